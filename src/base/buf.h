@@ -1,0 +1,31 @@
+/*
+ * A growing byte buffer.  data is NULL while empty; after buf_str() it is
+ * also a C string.  Plain struct: zero it to start, buf_done() to end.
+ */
+#ifndef RQD_BASE_BUF_H
+#define RQD_BASE_BUF_H
+
+#include <stddef.h>
+
+#include "base/util.h"
+
+struct buf {
+	char	*data;		/* owned; NOT NUL-terminated until buf_str() */
+	size_t	 len;
+	size_t	 cap;
+};
+
+#define BUF_INIT	{ NULL, 0, 0 }
+
+void	 buf_done(struct buf *);
+void	 buf_reserve(struct buf *, size_t more);
+void	 buf_add(struct buf *, const void *, size_t);
+void	 buf_addc(struct buf *, char);
+void	 buf_puts(struct buf *, const char *);
+void	 buf_printf(struct buf *, const char *, ...) PRINTF(2, 3);
+void	 buf_drain(struct buf *, size_t);	/* drops the first n bytes */
+void	 buf_clear(struct buf *);		/* keeps the memory */
+char	*buf_str(struct buf *);			/* NUL-terminated view; still owned by buf */
+char	*buf_steal(struct buf *);		/* caller frees; buf is empty after */
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Time.  usec_t is monotonic: deadlines and durations inside the process.
+ * wall_t is the calendar: only for what people or Redis see.  Both are in
+ * microseconds and are never mixed; there is no other clock in the program.
+ *
+ * The source stands behind one pointer so that tests move time by hand.
+ */
+#ifndef RQD_BASE_CLOCK_H
+#define RQD_BASE_CLOCK_H
+
+#include <stdint.h>
+
+typedef int64_t usec_t;		/* CLOCK_MONOTONIC, microseconds */
+typedef int64_t wall_t;		/* CLOCK_REALTIME, microseconds since 1970 */
+
+#define USEC_MAX	INT64_MAX
+#define MSEC		((usec_t)1000)
+#define SEC		((usec_t)1000000)
+#define MINUTE		(60 * SEC)
+#define HOUR		(3600 * SEC)
+
+struct clock_source {
+	usec_t	(*mono)(void);
+	wall_t	(*wall)(void);
+};
+
+usec_t	clock_mono(void);
+wall_t	clock_wall(void);
+
+/* Sets the source; NULL is the system's.  Tests and simulation only. */
+void	clock_set_source(const struct clock_source *);
+
+/* A source that stands still until moved; both clocks move together. */
+void	clock_fake(usec_t mono, wall_t wall);
+void	clock_fake_advance(usec_t);
+
+/* "2026-11-21T03:36:12.345Z" into buf, which holds CLOCK_TEXT_MAX bytes. */
+#define CLOCK_TEXT_MAX	32
+char	*clock_text(wall_t, char *buf);
+
+#endif

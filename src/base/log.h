@@ -1,0 +1,100 @@
+/*
+ * The log: one record a line, as logfmt or JSON, with stable keys.
+ *
+ *	log_event(LOG_INFO, "acked", &ctx, LF_INT("status", 0),
+ *	    LF_USEC("duration", usec));
+ *	-> ts=2026-11-21T03:36:12.345Z level=info event=acked queue=orders
+ *	   id=7 attempt=1 pid=812 status=0 duration=0.012
+ *
+ * ts, level and event come first, then queue, id, attempt and pid, then the
+ * fields in the order given.  Values are quoted only where needed; bytes that
+ * are not printable are escaped (\xHH, \n, \t), so that nothing of a message
+ * or of a handler's output can forge a record or drive a terminal.
+ *
+ * Nothing here blocks: a sink that cannot take a record keeps it in a buffer
+ * of LOG_BACKLOG bytes at most; beyond it records are dropped and counted, and
+ * `event=warning reason=log_dropped` with the number follows when there is room.
+ */
+#ifndef RQD_BASE_LOG_H
+#define RQD_BASE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+
+#define LOG_BACKLOG	(256 * 1024)
+
+/* Not syslog.h's names: both may be included in log.c. */
+enum log_level { LOG_LV_ERROR, LOG_LV_WARN, LOG_LV_INFO, LOG_LV_DEBUG };
+enum log_format { LOG_LOGFMT, LOG_JSON };
+
+/* What a record is about; any member may be empty.  Borrowed for the call. */
+struct log_ctx {
+	const char	*queue;		/* NULL: none */
+	const char	*id;		/* NULL: none */
+	unsigned	 attempt;	/* 0: none */
+	pid_t		 pid;		/* 0: none */
+};
+
+enum log_type { LOG_T_END, LOG_T_STR, LOG_T_MEM, LOG_T_INT, LOG_T_USEC };
+
+struct log_field {
+	const char	*key;
+	enum log_type	 type;
+	const char	*str;		/* LOG_T_STR: NULL leaves the field out */
+	size_t		 len;		/* LOG_T_MEM */
+	int64_t		 num;		/* LOG_T_INT; LOG_T_USEC: printed as seconds */
+};
+
+#define LF_STR(k, s)	((struct log_field){ (k), LOG_T_STR, (s), 0, 0 })
+#define LF_MEM(k, p, n)	((struct log_field){ (k), LOG_T_MEM, (p), (n), 0 })
+#define LF_INT(k, n)	((struct log_field){ (k), LOG_T_INT, NULL, 0, (n) })
+#define LF_USEC(k, u)	((struct log_field){ (k), LOG_T_USEC, NULL, 0, (u) })
+#define LF_END		((struct log_field){ NULL, LOG_T_END, NULL, 0, 0 })
+
+/* Fields are evaluated only where the level is on. */
+#define log_event(level, event, ctx, ...) do {				\
+	if (log_is_on(level))						\
+		log_write((level), (event), (ctx),			\
+		    (const struct log_field[]){ __VA_ARGS__ __VA_OPT__(,) \
+		    LF_END });						\
+} while (0)
+
+bool	 log_is_on(enum log_level);
+void	 log_write(enum log_level, const char *event, const struct log_ctx *,
+	    const struct log_field *);
+
+/*
+ * Opens a sink: "stderr", "syslog", or a file's absolute path (appended to,
+ * made with mode 0640).  On the journal (stderr is the stream that
+ * $JOURNAL_STREAM names) records carry a "<N>" priority and no ts.  Returns 0,
+ * or -1 with *cause; the sink in use is then kept.  Before the first call
+ * records go to stderr at level info.
+ */
+int	 log_open(const char *target, char **cause) MUSTCHECK;
+int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
+void	 log_close(void);			/* writes what it can without blocking, frees all */
+
+void	 log_set_level(enum log_level);
+void	 log_set_format(enum log_format);
+const char *log_level_name(enum log_level);
+int	 log_level_parse(const char *, enum log_level *) MUSTCHECK;
+
+/*
+ * For the event loop: the descriptor that must become writable before more
+ * can be written, or -1 when nothing waits; log_flush() writes what it can.
+ */
+int	 log_waiting_fd(void);
+void	 log_flush(void);
+
+/* Called once whenever records begin to wait; the loop then watches the fd. */
+void	 log_set_waiting_cb(void (*)(void *), void *);
+
+/* Tests: every finished record, without newline, goes to fn instead. */
+void	 log_set_sink(void (*fn)(void *, enum log_level, const char *, size_t), void *);
+
+#endif

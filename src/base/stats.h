@@ -1,0 +1,52 @@
+/*
+ * What is counted, per queue and process.  The table of names in stats.c is
+ * what QSTATS, /metrics and the man page use; a new counter is one row there.
+ */
+#ifndef RQD_BASE_STATS_H
+#define RQD_BASE_STATS_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+enum stat {
+	STAT_DELIVERED,		/* handed to a handler */
+	STAT_ACKED,		/* done: removed from Redis */
+	STAT_FAILED,		/* attempts that failed (retried or dead) */
+	STAT_RETRIED,		/* put back with a backoff */
+	STAT_DEAD,		/* made a dead letter */
+	STAT_RETURNED,		/* given back, no attempt counted */
+	STAT_REQUEUED,		/* expired leases put back by the tick */
+	STAT_PROMOTED,		/* delayed messages that fell due */
+	STAT_DROPPED,		/* entries without a payload */
+	STAT_STALE,		/* results refused: another delivery had begun */
+	STAT_RESCUED,		/* pushed again from memory after Redis lost them */
+	STAT_TIMEOUTS,		/* handlers ended at time_limit */
+	STAT_OUTPUT_CUT,	/* deliveries whose output passed output_limit */
+	STAT_LEFTOVERS,		/* deliveries that left processes running */
+	STAT_SUSPENDED,		/* times the queue was suspended */
+	STAT_MAX
+};
+
+/* Upper bounds of the buckets are STATS_BOUNDS (seconds); the last is +Inf. */
+#define STATS_BUCKETS	14
+
+struct histogram {
+	uint64_t	bucket[STATS_BUCKETS + 1];	/* not cumulative */
+	uint64_t	count;
+	double		sum;				/* seconds */
+};
+
+struct stats {
+	uint64_t		n[STAT_MAX];	/* since this process started */
+	uint64_t		sent[STAT_MAX];	/* <= n: already added to QSTATS */
+	struct histogram	duration;	/* of handlers */
+};
+
+extern const double stats_bounds[STATS_BUCKETS];
+
+const char	*stats_name(enum stat);		/* "delivered" */
+const char	*stats_help(enum stat);		/* one sentence */
+void		 stats_observe(struct histogram *, usec_t);
+
+#endif

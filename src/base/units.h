@@ -1,0 +1,35 @@
+/*
+ * Durations and sizes as people write them: "250ms" "30s" "5m" "2h" "1d",
+ * "64K" "16M" "1G".  A number without a unit is refused, except 0, because
+ * a bare number is what changes its meaning between releases.  A size may be
+ * a plain number: bytes.  Fractions are allowed in durations: "1.5s".
+ */
+#ifndef RQD_BASE_UNITS_H
+#define RQD_BASE_UNITS_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+
+/*
+ * Return 0, or -1 when the text is not one (bad number, unknown or missing
+ * unit, negative, trailing bytes, out of range of the type); *ret is then
+ * untouched.  No errno: the caller names the option and its range.
+ */
+int	units_parse_duration(const char *, usec_t *ret) MUSTCHECK;
+int	units_parse_size(const char *, uint64_t *ret) MUSTCHECK;
+int	units_parse_int(const char *, int64_t *ret) MUSTCHECK;	/* decimal only */
+
+/*
+ * The shortest text that parses back to the same value, into buf, which
+ * holds UNITS_TEXT_MAX bytes; returns buf.  Whole units where exact: "90s".
+ */
+#define UNITS_TEXT_MAX	32
+char	*units_duration(usec_t, char *buf);
+char	*units_size(uint64_t, char *buf);
+
+/* For people: three digits and a unit, "1.25s" "350ms" "2h5m"; not for parsing. */
+char	*units_about(usec_t, char *buf);
+
+#endif

@@ -1,0 +1,53 @@
+/*
+ * Allocation that cannot fail, attributes, and randomness.
+ *
+ * Memory that cannot be had ends the process: a worker that is out of memory
+ * is restarted by its supervisor, and every message in hand is redelivered
+ * when its lease ends.  Nothing in rqd tries to carry on without memory.
+ */
+#ifndef RQD_BASE_UTIL_H
+#define RQD_BASE_UTIL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MUSTCHECK	__attribute__((__warn_unused_result__))
+#define NORETURN	__attribute__((__noreturn__))
+#define PRINTF(f, a)	__attribute__((__format__(__printf__, f, a)))
+#define UNUSED		__attribute__((__unused__))
+#define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* The object whose member ptr points at. */
+#define CONTAINER_OF(ptr, type, member) \
+	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+
+/* As their namesakes, but never NULL: on failure they print and abort(). */
+void	*xmalloc(size_t);
+void	*xcalloc(size_t, size_t);
+void	*xrealloc(void *, size_t);
+void	*xreallocarray(void *, size_t, size_t);
+void	*xmemdup(const void *, size_t);
+char	*xstrdup(const char *);
+char	*xstrndup(const char *, size_t);
+char	*xasprintf(const char *, ...) PRINTF(1, 2);
+char	*xvasprintf(const char *, va_list) PRINTF(1, 0);
+
+/* Ends the process with a line on stderr: for what cannot happen. */
+void	 fatalx(const char *, ...) PRINTF(1, 2) NORETURN;
+
+/*
+ * Sets *cause, where cause is not NULL, to a new sentence that the caller
+ * frees, and returns -1: `return util_cause(cause, "...")`.
+ */
+int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
+
+/* From the kernel's generator; never fails. */
+uint64_t random_u64(void);
+double	 random_unit(void);		/* uniform in [0, 1) */
+
+/* Fills buf with n - 1 random characters of [0-9a-z] and a NUL. */
+void	 random_name(char *, size_t);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * Starting a command as cheaply as vfork(2), whatever the daemon's memory:
+ * clone(2) with CLONE_VM and CLONE_VFORK on a stack of its own.
+ *
+ * The child: own session and group, default signal dispositions and mask,
+ * limits, umask, nice, directory, groups and ids, PR_SET_PDEATHSIG, its three
+ * descriptors and no other, then execve(2).
+ */
+#ifndef RQD_HANDLER_SPAWN_H
+#define RQD_HANDLER_SPAWN_H
+
+#include <sys/types.h>
+#include <sys/resource.h>
+
+#include "base/util.h"
+
+struct spawn_limit { int resource; struct rlimit value; };
+
+/* Everything is borrowed and made before: the child only makes system calls. */
+struct spawn {
+	char *const		*argv;
+	char *const		*envp;
+	int			 fd[3];		/* stdin, stdout, stderr; all close-on-exec, or -1 for /dev/null */
+	const char		*directory;
+	uid_t			 uid;		/* (uid_t)-1: unchanged */
+	gid_t			 gid;
+	const gid_t		*groups;
+	size_t			 ngroups;
+	int			 umask;		/* -1: unchanged */
+	int			 nice;
+	const struct spawn_limit *limits;
+	size_t			 nlimits;
+	volatile pid_t		*slot;		/* guardian's; NULL: none */
+};
+
+/*
+ * Returns the pid, or -1 with errno and *step naming what failed ("clone",
+ * "setuid", "chdir", "exec", ...); nothing is left running then.
+ */
+pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
+
+#endif

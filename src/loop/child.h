@@ -1,0 +1,54 @@
+/*
+ * Child processes: the only caller of waitpid(2) and its kin.
+ *
+ * The process becomes a subreaper, so whatever a handler leaves behind is
+ * inherited, found and reaped here; as PID 1 of a container it reaps orphans
+ * for the same reason.
+ *
+ * The exit is seen before the zombie is reaped.  For a group leader the
+ * group is then killed while its id cannot be reused, so that nothing the
+ * handler left in its process group outlives it.  What it left in other
+ * groups of its session is found in a sweep (at most ten a second) of this
+ * process' children, and killed too.
+ */
+#ifndef RQD_LOOP_CHILD_H
+#define RQD_LOOP_CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <sys/resource.h>
+
+#include "loop/loop.h"
+
+struct child_exit {
+	bool		signaled;	/* ended by a signal: code is its number */
+	int		code;
+	bool		leftovers;	/* processes of its group outlived it */
+	struct rusage	usage;
+};
+
+struct child {
+	/* set by the owner before child_watch(): */
+	void	(*exited)(struct child *, const struct child_exit *);
+	bool	  leader;		/* leads a session and group of its own pid */
+	bool	  kill_leftovers;	/* needs leader */
+	/* private: */
+	pid_t	  pid;			/* 0: not watched */
+	struct child *next;		/* hash chain */
+};
+
+void	child_init(struct loop *);	/* SIGCHLD and subreaper; once per loop */
+void	child_done(struct loop *);
+
+/*
+ * exited() is called exactly once, from the loop, when the zombie has been
+ * reaped; the owner may free the child in it.  A pid that has already exited
+ * is fine.
+ */
+void	child_watch(struct loop *, struct child *, pid_t);
+void	child_forget(struct loop *, struct child *);	/* no callback any more; still reaped */
+
+/* Signals the group (leader) or the process; 0, or -1 when it is gone. */
+int	child_kill(const struct child *, int signo);
+
+#endif

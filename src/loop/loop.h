@@ -1,0 +1,60 @@
+/*
+ * The event loop: libevent's base, signals as events, and deferred calls.
+ *
+ * Only this floor, redis/conn.c (hiredis' adapter) and service/http.c know
+ * libevent.  A turn of the loop: events, due timers, then deferred calls until
+ * there are none.  Objects with callbacks die in deferred calls only, so
+ * nothing is freed under a caller's feet.
+ *
+ * A simulated loop has no descriptors and no signals: it runs deferred calls
+ * and timers, and when nothing is left to do at this instant it moves the fake
+ * clock to the next timer.  An hour of retries runs in a millisecond.
+ */
+#ifndef RQD_LOOP_LOOP_H
+#define RQD_LOOP_LOOP_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/util.h"
+
+struct event_base;
+struct loop;
+
+/* Embedded in the object that it frees or runs; zeroed to start. */
+struct defer {
+	TAILQ_ENTRY(defer)	 entry;
+	void			(*fn)(void *);
+	void			*arg;
+	bool			 queued;	/* on the loop's list */
+};
+
+struct loop	*loop_new(void);		/* never NULL: failure is fatal */
+struct loop	*loop_new_simulated(void);	/* the fake clock must be on */
+void		 loop_free(struct loop *);	/* NULL is fine; runs what is deferred first */
+
+/* Runs until loop_stop(), or, without real events, until nothing is left. */
+void		 loop_run(struct loop *);
+void		 loop_stop(struct loop *);	/* after this turn */
+
+/* Simulated: runs until the fake clock has moved by this much. */
+void		 loop_run_for(struct loop *, usec_t);
+
+/* One turn, at most this long (0: do not wait).  Tests. */
+void		 loop_turn(struct loop *, usec_t max);
+
+/*
+ * Calls fn(arg) at the end of this turn; again while queued is no-op.  A call
+ * deferred from a deferred call runs in the same turn.
+ */
+void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
+void		 loop_defer_cancel(struct loop *, struct defer *);
+
+/* One callback per signal, called from the loop, never in signal context. */
+void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
+
+/* For hiredis' adapter and evhttp; NULL on a simulated loop. */
+struct event_base *loop_base(struct loop *);
+
+#endif

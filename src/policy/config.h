@@ -1,0 +1,120 @@
+/*
+ * The configuration, as plain structs that never change once made.
+ *
+ * Counted references: a message in flight keeps the configuration under which
+ * it was popped, across any number of reloads.  Strings are owned by the config
+ * and are never NULL ("" is unset) unless a field says so.
+ *
+ * Names, ranges and defaults of the options are rows of the table in
+ * service/options.c; this file says what the values mean to the program.
+ */
+#ifndef RQD_POLICY_CONFIG_H
+#define RQD_POLICY_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "redis/options.h"
+
+enum kind {
+	KIND_ACK, KIND_UNIQUE, KIND_STREAM, KIND_LIST, KIND_CHANNEL,
+	KIND_PATTERN, KIND_EXPIRED
+};
+enum mode { MODE_EXEC, MODE_PERSISTENT };
+enum framing { FRAMING_LENGTH, FRAMING_LINE };
+enum output { OUTPUT_LOG, OUTPUT_NONE };	/* "none": /dev/null; stderr's end is then not kept */
+enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
+
+#define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
+
+struct queue_config {
+	char		 *name;		/* the section's title */
+	const char	 *file;		/* where it stands, for messages; "" for -q */
+	int		  line;
+
+	enum kind	  kind;
+	char		 *key;		/* Redis key Q; defaults to the name (unique: Queue:NAME) */
+	enum mode	  mode;
+	char		**command;	/* NULL-terminated; [0] is absolute */
+
+	int		  concurrency;	/* messages in hand at once, this daemon; >= 1 */
+	int		  fleet_concurrency; /* 0: no limit */
+	char		 *rate;		/* "": no limit; "100/s" */
+	int		  priority;	/* higher first when max_handlers is short */
+
+	usec_t		  lease;
+	usec_t		  foreign_timeout;	/* never 0 here: the lease where unset */
+	usec_t		  time_limit;	/* 0: none */
+	usec_t		  kill_grace;
+	int		  max_attempts;	/* >= 1 */
+	int		  max_crashes;	/* >= 0 */
+	usec_t		  backoff;
+	usec_t		  backoff_max;
+	bool		  dead_status[256];
+	int		  suspend_after;	/* 0: never for failures in a row */
+	int64_t		  dead_max;	/* 0: keep all */
+	uint64_t	  message_max;
+
+	char		 *user;		/* "": the daemon's */
+	char		 *group;	/* "": the user's */
+	char		 *directory;
+	int		  umask;	/* -1: the daemon's */
+	int		  nice;
+	/* Resource limits, CONFIG_LIMIT_INHERIT: as the daemon's own. */
+	uint64_t	  limit_nofile;
+	uint64_t	  limit_as;	/* bytes */
+	uint64_t	  limit_cpu;	/* seconds */
+	uint64_t	  limit_fsize;	/* bytes */
+	uint64_t	  limit_nproc;
+	uint64_t	  limit_core;	/* bytes */
+	char		**env;		/* "NAME=value", NULL-terminated */
+	char		 *env_file;
+	enum output	  output;
+	uint64_t	  output_limit;	/* bytes per delivery */
+	enum leftovers	  leftovers;
+
+	/* mode = "persistent" */
+	enum framing	  framing;
+	int		  pipeline;	/* messages outstanding per process */
+	int		  max_messages;	/* 0: no limit */
+	usec_t		  max_age;	/* 0: no limit */
+};
+
+struct http_config {
+	char		 *listen;	/* "": off */
+};
+
+struct log_config {
+	char		 *target;	/* "stderr" "syslog" or an absolute path */
+	enum log_level	  level;
+	enum log_format	  format;
+	bool		  payloads;
+};
+
+struct config {
+	unsigned		  refs;		/* config_ref(), config_unref() */
+	char			 *file;		/* "": none (-q) */
+	struct redis_options	  redis;
+	struct log_config	  log;
+	struct http_config	  http;
+	char			 *name;		/* "": the host's name was filled in: never empty here */
+	int			  max_handlers;
+	usec_t			  drain_timeout;
+	struct queue_config	**queues;	/* NULL-terminated, in order of the file */
+	size_t			  nqueues;
+	char			  hash[17];	/* of all that matters to behaviour; hex */
+};
+
+struct config	*config_new(void);		/* all empty; refs is 1 */
+struct config	*config_ref(struct config *);
+void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
+const struct queue_config *config_queue(const struct config *, const char *name);	/* NULL: none */
+
+const char	*config_kind_name(enum kind);
+const char	*config_mode_name(enum mode);
+
+#endif

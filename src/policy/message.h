@@ -1,0 +1,54 @@
+/*
+ * One delivery of one message.
+ *
+ * Made by a queue kind, handed to the engine, given back to the queue by
+ * queue_settle(), and freed by the queue when Redis has confirmed.  Handlers
+ * read it and never change it.
+ */
+#ifndef RQD_POLICY_MESSAGE_H
+#define RQD_POLICY_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/util.h"
+#include "policy/config.h"
+
+struct message {
+	TAILQ_ENTRY(message)	 entry;		/* on the list of whoever holds it */
+	const struct queue_config *cfg;		/* of the time of the pop; see config */
+	struct config		*config;	/* reference held: keeps cfg alive */
+
+	char			*tag;		/* name in Redis; owned, NUL-terminated */
+	char			*id;		/* RQD_ID; owned; 1..200 bytes, no control characters */
+	char			*token;		/* of this delivery; owned; "" where the kind has none */
+	char			*payload;	/* owned; NUL-safe, see len; NULL when too large or taken */
+	size_t			 len;		/* of the message, also where payload is NULL */
+	void			(*free_payload)(char *);
+	bool			 too_large;	/* len > message_max: payload was not fetched */
+
+	unsigned		 attempts;	/* failures before this delivery */
+	unsigned		 crashes;	/* leases that ended without a result */
+	usec_t			 delivered;	/* mono: when the pop was answered */
+
+	void			*queue_data;	/* the kind's own */
+};
+TAILQ_HEAD(message_list, message);
+
+struct message	*message_new(struct config *, const struct queue_config *);
+void		 message_free(struct message *);	/* NULL is fine */
+
+#define MESSAGE_ID_MAX	200
+
+/*
+ * The id that the pop script would give this payload, into ret (MESSAGE_ID_MAX
+ * + 1 bytes): 0, or -1 where it has none of its own.  For rqctl push.
+ */
+int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
+
+/* Whether these bytes may be an id. */
+bool		 message_id_ok(const char *, size_t);
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * From how a handler ended to what becomes of its message: the table of
+ * section 4 of the contract (rqd-handler(7)), as pure functions.
+ */
+#ifndef RQD_POLICY_OUTCOME_H
+#define RQD_POLICY_OUTCOME_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "policy/config.h"
+#include "policy/message.h"
+
+/* Why rqd signalled a delivery.  Stored before the signal is sent. */
+enum stop {
+	STOP_NONE,
+	STOP_TIME_LIMIT,
+	STOP_DRAIN,		/* shutdown: give the message back */
+	STOP_LOST,		/* another delivery has begun: write nothing */
+	STOP_PEER		/* persistent: its process ended over another message */
+};
+
+enum end {
+	END_EXIT,		/* status */
+	END_SIGNAL,		/* signo */
+	END_NOT_STARTED,	/* error: errno of what failed */
+	END_NOT_RUN,		/* never tried: refused before, see reason */
+	END_ANSWER_OK,		/* persistent handlers' answers */
+	END_ANSWER_RETRY,	/* delay */
+	END_ANSWER_DEAD,
+	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
+};
+
+struct result {
+	enum end	 end;
+	enum stop	 stop;		/* STOP_NONE: rqd did not signal it */
+	int		 status;	/* END_EXIT: 0..255 */
+	int		 signo;		/* END_SIGNAL */
+	int		 error;		/* END_NOT_STARTED */
+	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
+	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; owned */
+	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */
+	size_t		 error_len;
+	pid_t		 pid;		/* 0: never started */
+	usec_t		 duration;	/* from start to exit; 0: never started */
+	bool		 output_cut;	/* passed output_limit */
+	bool		 leftovers;	/* left processes running */
+};
+void	result_done(struct result *);	/* frees what it owns */
+
+/* The words of section 9; reason_name() is what logs and QDEAD hold. */
+enum reason {
+	REASON_NONE,
+	REASON_EXIT,		/* a failing exit status */
+	REASON_SIGNAL,
+	REASON_TIMEOUT,
+	REASON_CRASHED,		/* lease expired more than max_crashes times */
+	REASON_STATUS,		/* dead_status */
+	REASON_ATTEMPTS,	/* max_attempts reached */
+	REASON_TOO_LARGE,	/* message_max */
+	REASON_UNFRAMEABLE,
+	REASON_BURIED,		/* rqctl bury */
+	REASON_FAILING,		/* suspended: suspend_after failures in a row */
+	REASON_CANNOT_EXECUTE,	/* suspended: 126, 127, or the command cannot be started */
+	REASON_DRAIN,		/* returned at shutdown */
+	REASON_ANSWER		/* a persistent handler said so */
+};
+const char *reason_name(enum reason);
+
+enum verdict_op {
+	VERDICT_ACK,
+	VERDICT_RETRY,		/* a failed attempt; due after delay */
+	VERDICT_DEAD,		/* attempts counts this one where it failed */
+	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
+	VERDICT_STALE		/* not ours any more: write nothing */
+};
+
+struct verdict {
+	enum verdict_op	 op;
+	enum reason	 reason;
+	usec_t		 delay;		/* VERDICT_RETRY */
+	bool		 failed;	/* counts as an attempt: attempts + 1 */
+	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
+};
+
+/*
+ * Decides a finished delivery.  unit is a random number in [0, 1) for the
+ * backoff's jitter.
+ */
+struct verdict	outcome_decide(const struct message *, const struct result *, double unit);
+
+/*
+ * Before anything is run: true, and the verdict, where the message must not be
+ * run at all (too large, crashed too often, attempts used up).
+ */
+bool		outcome_refuse(const struct message *, struct verdict *);
+
+/* Whether failing to start with this errno says nothing about the message. */
+bool		outcome_is_environment(int error);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Names of Redis keys: section 2 of the contract, doc/keys.md.
+ */
+#ifndef RQD_QUEUE_KEYS_H
+#define RQD_QUEUE_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "policy/config.h"
+
+enum key {
+	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY, KEY_RETRY,
+	KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_SCHEDULE, KEY_RATE,
+	KEY_MAX
+};
+
+/* All derived from Q; owned, NUL-terminated. */
+struct keys {
+	char	*name[KEY_MAX];
+	size_t	 len[KEY_MAX];
+};
+
+void		 keys_init(struct keys *, const char *q);
+void		 keys_done(struct keys *);
+const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
+
+#define KEYS_DAEMON_PREFIX	"rqd:daemon:"
+#define KEYS_DAEMONS		"rqd:daemons"
+#define KEYS_LOCK_PREFIX	"Lock:"
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * A queue: where messages come from and where results go.  One const table
+ * of functions per kind; queue_open() finds it by cfg->kind.
+ *
+ * Pulling, always in this order:
+ *
+ *	queue_want(q, true)	the engine could run a message now
+ *	  -> ready()		there may be one (once per want or fetch)
+ *	queue_fetch(q, n)	ask for up to n, n >= 1
+ *	  -> deliver() x m	m <= n; the engine owns each message
+ *	  -> fetched(n, m, ..)	exactly once per fetch; one fetch at a time
+ *
+ * While wanted and without known work, a kind watches: no polling, no write.
+ * While not wanted nothing is watched (contract, Wake-up).  After fetched() with
+ * more == true it calls ready() again if still wanted, and so on.
+ *
+ * Every delivered message is settled exactly once, also at shutdown.  settle()
+ * gives the message back; the queue keeps it until Redis has confirmed, across
+ * reconnects, and then calls settled(), which is the moment to log and count.
+ *
+ * The leases of delivered messages are renewed by the kind itself until they
+ * are settled.  lost() says that a delivery is no longer ours: the engine ends
+ * its handler, and still settles it (VERDICT_STALE).
+ *
+ * No callback comes from inside a call into the queue.
+ */
+#ifndef RQD_QUEUE_QUEUE_H
+#define RQD_QUEUE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/stats.h"
+#include "loop/loop.h"
+#include "policy/config.h"
+#include "policy/message.h"
+#include "policy/outcome.h"
+#include "redis/conn.h"
+#include "redis/watch.h"
+
+struct queue;
+
+/* What all queues of a daemon share; borrowed, outlives them. */
+struct queue_env {
+	struct loop	*loop;
+	struct conn	*conn;		/* NULL for kind mem */
+	struct watch	*watch;
+	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */
+	const char	*host;		/* for QDEAD */
+};
+
+/* What became of a settled message. */
+enum settled {
+	SETTLED_OK,		/* done as the verdict says (also: an earlier send of it had acted) */
+	SETTLED_STALE,		/* another delivery holds it, or it was acked from outside */
+	SETTLED_RESCUED,	/* Redis had lost it: pushed again from memory */
+	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
+	SETTLED_GAVE_UP		/* the queue is closing and Redis cannot be reached: its lease will end */
+};
+
+/* Why a fetch brought less than asked; FETCH_OK also with m < n. */
+enum fetch_status {
+	FETCH_OK,
+	FETCH_PAUSED,		/* QPAUSED; until is set when it has a TTL */
+	FETCH_LIMITED,		/* fleet_concurrency or rate */
+	FETCH_DOWN,		/* Redis is not there; ready() comes after it is */
+	FETCH_ERROR		/* refused: cause says why; the engine suspends the queue */
+};
+
+struct fetched {
+	unsigned		 asked;
+	unsigned		 got;
+	enum fetch_status	 status;
+	bool			 more;		/* there is surely more now */
+	const char		*cause;		/* FETCH_ERROR; borrowed for the call */
+};
+
+/* What the tick found; for the log and /metrics. */
+struct tick_report {
+	unsigned	requeued, promoted, dropped;
+	const char	*warning;	/* NULL, or a sentence: once per change of state */
+};
+
+struct queue_events {
+	void	(*ready)(void *);
+	void	(*deliver)(struct message *, void *);
+	void	(*fetched)(const struct fetched *, void *);
+	void	(*lost)(struct message *, void *);
+	void	(*settled)(struct message *, const struct verdict *, const struct result *,
+		    enum settled, void *);	/* the message is freed after it */
+	void	(*ticked)(const struct tick_report *, void *);
+	void	(*paused)(bool, const char *why, void *);	/* QPAUSED seen, or seen gone */
+	void	(*closed)(void *);		/* after queue_close(); the last one */
+};
+
+enum queue_cap { QCAP_LEASE = 1, QCAP_RETRY = 2, QCAP_DEAD = 4, QCAP_DELAY = 8 };
+
+struct queue_ops {
+	const char	 *name;			/* as in kind = "..." */
+	unsigned	  caps;
+	struct queue	*(*open)(const struct queue_env *, struct config *,
+			    const struct queue_config *, struct stats *,
+			    const struct queue_events *, void *arg);
+	void		(*reconfigure)(struct queue *, struct config *, const struct queue_config *);
+	void		(*conn_up)(struct queue *, const struct conn_server *);
+	void		(*conn_down)(struct queue *);
+	void		(*want)(struct queue *, bool);
+	void		(*fetch)(struct queue *, unsigned);
+	void		(*settle)(struct queue *, struct message *, const struct verdict *,
+			    struct result *);
+	void		(*tick)(struct queue *);
+	bool		(*is_empty)(const struct queue *);
+	void		(*close)(struct queue *);
+	void		(*free)(struct queue *);
+};
+
+/* Every kind's struct begins with this. */
+struct queue {
+	const struct queue_ops		*ops;
+	const struct queue_events	*events;
+	void				*arg;
+};
+
+/* NULL where the kind is not built in (config_file refuses those before). */
+const struct queue_ops	*queue_ops(enum kind);
+void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
+
+struct queue	*queue_open(const struct queue_env *, struct config *,
+		    const struct queue_config *, struct stats *,
+		    const struct queue_events *, void *arg);
+
+/* New settings for what is popped from now on; key and kind are the same. */
+void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);
+
+/* The server tells every queue; see conn.h.  Order inside: renew, pops in
+ * doubt, kept results, then pops and ticks. */
+void	queue_conn_up(struct queue *, const struct conn_server *);
+void	queue_conn_down(struct queue *);
+
+void	queue_want(struct queue *, bool);
+void	queue_fetch(struct queue *, unsigned n);
+
+/*
+ * Takes the message back and copies the verdict; takes what the result owns.
+ * Results of one turn of the loop go to Redis in one call.
+ */
+void	queue_settle(struct queue *, struct message *, const struct verdict *, struct result *);
+
+/* One round of periodic work (expiry, promotion, gauges); the janitor's call. */
+void	queue_tick(struct queue *);
+
+/* For --until-empty: the last look found nothing waiting or due, and none is in hand. */
+bool	queue_is_empty(const struct queue *);
+
+/*
+ * No more deliveries; closed() comes when nothing is in hand and all results are
+ * confirmed.  queue_give_up() ends the waiting: what is left is SETTLED_GAVE_UP.
+ */
+void	queue_close(struct queue *);
+void	queue_free(struct queue *);	/* any time; unconfirmed results are given up */
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Server addresses: "host:port", "[v6]:port", "unix:/path".  Syntax here is
+ * what redis.server accepts; a port may be left out (6379).
+ *
+ * Names are resolved in a short-lived child process (getaddrinfo(3) blocks,
+ * and must see resolv.conf's changes), again at every connect.  A numeric host
+ * needs none.
+ */
+#ifndef RQD_REDIS_ADDR_H
+#define RQD_REDIS_ADDR_H
+
+#include <netinet/in.h>
+
+#include "base/util.h"
+#include "loop/loop.h"
+
+struct addr {
+	char	 *host;		/* NULL for a unix socket; without brackets */
+	char	 *path;		/* NULL for TCP */
+	int	  port;
+};
+
+/* Returns 0, or -1 with *cause: what is wrong and what to write instead. */
+int	addr_parse(const char *, struct addr *, char **cause) MUSTCHECK;
+void	addr_done(struct addr *);
+char	*addr_text(const struct addr *);		/* caller frees */
+
+/*
+ * Finds the host's numeric addresses.  fn gets up to ADDR_MAX of them as text,
+ * or n = 0 and a cause; never from inside addr_resolve().  NULL is returned
+ * never; addr_resolve_cancel() ends it without a callback.
+ */
+#define ADDR_MAX	8
+struct addr_resolve;
+struct addr_resolve *addr_resolve(struct loop *, const char *host,
+	    void (*fn)(char (*)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *),
+	    void *arg);
+void	addr_resolve_cancel(struct addr_resolve *);
+
+#endif

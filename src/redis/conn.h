@@ -1,0 +1,134 @@
+/*
+ * One connection to Redis that is kept up: resolve, connect, authenticate,
+ * select, greet, load scripts, work; when it is lost, back off and start over.
+ *
+ *	DOWN -> RESOLVING -> CONNECTING -> GREETING -> READY
+ *	  ^---------- any failure: back off 0.1 s .. 10 s, jittered -----'
+ *
+ * The backoff starts over after a connection that was READY.  Servers are
+ * tried in order; one whose role is not master is skipped.  Names are
+ * resolved and the password file is read at every connect.
+ *
+ * Every command is answered exactly once, never from inside the call:
+ * CONN_REPLY with the reply; CONN_LOST if it had been written and the
+ * connection went (its effect is unknown); CONN_NOT_SENT if it never left.
+ * A reply that takes longer than options.timeout closes the connection, which
+ * answers everything on it as LOST.  The order of answers is the order of
+ * calls.  Commands are accepted in READY only (else NOT_SENT), and in the up()
+ * callback, which comes first in READY.
+ *
+ * hiredis 0.14's traps (freeing inside its callbacks, blocking getaddrinfo,
+ * commands from NULL replies) are dealt with here and nowhere else.
+ */
+#ifndef RQD_REDIS_CONN_H
+#define RQD_REDIS_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "loop/loop.h"
+#include "redis/options.h"
+#include "redis/script.h"
+
+struct conn;
+struct redisReply;
+
+enum conn_state {
+	CONN_DOWN,		/* waiting for the backoff, or not started */
+	CONN_RESOLVING,
+	CONN_CONNECTING,
+	CONN_GREETING,		/* AUTH SELECT SETNAME ROLE/INFO SCRIPT LOAD */
+	CONN_READY,
+	CONN_CLOSING		/* conn_close(): answers outstanding commands, then stays down */
+};
+
+enum conn_answer { CONN_REPLY, CONN_LOST, CONN_NOT_SENT };
+
+/* reply is not NULL exactly for CONN_REPLY, and lives for the call only. */
+typedef void conn_answer_fn(enum conn_answer, const struct redisReply *, void *);
+
+/* What the server said of itself at the greeting; valid while READY. */
+struct conn_server {
+	char		 address[128];	/* as configured */
+	char		 run_id[48];	/* "" where INFO is denied */
+	char		 version[24];
+	char		 maxmemory_policy[24];	/* "" where CONFIG is denied */
+	bool		 changed;	/* not surely the server of the last READY: its memory may be older */
+	bool		 first;		/* the first READY of this conn */
+};
+
+struct conn_events {
+	void	(*up)(const struct conn_server *, void *);
+	/* Once per change into not-READY, or of the cause while not READY. */
+	void	(*down)(const char *cause, void *);
+	/* Unasked messages: only with CONN_SUBSCRIBER; see conn_subscribe(). */
+};
+
+enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
+
+/* Options are borrowed and must outlive the conn; name is for CLIENT SETNAME. */
+struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
+		    unsigned flags, const struct conn_events *, void *arg);
+void		 conn_start(struct conn *);
+
+/*
+ * No new commands; done() comes from the loop once all outstanding ones are
+ * answered (at most `within` later; then they are LOST).  Free it after that,
+ * or at any time: conn_free() answers what is outstanding as LOST first.
+ */
+void		 conn_close(struct conn *, usec_t within, void (*done)(void *), void *arg);
+void		 conn_free(struct conn *);
+
+/* argv and argvlen are copied; fn may be NULL. */
+void		 conn_command(struct conn *, conn_answer_fn *fn, void *arg,
+		    int argc, const char *const *argv, const size_t *argvlen);
+/* Words without spaces, NULL-terminated. */
+void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
+		    __attribute__((__sentinel__));
+
+/*
+ * Calls a script: argv is KEYS then ARGV, argc in all.  Sent as EVALSHA; at
+ * NOSCRIPT that one call is sent again as EVAL, at once, and the script loaded.
+ */
+void		 conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
+		    void *arg, int nkeys, int argc, const char *const *argv,
+		    const size_t *argvlen);
+
+/*
+ * CONN_SUBSCRIBER only.  fn gets each message: the channel, and the payload as
+ * a reply (a string; for invalidations an array of keys or nil).  Subscribes
+ * again by itself after a reconnect, before up() is called.
+ */
+typedef void conn_message_fn(const char *channel, size_t, const struct redisReply *, void *);
+void		 conn_subscribe(struct conn *, const char *channel, conn_message_fn *, void *);
+void		 conn_psubscribe(struct conn *, const char *pattern, conn_message_fn *, void *);
+
+/*
+ * Proves the connection, whatever it is: PING, or SUBSCRIBE again on a
+ * subscriber (hiredis 0.14 cannot PING there).  No answer within the timeout:
+ * closed.
+ */
+void		 conn_probe(struct conn *);
+
+/* Closes and connects anew (after READONLY, say): outstanding commands are LOST. */
+void		 conn_reset(struct conn *, const char *cause);
+
+enum conn_state	 conn_state(const struct conn *);
+bool		 conn_is_ready(const struct conn *);
+int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
+uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
+usec_t		 conn_timely_since(const struct conn *);/* mono: since when replies came without a gap or a delay; 0: not READY */
+unsigned	 conn_outstanding(const struct conn *);
+
+/*
+ * Redis' own time now, as far as known: the last TIME seen by
+ * conn_saw_time() plus the monotonic clock, in seconds since 1970; 0: unknown.
+ * Never later than the truth by more than clock drift: a reply's time was read
+ * before the reply arrived.
+ */
+double		 conn_redis_time(const struct conn *);
+void		 conn_saw_time(struct conn *, double redis_seconds);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * The Lua scripts of src/queue/lua, embedded at build time, and their SHA1.
+ * Each script's head says its KEYS, ARGV, returns, atomic effect, and why it is
+ * safe to repeat.
+ */
+#ifndef RQD_REDIS_SCRIPT_H
+#define RQD_REDIS_SCRIPT_H
+
+#include <stddef.h>
+
+struct script {
+	const char	*name;		/* "pop": from the file's name */
+	const char	*text;
+	size_t		 len;
+	char		 sha[41];	/* filled by script_init() */
+};
+
+/* Terminated by a NULL name; made by build-aux/embed-lua.awk. */
+extern struct script script_table[];
+
+void		 script_init(void);			/* once, before any use */
+struct script	*script_find(const char *name);		/* NULL: none such */
+
+#endif
