@@ -44,6 +44,7 @@ struct handler_ops {
 			    const struct queue_config *, const struct handler_events *, void *arg);
 	struct run	*(*start)(struct handler *, struct message *);
 	void		(*stop)(struct run *, enum stop);
+	void		(*kill)(struct run *);
 	void		(*close)(struct handler *, void (*done)(void *), void *);
 	void		(*free)(struct handler *);
 };

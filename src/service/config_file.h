@@ -1,0 +1,44 @@
+/*
+ * From configuration text to struct config, whole or not at all.
+ *
+ * Every error is reported, not just the first, each as a line
+ * "FILE:LINE: what is wrong, the range, what to write instead".  Options from
+ * the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
+ * command, user, file) do not refuse the configuration unless strict.
+ */
+#ifndef RQD_SERVICE_CONFIG_FILE_H
+#define RQD_SERVICE_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "policy/config.h"
+
+/* What was found wrong; zero it to start. */
+struct config_report {
+	char		**errors;	/* owned lines, without newline */
+	size_t		  nerrors;
+	char		**warnings;
+	size_t		  nwarnings;
+};
+void	config_report_done(struct config_report *);
+
+struct config_source {
+	const char		 *file;		/* NULL: none; defaults only */
+	const char *const	 *overrides;	/* "redis.server=..." (-o), NULL-terminated; or NULL */
+	/* -q: one queue from the command line; NULL: none. */
+	const char		 *queue;
+	int			  concurrency;	/* -j; 0: default */
+	const char		 *user;		/* -u; NULL: none */
+	const char *const	 *command;	/* NULL-terminated */
+	bool			  strict;	/* -tt: warnings are errors */
+	bool			  client;	/* rqctl: commands, users and files are not looked at */
+};
+
+/* NULL where there is any error.  The same checks for start, reload, and -t. */
+struct config	*config_load(const struct config_source *, struct config_report *);
+
+/* -T: text that reads back to the same configuration. */
+void		 config_print(const struct config *, FILE *);
+
+#endif
