@@ -1,0 +1,321 @@
+# The harness of the tests in shell: sourced, not run.
+#
+#	. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+#	redis_start
+#	handler good <<'H'
+#	cat > "$T/got"
+#	H
+#	rqd_start <<C
+#	queue "q" { command = {"$T/good"} }
+#	C
+#	r lpush q hello
+#	wait_for 5 '[ -s "$T/got" ]'
+#	is "$(cat "$T/got")" hello 'the handler got the message'
+#
+# Each test has a directory $T and a Redis of its own, on a unix socket there.
+# At exit everything is stopped, and that is tested too: exit status of the
+# daemon, nothing in the logs that smells of a bug, no process left, no key in
+# Redis but documented ones.  The plan is printed last; logs only on failure.
+#
+# SRCDIR, BUILDDIR	found from $0 and the working directory where unset
+# RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
+# RQD_TEST_KEEP		keep $T
+#
+# shellcheck shell=sh disable=SC2016,SC2086,SC2013
+
+SRCDIR=${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+if [ -z "$BUILDDIR" ]; then
+	BUILDDIR=$SRCDIR/build
+	[ -f ./config.status ] && BUILDDIR=$(pwd)
+fi
+export SRCDIR BUILDDIR
+unset RQD_SERVER RQD_CONFIG NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID \
+    JOURNAL_STREAM CREDENTIALS_DIRECTORY RUNTIME_DIRECTORY
+RQD=${RQD:-$BUILDDIR/rqd}
+RQCTL=${RQCTL:-$BUILDDIR/rqctl}
+LC_ALL=C.UTF-8 TZ=UTC
+export LC_ALL TZ
+umask 022
+
+# How much slower everything is than a plain build.
+SLOW=1
+grep -qs '^#define RQD_SANITIZERS 1' "$BUILDDIR/config.h" && SLOW=3
+case $RQD_WRAPPER in *valgrind*) SLOW=10 ;; esac
+
+TESTS_RUN=0 TESTS_FAILED=0
+DAEMONS='' QUEUES='' MORE_KEYS='' OTHER_PIDS='' REDIS_PID='' SPAWNS=0
+T=$(mktemp -d /tmp/rqd-test.XXXXXX) || exit 99
+chmod 755 "$T"
+SOCK=$T/redis.sock
+AS=''			# what defaults { } must say when it is given by a test
+[ "$(id -u)" -eq 0 ] && AS='user = "root"'
+
+# -- TAP ---------------------------------------------------------------------
+
+note() { printf '%s\n' "$*" | sed 's/^/# /'; }
+
+report() {	# STATUS DESCRIPTION
+	TESTS_RUN=$((TESTS_RUN + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $TESTS_RUN - $2"
+	else
+		TESTS_FAILED=$((TESTS_FAILED + 1))
+		echo "not ok $TESTS_RUN - $2"
+	fi
+	return "$1"
+}
+
+pass() { report 0 "$1"; }
+fail() { report 1 "$1"; }
+
+ok() {		# 'COMMAND' DESCRIPTION
+	if eval "$1"; then pass "$2"; else fail "$2"; note "false: $1"; return 1; fi
+}
+
+is() {		# GOT WANTED DESCRIPTION
+	if [ "$1" = "$2" ]; then pass "$3"; return; fi
+	fail "$3"
+	note "     got: $1"
+	note "expected: $2"
+	return 1
+}
+
+like() {	# GOT REGEX DESCRIPTION
+	if printf '%s\n' "$1" | grep -Eq -e "$2"; then pass "$3"; return; fi
+	fail "$3"
+	note "           got: $1"
+	note "does not match: $2"
+	return 1
+}
+
+unlike() {	# GOT REGEX DESCRIPTION
+	if ! printf '%s\n' "$1" | grep -Eq -e "$2"; then pass "$3"; return; fi
+	fail "$3"
+	note "    got: $1"
+	note "matches: $2"
+	return 1
+}
+
+skip_all() {
+	trap - EXIT
+	cleanup
+	echo "1..0 # SKIP $*"
+	exit 0
+}
+
+# -- waiting -----------------------------------------------------------------
+
+# Waits until the command is true, SECONDS at most (more where all is slower).
+wait_for() {	# SECONDS 'COMMAND'
+	_end=$(($(date +%s) + $1 * SLOW + 1))
+	until eval "$2"; do
+		if [ "$(date +%s)" -ge "$_end" ]; then
+			note "waited $(($1 * SLOW)) s in vain for: $2"
+			return 1
+		fi
+		sleep 0.03
+	done
+}
+
+msec() { echo $(($(date +%s%N) / 1000000)); }
+
+is_alive() {	# PID: a zombie does not live
+	[ -r "/proc/$1/status" ] && ! grep -qs '^State:.[ZX]' "/proc/$1/status"
+}
+
+# -- Redis -------------------------------------------------------------------
+
+redis_start() {	# [OPTION...]
+	command -v redis-server >/dev/null || skip_all 'no redis-server'
+	redis-server --port 0 --unixsocket "$SOCK" --dir "$T" --save '' \
+	    --logfile "$T/redis.log" "$@" >"$T/redis.out" 2>&1 &
+	REDIS_PID=$!
+	wait_for 10 '[ "$(r ping 2>/dev/null)" = PONG ]' || fail 'Redis starts'
+}
+
+redis_stop() {	# [SIGNAL]
+	[ -n "$REDIS_PID" ] || return 0
+	kill "-${1:-TERM}" "$REDIS_PID" 2>/dev/null
+	wait "$REDIS_PID" 2>/dev/null
+	REDIS_PID=''
+}
+
+r() { redis-cli -s "$SOCK" "$@"; }
+
+# Every key in a line, sorted, but for what every daemon writes.
+keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
+
+# -- the daemon --------------------------------------------------------------
+
+# A shell script to be run for messages; $T is set in it.
+handler() {	# NAME, text on stdin
+	{ printf '#!/bin/sh\nT=%s\n' "$T"; cat; } >"$T/$1.new"
+	chmod 755 "$T/$1.new"
+	mv "$T/$1.new" "$T/$1"
+}
+
+# The configuration, with the sections that all tests share where it has none.
+config_write() { # NAME, text on stdin
+	_text=$(cat)
+	{
+		case $_text in *'redis {'*) ;; *) printf 'redis { server = "unix:%s" }\n' "$SOCK" ;; esac
+		case $_text in *'log {'*) ;; *) printf 'log { level = "debug" }\n' ;; esac
+		case $_text in *'defaults {'*) ;; *) [ -n "$AS" ] && printf 'defaults { %s }\n' "$AS" ;; esac
+		printf '%s\n' "$_text"
+	} >"$T/$1.conf"
+	QUEUES="$QUEUES $(sed -n 's/^[ 	]*queue  *"\([^"]*\)".*/\1/p' "$T/$1.conf" | tr '\n' ' ')"
+}
+
+rqd_start() {	# [NAME [ARGUMENT...]], configuration on stdin
+	_name=${1:-rqd}
+	[ $# -gt 0 ] && shift
+	config_write "$_name"
+	rqd_run "$_name" -c "$T/$_name.conf" "$@"
+}
+
+# Starts rqd with arguments of any kind and waits until it says READY=1.
+rqd_run() {	# NAME ARGUMENT...
+	_name=$1
+	shift
+	rqd_spawn "$_name" "$@"
+	wait_for 20 'grep -qs "^READY=1" "$T/$_name.notify" || ! is_alive "$PID"'
+	grep -qs '^READY=1' "$T/$_name.notify" || fail "$_name becomes ready"
+}
+
+rqd_spawn() {	# NAME ARGUMENT...; PID is its process
+	_name=$1
+	shift
+	_sock=$T/$_name.$((SPAWNS += 1)).sock
+	"$BUILDDIR/tests/helpers/notify-wait" "$_sock" >"$T/$_name.notify" &
+	OTHER_PIDS="$OTHER_PIDS $!"
+	wait_for 10 '[ -S "$_sock" ]'
+	NOTIFY_SOCKET=$_sock $RQD_WRAPPER "$RQD" "$@" </dev/null >>"$T/$_name.out" 2>>"$T/$_name.log" &
+	PID=$!
+	eval "PID_$_name=$PID"
+	case " $DAEMONS " in *" $_name "*) ;; *) DAEMONS="$DAEMONS $_name" ;; esac
+}
+
+pid_of() { eval "echo \$PID_${1:-rqd}"; }
+
+# Waits for the end of a daemon; its exit status is in STATUS, 137 if it had to be killed.
+rqd_wait() {	# [NAME [SECONDS]]
+	_p=$(pid_of "$1")
+	STATUS=0
+	wait_for "${2:-40}" '! is_alive "$_p"' || kill -KILL "$_p"
+	wait "$_p" 2>/dev/null || STATUS=$?
+	eval "PID_${1:-rqd}="
+}
+
+rqd_signal() {	# SIGNAL [NAME]
+	kill "-$1" "$(pid_of "$2")"
+}
+
+rqd_stop() {	# [NAME]
+	[ -n "$(pid_of "$1")" ] || return 0
+	rqd_signal TERM "$1"
+	rqd_wait "$1"
+	is "$STATUS" 0 "${1:-rqd} ends with status 0"
+}
+
+rqd_kill9() {	# [NAME]
+	rqd_signal KILL "$1"
+	rqd_wait "$1"
+}
+
+ctl() { RQD_SERVER=unix:$SOCK "$RQCTL" "$@"; }
+
+# -- the log -----------------------------------------------------------------
+
+log_lines() {	# REGEX [NAME]
+	grep -aE -e "$1" "$T/${2:-rqd}.log"
+}
+
+log_count() {	# REGEX [NAME]
+	grep -acE -e "$1" "$T/${2:-rqd}.log"
+}
+
+log_wait() {	# SECONDS REGEX [COUNT [NAME]]
+	_re=$2 _n=${3:-1} _l=${4:-rqd}
+	wait_for "$1" '[ "$(log_count "$_re" "$_l")" -ge "$_n" ]'
+}
+
+log_field() {	# FIELD, records on stdin
+	sed -n "s/.*[ ]$1=\"\{0,1\}\([^ \"]*\).*/\1/p"
+}
+
+# -- the end -----------------------------------------------------------------
+
+# Processes that this test began, at any remove: handlers have $T in RQD_CONFIG
+# or RQD_SERVER, daemons in NOTIFY_SOCKET.
+our_processes() {
+	for _f in $(grep -alsF -e "${T#/tmp/}" /proc/[0-9]*/environ); do
+		_f=${_f#/proc/}
+		_f=${_f%/environ}
+		is_alive "$_f" && echo "$_f"
+	done
+}
+
+cleanup() {
+	for _d in $DAEMONS; do
+		_p=$(pid_of "$_d")
+		[ -n "$_p" ] && kill -KILL "$_p" 2>/dev/null
+	done
+	for _p in $OTHER_PIDS $(our_processes); do
+		kill -KILL "$_p" 2>/dev/null
+	done
+	redis_stop KILL
+	[ -z "$OTHER_PIDS" ] || wait $OTHER_PIDS
+	if [ -n "$RQD_TEST_KEEP" ]; then note "kept: $T"; else rm -rf "$T"; fi
+}
+
+check_keys() {
+	[ -n "$REDIS_PID" ] || return 0
+	_unknown=''
+	for _k in $(keys); do
+		_known=no
+		for _q in $QUEUES $MORE_KEYS; do
+			case $_k in
+			"$_q" | "$_q"BACKUP | "$_q"CONTEXT | "$_q"DELIVERY | "$_q"RETRY | \
+			"$_q"DELAYED | "$_q"DEAD | "$_q"PAUSED | "$_q"STATS | "$_q"SCHEDULE | "$_q"RATE)
+				_known=yes ;;
+			esac
+		done
+		[ $_known = yes ] || _unknown="$_unknown $_k"
+	done
+	is "$_unknown" '' 'no key in Redis but the documented ones'
+}
+
+check_logs() {
+	_bad=$(grep -aEn 'Sanitizer|runtime error:|^==[0-9]+== |VALGRIND-ERROR|[Aa]ssert' \
+	    "$T"/*.log "$T"/*.out 2>/dev/null | grep -v "/redis\.[a-z]*:" | head -40)
+	is "$_bad" '' 'no sign of a bug in the logs'
+}
+
+finish() {
+	_status=$?
+	trap - EXIT
+	[ "$_status" -eq 0 ] || fail "the script ran to its end (status $_status)"
+	for _d in $DAEMONS; do rqd_stop "$_d"; done
+	if [ -n "$DAEMONS" ]; then
+		wait_for 3 '[ -z "$(our_processes)" ]'
+		is "$(our_processes | while read -r _p; do
+			echo "$_p $(tr '\0' ' ' <"/proc/$_p/cmdline")"
+		done)" '' 'no process is left'
+		check_keys
+		check_logs
+	fi
+	if [ "$TESTS_FAILED" -gt 0 ]; then
+		for _f in "$T"/*.conf "$T"/*.log "$T"/*.out "$T"/*.notify; do
+			[ -s "$_f" ] || continue
+			echo "# ---- ${_f##*/}"
+			tail -n 200 "$_f" | cut -c 1-400 | sed 's/^/# /'
+		done
+	fi
+	cleanup
+	echo "1..$TESTS_RUN"
+	[ "$TESTS_FAILED" -eq 0 ]
+	exit
+}
+
+trap finish EXIT
+trap 'exit 99' HUP INT TERM

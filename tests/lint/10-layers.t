@@ -1,0 +1,117 @@
+#!/bin/sh
+# The floors of the house: who may include whom, and which library is known
+# where.  The order is FLOORS in Makefile.am, not a second list here.
+
+# shellcheck source=tests/lint/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
+
+FLOORS=$(sed -n 's/^FLOORS = //p' Makefile.am)
+SIDE=$(sed -n 's/^SIDE_BY_SIDE = //p' Makefile.am)
+export FLOORS SIDE
+
+# Prints FILE:LINE:INCLUDED for every #include, "" and <> told apart by the first letter.
+includes() {
+	find src \( -name '*.c' -o -name '*.h' \) -exec \
+	    awk '/^[ \t]*#[ \t]*include[ \t]*["<]/ {
+		s = $0; sub(/^[^"<]*/, "", s); sub(/[">][^">]*$/, "", s)
+		print FILENAME ":" FNR ":" s }' {} +
+}
+
+# Own headers: by their path from src, on the same floor or a lower one.
+upwards() {
+	includes | awk -F: '
+	BEGIN {
+		n = split(ENVIRON["FLOORS"], f, " ")
+		for (i = 1; i <= n; i++)
+			floor[f[i]] = i
+		n = split(ENVIRON["SIDE"], f, " ")
+		for (i = 1; i <= n; i++) {
+			split(f[i], p, ":")
+			side[p[1], p[2]] = side[p[2], p[1]] = 1
+		}
+	}
+	$3 ~ /^"/ {
+		split($1, at, "/")
+		own = at[2]
+		inc = substr($3, 2)
+		n = split(inc, to, "/")
+		if (own == "rqctl" || own == "rqd.c")
+			next
+		if (n != 2)
+			print $1 ":" $2 ": \"" inc "\": not by its path from src"
+		else if (!(own in floor))
+			print $1 ": " own " is not one of FLOORS"
+		else if (!(to[1] in floor))
+			print $1 ":" $2 ": \"" inc "\" is on no floor"
+		else if (floor[to[1]] > floor[own])
+			print $1 ":" $2 ": \"" inc "\" is upwards"
+		else if ((own, to[1]) in side)
+			print $1 ":" $2 ": \"" inc "\" is sideways"
+	}'
+}
+
+# rqd.c is only a main, and nothing but rqctl looks into rqctl.
+tops() {
+	includes | awk -F: '
+	$3 ~ /^"rqctl\// && $1 !~ /^src\/rqctl\// { print $1 ":" $2 ": includes " $3 }'
+}
+
+# Where the libraries may be seen.
+libraries() {
+	includes | awk -F: '
+	function only(lib, where) {
+		if ($3 ~ lib && $1 !~ where)
+			print $1 ":" $2 ": " $3 "> is not for this file"
+	}
+	$3 ~ /^</ {
+		only("^<event2?[/.]", "^src/(loop/|redis/conn\\.c|service/http\\.c)")
+		only("^<hiredis/", "^src/redis/")
+		only("^<hiredis/adapters/", "^src/redis/conn\\.c")
+		only("^<confuse\\.h", "^src/service/")
+		only("^<jansson\\.h", "^src/(policy|service|rqctl)/")
+		only("^<systemd/", "^src/loop/")
+	}'
+}
+
+# A source belongs to the library of its floor, and to one only.
+sources() {
+	awk '
+	/^(nodist_)?librqd_[a-z]*_a_SOURCES/ { lib = $1; sub(/^(nodist_)?librqd_/, "", lib); sub(/_a_SOURCES.*/, "", lib) }
+	/^[A-Z]/ { lib = "" }
+	lib != "" {
+		for (i = 1; i <= NF; i++)
+			if ($i ~ /^src\//) {
+				split($i, p, "/")
+				dir = p[2] == "rqctl" ? "ctl" : p[2]
+				if (dir != lib)
+					print $i " is in librqd_" lib ".a"
+			}
+		if ($0 !~ /\\$/)
+			lib = ""
+	}' Makefile.am
+	find src \( -name '*.c' -o -name '*.h' \) | sort | while read -r f; do
+		grep -q "[ 	]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"
+	done
+}
+
+# Each .c of a floor begins with its own header, so that the header stands alone.
+own_first() {
+	find src -name '*.c' | sort | while read -r f; do
+		h=${f%.c}.h
+		[ -f "$h" ] || continue
+		first=$(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f" | head -1)
+		[ "src/$first" = "$h" ] || echo "$f includes \"$first\" before its own header"
+	done
+}
+
+floors_exist() {
+	for f in $FLOORS; do [ -d "src/$f" ] || echo "src/$f is missing"; done
+}
+
+silent 'every floor has its folder' floors_exist
+silent 'no #include points upwards or sideways' upwards
+silent 'only rqctl knows rqctl' tops
+silent 'libevent, hiredis, libconfuse, jansson, libsystemd on their floors only' libraries
+silent 'every source is in the library of its floor' sources
+silent 'every source begins with its own header' own_first
+done_testing

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Size and tidiness of the sources.
+
+# shellcheck source=tests/lint/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
+
+all() {
+	for ext in c h lua; do files $ext src tests; done
+	for ext in sh t; do files $ext tests etc build-aux; done
+	find man systemd etc doc -type f 2>/dev/null
+	for f in check demo .ci/run Makefile.am configure.ac README.md HACKING.md NEWS.md; do
+		[ -f "$f" ] && echo "$f"
+	done
+}
+
+too_long() {
+	all | while read -r f; do
+		case $f in doc/* | man/* | build-aux/tap-driver.sh) continue ;; esac
+		n=$(wc -l <"$f")
+		[ "$n" -le 800 ] || echo "$f has $n lines"
+	done
+}
+
+# Split, so that this file does not find itself.
+marks() {
+	all | tr '\n' '\0' | xargs -0 grep -nE "\<(TO""DO|FIX""ME|XX""X)\>"
+}
+
+blanks() {
+	all | grep -v tap-driver | tr '\n' '\0' | xargs -0 grep -nE '[ 	]+$'
+	all | tr '\n' '\0' | xargs -0 grep -lF "$(printf '\r')"
+}
+
+# Headers have comments beside their prototypes and fields, and get more room.
+wide() {
+	for ext in c h; do files $ext src tests; done | while read -r f; do
+		expand -t 8 "$f" | awk -v f="$f" -v max="$(case $f in *.h) echo 132 ;; *) echo 100 ;; esac)" \
+		    'length > max { print f ":" NR ": " length " columns" }'
+	done
+}
+
+# What a C file is about stands at its top.
+opening() {
+	for ext in c h; do files $ext src tests; done | while read -r f; do
+		head -c 2 "$f" | grep -q '^/\*' || echo "$f does not say what it is"
+	done
+}
+
+silent 'no file has more than 800 lines' too_long
+silent 'nothing is marked as unfinished' marks
+silent 'no blanks at ends of lines' blanks
+silent 'no line of C is too long' wide
+silent 'every C file opens by saying what it is' opening
+done_testing

@@ -1,0 +1,57 @@
+#!/bin/sh
+# The unit files: known words only, and as closed as they claim to be.
+
+# shellcheck source=tests/lint/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
+
+command -v systemd-analyze >/dev/null || skip_all 'no systemd-analyze'
+command -v systemd-sysusers >/dev/null || skip_all 'no systemd-sysusers'
+
+D=$(mktemp -d /tmp/rqd-units.XXXXXX) || exit 99
+trap 'rm -rf "$D"' EXIT
+mkdir -p "$D/root/usr/sbin" "$D/root/bin" "$D/root/lib/systemd/system" "$D/root/usr/lib/sysusers.d" "$D/root/etc"
+for b in usr/sbin/rqd bin/kill; do
+	printf '#!/bin/sh\n' >"$D/root/$b"
+	chmod 755 "$D/root/$b"
+done
+for u in rqd rqd@; do
+	sed -e 's|@sbindir@|/usr/sbin|g' -e 's|@sysconfdir@|/etc|g' "systemd/$u.service.in" >"$D/root/lib/systemd/system/$u.service"
+done
+# verify wants the targets that a unit names to exist.
+for t in sysinit basic shutdown multi-user network-online network; do
+	printf '[Unit]\nDescription=%s\n' $t >"$D/root/lib/systemd/system/$t.target"
+done
+
+verify() {
+	systemd-analyze --man=no --root="$D/root" verify "/lib/systemd/system/$1" 2>&1 |
+	    grep -F rqd | grep -v -e 'command not found'
+}
+
+# The exposure level of systemd-analyze security, times ten, is at most this.
+closed() {
+	systemd-analyze security --offline=true --threshold="$2" "$D/root/lib/systemd/system/$1" >"$D/out" 2>&1 ||
+	    tail -3 "$D/out"
+}
+
+sysusers() {
+	cp systemd/rqd.sysusers "$D/root/usr/lib/sysusers.d/rqd.conf"
+	systemd-sysusers --root="$D/root" 2>"$D/err" || cat "$D/err"
+	grep -q '^rqd:' "$D/root/etc/passwd" || echo 'no user rqd was made'
+}
+
+says() {
+	for line in Type=notify KillMode=mixed OOMPolicy=continue 'RestartPreventExitStatus=64 78' \
+	    'ExecReload=.*rqd -t' WatchdogSec= TimeoutStopSec= Restart=on-failure; do
+		grep -q "^$line" "systemd/$1.in" || echo "$1 does not say $line"
+	done
+	grep -qE '^(Requires|BindsTo)=' "systemd/$1.in" && echo "$1 requires another unit"
+}
+
+for u in rqd.service rqd@.service; do
+	silent "$u is a valid unit" verify $u
+	silent "$u says what it must" says $u
+done
+silent 'rqd.service is closed' closed rqd.service 25
+silent 'rqd@.service is closed' closed rqd@.service 40
+silent 'the user is made by sysusers' sysusers
+done_testing
