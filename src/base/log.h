@@ -91,7 +91,10 @@ int	 log_level_parse(const char *, enum log_level *) MUSTCHECK;
 int	 log_waiting_fd(void);
 void	 log_flush(void);
 
-/* Called once whenever records begin to wait; the loop then watches the fd. */
+/*
+ * Called whenever records begin to wait or the descriptor to wait for changes:
+ * the loop then watches what log_waiting_fd() says.  Must not log.
+ */
 void	 log_set_waiting_cb(void (*)(void *), void *);
 
 /* Tests: every finished record, without newline, goes to fn instead. */

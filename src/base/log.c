@@ -1,0 +1,265 @@
+/*
+ * The log: levels, the sink in use, and the report of what was lost.
+ *
+ * log_text.c makes the text and log_sink.c gets it out; this file joins them
+ * and puts around the text what the sink wants (priority, syslog's head).
+ * One record is put together in a buffer that is kept between calls, so that
+ * a usual record costs one write(2) and no allocation.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/log_sink.h"
+#include "base/log_text.h"
+
+#define RECORD_KEEP	(16 * 1024)	/* a larger buffer is not kept */
+
+static enum log_level max_level = LOG_LV_INFO;
+static enum log_format record_format = LOG_LOGFMT;
+static struct log_sink *sink;		/* NULL: not opened yet */
+static struct buf record = BUF_INIT;
+
+static void (*waiting_fn)(void *);
+static void *waiting_arg;
+static void (*test_fn)(void *, enum log_level, const char *, size_t);
+static void *test_arg;
+
+static const struct {
+	const char	*name;
+	int		 priority;	/* syslog's */
+} levels[] = {
+	[LOG_LV_ERROR] = { "error", LOG_ERR },
+	[LOG_LV_WARN] = { "warn", LOG_WARNING },
+	[LOG_LV_INFO] = { "info", LOG_INFO },
+	[LOG_LV_DEBUG] = { "debug", LOG_DEBUG },
+};
+
+bool
+log_is_on(enum log_level level)
+{
+	return level <= max_level;
+}
+
+void
+log_set_level(enum log_level level)
+{
+	max_level = level;
+}
+
+void
+log_set_format(enum log_format format)
+{
+	record_format = format;
+}
+
+const char *
+log_level_name(enum log_level level)
+{
+	return levels[level].name;
+}
+
+int
+log_level_parse(const char *name, enum log_level *ret)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(levels); i++) {
+		if (strcmp(levels[i].name, name) == 0) {
+			*ret = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* -- records ------------------------------------------------------------------ */
+
+/* "<30>Nov 21 03:36:12 rqd[812]: ", as syslog(3) would write it. */
+static void
+put_syslog_head(struct buf *b, enum log_level level)
+{
+	time_t now = (time_t)(clock_wall() / SEC);
+	char text[32];
+	struct tm tm;
+
+	(void)localtime_r(&now, &tm);
+	(void)strftime(text, sizeof(text), "%b %e %T", &tm);
+	buf_printf(b, "<%d>%s %s[%ld]: ", LOG_DAEMON | levels[level].priority,
+	    text, program_invocation_short_name, (long)getpid());
+}
+
+static void
+build_record(enum log_level level, const char *event, const struct log_ctx *ctx,
+    const struct log_field *fields)
+{
+	bool journal = sink != NULL && sink->journal && test_fn == NULL;
+
+	buf_clear(&record);
+	if (journal)
+		buf_printf(&record, "<%d>", levels[level].priority);
+	else if (sink != NULL && sink->way == SINK_DATAGRAM && test_fn == NULL)
+		put_syslog_head(&record, level);
+	log_text(&record, record_format, !journal, level, event, ctx, fields);
+	buf_addc(&record, '\n');
+}
+
+static void
+forget_record(void)
+{
+	if (record.cap > RECORD_KEEP)
+		buf_done(&record);
+}
+
+/* Says how many records were lost, once there is room to say it. */
+static void
+report_lost(void)
+{
+	uint64_t n = sink->lost;
+
+	if (n == 0 || !log_sink_has_room(sink))
+		return;
+	sink->lost = 0;
+	build_record(LOG_LV_WARN, "warning", NULL, (const struct log_field[]){
+	    LF_STR("reason", "log_dropped"), LF_INT("dropped", (int64_t)n),
+	    LF_END });
+	if (!log_sink_write(sink, record.data, record.len))
+		sink->lost += n - 1;	/* the report is not a record to report */
+}
+
+/* Makes stderr the sink before anybody chose one; without it nothing is logged. */
+static bool
+have_sink(void)
+{
+	if (sink == NULL)
+		sink = log_sink_open("stderr", NULL);
+	return sink != NULL;
+}
+
+static void
+tell_waiting(void)
+{
+	if (waiting_fn != NULL)
+		waiting_fn(waiting_arg);
+}
+
+static void
+write_record(enum log_level level, const char *event, const struct log_ctx *ctx,
+    const struct log_field *fields)
+{
+	int waiting = log_waiting_fd();
+
+	report_lost();
+	build_record(level, event, ctx, fields);
+	(void)log_sink_write(sink, record.data, record.len);
+	if (log_waiting_fd() != waiting && log_waiting_fd() != -1)
+		tell_waiting();
+}
+
+void
+log_write(enum log_level level, const char *event, const struct log_ctx *ctx,
+    const struct log_field *fields)
+{
+	int saved = errno;
+
+	if (test_fn != NULL) {
+		build_record(level, event, ctx, fields);
+		test_fn(test_arg, level, buf_str(&record), record.len - 1);
+	} else if (have_sink()) {
+		write_record(level, event, ctx, fields);
+	}
+	forget_record();
+	errno = saved;
+}
+
+/* -- sinks -------------------------------------------------------------------- */
+
+/*
+ * Puts a new sink in the old one's place.  What the old one could not write is
+ * lost, and the new one says so.  Whoever watches the old descriptor is told
+ * before it is closed.
+ */
+static void
+replace_sink(struct log_sink *s)
+{
+	struct log_sink *old = sink;
+
+	sink = s;
+	if (old == NULL)
+		return;
+	log_sink_flush(old);
+	log_sink_drop(old);
+	if (s != NULL)
+		s->lost += old->lost;
+	tell_waiting();
+	log_sink_free(old);
+}
+
+int
+log_open(const char *target, char **cause)
+{
+	struct log_sink *s = log_sink_open(target, cause);
+
+	if (s == NULL)
+		return -1;
+	replace_sink(s);
+	return 0;
+}
+
+int
+log_reopen(char **cause)
+{
+	if (sink == NULL || sink->path == NULL || sink->way == SINK_DATAGRAM)
+		return 0;
+	return log_open(sink->path, cause);
+}
+
+void
+log_close(void)
+{
+	if (sink != NULL) {
+		log_sink_flush(sink);
+		report_lost();
+	}
+	replace_sink(NULL);
+	buf_done(&record);
+}
+
+int
+log_waiting_fd(void)
+{
+	return sink != NULL && sink->backlog.len > 0 ? sink->fd : -1;
+}
+
+void
+log_flush(void)
+{
+	int saved = errno;
+
+	if (sink != NULL) {
+		log_sink_flush(sink);
+		report_lost();
+		forget_record();
+	}
+	errno = saved;
+}
+
+void
+log_set_waiting_cb(void (*fn)(void *), void *arg)
+{
+	waiting_fn = fn;
+	waiting_arg = arg;
+}
+
+void
+log_set_sink(void (*fn)(void *, enum log_level, const char *, size_t), void *arg)
+{
+	test_fn = fn;
+	test_arg = arg;
+}

@@ -1,0 +1,401 @@
+/*
+ * Where records go, without ever blocking.
+ *
+ * What is opened decides how it is written.  An inherited descriptor is never
+ * made non-blocking: the flag belongs to the open description, which the shell
+ * and its other children share.  A pipe or terminal is opened once more
+ * through /proc instead; a socket takes the flag per call.
+ *
+ * What cannot be written waits in the backlog, whole records at a time and at
+ * most LOG_BACKLOG bytes.  When it is full records are lost, and go on being
+ * lost until half of it is out: otherwise a slow reader would get one report
+ * for each record.  Pipes are written in pieces of at most PIPE_BUF bytes that
+ * end with a record where possible, so that writers sharing a pipe do not mix.
+ *
+ * A record that a full disk cut short is taken off the file again; where that
+ * is impossible the next record comes after a newline of its own.
+ */
+#include "base/log_sink.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PIECE	PIPE_BUF
+
+/* -- opening --------------------------------------------------------------- */
+
+static bool
+is_journal(const struct stat *st)
+{
+	const char *env = getenv("JOURNAL_STREAM");
+	char mine[64];
+
+	if (env == NULL)
+		return false;
+	(void)snprintf(mine, sizeof(mine), "%ju:%ju", (uintmax_t)st->st_dev,
+	    (uintmax_t)st->st_ino);
+	return strcmp(env, mine) == 0;
+}
+
+/* Opens what fd 2 is once more; where that fails writes are polled for. */
+static void
+open_twin(struct log_sink *s)
+{
+	int fd = open("/proc/self/fd/2",
+	    O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	s->borrowed = fd == -1;
+	s->fd = fd == -1 ? STDERR_FILENO : fd;
+	s->way = fd == -1 ? SINK_POLL : SINK_NONBLOCK;
+}
+
+static struct log_sink *
+sink_new(enum sink_way way, int fd)
+{
+	struct log_sink *s = xcalloc(1, sizeof(*s));
+
+	s->way = way;
+	s->fd = fd;
+	return s;
+}
+
+static struct log_sink *
+open_stderr(char **cause)
+{
+	struct log_sink *s;
+	struct stat st;
+
+	if (fstat(STDERR_FILENO, &st) == -1) {
+		(void)util_cause(cause, "stderr: %s", strerror(errno));
+		return NULL;
+	}
+	s = sink_new(SINK_FILE, STDERR_FILENO);
+	s->borrowed = true;
+	s->journal = is_journal(&st);
+	if (S_ISSOCK(st.st_mode))
+		s->way = SINK_SEND;
+	else if (!S_ISREG(st.st_mode))
+		open_twin(s);
+	return s;
+}
+
+/* O_NONBLOCK is for a FIFO, which is refused while nobody reads it. */
+static struct log_sink *
+open_file(const char *path, char **cause)
+{
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK |
+	    O_NOCTTY | O_CLOEXEC, 0640);
+	struct log_sink *s;
+	struct stat st;
+
+	if (fd == -1) {
+		(void)util_cause(cause, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	s = sink_new(SINK_FILE, fd);
+	s->path = xstrdup(path);
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
+		s->way = SINK_NONBLOCK;
+	return s;
+}
+
+/* A connected, non-blocking datagram socket; -1 with errno. */
+static int
+connect_datagram(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd, saved;
+
+	if (strlen(path) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(sa.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == -1) {
+		saved = errno;
+		(void)close(fd);
+		errno = saved;
+		return -1;
+	}
+	return fd;
+}
+
+struct log_sink *
+log_sink_syslog(const char *path, char **cause)
+{
+	int fd = connect_datagram(path);
+	struct log_sink *s;
+
+	if (fd == -1) {
+		(void)util_cause(cause, "%s: %s", path, strerror(errno));
+		return NULL;
+	}
+	s = sink_new(SINK_DATAGRAM, fd);
+	s->path = xstrdup(path);
+	return s;
+}
+
+struct log_sink *
+log_sink_open(const char *target, char **cause)
+{
+	if (strcmp(target, "stderr") == 0)
+		return open_stderr(cause);
+	if (strcmp(target, "syslog") == 0)
+		return log_sink_syslog("/dev/log", cause);
+	if (target[0] == '/')
+		return open_file(target, cause);
+	(void)util_cause(cause,
+	    "%s: not \"stderr\", \"syslog\" or an absolute path", target);
+	return NULL;
+}
+
+void
+log_sink_free(struct log_sink *s)
+{
+	if (s == NULL)
+		return;
+	if (!s->borrowed && s->fd != -1)
+		(void)close(s->fd);
+	buf_done(&s->backlog);
+	free(s->path);
+	free(s);
+}
+
+/* -- one write ------------------------------------------------------------- */
+
+/* poll(2) promises PIPE_BUF bytes of a pipe; more could block. */
+static ssize_t
+write_polled(int fd, const char *p, size_t n)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+
+	if (poll(&pfd, 1, 0) != 1) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return write(fd, p, n < PIECE ? n : PIECE);
+}
+
+/* The log daemon may have been restarted: its socket is then a new one. */
+static ssize_t
+send_datagram(struct log_sink *s, const char *p, size_t n)
+{
+	ssize_t r = -1;
+
+	if (s->fd != -1)
+		r = send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (r != -1 || (s->fd != -1 && errno != ECONNREFUSED &&
+	    errno != ENOTCONN && errno != ECONNRESET))
+		return r;
+	if (s->fd != -1)
+		(void)close(s->fd);
+	s->fd = connect_datagram(s->path);
+	return s->fd == -1 ? -1 : send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/*
+ * As write(2); EAGAIN: must wait.  A datagram goes without its newline, and
+ * one that is too long for the socket is lost alone.
+ */
+static ssize_t
+write_once(struct log_sink *s, const char *p, size_t n)
+{
+	ssize_t r = -1;
+
+	do {
+		switch (s->way) {
+		case SINK_FILE:
+		case SINK_NONBLOCK:
+			r = write(s->fd, p, n);
+			break;
+		case SINK_POLL:
+			r = write_polled(s->fd, p, n);
+			break;
+		case SINK_SEND:
+			r = send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+			break;
+		case SINK_DATAGRAM:
+			r = send_datagram(s, p, n - 1);	/* never half of it */
+			break;
+		}
+	} while (r == -1 && errno == EINTR);
+	if (s->way != SINK_DATAGRAM)
+		return r;
+	if (r == -1 && errno == EMSGSIZE) {
+		s->lost++;
+		return (ssize_t)n;
+	}
+	return r == -1 ? -1 : (ssize_t)n;
+}
+
+/* -- regular files --------------------------------------------------------- */
+
+/* Takes the last n bytes off the file, if they are still the last. */
+static int
+take_back(int fd, size_t n)
+{
+	off_t end = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (end < (off_t)n || fstat(fd, &st) == -1 || st.st_size != end ||
+	    ftruncate(fd, end - (off_t)n) == -1)
+		return -1;
+	return lseek(fd, end - (off_t)n, SEEK_SET) == -1 ? -1 : 0;
+}
+
+static bool
+write_file(struct log_sink *s, const char *p, size_t n)
+{
+	size_t done = 0;
+	ssize_t r;
+
+	if (s->midway && write_once(s, "\n", 1) == 1)
+		s->midway = false;
+	while (!s->midway && done < n) {
+		r = write_once(s, p + done, n - done);
+		if (r <= 0)
+			break;
+		done += (size_t)r;
+	}
+	if (done == n)
+		return true;
+	s->lost++;
+	if (done > 0 && take_back(s->fd, done) == -1)
+		s->midway = true;
+	return false;
+}
+
+/* -- everything that may have to wait ---------------------------------------- */
+
+/* How much to write at once: whole records that fit a piece, or one record. */
+static size_t
+piece_length(const struct log_sink *s, const char *p, size_t n)
+{
+	const char *nl;
+
+	if (s->way != SINK_DATAGRAM && n <= PIECE)
+		return n;
+	nl = s->way == SINK_DATAGRAM ? NULL : memrchr(p, '\n', PIECE);
+	if (nl == NULL)
+		nl = memchr(p, '\n', n);
+	return nl == NULL ? n : (size_t)(nl - p) + 1;
+}
+
+/*
+ * Writes piece by piece until one must wait or fails; returns how many bytes
+ * went.  Keeps midway true to what is out.
+ */
+static size_t
+write_pieces(struct log_sink *s, const char *p, size_t n, bool *failed)
+{
+	size_t done = 0;
+	ssize_t r;
+
+	*failed = false;
+	while (done < n) {
+		r = write_once(s, p + done, piece_length(s, p + done, n - done));
+		if (r <= 0) {
+			*failed = r == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+			break;
+		}
+		done += (size_t)r;
+		s->midway = p[done - 1] != '\n';
+	}
+	return done;
+}
+
+static size_t
+count_records(const char *p, size_t n)
+{
+	const char *end = p + n;
+	size_t count = 0;
+
+	while (n > 0 && p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+		p++;
+		count++;
+	}
+	return count;
+}
+
+void
+log_sink_drop(struct log_sink *s)
+{
+	s->lost += count_records(s->backlog.data, s->backlog.len);
+	s->choked = false;
+	buf_done(&s->backlog);
+}
+
+/* Nothing waits for a sink that is broken (EPIPE, ENOSPC). */
+void
+log_sink_flush(struct log_sink *s)
+{
+	struct buf *b = &s->backlog;
+	bool failed;
+	size_t done;
+
+	if (b->len == 0)
+		return;
+	done = write_pieces(s, b->data, b->len, &failed);
+	buf_drain(b, done);
+	if (failed || b->len == 0)
+		log_sink_drop(s);
+	else if (b->len <= LOG_BACKLOG / 2)
+		s->choked = false;
+}
+
+/* Nothing waits yet: writes directly and keeps what must wait. */
+static bool
+write_now(struct log_sink *s, const char *p, size_t n)
+{
+	bool failed;
+	size_t done;
+
+	if (s->midway)
+		(void)write_pieces(s, "\n", 1, &failed);
+	if (s->midway) {	/* not even that: this record cannot be had */
+		s->lost++;
+		return false;
+	}
+	done = write_pieces(s, p, n, &failed);
+	if (failed && done < n) {
+		s->lost++;
+		return false;
+	}
+	buf_add(&s->backlog, p + done, n - done);
+	return true;
+}
+
+bool
+log_sink_write(struct log_sink *s, const char *p, size_t n)
+{
+	if (s->way == SINK_FILE)
+		return write_file(s, p, n);
+	log_sink_flush(s);
+	if (n <= LOG_BACKLOG && s->backlog.len == 0)
+		return write_now(s, p, n);
+	if (s->choked || n > LOG_BACKLOG - s->backlog.len) {
+		s->choked = s->backlog.len > LOG_BACKLOG / 2;
+		s->lost++;
+		return false;
+	}
+	buf_add(&s->backlog, p, n);
+	return true;
+}
+
+bool
+log_sink_has_room(const struct log_sink *s)
+{
+	return !s->choked && s->backlog.len <= LOG_BACKLOG / 2;
+}

@@ -1,0 +1,51 @@
+/*
+ * Where records go, without ever blocking.  Private to log.c and its tests.
+ */
+#ifndef RQD_BASE_LOG_SINK_H
+#define RQD_BASE_LOG_SINK_H
+
+#include "base/buf.h"
+#include "base/log.h"
+
+/* How bytes are handed to the kernel so that it does not make us wait. */
+enum sink_way {
+	SINK_FILE,	/* regular file: plain write; nothing ever waits */
+	SINK_NONBLOCK,	/* pipe or terminal: an open description of our own */
+	SINK_POLL,	/* the same where none could be had: poll, then a small write */
+	SINK_SEND,	/* stream socket: MSG_DONTWAIT */
+	SINK_DATAGRAM	/* syslog: a record is a datagram */
+};
+
+struct log_sink {
+	enum sink_way	 way;
+	int		 fd;		/* -1: syslog's socket is not connected */
+	bool		 borrowed;	/* fd 2 itself: not ours to close */
+	bool		 journal;	/* stderr is $JOURNAL_STREAM */
+	bool		 midway;	/* the last byte out did not end a record */
+	bool		 choked;	/* dropping until half of the backlog is out */
+	char		*path;		/* owned; of a file or syslog's socket, else NULL */
+	struct buf	 backlog;	/* records with newlines; midway: a rest first */
+	uint64_t	 lost;		/* records dropped and not yet reported */
+};
+
+/* NULL with *cause; target as for log_open(). */
+struct log_sink	*log_sink_open(const char *target, char **cause);
+struct log_sink	*log_sink_syslog(const char *socket_path, char **cause);
+void		 log_sink_free(struct log_sink *);	/* does not flush */
+
+/*
+ * Takes one record, which ends in its only newline, to write or to keep;
+ * false: it was lost, and counted.
+ */
+bool		 log_sink_write(struct log_sink *, const char *, size_t);
+
+/* Writes of the backlog what can be written now. */
+void		 log_sink_flush(struct log_sink *);
+
+/* Gives up what waits, and counts it as lost. */
+void		 log_sink_drop(struct log_sink *);
+
+/* Whether a report of lost records would be taken. */
+bool		 log_sink_has_room(const struct log_sink *);
+
+#endif

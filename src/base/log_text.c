@@ -1,0 +1,255 @@
+/*
+ * Records to text: logfmt and JSON.
+ *
+ * A value is walked character by character.  Printable UTF-8 stays as it is;
+ * controls (C0, DEL, C1), line and paragraph separators and the marks that
+ * turn the writing direction are escaped, and so is every byte that is not
+ * part of valid UTF-8: in logfmt as \xHH, in JSON the same as the text
+ * "\\xHH", since JSON strings hold characters and not bytes.
+ *
+ * A logfmt value is quoted where it is empty or holds a space, a quote, an
+ * equals sign or anything escaped; the backslash counts as escaped.
+ */
+#include "base/log_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* One character of a value: its bytes and, where they are valid UTF-8, its code. */
+struct glyph {
+	size_t		len;
+	uint32_t	code;
+	bool		valid;
+};
+
+/* The length of a sequence that begins with this byte; 0: none does. */
+static size_t
+sequence_length(unsigned char c)
+{
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc2 && c < 0xe0)
+		return 2;
+	if (c >= 0xe0 && c < 0xf0)
+		return 3;
+	if (c >= 0xf0 && c < 0xf5)
+		return 4;
+	return 0;
+}
+
+/* Overlong forms, surrogates and codes past U+10FFFF are not valid. */
+static bool
+is_code(uint32_t code, size_t len)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+
+	return code >= least[len] && code <= 0x10ffff &&
+	    (code < 0xd800 || code > 0xdfff);
+}
+
+static struct glyph
+next_glyph(const char *s, size_t n)
+{
+	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	const unsigned char *p = (const unsigned char *)s;
+	struct glyph bad = { 1, p[0], false };
+	size_t len = sequence_length(p[0]), i;
+	uint32_t code;
+
+	if (len == 0 || len > n)
+		return bad;
+	code = p[0] & lead[len];
+	for (i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return bad;
+		code = code << 6 | (p[i] & 0x3f);
+	}
+	return is_code(code, len) ? (struct glyph){ len, code, true } : bad;
+}
+
+static bool
+is_printable(uint32_t c)
+{
+	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
+		return false;
+	if (c < 0x200e)
+		return true;
+	return !(c <= 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	    (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || c == 0xfffe ||
+	    c == 0xffff);
+}
+
+/* The letter after the backslash for what has one in both formats; else 0. */
+static char
+short_escape(uint32_t code)
+{
+	switch (code) {
+	case '\n':
+		return 'n';
+	case '\t':
+		return 't';
+	case '\r':
+		return 'r';
+	case '"':
+		return '"';
+	case '\\':
+		return '\\';
+	}
+	return 0;
+}
+
+static void
+put_hex(struct buf *b, const char *prefix, const char *s, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		buf_puts(b, prefix);
+		buf_addc(b, digits[c >> 4]);
+		buf_addc(b, digits[c & 15]);
+	}
+}
+
+static void
+put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g)
+{
+	char letter = g.valid ? short_escape(g.code) : 0;
+
+	if (letter != 0) {
+		buf_addc(b, '\\');
+		buf_addc(b, letter);
+	} else if (format == LOG_LOGFMT) {
+		put_hex(b, "\\x", s, g.len);
+	} else if (g.valid) {
+		buf_printf(b, "\\u%04x", (unsigned)g.code);
+	} else {
+		put_hex(b, "\\\\x", s, g.len);
+	}
+}
+
+/* Copies runs of plain characters at once: almost all values are one run. */
+static void
+put_text(struct buf *b, enum log_format format, const char *s, size_t n)
+{
+	size_t i = 0, from = 0;
+
+	while (i < n) {
+		struct glyph g = next_glyph(s + i, n - i);
+
+		if (!g.valid || !is_printable(g.code) || g.code == '"' ||
+		    g.code == '\\') {
+			buf_add(b, s + from, i - from);
+			put_escaped(b, format, s + i, g);
+			from = i + g.len;
+		}
+		i += g.len;
+	}
+	buf_add(b, s + from, n - from);
+}
+
+static bool
+needs_quotes(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n) {
+		struct glyph g = next_glyph(s + i, n - i);
+
+		if (!g.valid || !is_printable(g.code) ||
+		    (g.code < 0x80 && strchr(" \"=\\", (int)g.code) != NULL))
+			return true;
+		i += g.len;
+	}
+	return n == 0;
+}
+
+static void
+put_string(struct buf *b, enum log_format format, const char *s, size_t n)
+{
+	bool quotes = format == LOG_JSON || needs_quotes(s, n);
+
+	if (quotes)
+		buf_addc(b, '"');
+	put_text(b, format, s, n);
+	if (quotes)
+		buf_addc(b, '"');
+}
+
+/* Keys are the program's own words: nothing in them needs escaping. */
+static void
+put_key(struct buf *b, enum log_format format, const char *key, bool first)
+{
+	if (format == LOG_JSON)
+		buf_printf(b, "%c\"%s\":", first ? '{' : ',', key);
+	else
+		buf_printf(b, "%s%s=", first ? "" : " ", key);
+}
+
+/* Seconds with three decimals, cut and not rounded; a number in JSON too. */
+static void
+put_usec(struct buf *b, int64_t usec)
+{
+	uint64_t n = usec < 0 ? 0 - (uint64_t)usec : (uint64_t)usec;
+
+	buf_printf(b, "%s%" PRIu64 ".%03u", usec < 0 ? "-" : "",
+	    n / (uint64_t)SEC, (unsigned)(n / (uint64_t)MSEC % 1000));
+}
+
+static void
+put_field(struct buf *b, enum log_format format, const struct log_field *f,
+    bool first)
+{
+	if (f->type == LOG_T_STR && f->str == NULL)
+		return;
+	put_key(b, format, f->key, first);
+	switch (f->type) {
+	case LOG_T_END:
+		break;
+	case LOG_T_STR:
+		put_string(b, format, f->str, strlen(f->str));
+		break;
+	case LOG_T_MEM:
+		put_string(b, format, f->str, f->len);
+		break;
+	case LOG_T_INT:
+		buf_printf(b, "%" PRId64, f->num);
+		break;
+	case LOG_T_USEC:
+		put_usec(b, f->num);
+		break;
+	}
+}
+
+static void
+put_context(struct buf *b, enum log_format format, const struct log_ctx *ctx)
+{
+	put_field(b, format, &LF_STR("queue", ctx->queue), false);
+	put_field(b, format, &LF_STR("id", ctx->id), false);
+	if (ctx->attempt != 0)
+		put_field(b, format, &LF_INT("attempt", ctx->attempt), false);
+	if (ctx->pid != 0)
+		put_field(b, format, &LF_INT("pid", ctx->pid), false);
+}
+
+void
+log_text(struct buf *b, enum log_format format, bool with_ts,
+    enum log_level level, const char *event, const struct log_ctx *ctx,
+    const struct log_field *fields)
+{
+	char ts[CLOCK_TEXT_MAX];
+
+	if (with_ts)
+		put_field(b, format, &LF_STR("ts", clock_text(clock_wall(), ts)),
+		    true);
+	put_field(b, format, &LF_STR("level", log_level_name(level)), !with_ts);
+	put_field(b, format, &LF_STR("event", event), false);
+	if (ctx != NULL)
+		put_context(b, format, ctx);
+	for (; fields != NULL && fields->type != LOG_T_END; fields++)
+		put_field(b, format, fields, false);
+	if (format == LOG_JSON)
+		buf_addc(b, '}');
+}

@@ -1,0 +1,66 @@
+/*
+ * The table of counters, and the histogram of handler durations.
+ *
+ * The names are fields of QSTATS and parts of metric names: they never change.
+ */
+#include "base/stats.h"
+
+#include "base/util.h"
+
+static const struct {
+	const char	*name;
+	const char	*help;
+} table[] = {
+	[STAT_DELIVERED] = { "delivered", "Messages handed to a handler." },
+	[STAT_ACKED] = { "acked", "Messages done and removed from Redis." },
+	[STAT_FAILED] = { "failed", "Attempts that failed." },
+	[STAT_RETRIED] = { "retried", "Messages put back with a backoff." },
+	[STAT_DEAD] = { "dead", "Messages made dead letters." },
+	[STAT_RETURNED] = { "returned",
+	    "Messages given back without counting an attempt." },
+	[STAT_REQUEUED] = { "requeued",
+	    "Messages whose lease expired, put back." },
+	[STAT_PROMOTED] = { "promoted", "Delayed messages that fell due." },
+	[STAT_DROPPED] = { "dropped", "Entries without a payload, removed." },
+	[STAT_STALE] = { "stale",
+	    "Results refused because another delivery had begun." },
+	[STAT_RESCUED] = { "rescued",
+	    "Messages pushed again from memory after Redis lost them." },
+	[STAT_TIMEOUTS] = { "timeouts", "Handlers ended at time_limit." },
+	[STAT_OUTPUT_CUT] = { "output_cut",
+	    "Deliveries whose output passed output_limit." },
+	[STAT_LEFTOVERS] = { "leftovers",
+	    "Deliveries that left processes running." },
+	[STAT_SUSPENDED] = { "suspended", "Times the queue was suspended." },
+};
+_Static_assert(ARRAY_LEN(table) == STAT_MAX, "a name for every counter");
+
+const double stats_bounds[STATS_BUCKETS] = {
+	0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600
+};
+
+const char *
+stats_name(enum stat s)
+{
+	return table[s].name;
+}
+
+const char *
+stats_help(enum stat s)
+{
+	return table[s].help;
+}
+
+/* A value equal to a bound belongs below it, as Prometheus' "le" says. */
+void
+stats_observe(struct histogram *h, usec_t duration)
+{
+	double v = (double)duration / SEC;
+	size_t i;
+
+	for (i = 0; i < STATS_BUCKETS && v > stats_bounds[i]; i++)
+		continue;
+	h->bucket[i]++;
+	h->count++;
+	h->sum += v;
+}

@@ -1,0 +1,246 @@
+/*
+ * Durations, sizes and integers as people write them, and back.
+ *
+ * Everything is exact: text that is no whole number of microseconds, or that
+ * does not fit, is refused rather than rounded ("0.0001ms" must not become 0,
+ * which often means "off").  No sign, no blanks, no hexadecimal, no locale.
+ * Size suffixes are powers of 1024, in either case.
+ */
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FRACTION_DIGITS	8	/* keeps DAY * fraction within 64 bits */
+#define DAY		(24 * HOUR)
+
+struct unit {
+	const char	*name;
+	uint64_t	 value;
+};
+
+/* Largest first: units_duration() takes the first that divides. */
+static const struct unit durations[] = {
+	{ "d", DAY }, { "h", HOUR }, { "m", MINUTE }, { "s", SEC },
+	{ "ms", MSEC },
+};
+
+static const struct unit sizes[] = {
+	{ "T", 1ULL << 40 }, { "G", 1ULL << 30 }, { "M", 1ULL << 20 },
+	{ "K", 1ULL << 10 },
+};
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Reads digits at *s, at least one, and moves *s behind them. */
+static int
+take_number(const char **s, uint64_t *ret)
+{
+	const char *p = *s;
+	uint64_t n = 0;
+
+	if (!is_digit(*p))
+		return -1;
+	for (; is_digit(*p); p++) {
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+			return -1;
+	}
+	*s = p;
+	*ret = n;
+	return 0;
+}
+
+/* Reads ".25" at *s, if there is one, as 25 of 100. */
+static int
+take_fraction(const char **s, uint64_t *num, uint64_t *den)
+{
+	const char *digits;
+
+	*num = 0;
+	*den = 1;
+	if (**s != '.')
+		return 0;
+	digits = ++*s;
+	if (take_number(s, num) == -1 || *s - digits > FRACTION_DIGITS)
+		return -1;
+	for (; digits < *s; digits++)
+		*den *= 10;
+	return 0;
+}
+
+static const struct unit *
+find_unit(const struct unit *units, size_t n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (strcmp(units[i].name, name) == 0)
+			return &units[i];
+	}
+	return NULL;
+}
+
+int
+units_parse_duration(const char *s, usec_t *ret)
+{
+	const struct unit *u;
+	uint64_t whole, num, den, n;
+
+	if (strcmp(s, "0") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	if (take_number(&s, &whole) == -1 || take_fraction(&s, &num, &den) == -1)
+		return -1;
+	u = find_unit(durations, ARRAY_LEN(durations), s);
+	if (u == NULL || num * u->value % den != 0)
+		return -1;
+	if (__builtin_mul_overflow(whole, u->value, &n) ||
+	    __builtin_add_overflow(n, num * u->value / den, &n) ||
+	    n > INT64_MAX)
+		return -1;
+	*ret = (usec_t)n;
+	return 0;
+}
+
+int
+units_parse_size(const char *s, uint64_t *ret)
+{
+	const struct unit *u;
+	uint64_t n;
+	char suffix[2];
+
+	if (take_number(&s, &n) == -1)
+		return -1;
+	if (*s != '\0') {
+		if (s[1] != '\0')
+			return -1;
+		suffix[0] = *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s;
+		suffix[1] = '\0';
+		u = find_unit(sizes, ARRAY_LEN(sizes), suffix);
+		if (u == NULL || __builtin_mul_overflow(n, u->value, &n))
+			return -1;
+	}
+	*ret = n;
+	return 0;
+}
+
+int
+units_parse_int(const char *s, int64_t *ret)
+{
+	bool minus = *s == '-';
+	uint64_t n;
+
+	if (minus)
+		s++;
+	if (take_number(&s, &n) == -1 || *s != '\0')
+		return -1;
+	if (n > (uint64_t)INT64_MAX + (minus ? 1 : 0))
+		return -1;
+	*ret = minus ? (int64_t)(0 - n) : (int64_t)n;
+	return 0;
+}
+
+/* n / scale, exactly, without zeros at the end; scale is a power of 10. */
+static char *
+put_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)
+{
+	uint64_t rest = n % scale;
+	int len = snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64, n / scale);
+	char *p = buf + len;
+
+	if (rest != 0)
+		*p++ = '.';
+	for (; rest != 0; rest %= scale) {
+		scale /= 10;
+		*p++ = (char)('0' + rest / scale);
+	}
+	strcpy(p, unit);
+	return buf;
+}
+
+/* Writes n in the largest unit of which it is a whole number; false: none is. */
+static bool
+put_whole(char *buf, uint64_t n, const struct unit *units, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (n != 0 && n % units[i].value == 0) {
+			(void)snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64 "%s",
+			    n / units[i].value, units[i].name);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Negative durations do not occur in a configuration; they print as 0. */
+char *
+units_duration(usec_t usec, char *buf)
+{
+	uint64_t n = usec < 0 ? 0 : (uint64_t)usec;
+
+	if (n == 0)
+		return strcpy(buf, "0");
+	if (n % SEC == 0 && put_whole(buf, n, durations, ARRAY_LEN(durations)))
+		return buf;
+	return n >= SEC ? put_decimal(buf, n, SEC, "s") :
+	    put_decimal(buf, n, MSEC, "ms");
+}
+
+char *
+units_size(uint64_t n, char *buf)
+{
+	if (!put_whole(buf, n, sizes, ARRAY_LEN(sizes)))
+		(void)snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64, n);
+	return buf;
+}
+
+/* Cut to three digits, never rounded up: 59.99 s is not "60s". */
+static char *
+about_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)
+{
+	uint64_t keep = 1;
+
+	while (n / keep >= 1000)
+		keep *= 10;
+	return put_decimal(buf, n / keep * keep, scale, unit);
+}
+
+/* "2h5m": two units, the second only where it is not 0. */
+static char *
+about_pair(char *buf, uint64_t n, const struct unit *big, const struct unit *small)
+{
+	uint64_t rest = n % big->value / small->value;
+	int len = snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64 "%s", n / big->value,
+	    big->name);
+
+	if (rest != 0)
+		(void)snprintf(buf + len, UNITS_TEXT_MAX - (size_t)len,
+		    "%" PRIu64 "%s", rest, small->name);
+	return buf;
+}
+
+char *
+units_about(usec_t usec, char *buf)
+{
+	uint64_t n = usec < 0 ? 0 : (uint64_t)usec;
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		if (n >= durations[i].value)
+			return about_pair(buf, n, &durations[i], &durations[i + 1]);
+	}
+	if (n >= SEC)
+		return about_decimal(buf, n, SEC, "s");
+	if (n >= MSEC)
+		return about_decimal(buf, n, MSEC, "ms");
+	return put_decimal(buf, n, 1, n == 0 ? "s" : "us");
+}

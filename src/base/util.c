@@ -1,0 +1,156 @@
+/*
+ * Allocation that cannot fail, sentences for causes, and randomness.
+ *
+ * All of it is as plain as it looks.  A size of 0 is rounded up to 1, so that
+ * NULL never means anything but "none".  Randomness is the kernel's by way of
+ * arc4random(3), which has no state of ours to seed and cannot fail.
+ */
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *
+checked(void *p)
+{
+	if (p == NULL)
+		fatalx("out of memory");
+	return p;
+}
+
+void *
+xmalloc(size_t size)
+{
+	return checked(malloc(size == 0 ? 1 : size));
+}
+
+void *
+xcalloc(size_t n, size_t size)
+{
+	return checked(n == 0 || size == 0 ? calloc(1, 1) : calloc(n, size));
+}
+
+void *
+xrealloc(void *p, size_t size)
+{
+	return checked(realloc(p, size == 0 ? 1 : size));
+}
+
+void *
+xreallocarray(void *p, size_t n, size_t size)
+{
+	if (n == 0 || size == 0)
+		return xrealloc(p, 1);
+	return checked(reallocarray(p, n, size));
+}
+
+void *
+xmemdup(const void *src, size_t size)
+{
+	void *p = xmalloc(size);
+
+	if (size > 0)
+		memcpy(p, src, size);
+	return p;
+}
+
+char *
+xstrdup(const char *s)
+{
+	return xmemdup(s, strlen(s) + 1);
+}
+
+char *
+xstrndup(const char *s, size_t max)
+{
+	return checked(strndup(s, max));
+}
+
+char *
+xasprintf(const char *fmt, ...)
+{
+	va_list ap;
+	char *s;
+
+	va_start(ap, fmt);
+	s = xvasprintf(fmt, ap);
+	va_end(ap);
+	return s;
+}
+
+char *
+xvasprintf(const char *fmt, va_list ap)
+{
+	char *s;
+
+	if (vasprintf(&s, fmt, ap) < 0)
+		fatalx("vasprintf: out of memory or bad format");
+	return s;
+}
+
+/* No allocation here: it is also called when there is no memory. */
+void
+fatalx(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+	int n = snprintf(line, sizeof(line), "rqd: ");
+	ssize_t r;
+
+	va_start(ap, fmt);
+	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n > sizeof(line) - 2)
+		n = (int)strlen(line);
+	line[n++] = '\n';
+	r = write(STDERR_FILENO, line, (size_t)n);
+	(void)r;
+	abort();
+}
+
+int
+util_cause(char **cause, const char *fmt, ...)
+{
+	int saved = errno;
+	va_list ap;
+
+	if (cause != NULL) {
+		va_start(ap, fmt);
+		*cause = xvasprintf(fmt, ap);
+		va_end(ap);
+	}
+	errno = saved;
+	return -1;
+}
+
+uint64_t
+random_u64(void)
+{
+	uint64_t n;
+
+	arc4random_buf(&n, sizeof(n));
+	return n;
+}
+
+/* 53 bits are what a double's fraction holds: every value is as likely. */
+double
+random_unit(void)
+{
+	return (double)(random_u64() >> 11) * 0x1p-53;
+}
+
+void
+random_name(char *buf, size_t n)
+{
+	static const char set[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+	size_t i;
+
+	if (n == 0)
+		return;
+	for (i = 0; i < n - 1; i++)
+		buf[i] = set[arc4random_uniform(sizeof(set) - 1)];
+	buf[i] = '\0';
+}
