@@ -1,0 +1,179 @@
+-- pop: leases due retries, then waiting messages, to the caller.
+--
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED
+-- ARGV    n          messages wanted, >= 1
+--         maxbytes   payload per call; one message is always taken
+--         max        a longer payload is not sent: its length is
+--         call       unique in the fleet and per call; tokens are CALL.1 CALL.2 ...
+--         deadline   Redis seconds; after it nothing is done ("0": none)
+-- Returns {status, now, waiting, due, dropped, then for each message:
+--         tag, length of the id in it, token, attempts, crashes, payload}
+--         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
+--         due: first time in QRETRY, "" if empty; payload: an integer (its
+--         length) where it is longer than max.
+-- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
+--         leaves its source last, so an error in the middle leaves a message
+--         twice, never nowhere; QBACKUP without QCONTEXT is dropped by tick.
+--         A retry without payload is dropped and counted.  A retry whose token
+--         is not "-" expired there: crashes + 1.
+-- Again   A second call pops other messages; what a call whose reply was
+--         lost has taken, mine tells.
+--
+-- The id is the first-level member "id" of a JSON object of at most 64 KiB
+-- without NUL: a string's text, or an integer's digits; the last one wins; 1
+-- to 200 bytes, no control characters.  Otherwise "~" and the token.  The tag
+-- is the id, or id#token where the id is in QBACKUP or QRETRY.
+local Q, B, C, R, D, P = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local call, find, match, sub = redis.call, string.find, string.match, string.sub
+local n, room, max = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local name, deadline = ARGV[4], tonumber(ARGV[5])
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+local stamp = string.format('%.6f', now)
+local waiting = call('LLEN', Q)
+local first = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2]
+call('HLEN', C)
+call('HLEN', D)
+if call('EXISTS', P) == 1 then
+  local why = redis.pcall('GET', P)
+  return {'paused', stamp, waiting, first or '', 0,
+    type(why) == 'string' and sub(why, 1, 1000) or '', call('PTTL', P)}
+end
+if deadline > 0 and now > deadline then
+  return {'late', stamp, waiting, first or '', 0}
+end
+if waiting == 0 and not (first and tonumber(first) <= now) then
+  return {'ok', stamp, 0, first or '', 0}
+end
+
+-- The text of the last first-level member "id" that is an integer literal, in
+-- an object that cjson has accepted.
+local function integer(s)
+  local p, depth, key, iskey, found = find(s, '{', 1, true) + 1, 1, nil, true, nil
+  while true do
+    local a, _, c = find(s, '([%[%]{}:,"])', p)
+    if not a then return found end
+    p = a + 1
+    if c == '"' then
+      local e, x
+      repeat
+        e, _, x = find(s, '(["\\])', p)
+        if not e then return nil end
+        p = e + (x == '"' and 1 or 2)
+      until x == '"'
+      if depth == 1 and iskey then key = sub(s, a, e) end
+    elseif c == '{' or c == '[' then depth = depth + 1
+    elseif c == '}' or c == ']' then depth = depth - 1
+    elseif depth == 1 then
+      iskey = c == ','
+      if not iskey and (key == '"id"' or find(key, '\\', 1, true) and cjson.decode('[' .. key .. ']')[1] == 'id') then
+        found = match(s, '^%s*(-?%d+)%s*[,}]', p)
+      end
+    end
+  end
+end
+
+local function ident(s)
+  if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
+  local a, e = find(s, '"id"', 1, true)
+  local escaped = find(s, '\\u00', 1, true)
+  if not a and not escaped or find(s, '%z') then return nil end
+  local ok, o = pcall(cjson.decode, s)
+  local id = ok and type(o) == 'table' and o.id
+  if type(id) == 'number' then
+    if escaped or find(s, '"id"', e + 1, true) then ok, id = pcall(integer, s)
+    else id = match(s, '^%s*:%s*(-?%d+)%s*[,}]', e + 1) end
+    if not ok or not id or find(id, '^-?0%d') then return nil end
+  end
+  if type(id) ~= 'string' or #id < 1 or #id > 200 or find(id, '[%z\1-\31\127]') then return nil end
+  return id
+end
+
+-- Writes nothing, but is not refused at maxmemory: from here on only a missing
+-- permission can strike.
+call('ZREMRANGEBYRANK', B, 1, 0)
+local out, got, bytes, took, dropped, full = {'ok', stamp, 0, '', 0}, 0, 0, 0, 0, false
+
+local function give(tag, idlen, token, attempts, crashes, body)
+  local o = #out
+  out[o + 1], out[o + 2], out[o + 3] = tag, idlen, token
+  out[o + 4], out[o + 5], out[o + 6] = attempts, crashes, body
+end
+
+local looked = 0
+while first and tonumber(first) <= now and got < n and not full and looked < n + 100 do
+  local tags = call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, math.min(n - got, 25))
+  if #tags == 0 then break end
+  local values = call('HMGET', D, unpack(tags))
+  local zadd, hset, leave, gone = {}, {}, {}, {}
+  for i, tag in ipairs(tags) do
+    local size = call('HSTRLEN', C, tag)
+    if got > 0 and bytes + size > room then full = true break end
+    local body = size > max and size or call('HGET', C, tag)
+    looked = looked + 1
+    leave[#leave + 1] = tag
+    if not body then
+      gone[#gone + 1] = tag
+    else
+      local a, c, tok, l = match(values[i] or '', '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+      local attempts = math.min(tonumber(a) or 0, 999999999)
+      local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
+      local idlen = math.min(tonumber(l) or #tag, #tag)
+      got, bytes = got + 1, bytes + size
+      local token = name .. '.' .. got
+      zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. idlen
+      give(tag, idlen, token, attempts, crashes, body)
+    end
+  end
+  if #zadd > 0 then
+    call('HSET', D, unpack(hset))
+    call('ZADD', B, unpack(zadd))
+  end
+  call('ZREM', R, unpack(leave))
+  if #gone > 0 then
+    dropped = dropped + #gone
+    call('HDEL', D, unpack(gone))
+  end
+end
+
+local retries = first and call('ZCARD', R) or 0
+while got < n and took < waiting and not full do
+  local bodies = call('LRANGE', Q, -math.min(n - got, 16), -1)
+  local tags, idlens, tokens, m = {}, {}, {}, 0
+  for i = #bodies, 1, -1 do
+    local size = #bodies[i]
+    if got > 0 and bytes + size > room then full = true break end
+    m, got, bytes = m + 1, got + 1, bytes + size
+    tokens[m] = name .. '.' .. got
+    tags[m] = ident(bodies[i]) or '~' .. tokens[m]
+    idlens[m] = #tags[m]
+  end
+  if m == 0 then break end
+  local inb = call('ZMSCORE', B, unpack(tags))
+  local inr = retries > 0 and call('ZMSCORE', R, unpack(tags))
+  local zadd, hset, copy, used = {}, {}, {}, {}
+  for j = 1, m do
+    local tag, body, k = tags[j], bodies[#bodies + 1 - j], 2 * j - 1
+    if inb[j] or inr and inr[j] or used[tag] then
+      repeat tag = tag .. '#' .. tokens[j]
+      until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+    end
+    used[tag] = true
+    zadd[k], zadd[k + 1] = stamp, tag
+    hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. ' ' .. stamp .. ' ' .. idlens[j]
+    copy[k], copy[k + 1] = tag, body
+    give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
+  end
+  call('ZADD', B, unpack(zadd))
+  call('HSET', D, unpack(hset))
+  call('HSET', C, unpack(copy))
+  call('LTRIM', Q, 0, -m - 1)
+  took = took + m
+end
+
+out[3] = waiting - took
+out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+out[5] = dropped
+return out

@@ -1,0 +1,49 @@
+-- rescue: puts a delivery that Redis has lost back, from the daemon's copy.
+--
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- ARGV    op         "retry", "return": to QRETRY; "dead": to QDEAD
+--         tag
+--         other      the tag to use where another message has that one
+--         idlen      how much of either tag is the id
+--         attempts   after this delivery
+--         crashes
+--         delay      seconds
+--         payload
+--         dead_max host reason status error     for "dead"
+-- Returns "ok"; "there": a live message with this tag and payload exists, nothing
+--         is written; "deferred TEXT": the letter cannot be written, due in 60 s
+-- Effect  The message is in QCONTEXT and QDELIVERY before QRETRY names it.
+-- Again   "there", as long as the message lives; a letter may be written twice.
+local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call = redis.call
+local op, tag, idlen, payload = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[8]
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+call('HLEN', C)
+call('HLEN', D)
+for i = 2, 3 do
+  tag = ARGV[i]
+  if not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) then break end
+  if i == 3 or call('HSTRLEN', C, tag) == #payload and call('HGET', C, tag) == payload then
+    return 'there'
+  end
+end
+-- Writes nothing, but is not refused at maxmemory.
+call('ZREMRANGEBYRANK', B, 1, 0)
+local delay, deferred = tonumber(ARGV[7]), nil
+if op == 'dead' then
+  local x = {'XADD', X}
+  if ARGV[9] ~= '0' then x = {'XADD', X, 'MAXLEN', '~', ARGV[9]} end
+  for _, w in ipairs({'*', 'id', string.sub(tag, 1, idlen), 'message', payload, 'reason', ARGV[11],
+      'attempts', ARGV[5], 'status', ARGV[12], 'error', ARGV[13], 'host', ARGV[10]}) do
+    x[#x + 1] = w
+  end
+  local e = redis.pcall(unpack(x))
+  if not (type(e) == 'table' and e.err) then return 'ok' end
+  delay, deferred = 60, 'deferred ' .. e.err
+end
+call('HSET', C, tag, payload)
+call('HSET', D, tag, string.format('%d %d - %.6f %d', tonumber(ARGV[5]), tonumber(ARGV[6]), now, idlen))
+call('ZADD', R, string.format('%.6f', now + delay), tag)
+return deferred or 'ok'
