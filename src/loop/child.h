@@ -43,7 +43,8 @@ void	child_done(struct loop *);
 /*
  * exited() is called exactly once, from the loop, when the zombie has been
  * reaped; the owner may free the child in it.  A pid that has already exited
- * is fine.
+ * is fine, but watch it in the turn of its fork(): later it may have been
+ * reaped as an orphan.
  */
 void	child_watch(struct loop *, struct child *, pid_t);
 void	child_forget(struct loop *, struct child *);	/* no callback any more; still reaped */

@@ -51,7 +51,10 @@ void		 loop_turn(struct loop *, usec_t max);
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);
 
-/* One callback per signal, called from the loop, never in signal context. */
+/*
+ * One callback per signal, called from the loop, never in signal context; NULL
+ * gives the signal back its former disposition.
+ */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
 
 /* For hiredis' adapter and evhttp; NULL on a simulated loop. */

@@ -1,0 +1,356 @@
+/*
+ * Child processes.
+ *
+ * SIGCHLD only says that there may be zombies.  waitid(WNOWAIT) shows one at a
+ * time; until it is reaped its pid and group id are not given to anyone else,
+ * so its group can be killed safely, and then wait4() takes it away.  A zombie
+ * that nobody watches is reaped without a word.
+ *
+ * Leftovers.  What is in the group of a finished leader is killed at once.
+ * What is in another group of its session is found later: its session id stays
+ * in a small table for some seconds, and a sweep of our children (they came to
+ * us, the subreaper, when their parents died) kills those of such a session.
+ * Sweeps follow the exit of a leader, and the exit of any orphan, whose own
+ * children come to us only then; at most ten a second.
+ */
+#include "loop/child.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "loop/loop_private.h"
+#include "loop/timer.h"
+
+#define CHAINS		256
+#define SWEEP_INTERVAL	(100 * MSEC)
+#define SESSIONS	64		/* the oldest is overwritten */
+#define SESSION_LIFE	(10 * SEC)
+
+/* A session whose leader has finished and wanted its leftovers killed. */
+struct session {
+	pid_t	id;		/* 0: free */
+	usec_t	until;
+};
+
+struct child_table {
+	struct loop	*loop;
+	struct child	*chain[CHAINS];
+	struct defer	 reap;		/* for those that exited before child_watch() */
+	struct timer	 sweep;
+	usec_t		 swept_at;	/* mono; 0: never */
+	struct session	 session[SESSIONS];
+	unsigned	 next_session;
+};
+
+static struct child **
+chain_of(struct child_table *t, pid_t pid)
+{
+	return &t->chain[(unsigned)pid % CHAINS];
+}
+
+static struct child *
+find(struct child_table *t, pid_t pid)
+{
+	struct child *c = *chain_of(t, pid);
+
+	while (c != NULL && c->pid != pid)
+		c = c->next;
+	return c;
+}
+
+/* Takes c out of the table; its pid is 0 after. */
+static void
+forget(struct child_table *t, struct child *c)
+{
+	struct child **p = chain_of(t, c->pid);
+
+	while (*p != NULL && *p != c)
+		p = &(*p)->next;
+	if (*p == c)
+		*p = c->next;
+	c->pid = 0;
+	c->next = NULL;
+}
+
+/* -- the sweep ---------------------------------------------------------------- */
+
+static void
+remember_session(struct child_table *t, pid_t id)
+{
+	t->session[t->next_session] = (struct session){ id,
+	    clock_mono() + SESSION_LIFE };
+	t->next_session = (t->next_session + 1) % SESSIONS;
+}
+
+/* A new leader has this id: what was remembered under it is over. */
+static void
+forget_session(struct child_table *t, pid_t id)
+{
+	size_t i;
+
+	for (i = 0; i < SESSIONS; i++) {
+		if (t->session[i].id == id)
+			t->session[i].id = 0;
+	}
+}
+
+static bool
+is_finished_session(struct child_table *t, pid_t id, usec_t now)
+{
+	size_t i;
+
+	for (i = 0; i < SESSIONS; i++) {
+		if (t->session[i].id == id && t->session[i].until > now)
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_finished_session(struct child_table *t, usec_t now)
+{
+	size_t i;
+
+	for (i = 0; i < SESSIONS; i++) {
+		if (t->session[i].id != 0 && t->session[i].until > now)
+			return true;
+	}
+	return false;
+}
+
+/* The kernel's list of our children; empty where the kernel keeps none. */
+static void
+read_children(struct buf *b)
+{
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%ld/children",
+	    (long)gettid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return;
+	do {
+		b->len += (size_t)n;
+		buf_reserve(b, 4096);
+		n = read(fd, b->data + b->len, b->cap - b->len);
+	} while (n > 0);
+	(void)close(fd);
+}
+
+/* A child cannot vanish between getsid() and kill(): only we reap it. */
+static void
+sweep_child(struct child_table *t, pid_t pid, usec_t now)
+{
+	pid_t session;
+
+	if (find(t, pid) != NULL)
+		return;
+	session = getsid(pid);
+	if (session > 0 && session != getsid(0) && find(t, session) == NULL &&
+	    is_finished_session(t, session, now))
+		(void)kill(pid, SIGKILL);
+}
+
+static void
+sweep(void *arg)
+{
+	struct child_table *t = arg;
+	struct buf b = BUF_INIT;
+	usec_t now = clock_mono();
+	char *p, *end;
+	long pid;
+
+	t->swept_at = now;
+	if (!has_finished_session(t, now))
+		return;
+	read_children(&b);
+	for (p = buf_str(&b); (pid = strtol(p, &end, 10)) > 0; p = end)
+		sweep_child(t, (pid_t)pid, now);
+	buf_done(&b);
+}
+
+static void
+want_sweep(struct child_table *t)
+{
+	usec_t now = clock_mono();
+
+	if (timer_is_set(&t->sweep) || !has_finished_session(t, now))
+		return;
+	timer_set_at(&t->sweep,
+	    t->swept_at == 0 ? now : t->swept_at + SWEEP_INTERVAL);
+}
+
+/* -- reaping ------------------------------------------------------------------ */
+
+/* A zombie of ours, still there after it; 0: none. */
+static pid_t
+next_zombie(idtype_t type, pid_t id)
+{
+	siginfo_t si;
+
+	for (;;) {
+		si.si_pid = 0;
+		if (waitid(type, (id_t)id, &si, WEXITED | WNOHANG | WNOWAIT) == 0)
+			return si.si_pid;
+		if (errno != EINTR)
+			return 0;
+	}
+}
+
+static int
+reap(pid_t pid, struct rusage *usage)
+{
+	int status = 0;
+
+	while (wait4(pid, &status, 0, usage) == -1 && errno == EINTR)
+		continue;
+	return status;
+}
+
+/*
+ * Whether processes of a finished leader's group outlived it.  Those that had
+ * finished too, and only nobody had waited for them, do not count: they are
+ * reaped first, and told from ours by the signal that ended them.
+ */
+static bool
+has_leftovers(struct child_table *t, pid_t group, bool killed)
+{
+	bool found = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = next_zombie(P_PGID, group)) != 0 && find(t, pid) == NULL) {
+		status = reap(pid, NULL);
+		if (killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			found = true;
+	}
+	return found || kill(-group, 0) == 0 || errno == EPERM;
+}
+
+static void
+tell_exit(struct child *c, int status, struct child_exit *x)
+{
+	x->signaled = WIFSIGNALED(status);
+	x->code = x->signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+	c->exited(c, x);
+}
+
+/* c has become a zombie. */
+static void
+child_over(struct child_table *t, struct child *c)
+{
+	struct child_exit x = { .leftovers = false };
+	bool kills = c->leader && c->kill_leftovers;
+	pid_t pid = c->pid;
+	int status;
+
+	if (kills)
+		(void)kill(-pid, SIGKILL);
+	status = reap(pid, &x.usage);
+	forget(t, c);
+	if (c->leader)
+		x.leftovers = has_leftovers(t, pid, kills);
+	if (kills)
+		remember_session(t, pid);
+	tell_exit(c, status, &x);
+}
+
+static void
+reap_all(void *arg)
+{
+	struct child_table *t = arg;
+	struct child *c;
+	bool any = false;
+	pid_t pid;
+
+	while ((pid = next_zombie(P_ALL, 0)) != 0) {
+		c = find(t, pid);
+		if (c != NULL)
+			child_over(t, c);
+		else
+			(void)reap(pid, NULL);
+		any = true;
+	}
+	if (any)
+		want_sweep(t);
+}
+
+static void
+child_signal(int signo UNUSED, void *arg)
+{
+	reap_all(arg);
+}
+
+/* -- interface ------------------------------------------------------------------ */
+
+void
+child_init(struct loop *l)
+{
+	struct child_table *t = xcalloc(1, sizeof(*t));
+
+	t->loop = l;
+	l->children = t;
+	timer_init(&t->sweep, l, sweep, t);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	loop_signal(l, SIGCHLD, child_signal, t);
+}
+
+void
+child_done(struct loop *l)
+{
+	struct child_table *t = l->children;
+	size_t i;
+
+	if (t == NULL)
+		return;
+	for (i = 0; i < CHAINS; i++) {
+		while (t->chain[i] != NULL)
+			forget(t, t->chain[i]);
+	}
+	loop_signal(l, SIGCHLD, NULL, NULL);
+	loop_defer_cancel(l, &t->reap);
+	timer_stop(&t->sweep);
+	free(t);
+	l->children = NULL;
+}
+
+/* Its SIGCHLD may have come before anybody listened: one look at this turn's end. */
+void
+child_watch(struct loop *l, struct child *c, pid_t pid)
+{
+	struct child_table *t = l->children;
+	struct child **chain = chain_of(t, pid);
+
+	forget_session(t, pid);
+	c->pid = pid;
+	c->next = *chain;
+	*chain = c;
+	loop_defer(l, &t->reap, reap_all, t);
+}
+
+void
+child_forget(struct loop *l, struct child *c)
+{
+	if (c->pid != 0)
+		forget(l->children, c);
+}
+
+/* The group may not exist yet: the child makes it after fork(). */
+int
+child_kill(const struct child *c, int signo)
+{
+	if (c->pid == 0)
+		return -1;
+	if (c->leader && kill(-c->pid, signo) == 0)
+		return 0;
+	return kill(c->pid, signo);
+}

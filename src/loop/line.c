@@ -1,0 +1,84 @@
+/*
+ * Bytes to lines.
+ *
+ * A line that lies whole in one feed is handed out where it is; only what a
+ * feed leaves unfinished is copied.  A piece is handed out as cut only once a
+ * byte after it is known to belong to the same line, so a line of exactly max
+ * bytes is not cut, however the bytes arrive.
+ */
+#include "loop/line.h"
+
+#include <string.h>
+
+void
+line_init(struct line *l, size_t max,
+    void (*fn)(const char *, size_t, bool, void *), void *arg)
+{
+	*l = (struct line){ .partial = BUF_INIT, .max = max, .fn = fn,
+	    .arg = arg };
+}
+
+/* Hands out all pieces of these n bytes but the last, whose length it returns. */
+static size_t
+cut_pieces(struct line *l, const char **p, size_t n)
+{
+	for (; n > l->max; n -= l->max) {
+		l->fn(*p, l->max, true, l->arg);
+		*p += l->max;
+	}
+	return n;
+}
+
+/* Takes from p what ends or fills the unfinished line; returns how much. */
+static size_t
+go_on(struct line *l, const char *p, size_t n)
+{
+	size_t room = l->max - l->partial.len, len;
+	const char *nl = memchr(p, '\n', n <= room ? n : room + 1);
+	bool full = nl == NULL && n > room;
+
+	len = nl != NULL ? (size_t)(nl - p) : full ? room : n;
+	buf_add(&l->partial, p, len);
+	if (nl == NULL && !full)
+		return len;
+	l->fn(l->partial.data, l->partial.len, full, l->arg);
+	buf_clear(&l->partial);
+	return full ? len : len + 1;
+}
+
+void
+line_feed(struct line *l, const char *p, size_t n)
+{
+	const char *end = p + n, *nl;
+	size_t len;
+
+	while (p < end) {
+		if (l->partial.len > 0) {
+			p += go_on(l, p, (size_t)(end - p));
+			continue;
+		}
+		nl = memchr(p, '\n', (size_t)(end - p));
+		len = cut_pieces(l, &p, (size_t)((nl == NULL ? end : nl) - p));
+		if (nl == NULL) {
+			buf_add(&l->partial, p, len);
+			return;
+		}
+		l->fn(p, len, false, l->arg);
+		p = nl + 1;
+	}
+}
+
+void
+line_end(struct line *l)
+{
+	if (l->partial.len == 0)
+		return;
+	l->fn(l->partial.data, l->partial.len, false, l->arg);
+	buf_clear(&l->partial);
+}
+
+void
+line_done(struct line *l)
+{
+	buf_done(&l->partial);
+}

@@ -1,0 +1,332 @@
+/*
+ * The event loop.
+ *
+ * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the
+ * deferred calls until there are none.  Our timers are in a heap of our own
+ * (timer.c); a single libevent timer, the alarm, ends the wait when the first
+ * of them falls due.  It is moved only when that moment changes, and not set
+ * while no timer is: an idle loop sleeps in one system call.
+ *
+ * A simulated loop has no event base.  Its turn moves the fake clock to the
+ * next timer instead of waiting.
+ *
+ * While the log has records that wait, the loop watches its descriptor.
+ */
+#include "loop/loop.h"
+
+#include <sys/time.h>
+#include <stdlib.h>
+#include <event2/event.h>
+
+#include "base/log.h"
+#include "loop/child.h"
+#include "loop/loop_private.h"
+
+struct loop_signal {
+	LIST_ENTRY(loop_signal)	  entry;
+	struct event		 *event;	/* owned */
+	int			  signo;
+	void			(*fn)(int, void *);
+	void			 *arg;
+};
+
+/* -- the log's descriptor ----------------------------------------------------- */
+
+static void watch_log(void *);
+
+static void
+log_writable(int what UNUSED, void *arg)
+{
+	log_flush();
+	watch_log(arg);
+}
+
+/* Always a new registration: the number may be that of another open file. */
+static void
+watch_log(void *arg)
+{
+	struct loop *l = arg;
+	int fd = log_waiting_fd();
+
+	io_done(&l->log_io);
+	if (fd == -1)
+		return;
+	io_init(&l->log_io, l, fd, IO_WRITE, log_writable, l);
+	io_start(&l->log_io);
+}
+
+/* libevent's own complaints become records, and never block. */
+static void
+event_complaint(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("reason", "libevent"), LF_STR("error", text));
+}
+
+/* -- life --------------------------------------------------------------------- */
+
+static void
+alarm_rang(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+{
+	struct loop *l = arg;
+
+	l->alarm_at = USEC_MAX;
+}
+
+static struct event_base *
+new_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	if (config != NULL && event_config_set_flag(config,
+	    EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+		base = event_base_new_with_config(config);
+	if (base == NULL)
+		fatalx("cannot make an event loop");
+	event_config_free(config);
+	return base;
+}
+
+struct loop *
+loop_new_simulated(void)
+{
+	struct loop *l = xcalloc(1, sizeof(*l));
+
+	l->alarm_at = USEC_MAX;
+	TAILQ_INIT(&l->deferred);
+	LIST_INIT(&l->signals);
+	return l;
+}
+
+struct loop *
+loop_new(void)
+{
+	struct loop *l = loop_new_simulated();
+
+	event_set_log_callback(event_complaint);
+	l->base = new_base();
+	l->alarm = evtimer_new(l->base, alarm_rang, l);
+	if (l->alarm == NULL)
+		fatalx("cannot make an event loop's timer");
+	log_set_waiting_cb(watch_log, l);
+	watch_log(l);
+	return l;
+}
+
+static void
+run_deferred(struct loop *l)
+{
+	struct defer *d;
+
+	while ((d = TAILQ_FIRST(&l->deferred)) != NULL) {
+		TAILQ_REMOVE(&l->deferred, d, entry);
+		d->queued = false;
+		d->fn(d->arg);
+	}
+}
+
+static void
+signal_free(struct loop_signal *s)
+{
+	LIST_REMOVE(s, entry);
+	event_free(s->event);
+	free(s);
+}
+
+void
+loop_free(struct loop *l)
+{
+	if (l == NULL)
+		return;
+	run_deferred(l);
+	child_done(l);
+	while (!LIST_EMPTY(&l->signals))
+		signal_free(LIST_FIRST(&l->signals));
+	timer_forget_all(l);
+	if (l->base != NULL) {
+		log_set_waiting_cb(NULL, NULL);
+		io_done(&l->log_io);
+		event_free(l->alarm);
+		event_base_free(l->base);
+	}
+	free(l);
+}
+
+struct event_base *
+loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+/* -- turns -------------------------------------------------------------------- */
+
+/* Has the alarm end a wait at this moment. */
+static void
+set_alarm(struct loop *l, usec_t at)
+{
+	usec_t left;
+	struct timeval tv;
+
+	if (at == l->alarm_at)
+		return;
+	l->alarm_at = at;
+	if (at == USEC_MAX) {
+		(void)evtimer_del(l->alarm);
+		return;
+	}
+	left = at - clock_mono();
+	if (left < 0)
+		left = 0;
+	tv.tv_sec = (time_t)(left / SEC);
+	tv.tv_usec = (suseconds_t)(left % SEC);
+	if (evtimer_add(l->alarm, &tv) == -1)
+		fatalx("cannot set the event loop's timer");
+}
+
+static void
+wait_events(struct loop *l, usec_t until)
+{
+	int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
+
+	if (until <= clock_mono())
+		flags |= EVLOOP_NONBLOCK;
+	else
+		set_alarm(l, until);
+	if (event_base_loop(l->base, flags) == -1)
+		fatalx("the event loop failed");
+}
+
+static void
+wait_simulated(usec_t until)
+{
+	usec_t now = clock_mono();
+
+	if (until != USEC_MAX && until > now)
+		clock_fake_advance(until - now);
+}
+
+/* A turn that waits until this moment at most; never while a call is deferred. */
+static void
+turn(struct loop *l, usec_t until)
+{
+	usec_t next = timer_next(l);
+
+	if (!TAILQ_EMPTY(&l->deferred))
+		until = 0;
+	else if (next < until)
+		until = next;
+	if (l->base != NULL)
+		wait_events(l, until);
+	else
+		wait_simulated(until);
+	timer_run_due(l);
+	run_deferred(l);
+}
+
+static usec_t
+from_now(usec_t after)
+{
+	usec_t now = clock_mono();
+
+	return after > USEC_MAX - now ? USEC_MAX : now + after;
+}
+
+void
+loop_turn(struct loop *l, usec_t max)
+{
+	turn(l, from_now(max));
+}
+
+void
+loop_run(struct loop *l)
+{
+	while (!l->stopping) {
+		if (l->base == NULL && l->timers == 0 &&
+		    TAILQ_EMPTY(&l->deferred))
+			break;
+		turn(l, USEC_MAX);
+	}
+	l->stopping = false;
+}
+
+void
+loop_run_for(struct loop *l, usec_t span)
+{
+	usec_t end = from_now(span);
+
+	do {
+		turn(l, end);
+	} while (!l->stopping && clock_mono() < end);
+	l->stopping = false;
+}
+
+void
+loop_stop(struct loop *l)
+{
+	l->stopping = true;
+}
+
+/* -- deferred calls and signals -------------------------------------------------- */
+
+void
+loop_defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+{
+	if (d->queued)
+		return;
+	d->fn = fn;
+	d->arg = arg;
+	d->queued = true;
+	TAILQ_INSERT_TAIL(&l->deferred, d, entry);
+}
+
+void
+loop_defer_cancel(struct loop *l, struct defer *d)
+{
+	if (!d->queued)
+		return;
+	d->queued = false;
+	TAILQ_REMOVE(&l->deferred, d, entry);
+}
+
+static void
+signal_came(evutil_socket_t signo, short what UNUSED, void *arg)
+{
+	struct loop_signal *s = arg;
+
+	s->fn((int)signo, s->arg);
+}
+
+static struct loop_signal *
+find_signal(struct loop *l, int signo)
+{
+	struct loop_signal *s;
+
+	LIST_FOREACH(s, &l->signals, entry) {
+		if (s->signo == signo)
+			return s;
+	}
+	return NULL;
+}
+
+void
+loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
+{
+	struct loop_signal *s = find_signal(l, signo);
+
+	if (fn == NULL && s != NULL)
+		signal_free(s);
+	if (fn == NULL || l->base == NULL)
+		return;
+	if (s == NULL) {
+		s = xcalloc(1, sizeof(*s));
+		s->signo = signo;
+		s->event = evsignal_new(l->base, signo, signal_came, s);
+		if (s->event == NULL || event_add(s->event, NULL) == -1)
+			fatalx("cannot watch signal %d", signo);
+		LIST_INSERT_HEAD(&l->signals, s, entry);
+	}
+	s->fn = fn;
+	s->arg = arg;
+}

@@ -1,0 +1,38 @@
+/*
+ * The inside of a loop, for the files of this folder only.
+ */
+#ifndef RQD_LOOP_LOOP_PRIVATE_H
+#define RQD_LOOP_LOOP_PRIVATE_H
+
+#include "base/list.h"
+#include "loop/io.h"
+#include "loop/loop.h"
+#include "loop/timer.h"
+
+struct child_table;
+struct event;
+struct loop_signal;
+
+struct loop {
+	struct event_base	 *base;		/* NULL: simulated */
+	struct event		 *alarm;	/* ends a turn's wait at alarm_at */
+	usec_t			  alarm_at;	/* mono; USEC_MAX: not set */
+	bool			  stopping;	/* loop_stop() was called */
+
+	TAILQ_HEAD(, defer)	  deferred;
+	LIST_HEAD(, loop_signal)  signals;
+
+	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */
+	unsigned		  timers;
+	unsigned		  heap_cap;
+	bool			  firing;	/* in timer_run_due() ... */
+	usec_t			  firing_at;	/* ... which fires up to this moment */
+
+	struct io		  log_io;	/* watches log_waiting_fd() */
+	struct child_table	 *children;	/* NULL before child_init() */
+};
+
+/* For loop_free(): no timer is set any more, and the heap is gone. */
+void	timer_forget_all(struct loop *);
+
+#endif
