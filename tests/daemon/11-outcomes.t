@@ -1,0 +1,130 @@
+#!/bin/sh
+# Each row of the table of outcomes: what becomes of a message, by how its
+# handler ended.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+# Ends as its message says.
+handler as_told <<'H'
+id=$RQD_ID
+date +%s%N | sed "s/......\$/ $RQD_ATTEMPT/" >>"$T/runs.$id"
+echo "about to end as $id" >&2
+case $id in
+status-*) exit "${id#status-}" ;;
+twice) [ "$RQD_ATTEMPT" -ge 3 ] ;;
+kill) kill -KILL $$ ;;
+slow) sleep 600 ;;
+polite) trap 'exit 0' TERM; sleep 600 & wait ;;
+deaf) trap '' TERM; sleep 600 & wait; sleep 600 ;;
+chatty) seq 1 5000 >&2; exit 65 ;;
+esac
+H
+rqd_start <<C
+max_handlers = 8
+queue "q" {
+	command = {"$T/as_told"}
+	concurrency = 8
+	backoff = 1s
+	time_limit = 1500ms
+	kill_grace = 500ms
+	max_attempts = 3
+	suspend_after = 0
+	message_max = 1K
+}
+queue "own" {
+	command = {"$T/as_told"}
+	dead_status = {3, 4}
+	max_attempts = 1
+}
+C
+
+push() { r lpush "${2:-q}" "{\"id\":\"$1\"}" >/dev/null; }
+
+# Field of the dead letter of an id.
+letter() {	# ID FIELD [QUEUE]
+	r --raw xrange "${3:-q}DEAD" - + | awk -v id="$1" -v field="$2" '
+	$0 == "id" { getline; here = ($0 == id); next }
+	here && $0 == field { getline; print; exit }'
+}
+runs() { wc -l <"$T/runs.$1"; }
+
+# -- success, and no use ---------------------------------------------------------
+for id in status-0 status-65 kill slow polite deaf chatty twice status-1 status-75; do push $id; done
+
+log_wait 10 'event=acked queue=q id=status-0 '
+is "$(runs status-0)" 1 'status 0: acked'
+
+log_wait 10 'event=dead queue=q id=status-65 '
+like "$(log_lines 'event=dead queue=q id=status-65 ')" 'level=warn.* attempt=1 .*status=65.*reason=status|level=warn.* attempt=1 .*reason=status.*status=65' \
+    'status 65: dead at once'
+is "$(letter status-65 message)" '{"id":"status-65"}' 'the dead letter holds the message'
+is "$(letter status-65 reason)" status '- the reason'
+is "$(letter status-65 attempts)" 1 '- how many attempts failed'
+is "$(letter status-65 status)" 65 '- the exit status'
+is "$(letter status-65 error)" 'about to end as status-65' '- the end of its stderr'
+like "$(letter status-65 host)" . '- and the host'
+is "$(runs status-65)" 1 'it ran once'
+
+log_wait 10 'event=dead queue=q id=chatty '
+error=$(r --raw xrange qDEAD - + | awk '$0 == "chatty" { on = 1 } on && $0 == "error" { go = 1; next } go && $0 == "host" { exit } go')
+like "$error" '5000$' 'of a long stderr the end is kept'
+ok '[ ${#error} -le 4096 ] && [ ${#error} -ge 2000 ]' "4 KiB of it (${#error})"
+
+# -- failures --------------------------------------------------------------------
+log_wait 20 'event=acked queue=q id=twice '
+is "$(runs twice)" 3 'status 1 twice, then 0: three runs'
+is "$(cut -d ' ' -f 2 "$T/runs.twice" | tr '\n' ' ')" '1 2 3 ' 'attempts are counted'
+# shellcheck disable=SC2046  # three words
+set -- $(cut -d ' ' -f 1 "$T/runs.twice")
+first=$(($2 - $1)) second=$(($3 - $2))
+ok '[ $first -ge 500 ] && [ $first -le $((1000 + 700 * SLOW)) ]' "the first retry after 0.5 to 1 of backoff ($first ms)"
+ok '[ $second -ge 1000 ] && [ $second -le $((2000 + 700 * SLOW)) ]' "the second after 1 to 2 ($second ms)"
+like "$(log_lines 'event=retry queue=q id=twice attempt=1 ')" 'reason=exit.*status=1|status=1.*reason=exit' 'the log says why'
+
+for id in status-1 status-75; do
+	log_wait 20 "event=dead queue=q id=$id "
+	is "$(runs $id)" 3 "$id: retried until max_attempts"
+	is "$(letter $id reason)" attempts 'and then dead, reason attempts'
+	is "$(letter $id attempts)" 3 'after three'
+	is "$(letter $id status)" "${id#status-}" 'with the last status'
+done
+
+log_wait 10 'event=retry queue=q id=kill attempt=1 '
+like "$(log_lines 'event=retry queue=q id=kill attempt=1 ')" 'signal=(SIG)?KILL' 'a signal: retried'
+log_wait 20 'event=dead queue=q id=kill '
+like "$(letter kill status)" '^(SIG)?KILL$' 'the dead letter names the signal'
+
+# -- the time limit --------------------------------------------------------------
+for id in slow polite deaf; do
+	log_wait 20 "event=retry queue=q id=$id attempt=1 "
+	like "$(log_lines "event=retry queue=q id=$id attempt=1 ")" 'reason=timeout' "$id: over its time limit, retried"
+done
+duration() { log_lines "event=retry queue=q id=$1 attempt=1 " | log_field duration | cut -d . -f 1; }
+ok '[ "$(duration deaf)" -lt $((3 * SLOW)) ]' 'one that ignores SIGTERM is killed'
+for id in slow polite deaf; do
+	log_wait 30 "event=dead queue=q id=$id "
+	is "$(letter $id reason)" attempts "$id: dead in the end"
+done
+ok '! pgrep -f "^sleep 600" -a | grep -q "$T"' 'and their processes are gone'
+
+# -- other rules -----------------------------------------------------------------
+push status-4 own
+log_wait 10 'event=dead queue=own id=status-4 '
+is "$(letter status-4 reason own)" status 'dead_status says which are dead'
+push status-65 own
+log_wait 10 'event=dead queue=own id=status-65 '
+is "$(letter status-65 reason own)" attempts 'and which are not'
+
+large=$(printf '{"id":"large","pad":"%02000d"}' 0)
+r lpush q "$large" >/dev/null
+log_wait 10 'event=dead queue=q .*reason=too_large'
+is "$(r --raw xrevrange qDEAD + - count 1 | awk '$0 == "message" { getline; print }')" "$large" 'too large: dead, whole, unrun'
+ok '[ ! -e "$T/runs.large" ]' 'it did not run'
+
+is "$(r xlen qDEAD) $(r xlen ownDEAD)" '9 2' 'no dead letter too many'
+ok '[ -z "$(keys | tr " " "\n" | grep -vE "^(q|own)(DEAD|STATS)$")" ]' 'nothing else is left'
+ctl dead retry q status-65 -y >"$T/ctl.out" 2>&1
+wait_for 10 '[ "$(runs status-65)" -ge 2 ]'
+like "$(runs status-65)" '^[2-9]' 'rqctl dead retry brings one back'

@@ -1,0 +1,117 @@
+#!/bin/sh
+# TERM, INT, a second TERM, HUP, USR1, USR2.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start --appendonly no
+handler work <<'H'
+echo "$RQD_ID $RQD_ATTEMPT" >>"$T/began"
+case $RQD_ID in
+long*) sleep 600 ;;
+half*) sleep 0.7 ;;
+deaf*) trap '' TERM; sleep 600; sleep 600 ;;
+esac
+echo "$RQD_ID" >>"$T/ended"
+H
+conf() {	# DRAIN_TIMEOUT
+	cat <<C
+drain_timeout = $1
+queue "q" { command = {"$T/work"} concurrency = 2 kill_grace = 1s }
+C
+}
+began() { wait_for 10 "grep -q '^$1 ' '$T/began'"; }
+push() { r lpush q "{\"id\":\"$1\"}" >/dev/null; }
+timed_end() {	# milliseconds since $start
+	rqd_wait
+	took=$(($(msec) - start))
+}
+
+# -- TERM: running handlers finish ---------------------------------------------------
+conf 20s | rqd_start
+push half-1
+began half-1
+push half-2
+began half-2
+push waiting
+start=$(msec)
+rqd_signal TERM
+timed_end
+is "$STATUS" 0 'SIGTERM: exit 0'
+ok "[ $took -le $((3000 * SLOW)) ]" "as soon as the handlers have finished ($took ms)"
+is "$(sort "$T/ended" | tr '\n' ' ')" 'half-1 half-2 ' 'they did finish'
+is "$(log_count 'event=acked')" 2 'and were acked'
+is "$(r llen q)" 1 'no more was popped'
+like "$(log_lines 'event=draining')" . 'the log says draining'
+like "$(log_lines 'event=stopped')" . 'and stopped'
+like "$(cat "$T/rqd.notify")" '^STOPPING=1' 'systemd is told'
+
+# -- TERM: drain_timeout, and the messages go back --------------------------------------
+: >"$T/began"
+conf 700ms | rqd_start
+push long-1
+push deaf-1
+began long-1
+began deaf-1
+start=$(msec)
+rqd_signal TERM
+timed_end
+is "$STATUS" 0 'SIGTERM with handlers that do not end: exit 0'
+ok "[ $took -ge 700 ] && [ $took -le $((3700 * SLOW)) ]" "within drain_timeout + kill_grace + 2 s ($took ms)"
+is "$(log_count 'event=returned queue=q id=(long|deaf)-1')" 2 'both messages were given back'
+is "$(r zcard qBACKUP)" 0 'nobody owns them'
+is "$(r zcard qRETRY)" 2 'they are due'
+: >"$T/began"
+conf 20s | rqd_start
+began long-1
+began deaf-1
+is "$(sort "$T/began" | tr '\n' ' ')" 'deaf-1 1 long-1 1 ' 'and run again, no attempt counted'
+
+# -- TERM twice ----------------------------------------------------------------------
+start=$(msec)
+rqd_signal TERM
+log_wait 5 event=draining 3
+rqd_signal TERM
+timed_end
+is "$STATUS" 0 'a second SIGTERM: exit 0'
+ok "[ $took -le $((3000 * SLOW)) ]" "without waiting for drain_timeout ($took ms)"
+is "$(r zcard qRETRY)" 2 'the messages were given back again'
+r del qRETRY qCONTEXT qDELIVERY >/dev/null
+
+# -- INT ---------------------------------------------------------------------------------
+conf 20s | rqd_start
+rqd_signal INT
+rqd_wait
+is "$STATUS" 0 'SIGINT: exit 0'
+
+# -- USR2: quiet, until HUP ---------------------------------------------------------------
+: >"$T/began"
+: >"$T/ended"
+conf 20s | rqd_start
+push half-3
+began half-3
+rqd_signal USR2
+ok 'log_wait 5 event=quiet' 'SIGUSR2: quiet'
+push half-4
+sleep 1.5
+is "$(cat "$T/ended")" half-3 'what runs goes on'
+is "$(r llen q)" 1 'but nothing is popped'
+rqd_signal HUP
+ok 'log_wait 10 "event=acked queue=q id=half-4 "' 'SIGHUP ends it'
+rqd_stop
+
+# -- USR1: a new log file --------------------------------------------------------------
+rqd_start <<C
+log { target = "$T/file.log" level = "debug" }
+queue "q" { command = {"$T/work"} }
+C
+ok '[ -s "$T/file.log" ]' 'the log is in its file'
+mv "$T/file.log" "$T/file.log.1"
+push quick-1
+log_wait 10 'event=acked queue=q id=quick-1 ' 1 file.log.1 2>/dev/null ||
+    wait_for 10 'grep -q quick-1 "$T/file.log.1"'
+rqd_signal USR1
+wait_for 5 '[ -e "$T/file.log" ]'
+push quick-2
+ok 'wait_for 10 "grep -q id=quick-2 \"$T/file.log\""' 'SIGUSR1: the log goes on in a new file'
+ok 'grep -q quick-1 "$T/file.log.1" && ! grep -q quick-2 "$T/file.log.1"' 'and leaves the old one'

@@ -1,0 +1,95 @@
+#!/bin/sh
+# SIGHUP: the configuration changes whole or not at all, and no message is lost
+# or run twice meanwhile.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+handler old <<'H'
+echo "old $RQD_QUEUE $RQD_ID" >>"$T/ran"
+while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.05; done
+exit 0
+H
+handler new <<'H'
+echo "new $RQD_QUEUE $RQD_ID" >>"$T/ran"
+H
+reload() {	# configuration on stdin
+	config_write rqd
+	rqd_signal HUP
+}
+push() { r lpush "$1" "{\"id\":\"$2\"}" >/dev/null; }
+
+touch "$T/hold"
+rqd_start <<C
+queue "stays" { command = {"$T/old"} concurrency = 2 }
+queue "goes"  { command = {"$T/old"} }
+C
+push stays slow
+push goes g1
+log_wait 10 'event=acked queue=goes id=g1 '
+wait_for 10 'grep -q slow "$T/ran"'
+
+# -- a good one ------------------------------------------------------------------
+reload <<C
+queue "stays" { command = {"$T/new"} concurrency = 2 }
+queue "comes" { command = {"$T/new"} }
+C
+ok 'log_wait 10 event=reloaded' 'reloaded'
+push stays s2
+push comes c1
+push goes g2
+ok 'log_wait 10 "event=acked queue=stays id=s2 "' 'a changed queue goes on'
+ok 'log_wait 10 "event=acked queue=comes id=c1 "' 'a new one begins'
+ok 'grep -q "^new stays s2" "$T/ran"' 'with the new command'
+sleep 0.5
+is "$(r llen goes)" 1 'a queue that was removed is left alone'
+ok '! log_lines "id=slow .*event|event=(acked|retry|returned) queue=stays id=slow" >/dev/null' 'the running handler runs on'
+rm "$T/hold"
+ok 'log_wait 10 "event=acked queue=stays id=slow "' 'and is acked'
+is "$(grep -c slow "$T/ran")" 1 'it ran once'
+wait_for 5 'grep -q "^RELOADING=1" "$T/rqd.notify"'
+ok 'grep -q "^RELOADING=1" "$T/rqd.notify" && [ "$(grep -c "^READY=1" "$T/rqd.notify")" -ge 2 ]' 'systemd is told'
+
+# -- bad ones --------------------------------------------------------------------
+cp "$T/rqd.conf" "$T/good.conf"
+reload <<C
+queue "stays" { command = {"$T/old"} concurrency = -1 }
+queue "worse" { command = {"$T/old"} no_such_option = 1 }
+C
+ok 'log_wait 10 event=reload_failed' 'a bad file is refused'
+lines=$(log_lines 'event=reload_failed')
+like "$lines" "rqd.conf:[0-9]+: .*concurrency" 'the error is logged with file and line'
+like "$lines" "rqd.conf:[0-9]+: .*no_such_option" 'and the next one too'
+push stays s3
+ok 'log_wait 10 "event=acked queue=stays id=s3 "' 'everything is as before'
+ok 'grep -q "^new stays s3" "$T/ran"' 'the command too'
+rm "$T/rqd.conf"
+rqd_signal HUP
+ok 'log_wait 10 event=reload_failed 2' 'so is one that is not there' || log_wait 1 event=reload_failed 3
+push stays s4
+ok 'log_wait 10 "event=acked queue=stays id=s4 "' 'still as before'
+
+# -- what needs a restart -----------------------------------------------------------
+{ echo 'redis { server = "unix:/nowhere/redis.sock" }'; grep -v '^redis' "$T/good.conf"; } >"$T/rqd.conf"
+rqd_signal HUP
+ok 'log_wait 10 event=reloaded 2' 'a reload with another server'
+like "$(log_lines 'event=(reloaded|warning)')" '[^a-z]redis[^_a-z].*restart|restart.*[^a-z]redis' 'says that this needs a restart'
+push stays s5
+ok 'log_wait 10 "event=acked queue=stays id=s5 "' 'and goes on with the old one'
+
+# -- many, while messages pass --------------------------------------------------------
+: >"$T/ran"
+cp "$T/good.conf" "$T/rqd.conf"
+for i in $(seq 100); do echo "{\"id\":\"m$i\"}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush stays >/dev/null
+before=$(log_count event=reloaded)
+for c in 1 4 2 8 3; do
+	sed "s/concurrency = .*/concurrency = $c }/" "$T/good.conf" >"$T/rqd.conf"
+	rqd_signal HUP
+	before=$((before + 1))
+	log_wait 10 event=reloaded $before
+done
+ok 'log_wait 30 "event=acked queue=stays id=m" 100' 'five reloads under load: everything acked'
+is "$(grep -c ' stays m' "$T/ran")" 100 'each message ran once'
+is "$(sort "$T/ran" | uniq -d)" '' 'none twice'
+r del goes >/dev/null

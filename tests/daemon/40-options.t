@@ -1,0 +1,156 @@
+#!/bin/sh
+# The command line: exit statuses and what is said.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+handler fine <<'H'
+echo "$RQD_QUEUE $RQD_ID" >>"$T/ran"
+H
+root=$([ "$(id -u)" -eq 0 ] && echo yes)
+
+rqd() {	# ARGUMENT...; status in $status, output in $T/1 and $T/2
+	# shellcheck disable=SC2086
+	timeout $((20 * SLOW)) $RQD_WRAPPER "$RQD" "$@" >"$T/1" 2>"$T/2" </dev/null
+	status=$?
+}
+conf() { cat >"$T/rqd.conf"; }
+
+# -- usage -------------------------------------------------------------------------
+rqd -h
+is $status 0 '-h: exit 0'
+like "$(cat "$T/1")" '[Uu]sage: *rqd' 'prints a summary'
+rqd -V
+is $status 0 '-V: exit 0'
+like "$(cat "$T/1")" '^rqd [0-9]+\.[0-9]' 'prints the version'
+for args in -Z --no-such '-q' '-q orders' '-q orders --' '-j 0 -q orders -- /bin/true' \
+    '-o' '-o nonsense -q o -- /bin/true' 'stray' '-t stray'; do
+	# shellcheck disable=SC2086
+	rqd $args
+	is $status 64 "rqd $args: usage, exit 64"
+done
+
+# -- checking ------------------------------------------------------------------------
+conf <<C
+# a comment
+/* and one
+   of two lines */
+defaults { ${AS:-nice = 0} }
+queue "orders" {
+	command = {"$T/fine"}	// each kind
+	concurrency = 2
+}
+C
+rqd -t -c "$T/rqd.conf"
+is $status 0 '-t with a good file: exit 0'
+is "$(cat "$T/2")" '' 'and nothing to complain of'
+
+conf <<C
+# a comment
+/* and one
+   of two lines */
+defaults { ${AS:-nice = 0} }
+max_handlers = many
+queue "orders" {
+	command = {"$T/fine"}	// each kind
+	concurrency = 0
+	lease = 60 parsecs
+	colour = "red"
+}
+queue "orders" { command = {"$T/fine"} }
+queue "ordersDEAD" { command = {"$T/fine"} }
+queue "relative" { command = {"bin/true"} }
+queue "none" { }
+C
+rqd -t -c "$T/rqd.conf"
+is $status 78 '-t with a bad file: exit 78'
+for where in '5: .*max_handlers' '8: .*concurrency' '9: .*' '10: .*colour' '12: .*orders' \
+    '13: .*ordersDEAD' '14: .*(absolute|command)' '15: .*command'; do
+	like "$(cat "$T/2")" "rqd.conf:$where" "the error in line ${where%%:*}"
+done
+like "$(cat "$T/2")" 'orders.*rqd.conf:6|:6' 'both places of a queue that is there twice'
+rqd -c "$T/rqd.conf"
+is $status 78 'it does not start with such a file'
+
+printf 'queue "a" { command = {"/bin/true"} %s\n' "$AS" | conf
+rqd -t -c "$T/rqd.conf"
+is $status 78 'an unclosed section is an error'
+printf '/* queue "a" {\n' | conf
+rqd -t -c "$T/rqd.conf"
+is $status 78 'so is an unclosed comment'
+rqd -t -c "$T/no-such-file"
+is $status 78 'a missing file: exit 78'
+like "$(cat "$T/2")" 'no-such-file' 'is named'
+rqd -t -c "$T"
+is $status 78 'a directory: exit 78'
+
+if [ -n "$root" ]; then
+	conf <<C
+queue "orders" { command = {"$T/fine"} }
+C
+	rqd -t -c "$T/rqd.conf"
+	is $status 78 'as root every queue must say its user'
+	like "$(cat "$T/2")" 'rqd.conf:1: .*user' 'it says so'
+fi
+
+conf <<C
+defaults { ${AS:-nice = 0} }
+queue "orders" { command = {"/no/such/command"} }
+C
+rqd -t -c "$T/rqd.conf"
+is $status 0 '-t: a missing command is a warning'
+like "$(cat "$T/2")" 'rqd.conf:2: .*/no/such/command' 'with its line'
+rqd -tt -c "$T/rqd.conf"
+is $status 78 '-tt: an error'
+
+# -- printing ------------------------------------------------------------------------
+mkdir "$T/rqd.d"
+cat >"$T/rqd.d/b.conf" <<C
+queue "second" { command = {"$T/fine", "two words", 'qu"ote\\\\'} dead_status = {3, 65} lease = 90s message_max = 2M }
+C
+cat >"$T/rqd.d/a.conf" <<C
+queue "first" { command = {"$T/fine"} env = {"A=b c", "D="} umask = "077" }
+C
+conf <<C
+defaults { ${AS:-nice = 0} backoff = 250ms }
+include("rqd.d/*.conf")
+include("none.d/*.conf")
+drain_timeout = 1m
+C
+rqd -T -c "$T/rqd.conf"
+is $status 0 '-T: exit 0'
+cp "$T/1" "$T/printed.conf"
+like "$(cat "$T/1")" 'queue "?first' 'it prints what was included'
+rqd -T -c "$T/printed.conf"
+is $status 0 'which reads back'
+is "$(diff "$T/1" "$T/printed.conf")" '' 'to the same'
+is "$(grep -oE '^ *queue "?(first|second)' "$T/printed.conf" | grep -oE 'first|second' | tr '\n' ' ')" \
+    'first second ' 'includes are sorted'
+rqd -T -o log.level=debug -o max_handlers=3 -c "$T/rqd.conf"
+like "$(cat "$T/1")" 'max_handlers *= *3' '-o overrides'
+like "$(cat "$T/1")" 'level *= *"?debug' 'also within a section'
+rqd -t -o max_handlers=no -c "$T/rqd.conf"
+like "$status" '^(64|78)$' 'a bad value of -o is refused'
+like "$(cat "$T/2")" 'max_handlers' 'and named'
+
+# -- without a file ---------------------------------------------------------------------
+redis_start
+QUEUES=orders
+rqd_run rqd -o "redis.server=unix:$SOCK" -v -j 2 -q orders -- "$T/fine" an 'argument or two'
+r lpush orders '{"id":1}' >/dev/null
+ok 'log_wait 10 "event=acked queue=orders id=1 "' '-q runs a command without any file'
+like "$(cat "$T/rqd.log")" 'level=debug' '-v logs more'
+rqd_stop
+RQD_SERVER=unix:$SOCK
+export RQD_SERVER
+rqd_run env -q orders -- "$T/fine"
+r lpush orders '{"id":2}' >/dev/null
+ok 'log_wait 10 "event=acked queue=orders id=2 " 1 env' 'the server may stand in RQD_SERVER'
+rqd_stop env
+unset RQD_SERVER
+
+# -- zero queues, and a file that is served as it stands --------------------------------------
+printf 'redis { server = "unix:%s" }\n' "$SOCK" | conf
+rqd_run idle -c "$T/rqd.conf"
+ok 'log_wait 5 event=idle 1 idle' 'with no queue at all it idles'
+rqd_stop idle

@@ -1,0 +1,82 @@
+#!/bin/sh
+# The log: every record of one form, whatever handlers print and producers push.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+RECORD='^ts=[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z level=(error|warn|info|debug) event=[a-z_]+( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
+VALUES='( [a-z_]+=("([^"\\]|\\.)*"|[^ "=]*))*$'
+
+redis_start
+handler loud <<'H'
+echo 'plain words'
+echo 'level=error event=forged queue="q" id=1'
+printf 'esc \033[31m and \a bell\r\n'
+printf 'bad utf8 \377\376 and NUL \000 here\n'
+printf '%020000d\n' 0
+echo 'to stderr' >&2
+printf 'no newline at the end'
+H
+handler flood <<'H'
+yes 'all work and no play' | head -c 3000000
+H
+rqd_start <<C
+queue "q" { command = {"$T/loud"} }
+queue "f" { command = {"$T/flood"} output_limit = 64K }
+C
+r lpush q '{"id":"evil \"id\" = x\u001b"}' '{"id":"evil \"id\" = x"}' >/dev/null
+r lpush f '{"id":"flood"}' >/dev/null
+log_wait 10 'event=acked queue=q' 2
+ok 'log_wait 20 "event=acked queue=f id=flood "' 'a handler that floods is acked'
+ok 'log_wait 5 "event=output_cut queue=f "' 'and its output cut'
+ok '[ "$(log_lines "event=output queue=f" | wc -c)" -lt 1000000 ]' 'at output_limit'
+like "$(log_lines 'event=output ')" 'plain words' 'a line of output is a record'
+like "$(log_lines 'event=output .*to stderr')" 'queue=q id=.* attempt=1 pid=[0-9]+' 'with queue, id, attempt and pid'
+like "$(log_lines 'event=output ')" 'no newline at the end' 'also the last one without newline'
+is "$(log_count '^(.* )?event=forged|^level')" 0 'output cannot forge a record'
+is "$(grep -acP '[\x00-\x08\x0b-\x1f\x7f-\xff]' "$T/rqd.log")" 0 'nothing unprintable gets through'
+is "$(log_lines 'bad utf8' | grep -c '\\xff')" 2 'but escaped'
+is "$(awk 'length > 34000' "$T/rqd.log" | wc -l)" 0 'long lines are cut'
+rqd_stop
+is "$(grep -avE "$RECORD" "$T/rqd.log" | head -5)" '' 'every record is well formed'
+first=$(cut -d ' ' -f 3 "$T/rqd.log" | grep -a '^event=' | head -1)
+is "$first" event=started 'the first event is started'
+is "$(tail -n 1 "$T/rqd.log" | cut -d ' ' -f 3)" event=stopped 'the last is stopped'
+order=$(grep -aoE ' (queue|id|attempt|pid)=' "$T/rqd.log" | tr -d ' =' | uniq | tr '\n' ' ')
+unlike " $order" ' (id queue|attempt id|pid attempt) (id|attempt|pid) ' 'queue, id, attempt, pid stand in this order'
+is "$(log_count "all work|evil.*message|id.:.*evil")" "$(log_count 'event=output .*all work')" 'no payload is logged'
+
+# -- JSON ---------------------------------------------------------------------------
+rqd_start json <<C
+log { format = "json" level = "debug" }
+queue "q" { command = {"$T/loud"} }
+C
+r lpush q '{"id":"evil \"id\" = x"}' >/dev/null
+log_wait 10 '"event":"acked"' 1 json
+rqd_stop json
+is "$(grep -avE '^\{"ts":"[^"]*","level":"[a-z]+","event":"[a-z_]+"(,"[a-z_]+":("([^"\\]|\\["\\/bfnrtu])*"|-?[0-9.]+|true|false))*\}$' "$T/json.log" | head -5)" \
+    '' 'JSON: every record is well formed'
+
+# -- the journal -----------------------------------------------------------------------
+: >"$T/journal.log"
+JOURNAL_STREAM=$(stat -c %d:%i "$T/journal.log")
+export JOURNAL_STREAM
+rqd_start journal <<C
+queue "q" { command = {"$T/loud"} }
+C
+r lpush q '{"id":1}' >/dev/null
+log_wait 10 'event=acked' 1 journal
+rqd_stop journal
+unset JOURNAL_STREAM
+is "$(grep -avE "^<[3-7]>(level=[a-z]+ )?event=[a-z_]+$VALUES" "$T/journal.log" | head -5)" '' \
+    'on the journal: a priority, and no time'
+
+# -- levels ----------------------------------------------------------------------------
+rqd_start quiet <<C
+log { level = "error" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+r lpush q '{"id":1}' >/dev/null
+wait_for 10 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
+rqd_stop quiet
+is "$(cat "$T/quiet.log")" '' 'level error: silent where all is well'

@@ -1,0 +1,50 @@
+#!/bin/sh
+# An idle daemon with twenty queues sleeps: no wake-up and no command to Redis
+# for seconds at a time.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+[ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
+redis_start
+handler fine <<'H'
+exit 0
+H
+for i in $(seq 20); do echo "queue \"q$i\" { command = {\"$T/fine\"} }"; done | rqd_start
+log_wait 10 event=redis_up
+r lpush q7 '{"id":1}' >/dev/null
+log_wait 10 'event=acked queue=q7 '
+sleep 2
+
+switches() { awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$PID/status"; }
+commands() { r info stats | tr -d '\r' | sed -n 's/^total_commands_processed://p'; }
+
+# Half seconds in which it did not wake up, for fifteen seconds.
+longest=0 run=0 woken=0
+last=$(switches)
+before=$(commands)
+for _ in $(seq 30); do
+	sleep 0.5
+	now=$(switches)
+	if [ "$now" -eq "$last" ]; then
+		run=$((run + 1))
+		[ $run -le $longest ] || longest=$run
+	else
+		run=0
+		woken=$((woken + now - last))
+	fi
+	last=$now
+done
+sent=$(($(commands) - before - 1))
+note "longest sleep $longest half seconds; $woken wake-ups and $sent commands in 15 s"
+ok '[ $longest -ge 6 ]' 'it sleeps three seconds and more at a time'
+ok '[ $woken -le 40 ]' 'it wakes up seldom'
+ok '[ $sent -le 130 ]' 'and asks Redis little: the safety poll and the heartbeat'
+
+ticks=$(awk '{ print $14 + $15 }' "/proc/$PID/stat")
+ok "[ $ticks -le 20 ]" "with little processor time since its start ($ticks ticks)"
+r lpush q13 '{"id":2}' >/dev/null
+start=$(msec)
+log_wait 10 'event=acked queue=q13 '
+took=$(($(msec) - start))
+ok "[ $took -le 1000 ]" "and still wakes at once ($took ms)"
