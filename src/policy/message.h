@@ -34,6 +34,7 @@ struct message {
 	usec_t			 delivered;	/* mono: when the pop was answered */
 
 	void			*queue_data;	/* the kind's own */
+	void			*engine_data;	/* the consumer's own; NULL outside */
 };
 TAILQ_HEAD(message_list, message);
 

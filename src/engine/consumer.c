@@ -1,0 +1,684 @@
+/*
+ * The life of one queue's messages; see consumer.h.
+ *
+ * Everything that changes what the consumer could do next ends in
+ * consumer_update(), which derives the rest: whether the queue should watch for
+ * work, whether the consumer stands in the dispatcher's ring, and whether a
+ * drain has come to its end.  Nothing else decides these.
+ *
+ * A reload leaves deliveries with the handler that began them: handlers are
+ * counted by their runs (struct crew) and closed when the last one is done.
+ */
+#include "engine/consumer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "engine/journal.h"
+#include "loop/timer.h"
+
+/* A handler and how many messages it has. */
+struct crew {
+	TAILQ_ENTRY(crew)	 entry;
+	struct consumer		*consumer;
+	struct handler		*handler;
+	unsigned		 runs;
+	bool			 closing;	/* handler_close() was called */
+};
+TAILQ_HEAD(crew_list, crew);
+
+/* One message in hand. */
+struct work {
+	TAILQ_ENTRY(work)	 entry;
+	struct message		*msg;
+	struct run		*run;
+	struct crew		*crew;
+	bool			 slot;		/* holds a slot of the dispatcher */
+};
+TAILQ_HEAD(work_list, work);
+
+struct consumer {
+	const struct consumer_env	*env;
+	const struct handler_ops	*handler_ops;
+	struct config			*config;	/* reference: keeps cfg alive */
+	const struct queue_config	*cfg;
+	enum consumer_state		 state;
+
+	struct queue			*queue;
+	struct crew			*crew;		/* for new messages; also on crews */
+	struct crew_list		 crews;
+	struct handler_events		 handler_events;
+	struct work_list		 works;
+	unsigned			 in_hand;	/* works */
+
+	struct dispatcher_member	 member;
+	unsigned			 reserved;	/* slots granted, message not there yet */
+	bool				 fetching;	/* between queue_fetch() and fetched() */
+	bool				 ready;		/* the queue has said so, not fetched since */
+	bool				 wanted;	/* what queue_want() was told last */
+	bool				 empty;		/* the last fetch or watch found nothing */
+	bool				 paused;
+	bool				 up;		/* Redis is there */
+	bool				 fetch_failed;	/* the breaker is open because Redis refused */
+	enum fetch_status		 last;
+
+	struct breaker			 breaker;
+	struct timer			 probe;		/* set while the breaker is OPEN */
+	struct timer			 reminder;	/* hourly while suspended */
+	struct stats			 stats;
+	struct defer			 update;
+};
+
+static void	consumer_update(void *);
+
+static void
+consumer_touch(struct consumer *c)
+{
+	loop_defer(c->env->loop, &c->update, consumer_update, c);
+}
+
+/* -- state ------------------------------------------------------------------ */
+
+static const char *const state_names[] = {
+	[CONSUMER_RUNNING] = "running",
+	[CONSUMER_QUIET] = "quiet",
+	[CONSUMER_DRAINING] = "draining",
+	[CONSUMER_CLOSING] = "draining",
+	[CONSUMER_CLOSED] = "closed",
+};
+
+/* The only place that changes the state. */
+static void
+consumer_set_state(struct consumer *c, enum consumer_state state)
+{
+	if (c->state == state)
+		return;
+	c->state = state;
+	consumer_touch(c);
+}
+
+/* How many messages could be begun now, beyond those in hand. */
+static unsigned
+consumer_room(void *arg)
+{
+	const struct consumer *c = arg;
+	unsigned most = (unsigned)c->cfg->concurrency;
+	bool single;
+
+	if (c->state != CONSUMER_RUNNING || c->fetching || c->in_hand >= most)
+		return 0;
+	if (!breaker_allows(&c->breaker, clock_mono(), &single))
+		return 0;
+	return single ? 1 : most - c->in_hand;
+}
+
+/* A drain is over when no message is in hand or on its way. */
+static void
+consumer_finish_drain(struct consumer *c)
+{
+	if (c->in_hand > 0 || c->fetching)
+		return;
+	consumer_set_state(c, CONSUMER_CLOSING);
+	queue_close(c->queue);
+}
+
+/* Derives all that follows from the fields; see the head of this file. */
+static void
+consumer_update(void *arg)
+{
+	struct consumer *c = arg;
+	bool room = consumer_room(c) > 0;
+
+	if (c->wanted != room && !c->fetching) {
+		c->wanted = room;
+		if (!room)
+			c->ready = false;
+		queue_want(c->queue, room);
+	}
+	if (c->ready && room)
+		dispatcher_enter(c->env->dispatcher, &c->member);
+	else
+		dispatcher_leave(c->env->dispatcher, &c->member);
+	if (c->state == CONSUMER_DRAINING)
+		consumer_finish_drain(c);
+	else if (consumer_is_idle(c) && c->env->idle != NULL)
+		c->env->idle(c->env->arg);
+}
+
+/* -- suspension ------------------------------------------------------------- */
+
+static void
+consumer_probe(void *arg)
+{
+	consumer_touch(arg);
+}
+
+static void
+consumer_remind(void *arg)
+{
+	struct consumer *c = arg;
+
+	journal_suspended(c->cfg, &c->breaker, NULL);
+	timer_set(&c->reminder, HOUR);
+}
+
+/* Logs what the breaker did, and sets the timer of the next probe. */
+static void
+consumer_breaker_event(struct consumer *c, enum breaker_event event, const char *cause)
+{
+	switch (event) {
+	case BREAKER_SUSPENDED:
+		c->stats.n[STAT_SUSPENDED]++;
+		journal_suspended(c->cfg, &c->breaker, cause);
+		timer_set(&c->reminder, HOUR);
+		break;
+	case BREAKER_RESUMED:
+		journal_resumed(c->cfg, &c->breaker);
+		timer_stop(&c->reminder);
+		c->fetch_failed = false;
+		break;
+	case BREAKER_STILL:
+	case BREAKER_NOTHING:
+		break;
+	}
+	if (c->breaker.state == BREAKER_OPEN)
+		timer_set_at(&c->probe, c->breaker.probe_at);
+	else
+		timer_stop(&c->probe);
+	consumer_touch(c);
+}
+
+/* What a finished delivery says about the command. */
+static void
+consumer_judge(struct consumer *c, const struct verdict *v, const struct result *r)
+{
+	usec_t now = clock_mono();
+
+	if (v->suspend != REASON_NONE) {
+		char *cause = journal_cause(r);
+		consumer_breaker_event(c, breaker_trip(&c->breaker, v->suspend, now), cause);
+		free(cause);
+	} else if (v->op == VERDICT_ACK) {
+		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
+	} else if (v->failed && v->reason != REASON_STATUS) {
+		consumer_breaker_event(c, breaker_failure(&c->breaker, now), NULL);
+	} else {
+		breaker_unproved(&c->breaker, now);
+		consumer_breaker_event(c, BREAKER_NOTHING, NULL);
+	}
+}
+
+/* -- from the dispatcher ---------------------------------------------------- */
+
+static void
+consumer_grant(unsigned n, void *arg)
+{
+	struct consumer *c = arg;
+
+	c->reserved = n;
+	c->fetching = true;
+	c->ready = false;
+	if (c->breaker.state == BREAKER_OPEN)
+		breaker_probe_begun(&c->breaker);
+	queue_fetch(c->queue, n);
+}
+
+/* -- from the queue --------------------------------------------------------- */
+
+static void
+consumer_ready(void *arg)
+{
+	struct consumer *c = arg;
+
+	c->ready = true;
+	c->empty = false;
+	consumer_touch(c);
+}
+
+/* Gives a message that never ran back to the queue with its verdict. */
+static void
+consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verdict *v)
+{
+	struct result r = { .end = END_NOT_RUN };
+
+	breaker_unproved(&c->breaker, clock_mono());
+	consumer_breaker_event(c, BREAKER_NOTHING, NULL);
+	queue_settle(c->queue, msg, v, &r);
+}
+
+static void
+consumer_start(struct consumer *c, struct message *msg, bool slot)
+{
+	struct work *w = xcalloc(1, sizeof(*w));
+
+	w->msg = msg;
+	w->slot = slot;
+	w->crew = c->crew;
+	w->crew->runs++;
+	msg->engine_data = w;
+	TAILQ_INSERT_TAIL(&c->works, w, entry);
+	c->in_hand++;
+	c->stats.n[STAT_DELIVERED]++;
+	journal_delivered(msg);
+	w->run = handler_start(c->crew->handler, msg);
+}
+
+static void
+consumer_deliver(struct message *msg, void *arg)
+{
+	static const struct verdict give_back = {
+		.op = VERDICT_RETURN, .reason = REASON_DRAIN
+	};
+	struct consumer *c = arg;
+	struct verdict v;
+	bool slot = c->reserved > 0;
+
+	c->empty = false;
+	if (slot)
+		c->reserved--;
+	if (c->state == CONSUMER_RUNNING && !outcome_refuse(msg, &v)) {
+		consumer_start(c, msg, slot);
+		return;
+	}
+	consumer_settle_unrun(c, msg, c->state == CONSUMER_RUNNING ? &v : &give_back);
+	if (slot)
+		dispatcher_release(c->env->dispatcher, 1);
+}
+
+static void
+consumer_fetched(const struct fetched *f, void *arg)
+{
+	struct consumer *c = arg;
+	unsigned unused = c->reserved;
+	usec_t now = clock_mono();
+
+	c->fetching = false;
+	c->reserved = 0;
+	c->last = f->status;
+	if (unused > 0)
+		dispatcher_release(c->env->dispatcher, unused);
+	if (f->status == FETCH_ERROR) {
+		c->fetch_failed = true;
+		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now), f->cause);
+		return;
+	}
+	c->empty = f->status == FETCH_OK && f->got == 0;
+	if (f->status == FETCH_OK && c->fetch_failed)
+		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
+	else if (f->got == 0 && c->breaker.state == BREAKER_PROBING) {
+		breaker_unproved(&c->breaker, now);
+		consumer_breaker_event(c, BREAKER_NOTHING, NULL);
+	}
+	consumer_touch(c);
+}
+
+static void
+consumer_lost(struct message *msg, void *arg)
+{
+	struct work *w = msg->engine_data;
+
+	(void)arg;
+	if (w != NULL)
+		handler_stop(w->run, STOP_LOST);
+}
+
+/* Redis has confirmed: now it is true, so now it is logged and counted. */
+static void
+consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
+    enum settled how, void *arg)
+{
+	static const enum stat of_verdict[] = {
+		[VERDICT_ACK] = STAT_ACKED,
+		[VERDICT_RETRY] = STAT_RETRIED,
+		[VERDICT_DEAD] = STAT_DEAD,
+		[VERDICT_RETURN] = STAT_RETURNED,
+		[VERDICT_STALE] = STAT_STALE,
+	};
+	struct consumer *c = arg;
+
+	switch (how) {
+	case SETTLED_OK:
+		c->stats.n[of_verdict[v->op]]++;
+		if (v->failed)
+			c->stats.n[STAT_FAILED]++;
+		break;
+	case SETTLED_STALE:
+		c->stats.n[STAT_STALE]++;
+		break;
+	case SETTLED_RESCUED:
+		c->stats.n[STAT_RESCUED]++;
+		break;
+	case SETTLED_DEFERRED:
+	case SETTLED_GAVE_UP:
+		break;
+	}
+	journal_settled(msg, v, r, how);
+	consumer_touch(c);
+}
+
+static void
+consumer_ticked(const struct tick_report *t, void *arg)
+{
+	struct consumer *c = arg;
+
+	c->stats.n[STAT_REQUEUED] += t->requeued;
+	c->stats.n[STAT_PROMOTED] += t->promoted;
+	c->stats.n[STAT_DROPPED] += t->dropped;
+	journal_ticked(c->cfg, t);
+}
+
+static void
+consumer_paused(bool paused, const char *why, void *arg)
+{
+	struct consumer *c = arg;
+
+	if (c->paused == paused)
+		return;
+	c->paused = paused;
+	journal_paused(c->cfg, paused, why);
+}
+
+static void
+crew_closed(void *arg)
+{
+	struct crew *crew = arg;
+	struct consumer *c = crew->consumer;
+
+	TAILQ_REMOVE(&c->crews, crew, entry);
+	handler_free(crew->handler);
+	free(crew);
+	if (c->state == CONSUMER_CLOSING && TAILQ_EMPTY(&c->crews)) {
+		consumer_set_state(c, CONSUMER_CLOSED);
+		loop_defer_cancel(c->env->loop, &c->update);
+		c->env->closed(c, c->env->arg);
+	}
+}
+
+static void
+crew_close(struct crew *crew)
+{
+	if (crew->closing)
+		return;
+	crew->closing = true;
+	handler_close(crew->handler, crew_closed, crew);
+}
+
+static void
+consumer_queue_closed(void *arg)
+{
+	struct consumer *c = arg;
+	struct crew *crew, *next;
+
+	TAILQ_FOREACH_SAFE(crew, &c->crews, entry, next)
+		crew_close(crew);
+}
+
+static const struct queue_events consumer_queue_events = {
+	.ready = consumer_ready,
+	.deliver = consumer_deliver,
+	.fetched = consumer_fetched,
+	.lost = consumer_lost,
+	.settled = consumer_settled,
+	.ticked = consumer_ticked,
+	.paused = consumer_paused,
+	.closed = consumer_queue_closed,
+};
+
+/* -- from the handler ------------------------------------------------------- */
+
+static void
+consumer_done(struct message *msg, struct result *r, void *arg)
+{
+	struct consumer *c = arg;
+	struct work *w = msg->engine_data;
+	struct crew *crew = w->crew;
+	struct verdict v = outcome_decide(msg, r, random_unit());
+
+	TAILQ_REMOVE(&c->works, w, entry);
+	c->in_hand--;
+	msg->engine_data = NULL;
+	if (r->duration > 0)
+		stats_observe(&c->stats.duration, r->duration);
+	if (r->output_cut)
+		c->stats.n[STAT_OUTPUT_CUT]++;
+	if (r->leftovers)
+		c->stats.n[STAT_LEFTOVERS]++;
+	if (r->stop == STOP_TIME_LIMIT)
+		c->stats.n[STAT_TIMEOUTS]++;
+	consumer_judge(c, &v, r);
+	queue_settle(c->queue, msg, &v, r);
+	if (w->slot)
+		dispatcher_release(c->env->dispatcher, 1);
+	free(w);
+	if (--crew->runs == 0 && crew != c->crew)
+		crew_close(crew);
+	consumer_touch(c);
+}
+
+/* -- life ------------------------------------------------------------------- */
+
+static struct crew *
+crew_new(struct consumer *c)
+{
+	struct crew *crew = xcalloc(1, sizeof(*crew));
+
+	crew->consumer = c;
+	crew->handler = c->handler_ops->open(c->env->handler, c->config, c->cfg,
+	    &c->handler_events, c);
+	TAILQ_INSERT_TAIL(&c->crews, crew, entry);
+	return crew;
+}
+
+struct consumer *
+consumer_new(const struct consumer_env *env, struct config *config,
+    const struct queue_config *cfg, const struct queue_ops *queue_ops,
+    const struct handler_ops *handler_ops)
+{
+	struct consumer *c = xcalloc(1, sizeof(*c));
+
+	c->env = env;
+	c->handler_ops = handler_ops;
+	c->config = config_ref(config);
+	c->cfg = cfg;
+	c->state = CONSUMER_RUNNING;
+	c->handler_events.done = consumer_done;
+	c->handler_events.output = journal_output;
+	c->member.priority = cfg->priority;
+	c->member.room = consumer_room;
+	c->member.grant = consumer_grant;
+	c->member.arg = c;
+	TAILQ_INIT(&c->crews);
+	TAILQ_INIT(&c->works);
+	breaker_init(&c->breaker, cfg->suspend_after);
+	timer_init(&c->probe, env->loop, consumer_probe, c);
+	timer_init(&c->reminder, env->loop, consumer_remind, c);
+	c->crew = crew_new(c);
+	c->queue = queue_ops->open(env->queue, config, cfg, &c->stats,
+	    &consumer_queue_events, c);
+	consumer_touch(c);
+	return c;
+}
+
+void
+consumer_free(struct consumer *c)
+{
+	struct crew *crew;
+	struct work *w;
+
+	if (c == NULL)
+		return;
+	dispatcher_leave(c->env->dispatcher, &c->member);
+	/* Handlers first: their runs point at messages that the queue owns. */
+	while ((crew = TAILQ_FIRST(&c->crews)) != NULL) {
+		TAILQ_REMOVE(&c->crews, crew, entry);
+		handler_free(crew->handler);
+		free(crew);
+	}
+	queue_free(c->queue);
+	while ((w = TAILQ_FIRST(&c->works)) != NULL) {
+		TAILQ_REMOVE(&c->works, w, entry);
+		free(w);
+	}
+	timer_stop(&c->probe);
+	timer_stop(&c->reminder);
+	loop_defer_cancel(c->env->loop, &c->update);
+	config_unref(c->config);
+	free(c);
+}
+
+void
+consumer_reconfigure(struct consumer *c, struct config *config,
+    const struct queue_config *cfg)
+{
+	struct crew *old = c->crew;
+	struct config *previous = c->config;
+
+	dispatcher_leave(c->env->dispatcher, &c->member);
+	c->config = config_ref(config);
+	c->cfg = cfg;
+	c->member.priority = cfg->priority;
+	c->breaker.limit = cfg->suspend_after;
+	c->crew = crew_new(c);
+	queue_reconfigure(c->queue, config, cfg);
+	if (old->runs == 0)
+		crew_close(old);
+	config_unref(previous);
+	consumer_touch(c);
+}
+
+void
+consumer_set_quiet(struct consumer *c, bool quiet)
+{
+	if (c->state == CONSUMER_RUNNING || c->state == CONSUMER_QUIET)
+		consumer_set_state(c, quiet ? CONSUMER_QUIET : CONSUMER_RUNNING);
+}
+
+void
+consumer_drain(struct consumer *c)
+{
+	if (c->state == CONSUMER_RUNNING || c->state == CONSUMER_QUIET)
+		consumer_set_state(c, CONSUMER_DRAINING);
+}
+
+void
+consumer_stop_handlers(struct consumer *c, bool hasten)
+{
+	struct work *w, *next;
+
+	TAILQ_FOREACH_SAFE(w, &c->works, entry, next) {
+		handler_stop(w->run, STOP_DRAIN);
+		if (hasten)
+			handler_kill(w->run);
+	}
+}
+
+void
+consumer_conn_up(struct consumer *c, const struct conn_server *server)
+{
+	c->up = true;
+	queue_conn_up(c->queue, server);
+	consumer_touch(c);
+}
+
+void
+consumer_conn_down(struct consumer *c)
+{
+	c->up = false;
+	queue_conn_down(c->queue);
+}
+
+void
+consumer_tick(struct consumer *c)
+{
+	queue_tick(c->queue);
+}
+
+/* -- what others see -------------------------------------------------------- */
+
+const struct queue_config *
+consumer_config(const struct consumer *c)
+{
+	return c->cfg;
+}
+
+enum consumer_state
+consumer_state(const struct consumer *c)
+{
+	return c->state;
+}
+
+const char *
+consumer_state_name(const struct consumer *c)
+{
+	return state_names[c->state];
+}
+
+enum consumer_block
+consumer_block(const struct consumer *c)
+{
+	if (!c->up)
+		return BLOCK_REDIS;
+	if (c->breaker.state != BREAKER_CLOSED)
+		return BLOCK_SUSPENDED;
+	if (c->paused)
+		return BLOCK_PAUSED;
+	if (c->last == FETCH_LIMITED)
+		return BLOCK_LIMITED;
+	if (c->in_hand >= (unsigned)c->cfg->concurrency)
+		return BLOCK_FULL;
+	return BLOCK_NONE;
+}
+
+const char *
+consumer_block_name(enum consumer_block b)
+{
+	static const char *const names[] = {
+		[BLOCK_NONE] = "",
+		[BLOCK_FULL] = "full",
+		[BLOCK_SUSPENDED] = "suspended",
+		[BLOCK_PAUSED] = "paused",
+		[BLOCK_LIMITED] = "limited",
+		[BLOCK_REDIS] = "redis",
+	};
+
+	return names[b];
+}
+
+const struct breaker *
+consumer_breaker(const struct consumer *c)
+{
+	return &c->breaker;
+}
+
+const struct stats *
+consumer_stats(const struct consumer *c)
+{
+	return &c->stats;
+}
+
+unsigned
+consumer_in_hand(const struct consumer *c)
+{
+	return c->in_hand;
+}
+
+bool
+consumer_is_idle(const struct consumer *c)
+{
+	return c->in_hand == 0 && !c->fetching && !c->ready && c->up &&
+	    c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
+}
+
+void
+consumer_each(const struct consumer *c,
+    void (*fn)(const struct message *, usec_t, void *), void *arg)
+{
+	usec_t now = clock_mono();
+	const struct work *w;
+
+	TAILQ_FOREACH(w, &c->works, entry)
+		fn(w->msg, now - w->msg->delivered, arg);
+}

@@ -1,0 +1,82 @@
+/*
+ * A consumer: the life of one queue's messages in this daemon.  The only
+ * place that sees queue, handler and policy together.
+ *
+ *	ready -> slot granted -> fetch -> deliver -> handler -> verdict
+ *	      -> settle -> settled (logged and counted)
+ *
+ *	RUNNING <-> QUIET		no new messages; handlers go on
+ *	RUNNING | QUIET -> DRAINING	never again; when nothing is in hand ->
+ *	CLOSING				results are confirmed by Redis ->
+ *	CLOSED				closed(); the owner may free it
+ *
+ * Suspension (breaker.h), QPAUSED and Redis being away block a RUNNING consumer
+ * without changing its state.
+ */
+#ifndef RQD_ENGINE_CONSUMER_H
+#define RQD_ENGINE_CONSUMER_H
+
+#include <stdbool.h>
+
+#include "base/stats.h"
+#include "engine/dispatcher.h"
+#include "handler/handler.h"
+#include "policy/breaker.h"
+#include "queue/queue.h"
+
+enum consumer_state {
+	CONSUMER_RUNNING, CONSUMER_QUIET, CONSUMER_DRAINING, CONSUMER_CLOSING,
+	CONSUMER_CLOSED
+};
+
+/* Why a running consumer starts nothing. */
+enum consumer_block {
+	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED, BLOCK_REDIS
+};
+
+struct consumer;
+
+/* Shared by all consumers; borrowed, outlives them. */
+struct consumer_env {
+	struct loop			*loop;
+	struct dispatcher		*dispatcher;
+	const struct queue_env		*queue;
+	const struct handler_env	*handler;
+	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
+	void	(*idle)(void *);	/* a consumer has nothing in hand and found its queue empty */
+	void	*arg;
+};
+
+/* ops are parameters so that simulation can pass mem and fake. */
+struct consumer	*consumer_new(const struct consumer_env *, struct config *,
+		    const struct queue_config *, const struct queue_ops *,
+		    const struct handler_ops *);
+void		 consumer_free(struct consumer *);	/* any time; NULL is fine */
+
+void		 consumer_reconfigure(struct consumer *, struct config *,
+		    const struct queue_config *);
+void		 consumer_set_quiet(struct consumer *, bool);
+void		 consumer_drain(struct consumer *);
+/* Ends the handlers that still run (STOP_DRAIN); hasten: by SIGKILL. */
+void		 consumer_stop_handlers(struct consumer *, bool hasten);
+
+void		 consumer_conn_up(struct consumer *, const struct conn_server *);
+void		 consumer_conn_down(struct consumer *);
+void		 consumer_tick(struct consumer *);	/* about every 10 s */
+
+/* For status, heartbeat, metrics. */
+const struct queue_config *consumer_config(const struct consumer *);
+enum consumer_state	 consumer_state(const struct consumer *);
+const char		*consumer_state_name(const struct consumer *);
+enum consumer_block	 consumer_block(const struct consumer *);
+const char		*consumer_block_name(enum consumer_block);
+const struct breaker	*consumer_breaker(const struct consumer *);
+const struct stats	*consumer_stats(const struct consumer *);
+unsigned		 consumer_in_hand(const struct consumer *);
+bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
+
+/* Walks what is in hand; age is since delivery. */
+void	consumer_each(const struct consumer *,
+	    void (*fn)(const struct message *, usec_t age, void *), void *);
+
+#endif

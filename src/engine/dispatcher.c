@@ -1,0 +1,138 @@
+/*
+ * The ring of queues with work; see dispatcher.h.
+ *
+ * One round runs deferred, at the end of a turn of the loop, so that all that
+ * became ready in the turn takes part in it.  Credits are collected during
+ * the round and granted after it, one grant a member: one pop for all of its
+ * slots.
+ */
+#include "engine/dispatcher.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+TAILQ_HEAD(member_list, dispatcher_member);
+
+struct dispatcher {
+	struct loop		*loop;
+	unsigned		 slots;
+	unsigned		 taken;		/* exceeds slots after a reload lowered them */
+	struct member_list	 ring;		/* by priority, highest first */
+	struct defer		 round;
+};
+
+struct dispatcher *
+dispatcher_new(struct loop *loop, unsigned slots)
+{
+	struct dispatcher *d = xcalloc(1, sizeof(*d));
+
+	d->loop = loop;
+	d->slots = slots;
+	TAILQ_INIT(&d->ring);
+	return d;
+}
+
+void
+dispatcher_free(struct dispatcher *d)
+{
+	if (d == NULL)
+		return;
+	loop_defer_cancel(d->loop, &d->round);
+	free(d);
+}
+
+unsigned
+dispatcher_taken(const struct dispatcher *d)
+{
+	return d->taken;
+}
+
+/* Puts m behind all members of its priority or a higher one. */
+static void
+dispatcher_insert(struct dispatcher *d, struct dispatcher_member *m)
+{
+	struct dispatcher_member *at;
+
+	TAILQ_FOREACH_REVERSE(at, &d->ring, member_list, entry) {
+		if (at->priority >= m->priority)
+			break;
+	}
+	if (at == NULL)
+		TAILQ_INSERT_HEAD(&d->ring, m, entry);
+	else
+		TAILQ_INSERT_AFTER(&d->ring, at, m, entry);
+	m->queued = true;
+}
+
+static void
+dispatcher_remove(struct dispatcher *d, struct dispatcher_member *m)
+{
+	TAILQ_REMOVE(&d->ring, m, entry);
+	m->queued = false;
+}
+
+/* Gives one credit to one head after the other, then grants what was given. */
+static void
+dispatcher_round(void *arg)
+{
+	struct dispatcher *d = arg;
+	struct dispatcher_member *m;
+	struct member_list given = TAILQ_HEAD_INITIALIZER(given);
+	unsigned n;
+
+	while ((m = TAILQ_FIRST(&d->ring)) != NULL && d->taken < d->slots) {
+		dispatcher_remove(d, m);
+		if (m->room(m->arg) <= m->credit)
+			continue;
+		if (m->credit++ == 0)
+			TAILQ_INSERT_TAIL(&given, m, granted);
+		d->taken++;
+		dispatcher_insert(d, m);
+	}
+	while ((m = TAILQ_FIRST(&given)) != NULL) {
+		TAILQ_REMOVE(&given, m, granted);
+		if (m->queued)
+			dispatcher_remove(d, m);
+		n = m->credit;
+		m->credit = 0;
+		m->grant(n, m->arg);
+	}
+}
+
+static void
+dispatcher_wake(struct dispatcher *d)
+{
+	if (!TAILQ_EMPTY(&d->ring) && d->taken < d->slots)
+		loop_defer(d->loop, &d->round, dispatcher_round, d);
+}
+
+void
+dispatcher_set_slots(struct dispatcher *d, unsigned slots)
+{
+	d->slots = slots;
+	dispatcher_wake(d);
+}
+
+void
+dispatcher_enter(struct dispatcher *d, struct dispatcher_member *m)
+{
+	if (m->queued)
+		return;
+	dispatcher_insert(d, m);
+	dispatcher_wake(d);
+}
+
+void
+dispatcher_leave(struct dispatcher *d, struct dispatcher_member *m)
+{
+	if (m->queued)
+		dispatcher_remove(d, m);
+}
+
+void
+dispatcher_release(struct dispatcher *d, unsigned n)
+{
+	d->taken -= n;
+	dispatcher_wake(d);
+}

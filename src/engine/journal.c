@@ -1,0 +1,227 @@
+/*
+ * Records about messages and queues; see journal.h.
+ *
+ * A record about a delivery has the context queue, id, attempt, pid, and then
+ * how the handler ended: status= or signal=, duration=, reason=.
+ */
+#include "engine/journal.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELDS_MAX	12
+
+/* Fields gathered one by one; the last is LF_END. */
+struct fields {
+	struct log_field	f[FIELDS_MAX];
+	size_t			n;
+};
+
+static void
+fields_add(struct fields *fs, struct log_field f)
+{
+	if (fs->n < FIELDS_MAX - 1)
+		fs->f[fs->n++] = f;
+}
+
+static struct log_ctx
+ctx_of(const struct message *msg, pid_t pid)
+{
+	return (struct log_ctx){
+		.queue = msg->cfg->name,
+		.id = msg->id,
+		.attempt = msg->attempts + 1,
+		.pid = pid,
+	};
+}
+
+static const char *
+signal_name(int signo)
+{
+	const char *name = sigabbrev_np(signo);
+
+	return name != NULL ? name : "unknown";
+}
+
+void
+journal_delivered(const struct message *msg)
+{
+	struct log_ctx ctx = ctx_of(msg, 0);
+	const struct config *config = msg->config;
+
+	if (config->log.payloads && msg->payload != NULL)
+		log_event(LOG_LV_DEBUG, "delivered", &ctx,
+		    LF_INT("size", (int64_t)msg->len),
+		    LF_MEM("payload", msg->payload, msg->len));
+	else
+		log_event(LOG_LV_DEBUG, "delivered", &ctx,
+		    LF_INT("size", (int64_t)msg->len));
+}
+
+/* status= or signal=, duration=, error= */
+static void
+fields_add_result(struct fields *fs, const struct result *r)
+{
+	switch (r->end) {
+	case END_EXIT:
+		fields_add(fs, LF_INT("status", r->status));
+		break;
+	case END_SIGNAL:
+		fields_add(fs, LF_STR("signal", signal_name(r->signo)));
+		break;
+	case END_NOT_STARTED:
+		fields_add(fs, LF_STR("error", strerror(r->error)));
+		return;
+	case END_NOT_RUN:
+		return;
+	case END_ANSWER_OK:
+	case END_ANSWER_RETRY:
+	case END_ANSWER_DEAD:
+	case END_UNFRAMEABLE:
+		break;
+	}
+	fields_add(fs, LF_USEC("duration", r->duration));
+}
+
+/* The event and level of a verdict that Redis took as it was. */
+static const char *
+verdict_event(enum verdict_op op, enum log_level *level)
+{
+	switch (op) {
+	case VERDICT_ACK:
+		*level = LOG_LV_INFO;
+		return "acked";
+	case VERDICT_RETRY:
+		*level = LOG_LV_WARN;
+		return "retry";
+	case VERDICT_DEAD:
+		*level = LOG_LV_ERROR;
+		return "dead";
+	case VERDICT_RETURN:
+		*level = LOG_LV_INFO;
+		return "returned";
+	case VERDICT_STALE:
+		*level = LOG_LV_WARN;
+		return "stale";
+	}
+	return "stale";
+}
+
+void
+journal_settled(const struct message *msg, const struct verdict *v,
+    const struct result *r, enum settled how)
+{
+	struct log_ctx ctx = ctx_of(msg, r->pid);
+	struct fields fs = { .n = 0 };
+	enum log_level level;
+	const char *event = verdict_event(v->op, &level);
+
+	fields_add_result(&fs, r);
+	if (v->reason != REASON_NONE)
+		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
+	if (v->op == VERDICT_RETRY)
+		fields_add(&fs, LF_USEC("delay", v->delay));
+	fields_add(&fs, LF_STR("answer", r->reason));
+	switch (how) {
+	case SETTLED_OK:
+		break;
+	case SETTLED_STALE:
+		event = "stale";
+		level = LOG_LV_WARN;
+		break;
+	case SETTLED_RESCUED:
+		event = "rescued";
+		level = LOG_LV_WARN;
+		break;
+	case SETTLED_DEFERRED:
+		event = "warning";
+		level = LOG_LV_ERROR;
+		fields_add(&fs, LF_STR("warning", "the dead letter could not be written: "
+		    "due again in 60s"));
+		break;
+	case SETTLED_GAVE_UP:
+		event = "warning";
+		level = LOG_LV_WARN;
+		fields_add(&fs, LF_STR("warning", "the result could not be delivered: "
+		    "the message runs again when its lease ends"));
+		fields_add(&fs, LF_STR("result", verdict_event(v->op, &level)));
+		level = LOG_LV_WARN;
+		break;
+	}
+	fs.f[fs.n] = LF_END;
+	if (log_is_on(level))
+		log_write(level, event, &ctx, fs.f);
+}
+
+void
+journal_output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut,
+    void *arg)
+{
+	(void)arg;
+	log_event(LOG_LV_INFO, "output", ctx,
+	    LF_STR("stream", fd == 2 ? "stderr" : "stdout"),
+	    LF_MEM("line", line, len),
+	    LF_STR("cut", cut ? "yes" : NULL));
+}
+
+void
+journal_output_cut(const struct log_ctx *ctx, uint64_t limit)
+{
+	log_event(LOG_LV_WARN, "output_cut", ctx, LF_INT("limit", (int64_t)limit));
+}
+
+void
+journal_ticked(const struct queue_config *cfg, const struct tick_report *t)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	if (t->requeued > 0)
+		log_event(LOG_LV_WARN, "requeued", &ctx, LF_INT("count", t->requeued));
+	if (t->promoted > 0)
+		log_event(LOG_LV_DEBUG, "promoted", &ctx, LF_INT("count", t->promoted));
+	if (t->dropped > 0)
+		log_event(LOG_LV_WARN, "dropped", &ctx, LF_INT("count", t->dropped));
+	if (t->warning != NULL)
+		log_event(LOG_LV_WARN, "warning", &ctx, LF_STR("warning", t->warning));
+}
+
+void
+journal_paused(const struct queue_config *cfg, bool paused, const char *why)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	log_event(LOG_LV_INFO, paused ? "paused" : "unpaused", &ctx,
+	    LF_STR("why", paused ? why : NULL));
+}
+
+void
+journal_suspended(const struct queue_config *cfg, const struct breaker *b,
+    const char *cause)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	log_event(LOG_LV_ERROR, "suspended", &ctx,
+	    LF_STR("reason", reason_name(b->reason)),
+	    LF_STR("error", cause),
+	    LF_USEC("since", clock_mono() - b->since));
+}
+
+void
+journal_resumed(const struct queue_config *cfg, const struct breaker *b)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	log_event(LOG_LV_INFO, "resumed", &ctx, LF_USEC("after", clock_mono() - b->since));
+}
+
+char *
+journal_cause(const struct result *r)
+{
+	if (r->end == END_NOT_STARTED)
+		return xstrdup(strerror(r->error));
+	if (r->end == END_EXIT)
+		return xasprintf("exit status %d", r->status);
+	return NULL;
+}

@@ -1,0 +1,33 @@
+/*
+ * The log records about messages and queues: their events, levels and keys
+ * (section 9 of the contract, rqd(8) LOGGING).  The only file that spells them.
+ */
+#ifndef RQD_ENGINE_JOURNAL_H
+#define RQD_ENGINE_JOURNAL_H
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "policy/breaker.h"
+#include "policy/message.h"
+#include "policy/outcome.h"
+#include "queue/queue.h"
+
+void	 journal_delivered(const struct message *);
+void	 journal_settled(const struct message *, const struct verdict *,
+	    const struct result *, enum settled);
+void	 journal_output(const struct log_ctx *, int fd, const char *, size_t, bool cut,
+	    void *);
+void	 journal_output_cut(const struct log_ctx *, uint64_t limit);
+
+void	 journal_ticked(const struct queue_config *, const struct tick_report *);
+void	 journal_paused(const struct queue_config *, bool, const char *why);
+void	 journal_suspended(const struct queue_config *, const struct breaker *,
+	    const char *cause);
+void	 journal_resumed(const struct queue_config *, const struct breaker *);
+
+/* Why a command could not be executed, in words; NULL where it says nothing.
+ * The caller frees it. */
+char	*journal_cause(const struct result *);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * The heartbeat's JSON; see heartbeat.h.  Readers (rqctl) treat every member as
+ * optional, so members may be added.
+ */
+#include "service/heartbeat.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "queue/keys.h"
+
+#include <config.h>
+
+#define IN_HAND_MAX	64	/* deliveries listed per queue */
+#define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
+
+static double
+seconds(usec_t t)
+{
+	return (double)t / (double)SEC;
+}
+
+static void
+in_hand_add(const struct message *msg, usec_t age, void *arg)
+{
+	json_t *list = arg;
+
+	if (json_array_size(list) >= IN_HAND_MAX)
+		return;
+	/* An id need not be UTF-8; jansson refuses such a string. */
+	json_array_append_new(list, json_pack("{s:s*, s:s*, s:i, s:f}",
+	    "id", msg->id, "tag", msg->tag,
+	    "attempt", (int)msg->attempts + 1, "age", round(seconds(age) * 1e3) / 1e3));
+}
+
+static json_t *
+queue_json(const struct consumer *c)
+{
+	const struct queue_config *cfg = consumer_config(c);
+	enum consumer_block block = consumer_block(c);
+	const struct breaker *b = consumer_breaker(c);
+	json_t *list = json_array();
+	json_t *q = json_pack("{s:s*, s:s, s:i, s:i, s:f, s:s, s:s}",
+	    "key", cfg->key, "kind", config_kind_name(cfg->kind),
+	    "running", (int)consumer_in_hand(c), "concurrency", cfg->concurrency,
+	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
+	    "blocked", consumer_block_name(block));
+
+	if (block == BLOCK_SUSPENDED) {
+		json_object_set_new(q, "state", json_string("suspended"));
+		json_object_set_new(q, "reason", json_string(reason_name(b->reason)));
+		json_object_set_new(q, "since", json_real(seconds(clock_wall() -
+		    (clock_mono() - b->since))));
+	} else if (block == BLOCK_PAUSED)
+		json_object_set_new(q, "state", json_string("paused"));
+	consumer_each(c, in_hand_add, list);
+	json_object_set_new(q, "in_hand", list);
+	return q;
+}
+
+static char *
+heartbeat_text(const struct heartbeat *h, const struct config *config,
+    struct consumer *const *consumers, size_t n)
+{
+	json_t *queues = json_object();
+	json_t *root;
+	char *text;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_object_set_new(queues, consumer_config(consumers[i])->name,
+		    queue_json(consumers[i]));
+	root = json_pack("{s:s, s:s*, s:s, s:i, s:f, s:s, s:i, s:o}",
+	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
+	    "pid", (int)getpid(), "started", seconds(h->started), "config", config->hash,
+	    "max_handlers", config->max_handlers, "queues", queues);
+	text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+	json_decref(root);
+	return text;
+}
+
+void
+heartbeat_send(const struct heartbeat *h, struct conn *conn, const struct config *config,
+    struct consumer *const *consumers, size_t n)
+{
+	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
+	char *text = heartbeat_text(h, config, consumers, n);
+	double now = conn_redis_time(conn);
+	char score[32], ttl[16], old[32];
+
+	if (text != NULL && now > 0) {
+		snprintf(score, sizeof(score), "%.3f", now);
+		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);
+		snprintf(ttl, sizeof(ttl), "%d", (int)(3 * HEARTBEAT_EVERY / SEC));
+		conn_words(conn, NULL, NULL, "SET", key, text, "EX", ttl, NULL);
+		conn_words(conn, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
+		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
+		    NULL);
+	}
+	free(text);
+	free(key);
+}
+
+void
+heartbeat_end(const struct heartbeat *h, struct conn *conn)
+{
+	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
+
+	conn_words(conn, NULL, NULL, "DEL", key, NULL);
+	conn_words(conn, NULL, NULL, "ZREM", KEYS_DAEMONS, h->instance, NULL);
+	free(key);
+}

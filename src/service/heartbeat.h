@@ -1,0 +1,27 @@
+/*
+ * What a daemon tells the fleet of itself: the JSON in rqd:daemon:INSTANCE,
+ * which lives for three beats, and its place in the index rqd:daemons.
+ */
+#ifndef RQD_SERVICE_HEARTBEAT_H
+#define RQD_SERVICE_HEARTBEAT_H
+
+#include "base/clock.h"
+#include "engine/consumer.h"
+#include "policy/config.h"
+#include "redis/conn.h"
+
+#define HEARTBEAT_EVERY	(10 * SEC)
+
+struct heartbeat {
+	const char	*instance;	/* borrowed */
+	wall_t		 started;
+};
+
+/* Sends one; answers are not waited for.  Consumers: an array of n. */
+void	heartbeat_send(const struct heartbeat *, struct conn *, const struct config *,
+	    struct consumer *const *, size_t n);
+
+/* At a clean end: takes this daemon out of the index at once. */
+void	heartbeat_end(const struct heartbeat *, struct conn *);
+
+#endif

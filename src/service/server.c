@@ -1,0 +1,673 @@
+/*
+ * The daemon's life; see server.h.
+ *
+ *	RUNNING <-> QUIET --SIGTERM--> DRAINING -> STOPPED
+ *
+ * A drain has three steps, each begun by the timer `deadline` or by what it
+ * waits for, whichever is first: handlers finish (drain_timeout); what still
+ * runs is ended as at a time limit (kill_grace); results reach Redis
+ * (GIVE_UP).  A second signal skips the first step.
+ */
+#include "service/server.h"
+
+#include <ctype.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <config.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "engine/consumer.h"
+#include "engine/dispatcher.h"
+#include "handler/guardian.h"
+#include "handler/handler.h"
+#include "loop/child.h"
+#include "loop/loop.h"
+#include "loop/notify.h"
+#include "loop/timer.h"
+#include "queue/queue.h"
+#include "redis/conn.h"
+#include "redis/watch.h"
+#include "service/heartbeat.h"
+#include "service/reload.h"
+
+#define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
+#define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
+#define EXTEND_BY	(15 * SEC)	/* asked of systemd again and again while draining */
+
+enum server_state { SERVER_RUNNING, SERVER_QUIET, SERVER_DRAINING, SERVER_STOPPED };
+
+struct server {
+	const struct server_options	*options;
+	struct config			*config;	/* reference; the one in force */
+	struct config			*boot;		/* reference; the first: redis and name are its */
+	enum server_state		 state;
+	bool				 ending;	/* DRAINING: handlers were told to end */
+	char				*instance;
+
+	struct loop			*loop;
+	struct guardian			*guardian;
+	struct conn			*conn;
+	struct watch			*watch;
+	struct dispatcher		*dispatcher;
+	struct queue_env		 queue_env;
+	struct handler_env		 handler_env;
+	struct consumer_env		 consumer_env;
+	struct consumer			**consumers;	/* those not CLOSED */
+	size_t				 nconsumers;
+	struct heartbeat		 heartbeat;
+
+	struct timer			 pulse;		/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
+	struct timer			 watchdog;
+	struct timer			 deadline;	/* DRAINING: the next step at the latest */
+	struct timer			 extend;	/* DRAINING: tell systemd that we live */
+	char				 status[160];	/* as systemd was told last */
+};
+
+static void	server_drain(struct server *);
+
+/* -- what systemd sees ------------------------------------------------------ */
+
+static void
+server_status(struct server *s)
+{
+	static const char *const names[] = {
+		[SERVER_RUNNING] = "running", [SERVER_QUIET] = "quiet",
+		[SERVER_DRAINING] = "draining", [SERVER_STOPPED] = "stopped",
+	};
+	char text[sizeof(s->status)];
+	unsigned in_hand = 0, blocked = 0;
+	enum consumer_block b;
+	size_t i;
+
+	for (i = 0; i < s->nconsumers; i++) {
+		b = consumer_block(s->consumers[i]);
+		in_hand += consumer_in_hand(s->consumers[i]);
+		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
+	}
+	snprintf(text, sizeof(text), "%s; Redis %s; %zu queues, %u blocked; %u of %d handlers",
+	    names[s->state], conn_is_ready(s->conn) ? "up" : "down",
+	    s->nconsumers, blocked, in_hand, s->config->max_handlers);
+	if (strcmp(text, s->status) == 0)
+		return;
+	memcpy(s->status, text, sizeof(text));
+	notify_status("%s", text);
+}
+
+static void
+server_set_state(struct server *s, enum server_state state)
+{
+	s->state = state;
+	server_status(s);
+}
+
+/* -- Redis ------------------------------------------------------------------ */
+
+static void
+server_beat(struct server *s)
+{
+	heartbeat_send(&s->heartbeat, s->conn, s->config, s->consumers, s->nconsumers);
+}
+
+/* The first thing learnt from a connection is Redis' time. */
+static void
+server_saw_time(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct server *s = arg;
+
+	if (answer != CONN_REPLY || reply_len(reply) != 2)
+		return;
+	conn_saw_time(s->conn, reply_double(reply_at(reply, 0), 0) +
+	    reply_double(reply_at(reply, 1), 0) / 1e6);
+	server_beat(s);
+}
+
+static void
+server_check_redis(const struct conn_server *info)
+{
+	const char *policy = info->maxmemory_policy;
+
+	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
+		log_event(LOG_LV_WARN, "redis_warning", NULL,
+		    LF_STR("maxmemory_policy", policy),
+		    LF_STR("warning", "keys may be evicted: messages can be lost; "
+		    "set maxmemory-policy noeviction"));
+}
+
+static void
+server_conn_up(const struct conn_server *info, void *arg)
+{
+	struct server *s = arg;
+	size_t i;
+
+	log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", info->address),
+	    LF_STR("version", info->version[0] != '\0' ? info->version : NULL),
+	    LF_STR("changed", info->changed && !info->first ? "yes" : NULL));
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_conn_up(s->consumers[i], info);
+	watch_conn_up(s->watch);
+	conn_words(s->conn, server_saw_time, s, "TIME", NULL);
+	server_check_redis(info);
+	if (info->first)
+		log_event(LOG_LV_INFO, "ready", NULL, LF_STR("server", info->address));
+	server_status(s);
+}
+
+static void
+server_conn_down(const char *cause, void *arg)
+{
+	struct server *s = arg;
+	size_t i;
+
+	log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", cause));
+	watch_conn_down(s->watch);
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_conn_down(s->consumers[i]);
+	server_status(s);
+}
+
+static void
+server_watch_mode(bool on, const char *why, void *arg)
+{
+	(void)arg;
+	if (!on)
+		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
+		    LF_STR("warning", "client tracking is refused: polling instead"));
+}
+
+/* -- periodic work ---------------------------------------------------------- */
+
+/* One wake-up for all queues: an idle daemon sleeps in between. */
+static void
+server_pulse(void *arg)
+{
+	struct server *s = arg;
+	size_t i;
+
+	timer_set(&s->pulse, HEARTBEAT_EVERY);
+	if (conn_is_ready(s->conn)) {
+		conn_probe(s->conn);
+		watch_probe(s->watch);
+		for (i = 0; i < s->nconsumers; i++)
+			consumer_tick(s->consumers[i]);
+		server_beat(s);
+	}
+	server_status(s);
+}
+
+static void
+server_watchdog(void *arg)
+{
+	struct server *s = arg;
+
+	notify_watchdog();
+	timer_set(&s->watchdog, notify_watchdog_interval());
+}
+
+static void
+server_extend(void *arg)
+{
+	struct server *s = arg;
+
+	notify_extend(EXTEND_BY);
+	timer_set(&s->extend, EXTEND_BY / 3);
+	server_status(s);
+}
+
+/* -- consumers -------------------------------------------------------------- */
+
+static void
+server_add_consumer(struct server *s, const struct queue_config *cfg)
+{
+	struct consumer *c = consumer_new(&s->consumer_env, s->config, cfg,
+	    queue_ops(cfg->kind), handler_ops(cfg->mode));
+
+	s->consumers = xreallocarray(s->consumers, s->nconsumers + 1,
+	    sizeof(struct consumer *));
+	s->consumers[s->nconsumers++] = c;
+	if (s->state == SERVER_QUIET)
+		consumer_set_quiet(c, true);
+}
+
+static struct consumer *
+server_find_consumer(const struct server *s, const struct queue_config *cfg)
+{
+	size_t i;
+
+	for (i = 0; i < s->nconsumers; i++) {
+		if (consumer_config(s->consumers[i]) == cfg)
+			return s->consumers[i];
+	}
+	return NULL;
+}
+
+static unsigned
+server_in_hand(const struct server *s)
+{
+	unsigned n = 0;
+	size_t i;
+
+	for (i = 0; i < s->nconsumers; i++)
+		n += consumer_in_hand(s->consumers[i]);
+	return n;
+}
+
+static void
+server_closed_conn(void *arg)
+{
+	struct server *s = arg;
+
+	loop_stop(s->loop);
+}
+
+/* The last consumer is gone: say goodbye to Redis, and stop. */
+static void
+server_finish(struct server *s)
+{
+	server_set_state(s, SERVER_STOPPED);
+	timer_stop(&s->deadline);
+	if (conn_is_ready(s->conn))
+		heartbeat_end(&s->heartbeat, s->conn);
+	conn_close(s->conn, FAREWELL, server_closed_conn, s);
+}
+
+static void
+server_consumer_closed(struct consumer *c, void *arg)
+{
+	struct server *s = arg;
+	size_t i;
+
+	for (i = 0; i < s->nconsumers && s->consumers[i] != c; i++)
+		;
+	s->consumers[i] = s->consumers[--s->nconsumers];
+	consumer_free(c);
+	if (s->state == SERVER_DRAINING && s->nconsumers == 0)
+		server_finish(s);
+}
+
+/* --until-empty: every queue has found nothing and has nothing in hand. */
+static void
+server_consumer_idle(void *arg)
+{
+	struct server *s = arg;
+	size_t i;
+
+	if (!s->options->until_empty || s->state != SERVER_RUNNING)
+		return;
+	for (i = 0; i < s->nconsumers; i++) {
+		if (!consumer_is_idle(s->consumers[i]))
+			return;
+	}
+	server_drain(s);
+}
+
+/* -- drain ------------------------------------------------------------------ */
+
+static usec_t
+server_longest_grace(const struct server *s)
+{
+	usec_t longest = 0;
+	size_t i;
+
+	for (i = 0; i < s->nconsumers; i++) {
+		usec_t grace = consumer_config(s->consumers[i])->kill_grace;
+		if (grace > longest)
+			longest = grace;
+	}
+	return longest;
+}
+
+/* Second step: what still runs is ended and given back. */
+static void
+server_end_handlers(struct server *s)
+{
+	bool again = s->ending;
+	size_t i;
+
+	s->ending = true;
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_stop_handlers(s->consumers[i], again);
+	if (!again)
+		timer_set(&s->deadline, server_longest_grace(s) + GIVE_UP);
+}
+
+/* The deadline of a step has passed. */
+static void
+server_deadline(void *arg)
+{
+	struct server *s = arg;
+
+	if (!s->ending && server_in_hand(s) > 0) {
+		server_end_handlers(s);
+		return;
+	}
+	log_event(LOG_LV_WARN, "warning", NULL,
+	    LF_STR("warning", "gave up waiting for Redis: unconfirmed results are left to their leases"));
+	server_set_state(s, SERVER_STOPPED);
+	loop_stop(s->loop);
+}
+
+static void
+server_drain(struct server *s)
+{
+	size_t i;
+
+	log_event(LOG_LV_INFO, "draining", NULL, LF_INT("running", server_in_hand(s)),
+	    LF_USEC("timeout", s->config->drain_timeout));
+	server_set_state(s, SERVER_DRAINING);
+	notify_stopping();
+	server_extend(s);
+	timer_set(&s->deadline, s->config->drain_timeout);
+	if (s->nconsumers == 0)
+		server_finish(s);
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_drain(s->consumers[i]);
+}
+
+/* -- reload ----------------------------------------------------------------- */
+
+static void
+server_log_report(const struct config_report *report, enum log_level level,
+    const char *event)
+{
+	size_t i;
+
+	for (i = 0; i < report->nerrors; i++)
+		log_event(level, event, NULL, LF_STR("error", report->errors[i]));
+	for (i = 0; i < report->nwarnings; i++)
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("warning", report->warnings[i]));
+}
+
+static void
+server_apply_log(const struct server *s)
+{
+	char *cause = NULL;
+
+	log_set_format(s->config->log.format);
+	log_set_level(s->options->debug ? LOG_LV_DEBUG : s->config->log.level);
+	if (log_open(s->config->log.target, &cause) == -1) {
+		log_event(LOG_LV_ERROR, "warning", NULL,
+		    LF_STR("target", s->config->log.target), LF_STR("error", cause),
+		    LF_STR("warning", "the log stays where it was"));
+		free(cause);
+	}
+}
+
+static void
+server_apply_step(struct server *s, const struct reload_step *step)
+{
+	struct consumer *c;
+
+	switch (step->op) {
+	case RELOAD_REMOVE:
+		if ((c = server_find_consumer(s, step->from)) != NULL)
+			consumer_drain(c);
+		break;
+	case RELOAD_ADD:
+		server_add_consumer(s, step->to);
+		break;
+	case RELOAD_KEEP:
+	case RELOAD_CHANGE:
+		if ((c = server_find_consumer(s, step->from)) != NULL)
+			consumer_reconfigure(c, s->config, step->to);
+		break;
+	}
+}
+
+/* Makes the new configuration the one in force; old is kept by what still uses it. */
+static void
+server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
+{
+	struct config *old = s->config;
+	size_t i;
+
+	s->config = new;
+	if (plan->log)
+		server_apply_log(s);
+	for (i = 0; plan->restart[i] != NULL; i++)
+		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
+		    LF_STR("warning", "changed, but needs a restart"));
+	dispatcher_set_slots(s->dispatcher, (unsigned)new->max_handlers);
+	for (i = 0; i < plan->nsteps; i++)
+		server_apply_step(s, &plan->steps[i]);
+	config_unref(old);
+}
+
+static void
+server_reload(struct server *s)
+{
+	struct config_report report = { 0 };
+	struct reload_plan plan;
+	struct config *new;
+	size_t i;
+
+	notify_reloading();
+	new = config_load(s->options->source, &report);
+	server_log_report(&report, LOG_LV_ERROR, "reload_failed");
+	if (new != NULL) {
+		reload_plan(&plan, s->config, new);
+		server_apply(s, new, &plan);
+		reload_plan_done(&plan);
+		log_event(LOG_LV_INFO, "reloaded", NULL,
+		    LF_INT("queues", (int64_t)new->nqueues), LF_STR("config", new->hash));
+		if (s->state == SERVER_QUIET)
+			server_set_state(s, SERVER_RUNNING);
+		for (i = 0; i < s->nconsumers; i++)
+			consumer_set_quiet(s->consumers[i], false);
+	}
+	config_report_done(&report);
+	notify_ready();
+	server_status(s);
+}
+
+/* -- signals ---------------------------------------------------------------- */
+
+static void
+server_quiet(struct server *s)
+{
+	size_t i;
+
+	log_event(LOG_LV_INFO, "quiet", NULL, LF_INT("running", server_in_hand(s)));
+	server_set_state(s, SERVER_QUIET);
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_set_quiet(s->consumers[i], true);
+}
+
+static void
+server_reopen(void)
+{
+	char *cause = NULL;
+
+	if (log_reopen(&cause) == -1) {
+		log_event(LOG_LV_ERROR, "warning", NULL, LF_STR("error", cause),
+		    LF_STR("warning", "the log file could not be reopened"));
+		free(cause);
+	}
+}
+
+static void
+server_signal(int signo, void *arg)
+{
+	struct server *s = arg;
+
+	switch (signo) {
+	case SIGTERM:
+	case SIGINT:
+		if (s->state == SERVER_DRAINING)
+			server_end_handlers(s);
+		else if (s->state != SERVER_STOPPED)
+			server_drain(s);
+		break;
+	case SIGHUP:
+		if (s->state == SERVER_RUNNING || s->state == SERVER_QUIET)
+			server_reload(s);
+		break;
+	case SIGUSR1:
+		server_reopen();
+		break;
+	case SIGUSR2:
+		if (s->state == SERVER_RUNNING)
+			server_quiet(s);
+		break;
+	default:
+		break;
+	}
+}
+
+/* SIGPIPE gets a handler, not SIG_IGN: exec(2) then gives children the default. */
+static void
+server_nothing(int signo)
+{
+	(void)signo;
+}
+
+static void
+server_watch_signals(struct server *s)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+	struct sigaction sa = { .sa_handler = server_nothing, .sa_flags = SA_RESTART };
+	size_t i;
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGPIPE, &sa, NULL);
+	for (i = 0; i < ARRAY_LEN(signals); i++)
+		loop_signal(s->loop, signals[i], server_signal, s);
+}
+
+/* -- start and stop --------------------------------------------------------- */
+
+/* NAME.RANDOM, of characters that keys and tokens can hold. */
+static char *
+instance_name(const char *name)
+{
+	char unique[11];
+	char *instance, *p;
+
+	random_name(unique, sizeof(unique));
+	instance = xasprintf("%.64s.%s", name, unique);
+	for (p = instance; *p != '\0'; p++) {
+		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
+			*p = '_';
+	}
+	return instance;
+}
+
+static void
+server_fill_envs(struct server *s)
+{
+	const struct config *config = s->boot;
+
+	s->queue_env = (struct queue_env){
+		.loop = s->loop, .conn = s->conn, .watch = s->watch,
+		.instance = s->instance, .host = config->name,
+	};
+	s->handler_env = (struct handler_env){
+		.loop = s->loop, .guardian = s->guardian,
+		.config_file = config->file[0] != '\0' ? config->file : NULL,
+		.server = config->file[0] == '\0' ? config->redis.servers[0] : NULL,
+	};
+	s->consumer_env = (struct consumer_env){
+		.loop = s->loop, .dispatcher = s->dispatcher, .queue = &s->queue_env,
+		.handler = &s->handler_env, .closed = server_consumer_closed,
+		.idle = server_consumer_idle, .arg = s,
+	};
+	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
+}
+
+static void
+server_start(struct server *s)
+{
+	static const struct conn_events events = { server_conn_up, server_conn_down };
+	struct config *config = s->config;
+	size_t i;
+
+	/* 1. The guardian, while the process is small. */
+	s->loop = loop_new();
+	child_init(s->loop);
+	s->guardian = guardian_start(s->loop, (unsigned)config->max_handlers);
+
+	/* 2. Signals: from here on SIGTERM is a drain. */
+	server_watch_signals(s);
+
+	/* 3. Redis: nothing is sent before the loop runs. */
+	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
+	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
+	    server_watch_mode, s);
+
+	/* 4. Queues and handlers. */
+	s->dispatcher = dispatcher_new(s->loop, (unsigned)config->max_handlers);
+	server_fill_envs(s);
+	for (i = 0; i < config->nqueues; i++)
+		server_add_consumer(s, config->queues[i]);
+
+	/* 5. Timers, with a random phase so that a fleet does not beat together. */
+	timer_init(&s->pulse, s->loop, server_pulse, s);
+	timer_init(&s->deadline, s->loop, server_deadline, s);
+	timer_init(&s->extend, s->loop, server_extend, s);
+	timer_init(&s->watchdog, s->loop, server_watchdog, s);
+	timer_set(&s->pulse, (usec_t)((double)HEARTBEAT_EVERY * (0.5 + random_unit() / 2)));
+	if (notify_watchdog_interval() > 0)
+		server_watchdog(s);
+
+	/* 6. Go. */
+	conn_start(s->conn);
+	watch_start(s->watch);
+	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
+	    LF_STR("instance", s->instance), LF_INT("pid", getpid()),
+	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
+	if (config->nqueues == 0)
+		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
+	notify_ready();
+	server_status(s);
+}
+
+static void
+server_stop(struct server *s)
+{
+	size_t i;
+
+	/* 1. Handlers and what is left of results. */
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_free(s->consumers[i]);
+	free(s->consumers);
+	dispatcher_free(s->dispatcher);
+
+	/* 2. Redis. */
+	watch_free(s->watch);
+	conn_free(s->conn);
+
+	/* 3. The guardian, when no handler is left; then the loop. */
+	timer_stop(&s->pulse);
+	timer_stop(&s->deadline);
+	timer_stop(&s->extend);
+	timer_stop(&s->watchdog);
+	guardian_stop(s->guardian);
+	child_done(s->loop);
+	loop_free(s->loop);
+	log_event(LOG_LV_INFO, "stopped", NULL, LF_STR("instance", s->instance));
+	free(s->instance);
+	config_unref(s->config);
+	config_unref(s->boot);
+}
+
+int
+server_run(const struct server_options *options, struct config *config)
+{
+	struct server s = { .options = options };
+
+	s.config = config_ref(config);
+	s.boot = config_ref(config);
+	s.instance = instance_name(config->name);
+	server_apply_log(&s);
+	server_start(&s);
+	loop_run(s.loop);
+	server_stop(&s);
+	log_close();
+	return EX_OK;
+}

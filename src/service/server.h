@@ -1,0 +1,23 @@
+/*
+ * The daemon: starts everything in order, steers it by signals, and stops it
+ * in order (section 8 of the contract, rqd(8)).
+ */
+#ifndef RQD_SERVICE_SERVER_H
+#define RQD_SERVICE_SERVER_H
+
+#include <stdbool.h>
+
+#include "policy/config.h"
+#include "service/config_file.h"
+
+struct server_options {
+	const struct config_source	*source;	/* read again at SIGHUP; borrowed */
+	bool				 until_empty;	/* drain once all queues are empty */
+	bool				 debug;		/* -v: level debug whatever the file says */
+};
+
+/* Runs until a drain is over.  Takes its own reference of the configuration.
+ * Returns an exit status. */
+int	server_run(const struct server_options *, struct config *) MUSTCHECK;
+
+#endif
