@@ -1,0 +1,108 @@
+/*
+ * Ownership of configurations; see config.h.  What the options are and where
+ * their values come from is service/options.c.
+ */
+#include "policy/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static void
+strings_free(char **list)
+{
+	char **p;
+
+	for (p = list; p != NULL && *p != NULL; p++)
+		free(*p);
+	free(list);
+}
+
+static void
+queue_config_free(struct queue_config *q)
+{
+	if (q == NULL)
+		return;
+	free(q->name);
+	free((char *)q->file);
+	free(q->key);
+	strings_free(q->command);
+	free(q->rate);
+	free(q->user);
+	free(q->group);
+	free(q->directory);
+	strings_free(q->env);
+	free(q->env_file);
+	free(q);
+}
+
+struct config *
+config_new(void)
+{
+	struct config *c = xcalloc(1, sizeof(*c));
+
+	c->refs = 1;
+	c->queues = xcalloc(1, sizeof(*c->queues));
+	return c;
+}
+
+struct config *
+config_ref(struct config *c)
+{
+	c->refs++;
+	return c;
+}
+
+void
+config_unref(struct config *c)
+{
+	size_t i;
+
+	if (c == NULL || --c->refs > 0)
+		return;
+	for (i = 0; i < c->nqueues; i++)
+		queue_config_free(c->queues[i]);
+	free(c->queues);
+	strings_free(c->redis.servers);
+	free(c->redis.username);
+	free(c->redis.password_file);
+	free(c->redis.tls_ca);
+	free(c->redis.tls_cert);
+	free(c->redis.tls_key);
+	free(c->http.listen);
+	free(c->log.target);
+	free(c->name);
+	free(c->file);
+	free(c);
+}
+
+const struct queue_config *
+config_queue(const struct config *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < c->nqueues; i++) {
+		if (strcmp(c->queues[i]->name, name) == 0)
+			return c->queues[i];
+	}
+	return NULL;
+}
+
+const char *
+config_kind_name(enum kind kind)
+{
+	static const char *const names[] = {
+		[KIND_ACK] = "ack", [KIND_UNIQUE] = "unique", [KIND_STREAM] = "stream",
+		[KIND_LIST] = "list", [KIND_CHANNEL] = "channel",
+		[KIND_PATTERN] = "pattern", [KIND_EXPIRED] = "expired",
+	};
+
+	return names[kind];
+}
+
+const char *
+config_mode_name(enum mode mode)
+{
+	return mode == MODE_EXEC ? "exec" : "persistent";
+}

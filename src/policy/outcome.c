@@ -1,0 +1,159 @@
+/*
+ * The outcome table; see outcome.h.
+ */
+#include "policy/outcome.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "policy/backoff.h"
+
+void
+result_done(struct result *r)
+{
+	free(r->reason);
+	free(r->error_tail);
+	r->reason = NULL;
+	r->error_tail = NULL;
+	r->error_len = 0;
+}
+
+const char *
+reason_name(enum reason reason)
+{
+	static const char *const names[] = {
+		[REASON_NONE] = "",
+		[REASON_EXIT] = "exit",
+		[REASON_SIGNAL] = "signal",
+		[REASON_TIMEOUT] = "timeout",
+		[REASON_CRASHED] = "crashed",
+		[REASON_STATUS] = "status",
+		[REASON_ATTEMPTS] = "attempts",
+		[REASON_TOO_LARGE] = "too_large",
+		[REASON_UNFRAMEABLE] = "unframeable",
+		[REASON_BURIED] = "buried",
+		[REASON_FAILING] = "failing",
+		[REASON_CANNOT_EXECUTE] = "cannot_execute",
+		[REASON_DRAIN] = "drain",
+		[REASON_ANSWER] = "answer",
+	};
+
+	return names[reason];
+}
+
+bool
+outcome_is_environment(int error)
+{
+	switch (error) {
+	case ENOENT: case EACCES: case EPERM: case ENOTDIR: case ELOOP:
+	case ENOEXEC: case ETXTBSY: case EIO: case EAGAIN: case ENOMEM:
+	case EMFILE: case ENFILE: case ESRCH:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* One attempt more has failed: again later, or never again. */
+static struct verdict
+verdict_failed(const struct message *msg, enum reason reason, usec_t delay, double unit)
+{
+	const struct queue_config *cfg = msg->cfg;
+	unsigned attempt = msg->attempts + 1;
+	struct verdict v = { .op = VERDICT_RETRY, .reason = reason, .failed = true };
+
+	if (attempt >= (unsigned)cfg->max_attempts) {
+		v.op = VERDICT_DEAD;
+		v.reason = REASON_ATTEMPTS;
+		return v;
+	}
+	v.delay = delay >= 0 ? delay :
+	    backoff_delay(cfg->backoff, cfg->backoff_max, attempt, unit);
+	return v;
+}
+
+static struct verdict
+verdict_exit(const struct message *msg, int status, double unit)
+{
+	struct verdict v;
+
+	if (status == 0)
+		return (struct verdict){ .op = VERDICT_ACK };
+	if (msg->cfg->dead_status[status & 0xff])
+		return (struct verdict){
+			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
+		};
+	v = verdict_failed(msg, REASON_EXIT, -1, unit);
+	if (status == 126 || status == 127)
+		v.suspend = REASON_CANNOT_EXECUTE;
+	return v;
+}
+
+/* Once rqd has signalled a delivery, how it ended no longer counts. */
+static struct verdict
+verdict_stopped(const struct message *msg, enum stop stop, double unit)
+{
+	switch (stop) {
+	case STOP_TIME_LIMIT:
+		return verdict_failed(msg, REASON_TIMEOUT, -1, unit);
+	case STOP_LOST:
+		return (struct verdict){ .op = VERDICT_STALE };
+	case STOP_DRAIN:
+		return (struct verdict){ .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	case STOP_PEER:
+	case STOP_NONE:
+		break;
+	}
+	return (struct verdict){ .op = VERDICT_RETURN };
+}
+
+struct verdict
+outcome_decide(const struct message *msg, const struct result *r, double unit)
+{
+	if (r->stop != STOP_NONE)
+		return verdict_stopped(msg, r->stop, unit);
+	switch (r->end) {
+	case END_EXIT:
+		return verdict_exit(msg, r->status, unit);
+	case END_SIGNAL:
+		return verdict_failed(msg, REASON_SIGNAL, -1, unit);
+	case END_NOT_STARTED:
+		if (!outcome_is_environment(r->error))
+			return verdict_failed(msg, REASON_CANNOT_EXECUTE, -1, unit);
+		return (struct verdict){
+			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,
+			.suspend = REASON_CANNOT_EXECUTE
+		};
+	case END_NOT_RUN:
+		return (struct verdict){ .op = VERDICT_RETURN };
+	case END_ANSWER_OK:
+		return (struct verdict){ .op = VERDICT_ACK };
+	case END_ANSWER_RETRY:
+		return verdict_failed(msg, REASON_ANSWER, r->delay, unit);
+	case END_ANSWER_DEAD:
+		return (struct verdict){
+			.op = VERDICT_DEAD, .reason = REASON_ANSWER, .failed = true
+		};
+	case END_UNFRAMEABLE:
+		return (struct verdict){ .op = VERDICT_DEAD, .reason = REASON_UNFRAMEABLE };
+	}
+	return (struct verdict){ .op = VERDICT_RETURN };
+}
+
+bool
+outcome_refuse(const struct message *msg, struct verdict *v)
+{
+	enum reason reason = REASON_NONE;
+
+	if (msg->too_large)
+		reason = REASON_TOO_LARGE;
+	else if (msg->crashes > (unsigned)msg->cfg->max_crashes)
+		reason = REASON_CRASHED;
+	else if (msg->attempts >= (unsigned)msg->cfg->max_attempts)
+		reason = REASON_ATTEMPTS;
+	if (reason == REASON_NONE)
+		return false;
+	*v = (struct verdict){ .op = VERDICT_DEAD, .reason = reason };
+	return true;
+}
