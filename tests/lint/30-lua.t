@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every script says what it is given, what it returns, and why it may be sent
-# twice; and keeps to what every supported Redis allows.
+# Every script says what it is given, what it returns, what it does, and what
+# sending it again does; and keeps to what every supported Redis allows.
 
 # shellcheck source=tests/lint/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
@@ -8,11 +8,8 @@
 head_comment() { sed -n '/^--/!q;p' "$1"; }
 
 documented() {
-	for word in KEYS ARGV; do
-		head_comment "$1" | grep -q "$word" || echo "$1: the head comment does not say $word"
-	done
-	for word in return 'safe to repeat'; do
-		head_comment "$1" | grep -qi "$word" || echo "$1: the head comment does not say '$word'"
+	for word in KEYS ARGV Returns Effect Again; do
+		head_comment "$1" | grep -q "^-- $word  *[^ ]" || echo "$1: the head comment does not say $word"
 	done
 }
 
