@@ -1,0 +1,89 @@
+# A whole machine with systemd: an overlay over this one's root, booted by
+# systemd-nspawn in half a second; rqd is installed into it, and nothing of it
+# stays.  Sourced by the tests of this folder; needs root.
+#
+# shellcheck shell=sh disable=SC2016,SC2086,SC2034
+
+SRCDIR=${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+# shellcheck source=tests/lib.sh
+. "$SRCDIR/tests/lib.sh"
+
+[ "$(id -u)" -eq 0 ] || skip_all 'needs root'
+command -v systemd-nspawn >/dev/null || skip_all 'no systemd-nspawn'
+[ "$SLOW" -eq 1 ] || skip_all 'not with sanitizers: the unit forbids what they need'
+command -v unshare >/dev/null || skip_all 'no unshare'
+
+# Everything below runs in name spaces of its own: mounts, processes.
+if [ -z "$RQD_SYSTEM" ]; then
+	cleanup
+	trap - EXIT
+	unshare --mount --pid --fork --kill-child --mount-proc true 2>/dev/null ||
+	    { echo '1..0 # SKIP no name spaces here'; exit 0; }
+	RQD_SYSTEM=yes
+	export RQD_SYSTEM
+	exec unshare --mount --pid --fork --kill-child --mount-proc sh "$0"
+fi
+
+M=$T/machine
+IN=''
+
+# Boots; commands then run inside with: m COMMAND...
+machine_boot() {
+	mount --make-rprivate /
+	mkdir "$M" && mount -t tmpfs -o size=256m,mode=755 tmpfs "$M" || skip_all 'no tmpfs'
+	mkdir "$M/up" "$M/work" "$M/root"
+	mount -t overlay overlay -o "lowerdir=/,upperdir=$M/up,workdir=$M/work" "$M/root" 2>/dev/null ||
+	    skip_all 'no overlay file system'
+	R=$M/root
+	rm -f "$R"/etc/systemd/system/*.wants/* "$R/usr/sbin/policy-rc.d"
+	: >"$R/etc/fstab"
+	echo rqdhost >"$R/etc/hostname"
+	rm -rf "$R/var/log/journal" "$R/etc/rqd.conf"
+	make -s -C "$BUILDDIR" install DESTDIR="$R" >"$T/install.out" 2>&1 ||
+	    { fail 'make install'; note "$(tail -20 "$T/install.out")"; exit 1; }
+	systemd-sysusers --root="$R" "$R$(prefix)/lib/sysusers.d/rqd.conf" 2>/dev/null
+	# /usr/local/lib/sysusers.d is not looked at during boot; units there are.
+	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn -q --register=no --keep-unit --private-network \
+	    --console=read-only -M rqdhost -D "$R" --boot >"$T/boot.out" 2>&1 </dev/null &
+	NSPAWN=$!
+	wait_for 10 'LEADER=$(pgrep -P $NSPAWN | head -n 1); [ -n "$LEADER" ]'
+	IN="nsenter -t $LEADER -m -u -i -n -p -C --"
+	wait_for 30 'm systemctl is-system-running 2>/dev/null | grep -Eq "running|degraded"' || {
+		note "$(tail -30 "$T/boot.out")"
+		kill -KILL "$NSPAWN"
+		skip_all 'systemd does not boot here'
+	}
+}
+
+prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }
+m() { $IN "$@" </dev/null; }
+# A property of a unit.
+prop() { m systemctl show -P "$1" "${2:-rqd.service}"; }
+journal() { m journalctl -o cat --no-pager -u rqd; }
+
+machine_stop() {
+	[ -n "$NSPAWN" ] || return 0
+	kill -TERM "$NSPAWN"
+	wait_for 20 '! is_alive "$NSPAWN"' || kill -KILL "$NSPAWN"
+	wait "$NSPAWN"
+	# The name space's end unmounts everything; what nspawn made in the
+	# hierarchies of control groups is empty, and goes too.
+	for _c in unified systemd; do
+		for _g in payload supervisor; do
+			find "/sys/fs/cgroup/$_c/$_g" -depth -type d -exec rmdir {} + 2>/dev/null
+		done
+	done
+}
+
+system_finish() {
+	_ended=$?
+	if [ "$TESTS_FAILED" -gt 0 ] && [ -n "$IN" ]; then
+		note "$(journal | tail -100)"
+		note "$(m systemctl status rqd --no-pager -l)"
+	fi
+	machine_stop
+	umount "$M/root" "$M" 2>/dev/null
+	(exit $_ended)
+	finish
+}
+trap system_finish EXIT
