@@ -121,11 +121,10 @@ forget_record(void)
 static void
 report_lost(void)
 {
-	uint64_t n = sink->lost;
+	uint64_t n = log_sink_take_lost(sink);
 
-	if (n == 0 || !log_sink_has_room(sink))
+	if (n == 0)
 		return;
-	sink->lost = 0;
 	build_record(LOG_LV_WARN, "warning", NULL, (const struct log_field[]){
 	    LF_STR("reason", "log_dropped"), LF_INT("dropped", (int64_t)n),
 	    LF_END });

@@ -8,8 +8,8 @@
  *
  * What cannot be written waits in the backlog, whole records at a time and at
  * most LOG_BACKLOG bytes.  When it is full records are lost, and go on being
- * lost until half of it is out: otherwise a slow reader would get one report
- * for each record.  Pipes are written in pieces of at most PIPE_BUF bytes that
+ * lost until half of it is out and the loss was reported: otherwise a slow
+ * reader would get one report for each record.  Pipes are written in pieces of at most PIPE_BUF bytes that
  * end with a record where possible, so that writers sharing a pipe do not mix.
  *
  * A record that a full disk cut short is taken off the file again; where that
@@ -333,7 +333,6 @@ void
 log_sink_drop(struct log_sink *s)
 {
 	s->lost += count_records(s->backlog.data, s->backlog.len);
-	s->choked = false;
 	buf_done(&s->backlog);
 }
 
@@ -351,8 +350,6 @@ log_sink_flush(struct log_sink *s)
 	buf_drain(b, done);
 	if (failed || b->len == 0)
 		log_sink_drop(s);
-	else if (b->len <= LOG_BACKLOG / 2)
-		s->choked = false;
 }
 
 /* Nothing waits yet: writes directly and keeps what must wait. */
@@ -383,19 +380,25 @@ log_sink_write(struct log_sink *s, const char *p, size_t n)
 	if (s->way == SINK_FILE)
 		return write_file(s, p, n);
 	log_sink_flush(s);
-	if (n <= LOG_BACKLOG && s->backlog.len == 0)
-		return write_now(s, p, n);
 	if (s->choked || n > LOG_BACKLOG - s->backlog.len) {
-		s->choked = s->backlog.len > LOG_BACKLOG / 2;
+		s->choked = true;
 		s->lost++;
 		return false;
 	}
+	if (s->backlog.len == 0)
+		return write_now(s, p, n);
 	buf_add(&s->backlog, p, n);
 	return true;
 }
 
-bool
-log_sink_has_room(const struct log_sink *s)
+uint64_t
+log_sink_take_lost(struct log_sink *s)
 {
-	return !s->choked && s->backlog.len <= LOG_BACKLOG / 2;
+	uint64_t n = s->lost;
+
+	if (s->backlog.len > LOG_BACKLOG / 2)
+		return 0;
+	s->lost = 0;
+	s->choked = false;
+	return n;
 }

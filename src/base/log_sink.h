@@ -22,7 +22,7 @@ struct log_sink {
 	bool		 borrowed;	/* fd 2 itself: not ours to close */
 	bool		 journal;	/* stderr is $JOURNAL_STREAM */
 	bool		 midway;	/* the last byte out did not end a record */
-	bool		 choked;	/* dropping until half of the backlog is out */
+	bool		 choked;	/* losing all until log_sink_take_lost() */
 	char		*path;		/* owned; of a file or syslog's socket, else NULL */
 	struct buf	 backlog;	/* records with newlines; midway: a rest first */
 	uint64_t	 lost;		/* records dropped and not yet reported */
@@ -45,7 +45,10 @@ void		 log_sink_flush(struct log_sink *);
 /* Gives up what waits, and counts it as lost. */
 void		 log_sink_drop(struct log_sink *);
 
-/* Whether a report of lost records would be taken. */
-bool		 log_sink_has_room(const struct log_sink *);
+/*
+ * How many records were lost since the last call, for the report that must be
+ * written next; 0 while half of the backlog is not out yet.
+ */
+uint64_t	 log_sink_take_lost(struct log_sink *);
 
 #endif

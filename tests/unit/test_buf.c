@@ -1,0 +1,104 @@
+/* The byte buffer, against a model. */
+#include "unit.h"
+
+#include "base/buf.h"
+
+static void
+test_empty(void **state UNUSED)
+{
+	struct buf b = BUF_INIT;
+	char *s;
+
+	buf_add(&b, NULL, 0);
+	buf_drain(&b, 0);
+	buf_clear(&b);
+	assert_null(b.data);
+	assert_string_equal(buf_str(&b), "");
+	assert_int_equal(b.len, 0);
+	s = buf_steal(&b);
+	assert_string_equal(s, "");
+	assert_null(b.data);
+	free(s);
+	buf_done(&b);
+	buf_done(NULL);
+}
+
+static void
+test_printf(void **state UNUSED)
+{
+	struct buf b = BUF_INIT;
+	char *big = xmalloc(5001);
+
+	memset(big, 'x', 5000);
+	big[5000] = '\0';
+	buf_printf(&b, "%d", 7);
+	buf_printf(&b, "%s", "");
+	buf_printf(&b, "<%s>", big);
+	buf_puts(&b, "end");
+	assert_int_equal(b.len, 5006);
+	assert_memory_equal(b.data, "7<xxx", 5);
+	assert_memory_equal(b.data + 5001, "x>end", 5);
+	buf_drain(&b, 5003);
+	assert_string_equal(buf_str(&b), "end");
+	buf_done(&b);
+	free(big);
+}
+
+#define MODEL_MAX	(64 * 1024)
+
+static void
+test_model(void **state UNUSED)
+{
+	static char model[MODEL_MAX], piece[3000];
+	struct buf b = BUF_INIT;
+	size_t len = 0, n, i;
+	int step;
+
+	for (step = 0; step < 20000; step++) {
+		n = unit_below(sizeof(piece));
+		switch (unit_below(4)) {
+		case 0:
+		case 1:
+			if (len + n > MODEL_MAX)
+				break;
+			for (i = 0; i < n; i++)
+				piece[i] = (char)unit_random();
+			buf_add(&b, piece, n);
+			memcpy(model + len, piece, n);
+			len += n;
+			break;
+		case 2:
+			n = unit_below(len + 1);
+			buf_drain(&b, n);
+			memmove(model, model + n, len - n);
+			len -= n;
+			break;
+		case 3:
+			if (len == MODEL_MAX)
+				break;
+			buf_addc(&b, 'c');
+			model[len++] = 'c';
+			break;
+		}
+		assert_int_equal(b.len, len);
+		assert_true(b.cap >= b.len);
+		if (len > 0)
+			assert_memory_equal(b.data, model, len);
+		assert_int_equal(buf_str(&b)[len], 0);
+	}
+	buf_done(&b);
+	assert_null(b.data);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_printf),
+		cmocka_unit_test(test_model),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,692 @@
+/*
+ * The log: texts, and sinks that are blocked, full, moved or gone.  What goes
+ * to stderr is tried in a child of its own, with its fd 2 replaced.
+ */
+#include "unit.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/log_sink.h"
+#include "base/log_text.h"
+
+static char dir[] = "/tmp/rqd-test-log-XXXXXX";
+
+static int
+start_clean(void **state UNUSED)
+{
+	log_close();
+	log_set_level(LOG_LV_INFO);
+	log_set_format(LOG_LOGFMT);
+	clock_fake(SEC, 1795232172345678);
+	return 0;
+}
+
+static char *
+in_dir(const char *name)
+{
+	return xasprintf("%s/%s", dir, name);
+}
+
+/* The whole file at path; the caller frees. */
+static char *
+slurp(const char *path, size_t *len)
+{
+	struct buf b = BUF_INIT;
+	char piece[4096];
+	ssize_t n;
+	int fd = open(path, O_RDONLY);
+
+	assert_true(fd != -1);
+	while ((n = read(fd, piece, sizeof(piece))) > 0)
+		buf_add(&b, piece, (size_t)n);
+	close(fd);
+	if (len != NULL)
+		*len = b.len;
+	return buf_steal(&b);
+}
+
+/* -- text ------------------------------------------------------------------- */
+
+static char *
+text(enum log_format format, bool ts, const struct log_ctx *ctx,
+    const struct log_field *fields)
+{
+	struct buf b = BUF_INIT;
+
+	log_text(&b, format, ts, LOG_LV_INFO, "acked", ctx, fields);
+	return buf_steal(&b);
+}
+
+static void
+test_order(void **state UNUSED)
+{
+	struct log_ctx ctx = { "orders", "7", 1, 812 };
+	struct log_field fields[] = {
+		LF_INT("status", 0), LF_USEC("duration", 12345),
+		LF_STR("none", NULL), LF_STR("empty", ""),
+		LF_MEM("mem", "a\0b", 3), LF_USEC("minus", -1500 * MSEC),
+		LF_INT("big", INT64_MIN), LF_END
+	};
+	char *s = text(LOG_LOGFMT, true, &ctx, fields);
+
+	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=info "
+	    "event=acked queue=orders id=7 attempt=1 pid=812 status=0 "
+	    "duration=0.012 empty=\"\" mem=\"a\\x00b\" minus=-1.500 "
+	    "big=-9223372036854775808");
+	free(s);
+	s = text(LOG_JSON, false, &ctx, fields);
+	assert_string_equal(s, "{\"level\":\"info\",\"event\":\"acked\","
+	    "\"queue\":\"orders\",\"id\":\"7\",\"attempt\":1,\"pid\":812,"
+	    "\"status\":0,\"duration\":0.012,\"empty\":\"\","
+	    "\"mem\":\"a\\u0000b\",\"minus\":-1.500,"
+	    "\"big\":-9223372036854775808}");
+	free(s);
+	s = text(LOG_LOGFMT, false, NULL, NULL);
+	assert_string_equal(s, "level=info event=acked");
+	free(s);
+}
+
+static void
+test_quotes(void **state UNUSED)
+{
+	static const struct {
+		const char	*value, *logfmt, *json;
+	} cases[] = {
+		{ "plain", "plain", "\"plain\"" },
+		{ "a b", "\"a b\"", "\"a b\"" },
+		{ "a=b", "\"a=b\"", "\"a=b\"" },
+		{ "a\"b", "\"a\\\"b\"", "\"a\\\"b\"" },
+		{ "a\\b", "\"a\\\\b\"", "\"a\\\\b\"" },
+		{ "/a/b:c,d", "/a/b:c,d", "\"/a/b:c,d\"" },
+		{ "1\n2\t3\r", "\"1\\n2\\t3\\r\"", "\"1\\n2\\t3\\r\"" },
+		{ "\033[31m", "\"\\x1b[31m\"", "\"\\u001b[31m\"" },
+		{ "\x7f", "\"\\x7f\"", "\"\\u007f\"" },
+		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f",
+		    "\"gr\xc3\xbc\xc3\x9f\"" },
+		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80",
+		    "\"\xf0\x9f\x98\x80\"" },
+		/* a lone byte, overlong, surrogate, too large, cut short */
+		{ "\xff", "\"\\xff\"", "\"\\\\xff\"" },
+		{ "\xc0\xaf", "\"\\xc0\\xaf\"", "\"\\\\xc0\\\\xaf\"" },
+		{ "\xe0\x80\xaf", "\"\\xe0\\x80\\xaf\"",
+		    "\"\\\\xe0\\\\x80\\\\xaf\"" },
+		{ "\xed\xa0\x80", "\"\\xed\\xa0\\x80\"",
+		    "\"\\\\xed\\\\xa0\\\\x80\"" },
+		{ "\xf4\x90\x80\x80", "\"\\xf4\\x90\\x80\\x80\"",
+		    "\"\\\\xf4\\\\x90\\\\x80\\\\x80\"" },
+		{ "\xe2\x82", "\"\\xe2\\x82\"", "\"\\\\xe2\\\\x82\"" },
+		/* C1 control, line separator, right-to-left override */
+		{ "\xc2\x9b", "\"\\xc2\\x9b\"", "\"\\u009b\"" },
+		{ "\xe2\x80\xa8", "\"\\xe2\\x80\\xa8\"", "\"\\u2028\"" },
+		{ "\xe2\x80\xae", "\"\\xe2\\x80\\xae\"", "\"\\u202e\"" },
+	};
+	char *s, *want;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct log_field f[] = { LF_STR("v", cases[i].value), LF_END };
+
+		s = text(LOG_LOGFMT, false, NULL, f);
+		want = xasprintf("level=info event=acked v=%s", cases[i].logfmt);
+		assert_string_equal(s, want);
+		free(s);
+		free(want);
+		s = text(LOG_JSON, false, NULL, f);
+		want = xasprintf("{\"level\":\"info\",\"event\":\"acked\",\"v\":%s}",
+		    cases[i].json);
+		assert_string_equal(s, want);
+		free(s);
+		free(want);
+	}
+}
+
+/* No value makes a second record, whatever it tries. */
+static void
+test_forged(void **state UNUSED)
+{
+	struct log_ctx ctx = { "q\nlevel=error", "7 event=dead", 0, 0 };
+	struct log_field f[] = {
+		LF_STR("output", "x\nts=2026-11-21T03:36:12.345Z level=error"),
+		LF_STR("o", "\" event=dead \""), LF_END
+	};
+	char *s = text(LOG_LOGFMT, false, &ctx, f);
+
+	assert_string_equal(s, "level=info event=acked "
+	    "queue=\"q\\nlevel=error\" id=\"7 event=dead\" "
+	    "output=\"x\\nts=2026-11-21T03:36:12.345Z level=error\" "
+	    "o=\"\\\" event=dead \\\"\"");
+	free(s);
+}
+
+/* Random bytes: always one line of valid JSON, without control characters. */
+static void
+test_random_json(void **state UNUSED)
+{
+	char value[64], *s, *p;
+	json_error_t error;
+	size_t n, i;
+	json_t *j;
+	int round;
+
+	for (round = 0; round < 20000; round++) {
+		n = unit_below(sizeof(value));
+		for (i = 0; i < n; i++)
+			value[i] = (char)(unit_below(3) == 0 ?
+			    0x20 + unit_below(0x60) : unit_random());
+		struct log_field f[] = { LF_MEM("v", value, n),
+		    LF_USEC("d", (int64_t)unit_random()), LF_END };
+		s = text(LOG_JSON, true, NULL, f);
+		for (p = s; *p != '\0'; p++)
+			assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
+		j = json_loads(s, JSON_ALLOW_NUL, &error);
+		assert_non_null(j);
+		assert_true(json_is_string(json_object_get(j, "v")));
+		json_decref(j);
+		free(s);
+		s = text(LOG_LOGFMT, true, NULL, f);
+		for (p = s; *p != '\0'; p++)
+			assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
+		free(s);
+	}
+}
+
+/* -- levels and the test sink ------------------------------------------------- */
+
+static void
+keep_last(void *arg, enum log_level level, const char *s, size_t n)
+{
+	struct buf *b = arg;
+
+	buf_clear(b);
+	buf_printf(b, "%d:", (int)level);
+	buf_add(b, s, n);
+}
+
+static int evaluated;
+
+static int
+evaluate(void)
+{
+	return ++evaluated;
+}
+
+static void
+test_levels(void **state UNUSED)
+{
+	struct buf b = BUF_INIT;
+	enum log_level level = LOG_LV_WARN;
+
+	log_set_sink(keep_last, &b);
+	log_event(LOG_LV_DEBUG, "delivered", NULL, LF_INT("n", evaluate()));
+	assert_int_equal(b.len, 0);
+	assert_int_equal(evaluated, 0);
+	log_set_level(LOG_LV_DEBUG);
+	errno = ENOENT;
+	log_event(LOG_LV_DEBUG, "delivered", NULL, LF_INT("n", evaluate()));
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(buf_str(&b), "3:ts=2026-11-21T03:36:12.345Z "
+	    "level=debug event=delivered n=1");
+	log_set_level(LOG_LV_ERROR);
+	log_event(LOG_LV_WARN, "warning", NULL);
+	assert_non_null(strstr(buf_str(&b), "delivered"));
+	log_set_sink(NULL, NULL);
+	buf_done(&b);
+
+	assert_int_equal(log_level_parse("INFO", &level), -1);
+	assert_int_equal(level, LOG_LV_WARN);
+	assert_int_equal(log_level_parse("debug", &level), 0);
+	assert_int_equal(level, LOG_LV_DEBUG);
+	assert_string_equal(log_level_name(LOG_LV_WARN), "warn");
+}
+
+/* -- files -------------------------------------------------------------------- */
+
+static void
+test_file(void **state UNUSED)
+{
+	char *path = in_dir("log"), *moved = in_dir("log.1"), *s, *cause = NULL;
+	struct stat st;
+
+	umask(0);
+	assert_int_equal(log_open(path, &cause), 0);
+	umask(022);
+	log_event(LOG_LV_INFO, "one", NULL);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	assert_int_equal(rename(path, moved), 0);
+	log_event(LOG_LV_INFO, "two", NULL);
+	assert_int_equal(log_reopen(&cause), 0);
+	log_event(LOG_LV_INFO, "three", NULL);
+	assert_int_equal(log_waiting_fd(), -1);
+
+	/* a target that cannot be opened leaves the old one in use */
+	assert_int_equal(log_open("/nonexistent/log", &cause), -1);
+	assert_string_equal(cause,
+	    "/nonexistent/log: No such file or directory");
+	free(cause);
+	assert_int_equal(log_open("log", &cause), -1);
+	free(cause);
+	assert_int_equal(log_open(dir, &cause), -1);
+	free(cause);
+	log_event(LOG_LV_INFO, "four", NULL);
+	log_close();
+
+	s = slurp(moved, NULL);
+	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=info event=one\n"
+	    "ts=2026-11-21T03:36:12.345Z level=info event=two\n");
+	free(s);
+	s = slurp(path, NULL);
+	assert_string_equal(s,
+	    "ts=2026-11-21T03:36:12.345Z level=info event=three\n"
+	    "ts=2026-11-21T03:36:12.345Z level=info event=four\n");
+	free(s);
+	unlink(path);
+	unlink(moved);
+	free(path);
+	free(moved);
+}
+
+/* A limit on the file's size stands for a full disk: writes come out short. */
+static void
+test_short_write(void **state UNUSED)
+{
+	char *path = in_dir("short"), *s;
+	const char *line = "thirty bytes in every record.\n";
+	struct log_sink *sink = log_sink_open(path, NULL);
+	int status, i;
+	pid_t pid;
+
+	assert_non_null(sink);
+	pid = fork();
+	if (pid == 0) {
+		struct rlimit lim = { 100, 100 };
+
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &lim);
+		for (i = 0; i < 20; i++)
+			log_sink_write(sink, "thirty bytes in every record.\n", 30);
+		_exit(sink->lost == 17 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(log_sink_write(sink, "room again\n", 11));
+	s = slurp(path, NULL);
+	for (i = 0; i < 3; i++)
+		assert_memory_equal(s + 30 * i, line, 30);
+	assert_string_equal(s + 90, "room again\n");
+	free(s);
+	log_sink_free(sink);
+	unlink(path);
+	free(path);
+}
+
+static void
+test_full_disk(void **state UNUSED)
+{
+	char *path = in_dir("after"), *s, *cause = NULL;
+	int i;
+
+	assert_int_equal(log_open("/dev/full", &cause), 0);
+	for (i = 0; i < 1000; i++)
+		log_event(LOG_LV_INFO, "lost", NULL, LF_INT("i", i));
+	assert_int_equal(log_waiting_fd(), -1);
+	assert_int_equal(log_open(path, &cause), 0);
+	log_event(LOG_LV_INFO, "kept", NULL);
+	log_close();
+	s = slurp(path, NULL);
+	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=warn "
+	    "event=warning reason=log_dropped dropped=1000\n"
+	    "ts=2026-11-21T03:36:12.345Z level=info event=kept\n");
+	free(s);
+	unlink(path);
+	free(path);
+}
+
+/* -- pipes and sockets on stderr ------------------------------------------------ */
+
+static int
+flags_of(int fd)
+{
+	return fcntl(fd, F_GETFL);
+}
+
+/* Replaces fd 2 by fd; returns the old one, for stderr_back(). */
+static int
+stderr_to(int fd)
+{
+	int old;
+
+	fflush(stderr);
+	old = fcntl(2, F_DUPFD_CLOEXEC, 10);
+	assert_true(old != -1);
+	assert_int_equal(dup2(fd, 2), 2);
+	return old;
+}
+
+static void
+stderr_back(int old)
+{
+	dup2(old, 2);
+	close(old);
+}
+
+static int waiting_calls;
+
+static void
+count_waiting(void *arg UNUSED)
+{
+	waiting_calls++;
+}
+
+/* Reads what is there into b, without waiting. */
+static void
+read_some(int fd, struct buf *b)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char piece[3000];
+	ssize_t n;
+
+	while (poll(&p, 1, 0) == 1 && (n = read(fd, piece, sizeof(piece))) > 0)
+		buf_add(b, piece, (size_t)n);
+}
+
+/*
+ * Every record is either in the text, whole and in order, or counted by a
+ * report at the place where it is missing.
+ */
+static void
+check_records(char *s, long records, long *reports)
+{
+	long next = 0, n;
+	char *nl, *p;
+
+	*reports = 0;
+	for (; (nl = strchr(s, '\n')) != NULL; s = nl + 1) {
+		*nl = '\0';
+		if ((p = strstr(s, "dropped=")) != NULL) {
+			next += strtol(p + 8, NULL, 10);
+			(*reports)++;
+			continue;
+		}
+		p = strstr(s, " i=");
+		assert_non_null(p);
+		n = strtol(p + 3, NULL, 10);
+		assert_int_equal(n, next);
+		assert_non_null(strstr(s, "level=info event=flood"));
+		assert_string_equal(s + strlen(s) - 5, "xxxxx");
+		next++;
+	}
+	assert_string_equal(s, "");
+	assert_int_equal(next, records);
+}
+
+/* Floods a sink whose other end is r, then drains it piece by piece. */
+static void
+flood(int r, int w)
+{
+	struct buf got = BUF_INIT;
+	long i, reports;
+	char fill[3000];
+	int before = flags_of(w), old = stderr_to(w);
+
+	close(w);
+	memset(fill, 'x', sizeof(fill));
+	waiting_calls = 0;
+	log_set_waiting_cb(count_waiting, NULL);
+	assert_int_equal(log_open("stderr", NULL), 0);
+	for (i = 0; i < 5000; i++) {
+		log_event(LOG_LV_INFO, "flood", NULL, LF_INT("i", i),
+		    LF_MEM("fill", fill, 10 + unit_below(sizeof(fill) - 10)));
+		if (unit_below(500) == 0)
+			read_some(r, &got);
+	}
+	assert_true(log_waiting_fd() != -1);
+	assert_true(waiting_calls > 0);
+	for (i = 0; log_waiting_fd() != -1; i++) {
+		assert_true(i < 10000);
+		read_some(r, &got);
+		log_flush();
+	}
+	log_event(LOG_LV_INFO, "flood", NULL, LF_INT("i", 5000),
+	    LF_STR("fill", "xxxxx"));
+	read_some(r, &got);
+	assert_int_equal(flags_of(2), before);
+	stderr_back(old);
+	check_records(buf_str(&got), 5001, &reports);
+	assert_true(reports > 0);
+	log_set_waiting_cb(NULL, NULL);
+	log_close();
+	buf_done(&got);
+	close(r);
+}
+
+static void
+test_blocked_pipe(void **state UNUSED)
+{
+	int fd[2];
+
+	assert_int_equal(pipe(fd), 0);
+	flood(fd[0], fd[1]);
+}
+
+static void
+test_blocked_socket(void **state UNUSED)
+{
+	int fd[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	flood(fd[0], fd[1]);
+}
+
+/* The same where /proc cannot give a second description. */
+static void
+test_polled_pipe(void **state UNUSED)
+{
+	struct log_sink *s;
+	struct buf got = BUF_INIT;
+	int fd[2], i, kept = 0;
+	char line[1001];
+
+	assert_int_equal(pipe(fd), 0);
+	s = xcalloc(1, sizeof(*s));
+	s->way = SINK_POLL;
+	s->fd = fd[1];
+	memset(line, 'x', sizeof(line));
+	line[sizeof(line) - 1] = '\n';
+	for (i = 0; i < 1000; i++)
+		kept += log_sink_write(s, line, sizeof(line));
+	assert_true(kept > 200 && kept < 400);
+	assert_int_equal(s->lost, 1000 - kept);
+	assert_true(s->backlog.len <= LOG_BACKLOG);
+	assert_true(s->backlog.cap <= 2 * LOG_BACKLOG);
+	for (i = 0; i < 1000 && s->backlog.len > 0; i++) {
+		read_some(fd[0], &got);
+		log_sink_flush(s);
+	}
+	read_some(fd[0], &got);
+	assert_int_equal(got.len, (size_t)kept * sizeof(line));
+	assert_null(s->backlog.data);
+	buf_done(&got);
+	log_sink_free(s);
+	close(fd[0]);
+}
+
+/* A record larger than the backlog, and a reader that has gone. */
+static void
+test_hopeless(void **state UNUSED)
+{
+	struct buf got = BUF_INIT;
+	char *big = xcalloc(1, LOG_BACKLOG);
+	int fd[2], old;
+
+	signal(SIGPIPE, SIG_IGN);
+	memset(big, 'y', LOG_BACKLOG);
+	assert_int_equal(pipe(fd), 0);
+	old = stderr_to(fd[1]);
+	close(fd[1]);
+	assert_int_equal(log_open("stderr", NULL), 0);
+	log_event(LOG_LV_INFO, "big", NULL, LF_MEM("v", big, LOG_BACKLOG));
+	log_event(LOG_LV_INFO, "small", NULL);
+	read_some(fd[0], &got);
+	assert_string_equal(buf_str(&got), "ts=2026-11-21T03:36:12.345Z level=warn "
+	    "event=warning reason=log_dropped dropped=1\n"
+	    "ts=2026-11-21T03:36:12.345Z level=info event=small\n");
+	close(fd[0]);
+	log_event(LOG_LV_INFO, "gone", NULL);
+	log_event(LOG_LV_INFO, "gone", NULL);
+	assert_int_equal(log_waiting_fd(), -1);
+	log_close();
+	stderr_back(old);
+	free(big);
+	buf_done(&got);
+}
+
+static void
+test_journal(void **state UNUSED)
+{
+	struct buf got = BUF_INIT;
+	struct stat st;
+	char *env;
+	int fd[2], old;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	old = stderr_to(fd[1]);
+	close(fd[1]);
+	assert_int_equal(fstat(2, &st), 0);
+	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", env, 1);
+	assert_int_equal(log_open("stderr", NULL), 0);
+	log_event(LOG_LV_ERROR, "a", NULL);
+	log_set_format(LOG_JSON);
+	log_event(LOG_LV_INFO, "b", NULL);
+	setenv("JOURNAL_STREAM", "1:2", 1);
+	assert_int_equal(log_open("stderr", NULL), 0);
+	log_event(LOG_LV_INFO, "c", NULL);
+	log_close();
+	stderr_back(old);
+	unsetenv("JOURNAL_STREAM");
+	read_some(fd[0], &got);
+	assert_string_equal(buf_str(&got), "<3>level=error event=a\n"
+	    "<6>{\"level\":\"info\",\"event\":\"b\"}\n"
+	    "{\"ts\":\"2026-11-21T03:36:12.345Z\",\"level\":\"info\","
+	    "\"event\":\"c\"}\n");
+	free(env);
+	buf_done(&got);
+	close(fd[0]);
+}
+
+/* -- syslog --------------------------------------------------------------------- */
+
+static int
+bind_datagram(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	unlink(path);
+	assert_true(fd != -1);
+	assert_true(strlen(path) < sizeof(sa.sun_path));
+	strcpy(sa.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	return fd;
+}
+
+static void
+test_syslog(void **state UNUSED)
+{
+	char *path = in_dir("devlog"), *cause = NULL, got[64];
+	int fd = bind_datagram(path), i, n = 0;
+	struct log_sink *s = log_sink_syslog(path, &cause);
+	char *long_one = xmalloc(LOG_BACKLOG);
+
+	assert_non_null(s);
+	assert_true(log_sink_write(s, "<30>one\n", 8));
+	assert_int_equal(recv(fd, got, sizeof(got), 0), 7);
+	assert_memory_equal(got, "<30>one", 7);
+
+	/* the daemon is slow: records wait, and come one a datagram */
+	for (i = 0; i < 500; i++)
+		assert_true(log_sink_write(s, "<30>many\n", 9));
+	assert_true(s->backlog.len > 0);
+	for (i = 0; i < 10000 && n < 500; i++) {
+		while (recv(fd, got, sizeof(got), 0) == 8)
+			n++;
+		log_sink_flush(s);
+	}
+	assert_int_equal(n, 500);
+
+	/* too long for the socket: lost alone */
+	memset(long_one, 'x', LOG_BACKLOG);
+	long_one[LOG_BACKLOG - 1] = '\n';
+	i = 4096;
+	assert_int_equal(setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &i,
+	    sizeof(i)), 0);
+	log_sink_write(s, long_one, LOG_BACKLOG);
+	assert_int_equal(s->lost, 1);
+	assert_true(log_sink_write(s, "<30>next\n", 9));
+	assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
+
+	/* gone, and there again */
+	close(fd);
+	assert_false(log_sink_write(s, "<30>gone\n", 9));
+	assert_int_equal(s->lost, 2);
+	fd = bind_datagram(path);
+	assert_true(log_sink_write(s, "<30>back\n", 9));
+	assert_int_equal(recv(fd, got, sizeof(got), 0), 8);
+	assert_memory_equal(got, "<30>back", 8);
+	close(fd);
+	log_sink_free(s);
+	unlink(path);
+	assert_null(log_sink_syslog(path, &cause));
+	assert_non_null(cause);
+	free(cause);
+	free(path);
+	free(long_one);
+}
+
+static int
+make_dir(void **state UNUSED)
+{
+	return mkdtemp(dir) == NULL ? -1 : 0;
+}
+
+static int
+remove_dir(void **state UNUSED)
+{
+	return rmdir(dir);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_order, start_clean),
+		cmocka_unit_test_setup(test_quotes, start_clean),
+		cmocka_unit_test_setup(test_forged, start_clean),
+		cmocka_unit_test_setup(test_random_json, start_clean),
+		cmocka_unit_test_setup(test_levels, start_clean),
+		cmocka_unit_test_setup(test_file, start_clean),
+		cmocka_unit_test_setup(test_short_write, start_clean),
+		cmocka_unit_test_setup(test_full_disk, start_clean),
+		cmocka_unit_test_setup(test_blocked_pipe, start_clean),
+		cmocka_unit_test_setup(test_blocked_socket, start_clean),
+		cmocka_unit_test_setup(test_polled_pipe, start_clean),
+		cmocka_unit_test_setup(test_hopeless, start_clean),
+		cmocka_unit_test_setup(test_journal, start_clean),
+		cmocka_unit_test_setup(test_syslog, start_clean),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,109 @@
+/* Allocation, causes and randomness. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "base/stats.h"
+
+static void
+test_allocation(void **state UNUSED)
+{
+	char *p = xmalloc(0), *q = xcalloc(0, 0), *s;
+
+	assert_non_null(p);
+	assert_non_null(q);
+	p = xrealloc(p, 0);
+	assert_non_null(p);
+	p = xreallocarray(p, 3, 5);
+	memset(p, 'x', 15);
+	free(p);
+	free(q);
+
+	s = xmemdup("a\0b", 3);
+	assert_memory_equal(s, "a\0b", 3);
+	free(s);
+	free(xmemdup(NULL, 0));
+	s = xstrndup("abcdef", 3);
+	assert_string_equal(s, "abc");
+	free(s);
+	s = xasprintf("%d-%s", 5, "x");
+	assert_string_equal(s, "5-x");
+	free(s);
+}
+
+static void
+test_cause(void **state UNUSED)
+{
+	char *cause = NULL;
+
+	errno = ENOENT;
+	assert_int_equal(util_cause(NULL, "x"), -1);
+	assert_int_equal(util_cause(&cause, "%s: %d", "x", 7), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(cause, "x: 7");
+	free(cause);
+}
+
+static void
+test_random(void **state UNUSED)
+{
+	char name[24], other[24], none[1];
+	double sum = 0, v;
+	int i;
+
+	random_name(name, sizeof(name));
+	random_name(other, sizeof(other));
+	assert_int_equal(strlen(name), sizeof(name) - 1);
+	assert_int_equal(strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz"),
+	    sizeof(name) - 1);
+	assert_string_not_equal(name, other);
+	random_name(none, sizeof(none));
+	assert_string_equal(none, "");
+	random_name(none, 0);
+	for (i = 0; i < 10000; i++) {
+		v = random_unit();
+		assert_true(v >= 0 && v < 1);
+		sum += v;
+	}
+	assert_true(sum > 4700 && sum < 5300);
+}
+
+static void
+test_stats(void **state UNUSED)
+{
+	struct histogram h = { .count = 0 };
+	size_t i, j;
+
+	for (i = 0; i < STAT_MAX; i++) {
+		assert_non_null(stats_name((enum stat)i));
+		assert_true(strlen(stats_help((enum stat)i)) > 10);
+		for (j = 0; j < i; j++)
+			assert_string_not_equal(stats_name((enum stat)i),
+			    stats_name((enum stat)j));
+	}
+	for (i = 1; i < STATS_BUCKETS; i++)
+		assert_true(stats_bounds[i] > stats_bounds[i - 1]);
+
+	stats_observe(&h, 0);
+	stats_observe(&h, 5 * MSEC);		/* on the bound: below it */
+	stats_observe(&h, 5 * MSEC + 1);
+	stats_observe(&h, 2 * HOUR);
+	assert_int_equal(h.bucket[0], 2);
+	assert_int_equal(h.bucket[1], 1);
+	assert_int_equal(h.bucket[STATS_BUCKETS], 1);
+	assert_int_equal(h.count, 4);
+	assert_true(h.sum > 7200 && h.sum < 7200.1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_allocation),
+		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_stats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
