@@ -1,0 +1,476 @@
+/* Child processes: exits, signals, leftovers, orphans. */
+#include "unit.h"
+
+#include <sys/wait.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+
+#include "loop/child.h"
+#include "loop/loop.h"
+
+#define PATIENCE	(20 * SEC)
+
+struct watched {
+	struct child		child;
+	struct child_exit	result;
+	int			calls;
+};
+
+static struct loop *loop;
+
+static void
+keep_exit(struct child *c, const struct child_exit *x)
+{
+	struct watched *w = CONTAINER_OF(c, struct watched, child);
+
+	assert_int_equal(c->pid, 0);
+	w->result = *x;
+	w->calls++;
+}
+
+static int
+start_loop(void **state UNUSED)
+{
+	loop = loop_new();
+	child_init(loop);
+	return 0;
+}
+
+/* Whatever a test left is ended and reaped, so that none sees another's. */
+static int
+end_loop(void **state UNUSED)
+{
+	loop_free(loop);
+	return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : -1;
+}
+
+/* In the child: waits for nothing but its end, and never outlives the test. */
+static void
+hang(void)
+{
+	alarm(60);
+	for (;;)
+		pause();
+}
+
+static void
+say(int fd, pid_t pid)
+{
+	if (write(fd, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(99);
+}
+
+static pid_t
+hear(int fd)
+{
+	pid_t pid = 0;
+
+	assert_int_equal(read(fd, &pid, sizeof(pid)), sizeof(pid));
+	return pid;
+}
+
+static void
+await(const int *calls, int want)
+{
+	usec_t end = clock_mono() + PATIENCE;
+
+	while (*calls < want && clock_mono() < end)
+		loop_turn(loop, end - clock_mono());
+	assert_int_equal(*calls, want);
+}
+
+static bool
+is_gone(pid_t pid)
+{
+	return kill(pid, 0) == -1 && errno == ESRCH;
+}
+
+/* Turns the loop until pid has been killed and reaped by it. */
+static void
+await_gone(pid_t pid)
+{
+	usec_t end = clock_mono() + PATIENCE;
+
+	while (!is_gone(pid) && clock_mono() < end)
+		loop_turn(loop, 10 * MSEC);
+	assert_true(is_gone(pid));
+}
+
+static void
+watch(struct watched *w, pid_t pid, bool leader, bool kill_leftovers)
+{
+	assert_true(pid > 0);
+	*w = (struct watched){ .child = { .exited = keep_exit,
+	    .leader = leader, .kill_leftovers = kill_leftovers } };
+	child_watch(loop, &w->child, pid);
+}
+
+static void
+test_codes(void **state UNUSED)
+{
+	struct watched w[4];
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if ((pid = fork()) == 0)
+			_exit((int[]){ 0, 75, 255 }[i]);
+		watch(&w[i], pid, false, false);
+	}
+	if ((pid = fork()) == 0)
+		hang();
+	watch(&w[3], pid, false, false);
+	assert_int_equal(child_kill(&w[3].child, SIGTERM), 0);
+	for (i = 0; i < 4; i++)
+		await(&w[i].calls, 1);
+	assert_int_equal(w[0].result.code, 0);
+	assert_int_equal(w[1].result.code, 75);
+	assert_int_equal(w[2].result.code, 255);
+	for (i = 0; i < 3; i++)
+		assert_false(w[i].result.signaled || w[i].result.leftovers);
+	assert_true(w[3].result.signaled);
+	assert_int_equal(w[3].result.code, SIGTERM);
+	assert_int_equal(child_kill(&w[3].child, SIGTERM), -1);
+	loop_turn(loop, 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(w[i].calls, 1);
+}
+
+/* Dead before anybody watches, with no SIGCHLD to come. */
+static void
+test_already_exited(void **state UNUSED)
+{
+	struct watched w;
+	siginfo_t si;
+	pid_t pid;
+
+	child_done(loop);
+	if ((pid = fork()) == 0)
+		_exit(7);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT), 0);
+	child_init(loop);
+	watch(&w, pid, false, false);
+	await(&w.calls, 1);
+	assert_int_equal(w.result.code, 7);
+}
+
+static void
+test_usage(void **state UNUSED)
+{
+	volatile unsigned long n;
+	struct watched w;
+	pid_t pid;
+
+	if ((pid = fork()) == 0) {
+		usec_t end = clock_mono() + 50 * MSEC;
+
+		for (n = 0; clock_mono() < end; n++)
+			continue;
+		_exit(0);
+	}
+	watch(&w, pid, false, false);
+	await(&w.calls, 1);
+	assert_true(w.result.usage.ru_utime.tv_sec > 0 ||
+	    w.result.usage.ru_utime.tv_usec + w.result.usage.ru_stime.tv_usec > 0);
+	assert_true(w.result.usage.ru_maxrss > 0);
+}
+
+/* Many at once, in any order: each is told once, and gets its own status. */
+static void
+test_many(void **state UNUSED)
+{
+	enum { MANY = 300 };
+	static struct watched w[MANY];
+	pid_t pid;
+	int i, seen;
+
+	for (i = 0; i < MANY; i++) {
+		if ((pid = fork()) == 0)
+			_exit(i % 200);
+		watch(&w[i], pid, false, false);
+		if (unit_below(10) == 0)
+			loop_turn(loop, 0);
+	}
+	for (seen = 0; seen < MANY; seen++)
+		await(&w[seen].calls, 1);
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(w[i].calls, 1);
+		assert_int_equal(w[i].result.code, i % 200);
+	}
+}
+
+/* The owner frees its child in the callback, and starts another. */
+static int reborn;
+
+static void
+free_and_fork(struct child *c, const struct child_exit *x)
+{
+	pid_t pid;
+
+	assert_int_equal(x->code, reborn);
+	free(c);
+	if (++reborn == 5)
+		return;
+	c = xcalloc(1, sizeof(*c));
+	c->exited = free_and_fork;
+	if ((pid = fork()) == 0)
+		_exit(reborn);
+	child_watch(loop, c, pid);
+}
+
+static void
+test_free_in_callback(void **state UNUSED)
+{
+	struct child *c = xcalloc(1, sizeof(*c));
+	pid_t pid;
+
+	reborn = 0;
+	c->exited = free_and_fork;
+	if ((pid = fork()) == 0)
+		_exit(0);
+	child_watch(loop, c, pid);
+	await(&reborn, 5);
+}
+
+/* -- leftovers ---------------------------------------------------------------- */
+
+/*
+ * A leader that leaves a process behind: in its group, or, own_group, in
+ * another one of its session.  Returns the leader; *left is the other.
+ */
+static pid_t
+start_leaver(bool own_group, pid_t *left)
+{
+	int fd[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+	if ((pid = fork()) == 0) {
+		setsid();
+		if ((pid = fork()) == 0) {
+			if (own_group)
+				setpgid(0, 0);
+			say(fd[1], getpid());
+			hang();
+		}
+		if (own_group)
+			setpgid(pid, pid);
+		_exit(3);
+	}
+	*left = hear(fd[0]);
+	close(fd[0]);
+	close(fd[1]);
+	return pid;
+}
+
+static void
+test_leftovers_killed(void **state UNUSED)
+{
+	struct watched w;
+	pid_t left, pid = start_leaver(false, &left);
+
+	watch(&w, pid, true, true);
+	await(&w.calls, 1);
+	assert_int_equal(w.result.code, 3);
+	assert_false(w.result.signaled);
+	assert_true(w.result.leftovers);
+	await_gone(left);
+}
+
+static void
+test_leftovers_left(void **state UNUSED)
+{
+	struct watched w;
+	pid_t left, pid = start_leaver(false, &left);
+
+	watch(&w, pid, true, false);
+	await(&w.calls, 1);
+	assert_true(w.result.leftovers);
+	loop_run_for(loop, 150 * MSEC);
+	assert_int_equal(kill(left, 0), 0);
+	kill(left, SIGKILL);
+	await_gone(left);
+}
+
+/* Finished but never waited for: that is nothing left. */
+static void
+test_zombies_are_no_leftovers(void **state UNUSED)
+{
+	struct watched w;
+	siginfo_t si;
+	bool kills;
+	pid_t pid;
+	int round;
+
+	for (round = 0; round < 10; round++) {
+		kills = round % 2 == 0;
+		if ((pid = fork()) == 0) {
+			setsid();
+			if ((pid = fork()) == 0)
+				_exit(1);
+			waitid(P_PID, (id_t)pid, &si, WEXITED | WNOWAIT);
+			_exit(0);
+		}
+		watch(&w, pid, true, kills);
+		await(&w.calls, 1);
+		assert_false(w.result.leftovers);
+	}
+}
+
+/* In other groups of the session, and below one another. */
+static void
+test_session_swept(void **state UNUSED)
+{
+	struct watched w[5];
+	pid_t left[5];
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		pid_t pid = start_leaver(true, &left[i]);
+
+		watch(&w[i], pid, true, i < 4);
+		await(&w[i].calls, 1);
+		assert_false(w[i].result.leftovers);
+	}
+	for (i = 0; i < 4; i++)
+		await_gone(left[i]);
+	assert_int_equal(kill(left[4], 0), 0);	/* not asked for */
+	kill(left[4], SIGKILL);
+	await_gone(left[4]);
+}
+
+static void
+test_nested_swept(void **state UNUSED)
+{
+	enum { DEPTH = 4 };
+	struct watched w;
+	pid_t pid, below[DEPTH];
+	int fd[2], i;
+
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+	if ((pid = fork()) == 0) {
+		setsid();
+		for (i = 0; i < DEPTH; i++) {
+			if (fork() != 0)
+				break;
+			setpgid(0, 0);
+			say(fd[1], getpid());
+		}
+		hang();
+	}
+	watch(&w, pid, true, true);
+	for (i = 0; i < DEPTH; i++)
+		below[i] = hear(fd[0]);
+	assert_int_equal(child_kill(&w.child, SIGTERM), 0);
+	await(&w.calls, 1);
+	assert_true(w.result.signaled);
+	for (i = 0; i < DEPTH; i++)
+		await_gone(below[i]);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* A live leader's session, and ours, are not swept with a finished one's. */
+static void
+test_others_spared(void **state UNUSED)
+{
+	struct watched live, over;
+	pid_t pid, left, mine;
+	int fd[2];
+
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+	if ((mine = fork()) == 0)
+		hang();		/* a child nobody watches, in our session */
+	if ((pid = fork()) == 0) {
+		setsid();
+		say(fd[1], getpid());
+		hang();
+	}
+	watch(&live, pid, true, true);
+	assert_int_equal(hear(fd[0]), pid);
+	watch(&over, start_leaver(true, &left), true, true);
+	await_gone(left);
+	loop_run_for(loop, 150 * MSEC);
+	assert_int_equal(live.calls, 0);
+	assert_int_equal(kill(mine, 0), 0);
+	kill(mine, SIGKILL);
+	await_gone(mine);
+	assert_int_equal(child_kill(&live.child, SIGKILL), 0);
+	await(&live.calls, 1);
+	assert_false(live.result.leftovers);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* -- orphans -------------------------------------------------------------------- */
+
+static void
+test_orphans_reaped(void **state UNUSED)
+{
+	pid_t pid, orphan;
+	struct watched w;
+	int fd[2], hold[2];
+	char c;
+
+	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	if ((pid = fork()) == 0) {
+		if (fork() == 0) {
+			close(hold[1]);
+			say(fd[1], getpid());
+			_exit(read(hold[0], &c, 1) == 0 ? 0 : 1);
+		}
+		_exit(0);
+	}
+	watch(&w, pid, false, false);
+	orphan = hear(fd[0]);
+	await(&w.calls, 1);
+	assert_int_equal(kill(orphan, 0), 0);
+	close(hold[1]);
+	await_gone(orphan);
+	close(hold[0]);
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void
+test_forget(void **state UNUSED)
+{
+	struct watched w;
+	pid_t pid;
+
+	if ((pid = fork()) == 0)
+		hang();
+	watch(&w, pid, false, false);
+	child_forget(loop, &w.child);
+	child_forget(loop, &w.child);
+	assert_int_equal(child_kill(&w.child, SIGKILL), -1);
+	kill(pid, SIGKILL);
+	await_gone(pid);
+	assert_int_equal(w.calls, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f)	cmocka_unit_test_setup_teardown(f, start_loop, end_loop)
+		T(test_codes),
+		T(test_already_exited),
+		T(test_usage),
+		T(test_many),
+		T(test_free_in_callback),
+		T(test_leftovers_killed),
+		T(test_leftovers_left),
+		T(test_zombies_are_no_leftovers),
+		T(test_session_swept),
+		T(test_nested_swept),
+		T(test_others_spared),
+		T(test_orphans_reaped),
+		T(test_forget),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* systemd's notification protocol, against a socket of our own. */
+#include "unit.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#include "loop/notify.h"
+
+static int sock;
+
+static void
+expect(const char *want)
+{
+	char got[512];
+	ssize_t n = recv(sock, got, sizeof(got) - 1, MSG_DONTWAIT);
+
+	assert_true(n >= 0);
+	got[n] = '\0';
+	assert_string_equal(got, want);
+}
+
+static void
+expect_nothing(void)
+{
+	char c;
+
+	assert_int_equal(recv(sock, &c, 1, MSG_DONTWAIT), -1);
+}
+
+/* An abstract address: nothing to clean up. */
+static int
+bind_socket(void **state UNUSED)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	socklen_t len;
+	char name[64];
+
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(name, sizeof(name), "@rqd-test-%ld", (long)getpid());
+	memcpy(sa.sun_path + 1, name + 1, strlen(name) - 1);
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+	setenv("NOTIFY_SOCKET", name, 1);
+	return bind(sock, (struct sockaddr *)&sa, len);
+}
+
+static int
+close_socket(void **state UNUSED)
+{
+	unsetenv("NOTIFY_SOCKET");
+	return close(sock);
+}
+
+static void
+test_messages(void **state UNUSED)
+{
+	char got[128], *p;
+	struct timespec ts;
+	ssize_t n;
+	long long usec, now;
+
+	notify_ready();
+	expect("READY=1");
+	notify_stopping();
+	expect("STOPPING=1");
+	notify_watchdog();
+	expect("WATCHDOG=1");
+	notify_status("%d running, %s", 3, "a\nREADY=1");
+	expect("STATUS=3 running, a READY=1");
+	notify_extend(2 * SEC);
+	expect("EXTEND_TIMEOUT_USEC=2000000");
+
+	clock_fake(5, 5);
+	notify_reloading();
+	clock_set_source(NULL);
+	n = recv(sock, got, sizeof(got) - 1, MSG_DONTWAIT);
+	assert_true(n > 0);
+	got[n] = '\0';
+	p = strstr(got, "RELOADING=1\nMONOTONIC_USEC=");
+	assert_ptr_equal(p, got);
+	usec = strtoll(strrchr(got, '=') + 1, NULL, 10);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (long long)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+	assert_true(usec <= now && usec > now - 60000000);
+}
+
+static void
+test_none(void **state UNUSED)
+{
+	char *name = xstrdup(getenv("NOTIFY_SOCKET"));
+	char longname[300];
+
+	unsetenv("NOTIFY_SOCKET");
+	notify_ready();
+	notify_status("x");
+	setenv("NOTIFY_SOCKET", "", 1);
+	notify_ready();
+	setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1);
+	notify_ready();
+	setenv("NOTIFY_SOCKET", "relative", 1);
+	notify_ready();
+	memset(longname, 'x', sizeof(longname));
+	longname[0] = '/';
+	longname[sizeof(longname) - 1] = '\0';
+	setenv("NOTIFY_SOCKET", longname, 1);
+	notify_ready();
+	setenv("NOTIFY_SOCKET", name, 1);
+	free(name);
+	expect_nothing();
+}
+
+/* A manager that reads nothing holds nobody up for long. */
+static void
+test_stuck(void **state UNUSED)
+{
+	usec_t start = clock_mono();
+	int i, n = 0;
+	char c;
+
+	for (i = 0; i < 2000 && clock_mono() - start < 50 * MSEC; i++)
+		notify_watchdog();
+	start = clock_mono();
+	notify_watchdog();
+	assert_true(clock_mono() - start < 5 * SEC);
+	while (recv(sock, &c, 1, MSG_DONTWAIT) == 1)
+		n++;
+	assert_true(n > 0);
+	notify_ready();
+	expect("READY=1");
+}
+
+static void
+test_watchdog(void **state UNUSED)
+{
+	char pid[32];
+
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+	assert_int_equal(notify_watchdog_interval(), 0);
+	setenv("WATCHDOG_USEC", "3000000", 1);
+	assert_int_equal(notify_watchdog_interval(), 1500000);
+	setenv("WATCHDOG_PID", "1", 1);
+	assert_int_equal(notify_watchdog_interval(), getpid() == 1 ? 1500000 : 0);
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	setenv("WATCHDOG_PID", pid, 1);
+	assert_int_equal(notify_watchdog_interval(), 1500000);
+	setenv("WATCHDOG_USEC", "junk", 1);
+	assert_int_equal(notify_watchdog_interval(), 0);
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_watchdog),
+	};
+
+	return cmocka_run_group_tests(tests, bind_socket, close_socket);
+}
