@@ -9,8 +9,9 @@
  * What cannot be written waits in the backlog, whole records at a time and at
  * most LOG_BACKLOG bytes.  When it is full records are lost, and go on being
  * lost until half of it is out and the loss was reported: otherwise a slow
- * reader would get one report for each record.  Pipes are written in pieces of at most PIPE_BUF bytes that
- * end with a record where possible, so that writers sharing a pipe do not mix.
+ * reader would get one report for each record.  Pipes are written in pieces of
+ * at most PIPE_BUF bytes that end with a record where possible, so that
+ * writers sharing a pipe do not mix.
  *
  * A record that a full disk cut short is taken off the file again; where that
  * is impossible the next record comes after a newline of its own.

@@ -13,7 +13,8 @@
 struct line {
 	struct buf	  partial;	/* the bytes since the last newline */
 	size_t		  max;
-	void		(*fn)(const char *, size_t, bool cut, void *arg);	/* without the newline; not NUL-terminated */
+	/* without the newline; not NUL-terminated */
+	void		(*fn)(const char *, size_t, bool cut, void *arg);
 	void		 *arg;
 };
 

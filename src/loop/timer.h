@@ -19,7 +19,8 @@ struct timer {
 };
 
 void	timer_init(struct timer *, struct loop *, void (*fn)(void *), void *arg);
-void	timer_set(struct timer *, usec_t after);	/* from now; moves one that is set; < 0 counts as 0 */
+/* From now; moves one that is set; after < 0 counts as 0. */
+void	timer_set(struct timer *, usec_t after);
 void	timer_set_at(struct timer *, usec_t mono);
 void	timer_stop(struct timer *);			/* also of a zeroed timer */
 bool	timer_is_set(const struct timer *);

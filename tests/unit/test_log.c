@@ -316,7 +316,10 @@ test_short_write(void **state UNUSED)
 		setrlimit(RLIMIT_FSIZE, &lim);
 		for (i = 0; i < 20; i++)
 			log_sink_write(sink, "thirty bytes in every record.\n", 30);
-		_exit(sink->lost == 17 ? 0 : 1);
+		status = sink->lost == 17 ? 0 : 1;
+		log_sink_free(sink);
+		free(path);
+		_exit(status);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
