@@ -1,0 +1,56 @@
+-- dead_retry: gives dead letters another life.
+--
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- ARGV    maxbytes   of messages per call; one letter is always done
+--         letter ... their ids in QDEAD
+-- Returns {done, moved}: how many of ARGV's letters are dealt with, in their
+--         order, and how many of these were there
+-- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now, no
+--         attempts, before its letter is deleted.  Its tag is its id, or
+--         id#letter where the id lives already.  A letter without message stays.
+-- Again   Safe to repeat: a letter that is gone is passed over. One that is there
+--         although its message was moved (its deletion failed) is deleted, if
+--         id#letter lives.
+local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call = redis.call
+local room = tonumber(ARGV[1])
+
+local t = call('TIME')
+local now = string.format('%.6f', t[1] + t[2] / 1e6)
+call('HLEN', C)
+call('HLEN', D)
+call('ZCARD', R)
+call('XLEN', X)
+-- Write nothing, but are not refused at maxmemory, and tell now whether
+-- letters may be deleted.
+call('ZREMRANGEBYRANK', B, 1, 0)
+call('XDEL', X, '0-0')
+
+local function lives(tag)
+  return call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+end
+
+local done, moved, bytes = 0, 0, 0
+for i = 2, #ARGV do
+  local letter, id, body = ARGV[i], nil, nil
+  local e = call('XRANGE', X, letter, letter)[1]
+  for k = 1, e and #e[2] or 0, 2 do
+    if e[2][k] == 'id' then id = e[2][k + 1] end
+    if e[2][k] == 'message' then body = e[2][k + 1] end
+  end
+  if body then
+    if moved > 0 and bytes + #body > room then break end
+    bytes = bytes + #body
+    if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
+    local tag = lives(id) and id .. '#' .. letter or id
+    if tag == id or not lives(tag) then
+      call('HSET', C, tag, body)
+      call('HSET', D, tag, '0 0 - ' .. now .. ' ' .. #id)
+      call('ZADD', R, now, tag)
+    end
+    call('XDEL', X, letter)
+    moved = moved + 1
+  end
+  done = done + 1
+end
+return {done, moved}

@@ -1,0 +1,45 @@
+-- peek: what comes next, without taking it.
+--
+-- KEYS    Q, QDELAYED, or QRETRY and QCONTEXT
+-- ARGV    what       "waiting", "delayed" or "retry": which of these it is
+--         offset     messages passed over
+--         count      messages returned
+--         maxbytes   of messages looked at; one is always
+--         cut        bytes of a message that are returned, "-1": all
+-- Returns {now, total, then for each: score, tag, length, message}
+--         score and tag: "" where it has none
+-- Effect  None: reads only.
+-- Again   Safe to repeat: it reads again.
+local K, C = KEYS[1], KEYS[2]
+local call = redis.call
+local what, offset, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local room, cut = tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local function waiting(i)
+  return call('LINDEX', K, -1 - i)
+end
+
+local function delayed(i)
+  local m = call('ZRANGE', K, i, i, 'WITHSCORES')
+  return m[1], m[2]
+end
+
+local function retry(i)
+  local m = call('ZRANGE', K, i, i, 'WITHSCORES')
+  return m[1] and (call('HGET', C, m[1]) or ''), m[2], m[1]
+end
+
+local at = what == 'waiting' and waiting or what == 'delayed' and delayed or retry
+local t = call('TIME')
+local out = {string.format('%.6f', t[1] + t[2] / 1e6), call(what == 'waiting' and 'LLEN' or 'ZCARD', K)}
+local bytes = 0
+for i = offset, offset + count - 1 do
+  local body, score, tag = at(i)
+  if not body then break end
+  local o = #out
+  out[o + 1], out[o + 2], out[o + 3] = score or '', tag or '', #body
+  out[o + 4] = cut >= 0 and string.sub(body, 1, cut) or body
+  bytes = bytes + #body
+  if bytes >= room then break end
+end
+return out

@@ -1,0 +1,173 @@
+/*
+ * rqctl check: what an operator should know, as lines that begin with
+ * "warning" or "error"; silent and 0 where all is well.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/groups.h"
+#include "rqctl/info.h"
+#include "rqctl/out.h"
+#include "rqctl/picture.h"
+
+struct findings {
+	struct ctl	*ctl;
+	json_t		*list;
+	bool		 json;
+};
+
+/* One finding; queue is NULL where it concerns Redis or the fleet. */
+static void PRINTF(4, 5)
+find(struct findings *f, const char *level, const char *queue, const char *fmt, ...)
+{
+	struct buf b = BUF_INIT;
+	char *text;
+	json_t *o;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
+	if (f->ctl->status == 0)
+		f->ctl->status = EX_NOTHING;
+	o = json_object();
+	json_object_set_new(o, "level", json_string(level));
+	json_object_set_new(o, "queue", queue != NULL ? json_string(queue) : json_null());
+	out_set_bytes(o, "text", text, strlen(text));
+	json_array_append_new(f->list, o);
+	if (!f->json) {
+		if (queue != NULL) {
+			out_escape(&b, queue, strlen(queue));
+			buf_puts(&b, ": ");
+		}
+		out_escape(&b, text, strlen(text));
+		printf("%s: %s\n", level, buf_str(&b));
+	}
+	buf_done(&b);
+	free(text);
+}
+
+static void
+check_server(struct findings *f)
+{
+	char *policy = info_config(f->ctl, "maxmemory-policy");
+	char *version = info_field(f->ctl, "server", "redis_version");
+	char *role = info_field(f->ctl, "replication", "role");
+	int major = 0, minor = 0;
+
+	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
+		find(f, "error", NULL, "maxmemory-policy is %s: Redis may evict messages; "
+		    "it must be noeviction", policy);
+	if (role[0] != '\0' && strcmp(role, "master") != 0)
+		find(f, "error", NULL, "this Redis is a %s, not a master", role);
+	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
+	    (major < 6 || (major == 6 && minor < 2)))
+		find(f, "error", NULL, "Redis %s is older than 6.2", version);
+	free(policy);
+	free(version);
+	free(role);
+}
+
+/* The keys of a queue and the types that they must have where they are there. */
+static void
+check_types(struct findings *f, const struct target *t)
+{
+	static const struct { enum key key; const char *type; } want[] = {
+		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
+		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
+		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
+		{ KEY_RATE, "string" },
+	};
+	struct redisReply *reply;
+	const char *type;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(want); i++)
+		if (ask_append(f->ctl, "TYPE", t->keys.name[want[i].key], NULL) == -1)
+			return;
+	for (i = 0; i < ARRAY_LEN(want) && (reply = ask_next(f->ctl)) != NULL; i++) {
+		type = reply_text(reply);
+		if (type[0] != '\0' && reply_error(reply) == REPLY_OK &&
+		    strcmp(type, "none") != 0 && strcmp(type, want[i].type) != 0)
+			find(f, "error", t->name, "the key %s is a %s, not a %s",
+			    t->keys.name[want[i].key], type, want[i].type);
+		client_reply_free(reply);
+	}
+}
+
+/* One daemon's limits, lease and kind against the configuration that was read. */
+static void
+check_lease(struct findings *f, const struct picture *p, size_t i)
+{
+	const struct target *t = &p->targets[i];
+	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
+	const json_t *q;
+	size_t k;
+
+	if (p->services[i].leases_differ) {
+		find(f, "error", t->name, "daemons disagree about the lease");
+		return;
+	}
+	for (k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
+		q = fleet_queue(&p->fleet.daemons[k], t->keys.name[KEY_QUEUE]);
+		lease = fleet_number(q, "lease", want);
+		if (lease != want) {
+			find(f, "warning", t->name, "%s runs with a lease of %gs, this "
+			    "configuration says %gs", p->fleet.daemons[k].instance, lease, want);
+			return;
+		}
+	}
+}
+
+static void
+check_queue(struct findings *f, const struct picture *p, size_t i)
+{
+	const struct depth *d = &p->depths[i];
+	const struct service *s = &p->services[i];
+	const char *name = p->targets[i].name;
+	int64_t orphans = d->own - d->in_flight - d->retry;
+
+	if (d->problem != NULL)
+		find(f, "error", name, "%s", d->problem);
+	if (s->daemons == 0 && d->waiting + d->due > 0)
+		find(f, "error", name, "no daemon serves it, and messages wait");
+	else if (s->daemons == 0)
+		find(f, "warning", name, "no daemon serves it");
+	if (strcmp(s->state, "suspended") == 0)
+		find(f, "error", name, "suspended: %s", s->reason);
+	if (d->paused)
+		find(f, "warning", name, "paused: %s", d->pause);
+	if (d->dead > 0)
+		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
+		    d->dead == 1 ? "" : "s");
+	if (d->problem == NULL && orphans > 0)
+		find(f, "warning", name, "%lld entries of its %s key belong to no message",
+		    (long long)orphans, keys_suffix(KEY_DELIVERY));
+	check_types(f, &p->targets[i]);
+	check_lease(f, p, i);
+}
+
+void
+check_run(struct ctl *c)
+{
+	struct findings f = { .ctl = c, .json = ctl_given(c, OPT_JSON) };
+	struct picture p;
+	size_t i;
+
+	if (picture_take(c, &p) == -1)
+		return;
+	f.list = json_array();
+	check_server(&f);
+	if (p.fleet.n == 0)
+		find(&f, "warning", NULL, "no daemon lives");
+	for (i = 0; i < p.n; i++)
+		check_queue(&f, &p, i);
+	if (f.json)
+		out_json(json_incref(f.list));
+	json_decref(f.list);
+	picture_done(&p);
+}

@@ -1,0 +1,371 @@
+/*
+ * The common part of all verbs: where the configuration is, which queue is
+ * meant, how errors end, and what the operator is asked.
+ *
+ * Which configuration: the first of -c FILE, --server, $RQD_CONFIG, $RQD_SERVER
+ * and the default file that is there; at last a Redis at 127.0.0.1:6379, as
+ * rqd -q has it.  --server beside -c overrides the file's server.  With a file a
+ * queue's name must be one of the file's; without one it is the key itself.
+ */
+#include "rqctl/ctl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "redis/script.h"
+#include "rqctl/out.h"
+#include "service/config_file.h"
+
+#define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
+
+static volatile sig_atomic_t interrupted;
+
+int
+ctl_error(struct ctl *c, int status, const char *fmt, ...)
+{
+	struct buf line = BUF_INIT;
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
+	out_escape(&line, text, strlen(text));
+	buf_str(&line);
+	if (c->hold) {
+		if (c->held == NULL)
+			c->held = buf_steal(&line);
+	} else {
+		fflush(stdout);
+		out_progress_clear();
+		fprintf(stderr, "rqctl: %s%s\n", buf_str(&line), c->note);
+	}
+	if (c->status == 0)
+		c->status = status;
+	buf_done(&line);
+	free(text);
+	return -1;
+}
+
+void
+ctl_hold(struct ctl *c)
+{
+	c->hold = true;
+}
+
+void
+ctl_forget(struct ctl *c)
+{
+	free(c->held);
+	c->held = NULL;
+	c->hold = false;
+	c->status = 0;
+}
+
+bool
+ctl_given(const struct ctl *c, enum opt o)
+{
+	return c->args.value[o] != NULL;
+}
+
+const char *
+ctl_value(const struct ctl *c, enum opt o)
+{
+	return c->args.value[o];
+}
+
+/* The file to read, or NULL; *server: what overrides its server, or NULL. */
+static const char *
+find_file(const struct ctl *c, const char **server)
+{
+	const char *file = ctl_value(c, OPT_CONFIG), *env;
+
+	*server = ctl_value(c, OPT_SERVER);
+	if (file != NULL || *server != NULL)
+		return file;
+	if ((env = getenv("RQD_CONFIG")) != NULL && env[0] != '\0')
+		return env;
+	if ((env = getenv("RQD_SERVER")) != NULL && env[0] != '\0') {
+		*server = env;
+		return NULL;
+	}
+	/* One that is there but may not be read is an error, not a fallback. */
+	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
+}
+
+int
+ctl_configure(struct ctl *c)
+{
+	struct config_report report = { 0 };
+	struct config_source source = { .client = true };
+	const char *server, **set;
+	char *text = NULL;
+	size_t n = 0;
+
+	source.file = find_file(c, &server);
+	while (c->args.set[n] != NULL)
+		n++;
+	set = xcalloc(n + 2, sizeof(set[0]));
+	memcpy(set, c->args.set, n * sizeof(set[0]));
+	if (server != NULL)
+		set[n] = text = xasprintf("redis.server=%s", server);
+	source.overrides = set;
+	c->config = config_load(&source, &report);
+	if (c->config == NULL && report.nerrors > 1)
+		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them)",
+		    report.errors[0], report.nerrors - 1);
+	else if (c->config == NULL)
+		ctl_error(c, EX_CONFIG, "%s", report.nerrors == 1 ? report.errors[0] :
+		    "the configuration cannot be read");
+	config_report_done(&report);
+	free(text);
+	free(set);
+	return c->config == NULL ? -1 : 0;
+}
+
+bool
+ctl_has_file(const struct ctl *c)
+{
+	return c->config->file[0] != '\0';
+}
+
+/* Refusals are for an operator to look at; anything else may pass. */
+static int
+connect_status(const char *cause)
+{
+	static const char *const refused[] = { "NOAUTH", "WRONGPASS", "NOPERM", "password" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(refused); i++)
+		if (strstr(cause, refused[i]) != NULL)
+			return EX_NOPERM;
+	return EX_UNAVAILABLE;
+}
+
+int
+ctl_connect(struct ctl *c)
+{
+	char *cause = NULL;
+
+	if (c->client != NULL)
+		return 0;
+	script_init();
+	c->client = client_open(&c->config->redis, "rqctl", &cause);
+	if (c->client == NULL)
+		ctl_error(c, connect_status(cause), "%s", cause);
+	free(cause);
+	return c->client == NULL ? -1 : 0;
+}
+
+void
+ctl_disconnect(struct ctl *c)
+{
+	client_close(c->client);
+	c->client = NULL;
+}
+
+void
+ctl_done(struct ctl *c)
+{
+	client_close(c->client);
+	free(c->held);
+	config_unref(c->config);
+	args_done(&c->args);
+}
+
+/* The error for a name that the file does not have, naming those it has. */
+static int
+no_such_queue(struct ctl *c, const char *name)
+{
+	struct queue_config *const *q = c->config->queues;
+	struct buf list = BUF_INIT;
+	const char *near = NULL;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < c->config->nqueues; i++) {
+		if (args_distance(name, q[i]->name) <= 2)
+			near = q[i]->name;
+		if (i < 8)
+			buf_printf(&list, "%s%s", i > 0 ? ", " : "", q[i]->name);
+	}
+	if (i > 8)
+		buf_printf(&list, " and %zu more", i - 8);
+	if (near != NULL)
+		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; did you mean %s?",
+		    name, c->config->file, near);
+	else
+		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; it has: %s",
+		    name, c->config->file, i > 0 ? buf_str(&list) : "none");
+	buf_done(&list);
+	return rc;
+}
+
+static void
+target_init(struct target *t, const struct queue_config *cfg, const char *name)
+{
+	t->name = name;
+	t->cfg = cfg;
+	t->kind = cfg != NULL ? cfg->kind : KIND_ACK;
+	keys_init(&t->keys, cfg != NULL ? cfg->key : name);
+}
+
+int
+ctl_target(struct ctl *c, const char *name, struct target *t)
+{
+	const struct queue_config *cfg = config_queue(c->config, name);
+
+	if (name[0] == '\0')
+		return ctl_error(c, EX_USAGE, "the queue's name is empty");
+	if (cfg == NULL && ctl_has_file(c))
+		return no_such_queue(c, name);
+	target_init(t, cfg, name);
+	return 0;
+}
+
+void
+ctl_target_done(struct target *t)
+{
+	keys_done(&t->keys);
+}
+
+struct target *
+ctl_targets(struct ctl *c, int first, size_t *n)
+{
+	size_t given = c->args.nwords > first ? (size_t)(c->args.nwords - first) : 0;
+	size_t i, room = given > 0 ? given : c->config->nqueues;
+	struct target *t = xcalloc(room + 1, sizeof(*t));
+
+	for (i = 0; i < room; i++) {
+		if (given == 0)
+			target_init(&t[i], c->config->queues[i], c->config->queues[i]->name);
+		else if (ctl_target(c, c->args.words[(size_t)first + i], &t[i]) == -1) {
+			ctl_targets_free(t, i);
+			return NULL;
+		}
+	}
+	*n = room;
+	return t;
+}
+
+void
+ctl_targets_free(struct target *t, size_t n)
+{
+	while (n > 0)
+		ctl_target_done(&t[--n]);
+	free(t);
+}
+
+int
+ctl_count(struct ctl *c, enum opt o, long min, long max, long *ret)
+{
+	const char *text = ctl_value(c, o);
+	int64_t n;
+
+	if (text == NULL)
+		return 0;
+	if (units_parse_int(text, &n) == -1 || n < min || n > max)
+		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a number from %ld to %ld",
+		    opt_table[o].name, text, min, max);
+	*ret = (long)n;
+	return 0;
+}
+
+int
+ctl_duration(struct ctl *c, enum opt o, usec_t *ret)
+{
+	const char *text = ctl_value(c, o);
+
+	if (text == NULL)
+		return 0;
+	if (units_parse_duration(text, ret) == -1)
+		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a duration: 30s, 5m, 2h, 1d",
+		    opt_table[o].name, text);
+	return 0;
+}
+
+/* Reads the answer to a question; the end of input is a no. */
+static bool
+answer_is_yes(void)
+{
+	char line[16];
+
+	if (fgets(line, sizeof(line), stdin) == NULL) {
+		fputc('\n', stderr);
+		return false;
+	}
+	return line[0] == 'y' || line[0] == 'Y';
+}
+
+bool
+ctl_confirm(struct ctl *c, const char *fmt, ...)
+{
+	struct buf line = BUF_INIT;
+	char *what;
+	va_list ap;
+	bool yes;
+
+	if (ctl_given(c, OPT_YES))
+		return true;
+	va_start(ap, fmt);
+	what = xvasprintf(fmt, ap);
+	va_end(ap);
+	out_escape(&line, what, strlen(what));
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+		ctl_error(c, EX_USAGE, "to %s say -y", what);
+		yes = false;
+	} else {
+		fprintf(stderr, "%s? [y/N] ", buf_str(&line));
+		yes = answer_is_yes();
+		if (!yes && c->status == 0)
+			c->status = EX_NOTHING;
+	}
+	buf_done(&line);
+	free(what);
+	return yes;
+}
+
+static void
+on_signal(int signo)
+{
+	(void)signo;
+	interrupted = 1;
+}
+
+void
+ctl_catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+bool
+ctl_interrupted(void)
+{
+	return interrupted != 0;
+}
+
+bool
+ctl_sleep(usec_t usec)
+{
+	usec_t end = clock_mono() + usec, left;
+	struct timespec ts;
+
+	while (!interrupted && (left = end - clock_mono()) > 0) {
+		if (left > 100 * MSEC)		/* a signal just before the sleep is not missed for long */
+			left = 100 * MSEC;
+		ts = (struct timespec){ left / SEC, left % SEC * 1000 };
+		nanosleep(&ts, NULL);
+	}
+	return interrupted == 0;
+}

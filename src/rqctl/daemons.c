@@ -1,0 +1,338 @@
+/*
+ * rqctl queues, daemons, running: what is configured, who works, and on what.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/delivery.h"
+#include "rqctl/fleet.h"
+#include "rqctl/groups.h"
+#include "rqctl/out.h"
+#include "rqctl/picture.h"
+#include "rqctl/table.h"
+
+static json_t *
+queue_json(const struct target *t)
+{
+	const struct queue_config *q = t->cfg;
+	json_t *o = json_object(), *argv;
+	char *const *word;
+
+	out_set_bytes(o, "name", t->name, strlen(t->name));
+	out_set_bytes(o, "key", t->keys.name[KEY_QUEUE], t->keys.len[KEY_QUEUE]);
+	json_object_set_new(o, "kind", json_string(config_kind_name(t->kind)));
+	if (q == NULL)
+		return o;
+	json_object_set_new(o, "mode", json_string(config_mode_name(q->mode)));
+	json_object_set_new(o, "concurrency", json_integer(q->concurrency));
+	json_object_set_new(o, "lease", json_real((double)q->lease / 1e6));
+	json_object_set_new(o, "max_attempts", json_integer(q->max_attempts));
+	argv = json_array();
+	for (word = q->command; word != NULL && *word != NULL; word++)
+		json_array_append_new(argv, json_string(*word));
+	json_object_set_new(o, "command", argv);
+	json_object_set_new(o, "file", json_string(q->file));
+	json_object_set_new(o, "line", json_integer(q->line));
+	return o;
+}
+
+static void
+queue_row(struct table *t, const struct target *target)
+{
+	const struct queue_config *q = target->cfg;
+	char text[UNITS_TEXT_MAX];
+	struct buf command = BUF_INIT;
+	char *const *word;
+
+	table_add(t, "%s", target->name);
+	table_add(t, "%s", config_kind_name(target->kind));
+	table_add(t, "%s", target->keys.name[KEY_QUEUE]);
+	if (q != NULL) {
+		table_number(t, q->concurrency);
+		table_add(t, "%s", units_duration(q->lease, text));
+		table_number(t, q->max_attempts);
+		for (word = q->command; word != NULL && *word != NULL; word++)
+			buf_printf(&command, "%s%s", command.len > 0 ? " " : "", *word);
+	} else {
+		table_add(t, "-");
+		table_add(t, "-");
+		table_add(t, "-");
+	}
+	table_bytes(t, command.data, command.len);
+	buf_done(&command);
+}
+
+static void
+list_queues(const struct ctl *c, const struct target *targets, size_t n)
+{
+	json_t *array = json_array();
+	struct table t;
+	size_t i;
+
+	table_init(&t, "<QUEUE", "<KIND", "<KEY", ">AT ONCE", ">LEASE", ">ATTEMPTS", "<COMMAND",
+	    NULL);
+	for (i = 0; i < n; i++) {
+		if (ctl_given(c, OPT_NAMES))
+			puts(targets[i].name);
+		else if (ctl_given(c, OPT_JSON))
+			json_array_append_new(array, queue_json(&targets[i]));
+		else
+			queue_row(&t, &targets[i]);
+	}
+	if (ctl_given(c, OPT_JSON))
+		out_json(json_incref(array));
+	else if (table_rows(&t) > 0)
+		table_show(&t);
+	json_decref(array);
+	table_done(&t);
+}
+
+/* Those of the file need no Redis; without a file the daemons know them. */
+void
+queues_run(struct ctl *c)
+{
+	struct target *targets;
+	struct picture p;
+	size_t n;
+
+	if (ctl_has_file(c)) {
+		if ((targets = ctl_targets(c, 0, &n)) == NULL)
+			return;
+		list_queues(c, targets, n);
+		ctl_targets_free(targets, n);
+	} else if (picture_take(c, &p) == 0) {
+		list_queues(c, p.targets, p.n);
+		picture_done(&p);
+	}
+}
+
+/* "orders mail(suspended)" */
+static void
+served_text(const struct daemon *d, struct buf *b)
+{
+	const char *name, *state;
+	json_t *q;
+
+	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
+		state = fleet_text(q, "state");
+		buf_printf(b, "%s%s", b->len > 0 ? " " : "", name);
+		if (state[0] != '\0' && strcmp(state, "running") != 0)
+			buf_printf(b, "(%s)", state);
+	}
+}
+
+static void
+daemon_row(struct table *t, const struct daemon *d, double now)
+{
+	struct buf served = BUF_INIT;
+	double started = fleet_number(d->beat, "started", -1);
+	char text[32];
+
+	table_add(t, "%s", d->instance);
+	table_add(t, "%s", fleet_text(d->beat, "version"));
+	table_add(t, "%.0f", fleet_number(d->beat, "pid", 0));
+	table_add(t, "%s", out_age(started >= 0 ? now - started : -1, text));
+	table_add(t, "%s", out_age(now > d->seen ? now - d->seen : 0, text));
+	table_add(t, "%.8s", fleet_text(d->beat, "config"));
+	served_text(d, &served);
+	table_bytes(t, served.data, served.len);
+	buf_done(&served);
+}
+
+/* Each queue about whose lease daemons disagree, once. */
+static void
+list_differences(const struct fleet *f)
+{
+	struct service s;
+	const char *name, *key;
+	json_t *q;
+	size_t i, k;
+
+	for (i = 0; i < f->n; i++)
+		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
+			key = fleet_text(q, "key");
+			for (k = 0; k < i && fleet_queue(&f->daemons[k], key) == NULL; k++)
+				continue;
+			fleet_service(f, key, &s);
+			if (k == i && s.leases_differ)
+				printf("warning: daemons disagree about the lease of %s\n", name);
+		}
+}
+
+void
+daemons_run(struct ctl *c)
+{
+	json_t *array = json_array();
+	struct fleet f;
+	struct table t;
+	double now = ask_time(c);
+	size_t i;
+
+	table_init(&t, "<DAEMON", "<VERSION", ">PID", ">UP", ">SEEN", "<CONFIG", "<QUEUES", NULL);
+	if (now >= 0 && fleet_read(c, &f) == 0) {
+		for (i = 0; i < f.n; i++) {
+			json_object_set_new(f.daemons[i].beat, "seen",
+			    json_real(f.daemons[i].seen));
+			json_array_append(array, f.daemons[i].beat);
+			daemon_row(&t, &f.daemons[i], now);
+		}
+		if (ctl_given(c, OPT_JSON))
+			out_json(json_incref(array));
+		else if (f.n > 0) {
+			table_show(&t);
+			list_differences(&f);
+		} else
+			ctl_error(c, EX_NOTHING, "no daemon lives on %s",
+			    client_address(c->client));
+		fleet_done(&f);
+	}
+	json_decref(array);
+	table_done(&t);
+}
+
+/* The daemon that has the tag in hand, as its heartbeat says, and its entry. */
+static const struct daemon *
+holder(const struct fleet *f, const char *key, const char *tag, const json_t **ret)
+{
+	const json_t *list, *entry;
+	size_t i, k;
+
+	for (i = 0; i < f->n; i++) {
+		list = json_object_get(fleet_queue(&f->daemons[i], key), "in_hand");
+		for (k = 0; k < json_array_size(list); k++) {
+			entry = json_array_get(list, k);
+			if (strcmp(fleet_text(entry, "tag"), tag) == 0) {
+				*ret = entry;
+				return &f->daemons[i];
+			}
+		}
+	}
+	return NULL;
+}
+
+struct running {
+	struct table	 table;
+	json_t		*array;
+	struct fleet	 fleet;
+	double		 now;
+	long		 left;		/* rows that may still be shown */
+};
+
+/* A delivery without our QDELIVERY field is a foreign consumer's. */
+static void
+running_row(struct running *r, const struct target *t, const char *tag, size_t len, double score,
+    const struct delivery *d)
+{
+	const json_t *entry = NULL;
+	const struct daemon *by = d->ours ?
+	    holder(&r->fleet, t->keys.name[KEY_QUEUE], tag, &entry) : NULL;
+	double pid = fleet_number(entry, "pid", 0);
+	double age = r->now - (d->ours && d->time > 0 ? d->time : score);
+	size_t idlen = d->ours && d->idlen <= len ? d->idlen : len;
+	char text[32];
+	json_t *o;
+
+	if (r->array != NULL) {
+		o = json_object();
+		out_set_bytes(o, "queue", t->name, strlen(t->name));
+		out_set_bytes(o, "id", tag, idlen);
+		out_set_bytes(o, "tag", tag, len);
+		json_object_set_new(o, "attempt", d->ours ? json_integer(d->attempts + 1) :
+		    json_null());
+		json_object_set_new(o, "age", json_real(age));
+		json_object_set_new(o, "daemon", by != NULL ? json_string(by->instance) :
+		    json_null());
+		json_object_set_new(o, "pid", pid > 0 ? json_integer((json_int_t)pid) :
+		    json_null());
+		json_object_set_new(o, "foreign", json_boolean(!d->ours));
+		json_array_append_new(r->array, o);
+		return;
+	}
+	table_add(&r->table, "%s", t->name);
+	table_bytes(&r->table, tag, idlen);
+	if (d->ours)
+		table_number(&r->table, d->attempts + 1);
+	else
+		table_add(&r->table, "-");
+	table_add(&r->table, "%s", out_age(age > 0 ? age : 0, text));
+	if (pid > 0)
+		table_add(&r->table, "%.0f", pid);
+	else
+		table_add(&r->table, "-");
+	table_add(&r->table, "%s", by != NULL ? by->instance : d->ours ? "?" : "(foreign)");
+}
+
+/* The oldest leases of one queue, and what QDELIVERY says of them. */
+static int
+running_queue(struct ctl *c, struct running *r, const struct target *t)
+{
+	struct redisReply *tags, *values = NULL;
+	struct words w = { 0 };
+	struct delivery d;
+	char last[24];
+	const char *tag;
+	size_t n, i, len;
+
+	snprintf(last, sizeof(last), "%ld", r->left - 1);
+	tags = ask(c, "ZRANGE", t->keys.name[KEY_BACKUP], "0", last, "WITHSCORES", NULL);
+	if (tags == NULL)
+		return -1;
+	n = reply_len(tags) / 2;
+	if (n > 0) {
+		words_add(&w, "HMGET");
+		words_add(&w, t->keys.name[KEY_DELIVERY]);
+		for (i = 0; i < n; i++) {
+			tag = reply_str(reply_at(tags, 2 * i), &len);
+			words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);
+		}
+		values = ask_words(c, &w);
+	}
+	for (i = 0; values != NULL && i < n; i++, r->left--) {
+		delivery_parse(reply_str(reply_at(values, i), NULL), &d);
+		running_row(r, t, w.at[i + 2], w.len[i + 2],
+		    reply_double(reply_at(tags, 2 * i + 1), 0), &d);
+	}
+	words_done(&w);
+	client_reply_free(values);
+	client_reply_free(tags);
+	return c->status == 0 ? 0 : -1;
+}
+
+static void
+running_show(struct ctl *c, struct running *r)
+{
+	if (c->status != 0)
+		return;
+	if (r->array != NULL)
+		out_json(json_incref(r->array));
+	else if (table_rows(&r->table) > 0)
+		table_show(&r->table);
+	else
+		ctl_error(c, EX_NOTHING, "nothing is running");
+}
+
+void
+running_run(struct ctl *c)
+{
+	struct running r = { .left = 100 };
+	struct picture p;
+	size_t i;
+
+	if (ctl_count(c, OPT_COUNT, 1, 10000, &r.left) == -1 || (r.now = ask_time(c)) < 0 ||
+	    picture_take(c, &p) == -1)
+		return;
+	table_init(&r.table, "<QUEUE", "<ID", ">ATTEMPT", ">AGE", ">PID", "<DAEMON", NULL);
+	r.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	r.fleet = p.fleet;
+	for (i = 0; i < p.n && r.left > 0; i++)
+		if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
+			break;
+	running_show(c, &r);
+	json_decref(r.array);
+	table_done(&r.table);
+	picture_done(&p);
+}

@@ -1,0 +1,22 @@
+/*
+ * Reading what the scripts in src/queue/lua write.
+ */
+#include "rqctl/delivery.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void
+delivery_parse(const char *text, struct delivery *d)
+{
+	char token[256];
+
+	memset(d, 0, sizeof(*d));
+	if (text == NULL || sscanf(text, "%9ld %9ld %255s %lf %zu", &d->attempts, &d->crashes,
+	    token, &d->time, &d->idlen) != 5) {
+		memset(d, 0, sizeof(*d));
+		return;
+	}
+	d->ours = true;
+	d->owned = strcmp(token, "-") != 0;
+}

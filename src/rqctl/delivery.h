@@ -1,0 +1,22 @@
+/*
+ * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN".
+ */
+#ifndef RQD_RQCTL_DELIVERY_H
+#define RQD_RQCTL_DELIVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct delivery {
+	bool	 ours;		/* there is such a field; else the rest is 0 */
+	long	 attempts;	/* failures so far */
+	long	 crashes;
+	bool	 owned;		/* a daemon has it in hand, or had when its lease ended */
+	double	 time;		/* Redis seconds of the delivery, or of the push */
+	size_t	 idlen;		/* how much of the tag is the id */
+};
+
+/* NULL, or text of another form: not ours. */
+void	delivery_parse(const char *, struct delivery *);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * The functions of the verbs, for verbs.c.
+ */
+#ifndef RQD_RQCTL_GROUPS_H
+#define RQD_RQCTL_GROUPS_H
+
+struct ctl;
+
+void	status_run(struct ctl *);
+void	queues_run(struct ctl *);
+void	daemons_run(struct ctl *);
+void	running_run(struct ctl *);
+void	show_run(struct ctl *);
+void	peek_run(struct ctl *);
+void	push_run(struct ctl *);
+void	try_run(struct ctl *);
+void	dead_list(struct ctl *);
+void	dead_show(struct ctl *);
+void	dead_retry(struct ctl *);
+void	dead_drop(struct ctl *);
+void	dead_export(struct ctl *);
+void	pause_run(struct ctl *);
+void	pause_resume(struct ctl *);
+void	check_run(struct ctl *);
+void	ping_run(struct ctl *);
+void	help_run(struct ctl *);
+
+#endif

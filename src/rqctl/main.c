@@ -1,0 +1,48 @@
+/*
+ * rqctl: the operator's and producer's command line.
+ *
+ * main() reads the command line, finds the configuration, and calls the verb;
+ * verbs.c has the table of verbs, ctl.h what they share.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rqctl/ctl.h"
+#include "rqctl/help.h"
+#include "rqctl/out.h"
+
+#include <config.h>
+
+static void
+run(struct ctl *c, int argc, char **argv)
+{
+	char *cause = NULL;
+
+	if (args_parse(&c->args, argc, argv, &cause) == -1)
+		ctl_error(c, EX_USAGE, "%s", cause);
+	else if (ctl_given(c, OPT_VERSION))
+		puts("rqctl " PACKAGE_VERSION);
+	else if (ctl_given(c, OPT_HELP))
+		help_print(c->args.verb);
+	else if ((c->args.verb->flags & VERB_LOCAL) != 0 || ctl_configure(c) == 0)
+		c->args.verb->run(c);
+	free(cause);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct ctl ctl = { .status = 0 };
+
+	/* A pipe that nobody reads must not end a push in the middle. */
+	signal(SIGPIPE, SIG_IGN);
+	out_init();
+	run(&ctl, argc, argv);
+	if (out_end() == -1 && errno != EPIPE)
+		ctl_error(&ctl, EX_IOERR, "standard output: %s", strerror(errno));
+	ctl_done(&ctl);
+	return ctl.status;
+}

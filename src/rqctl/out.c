@@ -1,0 +1,341 @@
+/*
+ * Output.  Whatever comes out of Redis passes out_escape() before it reaches a
+ * table or an error; only --raw and export write bytes as they are.
+ */
+#include "rqctl/out.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+static bool utf8;		/* the locale's encoding */
+static bool colours;
+static bool progress_shown;	/* an unfinished line stands on stderr */
+
+void
+out_init(void)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	setlocale(LC_CTYPE, "");
+	utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	colours = isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0 &&
+	    (no == NULL || no[0] == '\0');
+}
+
+/* What the terminal says, else what the environment says. */
+static int
+terminal_size(bool width)
+{
+	const char *env = getenv(width ? "COLUMNS" : "LINES");
+	struct winsize ws;
+	int n = 0;
+
+	if (!isatty(STDOUT_FILENO))
+		return 0;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0)
+		n = width ? ws.ws_col : ws.ws_row;
+	if (n <= 0 && env != NULL)
+		n = atoi(env);
+	return n > 0 ? n : width ? 80 : 24;
+}
+
+int
+out_width(void)
+{
+	return terminal_size(true);
+}
+
+int
+out_height(void)
+{
+	return terminal_size(false);
+}
+
+bool
+out_colours(void)
+{
+	return colours;
+}
+
+const char *
+out_colour(enum colour c)
+{
+	if (!colours)
+		return "";
+	switch (c) {
+	case COLOUR_NONE:
+		return "\033[0m";
+	case COLOUR_BOLD:
+		return "\033[1m";
+	case COLOUR_DIM:
+		return "\033[2m";
+	case COLOUR_RED:
+		return "\033[31m";
+	case COLOUR_GREEN:
+		return "\033[32m";
+	case COLOUR_YELLOW:
+		return "\033[33m";
+	}
+	return "";
+}
+
+/* Decodes one character: its length, or 0 for what is not valid UTF-8. */
+static size_t
+decode(const unsigned char *p, size_t len, uint32_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n, i;
+	uint32_t c;
+
+	if (p[0] < 0x80) {
+		*ret = p[0];
+		return 1;
+	}
+	n = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
+	if (n == 0 || n > len || p[0] >= 0xf5)
+		return 0;
+	c = p[0] & (0x7fu >> n);
+	for (i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	*ret = c;
+	return n;
+}
+
+/* Columns of a character that may be shown, or -1: controls, hidden, reordering. */
+static int
+columns_of(uint32_t c)
+{
+	if (c < 0x80)
+		return c >= 0x20 && c < 0x7f ? 1 : -1;
+	if (!utf8 || c < 0xa0 || c == 0xad || (c >= 0x200b && c <= 0x200f) ||
+	    (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+	    (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff))
+		return -1;
+	return wcwidth((wchar_t)c);
+}
+
+void
+out_escape(struct buf *b, const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	uint32_t c;
+	size_t n, i;
+
+	for (; len > 0; p += n, len -= n) {
+		n = decode(p, len, &c);
+		if (n > 0 && columns_of(c) >= 0) {
+			buf_add(b, p, n);
+			continue;
+		}
+		if (n == 0)
+			n = 1;
+		if (p[0] == '\n' || p[0] == '\t' || p[0] == '\r')
+			buf_printf(b, "\\%c", p[0] == '\n' ? 'n' : p[0] == '\t' ? 't' : 'r');
+		else
+			for (i = 0; i < n; i++)
+				buf_printf(b, "\\x%02x", p[i]);
+	}
+}
+
+/* Bytes that fit into `room` columns, and in *used how many of those they take. */
+static size_t
+measure(const char *text, size_t room, size_t *used)
+{
+	size_t len = strlen(text), at = 0, n;
+	uint32_t c = 0;
+	int w;
+
+	*used = 0;
+	while (at < len) {
+		n = decode((const unsigned char *)text + at, len - at, &c);
+		w = n > 0 ? columns_of(c) : 1;
+		w = w < 0 ? 1 : w;
+		if (*used + (size_t)w > room)
+			break;
+		*used += (size_t)w;
+		at += n > 0 ? n : 1;
+	}
+	return at;
+}
+
+size_t
+out_columns(const char *text)
+{
+	size_t used;
+
+	measure(text, SIZE_MAX / 2, &used);
+	return used;
+}
+
+size_t
+out_fit(const char *text, size_t columns)
+{
+	size_t used;
+
+	return measure(text, columns, &used);
+}
+
+char *
+out_number(long long n, char *buf)
+{
+	char digits[OUT_NUMBER_MAX], *to = buf;
+	const char *from = digits;
+	size_t len;
+
+	if (n >= 10000000) {
+		snprintf(buf, OUT_NUMBER_MAX, "%.1fM", (double)n / 1e6);
+		return buf;
+	}
+	snprintf(digits, sizeof(digits), "%lld", n);
+	if (*from == '-')
+		*to++ = *from++;
+	for (len = strlen(from); len > 0; len--) {
+		*to++ = *from++;
+		if (len > 1 && len % 3 == 1)
+			*to++ = ',';
+	}
+	*to = '\0';
+	return buf;
+}
+
+char *
+out_age(double seconds, char *buf)
+{
+	if (!(seconds >= 0))
+		return strcpy(buf, "-");
+	if (seconds > 1e9)
+		return strcpy(buf, "ages");
+	return units_about((usec_t)(seconds * 1e6), buf);
+}
+
+/* Prints in UTF-8 whatever the locale: it is for programs. */
+static void
+dump(json_t *json, size_t flags)
+{
+	char *text = json_dumps(json, flags | JSON_ENCODE_ANY);
+
+	if (text == NULL)
+		fatalx("cannot make JSON");
+	puts(text);
+	free(text);
+	json_decref(json);
+}
+
+void
+out_json(json_t *json)
+{
+	dump(json, JSON_INDENT(2));
+}
+
+void
+out_json_line(json_t *json)
+{
+	dump(json, JSON_COMPACT);
+}
+
+static char *
+base64(const char *data, size_t len)
+{
+	static const char digit[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *text = xmalloc((len + 2) / 3 * 4 + 1), *to = text;
+	const unsigned char *p = (const unsigned char *)data;
+	uint32_t v;
+
+	for (; len > 0; p += 3, len -= len < 3 ? len : 3) {
+		v = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) |
+		    (len > 2 ? p[2] : 0);
+		*to++ = digit[v >> 18];
+		*to++ = digit[v >> 12 & 63];
+		*to++ = len > 1 ? digit[v >> 6 & 63] : '=';
+		*to++ = len > 2 ? digit[v & 63] : '=';
+		if (len < 3)
+			break;
+	}
+	*to = '\0';
+	return text;
+}
+
+void
+out_set_bytes(json_t *object, const char *name, const char *data, size_t len)
+{
+	json_t *value = json_stringn(data, len);
+	char *key, *text;
+
+	if (value != NULL) {
+		json_object_set_new(object, name, value);
+		return;
+	}
+	key = xasprintf("%s_base64", name);
+	text = base64(data, len);
+	json_object_set_new(object, key, json_string(text));
+	free(text);
+	free(key);
+}
+
+bool
+out_progress_is_on(void)
+{
+	return isatty(STDERR_FILENO);
+}
+
+void
+out_progress(const char *fmt, ...)
+{
+	static usec_t last;
+	usec_t now = clock_mono();
+	va_list ap;
+
+	if (!out_progress_is_on() || (progress_shown && now - last < 200 * MSEC))
+		return;
+	last = now;
+	progress_shown = true;
+	fputs("\r\033[K", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fflush(stderr);
+}
+
+void
+out_progress_clear(void)
+{
+	if (!progress_shown)
+		return;
+	fputs("\r\033[K", stderr);
+	progress_shown = false;
+}
+
+int
+out_end(void)
+{
+	out_progress_clear();
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno == 0)
+		errno = EIO;
+	return -1;
+}
+
+bool
+out_failed(void)
+{
+	return ferror(stdout) != 0;
+}

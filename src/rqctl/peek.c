@@ -1,0 +1,155 @@
+/*
+ * rqctl peek: the waiting messages that come next.
+ */
+#include "rqctl/peek.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/message.h"
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/groups.h"
+#include "rqctl/out.h"
+#include "rqctl/table.h"
+
+#define PAGE_BYTES	"1048576"	/* of messages looked at per call */
+
+struct redisReply *
+peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, long count, long cut)
+{
+	char at[24], n[24], bytes[24];
+	struct words w = { 0 };
+	struct redisReply *reply;
+
+	snprintf(at, sizeof(at), "%lld", (long long)offset);
+	snprintf(n, sizeof(n), "%ld", count);
+	snprintf(bytes, sizeof(bytes), "%ld", cut);
+	words_add(&w, t->keys.name[key]);
+	if (key == KEY_RETRY)
+		words_add(&w, t->keys.name[KEY_CONTEXT]);
+	words_add(&w, key == KEY_RETRY ? "retry" : key == KEY_DELAYED ? "delayed" : "waiting");
+	words_add(&w, at);
+	words_add(&w, n);
+	words_add(&w, PAGE_BYTES);
+	words_add(&w, bytes);
+	reply = ask_script(c, "peek", key == KEY_RETRY ? 2 : 1, &w);
+	words_done(&w);
+	return reply;
+}
+
+size_t
+peek_len(const struct redisReply *page)
+{
+	size_t n = reply_len(page);
+
+	return n > 2 ? (n - 2) / 4 : 0;
+}
+
+void
+peek_get(const struct redisReply *page, size_t i, struct peeked *ret)
+{
+	size_t at = 2 + 4 * i;
+
+	ret->score = reply_double(reply_at(page, at), 0);
+	ret->tag = reply_str(reply_at(page, at + 1), &ret->taglen);
+	ret->size = reply_int(reply_at(page, at + 2), 0);
+	ret->data = reply_str(reply_at(page, at + 3), &ret->len);
+	if (ret->data == NULL)
+		ret->data = "";
+}
+
+/* "" where rqd will make one, or where too little of the message is here to see. */
+const char *
+peek_id(const struct peeked *m, char *buf)
+{
+	if ((int64_t)m->len != m->size || message_id(m->data, m->len, buf) == -1)
+		buf[0] = '\0';
+	return buf;
+}
+
+static void
+add(json_t *array, struct table *t, int64_t place, const struct peeked *m)
+{
+	char id[MESSAGE_ID_MAX + 1];
+	json_t *o;
+
+	peek_id(m, id);
+	if (array != NULL) {
+		o = json_object();
+		json_object_set_new(o, "place", json_integer(place));
+		json_object_set_new(o, "id", id[0] != '\0' ? json_string(id) : json_null());
+		json_object_set_new(o, "length", json_integer(m->size));
+		out_set_bytes(o, "message", m->data, m->len);
+		json_array_append_new(array, o);
+		return;
+	}
+	table_number(t, place);
+	table_add(t, "%s", id[0] != '\0' ? id : "-");
+	table_number(t, m->size);
+	table_bytes(t, m->data, m->len < 200 ? m->len : 200);
+}
+
+static void
+list(struct ctl *c, const struct target *target, long count)
+{
+	json_t *array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	struct redisReply *page;
+	struct peeked m;
+	struct table t;
+	size_t n = 1, i;
+	int64_t place = 0;
+
+	table_init(&t, ">PLACE", "<ID", ">BYTES", "<MESSAGE", NULL);
+	while (n > 0 && place < count) {
+		page = peek_page(c, target, KEY_QUEUE, place, count - place,
+		    array != NULL ? -1 : 65536);
+		n = peek_len(page);
+		for (i = 0; i < n; i++) {
+			peek_get(page, i, &m);
+			add(array, &t, ++place, &m);
+		}
+		client_reply_free(page);
+	}
+	if (c->status == 0 && array != NULL)
+		out_json(json_incref(array));
+	else if (table_rows(&t) > 0)
+		table_show(&t);
+	else if (c->status == 0)
+		ctl_error(c, EX_NOTHING, "no message waits in %s", target->name);
+	json_decref(array);
+	table_done(&t);
+}
+
+static void
+raw(struct ctl *c, const struct target *t)
+{
+	struct redisReply *reply = ask(c, "LINDEX", t->keys.name[KEY_QUEUE], "-1", NULL);
+	const char *data;
+	size_t len;
+
+	if (reply == NULL)
+		return;
+	if ((data = reply_str(reply, &len)) != NULL)
+		fwrite(data, 1, len, stdout);
+	else
+		ctl_error(c, EX_NOTHING, "no message waits in %s", t->name);
+	client_reply_free(reply);
+}
+
+void
+peek_run(struct ctl *c)
+{
+	struct target t;
+	long count = 10;
+
+	if (ctl_count(c, OPT_COUNT, 1, 100000, &count) == -1 ||
+	    ctl_target(c, c->args.words[0], &t) == -1)
+		return;
+	if (ctl_given(c, OPT_RAW))
+		raw(c, &t);
+	else
+		list(c, &t, count);
+	ctl_target_done(&t);
+}

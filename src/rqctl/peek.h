@@ -1,0 +1,35 @@
+/*
+ * Pages of messages that wait: peek.lua.
+ */
+#ifndef RQD_RQCTL_PEEK_H
+#define RQD_RQCTL_PEEK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rqctl/ctl.h"
+
+struct redisReply;
+
+/* Borrowed from the page. */
+struct peeked {
+	double		 score;		/* due; 0 where it has none */
+	const char	*tag;		/* KEY_RETRY only; "" otherwise */
+	size_t		 taglen;
+	int64_t		 size;		/* of the whole message */
+	const char	*data;		/* its beginning */
+	size_t		 len;
+};
+
+/*
+ * key is KEY_QUEUE (next first), KEY_DELAYED or KEY_RETRY (by time).  A page may have
+ * fewer than count; an empty one is the end, NULL an error that was said.
+ * cut: bytes of each message, -1 all.
+ */
+struct redisReply *peek_page(struct ctl *, const struct target *, enum key, int64_t offset,
+		    long count, long cut);
+size_t		 peek_len(const struct redisReply *);
+void		 peek_get(const struct redisReply *, size_t, struct peeked *);
+const char	*peek_id(const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes */
+
+#endif

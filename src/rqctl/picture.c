@@ -1,0 +1,98 @@
+/*
+ * Taking pictures; see picture.h.
+ */
+#include "rqctl/picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct target *)a)->name, ((const struct target *)b)->name);
+}
+
+/* As the daemon says it; "ack" where it says nothing that is known. */
+static enum kind
+kind_of(const json_t *queue)
+{
+	const char *text = fleet_text(queue, "kind");
+	int k;
+
+	for (k = KIND_ACK; k <= KIND_EXPIRED; k++)
+		if (strcmp(text, config_kind_name((enum kind)k)) == 0)
+			return (enum kind)k;
+	return KIND_ACK;
+}
+
+/* Without a file the queues are those that daemons serve. */
+static struct target *
+served_queues(const struct fleet *f, size_t *n)
+{
+	struct target *t = NULL;
+	const char *name, *key;
+	json_t *q;
+	size_t i, k;
+
+	*n = 0;
+	for (i = 0; i < f->n; i++)
+		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
+			key = fleet_text(q, "key");
+			key = key[0] != '\0' ? key : name;
+			for (k = 0; k < *n && strcmp(t[k].keys.name[KEY_QUEUE], key) != 0; k++)
+				continue;
+			if (k < *n)
+				continue;
+			t = xreallocarray(t, *n + 1, sizeof(*t));
+			t[*n] = (struct target){ .name = name, .kind = kind_of(q) };
+			keys_init(&t[(*n)++].keys, key);
+		}
+	if (t != NULL)
+		qsort(t, *n, sizeof(*t), by_name);
+	return t;
+}
+
+static int
+find_targets(struct ctl *c, struct picture *p)
+{
+	if (c->args.nwords == 0 && !ctl_has_file(c))
+		p->targets = served_queues(&p->fleet, &p->n);
+	else if ((p->targets = ctl_targets(c, 0, &p->n)) == NULL)
+		return -1;
+	return 0;
+}
+
+void
+picture_done(struct picture *p)
+{
+	if (p->depths != NULL)
+		depth_done(p->depths, p->n);
+	free(p->depths);
+	free(p->services);
+	ctl_targets_free(p->targets, p->n);
+	fleet_done(&p->fleet);
+	memset(p, 0, sizeof(*p));
+}
+
+int
+picture_take(struct ctl *c, struct picture *p)
+{
+	size_t i;
+
+	memset(p, 0, sizeof(*p));
+	if (fleet_read(c, &p->fleet) == -1)
+		return -1;
+	if (find_targets(c, p) == 0) {
+		p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
+		p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
+		if (depth_read(c, p->targets, p->n, p->depths) == 0) {
+			for (i = 0; i < p->n; i++)
+				fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE],
+				    &p->services[i]);
+			p->taken = clock_wall();
+			return 0;
+		}
+	}
+	picture_done(p);
+	return -1;
+}

@@ -1,0 +1,327 @@
+/*
+ * rqctl push: a producer.
+ *
+ * What is due now is LPUSHed, byte for byte, many lines in one command, bounded
+ * by count and by bytes, so that a file of any size is pushed with little
+ * memory.  What is due later goes through push.lua into QRETRY under a tag of its
+ * own: two equal messages stay two.
+ *
+ * An id is printed when Redis has confirmed its message, not before.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "policy/message.h"
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/groups.h"
+#include "rqctl/out.h"
+#include "rqctl/when.h"
+
+#define BATCH		1000		/* messages per command */
+#define BATCH_BYTES	(1 << 20)
+
+struct push {
+	struct ctl	*ctl;
+	struct target	 target;
+	const char	*at;		/* Redis seconds; "": after delay */
+	const char	*delay;		/* seconds; NULL: now */
+	char		 text[32];	/* of one of these */
+	struct buf	 bytes;		/* the messages of this batch, one after the other */
+	size_t		 end[BATCH];	/* where each of them ends in bytes */
+	int		 n;
+	long long	 pushed;
+	json_t		*ids;		/* with --json */
+};
+
+/* When the messages are due. */
+static int
+parse_due(struct push *p)
+{
+	struct ctl *c = p->ctl;
+	char *cause = NULL;
+	usec_t delay = 0;
+	wall_t at;
+
+	if (ctl_given(c, OPT_DELAY) && ctl_given(c, OPT_AT))
+		return ctl_error(c, EX_USAGE, "--delay and --at do not go together");
+	if (ctl_duration(c, OPT_DELAY, &delay) == -1)
+		return -1;
+	if (ctl_given(c, OPT_DELAY)) {
+		snprintf(p->text, sizeof(p->text), "%.6f", (double)delay / 1e6);
+		p->at = "";
+		p->delay = p->text;
+	} else if (ctl_given(c, OPT_AT)) {
+		if (when_parse(ctl_value(c, OPT_AT), &at, &cause) == -1) {
+			ctl_error(c, EX_USAGE, "--at: %s", cause);
+			free(cause);
+			return -1;
+		}
+		snprintf(p->text, sizeof(p->text), "%.6f", (double)at / 1e6);
+		p->at = p->text;
+		p->delay = "0";
+	}
+	return 0;
+}
+
+/* The ith message of the batch. */
+static const char *
+message(const struct push *p, int i, size_t *len)
+{
+	size_t begin = i > 0 ? p->end[i - 1] : 0;
+
+	*len = p->end[i] - begin;
+	return p->bytes.data != NULL ? p->bytes.data + begin : "";
+}
+
+static void
+say_id(struct push *p, const char *id)
+{
+	if (p->ids != NULL)
+		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
+		    json_string(id));
+	else {
+		struct buf b = BUF_INIT;
+
+		out_escape(&b, id, strlen(id));
+		puts(buf_str(&b));
+		buf_done(&b);
+	}
+}
+
+/* All of the batch, in order, by one LPUSH. */
+static int
+push_now(struct push *p)
+{
+	char id[MESSAGE_ID_MAX + 1];
+	struct redisReply *reply;
+	struct words w = { 0 };
+	const char *text;
+	size_t len;
+	int i;
+
+	words_add(&w, "LPUSH");
+	words_add(&w, p->target.keys.name[KEY_QUEUE]);
+	for (i = 0; i < p->n; i++) {
+		text = message(p, i, &len);
+		words_mem(&w, text, len);
+	}
+	reply = ask_words(p->ctl, &w);
+	words_done(&w);
+	if (reply == NULL)
+		return -1;
+	client_reply_free(reply);
+	for (i = 0; i < p->n; i++) {
+		text = message(p, i, &len);
+		say_id(p, message_id(text, len, id) == 0 ? id : "-");
+	}
+	p->pushed += p->n;
+	return 0;
+}
+
+/* One that is due later.  Sent again with the same tag it would change nothing. */
+static int
+push_later_one(struct push *p, const char *text, size_t len)
+{
+	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17], idlen[16];
+	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY };
+	struct words w = { 0 };
+	struct redisReply *reply;
+	size_t k;
+
+	random_name(unique, sizeof(unique));
+	if (message_id(text, len, id) == 0)
+		snprintf(tag, sizeof(tag), "%s#%s", id, unique);
+	else {
+		snprintf(id, sizeof(id), "~%s", unique);
+		snprintf(tag, sizeof(tag), "%s", id);
+	}
+	snprintf(idlen, sizeof(idlen), "%zu", strlen(id));
+	for (k = 0; k < ARRAY_LEN(keys); k++)
+		words_add(&w, p->target.keys.name[keys[k]]);
+	words_add(&w, tag);
+	words_add(&w, idlen);
+	words_add(&w, p->at);
+	words_add(&w, p->delay);
+	words_mem(&w, text, len);
+	reply = ask_script(p->ctl, "push", ARRAY_LEN(keys), &w);
+	words_done(&w);
+	if (reply == NULL)
+		return -1;
+	client_reply_free(reply);
+	say_id(p, id);
+	p->pushed++;
+	return 0;
+}
+
+static int
+flush(struct push *p)
+{
+	const char *text;
+	size_t len;
+	int i, rc = 0;
+
+	if (p->n == 0)
+		return 0;
+	if (ctl_given(p->ctl, OPT_LINES))
+		snprintf(p->ctl->note, sizeof(p->ctl->note),
+		    "; %lld lines were pushed before, and perhaps some of the next %d",
+		    p->pushed, p->n);
+	if (p->delay == NULL)
+		rc = push_now(p);
+	else
+		for (i = 0; i < p->n && rc == 0; i++) {
+			text = message(p, i, &len);
+			rc = push_later_one(p, text, len);
+		}
+	p->n = 0;
+	buf_clear(&p->bytes);
+	return rc;
+}
+
+/* Refuses what rqd would only make a dead letter of. */
+static int
+check_size(const struct push *p, size_t len)
+{
+	const struct queue_config *cfg = p->target.cfg;
+	char size[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+
+	if (cfg == NULL || len <= cfg->message_max)
+		return 0;
+	return ctl_error(p->ctl, EX_DATAERR, "a message of %s bytes is larger than "
+	    "message_max of %s, %s", units_size(len, size), p->target.name,
+	    units_size(cfg->message_max, max));
+}
+
+/* The message whose bytes were added since the last one. */
+static int
+end_message(struct push *p)
+{
+	size_t begin = p->n > 0 ? p->end[p->n - 1] : 0;
+
+	if (check_size(p, p->bytes.len - begin) == -1)
+		return -1;
+	p->end[p->n++] = p->bytes.len;
+	return p->n == BATCH || p->bytes.len >= BATCH_BYTES ? flush(p) : 0;
+}
+
+static int
+read_failed(struct push *p)
+{
+	return ctl_error(p->ctl, EX_IOERR, "standard input: %s", strerror(errno));
+}
+
+/* All of standard input is one message. */
+static int
+push_stdin(struct push *p)
+{
+	char chunk[65536];
+	size_t n;
+
+	while ((n = fread(chunk, 1, sizeof(chunk), stdin)) > 0)
+		buf_add(&p->bytes, chunk, n);
+	if (ferror(stdin))
+		return read_failed(p);
+	return end_message(p);
+}
+
+/* Adds the complete lines of `in`, and drops them from it. */
+static int
+take_lines(struct push *p, struct buf *in)
+{
+	const char *from = in->data, *end = in->data + in->len, *nl;
+	int rc = 0;
+
+	while (rc == 0 && (nl = memchr(from, '\n', (size_t)(end - from))) != NULL) {
+		buf_add(&p->bytes, from, (size_t)(nl - from));
+		from = nl + 1;
+		rc = end_message(p);
+	}
+	buf_drain(in, (size_t)(from - in->data));
+	return rc;
+}
+
+static bool
+more_is_there(void)
+{
+	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/*
+ * Each line is one, without its newline; the last one may have none.  Lines are
+ * pushed when there is no more to read at the moment, so that a slow producer's
+ * are not held back.
+ */
+static int
+push_lines(struct push *p)
+{
+	struct buf in = BUF_INIT;
+	ssize_t n = 0;
+	int rc = 0;
+
+	while (rc == 0) {
+		buf_reserve(&in, 65536);
+		n = read(STDIN_FILENO, in.data + in.len, 65536);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		in.len += (size_t)n;
+		rc = take_lines(p, &in);
+		if (rc == 0 && !more_is_there())
+			rc = flush(p);
+	}
+	if (rc == 0 && n == -1)
+		rc = read_failed(p);
+	else if (rc == 0 && in.len > 0) {
+		buf_add(&p->bytes, in.data, in.len);
+		rc = end_message(p);
+	}
+	buf_done(&in);
+	return rc;
+}
+
+static int
+push(struct push *p, const char *text)
+{
+	int rc;
+
+	if (ctl_given(p->ctl, OPT_LINES))
+		rc = push_lines(p);
+	else if (text == NULL || strcmp(text, "-") == 0)
+		rc = push_stdin(p);
+	else {
+		buf_puts(&p->bytes, text);
+		rc = end_message(p);
+	}
+	return rc == 0 ? flush(p) : rc;
+}
+
+void
+push_run(struct ctl *c)
+{
+	struct push *p = xcalloc(1, sizeof(*p));
+	const char *text = c->args.words[1];
+
+	p->ctl = c;
+	if (ctl_given(c, OPT_LINES) && text != NULL)
+		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
+	else if (parse_due(p) == 0 && ctl_target(c, c->args.words[0], &p->target) == 0) {
+		p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+		/* Before standard input is read: nobody types a message for nothing. */
+		if (ctl_connect(c) == 0)
+			(void)push(p, text);
+		if (p->ids != NULL)
+			out_json(p->ids);
+		ctl_target_done(&p->target);
+	}
+	buf_done(&p->bytes);
+	free(p);
+}

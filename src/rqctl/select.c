@@ -1,0 +1,62 @@
+/*
+ * Filters for dead letters.  They narrow each other: a letter must pass all.
+ */
+#include "rqctl/select.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rqctl/when.h"
+
+bool
+select_is_letter(const char *id)
+{
+	size_t n = strspn(id, "0123456789");
+
+	return n > 0 && n < 20 && id[n] == '-' && id[n + 1] != '\0' &&
+	    id[n + 1 + strspn(id + n + 1, "0123456789")] == '\0';
+}
+
+static int
+parse_time(struct ctl *c, enum opt o, wall_t *ret)
+{
+	char *cause = NULL;
+	int rc = 0;
+
+	if (ctl_given(c, o) &&
+	    when_parse_past(ctl_value(c, o), clock_wall(), ret, &cause) == -1)
+		rc = ctl_error(c, EX_USAGE, "--%s: %s", opt_table[o].name, cause);
+	free(cause);
+	return rc;
+}
+
+static const char *
+text_or_any(const struct ctl *c, enum opt o)
+{
+	return ctl_given(c, o) ? ctl_value(c, o) : "";
+}
+
+int
+select_parse(struct ctl *c, struct select *s, bool must)
+{
+	bool filtered;
+
+	*s = (struct select){
+		.ids = c->args.words + 1,
+		.nids = c->args.nwords - 1,
+		.reason = text_or_any(c, OPT_REASON),
+		.match = text_or_any(c, OPT_MATCH)
+	};
+	if (parse_time(c, OPT_SINCE, &s->since) == -1 ||
+	    parse_time(c, OPT_UNTIL, &s->until) == -1)
+		return -1;
+	filtered = s->reason[0] != '\0' || s->match[0] != '\0' || ctl_given(c, OPT_SINCE) ||
+	    ctl_given(c, OPT_UNTIL);
+	if (ctl_given(c, OPT_ALL) && (filtered || s->nids > 0))
+		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
+		    s->nids > 0 ? "ids" : "filters");
+	if (must && !filtered && s->nids == 0 && !ctl_given(c, OPT_ALL))
+		return ctl_error(c, EX_USAGE,
+		    "say which: by id, --reason, --since, --until, --match, or --all");
+	return 0;
+}

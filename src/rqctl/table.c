@@ -1,0 +1,165 @@
+/*
+ * A table keeps its cells until it is printed, because a column's width is that
+ * of its widest cell.  Where the terminal is too narrow the last column gives
+ * way; a column before it is never cut.
+ */
+#include "rqctl/table.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP	2
+
+void
+table_init(struct table *t, const char *head, ...)
+{
+	va_list ap;
+
+	memset(t, 0, sizeof(*t));
+	va_start(ap, head);
+	for (; head != NULL && t->ncolumns < TABLE_COLUMNS; head = va_arg(ap, const char *)) {
+		t->align[t->ncolumns] = head[0] == '>' ? 'r' : 'l';
+		t->head[t->ncolumns++] = head + 1;
+	}
+	va_end(ap);
+}
+
+/* Takes the text. */
+static void
+take(struct table *t, char *text)
+{
+	if ((t->ncells & (t->ncells - 1)) == 0)
+		t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
+		    sizeof(t->cells[0]));
+	t->cells[t->ncells++] = (struct cell){ text, COLOUR_NONE };
+}
+
+void
+table_bytes(struct table *t, const char *data, size_t len)
+{
+	struct buf b = BUF_INIT;
+
+	out_escape(&b, data, len);
+	buf_str(&b);
+	take(t, buf_steal(&b));
+}
+
+void
+table_add(struct table *t, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
+	table_bytes(t, text, strlen(text));
+	free(text);
+}
+
+void
+table_number(struct table *t, long long n)
+{
+	char text[OUT_NUMBER_MAX];
+
+	table_add(t, "%s", n < 0 ? "-" : out_number(n, text));
+}
+
+void
+table_colour(struct table *t, enum colour colour)
+{
+	t->cells[t->ncells - 1].colour = colour;
+}
+
+size_t
+table_rows(const struct table *t)
+{
+	return t->ncells / t->ncolumns;
+}
+
+static size_t
+column_width(const struct table *t, size_t column)
+{
+	size_t width = out_columns(t->head[column]), w, i;
+
+	for (i = column; i < t->ncells; i += t->ncolumns)
+		if ((w = out_columns(t->cells[i].text)) > width)
+			width = w;
+	return width;
+}
+
+static void
+pad(struct buf *b, size_t n)
+{
+	while (n-- > 0)
+		buf_addc(b, ' ');
+}
+
+/* One cell; the last of a line is neither padded nor longer than `room`. */
+static void
+print_cell(struct buf *b, const char *text, enum colour colour, char align, size_t width,
+    bool last, size_t room)
+{
+	size_t used = out_columns(text), len = strlen(text);
+
+	if (last && used > room)
+		len = out_fit(text, room);
+	if (align == 'r' && used < width)
+		pad(b, width - used);
+	if (colour != COLOUR_NONE)
+		buf_puts(b, out_colour(colour));
+	buf_add(b, text, len);
+	if (colour != COLOUR_NONE)
+		buf_puts(b, out_colour(COLOUR_NONE));
+	if (!last)
+		pad(b, (align == 'l' && used < width ? width - used : 0) + GAP);
+}
+
+void
+table_print(const struct table *t, struct buf *b, size_t width)
+{
+	size_t widths[TABLE_COLUMNS], before = 0, room = SIZE_MAX / 2, i, c;
+
+	for (c = 0; c < t->ncolumns; c++) {
+		widths[c] = column_width(t, c);
+		if (c + 1 < t->ncolumns)
+			before += widths[c] + GAP;
+	}
+	if (width > 0)
+		room = width > before ? width - before : 0;
+	for (c = 0; c < t->ncolumns; c++)
+		print_cell(b, t->head[c], COLOUR_BOLD, t->align[c], widths[c],
+		    c + 1 == t->ncolumns, room);
+	buf_addc(b, '\n');
+	for (i = 0; i < t->ncells; i++) {
+		c = i % t->ncolumns;
+		print_cell(b, t->cells[i].text, t->cells[i].colour, t->align[c], widths[c],
+		    c + 1 == t->ncolumns, room);
+		if (c + 1 == t->ncolumns) {
+			while (b->len > 0 && b->data[b->len - 1] == ' ')
+				b->len--;
+			buf_addc(b, '\n');
+		}
+	}
+}
+
+void
+table_show(const struct table *t)
+{
+	struct buf b = BUF_INIT;
+
+	table_print(t, &b, (size_t)out_width());
+	fwrite(b.data, 1, b.len, stdout);
+	buf_done(&b);
+}
+
+void
+table_done(struct table *t)
+{
+	while (t->ncells > 0)
+		free(t->cells[--t->ncells].text);
+	free(t->cells);
+	t->cells = NULL;
+}

@@ -1,0 +1,326 @@
+/*
+ * rqctl try: the handler of a queue, run by hand.
+ *
+ * The same handler as the daemon's (handler.h), in a loop without Redis and
+ * guardian: user, limits, directory, environment, time limit, output limit are
+ * those of the queue.  What it writes comes out line by line; then outcome.h
+ * says what the daemon would have done.
+ *
+ * SIGINT and SIGTERM end the handler as a shutdown does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "handler/handler.h"
+#include "loop/child.h"
+#include "loop/loop.h"
+#include "loop/timer.h"
+#include "policy/message.h"
+#include "policy/outcome.h"
+#include "rqctl/ctl.h"
+#include "rqctl/groups.h"
+
+struct try {
+	struct ctl		*ctl;
+	struct loop		*loop;
+	const struct queue_config *cfg;
+	struct handler		*handler;
+	struct message		*msg;
+	struct run		*run;		/* NULL: not started, or done */
+	struct timer		 limit;		/* time_limit */
+	struct result		 result;
+	int			 signo;		/* that ended us; 0: none */
+};
+
+static int
+read_all(struct ctl *c, const char *file, struct buf *b)
+{
+	int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	ssize_t n = 0;
+	int rc = 0;
+
+	while (fd != -1) {
+		buf_reserve(b, 65536);
+		if ((n = read(fd, b->data + b->len, 65536)) > 0)
+			b->len += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			break;
+	}
+	if (fd == -1 || n == -1)
+		rc = ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
+		    strerror(errno));
+	if (file != NULL && fd != -1)
+		close(fd);
+	return rc;
+}
+
+/* The message as a pop would have given it. */
+static int
+make_message(struct try *t, struct buf *payload)
+{
+	struct message *m = message_new(t->ctl->config, t->cfg);
+	const char *given = ctl_value(t->ctl, OPT_ID);
+	char id[MESSAGE_ID_MAX + 1];
+	long attempt = 1;
+
+	t->msg = m;
+	if (ctl_count(t->ctl, OPT_ATTEMPT, 1, INT_MAX, &attempt) == -1)
+		return -1;
+	if (given != NULL && !message_id_ok(given, strlen(given)))
+		return ctl_error(t->ctl, EX_USAGE, "--id: an id has 1 to %d bytes and no "
+		    "control characters", MESSAGE_ID_MAX);
+	buf_str(payload);
+	m->len = payload->len;
+	m->payload = buf_steal(payload);
+	m->free_payload = NULL;
+	m->too_large = m->len > t->cfg->message_max;
+	if (given == NULL && message_id(m->payload, m->len, id) == -1)
+		strcpy(id, "~try");
+	m->id = xstrdup(given != NULL ? given : id);
+	m->tag = xstrdup(m->id);
+	m->token = xstrdup("try.1");
+	m->attempts = (unsigned)attempt - 1;
+	m->delivered = clock_mono();
+	return 0;
+}
+
+static void
+closed(void *arg)
+{
+	struct try *t = arg;
+
+	loop_stop(t->loop);
+}
+
+static void
+done(struct message *msg, struct result *result, void *arg)
+{
+	struct try *t = arg;
+
+	(void)msg;
+	t->result = *result;
+	t->run = NULL;
+	timer_stop(&t->limit);
+	handler_close(t->handler, closed, t);
+}
+
+static void
+output(const struct message *msg, pid_t pid, int fd, const char *line, size_t len, bool cut,
+    void *arg)
+{
+	FILE *out = fd == 2 ? stderr : stdout;
+
+	(void)msg;
+	(void)pid;
+	(void)arg;
+	fwrite(line, 1, len, out);
+	if (!cut)
+		putc('\n', out);
+	fflush(out);
+}
+
+static void
+on_time_limit(void *arg)
+{
+	struct try *t = arg;
+
+	if (t->run != NULL)
+		handler_stop(t->run, STOP_TIME_LIMIT);
+}
+
+static void
+on_signal(int signo, void *arg)
+{
+	struct try *t = arg;
+
+	if (t->run == NULL)
+		return;
+	if (t->signo != 0)
+		handler_kill(t->run);
+	t->signo = signo;
+	handler_stop(t->run, STOP_DRAIN);
+}
+
+/* Runs it to the end; the result is in t->result. */
+static void
+run(struct try *t)
+{
+	static const struct handler_events events = { .done = done, .output = output };
+	struct handler_env env = { .loop = t->loop };
+	char *path = ctl_has_file(t->ctl) ? realpath(t->ctl->config->file, NULL) : NULL;
+
+	env.config_file = path;
+	env.server = path == NULL ? t->ctl->config->redis.servers[0] : NULL;
+	child_init(t->loop);
+	loop_signal(t->loop, SIGINT, on_signal, t);
+	loop_signal(t->loop, SIGTERM, on_signal, t);
+	timer_init(&t->limit, t->loop, on_time_limit, t);
+	t->handler = handler_open(&env, t->ctl->config, t->cfg, &events, t);
+	t->run = handler_start(t->handler, t->msg);
+	if (t->cfg->time_limit > 0)
+		timer_set(&t->limit, t->cfg->time_limit);
+	loop_run(t->loop);
+	handler_free(t->handler);
+	child_done(t->loop);
+	free(path);
+}
+
+/* "status 75", "signal TERM", "not started: No such file or directory" */
+static void
+ending(const struct result *r, struct buf *b)
+{
+	char took[UNITS_TEXT_MAX];
+	const char *name;
+
+	switch (r->end) {
+	case END_EXIT:
+		buf_printf(b, "status %d", r->status);
+		break;
+	case END_SIGNAL:
+		name = sigabbrev_np(r->signo);
+		buf_printf(b, "signal %s", name != NULL ? name : "?");
+		break;
+	case END_NOT_STARTED:
+		buf_printf(b, "cannot be started: %s", strerror(r->error));
+		if (r->error_len > 0)
+			buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
+		return;
+	case END_NOT_RUN:
+		buf_puts(b, "not run");
+		return;
+	case END_ANSWER_OK:
+		buf_puts(b, "answered ok");
+		break;
+	case END_ANSWER_RETRY:
+		buf_puts(b, "answered retry");
+		break;
+	case END_ANSWER_DEAD:
+		buf_puts(b, "answered dead");
+		break;
+	case END_UNFRAMEABLE:
+		buf_puts(b, "the message cannot be framed");
+		return;
+	}
+	buf_printf(b, " after %s", units_about(r->duration, took));
+}
+
+/* "would be retried in 2.5s to 5s" */
+static void
+verdict(const struct try *t, struct buf *b)
+{
+	struct verdict low = outcome_decide(t->msg, &t->result, 0);
+	struct verdict high = outcome_decide(t->msg, &t->result, 1);
+	char from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
+
+	switch (low.op) {
+	case VERDICT_ACK:
+		buf_puts(b, "would be acked");
+		break;
+	case VERDICT_RETRY:
+		units_about(low.delay, from);
+		units_about(high.delay, to);
+		if (low.delay == high.delay)
+			buf_printf(b, "would be retried in %s", from);
+		else
+			buf_printf(b, "would be retried in %s to %s", from, to);
+		break;
+	case VERDICT_DEAD:
+		buf_printf(b, "would be a dead letter: %s", reason_name(low.reason));
+		break;
+	case VERDICT_RETURN:
+	case VERDICT_STALE:
+		buf_puts(b, "would be given back as it was");
+		break;
+	}
+	if (low.suspend != REASON_NONE)
+		buf_printf(b, "; the queue would be suspended: %s", reason_name(low.suspend));
+}
+
+static void
+say(const struct try *t)
+{
+	struct buf b = BUF_INIT;
+
+	ending(&t->result, &b);
+	if (t->result.stop == STOP_TIME_LIMIT)
+		buf_puts(&b, ", ended at time_limit");
+	if (t->result.output_cut)
+		buf_puts(&b, ", output passed output_limit");
+	if (t->result.leftovers)
+		buf_puts(&b, ", left processes running");
+	buf_puts(&b, ": ");
+	verdict(t, &b);
+	fflush(stdout);
+	fprintf(stderr, "rqctl: %s %s: %s\n", t->cfg->name, t->msg->id, buf_str(&b));
+	buf_done(&b);
+}
+
+/* As a shell would say how the handler ended. */
+static int
+exit_status(const struct try *t)
+{
+	switch (t->result.end) {
+	case END_EXIT:
+		return t->result.status;
+	case END_SIGNAL:
+		return 128 + t->result.signo;
+	case END_NOT_STARTED:
+		return t->result.error == ENOENT ? 127 : 126;
+	case END_NOT_RUN:
+	case END_ANSWER_RETRY:
+	case END_UNFRAMEABLE:
+		return EX_TEMPFAIL;
+	case END_ANSWER_DEAD:
+		return EX_DATAERR;
+	case END_ANSWER_OK:
+		break;
+	}
+	return 0;
+}
+
+/* What the daemon would not even run. */
+static bool
+refused(struct try *t)
+{
+	struct verdict v;
+
+	if (!outcome_refuse(t->msg, &v))
+		return false;
+	ctl_error(t->ctl, EX_DATAERR, "%s %s: would be a dead letter without being run: %s",
+	    t->cfg->name, t->msg->id, reason_name(v.reason));
+	return true;
+}
+
+void
+try_run(struct ctl *c)
+{
+	struct try t = { .ctl = c };
+	struct buf payload = BUF_INIT;
+	struct target target;
+
+	if (ctl_target(c, c->args.words[0], &target) == -1)
+		return;
+	t.cfg = target.cfg;
+	if (t.cfg == NULL)
+		ctl_error(c, EX_USAGE, "try needs a configuration that has the command: -c FILE");
+	else if (read_all(c, c->args.words[1], &payload) == 0 &&
+	    make_message(&t, &payload) == 0 && !refused(&t)) {
+		t.loop = loop_new();
+		run(&t);
+		loop_free(t.loop);
+		say(&t);
+		c->status = exit_status(&t);
+		result_done(&t.result);
+	}
+	message_free(t.msg);
+	buf_done(&payload);
+	ctl_target_done(&target);
+}
