@@ -155,6 +155,7 @@ list_differences(const struct fleet *f)
 	for (i = 0; i < f->n; i++)
 		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
 			key = fleet_text(q, "key");
+			key = key[0] != '\0' ? key : name;
 			for (k = 0; k < i && fleet_queue(&f->daemons[k], key) == NULL; k++)
 				continue;
 			fleet_service(f, key, &s);

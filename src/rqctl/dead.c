@@ -402,9 +402,13 @@ tell(struct ctl *c, const struct job *j, const char *verb, int64_t n)
 		o = json_object();
 		json_object_set_new(o, "queue", json_string(j->target.name));
 		json_object_set_new(o, verb, json_integer(n));
+		json_object_set_new(o, "dry_run", json_boolean(ctl_given(c, OPT_DRY_RUN)));
 		json_object_set_new(o, "complete", json_boolean(c->status == 0));
 		out_json(o);
-	} else
+	} else if (ctl_given(c, OPT_DRY_RUN))
+		printf("would be %s: %s dead letter%s of %s\n", verb, out_number(n, text),
+		    n == 1 ? "" : "s", j->target.name);
+	else
 		printf("%s %s dead letter%s of %s%s\n", verb, out_number(n, text),
 		    n == 1 ? "" : "s", j->target.name,
 		    c->status == 0 ? "" : "; stopped before the end, the rest is as it was");
@@ -439,10 +443,8 @@ run(struct ctl *c, step_fn *step, const char *verb)
 		work(&j, ctl_given(c, OPT_DRY_RUN) ? NULL : step);
 		if (j.matched == 0)
 			nothing(c, &j);
-		else if (ctl_given(c, OPT_DRY_RUN))
-			tell(c, &j, "matched", j.matched);
-		else
-			tell(c, &j, verb, j.done);
+		else if (c->status == 0 || j.done > 0)
+			tell(c, &j, verb, ctl_given(c, OPT_DRY_RUN) ? j.matched : j.done);
 	}
 	job_done(&j);
 }

@@ -1,0 +1,148 @@
+#!/bin/sh
+# rqctl dead: list, show, retry, drop, export.  No daemon.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+RQD_SERVER=unix:$SOCK
+export RQD_SERVER
+
+letter() { # NUMBER ID MESSAGE REASON ERROR
+	r xadd qDEAD "$1" id "$2" message "$3" reason "$4" attempts 25 status 1 error "$5" host h >/dev/null
+}
+fresh() {
+	r flushall >/dev/null
+	letter 1000-0 a one attempts 'cannot connect'
+	letter 2000-0 b two status 'first line
+bad data'
+	letter 3000-0 a three crashed ''
+	letter 4000-0 1-1 four attempts 'cannot connect'
+}
+ids() { ctl "$@" --json | sed -n 's/.*"letter": "\(.*\)".*/\1/p' | tr '\n' ' '; }
+
+# -- list ------------------------------------------------------------------------
+
+fresh
+is "$(ids dead list q)" '4000-0 3000-0 2000-0 1000-0 ' 'list: the newest first'
+is "$(ids dead list q --count 2)" '4000-0 3000-0 ' 'list: --count'
+is "$(ids dead list q --reason attempts)" '4000-0 1000-0 ' 'list: --reason'
+is "$(ids dead list q --match connect)" '4000-0 1000-0 ' 'list: --match an error'
+is "$(ids dead list q --match thre)" '3000-0 ' 'list: --match a message'
+is "$(ids dead list q --since @2 --until @3)" '3000-0 2000-0 ' 'list: --since, --until'
+is "$(ids dead list q --since @2 --reason attempts)" '4000-0 ' 'list: filters narrow each other'
+like "$(ctl dead list q)" '^2000-0 +b +.* status +25 +1 +bad data$' 'list: the last line of the error'
+like "$(ctl dead list q)" '^3000-0 +a +.* crashed +25 +1 +three$' 'list: the message where there is none'
+is "$(ctl dead list q --reason none 2>&1; echo $?)" 'rqctl: no dead letter of q matches
+1' 'list: nothing matches'
+is "$(ctl dead list empty 2>&1; echo $?)" 'rqctl: no dead letter of empty is there
+1' 'list: no letters'
+ctl dead list q --since yesterday 2>/dev/null
+is $? 64 'list: a broken date'
+
+# -- show ---------------------------------------------------------------------------
+
+is "$(ctl dead show q 2000-0 --raw)" two 'show: by number'
+is "$(ctl dead show q a --raw)" onethree 'show: all of that id'
+is "$(ctl dead show q 1-1 --raw)" four 'show: an id that looks like a number'
+is "$(ctl dead show q 2000-0)" 'letter    2000-0
+id        b
+died      1970-01-01T00:00:02.000Z
+reason    status
+attempts  25
+status    1
+host      h
+error
+    first line
+    bad data
+message   two' 'show: text'
+ctl dead show q zzz 2>/dev/null
+is $? 1 'show: nothing matches'
+head -c 20000 /dev/urandom >"$T/bytes"
+r -x xadd qDEAD 5000-0 id bin message <"$T/bytes" >/dev/null
+ctl dead show q bin --raw | cmp -s - "$T/bytes"
+is $? 0 'show: raw bytes'
+is "$(ctl dead show q bin --json | sed 's/.*"message_base64":"\([^"]*\)".*/\1/')" "$(base64 -w0 <"$T/bytes")" 'show: base64 in JSON'
+esc=$(printf '\033')
+r xadd qDEAD 6000-0 id "e" message "${esc}[2Jboo" >/dev/null
+unlike "$(ctl dead show q e; ctl dead list q)" "$esc" 'no control bytes of a message come out'
+
+# -- export ---------------------------------------------------------------------------
+
+fresh
+is "$(ctl dead export q | wc -l)" 4 'export: a line for each'
+like "$(ctl dead export q 2000-0)" '^\{"letter":"2000-0",.*"error":"first line\\nbad data","message":"two"\}$' 'export: JSON'
+
+# -- retry ----------------------------------------------------------------------------
+
+is "$(ctl dead retry q 2>&1; echo $?)" 'rqctl: say which: by id, --reason, --since, --until, --match, or --all
+64' 'retry: which?'
+is "$(ctl dead retry q -n --all)" 'would be retried: 4 dead letters of q' 'retry: dry run'
+is "$(keys)" qDEAD 'retry: dry run does nothing'
+is "$(ctl dead retry q b)" 'retried 1 dead letter of q' 'retry: by id'
+is "$(r hget qCONTEXT b) $(r xlen qDEAD)" 'two 3' 'retry: it is in QRETRY, and no letter any more'
+like "$(r hget qDELIVERY b)" '^0 0 - [0-9.]+ 1$' 'retry: no attempts'
+ok '[ "$(r zscore qRETRY b | cut -d. -f1)" -le "$(date +%s)" ]' 'retry: due now'
+is "$(ctl dead retry q --all)" 'retried 3 dead letters of q' 'retry: all'
+is "$(r exists qDEAD; r xlen qDEAD; r zcard qRETRY)" '1
+0
+4' 'retry: no letter is left'
+is "$(r --raw hgetall qCONTEXT | tr '\n' ' ')" 'b two a one a#3000-0 three 1-1 four ' 'retry: equal ids stay two messages'
+like "$(r hget qDELIVERY a#3000-0)" ' 1$' 'retry: the id is a'
+ctl dead retry q --all 2>/dev/null
+is $? 1 'retry: nothing matches'
+
+# At maxmemory, and without the permission to delete.
+fresh
+r config set maxmemory 1 >/dev/null
+is "$(ctl dead retry q a)" 'retried 2 dead letters of q' 'retry: at maxmemory'
+r config set maxmemory 0 >/dev/null
+r acl setuser default -xdel >/dev/null
+fresh 2>/dev/null
+ctl dead retry q --all 2>"$T/err"
+is "$? $(cat "$T/err" | wc -l)" '77 1' 'retry: XDEL is denied'
+is "$(r exists qRETRY qCONTEXT qDELIVERY)" 0 'retry: nothing was doubled'
+r acl setuser default +xdel >/dev/null
+
+# -- drop ---------------------------------------------------------------------------------
+
+fresh
+is "$(ctl dead drop q a 2>&1 </dev/null; echo $?)" 'rqctl: to drop 2 dead letters of q say -y
+64' 'drop: asks, and there is no terminal'
+is "$(ctl dead drop q a -n)" 'would be dropped: 2 dead letters of q' 'drop: dry run'
+is "$(r xlen qDEAD)" 4 'drop: nothing was dropped'
+is "$(ctl dead drop q a -y)" 'dropped 2 dead letters of q' 'drop: by id'
+is "$(ids dead list q)" '4000-0 2000-0 ' 'drop: the others are there'
+is "$(ctl dead drop q --all --yes --json | tr -d ' \n')" '{"queue":"q","dropped":2,"dry_run":false,"complete":true}' 'drop: all, JSON'
+
+# -- a hundred thousand, interrupted ---------------------------------------------------------
+
+r flushall >/dev/null
+r eval 'for i = 1, 100000 do redis.call("XADD", "qDEAD", "*", "id", i, "message", "m" .. i) end' 0 >/dev/null
+total() { echo $(($(r xlen qDEAD) + $(r zcard qRETRY))); }
+"$RQCTL" dead retry q --all --rate 20000/s >"$T/out" 2>&1 &
+wait_for 10 '[ "$(r zcard qRETRY)" -gt 3000 ]'
+kill -INT $!
+wait $!
+is $? 130 'interrupted: status'
+like "$(cat "$T/out")" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: says how far it came'
+is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'interrupted: none lost, none doubled'
+
+"$RQCTL" dead retry q --all --rate 20000/s >"$T/out" 2>&1 &
+n=$(r zcard qRETRY)
+wait_for 10 '[ "$(r zcard qRETRY)" -gt $((n + 3000)) ]'
+r client kill type normal skipme yes >/dev/null
+wait $!
+is $? 69 'connection lost: status'
+like "$(cat "$T/out")" '^rqctl: redis unix:' 'connection lost: says so'
+is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'connection lost: none lost, none doubled'
+ctl dead retry q --all >/dev/null
+is "$(r xlen qDEAD) $(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY)" '0 100000 100000 100000' 'the rest, by saying it again'
+
+# Letters that die while others are retried are not met.
+r flushall >/dev/null
+for i in 1 2 3 4 5 6; do letter "$i-0" "$i" "m$i" exit ''; done
+"$RQCTL" dead retry q --all --rate 4/s >"$T/out" &
+wait_for 5 '[ "$(r zcard qRETRY)" -ge 1 ]'
+letter 9-0 9 new exit ''
+wait $!
+is "$(cat "$T/out") $(r xlen qDEAD)" 'retried 6 dead letters of q 1' 'a new letter stays'

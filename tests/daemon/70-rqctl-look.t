@@ -1,0 +1,121 @@
+#!/bin/sh
+# rqctl status, queues, daemons, running, show, peek, check, ping: on keys and
+# heartbeats that are written here.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+esc=$(printf '\033')
+
+beat() { # INSTANCE JSON
+	r set "rqd:daemon:$1" "$2" ex 30 >/dev/null
+	r zadd rqd:daemons "$(date +%s)" "$1" >/dev/null
+}
+
+# -- nothing there -------------------------------------------------------------------
+
+is "$(ctl status | tail -1)" 'no queues' 'status: no file, no daemon'
+like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +- +no daemon$' 'status: an unknown key is empty'
+is "$(ctl daemons 2>/dev/null; echo $?)" 1 'daemons: none'
+is "$(ctl daemons --json)" '[]' 'daemons: none, in JSON'
+is "$(ctl running q 2>/dev/null; echo $?)" 1 'running: nothing'
+is "$(ctl peek q 2>/dev/null; echo $?)" 1 'peek: nothing'
+is "$(ctl show q 7 2>/dev/null; echo $?)" 1 'show: nothing'
+like "$(ctl ping)" '^redis unix:.*, version [0-9.]+ answers in ' 'ping'
+RQD_SERVER=unix:$T/none "$RQCTL" ping 2>/dev/null
+is $? 69 'ping: no Redis'
+
+# -- a queue with everything -----------------------------------------------------------
+
+now=$(date +%s)
+r lpush q '{"id":1}' two "${esc}[2J" >/dev/null
+r zadd qBACKUP "$now" 7 "$now" theirs >/dev/null
+r hset qCONTEXT 7 seven theirs other 8 eight '8#x' eight-again >/dev/null
+r hset qDELIVERY 7 "1 0 h.1 $((now - 90)) 1" 8 "2 1 - $now 1" '8#x' "0 0 - $now 1" >/dev/null
+r zadd qRETRY $((now + 3600)) 8 1 '8#x' >/dev/null
+r zadd qDELAYED $((now + 100)) later >/dev/null
+r xadd qDEAD '*' id 9 message nine reason attempts attempts 25 status 1 error boom >/dev/null
+r hset qSTATS acked 5 >/dev/null
+beat h.1 "{\"instance\":\"h.1\",\"name\":\"h\",\"version\":\"0.1\",\"pid\":12,\"started\":$((now - 7200)),\"config\":\"abcdef0123456789\",\"queues\":{\"q\":{\"key\":\"q\",\"kind\":\"ack\",\"running\":1,\"concurrency\":4,\"lease\":60,\"state\":\"running\",\"in_hand\":[{\"id\":\"7\",\"tag\":\"7\",\"attempt\":2,\"pid\":4711,\"age\":90}]}}}"
+
+like "$(ctl status | tail -1)" '^q +3 +2/4 +2 +1 +1 +1m30s +ok$' 'status: finds the queue by its heartbeat'
+like "$(ctl status | head -1)" ', 1 daemon$' 'status: counts daemons'
+is "$(ctl status --json | tr -d ' \n' | sed 's/.*"waiting":\([0-9]*\),"running":\([0-9]*\),"retry":\([0-9]*\),"due":\([0-9]*\),"delayed":\([0-9]*\),"dead":\([0-9]*\).*"acked":\([0-9]*\).*/\1 \2 \3 \4 \5 \6 \7/')" \
+    '3 2 2 1 1 1 5' 'status: JSON'
+like "$(ctl daemons | tail -1)" '^h\.1 +0\.1 +12 +2h.* +abcdef01 +q$' 'daemons'
+is "$(ctl queues --names)" q 'queues: those that daemons serve'
+like "$(ctl running)" '^q +7 +2 +1m3[0-9](\.[0-9])?s +4711 +h\.1$' 'running: ours, with its daemon and pid'
+like "$(ctl running)" '^q +theirs +- +.*\(foreign\)$' 'running: a foreign one'
+like "$(ctl show q 7)" '^running  tag 7, attempt 2, for 1m3' 'show: running'
+like "$(ctl show q 8)" '^retry    tag 8, attempt 3 \(1 crash\), due in (59m|1h)' 'show: a retry'
+like "$(ctl show q 8)" '^retry    tag 8#x, attempt 1, due now' 'show: a second message with this id'
+like "$(ctl show q 1)" '^waiting  number 1 in line' 'show: waiting'
+like "$(ctl show q 9)" '^dead     letter [0-9-]+, .* ago, reason attempts, attempts 25' 'show: dead'
+is "$(ctl show q 7 --raw)" seven 'show: raw'
+is "$(ctl peek q | sed 's/ \{1,\}/ /g')" 'PLACE ID BYTES MESSAGE
+ 1 1 8 {"id":1}
+ 2 - 3 two
+ 3 - 4 \x1b[2J' 'peek: in order, escaped'
+is "$(ctl peek q --raw)" '{"id":1}' 'peek: raw'
+is "$(ctl peek q --count 1 --json | tr -d ' \n')" '[{"place":1,"id":"1","length":8,"message":"{\"id\":1}"}]' 'peek: JSON'
+is "$(r llen q)" 3 'peek: takes nothing'
+
+# -- trouble ---------------------------------------------------------------------------------
+
+is "$(ctl check q)" 'warning: q: 1 dead letter' 'check: a dead letter'
+beat h.2 "{\"instance\":\"h.2\",\"queues\":{\"q\":{\"lease\":30,\"state\":\"suspended\",\"reason\":\"failing\",\"since\":$((now - 60))}}}"
+like "$(ctl status | tail -1)" 'suspended: failing for 1m' 'status: suspended on one host'
+like "$(ctl check q)" '^error: q: daemons disagree about the lease$' 'check: leases'
+like "$(ctl check q)" '^error: q: suspended: failing$' 'check: suspended'
+like "$(ctl daemons)" '^warning: daemons disagree about the lease of q$' 'daemons: leases'
+beat h.3 'this is not JSON'
+beat h.4 '[]'
+beat h.5 '{"queues":7,"version":{},"started":"x"}'
+beat "h${esc}6" '{"queues":{"q":{"in_hand":[1,{"tag":3}],"running":"x"}}}'
+ok 'ctl status >/dev/null && ctl running >/dev/null && ctl daemons >"$T/out"' 'broken heartbeats do no harm'
+unlike "$(cat "$T/out")" "$esc" 'daemons: escaped'
+r set wBACKUP x >/dev/null
+like "$(ctl status w | tail -1)" '^w +0 +- .* error: WRONGTYPE' 'status: a key of the wrong type'
+like "$(ctl check w)" '^error: w: the key wBACKUP is a string, not a zset$' 'check: names the key'
+r config set maxmemory-policy allkeys-lru >/dev/null
+like "$(ctl check w)" '^error: maxmemory-policy is allkeys-lru' 'check: eviction'
+r config set maxmemory-policy noeviction >/dev/null
+r hset oDELIVERY lost "0 0 - 1 4" >/dev/null
+like "$(ctl check o)" '^warning: o: 1 entries of its DELIVERY key belong to no message$' 'check: orphans'
+
+# -- work does not grow with messages ---------------------------------------------------------
+
+r flushall >/dev/null
+r eval 'for q = 1, 200 do for i = 1, 500 do redis.call("LPUSH", "big" .. q, i)
+	redis.call("ZADD", "big" .. q .. "RETRY", i, i) end end' 0 >/dev/null
+list=$(seq -f 'big%g' 1 200)
+r config resetstat >/dev/null
+begin=$(msec)
+ctl status $list >"$T/out"
+took=$(($(msec) - begin))
+is "$(tail -n +3 "$T/out" | wc -l)" 200 'status: 200 queues'
+ok "[ $took -lt $((100 * SLOW * 2)) ]" "status: of 200 queues in $took ms"
+is "$(r info commandstats | grep -cE 'cmdstat_(keys|scan|hgetall|zrange|lrange)\b')" 0 'status: only commands of O(1) or O(log n)'
+
+# -- watching, on a terminal -------------------------------------------------------------------
+
+if command -v tmux >/dev/null; then
+	tm() { tmux -S "$T/tmux.sock" "$@"; }
+	beat h.9 '{"queues":{"watched":{"state":"running","concurrency":2}}}'
+	tm -f /dev/null new-session -d -x 80 -y 20 "RQD_SERVER=unix:$SOCK $RQCTL status -w --interval 100ms; echo \$? >$T/status"
+	ok "wait_for 10 'tm capture-pane -p | grep -q \"^watched .* ok\"'" 'watch: the queue is there'
+	r lpush watched a b c >/dev/null
+	ok "wait_for 10 'tm capture-pane -p | grep -qE \"^watched +3 \"'" 'watch: it is redrawn'
+	is "$(tm capture-pane -p | awk 'length > 80' | wc -l)" 0 'watch: 80 columns'
+	redis_stop
+	ok "wait_for 10 'tm capture-pane -p | grep -q unix:'" 'watch: Redis goes away'
+	redis_start
+	beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
+	ok "wait_for 10 'tm capture-pane -p | grep -q \"^watched .* paused\"'" 'watch: Redis comes back'
+	tm send-keys q
+	ok "wait_for 10 '[ -s \"\$T/status\" ]'" 'watch: q ends it'
+	is "$(cat "$T/status")" 0 'watch: status'
+	tm kill-server 2>/dev/null
+fi
+ctl status -w 2>/dev/null </dev/null
+is $? 64 'watch: needs a terminal'

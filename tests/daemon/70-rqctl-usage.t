@@ -1,0 +1,108 @@
+#!/bin/sh
+# rqctl: where it finds its configuration, mistakes, help, completion, and
+# that the man page knows every verb and option.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+
+fails() { # STATUS REGEX COMMAND...
+	_want=$1 _re=$2
+	shift 2
+	_out=$("$@" 2>&1 </dev/null)
+	_status=$?
+	is "$_status" "$_want" "status of $*"
+	like "$_out" "^rqctl: .*$_re" "words of $*"
+	is "$(printf '%s\n' "$_out" | wc -l)" 1 "one line of $*"
+}
+
+# -- configuration -----------------------------------------------------------------
+
+config_write one <<'C'
+queue "orders" { command = {"/bin/cat"} }
+queue "mail" { key = "post"  command = {"/bin/cat"} }
+C
+config_write two <<'C'
+redis { server = "unix:/nonexistent/socket" }
+queue "two" { command = {"/bin/cat"} }
+C
+is "$("$RQCTL" -c "$T/one.conf" queues --names | tr '\n' ' ')" 'orders mail ' 'queues of -c'
+is "$(RQD_CONFIG=$T/one.conf "$RQCTL" queues --names | tr '\n' ' ')" 'orders mail ' 'queues of $RQD_CONFIG'
+is "$(RQD_CONFIG=$T/one.conf "$RQCTL" -c "$T/two.conf" queues --names)" two '-c comes first'
+is "$("$RQCTL" -c "$T/one.conf" push mail x && r llen post)" '-
+1' 'a queue has the key that its section says'
+fails 69 '' "$RQCTL" -c "$T/two.conf" ping
+is "$("$RQCTL" -c "$T/two.conf" --server "unix:$SOCK" push two x)" - '--server over the server of -c'
+is "$(RQD_CONFIG=$T/two.conf "$RQCTL" --server "unix:$SOCK" push anything x)" - '--server alone: no file'
+is "$("$RQCTL" -c "$T/two.conf" -o "redis.server=unix:$SOCK" push two x)" - '-o over the file'
+fails 64 'no queue "ordrs".*did you mean orders' "$RQCTL" -c "$T/one.conf" push ordrs x
+fails 64 'it has: orders, mail' "$RQCTL" -c "$T/one.conf" push zzzzzz x
+fails 78 'none.conf' "$RQCTL" -c "$T/none.conf" ping
+printf 'qeue "x" { }\nlease = 5\n' >"$T/bad.conf"
+fails 78 'bad.conf:1.* more' "$RQCTL" -c "$T/bad.conf" ping
+fails 78 '' "$RQCTL" --server 'host:port:port' ping
+like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +60s +25 +/bin/cat$' 'queues: a table'
+is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'orders mail ' 'status: all of the file'
+
+# -- refusals of Redis ---------------------------------------------------------------
+
+r acl setuser ann on '>secret' '~*' +@all >/dev/null
+r config set requirepass secret >/dev/null
+fails 77 '' "$RQCTL" --server "unix:$SOCK" ping
+r -a secret --no-auth-warning config set requirepass '' >/dev/null
+r acl setuser default -llen >/dev/null
+like "$(ctl status q | tail -1)" 'error: NOPERM' 'a command that is denied shows at the queue'
+r acl setuser default +llen -lpush >/dev/null
+fails 77 'NOPERM' "$RQCTL" --server "unix:$SOCK" push q x
+r acl setuser default +lpush >/dev/null
+
+# -- mistakes, help --------------------------------------------------------------------
+
+fails 64 'rqctl help' "$RQCTL"
+fails 64 'did you mean status' "$RQCTL" statsu
+fails 64 'needs one of: list' "$RQCTL" dead
+fails 64 'did you mean --json' "$RQCTL" status --jsn
+fails 64 'no verb' "$RQCTL" help frobnicate
+is "$("$RQCTL" help push)" "$("$RQCTL" push --help)" 'help VERB and VERB --help'
+is "$("$RQCTL" help)" "$("$RQCTL" --help)" 'help and --help'
+like "$("$RQCTL" --version)" '^rqctl [0-9]' '--version'
+like "$("$RQCTL" help dead)" 'rqctl dead retry' 'help of a group'
+is "$("$RQCTL" help | awk 'length > 100' | wc -l)" 0 'help fits'
+"$RQCTL" help >/dev/full 2>/dev/null
+is $? 74 'output that cannot be written'
+"$RQCTL" help | head -1 >/dev/null
+pass 'a pipe that nobody reads'
+
+# -- the man page -----------------------------------------------------------------------
+
+# Both as plain words: mdoc writes --name as "Fl -name".
+man=$(sed 's/\\-/-/g' "$SRCDIR/man/rqctl.1")
+verbs=$("$RQCTL" help | sed -n '/^Verbs:/,/^$/s/^  \([a-z]* *[a-z]*\).*/\1/p' | sed 's/ *$//')
+for verb in $("$RQCTL" help | sed -n '/^Verbs:/,/^$/s/^  \([a-z]*\).*/\1/p' | sort -u); do
+	like "$man" "Cm $verb( |\$)" "rqctl(1): $verb"
+done
+for name in $("$RQCTL" help --completion bash | grep -oE -e '--[a-z-]+' | sort -u); do
+	case $name in --names | --completion) ;; esac
+	like "$man" "(Fl|,) -?${name#-}( |\$)" "rqctl(1): $name"
+done
+
+# -- completion ---------------------------------------------------------------------------
+
+for shell in bash zsh; do
+	"$RQCTL" help --completion $shell >"$T/completion.$shell"
+	file=$SRCDIR/etc/completion/rqctl.bash
+	[ $shell = zsh ] && file=$SRCDIR/etc/completion/_rqctl
+	ok 'cmp -s "$T/completion.$shell" "$file"' "$file is current"
+done
+if command -v bash >/dev/null; then
+	complete() { # WORD...: what could stand for the last one
+		PATH=$(dirname "$RQCTL"):$PATH bash --norc -c '. "$1"; shift
+			COMP_WORDS=(rqctl "$@"); COMP_CWORD=$#; compopt() { :; }
+			_rqctl; printf "%s " "${COMPREPLY[@]}"' - "$T/completion.bash" "$@"
+	}
+	is "$(complete pa)" 'pause ' 'bash: a verb'
+	is "$(complete dead re)" 'retry ' 'bash: a word of a group'
+	is "$(complete dead retry --ra)" '--rate= ' 'bash: an option of the verb'
+	is "$(complete -c "$T/one.conf" push o)" 'orders ' 'bash: a queue of the file'
+fi
+command -v zsh >/dev/null && ok 'zsh -n "$T/completion.zsh"' 'zsh: can be read'

@@ -1,0 +1,410 @@
+/*
+ * rqctl without Redis: the command line, times and rates, escaping, tables,
+ * and what is read out of keys.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rqctl/args.h"
+#include "rqctl/delivery.h"
+#include "rqctl/out.h"
+#include "rqctl/pausetext.h"
+#include "rqctl/select.h"
+#include "rqctl/table.h"
+#include "rqctl/when.h"
+
+/* Parses words that are separated by single blanks; '' is the empty word. */
+static int
+parse(struct args *a, const char *line, char **cause)
+{
+	static char copy[512];
+	static char *argv[32];
+	char *p = copy + 1;
+	int argc = 1;
+
+	copy[0] = '\0';
+	argv[0] = copy;
+	strcpy(p, line);
+	for (; *p != '\0'; argc++) {
+		argv[argc] = p;
+		p += strcspn(p, " ");
+		if (*p != '\0')
+			*p++ = '\0';
+		if (strcmp(argv[argc], "''") == 0)
+			*argv[argc] = '\0';
+	}
+	argv[argc] = NULL;
+	return args_parse(a, argc, argv, cause);
+}
+
+static void
+accepts(struct args *a, const char *line, const char *verb, int nwords)
+{
+	char *cause = NULL;
+
+	if (parse(a, line, &cause) == -1)
+		fail_msg("%s: %s", line, cause);
+	assert_string_equal(a->verb->name, verb);
+	assert_int_equal(a->nwords, nwords);
+	assert_null(a->words[nwords]);
+}
+
+static void
+refuses(const char *line, const char *part)
+{
+	struct args a;
+	char *cause = NULL;
+
+	assert_int_equal(parse(&a, line, &cause), -1);
+	assert_non_null(cause);
+	if (strstr(cause, part) == NULL)
+		fail_msg("%s: \"%s\" does not say \"%s\"", line, cause, part);
+	free(cause);
+	args_done(&a);
+}
+
+static void
+options_stand_anywhere(void **state)
+{
+	struct args a;
+
+	(void)state;
+	accepts(&a, "-c /f dead --all retry --rate 5/s q -n", "dead retry", 1);
+	assert_string_equal(a.value[OPT_CONFIG], "/f");
+	assert_string_equal(a.value[OPT_RATE], "5/s");
+	assert_non_null(a.value[OPT_ALL]);
+	assert_non_null(a.value[OPT_DRY_RUN]);
+	assert_null(a.value[OPT_YES]);
+	assert_string_equal(a.words[0], "q");
+	args_done(&a);
+	accepts(&a, "push --delay=5m q --config=/x -- --not-an-option", "push", 2);
+	assert_string_equal(a.value[OPT_DELAY], "5m");
+	assert_string_equal(a.words[1], "--not-an-option");
+	args_done(&a);
+	accepts(&a, "push q -", "push", 2);
+	args_done(&a);
+	accepts(&a, "push q ''", "push", 2);
+	args_done(&a);
+	accepts(&a, "dead drop -nyc/f q", "dead drop", 1);
+	assert_string_equal(a.value[OPT_CONFIG], "/f");
+	assert_non_null(a.value[OPT_DRY_RUN]);
+	assert_non_null(a.value[OPT_YES]);
+	args_done(&a);
+}
+
+/* The same name is another option for another verb. */
+static void
+options_belong_to_verbs(void **state)
+{
+	struct args a;
+
+	(void)state;
+	accepts(&a, "pause q --reason why", "pause", 1);
+	assert_string_equal(a.value[OPT_WHY], "why");
+	assert_null(a.value[OPT_REASON]);
+	args_done(&a);
+	accepts(&a, "dead list q --reason crashed", "dead list", 1);
+	assert_string_equal(a.value[OPT_REASON], "crashed");
+	assert_null(a.value[OPT_WHY]);
+	args_done(&a);
+	accepts(&a, "ping -o redis.database=1 -o redis.timeout=1s", "ping", 0);
+	assert_string_equal(a.set[0], "redis.database=1");
+	assert_string_equal(a.set[1], "redis.timeout=1s");
+	assert_null(a.set[2]);
+	args_done(&a);
+}
+
+static void
+mistakes_are_said(void **state)
+{
+	(void)state;
+	refuses("", "rqctl help");
+	refuses("statsu", "did you mean status");
+	refuses("zzzzzzzz", "rqctl help lists");
+	refuses("dead", "list, show, retry, drop, export");
+	refuses("dead frob q", "needs one of");
+	refuses("push", "usage: rqctl push QUEUE [MESSAGE]");
+	refuses("push q m n", "too many");
+	refuses("status --jsn", "did you mean --json");
+	refuses("status --lines", "does not go together");
+	refuses("ping --json=yes", "takes no value");
+	refuses("push q --delay", "needs a value");
+	refuses("push q -c", "needs a value");
+	refuses("push q --delay 1s --delay 2s", "twice");
+	refuses("ping -Z", "there is no option -Z");
+}
+
+/* Every row can be used: help is there, options of one name agree. */
+static void
+tables_are_whole(void **state)
+{
+	const struct verb *v;
+	size_t i, k;
+	int words;
+
+	(void)state;
+	for (v = verb_table; v->name != NULL; v++) {
+		assert_non_null(v->args);
+		assert_non_null(v->help);
+		assert_non_null(v->run);
+		assert_true(v->max_args < 0 || v->max_args >= v->min_args);
+		assert_ptr_equal(verb_find(v->name, NULL, &words),
+		    strchr(v->name, ' ') != NULL ? NULL : v);
+	}
+	for (i = 0; i < OPT_MAX; i++) {
+		assert_non_null(opt_table[i].name);
+		assert_non_null(opt_table[i].help);
+		for (k = 0; k < i; k++) {
+			if (strcmp(opt_table[i].name, opt_table[k].name) == 0)
+				assert_int_equal(opt_table[i].arg == NULL,
+				    opt_table[k].arg == NULL);
+			if (opt_table[i].letter != 0)
+				assert_int_not_equal(opt_table[i].letter,
+				    opt_table[k].letter);
+		}
+	}
+}
+
+static void
+distances(void **state)
+{
+	(void)state;
+	assert_int_equal(args_distance("", ""), 0);
+	assert_int_equal(args_distance("abc", ""), 3);
+	assert_int_equal(args_distance("kitten", "sitting"), 3);
+	assert_int_equal(args_distance("order", "orders"), 1);
+}
+
+static void
+times(void **state)
+{
+	static const struct { const char *text; int64_t usec; } good[] = {
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "2026-11-21T08:00:00Z", INT64_C(1795248000000000) },
+		{ "2026-11-21t09:00:00.25+01:00", INT64_C(1795248000250000) },
+		{ "2026-11-21 02:30:00.1234567-05:30", INT64_C(1795248000123456) },
+		{ "2024-02-29T00:00:00Z", INT64_C(1709164800000000) },
+		{ "@0", 0 },
+		{ "@1795248000", INT64_C(1795248000000000) },
+		{ "@1795248000.000001", INT64_C(1795248000000001) },
+	};
+	static const char *const bad[] = {
+		"", "@", "@-1", "@1x", "@1.", "@99999999999999999999", "tomorrow", "2026-11-21",
+		"2026-11-21T08:00:00", "2026-11-21T08:00Z", "2026-02-29T00:00:00Z",
+		"2026-04-31T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z",
+		"2026-11-21T24:00:00Z", "2026-11-21T08:60:00Z", "2026-11-21T08:00:00ZZ",
+		"2026-11-21T08:00:00+1:00", "2026-11-21T08:00:00.Z", "26-11-21T08:00:00Z",
+	};
+	wall_t t = 7;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(when_parse(good[i].text, &t, NULL), 0);
+		assert_int_equal(t, good[i].usec);
+	}
+	for (t = 7, i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(when_parse(bad[i], &t, NULL), -1);
+		assert_int_equal(t, 7);
+	}
+	assert_int_equal(when_parse_past("2h", 10000 * SEC, &t, NULL), 0);
+	assert_int_equal(t, 2800 * SEC);
+	assert_int_equal(when_parse_past("7d", 10000 * SEC, &t, NULL), 0);
+	assert_int_equal(t, 0);
+}
+
+static void
+rates(void **state)
+{
+	static const char *const bad[] = {
+		"", "0", "0/s", "-1/s", "/s", "1/d", "1/s ", "x", "1e99/s", "nan", "inf"
+	};
+	double r;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(when_parse_rate("100/s", &r, NULL), 0);
+	assert_true(r == 100);
+	assert_int_equal(when_parse_rate("30/m", &r, NULL), 0);
+	assert_true(r == 0.5);
+	assert_int_equal(when_parse_rate("2.5", &r, NULL), 0);
+	assert_true(r == 2.5);
+	for (i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(when_parse_rate(bad[i], &r, NULL), -1);
+}
+
+static void
+escapes(const char *data, size_t len, const char *want)
+{
+	struct buf b = BUF_INIT;
+
+	out_escape(&b, data, len);
+	assert_string_equal(buf_str(&b), want);
+	buf_done(&b);
+}
+
+static void
+terminals_are_safe(void **state)
+{
+	(void)state;
+	escapes("", 0, "");
+	escapes("a b\\\"", 5, "a b\\\"");
+	escapes("a\nb\tc\r", 6, "a\\nb\\tc\\r");
+	escapes("\033[2J\a", 5, "\\x1b[2J\\x07");
+	escapes("x\0y", 3, "x\\x00y");
+	escapes("\177", 1, "\\x7f");
+	escapes("\xc3\xa9", 2, "\xc3\xa9");
+	escapes("\xc3", 1, "\\xc3");
+	escapes("\xc2\x9b" "31m", 5, "\\xc2\\x9b31m");		/* C1: CSI */
+	escapes("\xe2\x80\xae", 3, "\\xe2\\x80\\xae");		/* right-to-left override */
+	escapes("\xed\xa0\x80", 3, "\\xed\\xa0\\x80");		/* a surrogate */
+	escapes("\xc0\xaf", 2, "\\xc0\\xaf");			/* overlong */
+	escapes("\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80");
+	assert_int_equal(out_columns("\xc3\xa9\xe4\xb8\xad"), 3);
+	assert_int_equal(out_fit("\xc3\xa9\xe4\xb8\xad", 2), 2);
+}
+
+static void
+numbers(void **state)
+{
+	char b[OUT_NUMBER_MAX];
+
+	(void)state;
+	assert_string_equal(out_number(0, b), "0");
+	assert_string_equal(out_number(999, b), "999");
+	assert_string_equal(out_number(1000, b), "1,000");
+	assert_string_equal(out_number(1234567, b), "1,234,567");
+	assert_string_equal(out_number(-1234, b), "-1,234");
+	assert_string_equal(out_number(INT64_MAX, b), "9223372036854.8M");
+}
+
+static void
+tables(void **state)
+{
+	struct buf b = BUF_INIT;
+	struct table t;
+
+	(void)state;
+	table_init(&t, "<NAME", ">N", "<REST", NULL);
+	table_add(&t, "a");
+	table_number(&t, 12345);
+	table_bytes(&t, "x\ny", 3);
+	table_add(&t, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+	table_number(&t, -1);
+	table_add(&t, "%s", "");
+	table_print(&t, &b, 0);
+	assert_string_equal(buf_str(&b),
+	    "NAME        N  REST\n"
+	    "a      12,345  x\\ny\n"
+	    "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9       -\n");
+	buf_clear(&b);
+	table_print(&t, &b, 17);
+	assert_string_equal(buf_str(&b),
+	    "NAME        N  RE\n"
+	    "a      12,345  x\\\n"
+	    "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9       -\n");
+	assert_int_equal(table_rows(&t), 2);
+	table_done(&t);
+	buf_done(&b);
+}
+
+static void
+json_bytes(void **state)
+{
+	json_t *o = json_object();
+
+	(void)state;
+	out_set_bytes(o, "good", "a\0\xc3\xa9", 4);
+	out_set_bytes(o, "bad", "\xff", 1);
+	out_set_bytes(o, "two", "\xff\xfe", 2);
+	out_set_bytes(o, "three", "\xff\xfe\xfd", 3);
+	assert_int_equal(json_string_length(json_object_get(o, "good")), 4);
+	assert_string_equal(json_string_value(json_object_get(o, "bad_base64")), "/w==");
+	assert_string_equal(json_string_value(json_object_get(o, "two_base64")), "//4=");
+	assert_string_equal(json_string_value(json_object_get(o, "three_base64")), "//79");
+	json_decref(o);
+}
+
+static void
+deliveries(void **state)
+{
+	struct delivery d;
+
+	(void)state;
+	delivery_parse("2 1 host.1.2 1795248000.25 9", &d);
+	assert_true(d.ours && d.owned);
+	assert_int_equal(d.attempts, 2);
+	assert_int_equal(d.crashes, 1);
+	assert_int_equal(d.idlen, 9);
+	delivery_parse("0 0 - 1 3", &d);
+	assert_true(d.ours && !d.owned);
+	delivery_parse(NULL, &d);
+	assert_false(d.ours);
+	delivery_parse("3 token", &d);
+	assert_false(d.ours);
+	assert_int_equal(d.attempts, 0);
+}
+
+static void
+pauses(void **state)
+{
+	char *text = pausetext_make("ann@web1", INT64_C(1795248000000000), "a b");
+	struct pausetext p;
+
+	(void)state;
+	pausetext_split(text, &p);
+	assert_string_equal(p.who, "ann@web1");
+	assert_string_equal(p.when, "2026-11-21T08:00:00.000Z");
+	assert_string_equal(p.why, "a b");
+	pausetext_done(&p);
+	free(text);
+	pausetext_split("just a text", &p);
+	assert_string_equal(p.who, "");
+	assert_string_equal(p.why, "just a text");
+	pausetext_done(&p);
+	pausetext_split("", &p);
+	assert_string_equal(p.why, "");
+	pausetext_done(&p);
+}
+
+static void
+letters(void **state)
+{
+	(void)state;
+	assert_true(select_is_letter("1795235168529-353"));
+	assert_false(select_is_letter("1795235168529"));
+	assert_false(select_is_letter("-1"));
+	assert_false(select_is_letter("1-"));
+	assert_false(select_is_letter("1-2x"));
+	assert_false(select_is_letter("order-17"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(options_stand_anywhere),
+		cmocka_unit_test(options_belong_to_verbs),
+		cmocka_unit_test(mistakes_are_said),
+		cmocka_unit_test(tables_are_whole),
+		cmocka_unit_test(distances),
+		cmocka_unit_test(times),
+		cmocka_unit_test(rates),
+		cmocka_unit_test(terminals_are_safe),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(tables),
+		cmocka_unit_test(json_bytes),
+		cmocka_unit_test(deliveries),
+		cmocka_unit_test(pauses),
+		cmocka_unit_test(letters),
+	};
+
+	setenv("LC_ALL", "C.UTF-8", 1);
+	out_init();
+	return cmocka_run_group_tests_name("rqctl", tests, NULL, NULL);
+}
