@@ -110,7 +110,10 @@ help_bash(void)
 	    "\tCOMPREPLY=()\n"
 	    "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
 	    "\t\tword=${COMP_WORDS[i]}\n"
-	    "\t\tif [[ -n $skip ]]; then skip=''; continue; fi\n"
+	    "\t\tif [[ -n $skip ]]; then\n"
+	    "\t\t\t[[ $word = '=' ]] || skip=''\n"
+	    "\t\t\tcontinue\n"
+	    "\t\tfi\n"
 	    "\t\tcase $word in\n\t\t", stdout);
 	print_value_options();
 	fputs(")\n"

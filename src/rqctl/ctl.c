@@ -237,6 +237,18 @@ ctl_target_done(struct target *t)
 	keys_done(&t->keys);
 }
 
+int
+ctl_list_target(struct ctl *c, const char *name, const char *what, struct target *t)
+{
+	if (ctl_target(c, name, t) == -1)
+		return -1;
+	if (t->kind == KIND_ACK || t->kind == KIND_LIST || t->kind == KIND_EXPIRED)
+		return 0;
+	ctl_target_done(t);
+	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,
+	    config_kind_name(t->kind), name);
+}
+
 struct target *
 ctl_targets(struct ctl *c, int first, size_t *n)
 {

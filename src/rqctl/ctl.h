@@ -58,6 +58,8 @@ void	ctl_done(struct ctl *);
 /* The queue called name: 0, or -1 when a file does not have it. */
 int	ctl_target(struct ctl *, const char *name, struct target *) MUSTCHECK;
 void	ctl_target_done(struct target *);
+/* The same, where its messages wait in a list; what: for the error, "push". */
+int	ctl_list_target(struct ctl *, const char *name, const char *what, struct target *) MUSTCHECK;
 
 /* Those of the arguments from `first` on; without any, all of the configuration. */
 struct target *ctl_targets(struct ctl *, int first, size_t *n);

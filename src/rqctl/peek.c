@@ -27,14 +27,16 @@ peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, l
 	snprintf(n, sizeof(n), "%ld", count);
 	snprintf(bytes, sizeof(bytes), "%ld", cut);
 	words_add(&w, t->keys.name[key]);
-	if (key == KEY_RETRY)
+	if (key == KEY_RETRY) {
 		words_add(&w, t->keys.name[KEY_CONTEXT]);
+		words_add(&w, t->keys.name[KEY_DELIVERY]);
+	}
 	words_add(&w, key == KEY_RETRY ? "retry" : key == KEY_DELAYED ? "delayed" : "waiting");
 	words_add(&w, at);
 	words_add(&w, n);
 	words_add(&w, PAGE_BYTES);
 	words_add(&w, bytes);
-	reply = ask_script(c, "peek", key == KEY_RETRY ? 2 : 1, &w);
+	reply = ask_script(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
 	words_done(&w);
 	return reply;
 }
@@ -44,18 +46,21 @@ peek_len(const struct redisReply *page)
 {
 	size_t n = reply_len(page);
 
-	return n > 2 ? (n - 2) / 4 : 0;
+	return n > 2 ? (n - 2) / 5 : 0;
 }
 
 void
 peek_get(const struct redisReply *page, size_t i, struct peeked *ret)
 {
-	size_t at = 2 + 4 * i;
+	size_t at = 2 + 5 * i;
 
 	ret->score = reply_double(reply_at(page, at), 0);
 	ret->tag = reply_str(reply_at(page, at + 1), &ret->taglen);
-	ret->size = reply_int(reply_at(page, at + 2), 0);
-	ret->data = reply_str(reply_at(page, at + 3), &ret->len);
+	delivery_parse(reply_str(reply_at(page, at + 2), NULL), &ret->delivery);
+	ret->size = reply_int(reply_at(page, at + 3), 0);
+	ret->data = reply_str(reply_at(page, at + 4), &ret->len);
+	if (ret->tag == NULL)
+		ret->tag = "";
 	if (ret->data == NULL)
 		ret->data = "";
 }
@@ -145,7 +150,7 @@ peek_run(struct ctl *c)
 	long count = 10;
 
 	if (ctl_count(c, OPT_COUNT, 1, 100000, &count) == -1 ||
-	    ctl_target(c, c->args.words[0], &t) == -1)
+	    ctl_list_target(c, c->args.words[0], "peek", &t) == -1)
 		return;
 	if (ctl_given(c, OPT_RAW))
 		raw(c, &t);

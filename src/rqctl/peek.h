@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "rqctl/ctl.h"
+#include "rqctl/delivery.h"
 
 struct redisReply;
 
@@ -16,6 +17,7 @@ struct peeked {
 	double		 score;		/* due; 0 where it has none */
 	const char	*tag;		/* KEY_RETRY only; "" otherwise */
 	size_t		 taglen;
+	struct delivery	 delivery;	/* KEY_RETRY only */
 	int64_t		 size;		/* of the whole message */
 	const char	*data;		/* its beginning */
 	size_t		 len;

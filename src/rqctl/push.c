@@ -313,7 +313,8 @@ push_run(struct ctl *c)
 	p->ctl = c;
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
-	else if (parse_due(p) == 0 && ctl_target(c, c->args.words[0], &p->target) == 0) {
+	else if (parse_due(p) == 0 &&
+	    ctl_list_target(c, c->args.words[0], "push", &p->target) == 0) {
 		p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 		/* Before standard input is read: nobody types a message for nothing. */
 		if (ctl_connect(c) == 0)

@@ -228,6 +228,8 @@ show_waiting(struct show *s)
 {
 	int64_t offset = 0, n;
 
+	if (s->target.kind != KIND_ACK && s->target.kind != KIND_EXPIRED)
+		return 0;
 	do {
 		if ((n = show_waiting_page(s, offset)) == -1)
 			return -1;

@@ -62,6 +62,12 @@ read_all(struct ctl *c, const char *file, struct buf *b)
 	return rc;
 }
 
+static void
+free_payload(char *payload)
+{
+	free(payload);
+}
+
 /* The message as a pop would have given it. */
 static int
 make_message(struct try *t, struct buf *payload)
@@ -80,7 +86,7 @@ make_message(struct try *t, struct buf *payload)
 	buf_str(payload);
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
-	m->free_payload = NULL;
+	m->free_payload = free_payload;
 	m->too_large = m->len > t->cfg->message_max;
 	if (given == NULL && message_id(m->payload, m->len, id) == -1)
 		strcpy(id, "~try");

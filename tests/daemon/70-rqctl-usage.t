@@ -90,7 +90,7 @@ done
 
 for shell in bash zsh; do
 	"$RQCTL" help --completion $shell >"$T/completion.$shell"
-	file=$SRCDIR/etc/completion/rqctl.bash
+	file=$SRCDIR/etc/completion/rqctl
 	[ $shell = zsh ] && file=$SRCDIR/etc/completion/_rqctl
 	ok 'cmp -s "$T/completion.$shell" "$file"' "$file is current"
 done

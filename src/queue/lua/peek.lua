@@ -1,16 +1,16 @@
 -- peek: what comes next, without taking it.
 --
--- KEYS    Q, QDELAYED, or QRETRY and QCONTEXT
+-- KEYS    Q, or QDELAYED, or QRETRY QCONTEXT QDELIVERY
 -- ARGV    what       "waiting", "delayed" or "retry": which of these it is
 --         offset     messages passed over
 --         count      messages returned
 --         maxbytes   of messages looked at; one is always
 --         cut        bytes of a message that are returned, "-1": all
--- Returns {now, total, then for each: score, tag, length, message}
---         score and tag: "" where it has none
+-- Returns {now, total, then for each: score, tag, delivery, length, message}
+--         score, tag, delivery (the field of QDELIVERY): "" where it has none
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
-local K, C = KEYS[1], KEYS[2]
+local K, C, D = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call
 local what, offset, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local room, cut = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -26,7 +26,8 @@ end
 
 local function retry(i)
   local m = call('ZRANGE', K, i, i, 'WITHSCORES')
-  return m[1] and (call('HGET', C, m[1]) or ''), m[2], m[1]
+  if not m[1] then return nil end
+  return call('HGET', C, m[1]) or '', m[2], m[1], call('HGET', D, m[1])
 end
 
 local at = what == 'waiting' and waiting or what == 'delayed' and delayed or retry
@@ -34,11 +35,11 @@ local t = call('TIME')
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), call(what == 'waiting' and 'LLEN' or 'ZCARD', K)}
 local bytes = 0
 for i = offset, offset + count - 1 do
-  local body, score, tag = at(i)
+  local body, score, tag, delivery = at(i)
   if not body then break end
   local o = #out
-  out[o + 1], out[o + 2], out[o + 3] = score or '', tag or '', #body
-  out[o + 4] = cut >= 0 and string.sub(body, 1, cut) or body
+  out[o + 1], out[o + 2], out[o + 3], out[o + 4] = score or '', tag or '', delivery or '', #body
+  out[o + 5] = cut >= 0 and string.sub(body, 1, cut) or body
   bytes = bytes + #body
   if bytes >= room then break end
 end

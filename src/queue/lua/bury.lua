@@ -1,0 +1,35 @@
+-- bury: makes a dead letter of a message that waits for a retry.
+--
+-- KEYS    QCONTEXT QRETRY QDELIVERY QDEAD
+-- ARGV    tag
+--         dead_max   letters to keep, "0": all
+--         host       for the letter
+--         error      for the letter: who did it, and why
+-- Returns "ok", "unknown" (it is not in QRETRY), or "held" (its lease ended
+--         while a daemon had it in hand, which may still settle it)
+-- Effect  The letter is written before the message is deleted.
+-- Again   Safe to repeat: the second time it is unknown.
+local C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local call = redis.call
+local tag = ARGV[1]
+
+call('HLEN', C)
+local value = call('HGET', D, tag)
+if not call('ZSCORE', R, tag) then return 'unknown' end
+local body = call('HGET', C, tag)
+local attempts, token, idlen = string.match(value or '', '^(%d+) %d+ (%S+) %S+ (%d+)$')
+if not body then return 'unknown' end
+if (token or '-') ~= '-' then return 'held' end
+-- Writes nothing, but is not refused at maxmemory.
+call('ZREMRANGEBYRANK', R, 1, 0)
+local x = {'XADD', X}
+if ARGV[2] ~= '0' then x = {'XADD', X, 'MAXLEN', '~', ARGV[2]} end
+for _, w in ipairs({'*', 'id', string.sub(tag, 1, tonumber(idlen) or #tag), 'message', body,
+    'reason', 'buried', 'attempts', attempts or 0, 'status', '', 'error', ARGV[4], 'host', ARGV[3]}) do
+  x[#x + 1] = w
+end
+call(unpack(x))
+call('ZREM', R, tag)
+call('HDEL', C, tag)
+call('HDEL', D, tag)
+return 'ok'

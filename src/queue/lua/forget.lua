@@ -1,0 +1,24 @@
+-- forget: deletes messages that wait in QRETRY.
+--
+-- KEYS    QCONTEXT QRETRY QDELIVERY
+-- ARGV    tag ...
+-- Returns how many were deleted
+-- Effect  Nothing is left of each. One whose lease ended while a daemon had it in
+--         hand stays: its owner may still settle it.
+-- Again   Safe to repeat: what is gone is passed over.
+local C, R, D = KEYS[1], KEYS[2], KEYS[3]
+local call = redis.call
+call('HLEN', C)
+call('HLEN', D)
+call('ZCARD', R)
+local n = 0
+for _, tag in ipairs(ARGV) do
+  local token = string.match(call('HGET', D, tag) or '', '^%d+ %d+ (%S+)')
+  if call('ZSCORE', R, tag) and (token or '-') == '-' then
+    call('ZREM', R, tag)
+    call('HDEL', C, tag)
+    call('HDEL', D, tag)
+    n = n + 1
+  end
+end
+return n

@@ -1,0 +1,129 @@
+/*
+ * Pages come from peek.lua, bounded by count and bytes.  A step that removes
+ * members moves the rest forward, so the next page begins that much earlier.
+ */
+#include "rqctl/later.h"
+
+#include <string.h>
+
+#include "policy/message.h"
+#include "redis/reply.h"
+
+#define PAGE	500
+
+int
+later_init(struct ctl *c, struct later *l, const struct target *t, enum key key, bool must)
+{
+	*l = (struct later){
+		.ctl = c, .target = t, .key = key,
+		.ids = c->args.words + 1, .nids = c->args.nwords - 1,
+		.match = ctl_given(c, OPT_MATCH) ? ctl_value(c, OPT_MATCH) : ""
+	};
+	if (ctl_given(c, OPT_ALL) && (l->nids > 0 || l->match[0] != '\0'))
+		return ctl_error(c, EX_USAGE, "--all does not go together with ids or filters");
+	if (must && l->nids == 0 && l->match[0] == '\0' && !ctl_given(c, OPT_ALL))
+		return ctl_error(c, EX_USAGE, "say which: by id, --match, or --all");
+	return 0;
+}
+
+size_t
+later_id(const struct peeked *m, char *buf)
+{
+	size_t n = m->taglen;
+
+	if (n == 0)
+		return strlen(peek_id(m, buf));
+	if (m->delivery.ours && m->delivery.idlen < n)
+		n = m->delivery.idlen;
+	if (n > MESSAGE_ID_MAX)
+		n = MESSAGE_ID_MAX;
+	memcpy(buf, m->tag, n);
+	buf[n] = '\0';
+	return n;
+}
+
+static bool
+has_id(const struct later *l, const struct peeked *m)
+{
+	char id[MESSAGE_ID_MAX + 1];
+	int i;
+
+	later_id(m, id);
+	for (i = 0; i < l->nids; i++)
+		if ((id[0] != '\0' && strcmp(l->ids[i], id) == 0) ||
+		    (m->taglen == strlen(l->ids[i]) && m->taglen > 0 &&
+		    memcmp(m->tag, l->ids[i], m->taglen) == 0))
+			return true;
+	return l->nids == 0;
+}
+
+static bool
+chosen(const struct later *l, const struct peeked *m)
+{
+	size_t n = strlen(l->match);
+
+	if (l->undelivered && (m->delivery.attempts > 0 || m->delivery.crashes > 0 ||
+	    m->delivery.owned || m->score <= l->now))
+		return false;
+	if (n > 0 && memmem(m->data, m->len, l->match, n) == NULL)
+		return false;
+	return has_id(l, m);
+}
+
+/* One page; *stop: fn wants no more.  Returns the members that are gone, or -1. */
+static int64_t
+do_page(struct later *l, const struct redisReply *page, const struct later_walk *walk, bool *stop)
+{
+	struct words members = { 0 };
+	int64_t gone = 0;
+	struct peeked m;
+	size_t i;
+
+	l->now = reply_double(reply_at(page, 0), 0);
+	l->total = reply_int(reply_at(page, 1), 0);
+	for (i = 0; i < peek_len(page) && !*stop; i++) {
+		peek_get(page, i, &m);
+		if (!chosen(l, &m))
+			continue;
+		l->matched++;
+		if (l->key == KEY_RETRY)
+			words_mem(&members, m.tag, m.taglen);
+		else
+			words_mem(&members, m.data, m.len);
+		*stop = walk->fn != NULL && !walk->fn(l, &m, walk->arg);
+	}
+	if (walk->step != NULL && members.n > 0)
+		gone = walk->step(l, &members, walk->arg);
+	words_done(&members);
+	return gone;
+}
+
+int
+later_each(struct later *l, const struct later_walk *walk)
+{
+	struct redisReply *page;
+	int64_t offset = 0, gone;
+	bool stop = false;
+	size_t n = 1;
+	long cut = walk->cut;
+
+	/* A member of QDELAYED is the message; and --match needs all of it. */
+	if ((walk->step != NULL && l->key == KEY_DELAYED) || l->match[0] != '\0')
+		cut = -1;
+	while (n > 0 && !stop && !ctl_interrupted()) {
+		page = peek_page(l->ctl, l->target, l->key, offset, PAGE, cut);
+		if (page == NULL)
+			return -1;
+		n = peek_len(page);
+		gone = do_page(l, page, walk, &stop);
+		client_reply_free(page);
+		if (gone == -1)
+			return -1;
+		offset += (int64_t)n - gone;
+	}
+	if (!ctl_interrupted())
+		return 0;
+	if (l->ctl->status == 0)
+		l->ctl->status = EX_INTERRUPTED;
+	return -1;
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# rqctl try: the handler by hand, without Redis.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+handler env <<'H'
+cat >"$T/got"
+echo "out $RQD_QUEUE $RQD_ID $RQD_ATTEMPT $RQD_MAX_ATTEMPTS $RQD_CONFIG"
+echo err >&2
+pwd
+H
+for status in 1 65 75; do
+	handler "exit$status" <<H
+exit $status
+H
+done
+handler slow <<'H'
+echo started >"$T/started"
+sleep 1000
+H
+handler killed <<'H'
+kill -KILL $$
+H
+handler quiet </dev/null
+
+config_write try <<C
+queue "env" { command = {"$T/env"}  directory = "/usr" }
+queue "exit1" { command = {"$T/exit1"}  backoff = 5s }
+queue "exit65" { command = {"$T/exit65"} }
+queue "exit75" { command = {"$T/exit75"}  max_attempts = 3 }
+queue "killed" { command = {"$T/killed"} }
+queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 1s }
+queue "long" { command = {"$T/slow"} }
+queue "none" { command = {"$T/nonexistent"} }
+queue "small" { command = {"$T/quiet"}  message_max = 10 }
+C
+RQD_CONFIG=$T/try.conf
+export RQD_CONFIG
+
+printf '{"id":7}\n\0x' >"$T/message"
+try() { # STATUS VERDICT ARGUMENT...
+	_want=$1 _re=$2
+	shift 2
+	"$RQCTL" try "$@" <"$T/message" >"$T/out" 2>"$T/err"
+	is $? "$_want" "status of try $*"
+	like "$(tail -1 "$T/err")" "$_re" "verdict of try $*"
+}
+
+try 0 '^rqctl: env ~[^ ]*: status 0 after .*: would be acked$' env
+ok 'cmp -s "$T/message" "$T/got"' 'the message, byte for byte'
+is "$(cat "$T/out")" "out env $(sed -n 's/^rqctl: env \([^:]*\):.*/\1/p' "$T/err") 1 25 $T/try.conf
+/usr" 'its output, in its directory'
+like "$(cat "$T/err")" '^err$' 'its errors'
+printf '{"id":7}' >"$T/message"
+try 0 '^rqctl: env 7: ' env
+try 0 '^rqctl: env 8: ' env --id 8 --attempt 3
+like "$(cat "$T/out")" '^out env 8 3 25 ' 'attempt and id are told'
+printf other >"$T/file"
+try 0 'acked' env "$T/file"
+is "$(cat "$T/got")" other 'the message from a file'
+try 66 'No such file' env "$T/missing"
+try 1 'status 1 after .*: would be retried in 2.5s to 5s$' exit1
+try 1 'would be retried in 10s to 20s$' exit1 --attempt 3
+try 65 'would be a dead letter: status$' exit65
+try 75 'would be retried in' exit75
+try 75 'would be a dead letter: attempts$' exit75 --attempt 3
+try 137 'signal KILL after .*: would be retried' killed
+try 143 'signal TERM after .*, ended at time_limit: would be retried' slow
+try 127 'cannot be started: .*: would be given back as it was; the queue would be suspended' none
+printf 12345678901 >"$T/message"
+try 65 'without being run: too_large' small
+
+# Interrupted: as at a shutdown.
+rm -f "$T/started"
+"$RQCTL" try long <"$T/message" >"$T/out" 2>"$T/err" &
+wait_for 10 '[ -s "$T/started" ]'
+kill -INT $!
+wait $!
+is $? 143 'interrupted: the handler got SIGTERM'
+like "$(cat "$T/err")" 'would be given back as it was' 'interrupted: verdict'
+is "$(our_processes)" '' 'nothing is left running'
+
+unset RQD_CONFIG
+"$RQCTL" --server unix:/nonexistent try q </dev/null 2>"$T/err"
+is $? 64 'without a file: status'
+like "$(cat "$T/err")" '^rqctl: try needs a configuration' 'without a file: words'
