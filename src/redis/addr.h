@@ -10,6 +10,7 @@
 #define RQD_REDIS_ADDR_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 
 #include "base/util.h"
 #include "loop/loop.h"
@@ -24,6 +25,7 @@ struct addr {
 int	addr_parse(const char *, struct addr *, char **cause) MUSTCHECK;
 void	addr_done(struct addr *);
 char	*addr_text(const struct addr *);		/* caller frees */
+bool	 addr_is_numeric(const struct addr *);		/* needs no resolving */
 
 /*
  * Finds the host's numeric addresses.  fn gets up to ADDR_MAX of them as text,
@@ -31,6 +33,9 @@ char	*addr_text(const struct addr *);		/* caller frees */
  * never; addr_resolve_cancel() ends it without a callback.
  */
 #define ADDR_MAX	8
+unsigned addr_lookup(const char *host, char (*)[INET6_ADDRSTRLEN],
+	    const char **cause);		/* the same, blocking; 0 and *cause (static) */
+
 struct addr_resolve;
 struct addr_resolve *addr_resolve(struct loop *, const char *host,
 	    void (*fn)(char (*)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *),

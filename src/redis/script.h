@@ -12,7 +12,7 @@ struct script {
 	const char	*name;		/* "pop": from the file's name */
 	const char	*text;
 	size_t		 len;
-	char		 sha[41];	/* filled by script_init() */
+	char		 sha[41];	/* filled by script_init(); "" is sent by its text */
 };
 
 /* Terminated by a NULL name; made by build-aux/embed-lua.awk. */
@@ -20,5 +20,6 @@ extern struct script script_table[];
 
 void		 script_init(void);			/* once, before any use */
 struct script	*script_find(const char *name);		/* NULL: none such */
+void		 script_hash(struct script *);		/* of a script outside the table */
 
 #endif

@@ -1,0 +1,345 @@
+/*
+ * The greeting.  Two places walk through the same steps: the next one to be
+ * sent, and the next one to be answered.
+ */
+#include "redis/greet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "redis/reply.h"
+#include "redis/script.h"
+
+#define PASSWORD_MAX	4096
+
+/* Reads a whole small file; -1 with errno. */
+static ssize_t
+greet_read_file(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	size_t len = 0;
+	ssize_t n;
+	int error;
+
+	if (fd == -1)
+		return -1;
+	while ((n = read(fd, buf + len, size - len)) > 0)
+		len += (size_t)n;
+	error = n == 0 ? 0 : errno;
+	close(fd);
+	if (error == 0 && len == size)
+		error = EFBIG;
+	errno = error;
+	return error == 0 ? (ssize_t)len : -1;
+}
+
+/* The file that the password is in; NULL: none.  Caller frees. */
+static char *
+greet_password_path(const struct redis_options *opt)
+{
+	const char *dir;
+	char *path;
+
+	if (opt->password_file != NULL && opt->password_file[0] != '\0')
+		return xstrdup(opt->password_file);
+	if ((dir = getenv("CREDENTIALS_DIRECTORY")) == NULL || dir[0] == '\0')
+		return NULL;
+	path = xasprintf("%s/redis-password", dir);
+	if (access(path, F_OK) == -1) {
+		free(path);
+		return NULL;
+	}
+	return path;
+}
+
+/* Reads the password, without the newline at its end. */
+static int
+greet_read_password(struct greet *g, char **cause)
+{
+	char *path = greet_password_path(g->opt);
+	char buf[PASSWORD_MAX];
+	ssize_t len;
+	int rc = 0;
+
+	if (path == NULL)
+		return 0;
+	if ((len = greet_read_file(path, buf, sizeof(buf))) == -1) {
+		rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
+	} else {
+		if (len > 0 && buf[len - 1] == '\n')
+			len--;
+		if (len > 0 && buf[len - 1] == '\r')
+			len--;
+		if (len == 0)
+			rc = util_cause(cause, "password file %s is empty", path);
+		g->password = xmemdup(buf, (size_t)len + 1);
+		g->password_len = (size_t)len;
+	}
+	explicit_bzero(buf, sizeof(buf));
+	free(path);
+	return rc;
+}
+
+static void
+greet_forget_password(struct greet *g)
+{
+	if (g->password == NULL)
+		return;
+	explicit_bzero(g->password, g->password_len);
+	free(g->password);
+	g->password = NULL;
+}
+
+int
+greet_init(struct greet *g, const struct redis_options *opt, const char *name, bool scripts,
+    char **cause)
+{
+	*g = (struct greet){ .opt = opt, .name = name, .scripts = scripts };
+	snprintf(g->database, sizeof(g->database), "%d", opt->database);
+	return greet_read_password(g, cause);
+}
+
+void
+greet_done(struct greet *g)
+{
+	greet_forget_password(g);
+	free(g->cause);
+	g->cause = NULL;
+}
+
+static bool
+greet_has_user(const struct greet *g)
+{
+	return g->opt->username != NULL && g->opt->username[0] != '\0';
+}
+
+/* Is this step part of the greeting?  The same before and after the sending. */
+static bool
+greet_wants(const struct greet *g, const struct greet_place *p)
+{
+	switch (p->step) {
+	case GREET_AUTH:
+		return g->password_len > 0 || greet_has_user(g);
+	case GREET_SELECT:
+		return g->opt->database != 0;
+	case GREET_SETNAME:
+		return g->name != NULL;
+	case GREET_POLICY:
+	case GREET_TIME:
+		return g->scripts;
+	case GREET_SCRIPT:
+		return g->scripts && script_table[p->script].name != NULL;
+	case GREET_PING:
+	case GREET_ID:
+	case GREET_INFO_SERVER:
+	case GREET_INFO_REPLICATION:
+	case GREET_ROLE:
+	case GREET_END:
+		break;
+	}
+	return true;
+}
+
+/* Moves the place on to a step that is wanted; GREET_END is. */
+static void
+greet_settle(const struct greet *g, struct greet_place *p)
+{
+	while (!greet_wants(g, p))
+		p->step++;
+}
+
+static void
+greet_advance(const struct greet *g, struct greet_place *p)
+{
+	if (p->step == GREET_SCRIPT)
+		p->script++;
+	else
+		p->step++;
+	greet_settle(g, p);
+}
+
+/* Adds a word to the command. */
+static void
+greet_word(struct greet_command *c, const char *word, size_t len)
+{
+	c->argv[c->argc] = word;
+	c->argvlen[c->argc++] = len;
+}
+
+static void
+greet_words(struct greet_command *c, const char *a, const char *b, const char *d)
+{
+	greet_word(c, a, strlen(a));
+	if (b != NULL)
+		greet_word(c, b, strlen(b));
+	if (d != NULL)
+		greet_word(c, d, strlen(d));
+}
+
+static void
+greet_build(const struct greet *g, struct greet_command *c)
+{
+	const struct script *s;
+
+	switch (g->sent.step) {
+	case GREET_AUTH:
+		greet_words(c, "AUTH", greet_has_user(g) ? g->opt->username : NULL, NULL);
+		greet_word(c, g->password != NULL ? g->password : "", g->password_len);
+		break;
+	case GREET_SELECT:
+		greet_words(c, "SELECT", g->database, NULL);
+		break;
+	case GREET_PING:
+		greet_words(c, "PING", NULL, NULL);
+		break;
+	case GREET_SETNAME:
+		greet_words(c, "CLIENT", "SETNAME", g->name);
+		break;
+	case GREET_ID:
+		greet_words(c, "CLIENT", "ID", NULL);
+		break;
+	case GREET_INFO_SERVER:
+		greet_words(c, "INFO", "server", NULL);
+		break;
+	case GREET_INFO_REPLICATION:
+		greet_words(c, "INFO", "replication", NULL);
+		break;
+	case GREET_ROLE:
+		greet_words(c, "ROLE", NULL, NULL);
+		break;
+	case GREET_POLICY:
+		greet_words(c, "CONFIG", "GET", "maxmemory-policy");
+		break;
+	case GREET_TIME:
+		greet_words(c, "TIME", NULL, NULL);
+		break;
+	case GREET_SCRIPT:
+		s = &script_table[g->sent.script];
+		greet_words(c, "SCRIPT", "LOAD", NULL);
+		greet_word(c, s->text, s->len);
+		break;
+	case GREET_END:
+		break;
+	}
+}
+
+bool
+greet_next(struct greet *g, struct greet_command *c)
+{
+	if (g->sent.step > GREET_AUTH)
+		greet_forget_password(g);
+	greet_settle(g, &g->sent);
+	*c = (struct greet_command){ .argc = 0 };
+	if (g->sent.step == GREET_END)
+		return false;
+	greet_build(g, c);
+	greet_advance(g, &g->sent);
+	return true;
+}
+
+/* The value of "name:value" in INFO's text, or "". */
+static void
+greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
+{
+	const char *p = reply_str(r, NULL);
+	size_t len = strlen(name);
+
+	buf[0] = '\0';
+	for (; p != NULL; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (strncmp(p, name, len) == 0 && p[len] == ':') {
+			snprintf(buf, size, "%.*s", (int)strcspn(p + len + 1, "\r\n"),
+			    p + len + 1);
+			return;
+		}
+	}
+}
+
+static void
+greet_saw_role(struct greet *g, const char *role)
+{
+	if (strcmp(role, "master") == 0) {
+		g->role = GREET_ROLE_MASTER;
+	} else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0) {
+		g->role = GREET_ROLE_OTHER;
+		g->cause = xstrdup("is a replica");
+	} else if (strcmp(role, "sentinel") == 0) {
+		g->role = GREET_ROLE_OTHER;
+		g->cause = xstrdup("is a Sentinel, not a Redis server");
+	}
+}
+
+/* Is this error one that every command would get? */
+static bool
+greet_is_fatal(const struct greet *g, const struct redisReply *r)
+{
+	enum reply_error e = reply_error(r);
+
+	if (e == REPLY_OK)
+		return false;
+	if (g->answered.step == GREET_AUTH || g->answered.step == GREET_SELECT)
+		return true;
+	return e == REPLY_TRANSIENT || e == REPLY_ELSEWHERE ||
+	    (e == REPLY_DENIED && strncmp(reply_text(r), "NOPERM", 6) != 0);
+}
+
+/* Takes what there is to learn from an answer that is no error. */
+static void
+greet_learn(struct greet *g, const struct redisReply *r)
+{
+	const char *s;
+	char role[16];
+
+	switch (g->answered.step) {
+	case GREET_ID:
+		g->id = reply_int(r, 0);
+		break;
+	case GREET_INFO_SERVER:
+		greet_info(r, "run_id", g->run_id, sizeof(g->run_id));
+		greet_info(r, "redis_version", g->version, sizeof(g->version));
+		break;
+	case GREET_INFO_REPLICATION:
+		greet_info(r, "master_replid", g->replid, sizeof(g->replid));
+		greet_info(r, "role", role, sizeof(role));
+		greet_saw_role(g, role);
+		break;
+	case GREET_ROLE:
+		if (g->cause == NULL && (s = reply_str(reply_at(r, 0), NULL)) != NULL)
+			greet_saw_role(g, s);
+		break;
+	case GREET_POLICY:
+		if ((s = reply_str(reply_at(r, 1), NULL)) != NULL)
+			snprintf(g->maxmemory_policy, sizeof(g->maxmemory_policy), "%s", s);
+		break;
+	case GREET_TIME:
+		if (reply_len(r) == 2)
+			g->time = (double)reply_int(reply_at(r, 0), 0) +
+			    (double)reply_int(reply_at(r, 1), 0) / 1e6;
+		break;
+	case GREET_AUTH:
+	case GREET_SELECT:
+	case GREET_PING:
+	case GREET_SETNAME:
+	case GREET_SCRIPT:
+	case GREET_END:
+		break;
+	}
+}
+
+bool
+greet_answer(struct greet *g, const struct redisReply *r)
+{
+	greet_settle(g, &g->answered);
+	if (g->cause != NULL || g->answered.step == GREET_END)
+		return true;
+	if (greet_is_fatal(g, r))
+		g->cause = xasprintf("%.200s", reply_text(r));
+	else if (reply_error(r) == REPLY_OK)
+		greet_learn(g, r);
+	greet_advance(g, &g->answered);
+	return g->cause != NULL || g->answered.step == GREET_END;
+}

@@ -1,0 +1,226 @@
+/*
+ * Replies.  hiredis' struct is looked into here, in conn.c, client.c and
+ * greet.c only; the rest of the program asks through these functions.
+ *
+ * Errors are known by their first word.  Inside a script Redis before 7 wraps
+ * them ("ERR Error running script ...: @user_script:3: WRONGTYPE ..."), so for
+ * those the word after the script's position counts.
+ */
+#include "redis/reply.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/util.h"
+
+static const struct {
+	const char		*text;		/* how the error begins */
+	enum reply_error	 error;
+} reply_errors[] = {
+	{ "NOSCRIPT", REPLY_NOSCRIPT },
+	{ "LOADING", REPLY_TRANSIENT },
+	{ "BUSY", REPLY_TRANSIENT },
+	{ "TRYAGAIN", REPLY_TRANSIENT },
+	{ "READONLY", REPLY_ELSEWHERE },
+	{ "MASTERDOWN", REPLY_ELSEWHERE },
+	{ "MOVED", REPLY_ELSEWHERE },
+	{ "ASK", REPLY_ELSEWHERE },
+	{ "CLUSTERDOWN", REPLY_ELSEWHERE },
+	{ "UNBLOCKED", REPLY_ELSEWHERE },
+	{ "OOM", REPLY_REFUSED },
+	{ "MISCONF", REPLY_REFUSED },
+	{ "NOREPLICAS", REPLY_REFUSED },
+	{ "NOAUTH", REPLY_DENIED },
+	{ "WRONGPASS", REPLY_DENIED },
+	{ "NOPERM", REPLY_DENIED },
+	{ "DENIED", REPLY_DENIED },
+	{ "ERR max number of clients", REPLY_DENIED },
+	{ "ERR invalid password", REPLY_DENIED },
+	{ "ERR AUTH", REPLY_DENIED },
+	{ "ERR Client sent AUTH", REPLY_DENIED },
+	{ "WRONGTYPE", REPLY_WRONGTYPE },
+};
+
+static const char *const reply_error_names[] = {
+	[REPLY_OK] = "ok",
+	[REPLY_NOSCRIPT] = "noscript",
+	[REPLY_TRANSIENT] = "transient",
+	[REPLY_ELSEWHERE] = "elsewhere",
+	[REPLY_REFUSED] = "refused",
+	[REPLY_DENIED] = "denied",
+	[REPLY_WRONGTYPE] = "wrongtype",
+	[REPLY_OTHER] = "other",
+};
+
+/* Looks an error up by how its text begins, at the end of a word. */
+static enum reply_error
+reply_error_of_text(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_LEN(reply_errors); i++) {
+		size_t len = strlen(reply_errors[i].text);
+
+		if (strncmp(text, reply_errors[i].text, len) == 0 &&
+		    !isalnum((unsigned char)text[len]))
+			return reply_errors[i].error;
+	}
+	return REPLY_OTHER;
+}
+
+/* The error that a script ran into, behind "@user_script: 3: ", else text. */
+static const char *
+reply_script_error(const char *text)
+{
+	const char *p = strstr(text, "@user_script:");
+
+	if (p == NULL || strncmp(text, "ERR ", 4) != 0)
+		return text;
+	p += strlen("@user_script:");
+	p += strspn(p, " 0123456789");
+	if (*p++ != ':')
+		return text;
+	p += strspn(p, " -");
+	return p;
+}
+
+enum reply_error
+reply_error(const struct redisReply *r)
+{
+	if (r == NULL)
+		return REPLY_OK;
+	if (r->type == REDIS_REPLY_ERROR)
+		return reply_error_of_text(reply_script_error(reply_text(r)));
+	for (size_t i = 0; i < reply_len(r); i++) {
+		const struct redisReply *e = reply_at(r, i);
+
+		if (e != NULL && e->type == REDIS_REPLY_ERROR)
+			return reply_error(e);
+	}
+	return REPLY_OK;
+}
+
+const char *
+reply_error_name(enum reply_error e)
+{
+	return reply_error_names[e];
+}
+
+const char *
+reply_text(const struct redisReply *r)
+{
+	if (r == NULL || r->str == NULL ||
+	    (r->type != REDIS_REPLY_ERROR && r->type != REDIS_REPLY_STATUS))
+		return "";
+	return r->str;
+}
+
+bool
+reply_is_array(const struct redisReply *r)
+{
+	return r != NULL && r->type == REDIS_REPLY_ARRAY;
+}
+
+size_t
+reply_len(const struct redisReply *r)
+{
+	return reply_is_array(r) && r->element != NULL ? r->elements : 0;
+}
+
+const struct redisReply *
+reply_at(const struct redisReply *r, size_t i)
+{
+	return i < reply_len(r) ? r->element[i] : NULL;
+}
+
+bool
+reply_is_nil(const struct redisReply *r)
+{
+	return r == NULL || r->type == REDIS_REPLY_NIL;
+}
+
+const char *
+reply_str(const struct redisReply *r, size_t *len)
+{
+	if (r == NULL || r->type != REDIS_REPLY_STRING || r->str == NULL)
+		return NULL;
+	if (len != NULL)
+		*len = r->len;
+	return r->str;
+}
+
+int64_t
+reply_int(const struct redisReply *r, int64_t otherwise)
+{
+	const char *s;
+	char *end;
+	long long n;
+	size_t len;
+
+	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
+		return r->integer;
+	if ((s = reply_str(r, &len)) == NULL || len == 0 ||
+	    !(isdigit((unsigned char)s[0]) ||
+	    (s[0] == '-' && isdigit((unsigned char)s[1]))))
+		return otherwise;
+	errno = 0;
+	n = strtoll(s, &end, 10);
+	return errno == 0 && end == s + len ? n : otherwise;
+}
+
+/* strtod(3) in the C locale, whatever the process has set. */
+static double
+reply_strtod(const char *s, char **end)
+{
+	static locale_t c;
+
+	if (c == (locale_t)0)
+		c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	return c == (locale_t)0 ? strtod(s, end) : strtod_l(s, end, c);
+}
+
+double
+reply_double(const struct redisReply *r, double otherwise)
+{
+	const char *s;
+	char *end;
+	double d;
+	size_t len;
+
+	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
+		return (double)r->integer;
+	if ((s = reply_str(r, &len)) == NULL || len == 0)
+		return otherwise;
+	if (strcmp(s, "inf") != 0 && strcmp(s, "-inf") != 0 &&
+	    strspn(s, "0123456789+-.eE") != len)
+		return otherwise;
+	d = reply_strtod(s, &end);
+	return end == s + len ? d : otherwise;
+}
+
+char *
+reply_take(const struct redisReply *r, size_t *len)
+{
+	struct redisReply *w = (struct redisReply *)(uintptr_t)r;
+	char *s;
+
+	if (reply_str(r, len) == NULL)
+		return NULL;
+	s = w->str;
+	w->str = NULL;
+	w->len = 0;
+	return s;
+}
+
+void
+reply_free_str(char *s)
+{
+#if HIREDIS_MAJOR >= 1
+	hi_free(s);
+#else
+	free(s);
+#endif
+}

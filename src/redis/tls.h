@@ -1,0 +1,19 @@
+/*
+ * TLS to Redis, where hiredis was built with it.
+ */
+#ifndef RQD_REDIS_TLS_H
+#define RQD_REDIS_TLS_H
+
+#include "base/util.h"
+#include "redis/options.h"
+
+struct redisContext;
+
+/*
+ * Begins TLS on a connection, also one that is still being made; host is for
+ * SNI and may be NULL.  Returns 0, or -1 with *cause.
+ */
+int	tls_start(struct redisContext *, const struct redis_options *, const char *host,
+	    char **cause) MUSTCHECK;
+
+#endif
