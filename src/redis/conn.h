@@ -68,7 +68,10 @@ struct conn_events {
 
 enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
 
-/* Options are borrowed and must outlive the conn; name is for CLIENT SETNAME. */
+/*
+ * Options are borrowed and must outlive the conn; name is for CLIENT SETNAME.
+ * SIGPIPE is ignored from now on.  Names of servers need child_init().
+ */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
 void		 conn_start(struct conn *);
@@ -90,9 +93,19 @@ void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
 
 /*
  * Calls a script: argv is KEYS then ARGV, argc in all.  Sent as EVALSHA; at
- * NOSCRIPT that one call is sent again as EVAL, at once, and the script loaded.
+ * NOSCRIPT that one call is sent again as EVAL, at once, and the script loaded;
+ * its answer then comes after those to what was called meanwhile.
  */
 void		 conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
+		    void *arg, int nkeys, int argc, const char *const *argv,
+		    const size_t *argvlen);
+
+/*
+ * The same with CLIENT CACHING YES right before it, whenever it is sent, and
+ * answered to caching_fn each time, before fn.  For watch.c.
+ */
+void		 conn_script_caching(struct conn *, conn_answer_fn *caching_fn,
+		    void *caching_arg, const struct script *, conn_answer_fn *fn,
 		    void *arg, int nkeys, int argc, const char *const *argv,
 		    const size_t *argvlen);
 
@@ -117,6 +130,7 @@ void		 conn_reset(struct conn *, const char *cause);
 
 enum conn_state	 conn_state(const struct conn *);
 bool		 conn_is_ready(const struct conn *);
+const struct conn_server *conn_server(const struct conn *);	/* of the last READY */
 int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
 uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
 usec_t		 conn_timely_since(const struct conn *);/* mono: since when replies came without a gap or a delay; 0: not READY */

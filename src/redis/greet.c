@@ -4,6 +4,8 @@
  */
 #include "redis/greet.h"
 
+#include <sys/socket.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -342,4 +344,17 @@ greet_answer(struct greet *g, const struct redisReply *r)
 		greet_learn(g, r);
 	greet_advance(g, &g->answered);
 	return g->cause != NULL || g->answered.step == GREET_END;
+}
+
+bool
+greet_last_words(int fd, char *buf, size_t size)
+{
+	ssize_t n = recv(fd, buf, size - 1, MSG_DONTWAIT);
+
+	if (n < 2 || buf[0] != '-')
+		return false;
+	buf[n] = '\0';
+	buf[strcspn(buf, "\r\n")] = '\0';
+	memmove(buf, buf + 1, strlen(buf));
+	return true;
 }

@@ -86,4 +86,10 @@ bool	greet_next(struct greet *, struct greet_command *);
  */
 bool	greet_answer(struct greet *, const struct redisReply *);
 
+/*
+ * A server that refuses us says why and closes; when our greeting meets the
+ * closed socket first, what it said is still there to be read.  False: nothing.
+ */
+bool	greet_last_words(int fd, char *buf, size_t size);
+
 #endif

@@ -6,8 +6,8 @@
  * A key is armed by reading it right after CLIENT CACHING YES; Redis then
  * says once when it changes, and it must be armed again.  watch_script() does
  * both.  Tracking is set up anew whenever either connection comes back, and
- * every armed key then counts as changed.  Where tracking is refused
- * (watch_is_on() is false) callers poll.
+ * every key then counts as changed; so it does when the second connection is
+ * lost.  Where tracking is refused (watch_is_on() is false) callers poll.
  */
 #ifndef RQD_REDIS_WATCH_H
 #define RQD_REDIS_WATCH_H
@@ -26,11 +26,15 @@ struct watch_key {
 	size_t			 len;
 	void			(*changed)(void *);	/* from the loop; key must be armed again */
 	void			*arg;
+	/* private: */
+	TAILQ_ENTRY(watch_key)	 due;
+	bool			 is_due;	/* on the list of keys to call */
 };
 
 /*
  * conn is the command connection; the second one is the watch's own.  mode()
- * is called when tracking turns out to be on or refused (why), once per change.
+ * is called when tracking turns out to be on, or refused or lost for a second
+ * while conn is READY (why), once per change; not before it is known.
  */
 struct watch	*watch_new(struct loop *, struct conn *, const struct redis_options *,
 		    const char *name, void (*mode)(bool on, const char *why, void *), void *arg);

@@ -1,0 +1,383 @@
+/*
+ * The commands of a connection: sending them, and finding the command that a
+ * reply belongs to.  See conn.c for what is done about hiredis' traps.
+ *
+ * NOSCRIPT: that call is sent again with the script's text, behind what was
+ * sent meanwhile; the script is loaded for the next ones.
+ *
+ * On a subscriber the list of pending commands holds the SUBSCRIBEs that are
+ * not confirmed yet: the server confirms them in their order.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+#include <hiredis/async.h>
+
+#include "redis/conn_private.h"
+#include "redis/reply.h"
+
+#define TIMELY_MAX	(2 * SEC)
+
+/* -- answering ---------------------------------------------------------------- */
+
+/* Takes p off the list and answers it; busy. */
+void
+conn_answer(struct conn *c, struct pending *p, enum conn_answer answer,
+    const struct redisReply *r)
+{
+	conn_answer_fn *fn = p->fn;
+	void *arg = p->arg;
+
+	TAILQ_REMOVE(&c->pending, p, entry);
+	c->outstanding -= !p->own;
+	pending_free(p);
+	if (fn != NULL)
+		fn(answer, r, arg);
+}
+
+/* The first that is to be answered without a reply, unless a caller's waits before it. */
+static struct pending *
+conn_answerable(struct conn *c)
+{
+	struct pending *p;
+
+	TAILQ_FOREACH(p, &c->pending, entry) {
+		if (p->fate != PENDING_SENT)
+			return p;
+		if (!p->own)
+			break;
+	}
+	return NULL;
+}
+
+/* Answers what was lost or not sent; busy. */
+void
+conn_flush(struct conn *c)
+{
+	struct pending *p;
+
+	while ((p = conn_answerable(c)) != NULL)
+		conn_answer(c, p, p->fate == PENDING_LOST ? CONN_LOST : CONN_NOT_SENT, NULL);
+}
+
+bool
+conn_is_up(const struct conn *c)
+{
+	return c->ac != NULL && (c->state == CONN_READY || c->state == CONN_CLOSING);
+}
+
+/* -- sending ------------------------------------------------------------------ */
+
+/* Gives a command to hiredis; fn is conn_reply() or conn_message(). */
+void
+conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, int argc,
+    const char *const *argv, const size_t *argvlen)
+{
+	p->since = clock_mono();
+	p->fate = PENDING_SENT;
+	TAILQ_INSERT_TAIL(&c->pending, p, entry);
+	if (redisAsyncCommandArgv(c->ac, fn, NULL, argc, (const char **)(uintptr_t)argv,
+	    argvlen) != REDIS_OK) {
+		p->fate = PENDING_NOT_SENT;
+		conn_want_turn(c);
+	} else if (conn_is_up(c) && !timer_is_set(&c->timer)) {
+		timer_set(&c->timer, c->opt->timeout);
+	}
+}
+
+/* A command of conn's own. */
+static void
+conn_send_own(struct conn *c, redisCallbackFn *cb, conn_answer_fn *fn, void *arg, int argc,
+    const char *const *argv)
+{
+	size_t argvlen[3];
+
+	for (int i = 0; i < argc; i++)
+		argvlen[i] = strlen(argv[i]);
+	conn_send(c, pending_new(fn, arg, true), cb, argc, argv, argvlen);
+}
+
+/* Is this the moment for a caller's command?  If not p is answered so. */
+static bool
+conn_accepts(struct conn *c, struct pending *p)
+{
+	c->outstanding++;
+	if (c->state == CONN_READY && !(c->flags & CONN_SUBSCRIBER))
+		return true;
+	p->fate = PENDING_NOT_SENT;
+	TAILQ_INSERT_TAIL(&c->pending, p, entry);
+	conn_want_turn(c);
+	return false;
+}
+
+void
+conn_command(struct conn *c, conn_answer_fn *fn, void *arg, int argc,
+    const char *const *argv, const size_t *argvlen)
+{
+	struct pending *p = pending_new(fn, arg, false);
+
+	if (conn_accepts(c, p))
+		conn_send(c, p, conn_reply, argc, argv, argvlen);
+}
+
+void
+conn_words(struct conn *c, conn_answer_fn *fn, void *arg, ...)
+{
+	const char *argv[32];
+	size_t argvlen[ARRAY_LEN(argv)];
+	int argc = 0;
+	va_list ap;
+
+	va_start(ap, arg);
+	while ((argv[argc] = va_arg(ap, const char *)) != NULL) {
+		argvlen[argc] = strlen(argv[argc]);
+		if (++argc == ARRAY_LEN(argv))
+			fatalx("conn_words: more than %d words", argc - 1);
+	}
+	va_end(ap);
+	conn_command(c, fn, arg, argc, argv, argvlen);
+}
+
+static void
+conn_send_script(struct conn *c, struct pending *p)
+{
+	static const char *const caching[] = { "CLIENT", "CACHING", "YES" };
+	struct pending_script *s = p->script;
+
+	if (s->caching)
+		conn_send_own(c, conn_reply, s->caching_fn, s->caching_arg, 3, caching);
+	conn_send(c, p, conn_reply, s->argc, s->argv, s->argvlen);
+}
+
+void
+conn_script(struct conn *c, const struct script *script, conn_answer_fn *fn, void *arg,
+    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct pending *p = pending_new(fn, arg, false);
+
+	if (!conn_accepts(c, p))
+		return;
+	pending_set_script(p, script, nkeys, argc, argv, argvlen);
+	conn_send_script(c, p);
+}
+
+void
+conn_script_caching(struct conn *c, conn_answer_fn *caching_fn, void *caching_arg,
+    const struct script *script, conn_answer_fn *fn, void *arg, int nkeys, int argc,
+    const char *const *argv, const size_t *argvlen)
+{
+	struct pending *p = pending_new(fn, arg, false);
+
+	if (!conn_accepts(c, p))
+		return;
+	pending_set_script(p, script, nkeys, argc, argv, argvlen);
+	p->script->caching = true;
+	p->script->caching_fn = caching_fn;
+	p->script->caching_arg = caching_arg;
+	conn_send_script(c, p);
+}
+
+static void
+conn_loaded(enum conn_answer answer UNUSED, const struct redisReply *r UNUSED, void *arg)
+{
+	struct conn *c = arg;
+
+	c->loading = NULL;
+}
+
+/* NOSCRIPT: this call again, with its text, and the script for the next ones. */
+static void
+conn_send_text(struct conn *c, struct pending *p)
+{
+	const struct script *s = p->script->script;
+	const char *argv[] = { "SCRIPT", "LOAD", s->text };
+	size_t argvlen[] = { 6, 4, s->len };
+
+	TAILQ_REMOVE(&c->pending, p, entry);
+	pending_use_text(p);
+	conn_send_script(c, p);
+	if (c->loading == s)
+		return;
+	c->loading = s;
+	conn_send(c, pending_new(conn_loaded, c, true), conn_reply, 3, argv, argvlen);
+}
+
+/* -- replies ------------------------------------------------------------------ */
+
+usec_t
+conn_timely_limit(const struct conn *c)
+{
+	return c->opt->timeout / 2 < TIMELY_MAX ? c->opt->timeout / 2 : TIMELY_MAX;
+}
+
+/* The answers have shown that the server is there, and how quick it is. */
+static void
+conn_saw_reply(struct conn *c, const struct pending *p)
+{
+	usec_t now = clock_mono();
+
+	c->replies++;
+	if (now - p->since > conn_timely_limit(c))
+		c->timely_since = now;
+}
+
+/* After a reply: no timer runs for nothing, and nobody waits behind it. */
+static void
+conn_after_reply(struct conn *c)
+{
+	if (conn_is_up(c) && pending_oldest(&c->pending) == NULL) {
+		timer_stop(&c->timer);
+		c->overdue = 0;
+	}
+	if (conn_answerable(c) != NULL ||
+	    (c->state == CONN_CLOSING && TAILQ_EMPTY(&c->pending)))
+		conn_want_turn(c);
+}
+
+/* The reply to the oldest command; busy. */
+static void
+conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
+{
+	conn_saw_reply(c, p);
+	if (c->state == CONN_GREETING) {
+		conn_answer(c, p, CONN_REPLY, r);
+		conn_greet(c, r);
+	} else if (p->script != NULL && !p->script->eval && reply_error(r) == REPLY_NOSCRIPT) {
+		conn_send_text(c, p);
+	} else {
+		conn_answer(c, p, CONN_REPLY, r);
+	}
+	if (!c->freed)
+		conn_after_reply(c);
+}
+
+/* hiredis' callback: r is NULL while the context dies, which ac->data tells. */
+void
+conn_reply(struct redisAsyncContext *ac, void *r, void *unused UNUSED)
+{
+	struct conn *c = ac->data;
+	struct pending *p;
+
+	if (c == NULL || r == NULL)
+		return;
+	c->busy++;
+	conn_flush(c);
+	if (!c->freed && c->ac == ac && (p = pending_oldest(&c->pending)) != NULL)
+		conn_take(c, p, r);
+	conn_leave(c);
+}
+
+/* -- subscriptions ------------------------------------------------------------ */
+
+/* One channel is confirmed; busy. */
+static void
+conn_confirm(struct conn *c)
+{
+	struct pending *p = pending_oldest(&c->pending);
+
+	if (p == NULL)
+		return;
+	conn_saw_reply(c, p);
+	conn_answer(c, p, CONN_REPLY, NULL);
+	if (c->state == CONN_GREETING && c->greeted && pending_oldest(&c->pending) == NULL)
+		conn_ready(c);
+	if (!c->freed)
+		conn_after_reply(c);
+}
+
+/* A message, for all that are subscribed to this name; busy. */
+static void
+conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
+    const struct redisReply *channel, const struct redisReply *payload)
+{
+	size_t name_len, channel_len;
+	const char *name_str = reply_str(name, &name_len);
+	const char *channel_str = reply_str(channel, &channel_len);
+	struct subscription *s;
+
+	if (name_str == NULL || channel_str == NULL)
+		return;
+	c->replies++;
+	TAILQ_FOREACH(s, &c->subs, entry) {
+		if (s->pattern == pattern && s->len == name_len &&
+		    memcmp(s->name, name_str, name_len) == 0)
+			s->fn(channel_str, channel_len, payload, s->arg);
+		if (c->freed)
+			break;
+	}
+}
+
+/* hiredis' callback for all that comes on a subscribed connection. */
+static void
+conn_message(struct redisAsyncContext *ac, void *reply, void *unused UNUSED)
+{
+	const struct redisReply *r = reply;
+	struct conn *c = ac->data;
+	const char *kind = reply_str(reply_at(r, 0), NULL);
+
+	if (c == NULL || kind == NULL)
+		return;
+	c->busy++;
+	conn_flush(c);
+	if (c->freed || c->ac != ac)
+		;
+	else if (strcmp(kind, "message") == 0)
+		conn_dispatch(c, false, reply_at(r, 1), reply_at(r, 1), reply_at(r, 2));
+	else if (strcmp(kind, "pmessage") == 0)
+		conn_dispatch(c, true, reply_at(r, 1), reply_at(r, 2), reply_at(r, 3));
+	else if (strcmp(kind, "subscribe") == 0 || strcmp(kind, "psubscribe") == 0)
+		conn_confirm(c);
+	conn_leave(c);
+}
+
+void
+conn_send_subscribe(struct conn *c, const struct subscription *s)
+{
+	const char *argv[] = { s->pattern ? "PSUBSCRIBE" : "SUBSCRIBE", s->name };
+
+	conn_send_own(c, conn_message, NULL, NULL, 2, argv);
+}
+
+static void
+conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_message_fn *fn,
+    void *arg)
+{
+	struct subscription *s = xcalloc(1, sizeof(*s));
+
+	s->name = xstrdup(name);
+	s->len = strlen(name);
+	s->pattern = pattern;
+	s->fn = fn;
+	s->arg = arg;
+	TAILQ_INSERT_TAIL(&c->subs, s, entry);
+	if (c->state == CONN_READY || (c->state == CONN_GREETING && c->greeted))
+		conn_send_subscribe(c, s);
+}
+
+void
+conn_subscribe(struct conn *c, const char *channel, conn_message_fn *fn, void *arg)
+{
+	conn_add_subscription(c, channel, false, fn, arg);
+}
+
+void
+conn_psubscribe(struct conn *c, const char *pattern, conn_message_fn *fn, void *arg)
+{
+	conn_add_subscription(c, pattern, true, fn, arg);
+}
+
+void
+conn_probe(struct conn *c)
+{
+	static const char *const ping[] = { "PING" };
+
+	if (c->state != CONN_READY || pending_oldest(&c->pending) != NULL)
+		return;
+	if (!(c->flags & CONN_SUBSCRIBER))
+		conn_send_own(c, conn_reply, NULL, NULL, 1, ping);
+	else if (!TAILQ_EMPTY(&c->subs))
+		conn_send_subscribe(c, TAILQ_FIRST(&c->subs));
+}
+

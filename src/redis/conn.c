@@ -1,0 +1,609 @@
+/*
+ * The connection.  route.c says where to connect, greet.c what to say first,
+ * pending.c keeps what waits for an answer; here is the state machine, and all
+ * dealings with hiredis' asynchronous half.
+ *
+ * hiredis owns the context (ac) and frees it by itself after a failure.  Its
+ * traps, and what is done about them:
+ *  - Freeing or disconnecting in its connect callback is a double free in
+ *    0.14: that callback only notes the outcome and appends commands.
+ *  - Callbacks come with a NULL reply while a context dies, and commands are
+ *    not accepted then: those are ignored.  Each command is in our own list,
+ *    and whoever lets go of ac marks all in it as lost.
+ *  - Letting go clears ac->data, so that nothing which hiredis calls later
+ *    finds its way here.
+ *  - Replies come in the order of the commands, so a reply belongs to the head
+ *    of the list: hiredis is never given a pointer that may dangle.
+ *
+ * Owners are called from reply callbacks, from timers, and from conn_turn(),
+ * which runs at the end of the turn and hands out what was lost or not sent.
+ * They may do anything in there; conn_free() frees when the last has returned.
+ */
+#include "redis/conn.h"
+
+#include <sys/socket.h>
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+#include <hiredis/async.h>
+#include <hiredis/adapters/libevent.h>
+
+#include "base/units.h"
+#include "redis/conn_private.h"
+#include "redis/reply.h"
+#include "redis/tls.h"
+
+#define BACKOFF_MIN	(100 * MSEC)
+#define BACKOFF_MAX	(10 * SEC)
+
+/* After a deadline: the daemon may have been stopped, and the reply be there. */
+#define GRACE		(100 * MSEC)
+
+static void	conn_turn(void *);
+
+/* -- the turn's end -------------------------------------------------------- */
+
+static void
+conn_destroy(struct conn *c)
+{
+	struct subscription *s;
+
+	while ((s = TAILQ_FIRST(&c->subs)) != NULL) {
+		TAILQ_REMOVE(&c->subs, s, entry);
+		free(s->name);
+		free(s);
+	}
+	route_done(&c->route);
+	free(c->down_cause);
+	free(c->name);
+	free(c);
+}
+
+/* Ends what begins with busy++; c may be gone after it. */
+void
+conn_leave(struct conn *c)
+{
+	if (--c->busy == 0 && c->freed)
+		conn_destroy(c);
+}
+
+void
+conn_want_turn(struct conn *c)
+{
+	if (!c->freed)
+		loop_defer(c->loop, &c->turn, conn_turn, c);
+}
+
+/* Lets go of the context, if there is one, and of all that waits for it. */
+static void
+conn_let_go(struct conn *c)
+{
+	struct redisAsyncContext *ac = c->ac;
+
+	route_cancel(&c->route);
+	greet_done(&c->greet);
+	c->greeted = false;
+	timer_stop(&c->timer);
+	pending_lose(&c->pending);
+	if (!TAILQ_EMPTY(&c->pending))
+		conn_want_turn(c);
+	c->ac = NULL;
+	if (ac != NULL) {
+		ac->data = NULL;
+		redisAsyncFree(ac);
+	}
+}
+
+/* hiredis lets go by itself: to be called before conn_let_go(). */
+static void
+conn_forget(struct conn *c)
+{
+	c->ac->data = NULL;
+	c->ac = NULL;
+}
+
+static void
+conn_say_down(struct conn *c, const char *cause)
+{
+	if (c->down_cause != NULL && strcmp(c->down_cause, cause) == 0)
+		return;
+	free(c->down_cause);
+	c->down_cause = xstrdup(cause);
+	c->down_news = true;
+	conn_want_turn(c);
+}
+
+/* conn_close() is done; busy. */
+static void
+conn_end(struct conn *c)
+{
+	conn_let_go(c);
+	timer_stop(&c->closing);
+	c->state = CONN_DOWN;
+	if (c->closed != NULL)
+		c->closed(c->closed_arg);
+}
+
+/* The end of a turn in which something is to be told. */
+static void
+conn_turn(void *arg)
+{
+	struct conn *c = arg;
+
+	c->busy++;
+	conn_flush(c);
+	if (c->down_news && !c->freed) {
+		c->down_news = false;
+		if (c->state != CONN_CLOSING && c->events->down != NULL)
+			c->events->down(c->down_cause, c->arg);
+	}
+	if (!c->freed && c->state == CONN_CLOSING && TAILQ_EMPTY(&c->pending))
+		conn_end(c);
+	conn_leave(c);
+}
+
+/* -- failure ------------------------------------------------------------------ */
+
+static usec_t
+conn_backoff(struct conn *c)
+{
+	usec_t delay = c->failures < 7 ? BACKOFF_MIN << c->failures : BACKOFF_MAX;
+
+	c->failures++;
+	if (delay > BACKOFF_MAX)
+		delay = BACKOFF_MAX;
+	return (usec_t)((double)delay * (0.5 + random_unit() / 2));
+}
+
+/* This attempt has failed: the next address, or, after the last one, a pause. */
+static void
+conn_failed(struct conn *c, const char *cause)
+{
+	bool more = route_failed(&c->route, cause);
+
+	conn_let_go(c);
+	c->state = CONN_DOWN;
+	if (more) {
+		timer_set(&c->timer, 0);
+		return;
+	}
+	conn_say_down(c, route_causes(&c->route));
+	route_restart(&c->route);
+	timer_set(&c->timer, conn_backoff(c));
+}
+
+/* A connection that was READY has gone. */
+static void
+conn_lost(struct conn *c, const char *cause)
+{
+	char *text = xasprintf("%s: %s", c->server.address, cause);
+
+	conn_let_go(c);
+	if (c->state == CONN_CLOSING) {
+		conn_want_turn(c);
+	} else {
+		c->state = CONN_DOWN;
+		route_restart(&c->route);
+		conn_say_down(c, text);
+		timer_set(&c->timer, conn_backoff(c));
+	}
+	free(text);
+}
+
+/* -- connecting --------------------------------------------------------------- */
+
+/* The greeting is over; busy. */
+void
+conn_ready(struct conn *c)
+{
+	struct conn_server *s = &c->server;
+	const char *address = route_server(&c->route);
+
+	s->first = c->generation == 0;
+	s->changed = s->first || c->greet.run_id[0] == '\0' ||
+	    strcmp(c->greet.run_id, s->run_id) != 0 ||
+	    strcmp(c->greet.replid, c->replid) != 0 ||
+	    strncmp(address, s->address, sizeof(s->address) - 1) != 0;
+	snprintf(s->address, sizeof(s->address), "%s", address);
+	memcpy(s->run_id, c->greet.run_id, sizeof(s->run_id));
+	memcpy(s->version, c->greet.version, sizeof(s->version));
+	memcpy(s->maxmemory_policy, c->greet.maxmemory_policy, sizeof(s->maxmemory_policy));
+	memcpy(c->replid, c->greet.replid, sizeof(c->replid));
+	c->id = c->greet.id;
+	c->redis_time = 0;
+	if (c->greet.time > 0)
+		conn_saw_time(c, c->greet.time);
+	greet_done(&c->greet);
+	timer_stop(&c->timer);
+	free(c->down_cause);
+	c->down_cause = NULL;
+	c->down_news = false;
+	c->greeted = false;
+	c->failures = 0;
+	c->overdue = 0;
+	c->loading = NULL;
+	c->generation++;
+	c->timely_since = clock_mono();
+	c->state = CONN_READY;
+	if (c->events->up != NULL)
+		c->events->up(s, c->arg);
+}
+
+/* A reply of the greeting; busy. */
+void
+conn_greet(struct conn *c, const struct redisReply *r)
+{
+	struct subscription *s;
+
+	if (!greet_answer(&c->greet, r))
+		return;
+	if (c->greet.cause != NULL) {
+		conn_failed(c, c->greet.cause);
+	} else if (!TAILQ_EMPTY(&c->subs)) {
+		c->greeted = true;
+		TAILQ_FOREACH(s, &c->subs, entry)
+			conn_send_subscribe(c, s);
+	} else {
+		conn_ready(c);
+	}
+}
+
+/* What hiredis says went wrong. */
+static const char *
+conn_errstr(const struct redisAsyncContext *ac)
+{
+	return ac->c.errstr[0] != '\0' ? ac->c.errstr : "connection lost";
+}
+
+/* hiredis' callback; nothing but c->ac's own commands may be touched here. */
+static void
+conn_on_connect(const struct redisAsyncContext *ac, int status)
+{
+	struct conn *c = ac->data;
+	struct greet_command g;
+
+	if (c == NULL)
+		return;
+	if (status != REDIS_OK) {
+		conn_forget(c);
+		conn_failed(c, conn_errstr(ac));
+		return;
+	}
+	c->state = CONN_GREETING;
+	while (greet_next(&c->greet, &g))
+		conn_send(c, pending_new(NULL, NULL, true), conn_reply, g.argc, g.argv,
+		    g.argvlen);
+}
+
+/* hiredis' callback: ac is about to be freed, and all its NULL replies have come. */
+static void
+conn_on_disconnect(const struct redisAsyncContext *ac, int status UNUSED)
+{
+	struct conn *c = ac->data;
+	char words[256];
+
+	if (c == NULL)
+		return;
+	conn_forget(c);
+	if (c->state == CONN_GREETING)
+		conn_failed(c, !c->greeted && greet_last_words(ac->c.fd, words, sizeof(words)) ?
+		    words : conn_errstr(ac));
+	else
+		conn_lost(c, conn_errstr(ac));
+}
+
+/* Not redisEnableKeepAlive(): its failure would count as the connection's. */
+static void
+conn_tune(const struct redisAsyncContext *ac, bool tcp)
+{
+	int on = 1, idle = 15, interval = 5, count = 3, fd = ac->c.fd;
+
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	if (!tcp)
+		return;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+/* Begins a connection to the route's address. */
+static int
+conn_open(struct conn *c, char **cause)
+{
+	const char *path = route_path(&c->route);
+	struct redisAsyncContext *ac;
+
+	ac = path != NULL ? redisAsyncConnectUnix(path) :
+	    redisAsyncConnect(route_host(&c->route), c->route.addr.port);
+	if (ac == NULL)
+		return util_cause(cause, "out of memory");
+	if (ac->err != 0 ? util_cause(cause, "%s", conn_errstr(ac)) == -1 :
+	    c->opt->tls && tls_start(&ac->c, c->opt, c->route.addr.host, cause) == -1) {
+		redisAsyncFree(ac);
+		return -1;
+	}
+	conn_tune(ac, path == NULL);
+	ac->data = c;
+	c->ac = ac;
+	if (redisLibeventAttach(ac, loop_base(c->loop)) != REDIS_OK)
+		fatalx("cannot watch the connection to Redis");
+	redisAsyncSetConnectCallback(ac, conn_on_connect);
+	redisAsyncSetDisconnectCallback(ac, conn_on_disconnect);
+	return 0;
+}
+
+static void
+conn_connect(struct conn *c)
+{
+	char *cause = NULL;
+
+	c->state = CONN_CONNECTING;
+	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER), &cause) == -1 ||
+	    conn_open(c, &cause) == -1)
+		conn_failed(c, cause);
+	free(cause);
+}
+
+/* The name is resolved, or not. */
+static void
+conn_found(const char *cause, void *arg)
+{
+	struct conn *c = arg;
+	char *text;
+
+	if (cause == NULL) {
+		conn_connect(c);
+		return;
+	}
+	text = xasprintf("cannot resolve the name: %s", cause);
+	conn_failed(c, text);
+	free(text);
+}
+
+static void
+conn_attempt(struct conn *c)
+{
+	char *cause = NULL;
+
+	c->grace = false;
+	timer_set(&c->timer, c->opt->timeout);
+	switch (route_find(&c->route, &cause)) {
+	case ROUTE_FOUND:
+		conn_connect(c);
+		break;
+	case ROUTE_RESOLVING:
+		c->state = CONN_RESOLVING;
+		break;
+	case ROUTE_BAD:
+		conn_failed(c, cause);
+		break;
+	}
+	free(cause);
+}
+
+/* -- deadlines ---------------------------------------------------------------- */
+
+static char *
+conn_timeout_text(const struct conn *c, const char *what)
+{
+	char buf[UNITS_TEXT_MAX];
+
+	return xasprintf("%s within %s", what, units_duration(c->opt->timeout, buf));
+}
+
+/* The attempt has taken too long, if it still has after the grace. */
+static void
+conn_attempt_late(struct conn *c)
+{
+	char *text;
+
+	if (!c->grace) {
+		c->grace = true;
+		timer_set(&c->timer, GRACE);
+		return;
+	}
+	text = conn_timeout_text(c, c->state == CONN_RESOLVING ? "the name was not resolved" :
+	    c->state == CONN_CONNECTING ? "no connection" : "no answer");
+	conn_failed(c, text);
+	free(text);
+}
+
+/* The oldest command may be overdue.  While replies keep coming it gets some more time. */
+static void
+conn_command_late(struct conn *c)
+{
+	const struct pending *p = pending_oldest(&c->pending);
+	usec_t now = clock_mono();
+	char *text;
+
+	if (p == NULL)
+		return;
+	if (p->since + c->opt->timeout > now) {
+		c->overdue = 0;
+		timer_set_at(&c->timer, p->since + c->opt->timeout);
+	} else if (c->overdue == 0 || (c->replies != c->overdue_replies &&
+	    now - c->overdue < c->opt->timeout)) {
+		if (c->overdue == 0)
+			c->overdue = now;
+		c->overdue_replies = c->replies;
+		timer_set(&c->timer, GRACE);
+	} else {
+		text = conn_timeout_text(c, "no answer");
+		conn_lost(c, text);
+		free(text);
+	}
+}
+
+static void
+conn_timer(void *arg)
+{
+	struct conn *c = arg;
+
+	switch (c->state) {
+	case CONN_DOWN:
+		conn_attempt(c);
+		break;
+	case CONN_RESOLVING:
+	case CONN_CONNECTING:
+	case CONN_GREETING:
+		conn_attempt_late(c);
+		break;
+	case CONN_READY:
+	case CONN_CLOSING:
+		conn_command_late(c);
+		break;
+	}
+}
+
+/* conn_close() has waited long enough. */
+static void
+conn_close_late(void *arg)
+{
+	struct conn *c = arg;
+
+	conn_let_go(c);
+	conn_want_turn(c);
+}
+
+/* -- life --------------------------------------------------------------------- */
+
+struct conn *
+conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
+    unsigned flags, const struct conn_events *events, void *arg)
+{
+	struct conn *c = xcalloc(1, sizeof(*c));
+
+	signal(SIGPIPE, SIG_IGN);
+	c->loop = loop;
+	c->opt = opt;
+	c->name = xstrdup(name);
+	c->flags = flags;
+	c->events = events;
+	c->arg = arg;
+	c->state = CONN_DOWN;
+	TAILQ_INIT(&c->pending);
+	TAILQ_INIT(&c->subs);
+	timer_init(&c->timer, loop, conn_timer, c);
+	timer_init(&c->closing, loop, conn_close_late, c);
+	route_init(&c->route, loop, opt, conn_found, c);
+	return c;
+}
+
+void
+conn_start(struct conn *c)
+{
+	if (c->state == CONN_DOWN && !timer_is_set(&c->timer))
+		timer_set(&c->timer, 0);
+}
+
+void
+conn_close(struct conn *c, usec_t within, void (*done)(void *), void *arg)
+{
+	bool up = c->state == CONN_READY;
+
+	c->closed = done;
+	c->closed_arg = arg;
+	c->state = CONN_CLOSING;
+	if (!up)
+		conn_let_go(c);
+	timer_set(&c->closing, within);
+	conn_want_turn(c);
+}
+
+void
+conn_free(struct conn *c)
+{
+	struct pending *p;
+
+	if (c == NULL)
+		return;
+	c->busy++;
+	c->freed = true;
+	c->state = CONN_DOWN;
+	conn_let_go(c);
+	timer_stop(&c->closing);
+	loop_defer_cancel(c->loop, &c->turn);
+	while ((p = TAILQ_FIRST(&c->pending)) != NULL)
+		conn_answer(c, p, p->fate == PENDING_LOST ? CONN_LOST : CONN_NOT_SENT, NULL);
+	conn_leave(c);
+}
+
+void
+conn_reset(struct conn *c, const char *cause)
+{
+	if (c->state == CONN_READY)
+		conn_lost(c, cause);
+}
+
+/* -- what is known ------------------------------------------------------------ */
+
+enum conn_state
+conn_state(const struct conn *c)
+{
+	return c->state;
+}
+
+bool
+conn_is_ready(const struct conn *c)
+{
+	return c->state == CONN_READY;
+}
+
+int64_t
+conn_id(const struct conn *c)
+{
+	return c->state == CONN_READY ? c->id : 0;
+}
+
+const struct conn_server *
+conn_server(const struct conn *c)
+{
+	return &c->server;
+}
+
+uint64_t
+conn_generation(const struct conn *c)
+{
+	return c->generation;
+}
+
+usec_t
+conn_timely_since(const struct conn *c)
+{
+	const struct pending *p = pending_oldest(&c->pending);
+	usec_t now = clock_mono();
+
+	if (c->state != CONN_READY)
+		return 0;
+	return p != NULL && now - p->since > conn_timely_limit(c) ? now : c->timely_since;
+}
+
+unsigned
+conn_outstanding(const struct conn *c)
+{
+	return c->outstanding;
+}
+
+double
+conn_redis_time(const struct conn *c)
+{
+	if (c->redis_time <= 0)
+		return 0;
+	return c->redis_time + (double)(clock_mono() - c->redis_time_at) / (double)SEC;
+}
+
+void
+conn_saw_time(struct conn *c, double redis_seconds)
+{
+	c->redis_time = redis_seconds;
+	c->redis_time_at = clock_mono();
+}

@@ -1,0 +1,457 @@
+/*
+ * Watching keys.  Keys are found by a hash of their name.  What changed is
+ * put on a list and told at the end of the turn, so that owners may add and
+ * remove keys, or free the watch, while they are told.
+ *
+ * Tracking belongs to the command connection and names the second one by its
+ * CLIENT ID.  So it is set up whenever both are READY and one of them is new;
+ * `attempt` counts that, and answers to earlier attempts are ignored.
+ */
+#include "redis/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/timer.h"
+#include "redis/reply.h"
+
+#define CHANNEL		"__redis__:invalidate"
+#define CHAINS_MIN	16
+
+/* Tracking that is off as long as this, while conn is READY, is told. */
+#define PATIENCE	SEC
+
+TAILQ_HEAD(watch_chain, watch_key);
+
+enum told { TOLD_NOTHING, TOLD_ON, TOLD_OFF };
+
+struct watch {
+	struct loop	 *loop;
+	struct conn	 *conn;		/* the command connection; borrowed */
+	struct conn	 *sub;		/* the second one */
+	void		(*mode)(bool, const char *, void *);
+	void		 *arg;
+
+	bool		  on;
+	uint64_t	  attempt;
+	char		 *why;		/* why it is off */
+	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
+	enum told	  told;
+	struct timer	  patience;
+
+	struct watch_chain *chains;
+	size_t		  nchains;	/* a power of 2 */
+	size_t		  nkeys;
+	struct watch_chain due;
+	struct defer	  turn;
+	bool		  in_turn;
+	bool		  freed;	/* in watch_turn(), which then frees it */
+	TAILQ_HEAD(, watch_call) calls;
+};
+
+/* A command on conn that has not been answered; may outlive the watch. */
+struct watch_call {
+	TAILQ_ENTRY(watch_call)	 entry;
+	struct watch	*watch;		/* NULL: it is gone */
+	uint64_t	 attempt;
+	conn_answer_fn	*fn;		/* watch_script()'s */
+	void		*arg;
+};
+
+/* -- keys --------------------------------------------------------------------- */
+
+static struct watch_chain *
+watch_chain_of(const struct watch *w, const char *key, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)key[i]) * 0x100000001b3;
+	return &w->chains[(h ^ h >> 32) & (w->nchains - 1)];
+}
+
+static void
+watch_make_chains(struct watch *w, size_t n)
+{
+	w->nchains = n;
+	w->chains = xcalloc(n, sizeof(*w->chains));
+	for (size_t i = 0; i < n; i++)
+		TAILQ_INIT(&w->chains[i]);
+}
+
+static void
+watch_grow(struct watch *w)
+{
+	struct watch_chain *old = w->chains;
+	size_t n = w->nchains;
+	struct watch_key *k;
+
+	watch_make_chains(w, n * 2);
+	for (size_t i = 0; i < n; i++) {
+		while ((k = TAILQ_FIRST(&old[i])) != NULL) {
+			TAILQ_REMOVE(&old[i], k, entry);
+			TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
+		}
+	}
+	free(old);
+}
+
+void
+watch_add(struct watch *w, struct watch_key *k)
+{
+	if (++w->nkeys > w->nchains)
+		watch_grow(w);
+	k->is_due = false;
+	TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
+}
+
+void
+watch_remove(struct watch *w, struct watch_key *k)
+{
+	w->nkeys--;
+	TAILQ_REMOVE(watch_chain_of(w, k->key, k->len), k, entry);
+	if (k->is_due)
+		TAILQ_REMOVE(&w->due, k, due);
+	k->is_due = false;
+}
+
+/* -- what changed ------------------------------------------------------------- */
+
+static void
+watch_destroy(struct watch *w)
+{
+	free(w->chains);
+	free(w->why);
+	free(w->sub_cause);
+	free(w);
+}
+
+static void
+watch_turn(void *arg)
+{
+	struct watch *w = arg;
+	struct watch_key *k;
+
+	w->in_turn = true;
+	while (!w->freed && (k = TAILQ_FIRST(&w->due)) != NULL) {
+		TAILQ_REMOVE(&w->due, k, due);
+		k->is_due = false;
+		k->changed(k->arg);
+	}
+	w->in_turn = false;
+	if (w->freed)
+		watch_destroy(w);
+}
+
+static void
+watch_set_due(struct watch *w, struct watch_key *k)
+{
+	if (k->is_due)
+		return;
+	k->is_due = true;
+	TAILQ_INSERT_TAIL(&w->due, k, due);
+	loop_defer(w->loop, &w->turn, watch_turn, w);
+}
+
+static void
+watch_set_all_due(struct watch *w)
+{
+	struct watch_key *k;
+
+	for (size_t i = 0; i < w->nchains; i++) {
+		TAILQ_FOREACH(k, &w->chains[i], entry)
+			watch_set_due(w, k);
+	}
+}
+
+/* Every owner of a key of this name. */
+static void
+watch_key_changed(struct watch *w, const char *key, size_t len)
+{
+	struct watch_key *k;
+
+	TAILQ_FOREACH(k, watch_chain_of(w, key, len), entry) {
+		if (k->len == len && memcmp(k->key, key, len) == 0)
+			watch_set_due(w, k);
+	}
+}
+
+/* An invalidation: an array of keys, or nil for all of them. */
+static void
+watch_message(const char *channel UNUSED, size_t len UNUSED, const struct redisReply *r,
+    void *arg)
+{
+	struct watch *w = arg;
+	const char *key;
+	size_t key_len;
+
+	if (!reply_is_array(r)) {
+		watch_set_all_due(w);
+		return;
+	}
+	for (size_t i = 0; i < reply_len(r); i++) {
+		if ((key = reply_str(reply_at(r, i), &key_len)) != NULL)
+			watch_key_changed(w, key, key_len);
+	}
+}
+
+/* -- tracking ----------------------------------------------------------------- */
+
+/* The owner may free the watch in mode(): nothing may follow. */
+static void
+watch_tell(struct watch *w, bool on)
+{
+	enum told told = on ? TOLD_ON : TOLD_OFF;
+
+	if (w->told == told)
+		return;
+	w->told = told;
+	w->mode(on, on ? NULL : w->why, w->arg);
+}
+
+/* Tracking does not work, for now: whoever relies on it is called. */
+static void
+watch_off(struct watch *w, const char *why)
+{
+	w->attempt++;
+	free(w->why);
+	w->why = xstrdup(why);
+	if (w->on) {
+		w->on = false;
+		watch_set_all_due(w);
+	}
+	if (conn_is_ready(w->conn) && !timer_is_set(&w->patience))
+		timer_set(&w->patience, PATIENCE);
+}
+
+static void
+watch_refused(struct watch *w, const char *why)
+{
+	watch_off(w, why);
+	timer_stop(&w->patience);
+	watch_tell(w, false);
+}
+
+static struct watch_call *
+watch_call_new(struct watch *w, conn_answer_fn *fn, void *arg)
+{
+	struct watch_call *call = xcalloc(1, sizeof(*call));
+
+	call->watch = w;
+	call->attempt = w->attempt;
+	call->fn = fn;
+	call->arg = arg;
+	TAILQ_INSERT_TAIL(&w->calls, call, entry);
+	return call;
+}
+
+static void
+watch_call_free(struct watch_call *call)
+{
+	if (call->watch != NULL)
+		TAILQ_REMOVE(&call->watch->calls, call, entry);
+	free(call);
+}
+
+/* CLIENT TRACKING is answered. */
+static void
+watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct watch_call *call = arg;
+	struct watch *w = call->watch;
+	bool current = w != NULL && call->attempt == w->attempt;
+
+	watch_call_free(call);
+	if (!current || answer != CONN_REPLY)
+		return;
+	if (reply_error(r) != REPLY_OK) {
+		watch_refused(w, reply_text(r));
+		return;
+	}
+	w->on = true;
+	timer_stop(&w->patience);
+	watch_set_all_due(w);
+	watch_tell(w, true);
+}
+
+/* Both connections must be to one server, or an id names somebody else. */
+static bool
+watch_is_one_server(const struct watch *w)
+{
+	const struct conn_server *a = conn_server(w->conn), *b = conn_server(w->sub);
+
+	if (a->run_id[0] != '\0' && b->run_id[0] != '\0')
+		return strcmp(a->run_id, b->run_id) == 0;
+	return strcmp(a->address, b->address) == 0;
+}
+
+/* One of the connections is new: sets up tracking if both are there. */
+static void
+watch_set_up(struct watch *w)
+{
+	char id[24];
+
+	watch_off(w, w->sub_cause != NULL ? w->sub_cause : "the second connection is not there");
+	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
+		return;
+	if (!watch_is_one_server(w)) {
+		watch_off(w, "the second connection is to another server");
+		return;
+	}
+	if (conn_id(w->sub) == 0) {
+		watch_refused(w, "the server tells no CLIENT ID");
+		return;
+	}
+	snprintf(id, sizeof(id), "%" PRId64, conn_id(w->sub));
+	conn_words(w->conn, watch_tracked, watch_call_new(w, NULL, NULL),
+	    "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL);
+}
+
+/* It is off for some time. */
+static void
+watch_impatient(void *arg)
+{
+	struct watch *w = arg;
+
+	if (conn_is_ready(w->sub) && !watch_is_one_server(w))
+		conn_reset(w->sub, w->why);
+	watch_tell(w, false);
+}
+
+static void
+watch_sub_up(const struct conn_server *server UNUSED, void *arg)
+{
+	struct watch *w = arg;
+
+	free(w->sub_cause);
+	w->sub_cause = NULL;
+	watch_set_up(w);
+}
+
+static void
+watch_sub_down(const char *cause, void *arg)
+{
+	struct watch *w = arg;
+
+	free(w->sub_cause);
+	w->sub_cause = xstrdup(cause);
+	watch_off(w, cause);
+}
+
+void
+watch_conn_up(struct watch *w)
+{
+	watch_set_up(w);
+}
+
+void
+watch_conn_down(struct watch *w)
+{
+	watch_off(w, "Redis is not there");
+	timer_stop(&w->patience);
+}
+
+/* -- scripts ------------------------------------------------------------------ */
+
+/* CLIENT CACHING is answered, before its script is. */
+static void
+watch_cached(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct watch_call *call = arg;
+	struct watch *w = call->watch;
+
+	if (w != NULL && call->attempt == w->attempt && answer == CONN_REPLY &&
+	    reply_error(r) != REPLY_OK)
+		watch_refused(w, reply_text(r));
+}
+
+static void
+watch_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct watch_call *call = arg;
+	conn_answer_fn *fn = call->fn;
+	void *fn_arg = call->arg;
+
+	watch_call_free(call);
+	if (fn != NULL)
+		fn(answer, r, fn_arg);
+}
+
+void
+watch_script(struct watch *w, const struct script *script, conn_answer_fn *fn, void *arg,
+    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct watch_call *call;
+
+	if (!w->on) {
+		conn_script(w->conn, script, fn, arg, nkeys, argc, argv, argvlen);
+		return;
+	}
+	call = watch_call_new(w, fn, arg);
+	conn_script_caching(w->conn, watch_cached, call, script, watch_answered, call,
+	    nkeys, argc, argv, argvlen);
+}
+
+/* -- life --------------------------------------------------------------------- */
+
+struct watch *
+watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
+    const char *name, void (*mode)(bool, const char *, void *), void *arg)
+{
+	static const struct conn_events events = { .up = watch_sub_up, .down = watch_sub_down };
+	struct watch *w = xcalloc(1, sizeof(*w));
+	char *sub_name = xasprintf("%s-watch", name);
+
+	w->loop = loop;
+	w->conn = conn;
+	w->mode = mode;
+	w->arg = arg;
+	w->why = xstrdup("Redis is not there");
+	TAILQ_INIT(&w->due);
+	TAILQ_INIT(&w->calls);
+	watch_make_chains(w, CHAINS_MIN);
+	timer_init(&w->patience, loop, watch_impatient, w);
+	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
+	conn_subscribe(w->sub, CHANNEL, watch_message, w);
+	free(sub_name);
+	return w;
+}
+
+void
+watch_start(struct watch *w)
+{
+	conn_start(w->sub);
+}
+
+void
+watch_free(struct watch *w)
+{
+	struct watch_call *call;
+
+	if (w == NULL)
+		return;
+	conn_free(w->sub);
+	while ((call = TAILQ_FIRST(&w->calls)) != NULL) {
+		TAILQ_REMOVE(&w->calls, call, entry);
+		call->watch = NULL;
+	}
+	timer_stop(&w->patience);
+	loop_defer_cancel(w->loop, &w->turn);
+	w->freed = true;
+	if (!w->in_turn)
+		watch_destroy(w);
+}
+
+bool
+watch_is_on(const struct watch *w)
+{
+	return w->on;
+}
+
+void
+watch_probe(struct watch *w)
+{
+	conn_probe(w->sub);
+}
