@@ -1,0 +1,270 @@
+#!/bin/sh
+# What the programs have is documented, and what is documented they have.  The
+# programs are asked where they can be (rqd -T, rqd -h, rqctl help); only names
+# that no program lists are taken from the sources.  Examples must be right, too.
+
+# shellcheck source=tests/lint/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
+
+RQD=$BUILDDIR/rqd RQCTL=$BUILDDIR/rqctl
+[ -x "$RQD" ] && [ -x "$RQCTL" ] || skip_all 'rqd and rqctl are not built'
+unset RQD_CONFIG RQD_SERVER
+D=$(mktemp -d /tmp/rqd-docs.XXXXXX) || exit 99
+trap 'rm -rf "$D"' EXIT
+trap 'exit 99' HUP INT TERM
+
+# -- helpers -------------------------------------------------------------------
+
+# Compares two lists, one a line: A has what B lacks, and the reverse.
+same() {	# FILE WHAT-IT-IS FILE WHAT-IT-IS
+	sort -u "$1" >"$D/a"
+	sort -u "$3" >"$D/b"
+	[ -s "$D/a" ] || echo "$2: nothing found"
+	comm -23 "$D/a" "$D/b" | sed "s|\$|: $2, but not $4|"
+	comm -13 "$D/a" "$D/b" | sed "s|\$|: $4, but not $2|"
+}
+
+# A section of a man page, by the text behind .Sh.
+section() {	# FILE NAME
+	awk -v name="$2" '/^\.Sh / { in_it = substr($0, 5) == name; next } in_it' "$1"
+}
+
+# One subsection of it.
+subsection() {	# FILE SECTION NAME
+	section "$1" "$2" | awk -v name="$3" '/^\.Ss / { in_it = substr($0, 5) == name; next } in_it'
+}
+
+# All of C.
+sources() { files c src | tr '\n' '\0' | xargs -0 cat; }
+
+# The literal blocks of a page, each in a file $D/NAME.N, as they are printed.
+blocks() {	# FILE NAME
+	awk -v out="$D/$2" '
+	/^\.Bd -literal/ { n++; f = out "." n; in_it = 1; next }
+	/^\.Ed/ { if (in_it) close(f); in_it = 0 }
+	in_it { print > f }' "$1"
+	for block in "$D/$2".*; do
+		[ -f "$block" ] || continue
+		sed -i 's/\\e/\\/g; s/\\-/-/g; s/\\(dq/"/g; s/\\&//g' "$block"
+	done
+}
+
+# -- rqd.conf(5) -----------------------------------------------------------------
+
+CONF=man/rqd.conf.5
+printf 'queue "q" { command = {"/bin/true"} user = "root" }\n' >"$D/sample.conf"
+
+# SECTION.OPTION for each option that -T prints; those outside of sections have none.
+printed_options() {
+	"$RQD" -T -c "$1" | awk '
+	/^[ \t]*#/ { next }
+	$NF == "{" { section = $1 "."; next }
+	$1 == "}" { section = ""; next }
+	/^[ \t]*[a-z_]+ *=/ { sub(/=.*/, ""); gsub(/[ \t]/, ""); print section $0 }'
+}
+
+documented_options() {
+	awk '
+	/^\.Sh [A-Z]+ OPTIONS/ { section = $2 == "GLOBAL" ? "" : tolower($2) "." }
+	/^\.It Ic [a-z_]+ No =/ { print section $3 }' $CONF
+}
+
+options() {
+	printed_options "$D/sample.conf" >"$D/printed"
+	documented_options >"$D/documented"
+	same "$D/printed" 'printed by rqd -T' "$D/documented" "described in $CONF"
+}
+
+# The shipped file shows every option, with its default, as a comment or not.
+shipped_options() {
+	sed 's/^#*[ \t]*//' etc/rqd.conf >"$D/shipped"
+	printed_options "$D/sample.conf" | sed 's/.*\.//' | sort -u | while read -r option; do
+		grep -q "\\<$option *=" "$D/shipped" || echo "$option: not in etc/rqd.conf"
+	done
+}
+
+# Checks a configuration as somebody who is not root would.
+conf_check() {	# FILE
+	if [ "$(id -u)" -eq 0 ] && ! grep -q 'defaults {' "$1"; then
+		echo 'defaults { user = "root" }' >>"$1"
+	fi
+	"$RQD" -t -c "$1" 2>&1
+	status=$?
+	[ $status -eq 0 ] || echo "${1##*/}: refused with $status"
+}
+
+# Those parts of the output that are errors, not warnings.
+conf_errors() {	# FILE
+	conf_check "$1" >"$D/said"
+	if grep -q 'refused with' "$D/said"; then
+		cat "$D/said"
+		cat "$1"
+	fi
+}
+
+is_conf() { grep -q '^[a-z ]*queue "' "$1" && ! grep -q '^\$ ' "$1" && ! head -1 "$1" | grep -q '^#!'; }
+
+conf_examples() {
+	n=0
+	for page in man/rqd.conf.5 man/rqd-handler.7 man/rqd.8; do
+		blocks "$page" "${page##*/}"
+		for block in "$D/${page##*/}".*; do
+			is_conf "$block" || continue
+			n=$((n + 1))
+			conf_errors "$block"
+		done
+	done
+	for f in etc/examples/*.sh; do
+		sed -n '/^# *	*queue "/,/^#	}/s/^#	//p' "$f" >"$D/${f##*/}"
+		conf_errors "$D/${f##*/}"
+		n=$((n + 1))
+	done
+	sed -n '/^    queue "/,/^    }/s/^    //p' README.md >"$D/README"
+	conf_errors "$D/README"
+	[ $n -ge 10 ] || echo "only $n examples were found"
+}
+
+# -- rqd(8) ----------------------------------------------------------------------
+
+command_line() {
+	"$RQD" -h | awk '/^ *-/ { print $1; if ($2 ~ /^-/) print $2 }' | tr -d ',' |
+	    sed 's/^-//; s/^-//' >"$D/printed"
+	section man/rqd.8 DESCRIPTION | sed -n 's/^\.It Fl \([^ ]*\).*/\1/p' | sed 's/^-//' >"$D/documented"
+	same "$D/printed" 'printed by rqd -h' "$D/documented" 'described in man/rqd.8'
+}
+
+# Names of events: the second argument of log_event(), and what journal.c chooses from.
+events() {
+	{
+		sources | tr '\n' ' ' |
+		    grep -oE 'log_event\([A-Za-z_]+,[[:space:]]*"[a-z_]+"' | sed 's/.*"\(.*\)"/\1/'
+		sources | tr '\n' ' ' |
+		    grep -oE 'log_event\([A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
+		    grep -oE '"[a-z_]+"' | tr -d '"'
+		sources | sed -n 's/.*event = "\([a-z_]*\)".*/\1/p'
+		awk '/^verdict_event/ { in_it = 1 } /^}/ { in_it = 0 }
+		    in_it && /return "/ { sub(/.*return "/, ""); sub(/".*/, ""); print }' src/engine/journal.c
+		sed -n 's/.*, "\(reload_failed\)".*/\1/p' src/service/*.c
+	} >"$D/printed"
+	for part in 'Events of the daemon' 'Events of a queue' 'Events of a message'; do
+		subsection man/rqd.8 LOGGING "$part" | sed -n 's/^\.It Cm //p' | sed 's/ , /\n/g'
+	done >"$D/documented"
+	same "$D/printed" 'logged' "$D/documented" 'described in rqd(8), LOGGING'
+}
+
+reasons() {
+	sed -n 's/.*\[REASON_[A-Z_]*\] = "\([a-z_]\{1,\}\)".*/\1/p' src/policy/outcome.c >"$D/printed"
+	subsection man/rqd.8 LOGGING Reasons | sed -n 's/^\.It Cm //p' >"$D/documented"
+	same "$D/printed" 'a reason' "$D/documented" 'described in rqd(8), Reasons'
+}
+
+counters() {
+	sed -n 's/.*\[STAT_[A-Z_]*\] = { "\([a-z_]*\)".*/\1/p' src/base/stats.c >"$D/printed"
+	section man/rqd.8 COUNTERS | sed -n 's/^\.It Li //p' >"$D/documented"
+	same "$D/printed" 'a counter' "$D/documented" 'described in rqd(8), COUNTERS'
+}
+
+# Every variable of ours that the sources know is in one of the pages, and the reverse.
+variables() {
+	sources | grep -oE '"RQD_[A-Z_]+["=]' | tr -d '"=' >"$D/printed"
+	cat man/*.[1-8] | grep -oE '^\.(It )?Ev .*' | grep -oE 'RQD_[A-Z_]+' >"$D/documented"
+	same "$D/printed" 'in the sources' "$D/documented" 'described as .Ev'
+}
+
+# Suffixes of keys: an array of names in keys.c, in the order of enum key.
+keys() {
+	sed -n '/^enum key {/,/}/p' src/queue/keys.h | grep -oE 'KEY_[A-Z]+' |
+	    grep -v -e KEY_MAX -e KEY_QUEUE | sed 's/KEY_/Q/' >"$D/printed"
+	subsection man/rqd.8 REDIS Keys | sed -n 's/^\.It Li //p' | sed 's/ , /\n/g' |
+	    grep -E '^Q[A-Z]+$' >"$D/documented"
+	same "$D/printed" 'a key' "$D/documented" 'described in rqd(8), Keys'
+	grep -oE '^\| `[A-Za-z:]+`' doc/keys.md | grep -oE 'Q[A-Z]+' >"$D/documented"
+	same "$D/printed" 'a key' "$D/documented" 'described in doc/keys.md'
+	sed -n 's/^#define KEYS_[A-Z_]*[ \t]*"\(.*\)"/\1/p' src/queue/keys.h | while read -r prefix; do
+		grep -qF "\`$prefix" doc/keys.md || echo "$prefix is not in doc/keys.md"
+		grep -qF "$prefix" man/rqd.8 || echo "$prefix is not in man/rqd.8"
+	done
+}
+
+# -- rqctl(1) --------------------------------------------------------------------
+
+verbs_of_help() {
+	"$RQCTL" help | awk '/^Verbs:/ { in_it = 1; next } /^$/ { in_it = 0 }
+	    in_it { name = $1; if ($2 ~ /^[a-z]+$/ && $1 == "dead") name = name " " $2; print name }'
+}
+
+verbs() {
+	verbs_of_help >"$D/printed"
+	section man/rqctl.1 DESCRIPTION | sed '/^\.Ss JSON/,$d' |
+	    sed -n 's/^\.It Xo Cm //p; s/^\.It Cm //p' | sed 's/ \(Op\|Ar\|Fl\) .*//' |
+	    grep -v '^\(bash\|zsh\)$' >"$D/documented"
+	same "$D/printed" 'printed by rqctl help' "$D/documented" 'described in rqctl(1)'
+}
+
+options_of_help() {
+	awk '/^ +-/ { for (i = 1; i <= 2; i++) if ($i ~ /^--/) print substr($i, 3) }'
+}
+
+verb_options() {
+	{
+		"$RQCTL" help | options_of_help
+		verbs_of_help | while read -r verb; do
+			# shellcheck disable=SC2086
+			"$RQCTL" help $verb | options_of_help
+		done
+	} >"$D/printed"
+	grep -oE '(Fl|,) -[a-z-]+' man/rqctl.1 | sed 's/^[^-]* -//' >"$D/documented"
+	same "$D/printed" 'printed by rqctl help VERB' "$D/documented" 'described in rqctl(1)'
+}
+
+# -- rqd-handler(7), scripts --------------------------------------------------------
+
+scripts() {
+	n=0
+	blocks man/rqd-handler.7 handler
+	for block in "$D"/handler.*; do
+		head -1 "$block" | grep -q '^#!/bin/sh' || continue
+		n=$((n + 1))
+		sh -n "$block" || cat "$block"
+		if command -v shellcheck >/dev/null; then
+			shellcheck -s sh -S warning -e SC2154 "$block"
+		fi
+	done
+	[ $n -ge 4 ] || echo "only $n scripts were found"
+}
+
+# -- files -------------------------------------------------------------------------
+
+# What is there is installed, and what is named is there.
+installed() {
+	for f in man/*.[1-8] doc/*.md etc/examples/*; do
+		grep -q "[ 	]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"
+	done
+}
+
+links() {
+	for f in *.md doc/*.md; do
+		grep -oE '\]\([^)#:]+\)' "$f" | sed 's/](\(.*\))/\1/' | while read -r to; do
+			[ -e "$(dirname "$f")/$to" ] || echo "$f: no $to"
+		done
+	done
+	cat man/*.[1-8] | grep -oE '^\.Xr (rqd|rqctl)[a-z.-]* [1-8]' | sort -u | while read -r _ page number; do
+		[ -f "man/$page.$number" ] || echo "$page($number) does not exist"
+	done
+}
+
+silent 'every option is described in rqd.conf(5), and exists' options
+silent 'every option is in etc/rqd.conf' shipped_options
+silent 'the examples of configurations are accepted' conf_examples
+silent 'every option of rqd is described in rqd(8), and exists' command_line
+silent 'every event of the log is described, and exists' events
+silent 'every reason is described, and exists' reasons
+silent 'every counter is described, and exists' counters
+silent 'every variable RQD_* is described, and exists' variables
+silent 'every key in Redis is described, and exists' keys
+silent 'every verb of rqctl is described, and exists' verbs
+silent 'every option of rqctl is described, and exists' verb_options
+silent 'the scripts in rqd-handler(7) are right' scripts
+silent 'every document is installed' installed
+silent 'nothing refers to what is not there' links
+done_testing
