@@ -17,12 +17,21 @@
 
 struct guardian;
 
-/* Forks.  Call early, while the process is small.  slots: sessions at most at once. */
-struct guardian	*guardian_start(struct loop *, unsigned slots);
+/*
+ * Forks.  Call early, while the process is small, and after child_init().
+ * Never NULL: a guardian that cannot be forked, or dies, is started again,
+ * once a second at most.
+ */
+struct guardian	*guardian_start(struct loop *);
 void		 guardian_stop(struct guardian *);	/* NULL is fine; all slots must be free */
 
-/* A slot for one handler; never NULL: beyond `slots` the table grows by a new guardian. */
+/*
+ * A slot for one handler, never NULL, for the child to write its pid to.  Release
+ * it once its group is finished and reaped.
+ */
 volatile pid_t	*guardian_slot(struct guardian *);
-void		 guardian_release(struct guardian *, volatile pid_t *);
+void		 guardian_release(struct guardian *, volatile pid_t *);	/* NULL slot is fine */
+
+pid_t		 guardian_pid(const struct guardian *);	/* 0: none at this moment */
 
 #endif

@@ -9,14 +9,15 @@
 
 #include <stdbool.h>
 
-#include "base/list.h"
+#include "base/log.h"
 #include "loop/loop.h"
 #include "policy/config.h"
 #include "policy/message.h"
 #include "policy/outcome.h"
 
+struct fake;
+struct guardian;
 struct handler;
-struct run;			/* one message at a handler */
 
 /* Shared by all handlers of a daemon; borrowed. */
 struct handler_env {
@@ -24,6 +25,7 @@ struct handler_env {
 	const char	*config_file;	/* RQD_CONFIG, absolute; NULL: none */
 	const char	*server;	/* RQD_SERVER; NULL: none */
 	struct guardian	*guardian;	/* NULL: none (tests, rqctl try) */
+	struct fake	*fake;		/* simulation: no processes; NULL: real ones */
 };
 
 struct handler_events {
@@ -33,9 +35,15 @@ struct handler_events {
 	 * the callee's.
 	 */
 	void	(*done)(struct message *, struct result *, void *arg);
-	/* One line of output; fd is 1 or 2; cut: the line goes on. Default (NULL): log it. */
-	void	(*output)(const struct message *, pid_t, int fd, const char *, size_t, bool cut,
+	/*
+	 * One line of output: before done(), or up to a second after it, hence no
+	 * message.  fd is 1 or 2; cut: the line goes on.  NULL: it is logged, as
+	 * event=output.  It must not close or free the handler.
+	 */
+	void	(*output)(const struct log_ctx *, int fd, const char *, size_t, bool cut,
 		    void *arg);
+	/* Once per delivery, when output_limit is passed.  NULL: logged, as event=output_cut. */
+	void	(*output_cut)(const struct log_ctx *, void *arg);
 };
 
 struct handler_ops {
@@ -56,15 +64,25 @@ struct handler {
 	void				*arg;
 };
 
-const struct handler_ops *handler_ops(enum mode);
-void		 handler_check_ops(void);
+/* One message at a handler.  Every mode's struct begins with this. */
+struct run {
+	struct handler			*handler;
+};
 
+const struct handler_ops *handler_ops(enum mode);	/* NULL: not in this version */
+void		 handler_check_ops(void);	/* fatal where a table has an empty slot */
+
+/*
+ * Keeps references on the configuration.  NULL only where handler_ops() is.
+ * What cannot be looked up now (a user, an env_file) is tried again at each
+ * start.
+ */
 struct handler	*handler_open(const struct handler_env *, struct config *,
 		    const struct queue_config *, const struct handler_events *, void *arg);
 
 /*
- * Starts msg, which must outlive the run.  Never fails: what cannot be started
- * is done() with END_NOT_STARTED, from the loop.
+ * Starts msg, which must live until done(); the run is gone after it.  Never
+ * fails: what cannot be started is done() with END_NOT_STARTED, from the loop.
  */
 struct run	*handler_start(struct handler *, struct message *);
 
@@ -75,8 +93,16 @@ struct run	*handler_start(struct handler *, struct message *);
 void		 handler_stop(struct run *, enum stop);
 void		 handler_kill(struct run *);	/* SIGKILL at once, after a handler_stop() */
 
-/* done() when no process is left (persistent ones are ended); no runs may be live. */
+/*
+ * done() when no process is left (persistent ones are ended) and the output of
+ * finished ones has been read, a second at most; no runs may be live.
+ */
 void		 handler_close(struct handler *, void (*done)(void *), void *);
-void		 handler_free(struct handler *);
+
+/*
+ * At any moment, also inside done() and while closing: nothing is called any
+ * more, output still unread is dropped, and what still runs is killed.
+ */
+void		 handler_free(struct handler *);	/* NULL is fine */
 
 #endif

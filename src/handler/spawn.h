@@ -14,6 +14,7 @@
 
 #include "base/util.h"
 
+/* One that may not be raised above the daemon's own hard limit is set to that. */
 struct spawn_limit { int resource; struct rlimit value; };
 
 /* Everything is borrowed and made before: the child only makes system calls. */
@@ -21,13 +22,13 @@ struct spawn {
 	char *const		*argv;
 	char *const		*envp;
 	int			 fd[3];		/* stdin, stdout, stderr; all close-on-exec, or -1 for /dev/null */
-	const char		*directory;
+	const char		*directory;	/* entered as the target user */
 	uid_t			 uid;		/* (uid_t)-1: unchanged */
-	gid_t			 gid;
+	gid_t			 gid;		/* (gid_t)-1: unchanged */
 	const gid_t		*groups;
-	size_t			 ngroups;
+	size_t			 ngroups;	/* 0: unchanged */
 	int			 umask;		/* -1: unchanged */
-	int			 nice;
+	int			 nice;		/* 0: unchanged */
 	const struct spawn_limit *limits;
 	size_t			 nlimits;
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
@@ -35,7 +36,9 @@ struct spawn {
 
 /*
  * Returns the pid, or -1 with errno and *step naming what failed ("clone",
- * "setuid", "chdir", "exec", ...); nothing is left running then.
+ * "setuid", "chdir", "exec", ...; static); nothing is left running then but a
+ * zombie that child.c reaps.  Not for threads: all signals are blocked meanwhile,
+ * and one stack serves all calls.
  */
 pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
 

@@ -344,6 +344,17 @@ child_forget(struct loop *l, struct child *c)
 		forget(l->children, c);
 }
 
+void
+child_wait(struct loop *l, struct child *c)
+{
+	pid_t pid = c->pid;
+
+	if (pid == 0)
+		return;
+	forget(l->children, c);
+	(void)reap(pid, NULL);
+}
+
 /* The group may not exist yet: the child makes it after fork(). */
 int
 child_kill(const struct child *c, int signo)

@@ -49,6 +49,9 @@ void	child_done(struct loop *);
 void	child_watch(struct loop *, struct child *, pid_t);
 void	child_forget(struct loop *, struct child *);	/* no callback any more; still reaped */
 
+/* Waits here for one that is sure to exit at once, and reaps it: no callback. */
+void	child_wait(struct loop *, struct child *);
+
 /* Signals the group (leader) or the process; 0, or -1 when it is gone. */
 int	child_kill(const struct child *, int signo);
 

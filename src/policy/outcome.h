@@ -37,6 +37,7 @@ struct result {
 	int		 status;	/* END_EXIT: 0..255 */
 	int		 signo;		/* END_SIGNAL */
 	int		 error;		/* END_NOT_STARTED */
+	const char	*step;		/* END_NOT_STARTED: what failed, "exec" "user" ...; static */
 	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
 	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; owned */
 	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */

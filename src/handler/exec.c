@@ -1,0 +1,442 @@
+/*
+ * One process per message.
+ *
+ *	             stop, limit             exit
+ *	    RUNNING ------------> STOPPING -------.
+ *	       |  \                               v    eof, 1 s
+ *	start -'   `--------- exit -----------> TAIL ----------> freed
+ *	    `--> FAILED ------- end of turn --------------------> freed
+ *
+ * The payload is written to a memfd, whole, before the child runs: it reads,
+ * seeks or ignores it as it likes, and nobody waits for anybody.
+ *
+ * The exit of the command decides, and done() is called at once.  The message is
+ * not ours after that: what a late line of output needs is kept in the run, which
+ * lives on in TAIL until the pipes end, for TAIL_TIME at most.
+ *
+ * The group is killed and reaped (child.c) before exited() is called, so the
+ * guardian's slot is given back there.
+ */
+#include "handler/exec.h"
+
+#include <sys/mman.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "handler/command.h"
+#include "handler/guardian.h"
+#include "handler/output.h"
+#include "loop/child.h"
+#include "loop/timer.h"
+
+#define TAIL_TIME	SEC
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL	0x0008U
+#endif
+
+enum state { RUNNING, STOPPING, TAIL, FAILED };
+
+struct exec {
+	struct handler		 base;
+	const struct handler_env *env;
+	struct config		*config;	/* reference held */
+	const struct queue_config *cfg;
+	struct command		*command;
+	TAILQ_HEAD(, exec_run)	 runs;
+	void			(*closed)(void *);	/* NULL: not closing */
+	void			*closed_arg;
+	struct defer		 closing;
+};
+
+struct exec_run {
+	struct run		 base;
+	TAILQ_ENTRY(exec_run)	 entry;		/* of exec.runs */
+	enum state		 state;
+	struct message		*msg;		/* NULL in TAIL */
+	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
+	struct child		 child;		/* watched in RUNNING and STOPPING */
+	pid_t			 pid;		/* 0: FAILED */
+	usec_t			 started;	/* mono */
+	enum stop		 stop;
+	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
+	volatile pid_t		*slot;		/* NULL: none */
+	struct output		 output;
+	struct defer		 defer;		/* to be failed, or freed */
+	int			 error;		/* valid in FAILED, as is step */
+	const char		*step;
+};
+
+static struct exec *
+exec_of(struct run *r)
+{
+	return (struct exec *)(void *)r->handler;
+}
+
+/* -- the end of a run -------------------------------------------------------------- */
+
+static void
+tell_closed(void *arg)
+{
+	struct exec *h = arg;
+	void (*closed)(void *) = h->closed;
+
+	h->closed = NULL;
+	closed(h->closed_arg);
+}
+
+static void
+check_closed(struct exec *h)
+{
+	if (h->closed != NULL && TAILQ_EMPTY(&h->runs))
+		loop_defer(h->env->loop, &h->closing, tell_closed, h);
+}
+
+static void
+run_free(struct exec_run *r)
+{
+	struct exec *h = exec_of(&r->base);
+
+	TAILQ_REMOVE(&h->runs, r, entry);
+	loop_defer_cancel(h->env->loop, &r->defer);
+	timer_stop(&r->timer);
+	child_forget(h->env->loop, &r->child);
+	if (h->env->guardian != NULL)
+		guardian_release(h->env->guardian, r->slot);
+	output_done(&r->output);
+	free(r);
+	check_closed(h);
+}
+
+static void
+run_free_cb(void *arg)
+{
+	run_free(arg);
+}
+
+/* Frees it at the end of this turn. */
+static void
+finish(struct exec_run *r)
+{
+	output_close(&r->output);
+	timer_stop(&r->timer);
+	loop_defer(exec_of(&r->base)->env->loop, &r->defer, run_free_cb, r);
+}
+
+/* The last thing its caller does: the handler, and r with it, may be gone after. */
+static void
+tell_done(struct exec_run *r, struct result *result)
+{
+	struct handler *h = r->base.handler;
+	struct message *msg = r->msg;
+
+	r->msg = NULL;
+	h->events->done(msg, result, h->arg);
+}
+
+static void
+fail_cb(void *arg)
+{
+	struct exec_run *r = arg;
+	struct result result = { .end = END_NOT_STARTED, .stop = r->stop,
+	    .error = r->error, .step = r->step };
+
+	finish(r);
+	tell_done(r, &result);
+}
+
+static void
+exited(struct child *child, const struct child_exit *x)
+{
+	struct exec_run *r = CONTAINER_OF(child, struct exec_run, child);
+	struct exec *h = exec_of(&r->base);
+	struct result result = {
+		.end = x->signaled ? END_SIGNAL : END_EXIT,
+		.status = x->signaled ? 0 : x->code,
+		.signo = x->signaled ? x->code : 0,
+		.stop = r->stop, .pid = r->pid, .leftovers = x->leftovers,
+		.duration = clock_mono() - r->started,
+	};
+
+	r->state = TAIL;
+	timer_stop(&r->timer);
+	if (h->env->guardian != NULL)
+		guardian_release(h->env->guardian, r->slot);
+	r->slot = NULL;
+	output_drain(&r->output);
+	result.error_tail = output_take_tail(&r->output, &result.error_len);
+	result.output_cut = r->output.cut;
+	if (output_is_open(&r->output))
+		timer_set(&r->timer, TAIL_TIME);
+	else
+		finish(r);
+	tell_done(r, &result);
+}
+
+/* Both pipes have ended; the child may still run. */
+static void
+output_ended(struct output *o)
+{
+	struct exec_run *r = CONTAINER_OF(o, struct exec_run, output);
+
+	if (r->state == TAIL)
+		finish(r);
+}
+
+/* -- ending it early ---------------------------------------------------------------- */
+
+/*
+ * The reason is there before the signal.  A stopped process must go on to be
+ * ended.  From now on nothing may be kept: the message will run elsewhere.
+ */
+static void
+begin_stop(struct exec_run *r, enum stop reason)
+{
+	r->stop = reason;
+	if (r->state != RUNNING)
+		return;
+	r->state = STOPPING;
+	r->child.kill_leftovers = true;
+	(void)child_kill(&r->child, SIGTERM);
+	(void)child_kill(&r->child, SIGCONT);
+	timer_set(&r->timer, exec_of(&r->base)->cfg->kill_grace);
+}
+
+static void
+time_is_up(void *arg)
+{
+	struct exec_run *r = arg;
+
+	switch (r->state) {
+	case RUNNING:
+		begin_stop(r, STOP_TIME_LIMIT);
+		return;
+	case STOPPING:
+		(void)child_kill(&r->child, SIGKILL);
+		return;
+	case TAIL:
+		output_drain(&r->output);
+		finish(r);
+		return;
+	case FAILED:
+		return;
+	}
+}
+
+static void
+exec_stop(struct run *run, enum stop reason)
+{
+	struct exec_run *r = (struct exec_run *)(void *)run;
+
+	if (r->stop == STOP_NONE)
+		begin_stop(r, reason);
+}
+
+static void
+exec_kill(struct run *run)
+{
+	struct exec_run *r = (struct exec_run *)(void *)run;
+
+	if (r->state == RUNNING || r->state == STOPPING)
+		(void)child_kill(&r->child, SIGKILL);
+}
+
+/* -- starting ------------------------------------------------------------------------ */
+
+/* Not executable where the kernel knows the flag, and may insist on it (6.3). */
+static int
+new_memfd(void)
+{
+	static bool old_kernel;
+	int fd;
+
+	if (!old_kernel) {
+		fd = memfd_create("rqd-message", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+		if (fd != -1 || errno != EINVAL)
+			return fd;
+		old_kernel = true;
+	}
+	return memfd_create("rqd-message", MFD_CLOEXEC);
+}
+
+/* pwrite(2) leaves the file's position at its beginning. */
+static int
+write_all(int fd, const char *p, size_t len)
+{
+	size_t at = 0;
+	ssize_t n;
+
+	while (at < len) {
+		n = pwrite(fd, p + at, len - at, (off_t)at);
+		if (n > 0) {
+			at += (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			if (n == 0)
+				errno = ENOSPC;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void
+close_all(int fd[3])
+{
+	int i, error = errno;
+
+	for (i = 0; i < 3; i++) {
+		if (fd[i] != -1)
+			(void)close(fd[i]);
+		fd[i] = -1;
+	}
+	errno = error;
+}
+
+/* The child's three descriptors; -1 is /dev/null.  On failure some may be open. */
+static int
+open_fds(struct exec_run *r, int fd[3])
+{
+	const struct message *msg = r->msg;
+	int i;
+
+	r->step = "memfd";
+	fd[0] = new_memfd();
+	if (fd[0] == -1)
+		return -1;
+	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
+		return -1;
+	if (exec_of(&r->base)->cfg->output == OUTPUT_NONE)
+		return 0;
+	r->step = "pipe";
+	for (i = 1; i < 3; i++) {
+		if (output_open(&r->output, i, &fd[i]) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+spawn(struct exec_run *r)
+{
+	struct exec *h = exec_of(&r->base);
+	int fd[3] = { -1, -1, -1 };
+
+	r->pid = -1;
+	if (open_fds(r, fd) == 0) {
+		if (h->env->guardian != NULL)
+			r->slot = guardian_slot(h->env->guardian);
+		r->pid = command_spawn(h->command, r->msg, fd, r->slot, &r->step);
+	}
+	close_all(fd);
+	return r->pid == -1 ? -1 : 0;
+}
+
+/* errno and r->step say why. */
+static void
+fail_later(struct exec_run *r)
+{
+	struct exec *h = exec_of(&r->base);
+
+	r->state = FAILED;
+	r->error = errno;
+	r->pid = 0;
+	if (h->env->guardian != NULL)
+		guardian_release(h->env->guardian, r->slot);
+	r->slot = NULL;
+	output_done(&r->output);
+	loop_defer(h->env->loop, &r->defer, fail_cb, r);
+}
+
+static void
+watch(struct exec_run *r)
+{
+	struct exec *h = exec_of(&r->base);
+
+	r->output.ctx.pid = r->pid;
+	r->child.exited = exited;
+	r->child.leader = true;
+	r->child.kill_leftovers = h->cfg->leftovers == LEFTOVERS_KILL;
+	child_watch(h->env->loop, &r->child, r->pid);
+	if (h->cfg->time_limit > 0)
+		timer_set(&r->timer, h->cfg->time_limit);
+}
+
+static struct run *
+exec_start(struct handler *handler, struct message *msg)
+{
+	struct exec *h = (struct exec *)(void *)handler;
+	struct exec_run *r = xcalloc(1, sizeof(*r));
+
+	r->base.handler = handler;
+	r->msg = msg;
+	(void)snprintf(r->id, sizeof(r->id), "%s", msg->id);
+	r->started = clock_mono();
+	timer_init(&r->timer, h->env->loop, time_is_up, r);
+	output_init(&r->output, h->env->loop, handler, h->cfg->output_limit,
+	    output_ended);
+	r->output.ctx = (struct log_ctx){ .queue = h->cfg->name, .id = r->id,
+	    .attempt = msg->attempts + 1 };
+	TAILQ_INSERT_TAIL(&h->runs, r, entry);
+	if (spawn(r) == 0)
+		watch(r);
+	else
+		fail_later(r);
+	return &r->base;
+}
+
+/* -- the handler ----------------------------------------------------------------------- */
+
+static struct handler *
+exec_open(const struct handler_env *env, struct config *config,
+    const struct queue_config *cfg, const struct handler_events *events, void *arg)
+{
+	struct exec *h = xcalloc(1, sizeof(*h));
+
+	h->base = (struct handler){ &handler_exec, events, arg };
+	h->env = env;
+	h->config = config_ref(config);
+	h->cfg = cfg;
+	h->command = command_new(env, cfg);
+	TAILQ_INIT(&h->runs);
+	return &h->base;
+}
+
+static void
+exec_close(struct handler *handler, void (*done)(void *), void *arg)
+{
+	struct exec *h = (struct exec *)(void *)handler;
+
+	h->closed = done;
+	h->closed_arg = arg;
+	check_closed(h);
+}
+
+static void
+exec_free(struct handler *handler)
+{
+	struct exec *h = (struct exec *)(void *)handler;
+	struct exec_run *r, *next;
+
+	h->closed = NULL;
+	TAILQ_FOREACH_SAFE(r, &h->runs, entry, next) {
+		exec_kill(&r->base);
+		run_free(r);
+	}
+	loop_defer_cancel(h->env->loop, &h->closing);
+	command_free(h->command);
+	config_unref(h->config);
+	free(h);
+}
+
+const struct handler_ops handler_exec = {
+	.name = "exec",
+	.open = exec_open,
+	.start = exec_start,
+	.stop = exec_stop,
+	.kill = exec_kill,
+	.close = exec_close,
+	.free = exec_free
+};

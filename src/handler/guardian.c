@@ -1,0 +1,284 @@
+/*
+ * The guardian.
+ *
+ * The daemon holds the writing end of a pipe, alone: handlers get no descriptor
+ * of ours, and the guardian closes all but the reading end.  The kernel closes
+ * it when the daemon dies, however that happens, and the guardian's read(2)
+ * returns.
+ *
+ * A child that is between clone() and execve() still holds a copy of the writing
+ * end.  So when the guardian wakes every child has written its slot, and none can
+ * appear after.
+ *
+ * A slot is set from before the child's first act until its group has been
+ * killed and reaped, so while the daemon lives no other process can have that
+ * number as its pid, group or session.  When it dies, numbers whose processes have
+ * ended become free at last; to be given out again before the guardian has used
+ * them the pids would have to go once round in the milliseconds that this takes.
+ *
+ * The table has room for every pid that Linux can give out.  Its pages exist
+ * from when they are first used, so that costs address space only, and there is
+ * nothing to grow.
+ */
+#include "handler/guardian.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "loop/child.h"
+#include "loop/timer.h"
+
+#define SLOTS		((size_t)4 * 1024 * 1024)	/* PID_MAX_LIMIT of 64-bit Linux */
+#define SWEEP_TIME	(5 * SEC)
+#define SWEEP_PAUSE	(5 * MSEC)
+#define RESTART_PAUSE	SEC
+
+/* Shared by the daemon, its guardian, and for one write each child. */
+struct table {
+	volatile size_t	used;		/* slots at and above were never used */
+	volatile pid_t	sid[SLOTS];	/* 0: free */
+};
+
+struct guardian {
+	struct loop	 *loop;
+	struct table	 *table;
+	size_t		 *free;		/* owned: slots below used that are free, a stack */
+	size_t		  nfree;
+	size_t		  free_cap;
+	struct child	  child;
+	pid_t		  pid;		/* 0: no process now, the timer is set */
+	int		  fd;		/* writing end; -1 without a process */
+	usec_t		  started;	/* mono */
+	struct timer	  timer;
+};
+
+/* -- the process --------------------------------------------------------------------- */
+
+/* The session of a process that is not a zombie; -1: none such. */
+static pid_t
+session_of(const char *pid)
+{
+	char path[64], text[512], state;
+	const char *p;
+	ssize_t n;
+	int fd, session;
+
+	(void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return -1;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	if (n <= 0)
+		return -1;
+	text[n] = '\0';
+	p = strrchr(text, ')');		/* its name may hold anything */
+	if (p == NULL ||
+	    sscanf(p + 1, " %c %*d %*d %d", &state, &session) != 2 ||
+	    state == 'Z' || state == 'X')
+		return -1;
+	return session;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Kills all processes of these sessions; whether there were any. */
+static bool
+kill_sessions(const pid_t *sid, size_t n)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	bool found = false;
+	pid_t pid, session;
+
+	if (dir == NULL)
+		return false;
+	while ((d = readdir(dir)) != NULL) {
+		pid = atoi(d->d_name);
+		session = pid > 0 ? session_of(d->d_name) : -1;
+		if (session == -1 || (bsearch(&session, sid, n, sizeof(*sid),
+		    compare) == NULL && bsearch(&pid, sid, n, sizeof(*sid),
+		    compare) == NULL))
+			continue;
+		(void)kill(pid, SIGKILL);
+		found = true;
+	}
+	(void)closedir(dir);
+	return found;
+}
+
+/* New ones may be forked while we look: until a look finds none. */
+static void
+end_sessions(const pid_t *sid, size_t n)
+{
+	const struct timespec pause = { .tv_nsec = SWEEP_PAUSE * 1000 };
+	usec_t until = clock_mono() + SWEEP_TIME;
+	size_t i;
+
+	do {
+		for (i = 0; i < n; i++)
+			(void)kill(-sid[i], SIGKILL);
+		if (!kill_sessions(sid, n))
+			break;
+		(void)nanosleep(&pause, NULL);
+	} while (clock_mono() < until);
+}
+
+static void
+sweep(const struct table *t)
+{
+	pid_t *sid = xmalloc((t->used + 1) * sizeof(*sid));
+	size_t i, n = 0;
+
+	for (i = 0; i < t->used; i++) {
+		if (t->sid[i] > 0)
+			sid[n++] = t->sid[i];
+	}
+	qsort(sid, n, sizeof(*sid), compare);
+	if (n > 0)
+		end_sessions(sid, n);
+	free(sid);
+}
+
+/* All signals are blocked already: nothing but SIGKILL ends it before its time. */
+static NORETURN void
+guard(int fd, const struct table *t)
+{
+	char c;
+
+	(void)setsid();
+	(void)prctl(PR_SET_NAME, "rqd-guardian");
+	if (chdir("/") == -1 || dup2(fd, 0) == -1)
+		_exit(1);
+	closefrom(1);
+	while (read(0, &c, 1) == -1 && errno == EINTR)
+		continue;
+	sweep(t);
+	_exit(0);
+}
+
+/* -- the daemon's side ------------------------------------------------------------------ */
+
+static int
+start(struct guardian *g)
+{
+	sigset_t all, old;
+	int fd[2];
+	pid_t pid;
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return -1;
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid == 0)
+		guard(fd[0], g->table);
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)close(fd[0]);
+	if (pid == -1) {
+		(void)close(fd[1]);
+		return -1;
+	}
+	g->fd = fd[1];
+	g->pid = pid;
+	g->started = clock_mono();
+	child_watch(g->loop, &g->child, pid);
+	return 0;
+}
+
+static void
+start_cb(void *arg)
+{
+	struct guardian *g = arg;
+
+	if (start(g) == -1)
+		timer_set(&g->timer, RESTART_PAUSE);
+}
+
+static void
+exited(struct child *child, const struct child_exit *x UNUSED)
+{
+	struct guardian *g = CONTAINER_OF(child, struct guardian, child);
+
+	(void)close(g->fd);
+	g->fd = -1;
+	g->pid = 0;
+	timer_set_at(&g->timer, g->started + RESTART_PAUSE);
+}
+
+struct guardian *
+guardian_start(struct loop *loop)
+{
+	struct guardian *g = xcalloc(1, sizeof(*g));
+
+	g->loop = loop;
+	g->fd = -1;
+	g->child.exited = exited;
+	g->table = mmap(NULL, sizeof(*g->table), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (g->table == MAP_FAILED)
+		fatalx("cannot map the guardian's table: %s", strerror(errno));
+	timer_init(&g->timer, loop, start_cb, g);
+	start_cb(g);
+	return g;
+}
+
+void
+guardian_stop(struct guardian *g)
+{
+	if (g == NULL)
+		return;
+	timer_stop(&g->timer);
+	if (g->fd != -1)
+		(void)close(g->fd);
+	(void)child_kill(&g->child, SIGCONT);	/* should somebody have stopped it */
+	child_wait(g->loop, &g->child);
+	(void)munmap(g->table, sizeof(*g->table));
+	free(g->free);
+	free(g);
+}
+
+volatile pid_t *
+guardian_slot(struct guardian *g)
+{
+	if (g->nfree > 0)
+		return &g->table->sid[g->free[--g->nfree]];
+	if (g->table->used == SLOTS)
+		fatalx("more handlers than pids");
+	return &g->table->sid[g->table->used++];
+}
+
+void
+guardian_release(struct guardian *g, volatile pid_t *slot)
+{
+	if (slot == NULL)
+		return;
+	*slot = 0;
+	if (g->nfree == g->free_cap) {
+		g->free_cap = g->free_cap == 0 ? 64 : g->free_cap * 2;
+		g->free = xreallocarray(g->free, g->free_cap, sizeof(*g->free));
+	}
+	g->free[g->nfree++] = (size_t)(slot - g->table->sid);
+}
+
+pid_t
+guardian_pid(const struct guardian *g)
+{
+	return g->pid;
+}

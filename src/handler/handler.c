@@ -1,0 +1,78 @@
+/*
+ * Dispatch to the mode of a queue.
+ */
+#include "handler/handler.h"
+
+#include "handler/exec.h"
+#include "handler/fake.h"
+
+const struct handler_ops *
+handler_ops(enum mode mode)
+{
+	switch (mode) {
+	case MODE_EXEC:
+		return &handler_exec;
+	case MODE_PERSISTENT:
+		return NULL;
+	}
+	return NULL;
+}
+
+static void
+check(const struct handler_ops *ops)
+{
+	if (ops->name == NULL || ops->open == NULL || ops->start == NULL ||
+	    ops->stop == NULL || ops->kill == NULL || ops->close == NULL ||
+	    ops->free == NULL)
+		fatalx("handler %s lacks a function",
+		    ops->name != NULL ? ops->name : "without a name");
+}
+
+void
+handler_check_ops(void)
+{
+	check(&handler_exec);
+	check(&handler_fake);
+}
+
+struct handler *
+handler_open(const struct handler_env *env, struct config *config,
+    const struct queue_config *cfg, const struct handler_events *events, void *arg)
+{
+	const struct handler_ops *ops = handler_ops(cfg->mode);
+
+	if (env->fake != NULL)
+		ops = &handler_fake;
+	return ops != NULL ? ops->open(env, config, cfg, events, arg) : NULL;
+}
+
+struct run *
+handler_start(struct handler *h, struct message *msg)
+{
+	return h->ops->start(h, msg);
+}
+
+void
+handler_stop(struct run *r, enum stop reason)
+{
+	r->handler->ops->stop(r, reason);
+}
+
+void
+handler_kill(struct run *r)
+{
+	r->handler->ops->kill(r);
+}
+
+void
+handler_close(struct handler *h, void (*done)(void *), void *arg)
+{
+	h->ops->close(h, done, arg);
+}
+
+void
+handler_free(struct handler *h)
+{
+	if (h != NULL)
+		h->ops->free(h);
+}

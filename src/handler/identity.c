@@ -1,0 +1,206 @@
+/*
+ * Looking up users and groups.
+ *
+ *	user	group	uid		gid		supplementary groups
+ *	-	-	stays		stays		stay
+ *	-	set	stays		that group	stay
+ *	set	-	that user	the user's	the user's
+ *	set	set	that user	that group	the user's, and that group
+ *
+ * A daemon that is not root, and already is what is asked for, changes nothing:
+ * it may not, and need not.  What else it may not do fails at the start of the
+ * handler, with EPERM.
+ *
+ * A name that nobody has and that is a number stands for that number.  Such a
+ * user without a passwd entry needs a group, and is at home in "/".
+ */
+#include "handler/identity.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+/* A decimal number that can be an id: -1 is not one. */
+static bool
+parse_id(const char *s, id_t *ret)
+{
+	int64_t n;
+
+	if (units_parse_int(s, &n) == -1 || n < 0 || n >= (int64_t)UINT32_MAX)
+		return false;
+	*ret = (id_t)n;
+	return true;
+}
+
+/* "No such entry" has many errnos, 0 among them; see getpwnam(3). */
+static int
+lookup_error(void)
+{
+	switch (errno) {
+	case 0:
+	case ESRCH:
+	case EBADF:
+	case EPERM:
+		return ENOENT;
+	}
+	return errno;
+}
+
+/* The entry of a name or number; NULL with errno.  *uid is set for any number. */
+static struct passwd *
+find_user(const char *user, uid_t *uid)
+{
+	struct passwd *pw;
+	id_t id;
+
+	errno = 0;
+	pw = getpwnam(user);
+	if (pw != NULL)
+		return pw;
+	errno = lookup_error();
+	if (errno != ENOENT || !parse_id(user, &id))
+		return NULL;
+	*uid = (uid_t)id;
+	errno = 0;
+	pw = getpwuid(*uid);
+	if (pw == NULL)
+		errno = lookup_error();
+	return pw;
+}
+
+static int
+find_group(const char *group, gid_t *ret)
+{
+	struct group *gr;
+	id_t id;
+
+	errno = 0;
+	gr = getgrnam(group);
+	if (gr != NULL) {
+		*ret = gr->gr_gid;
+		return 0;
+	}
+	errno = lookup_error();
+	if (errno != ENOENT || !parse_id(group, &id))
+		return -1;
+	*ret = (gid_t)id;
+	return 0;
+}
+
+static void
+set_names(struct identity *id, const struct passwd *pw)
+{
+	if (pw == NULL) {
+		id->name = xasprintf("%lu", (unsigned long)id->runs_as);
+		id->home = xstrdup("/");
+		id->shell = xstrdup("/bin/sh");
+		return;
+	}
+	id->name = xstrdup(pw->pw_name);
+	id->home = xstrdup(pw->pw_dir[0] != '\0' ? pw->pw_dir : "/");
+	id->shell = xstrdup(pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
+}
+
+/* getgrouplist(3) says how many there are only by failing. */
+static void
+set_groups(struct identity *id)
+{
+	int n = 16, got;
+
+	do {
+		got = n;
+		id->groups = xreallocarray(id->groups, (size_t)n,
+		    sizeof(*id->groups));
+		if (getgrouplist(id->name, id->gid, id->groups, &got) != -1)
+			break;
+		n = got > n ? got : n * 2;
+	} while (n <= 65536);
+	id->ngroups = (size_t)(got < n ? got : n);
+}
+
+/* Whether an unprivileged daemon is this user already. */
+static bool
+is_already(const struct identity *id)
+{
+	return geteuid() != 0 && getuid() == id->uid && geteuid() == id->uid &&
+	    getgid() == id->gid && getegid() == id->gid;
+}
+
+static int
+find_target(const char *user, const char *group, struct identity *id,
+    const char **step)
+{
+	struct passwd *pw;
+
+	*step = "user";
+	id->uid = (uid_t)-1;
+	pw = find_user(user, &id->uid);
+	if (pw == NULL && (errno != ENOENT || id->uid == (uid_t)-1 ||
+	    group[0] == '\0'))
+		return -1;
+	if (pw != NULL)
+		id->uid = pw->pw_uid;
+	id->runs_as = id->uid;
+	id->gid = pw != NULL ? pw->pw_gid : (gid_t)-1;
+	set_names(id, pw);		/* pw is the library's: copied before the next look-up */
+	*step = "group";
+	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
+		return -1;
+	if (is_already(id)) {
+		id->uid = (uid_t)-1;
+		id->gid = (gid_t)-1;
+	} else {
+		set_groups(id);
+	}
+	return 0;
+}
+
+static int
+find_own(const char *group, struct identity *id, const char **step)
+{
+	id->uid = (uid_t)-1;
+	id->gid = (gid_t)-1;
+	id->runs_as = geteuid();
+	set_names(id, getpwuid(id->runs_as));
+	*step = "group";
+	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
+		return -1;
+	if (id->gid == getgid() && id->gid == getegid())
+		id->gid = (gid_t)-1;
+	return 0;
+}
+
+int
+identity_find(const char *user, const char *group, struct identity *ret,
+    const char **step)
+{
+	struct identity id = { .groups = NULL };
+	int r, error;
+
+	r = user[0] != '\0' ? find_target(user, group, &id, step) :
+	    find_own(group, &id, step);
+	if (r == -1) {
+		error = errno;
+		identity_done(&id);
+		errno = error;
+		return -1;
+	}
+	*ret = id;
+	return 0;
+}
+
+void
+identity_done(struct identity *id)
+{
+	free(id->groups);
+	free(id->name);
+	free(id->home);
+	free(id->shell);
+	*id = (struct identity){ .groups = NULL };
+}

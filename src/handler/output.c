@@ -1,0 +1,219 @@
+/*
+ * Reading what handlers print.
+ *
+ * Nothing a handler does here may cost others more than their share of a turn:
+ * a stream is read once a turn, READ_LINES bytes while its lines are handed out
+ * (they may be empty, and each costs a record), READ_WASTE once the limit is
+ * passed and they are thrown away.  A handler that prints faster is slowed down
+ * by its pipe.
+ *
+ * The limit counts the bytes of both streams.  Beyond it stderr is still
+ * looked at for its tail.
+ */
+#include "handler/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define READ_LINES	((size_t)8 * 1024)
+#define READ_WASTE	((size_t)64 * 1024)
+#define DRAIN_MAX	((size_t)128 * 1024)	/* a full pipe, twice */
+
+/* -- handing out ------------------------------------------------------------------ */
+
+static void
+line_came(const char *p, size_t n, bool cut, void *arg)
+{
+	struct output_stream *s = arg;
+	const struct handler *h = s->output->handler;
+
+	if (h->events->output != NULL)
+		h->events->output(&s->output->ctx, s->number, p, n, cut, h->arg);
+	else
+		log_event(LOG_LV_INFO, "output", &s->output->ctx,
+		    LF_INT("fd", s->number), LF_MEM("line", p, n));
+}
+
+static void
+pass_limit(struct output *o)
+{
+	const struct handler *h = o->handler;
+	size_t i;
+
+	o->cut = true;
+	for (i = 0; i < ARRAY_LEN(o->stream); i++)
+		line_end(&o->stream[i].line);
+	if (h->events->output_cut != NULL)
+		h->events->output_cut(&o->ctx, h->arg);
+	else
+		log_event(LOG_LV_WARN, "output_cut", &o->ctx);
+}
+
+/* Keeps at least the last OUTPUT_TAIL bytes, without moving them each time. */
+static void
+keep_tail(struct buf *b, const char *p, size_t n)
+{
+	if (n > OUTPUT_TAIL) {
+		p += n - OUTPUT_TAIL;
+		n = OUTPUT_TAIL;
+	}
+	if (b->len + n > 2 * OUTPUT_TAIL)
+		buf_drain(b, b->len + n - OUTPUT_TAIL);
+	buf_add(b, p, n);
+}
+
+static void
+bytes_came(struct output_stream *s, const char *p, size_t n)
+{
+	struct output *o = s->output;
+	size_t take = n < o->left ? n : (size_t)o->left;
+
+	if (s->number == 2)
+		keep_tail(&o->tail, p, n);
+	if (o->cut)
+		return;
+	o->left -= take;
+	line_feed(&s->line, p, take);
+	if (take < n)
+		pass_limit(o);
+}
+
+/* -- reading ---------------------------------------------------------------------- */
+
+static void
+stream_close(struct output_stream *s)
+{
+	if (s->fd == -1)
+		return;
+	io_done(&s->io);
+	(void)close(s->fd);
+	s->fd = -1;
+}
+
+static void
+stream_end(struct output_stream *s)
+{
+	stream_close(s);
+	line_end(&s->line);
+}
+
+/* What was read; 0: nothing there now, or the end, after which it is closed. */
+static size_t
+stream_read(struct output_stream *s)
+{
+	static char bytes[READ_WASTE];
+	ssize_t n;
+
+	do {
+		n = read(s->fd, bytes,
+		    s->output->cut ? READ_WASTE : READ_LINES);
+	} while (n == -1 && errno == EINTR);
+	if (n > 0)
+		bytes_came(s, bytes, (size_t)n);
+	else if (n == 0 || errno != EAGAIN)
+		stream_end(s);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void
+stream_ready(int what UNUSED, void *arg)
+{
+	struct output_stream *s = arg;
+	struct output *o = s->output;
+
+	(void)stream_read(s);
+	if (!output_is_open(o))
+		o->eof(o);
+}
+
+void
+output_drain(struct output *o)
+{
+	bool was_open = output_is_open(o);
+	size_t i, n, total;
+
+	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+		for (total = 0; o->stream[i].fd != -1 && total < DRAIN_MAX; total += n) {
+			n = stream_read(&o->stream[i]);
+			if (n == 0)
+				break;
+		}
+	}
+	if (was_open && !output_is_open(o))
+		o->eof(o);
+}
+
+/* -- life -------------------------------------------------------------------------- */
+
+void
+output_init(struct output *o, struct loop *loop, const struct handler *h,
+    uint64_t limit, void (*eof)(struct output *))
+{
+	size_t i;
+
+	*o = (struct output){ .loop = loop, .handler = h, .eof = eof,
+	    .left = limit };
+	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+		o->stream[i].output = o;
+		o->stream[i].number = (int)i + 1;
+		o->stream[i].fd = -1;
+		line_init(&o->stream[i].line, OUTPUT_LINE_MAX, line_came,
+		    &o->stream[i]);
+	}
+}
+
+/* Only our end does not block: the flag belongs to an end, not to a descriptor. */
+int
+output_open(struct output *o, int number, int *child_end)
+{
+	struct output_stream *s = &o->stream[number - 1];
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return -1;
+	(void)fcntl(fd[0], F_SETFL, O_NONBLOCK);
+	s->fd = fd[0];
+	io_init(&s->io, o->loop, s->fd, IO_READ, stream_ready, s);
+	io_start(&s->io);
+	*child_end = fd[1];
+	return 0;
+}
+
+bool
+output_is_open(const struct output *o)
+{
+	return o->stream[0].fd != -1 || o->stream[1].fd != -1;
+}
+
+char *
+output_take_tail(struct output *o, size_t *len)
+{
+	struct buf *b = &o->tail;
+
+	if (b->len > OUTPUT_TAIL)
+		buf_drain(b, b->len - OUTPUT_TAIL);
+	*len = b->len;
+	return b->len > 0 ? buf_steal(b) : NULL;
+}
+
+void
+output_close(struct output *o)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(o->stream); i++)
+		stream_end(&o->stream[i]);
+}
+
+void
+output_done(struct output *o)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+		stream_close(&o->stream[i]);
+		line_done(&o->stream[i].line);
+	}
+	buf_done(&o->tail);
+}

@@ -1,0 +1,68 @@
+/*
+ * What a handler prints: up to two pipes, read by the loop, cut into lines, and
+ * handed out with what a log record needs.  Embedded in its owner.
+ */
+#ifndef RQD_HANDLER_OUTPUT_H
+#define RQD_HANDLER_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "handler/handler.h"
+#include "loop/io.h"
+#include "loop/line.h"
+
+#define OUTPUT_LINE_MAX	((size_t)8 * 1024)
+#define OUTPUT_TAIL	((size_t)4 * 1024)
+
+struct output;
+
+struct output_stream {
+	struct output	 *output;
+	int		  number;	/* 1 or 2 */
+	int		  fd;		/* our end; -1: closed, or never opened */
+	struct io	  io;
+	struct line	  line;
+};
+
+struct output {
+	/* set by output_init(); ctx may be changed by the owner, who has its strings: */
+	struct loop		*loop;
+	const struct handler *handler;
+	struct log_ctx		 ctx;
+	void			(*eof)(struct output *);	/* all streams have ended */
+	/* read only: */
+	bool			 cut;		/* the limit was passed */
+	/* private: */
+	struct output_stream	 stream[2];	/* stdout, stderr */
+	struct buf		 tail;		/* of stderr; up to twice OUTPUT_TAIL */
+	uint64_t		 left;		/* of the limit */
+};
+
+/*
+ * Nothing is open after it.  Lines go to the handler's events.  eof() is called
+ * from the loop, or from output_drain(); it may free the output.
+ */
+void	output_init(struct output *, struct loop *, const struct handler *,
+	    uint64_t limit, void (*eof)(struct output *));
+
+/*
+ * Makes the pipe of stream 1 or 2 and begins to read it; *child_end is the
+ * caller's to give to the child and close.  0, or -1 with errno.
+ */
+int	output_open(struct output *, int number, int *child_end) MUSTCHECK;
+
+/* Reads what is in the pipes now, within bounds; for when the child has exited. */
+void	output_drain(struct output *);
+
+bool	output_is_open(const struct output *);
+
+/* The last OUTPUT_TAIL bytes of stderr, the caller's to free; NULL where there are none. */
+char	*output_take_tail(struct output *, size_t *len);
+
+void	output_close(struct output *);	/* hands out unfinished lines; no eof() */
+void	output_done(struct output *);	/* hands out nothing; closes and frees */
+
+#endif
