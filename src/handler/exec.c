@@ -64,7 +64,7 @@ struct exec_run {
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
 	volatile pid_t		*slot;		/* NULL: none */
-	struct output		 output;
+	struct output_pair	 output;
 	struct defer		 defer;		/* to be failed, or freed */
 	int			 error;		/* valid in FAILED, as is step */
 	const char		*step;
@@ -178,7 +178,7 @@ exited(struct child *child, const struct child_exit *x)
 
 /* Both pipes have ended; the child may still run. */
 static void
-output_ended(struct output *o)
+output_ended(struct output_pair *o)
 {
 	struct exec_run *r = CONTAINER_OF(o, struct exec_run, output);
 

@@ -97,7 +97,8 @@ static void
 tell_done(void *arg)
 {
 	struct fake_run *r = arg;
-	struct fake_handler *h = handler_of(&r->base);
+	struct handler *h = r->base.handler;
+	struct message *msg = r->msg;
 	struct result result;
 
 	print(r);
@@ -105,12 +106,8 @@ tell_done(void *arg)
 	r->result = (struct result){ .end = END_EXIT };
 	if (result.end != END_NOT_STARTED)
 		result.duration = clock_mono() - r->started;
-	struct message *msg = r->msg;
-	const struct handler_events *events = h->base.events;
-	void *events_arg = h->base.arg;
-
 	run_free(r);
-	events->done(msg, &result, events_arg);
+	h->events->done(msg, &result, h->arg);
 }
 
 static void

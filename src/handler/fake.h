@@ -19,7 +19,7 @@
 
 #include "handler/handler.h"
 
-/* All zero: exits with 0 in the turn it was started in. */
+/* All zero: exits with 0 at once. */
 struct fake_end {
 	usec_t		 after;		/* until then it runs; USEC_MAX: until it is stopped */
 	enum end	 end;

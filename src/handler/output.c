@@ -36,7 +36,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 }
 
 static void
-pass_limit(struct output *o)
+pass_limit(struct output_pair *o)
 {
 	const struct handler *h = o->handler;
 	size_t i;
@@ -66,7 +66,7 @@ keep_tail(struct buf *b, const char *p, size_t n)
 static void
 bytes_came(struct output_stream *s, const char *p, size_t n)
 {
-	struct output *o = s->output;
+	struct output_pair *o = s->output;
 	size_t take = n < o->left ? n : (size_t)o->left;
 
 	if (s->number == 2)
@@ -120,7 +120,7 @@ static void
 stream_ready(int what UNUSED, void *arg)
 {
 	struct output_stream *s = arg;
-	struct output *o = s->output;
+	struct output_pair *o = s->output;
 
 	(void)stream_read(s);
 	if (!output_is_open(o))
@@ -128,7 +128,7 @@ stream_ready(int what UNUSED, void *arg)
 }
 
 void
-output_drain(struct output *o)
+output_drain(struct output_pair *o)
 {
 	bool was_open = output_is_open(o);
 	size_t i, n, total;
@@ -147,12 +147,12 @@ output_drain(struct output *o)
 /* -- life -------------------------------------------------------------------------- */
 
 void
-output_init(struct output *o, struct loop *loop, const struct handler *h,
-    uint64_t limit, void (*eof)(struct output *))
+output_init(struct output_pair *o, struct loop *loop, const struct handler *h,
+    uint64_t limit, void (*eof)(struct output_pair *))
 {
 	size_t i;
 
-	*o = (struct output){ .loop = loop, .handler = h, .eof = eof,
+	*o = (struct output_pair){ .loop = loop, .handler = h, .eof = eof,
 	    .left = limit };
 	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
 		o->stream[i].output = o;
@@ -165,7 +165,7 @@ output_init(struct output *o, struct loop *loop, const struct handler *h,
 
 /* Only our end does not block: the flag belongs to an end, not to a descriptor. */
 int
-output_open(struct output *o, int number, int *child_end)
+output_open(struct output_pair *o, int number, int *child_end)
 {
 	struct output_stream *s = &o->stream[number - 1];
 	int fd[2];
@@ -181,13 +181,13 @@ output_open(struct output *o, int number, int *child_end)
 }
 
 bool
-output_is_open(const struct output *o)
+output_is_open(const struct output_pair *o)
 {
 	return o->stream[0].fd != -1 || o->stream[1].fd != -1;
 }
 
 char *
-output_take_tail(struct output *o, size_t *len)
+output_take_tail(struct output_pair *o, size_t *len)
 {
 	struct buf *b = &o->tail;
 
@@ -198,7 +198,7 @@ output_take_tail(struct output *o, size_t *len)
 }
 
 void
-output_close(struct output *o)
+output_close(struct output_pair *o)
 {
 	size_t i;
 
@@ -207,7 +207,7 @@ output_close(struct output *o)
 }
 
 void
-output_done(struct output *o)
+output_done(struct output_pair *o)
 {
 	size_t i;
 

@@ -17,22 +17,22 @@
 #define OUTPUT_LINE_MAX	((size_t)8 * 1024)
 #define OUTPUT_TAIL	((size_t)4 * 1024)
 
-struct output;
+struct output_pair;
 
 struct output_stream {
-	struct output	 *output;
+	struct output_pair	 *output;
 	int		  number;	/* 1 or 2 */
 	int		  fd;		/* our end; -1: closed, or never opened */
 	struct io	  io;
 	struct line	  line;
 };
 
-struct output {
+struct output_pair {
 	/* set by output_init(); ctx may be changed by the owner, who has its strings: */
 	struct loop		*loop;
 	const struct handler *handler;
 	struct log_ctx		 ctx;
-	void			(*eof)(struct output *);	/* all streams have ended */
+	void			(*eof)(struct output_pair *);	/* all streams have ended */
 	/* read only: */
 	bool			 cut;		/* the limit was passed */
 	/* private: */
@@ -45,24 +45,24 @@ struct output {
  * Nothing is open after it.  Lines go to the handler's events.  eof() is called
  * from the loop, or from output_drain(); it may free the output.
  */
-void	output_init(struct output *, struct loop *, const struct handler *,
-	    uint64_t limit, void (*eof)(struct output *));
+void	output_init(struct output_pair *, struct loop *, const struct handler *,
+	    uint64_t limit, void (*eof)(struct output_pair *));
 
 /*
  * Makes the pipe of stream 1 or 2 and begins to read it; *child_end is the
  * caller's to give to the child and close.  0, or -1 with errno.
  */
-int	output_open(struct output *, int number, int *child_end) MUSTCHECK;
+int	output_open(struct output_pair *, int number, int *child_end) MUSTCHECK;
 
 /* Reads what is in the pipes now, within bounds; for when the child has exited. */
-void	output_drain(struct output *);
+void	output_drain(struct output_pair *);
 
-bool	output_is_open(const struct output *);
+bool	output_is_open(const struct output_pair *);
 
 /* The last OUTPUT_TAIL bytes of stderr, the caller's to free; NULL where there are none. */
-char	*output_take_tail(struct output *, size_t *len);
+char	*output_take_tail(struct output_pair *, size_t *len);
 
-void	output_close(struct output *);	/* hands out unfinished lines; no eof() */
-void	output_done(struct output *);	/* hands out nothing; closes and frees */
+void	output_close(struct output_pair *);	/* hands out unfinished lines; no eof() */
+void	output_done(struct output_pair *);	/* hands out nothing; closes and frees */
 
 #endif
