@@ -44,7 +44,7 @@ ok 'log_wait 10 "event=acked queue=comes id=c1 "' 'a new one begins'
 ok 'grep -q "^new stays s2" "$T/ran"' 'with the new command'
 sleep 0.5
 is "$(r llen goes)" 1 'a queue that was removed is left alone'
-ok '! log_lines "id=slow .*event|event=(acked|retry|returned) queue=stays id=slow" >/dev/null' 'the running handler runs on'
+ok '! log_lines "event=(acked|retry|returned|stale) queue=stays id=slow" >/dev/null' 'the running handler runs on'
 rm "$T/hold"
 ok 'log_wait 10 "event=acked queue=stays id=slow "' 'and is acked'
 is "$(grep -c slow "$T/ran")" 1 'it ran once'
@@ -65,8 +65,9 @@ push stays s3
 ok 'log_wait 10 "event=acked queue=stays id=s3 "' 'everything is as before'
 ok 'grep -q "^new stays s3" "$T/ran"' 'the command too'
 rm "$T/rqd.conf"
+before=$(log_count event=reload_failed)
 rqd_signal HUP
-ok 'log_wait 10 event=reload_failed 2' 'so is one that is not there' || log_wait 1 event=reload_failed 3
+ok 'log_wait 10 event=reload_failed $((before + 1))' 'so is one that is not there'
 push stays s4
 ok 'log_wait 10 "event=acked queue=stays id=s4 "' 'still as before'
 
@@ -74,7 +75,7 @@ ok 'log_wait 10 "event=acked queue=stays id=s4 "' 'still as before'
 { echo 'redis { server = "unix:/nowhere/redis.sock" }'; grep -v '^redis' "$T/good.conf"; } >"$T/rqd.conf"
 rqd_signal HUP
 ok 'log_wait 10 event=reloaded 2' 'a reload with another server'
-like "$(log_lines 'event=(reloaded|warning)')" '[^a-z]redis[^_a-z].*restart|restart.*[^a-z]redis' 'says that this needs a restart'
+like "$(log_lines 'event=(reloaded|warning)')" 'redis.*restart|restart.*redis' 'says that this needs a restart'
 push stays s5
 ok 'log_wait 10 "event=acked queue=stays id=s5 "' 'and goes on with the old one'
 

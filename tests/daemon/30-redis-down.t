@@ -26,7 +26,7 @@ rm "$T/hold"	# the handlers end while there is nobody to tell
 sleep 1
 is "$(log_count event=redis_down)" 1 'once'
 is "$(log_count 'event=(acked|dead|retry)')" 0 'no result is claimed that was not delivered'
-like "$(tail -n 5 "$T/rqd.notify")" 'STATUS=.*[Rr]edis' 'systemd sees it'
+like "$(tail -n 5 "$T/rqd.notify")" 'STATUS=.*Redis down' 'systemd sees it'
 
 redis_start $aof
 ok 'log_wait 20 event=redis_up 2' 'it reconnects'

@@ -43,7 +43,7 @@ queue "orders" {
 C
 rqd -t -c "$T/rqd.conf"
 is $status 0 '-t with a good file: exit 0'
-is "$(cat "$T/2")" '' 'and nothing to complain of'
+unlike "$(cat "$T/2")" 'rqd.conf:|warning' 'and nothing to complain of'
 
 conf <<C
 # a comment

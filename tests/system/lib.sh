@@ -46,11 +46,11 @@ machine_boot() {
 	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn -q --register=no --keep-unit --private-network \
 	    --console=read-only -M rqdhost -D "$R" --boot >"$T/boot.out" 2>&1 </dev/null &
 	NSPAWN=$!
-	wait_for 10 'LEADER=$(pgrep -P $NSPAWN | head -n 1); [ -n "$LEADER" ]'
+	wait_for 10 'LEADER=$(pgrep -P $NSPAWN -x systemd); [ -n "$LEADER" ]'
 	IN="nsenter -t $LEADER -m -u -i -n -p -C --"
 	wait_for 30 'm systemctl is-system-running 2>/dev/null | grep -Eq "running|degraded"' || {
 		note "$(tail -30 "$T/boot.out")"
-		kill -KILL "$NSPAWN"
+		machine_stop
 		skip_all 'systemd does not boot here'
 	}
 }
@@ -66,6 +66,7 @@ machine_stop() {
 	kill -TERM "$NSPAWN"
 	wait_for 20 '! is_alive "$NSPAWN"' || kill -KILL "$NSPAWN"
 	wait "$NSPAWN"
+	umount -l "$M/root" "$M"
 	# The name space's end unmounts everything; what nspawn made in the
 	# hierarchies of control groups is empty, and goes too.
 	for _c in unified systemd; do
@@ -82,7 +83,6 @@ system_finish() {
 		note "$(m systemctl status rqd --no-pager -l)"
 	fi
 	machine_stop
-	umount "$M/root" "$M" 2>/dev/null
 	(exit $_ended)
 	finish
 }
