@@ -122,7 +122,7 @@ static int
 split_letters(struct split *s, const char *text, char **cause)
 {
 	const struct opt_def *def;
-	const char *value;
+	const char *value = NULL;
 
 	for (; *text != '\0'; text++) {
 		if ((def = opt_find_letter(*text)) == NULL)

@@ -179,7 +179,8 @@ ask_time(struct ctl *c)
 
 	if (reply == NULL)
 		return -1;
-	t = (double)reply_int(reply_at(reply, 0), 0) + (double)reply_int(reply_at(reply, 1), 0) / 1e6;
+	t = (double)reply_int(reply_at(reply, 0), 0) +
+	    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
 	client_reply_free(reply);
 	return t;
 }

@@ -374,7 +374,8 @@ ctl_sleep(usec_t usec)
 	struct timespec ts;
 
 	while (!interrupted && (left = end - clock_mono()) > 0) {
-		if (left > 100 * MSEC)		/* a signal just before the sleep is not missed for long */
+		/* A signal just before the sleep is not missed for long. */
+		if (left > 100 * MSEC)
 			left = 100 * MSEC;
 		ts = (struct timespec){ left / SEC, left % SEC * 1000 };
 		nanosleep(&ts, NULL);

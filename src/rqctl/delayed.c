@@ -214,8 +214,8 @@ tell(const struct ctl *c, const char *queue, const char *verb, const struct work
 		json_object_set_new(o, "dry_run", json_boolean(w->dry));
 		out_json(o);
 	} else
-		printf("%s%s%s %s message%s of %s\n", w->dry ? "would be " : "", verb, w->dry ? ":" : "",
-		    out_number(n, text), n == 1 ? "" : "s", queue);
+		printf("%s%s%s %s message%s of %s\n", w->dry ? "would be " : "", verb,
+		    w->dry ? ":" : "", out_number(n, text), n == 1 ? "" : "s", queue);
 }
 
 /* Walks over the keys with a step; how many were chosen, or -1. */

@@ -95,14 +95,14 @@ for shell in bash zsh; do
 	ok 'cmp -s "$T/completion.$shell" "$file"' "$file is current"
 done
 if command -v bash >/dev/null; then
-	complete() { # WORD...: what could stand for the last one
+	offers() { # WORD...: what could stand for the last one
 		PATH=$(dirname "$RQCTL"):$PATH bash --norc -c '. "$1"; shift
 			COMP_WORDS=(rqctl "$@"); COMP_CWORD=$#; compopt() { :; }
 			_rqctl; printf "%s " "${COMPREPLY[@]}"' - "$T/completion.bash" "$@"
 	}
-	is "$(complete pa)" 'pause ' 'bash: a verb'
-	is "$(complete dead re)" 'retry ' 'bash: a word of a group'
-	is "$(complete dead retry --ra)" '--rate= ' 'bash: an option of the verb'
-	is "$(complete -c "$T/one.conf" push o)" 'orders ' 'bash: a queue of the file'
+	is "$(offers pa)" 'pause ' 'bash: a verb'
+	is "$(offers dead re)" 'retry ' 'bash: a word of a group'
+	is "$(offers dead retry --ra)" '--rate= ' 'bash: an option of the verb'
+	is "$(offers -c "$T/one.conf" push o)" 'orders ' 'bash: a queue of the file'
 fi
 command -v zsh >/dev/null && ok 'zsh -n "$T/completion.zsh"' 'zsh: can be read'
