@@ -210,7 +210,8 @@ tell(const struct ctl *c, const char *queue, const char *verb, const struct work
 	if (ctl_given(c, OPT_JSON)) {
 		o = json_object();
 		out_set_bytes(o, "queue", queue, strlen(queue));
-		json_object_set_new(o, verb, json_integer(n));
+		json_object_set_new(o, strcmp(verb, "made due") == 0 ? "made_due" : verb,
+		    json_integer(n));
 		json_object_set_new(o, "dry_run", json_boolean(w->dry));
 		out_json(o);
 	} else

@@ -48,7 +48,7 @@ is "$(ctl retry now q --all -n)" 'would be made due: 4 messages of q' 'retry now
 is "$(due qRETRY)" 1 'retry now: dry run does nothing'
 is "$(ctl retry now q 7#x)" 'made due 1 message of q' 'retry now: by tag'
 is "$(due qRETRY)" 2 'retry now: it is due'
-is "$(ctl retry now q 7 --json | tr -d ' \n')" '{"queue":"q","madedue":1,"dry_run":false}' 'retry now: by id'
+is "$(ctl retry now q 7 --json | tr -d ' \n')" '{"queue":"q","made_due":1,"dry_run":false}' 'retry now: by id'
 is "$(ctl retry now q --all)" 'made due 1 message of q' 'retry now: what was not yet'
 is "$(due qRETRY) $(r zcard qRETRY)" '4 4' 'retry now: all are due, none is gone'
 fresh
