@@ -114,19 +114,6 @@ server_beat(struct server *s)
 	heartbeat_send(&s->heartbeat, s->conn, s->config, s->consumers, s->nconsumers);
 }
 
-/* The first thing learnt from a connection is Redis' time. */
-static void
-server_saw_time(enum conn_answer answer, const struct redisReply *reply, void *arg)
-{
-	struct server *s = arg;
-
-	if (answer != CONN_REPLY || reply_len(reply) != 2)
-		return;
-	conn_saw_time(s->conn, reply_double(reply_at(reply, 0), 0) +
-	    reply_double(reply_at(reply, 1), 0) / 1e6);
-	server_beat(s);
-}
-
 static void
 server_check_redis(const struct conn_server *info)
 {
@@ -151,7 +138,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
 	watch_conn_up(s->watch);
-	conn_words(s->conn, server_saw_time, s, "TIME", NULL);
+	server_beat(s);
 	server_check_redis(info);
 	if (info->first)
 		log_event(LOG_LV_INFO, "ready", NULL, LF_STR("server", info->address));
