@@ -42,7 +42,6 @@ TAILQ_HEAD(work_list, work);
 
 struct consumer {
 	const struct consumer_env	*env;
-	const struct handler_ops	*handler_ops;
 	struct config			*config;	/* reference: keeps cfg alive */
 	const struct queue_config	*cfg;
 	enum consumer_state		 state;
@@ -50,7 +49,6 @@ struct consumer {
 	struct queue			*queue;
 	struct crew			*crew;		/* for new messages; also on crews */
 	struct crew_list		 crews;
-	struct handler_events		 handler_events;
 	struct work_list		 works;
 	unsigned			 in_hand;	/* works */
 
@@ -458,6 +456,10 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	consumer_touch(c);
 }
 
+static const struct handler_events consumer_handler_events = {
+	.done = consumer_done,
+};
+
 /* -- life ------------------------------------------------------------------- */
 
 static struct crew *
@@ -466,26 +468,22 @@ crew_new(struct consumer *c)
 	struct crew *crew = xcalloc(1, sizeof(*crew));
 
 	crew->consumer = c;
-	crew->handler = c->handler_ops->open(c->env->handler, c->config, c->cfg,
-	    &c->handler_events, c);
+	crew->handler = handler_open(c->env->handler, c->config, c->cfg,
+	    &consumer_handler_events, c);
 	TAILQ_INSERT_TAIL(&c->crews, crew, entry);
 	return crew;
 }
 
 struct consumer *
 consumer_new(const struct consumer_env *env, struct config *config,
-    const struct queue_config *cfg, const struct queue_ops *queue_ops,
-    const struct handler_ops *handler_ops)
+    const struct queue_config *cfg, const struct queue_ops *ops)
 {
 	struct consumer *c = xcalloc(1, sizeof(*c));
 
 	c->env = env;
-	c->handler_ops = handler_ops;
 	c->config = config_ref(config);
 	c->cfg = cfg;
 	c->state = CONSUMER_RUNNING;
-	c->handler_events.done = consumer_done;
-	c->handler_events.output = journal_output;
 	c->member.priority = cfg->priority;
 	c->member.room = consumer_room;
 	c->member.grant = consumer_grant;
@@ -496,7 +494,7 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	timer_init(&c->probe, env->loop, consumer_probe, c);
 	timer_init(&c->reminder, env->loop, consumer_remind, c);
 	c->crew = crew_new(c);
-	c->queue = queue_ops->open(env->queue, config, cfg, &c->stats,
+	c->queue = ops->open(env->queue, config, cfg, &c->stats,
 	    &consumer_queue_events, c);
 	consumer_touch(c);
 	return c;

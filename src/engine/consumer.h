@@ -47,10 +47,9 @@ struct consumer_env {
 	void	*arg;
 };
 
-/* ops are parameters so that simulation can pass mem and fake. */
+/* The queue's ops are a parameter so that simulation can pass mem. */
 struct consumer	*consumer_new(const struct consumer_env *, struct config *,
-		    const struct queue_config *, const struct queue_ops *,
-		    const struct handler_ops *);
+		    const struct queue_config *, const struct queue_ops *);
 void		 consumer_free(struct consumer *);	/* any time; NULL is fine */
 
 void		 consumer_reconfigure(struct consumer *, struct config *,

@@ -156,23 +156,6 @@ journal_settled(const struct message *msg, const struct verdict *v,
 }
 
 void
-journal_output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut,
-    void *arg)
-{
-	(void)arg;
-	log_event(LOG_LV_INFO, "output", ctx,
-	    LF_STR("stream", fd == 2 ? "stderr" : "stdout"),
-	    LF_MEM("line", line, len),
-	    LF_STR("cut", cut ? "yes" : NULL));
-}
-
-void
-journal_output_cut(const struct log_ctx *ctx, uint64_t limit)
-{
-	log_event(LOG_LV_WARN, "output_cut", ctx, LF_INT("limit", (int64_t)limit));
-}
-
-void
 journal_ticked(const struct queue_config *cfg, const struct tick_report *t)
 {
 	struct log_ctx ctx = { .queue = cfg->name };

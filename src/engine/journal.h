@@ -16,10 +16,6 @@
 void	 journal_delivered(const struct message *);
 void	 journal_settled(const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
-void	 journal_output(const struct log_ctx *, int fd, const char *, size_t, bool cut,
-	    void *);
-void	 journal_output_cut(const struct log_ctx *, uint64_t limit);
-
 void	 journal_ticked(const struct queue_config *, const struct tick_report *);
 void	 journal_paused(const struct queue_config *, bool, const char *why);
 void	 journal_suspended(const struct queue_config *, const struct breaker *,

@@ -212,7 +212,7 @@ static void
 server_add_consumer(struct server *s, const struct queue_config *cfg)
 {
 	struct consumer *c = consumer_new(&s->consumer_env, s->config, cfg,
-	    queue_ops(cfg->kind), handler_ops(cfg->mode));
+	    queue_ops(cfg->kind));
 
 	s->consumers = xreallocarray(s->consumers, s->nconsumers + 1,
 	    sizeof(struct consumer *));
