@@ -42,6 +42,7 @@ static const struct {
 	{ "ERR max number of clients", REPLY_DENIED },
 	{ "ERR invalid password", REPLY_DENIED },
 	{ "ERR AUTH", REPLY_DENIED },
+	{ "ERR The user executing the script can't", REPLY_DENIED },
 	{ "ERR Client sent AUTH", REPLY_DENIED },
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
 };

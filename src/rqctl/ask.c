@@ -78,12 +78,19 @@ ask_refused(struct ctl *c, const struct redisReply *reply)
 	    client_address(c->client), reply_text(reply));
 }
 
+static void
+lost(struct ctl *c, const char *cause)
+{
+	ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", client_address(c->client),
+	    cause != NULL ? cause : "connection lost");
+}
+
 /* Takes a reply or the cause of its absence; hands out only good ones. */
 static struct redisReply *
 check(struct ctl *c, struct redisReply *reply, char *cause)
 {
 	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "%s", cause != NULL ? cause : "connection lost");
+		lost(c, cause);
 	else if (reply_error(reply) != REPLY_OK) {
 		ask_refused(c, reply);
 		client_reply_free(reply);
@@ -166,7 +173,7 @@ ask_next(struct ctl *c)
 	struct redisReply *reply = client_next(c->client, &cause);
 
 	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "%s", cause != NULL ? cause : "connection lost");
+		lost(c, cause);
 	free(cause);
 	return reply;
 }

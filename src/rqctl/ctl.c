@@ -160,7 +160,7 @@ ctl_connect(struct ctl *c)
 	script_init();
 	c->client = client_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
-		ctl_error(c, connect_status(cause), "%s", cause);
+		ctl_error(c, connect_status(cause), "redis %s", cause);
 	free(cause);
 	return c->client == NULL ? -1 : 0;
 }

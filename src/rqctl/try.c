@@ -22,7 +22,6 @@
 #include "handler/handler.h"
 #include "loop/child.h"
 #include "loop/loop.h"
-#include "loop/timer.h"
 #include "policy/message.h"
 #include "policy/outcome.h"
 #include "rqctl/ctl.h"
@@ -35,7 +34,6 @@ struct try {
 	struct handler		*handler;
 	struct message		*msg;
 	struct run		*run;		/* NULL: not started, or done */
-	struct timer		 limit;		/* time_limit */
 	struct result		 result;
 	int			 signo;		/* that ended us; 0: none */
 };
@@ -114,18 +112,15 @@ done(struct message *msg, struct result *result, void *arg)
 	(void)msg;
 	t->result = *result;
 	t->run = NULL;
-	timer_stop(&t->limit);
 	handler_close(t->handler, closed, t);
 }
 
 static void
-output(const struct message *msg, pid_t pid, int fd, const char *line, size_t len, bool cut,
-    void *arg)
+output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut, void *arg)
 {
 	FILE *out = fd == 2 ? stderr : stdout;
 
-	(void)msg;
-	(void)pid;
+	(void)ctx;
 	(void)arg;
 	fwrite(line, 1, len, out);
 	if (!cut)
@@ -133,13 +128,12 @@ output(const struct message *msg, pid_t pid, int fd, const char *line, size_t le
 	fflush(out);
 }
 
+/* The verdict says it. */
 static void
-on_time_limit(void *arg)
+output_cut(const struct log_ctx *ctx, void *arg)
 {
-	struct try *t = arg;
-
-	if (t->run != NULL)
-		handler_stop(t->run, STOP_TIME_LIMIT);
+	(void)ctx;
+	(void)arg;
 }
 
 static void
@@ -159,7 +153,9 @@ on_signal(int signo, void *arg)
 static void
 run(struct try *t)
 {
-	static const struct handler_events events = { .done = done, .output = output };
+	static const struct handler_events events = {
+		.done = done, .output = output, .output_cut = output_cut
+	};
 	struct handler_env env = { .loop = t->loop };
 	char *path = ctl_has_file(t->ctl) ? realpath(t->ctl->config->file, NULL) : NULL;
 
@@ -168,11 +164,8 @@ run(struct try *t)
 	child_init(t->loop);
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);
-	timer_init(&t->limit, t->loop, on_time_limit, t);
 	t->handler = handler_open(&env, t->ctl->config, t->cfg, &events, t);
 	t->run = handler_start(t->handler, t->msg);
-	if (t->cfg->time_limit > 0)
-		timer_set(&t->limit, t->cfg->time_limit);
 	loop_run(t->loop);
 	handler_free(t->handler);
 	child_done(t->loop);
