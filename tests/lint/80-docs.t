@@ -129,7 +129,8 @@ conf_examples() {
 command_line() {
 	"$RQD" -h | awk '/^ *-/ { print $1; if ($2 ~ /^-/) print $2 }' | tr -d ',' |
 	    sed 's/^-//; s/^-//' >"$D/printed"
-	section man/rqd.8 DESCRIPTION | sed -n 's/^\.It Fl \([^ ]*\).*/\1/p' | sed 's/^-//' >"$D/documented"
+	section man/rqd.8 DESCRIPTION | sed -n 's/^\.It Fl \([^ ]*\)/\1/p' |
+	    sed 's/ Ar .*//; s/ , /\n/g' | sed 's/^-//' | grep -v '^tt$' >"$D/documented"
 	same "$D/printed" 'printed by rqd -h' "$D/documented" 'described in man/rqd.8'
 }
 
@@ -190,13 +191,13 @@ keys() {
 
 verbs_of_help() {
 	"$RQCTL" help | awk '/^Verbs:/ { in_it = 1; next } /^$/ { in_it = 0 }
-	    in_it { name = $1; if ($2 ~ /^[a-z]+$/ && $1 == "dead") name = name " " $2; print name }'
+	    in_it { name = $1; if ($2 ~ /^[a-z]+$/) name = name " " $2; print name }'
 }
 
 verbs() {
 	verbs_of_help >"$D/printed"
 	section man/rqctl.1 DESCRIPTION | sed '/^\.Ss JSON/,$d' |
-	    sed -n 's/^\.It Xo Cm //p; s/^\.It Cm //p' | sed 's/ \(Op\|Ar\|Fl\) .*//' |
+	    sed -n 's/^\.It Xo Cm //p; s/^\.It Cm //p' | sed 's/ \(Op\|Ar\|Fl\|Xc\) .*//' |
 	    grep -v '^\(bash\|zsh\)$' >"$D/documented"
 	same "$D/printed" 'printed by rqctl help' "$D/documented" 'described in rqctl(1)'
 }
