@@ -20,7 +20,6 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "redis/script.h"
 #include "rqctl/out.h"
 #include "service/config_file.h"
 
@@ -101,6 +100,7 @@ find_file(const struct ctl *c, const char **server)
 	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
 }
 
+/* The server that overrides the file's is one more -o. */
 int
 ctl_configure(struct ctl *c)
 {
@@ -157,7 +157,6 @@ ctl_connect(struct ctl *c)
 
 	if (c->client != NULL)
 		return 0;
-	script_init();
 	c->client = client_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
 		ctl_error(c, connect_status(cause), "redis %s", cause);

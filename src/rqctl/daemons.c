@@ -77,7 +77,7 @@ list_queues(const struct ctl *c, const struct target *targets, size_t n)
 	    NULL);
 	for (i = 0; i < n; i++) {
 		if (ctl_given(c, OPT_NAMES))
-			puts(targets[i].name);
+			out_escaped_line(targets[i].name);
 		else if (ctl_given(c, OPT_JSON))
 			json_array_append_new(array, queue_json(&targets[i]));
 		else
@@ -151,6 +151,7 @@ list_differences(const struct fleet *f)
 	const char *name, *key;
 	json_t *q;
 	size_t i, k;
+	char *line;
 
 	for (i = 0; i < f->n; i++)
 		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
@@ -159,8 +160,11 @@ list_differences(const struct fleet *f)
 			for (k = 0; k < i && fleet_queue(&f->daemons[k], key) == NULL; k++)
 				continue;
 			fleet_service(f, key, &s);
-			if (k == i && s.leases_differ)
-				printf("warning: daemons disagree about the lease of %s\n", name);
+			if (k < i || !s.leases_differ)
+				continue;
+			line = xasprintf("warning: daemons disagree about the lease of %s", name);
+			out_escaped_line(line);
+			free(line);
 		}
 }
 

@@ -246,14 +246,18 @@ show_one(const struct ctl *c, const struct letter *l, bool first)
 static void
 write_letters(struct job *j, void (*fn)(const struct ctl *, const struct letter *, bool))
 {
+	struct letters *l = &j->letters;
 	struct letter letter;
 	int n, i;
 
-	while (!out_failed() && !ctl_interrupted() && (n = letters_next(&j->letters)) >= 0)
+	l->page = progress_step(&j->progress, STEP);
+	while (!out_failed() && !ctl_interrupted() && (n = letters_next(l)) >= 0) {
 		for (i = 0; i < n; i++) {
-			letters_get(&j->letters, i, &letter);
+			letters_get(l, i, &letter);
 			fn(j->ctl, &letter, j->matched++ == 0);
 		}
+		(void)progress_add(&j->progress, n, l->looked, l->total);
+	}
 	if (ctl_interrupted() && j->ctl->status == 0)
 		j->ctl->status = EX_INTERRUPTED;
 }
@@ -265,6 +269,7 @@ dead_show(struct ctl *c)
 
 	if (job_init(&j, c, true) == -1)
 		return;
+	j.progress.silent = true;
 	write_letters(&j, show_one);
 	if (j.matched == 0)
 		nothing(c, &j);
@@ -279,7 +284,6 @@ export_one(const struct ctl *c, const struct letter *l, bool first)
 	out_json_line(letter_json(l));
 }
 
-/* Letters that are exported go to a file or a pipe; progress would be in the way. */
 void
 dead_export(struct ctl *c)
 {
@@ -287,10 +291,12 @@ dead_export(struct ctl *c)
 
 	if (job_init(&j, c, false) == -1)
 		return;
-	ctl_catch_signals();
-	write_letters(&j, export_one);
-	if (j.matched == 0)
-		nothing(c, &j);
+	if (progress_init(c, &j.progress, "exported") == 0) {
+		j.progress.silent = out_width() > 0;	/* the letters are there to see */
+		write_letters(&j, export_one);
+		if (j.matched == 0)
+			nothing(c, &j);
+	}
 	job_done(&j);
 }
 

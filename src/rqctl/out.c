@@ -132,6 +132,16 @@ columns_of(uint32_t c)
 }
 
 void
+out_escaped_line(const char *text)
+{
+	struct buf b = BUF_INIT;
+
+	out_escape(&b, text, strlen(text));
+	puts(buf_str(&b));
+	buf_done(&b);
+}
+
+void
 out_escape(struct buf *b, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -229,8 +239,12 @@ out_age(double seconds, char *buf)
 static void
 dump(json_t *json, size_t flags)
 {
-	char *text = json_dumps(json, flags | JSON_ENCODE_ANY);
+	char *text;
 
+	/* On a terminal nothing of a message may act as a control. */
+	if (isatty(STDOUT_FILENO))
+		flags |= JSON_ENSURE_ASCII;
+	text = json_dumps(json, flags | JSON_ENCODE_ANY);
 	if (text == NULL)
 		fatalx("cannot make JSON");
 	puts(text);

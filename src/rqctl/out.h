@@ -26,6 +26,7 @@ const char *out_colour(enum colour);		/* "" where there are none; COLOUR_NONE en
  * that hide or reorder text.
  */
 void	out_escape(struct buf *, const char *, size_t);
+void	out_escaped_line(const char *);		/* on stdout */
 size_t	out_columns(const char *);		/* that escaped text takes */
 /* Bytes of the longest beginning of escaped text that fits into so many columns. */
 size_t	out_fit(const char *, size_t columns);

@@ -40,7 +40,7 @@ show(const struct progress *p, int64_t looked, int64_t total)
 	double passed = (double)(clock_mono() - p->began) / (double)SEC, left;
 	char done[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX], age[UNITS_TEXT_MAX];
 
-	if (!out_progress_is_on())
+	if (p->silent || !out_progress_is_on())
 		return;
 	left = looked > 0 && total > looked ?
 	    passed / (double)looked * (double)(total - looked) : 0;

@@ -15,6 +15,7 @@ struct progress {
 	double		 rate;		/* per second; 0: as fast as it goes */
 	int64_t		 done;		/* what the rate counts */
 	usec_t		 began;
+	bool		 silent;	/* only the rate is kept */
 };
 
 /* Reads --rate; 0, or -1 after an error was said. */

@@ -85,13 +85,8 @@ say_id(struct push *p, const char *id)
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
 		    json_string(id));
-	else {
-		struct buf b = BUF_INIT;
-
-		out_escape(&b, id, strlen(id));
-		puts(buf_str(&b));
-		buf_done(&b);
-	}
+	else
+		out_escaped_line(id);
 }
 
 /* All of the batch, in order, by one LPUSH. */
