@@ -20,8 +20,9 @@ local body = call('HGET', C, tag)
 local attempts, token, idlen = string.match(value or '', '^(%d+) %d+ (%S+) %S+ (%d+)$')
 if not body then return 'unknown' end
 if (token or '-') ~= '-' then return 'held' end
--- Writes nothing, but is not refused at maxmemory.
-call('ZREMRANGEBYRANK', R, 1, 0)
+-- Removes nothing (no tag is empty), is not refused at maxmemory, and tells now
+-- whether the message may be removed.
+call('ZREM', R, '')
 local x = {'XADD', X}
 if ARGV[2] ~= '0' then x = {'XADD', X, 'MAXLEN', '~', ARGV[2]} end
 for _, w in ipairs({'*', 'id', string.sub(tag, 1, tonumber(idlen) or #tag), 'message', body,
