@@ -276,6 +276,12 @@ addr_readable(int what UNUSED, void *arg)
 	loop_defer(r->loop, &r->defer, addr_finish, r);
 }
 
+/* Its answer has come, or ends, by the pipe: nothing to do. */
+static void
+addr_exited(struct child *child UNUSED, const struct child_exit *x UNUSED)
+{
+}
+
 /* Forks with all signals blocked, so that none meets the daemon's handlers in the child. */
 static pid_t
 addr_fork(const char *host, int fd)
@@ -310,6 +316,7 @@ addr_resolve(struct loop *loop, const char *host,
 		loop_defer(loop, &r->defer, addr_finish, r);
 	} else {
 		r->fd = fds[0];
+		r->child.exited = addr_exited;
 		child_watch(loop, &r->child, pid);
 		io_init(&r->io, loop, r->fd, IO_READ, addr_readable, r);
 		io_start(&r->io);

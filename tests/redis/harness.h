@@ -1,0 +1,61 @@
+/*
+ * What the tests of connections share: a loop, options, a connection that
+ * writes down what it is told, and calls that remember their answers.
+ */
+#ifndef RQD_TESTS_REDIS_HARNESS_H
+#define RQD_TESTS_REDIS_HARNESS_H
+
+#include "../unit/unit.h"
+
+#include "loop/loop.h"
+#include "redis/conn.h"
+#include "redis/reply.h"
+#include "server.h"
+
+#define WAIT_MAX	(20 * SEC)
+
+/* Turns the loop until the condition holds; the test fails if it never does. */
+#define WAIT(h, cond) do {						\
+	usec_t end_ = clock_mono() + WAIT_MAX;				\
+	bool is_;							\
+	while (!(is_ = (cond)) && clock_mono() < end_)			\
+		loop_turn((h)->loop, 20 * MSEC);			\
+	if (!is_)							\
+		fail_msg("never: %s (cause: %s)", #cond, (h)->cause);	\
+} while (0)
+
+struct harness {
+	struct loop	*loop;
+	struct redis_options opt;
+	char		*servers[5];
+	char		 username[32], password_file[128];
+	struct conn	*conn;
+
+	unsigned	 ups, downs;
+	bool		 changed, first;	/* of the last up() */
+	char		 run_id[48], address[128], version[24], policy[24];
+	char		 cause[512];		/* of the last down() */
+	void		(*on_up)(struct harness *);	/* called in up(); NULL: nothing */
+	void		(*on_down)(struct harness *);
+};
+
+/* An answered call. */
+struct call {
+	struct harness	*h;
+	unsigned	 answers;
+	unsigned	 order;		/* the how manieth of all answers */
+	enum conn_answer answer;
+	enum reply_error error;
+	char		 text[64];	/* a string, status or error */
+	int64_t		 number;
+	void		(*then)(struct call *);	/* NULL: nothing */
+};
+
+/* The connection is made by harness_open(), and not yet started. */
+void	harness_init(struct harness *, const char *server, usec_t timeout);
+void	harness_open(struct harness *, unsigned flags);
+void	harness_done(struct harness *);
+
+void	call_answered(enum conn_answer, const struct redisReply *, void *);	/* arg is a struct call */
+
+#endif

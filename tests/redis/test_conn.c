@@ -1,0 +1,602 @@
+/*
+ * The connection at work: commands, scripts, subscriptions, how it ends.
+ */
+#include "harness.h"
+
+#include <signal.h>
+
+#include "loop/timer.h"
+#include "redis/script.h"
+
+#define TIMEOUT		(5 * SEC)
+
+struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
+	{ "echo", "return ARGV[1]", 14, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct call calls[2000];
+	struct conn_server server;
+};
+
+static int
+setup_flags(void **state, unsigned flags)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	server_start(&f->s, NULL);
+	harness_init(&f->h, f->s.uri, TIMEOUT);
+	harness_open(&f->h, flags);
+	*state = f;
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	return setup_flags(state, 0);
+}
+
+static int
+setup_subscriber(void **state)
+{
+	return setup_flags(state, CONN_SUBSCRIBER);
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
+static void
+start(struct fixture *f)
+{
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+	assert_true(conn_is_ready(f->h.conn));
+}
+
+/* Calls a script of the table with one key and one argument. */
+static void
+run_script(struct fixture *f, const char *name, struct call *call, const char *arg)
+{
+	const char *argv[] = { "key", arg };
+	size_t argvlen[] = { 3, strlen(arg) };
+
+	conn_script(f->h.conn, script_find(name), call_answered, call, 1, 2, argv, argvlen);
+}
+
+/* -- commands ----------------------------------------------------------------- */
+
+static void
+test_up(void **state)
+{
+	struct fixture *f = *state;
+	struct harness *h = &f->h;
+
+	assert_int_equal(conn_state(h->conn), CONN_DOWN);
+	assert_int_equal(conn_timely_since(h->conn), 0);
+	start(f);
+	assert_true(h->first);
+	assert_true(h->changed);
+	assert_int_equal(strlen(h->run_id), 40);
+	assert_string_equal(h->address, f->s.uri);
+	assert_int_not_equal(h->version[0], '\0');
+	assert_string_equal(h->policy, "noeviction");
+	assert_int_equal(h->downs, 0);
+	assert_int_equal(conn_generation(h->conn), 1);
+	assert_true(conn_timely_since(h->conn) > 0);
+	assert_true(conn_redis_time(h->conn) > (double)clock_wall() / 1e6 - 2);
+	assert_true(conn_redis_time(h->conn) < (double)clock_wall() / 1e6 + 0.001);
+	assert_non_null(strstr(server_do(&f->s, "CLIENT LIST"), "name=rqd-test"));
+	assert_int_equal(server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(h->conn)), 1);
+}
+
+/* Not before it is up, and never from inside the call. */
+static void
+test_not_sent(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+
+	conn_words(f->h.conn, call_answered, &c[0], "PING", NULL);
+	run_script(f, "echo", &c[1], "x");
+	assert_int_equal(c[0].answers, 0);
+	assert_int_equal(conn_outstanding(f->h.conn), 2);
+	WAIT(&f->h, c[1].answers == 1);
+	assert_int_equal(c[0].answer, CONN_NOT_SENT);
+	assert_int_equal(c[1].answer, CONN_NOT_SENT);
+	assert_int_equal(c[0].order + 1, c[1].order);
+	conn_start(f->h.conn);
+	while (f->h.ups == 0) {
+		memset(&c[2], 0, sizeof(c[2]));
+		conn_words(f->h.conn, call_answered, &c[2], "PING", NULL);
+		assert_int_equal(c[2].answers, 0);
+		WAIT(&f->h, c[2].answers == 1);
+	}
+	assert_int_equal(conn_outstanding(f->h.conn), 0);
+}
+
+static void
+test_binary(void **state)
+{
+	static const char value[] = "a\0b\r\n\xff$5\r\n";
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+	const char *set[] = { "SET", "k\0e\r\ny", value };
+	const size_t setlen[] = { 3, 6, sizeof(value) - 1 };
+	const char *get[] = { "STRLEN", "k\0e\r\ny" };
+
+	start(f);
+	conn_command(f->h.conn, call_answered, &c[0], 3, set, setlen);
+	conn_command(f->h.conn, call_answered, &c[1], 2, get, (size_t[]){ 6, 6 });
+	conn_command(f->h.conn, call_answered, &c[2], 2, (const char *[]){ "GET", "k\0e\r\ny" },
+	    setlen);
+	conn_command(f->h.conn, NULL, NULL, 2, get, (size_t[]){ 6, 6 });
+	WAIT(&f->h, c[2].answers == 1);
+	assert_string_equal(c[0].text, "OK");
+	assert_int_equal(c[1].number, sizeof(value) - 1);
+	assert_memory_equal(c[2].text, value, 2);
+}
+
+static void
+test_order(void **state)
+{
+	struct fixture *f = *state;
+	char number[16];
+
+	start(f);
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(number, sizeof(number), "%u", i);
+		if (i % 3 == 0)
+			run_script(f, "echo", &f->calls[i], number);
+		else
+			conn_words(f->h.conn, call_answered, &f->calls[i], "ECHO", number, NULL);
+		assert_int_equal(f->calls[i].answers, 0);
+	}
+	assert_int_equal(conn_outstanding(f->h.conn), 2000);
+	WAIT(&f->h, f->calls[1999].answers == 1);
+	for (unsigned i = 0; i < 2000; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].answer, CONN_REPLY);
+		assert_int_equal(f->calls[i].number, i);
+		assert_int_equal(f->calls[i].order, f->calls[0].order + i);
+	}
+	assert_int_equal(conn_outstanding(f->h.conn), 0);
+}
+
+/* While nothing is outstanding no timer runs. */
+static void
+test_idle(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
+	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
+	assert_int_not_equal(timer_next(f->h.loop), USEC_MAX);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
+	conn_probe(f->h.conn);
+	assert_int_not_equal(timer_next(f->h.loop), USEC_MAX);
+	WAIT(&f->h, timer_next(f->h.loop) == USEC_MAX);
+	assert_true(conn_is_ready(f->h.conn));
+}
+
+/* An error is a reply; and commands may be sent from a reply, and from up(). */
+static void
+then_ping(struct call *c)
+{
+	if (c->answers == 1)
+		conn_words(c->h->conn, call_answered, c, "PING", NULL);
+}
+
+static struct call up_call;
+
+static void
+up_ping(struct harness *h)
+{
+	assert_int_equal(conn_state(h->conn), CONN_READY);
+	conn_words(h->conn, call_answered, &up_call, "PING", NULL);
+}
+
+static void
+test_from_callbacks(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = &f->calls[0];
+
+	f->h.on_up = up_ping;
+	memset(&up_call, 0, sizeof(up_call));
+	start(f);
+	c->h = &f->h;
+	c->then = then_ping;
+	conn_words(f->h.conn, call_answered, c, "NOSUCHCOMMAND", NULL);
+	WAIT(&f->h, c->answers == 2);
+	assert_int_equal(c->answer, CONN_REPLY);
+	assert_string_equal(c->text, "PONG");
+	assert_string_equal(up_call.text, "PONG");
+}
+
+/* -- scripts ------------------------------------------------------------------ */
+
+static void
+test_script(void **state)
+{
+	struct fixture *f = *state;
+	struct script unnamed = { "unnamed", "return {ARGV[1]}", 16, "" };
+	const char *argv[] = { "", "x\0y" };
+
+	start(f);
+	run_script(f, "add", &f->calls[0], "40");
+	run_script(f, "add", &f->calls[1], "2");
+	WAIT(&f->h, f->calls[1].answers == 1);
+	assert_int_equal(f->calls[1].number, 42);
+	conn_script(f->h.conn, &unnamed, call_answered, &f->calls[2], 1, 2, argv, (size_t[]){ 0, 3 });
+	WAIT(&f->h, f->calls[2].answers == 1);
+	assert_int_equal(f->calls[2].answer, CONN_REPLY);
+	assert_int_equal(f->calls[2].error, REPLY_OK);
+	assert_non_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_evalsha:calls=2"));
+}
+
+static void
+test_noscript(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+
+	start(f);
+	server_do(&f->s, "SCRIPT FLUSH");
+	for (unsigned i = 0; i < 30; i++) {
+		if (i % 3 == 0)
+			run_script(f, "add", &c[i], "1");
+		else
+			conn_words(f->h.conn, call_answered, &c[i], "INCR", "other", NULL);
+	}
+	WAIT(&f->h, c[27].answers == 1);
+	for (unsigned i = 0; i < 30; i++) {
+		assert_int_equal(c[i].answers, 1);
+		assert_int_equal(c[i].answer, CONN_REPLY);
+		assert_int_equal(c[i].number, i % 3 == 0 ? i / 3 + 1 : i / 3 * 2 + i % 3);
+	}
+	/* it was loaded, once, and is called by its sum again */
+	server_do(&f->s, "CONFIG RESETSTAT");
+	run_script(f, "add", &c[30], "1");
+	WAIT(&f->h, c[30].answers == 1);
+	assert_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_eval:"));
+	assert_int_equal(conn_outstanding(f->h.conn), 0);
+}
+
+/* A flush at any moment. */
+static void
+test_noscript_often(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	for (unsigned i = 0; i < 300; i++) {
+		if (i % 5 == 0)
+			server_do(&f->s, "SCRIPT FLUSH");
+		run_script(f, i % 2 == 0 ? "add" : "echo", &f->calls[i], "1");
+		loop_turn(f->h.loop, 0);
+	}
+	WAIT(&f->h, conn_outstanding(f->h.conn) == 0);
+	for (unsigned i = 0; i < 300; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].error, REPLY_OK);
+	}
+	assert_string_equal(server_do(&f->s, "GET key"), "150");
+}
+
+/* -- subscriptions ------------------------------------------------------------ */
+
+struct heard {
+	unsigned	n;
+	char		channel[64], payload[64];
+	size_t		channel_len, payload_len;
+};
+
+static void
+hear(const char *channel, size_t len, const struct redisReply *r, void *arg)
+{
+	struct heard *heard = arg;
+	const char *s = reply_str(r, &heard->payload_len);
+
+	heard->n++;
+	heard->channel_len = len;
+	snprintf(heard->channel, sizeof(heard->channel), "%s", channel);
+	memcpy(heard->payload, s, heard->payload_len);
+}
+
+static void
+test_subscribe(void **state)
+{
+	struct fixture *f = *state;
+	struct heard a = { 0 }, b = { 0 }, p = { 0 }, late = { 0 };
+	struct conn *c = f->h.conn;
+
+	conn_subscribe(c, "a", hear, &a);
+	conn_subscribe(c, "b\xff \r\n", hear, &b);
+	conn_psubscribe(c, "p.*", hear, &p);
+	start(f);
+	/* up() comes after the subscriptions */
+	assert_int_equal(server_int(&f->s, "PUBLISH a %b", "x\0y", (size_t)3), 1);
+	assert_int_equal(server_int(&f->s, "PUBLISH %b 1", "b\xff \r\n", (size_t)5), 1);
+	assert_int_equal(server_int(&f->s, "PUBLISH p.q 2"), 1);
+	WAIT(&f->h, p.n == 1);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(a.payload_len, 3);
+	assert_memory_equal(a.payload, "x\0y", 3);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.channel_len, 5);
+	assert_memory_equal(b.channel, "b\xff \r\n", 5);
+	assert_string_equal(p.channel, "p.q");
+	/* one more on the way, and the same name again */
+	conn_subscribe(c, "late", hear, &late);
+	conn_subscribe(c, "late", hear, &p);
+	WAIT(&f->h, server_int(&f->s, "PUBLISH late 3") == 1);
+	WAIT(&f->h, late.n > 0 && p.n > 1);
+	/* commands are not for this connection */
+	conn_words(c, call_answered, &f->calls[0], "PING", NULL);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(f->calls[0].answer, CONN_NOT_SENT);
+	for (int i = 0; i < 3; i++) {
+		conn_probe(c);
+		assert_int_not_equal(timer_next(f->h.loop), USEC_MAX);
+		conn_probe(c);
+		WAIT(&f->h, timer_next(f->h.loop) == USEC_MAX);
+	}
+	/* after a loss all are there again */
+	server_int(&f->s, "CLIENT KILL TYPE pubsub");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_false(f->h.changed);
+	server_int(&f->s, "PUBLISH late 4");
+	WAIT(&f->h, late.n == 2);
+	assert_int_equal(f->h.downs, 1);
+}
+
+/* A refusal comes as the end of the connection, and must not be tried at once for ever. */
+static void
+test_subscribe_denied(void **state)
+{
+	struct fixture *f = *state;
+	struct heard a = { 0 };
+	usec_t end;
+
+	server_do(&f->s, "ACL SETUSER default resetchannels");
+	conn_subscribe(f->h.conn, "a", hear, &a);
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.downs == 1);
+	assert_non_null(strstr(f->h.cause, "NOPERM"));
+	end = clock_mono() + SEC;
+	while (clock_mono() < end)
+		loop_turn(f->h.loop, 20 * MSEC);
+	assert_int_equal(f->h.downs, 1);
+	assert_int_equal(f->h.ups, 0);
+	assert_in_range(server_int(&f->s, "ACL LOG RESET") * 0 + strtol(strstr(
+	    server_do(&f->s, "INFO stats"), "total_connections_received:") +
+	    strlen("total_connections_received:"), NULL, 10), 4, 12);
+	server_do(&f->s, "ACL SETUSER default allchannels");
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+static void
+test_no_subscriptions(void **state)
+{
+	struct fixture *f = *state;
+	struct heard a = { 0 };
+
+	start(f);
+	conn_probe(f->h.conn);
+	conn_subscribe(f->h.conn, "a", hear, &a);
+	WAIT(&f->h, server_int(&f->s, "PUBLISH a 1") == 1);
+	WAIT(&f->h, a.n == 1);
+}
+
+/* -- ends --------------------------------------------------------------------- */
+
+static void
+closed(void *arg)
+{
+	(*(unsigned *)arg)++;
+}
+
+static void
+test_close(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+	unsigned done = 0;
+
+	start(f);
+	for (unsigned i = 0; i < 10; i++)
+		conn_words(f->h.conn, call_answered, &c[i], "PING", NULL);
+	conn_close(f->h.conn, 5 * SEC, closed, &done);
+	assert_int_equal(conn_state(f->h.conn), CONN_CLOSING);
+	conn_words(f->h.conn, call_answered, &c[10], "PING", NULL);
+	WAIT(&f->h, done == 1);
+	for (unsigned i = 0; i < 11; i++) {
+		assert_int_equal(c[i].answers, 1);
+		assert_int_equal(c[i].answer, i < 10 ? CONN_REPLY : CONN_NOT_SENT);
+		assert_int_equal(c[i].order, c[0].order + i);
+	}
+	assert_int_equal(f->h.downs, 0);
+	assert_int_equal(conn_state(f->h.conn), CONN_DOWN);
+	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
+}
+
+static void
+test_close_late(void **state)
+{
+	struct fixture *f = *state;
+	unsigned done = 0;
+
+	start(f);
+	server_signal(&f->s, SIGSTOP);
+	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
+	conn_close(f->h.conn, 100 * MSEC, closed, &done);
+	WAIT(&f->h, done == 1);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+	server_signal(&f->s, SIGCONT);
+}
+
+/* In whatever state: also before it was started. */
+static void
+test_close_early(void **state)
+{
+	struct fixture *f = *state;
+	unsigned done = 0;
+
+	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
+	conn_close(f->h.conn, 5 * SEC, closed, &done);
+	assert_int_equal(done, 0);
+	WAIT(&f->h, done == 1);
+	assert_int_equal(f->calls[0].answer, CONN_NOT_SENT);
+}
+
+static void
+test_free_answers(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	for (unsigned i = 0; i < 5; i++)
+		conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
+	conn_free(f->h.conn);
+	f->h.conn = NULL;
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].answer, CONN_LOST);
+	}
+	loop_turn(f->h.loop, 20 * MSEC);
+}
+
+static void
+then_free(struct call *c)
+{
+	struct conn *conn = c->h->conn;
+
+	c->h->conn = NULL;
+	conn_free(conn);
+}
+
+static void
+test_free_in_reply(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	f->calls[1].h = &f->h;
+	f->calls[1].then = then_free;
+	for (unsigned i = 0; i < 4; i++)
+		conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
+	WAIT(&f->h, f->h.conn == NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].answer, i < 2 ? CONN_REPLY : CONN_LOST);
+	}
+	loop_turn(f->h.loop, 20 * MSEC);
+}
+
+static void
+free_conn(struct harness *h)
+{
+	conn_free(h->conn);
+	h->conn = NULL;
+}
+
+static void
+test_free_in_up(void **state)
+{
+	struct fixture *f = *state;
+
+	f->h.on_up = free_conn;
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.conn == NULL);
+	loop_turn(f->h.loop, 20 * MSEC);
+}
+
+static void
+test_free_in_down(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	f->h.on_down = free_conn;
+	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
+	conn_reset(f->h.conn, "reset");
+	assert_int_equal(f->h.downs, 0);
+	WAIT(&f->h, f->h.conn == NULL);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+	loop_turn(f->h.loop, 20 * MSEC);
+}
+
+static void
+then_reset(struct call *c)
+{
+	conn_reset(c->h->conn, "told to");
+}
+
+static void
+test_reset(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	f->calls[1].h = &f->h;
+	f->calls[1].then = then_reset;
+	for (unsigned i = 0; i < 4; i++)
+		conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
+	WAIT(&f->h, f->h.ups == 2);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].answer, i < 2 ? CONN_REPLY : CONN_LOST);
+	}
+	assert_int_equal(f->h.downs, 1);
+	assert_non_null(strstr(f->h.cause, "told to"));
+	assert_false(f->h.changed);
+	assert_false(f->h.first);
+	assert_int_equal(conn_generation(f->h.conn), 2);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define SUBSCRIBER(test) cmocka_unit_test_setup_teardown(test, setup_subscriber, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_up),
+		BOTH(test_not_sent),
+		BOTH(test_binary),
+		BOTH(test_order),
+		BOTH(test_idle),
+		BOTH(test_from_callbacks),
+		BOTH(test_script),
+		BOTH(test_noscript),
+		BOTH(test_noscript_often),
+		SUBSCRIBER(test_subscribe),
+		SUBSCRIBER(test_subscribe_denied),
+		SUBSCRIBER(test_no_subscriptions),
+		BOTH(test_close),
+		BOTH(test_close_late),
+		BOTH(test_close_early),
+		BOTH(test_free_answers),
+		BOTH(test_free_in_reply),
+		BOTH(test_free_in_up),
+		BOTH(test_free_in_down),
+		BOTH(test_reset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

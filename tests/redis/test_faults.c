@@ -1,0 +1,7 @@
+/* to come */
+#include "harness.h"
+int
+main(void)
+{
+	return 0;
+}

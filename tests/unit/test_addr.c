@@ -1,0 +1,242 @@
+/*
+ * Addresses: their syntax, and names resolved in a child process.
+ */
+#include "unit.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loop/child.h"
+#include "redis/addr.h"
+
+static void
+test_good(void **state UNUSED)
+{
+	static const struct {
+		const char *text, *host, *path, *again;
+		int port;
+	} good[] = {
+		{ "localhost", "localhost", NULL, "localhost:6379", 6379 },
+		{ "127.0.0.1:6380", "127.0.0.1", NULL, "127.0.0.1:6380", 6380 },
+		{ "my-redis_1.example.org:1", "my-redis_1.example.org", NULL,
+		    "my-redis_1.example.org:1", 1 },
+		{ "h:65535", "h", NULL, "h:65535", 65535 },
+		{ "[::1]:7000", "::1", NULL, "[::1]:7000", 7000 },
+		{ "[fe80::1:2]", "fe80::1:2", NULL, "[fe80::1:2]:6379", 6379 },
+		{ "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:1",
+		    "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", NULL,
+		    "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:1", 1 },
+		{ "unix:/run/redis.sock", NULL, "/run/redis.sock", "unix:/run/redis.sock", 6379 },
+		{ "unix:/a b:c", NULL, "/a b:c", "unix:/a b:c", 6379 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		struct addr a;
+		char *cause = NULL, *text;
+
+		assert_int_equal(addr_parse(good[i].text, &a, &cause), 0);
+		assert_null(cause);
+		assert_int_equal(a.host == NULL, good[i].host == NULL);
+		if (a.host != NULL)
+			assert_string_equal(a.host, good[i].host);
+		assert_int_equal(a.path == NULL, good[i].path == NULL);
+		if (a.path != NULL)
+			assert_string_equal(a.path, good[i].path);
+		assert_int_equal(a.port, good[i].port);
+		text = addr_text(&a);
+		assert_string_equal(text, good[i].again);
+		free(text);
+		addr_done(&a);
+	}
+}
+
+static void
+test_bad(void **state UNUSED)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{ "", "empty" },
+		{ ":6379", "write host:port" },
+		{ "a:", "port" },
+		{ "a:0", "port" },
+		{ "a:65536", "port" },
+		{ "a:99999999999999999999", "port" },
+		{ "a:6379x", "port" },
+		{ "a:-1", "port" },
+		{ "a: 1", "port" },
+		{ "a b", "host name" },
+		{ "a\n", "host name" },
+		{ "-h\001", "host name" },
+		{ "a,b:1", "host name" },
+		{ "::1", "[::1]:6379" },
+		{ "::1:6379", "[::1:6379]" },
+		{ "[::1", "[v6]:port" },
+		{ "[::1]x", "[v6]:port" },
+		{ "[::1]:", "port" },
+		{ "[localhost]:1", "IPv6" },
+		{ "[]:1", "IPv6" },
+		{ "/run/redis.sock", "unix:/run/redis.sock" },
+		{ "unix:redis.sock", "absolute" },
+		{ "unix:", "absolute" },
+		{ "redis://localhost:6379", "URL" },
+		{ "unix:/0123456789012345678901234567890123456789012345678901234567890123456789"
+		    "0123456789012345678901234567890123456789", "107" },
+	};
+	char *cause;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct addr a = { NULL, NULL, -7 };
+
+		cause = NULL;
+		assert_int_equal(addr_parse(bad[i].text, &a, &cause), -1);
+		assert_non_null(cause);
+		if (strstr(cause, bad[i].says) == NULL)
+			fail_msg("%s: %s", bad[i].text, cause);
+		assert_null(a.host);
+		assert_null(a.path);
+		assert_int_equal(a.port, -7);
+		free(cause);
+		assert_int_equal(addr_parse(bad[i].text, &a, NULL), -1);
+	}
+}
+
+static void
+test_numeric(void **state UNUSED)
+{
+	static const char *const yes[] = { "127.0.0.1", "[::1]:2" };
+	static const char *const no[] = { "localhost", "unix:/a", "127.1", "1" };
+	struct addr a;
+
+	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+		assert_int_equal(addr_parse(yes[i], &a, NULL), 0);
+		assert_true(addr_is_numeric(&a));
+		addr_done(&a);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(no); i++) {
+		assert_int_equal(addr_parse(no[i], &a, NULL), 0);
+		assert_false(addr_is_numeric(&a));
+		addr_done(&a);
+	}
+}
+
+/* -- resolving ---------------------------------------------------------------- */
+
+struct answer {
+	struct loop	*loop;
+	unsigned	 calls;
+	unsigned	 n;
+	char		 first[INET6_ADDRSTRLEN];
+	char		 cause[128];
+};
+
+static void
+answered(char (*found)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *arg)
+{
+	struct answer *a = arg;
+
+	a->calls++;
+	a->n = n;
+	if (n > 0)
+		snprintf(a->first, sizeof(a->first), "%s", found[0]);
+	snprintf(a->cause, sizeof(a->cause), "%s", cause == NULL ? "" : cause);
+}
+
+static void
+resolve(struct answer *a, const char *host)
+{
+	usec_t end = clock_mono() + 20 * SEC;
+
+	*a = (struct answer){ .loop = a->loop };
+	assert_non_null(addr_resolve(a->loop, host, answered, a));
+	assert_int_equal(a->calls, 0);
+	while (a->calls == 0 && clock_mono() < end)
+		loop_turn(a->loop, 50 * MSEC);
+	assert_int_equal(a->calls, 1);
+}
+
+static int
+setup(void **state)
+{
+	struct answer *a = calloc(1, sizeof(*a));
+
+	a->loop = loop_new();
+	child_init(a->loop);
+	*state = a;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct answer *a = *state;
+
+	loop_free(a->loop);
+	free(a);
+	return 0;
+}
+
+static void
+test_localhost(void **state)
+{
+	struct answer *a = *state;
+
+	resolve(a, "localhost");
+	assert_true(a->n >= 1);
+	assert_string_equal(a->cause, "");
+	assert_true(strcmp(a->first, "127.0.0.1") == 0 || strcmp(a->first, "::1") == 0);
+	resolve(a, "127.1");
+	assert_int_equal(a->n, 1);
+	assert_string_equal(a->first, "127.0.0.1");
+}
+
+static void
+test_unknown(void **state)
+{
+	struct answer *a = *state;
+
+	resolve(a, "no..such.host");
+	assert_int_equal(a->n, 0);
+	assert_string_not_equal(a->cause, "");
+}
+
+/* Nothing of a cancelled one is left: no callback, no zombie, no descriptor. */
+static void
+test_cancel(void **state)
+{
+	struct answer *a = *state;
+	int before = dup(0), after;
+
+	close(before);
+	for (int i = 0; i < 20; i++) {
+		struct addr_resolve *r = addr_resolve(a->loop, "localhost", answered, a);
+
+		if (i % 2 == 1)
+			loop_turn(a->loop, 5 * MSEC);
+		if (a->calls == 0)
+			addr_resolve_cancel(r);
+		a->calls = 0;
+	}
+	addr_resolve_cancel(NULL);
+	for (int i = 0; i < 200 && waitpid(-1, NULL, WNOHANG) != -1; i++)
+		loop_turn(a->loop, 10 * MSEC);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	after = dup(0);
+	close(after);
+	assert_int_equal(before, after);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_numeric),
+		cmocka_unit_test_setup_teardown(test_localhost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
