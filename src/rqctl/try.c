@@ -253,7 +253,7 @@ say(const struct try *t)
 		buf_puts(&b, ", ended at time_limit");
 	if (t->result.output_cut)
 		buf_puts(&b, ", output passed output_limit");
-	if (t->result.leftovers)
+	if (t->result.leftovers && t->result.stop == STOP_NONE)
 		buf_puts(&b, ", left processes running");
 	buf_puts(&b, ": ");
 	verdict(t, &b);
