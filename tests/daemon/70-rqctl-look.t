@@ -97,25 +97,5 @@ is "$(tail -n +3 "$T/out" | wc -l)" 200 'status: 200 queues'
 ok "[ $took -lt $((100 * SLOW * 2)) ]" "status: of 200 queues in $took ms"
 is "$(r info commandstats | grep -cE 'cmdstat_(keys|scan|hgetall|zrange|lrange)\b')" 0 'status: only commands of O(1) or O(log n)'
 
-# -- watching, on a terminal -------------------------------------------------------------------
-
-if command -v tmux >/dev/null; then
-	tm() { tmux -S "$T/tmux.sock" "$@"; }
-	beat h.9 '{"queues":{"watched":{"state":"running","concurrency":2}}}'
-	tm -f /dev/null new-session -d -x 80 -y 20 "RQD_SERVER=unix:$SOCK $RQCTL status -w --interval 100ms; echo \$? >$T/status"
-	ok "wait_for 10 'tm capture-pane -p | grep -q \"^watched .* ok\"'" 'watch: the queue is there'
-	r lpush watched a b c >/dev/null
-	ok "wait_for 10 'tm capture-pane -p | grep -qE \"^watched +3 \"'" 'watch: it is redrawn'
-	is "$(tm capture-pane -p | awk 'length > 80' | wc -l)" 0 'watch: 80 columns'
-	redis_stop
-	ok "wait_for 10 'tm capture-pane -p | grep -q unix:'" 'watch: Redis goes away'
-	redis_start
-	beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
-	ok "wait_for 10 'tm capture-pane -p | grep -q \"^watched .* paused\"'" 'watch: Redis comes back'
-	tm send-keys q
-	ok "wait_for 10 '[ -s \"\$T/status\" ]'" 'watch: q ends it'
-	is "$(cat "$T/status")" 0 'watch: status'
-	tm kill-server 2>/dev/null
-fi
 ctl status -w 2>/dev/null </dev/null
 is $? 64 'watch: needs a terminal'

@@ -1,0 +1,108 @@
+#!/bin/sh
+# rqctl on a terminal of 80 columns: questions, progress, colours, status -w.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+command -v tmux >/dev/null || skip_all 'no tmux'
+redis_start
+RQD_SERVER=unix:$SOCK TERM=xterm-256color
+export RQD_SERVER TERM
+unset TMUX NO_COLOR
+
+tm() { tmux -S "$T/tmux.sock" "$@"; }
+screen() { tm capture-pane -p; }
+
+# Runs rqctl on a screen of its own; its exit status goes to $T/status.
+terminal() { # ARGUMENT...
+	tm kill-server 2>/dev/null
+	rm -f "$T/status"
+	tm -f /dev/null new-session -d -x 80 -y 20 \
+	    "$RQCTL $*; echo \$? >$T/status.new; mv $T/status.new $T/status; sleep 1000"
+}
+ended() { wait_for 10 '[ -s "$T/status" ]'; is "$(cat "$T/status")" "$1" "$2"; }
+
+letters() { # NUMBER
+	r flushall >/dev/null
+	r eval 'for i = 1, ARGV[1] do redis.call("XADD", "qDEAD", "*", "id", i, "message", "m" .. i,
+		"reason", "exit", "attempts", 1, "status", 1, "error", string.rep("long ", 50)) end' 0 "$1" >/dev/null
+}
+
+# -- questions ---------------------------------------------------------------------
+
+letters 3
+terminal dead drop q --all
+ok "wait_for 10 'screen | grep -qF \"drop 3 dead letters of q? [y/N]\"'" 'asks'
+tm send-keys n Enter
+ended 1 'no: status'
+is "$(r xlen qDEAD)" 3 'no: nothing was dropped'
+terminal dead drop q --all
+wait_for 10 'screen | grep -qF "[y/N]"'
+tm send-keys Enter
+ended 1 'Enter is no'
+terminal dead drop q --all
+wait_for 10 'screen | grep -qF "[y/N]"'
+tm send-keys y Enter
+ended 0 'yes: status'
+is "$(r xlen qDEAD)" 0 'yes: they were dropped'
+terminal dead drop q --all
+ended 1 'nothing to ask'
+
+# -- progress -------------------------------------------------------------------------
+
+letters 2000
+terminal dead retry q --all --rate 400/s
+ok "wait_for 10 'screen | grep -qE \"^retried [0-9,]+; [0-9]+% of 2,000 letters looked at, [0-9]+/s, .* left\"'" 'progress'
+tm send-keys C-c
+ended 130 'interrupted: status'
+like "$(screen)" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: the last words'
+unlike "$(screen)" 'looked at' 'progress is wiped out'
+is "$(($(r xlen qDEAD) + $(r zcard qRETRY)))" 2000 'interrupted: none is lost'
+
+# -- tables ---------------------------------------------------------------------------
+
+letters 5
+terminal dead list q
+ended 0 'list: status'
+is "$(screen | grep -c 'exit')" 5 'list: a line for each, cut at the edge'
+like "$(tm capture-pane -p -e)" "$(printf '\033')" 'colours on a terminal'
+NO_COLOR=1
+export NO_COLOR
+terminal dead list q
+ended 0 'NO_COLOR: status'
+unlike "$(tm capture-pane -p -e)" "$(printf '\033')" 'no colours with NO_COLOR'
+unset NO_COLOR
+unlike "$(ctl dead list q)" "$(printf '\033')" 'no colours in a pipe'
+
+# -- status -w ---------------------------------------------------------------------------
+
+beat() { # INSTANCE JSON
+	r set "rqd:daemon:$1" "$2" ex 30 >/dev/null
+	r zadd rqd:daemons "$(date +%s)" "$1" >/dev/null
+}
+beat h.9 '{"queues":{"watched":{"state":"running","concurrency":2}}}'
+terminal status -w --interval 100ms
+ok "wait_for 10 'screen | grep -q \"^watched .* ok\"'" 'watch: the queue is there'
+r lpush watched a b c >/dev/null
+ok "wait_for 10 'screen | grep -qE \"^watched +3 \"'" 'watch: it is redrawn'
+r hincrby watchedSTATS acked 100 >/dev/null
+ok "wait_for 10 'screen | grep -qE \"^watched +3 +0/2 +0 +0 +[0-9.]*[1-9][0-9.]* \"'" 'watch: rates'
+beat h.8 '{"queues":{"second":{"state":"suspended","reason":"failing"}}}'
+ok "wait_for 10 'screen | grep -qE \"^second .*suspended\"'" 'watch: a daemon comes'
+r del rqd:daemon:h.8 >/dev/null
+ok "wait_for 10 '! screen | grep -q ^second'" 'watch: and goes'
+redis_stop
+ok "wait_for 10 'screen | grep -q \"^redis unix:.*:\"'" 'watch: Redis goes away'
+redis_start
+beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
+ok "wait_for 10 'screen | grep -q \"^watched .* paused\"'" 'watch: Redis comes back'
+for i in $(seq 1 40); do echo "\"many$i\":{}"; done | paste -sd, >"$T/many"
+beat h.7 "{\"queues\":{$(cat "$T/many")}}"
+ok "wait_for 10 'screen | grep -qE \"^[0-9]+ more; say which to see\"'" 'watch: more than fit'
+tm send-keys q
+ended 0 'watch: q ends it'
+r del rqd:daemon:h.7 >/dev/null
+terminal status -w
+wait_for 10 'screen | grep -q ^watched'
+tm send-keys C-c
+ended 0 'watch: so does Control-C'
+tm kill-server
