@@ -1,0 +1,186 @@
+/*
+ * rqctl running: the deliveries in QBACKUP, the oldest leases first, with what
+ * QDELIVERY and the heartbeats say of them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/delivery.h"
+#include "rqctl/fleet.h"
+#include "rqctl/groups.h"
+#include "rqctl/out.h"
+#include "rqctl/picture.h"
+#include "rqctl/table.h"
+
+/* The daemon that has the tag in hand, as its heartbeat says, and its entry. */
+static const struct daemon *
+holder(const struct fleet *f, const char *key, const char *tag, const json_t **ret)
+{
+	const json_t *list, *entry;
+	size_t i, k;
+
+	for (i = 0; i < f->n; i++) {
+		list = json_object_get(fleet_queue(&f->daemons[i], key), "in_hand");
+		for (k = 0; k < json_array_size(list); k++) {
+			entry = json_array_get(list, k);
+			if (strcmp(fleet_text(entry, "tag"), tag) == 0) {
+				*ret = entry;
+				return &f->daemons[i];
+			}
+		}
+	}
+	return NULL;
+}
+
+struct running {
+	struct table	 table;
+	json_t		*array;
+	struct fleet	 fleet;
+	double		 now;
+	long		 left;		/* rows that may still be shown */
+};
+
+/* One delivery, as far as it is known. */
+struct hand {
+	const char		*queue, *tag;
+	size_t			 taglen, idlen;
+	const struct delivery	*delivery;	/* not ours: a foreign consumer's */
+	const struct daemon	*by;		/* NULL: not known */
+	double			 pid;		/* 0: not known */
+	double			 age;
+};
+
+static json_t *
+hand_json(const struct hand *h)
+{
+	json_t *o = json_object();
+
+	out_set_bytes(o, "queue", h->queue, strlen(h->queue));
+	out_set_bytes(o, "id", h->tag, h->idlen);
+	out_set_bytes(o, "tag", h->tag, h->taglen);
+	json_object_set_new(o, "attempt", h->delivery->ours ?
+	    json_integer(h->delivery->attempts + 1) : json_null());
+	json_object_set_new(o, "age", json_real(h->age));
+	json_object_set_new(o, "daemon", h->by != NULL ? json_string(h->by->instance) :
+	    json_null());
+	json_object_set_new(o, "pid", h->pid > 0 ? json_integer((json_int_t)h->pid) :
+	    json_null());
+	json_object_set_new(o, "foreign", json_boolean(!h->delivery->ours));
+	return o;
+}
+
+static void
+hand_row(struct table *t, const struct hand *h)
+{
+	char text[32];
+
+	table_add(t, "%s", h->queue);
+	table_bytes(t, h->tag, h->idlen);
+	if (h->delivery->ours)
+		table_number(t, h->delivery->attempts + 1);
+	else
+		table_add(t, "-");
+	table_add(t, "%s", out_age(h->age, text));
+	if (h->pid > 0)
+		table_add(t, "%.0f", h->pid);
+	else
+		table_add(t, "-");
+	table_add(t, "%s", h->by != NULL ? h->by->instance :
+	    h->delivery->ours ? "?" : "(foreign)");
+}
+
+/* score: of QBACKUP, all that is known of a foreign one. */
+static void
+running_add(struct running *r, const struct target *t, const char *tag, size_t len, double score,
+    const struct delivery *d)
+{
+	const json_t *entry = NULL;
+	struct hand h = {
+		.queue = t->name, .tag = tag, .taglen = len, .delivery = d,
+		.idlen = d->ours && d->idlen <= len ? d->idlen : len
+	};
+
+	h.by = d->ours ? holder(&r->fleet, t->keys.name[KEY_QUEUE], tag, &entry) : NULL;
+	h.pid = fleet_number(entry, "pid", 0);
+	h.age = r->now - (d->ours && d->time > 0 ? d->time : score);
+	if (h.age < 0)
+		h.age = 0;
+	if (r->array != NULL)
+		json_array_append_new(r->array, hand_json(&h));
+	else
+		hand_row(&r->table, &h);
+}
+
+/* The oldest leases of one queue, and what QDELIVERY says of them. */
+static int
+running_queue(struct ctl *c, struct running *r, const struct target *t)
+{
+	struct redisReply *tags, *values = NULL;
+	struct words w = { 0 };
+	struct delivery d;
+	char last[24];
+	const char *tag;
+	size_t n, i, len;
+
+	snprintf(last, sizeof(last), "%ld", r->left - 1);
+	tags = ask(c, "ZRANGE", t->keys.name[KEY_BACKUP], "0", last, "WITHSCORES", NULL);
+	if (tags == NULL)
+		return -1;
+	n = reply_len(tags) / 2;
+	if (n > 0) {
+		words_add(&w, "HMGET");
+		words_add(&w, t->keys.name[KEY_DELIVERY]);
+		for (i = 0; i < n; i++) {
+			tag = reply_str(reply_at(tags, 2 * i), &len);
+			words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);
+		}
+		values = ask_words(c, &w);
+	}
+	for (i = 0; values != NULL && i < n; i++, r->left--) {
+		delivery_parse(reply_str(reply_at(values, i), NULL), &d);
+		running_add(r, t, w.at[i + 2], w.len[i + 2],
+		    reply_double(reply_at(tags, 2 * i + 1), 0), &d);
+	}
+	words_done(&w);
+	client_reply_free(values);
+	client_reply_free(tags);
+	return c->status == 0 ? 0 : -1;
+}
+
+static void
+running_show(struct ctl *c, struct running *r)
+{
+	if (c->status != 0)
+		return;
+	if (r->array != NULL)
+		out_json(json_incref(r->array));
+	else if (table_rows(&r->table) > 0)
+		table_show(&r->table);
+	else
+		ctl_error(c, EX_NOTHING, "nothing is running");
+}
+
+void
+running_run(struct ctl *c)
+{
+	struct running r = { .left = 100 };
+	struct picture p;
+	size_t i;
+
+	if (ctl_count(c, OPT_COUNT, 1, 10000, &r.left) == -1 || (r.now = ask_time(c)) < 0 ||
+	    picture_take(c, &p) == -1)
+		return;
+	table_init(&r.table, "<QUEUE", "<ID", ">ATTEMPT", ">AGE", ">PID", "<DAEMON", NULL);
+	r.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	r.fleet = p.fleet;
+	for (i = 0; i < p.n && r.left > 0; i++)
+		if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
+			break;
+	running_show(c, &r);
+	json_decref(r.array);
+	table_done(&r.table);
+	picture_done(&p);
+}
