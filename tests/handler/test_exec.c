@@ -1,0 +1,605 @@
+/* One process per message: outcomes, standard input, ends, leftovers, failures. */
+#include "fixture.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* -- outcomes ------------------------------------------------------------------------- */
+
+static void
+exit_status_is_told(void **state UNUSED)
+{
+	expect_exit("exit 0", 0);
+	expect_exit("exit 1", 1);
+	expect_exit("exit 65", 65);
+	expect_exit("exit 255", 255);
+	expect_exit("/etc/passwd", 126);
+	expect_exit("no-such-command-here", 127);
+}
+
+static void
+signal_is_told(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("kill -SEGV $$");
+	g = run("");
+	assert_int_equal(g->result.end, END_SIGNAL);
+	assert_int_equal(g->result.signo, SIGSEGV);
+	assert_int_equal(g->result.stop, STOP_NONE);
+	got_free(g);
+}
+
+/* A file with this text and mode, whose name is t.q->command[0] then. */
+static void
+make_script(char *path, const char *text, mode_t mode)
+{
+	int fd;
+
+	strcpy(path, "/tmp/rqd-test-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	(void)close(fd);
+	COMMAND(path);
+}
+
+static void
+what_cannot_be_started_says_why(void **state UNUSED)
+{
+	char path[64];
+
+	COMMAND("/no/such/command");
+	expect_not_started(ENOENT, "exec");
+	make_script(path, "#!/bin/sh\nexit 0\n", 0644);
+	expect_not_started(EACCES, "exec");
+	(void)unlink(path);
+	make_script(path, "exit 0\n", 0755);
+	expect_not_started(ENOEXEC, "exec");
+	(void)unlink(path);
+	make_script(path, "#!/no/such/interpreter\n", 0755);
+	expect_not_started(ENOENT, "exec");
+	(void)unlink(path);
+	make_script(path, "#!/bin/sh\r\nexit 0\r\n", 0755);
+	expect_not_started(ENOENT, "exec");
+	(void)unlink(path);
+	COMMAND("/tmp");
+	expect_not_started(EACCES, "exec");
+	COMMAND("/bin/true");
+	set(&t.q->directory, "/no/such/directory");
+	expect_not_started(ENOENT, "directory");
+	set(&t.q->directory, "/");
+	expect_exit("exit 3", 3);	/* and it goes on */
+}
+
+static void
+no_descriptors_is_not_started(void **state UNUSED)
+{
+	struct rlimit old, few;
+	int n;
+
+	expect_exit("exit 0", 0);
+	(void)getrlimit(RLIMIT_NOFILE, &old);
+	/* The next free number, and so which of the steps is reached. */
+	for (n = 0; n < 7; n++) {
+		few = old;
+		few.rlim_cur = (rlim_t)(open("/dev/null", O_RDONLY | O_CLOEXEC) + n);
+		(void)close((int)few.rlim_cur - n);
+		(void)setrlimit(RLIMIT_NOFILE, &few);
+		struct got *g = run("x");
+		(void)setrlimit(RLIMIT_NOFILE, &old);
+		if (n < 5) {
+			assert_int_equal(g->result.end, END_NOT_STARTED);
+			assert_int_equal(g->result.error, EMFILE);
+			assert_string_equal(g->result.step, n == 0 ? "memfd" : "pipe");
+		} else {
+			assert_int_equal(g->result.end, END_EXIT);
+		}
+		got_free(g);
+	}
+}
+
+/* -- standard input -------------------------------------------------------------------- */
+
+/* The handler compares what it gets with a file of the same bytes. */
+static void
+expect_same(const char *p, size_t n)
+{
+	char path[] = "/tmp/rqd-test-XXXXXX", script[128];
+	int fd = mkstemp(path);
+	struct got *g;
+
+	assert_int_equal(write(fd, p, n), n);
+	(void)close(fd);
+	(void)snprintf(script, sizeof(script), "cmp - %s", path);
+	SH(script);
+	g = start_bytes(p, n);
+	await(&g->done, 1);
+	(void)unlink(path);
+	assert_int_equal(g->result.end, END_EXIT);
+	assert_int_equal(g->result.status, 0);
+	got_free(g);
+}
+
+static void
+payload_arrives_byte_for_byte(void **state UNUSED)
+{
+	static const size_t sizes[] = { 1, 4096, 65537, 1 << 20, 20 << 20 };
+	char *p = xmalloc((20 << 20) + 1);
+	size_t i;
+
+	for (i = 0; i < 20 << 20; i += sizeof(uint64_t))
+		*(uint64_t *)(void *)(p + i) = unit_random();
+	expect_same("", 0);
+	expect_same("a\0b\n\0\0", 6);
+	expect_same("no newline", 10);
+	expect_same("\xff\xfe\r\n\x80", 5);
+	for (i = 0; i < ARRAY_LEN(sizes); i++)
+		expect_same(p, sizes[i]);
+	free(p);
+}
+
+static void
+no_payload_is_an_empty_file(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("test -f /dev/stdin && cat | wc -c");
+	g = start_bytes(NULL, 0);
+	await(&g->done, 1);
+	assert_string_equal(output(1), "0\n");
+	got_free(g);
+}
+
+static void
+stdin_may_be_ignored_or_closed(void **state UNUSED)
+{
+	char *p = xcalloc(1, (1 << 20) + 1);
+	struct got *g;
+
+	COMMAND("/bin/true");
+	g = start_bytes(p, 1 << 20);
+	await(&g->done, 1);
+	assert_int_equal(g->result.status, 0);
+	got_free(g);
+	SH("exec <&-; exit 3");
+	g = start_bytes(p, 1 << 20);
+	await(&g->done, 1);
+	assert_int_equal(g->result.status, 3);
+	got_free(g);
+	free(p);
+}
+
+/* -- many ---------------------------------------------------------------------------------- */
+
+static long
+resident_kib(void)
+{
+	char text[128];
+	long size, resident = 0;
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+	text[read(fd, text, sizeof(text) - 1)] = '\0';
+	(void)close(fd);
+	(void)sscanf(text, "%ld %ld", &size, &resident);
+	return resident * 4;
+}
+
+static void
+many_at_once(int n)
+{
+	struct got *g[8];
+	int i, j, fds = count_fds();
+
+	for (i = 0; i < n; i += 8) {
+		for (j = 0; j < 8; j++)
+			g[j] = start("{}");
+		for (j = 0; j < 8; j++) {
+			await(&g[j]->done, 1);
+			assert_int_equal(g[j]->result.end, END_EXIT);
+			assert_int_equal(g[j]->result.status, 0);
+			got_free(g[j]);
+		}
+	}
+	loop_turn(t.loop, 0);
+	assert_int_equal(count_fds(), fds);
+}
+
+static void
+thousands_leave_nothing(void **state UNUSED)
+{
+	siginfo_t si;
+	long before;
+
+	COMMAND("/bin/true");
+	t.env.guardian = guardian_start(t.loop);
+	many_at_once(400);
+	before = resident_kib();
+	many_at_once(1600);
+#ifndef RQD_SANITIZERS
+	assert_true(resident_kib() - before < 512);
+#else
+	(void)before;
+#endif
+	close_handler();
+	guardian_stop(t.env.guardian);
+	assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void
+they_run_side_by_side(void **state UNUSED)
+{
+	struct got *g[4];
+	usec_t began = clock_mono();
+	int i;
+
+	SH("sleep 0.5");
+	for (i = 0; i < 4; i++)
+		g[i] = start("");
+	for (i = 0; i < 4; i++) {
+		await(&g[i]->done, 1);
+		got_free(g[i]);
+	}
+	assert_true(clock_mono() - began < 2 * SEC || getenv("RQD_SLOW") != NULL);
+}
+
+/* -- ended early ------------------------------------------------------------------------- */
+
+static void
+time_limit_ends_it(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->time_limit = 300 * MSEC;
+	SH("sleep 60");
+	g = run("");
+	assert_int_equal(g->result.end, END_SIGNAL);
+	assert_int_equal(g->result.signo, SIGTERM);
+	assert_int_equal(g->result.stop, STOP_TIME_LIMIT);
+	assert_true(g->took >= 300 * MSEC);
+	got_free(g);
+}
+
+static void
+term_ignored_is_killed(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->time_limit = 300 * MSEC;
+	t.q->kill_grace = 300 * MSEC;
+	SH("trap '' TERM; while :; do sleep 1; done");
+	g = run("");
+	assert_int_equal(g->result.end, END_SIGNAL);
+	assert_int_equal(g->result.signo, SIGKILL);
+	assert_int_equal(g->result.stop, STOP_TIME_LIMIT);
+	assert_true(g->took >= 600 * MSEC);
+	got_free(g);
+}
+
+static void
+stopped_process_is_ended(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->time_limit = 300 * MSEC;
+	SH("kill -STOP $$; sleep 60");
+	g = run("");
+	assert_int_equal(g->result.end, END_SIGNAL);
+	assert_int_equal(g->result.signo, SIGTERM);
+	assert_int_equal(g->result.stop, STOP_TIME_LIMIT);
+	assert_true(g->took < 4 * SEC);		/* not by SIGKILL */
+	got_free(g);
+}
+
+static void
+exit_0_after_term_shows_the_stop(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+	g = start("");
+	await_lines(1);
+	handler_stop(g->run, STOP_DRAIN);
+	assert_int_equal(g->done, 0);
+	await(&g->done, 1);
+	assert_int_equal(g->result.end, END_EXIT);
+	assert_int_equal(g->result.status, 0);
+	assert_int_equal(g->result.stop, STOP_DRAIN);
+	got_free(g);
+}
+
+static void
+first_reason_counts(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+	g = start("");
+	await_lines(1);
+	handler_stop(g->run, STOP_LOST);
+	handler_stop(g->run, STOP_DRAIN);
+	turn_for(100 * MSEC);
+	assert_int_equal(g->done, 0);
+	handler_kill(g->run);
+	await(&g->done, 1);
+	assert_int_equal(g->result.stop, STOP_LOST);
+	assert_int_equal(g->result.signo, SIGKILL);
+	assert_true(g->took < 4 * SEC);
+	got_free(g);
+}
+
+static void
+stop_before_it_failed(void **state UNUSED)
+{
+	struct got *g;
+
+	COMMAND("/no/such/command");
+	g = start("");
+	handler_stop(g->run, STOP_DRAIN);
+	handler_kill(g->run);
+	await(&g->done, 1);
+	assert_int_equal(g->result.end, END_NOT_STARTED);
+	assert_int_equal(g->result.stop, STOP_DRAIN);
+	got_free(g);
+}
+
+/* The group gets the signal, not only the leader. */
+static void
+group_is_signalled(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap 'wait; exit 7' TERM;"
+	    "sh -c 'trap \"echo child; exit 0\" TERM; echo up;"
+	    "    while :; do sleep 0.05; done' & wait");
+	g = start("");
+	await_lines(1);
+	handler_stop(g->run, STOP_TIME_LIMIT);
+	await(&g->done, 1);
+	assert_string_equal(output(1), "up\nchild\n");
+	got_free(g);
+}
+
+/* -- what they leave --------------------------------------------------------------------- */
+
+static bool
+exists(pid_t pid)
+{
+	return kill(pid, 0) == 0;
+}
+
+static void
+await_gone(pid_t pid)
+{
+	usec_t end = clock_mono() + PATIENCE;
+
+	while (exists(pid) && clock_mono() < end)
+		loop_turn(t.loop, 10 * MSEC);
+	assert_false(exists(pid));
+}
+
+static void
+grandchild_that_holds_the_pipe_does_not_delay(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("sleep 60 & echo $!; exit 4");
+	g = run("");
+	assert_int_equal(g->result.status, 4);
+	assert_true(g->result.leftovers);
+	assert_true(g->took < 20 * SEC);
+	await_gone(atoi(output(1)));
+	got_free(g);
+}
+
+static void
+leftovers_may_be_kept(void **state UNUSED)
+{
+	struct got *g;
+	pid_t pid;
+
+	t.q->leftovers = LEFTOVERS_KEEP;
+	SH("sleep 60 & echo $!; exit 0");
+	g = run("");
+	assert_int_equal(g->result.status, 0);
+	pid = atoi(output(1));
+	turn_for(300 * MSEC);
+	assert_true(exists(pid));
+	(void)kill(pid, SIGKILL);
+	got_free(g);
+}
+
+/* A run that rqd stopped must not go on beside the next delivery. */
+static void
+nothing_is_kept_of_a_stopped_run(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->leftovers = LEFTOVERS_KEEP;
+	SH("(trap '' TERM; while :; do sleep 0.1; done) & echo $!; wait");
+	g = start("");
+	await_lines(1);
+	handler_stop(g->run, STOP_DRAIN);
+	await(&g->done, 1);
+	await_gone(atoi(output(1)));
+	got_free(g);
+}
+
+static void
+escapee_is_left_alone(void **state UNUSED)
+{
+	struct got *g;
+	pid_t pid;
+
+	SH("setsid -f sh -c 'echo $$; exec sleep 60'; sleep 0.2; exit 5");
+	g = run("");
+	await_lines(1);
+	assert_int_equal(g->result.status, 5);
+	pid = atoi(output(1));
+	turn_for(1300 * MSEC);
+	assert_true(exists(pid));
+	(void)kill(pid, SIGKILL);
+	await_gone(pid);
+	got_free(g);
+}
+
+static void
+double_fork_is_found(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("(set -m; sleep 60 & echo $!) & wait; exit 0");
+	g = run("");
+	await_lines(1);
+	assert_int_equal(g->result.status, 0);
+	await_gone(atoi(output(1)));
+	got_free(g);
+}
+
+/* -- close and free -------------------------------------------------------------------------- */
+
+static void
+close_waits_for_late_output(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->leftovers = LEFTOVERS_KEEP;
+	SH("(sleep 0.3; echo late) & exit 0");
+	g = run("");
+	assert_int_equal(t.lines, 0);
+	close_handler();
+	assert_string_equal(output(1), "late\n");
+	got_free(g);
+}
+
+static void
+free_while_output_is_open(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->leftovers = LEFTOVERS_KEEP;
+	SH("(sleep 0.3; echo late) & exit 0");
+	g = run("");
+	handler_close(t.handler, got_closed, &t.closed);
+	handler_free(t.handler);
+	t.handler = NULL;
+	turn_for(500 * MSEC);
+	assert_int_equal(t.closed, 0);
+	assert_int_equal(t.lines, 0);
+	got_free(g);
+}
+
+static void
+free_while_running(void **state UNUSED)
+{
+	struct got *g;
+	pid_t pid;
+
+	SH("echo $$; sleep 60");
+	g = start("");
+	await_lines(1);
+	pid = atoi(output(1));
+	handler_free(t.handler);
+	t.handler = NULL;
+	await_gone(pid);
+	assert_int_equal(g->done, 0);
+	message_free(g->msg);
+	free(g);
+	handler_free(NULL);
+}
+
+static void
+free_before_failure_is_told(void **state UNUSED)
+{
+	struct got *g;
+
+	COMMAND("/no/such/command");
+	g = start("");
+	handler_free(t.handler);
+	t.handler = NULL;
+	loop_turn(t.loop, 0);
+	assert_int_equal(g->done, 0);
+	message_free(g->msg);
+	free(g);
+}
+
+static void
+free_in_done(struct message *msg UNUSED, struct result *result, void *arg)
+{
+	result_done(result);
+	handler_free(t.handler);
+	t.handler = NULL;
+	++*(int *)arg;
+}
+
+static void
+free_inside_done(void **state UNUSED)
+{
+	static const struct handler_events freeing = { .done = free_in_done };
+	static const char *const commands[] = { "/bin/true", "/no/such/command" };
+	struct message *msg;
+	size_t i;
+	int done;
+
+	for (i = 0; i < ARRAY_LEN(commands); i++) {
+		done = 0;
+		COMMAND(commands[i]);
+		t.handler = handler_open(&t.env, t.config, t.q, &freeing, &done);
+		msg = message_new(t.config, t.q);
+		msg->id = xstrdup("x");
+		(void)handler_start(t.handler, msg);
+		await(&done, 1);
+		loop_turn(t.loop, 0);
+		assert_int_equal(done, 1);
+		message_free(msg);
+	}
+}
+
+static void
+ops_are_complete(void **state UNUSED)
+{
+	handler_check_ops();
+	assert_string_equal(handler_ops(MODE_EXEC)->name, "exec");
+	assert_null(handler_ops(MODE_PERSISTENT));
+	t.q->mode = MODE_PERSISTENT;
+	assert_null(handler_open(&t.env, t.config, t.q, &events, &t));
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(exit_status_is_told),
+		TEST(signal_is_told),
+		TEST(what_cannot_be_started_says_why),
+		TEST(no_descriptors_is_not_started),
+		TEST(payload_arrives_byte_for_byte),
+		TEST(no_payload_is_an_empty_file),
+		TEST(stdin_may_be_ignored_or_closed),
+		TEST(thousands_leave_nothing),
+		TEST(they_run_side_by_side),
+		TEST(time_limit_ends_it),
+		TEST(term_ignored_is_killed),
+		TEST(stopped_process_is_ended),
+		TEST(exit_0_after_term_shows_the_stop),
+		TEST(first_reason_counts),
+		TEST(stop_before_it_failed),
+		TEST(group_is_signalled),
+		TEST(grandchild_that_holds_the_pipe_does_not_delay),
+		TEST(leftovers_may_be_kept),
+		TEST(nothing_is_kept_of_a_stopped_run),
+		TEST(escapee_is_left_alone),
+		TEST(double_fork_is_found),
+		TEST(close_waits_for_late_output),
+		TEST(free_while_output_is_open),
+		TEST(free_while_running),
+		TEST(free_before_failure_is_told),
+		TEST(free_inside_done),
+		TEST(ops_are_complete),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* What a handler's process finds: signals, descriptors, session, limits, user. */
+#include "fixture.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* -- its environment in the kernel ----------------------------------------------------------- */
+
+static void
+expect_line(const char *line)
+{
+	char *all = output(1), *at = strstr(all, line);
+
+	while (at != NULL && at > all && at[-1] != '\n')
+		at = strstr(at + 1, line);
+	if (at == NULL)
+		print_message("# \"%s\" is not in:\n%s\n", line, all);
+	assert_non_null(at);
+}
+
+/* As the daemon runs: handlers for some signals, others ignored. */
+static void
+no_action(int signo UNUSED)
+{
+}
+
+static void
+signals_are_at_their_defaults(void **state UNUSED)
+{
+	struct got *g;
+	sigset_t set, old;
+
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGUSR1, no_action);
+	(void)signal(SIGRTMIN + 2, SIG_IGN);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGUSR2);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &set, &old);
+	COMMAND("/bin/cat", "/proc/self/status");
+	g = run("");
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)signal(SIGHUP, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)signal(SIGUSR1, SIG_DFL);
+	(void)signal(SIGRTMIN + 2, SIG_DFL);
+	expect_line("SigBlk:\t0000000000000000\n");
+	expect_line("SigIgn:\t0000000000000000\n");
+	expect_line("SigCgt:\t0000000000000000\n");
+	got_free(g);
+}
+
+/* Inherited by the daemon too: its own stay out by O_CLOEXEC, these by close_range(). */
+static void
+only_three_descriptors(void **state UNUSED)
+{
+	int a = open("/dev/null", O_RDONLY), b = dup(a), c = fcntl(a, F_DUPFD, 500);
+	struct got *g;
+
+	COMMAND("/bin/ls", "/proc/self/fd");
+	g = run("");
+	assert_string_equal(output(1), "0\n1\n2\n3\n");	/* 3 is ls' own */
+	(void)close(a);
+	(void)close(b);
+	(void)close(c);
+	got_free(g);
+}
+
+static void
+leads_its_session(void **state UNUSED)
+{
+	int pid, ppid, group, session;
+	struct got *g;
+
+	COMMAND("/bin/cat", "/proc/self/stat");
+	g = run("");
+	assert_int_equal(sscanf(output(1), "%d (cat) %*c %d %d %d", &pid, &ppid,
+	    &group, &session), 4);
+	assert_int_equal(pid, g->result.pid);
+	assert_int_equal(ppid, getpid());
+	assert_int_equal(group, pid);
+	assert_int_equal(session, pid);
+	assert_int_equal(t.out_pid, pid);
+	assert_string_equal(t.out_id, "id-7");
+	assert_int_equal(t.out_attempt, 3);
+	got_free(g);
+}
+
+static void
+umask_nice_limits_directory(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->umask = 027;
+	t.q->nice = 7;
+	t.q->limit_nofile = 99;
+	t.q->limit_cpu = 1234;
+	t.q->limit_fsize = 4096 * 1024;
+	t.q->limit_core = 0;
+	t.q->limit_nproc = 777;
+	t.q->limit_as = (uint64_t)3 << 30;
+	set(&t.q->directory, "/usr");
+	SH("umask; nice; pwd; cat /proc/self/limits; id -u");
+	g = run("");
+	assert_int_equal(g->result.status, 0);
+	expect_line("0027\n");
+	expect_line("7\n");
+	expect_line("/usr\n");
+	expect_line("Max open files            99                   99 ");
+	expect_line("Max cpu time              1234                 1235 ");
+	expect_line("Max file size             4194304              4194304 ");
+	expect_line("Max core file size        0                    0 ");
+	expect_line("Max processes             777                  777 ");
+	expect_line("Max address space         3221225472           3221225472 ");
+	got_free(g);
+}
+
+static void
+nothing_set_is_inherited(void **state UNUSED)
+{
+	mode_t mask = umask(0123);
+	struct got *g;
+	char want[32];
+
+	t.q->limit_nofile = CONFIG_LIMIT_INHERIT;
+	SH("umask; nice; pwd; id -u");
+	g = run("");
+	(void)umask(mask);
+	(void)snprintf(want, sizeof(want), "0123\n0\n/\n%u\n", (unsigned)getuid());
+	assert_string_equal(output(1), want);
+	got_free(g);
+}
+
+static void
+cpu_limit_says_so(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->limit_cpu = 1;
+	SH("while :; do :; done");
+	g = run("");
+	assert_int_equal(g->result.end, END_SIGNAL);
+	assert_int_equal(g->result.signo, SIGXCPU);
+	got_free(g);
+}
+
+/* -- as root ------------------------------------------------------------------------------ */
+
+static void
+runs_as_its_user(void **state UNUSED)
+{
+	struct got *g;
+
+	set(&t.q->user, "nobody");
+	SH("id -u; id -un; id -g; id -G; echo $HOME $USER $LOGNAME; cat /dev/stdin;"
+	    "grep -c '^CapEff:.0000000000000000$' /proc/self/status");
+	g = run("payload\n");
+	assert_int_equal(g->result.status, 0);
+	assert_string_equal(output(1), "65534\nnobody\n65534\n65534\n"
+	    "/nonexistent nobody nobody\npayload\n1\n");
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+	got_free(g);
+}
+
+static void
+runs_in_its_group(void **state UNUSED)
+{
+	struct got *g;
+
+	set(&t.q->user, "65534");
+	set(&t.q->group, "daemon");
+	SH("id -u; id -g; id -G");
+	g = run("");
+	assert_string_equal(output(1), "65534\n1\n1 65534\n");
+	got_free(g);
+}
+
+static void
+number_without_a_name(void **state UNUSED)
+{
+	struct got *g;
+
+	set(&t.q->user, "54321");
+	expect_not_started(ENOENT, "user");
+	set(&t.q->group, "54322");
+	SH("id -u; id -g; id -G; echo $HOME $USER $SHELL");
+	g = run("");
+	assert_string_equal(output(1), "54321\n54322\n54322\n/ 54321 /bin/sh\n");
+	got_free(g);
+}
+
+static void
+root_gets_its_groups(void **state UNUSED)
+{
+	struct got *g;
+
+	set(&t.q->user, "root");
+	SH("id -u; id -g; echo $PATH");
+	g = run("");
+	assert_string_equal(output(1), "0\n0\n"
+	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n");
+	got_free(g);
+}
+
+/* Entered as the user, who may not. */
+static void
+directory_of_others(void **state UNUSED)
+{
+	char dir[] = "/tmp/rqd-test-XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	set(&t.q->user, "nobody");
+	set(&t.q->directory, dir);
+	expect_not_started(EACCES, "directory");
+	(void)rmdir(dir);
+}
+
+static void
+no_such_user_or_group(void **state UNUSED)
+{
+	set(&t.q->user, "no-such-user");
+	expect_not_started(ENOENT, "user");
+	set(&t.q->user, "nobody");
+	set(&t.q->group, "no-such-group");
+	expect_not_started(ENOENT, "group");
+	set(&t.q->group, "");
+	expect_exit("exit 6", 6);	/* it was looked up again */
+}
+
+/* In a process of its own, which is an ordinary user and has all processes it may have. */
+static int
+start_without_processes(void)
+{
+	struct rlimit one = { 1, 1 };
+	struct got *g;
+	bool ok;
+
+	(void)setrlimit(RLIMIT_NPROC, &one);
+	if (setresgid(54321, 54321, 54321) == -1 || setresuid(54321, 54321, 54321) == -1)
+		return 1;
+	(void)set_up(NULL);
+	g = run("");
+	ok = g->result.end == END_NOT_STARTED && g->result.error == EAGAIN &&
+	    strcmp(g->result.step, "clone") == 0;
+	got_free(g);
+	return ok && tear_down(NULL) == 0 ? 0 : 2;
+}
+
+static void
+no_processes_is_not_started(void **state UNUSED)
+{
+	pid_t pid;
+	int status;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(start_without_processes());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* It has more processes than the limit already, and is started all the same. */
+static void
+process_limit_is_for_the_handler(void **state UNUSED)
+{
+	struct got *other, *g;
+
+	set(&t.q->user, "54321");
+	set(&t.q->group, "54321");
+	t.q->limit_nproc = 1;
+	SH("[ \"$RQD_ATTEMPT\" ] && read -r what; [ \"$what\" = wait ] && exec sleep 60; "
+	    "(exit 0) 2>/dev/null; exit 9");
+	other = start("wait\n");
+	g = run("go\n");
+	assert_int_equal(g->result.end, END_EXIT);
+	assert_int_not_equal(g->result.status, 9);	/* its fork failed */
+	handler_stop(other->run, STOP_DRAIN);
+	await(&other->done, 1);
+	got_free(other);
+	got_free(g);
+}
+
+/* An ordinary user's daemon: may keep its own identity, and take no other. */
+static int
+run_unprivileged(void)
+{
+	struct got *g;
+
+	if (setresgid(65534, 65534, 65534) == -1 || setresuid(65534, 65534, 65534) == -1)
+		return 1;
+	(void)set_up(NULL);
+	set(&t.q->user, "nobody");
+	t.q->limit_nofile = (uint64_t)1 << 40;	/* may not be raised: as high as it may be */
+	SH("exit 8");
+	g = run("");
+	if (g->result.end != END_EXIT || g->result.status != 8)
+		return 2;
+	got_free(g);
+	close_handler();
+	t.closed = 0;
+	set(&t.q->user, "daemon");
+	g = run("");
+	if (g->result.end != END_NOT_STARTED || g->result.error != EPERM)
+		return 3;
+	got_free(g);
+	return tear_down(NULL) == 0 ? 0 : 4;
+}
+
+static void
+unprivileged_daemon(void **state UNUSED)
+{
+	pid_t pid;
+	int status;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		_exit(run_unprivileged());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int
+main(void)
+{
+	/* Those from runs_as_its_user on are for root. */
+	enum { FOR_ALL = 6 };
+	static const struct CMUnitTest tests[] = {
+		TEST(signals_are_at_their_defaults),
+		TEST(only_three_descriptors),
+		TEST(leads_its_session),
+		TEST(umask_nice_limits_directory),
+		TEST(nothing_set_is_inherited),
+		TEST(cpu_limit_says_so),
+		TEST(runs_as_its_user),
+		TEST(runs_in_its_group),
+		TEST(number_without_a_name),
+		TEST(root_gets_its_groups),
+		TEST(directory_of_others),
+		TEST(no_such_user_or_group),
+		TEST(no_processes_is_not_started),
+		TEST(process_limit_is_for_the_handler),
+		TEST(unprivileged_daemon),
+	};
+
+	return _cmocka_run_group_tests("process", tests,
+	    geteuid() == 0 ? ARRAY_LEN(tests) : FOR_ALL, NULL, NULL);
+}
