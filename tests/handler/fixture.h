@@ -7,6 +7,8 @@
 #ifndef RQD_TESTS_HANDLER_FIXTURE_H
 #define RQD_TESTS_HANDLER_FIXTURE_H
 
+#include <config.h>
+
 #include "../unit/unit.h"
 
 #include <sys/wait.h>
@@ -22,6 +24,18 @@
 #include "loop/loop.h"
 
 #define PATIENCE	(60 * SEC)	/* only what fails waits so long */
+
+/* Sanitizers are slow; RQD_SLOW=10 ./test_x for slower tools. */
+static inline usec_t
+slow(usec_t span)
+{
+	const char *factor = getenv("RQD_SLOW");
+
+#ifdef RQD_SANITIZERS
+	span *= 3;
+#endif
+	return factor != NULL ? span * atoi(factor) : span;
+}
 
 /* What came back of one message; its address is the message's queue_data. */
 struct got {

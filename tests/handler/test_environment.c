@@ -1,0 +1,387 @@
+/* The environment, exactly as documented; env_file; identities. */
+#include "fixture.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include "handler/env_file.h"
+#include "handler/environment.h"
+#include "handler/identity.h"
+
+static char	file[] = "/tmp/rqd-test-XXXXXX";
+
+static void
+set_env(const char *const *list)
+{
+	size_t i;
+
+	for (i = 0; t.q->env[i] != NULL; i++)
+		free(t.q->env[i]);
+	free(t.q->env);
+	for (i = 0; list[i] != NULL; i++)
+		continue;
+	t.q->env = xcalloc(i + 1, sizeof(char *));
+	for (i = 0; list[i] != NULL; i++)
+		t.q->env[i] = xstrdup(list[i]);
+}
+
+/* The daemon's own, until the test is over. */
+static char	**own_env;
+
+#define OWN_ENV(...) do {						\
+	static const char *const own[] = { __VA_ARGS__, NULL };	\
+	environ = (char **)(uintptr_t)own;				\
+} while (0)
+#define ENV(...)	set_env((const char *const[]){ __VA_ARGS__, NULL })
+
+static void
+write_file(const char *text)
+{
+	int fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+}
+
+static int
+set_up_file(void **state)
+{
+	int fd;
+
+	own_env = environ;
+	strcpy(file, "/tmp/rqd-test-XXXXXX");
+	fd = mkstemp(file);
+	(void)close(fd);
+	return set_up(state);
+}
+
+static int
+tear_down_file(void **state)
+{
+	environ = own_env;
+	(void)unlink(file);
+	return tear_down(state);
+}
+
+/* -- the whole -------------------------------------------------------------------------- */
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The lines of env(1), sorted, but for those that only tell of this machine. */
+static char *
+sorted(char *text)
+{
+	static struct buf b;
+	char *line[64], *save, *p;
+	size_t n = 0, i;
+
+	for (p = strtok_r(text, "\n", &save); p != NULL; p = strtok_r(NULL, "\n", &save))
+		line[n++] = p;
+	qsort(line, n, sizeof(*line), by_name);
+	buf_done(&b);
+	for (i = 0; i < n; i++)
+		buf_printf(&b, "%s\n", line[i]);
+	return buf_str(&b);
+}
+
+static void
+nothing_but_what_is_documented(void **state UNUSED)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	struct got *g;
+	char *want;
+
+	OWN_ENV("PATH=/wrong", "SECRET=wrong", "LANGUAGE=wrong", "RQD_ID=wrong",
+	    "LANG=C.UTF-8", "LC_TIME=C", "TZ=Europe/Zurich");
+	t.env.config_file = "/etc/rqd.conf";
+	COMMAND("/usr/bin/env");
+	g = run("");
+	want = xasprintf("HOME=%s\nLANG=C.UTF-8\nLC_TIME=C\nLOGNAME=%s\nPATH=%s\n"
+	    "RQD_ATTEMPT=3\nRQD_CONFIG=/etc/rqd.conf\nRQD_ID=id-7\n"
+	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nSHELL=%s\nTZ=Europe/Zurich\nUSER=%s\n",
+	    pw->pw_dir, pw->pw_name, geteuid() == 0 ?
+	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
+	    "/usr/local/bin:/usr/bin:/bin", pw->pw_shell, pw->pw_name);
+	assert_string_equal(sorted(output(1)), want);
+	free(want);
+	got_free(g);
+}
+
+static void
+later_ones_win(void **state UNUSED)
+{
+	struct got *g;
+
+	OWN_ENV("TZ=UTC");
+	t.env.server = "127.0.0.1:6379";
+	write_file("PATH=/file\nA=file\nB=file\nRQD_ID=file\nRQD_SERVER=file\n");
+	set(&t.q->env_file, file);
+	ENV("B=env", "C=", "TZ=env", "RQD_ATTEMPT=env", "RQD_QUEUE=env", "B=again");
+	SH("echo $PATH $A $B [${C-unset}] $TZ $RQD_ID $RQD_ATTEMPT $RQD_QUEUE $RQD_SERVER"
+	    " ${RQD_CONFIG-none}; /usr/bin/env | /bin/grep -c ^RQD_");
+	g = run("");
+	assert_string_equal(output(1),
+	    "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n5\n");
+	got_free(g);
+}
+
+static void
+each_message_has_its_own(void **state UNUSED)
+{
+	struct environment *e;
+	struct identity id = { .name = NULL };
+	struct message *msg = message_new(t.config, t.q);
+	const char *step;
+	char **p;
+
+	assert_int_equal(identity_find("", "", &id, &step), 0);
+	assert_int_equal(environment_new(&t.env, t.q, &id, &e), 0);
+	msg->id = xcalloc(1, MESSAGE_ID_MAX + 1);
+	memset(msg->id, 'x', MESSAGE_ID_MAX);
+	msg->attempts = 4294967294;
+	t.q->max_attempts = 2147483647;
+	p = environment_for(e, msg);
+	assert_int_equal(strlen(p[0]), strlen("RQD_ID=") + MESSAGE_ID_MAX);
+	assert_string_equal(p[1], "RQD_ATTEMPT=4294967295");
+	assert_string_equal(p[2], "RQD_MAX_ATTEMPTS=2147483647");
+	msg->attempts = 0;
+	strcpy(msg->id, "y");
+	p = environment_for(e, msg);
+	assert_string_equal(p[0], "RQD_ID=y");
+	assert_string_equal(p[1], "RQD_ATTEMPT=1");
+	/* Without a message: what holds for all. */
+	p = environment_for(e, NULL);
+	assert_string_equal(p[0], "RQD_MAX_ATTEMPTS=2147483647");
+	for (; *p != NULL; p++)
+		assert_int_not_equal(strncmp(*p, "RQD_ID=", 7), 0);
+	environment_free(e);
+	environment_free(NULL);
+	identity_done(&id);
+	message_free(msg);
+}
+
+/* -- env_file -------------------------------------------------------------------------------- */
+
+static void
+collect(const char *entry, void *arg)
+{
+	buf_printf(arg, "[%s]", entry);
+}
+
+static void
+expect_parse(const char *text, const char *want)
+{
+	struct buf b = BUF_INIT;
+	int r = env_file_parse(text, strlen(text), collect, &b);
+
+	if (want == NULL)
+		assert_true(r == -1 && errno == EINVAL);
+	else
+		assert_int_equal(r, 0);
+	if (want != NULL)
+		assert_string_equal(buf_str(&b), want);
+	buf_done(&b);
+}
+
+static void
+syntax_of_env_file(void **state UNUSED)
+{
+	expect_parse("", "");
+	expect_parse("\n\n# comment\n; too\n  # indented\n", "");
+	expect_parse("A=1\nB=2", "[A=1][B=2]");
+	expect_parse("  A = 1 2  \r\nB=\n", "[A=1 2][B=]");
+	expect_parse("_a9=x=y#z", "[_a9=x=y#z]");
+	expect_parse("A='a b'\nB=\"c \\\"d\\\" \\$e \\n\"\n", "[A=a b][B=c \"d\" $e \\n]");
+	expect_parse("A=' \\x ' \t\n", "[A= \\x ]");
+	expect_parse("A=a\\ b\\ \nB=1\\\n2\n", "[A=a b ][B=12]");
+	expect_parse("A=\"x\ny\"\nB='x\ny'", "[A=x\ny][B=x\ny]");
+	expect_parse("A=\"1\"'2'3\n", "[A=123]");
+	expect_parse("A=\\", "[A=]");
+	expect_parse("A=$HOME ${B}\n", "[A=$HOME ${B}]");
+	expect_parse("A=\xc3\xa4\n", "[A=\xc3\xa4]");
+	expect_parse("nonsense\n", NULL);
+	expect_parse("export A=1\n", NULL);
+	expect_parse("1A=1\n", NULL);
+	expect_parse("=1\n", NULL);
+	expect_parse("A-B=1\n", NULL);
+	expect_parse("A='open\n", NULL);
+	expect_parse("A=\"open\\\"\n", NULL);
+}
+
+/* Random text never makes it read beyond the end; sanitizers look on. */
+static void
+env_file_of_random_text(void **state UNUSED)
+{
+	static const char some[] = "AZ_09= \t\r\n#;'\"\\$x";
+	char *p;
+	size_t n, i;
+	int round;
+
+	for (round = 0; round < 20000; round++) {
+		struct buf b = BUF_INIT;
+
+		n = (size_t)unit_below(40);
+		p = xmalloc(n);
+		for (i = 0; i < n; i++)
+			p[i] = some[unit_below(sizeof(some) - 1)];
+		(void)!env_file_parse(p, n, collect, &b);
+		buf_done(&b);
+		free(p);
+	}
+}
+
+static void
+expect_env_file_error(int error)
+{
+	struct got *g = run("");
+
+	assert_int_equal(g->result.end, END_NOT_STARTED);
+	assert_int_equal(g->result.error, error);
+	assert_string_equal(g->result.step, "env_file");
+	got_free(g);
+}
+
+static void
+unreadable_env_file_is_not_started(void **state UNUSED)
+{
+	char fifo[] = "/tmp/rqd-test-XXXXXX/fifo";
+	struct got *g;
+
+	set(&t.q->env_file, "/no/such/file");
+	expect_env_file_error(ENOENT);
+	set(&t.q->env_file, "/tmp");
+	expect_env_file_error(EINVAL);
+	fifo[20] = '\0';
+	assert_non_null(mkdtemp(fifo));
+	fifo[20] = '/';
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	set(&t.q->env_file, fifo);
+	expect_env_file_error(EINVAL);
+	(void)unlink(fifo);
+	fifo[20] = '\0';
+	(void)rmdir(fifo);
+	write_file("not an entry\n");
+	set(&t.q->env_file, file);
+	expect_env_file_error(EINVAL);
+	assert_int_equal(truncate(file, (off_t)ENV_FILE_MAX + 1), 0);
+	expect_env_file_error(EFBIG);
+	write_file("A=back\n");
+	SH("echo $A");
+	g = run("");
+	assert_string_equal(output(1), "back\n");
+	got_free(g);
+}
+
+static void
+changed_env_file_is_read_again(void **state UNUSED)
+{
+	struct got *g;
+
+	write_file("A=one\n");
+	set(&t.q->env_file, file);
+	SH("echo $A");
+	g = run("");
+	got_free(g);
+	g = run("");
+	got_free(g);
+	write_file("A=three\n");
+	g = run("");
+	got_free(g);
+	assert_string_equal(output(1), "one\none\nthree\n");
+	(void)unlink(file);
+	expect_env_file_error(ENOENT);
+}
+
+static void
+huge_entry_is_not_started(void **state UNUSED)
+{
+	char *entry = xmalloc(200001);
+	struct got *g;
+
+	memset(entry, 'x', 200000);
+	memcpy(entry, "A=", 2);
+	entry[200000] = '\0';
+	ENV(entry);
+	g = run("");
+	assert_int_equal(g->result.end, END_NOT_STARTED);
+	assert_int_equal(g->result.error, E2BIG);
+	assert_string_equal(g->result.step, "exec");
+	got_free(g);
+	free(entry);
+}
+
+/* -- identities ------------------------------------------------------------------------------- */
+
+static void
+identity_of_the_daemon(void **state UNUSED)
+{
+	struct identity id = { .name = NULL };
+	const char *step = NULL;
+
+	assert_int_equal(identity_find("", "", &id, &step), 0);
+	assert_int_equal(id.uid, (uid_t)-1);
+	assert_int_equal(id.gid, (gid_t)-1);
+	assert_int_equal(id.ngroups, 0);
+	assert_int_equal(id.runs_as, geteuid());
+	assert_string_equal(id.name, getpwuid(geteuid())->pw_name);
+	identity_done(&id);
+	assert_int_equal(identity_find("", "daemon", &id, &step), 0);
+	assert_int_equal(id.uid, (uid_t)-1);
+	assert_int_equal(id.gid, 1);
+	identity_done(&id);
+	identity_done(&id);
+}
+
+static void
+identity_of_others(void **state UNUSED)
+{
+	struct identity id = { .name = NULL };
+	const char *step = NULL;
+
+	assert_int_equal(identity_find("daemon", "", &id, &step), 0);
+	assert_int_equal(id.uid, 1);
+	assert_int_equal(id.runs_as, 1);
+	assert_int_equal(id.gid, 1);
+	assert_true(id.ngroups >= 1);
+	assert_string_equal(id.name, "daemon");
+	identity_done(&id);
+	assert_int_equal(identity_find("1", "", &id, &step), 0);
+	assert_string_equal(id.name, "daemon");
+	identity_done(&id);
+	id.uid = 99;
+	assert_int_equal(identity_find("nobody-here", "", &id, &step), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(step, "user");
+	assert_int_equal(identity_find("daemon", "nobody-here", &id, &step), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_string_equal(step, "group");
+	assert_int_equal(identity_find("4294967295", "daemon", &id, &step), -1);
+	assert_int_equal(identity_find("-1", "daemon", &id, &step), -1);
+	assert_int_equal(id.uid, 99);		/* untouched */
+}
+
+#define FILE_TEST(f)	cmocka_unit_test_setup_teardown(f, set_up_file, tear_down_file)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		FILE_TEST(nothing_but_what_is_documented),
+		FILE_TEST(later_ones_win),
+		FILE_TEST(each_message_has_its_own),
+		FILE_TEST(syntax_of_env_file),
+		FILE_TEST(env_file_of_random_text),
+		FILE_TEST(unreadable_env_file_is_not_started),
+		FILE_TEST(changed_env_file_is_read_again),
+		FILE_TEST(huge_entry_is_not_started),
+		FILE_TEST(identity_of_the_daemon),
+		FILE_TEST(identity_of_others),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
