@@ -23,7 +23,7 @@ FNR == 1 {
 {
 	line = $0
 	sub(/^[ \t]+/, "", line)
-	gsub(/\\/, "\\\\", line)
+	gsub(/\\/, "&&", line)
 	gsub(/"/, "\\\"", line)
 	printf "    \"%s\\n\"\n", line
 }

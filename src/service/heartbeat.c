@@ -5,7 +5,6 @@
 #include "service/heartbeat.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +34,7 @@ in_hand_add(const struct message *msg, usec_t age, void *arg)
 	/* An id need not be UTF-8; jansson refuses such a string. */
 	json_array_append_new(list, json_pack("{s:s*, s:s*, s:i, s:f}",
 	    "id", msg->id, "tag", msg->tag,
-	    "attempt", (int)msg->attempts + 1, "age", round(seconds(age) * 1e3) / 1e3));
+	    "attempt", (int)msg->attempts + 1, "age", (double)(age / MSEC) / 1e3));
 }
 
 static json_t *

@@ -577,7 +577,7 @@ server_start(struct server *s)
 	/* 1. The guardian, while the process is small. */
 	s->loop = loop_new();
 	child_init(s->loop);
-	s->guardian = guardian_start(s->loop, (unsigned)config->max_handlers);
+	s->guardian = guardian_start(s->loop);
 
 	/* 2. Signals: from here on SIGTERM is a drain. */
 	server_watch_signals(s);
