@@ -78,7 +78,7 @@ local function ident(s)
   if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
   local a, e = find(s, '"id"', 1, true)
   local escaped = find(s, '\\u00', 1, true)
-  if not a and not escaped or find(s, '%z') then return nil end
+  if not a and not escaped or find(s, '\0', 1, true) then return nil end
   local ok, o = pcall(cjson.decode, s)
   local id = ok and type(o) == 'table' and o.id
   if type(id) == 'number' then
@@ -140,22 +140,22 @@ end
 
 local retries = first and call('ZCARD', R) or 0
 while got < n and took < waiting and not full do
-  local bodies = call('LRANGE', Q, -math.min(n - got, 16), -1)
-  local tags, idlens, tokens, m = {}, {}, {}, 0
-  for i = #bodies, 1, -1 do
-    local size = #bodies[i]
-    if got > 0 and bytes + size > room then full = true break end
-    m, got, bytes = m + 1, got + 1, bytes + size
+  local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
+  -- One by one: a chunk of LRANGE could be of any size.
+  repeat
+    local body = call('LINDEX', Q, -m - 1)
+    if got > 0 and bytes + #body > room then full = true break end
+    m, got, bytes = m + 1, got + 1, bytes + #body
     tokens[m] = name .. '.' .. got
-    tags[m] = ident(bodies[i]) or '~' .. tokens[m]
+    bodies[m], tags[m] = body, ident(body) or '~' .. tokens[m]
     idlens[m] = #tags[m]
-  end
+  until m == 25 or got == n or took + m == waiting
   if m == 0 then break end
   local inb = call('ZMSCORE', B, unpack(tags))
   local inr = retries > 0 and call('ZMSCORE', R, unpack(tags))
   local zadd, hset, copy, used = {}, {}, {}, {}
   for j = 1, m do
-    local tag, body, k = tags[j], bodies[#bodies + 1 - j], 2 * j - 1
+    local tag, body, k = tags[j], bodies[j], 2 * j - 1
     if inb[j] or inr and inr[j] or used[tag] then
       repeat tag = tag .. '#' .. tokens[j]
       until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))

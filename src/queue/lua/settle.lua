@@ -30,7 +30,7 @@ local words = {ack = 3, retry = 4, ['return'] = 3, dead = 7, stale = 3}
 
 call('HLEN', C)
 call('HLEN', D)
-call('ZCARD', R)
+local retries = call('ZCARD', R) > 0
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 -- Writes nothing, but is not refused at maxmemory.
@@ -47,7 +47,7 @@ end
 
 local function forget(tags)
   call('ZREM', B, unpack(tags))
-  call('ZREM', R, unpack(tags))
+  if retries then call('ZREM', R, unpack(tags)) end
   call('HDEL', C, unpack(tags))
   call('HDEL', D, unpack(tags))
 end
@@ -57,17 +57,19 @@ local function acks(at)
   local tags, done = {}, {}
   for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
   local values = call('HMGET', D, unpack(tags))
-  local inb = call('ZMSCORE', B, unpack(tags))
   for i, a in ipairs(at) do
-    local live = inb[i] or call('ZSCORE', R, tags[i])
+    local tag, answer = tags[i], at.answer[i]
     if token(values[i]) == ARGV[a + 2] then
-      done[#done + 1] = tags[i]
-      out[at.answer[i]] = live and 'ok' or 'taken'
+      done[#done + 1] = tag
+      out[answer] = (call('ZREM', B, tag) == 1 or retries and call('ZSCORE', R, tag)) and 'ok' or 'taken'
     else
-      out[at.answer[i]] = (live or values[i]) and 'held' or 'unknown'
+      out[answer] = (values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and 'held' or 'unknown'
     end
   end
-  if #done > 0 then forget(done) end
+  if #done == 0 then return end
+  if retries then call('ZREM', R, unpack(done)) end
+  call('HDEL', C, unpack(done))
+  call('HDEL', D, unpack(done))
 end
 
 -- Everything else, one delivery.
@@ -84,6 +86,7 @@ local function one(a)
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
     call('ZADD', R, string.format('%.6f', now + delay), tag)
+    retries = true
     call('ZREM', B, tag)
     call('HSET', D, tag, attempts .. ' ' .. crashes .. ' - ' .. rest)
   end
@@ -133,5 +136,5 @@ for _, o in ipairs(others) do
   local ok, e = pcall(one, o[1])
   out[o[2]] = ok and e or 'error ' .. text(e)
 end
-out[2] = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+out[2] = retries and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 return out
