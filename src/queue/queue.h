@@ -124,6 +124,7 @@ struct queue {
 /* NULL where the kind is not built in (config_file refuses those before). */
 const struct queue_ops	*queue_ops(enum kind);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
+extern const struct queue_ops queue_ack;
 
 struct queue	*queue_open(const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *,
@@ -154,9 +155,11 @@ bool	queue_is_empty(const struct queue *);
 
 /*
  * No more deliveries; closed() comes when nothing is in hand and all results are
- * confirmed.  queue_give_up() ends the waiting: what is left is SETTLED_GAVE_UP.
+ * confirmed.  queue_free() ends the waiting: it calls settled(SETTLED_GAVE_UP) for
+ * each unconfirmed result (the only callback from inside a call), and frees
+ * messages that were never settled; nothing is called after it.
  */
 void	queue_close(struct queue *);
-void	queue_free(struct queue *);	/* any time; unconfirmed results are given up */
+void	queue_free(struct queue *);	/* any time, but not from a callback of this queue */
 
 #endif

@@ -1,7 +1,7 @@
 -- rescue: puts a delivery that Redis has lost back, from the daemon's copy.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
--- ARGV    op         "retry", "return": to QRETRY; "dead": to QDEAD
+-- ARGV    op         "retry", "return": to QRETRY; "dead": to QDEAD; "check": look only
 --         tag
 --         other      the tag to use where another message has that one
 --         idlen      how much of either tag is the id
@@ -11,7 +11,8 @@
 --         payload
 --         dead_max host reason status error     for "dead"
 -- Returns "ok"; "there": a live message with this tag and payload exists, nothing
---         is written; "deferred TEXT": the letter cannot be written, due in 60 s
+--         is written; "deferred TEXT": the letter cannot be written, due in 60 s;
+--         "other" (check): a live message with this tag has another payload, or none has it
 -- Effect  The message is in QCONTEXT and QDELIVERY before QRETRY names it.
 -- Again   "there", as long as the message lives; a letter may be written twice.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -28,7 +29,9 @@ for i = 2, 3 do
   if i == 3 or call('HSTRLEN', C, tag) == #payload and call('HGET', C, tag) == payload then
     return 'there'
   end
+  if op == 'check' then return 'other' end
 end
+if op == 'check' then return 'other' end
 -- Writes nothing, but is not refused at maxmemory.
 call('ZREMRANGEBYRANK', B, 1, 0)
 local delay, deferred = tonumber(ARGV[7]), nil

@@ -1,0 +1,426 @@
+/*
+ * Kind "ack": at least once, from a Redis list.  Contract, sections 2 and 3.
+ *
+ * Here is the life of the queue: what it is told from above, what it does with
+ * it at the end of the turn, and how scripts are sent and answered.  See
+ * ack_private.h for the other files.
+ */
+#include "queue/ack_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define LONGEST		(24 * HOUR)	/* that a timer is set for */
+
+static const char *const ack_script_names[ACK_SCRIPTS] = {
+	[ACK_POP] = "pop", [ACK_SETTLE] = "settle", [ACK_RENEW] = "renew",
+	[ACK_TICK] = "tick", [ACK_ARM] = "arm", [ACK_MINE] = "mine",
+	[ACK_RESCUE] = "rescue",
+};
+
+/* -- calls ------------------------------------------------------------------ */
+
+struct call *
+ack_call_new(struct ack *a, enum ack_script script,
+    void (*answered)(struct ack *, struct call *, enum conn_answer,
+    const struct redisReply *))
+{
+	struct call *call = xcalloc(1, sizeof(*call));
+
+	call->ack = a;
+	call->script = script;
+	call->answered = answered;
+	TAILQ_INSERT_TAIL(&a->calls, call, entry);
+	return call;
+}
+
+void
+ack_call_add(struct call *call, struct delivery *d)
+{
+	call->deliveries = xreallocarray(call->deliveries, call->n + 1,
+	    sizeof(struct delivery *));
+	call->deliveries[call->n++] = d;
+	d->calls++;
+}
+
+/* Every answer of Redis comes through here. */
+static void
+ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct call *call = arg;
+	struct ack *a = call->ack;
+	size_t i;
+
+	if (a != NULL) {
+		TAILQ_REMOVE(&a->calls, call, entry);
+		call->answered(a, call, answer, reply);
+	}
+	for (i = 0; i < call->n; i++)
+		ack_delivery_unref(call->deliveries[i]);
+	if (call->script == ACK_POP)
+		ack_doubt_free(call->doubt);
+	free(call->deliveries);
+	free(call);
+}
+
+void
+ack_keys(const struct ack *a, struct args *w, const enum key *keys, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		args_mem(w, a->keys.name[keys[i]], a->keys.len[keys[i]]);
+}
+
+void
+ack_send(struct ack *a, struct call *call, struct args *w, int nkeys)
+{
+	const struct script *s = a->script[call->script];
+
+	if (call->script == ACK_ARM)
+		watch_script(a->env->watch, s, ack_answered, call, nkeys, w->n, w->v, w->len);
+	else
+		conn_script(a->env->conn, s, ack_answered, call, nkeys, w->n, w->v, w->len);
+	args_done(w);
+}
+
+bool
+ack_is_up(const struct ack *a)
+{
+	return conn_is_ready(a->env->conn);
+}
+
+/* -- what replies say ------------------------------------------------------- */
+
+/* Once when it begins; what the script found is told by the tick's report. */
+void
+ack_complain(struct ack *a, enum ack_script script, const char *text)
+{
+	struct tick_report report = { .warning = NULL };
+	char *warning;
+
+	if (text == NULL || a->complained[script]) {
+		a->complained[script] = text != NULL;
+		return;
+	}
+	a->complained[script] = true;
+	warning = xasprintf("%s: %s", ack_script_names[script], text);
+	report.warning = warning;
+	a->queue.events->ticked(&report, a->queue.arg);
+	free(warning);
+}
+
+enum reply_error
+ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply)
+{
+	enum reply_error e = reply_error(reply);
+
+	if (e == REPLY_OK) {
+		ack_complain(a, script, "a reply that is not the script's");
+		return REPLY_OTHER;
+	}
+	if (e == REPLY_ELSEWHERE)
+		conn_reset(a->env->conn, reply_text(reply));
+	else
+		ack_complain(a, script, reply_text(reply));
+	return e;
+}
+
+void
+ack_set_paused(struct ack *a, bool paused, const char *why)
+{
+	if (a->paused == paused)
+		return;
+	a->paused = paused;
+	a->queue.events->paused(paused, why, a->queue.arg);
+}
+
+double
+ack_saw_now(struct ack *a, const struct redisReply *reply)
+{
+	double now = reply_double(reply, 0);
+
+	if (now > 0)
+		conn_saw_time(a->env->conn, now);
+	return now;
+}
+
+bool
+ack_time(const struct redisReply *reply, double *ret)
+{
+	size_t len;
+
+	if (reply_str(reply, &len) == NULL || len == 0)
+		return false;
+	*ret = reply_double(reply, 0);
+	return true;
+}
+
+usec_t
+ack_usec(double seconds)
+{
+	if (!(seconds > 0))
+		return 0;
+	if (seconds > (double)(LONGEST / SEC))
+		return LONGEST;
+	return (usec_t)(seconds * (double)SEC);
+}
+
+bool
+ack_saw_due(struct ack *a, double now, const struct redisReply *reply)
+{
+	double due;
+
+	timer_stop(&a->due);
+	if (!ack_time(reply, &due))
+		return false;
+	if (due <= now)
+		return true;
+	timer_set(&a->due, ack_usec(due - now) + MSEC);
+	return false;
+}
+
+/* -- turns ------------------------------------------------------------------ */
+
+static void
+ack_finish(struct ack *a)
+{
+	if (!a->closing || a->closed || a->asked > 0 || a->popping ||
+	    a->ticking || ack_in_doubt(a) || ack_has_deliveries(a))
+		return;
+	if (ack_is_up(a) && ack_has_counted(a) && a->tick_failures == 0) {
+		a->ticked_at = 0;
+		ack_tick(a);
+		return;
+	}
+	a->closed = true;
+	a->queue.events->closed(a->queue.arg);
+}
+
+/* What was found after the engine had stopped to ask goes back as it was. */
+static void
+ack_return_found(struct ack *a)
+{
+	static const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	struct result none = { .end = END_NOT_RUN };
+	struct delivery *d;
+
+	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
+		d->internal = true;
+		ack_keep(a, d, &back, &none);
+	}
+}
+
+static void
+ack_turn(void *arg)
+{
+	struct ack *a = arg;
+
+	ack_fetch_step(a);
+	if (a->closing)
+		ack_return_found(a);
+	ack_flush(a);
+	ack_look(a);
+	ack_finish(a);
+}
+
+void
+ack_wake(struct ack *a)
+{
+	loop_defer(a->env->loop, &a->turn, ack_turn, a);
+}
+
+static void
+ack_held_back(void *arg)
+{
+	ack_wake(arg);
+}
+
+/* -- the table's functions -------------------------------------------------- */
+
+static struct queue *
+ack_open(const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	struct ack *a = xcalloc(1, sizeof(*a));
+	int i;
+
+	a->queue.ops = &queue_ack;
+	a->queue.events = events;
+	a->queue.arg = arg;
+	a->env = env;
+	a->config = config_ref(config);
+	a->cfg = cfg;
+	a->stats = stats;
+	a->known = true;
+	keys_init(&a->keys, cfg->key);
+	for (i = 0; i < ACK_SCRIPTS; i++)
+		a->script[i] = script_find(ack_script_names[i]);
+	TAILQ_INIT(&a->calls);
+	TAILQ_INIT(&a->doubts);
+	for (i = 0; i < DELIVERY_LISTS; i++)
+		TAILQ_INIT(&a->deliveries[i]);
+	strcpy(a->sweep, "0");
+		timer_init(&a->ask, env->loop, ack_ask_timer, a);
+	timer_init(&a->renew, env->loop, ack_renew, a);
+	timer_init(&a->hold, env->loop, ack_held_back, a);
+	timer_init(&a->tick, env->loop, ack_tick_timer, a);
+	ack_watch_init(a);
+	return &a->queue;
+}
+
+static void
+ack_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
+{
+	struct ack *a = (struct ack *)q;
+	struct config *old = a->config;
+
+	a->config = config_ref(config);
+	a->cfg = cfg;
+	config_unref(old);
+}
+
+static void
+ack_conn_up(struct queue *q, const struct conn_server *server)
+{
+	struct ack *a = (struct ack *)q;
+
+	if (server->changed)
+		a->epoch++;
+	a->known = true;
+	a->armed = false;
+	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
+	a->tick_after = 0;
+	timer_stop(&a->hold);
+	ack_renew(a);
+	ack_ask(a);
+	ack_flush(a);
+	ack_tick_at(a, clock_mono());
+	ack_wake(a);
+}
+
+static void
+ack_conn_down(struct queue *q)
+{
+	struct ack *a = (struct ack *)q;
+
+	a->armed = false;
+	ack_watch_stop(a);
+	timer_stop(&a->ask);
+	timer_stop(&a->tick);
+	ack_wake(a);
+}
+
+static void
+ack_want(struct queue *q, bool wanted)
+{
+	struct ack *a = (struct ack *)q;
+
+	if (a->wanted == wanted || a->closing)
+		return;
+	a->wanted = wanted;
+	a->told = false;
+	if (wanted) {
+		/* Time has passed since the last pop: trying costs less than asking. */
+		a->known = true;
+		a->empty = false;
+	}
+	ack_wake(a);
+}
+
+static void
+ack_fetch(struct queue *q, unsigned n)
+{
+	struct ack *a = (struct ack *)q;
+
+	a->asked = n;
+	a->got = 0;
+	a->told = false;
+	ack_wake(a);
+}
+
+static void
+ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
+    struct result *result)
+{
+	struct ack *a = (struct ack *)q;
+
+	ack_keep(a, msg->queue_data, verdict, result);
+}
+
+/* Also the safety net under the watch: it is armed anew. */
+static void
+ack_tick_round(struct queue *q)
+{
+	struct ack *a = (struct ack *)q;
+
+	a->armed = false;
+	ack_tick(a);
+	ack_wake(a);
+}
+
+static bool
+ack_is_empty(const struct queue *q)
+{
+	const struct ack *a = (const struct ack *)q;
+
+	return a->empty && !a->popping && !ack_has_deliveries(a);
+}
+
+static void
+ack_close(struct queue *q)
+{
+	struct ack *a = (struct ack *)q;
+
+	a->closing = true;
+	a->wanted = false;
+	ack_watch_stop(a);
+	timer_stop(&a->tick);
+	ack_wake(a);
+}
+
+static void
+ack_free(struct queue *q)
+{
+	struct ack *a = (struct ack *)q;
+	struct doubt *doubt;
+	struct call *call;
+
+	while ((call = TAILQ_FIRST(&a->calls)) != NULL) {
+		TAILQ_REMOVE(&a->calls, call, entry);
+		call->ack = NULL;
+	}
+	ack_give_up(a);
+	while ((doubt = TAILQ_FIRST(&a->doubts)) != NULL) {
+		TAILQ_REMOVE(&a->doubts, doubt, entry);
+		ack_doubt_free(doubt);
+	}
+	ack_watch_done(a);
+	timer_stop(&a->ask);
+	timer_stop(&a->renew);
+	timer_stop(&a->hold);
+	timer_stop(&a->tick);
+	loop_defer_cancel(a->env->loop, &a->turn);
+	keys_done(&a->keys);
+	config_unref(a->config);
+	free(a);
+}
+
+const struct queue_ops queue_ack = {
+	.name = "ack",
+	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
+	.open = ack_open,
+	.reconfigure = ack_reconfigure,
+	.conn_up = ack_conn_up,
+	.conn_down = ack_conn_down,
+	.want = ack_want,
+	.fetch = ack_fetch,
+	.settle = ack_settle,
+	.tick = ack_tick_round,
+	.is_empty = ack_is_empty,
+	.close = ack_close,
+	.free = ack_free,
+};

@@ -1,0 +1,368 @@
+/*
+ * Pops.  At most one is on its way.  What a pop whose reply was lost has taken
+ * is asked for (mine) as soon as Redis is back, and before the next pop; and,
+ * because a server may find the old connection's pop after the new one's
+ * question, once more when the pop's deadline has passed.  Whatever is found
+ * waits as FOUND for the next fetch, its lease renewed.
+ */
+#include "queue/ack_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "policy/backoff.h"
+
+#define MINE_PAGE	1000
+#define MINE_SLACK	1.0		/* seconds: clocks drift */
+#define RACED_MAX	7
+
+/* Tokens must never come again, not even after a queue was closed and opened. */
+static uint64_t	ack_sequence;
+
+static struct doubt *
+doubt_new(const struct ack *a)
+{
+	struct doubt *doubt = xcalloc(1, sizeof(*doubt));
+
+	doubt->name = xasprintf("%s.%" PRIu64, a->env->instance, ++ack_sequence);
+	doubt->since = conn_redis_time(a->env->conn);
+	doubt->deadline = clock_mono() + a->config->redis.timeout;
+	return doubt;
+}
+
+void
+ack_doubt_free(struct doubt *doubt)
+{
+	if (doubt == NULL)
+		return;
+	free(doubt->name);
+	free(doubt);
+}
+
+/* -- messages in replies ---------------------------------------------------- */
+
+static bool
+ack_knows_token(const struct ack *a, const char *token)
+{
+	const struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		TAILQ_FOREACH(d, &a->deliveries[i], entry) {
+			if (strcmp(d->msg->token, token) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void
+ack_take_payload(struct message *m, const struct redisReply *body)
+{
+	if (reply_str(body, NULL) != NULL) {
+		m->payload = reply_take(body, &m->len);
+		m->free_payload = reply_free_str;
+	} else {
+		m->len = (size_t)reply_int(body, 0);
+		m->too_large = true;
+	}
+}
+
+/*
+ * The message that begins at element i: tag, length of the id, token, attempts,
+ * crashes, payload.  Only a hand could have written a tag whose id is none.
+ */
+static bool
+ack_take(struct ack *a, const struct redisReply *reply, size_t i)
+{
+	size_t taglen, idlen = (size_t)reply_int(reply_at(reply, i + 1), 0);
+	const char *tag = reply_str(reply_at(reply, i), &taglen);
+	const char *token = reply_str(reply_at(reply, i + 2), NULL);
+	struct message *m;
+	struct delivery *d;
+
+	if (tag == NULL || token == NULL || ack_knows_token(a, token))
+		return false;
+	m = message_new(a->config, a->cfg);
+	m->tag = xmalloc(taglen + 1);
+	memcpy(m->tag, tag, taglen);
+	m->tag[taglen] = '\0';
+	m->token = xstrdup(token);
+	if (idlen <= taglen && message_id_ok(tag, idlen))
+		m->id = xstrndup(tag, idlen);
+	else
+		m->id = xasprintf("~%.*s", MESSAGE_ID_MAX - 1, token);
+	m->attempts = (unsigned)reply_int(reply_at(reply, i + 3), 0);
+	m->crashes = (unsigned)reply_int(reply_at(reply, i + 4), 0);
+	m->delivered = clock_mono();
+	ack_take_payload(m, reply_at(reply, i + 5));
+	d = ack_delivery_new(a, m);
+	d->taglen = taglen;
+	d->idlen = idlen <= taglen ? (unsigned)idlen : (unsigned)taglen;
+	return true;
+}
+
+/* -- the fetch -------------------------------------------------------------- */
+
+static void
+ack_finish_fetch(struct ack *a, enum fetch_status status, const char *cause)
+{
+	struct fetched f = {
+		.asked = a->asked, .got = a->got, .status = status, .cause = cause,
+		.more = a->known || !TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]),
+	};
+
+	a->asked = 0;
+	a->got = 0;
+	ack_wake(a);
+	a->queue.events->fetched(&f, a->queue.arg);
+}
+
+static void
+ack_hand_out(struct ack *a)
+{
+	struct delivery *d;
+
+	while (a->got < a->asked &&
+	    (d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
+		ack_delivery_move(a, d, DELIVERY_IN_HAND);
+		a->got++;
+		a->queue.events->deliver(d->msg, a->queue.arg);
+	}
+}
+
+/* What a pop found out about the next one. */
+static void
+ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
+{
+	double now = ack_saw_now(a, reply_at(reply, 1));
+	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
+	bool due = ack_saw_due(a, now, reply_at(reply, 3));
+	struct tick_report report = {
+		.dropped = (unsigned)reply_int(reply_at(reply, 4), 0)
+	};
+
+	a->empty = !any && !waiting && !due;
+	a->known = waiting || due;
+	if (any)
+		a->raced = 0;
+	else if (a->woken && !waiting && a->raced < RACED_MAX)
+		a->raced++;
+	a->woken = false;
+	if (report.dropped > 0)
+		a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+ack_pop_refused(struct ack *a, const struct redisReply *reply)
+{
+	enum reply_error e = reply_error(reply);
+
+	if (e == REPLY_ELSEWHERE) {
+		(void)ack_failed(a, ACK_POP, reply);
+		ack_finish_fetch(a, FETCH_DOWN, NULL);
+		return;
+	}
+	a->known = false;
+	a->armed = true;
+	timer_set(&a->again, SEC);
+	ack_finish_fetch(a, FETCH_ERROR, e == REPLY_OK ?
+	    "pop: a reply that is not the script's" : reply_text(reply));
+}
+
+/* status now waiting due dropped, then messages (or, paused: why ttl) */
+static void
+ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	const char *status;
+	size_t i;
+
+	a->popping = false;
+	if (answer == CONN_LOST) {
+		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
+		call->doubt = NULL;
+	}
+	if (answer != CONN_REPLY) {
+		a->known = true;
+		ack_finish_fetch(a, FETCH_DOWN, NULL);
+		return;
+	}
+	status = reply_str(reply_at(reply, 0), NULL);
+	if (status == NULL || reply_len(reply) < 5) {
+		ack_pop_refused(a, reply);
+		return;
+	}
+	if (strcmp(status, "paused") == 0) {
+		ack_popped_state(a, reply, false);
+		a->known = false;
+		ack_set_paused(a, true, reply_str(reply_at(reply, 5), NULL));
+		ack_finish_fetch(a, FETCH_PAUSED, NULL);
+		return;
+	}
+	for (i = 5; i + 6 <= reply_len(reply); i += 6)
+		ack_take(a, reply, i);
+	ack_popped_state(a, reply, i > 5);
+	if (strcmp(status, "late") == 0)
+		a->known = true;
+	else
+		ack_set_paused(a, false, NULL);
+	if (!a->closing)
+		ack_hand_out(a);
+	ack_finish_fetch(a, FETCH_OK, NULL);
+}
+
+static void
+ack_pop(struct ack *a)
+{
+	static const enum key keys[] = {
+		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED
+	};
+	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
+	unsigned n = a->asked < ACK_POP_MAX ? a->asked : ACK_POP_MAX;
+	double timeout = (double)a->config->redis.timeout / (double)SEC;
+	struct args w = { 0 };
+
+	a->popping = true;
+	call->doubt = doubt_new(a);
+	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	args_fmt(&w, "%u", n);
+	args_fmt(&w, "%d", ACK_BYTES);
+	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
+	args_str(&w, call->doubt->name);
+	args_fmt(&w, "%.6f", call->doubt->since > 0 ? call->doubt->since + timeout : 0);
+	ack_send(a, call, &w, ARRAY_LEN(keys));
+}
+
+void
+ack_fetch_step(struct ack *a)
+{
+	if (a->asked == 0 || a->popping)
+		return;
+	if (!a->closing)
+		ack_hand_out(a);
+	if (a->got > 0 || a->closing)
+		ack_finish_fetch(a, FETCH_OK, NULL);
+	else if (ack_is_up(a) && !ack_in_doubt(a))
+		ack_pop(a);
+	else {
+		a->known = true;
+		ack_finish_fetch(a, FETCH_DOWN, NULL);
+	}
+}
+
+/* -- pops in doubt ---------------------------------------------------------- */
+
+bool
+ack_in_doubt(const struct ack *a)
+{
+	const struct doubt *doubt;
+
+	TAILQ_FOREACH(doubt, &a->doubts, entry) {
+		if (!doubt->answered)
+			return true;
+	}
+	return false;
+}
+
+static void	ack_ask_page(struct ack *, struct doubt *);
+
+/* The last page of an answer: done, unless the pop could still run. */
+static void
+ack_doubt_answered(struct ack *a, struct doubt *doubt)
+{
+	doubt->answered = true;
+	doubt->from[0] = '\0';
+	if (!doubt->found && clock_mono() < doubt->deadline) {
+		ack_ask(a);
+		return;
+	}
+	TAILQ_REMOVE(&a->doubts, doubt, entry);
+	ack_doubt_free(doubt);
+}
+
+/* now from offset, then messages */
+static void
+ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct doubt *doubt = call->doubt;
+	const char *from;
+	size_t i;
+
+	doubt->asked = false;
+	if (answer != CONN_REPLY)
+		return;
+	from = reply_str(reply_at(reply, 1), NULL);
+	if (from == NULL || reply_len(reply) < 3) {
+		(void)ack_failed(a, ACK_MINE, reply);
+		timer_set(&a->ask, backoff_delay(100 * MSEC, 10 * SEC, ++a->ask_failures,
+		    random_unit()));
+		return;
+	}
+	a->ask_failures = 0;
+	ack_complain(a, ACK_MINE, NULL);
+	ack_saw_now(a, reply_at(reply, 0));
+	for (i = 3; i + 6 <= reply_len(reply); i += 6) {
+		if (ack_take(a, reply, i))
+			doubt->found = true;
+	}
+	if (doubt->found)
+		ack_renew(a);
+	snprintf(doubt->from, sizeof(doubt->from), "%s", from);
+	doubt->offset = reply_int(reply_at(reply, 2), 0);
+	if (from[0] != '\0')
+		ack_ask_page(a, doubt);
+	else
+		ack_doubt_answered(a, doubt);
+	ack_wake(a);
+}
+
+static void
+ack_ask_page(struct ack *a, struct doubt *doubt)
+{
+	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY };
+	struct call *call = ack_call_new(a, ACK_MINE, ack_told_mine);
+	struct args w = { 0 };
+
+	call->doubt = doubt;
+	doubt->asked = true;
+	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	args_str(&w, doubt->name);
+	if (doubt->from[0] != '\0')
+		args_str(&w, doubt->from);
+	else
+		args_fmt(&w, "%.6f", doubt->since > MINE_SLACK ? doubt->since - MINE_SLACK : 0);
+	args_fmt(&w, "%" PRId64, doubt->from[0] != '\0' ? doubt->offset : 0);
+	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
+	args_fmt(&w, "%d", MINE_PAGE);
+	ack_send(a, call, &w, ARRAY_LEN(keys));
+}
+
+void
+ack_ask(struct ack *a)
+{
+	struct doubt *doubt;
+	usec_t now = clock_mono(), left;
+
+	if (!ack_is_up(a))
+		return;
+	TAILQ_FOREACH(doubt, &a->doubts, entry) {
+		if (doubt->asked)
+			continue;
+		left = doubt->deadline + 100 * MSEC - now;
+		if (!doubt->answered || left <= 0)
+			ack_ask_page(a, doubt);
+		else if (!timer_is_set(&a->ask) || timer_left(&a->ask) > left)
+			timer_set(&a->ask, left);
+	}
+}
+
+void
+ack_ask_timer(void *arg)
+{
+	ack_ask(arg);
+}

@@ -1,0 +1,241 @@
+/*
+ * Deliveries and their leases.
+ *
+ * One timer renews all that is in hand or kept, in calls of 250.  It goes off
+ * every third of the lease, every 10 s at least, so a foreign consumer with a
+ * timeout of 30 s does not take what rqd works on.
+ *
+ * "held" and "taken" end the handler.  Except after Redis may have lost its
+ * memory: then another message may have our tag, and ours be nowhere; so the
+ * payloads are compared first (rescue.lua's "check").
+ */
+#include "queue/ack_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum renewed {
+	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_UNKNOWN = -1,
+	RENEWED_TAKEN = -2
+};
+
+static const struct verdict	ack_verdict_stale = { .op = VERDICT_STALE };
+
+/* -- deliveries ------------------------------------------------------------- */
+
+struct delivery *
+ack_delivery_new(struct ack *a, struct message *m)
+{
+	struct delivery *d = xcalloc(1, sizeof(*d));
+
+	d->msg = m;
+	d->epoch = a->epoch;
+	d->state = DELIVERY_FOUND;
+	TAILQ_INSERT_TAIL(&a->deliveries[DELIVERY_FOUND], d, entry);
+	m->queue_data = d;
+	if (!timer_is_set(&a->renew))
+		timer_set(&a->renew, ack_renew_interval(a));
+	return d;
+}
+
+/* DONE frees the message, and the delivery unless a call still points to it. */
+void
+ack_delivery_move(struct ack *a, struct delivery *d, enum delivery_state state)
+{
+	TAILQ_REMOVE(&a->deliveries[d->state], d, entry);
+	d->state = state;
+	if (state != DELIVERY_DONE) {
+		TAILQ_INSERT_TAIL(&a->deliveries[state], d, entry);
+		return;
+	}
+	message_free(d->msg);
+	d->msg = NULL;
+	result_done(&d->result);
+	if (d->calls == 0)
+		free(d);
+}
+
+void
+ack_delivery_unref(struct delivery *d)
+{
+	if (--d->calls == 0 && d->state == DELIVERY_DONE)
+		free(d);
+}
+
+bool
+ack_has_deliveries(const struct ack *a)
+{
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		if (!TAILQ_EMPTY(&a->deliveries[i]))
+			return true;
+	}
+	return false;
+}
+
+/* -- lost ones -------------------------------------------------------------- */
+
+/* What nobody has begun yet is put away silently. */
+static void
+ack_lose(struct ack *a, struct delivery *d)
+{
+	struct result none = { .end = END_NOT_RUN };
+
+	if (d->state == DELIVERY_FOUND) {
+		d->internal = true;
+		ack_keep(a, d, &ack_verdict_stale, &none);
+	} else if (d->state == DELIVERY_IN_HAND && !d->lost) {
+		d->lost = true;
+		a->queue.events->lost(d->msg, a->queue.arg);
+	}
+}
+
+static void
+ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct delivery *d = call->deliveries[0];
+	const char *text;
+
+	if (answer != CONN_REPLY)
+		return;
+	text = reply_str(reply, NULL);
+	if (text == NULL)
+		(void)ack_failed(a, ACK_RESCUE, reply);
+	else if (strcmp(text, "other") == 0)
+		d->usurped = true;
+	else
+		ack_lose(a, d);
+}
+
+/* Is it our message that another delivery holds? */
+static void
+ack_check(struct ack *a, struct delivery *d)
+{
+	static const enum key keys[] = {
+		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
+	};
+	struct call *call = ack_call_new(a, ACK_RESCUE, ack_checked);
+	struct args w = { 0 };
+
+	ack_call_add(call, d);
+	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	args_str(&w, "check");
+	args_mem(&w, d->msg->tag, d->taglen);
+	args_str(&w, "");
+	args_str(&w, "0");
+	args_str(&w, "0");
+	args_str(&w, "0");
+	args_str(&w, "0");
+	args_mem(&w, d->msg->payload, d->msg->len);
+	ack_send(a, call, &w, ARRAY_LEN(keys));
+}
+
+/* -- renewal ---------------------------------------------------------------- */
+
+usec_t
+ack_renew_interval(const struct ack *a)
+{
+	return a->cfg->lease / 3 < 10 * SEC ? a->cfg->lease / 3 : 10 * SEC;
+}
+
+static void
+ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
+{
+	switch (how) {
+	case RENEWED_YES:
+	case RENEWED_BACK:
+		break;
+	case RENEWED_UNKNOWN:
+		/* The handler runs on; if it fails, the message is rescued. */
+		break;
+	case RENEWED_TAKEN:
+		d->taken = true;
+		ack_lose(a, d);
+		break;
+	case RENEWED_HELD:
+		if (d->epoch != a->epoch && d->msg->payload != NULL)
+			ack_check(a, d);
+		else
+			ack_lose(a, d);
+		break;
+	}
+}
+
+/* now, then a number for each */
+static void
+ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct delivery *d;
+	size_t i;
+
+	if (answer != CONN_REPLY)
+		return;
+	if (reply_len(reply) != call->n + 1) {
+		(void)ack_failed(a, ACK_RENEW, reply);
+		if (timer_left(&a->renew) > SEC)
+			timer_set(&a->renew, SEC);
+		return;
+	}
+	ack_complain(a, ACK_RENEW, NULL);
+	ack_saw_now(a, reply_at(reply, 0));
+	for (i = 0; i < call->n; i++) {
+		d = call->deliveries[i];
+		if (d->state == DELIVERY_FOUND || d->state == DELIVERY_IN_HAND)
+			ack_renewed_one(a, d, (enum renewed)reply_int(reply_at(reply, i + 1), 1));
+	}
+	ack_wake(a);
+}
+
+static void
+ack_renew_send(struct ack *a, struct call **call, struct args *w)
+{
+	if (*call != NULL)
+		ack_send(a, *call, w, 3);
+	*call = NULL;
+}
+
+static void
+ack_renew_list(struct ack *a, const struct delivery_list *list)
+{
+	static const enum key keys[] = { KEY_BACKUP, KEY_RETRY, KEY_DELIVERY };
+	struct call *call = NULL;
+	struct args w = { 0 };
+	struct delivery *d;
+
+	TAILQ_FOREACH(d, list, entry) {
+		if (d->lost || d->usurped || d->rescue)
+			continue;
+		if (call == NULL) {
+			call = ack_call_new(a, ACK_RENEW, ack_renewed);
+			ack_keys(a, &w, keys, ARRAY_LEN(keys));
+		}
+		ack_call_add(call, d);
+		args_mem(&w, d->msg->tag, d->taglen);
+		args_str(&w, d->msg->token);
+		if (call->n == ACK_RENEW_MAX)
+			ack_renew_send(a, &call, &w);
+	}
+	ack_renew_send(a, &call, &w);
+}
+
+void
+ack_renew(void *arg)
+{
+	struct ack *a = arg;
+
+	if (!ack_has_deliveries(a)) {
+		timer_stop(&a->renew);
+		return;
+	}
+	timer_set(&a->renew, (usec_t)((double)ack_renew_interval(a) * (0.8 + 0.2 * random_unit())));
+	if (!ack_is_up(a))
+		return;
+	ack_renew_list(a, &a->deliveries[DELIVERY_FOUND]);
+	ack_renew_list(a, &a->deliveries[DELIVERY_IN_HAND]);
+	ack_renew_list(a, &a->deliveries[DELIVERY_KEPT]);
+}

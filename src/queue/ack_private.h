@@ -1,0 +1,220 @@
+/*
+ * What the files of kind "ack" share.
+ *
+ *	ack.c		life, turns of the loop, scripts sent and answered
+ *	ack_watch.c	is there work?
+ *	ack_fetch.c	pops, and what became of one whose reply was lost
+ *	ack_settle.c	results: kept, sent, confirmed; rescue
+ *	ack_lease.c	deliveries, and the renewal of their leases
+ *	ack_tick.c	expiry, delayed messages, fleet-wide counters
+ *
+ * Whatever changes what could be done next ends in ack_wake(); at the end of
+ * the turn ack_turn() does it.  Calls from above only change fields and wake.
+ */
+#ifndef RQD_QUEUE_ACK_PRIVATE_H
+#define RQD_QUEUE_ACK_PRIVATE_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "loop/timer.h"
+#include "queue/args.h"
+#include "queue/keys.h"
+#include "queue/queue.h"
+#include "redis/reply.h"
+#include "redis/script.h"
+
+#define ACK_BYTES	(1024 * 1024)	/* of payload or results per call */
+#define ACK_POP_MAX	100
+#define ACK_SETTLE_MAX	64
+#define ACK_RENEW_MAX	250
+#define ACK_TICK_MAX	250
+
+/*
+ * A delivery is on the list of its state; ack_delivery_move() is the only
+ * one to change it.
+ *
+ *	FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
+ *	  '------ close -----^
+ */
+enum delivery_state {
+	DELIVERY_FOUND,		/* ours, not handed to the engine yet */
+	DELIVERY_IN_HAND,	/* the engine has it */
+	DELIVERY_KEPT,		/* has a result that must be sent */
+	DELIVERY_SENT,		/* the result is on its way */
+	DELIVERY_DONE		/* confirmed or given up: msg is NULL; freed with the last call about it */
+};
+#define DELIVERY_LISTS	DELIVERY_DONE
+
+struct delivery {
+	TAILQ_ENTRY(delivery)	 entry;		/* on ack->deliveries[state]; not DONE */
+	enum delivery_state	 state;
+	unsigned		 calls;		/* on their way that point here */
+	struct message		*msg;
+	size_t			 taglen;	/* a tag written by hand may hold NUL */
+	unsigned		 idlen;		/* as QDELIVERY has it */
+	unsigned		 epoch;		/* ack->epoch at the pop */
+	bool			 internal;	/* never handed to the engine: it is told nothing */
+	bool			 lost;		/* the engine was told that it is not ours any more */
+	bool			 taken;		/* renew: a foreign consumer took it */
+	bool			 usurped;	/* Redis lost it, and another message has its tag */
+
+	/* From KEPT on: */
+	struct verdict		 verdict;
+	struct result		 result;	/* owned */
+	bool			 rescue;	/* Redis lost it: send rescue, not settle */
+	bool			 in_doubt;	/* was sent, and the answer lost: it may have acted */
+	bool			 failed;	/* answered with an error: part of it may have acted */
+};
+TAILQ_HEAD(delivery_list, delivery);
+
+/* A pop whose reply was lost. */
+struct doubt {
+	TAILQ_ENTRY(doubt)	 entry;
+	char			*name;		/* the call's */
+	double			 since;		/* Redis seconds before which it did not run; 0: unknown */
+	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
+	bool			 asked;		/* mine is on its way */
+	bool			 answered;	/* once: pops may go on, the last look is due at deadline */
+	bool			 found;		/* some of it: it did run */
+	char			 from[40];	/* next page */
+	int64_t			 offset;
+};
+TAILQ_HEAD(doubt_list, doubt);
+
+enum ack_script {
+	ACK_POP, ACK_SETTLE, ACK_RENEW, ACK_TICK, ACK_ARM, ACK_MINE, ACK_RESCUE,
+	ACK_SCRIPTS
+};
+
+struct ack {
+	struct queue		  queue;	/* first */
+	const struct queue_env	 *env;
+	struct config		 *config;	/* reference; of the next pop */
+	const struct queue_config *cfg;
+	struct stats		 *stats;
+	struct keys		  keys;
+	const struct script	 *script[ACK_SCRIPTS];
+	TAILQ_HEAD(, call)	  calls;	/* on their way */
+	struct defer		  turn;
+	bool			  closing;
+	bool			  closed;	/* closed() was called */
+	unsigned		  epoch;	/* counts servers that may have lost memory */
+	bool			  complained[ACK_SCRIPTS];	/* a warning was told and still holds */
+
+	/* Looking for work. */
+	bool			  wanted;
+	bool			  told;		/* ready() was called, and no fetch since */
+	bool			  known;	/* there may be work: a pop is worth it */
+	bool			  empty;	/* the last look found nothing waiting or due */
+	bool			  paused;
+	bool			  arming;	/* the arm script is on its way */
+	bool			  armed;	/* Redis will say when something changes, or a timer is set */
+	bool			  dirty;	/* something changed since arm was sent */
+	bool			  woken;	/* by a push, and no pop since */
+	unsigned		  raced;	/* wake-ups in a row after which a pop found nothing */
+	unsigned		  arm_failures;	/* in a row */
+	struct watch_key	  watch[4];	/* KEY_QUEUE RETRY DELAYED PAUSED */
+	struct timer		  due;		/* QRETRY's first */
+	struct timer		  herd;		/* a wake-up that waits, not to run into others */
+	struct timer		  again;	/* look again: polling, end of a pause, after errors */
+
+	/* Fetching. */
+	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
+	unsigned		  got;
+	bool			  popping;	/* the pop is on its way */
+	struct doubt_list	  doubts;
+	struct timer		  ask;		/* mine again */
+	unsigned		  ask_failures;
+
+	/* Deliveries and results. */
+	struct delivery_list	  deliveries[DELIVERY_LISTS];
+	struct timer		  renew;
+	struct timer		  hold;		/* set: results wait, after an error */
+	unsigned		  settle_failures;	/* in a row */
+
+	/* Ticks. */
+	bool			  ticking;
+	struct tick_report	  found;	/* in this round */
+	usec_t			  ticked_at;	/* mono: the last one was sent */
+	usec_t			  tick_after;	/* mono: none before, after an error */
+	unsigned		  tick_failures;
+	int64_t			  tick_rank;
+	char			  sweep[24];	/* HSCAN's cursor */
+	struct timer		  tick;
+};
+
+/* A script on its way.  Lives until it is answered, also beyond its ack. */
+struct call {
+	TAILQ_ENTRY(call)	  entry;
+	struct ack		 *ack;		/* NULL: the queue is gone */
+	enum ack_script		  script;
+	void			(*answered)(struct ack *, struct call *, enum conn_answer,
+				    const struct redisReply *);
+	struct delivery		**deliveries;	/* about which it is; each counts it */
+	size_t			  n;
+	unsigned		  asked;	/* pop */
+	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
+	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
+	bool			  armed;	/* arm: tracking was on */
+};
+
+/* ack.c */
+void		 ack_wake(struct ack *);
+struct call	*ack_call_new(struct ack *, enum ack_script,
+		    void (*)(struct ack *, struct call *, enum conn_answer,
+		    const struct redisReply *));
+void		 ack_call_add(struct call *, struct delivery *);
+/* A call's words begin with its KEYS; ack_send() is done with them after it. */
+void		 ack_keys(const struct ack *, struct args *, const enum key *, int n);
+void		 ack_send(struct ack *, struct call *, struct args *, int nkeys);
+bool		 ack_is_up(const struct ack *);
+/*
+ * An error reply, or none that the script gives: complains, and connects anew
+ * where the server is no longer the right one.  Says what kind of error.
+ */
+enum reply_error ack_failed(struct ack *, enum ack_script, const struct redisReply *);
+void		 ack_complain(struct ack *, enum ack_script, const char *);	/* NULL: all is well */
+void		 ack_set_paused(struct ack *, bool, const char *why);
+double		 ack_saw_now(struct ack *, const struct redisReply *);	/* the reply's first element */
+/* A time in a reply, "" for none. */
+bool		 ack_time(const struct redisReply *, double *);
+/* The first time in QRETRY, as a reply has it: true if that is due. */
+bool		 ack_saw_due(struct ack *, double now, const struct redisReply *);
+
+usec_t		 ack_usec(double seconds);	/* from now, within what a timer can hold */
+
+/* ack_watch.c */
+void		 ack_watch_init(struct ack *);
+void		 ack_watch_stop(struct ack *);
+void		 ack_watch_done(struct ack *);
+void		 ack_look(struct ack *);
+
+/* ack_fetch.c */
+void		 ack_fetch_step(struct ack *);
+void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
+bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
+void		 ack_doubt_free(struct doubt *);
+void		 ack_ask_timer(void *);
+
+/* ack_settle.c */
+void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
+		    struct result *);
+void		 ack_flush(struct ack *);
+void		 ack_give_up(struct ack *);
+
+/* ack_lease.c */
+struct delivery	*ack_delivery_new(struct ack *, struct message *);
+void		 ack_delivery_move(struct ack *, struct delivery *, enum delivery_state);
+void		 ack_delivery_unref(struct delivery *);	/* a call about it is over */
+bool		 ack_has_deliveries(const struct ack *);
+usec_t		 ack_renew_interval(const struct ack *);
+void		 ack_renew(void *);			/* all, now */
+
+/* ack_tick.c */
+void		 ack_tick(struct ack *);
+void		 ack_tick_at(struct ack *, usec_t mono);	/* at the latest */
+bool		 ack_has_counted(const struct ack *);	/* something for QSTATS */
+void		 ack_tick_timer(void *);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Names of Redis keys: Q and the suffixes of section 2 of the contract.
+ */
+#include "queue/keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static const char *const keys_suffixes[KEY_MAX] = {
+	[KEY_QUEUE] = "",
+	[KEY_BACKUP] = "BACKUP",
+	[KEY_CONTEXT] = "CONTEXT",
+	[KEY_DELIVERY] = "DELIVERY",
+	[KEY_RETRY] = "RETRY",
+	[KEY_DELAYED] = "DELAYED",
+	[KEY_DEAD] = "DEAD",
+	[KEY_PAUSED] = "PAUSED",
+	[KEY_STATS] = "STATS",
+	[KEY_SCHEDULE] = "SCHEDULE",
+	[KEY_RATE] = "RATE",
+};
+
+void
+keys_init(struct keys *k, const char *q)
+{
+	int i;
+
+	for (i = 0; i < KEY_MAX; i++) {
+		k->name[i] = xasprintf("%s%s", q, keys_suffixes[i]);
+		k->len[i] = strlen(k->name[i]);
+	}
+}
+
+void
+keys_done(struct keys *k)
+{
+	int i;
+
+	for (i = 0; i < KEY_MAX; i++)
+		free(k->name[i]);
+	memset(k, 0, sizeof(*k));
+}
+
+const char *
+keys_suffix(enum key key)
+{
+	return keys_suffixes[key];
+}

@@ -1,0 +1,106 @@
+/*
+ * The table of kinds, and the calls that go to the kind of a queue.
+ */
+#include "queue/queue.h"
+
+#include "base/util.h"
+
+static const struct queue_ops *const queue_kinds[] = {
+	[KIND_ACK] = &queue_ack,
+	[KIND_EXPIRED] = NULL,
+};
+
+const struct queue_ops *
+queue_ops(enum kind kind)
+{
+	if ((size_t)kind >= ARRAY_LEN(queue_kinds))
+		return NULL;
+	return queue_kinds[kind];
+}
+
+void
+queue_check_ops(void)
+{
+	const struct queue_ops *o;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(queue_kinds); i++) {
+		if ((o = queue_kinds[i]) == NULL)
+			continue;
+		if (o->name == NULL || o->open == NULL || o->reconfigure == NULL ||
+		    o->conn_up == NULL || o->conn_down == NULL || o->want == NULL ||
+		    o->fetch == NULL || o->settle == NULL || o->tick == NULL ||
+		    o->is_empty == NULL || o->close == NULL || o->free == NULL)
+			fatalx("queue kind %zu has an empty slot", i);
+	}
+}
+
+struct queue *
+queue_open(const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	return queue_ops(cfg->kind)->open(env, config, cfg, stats, events, arg);
+}
+
+void
+queue_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
+{
+	q->ops->reconfigure(q, config, cfg);
+}
+
+void
+queue_conn_up(struct queue *q, const struct conn_server *server)
+{
+	q->ops->conn_up(q, server);
+}
+
+void
+queue_conn_down(struct queue *q)
+{
+	q->ops->conn_down(q);
+}
+
+void
+queue_want(struct queue *q, bool wanted)
+{
+	q->ops->want(q, wanted);
+}
+
+void
+queue_fetch(struct queue *q, unsigned n)
+{
+	q->ops->fetch(q, n);
+}
+
+void
+queue_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
+    struct result *result)
+{
+	q->ops->settle(q, msg, verdict, result);
+}
+
+void
+queue_tick(struct queue *q)
+{
+	q->ops->tick(q);
+}
+
+bool
+queue_is_empty(const struct queue *q)
+{
+	return q->ops->is_empty(q);
+}
+
+void
+queue_close(struct queue *q)
+{
+	q->ops->close(q);
+}
+
+void
+queue_free(struct queue *q)
+{
+	if (q != NULL)
+		q->ops->free(q);
+}
