@@ -501,7 +501,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 void
 conn_start(struct conn *c)
 {
-	if (c->state == CONN_DOWN && !timer_is_set(&c->timer))
+	if (c->state == CONN_DOWN)
 		timer_set(&c->timer, 0);
 }
 

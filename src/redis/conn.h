@@ -74,7 +74,7 @@ enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
  */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
-void		 conn_start(struct conn *);
+void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */
 
 /*
  * No new commands; done() comes from the loop once all outstanding ones are

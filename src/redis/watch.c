@@ -343,6 +343,7 @@ watch_sub_down(const char *cause, void *arg)
 void
 watch_conn_up(struct watch *w)
 {
+	conn_start(w->sub);
 	watch_set_up(w);
 }
 

@@ -164,7 +164,7 @@ server_watch_mode(bool on, const char *why, void *arg)
 	(void)arg;
 	if (!on)
 		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
-		    LF_STR("warning", "client tracking is refused: polling instead"));
+		    LF_STR("warning", "no wake-up by client tracking: polling instead"));
 }
 
 /* -- periodic work ---------------------------------------------------------- */
