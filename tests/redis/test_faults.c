@@ -1,7 +1,663 @@
-/* to come */
+/*
+ * The connection in trouble: servers that die, hang, refuse, load, are
+ * replicas; names and ports that lead nowhere; a daemon that was stopped; and
+ * a random walk through all of it.
+ */
 #include "harness.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include "loop/timer.h"
+#include "redis/script.h"
+
+#define TIMEOUT		(300 * MSEC)
+
+struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct call calls[64];
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	server_start(&f->s, NULL);
+	harness_init(&f->h, f->s.uri, TIMEOUT);
+	harness_open(&f->h, 0);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
+static void
+ping(struct fixture *f, unsigned i)
+{
+	conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
+}
+
+static void
+start(struct fixture *f)
+{
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+static void
+wait_for(struct fixture *f, usec_t span)
+{
+	usec_t end = clock_mono() + span;
+
+	while (clock_mono() < end)
+		loop_turn(f->h.loop, 10 * MSEC);
+}
+
+/* Waits until this is the cause. */
+static void
+wait_cause(struct fixture *f, const char *text)
+{
+	usec_t end = clock_mono() + WAIT_MAX;
+
+	while (strstr(f->h.cause, text) == NULL && clock_mono() < end)
+		loop_turn(f->h.loop, 20 * MSEC);
+	if (strstr(f->h.cause, text) == NULL)
+		fail_msg("the cause is \"%s\", not \"%s\"", f->h.cause, text);
+}
+
+/* -- servers that go away ----------------------------------------------------- */
+
+static void
+test_killed(void **state)
+{
+	struct fixture *f = *state;
+	char run_id[48];
+
+	start(f);
+	strcpy(run_id, f->h.run_id);
+	server_signal(&f->s, SIGSTOP);
+	for (unsigned i = 0; i < 50; i++)
+		ping(f, i);
+	loop_turn(f->h.loop, 0);
+	loop_turn(f->h.loop, 0);
+	server_kill(&f->s);
+	WAIT(&f->h, f->h.downs >= 1);
+	for (unsigned i = 0; i < 50; i++) {
+		assert_int_equal(f->calls[i].answers, 1);
+		assert_int_equal(f->calls[i].answer, CONN_LOST);
+		assert_int_equal(f->calls[i].order, f->calls[0].order + i);
+	}
+	assert_int_equal(conn_outstanding(f->h.conn), 0);
+	assert_int_equal(conn_timely_since(f->h.conn), 0);
+	assert_int_equal(conn_id(f->h.conn), 0);
+	ping(f, 50);
+	WAIT(&f->h, f->calls[50].answers == 1);
+	assert_int_equal(f->calls[50].answer, CONN_NOT_SENT);
+	wait_cause(f, "Connection refused");
+	wait_for(f, 400 * MSEC);
+	assert_int_equal(f->h.downs, 2);
+	server_again(&f->s);
+	WAIT(&f->h, f->h.ups == 2);
+	assert_true(f->h.changed);
+	assert_false(f->h.first);
+	assert_string_not_equal(f->h.run_id, run_id);
+	ping(f, 51);
+	WAIT(&f->h, f->calls[51].answers == 1);
+	assert_int_equal(f->calls[51].answer, CONN_REPLY);
+	for (unsigned i = 0; i < 50; i++)
+		assert_int_equal(f->calls[i].answers, 1);
+}
+
+static void
+test_client_kill(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	for (unsigned i = 0; i < 5; i++) {
+		server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+		WAIT(&f->h, f->h.ups == i + 2);
+		assert_false(f->h.changed);
+		assert_int_equal(f->h.downs, i + 1);
+	}
+	assert_non_null(strstr(f->h.cause, f->s.uri));
+	/* the effects of what was lost are unknown, and the server's memory is not */
+	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
+	server_do(&f->s, "REPLICAOF NO ONE");
+	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+	WAIT(&f->h, f->h.ups == 7);
+	assert_true(f->h.changed);
+}
+
+/* A server that hangs loses its commands once, and its client returns. */
+static void
+test_stopped_server(void **state)
+{
+	struct fixture *f = *state;
+	usec_t begin;
+
+	start(f);
+	server_signal(&f->s, SIGSTOP);
+	begin = clock_mono();
+	ping(f, 0);
+	wait_for(f, 100 * MSEC);
+	ping(f, 1);
+	WAIT(&f->h, f->calls[1].answers == 1);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+	assert_int_equal(f->calls[1].answer, CONN_LOST);
+	assert_true(clock_mono() - begin >= TIMEOUT);
+	assert_true(clock_mono() - begin < TIMEOUT + 2 * SEC);
+	wait_cause(f, "no answer within 300ms");
+	wait_for(f, SEC);
+	assert_int_equal(f->h.downs, 1);
+	server_signal(&f->s, SIGCONT);
+	WAIT(&f->h, f->h.ups == 2);
+	assert_false(f->h.changed);
+	wait_for(f, 200 * MSEC);
+	assert_int_equal(f->calls[0].answers, 1);
+}
+
+/* The daemon itself was stopped: what has come meanwhile is read before any verdict. */
+static void
+test_stopped_daemon(void **state)
+{
+	struct fixture *f = *state;
+	usec_t since;
+
+	start(f);
+	since = conn_timely_since(f->h.conn);
+	for (unsigned i = 0; i < 10; i++)
+		ping(f, i);
+	loop_turn(f->h.loop, 0);
+	usleep(500000);
+	ping(f, 10);
+	WAIT(&f->h, f->calls[10].answers == 1);
+	for (unsigned i = 0; i < 11; i++)
+		assert_int_equal(f->calls[i].answer, CONN_REPLY);
+	/* and the same if nothing had been written yet */
+	ping(f, 11);
+	usleep(500000);
+	assert_true(conn_timely_since(f->h.conn) > since + 400 * MSEC);
+	WAIT(&f->h, f->calls[11].answers == 1);
+	assert_int_equal(f->calls[11].answer, CONN_REPLY);
+	assert_true(conn_timely_since(f->h.conn) > since + 900 * MSEC);
+	assert_int_equal(f->h.downs, 0);
+}
+
+/* Slow but not too slow: noted. */
+static void
+test_timely(void **state)
+{
+	struct fixture *f = *state;
+	usec_t since;
+
+	start(f);
+	since = conn_timely_since(f->h.conn);
+	ping(f, 0);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(conn_timely_since(f->h.conn), since);
+	conn_words(f->h.conn, call_answered, &f->calls[1], "DEBUG", "SLEEP", "0.2", NULL);
+	WAIT(&f->h, f->calls[1].answers == 1);
+	assert_int_equal(f->calls[1].answer, CONN_REPLY);
+	assert_true(conn_timely_since(f->h.conn) > since);
+}
+
+/* -- being refused ------------------------------------------------------------ */
+
+static void
+test_passwords(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	server_do(&f->s, "CONFIG SET requirepass secret");
+	conn_start(f->h.conn);
+	wait_cause(f, "NOAUTH");
+	snprintf(f->h.password_file, sizeof(f->h.password_file), "%s/nothing", f->s.dir);
+	wait_cause(f, "No such file or directory");
+	server_write_file(&f->s, "empty", "\n", path);
+	strcpy(f->h.password_file, path);
+	wait_cause(f, "is empty");
+	server_write_file(&f->s, "password", "wrong\n", path);
+	strcpy(f->h.password_file, path);
+	wait_cause(f, "WRONGPASS");
+	wait_for(f, 300 * MSEC);
+	assert_int_equal(f->h.downs, 4);
+	assert_null(strstr(f->h.cause, "wrong "));
+	server_write_file(&f->s, "password", "secret\n", path);
+	WAIT(&f->h, f->h.ups == 1);
+	server_write_file(&f->s, "password", "secret\r\n", path);
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+}
+
+static void
+test_credentials(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	server_do(&f->s, "CONFIG SET requirepass secret");
+	server_write_file(&f->s, "redis-password", "secret", path);
+	setenv("CREDENTIALS_DIRECTORY", f->s.dir, 1);
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+	unsetenv("CREDENTIALS_DIRECTORY");
+	server_do(&f->s, "AUTH secret");
+	server_do(&f->s, "CONFIG SET requirepass %s", "");
+	strcpy(f->h.password_file, path);
+	conn_reset(f->h.conn, "again");
+	wait_cause(f, "AUTH <password> called without any password");
+}
+
+/* A user that may do little: borne, and never taken for the same server. */
+static void
+test_acl_user(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	server_do(&f->s, "ACL SETUSER rqd on >pw ~* &* +@all -@dangerous");
+	server_write_file(&f->s, "password", "pw", path);
+	strcpy(f->h.password_file, path);
+	strcpy(f->h.username, "rqd");
+	start(f);
+	assert_string_equal(f->h.run_id, "");
+	assert_string_equal(f->h.policy, "");
+	assert_int_not_equal(conn_id(f->h.conn), 0);
+	assert_true(conn_redis_time(f->h.conn) > 0);
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_true(f->h.changed);
+	/* a role can be known without INFO */
+	server_do(&f->s, "ACL SETUSER rqd +role");
+	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
+	conn_reset(f->h.conn, "again");
+	wait_cause(f, "is a replica");
+	/* a user without a password, who may run nothing but scripts */
+	server_do(&f->s, "REPLICAOF NO ONE");
+	server_do(&f->s, "ACL SETUSER bare on nopass ~* -@all +evalsha +eval +incrby");
+	strcpy(f->h.username, "bare");
+	f->h.password_file[0] = '\0';
+	WAIT(&f->h, f->h.ups == 3);
+	conn_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
+	    (const char *[]){ "k", "5" }, (size_t[]){ 1, 1 });
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(f->calls[0].number, 5);
+}
+
+static void
+test_database(void **state)
+{
+	struct fixture *f = *state;
+
+	f->h.opt.database = 99;
+	conn_start(f->h.conn);
+	wait_cause(f, "DB index is out of range");
+	f->h.opt.database = 3;
+	WAIT(&f->h, f->h.ups == 1);
+	assert_non_null(strstr(server_do(&f->s, "CLIENT LIST ID %lld",
+	    (long long)conn_id(f->h.conn)), " db=3 "));
+}
+
+static void
+test_max_clients(void **state)
+{
+	struct fixture *f = *state;
+
+	server_do(&f->s, "CONFIG SET maxclients 1");
+	for (unsigned i = 0; i < 5; i++) {
+		conn_start(f->h.conn);
+		wait_cause(f, "max number of clients reached");
+		f->h.cause[0] = '\0';
+		conn_free(f->h.conn);
+		harness_open(&f->h, i % 2 == 0 ? CONN_SUBSCRIBER : 0);
+	}
+	assert_int_equal(f->h.downs, 5);
+	server_do(&f->s, "CONFIG SET maxclients 100");
+	start(f);
+}
+
+static void
+test_loading(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const words[] = { "--key-load-delay", "500",
+	    "--loading-process-events-interval-bytes", "1024" };
+
+	server_do(&f->s, "DEBUG POPULATE 3000 key 100");
+	server_do(&f->s, "SAVE");
+	server_kill(&f->s);
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		strcpy(f->s.args[f->s.nargs++], words[i]);
+	server_again(&f->s);
+	conn_start(f->h.conn);
+	wait_cause(f, "LOADING Redis is loading the dataset in memory");
+	WAIT(&f->h, f->h.ups == 1);
+	assert_int_equal(f->h.downs, 1);
+}
+
+/* A script that does not end. */
+static void
+test_busy(void **state)
+{
+	struct fixture *f = *state;
+	struct script spin = { "spin", "while true do end", 17, "" };
+
+	server_do(&f->s, "CONFIG SET busy-reply-threshold 50");
+	f->h.opt.timeout = 5 * SEC;
+	start(f);
+	conn_script(f->h.conn, &spin, call_answered, &f->calls[0], 0, 0, NULL, NULL);
+	wait_for(f, 200 * MSEC);
+	conn_reset(f->h.conn, "again");
+	wait_cause(f, "BUSY Redis is busy");
+	server_do(&f->s, "SCRIPT KILL");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+}
+
+/* -- where to connect --------------------------------------------------------- */
+
+static void
+test_replica(void **state)
+{
+	struct fixture *f = *state;
+	struct server master;
+
+	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
+	conn_start(f->h.conn);
+	wait_cause(f, "is a replica");
+	wait_for(f, 300 * MSEC);
+	assert_int_equal(f->h.downs, 1);
+	server_start(&master, NULL);
+	f->h.servers[1] = xstrdup("unix:/nowhere/at/all");
+	f->h.servers[2] = xstrdup(master.uri);
+	WAIT(&f->h, f->h.ups == 1);
+	assert_string_equal(f->h.address, master.uri);
+	/* the master goes, the replica becomes one */
+	server_kill(&master);
+	WAIT(&f->h, !conn_is_ready(f->h.conn));
+	server_do(&f->s, "REPLICAOF NO ONE");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_string_equal(f->h.address, f->s.uri);
+	assert_true(f->h.changed);
+	/* demoted beneath us */
+	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
+	conn_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
+	    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(f->calls[0].error, REPLY_ELSEWHERE);
+	conn_reset(f->h.conn, f->calls[0].text);
+	wait_cause(f, "READONLY");
+	wait_cause(f, "is a replica; unix:/nowhere/at/all: No such file or directory; unix:");
+	server_stop(&master);
+}
+
+static void
+test_tcp(void **state)
+{
+	struct fixture *f = *state;
+	struct server tcp;
+	int fd;
+
+	server_start_tcp(&tcp);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("localhost:%d", tcp.port);
+	start(f);
+	/* no handler inherits it */
+	for (fd = 3; fd < 64; fd++) {
+		int flags = fcntl(fd, F_GETFD), type;
+		socklen_t len = sizeof(type);
+
+		if (flags == -1 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == -1)
+			continue;
+		assert_true(flags & FD_CLOEXEC);
+	}
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("127.0.0.1:%d", tcp.port);
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_true(f->h.changed);
+	ping(f, 0);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(f->calls[0].answer, CONN_REPLY);
+	server_kill(&tcp);
+	wait_cause(f, "Connection refused");
+	server_stop(&tcp);
+}
+
+static void
+test_nowhere(void **state)
+{
+	struct fixture *f = *state;
+
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("127.0.0.1:%d", server_free_port());
+	conn_start(f->h.conn);
+	wait_cause(f, "Connection refused");
+	wait_for(f, 500 * MSEC);
+	assert_int_equal(f->h.downs, 1);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xstrdup("no..such.host:1");
+	wait_cause(f, "no..such.host:1: cannot resolve the name");
+	free(f->h.servers[0]);
+	f->h.servers[0] = xstrdup("http://localhost");
+	wait_cause(f, "URL");
+	free(f->h.servers[0]);
+	f->h.servers[0] = NULL;
+	wait_cause(f, "no server is configured");
+	f->h.servers[0] = xstrdup(f->s.uri);
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+/* Somebody listens, and never says a word; or what no Redis would. */
+static void
+test_mute(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), peer;
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/mute", f->s.dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("unix:%s", sa.sun_path);
+	conn_start(f->h.conn);
+	wait_cause(f, "no answer within 300ms");
+	for (unsigned i = 0; i < 3; i++) {
+		static const char *const nonsense[] = { "HTTP/1.1 400 Bad Request\r\n\r\n",
+		    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+		    "$99999999999999999999\r\n" };
+		unsigned accepted = 0;
+		usec_t end = clock_mono() + 2 * SEC;
+
+		while (accepted < 2 && clock_mono() < end) {
+			loop_turn(f->h.loop, 10 * MSEC);
+			if ((peer = accept(fd, NULL, NULL)) == -1)
+				continue;
+			accepted++;
+			(void)!write(peer, nonsense[i], strlen(nonsense[i]));
+			wait_for(f, 20 * MSEC);
+			close(peer);
+		}
+	}
+	assert_int_equal(f->h.ups, 0);
+	close(fd);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xstrdup(f->s.uri);
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+/* -- a random walk ------------------------------------------------------------ */
+
+struct random_call {
+	struct harness	*h;
+	unsigned	 answers;
+};
+
+static unsigned walk_sent, walk_answered, walk_kinds[CONN_NOT_SENT + 1];
+
+static void
+walk_free(struct harness *h)
+{
+	struct conn *c = h->conn;
+
+	h->conn = NULL;
+	conn_free(c);
+}
+
+static void
+walk_answer(enum conn_answer answer, const struct redisReply *r UNUSED, void *arg)
+{
+	struct random_call *c = arg;
+
+	walk_answered++;
+	walk_kinds[answer]++;
+	assert_int_equal(c->answers++, 0);
+	if (c->h->conn == NULL)
+		return;
+	if (unit_below(200) == 0)
+		conn_reset(c->h->conn, "the walk");
+	else if (unit_below(200) == 0 && answer == CONN_REPLY)
+		walk_free(c->h);
+}
+
+static void
+walk_closed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static void
+walk_send(struct harness *h, struct random_call *c)
+{
+	*c = (struct random_call){ .h = h };
+	walk_sent++;
+	if (unit_below(2) == 0)
+		conn_words(h->conn, walk_answer, c, "PING", NULL);
+	else
+		conn_script(h->conn, script_table, walk_answer, c, 1, 2,
+		    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
+}
+
+static void
+test_walk(void **state)
+{
+	enum { STEPS = 4000 };
+	struct fixture *f = *state;
+	struct random_call *calls = xcalloc(STEPS, sizeof(*calls));
+	bool stopped = false, closed;
+
+	walk_sent = walk_answered = 0;
+	f->h.opt.timeout = 50 * MSEC;
+	conn_start(f->h.conn);
+	for (unsigned i = 0; i < STEPS; i++) {
+		if (f->h.conn == NULL) {
+			harness_open(&f->h, 0);
+			conn_start(f->h.conn);
+		}
+		switch (unit_below(400)) {
+		case 0:
+			if (!stopped)
+				server_do(&f->s, "CLIENT KILL TYPE normal SKIPME yes");
+			break;
+		case 1:
+			if (!stopped)
+				server_do(&f->s, "SCRIPT FLUSH");
+			break;
+		case 2:
+			conn_free(f->h.conn);
+			f->h.conn = NULL;
+			break;
+		case 3:
+			closed = false;
+			conn_close(f->h.conn, (usec_t)unit_below(20000), walk_closed, &closed);
+			WAIT(&f->h, closed || f->h.conn == NULL);
+			if (f->h.conn != NULL)
+				conn_start(f->h.conn);
+			break;
+		case 4:
+			server_signal(&f->s, stopped ? SIGCONT : SIGSTOP);
+			stopped = !stopped;
+			break;
+		case 5:
+			if (unit_below(4) == 0) {
+				server_kill(&f->s);
+				server_again(&f->s);
+				stopped = false;
+			}
+			break;
+		case 6:
+			conn_reset(f->h.conn, "the walk");
+			break;
+		case 7:
+			conn_probe(f->h.conn);
+			break;
+		default:
+			if (unit_below(3) == 0)
+				loop_turn(f->h.loop, (usec_t)unit_below(10000));
+			break;
+		}
+		if (f->h.conn != NULL && (conn_is_ready(f->h.conn) || unit_below(50) == 0))
+			walk_send(&f->h, &calls[i]);
+		else
+			loop_turn(f->h.loop, 5 * MSEC);
+	}
+	if (stopped)
+		server_signal(&f->s, SIGCONT);
+	conn_free(f->h.conn);
+	f->h.conn = NULL;
+	assert_int_equal(walk_sent, walk_answered);
+	printf("# %u replies, %u lost, %u not sent, %u times up\n", walk_kinds[CONN_REPLY],
+	    walk_kinds[CONN_LOST], walk_kinds[CONN_NOT_SENT], f->h.ups);
+	free(calls);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int
 main(void)
 {
-	return 0;
+	const struct CMUnitTest tests[] = {
+		BOTH(test_killed),
+		BOTH(test_client_kill),
+		BOTH(test_stopped_server),
+		BOTH(test_stopped_daemon),
+		BOTH(test_timely),
+		BOTH(test_passwords),
+		BOTH(test_credentials),
+		BOTH(test_acl_user),
+		BOTH(test_database),
+		BOTH(test_max_clients),
+		BOTH(test_loading),
+		BOTH(test_busy),
+		BOTH(test_replica),
+		BOTH(test_tcp),
+		BOTH(test_nowhere),
+		BOTH(test_mute),
+		BOTH(test_walk),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
