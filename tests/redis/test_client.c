@@ -1,7 +1,251 @@
-/* to come */
+/*
+ * The blocking connection.
+ */
 #include "harness.h"
+
+#include <signal.h>
+
+#include <hiredis/hiredis.h>
+
+#include "redis/client.h"
+#include "redis/script.h"
+
+struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture {
+	struct server s;
+	struct redis_options opt;
+	char	*servers[4];
+	char	 username[16], password_file[128];
+	char	*cause;
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	script_init();
+	server_start(&f->s, NULL);
+	f->servers[0] = f->s.uri;
+	f->opt = (struct redis_options){ .servers = f->servers, .timeout = 500 * MSEC,
+		.username = f->username, .password_file = f->password_file };
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	server_stop(&f->s);
+	free(f->cause);
+	free(f);
+	return 0;
+}
+
+static struct client *
+must_open(struct fixture *f)
+{
+	struct client *c = client_open(&f->opt, "rqctl", &f->cause);
+
+	if (c == NULL)
+		fail_msg("%s", f->cause);
+	assert_null(f->cause);
+	return c;
+}
+
+static void
+must_fail(struct fixture *f, const char *says)
+{
+	free(f->cause);
+	f->cause = NULL;
+	assert_null(client_open(&f->opt, "rqctl", &f->cause));
+	assert_non_null(f->cause);
+	if (strstr(f->cause, says) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", f->cause, says);
+	assert_null(client_open(&f->opt, "rqctl", NULL));
+}
+
+static void
+test_commands(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = must_open(f);
+	struct redisReply *r;
+	const char *argv[] = { "SET", "k\0\r\n", "v\0\xff" };
+	size_t argvlen[] = { 3, 4, 3 };
+
+	assert_string_equal(client_address(c), f->s.uri);
+	r = client_command(c, &f->cause, 3, argv, argvlen);
+	assert_string_equal(reply_text(r), "OK");
+	client_reply_free(r);
+	argv[0] = "STRLEN";
+	argvlen[0] = 6;
+	r = client_command(c, &f->cause, 2, argv, argvlen);
+	assert_int_equal(reply_int(r, -1), 3);
+	client_reply_free(r);
+	r = client_words(c, &f->cause, "LPUSH", "k", NULL);
+	assert_int_equal(reply_error(r), REPLY_OTHER);
+	client_reply_free(r);
+	r = client_words(c, &f->cause, "CLIENT", "GETNAME", NULL);
+	assert_string_equal(reply_str(r, NULL), "rqctl");
+	client_reply_free(r);
+	client_reply_free(NULL);
+	client_close(c);
+	client_close(NULL);
+}
+
+static void
+test_script(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = must_open(f);
+	const char *argv[] = { "k", "5" };
+	size_t argvlen[] = { 1, 1 };
+	struct redisReply *r;
+
+	for (int i = 1; i <= 4; i++) {
+		if (i == 3)
+			server_do(&f->s, "SCRIPT FLUSH");
+		r = client_script(c, &f->cause, script_table, 1, 2, argv, argvlen);
+		assert_int_equal(reply_int(r, -1), 5 * i);
+		client_reply_free(r);
+	}
+	client_close(c);
+}
+
+static void
+test_pipeline(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = must_open(f);
+	struct redisReply *r;
+	char *big = xmalloc(1000000);
+	const char *argv[] = { "ECHO", big };
+
+	memset(big, 'x', 1000000);
+	for (size_t i = 0; i < 20; i++)
+		client_append(c, 2, argv, (size_t[]){ 4, i * 50000 });
+	for (size_t i = 0; i < 20; i++) {
+		size_t len;
+
+		r = client_next(c, &f->cause);
+		assert_non_null(reply_str(r, &len));
+		assert_int_equal(len, i * 50000);
+		client_reply_free(r);
+	}
+	free(big);
+	client_close(c);
+}
+
+static void
+test_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = must_open(f);
+	usec_t begin;
+
+	server_signal(&f->s, SIGSTOP);
+	begin = clock_mono();
+	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_non_null(strstr(f->cause, "no answer within 500ms"));
+	assert_true(clock_mono() - begin < 5 * SEC);
+	must_fail(f, "no answer within 500ms");
+	/* nothing more comes of it */
+	free(f->cause);
+	f->cause = NULL;
+	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_string_equal(f->cause, "not connected");
+	client_append(c, 0, NULL, NULL);
+	assert_null(client_next(c, NULL));
+	client_close(c);
+	server_signal(&f->s, SIGCONT);
+
+	free(f->cause);
+	f->cause = NULL;
+	c = must_open(f);
+	server_kill(&f->s);
+	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_non_null(f->cause);
+	client_close(c);
+	must_fail(f, "Connection refused");
+}
+
+static void
+test_refused(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	struct client *c;
+
+	server_do(&f->s, "CONFIG SET requirepass secret");
+	must_fail(f, "NOAUTH");
+	server_write_file(&f->s, "password", "wrong", path);
+	strcpy(f->password_file, path);
+	must_fail(f, "WRONGPASS");
+	strcpy(f->username, "nobody");
+	must_fail(f, "WRONGPASS");
+	f->username[0] = '\0';
+	server_write_file(&f->s, "password", "secret\n", path);
+	free(f->cause);
+	f->cause = NULL;
+	c = must_open(f);
+	client_close(c);
+	f->opt.database = 77;
+	must_fail(f, "DB index");
+	f->opt.database = 0;
+	server_do(&f->s, "AUTH secret");
+	server_do(&f->s, "CONFIG SET maxclients 1");
+	for (int i = 0; i < 10; i++)
+		must_fail(f, "max number of clients");
+}
+
+static void
+test_list(void **state)
+{
+	struct fixture *f = *state;
+	struct server master;
+	struct client *c;
+
+	server_start_tcp(&master);
+	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
+	f->servers[1] = xasprintf("localhost:%d", server_free_port());
+	must_fail(f, ": is a replica; localhost:");
+	f->servers[2] = xasprintf("localhost:%d", master.port);
+	free(f->cause);
+	f->cause = NULL;
+	c = must_open(f);
+	assert_string_equal(client_address(c), f->servers[2]);
+	client_close(c);
+	free(f->servers[1]);
+	free(f->servers[2]);
+	f->servers[1] = xstrdup("no..such.host");
+	f->servers[2] = NULL;
+	must_fail(f, "no..such.host: cannot resolve the name");
+	free(f->servers[1]);
+	f->servers[0] = NULL;
+	must_fail(f, "no server");
+	server_stop(&master);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int
 main(void)
 {
-	return 0;
+	const struct CMUnitTest tests[] = {
+		BOTH(test_commands),
+		BOTH(test_script),
+		BOTH(test_pipeline),
+		BOTH(test_lost),
+		BOTH(test_refused),
+		BOTH(test_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

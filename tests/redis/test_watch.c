@@ -1,7 +1,526 @@
-/* to come */
+/*
+ * Watching keys: what changes them is told once per arming, whatever happens
+ * to either connection.
+ */
 #include "harness.h"
+
+#include "loop/timer.h"
+#include "redis/script.h"
+#include "redis/watch.h"
+
+#define TIMEOUT		(2 * SEC)
+
+struct script script_table[] = {
+	{ "arm", "return redis.call('LLEN', KEYS[1])", 34, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture;
+
+struct watched {
+	struct watch_key key;
+	struct fixture	*f;
+	unsigned	 changes;
+	void		(*then)(struct watched *);
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct watch *w;
+	struct watched keys[40];
+	struct call	calls[64];
+	unsigned	ons, offs;
+	char		why[256];
+};
+
+static void
+changed(void *arg)
+{
+	struct watched *k = arg;
+
+	k->changes++;
+	if (k->then != NULL)
+		k->then(k);
+}
+
+static void
+mode(bool on, const char *why, void *arg)
+{
+	struct fixture *f = arg;
+
+	assert_int_equal(on, watch_is_on(f->w));
+	assert_int_equal(why == NULL, on);
+	*(on ? &f->ons : &f->offs) += 1;
+	if (why != NULL)
+		snprintf(f->why, sizeof(f->why), "%s", why);
+}
+
+static struct fixture *current;
+
+static void
+up(struct harness *h UNUSED)
+{
+	watch_conn_up(current->w);
+}
+
+static void
+down(struct harness *h UNUSED)
+{
+	watch_conn_down(current->w);
+}
+
+static void
+add(struct fixture *f, unsigned i, const char *name)
+{
+	f->keys[i].f = f;
+	f->keys[i].key = (struct watch_key){ .key = name, .len = strlen(name),
+		.changed = changed, .arg = &f->keys[i] };
+	watch_add(f->w, &f->keys[i].key);
+}
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	current = f;
+	server_start(&f->s, NULL);
+	harness_init(&f->h, f->s.uri, TIMEOUT);
+	harness_open(&f->h, 0);
+	f->h.on_up = up;
+	f->h.on_down = down;
+	f->w = watch_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test", mode, f);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	watch_free(f->w);
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
+static void
+start(struct fixture *f)
+{
+	conn_start(f->h.conn);
+	watch_start(f->w);
+	WAIT(&f->h, f->ons == 1);
+	loop_turn(f->h.loop, 0);
+}
+
+/* Arms a key, and waits until it is. */
+static void
+arm(struct fixture *f, const char *key)
+{
+	struct call *c = &f->calls[63];
+
+	memset(c, 0, sizeof(*c));
+	watch_script(f->w, script_table, call_answered, c, 1, 1, &key,
+	    (size_t[]){ strlen(key) });
+	WAIT(&f->h, c->answers == 1);
+	assert_int_equal(c->answer, CONN_REPLY);
+	assert_int_equal(c->error, REPLY_OK);
+}
+
+/* Turns as often as it takes for what has been sent to arrive. */
+static void
+quiet(struct fixture *f)
+{
+	for (int i = 0; i < 10; i++)
+		loop_turn(f->h.loop, 5 * MSEC);
+}
+
+static void
+test_push(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0], *b = &f->keys[1], *same = &f->keys[2];
+
+	add(f, 0, "a");
+	add(f, 1, "b\xff\r\n");
+	add(f, 2, "a");
+	start(f);
+	/* setting up counts as a change */
+	assert_int_equal(a->changes, 1);
+	assert_int_equal(b->changes, 1);
+	arm(f, "a");
+	arm(f, "b\xff\r\n");
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 2);
+	assert_int_equal(same->changes, 2);
+	assert_int_equal(b->changes, 1);
+	/* once per arming */
+	server_int(&f->s, "LPUSH a 2");
+	server_int(&f->s, "LPUSH c 2");
+	quiet(f);
+	assert_int_equal(a->changes, 2);
+	arm(f, "a");
+	server_do(&f->s, "RENAME c a");
+	WAIT(&f->h, a->changes == 3);
+	server_int(&f->s, "LPUSH %b x", "b\xff\r\n", (size_t)4);
+	WAIT(&f->h, b->changes == 2);
+	arm(f, "b\xff\r\n");
+	server_do(&f->s, "EVAL %s 1 %b", "return redis.call('DEL', KEYS[1])", "b\xff\r\n", (size_t)4);
+	WAIT(&f->h, b->changes == 3);
+	assert_int_equal(a->changes, 3);
+	/* removed: not told any more */
+	arm(f, "a");
+	watch_remove(f->w, &a->key);
+	server_int(&f->s, "LPUSH a 3");
+	WAIT(&f->h, same->changes == 4);
+	assert_int_equal(a->changes, 3);
+	assert_int_equal(f->offs, 0);
+	/* an idle watch has no timer */
+	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
+}
+
+static void
+test_flushall(void **state)
+{
+	struct fixture *f = *state;
+	static char names[40][8];
+
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(names[i], sizeof(names[i]), "k%u", i);
+		add(f, i, names[i]);
+	}
+	start(f);
+	server_int(&f->s, "LPUSH k7 1");
+	for (unsigned i = 0; i < 40; i++)
+		arm(f, names[i]);
+	server_do(&f->s, "FLUSHALL");
+	WAIT(&f->h, f->keys[39].changes == 2);
+	quiet(f);
+	for (unsigned i = 0; i < 40; i++)
+		assert_int_equal(f->keys[i].changes, 2);
+}
+
+/* Both connections, one after the other, and together. */
+static void
+test_kill(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+	unsigned before;
+
+	add(f, 0, "a");
+	start(f);
+	arm(f, "a");
+	before = a->changes;
+	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+	WAIT(&f->h, f->h.ups == 2 && watch_is_on(f->w));
+	WAIT(&f->h, a->changes > before);
+	quiet(f);
+	arm(f, "a");
+	before = a->changes;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == before + 1);
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned ups = f->h.ups;
+
+		arm(f, "a");
+		before = a->changes;
+		server_int(&f->s, "CLIENT KILL TYPE pubsub");
+		if (i % 2 == 0) {
+			/* at once: nobody waits for a message that cannot come */
+			WAIT(&f->h, a->changes == before + 1);
+			assert_false(watch_is_on(f->w));
+		} else {
+			server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+			WAIT(&f->h, f->h.ups == ups + 1);
+		}
+		WAIT(&f->h, watch_is_on(f->w));
+		quiet(f);
+		assert_true(a->changes > before);
+		arm(f, "a");
+		before = a->changes;
+		server_int(&f->s, "LPUSH a 1");
+		WAIT(&f->h, a->changes == before + 1);
+	}
+	/* so short that nobody needed to be told */
+	assert_int_equal(f->ons, 1);
+	assert_int_equal(f->offs, 0);
+}
+
+static void
+test_restart(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+
+	add(f, 0, "a");
+	start(f);
+	arm(f, "a");
+	server_kill(&f->s);
+	WAIT(&f->h, f->h.downs >= 1);
+	server_again(&f->s);
+	WAIT(&f->h, f->h.ups == 2 && watch_is_on(f->w));
+	quiet(f);
+	arm(f, "a");
+	a->changes = 0;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 1);
+}
+
+/* The script is not there any more: armed all the same. */
+static void
+test_noscript(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+
+	add(f, 0, "a");
+	start(f);
+	server_do(&f->s, "SCRIPT FLUSH");
+	arm(f, "a");
+	a->changes = 0;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 1);
+}
+
+/* Only what is armed is tracked. */
+static void
+test_optin(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+	const char *key = "a";
+
+	add(f, 0, "a");
+	start(f);
+	a->changes = 0;
+	conn_script(f->h.conn, script_table, call_answered, &f->calls[0], 1, 1, &key,
+	    (size_t[]){ 1 });
+	WAIT(&f->h, f->calls[0].answers == 1);
+	server_int(&f->s, "LPUSH a 1");
+	quiet(f);
+	assert_int_equal(a->changes, 0);
+}
+
+/* -- refused ------------------------------------------------------------------ */
+
+static void
+test_denied(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+
+	add(f, 0, "a");
+	server_do(&f->s, "ACL SETUSER default -client|tracking");
+	conn_start(f->h.conn);
+	watch_start(f->w);
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "NOPERM"));
+	assert_false(watch_is_on(f->w));
+	/* scripts are called all the same */
+	arm(f, "a");
+	/* the same refusal is not told again; what is allowed again is used */
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+	quiet(f);
+	assert_int_equal(f->offs, 1);
+	server_do(&f->s, "ACL SETUSER default +client|tracking");
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->ons == 1);
+	arm(f, "a");
+	a->changes = 0;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 1);
+}
+
+/* The channel of invalidations is not for this user: told, and not tried like mad. */
+static void
+test_channel_denied(void **state)
+{
+	struct fixture *f = *state;
+	const char *p;
+
+	server_do(&f->s, "ACL SETUSER default resetchannels");
+	conn_start(f->h.conn);
+	watch_start(f->w);
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "NOPERM"));
+	arm(f, "a");
+	p = strstr(server_do(&f->s, "INFO stats"), "total_connections_received:");
+	assert_true(strtol(p + strlen("total_connections_received:"), NULL, 10) < 15);
+	server_do(&f->s, "ACL SETUSER default allchannels");
+	WAIT(&f->h, f->ons == 1);
+	assert_int_equal(f->offs, 1);
+}
+
+/* Lost for longer than a moment: told. */
+static void
+test_second_lost(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+
+	add(f, 0, "a");
+	start(f);
+	arm(f, "a");
+	a->changes = 0;
+	server_do(&f->s, "ACL SETUSER default resetchannels");
+	server_int(&f->s, "CLIENT KILL TYPE pubsub");
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "NOPERM"));
+	assert_int_equal(a->changes, 1);
+	server_do(&f->s, "ACL SETUSER default allchannels");
+	WAIT(&f->h, f->ons == 2);
+	WAIT(&f->h, a->changes == 2);
+}
+
+static void
+test_caching_denied(void **state)
+{
+	struct fixture *f = *state;
+
+	server_do(&f->s, "ACL SETUSER default -client|caching");
+	start(f);
+	arm(f, "a");
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "NOPERM"));
+	arm(f, "a");
+	quiet(f);
+	assert_int_equal(f->offs, 1);
+	assert_int_equal(f->ons, 1);
+}
+
+/* The second connection must not watch at another server. */
+static void
+test_two_servers(void **state)
+{
+	struct fixture *f = *state;
+	struct server other;
+	char *first = f->h.servers[0];
+
+	server_start(&other, NULL);
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+	f->h.servers[0] = other.uri;
+	watch_start(f->w);
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "another server"));
+	f->h.servers[0] = first;
+	WAIT(&f->h, f->ons == 1);
+	server_stop(&other);
+}
+
+/* -- owners that act in changed() ---------------------------------------------- */
+
+static void
+then_remove_all(struct watched *k)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		if (k->f->keys[i].key.key != NULL)
+			watch_remove(k->f->w, &k->f->keys[i].key);
+		k->f->keys[i].key.key = NULL;
+	}
+}
+
+static void
+then_free(struct watched *k)
+{
+	watch_free(k->f->w);
+	k->f->w = NULL;
+	k->f->h.on_up = k->f->h.on_down = NULL;
+}
+
+static void
+test_remove_in_changed(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, 0, "a");
+	add(f, 1, "b");
+	add(f, 2, "c");
+	for (unsigned i = 0; i < 3; i++)
+		f->keys[i].then = then_remove_all;
+	start(f);
+	assert_int_equal(f->keys[0].changes + f->keys[1].changes + f->keys[2].changes, 1);
+}
+
+static void
+test_free_in_changed(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, 0, "a");
+	add(f, 1, "b");
+	start(f);
+	f->keys[0].then = f->keys[1].then = then_free;
+	arm(f, "a");
+	arm(f, "b");
+	for (unsigned i = 0; i < 5; i++)
+		watch_script(f->w, script_table, call_answered, &f->calls[i], 1, 1,
+		    (const char *[]){ "a" }, (size_t[]){ 1 });
+	server_do(&f->s, "FLUSHALL");
+	WAIT(&f->h, f->w == NULL);
+	/* what was on its way is answered though the watch is gone */
+	WAIT(&f->h, f->calls[4].answers == 1);
+	assert_int_equal(f->keys[0].changes + f->keys[1].changes, 3);
+}
+
+static void
+test_free_early(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, 0, "a");
+	conn_start(f->h.conn);
+	watch_start(f->w);
+	WAIT(&f->h, f->h.ups == 1);
+	f->h.on_up = f->h.on_down = NULL;
+	watch_free(f->w);
+	f->w = NULL;
+	quiet(f);
+	watch_free(NULL);
+}
+
+static void
+test_probe(void **state)
+{
+	struct fixture *f = *state;
+
+	watch_probe(f->w);
+	start(f);
+	for (unsigned i = 0; i < 3; i++) {
+		watch_probe(f->w);
+		assert_int_not_equal(timer_next(f->h.loop), USEC_MAX);
+		WAIT(&f->h, timer_next(f->h.loop) == USEC_MAX);
+	}
+	assert_true(watch_is_on(f->w));
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int
 main(void)
 {
-	return 0;
+	const struct CMUnitTest tests[] = {
+		BOTH(test_push),
+		BOTH(test_flushall),
+		BOTH(test_kill),
+		BOTH(test_restart),
+		BOTH(test_noscript),
+		BOTH(test_optin),
+		BOTH(test_denied),
+		BOTH(test_channel_denied),
+		BOTH(test_second_lost),
+		BOTH(test_caching_denied),
+		BOTH(test_two_servers),
+		BOTH(test_remove_in_changed),
+		BOTH(test_free_in_changed),
+		BOTH(test_free_early),
+		BOTH(test_probe),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
