@@ -308,13 +308,16 @@ void
 child_done(struct loop *l)
 {
 	struct child_table *t = l->children;
+	struct child *c;
 	size_t i;
 
 	if (t == NULL)
 		return;
 	for (i = 0; i < CHAINS; i++) {
-		while (t->chain[i] != NULL)
-			forget(t, t->chain[i]);
+		while ((c = t->chain[i]) != NULL) {
+			t->chain[i] = c->next;
+			c->pid = 0;
+		}
 	}
 	loop_signal(l, SIGCHLD, NULL, NULL);
 	loop_defer_cancel(l, &t->reap);

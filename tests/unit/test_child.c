@@ -109,7 +109,7 @@ watch(struct watched *w, pid_t pid, bool leader, bool kill_leftovers)
 static void
 test_codes(void **state UNUSED)
 {
-	struct watched w[4];
+	static struct watched w[4];
 	pid_t pid;
 	int i;
 
@@ -141,7 +141,7 @@ test_codes(void **state UNUSED)
 static void
 test_already_exited(void **state UNUSED)
 {
-	struct watched w;
+	static struct watched w;
 	siginfo_t si;
 	pid_t pid;
 
@@ -159,7 +159,7 @@ static void
 test_usage(void **state UNUSED)
 {
 	volatile unsigned long n;
-	struct watched w;
+	static struct watched w;
 	pid_t pid;
 
 	if ((pid = fork()) == 0) {
@@ -267,7 +267,7 @@ start_leaver(bool own_group, pid_t *left)
 static void
 test_leftovers_killed(void **state UNUSED)
 {
-	struct watched w;
+	static struct watched w;
 	pid_t left, pid = start_leaver(false, &left);
 
 	watch(&w, pid, true, true);
@@ -278,10 +278,29 @@ test_leftovers_killed(void **state UNUSED)
 	await_gone(left);
 }
 
+/* The group is killed at the exit itself, and not by a sweep. */
+static void
+test_group_killed_at_once(void **state UNUSED)
+{
+	static struct watched w;
+	siginfo_t si;
+	pid_t left;
+	int i;
+
+	for (i = 0; i < 2; i++) {	/* the second exit has no sweep yet */
+		watch(&w, start_leaver(false, &left), true, true);
+		await(&w.calls, 1);
+		assert_true(w.result.leftovers);
+		if (waitid(P_PID, (id_t)left, &si, WEXITED | WNOWAIT) == 0)
+			assert_int_equal(si.si_status, SIGKILL);
+	}
+	await_gone(left);
+}
+
 static void
 test_leftovers_left(void **state UNUSED)
 {
-	struct watched w;
+	static struct watched w;
 	pid_t left, pid = start_leaver(false, &left);
 
 	watch(&w, pid, true, false);
@@ -297,7 +316,7 @@ test_leftovers_left(void **state UNUSED)
 static void
 test_zombies_are_no_leftovers(void **state UNUSED)
 {
-	struct watched w;
+	static struct watched w;
 	siginfo_t si;
 	bool kills;
 	pid_t pid;
@@ -322,7 +341,7 @@ test_zombies_are_no_leftovers(void **state UNUSED)
 static void
 test_session_swept(void **state UNUSED)
 {
-	struct watched w[5];
+	static struct watched w[5];
 	pid_t left[5];
 	int i;
 
@@ -344,7 +363,7 @@ static void
 test_nested_swept(void **state UNUSED)
 {
 	enum { DEPTH = 4 };
-	struct watched w;
+	static struct watched w;
 	pid_t pid, below[DEPTH];
 	int fd[2], i;
 
@@ -375,7 +394,7 @@ test_nested_swept(void **state UNUSED)
 static void
 test_others_spared(void **state UNUSED)
 {
-	struct watched live, over;
+	static struct watched live, over;
 	pid_t pid, left, mine;
 	int fd[2];
 
@@ -409,7 +428,7 @@ static void
 test_orphans_reaped(void **state UNUSED)
 {
 	pid_t pid, orphan;
-	struct watched w;
+	static struct watched w;
 	int fd[2], hold[2];
 	char c;
 
@@ -437,7 +456,7 @@ test_orphans_reaped(void **state UNUSED)
 static void
 test_forget(void **state UNUSED)
 {
-	struct watched w;
+	static struct watched w;
 	pid_t pid;
 
 	if ((pid = fork()) == 0)
@@ -462,6 +481,7 @@ main(void)
 		T(test_many),
 		T(test_free_in_callback),
 		T(test_leftovers_killed),
+		T(test_group_killed_at_once),
 		T(test_leftovers_left),
 		T(test_zombies_are_no_leftovers),
 		T(test_session_swept),
