@@ -1,0 +1,433 @@
+/*
+ * The engine in simulated time: consumer, dispatcher, policy over a queue in
+ * memory and a handler without processes.  Hours of retries, suspensions and
+ * drains in milliseconds.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "engine/consumer.h"
+#include "engine/dispatcher.h"
+#include "handler/fake.h"
+#include "queue/mem.h"
+
+#define KEY	"q"
+
+/* A daemon of one queue. */
+struct world {
+	struct loop		*loop;
+	struct dispatcher	*dispatcher;
+	struct mem_store	*store;
+	struct config		*config;
+	struct queue_config	*cfg;
+	struct queue_env	 queue_env;
+	struct handler_env	 handler_env;
+	struct consumer_env	 env;
+	struct consumer		*consumer;
+	struct fake		 fake;
+	bool			 closed;
+};
+
+static void
+closed(struct consumer *c, void *arg)
+{
+	struct world *w = arg;
+
+	(void)c;
+	w->closed = true;
+}
+
+static void
+no_log(void *arg, enum log_level level, const char *text, size_t len)
+{
+	(void)arg, (void)level, (void)text, (void)len;
+}
+
+static struct queue_config *
+queue_config(struct config *config)
+{
+	struct queue_config *q = xcalloc(1, sizeof(*q));
+
+	q->name = xstrdup(KEY);
+	q->file = xstrdup("");
+	q->key = xstrdup(KEY);
+	q->concurrency = 4;
+	q->lease = q->foreign_timeout = MINUTE;
+	q->time_limit = 30 * MINUTE;
+	q->kill_grace = 5 * SEC;
+	q->max_attempts = 5;
+	q->max_crashes = 3;
+	q->backoff = 5 * SEC;
+	q->backoff_max = HOUR;
+	q->dead_status[65] = true;
+	q->suspend_after = 20;
+	q->message_max = 1 << 20;
+	config->queues = xreallocarray(config->queues, 2, sizeof(*config->queues));
+	config->queues[0] = q;
+	config->queues[1] = NULL;
+	config->nqueues = 1;
+	return q;
+}
+
+static void
+world_begin(struct world *w, struct fake_end (*script)(struct message *, void *))
+{
+	memset(w, 0, sizeof(*w));
+	clock_fake(SEC, 1000000 * SEC);
+	log_set_sink(no_log, NULL);
+	w->loop = loop_new_simulated();
+	w->dispatcher = dispatcher_new(w->loop, 16);
+	w->store = mem_store_new(KEY);
+	w->config = config_new();
+	w->cfg = queue_config(w->config);
+	w->fake.script = script;
+	w->fake.arg = w;
+	w->queue_env = (struct queue_env){ .loop = w->loop, .instance = "sim", .host = "sim" };
+	w->handler_env = (struct handler_env){ .loop = w->loop, .fake = &w->fake };
+	w->env = (struct consumer_env){ .loop = w->loop, .dispatcher = w->dispatcher,
+	    .queue = &w->queue_env, .handler = &w->handler_env, .closed = closed, .arg = w };
+}
+
+static void
+world_start(struct world *w)
+{
+	static const struct conn_server server = { .first = true, .changed = true };
+
+	w->consumer = consumer_new(&w->env, w->config, w->cfg, &queue_mem);
+	consumer_conn_up(w->consumer, &server);
+}
+
+static void
+world_end(struct world *w)
+{
+	consumer_free(w->consumer);
+	assert_int_equal(dispatcher_taken(w->dispatcher), 0);
+	dispatcher_free(w->dispatcher);
+	config_unref(w->config);
+	loop_free(w->loop);
+	mem_store_free(w->store);
+	log_set_sink(NULL, NULL);
+	clock_set_source(NULL);
+}
+
+static void
+push(struct world *w, unsigned n)
+{
+	char text[16];
+
+	while (n-- > 0) {
+		snprintf(text, sizeof(text), "m%u", n);
+		mem_push(w->store, text, strlen(text), 0);
+	}
+}
+
+/* -- scenarios ----------------------------------------------------------------- */
+
+static struct fake_end
+takes_100ms(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	return (struct fake_end){ .after = 100 * MSEC };
+}
+
+static void
+concurrency_is_used_and_kept(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, takes_100ms);
+	push(&w, 40);
+	world_start(&w);
+	loop_run_for(w.loop, 1500 * MSEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 40);
+	assert_int_equal(w.fake.peak, 4);
+	assert_int_equal(w.fake.started, 40);
+	world_end(&w);
+}
+
+static struct fake_end
+fails(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	return (struct fake_end){ .after = 10 * MSEC, .status = 1 };
+}
+
+static void
+a_failing_message_is_dead_after_max_attempts(void **state)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, fails);
+	push(&w, 1);
+	world_start(&w);
+	/* 5 + 10 + 20 + 40 s at most, half of it at least. */
+	loop_run_for(w.loop, 30 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	loop_run_for(w.loop, 60 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	assert_int_equal(w.fake.started, 5);
+	e = TAILQ_FIRST(mem_entries(w.store));
+	assert_int_equal(e->reason, REASON_ATTEMPTS);
+	world_end(&w);
+}
+
+static struct fake_end
+cannot_start_for_a_minute(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	if (clock_mono() < 61 * SEC)
+		return (struct fake_end){ .end = END_NOT_STARTED, .error = ENOENT };
+	return (struct fake_end){ .after = MSEC };
+}
+
+/* One probe at a time at 1, 2, 4 .. s; no attempt is counted; then all run. */
+static void
+a_missing_command_suspends_and_costs_no_attempt(void **state)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, cannot_start_for_a_minute);
+	push(&w, 10);
+	world_start(&w);
+	loop_run_for(w.loop, 59 * SEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	/* The first four at once, then probes after 1 3 7 15 31 s. */
+	assert_in_range(w.fake.started, 6, 10);
+	loop_run_for(w.loop, 70 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 10);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts, 0);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_NONE);
+	world_end(&w);
+}
+
+static void
+failures_in_a_row_suspend(void **state)
+{
+	struct world w;
+	unsigned started;
+
+	(void)state;
+	world_begin(&w, fails);
+	w.cfg->max_attempts = 1000;
+	push(&w, 200);
+	world_start(&w);
+	loop_run_for(w.loop, SEC / 2);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	started = w.fake.started;
+	assert_in_range(started, 20, 24);
+	loop_run_for(w.loop, MINUTE);
+	assert_in_range(w.fake.started - started, 4, 8);
+	world_end(&w);
+}
+
+static struct fake_end
+poison(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	return (struct fake_end){ .after = MSEC, .status = 65 };
+}
+
+static void
+dead_status_is_no_failure_of_the_command(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, poison);
+	push(&w, 100);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 100);
+	world_end(&w);
+}
+
+static struct fake_end
+hangs(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	return (struct fake_end){ .after = USEC_MAX, .traps_term = true, .term_status = 0 };
+}
+
+/* A TERM trap that exits with 0 after the time limit is a failure all the same. */
+static void
+the_time_limit_outweighs_the_status(void **state)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, hangs);
+	w.cfg->max_attempts = 1;
+	push(&w, 1);
+	world_start(&w);
+	loop_run_for(w.loop, 31 * MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	e = TAILQ_FIRST(mem_entries(w.store));
+	assert_int_equal(e->attempts, 1);
+	world_end(&w);
+}
+
+static void
+a_drain_gives_messages_back_uncounted(void **state)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, hangs);
+	push(&w, 10);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(consumer_in_hand(w.consumer), 4);
+	consumer_drain(w.consumer);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_false(w.closed);
+	consumer_stop_handlers(w.consumer, false);
+	loop_run_for(w.loop, 6 * SEC);
+	assert_true(w.closed);
+	assert_int_equal(w.fake.started, 4);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts, 0);
+	world_end(&w);
+}
+
+static void
+quiet_starts_nothing_until_it_ends(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, takes_100ms);
+	world_start(&w);
+	consumer_set_quiet(w.consumer, true);
+	push(&w, 8);
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(w.fake.started, 0);
+	consumer_set_quiet(w.consumer, false);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 8);
+	world_end(&w);
+}
+
+static void
+a_lost_delivery_is_ended_and_writes_nothing(void **state)
+{
+	struct mem_entry *e;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, hangs);
+	push(&w, 1);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	e = TAILQ_FIRST(mem_entries(w.store));
+	mem_steal(w.store, e);
+	loop_run_for(w.loop, 6 * SEC);
+	assert_int_equal(consumer_in_hand(w.consumer), 0);
+	assert_int_equal(e->state, MEM_LEASED);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_STALE], 1);
+	world_end(&w);
+}
+
+static void
+a_refused_pop_suspends_until_it_is_taken(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, takes_100ms);
+	mem_set_error(w.store, "WRONGTYPE");
+	push(&w, 3);
+	world_start(&w);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	mem_set_error(w.store, NULL);
+	loop_run_for(w.loop, 70 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 3);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_NONE);
+	world_end(&w);
+}
+
+static struct fake_end
+random_end(struct message *msg, void *arg)
+{
+	struct fake_end end = { .after = rand() % (5 * SEC) };
+
+	(void)msg, (void)arg;
+	switch (rand() % 8) {
+	case 0:
+		end.status = 1;
+		break;
+	case 1:
+		end.end = END_SIGNAL;
+		end.signo = 11;
+		break;
+	case 2:
+		end.status = 65;
+		break;
+	case 3:
+		end.end = END_NOT_STARTED;
+		end.error = EAGAIN;
+		break;
+	default:
+		break;
+	}
+	return end;
+}
+
+/* Whatever handlers do, everything is acked or dead in the end, and slots add up. */
+static void
+random_handlers_finish_everything(void **state)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct world w;
+
+	(void)state;
+	print_message("# seed %u\n", seed);
+	srand(seed);
+	world_begin(&w, random_end);
+	push(&w, 200);
+	world_start(&w);
+	loop_run_for(w.loop, 10 * HOUR);
+	assert_int_equal(mem_count(w.store, MEM_ACKED) + mem_count(w.store, MEM_DEAD), 200);
+	assert_int_equal(consumer_in_hand(w.consumer), 0);
+	world_end(&w);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(concurrency_is_used_and_kept),
+		cmocka_unit_test(a_failing_message_is_dead_after_max_attempts),
+		cmocka_unit_test(a_missing_command_suspends_and_costs_no_attempt),
+		cmocka_unit_test(failures_in_a_row_suspend),
+		cmocka_unit_test(dead_status_is_no_failure_of_the_command),
+		cmocka_unit_test(the_time_limit_outweighs_the_status),
+		cmocka_unit_test(a_drain_gives_messages_back_uncounted),
+		cmocka_unit_test(quiet_starts_nothing_until_it_ends),
+		cmocka_unit_test(a_lost_delivery_is_ended_and_writes_nothing),
+		cmocka_unit_test(a_refused_pop_suspends_until_it_is_taken),
+		cmocka_unit_test(random_handlers_finish_everything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
