@@ -1,14 +1,21 @@
 /*
- * Doubling delays with jitter; see backoff.h.
+ * Delays that double.
+ *
+ * The doubling stops as soon as another one would pass max, so neither the
+ * shift nor the product can overflow, however many failures there were.
  */
 #include "policy/backoff.h"
 
 usec_t
 backoff_delay(usec_t base, usec_t max, unsigned n, double unit)
 {
-	usec_t delay = base < max ? base : max;
+	usec_t d = base < 0 ? 0 : base;
 
-	for (; n > 1 && delay < max; n--)
-		delay = delay > max / 2 ? max : delay * 2;
-	return (usec_t)((double)delay * (0.5 + unit / 2));
+	if (max < 0)
+		max = 0;
+	for (; n > 1 && d > 0 && d < max; n--)
+		d = d > max / 2 ? max : d * 2;
+	if (d > max)
+		d = max;
+	return d / 2 + (usec_t)((double)(d - d / 2) * unit);
 }

@@ -1,5 +1,10 @@
 /*
- * When a queue is suspended, and when it may try again; see breaker.h.
+ * When a queue is suspended, and when it may try again: a state machine
+ * without clock or timer.
+ *
+ * Results of deliveries that had begun before the breaker opened still come
+ * in while it is OPEN.  Their failures change nothing, so that they do not put
+ * off the probe; their success proves that the command works, and resumes.
  */
 #include "policy/breaker.h"
 

@@ -1,5 +1,10 @@
 /*
- * The outcome table; see outcome.h.
+ * The table of outcomes.
+ *
+ * What rqd itself did counts first: a handler that was signalled often traps
+ * SIGTERM and exits with 0, so its status says nothing.  Then how it ended.
+ * verdict_failed() is the only place that counts an attempt and knows
+ * max_attempts.
  */
 #include "policy/outcome.h"
 
