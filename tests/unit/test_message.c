@@ -1,0 +1,276 @@
+/*
+ * Messages, and the ids of payloads.  The table below is what pop.lua's ident()
+ * says to the same payloads (compared with a server, with 80,000 random ones
+ * besides).
+ */
+#include "unit.h"
+
+#include "policy/message.h"
+
+#define K10	"kkkkkkkkkk"
+#define K100	K10 K10 K10 K10 K10 K10 K10 K10 K10 K10
+#define D10	"1234567890"
+#define D100	D10 D10 D10 D10 D10 D10 D10 D10 D10 D10
+
+static const struct {
+	const char	*payload;
+	const char	*id;		/* NULL: none */
+} cases[] = {
+	{ "{\"id\":7}", "7" },
+	{ "{\"id\":\"7\"}", "7" },
+	{ " \t\r\n{ \"id\" : 7 } \n", "7" },
+	{ "{\"id\":-7}", "-7" }, { "{\"id\":0}", "0" }, { "{\"id\":-0}", "-0" },
+	{ "{\"id\":9007199254740993}", "9007199254740993" },
+	{ "{\"id\":123456789012345678901234567890}",
+	    "123456789012345678901234567890" },
+	{ "{\"id\":" D100 D100 "}", D100 D100 },
+	{ "{\"id\":" D100 D100 "1}", NULL },
+	{ "{\"id\":\"" K100 K100 "\"}", K100 K100 },
+	{ "{\"id\":\"" K100 K100 "k\"}", NULL },
+	{ "{\"id\":\"" K100 K100 K100 "\",\"id\":1}", "1" },
+
+	/* Not integers. */
+	{ "{\"id\":1.0}", NULL }, { "{\"id\":1e3}", NULL }, { "{\"id\":1E3}", NULL },
+	{ "{\"id\":01}", NULL }, { "{\"id\":-01}", NULL }, { "{\"id\":+1}", NULL },
+	{ "{\"id\":0x10}", NULL }, { "{\"id\":nan}", NULL },
+	{ "{\"id\":Infinity}", NULL }, { "{\"id\":-inf}", NULL },
+	{ "{\"id\":.5}", NULL }, { "{\"id\":1.}", NULL }, { "{\"id\":-}", NULL },
+	{ "{\"id\":true}", NULL }, { "{\"id\":null}", NULL },
+	{ "{\"id\":[7]}", NULL }, { "{\"id\":{\"id\":7}}", NULL },
+	{ "{\"id\":{}}", NULL },
+
+	/* Text is decoded. */
+	{ "{\"id\":\"a\\u0041\\/\\\"\\\\\"}", "aA/\"\\" },
+	{ "{\"id\":\"\\u00e9\\u20ac\\ud83d\\ude00\"}", "é€😀" },
+	{ "{\"id\":\"\xff\xfe\"}", "\xff\xfe" },
+	{ "{\"id\":\"\"}", NULL }, { "{\"id\":\" \"}", " " },
+	{ "{\"id\":\"a\\nb\"}", NULL }, { "{\"id\":\"a\\u0000b\"}", NULL },
+	{ "{\"id\":\"\\u0000\"}", NULL }, { "{\"id\":\"\\u001f\"}", NULL },
+	{ "{\"id\":\"\\u007f\"}", NULL }, { "{\"id\":\"\x7f\"}", NULL },
+	{ "{\"id\":\"\\u0080\"}", "\xc2\x80" },
+	{ "{\"id\":\"\x01\"}", NULL }, { "{\"id\":\"a\tb\"}", NULL },
+	{ "{\"id\":\"\\ud800\"}", NULL }, { "{\"id\":\"\\udc00\"}", NULL },
+	{ "{\"id\":\"\\ud800x\"}", NULL },
+	{ "{\"id\":\"\\ud800\\u0041\"}", NULL },
+	{ "{\"id\":7,\"x\":\"\\ud800\"}", NULL },
+	{ "{\"id\":\"\\x\"}", NULL }, { "{\"id\":\"\\u12\"}", NULL },
+	{ "{\"id\":\"\\", NULL }, { "{\"id\":\"\\u", NULL }, { "{\"id\":\"", NULL },
+
+	/* Which member it is. */
+	{ "{\"x\":{\"id\":1},\"id\":2}", "2" }, { "{\"x\":{\"id\":1}}", NULL },
+	{ "{\"id\":2,\"x\":{\"id\":1}}", "2" }, { "{\"x\":[{\"id\":1}]}", NULL },
+	{ "{\"id\":1,\"id\":2}", "2" }, { "{\"id\":\"a\",\"id\":\"b\"}", "b" },
+	{ "{\"id\":1,\"id\":\"b\"}", "b" }, { "{\"id\":\"a\",\"id\":2}", "2" },
+	{ "{\"id\":1,\"id\":null}", NULL }, { "{\"id\":1,\"id\":1.5}", NULL },
+	{ "{\"id\":1,\"id\":{}}", NULL }, { "{\"id\":1,\"id\":[1]}", NULL },
+	{ "{\"id\":null,\"id\":1}", "1" },
+	{ "{\"i\\u0064\":5}", "5" }, { "{\"\\u0069\\u0064\":\"x\"}", "x" },
+	{ "{\"i\\u0064\":5,\"id\":6}", "6" }, { "{\"id\":6,\"i\\u0064\":5}", "5" },
+	{ "{\"id\\u0000\":5}", NULL }, { "{\"ID\":5}", NULL }, { "{\"id \":5}", NULL },
+	{ "{\"x\":\"\\\"id\\\":9\",\"id\":3}", "3" },
+	{ "{\"x\":\"id\",\"y\":9}", NULL }, { "{\"x\":\"}\",\"id\":3}", "3" },
+
+	/* Not an object, not JSON. */
+	{ "", NULL }, { " ", NULL }, { "7", NULL }, { "\"id\"", NULL },
+	{ "[{\"id\":7}]", NULL }, { "null", NULL }, { "id", NULL }, { "{", NULL },
+	{ "{}", NULL }, { "{\"id\":7", NULL }, { "{\"id\":7}}", NULL },
+	{ "{\"id\":7}x", NULL }, { "{\"id\":7,}", NULL }, { "{,\"id\":7}", NULL },
+	{ "{\"id\" 7}", NULL }, { "{\"id\":}", NULL }, { "{id:7}", NULL },
+	{ "{'id':7}", NULL }, { "{\"id\":7]", NULL }, { "{\"id\":7,\"x\":[1,]}", NULL },
+	{ "{\"id\":7 8}", NULL }, { "{\"id\":tru}", NULL }, { "{\"id\":7,\"x\":truee}", NULL },
+	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"id\":7}//", NULL },
+	{ "\v{\"id\":7}", NULL }, { "{\"id\":\v7}", NULL },
+
+	/* What cjson takes though JSON does not. */
+	{ "{\"id\":7,\"x\":\"\x01\n\"}", "7" }, { "{\"id\":7,\"x\":0x1F}", "7" },
+	{ "{\"id\":7,\"x\":nan}", "7" }, { "{\"id\":7,\"x\":1e400}", "7" },
+	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"id\":7,\"x\":0x.}", NULL },
+};
+
+static void
+test_ids(void **state UNUSED)
+{
+	char id[MESSAGE_ID_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		size_t len = strlen(cases[i].payload);
+		char *copy = xmemdup(cases[i].payload, len);
+		int got;
+
+		strcpy(id, "untouched");
+		got = message_id(copy, len, id);
+		if ((got == 0) != (cases[i].id != NULL))
+			print_message("# %s\n", cases[i].payload);
+		if (cases[i].id != NULL) {
+			assert_int_equal(got, 0);
+			assert_string_equal(id, cases[i].id);
+		} else {
+			assert_int_equal(got, -1);
+			assert_string_equal(id, "untouched");
+		}
+		free(copy);
+	}
+}
+
+/* {"id":5,"x":"yyy..."} of n bytes */
+static char *
+padded(size_t n)
+{
+	char *p = xmalloc(n + 1);
+
+	memset(p, 'y', n);
+	memcpy(p, "{\"id\":5,\"x\":\"", 13);
+	memcpy(p + n - 2, "\"}", 3);
+	return p;
+}
+
+static void
+test_size(void **state UNUSED)
+{
+	static const struct { size_t n; int ret; } sizes[] = {
+		{ 100, 0 }, { 65535, 0 }, { 65536, 0 }, { 65537, -1 }, { 1 << 20, -1 },
+	};
+	char id[MESSAGE_ID_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(sizes); i++) {
+		char *p = padded(sizes[i].n);
+
+		assert_int_equal(message_id(p, sizes[i].n, id), sizes[i].ret);
+		free(p);
+	}
+}
+
+static void
+test_nul(void **state UNUSED)
+{
+	static const char a[] = "{\"id\":7,\"x\":\"a\0b\"}", b[] = "{\"id\":7}\0";
+	char id[MESSAGE_ID_MAX + 1];
+
+	assert_int_equal(message_id(a, sizeof(a) - 1, id), -1);
+	assert_int_equal(message_id(b, sizeof(b) - 1, id), -1);
+	assert_int_equal(message_id(b, sizeof(b) - 2, id), 0);
+}
+
+static int
+nested(unsigned depth, bool object)
+{
+	const char *open = object ? "{\"id\":" : "[";
+	char id[MESSAGE_ID_MAX + 1], *p = xmalloc(depth * 7 + 32), *q;
+	unsigned i;
+	int ret;
+
+	q = stpcpy(p, "{\"id\":5,\"x\":");
+	for (i = 1; i < depth; i++)
+		q = stpcpy(q, open);
+	*q++ = '1';
+	for (i = 1; i < depth; i++)
+		*q++ = object ? '}' : ']';
+	*q++ = '}';
+	ret = message_id(p, (size_t)(q - p), id);
+	free(p);
+	return ret;
+}
+
+static void
+test_depth(void **state UNUSED)
+{
+	assert_int_equal(nested(1000, false), 0);
+	assert_int_equal(nested(1001, false), -1);
+	assert_int_equal(nested(1000, true), 0);
+	assert_int_equal(nested(1001, true), -1);
+	assert_int_equal(nested(9000, true), -1);
+	assert_int_equal(nested(30000, false), -1);
+}
+
+/* Cut and changed anywhere: no read past the end, and only good ids. */
+static void
+test_random(void **state UNUSED)
+{
+	static const char bytes[] = "{}[]\":,\\ud8id07-.eExnull\n\x7f\xff ";
+	char id[MESSAGE_ID_MAX + 1];
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		const char *from = cases[unit_below(ARRAY_LEN(cases))].payload;
+		size_t len = strlen(from);
+		size_t n = len == 0 ? 0 : unit_below(len + 1);
+		char *p = xmemdup(from, n);
+		uint64_t changes = unit_below(4);
+
+		while (n > 0 && changes-- > 0)
+			p[unit_below(n)] = bytes[unit_below(sizeof(bytes))];
+		if (message_id(p, n, id) == 0)
+			assert_true(message_id_ok(id, strlen(id)));
+		free(p);
+	}
+}
+
+static void
+test_id_ok(void **state UNUSED)
+{
+	char text[MESSAGE_ID_MAX + 2];
+	int c;
+
+	memset(text, 'x', sizeof(text));
+	assert_false(message_id_ok(text, 0));
+	assert_true(message_id_ok(text, 1));
+	assert_true(message_id_ok(text, MESSAGE_ID_MAX));
+	assert_false(message_id_ok(text, MESSAGE_ID_MAX + 1));
+	for (c = 0; c < 256; c++) {
+		text[2] = (char)c;
+		assert_int_equal(message_id_ok(text, 5), c >= 0x20 && c != 0x7f);
+	}
+}
+
+static int freed;
+
+static void
+count_free(char *p)
+{
+	freed++;
+	free(p);
+}
+
+/* Keeps its configuration alive; frees the payload its own way. */
+static void
+test_memory(void **state UNUSED)
+{
+	struct config *c = config_new();
+	struct queue_config q = { 0 };
+	struct message *m = message_new(c, &q);
+
+	assert_int_equal(c->refs, 2);
+	assert_ptr_equal(m->cfg, &q);
+	m->payload = xstrdup("x");
+	m->free_payload = count_free;
+	m->tag = xstrdup("t");
+	m->id = xstrdup("t");
+	m->token = xstrdup("");
+	message_free(m);
+	assert_int_equal(freed, 1);
+	assert_int_equal(c->refs, 1);
+	message_free(message_new(c, &q));
+	message_free(NULL);
+	assert_int_equal(freed, 1);
+	config_unref(c);
+	config_unref(NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_nul),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_id_ok),
+		cmocka_unit_test(test_memory),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* The table of outcomes, row by row. */
+#include "unit.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "policy/outcome.h"
+
+/* 3 attempts, 2 crashes, 10 s to 1 min, dead at 65 and 66. */
+static struct queue_config queue = {
+	.max_attempts = 3, .max_crashes = 2, .backoff = 10 * SEC,
+	.backoff_max = MINUTE, .dead_status = { [65] = true, [66] = true },
+};
+
+struct row {
+	struct result	result;
+	unsigned	attempts;	/* before */
+	struct verdict	want;
+};
+
+#define EXIT(n)		{ .end = END_EXIT, .status = (n) }
+#define SIGNALED(n)	{ .end = END_SIGNAL, .signo = (n) }
+#define NOT_STARTED(n)	{ .end = END_NOT_STARTED, .error = (n) }
+#define STOPPED(s, n)	{ .end = END_EXIT, .status = (n), .stop = (s) }
+#define KILLED(s)	{ .end = END_SIGNAL, .signo = SIGTERM, .stop = (s) }
+#define ASKED(d)	{ .end = END_ANSWER_RETRY, .delay = (d) }
+
+#define ACK		{ VERDICT_ACK, REASON_NONE, 0, false, REASON_NONE }
+#define STALE		{ VERDICT_STALE, REASON_NONE, 0, false, REASON_NONE }
+#define RETURN(r, s)	{ VERDICT_RETURN, (r), 0, false, (s) }
+#define RETRY(r, d, s)	{ VERDICT_RETRY, (r), (d), true, (s) }
+#define DEAD(r, s)	{ VERDICT_DEAD, (r), 0, true, (s) }
+#define REFUSED(r)	{ VERDICT_DEAD, (r), 0, false, REASON_NONE }
+
+#define NO		REASON_NONE
+#define CANNOT		REASON_CANNOT_EXECUTE
+
+/* With unit 1 the delay is the whole backoff. */
+static const struct row rows[] = {
+	{ EXIT(0), 0, ACK },
+	{ EXIT(0), 2, ACK },
+	{ EXIT(65), 0, DEAD(REASON_STATUS, NO) },
+	{ EXIT(66), 2, DEAD(REASON_STATUS, NO) },
+	{ EXIT(1), 0, RETRY(REASON_EXIT, 10 * SEC, NO) },
+	{ EXIT(1), 1, RETRY(REASON_EXIT, 20 * SEC, NO) },
+	{ EXIT(1), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ EXIT(1), 99, DEAD(REASON_ATTEMPTS, NO) },
+	{ EXIT(75), 0, RETRY(REASON_EXIT, 10 * SEC, NO) },
+	{ EXIT(255), 0, RETRY(REASON_EXIT, 10 * SEC, NO) },
+	{ EXIT(126), 0, RETRY(REASON_EXIT, 10 * SEC, CANNOT) },
+	{ EXIT(127), 1, RETRY(REASON_EXIT, 20 * SEC, CANNOT) },
+	{ EXIT(127), 2, DEAD(REASON_ATTEMPTS, CANNOT) },
+	{ SIGNALED(SIGSEGV), 0, RETRY(REASON_SIGNAL, 10 * SEC, NO) },
+	{ SIGNALED(SIGKILL), 1, RETRY(REASON_SIGNAL, 20 * SEC, NO) },
+	{ SIGNALED(SIGTERM), 2, DEAD(REASON_ATTEMPTS, NO) },
+
+	/* Signalled by rqd: the status no longer counts, whatever it is. */
+	{ STOPPED(STOP_TIME_LIMIT, 0), 0, RETRY(REASON_TIMEOUT, 10 * SEC, NO) },
+	{ STOPPED(STOP_TIME_LIMIT, 65), 0, RETRY(REASON_TIMEOUT, 10 * SEC, NO) },
+	{ STOPPED(STOP_TIME_LIMIT, 127), 0, RETRY(REASON_TIMEOUT, 10 * SEC, NO) },
+	{ KILLED(STOP_TIME_LIMIT), 1, RETRY(REASON_TIMEOUT, 20 * SEC, NO) },
+	{ KILLED(STOP_TIME_LIMIT), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ STOPPED(STOP_DRAIN, 0), 0, RETURN(REASON_DRAIN, NO) },
+	{ STOPPED(STOP_DRAIN, 65), 2, RETURN(REASON_DRAIN, NO) },
+	{ KILLED(STOP_DRAIN), 2, RETURN(REASON_DRAIN, NO) },
+	{ STOPPED(STOP_DRAIN, 127), 2, RETURN(REASON_DRAIN, NO) },
+	{ STOPPED(STOP_PEER, 0), 0, RETURN(NO, NO) },
+	{ KILLED(STOP_PEER), 2, RETURN(NO, NO) },
+	{ STOPPED(STOP_LOST, 0), 0, STALE },
+	{ STOPPED(STOP_LOST, 65), 0, STALE },
+	{ KILLED(STOP_LOST), 2, STALE },
+
+	/* Could not be started. */
+	{ NOT_STARTED(ENOENT), 0, RETURN(CANNOT, CANNOT) },
+	{ NOT_STARTED(EAGAIN), 2, RETURN(CANNOT, CANNOT) },
+	{ NOT_STARTED(E2BIG), 0, RETRY(CANNOT, 10 * SEC, NO) },
+	{ NOT_STARTED(EINVAL), 1, RETRY(CANNOT, 20 * SEC, NO) },
+	{ NOT_STARTED(E2BIG), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ { .end = END_NOT_STARTED, .error = ENOENT, .stop = STOP_DRAIN }, 0,
+	    RETURN(REASON_DRAIN, NO) },
+
+	/* Persistent handlers' answers. */
+	{ { .end = END_ANSWER_OK }, 2, ACK },
+	{ ASKED(-1), 1, RETRY(REASON_ANSWER, 20 * SEC, NO) },
+	{ ASKED(0), 1, RETRY(REASON_ANSWER, 0, NO) },
+	{ ASKED(3 * HOUR), 1, RETRY(REASON_ANSWER, 3 * HOUR, NO) },
+	{ ASKED(0), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ { .end = END_ANSWER_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
+	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
+	{ { .end = END_NOT_RUN }, 0, RETURN(NO, NO) },
+};
+
+static void
+assert_verdict(const struct verdict *got, const struct verdict *want)
+{
+	assert_int_equal(got->op, want->op);
+	assert_int_equal(got->reason, want->reason);
+	assert_int_equal(got->delay, want->delay);
+	assert_int_equal(got->failed, want->failed);
+	assert_int_equal(got->suspend, want->suspend);
+}
+
+static void
+test_table(void **state UNUSED)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct message m = { .cfg = &queue, .attempts = rows[i].attempts };
+		struct verdict v = outcome_decide(&m, &rows[i].result, 1);
+
+		if (memcmp(&v.op, &rows[i].want.op, sizeof(v.op)) != 0)
+			print_message("# row %zu\n", i);
+		assert_verdict(&v, &rows[i].want);
+	}
+}
+
+/* Every status, unsignalled, one by one. */
+static void
+test_every_status(void **state UNUSED)
+{
+	int status;
+
+	for (status = 0; status < 256; status++) {
+		struct message m = { .cfg = &queue };
+		struct result r = EXIT(status);
+		struct verdict v = outcome_decide(&m, &r, 0);
+
+		assert_int_equal(v.op, status == 0 ? VERDICT_ACK :
+		    status == 65 || status == 66 ? VERDICT_DEAD : VERDICT_RETRY);
+		assert_int_equal(v.failed, status != 0);
+		assert_int_equal(v.suspend, status == 126 || status == 127 ?
+		    CANNOT : NO);
+		if (v.op == VERDICT_RETRY)
+			assert_int_equal(v.delay, 5 * SEC);
+	}
+}
+
+static void
+test_environment(void **state UNUSED)
+{
+	static const int yes[] = {
+		ENOENT, EACCES, EPERM, ENOTDIR, ELOOP, ENOEXEC, ETXTBSY, EIO,
+		EAGAIN, ENOMEM, EMFILE, ENFILE, ESRCH,
+	};
+	bool is[200] = { false };
+	size_t i;
+	int e;
+
+	for (i = 0; i < ARRAY_LEN(yes); i++)
+		is[yes[i]] = true;
+	for (e = 0; e < (int)ARRAY_LEN(is); e++)
+		assert_int_equal(outcome_is_environment(e), is[e]);
+}
+
+static void
+test_refuse(void **state UNUSED)
+{
+	static const struct {
+		unsigned	attempts, crashes;
+		bool		too_large;
+		enum reason	reason;		/* REASON_NONE: run it */
+	} cases[] = {
+		{ 0, 0, false, REASON_NONE },
+		{ 2, 2, false, REASON_NONE },
+		{ 2, 3, false, REASON_CRASHED },
+		{ 3, 0, false, REASON_ATTEMPTS },
+		{ 999999999, 0, false, REASON_ATTEMPTS },
+		{ 3, 3, false, REASON_CRASHED },
+		{ 0, 0, true, REASON_TOO_LARGE },
+		{ 9, 9, true, REASON_TOO_LARGE },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct message m = {
+			.cfg = &queue, .attempts = cases[i].attempts,
+			.crashes = cases[i].crashes, .too_large = cases[i].too_large,
+		};
+		struct verdict want = REFUSED(cases[i].reason), v = { .delay = 7 };
+
+		if (cases[i].reason == REASON_NONE) {
+			assert_false(outcome_refuse(&m, &v));
+			assert_int_equal(v.delay, 7);
+		} else {
+			assert_true(outcome_refuse(&m, &v));
+			assert_verdict(&v, &want);
+		}
+	}
+}
+
+/* max_attempts 1: no retry; max_crashes 0: the first one is too many. */
+static void
+test_smallest(void **state UNUSED)
+{
+	struct queue_config q = { .max_attempts = 1, .max_crashes = 0 };
+	struct message m = { .cfg = &q };
+	struct result r = EXIT(1);
+	struct verdict v;
+
+	assert_false(outcome_refuse(&m, &v));
+	assert_int_equal(outcome_decide(&m, &r, 0.5).op, VERDICT_DEAD);
+	m.crashes = 1;
+	assert_true(outcome_refuse(&m, &v));
+	assert_int_equal(v.reason, REASON_CRASHED);
+}
+
+static void
+test_names(void **state UNUSED)
+{
+	enum reason r;
+
+	assert_string_equal(reason_name(REASON_NONE), "");
+	for (r = REASON_EXIT; r <= REASON_ANSWER; r++)
+		assert_true(strlen(reason_name(r)) > 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_every_status),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_refuse),
+		cmocka_unit_test(test_smallest),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
