@@ -28,17 +28,18 @@ enum { OPT_UNTIL_EMPTY = 256, OPT_HELP, OPT_VERSION };
 
 struct arguments {
 	struct config_source	 source;
-	const char		**overrides;	/* of source; NULL-terminated */
-	size_t			 noverrides;
-	int			 check;		/* -t, -tt */
-	bool			 print;		/* -T */
-	bool			 until_empty;
-	bool			 debug;
+	const char	**overrides;	/* of source; NULL-terminated */
+	size_t	 noverrides;
+	int	 check;	/* -t, -tt */
+	bool	 print;	/* -T */
+	bool	 until_empty;
+	bool	 debug;
 };
 
 static const char help[] =
     "usage: rqd [-c FILE] [-o OPTION=VALUE]... [-v] [--until-empty]\n"
-    "       rqd -q QUEUE [-j N] [-u USER] [-o OPTION=VALUE]... [-v] [--until-empty] -- COMMAND [ARGUMENT]...\n"
+    "       rqd -q QUEUE [-j N] [-u USER] [-o OPTION=VALUE]... [-v] [--until-empty]\n"
+    "           -- COMMAND [ARGUMENT]...\n"
     "       rqd -t[t] | -T [-c FILE]\n"
     "\n"
     "Runs a command for every message of a Redis queue: the message on standard\n"

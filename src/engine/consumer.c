@@ -23,51 +23,51 @@
 /* A handler and how many messages it has. */
 struct crew {
 	TAILQ_ENTRY(crew)	 entry;
-	struct consumer		*consumer;
-	struct handler		*handler;
-	unsigned		 runs;
-	bool			 closing;	/* handler_close() was called */
+	struct consumer	*consumer;
+	struct handler	*handler;
+	unsigned	 runs;
+	bool	 closing;	/* handler_close() was called */
 };
 TAILQ_HEAD(crew_list, crew);
 
 /* One message in hand. */
 struct work {
 	TAILQ_ENTRY(work)	 entry;
-	struct message		*msg;
-	struct run		*run;
-	struct crew		*crew;
-	bool			 slot;		/* holds a slot of the dispatcher */
+	struct message	*msg;
+	struct run	*run;
+	struct crew	*crew;
+	bool	 slot;	/* holds a slot of the dispatcher */
 };
 TAILQ_HEAD(work_list, work);
 
 struct consumer {
 	const struct consumer_env	*env;
-	struct config			*config;	/* reference: keeps cfg alive */
+	struct config	*config;	/* reference: keeps cfg alive */
 	const struct queue_config	*cfg;
-	enum consumer_state		 state;
+	enum consumer_state	 state;
 
-	struct queue			*queue;
-	struct crew			*crew;		/* for new messages; also on crews */
-	struct crew_list		 crews;
-	struct work_list		 works;
-	unsigned			 in_hand;	/* works */
+	struct queue	*queue;
+	struct crew	*crew;	/* for new messages; also on crews */
+	struct crew_list	 crews;
+	struct work_list	 works;
+	unsigned	 in_hand;	/* works */
 
 	struct dispatcher_member	 member;
-	unsigned			 reserved;	/* slots granted, message not there yet */
-	bool				 fetching;	/* between queue_fetch() and fetched() */
-	bool				 ready;		/* the queue has said so, not fetched since */
-	bool				 wanted;	/* what queue_want() was told last */
-	bool				 empty;		/* the last fetch or watch found nothing */
-	bool				 paused;
-	bool				 up;		/* Redis is there */
-	bool				 fetch_failed;	/* the breaker is open because Redis refused */
-	enum fetch_status		 last;
+	unsigned	 reserved;	/* slots granted, message not there yet */
+	bool	 fetching;	/* between queue_fetch() and fetched() */
+	bool	 ready;	/* the queue has said so, not fetched since */
+	bool	 wanted;	/* what queue_want() was told last */
+	bool	 empty;	/* the last fetch or watch found nothing */
+	bool	 paused;
+	bool	 up;	/* Redis is there */
+	bool	 fetch_failed;	/* the breaker is open because Redis refused */
+	enum fetch_status	 last;
 
-	struct breaker			 breaker;
-	struct timer			 probe;		/* set while the breaker is OPEN */
-	struct timer			 reminder;	/* hourly while suspended */
-	struct stats			 stats;
-	struct defer			 update;
+	struct breaker	 breaker;
+	struct timer	 probe;	/* set while the breaker is OPEN */
+	struct timer	 reminder;	/* hourly while suspended */
+	struct stats	 stats;
+	struct defer	 update;
 };
 
 static void	consumer_update(void *);
@@ -300,7 +300,8 @@ consumer_fetched(const struct fetched *f, void *arg)
 		dispatcher_release(c->env->dispatcher, unused);
 	if (f->status == FETCH_ERROR) {
 		c->fetch_failed = true;
-		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now), f->cause);
+		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now),
+		    f->cause);
 		return;
 	}
 	c->empty = f->status == FETCH_OK && f->got == 0;

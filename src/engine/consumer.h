@@ -38,12 +38,12 @@ struct consumer;
 
 /* Shared by all consumers; borrowed, outlives them. */
 struct consumer_env {
-	struct loop			*loop;
-	struct dispatcher		*dispatcher;
-	const struct queue_env		*queue;
+	struct loop	*loop;
+	struct dispatcher	*dispatcher;
+	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
-	void	(*idle)(void *);	/* a consumer has nothing in hand and found its queue empty */
+	void	(*idle)(void *);	/* one has nothing in hand and an empty queue */
 	void	*arg;
 };
 

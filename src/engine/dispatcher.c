@@ -15,11 +15,11 @@
 TAILQ_HEAD(member_list, dispatcher_member);
 
 struct dispatcher {
-	struct loop		*loop;
-	unsigned		 slots;
-	unsigned		 taken;		/* exceeds slots after a reload lowered them */
-	struct member_list	 ring;		/* by priority, highest first */
-	struct defer		 round;
+	struct loop	*loop;
+	unsigned	 slots;
+	unsigned	 taken;	/* exceeds slots after a reload lowered them */
+	struct member_list	 ring;	/* by priority, highest first */
+	struct defer	 round;
 };
 
 struct dispatcher *

@@ -24,15 +24,15 @@ struct dispatcher;
 /* Embedded in its consumer. */
 struct dispatcher_member {
 	TAILQ_ENTRY(dispatcher_member)	 entry;
-	bool				 queued;	/* in the ring */
-	int				 priority;	/* changes only while not queued */
-	unsigned			 credit;	/* given in this round, not yet granted */
+	bool	 queued;	/* in the ring */
+	int	 priority;	/* changes only while not queued */
+	unsigned	 credit;	/* given in this round, not yet granted */
 	TAILQ_ENTRY(dispatcher_member)	 granted;	/* valid while credit > 0 */
 	/* How many slots it could use now, beyond what it holds. */
-	unsigned			(*room)(void *);
+	unsigned	(*room)(void *);
 	/* Takes n slots, n >= 1; it has left the ring. */
-	void				(*grant)(unsigned, void *);
-	void				*arg;
+	void	(*grant)(unsigned, void *);
+	void	*arg;
 };
 
 struct dispatcher	*dispatcher_new(struct loop *, unsigned slots);

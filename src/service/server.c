@@ -44,29 +44,29 @@ enum server_state { SERVER_RUNNING, SERVER_QUIET, SERVER_DRAINING, SERVER_STOPPE
 
 struct server {
 	const struct server_options	*options;
-	struct config			*config;	/* reference; the one in force */
-	struct config			*boot;		/* reference; the first: redis and name are its */
-	enum server_state		 state;
-	bool				 ending;	/* DRAINING: handlers were told to end */
-	char				*instance;
+	struct config	*config;	/* reference; the one in force */
+	struct config	*boot;	/* reference; the first: redis and name are its */
+	enum server_state	 state;
+	bool	 ending;	/* DRAINING: handlers were told to end */
+	char	*instance;
 
-	struct loop			*loop;
-	struct guardian			*guardian;
-	struct conn			*conn;
-	struct watch			*watch;
-	struct dispatcher		*dispatcher;
-	struct queue_env		 queue_env;
-	struct handler_env		 handler_env;
-	struct consumer_env		 consumer_env;
-	struct consumer			**consumers;	/* those not CLOSED */
-	size_t				 nconsumers;
-	struct heartbeat		 heartbeat;
+	struct loop	*loop;
+	struct guardian	*guardian;
+	struct conn	*conn;
+	struct watch	*watch;
+	struct dispatcher	*dispatcher;
+	struct queue_env	 queue_env;
+	struct handler_env	 handler_env;
+	struct consumer_env	 consumer_env;
+	struct consumer	**consumers;	/* those not CLOSED */
+	size_t	 nconsumers;
+	struct heartbeat	 heartbeat;
 
-	struct timer			 pulse;		/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
-	struct timer			 watchdog;
-	struct timer			 deadline;	/* DRAINING: the next step at the latest */
-	struct timer			 extend;	/* DRAINING: tell systemd that we live */
-	char				 status[160];	/* as systemd was told last */
+	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
+	struct timer	 watchdog;
+	struct timer	 deadline;	/* DRAINING: the next step at the latest */
+	struct timer	 extend;	/* DRAINING: tell systemd that we live */
+	char	 status[160];	/* as systemd was told last */
 };
 
 static void	server_drain(struct server *);
@@ -334,7 +334,8 @@ server_deadline(void *arg)
 		return;
 	}
 	log_event(LOG_LV_WARN, "warning", NULL,
-	    LF_STR("warning", "gave up waiting for Redis: unconfirmed results are left to their leases"));
+	    LF_STR("warning", "gave up waiting for Redis: "
+	    "unconfirmed results are left to their leases"));
 	server_set_state(s, SERVER_STOPPED);
 	loop_stop(s->loop);
 }

@@ -12,8 +12,8 @@
 
 struct server_options {
 	const struct config_source	*source;	/* read again at SIGHUP; borrowed */
-	bool				 until_empty;	/* drain once all queues are empty */
-	bool				 debug;		/* -v: level debug whatever the file says */
+	bool	 until_empty;	/* drain once all queues are empty */
+	bool	 debug;	/* -v: level debug whatever the file says */
 };
 
 /* Runs until a drain is over.  Takes its own reference of the configuration.
