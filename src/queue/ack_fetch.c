@@ -75,7 +75,7 @@ ack_take_payload(struct message *m, const struct redisReply *body)
  * The message that begins at element i: tag, length of the id, token, attempts,
  * crashes, payload.  Only a hand could have written a tag whose id is none.
  */
-static bool
+static struct delivery *
 ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 {
 	size_t taglen, idlen = (size_t)reply_int(reply_at(reply, i + 1), 0);
@@ -85,7 +85,7 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	struct delivery *d;
 
 	if (tag == NULL || token == NULL || ack_knows_token(a, token))
-		return false;
+		return NULL;
 	m = message_new(a->config, a->cfg);
 	m->tag = xmalloc(taglen + 1);
 	memcpy(m->tag, tag, taglen);
@@ -102,7 +102,27 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	d = ack_delivery_new(a, m);
 	d->taglen = taglen;
 	d->idlen = idlen <= taglen ? (unsigned)idlen : (unsigned)taglen;
-	return true;
+	return d;
+}
+
+/* mine finds them by tag; they are run in the order of the pop: CALL.1 CALL.2 ... */
+static void
+ack_sort_found(struct ack *a, struct delivery *d)
+{
+	struct delivery_list *found = &a->deliveries[DELIVERY_FOUND];
+	struct delivery *at;
+	const char *dot = strrchr(d->msg->token, '.');
+	size_t prefix = dot != NULL ? (size_t)(dot - d->msg->token) + 1 : 0;
+
+	TAILQ_FOREACH(at, found, entry) {
+		if (strncmp(at->msg->token, d->msg->token, prefix) == 0 &&
+		    atoi(at->msg->token + prefix) > atoi(d->msg->token + prefix))
+			break;
+	}
+	if (at == NULL)
+		return;
+	TAILQ_REMOVE(found, d, entry);
+	TAILQ_INSERT_BEFORE(at, d, entry);
 }
 
 /* -- the fetch -------------------------------------------------------------- */
@@ -204,7 +224,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	for (i = 5; i + 6 <= reply_len(reply); i += 6)
-		ack_take(a, reply, i);
+		(void)ack_take(a, reply, i);
 	ack_popped_state(a, reply, i > 5);
 	if (strcmp(status, "late") == 0)
 		a->known = true;
@@ -290,6 +310,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	struct doubt *doubt = call->doubt;
+	struct delivery *d;
 	const char *from;
 	size_t i;
 
@@ -307,8 +328,10 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_complain(a, ACK_MINE, NULL);
 	ack_saw_now(a, reply_at(reply, 0));
 	for (i = 3; i + 6 <= reply_len(reply); i += 6) {
-		if (ack_take(a, reply, i))
-			doubt->found = true;
+		if ((d = ack_take(a, reply, i)) == NULL)
+			continue;
+		ack_sort_found(a, d);
+		doubt->found = true;
 	}
 	if (doubt->found)
 		ack_renew(a);

@@ -8,7 +8,8 @@
 --         page       entries looked at, <= 1000
 -- Returns {now, from, offset, then for each message as pop:
 --         tag, length of the id in it, token, attempts, crashes, payload}
---         from: "" after the last page; the same message may be on two pages.
+--         from: "" after the last page; the same message may be on two pages, and
+--         those of one call are not in their order.
 -- Effect  None: reads only.  A pop takes little more than maxbytes, so what one
 --         call has taken is bounded.
 -- Again   Reads again.
@@ -24,7 +25,7 @@ local out = {string.format('%.6f', t[1] + t[2] / 1e6), '', 0}
 if #found == 2 * page then
   -- Go on at the last time seen; within it, if all of the page has that time.
   out[2] = found[#found]
-  out[3] = found[2] == found[#found] and offset + page or 0
+  if found[2] == out[2] then out[3] = page + (from == out[2] and offset or 0) end
 end
 for base = 1, #found, 100 do
   local tags = {}

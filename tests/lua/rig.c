@@ -1,0 +1,453 @@
+/*
+ * The rig; see rig.h.
+ */
+#include "rig.h"
+
+#include <ctype.h>
+
+#include "redis/script.h"
+
+void
+rig_connect(struct rig *r, const char *user)
+{
+	redisReply *reply;
+
+	if (r->c != NULL)
+		redisFree(r->c);
+	r->c = redisConnectUnix(r->server.path);
+	if (r->c == NULL || r->c->err != 0)
+		fail_msg("cannot connect to %s", r->server.path);
+	if (user[0] == '\0')
+		return;
+	reply = redisCommand(r->c, "AUTH %s x", user);
+	assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+	freeReplyObject(reply);
+}
+
+void
+rig_open(struct rig *r, const char *q)
+{
+	memset(r, 0, sizeof(*r));
+	script_init();
+	server_start(&r->server, NULL);
+	keys_init(&r->keys, q);
+	rig_connect(r, "");
+}
+
+void
+rig_close(struct rig *r)
+{
+	redisFree(r->c);
+	keys_done(&r->keys);
+	server_stop(&r->server);
+}
+
+static redisReply *
+rig_vcommand(struct rig *r, const char *fmt, va_list ap)
+{
+	redisReply *reply = redisvCommand(r->c, fmt, ap);
+
+	if (reply == NULL)
+		fail_msg("%s: %s", fmt, r->c->errstr);
+	return reply;
+}
+
+redisReply *
+rig_command(struct rig *r, const char *fmt, ...)
+{
+	redisReply *reply;
+	va_list ap;
+
+	va_start(ap, fmt);
+	reply = rig_vcommand(r, fmt, ap);
+	va_end(ap);
+	return reply;
+}
+
+long long
+rig_int(struct rig *r, const char *fmt, ...)
+{
+	redisReply *reply;
+	long long n = -1;
+	va_list ap;
+
+	va_start(ap, fmt);
+	reply = rig_vcommand(r, fmt, ap);
+	va_end(ap);
+	if (reply->type == REDIS_REPLY_INTEGER)
+		n = reply->integer;
+	else if (reply->type == REDIS_REPLY_STRING)
+		n = atoll(reply->str);
+	freeReplyObject(reply);
+	return n;
+}
+
+void
+rig_do(struct rig *r, const char *fmt, ...)
+{
+	redisReply *reply;
+	va_list ap;
+
+	va_start(ap, fmt);
+	reply = rig_vcommand(r, fmt, ap);
+	va_end(ap);
+	if (reply->type == REDIS_REPLY_ERROR)
+		fail_msg("%s: %s", fmt, reply->str);
+	freeReplyObject(reply);
+}
+
+static const char *
+rig_letter(const struct rig *r, char letter)
+{
+	static const char letters[] = "QBCRDLXPS";
+	static const enum key keys[] = {
+		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY,
+		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS
+	};
+	const char *at = strchr(letters, letter);
+
+	assert_non_null(at);
+	return r->keys.name[keys[at - letters]];
+}
+
+redisReply *
+rig_script(struct rig *r, const char *name, const char *keys, struct args *args)
+{
+	const struct script *s = script_find(name);
+	struct args w = { 0 };
+	redisReply *reply;
+	int i;
+
+	assert_non_null(s);
+	args_str(&w, "EVALSHA");
+	args_str(&w, s->sha);
+	args_fmt(&w, "%zu", strlen(keys));
+	for (i = 0; keys[i] != '\0'; i++)
+		args_str(&w, rig_letter(r, keys[i]));
+	for (i = 0; i < args->n; i++)
+		args_mem(&w, args->v[i], args->len[i]);
+	reply = redisCommandArgv(r->c, w.n, w.v, w.len);
+	if (reply != NULL && reply->type == REDIS_REPLY_ERROR &&
+	    strncmp(reply->str, "NOSCRIPT", 8) == 0) {
+		freeReplyObject(reply);
+		w.v[0] = "EVAL";
+		w.len[0] = 4;
+		w.v[1] = s->text;
+		w.len[1] = s->len;
+		reply = redisCommandArgv(r->c, w.n, w.v, w.len);
+	}
+	args_done(&w);
+	args_done(args);
+	if (reply == NULL)
+		fail_msg("%s: %s", name, r->c->errstr);
+	r->error[0] = '\0';
+	if (reply->type != REDIS_REPLY_ERROR)
+		return reply;
+	snprintf(r->error, sizeof(r->error), "%s", reply->str);
+	freeReplyObject(reply);
+	return NULL;
+}
+
+/* -- pop and mine ----------------------------------------------------------- */
+
+static void
+rig_take(const redisReply *reply, size_t i, struct popped *p)
+{
+	const redisReply *body = reply->element[i + 5];
+
+	p->tag = xmemdup(reply->element[i]->str, reply->element[i]->len + 1);
+	p->taglen = reply->element[i]->len;
+	p->idlen = (size_t)reply->element[i + 1]->integer;
+	p->token = xstrdup(reply->element[i + 2]->str);
+	p->attempts = reply->element[i + 3]->integer;
+	p->crashes = reply->element[i + 4]->integer;
+	p->payload = NULL;
+	if (body->type == REDIS_REPLY_STRING) {
+		p->payload = xmemdup(body->str, body->len + 1);
+		p->len = body->len;
+	} else {
+		assert_int_equal(body->type, REDIS_REPLY_INTEGER);
+		p->len = (size_t)body->integer;
+	}
+}
+
+int
+rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *call,
+    double deadline, struct popped *p, const char **status)
+{
+	static char text[16];
+	struct args w = { 0 };
+	redisReply *reply;
+	size_t i;
+	int got = 0;
+
+	args_fmt(&w, "%d", n);
+	args_fmt(&w, "%lld", maxbytes);
+	args_fmt(&w, "%lld", max);
+	args_str(&w, call);
+	args_fmt(&w, "%.6f", deadline);
+	if ((reply = rig_script(r, "pop", "QBCRDP", &w)) == NULL)
+		return -1;
+	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
+	if (status != NULL)
+		*status = text;
+	if (strcmp(text, "ok") == 0) {
+		assert_int_equal(reply->elements % 6, 5);
+		for (i = 5; i < reply->elements; i += 6)
+			rig_take(reply, i, &p[got++]);
+	}
+	assert_true(got <= n);
+	freeReplyObject(reply);
+	return got;
+}
+
+int
+rig_mine(struct rig *r, const char *call, int page, long long max, struct popped *p)
+{
+	char from[40] = "0", offset[24] = "0";
+	struct args w = { 0 };
+	redisReply *reply;
+	int got = 0, i;
+	size_t k;
+
+	while (from[0] != '\0') {
+		args_str(&w, call);
+		args_str(&w, from);
+		args_str(&w, offset);
+		args_fmt(&w, "%lld", max);
+		args_fmt(&w, "%d", page);
+		if ((reply = rig_script(r, "mine", "BCD", &w)) == NULL)
+			return -1;
+		snprintf(from, sizeof(from), "%s", reply->element[1]->str);
+		snprintf(offset, sizeof(offset), "%lld", reply->element[2]->integer);
+		for (k = 3; k < reply->elements; k += 6) {
+			rig_take(reply, k, &p[got]);
+			for (i = 0; i < got && strcmp(p[i].token, p[got].token) != 0; i++)
+				;
+			if (i == got)
+				got++;
+			else
+				rig_popped_done(&p[got], 1);
+		}
+		freeReplyObject(reply);
+	}
+	return got;
+}
+
+void
+rig_popped_done(struct popped *p, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		free(p[i].tag);
+		free(p[i].token);
+		free(p[i].payload);
+		memset(&p[i], 0, sizeof(p[i]));
+	}
+}
+
+/* -- settle, renew, tick ---------------------------------------------------- */
+
+const char *
+rig_settle(struct rig *r, const char *op, const struct popped *p, const char *arg)
+{
+	static char answer[256];
+	struct args w = { 0 };
+	redisReply *reply;
+
+	args_str(&w, "0");
+	args_str(&w, "testhost");
+	args_str(&w, op);
+	args_mem(&w, p->tag, p->taglen);
+	args_str(&w, p->token);
+	if (strcmp(op, "retry") == 0)
+		args_str(&w, arg);
+	if (strcmp(op, "dead") == 0) {
+		args_str(&w, arg);
+		args_str(&w, "attempts");
+		args_str(&w, "1");
+		args_str(&w, "stderr's end");
+	}
+	if ((reply = rig_script(r, "settle", "BCRDX", &w)) == NULL)
+		return NULL;
+	assert_int_equal(reply->elements, 3);
+	snprintf(answer, sizeof(answer), "%s", reply->element[2]->str);
+	freeReplyObject(reply);
+	return answer;
+}
+
+int
+rig_renew(struct rig *r, const struct popped *p)
+{
+	struct args w = { 0 };
+	redisReply *reply;
+	int answer;
+
+	args_mem(&w, p->tag, p->taglen);
+	args_str(&w, p->token);
+	if ((reply = rig_script(r, "renew", "BRD", &w)) == NULL)
+		return -99;
+	assert_int_equal(reply->elements, 2);
+	answer = (int)reply->element[1]->integer;
+	freeReplyObject(reply);
+	return answer;
+}
+
+int
+rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
+    int batch, long long maxbytes, long long rank, const char *cursor, struct ticked *t)
+{
+	struct args w = { 0 };
+	redisReply *reply;
+
+	args_fmt(&w, "%.6f", lease);
+	args_fmt(&w, "%.6f", foreign);
+	args_str(&w, requeue ? "1" : "0");
+	args_fmt(&w, "%.6f", sent);
+	args_fmt(&w, "%d", batch);
+	args_fmt(&w, "%lld", maxbytes);
+	args_fmt(&w, "%lld", rank);
+	args_str(&w, cursor != NULL ? cursor : "-");
+	args_str(&w, "acked");
+	args_str(&w, "1");
+	if ((reply = rig_script(r, "tick", "QBCRDLS", &w)) == NULL)
+		return -1;
+	assert_int_equal(reply->elements, 12);
+	t->more = reply->element[1]->integer;
+	t->requeued = reply->element[2]->integer;
+	t->promoted = reply->element[3]->integer;
+	t->dropped = reply->element[4]->integer;
+	t->waiting = reply->element[5]->integer;
+	snprintf(t->expires, sizeof(t->expires), "%s", reply->element[6]->str);
+	snprintf(t->due, sizeof(t->due), "%s", reply->element[7]->str);
+	snprintf(t->delayed, sizeof(t->delayed), "%s", reply->element[8]->str);
+	t->rank = reply->element[9]->integer;
+	snprintf(t->cursor, sizeof(t->cursor), "%s", reply->element[10]->str);
+	snprintf(t->warning, sizeof(t->warning), "%s", reply->element[11]->str);
+	freeReplyObject(reply);
+	return 0;
+}
+
+double
+rig_now(struct rig *r)
+{
+	redisReply *reply = rig_command(r, "TIME");
+	double now = atof(reply->element[0]->str) + atof(reply->element[1]->str) / 1e6;
+
+	freeReplyObject(reply);
+	return now;
+}
+
+void
+rig_expire(struct rig *r, const char *tag, size_t len)
+{
+	rig_do(r, "ZADD %s XX 1000 %b", rig_key(r, KEY_BACKUP), tag, len);
+}
+
+void
+rig_fall_due(struct rig *r, const char *tag, size_t len)
+{
+	rig_do(r, "ZADD %s XX 1000 %b", rig_key(r, KEY_RETRY), tag, len);
+}
+
+/* -- the book --------------------------------------------------------------- */
+
+static bool
+same(const redisReply *r, const char *payload, size_t len)
+{
+	return r->type == REDIS_REPLY_STRING && r->len == len && memcmp(r->str, payload, len) == 0;
+}
+
+static int
+rig_count(redisReply *reply, size_t step, const char *payload, size_t len)
+{
+	size_t i;
+	int n = 0;
+
+	for (i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i += step)
+		n += same(reply->element[i], payload, len);
+	freeReplyObject(reply);
+	return n;
+}
+
+static bool
+rig_has_score(struct rig *r, enum key key, const redisReply *tag)
+{
+	redisReply *reply = rig_command(r, "ZSCORE %s %b", rig_key(r, key), tag->str, tag->len);
+	bool is = reply->type == REDIS_REPLY_STRING;
+
+	freeReplyObject(reply);
+	return is;
+}
+
+int
+rig_live(struct rig *r, const char *payload, size_t len)
+{
+	redisReply *all;
+	size_t i;
+	int n;
+
+	n = rig_count(rig_command(r, "LRANGE %s 0 -1", rig_key(r, KEY_QUEUE)), 1, payload, len);
+	n += rig_count(rig_command(r, "ZRANGE %s 0 -1", rig_key(r, KEY_DELAYED)), 1, payload, len);
+	all = rig_command(r, "HGETALL %s", rig_key(r, KEY_CONTEXT));
+	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i += 2) {
+		if (same(all->element[i + 1], payload, len) &&
+		    (rig_has_score(r, KEY_BACKUP, all->element[i]) ||
+		    rig_has_score(r, KEY_RETRY, all->element[i])))
+			n++;
+	}
+	freeReplyObject(all);
+	return n;
+}
+
+int
+rig_dead(struct rig *r, const char *payload, size_t len)
+{
+	redisReply *all = rig_command(r, "XRANGE %s - +", rig_key(r, KEY_DEAD));
+	size_t i;
+	int n = 0;
+
+	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i++) {
+		const redisReply *fields = all->element[i]->element[1];
+		assert_string_equal(fields->element[2]->str, "message");
+		n += same(fields->element[3], payload, len);
+	}
+	freeReplyObject(all);
+	return n;
+}
+
+void
+rig_digest(struct rig *r, char digest[48])
+{
+	redisReply *reply = rig_command(r, "DEBUG DIGEST");
+
+	assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+	snprintf(digest, 48, "%s", reply->str);
+	freeReplyObject(reply);
+}
+
+void
+rig_check_clean(struct rig *r)
+{
+	static const enum key hashes[] = { KEY_CONTEXT, KEY_DELIVERY };
+	long long live = rig_int(r, "ZCARD %s", rig_key(r, KEY_BACKUP)) +
+	    rig_int(r, "ZCARD %s", rig_key(r, KEY_RETRY));
+	redisReply *fields;
+	size_t i, k;
+
+	for (k = 0; k < ARRAY_LEN(hashes); k++) {
+		fields = rig_command(r, "HKEYS %s", rig_key(r, hashes[k]));
+		for (i = 0; i < fields->elements; i++) {
+			bool in_b = rig_has_score(r, KEY_BACKUP, fields->element[i]);
+			bool in_r = rig_has_score(r, KEY_RETRY, fields->element[i]);
+			if (in_b == in_r)
+				fail_msg("%s has %s, which is in %s", rig_key(r, hashes[k]),
+				    fields->element[i]->str, in_b ? "both zsets" : "neither zset");
+		}
+		if ((long long)fields->elements != live)
+			fail_msg("%s has %zu fields, the zsets %lld members",
+			    rig_key(r, hashes[k]), fields->elements, live);
+		freeReplyObject(fields);
+	}
+}

@@ -1,0 +1,88 @@
+/*
+ * What the tests of the scripts share: a private server, the scripts called
+ * by name with typed results, and the book of all messages, which knows whether
+ * any is lost.
+ */
+#ifndef RQD_TESTS_LUA_RIG_H
+#define RQD_TESTS_LUA_RIG_H
+
+#include <hiredis/hiredis.h>
+
+#include "../redis/server.h"
+#include "../unit/unit.h"
+#include "queue/args.h"
+#include "queue/keys.h"
+
+struct rig {
+	struct server	 server;
+	redisContext	*c;		/* scripts run here; perhaps with few rights */
+	struct keys	 keys;
+	char		 error[512];	/* of the last call; "" if it was answered */
+};
+
+/* A delivery, as pop and mine return it.  Zeroed by rig_popped_done(). */
+struct popped {
+	char		*tag;
+	size_t		 taglen;
+	size_t		 idlen;
+	char		*token;
+	long long	 attempts;
+	long long	 crashes;
+	char		*payload;	/* NULL: too large */
+	size_t		 len;
+};
+
+void	 rig_open(struct rig *, const char *q);
+void	 rig_close(struct rig *);
+void	 rig_connect(struct rig *, const char *user);	/* "": the default one; else without password */
+
+/* Any command, as redisCommand(3); never NULL; freed by the caller. */
+redisReply *rig_command(struct rig *, const char *fmt, ...);
+long long   rig_int(struct rig *, const char *fmt, ...);	/* -1 on errors */
+void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
+/* The name of a key: rig_key(r, KEY_BACKUP). */
+#define rig_key(r, k)	((r)->keys.name[k])
+
+/*
+ * A script: keys is a letter for each of KEYS, as in the scripts (Q B C R D L
+ * P S, X: QDEAD); args is done after it.  NULL, and r->error, on an error.
+ */
+redisReply *rig_script(struct rig *, const char *name, const char *keys, struct args *);
+
+/* How many came, or -1; status is a static text. */
+int	 rig_pop(struct rig *, int n, long long maxbytes, long long max, const char *call,
+	    double deadline, struct popped *, const char **status);
+int	 rig_mine(struct rig *, const char *call, int page, long long max, struct popped *);
+void	 rig_popped_done(struct popped *, int n);
+
+/* One result; the answer is valid until the next call; NULL on an error. */
+const char *rig_settle(struct rig *, const char *op, const struct popped *, const char *arg);
+int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */
+
+struct ticked {
+	long long more, requeued, promoted, dropped, waiting, rank;
+	char expires[32], due[32], delayed[32], cursor[24], warning[128];
+};
+/* requeue, and no sweep where cursor is NULL; 0, or -1 on an error. */
+int	 rig_tick(struct rig *, double lease, double foreign, bool requeue, double sent,
+	    int batch, long long maxbytes, long long rank, const char *cursor, struct ticked *);
+double	 rig_now(struct rig *);
+
+/* Lets a delivery's lease end, a retry fall due. */
+void	 rig_expire(struct rig *, const char *tag, size_t taglen);
+void	 rig_fall_due(struct rig *, const char *tag, size_t taglen);
+
+/*
+ * How many messages with this payload are in a place where they will be
+ * delivered from: Q, QDELAYED, QCONTEXT with QBACKUP or QRETRY.  dead: in QDEAD.
+ */
+int	 rig_live(struct rig *, const char *payload, size_t len);
+int	 rig_dead(struct rig *, const char *payload, size_t len);
+
+/* The digest of all that is stored; two equal ones: nothing has changed. */
+void	 rig_digest(struct rig *, char digest[48]);
+
+/* Calls fails() if QCONTEXT or QDELIVERY do not hold exactly the tags of QBACKUP and QRETRY. */
+void	 rig_check_clean(struct rig *);
+
+#endif
