@@ -97,7 +97,8 @@ addr_parse_host(const char *text, struct addr *a, char **cause)
 		return util_cause(cause, "\"%s\": write host:port", text);
 	for (size_t i = 0; i < len; i++) {
 		if (!isalnum((unsigned char)text[i]) && strchr(".-_", text[i]) == NULL)
-			return util_cause(cause, "\"%s\" is not a host name: write host:port", text);
+			return util_cause(cause, "\"%s\" is not a host name: write host:port",
+			    text);
 	}
 	if (len > 253)
 		return util_cause(cause, "\"%.40s...\" is too long for a host name", text);

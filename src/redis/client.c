@@ -152,7 +152,8 @@ client_open(const struct redis_options *opt, const char *name, char **cause)
 		free(why);
 		why = NULL;
 	}
-	(void)util_cause(cause, "%s", causes.len > 0 ? buf_str(&causes) : "no server is configured");
+	(void)util_cause(cause, "%s",
+	    causes.len > 0 ? buf_str(&causes) : "no server is configured");
 	buf_done(&causes);
 	client_close(cl);
 	return NULL;

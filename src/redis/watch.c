@@ -35,6 +35,7 @@ struct watch {
 	void		 *arg;
 
 	bool		  on;
+	bool		  misdirected;	/* sub is not what the server, or we, take it for */
 	uint64_t	  attempt;
 	char		 *why;		/* why it is off */
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
@@ -266,6 +267,12 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	watch_call_free(call);
 	if (!current || answer != CONN_REPLY)
 		return;
+	if (strncmp(reply_text(r), "ERR The client ID", 17) == 0) {
+		/* the server has closed sub, and we have not seen it yet */
+		w->misdirected = true;
+		watch_off(w, reply_text(r));
+		return;
+	}
 	if (reply_error(r) != REPLY_OK) {
 		watch_refused(w, reply_text(r));
 		return;
@@ -293,10 +300,12 @@ watch_set_up(struct watch *w)
 {
 	char id[24];
 
+	w->misdirected = false;
 	watch_off(w, w->sub_cause != NULL ? w->sub_cause : "the second connection is not there");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
 	if (!watch_is_one_server(w)) {
+		w->misdirected = true;
 		watch_off(w, "the second connection is to another server");
 		return;
 	}
@@ -315,7 +324,7 @@ watch_impatient(void *arg)
 {
 	struct watch *w = arg;
 
-	if (conn_is_ready(w->sub) && !watch_is_one_server(w))
+	if (w->misdirected)
 		conn_reset(w->sub, w->why);
 	watch_tell(w, false);
 }

@@ -242,7 +242,8 @@ test_script(void **state)
 	run_script(f, "add", &f->calls[1], "2");
 	WAIT(&f->h, f->calls[1].answers == 1);
 	assert_int_equal(f->calls[1].number, 42);
-	conn_script(f->h.conn, &unnamed, call_answered, &f->calls[2], 1, 2, argv, (size_t[]){ 0, 3 });
+	conn_script(f->h.conn, &unnamed, call_answered, &f->calls[2], 1, 2, argv,
+	    (size_t[]){ 0, 3 });
 	WAIT(&f->h, f->calls[2].answers == 1);
 	assert_int_equal(f->calls[2].answer, CONN_REPLY);
 	assert_int_equal(f->calls[2].error, REPLY_OK);

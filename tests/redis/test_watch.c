@@ -168,7 +168,8 @@ test_push(void **state)
 	server_int(&f->s, "LPUSH %b x", "b\xff\r\n", (size_t)4);
 	WAIT(&f->h, b->changes == 2);
 	arm(f, "b\xff\r\n");
-	server_do(&f->s, "EVAL %s 1 %b", "return redis.call('DEL', KEYS[1])", "b\xff\r\n", (size_t)4);
+	server_do(&f->s, "EVAL %s 1 %b", "return redis.call('DEL', KEYS[1])",
+	    "b\xff\r\n", (size_t)4);
 	WAIT(&f->h, b->changes == 3);
 	assert_int_equal(a->changes, 3);
 	/* removed: not told any more */
@@ -393,24 +394,57 @@ test_caching_denied(void **state)
 	assert_int_equal(f->ons, 1);
 }
 
+static char *elsewhere;
+
+static void
+up_and_move(struct harness *h)
+{
+	char *here = h->servers[0];
+
+	h->servers[0] = elsewhere;
+	elsewhere = here;
+	up(h);
+}
+
 /* The second connection must not watch at another server. */
 static void
 test_two_servers(void **state)
 {
 	struct fixture *f = *state;
 	struct server other;
-	char *first = f->h.servers[0];
 
 	server_start(&other, NULL);
+	elsewhere = xstrdup(other.uri);
+	f->h.on_up = up_and_move;
 	conn_start(f->h.conn);
-	WAIT(&f->h, f->h.ups == 1);
-	f->h.servers[0] = other.uri;
-	watch_start(f->w);
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "another server"));
-	f->h.servers[0] = first;
+	f->h.on_up = up;
+	free(f->h.servers[0]);
+	f->h.servers[0] = elsewhere;
 	WAIT(&f->h, f->ons == 1);
 	server_stop(&other);
+}
+
+/* The server has dropped the second connection, which does not know it yet. */
+static void
+test_half_open(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+
+	add(f, 0, "a");
+	start(f);
+	server_int(&f->s, "CLIENT KILL TYPE pubsub");
+	watch_conn_down(f->w);
+	watch_conn_up(f->w);
+	WAIT(&f->h, watch_is_on(f->w));
+	quiet(f);
+	arm(f, "a");
+	a->changes = 0;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 1);
+	assert_int_equal(f->offs, 0);
 }
 
 /* -- owners that act in changed() ---------------------------------------------- */
@@ -516,6 +550,7 @@ main(void)
 		BOTH(test_second_lost),
 		BOTH(test_caching_denied),
 		BOTH(test_two_servers),
+		BOTH(test_half_open),
 		BOTH(test_remove_in_changed),
 		BOTH(test_free_in_changed),
 		BOTH(test_free_early),
