@@ -34,7 +34,6 @@ struct watch {
 	void		(*mode)(bool, const char *, void *);
 	void		 *arg;
 
-	bool		  started;
 	bool		  on;
 	bool		  misdirected;	/* sub is not what the server, or we, take it for */
 	uint64_t	  attempt;
@@ -353,8 +352,7 @@ watch_sub_down(const char *cause, void *arg)
 void
 watch_conn_up(struct watch *w)
 {
-	if (w->started)
-		conn_start(w->sub);
+	conn_start(w->sub);
 	watch_set_up(w);
 }
 
@@ -434,7 +432,6 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 void
 watch_start(struct watch *w)
 {
-	w->started = true;
 	conn_start(w->sub);
 }
 
