@@ -43,8 +43,11 @@
 #define BACKOFF_MIN	(100 * MSEC)
 #define BACKOFF_MAX	(10 * SEC)
 
-/* After a deadline: the daemon may have been stopped, and the reply be there. */
-#define GRACE		(100 * MSEC)
+/*
+ * After a deadline: the daemon may have been stopped, and the reply be there.
+ * A tenth of the timeout, and at least this much.
+ */
+#define GRACE_MIN	(200 * MSEC)
 
 static void	conn_turn(void *);
 
@@ -255,11 +258,16 @@ conn_greet(struct conn *c, const struct redisReply *r)
 	}
 }
 
-/* What hiredis says went wrong. */
+/* What hiredis says went wrong.  Of a failed TLS handshake it says "Success". */
 static const char *
-conn_errstr(const struct redisAsyncContext *ac)
+conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
 {
-	return ac->c.errstr[0] != '\0' ? ac->c.errstr : "connection lost";
+	const char *text = ac->c.errstr;
+
+	if (text[0] != '\0' && strcmp(text, strerror(0)) != 0)
+		return text;
+	return c->opt->tls && c->state != CONN_READY ? "TLS: the handshake failed; "
+	    "is the server's certificate one that tls_ca vouches for?" : "connection lost";
 }
 
 /* hiredis' callback; nothing but c->ac's own commands may be touched here. */
@@ -273,7 +281,7 @@ conn_on_connect(const struct redisAsyncContext *ac, int status)
 		return;
 	if (status != REDIS_OK) {
 		conn_forget(c);
-		conn_failed(c, conn_errstr(ac));
+		conn_failed(c, conn_errstr(c, ac));
 		return;
 	}
 	c->state = CONN_GREETING;
@@ -294,9 +302,9 @@ conn_on_disconnect(const struct redisAsyncContext *ac, int status UNUSED)
 	conn_forget(c);
 	if (c->state == CONN_GREETING)
 		conn_failed(c, !c->greeted && greet_last_words(ac->c.fd, words, sizeof(words)) ?
-		    words : conn_errstr(ac));
+		    words : conn_errstr(c, ac));
 	else
-		conn_lost(c, conn_errstr(ac));
+		conn_lost(c, conn_errstr(c, ac));
 }
 
 /* Not redisEnableKeepAlive(): its failure would count as the connection's. */
@@ -326,7 +334,7 @@ conn_open(struct conn *c, char **cause)
 	    redisAsyncConnect(route_host(&c->route), c->route.addr.port);
 	if (ac == NULL)
 		return util_cause(cause, "out of memory");
-	if (ac->err != 0 ? util_cause(cause, "%s", conn_errstr(ac)) == -1 :
+	if (ac->err != 0 ? util_cause(cause, "%s", conn_errstr(c, ac)) == -1 :
 	    c->opt->tls && tls_start(&ac->c, c->opt, c->route.addr.host, cause) == -1) {
 		redisAsyncFree(ac);
 		return -1;
@@ -400,6 +408,12 @@ conn_timeout_text(const struct conn *c, const char *what)
 	return xasprintf("%s within %s", what, units_duration(c->opt->timeout, buf));
 }
 
+static usec_t
+conn_grace(const struct conn *c)
+{
+	return c->opt->timeout / 10 > GRACE_MIN ? c->opt->timeout / 10 : GRACE_MIN;
+}
+
 /* The attempt has taken too long, if it still has after the grace. */
 static void
 conn_attempt_late(struct conn *c)
@@ -408,7 +422,7 @@ conn_attempt_late(struct conn *c)
 
 	if (!c->grace) {
 		c->grace = true;
-		timer_set(&c->timer, GRACE);
+		timer_set(&c->timer, conn_grace(c));
 		return;
 	}
 	text = conn_timeout_text(c, c->state == CONN_RESOLVING ? "the name was not resolved" :
@@ -435,7 +449,7 @@ conn_command_late(struct conn *c)
 		if (c->overdue == 0)
 			c->overdue = now;
 		c->overdue_replies = c->replies;
-		timer_set(&c->timer, GRACE);
+		timer_set(&c->timer, conn_grace(c));
 	} else {
 		text = conn_timeout_text(c, "no answer");
 		conn_lost(c, text);

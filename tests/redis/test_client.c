@@ -31,7 +31,7 @@ setup(void **state)
 	script_init();
 	server_start(&f->s, NULL);
 	f->servers[0] = f->s.uri;
-	f->opt = (struct redis_options){ .servers = f->servers, .timeout = 500 * MSEC,
+	f->opt = (struct redis_options){ .servers = f->servers, .timeout = 3 * SEC,
 		.username = f->username, .password_file = f->password_file };
 	*state = f;
 	return 0;
@@ -150,6 +150,9 @@ test_lost(void **state)
 	struct client *c = must_open(f);
 	usec_t begin;
 
+	client_close(c);
+	f->opt.timeout = 500 * MSEC;
+	c = must_open(f);
 	server_signal(&f->s, SIGSTOP);
 	begin = clock_mono();
 	assert_null(client_words(c, &f->cause, "PING", NULL));
@@ -166,6 +169,7 @@ test_lost(void **state)
 	client_close(c);
 	server_signal(&f->s, SIGCONT);
 
+	f->opt.timeout = 3 * SEC;
 	free(f->cause);
 	f->cause = NULL;
 	c = must_open(f);

@@ -1,0 +1,191 @@
+/*
+ * TLS: where hiredis has it, against a redis-server that speaks nothing else
+ * on its port, with certificates made by openssl(1); elsewhere, the clear
+ * refusal.
+ */
+#include <config.h>
+
+#include "harness.h"
+
+#include "redis/client.h"
+#include "redis/script.h"
+
+struct script script_table[] = {
+	{ "echo", "return ARGV[1]", 14, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct call call;
+	char	ca[128], cert[128], key[128], missing[128];
+};
+
+static void
+wait_cause(struct fixture *f, const char *text)
+{
+	WAIT(&f->h, strstr(f->h.cause, text) != NULL);
+}
+
+static void
+client_fails(struct fixture *f, const char *text)
+{
+	char *cause = NULL;
+
+	assert_null(client_open(&f->h.opt, "rqctl", &cause));
+	if (strstr(cause, text) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", cause, text);
+	free(cause);
+}
+
+#ifdef HAVE_HIREDIS_SSL
+
+static void
+make_certificates(struct fixture *f)
+{
+	char cmd[512];
+
+	snprintf(f->ca, sizeof(f->ca), "%s/ca.crt", f->s.dir);
+	snprintf(f->cert, sizeof(f->cert), "%s/ca.crt", f->s.dir);
+	snprintf(f->key, sizeof(f->key), "%s/ca.key", f->s.dir);
+	snprintf(f->missing, sizeof(f->missing), "%s/missing", f->s.dir);
+	snprintf(cmd, sizeof(cmd), "openssl req -x509 -newkey rsa:2048 -nodes -days 2 "
+	    "-subj /CN=localhost -keyout %s -out %s 2>%s/openssl.log", f->key, f->cert, f->s.dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+	int port = server_free_port();
+
+	server_start(&f->s, NULL);
+	make_certificates(f);
+	server_do(&f->s, "CONFIG SET tls-cert-file %s tls-key-file %s tls-ca-cert-file %s "
+	    "tls-auth-clients no tls-port %d", f->cert, f->key, f->ca, port);
+	harness_init(&f->h, "127.0.0.1", 2 * SEC);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("127.0.0.1:%d", port);
+	f->h.opt.tls = true;
+	f->h.opt.tls_ca = f->ca;
+	harness_open(&f->h, 0);
+	*state = f;
+	return 0;
+}
+
+static void
+test_tls(void **state)
+{
+	struct fixture *f = *state;
+	char *big = xmalloc(3000001), *cause = NULL;
+	const char *argv[] = { big };
+	struct client *c;
+	struct redisReply *r;
+
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+	memset(big, 'x', 3000000);
+	big[3000000] = '\0';
+	conn_script(f->h.conn, script_table, call_answered, &f->call, 0, 1, argv,
+	    (size_t[]){ 3000000 });
+	WAIT(&f->h, f->call.answers == 1);
+	assert_int_equal(f->call.answer, CONN_REPLY);
+	assert_int_equal(f->call.error, REPLY_OK);
+	assert_int_equal(f->call.text[5], 'x');
+	/* with a certificate of its own */
+	server_do(&f->s, "CONFIG SET tls-auth-clients yes");
+	f->h.opt.tls_cert = f->cert;
+	f->h.opt.tls_key = f->key;
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+	c = client_open(&f->h.opt, "rqctl", &cause);
+	assert_non_null(c);
+	r = client_words(c, &cause, "ECHO", big, NULL);
+	assert_string_equal(reply_str(r, NULL), big);
+	client_reply_free(r);
+	client_close(c);
+	free(big);
+}
+
+static void
+test_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	f->h.opt.tls_ca = f->missing;
+	conn_start(f->h.conn);
+	wait_cause(f, "TLS: Failed to load CA");
+	client_fails(f, "TLS: Failed to load CA");
+	/* the system's authorities do not know this server */
+	f->h.opt.tls_ca = NULL;
+	wait_cause(f, "TLS: the handshake failed");
+	client_fails(f, "certificate verify failed");
+	f->h.opt.tls_ca = f->ca;
+	f->h.opt.tls_cert = f->cert;
+	wait_cause(f, "TLS: Client cert and key must both be specified");
+	f->h.opt.tls_cert = NULL;
+	WAIT(&f->h, f->h.ups == 1);
+	/* no TLS where the server speaks it */
+	f->h.opt.tls = false;
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.downs > 3 && !conn_is_ready(f->h.conn));
+	f->h.opt.tls = true;
+	WAIT(&f->h, f->h.ups == 2);
+}
+
+#else
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	server_start_tcp(&f->s);
+	harness_init(&f->h, f->s.uri, 2 * SEC);
+	f->h.opt.tls = true;
+	harness_open(&f->h, 0);
+	*state = f;
+	return 0;
+}
+
+static void
+test_not_built(void **state)
+{
+	struct fixture *f = *state;
+
+	conn_start(f->h.conn);
+	wait_cause(f, "this rqd was built without TLS");
+	client_fails(f, "this rqd was built without TLS");
+	f->h.opt.tls = false;
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+#endif
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#ifdef HAVE_HIREDIS_SSL
+		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+#else
+		cmocka_unit_test_setup_teardown(test_not_built, setup, teardown),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
