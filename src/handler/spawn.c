@@ -148,7 +148,7 @@ set_fds(const struct spawn *s)
 		fail(STEP_CLOSE);
 }
 
-/* A limit means "at most": where it may not be raised, the old one keeps it. */
+/* A limit means "at most": where the hard one may not be changed, it is kept. */
 CHILD void
 set_limit(const struct spawn_limit *l)
 {
@@ -160,7 +160,7 @@ set_limit(const struct spawn_limit *l)
 	    syscall(SYS_prlimit64, 0, l->resource, NULL, old) == -1)
 		fail(STEP_LIMIT);
 	new[0] = new[0] < old[1] ? new[0] : old[1];
-	new[1] = new[1] < old[1] ? new[1] : old[1];
+	new[1] = old[1];
 	if (syscall(SYS_prlimit64, 0, l->resource, new, NULL) == -1)
 		fail(STEP_LIMIT);
 }

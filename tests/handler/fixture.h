@@ -302,6 +302,16 @@ output(int fd)
 	return buf_str(&t.out[fd]);
 }
 
+/* A pid that a handler printed.  Never 0, or to kill it would be to kill us. */
+static inline pid_t
+printed_pid(void)
+{
+	int pid = atoi(output(1));
+
+	assert_true(pid > 1);
+	return pid;
+}
+
 static inline void
 got_closed(void *arg)
 {

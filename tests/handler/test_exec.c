@@ -399,7 +399,7 @@ grandchild_that_holds_the_pipe_does_not_delay(void **state UNUSED)
 	assert_int_equal(g->result.status, 4);
 	assert_true(g->result.leftovers);
 	assert_true(g->took < 20 * SEC);
-	await_gone(atoi(output(1)));
+	await_gone(printed_pid());
 	got_free(g);
 }
 
@@ -413,7 +413,7 @@ leftovers_may_be_kept(void **state UNUSED)
 	SH("sleep 60 & echo $!; exit 0");
 	g = run("");
 	assert_int_equal(g->result.status, 0);
-	pid = atoi(output(1));
+	pid = printed_pid();
 	turn_for(300 * MSEC);
 	assert_true(exists(pid));
 	(void)kill(pid, SIGKILL);
@@ -432,7 +432,7 @@ nothing_is_kept_of_a_stopped_run(void **state UNUSED)
 	await_lines(1);
 	handler_stop(g->run, STOP_DRAIN);
 	await(&g->done, 1);
-	await_gone(atoi(output(1)));
+	await_gone(printed_pid());
 	got_free(g);
 }
 
@@ -446,7 +446,7 @@ escapee_is_left_alone(void **state UNUSED)
 	g = run("");
 	await_lines(1);
 	assert_int_equal(g->result.status, 5);
-	pid = atoi(output(1));
+	pid = printed_pid();
 	turn_for(1300 * MSEC);
 	assert_true(exists(pid));
 	(void)kill(pid, SIGKILL);
@@ -463,7 +463,7 @@ double_fork_is_found(void **state UNUSED)
 	g = run("");
 	await_lines(1);
 	assert_int_equal(g->result.status, 0);
-	await_gone(atoi(output(1)));
+	await_gone(printed_pid());
 	got_free(g);
 }
 
@@ -509,7 +509,7 @@ free_while_running(void **state UNUSED)
 	SH("echo $$; sleep 60");
 	g = start("");
 	await_lines(1);
-	pid = atoi(output(1));
+	pid = printed_pid();
 	handler_free(t.handler);
 	t.handler = NULL;
 	await_gone(pid);

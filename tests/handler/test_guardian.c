@@ -290,7 +290,7 @@ running_ones_are_known(void **state UNUSED)
 	g = start("");
 	assert_true(*first > 0);	/* before anything has turned */
 	await_lines(1);
-	assert_int_equal(*first, atoi(output(1)));
+	assert_int_equal(*first, printed_pid());
 	handler_stop(g->run, STOP_DRAIN);
 	await(&g->done, 1);
 	assert_int_equal(*first, 0);

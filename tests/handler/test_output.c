@@ -151,6 +151,7 @@ endless_flood_ends_at_its_time_limit(void **state UNUSED)
 	struct got *g;
 
 	t.q->time_limit = 300 * MSEC;
+	t.q->output_limit = 4096;
 	SH("trap '' TERM; yes");
 	t.q->kill_grace = 100 * MSEC;
 	g = run("");
@@ -206,11 +207,12 @@ later_lines_are_not(void **state UNUSED)
 	t.q->leftovers = LEFTOVERS_KEEP;
 	SH("(printf part; sleep 2; echo too late; exec sleep 60) & echo $!; exit 0");
 	g = run("");
-	pid = atoi(output(1));
+	pid = printed_pid();
 	turn_for(2500 * MSEC);
 	assert_null(strstr(output(1), "too late"));
 	assert_non_null(strstr(output(1), "part\n"));
 	(void)kill(pid, SIGKILL);
+	assert_true(g->result.pid > 1);
 	(void)kill(-g->result.pid, SIGKILL);
 	got_free(g);
 }
@@ -227,6 +229,7 @@ leftover_that_floods_is_read_a_second(void **state UNUSED)
 	began = clock_mono();
 	close_handler();
 	assert_true(clock_mono() - began < 20 * SEC);
+	assert_true(g->result.pid > 1);
 	(void)kill(-g->result.pid, SIGKILL);
 	got_free(g);
 }
