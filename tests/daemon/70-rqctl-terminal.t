@@ -9,12 +9,15 @@ RQD_SERVER=unix:$SOCK TERM=xterm-256color
 export RQD_SERVER TERM
 unset TMUX NO_COLOR
 
-tm() { tmux -S "$T/tmux.sock" "$@"; }
+# A server of its own for each: one that is going away must not be found.
+N=0
+tm() { tmux -S "$T/tmux.$N" "$@"; }
 screen() { tm capture-pane -p; }
 
 # Runs rqctl on a screen of its own; its exit status goes to $T/status.
 terminal() { # ARGUMENT...
-	tm kill-server 2>/dev/null
+	[ $N -gt 0 ] && tm kill-server
+	N=$((N + 1))
 	rm -f "$T/status"
 	tm -f /dev/null new-session -d -x 80 -y 20 \
 	    "$RQCTL $*; echo \$? >$T/status.new; mv $T/status.new $T/status; sleep 1000"
