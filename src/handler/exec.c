@@ -395,6 +395,8 @@ exec_open(const struct handler_env *env, struct config *config,
 {
 	struct exec *h = xcalloc(1, sizeof(*h));
 
+	/* Under an RLIMIT_FSIZE of ours a large payload is an error, not our end. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	h->base = (struct handler){ &handler_exec, events, arg };
 	h->env = env;
 	h->config = config_ref(config);

@@ -109,6 +109,26 @@ no_descriptors_is_not_started(void **state UNUSED)
 	}
 }
 
+static void
+payload_beyond_our_file_size_is_not_started(void **state UNUSED)
+{
+	char *p = xcalloc(1, (1 << 20) + 1);
+	struct rlimit old, small;
+	struct got *g;
+
+	(void)getrlimit(RLIMIT_FSIZE, &old);
+	small = (struct rlimit){ 65536, old.rlim_max };
+	(void)setrlimit(RLIMIT_FSIZE, &small);
+	g = start_bytes(p, 1 << 20);
+	(void)setrlimit(RLIMIT_FSIZE, &old);
+	await(&g->done, 1);
+	assert_int_equal(g->result.end, END_NOT_STARTED);
+	assert_int_equal(g->result.error, EFBIG);
+	assert_string_equal(g->result.step, "memfd");
+	got_free(g);
+	free(p);
+}
+
 /* -- standard input -------------------------------------------------------------------- */
 
 /* The handler compares what it gets with a file of the same bytes. */
@@ -584,6 +604,7 @@ main(void)
 		TEST(signal_is_told),
 		TEST(what_cannot_be_started_says_why),
 		TEST(no_descriptors_is_not_started),
+		TEST(payload_beyond_our_file_size_is_not_started),
 		TEST(payload_arrives_byte_for_byte),
 		TEST(no_payload_is_an_empty_file),
 		TEST(stdin_may_be_ignored_or_closed),
