@@ -52,7 +52,7 @@ ack_knows_token(const struct ack *a, const char *token)
 
 	for (i = 0; i < DELIVERY_LISTS; i++) {
 		TAILQ_FOREACH(d, &a->deliveries[i], entry) {
-			if (strcmp(d->msg->token, token) == 0)
+			if (token != NULL && strcmp(d->msg->token, token) == 0)
 				return true;
 		}
 	}
@@ -84,7 +84,7 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	struct message *m;
 	struct delivery *d;
 
-	if (tag == NULL || token == NULL || ack_knows_token(a, token))
+	if (tag == NULL || token == NULL)
 		return NULL;
 	m = message_new(a->config, a->cfg);
 	m->tag = xmalloc(taglen + 1);
@@ -328,7 +328,8 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_complain(a, ACK_MINE, NULL);
 	ack_saw_now(a, reply_at(reply, 0));
 	for (i = 3; i + 6 <= reply_len(reply); i += 6) {
-		if ((d = ack_take(a, reply, i)) == NULL)
+		if (ack_knows_token(a, reply_str(reply_at(reply, i + 2), NULL)) ||
+		    (d = ack_take(a, reply, i)) == NULL)
 			continue;
 		ack_sort_found(a, d);
 		doubt->found = true;

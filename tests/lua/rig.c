@@ -359,44 +359,50 @@ same(const redisReply *r, const char *payload, size_t len)
 	return r->type == REDIS_REPLY_STRING && r->len == len && memcmp(r->str, payload, len) == 0;
 }
 
-static int
-rig_count(redisReply *reply, size_t step, const char *payload, size_t len)
+/* All payloads that will be delivered, and those of dead letters. */
+static const char places[] =
+    "local live, dead = redis.call('LRANGE', KEYS[1], 0, -1), {}\n"
+    "for _, m in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do live[#live + 1] = m end\n"
+    "local c = redis.call('HGETALL', KEYS[3])\n"
+    "for i = 1, #c, 2 do\n"
+    "  if redis.call('ZSCORE', KEYS[4], c[i]) or redis.call('ZSCORE', KEYS[5], c[i]) then\n"
+    "    live[#live + 1] = c[i + 1]\n"
+    "  end\n"
+    "end\n"
+    "if redis.call('TYPE', KEYS[6]).ok == 'stream' then\n"
+    "  for _, e in ipairs(redis.call('XRANGE', KEYS[6], '-', '+')) do dead[#dead + 1] = e[2][4] end\n"
+    "end\n"
+    "return {live, dead}";
+
+redisReply *
+rig_places(struct rig *r)
+{
+	redisReply *reply = rig_command(r, "EVAL %s 6 %s %s %s %s %s %s", places,
+	    rig_key(r, KEY_QUEUE), rig_key(r, KEY_DELAYED), rig_key(r, KEY_CONTEXT),
+	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY), rig_key(r, KEY_DEAD));
+
+	if (reply->type != REDIS_REPLY_ARRAY)
+		fail_msg("places: %s", reply->str);
+	return reply;
+}
+
+int
+rig_count(const redisReply *all, const char *payload, size_t len)
 {
 	size_t i;
 	int n = 0;
 
-	for (i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i += step)
-		n += same(reply->element[i], payload, len);
-	freeReplyObject(reply);
+	for (i = 0; i < all->elements; i++)
+		n += same(all->element[i], payload, len);
 	return n;
-}
-
-static bool
-rig_has_score(struct rig *r, enum key key, const redisReply *tag)
-{
-	redisReply *reply = rig_command(r, "ZSCORE %s %b", rig_key(r, key), tag->str, tag->len);
-	bool is = reply->type == REDIS_REPLY_STRING;
-
-	freeReplyObject(reply);
-	return is;
 }
 
 int
 rig_live(struct rig *r, const char *payload, size_t len)
 {
-	redisReply *all;
-	size_t i;
-	int n;
+	redisReply *all = rig_places(r);
+	int n = rig_count(all->element[0], payload, len);
 
-	n = rig_count(rig_command(r, "LRANGE %s 0 -1", rig_key(r, KEY_QUEUE)), 1, payload, len);
-	n += rig_count(rig_command(r, "ZRANGE %s 0 -1", rig_key(r, KEY_DELAYED)), 1, payload, len);
-	all = rig_command(r, "HGETALL %s", rig_key(r, KEY_CONTEXT));
-	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i += 2) {
-		if (same(all->element[i + 1], payload, len) &&
-		    (rig_has_score(r, KEY_BACKUP, all->element[i]) ||
-		    rig_has_score(r, KEY_RETRY, all->element[i])))
-			n++;
-	}
 	freeReplyObject(all);
 	return n;
 }
@@ -404,15 +410,9 @@ rig_live(struct rig *r, const char *payload, size_t len)
 int
 rig_dead(struct rig *r, const char *payload, size_t len)
 {
-	redisReply *all = rig_command(r, "XRANGE %s - +", rig_key(r, KEY_DEAD));
-	size_t i;
-	int n = 0;
+	redisReply *all = rig_places(r);
+	int n = rig_count(all->element[1], payload, len);
 
-	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i++) {
-		const redisReply *fields = all->element[i]->element[1];
-		assert_string_equal(fields->element[2]->str, "message");
-		n += same(fields->element[3], payload, len);
-	}
 	freeReplyObject(all);
 	return n;
 }
@@ -427,27 +427,32 @@ rig_digest(struct rig *r, char digest[48])
 	freeReplyObject(reply);
 }
 
+/* Fields that are in no zset or in both, and members that lack a field. */
+static const char strays[] =
+    "local bad = {}\n"
+    "for k = 1, 2 do\n"
+    "  local n = 0\n"
+    "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do\n"
+    "    local b, r = redis.call('ZSCORE', KEYS[3], tag), redis.call('ZSCORE', KEYS[4], tag)\n"
+    "    if (not b) == (not r) then bad[#bad + 1] = KEYS[k] .. ': ' .. tag end\n"
+    "    n = n + 1\n"
+    "  end\n"
+    "  if n ~= redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4]) then\n"
+    "    bad[#bad + 1] = KEYS[k] .. ': too few fields'\n"
+    "  end\n"
+    "end\n"
+    "return bad";
+
 void
 rig_check_clean(struct rig *r)
 {
-	static const enum key hashes[] = { KEY_CONTEXT, KEY_DELIVERY };
-	long long live = rig_int(r, "ZCARD %s", rig_key(r, KEY_BACKUP)) +
-	    rig_int(r, "ZCARD %s", rig_key(r, KEY_RETRY));
-	redisReply *fields;
-	size_t i, k;
+	redisReply *bad = rig_command(r, "EVAL %s 4 %s %s %s %s", strays,
+	    rig_key(r, KEY_CONTEXT), rig_key(r, KEY_DELIVERY),
+	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY));
 
-	for (k = 0; k < ARRAY_LEN(hashes); k++) {
-		fields = rig_command(r, "HKEYS %s", rig_key(r, hashes[k]));
-		for (i = 0; i < fields->elements; i++) {
-			bool in_b = rig_has_score(r, KEY_BACKUP, fields->element[i]);
-			bool in_r = rig_has_score(r, KEY_RETRY, fields->element[i]);
-			if (in_b == in_r)
-				fail_msg("%s has %s, which is in %s", rig_key(r, hashes[k]),
-				    fields->element[i]->str, in_b ? "both zsets" : "neither zset");
-		}
-		if ((long long)fields->elements != live)
-			fail_msg("%s has %zu fields, the zsets %lld members",
-			    rig_key(r, hashes[k]), fields->elements, live);
-		freeReplyObject(fields);
-	}
+	if (bad->type != REDIS_REPLY_ARRAY)
+		fail_msg("strays: %s", bad->str);
+	if (bad->elements > 0)
+		fail_msg("%zu stray fields: %s ...", bad->elements, bad->element[0]->str);
+	freeReplyObject(bad);
 }

@@ -76,6 +76,8 @@ void	 rig_fall_due(struct rig *, const char *tag, size_t taglen);
  * How many messages with this payload are in a place where they will be
  * delivered from: Q, QDELAYED, QCONTEXT with QBACKUP or QRETRY.  dead: in QDEAD.
  */
+redisReply *rig_places(struct rig *);		/* element[0]: all live ones, [1]: dead */
+int	 rig_count(const redisReply *, const char *payload, size_t len);	/* in one of these */
 int	 rig_live(struct rig *, const char *payload, size_t len);
 int	 rig_dead(struct rig *, const char *payload, size_t len);
 

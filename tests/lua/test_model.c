@@ -1,0 +1,734 @@
+/*
+ * Random sequences of all scripts against a model: after each step every message
+ * is in exactly one place, the answers are those that the heads of the scripts
+ * promise, and a call sent twice acts once.  Then the same beside a consumer
+ * that follows the published convention: nothing is lost, whoever consumes.
+ */
+#include "rig.h"
+
+#define MAX		16777216LL
+#define STEPS		2500
+#define TAGS_MAX	4096
+#define FAR		"100000"
+
+/* Payloads with equal ids, equal payloads, no id, bytes, nothing. */
+static const struct {
+	const char	*text;
+	size_t		 len;
+} payloads[] = {
+	{ "{\"id\":1}", 8 }, { "{\"id\":1,\"x\":[2]}", 16 }, { "{\"id\":\"1\"}", 10 },
+	{ "{\"id\":\"a b\"}", 12 }, { "dup", 3 }, { "", 0 }, { "\0bin\xff\n", 6 },
+	{ "{\"id\":\"~m.1.1\"}", 15 }, { "{\"id\":\"1#m.3.1\"}", 16 }, { "{}", 2 },
+};
+#define PAYLOADS	ARRAY_LEN(payloads)
+
+/* A live tag: in QBACKUP or in QRETRY. */
+struct tag {
+	char		*tag;
+	size_t		 len;
+	char		*token;		/* "-": nobody's */
+	size_t		 payload;	/* in payloads */
+	long long	 attempts, crashes;
+	bool		 retry;		/* in QRETRY */
+	bool		 due;		/* retry: now */
+	bool		 expired;	/* in QBACKUP, and its time is over */
+};
+
+static struct rig	rig;
+static struct tag	tags[TAGS_MAX];
+static size_t		ntags;
+static size_t		list[TAGS_MAX];		/* payloads; [0] is the next to be popped */
+static size_t		nlist;
+static long long	pushed[PAYLOADS], acked[PAYLOADS], dead[PAYLOADS];
+static struct popped	known[TAGS_MAX];	/* deliveries of the past, ours or not any more */
+static size_t		nknown;
+static unsigned		calls;
+
+/* -- the model -------------------------------------------------------------- */
+
+static struct tag *
+model_find(const char *tag, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < ntags; i++) {
+		if (tags[i].len == len && memcmp(tags[i].tag, tag, len) == 0)
+			return &tags[i];
+	}
+	return NULL;
+}
+
+static struct tag *
+model_add(const char *tag, size_t len, const char *token, size_t payload)
+{
+	struct tag *t = &tags[ntags++];
+
+	assert_true(ntags < TAGS_MAX);
+	memset(t, 0, sizeof(*t));
+	t->tag = xmemdup(tag, len + 1);
+	t->len = len;
+	t->token = xstrdup(token);
+	t->payload = payload;
+	return t;
+}
+
+static void
+model_set_token(struct tag *t, const char *token)
+{
+	char *copy = xstrdup(token);
+
+	free(t->token);
+	t->token = copy;
+}
+
+static void
+model_drop(struct tag *t)
+{
+	free(t->tag);
+	free(t->token);
+	*t = tags[--ntags];
+}
+
+static void
+model_push(size_t payload)
+{
+	assert_true(nlist < TAGS_MAX);
+	list[nlist++] = payload;
+}
+
+static size_t
+model_due(void)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < ntags; i++)
+		n += tags[i].retry && tags[i].due;
+	return n;
+}
+
+static void
+model_check(void)
+{
+	redisReply *all = rig_places(&rig);
+	size_t i;
+
+	for (i = 0; i < PAYLOADS; i++) {
+		int live = rig_count(all->element[0], payloads[i].text, payloads[i].len);
+		int gone = rig_count(all->element[1], payloads[i].text, payloads[i].len);
+		if (live != pushed[i] - acked[i] - dead[i] || gone != dead[i])
+			fail_msg("payload %zu: pushed %lld acked %lld dead %lld, found %d and %d dead",
+			    i, pushed[i], acked[i], dead[i], live, gone);
+	}
+	freeReplyObject(all);
+	rig_check_clean(&rig);
+	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), nlist);
+}
+
+/* -- steps ------------------------------------------------------------------ */
+
+static void
+step_push(void)
+{
+	size_t i = unit_below(PAYLOADS);
+
+	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payloads[i].text, payloads[i].len);
+	model_push(i);
+	pushed[i]++;
+}
+
+static void
+step_push_later(void)
+{
+	size_t i = unit_below(PAYLOADS), again;
+	bool due = unit_below(2) == 0;
+	char tag[32], digest[2][48];
+	struct tag *t;
+
+	snprintf(tag, sizeof(tag), "x#push%u", ++calls);
+	for (again = 0; again < 2; again++) {
+		struct args w = { 0 };
+		redisReply *r;
+		args_str(&w, tag);
+		args_str(&w, "1");
+		args_str(&w, "");
+		args_str(&w, due ? "0" : FAR);
+		args_mem(&w, payloads[i].text, payloads[i].len);
+		r = rig_script(&rig, "push", "BCRD", &w);
+		assert_int_equal(r->integer, again == 0);
+		freeReplyObject(r);
+		rig_digest(&rig, digest[again]);
+	}
+	assert_string_equal(digest[0], digest[1]);
+	t = model_add(tag, strlen(tag), "-", i);
+	t->retry = true;
+	t->due = due;
+	pushed[i]++;
+}
+
+/* QDELAYED is a set: the same payload twice is one message. */
+static void
+step_delay(void)
+{
+	size_t i = unit_below(PAYLOADS);
+	redisReply *r = rig_command(&rig, "ZADD %s NX 1000 %b", rig_key(&rig, KEY_DELAYED),
+	    payloads[i].text, payloads[i].len);
+	struct ticked t;
+
+	assert_int_equal(r->integer, 1);
+	freeReplyObject(r);
+	pushed[i]++;
+	assert_int_equal(rig_tick(&rig, 60, 60, false, 0, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.promoted, 1);
+	model_push(i);
+}
+
+static void
+took(const struct popped *p, bool *list_began)
+{
+	struct tag *t = model_find(p->tag, p->taglen);
+	size_t i;
+
+	if (t != NULL) {
+		assert_true(t->retry && t->due);
+		assert_false(*list_began);
+		if (strcmp(t->token, "-") != 0)
+			t->crashes++;
+		t->retry = t->due = false;
+	} else {
+		*list_began = true;
+		assert_true(nlist > 0);
+		t = model_add(p->tag, p->taglen, "", list[0]);
+		memmove(list, list + 1, --nlist * sizeof(list[0]));
+	}
+	i = t->payload;
+	model_set_token(t, p->token);
+	t->expired = false;
+	assert_int_equal(p->len, payloads[i].len);
+	assert_memory_equal(p->payload, payloads[i].text, p->len);
+	assert_int_equal(p->attempts, t->attempts);
+	assert_int_equal(p->crashes, t->crashes);
+}
+
+static void
+step_pop(void)
+{
+	struct popped p[64], mine[64];
+	int i, k, n, m, want = (int)unit_below(40) + 1;
+	size_t available = nlist + model_due();
+	bool bounded = unit_below(4) == 0, list_began = false;
+	char call[24];
+
+	snprintf(call, sizeof(call), "m.%u", ++calls);
+	n = rig_pop(&rig, want, bounded ? (long long)unit_below(60) : 1048576, MAX, call, 0, p, NULL);
+	if (bounded)
+		assert_true(n > 0 || available == 0);
+	else
+		assert_int_equal(n, (size_t)want < available ? (size_t)want : available);
+	for (i = 0; i < n; i++)
+		took(&p[i], &list_began);
+	if (list_began)
+		assert_int_equal(model_due(), 0);
+	m = rig_mine(&rig, call, (int)unit_below(20) + 1, MAX, mine);
+	assert_int_equal(m, n);
+	for (i = 0; i < m; i++) {
+		for (k = 0; k < n && strcmp(p[k].token, mine[i].token) != 0; k++)
+			;
+		assert_true(k < n);
+		assert_int_equal(p[k].taglen, mine[i].taglen);
+		assert_memory_equal(p[k].tag, mine[i].tag, p[k].taglen);
+		assert_int_equal(p[k].crashes, mine[i].crashes);
+	}
+	rig_popped_done(mine, m);
+	for (i = 0; i < n; i++)
+		known[nknown++] = p[i];
+	assert_true(nknown < TAGS_MAX - 64);
+}
+
+static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+
+/* What the model says that the answer must be; then it is applied. */
+static const char *
+expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
+{
+	struct tag *t = model_find(p->tag, p->taglen);
+
+	if (t == NULL)
+		return "unknown";
+	if (strcmp(t->token, p->token) != 0 || op == 4)
+		return "held";
+	if (op == 0 || (op == 3 && !deferred)) {
+		(op == 0 ? acked : dead)[t->payload]++;
+		model_drop(t);
+		return "ok";
+	}
+	if (op == 1 || (op == 3 && arg[0] == '1'))
+		t->attempts++;
+	t->retry = true;
+	t->expired = false;
+	t->due = op == 2 || (op == 1 && arg[0] == '0');
+	model_set_token(t, "-");
+	return op == 3 ? "deferred" : "ok";
+}
+
+static void
+step_settle(void)
+{
+	size_t at, n = 1 + unit_below(30), i;
+	bool deferred = unit_below(8) == 0;
+	const char *want[2][32];
+	struct popped *p[32];
+	char digest[2][48];
+	int op[32], again;
+	const char *arg[32];
+	redisReply *r;
+
+	if (nknown == 0)
+		return;
+	if (deferred && rig_int(&rig, "RENAMENX %s saved", rig_key(&rig, KEY_DEAD)) != 1)
+		deferred = false;
+	if (deferred)
+		rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
+	for (i = 0; i < n; i++) {
+		/* Recent ones rather than old ones; each tag once. */
+		at = nknown - 1 - unit_below(unit_below(8) == 0 || nknown < 50 ? nknown : 50);
+		p[i] = &known[at];
+		op[i] = (int)unit_below(ARRAY_LEN(ops));
+		arg[i] = op[i] == 1 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
+		for (at = 0; at < i && strcmp(p[at]->tag, p[i]->tag) != 0; at++)
+			;
+		if (at < i)
+			n = i;
+	}
+	/* Acks are done before the rest. */
+	for (again = 0; again < 2; again++) {
+		for (i = 0; i < n; i++) {
+			if (op[i] == 0)
+				want[again][i] = expect_settle(p[i], op[i], arg[i], deferred);
+		}
+		for (i = 0; i < n; i++) {
+			if (op[i] != 0)
+				want[again][i] = expect_settle(p[i], op[i], arg[i], deferred);
+		}
+	}
+	for (again = 0; again < 2; again++) {
+		struct args w = { 0 };
+		args_str(&w, "0");
+		args_str(&w, "h");
+		for (i = 0; i < n; i++) {
+			args_str(&w, ops[op[i]]);
+			args_mem(&w, p[i]->tag, p[i]->taglen);
+			args_str(&w, p[i]->token);
+			if (op[i] == 1)
+				args_str(&w, arg[i]);
+			if (op[i] == 3) {
+				args_str(&w, arg[i]);
+				args_str(&w, "exit");
+				args_str(&w, "1");
+				args_str(&w, "");
+			}
+		}
+		r = rig_script(&rig, "settle", "BCRDX", &w);
+		assert_non_null(r);
+		assert_int_equal(r->elements, n + 2);
+		for (i = 0; i < n; i++) {
+			if (strncmp(r->element[i + 2]->str, want[again][i], strlen(want[again][i])) != 0)
+				fail_msg("%s of %s (%s), time %d: %s, not %s", ops[op[i]], p[i]->tag,
+				    p[i]->token, again, r->element[i + 2]->str, want[again][i]);
+		}
+		freeReplyObject(r);
+		rig_digest(&rig, digest[again]);
+	}
+	assert_string_equal(digest[0], digest[1]);
+	if (deferred)
+		rig_do(&rig, "RENAME saved %s", rig_key(&rig, KEY_DEAD));
+}
+
+static void
+step_renew(void)
+{
+	const struct popped *p;
+	struct tag *t;
+	int want;
+
+	if (nknown == 0)
+		return;
+	p = &known[nknown - 1 - unit_below(nknown < 30 ? nknown : 30)];
+	t = model_find(p->tag, p->taglen);
+	if (t == NULL)
+		want = -1;
+	else if (strcmp(t->token, p->token) != 0)
+		want = 0;
+	else
+		want = t->retry ? 2 : 1;
+	assert_int_equal(rig_renew(&rig, p), want);
+	assert_int_equal(rig_renew(&rig, p), want == 2 ? 1 : want);
+	if (want > 0)
+		t->retry = t->due = t->expired = false;
+}
+
+/* Time passes: leases end, retries fall due. */
+static void
+step_time(void)
+{
+	size_t i;
+
+	for (i = 0; i < ntags; i++) {
+		if (unit_below(4) != 0)
+			continue;
+		if (tags[i].retry) {
+			rig_fall_due(&rig, tags[i].tag, tags[i].len);
+			tags[i].due = true;
+		} else {
+			rig_expire(&rig, tags[i].tag, tags[i].len);
+			tags[i].expired = true;
+		}
+	}
+}
+
+static void
+step_tick(void)
+{
+	struct ticked t = { .cursor = "0" };
+	long long requeued = 0, expected = 0;
+	char digest[2][48];
+	size_t i;
+
+	for (i = 0; i < ntags; i++) {
+		if (tags[i].retry || !tags[i].expired)
+			continue;
+		tags[i].retry = tags[i].due = true;
+		tags[i].expired = false;
+		expected++;
+	}
+	do {
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, (int)unit_below(20) + 1,
+		    1048576, t.rank, t.cursor, &t), 0);
+		requeued += t.requeued;
+		assert_int_equal(t.dropped, 0);
+		assert_int_equal(t.promoted, 0);
+	} while (t.more);
+	assert_int_equal(requeued, expected);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	rig_digest(&rig, digest[0]);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t), 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	rig_digest(&rig, digest[1]);
+	assert_string_equal(digest[0], digest[1]);
+}
+
+/* A delivery that Redis does not know any more comes from a daemon's copy. */
+static void
+step_rescue(void)
+{
+	size_t i = unit_below(PAYLOADS), again;
+	bool is_dead = unit_below(3) == 0, there;
+	char tag[32], other[64], digest[2][48];
+	struct tag *t, *o;
+
+	snprintf(tag, sizeof(tag), "%u", (unsigned)unit_below(3));
+	snprintf(other, sizeof(other), "%s#lost%u", tag, ++calls);
+	t = model_find(tag, strlen(tag));
+	there = t != NULL && t->payload == i;
+	for (again = 0; again < 2; again++) {
+		struct args w = { 0 };
+		redisReply *r;
+		if (again == 1 && is_dead && !there)
+			break;
+		args_str(&w, is_dead ? "dead" : "retry");
+		args_str(&w, tag);
+		args_str(&w, other);
+		args_str(&w, "1");
+		args_str(&w, "2");
+		args_str(&w, "1");
+		args_str(&w, "0");
+		args_mem(&w, payloads[i].text, payloads[i].len);
+		args_str(&w, "0");
+		args_str(&w, "h");
+		args_str(&w, "exit");
+		args_str(&w, "");
+		args_str(&w, "");
+		r = rig_script(&rig, "rescue", "BCRDX", &w);
+		assert_non_null(r);
+		assert_string_equal(r->str, there || again == 1 ? "there" : "ok");
+		freeReplyObject(r);
+		rig_digest(&rig, digest[again]);
+	}
+	if (again == 2)
+		assert_string_equal(digest[0], digest[1]);
+	if (there)
+		return;
+	pushed[i]++;
+	if (is_dead) {
+		dead[i]++;
+		return;
+	}
+	o = t == NULL ? model_add(tag, strlen(tag), "-", i) :
+	    model_add(other, strlen(other), "-", i);
+	o->retry = o->due = true;
+	o->attempts = 2;
+	o->crashes = 1;
+}
+
+static void
+forget_known(void)
+{
+	rig_popped_done(known, (int)nknown);
+	nknown = 0;
+}
+
+static void
+test_alone(void **state)
+{
+	static void (*const steps[])(void) = {
+		step_push, step_push, step_push, step_push, step_push_later, step_delay,
+		step_pop, step_pop, step_pop, step_settle, step_settle, step_settle,
+		step_renew, step_renew, step_time, step_tick, step_rescue,
+	};
+	struct popped p[100];
+	int i, n, rounds = 0;
+
+	(void)state;
+	for (i = 0; i < STEPS; i++) {
+		steps[unit_below(ARRAY_LEN(steps))]();
+		if (i % 20 == 0)
+			model_check();
+		if (nknown > TAGS_MAX - 200) {
+			memmove(known, known + TAGS_MAX / 2, (nknown - TAGS_MAX / 2) * sizeof(known[0]));
+			nknown -= TAGS_MAX / 2;
+		}
+	}
+	/* In the end all can be delivered and acked, and nothing is left over. */
+	for (i = 0; (size_t)i < ntags; i++) {
+		rig_expire(&rig, tags[i].tag, tags[i].len);
+		rig_fall_due(&rig, tags[i].tag, tags[i].len);
+		if (!tags[i].retry)
+			tags[i].expired = true;
+		else
+			tags[i].due = true;
+	}
+	step_tick();
+	do {
+		char call[24];
+		bool list_began = false;
+		snprintf(call, sizeof(call), "m.%u", ++calls);
+		n = rig_pop(&rig, 100, 1048576, MAX, call, 0, p, NULL);
+		for (i = 0; i < n; i++) {
+			took(&p[i], &list_began);
+			assert_string_equal(rig_settle(&rig, "ack", &p[i], NULL),
+			    expect_settle(&p[i], 0, "", false));
+		}
+		rig_popped_done(p, n);
+		assert_true(++rounds < 1000);
+	} while (n > 0);
+	model_check();
+	assert_int_equal(ntags + nlist, 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	forget_known();
+}
+
+/* -- beside a consumer of the published convention --------------------------- */
+
+#define MESSAGES	1000
+
+static bool	done[MESSAGES + 1];	/* acked by someone, or a dead letter */
+static char	foreign[64][16];	/* ids that the foreign consumer has popped */
+static size_t	nforeign;
+
+static const char foreign_pop[] =
+    "local id = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', ARGV[1] - ARGV[2], 'LIMIT', 0, 1)[1]\n"
+    "if id then\n"
+    "  redis.call('ZREM', KEYS[2], id)\n"
+    "  local m = redis.call('HGET', KEYS[3], id)\n"
+    "  if m then redis.call('LPUSH', KEYS[1], m) end\n"
+    "end\n"
+    "local m = redis.call('RPOP', KEYS[1])\n"
+    "if not m then return '' end\n"
+    "id = cjson.decode(m).id\n"
+    "redis.call('ZADD', KEYS[2], ARGV[1], id)\n"
+    "redis.call('HSET', KEYS[3], id, m)\n"
+    "return tostring(id)";
+
+static void
+foreign_step(void)
+{
+	redisReply *r;
+	size_t i;
+
+	if (nforeign < ARRAY_LEN(foreign) && unit_below(2) == 0) {
+		r = rig_command(&rig, "EVAL %s 3 %s %s %s %f %d", foreign_pop,
+		    rig_key(&rig, KEY_QUEUE), rig_key(&rig, KEY_BACKUP), rig_key(&rig, KEY_CONTEXT),
+		    rig_now(&rig), 30);
+		assert_int_equal(r->type, REDIS_REPLY_STRING);
+		if (r->len > 0)
+			snprintf(foreign[nforeign++], sizeof(foreign[0]), "%s", r->str);
+		freeReplyObject(r);
+	} else if (nforeign > 0) {
+		i = unit_below(nforeign);
+		if (unit_below(5) != 0) {	/* or it dies */
+			rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), foreign[i]);
+			rig_do(&rig, "HDEL %s %s", rig_key(&rig, KEY_CONTEXT), foreign[i]);
+			done[atoi(foreign[i])] = true;
+		}
+		memmove(foreign[i], foreign[--nforeign], sizeof(foreign[0]));
+	}
+}
+
+static void
+rqd_pop(void)
+{
+	char call[24];
+	int n;
+
+	snprintf(call, sizeof(call), "m.%u", ++calls);
+	n = rig_pop(&rig, (int)unit_below(8) + 1, 1048576, MAX, call, 0, known + nknown, NULL);
+	assert_true(n >= 0);
+	nknown += (size_t)n;
+}
+
+static void
+rqd_settle(void)
+{
+	size_t i;
+	const char *op, *answer;
+	struct popped p;
+
+	if (nknown == 0)
+		return;
+	i = unit_below(nknown);
+	p = known[i];
+	op = ops[unit_below(ARRAY_LEN(ops))];
+	answer = rig_settle(&rig, op, &p, "0");
+	assert_non_null(answer);
+	if (strcmp(answer, "ok") == 0 && (op == ops[0] || op == ops[3]))
+		done[atoi(p.tag)] = true;
+	/* An acked message that a foreign consumer has put back is done, and runs again. */
+	if (strcmp(answer, "taken") == 0 && op == ops[0])
+		done[atoi(p.tag)] = true;
+	rig_popped_done(&p, 1);
+	known[i] = known[--nknown];
+}
+
+static void
+some_time_passes(void)
+{
+	redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
+	size_t i;
+
+	for (i = 0; i < r->elements; i++) {
+		if (unit_below(4) == 0)
+			rig_expire(&rig, r->element[i]->str, r->element[i]->len);
+	}
+	freeReplyObject(r);
+}
+
+static void
+nothing_lost(unsigned n)
+{
+	redisReply *all = rig_places(&rig);
+	static bool seen[MESSAGES + 1];
+	unsigned i, id;
+	size_t k;
+
+	memset(seen, 0, sizeof(seen));
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < all->element[i]->elements; k++) {
+			assert_int_equal(sscanf(all->element[i]->element[k]->str, "{\"id\":%u}", &id), 1);
+			seen[id] = true;
+		}
+	}
+	for (i = 1; i <= n; i++) {
+		if (!done[i] && !seen[i])
+			fail_msg("message %u is lost", i);
+	}
+	freeReplyObject(all);
+}
+
+static void
+test_shared(void **state)
+{
+	unsigned n = 0, i;
+	struct ticked t = { .cursor = "0" };
+	int steps = 0;
+
+	(void)state;
+	server_do(&rig.server, "FLUSHALL");
+	while (n < MESSAGES) {
+		switch (unit_below(8)) {
+		case 0:
+			n++;
+			rig_do(&rig, "LPUSH %s {\"id\":%u}", rig_key(&rig, KEY_QUEUE), n);
+			break;
+		case 1:
+			rqd_pop();
+			break;
+		case 2:
+		case 3:
+			rqd_settle();
+			break;
+		case 4:
+		case 5:
+			foreign_step();
+			break;
+		case 6:
+			if (unit_below(4) == 0)
+				some_time_passes();
+			break;
+		case 7:
+			assert_int_equal(rig_tick(&rig, 60, 45, true, 1e12, 250, 1048576, 0,
+			    t.cursor, &t), 0);
+			if (nknown > 0)
+				assert_true(rig_renew(&rig, &known[unit_below(nknown)]) >= -2);
+			break;
+		}
+		if (++steps % 50 == 0)
+			nothing_lost(n);
+	}
+	/* Everyone dies; one daemon comes back and works off what there is. */
+	forget_known();
+	for (i = 0; i < 3; i++) {
+		redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
+		size_t k;
+		for (k = 0; k < r->elements; k++)
+			rig_expire(&rig, r->element[k]->str, r->element[k]->len);
+		freeReplyObject(r);
+		do
+			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+		while (t.more);
+		nothing_lost(n);
+		do {
+			rqd_pop();
+			while (nknown > 0) {
+				struct popped *p = &known[--nknown];
+				if (strcmp(rig_settle(&rig, "ack", p, NULL), "ok") == 0)
+					done[atoi(p->tag)] = true;
+				rig_popped_done(p, 1);
+			}
+		} while (rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)) > 0 ||
+		    rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)) > 0);
+	}
+	for (i = 1; i <= n; i++)
+		assert_true(done[i]);
+	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 0);
+	/* Old fields of QDELIVERY are swept; lease 0: all are old. */
+	for (i = 0, t.cursor[0] = '0', t.cursor[1] = '\0'; i == 0 || strcmp(t.cursor, "0") != 0; i++)
+		rig_tick(&rig, 0, 0, false, 0, 250, 1048576, 0, t.cursor, &t);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)),
+	    rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)));
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_shared),
+	};
+	int rc;
+
+	unit_seed();
+	rig_open(&rig, "{orders}");
+	rc = cmocka_run_group_tests_name("model", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
