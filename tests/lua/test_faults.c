@@ -1,0 +1,498 @@
+/*
+ * Each script on each of its paths, with each command denied in turn, with each
+ * absent key of a wrong type, and at maxmemory: no message may be lost, and
+ * once the fault is over everything can be delivered and nothing is left over.
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+
+static struct rig	rig;
+static struct popped	had[8];		/* deliveries of the setup */
+static int		nhad;
+static unsigned		calls;
+
+static void
+push(const char *payload)
+{
+	rig_do(&rig, "LPUSH %s %s", rig_key(&rig, KEY_QUEUE), payload);
+}
+
+static void
+take(int n)
+{
+	char call[24];
+
+	snprintf(call, sizeof(call), "f.%u", ++calls);
+	n = rig_pop(&rig, n, 1048576, MAX, call, 0, had + nhad, NULL);
+	assert_true(n > 0);
+	nhad += n;
+}
+
+static void
+expire_all(void)
+{
+	redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
+	size_t i;
+
+	for (i = 0; i < r->elements; i++)
+		rig_expire(&rig, r->element[i]->str, r->element[i]->len);
+	freeReplyObject(r);
+	r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_RETRY));
+	for (i = 0; i < r->elements; i++)
+		rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
+	freeReplyObject(r);
+}
+
+/* -- paths: what is there before, and the call ------------------------------ */
+
+static void
+in_list(void)
+{
+	push("{\"id\":1}");
+	push("{\"id\":1}");
+	push("no id");
+}
+
+static void
+in_hand(void)
+{
+	in_list();
+	take(3);
+}
+
+static void
+in_retry(void)
+{
+	in_hand();
+	assert_string_equal(rig_settle(&rig, "retry", &had[0], "0"), "ok");
+	assert_string_equal(rig_settle(&rig, "return", &had[1], NULL), "ok");
+	push("another");
+}
+
+static void
+expired(void)
+{
+	in_hand();
+	expire_all();
+}
+
+static void
+moved(void)
+{
+	struct ticked t;
+
+	expired();
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+}
+
+static void
+foreign(void)
+{
+	rig_do(&rig, "ZADD %s 1000 7", rig_key(&rig, KEY_BACKUP));
+	rig_do(&rig, "HSET %s 7 {\"id\":7}", rig_key(&rig, KEY_CONTEXT));
+	rig_do(&rig, "ZADD %s 1000 nobody", rig_key(&rig, KEY_BACKUP));
+}
+
+static void
+delayed(void)
+{
+	rig_do(&rig, "ZADD %s 1000 later 1e12 milliseconds", rig_key(&rig, KEY_DELAYED));
+}
+
+static void
+taken(void)
+{
+	in_hand();
+	rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), had[0].tag);
+	push("{\"id\":1}");
+}
+
+static void
+pops(void)
+{
+	char call[24];
+	int n;
+
+	snprintf(call, sizeof(call), "f.%u", ++calls);
+	n = rig_pop(&rig, 8 - nhad, 1048576, MAX, call, 0, had + nhad, NULL);
+	if (n > 0)
+		nhad += n;
+}
+
+static void
+settles(const char *op, const char *arg)
+{
+	struct args w = { 0 };
+	redisReply *r;
+	int i;
+
+	args_str(&w, "10");
+	args_str(&w, "h");
+	for (i = 0; i < nhad; i++) {
+		args_str(&w, op);
+		args_mem(&w, had[i].tag, had[i].taglen);
+		args_str(&w, had[i].token);
+		if (arg != NULL)
+			args_str(&w, arg);
+		if (strcmp(op, "dead") == 0) {
+			args_str(&w, "exit");
+			args_str(&w, "1");
+			args_str(&w, "e");
+		}
+	}
+	if ((r = rig_script(&rig, "settle", "BCRDX", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+acks(void)
+{
+	settles("ack", NULL);
+}
+
+static void
+retries(void)
+{
+	settles("retry", "0");
+}
+
+static void
+returns(void)
+{
+	settles("return", NULL);
+}
+
+static void
+deads(void)
+{
+	settles("dead", "1");
+}
+
+static void
+ticks(void)
+{
+	struct ticked t;
+
+	(void)rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t);
+}
+
+static void
+renews(void)
+{
+	int i;
+
+	for (i = 0; i < nhad; i++)
+		(void)rig_renew(&rig, &had[i]);
+}
+
+static void
+pushes(void)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	args_str(&w, "9#x");
+	args_str(&w, "1");
+	args_str(&w, "");
+	args_str(&w, "0");
+	args_str(&w, "pushed");
+	if ((r = rig_script(&rig, "push", "BCRD", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+rescues_as(const char *op)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	args_str(&w, op);
+	args_str(&w, "1");
+	args_str(&w, "1#f.0.1");
+	args_str(&w, "1");
+	args_str(&w, "2");
+	args_str(&w, "1");
+	args_str(&w, "0");
+	args_str(&w, "rescued");
+	args_str(&w, "10");
+	args_str(&w, "h");
+	args_str(&w, "exit");
+	args_str(&w, "1");
+	args_str(&w, "e");
+	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+rescues(void)
+{
+	rescues_as("retry");
+}
+
+static void
+rescues_dead(void)
+{
+	rescues_as("dead");
+}
+
+static void
+looks(void)
+{
+	struct popped p[8];
+	struct args w = { 0 };
+	redisReply *r = rig_script(&rig, "arm", "QRLP", &w);
+	char call[24];
+	int n;
+
+	if (r != NULL)
+		freeReplyObject(r);
+	snprintf(call, sizeof(call), "f.%u", calls);
+	if ((n = rig_mine(&rig, call, 10, MAX, p)) > 0)
+		rig_popped_done(p, n);
+}
+
+static const struct path {
+	const char	*name;
+	void		(*setup)(void);
+	void		(*run)(void);
+	bool		 finishes;	/* messages in hand are meant to go */
+} paths[] = {
+	{ "pop", in_list, pops, false },
+	{ "pop of retries", in_retry, pops, false },
+	{ "pop of expired ones", moved, pops, false },
+	{ "pop beside those in hand", in_hand, pops, false },
+	{ "ack", in_hand, acks, true },
+	{ "ack of expired ones", moved, acks, true },
+	{ "ack of taken ones", taken, acks, true },
+	{ "retry", in_hand, retries, false },
+	{ "retry of expired ones", moved, retries, false },
+	{ "retry of taken ones", taken, retries, false },
+	{ "return", in_hand, returns, false },
+	{ "dead", in_hand, deads, false },
+	{ "dead, expired", moved, deads, false },
+	{ "tick, expired", expired, ticks, false },
+	{ "tick, foreign", foreign, ticks, false },
+	{ "tick, delayed", delayed, ticks, false },
+	{ "renew", in_hand, renews, false },
+	{ "renew of expired ones", moved, renews, false },
+	{ "push", in_list, pushes, false },
+	{ "rescue", in_hand, rescues, false },
+	{ "rescue of a letter", in_hand, rescues_dead, false },
+	{ "arm, mine", in_hand, looks, false },
+};
+
+/* -- what must hold ---------------------------------------------------------- */
+
+static const char *const payloads[] = {
+	"{\"id\":1}", "no id", "another", "{\"id\":7}", "later", "milliseconds"
+};
+static int	before[ARRAY_LEN(payloads)];
+
+static void
+count(int n[])
+{
+	redisReply *all = rig_places(&rig);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(payloads); i++)
+		n[i] = rig_count(all->element[0], payloads[i], strlen(payloads[i])) +
+		    rig_count(all->element[1], payloads[i], strlen(payloads[i]));
+	freeReplyObject(all);
+}
+
+/* Duplicates are allowed, holes are not. */
+static void
+nothing_lost(const struct path *p, const char *fault)
+{
+	int now[ARRAY_LEN(payloads)];
+	size_t i;
+
+	count(now);
+	for (i = 0; i < ARRAY_LEN(payloads); i++) {
+		if (now[i] < before[i] && !p->finishes)
+			fail_msg("%s, %s: %d of %s, %d were there", p->name, fault,
+			    now[i], payloads[i], before[i]);
+	}
+}
+
+/* The fault is over: the call again, then everything is worked off. */
+static void
+recover(const struct path *p, const char *fault)
+{
+	struct popped got[50];
+	struct ticked t;
+	int i, n, rounds = 0;
+	char call[24];
+
+	p->run();
+	nothing_lost(p, fault);
+	do {
+		expire_all();
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+		snprintf(call, sizeof(call), "f.%u", ++calls);
+		n = rig_pop(&rig, 50, 1048576, MAX, call, 0, got, NULL);
+		if (n < 0)
+			fail_msg("%s, %s: %s", p->name, fault, rig.error);
+		for (i = 0; i < n; i++)
+			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
+		rig_popped_done(got, n);
+		assert_true(++rounds < 50);
+	} while (n > 0 || rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)) > 0);
+	/* All is old: swept. */
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	if (rig_int(&rig, "DBSIZE") != 0) {
+		redisReply *r = rig_command(&rig, "KEYS *");
+		fail_msg("%s, %s: left over: %s", p->name, fault, r->element[0]->str);
+	}
+}
+
+static void
+begin(const struct path *p)
+{
+	rig_connect(&rig, "");
+	rig_do(&rig, "FLUSHALL");
+	p->setup();
+	count(before);
+}
+
+static void
+end(void)
+{
+	rig_popped_done(had, nhad);
+	nhad = 0;
+}
+
+/* -- the faults --------------------------------------------------------------- */
+
+static void
+test_denied(void **state)
+{
+	static const char *const commands[] = {
+		"exists", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hmget",
+		"hscan", "hset", "hstrlen", "lindex", "llen", "lpush", "lrange", "ltrim",
+		"pttl", "time", "xadd", "zadd", "zcard", "zcount", "zmscore", "zrange",
+		"zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+	};
+	size_t i, k;
+	int refused = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k < ARRAY_LEN(commands); k++) {
+			begin(&paths[i]);
+			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
+			rig_connect(&rig, "few");
+			paths[i].run();
+			refused += rig.error[0] != '\0';
+			paths[i].run();
+			rig_connect(&rig, "");
+			nothing_lost(&paths[i], commands[k]);
+			recover(&paths[i], commands[k]);
+			end();
+		}
+	}
+	print_message("# %d of %zu calls were refused\n", refused,
+	    ARRAY_LEN(paths) * ARRAY_LEN(commands));
+	assert_true(refused > 150);
+}
+
+static void
+test_wrong_types(void **state)
+{
+	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
+	char fault[64];
+	size_t i, k, m;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k <= KEY_STATS; k++) {
+			for (m = 0; m < ARRAY_LEN(makes); m++) {
+				begin(&paths[i]);
+				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1) {
+					end();
+					break;
+				}
+				snprintf(fault, sizeof(fault), "Q%s by %.4s", keys_suffix((enum key)k), makes[m]);
+				rig_do(&rig, makes[m], rig.keys.name[k]);
+				/* A right type is no fault. */
+				if ((k == KEY_QUEUE && m == 1) || (k == KEY_DELAYED && m == 3) ||
+				    (k == KEY_BACKUP && m == 3) || (k == KEY_RETRY && m == 3) ||
+				    (k == KEY_CONTEXT && m == 2) || (k == KEY_DELIVERY && m == 2)) {
+					end();
+					continue;
+				}
+				paths[i].run();
+				paths[i].run();
+				rig_do(&rig, "DEL %s", rig.keys.name[k]);
+				nothing_lost(&paths[i], fault);
+				recover(&paths[i], fault);
+				end();
+			}
+		}
+	}
+}
+
+static void
+drain(void)
+{
+	struct popped got[50];
+	char call[24];
+	int i, n;
+
+	do {
+		snprintf(call, sizeof(call), "f.%u", ++calls);
+		n = rig_pop(&rig, 50, 1048576, MAX, call, 0, got, NULL);
+		assert_true(n >= 0);
+		for (i = 0; i < n; i++)
+			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
+		rig_popped_done(got, n);
+	} while (n > 0);
+	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
+}
+
+/* Who drains a full Redis is never refused; producers are. */
+static void
+test_maxmemory(void **state)
+{
+	redisReply *r;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		begin(&paths[i]);
+		rig_do(&rig, "CONFIG SET maxmemory 100000");
+		paths[i].run();
+		if (paths[i].run == pushes)
+			assert_memory_equal(rig.error, "OOM", 3);
+		else
+			assert_string_equal(rig.error, "");
+		nothing_lost(&paths[i], "maxmemory");
+		r = rig_command(&rig, "LPUSH %s x", rig_key(&rig, KEY_QUEUE));
+		assert_int_equal(r->type, REDIS_REPLY_ERROR);
+		freeReplyObject(r);
+		drain();
+		count(before);
+		rig_do(&rig, "CONFIG SET maxmemory 0");
+		recover(&paths[i], "maxmemory");
+		end();
+	}
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_wrong_types),
+		cmocka_unit_test(test_maxmemory),
+	};
+	int rc;
+
+	rig_open(&rig, "orders");
+	rc = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
