@@ -52,7 +52,7 @@ AS=''			# what defaults { } must say when it is given by a test
 
 # -- TAP ---------------------------------------------------------------------
 
-note() { printf '%s\n' "$*" | sed 's/^/# /'; }
+note() { printf '%s\n' "$*" | cut -c 1-500 | head -n 60 | sed 's/^/# /'; }
 
 report() {	# STATUS DESCRIPTION
 	TESTS_RUN=$((TESTS_RUN + 1))
@@ -117,6 +117,11 @@ wait_for() {	# SECONDS 'COMMAND'
 	done
 }
 
+wait_ok() {	# SECONDS 'COMMAND' DESCRIPTION
+	wait_for "$1" "$2"
+	report $? "$3"
+}
+
 msec() { echo $(($(date +%s%N) / 1000000)); }
 
 is_alive() {	# PID: a zombie does not live
@@ -145,6 +150,9 @@ r() { redis-cli -s "$SOCK" "$@"; }
 # Every key in a line, sorted, but for what every daemon writes.
 keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
 
+# Nothing is left of any queue but its totals.
+no_keys() { [ -z "$(keys | tr ' ' '\n' | grep -v 'STATS$')" ]; }
+
 # -- the daemon --------------------------------------------------------------
 
 # A shell script to be run for messages; $T is set in it.
@@ -166,6 +174,7 @@ config_write() { # NAME, text on stdin
 	QUEUES="$QUEUES $(sed -n 's/^[ 	]*queue  *"\([^"]*\)".*/\1/p' "$T/$1.conf" | tr '\n' ' ')"
 }
 
+# Not in a pipe: what it notes down would be lost with the subshell.
 rqd_start() {	# [NAME [ARGUMENT...]], configuration on stdin
 	_name=${1:-rqd}
 	[ $# -gt 0 ] && shift
@@ -207,7 +216,7 @@ rqd_wait() {	# [NAME [SECONDS]]
 }
 
 rqd_signal() {	# SIGNAL [NAME]
-	kill "-$1" "$(pid_of "$2")"
+	kill "-$1" "$(pid_of "$2")" || fail "SIG$1 to ${2:-rqd}"
 }
 
 rqd_stop() {	# [NAME]

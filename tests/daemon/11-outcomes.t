@@ -46,7 +46,8 @@ push() { r lpush "${2:-q}" "{\"id\":\"$1\"}" >/dev/null; }
 letter() {	# ID FIELD [QUEUE]
 	r --raw xrange "${3:-q}DEAD" - + | awk -v id="$1" -v field="$2" '
 	$0 == "id" { getline; here = ($0 == id); next }
-	here && $0 == field { getline; print; exit }'
+	here && $0 == field { getline; print; exit }
+	$0 == "reason" { getline }	# whose value may look like a field'
 }
 runs() { wc -l <"$T/runs.$1"; }
 
@@ -123,7 +124,7 @@ is "$(r --raw xrevrange qDEAD + - count 1 | awk '$0 == "message" { getline; prin
 ok '[ ! -e "$T/runs.large" ]' 'it did not run'
 
 is "$(r xlen qDEAD) $(r xlen ownDEAD)" '9 2' 'no dead letter too many'
-ok '[ -z "$(keys | tr " " "\n" | grep -vE "^(q|own)(DEAD|STATS)$")" ]' 'nothing else is left'
+ok '[ -z "$(keys | tr " " "\n" | grep -vE "(DEAD|STATS)$")" ]' 'nothing else is left'
 ctl dead retry q status-65 -y >"$T/ctl.out" 2>&1
 wait_for 10 '[ "$(runs status-65)" -ge 2 ]'
 like "$(runs status-65)" '^[2-9]' 'rqctl dead retry brings one back'

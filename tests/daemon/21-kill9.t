@@ -26,22 +26,22 @@ C
 }
 n=24
 for i in $(seq $n); do r lpush q "{\"id\":$i}" >/dev/null; done
-conf | rqd_start
+conf >"$T/start"; rqd_start <"$T/start"
 wait_for 20 '[ "$(wc -l <"$T/began")" -ge 7 ]'
 rqd_kill9
 start=$(msec)
 handlers() { for p in $(cut -d ' ' -f 1 "$T/began"); do is_alive "$p" && echo "$p"; done; }
-ok 'wait_for 2 "[ -z \"\$(our_processes)\" ]"' 'no process of the dead daemon lives on'
+wait_ok 2 '[ -z "$(our_processes)" ]' 'no process of the dead daemon lives on'
 ended=$(($(msec) - start))
 note "its handlers were gone after $ended ms"
 ok '[ -z "$(handlers)" ]' 'no handler either'
 in_hand=$(r zcard qBACKUP)
 ok "[ $in_hand -ge 1 ] && [ $in_hand -le 4 ]" "messages were in hand ($in_hand)"
 
-conf | rqd_start
-ok 'wait_for 30 "[ \"\$(sort -un \"$T/done\" | wc -l)\" -eq $n ]"' 'after a restart every message is handled'
+conf >"$T/start"; rqd_start <"$T/start"
+wait_ok 30 '[ "$(sort -un "$T/done" | wc -l)" -eq $n ]' 'after a restart every message is handled'
 log_wait 10 'event=acked queue=q id=' $n
 ok '[ ! -e "$T/overlap" ]' 'none ran beside itself'
 is "$(cut -d ' ' -f 3 "$T/began" | sort -u)" 1 'a crash is not an attempt'
 is "$(sort "$T/done" | uniq -d | wc -l)" 0 'what was acked did not run again'
-ok 'wait_for 5 "[ \"$(keys | sed s/qSTATS//)\" = \"\" ]"' 'no key is left but QSTATS'
+wait_ok 5 'no_keys' 'no key is left but QSTATS'

@@ -39,7 +39,7 @@ C
 # -- side by side -----------------------------------------------------------------
 n=200
 for i in $(seq $n); do echo "{\"id\":$i}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
-conf | rqd_start
+conf >"$T/start"; rqd_start <"$T/start"
 for i in $(seq 40); do
 	id=$(foreign_pop q)
 	[ -n "$id" ] || break
@@ -51,20 +51,20 @@ note "the other consumer had $(wc -l <"$T/foreign") of $n"
 is "$(cut -d ' ' -f 1 "$T/ran" | cat - "$T/foreign" | sort -n | uniq | wc -l)" $n 'with another consumer every message is handled'
 is "$(cut -d ' ' -f 1 "$T/ran" | cat - "$T/foreign" | sort -n | uniq -d)" '' 'and none twice'
 ok '[ -s "$T/foreign" ]' 'both had some'
-ok 'wait_for 5 "[ \"$(keys | sed s/qSTATS//)\" = \"\" ]"' 'no key is left but QSTATS'
+wait_ok 5 'no_keys' 'no key is left but QSTATS'
 
 # -- what they leave behind -----------------------------------------------------------
 rqd_stop
 r lpush q '{"id":"left"}' >/dev/null
 is "$(foreign_pop q)" left 'another consumer pops a message, and dies'
-conf | rqd_start
+conf >"$T/start"; rqd_start <"$T/start"
 ok 'log_wait 40 "event=acked queue=q id=left "' 'rqd requeues it after foreign_timeout, and runs it'
 like "$(log_lines event=requeued)" . 'and says so'
 like "$(tail -n 1 "$T/ran")" '^left 1$' 'as a first attempt'
 
 # -- an entry without a payload ---------------------------------------------------------
 r zadd qBACKUP 1000 ghost >/dev/null
-ok 'wait_for 30 "[ \"$(r zcard qBACKUP)\" -eq 0 ]"' 'a BACKUP entry without CONTEXT is dropped'
+wait_ok 30 '[ "$(r zcard qBACKUP)" -eq 0 ]' 'a BACKUP entry without CONTEXT is dropped'
 
 # -- their ack of one of ours ------------------------------------------------------------
 touch "$T/hold"
@@ -74,7 +74,7 @@ is "$(foreign_pop q 30)" '' 'they leave a leased message alone'
 foreign_ack q slow
 rm "$T/hold"
 ok 'log_wait 20 "event=(stale|acked) queue=q id=slow "' 'rqd bears that one of its own is acked from outside'
-ok 'wait_for 30 "[ \"\$(keys | sed s/qSTATS//)\" = \"\" ]"' 'and nothing is left of it'
+wait_ok 30 'no_keys' 'and nothing is left of it'
 
 # -- they take over from a dead daemon ------------------------------------------------------
 touch "$T/hold"
@@ -86,6 +86,6 @@ sleep 2.1
 is "$(foreign_pop q 1)" slow 'another consumer takes over what a dead rqd had in hand'
 foreign_ack q slow
 rm "$T/hold"
-conf | rqd_start
-ok 'wait_for 40 "[ \"\$(keys | sed s/qSTATS//)\" = \"\" ]"' 'and rqd sweeps up what is left of it'
+conf >"$T/start"; rqd_start <"$T/start"
+wait_ok 40 'no_keys' 'and rqd sweeps up what is left of it'
 is "$(grep -c slow "$T/ran")" 1 'it did not run again'

@@ -37,14 +37,14 @@ is "$(prop ActiveState)" active 'it is active'
 is "$(prop Type)" notify 'with Type=notify'
 like "$(prop StatusText)" . 'and has a status'
 mr lpush q '{"id":"first"}' >/dev/null
-ok 'wait_for 10 "ran | grep -q \"first ended\""' 'a message is handled'
+wait_ok 10 'ran | grep -q "first ended"' 'a message is handled'
 is "$(ran | head -n 1)" rqd 'by the user rqd'
-ok 'wait_for 10 "journal | grep -q \"event=acked queue=q id=first\""' 'the journal says so'
+wait_ok 10 'journal | grep -q "event=acked queue=q id=first"' 'the journal says so'
 unlike "$(journal)" 'ts=|<[0-9]>' 'without a time of its own'
 like "$(m journalctl -u rqd -p info..info -o cat --no-pager)" 'event=acked' 'and with a priority'
 status=$(prop StatusText)
 mr lpush q '{"id":"half-0"}' >/dev/null
-ok 'wait_for 12 "[ \"\$(prop StatusText)\" != \"\$status\" ]"' 'the status moves'
+wait_ok 12 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
 note "$status / $(prop StatusText)"
 
 # -- reload ------------------------------------------------------------------------
@@ -56,7 +56,7 @@ C
 m systemctl reload rqd
 is $? 0 'systemctl reload with a good file'
 mr lpush p '{"id":"second"}' >/dev/null
-ok 'wait_for 10 "ran | grep -q \"second ended\""' 'the new queue is served'
+wait_ok 10 'ran | grep -q "second ended"' 'the new queue is served'
 conf <<C
 queue "q" { concurrency = nonsense }
 C
@@ -66,7 +66,7 @@ is "$(prop ActiveState)" active 'but the service runs on'
 is "$(prop MainPID)" "$pid" 'the same process'
 like "$(journal)" 'rqd.conf:1: ' 'the journal has the error'
 mr lpush p '{"id":"third"}' >/dev/null
-ok 'wait_for 10 "ran | grep -q \"third ended\""' 'it still serves'
+wait_ok 10 'ran | grep -q "third ended"' 'it still serves'
 
 # -- the watchdog ---------------------------------------------------------------------
 mkdir -p "$R/run/systemd/system"
@@ -82,7 +82,7 @@ pid=$(prop MainPID)
 sleep 3
 is "$(prop MainPID)" "$pid" 'the watchdog is fed'
 m kill -STOP "$pid"
-ok 'wait_for 10 "[ \"\$(prop NRestarts)\" -ge 1 ] && [ \"\$(prop ActiveState)\" = active ]"' \
+wait_ok 10 '[ "$(prop NRestarts)" -ge 1 ] && [ "$(prop ActiveState)" = active ]' \
     'a daemon that hangs is killed and started again'
 
 # -- kill -9 ----------------------------------------------------------------------------
@@ -90,9 +90,9 @@ mr lpush q '{"id":"half-1"}' >/dev/null
 wait_for 10 'ran | grep -qx half-1'
 pid=$(prop MainPID)
 m kill -KILL "$pid"
-ok 'wait_for 10 "[ \"\$(prop MainPID)\" != $pid ] && [ \"\$(prop ActiveState)\" = active ]"' \
+wait_ok 10 '[ "$(prop MainPID)" != $pid ] && [ "$(prop ActiveState)" = active ]' \
     'after kill -9 it is started again'
-ok 'wait_for 30 "ran | grep -q \"half-1 ended\""' 'and what it had in hand is run again'
+wait_ok 30 'ran | grep -q "half-1 ended"' 'and what it had in hand is run again'
 
 # -- stop --------------------------------------------------------------------------------
 mr lpush q '{"id":"half-2"}' >/dev/null
@@ -133,5 +133,5 @@ C
 m systemctl start rqd@alice
 is $? 0 'rqd@alice starts'
 mr lpush a x >/dev/null
-ok 'wait_for 10 "grep -q alice /proc/$LEADER/root/run/rqd-alice/ran"' 'and runs handlers as alice'
+wait_ok 10 'grep -q alice /proc/$LEADER/root/run/rqd-alice/ran' 'and runs handlers as alice'
 m systemctl stop rqd@alice
