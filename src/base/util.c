@@ -126,6 +126,30 @@ util_cause(char **cause, const char *fmt, ...)
 	return -1;
 }
 
+/* Levenshtein's, row by row, the row in place. */
+unsigned
+util_distance(const char *a, const char *b)
+{
+	unsigned row[65], diagonal, above, best;
+	size_t j, n = strlen(b);
+
+	if (strlen(a) > 64 || n > 64)
+		return 64;
+	for (j = 0; j <= n; j++)
+		row[j] = (unsigned)j;
+	for (; *a != '\0'; a++) {
+		diagonal = row[0]++;
+		for (j = 1; j <= n; j++) {
+			above = row[j];
+			best = diagonal + (*a != b[j - 1]);
+			best = best < above + 1 ? best : above + 1;
+			row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
+			diagonal = above;
+		}
+	}
+	return row[n];
+}
+
 uint64_t
 random_u64(void)
 {

@@ -43,6 +43,9 @@ void	 fatalx(const char *, ...) PRINTF(1, 2) NORETURN;
  */
 int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 
+/* Bytes to insert, delete or change to make one text of the other; 64 for long ones. */
+unsigned util_distance(const char *, const char *);
+
 /* From the kernel's generator; never fails. */
 uint64_t random_u64(void);
 double	 random_unit(void);		/* uniform in [0, 1) */

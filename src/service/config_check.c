@@ -1,0 +1,401 @@
+/*
+ * What no option can say alone: names and keys of queues against each other,
+ * limits that belong together, who runs what, and what this machine lacks.
+ *
+ * Errors are what can never work; what may yet come (a command, a user, a
+ * file) is a warning.  rqctl reads the file for other daemons, perhaps on
+ * another machine and as another user: only the errors that do not depend on
+ * those are looked for then.
+ */
+#include "service/config_load.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "handler/identity.h"
+#include "policy/message.h"
+#include "queue/keys.h"
+
+static struct setting *
+draft_setting(const struct draft *d, const char *option)
+{
+	return d->given[option_index(option_find(SECTION_QUEUE, option))];
+}
+
+/* Whether its value counts: given without fault, or not given at all. */
+static bool
+is_sound(const struct draft *d, const char *option)
+{
+	const struct setting *s = draft_setting(d, option);
+
+	return s == NULL || !s->bad;
+}
+
+const struct place *
+draft_place(const struct draft *d, const char *option)
+{
+	const struct setting *s = draft_setting(d, option);
+
+	return s != NULL ? &s->at : &d->at;
+}
+
+/* -- names and keys -------------------------------------------------------------------- */
+
+/* Sorted by name or key, and by order where those are equal. */
+static int
+by_name(const void *va, const void *vb)
+{
+	const struct draft *const *a = va, *const *b = vb;
+	int d = strcmp((*a)->queue->name, (*b)->queue->name);
+
+	return d != 0 ? d : *a < *b ? -1 : 1;
+}
+
+static int
+by_key(const void *va, const void *vb)
+{
+	const struct draft *const *a = va, *const *b = vb;
+	int d = strcmp((*a)->queue->key, (*b)->queue->key);
+
+	return d != 0 ? d : *a < *b ? -1 : 1;
+}
+
+static int
+key_compare(const void *key, const void *v)
+{
+	const struct draft *const *d = v;
+
+	return strcmp(key, (*d)->queue->key);
+}
+
+static void
+check_names(struct loader *l, const struct draft **sorted, size_t n)
+{
+	char first[PLACE_TEXT_MAX];
+	size_t i;
+
+	qsort(sorted, n, sizeof(*sorted), by_name);
+	for (i = 1; i < n; i++) {
+		if (strcmp(sorted[i - 1]->queue->name, sorted[i]->queue->name) == 0)
+			finding_error(&l->findings, &sorted[i]->at,
+			    "queue \"%s\" is defined twice (first at %s)", sorted[i]->queue->name,
+			    place_text(&sorted[i - 1]->at, first));
+	}
+}
+
+/* One key under two names; one name twice has been said. */
+static void
+check_equal_keys(struct loader *l, const struct draft **sorted, size_t n)
+{
+	char first[PLACE_TEXT_MAX];
+	size_t i;
+
+	for (i = 1; i < n; i++) {
+		const struct draft *a = sorted[i - 1], *b = sorted[i];
+
+		if (strcmp(a->queue->key, b->queue->key) != 0 ||
+		    strcmp(a->queue->name, b->queue->name) == 0)
+			continue;
+		finding_error(&l->findings, draft_place(b, "key"), "queue \"%s\" has the same "
+		    "key as queue \"%s\" (%s): \"%s\"", b->queue->name, a->queue->name,
+		    place_text(&a->at, first), b->queue->key);
+	}
+}
+
+/* Whether another queue's key is one that rqd derives from this one's. */
+static void
+check_derived_keys(struct loader *l, const struct draft *d, const struct draft **sorted,
+    size_t n)
+{
+	char place[PLACE_TEXT_MAX];
+	enum key k;
+
+	for (k = KEY_QUEUE + 1; k < KEY_MAX; k++) {
+		char *key = xasprintf("%s%s", d->queue->key, keys_suffix(k));
+		const struct draft *const *at = bsearch(key, sorted, n, sizeof(*sorted), key_compare);
+
+		if (at != NULL)
+			finding_error(&l->findings, draft_place(*at, "key"), "the key \"%s\" of "
+			    "queue \"%s\" is one that queue \"%s\" (%s) uses: give it another name "
+			    "or key", key, (*at)->queue->name, d->queue->name,
+			    place_text(&d->at, place));
+		free(key);
+	}
+}
+
+static void
+check_reserved_key(struct loader *l, const struct draft *d)
+{
+	const char *key = d->queue->key;
+
+	if (strcmp(key, KEYS_DAEMONS) == 0 ||
+	    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
+		finding_error(&l->findings, draft_place(d, "key"), "the key \"%s\" is one that "
+		    "daemons use for themselves: give the queue another one", key);
+}
+
+static void
+check_keys(struct loader *l)
+{
+	const struct draft **sorted = xcalloc(l->ndrafts + 1, sizeof(*sorted));
+	size_t i, n = 0;
+
+	for (i = 0; i < l->ndrafts; i++) {
+		if (l->drafts[i].named)
+			sorted[n++] = &l->drafts[i];
+	}
+	check_names(l, sorted, n);
+	qsort(sorted, n, sizeof(*sorted), by_key);
+	check_equal_keys(l, sorted, n);
+	for (i = 0; i < n; i++) {
+		check_derived_keys(l, sorted[i], sorted, n);
+		check_reserved_key(l, sorted[i]);
+	}
+	free(sorted);
+}
+
+/* -- one queue ---------------------------------------------------------------------------- */
+
+static void
+check_title(struct loader *l, const struct draft *d)
+{
+	const char *name = d->queue->name;
+
+	if (d->named && !message_id_ok(name, strlen(name)))
+		finding_error(&l->findings, &d->at, "queue \"%.40s\": a name has 1 to %d bytes and no "
+		    "control characters", name, MESSAGE_ID_MAX);
+}
+
+static void
+check_together(struct loader *l, const struct draft *d)
+{
+	const struct queue_config *q = d->queue;
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+
+	if (draft_setting(d, "command") == NULL)
+		finding_error(&l->findings, &d->at, "queue \"%s\" has no command: write "
+		    "command = {\"/path/to/command\"}", q->name);
+	if (q->backoff > q->backoff_max && is_sound(d, "backoff") && is_sound(d, "backoff_max"))
+		finding_error(&l->findings, draft_setting(d, "backoff") != NULL ?
+		    draft_place(d, "backoff") : draft_place(d, "backoff_max"),
+		    "backoff %s is longer than backoff_max %s", units_duration(q->backoff, a),
+		    units_duration(q->backoff_max, b));
+	if (q->lease <= l->config->redis.timeout && draft_setting(d, "lease") != NULL &&
+	    is_sound(d, "lease"))
+		finding_warn(&l->findings, draft_place(d, "lease"), "lease %s is not longer than "
+		    "redis.timeout %s: a slow answer may cost the lease", units_duration(q->lease, a),
+		    units_duration(l->config->redis.timeout, b));
+}
+
+/* -- who runs it ------------------------------------------------------------------------------ */
+
+static bool
+user_number(const char *user, uid_t *ret)
+{
+	const struct passwd *pw = getpwnam(user);
+	int64_t n;
+
+	if (pw != NULL)
+		*ret = pw->pw_uid;
+	else if (units_parse_int(user, &n) == 0 && n >= 0 && n < UINT32_MAX)
+		*ret = (uid_t)n;
+	else
+		return false;
+	return true;
+}
+
+static bool
+group_number(const char *group, gid_t *ret)
+{
+	const struct group *gr = getgrnam(group);
+	int64_t n;
+
+	if (gr != NULL)
+		*ret = gr->gr_gid;
+	else if (units_parse_int(group, &n) == 0 && n >= 0 && n < UINT32_MAX)
+		*ret = (gid_t)n;
+	else
+		return false;
+	return true;
+}
+
+/* Without privileges only what one is already can be asked for. */
+static bool
+check_own_identity(struct loader *l, const struct draft *d)
+{
+	const struct queue_config *q = d->queue;
+	bool ok = true;
+	uid_t uid;
+	gid_t gid;
+
+	if (q->user[0] != '\0' && (!user_number(q->user, &uid) || uid != geteuid())) {
+		finding_error(&l->findings, draft_place(d, "user"), "only root can run handlers as "
+		    "user \"%s\": leave user out, or start rqd as that user", q->user);
+		ok = false;
+	}
+	if (q->group[0] != '\0' && (!group_number(q->group, &gid) || gid != getegid())) {
+		finding_error(&l->findings, draft_place(d, "group"), "only root can run handlers as "
+		    "group \"%s\": leave group out", q->group);
+		ok = false;
+	}
+	return ok;
+}
+
+/* Root says for whom: a forgotten `user` must not run everything as root. */
+static bool
+check_root_identity(struct loader *l, const struct draft *d)
+{
+	if (d->queue->user[0] != '\0' || d->at.line == 0 || !is_sound(d, "user"))
+		return true;
+	finding_error(&l->findings, draft_place(d, "user"), "queue \"%s\" does not say its user, "
+	    "and root runs this: write user = \"NAME\", also if it is \"root\"", d->queue->name);
+	return false;
+}
+
+/* -- what this machine lacks --------------------------------------------------------------------- */
+
+static bool
+is_in_groups(const struct identity *id, gid_t gid)
+{
+	size_t i;
+
+	for (i = 0; i < id->ngroups; i++) {
+		if (id->groups[i] == gid)
+			return true;
+	}
+	return id->gid == gid;
+}
+
+/* For root, who asks for somebody else; folders on the way are not looked at. */
+static bool
+may_execute(const struct stat *st, const struct identity *id)
+{
+	if (id->runs_as == 0)
+		return (st->st_mode & 0111) != 0;
+	if (st->st_uid == id->runs_as)
+		return (st->st_mode & S_IXUSR) != 0;
+	if (is_in_groups(id, st->st_gid))
+		return (st->st_mode & S_IXGRP) != 0;
+	return (st->st_mode & S_IXOTH) != 0;
+}
+
+static void
+check_command_file(struct loader *l, const struct draft *d, const struct identity *id)
+{
+	const char *path = d->queue->command[0];
+	const char *why = NULL;
+	struct stat st;
+
+	if (path == NULL || draft_setting(d, "command")->bad)
+		return;
+	if (stat(path, &st) == -1)
+		why = strerror(errno);
+	else if (S_ISDIR(st.st_mode))
+		why = "is a directory";
+	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_execute(&st, id))
+		why = "is not executable for the queue's user";
+	if (why != NULL)
+		finding_warn(&l->findings, draft_place(d, "command"), "command %s: %s", path, why);
+}
+
+static void
+check_file(struct loader *l, const struct place *at, const char *option, const char *path,
+    bool directory)
+{
+	struct stat st;
+
+	if (path[0] == '\0')
+		return;
+	if (stat(path, &st) == -1)
+		finding_warn(&l->findings, at, "%s %s: %s", option, path, strerror(errno));
+	else if (directory != S_ISDIR(st.st_mode))
+		finding_warn(&l->findings, at, "%s %s is %s directory", option, path,
+		    directory ? "not a" : "a");
+}
+
+/* Names looked up last: queues in a row mostly have the same user. */
+struct lookup {
+	const char	*user, *group;	/* NULL: none yet */
+	struct identity	 id;
+	const char	*step;		/* of identity_find(); NULL: it was found */
+};
+
+static void
+find_identity(struct lookup *k, const struct queue_config *q)
+{
+	if (k->user != NULL && strcmp(k->user, q->user) == 0 && strcmp(k->group, q->group) == 0)
+		return;
+	identity_done(&k->id);
+	*k = (struct lookup){ .user = q->user, .group = q->group };
+	if (identity_find(q->user, q->group, &k->id, &k->step) == 0)
+		k->step = NULL;
+}
+
+static void
+check_machine(struct loader *l, const struct draft *d, struct lookup *k)
+{
+	const struct queue_config *q = d->queue;
+	bool user;
+
+	if (!(geteuid() == 0 ? check_root_identity(l, d) : check_own_identity(l, d)))
+		return;
+	find_identity(k, q);
+	if (k->step != NULL) {
+		user = strcmp(k->step, "user") == 0;
+		finding_warn(&l->findings, draft_place(d, user ? "user" : "group"),
+		    "there is no %s \"%s\"", k->step, user ? q->user : q->group);
+	} else {
+		check_command_file(l, d, &k->id);
+	}
+	check_file(l, draft_place(d, "directory"), "directory", q->directory, true);
+	check_file(l, draft_place(d, "env_file"), "env_file", q->env_file, false);
+}
+
+/* -- outside of queues ------------------------------------------------------------------------------- */
+
+static const struct place *
+given_place(const struct loader *l, enum section section, const char *option)
+{
+	static const struct place nowhere = { "", 0 };
+	const struct setting *s = l->given[option_index(option_find(section, option))];
+
+	return s != NULL ? &s->at : &nowhere;
+}
+
+static void
+check_redis(struct loader *l)
+{
+	const struct redis_options *r = &l->config->redis;
+	static const char *const names[] = { "password_file", "tls_ca", "tls_cert", "tls_key" };
+	const char *paths[] = { r->password_file, r->tls_ca, r->tls_cert, r->tls_key };
+	size_t i;
+
+	if ((r->tls_cert[0] == '\0') != (r->tls_key[0] == '\0'))
+		finding_error(&l->findings, given_place(l, SECTION_REDIS,
+		    r->tls_cert[0] != '\0' ? "tls_cert" : "tls_key"),
+		    "tls_cert and tls_key go together: give both or none");
+	for (i = 0; i < ARRAY_LEN(names) && !l->source->client; i++)
+		check_file(l, given_place(l, SECTION_REDIS, names[i]), names[i], paths[i], false);
+}
+
+void
+config_check(struct loader *l)
+{
+	struct lookup k = { .user = NULL };
+	size_t i;
+
+	check_redis(l);
+	check_keys(l);
+	for (i = 0; i < l->ndrafts; i++) {
+		check_title(l, &l->drafts[i]);
+		check_together(l, &l->drafts[i]);
+		if (!l->source->client)
+			check_machine(l, &l->drafts[i], &k);
+	}
+	identity_done(&k.id);
+}

@@ -1,0 +1,60 @@
+/*
+ * A configuration in the making: shared by config_file.c, which builds it,
+ * config_include.c, which reads the files, and config_check.c.
+ */
+#ifndef RQD_SERVICE_CONFIG_LOAD_H
+#define RQD_SERVICE_CONFIG_LOAD_H
+
+#include <sys/types.h>
+
+#include "policy/config.h"
+#include "service/config_file.h"
+#include "service/config_text.h"
+#include "service/findings.h"
+#include "service/options.h"
+
+#define INCLUDE_DEPTH	16
+
+/* A queue in the making. */
+struct draft {
+	struct queue_config *queue;		/* owned by the configuration */
+	struct place	 at;
+	bool		 named;			/* its title could be read */
+	struct setting	*own[OPTIONS_MAX];	/* NULL: not given; borrowed from texts */
+	struct setting	*given[OPTIONS_MAX];	/* own, or of defaults { } */
+};
+
+struct loader {
+	const struct config_source *source;
+	struct config	*config;
+	struct findings	 findings;
+	struct config_text **texts;		/* owned: all settings point into them */
+	size_t		 ntexts;
+	struct setting	*given[OPTIONS_MAX];	/* outside of queues */
+	struct setting	*defaults[OPTIONS_MAX];
+	struct draft	*drafts;		/* owned */
+	size_t		 ndrafts;
+	struct { dev_t dev; ino_t ino; } open[INCLUDE_DEPTH];	/* files being read */
+	unsigned	 depth;
+};
+
+/* config_include.c: reads the file and what it includes; from: the include, or NULL. */
+void	config_include_file(struct loader *, const char *path, const struct place *from);
+
+/* config_file.c: takes over what an item says; it must stay. */
+void	config_collect(struct loader *, struct item *);
+
+/* config_check.c: what is wrong with options together, and with this machine. */
+void	config_check(struct loader *);
+
+/* Where the option was given; the queue's place where it was not. */
+const struct place *draft_place(const struct draft *, const char *option);
+
+/* config_print.c: 16 hex digits into c->hash, of all but the daemon's name. */
+void	config_print_hash(struct config *);
+
+/* config_print.c: whether both print the same. */
+bool	config_same_queue(const struct queue_config *, const struct queue_config *);
+bool	config_same_option(const struct option *, const struct config *, const struct config *);
+
+#endif

@@ -1,0 +1,471 @@
+/*
+ * The table of options, and what is found by name in it.
+ *
+ * Options, sections and values that the manual's outlook names but that this
+ * version does not have stand in tables of their own at the end ("missing"):
+ * building one of them means deleting its rows there.
+ */
+#include "service/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "service/option_check.h"
+#include "service/option_value.h"
+
+#define C(member)	offsetof(struct config, member)
+#define Q(member)	offsetof(struct queue_config, member)
+
+#define DAY		(24 * HOUR)
+#define MIB		((int64_t)1 << 20)
+#define TIB		((int64_t)1 << 40)
+#define MILLION		1000000
+#define PERSISTENT	(1U << MODE_PERSISTENT)
+
+static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
+static const char *const formats[] = { "logfmt", "json", NULL };
+static const char *const kinds[] = {
+	"ack", "unique", "stream", "list", "channel", "pattern", "expired", NULL
+};
+static const char *const modes[] = { "exec", "persistent", NULL };
+static const char *const framings[] = { "length", "line", NULL };
+static const char *const outputs[] = { "log", "none", NULL };
+static const char *const leftovers[] = { "kill", "keep", NULL };
+
+static const struct option options[] = {
+	{
+		.section = SECTION_GLOBAL, .name = "name", .type = OPTION_STRING,
+		.offset = C(name), .def = "", .check = check_name, .flags = OPTION_RESTART,
+		.help = "what this daemon calls itself; empty: the host's name",
+	}, {
+		.section = SECTION_GLOBAL, .name = "max_handlers", .type = OPTION_INT,
+		.offset = C(max_handlers), .def = "16", .min = 1, .max = 10000,
+		.help = "how many handlers run at the same time, all queues together",
+	}, {
+		.section = SECTION_GLOBAL, .name = "drain_timeout", .type = OPTION_DURATION,
+		.offset = C(drain_timeout), .def = "20s", .max = DAY,
+		.help = "how long handlers may run on when the daemon is stopped",
+	},
+
+	{
+		.section = SECTION_REDIS, .name = "server", .type = OPTION_STRINGS,
+		.offset = C(redis.servers), .def = "127.0.0.1:6379",
+		.check = check_servers, .flags = OPTION_RESTART,
+		.help = "host:port, [v6]:port or unix:/path; a list is tried in order",
+	}, {
+		.section = SECTION_REDIS, .name = "database", .type = OPTION_INT,
+		.offset = C(redis.database), .def = "0", .max = INT32_MAX,
+		.flags = OPTION_RESTART, .help = "the number of the database",
+	}, {
+		.section = SECTION_REDIS, .name = "username", .type = OPTION_STRING,
+		.offset = C(redis.username), .def = "", .check = check_word,
+		.flags = OPTION_RESTART, .help = "the ACL user; empty: the default user",
+	}, {
+		.section = SECTION_REDIS, .name = "password_file", .type = OPTION_STRING,
+		.offset = C(redis.password_file), .def = "", .check = check_path,
+		.flags = OPTION_RESTART, .help = "a file whose first line is the password",
+	}, {
+		.section = SECTION_REDIS, .name = "timeout", .type = OPTION_DURATION,
+		.offset = C(redis.timeout), .def = "10s", .min = 100 * MSEC,
+		.max = 10 * MINUTE, .flags = OPTION_RESTART,
+		.help = "how long a connect or the answer to a command may take",
+	}, {
+		.section = SECTION_REDIS, .name = "tls", .type = OPTION_BOOL,
+		.offset = C(redis.tls), .def = "false", .check = check_tls,
+		.flags = OPTION_RESTART, .help = "encrypts the connection",
+	}, {
+		.section = SECTION_REDIS, .name = "tls_ca", .type = OPTION_STRING,
+		.offset = C(redis.tls_ca), .def = "", .check = check_path,
+		.flags = OPTION_RESTART, .help = "certificates to trust; empty: the system's",
+	}, {
+		.section = SECTION_REDIS, .name = "tls_cert", .type = OPTION_STRING,
+		.offset = C(redis.tls_cert), .def = "", .check = check_path,
+		.flags = OPTION_RESTART, .help = "the client's certificate",
+	}, {
+		.section = SECTION_REDIS, .name = "tls_key", .type = OPTION_STRING,
+		.offset = C(redis.tls_key), .def = "", .check = check_path,
+		.flags = OPTION_RESTART, .help = "its key",
+	},
+
+	{
+		.section = SECTION_LOG, .name = "target", .type = OPTION_STRING,
+		.offset = C(log.target), .def = "stderr", .check = check_target,
+		.help = "\"stderr\", \"syslog\" or a file's absolute path",
+	}, {
+		.section = SECTION_LOG, .name = "level", .type = OPTION_CHOICE,
+		.offset = C(log.level), .def = "info", .choices = levels,
+		.help = "the least important level that is logged",
+	}, {
+		.section = SECTION_LOG, .name = "format", .type = OPTION_CHOICE,
+		.offset = C(log.format), .def = "logfmt", .choices = formats,
+		.help = "key=value pairs, or one JSON object a line",
+	}, {
+		.section = SECTION_LOG, .name = "payloads", .type = OPTION_BOOL,
+		.offset = C(log.payloads), .def = "false",
+		.help = "logs the messages themselves",
+	},
+
+	{
+		.section = SECTION_HTTP, .name = "listen", .type = OPTION_STRING,
+		.offset = C(http.listen), .def = "", .check = check_word,
+		.help = "address of the HTTP listener; empty: off",
+	},
+
+	/* Where messages come from. */
+	{
+		.section = SECTION_QUEUE, .name = "kind", .type = OPTION_CHOICE,
+		.offset = Q(kind), .def = "ack", .choices = kinds,
+		.help = "the kind of queue",
+	}, {
+		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRING,
+		.offset = Q(key), .def = "", .check = check_key, .flags = OPTION_OWN,
+		.help = "the key in Redis; empty: the queue's name",
+	}, {
+		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
+		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
+		.help = "larger messages become dead letters unread",
+	},
+
+	/* What is run. */
+	{
+		.section = SECTION_QUEUE, .name = "command", .type = OPTION_STRINGS,
+		.offset = Q(command), .def = "", .check = check_command,
+		.flags = OPTION_BRACES, .help = "the command and its arguments",
+	}, {
+		.section = SECTION_QUEUE, .name = "mode", .type = OPTION_CHOICE,
+		.offset = Q(mode), .def = "exec", .choices = modes,
+		.help = "one process per message, or one that is fed many",
+	}, {
+		.section = SECTION_QUEUE, .name = "framing", .type = OPTION_CHOICE,
+		.offset = Q(framing), .def = "length", .choices = framings,
+		.modes = PERSISTENT, .help = "how messages are told apart",
+	}, {
+		.section = SECTION_QUEUE, .name = "pipeline", .type = OPTION_INT,
+		.offset = Q(pipeline), .def = "1", .min = 1, .max = 10000,
+		.modes = PERSISTENT, .help = "messages outstanding per process",
+	}, {
+		.section = SECTION_QUEUE, .name = "max_messages", .type = OPTION_INT,
+		.offset = Q(max_messages), .def = "0", .max = INT32_MAX,
+		.modes = PERSISTENT, .help = "messages per process; 0: no limit",
+	}, {
+		.section = SECTION_QUEUE, .name = "max_age", .type = OPTION_DURATION,
+		.offset = Q(max_age), .def = "0", .max = 365 * DAY,
+		.modes = PERSISTENT, .help = "life of a process; 0: no limit",
+	}, {
+		.section = SECTION_QUEUE, .name = "user", .type = OPTION_STRING,
+		.offset = Q(user), .def = "", .check = check_word,
+		.help = "the user to run it as; empty: the daemon's own",
+	}, {
+		.section = SECTION_QUEUE, .name = "group", .type = OPTION_STRING,
+		.offset = Q(group), .def = "", .check = check_word,
+		.help = "the group; empty: the user's groups",
+	}, {
+		.section = SECTION_QUEUE, .name = "directory", .type = OPTION_STRING,
+		.offset = Q(directory), .def = "/", .check = check_root,
+		.help = "the working directory",
+	}, {
+		.section = SECTION_QUEUE, .name = "umask", .type = OPTION_OCTAL,
+		.offset = Q(umask), .def = "", .max = 0777,
+		.help = "in octal, \"027\"; empty: the daemon's",
+	}, {
+		.section = SECTION_QUEUE, .name = "nice", .type = OPTION_INT,
+		.offset = Q(nice), .def = "0", .min = -20, .max = 19,
+		.help = "the nice value",
+	}, {
+		.section = SECTION_QUEUE, .name = "env", .type = OPTION_STRINGS,
+		.offset = Q(env), .def = "", .check = check_env,
+		.help = "variables to add to the environment, NAME=value",
+	}, {
+		.section = SECTION_QUEUE, .name = "env_file", .type = OPTION_STRING,
+		.offset = Q(env_file), .def = "", .check = check_path,
+		.help = "a file of lines NAME=value",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_nofile", .type = OPTION_LIMIT,
+		.offset = Q(limit_nofile), .def = "1024", .min = 16, .max = 1 << 30,
+		.help = "descriptors per process",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_as", .type = OPTION_LIMIT_SIZE,
+		.offset = Q(limit_as), .def = "inherit", .min = MIB, .max = 1024 * TIB,
+		.help = "address space per process",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_cpu", .type = OPTION_LIMIT_TIME,
+		.offset = Q(limit_cpu), .def = "inherit", .min = 1, .max = 365 * DAY / SEC,
+		.help = "CPU time per process, in whole seconds",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_fsize", .type = OPTION_LIMIT_SIZE,
+		.offset = Q(limit_fsize), .def = "inherit", .max = 1024 * TIB,
+		.help = "size of the files it writes",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_nproc", .type = OPTION_LIMIT,
+		.offset = Q(limit_nproc), .def = "inherit", .min = 1, .max = 1 << 30,
+		.help = "processes of its user",
+	}, {
+		.section = SECTION_QUEUE, .name = "limit_core", .type = OPTION_LIMIT_SIZE,
+		.offset = Q(limit_core), .def = "inherit", .max = 1024 * TIB,
+		.help = "size of core dumps",
+	}, {
+		.section = SECTION_QUEUE, .name = "output", .type = OPTION_CHOICE,
+		.offset = Q(output), .def = "log", .choices = outputs,
+		.help = "what becomes of standard output and standard error",
+	}, {
+		.section = SECTION_QUEUE, .name = "output_limit", .type = OPTION_SIZE,
+		.offset = Q(output_limit), .def = "1M", .max = TIB,
+		.help = "how much output of one delivery is logged",
+	}, {
+		.section = SECTION_QUEUE, .name = "leftovers", .type = OPTION_CHOICE,
+		.offset = Q(leftovers), .def = "kill", .choices = leftovers,
+		.help = "what becomes of processes that outlive the command",
+	},
+
+	/* How many, and who first. */
+	{
+		.section = SECTION_QUEUE, .name = "concurrency", .type = OPTION_INT,
+		.offset = Q(concurrency), .def = "1", .min = 1, .max = 10000,
+		.help = "messages of this queue in hand at once, this daemon",
+	}, {
+		.section = SECTION_QUEUE, .name = "fleet_concurrency", .type = OPTION_INT,
+		.offset = Q(fleet_concurrency), .def = "0", .max = MILLION,
+		.help = "messages in hand at once, all daemons; 0: no limit",
+	}, {
+		.section = SECTION_QUEUE, .name = "rate", .type = OPTION_STRING,
+		.offset = Q(rate), .def = "", .check = check_rate,
+		.help = "messages per time, all daemons; empty: no limit",
+	}, {
+		.section = SECTION_QUEUE, .name = "priority", .type = OPTION_INT,
+		.offset = Q(priority), .def = "0", .min = -1000, .max = 1000,
+		.help = "higher first where max_handlers is short",
+	},
+
+	/* How long. */
+	{
+		.section = SECTION_QUEUE, .name = "lease", .type = OPTION_DURATION,
+		.offset = Q(lease), .def = "60s", .min = 3 * SEC, .max = DAY,
+		.help = "how long a silent delivery is left alone",
+	}, {
+		.section = SECTION_QUEUE, .name = "foreign_timeout", .type = OPTION_DURATION,
+		.offset = Q(foreign_timeout), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
+		.zero = true, .help = "the same for other programs' deliveries; 0: the lease",
+	}, {
+		.section = SECTION_QUEUE, .name = "time_limit", .type = OPTION_DURATION,
+		.offset = Q(time_limit), .def = "30m", .min = 1 * MSEC, .max = 365 * DAY,
+		.zero = true, .help = "how long one run of the handler may take; 0: no limit",
+	}, {
+		.section = SECTION_QUEUE, .name = "kill_grace", .type = OPTION_DURATION,
+		.offset = Q(kill_grace), .def = "5s", .max = DAY,
+		.help = "the time between SIGTERM and SIGKILL",
+	},
+
+	/* What if it fails. */
+	{
+		.section = SECTION_QUEUE, .name = "max_attempts", .type = OPTION_INT,
+		.offset = Q(max_attempts), .def = "25", .min = 1, .max = MILLION,
+		.help = "failures after which a message is a dead letter",
+	}, {
+		.section = SECTION_QUEUE, .name = "backoff", .type = OPTION_DURATION,
+		.offset = Q(backoff), .def = "5s", .max = 30 * DAY,
+		.help = "the delay before the first retry; it doubles",
+	}, {
+		.section = SECTION_QUEUE, .name = "backoff_max", .type = OPTION_DURATION,
+		.offset = Q(backoff_max), .def = "1h", .max = 30 * DAY,
+		.help = "the longest delay before a retry",
+	}, {
+		.section = SECTION_QUEUE, .name = "max_crashes", .type = OPTION_INT,
+		.offset = Q(max_crashes), .def = "3", .max = MILLION,
+		.help = "how often a lease may expire before a message is a dead letter",
+	}, {
+		.section = SECTION_QUEUE, .name = "dead_status", .type = OPTION_STATUSES,
+		.offset = Q(dead_status), .def = "65", .min = 1, .max = 255,
+		.help = "exit statuses that make a dead letter at once",
+	}, {
+		.section = SECTION_QUEUE, .name = "suspend_after", .type = OPTION_INT,
+		.offset = Q(suspend_after), .def = "20", .max = MILLION,
+		.help = "failures in a row that suspend the queue; 0: never",
+	}, {
+		.section = SECTION_QUEUE, .name = "dead_max", .type = OPTION_INT64,
+		.offset = Q(dead_max), .def = "0", .max = (int64_t)MILLION * MILLION,
+		.help = "dead letters to keep; 0: all",
+	},
+};
+_Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
+_Static_assert(ARRAY_LEN(kinds) == KIND_EXPIRED + 2, "kinds must match enum kind");
+_Static_assert(ARRAY_LEN(modes) == MODE_PERSISTENT + 2, "modes must match enum mode");
+_Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
+
+static const char *const sections[SECTION_MAX] = {
+	[SECTION_GLOBAL] = "", [SECTION_REDIS] = "redis", [SECTION_LOG] = "log",
+	[SECTION_HTTP] = "http", [SECTION_QUEUE] = "queue",
+};
+
+/* Values that are refused; value NULL: whatever is not the default. */
+static const struct { enum section section; const char *option, *value; } missing_values[] = {
+	{ SECTION_HTTP, "listen", NULL },
+	{ SECTION_QUEUE, "fleet_concurrency", NULL },
+	{ SECTION_QUEUE, "rate", NULL },
+	{ SECTION_QUEUE, "kind", "unique" },
+	{ SECTION_QUEUE, "kind", "stream" },
+	{ SECTION_QUEUE, "kind", "list" },
+	{ SECTION_QUEUE, "kind", "channel" },
+	{ SECTION_QUEUE, "kind", "pattern" },
+	{ SECTION_QUEUE, "kind", "expired" },
+	{ SECTION_QUEUE, "mode", "persistent" },
+};
+
+/* Options of a queue that have no row above yet. */
+static const char *const missing_options[] = {
+	"consumer_group", "database", "match", "notifications", "pop",
+};
+
+static const char *const missing_sections[] = { "schedule" };
+
+const struct option *
+option_next(const struct option *o)
+{
+	if (o == NULL)
+		return &options[0];
+	return o + 1 < options + ARRAY_LEN(options) ? o + 1 : NULL;
+}
+
+size_t
+option_index(const struct option *o)
+{
+	return (size_t)(o - options);
+}
+
+const struct option *
+option_find(enum section section, const char *name)
+{
+	const struct option *o;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (o->section == section && strcmp(o->name, name) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+bool
+option_is_list(const struct option *o)
+{
+	return o->type == OPTION_STRINGS || o->type == OPTION_STATUSES;
+}
+
+bool
+option_applies(const struct option *o, const struct queue_config *q)
+{
+	return (o->modes == 0 || (o->modes & 1U << q->mode) != 0) &&
+	    (o->kinds == 0 || (o->kinds & 1U << q->kind) != 0);
+}
+
+const char *
+section_name(enum section section)
+{
+	return sections[section];
+}
+
+bool
+section_find(const char *name, enum section *ret)
+{
+	enum section s;
+
+	for (s = SECTION_REDIS; s < SECTION_MAX; s++) {
+		if (strcmp(sections[s], name) == 0) {
+			*ret = s;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+is_one_of(const char *name, const char *const *list, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (strcmp(list[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+section_is_missing(const char *name)
+{
+	return is_one_of(name, missing_sections, ARRAY_LEN(missing_sections));
+}
+
+bool
+option_value_is_missing(const struct option *o, const char *value)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(missing_values); i++) {
+		if (missing_values[i].section != o->section ||
+		    strcmp(missing_values[i].option, o->name) != 0)
+			continue;
+		if (missing_values[i].value == NULL ? strcmp(value, o->def) != 0 :
+		    strcmp(value, missing_values[i].value) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The option of this section whose name is nearest, if it is near. */
+static const struct option *
+option_near(enum section section, const char *name)
+{
+	const struct option *o, *best = NULL;
+	unsigned d, best_d = strlen(name) > 4 ? 3 : 2;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (o->section != section)
+			continue;
+		d = util_distance(name, o->name);
+		if (d < best_d) {
+			best_d = d;
+			best = o;
+		}
+	}
+	return best;
+}
+
+/* How to name the place where an option of this section stands. */
+static const char *
+section_words(enum section section)
+{
+	switch (section) {
+	case SECTION_GLOBAL:
+		return "outside of all sections";
+	case SECTION_REDIS:
+		return "in redis { }";
+	case SECTION_LOG:
+		return "in log { }";
+	case SECTION_HTTP:
+		return "in http { }";
+	case SECTION_QUEUE:
+		return "in queue \"NAME\" { } or defaults { }";
+	case SECTION_MAX:
+		break;
+	}
+	return "";
+}
+
+char *
+option_unknown(enum section section, const char *name)
+{
+	const struct option *near = option_near(section, name);
+	enum section s;
+
+	if (section == SECTION_QUEUE &&
+	    is_one_of(name, missing_options, ARRAY_LEN(missing_options)))
+		return xasprintf("%s is not in this version of rqd", name);
+	for (s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
+		if (option_find(s, name) != NULL)
+			return xasprintf("%s does not belong here: it stands %s", name,
+			    section_words(s));
+	}
+	if (near != NULL)
+		return xasprintf("unknown option \"%.60s\"; did you mean %s?", name, near->name);
+	return xasprintf("unknown option \"%.60s\"", name);
+}

@@ -1,0 +1,89 @@
+/*
+ * The plan of a reload: queues are the same by name, and a queue is another
+ * one when its key or kind has changed.  What a table row says of itself
+ * (OPTION_RESTART, its section) decides the rest; nothing is named here twice.
+ */
+#include "service/reload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "service/config_load.h"
+
+static void
+add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,
+    const struct queue_config *to)
+{
+	plan->steps[plan->nsteps++] = (struct reload_step){ op, from, to };
+}
+
+static bool
+is_same_queue(const struct queue_config *a, const struct queue_config *b)
+{
+	return b != NULL && a->kind == b->kind && strcmp(a->key, b->key) == 0;
+}
+
+/* Removals first, so that a key that moves to another queue is free by then. */
+static void
+plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
+{
+	const struct queue_config *a, *b;
+	size_t i;
+
+	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
+	for (i = 0; i < from->nqueues; i++) {
+		a = from->queues[i];
+		if (!is_same_queue(a, config_queue(to, a->name)))
+			add_step(plan, RELOAD_REMOVE, a, NULL);
+	}
+	for (i = 0; i < to->nqueues; i++) {
+		b = to->queues[i];
+		a = config_queue(from, b->name);
+		if (a == NULL || !is_same_queue(a, b))
+			add_step(plan, RELOAD_ADD, NULL, b);
+		else
+			add_step(plan, config_same_queue(a, b) ? RELOAD_KEEP : RELOAD_CHANGE, a, b);
+	}
+}
+
+/* Notes a section (or an option outside of all) that needs a restart, once. */
+static void
+add_restart(struct reload_plan *plan, const struct option *o)
+{
+	const char *what = o->section == SECTION_GLOBAL ? o->name : section_name(o->section);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(plan->restart) - 1; i++) {
+		if (plan->restart[i] == NULL) {
+			plan->restart[i] = what;
+			return;
+		}
+		if (strcmp(plan->restart[i], what) == 0)
+			return;
+	}
+}
+
+void
+reload_plan(struct reload_plan *plan, const struct config *from, const struct config *to)
+{
+	const struct option *o;
+
+	*plan = (struct reload_plan){ .steps = NULL };
+	plan_queues(plan, from, to);
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (o->section == SECTION_QUEUE || config_same_option(o, from, to))
+			continue;
+		if ((o->flags & OPTION_RESTART) != 0)
+			add_restart(plan, o);
+		plan->log |= o->section == SECTION_LOG;
+		plan->http |= o->section == SECTION_HTTP;
+	}
+}
+
+void
+reload_plan_done(struct reload_plan *plan)
+{
+	free(plan->steps);
+	*plan = (struct reload_plan){ .steps = NULL };
+}
