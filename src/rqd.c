@@ -93,6 +93,8 @@ set_option(struct arguments *a, int opt)
 		a->source.user = optarg;
 		return -1;
 	case 'o':
+		if (strchr(optarg, '=') == NULL)
+			return usage("-o takes OPTION=VALUE");
 		add_override(a, optarg);
 		return -1;
 	case 'j':

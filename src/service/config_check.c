@@ -153,6 +153,8 @@ check_keys(struct loader *l)
 	qsort(sorted, n, sizeof(*sorted), by_key);
 	check_equal_keys(l, sorted, n);
 	for (i = 0; i < n; i++) {
+		if (i > 0 && strcmp(sorted[i - 1]->queue->key, sorted[i]->queue->key) == 0)
+			continue;
 		check_derived_keys(l, sorted[i], sorted, n);
 		check_reserved_key(l, sorted[i]);
 	}
@@ -177,7 +179,7 @@ check_together(struct loader *l, const struct draft *d)
 	const struct queue_config *q = d->queue;
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
-	if (draft_setting(d, "command") == NULL)
+	if (d->named && draft_setting(d, "command") == NULL)
 		finding_error(&l->findings, &d->at, "queue \"%s\" has no command: write "
 		    "command = {\"/path/to/command\"}", q->name);
 	if (q->backoff > q->backoff_max && is_sound(d, "backoff") && is_sound(d, "backoff_max"))

@@ -9,12 +9,14 @@
  * A wrong value is reported and its default is taken, so that all steps run
  * whatever is wrong; at the end any error makes the result NULL.
  */
-#include "service/config_load.h"
+#include "service/config_file.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "service/config_load.h"
 
 /* -- settings to structs ---------------------------------------------------------- */
 

@@ -41,11 +41,6 @@ is_value(const struct token *t)
 	return t->type == TOKEN_STRING || t->type == TOKEN_WORD || t->type == TOKEN_VARIABLE;
 }
 
-static bool
-is_title(const struct token *t)
-{
-	return t->type == TOKEN_STRING || t->type == TOKEN_WORD;
-}
 
 static bool
 token_equals(const struct token *t, const char *word)
@@ -54,12 +49,28 @@ token_equals(const struct token *t, const char *word)
 	    memcmp(t->text, word, t->len) == 0;
 }
 
-/* name { or name "title" { */
+/* Whether there is, or will be, a section of this name. */
+static bool
+is_known(const struct token *t)
+{
+	char *name = xstrndup(t->text, t->len);
+	enum section section;
+	bool known = section_find(name, &section) || strcmp(name, "defaults") == 0 ||
+	    section_is_missing(name);
+
+	free(name);
+	return known;
+}
+
+/* name { or name "title" {; "x = 20s redis {" does not begin a section 20s. */
 static bool
 begins_section(const struct token *t)
 {
-	return t->type == TOKEN_WORD && (token_is(t + 1, '{') ||
-	    (is_title(t + 1) && token_is(t + 2, '{')));
+	if (t->type != TOKEN_WORD)
+		return false;
+	if (token_is(t + 1, '{') || (t[1].type == TOKEN_STRING && token_is(t + 2, '{')))
+		return true;
+	return t[1].type == TOKEN_WORD && token_is(t + 2, '{') && is_known(t);
 }
 
 static bool
@@ -228,8 +239,9 @@ parse_value(struct parser *p, struct setting *s, const struct token *name,
 		return;
 	}
 	if (!is_value(p->t) || (p->t->type == TOKEN_WORD && begins_item(p->t))) {
-		finding_error(p->findings, &at, "the value of %.*s is missing", shown(name),
-		    name->text);
+		if (!p->cut || p->t->type != TOKEN_END)
+			finding_error(p->findings, &at, "the value of %.*s is missing",
+			    shown(name), name->text);
 		s->bad = true;
 		*last = p->t;
 		return;
@@ -371,18 +383,6 @@ section_words(const struct token *name)
 	return xasprintf("%.*s %.*s", shown(name), name->text, shown(name + 1), name[1].text);
 }
 
-static bool
-is_known(const struct token *t)
-{
-	char *name = xstrndup(t->text, t->len);
-	enum section section;
-	bool known = section_find(name, &section) || strcmp(name, "defaults") == 0 ||
-	    section_is_missing(name);
-
-	free(name);
-	return known;
-}
-
 static void
 unknown_section(struct parser *p)
 {
@@ -395,7 +395,7 @@ unknown_section(struct parser *p)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(names); i++) {
-		if (util_distance(name, names[i]) <= 2)
+		if (util_distance(name, names[i]) <= (strlen(names[i]) > 4 ? 2 : 1))
 			near = names[i];
 	}
 	if (section_is_missing(name))

@@ -157,7 +157,7 @@ parse_octal(const struct option *o, const char *value, int64_t *ret, char **caus
 	return 0;
 }
 
-/* The choices that this version has: "a", "b". */
+/* The choices that this version has: "a" or "b". */
 static char *
 choices_text(const struct option *o)
 {
@@ -167,7 +167,7 @@ choices_text(const struct option *o)
 	for (i = 0; o->choices[i] != NULL; i++) {
 		if (option_value_is_missing(o, o->choices[i]))
 			continue;
-		buf_printf(&b, "%s\"%s\"", b.len > 0 ? ", " : "", o->choices[i]);
+		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
 	}
 	(void)buf_str(&b);
 	return buf_steal(&b);
@@ -186,7 +186,7 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 		}
 	}
 	list = choices_text(o);
-	(void)util_cause(cause, "%s \"%.*s\" is unknown: there is %s", o->name, SHOWN, value,
+	(void)util_cause(cause, "%s \"%.*s\" is unknown: write %s", o->name, SHOWN, value,
 	    list);
 	free(list);
 	return -1;
