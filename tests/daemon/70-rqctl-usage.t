@@ -41,7 +41,7 @@ fails 78 'none.conf' "$RQCTL" -c "$T/none.conf" ping
 printf 'qeue "x" { }\nlease = 5\n' >"$T/bad.conf"
 fails 78 'bad.conf:1.* more' "$RQCTL" -c "$T/bad.conf" ping
 fails 78 '' "$RQCTL" --server 'host:port:port' ping
-like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +60s +25 +/bin/cat$' 'queues: a table'
+like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +1m +25 +/bin/cat$' 'queues: a table'
 is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'orders mail ' 'status: all of the file'
 
 # -- refusals of Redis ---------------------------------------------------------------
