@@ -75,12 +75,48 @@ options() {
 	same "$D/printed" 'printed by rqd -T' "$D/documented" "described in $CONF"
 }
 
-# The shipped file shows every option, with its default, as a comment or not.
+# The defaults as the page has them: "Default: 5s.", "Default: empty, the user's.", or
+# a macro in the next line.  What the sample sets or a host has is left out.
+documented_defaults() {
+	awk '
+	function say(text) {
+		sub(/^\.[A-Z][a-z] /, "", text)
+		sub(/[ ,;.].*$/, "", text)
+		gsub(/[{}]/, "", text)
+		if (text == "60s")
+			text = "1m"
+		if (text == "empty" || text == "none")
+			text = ""
+		print option "=" text
+	}
+	/^\.Sh / || /^\.Ss / { option = "" }
+	/^\.It Ic [a-z_]+ No =/ { option = $3 }
+	want { sub(/ \.$/, ""); gsub(/\./, "\001"); sub(/^\001/, "."); say($0); want = 0 }
+	option != "" && /^Default: [^ ]/ { sub(/^Default: /, ""); sub(/\.$/, ""); say($0) }
+	option != "" && /^Default:$/ { want = 1 }' $CONF | tr '\001' . |
+	    grep -v -e '^name=' -e '^key=' -e '^user=' -e '^foreign_timeout=' | sort -u
+}
+
+defaults() {
+	"$RQD" -T -c "$D/sample.conf" | sed -n 's/^[ \t]*\([a-z_]*\) = /\1=/p' | tr -d '"{}' |
+	    sort -u >"$D/printed"
+	documented_defaults >"$D/documented"
+	[ "$(wc -l <"$D/documented")" -ge 30 ] || echo "only $(wc -l <"$D/documented") defaults were found"
+	comm -13 "$D/printed" "$D/documented" | sed "s|\$| is not what rqd -T prints|"
+}
+
+# The shipped file shows every option as a comment, with its default.
 shipped_options() {
-	sed 's/^#*[ \t]*//' etc/rqd.conf >"$D/shipped"
+	sed -n 's/^#* *\([a-z_]* *= .*\)/\1/p' etc/rqd.conf >"$D/shipped"
 	printed_options "$D/sample.conf" | sed 's/.*\.//' | sort -u | while read -r option; do
-		grep -q "\\<$option *=" "$D/shipped" || echo "$option: not in etc/rqd.conf"
+		grep -q "^$option *=" "$D/shipped" || echo "$option: not in etc/rqd.conf"
 	done
+	# Uncommented it says the same: all but what belongs to one queue.
+	sed -e '/^# queue/,/^# }/d' -e '/^#.* command /d' \
+	    -e 's/^#* *\([a-z_]* *= .*\)/\1/' -e '/^include/d' etc/rqd.conf >"$D/all.conf"
+	echo 'queue "q" { command = {"/bin/true"} user = "root" }' >>"$D/all.conf"
+	"$RQD" -T -c "$D/all.conf" >"$D/all" 2>&1
+	"$RQD" -T -c "$D/sample.conf" 2>&1 | diff - "$D/all"
 }
 
 # Checks a configuration as somebody who is not root would.
@@ -127,7 +163,7 @@ conf_examples() {
 # -- rqd(8) ----------------------------------------------------------------------
 
 command_line() {
-	"$RQD" -h | awk '/^ *-/ { print $1; if ($2 ~ /^-/) print $2 }' | tr -d ',' |
+	"$RQD" -h | awk '/^  -/ { print $1; if ($2 ~ /^-/) print $2 }' | tr -d ',' |
 	    sed 's/^-//; s/^-//' >"$D/printed"
 	section man/rqd.8 DESCRIPTION | sed -n 's/^\.It Fl \([^ ]*\)/\1/p' |
 	    sed 's/ Ar .*//; s/ , /\n/g' | sed 's/^-//' | grep -v '^tt$' >"$D/documented"
@@ -191,7 +227,7 @@ keys() {
 
 verbs_of_help() {
 	"$RQCTL" help | awk '/^Verbs:/ { in_it = 1; next } /^$/ { in_it = 0 }
-	    in_it { name = $1; if ($2 ~ /^[a-z]+$/) name = name " " $2; print name }'
+	    in_it' | sed 's/^  //; s/  .*//; s/ *[[A-Z].*//'
 }
 
 verbs() {
@@ -255,7 +291,8 @@ links() {
 }
 
 silent 'every option is described in rqd.conf(5), and exists' options
-silent 'every option is in etc/rqd.conf' shipped_options
+silent 'the defaults in rqd.conf(5) are right' defaults
+silent 'every option is in etc/rqd.conf, with its default' shipped_options
 silent 'the examples of configurations are accepted' conf_examples
 silent 'every option of rqd is described in rqd(8), and exists' command_line
 silent 'every event of the log is described, and exists' events
