@@ -26,7 +26,8 @@ C
 }
 n=24
 for i in $(seq $n); do r lpush q "{\"id\":$i}" >/dev/null; done
-conf >"$T/start"; rqd_start <"$T/start"
+conf >"$T/start"
+rqd_start <"$T/start"
 wait_for 20 '[ "$(wc -l <"$T/began")" -ge 7 ]'
 rqd_kill9
 start=$(msec)
@@ -38,7 +39,8 @@ ok '[ -z "$(handlers)" ]' 'no handler either'
 in_hand=$(r zcard qBACKUP)
 ok "[ $in_hand -ge 1 ] && [ $in_hand -le 4 ]" "messages were in hand ($in_hand)"
 
-conf >"$T/start"; rqd_start <"$T/start"
+conf >"$T/start"
+rqd_start <"$T/start"
 wait_ok 30 '[ "$(sort -un "$T/done" | wc -l)" -eq $n ]' 'after a restart every message is handled'
 log_wait 10 'event=acked queue=q id=' $n
 ok '[ ! -e "$T/overlap" ]' 'none ran beside itself'

@@ -39,7 +39,8 @@ C
 # -- side by side -----------------------------------------------------------------
 n=200
 for i in $(seq $n); do echo "{\"id\":$i}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
-conf >"$T/start"; rqd_start <"$T/start"
+conf >"$T/start"
+rqd_start <"$T/start"
 for i in $(seq 40); do
 	id=$(foreign_pop q)
 	[ -n "$id" ] || break
@@ -57,7 +58,8 @@ wait_ok 5 'no_keys' 'no key is left but QSTATS'
 rqd_stop
 r lpush q '{"id":"left"}' >/dev/null
 is "$(foreign_pop q)" left 'another consumer pops a message, and dies'
-conf >"$T/start"; rqd_start <"$T/start"
+conf >"$T/start"
+rqd_start <"$T/start"
 ok 'log_wait 40 "event=acked queue=q id=left "' 'rqd requeues it after foreign_timeout, and runs it'
 like "$(log_lines event=requeued)" . 'and says so'
 like "$(tail -n 1 "$T/ran")" '^left 1$' 'as a first attempt'
@@ -86,6 +88,7 @@ sleep 2.1
 is "$(foreign_pop q 1)" slow 'another consumer takes over what a dead rqd had in hand'
 foreign_ack q slow
 rm "$T/hold"
-conf >"$T/start"; rqd_start <"$T/start"
+conf >"$T/start"
+rqd_start <"$T/start"
 wait_ok 40 'no_keys' 'and rqd sweeps up what is left of it'
 is "$(grep -c slow "$T/ran")" 1 'it did not run again'
