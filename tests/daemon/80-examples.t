@@ -1,0 +1,49 @@
+#!/bin/sh
+# What the examples and rqd-handler(7) suppose of standard input, in the daemon:
+# a file that can be opened again and read from its beginning, by another user too.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+mkdir -m 777 "$T/out"
+SOMEBODY=''
+[ "$(id -u)" -eq 0 ] && SOMEBODY='user = "nobody"'
+
+handler twice <<'H'
+cat >"$T/out/first"
+cat </dev/stdin >"$T/out/second"
+stat -L -c %s /dev/stdin >"$T/out/size"
+H
+if command -v sqlite3 >/dev/null; then
+	cp "$SRCDIR/etc/examples/sqlite.sh" "$T/sqlite.sh"
+	chmod 755 "$T/sqlite.sh"
+	sqlite3 "$T/out/orders.db" 'CREATE TABLE orders (id TEXT PRIMARY KEY, body TEXT NOT NULL);'
+	chmod 666 "$T/out/orders.db"
+else
+	note 'no sqlite3'
+	ln -s /bin/true "$T/sqlite.sh"
+fi
+
+rqd_start <<C
+queue "twice" { command = {"$T/twice"} $SOMEBODY }
+queue "rows" {
+    command = {"$T/sqlite.sh"} $SOMEBODY
+    env = {"DATABASE=$T/out/orders.db"}
+}
+C
+
+r lpush twice 'some bytes' >/dev/null
+ok 'log_wait 10 "event=acked queue=twice"' 'a handler reads its standard input twice'
+is "$(cat "$T/out/first")" 'some bytes' 'the first time, as it comes'
+is "$(cat "$T/out/second")" 'some bytes' 'the second time, opened again'
+is "$(cat "$T/out/size")" 10 'it has a size'
+
+r lpush rows '{"id":"o-1","text":"it'\''s"}' >/dev/null
+ok 'log_wait 10 "event=acked queue=rows id=o-1"' 'the example with SQLite succeeds'
+if command -v sqlite3 >/dev/null; then
+	is "$(sqlite3 "$T/out/orders.db" 'SELECT id, body FROM orders')" \
+	    'o-1|{"id":"o-1","text":"it'\''s"}' 'and has stored the message'
+	r lpush rows 'no JSON' >/dev/null
+	ok 'log_wait 10 "event=dead queue=rows .*status=65"' 'what it cannot store is a dead letter'
+fi
