@@ -179,7 +179,7 @@ check_together(struct loader *l, const struct draft *d)
 	const struct queue_config *q = d->queue;
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
-	if (d->named && draft_setting(d, "command") == NULL)
+	if (d->named && !d->open && draft_setting(d, "command") == NULL)
 		finding_error(&l->findings, &d->at, "queue \"%s\" has no command: write "
 		    "command = {\"/path/to/command\"}", q->name);
 	if (q->backoff > q->backoff_max && is_sound(d, "backoff") && is_sound(d, "backoff_max"))
@@ -252,7 +252,7 @@ check_own_identity(struct loader *l, const struct draft *d)
 static bool
 check_root_identity(struct loader *l, const struct draft *d)
 {
-	if (d->queue->user[0] != '\0' || d->at.line == 0 || !is_sound(d, "user"))
+	if (d->queue->user[0] != '\0' || d->at.line == 0 || d->open || !is_sound(d, "user"))
 		return true;
 	finding_error(&l->findings, draft_place(d, "user"), "queue \"%s\" does not say its user, "
 	    "and root runs this: write user = \"NAME\", also if it is \"root\"", d->queue->name);

@@ -195,6 +195,7 @@ config_collect(struct loader *l, struct item *item)
 		break;
 	case ITEM_QUEUE:
 		d = add_draft(l, item->title, &item->at);
+		d->open = item->open;
 		collect_settings(l, item, d->own);
 		break;
 	case ITEM_INCLUDE:

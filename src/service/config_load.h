@@ -20,6 +20,7 @@ struct draft {
 	struct queue_config *queue;		/* owned by the configuration */
 	struct place	 at;
 	bool		 named;			/* its title could be read */
+	bool		 open;			/* not closed: it may lack options */
 	struct setting	*own[OPTIONS_MAX];	/* NULL: not given; borrowed from texts */
 	struct setting	*given[OPTIONS_MAX];	/* own, or of defaults { } */
 };

@@ -454,9 +454,11 @@ parse_body(struct parser *p, const struct token *name, size_t index)
 		struct item *item = &p->text->items[index];
 
 		if (token_is(p->t, '}')) {
+			item->open = false;
 			p->t++;
 			return;
 		}
+		item->open = true;
 		if (p->t->type == TOKEN_END) {
 			not_closed(p, name);
 			return;

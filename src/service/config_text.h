@@ -39,6 +39,7 @@ struct item {
 	enum section	 section;	/* of its options; not ITEM_INCLUDE */
 	struct place	 at;
 	char		*title;		/* decoded; ITEM_QUEUE's name, ITEM_INCLUDE's pattern; or NULL */
+	bool		 open;		/* its end is missing: it may lack options */
 	struct setting	*settings;	/* owned */
 	size_t		 n;
 	struct buf	 text;		/* for libconfuse */
