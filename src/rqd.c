@@ -176,26 +176,35 @@ print_report(const struct config_report *report)
 		fprintf(stderr, "rqd: warning: %s\n", report->warnings[i]);
 }
 
+/* A daemon's warnings go to its log; all else is for whoever typed the command. */
 static int
-run(const struct arguments *a)
+run(const struct arguments *a, struct config *config, const struct config_report *report)
 {
 	struct server_options options = {
 		.source = &a->source, .until_empty = a->until_empty, .debug = a->debug,
+		.report = report,
 	};
-	struct config_report report = { 0 };
-	struct config *config = config_load(&a->source, &report);
-	int status = EX_OK;
 
-	print_report(&report);
-	config_report_done(&report);
+	if (config != NULL && !a->print && a->check == 0)
+		return server_run(&options, config);
+	print_report(report);
 	if (config == NULL)
 		return EX_CONFIG;
 	if (a->print)
 		config_print(config, stdout);
-	else if (a->check > 0)
-		fprintf(stderr, "rqd: configuration ok\n");
 	else
-		status = server_run(&options, config);
+		fprintf(stderr, "rqd: configuration ok\n");
+	return EX_OK;
+}
+
+static int
+load_and_run(const struct arguments *a)
+{
+	struct config_report report = { 0 };
+	struct config *config = config_load(&a->source, &report);
+	int status = run(a, config, &report);
+
+	config_report_done(&report);
 	config_unref(config);
 	return status;
 }
@@ -210,7 +219,7 @@ main(int argc, char **argv)
 	queue_check_ops();
 	handler_check_ops();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
-		status = run(&a);
+		status = load_and_run(&a);
 	free(a.overrides);
 	return status;
 }

@@ -360,13 +360,13 @@ server_drain(struct server *s)
 /* -- reload ----------------------------------------------------------------- */
 
 static void
-server_log_report(const struct config_report *report, enum log_level level,
-    const char *event)
+server_log_report(const struct config_report *report)
 {
 	size_t i;
 
 	for (i = 0; i < report->nerrors; i++)
-		log_event(level, event, NULL, LF_STR("error", report->errors[i]));
+		log_event(LOG_LV_ERROR, "reload_failed", NULL,
+		    LF_STR("error", report->errors[i]));
 	for (i = 0; i < report->nwarnings; i++)
 		log_event(LOG_LV_WARN, "warning", NULL,
 		    LF_STR("warning", report->warnings[i]));
@@ -437,7 +437,7 @@ server_reload(struct server *s)
 
 	notify_reloading();
 	new = config_load(s->options->source, &report);
-	server_log_report(&report, LOG_LV_ERROR, "reload_failed");
+	server_log_report(&report);
 	if (new != NULL) {
 		reload_plan(&plan, s->config, new);
 		server_apply(s, new, &plan);
@@ -654,6 +654,7 @@ server_run(const struct server_options *options, struct config *config)
 	s.instance = instance_name(config->name);
 	server_apply_log(&s);
 	server_start(&s);
+	server_log_report(options->report);
 	loop_run(s.loop);
 	server_stop(&s);
 	log_close();

@@ -14,6 +14,7 @@ struct server_options {
 	const struct config_source	*source;	/* read again at SIGHUP; borrowed */
 	bool	 until_empty;	/* drain once all queues are empty */
 	bool	 debug;	/* -v: level debug whatever the file says */
+	const struct config_report	*report;	/* warnings to log at the start; borrowed */
 };
 
 /* Runs until a drain is over.  Takes its own reference of the configuration.
