@@ -260,6 +260,7 @@ our_processes() {
 	for _f in $(grep -alsF -e "${T#/tmp/}" /proc/[0-9]*/environ); do
 		_f=${_f#/proc/}
 		_f=${_f%/environ}
+		case " $OTHER_PIDS " in *" $_f "*) continue ;; esac
 		is_alive "$_f" && echo "$_f"
 	done
 }

@@ -15,14 +15,14 @@ wait_for 10 '[ "$(mr ping)" = PONG ]'
 mkdir -p "$R/opt"
 cat >"$R/opt/work" <<'H'
 #!/bin/sh
-id -un >>/run/rqd/ran
-echo "$RQD_ID" >>/run/rqd/ran
-case $RQD_ID in half*) sleep 1 ;; long*) sleep 600 ;; esac
-echo "$RQD_ID ended" >>/run/rqd/ran
+id -un >>/var/lib/rqd/ran
+echo "$RQD_ID" >>/var/lib/rqd/ran
+case $RQD_ID in half*) sleep 1 ;; long*) sleep 600 ;; hold) while [ -e /var/lib/rqd/hold ]; do sleep 0.1; done ;; esac
+echo "$RQD_ID ended" >>/var/lib/rqd/ran
 H
 chmod 755 "$R/opt/work"
 conf() { cat >"$R$etc/rqd.conf"; }
-ran() { cat "/proc/$LEADER/root/run/rqd/ran" 2>/dev/null; }
+ran() { cat "/proc/$LEADER/root/var/lib/rqd/ran" 2>/dev/null; }
 ok '[ -e "$R$etc/rqd.conf" ]' 'make install puts a configuration there'
 
 conf <<C
@@ -43,8 +43,10 @@ wait_ok 10 'journal | grep -q "event=acked queue=q id=first"' 'the journal says 
 unlike "$(journal)" 'ts=|<[0-9]>' 'without a time of its own'
 like "$(m journalctl -u rqd -p info..info -o cat --no-pager)" 'event=acked' 'and with a priority'
 status=$(prop StatusText)
-mr lpush q '{"id":"half-0"}' >/dev/null
-wait_ok 12 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
+m touch /var/lib/rqd/hold
+mr lpush q '{"id":"hold"}' >/dev/null
+wait_ok 15 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
+m rm /var/lib/rqd/hold
 note "$status / $(prop StatusText)"
 
 # -- reload ------------------------------------------------------------------------
@@ -118,7 +120,6 @@ is "$(m systemd-cgls --no-pager -u rqd.service 2>/dev/null | grep -c work)" 0 'n
 conf <<C
 nonsense
 C
-m systemctl reset-failed rqd
 m systemctl start rqd 2>/dev/null
 sleep 1
 is "$(prop ActiveState)" failed 'a bad configuration: failed'
