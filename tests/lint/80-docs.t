@@ -109,13 +109,13 @@ defaults() {
 
 # The shipped file shows every option as a comment, with its default.
 shipped_options() {
-	sed -n 's/^#* *\([a-z_]* *= .*\)/\1/p' etc/rqd.conf >"$D/shipped"
+	sed -n 's/^[ \t]*#[ \t]*\([a-z_]* = .*\)/\1/p' etc/rqd.conf >"$D/shipped"
 	printed_options "$D/sample.conf" | sed 's/.*\.//' | sort -u | while read -r option; do
 		grep -q "^$option *=" "$D/shipped" || echo "$option: not in etc/rqd.conf"
 	done
 	# Uncommented it says the same: all but what belongs to one queue.
-	sed -e '/^# queue/,/^# }/d' -e '/^#.* command /d' \
-	    -e 's/^#* *\([a-z_]* *= .*\)/\1/' -e '/^include/d' etc/rqd.conf >"$D/all.conf"
+	sed -e '/^#queue/,/^#}/d' -e '/^include/d' \
+	    -e 's/^\([ \t]*\)#\([a-z_]* = .*\)/\1\2/' etc/rqd.conf >"$D/all.conf"
 	echo "$SAMPLE" >>"$D/all.conf"
 	"$RQD" -T -c "$D/all.conf" >"$D/all" 2>&1
 	"$RQD" -T -c "$D/sample.conf" 2>&1 | diff - "$D/all"
