@@ -673,11 +673,11 @@ consumer_is_idle(const struct consumer *c)
 
 void
 consumer_each(const struct consumer *c,
-    void (*fn)(const struct message *, usec_t, void *), void *arg)
+    void (*fn)(const struct message *, pid_t, usec_t, void *), void *arg)
 {
 	usec_t now = clock_mono();
 	const struct work *w;
 
 	TAILQ_FOREACH(w, &c->works, entry)
-		fn(w->msg, now - w->msg->delivered, arg);
+		fn(w->msg, w->run->pid, now - w->msg->delivered, arg);
 }

@@ -74,8 +74,8 @@ const struct stats	*consumer_stats(const struct consumer *);
 unsigned		 consumer_in_hand(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
-/* Walks what is in hand; age is since delivery. */
+/* Walks what is in hand; pid 0: no process yet; age is since delivery. */
 void	consumer_each(const struct consumer *,
-	    void (*fn)(const struct message *, usec_t age, void *), void *);
+	    void (*fn)(const struct message *, pid_t, usec_t age, void *), void *);
 
 #endif

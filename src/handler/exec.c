@@ -355,6 +355,7 @@ watch(struct exec_run *r)
 {
 	struct exec *h = exec_of(&r->base);
 
+	r->base.pid = r->pid;
 	r->output.ctx.pid = r->pid;
 	r->child.exited = exited;
 	r->child.leader = true;

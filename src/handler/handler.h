@@ -67,6 +67,7 @@ struct handler {
 /* One message at a handler.  Every mode's struct begins with this. */
 struct run {
 	struct handler			*handler;
+	pid_t				 pid;	/* whose process has it; 0: none yet */
 };
 
 const struct handler_ops *handler_ops(enum mode);	/* NULL: not in this version */

@@ -40,7 +40,11 @@ queue_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return queue_ops(cfg->kind)->open(env, config, cfg, stats, events, arg);
+	const struct queue_ops *ops = queue_ops(cfg->kind);
+
+	if (ops == NULL)
+		fatalx("queue kind %s is not built in", config_kind_name(cfg->kind));
+	return ops->open(env, config, cfg, stats, events, arg);
 }
 
 void

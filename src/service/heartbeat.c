@@ -25,16 +25,16 @@ seconds(usec_t t)
 }
 
 static void
-in_hand_add(const struct message *msg, usec_t age, void *arg)
+in_hand_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
 {
 	json_t *list = arg;
 
 	if (json_array_size(list) >= IN_HAND_MAX)
 		return;
 	/* An id need not be UTF-8; jansson refuses such a string. */
-	json_array_append_new(list, json_pack("{s:s*, s:s*, s:i, s:f}",
+	json_array_append_new(list, json_pack("{s:s*, s:s*, s:i, s:i, s:f}",
 	    "id", msg->id, "tag", msg->tag,
-	    "attempt", (int)msg->attempts + 1, "age", (double)(age / MSEC) / 1e3));
+	    "attempt", (int)msg->attempts + 1, "pid", (int)pid, "age", (double)(age / MSEC) / 1e3));
 }
 
 static json_t *
