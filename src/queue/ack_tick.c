@@ -43,14 +43,15 @@ ack_has_counted(const struct ack *a)
 	return memcmp(a->stats->n, a->stats->sent, sizeof(a->stats->n)) != 0;
 }
 
-/* Whether others' leases may be judged now. */
-static bool
-ack_may_requeue(const struct ack *a)
+/* From when on others' leases may be judged; mono. */
+static usec_t
+ack_may_requeue_at(const struct ack *a)
 {
 	usec_t since = conn_timely_since(a->env->conn);
 
-	return !a->closing && since > 0 && conn_redis_time(a->env->conn) > 0 &&
-	    clock_mono() - since >= 2 * ack_renew_interval(a);
+	if (a->closing || since == 0 || conn_redis_time(a->env->conn) <= 0)
+		return USEC_MAX;
+	return since + 2 * ack_renew_interval(a);
 }
 
 static void
@@ -59,9 +60,12 @@ ack_tick_next(struct ack *a, double now, const struct redisReply *expires,
 {
 	usec_t slack = a->cfg->lease / 10 < SEC ? a->cfg->lease / 10 : SEC;
 	usec_t mono = clock_mono();
+	usec_t judge = ack_may_requeue_at(a);
 	double at;
 
 	timer_stop(&a->tick);
+	if (judge > mono && judge < USEC_MAX)
+		ack_tick_at(a, judge + MSEC);
 	if (ack_time(delayed, &at)) {
 		ack_tick_at(a, mono + ack_usec(at - now) + MSEC);
 	}
@@ -181,7 +185,7 @@ ack_tick(struct ack *a)
 	ack_keys(a, &w, keys, ARRAY_LEN(keys));
 	args_fmt(&w, "%.6f", (double)a->cfg->lease / (double)SEC);
 	args_fmt(&w, "%.6f", (double)a->cfg->foreign_timeout / (double)SEC);
-	args_str(&w, ack_may_requeue(a) ? "1" : "0");
+	args_str(&w, now >= ack_may_requeue_at(a) ? "1" : "0");
 	args_fmt(&w, "%.6f", conn_redis_time(a->env->conn));
 	args_fmt(&w, "%d", ACK_TICK_MAX);
 	args_fmt(&w, "%d", ACK_BYTES);

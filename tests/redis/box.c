@@ -1,0 +1,298 @@
+/*
+ * The box; see box.h.
+ */
+#include "box.h"
+
+#include "loop/child.h"
+#include "redis/reply.h"
+#include "redis/script.h"
+
+static void
+box_update(void *arg)
+{
+	struct box *b = arg;
+	bool want = b->n < b->slots;
+
+	if (b->queue == NULL || b->fetching)
+		return;
+	if (want != b->wanted) {
+		b->wanted = want;
+		b->ready = false;
+		queue_want(b->queue, want);
+	}
+	if (b->ready && want) {
+		b->ready = false;
+		b->fetching = true;
+		b->fetches++;
+		queue_fetch(b->queue, b->slots - b->n);
+	}
+}
+
+static void
+box_touch(struct box *b)
+{
+	loop_defer(b->loop, &b->update, box_update, b);
+}
+
+/* -- queue_events ----------------------------------------------------------- */
+
+static void
+box_ready(void *arg)
+{
+	struct box *b = arg;
+
+	assert_true(b->wanted);
+	assert_false(b->ready);
+	b->ready = true;
+	b->readies++;
+	box_touch(b);
+}
+
+static void
+box_deliver(struct message *m, void *arg)
+{
+	struct box *b = arg;
+
+	assert_true(b->fetching);
+	assert_true(b->n < BOX_MAX);
+	b->msgs[b->n++] = m;
+	b->delivered++;
+	b->last_delivery = clock_mono();
+}
+
+static void
+box_fetched(const struct fetched *f, void *arg)
+{
+	struct box *b = arg;
+
+	assert_true(b->fetching);
+	assert_true(f->got <= f->asked);
+	b->fetching = false;
+	b->fetched[f->status]++;
+	if (f->cause != NULL)
+		snprintf(b->cause, sizeof(b->cause), "%s", f->cause);
+	box_touch(b);
+}
+
+static void
+box_lost(struct message *m, void *arg)
+{
+	struct box *b = arg;
+
+	b->losts++;
+	b->lost = m;
+}
+
+static void
+box_settled(struct message *m, const struct verdict *v, const struct result *r,
+    enum settled how, void *arg)
+{
+	struct box *b = arg;
+	static const enum stat of[] = {
+		[VERDICT_ACK] = STAT_ACKED, [VERDICT_RETRY] = STAT_RETRIED,
+		[VERDICT_DEAD] = STAT_DEAD, [VERDICT_RETURN] = STAT_RETURNED,
+		[VERDICT_STALE] = STAT_STALE,
+	};
+
+	(void)r;
+	assert_non_null(m->id);
+	b->settled[how]++;
+	b->last_settled = how;
+	if (how == SETTLED_OK)
+		b->stats.n[of[v->op]]++;
+	box_touch(b);
+}
+
+static void
+box_ticked(const struct tick_report *t, void *arg)
+{
+	struct box *b = arg;
+
+	b->requeued += t->requeued;
+	b->promoted += t->promoted;
+	b->dropped += t->dropped;
+	if (t->warning != NULL) {
+		b->warnings++;
+		snprintf(b->warning, sizeof(b->warning), "%s", t->warning);
+	}
+}
+
+static void
+box_paused(bool paused, const char *why, void *arg)
+{
+	struct box *b = arg;
+
+	assert_int_not_equal(b->paused, paused);
+	b->paused = paused;
+	snprintf(b->why, sizeof(b->why), "%s", why != NULL ? why : "");
+}
+
+static void
+box_closed(void *arg)
+{
+	((struct box *)arg)->closes++;
+}
+
+static const struct queue_events box_events = {
+	.ready = box_ready, .deliver = box_deliver, .fetched = box_fetched,
+	.lost = box_lost, .settled = box_settled, .ticked = box_ticked,
+	.paused = box_paused, .closed = box_closed,
+};
+
+/* -- connection ------------------------------------------------------------- */
+
+static void
+box_saw_time(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct box *b = arg;
+
+	if (answer == CONN_REPLY)
+		conn_saw_time(b->conn, reply_double(reply_at(r, 0), 0) +
+		    reply_double(reply_at(r, 1), 0) / 1e6);
+}
+
+static void
+box_up(const struct conn_server *s, void *arg)
+{
+	struct box *b = arg;
+
+	b->ups++;
+	if (b->queue != NULL)
+		queue_conn_up(b->queue, s);
+	watch_conn_up(b->watch);
+	conn_words(b->conn, box_saw_time, b, "TIME", NULL);
+}
+
+static void
+box_down(const char *cause, void *arg)
+{
+	struct box *b = arg;
+
+	snprintf(b->cause, sizeof(b->cause), "%s", cause);
+	watch_conn_down(b->watch);
+	if (b->queue != NULL)
+		queue_conn_down(b->queue);
+}
+
+static void
+box_mode(bool on, const char *why, void *arg)
+{
+	struct box *b = arg;
+
+	(void)on;
+	(void)why;
+	b->watching++;
+}
+
+void
+box_init(struct box *b, const struct server *s, const char *name)
+{
+	static const struct conn_events events = { .up = box_up, .down = box_down };
+
+	memset(b, 0, sizeof(*b));
+	script_init();
+	b->loop = loop_new();
+	b->config = config_new();
+	b->config->redis.servers = xcalloc(2, sizeof(char *));
+	b->config->redis.servers[0] = xstrdup(s->uri);
+	b->config->redis.username = xstrdup("");
+	b->config->redis.password_file = xstrdup("");
+	b->config->redis.timeout = 5 * SEC;
+	b->cfg = xcalloc(1, sizeof(*b->cfg));
+	b->config->queues = xreallocarray(b->config->queues, 2, sizeof(*b->config->queues));
+	b->config->queues[0] = b->cfg;
+	b->config->queues[1] = NULL;
+	b->config->nqueues = 1;
+	b->cfg->kind = KIND_ACK;
+	b->cfg->name = xstrdup("orders");
+	b->cfg->key = xstrdup("orders");
+	b->cfg->lease = b->cfg->foreign_timeout = 60 * SEC;
+	b->cfg->message_max = 16 << 20;
+	snprintf(b->instance, sizeof(b->instance), "%s-%06x", name, (unsigned)unit_below(1 << 24));
+	b->conn = conn_new(b->loop, &b->config->redis, name, 0, &events, b);
+	b->watch = watch_new(b->loop, b->conn, &b->config->redis, name, box_mode, b);
+	b->env = (struct queue_env){
+		.loop = b->loop, .conn = b->conn, .watch = b->watch,
+		.instance = b->instance, .host = "testhost",
+	};
+}
+
+void
+box_start(struct box *b, unsigned slots)
+{
+	b->queue = queue_open(&b->env, b->config, b->cfg, &b->stats, &box_events, b);
+	conn_start(b->conn);
+	watch_start(b->watch);
+	box_set_slots(b, slots);
+	WAIT(b, b->ups == 1 && b->watching == 1);
+	if (slots > 0)
+		WAIT(b, b->fetched[FETCH_OK] + b->fetched[FETCH_PAUSED] > 0);
+	box_turn(b, 20 * MSEC);
+}
+
+void
+box_set_slots(struct box *b, unsigned slots)
+{
+	b->slots = slots;
+	box_touch(b);
+}
+
+void
+box_free_queue(struct box *b)
+{
+	queue_free(b->queue);
+	b->queue = NULL;
+	b->n = 0;
+}
+
+void
+box_done(struct box *b)
+{
+	box_free_queue(b);
+	loop_defer_cancel(b->loop, &b->update);
+	watch_free(b->watch);
+	conn_free(b->conn);
+	config_unref(b->config);
+	loop_free(b->loop);
+}
+
+void
+box_settle(struct box *b, unsigned i, enum verdict_op op, bool failed, usec_t delay)
+{
+	struct verdict v = { .op = op, .failed = failed, .delay = delay, .reason = REASON_EXIT };
+	struct result r = { .end = END_EXIT, .status = failed ? 1 : 0 };
+	struct message *m = b->msgs[i];
+
+	assert_true(i < b->n);
+	r.error_tail = xstrdup("oops");
+	r.error_len = 4;
+	memmove(&b->msgs[i], &b->msgs[i + 1], (b->n - i - 1) * sizeof(b->msgs[0]));
+	b->n--;
+	queue_settle(b->queue, m, &v, &r);
+	assert_null(r.error_tail);
+	box_touch(b);
+}
+
+void
+box_turn(struct box *b, usec_t time)
+{
+	usec_t end = clock_mono() + time;
+
+	while (clock_mono() < end)
+		loop_turn(b->loop, end - clock_mono());
+}
+
+void
+box_deafen(struct box *b)
+{
+	conn_words(b->conn, NULL, NULL, "CLIENT", "REPLY", "OFF", NULL);
+}
+
+void
+box_cut(struct box *b, struct server *s)
+{
+	unsigned ups = b->ups;
+
+	assert_int_equal(server_int(s, "CLIENT KILL ID %lld", (long long)conn_id(b->conn)), 1);
+	WAIT(b, b->ups == ups + 1);
+}

@@ -1,0 +1,81 @@
+/*
+ * A queue of kind "ack" with all that it stands on, and a stand-in for the
+ * engine that writes down what it is told.  Each box has a loop of its own: a
+ * box whose loop is not turned is a daemon that hangs.
+ */
+#ifndef RQD_TESTS_REDIS_BOX_H
+#define RQD_TESTS_REDIS_BOX_H
+
+#include "../unit/unit.h"
+
+#include "loop/loop.h"
+#include "queue/queue.h"
+#include "redis/conn.h"
+#include "redis/watch.h"
+#include "server.h"
+
+#define BOX_MAX		4096
+#define BOX_WAIT	(20 * SEC)
+
+/* Turns the box's loop until the condition holds; the test fails if it never does. */
+#define WAIT(b, cond) do {						\
+	usec_t end_ = clock_mono() + BOX_WAIT;				\
+	bool is_;							\
+	while (!(is_ = (cond)) && clock_mono() < end_)			\
+		loop_turn((b)->loop, 20 * MSEC);			\
+	if (!is_)							\
+		fail_msg("never: %s (cause: %s, warning: %s)", #cond,	\
+		    (b)->cause, (b)->warning);				\
+} while (0)
+
+struct box {
+	struct loop	*loop;
+	struct config	*config;
+	struct queue_config *cfg;	/* may be changed before box_start() */
+	char		 instance[32];
+	struct conn	*conn;
+	struct watch	*watch;
+	struct queue_env env;
+	struct stats	 stats;
+	struct queue	*queue;		/* NULL after box_free_queue() */
+
+	unsigned	 slots;		/* fetches whenever it may, up to this */
+	bool		 wanted;
+	bool		 ready;
+	bool		 fetching;
+
+	struct message	*msgs[BOX_MAX];	/* in hand, oldest first */
+	unsigned	 n;
+	struct defer	 update;
+
+	/* What was told: */
+	unsigned	 ups, watching;
+	unsigned	 readies, fetches, delivered, losts, closes;
+	unsigned	 fetched[FETCH_ERROR + 1];	/* by status */
+	unsigned	 settled[SETTLED_GAVE_UP + 1];
+	unsigned	 requeued, promoted, dropped, warnings;
+	bool		 paused;
+	char		 why[64], cause[256], warning[256];
+	struct message	*lost;
+	usec_t		 last_delivery;
+	enum settled	 last_settled;
+};
+
+void	box_init(struct box *, const struct server *, const char *name);
+void	box_start(struct box *, unsigned slots);	/* and waits until it is up and watches */
+void	box_set_slots(struct box *, unsigned);
+void	box_free_queue(struct box *);
+void	box_done(struct box *);
+
+/* Ends the delivery with index i. */
+void	box_settle(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay);
+void	box_turn(struct box *, usec_t);		/* for this long */
+
+/*
+ * Nothing that Redis answers from now on arrives; box_cut() then closes the
+ * connection, so that the commands since are LOST although they have acted.
+ */
+void	box_deafen(struct box *);
+void	box_cut(struct box *, struct server *);
+
+#endif
