@@ -199,20 +199,6 @@ ack_finish(struct ack *a)
 	a->queue.events->closed(a->queue.arg);
 }
 
-/* What was found after the engine had stopped to ask goes back as it was. */
-static void
-ack_return_found(struct ack *a)
-{
-	static const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
-	struct result none = { .end = END_NOT_RUN };
-	struct delivery *d;
-
-	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
-		d->internal = true;
-		ack_keep(a, d, &back, &none);
-	}
-}
-
 static void
 ack_turn(void *arg)
 {
@@ -221,6 +207,7 @@ ack_turn(void *arg)
 	ack_fetch_step(a);
 	if (a->closing)
 		ack_return_found(a);
+	ack_put_away(a);
 	ack_flush(a);
 	ack_look(a);
 	ack_finish(a);
@@ -295,7 +282,7 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
 	a->tick_after = 0;
 	timer_stop(&a->hold);
-	ack_renew(a);
+	ack_renew_all(a);
 	ack_ask(a);
 	ack_flush(a);
 	ack_tick_at(a, clock_mono());

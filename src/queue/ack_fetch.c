@@ -315,8 +315,10 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	size_t i;
 
 	doubt->asked = false;
-	if (answer != CONN_REPLY)
+	if (answer != CONN_REPLY) {
+		doubt->from[0] = '\0';
 		return;
+	}
 	from = reply_str(reply_at(reply, 1), NULL);
 	if (from == NULL || reply_len(reply) < 3) {
 		(void)ack_failed(a, ACK_MINE, reply);
@@ -335,7 +337,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 		doubt->found = true;
 	}
 	if (doubt->found)
-		ack_renew(a);
+		ack_renew_all(a);
 	snprintf(doubt->from, sizeof(doubt->from), "%s", from);
 	doubt->offset = reply_int(reply_at(reply, 2), 0);
 	if (from[0] != '\0')

@@ -224,10 +224,8 @@ ack_renew_list(struct ack *a, const struct delivery_list *list)
 }
 
 void
-ack_renew(void *arg)
+ack_renew_all(struct ack *a)
 {
-	struct ack *a = arg;
-
 	if (!ack_has_deliveries(a)) {
 		timer_stop(&a->renew);
 		return;
@@ -238,4 +236,15 @@ ack_renew(void *arg)
 	ack_renew_list(a, &a->deliveries[DELIVERY_FOUND]);
 	ack_renew_list(a, &a->deliveries[DELIVERY_IN_HAND]);
 	ack_renew_list(a, &a->deliveries[DELIVERY_KEPT]);
+}
+
+/* What was found and is not wanted goes back, for others to run. */
+void
+ack_renew(void *arg)
+{
+	struct ack *a = arg;
+
+	if (!a->wanted && a->asked == 0)
+		ack_return_found(a);
+	ack_renew_all(a);
 }

@@ -200,7 +200,9 @@ void		 ack_ask_timer(void *);
 /* ack_settle.c */
 void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
 		    struct result *);
-void		 ack_flush(struct ack *);
+void		 ack_return_found(struct ack *);
+void		 ack_put_away(struct ack *);	/* stale ones */
+void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
 void		 ack_give_up(struct ack *);
 
 /* ack_lease.c */
@@ -209,7 +211,8 @@ void		 ack_delivery_move(struct ack *, struct delivery *, enum delivery_state);
 void		 ack_delivery_unref(struct delivery *);	/* a call about it is over */
 bool		 ack_has_deliveries(const struct ack *);
 usec_t		 ack_renew_interval(const struct ack *);
-void		 ack_renew(void *);			/* all, now */
+void		 ack_renew_all(struct ack *);
+void		 ack_renew(void *);		/* the timer's */
 
 /* ack_tick.c */
 void		 ack_tick(struct ack *);

@@ -33,6 +33,20 @@ ack_keep(struct ack *a, struct delivery *d, const struct verdict *verdict,
 	ack_wake(a);
 }
 
+/* What the engine has never seen goes back as it was. */
+void
+ack_return_found(struct ack *a)
+{
+	static const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	struct result none = { .end = END_NOT_RUN };
+	struct delivery *d;
+
+	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
+		d->internal = true;
+		ack_keep(a, d, &back, &none);
+	}
+}
+
 /* -- the end of a delivery -------------------------------------------------- */
 
 static void
@@ -363,17 +377,24 @@ ack_send_settle(struct ack *a)
 	ack_send(a, call, &w, ARRAY_LEN(ack_settle_keys));
 }
 
+/* Nothing is written about what is not ours any more; but see lua/settle.lua, "stale". */
+void
+ack_put_away(struct ack *a)
+{
+	struct delivery *d, *next;
+
+	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
+		if (d->verdict.op == VERDICT_STALE && !(d->taken && ack_is_up(a)))
+			ack_done(a, d, SETTLED_STALE);
+	}
+}
+
 void
 ack_flush(struct ack *a)
 {
 	struct delivery *d, *next;
-	bool up = ack_is_up(a);
 
-	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
-		if (d->verdict.op == VERDICT_STALE && !(d->taken && up))
-			ack_done(a, d, SETTLED_STALE);
-	}
-	if (!up || timer_is_set(&a->hold))
+	if (!ack_is_up(a) || timer_is_set(&a->hold))
 		return;
 	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
 		if (d->rescue)

@@ -129,13 +129,16 @@ ack_changed(void *arg)
 	ack_wake(a);
 }
 
-/* While paused only QPAUSED matters: pushes need not wake anyone. */
+/*
+ * While paused only QPAUSED matters: pushes need not wake anyone.  But what
+ * comes while the arm script is on its way may be news to its reply.
+ */
 static void
 ack_changed_zset(void *arg)
 {
 	struct ack *a = arg;
 
-	if (!a->paused)
+	if (!a->paused || a->arming)
 		ack_changed(a);
 }
 
@@ -147,15 +150,12 @@ static void
 ack_changed_list(void *arg)
 {
 	struct ack *a = arg;
-	usec_t most;
+	usec_t most = a->raced < 7 ? MSEC << a->raced : HERD_MAX;
 
-	if (a->paused)
-		return;
-	ack_changed(a);
-	if (!a->wanted || a->known)
+	ack_changed_zset(a);
+	if (!a->wanted || a->known || a->paused)
 		return;
 	a->woken = true;
-	most = a->raced < 7 ? MSEC << a->raced : HERD_MAX;
 	if (a->raced == 0)
 		a->known = true;
 	else if (!timer_is_set(&a->herd))

@@ -493,6 +493,7 @@ test_alone(void **state)
 		if (i % 20 == 0)
 			model_check();
 		if (nknown > TAGS_MAX - 200) {
+			rig_popped_done(known, TAGS_MAX / 2);
 			memmove(known, known + TAGS_MAX / 2, (nknown - TAGS_MAX / 2) * sizeof(known[0]));
 			nknown -= TAGS_MAX / 2;
 		}

@@ -368,6 +368,57 @@ test_lost_pop_fewer_slots(void **state)
 	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
 }
 
+/* Found and not wanted: after a while others may have it. */
+static void
+test_lost_pop_unwanted(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_deafen(&box);
+	push("{\"id\":1}");
+	while (server_int(&server, "LLEN orders") > 0)
+		loop_turn(box.loop, 10 * MSEC);
+	box_set_slots(&box, 0);
+	box_cut(&box, &server);
+	WAIT(&box, server_int(&server, "ZCARD ordersRETRY") == 1);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 1"), "0 0 - ", 6);
+	assert_int_equal(total_settled(&box), 0);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+}
+
+/*
+ * A server that hung finds the old connection's pop and the new one's question
+ * in any order.  Either way the message is run soon, and no lease is waited for.
+ */
+static void
+test_lost_pop_late(void **state)
+{
+	int i;
+
+	(void)state;
+	box.config->redis.timeout = 400 * MSEC;
+	box_start(&box, 0);
+	for (i = 0; i < 10; i++) {
+		push("{\"id\":1}");
+		box_turn(&box, 20 * MSEC);
+		server_signal(&server, SIGSTOP);
+		box_set_slots(&box, 1);
+		box_turn(&box, 10 * MSEC);
+		conn_reset(box.conn, "test");
+		box_turn(&box, 50 * MSEC);
+		server_signal(&server, SIGCONT);
+		WAIT(&box, box.n == 1);
+		assert_int_equal(box.msgs[0]->crashes, 0);
+		assert_int_equal(box.msgs[0]->attempts, 0);
+		box_set_slots(&box, 0);
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	}
+	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+}
+
 static void
 test_lost_settles(void **state)
 {
@@ -931,7 +982,8 @@ main(void)
 		TEST(test_ack), TEST(test_outcomes), TEST(test_too_large), TEST(test_slots),
 		TEST(test_wake_up), TEST(test_wake_up_delayed), TEST(test_idle),
 		TEST(test_unwanted), TEST(test_polling), TEST(test_pause),
-		TEST(test_lost_pop), TEST(test_lost_pop_fewer_slots), TEST(test_lost_settles),
+		TEST(test_lost_pop), TEST(test_lost_pop_fewer_slots),
+		TEST(test_lost_pop_unwanted), TEST(test_lost_pop_late), TEST(test_lost_settles),
 		TEST(test_down), TEST(test_rescue), TEST(test_flushall), TEST(test_usurped),
 		TEST(test_usurped_by_itself), TEST(test_expiry), TEST(test_taken_back),
 		TEST(test_renewal), TEST(test_taken), TEST(test_foreign_expired),
