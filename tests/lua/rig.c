@@ -138,8 +138,10 @@ rig_script(struct rig *r, const char *name, const char *keys, struct args *args)
 	}
 	args_done(&w);
 	args_done(args);
-	if (reply == NULL)
+	if (reply == NULL) {
 		fail_msg("%s: %s", name, r->c->errstr);
+		abort();
+	}
 	r->error[0] = '\0';
 	if (reply->type != REDIS_REPLY_ERROR)
 		return reply;
