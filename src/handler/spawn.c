@@ -273,17 +273,21 @@ mark_cloexec(void)
 	(void)closedir(dir);
 }
 
-/* Those that exec would leave ignored, and those that have a handler. */
+/*
+ * Those that exec would leave ignored, and those that have a handler.  By the
+ * raw call: libc hides the two signals that it keeps for itself, which our own
+ * parent may have ignored.  The handler is the first word of the kernel's struct.
+ */
 static uint64_t
 signals_not_default(void)
 {
-	struct sigaction sa;
+	uint64_t action[KERNEL_ACTION / sizeof(uint64_t)];
 	uint64_t set = 0;
 	int signo;
 
 	for (signo = 1; signo <= 64; signo++) {
-		if (sigaction(signo, NULL, &sa) == 0 &&
-		    ((sa.sa_flags & SA_SIGINFO) || sa.sa_handler != SIG_DFL))
+		if (syscall(SYS_rt_sigaction, signo, NULL, action, KERNEL_SIGSET) == 0 &&
+		    action[0] != 0)
 			set |= (uint64_t)1 << (signo - 1);
 	}
 	return set;
