@@ -1,0 +1,84 @@
+/*
+ * Any bytes as a configuration: service/config_token.c, config_text.c,
+ * config_value.c (libconfuse), options, checks, printing.  What is accepted
+ * must print to text that is accepted, too, with the same hash.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "service/config_file.h"
+
+FUZZ_MAIN("config")
+
+/* Loads a file that has no name but that of its descriptor. */
+static struct config *
+load(int fd)
+{
+	struct config_report report = { 0 };
+	struct config_source source = { .client = true };
+	struct config *c;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	source.file = path;
+	c = config_load(&source, &report);
+	if ((c == NULL) != (report.nerrors > 0))
+		abort();
+	config_report_done(&report);
+	return c;
+}
+
+/* -1 where the input is not for us. */
+static int
+make_file(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("config", MFD_CLOEXEC);
+
+	if (fd == -1 || fchmod(fd, 0600) == -1 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	return fd;
+}
+
+static void
+print_again(const struct config *c)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *fp = open_memstream(&text, &len);
+	struct config *d;
+	int fd;
+
+	if (fp == NULL)
+		abort();
+	config_print(c, fp);
+	fclose(fp);
+	fd = make_file((const uint8_t *)text, len);
+	d = load(fd);
+	if (d == NULL || strcmp(c->hash, d->hash) != 0)
+		abort();
+	config_unref(d);
+	close(fd);
+	free(text);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct config *c;
+	int fd;
+
+	/* Files of this machine are not part of the input. */
+	if (memmem(data, size, "include", 7) != NULL)
+		return 0;
+	fd = make_file(data, size);
+	c = load(fd);
+	close(fd);
+	if (c != NULL)
+		print_again(c);
+	config_unref(c);
+	return 0;
+}

@@ -1,0 +1,429 @@
+/*
+ * What is printed reads back the same; the shipped file shows every option
+ * with its true default; and no damage to a file does damage here.
+ */
+#include "config_fixture.h"
+
+#include "base/units.h"
+
+/* -- random configurations -------------------------------------------------------- */
+
+/* Any bytes a string can hold; with `plain`, no control characters. */
+static char *
+random_string(size_t max, bool plain)
+{
+	static const char odd[] = "\"'\\${}#/*,= \n\t\r\x01\x1b\x7f\xff\xc3\xa9";
+	size_t n = unit_below(max + 1), i;
+	char *s = xcalloc(n + 1, 1);
+
+	for (i = 0; i < n; i++) {
+		s[i] = unit_below(3) == 0 ? odd[unit_below(sizeof(odd) - 1)] :
+		    (char)(1 + unit_below(255));
+		if (plain && ((unsigned char)s[i] < 0x20 || s[i] == 0x7f))
+			s[i] = 'x';
+	}
+	return s;
+}
+
+static void
+add_string(struct buf *b, const char *prefix, bool plain)
+{
+	char *s = random_string(20, plain), *whole = xasprintf("%s%s", prefix, s);
+
+	option_print_string(whole, b);
+	free(whole);
+	free(s);
+}
+
+static void
+add_strings(struct buf *b, const char *first, const char *prefix)
+{
+	uint64_t n = unit_below(4);
+
+	buf_puts(b, "{");
+	if (first != NULL)
+		option_print_string(first, b);
+	while (n-- > 0) {
+		buf_puts(b, b->data[b->len - 1] == '{' ? "" : ", ");
+		add_string(b, prefix, false);
+	}
+	buf_puts(b, "}");
+}
+
+static void
+add_number(struct buf *b, const struct option *o, int64_t scale)
+{
+	char text[UNITS_TEXT_MAX];
+	int64_t n = o->min + (int64_t)(unit_random() % (uint64_t)(o->max - o->min + 1));
+
+	if (o->type == OPTION_SIZE || o->type == OPTION_LIMIT_SIZE)
+		buf_puts(b, units_size((uint64_t)n, text));
+	else if (o->type == OPTION_DURATION || o->type == OPTION_LIMIT_TIME)
+		buf_puts(b, units_duration(n * scale, text));
+	else
+		buf_printf(b, "%lld", (long long)n);
+}
+
+static void
+add_choice(struct buf *b, const struct option *o)
+{
+	size_t n = 0;
+
+	while (o->choices[n] != NULL)
+		n++;
+	option_print_string(o->choices[unit_below(n)], b);
+}
+
+static void
+add_value(struct buf *b, const struct option *o)
+{
+	switch (o->type) {
+	case OPTION_STRING:
+		add_string(b, strstr("directory env_file password_file target", o->name) != NULL ?
+		    "/" : "a", strstr("directory env_file password_file target", o->name) == NULL);
+		break;
+	case OPTION_STRINGS:
+		add_strings(b, strcmp(o->name, "command") == 0 ? "/c" : NULL,
+		    strcmp(o->name, "env") == 0 ? "N=" : "");
+		break;
+	case OPTION_STATUSES:
+		buf_printf(b, "{%d, %d}", 1 + (int)unit_below(100), 128 + (int)unit_below(100));
+		break;
+	case OPTION_CHOICE:
+		add_choice(b, o);
+		break;
+	case OPTION_BOOL:
+		buf_puts(b, unit_below(2) == 0 ? "true" : "false");
+		break;
+	case OPTION_OCTAL:
+		buf_printf(b, "\"%o\"", (unsigned)unit_below(01000));
+		break;
+	case OPTION_INT: case OPTION_INT64: case OPTION_SIZE: case OPTION_LIMIT:
+	case OPTION_LIMIT_SIZE: case OPTION_DURATION:
+		add_number(b, o, 1);
+		break;
+	case OPTION_LIMIT_TIME:
+		add_number(b, o, SEC);
+		break;
+	}
+}
+
+/* Options that this version fixes, or whose syntax is not simply a string. */
+static bool
+is_free(const struct option *o)
+{
+	static const char *const fixed[] = {
+		"kind", "mode", "rate", "fleet_concurrency", "listen", "server", "tls",
+		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(fixed); i++) {
+		if (strcmp(o->name, fixed[i]) == 0)
+			return false;
+	}
+	return o->modes == 0;
+}
+
+static void
+add_section(struct buf *b, enum section section)
+{
+	const struct option *o;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		bool must = strcmp(o->name, "command") == 0;
+
+		if (o->section != section || !is_free(o) || (!must && unit_below(2) == 0))
+			continue;
+		buf_printf(b, "%s = ", o->name);
+		add_value(b, o);
+		buf_addc(b, '\n');
+	}
+}
+
+static void
+random_config(struct buf *b)
+{
+	enum section s;
+	uint64_t i, n = unit_below(4);
+
+	add_section(b, SECTION_GLOBAL);
+	for (s = SECTION_REDIS; s < SECTION_HTTP; s++) {
+		buf_printf(b, "%s {\n", section_name(s));
+		add_section(b, s);
+		buf_puts(b, "}\n");
+	}
+	for (i = 0; i < n; i++) {
+		char prefix[8];
+
+		snprintf(prefix, sizeof(prefix), "%c", (char)('a' + i));
+		buf_puts(b, "queue ");
+		add_string(b, prefix, true);
+		buf_puts(b, " {\n");
+		add_section(b, SECTION_QUEUE);
+		buf_puts(b, "}\n");
+	}
+}
+
+static void
+test_round_trip(void **state UNUSED)
+{
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		struct buf b = BUF_INIT;
+		struct config *c, *d;
+		char *first, *second;
+
+		random_config(&b);
+		put("t.conf", buf_str(&b));
+		c = load_good("t.conf");
+		print_to(c, "printed.conf");
+		d = load_good("printed.conf");
+		print_to(d, "again.conf");
+		first = slurp("printed.conf");
+		second = slurp("again.conf");
+		assert_string_equal(first, second);
+		assert_string_equal(c->hash, d->hash);
+		assert_int_equal(c->nqueues, d->nqueues);
+		free(first);
+		free(second);
+		config_unref(c);
+		config_unref(d);
+		buf_done(&b);
+	}
+}
+
+/* Every byte there is, in both kinds of quotes, comes out as it went in. */
+static void
+test_bytes(void **state UNUSED)
+{
+	char all[256], *single = xcalloc(600, 1), *p = single;
+	struct buf b = BUF_INIT;
+	struct config *c;
+	int i;
+
+	for (i = 1; i < 256; i++) {
+		all[i - 1] = (char)i;
+		if (i == '\'' || i == '\\')
+			*p++ = '\\';
+		*p++ = (char)i;
+	}
+	all[255] = '\0';
+	buf_puts(&b, "queue \"q\" { command = {\"/c\", ");
+	option_print_string(all, &b);
+	buf_printf(&b, ", '%s'} }", single);
+	put("t.conf", buf_str(&b));
+	c = load_good("t.conf");
+	assert_string_equal(c->queues[0]->command[1], all);
+	assert_string_equal(c->queues[0]->command[2], all);
+	print_to(c, "printed.conf");
+	config_unref(c);
+	c = load_good("printed.conf");
+	assert_string_equal(c->queues[0]->command[1], all);
+	assert_string_equal(c->queues[0]->command[2], all);
+	config_unref(c);
+	buf_done(&b);
+	free(single);
+}
+
+/* The hash tells configurations apart, but not daemons. */
+static void
+test_hash(void **state UNUSED)
+{
+	static const struct { const char *text; bool same; } cases[] = {
+		{ "# x\nqueue \"q\" { nice = 0 command = {\"/c\"} lease = 1m }", true },
+		{ "name = \"other\" queue \"q\" { command = {\"/c\"} }", true },
+		{ "defaults { command = {'/c'} } queue q { }", true },
+		{ "queue \"q\" { command = {\"/c\"} nice = 1 }", false },
+		{ "queue \"q\" { command = {\"/c\", \"\"} }", false },
+		{ "queue \"r\" { command = {\"/c\"} key = \"q\" }", false },
+		{ "max_handlers = 17 queue \"q\" { command = {\"/c\"} }", false },
+		{ "redis { database = 1 } queue \"q\" { command = {\"/c\"} }", false },
+		{ "log { level = \"warn\" } queue \"q\" { command = {\"/c\"} }", false },
+	};
+	struct config *base = load_text("queue \"q\" { command = {\"/c\"} }"), *c;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		c = load_text(cases[i].text);
+		assert_int_equal(strcmp(c->hash, base->hash) == 0, cases[i].same);
+		config_unref(c);
+	}
+	config_unref(base);
+}
+
+/* -- the table ------------------------------------------------------------------------ */
+
+static void
+test_table(void **state UNUSED)
+{
+	const struct option *o, *p;
+	size_t n = 0;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		assert_int_equal(option_index(o), n++);
+		assert_ptr_equal(option_find(o->section, o->name), o);
+		assert_true(strlen(o->help) > 3);
+		assert_non_null(o->def);
+		assert_int_equal(o->type == OPTION_CHOICE, o->choices != NULL);
+		for (p = option_next(o); p != NULL; p = option_next(p))
+			assert_true(p->section != o->section || p->offset != o->offset);
+	}
+	assert_true(n > 50 && n <= OPTIONS_MAX);
+	assert_null(option_find(SECTION_QUEUE, "server"));
+}
+
+/* -- the shipped file -------------------------------------------------------------------- */
+
+/* Takes the "#" away where no blank follows: prose has one. */
+static char *
+uncommented(const char *text)
+{
+	struct buf b = BUF_INIT;
+	bool begins = true;
+	const char *p;
+
+	for (p = text; *p != '\0'; p++) {
+		if (*p == '#' && begins && p[1] != ' ' && p[1] != '\n')
+			continue;
+		begins = *p == '\n' || (begins && *p == '\t');
+		buf_addc(&b, *p);
+	}
+	(void)buf_str(&b);
+	return buf_steal(&b);
+}
+
+static char *
+shipped(void)
+{
+	const char *dir = getenv("SRCDIR");
+	char *path = xasprintf("%s/etc/rqd.conf", dir != NULL ? dir : "..");
+	char *text = slurp(path);
+
+	free(path);
+	return text;
+}
+
+static void
+test_shipped(void **state UNUSED)
+{
+	char *text = shipped(), *full = uncommented(text);
+	struct config *c = load_text(text), *d;
+	const struct option *o;
+
+	assert_int_equal(c->nqueues, 0);
+	d = load_text("");
+	assert_string_equal(c->hash, d->hash);
+	config_unref(c);
+	config_unref(d);
+
+	/* With all options on, nothing changes but the queue that is there. */
+	c = load_text(full);
+	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"} }");
+	assert_string_equal(c->hash, d->hash);
+	config_unref(c);
+	config_unref(d);
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		char *line = xasprintf("%s = ", o->name);
+
+		if (o->modes == 0 && strstr(full, line) == NULL)
+			fail_msg("%s is not in etc/rqd.conf", o->name);
+		free(line);
+	}
+	free(full);
+	free(text);
+}
+
+/* Its errors stay where they are when all of its comments are in front. */
+static void
+test_shipped_lines(void **state UNUSED)
+{
+	char *text = shipped(), *more = xasprintf("%sbogus = 1\n", text), want[64];
+	struct config_report r;
+	int line = 1;
+	const char *p;
+
+	for (p = text; *p != '\0'; p++)
+		line += *p == '\n';
+	snprintf(want, sizeof(want), "t.conf:%d: unknown option \"bogus\"", line);
+	put("t.conf", more);
+	assert_null(load_file("t.conf", &r));
+	assert_int_equal(r.nerrors, 1);
+	assert_string_equal(r.errors[0], want);
+	config_report_done(&r);
+	free(more);
+	free(text);
+}
+
+/* -- damage ------------------------------------------------------------------------------- */
+
+static void
+damage(char *text, size_t *len)
+{
+	static const char bytes[] = "{}()=,\"'\\#/*$+\n\t\0;:x0-";
+	size_t at = unit_below(*len), n = unit_below(20), to;
+
+	switch (unit_below(4)) {
+	case 0:
+		text[at] = bytes[unit_below(sizeof(bytes) - 1)];
+		break;
+	case 1:
+		n = n > *len - at ? *len - at : n;
+		memmove(text + at, text + at + n, *len - at - n);
+		*len -= n;
+		break;
+	case 2:
+		*len = at;
+		break;
+	default:
+		to = unit_below(*len);
+		n = n > *len - at ? *len - at : n;
+		n = n > *len - to ? *len - to : n;
+		memmove(text + to, text + at, n);
+		break;
+	}
+}
+
+static void
+test_damage(void **state UNUSED)
+{
+	char *text = shipped(), *full = uncommented(text);
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		struct config_report r;
+		struct config *c;
+		size_t len = strlen(i % 2 == 0 ? text : full);
+		char *copy = xmemdup(i % 2 == 0 ? text : full, len);
+		uint64_t n = 1 + unit_below(4);
+
+		while (n-- > 0 && len > 0)
+			damage(copy, &len);
+		put_bytes("t.conf", copy, len);
+		c = load_file("t.conf", &r);
+		assert_int_equal(c == NULL, r.nerrors > 0);
+		config_unref(c);
+		config_report_done(&r);
+		free(copy);
+	}
+	free(full);
+	free(text);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_shipped),
+		cmocka_unit_test(test_shipped_lines),
+		cmocka_unit_test(test_damage),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}

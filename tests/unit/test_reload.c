@@ -1,0 +1,142 @@
+/* From two configurations to the steps between them. */
+#include "config_fixture.h"
+
+#include "service/reload.h"
+
+#define A	"queue \"a\" { command = {\"/a\"} }\n"
+#define A2	"queue \"a\" { command = {\"/a2\"} }\n"
+#define AKEY	"queue \"a\" { command = {\"/a\"} key = \"other\" }\n"
+#define B	"queue \"b\" { command = {\"/b\"} }\n"
+#define BASA	"queue \"b\" { command = {\"/b\"} key = \"a\" }\n"
+
+struct plan {
+	const char	*from, *to;
+	const char	*steps;		/* "-a +b =c ~d": remove, add, keep, change */
+	const char	*restart;	/* "redis name" */
+	bool		 log, http;
+};
+
+static const struct plan plans[] = {
+	{ "", "", "", "", false, false },
+	{ A, A, "=a", "", false, false },
+	{ "# x\n\n" A, "\n" A "# y\n", "=a", "", false, false },
+	{ "", A, "+a", "", false, false },
+	{ A, "", "-a", "", false, false },
+	{ A, A2, "~a", "", false, false },
+	{ A B, B A, "=b =a", "", false, false },
+	{ A, AKEY, "-a +a", "", false, false },
+	{ AKEY, A, "-a +a", "", false, false },
+	{ A B, "queue \"c\" { command = {\"/c\"} }\n" A2, "-b +c ~a", "", false, false },
+	/* A key that moves: its old owner goes first. */
+	{ A, BASA, "-a +b", "", false, false },
+	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },
+	{ A, "defaults { nice = 0 }\n" A, "=a", "", false, false },
+	{ A, A "max_handlers = 3 drain_timeout = 1s\n", "=a", "", false, false },
+	{ A, A "redis { server = \"b\" database = 3 }\n", "=a", "redis", false, false },
+	{ A, A "name = \"x\" redis { timeout = 1s }\n", "=a", "name redis", false, false },
+	{ A, A "log { level = \"warn\" }\n", "=a", "", true, false },
+	{ "log { level = \"warn\" }\n", "log { level = \"warn\" payloads = true }\n", "", "", true, false },
+};
+
+static void
+describe(const struct reload_plan *plan, char *steps, char *restart)
+{
+	static const char signs[] = {
+		[RELOAD_KEEP] = '=', [RELOAD_CHANGE] = '~', [RELOAD_ADD] = '+',
+		[RELOAD_REMOVE] = '-',
+	};
+	size_t i;
+
+	*steps = *restart = '\0';
+	for (i = 0; i < plan->nsteps; i++) {
+		const struct reload_step *s = &plan->steps[i];
+
+		assert_int_equal(s->op == RELOAD_ADD, s->from == NULL);
+		assert_int_equal(s->op == RELOAD_REMOVE, s->to == NULL);
+		steps += sprintf(steps, "%s%c%s", i > 0 ? " " : "", signs[s->op],
+		    s->to != NULL ? s->to->name : s->from->name);
+	}
+	for (i = 0; plan->restart[i] != NULL; i++)
+		restart += sprintf(restart, "%s%s", i > 0 ? " " : "", plan->restart[i]);
+}
+
+static void
+test_plans(void **state UNUSED)
+{
+	char steps[200], restart[200];
+	struct reload_plan plan;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(plans); i++) {
+		struct config *from = load_text(plans[i].from), *to = load_text(plans[i].to);
+
+		reload_plan(&plan, from, to);
+		describe(&plan, steps, restart);
+		assert_string_equal(steps, plans[i].steps);
+		assert_string_equal(restart, plans[i].restart);
+		assert_int_equal(plan.log, plans[i].log);
+		assert_int_equal(plan.http, plans[i].http);
+		reload_plan_done(&plan);
+		config_unref(from);
+		config_unref(to);
+	}
+}
+
+/* Every option that needs a restart, changed: the list has room for them. */
+static void
+test_all_restarts(void **state UNUSED)
+{
+	struct config *from = load_text(""), *to = load_text("name = \"x\" max_handlers = 1\n"
+	    "redis { server = \"b\" database = 1 username = \"u\" password_file = \"/p\" timeout = 1s\n"
+	    "tls_ca = \"/a\" tls_cert = \"/a\" tls_key = \"/a\" }\n");
+	struct reload_plan plan;
+
+	reload_plan(&plan, from, to);
+	assert_string_equal(plan.restart[0], "name");
+	assert_string_equal(plan.restart[1], "redis");
+	assert_null(plan.restart[2]);
+	reload_plan_done(&plan);
+	config_unref(from);
+	config_unref(to);
+}
+
+/* A thousand queues: each is found, none is confused with another. */
+static void
+test_many(void **state UNUSED)
+{
+	struct buf b = BUF_INIT;
+	struct config *from, *to;
+	struct reload_plan plan;
+	size_t i, n[4] = { 0 };
+
+	for (i = 0; i < 1000; i++)
+		buf_printf(&b, "queue \"%zu\" { command = {\"/a\"} }\n", i);
+	from = load_text(buf_str(&b));
+	buf_clear(&b);
+	for (i = 500; i < 1500; i++)
+		buf_printf(&b, "queue \"%zu\" { command = {\"/%s\"} }\n", i, i % 2 == 0 ? "a" : "b");
+	to = load_text(buf_str(&b));
+	reload_plan(&plan, from, to);
+	for (i = 0; i < plan.nsteps; i++)
+		n[plan.steps[i].op]++;
+	assert_int_equal(n[RELOAD_REMOVE], 500);
+	assert_int_equal(n[RELOAD_ADD], 500);
+	assert_int_equal(n[RELOAD_KEEP], 250);
+	assert_int_equal(n[RELOAD_CHANGE], 250);
+	reload_plan_done(&plan);
+	config_unref(from);
+	config_unref(to);
+	buf_done(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plans),
+		cmocka_unit_test(test_all_restarts),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
