@@ -29,37 +29,6 @@ struct split {
 	int		 nwords;
 };
 
-/* The smallest of three. */
-static unsigned
-least(unsigned a, unsigned b, unsigned c)
-{
-	unsigned m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-unsigned
-args_distance(const char *a, const char *b)
-{
-	unsigned row[65], above, left, j;
-	size_t n = strlen(b);
-
-	if (strlen(a) > 64 || n > 64)
-		return 64;
-	for (j = 0; j <= n; j++)
-		row[j] = j;
-	for (; *a != '\0'; a++) {
-		above = row[0];
-		row[0]++;
-		for (j = 1; j <= n; j++) {
-			left = row[j];
-			row[j] = least(above + (*a != b[j - 1]), row[j] + 1, row[j - 1] + 1);
-			above = left;
-		}
-	}
-	return row[n];
-}
-
 /* Says which option was probably meant. */
 static int
 unknown_option(const char *text, size_t len, char **cause)
@@ -71,7 +40,7 @@ unknown_option(const char *text, size_t len, char **cause)
 
 	snprintf(name, sizeof(name), "%.*s", (int)(len < 63 ? len : 63), text);
 	for (i = 0; i < OPT_MAX; i++) {
-		d = args_distance(name, opt_table[i].name);
+		d = util_distance(name, opt_table[i].name);
 		if (d < best_d) {
 			best_d = d;
 			best = opt_table[i].name;

@@ -24,7 +24,4 @@ struct args {
 int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHECK;
 void	args_done(struct args *);
 
-/* How many single-character edits lead from one word to the other. */
-unsigned args_distance(const char *, const char *);
-
 #endif

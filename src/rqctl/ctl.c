@@ -191,7 +191,7 @@ no_such_queue(struct ctl *c, const char *name)
 	int rc;
 
 	for (i = 0; i < c->config->nqueues; i++) {
-		if (args_distance(name, q[i]->name) <= 2)
+		if (util_distance(name, q[i]->name) <= 2)
 			near = q[i]->name;
 		if (i < 8)
 			buf_printf(&list, "%s%s", i > 0 ? ", " : "", q[i]->name);

@@ -155,7 +155,7 @@ verb_nearest(const char *word)
 	unsigned d, best_d = 3;
 
 	for (v = verb_table; v->name != NULL; v++) {
-		d = args_distance(word, v->name);
+		d = util_distance(word, v->name);
 		if (d < best_d && d < strlen(v->name)) {
 			best_d = d;
 			best = v->name;

@@ -496,8 +496,8 @@ test_root(void)
 	    false, &r));
 	assert_int_equal(r.nwarnings, 0);
 	config_report_done(&r);
-	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} user = \"12345\" group = \"12345\" }",
-	    false, &r));
+	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} "
+	    "user = \"12345\" group = \"12345\" }", false, &r));
 	assert_int_equal(r.nwarnings, 1);
 	config_report_done(&r);
 }

@@ -171,16 +171,6 @@ tables_are_whole(void **state)
 }
 
 static void
-distances(void **state)
-{
-	(void)state;
-	assert_int_equal(args_distance("", ""), 0);
-	assert_int_equal(args_distance("abc", ""), 3);
-	assert_int_equal(args_distance("kitten", "sitting"), 3);
-	assert_int_equal(args_distance("order", "orders"), 1);
-}
-
-static void
 times(void **state)
 {
 	static const struct { const char *text; int64_t usec; } good[] = {
@@ -392,7 +382,6 @@ main(void)
 		cmocka_unit_test(options_belong_to_verbs),
 		cmocka_unit_test(mistakes_are_said),
 		cmocka_unit_test(tables_are_whole),
-		cmocka_unit_test(distances),
 		cmocka_unit_test(times),
 		cmocka_unit_test(rates),
 		cmocka_unit_test(terminals_are_safe),

@@ -69,6 +69,25 @@ test_random(void **state UNUSED)
 }
 
 static void
+test_distance(void **state UNUSED)
+{
+	char lengthy[70];
+
+	assert_int_equal(util_distance("", ""), 0);
+	assert_int_equal(util_distance("abc", ""), 3);
+	assert_int_equal(util_distance("", "abc"), 3);
+	assert_int_equal(util_distance("kitten", "sitting"), 3);
+	assert_int_equal(util_distance("order", "orders"), 1);
+	assert_int_equal(util_distance("lease", "leese"), 1);
+	memset(lengthy, 'x', sizeof(lengthy));
+	lengthy[64] = '\0';
+	assert_int_equal(util_distance(lengthy, ""), 64);
+	lengthy[64] = 'x';
+	lengthy[65] = '\0';
+	assert_int_equal(util_distance(lengthy, lengthy), 64);
+}
+
+static void
 test_stats(void **state UNUSED)
 {
 	struct histogram h = { .count = 0 };
@@ -102,6 +121,7 @@ main(void)
 		cmocka_unit_test(test_allocation),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_distance),
 		cmocka_unit_test(test_stats),
 	};
 
