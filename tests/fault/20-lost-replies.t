@@ -1,0 +1,48 @@
+#!/bin/sh
+# A connection that loses every tenth reply, and one attempt only: what a lost
+# pop took is asked for, so no message is dead without having run, and what was
+# acked does not run again.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+mkfifo "$T/commands"
+"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
+OTHER_PIDS="$OTHER_PIDS $!"
+exec 3>"$T/commands"
+wait_for 10 '[ -S "$T/proxy.sock" ]'
+
+handler work <<'H'
+echo "$RQD_ID" >>"$T/ran"
+case $RQD_ID in *5) exit 1 ;; esac
+H
+rqd_start <<C
+redis { server = "unix:$T/proxy.sock" timeout = 2s }
+queue "q" {
+	command = {"$T/work"}
+	concurrency = 4
+	lease = 3s
+	max_attempts = 1
+	max_crashes = 1
+}
+C
+log_wait 10 event=redis_up
+echo 'lose 10' >&3
+n=200
+for i in $(seq $n); do echo "lpush q '{\"id\":$i}'"; done | r >/dev/null
+ok 'wait_for 60 "[ \"\$(sort -u \"$T/ran\" | wc -l)\" -eq $n ]"' 'every message runs'
+ok 'wait_for 20 "[ \"\$(r exists q qBACKUP qRETRY)\" -eq 0 ]"' 'and is settled'
+echo calm >&3
+lost=$(log_count event=redis_down)
+note "connections lost: $lost"
+ok "[ $lost -ge 5 ]" 'replies were lost'
+
+r --raw xrange qDEAD - + | grep -A1 '^id$' | grep '^[0-9]' | sort >"$T/dead"
+sort -u "$T/ran" >"$T/begun"
+is "$(comm -23 "$T/dead" "$T/begun" | tr '\n' ' ')" '' 'no message is dead without having run'
+is "$(wc -l <"$T/dead")" "$(seq $n | grep -c '5$')" 'those that failed are dead'
+is "$(r --raw xrange qDEAD - + | grep -A1 '^reason$' | grep -v '^reason$\|^--' | sort -u)" \
+    attempts 'for their one attempt'
+is "$(sort "$T/ran" | uniq -d | tr '\n' ' ')" '' 'and none ran twice'
+exec 3>&-

@@ -1,0 +1,350 @@
+/*
+ * Two daemons, each behind a bad network, a Redis, a producer, and faults at
+ * random; then the proof that no message was lost and that each duplicate has a
+ * fault that explains it.
+ *
+ *	soak RQD FLAKYPROXY
+ *
+ * From the environment: SEED (random unless given; printed), FAULTS (20),
+ * MESSAGES (300), KINDS (names of faults, with commas; all), and RQD_TEST_KEEP,
+ * which keeps the directory with all logs.  The output is TAP.
+ *
+ * Faults begin one after the other, and several last at a time.  The seed fixes
+ * which, for how long, and what handlers do; who wins a race is not fixed.
+ *
+ *	soak.c		the scenario
+ *	soak_world.c	processes and faults
+ *	soak_work.c	producer and handler
+ *	soak_check.c	the proof
+ */
+#include "soak.h"
+
+#include <sys/prctl.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+#define FAULTS_MAX	5000
+
+const char *soak_dir, *soak_self;
+uint64_t soak_seed;
+
+static struct fault faults[FAULTS_MAX];
+static size_t nfaults, wanted_faults;
+static long messages;
+static uint64_t rng;
+static bool died;		/* something ended by itself */
+static unsigned tests, failed;
+static volatile sig_atomic_t interrupted;
+
+static bool
+report(bool ok, const char *what)
+{
+	printf("%s %u - %s\n", ok ? "ok" : "not ok", ++tests, what);
+	fflush(stdout);
+	failed += !ok;
+	return ok;
+}
+
+static long
+number_of(const char *name, long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL && *text != '\0' ? atol(text) : otherwise;
+}
+
+static void
+on_signal(int signo)
+{
+	(void)signo;
+	interrupted = 1;
+}
+
+static void
+step(void)
+{
+	if (interrupted) {
+		world_stop();
+		_exit(99);
+	}
+	if (!world_reap())
+		died = true;
+	usleep(5000);
+}
+
+/* -- faults ----------------------------------------------------------------- */
+
+static bool
+is_wanted(const struct fault_kind *k)
+{
+	const char *kinds = getenv("KINDS"), *at;
+	size_t len = strlen(k->name);
+
+	if (kinds == NULL || *kinds == '\0')
+		return true;
+	for (at = kinds; (at = strstr(at, k->name)) != NULL; at += len) {
+		if ((at == kinds || at[-1] == ',') && (at[len] == ',' || at[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+static const struct fault_kind *
+draw_kind(void)
+{
+	const struct fault_kind *k;
+	unsigned sum = 0, at;
+
+	for (k = fault_kinds; k->name != NULL; k++)
+		sum += is_wanted(k) ? k->weight : 0;
+	at = sum > 0 ? draw(&rng, sum) : 0;
+	for (k = fault_kinds; k->name != NULL; k++) {
+		if (!is_wanted(k))
+			continue;
+		if (at < k->weight)
+			return k;
+		at -= k->weight;
+	}
+	return NULL;
+}
+
+static bool
+is_under_way(const struct fault_kind *k, unsigned slot)
+{
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (f->to == 0 && f->kind->end == k->end && (!k->of_daemon || f->slot == slot))
+			return true;
+	}
+	return false;
+}
+
+static bool
+fault_begin(void)
+{
+	const struct fault_kind *k = draw_kind();
+	struct fault *f = &faults[nfaults];
+	unsigned slot = draw(&rng, DAEMONS);
+	double lasts;
+
+	if (k == NULL)
+		return false;
+	lasts = k->least + (k->most - k->least) * draw(&rng, 1000000) / 1e6;
+	if ((k->asks_redis && redis_away) || (k->end != NULL && is_under_way(k, slot)))
+		return false;
+	*f = (struct fault){
+		.kind = k, .slot = slot, .pid = world_daemon(slot), .from = now()
+	};
+	if (!k->begin(slot, lasts, f->detail, sizeof(f->detail)))
+		return false;
+	f->due = f->from + lasts;
+	f->to = k->end == NULL ? now() : 0;
+	nfaults++;
+	if (getenv("SOAK_VERBOSE") != NULL)
+		printf("# %.3f %s %s daemon %u, %.2f s\n", f->from, k->name, f->detail, slot,
+		    lasts);
+	return true;
+}
+
+/* Ends those that are due; true when none lasts. */
+static bool
+faults_end(void)
+{
+	bool none = true;
+
+	for (size_t i = 0; i < nfaults; i++) {
+		struct fault *f = &faults[i];
+
+		if (f->to != 0)
+			continue;
+		if (now() >= f->due && f->kind->end(f->slot, f->detail))
+			f->to = now();
+		else
+			none = false;
+	}
+	return none;
+}
+
+static void
+let_it_break(void)
+{
+	double next = now() + 0.5;
+
+	while (nfaults < wanted_faults && nfaults < FAULTS_MAX) {
+		faults_end();
+		step();
+		if (now() >= next && fault_begin())
+			next = now() + 0.2 + draw(&rng, 1000000) / 1e6;
+	}
+	while (!faults_end())
+		step();
+}
+
+/* -- the end ---------------------------------------------------------------- */
+
+static bool
+await_drain(double patience)
+{
+	double start = now();
+	int status;
+
+	while (now() - start < patience) {
+		if (world_adopted_ended(&status) && check_drained()) {
+			printf("# drained %.1f s after the last fault\n", now() - start);
+			return true;
+		}
+		step();
+		usleep(50000);
+	}
+	printf("# in Redis after %.0f s:", patience);
+	for (unsigned i = 0; i < 5; i++) {
+		static const char *const commands[] = {
+			"LLEN q", "ZCARD qBACKUP", "ZCARD qRETRY", "HLEN qCONTEXT", "HLEN qDELIVERY"
+		};
+		redisReply *r = ask(commands[i]);
+
+		printf(" %s %lld", commands[i], r != NULL ? r->integer : -1);
+	}
+	printf("\n");
+	return false;
+}
+
+/* What a sanitizer or an assertion says in a daemon's log. */
+static bool
+logs_are_clean(void)
+{
+	static const char *const bad[] = {
+		"Sanitizer", "runtime error:", "ssertion", "LeakSanitizer"
+	};
+	static char line[65536];
+	char path[256];
+	bool clean = true;
+	FILE *f;
+
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		snprintf(path, sizeof(path), "%s/rqd%u.log", soak_dir, i);
+		if ((f = fopen(path, "r")) == NULL)
+			continue;
+		while (fgets(line, sizeof(line), f) != NULL) {
+			for (unsigned k = 0; k < 4; k++) {
+				if (strstr(line, bad[k]) != NULL) {
+					clean = false;
+					printf("# rqd%u: %s", i, line);
+				}
+			}
+		}
+		fclose(f);
+	}
+	return clean;
+}
+
+static void
+remove_dir(void)
+{
+	char path[600];
+	struct dirent *e;
+	DIR *d;
+
+	if (getenv("RQD_TEST_KEEP") != NULL) {
+		printf("# kept: %s\n", soak_dir);
+		return;
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s%s", soak_dir, i == 0 ? "/appendonlydir" : "");
+		if ((d = opendir(path)) == NULL)
+			continue;
+		while ((e = readdir(d)) != NULL)
+			unlinkat(dirfd(d), e->d_name, 0);
+		closedir(d);
+		rmdir(path);
+	}
+}
+
+static pid_t
+start_producer(void)
+{
+	pid_t parent = getpid(), pid;
+
+	fflush(NULL);
+	if ((pid = fork()) != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(99);
+	_exit(work_produce(messages, 0.7 * (double)wanted_faults));
+}
+
+static void
+scenario(const char *rqd, const char *proxy)
+{
+	unsigned before[DAEMONS], after[DAEMONS];
+	double start = now(), quiet;
+	bool leaks = false;
+
+	world_start(rqd, proxy);
+	for (quiet = now() + 1; now() < quiet;)
+		step();
+	for (unsigned i = 0; i < DAEMONS; i++)
+		before[i] = world_descriptors(i);
+	world_adopt(start_producer());
+	let_it_break();
+	report(await_drain(60), "the queue is drained after the last fault");
+	for (quiet = now() + 2; now() < quiet;)
+		step();
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		after[i] = world_descriptors(i);
+		if (after[i] > before[i])
+			leaks = true;
+	}
+	report(!leaks, "no descriptor is left over");
+	if (leaks)
+		printf("# before: %u %u; after: %u %u\n", before[0], before[1], after[0],
+		    after[1]);
+	report(world_end_daemons(), "the daemons end with status 0, and leave no process");
+	report(!died, "no daemon ended by itself");
+	report(check_all(messages, faults, nfaults) == 0,
+	    "nothing is lost, and every duplicate has a fault that explains it");
+	report(logs_are_clean(), "no sign of a bug in the logs");
+	printf("# %.1f s\n", now() - start);
+}
+
+int
+main(int argc, char **argv)
+{
+	char dir[] = "/tmp/rqd-soak.XXXXXX", self[256];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (argc == 4 && strcmp(argv[1], "--handle") == 0)
+		return work_handle(argv[2], strtoull(argv[3], NULL, 10));
+	if (argc != 3 || len < 0)
+		return 64;
+	self[len] = '\0';
+	soak_self = self;
+	soak_seed = (uint64_t)number_of("SEED", 0);
+	if (soak_seed == 0)
+		soak_seed = mix((uint64_t)(now() * 1e9) ^ (uint64_t)getpid()) % 1000000000 + 1;
+	rng = soak_seed;
+	wanted_faults = (size_t)number_of("FAULTS", 20);
+	messages = number_of("MESSAGES", 300);
+	if ((soak_dir = mkdtemp(dir)) == NULL)
+		return 99;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	signal(SIGTERM, on_signal);
+	signal(SIGINT, on_signal);
+	signal(SIGHUP, on_signal);
+	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld\n", (unsigned long long)soak_seed,
+	    wanted_faults, messages);
+	scenario(argv[1], argv[2]);
+	world_stop();
+	remove_dir();
+	printf("1..%u\n", tests);
+	return failed > 0;
+}

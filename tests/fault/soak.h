@@ -1,0 +1,89 @@
+/*
+ * The soak: daemons at work while things break, and a proof afterwards that
+ * nothing was lost; see soak.c.
+ */
+#ifndef RQD_TESTS_FAULT_SOAK_H
+#define RQD_TESTS_FAULT_SOAK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define DAEMONS		2
+#define LIVES_MAX	1000	/* processes that a daemon was, in a run */
+#define LEASE		3.0	/* seconds */
+#define RENEWAL		1.0
+#define MAX_ATTEMPTS	8
+
+/* What a fault may explain. */
+enum cause {
+	CAUSE_NONE, CAUSE_KILLED, CAUSE_ENDED, CAUSE_STOPPED, CAUSE_REFUSED,
+	CAUSE_CUT_OFF, CAUSE_REDIS_STOPPED, CAUSE_REDIS_KILLED, CAUSES
+};
+
+struct fault_kind {
+	const char	*name;
+	unsigned	 weight;
+	enum cause	 cause;
+	double		 least, most;	/* how long it lasts, in seconds */
+	bool		 asks_redis;	/* not while Redis is away */
+	bool		 of_daemon;	/* strikes one daemon only */
+	bool		 (*begin)(unsigned slot, double seconds, char *detail, size_t);
+	bool		 (*end)(unsigned slot, const char *detail);	/* false: again */
+};
+
+struct fault {
+	const struct fault_kind	*kind;
+	unsigned	 slot;		/* which daemon */
+	pid_t		 pid;		/* its process then */
+	double		 from, due, to;	/* to: 0 while it lasts */
+	char		 detail[40];
+};
+
+struct run {
+	long	n;			/* message */
+	int	attempt;
+	pid_t	pid, daemon;
+	double	from, to;		/* to: 0 where it did not get so far */
+	int	status;
+};
+
+struct life {
+	pid_t		 pid;
+	unsigned	 slot;
+};
+
+extern const struct fault_kind	 fault_kinds[];
+extern const char	*soak_dir, *soak_self;
+extern uint64_t		 soak_seed;
+extern bool		 redis_away;	/* stopped or killed */
+
+/* soak_world.c: processes */
+void	 world_start(const char *rqd, const char *proxy);
+void	 world_stop(void);
+bool	 world_reap(void);		/* false: something ended by itself */
+bool	 world_end_daemons(void);	/* with SIGTERM; true: all well, nothing left */
+pid_t	 world_daemon(unsigned slot);	/* 0: none now */
+const struct life *world_life(pid_t);
+unsigned world_descriptors(unsigned slot);
+void	 world_adopt(pid_t);		/* one of ours: its end is waited for elsewhere */
+bool	 world_adopted_ended(int *status);
+
+/* Of Redis, as the user admin; NULL: not there.  The reply is freed by the next call. */
+struct redisReply *ask(const char *fmt, ...);
+
+/* soak_work.c */
+int	 work_handle(const char *dir, uint64_t seed);
+int	 work_produce(long messages, double seconds);
+long	 work_number(const char *payload, size_t len);
+double	 now(void);
+uint32_t draw(uint64_t *state, uint32_t n);
+uint64_t mix(uint64_t);
+
+/* soak_check.c */
+bool	 check_drained(void);
+int	 check_all(long messages, const struct fault *, size_t faults);
+
+#endif

@@ -1,0 +1,392 @@
+/*
+ * The proof: what the handlers wrote down, against what was pushed and what is
+ * in the dead letters; and every second delivery against the faults.
+ *
+ * A message may run again, without any fault, only after a run that failed and
+ * was over.  Everything else needs a fault that struck the daemon of the first
+ * run, between the beginning of that run and that of the second.  What explains
+ * it, strongest first:
+ *
+ *	- the daemon was killed, or ended by SIGTERM;
+ *	- it was stopped for so long that leases could expire;
+ *	- Redis refused commands meanwhile (ACL, type of a key, memory);
+ *	- faults of any kind, one after the other, that kept it from Redis for
+ *	  longer than a lease less a renewal; the longest of them is the cause.
+ *
+ * That a connection was lost, or Redis restarted, for less than that explains
+ * nothing: results are kept, and pops whose reply was lost are asked for.
+ */
+#include "soak.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
+#define TOO_LONG	(LEASE - RENEWAL)
+
+static const char *const cause_names[CAUSES] = {
+	[CAUSE_NONE] = "nothing",
+	[CAUSE_KILLED] = "daemon killed",
+	[CAUSE_ENDED] = "daemon ended",
+	[CAUSE_STOPPED] = "daemon stopped",
+	[CAUSE_REFUSED] = "commands refused",
+	[CAUSE_CUT_OFF] = "cut off from Redis",
+	[CAUSE_REDIS_STOPPED] = "Redis stopped",
+	[CAUSE_REDIS_KILLED] = "Redis restarted",
+};
+
+static struct run *runs;
+static size_t nruns;
+static const struct fault *faults;
+static size_t nfaults;
+static unsigned problems;
+
+struct fate {
+	unsigned	successes, letters, runs;
+	bool		status65;
+};
+
+static struct count {
+	unsigned	again, beside, unfinished;
+} by_cause[CAUSES];
+
+#define PROBLEM(...) do { \
+	if (++problems <= 30) { \
+		printf("# PROBLEM: "); \
+		printf(__VA_ARGS__); \
+		printf("\n"); \
+	} \
+} while (0)
+
+/* -- what was written down -------------------------------------------------- */
+
+static void
+run_ended(long n, int attempt, pid_t pid, int status, double at)
+{
+	for (size_t i = nruns; i-- > 0;) {
+		struct run *r = &runs[i];
+
+		if (r->pid == pid && r->n == n && r->attempt == attempt && r->to == 0) {
+			r->to = at;
+			r->status = status;
+			return;
+		}
+	}
+	PROBLEM("message %ld ended but never began", n);
+}
+
+static void
+runs_read(void)
+{
+	char path[256], what;
+	int attempt, pid, value;
+	size_t room = 0;
+	double at;
+	FILE *f;
+	long n;
+
+	snprintf(path, sizeof(path), "%s/runs", soak_dir);
+	if ((f = fopen(path, "r")) == NULL)
+		return;
+	while (fscanf(f, " %c %ld %d %d %d %lf", &what, &n, &attempt, &pid, &value, &at) == 6) {
+		if (what == 'E') {
+			run_ended(n, attempt, pid, value, at);
+			continue;
+		}
+		if (nruns == room) {
+			room = room > 0 ? 2 * room : 1024;
+			if ((runs = realloc(runs, room * sizeof(*runs))) == NULL)
+				abort();
+		}
+		runs[nruns++] = (struct run){ n, attempt, pid, value, at, 0, 0 };
+	}
+	fclose(f);
+}
+
+static int
+run_compare(const void *a, const void *b)
+{
+	const struct run *x = a, *y = b;
+
+	if (x->n != y->n)
+		return x->n < y->n ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* -- explanations ----------------------------------------------------------- */
+
+static double
+fault_until(const struct fault *f)
+{
+	return f->to > 0 ? f->to : 1e12;
+}
+
+static bool
+overlaps(const struct fault *f, double from, double to)
+{
+	return f->from <= to && fault_until(f) >= from;
+}
+
+static bool
+concerns(const struct fault *f, unsigned slot)
+{
+	return f->kind->cause != CAUSE_NONE && (!f->kind->of_daemon || f->slot == slot);
+}
+
+/* The longest fault of the chain of faults through [from, to] that were too long. */
+static enum cause
+explain_chain(unsigned slot, double from, double to)
+{
+	double begun = 0, until = -1, longest = 0;
+	enum cause cause = CAUSE_NONE;
+
+	for (size_t i = 0; i <= nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (i < nfaults && !concerns(f, slot))
+			continue;
+		if (i == nfaults || f->from > until) {
+			if (until - begun >= TOO_LONG && begun <= to && until >= from)
+				return cause;
+			if (i == nfaults)
+				break;
+			begun = f->from;
+			longest = 0;
+		}
+		if (fault_until(f) - f->from >= longest) {
+			longest = fault_until(f) - f->from;
+			cause = f->kind->cause;
+		}
+		if (fault_until(f) + RECOVERY > until)
+			until = fault_until(f) + RECOVERY;
+	}
+	return CAUSE_NONE;
+}
+
+static enum cause
+explain(const struct run *r, double until)
+{
+	const struct life *life = world_life(r->daemon);
+	enum cause found = CAUSE_NONE;
+
+	/* An orphan: its daemon was killed before the handler could ask who it is. */
+	if (life == NULL)
+		return CAUSE_KILLED;
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+		enum cause c = f->kind->cause;
+
+		if (!overlaps(f, r->from, until))
+			continue;
+		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
+			continue;
+		if (c == CAUSE_STOPPED && (f->slot != life->slot ||
+		    fault_until(f) - f->from < TOO_LONG))
+			continue;
+		if (c == CAUSE_KILLED || c == CAUSE_STOPPED)
+			return c;
+		if (c == CAUSE_ENDED || (c == CAUSE_REFUSED && found == CAUSE_NONE))
+			found = c;
+	}
+	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
+}
+
+static void
+tell_around(double from, double to)
+{
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (overlaps(f, from - 2, to))
+			printf("#     %.3f to %.3f: %s %s (daemon %u)\n", f->from, f->to,
+			    f->kind->name, f->detail, f->slot);
+	}
+}
+
+/* Two runs of a message, one after the other; the second may not be there. */
+static void
+judge_pair(const struct run *r, const struct run *next)
+{
+	bool succeeded = r->to > 0 && r->status == 0;
+	bool beside = next != NULL && r->to > 0 && next->from < r->to;
+	double until = next != NULL ? next->from : 1e12;
+	enum cause cause;
+
+	if (next != NULL ? !succeeded && !beside && r->to > 0 : r->to > 0)
+		return;
+	cause = explain(r, until);
+	by_cause[cause].again += succeeded && next != NULL;
+	by_cause[cause].beside += beside;
+	by_cause[cause].unfinished += r->to == 0;
+	if (cause != CAUSE_NONE)
+		return;
+	PROBLEM("message %ld: %s, and no fault explains it", r->n,
+	    r->to == 0 ? "a run did not end" :
+	    succeeded ? "ran again after it had succeeded" : "ran beside itself");
+	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
+	    (int)r->daemon, r->from, r->to, r->status);
+	if (next != NULL)
+		printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n",
+		    next->attempt, (int)next->daemon, next->from, next->to, next->status);
+	tell_around(r->from, next != NULL ? next->from : r->from + LEASE);
+}
+
+/* -- dead letters ----------------------------------------------------------- */
+
+static const redisReply *
+letter_field(const redisReply *fields, const char *name)
+{
+	for (size_t i = 0; i + 1 < fields->elements; i += 2) {
+		if (strcmp(fields->element[i]->str, name) == 0)
+			return fields->element[i + 1];
+	}
+	return NULL;
+}
+
+static void
+judge_letter(const redisReply *fields, struct fate *fates, long messages)
+{
+	const redisReply *body = letter_field(fields, "message");
+	const redisReply *reason = letter_field(fields, "reason");
+	long n = body != NULL ? work_number(body->str, body->len) : 0;
+	struct fate *fate = &fates[n];
+
+	if (n < 1 || n > messages || reason == NULL) {
+		PROBLEM("a dead letter that nobody pushed");
+		return;
+	}
+	fate->letters++;
+	if (fate->runs == 0)
+		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
+	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
+	    strcmp(reason->str, "attempts") == 0 ? fate->runs < MAX_ATTEMPTS :
+	    strcmp(reason->str, "crashed") != 0)
+		PROBLEM("message %ld is dead: %s, after %u runs", n, reason->str, fate->runs);
+}
+
+static void
+letters_read(struct fate *fates, long messages)
+{
+	char from[64] = "-";
+	redisReply *r;
+
+	while ((r = ask("XRANGE qDEAD %s + COUNT 500", from)) != NULL &&
+	    r->type == REDIS_REPLY_ARRAY && r->elements > 0) {
+		for (size_t i = 0; i < r->elements; i++)
+			judge_letter(r->element[i]->element[1], fates, messages);
+		snprintf(from, sizeof(from), "(%s",
+		    r->element[r->elements - 1]->element[0]->str);
+	}
+}
+
+/* -- all of it -------------------------------------------------------------- */
+
+bool
+check_drained(void)
+{
+	redisReply *r = ask("EXISTS q qBACKUP qRETRY qCONTEXT qDELIVERY qDELAYED");
+
+	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 0;
+}
+
+static void
+check_keys(void)
+{
+	static const char *const known[] = {
+		"qSTATS", "qDEAD", "pushed", "rqd:daemons"
+	};
+	redisReply *r = ask("KEYS *");
+	size_t i, k;
+
+	for (i = 0; r != NULL && i < r->elements; i++) {
+		const char *key = r->element[i]->str;
+
+		for (k = 0; k < 4 && strcmp(key, known[k]) != 0; k++)
+			;
+		if (k == 4 && strncmp(key, "rqd:daemon:", 11) != 0)
+			PROBLEM("key %s is left over", key);
+	}
+}
+
+static void
+print_tables(void)
+{
+	printf("#\n# %-18s %6s\n", "fault", "times");
+	for (const struct fault_kind *k = fault_kinds; k->name != NULL; k++) {
+		unsigned n = 0;
+
+		for (size_t i = 0; i < nfaults; i++)
+			n += faults[i].kind == k;
+		if (n > 0)
+			printf("# %-18s %6u\n", k->name, n);
+	}
+	printf("# %-18s %6zu\n#\n", "all", nfaults);
+	printf("# %-20s %10s %10s %10s\n", "explained by", "duplicates", "beside",
+	    "cut short");
+	for (size_t c = 0; c < CAUSES; c++) {
+		struct count *n = &by_cause[c];
+
+		if (n->again + n->beside + n->unfinished > 0)
+			printf("# %-20s %10u %10u %10u\n", cause_names[c], n->again,
+			    n->beside, n->unfinished);
+	}
+}
+
+static void
+print_sums(const struct fate *fates, long messages)
+{
+	unsigned ok = 0, dead = 0, both = 0, lost = 0, duplicates = 0;
+
+	for (long n = 1; n <= messages; n++) {
+		const struct fate *f = &fates[n];
+
+		ok += f->successes > 0;
+		dead += f->letters > 0;
+		both += f->successes > 0 && f->letters > 0;
+		duplicates += f->successes > 1 ? f->successes - 1 : 0;
+		if (f->successes + f->letters == 0) {
+			lost++;
+			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
+		}
+		if (f->letters > 1)
+			PROBLEM("message %ld is dead %u times", n, f->letters);
+	}
+	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
+	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
+	    lost);
+}
+
+int
+check_all(long messages, const struct fault *f, size_t n)
+{
+	struct fate *fates = calloc((size_t)messages + 1, sizeof(*fates));
+
+	if (fates == NULL)
+		abort();
+	faults = f;
+	nfaults = n;
+	runs_read();
+	qsort(runs, nruns, sizeof(*runs), run_compare);
+	for (size_t i = 0; i < nruns; i++) {
+		const struct run *r = &runs[i];
+		bool more = i + 1 < nruns && runs[i + 1].n == r->n;
+
+		if (r->n < 1 || r->n > messages) {
+			PROBLEM("a run of message %ld, which nobody pushed", r->n);
+			continue;
+		}
+		fates[r->n].runs++;
+		fates[r->n].successes += r->to > 0 && r->status == 0;
+		fates[r->n].status65 |= r->to > 0 && r->status == 65;
+		judge_pair(r, more ? &runs[i + 1] : NULL);
+	}
+	letters_read(fates, messages);
+	check_keys();
+	print_sums(fates, messages);
+	print_tables();
+	free(fates);
+	free(runs);
+	return (int)problems;
+}
