@@ -7,6 +7,7 @@
  */
 #include "queue/ack_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +95,17 @@ ack_is_up(const struct ack *a)
 
 /* -- what replies say ------------------------------------------------------- */
 
+/* Redis appends where in which script it was: nothing for a log. */
+static char *
+ack_cut(char *text)
+{
+	char *end = strstr(text, " script: ");
+
+	if (end != NULL)
+		*end = '\0';
+	return text;
+}
+
 /* Once when it begins; what the script found is told by the tick's report. */
 void
 ack_complain(struct ack *a, enum ack_script script, const char *text)
@@ -107,25 +119,31 @@ ack_complain(struct ack *a, enum ack_script script, const char *text)
 	}
 	a->complained[script] = true;
 	warning = xasprintf("%s: %s", ack_script_names[script], text);
-	report.warning = warning;
+	report.warning = ack_cut(warning);
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
+}
+
+const char *
+ack_error_text(const struct redisReply *reply, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s", reply_error(reply) == REPLY_OK ?
+	    "a reply that is not the script's" : reply_text(reply));
+	return ack_cut(buf);
 }
 
 enum reply_error
 ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply)
 {
 	enum reply_error e = reply_error(reply);
+	char text[256];
 
-	if (e == REPLY_OK) {
-		ack_complain(a, script, "a reply that is not the script's");
-		return REPLY_OTHER;
-	}
+	ack_error_text(reply, text, sizeof(text));
 	if (e == REPLY_ELSEWHERE)
-		conn_reset(a->env->conn, reply_text(reply));
+		conn_reset(a->env->conn, text);
 	else
-		ack_complain(a, script, reply_text(reply));
-	return e;
+		ack_complain(a, script, text);
+	return e == REPLY_OK ? REPLY_OTHER : e;
 }
 
 void

@@ -179,9 +179,9 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 static void
 ack_pop_refused(struct ack *a, const struct redisReply *reply)
 {
-	enum reply_error e = reply_error(reply);
+	char text[256];
 
-	if (e == REPLY_ELSEWHERE) {
+	if (reply_error(reply) == REPLY_ELSEWHERE) {
 		(void)ack_failed(a, ACK_POP, reply);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
@@ -189,8 +189,7 @@ ack_pop_refused(struct ack *a, const struct redisReply *reply)
 	a->known = false;
 	a->armed = true;
 	timer_set(&a->again, SEC);
-	ack_finish_fetch(a, FETCH_ERROR, e == REPLY_OK ?
-	    "pop: a reply that is not the script's" : reply_text(reply));
+	ack_finish_fetch(a, FETCH_ERROR, ack_error_text(reply, text, sizeof(text)));
 }
 
 /* status now waiting due dropped, then messages (or, paused: why ttl) */

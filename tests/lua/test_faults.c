@@ -415,7 +415,8 @@ test_wrong_types(void **state)
 					end();
 					break;
 				}
-				snprintf(fault, sizeof(fault), "Q%s by %.4s", keys_suffix((enum key)k), makes[m]);
+				snprintf(fault, sizeof(fault), "Q%s by %.4s",
+				    keys_suffix((enum key)k), makes[m]);
 				rig_do(&rig, makes[m], rig.keys.name[k]);
 				/* A right type is no fault. */
 				if ((k == KEY_QUEUE && m == 1) || (k == KEY_DELAYED && m == 3) ||

@@ -296,3 +296,59 @@ box_cut(struct box *b, struct server *s)
 	assert_int_equal(server_int(s, "CLIENT KILL ID %lld", (long long)conn_id(b->conn)), 1);
 	WAIT(b, b->ups == ups + 1);
 }
+
+/* -- what the tests share ----------------------------------------------------- */
+
+struct server	server;
+struct box	box;
+
+int
+fixture_setup(void **state)
+{
+	(void)state;
+	server_start(&server, NULL);
+	box_init(&box, &server, "a");
+	return 0;
+}
+
+int
+fixture_teardown(void **state)
+{
+	(void)state;
+	box_done(&box);
+	server_stop(&server);
+	return 0;
+}
+
+void
+push(const char *payload)
+{
+	server_int(&server, "LPUSH orders %s", payload);
+}
+
+long long
+keys(void)
+{
+	return server_int(&server, "DBSIZE");
+}
+
+unsigned
+total_settled(const struct box *b)
+{
+	unsigned n = 0, i;
+
+	for (i = 0; i <= SETTLED_GAVE_UP; i++)
+		n += b->settled[i];
+	return n;
+}
+
+/* The delivery with index i is over, and confirmed so. */
+void
+finish(struct box *b, unsigned i, enum verdict_op op, bool failed, usec_t delay, enum settled how)
+{
+	unsigned before = total_settled(b);
+
+	box_settle(b, i, op, failed, delay);
+	WAIT(b, total_settled(b) == before + 1);
+	assert_int_equal(b->last_settled, how);
+}

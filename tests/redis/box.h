@@ -78,4 +78,17 @@ void	box_turn(struct box *, usec_t);		/* for this long */
 void	box_deafen(struct box *);
 void	box_cut(struct box *, struct server *);
 
+/* A server with one box, for each test anew. */
+extern struct server	server;
+extern struct box	box;
+int	 fixture_setup(void **);
+int	 fixture_teardown(void **);
+
+void	 push(const char *payload);
+long long keys(void);				/* how many there are in Redis */
+unsigned total_settled(const struct box *);
+/* Ends the delivery with index i, and waits until that is confirmed, and how. */
+void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay,
+	    enum settled);
+
 #endif

@@ -1,0 +1,524 @@
+/*
+ * pop and settle, each by itself: what its head comment says.
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+
+static struct rig rig;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	server_do(&rig.server, "FLUSHALL");
+	return 0;
+}
+
+static void
+push(const char *payload)
+{
+	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payload, strlen(payload));
+}
+
+static int
+pop(int n, const char *call, struct popped *p)
+{
+	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+static struct popped
+pop_one(const char *call)
+{
+	struct popped p;
+
+	assert_int_equal(pop(1, call, &p), 1);
+	return p;
+}
+
+/* -- pop -------------------------------------------------------------------- */
+
+static void
+test_pop_fifo(void **state)
+{
+	struct popped p[8];
+
+	(void)state;
+	push("{\"id\":\"a\"}");
+	push("plain");
+	push("");
+	assert_int_equal(pop(8, "i.1", p), 3);
+	assert_string_equal(p[0].tag, "a");
+	assert_string_equal(p[0].token, "i.1.1");
+	assert_string_equal(p[1].tag, "~i.1.2");
+	assert_string_equal(p[1].payload, "plain");
+	assert_string_equal(p[2].tag, "~i.1.3");
+	assert_int_equal(p[2].len, 0);
+	assert_int_equal(p[0].attempts, 0);
+	rig_check_clean(&rig);
+	rig_popped_done(p, 3);
+	assert_int_equal(pop(8, "i.2", p), 0);
+}
+
+static void
+test_pop_equal_ids(void **state)
+{
+	struct popped p[8];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		push("{\"id\":7}");
+	assert_int_equal(pop(3, "i.1", p), 3);
+	assert_int_equal(pop(3, "i.2", p + 3), 1);
+	assert_string_equal(p[0].tag, "7");
+	assert_string_equal(p[1].tag, "7#i.1.2");
+	assert_string_equal(p[3].tag, "7#i.2.1");
+	for (i = 0; i < 4; i++)
+		assert_int_equal(p[i].idlen, 1);
+	assert_int_equal(rig_live(&rig, "{\"id\":7}", 8), 4);
+	rig_check_clean(&rig);
+	rig_popped_done(p, 4);
+}
+
+/* A producer who knows how tags are made gets no two messages into one. */
+static void
+test_pop_forged_ids(void **state)
+{
+	struct popped p[8];
+	int i, k;
+
+	(void)state;
+	push("{\"id\":\"~i.1.3\"}");
+	push("{\"id\":\"7#i.1.5\"}");
+	push("none");
+	push("{\"id\":7}");
+	push("{\"id\":7}");
+	assert_int_equal(pop(8, "i.1", p), 5);
+	for (i = 0; i < 5; i++) {
+		for (k = 0; k < i; k++)
+			assert_string_not_equal(p[i].tag, p[k].tag);
+	}
+	rig_check_clean(&rig);
+	rig_popped_done(p, 5);
+}
+
+static void
+test_pop_bounds(void **state)
+{
+	static char big[3000];
+	struct popped p[8];
+	int i, n;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 5; i++)
+		push(big);
+	/* One is always given; then as many as fit. */
+	n = rig_pop(&rig, 8, 10, MAX, "i.1", 0, p, NULL);
+	assert_int_equal(n, 1);
+	rig_popped_done(p, n);
+	n = rig_pop(&rig, 8, 6000, MAX, "i.2", 0, p, NULL);
+	assert_int_equal(n, 2);
+	rig_popped_done(p, n);
+	/* Longer than max: only its length comes, the payload stays. */
+	n = rig_pop(&rig, 8, 100, 2000, "i.3", 0, p, NULL);
+	assert_int_equal(n, 1);
+	assert_null(p[0].payload);
+	assert_int_equal(p[0].len, sizeof(big) - 1);
+	assert_string_equal(rig_settle(&rig, "dead", &p[0], "0"), "ok");
+	rig_popped_done(p, n);
+	assert_int_equal(rig_dead(&rig, big, sizeof(big) - 1), 1);
+	assert_int_equal(rig_live(&rig, big, sizeof(big) - 1), 4);
+	rig_check_clean(&rig);
+}
+
+/* Retries are bounded in the same way, and never skipped over for the list. */
+static void
+test_pop_bounds_retries(void **state)
+{
+	static char big[3000];
+	struct popped p[8];
+	int i, n;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 3; i++)
+		push(big);
+	assert_int_equal(pop(3, "i.1", p), 3);
+	for (i = 0; i < 3; i++)
+		assert_string_equal(rig_settle(&rig, "return", &p[i], NULL), "ok");
+	rig_popped_done(p, 3);
+	push("small");
+	n = rig_pop(&rig, 8, 6000, MAX, "i.2", 0, p, NULL);
+	assert_int_equal(n, 2);
+	rig_popped_done(p, n);
+	n = rig_pop(&rig, 8, 100, 2000, "i.3", 0, p, NULL);
+	assert_int_equal(n, 1);
+	assert_null(p[0].payload);
+	rig_popped_done(p, n);
+	rig_check_clean(&rig);
+}
+
+static void
+test_pop_many(void **state)
+{
+	static struct popped p[300];
+	char text[32];
+	int i, n = 0;
+
+	(void)state;
+	for (i = 0; i < 250; i++) {
+		snprintf(text, sizeof(text), "{\"id\":%d}", i);
+		push(text);
+	}
+	n += pop(100, "i.1", p);
+	n += pop(100, "i.2", p + n);
+	n += pop(100, "i.3", p + n);
+	assert_int_equal(n, 250);
+	for (i = 0; i < n; i++)
+		assert_int_equal(atoi(p[i].tag), i);
+	for (i = 0; i < n; i++)
+		assert_string_equal(rig_settle(&rig, "return", &p[i], NULL), "ok");
+	rig_popped_done(p, n);
+	/* In the order in which they were given back. */
+	n = pop(100, "i.4", p);
+	n += pop(200, "i.5", p + n);
+	assert_int_equal(n, 250);
+	for (i = 0; i < n; i++)
+		assert_int_equal(atoi(p[i].tag), i);
+	rig_check_clean(&rig);
+	rig_popped_done(p, n);
+}
+
+static void
+test_pop_paused_late(void **state)
+{
+	const char *status;
+	struct popped p[2];
+
+	(void)state;
+	push("x");
+	rig_do(&rig, "SET %s why", rig_key(&rig, KEY_PAUSED));
+	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.1", 0, p, &status), 0);
+	assert_string_equal(status, "paused");
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_PAUSED));
+	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.2", rig_now(&rig) - 0.001, p, &status), 0);
+	assert_string_equal(status, "late");
+	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.3", rig_now(&rig) + 10, p, &status), 1);
+	rig_popped_done(p, 1);
+}
+
+/* A pause of any type is a pause. */
+static void
+test_pop_paused_by_a_list(void **state)
+{
+	const char *status;
+	struct popped p[2];
+
+	(void)state;
+	push("x");
+	rig_do(&rig, "LPUSH %s why", rig_key(&rig, KEY_PAUSED));
+	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.1", 0, p, &status), 0);
+	assert_string_equal(status, "paused");
+}
+
+/* What a hand or a bug has left in QRETRY stops nothing. */
+static void
+test_pop_odd_retries(void **state)
+{
+	struct popped p[8];
+
+	(void)state;
+	rig_do(&rig, "ZADD %s 1 nobody 2 byhand 3 %b 4 good", rig_key(&rig, KEY_RETRY), "a\0b", (size_t)3);
+	rig_do(&rig, "HSET %s byhand one %b two good three", rig_key(&rig, KEY_CONTEXT), "a\0b", (size_t)3);
+	rig_do(&rig, "HSET %s nobody x byhand 99999999999999999999999x good %s",
+	    rig_key(&rig, KEY_DELIVERY), "99999999999999999999 3 - 0 99");
+	assert_int_equal(pop(8, "i.1", p), 3);
+	assert_string_equal(p[0].tag, "byhand");
+	assert_int_equal(p[0].attempts, 0);
+	assert_int_equal(p[1].taglen, 3);
+	assert_int_equal(p[2].attempts, 999999999);
+	assert_int_equal(p[2].idlen, 4);
+	rig_check_clean(&rig);
+	assert_string_equal(rig_settle(&rig, "ack", &p[1], NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "retry", &p[2], "0"), "ok");
+	rig_popped_done(p, 3);
+}
+
+/* -- settle ----------------------------------------------------------------- */
+
+static void
+test_settle_ack(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	push("{\"id\":1}");
+	p = pop_one("i.1");
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "unknown");
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	rig_popped_done(&p, 1);
+}
+
+static void
+test_settle_retry(void **state)
+{
+	struct popped p, p2;
+
+	(void)state;
+	push("{\"id\":1}");
+	p = pop_one("i.1");
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0.05"), "ok");
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0.05"), "held");
+	assert_int_equal(pop(1, "i.2", &p2), 0);
+	usleep(60000);
+	p2 = pop_one("i.3");
+	assert_int_equal(p2.attempts, 1);
+	assert_int_equal(p2.crashes, 0);
+	assert_string_equal(p2.tag, "1");
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held");
+	assert_string_equal(rig_settle(&rig, "dead", &p, "1"), "held");
+	assert_string_equal(rig_settle(&rig, "ack", &p2, NULL), "ok");
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	rig_popped_done(&p, 1);
+	rig_popped_done(&p2, 1);
+}
+
+/* Given back: nothing counted, and before the list. */
+static void
+test_settle_return(void **state)
+{
+	struct popped p, p2;
+
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	p = pop_one("i.1");
+	assert_string_equal(rig_settle(&rig, "return", &p, NULL), "ok");
+	p2 = pop_one("i.2");
+	assert_string_equal(p2.tag, "1");
+	assert_int_equal(p2.attempts, 0);
+	assert_int_equal(p2.crashes, 0);
+	rig_popped_done(&p, 1);
+	rig_popped_done(&p2, 1);
+}
+
+static void
+test_settle_dead(void **state)
+{
+	static const char *const want[] = {
+		"id", "1", "message", "{\"id\":1}", "reason", "attempts", "attempts", "1",
+		"status", "1", "error", "stderr's end", "host", "testhost"
+	};
+	struct popped p[2];
+	redisReply *r;
+	size_t i;
+
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":1}");
+	assert_int_equal(pop(2, "i.1", p), 2);
+	assert_string_equal(rig_settle(&rig, "dead", &p[1], "1"), "ok");
+	assert_string_equal(rig_settle(&rig, "dead", &p[1], "1"), "unknown");
+	r = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(r->elements, 1);
+	assert_int_equal(r->element[0]->element[1]->elements, ARRAY_LEN(want));
+	for (i = 0; i < ARRAY_LEN(want); i++)
+		assert_string_equal(r->element[0]->element[1]->element[i]->str, want[i]);
+	freeReplyObject(r);
+	rig_check_clean(&rig);
+	rig_popped_done(p, 2);
+}
+
+static void
+test_settle_deferred(void **state)
+{
+	struct popped p, p2;
+	double due;
+
+	(void)state;
+	rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
+	push("{\"id\":1}");
+	p = pop_one("i.1");
+	assert_memory_equal(rig_settle(&rig, "dead", &p, "1"), "deferred WRONGTYPE", 18);
+	due = (double)rig_int(&rig, "ZSCORE %s 1", rig_key(&rig, KEY_RETRY)) - rig_now(&rig);
+	assert_true(due > 57 && due < 62);
+	rig_fall_due(&rig, "1", 1);
+	p2 = pop_one("i.2");
+	assert_int_equal(p2.attempts, 1);
+	assert_int_equal(p2.crashes, 0);
+	rig_popped_done(&p, 1);
+	rig_popped_done(&p2, 1);
+}
+
+/* Many in one call, each for itself. */
+static void
+test_settle_many(void **state)
+{
+	static struct popped p[120];
+	struct args w = { 0 };
+	redisReply *r;
+	int i, n;
+
+	(void)state;
+	for (i = 0; i < 120; i++)
+		push(i % 3 == 0 ? "{\"id\":7}" : "x");
+	n = pop(60, "i.1", p);
+	n += pop(60, "i.2", p + n);
+	assert_int_equal(n, 120);
+	args_str(&w, "1000");
+	args_str(&w, "h");
+	for (i = 0; i < n; i++) {
+		static const char *const ops[] = { "ack", "retry", "return", "dead", "ack" };
+		const char *op = ops[i % 5];
+		args_str(&w, op);
+		args_mem(&w, p[i].tag, p[i].taglen);
+		args_str(&w, i % 7 == 0 ? "not.ours.1" : p[i].token);
+		if (strcmp(op, "retry") == 0)
+			args_str(&w, "10");
+		if (strcmp(op, "dead") == 0) {
+			args_str(&w, "1");
+			args_str(&w, "exit");
+			args_str(&w, "1");
+			args_str(&w, "");
+		}
+	}
+	r = rig_script(&rig, "settle", "BCRDX", &w);
+	assert_non_null(r);
+	assert_int_equal(r->elements, 122);
+	for (i = 0; i < n; i++)
+		assert_string_equal(r->element[i + 2]->str, i % 7 == 0 ? "held" : "ok");
+	assert_true(atof(r->element[1]->str) > 1);
+	freeReplyObject(r);
+	rig_check_clean(&rig);
+	rig_popped_done(p, n);
+}
+
+/* Dead letters are copied up to 1 MiB per call; the rest must come again. */
+static void
+test_settle_bounded(void **state)
+{
+	static char big[700000];
+	struct popped p[3];
+	struct args w = { 0 };
+	redisReply *r;
+	int i;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 3; i++)
+		push(big);
+	for (i = 0; i < 3; i++) {
+		char call[24];
+		snprintf(call, sizeof(call), "i.%d", i);
+		p[i] = pop_one(call);
+	}
+	args_str(&w, "0");
+	args_str(&w, "h");
+	for (i = 0; i < 3; i++) {
+		args_str(&w, "dead");
+		args_str(&w, p[i].tag);
+		args_str(&w, p[i].token);
+		args_str(&w, "1");
+		args_str(&w, "exit");
+		args_str(&w, "1");
+		args_str(&w, "");
+	}
+	r = rig_script(&rig, "settle", "BCRDX", &w);
+	assert_string_equal(r->element[2]->str, "ok");
+	assert_string_equal(r->element[3]->str, "again");
+	assert_string_equal(r->element[4]->str, "again");
+	freeReplyObject(r);
+	assert_int_equal(rig_live(&rig, big, sizeof(big) - 1), 2);
+	rig_popped_done(p, 3);
+}
+
+/* A foreign consumer requeued it, or acked it: ours to forget. */
+static void
+test_settle_taken(void **state)
+{
+	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+	struct popped p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(ops); i++) {
+		server_do(&rig.server, "FLUSHALL");
+		push("{\"id\":1}");
+		p = pop_one("i.1");
+		rig_do(&rig, "ZREM %s 1", rig_key(&rig, KEY_BACKUP));
+		push("{\"id\":1}");
+		assert_int_equal(rig_renew(&rig, &p), -2);
+		assert_string_equal(rig_settle(&rig, ops[i], &p, "0"), "taken");
+		assert_string_equal(rig_settle(&rig, ops[i], &p, "0"), "unknown");
+		assert_int_equal(rig_live(&rig, "{\"id\":1}", 8), 1);
+		rig_check_clean(&rig);
+		rig_popped_done(&p, 1);
+	}
+}
+
+/* Someone deleted the payload: forgotten, so that the daemon puts it back. */
+static void
+test_settle_no_payload(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	push("{\"id\":1}");
+	p = pop_one("i.1");
+	rig_do(&rig, "HDEL %s 1", rig_key(&rig, KEY_CONTEXT));
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "unknown");
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	rig_popped_done(&p, 1);
+}
+
+static void
+test_settle_empty_payload(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	push("");
+	p = pop_one("i.1");
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "ok");
+	rig_popped_done(&p, 1);
+	p = pop_one("i.2");
+	assert_int_equal(p.len, 0);
+	assert_string_equal(rig_settle(&rig, "dead", &p, "1"), "ok");
+	assert_int_equal(rig_dead(&rig, "", 0), 1);
+	rig_popped_done(&p, 1);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_pop_fifo, setup),
+		cmocka_unit_test_setup(test_pop_equal_ids, setup),
+		cmocka_unit_test_setup(test_pop_forged_ids, setup),
+		cmocka_unit_test_setup(test_pop_bounds, setup),
+		cmocka_unit_test_setup(test_pop_bounds_retries, setup),
+		cmocka_unit_test_setup(test_pop_many, setup),
+		cmocka_unit_test_setup(test_pop_paused_late, setup),
+		cmocka_unit_test_setup(test_pop_paused_by_a_list, setup),
+		cmocka_unit_test_setup(test_pop_odd_retries, setup),
+		cmocka_unit_test_setup(test_settle_ack, setup),
+		cmocka_unit_test_setup(test_settle_retry, setup),
+		cmocka_unit_test_setup(test_settle_return, setup),
+		cmocka_unit_test_setup(test_settle_dead, setup),
+		cmocka_unit_test_setup(test_settle_deferred, setup),
+		cmocka_unit_test_setup(test_settle_many, setup),
+		cmocka_unit_test_setup(test_settle_bounded, setup),
+		cmocka_unit_test_setup(test_settle_taken, setup),
+		cmocka_unit_test_setup(test_settle_no_payload, setup),
+		cmocka_unit_test_setup(test_settle_empty_payload, setup),
+	};
+	int rc;
+
+	rig_open(&rig, "orders");
+	rc = cmocka_run_group_tests_name("pop", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}

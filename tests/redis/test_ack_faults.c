@@ -1,0 +1,606 @@
+/*
+ * Kind "ack": what becomes of messages whatever happens to the connection, the
+ * server, and other daemons.
+ */
+#include "box.h"
+
+#include <signal.h>
+
+/* -- replies that never come ------------------------------------------------ */
+
+/* Waits in Redis, without turning the loop. */
+static void
+wait_redis(const char *command, long long value)
+{
+	int i;
+
+	for (i = 0; i < 1000 && server_int(&server, command) != value; i++)
+		usleep(5000);
+	assert_int_equal(server_int(&server, command), value);
+}
+
+static void
+test_lost_pop(void **state)
+{
+	int i;
+
+	(void)state;
+	box_start(&box, 5);
+	box_deafen(&box);
+	for (i = 0; i < 7; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	while (server_int(&server, "LLEN orders") == 7)
+		loop_turn(box.loop, 10 * MSEC);
+	wait_redis("ZCARD ordersBACKUP", 5);
+	assert_int_equal(box.n, 0);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 5);
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(atoi(box.msgs[i]->id), i);
+		assert_int_equal(box.msgs[i]->attempts, 0);
+		assert_int_equal(box.msgs[i]->crashes, 0);
+	}
+	/* With fewer slots than messages found, the rest waits. */
+	while (box.n > 0 || box.delivered < 7) {
+		if (box.n > 0)
+			box_settle(&box, 0, VERDICT_ACK, false, 0);
+		else
+			loop_turn(box.loop, SEC);
+	}
+	WAIT(&box, box.settled[SETTLED_OK] == 7);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_lost_pop_fewer_slots(void **state)
+{
+	int i;
+
+	(void)state;
+	box_start(&box, 5);
+	box_deafen(&box);
+	for (i = 0; i < 5; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	while (server_int(&server, "LLEN orders") > 0)
+		loop_turn(box.loop, 10 * MSEC);
+	box_set_slots(&box, 2);
+	i = (int)server_int(&server, "ZCARD ordersBACKUP");
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 2);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.n, 2);
+	assert_true(i >= 2);
+	/* What was not handed out goes back when the queue is closed. */
+	box_set_slots(&box, 0);
+	queue_close(box.queue);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(box.closes, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY") +
+	    server_int(&server, "LLEN orders"), 3);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
+}
+
+/* Found and not wanted: after a while others may have it. */
+static void
+test_lost_pop_unwanted(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_deafen(&box);
+	push("{\"id\":1}");
+	while (server_int(&server, "LLEN orders") > 0)
+		loop_turn(box.loop, 10 * MSEC);
+	box_set_slots(&box, 0);
+	box_cut(&box, &server);
+	WAIT(&box, server_int(&server, "ZCARD ordersRETRY") == 1);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 1"), "0 0 - ", 6);
+	assert_int_equal(total_settled(&box), 0);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+}
+
+/*
+ * A server that hung finds the old connection's pop and the new one's question
+ * in any order.  Either way the message is run soon, and no lease is waited for.
+ */
+static void
+test_lost_pop_late(void **state)
+{
+	int i;
+
+	(void)state;
+	box.config->redis.timeout = 400 * MSEC;
+	box_start(&box, 0);
+	for (i = 0; i < 10; i++) {
+		push("{\"id\":1}");
+		box_turn(&box, 20 * MSEC);
+		server_signal(&server, SIGSTOP);
+		box_set_slots(&box, 1);
+		box_turn(&box, 10 * MSEC);
+		conn_reset(box.conn, "test");
+		box_turn(&box, 50 * MSEC);
+		server_signal(&server, SIGCONT);
+		WAIT(&box, box.n == 1);
+		assert_int_equal(box.msgs[0]->crashes, 0);
+		assert_int_equal(box.msgs[0]->attempts, 0);
+		box_set_slots(&box, 0);
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	}
+	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+}
+
+static void
+test_lost_settles(void **state)
+{
+	static const enum verdict_op ops[] = {
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	box_set_slots(&box, 0);
+	box_turn(&box, 20 * MSEC);
+	box_deafen(&box);
+	for (i = 0; i < 4; i++)
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+	while (server_int(&server, "ZCARD ordersBACKUP") > 0)
+		loop_turn(box.loop, 10 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	box_cut(&box, &server);
+	WAIT(&box, total_settled(&box) == 4);
+	assert_int_equal(box.settled[SETTLED_OK], 4);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 2);
+}
+
+/* Results are kept while Redis is away. */
+static void
+test_down(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_signal(&server, SIGSTOP);
+	conn_reset(box.conn, "test");
+	box_turn(&box, 20 * MSEC);
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	box_settle(&box, 0, VERDICT_RETRY, true, 0);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	server_signal(&server, SIGCONT);
+	WAIT(&box, box.settled[SETTLED_OK] == 2 && box.n == 1);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+}
+
+/* -- a Redis that has lost its memory --------------------------------------- */
+
+static void
+test_rescue(void **state)
+{
+	static const enum verdict_op ops[] = {
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_kill(&server);
+	box_turn(&box, 50 * MSEC);
+	server_again(&server);
+	WAIT(&box, box.ups == 2);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	for (i = 0; i < 4; i++)
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+	WAIT(&box, total_settled(&box) == 4);
+	assert_int_equal(box.settled[SETTLED_OK], 1);
+	assert_int_equal(box.settled[SETTLED_RESCUED], 3);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "{\"id\":1}");
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 1"), "1 0 - ", 6);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 2"), "0 0 - ", 6);
+}
+
+/* Without a reconnect: nobody but an operator can have done it; the message is put back all the same. */
+static void
+test_flushall(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_do(&server, "FLUSHALL");
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_STALE);
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "2");
+	assert_int_equal(box.msgs[0]->attempts, 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(keys(), 0);
+}
+
+/* Another message has got the tag of one that Redis has lost. */
+static void
+test_usurped(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_kill(&server);
+	server_again(&server);
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 other");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.ups == 2);
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 2);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "other");
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
+/* The same message runs elsewhere. */
+static void
+test_usurped_by_itself(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_kill(&server);
+	server_again(&server);
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 {\"id\":1}");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.losts == 1);
+	assert_ptr_equal(box.lost, box.msgs[0]);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
+}
+
+/* -- other daemons ---------------------------------------------------------- */
+
+static void
+two_boxes(struct box *other, unsigned slots)
+{
+	box.cfg->lease = box.cfg->foreign_timeout = 600 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = 600 * MSEC;
+	box_start(other, slots);
+}
+
+/* box hangs; its lease ends, and the other one takes the message. */
+static void
+test_expiry(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+
+	(void)state;
+	two_boxes(other, 1);
+	queue_tick(other->queue);
+	WAIT(other, other->n == 1);
+	assert_int_equal(other->requeued, 1);
+	assert_int_equal(other->msgs[0]->crashes, 1);
+	assert_int_equal(other->msgs[0]->attempts, 0);
+	WAIT(&box, box.losts == 1);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	finish(other, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	box_done(other);
+	free(other);
+}
+
+/* As long as nobody has taken it, it is still the first one's. */
+static void
+test_taken_back(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+
+	(void)state;
+	two_boxes(other, 0);
+	queue_tick(other->queue);
+	WAIT(other, other->requeued == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	assert_int_equal(box.losts, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(server_int(&server, "EXISTS ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	box_done(other);
+	free(other);
+}
+
+/* Renewed for as long as it is in hand. */
+static void
+test_renewal(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	usec_t end;
+
+	(void)state;
+	two_boxes(other, 1);
+	for (end = clock_mono() + 3 * SEC; clock_mono() < end;) {
+		box_turn(&box, 20 * MSEC);
+		box_turn(other, 20 * MSEC);
+		queue_tick(other->queue);
+	}
+	assert_int_equal(other->n + other->requeued, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
+/* A foreign consumer of the published convention has taken it. */
+static void
+test_taken(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "ZREM ordersBACKUP 1");
+	push("{\"id\":1}");
+	WAIT(&box, box.losts == 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_int_equal(keys(), 1);
+}
+
+static void
+test_foreign_expired(void **state)
+{
+	(void)state;
+	box.cfg->lease = box.cfg->foreign_timeout = 300 * MSEC;
+	server_do(&server, "ZADD ordersBACKUP 1000 9");
+	server_do(&server, "HSET ordersCONTEXT 9 {\"id\":9}");
+	server_do(&server, "ZADD ordersBACKUP 1000 nobody");
+	box_start(&box, 1);
+	box_turn(&box, 300 * MSEC);
+	queue_tick(box.queue);
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "9");
+	assert_int_equal(box.dropped, 1);
+	assert_int_equal(box.requeued, 1);
+}
+
+/* -- refusals ---------------------------------------------------------------- */
+
+static void
+test_script_flush(void **state)
+{
+	int i;
+
+	(void)state;
+	box_start(&box, 3);
+	for (i = 0; i < 30; i++) {
+		server_do(&server, "SCRIPT FLUSH");
+		push("x");
+		WAIT(&box, box.n == 1);
+		server_do(&server, "SCRIPT FLUSH");
+		finish(&box, 0, i % 2 ? VERDICT_ACK : VERDICT_DEAD, false, 0, SETTLED_OK);
+	}
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 15);
+}
+
+static void
+test_wrong_type(void **state)
+{
+	unsigned readies;
+
+	(void)state;
+	box_start(&box, 1);
+	server_do(&server, "SET orders x");
+	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
+	assert_memory_equal(box.cause, "WRONGTYPE", 9);
+	readies = box.readies;
+	box_turn(&box, 300 * MSEC);
+	assert_in_range(box.readies - readies, 0, 2);
+	server_do(&server, "DEL orders");
+	push("x");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
+/* A key that only the arm script and the tick read: said once, and no spinning. */
+static void
+test_wrong_type_delayed(void **state)
+{
+	long long calls;
+
+	(void)state;
+	server_do(&server, "SET ordersDELAYED x");
+	box_start(&box, 1);
+	WAIT(&box, box.warnings > 0);
+	server_do(&server, "CONFIG RESETSTAT");
+	box_turn(&box, 500 * MSEC);
+	calls = atoll(strstr(server_do(&server, "INFO stats"), "total_commands_processed:") + 25);
+	assert_in_range(calls, 0, 30);
+	assert_in_range(box.warnings, 1, 2);
+	push("x");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	server_do(&server, "DEL ordersDELAYED");
+}
+
+static void
+test_wrong_type_backup(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "RENAME ordersBACKUP saved");
+	server_do(&server, "SET ordersBACKUP x");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.warnings > 0);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "RENAME saved ordersBACKUP");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_deferred(void **state)
+{
+	(void)state;
+	server_do(&server, "SET ordersDEAD x");
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "WRONGTYPE"));
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+}
+
+/* Demoted to a replica: another connection is sought; the result waits. */
+static void
+test_readonly(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "REPLICAOF 127.0.0.1 1");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, !conn_is_ready(box.conn));
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	server_do(&server, "REPLICAOF NO ONE");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_maxmemory(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	server_do(&server, "CONFIG SET maxmemory 100000");
+	box_start(&box, 3);
+	while (total_settled(&box) < 20) {
+		if (box.n > 0)
+			box_settle(&box, 0, box.n == 2 ? VERDICT_DEAD : VERDICT_ACK, false, 0);
+		else
+			loop_turn(box.loop, SEC);
+	}
+	assert_int_equal(box.settled[SETTLED_OK], 20);
+	server_do(&server, "CONFIG SET maxmemory 0");
+}
+
+static void
+test_noreplicas(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	box_settle(&box, 0, VERDICT_RETRY, true, 0);
+	WAIT(&box, box.warnings > 0);
+	box_turn(&box, 300 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT(&box, box.settled[SETTLED_OK] == 1 && box.n == 1);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+}
+
+/*
+ * Connections cut at random: every message is acked, none is delivered twice
+ * without a failure or a return, because what was in doubt is asked for.
+ */
+static void
+test_storm(void **state)
+{
+	enum { N = 1500 };
+	static unsigned char begun[N];
+	unsigned i, acked = 0, expected = 0;
+
+	(void)state;
+	memset(begun, 0, sizeof(begun));
+	for (i = 0; i < N; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box_start(&box, 40);
+	while (acked < N) {
+		for (i = (unsigned)unit_below(8); i > 0 && box.n > 0; i--) {
+			unsigned at = (unsigned)unit_below(box.n), id = (unsigned)atoi(box.msgs[at]->id);
+			bool ack = unit_below(4) != 0, failed = unit_below(2) == 0;
+			assert_in_range(begun[id], 0, 200);
+			if (ack) {
+				acked++;
+				assert_int_not_equal(begun[id], 255);
+				box_settle(&box, at, VERDICT_ACK, false, 0);
+			} else {
+				box_settle(&box, at, failed ? VERDICT_RETRY : VERDICT_RETURN, failed, 0);
+			}
+			expected++;
+		}
+		if (unit_below(60) == 0 && conn_is_ready(box.conn))
+			server_do(&server, "CLIENT KILL ID %lld", (long long)conn_id(box.conn));
+		loop_turn(box.loop, unit_below(3) * MSEC);
+		assert_int_equal(box.losts, 0);
+	}
+	WAIT(&box, total_settled(&box) == expected);
+	assert_int_equal(box.settled[SETTLED_OK], expected);
+	assert_int_equal(box.n, 0);
+	assert_int_equal(acked, N);
+	print_message("# %u deliveries, %u connections\n", expected, box.ups);
+	assert_int_equal(server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY"), 0);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_lost_pop), TEST(test_lost_pop_fewer_slots),
+		TEST(test_lost_pop_unwanted), TEST(test_lost_pop_late),
+		TEST(test_lost_settles), TEST(test_down), TEST(test_rescue),
+		TEST(test_flushall), TEST(test_usurped), TEST(test_usurped_by_itself),
+		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
+		TEST(test_taken), TEST(test_foreign_expired), TEST(test_script_flush),
+		TEST(test_wrong_type), TEST(test_wrong_type_delayed),
+		TEST(test_wrong_type_backup), TEST(test_deferred), TEST(test_readonly),
+		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("ack_faults", tests, NULL, NULL);
+}
