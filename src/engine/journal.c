@@ -72,6 +72,7 @@ fields_add_result(struct fields *fs, const struct result *r)
 		fields_add(fs, LF_STR("signal", signal_name(r->signo)));
 		break;
 	case END_NOT_STARTED:
+		fields_add(fs, LF_STR("step", r->step));
 		fields_add(fs, LF_STR("error", strerror(r->error)));
 		return;
 	case END_NOT_RUN:
@@ -203,7 +204,8 @@ char *
 journal_cause(const struct result *r)
 {
 	if (r->end == END_NOT_STARTED)
-		return xstrdup(strerror(r->error));
+		return xasprintf("%s: %s", r->step != NULL ? r->step : "start",
+		    strerror(r->error));
 	if (r->end == END_EXIT)
 		return xasprintf("exit status %d", r->status);
 	return NULL;
