@@ -105,4 +105,6 @@ if command -v bash >/dev/null; then
 	is "$(offers dead retry --ra)" '--rate= ' 'bash: an option of the verb'
 	is "$(offers -c "$T/one.conf" push o)" 'orders ' 'bash: a queue of the file'
 fi
-command -v zsh >/dev/null && ok 'zsh -n "$T/completion.zsh"' 'zsh: can be read'
+if command -v zsh >/dev/null; then
+	ok 'zsh -n "$T/completion.zsh"' 'zsh: can be read'
+fi
