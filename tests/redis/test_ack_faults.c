@@ -284,14 +284,14 @@ test_usurped_by_itself(void **state)
 /* -- other daemons ---------------------------------------------------------- */
 
 static void
-two_boxes(struct box *other, unsigned slots)
+two_boxes(struct box *other, unsigned slots, usec_t lease)
 {
-	box.cfg->lease = box.cfg->foreign_timeout = 600 * MSEC;
+	box.cfg->lease = box.cfg->foreign_timeout = lease;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
 	box_init(other, &server, "b");
-	other->cfg->lease = other->cfg->foreign_timeout = 600 * MSEC;
+	other->cfg->lease = other->cfg->foreign_timeout = lease;
 	box_start(other, slots);
 }
 
@@ -302,7 +302,7 @@ test_expiry(void **state)
 	struct box *other = xcalloc(1, sizeof(*other));
 
 	(void)state;
-	two_boxes(other, 1);
+	two_boxes(other, 1, 600 * MSEC);
 	queue_tick(other->queue);
 	WAIT(other, other->n == 1);
 	assert_int_equal(other->requeued, 1);
@@ -323,7 +323,7 @@ test_taken_back(void **state)
 	struct box *other = xcalloc(1, sizeof(*other));
 
 	(void)state;
-	two_boxes(other, 0);
+	two_boxes(other, 0, 600 * MSEC);
 	queue_tick(other->queue);
 	WAIT(other, other->requeued == 1);
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
@@ -343,8 +343,8 @@ test_renewal(void **state)
 	usec_t end;
 
 	(void)state;
-	two_boxes(other, 1);
-	for (end = clock_mono() + 3 * SEC; clock_mono() < end;) {
+	two_boxes(other, 1, 1500 * MSEC);
+	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
 		box_turn(&box, 20 * MSEC);
 		box_turn(other, 20 * MSEC);
 		queue_tick(other->queue);
@@ -584,6 +584,92 @@ test_storm(void **state)
 	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY"), 0);
 }
 
+/* -- a fleet ----------------------------------------------------------------- */
+
+enum { FLEET = 3, FLEET_MESSAGES = 1000 };
+
+static void
+fleet_open(struct box *b, unsigned i)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "d%u", i);
+	box_init(b, &server, name);
+	b->cfg->lease = b->cfg->foreign_timeout = SEC;
+	box_start(b, 5);
+}
+
+/*
+ * Daemons that die with messages in hand, hang, and lose their connections; and
+ * Redis' scripts are flushed.  Every message is acked, and nothing is left over.
+ */
+static void
+test_fleet(void **state)
+{
+	static bool acked[FLEET_MESSAGES];
+	struct box *fleet[FLEET];
+	unsigned i, left = FLEET_MESSAGES, deaths = 0, again = 0;
+	usec_t next = 0;
+
+	(void)state;
+	memset(acked, 0, sizeof(acked));
+	for (i = 0; i < FLEET_MESSAGES; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	for (i = 0; i < FLEET; i++) {
+		fleet[i] = xcalloc(1, sizeof(struct box));
+		fleet_open(fleet[i], i);
+	}
+	while (left > 0) {
+		struct box *b = fleet[unit_below(FLEET)];
+		unsigned k, chance = (unsigned)unit_below(100);
+		for (k = 0; k < b->n; k++) {
+			int id = atoi(b->msgs[k]->id);
+			if (unit_below(4) != 0)
+				continue;
+			if (unit_below(3) == 0) {
+				box_settle(b, k, VERDICT_RETRY, true, unit_below(50) * MSEC);
+				break;
+			}
+			again += acked[id];
+			left -= !acked[id];
+			acked[id] = true;
+			box_settle(b, k, VERDICT_ACK, false, 0);
+			break;
+		}
+		box_turn(b, (usec_t)unit_below(5) * MSEC);
+		if (chance == 0 && deaths < 20) {
+			deaths++;
+			box_done(b);
+			fleet_open(b, FLEET + deaths);
+		} else if (chance < 4 && conn_is_ready(b->conn)) {
+			server_do(&server, "CLIENT KILL ID %lld", (long long)conn_id(b->conn));
+		} else if (chance == 4) {
+			server_do(&server, "SCRIPT FLUSH");
+		}
+		if (clock_mono() > next) {
+			for (i = 0; i < FLEET; i++)
+				queue_tick(fleet[i]->queue);
+			next = clock_mono() + 300 * MSEC;
+		}
+	}
+	print_message("# %u deaths, %u acked again\n", deaths, again);
+	/* What was delivered twice is done with, too. */
+	for (next = clock_mono() + BOX_WAIT; server_int(&server, "EXISTS orders ordersBACKUP "
+	    "ordersRETRY ordersCONTEXT ordersDELIVERY") > 0 && clock_mono() < next;) {
+		for (i = 0; i < FLEET; i++) {
+			while (fleet[i]->n > 0)
+				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
+			queue_tick(fleet[i]->queue);
+			box_turn(fleet[i], 10 * MSEC);
+		}
+	}
+	assert_true(clock_mono() < next);
+	for (i = 0; i < FLEET; i++) {
+		box_done(fleet[i]);
+		free(fleet[i]);
+	}
+}
+
 #define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
@@ -598,7 +684,7 @@ main(void)
 		TEST(test_taken), TEST(test_foreign_expired), TEST(test_script_flush),
 		TEST(test_wrong_type), TEST(test_wrong_type_delayed),
 		TEST(test_wrong_type_backup), TEST(test_deferred), TEST(test_readonly),
-		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm),
+		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm), TEST(test_fleet),
 	};
 
 	unit_seed();
