@@ -98,12 +98,21 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 	consumer_touch(c);
 }
 
+/* How many messages may be in hand. */
+static unsigned
+consumer_most(const struct consumer *c)
+{
+	unsigned most = (unsigned)c->cfg->concurrency;
+
+	return c->cfg->mode == MODE_PERSISTENT ? most * (unsigned)c->cfg->pipeline : most;
+}
+
 /* How many messages could be begun now, beyond those in hand. */
 static unsigned
 consumer_room(void *arg)
 {
 	const struct consumer *c = arg;
-	unsigned most = (unsigned)c->cfg->concurrency;
+	unsigned most = consumer_most(c);
 	bool single;
 
 	if (c->state != CONSUMER_RUNNING || c->fetching || c->in_hand >= most)
@@ -626,7 +635,7 @@ consumer_block(const struct consumer *c)
 		return BLOCK_PAUSED;
 	if (c->last == FETCH_LIMITED)
 		return BLOCK_LIMITED;
-	if (c->in_hand >= (unsigned)c->cfg->concurrency)
+	if (c->in_hand >= consumer_most(c))
 		return BLOCK_FULL;
 	return BLOCK_NONE;
 }

@@ -5,6 +5,7 @@
 
 #include "handler/exec.h"
 #include "handler/fake.h"
+#include "handler/persistent.h"
 
 const struct handler_ops *
 handler_ops(enum mode mode)
@@ -13,7 +14,7 @@ handler_ops(enum mode mode)
 	case MODE_EXEC:
 		return &handler_exec;
 	case MODE_PERSISTENT:
-		return NULL;
+		return &handler_persistent;
 	}
 	return NULL;
 }
@@ -33,6 +34,7 @@ handler_check_ops(void)
 {
 	check(&handler_exec);
 	check(&handler_fake);
+	check(&handler_persistent);
 }
 
 struct handler *

@@ -198,6 +198,15 @@ output_take_tail(struct output_pair *o, size_t *len)
 }
 
 void
+output_renew(struct output_pair *o, uint64_t limit, bool forget)
+{
+	o->left = limit;
+	o->cut = false;
+	if (forget)
+		buf_clear(&o->tail);
+}
+
+void
 output_close(struct output_pair *o)
 {
 	size_t i;

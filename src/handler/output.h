@@ -62,6 +62,9 @@ bool	output_is_open(const struct output_pair *);
 /* The last OUTPUT_TAIL bytes of stderr, the caller's to free; NULL where there are none. */
 char	*output_take_tail(struct output_pair *, size_t *len);
 
+/* Counts the limit anew: another message's.  forget: the tail so far was the last one's. */
+void	output_renew(struct output_pair *, uint64_t limit, bool forget);
+
 void	output_close(struct output_pair *);	/* hands out unfinished lines; no eof() */
 void	output_done(struct output_pair *);	/* hands out nothing; closes and frees */
 
