@@ -203,6 +203,8 @@ check_limit(struct worker *w)
 		return;
 	}
 	w->culprit = f;
+	if (!f->answered)
+		f->result.stop = STOP_TIME_LIMIT;
 	worker_stop(w, "time_limit");
 }
 
@@ -468,13 +470,13 @@ fail(struct worker *w, struct feed *f, const struct child_exit *x)
 	r->end = x->signaled ? END_SIGNAL : END_EXIT;
 	r->status = x->signaled ? 0 : x->code;
 	r->signo = x->signaled ? x->code : 0;
+	if (r->stop != STOP_NONE)
+		return;
 	if (w->protocol != NULL || (!x->signaled && x->code == 0)) {
 		r->end = END_ANSWER_RETRY;
 		r->delay = -1;
 		r->reason = xstrdup(w->protocol != NULL ? w->protocol :
 		    "exited without an answer");
-	} else if (w->why != NULL && strcmp(w->why, "time_limit") == 0) {
-		r->stop = STOP_TIME_LIMIT;
 	}
 }
 

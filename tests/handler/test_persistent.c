@@ -115,6 +115,15 @@ time_limit_ends_it(void **state UNUSED)
 }
 
 static void
+polite_end_at_the_limit_is_a_timeout(void **state UNUSED)
+{
+	t.q->time_limit = 200 * MSEC;
+	t.q->max_messages = 1;
+	SH("trap 'exit 0' TERM; sleep 600 & wait");
+	expect(start("a"), END_EXIT, STOP_TIME_LIMIT);
+}
+
+static void
 recycled(void **state UNUSED)
 {
 	pid_t first;
@@ -186,7 +195,7 @@ main(void)
 		TEST(answers_are_told), TEST(newline_cannot_be_framed),
 		TEST(any_order), TEST(breach_fails_the_oldest),
 		TEST(exit_fails_the_oldest), TEST(time_limit_ends_it),
-		TEST(recycled), TEST(big_payload), TEST(stopped),
+		TEST(polite_end_at_the_limit_is_a_timeout), TEST(recycled), TEST(big_payload), TEST(stopped),
 		TEST(cannot_be_started), TEST(many),
 	};
 
