@@ -592,8 +592,6 @@ ops_are_complete(void **state UNUSED)
 	handler_check_ops();
 	assert_string_equal(handler_ops(MODE_EXEC)->name, "exec");
 	assert_non_null(handler_ops(MODE_PERSISTENT));
-	t.q->mode = MODE_PERSISTENT;
-	assert_null(handler_open(&t.env, t.config, t.q, &events, &t));
 }
 
 int
