@@ -9,7 +9,10 @@
  *
  *	- the daemon was killed, or ended by SIGTERM;
  *	- it was stopped for so long that leases could expire;
- *	- Redis refused commands meanwhile (ACL, type of a key, memory);
+ *	- Redis refused commands meanwhile (ACL, type of a key, memory), or commands
+ *	  by an ACL before the message's first run: a pop that is refused its last step
+ *	  (LTRIM) leaves a message both waiting and leased, and the lease, when it is
+ *	  over, makes it run once more, beside the other or after it;
  *	- faults of any kind, one after the other, that kept it from Redis for
  *	  longer than a lease less a renewal; the longest of them is the cause.
  *
@@ -25,6 +28,7 @@
 
 #define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
 #define TOO_LONG	(LEASE - RENEWAL)
+#define DENIED_LATER	(LEASE + 12)	/* a lease, and a suspension's probes */
 
 static const char *const cause_names[CAUSES] = {
 	[CAUSE_NONE] = "nothing",
@@ -165,8 +169,9 @@ explain_chain(unsigned slot, double from, double to)
 	return CAUSE_NONE;
 }
 
+/* born: the message's first run. */
 static enum cause
-explain(const struct run *r, double until)
+explain(const struct run *r, double born, double until)
 {
 	const struct life *life = world_life(r->daemon);
 	enum cause found = CAUSE_NONE;
@@ -178,6 +183,10 @@ explain(const struct run *r, double until)
 		const struct fault *f = &faults[i];
 		enum cause c = f->kind->cause;
 
+		if (c == CAUSE_REFUSED && found == CAUSE_NONE && overlaps(f,
+		    strcmp(f->kind->name, "ACL denial") == 0 ? born - DENIED_LATER :
+		    r->from, until))
+			found = c;
 		if (!overlaps(f, r->from, until))
 			continue;
 		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
@@ -187,7 +196,7 @@ explain(const struct run *r, double until)
 			continue;
 		if (c == CAUSE_KILLED || c == CAUSE_STOPPED)
 			return c;
-		if (c == CAUSE_ENDED || (c == CAUSE_REFUSED && found == CAUSE_NONE))
+		if (c == CAUSE_ENDED)
 			found = c;
 	}
 	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
@@ -207,7 +216,7 @@ tell_around(double from, double to)
 
 /* Two runs of a message, one after the other; the second may not be there. */
 static void
-judge_pair(const struct run *r, const struct run *next)
+judge_pair(const struct run *r, double born, const struct run *next)
 {
 	bool succeeded = r->to > 0 && r->status == 0;
 	bool beside = next != NULL && r->to > 0 && next->from < r->to;
@@ -216,7 +225,7 @@ judge_pair(const struct run *r, const struct run *next)
 
 	if (next != NULL ? !succeeded && !beside && r->to > 0 : r->to > 0)
 		return;
-	cause = explain(r, until);
+	cause = explain(r, born, until);
 	by_cause[cause].again += succeeded && next != NULL;
 	by_cause[cause].beside += beside;
 	by_cause[cause].unfinished += r->to == 0;
@@ -362,6 +371,7 @@ int
 check_all(long messages, const struct fault *f, size_t n)
 {
 	struct fate *fates = calloc((size_t)messages + 1, sizeof(*fates));
+	double born = 0;
 
 	if (fates == NULL)
 		abort();
@@ -373,6 +383,8 @@ check_all(long messages, const struct fault *f, size_t n)
 		const struct run *r = &runs[i];
 		bool more = i + 1 < nruns && runs[i + 1].n == r->n;
 
+		if (i == 0 || runs[i - 1].n != r->n)
+			born = r->from;
 		if (r->n < 1 || r->n > messages) {
 			PROBLEM("a run of message %ld, which nobody pushed", r->n);
 			continue;
@@ -380,7 +392,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		fates[r->n].runs++;
 		fates[r->n].successes += r->to > 0 && r->status == 0;
 		fates[r->n].status65 |= r->to > 0 && r->status == 65;
-		judge_pair(r, more ? &runs[i + 1] : NULL);
+		judge_pair(r, born, more ? &runs[i + 1] : NULL);
 	}
 	letters_read(fates, messages);
 	check_keys();
