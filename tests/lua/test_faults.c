@@ -316,6 +316,19 @@ nothing_lost(const struct path *p, const char *fault)
 	}
 }
 
+/* A settle that is refused is sent again and again: no letter each time. */
+static void
+one_letter_each(const struct path *p, const char *fault)
+{
+	long long letters;
+
+	if (p->run != deads)
+		return;
+	letters = rig_int(&rig, "XLEN %s", rig_key(&rig, KEY_DEAD));
+	if (letters > nhad)
+		fail_msg("%s, %s: %lld letters of %d messages", p->name, fault, letters, nhad);
+}
+
 /* The fault is over: the call again, then everything is worked off. */
 static void
 recover(const struct path *p, const char *fault)
@@ -390,6 +403,7 @@ test_denied(void **state)
 			paths[i].run();
 			rig_connect(&rig, "");
 			nothing_lost(&paths[i], commands[k]);
+			one_letter_each(&paths[i], commands[k]);
 			recover(&paths[i], commands[k]);
 			end();
 		}

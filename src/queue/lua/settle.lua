@@ -106,6 +106,12 @@ local function one(a)
       'attempts', attempts, 'status', ARGV[a + 5], 'error', ARGV[a + 6], 'host', host}) do
     x[#x + 1] = w
   end
+  -- What is refused after the letter was written would be tried again, with
+  -- one more letter each time: it is refused here, where nothing has changed.
+  local nobody = '\0' .. tok
+  call('ZREM', B, nobody)
+  call('HDEL', C, nobody)
+  call('HDEL', D, nobody)
   local e = redis.pcall(unpack(x))
   if type(e) == 'table' and e.err then later(60) return 'deferred ' .. e.err end
   forget({tag})
