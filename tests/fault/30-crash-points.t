@@ -1,0 +1,137 @@
+#!/bin/sh
+# kill -9 of the daemon at each named point of a message's life, and within
+# system calls drawn at random: another daemon does the rest.  Nothing is lost,
+# no attempt is counted, no letter is written twice, and no message runs again
+# whose result had been sent; see crashat.c for the points.
+#
+#	POINTS='pop-sent settle-before:2 call:123' sh tests/fault/30-crash-points.t
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+CRASHAT=$BUILDDIR/tests/fault/crashat
+"$CRASHAT" call "$T/probe" /bin/true 2>/dev/null || skip_all 'no ptrace'
+ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"	# impossible beside a debugger
+export ASAN_OPTIONS
+
+SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+SOME=${SOME:-8}		# system calls drawn
+note "SEED=$SEED"
+[ -n "$POINTS" ] || POINTS="connect-before connect-after
+pop-before pop-sent pop-answered pop-before:2 pop-sent:2 pop-answered:3
+spawn-before spawn-after spawn-before:3 spawn-after:4
+exit-before exit-after exit-before:3 exit-after:4
+settle-before settle-sent settle-answered settle-before:3 settle-sent:3 settle-answered:4
+tick-before tick-sent tick-answered:2 renew-before renew-sent renew-answered
+arm-before arm-sent arm-answered
+term+exit-before term+settle-before term+settle-sent term+settle-answered term+call:20
+$(x=$SEED
+for i in $(seq "$SOME"); do
+	x=$(((x * 1103515245 + 12345) % 2147483648))
+	echo "call:$((1 + x / 65536 % 700))"
+done)"
+
+redis_start
+# m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time.
+handler work <<'H'
+q=${RQD_QUEUE} n=${RQD_ID##*.m}
+echo "B $RQD_ID $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
+status=0
+case $n in
+2) [ "$RQD_ATTEMPT" -gt 1 ] || status=1 ;;
+3) status=65 ;;
+4 | 7) sleep 1.3 ;;
+esac
+echo "E $RQD_ID $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+exit $status
+H
+
+configure() {	# QUEUE
+	cat <<C
+drain_timeout = 300ms
+queue "$1" {
+	command = {"$T/work"}
+	concurrency = 2
+	lease = 3s
+	max_attempts = 3
+	backoff = 50ms
+	kill_grace = 1s
+}
+C
+}
+
+# One point: a daemon that is killed there, then one that does the rest.
+crash() {	# NUMBER POINT
+	q=p$1
+	RQD_WRAPPER="$CRASHAT $2 $T/crash.$q"
+	rqd_spawn "a$1" -c "$T/$q.conf"
+	RQD_WRAPPER=''
+}
+
+# Those that wait for SIGTERM get it while a message is in hand.
+push() {	# NUMBER POINT
+	for m in 1 2 3 4 5 6 7 8; do
+		echo "lpush p$1 '{\"id\":\"p$1.m$m\"}'"
+	done | r >/dev/null
+	case $2 in
+	term+*)
+		wait_for 20 "grep -qs '^B p$1.m4' '$T/runs.p$1'" || fail "$2: m4 runs"
+		rqd_signal TERM "a$1"
+		;;
+	esac
+}
+
+# Is the result of a message in what was sent?  Its id is the tag.
+was_sent() { grep -qaF "$1" "$T/crash.${1%.*}"; }
+
+problems() {	# NUMBER POINT
+	q=p$1
+	[ "$STATUS" -eq 137 ] && grep -qa "^CRASH" "$T/crash.$q" || echo "not reached: status $STATUS"
+	for m in 1 2 4 5 6 7 8; do
+		n=$(grep -c "^E $q.m$m [0-9]* [0-9]* 0$" "$T/runs.$q")
+		[ "$n" -ge 1 ] || echo "m$m is lost"
+		[ "$n" -le 2 ] || echo "m$m ran $n times"
+		[ "$n" -lt 2 ] || ! was_sent "$q.m$m" || echo "m$m ran again after its result was sent"
+		want=1
+		[ $m -eq 2 ] && want=2
+		grep "^B $q.m$m " "$T/runs.$q" | while read -r _ _ a _; do
+			[ "$a" -le $want ] || echo "m$m: attempt $a"
+		done
+	done
+	n=$(r --raw xrange "${q}DEAD" - + | grep -c "^$q.m3$")
+	[ "$n" -eq 1 ] || echo "m3: $n letters"
+	n=$(grep "^E .* 0$" "$T/runs.$q" | cut -d' ' -f2 | sort | uniq -d | wc -l)
+	[ "$n" -le 2 ] || echo "$n duplicates"
+	DUPLICATES=$((DUPLICATES + n))
+}
+
+DUPLICATES=0 i=0
+for p in $POINTS; do
+	i=$((i + 1))
+	configure "p$i" | config_write "p$i"
+	crash $i "$p"
+done
+QUEUES=$(seq -f 'p%.0f' $i | tr '\n' ' ')
+i=0
+for p in $POINTS; do push $((i += 1)) "$p"; done
+i=0
+for p in $POINTS; do
+	i=$((i + 1))
+	# What is not reached by the messages may be by its idling on.
+	rqd_wait "a$i" 30
+	eval "STATUS_$i=$STATUS"
+	rqd_spawn "b$i" -c "$T/p$i.conf"
+done
+i=0
+for p in $POINTS; do
+	i=$((i + 1))
+	wait_for 30 "[ \"\$(r exists p$i p${i}BACKUP p${i}RETRY p${i}CONTEXT p${i}DELIVERY)\" -eq 0 ]" ||
+	    note "$p: not drained"
+	rqd_signal TERM "b$i"
+	rqd_wait "b$i"
+	[ "$STATUS" -eq 0 ] || fail "$p: the other daemon ends with status $STATUS"
+	eval "STATUS=\$STATUS_$i"
+	problems $i "$p" >"$T/problems"
+	is "$(cat "$T/problems")" '' "killed at $p"
+done
+note "points: $i; messages: $((8 * i)); lost: 0 where ok; ran again after success: $DUPLICATES"
