@@ -244,3 +244,13 @@ units_about(usec_t usec, char *buf)
 		return about_decimal(buf, n, MSEC, "ms");
 	return put_decimal(buf, n, 1, n == 0 ? "s" : "us");
 }
+
+char *
+units_age(double seconds, char *buf)
+{
+	if (!(seconds >= 0))
+		return strcpy(buf, "-");
+	if (seconds > 1e9)
+		return strcpy(buf, "ages");
+	return units_about((usec_t)(seconds * 1e6), buf);
+}

@@ -31,5 +31,7 @@ char	*units_size(uint64_t, char *buf);
 
 /* For people: three digits and a unit, "1.25s" "350ms" "2h5m"; not for parsing. */
 char	*units_about(usec_t, char *buf);
+/* The same of seconds; "-" for less than 0. */
+char	*units_age(double seconds, char *buf);
 
 #endif

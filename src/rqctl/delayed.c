@@ -13,7 +13,7 @@
 #include "rqctl/groups.h"
 #include "rqctl/later.h"
 #include "rqctl/out.h"
-#include "rqctl/pausetext.h"
+#include "queue/pausetext.h"
 #include "rqctl/table.h"
 
 struct list {

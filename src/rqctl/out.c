@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "service/json_bytes.h"
 
 static bool utf8;		/* the locale's encoding */
 static bool colours;
@@ -228,11 +229,7 @@ out_number(long long n, char *buf)
 char *
 out_age(double seconds, char *buf)
 {
-	if (!(seconds >= 0))
-		return strcpy(buf, "-");
-	if (seconds > 1e9)
-		return strcpy(buf, "ages");
-	return units_about((usec_t)(seconds * 1e6), buf);
+	return units_age(seconds, buf);
 }
 
 /* Prints in UTF-8 whatever the locale: it is for programs. */
@@ -264,44 +261,10 @@ out_json_line(json_t *json)
 	dump(json, JSON_COMPACT);
 }
 
-static char *
-base64(const char *data, size_t len)
-{
-	static const char digit[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = xmalloc((len + 2) / 3 * 4 + 1), *to = text;
-	const unsigned char *p = (const unsigned char *)data;
-	uint32_t v;
-
-	for (; len > 0; p += 3, len -= len < 3 ? len : 3) {
-		v = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) |
-		    (len > 2 ? p[2] : 0);
-		*to++ = digit[v >> 18];
-		*to++ = digit[v >> 12 & 63];
-		*to++ = len > 1 ? digit[v >> 6 & 63] : '=';
-		*to++ = len > 2 ? digit[v & 63] : '=';
-		if (len < 3)
-			break;
-	}
-	*to = '\0';
-	return text;
-}
-
 void
 out_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 {
-	json_t *value = json_stringn(data, len);
-	char *key, *text;
-
-	if (value != NULL) {
-		json_object_set_new(object, name, value);
-		return;
-	}
-	key = xasprintf("%s_base64", name);
-	text = base64(data, len);
-	json_object_set_new(object, key, json_string(text));
-	free(text);
-	free(key);
+	json_set_bytes(object, name, data, len);
 }
 
 bool

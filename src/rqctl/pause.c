@@ -14,7 +14,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
-#include "rqctl/pausetext.h"
+#include "queue/pausetext.h"
 
 #define LOOK		1000		/* tags that are looked at one by one */
 

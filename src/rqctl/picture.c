@@ -65,8 +65,10 @@ find_targets(struct ctl *c, struct picture *p)
 void
 picture_done(struct picture *p)
 {
-	if (p->depths != NULL)
-		depth_done(p->depths, p->n);
+	size_t i;
+
+	for (i = 0; p->depths != NULL && i < p->n; i++)
+		depth_done(&p->depths[i]);
 	free(p->depths);
 	free(p->services);
 	ctl_targets_free(p->targets, p->n);

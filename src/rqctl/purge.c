@@ -175,7 +175,7 @@ purge_run(struct ctl *c)
 		return;
 	if (depth_read(c, &t, 1, &d) == 0) {
 		purge(c, &t, &d);
-		depth_done(&d, 1);
+		depth_done(&d);
 	}
 	ctl_target_done(&t);
 }

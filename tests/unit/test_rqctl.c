@@ -13,7 +13,7 @@
 #include "rqctl/args.h"
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
-#include "rqctl/pausetext.h"
+#include "queue/pausetext.h"
 #include "rqctl/select.h"
 #include "rqctl/table.h"
 #include "rqctl/when.h"

@@ -2,8 +2,8 @@
  * What QPAUSED holds: "WHO WHEN WHY...", as text that anybody may also write
  * by hand.
  */
-#ifndef RQD_RQCTL_PAUSETEXT_H
-#define RQD_RQCTL_PAUSETEXT_H
+#ifndef RQD_QUEUE_PAUSETEXT_H
+#define RQD_QUEUE_PAUSETEXT_H
 
 #include "base/clock.h"
 

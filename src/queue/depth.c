@@ -1,0 +1,125 @@
+/*
+ * The steps are the rows of a table: command, key, and where a number goes.
+ * The last three are not numbers: see depth_answer().
+ */
+#include "queue/depth.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "redis/reply.h"
+
+enum step {
+	STEP_WAITING, STEP_IN_FLIGHT, STEP_RETRY, STEP_DELAYED, STEP_DEAD, STEP_OWN, STEP_DUE,
+	STEP_PAUSE, STEP_PAUSE_LEFT, STEP_TOTALS, STEP_MAX
+};
+_Static_assert((int)STEP_MAX == (int)DEPTH_STEPS, "DEPTH_STEPS must be the number of steps");
+
+static const struct {
+	const char	*command;	/* NULL: the kind says which */
+	enum key	 key;
+	size_t		 at;		/* of an int64_t in struct depth */
+} steps[] = {
+	[STEP_WAITING] = { NULL, KEY_QUEUE, offsetof(struct depth, waiting) },
+	[STEP_IN_FLIGHT] = { "ZCARD", KEY_BACKUP, offsetof(struct depth, in_flight) },
+	[STEP_RETRY] = { "ZCARD", KEY_RETRY, offsetof(struct depth, retry) },
+	[STEP_DELAYED] = { "ZCARD", KEY_DELAYED, offsetof(struct depth, delayed) },
+	[STEP_DEAD] = { "XLEN", KEY_DEAD, offsetof(struct depth, dead) },
+	[STEP_OWN] = { "HLEN", KEY_DELIVERY, offsetof(struct depth, own) },
+	[STEP_DUE] = { "ZCOUNT", KEY_RETRY, offsetof(struct depth, due) },
+	[STEP_PAUSE] = { "GET", KEY_PAUSED, 0 },
+	[STEP_PAUSE_LEFT] = { "PTTL", KEY_PAUSED, 0 },
+	[STEP_TOTALS] = { "HMGET", KEY_STATS, 0 },
+};
+
+void
+depth_init(struct depth *d)
+{
+	*d = (struct depth){
+		.waiting = -1, .in_flight = -1, .retry = -1, .due = -1, .delayed = -1,
+		.dead = -1, .own = -1, .pause = xstrdup(""), .pause_left = -1,
+	};
+}
+
+void
+depth_done(struct depth *d)
+{
+	free(d->pause);
+	free(d->problem);
+	d->pause = d->problem = NULL;
+}
+
+/* How many wait for their first delivery, by kind; NULL: nothing waits in Redis. */
+static const char *
+waiting_command(enum kind kind)
+{
+	switch (kind) {
+	case KIND_ACK:
+	case KIND_LIST:
+	case KIND_EXPIRED:
+		return "LLEN";
+	case KIND_UNIQUE:
+		return "ZCARD";
+	case KIND_STREAM:
+		return "XLEN";
+	case KIND_CHANNEL:
+	case KIND_PATTERN:
+		break;
+	}
+	return NULL;
+}
+
+int
+depth_command(const struct keys *keys, enum kind kind, int step, const char *now,
+    const char **argv)
+{
+	int argc = 2, i;
+
+	argv[0] = step == STEP_WAITING ? waiting_command(kind) : steps[step].command;
+	argv[1] = keys->name[steps[step].key];
+	if (argv[0] == NULL)
+		return 0;
+	if (step == STEP_DUE) {
+		argv[argc++] = "-inf";
+		argv[argc++] = now;
+	} else if (step == STEP_TOTALS) {
+		for (i = 0; i < STAT_MAX; i++)
+			argv[argc++] = stats_name((enum stat)i);
+	}
+	return argc;
+}
+
+static void
+take_pause(struct depth *d, const struct redisReply *reply)
+{
+	size_t len;
+	const char *text = reply_str(reply, &len);
+
+	d->paused = text != NULL;
+	free(d->pause);
+	d->pause = text != NULL ? xstrndup(text, len) : xstrdup("");
+}
+
+void
+depth_answer(struct depth *d, int step, const struct redisReply *reply)
+{
+	int64_t number;
+	int i;
+
+	if (reply_error(reply) != REPLY_OK && d->problem == NULL)
+		d->problem = xstrdup(reply_text(reply));
+	if (step == STEP_PAUSE) {
+		take_pause(d, reply);
+	} else if (step == STEP_PAUSE_LEFT) {
+		number = reply_int(reply, -1);
+		d->pause_left = number >= 0 ? (double)number / 1e3 : -1;
+	} else if (step == STEP_TOTALS) {
+		for (i = 0; i < STAT_MAX; i++)
+			d->total[i] = reply_int(reply_at(reply, (size_t)i), 0);
+	} else {
+		number = reply_int(reply, -1);
+		memcpy((char *)d + steps[step].at, &number, sizeof(number));
+	}
+}

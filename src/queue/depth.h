@@ -1,0 +1,56 @@
+/*
+ * How much is in a queue, and who paused it: what Redis is asked, and what the
+ * answers mean.  A fixed number of commands of O(1) or O(log n) each, so the
+ * work does not grow with what is in the queue.
+ *
+ * Who asks is another matter: rqctl waits for the answers (rqctl/depth.c), the
+ * daemon does not (service/survey.c).  For each step:
+ *
+ *	argc = depth_command(&keys, kind, step, now, argv);
+ *	if (argc > 0)	send it; with its reply: depth_answer(d, step, reply)
+ */
+#ifndef RQD_QUEUE_DEPTH_H
+#define RQD_QUEUE_DEPTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stats.h"
+#include "policy/config.h"
+#include "queue/keys.h"
+
+struct redisReply;
+
+/* Numbers are -1 where the kind has none, or its key is of the wrong type. */
+struct depth {
+	int64_t	 waiting;
+	int64_t	 in_flight;	/* foreign consumers' too */
+	int64_t	 retry;
+	int64_t	 due;		/* of retry: already due */
+	int64_t	 delayed;
+	int64_t	 dead;
+	int64_t	 own;		/* tags with a QDELIVERY field: in flight or retry */
+	bool	 paused;
+	char	*pause;		/* what QPAUSED says; "" where not paused; owned */
+	double	 pause_left;	/* seconds; -1: no end */
+	int64_t	 total[STAT_MAX];	/* QSTATS */
+	char	*problem;	/* the first error reply; NULL: none; owned */
+};
+
+enum { DEPTH_STEPS = 10, DEPTH_WORDS = 2 + STAT_MAX };
+
+void	depth_init(struct depth *);	/* nothing known yet */
+void	depth_done(struct depth *);	/* a zeroed one is fine, too */
+
+/*
+ * The command of a step: its words, borrowed, into argv, which has room for
+ * DEPTH_WORDS; returns how many, 0 where this kind has no such step.  now is
+ * Redis' time in seconds, as text.
+ */
+int	depth_command(const struct keys *, enum kind, int step, const char *now,
+	    const char **argv);
+
+/* Takes the reply to it; an error becomes the queue's problem. */
+void	depth_answer(struct depth *, int step, const struct redisReply *);
+
+#endif
