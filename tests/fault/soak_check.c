@@ -49,6 +49,7 @@ static unsigned problems;
 
 struct fate {
 	unsigned	successes, letters, runs;
+	unsigned	finals;		/* runs after which there should be no other */
 	bool		status65;
 };
 
@@ -214,26 +215,33 @@ tell_around(double from, double to)
 	}
 }
 
+static bool
+run_is_final(const struct run *r)
+{
+	return r->to > 0 && (r->status == 0 || r->status == 65);
+}
+
 /* Two runs of a message, one after the other; the second may not be there. */
 static void
 judge_pair(const struct run *r, double born, const struct run *next)
 {
-	bool succeeded = r->to > 0 && r->status == 0;
+	bool final = run_is_final(r);
 	bool beside = next != NULL && r->to > 0 && next->from < r->to;
 	double until = next != NULL ? next->from : 1e12;
 	enum cause cause;
 
-	if (next != NULL ? !succeeded && !beside && r->to > 0 : r->to > 0)
+	if (next != NULL ? !final && !beside && r->to > 0 : r->to > 0)
 		return;
 	cause = explain(r, born, until);
-	by_cause[cause].again += succeeded && next != NULL;
+	by_cause[cause].again += final && next != NULL;
 	by_cause[cause].beside += beside;
 	by_cause[cause].unfinished += r->to == 0;
 	if (cause != CAUSE_NONE)
 		return;
 	PROBLEM("message %ld: %s, and no fault explains it", r->n,
 	    r->to == 0 ? "a run did not end" :
-	    succeeded ? "ran again after it had succeeded" : "ran beside itself");
+	    final && r->status == 0 ? "ran again after it had succeeded" :
+	    final ? "ran again after it was dead" : "ran beside itself");
 	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
 	    (int)r->daemon, r->from, r->to, r->status);
 	if (next != NULL)
@@ -359,7 +367,8 @@ print_sums(const struct fate *fates, long messages)
 			lost++;
 			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
 		}
-		if (f->letters > 1)
+		/* More than one final run was judged already. */
+		if (f->letters > 1 && f->letters > f->finals)
 			PROBLEM("message %ld is dead %u times", n, f->letters);
 	}
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
@@ -391,6 +400,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		}
 		fates[r->n].runs++;
 		fates[r->n].successes += r->to > 0 && r->status == 0;
+		fates[r->n].finals += run_is_final(r);
 		fates[r->n].status65 |= r->to > 0 && r->status == 65;
 		judge_pair(r, born, more ? &runs[i + 1] : NULL);
 	}
