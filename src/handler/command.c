@@ -85,6 +85,7 @@ command_new(const struct handler_env *env, const struct queue_config *cfg)
 	add_limit(c, RLIMIT_NPROC, cfg->limit_nproc);
 	add_limit(c, RLIMIT_CORE, cfg->limit_core);
 	(void)prepare(c, &step);
+	spawn_look_at_signals();
 	return c;
 }
 

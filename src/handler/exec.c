@@ -16,6 +16,9 @@
  *
  * The group is killed and reaped (child.c) before exited() is called, so the
  * guardian's slot is given back there.
+ *
+ * Most handlers are brief and print nothing.  Their pipes are only read at the
+ * exit; the loop listens to those of a handler that has run for LISTEN_AFTER.
  */
 #include "handler/exec.h"
 
@@ -33,6 +36,7 @@
 #include "loop/timer.h"
 
 #define TAIL_TIME	SEC
+#define LISTEN_AFTER	(10 * MSEC)
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL	0x0008U
@@ -47,6 +51,8 @@ struct exec {
 	const struct queue_config *cfg;
 	struct command		*command;
 	TAILQ_HEAD(, exec_run)	 runs;
+	TAILQ_HEAD(, exec_run)	 young;		/* not listened to, oldest first */
+	struct timer		 listen;	/* set while young is not empty, or once more */
 	void			(*closed)(void *);	/* NULL: not closing */
 	void			*closed_arg;
 	struct defer		 closing;
@@ -55,6 +61,8 @@ struct exec {
 struct exec_run {
 	struct run		 base;
 	TAILQ_ENTRY(exec_run)	 entry;		/* of exec.runs */
+	TAILQ_ENTRY(exec_run)	 by_age;	/* of exec.young; valid while is_young */
+	bool			 is_young;
 	enum state		 state;
 	struct message		*msg;		/* NULL in TAIL */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
@@ -74,6 +82,42 @@ static struct exec *
 exec_of(struct run *r)
 {
 	return (struct exec *)(void *)r->handler;
+}
+
+/* -- listening ------------------------------------------------------------------------- */
+
+static void
+grow_up(struct exec_run *r)
+{
+	if (r->is_young)
+		TAILQ_REMOVE(&exec_of(&r->base)->young, r, by_age);
+	r->is_young = false;
+}
+
+static void
+listen_to_old(void *arg)
+{
+	struct exec *h = arg;
+	usec_t born = clock_mono() - LISTEN_AFTER;
+	struct exec_run *r;
+
+	while ((r = TAILQ_FIRST(&h->young)) != NULL && r->started <= born) {
+		grow_up(r);
+		output_listen(&r->output);
+	}
+	if (r != NULL)
+		timer_set_at(&h->listen, r->started + LISTEN_AFTER);
+}
+
+static void
+be_young(struct exec_run *r)
+{
+	struct exec *h = exec_of(&r->base);
+
+	r->is_young = true;
+	TAILQ_INSERT_TAIL(&h->young, r, by_age);
+	if (!timer_is_set(&h->listen))
+		timer_set_at(&h->listen, r->started + LISTEN_AFTER);
 }
 
 /* -- the end of a run -------------------------------------------------------------- */
@@ -101,6 +145,7 @@ run_free(struct exec_run *r)
 	struct exec *h = exec_of(&r->base);
 
 	TAILQ_REMOVE(&h->runs, r, entry);
+	grow_up(r);
 	loop_defer_cancel(h->env->loop, &r->defer);
 	timer_stop(&r->timer);
 	child_forget(h->env->loop, &r->child);
@@ -163,16 +208,19 @@ exited(struct child *child, const struct child_exit *x)
 
 	r->state = TAIL;
 	timer_stop(&r->timer);
+	grow_up(r);
 	if (h->env->guardian != NULL)
 		guardian_release(h->env->guardian, r->slot);
 	r->slot = NULL;
 	output_drain(&r->output);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
-	if (output_is_open(&r->output))
+	if (output_is_open(&r->output)) {
+		output_listen(&r->output);
 		timer_set(&r->timer, TAIL_TIME);
-	else
+	} else {
 		finish(r);
+	}
 	tell_done(r, &result);
 }
 
@@ -361,6 +409,8 @@ watch(struct exec_run *r)
 	r->child.leader = true;
 	r->child.kill_leftovers = h->cfg->leftovers == LEFTOVERS_KILL;
 	child_watch(h->env->loop, &r->child, r->pid);
+	if (output_is_open(&r->output))
+		be_young(r);
 	if (h->cfg->time_limit > 0)
 		timer_set(&r->timer, h->cfg->time_limit);
 }
@@ -404,6 +454,8 @@ exec_open(const struct handler_env *env, struct config *config,
 	h->cfg = cfg;
 	h->command = command_new(env, cfg);
 	TAILQ_INIT(&h->runs);
+	TAILQ_INIT(&h->young);
+	timer_init(&h->listen, env->loop, listen_to_old, h);
 	return &h->base;
 }
 
@@ -429,6 +481,7 @@ exec_free(struct handler *handler)
 		run_free(r);
 	}
 	loop_defer_cancel(h->env->loop, &h->closing);
+	timer_stop(&h->listen);
 	command_free(h->command);
 	config_unref(h->config);
 	free(h);

@@ -7,9 +7,9 @@
  *	set	-	that user	the user's	the user's
  *	set	set	that user	that group	the user's, and that group
  *
- * A daemon that is not root, and already is what is asked for, changes nothing:
- * it may not, and need not.  What else it may not do fails at the start of the
- * handler, with EPERM.
+ * A daemon that already is what is asked for changes nothing: it need not, and
+ * where it is not root, it may not.  What else it may not do fails at the start
+ * of the handler, with EPERM.
  *
  * A name that nobody has and that is a number stands for that number.  Such a
  * user without a passwd entry needs a group, and is at home in "/".
@@ -124,12 +124,50 @@ set_groups(struct identity *id)
 	id->ngroups = (size_t)(got < n ? got : n);
 }
 
-/* Whether an unprivileged daemon is this user already. */
+static bool
+has_group(const gid_t *groups, size_t n, gid_t group)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (groups[i] == group)
+			return true;
+	}
+	return false;
+}
+
+/* Whether our groups are these; the primary one need not be named among them. */
+static bool
+are_our_groups(const struct identity *id)
+{
+	gid_t ours[64];
+	int n = getgroups((int)ARRAY_LEN(ours), ours);
+	size_t i;
+
+	for (i = 0; n >= 0 && i < (size_t)n; i++) {
+		if (ours[i] != id->gid && !has_group(id->groups, id->ngroups, ours[i]))
+			return false;
+	}
+	for (i = 0; n >= 0 && i < id->ngroups; i++) {
+		if (id->groups[i] != id->gid &&
+		    !has_group(ours, (size_t)n, id->groups[i]))
+			return false;
+	}
+	return n >= 0;
+}
+
+/* Whether the daemon is this user already; an unprivileged one bears its groups. */
 static bool
 is_already(const struct identity *id)
 {
-	return geteuid() != 0 && getuid() == id->uid && geteuid() == id->uid &&
-	    getgid() == id->gid && getegid() == id->gid;
+	uid_t u[3];
+	gid_t g[3];
+
+	if (getresuid(&u[0], &u[1], &u[2]) == -1 || getresgid(&g[0], &g[1], &g[2]) == -1)
+		return false;
+	if (u[0] != id->uid || u[1] != id->uid || g[0] != id->gid || g[1] != id->gid)
+		return false;
+	return u[1] != 0 || (u[2] == 0 && g[2] == id->gid && are_our_groups(id));
 }
 
 static int
@@ -152,11 +190,11 @@ find_target(const char *user, const char *group, struct identity *id,
 	*step = "group";
 	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
 		return -1;
+	set_groups(id);
 	if (is_already(id)) {
 		id->uid = (uid_t)-1;
 		id->gid = (gid_t)-1;
-	} else {
-		set_groups(id);
+		id->ngroups = 0;
 	}
 	return 0;
 }

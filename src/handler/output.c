@@ -174,10 +174,23 @@ output_open(struct output_pair *o, int number, int *child_end)
 		return -1;
 	(void)fcntl(fd[0], F_SETFL, O_NONBLOCK);
 	s->fd = fd[0];
-	io_init(&s->io, o->loop, s->fd, IO_READ, stream_ready, s);
-	io_start(&s->io);
 	*child_end = fd[1];
 	return 0;
+}
+
+void
+output_listen(struct output_pair *o)
+{
+	struct output_stream *s;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+		s = &o->stream[i];
+		if (s->fd == -1 || s->io.on)
+			continue;
+		io_init(&s->io, o->loop, s->fd, IO_READ, stream_ready, s);
+		io_start(&s->io);
+	}
 }
 
 bool

@@ -49,10 +49,16 @@ void	output_init(struct output_pair *, struct loop *, const struct handler *,
 	    uint64_t limit, void (*eof)(struct output_pair *));
 
 /*
- * Makes the pipe of stream 1 or 2 and begins to read it; *child_end is the
- * caller's to give to the child and close.  0, or -1 with errno.
+ * Makes the pipe of stream 1 or 2; *child_end is the caller's to give to the
+ * child and close.  0, or -1 with errno.
  */
 int	output_open(struct output_pair *, int number, int *child_end) MUSTCHECK;
+
+/*
+ * The loop reads what comes from now on.  Before it only output_drain() reads,
+ * and the child waits when its pipe is full.
+ */
+void	output_listen(struct output_pair *);
 
 /* Reads what is in the pipes now, within bounds; for when the child has exited. */
 void	output_drain(struct output_pair *);

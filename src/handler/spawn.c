@@ -79,10 +79,16 @@ struct report {
 	int	error;		/* valid unless STEP_NONE */
 };
 
+#define SIGNAL_BIT(signo)	((uint64_t)1 << ((signo) - 1))
+
+/* Signals whose dispositions the daemon changes by itself, now and then. */
+#define DAEMONS_SIGNALS	(SIGNAL_BIT(SIGHUP) | SIGNAL_BIT(SIGINT) | \
+    SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGUSR2) | \
+    SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ))
+
 /* What the child needs; on our stack, which stands still meanwhile. */
 struct job {
 	const struct spawn	*spawn;
-	uint64_t		 signals;	/* bit n-1: signal n is not at its default */
 	pid_t			 parent;
 };
 
@@ -91,6 +97,7 @@ static char			*stack;		/* lowest address; the page below is a guard */
 static volatile struct report	*report;
 static volatile int		 child_ran;	/* stays 0 where the memory is a copy */
 static bool			 has_close_range;
+static uint64_t			 signals;	/* those that a child must reset */
 static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
 
 /* -- the child ------------------------------------------------------------------ */
@@ -105,7 +112,7 @@ fail(enum step step)
 }
 
 CHILD void
-set_signals(const struct job *j)
+set_signals(void)
 {
 	uint64_t dfl[KERNEL_ACTION / sizeof(uint64_t)];
 	size_t i;
@@ -114,7 +121,7 @@ set_signals(const struct job *j)
 	for (i = 0; i < ARRAY_LEN(dfl); i++)
 		dfl[i] = 0;
 	for (signo = 1; signo <= 64; signo++) {
-		if ((j->signals & (uint64_t)1 << (signo - 1)) == 0)
+		if ((signals & SIGNAL_BIT(signo)) == 0)
 			continue;
 		if (syscall(SYS_rt_sigaction, signo, dfl, NULL, KERNEL_SIGSET) == -1)
 			fail(STEP_SIGNALS);
@@ -216,7 +223,7 @@ child_main(void *arg)
 	child_ran = 1;
 	if (syscall(SYS_setsid) == -1)
 		fail(STEP_SETSID);
-	set_signals(j);
+	set_signals();
 	set_fds(s);
 	set_limits(s, false);
 	if (s->umask != -1)
@@ -278,19 +285,18 @@ mark_cloexec(void)
  * raw call: libc hides the two signals that it keeps for itself, which our own
  * parent may have ignored.  The handler is the first word of the kernel's struct.
  */
-static uint64_t
-signals_not_default(void)
+void
+spawn_look_at_signals(void)
 {
 	uint64_t action[KERNEL_ACTION / sizeof(uint64_t)];
-	uint64_t set = 0;
 	int signo;
 
+	signals = DAEMONS_SIGNALS;
 	for (signo = 1; signo <= 64; signo++) {
 		if (syscall(SYS_rt_sigaction, signo, NULL, action, KERNEL_SIGSET) == 0 &&
 		    action[0] != 0)
-			set |= (uint64_t)1 << (signo - 1);
+			signals |= SIGNAL_BIT(signo);
 	}
-	return set;
 }
 
 static bool
@@ -341,11 +347,12 @@ spawn_run(const struct spawn *s, const char **step)
 	*step = "clone";
 	if (stack == NULL)
 		set_up();
+	if (signals == 0)
+		spawn_look_at_signals();
 	if (!has_close_range)
 		mark_cloexec();
 	if (memory != MEMORY_SHARED && pipe2(fd, O_CLOEXEC) == -1)
 		return -1;
-	job.signals = signals_not_default();
 	report->step = STEP_NONE;
 	report->error = 0;
 	child_ran = 0;

@@ -42,4 +42,11 @@ struct spawn {
  */
 pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
 
+/*
+ * Notes which signals are not at their defaults; the first spawn_run() does so
+ * by itself.  To ask 64 times at each start would cost more than all else here.
+ * What the daemon itself changes is reset in any case.
+ */
+void	spawn_look_at_signals(void);
+
 #endif

@@ -566,7 +566,10 @@ open_fds(struct worker *w, int fd[3])
 	io_start(&w->out_io);
 	if (w->cfg->output == OUTPUT_NONE)
 		return 0;
-	return output_open(&w->output, 2, &fd[2]);
+	if (output_open(&w->output, 2, &fd[2]) == -1)
+		return -1;
+	output_listen(&w->output);
+	return 0;
 }
 
 static void

@@ -216,6 +216,12 @@ reap(pid_t pid, struct rusage *usage)
 	return status;
 }
 
+static bool
+group_is_empty(pid_t group)
+{
+	return kill(-group, 0) == -1 && errno == ESRCH;
+}
+
 /*
  * Whether processes of a finished leader's group outlived it.  Those that had
  * finished too, and only nobody had waited for them, do not count: they are
@@ -228,12 +234,14 @@ has_leftovers(struct child_table *t, pid_t group, bool killed)
 	int status;
 	pid_t pid;
 
+	if (group_is_empty(group))
+		return false;
 	while ((pid = next_zombie(P_PGID, group)) != 0 && find(t, pid) == NULL) {
 		status = reap(pid, NULL);
 		if (killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			found = true;
 	}
-	return found || kill(-group, 0) == 0 || errno == EPERM;
+	return found || !group_is_empty(group);
 }
 
 static void

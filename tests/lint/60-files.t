@@ -5,8 +5,8 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
 
 all() {
-	for ext in c h lua; do files $ext src tests; done
-	for ext in sh t; do files $ext tests etc build-aux; done
+	for ext in c h lua; do files $ext src tests bench; done
+	for ext in sh t; do files $ext tests etc build-aux bench; done
 	find man systemd etc doc -type f 2>/dev/null
 	for f in check demo .ci/run Makefile.am configure.ac README.md HACKING.md NEWS.md; do
 		[ -f "$f" ] && echo "$f"
@@ -35,7 +35,7 @@ blanks() {
 # Most lines end before column 96; comments beside fields and prototypes may go
 # on, and so may the rows of tables in tests.
 wide() {
-	for ext in c h; do files $ext src tests; done | while read -r f; do
+	for ext in c h; do files $ext src tests bench; done | while read -r f; do
 		expand -t 8 "$f" | awk -v f="$f" -v max="$(case $f in *.h | tests/*) echo 132 ;; *) echo 112 ;; esac)" \
 		    'length > max { print f ":" NR ": " length " columns" }'
 	done
@@ -43,7 +43,7 @@ wide() {
 
 # What a C file is about stands at its top.
 opening() {
-	for ext in c h; do files $ext src tests; done | while read -r f; do
+	for ext in c h; do files $ext src tests bench; done | while read -r f; do
 		head -c 2 "$f" | grep -q '^/\*' || echo "$f does not say what it is"
 	done
 }

@@ -1,0 +1,90 @@
+/*
+ * What the sections of the benchmark share: a private world (directory, Redis,
+ * configuration), runs with what they cost, medians, and tables.
+ */
+#ifndef RQD_BENCH_BENCH_H
+#define RQD_BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <hiredis/hiredis.h>
+
+#define ROUNDS_MAX	99
+#define MESSAGE_SIZE	200
+
+/* What a process and its children used, in seconds. */
+struct cost {
+	double	wall;
+	double	cpu;
+};
+
+/* One value a round. */
+struct series {
+	double	v[ROUNDS_MAX];
+	size_t	n;
+};
+
+struct section {
+	const char	*name;
+	const char	*what;
+	void		(*run)(void);
+};
+
+extern const struct section section_exec, section_persistent, section_redis,
+    section_backlog, section_latency, section_herd, section_idle, section_start;
+
+/* From the command line. */
+extern int		 rounds;
+extern const char	*build_dir;	/* absolute: rqd, and bench/ with the helpers */
+
+/* -- bench.c ---------------------------------------------------------------------- */
+
+void	die(const char *, ...) __attribute__((__format__(__printf__, 1, 2), __noreturn__));
+/* Also in the report that -o asks for. */
+void	say(const char *, ...) __attribute__((__format__(__printf__, 1, 2)));
+double	now(void);			/* seconds, monotonic */
+void	nap(double);
+
+/* -- measure.c ---------------------------------------------------------------------- */
+
+void	series_add(struct series *, double);
+double	series_median(const struct series *);
+double	series_quantile(const struct series *, double);	/* 0 to 1 */
+/* The median of a[i] / b[i]: rounds are paired. */
+double	series_ratio(const struct series *a, const struct series *b);
+double	quantile(double *, size_t, double);	/* sorts */
+
+pid_t		start_command(const char *const *argv, const char *output);
+struct cost	wait_command(pid_t, double started);
+struct cost	run_command(const char *const *argv);
+double		cpu_of(pid_t);		/* of a live process, without its children */
+long		switches_of(pid_t);	/* how often it has been put to sleep or aside */
+long		memory_of(pid_t, const char *field);	/* kB, from /proc/PID/status */
+
+/* -- world.c ------------------------------------------------------------------------ */
+
+void		 world_start(void);
+void		 world_stop(void);
+redisContext	*world_redis(void);
+pid_t		 world_redis_pid(void);
+const char	*world_file(const char *name);	/* in the directory; four at a time */
+const char	*helper(const char *name);	/* a program of bench/; likewise */
+redisReply	*redis(const char *, ...);	/* dies of errors */
+long long	 redis_number(const char *, ...);
+void		 flush(void);
+void		 fill(const char *queue, long count);
+/* Sum of usec in INFO commandstats of EVALSHA, which contain all that scripts call. */
+double		 script_usec(void);
+
+/* Writes a configuration of these queues; the text is what stands in the file. */
+void		 configure(const char *queues, ...)
+		    __attribute__((__format__(__printf__, 1, 2)));
+pid_t		 rqd_start(void);	/* connected */
+void		 rqd_stop(pid_t);
+/* From a filled queue to an empty one, without what starting and ending cost. */
+struct cost	 rqd_drain(struct cost start);
+struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
+
+#endif

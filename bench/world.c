@@ -1,0 +1,268 @@
+/*
+ * The world that is measured in: a directory, a Redis of its own on a unix
+ * socket without persistence, and a configuration of rqd.
+ *
+ * rqd is measured as `rqd --until-empty` on a queue that was filled before,
+ * from its start to its end, less the same on an empty queue.
+ */
+#include "bench.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char		 dir[] = "/tmp/rqd-bench.XXXXXX";
+static redisContext	*ctx;
+static pid_t		 redis_pid;
+
+static const char *
+joined(const char *a, const char *b)
+{
+	static char text[4][512];
+	static unsigned next;
+	char *s = text[next++ % 4];
+
+	(void)snprintf(s, sizeof(text[0]), "%s/%s", a, b);
+	return s;
+}
+
+const char *
+world_file(const char *name)
+{
+	return joined(dir, name);
+}
+
+const char *
+helper(const char *name)
+{
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "bench/%s", name);
+	return joined(build_dir, path);
+}
+
+redisContext *
+world_redis(void)
+{
+	redisContext *c = redisConnectUnix(world_file("redis.sock"));
+
+	if (c == NULL)
+		die("out of memory");
+	return c;
+}
+
+pid_t
+world_redis_pid(void)
+{
+	return redis_pid;
+}
+
+static void
+start_redis(void)
+{
+	const char *argv[] = { "/usr/bin/env", "redis-server", "--port", "0",
+	    "--unixsocket", world_file("redis.sock"), "--save", "",
+	    "--dir", dir, NULL };
+	double until = now() + 10;
+
+	redis_pid = start_command(argv, world_file("redis.log"));
+	for (;;) {
+		ctx = world_redis();
+		if (ctx->err == 0)
+			break;
+		redisFree(ctx);
+		if (now() > until)
+			die("redis-server does not start; see %s", world_file("redis.log"));
+		nap(0.02);
+	}
+}
+
+static void
+stop_redis(void)
+{
+	(void)kill(redis_pid, SIGTERM);
+	(void)waitpid(redis_pid, NULL, 0);
+}
+
+/* What a failure leaves behind is the directory, to look into. */
+void
+world_start(void)
+{
+	if (mkdtemp(dir) == NULL)
+		die("cannot make %s", dir);
+	start_redis();
+	(void)atexit(stop_redis);
+}
+
+void
+world_stop(void)
+{
+	const char *argv[] = { "/bin/rm", "-r", dir, NULL };
+
+	redisFree(ctx);
+	(void)run_command(argv);
+}
+
+/* -- Redis -------------------------------------------------------------------------- */
+
+static redisReply *
+command(const char *format, va_list ap)
+{
+	redisReply *r = redisvCommand(ctx, format, ap);
+
+	if (r == NULL)
+		die("Redis: %s", ctx->errstr);
+	if (r->type == REDIS_REPLY_ERROR)
+		die("Redis: %s", r->str);
+	return r;
+}
+
+redisReply *
+redis(const char *format, ...)
+{
+	redisReply *r;
+	va_list ap;
+
+	va_start(ap, format);
+	r = command(format, ap);
+	va_end(ap);
+	return r;
+}
+
+long long
+redis_number(const char *format, ...)
+{
+	redisReply *r;
+	long long n;
+	va_list ap;
+
+	va_start(ap, format);
+	r = command(format, ap);
+	va_end(ap);
+	n = r->integer;
+	freeReplyObject(r);
+	return n;
+}
+
+void
+flush(void)
+{
+	freeReplyObject(redis("FLUSHALL"));
+	freeReplyObject(redis("CONFIG RESETSTAT"));
+}
+
+/* JSON with an id, 200 bytes each, as limits of the past were measured. */
+void
+fill(const char *queue, long count)
+{
+	static const char script[] =
+	    "local t = {} "
+	    "for i = 1, tonumber(ARGV[1]) do "
+	    "  local s = string.format('{\"id\":\"m%d\",\"pad\":\"', ARGV[2] + i) "
+	    "  t[#t + 1] = s .. string.rep('x', ARGV[3] - #s - 2) .. '\"}' "
+	    "  if #t == 1000 or i == tonumber(ARGV[1]) then "
+	    "    redis.call('LPUSH', KEYS[1], unpack(t)) t = {} "
+	    "  end "
+	    "end";
+	long from, n;
+
+	for (from = 0; from < count; from += n) {
+		n = count - from < 20000 ? count - from : 20000;
+		freeReplyObject(redis("EVAL %s 1 %s %ld %ld %d", script, queue, n,
+		    from, MESSAGE_SIZE));
+	}
+}
+
+double
+script_usec(void)
+{
+	redisReply *r = redis("INFO commandstats");
+	const char *p = strstr(r->str, "cmdstat_evalsha:");
+	double usec = 0;
+
+	if (p != NULL && (p = strstr(p, "usec=")) != NULL)
+		usec = atof(p + 5);
+	freeReplyObject(r);
+	return usec;
+}
+
+/* -- rqd ------------------------------------------------------------------------------ */
+
+void
+configure(const char *queues, ...)
+{
+	FILE *f = fopen(world_file("rqd.conf"), "w");
+	va_list ap;
+
+	if (f == NULL)
+		die("cannot write %s", world_file("rqd.conf"));
+	fprintf(f, "redis { server = \"unix:%s\" }\n", world_file("redis.sock"));
+	fprintf(f, "log { target = \"%s\" }\n", world_file("rqd.log"));
+	if (geteuid() == 0)
+		fprintf(f, "defaults { user = \"root\" }\n");
+	va_start(ap, queues);
+	vfprintf(f, queues, ap);
+	va_end(ap);
+	if (fclose(f) != 0)
+		die("cannot write %s", world_file("rqd.conf"));
+}
+
+static pid_t
+start_rqd(const char *option)
+{
+	const char *argv[] = { joined(build_dir, "rqd"), "-c",
+	    world_file("rqd.conf"), option, NULL };
+
+	return start_command(argv, world_file("rqd.out"));
+}
+
+/* It is there when it has sent its first heartbeat. */
+pid_t
+rqd_start(void)
+{
+	long long before = redis_number("ZCARD rqd:daemons");
+	double until = now() + 20;
+	pid_t pid = start_rqd(NULL);
+
+	while (redis_number("ZCARD rqd:daemons") == before) {
+		if (now() > until)
+			die("rqd does not start; see %s", world_file("rqd.log"));
+		nap(0.01);
+	}
+	return pid;
+}
+
+void
+rqd_stop(pid_t pid)
+{
+	(void)kill(pid, SIGTERM);
+	(void)wait_command(pid, now());
+}
+
+static struct cost
+run_rqd(void)
+{
+	double started = now();
+	struct cost c = wait_command(start_rqd("--until-empty"), started);
+
+	(void)unlink(world_file("rqd.log"));
+	return c;
+}
+
+struct cost
+rqd_start_cost(void)
+{
+	return run_rqd();
+}
+
+struct cost
+rqd_drain(struct cost start)
+{
+	struct cost c = run_rqd();
+
+	return (struct cost){ c.wall - start.wall, c.cpu - start.cpu };
+}
