@@ -1,9 +1,9 @@
 /*
- * Kind "ack": at least once, from a Redis list.  Contract, sections 2 and 3.
+ * The life of a queue that delivers at least once: what it is told from above,
+ * what it does with it at the end of the turn, and how scripts are sent and
+ * answered.  See ack_private.h for the other files.
  *
- * Here is the life of the queue: what it is told from above, what it does with
- * it at the end of the turn, and how scripts are sent and answered.  See
- * ack_private.h for the other files.
+ * And kind "ack" itself, a Redis list: contract, sections 2 and 3.
  */
 #include "queue/ack_private.h"
 
@@ -12,10 +12,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "policy/rate.h"
 
 #define LONGEST		(24 * HOUR)	/* that a timer is set for */
 
-static const char *const ack_script_names[ACK_SCRIPTS] = {
+static const char *const ack_role_names[ACK_SCRIPTS] = {
 	[ACK_POP] = "pop", [ACK_SETTLE] = "settle", [ACK_RENEW] = "renew",
 	[ACK_TICK] = "tick", [ACK_ARM] = "arm", [ACK_MINE] = "mine",
 	[ACK_RESCUE] = "rescue",
@@ -67,23 +68,35 @@ ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 }
 
 void
-ack_keys(const struct ack *a, struct args *w, const enum key *keys, int n)
+ack_keys(const struct ack *a, struct call *call, struct args *w)
 {
-	int i;
+	const enum key *key = a->kind->role[call->script].keys;
 
-	for (i = 0; i < n; i++)
-		args_mem(w, a->keys.name[keys[i]], a->keys.len[keys[i]]);
+	for (; *key != KEY_MAX; key++)
+		args_mem(w, a->keys.name[*key], a->keys.len[*key]);
+	call->nkeys = w->n;
 }
 
 void
-ack_send(struct ack *a, struct call *call, struct args *w, int nkeys)
+ack_words(const struct ack *a, const struct call *call, struct args *w)
+{
+	const struct ack_role *role = &a->kind->role[call->script];
+
+	if (role->words != NULL)
+		role->words(a, w);
+}
+
+void
+ack_send(struct ack *a, struct call *call, struct args *w)
 {
 	const struct script *s = a->script[call->script];
 
 	if (call->script == ACK_ARM)
-		watch_script(a->env->watch, s, ack_answered, call, nkeys, w->n, w->v, w->len);
+		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
+		    w->len);
 	else
-		conn_script(a->env->conn, s, ack_answered, call, nkeys, w->n, w->v, w->len);
+		conn_script(a->env->conn, s, ack_answered, call, call->nkeys, w->n, w->v,
+		    w->len);
 	args_done(w);
 }
 
@@ -118,7 +131,7 @@ ack_complain(struct ack *a, enum ack_script script, const char *text)
 		return;
 	}
 	a->complained[script] = true;
-	warning = xasprintf("%s: %s", ack_script_names[script], text);
+	warning = xasprintf("%s: %s", ack_role_names[script], text);
 	report.warning = ack_cut(warning);
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
@@ -245,31 +258,39 @@ ack_held_back(void *arg)
 
 /* -- the table's functions -------------------------------------------------- */
 
-static struct queue *
-ack_open(const struct queue_env *env, struct config *config,
+static void
+ack_configure(struct ack *a, struct config *config, const struct queue_config *cfg)
+{
+	a->config = config_ref(config);
+	a->cfg = cfg;
+	a->gap = rate_gap(cfg->rate);
+}
+
+struct queue *
+ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
 	struct ack *a = xcalloc(1, sizeof(*a));
 	int i;
 
-	a->queue.ops = &queue_ack;
+	a->kind = kind;
+	a->queue.ops = kind->ops;
 	a->queue.events = events;
 	a->queue.arg = arg;
 	a->env = env;
-	a->config = config_ref(config);
-	a->cfg = cfg;
 	a->stats = stats;
+	ack_configure(a, config, cfg);
 	a->known = true;
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)
-		a->script[i] = script_find(ack_script_names[i]);
+		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);
 	TAILQ_INIT(&a->doubts);
 	for (i = 0; i < DELIVERY_LISTS; i++)
 		TAILQ_INIT(&a->deliveries[i]);
 	strcpy(a->sweep, "0");
-		timer_init(&a->ask, env->loop, ack_ask_timer, a);
+	timer_init(&a->ask, env->loop, ack_ask_timer, a);
 	timer_init(&a->renew, env->loop, ack_renew, a);
 	timer_init(&a->hold, env->loop, ack_held_back, a);
 	timer_init(&a->tick, env->loop, ack_tick_timer, a);
@@ -277,18 +298,20 @@ ack_open(const struct queue_env *env, struct config *config,
 	return &a->queue;
 }
 
-static void
+void
 ack_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
 {
 	struct ack *a = (struct ack *)q;
 	struct config *old = a->config;
 
-	a->config = config_ref(config);
-	a->cfg = cfg;
+	ack_configure(a, config, cfg);
 	config_unref(old);
+	timer_stop(&a->limit);
+	a->full = a->armed = false;
+	ack_wake(a);
 }
 
-static void
+void
 ack_conn_up(struct queue *q, const struct conn_server *server)
 {
 	struct ack *a = (struct ack *)q;
@@ -307,7 +330,7 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 	ack_wake(a);
 }
 
-static void
+void
 ack_conn_down(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
@@ -319,7 +342,7 @@ ack_conn_down(struct queue *q)
 	ack_wake(a);
 }
 
-static void
+void
 ack_want(struct queue *q, bool wanted)
 {
 	struct ack *a = (struct ack *)q;
@@ -336,7 +359,7 @@ ack_want(struct queue *q, bool wanted)
 	ack_wake(a);
 }
 
-static void
+void
 ack_fetch(struct queue *q, unsigned n)
 {
 	struct ack *a = (struct ack *)q;
@@ -347,7 +370,7 @@ ack_fetch(struct queue *q, unsigned n)
 	ack_wake(a);
 }
 
-static void
+void
 ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
     struct result *result)
 {
@@ -357,7 +380,7 @@ ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
 }
 
 /* Also the safety net under the watch: it is armed anew. */
-static void
+void
 ack_tick_round(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
@@ -367,7 +390,7 @@ ack_tick_round(struct queue *q)
 	ack_wake(a);
 }
 
-static bool
+bool
 ack_is_empty(const struct queue *q)
 {
 	const struct ack *a = (const struct ack *)q;
@@ -375,7 +398,7 @@ ack_is_empty(const struct queue *q)
 	return a->empty && !a->popping && !ack_has_deliveries(a);
 }
 
-static void
+void
 ack_close(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
@@ -387,7 +410,7 @@ ack_close(struct queue *q)
 	ack_wake(a);
 }
 
-static void
+void
 ack_free(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
@@ -414,18 +437,35 @@ ack_free(struct queue *q)
 	free(a);
 }
 
+/* -- kind "ack" ------------------------------------------------------------- */
+
+static const struct ack_kind ack_kind = {
+	.ops = &queue_ack,
+	.role = {
+		[ACK_POP] = ACK_ROLE("pop", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
+		    KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
+		[ACK_SETTLE] = ACK_ROLE("settle", NULL, ACK_KEYS_SETTLE),
+		[ACK_RENEW] = ACK_ROLE("renew", NULL, KEY_BACKUP, KEY_RETRY, KEY_DELIVERY),
+		[ACK_TICK] = ACK_ROLE("tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
+		    KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS),
+		[ACK_ARM] = ACK_ROLE("arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED),
+		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
+		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
+	},
+	.promotes = true,
+};
+
+static struct queue *
+ack_open(const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	return ack_new(&ack_kind, env, config, cfg, stats, events, arg);
+}
+
 const struct queue_ops queue_ack = {
 	.name = "ack",
 	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = ack_open,
-	.reconfigure = ack_reconfigure,
-	.conn_up = ack_conn_up,
-	.conn_down = ack_conn_down,
-	.want = ack_want,
-	.fetch = ack_fetch,
-	.settle = ack_settle,
-	.tick = ack_tick_round,
-	.is_empty = ack_is_empty,
-	.close = ack_close,
-	.free = ack_free,
+	ACK_OPS,
 };

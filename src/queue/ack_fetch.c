@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "policy/backoff.h"
+#include "policy/rate.h"
 
 #define MINE_PAGE	1000
 #define MINE_SLACK	1.0		/* seconds: clocks drift */
@@ -154,10 +155,29 @@ ack_hand_out(struct ack *a)
 	}
 }
 
-/* What a pop found out about the next one. */
-static void
+/*
+ * The limits of the fleet, if they have kept something back: for the rate the
+ * next pop waits for its time, for fleet_concurrency the watch looks at QBACKUP.
+ */
+static bool
+ack_saw_limit(struct ack *a, const struct redisReply *limited)
+{
+	const char *text = reply_str(limited, NULL);
+
+	if (text == NULL || text[0] == '\0')
+		return false;
+	if (strcmp(text, "fleet") == 0)
+		a->full = true;
+	else
+		timer_set(&a->limit, ack_usec(reply_double(limited, 0)) + MSEC);
+	return true;
+}
+
+/* What a pop found out about the next one; true where the fleet's limits cut it. */
+static bool
 ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 {
+	bool limited;
 	double now = ack_saw_now(a, reply_at(reply, 1));
 	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
 	bool due = ack_saw_due(a, now, reply_at(reply, 3));
@@ -166,14 +186,17 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 	};
 
 	a->empty = !any && !waiting && !due;
-	a->known = waiting || due;
+	a->full = false;
+	limited = (waiting || due) && ack_saw_limit(a, reply_at(reply, 5));
+	a->known = (waiting || due) && !limited;
 	if (any)
 		a->raced = 0;
-	else if (a->woken && !waiting && a->raced < RACED_MAX)
+	else if (a->woken && (!waiting || limited) && a->raced < RACED_MAX)
 		a->raced++;
 	a->woken = false;
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
+	return limited;
 }
 
 static void
@@ -192,12 +215,13 @@ ack_pop_refused(struct ack *a, const struct redisReply *reply)
 	ack_finish_fetch(a, FETCH_ERROR, ack_error_text(reply, text, sizeof(text)));
 }
 
-/* status now waiting due dropped, then messages (or, paused: why ttl) */
+/* status now waiting due dropped limited, then messages (or, paused: why ttl) */
 static void
 ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	const char *status;
+	bool limited;
 	size_t i;
 
 	a->popping = false;
@@ -211,35 +235,32 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	status = reply_str(reply_at(reply, 0), NULL);
-	if (status == NULL || reply_len(reply) < 5) {
+	if (status == NULL || reply_len(reply) < 6) {
 		ack_pop_refused(a, reply);
 		return;
 	}
 	if (strcmp(status, "paused") == 0) {
-		ack_popped_state(a, reply, false);
+		(void)ack_popped_state(a, reply, false);
 		a->known = false;
-		ack_set_paused(a, true, reply_str(reply_at(reply, 5), NULL));
+		ack_set_paused(a, true, reply_str(reply_at(reply, 6), NULL));
 		ack_finish_fetch(a, FETCH_PAUSED, NULL);
 		return;
 	}
-	for (i = 5; i + 6 <= reply_len(reply); i += 6)
+	for (i = 6; i + 6 <= reply_len(reply); i += 6)
 		(void)ack_take(a, reply, i);
-	ack_popped_state(a, reply, i > 5);
+	limited = ack_popped_state(a, reply, i > 6);
 	if (strcmp(status, "late") == 0)
 		a->known = true;
 	else
 		ack_set_paused(a, false, NULL);
 	if (!a->closing)
 		ack_hand_out(a);
-	ack_finish_fetch(a, FETCH_OK, NULL);
+	ack_finish_fetch(a, limited ? FETCH_LIMITED : FETCH_OK, NULL);
 }
 
 static void
 ack_pop(struct ack *a)
 {
-	static const enum key keys[] = {
-		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED
-	};
 	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
 	unsigned n = a->asked < ACK_POP_MAX ? a->asked : ACK_POP_MAX;
 	double timeout = (double)a->config->redis.timeout / (double)SEC;
@@ -247,13 +268,17 @@ ack_pop(struct ack *a)
 
 	a->popping = true;
 	call->doubt = doubt_new(a);
-	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	ack_keys(a, call, &w);
 	args_fmt(&w, "%u", n);
 	args_fmt(&w, "%d", ACK_BYTES);
 	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
 	args_str(&w, call->doubt->name);
 	args_fmt(&w, "%.6f", call->doubt->since > 0 ? call->doubt->since + timeout : 0);
-	ack_send(a, call, &w, ARRAY_LEN(keys));
+	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
+	args_fmt(&w, "%.9f", a->gap);
+	args_fmt(&w, "%.9f", RATE_SLACK);
+	ack_words(a, call, &w);
+	ack_send(a, call, &w);
 }
 
 void
@@ -349,13 +374,12 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 static void
 ack_ask_page(struct ack *a, struct doubt *doubt)
 {
-	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY };
 	struct call *call = ack_call_new(a, ACK_MINE, ack_told_mine);
 	struct args w = { 0 };
 
 	call->doubt = doubt;
 	doubt->asked = true;
-	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	ack_keys(a, call, &w);
 	args_str(&w, doubt->name);
 	if (doubt->from[0] != '\0')
 		args_str(&w, doubt->from);
@@ -364,7 +388,8 @@ ack_ask_page(struct ack *a, struct doubt *doubt)
 	args_fmt(&w, "%" PRId64, doubt->from[0] != '\0' ? doubt->offset : 0);
 	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
 	args_fmt(&w, "%d", MINE_PAGE);
-	ack_send(a, call, &w, ARRAY_LEN(keys));
+	ack_words(a, call, &w);
+	ack_send(a, call, &w);
 }
 
 void

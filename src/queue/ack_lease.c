@@ -115,14 +115,11 @@ ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
 static void
 ack_check(struct ack *a, struct delivery *d)
 {
-	static const enum key keys[] = {
-		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
-	};
 	struct call *call = ack_call_new(a, ACK_RESCUE, ack_checked);
 	struct args w = { 0 };
 
 	ack_call_add(call, d);
-	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	ack_keys(a, call, &w);
 	args_str(&w, "check");
 	args_mem(&w, d->msg->tag, d->taglen);
 	args_str(&w, "");
@@ -131,7 +128,7 @@ ack_check(struct ack *a, struct delivery *d)
 	args_str(&w, "0");
 	args_str(&w, "0");
 	args_mem(&w, d->msg->payload, d->msg->len);
-	ack_send(a, call, &w, ARRAY_LEN(keys));
+	ack_send(a, call, &w);
 }
 
 /* -- renewal ---------------------------------------------------------------- */
@@ -195,14 +192,13 @@ static void
 ack_renew_send(struct ack *a, struct call **call, struct args *w)
 {
 	if (*call != NULL)
-		ack_send(a, *call, w, 3);
+		ack_send(a, *call, w);
 	*call = NULL;
 }
 
 static void
 ack_renew_list(struct ack *a, const struct delivery_list *list)
 {
-	static const enum key keys[] = { KEY_BACKUP, KEY_RETRY, KEY_DELIVERY };
 	struct call *call = NULL;
 	struct args w = { 0 };
 	struct delivery *d;
@@ -212,7 +208,9 @@ ack_renew_list(struct ack *a, const struct delivery_list *list)
 			continue;
 		if (call == NULL) {
 			call = ack_call_new(a, ACK_RENEW, ack_renewed);
-			ack_keys(a, &w, keys, ARRAY_LEN(keys));
+			ack_keys(a, call, &w);
+			args_fmt(&w, "%d", a->cfg->fleet_concurrency);
+			ack_words(a, call, &w);
 		}
 		ack_call_add(call, d);
 		args_mem(&w, d->msg->tag, d->taglen);

@@ -1,7 +1,9 @@
 /*
- * What the files of kind "ack" share.
+ * The machine behind the kinds that deliver at least once, and what its files
+ * share.  It keeps leases, results, doubt, ticks and rescue; what differs
+ * between the kinds is which script plays which part: struct ack_kind.
  *
- *	ack.c		life, turns of the loop, scripts sent and answered
+ *	ack.c		life, turns of the loop, scripts sent and answered; kind "ack"
  *	ack_watch.c	is there work?
  *	ack_fetch.c	pops, and what became of one whose reply was lost
  *	ack_settle.c	results: kept, sent, confirmed; rescue
@@ -87,8 +89,39 @@ enum ack_script {
 	ACK_SCRIPTS
 };
 
+struct ack;
+
+/* A script's part in a kind. */
+struct ack_role {
+	const char	*script;	/* its name: src/queue/lua/NAME.lua */
+	/*
+	 * Words of the kind's own, which the script finds behind those that are
+	 * the same for all kinds, and before a list (of results, of counters).
+	 */
+	void		(*words)(const struct ack *, struct args *);
+	enum key	 keys[KEY_MAX];	/* its KEYS; KEY_MAX ends them */
+};
+/* What most kinds give settle and rescue. */
+#define ACK_KEYS_SETTLE	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
+#define ACK_ROLE(script, words, ...)	{ script, words, { __VA_ARGS__, KEY_MAX } }
+
+/*
+ * A kind.  All that a script of a part is given and answers is the same for
+ * all kinds; the heads of pop.lua, settle.lua and so on say what.
+ */
+struct ack_kind {
+	const struct queue_ops	*ops;
+	struct ack_role		 role[ACK_SCRIPTS];
+	/*
+	 * What falls due later in the source itself (arm's "delayed"): the tick
+	 * must put it where pops find it, or else pops find it themselves.
+	 */
+	bool			 promotes;
+};
+
 struct ack {
 	struct queue		  queue;	/* first */
+	const struct ack_kind	 *kind;
 	const struct queue_env	 *env;
 	struct config		 *config;	/* reference; of the next pop */
 	const struct queue_config *cfg;
@@ -101,6 +134,7 @@ struct ack {
 	bool			  closed;	/* closed() was called */
 	unsigned		  epoch;	/* counts servers that may have lost memory */
 	bool			  complained[ACK_SCRIPTS];	/* a warning was told and still holds */
+	double			  gap;		/* seconds between two messages of cfg->rate; 0: none */
 
 	/* Looking for work. */
 	bool			  wanted;
@@ -108,14 +142,17 @@ struct ack {
 	bool			  known;	/* there may be work: a pop is worth it */
 	bool			  empty;	/* the last look found nothing waiting or due */
 	bool			  paused;
+	bool			  full;		/* fleet_concurrency is reached: only QBACKUP matters */
 	bool			  arming;	/* the arm script is on its way */
 	bool			  armed;	/* Redis will say when something changes, or a timer is set */
 	bool			  dirty;	/* something changed since arm was sent */
 	bool			  woken;	/* by a push, and no pop since */
 	unsigned		  raced;	/* wake-ups in a row after which a pop found nothing */
 	unsigned		  arm_failures;	/* in a row */
-	struct watch_key	  watch[4];	/* KEY_QUEUE RETRY DELAYED PAUSED */
+	struct watch_key	  watch[5];	/* KEY_QUEUE RETRY DELAYED PAUSED BACKUP */
 	struct timer		  due;		/* QRETRY's first */
+	struct timer		  later;	/* the source's first, where pops find it themselves */
+	struct timer		  limit;	/* set: the rate allows no message before */
 	struct timer		  herd;		/* a wake-up that waits, not to run into others */
 	struct timer		  again;	/* look again: polling, end of a pause, after errors */
 
@@ -155,19 +192,43 @@ struct call {
 	size_t			  n;
 	unsigned		  asked;	/* pop */
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
+	int			  nkeys;	/* set by ack_keys() */
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
 };
 
-/* ack.c */
+/* ack.c: what the tables of kinds are made of */
+struct queue	*ack_new(const struct ack_kind *, const struct queue_env *, struct config *,
+		    const struct queue_config *, struct stats *,
+		    const struct queue_events *, void *arg);
+void		 ack_reconfigure(struct queue *, struct config *, const struct queue_config *);
+void		 ack_conn_up(struct queue *, const struct conn_server *);
+void		 ack_conn_down(struct queue *);
+void		 ack_want(struct queue *, bool);
+void		 ack_fetch(struct queue *, unsigned);
+void		 ack_settle(struct queue *, struct message *, const struct verdict *,
+		    struct result *);
+void		 ack_tick_round(struct queue *);
+bool		 ack_is_empty(const struct queue *);
+void		 ack_close(struct queue *);
+void		 ack_free(struct queue *);
+/* All of a struct queue_ops but name, caps and open, which calls ack_new(). */
+#define ACK_OPS \
+	.reconfigure = ack_reconfigure, .conn_up = ack_conn_up, \
+	.conn_down = ack_conn_down, .want = ack_want, .fetch = ack_fetch, \
+	.settle = ack_settle, .tick = ack_tick_round, .is_empty = ack_is_empty, \
+	.close = ack_close, .free = ack_free
+
+/* ack.c: what its files share */
 void		 ack_wake(struct ack *);
 struct call	*ack_call_new(struct ack *, enum ack_script,
 		    void (*)(struct ack *, struct call *, enum conn_answer,
 		    const struct redisReply *));
 void		 ack_call_add(struct call *, struct delivery *);
-/* A call's words begin with its KEYS; ack_send() is done with them after it. */
-void		 ack_keys(const struct ack *, struct args *, const enum key *, int n);
-void		 ack_send(struct ack *, struct call *, struct args *, int nkeys);
+/* A call's words: KEYS, what all kinds give, the kind's own, a list. */
+void		 ack_keys(const struct ack *, struct call *, struct args *);
+void		 ack_words(const struct ack *, const struct call *, struct args *);
+void		 ack_send(struct ack *, struct call *, struct args *);	/* args_done() too */
 bool		 ack_is_up(const struct ack *);
 /*
  * An error reply, or none that the script gives: complains, and connects anew

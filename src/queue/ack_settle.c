@@ -17,10 +17,6 @@
 #include "base/clock.h"
 #include "policy/backoff.h"
 
-static const enum key ack_settle_keys[] = {
-	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
-};
-
 void
 ack_keep(struct ack *a, struct delivery *d, const struct verdict *verdict,
     struct result *result)
@@ -208,7 +204,7 @@ ack_send_rescue(struct ack *a, struct delivery *d)
 
 	ack_call_add(call, d);
 	ack_delivery_move(a, d, DELIVERY_SENT);
-	ack_keys(a, &w, ack_settle_keys, ARRAY_LEN(ack_settle_keys));
+	ack_keys(a, call, &w);
 	args_str(&w, ack_op_name(d->verdict.op));
 	args_mem(&w, m->tag, d->taglen);
 	args_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
@@ -223,7 +219,8 @@ ack_send_rescue(struct ack *a, struct delivery *d)
 	args_str(&w, reason_name(d->verdict.reason));
 	ack_add_status(&w, &d->result);
 	ack_add_error(&w, &d->result);
-	ack_send(a, call, &w, ARRAY_LEN(ack_settle_keys));
+	ack_words(a, call, &w);
+	ack_send(a, call, &w);
 }
 
 /* -- answers ---------------------------------------------------------------- */
@@ -362,9 +359,10 @@ ack_send_settle(struct ack *a)
 	struct delivery *d, *next;
 	struct args w = { 0 };
 
-	ack_keys(a, &w, ack_settle_keys, ARRAY_LEN(ack_settle_keys));
+	ack_keys(a, call, &w);
 	args_fmt(&w, "%lld", (long long)a->cfg->dead_max);
 	args_str(&w, a->env->host);
+	ack_words(a, call, &w);
 	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
 		if (d->rescue)
 			continue;
@@ -374,7 +372,7 @@ ack_send_settle(struct ack *a)
 		if (call->n == ACK_SETTLE_MAX || w.bytes > ACK_BYTES)
 			break;
 	}
-	ack_send(a, call, &w, ARRAY_LEN(ack_settle_keys));
+	ack_send(a, call, &w);
 }
 
 /* Nothing is written about what is not ours any more; but see lua/settle.lua, "stale". */

@@ -164,9 +164,6 @@ ack_add_counters(const struct ack *a, struct call *call, struct args *w)
 void
 ack_tick(struct ack *a)
 {
-	static const enum key keys[] = {
-		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS
-	};
 	usec_t now = clock_mono();
 	bool follows = a->tick_rank > 0 || a->found.requeued + a->found.promoted > 0;
 	struct call *call;
@@ -182,7 +179,7 @@ ack_tick(struct ack *a)
 	a->ticked_at = now;
 	timer_stop(&a->tick);
 	call = ack_call_new(a, ACK_TICK, ack_ticked);
-	ack_keys(a, &w, keys, ARRAY_LEN(keys));
+	ack_keys(a, call, &w);
 	args_fmt(&w, "%.6f", (double)a->cfg->lease / (double)SEC);
 	args_fmt(&w, "%.6f", (double)a->cfg->foreign_timeout / (double)SEC);
 	args_str(&w, now >= ack_may_requeue_at(a) ? "1" : "0");
@@ -191,6 +188,7 @@ ack_tick(struct ack *a)
 	args_fmt(&w, "%d", ACK_BYTES);
 	args_fmt(&w, "%" PRId64, a->tick_rank);
 	args_str(&w, follows || a->closing ? "-" : a->sweep);
+	ack_words(a, call, &w);
 	ack_add_counters(a, call, &w);
-	ack_send(a, call, &w, ARRAY_LEN(keys));
+	ack_send(a, call, &w);
 }

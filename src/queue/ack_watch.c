@@ -24,7 +24,22 @@ ack_arm_failed(struct ack *a, const struct redisReply *reply)
 	timer_set(&a->again, backoff_delay(SEC, MINUTE, ++a->arm_failures, random_unit()));
 }
 
-/* now waiting due delayed paused why ttl */
+/* What falls due later in the source: news for the tick, or for a pop. */
+static void
+ack_saw_later(struct ack *a, const struct redisReply *delayed)
+{
+	double in;
+
+	timer_stop(&a->later);
+	if (!ack_time(delayed, &in))
+		return;
+	if (a->kind->promotes)
+		ack_tick_at(a, clock_mono() + ack_usec(in) + MSEC);
+	else if (in > 0)
+		timer_set(&a->later, ack_usec(in) + MSEC);
+}
+
+/* now waiting due delayed paused why ttl full */
 static void
 ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -37,7 +52,7 @@ ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
 	if (answer != CONN_REPLY)
 		return;
 	ack_wake(a);
-	if (reply_len(reply) < 7) {
+	if (reply_len(reply) < 8) {
 		ack_arm_failed(a, reply);
 		return;
 	}
@@ -50,8 +65,8 @@ ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
 		if (!due)
 			timer_set(&a->due, ack_usec(in) + MSEC);
 	}
-	if (ack_time(reply_at(reply, 3), &in))
-		ack_tick_at(a, clock_mono() + ack_usec(in) + MSEC);
+	ack_saw_later(a, reply_at(reply, 3));
+	a->full = reply_int(reply_at(reply, 7), 0) != 0;
 	a->empty = !due && reply_int(reply_at(reply, 1), 0) == 0;
 	a->armed = !a->dirty;
 	if (!call->armed && a->armed)
@@ -62,7 +77,7 @@ ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
 		ttl = reply_int(reply_at(reply, 6), -1);
 		if (ttl >= 0 && call->armed)
 			timer_set(&a->again, ack_usec((double)ttl / 1e3) + MSEC);
-	} else if (!a->empty) {
+	} else if (!a->empty && !a->full) {
 		a->known = true;
 	}
 }
@@ -70,7 +85,7 @@ ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
 static void
 ack_arm(struct ack *a)
 {
-	static const enum key keys[] = { KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED };
+	bool fleet = a->cfg->fleet_concurrency > 0;
 	struct call *call = ack_call_new(a, ACK_ARM, ack_armed);
 	struct args w = { 0 };
 
@@ -78,8 +93,14 @@ ack_arm(struct ack *a)
 	a->dirty = false;
 	call->armed = watch_is_on(a->env->watch);
 	timer_stop(&a->again);
-	ack_keys(a, &w, keys, ARRAY_LEN(keys));
-	ack_send(a, call, &w, ARRAY_LEN(keys));
+	ack_keys(a, call, &w);
+	if (fleet) {
+		args_mem(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
+		call->nkeys++;
+	}
+	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
+	ack_words(a, call, &w);
+	ack_send(a, call, &w);
 }
 
 void
@@ -87,6 +108,8 @@ ack_look(struct ack *a)
 {
 	if (!a->wanted || a->told || a->asked > 0 || a->closing ||
 	    !ack_is_up(a) || ack_in_doubt(a))
+		return;
+	if (timer_is_set(&a->limit) && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
 		return;
 	if (a->known || !TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND])) {
 		a->told = true;
@@ -130,29 +153,28 @@ ack_changed(void *arg)
 }
 
 /*
- * While paused only QPAUSED matters: pushes need not wake anyone.  But what
- * comes while the arm script is on its way may be news to its reply.
+ * While paused only QPAUSED matters, and while the fleet is full only it and
+ * QBACKUP: pushes need not wake anyone.  But what comes while the arm script is on
+ * its way may be news to its reply.
  */
 static void
 ack_changed_zset(void *arg)
 {
 	struct ack *a = arg;
 
-	if (!a->paused || a->arming)
+	if ((!a->paused && !a->full) || a->arming)
 		ack_changed(a);
 }
 
 /*
- * A push.  Who came too late for it several times lets others go first, so
- * that a hundred idle daemons do not all pop at once.
+ * There may be something to pop.  Who came too late for it several times lets
+ * others go first, so that a hundred idle daemons do not all pop at once.
  */
 static void
-ack_changed_list(void *arg)
+ack_changed_soon(struct ack *a)
 {
-	struct ack *a = arg;
 	usec_t most = a->raced < 7 ? MSEC << a->raced : HERD_MAX;
 
-	ack_changed_zset(a);
 	if (!a->wanted || a->known || a->paused)
 		return;
 	a->woken = true;
@@ -160,6 +182,29 @@ ack_changed_list(void *arg)
 		a->known = true;
 	else if (!timer_is_set(&a->herd))
 		timer_set(&a->herd, (usec_t)(random_unit() * (double)most));
+}
+
+/* A push. */
+static void
+ack_changed_list(void *arg)
+{
+	struct ack *a = arg;
+
+	ack_changed_zset(a);
+	if (!a->full)
+		ack_changed_soon(a);
+}
+
+/* Something was settled, or only renewed.  While the fleet is full: a place may be free. */
+static void
+ack_changed_backup(void *arg)
+{
+	struct ack *a = arg;
+
+	if (a->arming || a->full)
+		ack_changed(a);
+	if (a->full)
+		ack_changed_soon(a);
 }
 
 /* -- life ------------------------------------------------------------------- */
@@ -173,10 +218,13 @@ ack_watch_init(struct ack *a)
 	} of[ARRAY_LEN(a->watch)] = {
 		{ KEY_QUEUE, ack_changed_list }, { KEY_RETRY, ack_changed_zset },
 		{ KEY_DELAYED, ack_changed_zset }, { KEY_PAUSED, ack_changed },
+		{ KEY_BACKUP, ack_changed_backup },
 	};
 	size_t i;
 
 	timer_init(&a->due, a->env->loop, ack_know, a);
+	timer_init(&a->later, a->env->loop, ack_know, a);
+	timer_init(&a->limit, a->env->loop, ack_know, a);
 	timer_init(&a->herd, a->env->loop, ack_know, a);
 	timer_init(&a->again, a->env->loop, ack_look_again, a);
 	for (i = 0; i < ARRAY_LEN(of); i++) {
@@ -194,6 +242,8 @@ ack_watch_stop(struct ack *a)
 {
 	a->armed = false;
 	timer_stop(&a->due);
+	timer_stop(&a->later);
+	timer_stop(&a->limit);
 	timer_stop(&a->herd);
 	timer_stop(&a->again);
 }

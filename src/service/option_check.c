@@ -13,11 +13,11 @@
 
 #include "base/units.h"
 #include "policy/message.h"
+#include "policy/rate.h"
 #include "redis/addr.h"
 
 #define NAME_MAX_LEN	200
 #define KEY_MAX_LEN	512
-#define RATE_MAX	1000000000
 
 static bool
 has_control(const char *s)
@@ -153,24 +153,10 @@ check_target(char *const *values, size_t n, size_t *bad, char **cause)
 int
 check_rate(char *const *values, size_t n, size_t *bad, char **cause)
 {
-	const char *slash = n > 0 ? strchr(values[0], '/') : NULL;
-	char *number;
-	int64_t count;
-	int rc;
+	double gap;
 
 	*bad = 0;
-	if (n == 0 || values[0][0] == '\0')
-		return 0;
-	if (slash == NULL || strlen(slash) != 2 || strchr("smhd", slash[1]) == NULL)
-		return util_cause(cause, "rate \"%.60s\": write \"100/s\", or a number "
-		    "per m, h or d", values[0]);
-	number = xstrndup(values[0], (size_t)(slash - values[0]));
-	rc = units_parse_int(number, &count);
-	free(number);
-	if (rc == -1 || count < 1 || count > RATE_MAX)
-		return util_cause(cause, "rate \"%.60s\" is out of range 1/d to %d/s",
-		    values[0], RATE_MAX);
-	return 0;
+	return n == 0 ? 0 : rate_parse(values[0], &gap, cause);
 }
 
 int

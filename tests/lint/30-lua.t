@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every script says what it is given, what it returns, what it does, and what
-# sending it again does; and keeps to what every supported Redis allows.
+# sending it again does; and keeps to what every supported Redis allows.  A part
+# (lua/part/) says what it needs of the scripts that include it.
 
 # shellcheck source=tests/lint/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
@@ -13,6 +14,25 @@ documented() {
 	done
 }
 
+part_documented() {
+	head_comment "$1" | grep -q "^-- $(basename "$1" .lua): [a-z]" || echo "$1: the first line does not name it"
+	head_comment "$1" | grep -q '^-- Needs  *[^ ]' || echo "$1: the head comment does not say Needs"
+}
+
+# All included parts exist, and are declared once in each script.
+included() {
+	sed -n 's/^ *--@ include //p' "$1" | sort | uniq -d | sed "s|^|$1: included twice: |"
+	sed -n 's/^ *--@ include //p' "$1" | while read -r part; do
+		[ -f "$(dirname "$1")/part/$part.lua" ] || echo "$1: no part $part"
+	done
+	sed -n '/^ *--@/{/^--@ include [a-z_]*$/!p;}' "$1" | sed "s|^|$1: |"
+}
+
+used() {
+	grep -qx -e "--@ include $(basename "$1" .lua)" "$(dirname "$1")"/../*.lua || echo "$1: no script includes it"
+	sed -n '/^ *--@/p' "$1" | sed "s|^|$1: parts do not include: |"
+}
+
 # A shebang makes Redis refuse the whole script at maxmemory; SCAN and friends,
 # clocks and randomness from Lua are not for scripts; os and io are not there.
 allowed() {
@@ -21,10 +41,17 @@ allowed() {
 	grep -nE 'os\.|io\.|math\.random' "$1" | grep -v ':--'
 }
 
+# As Redis gets it: with its parts.
+whole() {
+	awk -v dir="$(dirname "$1")/part/" '
+		/^--@ include / { while ((getline line < (dir $3 ".lua")) > 0) print line; next }
+		{ print }' "$1"
+}
+
 syntax() {
 	for luac in luac5.1 luac; do
 		command -v $luac >/dev/null || continue
-		$luac -p "$1"
+		whole "$1" | $luac -p -
 		return
 	done
 }
@@ -32,8 +59,15 @@ syntax() {
 found=$(files lua src)
 [ -n "$found" ] || skip_all 'no scripts yet'
 for f in $found; do
-	silent "$f: head comment" documented "$f"
 	silent "$f: nothing forbidden" allowed "$f"
+	case $f in
+	*/part/*)
+		silent "$f: head comment" part_documented "$f"
+		silent "$f: used" used "$f"
+		continue ;;
+	esac
+	silent "$f: head comment" documented "$f"
+	silent "$f: parts" included "$f"
 	silent "$f: syntax" syntax "$f"
 done
 done_testing

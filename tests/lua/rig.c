@@ -99,10 +99,10 @@ rig_do(struct rig *r, const char *fmt, ...)
 static const char *
 rig_letter(const struct rig *r, char letter)
 {
-	static const char letters[] = "QBCRDLXPS";
+	static const char letters[] = "QBCRDLXPSK";
 	static const enum key keys[] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY,
-		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS
+		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_RATE
 	};
 	const char *at = strchr(letters, letter);
 
@@ -188,14 +188,18 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%lld", max);
 	args_str(&w, call);
 	args_fmt(&w, "%.6f", deadline);
-	if ((reply = rig_script(r, "pop", "QBCRDP", &w)) == NULL)
+	args_fmt(&w, "%d", r->fleet);
+	args_fmt(&w, "%.9f", r->gap);
+	args_fmt(&w, "%.9f", r->slack);
+	if ((reply = rig_script(r, "pop", "QBCRDPK", &w)) == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
 	if (status != NULL)
 		*status = text;
+	snprintf(r->limited, sizeof(r->limited), "%s", reply->element[5]->str);
 	if (strcmp(text, "ok") == 0) {
-		assert_int_equal(reply->elements % 6, 5);
-		for (i = 5; i < reply->elements; i += 6)
+		assert_int_equal(reply->elements % 6, 0);
+		for (i = 6; i < reply->elements; i += 6)
 			rig_take(reply, i, &p[got++]);
 	}
 	assert_true(got <= n);
@@ -286,6 +290,7 @@ rig_renew(struct rig *r, const struct popped *p)
 	redisReply *reply;
 	int answer;
 
+	args_fmt(&w, "%d", r->fleet);
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
 	if ((reply = rig_script(r, "renew", "BRD", &w)) == NULL)

@@ -17,6 +17,10 @@ struct rig {
 	struct server	 server;
 	redisContext	*c;		/* scripts run here; perhaps with few rights */
 	struct keys	 keys;
+	/* The limits that pop and renew are given; 0: none. */
+	int		 fleet;
+	double		 gap, slack;
+	char		 limited[32];	/* as the last pop answered */
 	char		 error[512];	/* of the last call; "" if it was answered */
 };
 
@@ -45,7 +49,7 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
 
 /*
  * A script: keys is a letter for each of KEYS, as in the scripts (Q B C R D L
- * P S, X: QDEAD); args is done after it.  NULL, and r->error, on an error.
+ * P S, X: QDEAD, K: QRATE); args is done after it.  NULL, and r->error, on an error.
  */
 redisReply *rig_script(struct rig *, const char *name, const char *keys, struct args *);
 

@@ -241,11 +241,12 @@ looks(void)
 {
 	struct popped p[8];
 	struct args w = { 0 };
-	redisReply *r = rig_script(&rig, "arm", "QRLP", &w);
+	redisReply *r;
 	char call[24];
 	int n;
 
-	if (r != NULL)
+	args_str(&w, "0");
+	if ((r = rig_script(&rig, "arm", "QRLP", &w)) != NULL)
 		freeReplyObject(r);
 	snprintf(call, sizeof(call), "f.%u", calls);
 	if ((n = rig_mine(&rig, call, 10, MAX, p)) > 0)

@@ -106,6 +106,7 @@ test_renew_many(void **state)
 		snprintf(call, sizeof(call), "i.%d", n);
 		n += pop(100, call, p + n);
 	}
+	args_str(&w, "0");
 	for (i = 0; i < 250; i++) {
 		args_str(&w, p[i].tag);
 		args_str(&w, i % 10 == 3 ? "not.ours.1" : p[i].token);
@@ -306,10 +307,12 @@ static redisReply *
 arm(void)
 {
 	struct args w = { 0 };
-	redisReply *r = rig_script(&rig, "arm", "QRLP", &w);
+	redisReply *r;
 
+	args_str(&w, "0");
+	r = rig_script(&rig, "arm", "QRLP", &w);
 	assert_non_null(r);
-	assert_int_equal(r->elements, 7);
+	assert_int_equal(r->elements, 8);
 	return r;
 }
 

@@ -1,16 +1,20 @@
 -- pop: leases due retries, then waiting messages, to the caller.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
 -- ARGV    n          messages wanted, >= 1
 --         maxbytes   payload per call; one message is always taken
 --         max        a longer payload is not sent: its length is
 --         call       unique in the fleet and per call; tokens are CALL.1 CALL.2 ...
 --         deadline   Redis seconds; after it nothing is done ("0": none)
--- Returns {status, now, waiting, due, dropped, then for each message:
+--         fleet      how many may be in hand at once, all daemons; "0": any
+--         gap        seconds between two messages of the fleet's rate; "0": no rate
+--         slack      seconds that one may come before its time
+-- Returns {status, now, waiting, due, dropped, limited, then for each message:
 --         tag, length of the id in it, token, attempts, crashes, payload}
 --         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
---         due: first time in QRETRY, "" if empty; payload: an integer (its
---         length) where it is longer than max.
+--         due: first time in QRETRY, "" if empty; limited: "" or why not
+--         more came: "fleet", or the seconds until the rate allows one; payload:
+--         an integer (its length) where it is longer than max.
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
 --         leaves its source last, so an error in the middle leaves a message
 --         twice, never nowhere; QBACKUP without QCONTEXT is dropped by tick.
@@ -23,29 +27,10 @@
 -- without NUL: a string's text, or an integer's digits; the last one wins; 1
 -- to 200 bytes, no control characters.  Otherwise "~" and the token.  The tag
 -- is the id, or id#token where the id is in QBACKUP or QRETRY.
-local Q, B, C, R, D, P = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local call, find, match, sub = redis.call, string.find, string.match, string.sub
-local n, room, max = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local name, deadline = ARGV[4], tonumber(ARGV[5])
-
-local t = call('TIME')
-local now = t[1] + t[2] / 1e6
-local stamp = string.format('%.6f', now)
+local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--@ include pop_begin
 local waiting = call('LLEN', Q)
-local first = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2]
-call('HLEN', C)
-call('HLEN', D)
-if call('EXISTS', P) == 1 then
-  local why = redis.pcall('GET', P)
-  return {'paused', stamp, waiting, first or '', 0,
-    type(why) == 'string' and sub(why, 1, 1000) or '', call('PTTL', P)}
-end
-if deadline > 0 and now > deadline then
-  return {'late', stamp, waiting, first or '', 0}
-end
-if waiting == 0 and not (first and tonumber(first) <= now) then
-  return {'ok', stamp, 0, first or '', 0}
-end
+--@ include pop_gate
 
 -- The text of the last first-level member "id" that is an integer literal, in
 -- an object that cjson has accepted.
@@ -90,54 +75,9 @@ local function ident(s)
   return id
 end
 
--- Writes nothing, but is not refused at maxmemory: from here on only a missing
--- permission can strike.
-call('ZREMRANGEBYRANK', B, 1, 0)
-local out, got, bytes, took, dropped, full = {'ok', stamp, 0, '', 0}, 0, 0, 0, 0, false
+--@ include pop_retries
 
-local function give(tag, idlen, token, attempts, crashes, body)
-  local o = #out
-  out[o + 1], out[o + 2], out[o + 3] = tag, idlen, token
-  out[o + 4], out[o + 5], out[o + 6] = attempts, crashes, body
-end
-
-local looked = 0
-while first and tonumber(first) <= now and got < n and not full and looked < n + 100 do
-  local tags = call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, math.min(n - got, 25))
-  if #tags == 0 then break end
-  local values = call('HMGET', D, unpack(tags))
-  local zadd, hset, leave, gone = {}, {}, {}, {}
-  for i, tag in ipairs(tags) do
-    local size = call('HSTRLEN', C, tag)
-    if got > 0 and bytes + size > room then full = true break end
-    local body = size > max and size or call('HGET', C, tag)
-    looked = looked + 1
-    leave[#leave + 1] = tag
-    if not body then
-      gone[#gone + 1] = tag
-    else
-      local a, c, tok, l = match(values[i] or '', '^(%d+) (%d+) (%S+) %S+ (%d+)$')
-      local attempts = math.min(tonumber(a) or 0, 999999999)
-      local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
-      local idlen = math.min(tonumber(l) or #tag, #tag)
-      got, bytes = got + 1, bytes + size
-      local token = name .. '.' .. got
-      zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. idlen
-      give(tag, idlen, token, attempts, crashes, body)
-    end
-  end
-  if #zadd > 0 then
-    call('HSET', D, unpack(hset))
-    call('ZADD', B, unpack(zadd))
-  end
-  call('ZREM', R, unpack(leave))
-  if #gone > 0 then
-    dropped = dropped + #gone
-    call('HDEL', D, unpack(gone))
-  end
-end
-
+local took = 0
 local retries = first and call('ZCARD', R) or 0
 while got < n and took < waiting and not full do
   local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
@@ -173,7 +113,5 @@ while got < n and took < waiting and not full do
   took = took + m
 end
 
-out[3] = waiting - took
-out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
-out[5] = dropped
-return out
+waiting = waiting - took
+--@ include pop_end

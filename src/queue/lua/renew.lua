@@ -1,9 +1,11 @@
 -- renew: says that deliveries are still being worked on.
 --
 -- KEYS    QBACKUP QRETRY QDELIVERY
--- ARGV    TAG TOKEN ..., at most 250 pairs
+-- ARGV    fleet      how many may be in hand at once, all daemons; "0": any
+--         TAG TOKEN ...  at most 250 pairs
 -- Returns {now, answer, ...}: 1 renewed; 2 it had expired, but nobody has taken
---         it: ours again; 0 held by another delivery; -1 unknown: the tag is
+--         it: ours again; 0 held by another delivery, or expired while others
+--         hold all places of the fleet; -1 unknown: the tag is
 --         nowhere; -2 our token, but in neither zset: a foreign consumer
 --         requeued or acked it (settle's "stale" clears up after it).
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
@@ -14,12 +16,13 @@ local call = redis.call
 
 local t = call('TIME')
 local stamp = string.format('%.6f', t[1] + t[2] / 1e6)
+local fleet, inhand = tonumber(ARGV[1]), call('ZCARD', B)
 call('ZCARD', R)
 call('HLEN', D)
 -- Writes nothing, but is not refused at maxmemory.
 call('ZREMRANGEBYRANK', B, 1, 0)
 local out = {stamp}
-for base = 1, #ARGV, 50 do
+for base = 2, #ARGV, 50 do
   local tags = {}
   for i = base, math.min(base + 48, #ARGV - 1), 2 do tags[#tags + 1] = ARGV[i] end
   local values = call('HMGET', D, unpack(tags))
@@ -31,9 +34,11 @@ for base = 1, #ARGV, 50 do
     local answer
     if string.match(values[i] or '', '^%d+ %d+ (%S+)') ~= ARGV[base + 2 * i - 1] then
       answer = (held or inr or values[i]) and 0 or -1
+    elseif inr and fleet > 0 and inhand >= fleet then
+      answer = 0
     elseif held or inr then
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      if inr then back[#back + 1] = tag end
+      if inr then back[#back + 1], inhand = tag, inhand + 1 end
       answer = held and 1 or 2
     else
       answer = -2

@@ -1,0 +1,38 @@
+-- pop_gate: ends the pop here where nothing may be delivered, or nothing is there;
+-- lowers n to what the limits of the fleet allow.  The last part that only reads.
+-- Needs   pop_begin; waiting: messages that could be delivered, beside QRETRY's
+-- Gives   limit: "", "fleet" or "rate", what has lowered n; tat
+--
+-- A rate is kept as the time at which the next message would come if all came
+-- evenly (tat; GCRA), gap seconds apart.  A message may come up to slack seconds
+-- before its time.  A tat farther ahead than any message could have set it is
+-- that of another rate, or of another clock: it is brought near.
+if call('EXISTS', P) == 1 then
+  local why = redis.pcall('GET', P)
+  return {'paused', stamp, waiting, first or '', 0, '',
+    type(why) == 'string' and sub(why, 1, 1000) or '', call('PTTL', P)}
+end
+if deadline > 0 and now > deadline then
+  return {'late', stamp, waiting, first or '', 0, ''}
+end
+if waiting == 0 and not (first and tonumber(first) <= now) then
+  return {'ok', stamp, 0, first or '', 0, ''}
+end
+
+local fleet, gap, slack = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local limit, tat = '', now
+if fleet > 0 then
+  local free = math.max(fleet - call('ZCARD', B), 0)
+  if free < n then n, limit = free, 'fleet' end
+end
+if gap > 0 then
+  local kept = tonumber(call('GET', K) or '') or 0
+  if kept > now then tat = math.min(kept, now + slack + gap) end
+  local free = math.max(math.floor((now + slack - tat) / gap) + 1, 0)
+  if free < n then n, limit = free, 'rate' end
+end
+local function limited()
+  if limit ~= 'rate' then return limit end
+  return string.format('%.6f', math.max(tat - slack - now, 0))
+end
+if n == 0 then return {'ok', stamp, waiting, first or '', 0, limited()} end

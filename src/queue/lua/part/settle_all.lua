@@ -1,0 +1,126 @@
+-- settle_all: the results one after the other, and the answer.
+-- Needs   B C R D X: QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; call match dead_max host;
+--         first: where in ARGV the results begin; hooks: a table with
+--         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
+--         due(): a time to answer as due, nil for QRETRY's first
+local words = {ack = 3, retry = 4, ['return'] = 3, dead = 7, stale = 3}
+
+call('HLEN', C)
+call('HLEN', D)
+local retries = call('ZCARD', R) > 0
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+-- Writes nothing, but is not refused at maxmemory.
+call('ZREMRANGEBYRANK', B, 1, 0)
+local out, copied = {string.format('%.6f', now), ''}, 0
+
+local function text(e)
+  return type(e) == 'table' and e.err or tostring(e)
+end
+
+local function token(value)
+  return match(value or '', '^%d+ %d+ (%S+)')
+end
+
+local function forget(tags)
+  if hooks.leave then hooks.leave(tags) end
+  call('ZREM', B, unpack(tags))
+  if retries then call('ZREM', R, unpack(tags)) end
+  call('HDEL', C, unpack(tags))
+  call('HDEL', D, unpack(tags))
+end
+
+-- Acks of at most 50 deliveries; at[i] is where ARGV has the ith.
+local function acks(at)
+  local tags, done = {}, {}
+  for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
+  local values = call('HMGET', D, unpack(tags))
+  for i, a in ipairs(at) do
+    local tag, answer = tags[i], at.answer[i]
+    if token(values[i]) == ARGV[a + 2] then
+      done[#done + 1] = tag
+      if hooks.leave then hooks.leave({tag}) end
+      out[answer] = (call('ZREM', B, tag) == 1 or retries and call('ZSCORE', R, tag)) and 'ok' or 'taken'
+    else
+      out[answer] = (values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and 'held' or 'unknown'
+    end
+  end
+  if #done == 0 then return end
+  if retries then call('ZREM', R, unpack(done)) end
+  call('HDEL', C, unpack(done))
+  call('HDEL', D, unpack(done))
+end
+
+-- Everything else, one delivery.
+local function one(a)
+  local op, tag = ARGV[a], ARGV[a + 1]
+  local value = call('HGET', D, tag)
+  local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+  local n, crashes, tok, rest = match(value or '', '^(%d+) (%d+) (%S+) (%S+ %d+)$')
+  if tok ~= ARGV[a + 2] then return (live or value) and 'held' or 'unknown' end
+  if not live then forget({tag}) return 'taken' end
+  if op == 'stale' then return 'held' end
+  local size = call('HSTRLEN', C, tag)
+  if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'unknown' end
+  local attempts = math.min(tonumber(n), 999999998)
+  local function later(delay)
+    call('ZADD', R, string.format('%.6f', now + delay), tag)
+    retries = true
+    if hooks.leave then hooks.leave({tag}) end
+    call('ZREM', B, tag)
+    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' - ' .. rest)
+  end
+  if op == 'return' then later(0) return 'ok' end
+  if op == 'retry' then
+    attempts = attempts + 1
+    later(tonumber(ARGV[a + 3]) or 0)
+    return 'ok'
+  end
+  if copied > 0 and copied + size > 1048576 then return 'again' end
+  copied = copied + size
+  attempts = attempts + (ARGV[a + 3] == '1' and 1 or 0)
+  local x = {'XADD', X}
+  if dead_max ~= '0' then x = {'XADD', X, 'MAXLEN', '~', dead_max} end
+  local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
+  for _, w in ipairs({'*', 'id', id, 'message', call('HGET', C, tag), 'reason', ARGV[a + 4],
+      'attempts', attempts, 'status', ARGV[a + 5], 'error', ARGV[a + 6], 'host', host}) do
+    x[#x + 1] = w
+  end
+  -- What is refused after the letter was written would be tried again, with
+  -- one more letter each time: it is refused here, where nothing has changed.
+  local nobody = '\0' .. tok
+  call('ZREM', B, nobody)
+  call('HDEL', C, nobody)
+  call('HDEL', D, nobody)
+  local e = redis.pcall(unpack(x))
+  if type(e) == 'table' and e.err then later(60) return 'deferred ' .. e.err end
+  forget({tag})
+  return 'ok'
+end
+
+local a, answer, batch, others = first, 3, {answer = {}}, {}
+local function flush()
+  local ok, e = pcall(acks, batch)
+  if not ok then
+    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. text(e) end
+  end
+  batch = {answer = {}}
+end
+while ARGV[a] do
+  out[answer] = 'error unknown operation'
+  if ARGV[a] == 'ack' then
+    batch[#batch + 1], batch.answer[#batch + 1] = a, answer
+    if #batch == 50 then flush() end
+  else
+    others[#others + 1] = {a, answer}
+  end
+  if not words[ARGV[a]] then break end
+  a, answer = a + words[ARGV[a]], answer + 1
+end
+if #batch > 0 then flush() end
+for _, o in ipairs(others) do
+  local ok, e = pcall(one, o[1])
+  out[o[2]] = ok and e or 'error ' .. text(e)
+end
+out[2] = hooks.due and hooks.due() or retries and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+return out

@@ -1,0 +1,18 @@
+-- tick_begin: what every tick is given, and what it reads first.
+-- Needs   B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY
+-- Gives   lease foreign requeue batch room rank cursor, now stamp judged, and the
+--         counts of the answer; hooks: a table that the script may fill
+local call = redis.call
+local lease, foreign, requeue = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local batch, room, rank, cursor = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+local stamp = string.format('%.6f', now)
+local judged = math.min(now, tonumber(ARGV[4]))
+call('HLEN', C)
+call('ZCARD', R)
+call('HLEN', D)
+local hooks = {}
+local requeued, promoted, dropped, bytes, looked, more, warning = 0, 0, 0, 0, 0, 0, ''
+local expires = math.huge
