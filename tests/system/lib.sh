@@ -1,6 +1,6 @@
 # A whole machine with systemd: an overlay over this one's root, booted by
-# systemd-nspawn in half a second; rqd is installed into it, and nothing of it
-# stays.  Sourced by the tests of this folder; needs root.
+# systemd-nspawn in half a second; rqd is installed into it (not if BARE=yes),
+# and nothing of it stays.  Sourced by the tests of this folder; needs root.
 #
 # shellcheck shell=sh disable=SC2016,SC2086,SC2034
 
@@ -29,6 +29,9 @@ IN=''
 
 # Boots; commands then run inside with: m COMMAND...
 machine_boot() {
+	# One at a time: their control groups have the same names.
+	exec 8>/tmp/rqd-test-machine.lock
+	flock 8
 	mount --make-rprivate /
 	mkdir "$M" && mount -t tmpfs -o size=256m,mode=755 tmpfs "$M" || skip_all 'no tmpfs'
 	mkdir "$M/up" "$M/work" "$M/root"
@@ -38,13 +41,11 @@ machine_boot() {
 	rm -f "$R"/etc/systemd/system/*.wants/* "$R/usr/sbin/policy-rc.d"
 	: >"$R/etc/fstab"
 	echo rqdhost >"$R/etc/hostname"
-	rm -rf "$R/var/log/journal" "$R/etc/rqd.conf"
-	make -s -C "$BUILDDIR" install DESTDIR="$R" >"$T/install.out" 2>&1 ||
-	    { fail 'make install'; note "$(tail -20 "$T/install.out")"; exit 1; }
-	systemd-sysusers --root="$R" "$R$(prefix)/lib/sysusers.d/rqd.conf" 2>/dev/null
+	rm -rf "$R/var/log/journal" "$R/etc/rqd.conf" "$R/etc/rqd.d"
+	[ "$BARE" = yes ] || machine_install
 	# /usr/local/lib/sysusers.d is not looked at during boot; units there are.
 	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn -q --register=no --keep-unit --private-network \
-	    --console=read-only -M rqdhost -D "$R" --boot >"$T/boot.out" 2>&1 </dev/null &
+	    --console=read-only -M rqdhost -D "$R" --boot >"$T/boot.out" 2>&1 </dev/null 8>&- &
 	NSPAWN=$!
 	wait_for 10 'LEADER=$(pgrep -P $NSPAWN -x systemd); [ -n "$LEADER" ]'
 	IN="nsenter -t $LEADER -m -u -i -n -p -C --"
@@ -53,6 +54,12 @@ machine_boot() {
 		machine_stop
 		skip_all 'systemd does not boot here'
 	}
+}
+
+machine_install() {
+	make -s -C "$BUILDDIR" install DESTDIR="$R" >"$T/install.out" 2>&1 ||
+	    { fail 'make install'; note "$(tail -20 "$T/install.out")"; exit 1; }
+	systemd-sysusers --root="$R" "$R$(prefix)/lib/sysusers.d/rqd.conf" 2>/dev/null
 }
 
 prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }

@@ -1,0 +1,98 @@
+#!/bin/sh
+# The Debian package: built from the tarball, without a word from lintian;
+# installed, upgraded in the middle of work, removed and purged on a machine
+# with a real systemd.
+
+# shellcheck disable=SC2034
+BARE=yes
+# shellcheck source=tests/system/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
+
+for tool in dpkg-buildpackage lintian dh; do
+	command -v "$tool" >/dev/null || skip_all "no $tool"
+done
+
+# -- build ---------------------------------------------------------------------
+
+make -s -C "$BUILDDIR" dist >"$T/dist.out" 2>&1
+mkdir "$T/src"
+tar -xf "$BUILDDIR"/rqd-*.tar.xz -C "$T/src" --strip-components=1
+rm -f "$BUILDDIR"/rqd-*.tar.xz
+cp -R "$SRCDIR/debian" "$T/src/"
+(cd "$T/src" && DEB_BUILD_OPTIONS='nocheck parallel=2' dpkg-buildpackage -us -uc -b) >"$T/build.out" 2>&1
+is $? 0 'dpkg-buildpackage' || { note "$(tail -40 "$T/build.out")"; exit 1; }
+DEB=$(ls "$T"/rqd_*.deb)
+lintian --allow-root --fail-on error,warning "$T"/rqd_*.changes >"$T/lintian.out" 2>&1
+is $? 0 'lintian has neither errors nor warnings' || note "$(cat "$T/lintian.out")"
+
+# The same once more, as the next version.
+dpkg-deb -R "$DEB" "$T/next" && sed -i 's/^Version: .*/Version: 99.0-1/' "$T/next/DEBIAN/control"
+echo '# of the next version' >>"$T/next/etc/rqd.conf"
+(cd "$T/next" && find . -path ./DEBIAN -prune -o -type f -print0 | xargs -0 md5sum |
+    sed 's|\./||' | grep -v ' etc/' >DEBIAN/md5sums)
+dpkg-deb --root-owner-group -b "$T/next" "$T/next.deb" >/dev/null
+
+machine_boot
+cp "$DEB" "$R/root/rqd.deb"
+cp "$T/next.deb" "$R/root/next.deb"
+redis_conf=$R/etc/redis/redis.conf
+[ -e "$redis_conf" ] && m systemctl start redis-server
+wait_for 10 '[ "$(m redis-cli ping 2>/dev/null)" = PONG ]' || m redis-server --daemonize yes >/dev/null
+m redis-cli flushall >/dev/null
+
+apt_install() { m env DEBIAN_FRONTEND=noninteractive dpkg --force-confold -i "/root/$1" >"$T/dpkg.out" 2>&1; }
+
+# -- install -------------------------------------------------------------------
+
+apt_install rqd.deb
+is $? 0 'the package installs' || note "$(cat "$T/dpkg.out")"
+is "$(prop ActiveState)" active 'the service runs at once'
+is "$(m systemctl is-enabled rqd.service)" enabled 'and is enabled'
+is "$(m ps -o user= -p "$(prop MainPID)")" rqd 'as the user rqd'
+ok 'm rqctl ping | grep -q "127.0.0.1:6379"' 'rqctl reaches Redis'
+ok 'm man -w rqd.conf >/dev/null 2>&1 || [ -e "$R/usr/share/man/man5/rqd.conf.5.gz" ]' 'the manuals are there'
+ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'and the completion'
+
+# The first queue, as a user would make it.
+cat >"$R/usr/local/bin/work" <<'H'
+#!/bin/sh
+m=$(cat)
+echo "begin $m" >>/var/lib/rqd/ran
+case $m in slow*) sleep 2 ;; esac
+echo "end $m" >>/var/lib/rqd/ran
+H
+chmod 755 "$R/usr/local/bin/work"
+echo 'queue "orders" { command = {"/usr/local/bin/work"} }' >"$R/etc/rqd.d/orders.conf"
+echo '# mine' >>"$R/etc/rqd.conf"
+m systemctl reload rqd
+is $? 0 'reload with a first queue in /etc/rqd.d'
+ran() { cat "/proc/$LEADER/root/var/lib/rqd/ran" 2>/dev/null; }
+m redis-cli lpush orders one >/dev/null
+wait_ok 10 'ran | grep -q "end one"' 'it is served'
+
+# -- upgrade -------------------------------------------------------------------
+
+pid=$(prop MainPID)
+m redis-cli lpush orders slow-1 >/dev/null
+wait_for 10 'ran | grep -q "begin slow-1"'
+apt_install next.deb
+is $? 0 'an upgrade in the middle of work' || note "$(cat "$T/dpkg.out")"
+ok 'ran | grep -q "end slow-1"' 'lets the handler finish'
+ok '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' 'and starts the new version'
+is "$(ran | grep -c "begin slow-1")" 1 'nothing ran twice'
+ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration is the administrator’s'
+ok '[ -e "$R/etc/rqd.conf.dpkg-dist" ]' 'the new one lies beside it'
+m redis-cli lpush orders two >/dev/null
+wait_ok 10 'ran | grep -q "end two"' 'the queue is served on'
+
+# -- remove, purge -------------------------------------------------------------
+
+m dpkg -r rqd >"$T/dpkg.out" 2>&1
+is $? 0 'the package is removed' || note "$(cat "$T/dpkg.out")"
+is "$(m systemctl show -P ActiveState rqd.service)" inactive 'the service has stopped'
+ok '[ ! -e "$R/usr/sbin/rqd" ] && [ -e "$R/etc/rqd.conf" ]' 'programs are gone, the configuration stays'
+m dpkg -P rqd >"$T/dpkg.out" 2>&1
+is $? 0 'and purged' || note "$(cat "$T/dpkg.out")"
+ok '[ ! -e "$R/etc/rqd.conf" ] && [ ! -e "$R/etc/systemd/system/multi-user.target.wants/rqd.service" ]' \
+    'nothing of it is left'
+ok '[ -e "$R/etc/rqd.d/orders.conf" ]' 'but what the administrator wrote'
