@@ -21,7 +21,7 @@ static const struct {
 	[STAT_REQUEUED] = { "requeued",
 	    "Messages whose lease expired, put back." },
 	[STAT_PROMOTED] = { "promoted", "Delayed messages that fell due." },
-	[STAT_DROPPED] = { "dropped", "Entries without a payload, removed." },
+	[STAT_DROPPED] = { "dropped", "Entries without a payload, and messages given up unrun." },
 	[STAT_STALE] = { "stale",
 	    "Results refused because another delivery had begun." },
 	[STAT_RESCUED] = { "rescued",

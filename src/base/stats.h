@@ -18,7 +18,7 @@ enum stat {
 	STAT_RETURNED,		/* given back, no attempt counted */
 	STAT_REQUEUED,		/* expired leases put back by the tick */
 	STAT_PROMOTED,		/* delayed messages that fell due */
-	STAT_DROPPED,		/* entries without a payload */
+	STAT_DROPPED,		/* entries without a payload; messages given up unrun */
 	STAT_STALE,		/* results refused: another delivery had begun */
 	STAT_RESCUED,		/* pushed again from memory after Redis lost them */
 	STAT_TIMEOUTS,		/* handlers ended at time_limit */

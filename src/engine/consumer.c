@@ -359,6 +359,9 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 	case SETTLED_RESCUED:
 		c->stats.n[STAT_RESCUED]++;
 		break;
+	case SETTLED_DROPPED:
+		c->stats.n[v->failed ? STAT_FAILED : STAT_DROPPED]++;
+		break;
 	case SETTLED_DEFERRED:
 	case SETTLED_GAVE_UP:
 		break;

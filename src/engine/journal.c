@@ -136,6 +136,12 @@ journal_settled(const struct message *msg, const struct verdict *v,
 		event = "rescued";
 		level = LOG_LV_WARN;
 		break;
+	case SETTLED_DROPPED:
+		event = "failed";
+		if (!v->failed)
+			event = "dropped";
+		level = LOG_LV_ERROR;
+		break;
 	case SETTLED_DEFERRED:
 		event = "warning";
 		level = LOG_LV_ERROR;
@@ -145,8 +151,9 @@ journal_settled(const struct message *msg, const struct verdict *v,
 	case SETTLED_GAVE_UP:
 		event = "warning";
 		level = LOG_LV_WARN;
-		fields_add(&fs, LF_STR("warning", "the result could not be delivered: "
-		    "the message runs again when its lease ends"));
+		fields_add(&fs, LF_STR("warning", config_kind_keeps(msg->cfg->kind) ?
+		    "the result could not be delivered: the message runs again when its lease ends" :
+		    "the message could not be given back: it may be lost"));
 		fields_add(&fs, LF_STR("result", verdict_event(v->op, &level)));
 		level = LOG_LV_WARN;
 		break;

@@ -89,6 +89,23 @@ config_queue(const struct config *c, const char *name)
 	return NULL;
 }
 
+bool
+config_kind_keeps(enum kind kind)
+{
+	switch (kind) {
+	case KIND_ACK:
+	case KIND_UNIQUE:
+	case KIND_STREAM:
+	case KIND_EXPIRED:
+		return true;
+	case KIND_LIST:
+	case KIND_CHANNEL:
+	case KIND_PATTERN:
+		break;
+	}
+	return false;
+}
+
 const char *
 config_kind_name(enum kind kind)
 {

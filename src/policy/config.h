@@ -27,6 +27,7 @@ enum kind {
 enum mode { MODE_EXEC, MODE_PERSISTENT };
 enum framing { FRAMING_LENGTH, FRAMING_LINE };
 enum output { OUTPUT_LOG, OUTPUT_NONE };	/* "none": /dev/null; stderr's end is then not kept */
+enum pop { POP_RIGHT, POP_LEFT };	/* the end of the list that messages are taken from */
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
@@ -38,6 +39,7 @@ struct queue_config {
 
 	enum kind	  kind;
 	char		 *key;		/* Redis key Q; defaults to the name (unique: Queue:NAME) */
+	enum pop	  pop;		/* KIND_LIST */
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
@@ -114,6 +116,9 @@ struct config	*config_ref(struct config *);
 void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
 const struct queue_config *config_queue(const struct config *, const char *name);	/* NULL: none */
 
+/* Whether a message that was delivered stays in Redis until it is done: the kinds
+ * that have leases, retries and dead letters.  The others deliver at most once. */
+bool		 config_kind_keeps(enum kind);
 const char	*config_kind_name(enum kind);
 const char	*config_mode_name(enum mode);
 

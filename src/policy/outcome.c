@@ -60,7 +60,7 @@ outcome_is_environment(int error)
 	}
 }
 
-/* One attempt more has failed: again later, or never again. */
+/* One attempt more has failed: again later, or never again.  Some kinds know no again. */
 static struct verdict
 verdict_failed(const struct message *msg, enum reason reason, usec_t delay, double unit)
 {
@@ -68,6 +68,10 @@ verdict_failed(const struct message *msg, enum reason reason, usec_t delay, doub
 	unsigned attempt = msg->attempts + 1;
 	struct verdict v = { .op = VERDICT_RETRY, .reason = reason, .failed = true };
 
+	if (!config_kind_keeps(cfg->kind)) {
+		v.op = VERDICT_DEAD;
+		return v;
+	}
 	if (attempt >= (unsigned)cfg->max_attempts) {
 		v.op = VERDICT_DEAD;
 		v.reason = REASON_ATTEMPTS;

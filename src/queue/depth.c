@@ -77,6 +77,9 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 {
 	int argc = 2, i;
 
+	/* Other kinds keep nothing of a message that was taken. */
+	if (step > STEP_WAITING && step <= STEP_DUE && !config_kind_keeps(kind))
+		return 0;
 	argv[0] = step == STEP_WAITING ? waiting_command(kind) : steps[step].command;
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)

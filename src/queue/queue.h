@@ -54,8 +54,9 @@ enum settled {
 	SETTLED_OK,		/* done as the verdict says (also: an earlier send of it had acted) */
 	SETTLED_STALE,		/* another delivery holds it, or it was acked from outside */
 	SETTLED_RESCUED,	/* Redis had lost it: pushed again from memory */
+	SETTLED_DROPPED,	/* the kind keeps nothing of what was not acked: it is gone */
 	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
-	SETTLED_GAVE_UP		/* the queue is closing and Redis cannot be reached: its lease will end */
+	SETTLED_GAVE_UP		/* Redis cannot be reached: its lease will end; without one it may be lost */
 };
 
 /* Why a fetch brought less than asked; FETCH_OK also with m < n. */
@@ -125,6 +126,7 @@ struct queue {
 const struct queue_ops	*queue_ops(enum kind);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
 extern const struct queue_ops queue_ack;
+extern const struct queue_ops queue_plain;
 
 struct queue	*queue_open(const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *,

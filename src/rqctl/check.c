@@ -129,11 +129,11 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 	const struct depth *d = &p->depths[i];
 	const struct service *s = &p->services[i];
 	const char *name = p->targets[i].name;
-	int64_t orphans = d->own - d->in_flight - d->retry;
+	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: kinds without */
 
 	if (d->problem != NULL)
 		find(f, "error", name, "%s", d->problem);
-	if (s->daemons == 0 && d->waiting + d->due > 0)
+	if (s->daemons == 0 && (d->waiting > 0 || d->due > 0))
 		find(f, "error", name, "no daemon serves it, and messages wait");
 	else if (s->daemons == 0)
 		find(f, "warning", name, "no daemon serves it");
@@ -148,7 +148,8 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		find(f, "warning", name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));
 	check_types(f, &p->targets[i]);
-	check_lease(f, p, i);
+	if (config_kind_keeps(p->targets[i].kind))
+		check_lease(f, p, i);
 }
 
 void

@@ -237,6 +237,18 @@ ctl_target_done(struct target *t)
 }
 
 int
+ctl_keeping_target(struct ctl *c, const char *name, const char *what, struct target *t)
+{
+	if (ctl_target(c, name, t) == -1)
+		return -1;
+	if (config_kind_keeps(t->kind))
+		return 0;
+	ctl_target_done(t);
+	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is: their "
+	    "messages are gone once they were taken", what, config_kind_name(t->kind), name);
+}
+
+int
 ctl_list_target(struct ctl *c, const char *name, const char *what, struct target *t)
 {
 	if (ctl_target(c, name, t) == -1)

@@ -58,6 +58,9 @@ void	ctl_done(struct ctl *);
 /* The queue called name: 0, or -1 when a file does not have it. */
 int	ctl_target(struct ctl *, const char *name, struct target *) MUSTCHECK;
 void	ctl_target_done(struct target *);
+/* The same, where messages stay until they are done; what: for the error, "dead". */
+int	ctl_keeping_target(struct ctl *, const char *name, const char *what, struct target *)
+	    MUSTCHECK;
 /* The same, where its messages wait in a list; what: for the error, "push". */
 int	ctl_list_target(struct ctl *, const char *name, const char *what, struct target *) MUSTCHECK;
 

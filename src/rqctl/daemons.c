@@ -27,7 +27,8 @@ queue_json(const struct target *t)
 		return o;
 	json_object_set_new(o, "mode", json_string(config_mode_name(q->mode)));
 	json_object_set_new(o, "concurrency", json_integer(q->concurrency));
-	json_object_set_new(o, "lease", json_real((double)q->lease / 1e6));
+	json_object_set_new(o, "lease", config_kind_keeps(q->kind) ?
+	    json_real((double)q->lease / 1e6) : json_null());
 	json_object_set_new(o, "max_attempts", json_integer(q->max_attempts));
 	argv = json_array();
 	for (word = q->command; word != NULL && *word != NULL; word++)
@@ -51,7 +52,10 @@ queue_row(struct table *t, const struct target *target)
 	table_add(t, "%s", target->keys.name[KEY_QUEUE]);
 	if (q != NULL) {
 		table_number(t, q->concurrency);
-		table_add(t, "%s", units_duration(q->lease, text));
+		if (config_kind_keeps(q->kind))
+			table_add(t, "%s", units_duration(q->lease, text));
+		else
+			table_add(t, "-");
 		table_number(t, q->max_attempts);
 		for (word = q->command; word != NULL && *word != NULL; word++)
 			buf_printf(&command, "%s%s", command.len > 0 ? " " : "", *word);

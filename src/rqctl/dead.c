@@ -38,7 +38,7 @@ job_init(struct job *j, struct ctl *c, bool must)
 	memset(j, 0, sizeof(*j));
 	j->ctl = c;
 	if (select_parse(c, &j->select, must) == -1 ||
-	    ctl_target(c, c->args.words[0], &j->target) == -1)
+	    ctl_keeping_target(c, c->args.words[0], "dead", &j->target) == -1)
 		return -1;
 	letters_init(&j->letters, c, &j->target, &j->select);
 	return 0;

@@ -85,7 +85,7 @@ list(struct ctl *c, const enum key *keys, size_t n, bool undelivered)
 	size_t i;
 
 	if (ctl_count(c, OPT_COUNT, 1, 1000000, &count) == -1 ||
-	    ctl_target(c, c->args.words[0], &t) == -1)
+	    ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 		return;
 	list.left = count;
 	list.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
@@ -248,7 +248,7 @@ run(struct ctl *c, const enum key *keys, size_t n, bool undelivered,
 	struct target t;
 	int64_t matched;
 
-	if (ctl_target(c, c->args.words[0], &t) == -1)
+	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 		return;
 	ctl_catch_signals();
 	matched = walk(c, &t, keys, n, undelivered, &steps);
@@ -285,7 +285,7 @@ delayed_cancel(struct ctl *c)
 	int64_t n;
 
 	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES)) {
-		if (ctl_target(c, c->args.words[0], &t) == -1)
+		if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 			return;
 		n = walk(c, &t, keys, ARRAY_LEN(keys), true, &count);
 		ctl_target_done(&t);
@@ -365,7 +365,7 @@ bury_run(struct ctl *c)
 	error = xasprintf("buried by %s%s%s", who, ctl_given(c, OPT_WHY) ? ": " : "",
 	    ctl_given(c, OPT_WHY) ? ctl_value(c, OPT_WHY) : "");
 	b.error = error;
-	if (ctl_target(c, c->args.words[0], &t) == 0) {
+	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == 0) {
 		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps);
 		if (matched == 0)
 			ctl_error(c, EX_NOTHING, "no message of %s that waits for a retry matches",

@@ -106,6 +106,23 @@ count_all(struct ctl *c, const struct target *t, size_t n)
 	return sum;
 }
 
+/* Only leases tell at once what is in hand. */
+static bool
+can_wait(struct ctl *c, const struct target *t, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (config_kind_keeps(t[i].kind))
+			continue;
+		ctl_error(c, EX_USAGE, "--wait cannot see what runs of %s, whose kind is %s: "
+		    "pause it without, and look at \"rqctl running %s\"", t[i].name,
+		    config_kind_name(t[i].kind), t[i].name);
+		return false;
+	}
+	return true;
+}
+
 /* Polls, slower and slower up to once a second. */
 static void
 wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
@@ -174,6 +191,10 @@ pause_run(struct ctl *c)
 	else if (ctl_given(c, OPT_TIMEOUT) && !ctl_given(c, OPT_WAIT))
 		ctl_error(c, EX_USAGE, "--timeout goes with --wait");
 	else if ((t = ctl_targets(c, 0, &n)) != NULL) {
+		if (ctl_given(c, OPT_WAIT) && !can_wait(c, t, n)) {
+			ctl_targets_free(t, n);
+			return;
+		}
 		if (pause_all(c, t, n, left) == n && ctl_given(c, OPT_WAIT)) {
 			fflush(stdout);
 			wait_idle(c, t, n, timeout);

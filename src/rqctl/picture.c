@@ -88,9 +88,13 @@ picture_take(struct ctl *c, struct picture *p)
 		p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
 		p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
 		if (depth_read(c, p->targets, p->n, p->depths) == 0) {
-			for (i = 0; i < p->n; i++)
+			for (i = 0; i < p->n; i++) {
 				fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE],
 				    &p->services[i]);
+				/* Only daemons know what runs. */
+				if (!config_kind_keeps(p->targets[i].kind))
+					p->depths[i].in_flight = p->services[i].running;
+			}
 			p->taken = clock_wall();
 			return 0;
 		}

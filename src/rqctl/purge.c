@@ -173,7 +173,11 @@ purge_run(struct ctl *c)
 	}
 	if (ctl_list_target(c, c->args.words[0], "purge", &t) == -1)
 		return;
-	if (depth_read(c, &t, 1, &d) == 0) {
+	if (!config_kind_keeps(t.kind) && (ctl_given(c, OPT_RETRY) ||
+	    ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
+		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have --waiting only",
+		    config_kind_name(t.kind), t.name);
+	else if (depth_read(c, &t, 1, &d) == 0) {
 		purge(c, &t, &d);
 		depth_done(&d);
 	}

@@ -100,7 +100,8 @@ push_now(struct push *p)
 	size_t len;
 	int i;
 
-	words_add(&w, "LPUSH");
+	words_add(&w, p->target.cfg != NULL && p->target.kind == KIND_LIST &&
+	    p->target.cfg->pop == POP_LEFT ? "RPUSH" : "LPUSH");
 	words_add(&w, p->target.keys.name[KEY_QUEUE]);
 	for (i = 0; i < p->n; i++) {
 		text = message(p, i, &len);
@@ -310,12 +311,16 @@ push_run(struct ctl *c)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
 	else if (parse_due(p) == 0 &&
 	    ctl_list_target(c, c->args.words[0], "push", &p->target) == 0) {
+		if (p->delay != NULL && !config_kind_keeps(p->target.kind))
+			ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed "
+			    "messages", config_kind_name(p->target.kind), p->target.name);
 		p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 		/* Before standard input is read: nobody types a message for nothing. */
-		if (ctl_connect(c) == 0)
+		if (c->status == 0 && ctl_connect(c) == 0)
 			(void)push(p, text);
-		if (p->ids != NULL)
-			out_json(p->ids);
+		if (p->ids != NULL && c->status != EX_USAGE)
+			out_json(json_incref(p->ids));
+		json_decref(p->ids);
 		ctl_target_done(&p->target);
 	}
 	buf_done(&p->bytes);

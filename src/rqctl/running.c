@@ -150,6 +150,30 @@ running_queue(struct ctl *c, struct running *r, const struct target *t)
 	return c->status == 0 ? 0 : -1;
 }
 
+/* Of kinds without leases: what daemons said in their last heartbeat. */
+static void
+running_told(struct running *r, const struct target *t)
+{
+	struct delivery d = { .ours = true };
+	const json_t *entry;
+	const char *id;
+	size_t i, k;
+
+	for (i = 0; i < r->fleet.n; i++) {
+		const json_t *q = fleet_queue(&r->fleet.daemons[i], t->keys.name[KEY_QUEUE]);
+
+		json_array_foreach(json_object_get(q, "in_hand"), k, entry) {
+			if (r->left == 0)
+				return;
+			r->left--;
+			id = fleet_text(entry, "id");
+			d.idlen = strlen(id);
+			d.time = r->fleet.daemons[i].seen - fleet_number(entry, "age", 0);
+			running_add(r, t, id, strlen(id), d.time, &d);
+		}
+	}
+}
+
 static void
 running_show(struct ctl *c, struct running *r)
 {
@@ -177,7 +201,9 @@ running_run(struct ctl *c)
 	r.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	r.fleet = p.fleet;
 	for (i = 0; i < p.n && r.left > 0; i++)
-		if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
+		if (!config_kind_keeps(p.targets[i].kind))
+			running_told(&r, &p.targets[i]);
+		else if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
 			break;
 	running_show(c, &r);
 	json_decref(r.array);

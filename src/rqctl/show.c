@@ -301,7 +301,7 @@ show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 
-	if (ctl_target(c, c->args.words[0], &s.target) == -1)
+	if (ctl_keeping_target(c, c->args.words[0], "show", &s.target) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	if ((s.now = ask_time(c)) >= 0 && fleet_read(c, &s.fleet) == 0) {

@@ -123,6 +123,8 @@ build_queue(struct loader *l, struct draft *d)
 		q->key = q->kind == KIND_UNIQUE ? xasprintf("Queue:%s", q->name) :
 		    xstrdup(q->name);
 	}
+	if (!config_kind_keeps(q->kind))
+		q->max_attempts = 1;
 	if (q->foreign_timeout == 0)
 		q->foreign_timeout = q->lease;
 }

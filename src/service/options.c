@@ -23,11 +23,15 @@
 #define MILLION		1000000
 #define PERSISTENT	(1U << MODE_PERSISTENT)
 
+/* Kinds that keep a message until it is done; see config_kind_keeps(). */
+#define KEEPING		(1U << KIND_ACK | 1U << KIND_UNIQUE | 1U << KIND_STREAM | 1U << KIND_EXPIRED)
+
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const kinds[] = {
 	"ack", "unique", "stream", "list", "channel", "pattern", "expired", NULL
 };
+static const char *const pops[] = { "right", "left", NULL };
 static const char *const modes[] = { "exec", "persistent", NULL };
 static const char *const framings[] = { "length", "line", NULL };
 static const char *const outputs[] = { "log", "none", NULL };
@@ -121,6 +125,10 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRING,
 		.offset = Q(key), .def = "", .check = check_key, .flags = OPTION_OWN,
 		.help = "the key in Redis; empty: the queue's name",
+	}, {
+		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
+		.offset = Q(pop), .def = "right", .choices = pops,
+		.kinds = 1U << KIND_LIST, .help = "the end that messages are taken from",
 	}, {
 		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
 		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
@@ -226,10 +234,12 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "fleet_concurrency", .type = OPTION_INT,
 		.offset = Q(fleet_concurrency), .def = "0", .max = MILLION,
+		.kinds = KEEPING,
 		.help = "messages in hand at once, all daemons; 0: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "rate", .type = OPTION_STRING,
 		.offset = Q(rate), .def = "", .check = check_rate,
+		.kinds = KEEPING,
 		.help = "messages per time, all daemons; empty: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "priority", .type = OPTION_INT,
@@ -241,11 +251,13 @@ static const struct option options[] = {
 	{
 		.section = SECTION_QUEUE, .name = "lease", .type = OPTION_DURATION,
 		.offset = Q(lease), .def = "60s", .min = 3 * SEC, .max = DAY,
+		.kinds = KEEPING,
 		.help = "how long a silent delivery is left alone",
 	}, {
 		.section = SECTION_QUEUE, .name = "foreign_timeout", .type = OPTION_DURATION,
 		.offset = Q(foreign_timeout), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
-		.zero = true, .help = "the same for other programs' deliveries; 0: the lease",
+		.zero = true, .kinds = KEEPING,
+		.help = "the same for other programs' deliveries; 0: the lease",
 	}, {
 		.section = SECTION_QUEUE, .name = "time_limit", .type = OPTION_DURATION,
 		.offset = Q(time_limit), .def = "30m", .min = 1 * MSEC, .max = 365 * DAY,
@@ -260,22 +272,27 @@ static const struct option options[] = {
 	{
 		.section = SECTION_QUEUE, .name = "max_attempts", .type = OPTION_INT,
 		.offset = Q(max_attempts), .def = "25", .min = 1, .max = MILLION,
+		.kinds = KEEPING,
 		.help = "failures after which a message is a dead letter",
 	}, {
 		.section = SECTION_QUEUE, .name = "backoff", .type = OPTION_DURATION,
 		.offset = Q(backoff), .def = "5s", .max = 30 * DAY,
+		.kinds = KEEPING,
 		.help = "the delay before the first retry; it doubles",
 	}, {
 		.section = SECTION_QUEUE, .name = "backoff_max", .type = OPTION_DURATION,
 		.offset = Q(backoff_max), .def = "1h", .max = 30 * DAY,
+		.kinds = KEEPING,
 		.help = "the longest delay before a retry",
 	}, {
 		.section = SECTION_QUEUE, .name = "max_crashes", .type = OPTION_INT,
 		.offset = Q(max_crashes), .def = "3", .max = MILLION,
+		.kinds = KEEPING,
 		.help = "how often a lease may expire before a message is a dead letter",
 	}, {
 		.section = SECTION_QUEUE, .name = "dead_status", .type = OPTION_STATUSES,
 		.offset = Q(dead_status), .def = "65", .min = 1, .max = 255,
+		.kinds = KEEPING,
 		.help = "exit statuses that make a dead letter at once",
 	}, {
 		.section = SECTION_QUEUE, .name = "suspend_after", .type = OPTION_INT,
@@ -284,11 +301,13 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "dead_max", .type = OPTION_INT64,
 		.offset = Q(dead_max), .def = "0", .max = (int64_t)MILLION * MILLION,
+		.kinds = KEEPING,
 		.help = "dead letters to keep; 0: all",
 	},
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(kinds) == KIND_EXPIRED + 2, "kinds must match enum kind");
+_Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
 _Static_assert(ARRAY_LEN(modes) == MODE_PERSISTENT + 2, "modes must match enum mode");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
 
@@ -304,7 +323,6 @@ static const struct { enum section section; const char *option, *value; } missin
 	{ SECTION_QUEUE, "rate", NULL },
 	{ SECTION_QUEUE, "kind", "unique" },
 	{ SECTION_QUEUE, "kind", "stream" },
-	{ SECTION_QUEUE, "kind", "list" },
 	{ SECTION_QUEUE, "kind", "channel" },
 	{ SECTION_QUEUE, "kind", "pattern" },
 	{ SECTION_QUEUE, "kind", "expired" },
@@ -313,7 +331,7 @@ static const struct { enum section section; const char *option, *value; } missin
 
 /* Options of a queue that have no row above yet. */
 static const char *const missing_options[] = {
-	"consumer_group", "database", "match", "notifications", "pop",
+	"consumer_group", "database", "match", "notifications",
 };
 
 static const char *const missing_sections[] = { "schedule" };

@@ -52,8 +52,11 @@ blocks() {	# FILE NAME
 # -- rqd.conf(5) -----------------------------------------------------------------
 
 CONF=man/rqd.conf.5
-SAMPLE='queue "q" { command = {"/bin/true"} }'
-[ "$(id -u)" -ne 0 ] || SAMPLE='queue "q" { command = {"/bin/true"} user = "root" }'
+AS='command = {"/bin/true"}'
+[ "$(id -u)" -ne 0 ] || AS="$AS user = \"root\""
+# A queue of each kind that has options of its own.
+SAMPLE="queue \"q\" { $AS }
+queue \"l\" { kind = \"list\" $AS }"
 echo "$SAMPLE" >"$D/sample.conf"
 
 # SECTION.OPTION for each option that -T prints; those outside of sections have none.

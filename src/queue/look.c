@@ -1,0 +1,155 @@
+/*
+ * Looking; see look.h.  One script is on its way at a time.  What it reads is
+ * armed by watch_script(), and a change that is told before its answer makes
+ * the answer old: then it is sent again at once.
+ */
+#include "queue/look.h"
+
+#include <stdlib.h>
+
+#include "policy/backoff.h"
+#include "queue/args.h"
+#include "redis/reply.h"
+
+#define POLL_EVERY	SEC		/* where tracking is refused */
+#define LONGEST		HOUR		/* that a timer waits for the end of a pause */
+
+/* Lives until it is answered, also beyond its look. */
+struct look_call {
+	struct look	*look;		/* NULL: nobody wants the answer any more */
+	bool		 armed;		/* tracking was on */
+};
+
+static void	look_send(struct look *);
+
+/* The script is answered: when to look next. */
+static void
+look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl)
+{
+	usec_t after = POLL_EVERY;
+
+	l->armed = !l->dirty;
+	if (!l->armed) {
+		look_send(l);
+		return;
+	}
+	if (call->armed && !(paused && ttl >= 0))
+		return;
+	/* The end of a TTL is told late where nobody reads the key. */
+	if (call->armed)
+		after = ttl < LONGEST / MSEC ? (usec_t)ttl * MSEC + MSEC : LONGEST;
+	timer_set(&l->again, after);
+}
+
+static void
+look_refused(struct look *l, const struct redisReply *reply)
+{
+	l->armed = true;
+	if (reply_error(reply) == REPLY_ELSEWHERE) {
+		conn_reset(l->env->conn, reply_text(reply));
+		return;
+	}
+	timer_set(&l->again, backoff_delay(SEC, MINUTE, ++l->failures, random_unit()));
+	l->saw(NULL, l->arg);
+}
+
+/* waiting paused why ttl */
+static void
+look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct look_call *call = arg;
+	struct look *l = call->look;
+	struct looked found;
+
+	if (l != NULL) {
+		l->call = NULL;
+		if (answer != CONN_REPLY || !l->on) {
+			l->armed = false;
+		} else if (reply_len(reply) < 4) {
+			look_refused(l, reply);
+		} else {
+			l->failures = 0;
+			found.waiting = reply_int(reply_at(reply, 0), 0);
+			found.paused = reply_int(reply_at(reply, 1), 0) != 0;
+			found.why = reply_str(reply_at(reply, 2), NULL);
+			look_plan(l, call, found.paused, reply_int(reply_at(reply, 3), -1));
+			l->saw(&found, l->arg);
+		}
+	}
+	free(call);
+}
+
+static void
+look_send(struct look *l)
+{
+	struct args w = { 0 };
+
+	if (!l->on || l->call != NULL || !conn_is_ready(l->env->conn))
+		return;
+	timer_stop(&l->again);
+	l->dirty = false;
+	l->call = xcalloc(1, sizeof(*l->call));
+	l->call->look = l;
+	l->call->armed = watch_is_on(l->env->watch);
+	args_mem(&w, l->keys->name[KEY_PAUSED], l->keys->len[KEY_PAUSED]);
+	if (l->list)
+		args_mem(&w, l->keys->name[KEY_QUEUE], l->keys->len[KEY_QUEUE]);
+	watch_script(l->env->watch, script_find("look"), look_answered, l->call, w.n, w.n, w.v,
+	    w.len);
+	args_done(&w);
+}
+
+void
+look_again(struct look *l)
+{
+	l->armed = false;
+	l->dirty = true;
+	look_send(l);
+}
+
+static void
+look_changed(void *arg)
+{
+	look_again(arg);
+}
+
+void
+look_set(struct look *l, bool on)
+{
+	if (l->on == on)
+		return;
+	l->on = on;
+	if (on)
+		look_again(l);
+	else
+		timer_stop(&l->again);
+}
+
+void
+look_init(struct look *l, const struct queue_env *env, const struct keys *keys, bool list,
+    void (*saw)(const struct looked *, void *), void *arg)
+{
+	static const enum key of[] = { KEY_PAUSED, KEY_QUEUE };
+	int i;
+
+	*l = (struct look){ .env = env, .keys = keys, .list = list, .saw = saw, .arg = arg };
+	timer_init(&l->again, env->loop, look_changed, l);
+	for (i = 0; i < 1 + (list ? 1 : 0); i++) {
+		l->watch[i].key = keys->name[of[i]];
+		l->watch[i].len = keys->len[of[i]];
+		l->watch[i].changed = look_changed;
+		l->watch[i].arg = l;
+		watch_add(env->watch, &l->watch[i]);
+	}
+}
+
+void
+look_done(struct look *l)
+{
+	if (l->call != NULL)
+		l->call->look = NULL;
+	timer_stop(&l->again);
+	watch_remove(l->env->watch, &l->watch[0]);
+	if (l->list)
+		watch_remove(l->env->watch, &l->watch[1]);
+}

@@ -1,0 +1,345 @@
+/*
+ * Kind "list" against a real Redis: what it delivers, pushes back, and loses.
+ */
+#include "box.h"
+
+static int
+setup(void **state)
+{
+	fixture_setup(state);
+	box.cfg->kind = KIND_LIST;
+	box.cfg->max_attempts = 1;
+	return 0;
+}
+
+static void
+push_numbers(int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+}
+
+static void
+test_batch(void **state)
+{
+	int i;
+
+	(void)state;
+	push_numbers(200);
+	box_start(&box, 150);
+	WAIT(&box, box.n == 150);
+	box_turn(&box, 30 * MSEC);
+	assert_int_equal(box.n, 150);
+	assert_true(box.fetches <= 3);
+	for (i = 0; i < 150; i++)
+		assert_int_equal(atoi(box.msgs[i]->id), i);
+	assert_string_equal(box.msgs[7]->tag, "7");
+	assert_memory_equal(box.msgs[7]->payload, "{\"id\":7}", 8);
+	assert_int_equal(server_int(&server, "LLEN orders"), 50);
+	while (box.delivered < 200 || box.n > 0) {
+		if (box.n > 0)
+			box_settle(&box, 0, VERDICT_ACK, false, 0);
+		else
+			loop_turn(box.loop, SEC);
+	}
+	WAIT(&box, box.settled[SETTLED_OK] == 200);
+	assert_int_equal(keys(), 0);
+	WAIT(&box, queue_is_empty(box.queue));
+}
+
+static void
+test_left(void **state)
+{
+	(void)state;
+	box.cfg->pop = POP_LEFT;
+	push_numbers(3);
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	assert_string_equal(box.msgs[0]->id, "2");
+	assert_string_equal(box.msgs[1]->id, "1");
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
+	assert_string_equal(server_do(&server, "LINDEX orders 0"), "{\"id\":2}");
+}
+
+/* What is no JSON, or has no id, gets one; bytes are bytes. */
+static void
+test_ids(void **state)
+{
+	(void)state;
+	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	assert_int_equal(box.msgs[0]->id[0], '~');
+	assert_int_equal(box.msgs[0]->len, 3);
+	assert_memory_equal(box.msgs[0]->payload, "a\0b", 3);
+	assert_int_equal(box.msgs[1]->len, 0);
+	assert_string_not_equal(box.msgs[0]->id, box.msgs[1]->id);
+}
+
+/* A failure, and whatever is no success, leaves nothing. */
+static void
+test_failures(void **state)
+{
+	(void)state;
+	push_numbers(3);
+	box_start(&box, 3);
+	WAIT(&box, box.n == 3);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DROPPED);
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_DROPPED);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_too_large(void **state)
+{
+	(void)state;
+	box.cfg->message_max = 10;
+	push("0123456789012");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	assert_true(box.msgs[0]->too_large);
+	assert_null(box.msgs[0]->payload);
+	assert_int_equal(box.msgs[0]->len, 13);
+	finish(&box, 0, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
+	assert_int_equal(keys(), 0);
+}
+
+/* Whatever the order of the returns within a turn, that of the list stays. */
+static void
+test_return(void **state)
+{
+	int i;
+
+	(void)state;
+	push_numbers(6);
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	box_set_slots(&box, 0);
+	box_settle(&box, 2, VERDICT_RETURN, false, 0);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	box_settle(&box, 1, VERDICT_RETURN, false, 0);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	WAIT(&box, box.settled[SETTLED_OK] == 4);
+	assert_int_equal(server_int(&server, "LLEN orders"), 6);
+	box_set_slots(&box, 6);
+	WAIT(&box, box.n == 6);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(atoi(box.msgs[i]->id), i);
+}
+
+/* One that has had a process is not run again. */
+static void
+test_begun(void **state)
+{
+	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	struct result r = { .end = END_SIGNAL, .signo = 15, .stop = STOP_DRAIN, .pid = 4711 };
+
+	(void)state;
+	push_numbers(1);
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box.n = 0;
+	queue_settle(box.queue, box.msgs[0], &v, &r);
+	WAIT(&box, box.settled[SETTLED_DROPPED] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_pause(void **state)
+{
+	(void)state;
+	server_do(&server, "SET ordersPAUSED why");
+	push_numbers(2);
+	box_start(&box, 1);
+	WAIT(&box, box.paused);
+	assert_string_equal(box.why, "why");
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.delivered, 0);
+	server_int(&server, "DEL ordersPAUSED");
+	WAIT(&box, box.n == 1);
+	assert_false(box.paused);
+	server_do(&server, "SET ordersPAUSED why PX 300");
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.fetched[FETCH_PAUSED], 2);
+}
+
+/* Idle it sends nothing, and wakes at once. */
+static void
+test_wake_up(void **state)
+{
+	long long calls;
+	usec_t pushed;
+
+	(void)state;
+	box_start(&box, 1);
+	box_turn(&box, 50 * MSEC);
+	calls = server_int(&server, "EVAL %s 0", "return tonumber(string.match("
+	    "redis.call('INFO', 'commandstats'), 'cmdstat_evalsha:calls=(%%d+)'))");
+	box_turn(&box, 300 * MSEC);
+	assert_int_equal(server_int(&server, "EVAL %s 0", "return tonumber(string.match("
+	    "redis.call('INFO', 'commandstats'), 'cmdstat_evalsha:calls=(%%d+)'))"), calls);
+	pushed = clock_mono();
+	push("x");
+	WAIT(&box, box.n == 1);
+	print_message("# push to delivery: %lld us\n", (long long)(box.last_delivery - pushed));
+}
+
+static void
+test_polls(void **state)
+{
+	(void)state;
+	server_do(&server, "ACL SETUSER default -client|tracking");
+	box_start(&box, 1);
+	push("x");
+	WAIT(&box, box.n == 1);
+}
+
+/* The reply to a pop is lost, and the message with it; the next one comes. */
+static void
+test_lost_reply(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	box_deafen(&box);
+	box_turn(&box, 50 * MSEC);
+	push("lost");
+	queue_tick(box.queue);
+	/* The invalidation arrives on the other connection; the look is not answered. */
+	box_turn(&box, 100 * MSEC);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 1);
+	assert_memory_equal(box.msgs[0]->payload, "lost", 4);
+	push("gone");
+	box_deafen(&box);
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, server_int(&server, "LLEN orders") == 0);
+	assert_int_equal(box.warnings, 0);
+	box_cut(&box, &server);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "lost"));
+	push("next");
+	WAIT(&box, box.n == 1);
+	assert_memory_equal(box.msgs[0]->payload, "next", 4);
+}
+
+static void
+test_cut(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	box_cut(&box, &server);
+	server_do(&server, "FLUSHALL");
+	server_do(&server, "SCRIPT FLUSH");
+	push("x");
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	push("y");
+	WAIT(&box, box.n == 1);
+}
+
+static void
+test_wrong_type(void **state)
+{
+	(void)state;
+	server_do(&server, "SET orders x");
+	box.slots = 1;
+	box_start(&box, 0);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.fetched[FETCH_ERROR] == 1);
+	assert_non_null(strstr(box.cause, "WRONGTYPE"));
+	server_int(&server, "DEL orders");
+	push("x");
+	WAIT(&box, box.n == 1);
+}
+
+/* Not allowed to push back: it is told once, kept, and done when it is allowed. */
+static void
+test_denied(void **state)
+{
+	(void)state;
+	push("x");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "ACL SETUSER default -rpush");
+	box_set_slots(&box, 0);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	WAIT(&box, box.warnings == 1);
+	assert_non_null(strstr(box.warning, "NOPERM"));
+	server_do(&server, "ACL SETUSER default +rpush");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(server_int(&server, "LLEN orders"), 1);
+	assert_int_equal(box.warnings, 1);
+}
+
+static void
+test_full(void **state)
+{
+	(void)state;
+	push_numbers(2);
+	box_start(&box, 0);
+	server_do(&server, "CONFIG SET maxmemory 1");
+	box_set_slots(&box, 2);
+	WAIT(&box, box.n == 2);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	server_do(&server, "CONFIG SET maxmemory 0");
+}
+
+/* Closing waits until what never began is back, and the totals are written. */
+static void
+test_close(void **state)
+{
+	(void)state;
+	push_numbers(3);
+	box_start(&box, 3);
+	WAIT(&box, box.n == 3);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	queue_close(box.queue);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	box_turn(&box, 20 * MSEC);
+	assert_int_equal(box.closes, 0);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(server_int(&server, "LLEN orders"), 2);
+	assert_string_equal(server_do(&server, "HGET ordersSTATS acked"), "1");
+	assert_string_equal(server_do(&server, "HGET ordersSTATS returned"), "2");
+}
+
+/* Redis is gone for good: what could not be pushed back is told so. */
+static void
+test_give_up(void **state)
+{
+	(void)state;
+	push_numbers(2);
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_kill(&server);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	queue_close(box.queue);
+	box_turn(&box, 50 * MSEC);
+	box_free_queue(&box);
+	assert_int_equal(box.settled[SETTLED_GAVE_UP], 1);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_batch), TEST(test_left), TEST(test_ids), TEST(test_failures),
+		TEST(test_too_large), TEST(test_return), TEST(test_begun),
+		TEST(test_pause), TEST(test_wake_up), TEST(test_polls),
+		TEST(test_lost_reply), TEST(test_cut), TEST(test_wrong_type),
+		TEST(test_denied), TEST(test_full), TEST(test_close), TEST(test_give_up),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("list", tests, NULL, NULL);
+}
