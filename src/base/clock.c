@@ -63,6 +63,12 @@ clock_wall(void)
 	return source->wall();
 }
 
+boot_t
+clock_boot(void)
+{
+	return source == &system_source ? read_clock(CLOCK_BOOTTIME) : source->mono();
+}
+
 void
 clock_set_source(const struct clock_source *s)
 {

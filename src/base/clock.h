@@ -1,7 +1,9 @@
 /*
  * Time.  usec_t is monotonic: deadlines and durations inside the process.
- * wall_t is the calendar: only for what people or Redis see.  Both are in
- * microseconds and are never mixed; there is no other clock in the program.
+ * wall_t is the calendar: only for what people or Redis see.  boot_t goes on
+ * while the machine sleeps: only for what ends outside of this process, such as
+ * a lock.  All are in microseconds and are never mixed; there is no other clock
+ * in the program.
  *
  * The source stands behind one pointer so that tests move time by hand.
  */
@@ -12,6 +14,7 @@
 
 typedef int64_t usec_t;		/* CLOCK_MONOTONIC, microseconds */
 typedef int64_t wall_t;		/* CLOCK_REALTIME, microseconds since 1970 */
+typedef int64_t boot_t;		/* CLOCK_BOOTTIME, microseconds */
 
 #define USEC_MAX	INT64_MAX
 #define MSEC		((usec_t)1000)
@@ -26,6 +29,7 @@ struct clock_source {
 
 usec_t	clock_mono(void);
 wall_t	clock_wall(void);
+boot_t	clock_boot(void);	/* under another source: that of clock_mono() */
 
 /* Sets the source; NULL is the system's.  Tests and simulation only. */
 void	clock_set_source(const struct clock_source *);

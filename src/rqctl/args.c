@@ -1,8 +1,8 @@
 /*
  * Parsing in two steps, because options may stand before the verb that takes
  * them: first argv is split into options (whether one takes a value depends on
- * its name alone, see verbs.c) and words; then the words name the verb, and each
- * option is checked against what that verb takes.
+ * its name, and for --wait on the verb, see verbs.c) and words; then the words
+ * name the verb, and each option is checked against what that verb takes.
  *
  * Long options are written in full, "--name=value" or "--name value"; letters
  * may be joined, and the last of them may have its value attached: -nc FILE.
@@ -23,6 +23,7 @@ struct met {
 
 struct split {
 	char *const	*argv;		/* what is left of it */
+	const struct verb *verb;	/* as far as it can be guessed; NULL: none */
 	struct met	*met;
 	size_t		 nmet;
 	const char	**words;
@@ -73,7 +74,7 @@ split_long(struct split *s, const char *text, char **cause)
 {
 	size_t len = strcspn(text, "=");
 	const char *value = text[len] == '=' ? text + len + 1 : NULL;
-	const struct opt_def *def = opt_find(text, len);
+	const struct opt_def *def = opt_find(s->verb, text, len);
 
 	if (def == NULL)
 		return unknown_option(text, len, cause);
@@ -110,12 +111,25 @@ split_letters(struct split *s, const char *text, char **cause)
 	return 0;
 }
 
+/* The first word that is a verb's: it says which of two options of one name is meant. */
+static const struct verb *
+guess_verb(char *const *argv)
+{
+	const struct verb *v = NULL;
+	int words;
+
+	for (; v == NULL && *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+		v = verb_find(argv[0], argv[1], &words);
+	return v;
+}
+
 /* Splits argv; "-" alone is a word. */
 static int
 split(struct split *s, char **cause)
 {
 	const char *text;
 
+	s->verb = guess_verb(s->argv);
 	while ((text = *s->argv) != NULL) {
 		s->argv++;
 		if (strcmp(text, "--") == 0)

@@ -50,11 +50,10 @@ words_list(struct words *w, const char *first, va_list ap)
 		words_add(w, first);
 }
 
-/* The exit status that fits an error reply. */
-static int
-refused_status(const struct redisReply *reply)
+int
+ask_status(enum reply_error error)
 {
-	switch (reply_error(reply)) {
+	switch (error) {
 	case REPLY_DENIED:
 		return EX_NOPERM;
 	case REPLY_TRANSIENT:
@@ -74,7 +73,7 @@ refused_status(const struct redisReply *reply)
 int
 ask_refused(struct ctl *c, const struct redisReply *reply)
 {
-	return ctl_error(c, refused_status(reply), "redis %s: %s",
+	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s",
 	    client_address(c->client), reply_text(reply));
 }
 

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "redis/reply.h"
 #include "rqctl/ctl.h"
 
 struct redisReply;
@@ -42,6 +43,9 @@ struct redisReply *ask_next(struct ctl *);
 
 /* Says what an error reply means and sets the status; returns -1. */
 int	ask_refused(struct ctl *, const struct redisReply *);
+
+/* The exit status that fits an error reply. */
+int	ask_status(enum reply_error);
 
 /* Redis' time in seconds since 1970; -1 after the error was said. */
 double	ask_time(struct ctl *);

@@ -151,6 +151,12 @@ connect_status(const char *cause)
 }
 
 int
+ctl_unreachable(struct ctl *c, const char *cause)
+{
+	return ctl_error(c, connect_status(cause), "redis %s", cause);
+}
+
+int
 ctl_connect(struct ctl *c)
 {
 	char *cause = NULL;
@@ -159,7 +165,7 @@ ctl_connect(struct ctl *c)
 		return 0;
 	c->client = client_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
-		ctl_error(c, connect_status(cause), "redis %s", cause);
+		ctl_unreachable(c, cause);
 	free(cause);
 	return c->client == NULL ? -1 : 0;
 }

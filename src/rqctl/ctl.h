@@ -53,6 +53,7 @@ int	ctl_configure(struct ctl *) MUSTCHECK;
 bool	ctl_has_file(const struct ctl *);	/* the queues' names are known */
 int	ctl_connect(struct ctl *) MUSTCHECK;
 void	ctl_disconnect(struct ctl *);		/* the next command connects again */
+int	ctl_unreachable(struct ctl *, const char *cause);	/* says that Redis is; -1 */
 void	ctl_done(struct ctl *);
 
 /* The queue called name: 0, or -1 when a file does not have it. */

@@ -48,6 +48,10 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_RETRY] = { "retry", 0, NULL, "messages that wait for a retry" },
 	[OPT_DELAYED] = { "delayed", 0, NULL, "messages that a producer delayed" },
 	[OPT_DEAD] = { "dead", 0, NULL, "dead letters" },
+	[OPT_LOCK_WAIT] = { "wait", 0, "DURATION",
+	    "give up after DURATION; 0: at once (without end)" },
+	[OPT_TTL] = { "ttl", 0, "DURATION", "how long the lock outlives its holder (30s)" },
+	[OPT_FORCE] = { "force", 0, NULL, "break it, whoever has it" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL", "write the completion for bash or zsh" },
 };
 
@@ -123,6 +127,16 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_QUEUES, pause_run },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
 	    VERB_JSON | VERB_QUEUES, pause_resume },
+	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",
+	    "Waits until nobody else has it. Exits as the command did; with 75 if it was not\n"
+	    "had in time, with 76 if it was lost while the command ran, which is then ended.",
+	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run },
+	{ "locks", "", "the locks that are held, and by whom",
+	    "Looks at the names of all keys in Redis, in steps.", OPT(COUNT),
+	    0, 0, VERB_JSON, locks_run },
+	{ "unlock", "NAME", "break a lock",
+	    "Without --force it only says who has it. Its holder ends its command when it\n"
+	    "renews the lock next.", OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, unlock_run },
 	{ "check", "[QUEUE...]", "look for what is wrong with Redis, queues and daemons",
 	    "Exits 1 when it finds anything.", 0, 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run },
@@ -181,14 +195,21 @@ verb_options(const struct verb *v)
 }
 
 const struct opt_def *
-opt_find(const char *name, size_t len)
+opt_find(const struct verb *v, const char *name, size_t len)
 {
+	const struct opt_def *first = NULL;
+	uint64_t takes = v != NULL ? verb_options(v) : 0;
 	size_t i;
 
-	for (i = 0; i < OPT_MAX; i++)
-		if (strlen(opt_table[i].name) == len && memcmp(opt_table[i].name, name, len) == 0)
+	for (i = 0; i < OPT_MAX; i++) {
+		if (strlen(opt_table[i].name) != len || memcmp(opt_table[i].name, name, len) != 0)
+			continue;
+		if ((takes >> i & 1) != 0)
 			return &opt_table[i];
-	return NULL;
+		if (first == NULL)
+			first = &opt_table[i];
+	}
+	return first;
 }
 
 const struct opt_def *

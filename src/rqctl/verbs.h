@@ -10,7 +10,10 @@
 
 struct ctl;
 
-/* Two options may share a name (pause --reason, dead --reason): a verb has one of them. */
+/*
+ * Two options may share a name (pause --reason, dead --reason; pause --wait,
+ * lock --wait D): a verb has one of them.
+ */
 enum opt {
 	OPT_CONFIG, OPT_SERVER, OPT_SET, OPT_HELP, OPT_VERSION,
 	OPT_JSON, OPT_DRY_RUN, OPT_YES,
@@ -21,6 +24,7 @@ enum opt {
 	OPT_FOR, OPT_WHY, OPT_WAIT, OPT_TIMEOUT,
 	OPT_ATTEMPT, OPT_ID,
 	OPT_WAITING, OPT_RETRY, OPT_DELAYED, OPT_DEAD,
+	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_COMPLETION,
 	OPT_MAX
 };
@@ -62,7 +66,8 @@ extern const struct verb verb_table[];
 const struct verb *verb_find(const char *first, const char *second, int *words);
 const char	*verb_nearest(const char *);		/* did you mean; NULL: nothing near */
 uint64_t	 verb_options(const struct verb *);	/* all it takes; NULL: those of every verb */
-const struct opt_def *opt_find(const char *name, size_t len);	/* the first of that name */
+/* Of that name: the verb's own, or else the first. */
+const struct opt_def *opt_find(const struct verb *, const char *name, size_t len);
 const struct opt_def *opt_find_letter(char);
 
 #endif

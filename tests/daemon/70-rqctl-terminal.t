@@ -76,6 +76,24 @@ unlike "$(tm capture-pane -p -e)" "$(printf '\033')" 'no colours with NO_COLOR'
 unset NO_COLOR
 unlike "$(ctl dead list q)" "$(printf '\033')" 'no colours in a pipe'
 
+# -- lock: the command has the terminal ------------------------------------------------
+
+r flushall >/dev/null
+cat >"$T/count" <<'H'
+trap 'echo int >>"$1/ints"' INT
+echo counting
+until read -r line; do :; done
+echo "read $line"
+H
+terminal lock a -- sh "$T/count" "$T"
+wait_for 10 'screen | grep -q counting'
+tm send-keys C-c
+ok "wait_for 10 '[ -s \"\$T/ints\" ]'" 'lock: Control-C reaches the command'
+tm send-keys words Enter
+ended 0 'lock: status'
+like "$(screen)" '^read words' 'lock: it reads from the terminal'
+is "$(wc -l <"$T/ints")" 1 'lock: Control-C came once'
+
 # -- status -w ---------------------------------------------------------------------------
 
 beat() { # INSTANCE JSON

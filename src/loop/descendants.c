@@ -1,0 +1,117 @@
+/*
+ * The kernel lists the children of each thread in /proc/PID/task/TID/children.
+ * All are found before the first is signalled: the children of one that dies
+ * come to us, and would not be found below it any more.
+ */
+#include "loop/descendants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+#define DEPTH_MAX	256
+
+/* The whole of a small file of /proc; empty where it is not there. */
+static void
+read_file(const char *path, struct buf *b)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = 0;
+
+	while (fd != -1) {
+		buf_reserve(b, 4096);
+		if ((n = read(fd, b->data + b->len, 4096)) <= 0)
+			break;
+		b->len += (size_t)n;
+	}
+	if (fd != -1)
+		(void)close(fd);
+	(void)buf_str(b);
+}
+
+/* "PID (NAME) Z ...": the name may hold anything. */
+static bool
+is_zombie(pid_t pid)
+{
+	struct buf b = BUF_INIT;
+	char path[64], *state;
+	bool zombie;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	read_file(path, &b);
+	state = strrchr(buf_str(&b), ')');
+	zombie = state == NULL || state[1] == '\0' || state[2] == 'Z' || state[2] == 'X';
+	buf_done(&b);
+	return zombie;
+}
+
+static void
+add_children(pid_t pid, const char *task, struct buf *b)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/task/%.20s/children", (long)pid, task);
+	read_file(path, b);
+}
+
+/* Of all its threads, as numbers and blanks. */
+static void
+list_children(pid_t pid, struct buf *b)
+{
+	char path[64];
+	struct dirent *e;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/task", (long)pid);
+	if ((dir = opendir(path)) == NULL)
+		return;
+	while ((e = readdir(dir)) != NULL) {
+		if (e->d_name[0] != '.')
+			add_children(pid, e->d_name, b);
+	}
+	(void)closedir(dir);
+}
+
+/* Appends all below pid as pid_t; depth bounds what a liar of a kernel could do. */
+static void
+collect(pid_t pid, struct buf *found, unsigned depth)
+{
+	struct buf b = BUF_INIT;
+	char *p, *end;
+	pid_t child;
+
+	list_children(pid, &b);
+	for (p = buf_str(&b); (child = (pid_t)strtol(p, &end, 10)) > 0; p = end) {
+		if (!is_zombie(child))
+			buf_add(found, &child, sizeof(child));
+		if (depth < DEPTH_MAX)
+			collect(child, found, depth + 1);
+	}
+	buf_done(&b);
+}
+
+unsigned
+descendants_kill(int signo)
+{
+	struct buf found = BUF_INIT;
+	size_t at;
+	unsigned n;
+	pid_t pid;
+
+	collect(getpid(), &found, 0);
+	for (at = 0; at < found.len; at += sizeof(pid)) {
+		memcpy(&pid, found.data + at, sizeof(pid));
+		(void)kill(pid, signo);
+	}
+	n = (unsigned)(found.len / sizeof(pid));
+	buf_done(&found);
+	return n;
+}

@@ -1,0 +1,60 @@
+#!/bin/sh
+# rqctl locks, unlock.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+RQD_SERVER=unix:$SOCK
+export RQD_SERVER T
+fails() { # STATUS REGEX COMMAND...
+	_want=$1 _re=$2
+	shift 2
+	_out=$("$@" 2>&1 </dev/null)
+	_status=$?
+	is "$_status" "$_want" "status of $*"
+	like "$_out" "^rqctl: .*$_re" "words of $*"
+}
+
+# -- locks ------------------------------------------------------------------------
+
+fails 1 'no lock is held' "$RQCTL" locks
+is "$("$RQCTL" locks --json)" '[]' 'none, in JSON'
+r set Lock:other 'a value' px 3600000 >/dev/null
+r set Lock:dead x >/dev/null
+r lpush Lock:list x >/dev/null
+r set unrelated x >/dev/null
+"$RQCTL" lock mine --ttl 1h -- "$RQCTL" locks >"$T/locks"
+"$RQCTL" lock mine --ttl 1h -- "$RQCTL" locks --json >"$T/json"
+is "$(sed 1d "$T/locks" | cut -d' ' -f1 | tr '\n' ' ')" 'dead mine other ' 'their names, in order'
+like "$(grep ^dead "$T/locks")" '^dead +- +- +- +x$' 'one without a ttl'
+like "$(grep ^mine "$T/locks")" "^mine +59m59s +[0-9.]+m?s +[0-9]+ +$(uname -n)$" 'one of rqctl'
+like "$(grep ^other "$T/locks")" '^other +(1h|59m59s) +- +- +a value$' "another program's"
+like "$(tr -d '\n ' <"$T/json")" "\"name\":\"mine\",\"key\":\"Lock:mine\",\"value\":\"[^\"]+\",\"host\":\"$(uname -n)\",\"pid\":[0-9]+,\"since\":1[0-9.]+,\"left\":3[0-9.]+" 'JSON'
+like "$(tr -d '\n ' <"$T/json")" '"name":"dead","key":"Lock:dead","value":"x","host":null,"pid":null,"since":null,"left":null' 'JSON: what is not known'
+
+# Among many keys, and many of them.
+r eval 'for i = 1, 20000 do redis.call("SET", "k" .. i, i) end
+	for i = 1, 1200 do redis.call("SET", "Lock:l" .. i, i, "PX", 3600000) end' 0 >/dev/null
+is "$("$RQCTL" locks | tail -1)" '203 more; --count shows them' 'a thousand are shown'
+is "$("$RQCTL" locks --count 5000 | sed 1d | wc -l)" 1202 'or as many as are asked for'
+is "$("$RQCTL" locks --json --count 2 | grep -c '"name"')" 2 'JSON: as many as are asked for'
+r set Lock:big "$(head -c 100000 /dev/zero | tr '\0' x)" px 3600000 >/dev/null
+ok '[ "$("$RQCTL" locks --json --count 5000 | wc -c)" -lt 500000 ]' 'long values are cut'
+r flushall >/dev/null
+
+# -- unlock -------------------------------------------------------------------------
+
+fails 1 'nobody holds lock a' "$RQCTL" unlock a
+fails 1 'nobody holds lock a' "$RQCTL" unlock --force -y a
+r set Lock:a peer px 60000 >/dev/null
+fails 75 'held by another program: "peer"; --force breaks it' "$RQCTL" unlock a
+fails 64 'say -y' "$RQCTL" unlock --force a
+is "$("$RQCTL" unlock --force -n a) $(r exists Lock:a)" 'would break a 1' 'dry run'
+is "$("$RQCTL" unlock --force -y a) $(r exists Lock:a)" 'broke a 0' 'another program'
+"$RQCTL" lock a --ttl 3s -- sleep 1000 2>"$T/err" & holder=$!
+wait_for 10 '[ "$(r exists Lock:a)" = 1 ]'
+is "$("$RQCTL" unlock --force -y --json a | tr -d ' \n')" '{"name":"a","broken":1,"dry_run":false}' 'rqctl, JSON'
+wait $holder
+is $? 76 'its holder is told'
+r lpush Lock:list x >/dev/null
+fails 65 WRONGTYPE "$RQCTL" unlock list
