@@ -32,8 +32,8 @@ struct section {
 	void		(*run)(void);
 };
 
-extern const struct section section_exec, section_persistent, section_redis,
-    section_backlog, section_latency, section_herd, section_idle, section_start;
+extern const struct section section_exec, section_redis, section_backlog,
+    section_latency, section_herd, section_idle;
 
 /* From the command line. */
 extern int		 rounds;
@@ -69,7 +69,7 @@ void		 world_start(void);
 void		 world_stop(void);
 redisContext	*world_redis(void);
 pid_t		 world_redis_pid(void);
-const char	*world_file(const char *name);	/* in the directory; four at a time */
+const char	*world_file(const char *name);	/* in the directory; 16 at a time */
 const char	*helper(const char *name);	/* a program of bench/; likewise */
 redisReply	*redis(const char *, ...);	/* dies of errors */
 long long	 redis_number(const char *, ...);
@@ -86,5 +86,13 @@ void		 rqd_stop(pid_t);
 /* From a filled queue to an empty one, without what starting and ending cost. */
 struct cost	 rqd_drain(struct cost start);
 struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
+
+/* -- cycle.c ------------------------------------------------------------------------ */
+
+/*
+ * Pops and acks so many messages by rqd's own scripts, in batches, depth of them
+ * on their way at a time (16 at most); returns the seconds.
+ */
+double	cycle(const char *queue, long count, int batch, int depth);
 
 #endif

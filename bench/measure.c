@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ series_ratio(const struct series *a, const struct series *b)
 
 /* -- processes -------------------------------------------------------------------- */
 
-/* What it prints goes to this file, or nowhere. */
+/* What it prints goes to this file, or nowhere.  It ends with us. */
 pid_t
 start_command(const char *const *argv, const char *output)
 {
@@ -81,6 +82,7 @@ start_command(const char *const *argv, const char *output)
 		die("cannot fork");
 	if (pid != 0)
 		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	fd = open(output != NULL ? output : "/dev/null",
 	    O_WRONLY | O_CREAT | O_APPEND, 0644);
 	(void)dup2(fd, 1);

@@ -22,9 +22,9 @@ static pid_t		 redis_pid;
 static const char *
 joined(const char *a, const char *b)
 {
-	static char text[4][512];
+	static char text[16][512];
 	static unsigned next;
-	char *s = text[next++ % 4];
+	char *s = text[next++ % 16];
 
 	(void)snprintf(s, sizeof(text[0]), "%s/%s", a, b);
 	return s;

@@ -1,0 +1,74 @@
+/*
+ * Twenty idle daemons on one queue: how many of them wake for a push, how many
+ * commands it costs, and how long the message waits.
+ */
+#include "bench.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#define DAEMONS	20
+#define PUSHES	60
+
+struct seen {
+	double	scripts, commands;
+	long	switches;
+};
+
+static double
+stat_number(const char *section, const char *name)
+{
+	redisReply *r = redis("INFO %s", section);
+	const char *p = strstr(r->str, name);
+	double n = p != NULL ? atof(p + strlen(name)) : 0;
+
+	freeReplyObject(r);
+	return n;
+}
+
+static struct seen
+look(const pid_t *pids)
+{
+	struct seen s = { stat_number("commandstats", "cmdstat_evalsha:calls="),
+	    stat_number("stats", "total_commands_processed:"), 0 };
+	int i;
+
+	for (i = 0; i < DAEMONS; i++)
+		s.switches += switches_of(pids[i]);
+	return s;
+}
+
+static void
+run(void)
+{
+	pid_t pids[DAEMONS];
+	struct seen a, b;
+	int i;
+
+	flush();
+	configure("queue \"q\" { command = {\"/bin/true\"} concurrency = 2 }\n");
+	for (i = 0; i < DAEMONS; i++)
+		pids[i] = rqd_start();
+	nap(1);
+	a = look(pids);
+	for (i = 0; i < PUSHES; i++) {
+		freeReplyObject(redis("LPUSH q %d", i));
+		nap(0.1);
+	}
+	b = look(pids);
+	say("%d idle daemons on one queue, %d pushes, ten a second. For each push:\n\n", DAEMONS,
+	    PUSHES);
+	say("| scripts | commands | switches of context, all daemons |\n");
+	say("| ------: | -------: | -------------------------------: |\n");
+	/* Pushes and our own two looks are not the daemons' doing. */
+	say("| %7.1f | %8.1f | %32.1f |\n", (b.scripts - a.scripts) / PUSHES,
+	    (b.commands - a.commands - 2) / PUSHES - 1,
+	    (double)(b.switches - a.switches) / PUSHES);
+	for (i = 0; i < DAEMONS; i++)
+		rqd_stop(pids[i]);
+}
+
+const struct section section_herd = { "herd", "twenty idle daemons on one queue", run };
