@@ -265,7 +265,8 @@ scripts() {
 
 # What is there is installed, and what is named is there.
 installed() {
-	for f in man/*.[1-8] doc/*.md etc/examples/*; do
+	for f in man/*.[1-8] doc/*.md etc/examples/* etc/examples/*/*; do
+		[ -d "$f" ] && continue
 		grep -q "[ 	]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"
 	done
 }
