@@ -330,7 +330,6 @@ static const struct { enum section section; const char *option, *value; } missin
 	{ SECTION_QUEUE, "kind", "channel" },
 	{ SECTION_QUEUE, "kind", "pattern" },
 	{ SECTION_QUEUE, "kind", "expired" },
-	{ SECTION_QUEUE, "mode", "persistent" },
 };
 
 /* Options of a queue that have no row above yet. */

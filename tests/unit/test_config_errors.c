@@ -217,7 +217,6 @@ static const struct wrong values[] = {
 	{ Q("kind = \"channel\""), { "1: kind \"channel\" is not in this version of rqd" } },
 	{ Q("kind = \"pattern\""), { "1: kind \"pattern\" is not in this version of rqd" } },
 	{ Q("kind = \"expired\""), { "1: kind \"expired\" is not in this version of rqd" } },
-	{ Q("mode = \"persistent\""), { "1: mode \"persistent\" is not in this version of rqd" } },
 	{ Q("fleet_concurrency = 1"), { "1: fleet_concurrency \"1\" is not in this version of rqd" } },
 	{ Q("fleet_concurrency = -1"), { "1: value -1 for fleet_concurrency is out of range" } },
 	{ Q("rate = \"100/s\""), { "1: rate \"100/s\" is not in this version of rqd" } },
