@@ -132,34 +132,6 @@ consumer_finish_drain(struct consumer *c)
 	queue_close(c->queue);
 }
 
-static void
-consumer_fetch(struct consumer *c, unsigned n)
-{
-	c->fetching = true;
-	c->ready = false;
-	if (c->breaker.state == BREAKER_OPEN)
-		breaker_probe_begun(&c->breaker);
-	queue_fetch(c->queue, n);
-}
-
-/*
- * The processes of a persistent handler are there anyway, `concurrency` of them:
- * their messages need no slot.  Those of a process per message do.
- */
-static void
-consumer_compete(struct consumer *c, bool able)
-{
-	bool needs_slot = c->cfg->mode == MODE_EXEC;
-
-	if (able && needs_slot) {
-		dispatcher_enter(c->env->dispatcher, &c->member);
-		return;
-	}
-	dispatcher_leave(c->env->dispatcher, &c->member);
-	if (able)
-		consumer_fetch(c, consumer_room(c));
-}
-
 /* Derives all that follows from the fields; see the head of this file. */
 static void
 consumer_update(void *arg)
@@ -173,7 +145,10 @@ consumer_update(void *arg)
 			c->ready = false;
 		queue_want(c->queue, room);
 	}
-	consumer_compete(c, c->ready && room);
+	if (c->ready && room)
+		dispatcher_enter(c->env->dispatcher, &c->member);
+	else
+		dispatcher_leave(c->env->dispatcher, &c->member);
 	if (c->state == CONSUMER_DRAINING)
 		consumer_finish_drain(c);
 	else if (consumer_is_idle(c) && c->env->idle != NULL)
@@ -251,7 +226,11 @@ consumer_grant(unsigned n, void *arg)
 	struct consumer *c = arg;
 
 	c->reserved = n;
-	consumer_fetch(c, n);
+	c->fetching = true;
+	c->ready = false;
+	if (c->breaker.state == BREAKER_OPEN)
+		breaker_probe_begun(&c->breaker);
+	queue_fetch(c->queue, n);
 }
 
 /* -- from the queue --------------------------------------------------------- */
@@ -316,6 +295,18 @@ consumer_deliver(struct message *msg, void *arg)
 		dispatcher_release(c->env->dispatcher, 1);
 }
 
+/*
+ * The longest pause between probes of a queue that Redis refuses.  They cost
+ * as little as a renewal, and are as frequent: work goes on within a lease.
+ */
+static usec_t
+consumer_patience(const struct consumer *c)
+{
+	usec_t third = c->cfg->lease / 3;
+
+	return third < SEC ? SEC : third < 10 * SEC ? third : 10 * SEC;
+}
+
 static void
 consumer_fetched(const struct fetched *f, void *arg)
 {
@@ -330,6 +321,7 @@ consumer_fetched(const struct fetched *f, void *arg)
 		dispatcher_release(c->env->dispatcher, unused);
 	if (f->status == FETCH_ERROR) {
 		c->fetch_failed = true;
+		c->breaker.most = consumer_patience(c);
 		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now),
 		    f->cause);
 		return;

@@ -16,7 +16,9 @@
 void
 breaker_init(struct breaker *b, int limit)
 {
-	*b = (struct breaker){ .state = BREAKER_CLOSED, .limit = limit };
+	*b = (struct breaker){
+		.state = BREAKER_CLOSED, .limit = limit, .most = PROBE_MOST
+	};
 }
 
 enum breaker_event
@@ -27,15 +29,16 @@ breaker_success(struct breaker *b)
 	b->state = BREAKER_CLOSED;
 	b->failures = 0;
 	b->probes = 0;
+	b->most = PROBE_MOST;
 	return was_open ? BREAKER_RESUMED : BREAKER_NOTHING;
 }
 
-/* The next probe comes after 1 s, 2 s, 4 s .. 1 min; no jitter (unit 1). */
+/* The next probe comes after 1 s, 2 s, 4 s .. most; no jitter (unit 1). */
 static void
 breaker_wait(struct breaker *b, usec_t now)
 {
 	b->state = BREAKER_OPEN;
-	b->probe_at = now + backoff_delay(PROBE_FIRST, PROBE_MOST, b->probes + 1, 1);
+	b->probe_at = now + backoff_delay(PROBE_FIRST, b->most, b->probes + 1, 1);
 }
 
 enum breaker_event

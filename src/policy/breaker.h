@@ -28,6 +28,7 @@ struct breaker {
 	enum reason		reason;		/* valid unless CLOSED */
 	usec_t			since;		/* mono; valid unless CLOSED */
 	usec_t			probe_at;	/* mono; valid while OPEN */
+	usec_t			most;		/* longest wait for a probe: 1 min unless set */
 };
 
 void			breaker_init(struct breaker *, int limit);

@@ -28,8 +28,7 @@ enum end {
 	END_ANSWER_OK,		/* persistent handlers' answers */
 	END_ANSWER_RETRY,	/* delay */
 	END_ANSWER_DEAD,
-	END_UNFRAMEABLE,	/* persistent, framing "line": newline or NUL inside */
-	END_PROTOCOL		/* persistent: it broke the protocol; reason says how */
+	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
 };
 
 struct result {
@@ -40,7 +39,7 @@ struct result {
 	int		 error;		/* END_NOT_STARTED */
 	const char	*step;		/* END_NOT_STARTED: what failed, "exec" "user" ...; static */
 	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
-	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; END_PROTOCOL; owned */
+	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; owned */
 	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */
 	size_t		 error_len;
 	pid_t		 pid;		/* 0: never started */
@@ -65,8 +64,7 @@ enum reason {
 	REASON_FAILING,		/* suspended: suspend_after failures in a row */
 	REASON_CANNOT_EXECUTE,	/* suspended: 126, 127, or the command cannot be started */
 	REASON_DRAIN,		/* returned at shutdown */
-	REASON_ANSWER,		/* a persistent handler said so */
-	REASON_PROTOCOL		/* a persistent handler broke the protocol */
+	REASON_ANSWER		/* a persistent handler said so */
 };
 const char *reason_name(enum reason);
 

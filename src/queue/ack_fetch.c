@@ -346,7 +346,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	from = reply_str(reply_at(reply, 1), NULL);
 	if (from == NULL || reply_len(reply) < 3) {
 		(void)ack_failed(a, ACK_MINE, reply);
-		timer_set(&a->ask, backoff_delay(100 * MSEC, 10 * SEC, ++a->ask_failures,
+		timer_set(&a->ask, backoff_delay(100 * MSEC, ack_patience(a), ++a->ask_failures,
 		    random_unit()));
 		return;
 	}

@@ -5,9 +5,10 @@
  * every third of the lease, every 10 s at least, so a foreign consumer with a
  * timeout of 30 s does not take what rqd works on.
  *
- * "held" and "taken" end the handler.  Except after Redis may have lost its
- * memory: then another message may have our tag, and ours be nowhere; so the
- * payloads are compared first (rescue.lua's "check").
+ * "held" and "taken" end the handler.  But "held" may be by another message:
+ * Redis has lost its memory (FLUSHALL does not show in the connection), ours is
+ * nowhere, and its id was free to be taken.  So the payloads are compared first
+ * (rescue.lua's "check").
  */
 #include "queue/ack_private.h"
 
@@ -139,6 +140,19 @@ ack_renew_interval(const struct ack *a)
 	return a->cfg->lease / 3 < 10 * SEC ? a->cfg->lease / 3 : 10 * SEC;
 }
 
+/*
+ * The longest that Redis is left alone after it has refused something: a queue
+ * must be at work again within a lease from when it is let, and leases are
+ * renewed as often.
+ */
+usec_t
+ack_patience(const struct ack *a)
+{
+	usec_t interval = ack_renew_interval(a);
+
+	return interval > SEC ? interval : SEC;
+}
+
 static void
 ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
 {
@@ -154,7 +168,7 @@ ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
 		ack_lose(a, d);
 		break;
 	case RENEWED_HELD:
-		if (d->epoch != a->epoch && d->msg->payload != NULL)
+		if (d->msg->payload != NULL)
 			ack_check(a, d);
 		else
 			ack_lose(a, d);

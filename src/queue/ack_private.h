@@ -178,7 +178,6 @@ struct ack {
 	unsigned		  tick_failures;
 	int64_t			  tick_rank;
 	char			  sweep[24];	/* HSCAN's cursor */
-	char			  scan[48];	/* where the kind's tick goes on in its source */
 	struct timer		  tick;
 };
 
@@ -274,6 +273,7 @@ void		 ack_delivery_move(struct ack *, struct delivery *, enum delivery_state);
 void		 ack_delivery_unref(struct delivery *);	/* a call about it is over */
 bool		 ack_has_deliveries(const struct ack *);
 usec_t		 ack_renew_interval(const struct ack *);
+usec_t		 ack_patience(const struct ack *);	/* the longest pause after a refusal */
 void		 ack_renew_all(struct ack *);
 void		 ack_renew(void *);		/* the timer's */
 

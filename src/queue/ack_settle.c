@@ -7,7 +7,8 @@
  * answer is then that of a stranger ("held", "unknown", "taken"), which counts
  * as success.  But "unknown" after Redis may have lost its memory, or without
  * doubt, means that the message is nowhere: an ack is done then, anything else
- * is rescued, which is to write the message again from our copy.
+ * is rescued, which is to write the message again from our copy.  "held" by
+ * another message, with our tag, is the same.
  */
 #include "queue/ack_private.h"
 
@@ -85,7 +86,7 @@ ack_hold(struct ack *a, enum reply_error e)
 {
 	bool soon = e == REPLY_TRANSIENT || e == REPLY_REFUSED;
 
-	timer_set(&a->hold, backoff_delay(soon ? 100 * MSEC : SEC, soon ? 10 * SEC : MINUTE,
+	timer_set(&a->hold, backoff_delay(soon ? 100 * MSEC : SEC, ack_patience(a),
 	    ++a->settle_failures, random_unit()));
 }
 
@@ -113,7 +114,6 @@ ack_add_status(struct args *w, const struct result *r)
 	case END_ANSWER_RETRY:
 	case END_ANSWER_DEAD:
 	case END_UNFRAMEABLE:
-	case END_PROTOCOL:
 		break;
 	}
 	args_str(w, "");
@@ -243,15 +243,19 @@ ack_settled_unknown(struct ack *a, struct delivery *d)
 	}
 }
 
-/* Another delivery has it, or it waits for one.  Or another message has its tag. */
+/*
+ * Another delivery has it, or it waits for one.  Or Redis has lost it, and
+ * another message has its tag: rescue compares the payloads.
+ */
 static void
 ack_settled_held(struct ack *a, struct delivery *d)
 {
-	if (ack_can_rescue(d) && d->epoch != a->epoch) {
+	if (ack_can_rescue(d) && (!d->in_doubt || d->epoch != a->epoch)) {
 		d->rescue = true;
 		ack_keep_on(a, d);
 	} else {
-		ack_done(a, d, d->in_doubt ? SETTLED_OK : SETTLED_STALE);
+		ack_done(a, d, d->in_doubt || (d->usurped && d->verdict.op == VERDICT_ACK) ?
+		    SETTLED_OK : SETTLED_STALE);
 	}
 }
 

@@ -21,7 +21,8 @@ ack_arm_failed(struct ack *a, const struct redisReply *reply)
 		return;
 	/* A pop then says what is wrong with the keys that it shares. */
 	a->armed = true;
-	timer_set(&a->again, backoff_delay(SEC, MINUTE, ++a->arm_failures, random_unit()));
+	timer_set(&a->again, backoff_delay(SEC, ack_patience(a), ++a->arm_failures,
+	    random_unit()));
 }
 
 /* What falls due later in the source: news for the tick, or for a pop. */

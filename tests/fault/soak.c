@@ -3,26 +3,31 @@
  * random; then the proof that no message was lost and that each duplicate has a
  * fault that explains it.
  *
- *	soak RQD FLAKYPROXY
+ *	soak RQD FLAKYPROXY SHIM
  *
  * From the environment: SEED (random unless given; printed), FAULTS (20),
  * MESSAGES (300), KINDS (names of faults, with commas; all), and RQD_TEST_KEEP,
  * which keeps the directory with all logs.  The output is TAP.
  *
+ * Faults keep step with the messages: the last of both come together, and
+ * little waits then, so that what drains the queue afterwards is rqd's recovery.
+ *
  * Faults begin one after the other, and several last at a time.  The seed fixes
  * which, for how long, and what handlers do; who wins a race is not fixed.
  *
  *	soak.c		the scenario
- *	soak_world.c	processes and faults
+ *	soak_world.c	the daemons and their network
+ *	soak_redis.c	Redis and a replica, and what they forget
+ *	soak_faults.c	the kinds of faults
  *	soak_work.c	producer and handler
  *	soak_check.c	the proof
  */
 #include "soak.h"
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +39,14 @@
 
 const char *soak_dir, *soak_self;
 uint64_t soak_seed;
+volatile long *soak_pushed;
 
 static struct fault faults[FAULTS_MAX];
 static size_t nfaults, wanted_faults;
 static long messages;
 static uint64_t rng;
+static double last_fault;	/* its end */
+static double drained_at;
 static bool died;		/* something ended by itself */
 static unsigned tests, failed;
 static volatile sig_atomic_t interrupted;
@@ -127,6 +135,16 @@ is_under_way(const struct fault_kind *k, unsigned slot)
 	return false;
 }
 
+bool
+soak_redis_is_whole(void)
+{
+	for (size_t i = 0; i < nfaults; i++) {
+		if (faults[i].to == 0 && !faults[i].kind->of_daemon)
+			return false;
+	}
+	return !redis_away;
+}
+
 static bool
 fault_begin(void)
 {
@@ -173,6 +191,15 @@ faults_end(void)
 	return none;
 }
 
+/* Faults do not run ahead of the messages. */
+static bool
+is_time_for_one(void)
+{
+	double pushed = (double)*soak_pushed / (double)messages;
+
+	return (double)nfaults / (double)wanted_faults <= pushed + 0.005;
+}
+
 static void
 let_it_break(void)
 {
@@ -181,11 +208,12 @@ let_it_break(void)
 	while (nfaults < wanted_faults && nfaults < FAULTS_MAX) {
 		faults_end();
 		step();
-		if (now() >= next && fault_begin())
+		if (now() >= next && is_time_for_one() && fault_begin())
 			next = now() + 0.2 + draw(&rng, 1000000) / 1e6;
 	}
 	while (!faults_end())
 		step();
+	last_fault = now();
 }
 
 /* -- the end ---------------------------------------------------------------- */
@@ -193,12 +221,14 @@ let_it_break(void)
 static bool
 await_drain(double patience)
 {
-	double start = now();
+	double start = now(), since = start;
 	int status;
 
 	while (now() - start < patience) {
-		if (world_adopted_ended(&status) && check_drained()) {
-			printf("# drained %.1f s after the last fault\n", now() - start);
+		if (!world_adopted_ended(&status) || world_is_busy() || !check_drained())
+			since = now();
+		else if (now() - since > 0.3) {
+			drained_at = since;
 			return true;
 		}
 		step();
@@ -246,26 +276,21 @@ logs_are_clean(void)
 	return clean;
 }
 
+static int
+remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st, (void)type, (void)at;
+	return remove(path);
+}
+
 static void
 remove_dir(void)
 {
-	char path[600];
-	struct dirent *e;
-	DIR *d;
-
 	if (getenv("RQD_TEST_KEEP") != NULL) {
 		printf("# kept: %s\n", soak_dir);
 		return;
 	}
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s%s", soak_dir, i == 0 ? "/appendonlydir" : "");
-		if ((d = opendir(path)) == NULL)
-			continue;
-		while ((e = readdir(d)) != NULL)
-			unlinkat(dirfd(d), e->d_name, 0);
-		closedir(d);
-		rmdir(path);
-	}
+	nftw(soak_dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static pid_t
@@ -283,13 +308,14 @@ start_producer(void)
 }
 
 static void
-scenario(const char *rqd, const char *proxy)
+scenario(const char *rqd, const char *proxy, const char *shim)
 {
 	unsigned before[DAEMONS], after[DAEMONS];
-	double start = now(), quiet;
+	double start = now(), quiet, taken;
+	double patience_factor = (double)number_of("PATIENCE", 1);
 	bool leaks = false;
 
-	world_start(rqd, proxy);
+	world_start(rqd, proxy, shim);
 	for (quiet = now() + 1; now() < quiet;)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++)
@@ -312,6 +338,11 @@ scenario(const char *rqd, const char *proxy)
 	report(!died, "no daemon ended by itself");
 	report(check_all(messages, faults, nfaults) == 0,
 	    "nothing is lost, and every duplicate has a fault that explains it");
+	taken = check_taken_up(last_fault);
+	printf("# after the last fault: all taken up within %.1f s, drained within %.1f s\n",
+	    taken, drained_at - last_fault);
+	report(taken <= patience_factor * LEASE, "after the last fault no message waits for longer than a lease");
+	check_done();
 	report(logs_are_clean(), "no sign of a bug in the logs");
 	printf("# %.1f s\n", now() - start);
 }
@@ -324,7 +355,7 @@ main(int argc, char **argv)
 
 	if (argc == 4 && strcmp(argv[1], "--handle") == 0)
 		return work_handle(argv[2], strtoull(argv[3], NULL, 10));
-	if (argc != 3 || len < 0)
+	if (argc != 4 || len < 0)
 		return 64;
 	self[len] = '\0';
 	soak_self = self;
@@ -342,7 +373,11 @@ main(int argc, char **argv)
 	signal(SIGHUP, on_signal);
 	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld\n", (unsigned long long)soak_seed,
 	    wanted_faults, messages);
-	scenario(argv[1], argv[2]);
+	soak_pushed = mmap(NULL, sizeof(*soak_pushed), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (soak_pushed == MAP_FAILED)
+		return 99;
+	scenario(argv[1], argv[2], argv[3]);
 	world_stop();
 	remove_dir();
 	printf("1..%u\n", tests);

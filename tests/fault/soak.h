@@ -20,7 +20,7 @@
 /* What a fault may explain. */
 enum cause {
 	CAUSE_NONE, CAUSE_KILLED, CAUSE_ENDED, CAUSE_STOPPED, CAUSE_REFUSED,
-	CAUSE_CUT_OFF, CAUSE_REDIS_STOPPED, CAUSE_REDIS_KILLED, CAUSES
+	CAUSE_CUT_OFF, CAUSE_REDIS_STOPPED, CAUSE_REDIS_KILLED, CAUSE_PROMOTED, CAUSES
 };
 
 struct fault_kind {
@@ -55,28 +55,43 @@ struct life {
 	unsigned	 slot;
 };
 
+/* What Redis forgot at some moment: FLUSHALL, or a promoted replica that was behind. */
+enum place { PLACE_WAITING, PLACE_IN_HAND, PLACE_DEAD };
+
+struct forgotten {
+	long		n;		/* message */
+	enum place	place;		/* where it was */
+	double		at;
+};
+
 extern const struct fault_kind	 fault_kinds[];
 extern const char	*soak_dir, *soak_self;
 extern uint64_t		 soak_seed;
 extern bool		 redis_away;	/* stopped or killed */
+extern volatile long	*soak_pushed;	/* by the producer, so far */
+
+bool	 soak_redis_is_whole(void);	/* no fault lasts that is Redis' own */
 
 /* soak_world.c: processes */
-void	 world_start(const char *rqd, const char *proxy);
+void	 world_start(const char *rqd, const char *proxy, const char *shim);
 void	 world_stop(void);
 bool	 world_reap(void);		/* false: something ended by itself */
 bool	 world_end_daemons(void);	/* with SIGTERM; true: all well, nothing left */
 pid_t	 world_daemon(unsigned slot);	/* 0: none now */
 const struct life *world_life(pid_t);
 unsigned world_descriptors(unsigned slot);
+bool	 world_is_busy(void);		/* handlers run */
 void	 world_adopt(pid_t);		/* one of ours: its end is waited for elsewhere */
 bool	 world_adopted_ended(int *status);
 
+/* soak_redis.c */
 /* Of Redis, as the user admin; NULL: not there.  The reply is freed by the next call. */
 struct redisReply *ask(const char *fmt, ...);
+const struct forgotten *redis_forgotten(size_t *n);
 
 /* soak_work.c */
 int	 work_handle(const char *dir, uint64_t seed);
-int	 work_produce(long messages, double seconds);
+int	 work_produce(long messages, double seconds);	/* counts in *soak_pushed */
 long	 work_number(const char *payload, size_t len);
 double	 now(void);
 uint32_t draw(uint64_t *state, uint32_t n);
@@ -85,5 +100,7 @@ uint64_t mix(uint64_t);
 /* soak_check.c */
 bool	 check_drained(void);
 int	 check_all(long messages, const struct fault *, size_t faults);
+double	 check_taken_up(double since);	/* the longest that a message waited for its next run */
+void	 check_done(void);
 
 #endif

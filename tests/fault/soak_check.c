@@ -9,6 +9,7 @@
  *
  *	- the daemon was killed, or ended by SIGTERM;
  *	- it was stopped for so long that leases could expire;
+ *	- a replica was promoted that did not know of the first run;
  *	- Redis refused commands meanwhile (ACL, type of a key, memory), or commands
  *	  by an ACL before the message's first run: a pop that is refused its last step
  *	  (LTRIM) leaves a message both waiting and leased, and the lease, when it is
@@ -17,7 +18,12 @@
  *	  longer than a lease less a renewal; the longest of them is the cause.
  *
  * That a connection was lost, or Redis restarted, for less than that explains
- * nothing: results are kept, and pops whose reply was lost are asked for.
+ * nothing: results are kept, and pops whose reply was lost are asked for.  Nor
+ * do clocks, a full disk, or processes that cannot be started.
+ *
+ * What Redis itself forgot is counted apart: messages that waited, dead letters,
+ * and those in hand whose daemon was killed too, or had lost its connection with
+ * the result in doubt.  What else was in hand must come to its end.
  */
 #include "soak.h"
 
@@ -39,6 +45,7 @@ static const char *const cause_names[CAUSES] = {
 	[CAUSE_CUT_OFF] = "cut off from Redis",
 	[CAUSE_REDIS_STOPPED] = "Redis stopped",
 	[CAUSE_REDIS_KILLED] = "Redis restarted",
+	[CAUSE_PROMOTED] = "replica promoted",
 };
 
 static struct run *runs;
@@ -51,7 +58,9 @@ struct fate {
 	unsigned	successes, letters, runs;
 	unsigned	finals;		/* runs after which there should be no other */
 	bool		status65;
+	bool		forgotten;	/* by Redis, and by nobody else to be kept */
 };
+static unsigned by_redis[PLACE_DEAD + 1];
 
 static struct count {
 	unsigned	again, beside, unfinished;
@@ -195,7 +204,7 @@ explain(const struct run *r, double born, double until)
 		if (c == CAUSE_STOPPED && (f->slot != life->slot ||
 		    fault_until(f) - f->from < TOO_LONG))
 			continue;
-		if (c == CAUSE_KILLED || c == CAUSE_STOPPED)
+		if (c == CAUSE_KILLED || c == CAUSE_STOPPED || c == CAUSE_PROMOTED)
 			return c;
 		if (c == CAUSE_ENDED)
 			found = c;
@@ -298,6 +307,69 @@ letters_read(struct fate *fates, long messages)
 	}
 }
 
+/* -- what Redis forgot ------------------------------------------------------- */
+
+/* Is there a fault of this kind, of that process or slot, around this time? */
+static bool
+struck(enum cause cause, const struct run *r, double from, double to)
+{
+	const struct life *life = world_life(r->daemon);
+
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (f->kind->cause != cause || !overlaps(f, from, to))
+			continue;
+		if (life == NULL || !f->kind->of_daemon ||
+		    (cause == CAUSE_KILLED ? f->pid == r->daemon : f->slot == life->slot))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * It was in hand, by Redis' account.  Without a run it was on its way to a
+ * daemon, which has never seen it.
+ */
+static bool
+may_be_gone(const struct forgotten *x)
+{
+	const struct run *last = NULL;
+	double until;
+
+	for (size_t i = 0; i < nruns; i++) {
+		if (runs[i].n == x->n && runs[i].from <= x->at)
+			last = &runs[i];
+	}
+	if (last == NULL)
+		return true;
+	until = last->to > 0 ? last->to + LEASE : 1e12;
+	if (struck(CAUSE_KILLED, last, last->from, until) ||
+	    struck(CAUSE_ENDED, last, last->from, until))
+		return true;
+	until = (last->to > 0 ? last->to : x->at) + LEASE;
+	return struck(CAUSE_CUT_OFF, last, x->at - 2, until) ||
+	    struck(CAUSE_REDIS_KILLED, last, x->at - 2, until) ||
+	    struck(CAUSE_REFUSED, last, x->at - 2, until);
+}
+
+static void
+judge_forgotten(struct fate *fates, long messages)
+{
+	size_t n;
+	const struct forgotten *x = redis_forgotten(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (x[i].n < 1 || x[i].n > messages)
+			continue;
+		by_redis[x[i].place]++;
+		if (x[i].place == PLACE_DEAD)
+			fates[x[i].n].letters += fates[x[i].n].letters == 0;
+		else if (x[i].place == PLACE_WAITING || may_be_gone(&x[i]))
+			fates[x[i].n].forgotten = true;
+	}
+}
+
 /* -- all of it -------------------------------------------------------------- */
 
 bool
@@ -354,7 +426,7 @@ print_tables(void)
 static void
 print_sums(const struct fate *fates, long messages)
 {
-	unsigned ok = 0, dead = 0, both = 0, lost = 0, duplicates = 0;
+	unsigned ok = 0, dead = 0, both = 0, lost = 0, duplicates = 0, forgotten = 0;
 
 	for (long n = 1; n <= messages; n++) {
 		const struct fate *f = &fates[n];
@@ -363,7 +435,9 @@ print_sums(const struct fate *fates, long messages)
 		dead += f->letters > 0;
 		both += f->successes > 0 && f->letters > 0;
 		duplicates += f->successes > 1 ? f->successes - 1 : 0;
-		if (f->successes + f->letters == 0) {
+		if (f->successes + f->letters == 0 && f->forgotten) {
+			forgotten++;
+		} else if (f->successes + f->letters == 0) {
 			lost++;
 			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
 		}
@@ -374,6 +448,8 @@ print_sums(const struct fate *fates, long messages)
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
 	    lost);
+	printf("# Redis forgot: waiting %u, in hand %u, letters %u; messages gone with it %u\n",
+	    by_redis[PLACE_WAITING], by_redis[PLACE_IN_HAND], by_redis[PLACE_DEAD], forgotten);
 }
 
 int
@@ -405,10 +481,44 @@ check_all(long messages, const struct fault *f, size_t n)
 		judge_pair(r, born, more ? &runs[i + 1] : NULL);
 	}
 	letters_read(fates, messages);
+	judge_forgotten(fates, messages);
 	check_keys();
 	print_sums(fates, messages);
 	print_tables();
 	free(fates);
-	free(runs);
 	return (int)problems;
+}
+
+/*
+ * From a moment on, for each message that ran after it: how long it waited for
+ * its first run then.  Handlers that take their time are not counted, nor the
+ * backoff after a failure.
+ */
+double
+check_taken_up(double since)
+{
+	double longest = 0;
+
+	for (size_t i = 0; i < nruns; i++) {
+		const struct run *r = &runs[i], *before = i > 0 ? &runs[i - 1] : NULL;
+		double from = since;
+
+		if (r->from <= since)
+			continue;
+		if (before != NULL && before->n == r->n && before->from > since)
+			continue;
+		if (before != NULL && before->n == r->n && before->to > since)
+			from = before->to;
+		if (r->from - from > longest)
+			longest = r->from - from;
+	}
+	return longest;
+}
+
+void
+check_done(void)
+{
+	free(runs);
+	runs = NULL;
+	nruns = 0;
 }

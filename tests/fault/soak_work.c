@@ -141,11 +141,17 @@ work_handle(const char *dir, uint64_t seed)
 
 /* -- the producer ----------------------------------------------------------- */
 
-/* Any number of times: the message is pushed once. */
+#define WAITING_MAX	200	/* more are not pushed: the queue keeps up */
+
+/*
+ * Any number of times: the message is pushed once.  Numbers go up, so the last
+ * one says it all.  Answers with how many wait; -1: too many do.
+ */
 static const char push_once[] =
-    "redis.call('LLEN', KEYS[1]) "
-    "if redis.call('SADD', KEYS[2], ARGV[1]) == 0 then return 0 end "
-    "redis.call('LPUSH', KEYS[1], ARGV[2]) return 1";
+    "local waiting = redis.call('LLEN', KEYS[1]) "
+    "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 0 end "
+    "if waiting >= tonumber(ARGV[3]) then return -1 end "
+    "redis.call('LPUSH', KEYS[1], ARGV[2]) redis.call('SET', KEYS[2], ARGV[1]) return waiting";
 
 /* With an id of its own, with one that many have, without; a few are large. */
 static size_t
@@ -205,9 +211,9 @@ work_produce(long messages, double seconds)
 		if (at > now())
 			pause_for(at - now());
 		for (done = false; !done;) {
-			r = c == NULL ? NULL : redisCommand(c, "EVAL %s 2 q pushed %ld %b",
-			    push_once, n, payload, len);
-			done = r != NULL && r->type == REDIS_REPLY_INTEGER;
+			r = c == NULL ? NULL : redisCommand(c, "EVAL %s 2 q pushed %ld %b %d",
+			    push_once, n, payload, len, WAITING_MAX);
+			done = r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer >= 0;
 			if (r != NULL)
 				freeReplyObject(r);
 			else {
@@ -217,6 +223,7 @@ work_produce(long messages, double seconds)
 			if (!done)
 				pause_for(0.03);
 		}
+		*soak_pushed = n;
 	}
 	redisFree(c);
 	return 0;

@@ -1,11 +1,12 @@
 /*
- * Redis, the daemons, and a bad network before each of them; the faults.
+ * The daemons, and a bad network before each of them.
  *
  * Orphans of a killed daemon become children of this process, which is a
  * subreaper: none can hide.
  */
-#include "soak.h"
+#include "soak_private.h"
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -18,35 +19,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <hiredis/hiredis.h>
-
-struct daemon {
-	pid_t	 pid;		/* 0: none */
-	bool	 expected;	/* its end is */
-	pid_t	 proxy;
-	FILE	*to_proxy, *from_proxy;
-};
-
-static struct daemon daemons[DAEMONS];
+struct daemon daemons[DAEMONS];
 static struct life lives[DAEMONS * LIVES_MAX];
 static size_t nlives;
-static pid_t redis_pid;
-static bool redis_expected;	/* its end is */
 static pid_t adopted;
 static int adopted_status = -1;
-static const char *rqd_path, *proxy_path;
-static redisContext *admin;
-static redisReply *admin_reply;
+static const char *rqd_path, *proxy_path, *shim_path;
 
-bool redis_away;
-
-static void
+void
 nap(void)
 {
 	usleep(10000);
 }
 
-static void __attribute__((__noreturn__))
+void
 die(const char *what)
 {
 	printf("Bail out! %s: %s\n", what, strerror(errno));
@@ -56,8 +42,8 @@ die(const char *what)
 
 /* -- processes -------------------------------------------------------------- */
 
-static pid_t
-start(const char *log, char *const argv[], int in, int out)
+pid_t
+start(const char *log, char *const argv[], char *const env[], int in, int out)
 {
 	char path[256];
 	pid_t parent = getpid(), pid;
@@ -78,27 +64,10 @@ start(const char *log, char *const argv[], int in, int out)
 	dup2(fd, 2);
 	for (fd = 3; fd < 100; fd++)
 		close(fd);
+	for (; env != NULL && *env != NULL; env++)
+		putenv(*env);
 	execvp(argv[0], argv);
 	_exit(127);
-}
-
-static void
-redis_start(void)
-{
-	char dir[200], sock[256];
-	char *argv[] = {
-		(char *)"redis-server", (char *)"--port", (char *)"0",
-		(char *)"--unixsocket", sock, (char *)"--dir", dir,
-		(char *)"--save", (char *)"", (char *)"--appendonly", (char *)"yes",
-		(char *)"--appendfsync", (char *)"always", (char *)"--user",
-		(char *)"admin", (char *)"on", (char *)"nopass", (char *)"~*",
-		(char *)"&*", (char *)"+@all", NULL
-	};
-
-	snprintf(dir, sizeof(dir), "%s", soak_dir);
-	snprintf(sock, sizeof(sock), "%s/redis.sock", soak_dir);
-	redis_pid = start("redis.log", argv, -1, -1);
-	redis_expected = false;
 }
 
 static void
@@ -114,7 +83,7 @@ proxy_start(unsigned slot)
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)soak_seed + slot);
 	if (pipe2(in, O_CLOEXEC) == -1 || pipe2(out, O_CLOEXEC) == -1)
 		die("pipe");
-	daemons[slot].proxy = start("proxy.log", argv, in[0], out[1]);
+	daemons[slot].proxy = start("proxy.log", argv, NULL, in[0], out[1]);
 	close(in[0]);
 	close(out[1]);
 	daemons[slot].to_proxy = fdopen(in[1], "w");
@@ -123,7 +92,7 @@ proxy_start(unsigned slot)
 		die("flakyproxy");
 }
 
-static void
+void
 proxy_say(unsigned slot, const char *command)
 {
 	char line[32];
@@ -132,6 +101,25 @@ proxy_say(unsigned slot, const char *command)
 	fflush(daemons[slot].to_proxy);
 	if (fgets(line, sizeof(line), daemons[slot].from_proxy) == NULL)
 		die("flakyproxy");
+}
+
+/* What the daemon's shim reads; the clock of each is wrong, and not in the same way. */
+static void
+shim_open(unsigned slot)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/shim%u", soak_dir, slot);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd == -1 || ftruncate(fd, sizeof(struct shim)) == -1)
+		die(path);
+	daemons[slot].shim = mmap(NULL, sizeof(struct shim), PROT_READ | PROT_WRITE,
+	    MAP_SHARED, fd, 0);
+	close(fd);
+	if (daemons[slot].shim == MAP_FAILED)
+		die("mmap");
+	daemons[slot].shim->clock_offset = slot % 2 == 0 ? -86400 : 86400;
 }
 
 static void
@@ -153,18 +141,25 @@ daemon_configure(unsigned slot)
 	fclose(f);
 }
 
-static void
+void
 daemon_start(unsigned slot)
 {
 	char conf[256], log[32];
 	char *argv[] = { (char *)(uintptr_t)rqd_path, (char *)"-c", conf, NULL };
+	char preload[300], control[300], asan[300];
+	char *env[] = { preload, control, asan, NULL };
+	const char *options = getenv("ASAN_OPTIONS");
 
 	if (nlives == DAEMONS * LIVES_MAX)
 		return;
 	snprintf(conf, sizeof(conf), "%s/rqd%u.conf", soak_dir, slot);
 	snprintf(log, sizeof(log), "rqd%u.log", slot);
+	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", shim_path);
+	snprintf(control, sizeof(control), "RQD_SHIM=%s/shim%u", soak_dir, slot);
+	snprintf(asan, sizeof(asan), "ASAN_OPTIONS=%s%sverify_asan_link_order=0",
+	    options != NULL ? options : "", options != NULL ? ":" : "");
 	daemons[slot].expected = false;
-	daemons[slot].pid = start(log, argv, -1, -1);
+	daemons[slot].pid = start(log, argv, env, -1, -1);
 	lives[nlives++] = (struct life){ daemons[slot].pid, slot };
 }
 
@@ -198,6 +193,28 @@ world_descriptors(unsigned slot)
 		n++;
 	closedir(d);
 	return n - 2;
+}
+
+/* A daemon without handlers has one child, the guardian. */
+bool
+world_is_busy(void)
+{
+	char path[64];
+	int pid, n;
+	FILE *f;
+
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)daemons[i].pid,
+		    (int)daemons[i].pid);
+		if ((f = fopen(path, "r")) == NULL)
+			return true;
+		for (n = 0; fscanf(f, "%d", &pid) == 1; n++)
+			;
+		fclose(f);
+		if (n > 1)
+			return true;
+	}
+	return false;
 }
 
 void
@@ -241,11 +258,7 @@ world_reap(void)
 			if (daemons[i].proxy == pid)
 				die("a proxy ended");
 		}
-		if (pid == redis_pid) {
-			redis_pid = 0;
-			if (!redis_expected)
-				die("Redis ended");
-		}
+		redis_reaped(pid);
 		if (pid == adopted)
 			adopted_status = status;
 	}
@@ -253,21 +266,18 @@ world_reap(void)
 }
 
 void
-world_start(const char *rqd, const char *proxy)
+world_start(const char *rqd, const char *proxy, const char *preload)
 {
 	rqd_path = rqd;
 	proxy_path = proxy;
+	shim_path = preload;
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	redis_start();
-	for (int i = 0; ask("PING") == NULL; i++) {
-		if (i == 1000)
-			die("Redis does not start");
-		nap();
-	}
+	redis_begin();
 	for (unsigned i = 0; i < DAEMONS; i++) {
 		proxy_start(i);
 		daemon_configure(i);
+		shim_open(i);
 		daemon_start(i);
 	}
 }
@@ -303,11 +313,7 @@ kill_children(void)
 void
 world_stop(void)
 {
-	if (admin_reply != NULL)
-		freeReplyObject(admin_reply);
-	admin_reply = NULL;
-	redisFree(admin);
-	admin = NULL;
+	redis_end();
 	for (unsigned i = 0; i < DAEMONS; i++) {
 		if (daemons[i].to_proxy != NULL)
 			fclose(daemons[i].to_proxy);
@@ -331,7 +337,7 @@ strangers(bool tell)
 	if ((f = fopen(path, "r")) == NULL)
 		return 0;
 	while (fscanf(f, "%d", &pid) == 1) {
-		if (pid == redis_pid || pid == daemons[0].proxy || pid == daemons[1].proxy)
+		if (redis_is(pid) || pid == daemons[0].proxy || pid == daemons[1].proxy)
 			continue;
 		n++;
 		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
@@ -365,267 +371,3 @@ world_end_daemons(void)
 	}
 	return strangers(true) == 0 && well;
 }
-
-/* -- Redis ------------------------------------------------------------------ */
-
-static redisReply *
-admin_try(const char *fmt, va_list ap)
-{
-	struct timeval patience = { 5, 0 };
-	char path[256];
-
-	if (admin == NULL) {
-		snprintf(path, sizeof(path), "%s/redis.sock", soak_dir);
-		admin = redisConnectUnixWithTimeout(path, patience);
-		if (admin != NULL && admin->err == 0) {
-			redisSetTimeout(admin, patience);
-			freeReplyObject(redisCommand(admin, "AUTH admin x"));
-		}
-	}
-	return admin == NULL || admin->err != 0 ? NULL : redisvCommand(admin, fmt, ap);
-}
-
-struct redisReply *
-ask(const char *fmt, ...)
-{
-	va_list ap;
-
-	if (admin_reply != NULL)
-		freeReplyObject(admin_reply);
-	for (int i = 0; i < 2; i++) {
-		va_start(ap, fmt);
-		admin_reply = admin_try(fmt, ap);
-		va_end(ap);
-		if (admin_reply != NULL)
-			break;
-		redisFree(admin);
-		admin = NULL;
-	}
-	if (admin_reply != NULL && admin_reply->type == REDIS_REPLY_ERROR &&
-	    strncmp(admin_reply->str, "LOADING", 7) == 0) {
-		freeReplyObject(admin_reply);
-		admin_reply = NULL;
-	}
-	return admin_reply;
-}
-
-/* -- faults ----------------------------------------------------------------- */
-
-#define FAULT_BEGIN(name) \
-	static bool name(unsigned slot, double seconds, char *detail, size_t size)
-#define UNUSED	(void)slot, (void)seconds, (void)detail, (void)size
-
-FAULT_BEGIN(kill_daemon)
-{
-	UNUSED;
-	if (daemons[slot].pid == 0)
-		return false;
-	daemons[slot].expected = true;
-	return kill(daemons[slot].pid, SIGKILL) == 0;
-}
-
-FAULT_BEGIN(term_daemon)
-{
-	UNUSED;
-	if (daemons[slot].pid == 0 || daemons[slot].expected)
-		return false;
-	daemons[slot].expected = true;
-	return kill(daemons[slot].pid, SIGTERM) == 0;
-}
-
-static bool
-restart_daemon(unsigned slot, const char *detail)
-{
-	(void)detail;
-	if (daemons[slot].pid != 0 && daemons[slot].expected)
-		return false;
-	if (daemons[slot].pid == 0)
-		daemon_start(slot);
-	return true;
-}
-
-FAULT_BEGIN(stop_daemon)
-{
-	UNUSED;
-	return daemons[slot].pid != 0 && kill(daemons[slot].pid, SIGSTOP) == 0;
-}
-
-static bool
-continue_daemon(unsigned slot, const char *detail)
-{
-	(void)detail;
-	if (daemons[slot].pid != 0)
-		kill(daemons[slot].pid, SIGCONT);
-	return true;
-}
-
-FAULT_BEGIN(stop_redis)
-{
-	UNUSED;
-	if (redis_away || kill(redis_pid, SIGSTOP) == -1)
-		return false;
-	redis_away = true;
-	return true;
-}
-
-static bool
-continue_redis(unsigned slot, const char *detail)
-{
-	(void)slot, (void)detail;
-	redis_away = false;
-	kill(redis_pid, SIGCONT);
-	return true;
-}
-
-FAULT_BEGIN(kill_redis)
-{
-	UNUSED;
-	if (redis_away)
-		return false;
-	redis_away = redis_expected = true;
-	kill(redis_pid, SIGKILL);
-	return true;
-}
-
-static bool
-restart_redis(unsigned slot, const char *detail)
-{
-	(void)slot, (void)detail;
-	if (redis_pid != 0 && redis_expected)
-		return false;
-	if (redis_pid == 0)
-		redis_start();
-	if (ask("PING") == NULL)
-		return false;
-	redis_away = false;
-	return true;
-}
-
-FAULT_BEGIN(client_kill)
-{
-	UNUSED;
-	const char *type = seconds > 0.5 ? "pubsub" : "normal";
-
-	snprintf(detail, size, "%s", type);
-	ask("CLIENT KILL TYPE %s SKIPME yes", type);
-	return true;
-}
-
-FAULT_BEGIN(script_flush)
-{
-	UNUSED;
-	ask("SCRIPT FLUSH");
-	return true;
-}
-
-/* Another type where a key was; what it held comes back afterwards. */
-FAULT_BEGIN(wrong_type)
-{
-	static const char *const keys[] = {
-		"q", "qBACKUP", "qCONTEXT", "qRETRY", "qDELIVERY", "qDELAYED", "qPAUSED", "qSTATS"
-	};
-	const char *key = keys[(unsigned)(seconds * 1000) % 8];
-	redisReply *r;
-
-	UNUSED;
-	snprintf(detail, size, "%s", key);
-	r = ask("EVAL %s 2 %s %s:away",
-	    "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end "
-	    "if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('RENAME', KEYS[1], KEYS[2]) end "
-	    "if KEYS[1] == 'qPAUSED' then redis.call('LPUSH', KEYS[1], 'x') "
-	    "else redis.call('SET', KEYS[1], 'x') end return 1", key, key);
-	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 1;
-}
-
-static bool
-right_type(unsigned slot, const char *key)
-{
-	(void)slot;
-	return !redis_away && ask("EVAL %s 2 %s %s:away", "redis.call('DEL', KEYS[1]) "
-	    "if redis.call('EXISTS', KEYS[2]) == 1 then redis.call('RENAME', KEYS[2], KEYS[1]) end",
-	    key, key) != NULL;
-}
-
-FAULT_BEGIN(no_memory)
-{
-	UNUSED;
-	return ask("CONFIG SET maxmemory 1") != NULL;
-}
-
-static bool
-memory_again(unsigned slot, const char *detail)
-{
-	(void)slot, (void)detail;
-	return !redis_away && ask("CONFIG SET maxmemory 0") != NULL;
-}
-
-FAULT_BEGIN(deny)
-{
-	static const char *const commands[] = {
-		"zadd", "hset", "hdel", "zrem", "ltrim", "hmget", "zrange", "evalsha",
-		"time", "llen", "zremrangebyrank", "zmscore", "hget", "client", "info", "auth",
-	};
-	const char *command = commands[(unsigned)(seconds * 1000) % 16];
-
-	UNUSED;
-	snprintf(detail, size, "%s", command);
-	return ask("ACL SETUSER default -%s", command) != NULL;
-}
-
-static bool
-allow(unsigned slot, const char *command)
-{
-	(void)slot;
-	return !redis_away && ask("ACL SETUSER default +%s", command) != NULL;
-}
-
-/* The network; the detail is the command. */
-#define PROXY_FAULT(name, ...) \
-FAULT_BEGIN(name) \
-{ \
-	unsigned some = (unsigned)(seconds * 1e6); \
-	snprintf(detail, size, __VA_ARGS__); \
-	(void)some; \
-	proxy_say(slot, detail); \
-	return true; \
-}
-PROXY_FAULT(cut, "cut %u", some % 5000)
-PROXY_FAULT(delay, "delay %u", some % 400)
-PROXY_FAULT(split, "split 1")
-PROXY_FAULT(lose, "lose %u", 1 + some % 20)
-PROXY_FAULT(blackhole, "blackhole 1")
-PROXY_FAULT(refuse, "refuse 1")
-PROXY_FAULT(drop, "drop")
-PROXY_FAULT(unsteady, "random 60")
-
-static bool
-calm(unsigned slot, const char *detail)
-{
-	(void)detail;
-	proxy_say(slot, "calm");
-	return true;
-}
-
-const struct fault_kind fault_kinds[] = {
-	{ "daemon killed", 12, CAUSE_KILLED, 0, 1, false, true, kill_daemon, restart_daemon },
-	{ "daemon ended", 4, CAUSE_ENDED, 0.1, 0.2, false, true, term_daemon, restart_daemon },
-	{ "daemon stopped", 5, CAUSE_STOPPED, 3.3, 4.5, false, true, stop_daemon, continue_daemon },
-	{ "daemon paused", 4, CAUSE_STOPPED, 0.1, 1, false, true, stop_daemon, continue_daemon },
-	{ "Redis killed", 8, CAUSE_REDIS_KILLED, 0.05, 1, false, false, kill_redis, restart_redis },
-	{ "Redis stopped", 3, CAUSE_REDIS_STOPPED, 3.3, 4, false, false, stop_redis, continue_redis },
-	{ "Redis paused", 4, CAUSE_REDIS_STOPPED, 0.1, 1, false, false, stop_redis, continue_redis },
-	{ "CLIENT KILL", 5, CAUSE_CUT_OFF, 0.01, 1, true, false, client_kill, NULL },
-	{ "SCRIPT FLUSH", 4, CAUSE_NONE, 0.01, 0.02, true, false, script_flush, NULL },
-	{ "wrong type", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, wrong_type, right_type },
-	{ "maxmemory", 5, CAUSE_REFUSED, 0.3, 1.5, true, false, no_memory, memory_again },
-	{ "ACL denial", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, deny, allow },
-	{ "cut", 6, CAUSE_CUT_OFF, 0.2, 2, false, true, cut, calm },
-	{ "delay", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, delay, calm },
-	{ "split", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, split, calm },
-	{ "reply lost", 10, CAUSE_CUT_OFF, 0.2, 2, false, true, lose, calm },
-	{ "blackhole", 5, CAUSE_CUT_OFF, 0.5, 4, false, true, blackhole, calm },
-	{ "refuse", 4, CAUSE_CUT_OFF, 0.2, 4, false, true, refuse, calm },
-	{ "drop", 5, CAUSE_CUT_OFF, 0.01, 0.02, false, true, drop, NULL },
-	{ "unsteady", 4, CAUSE_CUT_OFF, 0.5, 3, false, true, unsteady, calm },
-	{ NULL, 0, CAUSE_NONE, 0, 0, false, false, NULL, NULL }
-};

@@ -261,6 +261,31 @@ test_usurped(void **state)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
 }
 
+/* So it can be without a reconnect, which nothing but the payload tells. */
+static void
+test_usurped_after_flushall(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_do(&server, "FLUSHALL");
+	for (int i = 1; i <= 2; i++) {
+		server_do(&server, "ZADD ordersBACKUP 1e10 %d", i);
+		server_do(&server, "HSET ordersCONTEXT %d other", i);
+		server_do(&server, "HSET ordersDELIVERY %d %s", i, "0 0 b.1.1 1.5 1");
+	}
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 3);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
 /* The same message runs elsewhere. */
 static void
 test_usurped_by_itself(void **state)
@@ -680,6 +705,7 @@ main(void)
 		TEST(test_lost_pop_unwanted), TEST(test_lost_pop_late),
 		TEST(test_lost_settles), TEST(test_down), TEST(test_rescue),
 		TEST(test_flushall), TEST(test_usurped), TEST(test_usurped_by_itself),
+		TEST(test_usurped_after_flushall),
 		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
 		TEST(test_taken), TEST(test_foreign_expired), TEST(test_script_flush),
 		TEST(test_wrong_type), TEST(test_wrong_type_delayed),

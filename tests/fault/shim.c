@@ -1,0 +1,155 @@
+/*
+ * Put in front of libc (LD_PRELOAD) by the soak and other tests: what the kernel
+ * would do to a daemon on a machine in trouble.  Another process says what, by
+ * a file that both have mapped; its name is in RQD_SHIM.  See shim.h.
+ *
+ * Only the daemon has it: handlers get an environment of their own.
+ */
+#include "shim.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct shim none;
+static struct shim *shim = &none;
+
+static int	(*real_clone)(int (*)(void *), void *, int, void *, ...);
+static pid_t	(*real_fork)(void);
+static ssize_t	(*real_write)(int, const void *, size_t);
+static int	(*real_clock_gettime)(clockid_t, struct timespec *);
+
+static void __attribute__((__constructor__))
+shim_open(void)
+{
+	const char *path = getenv("RQD_SHIM");
+	int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	void *p;
+
+	*(void **)&real_clone = dlsym(RTLD_NEXT, "clone");
+	*(void **)&real_fork = dlsym(RTLD_NEXT, "fork");
+	*(void **)&real_write = dlsym(RTLD_NEXT, "write");
+	*(void **)&real_clock_gettime = dlsym(RTLD_NEXT, "clock_gettime");
+	if (fd == -1)
+		return;
+	p = mmap(NULL, sizeof(*shim), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p != MAP_FAILED)
+		shim = p;
+	close(fd);
+}
+
+static int
+fails(int error, volatile unsigned *times)
+{
+	++*times;
+	errno = error;
+	return -1;
+}
+
+int
+clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
+{
+	if (shim->fork_error != 0)
+		return fails(shim->fork_error, &shim->forks_failed);
+	return real_clone(fn, stack, flags, arg);
+}
+
+pid_t
+fork(void)
+{
+	if (shim->fork_error != 0)
+		return fails(shim->fork_error, &shim->forks_failed);
+	return real_fork();
+}
+
+/* The daemon's children call it between clone() and execve(). */
+long
+syscall(long n, ...)
+{
+	long a[6], r;
+	va_list ap;
+
+	va_start(ap, n);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	if (n == SYS_execve && shim->exec_error != 0)
+		return fails(shim->exec_error, &shim->execs_failed);
+#ifdef __x86_64__
+	register long r10 __asm__("r10") = a[3];
+	register long r8 __asm__("r8") = a[4];
+	register long r9 __asm__("r9") = a[5];
+	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a[0]), "S"(a[1]), "d"(a[2]),
+	    "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+#else
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a[0];
+	register long x1 __asm__("x1") = a[1];
+	register long x2 __asm__("x2") = a[2];
+	register long x3 __asm__("x3") = a[3];
+	register long x4 __asm__("x4") = a[4];
+	register long x5 __asm__("x5") = a[5];
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4),
+	    "r"(x5) : "memory");
+	r = x0;
+#endif
+	if (r < 0 && r > -4096) {
+		errno = (int)-r;
+		return -1;
+	}
+	return r;
+}
+
+/* A disk has room for half of it, and then for nothing. */
+ssize_t
+write(int fd, const void *p, size_t n)
+{
+	if (fd != 2 || shim->disk_full == 0)
+		return real_write(fd, p, n);
+	if (shim->disk_full == 1 && n > 1) {
+		shim->disk_full = 2;
+		return real_write(fd, p, n / 2);
+	}
+	return fails(ENOSPC, &shim->writes_failed);
+}
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = real_clock_gettime(id, ts);
+
+	if (rc == 0 && id == CLOCK_REALTIME)
+		ts->tv_sec += shim->clock_offset;
+	return rc;
+}
+
+int
+gettimeofday(struct timeval *restrict tv, void *restrict tz)
+{
+	struct timespec ts;
+
+	(void)tz;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	tv->tv_sec = ts.tv_sec;
+	tv->tv_usec = ts.tv_nsec / 1000;
+	return 0;
+}
+
+time_t
+time(time_t *ret)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	if (ret != NULL)
+		*ret = ts.tv_sec;
+	return ts.tv_sec;
+}

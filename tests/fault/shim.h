@@ -1,0 +1,15 @@
+/*
+ * What shim.c does to a daemon: a file of these bytes, mapped by both.
+ */
+#ifndef RQD_TESTS_FAULT_SHIM_H
+#define RQD_TESTS_FAULT_SHIM_H
+
+struct shim {
+	volatile int		fork_error;	/* errno of fork(2) and clone(2); 0: they work */
+	volatile int		exec_error;	/* the same of execve(2) */
+	volatile int		disk_full;	/* 1: under the log, from the next record on */
+	volatile long		clock_offset;	/* of the calendar, in seconds */
+	volatile unsigned	forks_failed, execs_failed, writes_failed;	/* so often */
+};
+
+#endif

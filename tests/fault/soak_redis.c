@@ -1,0 +1,371 @@
+/*
+ * Redis: a server and a replica of it, which change places when the replica is
+ * promoted.  All connect to one name, redis.sock, a link to the server's socket.
+ *
+ * What is acknowledged is kept (appendonly, fsync always), except where Redis
+ * itself forgets: FLUSHALL, and what had not reached the replica that is
+ * promoted.  Both are written down here, message by message, with the place in
+ * which it was: nothing can bring back what waited, but what a daemon had in hand
+ * must come to its end all the same.
+ */
+#include "soak_private.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <netinet/in.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hiredis/hiredis.h>
+
+struct server {
+	pid_t	 pid;		/* 0: none */
+	int	 port;		/* for its replica */
+	unsigned life;		/* each has a directory of its own */
+};
+
+static struct server servers[2];
+static unsigned master;		/* of the two */
+static bool expected;		/* the server's end is */
+static bool behind;		/* the replica is stopped, to be promoted */
+static redisContext *admin;
+static redisReply *admin_reply;
+static struct forgotten *forgotten;
+static size_t nforgotten;
+
+bool redis_away;
+
+/*
+ * All that is in the keys: for each message its number and a letter, W for one
+ * that waits, H for one in hand, D for a dead letter.
+ */
+#define COLLECT \
+    "local out = {} " \
+    "local function put(what, body) out[#out+1] = what .. (string.match(body or '', '%d+') or '0') end " \
+    "for _, body in ipairs(redis.call('LRANGE', 'q', 0, -1)) do put('W', body) end " \
+    "local context, owner = {}, {} " \
+    "local c, d = redis.call('HGETALL', 'qCONTEXT'), redis.call('HGETALL', 'qDELIVERY') " \
+    "for i = 1, #c, 2 do context[c[i]] = c[i+1] end " \
+    "for i = 1, #d, 2 do owner[d[i]] = string.match(d[i+1], '^%d+ %d+ (%S+)') end " \
+    "for _, tag in ipairs(redis.call('ZRANGE', 'qBACKUP', 0, -1)) do put('H', context[tag]) end " \
+    "for _, tag in ipairs(redis.call('ZRANGE', 'qRETRY', 0, -1)) do " \
+    "put((owner[tag] or '-') == '-' and 'W' or 'H', context[tag]) end " \
+    "for _, letter in ipairs(redis.call('XRANGE', 'qDEAD', '-', '+')) do " \
+    "for i = 1, #letter[2], 2 do if letter[2][i] == 'message' then put('D', letter[2][i+1]) end end end "
+
+/* -- processes -------------------------------------------------------------- */
+
+static int
+free_port(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port;
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd == -1 || bind(fd, (struct sockaddr *)&sin, len) == -1 ||
+	    getsockname(fd, (struct sockaddr *)&sin, &len) == -1)
+		die("port");
+	port = ntohs(sin.sin_port);
+	close(fd);
+	return port;
+}
+
+static void
+server_path(const struct server *s, const char *what, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/redis%d.%u%s", soak_dir, (int)(s - servers), s->life, what);
+}
+
+static void
+server_start(struct server *s)
+{
+	char dir[256], sock[256], port[16], of[16], log[32];
+	char *argv[] = {
+		(char *)"redis-server", (char *)"--bind", (char *)"127.0.0.1", (char *)"--port", port,
+		(char *)"--unixsocket", sock, (char *)"--dir", dir, (char *)"--save", (char *)"",
+		(char *)"--appendonly", (char *)"yes", (char *)"--appendfsync",
+		(char *)"always", (char *)"--repl-diskless-sync-delay", (char *)"0",
+		(char *)"--user", (char *)"admin", (char *)"on", (char *)"nopass",
+		(char *)"~*", (char *)"&*", (char *)"+@all", (char *)"--replicaof",
+		(char *)"127.0.0.1", of, NULL
+	};
+
+	if (s == &servers[master])
+		argv[24] = NULL;
+	server_path(s, "", dir, sizeof(dir));
+	server_path(s, ".sock", sock, sizeof(sock));
+	if (mkdir(dir, 0700) == -1 && errno != EEXIST)
+		die(dir);
+	snprintf(port, sizeof(port), "%d", s->port);
+	snprintf(of, sizeof(of), "%d", servers[!(s - servers)].port);
+	snprintf(log, sizeof(log), "redis%d.log", (int)(s - servers));
+	s->pid = start(log, argv, NULL, -1, -1);
+}
+
+/* redis.sock is the server's socket from now on. */
+static void
+server_link(void)
+{
+	char sock[256], link[256], new[256];
+
+	server_path(&servers[master], ".sock", sock, sizeof(sock));
+	snprintf(link, sizeof(link), "%s/redis.sock", soak_dir);
+	snprintf(new, sizeof(new), "%s/redis.new", soak_dir);
+	if (symlink(sock, new) == -1 || rename(new, link) == -1)
+		die(link);
+}
+
+void
+redis_begin(void)
+{
+	for (unsigned i = 0; i < 2; i++)
+		servers[i].port = free_port();
+	server_start(&servers[0]);
+	server_link();
+	for (int i = 0; ask("PING") == NULL; i++) {
+		if (i == 1000)
+			die("Redis does not start");
+		nap();
+	}
+	server_start(&servers[1]);
+}
+
+void
+redis_end(void)
+{
+	if (admin_reply != NULL)
+		freeReplyObject(admin_reply);
+	admin_reply = NULL;
+	redisFree(admin);
+	admin = NULL;
+	free(forgotten);
+	forgotten = NULL;
+	nforgotten = 0;
+}
+
+bool
+redis_is(pid_t pid)
+{
+	return pid == servers[0].pid || pid == servers[1].pid;
+}
+
+void
+redis_reaped(pid_t pid)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (servers[i].pid != pid)
+			continue;
+		servers[i].pid = 0;
+		if (i != master || !expected)
+			die("Redis ended");
+	}
+}
+
+/* -- asking ----------------------------------------------------------------- */
+
+static redisReply *
+admin_try(const char *fmt, va_list ap)
+{
+	struct timeval patience = { 5, 0 };
+	char path[256];
+
+	if (admin == NULL) {
+		server_path(&servers[master], ".sock", path, sizeof(path));
+		admin = redisConnectUnixWithTimeout(path, patience);
+		if (admin != NULL && admin->err == 0) {
+			redisSetTimeout(admin, patience);
+			freeReplyObject(redisCommand(admin, "AUTH admin x"));
+		}
+	}
+	return admin == NULL || admin->err != 0 ? NULL : redisvCommand(admin, fmt, ap);
+}
+
+struct redisReply *
+ask(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (admin_reply != NULL)
+		freeReplyObject(admin_reply);
+	for (int i = 0; i < 2; i++) {
+		va_start(ap, fmt);
+		admin_reply = admin_try(fmt, ap);
+		va_end(ap);
+		if (admin_reply != NULL)
+			break;
+		redisFree(admin);
+		admin = NULL;
+	}
+	if (admin_reply != NULL && admin_reply->type == REDIS_REPLY_ERROR &&
+	    strncmp(admin_reply->str, "LOADING", 7) == 0) {
+		freeReplyObject(admin_reply);
+		admin_reply = NULL;
+	}
+	return admin_reply;
+}
+
+/* -- what it forgets -------------------------------------------------------- */
+
+static void
+forget(const char *entry)
+{
+	if ((nforgotten & (nforgotten - 1)) == 0) {
+		forgotten = realloc(forgotten, (2 * nforgotten + 1) * sizeof(*forgotten));
+		if (forgotten == NULL)
+			abort();
+	}
+	forgotten[nforgotten++] = (struct forgotten){
+		.n = atol(entry + 1), .at = now(),
+		.place = entry[0] == 'W' ? PLACE_WAITING :
+		    entry[0] == 'H' ? PLACE_IN_HAND : PLACE_DEAD,
+	};
+}
+
+const struct forgotten *
+redis_forgotten(size_t *n)
+{
+	*n = nforgotten;
+	return forgotten;
+}
+
+/* The producer's counter stays: it is no part of the fault. */
+bool
+redis_flush(void)
+{
+	redisReply *r = ask("EVAL %s 0", COLLECT
+	    "local pushed = redis.call('GET', 'pushed') redis.call('FLUSHALL') "
+	    "if pushed then redis.call('SET', 'pushed', pushed) end return out");
+
+	if (r == NULL || r->type != REDIS_REPLY_ARRAY)
+		return false;
+	for (size_t i = 0; i < r->elements; i++)
+		forget(r->element[i]->str);
+	return true;
+}
+
+/* -- faults ----------------------------------------------------------------- */
+
+bool
+redis_stop(void)
+{
+	if (redis_away || behind || kill(servers[master].pid, SIGSTOP) == -1)
+		return false;
+	redis_away = true;
+	return true;
+}
+
+void
+redis_continue(void)
+{
+	redis_away = false;
+	kill(servers[master].pid, SIGCONT);
+}
+
+bool
+redis_kill(void)
+{
+	if (redis_away || behind)
+		return false;
+	redis_away = expected = true;
+	kill(servers[master].pid, SIGKILL);
+	return true;
+}
+
+bool
+redis_restart(void)
+{
+	if (servers[master].pid != 0 && expected)
+		return false;
+	if (servers[master].pid == 0) {
+		server_start(&servers[master]);
+		expected = false;
+	}
+	if (ask("PING") == NULL)
+		return false;
+	redis_away = false;
+	return true;
+}
+
+/* The replica stops to listen; what the server is told from now on may be lost. */
+bool
+redis_fall_behind(void)
+{
+	redisReply *r = ask("INFO replication");
+
+	if (r == NULL || r->type != REDIS_REPLY_STRING ||
+	    strstr(r->str, "state=online") == NULL)
+		return false;
+	behind = kill(servers[!master].pid, SIGSTOP) == 0;
+	return behind;
+}
+
+/* The old server is as it was when it died: nothing is written from CLIENT PAUSE on. */
+static redisReply *
+collect_old(void)
+{
+	redisReply *r;
+
+	ask("CLIENT PAUSE 60000 WRITE");
+	r = ask("EVAL_RO %s 0", COLLECT "return out");
+	if (r == NULL || r->type != REDIS_REPLY_ARRAY)
+		die("the old server does not answer");
+	admin_reply = NULL;
+	kill(servers[master].pid, SIGKILL);
+	redisFree(admin);
+	admin = NULL;
+	return r;
+}
+
+/* Of a message in both: how often it is there does not matter. */
+static bool
+is_among(const redisReply *all, const char *number)
+{
+	for (size_t i = 0; i < all->elements; i++) {
+		if (strcmp(all->element[i]->str + 1, number) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+forget_missing(const redisReply *old, const redisReply *new)
+{
+	for (size_t i = 0; i < old->elements; i++) {
+		if (!is_among(new, old->element[i]->str + 1))
+			forget(old->element[i]->str);
+	}
+}
+
+bool
+redis_promote(void)
+{
+	redisReply *old = collect_old(), *new;
+
+	kill(servers[!master].pid, SIGCONT);
+	expected = true;
+	while (servers[master].pid != 0) {
+		world_reap();
+		nap();
+	}
+	expected = false;
+	master = !master;
+	while (ask("REPLICAOF NO ONE") == NULL)
+		nap();
+	new = ask("EVAL_RO %s 0", COLLECT "return out");
+	if (new == NULL || new->type != REDIS_REPLY_ARRAY)
+		die("the new server does not answer");
+	forget_missing(old, new);
+	freeReplyObject(old);
+	server_link();
+	servers[!master].life++;
+	server_start(&servers[!master]);
+	behind = false;
+	return true;
+}
