@@ -158,6 +158,13 @@ consumer_update(void *arg)
 /* -- suspension ------------------------------------------------------------- */
 
 static void
+consumer_tell_blocked(const struct consumer *c)
+{
+	if (c->env->blocked != NULL)
+		c->env->blocked(c->env->arg);
+}
+
+static void
 consumer_probe(void *arg)
 {
 	consumer_touch(arg);
@@ -180,10 +187,12 @@ consumer_breaker_event(struct consumer *c, enum breaker_event event, const char 
 	case BREAKER_SUSPENDED:
 		c->stats.n[STAT_SUSPENDED]++;
 		journal_suspended(c->cfg, &c->breaker, cause);
+		consumer_tell_blocked(c);
 		timer_set(&c->reminder, HOUR);
 		break;
 	case BREAKER_RESUMED:
 		journal_resumed(c->cfg, &c->breaker);
+		consumer_tell_blocked(c);
 		timer_stop(&c->reminder);
 		c->fetch_failed = false;
 		break;
@@ -403,6 +412,7 @@ consumer_paused(bool paused, const char *why, void *arg)
 		return;
 	c->paused = paused;
 	journal_paused(c->cfg, paused, why);
+	consumer_tell_blocked(c);
 }
 
 static void

@@ -44,6 +44,7 @@ struct consumer_env {
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
 	void	(*idle)(void *);	/* one has nothing in hand and an empty queue */
+	void	(*blocked)(void *);	/* one was suspended, resumed, paused or unpaused */
 	void	*arg;
 };
 

@@ -6,6 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Tokens are INSTANCE.CALL.NUMBER. */
+static void
+read_instance(const char *token, char *ret, size_t size)
+{
+	const char *end = strrchr(token, '.');
+
+	while (end != NULL && end > token && *--end != '.')
+		;
+	if (end != NULL && end > token)
+		snprintf(ret, size, "%.*s", (int)(end - token), token);
+}
+
 void
 delivery_parse(const char *text, struct delivery *d)
 {
@@ -19,4 +31,5 @@ delivery_parse(const char *text, struct delivery *d)
 	}
 	d->ours = true;
 	d->owned = strcmp(token, "-") != 0;
+	read_instance(token, d->instance, sizeof(d->instance));
 }

@@ -14,6 +14,7 @@ struct delivery {
 	bool	 owned;		/* a daemon has it in hand, or had when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* how much of the tag is the id */
+	char	 instance[128];	/* the daemon's, while owned; else "" */
 };
 
 /* NULL, or text of another form: not ours. */

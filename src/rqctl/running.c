@@ -48,10 +48,19 @@ struct hand {
 	const char		*queue, *tag;
 	size_t			 taglen, idlen;
 	const struct delivery	*delivery;	/* not ours: a foreign consumer's */
-	const struct daemon	*by;		/* NULL: not known */
+	const struct daemon	*by;		/* NULL: no heartbeat has it (yet) */
 	double			 pid;		/* 0: not known */
 	double			 age;
 };
+
+/* NULL: not known. */
+static const char *
+hand_daemon(const struct hand *h)
+{
+	if (h->by != NULL)
+		return h->by->instance;
+	return h->delivery->instance[0] != '\0' ? h->delivery->instance : NULL;
+}
 
 static json_t *
 hand_json(const struct hand *h)
@@ -64,8 +73,8 @@ hand_json(const struct hand *h)
 	json_object_set_new(o, "attempt", h->delivery->ours ?
 	    json_integer(h->delivery->attempts + 1) : json_null());
 	json_object_set_new(o, "age", json_real(h->age));
-	json_object_set_new(o, "daemon", h->by != NULL ? json_string(h->by->instance) :
-	    json_null());
+	json_object_set_new(o, "daemon", hand_daemon(h) != NULL ?
+	    json_string(hand_daemon(h)) : json_null());
 	json_object_set_new(o, "pid", h->pid > 0 ? json_integer((json_int_t)h->pid) :
 	    json_null());
 	json_object_set_new(o, "foreign", json_boolean(!h->delivery->ours));
@@ -88,7 +97,7 @@ hand_row(struct table *t, const struct hand *h)
 		table_add(t, "%.0f", h->pid);
 	else
 		table_add(t, "-");
-	table_add(t, "%s", h->by != NULL ? h->by->instance :
+	table_add(t, "%s", hand_daemon(h) != NULL ? hand_daemon(h) :
 	    h->delivery->ours ? "?" : "(foreign)");
 }
 

@@ -37,6 +37,7 @@
 #include "service/reload.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
+#define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
 #define EXTEND_BY	(15 * SEC)	/* asked of systemd again and again while draining */
 
@@ -63,6 +64,7 @@ struct server {
 	struct heartbeat	 heartbeat;
 
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
+	struct timer	 news;	/* set: a heartbeat out of turn */
 	struct timer	 watchdog;
 	struct timer	 deadline;	/* DRAINING: the next step at the latest */
 	struct timer	 extend;	/* DRAINING: tell systemd that we live */
@@ -185,6 +187,26 @@ server_pulse(void *arg)
 		server_beat(s);
 	}
 	server_status(s);
+}
+
+static void
+server_news(void *arg)
+{
+	struct server *s = arg;
+
+	if (conn_is_ready(s->conn))
+		server_beat(s);
+	server_status(s);
+}
+
+/* So that rqctl does not say "ok" for ten seconds more; several at once are one. */
+static void
+server_consumer_blocked(void *arg)
+{
+	struct server *s = arg;
+
+	if (!timer_is_set(&s->news))
+		timer_set(&s->news, NEWS_AFTER);
 }
 
 static void
@@ -563,7 +585,7 @@ server_fill_envs(struct server *s)
 	s->consumer_env = (struct consumer_env){
 		.loop = s->loop, .dispatcher = s->dispatcher, .queue = &s->queue_env,
 		.handler = &s->handler_env, .closed = server_consumer_closed,
-		.idle = server_consumer_idle, .arg = s,
+		.idle = server_consumer_idle, .blocked = server_consumer_blocked, .arg = s,
 	};
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
 }
@@ -596,6 +618,7 @@ server_start(struct server *s)
 
 	/* 5. Timers, with a random phase so that a fleet does not beat together. */
 	timer_init(&s->pulse, s->loop, server_pulse, s);
+	timer_init(&s->news, s->loop, server_news, s);
 	timer_init(&s->deadline, s->loop, server_deadline, s);
 	timer_init(&s->extend, s->loop, server_extend, s);
 	timer_init(&s->watchdog, s->loop, server_watchdog, s);
@@ -632,6 +655,7 @@ server_stop(struct server *s)
 
 	/* 3. The guardian, when no handler is left; then the loop. */
 	timer_stop(&s->pulse);
+	timer_stop(&s->news);
 	timer_stop(&s->deadline);
 	timer_stop(&s->extend);
 	timer_stop(&s->watchdog);
