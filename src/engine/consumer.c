@@ -132,6 +132,34 @@ consumer_finish_drain(struct consumer *c)
 	queue_close(c->queue);
 }
 
+static void
+consumer_fetch(struct consumer *c, unsigned n)
+{
+	c->fetching = true;
+	c->ready = false;
+	if (c->breaker.state == BREAKER_OPEN)
+		breaker_probe_begun(&c->breaker);
+	queue_fetch(c->queue, n);
+}
+
+/*
+ * The processes of a persistent handler are there anyway, `concurrency` of them:
+ * their messages need no slot.  Those of a process per message do.
+ */
+static void
+consumer_compete(struct consumer *c, bool able)
+{
+	bool needs_slot = c->cfg->mode == MODE_EXEC;
+
+	if (able && needs_slot) {
+		dispatcher_enter(c->env->dispatcher, &c->member);
+		return;
+	}
+	dispatcher_leave(c->env->dispatcher, &c->member);
+	if (able)
+		consumer_fetch(c, consumer_room(c));
+}
+
 /* Derives all that follows from the fields; see the head of this file. */
 static void
 consumer_update(void *arg)
@@ -145,10 +173,7 @@ consumer_update(void *arg)
 			c->ready = false;
 		queue_want(c->queue, room);
 	}
-	if (c->ready && room)
-		dispatcher_enter(c->env->dispatcher, &c->member);
-	else
-		dispatcher_leave(c->env->dispatcher, &c->member);
+	consumer_compete(c, c->ready && room);
 	if (c->state == CONSUMER_DRAINING)
 		consumer_finish_drain(c);
 	else if (consumer_is_idle(c) && c->env->idle != NULL)
@@ -235,11 +260,7 @@ consumer_grant(unsigned n, void *arg)
 	struct consumer *c = arg;
 
 	c->reserved = n;
-	c->fetching = true;
-	c->ready = false;
-	if (c->breaker.state == BREAKER_OPEN)
-		breaker_probe_begun(&c->breaker);
-	queue_fetch(c->queue, n);
+	consumer_fetch(c, n);
 }
 
 /* -- from the queue --------------------------------------------------------- */

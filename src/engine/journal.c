@@ -81,6 +81,7 @@ fields_add_result(struct fields *fs, const struct result *r)
 	case END_ANSWER_RETRY:
 	case END_ANSWER_DEAD:
 	case END_UNFRAMEABLE:
+	case END_PROTOCOL:
 		break;
 	}
 	fields_add(fs, LF_USEC("duration", r->duration));
@@ -124,7 +125,7 @@ journal_settled(const struct message *msg, const struct verdict *v,
 		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
 	if (v->op == VERDICT_RETRY)
 		fields_add(&fs, LF_USEC("delay", v->delay));
-	fields_add(&fs, LF_STR("answer", r->reason));
+	fields_add(&fs, LF_STR(r->end == END_PROTOCOL ? "cause" : "answer", r->reason));
 	switch (how) {
 	case SETTLED_OK:
 		break;

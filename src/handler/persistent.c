@@ -1,11 +1,21 @@
 /*
- * The pool: up to `concurrency` processes, started when there is a message for
- * them, and the messages that wait for one.
+ * The pool: the processes of a persistent handler, and the messages that wait for
+ * one.
  *
- * A process that is ending counts until it has exited, so that there are never
- * more than `concurrency`.  Everything that becomes certain goes to the list
- * `over`, and one deferred call a turn hands it out: done() may start messages,
- * or free the handler.
+ * A process is started when there is a message that no idle one can take.  At most
+ * `concurrency` have messages at any time: one whose end has begun counts until
+ * its last message is settled, and then no more, so that nobody waits for it to
+ * exit.  The successor of one that is recycled is started at once, and is warm
+ * when its turn comes.
+ *
+ * Idle processes stand before busy ones in the list, the last used first: where
+ * there is little to do, few of them do it, and the rest may be swapped out.
+ *
+ * Processes that end by themselves before they have answered anything are
+ * started with a growing pause between them; the queue's suspension comes on top.
+ *
+ * Everything that becomes certain goes to the list `over`, and one deferred call
+ * a turn hands it out: done() may start messages, or free the handler.
  */
 #include "handler/persistent.h"
 
@@ -15,6 +25,13 @@
 #include <string.h>
 
 #include "handler/worker.h"
+#include "policy/backoff.h"
+
+#define PAUSE_MIN	(100 * MSEC)
+#define PAUSE_MAX	(10 * SEC)
+#define LIVE_FACTOR	2	/* processes that end slowly do not add up to more */
+
+TAILQ_HEAD(worker_list, worker);
 
 struct persistent {
 	struct handler		   base;
@@ -22,10 +39,15 @@ struct persistent {
 	struct config		  *config;	/* reference held */
 	const struct queue_config *cfg;
 	struct command		  *command;
-	TAILQ_HEAD(, worker)	   workers;
+	struct worker_list	   workers;	/* idle ones first */
 	unsigned		   live;	/* of them: have a process */
+	unsigned		   working;	/* of them: are WORKING */
+	unsigned		   busy;	/* of them: have messages */
 	struct feed_list	   waiting;	/* for room, in order */
 	struct feed_list	   over;	/* done() is to come */
+	unsigned		   deaths;	/* in a row, without an answer */
+	usec_t			   not_before;	/* mono: of the next start */
+	struct timer		   pause;
 	struct defer		   update;
 	bool			  *freed;	/* set when freed; NULL: not in done() */
 	void			 (*closed)(void *);	/* NULL: not closing */
@@ -47,6 +69,12 @@ touch(struct persistent *h)
 }
 
 static void
+pause_over(void *arg)
+{
+	touch(arg);
+}
+
+static void
 feed_free(struct feed *f)
 {
 	result_done(&f->result);
@@ -56,13 +84,24 @@ feed_free(struct feed *f)
 /* -- from the workers ---------------------------------------------------------------- */
 
 static void
-feed_finished(struct feed *f)
+feed_finished(struct persistent *h, struct feed *f)
 {
-	struct persistent *h = pool_of(f->base.handler);
-
 	f->over = true;
 	TAILQ_INSERT_TAIL(&h->over, f, entry);
 	touch(h);
+}
+
+static void
+worker_finished(struct worker *w, struct feed *f)
+{
+	struct persistent *h = pool_of(w->handler);
+
+	if (w->outstanding == 0) {
+		h->busy--;
+		TAILQ_REMOVE(&h->workers, w, entry);
+		TAILQ_INSERT_HEAD(&h->workers, w, entry);
+	}
+	feed_finished(h, f);
 }
 
 static void
@@ -71,40 +110,40 @@ worker_changed(struct worker *w)
 	touch(pool_of(w->handler));
 }
 
-/* -- giving out ----------------------------------------------------------------------- */
+/* -- processes ------------------------------------------------------------------------ */
 
-static unsigned
-bury_workers(struct persistent *h)
+/* Its process is gone: may the next one be started at once? */
+static void
+note_exit(struct persistent *h, struct worker *w)
 {
-	struct worker *w, *next;
-	unsigned live = 0;
-
-	TAILQ_FOREACH_SAFE(w, &h->workers, entry, next) {
-		if (worker_is_live(w)) {
-			live++;
-		} else if (w->state == WORKER_GONE) {
-			TAILQ_REMOVE(&h->workers, w, entry);
-			worker_free(w);
-		}
-	}
-	return live;
+	w->buried = true;
+	if (w->answers > 0)
+		h->deaths = 0;
+	else if (w->why == NULL || w->messages > 0)
+		h->deaths++;
+	if (h->deaths > 1)
+		h->not_before = w->started + backoff_delay(PAUSE_MIN, PAUSE_MAX,
+		    h->deaths - 1, random_unit());
 }
 
-/* The one with least to do; NULL: none has room. */
-static struct worker *
-find_worker(struct persistent *h)
+/* Counts, and frees those that are no more. */
+static void
+take_stock(struct persistent *h)
 {
-	struct worker *w, *best = NULL;
+	struct worker *w, *next;
 
-	TAILQ_FOREACH(w, &h->workers, entry) {
-		if (!worker_has_room(w))
+	h->live = h->working = 0;
+	TAILQ_FOREACH_SAFE(w, &h->workers, entry, next) {
+		if (!worker_is_live(w) && !w->buried)
+			note_exit(h, w);
+		if (w->state == WORKER_GONE) {
+			TAILQ_REMOVE(&h->workers, w, entry);
+			worker_free(w);
 			continue;
-		if (w->outstanding == 0)
-			return w;
-		if (best == NULL || w->outstanding < best->outstanding)
-			best = w;
+		}
+		h->live += worker_is_live(w);
+		h->working += w->state == WORKER_WORKING;
 	}
-	return best;
 }
 
 /* NULL with errno and *step. */
@@ -117,11 +156,12 @@ new_worker(struct persistent *h, const char **step)
 	w->env = h->env;
 	w->cfg = h->cfg;
 	w->handler = &h->base;
-	w->finished = feed_finished;
+	w->finished = worker_finished;
 	w->changed = worker_changed;
 	if (worker_start(w, h->command, step) == 0) {
-		TAILQ_INSERT_TAIL(&h->workers, w, entry);
+		TAILQ_INSERT_HEAD(&h->workers, w, entry);
 		h->live++;
+		h->working++;
 		return w;
 	}
 	error = errno;
@@ -130,34 +170,95 @@ new_worker(struct persistent *h, const char **step)
 	return NULL;
 }
 
-static void
-not_started(struct feed *f, int error, const char *step)
+/* Whether a process more may be started now; if only time is missing, it is waited for. */
+static bool
+may_start(struct persistent *h)
 {
+	unsigned most = (unsigned)h->cfg->concurrency;
+
+	if (h->closed != NULL || h->working >= most || h->live >= LIVE_FACTOR * most)
+		return false;
+	if (h->not_before <= clock_mono())
+		return true;
+	timer_set_at(&h->pause, h->not_before);
+	return false;
+}
+
+/* One that is recycled with work to do gets its successor before it is done. */
+static void
+warm_up(struct persistent *h)
+{
+	const struct worker *w;
+	unsigned wanted = 0;
+	const char *step;
+
+	TAILQ_FOREACH(w, &h->workers, entry)
+		wanted += w->state == WORKER_RETIRING && w->outstanding > 0;
+	for (; wanted > 0 && h->deaths == 0 && may_start(h); wanted--) {
+		if (new_worker(h, &step) == NULL)
+			return;
+	}
+}
+
+/* -- giving out ----------------------------------------------------------------------- */
+
+/* An idle one, if it may be, else the one with least to do; NULL: none has room. */
+static struct worker *
+find_worker(struct persistent *h, bool idle)
+{
+	struct worker *w, *best = NULL;
+
+	TAILQ_FOREACH(w, &h->workers, entry) {
+		if (!worker_has_room(w) || (w->outstanding == 0 && !idle))
+			continue;
+		if (w->outstanding == 0)
+			return w;
+		if (best == NULL || w->outstanding < best->outstanding)
+			best = w;
+	}
+	return best;
+}
+
+static void
+not_started(struct persistent *h, struct feed *f, int error, const char *step)
+{
+	TAILQ_REMOVE(&h->waiting, f, entry);
 	f->result.end = END_NOT_STARTED;
 	f->result.error = error;
 	f->result.step = step;
-	feed_finished(f);
+	feed_finished(h, f);
+}
+
+static void
+give_to(struct persistent *h, struct worker *w, struct feed *f)
+{
+	if (w->outstanding == 0) {
+		h->busy++;
+		TAILQ_REMOVE(&h->workers, w, entry);
+		TAILQ_INSERT_TAIL(&h->workers, w, entry);
+	}
+	TAILQ_REMOVE(&h->waiting, f, entry);
+	worker_give(w, f);
 }
 
 /* False: f must wait. */
 static bool
 give(struct persistent *h, struct feed *f)
 {
-	struct worker *w = find_worker(h);
+	bool may_grow = h->busy < (unsigned)h->cfg->concurrency;
+	struct worker *w = find_worker(h, may_grow);
 	const char *step = "";
 
-	if ((w == NULL || w->outstanding > 0) && h->live < (unsigned)h->cfg->concurrency) {
+	if (may_grow && (w == NULL || w->outstanding > 0) && may_start(h)) {
 		w = new_worker(h, &step);
 		if (w == NULL) {
-			TAILQ_REMOVE(&h->waiting, f, entry);
-			not_started(f, errno, step);
+			not_started(h, f, errno, step);
 			return true;
 		}
 	}
 	if (w == NULL)
 		return false;
-	TAILQ_REMOVE(&h->waiting, f, entry);
-	worker_give(w, f);
+	give_to(h, w, f);
 	return true;
 }
 
@@ -199,8 +300,9 @@ update(void *arg)
 	struct persistent *h = arg;
 	void (*closed)(void *);
 
-	h->live = bury_workers(h);
+	take_stock(h);
 	give_waiting(h);
+	warm_up(h);
 	if (!tell_over(h))
 		return;
 	if (h->closed == NULL || !TAILQ_EMPTY(&h->workers))
@@ -231,7 +333,7 @@ persistent_start(struct handler *handler, struct message *msg)
 	f->msg = msg;
 	if (is_unframeable(h->cfg, msg)) {
 		f->result.end = END_UNFRAMEABLE;
-		feed_finished(f);
+		feed_finished(h, f);
 		return &f->base;
 	}
 	TAILQ_INSERT_TAIL(&h->waiting, f, entry);
@@ -247,14 +349,15 @@ persistent_stop(struct run *run, enum stop reason)
 
 	if (f->over || f->result.stop != STOP_NONE)
 		return;
-	f->result.stop = reason;
+	if (!f->answered)
+		f->result.stop = reason;
 	if (f->worker != NULL) {
 		worker_stop(f->worker, "stopped");
 		return;
 	}
 	TAILQ_REMOVE(&h->waiting, f, entry);
 	f->result.end = END_NOT_RUN;
-	feed_finished(f);
+	feed_finished(h, f);
 }
 
 static void
@@ -278,6 +381,7 @@ persistent_open(const struct handler_env *env, struct config *config,
 	h->config = config_ref(config);
 	h->cfg = cfg;
 	h->command = command_new(env, cfg);
+	timer_init(&h->pause, env->loop, pause_over, h);
 	TAILQ_INIT(&h->workers);
 	TAILQ_INIT(&h->waiting);
 	TAILQ_INIT(&h->over);
@@ -323,6 +427,7 @@ persistent_free(struct handler *handler)
 	}
 	free_feeds(&h->waiting);
 	free_feeds(&h->over);
+	timer_stop(&h->pause);
 	loop_defer_cancel(h->env->loop, &h->update);
 	command_free(h->command);
 	config_unref(h->config);

@@ -3,21 +3,20 @@
  *
  *	WORKING -> RETIRING -> CLOSING -> STOPPING -> TAIL -> GONE
  *
- * Each state may be skipped, none is gone back to.  Messages go out by writev(2)
- * from where they are; what the pipe does not take waits for the loop.  A message
- * that is answered before it has been read whole stays until it has.
+ * Each state may be skipped, none is gone back to.  A message that is answered
+ * before it has been read whole stays until it has.
  *
  * What rqd or the process itself broke off is settled when the process has
  * exited, so that no message runs beside itself.  After SIGTERM only "ok" counts
- * of what it still answers, and after a breach of the protocol nothing does.
+ * of what it still answers: it says that work was done, while "retry" and "dead"
+ * may be no more than a trap's way to give up.  It does not count for the message
+ * whose limit was exceeded, nor after a breach of the protocol.
  */
 #include "handler/worker.h"
 
-#include <sys/uio.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +27,6 @@
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
 #define DRAIN_READS	32
-#define VECTORS		48
 #define QUOTE_MAX	200
 
 bool
@@ -46,18 +44,6 @@ worker_has_room(const struct worker *w)
 
 /* -- its messages ---------------------------------------------------------------- */
 
-static size_t
-payload_len(const struct feed *f)
-{
-	return f->msg->payload != NULL ? f->msg->len : 0;
-}
-
-static size_t
-feed_size(const struct feed *f)
-{
-	return f->header_len + payload_len(f) + 1;
-}
-
 /* Records of stderr name the message where there is only one. */
 static void
 name_output(struct worker *w)
@@ -72,10 +58,6 @@ name_output(struct worker *w)
 static void
 feed_over(struct worker *w, struct feed *f)
 {
-	if (w->next == f) {
-		w->next = TAILQ_NEXT(f, entry);
-		w->sent = 0;
-	}
 	TAILQ_REMOVE(&w->feeds, f, entry);
 	w->outstanding--;
 	f->worker = NULL;
@@ -84,7 +66,7 @@ feed_over(struct worker *w, struct feed *f)
 	if (f->result.duration == 0)
 		f->result.duration = 1;
 	name_output(w);
-	w->finished(f);
+	w->finished(w, f);
 }
 
 static struct feed *
@@ -99,18 +81,24 @@ oldest(const struct worker *w)
 	return NULL;
 }
 
-/* -- its end ----------------------------------------------------------------------- */
-
-static void
-close_stdin(struct worker *w)
+/* NULL: not outstanding, or nothing of it has been written. */
+static struct feed *
+find(const struct worker *w, uint64_t number)
 {
-	loop_defer_cancel(w->env->loop, &w->flush);
-	if (w->in == -1)
-		return;
-	io_done(&w->in_io);
-	(void)close(w->in);
-	w->in = -1;
+	struct feed *f;
+
+	TAILQ_FOREACH(f, &w->feeds, entry) {
+		if (f == w->feeder.next && w->feeder.sent == 0)
+			return NULL;
+		if (f->number == number)
+			return f->answered ? NULL : f;
+		if (f == w->feeder.next)
+			return NULL;
+	}
+	return NULL;
 }
+
+/* -- its end ----------------------------------------------------------------------- */
 
 static void
 close_stdout(struct worker *w)
@@ -122,25 +110,22 @@ close_stdout(struct worker *w)
 	w->out = -1;
 }
 
-/* A pipe that ends inside a message would show the process a cut one. */
-static void
-stop_writing(struct worker *w)
-{
-	loop_defer_cancel(w->env->loop, &w->flush);
-	if (w->sent == 0)
-		close_stdin(w);
-	else if (w->in != -1)
-		io_stop(&w->in_io);
-}
-
 static void
 begin_close(struct worker *w)
 {
 	if (w->state >= WORKER_CLOSING)
 		return;
 	w->state = WORKER_CLOSING;
-	stop_writing(w);
+	feeder_stop(&w->feeder);
 	timer_set(&w->timer, w->cfg->kill_grace);
+	w->changed(w);
+}
+
+static void
+close_when_empty(struct worker *w)
+{
+	if (w->state == WORKER_RETIRING && w->outstanding == 0)
+		begin_close(w);
 }
 
 void
@@ -151,11 +136,12 @@ worker_stop(struct worker *w, const char *why)
 	w->state = WORKER_STOPPING;
 	if (w->why == NULL)
 		w->why = why;
-	stop_writing(w);
+	feeder_stop(&w->feeder);
 	w->child.kill_leftovers = true;
 	(void)child_kill(&w->child, SIGTERM);
 	(void)child_kill(&w->child, SIGCONT);
 	timer_set(&w->timer, w->cfg->kill_grace);
+	w->changed(w);
 }
 
 void
@@ -172,8 +158,8 @@ worker_retire(struct worker *w, const char *why)
 		return;
 	w->why = why;
 	w->state = WORKER_RETIRING;
-	if (w->outstanding == 0)
-		begin_close(w);
+	w->changed(w);
+	close_when_empty(w);
 }
 
 /* What it says can no longer be told apart: the oldest has failed. */
@@ -188,6 +174,7 @@ breach(struct worker *w, const char *what, const char *p, size_t n)
 	worker_stop(w, "protocol");
 }
 
+/* The timer runs on while messages come and go, and is looked at when it goes off. */
 static void
 check_limit(struct worker *w)
 {
@@ -252,128 +239,45 @@ too_old(void *arg)
 	worker_retire(arg, "max_age");
 }
 
-/* -- writing -------------------------------------------------------------------------- */
+/* -- messages in ---------------------------------------------------------------------- */
 
-/* Adds what is left of len bytes at p after skip; returns what is left of skip. */
-static size_t
-add_vector(struct iovec *v, int *n, const char *p, size_t len, size_t skip)
-{
-	if (skip >= len)
-		return skip - len;
-	v[(*n)++] = (struct iovec){ (char *)(uintptr_t)p + skip, len - skip };
-	return 0;
-}
-
-static int
-gather(const struct worker *w, struct iovec *v)
-{
-	const struct feed *f;
-	size_t skip = w->sent;
-	int n = 0;
-
-	for (f = w->next; f != NULL && n + 3 <= VECTORS; f = TAILQ_NEXT(f, entry)) {
-		skip = add_vector(v, &n, f->header, f->header_len, skip);
-		skip = add_vector(v, &n, f->msg->payload, payload_len(f), skip);
-		skip = add_vector(v, &n, "\n", 1, skip);
-	}
-	return n;
-}
-
+/* The feeder's: f is in the pipe to its last byte. */
 static void
-retire_when_empty(struct worker *w)
+written(struct feed *f)
 {
-	if (w->state == WORKER_RETIRING && w->outstanding == 0)
-		begin_close(w);
-}
+	struct worker *w = f->worker;
 
-/* n bytes more are in the pipe. */
-static void
-written(struct worker *w, size_t n)
-{
-	struct feed *f;
-	usec_t now = clock_mono();
-
-	w->sent += n;
-	while ((f = w->next) != NULL && w->sent >= feed_size(f)) {
-		w->sent -= feed_size(f);
-		w->next = TAILQ_NEXT(f, entry);
-		f->written = now;
-		if (f->answered)
-			feed_over(w, f);
-	}
-	retire_when_empty(w);
-}
-
-static void
-flush(void *arg)
-{
-	struct worker *w = arg;
-	struct iovec v[VECTORS];
-	ssize_t n;
-
-	if (w->in == -1 || w->next == NULL)
+	if (!f->answered)
 		return;
-	n = writev(w->in, v, gather(w, v));
-	if (n > 0) {
-		written(w, (size_t)n);
-	} else if (n == -1 && errno != EAGAIN && errno != EINTR) {
-		close_stdin(w);
-		begin_close(w);
-		return;
-	}
-	if (w->in == -1)
-		return;
-	if (w->next != NULL)
-		io_start(&w->in_io);
-	else
-		io_stop(&w->in_io);
+	feed_over(w, f);
+	close_when_empty(w);
 }
 
+/* The feeder's: it has closed its stdin. */
 static void
-stdin_ready(int what UNUSED, void *arg)
+stdin_broken(struct feeder *e)
 {
-	flush(arg);
+	begin_close(CONTAINER_OF(e, struct worker, feeder));
 }
 
 void
 worker_give(struct worker *w, struct feed *f)
 {
 	f->worker = w;
+	f->base.pid = w->pid;
 	f->number = ++w->messages;
-	f->header_len = (size_t)snprintf(f->header, sizeof(f->header),
-	    "%llu %u %zu %s\n", (unsigned long long)f->number,
-	    f->msg->attempts + 1, payload_len(f), f->msg->id);
 	f->started = f->written = clock_mono();
 	TAILQ_INSERT_TAIL(&w->feeds, f, entry);
 	w->outstanding++;
-	if (w->next == NULL)
-		w->next = f;
 	name_output(w);
+	feeder_add(&w->feeder, f);
 	if (w->cfg->time_limit > 0 && !timer_is_set(&w->timer))
 		timer_set(&w->timer, w->cfg->time_limit);
 	if (w->cfg->max_messages > 0 && w->messages >= (uint64_t)w->cfg->max_messages)
 		worker_retire(w, "max_messages");
-	loop_defer(w->env->loop, &w->flush, flush, w);
 }
 
-/* -- answers ------------------------------------------------------------------------------ */
-
-/* NULL: not outstanding, or nothing of it has been written. */
-static struct feed *
-find(const struct worker *w, uint64_t number)
-{
-	struct feed *f;
-
-	TAILQ_FOREACH(f, &w->feeds, entry) {
-		if (f == w->next && w->sent == 0)
-			return NULL;
-		if (f->number == number)
-			return f->answered ? NULL : f;
-		if (f == w->next)
-			return NULL;
-	}
-	return NULL;
-}
+/* -- answers out ----------------------------------------------------------------------- */
 
 static void
 answer(struct worker *w, struct feed *f, const struct answer *a)
@@ -390,10 +294,11 @@ answer(struct worker *w, struct feed *f, const struct answer *a)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
 	output_renew(&w->output, w->cfg->output_limit, w->outstanding == 1);
 	w->answered_at = clock_mono();
+	w->answers++;
 	f->answered = true;
-	if (f != w->next)
+	if (f != w->feeder.next)
 		feed_over(w, f);
-	retire_when_empty(w);
+	close_when_empty(w);
 	if (worker_has_room(w))
 		w->changed(w);
 }
@@ -411,7 +316,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 {
 	struct worker *w = arg;
 	struct answer a;
-	struct feed *f = NULL;
+	struct feed *f;
 
 	if (w->protocol != NULL)
 		return;
@@ -460,23 +365,24 @@ stdout_ready(int what UNUSED, void *arg)
 /* -- the exit -------------------------------------------------------------------------------- */
 
 static void
-fail(struct worker *w, struct feed *f, const struct child_exit *x)
+broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 {
 	struct result *r = &f->result;
 
-	r->leftovers = x->leftovers;
-	r->output_cut = w->output.cut;
-	r->error_tail = output_take_tail(&w->output, &r->error_len);
 	r->end = x->signaled ? END_SIGNAL : END_EXIT;
 	r->status = x->signaled ? 0 : x->code;
 	r->signo = x->signaled ? x->code : 0;
-	if (r->stop != STOP_NONE)
+	if (f != w->culprit) {
+		if (r->stop == STOP_NONE)
+			r->stop = STOP_PEER;
 		return;
-	if (w->protocol != NULL || (!x->signaled && x->code == 0)) {
-		r->end = END_ANSWER_RETRY;
-		r->delay = -1;
-		r->reason = xstrdup(w->protocol != NULL ? w->protocol :
-		    "exited without an answer");
+	}
+	r->leftovers = x->leftovers;
+	r->output_cut = w->output.cut;
+	r->error_tail = output_take_tail(&w->output, &r->error_len);
+	if (w->protocol != NULL && r->stop == STOP_NONE) {
+		r->end = END_PROTOCOL;
+		r->reason = xstrdup(w->protocol);
 	}
 }
 
@@ -488,19 +394,31 @@ settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 	if (w->culprit == NULL && !stopped)
 		w->culprit = oldest(w);
 	TAILQ_FOREACH_SAFE(f, &w->feeds, entry, next) {
-		if (!f->answered && f == w->culprit)
-			fail(w, f, x);
-		else if (!f->answered && f->result.stop == STOP_NONE)
-			f->result.stop = STOP_PEER;
+		if (!f->answered)
+			broken_off(w, f, x);
 		feed_over(w, f);
 	}
+}
+
+static void
+log_exit(const struct worker *w, const struct child_exit *x)
+{
+	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
+	bool bad = w->protocol != NULL || w->culprit != NULL ||
+	    (w->why == NULL && (x->signaled || x->code != 0));
+	enum log_level level = bad ? LOG_LV_WARN : LOG_LV_INFO;
+
+	log_event(level, "handler_exited", &ctx,
+	    x->signaled ? LF_STR("signal", sigabbrev_np(x->code)) : LF_INT("status", x->code),
+	    LF_USEC("duration", clock_mono() - w->started),
+	    LF_INT("messages", (int64_t)w->messages), LF_STR("reason", w->why),
+	    LF_STR("cause", w->protocol));
 }
 
 static void
 exited(struct child *child, const struct child_exit *x)
 {
 	struct worker *w = CONTAINER_OF(child, struct worker, child);
-	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
 	bool stopped = w->state == WORKER_STOPPING;
 	int i;
 
@@ -508,17 +426,14 @@ exited(struct child *child, const struct child_exit *x)
 	for (i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
 		continue;
 	close_stdout(w);
-	close_stdin(w);
+	feeder_close(&w->feeder);
 	timer_stop(&w->age);
 	w->state = WORKER_TAIL;
 	if (w->env->guardian != NULL)
 		guardian_release(w->env->guardian, w->slot);
 	w->slot = NULL;
 	settle_feeds(w, x, stopped);
-	log_event(LOG_LV_INFO, "handler_exited", &ctx,
-	    LF_INT(x->signaled ? "signal" : "status", x->code),
-	    LF_INT("messages", (int64_t)w->messages), LF_STR("reason", w->why),
-	    LF_STR("cause", w->protocol));
+	log_exit(w, x);
 	timer_set(&w->timer, output_is_open(&w->output) ? TAIL_TIME : 0);
 	w->changed(w);
 }
@@ -547,23 +462,25 @@ close_all(int fd[3])
 }
 
 static int
-open_fds(struct worker *w, int fd[3])
+open_stdout(struct worker *w, int *child_end)
 {
-	int p[2];
+	int fd[2];
 
-	if (pipe2(p, O_CLOEXEC) == -1)
+	if (pipe2(fd, O_CLOEXEC) == -1)
 		return -1;
-	fd[0] = p[0];
-	w->in = p[1];
-	(void)fcntl(w->in, F_SETFL, O_NONBLOCK);
-	io_init(&w->in_io, w->env->loop, w->in, IO_WRITE, stdin_ready, w);
-	if (pipe2(p, O_CLOEXEC) == -1)
-		return -1;
-	w->out = p[0];
-	fd[1] = p[1];
-	(void)fcntl(w->out, F_SETFL, O_NONBLOCK);
+	(void)fcntl(fd[0], F_SETFL, O_NONBLOCK);
+	w->out = fd[0];
 	io_init(&w->out_io, w->env->loop, w->out, IO_READ, stdout_ready, w);
 	io_start(&w->out_io);
+	*child_end = fd[1];
+	return 0;
+}
+
+static int
+open_fds(struct worker *w, int fd[3])
+{
+	if (feeder_open(&w->feeder, &fd[0]) == -1 || open_stdout(w, &fd[1]) == -1)
+		return -1;
 	if (w->cfg->output == OUTPUT_NONE)
 		return 0;
 	if (output_open(&w->output, 2, &fd[2]) == -1)
@@ -577,7 +494,9 @@ init(struct worker *w)
 {
 	TAILQ_INIT(&w->feeds);
 	w->state = WORKER_GONE;
-	w->in = w->out = -1;
+	w->out = -1;
+	w->pid = -1;
+	feeder_init(&w->feeder, w->env->loop, written, stdin_broken);
 	line_init(&w->line, OUTPUT_LINE_MAX, line_came, w);
 	timer_init(&w->timer, w->env->loop, time_is_up, w);
 	timer_init(&w->age, w->env->loop, too_old, w);
@@ -592,6 +511,7 @@ watch(struct worker *w)
 	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
 
 	w->state = WORKER_WORKING;
+	w->started = clock_mono();
 	w->output.ctx.pid = w->pid;
 	w->child.exited = exited;
 	w->child.leader = true;
@@ -609,7 +529,6 @@ worker_start(struct worker *w, struct command *command, const char **step)
 
 	init(w);
 	*step = "pipe";
-	w->pid = -1;
 	if (open_fds(w, fd) == 0) {
 		if (w->env->guardian != NULL)
 			w->slot = guardian_slot(w->env->guardian);
@@ -626,7 +545,7 @@ void
 worker_free(struct worker *w)
 {
 	worker_kill(w);
-	close_stdin(w);
+	feeder_close(&w->feeder);
 	close_stdout(w);
 	timer_stop(&w->timer);
 	timer_stop(&w->age);

@@ -27,6 +27,7 @@ queue_config_free(struct queue_config *q)
 	free(q->name);
 	free((char *)q->file);
 	free(q->key);
+	free(q->consumer_group);
 	strings_free(q->command);
 	free(q->rate);
 	free(q->user);

@@ -40,6 +40,7 @@ struct queue_config {
 	enum kind	  kind;
 	char		 *key;		/* Redis key Q; defaults to the name (unique: Queue:NAME) */
 	enum pop	  pop;		/* KIND_LIST */
+	char		 *consumer_group;	/* KIND_STREAM */
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 

@@ -42,6 +42,7 @@ reason_name(enum reason reason)
 		[REASON_CANNOT_EXECUTE] = "cannot_execute",
 		[REASON_DRAIN] = "drain",
 		[REASON_ANSWER] = "answer",
+		[REASON_PROTOCOL] = "protocol",
 	};
 
 	return names[reason];
@@ -82,14 +83,16 @@ verdict_failed(const struct message *msg, enum reason reason, usec_t delay, doub
 	return v;
 }
 
+/* The status of a persistent process says nothing of one message: it has failed. */
 static struct verdict
 verdict_exit(const struct message *msg, int status, double unit)
 {
+	bool says = msg->cfg->mode != MODE_PERSISTENT;
 	struct verdict v;
 
-	if (status == 0)
+	if (says && status == 0)
 		return (struct verdict){ .op = VERDICT_ACK };
-	if (msg->cfg->dead_status[status & 0xff])
+	if (says && msg->cfg->dead_status[status & 0xff])
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
@@ -146,6 +149,8 @@ outcome_decide(const struct message *msg, const struct result *r, double unit)
 		};
 	case END_UNFRAMEABLE:
 		return (struct verdict){ .op = VERDICT_DEAD, .reason = REASON_UNFRAMEABLE };
+	case END_PROTOCOL:
+		return verdict_failed(msg, REASON_PROTOCOL, -1, unit);
 	}
 	return (struct verdict){ .op = VERDICT_RETURN };
 }

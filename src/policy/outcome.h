@@ -28,7 +28,8 @@ enum end {
 	END_ANSWER_OK,		/* persistent handlers' answers */
 	END_ANSWER_RETRY,	/* delay */
 	END_ANSWER_DEAD,
-	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
+	END_UNFRAMEABLE,	/* persistent, framing "line": newline or NUL inside */
+	END_PROTOCOL		/* persistent: it broke the protocol; reason says how */
 };
 
 struct result {
@@ -39,7 +40,7 @@ struct result {
 	int		 error;		/* END_NOT_STARTED */
 	const char	*step;		/* END_NOT_STARTED: what failed, "exec" "user" ...; static */
 	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
-	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; owned */
+	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; END_PROTOCOL; owned */
 	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */
 	size_t		 error_len;
 	pid_t		 pid;		/* 0: never started */
@@ -64,7 +65,8 @@ enum reason {
 	REASON_FAILING,		/* suspended: suspend_after failures in a row */
 	REASON_CANNOT_EXECUTE,	/* suspended: 126, 127, or the command cannot be started */
 	REASON_DRAIN,		/* returned at shutdown */
-	REASON_ANSWER		/* a persistent handler said so */
+	REASON_ANSWER,		/* a persistent handler said so */
+	REASON_PROTOCOL		/* a persistent handler broke the protocol */
 };
 const char *reason_name(enum reason);
 

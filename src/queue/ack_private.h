@@ -178,6 +178,7 @@ struct ack {
 	unsigned		  tick_failures;
 	int64_t			  tick_rank;
 	char			  sweep[24];	/* HSCAN's cursor */
+	char			  scan[48];	/* where the kind's tick goes on in its source */
 	struct timer		  tick;
 };
 

@@ -114,6 +114,7 @@ ack_add_status(struct args *w, const struct result *r)
 	case END_ANSWER_RETRY:
 	case END_ANSWER_DEAD:
 	case END_UNFRAMEABLE:
+	case END_PROTOCOL:
 		break;
 	}
 	args_str(w, "");

@@ -101,6 +101,7 @@ ack_ticked_ok(struct ack *a, const struct redisReply *reply)
 	double now = ack_saw_now(a, reply_at(reply, 0));
 	const char *cursor = reply_str(reply_at(reply, 10), NULL);
 	const char *warning = reply_str(reply_at(reply, 11), NULL);
+	const char *scan = reply_str(reply_at(reply, 12), NULL);
 	unsigned moved;
 
 	a->tick_failures = 0;
@@ -111,6 +112,8 @@ ack_ticked_ok(struct ack *a, const struct redisReply *reply)
 	a->tick_rank = reply_int(reply_at(reply, 9), 0);
 	if (cursor != NULL && strcmp(cursor, "-") != 0)
 		snprintf(a->sweep, sizeof(a->sweep), "%s", cursor);
+	if (scan != NULL)
+		snprintf(a->scan, sizeof(a->scan), "%s", scan);
 	ack_complain(a, ACK_TICK, warning != NULL && warning[0] != '\0' ? warning : NULL);
 	if (ack_saw_due(a, now, reply_at(reply, 7)) || moved > 0 ||
 	    reply_int(reply_at(reply, 5), 0) > 0)
@@ -125,7 +128,7 @@ ack_ticked_ok(struct ack *a, const struct redisReply *reply)
 	ack_tick_report(a);
 }
 
-/* now more requeued promoted dropped waiting expires due delayed rank cursor warning */
+/* now more requeued promoted dropped waiting expires due delayed rank cursor warning scan */
 static void
 ack_ticked(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)

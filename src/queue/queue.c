@@ -7,6 +7,8 @@
 
 static const struct queue_ops *const queue_kinds[] = {
 	[KIND_ACK] = &queue_ack,
+	[KIND_UNIQUE] = &queue_unique,
+	[KIND_STREAM] = &queue_stream,
 	[KIND_LIST] = &queue_plain,
 	[KIND_EXPIRED] = NULL,
 };

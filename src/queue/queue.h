@@ -127,6 +127,8 @@ const struct queue_ops	*queue_ops(enum kind);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
 extern const struct queue_ops queue_ack;
 extern const struct queue_ops queue_plain;
+extern const struct queue_ops queue_unique;
+extern const struct queue_ops queue_stream;
 
 struct queue	*queue_open(const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *,

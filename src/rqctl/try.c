@@ -207,6 +207,9 @@ ending(const struct result *r, struct buf *b)
 	case END_UNFRAMEABLE:
 		buf_puts(b, "the message cannot be framed");
 		return;
+	case END_PROTOCOL:
+		buf_printf(b, "broke the protocol (%s)", r->reason);
+		break;
 	}
 	buf_printf(b, " after %s", units_about(r->duration, took));
 }
@@ -268,16 +271,17 @@ exit_status(const struct try *t)
 {
 	switch (t->result.end) {
 	case END_EXIT:
-		return t->result.status;
+		return t->cfg->mode == MODE_PERSISTENT ? EX_TEMPFAIL : t->result.status;
 	case END_SIGNAL:
 		return 128 + t->result.signo;
 	case END_NOT_STARTED:
 		return t->result.error == ENOENT ? 127 : 126;
 	case END_NOT_RUN:
 	case END_ANSWER_RETRY:
-	case END_UNFRAMEABLE:
+	case END_PROTOCOL:
 		return EX_TEMPFAIL;
 	case END_ANSWER_DEAD:
+	case END_UNFRAMEABLE:
 		return EX_DATAERR;
 	case END_ANSWER_OK:
 		break;

@@ -57,6 +57,15 @@ check_key(char *const *values, size_t n, size_t *bad, char **cause)
 }
 
 int
+check_group(char *const *values, size_t n, size_t *bad, char **cause)
+{
+	*bad = 0;
+	if (n > 0 && values[0][0] == '\0')
+		return util_cause(cause, "a consumer group must have a name, such as \"rqd\"");
+	return check_key(values, n, bad, cause);
+}
+
+int
 check_path(char *const *values, size_t n, size_t *bad, char **cause)
 {
 	*bad = 0;

@@ -22,6 +22,7 @@
 #define TIB		((int64_t)1 << 40)
 #define MILLION		1000000
 #define PERSISTENT	(1U << MODE_PERSISTENT)
+#define STREAM		(1U << KIND_STREAM)
 
 /* Kinds that keep a message until it is done; see config_kind_keeps(). */
 #define KEEPING		(1U << KIND_ACK | 1U << KIND_UNIQUE | 1U << KIND_STREAM | 1U << KIND_EXPIRED)
@@ -129,6 +130,10 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
 		.offset = Q(pop), .def = "right", .choices = pops,
 		.kinds = 1U << KIND_LIST, .help = "the end that messages are taken from",
+	}, {
+		.section = SECTION_QUEUE, .name = "consumer_group", .type = OPTION_STRING,
+		.offset = Q(consumer_group), .def = "rqd", .check = check_group,
+		.kinds = STREAM, .help = "the stream's consumer group; made where it is missing",
 	}, {
 		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
 		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
@@ -322,16 +327,14 @@ static const struct { enum section section; const char *option, *value; } missin
 	{ SECTION_QUEUE, "fleet_concurrency", NULL },
 	{ SECTION_QUEUE, "rate", NULL },
 	{ SECTION_QUEUE, "kind", "unique" },
-	{ SECTION_QUEUE, "kind", "stream" },
 	{ SECTION_QUEUE, "kind", "channel" },
 	{ SECTION_QUEUE, "kind", "pattern" },
 	{ SECTION_QUEUE, "kind", "expired" },
-	{ SECTION_QUEUE, "mode", "persistent" },
 };
 
 /* Options of a queue that have no row above yet. */
 static const char *const missing_options[] = {
-	"consumer_group", "database", "match", "notifications",
+	"database", "match", "notifications",
 };
 
 static const char *const missing_sections[] = { "schedule" };

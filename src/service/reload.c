@@ -1,6 +1,6 @@
 /*
  * The plan of a reload: queues are the same by name, and a queue is another
- * one when its key or kind has changed.  What a table row says of itself
+ * one when its key, kind or consumer group has changed.  What a table row says of itself
  * (OPTION_RESTART, its section) decides the rest; nothing is named here twice.
  */
 #include "service/reload.h"
@@ -21,7 +21,8 @@ add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config 
 static bool
 is_same_queue(const struct queue_config *a, const struct queue_config *b)
 {
-	return b != NULL && a->kind == b->kind && strcmp(a->key, b->key) == 0;
+	return b != NULL && a->kind == b->kind && strcmp(a->key, b->key) == 0 &&
+	    strcmp(a->consumer_group, b->consumer_group) == 0;
 }
 
 /* Removals first, so that a key that moves to another queue is free by then. */

@@ -27,6 +27,16 @@ expect(struct got *g, enum end end, enum stop stop)
 }
 
 static void
+await_gone(pid_t pid)
+{
+	usec_t end = clock_mono() + PATIENCE;
+
+	while (kill(pid, 0) == 0 && clock_mono() < end)
+		loop_turn(t.loop, 10 * MSEC);
+	assert_int_equal(kill(pid, 0), -1);
+}
+
+static void
 answers_are_told(void **state UNUSED)
 {
 	struct got *g;
@@ -78,11 +88,77 @@ breach_fails_the_oldest(void **state UNUSED)
 		SH(script);
 		a = start("a");
 		b = start("b");
-		expect(a, END_ANSWER_RETRY, STOP_NONE);
+		expect(a, END_PROTOCOL, STOP_NONE);
 		await(&b->done, 1);
 		assert_int_equal(b->result.stop, STOP_PEER);
 		got_free(b);
 	}
+}
+
+static void
+breach_is_quoted(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("echo why >&2; echo hello; exec cat >&2");
+	g = run("a");
+	assert_string_equal(g->result.reason, "not an answer: hello");
+	assert_memory_equal(g->result.error_tail, "why\n", 4);
+	expect(g, END_PROTOCOL, STOP_NONE);
+}
+
+/* Nobody's fault: nothing is outstanding the second time. */
+static void
+answers_twice(void **state UNUSED)
+{
+	struct got *g;
+	pid_t first;
+
+	SH(LOOP "echo \"$n ok\"; echo \"$n ok\"; done");
+	g = run("a");
+	first = g->result.pid;
+	expect(g, END_ANSWER_OK, STOP_NONE);
+	await_gone(first);
+	expect(start("b"), END_ANSWER_OK, STOP_NONE);
+}
+
+static void
+too_long_an_answer(void **state UNUSED)
+{
+	SH("read x; yes | head -c 100000 | tr -d '\\n'; exec cat >&2");
+	expect(start("a"), END_PROTOCOL, STOP_NONE);
+}
+
+/* What has no newline may be half of something. */
+static void
+half_an_answer(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("read x; printf '1 ok'");
+	g = run("a");
+	assert_int_equal(g->result.status, 0);
+	expect(g, END_EXIT, STOP_NONE);
+}
+
+static void
+closes_its_pipes(void **state UNUSED)
+{
+	static const char *const scripts[] = {
+		"exec 1>&-; exec sleep 600", "exec 0<&-; exec sleep 600",
+		"exec 0<&- 1>&- 2>&-; exec sleep 600",
+		"exec 1>&-; trap '' TERM; sleep 600; sleep 600",
+	};
+	size_t i, n = 200 * 1024;
+	char *p = xcalloc(1, n + 1);
+
+	t.q->framing = FRAMING_LENGTH;
+	t.q->kill_grace = 100 * MSEC;
+	for (i = 0; i < ARRAY_LEN(scripts); i++) {
+		SH(scripts[i]);
+		expect(start_bytes(p, n), END_PROTOCOL, STOP_NONE);
+	}
+	free(p);
 }
 
 static void
@@ -100,7 +176,42 @@ exit_fails_the_oldest(void **state UNUSED)
 	assert_int_equal(b->result.stop, STOP_PEER);
 	got_free(b);
 	SH("exit 0");
-	expect(start("a"), END_ANSWER_RETRY, STOP_NONE);
+	expect(start("a"), END_EXIT, STOP_NONE);
+	SH("kill -USR1 $$");
+	a = run("a");
+	assert_int_equal(a->result.signo, SIGUSR1);
+	expect(a, END_SIGNAL, STOP_NONE);
+}
+
+/* The answers that it gave before it died are answers. */
+static void
+answers_then_dies(void **state UNUSED)
+{
+	struct got *a, *b, *c;
+
+	t.q->pipeline = 3;
+	SH("read x; read y; echo 2 ok; echo 1 retry 7; kill -KILL $$");
+	a = start("a");
+	b = start("b");
+	c = start("c");
+	await(&c->done, 1);
+	expect(b, END_ANSWER_OK, STOP_NONE);
+	assert_int_equal(a->result.delay, 7 * SEC);
+	expect(a, END_ANSWER_RETRY, STOP_NONE);
+	expect(c, END_SIGNAL, STOP_NONE);
+}
+
+/* Each start after a fruitless one waits longer. */
+static void
+starts_with_pauses(void **state UNUSED)
+{
+	usec_t start_at = clock_mono();
+	int i;
+
+	SH("exit 1");
+	for (i = 0; i < 5; i++)
+		expect(start("a"), END_EXIT, STOP_NONE);
+	assert_true(clock_mono() - start_at >= (100 + 200 + 400) * MSEC / 2);
 }
 
 static void
@@ -140,6 +251,390 @@ recycled(void **state UNUSED)
 	g = run("c");
 	assert_int_not_equal(g->result.pid, first);
 	expect(g, END_ANSWER_OK, STOP_NONE);
+}
+
+/* Its successor is started before it is gone, and never a third. */
+static void
+recycled_though_it_lingers(void **state UNUSED)
+{
+	pid_t pid[3];
+	struct got *g;
+	int i;
+
+	t.q->max_messages = 1;
+	t.q->kill_grace = 300 * MSEC;
+	SH("trap '' TERM; read x; read m; echo 1 ok; sleep 600; sleep 600");
+	for (i = 0; i < 3; i++) {
+		g = run("a");
+		pid[i] = g->result.pid;
+		expect(g, END_ANSWER_OK, STOP_NONE);
+	}
+	assert_int_not_equal(pid[0], pid[1]);
+	assert_int_not_equal(pid[1], pid[2]);
+	assert_int_equal(kill(pid[0], 0), -1);
+}
+
+static void
+too_old(void **state UNUSED)
+{
+	struct got *g;
+	pid_t first;
+
+	t.q->max_age = 100 * MSEC;
+	SH(LOOP "sleep 0.5; echo \"$n ok\"; done");
+	g = run("a");
+	first = g->result.pid;
+	expect(g, END_ANSWER_OK, STOP_NONE);
+	await_gone(first);
+	g = run("b");
+	assert_int_not_equal(g->result.pid, first);
+	expect(g, END_ANSWER_OK, STOP_NONE);
+}
+
+/* Also one that has nothing to do. */
+static void
+idle_one_ages(void **state UNUSED)
+{
+	struct got *g;
+	pid_t first;
+
+	t.q->max_age = SEC;
+	SH(LOOP "echo \"$n ok\"; done");
+	g = run("a");
+	first = g->result.pid;
+	expect(g, END_ANSWER_OK, STOP_NONE);
+	await_gone(first);
+}
+
+/* As many as concurrency says, each with its share. */
+static void
+several(void **state UNUSED)
+{
+	struct got *g[8];
+	char path[64];
+	int i, j, fd, seen = 0;
+
+	t.q->concurrency = 4;
+	t.q->pipeline = 2;
+	SH("read x; read y; while [ ! -e /tmp/rqd-test-go.$PPID ]; do sleep 0.01; done; "
+	    "echo 1 ok; read x; read y; echo 2 ok; cat");
+	for (i = 0; i < 8; i++)
+		g[i] = start("a");
+	(void)snprintf(path, sizeof(path), "/tmp/rqd-test-go.%d", (int)getpid());
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd != -1);
+	(void)close(fd);
+	await(&t.done, 8);
+	(void)unlink(path);
+	for (i = 0; i < 8; i++) {
+		for (j = 0; j < i && g[j]->result.pid != g[i]->result.pid; j++)
+			continue;
+		seen += j == i;
+		assert_int_equal(g[i]->result.end, END_ANSWER_OK);
+	}
+	assert_int_equal(seen, 4);
+	for (i = 0; i < 8; i++)
+		got_free(g[i]);
+}
+
+static void
+what_it_is_told(void **state UNUSED)
+{
+	unsigned char bytes[3840];
+	char hex[2 * sizeof(bytes) + 1];
+	size_t i;
+
+	t.q->framing = FRAMING_LENGTH;
+	for (i = 0; i < sizeof(bytes); i++) {
+		bytes[i] = (unsigned char)(i * 7 + i / 256);
+		(void)snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+	}
+	SH("while read -r n a l id; do { echo \"$n $a $l $id\"; "
+	    "head -c \"$l\" | od -An -v -tx1 | tr -d ' \\n'; echo; } >&2; "
+	    "read -r x; echo \"$n ok\"; done");
+	expect(start_bytes((char *)bytes, sizeof(bytes) - 1), END_ANSWER_OK, STOP_NONE);
+	hex[2 * (sizeof(bytes) - 1)] = '\0';
+	assert_memory_equal(output(2), "1 3 3839 id-7\n", 14);
+	assert_memory_equal(output(2) + 14, hex, 2 * (sizeof(bytes) - 1));
+	buf_clear(&t.out[2]);
+	expect(start(""), END_ANSWER_OK, STOP_NONE);
+	assert_string_equal(output(2), "2 3 0 id-7\n\n");
+}
+
+/* Nothing of one message is in the environment of a process that gets many. */
+static void
+environment(void **state UNUSED)
+{
+	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_QUEUE "
+	    "$RQD_MAX_ATTEMPTS\" >&2; echo \"$n ok\"; done");
+	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	assert_string_equal(output(2), "none none q 25\n");
+}
+
+static void
+stderr_has_a_name(void **state UNUSED)
+{
+	SH(LOOP "echo \"of $m\" >&2; echo \"$n ok\"; done; echo last words >&2");
+	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	assert_string_equal(output(2), "of a\n");
+	assert_string_equal(t.out_id, "id-7");
+	assert_int_equal(t.out_attempt, 3);
+	handler_close(t.handler, got_closed, &t.closed);
+	await(&t.closed, 1);
+	assert_string_equal(output(2), "of a\nlast words\n");
+	assert_int_equal(t.out_attempt, 0);
+	handler_free(t.handler);
+	t.handler = NULL;
+}
+
+/* Each message has output_limit for itself, and the tail of what it said. */
+static void
+output_is_counted_per_message(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->output_limit = 100;
+	SH(LOOP "head -c \"$m\" /dev/zero | tr '\\0' x >&2; echo \"$n retry\"; done");
+	g = run("80");
+	assert_false(g->result.output_cut);
+	assert_int_equal(g->result.error_len, 80);
+	got_free(g);
+	g = run("90");
+	assert_false(g->result.output_cut);
+	assert_int_equal(g->result.error_len, 90);
+	got_free(g);
+	g = run("5000");
+	assert_true(g->result.output_cut);
+	assert_int_equal(g->result.error_len, 4096);
+	got_free(g);
+	g = run("70");
+	assert_false(g->result.output_cut);
+	assert_int_equal(g->result.error_len, 70);
+	got_free(g);
+	assert_int_equal(t.cuts, 1);
+}
+
+static void
+floods_stderr(void **state UNUSED)
+{
+	int i;
+
+	SH("yes >&2 & " LOOP "echo \"$n ok\"; done");
+	for (i = 0; i < 100; i++)
+		expect(start("a"), END_ANSWER_OK, STOP_NONE);
+}
+
+static void
+no_output(void **state UNUSED)
+{
+	t.q->output = OUTPUT_NONE;
+	SH(LOOP "echo nothing >&2; echo \"$n ok\"; done");
+	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	assert_int_equal(t.lines, 0);
+}
+
+/* The header is enough for some; the message stays until it has been read. */
+static void
+answers_early(void **state UNUSED)
+{
+	size_t n = 1 << 20;
+	char *p = xcalloc(1, n + 1);
+	struct got *g;
+
+	t.q->framing = FRAMING_LENGTH;
+	SH("read -r n a l id; echo \"$n ok\"; head -c 1048577 >/dev/null; "
+	    "read -r n a l id; echo \"$n ok\"; exit 3");
+	g = start_bytes(p, n);
+	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect(start_bytes(p, n), END_ANSWER_OK, STOP_NONE);
+	free(p);
+}
+
+static void
+answers_what_it_has_not_read(void **state UNUSED)
+{
+	size_t n = 1 << 20;
+	char *p = xcalloc(1, n + 1);
+	struct got *a, *b;
+
+	t.q->framing = FRAMING_LENGTH;
+	t.q->pipeline = 2;
+	SH("read x; echo 2 ok; exec sleep 600");
+	a = start_bytes(p, n);
+	b = start_bytes(p, n);
+	expect(a, END_PROTOCOL, STOP_NONE);
+	await(&b->done, 1);
+	assert_int_equal(b->result.stop, STOP_PEER);
+	got_free(b);
+	free(p);
+}
+
+static void
+never_reads(void **state UNUSED)
+{
+	size_t n = 1 << 20;
+	char *p = xcalloc(1, n + 1);
+	struct got *a, *b;
+
+	t.q->framing = FRAMING_LENGTH;
+	t.q->pipeline = 2;
+	t.q->time_limit = 200 * MSEC;
+	SH("exec sleep 600");
+	a = start_bytes(p, n);
+	b = start_bytes(p, n);
+	expect(a, END_SIGNAL, STOP_TIME_LIMIT);
+	await(&b->done, 1);
+	assert_int_equal(b->result.stop, STOP_PEER);
+	got_free(b);
+	free(p);
+}
+
+/* Four messages take longer than the limit, but no two answers are so far apart. */
+static void
+limit_is_per_answer(void **state UNUSED)
+{
+	struct got *g[4];
+	int i;
+
+	t.q->pipeline = 4;
+	t.q->time_limit = slow(2 * SEC);
+	SH(LOOP "sleep 0.7; echo \"$n ok\"; done");
+	for (i = 0; i < 4; i++)
+		g[i] = start("a");
+	for (i = 0; i < 4; i++)
+		expect(g[i], END_ANSWER_OK, STOP_NONE);
+}
+
+/* Waits until a handler has said "up" on stderr. */
+static void
+stop_when_up(struct got *g, enum stop reason)
+{
+	await_lines(1);
+	handler_stop(g->run, reason);
+}
+
+static void
+done_at_the_last_moment(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap 'echo 1 ok; exit 0' TERM; read x; echo up >&2; sleep 600 & wait");
+	g = start("a");
+	stop_when_up(g, STOP_DRAIN);
+	expect(g, END_ANSWER_OK, STOP_NONE);
+}
+
+static void
+only_ok_counts_then(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap 'echo 1 retry; exit 0' TERM; read x; echo up >&2; sleep 600 & wait");
+	g = start("a");
+	stop_when_up(g, STOP_DRAIN);
+	expect(g, END_EXIT, STOP_DRAIN);
+}
+
+static void
+not_where_it_is_lost(void **state UNUSED)
+{
+	struct got *g;
+
+	SH("trap 'echo 1 ok; exit 0' TERM; read x; echo up >&2; sleep 600 & wait");
+	g = start("a");
+	stop_when_up(g, STOP_LOST);
+	expect(g, END_EXIT, STOP_LOST);
+}
+
+static void
+killed_at_once(void **state UNUSED)
+{
+	struct got *g;
+
+	t.q->kill_grace = HOUR;
+	SH("trap '' TERM; echo up >&2; sleep 600; sleep 600");
+	g = start("a");
+	stop_when_up(g, STOP_DRAIN);
+	handler_kill(g->run);
+	expect(g, END_SIGNAL, STOP_DRAIN);
+}
+
+/* Two wait behind one. */
+static void
+waiting_ones_go_back(void **state UNUSED)
+{
+	struct got *a, *b, *c;
+
+	SH("echo up >&2; exec sleep 600");
+	a = start("a");
+	b = start("b");
+	c = start("c");
+	handler_stop(b->run, STOP_DRAIN);
+	expect(b, END_NOT_RUN, STOP_DRAIN);
+	handler_stop(c->run, STOP_LOST);
+	expect(c, END_NOT_RUN, STOP_LOST);
+	stop_when_up(a, STOP_DRAIN);
+	expect(a, END_SIGNAL, STOP_DRAIN);
+}
+
+/* End of input, SIGTERM, SIGKILL: the last one always helps. */
+static void
+close_has_three_steps(void **state UNUSED)
+{
+	static const char *const scripts[] = {
+		LOOP "echo \"$n ok\"; done",
+		LOOP "echo \"$n ok\"; done; exec sleep 600",
+		"trap '' TERM; " LOOP "echo \"$n ok\"; done; sleep 600; sleep 600",
+	};
+	size_t i;
+
+	t.q->kill_grace = 100 * MSEC;
+	for (i = 0; i < ARRAY_LEN(scripts); i++) {
+		SH(scripts[i]);
+		t.closed = 0;
+		expect(start("a"), END_ANSWER_OK, STOP_NONE);
+		close_handler();
+	}
+}
+
+static void
+free_in_done(struct message *msg, struct result *result, void *arg)
+{
+	got_done(msg, result, arg);
+	if (t.handler != NULL)
+		handler_free(t.handler);
+	t.handler = NULL;
+}
+
+static void
+freed_inside_done(void **state UNUSED)
+{
+	static const struct handler_events own = { .done = free_in_done };
+	struct got *a, *b, *c;
+
+	t.q->pipeline = 3;
+	SH("read x; read y; echo 1 ok; echo 2 ok; exec sleep 600");
+	t.handler = handler_open(&t.env, t.config, t.q, &own, &t);
+	a = start("a");
+	b = start("b");
+	c = start("c");
+	expect(a, END_ANSWER_OK, STOP_NONE);
+	assert_int_equal(b->done + c->done, 0);
+	b->done = c->done = 1;
+	got_free(b);
+	got_free(c);
+}
+
+static void
+guarded(void **state UNUSED)
+{
+	t.env.guardian = guardian_start(t.loop);
+	t.q->max_messages = 1;
+	SH("sleep 600 & read x; read m; echo 1 ok; exit 3");
+	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	expect(start("b"), END_ANSWER_OK, STOP_NONE);
+	close_handler();
+	guardian_stop(t.env.guardian);
 }
 
 static void
@@ -195,7 +690,18 @@ main(void)
 		TEST(answers_are_told), TEST(newline_cannot_be_framed),
 		TEST(any_order), TEST(breach_fails_the_oldest),
 		TEST(exit_fails_the_oldest), TEST(time_limit_ends_it),
-		TEST(polite_end_at_the_limit_is_a_timeout), TEST(recycled), TEST(big_payload), TEST(stopped),
+		TEST(polite_end_at_the_limit_is_a_timeout), TEST(recycled),
+		TEST(breach_is_quoted), TEST(answers_twice), TEST(too_long_an_answer),
+		TEST(half_an_answer), TEST(closes_its_pipes), TEST(answers_then_dies),
+		TEST(starts_with_pauses), TEST(recycled_though_it_lingers),
+		TEST(too_old), TEST(idle_one_ages), TEST(several), TEST(what_it_is_told),
+		TEST(environment), TEST(stderr_has_a_name),
+		TEST(output_is_counted_per_message), TEST(floods_stderr), TEST(no_output),
+		TEST(answers_early), TEST(answers_what_it_has_not_read), TEST(never_reads),
+		TEST(limit_is_per_answer), TEST(done_at_the_last_moment),
+		TEST(only_ok_counts_then), TEST(not_where_it_is_lost), TEST(killed_at_once),
+		TEST(waiting_ones_go_back), TEST(close_has_three_steps),
+		TEST(freed_inside_done), TEST(guarded), TEST(big_payload), TEST(stopped),
 		TEST(cannot_be_started), TEST(many),
 	};
 

@@ -54,9 +54,11 @@ blocks() {	# FILE NAME
 CONF=man/rqd.conf.5
 AS='command = {"/bin/true"}'
 [ "$(id -u)" -ne 0 ] || AS="$AS user = \"root\""
-# A queue of each kind that has options of its own.
+# A queue of each kind and mode that has options of its own.
 SAMPLE="queue \"q\" { $AS }
-queue \"l\" { kind = \"list\" $AS }"
+queue \"l\" { kind = \"list\" $AS }
+queue \"p\" { mode = \"persistent\" $AS }
+queue \"s\" { kind = \"stream\" $AS }"
 echo "$SAMPLE" >"$D/sample.conf"
 
 # SECTION.OPTION for each option that -T prints; those outside of sections have none.
@@ -255,7 +257,7 @@ scripts() {
 		n=$((n + 1))
 		sh -n "$block" || cat "$block"
 		if command -v shellcheck >/dev/null; then
-			shellcheck -s sh -S warning -e SC2154 "$block"
+			shellcheck -s sh -S warning -e SC2154,SC2034 "$block"
 		fi
 	done
 	[ $n -ge 4 ] || echo "only $n scripts were found"
@@ -265,7 +267,8 @@ scripts() {
 
 # What is there is installed, and what is named is there.
 installed() {
-	for f in man/*.[1-8] doc/*.md etc/examples/*; do
+	for f in man/*.[1-8] doc/*.md etc/examples/* etc/examples/*/*; do
+		[ -d "$f" ] && continue
 		grep -q "[ 	]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"
 	done
 }

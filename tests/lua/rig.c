@@ -191,7 +191,7 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%d", r->fleet);
 	args_fmt(&w, "%.9f", r->gap);
 	args_fmt(&w, "%.9f", r->slack);
-	if ((reply = rig_script(r, "pop", "QBCRDPK", &w)) == NULL)
+	if ((reply = rig_script(r, r->unique ? "unique_pop" : "pop", "QBCRDPK", &w)) == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
 	if (status != NULL)
@@ -275,7 +275,9 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 		args_str(&w, "1");
 		args_str(&w, "stderr's end");
 	}
-	if ((reply = rig_script(r, "settle", "BCRDX", &w)) == NULL)
+	reply = r->unique ? rig_script(r, "unique_settle", "BCRDXQ", &w) :
+	    rig_script(r, "settle", "BCRDX", &w);
+	if (reply == NULL)
 		return NULL;
 	assert_int_equal(reply->elements, 3);
 	snprintf(answer, sizeof(answer), "%s", reply->element[2]->str);
@@ -318,7 +320,9 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	args_str(&w, cursor != NULL ? cursor : "-");
 	args_str(&w, "acked");
 	args_str(&w, "1");
-	if ((reply = rig_script(r, "tick", "QBCRDLS", &w)) == NULL)
+	reply = r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
+	    rig_script(r, "tick", "QBCRDLS", &w);
+	if (reply == NULL)
 		return -1;
 	assert_int_equal(reply->elements, 12);
 	t->more = reply->element[1]->integer;
@@ -385,7 +389,8 @@ redisReply *
 rig_places(struct rig *r)
 {
 	redisReply *reply = rig_command(r, "EVAL %s 6 %s %s %s %s %s %s", places,
-	    rig_key(r, KEY_QUEUE), rig_key(r, KEY_DELAYED), rig_key(r, KEY_CONTEXT),
+	    rig_key(r, r->unique ? KEY_SCHEDULE : KEY_QUEUE),
+	    rig_key(r, r->unique ? KEY_QUEUE : KEY_DELAYED), rig_key(r, KEY_CONTEXT),
 	    rig_key(r, KEY_BACKUP), rig_key(r, KEY_RETRY), rig_key(r, KEY_DEAD));
 
 	if (reply->type != REDIS_REPLY_ARRAY)

@@ -17,6 +17,7 @@ struct rig {
 	struct server	 server;
 	redisContext	*c;		/* scripts run here; perhaps with few rights */
 	struct keys	 keys;
+	bool		 unique;	/* pop, settle, tick are those of kind "unique" */
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;

@@ -80,7 +80,7 @@ is $? 0 'an upgrade in the middle of work' || note "$(cat "$T/dpkg.out")"
 ok 'ran | grep -q "end slow-1"' 'lets the handler finish'
 ok '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' 'and starts the new version'
 is "$(ran | grep -c "begin slow-1")" 1 'nothing ran twice'
-ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration is the administrator’s'
+ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration of the administrator is kept'
 ok '[ -e "$R/etc/rqd.conf.dpkg-dist" ]' 'the new one lies beside it'
 m redis-cli lpush orders two >/dev/null
 wait_ok 10 'ran | grep -q "end two"' 'the queue is served on'

@@ -2,6 +2,7 @@
 -- Needs   B C R D X: QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; call match dead_max host;
 --         first: where in ARGV the results begin; hooks: a table with
 --         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
+--         taken(tag): true where it is another consumer's by now;
 --         due(): a time to answer as due, nil for QRETRY's first
 local words = {ack = 3, retry = 4, ['return'] = 3, dead = 7, stale = 3}
 
@@ -39,8 +40,10 @@ local function acks(at)
     local tag, answer = tags[i], at.answer[i]
     if token(values[i]) == ARGV[a + 2] then
       done[#done + 1] = tag
+      local taken = hooks.taken and hooks.taken(tag)
       if hooks.leave then hooks.leave({tag}) end
-      out[answer] = (call('ZREM', B, tag) == 1 or retries and call('ZSCORE', R, tag)) and 'ok' or 'taken'
+      local was = call('ZREM', B, tag) == 1 or retries and call('ZSCORE', R, tag)
+      out[answer] = was and not taken and 'ok' or 'taken'
     else
       out[answer] = (values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and 'held' or 'unknown'
     end
@@ -58,7 +61,7 @@ local function one(a)
   local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
   local n, crashes, tok, rest = match(value or '', '^(%d+) (%d+) (%S+) (%S+ %d+)$')
   if tok ~= ARGV[a + 2] then return (live or value) and 'held' or 'unknown' end
-  if not live then forget({tag}) return 'taken' end
+  if not live or hooks.taken and hooks.taken(tag) then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
   local size = call('HSTRLEN', C, tag)
   if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'unknown' end

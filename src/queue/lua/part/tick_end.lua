@@ -1,7 +1,8 @@
 -- tick_end: the counters, and the answer.
--- Needs   tick_begin; waiting, delayed: as answered; counters: where in ARGV they begin
+-- Needs   tick_begin; waiting, delayed: as answered; counters: where in ARGV they begin;
+--         hooks.scan: where the next step goes on in the source, nil if it need not
 local due = call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 for i = counters, #ARGV - 1, 2 do redis.pcall('HINCRBY', S, ARGV[i], ARGV[i + 1]) end
 return {stamp, more, requeued, promoted, dropped, waiting,
   expires < math.huge and string.format('%.6f', expires) or '',
-  due, delayed, rank, cursor, warning}
+  due, delayed, rank, cursor, warning, hooks.scan}

@@ -1,6 +1,8 @@
 -- tick_leases: the first write; expired leases; fields of QDELIVERY that nobody needs.
 -- Needs   tick_begin; hooks.foreign(tag): called with a tag of a foreign consumer that
---         leaves QBACKUP, to put its message back; nil: there are none
+--         leaves QBACKUP, to put its message back; nil: there are none;
+--         hooks.taken(tag, since): true where it is another consumer's by now, and
+--         is away from QBACKUP; hooks.leave(tag): called before one of rqd's leaves it
 -- Writes nothing, but is not refused at maxmemory.
 call('ZREMRANGEBYRANK', B, 1, 0)
 
@@ -11,6 +13,7 @@ local function expire(tag, since, value)
     expires = math.min(expires, limit)
     return false
   end
+  if hooks.taken and hooks.taken(tag, since) then return true end
   local size = call('HSTRLEN', C, tag)
   if size == 0 and call('HEXISTS', C, tag) == 0 then
     call('ZREM', B, tag)
@@ -20,6 +23,7 @@ local function expire(tag, since, value)
   end
   if value or not hooks.foreign then
     call('ZADD', R, 'NX', stamp, tag)
+    if hooks.leave then hooks.leave(tag) end
   else
     if bytes > 0 and bytes + size > room then return nil end
     bytes = bytes + size

@@ -1,0 +1,256 @@
+/*
+ * Writing messages into a pipe.
+ *
+ * Headers and small payloads are put one behind the other into a buffer that all
+ * feeders share; larger payloads are written from where they are.  Nothing of it
+ * is kept between calls: a message that did not go out whole is put together
+ * again, and its first `sent` bytes left out.
+ */
+#include "handler/feed.h"
+
+#include <sys/uio.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
+#define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
+#define BATCH_MAX	((size_t)64 * 1024)	/* what a pipe holds */
+#define VECTORS		64
+
+/* What one writev(2) is given. */
+struct batch {
+	struct iovec	v[VECTORS];
+	int		n;
+	size_t		bytes;		/* of all vectors */
+	size_t		used;		/* of text */
+};
+
+static char text[BATCH_MAX];
+
+static size_t
+payload_len(const struct feed *f)
+{
+	return f->msg->payload != NULL ? f->msg->len : 0;
+}
+
+/* -- putting together -------------------------------------------------------------- */
+
+static char *
+put_number(char *p, uint64_t n)
+{
+	char digits[20];
+	size_t i = sizeof(digits);
+
+	do {
+		digits[--i] = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	memcpy(p, digits + i, sizeof(digits) - i);
+	return p + sizeof(digits) - i;
+}
+
+/* "N ATTEMPT LENGTH ID\n"; no snprintf(3): it would cost more than all the rest. */
+static size_t
+put_header(char *to, const struct feed *f)
+{
+	size_t id_len = strlen(f->msg->id);
+	char *p = put_number(to, f->number);
+
+	*p++ = ' ';
+	p = put_number(p, (uint64_t)f->msg->attempts + 1);
+	*p++ = ' ';
+	p = put_number(p, payload_len(f));
+	*p++ = ' ';
+	memcpy(p, f->msg->id, id_len);
+	p += id_len;
+	*p++ = '\n';
+	return (size_t)(p - to);
+}
+
+static size_t
+frame_len(const struct feed *f)
+{
+	char header[HEADER_MAX];
+
+	return put_header(header, f) + payload_len(f) + 1;
+}
+
+/* Adds bytes that may lie right behind the last ones. */
+static void
+batch_add(struct batch *b, const char *p, size_t len)
+{
+	struct iovec *last = b->n > 0 ? &b->v[b->n - 1] : NULL;
+
+	b->bytes += len;
+	if (last != NULL && (char *)last->iov_base + last->iov_len == p)
+		last->iov_len += len;
+	else if (len > 0)
+		b->v[b->n++] = (struct iovec){ (char *)(uintptr_t)p, len };
+}
+
+static void
+batch_text(struct batch *b, const char *p, size_t len)
+{
+	memcpy(text + b->used, p, len);
+	batch_add(b, text + b->used, len);
+	b->used += len;
+}
+
+static bool
+batch_has_room(const struct batch *b)
+{
+	return b->n + 3 <= VECTORS && b->bytes < BATCH_MAX &&
+	    b->used + HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX;
+}
+
+static void
+batch_feed(struct batch *b, const struct feed *f)
+{
+	size_t n = put_header(text + b->used, f);
+
+	batch_add(b, text + b->used, n);
+	b->used += n;
+	if (payload_len(f) > COPY_MAX)
+		batch_add(b, f->msg->payload, f->msg->len);
+	else if (payload_len(f) > 0)
+		batch_text(b, f->msg->payload, f->msg->len);
+	batch_text(b, "\n", 1);
+}
+
+/* Leaves out the first n bytes. */
+static void
+batch_skip(struct batch *b, size_t n)
+{
+	struct iovec *v = b->v;
+
+	b->bytes -= n;
+	while (n > 0 && n >= v->iov_len) {
+		n -= v->iov_len;
+		v->iov_len = 0;
+		v++;
+	}
+	if (n > 0) {
+		v->iov_base = (char *)v->iov_base + n;
+		v->iov_len -= n;
+	}
+}
+
+/* -- writing ------------------------------------------------------------------------ */
+
+static void
+written(struct feeder *e, size_t n)
+{
+	usec_t now = clock_mono();
+	struct feed *f;
+	size_t len;
+
+	e->sent += n;
+	while ((f = e->next) != NULL && e->sent >= (len = frame_len(f))) {
+		e->sent -= len;
+		e->next = TAILQ_NEXT(f, entry);
+		f->written = now;
+		e->written(f);
+	}
+}
+
+/* One call; false: the pipe is full, or gone. */
+static bool
+write_batch(struct feeder *e)
+{
+	struct batch b = { .n = 0 };
+	const struct feed *f;
+	ssize_t n;
+
+	for (f = e->next; f != NULL && batch_has_room(&b); f = TAILQ_NEXT(f, entry))
+		batch_feed(&b, f);
+	batch_skip(&b, e->sent);
+	do {
+		n = writev(e->fd, b.v, b.n);
+	} while (n == -1 && errno == EINTR);
+	if (n == -1 && errno != EAGAIN) {
+		feeder_close(e);
+		e->broken(e);
+	} else if (n > 0) {
+		written(e, (size_t)n);
+	}
+	return n == (ssize_t)b.bytes;
+}
+
+static void
+flush(void *arg)
+{
+	struct feeder *e = arg;
+
+	while (e->next != NULL && !e->stopped && write_batch(e))
+		continue;
+	if (e->fd == -1)
+		return;
+	if (e->next != NULL && !e->stopped)
+		io_start(&e->io);
+	else
+		io_stop(&e->io);
+}
+
+static void
+pipe_ready(int what UNUSED, void *arg)
+{
+	flush(arg);
+}
+
+void
+feeder_add(struct feeder *e, struct feed *f)
+{
+	if (e->next == NULL)
+		e->next = f;
+	loop_defer(e->loop, &e->flush, flush, e);
+}
+
+/* -- life ----------------------------------------------------------------------------- */
+
+void
+feeder_init(struct feeder *e, struct loop *loop, void (*on_written)(struct feed *),
+    void (*on_broken)(struct feeder *))
+{
+	*e = (struct feeder){ .loop = loop, .written = on_written, .broken = on_broken,
+	    .fd = -1 };
+}
+
+int
+feeder_open(struct feeder *e, int *child_end)
+{
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return -1;
+	(void)fcntl(fd[1], F_SETFL, O_NONBLOCK);
+	e->fd = fd[1];
+	io_init(&e->io, e->loop, e->fd, IO_WRITE, pipe_ready, e);
+	*child_end = fd[0];
+	return 0;
+}
+
+void
+feeder_stop(struct feeder *e)
+{
+	e->stopped = true;
+	loop_defer_cancel(e->loop, &e->flush);
+	if (e->sent == 0)
+		feeder_close(e);
+	else if (e->fd != -1)
+		io_stop(&e->io);
+}
+
+void
+feeder_close(struct feeder *e)
+{
+	e->stopped = true;
+	loop_defer_cancel(e->loop, &e->flush);
+	if (e->fd == -1)
+		return;
+	io_done(&e->io);
+	(void)close(e->fd);
+	e->fd = -1;
+}

@@ -1,0 +1,68 @@
+/*
+ * Messages on their way into a process: what a persistent handler has in hand,
+ * and the pipe to its standard input.
+ *
+ *	N ATTEMPT LENGTH ID\n  PAYLOAD  \n
+ */
+#ifndef RQD_HANDLER_FEED_H
+#define RQD_HANDLER_FEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "handler/handler.h"
+#include "loop/io.h"
+
+struct worker;
+
+/* One message at a persistent handler. */
+struct feed {
+	struct run	 base;
+	TAILQ_ENTRY(feed) entry;	/* of worker.feeds, or of the owner's lists */
+	struct message	*msg;
+	struct worker	*worker;	/* NULL: not at a process (waiting, or over) */
+	uint64_t	 number;
+	bool		 answered;	/* result is certain, but not all bytes are written */
+	bool		 over;		/* result is certain, done() is to come */
+	struct result	 result;	/* result.stop: why rqd ended it */
+	usec_t		 started;	/* mono: given to the process */
+	usec_t		 written;	/* mono: its last byte, or started */
+};
+TAILQ_HEAD(feed_list, feed);
+
+/*
+ * The pipe.  What is added in a turn of the loop is written at its end, in as few
+ * calls as it takes; what does not fit waits until the process has read.
+ */
+struct feeder {
+	/* set by feeder_init(): */
+	struct loop	 *loop;
+	void		(*written)(struct feed *);	/* to its last byte; may not free it */
+	void		(*broken)(struct feeder *);	/* nobody reads any more */
+	/* read only: */
+	int		  fd;		/* our end; -1: closed */
+	struct feed	 *next;		/* the first not wholly written; NULL: none */
+	size_t		  sent;		/* bytes of next */
+	/* private: */
+	bool		  stopped;
+	struct io	  io;
+	struct defer	  flush;
+};
+
+void	feeder_init(struct feeder *, struct loop *, void (*written)(struct feed *),
+	    void (*broken)(struct feeder *));
+/* *child_end is the caller's to give to the child and close.  0, or -1 with errno. */
+int	feeder_open(struct feeder *, int *child_end) MUSTCHECK;
+
+/* f is the last of its list, and stays on it until written() or feeder_close(). */
+void	feeder_add(struct feeder *, struct feed *);
+
+/*
+ * Ends the stream, except inside of a message: the process would take it for a
+ * whole one, so the pipe is then left open and silent.
+ */
+void	feeder_stop(struct feeder *);
+void	feeder_close(struct feeder *);
+
+#endif

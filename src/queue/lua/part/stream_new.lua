@@ -1,0 +1,20 @@
+-- stream_new: is there an entry that nobody in the group has been given?
+-- Needs   call; Q group: the stream, its consumer group
+-- Gives   position(): the last id that the group has been given, and how many came
+--         after it (false: not known); nil where there is no such group
+--         unread(): 1 or 0; 1, too, where the group is missing: a pop makes it
+-- The id of the newest entry that ever was tells nothing, it may have been
+-- deleted; and the server's own count, of 7.0 on, may be unknown.
+local function position()
+  if call('XLEN', Q) == 0 and call('EXISTS', Q) == 0 then return nil end
+  for _, info in ipairs(call('XINFO', 'GROUPS', Q)) do
+    local g = {}
+    for i = 1, #info, 2 do g[info[i]] = info[i + 1] end
+    if g.name == group then return g['last-delivered-id'], g.lag or false end
+  end
+end
+
+local function unread()
+  local last = position()
+  return last and #call('XRANGE', Q, '(' .. last, '+', 'COUNT', 1) or 1
+end

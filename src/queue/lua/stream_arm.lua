@@ -1,0 +1,20 @@
+-- stream_arm: as arm, for a stream.
+--
+-- KEYS    as arm
+-- ARGV    fleet, as arm; then
+--         group
+-- Returns as arm; waiting: 1 where an entry is new to the group, or the group is
+--         missing; else 0
+-- Effect  None: reads only.  These make tracking remember the keys, as a read by
+--         XREADGROUP alone would not.
+-- Again   Reads again.
+local Q, R, L, P, B = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call, group = redis.call, ARGV[2]
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+--@ include soonest
+--@ include stream_new
+
+local waiting, delayed = unread(), soonest(L)
+--@ include arm_end

@@ -1,0 +1,78 @@
+-- stream_pop: leases due retries, then entries new to the group, to the caller.
+--
+-- KEYS    as pop
+-- ARGV    n maxbytes max call deadline fleet gap slack, as pop; then
+--         group      made where it is missing, at the beginning of the stream
+--         consumer   the caller's name in it
+-- Returns as pop; waiting: 0 where the group is at the end of the stream, else 1.
+--         Entries are read one by one, since none tells its size before:
+--         the last may go beyond maxbytes.
+-- Effect  An entry is read by XREADGROUP, which puts it into the group's pending
+--         list; then its message is written to QCONTEXT, QDELIVERY and, last,
+--         QBACKUP.  What an error in the middle leaves is pending but not in
+--         QBACKUP: the tick finds it there.  Retries as pop.
+-- Again   A second call reads other entries; what a call whose reply was lost
+--         has taken, mine tells.
+--
+-- The id is the entry's.  The tag is the id, or id#token where the id is in
+-- QBACKUP or QRETRY.
+local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local group, consumer = ARGV[9], ARGV[10]
+--@ include pop_begin
+--@ include stream_new
+--@ include stream_message
+local waiting = unread()
+--@ include pop_gate
+--@ include pop_retries
+
+-- The next entry, or nil at the end of the stream.
+local function read()
+  local function try(how)
+    return how('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, '>')
+  end
+  local found = try(redis.pcall)
+  if found and found.err then
+    if find(found.err, 'NOGROUP', 1, true) then
+      call('XGROUP', 'CREATE', Q, group, '0', 'MKSTREAM')
+    end
+    found = try(call)
+  end
+  return found and found[1][2][1]
+end
+
+-- Leases entries, all of them pending since a moment ago.
+local function lease(entries)
+  local tags, zadd, hset, copy = {}, {}, {}, {}
+  for i, e in ipairs(entries) do tags[i] = e.id end
+  local inb, inr = call('ZMSCORE', B, unpack(tags)), call('ZMSCORE', R, unpack(tags))
+  for i, e in ipairs(entries) do
+    local tag, k = e.id, 2 * i - 1
+    if inb[i] or inr[i] then
+      repeat tag = tag .. '#' .. e.token
+      until not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+    end
+    zadd[k], zadd[k + 1] = stamp, tag
+    hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. #e.id
+    copy[k], copy[k + 1] = tag, e.body
+    give(tag, #e.id, e.token, 0, 0, #e.body > max and #e.body or e.body)
+  end
+  call('HSET', C, unpack(copy))
+  call('HSET', D, unpack(hset))
+  call('ZADD', B, unpack(zadd))
+end
+
+while got < n and bytes < room and waiting == 1 do
+  local entries = {}
+  repeat
+    local e = read()
+    if e then
+      local body = message(e[2])
+      got, bytes = got + 1, bytes + #body
+      entries[#entries + 1] = {id = e[1], body = body, token = name .. '.' .. got}
+    else
+      waiting = 0
+    end
+  until waiting == 0 or #entries == 25 or got == n or bytes >= room
+  if #entries > 0 then lease(entries) end
+end
+--@ include pop_end

@@ -1,0 +1,39 @@
+-- stream_settle: as settle, for a stream.
+--
+-- KEYS    as settle, then Q
+-- ARGV    dead_max host, as settle; then
+--         group
+--         consumer   the caller's name in it
+--         results, as settle
+-- Returns as settle; "taken" also where another consumer has claimed the entry:
+--         it is that one's now
+-- Effect  As settle; and an entry that is done, or has its new place in QRETRY or
+--         QDEAD, is acknowledged (XACK), unless another consumer has it.
+-- Again   As settle.
+local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local call, match = redis.call, string.match
+local dead_max, host, first, hooks = ARGV[1], ARGV[2], 5, {}
+local group, consumer = ARGV[3], ARGV[4]
+call('XLEN', Q)
+--@ include stream_entry
+
+local rows = {}
+local function row_of(tag)
+  if rows[tag] == nil then rows[tag] = pending(entry(tag)) or false end
+  return rows[tag]
+end
+
+function hooks.taken(tag)
+  local row = row_of(tag)
+  return row and row[2] ~= consumer
+end
+
+function hooks.leave(tags)
+  local ids = {}
+  for _, tag in ipairs(tags) do
+    local row = row_of(tag)
+    if row and row[2] == consumer then ids[#ids + 1] = row[1] end
+  end
+  if #ids > 0 then call('XACK', Q, group, unpack(ids)) end
+end
+--@ include settle_all

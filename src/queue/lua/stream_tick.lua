@@ -1,0 +1,115 @@
+-- stream_tick: as tick, for a stream.
+--
+-- KEYS    as tick
+-- ARGV    lease foreign requeue sent batch maxbytes rank cursor, as tick; then
+--         group
+--         scan       where in the pending list to go on; "", or what the last step
+--                    returned
+--         COUNTER DELTA ..., as tick
+-- Returns as tick; requeued and dropped count what was found in the pending list,
+--         too; behind it all: scan.  waiting: 0 or 1
+-- Effect  Expired: as tick, and acknowledged (XACK), unless another consumer
+--         has claimed the entry since: then it is that one's.  Pending, not in
+--         QBACKUP or QRETRY, and idle for longer than foreign: another consumer has
+--         abandoned it.  Its message is written to QCONTEXT, QDELIVERY and QRETRY,
+--         due now, then it is acknowledged.  One whose entry is no longer in the
+--         stream (trimmed or deleted) is acknowledged and counted as dropped.
+--         Due in QDELAYED: added to the stream.
+-- Again   Finds less to do.  Counters may be added twice.
+local Q, B, C, R, D, L, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local group, scan = ARGV[9], ARGV[10]
+--@ include tick_begin
+--@ include soonest
+--@ include stream_entry
+--@ include stream_message
+--@ include stream_new
+call('ZCARD', L)
+local waiting = unread()
+
+-- Claimed by another consumer after we had renewed it the last time.  Its field in
+-- QDELIVERY stays: it tells the daemon that had it.
+function hooks.taken(tag, since)
+  local row = pending(entry(tag))
+  if not row or now - row[3] / 1000 <= since + 1 then return false end
+  call('ZREM', B, tag)
+  call('HDEL', C, tag)
+  return true
+end
+
+function hooks.leave(tag)
+  local id = entry(tag)
+  if id then call('XACK', Q, group, id) end
+end
+--@ include tick_leases
+
+-- Puts an abandoned entry where pops find it: false if there is no room.
+local function take_over(id)
+  local found = call('XRANGE', Q, id, id)[1]
+  if not found then
+    call('XACK', Q, group, id)
+    dropped = dropped + 1
+    return true
+  end
+  local body = message(found[2])
+  if bytes > 0 and bytes + #body > room then return false end
+  bytes = bytes + #body
+  call('HSET', C, id, body)
+  call('HSET', D, id, '0 0 - ' .. stamp .. ' ' .. #id)
+  call('ZADD', R, stamp, id)
+  call('XACK', Q, group, id)
+  requeued = requeued + 1
+  return true
+end
+
+-- Those of a page that nobody has renewed: false if there is no room for more.
+local function page(rows)
+  local ids = {}
+  for _, row in ipairs(rows) do
+    local left = foreign - row[3] / 1000 + now - judged
+    if left < 0 then ids[#ids + 1] = row[1]
+    else expires = math.min(expires, now + left) end
+  end
+  if #ids == 0 then return true end
+  local inb, inr = call('ZMSCORE', B, unpack(ids)), call('ZMSCORE', R, unpack(ids))
+  for i, id in ipairs(ids) do
+    if inr[i] then
+      call('XACK', Q, group, id)
+    elseif not inb[i] and not take_over(id) then
+      return false
+    end
+  end
+  return true
+end
+
+local function walk()
+  local seen = 0
+  while seen < batch do
+    local from = scan == '' and '-' or scan
+    local rows = redis.pcall('XPENDING', Q, group, from, '+', 50)
+    if rows.err or #rows == 0 then scan = '' return end
+    if not page(rows) then more = 1 return end
+    scan = '(' .. rows[#rows][1]
+    seen = seen + #rows
+    if #rows < 50 then scan = '' return end
+  end
+  more = 1
+end
+
+local function promote(from, to)
+  while true do
+    local m = call('ZRANGEBYSCORE', L, from, to, 'LIMIT', 0, 1)[1]
+    if not m then return end
+    if promoted >= batch or bytes > 0 and bytes + #m > room then more = 1 return end
+    call('XADD', Q, '*', 'message', m)
+    call('ZREM', L, m)
+    promoted, bytes, waiting = promoted + 1, bytes + #m, 1
+  end
+end
+
+if requeue then walk() end
+promote('-inf', stamp)
+promote('1e11', string.format('%.0f', now * 1000))
+local delayed, counters = soonest(L), 11
+delayed = delayed and string.format('%.6f', delayed) or ''
+hooks.scan = scan
+--@ include tick_end

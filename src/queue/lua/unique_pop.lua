@@ -1,0 +1,90 @@
+-- unique_pop: leases due retries, then due ids of a zset, to the caller.
+--
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE; Q: zset, id -> due time
+-- ARGV    as pop
+-- Returns as pop; waiting: ids that are due, payload: the id
+-- Effect  Each id leaves Q and QRETRY, wherever it is, for QBACKUP, QDELIVERY,
+--         QCONTEXT, and leaves its source last.  One that is due in Q and waits
+--         in QRETRY keeps the counts that it has there.  One that is in QBACKUP
+--         is not delivered: put off until it leaves (see part/unique.lua).
+--         A score from 1e11 on is milliseconds, and is replaced when due.
+-- Again   A second call pops other messages; what a call whose reply was
+--         lost has taken, mine tells.
+local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--@ include pop_begin
+--@ include soonest
+--@ include unique
+local waiting = due_by(Q, now)
+--@ include pop_gate
+hooks.retried = function(tags)
+  local ids = {}
+  for i, tag in ipairs(tags) do ids[i] = id_of(tag) end
+  call('ZREM', Q, unpack(ids))
+end
+--@ include pop_retries
+
+-- Due ids whose scores are milliseconds take their place among the others.
+local seen, most = 0, string.format('%.0f', now * 1000)
+for _ = 1, n do
+  local e = call('ZRANGEBYSCORE', Q, '1e11', most, 'WITHSCORES', 'LIMIT', 0, 1)
+  if not e[1] or seen > room then break end
+  seen = seen + #e[1]
+  call('ZADD', Q, 'XX', string.format('%.6f', tonumber(e[2]) / 1000), e[1])
+end
+
+-- The first ids that are due, one by one: they are of any size.
+local function look(count)
+  local ids, tags, scores = {}, {}, {}
+  local size = 0
+  for i = 1, count do
+    local e = call('ZRANGE', Q, i - 1, i - 1, 'WITHSCORES')
+    local score = tonumber(e[2])
+    if not score or score > now then break end
+    size = size + #e[1]
+    if i > 1 and bytes + size > room then break end
+    ids[i], tags[i], scores[i] = e[1], tag_of(e[1]), score
+  end
+  return ids, tags, scores
+end
+
+local retries, looked = call('ZCARD', R) > 0, 0
+while got < n and looked < n + 100 and not full do
+  local ids, tags, scores = look(math.min(n - got, 25))
+  if #ids == 0 then break end
+  local inb = call('ZMSCORE', B, unpack(tags))
+  local inr = retries and call('ZMSCORE', R, unpack(tags)) or {}
+  local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
+  for i, id in ipairs(ids) do
+    local tag = tags[i]
+    if inb[i] then
+      away[#away + 1], away[#away + 2] = put_off(scores[i]), id
+    elseif got > 0 and bytes + #id > room then
+      full = true
+      break
+    else
+      local a, c, tok = match(inr[i] and call('HGET', D, tag) or '', '^(%d+) (%d+) (%S+)')
+      local attempts = math.min(tonumber(a) or 0, 999999999)
+      local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
+      if inr[i] then retried[#retried + 1] = tag end
+      got, bytes = got + 1, bytes + #id
+      local token = name .. '.' .. got
+      zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. #tag
+      copy[#copy + 1], copy[#copy + 2] = tag, id
+      taken[#taken + 1] = id
+      give(tag, #tag, token, attempts, crashes, #id > max and #id or id)
+    end
+    looked = looked + 1
+  end
+  if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
+  if #taken > 0 then
+    call('HSET', C, unpack(copy))
+    call('HSET', D, unpack(hset))
+    call('ZADD', B, unpack(zadd))
+    if #retried > 0 then call('ZREM', R, unpack(retried)) end
+    call('ZREM', Q, unpack(taken))
+  end
+end
+
+waiting = due_by(Q, now)
+--@ include pop_end

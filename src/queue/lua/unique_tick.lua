@@ -1,0 +1,34 @@
+-- unique_tick: tick for kind "unique".
+--
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QSTATS; Q: zset, id -> due time
+-- ARGV    as tick
+-- Returns as tick; waiting: ids that are due; promoted: 0; delayed: ""
+-- Effect  Expired deliveries, whoever has written them: to QRETRY, due now, token and
+--         counts kept.  Without payload: dropped.  A time more than a day ahead:
+--         set to now.  Fields of QDELIVERY whose tag is nowhere and old: removed.
+--         Ids that were put off and do not run: their score again.
+-- Again   Finds less to do.  Counters may be added twice.
+local Q, B, C, R, D, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+--@ include tick_begin
+--@ include soonest
+--@ include unique
+call('ZCARD', Q)
+--@ include tick_leases
+
+-- Some hand has removed their deliveries from QBACKUP.  Looks at others each second.
+local function strays()
+  local away = {Q, string.format('%.0f', AWAY), string.format('(%.0f', 2 * AWAY)}
+  local count, size, ids = call('ZCOUNT', unpack(away)), 0, {}
+  local from = count > 50 and math.floor(now) * 50 % count or 0
+  for i = from, math.min(from + 49, count - 1) do
+    local id = call('ZRANGEBYSCORE', away[1], away[2], away[3], 'LIMIT', i, 1)[1]
+    if size > room then break end
+    size = size + #id
+    if not call('ZSCORE', B, tag_of(id)) then ids[#ids + 1] = id end
+  end
+  for _, id in ipairs(ids) do put_back(id) end
+end
+
+strays()
+local waiting, delayed, counters = due_by(Q, now), '', 9
+--@ include tick_end

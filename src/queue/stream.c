@@ -1,0 +1,70 @@
+/*
+ * Kind "stream": at least once, from a consumer group of a Redis stream.
+ *
+ * The machine is that of kind "ack"; scripts of its own read entries instead of
+ * list elements.  An entry in hand stands twice: in the group's pending list,
+ * for other consumers and for people, and in section 2's keys (contract), which
+ * decide.  So the fence, the leases, rescue and what becomes of a pop whose reply
+ * was lost are those of "ack".  An entry that fails, expires or dies is
+ * acknowledged in the script that gives it its new place; from there it is a
+ * message as any other.
+ *
+ * The consumer's name says who has it, to people, and tells our deliveries from
+ * those of other consumers.  It decides nothing between daemons: two with one
+ * name do not disturb each other.
+ */
+#include "queue/ack_private.h"
+
+static void
+stream_group(const struct ack *a, struct args *w)
+{
+	args_str(w, a->cfg->consumer_group);
+}
+
+static void
+stream_consumer(const struct ack *a, struct args *w)
+{
+	stream_group(a, w);
+	args_fmt(w, "%s-%s", a->env->host, a->cfg->name);
+}
+
+static void
+stream_scan(const struct ack *a, struct args *w)
+{
+	stream_group(a, w);
+	args_str(w, a->scan);
+}
+
+static const struct ack_kind stream_kind = {
+	.ops = &queue_stream,
+	.role = {
+		[ACK_POP] = ACK_ROLE("stream_pop", stream_consumer, KEY_QUEUE, KEY_BACKUP,
+		    KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
+		[ACK_SETTLE] = ACK_ROLE("stream_settle", stream_consumer, ACK_KEYS_SETTLE,
+		    KEY_QUEUE),
+		[ACK_RENEW] = ACK_ROLE("stream_renew", stream_consumer, KEY_BACKUP, KEY_RETRY,
+		    KEY_DELIVERY, KEY_QUEUE),
+		[ACK_TICK] = ACK_ROLE("stream_tick", stream_scan, KEY_QUEUE, KEY_BACKUP,
+		    KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS),
+		[ACK_ARM] = ACK_ROLE("stream_arm", stream_group, KEY_QUEUE, KEY_RETRY,
+		    KEY_DELAYED, KEY_PAUSED),
+		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
+		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
+	},
+	.promotes = true,
+};
+
+static struct queue *
+stream_open(const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	return ack_new(&stream_kind, env, config, cfg, stats, events, arg);
+}
+
+const struct queue_ops queue_stream = {
+	.name = "stream",
+	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
+	.open = stream_open,
+	ACK_OPS,
+};

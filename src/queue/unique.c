@@ -1,0 +1,39 @@
+/*
+ * Kind "unique": at least once, one at a time per id, from a zset of ids and the
+ * times when they are due.
+ *
+ * The machine is that of kind "ack"; what differs is done by the scripts, see
+ * lua/part/unique.lua.  The zset holds what waits and what is scheduled, so there
+ * is no QDELAYED, and nothing for the tick to promote.
+ */
+#include "queue/ack_private.h"
+
+static const struct ack_kind unique_kind = {
+	.ops = &queue_unique,
+	.role = {
+		[ACK_POP] = ACK_ROLE("unique_pop", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
+		    KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
+		[ACK_SETTLE] = ACK_ROLE("unique_settle", NULL, ACK_KEYS_SETTLE, KEY_QUEUE),
+		[ACK_RENEW] = ACK_ROLE("renew", NULL, KEY_BACKUP, KEY_RETRY, KEY_DELIVERY),
+		[ACK_TICK] = ACK_ROLE("unique_tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
+		    KEY_RETRY, KEY_DELIVERY, KEY_STATS),
+		[ACK_ARM] = ACK_ROLE("unique_arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_PAUSED),
+		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
+		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
+	},
+};
+
+static struct queue *
+unique_open(const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	return ack_new(&unique_kind, env, config, cfg, stats, events, arg);
+}
+
+const struct queue_ops queue_unique = {
+	.name = "unique",
+	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
+	.open = unique_open,
+	ACK_OPS,
+};

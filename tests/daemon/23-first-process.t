@@ -1,0 +1,54 @@
+#!/bin/sh
+# rqd as the first process of a container (the example in etc/examples/container):
+# orphans are reaped, SIGTERM drains, and nothing outlives it.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+unshare --pid --fork --mount-proc --user --map-root-user true 2>/dev/null ||
+    unshare --pid --fork --mount-proc true 2>/dev/null || skip_all 'no name spaces here'
+redis_start
+QUEUES='orders slow'
+
+# Leaves an orphan that ends by itself, and one that was orphaned before.
+handler orphans <<'H'
+#!/bin/sh
+(setsid sh -c 'sleep 0.1; echo late' >/dev/null 2>&1 &)
+cat >>"$OUT"
+H
+handler slow <<'H'
+#!/bin/sh
+echo begun >>"$OUT"
+sleep 1
+echo ended >>"$OUT"
+H
+sed "s|/usr/local/bin/ship-order|$T/orphans|" "$SRCDIR/etc/examples/container/rqd.conf" >"$T/rqd.conf"
+cat >>"$T/rqd.conf" <<C
+defaults { env = {"OUT=$T/out"} leftovers = "keep" $AS }
+queue "slow" { command = {"$T/slow"} }
+C
+
+user=''
+[ "$(id -u)" -eq 0 ] || user='--user --map-root-user'
+REDIS=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
+    "$RQD" -c "$T/rqd.conf" >"$T/log" 2>&1 &
+outer=$!
+OTHER_PIDS=$outer
+wait_for 10 'grep -q event..\"ready "$T/log"'
+first=$(pgrep -P $outer)
+is "$(awk '/^NSpid:/ { print $NF }' "/proc/$first/status")" 1 'rqd is process 1'
+
+for i in 1 2 3 4 5 6 7 8; do r lpush orders "m$i" >/dev/null; done
+wait_ok 10 '[ "$(r exists ordersBACKUP orders)" = 0 ]' 'messages are handled'
+like "$(grep acked "$T/log" | head -n 1)" '^\{"ts":.*"event":"acked","queue":"orders"' 'the log is JSON'
+wait_ok 10 '! pgrep -P "$first" >/dev/null || [ -z "$(ps -o stat= --ppid "$first" | grep Z)" ]' \
+    'orphans are reaped: no zombie'
+
+r lpush slow x >/dev/null
+wait_for 10 'grep -q begun "$T/out"'
+kill -TERM "$first"
+wait "$outer"
+is $? 0 'SIGTERM: exit status 0'
+ok 'grep -q ended "$T/out"' 'after the handler has ended'
+is "$(r exists slowBACKUP slow slowRETRY)" 0 'and its message was acked'
+OTHER_PIDS=''
