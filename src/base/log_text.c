@@ -194,8 +194,12 @@ put_usec(struct buf *b, int64_t usec)
 {
 	uint64_t n = usec < 0 ? 0 - (uint64_t)usec : (uint64_t)usec;
 
-	buf_printf(b, "%s%" PRIu64 ".%03u", usec < 0 ? "-" : "",
-	    n / (uint64_t)SEC, (unsigned)(n / (uint64_t)MSEC % 1000));
+	/* Most handlers take less than a millisecond, or much longer than a second. */
+	if (n < (uint64_t)SEC && n % (uint64_t)MSEC != 0)
+		buf_printf(b, "%s0.%06u", usec < 0 ? "-" : "", (unsigned)n);
+	else
+		buf_printf(b, "%s%" PRIu64 ".%03u", usec < 0 ? "-" : "",
+		    n / (uint64_t)SEC, (unsigned)(n / (uint64_t)MSEC % 1000));
 }
 
 static void

@@ -17,6 +17,7 @@
 struct fields {
 	struct log_field	f[FIELDS_MAX];
 	size_t			n;
+	char			signal[16];	/* one of them may point here */
 };
 
 static void
@@ -37,12 +38,17 @@ ctx_of(const struct message *msg, pid_t pid)
 	};
 }
 
-static const char *
-signal_name(int signo)
+/* "SIGKILL", as in the dead letters. */
+static void
+fields_add_signal(struct fields *fs, int signo)
 {
 	const char *name = sigabbrev_np(signo);
 
-	return name != NULL ? name : "unknown";
+	if (name != NULL)
+		snprintf(fs->signal, sizeof(fs->signal), "SIG%s", name);
+	else
+		snprintf(fs->signal, sizeof(fs->signal), "%d", signo);
+	fields_add(fs, LF_STR("signal", fs->signal));
 }
 
 void
@@ -69,7 +75,7 @@ fields_add_result(struct fields *fs, const struct result *r)
 		fields_add(fs, LF_INT("status", r->status));
 		break;
 	case END_SIGNAL:
-		fields_add(fs, LF_STR("signal", signal_name(r->signo)));
+		fields_add_signal(fs, r->signo);
 		break;
 	case END_NOT_STARTED:
 		fields_add(fs, LF_STR("step", r->step));

@@ -58,12 +58,12 @@ greet_password_path(const struct redis_options *opt)
 	return path;
 }
 
-/* Reads the password, without the newline at its end. */
+/* The first line is the password. */
 static int
 greet_read_password(struct greet *g, char **cause)
 {
 	char *path = greet_password_path(g->opt);
-	char buf[PASSWORD_MAX];
+	char buf[PASSWORD_MAX], *end;
 	ssize_t len;
 	int rc = 0;
 
@@ -72,13 +72,14 @@ greet_read_password(struct greet *g, char **cause)
 	if ((len = greet_read_file(path, buf, sizeof(buf))) == -1) {
 		rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
 	} else {
-		if (len > 0 && buf[len - 1] == '\n')
-			len--;
+		end = memchr(buf, '\n', (size_t)len);
+		if (end != NULL)
+			len = end - buf;
 		if (len > 0 && buf[len - 1] == '\r')
 			len--;
 		if (len == 0)
 			rc = util_cause(cause, "password file %s is empty", path);
-		g->password = xmemdup(buf, (size_t)len + 1);
+		g->password = xstrndup(buf, (size_t)len);
 		g->password_len = (size_t)len;
 	}
 	explicit_bzero(buf, sizeof(buf));

@@ -185,7 +185,7 @@ ending(const struct result *r, struct buf *b)
 		break;
 	case END_SIGNAL:
 		name = sigabbrev_np(r->signo);
-		buf_printf(b, "signal %s", name != NULL ? name : "?");
+		buf_printf(b, name != NULL ? "signal SIG%s" : "signal %s", name != NULL ? name : "?");
 		break;
 	case END_NOT_STARTED:
 		buf_printf(b, "cannot be started: %s", strerror(r->error));

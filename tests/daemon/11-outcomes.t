@@ -92,7 +92,7 @@ for id in status-1 status-75; do
 done
 
 log_wait 10 'event=retry queue=q id=kill attempt=1 '
-like "$(log_lines 'event=retry queue=q id=kill attempt=1 ')" 'signal=(SIG)?KILL' 'a signal: retried'
+like "$(log_lines 'event=retry queue=q id=kill attempt=1 ')" 'signal=SIGKILL' 'a signal: retried'
 log_wait 20 'event=dead queue=q id=kill '
 like "$(letter kill status)" '^(SIG)?KILL$' 'the dead letter names the signal'
 

@@ -65,8 +65,8 @@ try 1 'would be retried in 10s to 20s$' exit1 --attempt 3
 try 65 'would be a dead letter: status$' exit65
 try 75 'would be retried in' exit75
 try 75 'would be a dead letter: attempts$' exit75 --attempt 3
-try 137 'signal KILL after .*: would be retried' killed
-try 143 'signal TERM after .*, ended at time_limit: would be retried' slow
+try 137 'signal SIGKILL after .*: would be retried' killed
+try 143 'signal SIGTERM after .*, ended at time_limit: would be retried' slow
 try 127 'cannot be started: .*: would be given back as it was; the queue would be suspended' none
 printf 12345678901 >"$T/message"
 try 65 'without being run: too_large' small

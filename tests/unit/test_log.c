@@ -82,13 +82,13 @@ test_order(void **state UNUSED)
 
 	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=info "
 	    "event=acked queue=orders id=7 attempt=1 pid=812 status=0 "
-	    "duration=0.012 empty=\"\" mem=\"a\\x00b\" minus=-1.500 "
+	    "duration=0.012345 empty=\"\" mem=\"a\\x00b\" minus=-1.500 "
 	    "big=-9223372036854775808");
 	free(s);
 	s = text(LOG_JSON, false, &ctx, fields);
 	assert_string_equal(s, "{\"level\":\"info\",\"event\":\"acked\","
 	    "\"queue\":\"orders\",\"id\":\"7\",\"attempt\":1,\"pid\":812,"
-	    "\"status\":0,\"duration\":0.012,\"empty\":\"\","
+	    "\"status\":0,\"duration\":0.012345,\"empty\":\"\","
 	    "\"mem\":\"a\\u0000b\",\"minus\":-1.500,"
 	    "\"big\":-9223372036854775808}");
 	free(s);
