@@ -173,6 +173,17 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 	}
 }
 
+/* The words of kind "stream" that every script of it is given. */
+static void
+rig_add_group(const struct rig *r, struct args *w, bool consumer)
+{
+	if (r->consumer == NULL)
+		return;
+	args_str(w, "rqd");
+	if (consumer)
+		args_str(w, r->consumer);
+}
+
 int
 rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *call,
     double deadline, struct popped *p, const char **status)
@@ -191,7 +202,10 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%d", r->fleet);
 	args_fmt(&w, "%.9f", r->gap);
 	args_fmt(&w, "%.9f", r->slack);
-	if ((reply = rig_script(r, r->unique ? "unique_pop" : "pop", "QBCRDPK", &w)) == NULL)
+	rig_add_group(r, &w, true);
+	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
+	    r->unique ? "unique_pop" : "pop", "QBCRDPK", &w);
+	if (reply == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
 	if (status != NULL)
@@ -264,6 +278,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 
 	args_str(&w, "0");
 	args_str(&w, "testhost");
+	rig_add_group(r, &w, true);
 	args_str(&w, op);
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
@@ -275,7 +290,8 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 		args_str(&w, "1");
 		args_str(&w, "stderr's end");
 	}
-	reply = r->unique ? rig_script(r, "unique_settle", "BCRDXQ", &w) :
+	reply = r->consumer != NULL ? rig_script(r, "stream_settle", "BCRDXQ", &w) :
+	    r->unique ? rig_script(r, "unique_settle", "BCRDXQ", &w) :
 	    rig_script(r, "settle", "BCRDX", &w);
 	if (reply == NULL)
 		return NULL;
@@ -293,9 +309,12 @@ rig_renew(struct rig *r, const struct popped *p)
 	int answer;
 
 	args_fmt(&w, "%d", r->fleet);
+	rig_add_group(r, &w, true);
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
-	if ((reply = rig_script(r, "renew", "BRD", &w)) == NULL)
+	reply = r->consumer != NULL ? rig_script(r, "stream_renew", "BRDQ", &w) :
+	    rig_script(r, "renew", "BRD", &w);
+	if (reply == NULL)
 		return -99;
 	assert_int_equal(reply->elements, 2);
 	answer = (int)reply->element[1]->integer;
@@ -318,13 +337,19 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	args_fmt(&w, "%lld", maxbytes);
 	args_fmt(&w, "%lld", rank);
 	args_str(&w, cursor != NULL ? cursor : "-");
+	rig_add_group(r, &w, false);
+	if (r->consumer != NULL)
+		args_str(&w, t->scan);
 	args_str(&w, "acked");
 	args_str(&w, "1");
-	reply = r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
+	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
+	    r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
 	    rig_script(r, "tick", "QBCRDLS", &w);
 	if (reply == NULL)
 		return -1;
-	assert_int_equal(reply->elements, 12);
+	assert_int_equal(reply->elements, r->consumer != NULL ? 13 : 12);
+	if (r->consumer != NULL)
+		snprintf(t->scan, sizeof(t->scan), "%s", reply->element[12]->str);
 	t->more = reply->element[1]->integer;
 	t->requeued = reply->element[2]->integer;
 	t->promoted = reply->element[3]->integer;
@@ -350,9 +375,25 @@ rig_now(struct rig *r)
 	return now;
 }
 
+/* Whose the entry is in the pending list stays so, but it is idle since 1970. */
+static const char age[] =
+    "local id = string.match(ARGV[1], '^%d+%-%d+')\n"
+    "local row = id and redis.pcall('XPENDING', KEYS[1], 'rqd', id, id, 1)\n"
+    "if not row or row.err or not row[1] then return 0 end\n"
+    "redis.call('XCLAIM', KEYS[1], 'rqd', row[1][2], 0, id, 'TIME', 1000000, 'JUSTID')\n"
+    "return 1";
+
+void
+rig_idle(struct rig *r, const char *id, size_t len)
+{
+	rig_do(r, "EVAL %s 1 %s %b", age, rig_key(r, KEY_QUEUE), id, len);
+}
+
 void
 rig_expire(struct rig *r, const char *tag, size_t len)
 {
+	if (r->consumer != NULL)
+		rig_idle(r, tag, len);
 	rig_do(r, "ZADD %s XX 1000 %b", rig_key(r, KEY_BACKUP), tag, len);
 }
 
@@ -372,16 +413,30 @@ same(const redisReply *r, const char *payload, size_t len)
 
 /* All payloads that will be delivered, and those of dead letters. */
 static const char places[] =
-    "local live, dead = redis.call('LRANGE', KEYS[1], 0, -1), {}\n"
-    "for _, m in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do live[#live + 1] = m end\n"
-    "local c = redis.call('HGETALL', KEYS[3])\n"
-    "for i = 1, #c, 2 do\n"
-    "  if redis.call('ZSCORE', KEYS[4], c[i]) or redis.call('ZSCORE', KEYS[5], c[i]) then\n"
-    "    live[#live + 1] = c[i + 1]\n"
+    "local live, dead, call = {}, {}, redis.call\n"
+    "local function tagged(t) return call('ZSCORE', KEYS[4], t) or call('ZSCORE', KEYS[5], t) end\n"
+    "local kind = call('TYPE', KEYS[1]).ok\n"
+    "if kind == 'list' then live = call('LRANGE', KEYS[1], 0, -1) end\n"
+    "if kind == 'stream' then\n"
+    "  local last\n"
+    "  for _, g in ipairs(call('XINFO', 'GROUPS', KEYS[1])) do\n"
+    "    for i = 1, #g, 2 do if g[i] == 'last-delivered-id' then last = g[i + 1] end end\n"
+    "  end\n"
+    "  for _, e in ipairs(call('XRANGE', KEYS[1], last and '(' .. last or '-', '+')) do\n"
+    "    live[#live + 1] = e[2][2]\n"
+    "  end\n"
+    "  for _, p in ipairs(last and call('XPENDING', KEYS[1], 'rqd', '-', '+', 10000) or {}) do\n"
+    "    local e = not tagged(p[1]) and call('XRANGE', KEYS[1], p[1], p[1])[1]\n"
+    "    if e then live[#live + 1] = e[2][2] end\n"
     "  end\n"
     "end\n"
-    "if redis.call('TYPE', KEYS[6]).ok == 'stream' then\n"
-    "  for _, e in ipairs(redis.call('XRANGE', KEYS[6], '-', '+')) do dead[#dead + 1] = e[2][4] end\n"
+    "for _, m in ipairs(call('ZRANGE', KEYS[2], 0, -1)) do live[#live + 1] = m end\n"
+    "local c = call('HGETALL', KEYS[3])\n"
+    "for i = 1, #c, 2 do\n"
+    "  if tagged(c[i]) then live[#live + 1] = c[i + 1] end\n"
+    "end\n"
+    "if call('TYPE', KEYS[6]).ok == 'stream' then\n"
+    "  for _, e in ipairs(call('XRANGE', KEYS[6], '-', '+')) do dead[#dead + 1] = e[2][4] end\n"
     "end\n"
     "return {live, dead}";
 

@@ -18,6 +18,7 @@ struct rig {
 	redisContext	*c;		/* scripts run here; perhaps with few rights */
 	struct keys	 keys;
 	bool		 unique;	/* pop, settle, tick are those of kind "unique" */
+	const char	*consumer;	/* not NULL: those of kind "stream", and renew; group "rqd" */
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;
@@ -67,6 +68,7 @@ int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */
 struct ticked {
 	long long more, requeued, promoted, dropped, waiting, rank;
 	char expires[32], due[32], delayed[32], cursor[24], warning[128];
+	char scan[48];		/* in and out: kind "stream" */
 };
 /* requeue, and no sweep where cursor is NULL; 0, or -1 on an error. */
 int	 rig_tick(struct rig *, double lease, double foreign, bool requeue, double sent,
@@ -76,10 +78,13 @@ double	 rig_now(struct rig *);
 /* Lets a delivery's lease end, a retry fall due. */
 void	 rig_expire(struct rig *, const char *tag, size_t taglen);
 void	 rig_fall_due(struct rig *, const char *tag, size_t taglen);
+void	 rig_idle(struct rig *, const char *id, size_t len);	/* kind "stream": a pending entry */
 
 /*
  * How many messages with this payload are in a place where they will be
  * delivered from: Q, QDELAYED, QCONTEXT with QBACKUP or QRETRY.  dead: in QDEAD.
+ * Of a stream's entries those that are new to the group, or pending and not in
+ * QBACKUP or QRETRY; their payload is the value of their first field.
  */
 redisReply *rig_places(struct rig *);		/* element[0]: all live ones, [1]: dead */
 int	 rig_count(const redisReply *, const char *payload, size_t len);	/* in one of these */
