@@ -269,6 +269,22 @@ rig_popped_done(struct popped *p, int n)
 
 /* -- settle, renew, tick ---------------------------------------------------- */
 
+void
+rig_settle_begin(const struct rig *r, struct args *w)
+{
+	args_str(w, "0");
+	args_str(w, "testhost");
+	rig_add_group(r, w, true);
+}
+
+redisReply *
+rig_settle_script(struct rig *r, struct args *w)
+{
+	return r->consumer != NULL ? rig_script(r, "stream_settle", "BCRDXQ", w) :
+	    r->unique ? rig_script(r, "unique_settle", "BCRDXQ", w) :
+	    rig_script(r, "settle", "BCRDX", w);
+}
+
 const char *
 rig_settle(struct rig *r, const char *op, const struct popped *p, const char *arg)
 {
@@ -276,9 +292,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 	struct args w = { 0 };
 	redisReply *reply;
 
-	args_str(&w, "0");
-	args_str(&w, "testhost");
-	rig_add_group(r, &w, true);
+	rig_settle_begin(r, &w);
 	args_str(&w, op);
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
@@ -290,10 +304,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 		args_str(&w, "1");
 		args_str(&w, "stderr's end");
 	}
-	reply = r->consumer != NULL ? rig_script(r, "stream_settle", "BCRDXQ", &w) :
-	    r->unique ? rig_script(r, "unique_settle", "BCRDXQ", &w) :
-	    rig_script(r, "settle", "BCRDX", &w);
-	if (reply == NULL)
+	if ((reply = rig_settle_script(r, &w)) == NULL)
 		return NULL;
 	assert_int_equal(reply->elements, 3);
 	snprintf(answer, sizeof(answer), "%s", reply->element[2]->str);

@@ -61,6 +61,9 @@ int	 rig_pop(struct rig *, int n, long long maxbytes, long long max, const char 
 int	 rig_mine(struct rig *, const char *call, int page, long long max, struct popped *);
 void	 rig_popped_done(struct popped *, int n);
 
+/* settle's words in front of the results, and the script of the rig's kind. */
+void	 rig_settle_begin(const struct rig *, struct args *);
+redisReply *rig_settle_script(struct rig *, struct args *);
 /* One result; the answer is valid until the next call; NULL on an error. */
 const char *rig_settle(struct rig *, const char *op, const struct popped *, const char *arg);
 int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */

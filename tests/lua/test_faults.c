@@ -2,6 +2,7 @@
  * Each script on each of its paths, with each command denied in turn, with each
  * absent key of a wrong type, and at maxmemory: no message may be lost, and
  * once the fault is over everything can be delivered and nothing is left over.
+ * Once for kind "ack", once for kind "stream".
  */
 #include "rig.h"
 
@@ -15,7 +16,19 @@ static unsigned		calls;
 static void
 push(const char *payload)
 {
-	rig_do(&rig, "LPUSH %s %s", rig_key(&rig, KEY_QUEUE), payload);
+	if (rig.consumer != NULL)
+		rig_do(&rig, "XADD %s * message %s", rig_key(&rig, KEY_QUEUE), payload);
+	else
+		rig_do(&rig, "LPUSH %s %s", rig_key(&rig, KEY_QUEUE), payload);
+}
+
+/* Another consumer of the group gets all that is new; nothing is pending for it then. */
+static void
+read_as_other(void)
+{
+	freeReplyObject(rig_command(&rig, "XGROUP CREATE %s rqd 0 MKSTREAM",
+	    rig_key(&rig, KEY_QUEUE)));
+	rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", rig_key(&rig, KEY_QUEUE));
 }
 
 static void
@@ -41,6 +54,12 @@ expire_all(void)
 	r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_RETRY));
 	for (i = 0; i < r->elements; i++)
 		rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
+	freeReplyObject(r);
+	if (rig.consumer == NULL)
+		return;
+	r = rig_command(&rig, "XPENDING %s rqd - + 100", rig_key(&rig, KEY_QUEUE));
+	for (i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
+		rig_idle(&rig, r->element[i]->element[0]->str, r->element[i]->element[0]->len);
 	freeReplyObject(r);
 }
 
@@ -80,7 +99,7 @@ expired(void)
 static void
 moved(void)
 {
-	struct ticked t;
+	struct ticked t = { .scan = "" };
 
 	expired();
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
@@ -89,6 +108,15 @@ moved(void)
 static void
 foreign(void)
 {
+	if (rig.consumer != NULL) {
+		push("{\"id\":7}");
+		push("gone");
+		read_as_other();
+		rig_do(&rig, "EVAL %s 1 %s", "local e = redis.call('XREVRANGE', KEYS[1], '+', '-')\n"
+		    "return redis.call('XDEL', KEYS[1], e[1][1])", rig_key(&rig, KEY_QUEUE));
+		expire_all();
+		return;
+	}
 	rig_do(&rig, "ZADD %s 1000 7", rig_key(&rig, KEY_BACKUP));
 	rig_do(&rig, "HSET %s 7 {\"id\":7}", rig_key(&rig, KEY_CONTEXT));
 	rig_do(&rig, "ZADD %s 1000 nobody", rig_key(&rig, KEY_BACKUP));
@@ -104,6 +132,10 @@ static void
 taken(void)
 {
 	in_hand();
+	if (rig.consumer != NULL) {
+		rig_do(&rig, "XCLAIM %s rqd other 0 %s", rig_key(&rig, KEY_QUEUE), had[0].tag);
+		return;
+	}
 	rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), had[0].tag);
 	push("{\"id\":1}");
 }
@@ -127,8 +159,7 @@ settles(const char *op, const char *arg)
 	redisReply *r;
 	int i;
 
-	args_str(&w, "10");
-	args_str(&w, "h");
+	rig_settle_begin(&rig, &w);
 	for (i = 0; i < nhad; i++) {
 		args_str(&w, op);
 		args_mem(&w, had[i].tag, had[i].taglen);
@@ -141,7 +172,7 @@ settles(const char *op, const char *arg)
 			args_str(&w, "e");
 		}
 	}
-	if ((r = rig_script(&rig, "settle", "BCRDX", &w)) != NULL)
+	if ((r = rig_settle_script(&rig, &w)) != NULL)
 		freeReplyObject(r);
 }
 
@@ -172,7 +203,7 @@ deads(void)
 static void
 ticks(void)
 {
-	struct ticked t;
+	struct ticked t = { .scan = "" };
 
 	(void)rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t);
 }
@@ -246,7 +277,9 @@ looks(void)
 	int n;
 
 	args_str(&w, "0");
-	if ((r = rig_script(&rig, "arm", "QRLP", &w)) != NULL)
+	args_str(&w, "rqd");
+	r = rig_script(&rig, rig.consumer != NULL ? "stream_arm" : "arm", "QRLP", &w);
+	if (r != NULL)
 		freeReplyObject(r);
 	snprintf(call, sizeof(call), "f.%u", calls);
 	if ((n = rig_mine(&rig, call, 10, MAX, p)) > 0)
@@ -330,12 +363,28 @@ one_letter_each(const struct path *p, const char *fault)
 		fail_msg("%s, %s: %lld letters of %d messages", p->name, fault, letters, nhad);
 }
 
+/* Nobody has anything pending of the stream, and nothing of it is unread. */
+static void
+remove_stream(const struct path *p, const char *fault)
+{
+	redisReply *r = rig_command(&rig, "XPENDING %s rqd", rig_key(&rig, KEY_QUEUE));
+
+	if (r->type != REDIS_REPLY_ARRAY || r->element[0]->integer != 0)
+		fail_msg("%s, %s: left pending", p->name, fault);
+	freeReplyObject(r);
+	r = rig_places(&rig);
+	if (r->element[0]->elements > 0)
+		fail_msg("%s, %s: left unread", p->name, fault);
+	freeReplyObject(r);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
+}
+
 /* The fault is over: the call again, then everything is worked off. */
 static void
 recover(const struct path *p, const char *fault)
 {
 	struct popped got[50];
-	struct ticked t;
+	struct ticked t = { .scan = "" };
 	int i, n, rounds = 0;
 	char call[24];
 
@@ -357,6 +406,8 @@ recover(const struct path *p, const char *fault)
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	if (rig.consumer != NULL)
+		remove_stream(p, fault);
 	if (rig_int(&rig, "DBSIZE") != 0) {
 		redisReply *r = rig_command(&rig, "KEYS *");
 		fail_msg("%s, %s: left over: %s", p->name, fault, r->element[0]->str);
@@ -389,6 +440,7 @@ test_denied(void **state)
 		"hscan", "hset", "hstrlen", "lindex", "llen", "lpush", "lrange", "ltrim",
 		"pttl", "time", "xadd", "zadd", "zcard", "zcount", "zmscore", "zrange",
 		"zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+		"xack", "xclaim", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
 	};
 	size_t i, k;
 	int refused = 0;
@@ -434,7 +486,7 @@ test_wrong_types(void **state)
 				    keys_suffix((enum key)k), makes[m]);
 				rig_do(&rig, makes[m], rig.keys.name[k]);
 				/* A right type is no fault. */
-				if ((k == KEY_QUEUE && m == 1) || (k == KEY_DELAYED && m == 3) ||
+				if ((k == KEY_QUEUE && m == 1 && rig.consumer == NULL) || (k == KEY_DELAYED && m == 3) ||
 				    (k == KEY_BACKUP && m == 3) || (k == KEY_RETRY && m == 3) ||
 				    (k == KEY_CONTEXT && m == 2) || (k == KEY_DELIVERY && m == 2)) {
 					end();
@@ -466,7 +518,8 @@ drain(void)
 			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
 		rig_popped_done(got, n);
 	} while (n > 0);
-	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
+	if (rig.consumer == NULL)
+		assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
 }
 
 /* Who drains a full Redis is never refused; producers are. */
@@ -509,6 +562,9 @@ main(void)
 
 	rig_open(&rig, "orders");
 	rc = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+	rig_connect(&rig, "");
+	rig.consumer = "host-orders";
+	rc += cmocka_run_group_tests_name("faults of a stream", tests, NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -17,10 +17,10 @@ local group, consumer = ARGV[3], ARGV[4]
 call('XLEN', Q)
 --@ include stream_entry
 
-local rows = {}
+local known = {}
 local function row_of(tag)
-  if rows[tag] == nil then rows[tag] = pending(entry(tag)) or false end
-  return rows[tag]
+  if known[tag] == nil then known[tag] = pending(entry(tag)) or false end
+  return known[tag]
 end
 
 function hooks.taken(tag)
@@ -34,6 +34,7 @@ function hooks.leave(tags)
     local row = row_of(tag)
     if row and row[2] == consumer then ids[#ids + 1] = row[1] end
   end
-  if #ids > 0 then call('XACK', Q, group, unpack(ids)) end
+  -- Where there is none it must be allowed all the same; no entry has this id.
+  call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end
 --@ include settle_all

@@ -62,9 +62,9 @@ local function take_over(id)
 end
 
 -- Those of a page that nobody has renewed: false if there is no room for more.
-local function page(rows)
+local function page(found)
   local ids = {}
-  for _, row in ipairs(rows) do
+  for _, row in ipairs(found) do
     local left = foreign - row[3] / 1000 + now - judged
     if left < 0 then ids[#ids + 1] = row[1]
     else expires = math.min(expires, now + left) end
@@ -85,12 +85,12 @@ local function walk()
   local seen = 0
   while seen < batch do
     local from = scan == '' and '-' or scan
-    local rows = redis.pcall('XPENDING', Q, group, from, '+', 50)
-    if rows.err or #rows == 0 then scan = '' return end
-    if not page(rows) then more = 1 return end
-    scan = '(' .. rows[#rows][1]
-    seen = seen + #rows
-    if #rows < 50 then scan = '' return end
+    local found = rows(from, '+', 50)
+    if #found == 0 then scan = '' return end
+    if not page(found) then more = 1 return end
+    scan = '(' .. found[#found][1]
+    seen = seen + #found
+    if #found < 50 then scan = '' return end
   end
   more = 1
 end

@@ -92,6 +92,7 @@ local function one(a)
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
   local nobody = '\0' .. tok
+  if hooks.leave then hooks.leave({nobody}) end
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
