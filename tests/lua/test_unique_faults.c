@@ -1,0 +1,566 @@
+/*
+ * The scripts of kind "unique": particular cases, and their faults: each command
+ * denied, each key of the wrong type, maxmemory.
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+#define FAR	"100000"
+
+static struct rig	rig;
+static unsigned		calls;
+
+static void
+reset(void)
+{
+	rig_connect(&rig, "");
+	rig_do(&rig, "FLUSHALL");
+}
+
+/* -- particular cases ------------------------------------------------------- */
+
+static void
+enqueue(const char *id, const char *score)
+{
+	rig_do(&rig, "ZADD %s %s %s", rig_key(&rig, KEY_QUEUE), score, id);
+}
+
+static int
+pop(int n, struct popped *p)
+{
+	char call[24];
+
+	snprintf(call, sizeof(call), "u.%u", ++calls);
+	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+/* Thousands that run and are due again hide nothing, and are looked at once. */
+static void
+test_hidden(void **state)
+{
+	static struct popped p[2000];
+	struct popped one;
+	char id[16];
+	int i, n = 0;
+
+	(void)state;
+	reset();
+	for (i = 0; i < 2000; i++) {
+		snprintf(id, sizeof(id), "%d", i);
+		enqueue(id, "5");
+	}
+	while (n < 2000) {
+		assert_true((i = pop(100, p + n)) > 0);
+		n += i;
+	}
+	for (i = 0; i < 2000; i++) {
+		snprintf(id, sizeof(id), "%d", i);
+		enqueue(id, i % 2 ? "-inf" : "7");
+	}
+	enqueue("behind", "1000");
+	for (i = 0; (n = pop(100, &one)) == 0; i++)
+		assert_true(i < 12);
+	assert_int_equal(n, 1);
+	assert_string_equal(one.tag, "behind");
+	rig_popped_done(&one, 1);
+	assert_int_equal(pop(1, &one), 0);
+	/* What has run runs again, by its own time. */
+	assert_string_equal(rig_settle(&rig, "ack", &p[8], NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "retry", &p[10], FAR), "ok");
+	assert_string_equal(rig_settle(&rig, "dead", &p[12], "1"), "ok");
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(pop(1, &one), 1);
+		assert_int_equal(one.attempts, strcmp(one.tag, p[10].tag) == 0);
+		rig_popped_done(&one, 1);
+	}
+	assert_int_equal(pop(1, &one), 0);
+	rig_popped_done(p, 2000);
+}
+
+/* A put off id whose delivery a hand has removed is found by the tick. */
+static void
+test_strays(void **state)
+{
+	struct popped p[200];
+	struct ticked t;
+	char id[16];
+	int i, n;
+
+	(void)state;
+	reset();
+	for (i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "%d", i);
+		enqueue(id, "5");
+	}
+	n = pop(100, p);
+	assert_int_equal(n, 100);
+	for (i = 0; i < 100; i++)
+		enqueue(p[i].tag, "6");
+	rig_popped_done(p, n);
+	assert_int_equal(pop(100, p), 0);
+	rig_do(&rig, "DEL %s %s", rig_key(&rig, KEY_BACKUP), rig_key(&rig, KEY_CONTEXT));
+	for (i = 0; i < 20 && rig_int(&rig, "ZCOUNT %s -inf 7", rig_key(&rig, KEY_QUEUE)) < 100; i++)
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(rig_int(&rig, "ZCOUNT %s 6 6", rig_key(&rig, KEY_QUEUE)), 100);
+}
+
+/* The order of scores, whichever their unit. */
+static void
+test_order(void **state)
+{
+	static const char *const want[] = { "first", "second", "third", "now", "ms" };
+	struct popped p[8];
+	char ms[32], now[32];
+	int i;
+
+	(void)state;
+	reset();
+	snprintf(ms, sizeof(ms), "%.0f", (rig_now(&rig) - 1) * 1000);
+	snprintf(now, sizeof(now), "%.6f", rig_now(&rig) - 2);
+	enqueue("never", "inf");
+	enqueue("later", "9999999999");
+	enqueue("ms", ms);
+	enqueue("now", now);
+	enqueue("third", "2.5");
+	enqueue("second", "0");
+	enqueue("first", "-inf");
+	assert_int_equal(pop(8, p), 5);
+	for (i = 0; i < 5; i++)
+		assert_string_equal(p[i].tag, want[i]);
+	rig_popped_done(p, 5);
+}
+
+/* What is too large is told by its length, and becomes a letter whole. */
+static void
+test_too_large(void **state)
+{
+	struct popped p;
+	char *big = xcalloc(1, 300001);
+	redisReply *r;
+
+	(void)state;
+	reset();
+	memset(big, 'x', 300000);
+	enqueue(big, "1");
+	assert_int_equal(rig_pop(&rig, 1, 1048576, 200000, "u.big", 0, &p, NULL), 1);
+	assert_null(p.payload);
+	assert_int_equal(p.len, 300000);
+	assert_int_equal(p.tag[0], '~');
+	assert_string_equal(rig_settle(&rig, "dead", &p, "0"), "ok");
+	r = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(r->element[0]->element[1]->element[3]->len, 300000);
+	freeReplyObject(r);
+	rig_popped_done(&p, 1);
+	free(big);
+}
+
+/* Redis has lost its memory; what a daemon had in hand comes back, once. */
+static void
+test_rescue(void **state)
+{
+	struct popped p[2];
+	redisReply *r;
+	int again;
+
+	(void)state;
+	reset();
+	enqueue("u7", "1");
+	assert_int_equal(pop(1, p), 1);
+	reset();
+	enqueue("u7", "1");
+	for (again = 0; again < 2; again++) {
+		struct args w = { 0 };
+		args_str(&w, "retry");
+		args_str(&w, "u7");
+		args_fmt(&w, "u7#%s", p[0].token);
+		args_str(&w, "2");
+		args_str(&w, "4");
+		args_str(&w, "1");
+		args_str(&w, FAR);
+		args_str(&w, "u7");
+		r = rig_script(&rig, "rescue", "BCRDX", &w);
+		assert_non_null(r);
+		assert_string_equal(r->str, again ? "there" : "ok");
+		freeReplyObject(r);
+	}
+	assert_int_equal(pop(2, p + 1), 1);
+	assert_int_equal(p[1].attempts, 4);
+	assert_int_equal(p[1].crashes, 1);
+	assert_string_equal(p[1].tag, "u7");
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "held");
+	rig_popped_done(p, 2);
+	rig_check_clean(&rig);
+}
+
+static void
+test_arm(void **state)
+{
+	struct args w = { 0 };
+	char score[32];
+	redisReply *r;
+
+	(void)state;
+	reset();
+	snprintf(score, sizeof(score), "%.6f", rig_now(&rig) + 5);
+	enqueue("a", score);
+	enqueue("b", "inf");
+	args_str(&w, "0");
+	r = rig_script(&rig, "unique_arm", "QRP", &w);
+	assert_non_null(r);
+	assert_int_equal(r->elements, 8);
+	assert_int_equal(r->element[1]->integer, 0);
+	assert_true(atof(r->element[3]->str) > 4 && atof(r->element[3]->str) < 5.02);
+	freeReplyObject(r);
+	enqueue("c", "-inf");
+	args_str(&w, "0");
+	r = rig_script(&rig, "unique_arm", "QRP", &w);
+	assert_int_equal(r->element[1]->integer, 1);
+	freeReplyObject(r);
+}
+
+/* An id is never due later than it was. */
+static void
+test_push(void **state)
+{
+	static const struct { const char *at, *delay; long long added; double from, to; } t[] = {
+		{ "", "100", 1, 99, 101 }, { "", "200", 0, 99, 101 }, { "", "10", 0, 9, 11 },
+		{ "", "0", 0, -1, 1 }, { "", "50", 0, -1, 1 },
+	};
+	struct args w = { 0 };
+	redisReply *r;
+	double now;
+	size_t i;
+
+	(void)state;
+	reset();
+	for (i = 0; i < ARRAY_LEN(t); i++) {
+		now = rig_now(&rig);
+		args_str(&w, t[i].at);
+		args_str(&w, t[i].delay);
+		args_str(&w, "u7");
+		r = rig_script(&rig, "unique_push", "Q", &w);
+		assert_non_null(r);
+		assert_int_equal(r->integer, t[i].added);
+		freeReplyObject(r);
+		r = rig_command(&rig, "ZSCORE %s u7", rig_key(&rig, KEY_QUEUE));
+		if (i < 3)
+			assert_true(atof(r->str) - now >= t[i].from && atof(r->str) - now <= t[i].to + 5);
+		else
+			assert_true(atof(r->str) <= rig_now(&rig));
+		freeReplyObject(r);
+	}
+}
+
+/* -- faults ----------------------------------------------------------------- */
+
+#define HAD	4
+
+static struct popped	had[HAD + 4];
+static int		nhad;
+
+static void
+waiting(void)
+{
+	enqueue("1", "1");
+	enqueue("two", "-inf");
+	enqueue("~3", "3");
+	enqueue("ms", "1000000000000");
+}
+
+static void
+in_hand(void)
+{
+	waiting();
+	nhad = pop(HAD, had);
+	assert_int_equal(nhad, HAD);
+}
+
+static void
+again(void)
+{
+	in_hand();
+	waiting();
+}
+
+static void
+put_off(void)
+{
+	struct popped p;
+
+	again();
+	assert_int_equal(pop(1, &p), 0);
+}
+
+static void
+in_retry(void)
+{
+	int i;
+
+	in_hand();
+	for (i = 0; i < nhad; i++)
+		assert_string_equal(rig_settle(&rig, "retry", &had[i], i % 2 ? "0" : FAR), "ok");
+	waiting();
+}
+
+static void
+expire_all(void)
+{
+	int i;
+
+	for (i = 0; i < nhad; i++) {
+		rig_expire(&rig, had[i].tag, had[i].taglen);
+		rig_fall_due(&rig, had[i].tag, had[i].taglen);
+	}
+}
+
+static void
+expired(void)
+{
+	put_off();
+	expire_all();
+}
+
+static void
+letters(void)
+{
+	int i;
+
+	in_hand();
+	for (i = 0; i < nhad; i++)
+		assert_string_equal(rig_settle(&rig, "dead", &had[i], "1"), "ok");
+}
+
+static void
+pops(void)
+{
+	int n = pop(4, had + HAD);
+
+	if (n > 0)
+		rig_popped_done(had + HAD, n);
+}
+
+static void
+settles(const char *op, const char *arg)
+{
+	int i;
+
+	for (i = 0; i < nhad; i++)
+		(void)rig_settle(&rig, op, &had[i], arg);
+}
+
+static void acks(void) { settles("ack", NULL); }
+static void retries(void) { settles("retry", "0"); }
+static void returns(void) { settles("return", NULL); }
+static void deads(void) { settles("dead", "1"); }
+
+static void
+ticks(void)
+{
+	struct ticked t;
+
+	(void)rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t);
+}
+
+static void
+dead_retries(void)
+{
+	redisReply *all = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
+	struct args w = { 0 };
+	size_t i;
+
+	args_str(&w, "1048576");
+	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i++)
+		args_str(&w, all->element[i]->element[0]->str);
+	if ((r = rig_script(&rig, "unique_dead_retry", "QX", &w)) != NULL)
+		freeReplyObject(r);
+	freeReplyObject(all);
+}
+
+static const struct path {
+	const char	*name;
+	void		(*setup)(void);
+	void		(*run)(void);
+	bool		 finishes;	/* what was in hand is meant to go */
+} paths[] = {
+	{ "pop", waiting, pops, false },
+	{ "pop of what runs", again, pops, false },
+	{ "pop of retries", in_retry, pops, false },
+	{ "ack", in_hand, acks, true },
+	{ "ack of what was put off", put_off, acks, false },
+	{ "retry", in_hand, retries, false },
+	{ "retry of what was put off", put_off, retries, false },
+	{ "return", put_off, returns, false },
+	{ "dead", in_hand, deads, false },
+	{ "dead, put off", put_off, deads, false },
+	{ "tick", put_off, ticks, false },
+	{ "tick, expired", expired, ticks, false },
+	{ "dead retry", letters, dead_retries, false },
+};
+
+/* Every id that was enqueued is in the zset, in hand, a retry, or a letter. */
+static void
+nothing_lost(const struct path *p, const char *fault)
+{
+	static const char *const names[] = { "1", "two", "~3", "ms" };
+	redisReply *places;
+	size_t i;
+
+	if (p->finishes)
+		return;
+	places = rig_places(&rig);
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		if (rig_count(places->element[0], names[i], strlen(names[i])) == 0 &&
+		    rig_count(places->element[1], names[i], strlen(names[i])) == 0)
+			fail_msg("%s, %s: %s is lost", p->name, fault, names[i]);
+	}
+	freeReplyObject(places);
+}
+
+/* The fault is over: all can be worked off, and nothing is left. */
+static void
+recover(const struct path *p, const char *fault)
+{
+	struct popped got[8];
+	struct ticked t;
+	int i, n, rounds = 0;
+
+	do {
+		redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
+		for (i = 0; i < (int)r->elements; i++)
+			rig_expire(&rig, r->element[i]->str, r->element[i]->len);
+		freeReplyObject(r);
+		r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_RETRY));
+		for (i = 0; i < (int)r->elements; i++)
+			rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
+		freeReplyObject(r);
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+		if ((n = pop(8, got)) < 0)
+			fail_msg("%s, %s: %s", p->name, fault, rig.error);
+		for (i = 0; i < n; i++)
+			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
+		rig_popped_done(got, n);
+		assert_true(++rounds < 20);
+	} while (n > 0 || rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_QUEUE)) > 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	if (rig_int(&rig, "DBSIZE") != 0)
+		fail_msg("%s, %s: something is left over", p->name, fault);
+}
+
+static void
+begin(const struct path *p)
+{
+	reset();
+	p->setup();
+}
+
+static void
+end(void)
+{
+	rig_popped_done(had, nhad);
+	nhad = 0;
+}
+
+static void
+test_denied(void **state)
+{
+	static const char *const commands[] = {
+		"exists", "get", "hdel", "hexists", "hget", "hlen", "hmget", "hscan", "hset",
+		"hstrlen", "time", "xadd", "xdel", "xrange", "zadd", "zcard", "zcount", "zmscore",
+		"zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+	};
+	size_t i, k;
+	int refused = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k < ARRAY_LEN(commands); k++) {
+			begin(&paths[i]);
+			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
+			rig_connect(&rig, "few");
+			paths[i].run();
+			refused += rig.error[0] != '\0';
+			paths[i].run();
+			rig_connect(&rig, "");
+			nothing_lost(&paths[i], commands[k]);
+			paths[i].run();
+			nothing_lost(&paths[i], commands[k]);
+			recover(&paths[i], commands[k]);
+			end();
+		}
+	}
+	print_message("# %d of %zu calls were refused\n", refused,
+	    ARRAY_LEN(paths) * ARRAY_LEN(commands));
+	assert_true(refused > 80);
+}
+
+static void
+test_wrong_types(void **state)
+{
+	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
+	char fault[64];
+	size_t i, k, m;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k <= KEY_RATE; k++) {
+			for (m = 0; m < ARRAY_LEN(makes); m++) {
+				begin(&paths[i]);
+				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1 || k == KEY_DELAYED ||
+				    k == KEY_SCHEDULE || (m == 3 && (k == KEY_QUEUE || k == KEY_BACKUP ||
+				    k == KEY_RETRY)) || (m == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY ||
+				    k == KEY_STATS))) {
+					end();
+					continue;
+				}
+				snprintf(fault, sizeof(fault), "Q%s by %.4s",
+				    keys_suffix((enum key)k), makes[m]);
+				rig_do(&rig, makes[m], rig.keys.name[k]);
+				paths[i].run();
+				paths[i].run();
+				rig_do(&rig, "DEL %s", rig.keys.name[k]);
+				nothing_lost(&paths[i], fault);
+				recover(&paths[i], fault);
+				end();
+			}
+		}
+	}
+}
+
+static void
+test_maxmemory(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		begin(&paths[i]);
+		rig_do(&rig, "CONFIG SET maxmemory 100000");
+		paths[i].run();
+		assert_string_equal(rig.error, "");
+		nothing_lost(&paths[i], "maxmemory");
+		rig_do(&rig, "CONFIG SET maxmemory 0");
+		recover(&paths[i], "maxmemory");
+		end();
+	}
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hidden), cmocka_unit_test(test_strays),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_rescue), cmocka_unit_test(test_arm),
+		cmocka_unit_test(test_push), cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_maxmemory),
+	};
+	int rc;
+
+	rig_open(&rig, "{Queue:users}");
+	rig.unique = true;
+	rc = cmocka_run_group_tests_name("unique_faults", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
