@@ -61,7 +61,7 @@ waiting_command(enum kind kind)
 	case KIND_EXPIRED:
 		return "LLEN";
 	case KIND_UNIQUE:
-		return "ZCARD";
+		return "ZCOUNT";
 	case KIND_STREAM:
 		return "XLEN";
 	case KIND_CHANNEL:
@@ -84,7 +84,13 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)
 		return 0;
-	if (step == STEP_DUE) {
+	if (kind == KIND_UNIQUE && step == STEP_DELAYED) {
+		/* What is due and what is not are in one zset. */
+		argv[0] = "ZCOUNT";
+		argv[1] = keys->name[KEY_QUEUE];
+		argv[argc++] = now;
+		argv[argc++] = "+inf";
+	} else if (step == STEP_DUE || (kind == KIND_UNIQUE && step == STEP_WAITING)) {
 		argv[argc++] = "-inf";
 		argv[argc++] = now;
 	} else if (step == STEP_TOTALS) {

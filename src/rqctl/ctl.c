@@ -259,7 +259,8 @@ ctl_list_target(struct ctl *c, const char *name, const char *what, struct target
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (t->kind == KIND_ACK || t->kind == KIND_LIST || t->kind == KIND_EXPIRED)
+	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_LIST ||
+	    t->kind == KIND_EXPIRED)
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,

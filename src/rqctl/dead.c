@@ -316,19 +316,22 @@ names_of(const struct letters *l, int i, int n, struct words *w)
 static int
 retry_step(struct job *j, int i, int n, int64_t *moved)
 {
-	static const enum key keys[] = {
+	static const enum key lists[] = {
 		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
 	};
+	static const enum key zsets[] = { KEY_QUEUE, KEY_DEAD };
+	bool ids = j->target.kind == KIND_UNIQUE;
+	const enum key *keys = ids ? zsets : lists;
+	size_t k, nkeys = ids ? ARRAY_LEN(zsets) : ARRAY_LEN(lists);
 	struct words w = { 0 };
 	struct redisReply *reply;
 	int done = -1;
-	size_t k;
 
-	for (k = 0; k < ARRAY_LEN(keys); k++)
+	for (k = 0; k < nkeys; k++)
 		words_add(&w, j->target.keys.name[keys[k]]);
 	words_add(&w, STEP_BYTES);
 	names_of(&j->letters, i, n, &w);
-	reply = ask_script(j->ctl, "dead_retry", ARRAY_LEN(keys), &w);
+	reply = ask_script(j->ctl, ids ? "unique_dead_retry" : "dead_retry", (int)nkeys, &w);
 	if (reply != NULL) {
 		done = (int)reply_int(reply_at(reply, 0), 0);
 		*moved = reply_int(reply_at(reply, 1), 0);

@@ -1,9 +1,11 @@
 /*
  * rqctl retry, delayed, bury: messages that wait for a time.
  *
- * Delayed are the members of QDELAYED (a producer's own ZADD) and those in QRETRY
- * that no handler has seen yet (rqctl push --delay).
+ * Delayed are the members of QDELAYED (a producer's own ZADD; of kind "unique" those of
+ * the queue itself that are not due yet) and those in QRETRY that no handler has
+ * seen yet (rqctl push --delay).
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +30,10 @@ struct work {
 	int64_t	 done;
 };
 
-/* Milliseconds, which some producers write, as seconds. */
 static double
 due(const struct later *l, const struct peeked *m)
 {
-	return l->key == KEY_DELAYED && m->score >= 1e11 ? m->score / 1e3 : m->score;
+	return l->key == KEY_RETRY ? m->score : peek_due(m);
 }
 
 static void
@@ -43,7 +44,7 @@ add_json(struct list *list, const struct later *l, const struct peeked *m, const
 	json_object_set_new(o, "id", id[0] != '\0' ? json_string(id) : json_null());
 	if (m->taglen > 0)
 		out_set_bytes(o, "tag", m->tag, m->taglen);
-	json_object_set_new(o, "due", json_real(due(l, m)));
+	json_object_set_new(o, "due", isinf(due(l, m)) ? json_null() : json_real(due(l, m)));
 	json_object_set_new(o, "attempts", json_integer(m->delivery.attempts));
 	json_object_set_new(o, "crashes", json_integer(m->delivery.crashes));
 	out_set_bytes(o, "message", m->data, m->len);
@@ -62,7 +63,9 @@ list_one(struct later *l, const struct peeked *m, void *arg)
 		add_json(list, l, m, id);
 	else {
 		table_add(&list->table, "%s", id[0] != '\0' ? id : "-");
-		if (at > l->now)
+		if (isinf(at) && at > 0)
+			table_add(&list->table, "never");
+		else if (at > l->now)
 			table_add(&list->table, "in %s", out_age(at - l->now, in));
 		else
 			table_add(&list->table, "now");
@@ -188,7 +191,7 @@ cancel_step(struct later *l, const struct words *members, void *arg)
 		n = number_of(l->ctl, "forget", 3, &w);
 	} else {
 		words_add(&w, "ZREM");
-		words_add(&w, key[KEY_DELAYED]);
+		words_add(&w, key[l->key]);
 		add_members(&w, members);
 		if ((reply = ask_words(l->ctl, &w)) != NULL)
 			n = reply_int(reply, 0);

@@ -15,7 +15,8 @@ int
 later_init(struct ctl *c, struct later *l, const struct target *t, enum key key, bool must)
 {
 	*l = (struct later){
-		.ctl = c, .target = t, .key = key,
+		.ctl = c, .target = t,
+		.key = key == KEY_DELAYED && t->kind == KIND_UNIQUE ? KEY_QUEUE : key,
 		.ids = c->args.words + 1, .nids = c->args.nwords - 1,
 		.match = ctl_given(c, OPT_MATCH) ? ctl_value(c, OPT_MATCH) : ""
 	};
@@ -65,6 +66,8 @@ chosen(const struct later *l, const struct peeked *m)
 	if (l->undelivered && (m->delivery.attempts > 0 || m->delivery.crashes > 0 ||
 	    m->delivery.owned || m->score <= l->now))
 		return false;
+	if (l->key == KEY_QUEUE && peek_due(m) <= l->now)
+		return false;
 	if (n > 0 && memmem(m->data, m->len, l->match, n) == NULL)
 		return false;
 	return has_id(l, m);
@@ -107,8 +110,8 @@ later_each(struct later *l, const struct later_walk *walk)
 	size_t n = 1;
 	long cut = walk->cut;
 
-	/* A member of QDELAYED is the message; and --match needs all of it. */
-	if ((walk->step != NULL && l->key == KEY_DELAYED) || l->match[0] != '\0')
+	/* A member of QDELAYED is the message, an id too; and --match needs all of it. */
+	if ((walk->step != NULL && l->key != KEY_RETRY) || l->match[0] != '\0')
 		cut = -1;
 	while (n > 0 && !stop && !ctl_interrupted()) {
 		page = peek_page(l->ctl, l->target, l->key, offset, PAGE, cut);

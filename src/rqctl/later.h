@@ -14,7 +14,7 @@
 struct later {
 	struct ctl		*ctl;
 	const struct target	*target;
-	enum key		 key;		/* KEY_RETRY or KEY_DELAYED */
+	enum key		 key;		/* KEY_RETRY, KEY_DELAYED; KEY_QUEUE of kind "unique" */
 	const char *const	*ids;		/* or tags; borrowed */
 	int			 nids;		/* 0: any */
 	const char		*match;		/* "": anything */
@@ -28,6 +28,7 @@ struct later {
  * From the arguments after the queue; must: something has to be said, --all where all
  * are meant.  0, or -1 after an error was said.
  */
+/* KEY_DELAYED: of kind "unique" the ids that are not due yet. */
 int	later_init(struct ctl *, struct later *, const struct target *, enum key, bool must) MUSTCHECK;
 
 /*

@@ -3,6 +3,7 @@
  */
 #include "rqctl/peek.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,17 @@
 #include "rqctl/table.h"
 
 #define PAGE_BYTES	"1048576"	/* of messages looked at per call */
+
+/* The word by which peek.lua knows what it is. */
+static const char *
+what_of(const struct target *t, enum key key)
+{
+	if (key == KEY_RETRY)
+		return "retry";
+	if (key == KEY_DELAYED)
+		return "delayed";
+	return t->kind == KIND_UNIQUE ? "ids" : "waiting";
+}
 
 struct redisReply *
 peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, long count, long cut)
@@ -31,7 +43,7 @@ peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, l
 		words_add(&w, t->keys.name[KEY_CONTEXT]);
 		words_add(&w, t->keys.name[KEY_DELIVERY]);
 	}
-	words_add(&w, key == KEY_RETRY ? "retry" : key == KEY_DELAYED ? "delayed" : "waiting");
+	words_add(&w, what_of(t, key));
 	words_add(&w, at);
 	words_add(&w, n);
 	words_add(&w, PAGE_BYTES);
@@ -69,13 +81,42 @@ peek_get(const struct redisReply *page, size_t i, struct peeked *ret)
 const char *
 peek_id(const struct peeked *m, char *buf)
 {
+	if (m->taglen > 0 && m->taglen <= MESSAGE_ID_MAX) {
+		memcpy(buf, m->tag, m->taglen);
+		buf[m->taglen] = '\0';
+		return buf;
+	}
 	if ((int64_t)m->len != m->size || message_id(m->data, m->len, buf) == -1)
 		buf[0] = '\0';
 	return buf;
 }
 
+double
+peek_due(const struct peeked *m)
+{
+	if (m->score >= 1e11)
+		return m->score / 1e3;
+	return m->score >= 1e10 && m->score < 2e10 ? m->score - 1e10 : m->score;
+}
+
+/* When an id of kind "unique" is due. */
 static void
-add(json_t *array, struct table *t, int64_t place, const struct peeked *m)
+add_due(struct table *t, double now, const struct peeked *m)
+{
+	double at = peek_due(m);
+	char in[32];
+
+	if (at <= now)
+		table_add(t, "%s", at == m->score || m->score >= 1e11 ? "now" : "after its run");
+	else if (isinf(at))
+		table_add(t, "never");
+	else
+		table_add(t, "in %s", out_age(at - now, in));
+}
+
+/* now: of kind "unique"; -1: its messages have no time */
+static void
+add(json_t *array, struct table *t, int64_t place, double now, const struct peeked *m)
 {
 	char id[MESSAGE_ID_MAX + 1];
 	json_t *o;
@@ -85,6 +126,9 @@ add(json_t *array, struct table *t, int64_t place, const struct peeked *m)
 		o = json_object();
 		json_object_set_new(o, "place", json_integer(place));
 		json_object_set_new(o, "id", id[0] != '\0' ? json_string(id) : json_null());
+		if (now >= 0)
+			json_object_set_new(o, "due", isinf(peek_due(m)) ? json_null() :
+			    json_real(peek_due(m)));
 		json_object_set_new(o, "length", json_integer(m->size));
 		out_set_bytes(o, "message", m->data, m->len);
 		json_array_append_new(array, o);
@@ -92,6 +136,8 @@ add(json_t *array, struct table *t, int64_t place, const struct peeked *m)
 	}
 	table_number(t, place);
 	table_add(t, "%s", id[0] != '\0' ? id : "-");
+	if (now >= 0)
+		add_due(t, now, m);
 	table_number(t, m->size);
 	table_bytes(t, m->data, m->len < 200 ? m->len : 200);
 }
@@ -102,18 +148,23 @@ list(struct ctl *c, const struct target *target, long count)
 	json_t *array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	struct redisReply *page;
 	struct peeked m;
+	bool times = target->kind == KIND_UNIQUE;
 	struct table t;
 	size_t n = 1, i;
 	int64_t place = 0;
 
-	table_init(&t, ">PLACE", "<ID", ">BYTES", "<MESSAGE", NULL);
+	if (times)
+		table_init(&t, ">PLACE", "<ID", "<DUE", ">BYTES", "<MESSAGE", NULL);
+	else
+		table_init(&t, ">PLACE", "<ID", ">BYTES", "<MESSAGE", NULL);
 	while (n > 0 && place < count) {
 		page = peek_page(c, target, KEY_QUEUE, place, count - place,
 		    array != NULL ? -1 : 65536);
 		n = peek_len(page);
 		for (i = 0; i < n; i++) {
 			peek_get(page, i, &m);
-			add(array, &t, ++place, &m);
+			add(array, &t, ++place,
+			    times ? reply_double(reply_at(page, 0), 0) : -1, &m);
 		}
 		client_reply_free(page);
 	}
@@ -130,13 +181,15 @@ list(struct ctl *c, const struct target *target, long count)
 static void
 raw(struct ctl *c, const struct target *t)
 {
-	struct redisReply *reply = ask(c, "LINDEX", t->keys.name[KEY_QUEUE], "-1", NULL);
+	bool ids = t->kind == KIND_UNIQUE;
+	struct redisReply *reply = ask(c, ids ? "ZRANGE" : "LINDEX", t->keys.name[KEY_QUEUE],
+	    ids ? "0" : "-1", ids ? "0" : NULL, NULL);
 	const char *data;
 	size_t len;
 
 	if (reply == NULL)
 		return;
-	if ((data = reply_str(reply, &len)) != NULL)
+	if ((data = reply_str(ids ? reply_at(reply, 0) : reply, &len)) != NULL)
 		fwrite(data, 1, len, stdout);
 	else
 		ctl_error(c, EX_NOTHING, "no message waits in %s", t->name);

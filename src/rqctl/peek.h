@@ -14,8 +14,8 @@ struct redisReply;
 
 /* Borrowed from the page. */
 struct peeked {
-	double		 score;		/* due; 0 where it has none */
-	const char	*tag;		/* KEY_RETRY only; "" otherwise */
+	double		 score;		/* due; 0 where it has none; see peek_due() */
+	const char	*tag;		/* KEY_RETRY, ids of kind "unique"; "" otherwise */
 	size_t		 taglen;
 	struct delivery	 delivery;	/* KEY_RETRY only */
 	int64_t		 size;		/* of the whole message */
@@ -32,6 +32,8 @@ struct redisReply *peek_page(struct ctl *, const struct target *, enum key, int6
 		    long count, long cut);
 size_t		 peek_len(const struct redisReply *);
 void		 peek_get(const struct redisReply *, size_t, struct peeked *);
+/* Of QDELAYED, or of kind "unique": seconds, where the score has another unit or was put off. */
+double		 peek_due(const struct peeked *);
 const char	*peek_id(const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes */
 
 #endif

@@ -3,7 +3,8 @@
  *
  * What waits for its first delivery, and QDELAYED, are deleted as whole keys, in
  * the background of Redis; retries one by one, so that those that a daemon has in
- * hand stay; dead letters as by `dead drop --all`.
+ * hand stay; dead letters as by `dead drop --all`.  Of kind "unique" both are in one
+ * key: ids are deleted page by page.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -106,9 +107,32 @@ purge_retries(struct ctl *c, const struct target *t)
 	return 0;
 }
 
+/* The ids of kind "unique" that are due, or those that are not. */
+static int
+purge_ids(struct ctl *c, const struct target *t, const char *what)
+{
+	struct redisReply *reply;
+	struct words w = { 0 };
+	int64_t gone;
+
+	do {
+		words_clear(&w);
+		words_add(&w, t->keys.name[KEY_QUEUE]);
+		words_add(&w, what);
+		words_add(&w, STEP);
+		reply = ask_script(c, "unique_purge", 1, &w);
+		gone = reply != NULL ? reply_int(reply, 0) : -1;
+		client_reply_free(reply);
+	} while (gone > 0 && !ctl_interrupted());
+	words_done(&w);
+	return gone == 0 ? 0 : -1;
+}
+
 static int
 purge_part(struct ctl *c, const struct target *t, const struct part *p)
 {
+	if (t->kind == KIND_UNIQUE && (p->key == KEY_QUEUE || p->key == KEY_DELAYED))
+		return purge_ids(c, t, p->name);
 	if (p->key == KEY_RETRY)
 		return purge_retries(c, t);
 	return unlink_key(c, t->keys.name[p->key]);

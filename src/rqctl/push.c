@@ -4,7 +4,7 @@
  * What is due now is LPUSHed, byte for byte, many lines in one command, bounded
  * by count and by bytes, so that a file of any size is pushed with little
  * memory.  What is due later goes through push.lua into QRETRY under a tag of its
- * own: two equal messages stay two.
+ * own: two equal messages stay two.  Of kind "unique" all are ids, in one zset.
  *
  * An id is printed when Redis has confirmed its message, not before.
  */
@@ -155,6 +155,38 @@ push_later_one(struct push *p, const char *text, size_t len)
 	return 0;
 }
 
+/* All of the batch into the zset of kind "unique", where an id is only once. */
+static int
+push_ids(struct push *p)
+{
+	char id[MESSAGE_ID_MAX + 1];
+	struct words w = { 0 };
+	struct redisReply *reply;
+	const char *text;
+	size_t len;
+	int i;
+
+	words_add(&w, p->target.keys.name[KEY_QUEUE]);
+	words_add(&w, p->delay != NULL ? p->at : "");
+	words_add(&w, p->delay != NULL ? p->delay : "0");
+	for (i = 0; i < p->n; i++) {
+		text = message(p, i, &len);
+		words_mem(&w, text, len);
+	}
+	reply = ask_script(p->ctl, "unique_push", 1, &w);
+	words_done(&w);
+	if (reply == NULL)
+		return -1;
+	client_reply_free(reply);
+	for (i = 0; i < p->n; i++) {
+		text = message(p, i, &len);
+		snprintf(id, sizeof(id), "%.*s", (int)(len < sizeof(id) ? len : 0), text);
+		say_id(p, message_id_ok(text, len) ? id : "-");
+	}
+	p->pushed += p->n;
+	return 0;
+}
+
 static int
 flush(struct push *p)
 {
@@ -168,7 +200,9 @@ flush(struct push *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->n);
-	if (p->delay == NULL)
+	if (p->target.kind == KIND_UNIQUE)
+		rc = push_ids(p);
+	else if (p->delay == NULL)
 		rc = push_now(p);
 	else
 		for (i = 0; i < p->n && rc == 0; i++) {

@@ -8,6 +8,7 @@
  * among the latest.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,40 @@ show_retries(struct show *s)
 	return rc;
 }
 
+/* An id that waits in the zset of kind "unique". */
+static void
+show_id(struct show *s, const struct peeked *m)
+{
+	double due = peek_due(m);
+	json_t *facts = json_object();
+	char line[64] = "due now", text[32];
+
+	if (due > s->now && isinf(due))
+		snprintf(line, sizeof(line), "never due");
+	else if (due > s->now)
+		snprintf(line, sizeof(line), "due in %s", out_age(due - s->now, text));
+	json_object_set_new(facts, "due", isinf(due) ? json_null() : json_real(due));
+	place(s, "waiting", facts, line, m->data, m->len);
+}
+
+/* One that is not among the next: a zset knows it by its name. */
+static int
+show_far_id(struct show *s)
+{
+	struct redisReply *reply = ask(s->ctl, "ZSCORE", s->target.keys.name[KEY_QUEUE], s->id,
+	    NULL);
+	struct peeked m = { .data = s->id, .len = strlen(s->id) };
+
+	if (reply == NULL)
+		return -1;
+	if (reply_str(reply, NULL) != NULL) {
+		m.score = reply_double(reply, 0);
+		show_id(s, &m);
+	}
+	client_reply_free(reply);
+	return 0;
+}
+
 /* One page of waiting messages from offset on; how many there were, or -1. */
 static int64_t
 show_waiting_page(struct show *s, int64_t offset)
@@ -213,6 +248,10 @@ show_waiting_page(struct show *s, int64_t offset)
 		peek_get(page, i, &m);
 		if (strcmp(peek_id(&m, id), s->id) != 0)
 			continue;
+		if (s->target.kind == KIND_UNIQUE) {
+			show_id(s, &m);
+			continue;
+		}
 		snprintf(line, sizeof(line), "number %" PRId64 " in line",
 		    offset + (int64_t)i + 1);
 		facts = json_object();
@@ -227,15 +266,17 @@ static int
 show_waiting(struct show *s)
 {
 	int64_t offset = 0, n;
+	int found = s->found;
 
-	if (s->target.kind != KIND_ACK && s->target.kind != KIND_EXPIRED)
+	if (s->target.kind != KIND_ACK && s->target.kind != KIND_EXPIRED &&
+	    s->target.kind != KIND_UNIQUE)
 		return 0;
 	do {
 		if ((n = show_waiting_page(s, offset)) == -1)
 			return -1;
 		offset += n;
 	} while (n > 0 && offset < NEXT);
-	return 0;
+	return s->target.kind == KIND_UNIQUE && s->found == found ? show_far_id(s) : 0;
 }
 
 static void

@@ -326,7 +326,6 @@ static const struct { enum section section; const char *option, *value; } missin
 	{ SECTION_HTTP, "listen", NULL },
 	{ SECTION_QUEUE, "fleet_concurrency", NULL },
 	{ SECTION_QUEUE, "rate", NULL },
-	{ SECTION_QUEUE, "kind", "unique" },
 	{ SECTION_QUEUE, "kind", "channel" },
 	{ SECTION_QUEUE, "kind", "pattern" },
 	{ SECTION_QUEUE, "kind", "expired" },

@@ -213,7 +213,6 @@ static const struct wrong values[] = {
 	{ "queue \"a\\tb\" { command = {\"/a\"} }", { "1: queue \"a\\x09b\": a name has" } },
 
 	/* Not in this version. */
-	{ Q("kind = \"unique\""), { "1: kind \"unique\" is not in this version of rqd" } },
 	{ Q("kind = \"channel\""), { "1: kind \"channel\" is not in this version of rqd" } },
 	{ Q("kind = \"pattern\""), { "1: kind \"pattern\" is not in this version of rqd" } },
 	{ Q("kind = \"expired\""), { "1: kind \"expired\" is not in this version of rqd" } },

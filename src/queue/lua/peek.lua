@@ -1,7 +1,8 @@
 -- peek: what comes next, without taking it.
 --
 -- KEYS    Q, or QDELAYED, or QRETRY QCONTEXT QDELIVERY
--- ARGV    what       "waiting", "delayed" or "retry": which of these it is
+-- ARGV    what       "waiting", "delayed" or "retry": which of these it is; "ids":
+--                    Q of kind "unique"
 --         offset     messages passed over
 --         count      messages returned
 --         maxbytes   of messages looked at; one is always
@@ -19,6 +20,13 @@ local function waiting(i)
   return call('LINDEX', K, -1 - i)
 end
 
+local Q = K
+--@ include unique
+local function ids(i)
+  local m = call('ZRANGE', K, i, i, 'WITHSCORES')
+  if m[1] then return m[1], m[2], tag_of(m[1]) end
+end
+
 local function delayed(i)
   local m = call('ZRANGE', K, i, i, 'WITHSCORES')
   return m[1], m[2]
@@ -30,7 +38,7 @@ local function retry(i)
   return call('HGET', C, m[1]) or '', m[2], m[1], call('HGET', D, m[1])
 end
 
-local at = what == 'waiting' and waiting or what == 'delayed' and delayed or retry
+local at = ({waiting = waiting, ids = ids, delayed = delayed, retry = retry})[what]
 local t = call('TIME')
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), call(what == 'waiting' and 'LLEN' or 'ZCARD', K)}
 local bytes = 0
