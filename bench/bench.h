@@ -32,8 +32,8 @@ struct section {
 	void		(*run)(void);
 };
 
-extern const struct section section_exec, section_redis, section_backlog,
-    section_latency, section_herd, section_idle;
+extern const struct section section_exec, section_persistent, section_redis,
+    section_backlog, section_latency, section_herd, section_idle;
 
 /* From the command line. */
 extern int		 rounds;

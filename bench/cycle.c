@@ -12,12 +12,13 @@
 
 #include "redis/script.h"
 
+#define POP_HEAD	6		/* status now waiting due dropped limited */
 #define ACK_WORDS	3
 #define ONTO_WIRE	16		/* batches on their way at most */
 
 struct cycle {
 	redisContext	*ctx;
-	char		 keys[7][64];	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QDEAD */
+	char		 keys[8][64];	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
 	const char	*pop, *settle;	/* SHA1 */
 	int		 batch;
 	long		 calls;
@@ -44,7 +45,7 @@ static void
 begin(struct cycle *c, const char *queue, int batch)
 {
 	static const char *const suffix[] = { "", "BACKUP", "CONTEXT", "RETRY",
-	    "DELIVERY", "PAUSED", "DEAD" };
+	    "DELIVERY", "PAUSED", "RATE", "DEAD" };
 	size_t i;
 
 	*c = (struct cycle){ .ctx = world_redis(), .batch = batch };
@@ -64,23 +65,23 @@ static void
 append_pop(struct cycle *c)
 {
 	redisAppendCommand(c->ctx,
-	    "EVALSHA %s 6 %s %s %s %s %s %s %d 1048576 16777216 bench.%ld 0",
+	    "EVALSHA %s 7 %s %s %s %s %s %s %s %d 1048576 16777216 bench.%ld 0 0 0 0",
 	    c->pop, c->keys[0], c->keys[1], c->keys[2], c->keys[3], c->keys[4],
-	    c->keys[5], c->batch, ++c->calls);
+	    c->keys[5], c->keys[6], c->batch, ++c->calls);
 	sent(c, true);
 }
 
-/* Acks all that a pop has brought, from its sixth element on, six each. */
+/* Acks all that a pop has brought: six elements each, behind what it says first. */
 static long
 append_acks(struct cycle *c, const redisReply *r)
 {
 	const char *argv[10 + ACK_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
-	    c->keys[2], c->keys[3], c->keys[4], c->keys[6], "0", "bench" };
+	    c->keys[2], c->keys[3], c->keys[4], c->keys[7], "0", "bench" };
 	size_t i, len[sizeof(argv) / sizeof(argv[0])];
 	int n = 10;
 	long messages = 0;
 
-	for (i = 5; i + 6 <= r->elements && messages < 256; i += 6, messages++) {
+	for (i = POP_HEAD; i + 6 <= r->elements && messages < 256; i += 6, messages++) {
 		argv[n++] = "ack";
 		argv[n++] = r->element[i]->str;
 		argv[n++] = r->element[i + 2]->str;

@@ -41,7 +41,7 @@ read_stamps(double *v, size_t most)
 	FILE *f = fopen(world_file("stamps"), "r");
 	size_t n = 0;
 
-	while (f != NULL && n < most && fscanf(f, "%lf", &v[n]) == 1)
+	while (f != NULL && n < most && fscanf(f, "%lf %*d", &v[n]) == 1)
 		n++;
 	if (f != NULL)
 		(void)fclose(f);

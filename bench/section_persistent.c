@@ -1,0 +1,149 @@
+/*
+ * Persistent handlers: rqd against the bare loop of cycle.c over the same
+ * scripts, and for the shell against a pipe that feeds the same loop.
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BATCH	64
+#define DEPTH	2
+#define FED	20000		/* messages through the pipe */
+
+struct kind {
+	const char	*name, *file, *options;
+	long		 count;
+	struct series	 rate, cpu, redis;
+};
+
+static struct kind kinds[] = {
+	{ .name = "C", .file = "answer", .options = "", .count = 60000 },
+	{ .name = "python3", .file = "answer.py", .options = "", .count = 40000 },
+	{ .name = "sh", .file = "answer.sh", .options = "framing = \"line\"",
+	    .count = 20000 },
+};
+#define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
+
+static struct series limit_rate, limit_redis, pipe_rate;
+
+static void
+measure_limit(void)
+{
+	double wall;
+
+	flush();
+	fill("q", 60000);
+	wall = cycle("q", 60000, BATCH, DEPTH);
+	series_add(&limit_rate, 60000 / wall);
+	series_add(&limit_redis, script_usec() / 60000);
+}
+
+static void
+measure_rqd(struct kind *k)
+{
+	struct cost start, c;
+
+	flush();
+	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" concurrency = 8 %s }\n",
+	    helper(k->file), k->options);
+	start = rqd_start_cost();
+	fill("q", k->count);
+	freeReplyObject(redis("CONFIG RESETSTAT"));
+	c = rqd_drain(start);
+	series_add(&k->rate, (double)k->count / c.wall);
+	series_add(&k->cpu, c.cpu * 1e6 / (double)k->count);
+	series_add(&k->redis, script_usec() / (double)k->count);
+}
+
+/* -- a pipe with the shell's loop at its end ---------------------------------------- */
+
+static pid_t
+start_shell(int to[2], int from[2])
+{
+	pid_t pid;
+
+	if (pipe2(to, O_CLOEXEC) == -1 || pipe2(from, O_CLOEXEC) == -1)
+		die("cannot make a pipe");
+	pid = fork();
+	if (pid != 0)
+		return pid;
+	(void)dup2(to[0], 0);
+	(void)dup2(from[1], 1);
+	(void)execl(helper("answer.sh"), "answer.sh", NULL);
+	_exit(127);
+}
+
+/* One message there, one line back, and so on: two loops, as there are two processors. */
+static void
+measure_pipe(void)
+{
+	char message[MESSAGE_SIZE + 32], line[64];
+	int to[2][2], from[2][2], i, which;
+	pid_t pid[2];
+	double started;
+
+	memset(message, 'x', sizeof(message));
+	memcpy(message, "1 1 200 id\n", 11);
+	message[MESSAGE_SIZE + 11] = '\n';
+	for (which = 0; which < 2; which++)
+		pid[which] = start_shell(to[which], from[which]);
+	started = now();
+	for (i = -2; i < FED; i++) {
+		which = i & 1;
+		if (i >= 0 && read(from[which][0], line, sizeof(line)) <= 0)
+			die("the shell's loop ended");
+		if (write(to[which][1], message, MESSAGE_SIZE + 12) == -1)
+			die("the shell's loop ended");
+	}
+	series_add(&pipe_rate, FED / (now() - started));
+	for (which = 0; which < 2; which++) {
+		(void)close(to[which][0]);
+		(void)close(to[which][1]);
+		(void)close(from[which][0]);
+		(void)close(from[which][1]);
+		(void)kill(pid[which], SIGKILL);
+		(void)waitpid(pid[which], NULL, 0);
+	}
+}
+
+static void
+print(const struct kind *k)
+{
+	const struct series *limit = strcmp(k->name, "sh") == 0 ? &pipe_rate : &limit_rate;
+
+	say("| rqd, %-24s | %10.0f | %5.2f | %5.1f | %5.1f |\n", k->name,
+	    series_median(&k->rate), series_ratio(&k->rate, limit),
+	    series_median(&k->cpu), series_median(&k->redis));
+}
+
+static void
+run(void)
+{
+	size_t i;
+	int r;
+
+	for (r = 0; r < rounds; r++) {
+		measure_limit();
+		measure_pipe();
+		for (i = 0; i < KINDS; i++)
+			measure_rqd(&kinds[i]);
+	}
+	say("CPU (of rqd and its handlers) and Redis are in µs a message. The ratio is to the\n"
+	    "bare loop, that of sh to the pipe.\n\n");
+	say("|                               | messages/s | ratio |   CPU | Redis |\n");
+	say("| ----------------------------- | ---------: | ----: | ----: | ----: |\n");
+	say("| bare loop, batches of %-3d     | %10.0f |       |       | %5.1f |\n", BATCH,
+	    series_median(&limit_rate), series_median(&limit_redis));
+	say("| a pipe to a loop of sh        | %10.0f |       |       |       |\n",
+	    series_median(&pipe_rate));
+	for (i = 0; i < KINDS; i++)
+		print(&kinds[i]);
+}
+
+const struct section section_persistent = { "persistent", "persistent handlers, 8 of them",
+    run };
