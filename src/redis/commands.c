@@ -340,6 +340,19 @@ conn_send_subscribe(struct conn *c, const struct subscription *s)
 	conn_send_own(c, conn_message, NULL, NULL, 2, argv);
 }
 
+bool
+conn_knows(bool pattern, const char *name, size_t len, void *arg)
+{
+	const struct conn *c = arg;
+	const struct subscription *s;
+
+	TAILQ_FOREACH(s, &c->subs, entry) {
+		if (s->pattern == pattern && s->len == len && memcmp(s->name, name, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_message_fn *fn,
     void *arg)

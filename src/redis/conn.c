@@ -33,13 +33,13 @@
 
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
-#include <hiredis/adapters/libevent.h>
 
 #include "base/units.h"
 #include "redis/conn_private.h"
 #include "redis/reply.h"
 #include "redis/tls.h"
 
+#define REPLY_MAX	((size_t)576 * 1024 * 1024)	/* Redis' largest string, and some more */
 #define BACKOFF_MIN	(100 * MSEC)
 #define BACKOFF_MAX	(10 * SEC)
 
@@ -264,6 +264,8 @@ conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
 {
 	const char *text = ac->c.errstr;
 
+	if (c->rules.complaint != NULL)
+		return c->rules.complaint;
 	if (text[0] != '\0' && strcmp(text, strerror(0)) != 0)
 		return text;
 	return c->opt->tls && c->state != CONN_READY ? "TLS: the handshake failed; "
@@ -342,8 +344,7 @@ conn_open(struct conn *c, char **cause)
 	conn_tune(ac, path == NULL);
 	ac->data = c;
 	c->ac = ac;
-	if (redisLibeventAttach(ac, loop_base(c->loop)) != REDIS_OK)
-		fatalx("cannot watch the connection to Redis");
+	attach(c->loop, ac, &c->rules);
 	redisAsyncSetConnectCallback(ac, conn_on_connect);
 	redisAsyncSetDisconnectCallback(ac, conn_on_disconnect);
 	return 0;
@@ -509,7 +510,16 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	timer_init(&c->timer, loop, conn_timer, c);
 	timer_init(&c->closing, loop, conn_close_late, c);
 	route_init(&c->route, loop, opt, conn_found, c);
+	c->rules = (struct attach_rules){
+		.bytes_max = REPLY_MAX, .knows = conn_knows, .arg = c
+	};
 	return c;
+}
+
+void
+conn_set_reply_max(struct conn *c, size_t bytes)
+{
+	c->rules.bytes_max = bytes < REPLY_MAX ? bytes : REPLY_MAX;
 }
 
 void

@@ -74,6 +74,8 @@ enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
  */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
+/* A larger reply ends the connection.  As long as this was not called: what Redis can hold. */
+void		 conn_set_reply_max(struct conn *, size_t bytes);
 void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */
 
 /*

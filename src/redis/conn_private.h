@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
+#include "redis/attach.h"
 #include "redis/conn.h"
 #include "redis/greet.h"
 #include "redis/pending.h"
@@ -34,6 +35,7 @@ struct conn {
 	unsigned	  busy;		/* calls of ours on the stack that may call the owner */
 	bool		  freed;	/* by conn_free(): gone when busy is 0 */
 	struct redisAsyncContext *ac;	/* NULL: none */
+	struct attach_rules rules;	/* for its replies */
 	struct route	  route;
 	struct greet	  greet;
 	bool		  greeted;	/* GREETING: only subscriptions are still to be confirmed */
@@ -83,5 +85,6 @@ void	conn_send(struct conn *, struct pending *,
 	    int argc, const char *const *argv, const size_t *argvlen);
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
 void	conn_send_subscribe(struct conn *, const struct subscription *);
+bool	conn_knows(bool pattern, const char *name, size_t len, void *);	/* it is subscribed to */
 
 #endif

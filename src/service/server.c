@@ -38,6 +38,7 @@
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
+#define REPLY_SHARE	((size_t)64 * 1024 * 1024)
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
 #define EXTEND_BY	(15 * SEC)	/* asked of systemd again and again while draining */
 
@@ -430,6 +431,20 @@ server_apply_step(struct server *s, const struct reload_step *step)
 	}
 }
 
+/* More than any reply has cause to be: the largest message, and a call's share of others. */
+static size_t
+server_reply_max(const struct config *config)
+{
+	uint64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < config->nqueues; i++) {
+		if (config->queues[i]->message_max > most)
+			most = config->queues[i]->message_max;
+	}
+	return REPLY_SHARE + (size_t)most;
+}
+
 /* Makes the new configuration the one in force; old is kept by what still uses it. */
 static void
 server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
@@ -444,6 +459,7 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(s->dispatcher, (unsigned)new->max_handlers);
+	conn_set_reply_max(s->conn, server_reply_max(new));
 	for (i = 0; i < plan->nsteps; i++)
 		server_apply_step(s, &plan->steps[i]);
 	config_unref(old);
@@ -607,6 +623,7 @@ server_start(struct server *s)
 
 	/* 3. Redis: nothing is sent before the loop runs. */
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
+	conn_set_reply_max(s->conn, server_reply_max(config));
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    server_watch_mode, s);
 
