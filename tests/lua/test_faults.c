@@ -535,7 +535,7 @@ test_maxmemory(void **state)
 		rig_do(&rig, "CONFIG SET maxmemory 100000");
 		paths[i].run();
 		if (paths[i].run == pushes)
-			assert_memory_equal(rig.error, "OOM", 3);
+			assert_non_null(strstr(rig.error, "OOM"));
 		else
 			assert_string_equal(rig.error, "");
 		nothing_lost(&paths[i], "maxmemory");

@@ -18,7 +18,7 @@ local t = call('TIME')
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), 0}
 local bytes = 0
 while count > 0 and bytes < room do
-  local e = call('XRANGE', Q, '(' .. after, '+', 'COUNT', 1)[1]
+  local e = beyond(after) and call('XRANGE', Q, beyond(after), '+', 'COUNT', 1)[1]
   if not e then break end
   local body, o = message(e[2]), #out
   out[o + 1], out[o + 2], out[o + 3], out[o + 4] = '', e[1], '', #body

@@ -88,9 +88,9 @@ local function walk()
     local found = rows(from, '+', 50)
     if #found == 0 then scan = '' return end
     if not page(found) then more = 1 return end
-    scan = '(' .. found[#found][1]
+    scan = #found == 50 and beyond(found[#found][1]) or ''
+    if scan == '' then return end
     seen = seen + #found
-    if #found < 50 then scan = '' return end
   end
   more = 1
 end

@@ -2,6 +2,8 @@
 -- Needs   call; Q group: the stream, its consumer group
 -- Gives   position(): the last id that the group has been given, and how many came
 --         after it (false: not known); nil where there is no such group
+--         beyond(id): where a range begins that has all ids behind this one; nil where
+--         none can be
 --         unread(): 1 or 0; 1, too, where the group is missing: a pop makes it
 -- The id of the newest entry that ever was tells nothing, it may have been
 -- deleted; and the server's own count, of 7.0 on, may be unknown.
@@ -14,7 +16,12 @@ local function position()
   end
 end
 
+local function beyond(id)
+  return id ~= '18446744073709551615-18446744073709551615' and '(' .. id or nil
+end
+
 local function unread()
   local last = position()
-  return last and #call('XRANGE', Q, '(' .. last, '+', 'COUNT', 1) or 1
+  if not last then return 1 end
+  return beyond(last) and #call('XRANGE', Q, beyond(last), '+', 'COUNT', 1) or 0
 end

@@ -1,0 +1,696 @@
+/*
+ * The scripts of kind "stream", each by itself: what their heads say beyond those
+ * of kind "ack".
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+#define Q	rig_key(&rig, KEY_QUEUE)
+
+static struct rig rig;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	server_do(&rig.server, "FLUSHALL");
+	rig.consumer = "me";
+	return 0;
+}
+
+static void
+add(const char *id, const char *payload)
+{
+	rig_do(&rig, "XADD %s %s message %s", Q, id, payload);
+}
+
+static int
+pop(int n, const char *call, struct popped *p)
+{
+	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+static struct popped
+pop_one(const char *call)
+{
+	struct popped p;
+
+	assert_int_equal(pop(1, call, &p), 1);
+	return p;
+}
+
+/* Ends a delivery, and frees it. */
+static void
+settle(struct popped *p, const char *op, const char *arg, const char *answer)
+{
+	assert_string_equal(rig_settle(&rig, op, p, arg), answer);
+	rig_popped_done(p, 1);
+}
+
+static int
+tick(struct ticked *t)
+{
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, t), 0);
+	return (int)t->requeued;
+}
+
+static long long
+pending(void)
+{
+	redisReply *r = rig_command(&rig, "XPENDING %s rqd", Q);
+	long long n = r->type == REDIS_REPLY_ARRAY ? r->element[0]->integer : -1;
+
+	freeReplyObject(r);
+	return n;
+}
+
+/* Who has the entry by the pending list; "" where nobody. */
+static const char *
+holder(const char *id)
+{
+	static char name[64];
+	redisReply *r = rig_command(&rig, "XPENDING %s rqd %s %s 1", Q, id, id);
+
+	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+	snprintf(name, sizeof(name), "%s",
+	    r->elements > 0 ? r->element[0]->element[1]->str : "");
+	freeReplyObject(r);
+	return name;
+}
+
+/* The one number that a script answers, or that stands at index i of its answer. */
+static long long
+answer(const char *script, const char *keys, struct args *w, size_t i)
+{
+	redisReply *r = rig_script(&rig, script, keys, w);
+	long long n;
+
+	if (r == NULL)
+		fail_msg("%s: %s", script, rig.error);
+	n = r->type == REDIS_REPLY_ARRAY ? r->element[i]->integer : r->integer;
+	freeReplyObject(r);
+	return n;
+}
+
+static long long
+waiting(void)
+{
+	struct args w = { 0 };
+
+	args_str(&w, "0");
+	args_str(&w, "rqd");
+	return answer("stream_arm", "QRLP", &w, 1);
+}
+
+static long long
+depth(void)
+{
+	struct args w = { 0 };
+
+	args_str(&w, "rqd");
+	return answer("stream_depth", "Q", &w, 0);
+}
+
+/* -- messages --------------------------------------------------------------- */
+
+static void
+expect_message(const char *message, size_t len)
+{
+	static unsigned calls;
+	struct popped p;
+	char call[24];
+
+	snprintf(call, sizeof(call), "m.%u", ++calls);
+	p = pop_one(call);
+	assert_int_equal(p.len, len);
+	assert_memory_equal(p.payload, message, len);
+	settle(&p, "ack", NULL, "ok");
+}
+
+static void
+test_messages(void **state)
+{
+	static char big[200000], json[2 * sizeof(big) + 16];
+	size_t i;
+
+	(void)state;
+	rig_do(&rig, "XADD %s * other 1 message %b", Q, "a\0\xff", (size_t)3);
+	expect_message("a\0\xff", 3);
+	rig_do(&rig, "XADD %s * message 1 x y message 2", Q);
+	expect_message("2", 1);
+	rig_do(&rig, "XADD %s * message %b", Q, "", (size_t)0);
+	expect_message("", 0);
+	rig_do(&rig, "XADD %s * b 1 a %b b 3 %b 4", Q, "x\"\n\0\xc3\xa4\xff", (size_t)7, "", (size_t)0);
+	expect_message("{\"a\":\"x\\\"\\n\\u0000\xc3\xa4\xff\",\"b\":\"3\",\"\":\"4\"}", 37);
+	/* Quoted in pieces. */
+	memset(big, '"', sizeof(big) - 1);
+	rig_do(&rig, "XADD %s * k %s", Q, big);
+	strcpy(json, "{\"k\":\"");
+	for (i = 6; i < 6 + 2 * (sizeof(big) - 1); i += 2)
+		memcpy(json + i, "\\\"", 2);
+	memcpy(json + i, "\"}", 2);
+	expect_message(json, i + 2);
+}
+
+/* Longer than max: its length comes, and it can be buried. */
+static void
+test_too_large(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	rig_do(&rig, "XADD %s 7-0 key value", Q);
+	assert_int_equal(rig_pop(&rig, 1, 1048576, 5, "i.1", 0, &p, NULL), 1);
+	assert_null(p.payload);
+	assert_int_equal(p.len, 15);
+	settle(&p, "dead", "0", "ok");
+	assert_int_equal(rig_dead(&rig, "{\"key\":\"value\"}", 15), 1);
+	assert_int_equal(pending(), 0);
+}
+
+/* -- pop -------------------------------------------------------------------- */
+
+static void
+test_pop(void **state)
+{
+	struct popped p[8];
+
+	(void)state;
+	add("1-1", "a");
+	add("1-2", "b");
+	add("18446744073709551615-18446744073709551615", "c");
+	assert_int_equal(waiting(), 1);
+	assert_int_equal(pop(8, "i.1", p), 3);
+	assert_string_equal(p[0].tag, "1-1");
+	assert_int_equal(p[0].idlen, 3);
+	assert_string_equal(p[0].token, "i.1.1");
+	assert_string_equal(p[0].payload, "a");
+	assert_string_equal(p[2].token, "i.1.3");
+	assert_int_equal(pending(), 3);
+	assert_string_equal(holder("1-2"), "me");
+	rig_check_clean(&rig);
+	settle(&p[0], "ack", NULL, "ok");
+	settle(&p[1], "ack", NULL, "ok");
+	settle(&p[2], "ack", NULL, "ok");
+	assert_int_equal(pending(), 0);
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 1);
+	assert_int_equal(pop(8, "i.2", p), 0);
+}
+
+/* Bounds: n; and bytes, which the last message may exceed. */
+static void
+test_pop_bounds(void **state)
+{
+	static char big[3000];
+	struct popped p[80];
+	int i, n;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 70; i++)
+		add("*", big);
+	assert_int_equal(rig_pop(&rig, 8, 10, MAX, "i.1", 0, p, NULL), 1);
+	rig_popped_done(p, 1);
+	n = rig_pop(&rig, 8, 6000, MAX, "i.2", 0, p, NULL);
+	assert_int_equal(n, 3);
+	rig_popped_done(p, n);
+	assert_int_equal(pop(60, "i.3", p), 60);
+	assert_string_equal(p[59].token, "i.3.60");
+	rig_popped_done(p, 60);
+	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 64);
+	assert_int_equal(pending(), 64);
+	assert_int_equal(depth(), 6);
+	rig_check_clean(&rig);
+}
+
+/* Whatever happens to the group, a pop makes it, at the beginning of the stream. */
+static void
+test_group(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	assert_int_equal(waiting(), 1);
+	assert_int_equal(pop(1, "i.1", &p), 0);
+	assert_int_equal(pending(), 0);
+	assert_int_equal(waiting(), 0);
+	rig_do(&rig, "DEL %s", Q);
+	add("1-1", "a");
+	p = pop_one("i.2");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(waiting(), 0);
+	rig_do(&rig, "XGROUP DESTROY %s rqd", Q);
+	assert_int_equal(waiting(), 1);
+	p = pop_one("i.3");
+	assert_string_equal(p.tag, "1-1");
+	settle(&p, "ack", NULL, "ok");
+	/* Another group is not ours. */
+	rig_do(&rig, "XGROUP CREATE %s another 0", Q);
+	assert_int_equal(waiting(), 0);
+	add("1-2", "b");
+	assert_int_equal(waiting(), 1);
+}
+
+/* A live id comes again: from a stream that was deleted, or a group that was put back. */
+static void
+test_pop_equal_ids(void **state)
+{
+	struct popped p, again;
+
+	(void)state;
+	add("1-1", "old");
+	p = pop_one("i.1");
+	rig_do(&rig, "DEL %s", Q);
+	add("1-1", "new");
+	again = pop_one("i.2");
+	assert_string_equal(again.tag, "1-1#i.2.1");
+	assert_int_equal(again.idlen, 3);
+	assert_int_equal(rig_live(&rig, "old", 3), 1);
+	assert_int_equal(rig_live(&rig, "new", 3), 1);
+	settle(&p, "retry", "0", "ok");
+	assert_int_equal(rig_renew(&rig, &again), 1);
+	settle(&again, "retry", "0", "ok");
+	assert_int_equal(rig_live(&rig, "old", 3), 1);
+	assert_int_equal(rig_live(&rig, "new", 3), 1);
+	assert_int_equal(pending(), 0);
+	rig_check_clean(&rig);
+}
+
+/* Is there work?  Deleted entries are none, wherever they were. */
+static void
+test_waiting(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	add("1-1", "a");
+	add("1-2", "b");
+	add("1-3", "c");
+	assert_int_equal(depth(), 3);
+	p = pop_one("i.1");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(depth(), 2);
+	rig_do(&rig, "XDEL %s 1-3", Q);
+	assert_int_equal(waiting(), 1);
+	assert_int_equal(depth(), 1);
+	rig_do(&rig, "XDEL %s 1-2", Q);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(depth(), 0);
+	assert_int_equal(pop(1, "i.2", &p), 0);
+	add("1-4", "d");
+	assert_int_equal(waiting(), 1);
+	assert_int_equal(depth(), 1);
+	rig_do(&rig, "XTRIM %s MAXLEN 0", Q);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(depth(), 0);
+}
+
+/* -- settle and renew ------------------------------------------------------- */
+
+/* Whatever the result: the entry leaves the pending list. */
+static void
+test_settle(void **state)
+{
+	struct popped p[5], q;
+
+	(void)state;
+	add("1-1", "a");
+	add("1-2", "b");
+	add("1-3", "c");
+	add("1-4", "d");
+	add("1-5", "e");
+	assert_int_equal(pop(5, "i.1", p), 5);
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "unknown");
+	assert_string_equal(rig_settle(&rig, "retry", &p[1], "100"), "ok");
+	assert_string_equal(rig_settle(&rig, "retry", &p[1], "100"), "held");
+	assert_string_equal(rig_settle(&rig, "return", &p[2], NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "dead", &p[3], "1"), "ok");
+	assert_string_equal(rig_settle(&rig, "stale", &p[4], NULL), "held");
+	assert_int_equal(pending(), 1);
+	settle(&p[4], "ack", NULL, "ok");
+	rig_popped_done(p, 4);
+	assert_int_equal(pending(), 0);
+	assert_int_equal(rig_dead(&rig, "d", 1), 1);
+	/* What comes back is settled as any message. */
+	q = pop_one("i.2");
+	assert_string_equal(q.tag, "1-3");
+	settle(&q, "ack", NULL, "ok");
+	rig_fall_due(&rig, "1-2", 3);
+	q = pop_one("i.3");
+	assert_int_equal(q.attempts, 1);
+	settle(&q, "ack", NULL, "ok");
+	rig_check_clean(&rig);
+}
+
+/* Messages that rqctl brought have tags that are no entries, or are named as one. */
+static void
+test_other_tags(void **state)
+{
+	static const char *const tags[] = {
+		"~x", "99999999999999999999-1", "1-1#x", "1-1-1", "-", "a-1",
+	};
+	struct popped p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(tags); i++) {
+		struct args w = { 0 };
+
+		args_str(&w, tags[i]);
+		args_str(&w, "2");
+		args_str(&w, "");
+		args_str(&w, "0");
+		args_str(&w, "body");
+		assert_int_equal(answer("push", "BCRD", &w, 0), 1);
+		p = pop_one("i.1");
+		assert_string_equal(p.tag, tags[i]);
+		assert_int_equal(rig_renew(&rig, &p), 1);
+		settle(&p, "ack", NULL, "ok");
+	}
+	rig_check_clean(&rig);
+}
+
+/* An entry that another consumer claimed is that one's, whatever we say. */
+static void
+test_claimed(void **state)
+{
+	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+	struct popped p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(ops); i++) {
+		rig_do(&rig, "DEL %s", Q);
+		add("1-1", "a");
+		p = pop_one("i.1");
+		assert_int_equal(rig_renew(&rig, &p), 1);
+		rig_do(&rig, "XCLAIM %s rqd other 0 1-1", Q);
+		assert_int_equal(rig_renew(&rig, &p), -2);
+		assert_string_equal(holder("1-1"), "other");
+		settle(&p, ops[i], strcmp(ops[i], "dead") == 0 ? "1" : "0", "taken");
+		assert_string_equal(holder("1-1"), "other");
+		assert_int_equal(rig_live(&rig, "a", 1), 1);
+		rig_check_clean(&rig);
+	}
+}
+
+/* What is not pending any more is ours by its token: nothing is lost. */
+static void
+test_not_pending(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	add("1-1", "a");
+	p = pop_one("i.1");
+	rig_do(&rig, "XACK %s rqd 1-1", Q);
+	assert_int_equal(rig_renew(&rig, &p), 1);
+	settle(&p, "retry", "0", "ok");
+	assert_int_equal(rig_live(&rig, "a", 1), 1);
+	p = pop_one("i.2");
+	rig_do(&rig, "DEL %s", Q);
+	assert_int_equal(rig_renew(&rig, &p), 1);
+	settle(&p, "return", NULL, "ok");
+	p = pop_one("i.3");
+	settle(&p, "ack", NULL, "ok");
+}
+
+/* A renewal is seen by others: the entry is not idle, and was not delivered again. */
+static void
+test_renew(void **state)
+{
+	struct popped p;
+	redisReply *r;
+
+	(void)state;
+	add("1-1", "a");
+	p = pop_one("i.1");
+	rig_expire(&rig, "1-1", 3);
+	assert_int_equal(rig_renew(&rig, &p), 1);
+	r = rig_command(&rig, "XPENDING %s rqd - + 1", Q);
+	assert_true(r->element[0]->element[2]->integer < 60000);
+	assert_int_equal(r->element[0]->element[3]->integer, 1);
+	freeReplyObject(r);
+	/* Trimmed while pending; 7.0 then takes it out of the list. */
+	rig_do(&rig, "XTRIM %s MAXLEN 0", Q);
+	assert_int_equal(rig_renew(&rig, &p), 1);
+	assert_int_equal(rig_renew(&rig, &p), 1);
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(pending(), 0);
+}
+
+/* -- tick ------------------------------------------------------------------- */
+
+static void
+test_expired(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p, again;
+
+	(void)state;
+	add("1-1", "a");
+	p = pop_one("i.1");
+	assert_int_equal(tick(&t), 0);
+	rig_expire(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 1);
+	assert_int_equal(pending(), 0);
+	/* Its owner may take it back; then it is no longer pending, but ours. */
+	assert_int_equal(rig_renew(&rig, &p), 2);
+	rig_expire(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 1);
+	again = pop_one("i.2");
+	assert_int_equal(again.crashes, 1);
+	assert_int_equal(rig_renew(&rig, &p), 0);
+	settle(&p, "ack", NULL, "held");
+	settle(&again, "ack", NULL, "ok");
+	rig_check_clean(&rig);
+}
+
+/* The owner is dead, and another consumer has claimed the entry: that one's. */
+static void
+test_expired_claimed(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p;
+
+	(void)state;
+	add("1-1", "a");
+	p = pop_one("i.1");
+	rig_expire(&rig, "1-1", 3);
+	rig_do(&rig, "XCLAIM %s rqd other 0 1-1", Q);
+	assert_int_equal(tick(&t), 0);
+	assert_string_equal(holder("1-1"), "other");
+	assert_int_equal(rig_live(&rig, "a", 1), 1);
+	/* The owner was not dead. */
+	assert_int_equal(rig_renew(&rig, &p), -2);
+	settle(&p, "stale", NULL, "taken");
+	rig_check_clean(&rig);
+	/* The other dies, too. */
+	rig_idle(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 1);
+	p = pop_one("i.2");
+	assert_int_equal(p.attempts + p.crashes, 0);
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(pending(), 0);
+}
+
+/* Its field in QDELIVERY is ours still: what it says is not for the next delivery. */
+static void
+test_claimed_abandoned(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p, again;
+
+	(void)state;
+	add("1-1", "a");
+	p = pop_one("i.1");
+	rig_expire(&rig, "1-1", 3);
+	rig_do(&rig, "XCLAIM %s rqd other 0 1-1", Q);
+	(void)tick(&t);
+	rig_idle(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 1);
+	assert_int_equal(rig_renew(&rig, &p), 0);
+	again = pop_one("i.2");
+	settle(&p, "ack", NULL, "held");
+	settle(&again, "ack", NULL, "ok");
+	rig_check_clean(&rig);
+}
+
+/* More than a step looks at; only some are abandoned, some of them gone. */
+static void
+test_abandoned(void **state)
+{
+	struct ticked t = { .scan = "" };
+	static struct popped p[200];
+	char id[24];
+	int i, steps = 0, requeued = 0, dropped = 0, n;
+
+	(void)state;
+	for (i = 1; i <= 600; i++) {
+		snprintf(id, sizeof(id), "%d-1", i);
+		rig_do(&rig, "XADD %s %s n %d", Q, id, i);
+	}
+	rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
+	rig_do(&rig, "XREADGROUP GROUP rqd other COUNT 590 STREAMS %s >", Q);
+	for (i = 5; i <= 600; i += 5) {
+		snprintf(id, sizeof(id), "%d-1", i);
+		rig_idle(&rig, id, strlen(id));
+		if (i % 50 == 0)
+			rig_do(&rig, "XDEL %s %s", Q, id);
+	}
+	do {
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 100, 1048576, 0, NULL, &t), 0);
+		requeued += (int)t.requeued;
+		dropped += (int)t.dropped;
+		assert_true(++steps < 20);
+	} while (t.more);
+	assert_string_equal(t.scan, "");
+	assert_true(steps > 3);
+	assert_int_equal(requeued, 107);
+	assert_int_equal(dropped, 11);
+	assert_int_equal(pending(), 590 - 118);
+	/* The others will be, when they have been idle for long. */
+	assert_true(atof(t.expires) > rig_now(&rig) + 30);
+	n = pop(100, "i.1", p);
+	n += pop(100, "i.2", p + n);
+	assert_int_equal(n, 107 + 9);
+	assert_string_equal(p[0].tag, "10-1");
+	assert_int_equal(p[0].idlen, 4);
+	for (i = 0; i < n; i++)
+		assert_string_equal(rig_settle(&rig, "ack", &p[i], NULL), "ok");
+	rig_popped_done(p, n);
+	assert_int_equal(pending(), 590 - 118);
+	rig_check_clean(&rig);
+}
+
+/* Bytes bound a step, too, and nothing is skipped. */
+static void
+test_abandoned_bytes(void **state)
+{
+	struct ticked t = { .scan = "" };
+	static char big[3000];
+	char id[24];
+	int i, steps = 0, requeued = 0;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 1; i <= 10; i++) {
+		snprintf(id, sizeof(id), "%d-1", i);
+		add(id, big);
+	}
+	rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
+	rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", Q);
+	for (i = 1; i <= 10; i++) {
+		snprintf(id, sizeof(id), "%d-1", i);
+		rig_idle(&rig, id, strlen(id));
+	}
+	do {
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 7000, 0, NULL, &t), 0);
+		requeued += (int)t.requeued;
+		assert_true(t.requeued <= 2);
+		assert_true(++steps < 20);
+	} while (t.more);
+	assert_int_equal(requeued, 10);
+	assert_int_equal(pending(), 0);
+}
+
+/* Not before this daemon may judge; and a step that waited judges by when it was sent. */
+static void
+test_no_judge(void **state)
+{
+	struct ticked t = { .scan = "" };
+
+	(void)state;
+	add("1-1", "a");
+	rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
+	rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", Q);
+	rig_idle(&rig, "1-1", 3);
+	assert_int_equal(rig_tick(&rig, 60, 60, false, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.requeued, 0);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1010, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.requeued, 0);
+	assert_string_equal(holder("1-1"), "other");
+	assert_int_equal(tick(&t), 1);
+}
+
+static void
+test_delayed(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p;
+
+	(void)state;
+	rig_do(&rig, "ZADD %s 1000 later", rig_key(&rig, KEY_DELAYED));
+	assert_int_equal(tick(&t), 0);
+	assert_int_equal(t.promoted, 1);
+	assert_int_equal(t.waiting, 1);
+	p = pop_one("i.1");
+	assert_string_equal(p.payload, "later");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(rig_int(&rig, "EXISTS %s", rig_key(&rig, KEY_DELAYED)), 0);
+}
+
+/* -- looking ---------------------------------------------------------------- */
+
+static void
+test_peek(void **state)
+{
+	struct popped p;
+	struct args w = { 0 };
+	redisReply *r;
+
+	(void)state;
+	add("1-1", "a");
+	add("1-2", "bcd");
+	rig_do(&rig, "XADD %s 1-3 k v", Q);
+	p = pop_one("i.1");
+	args_str(&w, "rqd");
+	args_str(&w, "");
+	args_str(&w, "10");
+	args_str(&w, "1000");
+	args_str(&w, "2");
+	r = rig_script(&rig, "stream_peek", "Q", &w);
+	assert_non_null(r);
+	assert_int_equal(r->elements, 12);
+	assert_string_equal(r->element[3]->str, "1-2");
+	assert_int_equal(r->element[5]->integer, 3);
+	assert_string_equal(r->element[6]->str, "bc");
+	assert_string_equal(r->element[8]->str, "1-3");
+	assert_int_equal(r->element[10]->integer, 9);
+	freeReplyObject(r);
+	rig_popped_done(&p, 1);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_messages, setup),
+		cmocka_unit_test_setup(test_too_large, setup),
+		cmocka_unit_test_setup(test_pop, setup),
+		cmocka_unit_test_setup(test_pop_bounds, setup),
+		cmocka_unit_test_setup(test_group, setup),
+		cmocka_unit_test_setup(test_pop_equal_ids, setup),
+		cmocka_unit_test_setup(test_waiting, setup),
+		cmocka_unit_test_setup(test_settle, setup),
+		cmocka_unit_test_setup(test_other_tags, setup),
+		cmocka_unit_test_setup(test_claimed, setup),
+		cmocka_unit_test_setup(test_not_pending, setup),
+		cmocka_unit_test_setup(test_renew, setup),
+		cmocka_unit_test_setup(test_expired, setup),
+		cmocka_unit_test_setup(test_expired_claimed, setup),
+		cmocka_unit_test_setup(test_claimed_abandoned, setup),
+		cmocka_unit_test_setup(test_abandoned, setup),
+		cmocka_unit_test_setup(test_abandoned_bytes, setup),
+		cmocka_unit_test_setup(test_no_judge, setup),
+		cmocka_unit_test_setup(test_delayed, setup),
+		cmocka_unit_test_setup(test_peek, setup),
+	};
+	int rc;
+
+	rig_open(&rig, "orders");
+	rc = cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
