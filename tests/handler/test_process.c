@@ -128,7 +128,8 @@ nothing_set_is_inherited(void **state UNUSED)
 	SH("umask; nice; pwd; id -u");
 	g = run("");
 	(void)umask(mask);
-	(void)snprintf(want, sizeof(want), "0123\n0\n/\n%u\n", (unsigned)getuid());
+	(void)snprintf(want, sizeof(want), "0123\n%d\n/\n%u\n", getpriority(PRIO_PROCESS, 0),
+	    (unsigned)getuid());
 	assert_string_equal(output(1), want);
 	got_free(g);
 }
