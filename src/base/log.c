@@ -24,6 +24,7 @@
 static enum log_level max_level = LOG_LV_INFO;
 static enum log_format record_format = LOG_LOGFMT;
 static struct log_sink *sink;		/* NULL: not opened yet */
+static uint64_t reported;		/* records lost, and reported */
 static struct buf record = BUF_INIT;
 
 static void (*waiting_fn)(void *);
@@ -128,7 +129,9 @@ report_lost(void)
 	build_record(LOG_LV_WARN, "warning", NULL, (const struct log_field[]){
 	    LF_STR("reason", "log_dropped"), LF_INT("dropped", (int64_t)n),
 	    LF_END });
-	if (!log_sink_write(sink, record.data, record.len))
+	if (log_sink_write(sink, record.data, record.len))
+		reported += n;
+	else
 		sink->lost += n - 1;	/* the report is not a record to report */
 }
 
@@ -247,6 +250,12 @@ log_flush(void)
 		forget_record();
 	}
 	errno = saved;
+}
+
+uint64_t
+log_dropped(void)
+{
+	return reported + (sink != NULL ? sink->lost : 0);
 }
 
 void

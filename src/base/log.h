@@ -91,6 +91,8 @@ int	 log_level_parse(const char *, enum log_level *) MUSTCHECK;
 int	 log_waiting_fd(void);
 void	 log_flush(void);
 
+uint64_t log_dropped(void);		/* records lost since the start */
+
 /*
  * Called whenever records begin to wait or the descriptor to wait for changes:
  * the loop then watches what log_waiting_fd() says.  Must not log.

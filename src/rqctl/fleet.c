@@ -10,27 +10,48 @@
 #include "redis/reply.h"
 #include "rqctl/ask.h"
 
+/* The name of instance i of the index; caller frees. */
+static char *
+instance_at(const struct redisReply *index, size_t i)
+{
+	size_t len;
+	const char *name = reply_str(reply_at(index, 2 * i), &len);
+
+	return name != NULL ? xstrndup(name, len) : xstrdup("");
+}
+
+static void
+take(struct fleet *f, const struct redisReply *index, size_t i, const struct redisReply *beat)
+{
+	char *name = instance_at(index, i);
+	size_t len;
+	const char *text = reply_str(beat, &len);
+
+	fleet_add(f, name, reply_double(reply_at(index, 2 * i + 1), 0), text, len);
+	free(name);
+}
+
 /* Asks for all heartbeats at once. */
 static int
 read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index)
 {
-	size_t n = reply_len(index) / 2, i, len;
+	size_t n = reply_len(index) / 2, i;
 	struct redisReply *reply;
-	const char *name;
-	char *key;
+	char *key, *name;
 	int rc = 0;
 
 	for (i = 0; i < n && rc == 0; i++) {
-		name = reply_str(reply_at(index, 2 * i), &len);
-		key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, name != NULL ? name : "");
+		name = instance_at(index, i);
+		key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, name);
 		rc = ask_append(c, "GET", key, NULL);
 		free(key);
+		free(name);
 	}
 	for (i = 0; i < n && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;
 		else
-			fleet_add(f, index, i, reply);
+			take(f, index, i, reply);
 		client_reply_free(reply);
 	}
 	return rc;

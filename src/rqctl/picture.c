@@ -12,19 +12,6 @@ by_name(const void *a, const void *b)
 	return strcmp(((const struct target *)a)->name, ((const struct target *)b)->name);
 }
 
-/* As the daemon says it; "ack" where it says nothing that is known. */
-static enum kind
-kind_of(const json_t *queue)
-{
-	const char *text = fleet_text(queue, "kind");
-	int k;
-
-	for (k = KIND_ACK; k <= KIND_EXPIRED; k++)
-		if (strcmp(text, config_kind_name((enum kind)k)) == 0)
-			return (enum kind)k;
-	return KIND_ACK;
-}
-
 /* Without a file the queues are those that daemons serve. */
 static struct target *
 served_queues(const struct fleet *f, size_t *n)
@@ -44,7 +31,7 @@ served_queues(const struct fleet *f, size_t *n)
 			if (k < *n)
 				continue;
 			t = xreallocarray(t, *n + 1, sizeof(*t));
-			t[*n] = (struct target){ .name = name, .kind = kind_of(q) };
+			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q) };
 			keys_init(&t[(*n)++].keys, key);
 		}
 	if (t != NULL)

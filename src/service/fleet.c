@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "redis/reply.h"
 
 const char *
 fleet_text(const json_t *object, const char *member)
@@ -25,45 +24,52 @@ fleet_number(const json_t *object, const char *member, double otherwise)
 	return json_is_number(v) ? json_number_value(v) : otherwise;
 }
 
-static const json_t *
-by_key(json_t *queues, const char *key)
-{
-	const char *name, *is;
-	json_t *q;
-
-	json_object_foreach(queues, name, q) {
-		is = fleet_text(q, "key");
-		if (strcmp(is[0] != '\0' ? is : name, key) == 0)
-			return q;
-	}
-	return NULL;
-}
-
 const json_t *
 fleet_queue(const struct daemon *d, const char *key)
 {
-	return by_key(json_object_get(d->beat, "queues"), key);
+	return json_object_get(d->by_key, key);
+}
+
+/* The heartbeat's queues by their keys; borrowed from it, and counted. */
+static json_t *
+index_queues(json_t *beat)
+{
+	json_t *index = json_object(), *q;
+	const char *name, *key;
+
+	json_object_foreach(json_object_get(beat, "queues"), name, q) {
+		key = fleet_text(q, "key");
+		json_object_set(index, key[0] != '\0' ? key : name, q);
+	}
+	return index;
 }
 
 void
-fleet_add(struct fleet *f, const struct redisReply *index, size_t i,
-    const struct redisReply *beat)
+fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, size_t len)
 {
-	size_t len;
-	const char *text = reply_str(beat, &len), *name;
-	json_t *json = text != NULL ? json_loadb(text, len, 0, NULL) : NULL;
+	json_t *json = beat != NULL ? json_loadb(beat, len, 0, NULL) : NULL;
 
-	name = reply_str(reply_at(index, 2 * i), &len);
-	if (!json_is_object(json) || name == NULL) {
+	if (!json_is_object(json)) {
 		json_decref(json);
 		return;
 	}
 	f->daemons = xreallocarray(f->daemons, f->n + 1, sizeof(f->daemons[0]));
 	f->daemons[f->n++] = (struct daemon){
-		.beat = json,
-		.instance = xstrndup(name, len),
-		.seen = reply_double(reply_at(index, 2 * i + 1), 0)
+		.beat = json, .by_key = index_queues(json), .instance = xstrdup(instance),
+		.seen = seen,
 	};
+}
+
+enum kind
+fleet_kind(const json_t *queue)
+{
+	const char *text = fleet_text(queue, "kind");
+	int k;
+
+	for (k = KIND_ACK; k <= KIND_EXPIRED; k++)
+		if (strcmp(text, config_kind_name((enum kind)k)) == 0)
+			return (enum kind)k;
+	return KIND_ACK;
 }
 
 void
@@ -71,6 +77,7 @@ fleet_done(struct fleet *f)
 {
 	while (f->n > 0) {
 		f->n--;
+		json_decref(f->daemons[f->n].by_key);
 		json_decref(f->daemons[f->n].beat);
 		free(f->daemons[f->n].instance);
 	}

@@ -14,12 +14,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct redisReply;
+#include "policy/config.h"
 
 #define FLEET_MAX	1000		/* daemons that are looked at: the latest */
 
 struct daemon {
 	json_t		*beat;		/* owned; an object */
+	json_t		*by_key;	/* owned; its queues by their keys */
 	char		*instance;	/* owned */
 	double		 seen;		/* Redis seconds of the heartbeat */
 };
@@ -29,12 +30,9 @@ struct fleet {
 	size_t		 n;
 };
 
-/*
- * Adds the instance that is number i in a ZREVRANGE WITHSCORES of the index, with
- * the reply to the GET of its heartbeat; nothing where that is gone or no JSON object.
- */
-void	fleet_add(struct fleet *, const struct redisReply *index, size_t i,
-	    const struct redisReply *beat);
+/* Adds a daemon by its heartbeat, unless that is NULL (gone) or no JSON object. */
+void	fleet_add(struct fleet *, const char *instance, double seen, const char *beat,
+	    size_t len);
 void	fleet_done(struct fleet *);
 
 const char *fleet_text(const json_t *object, const char *member);	/* "" */
@@ -42,6 +40,9 @@ double	fleet_number(const json_t *object, const char *member, double otherwise);
 
 /* What a daemon says of the queue with this key; NULL: it does not serve it. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
+
+/* As the daemon says it; KIND_ACK where it says nothing that is known. */
+enum kind	 fleet_kind(const json_t *queue);
 
 /* Sums over all daemons that serve the queue. */
 struct service {

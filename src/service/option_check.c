@@ -15,6 +15,7 @@
 #include "policy/message.h"
 #include "policy/rate.h"
 #include "redis/addr.h"
+#include "service/listener.h"
 
 #define NAME_MAX_LEN	200
 #define KEY_MAX_LEN	512
@@ -145,6 +146,13 @@ check_servers(char *const *values, size_t n, size_t *bad, char **cause)
 		addr_done(&addr);
 	}
 	return 0;
+}
+
+int
+check_listen(char *const *values, size_t n, size_t *bad, char **cause)
+{
+	*bad = 0;
+	return n == 0 || values[0][0] == '\0' ? 0 : listener_check(values[0], cause);
 }
 
 int

@@ -16,6 +16,7 @@ OPTION_CHECK(check_command);
 OPTION_CHECK(check_env);
 OPTION_CHECK(check_group);
 OPTION_CHECK(check_key);
+OPTION_CHECK(check_listen);
 OPTION_CHECK(check_name);
 OPTION_CHECK(check_path);	/* absolute, or "" */
 OPTION_CHECK(check_rate);

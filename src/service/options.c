@@ -113,7 +113,7 @@ static const struct option options[] = {
 
 	{
 		.section = SECTION_HTTP, .name = "listen", .type = OPTION_STRING,
-		.offset = C(http.listen), .def = "", .check = check_word,
+		.offset = C(http.listen), .def = "", .check = check_listen,
 		.help = "address of the HTTP listener; empty: off",
 	},
 
@@ -323,7 +323,6 @@ static const char *const sections[SECTION_MAX] = {
 
 /* Values that are refused; value NULL: whatever is not the default. */
 static const struct { enum section section; const char *option, *value; } missing_values[] = {
-	{ SECTION_HTTP, "listen", NULL },
 	{ SECTION_QUEUE, "fleet_concurrency", NULL },
 	{ SECTION_QUEUE, "rate", NULL },
 	{ SECTION_QUEUE, "kind", "channel" },

@@ -34,6 +34,7 @@
 #include "redis/conn.h"
 #include "redis/watch.h"
 #include "service/heartbeat.h"
+#include "service/monitor.h"
 #include "service/reload.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
@@ -63,6 +64,9 @@ struct server {
 	struct consumer	**consumers;	/* those not CLOSED */
 	size_t	 nconsumers;
 	struct heartbeat	 heartbeat;
+	struct monitor	*monitor;
+	char	*redis_error;	/* why Redis is down; "" while it is up; owned */
+	bool	 reload_failed;	/* the last one */
 
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
 	struct timer	 news;	/* set: a heartbeat out of turn */
@@ -76,13 +80,14 @@ static void	server_drain(struct server *);
 
 /* -- what systemd sees ------------------------------------------------------ */
 
+static const char *const state_names[] = {
+	[SERVER_RUNNING] = "running", [SERVER_QUIET] = "quiet",
+	[SERVER_DRAINING] = "draining", [SERVER_STOPPED] = "stopped",
+};
+
 static void
 server_status(struct server *s)
 {
-	static const char *const names[] = {
-		[SERVER_RUNNING] = "running", [SERVER_QUIET] = "quiet",
-		[SERVER_DRAINING] = "draining", [SERVER_STOPPED] = "stopped",
-	};
 	char text[sizeof(s->status)];
 	unsigned in_hand = 0, blocked = 0;
 	enum consumer_block b;
@@ -94,7 +99,7 @@ server_status(struct server *s)
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
 	snprintf(text, sizeof(text), "%s; Redis %s; %zu queues, %u blocked; %u of %d handlers",
-	    names[s->state], conn_is_ready(s->conn) ? "up" : "down",
+	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
 	    s->nconsumers, blocked, in_hand, s->config->max_handlers);
 	if (strcmp(text, s->status) == 0)
 		return;
@@ -107,6 +112,20 @@ server_set_state(struct server *s, enum server_state state)
 {
 	s->state = state;
 	server_status(s);
+}
+
+/* What the HTTP listener sees. */
+static void
+server_look(struct view *v, void *arg)
+{
+	struct server *s = arg;
+
+	*v = (struct view){
+		.config = s->config, .instance = s->instance, .state = state_names[s->state],
+		.started = s->heartbeat.started, .reload_failed = s->reload_failed,
+		.conn = s->conn, .redis_error = s->redis_error, .dispatcher = s->dispatcher,
+		.consumers = s->consumers, .nconsumers = s->nconsumers,
+	};
 }
 
 /* -- Redis ------------------------------------------------------------------ */
@@ -130,6 +149,13 @@ server_check_redis(const struct conn_server *info)
 }
 
 static void
+server_note_redis(struct server *s, const char *error)
+{
+	free(s->redis_error);
+	s->redis_error = xstrdup(error);
+}
+
+static void
 server_conn_up(const struct conn_server *info, void *arg)
 {
 	struct server *s = arg;
@@ -138,6 +164,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", info->address),
 	    LF_STR("version", info->version[0] != '\0' ? info->version : NULL),
 	    LF_STR("changed", info->changed && !info->first ? "yes" : NULL));
+	server_note_redis(s, "");
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
 	watch_conn_up(s->watch);
@@ -155,6 +182,7 @@ server_conn_down(const char *cause, void *arg)
 	size_t i;
 
 	log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", cause));
+	server_note_redis(s, cause);
 	watch_conn_down(s->watch);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_down(s->consumers[i]);
@@ -455,6 +483,8 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 	s->config = new;
 	if (plan->log)
 		server_apply_log(s);
+	if (plan->http)
+		monitor_listen(s->monitor, new->http.listen);
 	for (i = 0; plan->restart[i] != NULL; i++)
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
@@ -476,6 +506,7 @@ server_reload(struct server *s)
 	notify_reloading();
 	new = config_load(s->options->source, &report);
 	server_log_report(&report);
+	s->reload_failed = new == NULL;
 	if (new != NULL) {
 		reload_plan(&plan, s->config, new);
 		server_apply(s, new, &plan);
@@ -643,7 +674,10 @@ server_start(struct server *s)
 	if (notify_watchdog_interval() > 0)
 		server_watchdog(s);
 
-	/* 6. Go. */
+	/* 6. Who wants to look. */
+	s->monitor = monitor_new(s->loop, s->conn, config->name, server_look, s);
+
+	/* 7. Go. */
 	conn_start(s->conn);
 	watch_start(s->watch);
 	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
@@ -651,6 +685,7 @@ server_start(struct server *s)
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
+	monitor_listen(s->monitor, config->http.listen);
 	notify_ready();
 	server_status(s);
 }
@@ -659,6 +694,9 @@ static void
 server_stop(struct server *s)
 {
 	size_t i;
+
+	/* 0. Nobody looks any more. */
+	monitor_stop(s->monitor);
 
 	/* 1. Handlers and what is left of results. */
 	for (i = 0; i < s->nconsumers; i++)
@@ -669,6 +707,7 @@ server_stop(struct server *s)
 	/* 2. Redis. */
 	watch_free(s->watch);
 	conn_free(s->conn);
+	monitor_free(s->monitor);
 
 	/* 3. The guardian, when no handler is left; then the loop. */
 	timer_stop(&s->pulse);
@@ -681,6 +720,7 @@ server_stop(struct server *s)
 	loop_free(s->loop);
 	log_event(LOG_LV_INFO, "stopped", NULL, LF_STR("instance", s->instance));
 	free(s->instance);
+	free(s->redis_error);
 	config_unref(s->config);
 	config_unref(s->boot);
 }
@@ -693,6 +733,7 @@ server_run(const struct server_options *options, struct config *config)
 	s.config = config_ref(config);
 	s.boot = config_ref(config);
 	s.instance = instance_name(config->name);
+	server_note_redis(&s, "not connected yet");
 	server_apply_log(&s);
 	server_start(&s);
 	server_log_report(options->report);

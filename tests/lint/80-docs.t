@@ -194,6 +194,16 @@ counters() {
 	same "$D/printed" 'a counter' "$D/documented" 'described in rqd(8), COUNTERS'
 }
 
+# Names of metric families; those of counters are made of the counters' names.
+metrics() {
+	{
+		sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/service/metrics.c
+		echo rqd_queue_
+	} >"$D/printed"
+	subsection man/rqd.8 HTTP Metrics | sed -n 's/^\.It Li //p' | sed 's/ Ns .*//; s/ , /\n/g' >"$D/documented"
+	same "$D/printed" 'a metric' "$D/documented" 'described in rqd(8), Metrics'
+}
+
 # Every variable of ours that the sources know is in one of the pages, and the reverse.
 variables() {
 	sources | grep -oE '"RQD_[A-Z_]+["=]' | tr -d '"=' >"$D/printed"
@@ -292,6 +302,7 @@ silent 'every option of rqd is described in rqd(8), and exists' command_line
 silent 'every event of the log is described, and exists' events
 silent 'every reason is described, and exists' reasons
 silent 'every counter is described, and exists' counters
+silent 'every metric is described, and exists' metrics
 silent 'every variable RQD_* is described, and exists' variables
 silent 'every key in Redis is described, and exists' keys
 silent 'every verb of rqctl is described, and exists' verbs

@@ -227,8 +227,8 @@ static const struct wrong values[] = {
 	{ Q("kind = \"list\"\nlease = 30s dead_max = 5"),
 	    { "2: lease has no meaning with kind \"list\"", "2: dead_max has no meaning" } },
 	{ Q("pipeline = 3"), { "1: pipeline has no meaning with kind \"ack\" and mode \"exec\"" } },
-	{ "http { listen = \"127.0.0.1:80\" }",
-	    { "1: listen \"127.0.0.1:80\" is not in this version of rqd" } },
+	{ "http { listen = \"localhost:80\" }", { "1: \"localhost:80\": localhost is not an address" } },
+	{ "http { listen = \"127.0.0.1\" }", { "1: \"127.0.0.1\": write an address and a port" } },
 
 	/* One of each: nothing hides anything. */
 	{ "# x\nbogus = 1\nredis { timeout = 5 }\n" Q("nice = 99 lease = 1\nfoo = 2")

@@ -1,0 +1,30 @@
+/*
+ * The daemon as it is at this moment, for those that only look at it: metrics and
+ * status.  Filled by the server for each look; borrowed for the call.
+ */
+#ifndef RQD_SERVICE_VIEW_H
+#define RQD_SERVICE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "engine/consumer.h"
+#include "engine/dispatcher.h"
+#include "policy/config.h"
+#include "redis/conn.h"
+
+struct view {
+	struct config	*config;	/* in force */
+	const char	*instance;
+	const char	*state;		/* "running" "quiet" "draining" "stopped" */
+	wall_t		 started;
+	bool		 reload_failed;	/* the last one: what is in the file is not in force */
+	const struct conn *conn;
+	const char	*redis_error;	/* "" while it is up */
+	const struct dispatcher	*dispatcher;
+	struct consumer	*const *consumers;
+	size_t		 nconsumers;
+};
+
+#endif

@@ -1,0 +1,131 @@
+#!/bin/sh
+# The HTTP listener of a running daemon: health, readiness, metrics, status; what it
+# says while Redis is away, and what a reload changes.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+command -v curl >/dev/null || skip_all 'no curl'
+H=$T/http.sock
+get() { curl -s -m 20 --unix-socket "$H" "http://rqd$1"; }		# PATH
+code() { curl -s -m 20 -o "$T/body" -w '%{http_code}' --unix-socket "$H" "http://rqd$1"; }
+sample() { get /metrics | grep -v '^#' | grep -F "$1 " | sed 's/.* //'; }		# SERIES
+json() { get /status | tr ',{}' '\n\n\n' | sed -n "s/^\"$1\":\"\{0,1\}\([^\"]*\)\"\{0,1\}$/\1/p" | head -1; }
+promtool() {	# where there is one: it is large
+	_p=$(which promtool "$BUILDDIR/tools/promtool" 2>/dev/null | head -n 1)
+	[ -z "$_p" ] || "$_p" check metrics
+}
+
+redis_start
+handler good <<'H'
+cat >/dev/null
+H
+handler slow <<'H'
+touch "$T/started"
+until [ -e "$T/release" ]; do sleep 0.05; done
+H
+handler bad <<'H'
+exit 65
+H
+rqd_start <<C
+http { listen = "unix:$H" }
+queue "q" { command = {"$T/good"} }
+queue "slow" { command = {"$T/slow"} }
+queue "bad" { command = {"$T/bad"} }
+C
+log_wait 10 'event=ready'
+is "$(code /healthz) $(cat "$T/body")" '200 ok' '/healthz'
+is "$(code /readyz) $(cat "$T/body")" '200 ready' '/readyz'
+is "$(stat -c %a "$H")" 660 "the socket's mode"
+like "$(log_lines event=listening)" "address=unix:$H" 'the log says where it listens'
+
+# -- figures
+r lpush q a b c >/dev/null
+r lpush bad x >/dev/null
+r lpush slow s1 s2 s3 >/dev/null
+log_wait 10 'event=acked queue=q' 3
+log_wait 10 'event=dead queue=bad'
+wait_for 10 '[ -e "$T/started" ]'
+is "$(sample 'rqd_queue_acked_total{queue="q"}')" 3 'a counter'
+is "$(sample 'rqd_queue_messages{queue="slow",state="waiting"}')" 2 'messages that wait'
+is "$(sample 'rqd_queue_messages{queue="slow",state="running"}')" 1 'and one that runs'
+is "$(sample 'rqd_queue_messages{queue="bad",state="dead"}')" 1 'and a dead letter'
+is "$(sample 'rqd_queue_blocked{queue="slow",reason="full"}')" 1 'why nothing more is taken'
+is "$(sample 'rqd_handler_duration_seconds_count{queue="q"}')" 3 'durations'
+is "$(sample rqd_redis_up)" 1 'Redis is up'
+is "$(get /metrics | promtool 2>&1)" '' 'promtool accepts it, where there is one'
+is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'no series is there twice'
+is "$(get /metrics | grep -cvE '^# (HELP|TYPE) [a-z_]+ |^[a-z_]+(\{[^{}]*\})? [-+0-9.e]+$')" 0 'every line has the form'
+
+is "$(json state)" running '/status: the daemon'
+like "$(get /status)" '"name":"slow".*"waiting":2,"running":1' 'its queues'
+# shellcheck disable=SC2016
+is "$(get /status | tr '{' '\n' | grep -c '^"instance":')" 2 'itself, and the fleet'
+ctl status --json >"$T/s1"
+like "$(tr -d ' \n' <"$T/s1")" '"name":"slow".*"waiting":2,"running":1' 'rqctl status says the same'
+
+# -- the page
+like "$(get /)" '<!doctype html>' 'the page'
+for f in page.css page.js; do is "$(code /$f)" 200 "$f"; done
+is "$(grep -cE '(src|href)="(https?:)?//' "$SRCDIR/src/service/page/index.html")" 0 'nothing in it is from elsewhere'
+is "$(code /nothing)" 404 'what is not there'
+
+# -- a stranger
+is "$(curl -s -m 20 -o /dev/null -w '%{http_code}' -X POST --unix-socket "$H" http://rqd/healthz)" 405 'nothing can be changed'
+
+# -- Redis is away
+redis_stop
+log_wait 20 'event=redis_down'
+is "$(code /healthz)" 200 'without Redis: the loop turns'
+is "$(code /readyz)" 503 'without Redis: not ready'
+like "$(cat "$T/body")" '^Redis is down: ' 'and it says why'
+is "$(sample rqd_redis_up)" 0 'rqd_redis_up is 0'
+is "$(sample 'rqd_queue_messages{queue="slow",state="waiting"}')" '' 'what is not known is not there'
+is "$(sample 'rqd_queue_acked_total{queue="q"}')" 3 'counters are'
+like "$(get /status)" '"up":false.*"fleet":null,"queues":null' '/status says so, too'
+touch "$T/release"
+redis_start
+log_wait 20 'event=redis_up' 2
+is "$(sample rqd_redis_reconnects_total)" 1 'one reconnect'
+
+# -- reload
+sed -i "s|^http.*|http { listen = \"127.0.0.1:0\" }|" "$T/rqd.conf"
+rqd_signal HUP
+log_wait 10 'event=listening' 2
+where=$(log_lines event=listening | tail -1 | log_field address)
+is "$(curl -s -m 20 "http://$where/healthz")" ok 'a reload moves the listener'
+is "$(curl -s -m 20 -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "http://$where/status")" 403 \
+    'a name that is not ours is refused on loopback'
+ok '[ ! -e "$H" ]' 'and removes the old socket'
+echo 'nonsense' >>"$T/rqd.conf"
+rqd_signal HUP
+log_wait 10 'event=reload_failed'
+reload_ok() { curl -s -m 20 "http://$where/metrics" | sed -n 's/^rqd_config_last_reload_successful //p'; }
+wait_ok 5 '[ "$(reload_ok)" = 0 ]' 'a failed reload shows'
+sed -i -e '/^nonsense/d' -e '/^http/d' "$T/rqd.conf"
+rqd_signal HUP
+log_wait 10 'event=reloaded' 2
+ok '! curl -s -m 20 "http://$where/healthz"' 'and one closes it'
+
+# -- in use
+sed -i "\$a http { listen = \"unix:$H\" }" "$T/rqd.conf"
+rqd_signal HUP
+log_wait 10 'event=listening' 3
+rqd_start second <<C
+name = "second"
+http { listen = "unix:$H" }
+queue "q2" { command = {"$T/good"} }
+C
+ok 'log_wait 10 "is in use" 1 second' 'an address in use is said'
+r lpush q2 x >/dev/null
+ok 'log_wait 10 "event=acked queue=q2" 1 second' 'and the daemon works all the same'
+rqd_stop
+ok 'log_wait 30 "event=listening" 1 second' 'and listens when the address is free'
+is "$(code /healthz)" 200 'in the place of the first'
+like "$(get /status)" '"name":"second"' 'and is asked now'
+
+# -- killed: its socket file stays, and does not hinder the next
+rqd_kill9 second
+ok '[ -S "$H" ]' 'a killed daemon leaves its socket'
+rqd_run second -c "$T/second.conf"
+is "$(code /healthz)" 200 'and the next one takes it over'

@@ -1,0 +1,348 @@
+/*
+ * /metrics: the text is read back by a strict parser of the format, and what it
+ * finds is compared with what went in.  And how stalls are judged.
+ */
+#include "unit.h"
+
+#include <ctype.h>
+#include <jansson.h>
+
+#include "service/metrics.h"
+#include "service/stall.h"
+
+/* -- a strict parser ------------------------------------------------------------ */
+
+struct parsed {
+	json_t	*types;		/* family -> type */
+	json_t	*samples;	/* series as text -> value */
+	const char *line;	/* for complaints */
+	char	 family[128];	/* of the last # TYPE */
+};
+
+static size_t
+name_length(const char *s)
+{
+	size_t n = 0;
+
+	if (isalpha((unsigned char)*s) || *s == '_' || *s == ':')
+		while (isalnum((unsigned char)s[n]) || s[n] == '_' || s[n] == ':')
+			n++;
+	return n;
+}
+
+/* "HELP name text" then "TYPE name type": each family once, help first. */
+static void
+parse_comment(struct parsed *p, const char *s)
+{
+	char type[32];
+
+	if (sscanf(s, "# HELP %127s", p->family) == 1) {
+		assert_null(json_object_get(p->types, p->family));
+		assert_true(strlen(s) > strlen("# HELP ") + strlen(p->family) + 5);
+		return;
+	}
+	assert_int_equal(strncmp(s, "# TYPE ", 7), 0);
+	assert_int_equal(strncmp(s + 7, p->family, strlen(p->family)), 0);
+	assert_int_equal(sscanf(s + 7 + strlen(p->family), " %31s", type), 1);
+	assert_true(strcmp(type, "counter") == 0 || strcmp(type, "gauge") == 0 ||
+	    strcmp(type, "histogram") == 0);
+	assert_null(json_object_get(p->types, p->family));
+	json_object_set_new(p->types, p->family, json_string(type));
+}
+
+/* A sample's name is its family's, or that with a suffix where it is a histogram. */
+static void
+check_name(const struct parsed *p, const char *s, size_t n)
+{
+	const char *type = json_string_value(json_object_get(p->types, p->family));
+	size_t len = strlen(p->family);
+	bool total = n > 6 && strncmp(s + n - 6, "_total", 6) == 0;
+
+	assert_true(n >= len);
+	assert_int_equal(strncmp(s, p->family, len), 0);
+	assert_non_null(type);
+	assert_int_equal(total, strcmp(type, "counter") == 0);
+	if (n == len)
+		assert_string_not_equal(type, "histogram");
+	else
+		assert_true(strncmp(s + len, "_bucket", n - len) == 0 ||
+		    strncmp(s + len, "_sum", n - len) == 0 ||
+		    strncmp(s + len, "_count", n - len) == 0);
+}
+
+/* {a="b",c="d"}; returns what follows. */
+static const char *
+parse_labels(const char *s)
+{
+	size_t n;
+
+	do {
+		s++;
+		n = name_length(s);
+		assert_true(n > 0);
+		s += n;
+		assert_int_equal(strncmp(s, "=\"", 2), 0);
+		for (s += 2; *s != '"'; s++) {
+			assert_int_not_equal(*s, '\n');
+			assert_int_not_equal(*s, '\0');
+			if (*s == '\\')
+				assert_non_null(strchr("\\\"n", *++s));
+		}
+		s++;
+	} while (*s == ',');
+	assert_int_equal(*s, '}');
+	return s + 1;
+}
+
+static void
+parse_sample(struct parsed *p, char *s)
+{
+	size_t n = name_length(s);
+	const char *rest;
+	char *end;
+	double v;
+
+	assert_true(n > 0);
+	check_name(p, s, n);
+	rest = s[n] == '{' ? parse_labels(s + n) : s + n;
+	assert_int_equal(*rest, ' ');
+	v = strtod(rest + 1, &end);
+	assert_ptr_not_equal(end, rest + 1);
+	assert_int_equal(*end, '\0');
+	s[rest - s] = '\0';
+	assert_null(json_object_get(p->samples, s));
+	assert_int_equal(json_object_set_new(p->samples, s, json_real(v)), 0);
+}
+
+static struct parsed
+parse(struct buf *b)
+{
+	struct parsed p = { .types = json_object(), .samples = json_object() };
+	char *line, *text = buf_str(b);
+
+	assert_int_equal(text[b->len - 1], '\n');
+	while ((line = strsep(&text, "\n")) != NULL && text != NULL) {
+		p.line = line;
+		if (line[0] == '#')
+			parse_comment(&p, line);
+		else
+			parse_sample(&p, line);
+	}
+	return p;
+}
+
+static void
+parsed_done(struct parsed *p)
+{
+	json_decref(p->types);
+	json_decref(p->samples);
+}
+
+static double
+sample(const struct parsed *p, const char *series)
+{
+	const json_t *v = json_object_get(p->samples, series);
+
+	if (v == NULL)
+		fail_msg("no %s", series);
+	return json_number_value(v);
+}
+
+/* -- what goes in ------------------------------------------------------------------ */
+
+static struct metrics
+make(const struct metrics_queue *queues, size_t n)
+{
+	return (struct metrics){
+		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = true,
+		.reconnects = 3, .max_handlers = 16, .handlers = 2, .queues = queues,
+		.nqueues = n, .started = INT64_C(1795248000500000), .process = { .cpu = 1.25 },
+	};
+}
+
+static struct parsed
+print(const struct metrics *m)
+{
+	struct buf b = BUF_INIT;
+	struct parsed p;
+
+	metrics_text(m, &b);
+	p = parse(&b);
+	buf_done(&b);
+	return p;
+}
+
+static void
+test_nothing(void **state UNUSED)
+{
+	struct metrics m = make(NULL, 0);
+	struct parsed p = print(&m);
+
+	assert_true(sample(&p, "rqd_build_info{version=\"1.2\"}") == 1);
+	assert_true(sample(&p, "rqd_state{state=\"draining\"}") == 1);
+	assert_true(sample(&p, "rqd_state{state=\"running\"}") == 0);
+	assert_true(sample(&p, "rqd_redis_up") == 1);
+	assert_true(sample(&p, "rqd_redis_reconnects_total") == 3);
+	assert_true(sample(&p, "rqd_config_last_reload_successful") == 1);
+	assert_true(sample(&p, "process_cpu_seconds_total") == 1.25);
+	assert_true(sample(&p, "process_start_time_seconds") == 1795248000.5);
+	assert_string_equal(json_string_value(json_object_get(p.types, "rqd_queue_acked_total")),
+	    "counter");
+	parsed_done(&p);
+}
+
+static void
+test_queue(void **state UNUSED)
+{
+	struct stats stats = { .n = { [STAT_ACKED] = 1234567890123 } };
+	struct depth depth = { .waiting = 5, .in_flight = 2, .retry = 1, .delayed = -1, .dead = 7 };
+	struct metrics_queue q = {
+		.name = "orders", .stats = &stats, .block = BLOCK_PAUSED, .running = 1,
+		.concurrency = 4, .oldest = 2.5, .depth = &depth, .stalled = 61.125,
+	};
+	struct metrics m = make(&q, 1);
+	struct parsed p = print(&m);
+
+	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"waiting\"}") == 5);
+	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"running\"}") == 2);
+	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"dead\"}") == 7);
+	assert_null(json_object_get(p.samples,
+	    "rqd_queue_messages{queue=\"orders\",state=\"delayed\"}"));
+	assert_true(sample(&p, "rqd_queue_blocked{queue=\"orders\",reason=\"paused\"}") == 1);
+	assert_true(sample(&p, "rqd_queue_blocked{queue=\"orders\",reason=\"full\"}") == 0);
+	assert_true(sample(&p, "rqd_queue_blocked{queue=\"orders\",reason=\"redis\"}") == 0);
+	assert_true(sample(&p, "rqd_queue_stalled_seconds{queue=\"orders\"}") == 61.125);
+	assert_true(sample(&p, "rqd_queue_oldest_seconds{queue=\"orders\"}") == 2.5);
+	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"orders\"}") == 1234567890123.0);
+	assert_true(sample(&p, "rqd_queue_dead_total{queue=\"orders\"}") == 0);
+	parsed_done(&p);
+}
+
+/* Without an answer of Redis its figures are left out, and nothing else. */
+static void
+test_unknown(void **state UNUSED)
+{
+	struct stats stats = { .n = { 0 } };
+	struct metrics_queue q = { .name = "q", .stats = &stats };
+	struct metrics m = make(&q, 1);
+	struct parsed p = print(&m);
+
+	assert_null(json_object_get(p.samples, "rqd_queue_messages{queue=\"q\",state=\"waiting\"}"));
+	assert_null(json_object_get(p.samples, "rqd_queue_stalled_seconds{queue=\"q\"}"));
+	assert_true(sample(&p, "rqd_queue_running{queue=\"q\"}") == 0);
+	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"q\"}") == 0);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_count{queue=\"q\"}") == 0);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 0);
+	parsed_done(&p);
+}
+
+static void
+test_histogram(void **state UNUSED)
+{
+	static const usec_t runs[] = { 5 * MSEC, 6 * MSEC, 40 * SEC, 2 * HOUR };
+	struct stats stats = { .n = { 0 } };
+	struct metrics_queue q = { .name = "q", .stats = &stats };
+	struct metrics m = make(&q, 1);
+	struct parsed p;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(runs); i++)
+		stats_observe(&stats.duration, runs[i]);
+	p = print(&m);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 1);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.01\"}") == 2);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"30\"}") == 2);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"60\"}") == 3);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"+Inf\"}") == 4);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_count{queue=\"q\"}") == 4);
+	assert_true(sample(&p, "rqd_handler_duration_seconds_sum{queue=\"q\"}") == 7240.011);
+	parsed_done(&p);
+}
+
+static void
+check_label(const char *name, const char *want)
+{
+	struct buf b = BUF_INIT;
+
+	metrics_label(name, &b);
+	assert_string_equal(buf_str(&b), want);
+	buf_done(&b);
+}
+
+static void
+test_labels(void **state UNUSED)
+{
+	check_label("", "");
+	check_label("plain", "plain");
+	check_label("{tag}:x", "{tag}:x");
+	check_label("a\"b\\c\nd", "a\\\"b\\\\c\\nd");
+	check_label("caf\xc3\xa9", "caf\xc3\xa9");
+	check_label("caf\xe9", "caf\\\\xe9");
+}
+
+/* Whatever a queue is called, the format holds. */
+static void
+test_random_names(void **state UNUSED)
+{
+	struct stats stats = { .n = { 0 } };
+	struct depth depth = { .waiting = 1 };
+	struct metrics_queue q = { .stats = &stats, .depth = &depth };
+	struct metrics m = make(&q, 1);
+	struct parsed p;
+	char name[40];
+	size_t i, k;
+
+	for (i = 0; i < 200; i++) {
+		for (k = 0; k < 1 + unit_below(30); k++)
+			name[k] = (char)(1 + unit_below(255));
+		name[k] = '\0';
+		q.name = name;
+		p = print(&m);
+		parsed_done(&p);
+	}
+}
+
+/* -- stalls ------------------------------------------------------------------------ */
+
+static void
+test_stall(void **state UNUSED)
+{
+	struct stall s = { .seen = 0 };
+	usec_t t = 1000 * SEC;
+
+	assert_int_equal(stall_length(&s, t), 0);
+	stall_note(&s, t, 5, 100);		/* the first look knows of no past */
+	assert_int_equal(stall_length(&s, t), 0);
+	stall_note(&s, t + 60 * SEC, 6, 100);	/* more wait, none was taken */
+	assert_int_equal(stall_length(&s, t + 60 * SEC), 60 * SEC);
+	stall_note(&s, t + 120 * SEC, 9, 101);	/* one was */
+	assert_int_equal(stall_length(&s, t + 120 * SEC), 0);
+	stall_note(&s, t + 180 * SEC, 9, 101);
+	assert_int_equal(stall_length(&s, t + 190 * SEC), 70 * SEC);
+	stall_note(&s, t + 200 * SEC, 8, 101);	/* somebody else took one */
+	assert_int_equal(stall_length(&s, t + 200 * SEC), 0);
+	stall_note(&s, t + 300 * SEC, 0, 101);	/* nothing waits */
+	assert_int_equal(stall_length(&s, t + 900 * SEC), 0);
+	stall_note(&s, t + 400 * SEC, 1, 101);
+	stall_note(&s, t + 500 * SEC, 1, 101);
+	assert_int_equal(stall_length(&s, t + 500 * SEC), 200 * SEC);
+	stall_note(&s, t + 500 * SEC + STALL_GAP + 1, 1, 101);	/* nobody looked for long */
+	assert_int_equal(stall_length(&s, t + 500 * SEC + STALL_GAP + 1), 0);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_random_names),
+		cmocka_unit_test(test_stall),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
