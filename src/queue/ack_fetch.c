@@ -85,7 +85,8 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	struct message *m;
 	struct delivery *d;
 
-	if (tag == NULL || token == NULL)
+	/* A token that no script of ours has made: that is no message. */
+	if (tag == NULL || token == NULL || !message_id_ok(token, strlen(token)))
 		return NULL;
 	m = message_new(a->config, a->cfg);
 	m->tag = xmalloc(taglen + 1);

@@ -1,0 +1,169 @@
+/*
+ * Any bytes as what a handler prints: handler/output.c, loop/line.c, and the
+ * escapes of base/log_text.c.
+ *
+ * The first byte: bit 0: records are JSON; bit 1: on stderr; bit 2: logged, else
+ * taken as lines; the rest: the output limit, 63 for none.  The second byte is
+ * the size of the pieces in which it comes.
+ *
+ * Lines must be those that were printed, up to the limit, and no more than
+ * OUTPUT_LINE_MAX long; the tail must be stderr's; and a record must be one line of
+ * printable UTF-8, whatever is in it.
+ */
+#include "fuzz.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "handler/handler.h"
+#include "handler/output.h"
+
+FUZZ_MAIN("output")
+
+#define CHECK(what) do { if (!(what)) abort(); } while (0)
+
+static struct buf lines;	/* as they came, with a newline after those that are not cut */
+static bool json, cut;
+static size_t records;
+
+static void
+line_came(const struct log_ctx *ctx, int fd, const char *p, size_t n, bool goes_on,
+    void *arg)
+{
+	(void)ctx, (void)arg;
+	CHECK((fd == 1 || fd == 2) && n <= OUTPUT_LINE_MAX && (!goes_on || n == OUTPUT_LINE_MAX));
+	CHECK(memchr(p, '\n', n) == NULL);
+	buf_add(&lines, p, n);
+	if (!goes_on)
+		buf_add(&lines, "\n", 1);
+}
+
+static void
+limit_passed(const struct log_ctx *ctx, void *arg)
+{
+	(void)ctx, (void)arg;
+	CHECK(!cut);
+	cut = true;
+}
+
+/* A character that a terminal shows and does not obey. */
+static size_t
+printable(const unsigned char *p, size_t n)
+{
+	if (p[0] < 0x20 || p[0] == 0x7f)
+		return 0;
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] == 0xc2 && n > 1 && p[1] < 0xa0)
+		return 0;
+	for (size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2, i = 1; len <= n; i++) {
+		if (i == len)
+			return len;
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+static void
+record(void *arg, enum log_level level, const char *text, size_t n)
+{
+	json_t *root;
+	size_t i, len;
+
+	(void)arg, (void)level;
+	records++;
+	for (i = 0; i < n; i += len) {
+		len = printable((const unsigned char *)text + i, n - i);
+		CHECK(len > 0);
+	}
+	if (!json)
+		return;
+	root = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+	CHECK(root != NULL);
+	json_decref(root);
+}
+
+/* Taken apart again, it must be the same; what has no newline at its end gets one. */
+static void
+check_lines(const uint8_t *data, size_t size, size_t limit)
+{
+	size_t n = size < limit ? size : limit;
+
+	CHECK(cut == (size > limit));
+	CHECK(lines.len == n || (lines.len == n + 1 && (n == 0 || data[n - 1] != '\n')));
+	CHECK(n == 0 || memcmp(lines.data, data, n) == 0);
+}
+
+static void
+check_tail(struct output_pair *o, bool is_stderr, const uint8_t *data, size_t size)
+{
+	size_t len, want = size < OUTPUT_TAIL ? size : OUTPUT_TAIL;
+	char *tail = output_take_tail(o, &len);
+
+	CHECK(len == (is_stderr ? want : 0));
+	CHECK(len == 0 || memcmp(tail, data + size - len, len) == 0);
+	free(tail);
+}
+
+static void
+nothing(struct output_pair *o)
+{
+	(void)o;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct handler_events taken = {
+		.output = line_came, .output_cut = limit_passed
+	}, logged = { .output = NULL };
+	struct handler h = { NULL, &taken, NULL };
+	struct output_pair o;
+	uint64_t limit = UINT64_MAX;
+	struct loop *l;
+	size_t piece, at, n;
+	bool is_stderr;
+	int fd;
+
+	if (size < 2)
+		return 0;
+	json = (data[0] & 1) != 0;
+	is_stderr = (data[0] & 2) != 0;
+	if ((data[0] & 4) != 0)
+		h.events = &logged;
+	if (data[0] >> 3 != 31)
+		limit = (uint64_t)(data[0] >> 3) * 101;
+	piece = 1 + (size_t)data[1] * 40;
+	data += 2;
+	size -= 2;
+	cut = false;
+	buf_clear(&lines);
+	log_set_format(json ? LOG_JSON : LOG_LOGFMT);
+	log_set_sink(record, NULL);
+	l = loop_new();
+	output_init(&o, l, &h, limit, nothing);
+	o.ctx = (struct log_ctx){ .queue = "q", .id = "id", .attempt = 1 };
+	CHECK(output_open(&o, is_stderr ? 2 : 1, &fd) == 0);
+	for (at = 0; at < size; at += n) {
+		n = size - at < piece ? size - at : piece;
+		CHECK(write(fd, data + at, n) == (ssize_t)n);
+		output_drain(&o);
+	}
+	close(fd);
+	output_drain(&o);
+	CHECK(!output_is_open(&o));
+	if (h.events == &taken)
+		check_lines(data, size, limit);
+	check_tail(&o, is_stderr, data, size);
+	output_done(&o);
+	loop_free(l);
+	log_set_sink(NULL, NULL);
+	buf_done(&lines);
+	return 0;
+}

@@ -1,0 +1,410 @@
+/*
+ * Any replies to the scripts of a queue: queue/ack*.c and the other kinds that
+ * are made of the same machine, without a connection and under simulated time.
+ *
+ * The first byte is the kind; then come steps, each a byte:
+ *
+ *	a N N BYTES	the oldest call is answered by this reply (RESP, length N N)
+ *	l u c		the connection is lost; is back; is back, to another server
+ *	n		the oldest call was never sent
+ *	f N		N messages are fetched, if the queue has said that there are some
+ *	w		no messages are wanted; they are again
+ *	A R D B S	the oldest message in hand: ack, retry, dead, return, stale
+ *	t		a tick
+ *	T N		N tenths of a second pass
+ *	k		all keys that are watched change
+ *
+ * Whatever the replies: each message that is delivered is settled once, fetches
+ * are answered once, and the queue closes.
+ */
+#include "fuzz.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "loop/loop.h"
+#include "queue/queue.h"
+#include "redis/script.h"
+
+FUZZ_MAIN("queue")
+
+#define CHECK(what) do { if (!(what)) abort(); } while (0)
+#define MESSAGES_MAX	4096
+
+/* -- a connection that is none ------------------------------------------------ */
+
+struct call {
+	TAILQ_ENTRY(call)	 entry;
+	conn_answer_fn		*fn;
+	void			*arg;
+};
+
+static TAILQ_HEAD(, call) calls = TAILQ_HEAD_INITIALIZER(calls);
+static TAILQ_HEAD(, watch_key) keys = TAILQ_HEAD_INITIALIZER(keys);
+static bool up;
+static bool reset;		/* the queue asked for it */
+static double redis_time;
+
+bool
+conn_is_ready(const struct conn *c UNUSED)
+{
+	return up;
+}
+
+double
+conn_redis_time(const struct conn *c UNUSED)
+{
+	return redis_time;
+}
+
+void
+conn_saw_time(struct conn *c UNUSED, double t)
+{
+	redis_time = t;
+}
+
+usec_t
+conn_timely_since(const struct conn *c UNUSED)
+{
+	return up ? 1 : 0;
+}
+
+uint64_t
+conn_generation(const struct conn *c UNUSED)
+{
+	return 1;
+}
+
+void
+conn_reset(struct conn *c UNUSED, const char *cause)
+{
+	CHECK(strlen(cause) < 100000);
+	reset = true;
+}
+
+static void
+add_call(conn_answer_fn *fn, void *arg)
+{
+	struct call *call = xcalloc(1, sizeof(*call));
+
+	call->fn = fn;
+	call->arg = arg;
+	TAILQ_INSERT_TAIL(&calls, call, entry);
+}
+
+void
+conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, int argc UNUSED,
+    const char *const *argv UNUSED, const size_t *argvlen UNUSED)
+{
+	add_call(fn, arg);
+}
+
+void
+conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
+    int nkeys, int argc, const char *const *argv UNUSED, const size_t *argvlen UNUSED)
+{
+	CHECK(s != NULL && nkeys <= argc);
+	add_call(fn, arg);
+}
+
+bool
+watch_is_on(const struct watch *w UNUSED)
+{
+	return up;
+}
+
+void
+watch_script(struct watch *w UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
+    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+}
+
+void
+watch_add(struct watch *w UNUSED, struct watch_key *k)
+{
+	TAILQ_INSERT_TAIL(&keys, k, entry);
+}
+
+void
+watch_remove(struct watch *w UNUSED, struct watch_key *k)
+{
+	TAILQ_REMOVE(&keys, k, entry);
+}
+
+static void
+answer(enum conn_answer how, const struct redisReply *r)
+{
+	struct call *call = TAILQ_FIRST(&calls);
+
+	if (call == NULL)
+		return;
+	TAILQ_REMOVE(&calls, call, entry);
+	if (call->fn != NULL)
+		call->fn(how, r, call->arg);
+	free(call);
+}
+
+/* -- the engine --------------------------------------------------------------- */
+
+static struct queue *queue;
+static struct message *hand[MESSAGES_MAX];
+static size_t nhand, delivered, settled;
+static bool wanted, ready, fetching, paused, closed;
+
+static void
+on_ready(void *arg UNUSED)
+{
+	CHECK(wanted && !fetching);
+	ready = true;
+}
+
+static void
+on_deliver(struct message *m, void *arg UNUSED)
+{
+	CHECK(fetching && nhand < MESSAGES_MAX);
+	CHECK(m->id != NULL && m->tag != NULL && m->token != NULL);
+	CHECK(message_id_ok(m->id, strlen(m->id)));
+	CHECK(m->too_large == (m->payload == NULL));
+	hand[nhand++] = m;
+	delivered++;
+}
+
+static void
+on_fetched(const struct fetched *f, void *arg UNUSED)
+{
+	CHECK(fetching && f->got <= f->asked);
+	fetching = false;
+}
+
+static void
+on_lost(struct message *m, void *arg UNUSED)
+{
+	CHECK(m->id != NULL);
+}
+
+static void
+on_settled(struct message *m, const struct verdict *v UNUSED, const struct result *r UNUSED,
+    enum settled how UNUSED, void *arg UNUSED)
+{
+	CHECK(m->id != NULL);
+	settled++;
+}
+
+static void
+on_ticked(const struct tick_report *t, void *arg UNUSED)
+{
+	CHECK(t->warning == NULL || t->warning[0] != '\0');
+}
+
+static void
+on_paused(bool is, const char *why UNUSED, void *arg UNUSED)
+{
+	CHECK(paused != is);
+	paused = is;
+}
+
+static void
+on_closed(void *arg UNUSED)
+{
+	CHECK(!closed && nhand == 0);
+	closed = true;
+}
+
+static const struct queue_events events = {
+	.ready = on_ready, .deliver = on_deliver, .fetched = on_fetched, .lost = on_lost,
+	.settled = on_settled, .ticked = on_ticked, .paused = on_paused, .closed = on_closed,
+};
+
+static void
+settle_one(char how)
+{
+	struct verdict v = { .op = VERDICT_ACK };
+	struct result r = { .end = END_EXIT, .error_tail = xstrdup("tail"), .error_len = 4 };
+	struct message *m;
+
+	if (nhand == 0) {
+		free(r.error_tail);
+		return;
+	}
+	m = hand[0];
+	memmove(hand, hand + 1, --nhand * sizeof(hand[0]));
+	switch (how) {
+	case 'R': v.op = VERDICT_RETRY; v.failed = true; v.delay = SEC; break;
+	case 'D': v.op = VERDICT_DEAD; v.failed = true; v.reason = REASON_EXIT; break;
+	case 'B': v.op = VERDICT_RETURN; break;
+	case 'S': v.op = VERDICT_STALE; break;
+	default: break;
+	}
+	queue_settle(queue, m, &v, &r);
+	free(r.error_tail);
+}
+
+/* -- steps -------------------------------------------------------------------- */
+
+static void
+conn_goes(bool is, bool changed)
+{
+	struct conn_server server = { .address = "fuzz", .changed = changed };
+
+	if (up == is)
+		return;
+	up = is;
+	if (is) {
+		queue_conn_up(queue, &server);
+		return;
+	}
+	while (!TAILQ_EMPTY(&calls))
+		answer(CONN_LOST, NULL);
+	queue_conn_down(queue);
+}
+
+static void
+answer_bytes(const uint8_t *p, size_t n)
+{
+	redisReader *reader = redisReaderCreate();
+	void *reply = NULL;
+
+	CHECK(reader != NULL);
+	if (redisReaderFeed(reader, (const char *)p, n) == REDIS_OK &&
+	    redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL) {
+		if (up)
+			answer(CONN_REPLY, reply);
+		freeReplyObject(reply);
+	}
+	redisReaderFree(reader);
+}
+
+/* One step; returns what is left. */
+static const uint8_t *
+step(const uint8_t *p, const uint8_t *end)
+{
+	size_t n;
+
+	switch (*p++) {
+	case 'a':
+		if (end - p < 2)
+			return end;
+		n = (size_t)p[0] << 8 | p[1];
+		p += 2;
+		if (n > (size_t)(end - p))
+			n = (size_t)(end - p);
+		/* What the guard of a connection refuses comes not so far. */
+		if (memmem(p, n, "*1000", 5) == NULL)
+			answer_bytes(p, n);
+		return p + n;
+	case 'l': conn_goes(false, false); break;
+	case 'u': conn_goes(true, false); break;
+	case 'c': conn_goes(true, true); break;
+	case 'n': answer(CONN_NOT_SENT, NULL); break;
+	case 'f':
+		if (p < end && !fetching && wanted && ready) {
+			fetching = true;
+			ready = false;
+			queue_fetch(queue, 1 + *p++ % 16);
+		}
+		break;
+	case 'A': case 'R': case 'D': case 'B': case 'S': settle_one((char)p[-1]); break;
+	case 't': queue_tick(queue); break;
+	case 'w':
+		if (fetching)
+			break;
+		wanted = !wanted;
+		ready = false;
+		queue_want(queue, wanted);
+		break;
+	case 'k': {
+		struct watch_key *k;
+
+		TAILQ_FOREACH(k, &keys, entry)
+			k->changed(k->arg);
+		break;
+	}
+	default: break;
+	}
+	return p;
+}
+
+static struct config *
+make_config(uint8_t kind)
+{
+	static const enum kind kinds[] = { KIND_ACK, KIND_UNIQUE, KIND_STREAM };
+	struct config *config = config_new();
+	struct queue_config *cfg = xcalloc(1, sizeof(*cfg));
+
+	config->redis.timeout = 5 * SEC;
+	config->queues = xreallocarray(config->queues, 2, sizeof(*config->queues));
+	config->queues[0] = cfg;
+	config->queues[1] = NULL;
+	config->nqueues = 1;
+	cfg->kind = kinds[kind % ARRAY_LEN(kinds)];
+	cfg->name = xstrdup("q");
+	cfg->key = xstrdup("q");
+	cfg->rate = xstrdup("");
+	cfg->consumer_group = xstrdup("rqd");
+	cfg->lease = cfg->foreign_timeout = 10 * SEC;
+	cfg->message_max = 1000;
+	return config;
+}
+
+static void
+finish(struct loop *l)
+{
+	while (nhand > 0)
+		settle_one('A');
+	loop_turn(l, 0);
+	queue_close(queue);
+	loop_turn(l, 0);
+	conn_goes(false, false);
+	loop_turn(l, 0);
+	queue_free(queue);
+	CHECK(settled == delivered && TAILQ_EMPTY(&keys));
+	while (!TAILQ_EMPTY(&calls))
+		answer(CONN_LOST, NULL);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *end = data + size;
+	struct stats stats = { 0 };
+	struct queue_env env = { .instance = "fuzz", .host = "host" };
+	struct config *config;
+	struct loop *l;
+
+	if (size == 0)
+		return 0;
+	if (script_find("pop")->sha[0] == '\0')
+		script_init();
+	nhand = delivered = settled = 0;
+	ready = fetching = paused = closed = reset = false;
+	up = false;
+	redis_time = 0;
+	clock_fake(1000 * SEC, 1000 * SEC);
+	env.loop = l = loop_new_simulated();
+	config = make_config(data[0]);
+	queue = queue_open(&env, config, config->queues[0], &stats, &events, NULL);
+	wanted = true;
+	queue_want(queue, true);
+	for (data++; data < end;) {
+		uint8_t what = *data;
+
+		data = step(data, end);
+		if (what == 'T' && data < end)
+			loop_run_for(l, *data++ * 100 * MSEC);
+		else
+			loop_turn(l, 0);
+		if (reset)
+			conn_goes(false, false);
+		reset = false;
+	}
+	finish(l);
+	loop_free(l);
+	config_unref(config);
+	clock_set_source(NULL);
+	return 0;
+}
