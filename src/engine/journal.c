@@ -199,11 +199,15 @@ journal_suspended(const struct queue_config *cfg, const struct breaker *b,
     const char *cause)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
+	usec_t since = clock_mono() - b->since;
 
-	log_event(LOG_LV_ERROR, "suspended", &ctx,
-	    LF_STR("reason", reason_name(b->reason)),
-	    LF_STR("error", cause),
-	    LF_USEC("since", clock_mono() - b->since));
+	if (since < SEC)
+		log_event(LOG_LV_ERROR, "suspended", &ctx,
+		    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause));
+	else	/* the hourly reminder */
+		log_event(LOG_LV_ERROR, "suspended", &ctx,
+		    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause),
+		    LF_USEC("since", since));
 }
 
 void

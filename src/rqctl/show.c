@@ -332,7 +332,8 @@ look(struct show *s)
 		return;
 	if (s->found == 0)
 		ctl_error(s->ctl, EX_NOTHING, "there is no %s in %s: not running, not waiting "
-		    "for a retry, not dead, nor among the next %d", s->id, s->target.name, NEXT);
+		    "for a retry, not dead, nor among the next %d; what is done is only in the "
+		    "log", s->id, s->target.name, NEXT);
 	else if (s->places != NULL)
 		out_json(json_incref(s->places));
 }

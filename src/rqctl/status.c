@@ -73,7 +73,7 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 		rate_cell(t, rates->acked);
 		rate_cell(t, rates->failed);
 	}
-	table_add(t, "%s", out_age(p->services[i].oldest, age));
+	table_add(t, "%s", out_age(state_oldest(&facts), age));
 	table_bytes(t, state.data, state.len);
 	table_colour(t, colours[mood]);
 	buf_done(&state);

@@ -230,12 +230,16 @@ server_news(void *arg)
 
 /* So that rqctl does not say "ok" for ten seconds more; several at once are one. */
 static void
-server_consumer_blocked(void *arg)
+server_news_soon(struct server *s)
 {
-	struct server *s = arg;
-
 	if (!timer_is_set(&s->news))
 		timer_set(&s->news, NEWS_AFTER);
+}
+
+static void
+server_consumer_blocked(void *arg)
+{
+	server_news_soon(arg);
 }
 
 static void
@@ -520,6 +524,7 @@ server_reload(struct server *s)
 	}
 	config_report_done(&report);
 	notify_ready();
+	server_news_soon(s);
 	server_status(s);
 }
 
@@ -534,6 +539,7 @@ server_quiet(struct server *s)
 	server_set_state(s, SERVER_QUIET);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_set_quiet(s->consumers[i], true);
+	server_news_soon(s);
 }
 
 static void

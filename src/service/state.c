@@ -104,6 +104,12 @@ totals_json(const struct depth *d)
 	return o;
 }
 
+double
+state_oldest(const struct facts *f)
+{
+	return f->depth->in_flight == 0 ? -1 : f->service->oldest;
+}
+
 json_t *
 state_json(const struct facts *f)
 {
@@ -125,7 +131,8 @@ state_json(const struct facts *f)
 	json_object_set_new(o, "dead", number_or_null(d->dead));
 	json_object_set_new(o, "daemons", json_integer(s->daemons));
 	json_object_set_new(o, "concurrency", json_integer(s->concurrency));
-	json_object_set_new(o, "oldest", s->oldest >= 0 ? json_real(s->oldest) : json_null());
+	json_object_set_new(o, "oldest", state_oldest(f) >= 0 ? json_real(state_oldest(f)) :
+	    json_null());
 	json_set_bytes(o, "state", state.data, state.len);
 	json_object_set_new(o, "mood", json_string(moods[mood]));
 	json_object_set_new(o, "paused", pause_json(d));

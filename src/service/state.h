@@ -25,6 +25,12 @@ struct facts {
 
 enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
 
+/*
+ * How long the longest handler has run, in seconds, as the heartbeats had it; -1 where
+ * Redis knows better by now: nothing is in hand.
+ */
+double	state_oldest(const struct facts *);
+
 /* Why nothing moves, or what is unusual, or "ok": a few words, unescaped. */
 enum mood	 state_text(const struct facts *, struct buf *);
 
