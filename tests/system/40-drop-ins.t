@@ -1,5 +1,6 @@
 #!/bin/sh
-# The service before its Redis, and with each of the example drop-ins.
+# The service before its Redis, with each of the example drop-ins, and with less
+# time to stop than a drain may take.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
@@ -89,3 +90,21 @@ is "$(ran alice | head -n 1)" alice 'each as its user'
 like "$(ran alice)" 'CapBnd: 00000000000000e4' 'with no capability but those to change the user'
 wait_ok 15 '[ "$(mr xlen slowDEAD)" = 1 ]' 'and one that exceeds its time is ended'
 ok '! m pgrep -u bob sleep >/dev/null' 'although it is of another user'
+
+# -- a drain that takes longer than TimeoutStopSec= -------------------------------
+
+conf <<C
+drain_timeout = 20s
+queue "long" { command = {"/bin/sh", "-c", 'sleep 5; echo done >>/var/lib/rqd/long'} user = "rqd" }
+C
+rm -rf "$R/etc/systemd/system/rqd.service.d"
+mkdir -p "$R/etc/systemd/system/rqd.service.d"
+printf '[Service]\nTimeoutStopSec=2s\n' >"$R/etc/systemd/system/rqd.service.d/short.conf"
+m systemctl daemon-reload
+m systemctl restart rqd
+mr lpush long x >/dev/null
+wait_for 10 '[ "$(mr zcard longBACKUP)" = 1 ]'
+m systemctl stop rqd
+is "$(prop Result)" success 'a drain of 5 s under TimeoutStopSec=2s: the daemon asks for more time'
+is "$(cat "/proc/$LEADER/root/var/lib/rqd/long")" 'done' 'and the handler finishes'
+is "$(mr exists longBACKUP longRETRY)" 0 'and is acked'
