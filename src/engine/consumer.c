@@ -60,6 +60,7 @@ struct consumer {
 	bool	 empty;	/* the last fetch or watch found nothing */
 	bool	 paused;
 	bool	 up;	/* Redis is there */
+	bool	 deaf;	/* the queue should have subscribed, and has not */
 	bool	 fetch_failed;	/* the breaker is open because Redis refused */
 	enum fetch_status	 last;
 
@@ -346,8 +347,6 @@ consumer_fetched(const struct fetched *f, void *arg)
 
 	c->fetching = false;
 	c->reserved = 0;
-	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
-		journal_limited(c->cfg, f->cause);
 	c->last = f->status;
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);
@@ -439,6 +438,15 @@ consumer_paused(bool paused, const char *why, void *arg)
 }
 
 static void
+consumer_listening(bool on, const char *why, void *arg)
+{
+	struct consumer *c = arg;
+
+	c->deaf = !on;
+	journal_listening(c->cfg, on, why);
+}
+
+static void
 crew_closed(void *arg)
 {
 	struct crew *crew = arg;
@@ -481,6 +489,7 @@ static const struct queue_events consumer_queue_events = {
 	.settled = consumer_settled,
 	.ticked = consumer_ticked,
 	.paused = consumer_paused,
+	.listening = consumer_listening,
 	.closed = consumer_queue_closed,
 };
 
@@ -676,7 +685,7 @@ consumer_state_name(const struct consumer *c)
 enum consumer_block
 consumer_block(const struct consumer *c)
 {
-	if (!c->up)
+	if (!c->up || c->deaf)
 		return BLOCK_REDIS;
 	if (c->breaker.state != BREAKER_CLOSED)
 		return BLOCK_SUSPENDED;

@@ -31,7 +31,8 @@ enum consumer_state {
 
 /* Why a running consumer starts nothing. */
 enum consumer_block {
-	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED, BLOCK_REDIS
+	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED,
+	BLOCK_REDIS		/* it is away, or does not let the queue subscribe */
 };
 
 struct consumer;

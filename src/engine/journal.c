@@ -59,11 +59,11 @@ journal_delivered(const struct message *msg)
 
 	if (config->log.payloads && msg->payload != NULL)
 		log_event(LOG_LV_DEBUG, "delivered", &ctx,
-		    LF_INT("size", (int64_t)msg->len),
+		    LF_STR("channel", msg->channel), LF_INT("size", (int64_t)msg->len),
 		    LF_MEM("payload", msg->payload, msg->len));
 	else
 		log_event(LOG_LV_DEBUG, "delivered", &ctx,
-		    LF_INT("size", (int64_t)msg->len));
+		    LF_STR("channel", msg->channel), LF_INT("size", (int64_t)msg->len));
 }
 
 /* status= or signal=, duration=, error= */
@@ -195,11 +195,14 @@ journal_paused(const struct queue_config *cfg, bool paused, const char *why)
 }
 
 void
-journal_limited(const struct queue_config *cfg, const char *reason)
+journal_listening(const struct queue_config *cfg, bool on, const char *why)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
-	log_event(LOG_LV_DEBUG, "limited", &ctx, LF_STR("reason", reason));
+	if (on)
+		log_event(LOG_LV_INFO, "subscribed", &ctx);
+	else
+		log_event(LOG_LV_ERROR, "unsubscribed", &ctx, LF_STR("error", why));
 }
 
 void

@@ -19,11 +19,13 @@
 #define PATH_ROOT	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define PATH_USER	"/usr/local/bin:/usr/bin:/bin"
 
-enum { MINE_ID, MINE_ATTEMPT, MINE_MAX_ATTEMPTS, MINE_COUNT };
+/* Those that a message may lack come first: execve(2) then gets what follows. */
+enum { MINE_CHANNEL, MINE_ID, MINE_ATTEMPT, MINE_MAX_ATTEMPTS, MINE_COUNT };
 
 struct environment {
 	const struct queue_config *cfg;
 	struct stat	  file;		/* of env_file when it was read; valid where cfg names one */
+	char		 *channel;	/* owned; NULL: the last message had none */
 	char		  id[sizeof("RQD_ID=") + MESSAGE_ID_MAX];
 	char		  attempt[sizeof("RQD_ATTEMPT=") + 10];
 	char		  max_attempts[sizeof("RQD_MAX_ATTEMPTS=") + 11];
@@ -41,7 +43,7 @@ name_len(const char *entry)
 static bool
 is_of_message(const char *entry)
 {
-	static const char *const names[] = { "RQD_ID=", "RQD_ATTEMPT=",
+	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
 	    "RQD_MAX_ATTEMPTS=" };
 	size_t i;
 
@@ -168,6 +170,7 @@ environment_free(struct environment *e)
 	for (i = MINE_COUNT; i < e->n; i++)
 		free(e->entries[i]);
 	free(e->entries);
+	free(e->channel);
 	free(e);
 }
 
@@ -199,5 +202,11 @@ environment_for(struct environment *e, const struct message *msg)
 	(void)snprintf(e->id, sizeof(e->id), "RQD_ID=%s", msg->id);
 	(void)snprintf(e->attempt, sizeof(e->attempt), "RQD_ATTEMPT=%u",
 	    msg->attempts + 1);
+	free(e->channel);
+	e->channel = NULL;
+	if (msg->channel == NULL)
+		return &e->entries[MINE_ID];
+	e->channel = xasprintf("RQD_CHANNEL=%s", msg->channel);
+	e->entries[MINE_CHANNEL] = e->channel;
 	return e->entries;
 }

@@ -28,6 +28,7 @@ queue_config_free(struct queue_config *q)
 	free((char *)q->file);
 	free(q->key);
 	free(q->consumer_group);
+	strings_free(q->keys);
 	strings_free(q->command);
 	free(q->rate);
 	free(q->user);
@@ -105,6 +106,12 @@ config_kind_keeps(enum kind kind)
 		break;
 	}
 	return false;
+}
+
+bool
+config_kind_hears(enum kind kind)
+{
+	return kind == KIND_CHANNEL || kind == KIND_PATTERN;
 }
 
 const char *

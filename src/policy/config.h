@@ -38,7 +38,10 @@ struct queue_config {
 	int		  line;
 
 	enum kind	  kind;
-	char		 *key;		/* Redis key Q; defaults to the name (unique: Queue:NAME) */
+	char		 *key;		/* Q, from which other keys' names are made; see config_kind_hears() */
+	char		**keys;		/* as given, NULL-terminated: Q alone, or channels, or patterns */
+	int		  backlog;	/* KIND_CHANNEL, KIND_PATTERN: messages that wait for a handler */
+	uint64_t	  backlog_bytes;
 	enum pop	  pop;		/* KIND_LIST */
 	char		 *consumer_group;	/* KIND_STREAM */
 	enum mode	  mode;
@@ -120,6 +123,8 @@ const struct queue_config *config_queue(const struct config *, const char *name)
 /* Whether a message that was delivered stays in Redis until it is done: the kinds
  * that have leases, retries and dead letters.  The others deliver at most once. */
 bool		 config_kind_keeps(enum kind);
+/* Whether the option key names channels or patterns; Q is the queue's name then. */
+bool		 config_kind_hears(enum kind);
 const char	*config_kind_name(enum kind);
 const char	*config_mode_name(enum mode);
 

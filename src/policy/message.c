@@ -26,6 +26,7 @@ message_free(struct message *m)
 	free(m->tag);
 	free(m->id);
 	free(m->token);
+	free(m->channel);
 	config_unref(m->config);
 	free(m);
 }

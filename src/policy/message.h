@@ -23,6 +23,7 @@ struct message {
 
 	char			*tag;		/* name in Redis; owned, NUL-terminated */
 	char			*id;		/* RQD_ID; owned; 1..200 bytes, no control characters */
+	char			*channel;	/* RQD_CHANNEL; owned; NULL: the kind has none */
 	char			*token;		/* of this delivery; owned; "" where the kind has none */
 	char			*payload;	/* owned; NUL-safe, see len; NULL when too large or taken */
 	size_t			 len;		/* of the message, also where payload is NULL */

@@ -44,13 +44,16 @@ look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl
 static void
 look_refused(struct look *l, const struct redisReply *reply)
 {
+	struct looked found = { .refused = reply_error(reply) != REPLY_OK ? reply_text(reply) :
+	    "a reply that is not the script's" };
+
 	l->armed = true;
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
 		conn_reset(l->env->conn, reply_text(reply));
 		return;
 	}
 	timer_set(&l->again, backoff_delay(SEC, MINUTE, ++l->failures, random_unit()));
-	l->saw(NULL, l->arg);
+	l->saw(&found, l->arg);
 }
 
 /* waiting paused why ttl */
@@ -59,7 +62,7 @@ look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg
 {
 	struct look_call *call = arg;
 	struct look *l = call->look;
-	struct looked found;
+	struct looked found = { .refused = NULL };
 
 	if (l != NULL) {
 		l->call = NULL;

@@ -15,9 +15,10 @@
 
 /* What a look has found. */
 struct looked {
+	const char	*refused;	/* why Redis did not let it look; NULL: the rest is true */
 	int64_t		 waiting;	/* 0 without a list */
 	bool		 paused;
-	const char	*why;		/* of the pause; borrowed for the call */
+	const char	*why;		/* of the pause; texts are borrowed for the call */
 };
 
 struct look {
@@ -36,8 +37,8 @@ struct look {
 };
 
 /*
- * saw() comes from the loop after every look: with NULL where Redis refused it;
- * the next one is then tried after a backoff.  keys are borrowed.
+ * saw() comes from the loop after every look; one that was refused is tried again
+ * after a backoff.  keys are borrowed.
  */
 void	look_init(struct look *, const struct queue_env *, const struct keys *, bool list,
 	    void (*saw)(const struct looked *, void *), void *arg);

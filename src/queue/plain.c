@@ -22,6 +22,7 @@
 
 #include "queue/args.h"
 #include "queue/count.h"
+#include "queue/fresh.h"
 #include "queue/keys.h"
 #include "queue/look.h"
 #include "redis/reply.h"
@@ -78,9 +79,6 @@ struct plain {
 struct plain_call {
 	struct plain	*queue;		/* NULL: it is gone */
 };
-
-/* Ids that rqd makes must not come again, not even when a queue is opened anew. */
-static uint64_t	plain_sequence;
 
 static void	plain_turn(void *);
 
@@ -181,29 +179,6 @@ plain_has_items(const struct plain *q)
 
 /* -- pops ------------------------------------------------------------------- */
 
-static struct message *
-plain_message(struct plain *q, const struct redisReply *body)
-{
-	struct message *m = message_new(q->config, q->cfg);
-	char id[MESSAGE_ID_MAX + 1];
-
-	if (reply_str(body, NULL) != NULL) {
-		m->payload = reply_take(body, &m->len);
-		m->free_payload = reply_free_str;
-	} else {
-		m->len = (size_t)reply_int(body, 0);
-		m->too_large = true;
-	}
-	plain_sequence++;
-	if (m->payload != NULL && message_id(m->payload, m->len, id) == 0)
-		m->id = xstrdup(id);
-	else
-		m->id = xasprintf("~%s.%" PRIu64, q->env->instance, plain_sequence);
-	m->tag = xstrdup(m->id);
-	m->token = xstrdup("");
-	return m;
-}
-
 static void
 plain_deliver(struct plain *q, const struct redisReply *body)
 {
@@ -211,7 +186,7 @@ plain_deliver(struct plain *q, const struct redisReply *body)
 
 	it->state = ITEM_IN_HAND;
 	it->place = ++q->popped;
-	it->msg = plain_message(q, body);
+	it->msg = fresh_message(q->env, q->config, q->cfg, body);
 	it->msg->queue_data = it;
 	TAILQ_INSERT_TAIL(&q->items[ITEM_IN_HAND], it, entry);
 	q->queue.events->deliver(it->msg, q->queue.arg);
@@ -422,14 +397,14 @@ plain_held_back(void *arg)
 
 /* -- turns ------------------------------------------------------------------ */
 
-/* What a look has found; NULL: it was refused, and a pop will say why. */
+/* What a look has found; where it was refused a pop will say why. */
 static void
 plain_saw(const struct looked *found, void *arg)
 {
 	struct plain *q = arg;
 
 	plain_wake(q);
-	if (found == NULL) {
+	if (found->refused != NULL) {
 		q->known = true;
 		return;
 	}

@@ -10,6 +10,8 @@ static const struct queue_ops *const queue_kinds[] = {
 	[KIND_UNIQUE] = &queue_unique,
 	[KIND_STREAM] = &queue_stream,
 	[KIND_LIST] = &queue_plain,
+	[KIND_CHANNEL] = &queue_pubsub,
+	[KIND_PATTERN] = &queue_pubsub,
 	[KIND_EXPIRED] = NULL,
 };
 

@@ -45,6 +45,7 @@ struct queue_env {
 	struct loop	*loop;
 	struct conn	*conn;		/* NULL for kind mem */
 	struct watch	*watch;
+	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */
 	const char	*host;		/* for QDEAD */
 };
@@ -73,8 +74,7 @@ struct fetched {
 	unsigned		 got;
 	enum fetch_status	 status;
 	bool			 more;		/* there is surely more now */
-	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet" or "rate";
-						 * borrowed for the call */
+	const char		*cause;		/* FETCH_ERROR; borrowed for the call */
 };
 
 /* What the tick found; for the log and /metrics. */
@@ -92,6 +92,8 @@ struct queue_events {
 		    enum settled, void *);	/* the message is freed after it */
 	void	(*ticked)(const struct tick_report *, void *);
 	void	(*paused)(bool, const char *why, void *);	/* QPAUSED seen, or seen gone */
+	/* Kinds that subscribe: it hears (again), or does not, and why; once per change. */
+	void	(*listening)(bool, const char *why, void *);
 	void	(*closed)(void *);		/* after queue_close(); the last one */
 };
 
@@ -130,6 +132,7 @@ extern const struct queue_ops queue_ack;
 extern const struct queue_ops queue_plain;
 extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
+extern const struct queue_ops queue_pubsub;	/* of two kinds */
 
 struct queue	*queue_open(const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *,

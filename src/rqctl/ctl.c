@@ -221,8 +221,6 @@ target_init(struct target *t, const struct queue_config *cfg, const char *name)
 	t->cfg = cfg;
 	t->kind = cfg != NULL ? cfg->kind : KIND_ACK;
 	keys_init(&t->keys, cfg != NULL ? cfg->key : name);
-	if (cfg != NULL)
-		keys_set_group(&t->keys, cfg->consumer_group);
 }
 
 int
@@ -261,12 +259,23 @@ ctl_list_target(struct ctl *c, const char *name, const char *what, struct target
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_STREAM ||
-	    t->kind == KIND_LIST || t->kind == KIND_EXPIRED)
+	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_LIST ||
+	    t->kind == KIND_EXPIRED)
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,
 	    config_kind_name(t->kind), name);
+}
+
+int
+ctl_push_target(struct ctl *c, const char *name, struct target *t)
+{
+	if (ctl_target(c, name, t) == -1)
+		return -1;
+	if (t->kind == KIND_CHANNEL)
+		return 0;
+	ctl_target_done(t);
+	return ctl_list_target(c, name, "push", t);
 }
 
 struct target *

@@ -6,6 +6,8 @@
  * memory.  What is due later goes through push.lua into QRETRY under a tag of its
  * own: two equal messages stay two.  Of kind "unique" all are ids, in one zset.
  *
+ * To a channel they are published, one by one, and who listened is counted.
+ *
  * An id is printed when Redis has confirmed its message, not before.
  */
 #include <errno.h>
@@ -36,6 +38,7 @@ struct push {
 	size_t		 end[BATCH];	/* where each of them ends in bytes */
 	int		 n;
 	long long	 pushed;
+	int64_t		 least, most;	/* published: subscribers of one message */
 	json_t		*ids;		/* with --json */
 };
 
@@ -120,37 +123,60 @@ push_now(struct push *p)
 	return 0;
 }
 
-/* All of the batch, in order, as entries of a stream, which gives them their ids. */
+/* All of the batch, in order, in one round trip: how many heard each. */
 static int
-push_entries(struct push *p)
+publish(struct push *p)
 {
+	char id[MESSAGE_ID_MAX + 1];
 	struct redisReply *reply;
 	struct words w = { 0 };
+	int64_t heard;
 	const char *text;
 	size_t len;
 	int i, rc = 0;
 
 	for (i = 0; i < p->n && rc == 0; i++) {
-		words_clear(&w);
-		words_add(&w, "XADD");
-		words_add(&w, p->target.keys.name[KEY_QUEUE]);
-		words_add(&w, "*");
-		words_add(&w, "message");
 		text = message(p, i, &len);
+		words_clear(&w);
+		words_add(&w, "PUBLISH");
+		words_add(&w, p->target.cfg->keys[0]);
 		words_mem(&w, text, len);
 		rc = ask_append_words(p->ctl, &w);
 	}
 	words_done(&w);
-	/* After a refusal the rest is read, but not said. */
-	for (i = 0; i < p->n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
-		if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
-			say_id(p, text);
-			p->pushed++;
-		} else if (p->ctl->status == 0)
-			ask_refused(p->ctl, reply);
+	for (i = 0; i < p->n && rc == 0; i++) {
+		if ((reply = ask_next(p->ctl)) == NULL)
+			return -1;
+		heard = reply_int(reply, -1);
+		if (heard < 0)
+			rc = ask_refused(p->ctl, reply);
 		client_reply_free(reply);
+		if (rc == -1)
+			break;
+		p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
+		p->most = heard > p->most ? heard : p->most;
+		text = message(p, i, &len);
+		say_id(p, message_id(text, len, id) == 0 ? id : "-");
+		p->pushed++;
 	}
-	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
+	return rc;
+}
+
+static void
+say_heard(const struct push *p)
+{
+	const char *channel = p->target.cfg->keys[0];
+
+	fflush(stdout);
+	if (p->least == 0)
+		ctl_error(p->ctl, EX_NOTHING, "nobody listened to %s: %s", channel, p->most == 0 ?
+		    "what was published is gone" : "some of what was published is gone");
+	else if (p->least == p->most)
+		fprintf(stderr, "rqctl: heard by %lld subscriber%s\n", (long long)p->most,
+		    p->most == 1 ? "" : "s");
+	else
+		fprintf(stderr, "rqctl: heard by %lld to %lld subscribers\n",
+		    (long long)p->least, (long long)p->most);
 }
 
 /* One that is due later.  Sent again with the same tag it would change nothing. */
@@ -235,8 +261,10 @@ flush(struct push *p)
 		    p->pushed, p->n);
 	if (p->target.kind == KIND_UNIQUE)
 		rc = push_ids(p);
+	else if (p->target.kind == KIND_CHANNEL)
+		rc = publish(p);
 	else if (p->delay == NULL)
-		rc = p->target.kind == KIND_STREAM ? push_entries(p) : push_now(p);
+		rc = push_now(p);
 	else
 		for (i = 0; i < p->n && rc == 0; i++) {
 			text = message(p, i, &len);
@@ -364,7 +392,10 @@ push(struct push *p, const char *text)
 		buf_puts(&p->bytes, text);
 		rc = end_message(p);
 	}
-	return rc == 0 ? flush(p) : rc;
+	rc = rc == 0 ? flush(p) : rc;
+	if (rc == 0 && p->target.kind == KIND_CHANNEL && p->pushed > 0)
+		say_heard(p);
+	return rc;
 }
 
 void
@@ -377,7 +408,7 @@ push_run(struct ctl *c)
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
 	else if (parse_due(p) == 0 &&
-	    ctl_list_target(c, c->args.words[0], "push", &p->target) == 0) {
+	    ctl_push_target(c, c->args.words[0], &p->target) == 0) {
 		if (p->delay != NULL && !config_kind_keeps(p->target.kind))
 			ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed "
 			    "messages", config_kind_name(p->target.kind), p->target.name);

@@ -90,6 +90,8 @@ make_message(struct try *t, struct buf *payload)
 		strcpy(id, "~try");
 	m->id = xstrdup(given != NULL ? given : id);
 	m->tag = xstrdup(m->id);
+	if (config_kind_hears(t->cfg->kind))
+		m->channel = xstrdup(t->cfg->keys[0]);
 	m->token = xstrdup("try.1");
 	m->attempts = (unsigned)attempt - 1;
 	m->delivered = clock_mono();
@@ -235,7 +237,8 @@ verdict(const struct try *t, struct buf *b)
 			buf_printf(b, "would be retried in %s to %s", from, to);
 		break;
 	case VERDICT_DEAD:
-		buf_printf(b, "would be a dead letter: %s", reason_name(low.reason));
+		buf_printf(b, config_kind_keeps(t->cfg->kind) ? "would be a dead letter: %s" :
+		    "would be a failure, not tried again: %s", reason_name(low.reason));
 		break;
 	case VERDICT_RETURN:
 	case VERDICT_STALE:
@@ -297,8 +300,10 @@ refused(struct try *t)
 
 	if (!outcome_refuse(t->msg, &v))
 		return false;
-	ctl_error(t->ctl, EX_DATAERR, "%s %s: would be a dead letter without being run: %s",
-	    t->cfg->name, t->msg->id, reason_name(v.reason));
+	ctl_error(t->ctl, EX_DATAERR, config_kind_keeps(t->cfg->kind) ?
+	    "%s %s: would be a dead letter without being run: %s" :
+	    "%s %s: would be dropped without being run: %s", t->cfg->name, t->msg->id,
+	    reason_name(v.reason));
 	return true;
 }
 

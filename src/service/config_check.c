@@ -173,6 +173,27 @@ check_title(struct loader *l, const struct draft *d)
 		    "control characters", name, MESSAGE_ID_MAX);
 }
 
+/* Several channels or patterns; the same one twice would be heard twice. */
+static void
+check_several(struct loader *l, const struct draft *d)
+{
+	const struct queue_config *q = d->queue;
+	size_t i, k;
+
+	if (q->keys[1] != NULL && !config_kind_hears(q->kind)) {
+		finding_error(&l->findings, draft_place(d, "key"), "key takes one value with kind "
+		    "\"%s\"", config_kind_name(q->kind));
+		return;
+	}
+	for (i = 1; q->keys[0] != NULL && q->keys[i] != NULL; i++) {
+		for (k = 0; k < i && strcmp(q->keys[k], q->keys[i]) != 0; k++)
+			continue;
+		if (k < i)
+			finding_error(&l->findings, draft_place(d, "key"), "key names \"%s\" twice",
+			    q->keys[i]);
+	}
+}
+
 static void
 check_together(struct loader *l, const struct draft *d)
 {
@@ -395,6 +416,7 @@ config_check(struct loader *l)
 	check_keys(l);
 	for (i = 0; i < l->ndrafts; i++) {
 		check_title(l, &l->drafts[i]);
+		check_several(l, &l->drafts[i]);
 		check_together(l, &l->drafts[i]);
 		if (!l->source->client)
 			check_machine(l, &l->drafts[i], &k);

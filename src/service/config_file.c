@@ -101,6 +101,20 @@ check_applies(struct loader *l, const struct draft *d)
 	}
 }
 
+/* Q, and what was not given. */
+static void
+build_key(struct queue_config *q)
+{
+	if (q->keys[0] == NULL || q->keys[0][0] == '\0') {
+		free(q->keys[0]);
+		q->keys = xreallocarray(q->keys, 2, sizeof(*q->keys));
+		q->keys[0] = q->kind == KIND_UNIQUE ? xasprintf("Queue:%s", q->name) :
+		    xstrdup(q->name);
+		q->keys[1] = NULL;
+	}
+	q->key = xstrdup(config_kind_hears(q->kind) ? q->name : q->keys[0]);
+}
+
 static void
 build_queue(struct loader *l, struct draft *d)
 {
@@ -118,11 +132,7 @@ build_queue(struct loader *l, struct draft *d)
 			apply(l, d->given[i], q);
 	}
 	check_applies(l, d);
-	if (q->key[0] == '\0') {
-		free(q->key);
-		q->key = q->kind == KIND_UNIQUE ? xasprintf("Queue:%s", q->name) :
-		    xstrdup(q->name);
-	}
+	build_key(q);
 	if (!config_kind_keeps(q->kind))
 		q->max_attempts = 1;
 	if (q->foreign_timeout == 0)

@@ -51,10 +51,16 @@ check_name(char *const *values, size_t n, size_t *bad, char **cause)
 int
 check_key(char *const *values, size_t n, size_t *bad, char **cause)
 {
-	*bad = 0;
-	if (n > 0 && strlen(values[0]) > KEY_MAX_LEN)
-		return util_cause(cause, "the key is longer than %d bytes", KEY_MAX_LEN);
-	return check_word(values, n, bad, cause);
+	for (*bad = 0; *bad < n; (*bad)++) {
+		if (strlen(values[*bad]) > KEY_MAX_LEN)
+			return util_cause(cause, "the key is longer than %d bytes", KEY_MAX_LEN);
+		if (n > 1 && values[*bad][0] == '\0')
+			return util_cause(cause, "one of several keys is empty");
+		if (has_control(values[*bad]))
+			return util_cause(cause, "\"%.60s\" has control characters",
+			    values[*bad]);
+	}
+	return 0;
 }
 
 int

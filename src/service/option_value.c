@@ -361,10 +361,14 @@ option_print_string(const char *s, struct buf *b)
 }
 
 static void
-print_strings(char *const *list, struct buf *b)
+print_strings(const struct option *o, char *const *list, struct buf *b)
 {
 	size_t i;
 
+	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL && list[1] == NULL) {
+		option_print_string(list[0], b);
+		return;
+	}
 	buf_addc(b, '{');
 	for (i = 0; list[i] != NULL; i++) {
 		if (i > 0)
@@ -412,7 +416,7 @@ option_print(const struct option *o, const void *base, struct buf *b)
 		option_print_string(*(char *const *)at, b);
 		break;
 	case OPTION_STRINGS:
-		print_strings(*(char *const *const *)at, b);
+		print_strings(o, *(char *const *const *)at, b);
 		break;
 	case OPTION_STATUSES:
 		print_statuses(at, b);

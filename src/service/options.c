@@ -27,6 +27,9 @@
 /* Kinds that keep a message until it is done; see config_kind_keeps(). */
 #define KEEPING		(1U << KIND_ACK | 1U << KIND_UNIQUE | 1U << KIND_STREAM | 1U << KIND_EXPIRED)
 
+/* Kinds that hear messages rather than take them; see config_kind_hears(). */
+#define HEARING		(1U << KIND_CHANNEL | 1U << KIND_PATTERN)
+
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const kinds[] = {
@@ -123,9 +126,18 @@ static const struct option options[] = {
 		.offset = Q(kind), .def = "ack", .choices = kinds,
 		.help = "the kind of queue",
 	}, {
-		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRING,
-		.offset = Q(key), .def = "", .check = check_key, .flags = OPTION_OWN,
-		.help = "the key in Redis; empty: the queue's name",
+		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRINGS,
+		.offset = Q(keys), .def = "", .check = check_key,
+		.flags = OPTION_OWN | OPTION_ALONE,
+		.help = "the key in Redis, or channels; empty: the queue's name",
+	}, {
+		.section = SECTION_QUEUE, .name = "backlog", .type = OPTION_INT,
+		.offset = Q(backlog), .def = "1000", .min = 1, .max = MILLION,
+		.kinds = HEARING, .help = "messages that may wait in the daemon",
+	}, {
+		.section = SECTION_QUEUE, .name = "backlog_bytes", .type = OPTION_SIZE,
+		.offset = Q(backlog_bytes), .def = "16M", .min = 1, .max = TIB,
+		.kinds = HEARING, .help = "how large they may be together",
 	}, {
 		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
 		.offset = Q(pop), .def = "right", .choices = pops,
@@ -323,8 +335,8 @@ static const char *const sections[SECTION_MAX] = {
 
 /* Values that are refused; value NULL: whatever is not the default. */
 static const struct { enum section section; const char *option, *value; } missing_values[] = {
-	{ SECTION_QUEUE, "kind", "channel" },
-	{ SECTION_QUEUE, "kind", "pattern" },
+	{ SECTION_QUEUE, "fleet_concurrency", NULL },
+	{ SECTION_QUEUE, "rate", NULL },
 	{ SECTION_QUEUE, "kind", "expired" },
 };
 

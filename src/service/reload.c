@@ -21,8 +21,16 @@ add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config 
 static bool
 is_same_queue(const struct queue_config *a, const struct queue_config *b)
 {
-	return b != NULL && a->kind == b->kind && strcmp(a->key, b->key) == 0 &&
-	    strcmp(a->consumer_group, b->consumer_group) == 0;
+	size_t i;
+
+	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
+	    strcmp(a->consumer_group, b->consumer_group) != 0)
+		return false;
+	for (i = 0; a->keys[i] != NULL && b->keys[i] != NULL; i++) {
+		if (strcmp(a->keys[i], b->keys[i]) != 0)
+			return false;
+	}
+	return a->keys[i] == b->keys[i];
 }
 
 /* Removals first, so that a key that moves to another queue is free by then. */

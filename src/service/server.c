@@ -272,6 +272,8 @@ server_add_consumer(struct server *s, const struct queue_config *cfg)
 	s->consumers = xreallocarray(s->consumers, s->nconsumers + 1,
 	    sizeof(struct consumer *));
 	s->consumers[s->nconsumers++] = c;
+	if (conn_is_ready(s->conn))
+		consumer_conn_up(c, conn_server(s->conn));
 	if (s->state == SERVER_QUIET)
 		consumer_set_quiet(c, true);
 }
@@ -628,6 +630,7 @@ server_fill_envs(struct server *s)
 
 	s->queue_env = (struct queue_env){
 		.loop = s->loop, .conn = s->conn, .watch = s->watch,
+		.redis = &config->redis,
 		.instance = s->instance, .host = config->name,
 	};
 	s->handler_env = (struct handler_env){

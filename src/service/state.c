@@ -64,8 +64,7 @@ state_text(const struct facts *f, struct buf *b)
 		buf_puts(b, "daemons disagree about the lease");
 		return MOOD_WARN;
 	}
-	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
-	buf_puts(b, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
+	buf_puts(b, "ok");
 	return MOOD_OK;
 }
 

@@ -153,6 +153,14 @@ each_message_has_its_own(void **state UNUSED)
 	p = environment_for(e, msg);
 	assert_string_equal(p[0], "RQD_ID=y");
 	assert_string_equal(p[1], "RQD_ATTEMPT=1");
+	/* Only messages of a channel have one. */
+	msg->channel = xstrdup("news");
+	p = environment_for(e, msg);
+	assert_string_equal(p[0], "RQD_CHANNEL=news");
+	assert_string_equal(p[1], "RQD_ID=y");
+	free(msg->channel);
+	msg->channel = NULL;
+	assert_string_equal(environment_for(e, msg)[0], "RQD_ID=y");
 	/* Without a message: what holds for all. */
 	p = environment_for(e, NULL);
 	assert_string_equal(p[0], "RQD_MAX_ATTEMPTS=2147483647");

@@ -57,6 +57,7 @@ AS='command = {"/bin/true"}'
 # A queue of each kind and mode that has options of its own.
 SAMPLE="queue \"q\" { $AS }
 queue \"l\" { kind = \"list\" $AS }
+queue \"c\" { kind = \"channel\" $AS }
 queue \"p\" { mode = \"persistent\" $AS }
 queue \"s\" { kind = \"stream\" $AS }"
 echo "$SAMPLE" >"$D/sample.conf"

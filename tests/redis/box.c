@@ -128,6 +128,20 @@ box_paused(bool paused, const char *why, void *arg)
 }
 
 static void
+box_listening(bool on, const char *why, void *arg)
+{
+	struct box *b = arg;
+
+	assert_true(on == (why == NULL));
+	if (on)
+		b->hears++;
+	else
+		b->deafs++;
+	if (why != NULL)
+		snprintf(b->why, sizeof(b->why), "%s", why);
+}
+
+static void
 box_closed(void *arg)
 {
 	((struct box *)arg)->closes++;
@@ -136,7 +150,8 @@ box_closed(void *arg)
 static const struct queue_events box_events = {
 	.ready = box_ready, .deliver = box_deliver, .fetched = box_fetched,
 	.lost = box_lost, .settled = box_settled, .ticked = box_ticked,
-	.paused = box_paused, .closed = box_closed,
+	.paused = box_paused, .listening = box_listening,
+	.closed = box_closed,
 };
 
 /* -- connection ------------------------------------------------------------- */
@@ -214,7 +229,7 @@ box_init(struct box *b, const struct server *s, const char *name)
 	b->conn = conn_new(b->loop, &b->config->redis, name, 0, &events, b);
 	b->watch = watch_new(b->loop, b->conn, &b->config->redis, name, box_mode, b);
 	b->env = (struct queue_env){
-		.loop = b->loop, .conn = b->conn, .watch = b->watch,
+		.loop = b->loop, .conn = b->conn, .watch = b->watch, .redis = &b->config->redis,
 		.instance = b->instance, .host = "testhost",
 	};
 }

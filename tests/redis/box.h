@@ -55,7 +55,8 @@ struct box {
 	unsigned	 settled[SETTLED_GAVE_UP + 1];
 	unsigned	 requeued, promoted, dropped, warnings;
 	bool		 paused;
-	char		 why[64], cause[256], warning[256];
+	unsigned	 hears, deafs;	/* listening() */
+	char		 why[128], cause[256], warning[256];
 	struct message	*lost;
 	usec_t		 last_delivery;
 	enum settled	 last_settled;

@@ -16,6 +16,8 @@ struct plan {
 	bool		 log, http;
 };
 
+#define HEAR(keys)	"queue c { kind = channel command = {'/c'} key = " keys " }\n"
+
 static const struct plan plans[] = {
 	{ "", "", "", "", false, false },
 	{ A, A, "=a", "", false, false },
@@ -27,6 +29,9 @@ static const struct plan plans[] = {
 	{ A, AKEY, "-a +a", "", false, false },
 	{ AKEY, A, "-a +a", "", false, false },
 	{ A B, "queue \"c\" { command = {\"/c\"} }\n" A2, "-b +c ~a", "", false, false },
+	{ HEAR("'x'"), HEAR("{'x'}"), "=c", "", false, false },
+	{ HEAR("'x'"), HEAR("{'x', 'y'}"), "-c +c", "", false, false },
+	{ HEAR("{'x', 'y'}"), HEAR("{'x', 'z'}"), "-c +c", "", false, false },
 	/* A key that moves: its old owner goes first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },

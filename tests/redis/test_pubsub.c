@@ -1,0 +1,317 @@
+/*
+ * Kinds "channel" and "pattern" against a real Redis.
+ */
+#include "box.h"
+
+static void
+hear(enum kind kind, const char *a, const char *b)
+{
+	box.cfg->kind = kind;
+	box.cfg->max_attempts = 1;
+	box.cfg->backlog = 10;
+	box.cfg->backlog_bytes = 1000;
+	box.cfg->keys = xcalloc(3, sizeof(char *));
+	box.cfg->keys[0] = xstrdup(a);
+	box.cfg->keys[1] = b != NULL ? xstrdup(b) : NULL;
+}
+
+static int
+setup(void **state)
+{
+	fixture_setup(state);
+	hear(KIND_CHANNEL, "news", "more news");
+	return 0;
+}
+
+static int
+setup_pattern(void **state)
+{
+	fixture_setup(state);
+	hear(KIND_PATTERN, "n?ws.[a-c]*", "x\\*y");
+	return 0;
+}
+
+/* Starts the box, and waits until it hears. */
+static void
+start(unsigned slots)
+{
+	box_start(&box, 0);
+	WAIT(&box, box.hears == 1);
+	box_set_slots(&box, slots);
+}
+
+static long long
+publish(const char *channel, const char *text)
+{
+	return server_int(&server, "PUBLISH %s %s", channel, text);
+}
+
+static void
+test_channels(void **state)
+{
+	(void)state;
+	start(5);
+	assert_int_equal(publish("news", "{\"id\":1}"), 1);
+	assert_int_equal(publish("more news", "plain"), 1);
+	assert_int_equal(publish("other", "x"), 0);
+	assert_int_equal(server_int(&server, "PUBLISH news %b", "a\0b", (size_t)3), 1);
+	WAIT(&box, box.n == 3);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_string_equal(box.msgs[0]->channel, "news");
+	assert_memory_equal(box.msgs[0]->payload, "{\"id\":1}", 8);
+	assert_int_equal(box.msgs[1]->id[0], '~');
+	assert_string_equal(box.msgs[1]->channel, "more news");
+	assert_int_equal(box.msgs[2]->len, 3);
+	assert_memory_equal(box.msgs[2]->payload, "a\0b", 3);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_DROPPED);
+	finish(&box, 0, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
+	assert_int_equal(keys(), 0);
+	assert_true(queue_is_empty(box.queue));
+}
+
+static void
+test_patterns(void **state)
+{
+	(void)state;
+	start(5);
+	assert_int_equal(publish("news.all", "1"), 1);
+	assert_int_equal(publish("nows.c", "2"), 1);
+	assert_int_equal(publish("news.d", "3"), 0);
+	assert_int_equal(publish("x*y", "4"), 1);
+	assert_int_equal(publish("xzy", "5"), 0);
+	WAIT(&box, box.n == 3);
+	assert_string_equal(box.msgs[0]->channel, "news.all");
+	assert_string_equal(box.msgs[1]->channel, "nows.c");
+	assert_string_equal(box.msgs[2]->channel, "x*y");
+	/* No environment can hold it. */
+	assert_int_equal(server_int(&server, "PUBLISH %b x", "news.a\0b", (size_t)8), 1);
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 1);
+}
+
+/* All that does not fit is dropped; two lines tell of any number. */
+static void
+test_backlog(void **state)
+{
+	char text[16];
+	int i;
+
+	(void)state;
+	start(0);
+	for (i = 0; i < 25; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		publish("news", text);
+	}
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 15);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "backlog is full (10 messages"));
+	assert_false(queue_is_empty(box.queue));
+	box_set_slots(&box, 10);
+	WAIT(&box, box.n == 10);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(atoi(box.msgs[i]->payload), i);
+	assert_int_equal(box.warnings, 2);
+	assert_non_null(strstr(box.warning, "15 messages were dropped"));
+}
+
+static void
+test_backlog_bytes(void **state)
+{
+	char text[601];
+
+	(void)state;
+	memset(text, 'x', 600);
+	text[600] = '\0';
+	start(0);
+	publish("news", text);
+	publish("news", text);
+	publish("news", "small");
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 1);
+	box_set_slots(&box, 5);
+	WAIT(&box, box.n == 2);
+	assert_int_equal(box.msgs[1]->len, 5);
+	/* One is always taken, and what is too large weighs nothing. */
+	box.cfg->backlog_bytes = 10;
+	publish("news", text);
+	WAIT(&box, box.n == 3);
+	box.cfg->message_max = 100;
+	box_set_slots(&box, 3);
+	publish("news", text);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 3);
+	assert_true(box.msgs[2]->too_large);
+	assert_int_equal(box.msgs[2]->len, 600);
+	finish(&box, 2, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
+}
+
+/* What never began is heard again, at its place; what began is not. */
+static void
+test_return(void **state)
+{
+	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	struct result r = { .end = END_SIGNAL, .signo = 15, .stop = STOP_DRAIN, .pid = 4711 };
+	int i;
+
+	(void)state;
+	start(3);
+	for (i = 0; i < 5; i++)
+		server_int(&server, "PUBLISH news %d", i);
+	WAIT(&box, box.n == 3);
+	box_set_slots(&box, 0);
+	box_settle(&box, 1, VERDICT_RETURN, false, 0);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	WAIT(&box, box.settled[SETTLED_OK] == 2);
+	box.n = 0;
+	queue_settle(box.queue, box.msgs[0], &v, &r);
+	WAIT(&box, box.settled[SETTLED_DROPPED] == 1);
+	box_set_slots(&box, 9);
+	WAIT(&box, box.n == 4);
+	assert_string_equal(box.msgs[0]->payload, "0");
+	assert_string_equal(box.msgs[1]->payload, "1");
+	assert_string_equal(box.msgs[2]->payload, "3");
+	assert_string_equal(box.msgs[1]->channel, "news");
+}
+
+static void
+test_pause(void **state)
+{
+	(void)state;
+	server_do(&server, "SET ordersPAUSED why");
+	start(5);
+	publish("news", "1");
+	WAIT(&box, box.paused);
+	assert_string_equal(box.why, "why");
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.n, 0);
+	server_int(&server, "DEL ordersPAUSED");
+	WAIT(&box, box.n == 1);
+	server_do(&server, "SET ordersPAUSED again");
+	WAIT(&box, box.paused);
+	publish("news", "2");
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.n, 1);
+	server_do(&server, "FLUSHALL");
+	WAIT(&box, box.n == 2);
+}
+
+/* The subscriber is cut: it says so, hears again, and says that. */
+static void
+test_cut(void **state)
+{
+	(void)state;
+	start(5);
+	assert_int_equal(server_int(&server, "CLIENT KILL TYPE pubsub"), 2);
+	WAIT(&box, box.deafs == 1 && box.hears == 2);
+	publish("news", "1");
+	WAIT(&box, box.n == 1);
+	/* The other connection alone: nothing is missed. */
+	box_cut(&box, &server);
+	publish("news", "2");
+	WAIT(&box, box.n == 2);
+	assert_int_equal(box.deafs, 1);
+}
+
+static void
+test_restart(void **state)
+{
+	(void)state;
+	start(5);
+	server_kill(&server);
+	box_turn(&box, 50 * MSEC);
+	server_again(&server);
+	WAIT(&box, box.hears == 2);
+	publish("news", "1");
+	WAIT(&box, box.n == 1);
+}
+
+static void
+test_denied(void **state)
+{
+	(void)state;
+	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
+	box_start(&box, 0);
+	box_set_slots(&box, 5);
+	WAIT(&box, box.deafs == 1);
+	assert_non_null(strstr(box.why, "NOPERM"));
+	server_do(&server, "ACL SETUSER default allchannels");
+	WAIT(&box, box.hears == 1);
+	publish("news", "1");
+	WAIT(&box, box.n == 1);
+	/* Taken away while it listens: Redis closes the connection. */
+	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
+	WAIT(&box, box.deafs >= 2);
+}
+
+/* The daemon is stuck, Redis throws it out, and it comes back. */
+static void
+test_thrown_out(void **state)
+{
+	char *big = xcalloc(1, 100001);
+	int i;
+
+	(void)state;
+	memset(big, 'x', 100000);
+	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "pubsub 1mb 0 0");
+	start(0);
+	for (i = 0; i < 200 && publish("news", big) == 1; i++)
+		continue;
+	assert_true(i > 10 && i < 200);
+	free(big);
+	WAIT(&box, box.deafs == 1 && box.hears == 2);
+	assert_int_equal(publish("news", "after"), 1);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.n == 1);
+}
+
+static void
+test_close(void **state)
+{
+	int i;
+
+	(void)state;
+	start(2);
+	for (i = 0; i < 5; i++)
+		server_int(&server, "PUBLISH news %d", i);
+	WAIT(&box, box.n == 2);
+	box_turn(&box, 50 * MSEC);
+	box_set_slots(&box, 0);
+	queue_close(box.queue);
+	box_settle(&box, 0, VERDICT_RETURN, false, 0);
+	box_turn(&box, 20 * MSEC);
+	assert_int_equal(box.closes, 0);
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(box.dropped, 3);
+	assert_int_equal(box.settled[SETTLED_DROPPED], 1);
+	assert_string_equal(server_do(&server, "HGET ordersSTATS acked"), "1");
+	assert_int_equal(keys(), 1);
+}
+
+static void
+test_freed(void **state)
+{
+	(void)state;
+	start(1);
+	publish("news", "1");
+	publish("news", "2");
+	WAIT(&box, box.n == 1);
+	box_free_queue(&box);
+	box_turn(&box, 20 * MSEC);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_channels),
+		cmocka_unit_test_setup_teardown(test_patterns, setup_pattern, fixture_teardown),
+		TEST(test_backlog), TEST(test_backlog_bytes), TEST(test_return),
+		TEST(test_pause), TEST(test_cut), TEST(test_restart), TEST(test_denied),
+		TEST(test_thrown_out), TEST(test_close), TEST(test_freed),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
+}
