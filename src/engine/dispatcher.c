@@ -1,8 +1,10 @@
 /*
  * The ring of queues with work; see dispatcher.h.
  *
- * One round runs deferred, at the end of a turn of the loop, so that all that
- * became ready in the turn takes part in it.  Credits are collected during
+ * One round runs deferred, as the last call of a turn of the loop, so that all
+ * that became ready in the turn takes part in it: a queue whose handler has just
+ * ended must not lose the slot to a lower priority only because it asks its queue
+ * for more a moment later.  Credits are collected during
  * the round and granted after it, one grant a member: one pop for all of its
  * slots.
  */
@@ -81,6 +83,10 @@ dispatcher_round(void *arg)
 	struct member_list given = TAILQ_HEAD_INITIALIZER(given);
 	unsigned n;
 
+	if (loop_has_deferred(d->loop)) {
+		loop_defer(d->loop, &d->round, dispatcher_round, d);
+		return;
+	}
 	while ((m = TAILQ_FIRST(&d->ring)) != NULL && d->taken < d->slots) {
 		dispatcher_remove(d, m);
 		if (m->room(m->arg) <= m->credit)

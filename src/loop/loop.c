@@ -290,6 +290,12 @@ loop_defer_cancel(struct loop *l, struct defer *d)
 	TAILQ_REMOVE(&l->deferred, d, entry);
 }
 
+bool
+loop_has_deferred(const struct loop *l)
+{
+	return !TAILQ_EMPTY(&l->deferred);
+}
+
 static void
 signal_came(evutil_socket_t signo, short what UNUSED, void *arg)
 {

@@ -50,6 +50,8 @@ void		 loop_turn(struct loop *, usec_t max);
  */
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);
+/* In a deferred call: whether others follow it in this turn. */
+bool		 loop_has_deferred(const struct loop *);
 
 /*
  * One callback per signal, called from the loop, never in signal context; NULL
