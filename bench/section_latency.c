@@ -24,6 +24,7 @@ struct way {
 
 static struct way limit = { .name = "BRPOP and vfork, nothing else" };
 static struct way exec = { .name = "rqd, a process per message" };
+static struct way persistent = { .name = "rqd, a persistent process" };
 
 static void
 push(const char *queue)
@@ -140,6 +141,20 @@ measure_exec(void)
 }
 
 static void
+measure_persistent(void)
+{
+	pid_t pid;
+
+	flush();
+	configure("queue \"q\" { command = {\"%s\", \"%s\", \"persistent\"} "
+	    "mode = \"persistent\" concurrency = 2 }\n", helper("stamp"), world_file("stamps"));
+	pid = rqd_start();
+	nap(0.1);
+	take_stamps(&persistent);
+	rqd_stop(pid);
+}
+
+static void
 print(struct way *w)
 {
 	say("| %-30s | %6.0f | %6.0f | %5.2f |\n", w->name, series_median(&w->p50),
@@ -154,12 +169,14 @@ run(void)
 	for (r = 0; r < rounds; r++) {
 		measure_limit();
 		measure_exec();
+		measure_persistent();
 	}
 	say("In µs; p99 is that of all rounds together; the ratio is of p50.\n\n");
 	say("| from LPUSH to the handler      |    p50 |    p99 | ratio |\n");
 	say("| ------------------------------ | -----: | -----: | ----: |\n");
 	print(&limit);
 	print(&exec);
+	print(&persistent);
 }
 
 const struct section section_latency = { "latency",

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define BATCH	64
-#define DEPTH	2
+#define DEPTH	4
 #define FED	20000		/* messages through the pipe */
 
 struct kind {
@@ -22,9 +22,9 @@ struct kind {
 };
 
 static struct kind kinds[] = {
-	{ .name = "C", .file = "answer", .options = "", .count = 60000 },
-	{ .name = "python3", .file = "answer.py", .options = "", .count = 40000 },
-	{ .name = "sh", .file = "answer.sh", .options = "framing = \"line\"",
+	{ .name = "C", .file = "answer", .options = "pipeline = 64", .count = 60000 },
+	{ .name = "python3", .file = "answer.py", .options = "pipeline = 64", .count = 40000 },
+	{ .name = "sh", .file = "answer.sh", .options = "framing = \"line\" pipeline = 4",
 	    .count = 20000 },
 };
 #define KINDS	(sizeof(kinds) / sizeof(kinds[0]))

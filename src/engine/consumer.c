@@ -347,6 +347,8 @@ consumer_fetched(const struct fetched *f, void *arg)
 
 	c->fetching = false;
 	c->reserved = 0;
+	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
+		journal_limited(c->cfg, f->cause);
 	c->last = f->status;
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);

@@ -195,6 +195,14 @@ journal_paused(const struct queue_config *cfg, bool paused, const char *why)
 }
 
 void
+journal_limited(const struct queue_config *cfg, const char *reason)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	log_event(LOG_LV_DEBUG, "limited", &ctx, LF_STR("reason", reason));
+}
+
+void
 journal_listening(const struct queue_config *cfg, bool on, const char *why)
 {
 	struct log_ctx ctx = { .queue = cfg->name };

@@ -18,6 +18,7 @@ void	 journal_settled(const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
 void	 journal_ticked(const struct queue_config *, const struct tick_report *);
 void	 journal_paused(const struct queue_config *, bool, const char *why);
+void	 journal_limited(const struct queue_config *, const char *reason);
 void	 journal_listening(const struct queue_config *, bool on, const char *why);
 void	 journal_suspended(const struct queue_config *, const struct breaker *,
 	    const char *cause);

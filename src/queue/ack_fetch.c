@@ -157,28 +157,30 @@ ack_hand_out(struct ack *a)
 }
 
 /*
- * The limits of the fleet, if they have kept something back: for the rate the
- * next pop waits for its time, for fleet_concurrency the watch looks at QBACKUP.
+ * The limits of the fleet, if they have kept something back, and which: for the
+ * rate the next pop waits for its time, for fleet_concurrency the watch looks at
+ * QBACKUP.
  */
-static bool
+static const char *
 ack_saw_limit(struct ack *a, const struct redisReply *limited)
 {
 	const char *text = reply_str(limited, NULL);
 
 	if (text == NULL || text[0] == '\0')
-		return false;
-	if (strcmp(text, "fleet") == 0)
+		return NULL;
+	if (strcmp(text, "fleet") == 0) {
 		a->full = true;
-	else
-		timer_set(&a->limit, ack_usec(reply_double(limited, 0)) + MSEC);
-	return true;
+		return "fleet";
+	}
+	timer_set(&a->limit, ack_usec(reply_double(limited, 0)) + MSEC);
+	return "rate";
 }
 
-/* What a pop found out about the next one; true where the fleet's limits cut it. */
-static bool
+/* What a pop found out about the next one; and which limit cut it, or NULL. */
+static const char *
 ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 {
-	bool limited;
+	const char *limited = NULL;
 	double now = ack_saw_now(a, reply_at(reply, 1));
 	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
 	bool due = ack_saw_due(a, now, reply_at(reply, 3));
@@ -188,11 +190,12 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 
 	a->empty = !any && !waiting && !due;
 	a->full = false;
-	limited = (waiting || due) && ack_saw_limit(a, reply_at(reply, 5));
-	a->known = (waiting || due) && !limited;
+	if (waiting || due)
+		limited = ack_saw_limit(a, reply_at(reply, 5));
+	a->known = (waiting || due) && limited == NULL;
 	if (any)
 		a->raced = 0;
-	else if (a->woken && (!waiting || limited) && a->raced < RACED_MAX)
+	else if (a->woken && (!waiting || limited != NULL) && a->raced < RACED_MAX)
 		a->raced++;
 	a->woken = false;
 	if (report.dropped > 0)
@@ -221,8 +224,7 @@ static void
 ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	const char *status;
-	bool limited;
+	const char *status, *limited;
 	size_t i;
 
 	a->popping = false;
@@ -256,7 +258,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		ack_set_paused(a, false, NULL);
 	if (!a->closing)
 		ack_hand_out(a);
-	ack_finish_fetch(a, limited ? FETCH_LIMITED : FETCH_OK, NULL);
+	ack_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
 }
 
 static void

@@ -10,6 +10,7 @@
 
 #include "base/util.h"
 #include "redis/reply.h"
+#include "redis/script.h"
 
 enum step {
 	STEP_WAITING, STEP_IN_FLIGHT, STEP_RETRY, STEP_DELAYED, STEP_DEAD, STEP_OWN, STEP_DUE,
@@ -63,7 +64,7 @@ waiting_command(enum kind kind)
 	case KIND_UNIQUE:
 		return "ZCOUNT";
 	case KIND_STREAM:
-		return "XLEN";
+		return "EVAL";
 	case KIND_CHANNEL:
 	case KIND_PATTERN:
 		break;
@@ -84,7 +85,12 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)
 		return 0;
-	if (kind == KIND_UNIQUE && step == STEP_DELAYED) {
+	if (kind == KIND_STREAM && step == STEP_WAITING) {
+		argv[1] = script_find("stream_depth")->text;
+		argv[argc++] = "1";
+		argv[argc++] = keys->name[KEY_QUEUE];
+		argv[argc++] = keys_group(keys);
+	} else if (kind == KIND_UNIQUE && step == STEP_DELAYED) {
 		/* What is due and what is not are in one zset. */
 		argv[0] = "ZCOUNT";
 		argv[1] = keys->name[KEY_QUEUE];

@@ -31,6 +31,20 @@ keys_init(struct keys *k, const char *q)
 		k->name[i] = xasprintf("%s%s", q, keys_suffixes[i]);
 		k->len[i] = strlen(k->name[i]);
 	}
+	k->group = NULL;
+}
+
+void
+keys_set_group(struct keys *k, const char *group)
+{
+	free(k->group);
+	k->group = group[0] != '\0' ? xstrdup(group) : NULL;
+}
+
+const char *
+keys_group(const struct keys *k)
+{
+	return k->group != NULL ? k->group : GROUP_DEFAULT;
 }
 
 void
@@ -40,6 +54,7 @@ keys_done(struct keys *k)
 
 	for (i = 0; i < KEY_MAX; i++)
 		free(k->name[i]);
+	free(k->group);
 	memset(k, 0, sizeof(*k));
 }
 

@@ -19,14 +19,18 @@ enum key {
 struct keys {
 	char	*name[KEY_MAX];
 	size_t	 len[KEY_MAX];
+	char	*group;		/* the consumer group, where Q is a stream and it is known; owned */
 };
 
 void		 keys_init(struct keys *, const char *q);
 void		 keys_done(struct keys *);
+void		 keys_set_group(struct keys *, const char *);	/* "": not known */
+const char	*keys_group(const struct keys *);	/* the default where it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
 
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"
 #define KEYS_DAEMONS		"rqd:daemons"
+#define GROUP_DEFAULT	"rqd"		/* as consumer_group has it by default */
 #define KEYS_LOCK_PREFIX	"Lock:"
 
 #endif

@@ -74,7 +74,8 @@ struct fetched {
 	unsigned		 got;
 	enum fetch_status	 status;
 	bool			 more;		/* there is surely more now */
-	const char		*cause;		/* FETCH_ERROR; borrowed for the call */
+	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet" or "rate";
+						 * borrowed for the call */
 };
 
 /* What the tick found; for the log and /metrics. */

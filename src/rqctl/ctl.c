@@ -221,6 +221,8 @@ target_init(struct target *t, const struct queue_config *cfg, const char *name)
 	t->cfg = cfg;
 	t->kind = cfg != NULL ? cfg->kind : KIND_ACK;
 	keys_init(&t->keys, cfg != NULL ? cfg->key : name);
+	if (cfg != NULL)
+		keys_set_group(&t->keys, cfg->consumer_group);
 }
 
 int
@@ -259,8 +261,8 @@ ctl_list_target(struct ctl *c, const char *name, const char *what, struct target
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_LIST ||
-	    t->kind == KIND_EXPIRED)
+	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_STREAM ||
+	    t->kind == KIND_LIST || t->kind == KIND_EXPIRED)
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,

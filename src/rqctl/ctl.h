@@ -62,7 +62,7 @@ void	ctl_target_done(struct target *);
 /* The same, where messages stay until they are done; what: for the error, "dead". */
 int	ctl_keeping_target(struct ctl *, const char *name, const char *what, struct target *)
 	    MUSTCHECK;
-/* The same, where its messages wait in a list, or its ids in a zset; what: for the error, "push". */
+/* The same, where its messages wait in Q; what: for the error, "push". */
 int	ctl_list_target(struct ctl *, const char *name, const char *what, struct target *) MUSTCHECK;
 
 /* The same, where something can be pushed to: a list or a channel. */

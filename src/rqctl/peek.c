@@ -53,6 +53,26 @@ peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, l
 	return reply;
 }
 
+struct redisReply *
+peek_entries(struct ctl *c, const struct target *t, const char *after, long count, long cut)
+{
+	char n[24], bytes[24];
+	struct words w = { 0 };
+	struct redisReply *reply;
+
+	snprintf(n, sizeof(n), "%ld", count);
+	snprintf(bytes, sizeof(bytes), "%ld", cut);
+	words_add(&w, t->keys.name[KEY_QUEUE]);
+	words_add(&w, keys_group(&t->keys));
+	words_add(&w, after);
+	words_add(&w, n);
+	words_add(&w, PAGE_BYTES);
+	words_add(&w, bytes);
+	reply = ask_script(c, "stream_peek", 1, &w);
+	words_done(&w);
+	return reply;
+}
+
 size_t
 peek_len(const struct redisReply *page)
 {
@@ -152,17 +172,21 @@ list(struct ctl *c, const struct target *target, long count)
 	struct table t;
 	size_t n = 1, i;
 	int64_t place = 0;
+	char last[MESSAGE_ID_MAX + 1] = "";
 
 	if (times)
 		table_init(&t, ">PLACE", "<ID", "<DUE", ">BYTES", "<MESSAGE", NULL);
 	else
 		table_init(&t, ">PLACE", "<ID", ">BYTES", "<MESSAGE", NULL);
 	while (n > 0 && place < count) {
-		page = peek_page(c, target, KEY_QUEUE, place, count - place,
+		page = target->kind == KIND_STREAM ?
+		    peek_entries(c, target, last, count - place, array != NULL ? -1 : 65536) :
+		    peek_page(c, target, KEY_QUEUE, place, count - place,
 		    array != NULL ? -1 : 65536);
 		n = peek_len(page);
 		for (i = 0; i < n; i++) {
 			peek_get(page, i, &m);
+			peek_id(&m, last);
 			add(array, &t, ++place,
 			    times ? reply_double(reply_at(page, 0), 0) : -1, &m);
 		}
@@ -176,6 +200,20 @@ list(struct ctl *c, const struct target *target, long count)
 		ctl_error(c, EX_NOTHING, "no message waits in %s", target->name);
 	json_decref(array);
 	table_done(&t);
+}
+
+static void
+raw_entry(struct ctl *c, const struct target *t)
+{
+	struct redisReply *page = peek_entries(c, t, "", 1, -1);
+	struct peeked m;
+
+	if (page != NULL && peek_len(page) > 0) {
+		peek_get(page, 0, &m);
+		fwrite(m.data, 1, m.len, stdout);
+	} else if (page != NULL)
+		ctl_error(c, EX_NOTHING, "no message waits in %s", t->name);
+	client_reply_free(page);
 }
 
 static void
@@ -205,7 +243,9 @@ peek_run(struct ctl *c)
 	if (ctl_count(c, OPT_COUNT, 1, 100000, &count) == -1 ||
 	    ctl_list_target(c, c->args.words[0], "peek", &t) == -1)
 		return;
-	if (ctl_given(c, OPT_RAW))
+	if (ctl_given(c, OPT_RAW) && t.kind == KIND_STREAM)
+		raw_entry(c, &t);
+	else if (ctl_given(c, OPT_RAW))
 		raw(c, &t);
 	else
 		list(c, &t, count);

@@ -15,7 +15,7 @@ struct redisReply;
 /* Borrowed from the page. */
 struct peeked {
 	double		 score;		/* due; 0 where it has none; see peek_due() */
-	const char	*tag;		/* KEY_RETRY, ids of kind "unique"; "" otherwise */
+	const char	*tag;		/* KEY_RETRY, ids of kind "unique", of entries; else "" */
 	size_t		 taglen;
 	struct delivery	 delivery;	/* KEY_RETRY only */
 	int64_t		 size;		/* of the whole message */
@@ -29,6 +29,9 @@ struct peeked {
  * cut: bytes of each message, -1 all.
  */
 struct redisReply *peek_page(struct ctl *, const struct target *, enum key, int64_t offset,
+		    long count, long cut);
+/* The same of a stream's entries that wait, those behind the id `after`; "": from the first. */
+struct redisReply *peek_entries(struct ctl *, const struct target *, const char *after,
 		    long count, long cut);
 size_t		 peek_len(const struct redisReply *);
 void		 peek_get(const struct redisReply *, size_t, struct peeked *);

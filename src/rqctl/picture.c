@@ -32,7 +32,8 @@ served_queues(const struct fleet *f, size_t *n)
 				continue;
 			t = xreallocarray(t, *n + 1, sizeof(*t));
 			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q) };
-			keys_init(&t[(*n)++].keys, key);
+			keys_init(&t[*n].keys, key);
+			keys_set_group(&t[(*n)++].keys, fleet_text(q, "consumer_group"));
 		}
 	if (t != NULL)
 		qsort(t, *n, sizeof(*t), by_name);

@@ -4,7 +4,8 @@
  * What waits for its first delivery, and QDELAYED, are deleted as whole keys, in
  * the background of Redis; retries one by one, so that those that a daemon has in
  * hand stay; dead letters as by `dead drop --all`.  Of kind "unique" both are in one
- * key: ids are deleted page by page.
+ * key: ids are deleted page by page.  A stream is not ours to delete from: its
+ * group passes over what waits.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -129,12 +130,24 @@ purge_ids(struct ctl *c, const struct target *t, const char *what)
 }
 
 static int
-purge_part(struct ctl *c, const struct target *t, const struct part *p)
+pass_entries(struct ctl *c, const struct target *t)
+{
+	struct redisReply *reply = ask(c, "XGROUP", "SETID", t->keys.name[KEY_QUEUE],
+	    keys_group(&t->keys), "$", NULL);
+
+	client_reply_free(reply);
+	return reply == NULL ? -1 : 0;
+}
+
+static int
+purge_part(struct ctl *c, const struct target *t, const struct depth *d, const struct part *p)
 {
 	if (t->kind == KIND_UNIQUE && (p->key == KEY_QUEUE || p->key == KEY_DELAYED))
 		return purge_ids(c, t, p->name);
 	if (p->key == KEY_RETRY)
 		return purge_retries(c, t);
+	if (t->kind == KIND_STREAM && p->key == KEY_QUEUE)
+		return d->waiting == 0 ? 0 : pass_entries(c, t);
 	return unlink_key(c, t->keys.name[p->key]);
 }
 
@@ -172,7 +185,7 @@ purge(struct ctl *c, const struct target *t, const struct depth *d)
 	else if (ctl_confirm(c, "purge %s of %s", text, t->name)) {
 		ctl_catch_signals();
 		for (i = 0; i < ARRAY_LEN(parts); i++)
-			if (ctl_given(c, parts[i].opt) && purge_part(c, t, &parts[i]) == -1)
+			if (ctl_given(c, parts[i].opt) && purge_part(c, t, d, &parts[i]) == -1)
 				break;
 		if (ctl_interrupted())
 			ctl_error(c, EX_INTERRUPTED, "interrupted");

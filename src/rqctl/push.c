@@ -179,6 +179,39 @@ say_heard(const struct push *p)
 		    (long long)p->least, (long long)p->most);
 }
 
+/* All of the batch, in order, as entries of a stream, which gives them their ids. */
+static int
+push_entries(struct push *p)
+{
+	struct redisReply *reply;
+	struct words w = { 0 };
+	const char *text;
+	size_t len;
+	int i, rc = 0;
+
+	for (i = 0; i < p->n && rc == 0; i++) {
+		words_clear(&w);
+		words_add(&w, "XADD");
+		words_add(&w, p->target.keys.name[KEY_QUEUE]);
+		words_add(&w, "*");
+		words_add(&w, "message");
+		text = message(p, i, &len);
+		words_mem(&w, text, len);
+		rc = ask_append_words(p->ctl, &w);
+	}
+	words_done(&w);
+	/* After a refusal the rest is read, but not said. */
+	for (i = 0; i < p->n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
+		if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
+			say_id(p, text);
+			p->pushed++;
+		} else if (p->ctl->status == 0)
+			ask_refused(p->ctl, reply);
+		client_reply_free(reply);
+	}
+	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
+}
+
 /* One that is due later.  Sent again with the same tag it would change nothing. */
 static int
 push_later_one(struct push *p, const char *text, size_t len)
@@ -264,7 +297,7 @@ flush(struct push *p)
 	else if (p->target.kind == KIND_CHANNEL)
 		rc = publish(p);
 	else if (p->delay == NULL)
-		rc = push_now(p);
+		rc = p->target.kind == KIND_STREAM ? push_entries(p) : push_now(p);
 	else
 		for (i = 0; i < p->n && rc == 0; i++) {
 			text = message(p, i, &len);

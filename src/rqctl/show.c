@@ -324,11 +324,47 @@ show_letters(struct show *s)
 	return s->ctl->status == 0 ? 0 : -1;
 }
 
+/* What the stream and its group know of an entry that rqd does not have. */
+static int
+show_entry(struct show *s)
+{
+	struct words w = { 0 };
+	struct redisReply *reply;
+	const char *state, *data;
+	char line[256] = "not delivered yet", text[32];
+	double idle;
+	size_t len;
+
+	words_add(&w, s->target.keys.name[KEY_QUEUE]);
+	words_add(&w, keys_group(&s->target.keys));
+	words_add(&w, s->id);
+	reply = ask_script(s->ctl, "stream_show", 1, &w);
+	words_done(&w);
+	if (reply == NULL)
+		return -1;
+	state = reply_str(reply_at(reply, 0), NULL);
+	data = reply_str(reply_at(reply, 1), &len);
+	idle = reply_double(reply_at(reply, 3), 0) / 1e3;
+	if (strcmp(state, "pending") == 0)
+		snprintf(line, sizeof(line), "for consumer %.150s, idle for %s, delivery %lld",
+		    reply_str(reply_at(reply, 2), NULL), out_age(idle, text),
+		    (long long)reply_int(reply_at(reply, 4), 0));
+	else if (strcmp(state, "done") == 0)
+		snprintf(line, sizeof(line), "in the stream, acknowledged");
+	if (data != NULL)
+		place(s, state, json_pack("{s:s}", "group", keys_group(&s->target.keys)), line,
+		    data, len);
+	client_reply_free(reply);
+	return 0;
+}
+
 static void
 look(struct show *s)
 {
 	if (show_tag(s, s->id) == -1 || show_in_hand(s) == -1 || show_retries(s) == -1 ||
 	    show_waiting(s) == -1 || show_letters(s) == -1)
+		return;
+	if (s->target.kind == KIND_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
 		ctl_error(s->ctl, EX_NOTHING, "there is no %s in %s: not running, not waiting "

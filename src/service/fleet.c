@@ -142,6 +142,8 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		s->concurrency += (int)fleet_number(q, "concurrency", 0);
 		if ((age = oldest(q)) > s->oldest)
 			s->oldest = age;
+		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
+			s->limited = true;
 		theirs = fleet_number(q, "lease", lease);
 		if (lease >= 0 && theirs != lease)
 			s->leases_differ = true;

@@ -54,6 +54,7 @@ struct service {
 	const char	*reason;
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
+	bool		 limited;	/* some daemon is kept from taking more, by rate or fleet_concurrency */
 };
 void	fleet_service(const struct fleet *, const char *key, struct service *);
 

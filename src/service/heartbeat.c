@@ -50,6 +50,8 @@ queue_json(const struct consumer *c)
 	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
 	    "blocked", consumer_block_name(block));
 
+	if (cfg->kind == KIND_STREAM)
+		json_object_set_new(q, "consumer_group", json_string(cfg->consumer_group));
 	if (block == BLOCK_SUSPENDED) {
 		json_object_set_new(q, "state", json_string("suspended"));
 		json_object_set_new(q, "reason", json_string(reason_name(b->reason)));

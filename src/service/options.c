@@ -335,8 +335,6 @@ static const char *const sections[SECTION_MAX] = {
 
 /* Values that are refused; value NULL: whatever is not the default. */
 static const struct { enum section section; const char *option, *value; } missing_values[] = {
-	{ SECTION_QUEUE, "fleet_concurrency", NULL },
-	{ SECTION_QUEUE, "rate", NULL },
 	{ SECTION_QUEUE, "kind", "expired" },
 };
 

@@ -64,7 +64,8 @@ state_text(const struct facts *f, struct buf *b)
 		buf_puts(b, "daemons disagree about the lease");
 		return MOOD_WARN;
 	}
-	buf_puts(b, "ok");
+	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
+	buf_puts(b, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 	return MOOD_OK;
 }
 

@@ -161,7 +161,8 @@ out_of_patience(void *arg)
 /* -- asking -------------------------------------------------------------------- */
 
 static void
-add_queue(struct survey_result *r, const char *name, const char *key, enum kind kind, bool own)
+add_queue(struct survey_result *r, const char *name, const char *key, enum kind kind,
+    const char *group, bool own)
 {
 	struct survey_queue *q;
 
@@ -169,6 +170,7 @@ add_queue(struct survey_result *r, const char *name, const char *key, enum kind 
 	q = &r->queues[r->n++];
 	*q = (struct survey_queue){ .name = xstrdup(name), .kind = kind, .own = own };
 	keys_init(&q->keys, key);
+	keys_set_group(&q->keys, group);
 	depth_init(&q->depth);
 }
 
@@ -194,7 +196,8 @@ add_served(struct survey_result *r, json_t *known)
 			if (r->n >= most || json_object_get(known, key) != NULL)
 				continue;
 			json_object_set_new(known, key, json_true());
-			add_queue(r, name, key, fleet_kind(q), false);
+			add_queue(r, name, key, fleet_kind(q),
+			    fleet_text(q, "consumer_group"), false);
 		}
 }
 
@@ -208,7 +211,8 @@ list_queues(struct survey *s)
 	for (i = 0; i < s->config->nqueues; i++) {
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
-		add_queue(&s->found, cfg->name, cfg->key, cfg->kind, true);
+		add_queue(&s->found, cfg->name, cfg->key, cfg->kind,
+		    cfg->consumer_group, true);
 	}
 	add_served(&s->found, known);
 	json_decref(known);

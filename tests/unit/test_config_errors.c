@@ -214,9 +214,7 @@ static const struct wrong values[] = {
 
 	/* Not in this version. */
 	{ Q("kind = \"expired\""), { "1: kind \"expired\" is not in this version of rqd" } },
-	{ Q("fleet_concurrency = 1"), { "1: fleet_concurrency \"1\" is not in this version of rqd" } },
 	{ Q("fleet_concurrency = -1"), { "1: value -1 for fleet_concurrency is out of range" } },
-	{ Q("rate = \"100/s\""), { "1: rate \"100/s\" is not in this version of rqd" } },
 	{ Q("rate = \"100\""), { "1: rate \"100\": write \"100/s\"" } },
 	{ Q("rate = \"0/s\""), { "1: rate \"0/s\" is out of range" } },
 	{ Q("rate = \"1/w\""), { "1: rate \"1/w\": write" } },

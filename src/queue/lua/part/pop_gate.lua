@@ -5,8 +5,8 @@
 --
 -- A rate is kept as the time at which the next message would come if all came
 -- evenly (tat; GCRA), gap seconds apart.  A message may come up to slack seconds
--- before its time.  A tat farther ahead than any message could have set it is
--- that of another rate, or of another clock: it is brought near.
+-- before its time.  A tat farther ahead than any message could have set it is that
+-- of another rate, or of another clock: one message may come, and begins anew.
 if call('EXISTS', P) == 1 then
   local why = redis.pcall('GET', P)
   return {'paused', stamp, waiting, first or '', 0, '',
@@ -27,7 +27,8 @@ if fleet > 0 then
 end
 if gap > 0 then
   local kept = tonumber(call('GET', K) or '') or 0
-  if kept > now then tat = math.min(kept, now + slack + gap) end
+  if kept > now + slack + gap + 0.001 then tat = now + slack
+  elseif kept > now then tat = kept end
   local free = math.max(math.floor((now + slack - tat) / gap) + 1, 0)
   if free < n then n, limit = free, 'rate' end
 end

@@ -1,0 +1,21 @@
+-- stream_show: where an entry is, for people.
+--
+-- KEYS    Q
+-- ARGV    group
+--         id         an entry's
+-- Returns {state, message, consumer, idle, deliveries}; state: "" where there is no
+--         such entry, "waiting", "pending" (then: for which consumer, since how
+--         many milliseconds, how often delivered), or "done": the group has been
+--         given it, and it was acknowledged
+-- Effect  None: reads only.
+-- Again   Reads again.
+local Q, group, id, call = KEYS[1], ARGV[1], ARGV[2], redis.call
+--@ include stream_entry
+--@ include stream_message
+--@ include stream_new
+local e = entry(id) and call('XRANGE', Q, id, id)[1]
+if not e then return {''} end
+local body, row, last = message(e[2]), pending(id), position()
+if row then return {'pending', body, row[2], row[3], row[4]} end
+local unseen = not last or beyond(last) and call('XRANGE', Q, beyond(last), id, 'COUNT', 1)[1]
+return {unseen and 'waiting' or 'done', body}

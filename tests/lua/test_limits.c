@@ -1,0 +1,308 @@
+/*
+ * The limits of the fleet, which pop and renew decide: rate and
+ * fleet_concurrency, of the kinds "ack" and "unique".
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+
+static struct rig	rig;
+static unsigned		calls;
+
+static void
+fill(int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (rig.unique)
+			rig_do(&rig, "ZADD %s 1 id%d", rig_key(&rig, KEY_QUEUE), i);
+		else
+			rig_do(&rig, "LPUSH %s x", rig_key(&rig, KEY_QUEUE));
+	}
+}
+
+static void
+begin(bool unique, int messages)
+{
+	rig_connect(&rig, "");
+	rig_do(&rig, "FLUSHALL");
+	rig.unique = unique;
+	rig.fleet = 0;
+	rig.gap = rig.slack = 0;
+	fill(messages);
+}
+
+static int
+pop(int n, struct popped *p)
+{
+	char call[24];
+
+	snprintf(call, sizeof(call), "l.%u", ++calls);
+	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+static int
+pop_only(int n)
+{
+	static struct popped p[100];
+	int got = pop(n, p);
+
+	if (got > 0)
+		rig_popped_done(p, got);
+	return got;
+}
+
+static long long
+waiting(void)
+{
+	return rig_int(&rig, rig.unique ? "ZCARD %s" : "LLEN %s", rig_key(&rig, KEY_QUEUE));
+}
+
+/* -- fleet_concurrency -------------------------------------------------------- */
+
+static void
+places(bool unique)
+{
+	struct popped p[4];
+
+	begin(unique, 10);
+	rig.fleet = 3;
+	assert_int_equal(pop(2, p), 2);
+	assert_string_equal(rig.limited, "");
+	assert_int_equal(pop(5, p + 2), 1);
+	assert_string_equal(rig.limited, "fleet");
+	assert_int_equal(pop_only(5), 0);
+	assert_string_equal(rig.limited, "fleet");
+	assert_int_equal(waiting(), 7);
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "ok");
+	assert_int_equal(pop_only(5), 1);
+	/* A retry needs a place as any other. */
+	assert_string_equal(rig_settle(&rig, "retry", &p[1], "0"), "ok");
+	rig_popped_done(p + 1, 1);
+	assert_int_equal(pop(5, p + 1), 1);
+	assert_int_equal(p[1].attempts, 1);
+	/* A limit that was lowered below what is in hand. */
+	rig.fleet = 1;
+	assert_int_equal(pop_only(5), 0);
+	/* Nothing is kept back where nothing waits. */
+	rig.fleet = 3;
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
+	assert_int_equal(pop_only(5), 0);
+	assert_string_equal(rig.limited, "");
+	rig_popped_done(p, 3);
+}
+
+static void
+test_places(void **state)
+{
+	(void)state;
+	places(false);
+	places(true);
+}
+
+/* Another has the place of one that expired: its owner does not get it back. */
+static void
+test_renew(void **state)
+{
+	struct popped p[3];
+	struct ticked t;
+
+	(void)state;
+	begin(false, 3);
+	rig.fleet = 2;
+	assert_int_equal(pop(2, p), 2);
+	rig_expire(&rig, p[0].tag, p[0].taglen);
+	rig_expire(&rig, p[1].tag, p[1].taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.requeued, 2);
+	assert_int_equal(rig_renew(&rig, &p[0]), 2);
+	/* The other one goes to somebody else. */
+	assert_int_equal(pop(2, p + 2), 1);
+	assert_string_equal(p[2].tag, p[1].tag);
+	assert_int_equal(p[2].crashes, 1);
+	assert_int_equal(rig_renew(&rig, &p[1]), 0);
+	rig_expire(&rig, p[0].tag, p[0].taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(pop_only(1), 1);
+	assert_int_equal(rig_renew(&rig, &p[0]), 0);
+	assert_int_equal(rig_renew(&rig, &p[2]), 1);
+	rig_popped_done(p, 3);
+	/* Refused while it waits in QRETRY, where it stays for others. */
+	begin(false, 2);
+	rig.fleet = 1;
+	assert_int_equal(pop(1, p), 1);
+	rig_do(&rig, "ZADD %s 1e10 later", rig_key(&rig, KEY_RETRY));
+	rig_expire(&rig, p[0].tag, p[0].taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	rig_do(&rig, "ZADD %s 1e10 foreign", rig_key(&rig, KEY_BACKUP));
+	assert_int_equal(rig_renew(&rig, &p[0]), 0);
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_BACKUP));
+	assert_int_equal(rig_renew(&rig, &p[0]), 2);
+	rig_popped_done(p, 1);
+}
+
+static void
+test_full(void **state)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	(void)state;
+	begin(false, 5);
+	rig.fleet = 2;
+	assert_int_equal(pop_only(2), 2);
+	args_str(&w, "2");
+	r = rig_script(&rig, "arm", "QRLPB", &w);
+	assert_int_equal(r->element[1]->integer, 3);
+	assert_int_equal(r->element[7]->integer, 1);
+	freeReplyObject(r);
+	args_str(&w, "3");
+	r = rig_script(&rig, "arm", "QRLPB", &w);
+	assert_int_equal(r->element[7]->integer, 0);
+	freeReplyObject(r);
+}
+
+/* -- rate ---------------------------------------------------------------------- */
+
+/* For a second everybody takes what he can: never more than the rate allows. */
+static void
+rate(bool unique)
+{
+	double began, now;
+	int got = 0, n;
+
+	begin(unique, 400);
+	rig.gap = 0.01;
+	rig.slack = 0.1;
+	began = rig_now(&rig);
+	do {
+		n = pop_only((int)unit_below(20) + 1);
+		assert_true(n >= 0);
+		got += n;
+		now = rig_now(&rig);
+		if (got > (now - began) / 0.01 + 11)
+			fail_msg("%d messages in %f s", got, now - began);
+		if (rig.limited[0] != '\0') {
+			assert_true(atof(rig.limited) <= 0.1 && atof(rig.limited) >= 0);
+			usleep((useconds_t)(atof(rig.limited) * 1e6));
+		}
+	} while (now - began < 1);
+	assert_true(got >= 50);
+	assert_int_equal(waiting(), 400 - got);
+}
+
+static void
+test_rate(void **state)
+{
+	(void)state;
+	rate(false);
+	rate(true);
+}
+
+/* What was left unused may come at once only within the slack. */
+static void
+test_burst(void **state)
+{
+	(void)state;
+	begin(false, 100);
+	rig.gap = 1000;
+	rig.slack = 0.1;
+	assert_int_equal(pop_only(10), 1);
+	assert_true(atof(rig.limited) > 990 && atof(rig.limited) < 1000);
+	assert_int_equal(pop_only(10), 0);
+	/* As if an hour had passed without any. */
+	rig_do(&rig, "SET %s %f", rig_key(&rig, KEY_RATE), rig_now(&rig) - 3600);
+	assert_int_equal(pop_only(10), 1);
+	rig.gap = 0.01;
+	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_RATE));
+	assert_in_range(pop_only(100), 10, 12);
+}
+
+/* Another rate counts at once, whatever an old one, a wrong clock or a hand left. */
+static void
+test_other_rate(void **state)
+{
+	static const char *const left[] = { "99999999999", "inf", "nan", "-5", "x", "" };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(left); i++) {
+		begin(false, 5);
+		rig.gap = 0.05;
+		rig.slack = 0.1;
+		rig_do(&rig, "SET %s %s", rig_key(&rig, KEY_RATE), left[i]);
+		if (pop_only(1) == 0) {
+			assert_true(atof(rig.limited) <= 0.051);
+			usleep(60000);
+			assert_int_equal(pop_only(1), 1);
+		}
+		assert_true(rig_int(&rig, "PTTL %s", rig_key(&rig, KEY_RATE)) > 0);
+	}
+	begin(false, 5);
+	rig.gap = 0.05;
+	rig_do(&rig, "LPUSH %s x", rig_key(&rig, KEY_RATE));
+	assert_int_equal(pop_only(1), -1);
+	assert_int_equal(waiting(), 5);
+}
+
+/* Who may not write the rate takes nothing. */
+static void
+test_denied(void **state)
+{
+	static const char *const commands[] = { "get", "set" };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(commands); i++) {
+		begin(false, 5);
+		rig.gap = 1;
+		rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[i]);
+		rig_connect(&rig, "few");
+		assert_int_equal(pop_only(5), -1);
+		rig_connect(&rig, "");
+		assert_int_equal(waiting(), 5);
+		assert_int_equal(rig_int(&rig, "EXISTS %s", rig_key(&rig, KEY_BACKUP)), 0);
+	}
+	begin(false, 5);
+	rig.gap = 1;
+	rig_do(&rig, "CONFIG SET maxmemory 100000");
+	assert_int_equal(pop_only(5), 1);
+	rig_do(&rig, "CONFIG SET maxmemory 0");
+}
+
+/* Both limits: the stricter one decides. */
+static void
+test_both(void **state)
+{
+	(void)state;
+	begin(false, 50);
+	rig.fleet = 4;
+	rig.gap = 0.01;
+	rig.slack = 0.1;
+	assert_int_equal(pop_only(20), 4);
+	assert_string_equal(rig.limited, "fleet");
+	begin(false, 50);
+	rig.fleet = 4;
+	rig.gap = 1000;
+	assert_int_equal(pop_only(20), 1);
+	assert_true(atof(rig.limited) > 900);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places), cmocka_unit_test(test_renew),
+		cmocka_unit_test(test_full), cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_burst), cmocka_unit_test(test_other_rate),
+		cmocka_unit_test(test_denied), cmocka_unit_test(test_both),
+	};
+	int rc;
+
+	unit_seed();
+	rig_open(&rig, "{orders}");
+	rc = cmocka_run_group_tests_name("limits", tests, NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
