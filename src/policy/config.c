@@ -72,6 +72,7 @@ config_unref(struct config *c)
 	free(c->redis.tls_ca);
 	free(c->redis.tls_cert);
 	free(c->redis.tls_key);
+	free(c->redis.tls_name);
 	free(c->http.listen);
 	free(c->log.target);
 	free(c->name);

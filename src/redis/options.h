@@ -18,6 +18,7 @@ struct redis_options {
 	char	 *tls_ca;	/* "": the system's */
 	char	 *tls_cert;
 	char	 *tls_key;
+	char	 *tls_name;	/* in the server's certificate; empty: its host */
 };
 
 #endif

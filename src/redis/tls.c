@@ -3,8 +3,9 @@
  * certificates are seen without a restart; it takes no more than the reading
  * of the files, and the connection keeps what it needs of it.
  *
- * hiredis checks the server's certificate against the authorities, and not
- * against its name.
+ * hiredis' own contexts check the server's certificate against the authorities
+ * and not against its name, with which any certificate of a public authority
+ * would do; so the context is OpenSSL's.
  */
 #include <config.h>
 
@@ -13,37 +14,99 @@
 #include <hiredis/hiredis.h>
 #ifdef HAVE_HIREDIS_SSL
 #include <hiredis/hiredis_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #endif
 
 #ifdef HAVE_HIREDIS_SSL
 
-/* An option's text, or NULL where it is not set. */
-static const char *
-tls_option(const char *s)
+static bool
+is_set(const char *s)
 {
-	return s != NULL && s[0] != '\0' ? s : NULL;
+	return s != NULL && s[0] != '\0';
+}
+
+/* What OpenSSL says last, for a file that it could not use. */
+static int
+file_cause(char **cause, const char *what, const char *path)
+{
+	const char *why = ERR_reason_error_string(ERR_peek_last_error());
+
+	ERR_clear_error();
+	return util_cause(cause, "TLS: %s %s: %s", what, path, why != NULL ? why : "no reason given");
+}
+
+static int
+load_files(SSL_CTX *ctx, const struct redis_options *opt, char **cause)
+{
+	if (!is_set(opt->tls_ca)) {
+		if (SSL_CTX_set_default_verify_paths(ctx) != 1)
+			return file_cause(cause, "authorities", "of the system");
+	} else if (SSL_CTX_load_verify_locations(ctx, opt->tls_ca, NULL) != 1) {
+		return file_cause(cause, "tls_ca", opt->tls_ca);
+	}
+	if (!is_set(opt->tls_cert) && !is_set(opt->tls_key))
+		return 0;
+	if (!is_set(opt->tls_cert) || !is_set(opt->tls_key))
+		return util_cause(cause, "TLS: tls_cert and tls_key go together");
+	if (SSL_CTX_use_certificate_chain_file(ctx, opt->tls_cert) != 1)
+		return file_cause(cause, "tls_cert", opt->tls_cert);
+	if (SSL_CTX_use_PrivateKey_file(ctx, opt->tls_key, SSL_FILETYPE_PEM) != 1)
+		return file_cause(cause, "tls_key", opt->tls_key);
+	return 0;
+}
+
+/* The certificate must be for this name, or this address. */
+static bool
+expect_name(SSL *ssl, const char *name)
+{
+	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+
+	if (X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1)
+		return true;
+	ERR_clear_error();
+	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static SSL_CTX *
+make_context(const struct redis_options *opt, char **cause)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+
+	if (ctx == NULL) {
+		(void)util_cause(cause, "TLS: out of memory");
+		return NULL;
+	}
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	if (SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
+	    load_files(ctx, opt, cause) == -1) {
+		SSL_CTX_free(ctx);
+		return NULL;
+	}
+	return ctx;
 }
 
 int
 tls_start(struct redisContext *c, const struct redis_options *opt, const char *host,
     char **cause)
 {
-	static bool initialized;
-	redisSSLContextError error = REDIS_SSL_CTX_NONE;
-	redisSSLContext *ssl;
-	int rc;
+	const char *name = is_set(opt->tls_name) ? opt->tls_name : host;
+	SSL_CTX *ctx = make_context(opt, cause);
+	SSL *ssl;
 
-	if (!initialized) {
-		redisInitOpenSSL();
-		initialized = true;
+	if (ctx == NULL)
+		return -1;
+	ssl = SSL_new(ctx);
+	SSL_CTX_free(ctx);		/* ssl keeps it */
+	if (ssl == NULL || (name != NULL && !expect_name(ssl, name))) {
+		SSL_free(ssl);
+		return util_cause(cause, "TLS: cannot be set up for %s", name);
 	}
-	ssl = redisCreateSSLContext(tls_option(opt->tls_ca), NULL, tls_option(opt->tls_cert),
-	    tls_option(opt->tls_key), host, &error);
-	if (ssl == NULL)
-		return util_cause(cause, "TLS: %s", redisSSLContextGetError(error));
-	rc = redisInitiateSSLWithContext(c, ssl);
-	redisFreeSSLContext(ssl);
-	return rc == REDIS_OK ? 0 : util_cause(cause, "TLS: %s", c->errstr);
+	if (redisInitiateSSL(c, ssl) == REDIS_OK)
+		return 0;
+	SSL_free(ssl);
+	return util_cause(cause, "TLS: %s", c->errstr);
 }
 
 #else

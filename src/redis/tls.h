@@ -10,8 +10,9 @@
 struct redisContext;
 
 /*
- * Begins TLS on a connection, also one that is still being made; host is for
- * SNI and may be NULL.  Returns 0, or -1 with *cause.
+ * Begins TLS on a connection, also one that is still being made.  The server's
+ * certificate must be for opt->tls_name, or else for host, a name or an address;
+ * host NULL (a unix socket) and no tls_name: for anybody.  0, or -1 with *cause.
  */
 int	tls_start(struct redisContext *, const struct redis_options *, const char *host,
 	    char **cause) MUSTCHECK;

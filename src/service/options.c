@@ -94,6 +94,11 @@ static const struct option options[] = {
 		.section = SECTION_REDIS, .name = "tls_key", .type = OPTION_STRING,
 		.offset = C(redis.tls_key), .def = "", .check = check_path,
 		.flags = OPTION_RESTART, .help = "its key",
+	}, {
+		.section = SECTION_REDIS, .name = "tls_name", .type = OPTION_STRING,
+		.offset = C(redis.tls_name), .def = "", .check = check_word,
+		.flags = OPTION_RESTART,
+		.help = "the name in the server's certificate; empty: its host",
 	},
 
 	{

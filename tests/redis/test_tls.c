@@ -51,7 +51,7 @@ make_certificates(struct fixture *f)
 	snprintf(f->key, sizeof(f->key), "%s/ca.key", f->s.dir);
 	snprintf(f->missing, sizeof(f->missing), "%s/missing", f->s.dir);
 	snprintf(cmd, sizeof(cmd), "openssl req -x509 -newkey rsa:2048 -nodes -days 2 "
-	    "-subj /CN=localhost -keyout %s -out %s 2>%s/openssl.log", f->key, f->cert, f->s.dir);
+	    "-subj /CN=redis -addext subjectAltName=IP:127.0.0.1,DNS:queue.example -keyout %s -out %s 2>%s/openssl.log", f->key, f->cert, f->s.dir);
 	assert_int_equal(system(cmd), 0);
 }
 
@@ -109,6 +109,26 @@ test_tls(void **state)
 	free(big);
 }
 
+/* A good certificate, but of somebody else. */
+static void
+test_name(void **state)
+{
+	struct fixture *f = *state;
+	char *cause = NULL;
+	struct client *c;
+
+	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
+	conn_start(f->h.conn);
+	wait_cause(f, "TLS: the handshake failed");
+	client_fails(f, "certificate verify failed");
+	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
+	WAIT(&f->h, f->h.ups == 1);
+	c = client_open(&f->h.opt, "rqctl", &cause);
+	assert_non_null(c);
+	client_close(c);
+	f->h.opt.tls_name = NULL;
+}
+
 static void
 test_refused(void **state)
 {
@@ -116,15 +136,15 @@ test_refused(void **state)
 
 	f->h.opt.tls_ca = f->missing;
 	conn_start(f->h.conn);
-	wait_cause(f, "TLS: Failed to load CA");
-	client_fails(f, "TLS: Failed to load CA");
+	wait_cause(f, "TLS: tls_ca");
+	client_fails(f, "TLS: tls_ca");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
 	wait_cause(f, "TLS: the handshake failed");
 	client_fails(f, "certificate verify failed");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
-	wait_cause(f, "TLS: Client cert and key must both be specified");
+	wait_cause(f, "TLS: tls_cert and tls_key go together");
 	f->h.opt.tls_cert = NULL;
 	WAIT(&f->h, f->h.ups == 1);
 	/* no TLS where the server speaks it */
@@ -181,6 +201,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #ifdef HAVE_HIREDIS_SSL
 		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 #else
 		cmocka_unit_test_setup_teardown(test_not_built, setup, teardown),
