@@ -69,6 +69,7 @@ struct consumer {
 	struct timer	 reminder;	/* hourly while suspended */
 	struct stats	 stats;
 	struct defer	 update;
+	bool	 confirmed;	/* the queue is closed: Redis has all results */
 };
 
 static void	consumer_update(void *);
@@ -99,21 +100,12 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 	consumer_touch(c);
 }
 
-/* How many messages may be in hand. */
-static unsigned
-consumer_most(const struct consumer *c)
-{
-	unsigned most = (unsigned)c->cfg->concurrency;
-
-	return c->cfg->mode == MODE_PERSISTENT ? most * (unsigned)c->cfg->pipeline : most;
-}
-
 /* How many messages could be begun now, beyond those in hand. */
 static unsigned
 consumer_room(void *arg)
 {
 	const struct consumer *c = arg;
-	unsigned most = consumer_most(c);
+	unsigned most = config_most(c->cfg);
 	bool single;
 
 	if (c->state != CONSUMER_RUNNING || c->fetching || c->in_hand >= most)
@@ -123,13 +115,49 @@ consumer_room(void *arg)
 	return single ? 1 : most - c->in_hand;
 }
 
+/* The last step.  Processes and Redis may each take their time.  c may be gone after it. */
+static void
+consumer_finish_close(struct consumer *c)
+{
+	if (!c->confirmed || !TAILQ_EMPTY(&c->crews))
+		return;
+	consumer_set_state(c, CONSUMER_CLOSED);
+	loop_defer_cancel(c->env->loop, &c->update);
+	c->env->closed(c, c->env->arg);
+}
+
+static void
+crew_closed(void *arg)
+{
+	struct crew *crew = arg;
+	struct consumer *c = crew->consumer;
+
+	TAILQ_REMOVE(&c->crews, crew, entry);
+	handler_free(crew->handler);
+	free(crew);
+	consumer_touch(c);
+}
+
+static void
+crew_close(struct crew *crew)
+{
+	if (crew->closing)
+		return;
+	crew->closing = true;
+	handler_close(crew->handler, crew_closed, crew);
+}
+
 /* A drain is over when no message is in hand or on its way. */
 static void
 consumer_finish_drain(struct consumer *c)
 {
+	struct crew *crew, *next;
+
 	if (c->in_hand > 0 || c->fetching)
 		return;
 	consumer_set_state(c, CONSUMER_CLOSING);
+	TAILQ_FOREACH_SAFE(crew, &c->crews, entry, next)
+		crew_close(crew);
 	queue_close(c->queue);
 }
 
@@ -168,6 +196,10 @@ consumer_update(void *arg)
 	struct consumer *c = arg;
 	bool room = consumer_room(c) > 0;
 
+	if (c->state == CONSUMER_CLOSING) {
+		consumer_finish_close(c);
+		return;
+	}
 	if (c->wanted != room && !c->fetching) {
 		c->wanted = room;
 		if (!room)
@@ -449,38 +481,12 @@ consumer_listening(bool on, const char *why, void *arg)
 }
 
 static void
-crew_closed(void *arg)
-{
-	struct crew *crew = arg;
-	struct consumer *c = crew->consumer;
-
-	TAILQ_REMOVE(&c->crews, crew, entry);
-	handler_free(crew->handler);
-	free(crew);
-	if (c->state == CONSUMER_CLOSING && TAILQ_EMPTY(&c->crews)) {
-		consumer_set_state(c, CONSUMER_CLOSED);
-		loop_defer_cancel(c->env->loop, &c->update);
-		c->env->closed(c, c->env->arg);
-	}
-}
-
-static void
-crew_close(struct crew *crew)
-{
-	if (crew->closing)
-		return;
-	crew->closing = true;
-	handler_close(crew->handler, crew_closed, crew);
-}
-
-static void
 consumer_queue_closed(void *arg)
 {
 	struct consumer *c = arg;
-	struct crew *crew, *next;
 
-	TAILQ_FOREACH_SAFE(crew, &c->crews, entry, next)
-		crew_close(crew);
+	c->confirmed = true;
+	consumer_touch(c);
 }
 
 static const struct queue_events consumer_queue_events = {
@@ -695,7 +701,7 @@ consumer_block(const struct consumer *c)
 		return BLOCK_PAUSED;
 	if (c->last == FETCH_LIMITED)
 		return BLOCK_LIMITED;
-	if (c->in_hand >= consumer_most(c))
+	if (c->in_hand >= config_most(c->cfg))
 		return BLOCK_FULL;
 	return BLOCK_NONE;
 }
@@ -731,6 +737,12 @@ unsigned
 consumer_in_hand(const struct consumer *c)
 {
 	return c->in_hand;
+}
+
+bool
+consumer_is_confirmed(const struct consumer *c)
+{
+	return c->confirmed;
 }
 
 bool

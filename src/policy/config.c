@@ -115,6 +115,14 @@ config_kind_hears(enum kind kind)
 	return kind == KIND_CHANNEL || kind == KIND_PATTERN;
 }
 
+unsigned
+config_most(const struct queue_config *q)
+{
+	unsigned most = (unsigned)q->concurrency;
+
+	return q->mode == MODE_PERSISTENT ? most * (unsigned)q->pipeline : most;
+}
+
 const char *
 config_kind_name(enum kind kind)
 {

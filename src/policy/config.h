@@ -125,6 +125,9 @@ const struct queue_config *config_queue(const struct config *, const char *name)
 bool		 config_kind_keeps(enum kind);
 /* Whether the option key names channels or patterns; Q is the queue's name then. */
 bool		 config_kind_hears(enum kind);
+/* How many messages of a queue may be in hand at once, this daemon. */
+unsigned	 config_most(const struct queue_config *);
+
 const char	*config_kind_name(enum kind);
 const char	*config_mode_name(enum mode);
 

@@ -46,7 +46,7 @@ queue_json(const struct consumer *c)
 	json_t *list = json_array();
 	json_t *q = json_pack("{s:s*, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", config_kind_name(cfg->kind),
-	    "running", (int)consumer_in_hand(c), "concurrency", cfg->concurrency,
+	    "running", (int)consumer_in_hand(c), "concurrency", (int)config_most(cfg),
 	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
 	    "blocked", consumer_block_name(block));
 

@@ -98,9 +98,9 @@ server_status(struct server *s)
 		in_hand += consumer_in_hand(s->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
-	snprintf(text, sizeof(text), "%s; Redis %s; %zu queues, %u blocked; %u of %d handlers",
+	snprintf(text, sizeof(text), "%s; Redis %s; %zu queues, %u blocked; %u messages in hand",
 	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
-	    s->nconsumers, blocked, in_hand, s->config->max_handlers);
+	    s->nconsumers, blocked, in_hand);
 	if (strcmp(text, s->status) == 0)
 		return;
 	memcpy(s->status, text, sizeof(text));
@@ -380,7 +380,19 @@ server_end_handlers(struct server *s)
 		timer_set(&s->deadline, server_longest_grace(s) + GIVE_UP);
 }
 
-/* The deadline of a step has passed. */
+static bool
+server_is_confirmed(const struct server *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nconsumers; i++) {
+		if (!consumer_is_confirmed(s->consumers[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The deadline of a step has passed; what processes are left, idle ones, are killed. */
 static void
 server_deadline(void *arg)
 {
@@ -390,9 +402,10 @@ server_deadline(void *arg)
 		server_end_handlers(s);
 		return;
 	}
-	log_event(LOG_LV_WARN, "warning", NULL,
-	    LF_STR("warning", "gave up waiting for Redis: "
-	    "unconfirmed results are left to their leases"));
+	if (!server_is_confirmed(s))
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("warning", "gave up waiting for Redis: "
+		    "unconfirmed results are left to their leases"));
 	server_set_state(s, SERVER_STOPPED);
 	loop_stop(s->loop);
 }
