@@ -3,7 +3,8 @@
  *
  * All of it is as plain as it looks.  A size of 0 is rounded up to 1, so that
  * NULL never means anything but "none".  Randomness is the kernel's by way of
- * arc4random(3), which has no state of ours to seed and cannot fail.
+ * arc4random(3), which has no state of ours to seed and cannot fail.  A fork goes on
+ * with what its parent has left: none of ours asks.
  */
 #include "base/util.h"
 
@@ -150,13 +151,18 @@ util_distance(const char *a, const char *b)
 	return row[n];
 }
 
+/* Taken from the kernel in handfuls: some are needed for every message. */
 uint64_t
 random_u64(void)
 {
-	uint64_t n;
+	static uint64_t n[32];
+	static size_t left;
 
-	arc4random_buf(&n, sizeof(n));
-	return n;
+	if (left == 0) {
+		arc4random_buf(n, sizeof(n));
+		left = ARRAY_LEN(n);
+	}
+	return n[--left];
 }
 
 /* 53 bits are what a double's fraction holds: every value is as likely. */

@@ -1,10 +1,11 @@
 /*
  * Child processes.
  *
- * SIGCHLD only says that there may be zombies.  waitid(WNOWAIT) shows one at a
- * time; until it is reaped its pid and group id are not given to anyone else,
- * so its group can be killed safely, and then wait4() takes it away.  A zombie
- * that nobody watches is reaped without a word.
+ * SIGCHLD only says that there may be zombies.  It is blocked and read from a
+ * signalfd: one read(2) a turn, however many have exited, and no handler.
+ * waitid(WNOWAIT) shows one at a time; until it is reaped its pid and group id
+ * are not given to anyone else, so its group can be killed safely, and then
+ * wait4() takes it away.  A zombie that nobody watches is reaped without a word.
  *
  * Leftovers.  What is in the group of a finished leader is killed at once.
  * What is in another group of its session is found later: its session id stays
@@ -16,6 +17,7 @@
 #include "loop/child.h"
 
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "loop/io.h"
 #include "loop/loop_private.h"
 #include "loop/timer.h"
 
@@ -42,7 +45,12 @@ struct session {
 struct child_table {
 	struct loop	*loop;
 	struct child	*chain[CHAINS];
-	struct defer	 reap;		/* for those that exited before child_watch() */
+	int		 fd;		/* signalfd */
+	struct io	 io;
+	sigset_t	 set;		/* SIGCHLD */
+	bool		 was_blocked;
+	struct sigaction old_action;
+	struct defer	 reap;		/* for those that exited before child_init() */
 	struct timer	 sweep;
 	usec_t		 swept_at;	/* mono; 0: never */
 	struct session	 session[SESSIONS];
@@ -293,9 +301,32 @@ reap_all(void *arg)
 }
 
 static void
-child_signal(int signo UNUSED, void *arg)
+child_signal(int what UNUSED, void *arg)
 {
-	reap_all(arg);
+	struct child_table *t = arg;
+	struct signalfd_siginfo si;
+
+	if (read(t->fd, &si, sizeof(si)) > 0)
+		reap_all(t);
+}
+
+/* One that is ignored would make no zombies. */
+static void
+listen_to_signal(struct child_table *t)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	sigset_t old;
+
+	(void)sigemptyset(&t->set);
+	(void)sigaddset(&t->set, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &t->set, &old);
+	t->was_blocked = sigismember(&old, SIGCHLD) == 1;
+	(void)sigaction(SIGCHLD, &dfl, &t->old_action);
+	t->fd = signalfd(-1, &t->set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (t->fd == -1)
+		fatalx("cannot watch child processes");
+	io_init(&t->io, t->loop, t->fd, IO_READ, child_signal, t);
+	io_start(&t->io);
 }
 
 /* -- interface ------------------------------------------------------------------ */
@@ -309,7 +340,8 @@ child_init(struct loop *l)
 	l->children = t;
 	timer_init(&t->sweep, l, sweep, t);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	loop_signal(l, SIGCHLD, child_signal, t);
+	listen_to_signal(t);
+	loop_defer(l, &t->reap, reap_all, t);
 }
 
 void
@@ -327,14 +359,17 @@ child_done(struct loop *l)
 			c->pid = 0;
 		}
 	}
-	loop_signal(l, SIGCHLD, NULL, NULL);
+	io_done(&t->io);
+	(void)close(t->fd);
+	(void)sigaction(SIGCHLD, &t->old_action, NULL);
+	if (!t->was_blocked)
+		(void)sigprocmask(SIG_UNBLOCK, &t->set, NULL);
 	loop_defer_cancel(l, &t->reap);
 	timer_stop(&t->sweep);
 	free(t);
 	l->children = NULL;
 }
 
-/* Its SIGCHLD may have come before anybody listened: one look at this turn's end. */
 void
 child_watch(struct loop *l, struct child *c, pid_t pid)
 {
@@ -345,7 +380,6 @@ child_watch(struct loop *l, struct child *c, pid_t pid)
 	c->pid = pid;
 	c->next = *chain;
 	*chain = c;
-	loop_defer(l, &t->reap, reap_all, t);
 }
 
 void

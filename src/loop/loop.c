@@ -3,9 +3,11 @@
  *
  * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the
  * deferred calls until there are none.  Our timers are in a heap of our own
- * (timer.c); a single libevent timer, the alarm, ends the wait when the first
- * of them falls due.  It is moved only when that moment changes, and not set
- * while no timer is: an idle loop sleeps in one system call.
+ * (timer.c); a timerfd, the alarm, ends the wait when the first of them falls
+ * due.  It is moved only where it would ring too late: most timers are stopped
+ * before they fire, and one alarm for nothing costs less than to move it with
+ * each of them.  It is not set while no timer is: an idle loop sleeps in one
+ * system call.  (libevent's own precise timers are moved in every turn.)
  *
  * A simulated loop has no event base.  Its turn moves the fake clock to the
  * next timer instead of waiting.
@@ -14,8 +16,9 @@
  */
 #include "loop/loop.h"
 
-#include <sys/time.h>
+#include <sys/timerfd.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <event2/event.h>
 
 #include "base/log.h"
@@ -67,11 +70,13 @@ event_complaint(int severity, const char *text)
 /* -- life --------------------------------------------------------------------- */
 
 static void
-alarm_rang(evutil_socket_t fd UNUSED, short what UNUSED, void *arg)
+alarm_rang(int what UNUSED, void *arg)
 {
 	struct loop *l = arg;
+	uint64_t times;
 
-	l->alarm_at = USEC_MAX;
+	if (read(l->alarm_fd, &times, sizeof(times)) > 0)
+		l->alarm_at = USEC_MAX;
 }
 
 static struct event_base *
@@ -80,8 +85,8 @@ new_base(void)
 	struct event_config *config = event_config_new();
 	struct event_base *base = NULL;
 
-	if (config != NULL && event_config_set_flag(config,
-	    EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+	if (config != NULL &&
+	    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
 		base = event_base_new_with_config(config);
 	if (base == NULL)
 		fatalx("cannot make an event loop");
@@ -95,7 +100,9 @@ loop_new_simulated(void)
 	struct loop *l = xcalloc(1, sizeof(*l));
 
 	l->alarm_at = USEC_MAX;
+	l->alarm_fd = -1;
 	TAILQ_INIT(&l->deferred);
+	TAILQ_INIT(&l->last);
 	LIST_INIT(&l->signals);
 	return l;
 }
@@ -107,12 +114,22 @@ loop_new(void)
 
 	event_set_log_callback(event_complaint);
 	l->base = new_base();
-	l->alarm = evtimer_new(l->base, alarm_rang, l);
-	if (l->alarm == NULL)
+	l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (l->alarm_fd == -1)
 		fatalx("cannot make an event loop's timer");
+	io_init(&l->alarm, l, l->alarm_fd, IO_READ, alarm_rang, l);
+	io_start(&l->alarm);
 	log_set_waiting_cb(watch_log, l);
 	watch_log(l);
 	return l;
+}
+
+static struct defer *
+next_deferred(const struct loop *l)
+{
+	struct defer *d = TAILQ_FIRST(&l->deferred);
+
+	return d != NULL ? d : TAILQ_FIRST(&l->last);
 }
 
 static void
@@ -120,9 +137,8 @@ run_deferred(struct loop *l)
 {
 	struct defer *d;
 
-	while ((d = TAILQ_FIRST(&l->deferred)) != NULL) {
-		TAILQ_REMOVE(&l->deferred, d, entry);
-		d->queued = false;
+	while ((d = next_deferred(l)) != NULL) {
+		loop_defer_cancel(l, d);
 		d->fn(d->arg);
 	}
 }
@@ -148,7 +164,8 @@ loop_free(struct loop *l)
 	if (l->base != NULL) {
 		log_set_waiting_cb(NULL, NULL);
 		io_done(&l->log_io);
-		event_free(l->alarm);
+		io_done(&l->alarm);
+		(void)close(l->alarm_fd);
 		event_base_free(l->base);
 	}
 	free(l);
@@ -162,26 +179,22 @@ loop_base(struct loop *l)
 
 /* -- turns -------------------------------------------------------------------- */
 
-/* Has the alarm end a wait at this moment. */
+/* Has the alarm end a wait at this moment, or before; USEC_MAX: never. */
 static void
 set_alarm(struct loop *l, usec_t at)
 {
+	struct itimerspec it = { .it_value = { 0, 0 } };
 	usec_t left;
-	struct timeval tv;
 
-	if (at == l->alarm_at)
+	if (at == l->alarm_at || (at > l->alarm_at && at != USEC_MAX))
 		return;
 	l->alarm_at = at;
-	if (at == USEC_MAX) {
-		(void)evtimer_del(l->alarm);
-		return;
+	if (at != USEC_MAX) {
+		left = at - clock_mono();
+		it.it_value.tv_sec = left > 0 ? (time_t)(left / SEC) : 0;
+		it.it_value.tv_nsec = left > 0 ? (long)(left % SEC) * 1000 : 1;
 	}
-	left = at - clock_mono();
-	if (left < 0)
-		left = 0;
-	tv.tv_sec = (time_t)(left / SEC);
-	tv.tv_usec = (suseconds_t)(left % SEC);
-	if (evtimer_add(l->alarm, &tv) == -1)
+	if (timerfd_settime(l->alarm_fd, 0, &it, NULL) == -1)
 		fatalx("cannot set the event loop's timer");
 }
 
@@ -213,7 +226,7 @@ turn(struct loop *l, usec_t until)
 {
 	usec_t next = timer_next(l);
 
-	if (!TAILQ_EMPTY(&l->deferred))
+	if (next_deferred(l) != NULL)
 		until = 0;
 	else if (next < until)
 		until = next;
@@ -243,8 +256,7 @@ void
 loop_run(struct loop *l)
 {
 	while (!l->stopping) {
-		if (l->base == NULL && l->timers == 0 &&
-		    TAILQ_EMPTY(&l->deferred))
+		if (l->base == NULL && l->timers == 0 && next_deferred(l) == NULL)
 			break;
 		turn(l, USEC_MAX);
 	}
@@ -270,15 +282,31 @@ loop_stop(struct loop *l)
 
 /* -- deferred calls and signals -------------------------------------------------- */
 
-void
-loop_defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+static void
+defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg, bool last)
 {
 	if (d->queued)
 		return;
 	d->fn = fn;
 	d->arg = arg;
 	d->queued = true;
-	TAILQ_INSERT_TAIL(&l->deferred, d, entry);
+	d->last = last;
+	if (last)
+		TAILQ_INSERT_TAIL(&l->last, d, entry);
+	else
+		TAILQ_INSERT_TAIL(&l->deferred, d, entry);
+}
+
+void
+loop_defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+{
+	defer(l, d, fn, arg, false);
+}
+
+void
+loop_defer_last(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+{
+	defer(l, d, fn, arg, true);
 }
 
 void
@@ -287,7 +315,10 @@ loop_defer_cancel(struct loop *l, struct defer *d)
 	if (!d->queued)
 		return;
 	d->queued = false;
-	TAILQ_REMOVE(&l->deferred, d, entry);
+	if (d->last)
+		TAILQ_REMOVE(&l->last, d, entry);
+	else
+		TAILQ_REMOVE(&l->deferred, d, entry);
 }
 
 bool

@@ -1,7 +1,7 @@
 /*
  * The event loop: libevent's base, signals as events, and deferred calls.
  *
- * Only this floor, redis/conn.c (hiredis' adapter) and service/http.c know
+ * Only this floor and service/http.c know
  * libevent.  A turn of the loop: events, due timers, then deferred calls until
  * there are none.  Objects with callbacks die in deferred calls only, so
  * nothing is freed under a caller's feet.
@@ -27,7 +27,8 @@ struct defer {
 	TAILQ_ENTRY(defer)	 entry;
 	void			(*fn)(void *);
 	void			*arg;
-	bool			 queued;	/* on the loop's list */
+	bool			 queued;	/* on one of the loop's lists */
+	bool			 last;		/* on that of loop_defer_last() */
 };
 
 struct loop	*loop_new(void);		/* never NULL: failure is fatal */
@@ -49,6 +50,8 @@ void		 loop_turn(struct loop *, usec_t max);
  * deferred from a deferred call runs in the same turn.
  */
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
+/* The same, but after all other deferred calls, and what they defer. */
+void		 loop_defer_last(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);
 /* In a deferred call: whether others follow it in this turn. */
 bool		 loop_has_deferred(const struct loop *);
@@ -59,7 +62,7 @@ bool		 loop_has_deferred(const struct loop *);
  */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
 
-/* For hiredis' adapter and evhttp; NULL on a simulated loop. */
+/* For evhttp; NULL on a simulated loop. */
 struct event_base *loop_base(struct loop *);
 
 #endif

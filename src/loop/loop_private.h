@@ -15,11 +15,13 @@ struct loop_signal;
 
 struct loop {
 	struct event_base	 *base;		/* NULL: simulated */
-	struct event		 *alarm;	/* ends a turn's wait at alarm_at */
+	int			  alarm_fd;	/* timerfd: ends a turn's wait at alarm_at */
+	struct io		  alarm;
 	usec_t			  alarm_at;	/* mono; USEC_MAX: not set */
 	bool			  stopping;	/* loop_stop() was called */
 
 	TAILQ_HEAD(, defer)	  deferred;
+	TAILQ_HEAD(, defer)	  last;		/* run when deferred is empty */
 	LIST_HEAD(, loop_signal)  signals;
 
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */

@@ -10,6 +10,11 @@
  * begun.  So when the outermost object of one is made, hiredis' list of callbacks
  * says whether anybody waits for it.  What comes unasked on a subscribed context
  * must be a message, or the confirmation of one of our subscriptions.
+ *
+ * Commands are not written when the socket can be written, but at the end of the
+ * turn, all of a turn in one call; only what the socket does not take is waited
+ * for.  The context may be freed in any call of hiredis, and what is attached with
+ * it: nothing of it is touched then unless `gone` says that it is still there.
  */
 #include "redis/attach.h"
 
@@ -38,7 +43,10 @@ enum push { PUSH_NONE, PUSH_MESSAGE, PUSH_CHANNEL, PUSH_PATTERN };
 struct attached {
 	struct redisAsyncContext *ac;
 	struct attach_rules	 *rules;
+	struct loop		 *loop;
 	struct io		  in, out;
+	struct defer		  write;
+	bool			 *gone;		/* set when freed; NULL: not in write_out() */
 
 	/* Of the reply that is being read: */
 	size_t			  bytes, elements;
@@ -206,11 +214,21 @@ readable(int what UNUSED, void *arg)
 }
 
 static void
-writable(int what UNUSED, void *arg)
+write_out(void *arg)
 {
 	struct attached *at = arg;
+	bool gone = false;
 
+	at->gone = &gone;
 	redisAsyncHandleWrite(at->ac);
+	if (!gone)
+		at->gone = NULL;
+}
+
+static void
+writable(int what UNUSED, void *arg)
+{
+	write_out(arg);
 }
 
 static void
@@ -229,12 +247,16 @@ del_read(void *arg)
 	io_stop(&at->in);
 }
 
+/* That the connection is there shows when the socket can be written, too. */
 static void
 add_write(void *arg)
 {
 	struct attached *at = arg;
 
-	io_start(&at->out);
+	if (at->gone != NULL || (at->ac->c.flags & REDIS_CONNECTED) == 0)
+		io_start(&at->out);
+	else if (!at->out.on)
+		loop_defer_last(at->loop, &at->write, write_out, at);
 }
 
 static void
@@ -243,6 +265,7 @@ del_write(void *arg)
 	struct attached *at = arg;
 
 	io_stop(&at->out);
+	loop_defer_cancel(at->loop, &at->write);
 }
 
 static void
@@ -250,6 +273,9 @@ cleanup(void *arg)
 {
 	struct attached *at = arg;
 
+	if (at->gone != NULL)
+		*at->gone = true;
+	loop_defer_cancel(at->loop, &at->write);
 	io_done(&at->in);
 	io_done(&at->out);
 	free(at);
@@ -261,6 +287,7 @@ attach(struct loop *loop, struct redisAsyncContext *ac, struct attach_rules *rul
 	struct attached *at = xcalloc(1, sizeof(*at));
 
 	at->ac = ac;
+	at->loop = loop;
 	at->rules = rules;
 	rules->complaint = NULL;
 	io_init(&at->in, loop, ac->c.fd, IO_READ, readable, at);

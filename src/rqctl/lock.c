@@ -288,8 +288,8 @@ lock_run(struct ctl *c)
 		return;
 	r.opt.who = who = holder_self();
 	r.loop = loop_new();
+	watch_signals(&r);		/* first: its mask is the one for the command */
 	child_init(r.loop);
-	watch_signals(&r);
 	timer_init(&r.kill, r.loop, kill_all, &r);
 	r.lock = lock_new(r.loop, &c->config->redis, &r.opt, &events, &r);
 	loop_run(r.loop);

@@ -64,9 +64,9 @@ libraries() {
 			print $1 ":" $2 ": " $3 "> is not for this file"
 	}
 	$3 ~ /^</ {
-		only("^<event2?[/.]", "^src/(loop/|redis/conn\\.c|service/http\\.c)")
+		only("^<event2?[/.]", "^src/(loop/|service/http\\.c)")
 		only("^<hiredis/", "^src/redis/")
-		only("^<hiredis/adapters/", "^src/redis/conn\\.c")
+		only("^<hiredis/adapters/", "^none of ours")
 		only("^<confuse\\.h", "^src/service/")
 		only("^<jansson\\.h", "^src/(policy|service|rqctl)/")
 		only("^<systemd/", "^src/loop/")
