@@ -93,7 +93,8 @@ closed(void *arg)
 }
 
 static const struct queue_events events = {
-	ready, deliver, fetched, lost, settled, ticked, paused, closed
+	.ready = ready, .deliver = deliver, .fetched = fetched, .lost = lost,
+	.settled = settled, .ticked = ticked, .paused = paused, .closed = closed
 };
 
 static void
