@@ -19,6 +19,7 @@
 #define MINE_PAGE	1000
 #define MINE_SLACK	1.0		/* seconds: clocks drift */
 #define RACED_MAX	7
+#define RATE_PAUSE	(10 * MSEC)	/* well within RATE_SLACK: nothing is lost to the rate */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
 static uint64_t	ack_sequence;
@@ -165,6 +166,7 @@ static const char *
 ack_saw_limit(struct ack *a, const struct redisReply *limited)
 {
 	const char *text = reply_str(limited, NULL);
+	usec_t wait;
 
 	if (text == NULL || text[0] == '\0')
 		return NULL;
@@ -172,7 +174,8 @@ ack_saw_limit(struct ack *a, const struct redisReply *limited)
 		a->full = true;
 		return "fleet";
 	}
-	timer_set(&a->limit, ack_usec(reply_double(limited, 0)) + MSEC);
+	wait = ack_usec(reply_double(limited, 0)) + MSEC;
+	timer_set(&a->limit, wait > RATE_PAUSE ? wait : RATE_PAUSE);
 	return "rate";
 }
 

@@ -179,15 +179,16 @@ ack_changed_soon(struct ack *a)
 	if (!a->wanted || a->known || a->paused)
 		return;
 	a->woken = true;
-	if (a->raced == 0)
-		a->known = true;
-	else if (!timer_is_set(&a->herd))
+	if (a->raced > 0 && !timer_is_set(&a->herd))
 		timer_set(&a->herd, (usec_t)(random_unit() * (double)most));
+	/* Where pushes may be for later, the arm script says so before a pop is sent. */
+	else if (a->raced == 0)
+		a->known = a->kind->promotes || a->full;
 }
 
 /* A push. */
 static void
-ack_changed_list(void *arg)
+ack_changed_source(void *arg)
 {
 	struct ack *a = arg;
 
@@ -217,7 +218,7 @@ ack_watch_init(struct ack *a)
 		enum key	  key;
 		void		(*changed)(void *);
 	} of[ARRAY_LEN(a->watch)] = {
-		{ KEY_QUEUE, ack_changed_list }, { KEY_RETRY, ack_changed_zset },
+		{ KEY_QUEUE, ack_changed_source }, { KEY_RETRY, ack_changed_zset },
 		{ KEY_DELAYED, ack_changed_zset }, { KEY_PAUSED, ack_changed },
 		{ KEY_BACKUP, ack_changed_backup },
 	};

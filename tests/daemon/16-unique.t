@@ -43,6 +43,14 @@ log_wait 10 event=redis_up
 # Ordinary producers.
 enqueue NX "$(now)" 7
 wait_ok 10 '[ "$(ended 7)" -eq 1 ]' 'an id that is due runs'
+# As those producers do it that take a lock around their calls.
+{
+	echo 'SETNX Lock:Queue:users 1'
+	echo 'EXPIRE Lock:Queue:users 10'
+	echo "ZADD Queue:users NX $(now) locked"
+	echo 'DEL Lock:Queue:users'
+} | r >/dev/null
+wait_ok 10 '[ "$(ended locked)" -eq 1 ]' 'so does one that was enqueued under a lock'
 enqueue NX -inf first
 enqueue NX "$(date +%s%N | cut -c 1-13)" ms
 wait_ok 10 '[ "$(ended first)$(ended ms)" = 11 ]' 'so does one at -inf, and one in milliseconds'

@@ -47,6 +47,23 @@ ok "[ $calls -le 800 ]" "without polling hard ($calls scripts in about a second)
 r del q >/dev/null
 for d in one two three; do rqd_stop $d; done
 
+# The other kinds that have limits.
+rqd_start one <<C
+queue "u" { kind = "unique" command = {"$T/stamp"} concurrency = 8 rate = "5/s" key = "u" }
+queue "s" { kind = "stream" command = {"$T/stamp"} concurrency = 8 rate = "5/s" }
+C
+log_wait 10 event=redis_up 2 one
+{ seq 40 | sed 's/.*/ZADD u 1 id&/'; seq 40 | sed 's/.*/XADD s * message &/'; } | r >/dev/null
+for q in u s; do wait_for 20 '[ "$(log_count "event=delivered queue=$q" one)" -ge 3 ]'; done
+for q in u s; do
+	start=$(msec) before=$(log_count "event=delivered queue=$q" one)
+	sleep 2
+	taken=$(($(log_count "event=delivered queue=$q" one) - before)) passed=$(($(msec) - start))
+	ok "[ $taken -ge 2 ] && [ $taken -le $((5 * passed / 1000 + 2)) ]" "a rate of kind $q ($taken in $passed ms)"
+done
+r del u s >/dev/null
+rqd_stop one
+
 # -- fleet_concurrency ------------------------------------------------------------
 
 # Begin and end are single writes to one file, in the order of their happening.
@@ -68,7 +85,7 @@ C
 }
 : >"$T/turns"
 fleet_conf >"$T/text"
-for d in one two three; do rqd_start $d <"$T/text"; log_wait 10 event=redis_up 2 $d || log_wait 10 event=redis_up 1 $d; done
+for d in one two three; do rqd_start $d <"$T/text"; log_wait 10 event=redis_up 1 $d; done
 push() { seq "$1" "$2" | sed "s/.*/LPUSH one '{\"id\":&}'/" | r >/dev/null; }
 push 1 100
 wait_ok 60 '[ "$(grep -c ^end "$T/turns")" -eq 100 ]' 'all of an exclusive queue are handled'

@@ -53,6 +53,10 @@ is "$(r --raw zrange $Q 0 -1 | sort | tr '\n' ' ')" '7 8 a b never ' 'does that'
 is "$(uctl purge -y --delayed users)" 'purged 1 delayed of users' 'purge --delayed'
 is "$(uctl purge -y --waiting users)" 'purged 4 waiting of users' 'purge --waiting'
 is "$(r exists $Q)" 0 'empty it'
+r lpush $Q x >/dev/null
+like "$(uctl check users)" "the key $Q is a list, not a zset" 'check knows the type of the key'
+like "$(uctl push users 1 2>&1)" WRONGTYPE 'push says so'
+r del $Q >/dev/null
 
 : >"$T/fail"
 rqd_run rqd -c "$T/rqd.conf"
