@@ -86,6 +86,46 @@ conn_reset(struct conn *c UNUSED, const char *cause)
 	reset = true;
 }
 
+/* Of the kinds that subscribe, which are linked and never opened here. */
+struct conn *
+conn_new(struct loop *l UNUSED, const struct redis_options *o UNUSED, const char *n UNUSED,
+    unsigned flags UNUSED, const struct conn_events *e UNUSED, void *arg UNUSED)
+{
+	abort();
+}
+
+void
+conn_start(struct conn *c UNUSED)
+{
+	abort();
+}
+
+void
+conn_free(struct conn *c UNUSED)
+{
+	abort();
+}
+
+void
+conn_probe(struct conn *c UNUSED)
+{
+	abort();
+}
+
+void
+conn_subscribe(struct conn *c UNUSED, const char *s UNUSED, conn_message_fn *fn UNUSED,
+    void *arg UNUSED)
+{
+	abort();
+}
+
+void
+conn_psubscribe(struct conn *c UNUSED, const char *s UNUSED, conn_message_fn *fn UNUSED,
+    void *arg UNUSED)
+{
+	abort();
+}
+
 static void
 add_call(conn_answer_fn *fn, void *arg)
 {
