@@ -98,7 +98,7 @@ server_status(struct server *s)
 		in_hand += consumer_in_hand(s->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
-	snprintf(text, sizeof(text), "%s; Redis %s; %zu queues, %u blocked; %u messages in hand",
+	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; messages in hand: %u",
 	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
 	    s->nconsumers, blocked, in_hand);
 	if (strcmp(text, s->status) == 0)
