@@ -160,8 +160,8 @@ conn_backoff(struct conn *c)
 	usec_t delay = c->failures < 7 ? BACKOFF_MIN << c->failures : BACKOFF_MAX;
 
 	c->failures++;
-	if (delay > BACKOFF_MAX)
-		delay = BACKOFF_MAX;
+	if (delay > c->backoff_max)
+		delay = c->backoff_max;
 	return (usec_t)((double)delay * (0.5 + random_unit() / 2));
 }
 
@@ -505,6 +505,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	c->events = events;
 	c->arg = arg;
 	c->state = CONN_DOWN;
+	c->backoff_max = BACKOFF_MAX;
 	TAILQ_INIT(&c->pending);
 	TAILQ_INIT(&c->subs);
 	timer_init(&c->timer, loop, conn_timer, c);
@@ -520,6 +521,12 @@ void
 conn_set_reply_max(struct conn *c, size_t bytes)
 {
 	c->rules.bytes_max = bytes < REPLY_MAX ? bytes : REPLY_MAX;
+}
+
+void
+conn_set_backoff_max(struct conn *c, usec_t most)
+{
+	c->backoff_max = most < BACKOFF_MIN ? BACKOFF_MIN : most < BACKOFF_MAX ? most : BACKOFF_MAX;
 }
 
 void
@@ -625,9 +632,18 @@ conn_redis_time(const struct conn *c)
 	return c->redis_time + (double)(clock_mono() - c->redis_time_at) / (double)SEC;
 }
 
+/*
+ * A clock of Redis that jumps ahead makes all leases look expired, as an outage
+ * does: the window of timely replies begins anew.
+ */
 void
 conn_saw_time(struct conn *c, double redis_seconds)
 {
+	double expected = conn_redis_time(c);
+
+	if (expected > 0 &&
+	    redis_seconds - expected > (double)conn_timely_limit(c) / (double)SEC)
+		c->timely_since = clock_mono();
 	c->redis_time = redis_seconds;
 	c->redis_time_at = clock_mono();
 }

@@ -76,6 +76,8 @@ struct conn	*conn_new(struct loop *, const struct redis_options *, const char *n
 		    unsigned flags, const struct conn_events *, void *arg);
 /* A larger reply ends the connection.  As long as this was not called: what Redis can hold. */
 void		 conn_set_reply_max(struct conn *, size_t bytes);
+/* The longest pause between attempts, if that is less than 10 s. */
+void		 conn_set_backoff_max(struct conn *, usec_t);
 void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */
 
 /*

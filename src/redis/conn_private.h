@@ -40,6 +40,7 @@ struct conn {
 	struct greet	  greet;
 	bool		  greeted;	/* GREETING: only subscriptions are still to be confirmed */
 	unsigned	  failures;	/* rounds since the last READY */
+	usec_t		  backoff_max;
 	/* DOWN: the next attempt.  Connecting: its deadline.  READY: the oldest command's. */
 	struct timer	  timer;
 	bool		  grace;	/* connecting: the deadline has passed once */

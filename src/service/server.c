@@ -492,6 +492,30 @@ server_reply_max(const struct config *config)
 	return REPLY_SHARE + (size_t)most;
 }
 
+/*
+ * Others wait for two intervals of renewal, after an outage, before they take
+ * leases that have expired: by then we must be back, and have renewed ours.
+ */
+static usec_t
+server_backoff_max(const struct config *config)
+{
+	usec_t most = HOUR;
+	size_t i;
+
+	for (i = 0; i < config->nqueues; i++) {
+		if (config->queues[i]->lease / 3 < most)
+			most = config->queues[i]->lease / 3;
+	}
+	return most;
+}
+
+static void
+server_set_limits(struct server *s, const struct config *config)
+{
+	conn_set_reply_max(s->conn, server_reply_max(config));
+	conn_set_backoff_max(s->conn, server_backoff_max(config));
+}
+
 /* Makes the new configuration the one in force; old is kept by what still uses it. */
 static void
 server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
@@ -508,7 +532,7 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(s->dispatcher, (unsigned)new->max_handlers);
-	conn_set_reply_max(s->conn, server_reply_max(new));
+	server_set_limits(s, new);
 	for (i = 0; i < plan->nsteps; i++)
 		server_apply_step(s, &plan->steps[i]);
 	config_unref(old);
@@ -676,7 +700,7 @@ server_start(struct server *s)
 
 	/* 3. Redis: nothing is sent before the loop runs. */
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
-	conn_set_reply_max(s->conn, server_reply_max(config));
+	server_set_limits(s, config);
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    server_watch_mode, s);
 

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Clocks that are wrong: daemons that live a day ago and a year from now
+# (libfaketime), and a Redis whose own clock jumps (shim.c: with jemalloc
+# libfaketime hangs).  Only Redis' clock counts, and where that jumps ahead,
+# leases are not taken from those who hold them.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+for FAKE in /usr/lib/*/faketime/libfaketime.so.1 ''; do [ -e "$FAKE" ] && break; done
+[ -n "$FAKE" ] || skip_all 'no libfaketime'
+FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_CACHE_DURATION=1
+export FAKETIME_DONT_FAKE_MONOTONIC FAKETIME_CACHE_DURATION
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+export ASAN_OPTIONS
+
+clock() {	# SECONDS: clock_offset of struct shim
+	bytes='' i=0
+	while [ $i -lt 64 ]; do
+		bytes="$bytes\\$(printf %03o $((($1 >> i) & 255)))"
+		i=$((i + 8))
+	done
+	# shellcheck disable=SC2059
+	printf "$bytes" | dd of="$T/shim" bs=1 seek=16 conv=notrunc 2>/dev/null
+}
+dd if=/dev/zero of="$T/shim" bs=64 count=1 2>/dev/null
+cat >"$T/redis-server" <<S
+#!/bin/sh
+RQD_SHIM=$T/shim LD_PRELOAD=$BUILDDIR/tests/fault/shim.so exec $(command -v redis-server) "\$@"
+S
+chmod 755 "$T/redis-server"
+PATH=$T:$PATH
+redis_start
+
+handler work <<'H'
+echo "$RQD_ID" >>"$T/ran"
+case $RQD_ID in
+long*) while [ -e "$T/hold" ]; do sleep 0.05; done ;;
+once*) [ "$RQD_ATTEMPT" -ge 2 ] ;;
+esac
+H
+daemon() {	# NAME CLOCK
+	RQD_WRAPPER="env LD_PRELOAD=$FAKE FAKETIME=$2"
+	rqd_start "$1" <<C
+name = "$1"
+queue "q" { command = {"$T/work"} concurrency = 4 lease = 3s backoff = 200ms }
+C
+	RQD_WRAPPER=''
+	log_wait 10 event=redis_up 1 "$1"
+}
+touch "$T/hold"
+daemon past -1d
+daemon future +365d
+like "$(tail -n 1 "$T/past.log")" "ts=$(date -d '1 day ago' +%F)" 'one lives in the past'
+like "$(tail -n 1 "$T/future.log")" "ts=$(date -d '365 days' +%F)" 'one in the future'
+
+both() { cat "$T/past.log" "$T/future.log"; }
+for i in 1 2 3 4 5 6; do r lpush q "{\"id\":\"long$i\"}" >/dev/null; done
+wait_ok 10 '[ "$(wc -l <"$T/ran")" -eq 6 ]' 'messages are handled'
+ctl push q --delay 300ms '{"id":"once"}' >/dev/null 2>&1 ||
+    r zadd qDELAYED "$(($(date +%s) + 1))" '{"id":"once"}' >/dev/null
+wait_ok 10 'both | grep -q "event=acked queue=q id=once"' 'delays and retries are of Redis'"'"' time'
+
+# -- Redis' clock jumps, far ahead and back, while leases are held --------------------------
+for by in 3600 -86400 40000000; do
+	old=$(r --raw time | head -n 1)
+	clock "$by"
+	wait_ok 10 "n=\$((\$(r --raw time | head -n 1) - old)); [ \${n#-} -gt 1000 ]" "the clock goes to $by"
+	# Renewals have a third of the lease; what is to expire would have by then.
+	sleep 4
+done
+is "$(both | grep -c 'event=requeued')" 0 'no lease was taken'
+is "$(sort "$T/ran" | uniq -d | grep -v once)" '' 'nothing ran twice'
+rm "$T/hold"
+wait_ok 10 '[ "$(both | grep -c "event=acked queue=q id=long")" -eq 6 ]' 'and all is acknowledged'
+wait_for 5 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
+is "$(r exists qBACKUP qRETRY qCONTEXT)" 0 'nothing is left'
+
+# -- a daemon that is killed: its lease ends, by the clock that has jumped -------------------
+touch "$T/hold"
+r lpush q '{"id":"long7"}' >/dev/null
+wait_for 10 'grep -q long7 "$T/ran"'
+holder=past
+grep -q 'id=long7' "$T/future.log" && holder=future
+rqd_kill9 $holder
+rm "$T/hold"
+wait_ok 20 'both | grep -q "event=acked queue=q id=long7"' 'what a killed daemon held runs again'
