@@ -176,47 +176,6 @@ watch_remove(struct watch *w UNUSED, struct watch_key *k)
 	TAILQ_REMOVE(&keys, k, entry);
 }
 
-/* -- what only kinds with a connection of their own ask for: none is opened here -- */
-
-struct conn *
-conn_new(struct loop *loop UNUSED, const struct redis_options *o UNUSED, const char *name UNUSED,
-    unsigned flags UNUSED, const struct conn_events *events UNUSED, void *arg UNUSED)
-{
-	abort();
-}
-
-void
-conn_free(struct conn *c)
-{
-	CHECK(c == NULL);
-}
-
-void
-conn_start(struct conn *c UNUSED)
-{
-	abort();
-}
-
-void
-conn_probe(struct conn *c UNUSED)
-{
-	abort();
-}
-
-void
-conn_subscribe(struct conn *c UNUSED, const char *channel UNUSED, conn_message_fn *fn UNUSED,
-    void *arg UNUSED)
-{
-	abort();
-}
-
-void
-conn_psubscribe(struct conn *c UNUSED, const char *pattern UNUSED, conn_message_fn *fn UNUSED,
-    void *arg UNUSED)
-{
-	abort();
-}
-
 static void
 answer(enum conn_answer how, const struct redisReply *r)
 {
