@@ -334,7 +334,10 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 		answer(w, f, &a);
 }
 
-/* False: nothing there now, or the end. */
+/*
+ * What it said on stderr before it answered is there when the answer is read, and
+ * belongs to that message.  False: nothing there now, or the end.
+ */
 static bool
 read_answers(struct worker *w)
 {
@@ -344,6 +347,7 @@ read_answers(struct worker *w)
 	do {
 		n = read(w->out, bytes, sizeof(bytes));
 	} while (n == -1 && errno == EINTR);
+	output_drain(&w->output);
 	if (n > 0)
 		line_feed(&w->line, bytes, (size_t)n);
 	else if (n == 0 || errno != EAGAIN)
@@ -351,13 +355,11 @@ read_answers(struct worker *w)
 	return n > 0;
 }
 
-/* What it said on stderr before it answered is there first. */
 static void
 stdout_ready(int what UNUSED, void *arg)
 {
 	struct worker *w = arg;
 
-	output_drain(&w->output);
 	(void)read_answers(w);
 	if (w->out == -1)
 		begin_close(w);
