@@ -110,7 +110,8 @@ like "$(log_lines 'event=retry queue=exit ')" 'status=0 .*reason=exit' 'exit: 0 
 like "$(log_lines 'event=retry queue=status ')" 'status=65 .*reason=exit' 'status: 65 is no verdict'
 like "$(log_lines 'event=retry queue=segv ')" 'signal=SIGSEGV .*reason=signal' 'segv: the signal'
 like "$(log_lines 'event=returned queue=garbage ')" 'id=8 attempt=1 ' 'those behind it are given back'
-is "$(log_count 'event=output_cut queue=flood ')" 1 'flood: its output is cut'
+# Twice, where the answer before it is still unread when the flood begins.
+like "$(log_count 'event=output_cut queue=flood ')" '^[12]$' 'flood: its output is cut'
 is "$(log_count 'event=dead ')" 0 'nothing became a dead letter'
 rqd_stop
 
