@@ -1,0 +1,75 @@
+/*
+ * Any text as a duration, a size, a number, a time, a rate.  What is accepted
+ * is printed and read back to the same.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "rqctl/when.h"
+
+FUZZ_MAIN("units")
+
+static void
+check(int ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void
+durations(const char *text)
+{
+	char buf[UNITS_TEXT_MAX], about[UNITS_TEXT_MAX];
+	usec_t a, b;
+
+	if (units_parse_duration(text, &a) == -1)
+		return;
+	check(a >= 0);
+	check(units_parse_duration(units_duration(a, buf), &b) == 0 && a == b);
+	check(strlen(units_about(a, about)) > 0);
+}
+
+static void
+sizes(const char *text)
+{
+	char buf[UNITS_TEXT_MAX];
+	uint64_t a, b;
+	int64_t n;
+
+	if (units_parse_size(text, &a) == 0)
+		check(units_parse_size(units_size(a, buf), &b) == 0 && a == b);
+	(void)!units_parse_int(text, &n);
+}
+
+static void
+times(const char *text)
+{
+	char buf[CLOCK_TEXT_MAX], *cause = NULL;
+	wall_t a, b;
+	double rate;
+
+	if (when_parse(text, &a, &cause) == 0) {
+		check(when_parse(clock_text(a, buf), &b, NULL) == 0);
+		check(a - b >= 0 && a - b < MSEC);
+	} else {
+		check(cause != NULL);
+	}
+	free(cause);
+	(void)!when_parse_past(text, 0, &a, NULL);
+	if (when_parse_rate(text, &rate, NULL) == 0)
+		check(rate > 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = xstrndup((const char *)data, size);
+
+	durations(text);
+	sizes(text);
+	times(text);
+	free(text);
+	return 0;
+}
