@@ -39,6 +39,18 @@ queue_config_free(struct queue_config *q)
 	free(q);
 }
 
+static void
+schedule_config_free(struct schedule_config *s)
+{
+	free(s->name);
+	free((char *)s->file);
+	free(s->queue);
+	free(s->message);
+	free(s->cron);
+	free(s->timezone);
+	free(s);
+}
+
 struct config *
 config_new(void)
 {
@@ -46,6 +58,7 @@ config_new(void)
 
 	c->refs = 1;
 	c->queues = xcalloc(1, sizeof(*c->queues));
+	c->schedules = xcalloc(1, sizeof(*c->schedules));
 	return c;
 }
 
@@ -66,6 +79,9 @@ config_unref(struct config *c)
 	for (i = 0; i < c->nqueues; i++)
 		queue_config_free(c->queues[i]);
 	free(c->queues);
+	for (i = 0; i < c->nschedules; i++)
+		schedule_config_free(c->schedules[i]);
+	free(c->schedules);
 	strings_free(c->redis.servers);
 	free(c->redis.username);
 	free(c->redis.password_file);

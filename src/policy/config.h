@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "policy/cron.h"
 #include "redis/options.h"
 
 enum kind {
@@ -90,6 +91,20 @@ struct queue_config {
 	usec_t		  max_age;	/* 0: no limit */
 };
 
+/* A message that is pushed at certain times, once in the whole fleet. */
+struct schedule_config {
+	char		 *name;		/* the section's title */
+	const char	 *file;
+	int		  line;
+	char		 *queue;	/* the name of one of the queues */
+	char		 *message;	/* "": made of the schedule's name and the time */
+	usec_t		  every;	/* whole seconds, counted from 1970; 0: cron */
+	char		 *cron;		/* "": every */
+	char		 *timezone;	/* of cron */
+	bool		  catch_up;	/* a run that was missed while no daemon lived is made up for */
+	struct cron	  times;	/* of cron */
+};
+
 struct http_config {
 	char		 *listen;	/* "": off */
 };
@@ -112,6 +127,8 @@ struct config {
 	usec_t			  drain_timeout;
 	struct queue_config	**queues;	/* NULL-terminated, in order of the file */
 	size_t			  nqueues;
+	struct schedule_config	**schedules;	/* NULL-terminated, in order of the file */
+	size_t			  nschedules;
 	char			  hash[17];	/* of all that matters to behaviour; hex */
 };
 

@@ -48,9 +48,8 @@ not_in_braces(struct loader *l, const struct setting *s)
 	free(copy);
 }
 
-/* Stores the setting, or reports it and marks it as bad. */
-static void
-apply(struct loader *l, struct setting *s, void *base)
+void
+config_apply(struct loader *l, struct setting *s, void *base)
 {
 	struct place at;
 	char *cause = NULL;
@@ -76,11 +75,11 @@ build_globals(struct loader *l)
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
 		struct setting *s = l->given[option_index(o)];
 
-		if (o->section == SECTION_QUEUE)
+		if (section_has_title(o->section))
 			continue;
 		option_set_default(o, l->config);
 		if (s != NULL)
-			apply(l, s, l->config);
+			config_apply(l, s, l->config);
 	}
 }
 
@@ -129,7 +128,7 @@ build_queue(struct loader *l, struct draft *d)
 		option_set_default(o, q);
 		d->given[i] = d->own[i] != NULL ? d->own[i] : l->defaults[i];
 		if (d->given[i] != NULL)
-			apply(l, d->given[i], q);
+			config_apply(l, d->given[i], q);
 	}
 	check_applies(l, d);
 	build_key(q);
@@ -151,7 +150,7 @@ build_defaults(struct loader *l)
 	scratch->queues[scratch->nqueues++] = q;
 	for (i = 0; i < OPTIONS_MAX; i++) {
 		if (l->defaults[i] != NULL)
-			apply(l, l->defaults[i], q);
+			config_apply(l, l->defaults[i], q);
 	}
 	config_unref(scratch);
 }
@@ -176,8 +175,8 @@ add_draft(struct loader *l, const char *name, const struct place *at)
 }
 
 /* Sections other than queues may be spread over files; an option may not. */
-static void
-collect_settings(struct loader *l, struct item *item, struct setting **slots)
+void
+config_take_settings(struct loader *l, struct item *item, struct setting **slots)
 {
 	char first[PLACE_TEXT_MAX];
 	size_t i;
@@ -200,15 +199,18 @@ config_collect(struct loader *l, struct item *item)
 
 	switch (item->type) {
 	case ITEM_OPTIONS:
-		collect_settings(l, item, l->given);
+		config_take_settings(l, item, l->given);
 		break;
 	case ITEM_DEFAULTS:
-		collect_settings(l, item, l->defaults);
+		config_take_settings(l, item, l->defaults);
 		break;
 	case ITEM_QUEUE:
 		d = add_draft(l, item->title, &item->at);
 		d->open = item->open;
-		collect_settings(l, item, d->own);
+		config_take_settings(l, item, d->own);
+		break;
+	case ITEM_SCHEDULE:
+		config_schedule_collect(l, item);
 		break;
 	case ITEM_INCLUDE:
 		break;
@@ -284,9 +286,9 @@ take_override(struct loader *l, const char *text)
 		*dot++ = '\0';
 	if (dot != NULL && !section_find(name, &section) && strcmp(name, "defaults") != 0) {
 		finding_error(&l->findings, &at, "unknown section \"%.60s\"", name);
-	} else if (section == SECTION_QUEUE || (dot != NULL && section == SECTION_GLOBAL)) {
-		finding_error(&l->findings, &at, "%.60s: options of queues stand in the file only",
-		    text);
+	} else if (section_has_title(section) || (dot != NULL && section == SECTION_GLOBAL)) {
+		finding_error(&l->findings, &at, "%.60s: options of queues and schedules stand in "
+		    "the file only", text);
 	} else if ((o = option_find(section, dot != NULL ? dot : name)) == NULL) {
 		why = option_unknown(section, dot != NULL ? dot : name);
 		finding_error(&l->findings, &at, "%s", why);
@@ -390,6 +392,7 @@ loader_done(struct loader *l)
 		config_text_free(l->texts[i]);
 	free(l->texts);
 	free(l->drafts);
+	free(l->schedules);
 	findings_done(&l->findings);
 }
 
@@ -408,8 +411,10 @@ config_load(const struct config_source *source, struct config_report *report)
 	build_defaults(&l);
 	for (i = 0; i < l.ndrafts; i++)
 		build_queue(&l, &l.drafts[i]);
+	config_schedule_build(&l);
 	fill_name(l.config);
 	config_check(&l);
+	config_schedule_check(&l);
 	if (l.findings.nerrors > 0) {
 		config_unref(l.config);
 		l.config = NULL;

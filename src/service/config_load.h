@@ -25,6 +25,15 @@ struct draft {
 	struct setting	*given[OPTIONS_MAX];	/* own, or of defaults { } */
 };
 
+/* A schedule in the making. */
+struct schedule_draft {
+	struct schedule_config *schedule;	/* owned by the configuration */
+	struct place	 at;
+	bool		 named;
+	bool		 open;
+	struct setting	*given[OPTIONS_MAX];
+};
+
 struct loader {
 	const struct config_source *source;
 	struct config	*config;
@@ -35,6 +44,8 @@ struct loader {
 	struct setting	*defaults[OPTIONS_MAX];
 	struct draft	*drafts;		/* owned */
 	size_t		 ndrafts;
+	struct schedule_draft *schedules;	/* owned */
+	size_t		 nschedules;
 	struct { dev_t dev; ino_t ino; } open[INCLUDE_DEPTH];	/* files being read */
 	unsigned	 depth;
 };
@@ -44,6 +55,17 @@ void	config_include_file(struct loader *, const char *path, const struct place *
 
 /* config_file.c: takes over what an item says; it must stay. */
 void	config_collect(struct loader *, struct item *);
+
+/* config_file.c: stores the setting, or reports it and marks it as bad. */
+void	config_apply(struct loader *, struct setting *, void *base);
+
+/* config_schedule.c: schedules, from items to what they must be. */
+void	config_schedule_collect(struct loader *, struct item *);
+void	config_schedule_build(struct loader *);
+void	config_schedule_check(struct loader *);
+
+/* config_file.c: takes each setting into its slot; one that is taken is reported. */
+void	config_take_settings(struct loader *, struct item *, struct setting **slots);
 
 /* config_check.c: what is wrong with options together, and with this machine. */
 void	config_check(struct loader *);

@@ -51,6 +51,21 @@ print_queue(const struct queue_config *q, struct buf *b)
 }
 
 static void
+print_schedule(const struct schedule_config *s, struct buf *b)
+{
+	const struct option *o;
+
+	buf_puts(b, "\nschedule ");
+	option_print_string(s->name, b);
+	buf_puts(b, " {\n");
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (o->section == SECTION_SCHEDULE)
+			print_option(o, s, "\t", b);
+	}
+	buf_puts(b, "}\n");
+}
+
+static void
 print_rest(const struct config *c, struct buf *b)
 {
 	enum section s;
@@ -60,6 +75,8 @@ print_rest(const struct config *c, struct buf *b)
 		print_section(c, s, b);
 	for (i = 0; i < c->nqueues; i++)
 		print_queue(c->queues[i], b);
+	for (i = 0; i < c->nschedules; i++)
+		print_schedule(c->schedules[i], b);
 }
 
 void

@@ -49,14 +49,13 @@ token_equals(const struct token *t, const char *word)
 	    memcmp(t->text, word, t->len) == 0;
 }
 
-/* Whether there is, or will be, a section of this name. */
+/* Whether there is a section of this name. */
 static bool
 is_known(const struct token *t)
 {
 	char *name = xstrndup(t->text, t->len);
 	enum section section;
-	bool known = section_find(name, &section) || strcmp(name, "defaults") == 0 ||
-	    section_is_missing(name);
+	bool known = section_find(name, &section) || strcmp(name, "defaults") == 0;
 
 	free(name);
 	return known;
@@ -387,7 +386,7 @@ static void
 unknown_section(struct parser *p)
 {
 	static const char *const names[] = {
-		"defaults", "http", "log", "queue", "redis",
+		"defaults", "http", "log", "queue", "redis", "schedule",
 	};
 	struct place at = place_of(p, p->t);
 	char *name = xstrndup(p->t->text, p->t->len);
@@ -398,9 +397,7 @@ unknown_section(struct parser *p)
 		if (util_distance(name, names[i]) <= (strlen(names[i]) > 4 ? 2 : 1))
 			near = names[i];
 	}
-	if (section_is_missing(name))
-		finding_error(p->findings, &at, "%s sections are not in this version of rqd", name);
-	else if (near != NULL)
+	if (near != NULL)
 		finding_error(p->findings, &at, "unknown section \"%.*s\"; did you mean %s?",
 		    SHOWN, name, near);
 	else
@@ -480,9 +477,12 @@ parse_title(struct parser *p, struct item *item, const struct token *name)
 	bool titled = !token_is(name + 1, '{');
 	struct place at = place_of(p, name);
 
-	if (item->type == ITEM_QUEUE && !titled)
-		finding_error(p->findings, &at, "the queue has no name: write queue \"NAME\" { }");
-	else if (item->type != ITEM_QUEUE && titled)
+	bool wanted = item->type == ITEM_QUEUE || item->type == ITEM_SCHEDULE;
+
+	if (wanted && !titled)
+		finding_error(p->findings, &at, "the %.*s has no name: write %.*s \"NAME\" { }",
+		    shown(name), name->text, shown(name), name->text);
+	else if (!wanted && titled)
 		finding_error(p->findings, &at, "%.*s has no name: write %.*s { }", shown(name),
 		    name->text, shown(name), name->text);
 	else if (titled && !name[1].bad) {
@@ -500,7 +500,7 @@ parse_section(struct parser *p)
 	enum section section = SECTION_QUEUE;
 	struct item *item;
 
-	if (!is_known(name) || token_equals(name, "schedule")) {
+	if (!is_known(name)) {
 		unknown_section(p);
 		return;
 	}
@@ -511,8 +511,8 @@ parse_section(struct parser *p)
 
 		(void)section_find(word, &section);
 		free(word);
-		if (section == SECTION_QUEUE)
-			type = ITEM_QUEUE;
+		if (section_has_title(section))
+			type = section == SECTION_QUEUE ? ITEM_QUEUE : ITEM_SCHEDULE;
 	}
 	item = item_add(p, type, section, name);
 	parse_title(p, item, name);

@@ -32,13 +32,13 @@ struct setting {
 	size_t		 n;
 };
 
-enum item_type { ITEM_OPTIONS, ITEM_DEFAULTS, ITEM_QUEUE, ITEM_INCLUDE };
+enum item_type { ITEM_OPTIONS, ITEM_DEFAULTS, ITEM_QUEUE, ITEM_SCHEDULE, ITEM_INCLUDE };
 
 struct item {
 	enum item_type	 type;
 	enum section	 section;	/* of its options; not ITEM_INCLUDE */
 	struct place	 at;
-	char		*title;		/* decoded; ITEM_QUEUE's name, ITEM_INCLUDE's pattern; or NULL */
+	char		*title;		/* decoded; a name, ITEM_INCLUDE's pattern; or NULL */
 	bool		 open;		/* its end is missing: it may lack options */
 	struct setting	*settings;	/* owned */
 	size_t		 n;

@@ -14,6 +14,8 @@
 #include "base/units.h"
 #include "policy/message.h"
 #include "policy/rate.h"
+#include "policy/cron.h"
+#include "policy/zone.h"
 #include "redis/addr.h"
 #include "service/listener.h"
 
@@ -180,6 +182,30 @@ check_rate(char *const *values, size_t n, size_t *bad, char **cause)
 
 	*bad = 0;
 	return n == 0 ? 0 : rate_parse(values[0], &gap, cause);
+}
+
+/* Times of a crontab; "" for none. */
+int
+check_cron(char *const *values, size_t n, size_t *bad, char **cause)
+{
+	char *why = NULL;
+	struct cron c;
+	int rc;
+
+	*bad = 0;
+	if (n == 0 || values[0][0] == '\0')
+		return 0;
+	if ((rc = cron_parse(values[0], &c, &why)) == -1)
+		(void)util_cause(cause, "cron \"%.60s\": %s", values[0], why);
+	free(why);
+	return rc;
+}
+
+int
+check_timezone(char *const *values, size_t n, size_t *bad, char **cause)
+{
+	*bad = 0;
+	return n == 0 ? 0 : zone_check_name(values[0], cause);
 }
 
 int

@@ -13,6 +13,7 @@
 	int name(char *const *values, size_t n, size_t *bad, char **cause) MUSTCHECK
 
 OPTION_CHECK(check_command);
+OPTION_CHECK(check_cron);
 OPTION_CHECK(check_env);
 OPTION_CHECK(check_group);
 OPTION_CHECK(check_key);
@@ -23,6 +24,7 @@ OPTION_CHECK(check_rate);
 OPTION_CHECK(check_root);	/* absolute, never "" */
 OPTION_CHECK(check_servers);
 OPTION_CHECK(check_target);
+OPTION_CHECK(check_timezone);	/* a name; whether it exists is for the machine to say */
 OPTION_CHECK(check_tls);
 OPTION_CHECK(check_word);	/* no control characters */
 

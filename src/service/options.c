@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "policy/zone.h"
 #include "service/option_check.h"
 #include "service/option_value.h"
 
 #define C(member)	offsetof(struct config, member)
 #define Q(member)	offsetof(struct queue_config, member)
+#define S(member)	offsetof(struct schedule_config, member)
 
 #define DAY		(24 * HOUR)
 #define MIB		((int64_t)1 << 20)
@@ -326,6 +328,33 @@ static const struct option options[] = {
 		.kinds = KEEPING,
 		.help = "dead letters to keep; 0: all",
 	},
+
+	/* Schedules. */
+	{
+		.section = SECTION_SCHEDULE, .name = "queue", .type = OPTION_STRING,
+		.offset = S(queue), .def = "", .check = check_word,
+		.help = "the name of the queue to push to",
+	}, {
+		.section = SECTION_SCHEDULE, .name = "message", .type = OPTION_STRING,
+		.offset = S(message), .def = "",
+		.help = "what is pushed; empty: an id of the schedule's name and the time",
+	}, {
+		.section = SECTION_SCHEDULE, .name = "every", .type = OPTION_DURATION,
+		.offset = S(every), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
+		.zero = true, .help = "the time from one run to the next",
+	}, {
+		.section = SECTION_SCHEDULE, .name = "cron", .type = OPTION_STRING,
+		.offset = S(cron), .def = "", .check = check_cron,
+		.help = "times of runs as in a crontab",
+	}, {
+		.section = SECTION_SCHEDULE, .name = "timezone", .type = OPTION_STRING,
+		.offset = S(timezone), .def = ZONE_UTC, .check = check_timezone,
+		.help = "the timezone of cron",
+	}, {
+		.section = SECTION_SCHEDULE, .name = "catch_up", .type = OPTION_BOOL,
+		.offset = S(catch_up), .def = "false",
+		.help = "makes up for the last run that was missed",
+	},
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(kinds) == KIND_EXPIRED + 2, "kinds must match enum kind");
@@ -336,6 +365,7 @@ _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum lo
 static const char *const sections[SECTION_MAX] = {
 	[SECTION_GLOBAL] = "", [SECTION_REDIS] = "redis", [SECTION_LOG] = "log",
 	[SECTION_HTTP] = "http", [SECTION_QUEUE] = "queue",
+	[SECTION_SCHEDULE] = "schedule",
 };
 
 /* Values that are refused; value NULL: whatever is not the default. */
@@ -347,8 +377,6 @@ static const struct { enum section section; const char *option, *value; } missin
 static const char *const missing_options[] = {
 	"database", "match", "notifications",
 };
-
-static const char *const missing_sections[] = { "schedule" };
 
 const struct option *
 option_next(const struct option *o)
@@ -396,6 +424,12 @@ section_name(enum section section)
 }
 
 bool
+section_has_title(enum section section)
+{
+	return section == SECTION_QUEUE || section == SECTION_SCHEDULE;
+}
+
+bool
 section_find(const char *name, enum section *ret)
 {
 	enum section s;
@@ -419,12 +453,6 @@ is_one_of(const char *name, const char *const *list, size_t n)
 			return true;
 	}
 	return false;
-}
-
-bool
-section_is_missing(const char *name)
-{
-	return is_one_of(name, missing_sections, ARRAY_LEN(missing_sections));
 }
 
 bool
@@ -477,6 +505,8 @@ section_words(enum section section)
 		return "in http { }";
 	case SECTION_QUEUE:
 		return "in queue \"NAME\" { } or defaults { }";
+	case SECTION_SCHEDULE:
+		return "in schedule \"NAME\" { }";
 	case SECTION_MAX:
 		break;
 	}

@@ -16,6 +16,7 @@
 /* Where options stand.  defaults { } holds those of SECTION_QUEUE. */
 enum section {
 	SECTION_GLOBAL, SECTION_REDIS, SECTION_LOG, SECTION_HTTP, SECTION_QUEUE,
+	SECTION_SCHEDULE,
 	SECTION_MAX
 };
 
@@ -47,7 +48,7 @@ struct option {
 	enum section	 section;
 	const char	*name;
 	enum option_type type;
-	size_t		 offset;	/* in struct config, or in struct queue_config */
+	size_t		 offset;	/* in the struct of the section, see option_set() */
 	const char	*def;		/* the default; for a list its only element, "" for none */
 	int64_t		 min, max;	/* numbers, durations (usec), sizes; seconds for a time limit */
 	bool		 zero;		/* 0 is allowed below min: its meaning is in help */
@@ -70,6 +71,7 @@ bool		 option_is_list(const struct option *);
 bool		 option_applies(const struct option *, const struct queue_config *);
 
 const char	*section_name(enum section);		/* "" for SECTION_GLOBAL */
+bool		 section_has_title(enum section);	/* there may be many of them */
 bool		 section_find(const char *name, enum section *);
 
 /*
@@ -78,13 +80,11 @@ bool		 section_find(const char *name, enum section *);
  */
 char		*option_unknown(enum section, const char *name);
 
-/* Whether a section or queue option is one that later versions will have. */
-bool		 section_is_missing(const char *name);
-
 /*
  * Converts, checks, and stores in base: the struct config, or for
- * SECTION_QUEUE the struct queue_config.  Returns 0, or -1 with *cause and the
- * index of the wrong value; base is then untouched.
+ * SECTION_QUEUE the struct queue_config, for SECTION_SCHEDULE the struct
+ * schedule_config.  Returns 0, or -1 with *cause and the index of the wrong
+ * value; base is then untouched.
  */
 int		 option_set(const struct option *, void *base, char *const *values,
 		    size_t n, size_t *bad, char **cause) MUSTCHECK;

@@ -81,7 +81,7 @@ reload_plan(struct reload_plan *plan, const struct config *from, const struct co
 	*plan = (struct reload_plan){ .steps = NULL };
 	plan_queues(plan, from, to);
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section == SECTION_QUEUE || config_same_option(o, from, to))
+		if (section_has_title(o->section) || config_same_option(o, from, to))
 			continue;
 		if ((o->flags & OPTION_RESTART) != 0)
 			add_restart(plan, o);
