@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/tick.h"
+
 #define FIELDS_MAX	12
 
 /* Fields gathered one by one; the last is LF_END. */
@@ -235,6 +237,40 @@ journal_resumed(const struct queue_config *cfg, const struct breaker *b)
 	struct log_ctx ctx = { .queue = cfg->name };
 
 	log_event(LOG_LV_INFO, "resumed", &ctx, LF_USEC("after", clock_mono() - b->since));
+}
+
+void
+journal_scheduled(const struct queue_config *cfg, const struct schedule_config *s,
+    int64_t tick, double now)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+	usec_t late = (usec_t)((now - (double)tick) * (double)SEC);
+	char text[TICK_TEXT_MAX];
+
+	log_event(LOG_LV_INFO, "scheduled", &ctx, LF_STR("schedule", s->name),
+	    LF_STR("tick", tick_text(tick, text)), LF_USEC("late", late > 0 ? late : 0));
+}
+
+void
+journal_schedule_missed(const struct queue_config *cfg, const struct schedule_config *s,
+    int64_t tick)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+	char text[TICK_TEXT_MAX];
+
+	log_event(LOG_LV_WARN, "warning", &ctx, LF_STR("schedule", s->name),
+	    LF_STR("tick", tick_text(tick, text)),
+	    LF_STR("warning", "nobody ran it in time: missed"));
+}
+
+void
+journal_schedule_failed(const struct queue_config *cfg, const struct schedule_config *s,
+    const char *cause)
+{
+	struct log_ctx ctx = { .queue = cfg->name };
+
+	log_event(LOG_LV_ERROR, "warning", &ctx, LF_STR("schedule", s->name),
+	    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
 }
 
 char *

@@ -24,6 +24,14 @@ void	 journal_suspended(const struct queue_config *, const struct breaker *,
 	    const char *cause);
 void	 journal_resumed(const struct queue_config *, const struct breaker *);
 
+/* A schedule's tick, at Redis' time `now`; and what went wrong with one. */
+void	 journal_scheduled(const struct queue_config *, const struct schedule_config *,
+	    int64_t tick, double now);
+void	 journal_schedule_missed(const struct queue_config *, const struct schedule_config *,
+	    int64_t tick);
+void	 journal_schedule_failed(const struct queue_config *, const struct schedule_config *,
+	    const char *cause);
+
 /* Why a command could not be executed, in words; NULL where it says nothing.
  * The caller frees it. */
 char	*journal_cause(const struct result *);

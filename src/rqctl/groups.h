@@ -28,6 +28,7 @@ void	bury_run(struct ctl *);
 void	purge_run(struct ctl *);
 void	pause_run(struct ctl *);
 void	pause_resume(struct ctl *);
+void	schedules_run(struct ctl *);
 void	lock_run(struct ctl *);
 void	locks_run(struct ctl *);
 void	unlock_run(struct ctl *);

@@ -127,6 +127,8 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_QUEUES, pause_run },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
 	    VERB_JSON | VERB_QUEUES, pause_resume },
+	{ "schedules", "[SCHEDULE...]", "when schedules ran last, and when they run next",
+	    NULL, 0, 0, -1, VERB_JSON, schedules_run },
 	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",
 	    "Waits until nobody else has it. Exits as the command did; with 75 if it was not\n"
 	    "had in time, with 76 if it was lost while the command ran, which is then ended.",

@@ -24,6 +24,7 @@
 #include "base/util.h"
 #include "engine/consumer.h"
 #include "engine/dispatcher.h"
+#include "engine/schedule.h"
 #include "handler/guardian.h"
 #include "handler/handler.h"
 #include "loop/child.h"
@@ -63,6 +64,7 @@ struct server {
 	struct consumer_env	 consumer_env;
 	struct consumer	**consumers;	/* those not CLOSED */
 	size_t	 nconsumers;
+	struct schedules	*schedules;
 	struct heartbeat	 heartbeat;
 	struct monitor	*monitor;
 	char	*redis_error;	/* why Redis is down; "" while it is up; owned */
@@ -168,6 +170,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
 	watch_conn_up(s->watch);
+	schedules_conn_up(s->schedules);
 	server_beat(s);
 	server_check_redis(info);
 	if (info->first)
@@ -184,6 +187,7 @@ server_conn_down(const char *cause, void *arg)
 	log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", cause));
 	server_note_redis(s, cause);
 	watch_conn_down(s->watch);
+	schedules_conn_down(s->schedules);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_down(s->consumers[i]);
 	server_status(s);
@@ -421,6 +425,7 @@ server_drain(struct server *s)
 	notify_stopping();
 	server_extend(s);
 	timer_set(&s->deadline, s->config->drain_timeout);
+	schedules_stop(s->schedules);
 	if (s->nconsumers == 0)
 		server_finish(s);
 	for (i = 0; i < s->nconsumers; i++)
@@ -535,6 +540,7 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 	server_set_limits(s, new);
 	for (i = 0; i < plan->nsteps; i++)
 		server_apply_step(s, &plan->steps[i]);
+	schedules_reconfigure(s->schedules, new);
 	config_unref(old);
 }
 
@@ -704,11 +710,12 @@ server_start(struct server *s)
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    server_watch_mode, s);
 
-	/* 4. Queues and handlers. */
+	/* 4. Queues, handlers, schedules. */
 	s->dispatcher = dispatcher_new(s->loop, (unsigned)config->max_handlers);
 	server_fill_envs(s);
 	for (i = 0; i < config->nqueues; i++)
 		server_add_consumer(s, config->queues[i]);
+	s->schedules = schedules_new(&s->queue_env, config);
 
 	/* 5. Timers, with a random phase so that a fleet does not beat together. */
 	timer_init(&s->pulse, s->loop, server_pulse, s);
@@ -745,6 +752,8 @@ server_stop(struct server *s)
 	monitor_stop(s->monitor);
 
 	/* 1. Handlers and what is left of results. */
+	/* 1. Schedules, handlers, and what is left of results. */
+	schedules_free(s->schedules);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_free(s->consumers[i]);
 	free(s->consumers);

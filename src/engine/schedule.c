@@ -1,0 +1,319 @@
+/*
+ * One timer per schedule.  When it fires, what is due by Redis' time is the tick
+ * after the one that Redis has answered for last (`done`); after a longer break
+ * only the latest tick.  Then the timer waits for the next one, and a random
+ * moment longer, so that a fleet does not ask all at once.
+ *
+ * After an error it tries again, later and later up to a minute; after a lost
+ * connection as soon as there is another one.  Trying twice does no harm.
+ *
+ * A script on its way belongs to the schedule until it is answered; one that a
+ * reload has removed is freed then.
+ */
+#include "engine/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/journal.h"
+#include "loop/timer.h"
+#include "policy/backoff.h"
+#include "policy/tick.h"
+#include "queue/args.h"
+#include "queue/keys.h"
+#include "redis/reply.h"
+#include "redis/script.h"
+
+#define SPREAD_MAX	(100 * MSEC)
+#define LOOK_EVERY	MINUTE		/* clocks drift, and Redis' may be set */
+
+struct schedule {
+	struct schedules	*all;		/* NULL: removed, waits for its answer */
+	struct config		*config;	/* reference */
+	const struct schedule_config *cfg;
+	const struct queue_config *queue;
+	struct keys		 keys;
+	struct timer		 timer;
+	bool			 asking;	/* a script is not answered */
+	int64_t			 asked;		/* its tick */
+	int64_t			 done;		/* the last tick that is settled; TICK_NEVER: none */
+	unsigned		 failures;
+	char			*cause;		/* of the last failure, as logged; NULL: none */
+};
+
+struct schedules {
+	const struct queue_env	*env;
+	struct schedule		**at;
+	size_t			 n;
+	bool			 stopped;
+};
+
+static double
+redis_time(const struct schedule *s)
+{
+	double now = conn_redis_time(s->all->env->conn);
+
+	/* Until the first answer tells. */
+	return now > 0 ? now : (double)clock_wall() / (double)SEC;
+}
+
+/* -- when ------------------------------------------------------------------------ */
+
+/* The tick that is to be asked for; TICK_NEVER: none. */
+static int64_t
+due_tick(const struct schedule *s, double now)
+{
+	int64_t latest = tick_last(s->cfg, (int64_t)now), next;
+
+	/* One that lies in the future was left by a clock that was wrong. */
+	if (latest == TICK_NEVER || s->done == TICK_NEVER ||
+	    (double)s->done > now + (double)tick_period(s->cfg, latest))
+		return latest;
+	if (latest <= s->done)
+		return TICK_NEVER;
+	next = tick_next(s->cfg, s->done);
+	return now - (double)next <= TICK_GRACE_MIN ? next : latest;
+}
+
+static usec_t
+spread(const struct schedule *s, int64_t tick)
+{
+	usec_t most = tick_period(s->cfg, tick) * SEC / 20;
+
+	return (usec_t)(random_unit() * (double)(most < SPREAD_MAX ? most : SPREAD_MAX));
+}
+
+/* At the next tick; at once where it has passed already. */
+static void
+schedule_arm(struct schedule *s)
+{
+	double now = redis_time(s), in;
+	int64_t tick = tick_next(s->cfg, (int64_t)now);
+
+	in = ((double)tick - now) * (double)SEC;
+	if (due_tick(s, now) != TICK_NEVER)
+		timer_set(&s->timer, 0);
+	else if (tick == TICK_NEVER || in > (double)LOOK_EVERY)
+		timer_set(&s->timer, LOOK_EVERY);
+	else
+		timer_set(&s->timer, (usec_t)in + spread(s, tick));
+}
+
+/* -- asking ---------------------------------------------------------------------- */
+
+static void
+schedule_free(struct schedule *s)
+{
+	timer_stop(&s->timer);
+	keys_done(&s->keys);
+	config_unref(s->config);
+	free(s->cause);
+	free(s);
+}
+
+/* Logged when it changes, not at every try. */
+static void
+schedule_failed(struct schedule *s, const char *cause)
+{
+	if (s->cause == NULL || strcmp(s->cause, cause) != 0) {
+		journal_schedule_failed(s->queue, s->cfg, cause);
+		free(s->cause);
+		s->cause = xstrdup(cause);
+	}
+	timer_set(&s->timer, backoff_delay(SEC, MINUTE, ++s->failures, random_unit()));
+}
+
+static void
+schedule_settle(struct schedule *s, const char *what, double now)
+{
+	s->failures = 0;
+	free(s->cause);
+	s->cause = NULL;
+	conn_saw_time(s->all->env->conn, now);
+	if (strcmp(what, "early") != 0)
+		s->done = s->asked;
+	if (strcmp(what, "pushed") == 0)
+		journal_scheduled(s->queue, s->cfg, s->asked, now);
+	else if (strcmp(what, "missed") == 0)
+		journal_schedule_missed(s->queue, s->cfg, s->asked);
+	schedule_arm(s);
+}
+
+static void
+schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct schedule *s = arg;
+	const char *what = reply_str(reply_at(r, 0), NULL);
+
+	s->asking = false;
+	if (s->all == NULL)
+		schedule_free(s);
+	else if (answer != CONN_REPLY || s->all->stopped)
+		return;
+	else if (what == NULL)
+		schedule_failed(s, reply_text(r));
+	else
+		schedule_settle(s, what, reply_double(reply_at(r, 1), redis_time(s)));
+}
+
+/* How producers of this queue put a message into it. */
+static const char *
+push_command(const struct queue_config *q)
+{
+	switch (q->kind) {
+	case KIND_UNIQUE:
+		return "ZADD";
+	case KIND_STREAM:
+		return "XADD";
+	case KIND_LIST:
+		return q->pop == POP_LEFT ? "RPUSH" : "LPUSH";
+	case KIND_ACK: case KIND_EXPIRED: case KIND_CHANNEL: case KIND_PATTERN:
+		break;
+	}
+	return "LPUSH";
+}
+
+static void
+schedule_ask(struct schedule *s, int64_t tick)
+{
+	char *message = tick_message(s->cfg, tick, s->queue->kind == KIND_UNIQUE);
+	struct args w = { 0 };
+
+	s->asking = true;
+	s->asked = tick;
+	args_str(&w, s->keys.name[KEY_QUEUE]);
+	args_str(&w, s->keys.name[KEY_SCHEDULE]);
+	args_str(&w, s->cfg->name);
+	args_fmt(&w, "%lld", (long long)tick);
+	args_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
+	args_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick));
+	args_str(&w, push_command(s->queue));
+	args_str(&w, message);
+	conn_script(s->all->env->conn, script_find("schedule"), schedule_answered, s, 2,
+	    w.n, w.v, w.len);
+	args_done(&w);
+	free(message);
+}
+
+/* The timer: asks for what is due. */
+static void
+schedule_look(void *arg)
+{
+	struct schedule *s = arg;
+	double now = redis_time(s);
+	int64_t tick = due_tick(s, now);
+
+	if (s->asking || s->all->stopped || !conn_is_ready(s->all->env->conn))
+		return;
+	if (tick == TICK_NEVER)
+		schedule_arm(s);
+	else
+		schedule_ask(s, tick);
+}
+
+/* -- all of them ------------------------------------------------------------------- */
+
+static struct schedule *
+schedule_new(struct schedules *all, struct config *config, const struct schedule_config *cfg)
+{
+	struct schedule *s = xcalloc(1, sizeof(*s));
+
+	s->all = all;
+	s->config = config_ref(config);
+	s->cfg = cfg;
+	s->queue = config_queue(config, cfg->queue);
+	s->done = TICK_NEVER;
+	keys_init(&s->keys, s->queue->key);
+	timer_init(&s->timer, all->env->loop, schedule_look, s);
+	return s;
+}
+
+/* What is on its way is answered to nobody. */
+static void
+schedule_remove(struct schedule *s)
+{
+	s->all = NULL;
+	timer_stop(&s->timer);
+	if (!s->asking)
+		schedule_free(s);
+}
+
+static void
+schedule_start(struct schedule *s)
+{
+	timer_set(&s->timer, (usec_t)(random_unit() * (double)SPREAD_MAX));
+}
+
+static void
+remove_all(struct schedules *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->n; i++)
+		schedule_remove(all->at[i]);
+	free(all->at);
+	all->at = NULL;
+	all->n = 0;
+}
+
+/* Redis knows what has run, so nothing is carried over. */
+void
+schedules_reconfigure(struct schedules *all, struct config *config)
+{
+	size_t i;
+
+	remove_all(all);
+	all->at = xcalloc(config->nschedules + 1, sizeof(struct schedule *));
+	for (i = 0; i < config->nschedules; i++) {
+		all->at[i] = schedule_new(all, config, config->schedules[i]);
+		schedule_start(all->at[i]);
+	}
+	all->n = config->nschedules;
+}
+
+struct schedules *
+schedules_new(const struct queue_env *env, struct config *config)
+{
+	struct schedules *all = xcalloc(1, sizeof(*all));
+
+	all->env = env;
+	schedules_reconfigure(all, config);
+	return all;
+}
+
+void
+schedules_free(struct schedules *all)
+{
+	if (all == NULL)
+		return;
+	remove_all(all);
+	free(all);
+}
+
+void
+schedules_stop(struct schedules *all)
+{
+	size_t i;
+
+	all->stopped = true;
+	for (i = 0; i < all->n; i++)
+		timer_stop(&all->at[i]->timer);
+}
+
+void
+schedules_conn_up(struct schedules *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->n && !all->stopped; i++)
+		schedule_start(all->at[i]);
+}
+
+void
+schedules_conn_down(struct schedules *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->n; i++)
+		timer_stop(&all->at[i]->timer);
+}

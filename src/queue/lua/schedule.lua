@@ -1,0 +1,47 @@
+-- schedule: a schedule's tick, for whoever of the fleet comes first.
+--
+-- KEYS    Q QSCHEDULE
+-- ARGV    name       of the schedule
+--         tick       the nominal second that is due
+--         period     seconds to the next one
+--         grace      how late it may be to be run, -1: ever so late
+--         how        LPUSH, RPUSH, ZADD or XADD
+--         message
+-- Returns {what, now}: pushed; done: it was before; new: this schedule was not
+--         known yet; missed: too late; early: not due by Redis' clock
+-- Effect  pushed: the message is in Q, and the tick in QSCHEDULE.  ZADD: the id is
+--         due at the tick, or was before.  new: the tick is in QSCHEDULE.
+-- Again   done.  A tick that lies in the future, left there by a clock that was
+--         wrong, counts as none.
+local Q, S = KEYS[1], KEYS[2]
+local name, tick, how, message = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[6]
+local call = redis.call
+
+local t = call('TIME')
+local now = t[1] + t[2] / 1e6
+local function answer(what) return {what, string.format('%.6f', now)} end
+
+-- Reads first: a wrong type or a missing permission ends it here.
+local old = call('HGET', S, name)
+local score
+if how == 'ZADD' then score = call('ZSCORE', Q, message)
+elseif how == 'XADD' then call('XLEN', Q)
+else call('LLEN', Q) end
+
+local last = tonumber(old or '')
+if tick > now + 1 then return answer('early') end
+if not last then
+  call('HSET', S, name, ARGV[2])
+  return answer('new')
+end
+if tick <= last and last <= now + tonumber(ARGV[3]) then return answer('done') end
+if tonumber(ARGV[4]) >= 0 and now - tick > tonumber(ARGV[4]) then return answer('missed') end
+
+-- What cannot be noted down must not be pushed: changes nothing, but is refused.
+call('HSET', S, name, old)
+if how == 'ZADD' then
+  if not score or tonumber(score) > tick then call('ZADD', Q, ARGV[2], message) end
+elseif how == 'XADD' then call('XADD', Q, '*', 'message', message)
+else call(how, Q, message) end
+call('HSET', S, name, ARGV[2])
+return answer('pushed')

@@ -1,0 +1,214 @@
+/*
+ * rqctl schedules: when they ran last, when they run next, and what was missed.
+ *
+ * Schedules stand in the configuration; Redis has only the last tick of each, in
+ * QSCHEDULE.  The rest is computed, with Redis' time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "policy/tick.h"
+#include "policy/zone.h"
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+#include "rqctl/groups.h"
+#include "rqctl/out.h"
+#include "rqctl/table.h"
+
+struct row {
+	const struct schedule_config *cfg;
+	const char	*key;		/* of the queue */
+	double		 now;
+	int64_t		 last;		/* of Redis; TICK_NEVER: it has not been seen yet */
+	int64_t		 next;
+	int64_t		 missed;	/* the latest tick, which nobody ran; TICK_NEVER: none */
+	const char	*error;		/* NULL: none; borrowed */
+};
+
+/* "every 5m", "30 4 * * mon-fri Europe/Berlin" */
+static char *
+spec(const struct schedule_config *s)
+{
+	char text[UNITS_TEXT_MAX];
+
+	if (s->every != 0)
+		return xasprintf("every %s", units_duration(s->every, text));
+	return xasprintf("%s %s", s->cron, s->timezone);
+}
+
+static void
+compute(struct row *r)
+{
+	/* What was due a moment ago is not missed yet. */
+	int64_t due = tick_last(r->cfg, (int64_t)r->now - TICK_GRACE_MIN);
+
+	r->next = tick_next(r->cfg, (int64_t)r->now);
+	r->missed = r->last != TICK_NEVER && due > r->last ? due : TICK_NEVER;
+}
+
+/* -- output --------------------------------------------------------------------- */
+
+static json_t *
+json_tick(int64_t tick)
+{
+	return tick != TICK_NEVER ? json_integer(tick) : json_null();
+}
+
+static json_t *
+row_json(const struct row *r)
+{
+	const struct schedule_config *s = r->cfg;
+	json_t *o = json_object();
+
+	out_set_bytes(o, "name", s->name, strlen(s->name));
+	out_set_bytes(o, "queue", s->queue, strlen(s->queue));
+	out_set_bytes(o, "key", r->key, strlen(r->key));
+	json_object_set_new(o, "every", s->every != 0 ? json_integer(s->every / SEC) : json_null());
+	json_object_set_new(o, "cron", s->every == 0 ? json_string(s->cron) : json_null());
+	json_object_set_new(o, "timezone", s->every == 0 ? json_string(s->timezone) : json_null());
+	json_object_set_new(o, "catch_up", json_boolean(s->catch_up));
+	json_object_set_new(o, "last", json_tick(r->last));
+	json_object_set_new(o, "next", json_tick(r->next));
+	json_object_set_new(o, "missed", json_tick(r->missed));
+	json_object_set_new(o, "error", r->error != NULL ? json_string(r->error) : json_null());
+	return o;
+}
+
+static void
+add_tick(struct table *t, int64_t tick)
+{
+	char text[TICK_TEXT_MAX];
+
+	table_add(t, "%s", tick != TICK_NEVER ? tick_text(tick, text) : "-");
+}
+
+static void
+add_state(struct table *t, const struct row *r)
+{
+	char text[TICK_TEXT_MAX];
+
+	if (r->error != NULL) {
+		table_bytes(t, r->error, strlen(r->error));
+		table_colour(t, COLOUR_RED);
+	} else if (r->missed != TICK_NEVER) {
+		table_add(t, "missed %s", tick_text(r->missed, text));
+		table_colour(t, COLOUR_RED);
+	} else {
+		table_add(t, "%s", r->last == TICK_NEVER ? "not seen by any daemon yet" : "ok");
+	}
+}
+
+static void
+row_table(struct table *t, const struct row *r)
+{
+	char *text = spec(r->cfg), in[32];
+
+	table_add(t, "%s", r->cfg->name);
+	table_add(t, "%s", r->cfg->queue);
+	table_add(t, "%s", text);
+	add_tick(t, r->last);
+	add_tick(t, r->next);
+	table_add(t, "%s", out_age(r->next != TICK_NEVER ? (double)r->next - r->now : -1, in));
+	add_state(t, r);
+	free(text);
+}
+
+/* -- the verb ------------------------------------------------------------------- */
+
+static bool
+is_meant(const struct ctl *c, const struct schedule_config *s)
+{
+	int i;
+
+	for (i = 0; i < c->args.nwords; i++) {
+		if (strcmp(c->args.words[i], s->name) == 0)
+			return true;
+	}
+	return c->args.nwords == 0;
+}
+
+static int
+check_names(struct ctl *c)
+{
+	struct schedule_config *const *s;
+	int i;
+
+	for (i = 0; i < c->args.nwords; i++) {
+		for (s = c->config->schedules; *s != NULL; s++) {
+			if (strcmp((*s)->name, c->args.words[i]) == 0)
+				break;
+		}
+		if (*s == NULL)
+			return ctl_error(c, EX_USAGE, "there is no schedule \"%s\" in %s",
+			    c->args.words[i], c->config->file);
+	}
+	return 0;
+}
+
+static int
+show(struct ctl *c, const struct schedule_config *s, double now, struct table *t, json_t *array)
+{
+	struct row r = { .cfg = s, .now = now, .last = TICK_NEVER };
+	struct redisReply *reply = NULL;
+	char *zone = NULL;
+	struct target target;
+
+	if (ctl_target(c, s->queue, &target) == -1)
+		return -1;
+	r.key = target.keys.name[KEY_QUEUE];
+	if (ask_append(c, "HGET", target.keys.name[KEY_SCHEDULE], s->name, NULL) == 0)
+		reply = ask_next(c);
+	if (reply != NULL) {
+		if (reply_error(reply) != REPLY_OK)
+			r.error = reply_text(reply);
+		else if (reply_double(reply, -1) >= 0)
+			r.last = (int64_t)reply_double(reply, 0);
+		if (zone_check(s->timezone, &zone) == -1)
+			r.error = zone;
+		compute(&r);
+		json_array_append_new(array, row_json(&r));
+		row_table(t, &r);
+	}
+	client_reply_free(reply);
+	ctl_target_done(&target);
+	free(zone);
+	return reply == NULL ? -1 : 0;
+}
+
+static int
+show_all(struct ctl *c, struct table *t, json_t *array)
+{
+	struct schedule_config *const *s;
+	double now = ask_time(c);
+
+	if (now < 0)
+		return -1;
+	for (s = c->config->schedules; *s != NULL; s++) {
+		if (is_meant(c, *s) && show(c, *s, now, t, array) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+void
+schedules_run(struct ctl *c)
+{
+	json_t *array = json_array();
+	struct table t;
+
+	table_init(&t, "<SCHEDULE", "<QUEUE", "<WHEN", "<LAST", "<NEXT", ">IN", "<STATE", NULL);
+	if (!ctl_has_file(c))
+		ctl_error(c, EX_USAGE, "schedules stand in a configuration file: say -c FILE");
+	else if (check_names(c) == 0 && show_all(c, &t, array) == 0) {
+		if (ctl_given(c, OPT_JSON))
+			out_json(json_incref(array));
+		else if (table_rows(&t) > 0)
+			table_show(&t);
+		else
+			ctl_error(c, EX_NOTHING, "there are no schedules in %s", c->config->file);
+	}
+	json_decref(array);
+	table_done(&t);
+}

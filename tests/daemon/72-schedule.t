@@ -1,0 +1,146 @@
+#!/bin/sh
+# Schedules: what is pushed, when, and what Redis knows of it.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+handler note <<'H'
+cat >>"$T/notes.$RQD_QUEUE"
+echo >>"$T/notes.$RQD_QUEUE"
+H
+rfc() { date -u -d "@$1" +%FT%TZ; }
+field() { r hget "$1" "$2"; }	# KEY SCHEDULE
+
+# A time of the day half an hour ago, so that it is surely missed and not due soon.
+past=$(($(date +%s) / 60 * 60 - 1800))
+daily=$(date -u -d "@$past" '+%-M %-H * * *')
+
+# -- first sight, default message, every kind ------------------------------------------
+
+rqd_start <<C
+queue "ack" { command = {"$T/note"} }
+queue "ids" { kind = "unique"  command = {"$T/note"} }
+queue "flow" { kind = "stream"  command = {"$T/note"} }
+queue "right" { kind = "list"  command = {"$T/note"} }
+queue "left" { kind = "list"  pop = "left"  command = {"$T/note"} }
+schedule "tick \"1\"" { queue = "ack"  every = 1s }
+schedule "own" { queue = "ack"  every = 1s  message = '{"id":"x","n":1}' }
+schedule "ids" { queue = "ids"  every = 1s }
+schedule "flow" { queue = "flow"  every = 1s  message = "into the stream" }
+schedule "right" { queue = "right"  every = 1s  message = "r" }
+schedule "left" { queue = "left"  every = 1s  message = "l" }
+schedule "daily" { queue = "ack"  cron = "$daily"  message = "never" }
+schedule "caught" { queue = "ack"  cron = "$daily"  message = "never"  catch_up = true }
+C
+for queue in ack ids flow right left; do
+	ok "wait_for 20 '[ \"\$(grep -c . \"\$T/notes.$queue\" 2>/dev/null)\" -ge 2 ]'" "queue $queue gets messages"
+done
+like "$(cat "$T/notes.ack")" '^\{"id":"tick \\"1\\"@20[0-9-]+T[0-9:]+Z"\}$' 'the default message has an id of its own'
+like "$(cat "$T/notes.ack")" '^\{"id":"x","n":1\}$' 'the message that was asked for'
+is "$(sort -u "$T/notes.ids")" ids 'a queue of ids gets the name of the schedule'
+is "$(sort -u "$T/notes.right" "$T/notes.left" | tr '\n' ' ')" 'l r ' 'lists'
+is "$(field ackSCHEDULE daily) $(field ackSCHEDULE caught)" "$past $past" 'the first sight stores the last tick'
+unlike "$(cat "$T/notes.ack")" never 'and does not run it'
+like "$(log_lines 'event=scheduled' | head -1)" 'level=info event=scheduled queue=[a-z]+ schedule=.* tick=20[0-9-]+T[0-9:]+Z late=[0-9.]+' 'the log record'
+unlike "$(log_lines event=scheduled | log_field late)" '^([1-9]|[0-9]{2,})' 'none was late by a second'
+
+# -- rqctl schedules ----------------------------------------------------------------------
+
+"$RQCTL" -c "$T/rqd.conf" schedules >"$T/table"
+like "$(grep '^tick' "$T/table")" '^tick "1"  +ack +every 1s +20[0-9T:-]+Z +20[0-9T:-]+Z +[0-9.]+m?s +ok$' 'rqctl schedules: every'
+like "$(grep '^daily' "$T/table")" "^daily +ack +$(printf %s "$daily" | sed 's/\*/./g') UTC +$(rfc $past) +$(rfc $((past + 86400))) +23h[0-9]+m +ok$" 'rqctl schedules: cron'
+is "$("$RQCTL" -c "$T/rqd.conf" schedules --json daily | tr -d ' \n')" \
+    "[{\"name\":\"daily\",\"queue\":\"ack\",\"key\":\"ack\",\"every\":null,\"cron\":\"$(printf %s "$daily" | tr -d ' ')\",\"timezone\":\"UTC\",\"catch_up\":false,\"last\":$past,\"next\":$((past + 86400)),\"missed\":null,\"error\":null}]" 'rqctl schedules: JSON'
+is "$("$RQCTL" -c "$T/rqd.conf" schedules none 2>&1; echo $?)" "rqctl: there is no schedule \"none\" in $T/rqd.conf
+64" 'rqctl schedules: no such one'
+is "$(ctl schedules 2>&1; echo $?)" 'rqctl: schedules stand in a configuration file: say -c FILE
+64' 'rqctl schedules: without a file'
+
+# -- reload --------------------------------------------------------------------------------
+
+config_write rqd <<C
+queue "ack" { command = {"$T/note"} }
+schedule "own" { queue = "ack"  every = 1s  message = "changed" }
+schedule "added" { queue = "ack"  every = 1s  message = "added" }
+C
+rqd_signal HUP
+log_wait 10 event=reloaded
+ok "wait_for 10 'grep -q ^changed \"\$T/notes.ack\" && grep -q ^added \"\$T/notes.ack\"'" 'reload: changed and added'
+before=$(log_count 'event=scheduled.*tick \\"1')
+log_wait 10 'schedule=added' 5
+is "$(log_count 'event=scheduled.*tick \\"1')" "$before" 'reload: removed'
+rqd_stop
+is "$(r llen ack)" 0 'nothing is left in the queue'
+
+# -- missed, caught up, a time that cannot be ------------------------------------------------
+
+r del ackSCHEDULE >/dev/null
+rm -f "$T"/notes.*
+yesterday=$((past - 86400))
+r hset ackSCHEDULE daily $yesterday caught $yesterday future $(($(date +%s) + 864000)) junk what >/dev/null
+config_write missed <<C
+queue "ack" { command = {"$T/note"} }
+schedule "daily" { queue = "ack"  cron = "$daily" }
+schedule "caught" { queue = "ack"  cron = "$daily"  catch_up = true }
+schedule "future" { queue = "ack"  every = 1h  message = "reset" }
+schedule "junk" { queue = "ack"  every = 365d }
+C
+"$RQCTL" -c "$T/missed.conf" schedules >"$T/table"
+like "$(grep '^daily' "$T/table")" "^daily .* missed $(rfc $past)$" 'rqctl schedules: missed'
+like "$(grep '^junk' "$T/table")" 'not seen by any daemon yet$' 'rqctl schedules: not seen yet'
+now=$(($(date +%s) / 3600 * 3600))
+rqd_run missed -c "$T/missed.conf"
+log_wait 20 'event=acked' 1 missed
+wait_for 10 '[ "$(field ackSCHEDULE junk)" != what ]'
+like "$(cat "$T/notes.ack")" "^\{\"id\":\"caught@$(rfc $past)\"\}\$" 'catch_up: the latest one that was missed'
+is "$(grep -c caught "$T/notes.ack")" 1 'catch_up: once'
+is "$(field ackSCHEDULE caught) $(field ackSCHEDULE daily)" "$past $yesterday" 'without catch_up it is left'
+ok "log_wait 10 'level=warn event=warning queue=ack schedule=daily .*missed' 1 missed" 'and said'
+ok '[ "$(field ackSCHEDULE future)" -ge $now ] && [ "$(field ackSCHEDULE future)" -le "$(date +%s)" ]' 'a tick in the future is put right'
+is "$(field ackSCHEDULE junk)" "$(($(date +%s) / 31536000 * 31536000))" 'no number: as if it were new'
+rqd_stop missed
+
+# -- Redis goes away; what it refuses ------------------------------------------------------------
+
+r flushall >/dev/null
+rm -f "$T"/notes.*
+rqd_start away <<C
+queue "ack" { command = {"$T/note"} }
+queue "bad" { command = {"$T/note"} }
+schedule "s" { queue = "ack"  every = 1s }
+schedule "bad" { queue = "bad"  every = 1s }
+C
+log_wait 20 'schedule=s' 2 away
+r set badSCHEDULE x >/dev/null
+ok "log_wait 20 'level=error event=warning queue=bad schedule=bad error=\"WRONGTYPE.*warning=\"the schedule cannot push\"' 1 away" 'a key of the wrong type'
+like "$("$RQCTL" -c "$T/away.conf" schedules bad | tail -1)" 'WRONGTYPE' 'rqctl schedules says it, too'
+before=$(log_count 'schedule=bad tick' away)
+r del badSCHEDULE >/dev/null
+ok "log_wait 90 'schedule=bad tick' $((before + 2)) away" 'it goes on when that is put right'
+is "$(log_count 'queue=bad.*cannot push' away)" 1 'said once'
+kill -STOP "$REDIS_PID"
+sleep 3
+kill -CONT "$REDIS_PID"
+before=$(log_count 'schedule=s' away)
+ok "log_wait 20 'schedule=s' $((before + 4)) away" 'Redis hangs, and goes on'
+log_lines 'event=scheduled.*schedule=s' away | log_field tick | while read -r tick; do date -d "$tick" +%s; done >"$T/ticks"
+is "$(awk 'NR > 1 && $1 != last + 1 { print "after", last, "came", $1 } { last = $1 }' "$T/ticks")" '' 'no tick was left out or came twice'
+redis_stop KILL
+redis_start
+before=$(log_count 'schedule=s' away)
+ok "log_wait 30 'schedule=s' $((before + 2)) away" 'Redis comes back with nothing: it goes on'
+
+# -- permissions: what cannot be noted down is not pushed ------------------------------------------
+
+rqd_stop away
+r flushall >/dev/null
+r hset ackSCHEDULE s 1 >/dev/null
+r acl setuser default -hset >/dev/null
+config_write denied <<C
+queue "ack" { command = {"$T/note"} }
+schedule "s" { queue = "ack"  every = 1s }
+C
+rqd_run denied -c "$T/denied.conf"
+ok "log_wait 20 'schedule=s error=.*NOPERM|schedule=s error=.*permission' 1 denied" 'HSET is denied'
+is "$(r llen ack)" 0 'nothing was pushed'
+r acl setuser default +hset >/dev/null
