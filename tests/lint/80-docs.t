@@ -60,6 +60,7 @@ queue \"l\" { kind = \"list\" $AS }
 queue \"c\" { kind = \"channel\" $AS }
 queue \"p\" { mode = \"persistent\" $AS }
 queue \"s\" { kind = \"stream\" $AS }"
+SAMPLE="$SAMPLE schedule \"s\" { queue = \"q\" every = 1h }"
 echo "$SAMPLE" >"$D/sample.conf"
 
 # SECTION.OPTION for each option that -T prints; those outside of sections have none.
@@ -120,7 +121,7 @@ shipped_options() {
 		grep -q "^$option *=" "$D/shipped" || echo "$option: not in etc/rqd.conf"
 	done
 	# Uncommented it says the same: all but what belongs to one queue.
-	sed -e '/^#queue/,/^#}/d' -e '/^include/d' \
+	sed -e '/^#queue/,/^#}/d' -e '/^#schedule/,/^#}/d' -e '/^include/d' \
 	    -e 's/^\([ \t]*\)#\([a-z_]* = .*\)/\1\2/' etc/rqd.conf >"$D/all.conf"
 	echo "$SAMPLE" >>"$D/all.conf"
 	"$RQD" -T -c "$D/all.conf" >"$D/all" 2>&1

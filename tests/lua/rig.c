@@ -99,10 +99,10 @@ rig_do(struct rig *r, const char *fmt, ...)
 static const char *
 rig_letter(const struct rig *r, char letter)
 {
-	static const char letters[] = "QBCRDLXPSK";
+	static const char letters[] = "QBCRDLXPSKT";
 	static const enum key keys[] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY,
-		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_RATE
+		KEY_DELAYED, KEY_DEAD, KEY_PAUSED, KEY_STATS, KEY_RATE, KEY_SCHEDULE
 	};
 	const char *at = strchr(letters, letter);
 

@@ -51,7 +51,7 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
 
 /*
  * A script: keys is a letter for each of KEYS, as in the scripts (Q B C R D L
- * P S, X: QDEAD, K: QRATE); args is done after it.  NULL, and r->error, on an error.
+ * P S, X: QDEAD, T: QSCHEDULE, K: QRATE); args is done after it.  NULL, and r->error, on an error.
  */
 redisReply *rig_script(struct rig *, const char *name, const char *keys, struct args *);
 

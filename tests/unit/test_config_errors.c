@@ -6,6 +6,7 @@
 #include "config_fixture.h"
 
 #define Q(options)	"queue \"q\" { command = {\"/bin/true\"} " options " }"
+#define S(options)	Q("") "schedule \"s\" { queue = \"q\" " options " }"
 
 /* Errors are "LINE: beginning", in t.conf. */
 struct wrong {
@@ -109,7 +110,11 @@ static const struct wrong syntax[] = {
 	{ "include()\n", { "1: write include(" } },
 	{ "include(\"a\", \"b\")\n", { "1: write include(" } },
 	{ "include(\"nothing.conf\")\n", { "1: include: there is no file nothing.conf" } },
-	{ "schedule \"a\" { every = 5m }\n", { "1: schedule sections are not in this version of rqd" } },
+	{ "schedule \"a\" { every = 5m }\n", { "1: schedule \"a\" has no queue: write queue =" } },
+	{ "schedule { every = 5m }\n", { "1: schedule \"\" has no queue",
+	    "1: the schedule has no name: write schedule \"NAME\" { }" } },
+	{ "shedule \"a\" { }\n", { "1: unknown section \"shedule\"; did you mean schedule?" } },
+	{ "schedule \"a\" {\n", { "1: schedule \"a\" is not closed" } },
 };
 
 static const struct wrong values[] = {
@@ -212,6 +217,29 @@ static const struct wrong values[] = {
 	{ "queue \"\" { command = {\"/a\"} }", { "1: queue \"\": a name has 1 to 200 bytes" } },
 	{ "queue \"a\\tb\" { command = {\"/a\"} }", { "1: queue \"a\\x09b\": a name has" } },
 
+	/* Schedules. */
+	{ S(""), { "1: schedule \"s\" does not say when: write every = 1h or cron" } },
+	{ S("every = 0 cron = \"\""), { "1: schedule \"s\" does not say when" } },
+	{ S("every = 1h\ncron = @daily"), { "2: schedule \"s\" has both every and cron" } },
+	{ S("every = 999ms"), { "1: value 999ms for every is out of range 1s to 365d or 0" } },
+	{ S("every = 1500ms"), { "1: every is a whole number of seconds" } },
+	{ S("\ncron = \"0 0 30 feb *\""), { "2: cron \"0 0 30 feb *\": no month of these" } },
+	{ S("cron = \"61 * * * *\""),
+	    { "1: cron \"61 * * * *\": \"61\" in the field for the minute: write 0 to 59" } },
+	{ S("cron = @daily timezone = \"../x\""), { "1: \"../x\" is not the name of a timezone" } },
+	{ S("every = 1h\ntimezone = \"Europe/Berlin\""), { "2: timezone has a meaning with cron only" } },
+	{ S("every = 1h catch_up = 1"), { "1: value \"1\" for catch_up: write true or false" } },
+	{ S("every = 1h lease = 5s"), { "1: lease does not belong here: it stands in queue" } },
+	{ Q("every = 1h"), { "1: every does not belong here: it stands in schedule \"NAME\" { }" } },
+	{ S("every = 1h") "\n" "schedule \"s\" { queue = \"q\" every = 1h }",
+	    { "2: schedule \"s\" is defined twice (first at t.conf:1)" } },
+	{ "schedule \"s\" { every = 1h\nqueue = \"r\" }\n" Q(""), { "2: there is no queue \"r\"" } },
+	{ Q("message_max = 3") "\nschedule \"s\" { queue = \"q\" every = 1h message = \"four\" }",
+	    { "2: the message is longer than message_max of queue \"q\"" } },
+	{ Q("kind = unique") "\nschedule \"s\" { queue = \"q\" every = 1h message = \"a\nb\" }",
+	    { "2: the messages of queue \"q\" are ids" } },
+	{ "schedule \"a\nb\" { queue = \"q\" every = 1h }" Q(""), { "1: schedule \"a\\nb\": a name" } },
+
 	/* Not in this version. */
 	{ Q("kind = \"expired\""), { "1: kind \"expired\" is not in this version of rqd" } },
 	{ Q("fleet_concurrency = -1"), { "1: value -1 for fleet_concurrency is out of range" } },
@@ -280,7 +308,8 @@ run(const struct wrong *cases, size_t n)
 
 	for (i = 0; i < n; i++) {
 		put("t.conf", cases[i].text);
-		assert_null(load_file("t.conf", &r));
+		if (load_file("t.conf", &r) != NULL)
+			fail_msg("accepted: %s", cases[i].text);
 		check_report(&cases[i], &r);
 		config_report_done(&r);
 	}

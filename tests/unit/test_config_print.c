@@ -142,6 +142,23 @@ add_section(struct buf *b, enum section section)
 }
 
 static void
+add_schedule(struct buf *b, uint64_t i)
+{
+	static const char *const when[] = {
+		"every = 1s", "every = 36h", "cron = '@daily'", "cron = \"*/5 1-3 * feb mon\"",
+		"cron = '0 4 29 2 *' timezone = 'Europe/Berlin'"
+	};
+
+	buf_printf(b, "schedule \"s%d\" {\nqueue = plain %s\n", (int)i,
+	    when[unit_below(ARRAY_LEN(when))]);
+	if (unit_below(2) == 0) {
+		buf_puts(b, "message = ");
+		add_string(b, "", true);
+	}
+	buf_printf(b, "\ncatch_up = %s\n}\n", unit_below(2) == 0 ? "yes" : "false");
+}
+
+static void
 random_config(struct buf *b)
 {
 	enum section s;
@@ -163,6 +180,10 @@ random_config(struct buf *b)
 		add_section(b, SECTION_QUEUE);
 		buf_puts(b, "}\n");
 	}
+	buf_puts(b, "queue plain { command = {/c} }\n");
+	n = unit_below(3);
+	for (i = 0; i < n; i++)
+		add_schedule(b, i);
 }
 
 static void
@@ -186,6 +207,7 @@ test_round_trip(void **state UNUSED)
 		assert_string_equal(first, second);
 		assert_string_equal(c->hash, d->hash);
 		assert_int_equal(c->nqueues, d->nqueues);
+		assert_int_equal(c->nschedules, d->nschedules);
 		free(first);
 		free(second);
 		config_unref(c);
@@ -318,9 +340,10 @@ test_shipped(void **state UNUSED)
 	config_unref(c);
 	config_unref(d);
 
-	/* With all options on, nothing changes but the queue that is there. */
+	/* With all options on, nothing changes but the queue and schedule that are there. */
 	c = load_text(full);
-	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"} }");
+	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"} }"
+	    "schedule \"nightly\" { queue = \"orders\" cron = \"30 4 * * *\" }");
 	assert_string_equal(c->hash, d->hash);
 	config_unref(c);
 	config_unref(d);

@@ -11,8 +11,9 @@
 --         known yet; missed: too late; early: not due by Redis' clock
 -- Effect  pushed: the message is in Q, and the tick in QSCHEDULE.  ZADD: the id is
 --         due at the tick, or was before.  new: the tick is in QSCHEDULE.
--- Again   done.  A tick that lies in the future, left there by a clock that was
---         wrong, counts as none.
+--         A tick in QSCHEDULE that lies in the future, left there by a clock that
+--         was wrong, is replaced.
+-- Again   done.
 local Q, S = KEYS[1], KEYS[2]
 local name, tick, how, message = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[6]
 local call = redis.call
@@ -34,8 +35,12 @@ if not last then
   call('HSET', S, name, ARGV[2])
   return answer('new')
 end
-if tick <= last and last <= now + tonumber(ARGV[3]) then return answer('done') end
-if tonumber(ARGV[4]) >= 0 and now - tick > tonumber(ARGV[4]) then return answer('missed') end
+local future = last > now + tonumber(ARGV[3])
+if tick <= last and not future then return answer('done') end
+if tonumber(ARGV[4]) >= 0 and now - tick > tonumber(ARGV[4]) then
+  if future then call('HSET', S, name, ARGV[2]) end
+  return answer('missed')
+end
 
 -- What cannot be noted down must not be pushed: changes nothing, but is refused.
 call('HSET', S, name, old)
