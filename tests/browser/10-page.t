@@ -1,0 +1,139 @@
+#!/bin/sh
+# The page at /, in a browser: what it shows, that it follows what happens, and what
+# it says when the daemon or Redis is gone.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/browser/lib.sh
+. "$SRCDIR/tests/browser/lib.sh"
+
+# The text of a cell: in the row of this queue or daemon, in the column of this name.
+cell() {	# TABLE ROW COLUMN
+	js "[...document.querySelectorAll('#$1 tbody tr')].filter(r => r.cells[0].firstChild.textContent === '$2').map(r => [...r.cells].find(c => c.dataset.label === '$3').textContent)[0]"
+}
+cell_wait() {	# SECONDS TABLE ROW COLUMN TEXT DESCRIPTION
+	_c="$2 $3 $4" _want=$5
+	wait_for "$1" '[ "$(cell $_c)" = "$_want" ]'
+	report $? "$6"
+}
+link() { js "document.querySelector('#link span').textContent"; }
+banner() { js "document.querySelector('#banner').hidden ? '' : document.querySelector('#banner').textContent"; }
+rows() { js "document.querySelectorAll('#$1 tbody tr').length"; }	# TABLE
+
+redis_start
+handler good <<'H'
+cat >/dev/null
+H
+handler slow <<'H'
+until [ -e "$T/release" ]; do sleep 0.05; done
+H
+config() {	# NAME
+	cat <<C
+name = "$1"
+http { listen = "unix:$T/$1.sock" }
+queue "orders" { command = {"$T/good"} }
+queue "slow" { command = {"$T/slow"} concurrency = 2 }
+queue "broken" { command = {"$T/missing"} }
+queue "<b>odd</b>" { command = {"$T/good"} }
+C
+}
+config web1 | sed "s|^http.*|http { listen = \"127.0.0.1:0\" }|" >"$T/web1.in"
+rqd_start web1 <"$T/web1.in"
+log_wait 10 event=ready 1 web1
+where=$(log_lines event=listening web1 | log_field address)
+# The same port from now on: a restarted daemon is found again.
+sed -i "s|127.0.0.1:0|$where|" "$T/web1.conf"
+r lpush slow s1 s2 s3 s4 >/dev/null
+r lpush broken b1 >/dev/null
+log_wait 10 event=suspended 1 web1
+
+browser_start
+size 1280 900
+go "http://$where/"
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 4' 'all queues are shown'
+is "$(js 'document.querySelector("#name").textContent')" web1 'whose page it is'
+is "$(link)" live 'it says that it is live'
+is "$(banner)" '' 'and complains of nothing'
+cell_wait 10 queues slow Waiting 2 'messages that wait'
+cell_wait 20 queues slow Running 2/2 'messages in hand'
+cell_wait 20 queues broken State "$(ctl status --json broken | sed -n 's/.*"state": "\(suspended: [a-z_]*\).*/\1/p') for $(cell queues broken State | sed 's/.* for //')" \
+    'why one is blocked, in the words of rqctl status'
+is "$(js 'document.querySelectorAll("#queues tbody tr.bad").length')" 1 'one needs somebody'
+like "$(js document.title)" '^\(1\) rqd on web1$' 'and the title counts it'
+is "$(cell queues '<b>odd</b>' State)" ok 'a name is text, never HTML'
+is "$(js 'document.querySelectorAll("#queues b").length')" 0 'whatever it holds'
+is "$(rows daemons)" 1 'one daemon lives'
+
+# -- it follows
+r lpush orders 1 2 3 >/dev/null
+log_wait 10 'event=acked queue=orders' 3 web1
+config web2 | sed -e '/^http/d' -e '/^queue "slow"/d' >"$T/web2.in"
+rqd_start web2 <"$T/web2.in"
+js_wait 30 'document.querySelectorAll("#daemons tbody tr").length === 2' 'a second daemon comes'
+rqd_stop web2
+js_wait 30 'document.querySelectorAll("#daemons tbody tr").length === 1' 'and goes'
+r lpush slow s5 >/dev/null
+cell_wait 20 queues slow Waiting 3 'one more waits'
+ctl pause orders --reason 'counting "stock" <now>' >/dev/null
+wait_for 20 'cell queues orders State | grep -q "^paused by .*: counting .stock. <now>$"'
+report $? 'a pause, and its reason'
+ctl resume orders >/dev/null
+js_wait 60 'document.querySelector("#queues svg path:nth-child(2)").getAttribute("d").split("L").length > 3' 'a plot grows'
+is "$(js '[...document.querySelectorAll(".wide svg")].map(s => s.getAttribute("aria-label").slice(0, 5)).join()')" 'Depth,Rates' \
+    'plots say what they are to those who do not see them'
+
+# -- sorting and finding
+js 'document.querySelectorAll("#queues th button")[2].click()' >/dev/null
+is "$(js 'document.querySelector("#queues tbody tr").cells[0].firstChild.textContent')" slow 'the longest first'
+is "$(js 'document.querySelectorAll("#queues th")[2].getAttribute("aria-sort")')" descending 'and marked so'
+js '(e => { e.value = "BROK"; e.dispatchEvent(new Event("input")) })(document.querySelector("#find"))' >/dev/null
+is "$(rows queues)" 1 'one is found'
+js '(e => { e.value = ""; e.dispatchEvent(new Event("input")) })(document.querySelector("#find"))' >/dev/null
+is "$(rows queues)" 4 'and all again'
+
+# -- widths
+for width in 320 390 768 1280 1920; do
+	size $width 800
+	is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true "nothing sticks out at $width pixels"
+done
+size 390 844
+screenshot "$T/phone.png"
+ok '[ "$(wc -c <"$T/phone.png")" -gt 10000 ]' 'a screenshot can be taken'
+dark() { js 'getComputedStyle(document.body).backgroundColor'; }
+scheme dark
+like "$(dark)" 'rgb\(1?[0-9], 2[0-9], 2[0-9]\)' 'dark where that is preferred'
+scheme light
+like "$(dark)" 'rgb\(24[0-9], 24[0-9], 24[0-9]\)' 'and light'
+is "$(complaints)" '' 'nothing was refused or failed so far'
+
+# -- nothing is asked while nobody looks
+js '(Object.defineProperty(document, "hidden", { configurable: true, get: () => true }), document.dispatchEvent(new Event("visibilitychange")))' >/dev/null
+js 'performance.clearResourceTimings()' >/dev/null
+asked() { js 'performance.getEntriesByName(new URL("status", location).href).length'; }
+before=$(asked)
+# Two intervals; there is nothing to wait for that does not happen.
+sleep 5
+ok "[ \$(( $(asked) - $before )) -le 1 ]" 'a hidden page asks nothing'
+js '(delete document.hidden, document.dispatchEvent(new Event("visibilitychange")))' >/dev/null
+wait_ok 10 '[ "$(asked)" -gt 1 ]' 'and asks again when it is seen'
+
+# -- Redis goes, and comes back
+redis_stop
+js_wait 30 'document.querySelector("#link span").textContent === "Redis is down"' 'it says that Redis is down'
+like "$(banner)" 'Redis does not answer: .*redis.sock' 'and how'
+is "$(rows queues)" 4 'the last figures stay'
+is "$(js 'document.body.classList.contains("stale")')" true 'and look old'
+redis_start
+js_wait 30 'document.querySelector("#link span").textContent === "live"' 'and that it is back'
+
+# -- the daemon is killed, and comes back
+rqd_kill9 web1
+js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'it says that the daemon is gone'
+like "$(banner)" 'The daemon does not answer since' 'and since when'
+touch "$T/release"
+rqd_run web1 -c "$T/web1.conf"
+js_wait 40 'document.querySelector("#link span").textContent === "live"' 'and that a new one is there'
+is "$(banner)" '' 'with no complaint left'
+rqd_signal USR2 web1
+js_wait 20 'document.querySelector("#banner").textContent === "This daemon is quiet."' 'a quiet daemon is one to know of'
+browser_stop

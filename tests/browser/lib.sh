@@ -1,0 +1,96 @@
+# A real browser for tests, by chromedriver's HTTP: sourced after tests/lib.sh.
+#
+#	browser_start
+#	go http://127.0.0.1:17379/
+#	js_wait 10 'document.title.startsWith("rqd")' 'the title'
+#	is "$(js 'document.title')" 'rqd on web1' 'its text'
+#	size 390 844; screenshot "$T/phone.png"
+#
+# It is headless, keeps its profile in $T, and ends with the test.
+#
+# shellcheck shell=sh disable=SC2154,SC2016
+
+command -v chromedriver >/dev/null && command -v chromium >/dev/null ||
+	skip_all 'no chromium and chromedriver'
+command -v curl >/dev/null || skip_all 'no curl'
+
+DRIVER='' SESSION=''
+
+# A member of the answer's JSON that is a string, as it is between the quotes.
+json_string() {	# MEMBER
+	sed -n "s/.*\"$1\":\"\(\([^\"\\\\]\|\\\\.\)*\)\".*/\1/p"
+}
+
+# Text as a JSON string, with its quotes.
+json_quote() {	# TEXT
+	printf '"%s"' "$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g' | tr '\n' ' ')"
+}
+
+driver() {	# METHOD PATH [BODY]: POST without a body sends {}
+	if [ "$1" = GET ]; then
+		curl -s -m 60 "$DRIVER$2"
+	else
+		curl -s -m 60 -X "$1" -H 'Content-Type: application/json' -d "${3-{\}}" "$DRIVER$2"
+	fi
+}
+
+# EXTRA: more of Chromium's options, as JSON strings with commas in front.
+browser_start() {	# [EXTRA]
+	mkdir -p "$T/profile"
+	HOME=$T chromedriver --port=0 --log-path="$T/chromedriver.txt" >"$T/driver.out" 2>&1 &
+	DRIVER_PID=$!
+	OTHER_PIDS="$OTHER_PIDS $DRIVER_PID"
+	wait_for 30 'grep -q "successfully on port" "$T/driver.out"' || fail 'chromedriver starts'
+	DRIVER=http://127.0.0.1:$(sed -n 's/.*successfully on port \([0-9]*\).*/\1/p' "$T/driver.out")
+	SESSION=/session/$(driver POST /session '{"capabilities":{"alwaysMatch":{"goog:loggingPrefs":{"browser":"ALL"},
+	    "goog:chromeOptions":{"binary":"'"$(command -v chromium)"'","args":["--headless","--no-sandbox","--disable-gpu",
+	    "--disable-dev-shm-usage","--disable-quic","--no-first-run","--disable-background-networking",
+	    "--disable-component-update","--disable-sync","--hide-scrollbars","--user-data-dir='"$T"'/profile"'"$1"']}}}}' |
+	    tee "$T/session.json" | json_string sessionId)
+	[ "$SESSION" != /session/ ] || fail "a browser starts: $(cut -c 1-300 "$T/session.json")"
+}
+
+browser_stop() {
+	[ -n "$SESSION" ] || return 0
+	driver DELETE "$SESSION" >/dev/null
+	kill "$DRIVER_PID" 2>/dev/null
+	wait "$DRIVER_PID" 2>/dev/null
+	SESSION=''
+}
+
+go() { driver POST "$SESSION/url" "{\"url\":\"$1\"}" >/dev/null; }	# URL
+
+# The value of an expression, as text.
+js() {	# EXPRESSION
+	driver POST "$SESSION/execute/sync" \
+	    "{\"script\":$(json_quote "return String($1)"),\"args\":[]}" | json_string value |
+	    sed 's/\\"/"/g; s/\\n/ /g; s/\\u003C/</g; s/\\\\/\\/g'
+}
+
+js_wait() {	# SECONDS EXPRESSION DESCRIPTION
+	_js=$2
+	wait_for "$1" '[ "$(js "$_js")" = true ]'
+	report $? "$3"
+}
+
+# The width and height of what is seen, as a phone or a screen would have it.
+size() {	# WIDTH HEIGHT
+	driver POST "$SESSION/goog/cdp/execute" '{"cmd":"Emulation.setDeviceMetricsOverride","params":
+	    {"width":'"$1"',"height":'"$2"',"deviceScaleFactor":'"${3:-1}"',"mobile":false}}' >/dev/null
+}
+
+# dark or light
+scheme() {
+	driver POST "$SESSION/goog/cdp/execute" '{"cmd":"Emulation.setEmulatedMedia","params":
+	    {"features":[{"name":"prefers-color-scheme","value":"'"$1"'"}]}}' >/dev/null
+}
+
+screenshot() {	# FILE
+	driver GET "$SESSION/screenshot" | json_string value | base64 -d >"$1"
+}
+
+# What the browser complains of since the last call: errors of scripts, refused by CSP, ...
+complaints() {
+	driver POST "$SESSION/se/log" '{"type":"browser"}' | grep -oE '"message":"([^"\\]|\\.)*"' |
+	    grep -v 'Failed to load resource: net::ERR_\|net::ERR_CONNECTION\|status\( \|.*\)503'
+}
