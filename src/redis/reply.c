@@ -42,7 +42,8 @@ static const struct {
 	{ "ERR max number of clients", REPLY_DENIED },
 	{ "ERR invalid password", REPLY_DENIED },
 	{ "ERR AUTH", REPLY_DENIED },
-	{ "ERR The user executing the script can't", REPLY_DENIED },
+	{ "ERR The user executing the script can't", REPLY_DENIED },	/* Redis 6, 7 */
+	{ "ERR ACL failure in script", REPLY_DENIED },		/* Redis 8 */
 	{ "ERR Client sent AUTH", REPLY_DENIED },
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
 };

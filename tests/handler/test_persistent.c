@@ -271,7 +271,7 @@ recycled_though_it_lingers(void **state UNUSED)
 	}
 	assert_int_not_equal(pid[0], pid[1]);
 	assert_int_not_equal(pid[1], pid[2]);
-	assert_int_equal(kill(pid[0], 0), -1);
+	await_gone(pid[0]);
 }
 
 static void

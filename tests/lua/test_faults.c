@@ -550,6 +550,17 @@ test_maxmemory(void **state)
 	}
 }
 
+static int
+of_a_stream(void **state)
+{
+	(void)state;
+	rig_connect(&rig, "");
+	rig.consumer = "host-orders";
+	return 0;
+}
+
+#define STREAM(f) { .name = #f "_of_a_stream", .test_func = f, .setup_func = of_a_stream }
+
 int
 main(void)
 {
@@ -557,14 +568,14 @@ main(void)
 		cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_maxmemory),
+		STREAM(test_denied),
+		STREAM(test_wrong_types),
+		STREAM(test_maxmemory),
 	};
 	int rc;
 
 	rig_open(&rig, "orders");
 	rc = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
-	rig_connect(&rig, "");
-	rig.consumer = "host-orders";
-	rc += cmocka_run_group_tests_name("faults of a stream", tests, NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

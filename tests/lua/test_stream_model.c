@@ -179,6 +179,8 @@ popped(struct popped *p)
 {
 	struct message_model *m = by_tag(p->tag);
 
+	if (m == NULL)
+		abort();
 	assert_true(m->state == NEW || m->state == RETRY);
 	if (m->state == NEW)
 		m->pending = ME;
