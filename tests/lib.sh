@@ -286,7 +286,8 @@ check_keys() {
 		for _q in $QUEUES $MORE_KEYS; do
 			case $_k in
 			"$_q" | "$_q"BACKUP | "$_q"CONTEXT | "$_q"DELIVERY | "$_q"RETRY | \
-			"$_q"DELAYED | "$_q"DEAD | "$_q"PAUSED | "$_q"STATS | "$_q"SCHEDULE | "$_q"RATE)
+			"$_q"DELAYED | "$_q"DEAD | "$_q"PAUSED | "$_q"STATS | "$_q"SCHEDULE | "$_q"RATE | \
+			Lock:"$_q":*)
 				_known=yes ;;
 			esac
 		done

@@ -29,6 +29,7 @@ queue_config_free(struct queue_config *q)
 	free(q->key);
 	free(q->consumer_group);
 	strings_free(q->keys);
+	strings_free(q->match);
 	strings_free(q->command);
 	free(q->rate);
 	free(q->user);

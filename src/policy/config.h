@@ -29,6 +29,7 @@ enum mode { MODE_EXEC, MODE_PERSISTENT };
 enum framing { FRAMING_LENGTH, FRAMING_LINE };
 enum output { OUTPUT_LOG, OUTPUT_NONE };	/* "none": /dev/null; stderr's end is then not kept */
 enum pop { POP_RIGHT, POP_LEFT };	/* the end of the list that messages are taken from */
+enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
@@ -43,6 +44,11 @@ struct queue_config {
 	char		**keys;		/* as given, NULL-terminated: Q alone, or channels, or patterns */
 	int		  backlog;	/* KIND_CHANNEL, KIND_PATTERN: messages that wait for a handler */
 	uint64_t	  backlog_bytes;
+	/* KIND_EXPIRED: */
+	char		**match;	/* globs: the keys that count; NULL-terminated */
+	int		  database;	/* whose keys; -1 never stands here: redis.database where unset */
+	enum notifications notifications;
+	usec_t		  skew;		/* how late a daemon may hear of what another has pushed */
 	enum pop	  pop;		/* KIND_LIST */
 	char		 *consumer_group;	/* KIND_STREAM */
 	enum mode	  mode;

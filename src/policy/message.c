@@ -4,6 +4,7 @@
 #include "policy/message.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct message *
 message_new(struct config *config, const struct queue_config *cfg)
@@ -29,6 +30,18 @@ message_free(struct message *m)
 	free(m->channel);
 	config_unref(m->config);
 	free(m);
+}
+
+int
+message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
+{
+	if (kind != KIND_EXPIRED && kind != KIND_UNIQUE)
+		return message_id(payload, len, ret);
+	if (!message_id_ok(payload, len))
+		return -1;
+	memcpy(ret, payload, len);
+	ret[len] = '\0';
+	return 0;
 }
 
 bool

@@ -50,6 +50,9 @@ void		 message_free(struct message *);	/* NULL is fine */
  */
 int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
 
+/* The same for a kind: where the message is the name of something it is its own id. */
+int		 message_id_of(enum kind, const char *payload, size_t len, char *ret) MUSTCHECK;
+
 /* Whether these bytes may be an id. */
 bool		 message_id_ok(const char *, size_t);
 

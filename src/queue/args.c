@@ -47,6 +47,12 @@ args_fmt(struct args *a, const char *format, ...)
 }
 
 void
+args_own(struct args *a, char *word, size_t len)
+{
+	args_add(a, word, len, word);
+}
+
+void
 args_done(struct args *a)
 {
 	int i;

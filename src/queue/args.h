@@ -21,6 +21,7 @@ struct args {
 void	args_mem(struct args *, const char *, size_t);	/* borrowed */
 void	args_str(struct args *, const char *);		/* borrowed */
 void	args_fmt(struct args *, const char *, ...) PRINTF(2, 3);
+void	args_own(struct args *, char *, size_t);		/* taken */
 void	args_done(struct args *);
 
 #endif

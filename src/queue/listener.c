@@ -43,8 +43,6 @@ listener_up(const struct conn_server *server UNUSED, void *arg)
 	l->cause = NULL;
 	timer_stop(&l->patience);
 	listener_tell(l);
-	if (l->up != NULL)
-		l->up(l->owner);
 }
 
 static void
@@ -67,16 +65,14 @@ listener_down(const char *cause, void *arg)
 
 void
 listener_init(struct listener *l, const struct queue_env *env, const char *what,
-    const struct queue_events *events, void *arg, void (*up)(void *), void *owner)
+    const struct queue_events *events, void *arg)
 {
 	static const struct conn_events conn_events = {
 		.up = listener_up, .down = listener_down
 	};
 	char *name = xasprintf("%s-%s", env->instance, what);
 
-	*l = (struct listener){
-		.env = env, .events = events, .arg = arg, .up = up, .owner = owner
-	};
+	*l = (struct listener){ .env = env, .events = events, .arg = arg };
 	timer_init(&l->patience, env->loop, listener_impatient, l);
 	l->conn = conn_new(env->loop, env->redis, name, CONN_SUBSCRIBER, &conn_events, l);
 	free(name);

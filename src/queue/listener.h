@@ -21,13 +21,11 @@ struct listener {
 	char			*obstacle;	/* why it hears nothing although it is up; NULL: none */
 	enum listener_told	 told;
 	struct timer		 patience;	/* set: it may yet come up by itself */
-	void			(*up)(void *);	/* the owner's, each time */
-	void			*owner;
 };
 
-/* events and arg are those of queue_open(); up may be NULL. */
+/* events and arg are those of queue_open(). */
 void	listener_init(struct listener *, const struct queue_env *, const char *what,
-	    const struct queue_events *, void *arg, void (*up)(void *), void *owner);
+	    const struct queue_events *, void *arg);
 void	listener_done(struct listener *);
 
 /* Before or after it is up; see conn_subscribe(). */

@@ -12,7 +12,7 @@ static const struct queue_ops *const queue_kinds[] = {
 	[KIND_LIST] = &queue_plain,
 	[KIND_CHANNEL] = &queue_pubsub,
 	[KIND_PATTERN] = &queue_pubsub,
-	[KIND_EXPIRED] = NULL,
+	[KIND_EXPIRED] = &queue_expired,
 };
 
 const struct queue_ops *

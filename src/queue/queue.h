@@ -133,6 +133,7 @@ extern const struct queue_ops queue_ack;
 extern const struct queue_ops queue_plain;
 extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
+extern const struct queue_ops queue_expired;
 extern const struct queue_ops queue_pubsub;	/* of two kinds */
 
 struct queue	*queue_open(const struct queue_env *, struct config *,

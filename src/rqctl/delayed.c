@@ -58,7 +58,7 @@ list_one(struct later *l, const struct peeked *m, void *arg)
 	struct list *list = arg;
 	double at = due(l, m);
 
-	later_id(m, id);
+	later_id(l->target->kind, m, id);
 	if (list->array != NULL)
 		add_json(list, l, m, id);
 	else {

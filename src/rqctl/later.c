@@ -28,12 +28,12 @@ later_init(struct ctl *c, struct later *l, const struct target *t, enum key key,
 }
 
 size_t
-later_id(const struct peeked *m, char *buf)
+later_id(enum kind kind, const struct peeked *m, char *buf)
 {
 	size_t n = m->taglen;
 
 	if (n == 0)
-		return strlen(peek_id(m, buf));
+		return strlen(peek_id(kind, m, buf));
 	if (m->delivery.ours && m->delivery.idlen < n)
 		n = m->delivery.idlen;
 	if (n > MESSAGE_ID_MAX)
@@ -49,7 +49,7 @@ has_id(const struct later *l, const struct peeked *m)
 	char id[MESSAGE_ID_MAX + 1];
 	int i;
 
-	later_id(m, id);
+	later_id(l->target->kind, m, id);
 	for (i = 0; i < l->nids; i++)
 		if ((id[0] != '\0' && strcmp(l->ids[i], id) == 0) ||
 		    (m->taglen == strlen(l->ids[i]) && m->taglen > 0 &&

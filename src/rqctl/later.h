@@ -45,6 +45,6 @@ struct later_walk {
 int	later_each(struct later *, const struct later_walk *) MUSTCHECK;
 
 /* How much of a tag is the id. */
-size_t	later_id(const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes; 0: none */
+size_t	later_id(enum kind, const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes; 0: none */
 
 #endif

@@ -99,14 +99,14 @@ peek_get(const struct redisReply *page, size_t i, struct peeked *ret)
 
 /* "" where rqd will make one, or where too little of the message is here to see. */
 const char *
-peek_id(const struct peeked *m, char *buf)
+peek_id(enum kind kind, const struct peeked *m, char *buf)
 {
 	if (m->taglen > 0 && m->taglen <= MESSAGE_ID_MAX) {
 		memcpy(buf, m->tag, m->taglen);
 		buf[m->taglen] = '\0';
 		return buf;
 	}
-	if ((int64_t)m->len != m->size || message_id(m->data, m->len, buf) == -1)
+	if ((int64_t)m->len != m->size || message_id_of(kind, m->data, m->len, buf) == -1)
 		buf[0] = '\0';
 	return buf;
 }
@@ -136,12 +136,11 @@ add_due(struct table *t, double now, const struct peeked *m)
 
 /* now: of kind "unique"; -1: its messages have no time */
 static void
-add(json_t *array, struct table *t, int64_t place, double now, const struct peeked *m)
+add(json_t *array, struct table *t, int64_t place, double now, const struct peeked *m,
+    const char *id)
 {
-	char id[MESSAGE_ID_MAX + 1];
 	json_t *o;
 
-	peek_id(m, id);
 	if (array != NULL) {
 		o = json_object();
 		json_object_set_new(o, "place", json_integer(place));
@@ -186,9 +185,9 @@ list(struct ctl *c, const struct target *target, long count)
 		n = peek_len(page);
 		for (i = 0; i < n; i++) {
 			peek_get(page, i, &m);
-			peek_id(&m, last);
+			peek_id(target->kind, &m, last);
 			add(array, &t, ++place,
-			    times ? reply_double(reply_at(page, 0), 0) : -1, &m);
+			    times ? reply_double(reply_at(page, 0), 0) : -1, &m, last);
 		}
 		client_reply_free(page);
 	}

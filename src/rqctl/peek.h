@@ -37,6 +37,6 @@ size_t		 peek_len(const struct redisReply *);
 void		 peek_get(const struct redisReply *, size_t, struct peeked *);
 /* Of QDELAYED, or of kind "unique": seconds, where the score has another unit or was put off. */
 double		 peek_due(const struct peeked *);
-const char	*peek_id(const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes */
+const char	*peek_id(enum kind, const struct peeked *, char *buf);	/* MESSAGE_ID_MAX + 1 bytes */
 
 #endif

@@ -117,7 +117,7 @@ push_now(struct push *p)
 	client_reply_free(reply);
 	for (i = 0; i < p->n; i++) {
 		text = message(p, i, &len);
-		say_id(p, message_id(text, len, id) == 0 ? id : "-");
+		say_id(p, message_id_of(p->target.kind, text, len, id) == 0 ? id : "-");
 	}
 	p->pushed += p->n;
 	return 0;
@@ -223,7 +223,7 @@ push_later_one(struct push *p, const char *text, size_t len)
 	size_t k;
 
 	random_name(unique, sizeof(unique));
-	if (message_id(text, len, id) == 0)
+	if (message_id_of(p->target.kind, text, len, id) == 0)
 		snprintf(tag, sizeof(tag), "%s#%s", id, unique);
 	else {
 		snprintf(id, sizeof(id), "~%s", unique);

@@ -246,7 +246,7 @@ show_waiting_page(struct show *s, int64_t offset)
 	n = peek_len(page);
 	for (i = 0; i < n; i++) {
 		peek_get(page, i, &m);
-		if (strcmp(peek_id(&m, id), s->id) != 0)
+		if (strcmp(peek_id(s->target.kind, &m, id), s->id) != 0)
 			continue;
 		if (s->target.kind == KIND_UNIQUE) {
 			show_id(s, &m);

@@ -134,6 +134,8 @@ build_queue(struct loader *l, struct draft *d)
 	build_key(q);
 	if (!config_kind_keeps(q->kind))
 		q->max_attempts = 1;
+	if (q->database == -1)
+		q->database = l->config->redis.database;
 	if (q->foreign_timeout == 0)
 		q->foreign_timeout = q->lease;
 }

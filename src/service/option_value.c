@@ -4,7 +4,7 @@
  * parse() makes a union of what a scalar may be, so that ranges and refusals
  * are judged before anything is stored; print is its inverse for each type.
  */
-#include "service/option_value.h"
+#include "service/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,18 +157,15 @@ parse_octal(const struct option *o, const char *value, int64_t *ret, char **caus
 	return 0;
 }
 
-/* The choices that this version has: "a" or "b". */
+/* The choices: "a" or "b". */
 static char *
 choices_text(const struct option *o)
 {
 	struct buf b = BUF_INIT;
 	size_t i;
 
-	for (i = 0; o->choices[i] != NULL; i++) {
-		if (option_value_is_missing(o, o->choices[i]))
-			continue;
+	for (i = 0; o->choices[i] != NULL; i++)
 		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
-	}
 	(void)buf_str(&b);
 	return buf_steal(&b);
 }
@@ -312,9 +309,6 @@ option_set(const struct option *o, void *base, char *const *values, size_t n,
 	}
 	if (parse_scalar(o, values[0], &number, cause) == -1)
 		return -1;
-	if (option_value_is_missing(o, values[0]))
-		return util_cause(cause, "%s \"%.*s\" is not in this version of rqd", o->name,
-		    SHOWN, values[0]);
 	if (o->type == OPTION_STRING)
 		store_string(member(o, base), values[0]);
 	else

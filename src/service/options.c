@@ -1,9 +1,5 @@
 /*
  * The table of options, and what is found by name in it.
- *
- * Options, sections and values that the manual's outlook names but that this
- * version does not have stand in tables of their own at the end ("missing"):
- * building one of them means deleting its rows there.
  */
 #include "service/options.h"
 
@@ -13,7 +9,6 @@
 #include "base/clock.h"
 #include "policy/zone.h"
 #include "service/option_check.h"
-#include "service/option_value.h"
 
 #define C(member)	offsetof(struct config, member)
 #define Q(member)	offsetof(struct queue_config, member)
@@ -32,11 +27,14 @@
 /* Kinds that hear messages rather than take them; see config_kind_hears(). */
 #define HEARING		(1U << KIND_CHANNEL | 1U << KIND_PATTERN)
 
+#define EXPIRED		(1U << KIND_EXPIRED)
+
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const kinds[] = {
 	"ack", "unique", "stream", "list", "channel", "pattern", "expired", NULL
 };
+static const char *const notifications[] = { "check", "set", NULL };
 static const char *const pops[] = { "right", "left", NULL };
 static const char *const modes[] = { "exec", "persistent", NULL };
 static const char *const framings[] = { "length", "line", NULL };
@@ -137,6 +135,22 @@ static const struct option options[] = {
 		.offset = Q(keys), .def = "", .check = check_key,
 		.flags = OPTION_OWN | OPTION_ALONE,
 		.help = "the key in Redis, or channels; empty: the queue's name",
+	}, {
+		.section = SECTION_QUEUE, .name = "match", .type = OPTION_STRINGS,
+		.offset = Q(match), .def = "*", .check = check_key, .flags = OPTION_ALONE,
+		.kinds = EXPIRED, .help = "the keys whose expiry counts",
+	}, {
+		.section = SECTION_QUEUE, .name = "database", .type = OPTION_INT,
+		.offset = Q(database), .def = "-1", .min = -1, .max = INT32_MAX,
+		.kinds = EXPIRED, .help = "whose keys; -1: redis.database",
+	}, {
+		.section = SECTION_QUEUE, .name = "notifications", .type = OPTION_CHOICE,
+		.offset = Q(notifications), .def = "check", .choices = notifications,
+		.kinds = EXPIRED, .help = "what if Redis does not tell of expired keys",
+	}, {
+		.section = SECTION_QUEUE, .name = "skew", .type = OPTION_DURATION,
+		.offset = Q(skew), .def = "2s", .min = 100 * MSEC, .max = DAY,
+		.kinds = EXPIRED, .help = "how late a daemon may hear what others have heard",
 	}, {
 		.section = SECTION_QUEUE, .name = "backlog", .type = OPTION_INT,
 		.offset = Q(backlog), .def = "1000", .min = 1, .max = MILLION,
@@ -358,6 +372,8 @@ static const struct option options[] = {
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(kinds) == KIND_EXPIRED + 2, "kinds must match enum kind");
+_Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,
+    "notifications must match enum notifications");
 _Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
 _Static_assert(ARRAY_LEN(modes) == MODE_PERSISTENT + 2, "modes must match enum mode");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
@@ -366,16 +382,6 @@ static const char *const sections[SECTION_MAX] = {
 	[SECTION_GLOBAL] = "", [SECTION_REDIS] = "redis", [SECTION_LOG] = "log",
 	[SECTION_HTTP] = "http", [SECTION_QUEUE] = "queue",
 	[SECTION_SCHEDULE] = "schedule",
-};
-
-/* Values that are refused; value NULL: whatever is not the default. */
-static const struct { enum section section; const char *option, *value; } missing_values[] = {
-	{ SECTION_QUEUE, "kind", "expired" },
-};
-
-/* Options of a queue that have no row above yet. */
-static const char *const missing_options[] = {
-	"database", "match", "notifications",
 };
 
 const struct option *
@@ -443,34 +449,6 @@ section_find(const char *name, enum section *ret)
 	return false;
 }
 
-static bool
-is_one_of(const char *name, const char *const *list, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (strcmp(list[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
-bool
-option_value_is_missing(const struct option *o, const char *value)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(missing_values); i++) {
-		if (missing_values[i].section != o->section ||
-		    strcmp(missing_values[i].option, o->name) != 0)
-			continue;
-		if (missing_values[i].value == NULL ? strcmp(value, o->def) != 0 :
-		    strcmp(value, missing_values[i].value) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The option of this section whose name is nearest, if it is near. */
 static const struct option *
 option_near(enum section section, const char *name)
@@ -519,9 +497,6 @@ option_unknown(enum section section, const char *name)
 	const struct option *near = option_near(section, name);
 	enum section s;
 
-	if (section == SECTION_QUEUE &&
-	    is_one_of(name, missing_options, ARRAY_LEN(missing_options)))
-		return xasprintf("%s is not in this version of rqd", name);
 	for (s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
 		if (option_find(s, name) != NULL)
 			return xasprintf("%s does not belong here: it stands %s", name,

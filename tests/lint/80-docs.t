@@ -58,6 +58,7 @@ AS='command = {"/bin/true"}'
 SAMPLE="queue \"q\" { $AS }
 queue \"l\" { kind = \"list\" $AS }
 queue \"c\" { kind = \"channel\" $AS }
+queue \"e\" { kind = \"expired\" $AS }
 queue \"p\" { mode = \"persistent\" $AS }
 queue \"s\" { kind = \"stream\" $AS }"
 SAMPLE="$SAMPLE schedule \"s\" { queue = \"q\" every = 1h }"

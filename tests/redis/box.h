@@ -56,7 +56,7 @@ struct box {
 	unsigned	 requeued, promoted, dropped, warnings;
 	bool		 paused;
 	unsigned	 hears, deafs;	/* listening() */
-	char		 why[128], cause[256], warning[256];
+	char		 why[256], cause[256], warning[256];
 	struct message	*lost;
 	usec_t		 last_delivery;
 	enum settled	 last_settled;

@@ -200,6 +200,8 @@ server_do(struct server *s, const char *fmt, ...)
 	va_end(ap);
 	if (r->str != NULL)
 		snprintf(text, sizeof(text), "%s", r->str);
+	else if (r->elements > 0 && r->element[r->elements - 1]->str != NULL)
+		snprintf(text, sizeof(text), "%s", r->element[r->elements - 1]->str);
 	else
 		snprintf(text, sizeof(text), "%lld", r->integer);
 	freeReplyObject(r);

@@ -32,7 +32,7 @@ void	 server_stop(struct server *);			/* and removes the directory */
 
 /*
  * A command by an own connection, as redisCommand(3) takes it; the text or
- * number of the reply, valid until the next call.
+ * number of the reply (of an array: of its last element), valid until the next call.
  */
 const char *server_do(struct server *, const char *fmt, ...);
 long long server_int(struct server *, const char *fmt, ...);

@@ -240,8 +240,7 @@ static const struct wrong values[] = {
 	    { "2: the messages of queue \"q\" are ids" } },
 	{ "schedule \"a\nb\" { queue = \"q\" every = 1h }" Q(""), { "1: schedule \"a\\nb\": a name" } },
 
-	/* Not in this version. */
-	{ Q("kind = \"expired\""), { "1: kind \"expired\" is not in this version of rqd" } },
+	/* Options of kinds. */
 	{ Q("fleet_concurrency = -1"), { "1: value -1 for fleet_concurrency is out of range" } },
 	{ Q("rate = \"100\""), { "1: rate \"100\": write \"100/s\"" } },
 	{ Q("rate = \"0/s\""), { "1: rate \"0/s\" is out of range" } },
@@ -251,6 +250,11 @@ static const struct wrong values[] = {
 	{ Q("kind = \"channel\" key = {\"a\", \"b\", \"a\"}"), { "1: key names \"a\" twice" } },
 	{ Q("kind = \"channel\" key = {\"a\", \"\"}"), { "1: one of several keys is empty" } },
 	{ Q("kind = \"pattern\" dead_status = 3"), { "1: dead_status has no meaning with kind \"pattern\"" } },
+	{ Q("match = x"), { "1: match has no meaning with kind \"ack\"" } },
+	{ Q("kind = expired skew = 50ms"), { "1: value 50ms for skew is out of range 100ms to 1d" } },
+	{ Q("kind = expired notifications = on"),
+	    { "1: notifications \"on\" is unknown: write \"check\" or \"set\"" } },
+	{ Q("kind = expired database = -2"), { "1: value -2 for database is out of range" } },
 	{ Q("backlog = 3"), { "1: backlog has no meaning with kind \"ack\"" } },
 	{ Q("kind = \"list\" pop = \"top\""), { "1: pop \"top\" is unknown: write \"right\" or \"left\"" } },
 	{ Q("kind = \"list\"\nlease = 30s dead_max = 5"),

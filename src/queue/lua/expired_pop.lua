@@ -1,0 +1,26 @@
+-- expired_pop: pop.lua, but that a message is the name of a key, which is its id.
+--
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
+-- ARGV    as in pop.lua
+-- Returns as pop.lua
+-- Effect  as pop.lua
+-- Again   as pop.lua
+--
+-- A name that cannot be an id (1 to 200 bytes, no control characters) gets one
+-- that is made up: "~" and the token.
+local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--@ include pop_begin
+local waiting = call('LLEN', Q)
+--@ include pop_gate
+
+local function ident(s)
+  if #s < 1 or #s > 200 or find(s, '[%z\1-\31\127]') then return nil end
+  return s
+end
+
+--@ include pop_retries
+
+--@ include pop_list
+
+waiting = waiting - took
+--@ include pop_end

@@ -1,0 +1,39 @@
+-- pop_list: then the list, from its right end.
+-- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
+--         id, or nil
+-- Gives   took: how many came from the list
+local took = 0
+local retries = first and call('ZCARD', R) or 0
+while got < n and took < waiting and not full do
+  local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
+  -- One by one: a chunk of LRANGE could be of any size.
+  repeat
+    local body = call('LINDEX', Q, -m - 1)
+    if got > 0 and bytes + #body > room then full = true break end
+    m, got, bytes = m + 1, got + 1, bytes + #body
+    tokens[m] = name .. '.' .. got
+    bodies[m], tags[m] = body, ident(body) or '~' .. tokens[m]
+    idlens[m] = #tags[m]
+  until m == 25 or got == n or took + m == waiting
+  if m == 0 then break end
+  local inb = call('ZMSCORE', B, unpack(tags))
+  local inr = retries > 0 and call('ZMSCORE', R, unpack(tags))
+  local zadd, hset, copy, used = {}, {}, {}, {}
+  for j = 1, m do
+    local tag, body, k = tags[j], bodies[j], 2 * j - 1
+    if inb[j] or inr and inr[j] or used[tag] then
+      repeat tag = tag .. '#' .. tokens[j]
+      until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+    end
+    used[tag] = true
+    zadd[k], zadd[k + 1] = stamp, tag
+    hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. ' ' .. stamp .. ' ' .. idlens[j]
+    copy[k], copy[k + 1] = tag, body
+    give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
+  end
+  call('ZADD', B, unpack(zadd))
+  call('HSET', D, unpack(hset))
+  call('HSET', C, unpack(copy))
+  call('LTRIM', Q, 0, -m - 1)
+  took = took + m
+end

@@ -1,0 +1,427 @@
+/*
+ * Kind "expired" against a real Redis: events, locks, flags, and what a lost
+ * connection costs.
+ */
+#include "box.h"
+
+#include "base/glob.h"
+
+static char **
+one(const char *s)
+{
+	char **list = xcalloc(3, sizeof(char *));
+
+	list[0] = xstrdup(s);
+	return list;
+}
+
+static int
+setup(void **state)
+{
+	fixture_setup(state);
+	box.cfg->kind = KIND_EXPIRED;
+	box.cfg->match = one("send:*");
+	box.cfg->notifications = NOTIFICATIONS_SET;
+	box.cfg->skew = 2 * SEC;
+	box.cfg->max_attempts = 3;
+	return 0;
+}
+
+static void
+start(struct box *b, unsigned slots)
+{
+	box_start(b, 0);
+	WAIT(b, b->hears == 1);
+	box_set_slots(b, slots);
+}
+
+static void
+expire(const char *key)
+{
+	server_do(&server, "SET %s x PX 1", key);
+}
+
+static bool
+has_lock(const char *key)
+{
+	return server_int(&server, "EXISTS Lock:orders:%s", key) == 1;
+}
+
+static void
+test_delivers(void **state)
+{
+	(void)state;
+	start(&box, 5);
+	expire("send:7:mail");
+	expire("other");
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "send:7:mail");
+	assert_string_equal(box.msgs[0]->tag, "send:7:mail");
+	assert_int_equal(box.msgs[0]->len, 11);
+	assert_memory_equal(box.msgs[0]->payload, "send:7:mail", 11);
+	assert_true(has_lock("send:7:mail"));
+	assert_in_range(server_int(&server, "PTTL Lock:orders:send:7:mail"), 1, 2000);
+	/* From here on it is a message as any other. */
+	finish(&box, 0, VERDICT_RETRY, true, 100 * MSEC, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_OK);
+	assert_string_equal(server_do(&server, "EVAL %s 1 ordersDEAD",
+	    "return redis.call('XRANGE', KEYS[1], '-', '+')[1][2][2]"), "send:7:mail");
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.delivered, 2);
+}
+
+/* Any name is a message; one that can be no id gets one. */
+static void
+test_names(void **state)
+{
+	char name[302];
+
+	(void)state;
+	start(&box, 5);
+	server_do(&server, "SET %b x PX 1", "send:\0\n", (size_t)7);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->len, 7);
+	assert_memory_equal(box.msgs[0]->payload, "send:\0\n", 7);
+	assert_int_equal(box.msgs[0]->id[0], '~');
+	memset(name, 'x', 300);
+	memcpy(name, "send:", 5);
+	name[300] = '\0';
+	expire(name);
+	WAIT(&box, box.n == 2);
+	assert_int_equal(box.msgs[1]->len, 300);
+	assert_int_equal(box.msgs[1]->id[0], '~');
+	expire("send:{\"id\":5}");
+	WAIT(&box, box.n == 3);
+	assert_string_equal(box.msgs[2]->id, "send:{\"id\":5}");
+}
+
+/* The locks' own end, heartbeats, and the queue's own keys are no events. */
+static void
+test_ours(void **state)
+{
+	(void)state;
+	free(box.cfg->match[0]);
+	box.cfg->match[0] = xstrdup("*");
+	box.cfg->skew = 200 * MSEC;
+	start(&box, 5);
+	expire("a");
+	expire("Lock:x");
+	expire("rqd:daemon:x");
+	expire("ordersPAUSED");
+	WAIT(&box, box.n == 1);
+	WAIT(&box, !has_lock("a"));
+	box_turn(&box, 200 * MSEC);
+	assert_int_equal(box.delivered, 1);
+	assert_int_equal(server_int(&server, "LLEN orders"), 0);
+}
+
+static void
+test_several_patterns(void **state)
+{
+	(void)state;
+	box.cfg->match[1] = xstrdup("[ab]?");
+	start(&box, 5);
+	expire("b1");
+	expire("c1");
+	expire("send:");
+	WAIT(&box, box.n == 2);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.n, 2);
+}
+
+/* A key that expires again within the lock counts once, after it again. */
+static void
+test_skew(void **state)
+{
+	(void)state;
+	box.cfg->skew = 500 * MSEC;
+	start(&box, 9);
+	expire("send:1");
+	WAIT(&box, box.n == 1);
+	expire("send:1");
+	WAIT(&box, server_int(&server, "EXISTS send:1") == 0);
+	WAIT(&box, !has_lock("send:1"));
+	assert_int_equal(box.delivered, 1);
+	expire("send:1");
+	WAIT(&box, box.n == 2);
+	/* Two of one name are two messages. */
+	assert_string_equal(box.msgs[1]->id, "send:1");
+	assert_string_not_equal(box.msgs[1]->tag, "send:1");
+}
+
+/* A fleet: each event once. */
+static void
+test_fleet(void **state)
+{
+	enum { BOXES = 5, KEYS = 300 };
+	static struct box more[BOXES - 1];
+	unsigned total = 0, i;
+
+	(void)state;
+	box.cfg->skew = 60 * SEC;
+	start(&box, BOX_MAX);
+	for (i = 0; i < BOXES - 1; i++) {
+		box_init(&more[i], &server, "b");
+		more[i].cfg->kind = KIND_EXPIRED;
+		more[i].cfg->match = one("send:*");
+		more[i].cfg->skew = 60 * SEC;
+		start(&more[i], BOX_MAX);
+	}
+	for (i = 0; i < KEYS; i++)
+		server_do(&server, "SET send:%u x PX %u", i, 50 + i % 7);
+	WAIT(&box, (box_turn(&box, 5 * MSEC), server_int(&server, "EXISTS send:0")) == 0);
+	do {
+		box_turn(&box, 5 * MSEC);
+		total = box.delivered;
+		for (i = 0; i < BOXES - 1; i++) {
+			box_turn(&more[i], 5 * MSEC);
+			total += more[i].delivered;
+		}
+	} while (total < KEYS);
+	for (i = 0; i < BOXES - 1; i++)
+		box_turn(&more[i], 50 * MSEC);
+	box_turn(&box, 50 * MSEC);
+	for (i = 0, total = box.delivered; i < BOXES - 1; i++) {
+		total += more[i].delivered;
+		box_done(&more[i]);
+	}
+	assert_int_equal(total, KEYS);
+}
+
+/* -- flags -------------------------------------------------------------------- */
+
+static const char *
+flags(void)
+{
+	return server_do(&server, "CONFIG GET notify-keyspace-events");
+}
+
+static void
+test_flags_merged(void **state)
+{
+	(void)state;
+	server_do(&server, "CONFIG SET notify-keyspace-events %s", "Kg$");
+	start(&box, 5);
+	WAIT(&box, strpbrk(flags(), "E") != NULL);
+	assert_non_null(strchr(flags(), 'K'));
+	assert_non_null(strchr(flags(), '$'));
+	assert_non_null(strchr(flags(), 'x'));
+	WAIT(&box, box.warnings == 1);
+	assert_non_null(strstr(box.warning, "was set to"));
+	expire("send:1");
+	WAIT(&box, box.n == 1);
+	/* Replaced by somebody: the next tick sees to it. */
+	server_do(&server, "CONFIG SET notify-keyspace-events Kg");
+	queue_tick(box.queue);
+	WAIT(&box, box.warnings == 2);
+	assert_non_null(strchr(flags(), 'E'));
+}
+
+static void
+test_flags_demanded(void **state)
+{
+	(void)state;
+	box.cfg->notifications = NOTIFICATIONS_CHECK;
+	server_do(&server, "CONFIG SET notify-keyspace-events %s", "Eg$");
+	box_start(&box, 0);
+	WAIT(&box, box.deafs == 1);
+	assert_non_null(strstr(box.why, "redis-cli CONFIG SET notify-keyspace-events '"));
+	assert_non_null(strstr(box.why, "x'"));
+	assert_null(strchr(flags(), 'x'));
+	server_do(&server, "CONFIG SET notify-keyspace-events AKE");
+	queue_tick(box.queue);
+	WAIT(&box, box.hears == 1);
+	box_set_slots(&box, 1);
+	expire("send:1");
+	WAIT(&box, box.n == 1);
+}
+
+static void
+test_flags_denied(void **state)
+{
+	(void)state;
+	server_do(&server, "ACL SETUSER default -config");
+	box_start(&box, 0);
+	WAIT(&box, box.hears == 1 && box.warnings == 1);
+	assert_non_null(strstr(box.warning, "cannot be checked"));
+	queue_tick(box.queue);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.warnings, 1);
+}
+
+static void
+test_set_denied(void **state)
+{
+	(void)state;
+	server_do(&server, "ACL SETUSER default -config|set");
+	box_start(&box, 0);
+	WAIT(&box, box.deafs == 1);
+	assert_non_null(strstr(box.why, "refused"));
+	assert_non_null(strstr(box.why, "notify-keyspace-events 'Ex'"));
+}
+
+/* -- faults ------------------------------------------------------------------- */
+
+/* The answer to a push is lost: sent again, and the lock keeps it from acting twice. */
+static void
+test_lost_answer(void **state)
+{
+	(void)state;
+	box.cfg->skew = 60 * SEC;
+	start(&box, 0);
+	box_deafen(&box);
+	expire("send:1");
+	WAIT(&box, server_int(&server, "LLEN orders") == 1);
+	box_cut(&box, &server);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(server_int(&server, "LLEN orders"), 1);
+	assert_int_equal(box.stats.n[STAT_DROPPED], 0);
+}
+
+/* It could not be sent: done when it can, if that is soon. */
+static void
+test_refused(void **state)
+{
+	(void)state;
+	box.cfg->skew = 10 * SEC;
+	start(&box, 0);
+	server_do(&server, "ACL SETUSER default -lpush");
+	expire("send:1");
+	box_turn(&box, 300 * MSEC);
+	assert_int_equal(server_int(&server, "EXISTS send:1"), 0);
+	assert_false(has_lock("send:1"));
+	server_do(&server, "ACL SETUSER default +lpush");
+	WAIT(&box, server_int(&server, "LLEN orders") == 1);
+	assert_int_equal(box.stats.n[STAT_DROPPED], 0);
+}
+
+static void
+test_wrong_type(void **state)
+{
+	(void)state;
+	box.cfg->skew = 200 * MSEC;
+	start(&box, 0);
+	server_do(&server, "SET orders x");
+	expire("send:1");
+	expire("send:2");
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 2);
+	assert_non_null(strstr(box.warning, "WRONGTYPE"));
+	server_do(&server, "DEL orders");
+	expire("send:3");
+	WAIT(&box, server_int(&server, "LLEN orders") == 1);
+}
+
+/* A full Redis takes it: the event comes once. */
+static void
+test_full(void **state)
+{
+	(void)state;
+	start(&box, 0);
+	server_do(&server, "SET send:1 x PX 300");
+	server_do(&server, "CONFIG SET maxmemory 1");
+	WAIT(&box, server_int(&server, "LLEN orders") == 1);
+	server_do(&server, "CONFIG SET maxmemory 0");
+}
+
+static void
+test_cut(void **state)
+{
+	(void)state;
+	start(&box, 9);
+	assert_int_equal(server_int(&server, "CLIENT KILL TYPE pubsub"), 2);
+	WAIT(&box, box.deafs == 1 && box.hears == 2);
+	expire("send:1");
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	server_do(&server, "SCRIPT FLUSH");
+	expire("send:2");
+	WAIT(&box, box.n == 2);
+}
+
+static void
+test_denied_channel(void **state)
+{
+	(void)state;
+	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
+	box_start(&box, 0);
+	WAIT(&box, box.deafs == 1);
+	assert_non_null(strstr(box.why, "NOPERM"));
+	server_do(&server, "ACL SETUSER default allchannels");
+	WAIT(&box, box.hears == 1);
+}
+
+static void
+test_close(void **state)
+{
+	(void)state;
+	start(&box, 1);
+	expire("send:1");
+	WAIT(&box, box.n == 1);
+	queue_close(box.queue);
+	box_turn(&box, 20 * MSEC);
+	assert_int_equal(box.closes, 0);
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.closes == 1);
+	/* Another daemon's from now on. */
+	expire("send:2");
+	box_turn(&box, 200 * MSEC);
+	assert_int_equal(server_int(&server, "LLEN orders"), 0);
+}
+
+/* -- patterns ------------------------------------------------------------------- */
+
+static void
+random_text(char *s, const char *letters, uint64_t max)
+{
+	uint64_t i, n = 1 + unit_below(max);
+
+	for (i = 0; i < n; i++)
+		s[i] = letters[unit_below(strlen(letters))];
+	s[n] = '\0';
+}
+
+/* Ours and that of Redis are of one opinion. */
+static void
+test_globs(void **state)
+{
+	char pattern[16], key[16];
+	unsigned i, matched = 0;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		bool theirs, ours;
+
+		random_text(pattern, "ab**??[]^-\\c", 6);
+		random_text(key, "abc-]\\^", 5);
+		server_do(&server, "SET %s x", key);
+		theirs = server_int(&server, "EVAL %s 1 %s %s",
+		    "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do "
+		    "if k == KEYS[1] then return 1 end end return 0", key, pattern) == 1;
+		ours = glob_match(pattern, key, strlen(key));
+		if (ours != theirs)
+			fail_msg("\"%s\" and \"%s\": %d, Redis says %d", pattern, key, ours, theirs);
+		matched += theirs;
+		server_do(&server, "DEL %s", key);
+	}
+	print_message("# %u of 3000 matched\n", matched);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_delivers), TEST(test_names), TEST(test_ours),
+		TEST(test_several_patterns), TEST(test_skew), TEST(test_fleet),
+		TEST(test_flags_merged), TEST(test_flags_demanded), TEST(test_flags_denied),
+		TEST(test_set_denied), TEST(test_lost_answer), TEST(test_refused),
+		TEST(test_wrong_type), TEST(test_full), TEST(test_cut),
+		TEST(test_denied_channel), TEST(test_close), TEST(test_globs),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("expired", tests, NULL, NULL);
+}
