@@ -97,7 +97,8 @@ static void
 check_types(struct findings *f, const struct target *t)
 {
 	const struct { enum key key; const char *type; } want[] = {
-		{ KEY_QUEUE, source_type(t->kind) }, { KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
+		{ KEY_QUEUE, source_type(t->kind) },
+		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
 		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
 		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
 		{ KEY_RATE, "string" },
