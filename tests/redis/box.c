@@ -243,7 +243,8 @@ box_start(struct box *b, unsigned slots)
 	box_set_slots(b, slots);
 	WAIT(b, b->ups == 1 && b->watching == 1);
 	if (slots > 0)
-		WAIT(b, b->fetched[FETCH_OK] + b->fetched[FETCH_PAUSED] > 0);
+		WAIT(b, b->fetched[FETCH_OK] + b->fetched[FETCH_PAUSED] +
+		    b->fetched[FETCH_LIMITED] > 0);
 	box_turn(b, 20 * MSEC);
 }
 
