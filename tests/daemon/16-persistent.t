@@ -73,3 +73,78 @@ like "$(r xrange frameDEAD - +)" 'unframeable' 'and that is the reason'
 rqd_stop
 is "$(log_count 'event=handler_exited .*status=0 .*reason=closed')" \
     "$(log_count 'event=handler_started')" 'all processes end by the end of their input'
+
+# -- a command that cannot work, and one that can again --------------------------------
+
+handler broken <<'H'
+echo 'I cannot start' >&2
+exit 3
+H
+push broken 1 40
+rqd_start broken <<C
+log { level = "info" }
+queue "broken" {
+	command = {"$T/broken"} mode = "persistent" framing = "line" pipeline = 4
+	suspend_after = 3 backoff = 10ms
+}
+C
+log_wait 30 'event=suspended queue=broken .*reason=failing' 1 broken
+is "$(log_count 'event=retry queue=broken .*status=3 .*reason=exit' broken)" 3 'three failures in a row suspend the queue'
+is "$(log_count 'event=handler_exited queue=broken ' broken)" 3 'with as many processes'
+handler broken <<'H'
+while read -r n attempt length id && IFS= read -r message; do echo "$n ok"; done
+H
+wait_ok 60 'empty broken' 'mended, it resumes and does all'
+log_wait 10 'event=resumed queue=broken ' 1 broken
+is "$(log_count 'event=dead' broken)" 0 'nothing became a dead letter'
+rqd_stop broken
+
+# -- beside others ------------------------------------------------------------------------
+
+# Persistent processes take none of max_handlers' slots, and idle ones stay.
+handler slow <<'H'
+while read -r n attempt length id && IFS= read -r message; do
+	echo "$id" >>"$T/slow.begun"
+	while [ ! -e "$T/go" ]; do sleep 0.05; done
+	echo "$n ok"
+done
+H
+push slow 1 6
+rqd_start slots <<C
+max_handlers = 1
+queue "slow" { command = {"$T/slow"} mode = "persistent" framing = "line" concurrency = 3 pipeline = 2 }
+queue "quick" { command = {"/bin/true"} }
+C
+wait_ok 20 '[ "$(grep -c . "$T/slow.begun")" = 3 ]' 'three processes have a message each'
+r lpush quick x >/dev/null
+wait_ok 20 'log_wait 20 "event=acked queue=quick " 1 slots' 'and another queue runs beside them'
+is "$(r zcard slowBACKUP)" 6 'each has another in its pipeline'
+like "$(ctl running slow)" ' [0-9]+ ' 'rqctl running knows the processes'
+: >"$T/go"
+wait_ok 20 'empty slow' 'all are done'
+push slow 7 9
+wait_ok 20 'empty slow' 'and those that come later'
+is "$(log_count 'event=handler_started queue=slow' slots)" 3 'by the same processes'
+rqd_stop slots
+
+# -- by hand ------------------------------------------------------------------------------
+
+handler word <<'H'
+while read -r n attempt length id && IFS= read -r message; do
+	echo "got $message" >&2
+	echo "$n $message"
+done
+H
+config_write try <<C
+queue "q" { command = {"$T/word"} mode = "persistent" framing = "line" }
+C
+try() {	# MESSAGE: what rqctl says, then its status
+	printf %s "$1" | "$RQCTL" -c "$T/try.conf" try q 2>&1
+	echo "$?"
+}
+like "$(try ok)" 'got ok' 'rqctl try: what it prints'
+like "$(try ok | tail -n 2 | tr '\n' ' ')" 'would be acked 0 $' 'rqctl try: ok'
+like "$(try 'retry 7' | tail -n 2 | tr '\n' ' ')" 'answered retry .*in 7s 75 $' 'rqctl try: retry'
+like "$(try 'dead no use' | tail -n 2 | tr '\n' ' ')" 'answered dead .*dead letter: answer 65 $' 'rqctl try: dead'
+like "$(try 'what' | tail -n 2 | tr '\n' ' ')" 'broke the protocol \(not an answer: 1 what\).* 75 $' 'rqctl try: garbage'
+like "$(printf 'a\nb' | "$RQCTL" -c "$T/try.conf" try q 2>&1; echo $?)" 'cannot be framed.*unframeable' 'rqctl try: two lines'
