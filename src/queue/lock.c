@@ -26,6 +26,7 @@
 #define POLL_EVERY	(200 * MSEC)	/* where there is no watch */
 #define EXPIRY_SPREAD	(20 * MSEC)	/* not all at once when a key expires */
 #define RELEASE_MAX	(5 * SEC)
+#define REGRET_MAX	SEC		/* for what perhaps was never had */
 
 #define ARGS_MAX	4		/* words of a script's call: key, token, two more */
 
@@ -183,8 +184,10 @@ lock_leave(void *arg)
 static void
 lock_start_release(struct lock *l)
 {
-	usec_t most = l->opt.ttl < RELEASE_MAX ? l->opt.ttl : RELEASE_MAX;
+	usec_t most = l->refusing ? REGRET_MAX : RELEASE_MAX;
 
+	if (most > l->opt.ttl)
+		most = l->opt.ttl;
 	l->state = LOCK_RELEASING;
 	timer_stop(&l->next);
 	timer_stop(&l->away);

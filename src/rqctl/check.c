@@ -13,6 +13,7 @@
 #include "rqctl/info.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "rqctl/ticks.h"
 
 struct findings {
 	struct ctl	*ctl;
@@ -174,6 +175,23 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		check_lease(f, p, i);
 }
 
+/* Those that nobody has run in time. */
+static void
+check_schedules(struct findings *f)
+{
+	struct schedule_config *const *s = f->ctl->config->schedules;
+	double now = *s != NULL ? ask_time(f->ctl) : -1;
+	char text[TICK_TEXT_MAX];
+	struct ticks t;
+
+	for (; now >= 0 && *s != NULL && ticks_ask(f->ctl, *s, now, &t) == 0; s++) {
+		if (t.error == NULL && t.missed != TICK_NEVER)
+			find(f, "warning", (*s)->queue, "schedule %s has not run at %s", (*s)->name,
+			    tick_text(t.missed, text));
+		ticks_done(&t);
+	}
+}
+
 void
 check_run(struct ctl *c)
 {
@@ -189,6 +207,7 @@ check_run(struct ctl *c)
 		find(&f, "warning", NULL, "no daemon lives");
 	for (i = 0; i < p.n; i++)
 		check_queue(&f, &p, i);
+	check_schedules(&f);
 	if (f.json)
 		out_json(json_incref(f.list));
 	json_decref(f.list);

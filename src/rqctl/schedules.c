@@ -1,8 +1,5 @@
 /*
  * rqctl schedules: when they ran last, when they run next, and what was missed.
- *
- * Schedules stand in the configuration; Redis has only the last tick of each, in
- * QSCHEDULE.  The rest is computed, with Redis' time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,21 +7,17 @@
 
 #include "base/units.h"
 #include "policy/tick.h"
-#include "policy/zone.h"
-#include "redis/reply.h"
 #include "rqctl/ask.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/table.h"
+#include "rqctl/ticks.h"
 
 struct row {
 	const struct schedule_config *cfg;
 	const char	*key;		/* of the queue */
 	double		 now;
-	int64_t		 last;		/* of Redis; TICK_NEVER: it has not been seen yet */
-	int64_t		 next;
-	int64_t		 missed;	/* the latest tick, which nobody ran; TICK_NEVER: none */
-	const char	*error;		/* NULL: none; borrowed */
+	struct ticks	 ticks;
 };
 
 /* "every 5m", "30 4 * * mon-fri Europe/Berlin" */
@@ -36,16 +29,6 @@ spec(const struct schedule_config *s)
 	if (s->every != 0)
 		return xasprintf("every %s", units_duration(s->every, text));
 	return xasprintf("%s %s", s->cron, s->timezone);
-}
-
-static void
-compute(struct row *r)
-{
-	/* What was due a moment ago is not missed yet. */
-	int64_t due = tick_last(r->cfg, (int64_t)r->now - TICK_GRACE_MIN);
-
-	r->next = tick_next(r->cfg, (int64_t)r->now);
-	r->missed = r->last != TICK_NEVER && due > r->last ? due : TICK_NEVER;
 }
 
 /* -- output --------------------------------------------------------------------- */
@@ -69,10 +52,10 @@ row_json(const struct row *r)
 	json_object_set_new(o, "cron", s->every == 0 ? json_string(s->cron) : json_null());
 	json_object_set_new(o, "timezone", s->every == 0 ? json_string(s->timezone) : json_null());
 	json_object_set_new(o, "catch_up", json_boolean(s->catch_up));
-	json_object_set_new(o, "last", json_tick(r->last));
-	json_object_set_new(o, "next", json_tick(r->next));
-	json_object_set_new(o, "missed", json_tick(r->missed));
-	json_object_set_new(o, "error", r->error != NULL ? json_string(r->error) : json_null());
+	json_object_set_new(o, "last", json_tick(r->ticks.last));
+	json_object_set_new(o, "next", json_tick(r->ticks.next));
+	json_object_set_new(o, "missed", json_tick(r->ticks.missed));
+	json_object_set_new(o, "error", r->ticks.error != NULL ? json_string(r->ticks.error) : json_null());
 	return o;
 }
 
@@ -89,14 +72,14 @@ add_state(struct table *t, const struct row *r)
 {
 	char text[TICK_TEXT_MAX];
 
-	if (r->error != NULL) {
-		table_bytes(t, r->error, strlen(r->error));
+	if (r->ticks.error != NULL) {
+		table_bytes(t, r->ticks.error, strlen(r->ticks.error));
 		table_colour(t, COLOUR_RED);
-	} else if (r->missed != TICK_NEVER) {
-		table_add(t, "missed %s", tick_text(r->missed, text));
+	} else if (r->ticks.missed != TICK_NEVER) {
+		table_add(t, "missed %s", tick_text(r->ticks.missed, text));
 		table_colour(t, COLOUR_RED);
 	} else {
-		table_add(t, "%s", r->last == TICK_NEVER ? "not seen by any daemon yet" : "ok");
+		table_add(t, "%s", r->ticks.last == TICK_NEVER ? "not seen by any daemon yet" : "ok");
 	}
 }
 
@@ -108,9 +91,9 @@ row_table(struct table *t, const struct row *r)
 	table_add(t, "%s", r->cfg->name);
 	table_add(t, "%s", r->cfg->queue);
 	table_add(t, "%s", text);
-	add_tick(t, r->last);
-	add_tick(t, r->next);
-	table_add(t, "%s", out_age(r->next != TICK_NEVER ? (double)r->next - r->now : -1, in));
+	add_tick(t, r->ticks.last);
+	add_tick(t, r->ticks.next);
+	table_add(t, "%s", out_age(r->ticks.next != TICK_NEVER ? (double)r->ticks.next - r->now : -1, in));
 	add_state(t, r);
 	free(text);
 }
@@ -150,31 +133,14 @@ check_names(struct ctl *c)
 static int
 show(struct ctl *c, const struct schedule_config *s, double now, struct table *t, json_t *array)
 {
-	struct row r = { .cfg = s, .now = now, .last = TICK_NEVER };
-	struct redisReply *reply = NULL;
-	char *zone = NULL;
-	struct target target;
+	struct row r = { .cfg = s, .now = now, .key = config_queue(c->config, s->queue)->key };
 
-	if (ctl_target(c, s->queue, &target) == -1)
+	if (ticks_ask(c, s, now, &r.ticks) == -1)
 		return -1;
-	r.key = target.keys.name[KEY_QUEUE];
-	if (ask_append(c, "HGET", target.keys.name[KEY_SCHEDULE], s->name, NULL) == 0)
-		reply = ask_next(c);
-	if (reply != NULL) {
-		if (reply_error(reply) != REPLY_OK)
-			r.error = reply_text(reply);
-		else if (reply_double(reply, -1) >= 0)
-			r.last = (int64_t)reply_double(reply, 0);
-		if (zone_check(s->timezone, &zone) == -1)
-			r.error = zone;
-		compute(&r);
-		json_array_append_new(array, row_json(&r));
-		row_table(t, &r);
-	}
-	client_reply_free(reply);
-	ctl_target_done(&target);
-	free(zone);
-	return reply == NULL ? -1 : 0;
+	json_array_append_new(array, row_json(&r));
+	row_table(t, &r);
+	ticks_done(&r.ticks);
+	return 0;
 }
 
 static int

@@ -96,6 +96,7 @@ schedule "junk" { queue = "ack"  every = 365d }
 C
 "$RQCTL" -c "$T/missed.conf" schedules >"$T/table"
 like "$(grep '^daily' "$T/table")" "^daily .* missed $(rfc $past)$" 'rqctl schedules: missed'
+like "$("$RQCTL" -c "$T/missed.conf" check)" "^warning: ack: schedule daily has not run at $(rfc $past)\$" 'rqctl check says it, too'
 like "$(grep '^junk' "$T/table")" 'not seen by any daemon yet$' 'rqctl schedules: not seen yet'
 now=$(($(date +%s) / 3600 * 3600))
 rqd_run missed -c "$T/missed.conf"
