@@ -18,6 +18,7 @@
 #include "redis/reply.h"
 
 #define CHANNEL		"__redis__:invalidate"
+#define REPLY_MAX	((size_t)16 * 1024 * 1024)	/* names of keys */
 #define CHAINS_MIN	16
 
 /* Tracking that is off as long as this, while conn is READY, is told. */
@@ -424,6 +425,7 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	watch_make_chains(w, CHAINS_MIN);
 	timer_init(&w->patience, loop, watch_impatient, w);
 	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
+	conn_set_reply_max(w->sub, REPLY_MAX);
 	conn_subscribe(w->sub, CHANNEL, watch_message, w);
 	free(sub_name);
 	return w;

@@ -15,6 +15,8 @@
  *	blackhole 1|0	nothing arrives; it all comes later, where one still listens
  *	refuse 1|0	accept and close, the connections there too
  *	drop		close all connections, once
+ *	say HEX		these bytes go to all clients now, between replies or within one
+ *	flood HEX	the same, and then as many more as they take, for ever
  *	random P	P of 100 new connections get one of these for themselves
  *	calm		all of the above off
  *
@@ -61,6 +63,7 @@ struct half {
 
 struct link {
 	TAILQ_ENTRY(link) entry;
+	bool		  floods;	/* the client gets no end of bytes */
 	struct half	  half[2];
 	struct weather	  own;
 	bool		  is_own;	/* its own weather, not that of all */
@@ -73,6 +76,7 @@ static struct event_base *base;
 static struct weather all = { .cut = -1 };
 static const char *upstream;
 static bool blackhole, refuse;
+static char flood[65536];
 static long random_percent, pieces;
 static uint64_t rng;
 
@@ -140,6 +144,8 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 	int n;
 
 	(void)fd, (void)what;
+	if (l->floods && h->reply && evbuffer_get_length(h->buf) == 0)
+		evbuffer_add(h->buf, flood, sizeof(flood));
 	if (blackhole || evbuffer_get_length(h->buf) == 0)
 		return;
 	if (l->cut == 0) {
@@ -155,7 +161,9 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 		l->cut -= n;
 	if (h->single > 0)
 		h->single--;
-	if (evbuffer_get_length(h->buf) > 0)
+	if (l->floods && h->reply)
+		event_add(h->out, NULL);
+	else if (evbuffer_get_length(h->buf) > 0)
 		event_add(h->timer, &crumb);
 	else
 		event_add(h->in, NULL);
@@ -292,10 +300,28 @@ set_blackhole(bool on)
 	}
 }
 
+/* Hexadecimal digits, as bytes of the server's. */
+static void
+say(const char *hex, bool floods)
+{
+	unsigned byte;
+	struct link *l;
+
+	TAILQ_FOREACH(l, &links, entry) {
+		for (const char *p = hex; sscanf(p, "%2x", &byte) == 1; p += 2) {
+			char c = (char)byte;
+
+			evbuffer_add(l->half[1].buf, &c, 1);
+		}
+		l->floods = floods;
+		event_active(l->half[1].timer, EV_TIMEOUT, 0);
+	}
+}
+
 static void
 command(const char *line)
 {
-	char name[32] = "";
+	char name[32] = "", hex[4096] = "";
 	long n = 0;
 
 	if (sscanf(line, "%31s %ld", name, &n) < 1)
@@ -314,6 +340,8 @@ command(const char *line)
 		refuse = n != 0;
 	else if (strcmp(name, "random") == 0)
 		random_percent = n;
+	else if (sscanf(line, "say %4095s", hex) == 1 || sscanf(line, "flood %4095s", hex) == 1)
+		say(hex, name[0] == 'f');
 	else if (strcmp(name, "calm") == 0) {
 		all = (struct weather){ .cut = -1 };
 		refuse = false;

@@ -33,7 +33,7 @@ struct server {
 static struct server servers[2];
 static unsigned master;		/* of the two */
 static bool expected;		/* the server's end is */
-static bool behind;		/* the replica is stopped, to be promoted */
+static bool behind;		/* the replica is cut off, to be promoted */
 static redisContext *admin;
 static redisReply *admin_reply;
 static struct forgotten *forgotten;
@@ -293,7 +293,7 @@ redis_restart(void)
 	return true;
 }
 
-/* The replica stops to listen; what the server is told from now on may be lost. */
+/* The replica hears no more; what the server is told from now on is lost. */
 bool
 redis_fall_behind(void)
 {
@@ -302,7 +302,8 @@ redis_fall_behind(void)
 	if (r == NULL || r->type != REDIS_REPLY_STRING ||
 	    strstr(r->str, "state=online") == NULL)
 		return false;
-	behind = kill(servers[!master].pid, SIGSTOP) == 0;
+	behind = ask("ACL SETUSER default -psync -sync") != NULL;
+	ask("CLIENT KILL TYPE replica");
 	return behind;
 }
 
@@ -348,7 +349,6 @@ redis_promote(void)
 {
 	redisReply *old = collect_old(), *new;
 
-	kill(servers[!master].pid, SIGCONT);
 	expected = true;
 	while (servers[master].pid != 0) {
 		world_reap();

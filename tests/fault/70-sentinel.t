@@ -1,0 +1,99 @@
+#!/bin/sh
+# A server dies and Sentinel promotes its replica, which has not heard of
+# everything.  rqd knows both addresses.  What it had in hand comes to its end,
+# also what the new server has never seen; what waited and had not reached the
+# replica is gone, and only that.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
+
+# A port that nobody has, and nobody will get soon: below those given out by themselves.
+port() {
+	while :; do
+		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
+		redis-cli -p $p ping >/dev/null 2>&1 || break
+	done
+	echo $p
+}
+A=$(port) B=$(port) S=$(port)
+
+server() {	# NAME PORT OPTION...
+	name=$1 port=$2
+	shift 2
+	mkdir -p "$T/$name"
+	redis-server --port "$port" --bind 127.0.0.1 --dir "$T/$name" --save '' \
+	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 "$@" \
+	    >"$T/$name.out" 2>&1 &
+	OTHER_PIDS="$OTHER_PIDS $!"
+	eval "PID_$name=$!"
+	wait_for 10 "[ \"\$(redis-cli -p $port ping 2>/dev/null)\" = PONG ]" || fail "server $name starts"
+}
+a() { redis-cli -p "$A" "$@"; }
+b() { redis-cli -p "$B" "$@"; }
+
+server a "$A"
+server b "$B" --replicaof 127.0.0.1 "$A"
+wait_for 20 'b info replication | grep -q master_link_status:up'
+cat >"$T/sentinel.conf" <<C
+port $S
+bind 127.0.0.1
+dir $T
+sentinel monitor m 127.0.0.1 $A 1
+sentinel down-after-milliseconds m 500
+sentinel failover-timeout m 3000
+C
+redis-sentinel "$T/sentinel.conf" >"$T/sentinel.out" 2>&1 &
+OTHER_PIDS="$OTHER_PIDS $!"
+wait_for 10 '[ "$(redis-cli -p "$S" ping 2>/dev/null)" = PONG ]'
+redis-cli -p "$S" sentinel debug info-period 500 ping-period 100 publish-period 200 ask-period 100 >/dev/null
+wait_for 30 'redis-cli -p "$S" sentinel replicas m | grep -q "$B"'
+
+# Each waits until it is told to go; "bad" ones fail at first, "dead" ones for good.
+handler work <<'H'
+echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
+while [ -e "$T/hold" ]; do sleep 0.05; done
+case $RQD_ID in
+*bad*) [ "$RQD_ATTEMPT" -ge 2 ] ;;
+*dead*) exit 65 ;;
+esac
+H
+touch "$T/hold" "$T/ran"
+rqd_start <<C
+redis { server = {"127.0.0.1:$A", "127.0.0.1:$B"} timeout = 2s }
+queue "q" { command = {"$T/work"} concurrency = 9 lease = 6s backoff = 100ms }
+C
+log_wait 10 event=redis_up
+push() { for id in "$@"; do echo "lpush q '{\"id\":\"$id\"}'"; done | a >/dev/null; }
+
+push known-good known-bad known-dead
+wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 3 ]'
+wait_ok 10 '[ "$(b zcard qBACKUP)" -eq 3 ]' 'the replica knows of three in hand'
+a acl setuser default -psync -sync >/dev/null	# and it will hear no more
+a client kill type replica >/dev/null
+push new-good new-bad new-dead shared shared shared
+wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 9 ]'
+push waits1 waits2
+is "$(a zcard qBACKUP) $(a llen q)" '9 2' 'six more in hand, and two that wait, it does not know'
+kill -KILL "$PID_a"
+wait_ok 60 'b role | grep -q master' 'Sentinel promotes it'
+wait_ok 30 'log_lines event=redis_up | grep -q ":$B "' 'rqd finds the new server'
+is "$(b llen q)" 0 'what waited is gone: nobody has it'
+
+rm "$T/hold"
+for id in known-good known-bad new-bad; do
+	wait_ok 20 "log_count 'event=acked queue=q id=$id ' >/dev/null" "$id is handled"
+done
+for id in known-dead new-dead; do
+	wait_ok 20 "b xrange qDEAD - + | grep -q '$id'" "$id is a dead letter"
+done
+wait_ok 20 '[ "$(b exists qBACKUP qRETRY qCONTEXT qDELIVERY)" -eq 0 ]' 'nothing is left'
+is "$(sort "$T/ran" | tr '\n' ' ')" 'known-bad 1 known-bad 2 known-dead 1 known-good 1 new-bad 1 new-bad 2 new-dead 1 new-good 1 shared 1 shared 1 shared 1 ' \
+    'each ran as often as it had to'
+like "$(log_lines event=rescued)" 'id=new-bad' 'the failure that it had never seen was put back'
+is "$(log_count 'event=(rescued|acked|dead).*id=waits')" 0 'and of those that waited nothing was heard'
+
+# The old server comes back and is a replica: rqd stays where it is.
+b lpush q '{"id":"later"}' >/dev/null
+wait_ok 20 'log_count "event=acked queue=q id=later " >/dev/null' 'work goes on'
