@@ -93,6 +93,13 @@ wait_for 10 '[ "$(r zcard Queue:usersRETRY)" -eq 1 ]'
 enqueue 1 fail
 wait_ok 10 'no_keys' 'and once only: nothing is left'
 
+# A key of the wrong type.
+r lpush Queue:users x >/dev/null
+wait_ok 20 'log_lines "event=suspended queue=users" | grep -q WRONGTYPE' 'a key of the wrong type suspends the queue'
+r del Queue:users >/dev/null
+enqueue "$(now)" 8
+wait_ok 70 '[ "$(ended 8)" -eq 1 ]' 'until it is right'
+
 # Two daemons; one of them is killed while ids run that are enqueued on and on.
 rqd_stop
 rm "$T/mended"

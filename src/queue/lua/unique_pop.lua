@@ -56,17 +56,19 @@ while got < n and looked < n + 100 and not full do
   local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
   for i, id in ipairs(ids) do
     local tag = tags[i]
-    if inb[i] then
-      away[#away + 1], away[#away + 2] = put_off(scores[i]), id
-    elseif got > 0 and bytes + #id > room then
+    if got + looked > 0 and bytes + #id > room then
       full = true
       break
+    end
+    looked, bytes = looked + 1, bytes + #id
+    if inb[i] then
+      away[#away + 1], away[#away + 2] = put_off(scores[i]), id
     else
       local a, c, tok = match(inr[i] and call('HGET', D, tag) or '', '^(%d+) (%d+) (%S+)')
       local attempts = math.min(tonumber(a) or 0, 999999999)
       local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
       if inr[i] then retried[#retried + 1] = tag end
-      got, bytes = got + 1, bytes + #id
+      got = got + 1
       local token = name .. '.' .. got
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. #tag
@@ -74,7 +76,6 @@ while got < n and looked < n + 100 and not full do
       taken[#taken + 1] = id
       give(tag, #tag, token, attempts, crashes, #id > max and #id or id)
     end
-    looked = looked + 1
   end
   if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
   if #taken > 0 then
