@@ -392,7 +392,7 @@ consumer_fetched(const struct fetched *f, void *arg)
 		return;
 	}
 	c->empty = f->status == FETCH_OK && f->got == 0;
-	if (f->status == FETCH_OK && c->fetch_failed)
+	if ((f->status == FETCH_OK || f->status == FETCH_LIMITED) && c->fetch_failed)
 		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
 	else if (f->got == 0 && c->breaker.state == BREAKER_PROBING) {
 		breaker_unproved(&c->breaker, now);
