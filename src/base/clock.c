@@ -94,9 +94,11 @@ clock_fake_advance(usec_t by)
 char *
 clock_text(wall_t wall, char *buf)
 {
+	static char second[CLOCK_TEXT_MAX];	/* as it was written last */
+	static time_t last = -1;
 	int64_t rest = wall % SEC;
 	time_t t = (time_t)(wall / SEC);
-	char msec[sizeof(".123Z")];
+	unsigned msec;
 	struct tm tm;
 	size_t len;
 
@@ -104,10 +106,19 @@ clock_text(wall_t wall, char *buf)
 		rest += SEC;
 		t--;
 	}
-	(void)gmtime_r(&t, &tm);
-	len = strftime(buf, CLOCK_TEXT_MAX - sizeof(msec), "%FT%T", &tm);
-	(void)snprintf(msec, sizeof(msec), ".%03uZ",
-	    (unsigned)(rest / MSEC) % 1000);
-	memcpy(buf + len, msec, sizeof(msec));
+	if (t != last || second[0] == '\0') {
+		(void)gmtime_r(&t, &tm);
+		(void)strftime(second, CLOCK_TEXT_MAX - sizeof(".123Z"), "%FT%T", &tm);
+		last = t;
+	}
+	msec = (unsigned)(rest / MSEC) % 1000;
+	len = strlen(second);
+	memcpy(buf, second, len);
+	buf[len] = '.';
+	buf[len + 1] = (char)('0' + msec / 100);
+	buf[len + 2] = (char)('0' + msec / 10 % 10);
+	buf[len + 3] = (char)('0' + msec % 10);
+	buf[len + 4] = 'Z';
+	buf[len + 5] = '\0';
 	return buf;
 }

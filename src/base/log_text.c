@@ -130,6 +130,13 @@ put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g
 	}
 }
 
+/* What stands as it is anywhere: most characters of most values. */
+static bool
+is_plain(char c)
+{
+	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
+}
+
 /* Copies runs of plain characters at once: almost all values are one run. */
 static void
 put_text(struct buf *b, enum log_format format, const char *s, size_t n)
@@ -137,8 +144,13 @@ put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 	size_t i = 0, from = 0;
 
 	while (i < n) {
-		struct glyph g = next_glyph(s + i, n - i);
+		struct glyph g;
 
+		if (is_plain(s[i])) {
+			i++;
+			continue;
+		}
+		g = next_glyph(s + i, n - i);
 		if (!g.valid || !is_printable(g.code) || g.code == '"' ||
 		    g.code == '\\') {
 			buf_add(b, s + from, i - from);
@@ -156,8 +168,13 @@ needs_quotes(const char *s, size_t n)
 	size_t i = 0;
 
 	while (i < n) {
-		struct glyph g = next_glyph(s + i, n - i);
+		struct glyph g;
 
+		if (is_plain(s[i])) {
+			i++;
+			continue;
+		}
+		g = next_glyph(s + i, n - i);
 		if (!g.valid || !is_printable(g.code) ||
 		    (g.code < 0x80 && strchr(" \"=\\", (int)g.code) != NULL))
 			return true;
@@ -182,10 +199,16 @@ put_string(struct buf *b, enum log_format format, const char *s, size_t n)
 static void
 put_key(struct buf *b, enum log_format format, const char *key, bool first)
 {
-	if (format == LOG_JSON)
-		buf_printf(b, "%c\"%s\":", first ? '{' : ',', key);
-	else
-		buf_printf(b, "%s%s=", first ? "" : " ", key);
+	if (format == LOG_JSON) {
+		buf_puts(b, first ? "{\"" : ",\"");
+		buf_puts(b, key);
+		buf_puts(b, "\":");
+	} else {
+		if (!first)
+			buf_addc(b, ' ');
+		buf_puts(b, key);
+		buf_addc(b, '=');
+	}
 }
 
 /* Seconds with three decimals, cut and not rounded; a number in JSON too. */
