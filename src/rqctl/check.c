@@ -146,6 +146,26 @@ check_lease(struct findings *f, const struct picture *p, size_t i)
 	}
 }
 
+/* Whoever reads a stream for another group takes this one's retries for its own. */
+static void
+check_group(struct findings *f, const struct picture *p, size_t i)
+{
+	const struct target *t = &p->targets[i];
+	const char *group;
+	size_t k;
+
+	for (k = 0; k < p->fleet.n; k++) {
+		group = fleet_text(fleet_queue(&p->fleet.daemons[k],
+		    t->keys.name[KEY_QUEUE]), "consumer_group");
+		if (group[0] == '\0' || strcmp(group, keys_group(&t->keys)) == 0)
+			continue;
+		find(f, "error", t->name, "%s reads it for the consumer group %s, not for %s: "
+		    "their retries are mixed", p->fleet.daemons[k].instance, group,
+		    keys_group(&t->keys));
+		return;
+	}
+}
+
 static void
 check_queue(struct findings *f, const struct picture *p, size_t i)
 {
@@ -173,6 +193,8 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 	check_types(f, &p->targets[i]);
 	if (config_kind_keeps(p->targets[i].kind))
 		check_lease(f, p, i);
+	if (p->targets[i].kind == KIND_STREAM)
+		check_group(f, p, i);
 }
 
 /* Those that nobody has run in time. */

@@ -82,5 +82,8 @@ sctl push q --delay 300ms later >/dev/null
 is "$(r xlen q)" 4 'what is delayed is no entry'
 wait_ok 10 '[ "$(cat "$T/got")" = later ]' 'and is handled when it is due'
 is "$(sctl check | grep -v noeviction)" '' 'check finds nothing'
+config_write other <"$T/c.conf"
+sed -i 's/"workers"/"others"/' "$T/other.conf"
+like "$(ctl -c "$T/other.conf" check)" 'error: q: .* reads it for the consumer group workers, not for others' 'two groups are an error'
 like "$(ctl status --json)" '"kind": "stream"' 'without a file the kind is known from the daemon'
 is "$(ctl status --json | sed -n 's/.*"waiting": \([0-9]*\).*/\1/p')" 0 'and the group'

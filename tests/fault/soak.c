@@ -6,8 +6,9 @@
  *	soak RQD FLAKYPROXY SHIM
  *
  * From the environment: SEED (random unless given; printed), FAULTS (20),
- * MESSAGES (300), KINDS (names of faults, with commas; all), and RQD_TEST_KEEP,
- * which keeps the directory with all logs.  The output is TAP.
+ * MESSAGES (300), KINDS (names of faults, with commas; all), STREAM (the queue is of
+ * kind "stream"), and RQD_TEST_KEEP, which keeps the directory with all logs.
+ * The output is TAP.
  *
  * Faults keep step with the messages: the last of both come together, and
  * little waits then, so that what drains the queue afterwards is rqd's recovery.
@@ -39,6 +40,7 @@
 
 const char *soak_dir, *soak_self;
 uint64_t soak_seed;
+bool soak_stream;
 volatile long *soak_pushed;
 
 static struct fault faults[FAULTS_MAX];
@@ -363,6 +365,7 @@ main(int argc, char **argv)
 	if (soak_seed == 0)
 		soak_seed = mix((uint64_t)(now() * 1e9) ^ (uint64_t)getpid()) % 1000000000 + 1;
 	rng = soak_seed;
+	soak_stream = getenv("STREAM") != NULL;
 	wanted_faults = (size_t)number_of("FAULTS", 20);
 	messages = number_of("MESSAGES", 300);
 	if ((soak_dir = mkdtemp(dir)) == NULL)

@@ -17,6 +17,15 @@
 #define RENEWAL		1.0
 #define MAX_ATTEMPTS	8
 
+/* The ids of entries that nobody has been given, as Lua; q is a stream or not there. */
+#define UNREAD \
+    "local function unread(most) " \
+    "local last = '0-0' " \
+    "if redis.call('EXISTS', 'q') == 0 then return {} end " \
+    "for _, g in ipairs(redis.call('XINFO', 'GROUPS', 'q')) do " \
+    "for i = 1, #g, 2 do if g[i] == 'last-delivered-id' then last = g[i+1] end end end " \
+    "return redis.call('XRANGE', 'q', '(' .. last, '+', 'COUNT', most) end "
+
 /* What a fault may explain. */
 enum cause {
 	CAUSE_NONE, CAUSE_KILLED, CAUSE_ENDED, CAUSE_STOPPED, CAUSE_REFUSED,
@@ -64,6 +73,7 @@ struct forgotten {
 	double		at;
 };
 
+extern bool soak_stream;	/* the queue is of kind "stream" */
 extern const struct fault_kind	 fault_kinds[];
 extern const char	*soak_dir, *soak_self;
 extern uint64_t		 soak_seed;

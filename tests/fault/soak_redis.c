@@ -48,11 +48,18 @@ bool redis_away;
 #define COLLECT \
     "local out = {} " \
     "local function put(what, body) out[#out+1] = what .. (string.match(body or '', '%d+') or '0') end " \
-    "for _, body in ipairs(redis.call('LRANGE', 'q', 0, -1)) do put('W', body) end " \
+    UNREAD \
+    "local kind = redis.call('TYPE', 'q').ok " \
+    "for _, body in ipairs(kind == 'list' and redis.call('LRANGE', 'q', 0, -1) or {}) do put('W', body) end " \
+    "for _, e in ipairs(kind == 'stream' and unread(1000000) or {}) do put('W', e[2][2]) end " \
     "local context, owner = {}, {} " \
     "local c, d = redis.call('HGETALL', 'qCONTEXT'), redis.call('HGETALL', 'qDELIVERY') " \
     "for i = 1, #c, 2 do context[c[i]] = c[i+1] end " \
     "for i = 1, #d, 2 do owner[d[i]] = string.match(d[i+1], '^%d+ %d+ (%S+)') end " \
+    "local rows = kind == 'stream' and redis.pcall('XPENDING', 'q', 'rqd', '-', '+', 1000000) or {} " \
+    "for _, row in ipairs(rows.err and {} or rows) do " \
+    "local e = not context[row[1]] and redis.call('XRANGE', 'q', row[1], row[1])[1] " \
+    "if e then put('W', e[2][2]) end end " \
     "for _, tag in ipairs(redis.call('ZRANGE', 'qBACKUP', 0, -1)) do put('H', context[tag]) end " \
     "for _, tag in ipairs(redis.call('ZRANGE', 'qRETRY', 0, -1)) do " \
     "put((owner[tag] or '-') == '-' and 'W' or 'H', context[tag]) end " \

@@ -148,10 +148,13 @@ work_handle(const char *dir, uint64_t seed)
  * one says it all.  Answers with how many wait; -1: too many do.
  */
 static const char push_once[] =
-    "local waiting = redis.call('LLEN', KEYS[1]) "
+    UNREAD
+    "local stream = ARGV[4] == '1' "
+    "local waiting = stream and #unread(ARGV[3]) or redis.call('LLEN', KEYS[1]) "
     "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 0 end "
     "if waiting >= tonumber(ARGV[3]) then return -1 end "
-    "redis.call('LPUSH', KEYS[1], ARGV[2]) redis.call('SET', KEYS[2], ARGV[1]) return waiting";
+    "if stream then redis.call('XADD', KEYS[1], '*', 'message', ARGV[2]) "
+    "else redis.call('LPUSH', KEYS[1], ARGV[2]) end redis.call('SET', KEYS[2], ARGV[1]) return waiting";
 
 /* With an id of its own, with one that many have, without; a few are large. */
 static size_t
@@ -211,8 +214,8 @@ work_produce(long messages, double seconds)
 		if (at > now())
 			pause_for(at - now());
 		for (done = false; !done;) {
-			r = c == NULL ? NULL : redisCommand(c, "EVAL %s 2 q pushed %ld %b %d",
-			    push_once, n, payload, len, WAITING_MAX);
+			r = c == NULL ? NULL : redisCommand(c, "EVAL %s 2 q pushed %ld %b %d %d",
+			    push_once, n, payload, len, WAITING_MAX, soak_stream);
 			done = r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer >= 0;
 			if (r != NULL)
 				freeReplyObject(r);

@@ -16,6 +16,7 @@ struct plan {
 	bool		 log, http;
 };
 
+#define GROUP(name)	"queue \"s\" { kind = \"stream\" consumer_group = \"" name "\" command = {\"/s\"} }\n"
 #define HEAR(keys)	"queue c { kind = channel command = {'/c'} key = " keys " }\n"
 
 static const struct plan plans[] = {
@@ -32,6 +33,10 @@ static const struct plan plans[] = {
 	{ HEAR("'x'"), HEAR("{'x'}"), "=c", "", false, false },
 	{ HEAR("'x'"), HEAR("{'x', 'y'}"), "-c +c", "", false, false },
 	{ HEAR("{'x', 'y'}"), HEAR("{'x', 'z'}"), "-c +c", "", false, false },
+	{ GROUP("x"), GROUP("x"), "=s", "", false, false },
+	{ GROUP("x"), GROUP("y"), "-s +s", "", false, false },
+	{ A "defaults { consumer_group = \"x\" }", A "defaults { consumer_group = \"y\" }", "=a", "",
+	    false, false },
 	/* A key that moves: its old owner goes first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },
