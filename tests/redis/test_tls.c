@@ -51,7 +51,8 @@ make_certificates(struct fixture *f)
 	snprintf(f->key, sizeof(f->key), "%s/ca.key", f->s.dir);
 	snprintf(f->missing, sizeof(f->missing), "%s/missing", f->s.dir);
 	snprintf(cmd, sizeof(cmd), "openssl req -x509 -newkey rsa:2048 -nodes -days 2 "
-	    "-subj /CN=redis -addext subjectAltName=IP:127.0.0.1,DNS:queue.example -keyout %s -out %s 2>%s/openssl.log", f->key, f->cert, f->s.dir);
+	    "-subj /CN=redis -addext subjectAltName=IP:127.0.0.1,DNS:queue.example "
+	    "-keyout %s -out %s 2>%s/openssl.log", f->key, f->cert, f->s.dir);
 	assert_int_equal(system(cmd), 0);
 }
 
