@@ -49,6 +49,7 @@ struct lock {
 	enum lock_state		 state;
 	bool			 trying;	/* a try is not answered */
 	bool			 again;		/* the key changed meanwhile */
+	bool			 waiting;	/* events->waiting() was called */
 	bool			 doubt;		/* Redis may hold it for us, and we don't know */
 	boot_t			 until;		/* HELD: the end, as far as we know */
 	bool			 told;		/* ending() was called */
@@ -284,6 +285,10 @@ lock_is_busy(struct lock *l, const struct redisReply *r)
 
 	l->doubt = false;
 	lock_set_trouble(l, LOCK_BUSY, REPLY_OK, holder != NULL ? holder : "");
+	if (l->opt.wait != 0 && !l->waiting) {
+		l->waiting = true;
+		l->events->waiting(l->trouble, l->arg);
+	}
 	if (l->opt.wait == 0)
 		lock_refuse(l);
 	else if (l->again)

@@ -52,6 +52,8 @@ enum lock_release {
 };
 
 struct lock_events {
+	/* Once, when it turns out that somebody else has it: the holder's value. */
+	void	(*waiting)(const char *holder, void *);
 	void	(*held)(void *);
 	/* Instead of held().  error is REPLY_OK but for LOCK_REFUSED. */
 	void	(*refused)(enum lock_refusal, enum reply_error error, const char *text, void *);

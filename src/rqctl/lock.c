@@ -33,6 +33,7 @@
 #include "rqctl/ctl.h"
 #include "rqctl/groups.h"
 #include "rqctl/holder.h"
+#include "rqctl/out.h"
 
 #define TTL_DEFAULT	(30 * SEC)
 #define TTL_MIN		(1 * SEC)
@@ -166,6 +167,23 @@ held(void *arg)
 
 /* -- the lock ------------------------------------------------------------------- */
 
+/* For who sits before it. */
+static void
+waiting(const char *value, void *arg)
+{
+	struct locked *r = arg;
+	struct buf line = BUF_INIT;
+	char *holder;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	holder = holder_text(value, strlen(value));
+	out_escape(&line, holder, strlen(holder));
+	fprintf(stderr, "rqctl: waiting for lock %s, held by %s\n", r->opt.name, buf_str(&line));
+	buf_done(&line);
+	free(holder);
+}
+
 static void
 refused(enum lock_refusal refusal, enum reply_error error, const char *text, void *arg)
 {
@@ -279,7 +297,8 @@ void
 lock_run(struct ctl *c)
 {
 	static const struct lock_events events = {
-		.held = held, .refused = refused, .ending = ending, .released = released
+		.waiting = waiting, .held = held, .refused = refused, .ending = ending,
+		.released = released
 	};
 	struct locked r = { .ctl = c, .argv = (char *const *)(uintptr_t)(c->args.words + 1) };
 	char *who;

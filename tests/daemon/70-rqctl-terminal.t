@@ -94,6 +94,13 @@ ended 0 'lock: status'
 like "$(screen)" '^read words' 'lock: it reads from the terminal'
 is "$(wc -l <"$T/ints")" 1 'lock: Control-C came once'
 
+r set Lock:a "$(printf 'pe\033[2Jer')" px 60000 >/dev/null
+terminal lock a -- echo got it
+ok "wait_for 10 'screen | grep -qF \"waiting for lock a, held by another program\"'" 'lock: says that it waits'
+r del Lock:a >/dev/null
+ended 0 'lock: and goes on'
+like "$(screen)" '^got it' 'lock: with the command'
+
 # -- status -w ---------------------------------------------------------------------------
 
 beat() { # INSTANCE JSON

@@ -22,17 +22,19 @@ queue "ack" { command = {"$T/note"} }
 queue "ids" { kind = "unique"  command = {"$T/note"} }
 queue "flow" { kind = "stream"  command = {"$T/note"} }
 queue "right" { kind = "list"  command = {"$T/note"} }
+queue "gone" { kind = "expired"  notifications = "set"  command = {"$T/note"} }
 queue "left" { kind = "list"  pop = "left"  command = {"$T/note"} }
 schedule "tick \"1\"" { queue = "ack"  every = 1s }
 schedule "own" { queue = "ack"  every = 1s  message = '{"id":"x","n":1}' }
 schedule "ids" { queue = "ids"  every = 1s }
 schedule "flow" { queue = "flow"  every = 1s  message = "into the stream" }
+schedule "gone" { queue = "gone"  every = 1s  message = "as if it had expired" }
 schedule "right" { queue = "right"  every = 1s  message = "r" }
 schedule "left" { queue = "left"  every = 1s  message = "l" }
 schedule "daily" { queue = "ack"  cron = "$daily"  message = "never" }
 schedule "caught" { queue = "ack"  cron = "$daily"  message = "never"  catch_up = true }
 C
-for queue in ack ids flow right left; do
+for queue in ack ids flow gone right left; do
 	ok "wait_for 20 '[ \"\$(cat \"\$T/notes.$queue\" 2>/dev/null | wc -l)\" -ge 2 ]'" "queue $queue gets messages"
 done
 like "$(cat "$T/notes.ack")" '^\{"id":"tick \\"1\\"@20[0-9-]+T[0-9:]+Z"\}$' 'the default message has an id of its own'
