@@ -265,6 +265,14 @@ consumer_breaker_event(struct consumer *c, enum breaker_event event, const char 
 	consumer_touch(c);
 }
 
+/* The handler has judged the message: nothing is wrong with the command. */
+static bool
+is_of_message(const struct verdict *v)
+{
+	return v->reason == REASON_STATUS ||
+	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
+}
+
 /* What a finished delivery says about the command. */
 static void
 consumer_judge(struct consumer *c, const struct verdict *v, const struct result *r)
@@ -277,7 +285,7 @@ consumer_judge(struct consumer *c, const struct verdict *v, const struct result 
 		free(cause);
 	} else if (v->op == VERDICT_ACK) {
 		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
-	} else if (v->failed && v->reason != REASON_STATUS) {
+	} else if (v->failed && !is_of_message(v)) {
 		consumer_breaker_event(c, breaker_failure(&c->breaker, now), NULL);
 	} else {
 		breaker_unproved(&c->breaker, now);

@@ -62,9 +62,10 @@ feed_over(struct worker *w, struct feed *f)
 	TAILQ_REMOVE(&w->feeds, f, entry);
 	w->outstanding--;
 	f->worker = NULL;
-	f->result.pid = w->pid;
-	f->result.duration = clock_mono() - f->started;
-	if (f->result.duration == 0)
+	f->result.pid = f->base.pid;
+	if (f->base.pid != 0)
+		f->result.duration = clock_mono() - f->started;
+	if (f->base.pid != 0 && f->result.duration == 0)
 		f->result.duration = 1;
 	name_output(w);
 	w->finished(w, f);
@@ -389,15 +390,31 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	}
 }
 
+/* What never left for the pipe was never begun, and has nothing to do with its end. */
+static void
+not_begun(struct feed *f)
+{
+	f->base.pid = 0;
+	f->result.end = END_NOT_RUN;
+	if (f->result.stop == STOP_NONE)
+		f->result.stop = STOP_PEER;
+}
+
 static void
 settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 {
-	struct feed *f, *next;
+	struct feed *f, *next, *unsent = w->feeder.next;
+	bool begun = true;
 
+	if (unsent != NULL && w->feeder.sent > 0)
+		unsent = TAILQ_NEXT(unsent, entry);
 	if (w->culprit == NULL && !stopped)
 		w->culprit = oldest(w);
 	TAILQ_FOREACH_SAFE(f, &w->feeds, entry, next) {
-		if (!f->answered)
+		begun = begun && f != unsent;
+		if (!begun && f != w->culprit)
+			not_begun(f);
+		else if (!f->answered)
 			broken_off(w, f, x);
 		feed_over(w, f);
 	}

@@ -99,6 +99,24 @@ log_wait 10 'event=resumed queue=broken ' 1 broken
 is "$(log_count 'event=dead' broken)" 0 'nothing became a dead letter'
 rqd_stop broken
 
+# A verdict on messages says nothing about the command; a failure may say something.
+handler picky <<'H'
+while read -r n attempt length id && IFS= read -r message; do echo "$n $message"; done
+H
+for i in 1 2 3 4 5 6; do r lpush picky "dead $i" >/dev/null; done
+rqd_start picky <<C
+queue "picky" {
+	command = {"$T/picky"} mode = "persistent" framing = "line"
+	suspend_after = 3 backoff = 1m
+}
+C
+log_wait 20 'event=dead queue=picky ' 6 picky
+is "$(log_count 'event=suspended' picky)" 0 'dead letters do not suspend the queue'
+for i in 1 2 3; do r lpush picky "retry later" >/dev/null; done
+wait_ok 20 "log_wait 20 'event=suspended queue=picky' 1 picky" 'failures do'
+rqd_stop picky
+r del pickyRETRY pickyCONTEXT pickyDELIVERY >/dev/null
+
 # -- beside others ------------------------------------------------------------------------
 
 # Persistent processes take none of max_handlers' slots, and idle ones stay.
