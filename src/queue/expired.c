@@ -24,10 +24,11 @@
 #include "base/glob.h"
 #include "queue/listener.h"
 
-#define PUSH_MAX	100		/* names per call ... */
+#define PUSH_MAX	250		/* names per call ... */
 #define PUSH_BYTES	65536		/* ... or so many bytes of them */
-#define NEWS_MAX	10000		/* names that wait, all in all ... */
-#define NEWS_BYTES	(4 << 20)	/* ... and how large they are */
+#define PUSHES		8		/* on their way at once */
+#define NEWS_MAX	100000		/* names that wait, all in all ... */
+#define NEWS_BYTES	(16 << 20)	/* ... and how large they are */
 #define SETTING		"notify-keyspace-events"
 
 /* A key has expired. */
@@ -51,20 +52,24 @@ struct expired {
 	struct defer		  turn;
 	struct timer		  again;	/* set: pushes wait, after an error */
 	struct news_list	  waiting;
-	struct news_list	  sent;		/* in the call that is on its way */
 	unsigned		  nwaiting;
 	size_t			  bytes;	/* of waiting */
-	struct expired_call	 *push, *check;	/* on their way; NULL: none */
+	TAILQ_HEAD(, expired_call) pushes;	/* on their way */
+	unsigned		  npushes;
+	struct expired_call	 *check;	/* on its way; NULL: none */
 	char			  why[128];	/* the last push was refused; "": it was not */
 	bool			  unchecked;	/* CONFIG is refused, and that was told */
-	bool			  late;		/* news was dropped, and that was told */
+	uint64_t		  dropped;	/* since that was told; 0: nothing is */
+	bool			  pushed;	/* something, since the last was dropped */
 	bool			  closing;
 };
 
 /* A command on its way; lives until it is answered, also beyond its queue. */
 struct expired_call {
-	struct expired	*queue;		/* NULL: it is gone */
-	char		*flags;		/* CONFIG SET: what was set; owned */
+	TAILQ_ENTRY(expired_call) entry;	/* of a push; while its queue is there */
+	struct expired	 *queue;	/* NULL: it is gone */
+	struct news_list  news;		/* a push: what it tells; owned */
+	char		 *flags;	/* CONFIG SET: what was set; owned */
 };
 
 static struct expired_call *
@@ -73,12 +78,25 @@ expired_call_new(struct expired *q)
 	struct expired_call *call = xcalloc(1, sizeof(*call));
 
 	call->queue = q;
+	TAILQ_INIT(&call->news);
 	return call;
+}
+
+static void
+expired_free_news(struct news_list *list)
+{
+	struct news *n;
+
+	while ((n = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, n, entry);
+		free(n);
+	}
 }
 
 static void
 expired_call_free(struct expired_call *call)
 {
+	expired_free_news(&call->news);
 	free(call->flags);
 	free(call);
 }
@@ -124,17 +142,6 @@ expired_remove(struct expired *q, struct news *n)
 	q->bytes -= n->len;
 }
 
-static void
-expired_free_news(struct news_list *list)
-{
-	struct news *n;
-
-	while ((n = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, n, entry);
-		free(n);
-	}
-}
-
 static bool
 begins_with(const char *s, size_t len, const char *prefix)
 {
@@ -167,14 +174,24 @@ expired_matches(const struct expired *q, const char *name, size_t len)
 	return false;
 }
 
+/* Not told one by one: the counter has them, and the end says how many. */
 static void
 expired_drop(struct expired *q)
 {
 	q->stats->n[STAT_DROPPED]++;
-	if (!q->late)
+	q->pushed = false;
+	if (q->dropped++ == 0)
 		expired_warn(q, "expired keys are dropped: %s", q->why[0] != '\0' ? q->why :
 		    "Redis could not be told in time");
-	q->late = true;
+}
+
+static void
+expired_end_drops(struct expired *q)
+{
+	if (q->dropped == 0 || !q->pushed || q->npushes > 0 || q->nwaiting > 0)
+		return;
+	expired_warn(q, "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
+	q->dropped = 0;
 }
 
 /* From the subscriber. */
@@ -221,12 +238,12 @@ expired_drop_late(struct expired *q)
 
 /* Those of the call, which may or may not have acted, wait again. */
 static void
-expired_unsend(struct expired *q)
+expired_unsend(struct expired *q, struct expired_call *call)
 {
 	struct news *n;
 
-	while ((n = TAILQ_LAST(&q->sent, news_list)) != NULL) {
-		TAILQ_REMOVE(&q->sent, n, entry);
+	while ((n = TAILQ_LAST(&call->news, news_list)) != NULL) {
+		TAILQ_REMOVE(&call->news, n, entry);
 		TAILQ_INSERT_HEAD(&q->waiting, n, entry);
 		q->nwaiting++;
 		q->bytes += n->len;
@@ -238,7 +255,6 @@ expired_refused(struct expired *q, const struct redisReply *reply)
 {
 	snprintf(q->why, sizeof(q->why), "%.*s", (int)strcspn(reply_text(reply), "\r\n"),
 	    reply_text(reply));
-	expired_unsend(q);
 	if (reply_error(reply) == REPLY_ELSEWHERE)
 		conn_reset(q->env->conn, q->why);
 	else
@@ -251,19 +267,21 @@ expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *ar
 	struct expired_call *call = arg;
 	struct expired *q = call->queue;
 
-	expired_call_free(call);
-	if (q == NULL)
+	if (q == NULL) {
+		expired_call_free(call);
 		return;
-	q->push = NULL;
-	if (answer != CONN_REPLY) {
-		expired_unsend(q);
-	} else if (reply_error(reply) != REPLY_OK) {
-		expired_refused(q, reply);
-	} else {
-		expired_free_news(&q->sent);
-		q->why[0] = '\0';
-		q->late = false;
 	}
+	TAILQ_REMOVE(&q->pushes, call, entry);
+	q->npushes--;
+	if (answer == CONN_REPLY && reply_error(reply) == REPLY_OK) {
+		q->why[0] = '\0';
+		q->pushed = true;
+	} else {
+		expired_unsend(q, call);
+		if (answer == CONN_REPLY)
+			expired_refused(q, reply);
+	}
+	expired_call_free(call);
 	expired_wake(q);
 }
 
@@ -281,7 +299,7 @@ expired_add_lock(const struct expired *q, struct args *w, const struct news *n)
 
 /* Moves as many as go into a call; their lock keys, then their names. */
 static int
-expired_take(struct expired *q, struct args *w)
+expired_take(struct expired *q, struct expired_call *call, struct args *w)
 {
 	struct news *n;
 	size_t bytes = 0;
@@ -289,35 +307,42 @@ expired_take(struct expired *q, struct args *w)
 
 	while (count < PUSH_MAX && bytes < PUSH_BYTES && (n = TAILQ_FIRST(&q->waiting)) != NULL) {
 		expired_remove(q, n);
-		TAILQ_INSERT_TAIL(&q->sent, n, entry);
+		TAILQ_INSERT_TAIL(&call->news, n, entry);
 		bytes += n->len;
 		count++;
 	}
-	TAILQ_FOREACH(n, &q->sent, entry)
+	TAILQ_FOREACH(n, &call->news, entry)
 		expired_add_lock(q, w, n);
 	args_fmt(w, "%" PRId64, (int64_t)(q->cfg->skew / MSEC));
 	args_str(w, q->env->instance);
-	TAILQ_FOREACH(n, &q->sent, entry)
+	TAILQ_FOREACH(n, &call->news, entry)
 		args_mem(w, n->name, n->len);
 	return count;
 }
 
 static void
-expired_send(struct expired *q)
+expired_send_one(struct expired *q)
 {
+	struct expired_call *call = expired_call_new(q);
 	struct args w = { 0 };
 	int count;
 
-	if (TAILQ_EMPTY(&q->waiting) || q->push != NULL || timer_is_set(&q->again) ||
-	    !conn_is_ready(q->env->conn))
-		return;
-	q->push = expired_call_new(q);
+	TAILQ_INSERT_TAIL(&q->pushes, call, entry);
+	q->npushes++;
 	args_mem(&w, q->keys.name[KEY_QUEUE], q->keys.len[KEY_QUEUE]);
 	args_mem(&w, q->keys.name[KEY_BACKUP], q->keys.len[KEY_BACKUP]);
-	count = expired_take(q, &w);
-	conn_script(q->env->conn, script_find("expired_push"), expired_pushed, q->push,
-	    2 + count, w.n, w.v, w.len);
+	count = expired_take(q, call, &w);
+	conn_script(q->env->conn, script_find("expired_push"), expired_pushed, call, 2 + count,
+	    w.n, w.v, w.len);
 	args_done(&w);
+}
+
+static void
+expired_send(struct expired *q)
+{
+	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->again) &&
+	    conn_is_ready(q->env->conn))
+		expired_send_one(q);
 }
 
 static void
@@ -327,6 +352,7 @@ expired_turn(void *arg)
 
 	expired_drop_late(q);
 	expired_send(q);
+	expired_end_drops(q);
 }
 
 static void
@@ -459,7 +485,7 @@ expired_open(const struct queue_env *env, struct config *config,
 	q->stats = stats;
 	keys_init(&q->keys, cfg->key);
 	TAILQ_INIT(&q->waiting);
-	TAILQ_INIT(&q->sent);
+	TAILQ_INIT(&q->pushes);
 	timer_init(&q->again, env->loop, expired_again, q);
 	listener_init(&q->listener, env, "expired", events, arg);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
@@ -538,7 +564,7 @@ expired_is_empty(const struct queue *queue)
 {
 	const struct expired *q = (const struct expired *)queue;
 
-	return TAILQ_EMPTY(&q->waiting) && q->push == NULL && ack_is_empty(q->ack);
+	return TAILQ_EMPTY(&q->waiting) && q->npushes == 0 && ack_is_empty(q->ack);
 }
 
 /* What was heard goes out before the last word of the other half. */
@@ -556,9 +582,12 @@ static void
 expired_free(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
+	struct expired_call *call;
 
-	if (q->push != NULL)
-		q->push->queue = NULL;
+	while ((call = TAILQ_FIRST(&q->pushes)) != NULL) {
+		TAILQ_REMOVE(&q->pushes, call, entry);
+		call->queue = NULL;
+	}
 	if (q->check != NULL)
 		q->check->queue = NULL;
 	ack_free(q->ack);
@@ -566,7 +595,6 @@ expired_free(struct queue *queue)
 	timer_stop(&q->again);
 	loop_defer_cancel(q->env->loop, &q->turn);
 	expired_free_news(&q->waiting);
-	expired_free_news(&q->sent);
 	keys_done(&q->keys);
 	config_unref(q->config);
 	free(q);

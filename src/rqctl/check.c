@@ -182,6 +182,8 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		find(f, "warning", name, "no daemon serves it");
 	if (strcmp(s->state, "suspended") == 0)
 		find(f, "error", name, "suspended: %s", s->reason);
+	if (strcmp(s->state, "unsubscribed") == 0)
+		find(f, "error", name, "a daemon does not hear what it should; its log says why");
 	if (d->paused)
 		find(f, "warning", name, "paused: %s", d->pause);
 	if (d->dead > 0)

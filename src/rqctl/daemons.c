@@ -25,6 +25,12 @@ queue_json(const struct target *t)
 	json_object_set_new(o, "kind", json_string(config_kind_name(t->kind)));
 	if (q == NULL)
 		return o;
+	if (config_kind_hears(q->kind)) {
+		argv = json_array();
+		for (word = q->keys; *word != NULL; word++)
+			json_array_append_new(argv, json_string(*word));
+		json_object_set_new(o, "channels", argv);
+	}
 	json_object_set_new(o, "mode", json_string(config_mode_name(q->mode)));
 	json_object_set_new(o, "concurrency", json_integer(q->concurrency));
 	json_object_set_new(o, "lease", config_kind_keeps(q->kind) ?
@@ -39,6 +45,24 @@ queue_json(const struct target *t)
 	return o;
 }
 
+/* Q, or what the queue subscribes to. */
+static void
+key_cell(struct table *t, const struct target *target)
+{
+	const struct queue_config *q = target->cfg;
+	struct buf names = BUF_INIT;
+	size_t i;
+
+	if (q == NULL || !config_kind_hears(q->kind)) {
+		table_add(t, "%s", target->keys.name[KEY_QUEUE]);
+		return;
+	}
+	for (i = 0; q->keys[i] != NULL; i++)
+		buf_printf(&names, "%s%s", i > 0 ? " " : "", q->keys[i]);
+	table_bytes(t, names.data, names.len);
+	buf_done(&names);
+}
+
 static void
 queue_row(struct table *t, const struct target *target)
 {
@@ -49,7 +73,7 @@ queue_row(struct table *t, const struct target *target)
 
 	table_add(t, "%s", target->name);
 	table_add(t, "%s", config_kind_name(target->kind));
-	table_add(t, "%s", target->keys.name[KEY_QUEUE]);
+	key_cell(t, target);
 	if (q != NULL) {
 		table_number(t, q->concurrency);
 		if (config_kind_keeps(q->kind))

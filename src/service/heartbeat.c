@@ -59,6 +59,10 @@ queue_json(const struct consumer *c)
 		    (clock_mono() - b->since))));
 	} else if (block == BLOCK_PAUSED)
 		json_object_set_new(q, "state", json_string("paused"));
+	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
+		json_object_set_new(q, "state", json_string("unsubscribed"));
+	if (!config_kind_keeps(cfg->kind))
+		json_object_del(q, "lease");
 	consumer_each(c, in_hand_add, list);
 	json_object_set_new(q, "in_hand", list);
 	return q;

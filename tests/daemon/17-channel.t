@@ -65,6 +65,8 @@ like "$(qctl purge n --waiting -y 2>&1)" 'kind channel' 'rqctl purge is refused'
 like "$(qctl dead list p 2>&1)" 'kind pattern' 'rqctl dead is refused'
 like "$(qctl status n)" '^n  *-  *0/2  *-  *-  *-  *-  *ok' 'rqctl status'
 is "$(qctl check)" '' 'rqctl check'
+like "$(qctl queues)" '^n  *channel  *news alerts  *1  *-  *1 ' 'rqctl queues'
+like "$(qctl queues --json n | tr -d ' \n')" '"channels":\["news","alerts"\]' 'the same as JSON'
 is "$(echo x | qctl try n 2>"$T/err"; tail -n 1 "$T/seen.one")" 'n news 1/1 x' 'rqctl try has a channel, too'
 like "$(cat "$T/err")" 'would be acked' 'and a verdict'
 

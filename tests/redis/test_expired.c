@@ -311,6 +311,7 @@ test_wrong_type(void **state)
 	server_do(&server, "DEL orders");
 	expire("send:3");
 	WAIT(&box, server_int(&server, "LLEN orders") == 1);
+	WAIT(&box, strstr(box.warning, "2 were dropped") != NULL);
 }
 
 /* A full Redis takes it: the event comes once. */

@@ -1,0 +1,233 @@
+/*
+ * The scripts of the kinds that keep nothing: list_pop, expired_push, look,
+ * count.  What they take and push, with each command denied in turn, keys of
+ * wrong types, and at maxmemory.
+ */
+#include "rig.h"
+
+#include "redis/script.h"
+
+static struct rig	rig;
+
+static int
+setup(void **state UNUSED)
+{
+	script_init();
+	rig_open(&rig, "q");
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	rig_close(&rig);
+	return 0;
+}
+
+static const char *
+text(const char *script)
+{
+	return script_find(script)->text;
+}
+
+/* -- list_pop ----------------------------------------------------------------- */
+
+static redisReply *
+pop(const char *side, int n, int bytes, int max, const char *deadline)
+{
+	return rig_command(&rig, "EVAL %s 2 q qPAUSED %s %d %d %d %s", text("list_pop"), side, n,
+	    bytes, max, deadline);
+}
+
+/* What a reply has behind its head, joined; the head's words are checked. */
+static void
+check_pop(redisReply *r, const char *status, int waiting, const char *want)
+{
+	char got[256] = "";
+	size_t i;
+
+	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
+	assert_string_equal(r->element[0]->str, status);
+	assert_int_equal(r->element[2]->integer, waiting);
+	for (i = 3; i < r->elements; i++) {
+		size_t len = strlen(got);
+
+		if (r->element[i]->type == REDIS_REPLY_INTEGER)
+			snprintf(got + len, sizeof(got) - len, "(%lld)", r->element[i]->integer);
+		else
+			snprintf(got + len, sizeof(got) - len, "%s.", r->element[i]->str);
+	}
+	assert_string_equal(got, want);
+	freeReplyObject(r);
+}
+
+static void
+test_pop(void **state UNUSED)
+{
+	check_pop(pop("right", 10, 1000, 1000, "0"), "ok", 0, "");
+	rig_do(&rig, "LPUSH q a bb ccc dddd eeeee");
+	check_pop(pop("right", 2, 1000, 1000, "0"), "ok", 3, "a.bb.");
+	check_pop(pop("left", 1, 1000, 1000, "0"), "ok", 2, "eeeee.");
+	/* The bound of bytes is passed by one message at most; one is always taken. */
+	check_pop(pop("right", 9, 1, 1000, "0"), "ok", 1, "ccc.");
+	check_pop(pop("right", 9, 1000, 2, "0"), "ok", 0, "(4)");
+	rig_do(&rig, "LPUSH q a b");
+	check_pop(pop("right", 9, 1000, 1000, "1"), "late", 2, "");
+	rig_do(&rig, "SET qPAUSED why PX 60000");
+	redisReply *r = pop("right", 9, 1000, 1000, "0");
+	assert_string_equal(r->element[0]->str, "paused");
+	assert_string_equal(r->element[3]->str, "why");
+	assert_in_range(r->element[4]->integer, 1, 60000);
+	freeReplyObject(r);
+	rig_do(&rig, "DEL qPAUSED");
+	rig_do(&rig, "CONFIG SET maxmemory 1");
+	check_pop(pop("right", 9, 1000, 1000, "0"), "ok", 0, "a.b.");
+	rig_do(&rig, "CONFIG SET maxmemory 0");
+}
+
+/* An error takes nothing. */
+static void
+test_pop_denied(void **state UNUSED)
+{
+	static const char *const commands[] = { "llen", "exists", "rpop", "time" };
+	redisReply *r;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(commands); i++) {
+		rig_do(&rig, "FLUSHALL");
+		rig_do(&rig, "LPUSH q a b");
+		rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[i]);
+		rig_connect(&rig, "few");
+		r = pop("right", 9, 1000, 1000, "0");
+		assert_int_equal(r->type, REDIS_REPLY_ERROR);
+		freeReplyObject(r);
+		rig_connect(&rig, "");
+		assert_int_equal(rig_int(&rig, "LLEN q"), 2);
+	}
+	rig_do(&rig, "SET q x");
+	r = pop("right", 9, 1000, 1000, "0");
+	assert_non_null(strstr(r->str, "WRONGTYPE"));
+	freeReplyObject(r);
+	/* QPAUSED of any type pauses. */
+	rig_do(&rig, "FLUSHALL");
+	rig_do(&rig, "LPUSH q a");
+	rig_do(&rig, "LPUSH qPAUSED a");
+	r = pop("right", 9, 1000, 1000, "0");
+	assert_string_equal(r->element[0]->str, "paused");
+	freeReplyObject(r);
+}
+
+/* -- expired_push --------------------------------------------------------------- */
+
+/* Two names in one call: what it returns, or -1. */
+static long long
+push(const char *a, const char *b)
+{
+	char locks[2][64];
+
+	snprintf(locks[0], sizeof(locks[0]), "Lock:q:%s", a);
+	snprintf(locks[1], sizeof(locks[1]), "Lock:q:%s", b);
+	return rig_int(&rig, "EVAL %s 4 q qBACKUP %s %s 60000 me %s %s", text("expired_push"),
+	    locks[0], locks[1], a, b);
+}
+
+static void
+test_push(void **state UNUSED)
+{
+	rig_do(&rig, "FLUSHALL");
+	assert_int_equal(push("a", "b"), 2);
+	assert_int_equal(push("b", "c"), 1);
+	assert_int_equal(push("d", "d"), 1);
+	assert_int_equal(push("a", "b"), 0);
+	assert_int_equal(rig_int(&rig, "LLEN q"), 4);
+	assert_in_range(rig_int(&rig, "PTTL Lock:q:a"), 1, 60000);
+	rig_do(&rig, "DEL Lock:q:a");
+	rig_do(&rig, "CONFIG SET maxmemory 1");
+	assert_int_equal(push("a", "b"), 1);
+	rig_do(&rig, "CONFIG SET maxmemory 0");
+	/* A lock of any type is one. */
+	rig_do(&rig, "LPUSH Lock:q:x 1");
+	assert_int_equal(push("x", "x"), 0);
+}
+
+/* A name is pushed, or nobody is kept from pushing it. */
+static void
+test_push_faults(void **state UNUSED)
+{
+	static const char *const commands[] = {
+		"llen", "zcard", "exists", "zremrangebyrank", "lpush", "set"
+	};
+	static const char *const makes[] = { "SET q x", "HSET q a b", "SET qBACKUP x" };
+	long long in_list, locks;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(commands) + ARRAY_LEN(makes); i++) {
+		bool denied = i < ARRAY_LEN(commands);
+
+		rig_do(&rig, "FLUSHALL");
+		if (denied) {
+			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[i]);
+			rig_connect(&rig, "few");
+		} else {
+			rig_do(&rig, makes[i - ARRAY_LEN(commands)]);
+		}
+		assert_int_equal(push("a", "b"), -1);
+		rig_connect(&rig, "");
+		in_list = denied ? rig_int(&rig, "LLEN q") : 0;
+		locks = rig_int(&rig, "EXISTS Lock:q:a Lock:q:b");
+		assert_true(in_list >= locks);
+		rig_do(&rig, "DEL q qBACKUP");
+		assert_int_equal(push("a", "b"), 2 - locks);
+	}
+}
+
+/* -- look, count ------------------------------------------------------------------ */
+
+static void
+test_look(void **state UNUSED)
+{
+	redisReply *r;
+
+	rig_do(&rig, "FLUSHALL");
+	rig_do(&rig, "LPUSH q a b");
+	r = rig_command(&rig, "EVAL %s 2 qPAUSED q", text("look"));
+	assert_int_equal(r->elements, 4);
+	assert_int_equal(r->element[0]->integer, 2);
+	assert_int_equal(r->element[1]->integer, 0);
+	freeReplyObject(r);
+	rig_do(&rig, "SET qPAUSED why");
+	r = rig_command(&rig, "EVAL %s 1 qPAUSED", text("look"));
+	assert_int_equal(r->element[0]->integer, 0);
+	assert_int_equal(r->element[1]->integer, 1);
+	assert_string_equal(r->element[2]->str, "why");
+	assert_int_equal(r->element[3]->integer, -1);
+	freeReplyObject(r);
+	rig_do(&rig, "SET q x");
+	assert_int_equal(rig_int(&rig, "EVAL %s 2 qPAUSED q", text("look")), -1);
+}
+
+/* Never an error: totals decide nothing. */
+static void
+test_count(void **state UNUSED)
+{
+	rig_do(&rig, "FLUSHALL");
+	rig_do(&rig, "HSET qSTATS acked 5 failed x");
+	rig_do(&rig, "EVAL %s 1 qSTATS acked 3 failed 2 dropped 1", text("count"));
+	assert_int_equal(rig_int(&rig, "HINCRBY qSTATS acked 0"), 8);
+	assert_int_equal(rig_int(&rig, "HINCRBY qSTATS dropped 0"), 1);
+	rig_do(&rig, "SET qSTATS x");
+	rig_do(&rig, "EVAL %s 1 qSTATS acked 3", text("count"));
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pop), cmocka_unit_test(test_pop_denied),
+		cmocka_unit_test(test_push), cmocka_unit_test(test_push_faults),
+		cmocka_unit_test(test_look), cmocka_unit_test(test_count),
+	};
+
+	return cmocka_run_group_tests_name("scripts of kinds that keep nothing", tests, setup,
+	    teardown);
+}
