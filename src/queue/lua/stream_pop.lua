@@ -52,7 +52,7 @@ local function lease(entries)
       until not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
     end
     zadd[k], zadd[k + 1] = stamp, tag
-    hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. #e.id
+    hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. text(#e.id)
     copy[k], copy[k + 1] = tag, e.body
     give(tag, #e.id, e.token, 0, 0, #e.body > max and #e.body or e.body)
   end
@@ -68,7 +68,7 @@ while got < n and bytes < room and waiting == 1 do
     if e then
       local body = message(e[2])
       got, bytes = got + 1, bytes + #body
-      entries[#entries + 1] = {id = e[1], body = body, token = name .. '.' .. got}
+      entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
     else
       waiting = 0
     end

@@ -69,9 +69,9 @@ while got < n and looked < n + 100 and not full do
       local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
       if inr[i] then retried[#retried + 1] = tag end
       got = got + 1
-      local token = name .. '.' .. got
+      local token = name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. #tag
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(#tag)
       copy[#copy + 1], copy[#copy + 2] = tag, id
       taken[#taken + 1] = id
       give(tag, #tag, token, attempts, crashes, #id > max and #id or id)

@@ -2,16 +2,16 @@
 -- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
 --         id, or nil
 -- Gives   took: how many came from the list
-local took = 0
+local took, last = 0, ' ' .. stamp .. ' '
 local retries = first and call('ZCARD', R) or 0
 while got < n and took < waiting and not full do
   local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
   -- One by one: a chunk of LRANGE could be of any size.
   repeat
-    local body = call('LINDEX', Q, -m - 1)
+    local body = call('LINDEX', Q, '-' .. text(m + 1))
     if got > 0 and bytes + #body > room then full = true break end
     m, got, bytes = m + 1, got + 1, bytes + #body
-    tokens[m] = name .. '.' .. got
+    tokens[m] = name .. text(got)
     bodies[m], tags[m] = body, ident(body) or '~' .. tokens[m]
     idlens[m] = #tags[m]
   until m == 25 or got == n or took + m == waiting
@@ -27,13 +27,11 @@ while got < n and took < waiting and not full do
     end
     used[tag] = true
     zadd[k], zadd[k + 1] = stamp, tag
-    hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. ' ' .. stamp .. ' ' .. idlens[j]
+    hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. last .. text(idlens[j])
     copy[k], copy[k + 1] = tag, body
     give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
   end
-  call('ZADD', B, unpack(zadd))
-  call('HSET', D, unpack(hset))
-  call('HSET', C, unpack(copy))
+  lease(zadd, hset, copy)
   call('LTRIM', Q, 0, -m - 1)
   took = took + m
 end

@@ -1,7 +1,8 @@
 -- pop_retries: the first write; then due retries, which keep tag and counts.
 -- Needs   pop_begin, pop_gate; hooks.retried(tags): called with tags that are in
 --         QBACKUP, before they leave QRETRY
--- Gives   give(), got, bytes, dropped, full: no room for more
+-- Gives   text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
+--         which writes to QBACKUP, QDELIVERY, QCONTEXT (nil: not there)
 -- Writes nothing, but is not refused at maxmemory: from here on only a missing
 -- permission can strike.
 call('ZREMRANGEBYRANK', B, 1, 0)
@@ -13,10 +14,36 @@ end
 if gap > 0 then call(save_rate(n)) end
 local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, ''}, 0, 0, 0, false
 
+-- By '..' a number would become text as a fraction does, at the cost of a small command.
+local function text(number) return string.format('%d', number) end
+
 local function give(tag, idlen, token, attempts, crashes, body)
   local o = #out
   out[o + 1], out[o + 2], out[o + 3] = tag, idlen, token
   out[o + 4], out[o + 5], out[o + 6] = attempts, crashes, body
+end
+
+-- Redis keeps small zsets and hashes as lists that it searches from end to end,
+-- and a score there as text that it reads for each comparison.  That is best for
+-- a few; for a batch it is most of the cost.  A name too long for such a list, which
+-- goes at once, makes Redis keep an index instead.  No tag has a NUL.
+local indexed = false
+local function lease(zadd, hset, copy)
+  local long = not indexed and #zadd >= 16 and string.rep('\0', 65)
+  if long then
+    indexed = true
+    zadd[#zadd + 1], zadd[#zadd + 2] = zadd[1], zadd[2]
+    zadd[1], zadd[2] = stamp, long
+    hset[#hset + 1], hset[#hset + 2] = long, ''
+    if copy then copy[#copy + 1], copy[#copy + 2] = long, '' end
+  end
+  call('ZADD', B, unpack(zadd))
+  if long then call('ZREM', B, long) end
+  call('HSET', D, unpack(hset))
+  if long then call('HDEL', D, long) end
+  if not copy then return end
+  call('HSET', C, unpack(copy))
+  if long then call('HDEL', C, long) end
 end
 
 local looked = 0
@@ -39,9 +66,9 @@ while first and tonumber(first) <= now and got < n and not full and looked < n +
       local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
       local idlen = math.min(tonumber(l) or #tag, #tag)
       got, bytes = got + 1, bytes + size
-      local token = name .. '.' .. got
+      local token = name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. idlen
+      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
       give(tag, idlen, token, attempts, crashes, body)
     end
   end

@@ -36,19 +36,22 @@ local function acks(at)
   local tags, done = {}, {}
   for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
   local values = call('HMGET', D, unpack(tags))
+  local inb = #tags > 8 and call('ZMSCORE', B, unpack(tags))
   for i, a in ipairs(at) do
     local tag, answer = tags[i], at.answer[i]
     if token(values[i]) == ARGV[a + 2] then
       done[#done + 1] = tag
       local taken = hooks.taken and hooks.taken(tag)
       if hooks.leave then hooks.leave({tag}) end
-      local was = call('ZREM', B, tag) == 1 or retries and call('ZSCORE', R, tag)
+      local was = inb and inb[i] or not inb and call('ZREM', B, tag) == 1
+      was = was or retries and call('ZSCORE', R, tag)
       out[answer] = was and not taken and 'ok' or 'taken'
     else
       out[answer] = (values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and 'held' or 'unknown'
     end
   end
   if #done == 0 then return end
+  if inb then call('ZREM', B, unpack(done)) end
   if retries then call('ZREM', R, unpack(done)) end
   call('HDEL', C, unpack(done))
   call('HDEL', D, unpack(done))
