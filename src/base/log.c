@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log_journal.h"
 #include "base/log_sink.h"
 #include "base/log_text.h"
 
@@ -103,6 +104,11 @@ build_record(enum log_level level, const char *event, const struct log_ctx *ctx,
 	bool journal = sink != NULL && sink->journal && test_fn == NULL;
 
 	buf_clear(&record);
+	if (sink != NULL && sink->way == SINK_JOURNAL && test_fn == NULL) {
+		log_journal(&record, record_format, levels[level].priority, level, event, ctx,
+		    fields);
+		return;
+	}
 	if (journal)
 		buf_printf(&record, "<%d>", levels[level].priority);
 	else if (sink != NULL && sink->way == SINK_DATAGRAM && test_fn == NULL)
@@ -217,7 +223,8 @@ log_open(const char *target, char **cause)
 int
 log_reopen(char **cause)
 {
-	if (sink == NULL || sink->path == NULL || sink->way == SINK_DATAGRAM)
+	if (sink == NULL || sink->path == NULL || sink->way == SINK_DATAGRAM ||
+	    sink->way == SINK_JOURNAL)
 		return 0;
 	return log_open(sink->path, cause);
 }

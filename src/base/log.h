@@ -12,7 +12,7 @@
  * or of a handler's output can forge a record or drive a terminal.
  *
  * Nothing here blocks: a sink that cannot take a record keeps it in a buffer
- * of LOG_BACKLOG bytes at most; beyond it records are dropped and counted, and
+ * of LOG_BACKLOG bytes at most (LOG_BACKLOG_JOURNAL); beyond it records are dropped and counted, and
  * `event=warning reason=log_dropped` with the number follows when there is room.
  */
 #ifndef RQD_BASE_LOG_H
@@ -27,6 +27,8 @@
 #include "base/util.h"
 
 #define LOG_BACKLOG	(256 * 1024)
+/* Its records are three times as long, and taken one by one: for a burst of output. */
+#define LOG_BACKLOG_JOURNAL	(4 * 1024 * 1024)
 
 /* Not syslog.h's names: both may be included in log.c. */
 enum log_level { LOG_LV_ERROR, LOG_LV_WARN, LOG_LV_INFO, LOG_LV_DEBUG };
@@ -71,7 +73,8 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
 /*
  * Opens a sink: "stderr", "syslog", or a file's absolute path (appended to,
  * made with mode 0640).  On the journal (stderr is the stream that
- * $JOURNAL_STREAM names) records carry a "<N>" priority and no ts.  Returns 0,
+ * $JOURNAL_STREAM names) records have no ts, but a priority and fields of their
+ * own: RQD_EVENT, RQD_QUEUE, RQD_ID, ...  Returns 0,
  * or -1 with *cause; the sink in use is then kept.  Before the first call
  * records go to stderr at level info.
  */

@@ -7,11 +7,14 @@
  * through /proc instead; a socket takes the flag per call.
  *
  * What cannot be written waits in the backlog, whole records at a time and at
- * most LOG_BACKLOG bytes.  When it is full records are lost, and go on being
+ * most LOG_BACKLOG bytes (the journal: more).  When it is full records are lost, and go on being
  * lost until half of it is out and the loss was reported: otherwise a slow
  * reader would get one report for each record.  Pipes are written in pieces of
  * at most PIPE_BUF bytes that end with a record where possible, so that
  * writers sharing a pipe do not mix.
+ *
+ * Where stderr is the journal's stream, records go to its datagram socket instead,
+ * with fields; and to the stream where that socket is not there.
  *
  * A record that a full disk cut short is taken off the file again; where that
  * is impossible the next record comes after a newline of its own.
@@ -30,7 +33,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log_journal.h"
+
 #define PIECE	PIPE_BUF
+
+const char *log_sink_journal_path = LOG_JOURNAL_SOCKET;
 
 /* -- opening --------------------------------------------------------------- */
 
@@ -69,6 +76,43 @@ sink_new(enum sink_way way, int fd)
 	return s;
 }
 
+/* A connected, non-blocking datagram socket; -1 with errno. */
+static int
+connect_datagram(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd, saved;
+
+	if (strlen(path) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(sa.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == -1) {
+		saved = errno;
+		(void)close(fd);
+		errno = saved;
+		return -1;
+	}
+	return fd;
+}
+
+struct log_sink *
+log_sink_journal(const char *path)
+{
+	int fd = path != NULL ? connect_datagram(path) : -1;
+	struct log_sink *s;
+
+	if (fd == -1)
+		return NULL;
+	s = sink_new(SINK_JOURNAL, fd);
+	s->path = xstrdup(path);
+	return s;
+}
+
 static struct log_sink *
 open_stderr(char **cause)
 {
@@ -79,6 +123,8 @@ open_stderr(char **cause)
 		(void)util_cause(cause, "stderr: %s", strerror(errno));
 		return NULL;
 	}
+	if (is_journal(&st) && (s = log_sink_journal(log_sink_journal_path)) != NULL)
+		return s;
 	s = sink_new(SINK_FILE, STDERR_FILENO);
 	s->borrowed = true;
 	s->journal = is_journal(&st);
@@ -107,30 +153,6 @@ open_file(const char *path, char **cause)
 	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
 		s->way = SINK_NONBLOCK;
 	return s;
-}
-
-/* A connected, non-blocking datagram socket; -1 with errno. */
-static int
-connect_datagram(const char *path)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd, saved;
-
-	if (strlen(path) >= sizeof(sa.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(sa.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd == -1)
-		return -1;
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == -1) {
-		saved = errno;
-		(void)close(fd);
-		errno = saved;
-		return -1;
-	}
-	return fd;
 }
 
 struct log_sink *
@@ -206,6 +228,24 @@ send_datagram(struct log_sink *s, const char *p, size_t n)
 	return s->fd == -1 ? -1 : send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A frame; one that is too long for the socket goes another way. */
+static ssize_t
+send_frame(struct log_sink *s, const char *p, size_t n)
+{
+	size_t head = sizeof(uint32_t);
+	ssize_t r = send_datagram(s, p + head, n - head);
+
+	if (r == -1 && errno == EMSGSIZE)
+		r = log_journal_send_long(s->fd, p + head, n - head);
+	return r;
+}
+
+static bool
+is_datagram(const struct log_sink *s)
+{
+	return s->way == SINK_DATAGRAM || s->way == SINK_JOURNAL;
+}
+
 /*
  * As write(2); EAGAIN: must wait.  A datagram goes without its newline, and
  * one that is too long for the socket is lost alone.
@@ -230,9 +270,12 @@ write_once(struct log_sink *s, const char *p, size_t n)
 		case SINK_DATAGRAM:
 			r = send_datagram(s, p, n - 1);	/* never half of it */
 			break;
+		case SINK_JOURNAL:
+			r = send_frame(s, p, n);
+			break;
 		}
 	} while (r == -1 && errno == EINTR);
-	if (s->way != SINK_DATAGRAM)
+	if (!is_datagram(s))
 		return r;
 	if (r == -1 && errno == EMSGSIZE) {
 		s->lost++;
@@ -286,6 +329,8 @@ piece_length(const struct log_sink *s, const char *p, size_t n)
 {
 	const char *nl;
 
+	if (s->way == SINK_JOURNAL)
+		return log_journal_frame(p);
 	if (s->way != SINK_DATAGRAM && n <= PIECE)
 		return n;
 	nl = s->way == SINK_DATAGRAM ? NULL : memrchr(p, '\n', PIECE);
@@ -318,14 +363,18 @@ write_pieces(struct log_sink *s, const char *p, size_t n, bool *failed)
 }
 
 static size_t
-count_records(const char *p, size_t n)
+count_records(const struct log_sink *s)
 {
-	const char *end = p + n;
+	const char *p = s->backlog.data + s->out, *end = s->backlog.data + s->backlog.len;
 	size_t count = 0;
 
-	while (n > 0 && p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
-		p++;
-		count++;
+	for (; p < end; count++) {
+		if (s->way == SINK_JOURNAL)
+			p += log_journal_frame(p);
+		else if ((p = memchr(p, '\n', (size_t)(end - p))) != NULL)
+			p++;
+		else
+			break;
 	}
 	return count;
 }
@@ -333,8 +382,9 @@ count_records(const char *p, size_t n)
 void
 log_sink_drop(struct log_sink *s)
 {
-	s->lost += count_records(s->backlog.data, s->backlog.len);
+	s->lost += count_records(s);
 	buf_done(&s->backlog);
+	s->out = 0;
 }
 
 /* Nothing waits for a sink that is broken (EPIPE, ENOSPC). */
@@ -343,14 +393,23 @@ log_sink_flush(struct log_sink *s)
 {
 	struct buf *b = &s->backlog;
 	bool failed;
-	size_t done;
 
 	if (b->len == 0)
 		return;
-	done = write_pieces(s, b->data, b->len, &failed);
-	buf_drain(b, done);
-	if (failed || b->len == 0)
+	s->out += write_pieces(s, b->data + s->out, b->len - s->out, &failed);
+	if (failed || s->out == b->len) {
 		log_sink_drop(s);
+	} else if (s->out > b->len / 2) {	/* not each time: it moves the rest */
+		buf_drain(b, s->out);
+		s->out = 0;
+	}
+}
+
+/* How much may wait. */
+static size_t
+limit(const struct log_sink *s)
+{
+	return s->way == SINK_JOURNAL ? LOG_BACKLOG_JOURNAL : LOG_BACKLOG;
 }
 
 /* Nothing waits yet: writes directly and keeps what must wait. */
@@ -381,7 +440,7 @@ log_sink_write(struct log_sink *s, const char *p, size_t n)
 	if (s->way == SINK_FILE)
 		return write_file(s, p, n);
 	log_sink_flush(s);
-	if (s->choked || n > LOG_BACKLOG - s->backlog.len) {
+	if (s->choked || n > limit(s) - (s->backlog.len - s->out)) {
 		s->choked = true;
 		s->lost++;
 		return false;
@@ -397,7 +456,7 @@ log_sink_take_lost(struct log_sink *s)
 {
 	uint64_t n = s->lost;
 
-	if (s->backlog.len > LOG_BACKLOG / 2)
+	if (s->backlog.len - s->out > limit(s) / 2)
 		return 0;
 	s->lost = 0;
 	s->choked = false;

@@ -242,12 +242,19 @@ put_field(struct buf *b, enum log_format format, const struct log_field *f,
 		put_string(b, format, f->str, f->len);
 		break;
 	case LOG_T_INT:
-		buf_printf(b, "%" PRId64, f->num);
-		break;
 	case LOG_T_USEC:
-		put_usec(b, f->num);
+		log_number(b, f);
 		break;
 	}
+}
+
+void
+log_number(struct buf *b, const struct log_field *f)
+{
+	if (f->type == LOG_T_USEC)
+		put_usec(b, f->num);
+	else
+		buf_printf(b, "%" PRId64, f->num);
 }
 
 static void

@@ -92,5 +92,5 @@ screenshot() {	# FILE
 # What the browser complains of since the last call: errors of scripts, refused by CSP, ...
 complaints() {
 	driver POST "$SESSION/se/log" '{"type":"browser"}' | grep -oE '"message":"([^"\\]|\\.)*"' |
-	    grep -v 'Failed to load resource: net::ERR_\|net::ERR_CONNECTION\|status\( \|.*\)503'
+	    grep -v '"chrome://' | grep -v 'Failed to load resource: net::ERR_\|net::ERR_CONNECTION\|status\( \|.*\)503'
 }

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/log_journal.h"
 #include "base/log_sink.h"
 #include "base/log_text.h"
 
@@ -569,6 +570,7 @@ test_journal(void **state UNUSED)
 	assert_int_equal(fstat(2, &st), 0);
 	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 	setenv("JOURNAL_STREAM", env, 1);
+	log_sink_journal_path = NULL;	/* the stream is all there is */
 	assert_int_equal(log_open("stderr", NULL), 0);
 	log_event(LOG_LV_ERROR, "a", NULL);
 	log_set_format(LOG_JSON);
@@ -658,6 +660,143 @@ test_syslog(void **state UNUSED)
 	free(long_one);
 }
 
+/* -- the journal's own protocol ----------------------------------------------------- */
+
+/* stderr is the journal's stream, and its socket is fd; undo with journal_off(). */
+static int
+journal_on(int *fd, char **path)
+{
+	struct stat st;
+	char *env;
+	int pair[2], old;
+
+	*path = in_dir("journal");
+	*fd = bind_datagram(*path);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	old = stderr_to(pair[1]);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(fstat(2, &st), 0);
+	env = xasprintf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", env, 1);
+	free(env);
+	log_sink_journal_path = *path;
+	assert_int_equal(log_open("stderr", NULL), 0);
+	return old;
+}
+
+static void
+journal_off(int old, int fd, char *path)
+{
+	log_close();
+	stderr_back(old);
+	unsetenv("JOURNAL_STREAM");
+	log_sink_journal_path = NULL;
+	close(fd);
+	unlink(path);
+	free(path);
+}
+
+static void
+test_journal_fields(void **state UNUSED)
+{
+	static const char want[] = "PRIORITY=4\nMESSAGE=level=warn event=retry queue=orders "
+	    "id=\"a b\" attempt=2 pid=77 status=1 duration=0.012 line=out error=\"x\\ny\"\n"
+	    "RQD_EVENT=retry\nRQD_QUEUE=orders\nRQD_ID=a b\nRQD_ATTEMPT=2\nRQD_PID=77\n"
+	    "RQD_STATUS=1\nRQD_DURATION=0.012\nRQD_ERROR\n\3\0\0\0\0\0\0\0x\ny\n";
+	struct log_ctx ctx = { "orders", "a b", 2, 77 };
+	char *path, got[1024];
+	const char *text;
+	ssize_t n;
+	int fd, old = journal_on(&fd, &path);
+
+	log_event(LOG_LV_WARN, "retry", &ctx, LF_INT("status", 1), LF_USEC("duration", 12000),
+	    LF_MEM("line", "out", 3), LF_STR("none", NULL), LF_STR("error", "x\ny"));
+	n = recv(fd, got, sizeof(got), 0);
+	assert_true(n > 0);
+	assert_memory_equal(got, "SYSLOG_IDENTIFIER=", 18);
+	text = memchr(got, '\n', (size_t)n);
+	assert_non_null(text);
+	assert_int_equal(got + n - (text + 1), (ssize_t)sizeof(want) - 1);
+	assert_memory_equal(text + 1, want, sizeof(want) - 1);
+	assert_int_equal(log_reopen(NULL), 0);
+	log_set_format(LOG_JSON);
+	log_event(LOG_LV_INFO, "b", NULL);
+	n = recv(fd, got, sizeof(got) - 1, 0);
+	got[n] = '\0';
+	assert_non_null(strstr(got, "\nMESSAGE={\"level\":\"info\",\"event\":\"b\"}\nRQD_EVENT=b\n"));
+	journal_off(old, fd, path);
+}
+
+/* The journal is stuck: nothing waits, records are kept, and lost ones are told. */
+static void
+test_journal_slow(void **state UNUSED)
+{
+	char *path, got[1024], line[900];
+	int fd, old = journal_on(&fd, &path), i, n = 0, told = 0;
+	int dropped_before = (int)log_dropped();
+
+	memset(line, 'x', sizeof(line));
+	for (i = 0; i < 10000; i++)
+		log_event(LOG_LV_INFO, "many", NULL, LF_MEM("line", line, sizeof(line)));
+	assert_int_not_equal(log_waiting_fd(), -1);
+	assert_true((int)log_dropped() > dropped_before);
+	for (i = 0; i < 100000; i++) {
+		ssize_t r = recv(fd, got, sizeof(got) - 1, 0);
+
+		if (r == -1) {
+			log_flush();
+			if (log_waiting_fd() == -1 && told > 0)
+				break;
+			continue;
+		}
+		got[r] = '\0';
+		told += strstr(got, "RQD_REASON=log_dropped\n") != NULL;
+		n += strstr(got, "RQD_EVENT=many\n") != NULL;
+	}
+	assert_int_equal(told, 1);
+	assert_true(n > 4000 && n < 10000);
+	assert_int_equal(n + (int)log_dropped() - dropped_before, 10000);
+	journal_off(old, fd, path);
+}
+
+/* Longer than a datagram may be: in a file whose descriptor comes instead. */
+static void
+test_journal_long(void **state UNUSED)
+{
+	char *path = in_dir("journal"), byte, space[CMSG_SPACE(sizeof(int))];
+	int fd = bind_datagram(path), small = 4096, file;
+	struct log_sink *s = log_sink_journal(path);
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+		.msg_controllen = sizeof(space) };
+	struct buf b = BUF_INIT;
+	struct stat st;
+	char *big = xmalloc(100000);
+
+	memset(big, 'z', 100000);
+	assert_non_null(s);
+	assert_int_equal(setsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	log_journal(&b, LOG_LOGFMT, 6, LOG_LV_INFO, "big", NULL, (const struct log_field[]){
+	    LF_MEM("line", big, 100000), LF_END });
+	assert_int_equal(log_journal_frame(b.data), b.len);
+	assert_true(log_sink_write(s, b.data, b.len));
+	assert_int_equal(s->lost, 0);
+	assert_int_equal(recvmsg(fd, &msg, 0), 0);
+	assert_non_null(CMSG_FIRSTHDR(&msg));
+	memcpy(&file, space + CMSG_LEN(0), sizeof(file));
+	assert_int_equal(fstat(file, &st), 0);
+	assert_int_equal(st.st_size, (off_t)(b.len - 4));
+	assert_int_equal(write(file, "x", 1), -1);	/* sealed */
+	close(file);
+	close(fd);
+	log_sink_free(s);
+	unlink(path);
+	free(path);
+	free(big);
+	buf_done(&b);
+}
+
 static int
 make_dir(void **state UNUSED)
 {
@@ -688,6 +827,9 @@ main(void)
 		cmocka_unit_test_setup(test_hopeless, start_clean),
 		cmocka_unit_test_setup(test_journal, start_clean),
 		cmocka_unit_test_setup(test_syslog, start_clean),
+		cmocka_unit_test_setup(test_journal_fields, start_clean),
+		cmocka_unit_test_setup(test_journal_slow, start_clean),
+		cmocka_unit_test_setup(test_journal_long, start_clean),
 	};
 
 	unit_seed();

@@ -1,0 +1,145 @@
+/*
+ * The journal's native protocol: a datagram of lines NAME=value, or, where the value
+ * holds a newline, NAME, newline, its length as 64 bits, little endian, and the value.
+ * One that is too long for a datagram goes in a sealed memfd, whose descriptor
+ * is sent instead.
+ */
+#include "base/log_journal.h"
+
+#include <ctype.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log_text.h"
+
+/* -- records ------------------------------------------------------------------- */
+
+static void
+put_value(struct buf *b, const char *value, size_t n)
+{
+	uint64_t len = htole64(n);
+
+	if (memchr(value, '\n', n) == NULL) {
+		buf_addc(b, '=');
+	} else {
+		buf_addc(b, '\n');
+		buf_add(b, &len, sizeof(len));
+	}
+	buf_add(b, value, n);
+	buf_addc(b, '\n');
+}
+
+/* "duration" is RQD_DURATION. */
+static void
+put_name(struct buf *b, const char *key)
+{
+	buf_puts(b, "RQD_");
+	for (; *key != '\0'; key++)
+		buf_addc(b, (char)toupper((unsigned char)*key));
+}
+
+static void
+put_field(struct buf *b, const struct log_field *f)
+{
+	struct buf number = BUF_INIT;
+
+	if (f->type == LOG_T_MEM || (f->type == LOG_T_STR && f->str == NULL))
+		return;
+	put_name(b, f->key);
+	if (f->type == LOG_T_STR) {
+		put_value(b, f->str, strlen(f->str));
+		return;
+	}
+	log_number(&number, f);
+	put_value(b, number.data, number.len);
+	buf_done(&number);
+}
+
+static void
+put_context(struct buf *b, const struct log_ctx *ctx)
+{
+	put_field(b, &LF_STR("queue", ctx->queue));
+	put_field(b, &LF_STR("id", ctx->id));
+	if (ctx->attempt != 0)
+		put_field(b, &LF_INT("attempt", ctx->attempt));
+	if (ctx->pid != 0)
+		put_field(b, &LF_INT("pid", ctx->pid));
+}
+
+void
+log_journal(struct buf *b, enum log_format format, int priority, enum log_level level,
+    const char *event, const struct log_ctx *ctx, const struct log_field *fields)
+{
+	size_t start = b->len;
+	uint32_t len = 0;
+
+	buf_add(b, &len, sizeof(len));
+	buf_printf(b, "SYSLOG_IDENTIFIER=%s\nPRIORITY=%d\nMESSAGE=",
+	    program_invocation_short_name, priority);
+	log_text(b, format, false, level, event, ctx, fields);
+	buf_addc(b, '\n');
+	put_field(b, &LF_STR("event", event));
+	if (ctx != NULL)
+		put_context(b, ctx);
+	for (; fields != NULL && fields->type != LOG_T_END; fields++)
+		put_field(b, fields);
+	len = (uint32_t)(b->len - start);
+	memcpy(b->data + start, &len, sizeof(len));
+}
+
+/* -- frames -------------------------------------------------------------------- */
+
+size_t
+log_journal_frame(const char *p)
+{
+	uint32_t len;
+
+	memcpy(&len, p, sizeof(len));
+	return len;
+}
+
+/* -1 with errno. */
+static int
+sealed_file(const char *p, size_t n)
+{
+	int fd = memfd_create("rqd-log", MFD_CLOEXEC | MFD_ALLOW_SEALING), saved;
+
+	if (fd == -1)
+		return -1;
+	if (write(fd, p, n) == (ssize_t)n && fcntl(fd, F_ADD_SEALS,
+	    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
+		return fd;
+	saved = errno;
+	(void)close(fd);
+	errno = saved;
+	return -1;
+}
+
+ssize_t
+log_journal_send_long(int fd, const char *p, size_t n)
+{
+	union {
+		struct cmsghdr	head;
+		char		space[CMSG_SPACE(sizeof(int))];
+	} control = { .head = {
+		.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+	} };
+	struct msghdr msg = { .msg_control = &control, .msg_controllen = sizeof(control.space) };
+	int file = sealed_file(p, n), saved;
+	ssize_t r;
+
+	if (file == -1)
+		return -1;
+	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
+	r = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	saved = errno;
+	(void)close(file);
+	errno = saved;
+	return r == -1 ? -1 : (ssize_t)n;
+}

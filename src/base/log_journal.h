@@ -1,0 +1,34 @@
+/*
+ * Records for systemd's journal, with fields that it can be searched by.  Private
+ * to log.c, log_sink.c and their tests.
+ *
+ * sd_journal_sendv(3) is not used: it waits while the journal's socket is full, as
+ * it is when the journal itself is stuck, and nothing here may wait.  The protocol
+ * is a published one (systemd.io, "Native Journal Protocol").
+ */
+#ifndef RQD_BASE_LOG_JOURNAL_H
+#define RQD_BASE_LOG_JOURNAL_H
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+
+#define LOG_JOURNAL_SOCKET	"/run/systemd/journal/socket"
+
+/*
+ * Appends one record as a frame: its length, then the datagram.  MESSAGE is the
+ * record's text without ts; event, context and fields are RQD_EVENT, RQD_QUEUE,
+ * RQD_ID and so on, raw bytes.  Bytes of messages and of output (LOG_T_MEM) are in
+ * the text only.
+ */
+void	 log_journal(struct buf *, enum log_format, int priority, enum log_level,
+	    const char *event, const struct log_ctx *, const struct log_field *);
+
+/* Of the frame at p: its length, header included. */
+size_t	 log_journal_frame(const char *p);
+
+/* Sends a frame's datagram that is too long for the socket; as send(2). */
+ssize_t	 log_journal_send_long(int fd, const char *p, size_t n);
+
+#endif
