@@ -28,6 +28,7 @@
 #define RELEASE_MAX	(5 * SEC)
 #define REGRET_MAX	SEC		/* for what perhaps was never had */
 
+#define SINCE_MAX	1e11		/* no time that a clock of Redis shows */
 #define ARGS_MAX	4		/* words of a script's call: key, token, two more */
 
 enum lock_state { LOCK_WANTED, LOCK_HELD, LOCK_RELEASING, LOCK_OVER };
@@ -227,11 +228,23 @@ lock_refuse(struct lock *l)
 		lock_end(l, LOCK_RELEASED);
 }
 
-/* The wait is over, or Redis does not come back. */
+/* Redis does not come back. */
 static void
 lock_give_up(void *arg)
 {
 	lock_refuse(arg);
+}
+
+/* The wait is over; but one answer there must be. */
+static void
+lock_wait_is_over(void *arg)
+{
+	struct lock *l = arg;
+
+	if (l->trouble != NULL)
+		lock_refuse(l);
+	else
+		l->opt.wait = 0;
 }
 
 static void
@@ -527,7 +540,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	random_name(l->token, sizeof(l->token));
 	snprintf(l->ms, sizeof(l->ms), "%lld", (long long)(opt->ttl / MSEC));
 	timer_init(&l->next, loop, lock_try, l);
-	timer_init(&l->limit, loop, lock_give_up, l);
+	timer_init(&l->limit, loop, lock_wait_is_over, l);
 	timer_init(&l->away, loop, lock_give_up, l);
 	boot_timer_init(&l->end, loop, lock_ends, l);
 	if (opt->wait > 0)
@@ -562,6 +575,6 @@ lock_holder(const char *value, struct lock_holder *h)
 
 	*h = (struct lock_holder){ .pid = 0 };
 	if (sscanf(value, "%*[0-9a-z] %255s %ld %lf%n", h->host, &h->pid, &h->since, &end) != 3 ||
-	    end == -1 || value[end] != '\0')
+	    end == -1 || value[end] != '\0' || !(h->since > 0 && h->since < SINCE_MAX))
 		*h = (struct lock_holder){ .pid = 0 };
 }

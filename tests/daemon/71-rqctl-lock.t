@@ -79,6 +79,7 @@ is "$(r setnx Lock:h other)" 0 'a program with SETNX sees it'
 is "$("$RQCTL" lock h --wait 0 -- echo no 2>&1)
 $(status "$RQCTL" --wait 0 lock h -- echo no)" "rqctl: lock h is held by $(uname -n), process $("$RQCTL" locks --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p'), since $(date -u -d "@$(r get Lock:h | cut -d' ' -f4)" +%FT%T.%3NZ)
 75" '--wait 0: at once, and says who has it'
+is "$(status "$RQCTL" lock h --wait 1ms -- echo no) $(status "$RQCTL" lock free --wait 1ms -- true)" '75 0' '--wait: one try there is'
 before=$(msec)
 is "$(status "$RQCTL" lock h --wait 700ms -- echo no)" 75 '--wait: its status'
 ok '[ $(($(msec) - before)) -ge 700 ]' '--wait: not before that'

@@ -32,6 +32,13 @@ like "$(grep ^other "$T/locks")" '^other +(1h|59m59s) +- +- +a value$' "another 
 like "$(tr -d '\n ' <"$T/json")" "\"name\":\"mine\",\"key\":\"Lock:mine\",\"value\":\"[^\"]+\",\"host\":\"$(uname -n)\",\"pid\":[0-9]+,\"since\":1[0-9.]+,\"left\":3[0-9.]+" 'JSON'
 like "$(tr -d '\n ' <"$T/json")" '"name":"dead","key":"Lock:dead","value":"x","host":null,"pid":null,"since":null,"left":null' 'JSON: what is not known'
 
+# What only looks like a value of rqctl's.
+for v in 'abc h 1 nan' 'abc h 1 1e300' 'abc h 1 -5' 'abc h 1' 'abc h x 1' 'abc h 1 5 6' 'ABC h 1 5'; do
+	r set Lock:odd "$v" px 60000 >/dev/null
+	like "$("$RQCTL" locks | grep ^odd)" "^odd .* - +- +$v\$" "a value like $v"
+done
+r del Lock:odd >/dev/null
+
 # Among many keys, and many of them.
 r eval 'for i = 1, 20000 do redis.call("SET", "k" .. i, i) end
 	for i = 1, 1200 do redis.call("SET", "Lock:l" .. i, i, "PX", 3600000) end' 0 >/dev/null

@@ -236,6 +236,8 @@ static const struct wrong values[] = {
 	{ "schedule \"s\" { every = 1h\nqueue = \"r\" }\n" Q(""), { "2: there is no queue \"r\"" } },
 	{ Q("message_max = 3") "\nschedule \"s\" { queue = \"q\" every = 1h message = \"four\" }",
 	    { "2: the message is longer than message_max of queue \"q\"" } },
+	{ Q("kind = channel") "\nschedule \"s\" { every = 1h queue = \"q\" }",
+	    { "2: queue \"q\" is of kind channel, which holds no messages" } },
 	{ Q("kind = unique") "\nschedule \"s\" { queue = \"q\" every = 1h message = \"a\nb\" }",
 	    { "2: the messages of queue \"q\" are ids" } },
 	{ "schedule \"a\nb\" { queue = \"q\" every = 1h }" Q(""), { "1: schedule \"a\\nb\": a name" } },
