@@ -79,9 +79,7 @@ while got < n and looked < n + 100 and not full do
   end
   if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
   if #taken > 0 then
-    call('HSET', C, unpack(copy))
-    call('HSET', D, unpack(hset))
-    call('ZADD', B, unpack(zadd))
+    lease(zadd, hset, copy)
     if #retried > 0 then call('ZREM', R, unpack(retried)) end
     call('ZREM', Q, unpack(taken))
   end
