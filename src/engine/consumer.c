@@ -6,8 +6,8 @@
  * work, whether the consumer stands in the dispatcher's ring, and whether a
  * drain has come to its end.  Nothing else decides these.
  *
- * A reload leaves deliveries with the handler that began them: handlers are
- * counted by their runs (struct crew) and closed when the last one is done.
+ * A reload leaves deliveries with the handler that began them: it is closed, and
+ * lives (struct crew) until the last one is done.
  */
 #include "engine/consumer.h"
 
@@ -20,12 +20,11 @@
 #include "engine/journal.h"
 #include "loop/timer.h"
 
-/* A handler and how many messages it has. */
+/* A handler: the one for new messages, or of an older configuration. */
 struct crew {
 	TAILQ_ENTRY(crew)	 entry;
 	struct consumer	*consumer;
 	struct handler	*handler;
-	unsigned	 runs;
 	bool	 closing;	/* handler_close() was called */
 };
 TAILQ_HEAD(crew_list, crew);
@@ -35,7 +34,6 @@ struct work {
 	TAILQ_ENTRY(work)	 entry;
 	struct message	*msg;
 	struct run	*run;
-	struct crew	*crew;
 	bool	 slot;	/* holds a slot of the dispatcher */
 };
 TAILQ_HEAD(work_list, work);
@@ -334,8 +332,6 @@ consumer_start(struct consumer *c, struct message *msg, bool slot)
 
 	w->msg = msg;
 	w->slot = slot;
-	w->crew = c->crew;
-	w->crew->runs++;
 	msg->engine_data = w;
 	TAILQ_INSERT_TAIL(&c->works, w, entry);
 	c->in_hand++;
@@ -516,7 +512,6 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
 	struct work *w = msg->engine_data;
-	struct crew *crew = w->crew;
 	struct verdict v = outcome_decide(msg, r, random_unit());
 
 	TAILQ_REMOVE(&c->works, w, entry);
@@ -535,8 +530,6 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 	if (w->slot)
 		dispatcher_release(c->env->dispatcher, 1);
 	free(w);
-	if (--crew->runs == 0 && crew != c->crew)
-		crew_close(crew);
 	consumer_touch(c);
 }
 
@@ -625,8 +618,7 @@ consumer_reconfigure(struct consumer *c, struct config *config,
 	c->breaker.limit = cfg->suspend_after;
 	c->crew = crew_new(c);
 	queue_reconfigure(c->queue, config, cfg);
-	if (old->runs == 0)
-		crew_close(old);
+	crew_close(old);
 	config_unref(previous);
 	consumer_touch(c);
 }

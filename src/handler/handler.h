@@ -95,8 +95,9 @@ void		 handler_stop(struct run *, enum stop);
 void		 handler_kill(struct run *);	/* SIGKILL at once, after a handler_stop() */
 
 /*
- * done() when no process is left (persistent ones are ended) and the output of
- * finished ones has been read, a second at most; no runs may be live.
+ * Nothing more is started.  done() when no run is live, no process is left
+ * (persistent ones are ended, and what waits for one is not run any more) and the
+ * output of finished ones has been read, a second at most.
  */
 void		 handler_close(struct handler *, void (*done)(void *), void *);
 

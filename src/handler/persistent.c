@@ -229,6 +229,15 @@ not_started(struct persistent *h, struct feed *f, int error, const char *step)
 	feed_finished(h, f);
 }
 
+/* It waits, and nobody will come for it. */
+static void
+not_run(struct persistent *h, struct feed *f)
+{
+	TAILQ_REMOVE(&h->waiting, f, entry);
+	f->result.end = END_NOT_RUN;
+	feed_finished(h, f);
+}
+
 static void
 give_to(struct persistent *h, struct worker *w, struct feed *f)
 {
@@ -355,9 +364,7 @@ persistent_stop(struct run *run, enum stop reason)
 		worker_stop(f->worker, "stopped");
 		return;
 	}
-	TAILQ_REMOVE(&h->waiting, f, entry);
-	f->result.end = END_NOT_RUN;
-	feed_finished(h, f);
+	not_run(h, f);
 }
 
 static void
@@ -393,9 +400,12 @@ persistent_close(struct handler *handler, void (*done)(void *), void *arg)
 {
 	struct persistent *h = pool_of(handler);
 	struct worker *w;
+	struct feed *f;
 
 	h->closed = done;
 	h->closed_arg = arg;
+	while ((f = TAILQ_FIRST(&h->waiting)) != NULL)
+		not_run(h, f);
 	TAILQ_FOREACH(w, &h->workers, entry)
 		worker_retire(w, "closed");
 	touch(h);

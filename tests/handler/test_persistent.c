@@ -598,6 +598,26 @@ close_has_three_steps(void **state UNUSED)
 	}
 }
 
+/* As at a reload: what it has it may finish, what waits for it is given back. */
+static void
+closed_at_work(void **state UNUSED)
+{
+	struct got *a, *b;
+
+	SH(LOOP "sleep 0.3; echo \"$n ok\"; done");
+	a = start("a");
+	b = start("b");
+	handler_close(t.handler, got_closed, &t.closed);
+	await(&b->done, 1);
+	assert_int_equal(t.closed, 0);
+	assert_int_equal(b->result.pid, 0);
+	expect(b, END_NOT_RUN, STOP_NONE);
+	expect(a, END_ANSWER_OK, STOP_NONE);
+	await(&t.closed, 1);
+	handler_free(t.handler);
+	t.handler = NULL;
+}
+
 static void
 free_in_done(struct message *msg, struct result *result, void *arg)
 {
@@ -702,7 +722,7 @@ main(void)
 		TEST(limit_is_per_answer), TEST(done_at_the_last_moment),
 		TEST(only_ok_counts_then), TEST(not_where_it_is_lost), TEST(killed_at_once),
 		TEST(waiting_ones_go_back), TEST(close_has_three_steps),
-		TEST(freed_inside_done), TEST(guarded), TEST(big_payload), TEST(stopped),
+		TEST(closed_at_work), TEST(freed_inside_done), TEST(guarded), TEST(big_payload), TEST(stopped),
 		TEST(cannot_be_started), TEST(many),
 	};
 
