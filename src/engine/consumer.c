@@ -444,8 +444,10 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 	case SETTLED_DROPPED:
 		c->stats.n[v->failed ? STAT_FAILED : STAT_DROPPED]++;
 		break;
-	case SETTLED_DEFERRED:
 	case SETTLED_GAVE_UP:
+		c->stats.n[STAT_DROPPED] += !config_kind_keeps(msg->cfg->kind);
+		break;
+	case SETTLED_DEFERRED:
 		break;
 	}
 	journal_settled(msg, v, r, how);
