@@ -15,6 +15,8 @@
  */
 #include "queue/ack_private.h"
 
+#include <inttypes.h>
+
 static void
 stream_group(const struct ack *a, struct args *w)
 {
@@ -33,6 +35,7 @@ stream_scan(const struct ack *a, struct args *w)
 {
 	stream_group(a, w);
 	args_str(w, a->scan);
+	args_fmt(w, "%" PRIu64, a->cfg->message_max);
 }
 
 static const struct ack_kind stream_kind = {

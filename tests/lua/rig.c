@@ -349,8 +349,10 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	args_fmt(&w, "%lld", rank);
 	args_str(&w, cursor != NULL ? cursor : "-");
 	rig_add_group(r, &w, false);
-	if (r->consumer != NULL)
+	if (r->consumer != NULL) {
 		args_str(&w, t->scan);
+		args_str(&w, "16777216");
+	}
 	args_str(&w, "acked");
 	args_str(&w, "1");
 	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :

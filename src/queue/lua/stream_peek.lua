@@ -20,7 +20,7 @@ local bytes = 0
 while count > 0 and bytes < room do
   local e = beyond(after) and call('XRANGE', Q, beyond(after), '+', 'COUNT', 1)[1]
   if not e then break end
-  local body, o = message(e[2]), #out
+  local body, o = message(e[2], 16777216), #out
   out[o + 1], out[o + 2], out[o + 3], out[o + 4] = '', e[1], '', #body
   out[o + 5] = cut >= 0 and string.sub(body, 1, cut) or body
   bytes, count, after = bytes + #body, count - 1, e[1]

@@ -21,7 +21,8 @@ local group, consumer = ARGV[9], ARGV[10]
 --@ include pop_begin
 --@ include stream_new
 --@ include stream_message
-local waiting = unread()
+-- Reading says the same at no extra cost, where it may.
+local waiting = (tonumber(ARGV[6]) > 0 or tonumber(ARGV[7]) > 0) and unread() or 1
 --@ include pop_gate
 --@ include pop_retries
 
@@ -66,7 +67,7 @@ while got < n and bytes < room and waiting == 1 do
   repeat
     local e = read()
     if e then
-      local body = message(e[2])
+      local body = message(e[2], max)
       got, bytes = got + 1, bytes + #body
       entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
     else

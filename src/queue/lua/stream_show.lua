@@ -15,7 +15,7 @@ local Q, group, id, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 --@ include stream_new
 local e = entry(id) and call('XRANGE', Q, id, id)[1]
 if not e then return {''} end
-local body, row, last = message(e[2]), pending(id), position()
+local body, row, last = message(e[2], 16777216), pending(id), position()
 if row then return {'pending', body, row[2], row[3], row[4]} end
 local unseen = not last or beyond(last) and call('XRANGE', Q, beyond(last), id, 'COUNT', 1)[1]
 return {unseen and 'waiting' or 'done', body}

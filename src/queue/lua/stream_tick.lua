@@ -5,6 +5,7 @@
 --         group
 --         scan       where in the pending list to go on; "", or what the last step
 --                    returned
+--         max        as pop
 --         COUNTER DELTA ..., as tick
 -- Returns as tick; requeued and dropped count what was found in the pending list,
 --         too; behind it all: scan.  waiting: 0 or 1
@@ -17,7 +18,7 @@
 --         Due in QDELAYED: added to the stream.
 -- Again   Finds less to do.  Counters may be added twice.
 local Q, B, C, R, D, L, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local group, scan = ARGV[9], ARGV[10]
+local group, scan, max = ARGV[9], ARGV[10], tonumber(ARGV[11])
 --@ include tick_begin
 --@ include soonest
 --@ include stream_entry
@@ -50,7 +51,7 @@ local function take_over(id)
     dropped = dropped + 1
     return true
   end
-  local body = message(found[2])
+  local body = message(found[2], max)
   if bytes > 0 and bytes + #body > room then return false end
   bytes = bytes + #body
   call('HSET', C, id, body)
@@ -109,7 +110,7 @@ end
 if requeue then walk() end
 promote('-inf', stamp)
 promote('1e11', string.format('%.0f', now * 1000))
-local delayed, counters = soonest(L), 11
+local delayed, counters = soonest(L), 12
 delayed = delayed and string.format('%.6f', delayed) or ''
 hooks.scan = scan
 --@ include tick_end
