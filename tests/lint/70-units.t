@@ -51,7 +51,7 @@ for u in rqd.service rqd@.service; do
 	silent "$u is a valid unit" verify $u
 	silent "$u says what it must" says $u
 done
-silent 'rqd.service is closed' closed rqd.service 25
-silent 'rqd@.service is closed' closed rqd@.service 40
+silent 'rqd.service is closed' closed rqd.service 16
+silent 'rqd@.service is closed' closed rqd@.service 20
 silent 'the user is made by sysusers' sysusers
 done_testing
