@@ -302,6 +302,30 @@ test_random_names(void **state UNUSED)
 	}
 }
 
+/* The dashboard is JSON that Grafana takes: panels with a place and expressions. */
+static void
+test_dashboard(void **state UNUSED)
+{
+	const char *top = getenv("SRCDIR");
+	char *path = xasprintf("%s/etc/examples/grafana/rqd.json", top != NULL ? top :
+	    access("etc/examples", F_OK) == 0 ? "." : "..");
+	json_error_t error;
+	json_t *board = json_load_file(path, JSON_REJECT_DUPLICATES, &error), *panel, *target;
+	size_t i, k;
+
+	if (board == NULL)
+		fail_msg("%s:%d: %s", path, error.line, error.text);
+	assert_true(json_array_size(json_object_get(board, "panels")) > 10);
+	json_array_foreach(json_object_get(board, "panels"), i, panel) {
+		assert_non_null(json_object_get(panel, "gridPos"));
+		assert_true(json_array_size(json_object_get(panel, "targets")) > 0);
+		json_array_foreach(json_object_get(panel, "targets"), k, target)
+			assert_non_null(json_string_value(json_object_get(target, "expr")));
+	}
+	json_decref(board);
+	free(path);
+}
+
 /* -- stalls ------------------------------------------------------------------------ */
 
 static void
@@ -340,6 +364,7 @@ main(void)
 		cmocka_unit_test(test_histogram),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_random_names),
+		cmocka_unit_test(test_dashboard),
 		cmocka_unit_test(test_stall),
 	};
 
