@@ -18,6 +18,7 @@
 #define MINUTES		1440		/* of a day */
 #define JUMP_MAX	(3 * 3600)	/* of the clock, that is summer time */
 #define DAYS_MAX	(40 * 366)	/* 29 February may be away eight years, on a Sunday forty */
+#define SHOWN		40		/* bytes of a wrong item in a message */
 
 /* -- parsing ------------------------------------------------------------------ */
 
@@ -72,45 +73,79 @@ wrong_value(const struct field *f, const char *item, int len, char **cause)
 	    ", or jan to dec" : ", or sun to sat");
 }
 
-/* "*", "5", "5-9", each but the second with "/2": what is at p, up to end. */
-static int
-parse_item(const struct field *f, const char *p, const char *end, uint64_t *set, char **cause)
-{
-	const char *item = p;
-	int len = (int)(end - p < 40 ? end - p : 40);
-	int from = f->low, to = f->high, step = 1, i;
+/* What stands between two commas, and where the parser is in it. */
+struct item {
+	const struct field *field;
+	const char	*text, *p;
+	int		 len;		/* as much as is shown */
+	int		 from, to;
+};
 
-	if (*p == '*') {
-		p++;
-	} else {
-		from = to = take_value(f, &p);
-		if (from != -1 && *p == '-') {
-			p++;
-			to = take_value(f, &p);
-			/* sat-sun */
-			if (f == &fields[WEEKDAY_FIELD] && to == 0 && from > 0)
-				to = 7;
-		} else if (from != -1 && *p == '/') {
-			return util_cause(cause, "\"%.*s\" in the field for the %s: a step needs a "
-			    "range: write %d-%d%.*s", len, item, f->name, from, f->high,
-			    (int)(end - p < 8 ? end - p : 8), p);
-		}
-		if (from < f->low || from > f->high || to < f->low || to > f->high)
-			return wrong_value(f, item, len, cause);
-		if (from > to)
-			return util_cause(cause, "\"%.*s\" in the field for the %s runs backwards: "
-			    "write %d-%d,%d-%d", len, item, f->name, from, f->high, f->low, to);
+static int
+backwards(const struct item *it, char **cause)
+{
+	const struct field *f = it->field;
+
+	return util_cause(cause, "\"%.*s\" in the field for the %s runs backwards: write "
+	    "%d-%d,%d-%d", it->len, it->text, f->name, it->from, f->high, f->low, it->to);
+}
+
+/* "*", "5", "5-9" */
+static int
+parse_range(struct item *it, char **cause)
+{
+	const struct field *f = it->field;
+
+	it->from = f->low;
+	it->to = f->high;
+	if (*it->p == '*') {
+		it->p++;
+		return 0;
 	}
-	if (*p == '/') {
-		p++;
-		step = *p >= '0' && *p <= '9' ? take_value(f, &p) : 0;
-		if (step < 1)
-			return util_cause(cause, "\"%.*s\" in the field for the %s: the step is a "
-			    "number from 1", len, item, f->name);
+	it->from = it->to = take_value(f, &it->p);
+	if (it->from != -1 && *it->p == '-') {
+		it->p++;
+		it->to = take_value(f, &it->p);
+		/* sat-sun */
+		if (f == &fields[WEEKDAY_FIELD] && it->to == 0 && it->from > 0)
+			it->to = 7;
+	} else if (it->from != -1 && *it->p == '/') {
+		return util_cause(cause, "\"%.*s\" in the field for the %s: a step needs a range: "
+		    "write %d-%d%.8s", it->len, it->text, f->name, it->from, f->high, it->p);
 	}
-	if (p != end)
-		return wrong_value(f, item, len, cause);
-	for (i = from; i <= to; i += step)
+	if (it->from < f->low || it->from > f->high || it->to < f->low || it->to > f->high)
+		return wrong_value(f, it->text, it->len, cause);
+	return it->from > it->to ? backwards(it, cause) : 0;
+}
+
+/* "/2", if there is one. */
+static int
+parse_step(struct item *it, int *step, char **cause)
+{
+	*step = 1;
+	if (*it->p != '/')
+		return 0;
+	it->p++;
+	*step = *it->p >= '0' && *it->p <= '9' ? take_value(it->field, &it->p) : 0;
+	if (*step > 0)
+		return 0;
+	return util_cause(cause, "\"%.*s\" in the field for the %s: the step is a number from 1",
+	    it->len, it->text, it->field->name);
+}
+
+/* A range, a step or none, and nothing else up to end. */
+static int
+parse_item(const struct field *f, const char *text, const char *end, uint64_t *set, char **cause)
+{
+	struct item it = { .field = f, .text = text, .p = text,
+		.len = (int)(end - text < SHOWN ? end - text : SHOWN) };
+	int step, i;
+
+	if (parse_range(&it, cause) == -1 || parse_step(&it, &step, cause) == -1)
+		return -1;
+	if (it.p != end)
+		return wrong_value(f, text, it.len, cause);
+	for (i = it.from; i <= it.to; i += step)
 		*set |= UINT64_C(1) << i;
 	return 0;
 }
