@@ -186,7 +186,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	args_str(&w, s->cfg->name);
 	args_fmt(&w, "%lld", (long long)tick);
 	args_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
-	args_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick));
+	args_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
 	args_str(&w, push_command(s->queue));
 	args_str(&w, message);
 	conn_script(s->all->env->conn, script_find("schedule"), schedule_answered, s, 2,

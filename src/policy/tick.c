@@ -44,12 +44,14 @@ tick_period(const struct schedule_config *s, int64_t tick)
 }
 
 int64_t
-tick_grace(const struct schedule_config *s, int64_t tick)
+tick_grace(const struct schedule_config *s, int64_t tick, bool fresh)
 {
 	int64_t period;
 
 	if (s->catch_up)
 		return -1;
+	if (fresh)
+		return TICK_GRACE_FRESH;
 	period = tick_period(s, tick);
 	if (period < TICK_GRACE_MIN)
 		return TICK_GRACE_MIN;

@@ -15,12 +15,14 @@ int64_t	 tick_last(const struct schedule_config *, int64_t until);	/* the last o
 int64_t	 tick_period(const struct schedule_config *, int64_t tick);	/* to the one after this one */
 
 /*
- * How late, in seconds, a run may still be made: for hiccups, and for a Redis
- * that was away for a moment.  -1: ever so late.
+ * How late, in seconds, a run may still be made: by a daemon that was there when
+ * it was due, for hiccups and for a Redis that was away for a moment; or by a
+ * fresh one, for what comes to pass while it connects.  -1: ever so late.
  */
-#define TICK_GRACE_MIN	10
-#define TICK_GRACE_MAX	60
-int64_t	 tick_grace(const struct schedule_config *, int64_t tick);
+#define TICK_GRACE_FRESH	2
+#define TICK_GRACE_MIN		10
+#define TICK_GRACE_MAX		60
+int64_t	 tick_grace(const struct schedule_config *, int64_t tick, bool fresh);
 
 /*
  * What is pushed at a tick.  Where the schedule says nothing: an object with an

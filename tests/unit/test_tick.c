@@ -36,17 +36,19 @@ test_grace(void **state UNUSED)
 {
 	struct schedule_config s = every(SEC);
 
-	assert_int_equal(tick_grace(&s, 100), 10);
+	assert_int_equal(tick_grace(&s, 100, false), 10);
 	s = every(30 * SEC);
-	assert_int_equal(tick_grace(&s, 90), 30);
+	assert_int_equal(tick_grace(&s, 90, false), 30);
 	s = every(HOUR);
-	assert_int_equal(tick_grace(&s, 3600), 60);
+	assert_int_equal(tick_grace(&s, 3600, false), 60);
+	assert_int_equal(tick_grace(&s, 3600, true), 2);
 	s.catch_up = true;
-	assert_int_equal(tick_grace(&s, 3600), -1);
+	assert_int_equal(tick_grace(&s, 3600, true), -1);
+	assert_int_equal(tick_grace(&s, 3600, false), -1);
 	s = every(0);
 	assert_int_equal(cron_parse("0 0 29 2 *", &s.times, NULL), 0);
 	assert_int_equal(tick_period(&s, INT64_C(1709164800)), 1461 * 86400);
-	assert_int_equal(tick_grace(&s, INT64_C(1709164800)), 60);
+	assert_int_equal(tick_grace(&s, INT64_C(1709164800), false), 60);
 }
 
 static void
