@@ -125,7 +125,9 @@ state_json(const struct facts *f)
 	    f->keys->len[KEY_QUEUE]);
 	json_object_set_new(o, "kind", json_string(config_kind_name(f->kind)));
 	json_object_set_new(o, "waiting", number_or_null(d->waiting));
-	json_object_set_new(o, "running", number_or_null(d->in_flight));
+	/* Of kinds without leases only daemons know. */
+	json_object_set_new(o, "running", number_or_null(config_kind_keeps(f->kind) ?
+	    d->in_flight : f->service->running));
 	json_object_set_new(o, "retry", number_or_null(d->retry));
 	json_object_set_new(o, "due", number_or_null(d->due));
 	json_object_set_new(o, "delayed", number_or_null(d->delayed));

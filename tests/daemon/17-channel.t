@@ -58,6 +58,7 @@ is "$(cat "$T/err")" 'rqctl: heard by 2 subscribers' 'and says who heard it'
 log_wait 10 'event=acked queue=n id=5 ' 1 one
 log_wait 10 'event=acked queue=n id=5 ' 1 two
 is "$(printf '6\n7\n' | qctl push --lines n 2>&1 | tail -n 1)" 'rqctl: heard by 2 subscribers' 'rqctl push --lines'
+for d in one two; do wait_for 10 'grep -q " 7$" "$T/seen.$d"'; done
 like "$(qctl push p x 2>&1)" 'kind pattern' 'nothing can be pushed to a pattern'
 like "$(qctl push --delay 1s n x 2>&1)" 'no delayed' 'nor later'
 like "$(qctl peek n 2>&1)" 'kind channel' 'rqctl peek is refused'
@@ -67,7 +68,7 @@ like "$(qctl status n)" '^n  *-  *0/2  *-  *-  *-  *-  *ok' 'rqctl status'
 is "$(qctl check)" '' 'rqctl check'
 like "$(qctl queues)" '^n  *channel  *news alerts  *1  *-  *1 ' 'rqctl queues'
 like "$(qctl queues --json n | tr -d ' \n')" '"channels":\["news","alerts"\]' 'the same as JSON'
-is "$(echo x | qctl try n 2>"$T/err"; tail -n 1 "$T/seen.one")" 'n news 1/1 x' 'rqctl try has a channel, too'
+is "$(echo tried | qctl try n 2>"$T/err"; grep tried "$T/seen.one")" 'n news 1/1 tried' 'rqctl try has a channel, too'
 like "$(cat "$T/err")" 'would be acked' 'and a verdict'
 
 qctl pause n --reason test >/dev/null
