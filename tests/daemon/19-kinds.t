@@ -66,6 +66,22 @@ C
 wait_ok 15 '[ "$(subscribers two)" -eq 0 ] && [ "$(subscribers __keyevent@0__:expired)" -eq 0 ]' \
     'queues that were removed'
 
+# -- several queues of one event, and another database -----------------------------
+reload <<C
+queue "e" { kind = "expired" match = "b*" command = {"$T/work"} skew = 100ms }
+queue "f" { kind = "expired" match = {"x", "b?"} key = "efs" command = {"$T/work"} skew = 100ms }
+queue "g" { kind = "expired" database = 5 command = {"$T/work"} skew = 100ms }
+C
+for q in e f g; do log_wait 15 "event=subscribed queue=$q\$" "$([ $q = e ] && echo 2 || echo 1)"; done
+r set b7 '' px 20 >/dev/null
+ran 'e  b7' 'two queues wait for a key'
+ran 'f  b7' 'and both get it'
+r -n 5 set b8 '' px 20 >/dev/null
+ran 'g  b8' 'a key of another database'
+wait_for 5 '[ -z "$(r --raw keys "Lock:*")" ]'
+is "$(grep -c 'b8' "$T/ran") $(grep -c 'g  b7' "$T/ran")" '1 0' 'each of its own'
+MORE_KEYS=efs
+
 # -- persistent handlers -----------------------------------------------------------
 reload <<C
 defaults { mode = "persistent" framing = "line" $AS command = {"$T/feed"} backoff = 50ms }
