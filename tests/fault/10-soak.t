@@ -1,5 +1,5 @@
 #!/bin/sh
-# Two daemons while things break at random, from three seeds side by side: what
+# Two daemons while things break at random, from four seeds side by side: what
 # is checked in must not fail for what was there before.  `make soak` draws new
 # seeds, and is the long one.  A run that failed is done again by the line that
 # it printed:
@@ -16,12 +16,14 @@ FAULTS=${FAULTS:-20} MESSAGES=${MESSAGES:-300} PATIENCE=5
 export FAULTS MESSAGES PATIENCE
 # The third has Redis forget, and machines in trouble.
 FORGETS='FLUSHALL,replica promoted,daemon killed,fork fails,exec fails,no descriptors'
-SEEDS='20 359654417 3'
+# The fourth is of kind "stream".
+SEEDS='20 359654417 3 22'
 pids=''
 for seed in $SEEDS; do
 	KINDS=''
 	[ "$seed" != 3 ] || KINDS="$FORGETS,disk full,clock jump"
 	export KINDS
+	[ "$seed" != 22 ] || export STREAM=1
 	SEED=$seed "$BUILDDIR/tests/fault/soak" "$RQD" "$BUILDDIR/tests/fault/flakyproxy" \
 	    "$BUILDDIR/tests/fault/shim.so" >"$T/soak$seed.txt" 2>&1 &
 	pids="$pids $!"

@@ -270,6 +270,7 @@ test_pop_equal_ids(void **state)
 	add("1-1", "new");
 	again = pop_one("i.2");
 	assert_string_equal(again.tag, "1-1#i.2.1");
+	assert_int_equal(pending(), 0);
 	assert_int_equal(again.idlen, 3);
 	assert_int_equal(rig_live(&rig, "old", 3), 1);
 	assert_int_equal(rig_live(&rig, "new", 3), 1);
@@ -279,6 +280,41 @@ test_pop_equal_ids(void **state)
 	assert_int_equal(rig_live(&rig, "old", 3), 1);
 	assert_int_equal(rig_live(&rig, "new", 3), 1);
 	assert_int_equal(pending(), 0);
+	rig_check_clean(&rig);
+}
+
+/* An entry of the same id that another consumer reads: ours is not that one's. */
+static void
+test_other_equal_ids(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		add("1-1", "old");
+		p = pop_one("i.1");
+		rig_do(&rig, "DEL %s", Q);
+		add("1-1", "new");
+		rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
+		if (i == 1)
+			rig_do(&rig, "ZADD %s XX 1000 1-1", rig_key(&rig, KEY_BACKUP));
+		rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", Q);
+		if (i == 0)
+			assert_int_equal(rig_renew(&rig, &p), 1);
+		if (i == 1)
+			assert_int_equal(tick(&t), 1);
+		else
+			assert_string_equal(rig_settle(&rig, "return", &p, NULL), "ok");
+		rig_popped_done(&p, 1);
+		assert_int_equal(rig_live(&rig, "old", 3), 1);
+		p = pop_one("i.2");
+		assert_string_equal(p.payload, "old");
+		settle(&p, "ack", NULL, "ok");
+		assert_string_equal(holder("1-1"), "other");
+		rig_do(&rig, "DEL %s", Q);
+	}
 	rig_check_clean(&rig);
 }
 
@@ -523,6 +559,41 @@ test_claimed_abandoned(void **state)
 	rig_check_clean(&rig);
 }
 
+/* What a retry has left pending is acknowledged; not the entry of another stream. */
+static void
+test_pending_retry(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped p;
+
+	(void)state;
+	add("1-1", "old");
+	p = pop_one("i.1");
+	settle(&p, "retry", "100", "ok");
+	rig_do(&rig, "XCLAIM %s rqd me 0 1-1 FORCE", Q);
+	assert_int_equal(pending(), 1);
+	rig_idle(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 0);
+	assert_int_equal(pending(), 0);
+	rig_do(&rig, "DEL %s", Q);
+	add("1-1", "new");
+	rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
+	rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", Q);
+	rig_idle(&rig, "1-1", 3);
+	assert_int_equal(tick(&t), 0);
+	assert_int_equal(pending(), 1);
+	rig_fall_due(&rig, "1-1", 3);
+	p = pop_one("i.2");
+	assert_string_equal(p.payload, "old");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(tick(&t), 1);
+	p = pop_one("i.3");
+	assert_string_equal(p.payload, "new");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(pending(), 0);
+	rig_check_clean(&rig);
+}
+
 /* More than a step looks at; only some are abandoned, some of them gone. */
 static void
 test_abandoned(void **state)
@@ -678,6 +749,7 @@ main(void)
 		cmocka_unit_test_setup(test_pop_bounds, setup),
 		cmocka_unit_test_setup(test_group, setup),
 		cmocka_unit_test_setup(test_pop_equal_ids, setup),
+		cmocka_unit_test_setup(test_other_equal_ids, setup),
 		cmocka_unit_test_setup(test_waiting, setup),
 		cmocka_unit_test_setup(test_settle, setup),
 		cmocka_unit_test_setup(test_other_tags, setup),
@@ -687,6 +759,7 @@ main(void)
 		cmocka_unit_test_setup(test_expired, setup),
 		cmocka_unit_test_setup(test_expired_claimed, setup),
 		cmocka_unit_test_setup(test_claimed_abandoned, setup),
+		cmocka_unit_test_setup(test_pending_retry, setup),
 		cmocka_unit_test_setup(test_abandoned, setup),
 		cmocka_unit_test_setup(test_abandoned_bytes, setup),
 		cmocka_unit_test_setup(test_no_judge, setup),

@@ -15,7 +15,7 @@
 --         has taken, mine tells.
 --
 -- The id is the entry's.  The tag is the id, or id#token where the id is in
--- QBACKUP or QRETRY.
+-- QBACKUP or QRETRY; such an entry does not stay pending.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local group, consumer = ARGV[9], ARGV[10]
 --@ include pop_begin
@@ -43,7 +43,7 @@ end
 
 -- Leases entries, all of them pending since a moment ago.
 local function lease(entries)
-  local tags, zadd, hset, copy = {}, {}, {}, {}
+  local tags, zadd, hset, copy, twice = {}, {}, {}, {}, {}
   for i, e in ipairs(entries) do tags[i] = e.id end
   local inb, inr = call('ZMSCORE', B, unpack(tags)), call('ZMSCORE', R, unpack(tags))
   for i, e in ipairs(entries) do
@@ -51,6 +51,7 @@ local function lease(entries)
     if inb[i] or inr[i] then
       repeat tag = tag .. '#' .. e.token
       until not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+      twice[#twice + 1] = e.id
     end
     zadd[k], zadd[k + 1] = stamp, tag
     hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. text(#e.id)
@@ -60,6 +61,8 @@ local function lease(entries)
   call('HSET', C, unpack(copy))
   call('HSET', D, unpack(hset))
   call('ZADD', B, unpack(zadd))
+  -- Whatever is pending under an id belongs to the tag that is the id.
+  if #twice > 0 then call('XACK', Q, group, unpack(twice)) end
 end
 
 while got < n and bytes < room and waiting == 1 do

@@ -27,13 +27,14 @@ local zadd, back, claim = {}, {}, {}
 -- A delivery that is ours by its token.
 local function renew(tag, held)
   local row = pending(entry(tag))
-  if row and row[2] ~= consumer then return -2 end
+  local ours = row and row[2] == consumer
+  if claimed(row) and not ours then return -2 end
   if not held then
     if fleet > 0 and inhand >= fleet then return 0 end
     back[#back + 1], inhand = tag, inhand + 1
   end
   zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-  if row then claim[#claim + 1] = row[1] end
+  if ours then claim[#claim + 1] = row[1] end
   return held and 1 or 2
 end
 

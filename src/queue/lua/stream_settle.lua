@@ -25,7 +25,7 @@ end
 
 function hooks.taken(tag)
   local row = row_of(tag)
-  return row and row[2] ~= consumer
+  return claimed(row) and row[2] ~= consumer
 end
 
 function hooks.leave(tags)

@@ -27,11 +27,14 @@ local group, scan, max = ARGV[9], ARGV[10], tonumber(ARGV[11])
 call('ZCARD', L)
 local waiting = unread()
 
--- Claimed by another consumer after we had renewed it the last time.  Its field in
--- QDELIVERY stays: it tells the daemon that had it.
+-- Given to another consumer after we had renewed it the last time: claimed, or one of
+-- another stream, see stream_entry.  What it has claimed is its own; the field in
+-- QDELIVERY stays, it tells the daemon that had it.
+local theirs = {}
 function hooks.taken(tag, since)
   local row = pending(entry(tag))
-  if not row or now - row[3] / 1000 <= since + 1 then return false end
+  theirs[tag] = row and now - row[3] / 1000 > since + 1
+  if not theirs[tag] or not claimed(row) then return false end
   call('ZREM', B, tag)
   call('HDEL', C, tag)
   return true
@@ -39,7 +42,7 @@ end
 
 function hooks.leave(tag)
   local id = entry(tag)
-  if id then call('XACK', Q, group, id) end
+  if id and not theirs[tag] then call('XACK', Q, group, id) end
 end
 --@ include tick_leases
 
@@ -62,6 +65,15 @@ local function take_over(id)
   return true
 end
 
+-- In QRETRY, and pending all the same: its XACK has failed.  Or it is the entry of
+-- another stream, which waits until its id is free.
+local function acknowledge_again(id)
+  local found = call('XRANGE', Q, id, id)[1]
+  if not found or message(found[2], max) == call('HGET', C, id) then
+    call('XACK', Q, group, id)
+  end
+end
+
 -- Those of a page that nobody has renewed: false if there is no room for more.
 local function page(found)
   local ids = {}
@@ -74,7 +86,7 @@ local function page(found)
   local inb, inr = call('ZMSCORE', B, unpack(ids)), call('ZMSCORE', R, unpack(ids))
   for i, id in ipairs(ids) do
     if inr[i] then
-      call('XACK', Q, group, id)
+      acknowledge_again(id)
     elseif not inb[i] and not take_over(id) then
       return false
     end

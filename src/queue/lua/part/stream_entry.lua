@@ -1,11 +1,12 @@
 -- stream_entry: the pending list of the group.
 -- Needs   call; Q group: the stream, its consumer group
--- Gives   entry(tag): the id of the entry that a tag is of (the tag is the id, or
---         id#token), nil where it can be of none; rows(from, to, count): {id,
---         consumer, milliseconds idle, deliveries} of entries in the pending list;
---         pending(id): of this one, or nil
+-- Gives   entry(tag): the id of the entry that a tag is of, nil where it is of none;
+--         rows(from, to, count): {id, consumer, milliseconds idle, deliveries} of
+--         entries in the pending list; pending(id): of this one, or nil
+--         claimed(row): whether somebody was given it after us.  An entry of the
+--         same id in another stream, made where ours was deleted, is not that.
 local function entry(tag)
-  local ms, seq = string.match(tag, '^(%d+)%-(%d+)%f[#%z]')
+  local ms, seq = string.match(tag, '^(%d+)%-(%d+)$')
   local function fits(s) return #s < 20 or #s == 20 and s <= '18446744073709551615' end
   return ms and fits(ms) and fits(seq) and ms .. '-' .. seq or nil
 end
@@ -20,4 +21,8 @@ end
 
 local function pending(id)
   return id and rows(id, id, 1)[1]
+end
+
+local function claimed(row)
+  return row and row[4] > 1
 end
