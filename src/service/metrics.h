@@ -2,7 +2,7 @@
  * /metrics: Prometheus' text format, version 0.0.4.
  *
  * Plain numbers in, text out: who gathers them is monitor.c.  Names and labels are
- * for ever; rqd(8), METRICS, lists them, and tests/lint/80-docs.t compares.
+ * for ever; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
  */
 #ifndef RQD_SERVICE_METRICS_H
 #define RQD_SERVICE_METRICS_H

@@ -1,5 +1,5 @@
 /*
- * /status: the daemon and its fleet as one JSON object; rqd(8), STATUS.  What is
+ * /status: the daemon and its fleet as one JSON object; rqd(8), HTTP.  What is
  * said of queues is what `rqctl status --json` says.
  */
 #ifndef RQD_SERVICE_STATUS_H
