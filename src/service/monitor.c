@@ -181,6 +181,16 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 	};
 }
 
+/* A queue whose key was changed is there twice until the old one is drained. */
+static bool
+is_replaced(const struct view *v, const struct consumer *c)
+{
+	const struct queue_config *cfg = consumer_config(c);
+	const struct queue_config *now = config_queue(v->config, cfg->name);
+
+	return now != NULL && now != cfg;
+}
+
 static void
 make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 {
@@ -194,14 +204,16 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 		.outstanding = conn_outstanding(v.conn),
 		.handlers = dispatcher_taken(v.dispatcher),
 		.max_handlers = v.config->max_handlers, .log_dropped = log_dropped(),
-		.started = v.started, .queues = queues, .nqueues = v.nconsumers,
+		.started = v.started, .queues = queues,
 	};
 	size_t i;
 
 	note(m, &v, r);
 	process_look(&all.process);
-	for (i = 0; i < v.nconsumers; i++)
-		queues[i] = queue_metrics(m, v.consumers[i], r);
+	for (i = 0; i < v.nconsumers; i++) {
+		if (!is_replaced(&v, v.consumers[i]))
+			queues[all.nqueues++] = queue_metrics(m, v.consumers[i], r);
+	}
 	metrics_text(&all, out);
 	free(queues);
 }

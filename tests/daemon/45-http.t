@@ -73,6 +73,18 @@ is "$(code /nothing)" 404 'what is not there'
 # -- a stranger
 is "$(curl -s -m 20 -o /dev/null -w '%{http_code}' -X POST --unix-socket "$H" http://rqd/healthz)" 405 'nothing can be changed'
 
+# -- a queue gets another key while it works under the old one
+cp "$T/rqd.conf" "$T/before"
+sed -i 's|queue "slow" {|& key = "elsewhere"|' "$T/rqd.conf"
+MORE_KEYS='elsewhere'
+rqd_signal HUP
+log_wait 10 'event=reloaded'
+is "$(sample 'rqd_queue_running{queue="slow"}')" 0 'a queue whose key has changed is the new one'
+is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'and is there once'
+cp "$T/before" "$T/rqd.conf"
+rqd_signal HUP
+log_wait 10 'event=reloaded' 2
+
 # -- Redis is away
 redis_stop
 log_wait 20 'event=redis_down'
@@ -104,7 +116,7 @@ reload_ok() { curl -s -m 20 "http://$where/metrics" | sed -n 's/^rqd_config_last
 wait_ok 5 '[ "$(reload_ok)" = 0 ]' 'a failed reload shows'
 sed -i -e '/^nonsense/d' -e '/^http/d' "$T/rqd.conf"
 rqd_signal HUP
-log_wait 10 'event=reloaded' 2
+log_wait 10 'event=reloaded' 4
 ok '! curl -s -m 20 "http://$where/healthz"' 'and one closes it'
 
 # -- in use
