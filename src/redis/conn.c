@@ -202,7 +202,11 @@ conn_lost(struct conn *c, const char *cause)
 
 /* -- connecting --------------------------------------------------------------- */
 
-/* The greeting is over; busy. */
+/*
+ * The greeting is over; busy.  The same process is another server when it has
+ * been a replica meanwhile.  A new replication id alone says nothing: a server
+ * takes one for its first replica, too.
+ */
 void
 conn_ready(struct conn *c)
 {
@@ -212,7 +216,7 @@ conn_ready(struct conn *c)
 	s->first = c->generation == 0;
 	s->changed = s->first || c->greet.run_id[0] == '\0' ||
 	    strcmp(c->greet.run_id, s->run_id) != 0 ||
-	    strcmp(c->greet.replid, c->replid) != 0 ||
+	    (c->greet.inherits && strcmp(c->greet.replid, c->replid) != 0) ||
 	    strncmp(address, s->address, sizeof(s->address) - 1) != 0;
 	snprintf(s->address, sizeof(s->address), "%s", address);
 	memcpy(s->run_id, c->greet.run_id, sizeof(s->run_id));

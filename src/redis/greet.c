@@ -295,7 +295,7 @@ static void
 greet_learn(struct greet *g, const struct redisReply *r)
 {
 	const char *s;
-	char role[16];
+	char role[16], replid2[48];
 
 	switch (g->answered.step) {
 	case GREET_ID:
@@ -307,6 +307,8 @@ greet_learn(struct greet *g, const struct redisReply *r)
 		break;
 	case GREET_INFO_REPLICATION:
 		greet_info(r, "master_replid", g->replid, sizeof(g->replid));
+		greet_info(r, "master_replid2", replid2, sizeof(replid2));
+		g->inherits = replid2[strspn(replid2, "0")] != '\0';
 		greet_info(r, "role", role, sizeof(role));
 		greet_saw_role(g, role);
 		break;

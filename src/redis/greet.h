@@ -67,7 +67,8 @@ struct greet {
 	int64_t		  id;		/* CLIENT ID; 0: unknown */
 	double		  time;		/* Redis' own; 0: unknown */
 	char		  run_id[48];
-	char		  replid[48];
+	char		  replid[48];	/* "" where INFO is denied */
+	bool		  inherits;	/* it goes on with another server's data: it was a replica */
 	char		  version[24];
 	char		  maxmemory_policy[24];
 };

@@ -15,6 +15,7 @@
 #define LIVES_MAX	1000	/* processes that a daemon was, in a run */
 #define LEASE		3.0	/* seconds */
 #define RENEWAL		1.0
+#define LEASE_AND_SLACK	(1.25 * LEASE)	/* until it is taken that has ended */
 #define MAX_ATTEMPTS	8
 
 /* The ids of entries that nobody has been given, as Lua; q is a stream or not there. */

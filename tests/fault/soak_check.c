@@ -179,6 +179,27 @@ explain_chain(unsigned slot, double from, double to)
 	return CAUSE_NONE;
 }
 
+/*
+ * A failure before this run, told to a Redis that has been restarted since that
+ * message was popped, and the answer lost: told again it is unknown, if this run
+ * is over by then.  Nobody can know whether Redis has lost it, so it is put back.
+ */
+static bool
+is_put_back(double born, double from, double until)
+{
+	bool restarted = false, cut_off = false;
+
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (f->kind->cause == CAUSE_REDIS_KILLED && overlaps(f, born, until))
+			restarted = true;
+		if (f->kind->cause == CAUSE_CUT_OFF && overlaps(f, from - RECOVERY, until))
+			cut_off = true;
+	}
+	return restarted && cut_off;
+}
+
 /* born: the message's first run. */
 static enum cause
 explain(const struct run *r, double born, double until)
@@ -197,7 +218,7 @@ explain(const struct run *r, double born, double until)
 		    strcmp(f->kind->name, "ACL denial") == 0 ? born - DENIED_LATER :
 		    r->from, until))
 			found = c;
-		if (!overlaps(f, r->from, until))
+		if (!overlaps(f, c == CAUSE_PROMOTED ? r->from - RECOVERY : r->from, until))
 			continue;
 		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
 			continue;
@@ -209,6 +230,8 @@ explain(const struct run *r, double born, double until)
 		if (c == CAUSE_ENDED)
 			found = c;
 	}
+	if (found == CAUSE_NONE && born < r->from && is_put_back(born, r->from, until))
+		return CAUSE_REDIS_KILLED;
 	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
 }
 

@@ -414,6 +414,34 @@ test_replica(void **state)
 	server_stop(&master);
 }
 
+/* It is the same with another replication id, unless it has been a replica. */
+static void
+test_same_server(void **state)
+{
+	struct fixture *f = *state;
+	struct server master;
+
+	server_start_tcp(&master);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xasprintf("127.0.0.1:%d", master.port);
+	start(f);
+	/* its first replica: it takes an id */
+	server_do(&f->s, "REPLICAOF 127.0.0.1 %d", master.port);
+	for (int i = 0; i < 2000 && strstr(server_do(&f->s, "INFO replication"),
+	    "master_link_status:up") == NULL; i++)
+		usleep(5000);
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_false(f->h.changed);
+	/* demoted and promoted while nobody looked */
+	server_do(&master, "REPLICAOF 127.0.0.1 1");
+	server_do(&master, "REPLICAOF NO ONE");
+	conn_reset(f->h.conn, "again");
+	WAIT(&f->h, f->h.ups == 3);
+	assert_true(f->h.changed);
+	server_stop(&master);
+}
+
 static void
 test_tcp(void **state)
 {
@@ -655,7 +683,7 @@ main(void)
 		BOTH(test_loading),
 		BOTH(test_busy),
 		BOTH(test_replica),
-		BOTH(test_tcp),
+		BOTH(test_tcp), BOTH(test_same_server),
 		BOTH(test_nowhere),
 		BOTH(test_mute),
 		BOTH(test_walk),
