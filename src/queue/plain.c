@@ -233,7 +233,7 @@ plain_popped_ok(struct plain *q, const struct redisReply *reply, const char *sta
 
 	if (now > 0)
 		conn_saw_time(q->env->conn, now);
-	for (i = 3; !paused && i < reply_len(reply); i++, got++)
+	for (i = 3; !paused && i < reply_len(reply) && got < q->asked; i++, got++)
 		plain_deliver(q, reply_at(reply, i));
 	q->known = waiting > 0 && !paused;
 	q->empty = waiting == 0 && got == 0;

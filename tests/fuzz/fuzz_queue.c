@@ -13,6 +13,8 @@
  *	t		a tick
  *	T N		N tenths of a second pass
  *	k		all keys that are watched change
+ *	s		the subscriber is up, or lost
+ *	m N N BYTES	it hears this, on a channel that has the first byte as its name
  *
  * Whatever the replies: each message that is delivered is settled once, fetches
  * are answered once, and the queue closes.
@@ -49,10 +51,13 @@ static bool up;
 static bool reset;		/* the queue asked for it */
 static double redis_time;
 
+static bool	is_sub(const struct conn *);
+static bool	sub_is_up(void);
+
 bool
-conn_is_ready(const struct conn *c UNUSED)
+conn_is_ready(const struct conn *c)
 {
-	return up;
+	return is_sub(c) ? sub_is_up() : up;
 }
 
 double
@@ -86,44 +91,68 @@ conn_reset(struct conn *c UNUSED, const char *cause)
 	reset = true;
 }
 
-/* Of the kinds that subscribe, which are linked and never opened here. */
+/* The subscriber of kinds that have one: up by itself, with one subscription or more. */
+static char sub_object;
+#define SUB	((struct conn *)(void *)&sub_object)
+static const struct conn_events *sub_events;
+static void *sub_arg;
+static struct { conn_message_fn *fn; void *arg; } subs[4];
+static size_t nsubs;
+static bool sub_up;
+
 struct conn *
 conn_new(struct loop *l UNUSED, const struct redis_options *o UNUSED, const char *n UNUSED,
-    unsigned flags UNUSED, const struct conn_events *e UNUSED, void *arg UNUSED)
+    unsigned flags UNUSED, const struct conn_events *e, void *arg)
 {
-	abort();
+	sub_events = e;
+	sub_arg = arg;
+	return SUB;
 }
 
 void
-conn_start(struct conn *c UNUSED)
+conn_start(struct conn *c)
 {
-	abort();
+	CHECK(c == SUB);
 }
 
 void
-conn_free(struct conn *c UNUSED)
+conn_free(struct conn *c)
 {
-	abort();
+	CHECK(c == SUB);
+	sub_events = NULL;
+	nsubs = 0;
 }
 
 void
-conn_probe(struct conn *c UNUSED)
+conn_probe(struct conn *c)
 {
-	abort();
+	CHECK(c == SUB);
 }
 
 void
-conn_subscribe(struct conn *c UNUSED, const char *s UNUSED, conn_message_fn *fn UNUSED,
-    void *arg UNUSED)
+conn_subscribe(struct conn *c, const char *s UNUSED, conn_message_fn *fn, void *arg)
 {
-	abort();
+	CHECK(c == SUB && nsubs < ARRAY_LEN(subs));
+	subs[nsubs].fn = fn;
+	subs[nsubs++].arg = arg;
 }
 
 void
-conn_psubscribe(struct conn *c UNUSED, const char *s UNUSED, conn_message_fn *fn UNUSED,
-    void *arg UNUSED)
+conn_psubscribe(struct conn *c, const char *s, conn_message_fn *fn, void *arg)
 {
-	abort();
+	conn_subscribe(c, s, fn, arg);
+}
+
+static bool
+is_sub(const struct conn *c)
+{
+	return c == SUB;
+}
+
+static bool
+sub_is_up(void)
+{
+	return sub_up;
 }
 
 static void
@@ -139,6 +168,12 @@ add_call(conn_answer_fn *fn, void *arg)
 void
 conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, int argc UNUSED,
     const char *const *argv UNUSED, const size_t *argvlen UNUSED)
+{
+	add_call(fn, arg);
+}
+
+void
+conn_words(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, ...)
 {
 	add_call(fn, arg);
 }
@@ -249,6 +284,13 @@ on_paused(bool is, const char *why UNUSED, void *arg UNUSED)
 }
 
 static void
+on_listening(bool is, const char *why, void *arg UNUSED)
+{
+	CHECK(is == (why == NULL));
+	CHECK(!is || sub_up);
+}
+
+static void
 on_closed(void *arg UNUSED)
 {
 	CHECK(!closed && nhand == 0);
@@ -257,7 +299,8 @@ on_closed(void *arg UNUSED)
 
 static const struct queue_events events = {
 	.ready = on_ready, .deliver = on_deliver, .fetched = on_fetched, .lost = on_lost,
-	.settled = on_settled, .ticked = on_ticked, .paused = on_paused, .closed = on_closed,
+	.settled = on_settled, .ticked = on_ticked, .paused = on_paused,
+	.listening = on_listening, .closed = on_closed,
 };
 
 static void
@@ -319,6 +362,52 @@ answer_bytes(const uint8_t *p, size_t n)
 	redisReaderFree(reader);
 }
 
+static void
+sub_turns(void)
+{
+	struct conn_server server = { .address = "fuzz" };
+
+	if (sub_events == NULL)
+		return;
+	sub_up = !sub_up;
+	if (sub_up)
+		sub_events->up(&server, sub_arg);
+	else
+		sub_events->down("cut", sub_arg);
+}
+
+/* Whoever hears it may take it: each gets a reply of its own. */
+static void
+hear(const uint8_t *p, size_t n)
+{
+	size_t i;
+
+	for (i = 0; sub_up && i < nsubs; i++) {
+		redisReply r = { .type = REDIS_REPLY_STRING, .len = n };
+
+		r.str = malloc(n + 1);
+		CHECK(r.str != NULL);
+		memcpy(r.str, p, n);
+		r.str[n] = '\0';
+		subs[i].fn((const char *)p, n > 0, &r, subs[i].arg);
+		free(r.str);
+	}
+}
+
+/* The length in front of bytes: sets *n, and returns the bytes, or the end. */
+static const uint8_t *
+take_length(const uint8_t *p, const uint8_t *end, size_t *n)
+{
+	*n = 0;
+	if (end - p < 2)
+		return end;
+	*n = (size_t)p[0] << 8 | p[1];
+	p += 2;
+	if (*n > (size_t)(end - p))
+		*n = (size_t)(end - p);
+	return p;
+}
+
 /* One step; returns what is left. */
 static const uint8_t *
 step(const uint8_t *p, const uint8_t *end)
@@ -327,16 +416,16 @@ step(const uint8_t *p, const uint8_t *end)
 
 	switch (*p++) {
 	case 'a':
-		if (end - p < 2)
-			return end;
-		n = (size_t)p[0] << 8 | p[1];
-		p += 2;
-		if (n > (size_t)(end - p))
-			n = (size_t)(end - p);
+		p = take_length(p, end, &n);
 		/* What the guard of a connection refuses comes not so far. */
 		if (memmem(p, n, "*1000", 5) == NULL)
 			answer_bytes(p, n);
 		return p + n;
+	case 'm':
+		p = take_length(p, end, &n);
+		hear(p, n);
+		return p + n;
+	case 's': sub_turns(); break;
 	case 'l': conn_goes(false, false); break;
 	case 'u': conn_goes(true, false); break;
 	case 'c': conn_goes(true, true); break;
@@ -372,7 +461,8 @@ step(const uint8_t *p, const uint8_t *end)
 static struct config *
 make_config(uint8_t kind)
 {
-	static const enum kind kinds[] = { KIND_ACK, KIND_UNIQUE, KIND_STREAM };
+	static const enum kind kinds[] = { KIND_ACK, KIND_UNIQUE, KIND_STREAM,
+	    KIND_LIST, KIND_CHANNEL, KIND_PATTERN, KIND_EXPIRED };
 	struct config *config = config_new();
 	struct queue_config *cfg = xcalloc(1, sizeof(*cfg));
 
@@ -384,6 +474,15 @@ make_config(uint8_t kind)
 	cfg->kind = kinds[kind % ARRAY_LEN(kinds)];
 	cfg->name = xstrdup("q");
 	cfg->key = xstrdup("q");
+	cfg->keys = xcalloc(3, sizeof(char *));
+	cfg->keys[0] = xstrdup("q");
+	cfg->keys[1] = xstrdup("q2");
+	cfg->match = xcalloc(2, sizeof(char *));
+	cfg->match[0] = xstrdup("*a*");
+	cfg->backlog = 5;
+	cfg->backlog_bytes = 2000;
+	cfg->notifications = NOTIFICATIONS_SET;
+	cfg->skew = SEC;
 	cfg->rate = xstrdup("");
 	cfg->consumer_group = xstrdup("rqd");
 	cfg->lease = cfg->foreign_timeout = 10 * SEC;
@@ -422,7 +521,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		script_init();
 	nhand = delivered = settled = 0;
 	ready = fetching = paused = closed = reset = false;
-	up = false;
+	up = sub_up = false;
 	redis_time = 0;
 	clock_fake(1000 * SEC, 1000 * SEC);
 	env.loop = l = loop_new_simulated();
