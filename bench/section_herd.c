@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #define DAEMONS	20
+#define WARM	40		/* pushes before, in which they learn that they are many */
 #define PUSHES	60
 
 struct seen {
@@ -42,6 +43,17 @@ look(const pid_t *pids)
 }
 
 static void
+push(int n, double pause)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		freeReplyObject(redis("LPUSH q %d", i));
+		nap(pause);
+	}
+}
+
+static void
 run(void)
 {
 	pid_t pids[DAEMONS];
@@ -53,11 +65,10 @@ run(void)
 	for (i = 0; i < DAEMONS; i++)
 		pids[i] = rqd_start();
 	nap(1);
+	push(WARM, 0.05);
+	nap(1);
 	a = look(pids);
-	for (i = 0; i < PUSHES; i++) {
-		freeReplyObject(redis("LPUSH q %d", i));
-		nap(0.1);
-	}
+	push(PUSHES, 0.1);
 	b = look(pids);
 	say("%d idle daemons on one queue, %d pushes, ten a second. For each push:\n\n", DAEMONS,
 	    PUSHES);

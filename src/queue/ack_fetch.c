@@ -18,7 +18,7 @@
 
 #define MINE_PAGE	1000
 #define MINE_SLACK	1.0		/* seconds: clocks drift */
-#define RACED_MAX	7
+#define RACED_MAX	11
 #define RATE_PAUSE	(10 * MSEC)	/* well within RATE_SLACK: nothing is lost to the rate */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
@@ -179,6 +179,15 @@ ack_saw_limit(struct ack *a, const struct redisReply *limited)
 	return "rate";
 }
 
+/* The first look since a push: was it in vain? */
+void
+ack_raced(struct ack *a, bool vain)
+{
+	if (a->woken && vain && a->raced < RACED_MAX)
+		a->raced++;
+	a->woken = false;
+}
+
 /* What a pop found out about the next one; and which limit cut it, or NULL. */
 static const char *
 ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
@@ -198,9 +207,7 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 	a->known = (waiting || due) && limited == NULL;
 	if (any)
 		a->raced = 0;
-	else if (a->woken && (!waiting || limited != NULL) && a->raced < RACED_MAX)
-		a->raced++;
-	a->woken = false;
+	ack_raced(a, !any && (!waiting || limited != NULL));
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
 	return limited;

@@ -255,6 +255,7 @@ void		 ack_look(struct ack *);
 
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);
+void		 ack_raced(struct ack *, bool vain);	/* the first look since a push is over */
 void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 void		 ack_doubt_free(struct doubt *);

@@ -10,7 +10,10 @@
 #include "policy/backoff.h"
 
 #define POLL_EVERY	SEC		/* where tracking is refused */
-#define HERD_MAX	(100 * MSEC)
+#define HERD_EACH	(25 * MSEC)	/* for each daemon of the fleet */
+#define HERD_MAX	(2 * SEC)
+#define FLEET_UNKNOWN	4
+#define RACED_OFTEN	3		/* from then on it asks before it pops */
 
 /* -- looking ---------------------------------------------------------------- */
 
@@ -69,6 +72,8 @@ ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_saw_later(a, reply_at(reply, 3));
 	a->full = reply_int(reply_at(reply, 7), 0) != 0;
 	a->empty = !due && reply_int(reply_at(reply, 1), 0) == 0;
+	if (a->raced >= RACED_OFTEN)
+		ack_raced(a, a->empty);
 	a->armed = !a->dirty;
 	if (!call->armed && a->armed)
 		timer_set(&a->again, POLL_EVERY);
@@ -130,6 +135,18 @@ ack_know(void *arg)
 	ack_wake(a);
 }
 
+/* It has let others go first. */
+static void
+ack_herd_gone(void *arg)
+{
+	struct ack *a = arg;
+
+	if (a->raced < RACED_OFTEN)
+		ack_know(a);
+	else
+		ack_wake(a);
+}
+
 static void
 ack_look_again(void *arg)
 {
@@ -168,19 +185,36 @@ ack_changed_zset(void *arg)
 }
 
 /*
+ * How long to let others go first.  The larger the fleet, the longer: so all of it
+ * together asks Redis no more than some 80 times a second in vain, and still one
+ * of those who wait wakes some 25 ms after the others have all they can take.
+ */
+static usec_t
+ack_herd_delay(const struct ack *a)
+{
+	unsigned fleet = a->env->fleet != NULL ? *a->env->fleet : 0;
+	usec_t most = HERD_EACH * (fleet > 0 ? fleet : FLEET_UNKNOWN);
+
+	if (most > HERD_MAX)
+		most = HERD_MAX;
+	if (most > MSEC << a->raced)
+		most = MSEC << a->raced;
+	return (usec_t)(random_unit() * (double)most);
+}
+
+/*
  * There may be something to pop.  Who came too late for it several times lets
- * others go first, so that a hundred idle daemons do not all pop at once.
+ * others go first, and later asks before it pops, so that a hundred idle daemons
+ * do not all pop at once.
  */
 static void
 ack_changed_soon(struct ack *a)
 {
-	usec_t most = a->raced < 7 ? MSEC << a->raced : HERD_MAX;
-
 	if (!a->wanted || a->known || a->paused)
 		return;
 	a->woken = true;
 	if (a->raced > 0 && !timer_is_set(&a->herd))
-		timer_set(&a->herd, (usec_t)(random_unit() * (double)most));
+		timer_set(&a->herd, ack_herd_delay(a));
 	/* Where pushes may be for later, the arm script says so before a pop is sent. */
 	else if (a->raced == 0)
 		a->known = a->kind->promotes || a->full;
@@ -227,7 +261,7 @@ ack_watch_init(struct ack *a)
 	timer_init(&a->due, a->env->loop, ack_know, a);
 	timer_init(&a->later, a->env->loop, ack_know, a);
 	timer_init(&a->limit, a->env->loop, ack_know, a);
-	timer_init(&a->herd, a->env->loop, ack_know, a);
+	timer_init(&a->herd, a->env->loop, ack_herd_gone, a);
 	timer_init(&a->again, a->env->loop, ack_look_again, a);
 	for (i = 0; i < ARRAY_LEN(of); i++) {
 		a->watch[i].key = a->keys.name[of[i].key];

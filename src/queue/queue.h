@@ -46,6 +46,7 @@ struct queue_env {
 	struct conn	*conn;		/* NULL for kind mem */
 	struct watch	*watch;
 	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
+	const unsigned	*fleet;		/* how many daemons there are, 0: unknown; NULL: the same */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */
 	const char	*host;		/* for QDEAD */
 };

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "queue/keys.h"
+#include "redis/reply.h"
 
 #include <config.h>
 
@@ -89,8 +90,17 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	return text;
 }
 
+static void
+saw_fleet(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct heartbeat *h = arg;
+
+	if (answer == CONN_REPLY)
+		h->fleet = (unsigned)reply_int(reply, 0);
+}
+
 void
-heartbeat_send(const struct heartbeat *h, struct conn *conn, const struct config *config,
+heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *config,
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
@@ -106,6 +116,7 @@ heartbeat_send(const struct heartbeat *h, struct conn *conn, const struct config
 		conn_words(conn, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
 		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
 		    NULL);
+		conn_words(conn, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
 	}
 	free(text);
 	free(key);

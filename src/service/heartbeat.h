@@ -15,10 +15,14 @@
 struct heartbeat {
 	const char	*instance;	/* borrowed */
 	wall_t		 started;
+	unsigned	 fleet;		/* daemons in the index, as of the last beat; 0: unknown */
 };
 
-/* Sends one; answers are not waited for.  Consumers: an array of n. */
-void	heartbeat_send(const struct heartbeat *, struct conn *, const struct config *,
+/*
+ * Sends one; answers are not waited for, but h lives as long as conn.  Consumers: an
+ * array of n.
+ */
+void	heartbeat_send(struct heartbeat *, struct conn *, const struct config *,
 	    struct consumer *const *, size_t n);
 
 /* At a clean end: takes this daemon out of the index at once. */

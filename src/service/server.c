@@ -673,7 +673,7 @@ server_fill_envs(struct server *s)
 
 	s->queue_env = (struct queue_env){
 		.loop = s->loop, .conn = s->conn, .watch = s->watch,
-		.redis = &config->redis,
+		.redis = &config->redis, .fleet = &s->heartbeat.fleet,
 		.instance = s->instance, .host = config->name,
 	};
 	s->handler_env = (struct handler_env){
