@@ -92,7 +92,7 @@ js '(e => { e.value = ""; e.dispatchEvent(new Event("input")) })(document.queryS
 is "$(rows queues)" 4 'and all again'
 
 # -- widths
-for width in 320 390 768 1280 1920; do
+for width in 320 390 768 1024 1100 1280 1920; do
 	size $width 800
 	is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true "nothing sticks out at $width pixels"
 done
