@@ -5,6 +5,8 @@
 # whose result had been sent; see crashat.c for the points.
 #
 #	POINTS='pop-sent settle-before:2 call:123' sh tests/fault/30-crash-points.t
+#
+# KIND: "ack", or "stream", whose scripts have its name in front.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -31,18 +33,25 @@ for i in $(seq "$SOME"); do
 	echo "call:$((1 + x / 65536 % 700))"
 done)"
 
+KIND=${KIND:-ack}
+[ "$KIND" = ack ] ||
+    POINTS=$(echo "$POINTS" | sed -E "s/(pop|settle|tick|renew|arm)-/${KIND}_\1-/g")
+# What rqd calls p1.m3.
+id_of() { if [ "$KIND" = stream ]; then echo "7777-${1##*m}"; else echo "$1"; fi; }
+
 redis_start
 # m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time.
 handler work <<'H'
 q=${RQD_QUEUE} n=${RQD_ID##*.m}
-echo "B $RQD_ID $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
+n=${n#7777-} id=$q.m${n#7777-}
+echo "B $id $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
 status=0
 case $n in
 2) [ "$RQD_ATTEMPT" -gt 1 ] || status=1 ;;
 3) status=65 ;;
 4 | 7) sleep 1.3 ;;
 esac
-echo "E $RQD_ID $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+echo "E $id $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
 exit $status
 H
 
@@ -50,6 +59,7 @@ configure() {	# QUEUE
 	cat <<C
 drain_timeout = 300ms
 queue "$1" {
+	kind = "$KIND"
 	command = {"$T/work"}
 	concurrency = 2
 	lease = 3s
@@ -71,7 +81,10 @@ crash() {	# NUMBER POINT
 # Those that wait for SIGTERM get it while a message is in hand.
 push() {	# NUMBER POINT
 	for m in 1 2 3 4 5 6 7 8; do
-		echo "lpush p$1 '{\"id\":\"p$1.m$m\"}'"
+		case $KIND in
+		stream) echo "xadd p$1 $(id_of m$m) message x" ;;
+		*) echo "lpush p$1 '{\"id\":\"p$1.m$m\"}'" ;;
+		esac
 	done | r >/dev/null
 	case $2 in
 	term+*)
@@ -82,7 +95,7 @@ push() {	# NUMBER POINT
 }
 
 # Is the result of a message in what was sent?  Its id is the tag.
-was_sent() { grep -qaF "$1" "$T/crash.${1%.*}"; }
+was_sent() { grep -qaF "$(id_of "$1")" "$T/crash.${1%.*}"; }
 
 problems() {	# NUMBER POINT
 	q=p$1
@@ -100,11 +113,20 @@ problems() {	# NUMBER POINT
 			[ "$a" -le $want ] || echo "m$m: attempt $a"
 		done
 	done
-	n=$(r --raw xrange "${q}DEAD" - + | grep -c "^$q.m3$")
+	n=$(r --raw xrange "${q}DEAD" - + | grep -c "^$(id_of "$q.m3")$")
 	[ "$n" -eq 1 ] || echo "m3: $n letters"
 	n=$(grep "^E .* 0$" "$T/runs.$q" | cut -d' ' -f2 | sort | uniq -d | wc -l)
 	[ "$n" -le 2 ] || echo "$n duplicates"
 	DUPLICATES=$((DUPLICATES + n))
+}
+
+# Nothing waits, or is pending for anybody.
+drained() {	# QUEUE
+	case $KIND in
+	stream) [ "$(r --raw xpending "$1" rqd 2>&1 | head -n 1)" = 0 ] &&
+	    [ "$(r --raw xinfo groups "$1" | sed -n '/^lag$/{n;p}')" = 0 ] ;;
+	*) [ "$(r exists "$1")" -eq 0 ] ;;
+	esac
 }
 
 DUPLICATES=0 i=0
@@ -127,7 +149,7 @@ done
 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	wait_for 30 "[ \"\$(r exists p$i p${i}BACKUP p${i}RETRY p${i}CONTEXT p${i}DELIVERY)\" -eq 0 ]" ||
+	wait_for 30 "drained p$i && [ \"\$(r exists p${i}BACKUP p${i}RETRY p${i}CONTEXT p${i}DELIVERY)\" -eq 0 ]" ||
 	    note "$p: not drained"
 	rqd_signal TERM "b$i"
 	rqd_wait "b$i"
