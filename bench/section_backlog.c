@@ -111,8 +111,8 @@ fill_in_flight(long count)
 static double
 renew_usec(const char *sha)
 {
-	const char *argv[6 + 500] = { "EVALSHA", sha, "3", "qBACKUP", "qRETRY",
-	    "qDELIVERY" };
+	const char *argv[7 + 500] = { "EVALSHA", sha, "3", "qBACKUP", "qRETRY",
+	    "qDELIVERY", "0" };
 	char words[500][24];
 	double before;
 	int from, i;
@@ -124,9 +124,9 @@ renew_usec(const char *sha)
 		for (i = 0; i < 500; i++) {
 			(void)snprintf(words[i], sizeof(words[i]), "%s%d",
 			    i % 2 == 0 ? "m" : "fleet.", from + i / 2 + 1);
-			argv[6 + i] = words[i];
+			argv[7 + i] = words[i];
 		}
-		r = redisCommandArgv(ctx, 506, argv, NULL);
+		r = redisCommandArgv(ctx, 507, argv, NULL);
 		if (r == NULL || r->type != REDIS_REPLY_ARRAY || r->elements != 251)
 			die("renew: %s", r != NULL && r->str != NULL ? r->str : "no answer");
 		freeReplyObject(r);
