@@ -20,6 +20,7 @@
 #include "base/log_sink.h"
 #include "base/log_text.h"
 
+#define HELD_MAX	(32 * 1024)
 #define RECORD_KEEP	(16 * 1024)	/* a larger buffer is not kept */
 
 static enum log_level max_level = LOG_LV_INFO;
@@ -27,6 +28,8 @@ static enum log_format record_format = LOG_LOGFMT;
 static struct log_sink *sink;		/* NULL: not opened yet */
 static uint64_t reported;		/* records lost, and reported */
 static struct buf record = BUF_INIT;
+static bool holding;
+static struct buf held = BUF_INIT;	/* whole records, for a sink that takes bytes */
 
 static void (*waiting_fn)(void *);
 static void *waiting_arg;
@@ -157,17 +160,72 @@ tell_waiting(void)
 		waiting_fn(waiting_arg);
 }
 
+/* Only what can be written in one piece with others, and could not explain a crash. */
+static bool
+may_be_held(enum log_level level)
+{
+	return holding && level == LOG_LV_INFO && max_level == LOG_LV_INFO &&
+	    sink->way != SINK_DATAGRAM && sink->way != SINK_JOURNAL;
+}
+
+/* In one piece, or, where not all of it can be had, record by record. */
+static void
+write_held(void)
+{
+	const char *p = held.data, *end = p + held.len, *nl;
+	uint64_t lost = sink->lost;
+
+	if (sink->backlog.len == 0 && log_sink_write(sink, p, held.len))
+		return;
+	sink->lost = lost;
+	for (; p < end; p = nl + 1) {
+		nl = memchr(p, '\n', (size_t)(end - p));
+		(void)log_sink_write(sink, p, (size_t)(nl + 1 - p));
+	}
+}
+
 static void
 write_record(enum log_level level, const char *event, const struct log_ctx *ctx,
     const struct log_field *fields)
 {
 	int waiting = log_waiting_fd();
 
+	if (may_be_held(level)) {
+		build_record(level, event, ctx, fields);
+		buf_add(&held, record.data, record.len);
+		if (held.len >= HELD_MAX)
+			log_release();
+		return;
+	}
+	log_release();
 	report_lost();
 	build_record(level, event, ctx, fields);
 	(void)log_sink_write(sink, record.data, record.len);
 	if (log_waiting_fd() != waiting && log_waiting_fd() != -1)
 		tell_waiting();
+}
+
+void
+log_hold(bool on)
+{
+	holding = on;
+	if (!on)
+		log_release();
+}
+
+void
+log_release(void)
+{
+	int waiting = log_waiting_fd(), saved = errno;
+
+	if (held.len == 0 || sink == NULL)
+		return;
+	report_lost();
+	write_held();
+	buf_clear(&held);
+	if (log_waiting_fd() != waiting && log_waiting_fd() != -1)
+		tell_waiting();
+	errno = saved;
 }
 
 void
@@ -198,6 +256,7 @@ replace_sink(struct log_sink *s)
 {
 	struct log_sink *old = sink;
 
+	log_release();
 	sink = s;
 	if (old == NULL)
 		return;
@@ -232,12 +291,14 @@ log_reopen(char **cause)
 void
 log_close(void)
 {
+	log_release();
 	if (sink != NULL) {
 		log_sink_flush(sink);
 		report_lost();
 	}
 	replace_sink(NULL);
 	buf_done(&record);
+	buf_done(&held);
 }
 
 int

@@ -97,6 +97,15 @@ void	 log_flush(void);
 uint64_t log_dropped(void);		/* records lost since the start */
 
 /*
+ * While held, records of level info for files and streams are collected, and written
+ * together by log_release(), which the loop calls at the end of each turn: a busy
+ * daemon has hundreds.  Errors and warnings go at once, with what was before them;
+ * with level debug in force everything does.
+ */
+void	 log_hold(bool);
+void	 log_release(void);
+
+/*
  * Called whenever records begin to wait or the descriptor to wait for changes:
  * the loop then watches what log_waiting_fd() says.  Must not log.
  */

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 static void *
 checked(void *p)
 {
@@ -96,6 +98,7 @@ xvasprintf(const char *fmt, va_list ap)
 void
 fatalx(const char *fmt, ...)
 {
+	static bool dying;
 	char line[512];
 	va_list ap;
 	int n = snprintf(line, sizeof(line), "rqd: ");
@@ -107,6 +110,10 @@ fatalx(const char *fmt, ...)
 	if (n < 0 || (size_t)n > sizeof(line) - 2)
 		n = (int)strlen(line);
 	line[n++] = '\n';
+	if (!dying) {
+		dying = true;
+		log_release();		/* it may come back here */
+	}
 	r = write(STDERR_FILENO, line, (size_t)n);
 	(void)r;
 	abort();

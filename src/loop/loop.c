@@ -119,6 +119,7 @@ loop_new(void)
 		fatalx("cannot make an event loop's timer");
 	io_init(&l->alarm, l, l->alarm_fd, IO_READ, alarm_rang, l);
 	io_start(&l->alarm);
+	log_hold(true);
 	log_set_waiting_cb(watch_log, l);
 	watch_log(l);
 	return l;
@@ -162,6 +163,7 @@ loop_free(struct loop *l)
 		signal_free(LIST_FIRST(&l->signals));
 	timer_forget_all(l);
 	if (l->base != NULL) {
+		log_hold(false);
 		log_set_waiting_cb(NULL, NULL);
 		io_done(&l->log_io);
 		io_done(&l->alarm);
@@ -236,6 +238,7 @@ turn(struct loop *l, usec_t until)
 		wait_simulated(until);
 	timer_run_due(l);
 	run_deferred(l);
+	log_release();
 }
 
 static usec_t

@@ -357,6 +357,70 @@ test_full_disk(void **state UNUSED)
 	free(path);
 }
 
+static size_t
+size_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (size_t)st.st_size;
+}
+
+/* Held records leave together, in their order, and before a warning. */
+static void
+test_held(void **state UNUSED)
+{
+	char *path = in_dir("held"), *s;
+	int i;
+
+	assert_int_equal(log_open(path, NULL), 0);
+	log_hold(true);
+	log_event(LOG_LV_INFO, "one", NULL);
+	assert_int_equal(size_of(path), 0);
+	log_event(LOG_LV_WARN, "two", NULL);
+	log_event(LOG_LV_INFO, "three", NULL);
+	s = slurp(path, NULL);
+	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=info event=one\n"
+	    "ts=2026-11-21T03:36:12.345Z level=warn event=two\n");
+	free(s);
+	log_release();
+	assert_int_equal(size_of(path), 49 + 49 + 51);
+	for (i = 0; i < 10000; i++)
+		log_event(LOG_LV_INFO, "three", NULL);
+	assert_in_range(size_of(path), 9000 * 51, 10002 * 51);
+	log_hold(false);
+	assert_int_equal(size_of(path), 49 + 49 + 10001 * 51);
+	log_event(LOG_LV_INFO, "three", NULL);
+	assert_int_equal(size_of(path), 49 + 49 + 10002 * 51);
+	log_close();
+	unlink(path);
+	free(path);
+}
+
+/* What is lost of it is counted record by record. */
+static void
+test_held_on_a_full_disk(void **state UNUSED)
+{
+	char *path = in_dir("after"), *s;
+	int i;
+
+	assert_int_equal(log_open("/dev/full", NULL), 0);
+	log_hold(true);
+	for (i = 0; i < 1000; i++)
+		log_event(LOG_LV_INFO, "lost", NULL, LF_INT("i", i));
+	assert_int_equal(log_open(path, NULL), 0);
+	log_event(LOG_LV_INFO, "kept", NULL);
+	log_hold(false);
+	log_close();
+	s = slurp(path, NULL);
+	assert_string_equal(s, "ts=2026-11-21T03:36:12.345Z level=warn "
+	    "event=warning reason=log_dropped dropped=1000\n"
+	    "ts=2026-11-21T03:36:12.345Z level=info event=kept\n");
+	free(s);
+	unlink(path);
+	free(path);
+}
+
 /* -- pipes and sockets on stderr ------------------------------------------------ */
 
 static int
@@ -825,6 +889,8 @@ main(void)
 		cmocka_unit_test_setup(test_blocked_socket, start_clean),
 		cmocka_unit_test_setup(test_polled_pipe, start_clean),
 		cmocka_unit_test_setup(test_hopeless, start_clean),
+		cmocka_unit_test_setup(test_held, start_clean),
+		cmocka_unit_test_setup(test_held_on_a_full_disk, start_clean),
 		cmocka_unit_test_setup(test_journal, start_clean),
 		cmocka_unit_test_setup(test_syslog, start_clean),
 		cmocka_unit_test_setup(test_journal_fields, start_clean),
