@@ -6,6 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 redis_start
+no_keys_of_remind() { [ "$(r exists remind remindBACKUP remindRETRY)" -eq 0 ]; }
 mkdir -m 777 "$T/out"
 SOMEBODY=''
 [ "$(id -u)" -eq 0 ] && SOMEBODY='user = "nobody"'
@@ -25,7 +26,18 @@ else
 	ln -s /bin/true "$T/sqlite.sh"
 fi
 
+cp "$SRCDIR/etc/examples/remind.sh" "$T/remind.sh"
+chmod 755 "$T/remind.sh"
+handler send <<'H'
+echo "$*" >>"$T/out/reminded"
+H
+
 rqd_start <<C
+queue "remind" {
+    kind = "expired" match = "remind:*:*" notifications = "set" skew = 100ms
+    command = {"$T/remind.sh"} $SOMEBODY
+    env = {"SEND=$T/send", "REDIS=-s $SOCK"}
+}
 queue "twice" { command = {"$T/twice"} $SOMEBODY }
 queue "rows" {
     command = {"$T/sqlite.sh"} $SOMEBODY
@@ -47,3 +59,15 @@ if command -v sqlite3 >/dev/null; then
 	r lpush rows 'no JSON' >/dev/null
 	ok 'log_wait 10 "event=dead queue=rows .*status=65"' 'what it cannot store is a dead letter'
 fi
+
+log_wait 10 'event=subscribed queue=remind'
+chmod 777 "$SOCK"
+r hset remind:every 7 1 >/dev/null
+r set remind:7:digest 1 px 50 >/dev/null
+wait_ok 20 '[ "$(grep -cs "^7 digest$" "$T/out/reminded")" -ge 2 ]' 'the example of expiring keys sets its key again'
+r hdel remind:every 7 >/dev/null
+wait_ok 20 '[ "$(r exists remind:7:digest)" -eq 0 ] && no_keys_of_remind' 'until nobody wants it'
+r set 'remind:7 8:x' 1 px 50 >/dev/null
+ok 'log_wait 10 "event=dead queue=remind .*status=65"' 'and a key that names nobody is a dead letter'
+r del remind:every remindDEAD >/dev/null
+wait_for 5 '[ -z "$(r --raw keys "Lock:*")" ]'

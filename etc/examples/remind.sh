@@ -1,0 +1,48 @@
+#!/bin/sh
+# Reminds people, each at an interval of their own, whenever a key expires.  The
+# message is the name of the key, remind:USER:TYPE.  To begin with:
+#
+#	redis-cli HSET remind:every 17 3600
+#	redis-cli SET remind:17:digest 1 EX 3600
+#
+# After each reminder the key is set again; whoever has no interval any more is
+# left in peace.  If this machine dies between the two, a reminder is sent twice.
+#
+#	queue "remind" {
+#	    kind          = "expired"
+#	    match         = "remind:*:*"
+#	    notifications = "set"
+#	    skew          = 1m
+#	    command       = {"/usr/local/bin/remind.sh"}
+#	    user          = "app"
+#	}
+#
+# SEND		the program that reminds, with USER and TYPE (/usr/local/bin/send-reminder)
+# REDIS		where, as redis-cli has it, "-h HOST -p PORT" (its defaults)
+
+set -u
+
+# shellcheck disable=SC2086
+redis() { redis-cli ${REDIS-} "$@"; }
+
+key=$(cat)
+rest=${key#remind:}
+user=${rest%%:*}
+type=${rest#*:}
+case $user in '' | -* | *[!A-Za-z0-9_-]*) exit 65 ;; esac
+case $type in '' | -* | *[!A-Za-z0-9_-]*) exit 65 ;; esac
+
+# An error reply is no number either.
+every=$(redis HGET remind:every "$user") || exit 75
+case $every in
+'') exit 0 ;;
+*[!0-9]*) echo "interval of $user: $every" >&2; exit 75 ;;
+esac
+"${SEND:-/usr/local/bin/send-reminder}" "$user" "$type" || exit
+
+# Who has set it meanwhile knew better (NX).
+answer=$(redis SET "$key" 1 EX "$every" NX) || exit 75
+case $answer in
+OK | '') ;;
+*) echo "$answer" >&2; exit 75 ;;
+esac
