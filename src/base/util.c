@@ -158,6 +158,18 @@ util_distance(const char *a, const char *b)
 	return row[n];
 }
 
+const char *
+util_signal(int signo, char buf[UTIL_SIGNAL_MAX])
+{
+	const char *name = sigabbrev_np(signo);
+
+	if (name != NULL)
+		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%s", name);
+	else
+		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%d", signo);
+	return buf;
+}
+
 /* Taken from the kernel in handfuls: some are needed for every message. */
 uint64_t
 random_u64(void)

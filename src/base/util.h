@@ -46,6 +46,10 @@ int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 /* Bytes to insert, delete or change to make one text of the other; 64 for long ones. */
 unsigned util_distance(const char *, const char *);
 
+/* "SIGKILL"; "SIG42" where it has no name.  buf; the name is the same everywhere. */
+#define UTIL_SIGNAL_MAX	24
+const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);
+
 /* From the kernel's generator; never fails. */
 uint64_t random_u64(void);
 double	 random_unit(void);		/* uniform in [0, 1) */

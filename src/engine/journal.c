@@ -19,7 +19,7 @@
 struct fields {
 	struct log_field	f[FIELDS_MAX];
 	size_t			n;
-	char			signal[16];	/* one of them may point here */
+	char			signal[UTIL_SIGNAL_MAX];	/* one of them may point here */
 };
 
 static void
@@ -38,19 +38,6 @@ ctx_of(const struct message *msg, pid_t pid)
 		.attempt = msg->attempts + 1,
 		.pid = pid,
 	};
-}
-
-/* "SIGKILL", as in the dead letters. */
-static void
-fields_add_signal(struct fields *fs, int signo)
-{
-	const char *name = sigabbrev_np(signo);
-
-	if (name != NULL)
-		snprintf(fs->signal, sizeof(fs->signal), "SIG%s", name);
-	else
-		snprintf(fs->signal, sizeof(fs->signal), "%d", signo);
-	fields_add(fs, LF_STR("signal", fs->signal));
 }
 
 void
@@ -77,7 +64,7 @@ fields_add_result(struct fields *fs, const struct result *r)
 		fields_add(fs, LF_INT("status", r->status));
 		break;
 	case END_SIGNAL:
-		fields_add_signal(fs, r->signo);
+		fields_add(fs, LF_STR("signal", util_signal(r->signo, fs->signal)));
 		break;
 	case END_NOT_STARTED:
 		fields_add(fs, LF_STR("step", r->step));

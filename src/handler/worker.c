@@ -423,16 +423,14 @@ settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 static void
 log_exit(const struct worker *w, const struct child_exit *x)
 {
-	const char *name = x->signaled ? sigabbrev_np(x->code) : NULL;
-	char signal[24];
+	char signal[UTIL_SIGNAL_MAX];
 	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
 	bool bad = w->protocol != NULL || w->culprit != NULL ||
 	    (w->why == NULL && (x->signaled || x->code != 0));
 	enum log_level level = bad ? LOG_LV_WARN : LOG_LV_INFO;
 
-	(void)snprintf(signal, sizeof(signal), "SIG%s", name != NULL ? name : "?");
 	log_event(level, "handler_exited", &ctx,
-	    x->signaled ? LF_STR("signal", signal) : LF_INT("status", x->code),
+	    x->signaled ? LF_STR("signal", util_signal(x->code, signal)) : LF_INT("status", x->code),
 	    LF_USEC("duration", clock_mono() - w->started),
 	    LF_INT("messages", (int64_t)w->messages), LF_STR("reason", w->why),
 	    LF_STR("cause", w->protocol));

@@ -95,18 +95,14 @@ ack_hold(struct ack *a, enum reply_error e)
 static void
 ack_add_status(struct args *w, const struct result *r)
 {
-	const char *name;
+	char name[UTIL_SIGNAL_MAX];
 
 	switch (r->end) {
 	case END_EXIT:
 		args_fmt(w, "%d", r->status);
 		return;
 	case END_SIGNAL:
-		name = sigabbrev_np(r->signo);
-		if (name != NULL)
-			args_fmt(w, "SIG%s", name);
-		else
-			args_fmt(w, "SIG%d", r->signo);
+		args_fmt(w, "%s", util_signal(r->signo, name));
 		return;
 	case END_NOT_STARTED:
 	case END_NOT_RUN:

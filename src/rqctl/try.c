@@ -178,16 +178,14 @@ run(struct try *t)
 static void
 ending(const struct result *r, struct buf *b)
 {
-	char took[UNITS_TEXT_MAX];
-	const char *name;
+	char took[UNITS_TEXT_MAX], signal[UTIL_SIGNAL_MAX];
 
 	switch (r->end) {
 	case END_EXIT:
 		buf_printf(b, "status %d", r->status);
 		break;
 	case END_SIGNAL:
-		name = sigabbrev_np(r->signo);
-		buf_printf(b, name != NULL ? "signal SIG%s" : "signal %s", name != NULL ? name : "?");
+		buf_printf(b, "signal %s", util_signal(r->signo, signal));
 		break;
 	case END_NOT_STARTED:
 		buf_printf(b, "cannot be started: %s", strerror(r->error));
