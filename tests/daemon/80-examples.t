@@ -28,6 +28,8 @@ fi
 
 cp "$SRCDIR/etc/examples/remind.sh" "$T/remind.sh"
 chmod 755 "$T/remind.sh"
+: >"$T/out/reminded"
+chmod 666 "$T/out/reminded"
 handler send <<'H'
 echo "$*" >>"$T/out/reminded"
 H
