@@ -20,7 +20,7 @@ C
 awk '{ m = $0 "\n"; printf "*3\r\n$5\r\nLPUSH\r\n$1\r\nq\r\n$%d\r\n%s\r\n", length(m), m }' "$T/sent" |
     r --pipe >/dev/null
 start=$(msec)
-wait_for 60 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
+wait_for 300 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
 took=$(($(msec) - start))
 note "$n messages in $took ms"
 is "$(wc -l <"$T/ran")" $n 'as many runs as messages'
