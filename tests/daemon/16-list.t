@@ -45,7 +45,9 @@ qctl pause q --reason test >/dev/null
 log_wait 10 'event=paused queue=q'
 is "$(qctl push q '{"id":"f"}')" f 'rqctl push'
 is "$(qctl peek q | awk 'NR > 1 { print $2 }')" f 'rqctl peek'
-like "$(qctl status q)" '^q  *1  *0/2  *-  *-  *-  *-  *paused' 'rqctl status has no numbers that a list has not'
+# What runs is as of the last heartbeat.
+wait_ok 15 'qctl status q | grep -Eq "^q  *1  *0/2  *-  *-  *-  *-  *paused"' \
+    'rqctl status has no numbers that a list has not'
 like "$(qctl push --delay 1s q x 2>&1)" 'no delayed' 'rqctl push --delay is refused'
 like "$(qctl dead list q 2>&1)" 'kind list' 'rqctl dead is refused'
 like "$(qctl retry list q 2>&1)" 'kind list' 'rqctl retry is refused'
