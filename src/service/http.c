@@ -42,6 +42,8 @@
 
 #define BODY_MAX	4096		/* of a request that is refused anyway */
 #define REST		(1 * SEC)	/* of the listener when accept(2) fails */
+#define IDLE		(1 * SEC)	/* a request that has not come by then is no hurry */
+#define SLOW		(2 * SEC)	/* an answer that is not taken by then hangs */
 
 enum peer_state {
 	PEER_READING,		/* nothing, or a part of a request is here */
@@ -55,6 +57,7 @@ struct peer {
 	struct bufferevent	*bev;	/* own reference */
 	struct evhttp_connection	*evcon;	/* NULL: not adopted yet */
 	enum peer_state	 state;
+	usec_t	 since;		/* of the last change of state */
 	struct timer	 deadline;
 	struct defer	 adopt;
 };
@@ -161,27 +164,42 @@ peer_set_state(struct peer *p, enum peer_state state, usec_t deadline)
 	struct http *h = p->http;
 
 	p->state = state;
+	p->since = clock_mono();
 	timer_set(&p->deadline, deadline);
 	TAILQ_REMOVE(&h->peers, p, entry);
 	TAILQ_INSERT_TAIL(&h->peers, p, entry);
 }
 
-/* Closes the connection that has been silent longest, better one without a request. */
+/* The longest silent that has been in this state for so long; NULL: none. */
+static struct peer *
+silent_peer(const struct http *h, enum peer_state state, usec_t least)
+{
+	struct peer *p;
+
+	TAILQ_FOREACH(p, &h->peers, entry) {
+		if (timer_is_set(&p->deadline) && p->state == state &&
+		    clock_mono() - p->since >= least)
+			return p;
+	}
+	return NULL;
+}
+
+/* Closes who waits for nothing, else who hangs, else the longest silent of all. */
 static void
 make_room(struct http *h)
 {
-	struct peer *p, *victim = NULL;
+	struct peer *p = silent_peer(h, PEER_READING, IDLE);
 
-	TAILQ_FOREACH(p, &h->peers, entry) {
-		if (!timer_is_set(&p->deadline))	/* shut already */
-			continue;
-		if (victim == NULL || p->state == PEER_READING)
-			victim = p;
-		if (p->state == PEER_READING)
-			break;
+	if (p == NULL)
+		p = silent_peer(h, PEER_ANSWERING, SLOW);
+	if (p == NULL) {
+		TAILQ_FOREACH(p, &h->peers, entry) {
+			if (timer_is_set(&p->deadline))	/* else it is shut already */
+				break;
+		}
 	}
-	if (victim != NULL)
-		peer_shut(victim);
+	if (p != NULL)
+		peer_shut(p);
 }
 
 /* evhttp has accepted a connection, and asks for its bufferevent. */
@@ -194,6 +212,7 @@ accepted(struct event_base *base, void *arg)
 	if (h->npeers >= HTTP_CONNECTIONS)
 		make_room(h);
 	p->http = h;
+	p->since = clock_mono();
 	p->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (p->bev == NULL)
 		fatalx("out of memory");

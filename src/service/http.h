@@ -3,8 +3,8 @@
  * libevent's evhttp, in the daemon's own loop.
  *
  * Whoever connects can cost a bounded amount and nothing else: at most
- * HTTP_CONNECTIONS connections (a new one closes the one that has been silent
- * longest), HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to
+ * HTTP_CONNECTIONS connections (a new one closes one that idles or hangs, or
+ * the one that has been silent longest), HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to
  * arrive and for its answer to be fetched, HTTP_IDLE between two requests.  All are
  * deadlines: a client that sends a byte now and then does not move them.
  *

@@ -20,7 +20,7 @@
 #include "service/fleet.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
-#define SURVEY_WITHIN	(1 * SEC)	/* then who asks gets what there is */
+#define SURVEY_WITHIN	(3 * SEC)	/* then who asks gets what there is */
 #define SURVEY_QUEUES	1000		/* of other daemons, at most */
 
 enum survey_scope {

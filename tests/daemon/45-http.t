@@ -79,7 +79,8 @@ sed -i 's|queue "slow" {|& key = "elsewhere"|' "$T/rqd.conf"
 MORE_KEYS='elsewhere'
 rqd_signal HUP
 log_wait 10 'event=reloaded'
-is "$(sample 'rqd_queue_running{queue="slow"}')" 0 'a queue whose key has changed is the new one'
+running() { sample 'rqd_queue_running{queue="slow"}'; }
+wait_ok 5 '[ "$(running)" = 0 ]' 'a queue whose key has changed is the new one'
 is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'and is there once'
 cp "$T/before" "$T/rqd.conf"
 rqd_signal HUP

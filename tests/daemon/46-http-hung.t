@@ -31,9 +31,11 @@ while [ $i -lt 200 ]; do
 done | r >/dev/null
 
 # -- all of them
-is "$(get /metrics | grep -c '^rqd_queue_messages{queue="q[0-9]*",state="delayed"} 1$')" 200 'figures of 200 queues'
+delayed() { get /metrics | grep -c '^rqd_queue_messages{queue="q[0-9]*",state="delayed"} 1$'; }
+wait_ok 20 '[ "$(delayed)" = 200 ]' 'figures of 200 queues'
 is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'each series once'
-is "$(get /status | tr '{' '\n' | grep -c '"name":"q[0-9]*","key"')" 200 '/status has them all'
+listed() { get /status | tr '{' '\n' | grep -c '"name":"q[0-9]*","key"'; }
+wait_ok 20 '[ "$(listed)" = 200 ]' '/status has them all'
 note "/metrics: $(took /metrics), /status: $(took /status), /healthz: $(took /healthz) s"
 
 # -- clients that hang: each takes ten bytes a second of an answer of half a megabyte

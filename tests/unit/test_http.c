@@ -421,7 +421,7 @@ static void
 test_crowd_spares(void **state UNUSED)
 {
 	struct buf b = BUF_INIT;
-	int fds[2 * HTTP_CONNECTIONS], fd;
+	int fds[HTTP_CONNECTIONS + 8], fd;
 	bool closed;
 	size_t i;
 
@@ -432,12 +432,40 @@ test_crowd_spares(void **state UNUSED)
 	for (i = 0; i < ARRAY_LEN(fds); i++) {
 		fds[i] = connect_to(rig.address);
 		settle();
+		if (i == HTTP_CONNECTIONS / 2)
+			pass(1500 * MSEC);
 	}
 	assert_non_null(rig.kept);
 	buf_puts(&b, "at last\n");
 	http_answer(rig.kept, 200, "text/plain", &b);
 	settle();
 	assert_non_null(strstr(hear_from(fd, &closed), "at last"));
+	close(fd);
+	for (i = 0; i < ARRAY_LEN(fds); i++)
+		close(fds[i]);
+	settle();
+}
+
+/* Among clients that all hang, one that has just come is not the one to go. */
+static void
+test_crowd_hangs(void **state UNUSED)
+{
+	int fds[HTTP_CONNECTIONS + 8], fd = -1, small = 4096;
+	bool closed;
+	size_t i;
+
+	http_listen(rig.http, "127.0.0.1:0");
+	for (i = 0; i < ARRAY_LEN(fds); i++) {
+		fds[i] = connect_to(rig.address);
+		(void)setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+		say(fds[i], "GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		if (i != HTTP_CONNECTIONS)
+			continue;
+		fd = connect_to(rig.address);
+		settle();
+	}
+	say(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_non_null(strstr(hear_from(fd, &closed), "hello"));
 	close(fd);
 	for (i = 0; i < ARRAY_LEN(fds); i++)
 		close(fds[i]);
@@ -600,6 +628,7 @@ main(void)
 		HTTP_TEST(test_garbage),
 		HTTP_TEST(test_crowd),
 		HTTP_TEST(test_crowd_spares),
+		HTTP_TEST(test_crowd_hangs),
 		HTTP_TEST(test_gone),
 		HTTP_TEST(test_free_waiting),
 		HTTP_TEST(test_in_use),

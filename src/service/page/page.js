@@ -519,7 +519,7 @@ function show(status) {
 		    ". Messages and results wait; the daemon tries again by itself.");
 	} else if (!status.queues) {
 		showLink("warn", "Redis is slow");
-		showBanner("warn", "Redis did not answer within a second: the figures are older.");
+		showBanner("warn", "Redis did not answer in time: the figures are older.");
 	} else {
 		showLink("ok", "live");
 		showBanner("warn", warnings(status));
