@@ -17,7 +17,7 @@
 
 #include "base/units.h"
 
-#define BACKLOG		64
+#define BACKLOG		128
 #define UNIX_MODE	0660
 
 /* One of the three, by sa_family. */

@@ -49,12 +49,13 @@ done
 OTHER_PIDS="$OTHER_PIDS $hung"
 i=0
 while [ $i -lt 5 ]; do
-	is "$(get /healthz)" ok 'health is answered beside them'
+	wait_ok 20 '[ "$(get /healthz)" = ok ]' 'health is answered beside them'
 	r lpush q7 "a$i" "b$i" "c$i" >/dev/null
 	i=$((i + 1))
 done
 ok 'log_wait 20 "event=acked queue=q7" 15' 'messages are worked on'
-is "$(get /metrics | grep -c '^rqd_queue_acked_total')" 200 'and metrics are answered'
+acked() { get /metrics | grep -c '^rqd_queue_acked_total'; }
+wait_ok 20 '[ "$(acked)" = 200 ]' 'and metrics are answered'
 note "beside 48 that hang: /metrics $(took /metrics), /healthz $(took /healthz) s"
 ok '[ "$(ls "/proc/$PID/fd" | wc -l)" -lt 60 ]' 'no more connections are held than there may be'
 wait_ok 40 '[ "$(get /metrics | sed -n "s/^process_open_fds //p")" -lt 20 ]' 'and those are ended by and by'
