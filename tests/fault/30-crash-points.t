@@ -4,9 +4,9 @@
 # no attempt is counted, no letter is written twice, and no message runs again
 # whose result had been sent; see crashat.c for the points.
 #
-#	POINTS='pop-sent settle-before:2 call:123' sh tests/fault/30-crash-points.t
+#	POINTS='pop-sent settle-before:2 unique/unique_pop-sent call:123' sh tests/fault/30-crash-points.t
 #
-# KIND: "ack", or "stream", whose scripts have its name in front.
+# In front of a point: the kind of queue, "ack" unless said otherwise.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -27,39 +27,43 @@ settle-before settle-sent settle-answered settle-before:3 settle-sent:3 settle-a
 tick-before tick-sent tick-answered:2 renew-before renew-sent renew-answered
 arm-before arm-sent arm-answered
 term+exit-before term+settle-before term+settle-sent term+settle-answered term+call:20
+$(for k in unique stream; do
+	for p in pop tick settle arm; do
+		for w in before sent answered; do echo "$k/${k}_$p-$w"; done
+	done
+	echo "$k/${k}_pop-sent:2 $k/${k}_settle-sent:3 $k/spawn-after:2 $k/exit-after:3"
+	echo "$k/term+${k}_settle-before $k/term+${k}_settle-sent"
+done)
+unique/renew-sent stream/stream_renew-sent
 $(x=$SEED
 for i in $(seq "$SOME"); do
 	x=$(((x * 1103515245 + 12345) % 2147483648))
-	echo "call:$((1 + x / 65536 % 500))"
+	echo "call:$((1 + x / 65536 % 250))"
 done)"
-
-KIND=${KIND:-ack}
-[ "$KIND" = ack ] ||
-    POINTS=$(echo "$POINTS" | sed -E "s/(pop|settle|tick|renew|arm)-/${KIND}_\1-/g")
-# What rqd calls p1.m3.
-id_of() { if [ "$KIND" = stream ]; then echo "7777-${1##*m}"; else echo "$1"; fi; }
 
 redis_start
 # m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time.
 handler work <<'H'
-q=${RQD_QUEUE} n=${RQD_ID##*.m}
-n=${n#7777-} id=$q.m${n#7777-}
-echo "B $id $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
+q=${RQD_QUEUE} n=${RQD_ID##*[m-]}
+echo "B $RQD_ID $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
 status=0
 case $n in
 2) [ "$RQD_ATTEMPT" -gt 1 ] || status=1 ;;
 3) status=65 ;;
 4 | 7) sleep 1.3 ;;
 esac
-echo "E $id $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+echo "E $RQD_ID $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
 exit $status
 H
 
-configure() {	# QUEUE
+kind_of() { case $1 in */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
+
+configure() {	# QUEUE POINT
 	cat <<C
 drain_timeout = 300ms
 queue "$1" {
-	kind = "$KIND"
+	kind = "$(kind_of "$2")"
+	key = "$1"
 	command = {"$T/work"}
 	concurrency = 2
 	lease = 3s
@@ -73,7 +77,7 @@ C
 # One point: a daemon that is killed there, then one that does the rest.
 crash() {	# NUMBER POINT
 	q=p$1
-	RQD_WRAPPER="$CRASHAT $2 $T/crash.$q"
+	RQD_WRAPPER="$CRASHAT ${2#*/} $T/crash.$q"
 	rqd_spawn "a$1" -c "$T/$q.conf"
 	RQD_WRAPPER=''
 }
@@ -81,60 +85,64 @@ crash() {	# NUMBER POINT
 # Those that wait for SIGTERM get it while a message is in hand.
 push() {	# NUMBER POINT
 	for m in 1 2 3 4 5 6 7 8; do
-		case $KIND in
-		stream) echo "xadd p$1 $(id_of m$m) message x" ;;
+		case $2 in
+		unique/*) echo "zadd p$1 $m p$1.m$m" ;;
+		stream/*) echo "xadd p$1 $((70000 + $1))-$m message p$1.m$m" ;;
 		*) echo "lpush p$1 '{\"id\":\"p$1.m$m\"}'" ;;
 		esac
 	done | r >/dev/null
 	case $2 in
-	term+*)
-		wait_for 20 "grep -qs '^B p$1.m4' '$T/runs.p$1'" || fail "$2: m4 runs"
+	*term+*)
+		wait_for 20 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/runs.p$1'" || fail "$2: m4 runs"
 		rqd_signal TERM "a$1"
 		;;
 	esac
 }
 
-# Is the result of a message in what was sent?  Its id is the tag.
-was_sent() { grep -qaF "$(id_of "$1")" "$T/crash.${1%.*}"; }
+# Also its tag.
+id_of() {	# NUMBER POINT MESSAGE
+	case $2 in stream/*) echo "$((70000 + $1))-$3" ;; *) echo "p$1.m$3" ;; esac
+}
+
+drained() {	# NUMBER POINT
+	case $2 in
+	stream/*) [ "$(r --raw xinfo groups "p$1" | sed -n '6p;12p' | tr -d '\n')" = 00 ] || return ;;
+	*) [ "$(r exists "p$1")" -eq 0 ] || return ;;
+	esac
+	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT" "p$1DELIVERY")" -eq 0 ]
+}
 
 problems() {	# NUMBER POINT
 	q=p$1
+	drained "$1" "$2" || echo 'not drained'
 	# A call drawn may come after the last one: it is killed while it idles then.
-	[ "$STATUS" -eq 137 ] && { grep -qa "^CRASH" "$T/crash.$q" || [ "${2#call:}" != "$2" ]; } ||
-	    echo "not reached: status $STATUS"
+	grep -qsa "^CRASH" "$T/crash.$q" || [ "${2#call:}" != "$2" ] || echo "not reached: status $STATUS"
 	for m in 1 2 4 5 6 7 8; do
-		n=$(grep -c "^E $q.m$m [0-9]* [0-9]* 0$" "$T/runs.$q")
+		id=$(id_of "$1" "$2" $m)
+		n=$(grep -c "^E $id [0-9]* [0-9]* 0$" "$T/runs.$q")
 		[ "$n" -ge 1 ] || echo "m$m is lost"
 		[ "$n" -le 2 ] || echo "m$m ran $n times"
 		# m2's first result, a failure, was sent in any case.
-		[ "$n" -lt 2 ] || [ $m -eq 2 ] || ! was_sent "$q.m$m" ||
+		[ "$n" -lt 2 ] || [ $m -eq 2 ] || ! grep -qaF "$id" "$T/crash.$q" ||
 		    echo "m$m ran again after its result was sent"
 		want=1
 		[ $m -eq 2 ] && want=2
-		grep "^B $q.m$m " "$T/runs.$q" | while read -r _ _ a _; do
+		grep "^B $id " "$T/runs.$q" | while read -r _ _ a _; do
 			[ "$a" -le $want ] || echo "m$m: attempt $a"
 		done
 	done
-	n=$(r --raw xrange "${q}DEAD" - + | grep -c "^$(id_of "$q.m3")$")
+	n=$(r xlen "${q}DEAD")
 	[ "$n" -eq 1 ] || echo "m3: $n letters"
+	r --raw xrange "${q}DEAD" - + | grep -qx "$(id_of "$1" "$2" 3)" || echo "m3: no letter"
 	n=$(grep "^E .* 0$" "$T/runs.$q" | cut -d' ' -f2 | sort | uniq -d | wc -l)
 	[ "$n" -le 2 ] || echo "$n duplicates"
 	DUPLICATES=$((DUPLICATES + n))
 }
 
-# Nothing waits, or is pending for anybody.
-drained() {	# QUEUE
-	case $KIND in
-	stream) [ "$(r --raw xpending "$1" rqd 2>&1 | head -n 1)" = 0 ] &&
-	    [ "$(r --raw xinfo groups "$1" | sed -n '/^lag$/{n;p}')" = 0 ] ;;
-	*) [ "$(r exists "$1")" -eq 0 ] ;;
-	esac
-}
-
 DUPLICATES=0 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	configure "p$i" | config_write "p$i"
+	configure "p$i" "$p" | config_write "p$i"
 	crash $i "$p"
 done
 QUEUES=$(seq -f 'p%.0f' $i | tr '\n' ' ')
@@ -151,8 +159,7 @@ done
 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	wait_for 30 "drained p$i && [ \"\$(r exists p${i}BACKUP p${i}RETRY p${i}CONTEXT p${i}DELIVERY)\" -eq 0 ]" ||
-	    note "$p: not drained"
+	wait_for 30 "drained $i $p"
 	rqd_signal TERM "b$i"
 	rqd_wait "b$i"
 	[ "$STATUS" -eq 0 ] || fail "$p: the other daemon ends with status $STATUS"
