@@ -19,6 +19,7 @@
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
 #define BATCH_MAX	((size_t)64 * 1024)	/* what a pipe holds */
 #define VECTORS		64
+#define WRITES_MAX	16
 
 /* What one writev(2) is given. */
 struct batch {
@@ -179,13 +180,17 @@ write_batch(struct feeder *e)
 	return n == (ssize_t)b.bytes;
 }
 
+/* A process that reads as fast as we write gets no more than its share of a turn. */
 static void
 flush(void *arg)
 {
 	struct feeder *e = arg;
+	int i;
 
-	while (e->next != NULL && !e->stopped && write_batch(e))
-		continue;
+	for (i = 0; i < WRITES_MAX && e->next != NULL && !e->stopped; i++) {
+		if (!write_batch(e))
+			break;
+	}
 	if (e->fd == -1)
 		return;
 	if (e->next != NULL && !e->stopped)
