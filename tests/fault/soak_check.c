@@ -32,6 +32,7 @@
 
 #include <hiredis/hiredis.h>
 
+#define SPAWNED_LATER	2	/* than it was popped, on a machine that is busy */
 #define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
 #define TOO_LONG	(LEASE - RENEWAL)
 #define DENIED_LATER	(LEASE + 12)	/* a lease, and a suspension's probes */
@@ -218,7 +219,7 @@ explain(const struct run *r, double born, double until)
 		    strcmp(f->kind->name, "ACL denial") == 0 ? born - DENIED_LATER :
 		    r->from, until))
 			found = c;
-		if (!overlaps(f, c == CAUSE_PROMOTED ? r->from - RECOVERY : r->from, until))
+		if (!overlaps(f, c == CAUSE_PROMOTED ? born - SPAWNED_LATER : r->from, until))
 			continue;
 		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
 			continue;
