@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,12 +89,51 @@ want(const char *name)
 		die("no section %s", name);
 }
 
+/* A line of a text that begins with this name, without it; "" if there is none. */
+static const char *
+value_of(const char *text, const char *name)
+{
+	static char value[128];
+	const char *p = strstr(text, name);
+
+	value[0] = '\0';
+	if (p != NULL)
+		(void)sscanf(p + strlen(name), "%*[ \t:]%127[^\r\n]", value);
+	return value;
+}
+
+/* When, where, and what. */
+static void
+say_world(void)
+{
+	char cpu[8192] = "", date[32];
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	time_t t = time(NULL);
+	struct utsname u;
+	double load = 0;
+	redisReply *r;
+
+	if (f != NULL && fread(cpu, 1, sizeof(cpu) - 1, f) > 0)
+		(void)fclose(f);
+	(void)uname(&u);
+	(void)strftime(date, sizeof(date), "%F %R UTC", gmtime(&t));
+	say("%s; %ld processors, %s", date, sysconf(_SC_NPROCESSORS_ONLN),
+	    value_of(cpu, "model name"));
+	r = redis("INFO server");
+	say("; Linux %s; Redis %s", u.release, value_of(r->str, "redis_version"));
+	say("; rqd %s; gcc %s", RQD_BENCH_VERSION, __VERSION__);
+	(void)getloadavg(&load, 1);
+	say("; load average before: %.1f.\n", load);
+	freeReplyObject(r);
+}
+
 static void
 run_sections(void)
 {
 	double from = now(), at;
 	size_t i;
 
+	say_world();
 	for (i = 0; i < SECTIONS; i++) {
 		if (choosy && !wanted[i])
 			continue;

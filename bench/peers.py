@@ -610,7 +610,7 @@ def main():
     args.add_argument("peers", nargs="*")
     a = args.parse_args()
     BullMq.modules = a.modules
-    since = time.monotonic()
+    since, load = time.monotonic(), os.getloadavg()[0]
     world = World(os.path.abspath(a.build))
     peers = []
     try:
@@ -618,7 +618,8 @@ def main():
         for _ in range(a.rounds):
             run_round(peers)
         text = "".join(tables(peers))
-        text += f"\n{a.rounds} rounds, {time.monotonic() - since:.0f} s; {versions(a.modules)}"
+        text += (f"\n{a.rounds} rounds, {time.monotonic() - since:.0f} s, load average before: "
+                 f"{load:.1f}; {versions(a.modules)}")
         print(text)
         if a.report:
             with open(a.report, "w", encoding="utf-8") as f:

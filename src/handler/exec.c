@@ -36,7 +36,7 @@
 #include "loop/timer.h"
 
 #define TAIL_TIME	SEC
-#define LISTEN_AFTER	(10 * MSEC)
+#define LISTEN_AFTER	(20 * MSEC)
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL	0x0008U

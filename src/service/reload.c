@@ -34,27 +34,59 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	return a->keys[i] == b->keys[i];
 }
 
+static int
+compare_names(const void *a, const void *b)
+{
+	const struct queue_config *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* A configuration's queues, by name; a look-up in each would take the square of them. */
+static const struct queue_config **
+sort_queues(const struct config *c)
+{
+	const struct queue_config **sorted = xcalloc(c->nqueues + 1, sizeof(*sorted));
+
+	if (c->nqueues > 0)
+		memcpy(sorted, c->queues, c->nqueues * sizeof(*sorted));
+	qsort(sorted, c->nqueues, sizeof(*sorted), compare_names);
+	return sorted;
+}
+
+/* The queue of this name, or NULL. */
+static const struct queue_config *
+find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
+{
+	const struct queue_config **found = bsearch(&like, sorted, n, sizeof(*sorted),
+	    compare_names);
+
+	return found != NULL ? *found : NULL;
+}
+
 /* Removals first, so that a key that moves to another queue is free by then. */
 static void
 plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
 {
-	const struct queue_config *a, *b;
+	const struct queue_config *a, *b, **old = sort_queues(from), **new = sort_queues(to);
 	size_t i;
 
 	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
 	for (i = 0; i < from->nqueues; i++) {
 		a = from->queues[i];
-		if (!is_same_queue(a, config_queue(to, a->name)))
+		if (!is_same_queue(a, find_queue(new, to->nqueues, a)))
 			add_step(plan, RELOAD_REMOVE, a, NULL);
 	}
 	for (i = 0; i < to->nqueues; i++) {
 		b = to->queues[i];
-		a = config_queue(from, b->name);
+		a = find_queue(old, from->nqueues, b);
 		if (a == NULL || !is_same_queue(a, b))
 			add_step(plan, RELOAD_ADD, NULL, b);
 		else
 			add_step(plan, config_same_queue(a, b) ? RELOAD_KEEP : RELOAD_CHANGE, a, b);
 	}
+	free(old);
+	free(new);
 }
 
 /* Notes a section (or an option outside of all) that needs a restart, once. */
