@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define SECONDS	20
+#define WAITING	20000
 
 static const char *
 queues(int n)
@@ -49,6 +50,30 @@ measure_idle(void)
 	rqd_stop(pid);
 }
 
+/* Of the kinds only this one lets messages wait in the daemon. */
+static void
+measure_waiting(void)
+{
+	long before, kb;
+	pid_t pid;
+	int i;
+
+	flush();
+	configure("queue \"c\" { kind = \"channel\" key = {\"news\"} backlog = 50000 "
+	    "command = {\"/bin/sleep\", \"60\"} concurrency = 1 }\n"
+	    "drain_timeout = 0s\n");
+	pid = rqd_start();
+	nap(0.5);
+	before = memory_of(pid, "RssAnon");
+	for (i = 0; i < WAITING; i++)
+		freeReplyObject(redis("PUBLISH news message-%d", i));
+	nap(0.5);
+	kb = memory_of(pid, "RssAnon") - before;
+	say("A published message that waits for its handler: %.0f bytes, with its own 13.\n",
+	    (double)kb * 1024 / WAITING);
+	rqd_stop(pid);
+}
+
 static void
 measure_start(int n)
 {
@@ -76,6 +101,7 @@ static void
 run(void)
 {
 	measure_idle();
+	measure_waiting();
 	say("\nFrom the start to the first heartbeat, in ms, and memory that is not of files:\n\n");
 	say("| queues |   wall |    CPU |       kB |\n");
 	say("| -----: | -----: | -----: | -------: |\n");

@@ -15,4 +15,11 @@ struct redisReply;
 struct message	*fresh_message(const struct queue_env *, struct config *,
 		    const struct queue_config *, const struct redisReply *);
 
+/*
+ * The same of a payload that was taken before, NULL where it was too large.  Takes
+ * payload, which reply_free_str() frees, and id; a NULL id is found, or made up.
+ */
+struct message	*fresh_of(const struct queue_env *, struct config *,
+		    const struct queue_config *, char *payload, size_t len, char *id);
+
 #endif

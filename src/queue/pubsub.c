@@ -24,18 +24,28 @@
 #include "queue/look.h"
 #include "redis/reply.h"
 
+/* In the backlog.  There may be many: what a delivery needs besides is made for it. */
+struct waiting {
+	TAILQ_ENTRY(waiting)	 entry;		/* in order of place */
+	uint64_t		 place;		/* in the order in which they were heard */
+	char			*channel;	/* owned, as are the next two */
+	char			*payload;	/* hiredis'; NULL: it was too large */
+	size_t			 len;		/* also of one that was */
+	char			*id;		/* of one that was in hand before; NULL */
+};
+TAILQ_HEAD(waiting_list, waiting);
+
 enum heard_state {
-	HEARD_WAITS,		/* in the backlog, in order of place */
 	HEARD_IN_HAND,		/* the engine has it */
 	HEARD_DONE,		/* to be told, and freed */
 	HEARD_STATES
 };
 
-/* A message, on the list of its state. */
+/* A delivery, on the list of its state. */
 struct heard {
 	TAILQ_ENTRY(heard)	 entry;
 	enum heard_state	 state;
-	uint64_t		 place;		/* in the order in which they were heard */
+	uint64_t		 place;		/* that it had in the backlog */
 	struct message		*msg;
 	bool			 again;		/* DONE: goes back into the backlog, not away */
 	struct verdict		 verdict;	/* DONE: */
@@ -55,6 +65,7 @@ struct pubsub {
 	struct look		  look;
 	struct count		  count;
 	struct defer		  turn;
+	struct waiting_list	  backlog;
 	struct heard_list	  list[HEARD_STATES];
 	uint64_t		  places;
 	unsigned		  waiting;	/* in the backlog ... */
@@ -105,35 +116,60 @@ pubsub_move(struct pubsub *q, struct heard *h, enum heard_state state)
 }
 
 static uint64_t
-heard_bytes(const struct heard *h)
+waiting_bytes(const struct waiting *w)
 {
-	return h->msg->payload != NULL ? h->msg->len : 0;
+	return w->payload != NULL ? w->len : 0;
 }
 
 /* Into the backlog, where its place is: at the end, mostly. */
 static void
-pubsub_enqueue(struct pubsub *q, struct heard *h)
+pubsub_enqueue(struct pubsub *q, struct waiting *w)
 {
-	struct heard *at = TAILQ_LAST(&q->list[HEARD_WAITS], heard_list);
+	struct waiting *at = TAILQ_LAST(&q->backlog, waiting_list);
 
-	while (at != NULL && at->place > h->place)
-		at = TAILQ_PREV(at, heard_list, entry);
-	h->state = HEARD_WAITS;
+	while (at != NULL && at->place > w->place)
+		at = TAILQ_PREV(at, waiting_list, entry);
 	if (at != NULL)
-		TAILQ_INSERT_AFTER(&q->list[HEARD_WAITS], at, h, entry);
+		TAILQ_INSERT_AFTER(&q->backlog, at, w, entry);
 	else
-		TAILQ_INSERT_HEAD(&q->list[HEARD_WAITS], h, entry);
+		TAILQ_INSERT_HEAD(&q->backlog, w, entry);
 	q->waiting++;
-	q->bytes += heard_bytes(h);
+	q->bytes += waiting_bytes(w);
 }
 
-/* The oldest one leaves the backlog. */
 static void
-pubsub_dequeue(struct pubsub *q, struct heard *h)
+pubsub_dequeue(struct pubsub *q, struct waiting *w)
 {
+	TAILQ_REMOVE(&q->backlog, w, entry);
 	q->waiting--;
-	q->bytes -= heard_bytes(h);
-	pubsub_move(q, h, HEARD_IN_HAND);
+	q->bytes -= waiting_bytes(w);
+}
+
+static void
+waiting_free(struct waiting *w)
+{
+	if (w->payload != NULL)
+		reply_free_str(w->payload);
+	free(w->channel);
+	free(w->id);
+	free(w);
+}
+
+/* A delivery of w, which is gone after it. */
+static struct heard *
+pubsub_begin(struct pubsub *q, struct waiting *w)
+{
+	struct heard *h = xcalloc(1, sizeof(*h));
+
+	h->msg = fresh_of(q->env, q->config, q->cfg, w->payload, w->len, w->id);
+	h->msg->channel = w->channel;
+	h->msg->queue_data = h;
+	h->msg->delivered = clock_mono();
+	h->place = w->place;
+	h->state = HEARD_IN_HAND;
+	TAILQ_INSERT_TAIL(&q->list[HEARD_IN_HAND], h, entry);
+	free(w);
+	return h;
 }
 
 static bool
@@ -176,7 +212,7 @@ static void
 pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, void *arg)
 {
 	struct pubsub *q = arg;
-	struct heard *h;
+	struct waiting *w;
 	size_t size = 0;
 
 	if (q->closing || reply_str(payload, &size) == NULL)
@@ -186,12 +222,13 @@ pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, 
 		pubsub_drop(q);
 		return;
 	}
-	h = xcalloc(1, sizeof(*h));
-	h->msg = fresh_message(q->env, q->config, q->cfg, payload);
-	h->msg->channel = xstrndup(channel, len);
-	h->msg->queue_data = h;
-	h->place = ++q->places;
-	pubsub_enqueue(q, h);
+	w = xcalloc(1, sizeof(*w));
+	w->len = size;
+	if (size <= q->cfg->message_max)
+		w->payload = reply_take(payload, &w->len);
+	w->channel = xstrndup(channel, len);
+	w->place = ++q->places;
+	pubsub_enqueue(q, w);
 	pubsub_wake(q);
 }
 
@@ -201,21 +238,15 @@ pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, 
 static void
 pubsub_hear_again(struct pubsub *q, struct heard *h)
 {
-	struct heard *new = xcalloc(1, sizeof(*new));
-	struct message *m = message_new(h->msg->config, h->msg->cfg);
+	struct waiting *w = xcalloc(1, sizeof(*w));
 
-	new->msg = m;
-	new->place = h->place;
-	m->queue_data = new;
-	m->payload = h->msg->payload;
-	m->free_payload = h->msg->free_payload;
-	m->len = h->msg->len;
+	w->place = h->place;
+	w->payload = h->msg->payload;
+	w->len = h->msg->len;
 	h->msg->payload = NULL;
-	m->id = xstrdup(h->msg->id);
-	m->tag = xstrdup(h->msg->tag);
-	m->token = xstrdup("");
-	m->channel = xstrdup(h->msg->channel);
-	pubsub_enqueue(q, new);
+	w->id = xstrdup(h->msg->id);
+	w->channel = xstrdup(h->msg->channel);
+	pubsub_enqueue(q, w);
 }
 
 static void
@@ -241,18 +272,17 @@ static void
 pubsub_fetch_step(struct pubsub *q)
 {
 	struct fetched f = { .asked = q->asked, .status = FETCH_OK };
-	struct heard *h;
+	struct waiting *w;
 
 	if (q->asked == 0)
 		return;
 	if (q->paused)
 		f.status = FETCH_PAUSED;
 	while (f.status == FETCH_OK && !q->closing && f.got < f.asked &&
-	    (h = TAILQ_FIRST(&q->list[HEARD_WAITS])) != NULL) {
-		pubsub_dequeue(q, h);
-		h->msg->delivered = clock_mono();
+	    (w = TAILQ_FIRST(&q->backlog)) != NULL) {
+		pubsub_dequeue(q, w);
 		f.got++;
-		q->queue.events->deliver(h->msg, q->queue.arg);
+		q->queue.events->deliver(pubsub_begin(q, w)->msg, q->queue.arg);
 	}
 	pubsub_end_drops(q);
 	f.more = q->waiting > 0 && !q->paused;
@@ -293,18 +323,24 @@ pubsub_saw(const struct looked *found, void *arg)
 
 /* -- turns ------------------------------------------------------------------ */
 
+static void
+pubsub_free_backlog(struct pubsub *q)
+{
+	struct waiting *w;
+
+	while ((w = TAILQ_FIRST(&q->backlog)) != NULL) {
+		pubsub_dequeue(q, w);
+		waiting_free(w);
+	}
+}
+
 /* The end: what waits is not worth anything to anybody else. */
 static void
 pubsub_drop_backlog(struct pubsub *q)
 {
 	struct tick_report report = { .dropped = q->waiting };
-	struct heard *h;
 
-	while ((h = TAILQ_FIRST(&q->list[HEARD_WAITS])) != NULL) {
-		pubsub_dequeue(q, h);
-		TAILQ_REMOVE(&q->list[HEARD_IN_HAND], h, entry);
-		heard_free(h);
-	}
+	pubsub_free_backlog(q);
 	if (report.dropped > 0)
 		q->queue.events->ticked(&report, q->queue.arg);
 }
@@ -356,6 +392,7 @@ pubsub_open(const struct queue_env *env, struct config *config, const struct que
 	q->cfg = cfg;
 	q->stats = stats;
 	keys_init(&q->keys, cfg->key);
+	TAILQ_INIT(&q->backlog);
 	for (i = 0; i < HEARD_STATES; i++)
 		TAILQ_INIT(&q->list[i]);
 	look_init(&q->look, env, &q->keys, false, pubsub_saw, q);
@@ -478,6 +515,7 @@ pubsub_free(struct queue *queue)
 
 	q->closing = true;
 	pubsub_tell_done(q);
+	pubsub_free_backlog(q);
 	for (i = 0; i < HEARD_STATES; i++) {
 		while ((h = TAILQ_FIRST(&q->list[i])) != NULL) {
 			TAILQ_REMOVE(&q->list[i], h, entry);
