@@ -76,12 +76,13 @@ wait_ok 10 '[ "$(both | grep -c "event=acked queue=q id=long")" -eq 6 ]' 'and al
 wait_for 5 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
 is "$(r exists qBACKUP qRETRY qCONTEXT)" 0 'nothing is left'
 
-# -- a daemon that is killed: its lease ends, by the clock that has jumped -------------------
+# -- a daemon that is killed: its lease ends, by the clock that has jumped, and once more --------
 touch "$T/hold"
 r lpush q '{"id":"long7"}' >/dev/null
 wait_for 10 'grep -q long7 "$T/ran"'
 holder=past
 grep -q 'id=long7' "$T/future.log" && holder=future
 rqd_kill9 $holder
+clock 86400
 rm "$T/hold"
 wait_ok 20 'both | grep -q "event=acked queue=q id=long7"' 'what a killed daemon held runs again'
