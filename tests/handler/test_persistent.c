@@ -306,26 +306,57 @@ idle_one_ages(void **state UNUSED)
 	await_gone(first);
 }
 
+/* What handlers wait for that say "while [ ! -e /tmp/rqd-test-go.$PPID ]". */
+#define WAIT	"while [ ! -e /tmp/rqd-test-go.$PPID ]; do sleep 0.01; done; "
+
+static void
+go(int want)
+{
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/tmp/rqd-test-go.%d", (int)getpid());
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd != -1);
+	(void)close(fd);
+	await(&t.done, want);
+	(void)unlink(path);
+}
+
+/* It is there before the last message of its predecessor is done, and gets the next. */
+static void
+successor_is_warm(void **state UNUSED)
+{
+	struct got *a, *b;
+
+	t.q->max_messages = 1;
+	SH("echo up >&2; read x; read m; " WAIT "echo 1 ok; cat");
+	a = start("a");
+	await_lines(2);
+	assert_int_equal(a->done, 0);
+	go(1);
+	b = start("b");
+	assert_int_not_equal(b->run->pid, 0);
+	assert_int_not_equal(b->run->pid, a->result.pid);
+	await_lines(3);
+	go(2);
+	expect(a, END_ANSWER_OK, STOP_NONE);
+	expect(b, END_ANSWER_OK, STOP_NONE);
+}
+
 /* As many as concurrency says, each with its share. */
 static void
 several(void **state UNUSED)
 {
 	struct got *g[8];
-	char path[64];
-	int i, j, fd, seen = 0;
+	int i, j, seen = 0;
 
 	t.q->concurrency = 4;
 	t.q->pipeline = 2;
-	SH("read x; read y; while [ ! -e /tmp/rqd-test-go.$PPID ]; do sleep 0.01; done; "
-	    "echo 1 ok; read x; read y; echo 2 ok; cat");
+	SH("read x; read y; " WAIT "echo 1 ok; read x; read y; echo 2 ok; cat");
 	for (i = 0; i < 8; i++)
 		g[i] = start("a");
-	(void)snprintf(path, sizeof(path), "/tmp/rqd-test-go.%d", (int)getpid());
-	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	assert_true(fd != -1);
-	(void)close(fd);
-	await(&t.done, 8);
-	(void)unlink(path);
+	go(8);
 	for (i = 0; i < 8; i++) {
 		for (j = 0; j < i && g[j]->result.pid != g[i]->result.pid; j++)
 			continue;
@@ -715,7 +746,7 @@ main(void)
 		TEST(breach_is_quoted), TEST(answers_twice), TEST(too_long_an_answer),
 		TEST(half_an_answer), TEST(closes_its_pipes), TEST(answers_then_dies),
 		TEST(starts_with_pauses), TEST(recycled_though_it_lingers),
-		TEST(too_old), TEST(idle_one_ages), TEST(several), TEST(what_it_is_told),
+		TEST(too_old), TEST(idle_one_ages), TEST(successor_is_warm), TEST(several), TEST(what_it_is_told),
 		TEST(environment), TEST(stderr_has_a_name),
 		TEST(output_is_counted_per_message), TEST(floods_stderr), TEST(no_output),
 		TEST(answers_early), TEST(answers_what_it_has_not_read), TEST(never_reads),
