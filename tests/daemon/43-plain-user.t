@@ -1,0 +1,73 @@
+#!/bin/sh
+# rqd without root: of an ordinary user, for that user.  Where the tests run as
+# root they step down for it, to programs and files that anybody may read.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+ME=$(id -u) GROUP=$(id -g)
+if [ "$ME" -eq 0 ]; then
+	ME=65534 GROUP=65534
+	command -v setpriv >/dev/null || skip_all 'no setpriv'
+	umask 0
+	mkdir -m 755 "$T/bin"
+	cp "$RQD" "$RQCTL" "$T/bin"
+	RQD=$T/bin/rqd RQCTL=$T/bin/rqctl
+	RQD_WRAPPER="setpriv --reuid $ME --regid $GROUP --clear-groups $RQD_WRAPPER"
+fi
+AS=''
+mkdir -m 777 "$T/out"
+redis_start --unixsocketperm 777
+
+rqd() {	# ARGUMENT...; status in $status, what it says in $T/2
+	timeout $((20 * SLOW)) $RQD_WRAPPER "$RQD" "$@" >"$T/1" 2>"$T/2" </dev/null
+	status=$?
+}
+
+# -- without a configuration -------------------------------------------------------
+QUEUES='hello'
+rqd_run line -o "redis.server=unix:$SOCK" -q hello -- /bin/sh -c "{ cat; id -u; id -g; id -G; } >$T/out/hello"
+r lpush hello 'a line
+' >/dev/null
+log_wait 10 'event=acked queue=hello' 1 line
+is "$(head -n 3 "$T/out/hello" | tr '\n' ' ')" "a line $ME $GROUP " 'rqd -q: runs as who started it'
+is "$(log_count 'level=(warn|error)' line)" 0 'without a warning'
+rqd_stop line
+
+# -- with one ----------------------------------------------------------------------
+handler who <<'H'
+id -u >"$T/out/$RQD_QUEUE"
+H
+handler slow <<'H'
+echo $$ >"$T/out/slow"
+exec sleep 1000
+H
+user=$(id -un "$ME")
+rqd_start <<C
+queue "without" { command = {"$T/who"} }
+queue "number"  { command = {"$T/who"} user = "$ME" }
+queue "name"    { command = {"$T/who"} user = "$user" }
+queue "slow"    { command = {"$T/slow"} }
+C
+for q in without number name; do
+	r lpush $q x >/dev/null
+	log_wait 10 "event=acked queue=$q"
+	is "$(cat "$T/out/$q")" "$ME" "user of itself: $q"
+done
+r lpush slow x >/dev/null
+wait_for 10 '[ -s "$T/out/slow" ]'
+rqd_kill9
+wait_ok 10 '! is_alive "$(cat "$T/out/slow")"' 'its handlers end with it'
+
+# -- what it may not do ------------------------------------------------------------
+refused() {	# SETTING REGEX DESCRIPTION
+	printf 'queue "q" {\n\tcommand = {"/bin/true"}\n\t%s\n}\n' "$1" >"$T/other.conf"
+	rqd -t -c "$T/other.conf"
+	is "$status" 78 "$3: refused"
+	like "$(cat "$T/2")" "other.conf:3: .*$2" "$3: where, and why"
+	rqd -c "$T/other.conf"
+	is "$status" 78 "$3: rqd does not start"
+}
+refused 'user = "daemon"' 'only root can run handlers as ' 'another user'
+refused 'user = "root"' 'only root can run handlers as ' 'root'
+refused 'group = "daemon"' 'only root can run handlers as ' 'another group'
