@@ -9,6 +9,7 @@ unshare --pid --fork --mount-proc --user --map-root-user true 2>/dev/null ||
     unshare --pid --fork --mount-proc true 2>/dev/null || skip_all 'no name spaces here'
 redis_start
 QUEUES='orders slow'
+AS='user = "root"'	# it is root, in there
 
 # Leaves an orphan that ends by itself, and one that was orphaned before.
 handler orphans <<'H'

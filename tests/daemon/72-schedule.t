@@ -79,7 +79,7 @@ queue "ack" { command = {"$T/note"} }
 schedule "s" { queue = "ack"  cron = "@daily"
 	timezone = "Mars/Base" }
 C
-is "$("$RQD" -t -c "$T/mars.conf" 2>&1; echo $?)" "rqd: $T/mars.conf:6: there is no timezone \"Mars/Base\" in /usr/share/zoneinfo
+is "$("$RQD" -t -c "$T/mars.conf" 2>&1; echo $?)" "rqd: $T/mars.conf:$(sed -n '/timezone/=' "$T/mars.conf"): there is no timezone \"Mars/Base\" in /usr/share/zoneinfo
 78" 'rqd -t: no such timezone'
 like "$("$RQCTL" -c "$T/mars.conf" schedules | tail -1)" ' there is no timezone "Mars/Base"' 'rqctl schedules: no such timezone'
 
