@@ -17,6 +17,8 @@
 #define NORETURN	__attribute__((__noreturn__))
 #define PRINTF(f, a)	__attribute__((__format__(__printf__, f, a)))
 #define UNUSED		__attribute__((__unused__))
+/* Goes on with the next case of a switch. */
+#define FALLTHROUGH	__attribute__((__fallthrough__))
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* The object whose member ptr points at. */

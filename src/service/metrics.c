@@ -72,7 +72,7 @@ put_head(struct buf *out, const char *name, const char *type, const char *help)
 static void
 put_number(struct buf *out, double v)
 {
-	if (v == floor(v) && fabs(v) < 1e15)
+	if (fabs(v) < 1e15 && v == (double)(int64_t)v)
 		buf_printf(out, "%" PRId64 "\n", (int64_t)v);
 	else
 		buf_printf(out, "%.6f\n", v);

@@ -388,12 +388,12 @@ survey_go_on(struct survey *s)
 	switch (s->failed ? PHASE_IDLE : s->phase) {
 	case PHASE_INDEX:
 		set_phase(s, PHASE_BEATS);
-		/* FALLTHROUGH */
+		FALLTHROUGH;
 	case PHASE_BEATS:
 		if (ask_group(s))
 			return;
 		set_phase(s, PHASE_DEPTHS);
-		/* FALLTHROUGH */
+		FALLTHROUGH;
 	case PHASE_DEPTHS:
 		if (ask_group(s))
 			return;
