@@ -101,7 +101,7 @@ command_free(struct command *c)
 
 pid_t
 command_spawn(struct command *c, const struct message *msg, const int fd[3],
-    volatile pid_t *slot, const char **step)
+    volatile pid_t *slot, bool wait, const char **step)
 {
 	struct spawn s;
 
@@ -122,5 +122,5 @@ command_spawn(struct command *c, const struct message *msg, const int fd[3],
 		.nlimits = c->nlimits,
 		.slot = slot
 	};
-	return spawn_run(&s, step);
+	return wait ? spawn_run(&s, step) : spawn_start(&s, step);
 }

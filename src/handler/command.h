@@ -16,10 +16,12 @@ void		 command_free(struct command *);	/* NULL is fine */
 
 /*
  * Starts it for msg (NULL: for many) with these descriptors, see struct spawn.
+ * wait: until it is executed; otherwise see spawn_start().
  * Returns the pid, or -1 with errno and *step: that of spawn_run(), or of a
  * look-up ("user", "group", "env_file"), which is tried again at each call.
  */
 pid_t		 command_spawn(struct command *, const struct message *,
-		    const int fd[3], volatile pid_t *slot, const char **step) MUSTCHECK;
+		    const int fd[3], volatile pid_t *slot, bool wait,
+		    const char **step) MUSTCHECK;
 
 #endif

@@ -206,6 +206,12 @@ exited(struct child *child, const struct child_exit *x)
 		.duration = clock_mono() - r->started,
 	};
 
+	if (result.end == END_EXIT && result.status == SPAWN_FAILED &&
+	    (result.error = spawn_failed(r->pid, &result.step)) != 0) {
+		result.end = END_NOT_STARTED;
+		result.pid = 0;
+		result.duration = 0;
+	}
 	r->state = TAIL;
 	timer_stop(&r->timer);
 	grow_up(r);
@@ -376,7 +382,8 @@ spawn(struct exec_run *r)
 	if (open_fds(r, fd) == 0) {
 		if (h->env->guardian != NULL)
 			r->slot = guardian_slot(h->env->guardian);
-		r->pid = command_spawn(h->command, r->msg, fd, r->slot, &r->step);
+		r->pid = command_spawn(h->command, r->msg, fd, r->slot, false,
+		    &r->step);
 	}
 	close_all(fd);
 	return r->pid == -1 ? -1 : 0;

@@ -43,6 +43,15 @@ struct spawn {
 pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
 
 /*
+ * The same without waiting for execve(2), where that is possible.  The exit of a
+ * process with status SPAWN_FAILED may then mean that it could not be executed:
+ * spawn_failed() says so, once, with the error and the step; else 0.
+ */
+#define SPAWN_FAILED	127
+pid_t	spawn_start(const struct spawn *, const char **step) MUSTCHECK;
+int	spawn_failed(pid_t, const char **step);
+
+/*
  * Notes which signals are not at their defaults; the first spawn_run() does so
  * by itself.  To ask 64 times at each start would cost more than all else here.
  * What the daemon itself changes is reset in any case.

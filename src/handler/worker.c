@@ -553,7 +553,7 @@ worker_start(struct worker *w, struct command *command, const char **step)
 	if (open_fds(w, fd) == 0) {
 		if (w->env->guardian != NULL)
 			w->slot = guardian_slot(w->env->guardian);
-		w->pid = command_spawn(command, NULL, fd, w->slot, step);
+		w->pid = command_spawn(command, NULL, fd, w->slot, true, step);
 	}
 	close_all(fd);
 	if (w->pid == -1)
