@@ -35,7 +35,7 @@ start=$(msec)
 r lpush q '{"id":3}' >/dev/null
 log_wait 15 'event=acked queue=q id=3 '
 took=$(($(msec) - start))
-ok "[ $took -ge 1300 ] && [ $took -le $((3000 * SLOW)) ]" "the TTL ends it ($took ms)"
+ok "[ $took -ge 1300 ] && [ $took -le $((8000 * SLOW)) ]" "the TTL ends it ($took ms)"
 
 ctl pause q --reason tea >"$T/ctl.out" 2>&1
 is "$?" 0 'rqctl pause'
