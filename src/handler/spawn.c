@@ -98,6 +98,7 @@ struct job {
 	volatile struct report	*report;
 	uint64_t		 signals;	/* to be reset */
 	pid_t			 parent;
+	bool			 beside;	/* it runs; we do not wait */
 };
 
 /*
@@ -129,27 +130,29 @@ static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
 /* -- the child ------------------------------------------------------------------ */
 
 /*
- * A system call that leaves errno alone, which is our parent's too: returns
- * minus the error.
+ * A system call: returns minus the error.  Beside our parent errno is left alone,
+ * for it is the parent's too.
  */
 CHILD long
-raw(long n, long a, long b, long c, long d)
+raw(const struct job *j, long n, long a, long b, long c, long d)
 {
-#ifdef __x86_64__
-	register long r10 __asm__("r10") = d;
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10)
-	    : "rcx", "r11", "memory");
-	return r;
-#else
-	long r = syscall(n, a, b, c, d);
+#ifdef __x86_64__
+	if (j->beside) {
+		register long r10 __asm__("r10") = d;
 
-	return r == -1 ? -errno : r;
+		__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c),
+		    "r"(r10) : "rcx", "r11", "memory");
+		return r;
+	}
 #endif
+	r = syscall(n, a, b, c, d);
+	return r == -1 ? -errno : r;
 }
 
-#define RAW(n, a, b, c, d)	raw((n), (long)(a), (long)(b), (long)(c), (long)(d))
+/* In functions with a job j. */
+#define RAW(n, a, b, c, d)	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d))
 
 CHILD NORETURN void
 fail(const struct job *j, enum step step, long r)
@@ -512,7 +515,7 @@ spawn_start(const struct spawn *s, const char **step)
 		return spawn_run(s, step);
 	*step = "clone";
 	b->report = (struct report){ STEP_NONE, 0 };
-	b->job = (struct job){ &b->spawn, &b->report, signals, getpid() };
+	b->job = (struct job){ &b->spawn, &b->report, signals, getpid(), true };
 	b->busy = 1;
 	b->pid = clone_child(&b->job, (char *)b, CLONE_CHILD_CLEARTID, &b->busy);
 	if (b->pid == -1)

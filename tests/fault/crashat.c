@@ -183,7 +183,7 @@ on_write(void)
 	}
 }
 
-/* A process is made by vfork() or like it: the guardian by fork(). */
+/* A process is made in the daemon's memory: the guardian by fork(). */
 static bool
 is_point_call(void)
 {
@@ -193,7 +193,7 @@ is_point_call(void)
 		return true;
 	if (entry.entry.nr != (unsigned long)point.call)
 		return false;
-	return point.call != SYS_clone || (entry.entry.args[0] & CLONE_VFORK) != 0;
+	return point.call != SYS_clone || (entry.entry.args[0] & CLONE_VM) != 0;
 }
 
 static void

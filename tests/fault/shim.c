@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
@@ -51,12 +52,22 @@ fails(int error, volatile unsigned *times)
 	return -1;
 }
 
+/* A child that runs beside the daemon makes its system calls itself: it fails here. */
 int
 clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
+	void *a[3];
+	va_list ap;
+
+	va_start(ap, arg);
+	for (int i = 0; i < 3; i++)
+		a[i] = va_arg(ap, void *);
+	va_end(ap);
 	if (shim->fork_error != 0)
 		return fails(shim->fork_error, &shim->forks_failed);
-	return real_clone(fn, stack, flags, arg);
+	if (shim->exec_error != 0 && (flags & CLONE_VFORK) == 0)
+		return fails(shim->exec_error, &shim->execs_failed);
+	return real_clone(fn, stack, flags, arg, a[0], a[1], a[2]);
 }
 
 pid_t
@@ -67,7 +78,7 @@ fork(void)
 	return real_fork();
 }
 
-/* The daemon's children call it between clone() and execve(). */
+/* The daemon's children that it waits for call it between clone() and execve(). */
 long
 syscall(long n, ...)
 {
