@@ -16,7 +16,7 @@ CRASHAT=$BUILDDIR/tests/fault/crashat
 ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"	# impossible beside a debugger
 export ASAN_OPTIONS
 
-SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+SEED=${SEED:-20}		# another by hand
 SOME=${SOME:-8}		# system calls drawn
 note "SEED=$SEED"
 [ -n "$POINTS" ] || POINTS="connect-before connect-after
