@@ -503,6 +503,18 @@ copy_spawn(struct berth *b, const struct spawn *s)
 	    b->spawn.directory != NULL && b->spawn.limits != NULL;
 }
 
+/* Its pid was another's before, about which nobody has asked. */
+static void
+forget_others(const struct berth *mine)
+{
+	struct berth *b;
+
+	for (b = berths; b != NULL; b = b->next) {
+		if (b != mine && b->pid == mine->pid)
+			b->report.error = 0;
+	}
+}
+
 pid_t
 spawn_start(const struct spawn *s, const char **step)
 {
@@ -520,6 +532,8 @@ spawn_start(const struct spawn *s, const char **step)
 	b->pid = clone_child(&b->job, (char *)b, CLONE_CHILD_CLEARTID, &b->busy);
 	if (b->pid == -1)
 		b->busy = 0;
+	else
+		forget_others(b);
 	return b->pid;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Starting a command as cheaply as vfork(2), whatever the daemon's memory:
- * clone(2) with CLONE_VM and CLONE_VFORK on a stack of its own.
+ * clone(2) with CLONE_VM on a stack of its own; with CLONE_VFORK where it is waited
+ * for.
  *
  * The child: own session and group, default signal dispositions and mask,
  * limits, umask, nice, directory, groups and ids, PR_SET_PDEATHSIG, its three
