@@ -79,7 +79,7 @@ tail_is_the_last_4_kib(void **state UNUSED)
 	t.q->output_limit = 16 * 1024 * 1024;
 	g = run("");
 	assert_int_equal(g->result.error_len, 4096);
-	assert_memory_equal(g->result.error_tail + 4096 - 13, "\n99999\n100000\n" + 1, 13);
+	assert_memory_equal(g->result.error_tail + 4096 - 13, &"\n99999\n100000\n"[1], 13);
 	assert_int_equal(t.lines, 100000);
 	got_free(g);
 	/* One write larger than the tail, then a small one. */

@@ -9,27 +9,27 @@ command -v systemd-sysusers >/dev/null || skip_all 'no systemd-sysusers'
 
 D=$(mktemp -d /tmp/rqd-units.XXXXXX) || exit 99
 trap 'rm -rf "$D"' EXIT
-mkdir -p "$D/root/usr/sbin" "$D/root/bin" "$D/root/lib/systemd/system" "$D/root/usr/lib/sysusers.d" "$D/root/etc"
+mkdir -p "$D/root/usr/sbin" "$D/root/bin" "$D/root/usr/lib/systemd/system" "$D/root/usr/lib/sysusers.d" "$D/root/etc"
 for b in usr/sbin/rqd bin/kill; do
 	printf '#!/bin/sh\n' >"$D/root/$b"
 	chmod 755 "$D/root/$b"
 done
 for u in rqd rqd@; do
-	sed -e 's|@sbindir@|/usr/sbin|g' -e 's|@sysconfdir@|/etc|g' "systemd/$u.service.in" >"$D/root/lib/systemd/system/$u.service"
+	sed -e 's|@sbindir@|/usr/sbin|g' -e 's|@sysconfdir@|/etc|g' "systemd/$u.service.in" >"$D/root/usr/lib/systemd/system/$u.service"
 done
 # verify wants the targets that a unit names to exist.
 for t in sysinit basic shutdown multi-user network-online network; do
-	printf '[Unit]\nDescription=%s\n' $t >"$D/root/lib/systemd/system/$t.target"
+	printf '[Unit]\nDescription=%s\n' $t >"$D/root/usr/lib/systemd/system/$t.target"
 done
 
 verify() {
-	systemd-analyze --man=no --root="$D/root" verify "/lib/systemd/system/$1" 2>&1 |
+	systemd-analyze --man=no --root="$D/root" verify "/usr/lib/systemd/system/$1" 2>&1 |
 	    grep -F rqd | grep -v -e 'command not found'
 }
 
 # The exposure level of systemd-analyze security, times ten, is at most this.
 closed() {
-	systemd-analyze security --offline=true --threshold="$2" "$D/root/lib/systemd/system/$1" >"$D/out" 2>&1 ||
+	systemd-analyze security --offline=true --threshold="$2" "$D/root/usr/lib/systemd/system/$1" >"$D/out" 2>&1 ||
 	    tail -3 "$D/out"
 }
 
