@@ -183,7 +183,7 @@ on_write(void)
 	}
 }
 
-/* A process is made in the daemon's memory: the guardian by fork(). */
+/* A handler begins in the daemon's memory: the guardian is made by fork(). */
 static bool
 is_point_call(void)
 {

@@ -9,14 +9,19 @@
 #include "shim.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,22 +57,58 @@ fails(int error, volatile unsigned *times)
 	return -1;
 }
 
-/* A child that runs beside the daemon makes its system calls itself: it fails here. */
+/*
+ * A child makes its system calls itself, so it is the kernel that must refuse
+ * execve() to it.
+ */
+static void
+refuse_exec(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)shim->exec_error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { 4, code };
+
+	++shim->execs_failed;
+	syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+}
+
+struct start {
+	int	(*fn)(void *);
+	void	 *arg;
+};
+
+static int
+started(void *p)
+{
+	struct start s = *(struct start *)p;
+
+	if (shim->exec_error != 0)
+		refuse_exec();
+	return s.fn(s.arg);
+}
+
+/* What the child needs lies at the top of its own stack. */
 int
 clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {
-	void *a[3];
+	struct start *s = (struct start *)(((uintptr_t)stack - sizeof(*s)) & ~(uintptr_t)63);
+	void *ptid, *tls, *ctid;
 	va_list ap;
 
-	va_start(ap, arg);
-	for (int i = 0; i < 3; i++)
-		a[i] = va_arg(ap, void *);
-	va_end(ap);
 	if (shim->fork_error != 0)
 		return fails(shim->fork_error, &shim->forks_failed);
-	if (shim->exec_error != 0 && (flags & CLONE_VFORK) == 0)
-		return fails(shim->exec_error, &shim->execs_failed);
-	return real_clone(fn, stack, flags, arg, a[0], a[1], a[2]);
+	va_start(ap, arg);
+	ptid = va_arg(ap, void *);
+	tls = va_arg(ap, void *);
+	ctid = va_arg(ap, void *);
+	va_end(ap);
+	*s = (struct start){ fn, arg };
+	return real_clone(started, s, flags, s, ptid, tls, ctid);
 }
 
 pid_t
@@ -78,7 +119,7 @@ fork(void)
 	return real_fork();
 }
 
-/* The daemon's children that it waits for call it between clone() and execve(). */
+/* Also for children, and before libc is there: nothing of it is used. */
 long
 syscall(long n, ...)
 {
@@ -89,8 +130,6 @@ syscall(long n, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
-	if (n == SYS_execve && shim->exec_error != 0)
-		return fails(shim->exec_error, &shim->execs_failed);
 #ifdef __x86_64__
 	register long r10 __asm__("r10") = a[3];
 	register long r8 __asm__("r8") = a[4];

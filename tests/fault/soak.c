@@ -158,7 +158,7 @@ fault_begin(void)
 	if (k == NULL)
 		return false;
 	lasts = k->least + (k->most - k->least) * draw(&rng, 1000000) / 1e6;
-	if ((k->asks_redis && redis_away) || (k->end != NULL && is_under_way(k, slot)))
+	if ((k->asks_redis && (redis_away || redis_behind)) || (k->end != NULL && is_under_way(k, slot)))
 		return false;
 	*f = (struct fault){
 		.kind = k, .slot = slot, .pid = world_daemon(slot), .from = now()

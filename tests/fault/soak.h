@@ -79,6 +79,7 @@ extern const struct fault_kind	 fault_kinds[];
 extern const char	*soak_dir, *soak_self;
 extern uint64_t		 soak_seed;
 extern bool		 redis_away;	/* stopped or killed */
+extern bool		 redis_behind;	/* the replica is cut off, to be promoted */
 extern volatile long	*soak_pushed;	/* by the producer, so far */
 
 bool	 soak_redis_is_whole(void);	/* no fault lasts that is Redis' own */

@@ -33,13 +33,12 @@ struct server {
 static struct server servers[2];
 static unsigned master;		/* of the two */
 static bool expected;		/* the server's end is */
-static bool behind;		/* the replica is cut off, to be promoted */
 static redisContext *admin;
 static redisReply *admin_reply;
 static struct forgotten *forgotten;
 static size_t nforgotten;
 
-bool redis_away;
+bool redis_away, redis_behind;
 
 /*
  * All that is in the keys: for each message its number and a letter, W for one
@@ -262,7 +261,7 @@ redis_flush(void)
 bool
 redis_stop(void)
 {
-	if (redis_away || behind || kill(servers[master].pid, SIGSTOP) == -1)
+	if (redis_away || redis_behind || kill(servers[master].pid, SIGSTOP) == -1)
 		return false;
 	redis_away = true;
 	return true;
@@ -278,7 +277,7 @@ redis_continue(void)
 bool
 redis_kill(void)
 {
-	if (redis_away || behind)
+	if (redis_away || redis_behind)
 		return false;
 	redis_away = expected = true;
 	kill(servers[master].pid, SIGKILL);
@@ -309,9 +308,9 @@ redis_fall_behind(void)
 	if (r == NULL || r->type != REDIS_REPLY_STRING ||
 	    strstr(r->str, "state=online") == NULL)
 		return false;
-	behind = ask("ACL SETUSER default -psync -sync") != NULL;
+	redis_behind = ask("ACL SETUSER default -psync -sync") != NULL;
 	ask("CLIENT KILL TYPE replica");
-	return behind;
+	return redis_behind;
 }
 
 /* The old server is as it was when it died: nothing is written from CLIENT PAUSE on. */
@@ -373,6 +372,6 @@ redis_promote(void)
 	server_link();
 	servers[!master].life++;
 	server_start(&servers[!master]);
-	behind = false;
+	redis_behind = false;
 	return true;
 }
