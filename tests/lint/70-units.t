@@ -51,7 +51,12 @@ for u in rqd.service rqd@.service; do
 	silent "$u is a valid unit" verify $u
 	silent "$u says what it must" says $u
 done
-silent 'rqd.service is closed' closed rqd.service 16
-silent 'rqd@.service is closed' closed rqd@.service 20
+# It makes /run/systemd where that is missing, in a container without systemd.
+if [ -d /run/systemd ] || [ -w /run ]; then
+	silent 'rqd.service is closed' closed rqd.service 16
+	silent 'rqd@.service is closed' closed rqd@.service 20
+else
+	echo '# no /run/systemd: how closed the units are is not known'
+fi
 silent 'the user is made by sysusers' sysusers
 done_testing
