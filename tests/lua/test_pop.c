@@ -160,6 +160,29 @@ test_pop_bounds_retries(void **state)
 	rig_check_clean(&rig);
 }
 
+/* Retries are looked at in chunks of 25: there may be no room for the first of the second. */
+static void
+test_pop_bounds_chunk(void **state)
+{
+	static char big[3000];
+	static struct popped p[60];
+	int i, n;
+
+	(void)state;
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 60; i++)
+		push(big);
+	assert_int_equal(pop(60, "i.1", p), 60);
+	for (i = 0; i < 60; i++)
+		assert_string_equal(rig_settle(&rig, "return", &p[i], NULL), "ok");
+	rig_popped_done(p, 60);
+	n = rig_pop(&rig, 60, 25 * 2999LL, MAX, "i.2", 0, p, NULL);
+	assert_int_equal(n, 25);
+	rig_popped_done(p, n);
+	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)), 35);
+	rig_check_clean(&rig);
+}
+
 static void
 test_pop_many(void **state)
 {
@@ -500,6 +523,7 @@ main(void)
 		cmocka_unit_test_setup(test_pop_forged_ids, setup),
 		cmocka_unit_test_setup(test_pop_bounds, setup),
 		cmocka_unit_test_setup(test_pop_bounds_retries, setup),
+		cmocka_unit_test_setup(test_pop_bounds_chunk, setup),
 		cmocka_unit_test_setup(test_pop_many, setup),
 		cmocka_unit_test_setup(test_pop_paused_late, setup),
 		cmocka_unit_test_setup(test_pop_paused_by_a_list, setup),

@@ -251,6 +251,50 @@ test_push(void **state)
 	}
 }
 
+/* That it runs, and was put off, does not change this. */
+static void
+test_push_put_off(void **state)
+{
+	struct popped p[2];
+	struct args w = { 0 };
+	redisReply *r;
+
+	(void)state;
+	reset();
+	enqueue("u7", "1");
+	assert_int_equal(pop(1, p), 1);
+	enqueue("u7", "2");
+	assert_int_equal(pop(1, p + 1), 0);
+	args_str(&w, "");
+	args_str(&w, "100");
+	args_str(&w, "u7");
+	r = rig_script(&rig, "unique_push", "Q", &w);
+	assert_non_null(r);
+	assert_int_equal(r->integer, 0);
+	freeReplyObject(r);
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "ok");
+	assert_int_equal(pop(1, p + 1), 1);
+	rig_popped_done(p, 2);
+}
+
+/* What is left of a retry does not take an id with it that was enqueued since. */
+static void
+test_empty_retry(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	reset();
+	rig_do(&rig, "ZADD %s 1 u7", rig_key(&rig, KEY_RETRY));
+	rig_do(&rig, "HSET %s u7 %s", rig_key(&rig, KEY_DELIVERY), "3 0 - 1 2");
+	enqueue("u7", "1");
+	assert_int_equal(pop(1, &p), 1);
+	assert_string_equal(p.tag, "u7");
+	assert_int_equal(p.attempts, 0);
+	rig_popped_done(&p, 1);
+	rig_check_clean(&rig);
+}
+
 /* -- faults ----------------------------------------------------------------- */
 
 #define HAD	4
@@ -553,7 +597,8 @@ main(void)
 		cmocka_unit_test(test_hidden), cmocka_unit_test(test_strays),
 		cmocka_unit_test(test_order), cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_rescue), cmocka_unit_test(test_arm),
-		cmocka_unit_test(test_push), cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_push), cmocka_unit_test(test_push_put_off),
+		cmocka_unit_test(test_empty_retry), cmocka_unit_test(test_denied),
 		cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_maxmemory),
 	};
 	int rc;

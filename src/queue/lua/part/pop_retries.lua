@@ -51,7 +51,7 @@ while first and tonumber(first) <= now and got < n and not full and looked < n +
   local tags = call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, math.min(n - got, 25))
   if #tags == 0 then break end
   local values = call('HMGET', D, unpack(tags))
-  local zadd, hset, leave, gone = {}, {}, {}, {}
+  local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
   for i, tag in ipairs(tags) do
     local size = call('HSTRLEN', C, tag)
     if got > 0 and bytes + size > room then full = true break end
@@ -65,18 +65,19 @@ while first and tonumber(first) <= now and got < n and not full and looked < n +
       local attempts = math.min(tonumber(a) or 0, 999999999)
       local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
       local idlen = math.min(tonumber(l) or #tag, #tag)
-      got, bytes = got + 1, bytes + size
+      got, bytes, back[#back + 1] = got + 1, bytes + size, tag
       local token = name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
       give(tag, idlen, token, attempts, crashes, body)
     end
   end
+  if #leave == 0 then break end
   if #zadd > 0 then
     call('HSET', D, unpack(hset))
     call('ZADD', B, unpack(zadd))
+    if hooks.retried then hooks.retried(back) end
   end
-  if hooks.retried then hooks.retried(leave) end
   call('ZREM', R, unpack(leave))
   if #gone > 0 then
     dropped = dropped + #gone
