@@ -308,6 +308,8 @@ ack_reconfigure(struct queue *q, struct config *config, const struct queue_confi
 	config_unref(old);
 	timer_stop(&a->limit);
 	a->full = a->armed = false;
+	/* The lease may be shorter than the time until the next renewal. */
+	ack_renew_all(a);
 	ack_wake(a);
 }
 

@@ -339,6 +339,27 @@ test_reconfigure(void **state)
 	queue_reconfigure(box.queue, box.config, box.cfg);
 }
 
+/* With a shorter lease what is in hand is renewed as often as that needs. */
+static void
+test_reconfigure_lease(void **state)
+{
+	usec_t end;
+
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 1);
+	box.cfg->lease = 3 * SEC;
+	queue_reconfigure(box.queue, box.config, box.cfg);
+	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
+		box_turn(&box, 100 * MSEC);
+		queue_tick(box.queue);
+	}
+	assert_int_equal(box.requeued, 0);
+	assert_int_equal(box.n, 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
 #define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int
@@ -350,6 +371,7 @@ main(void)
 		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
 		TEST(test_pause), TEST(test_close), TEST(test_close_down),
 		TEST(test_freed), TEST(test_stats), TEST(test_reconfigure),
+		TEST(test_reconfigure_lease),
 	};
 
 	unit_seed();
