@@ -9,10 +9,10 @@
  *
  * Leftovers.  What is in the group of a finished leader is killed at once.
  * What is in another group of its session is found later: its session id stays
- * in a small table for some seconds, and a sweep of our children (they came to
- * us, the subreaper, when their parents died) kills those of such a session.
- * Sweeps follow the exit of a leader, and the exit of any orphan, whose own
- * children come to us only then; at most ten a second.
+ * in a table for some seconds, and a sweep of our children (they came to us, the
+ * subreaper, when their parents died) kills those of such a session.  Sweeps
+ * follow the exit of a leader, and the exit of any orphan, whose own children
+ * come to us only then; at most ten a second, and at the end until none is left.
  */
 #include "loop/child.h"
 
@@ -33,13 +33,15 @@
 
 #define CHAINS		256
 #define SWEEP_INTERVAL	(100 * MSEC)
-#define SESSIONS	64		/* the oldest is overwritten */
+#define SWEEP_PAUSE	(10 * MSEC)
+#define LAST_SWEEPS	SEC
+#define SESSIONS	4096		/* many more than can finish between two sweeps */
 #define SESSION_LIFE	(10 * SEC)
 
 /* A session whose leader has finished and wanted its leftovers killed. */
 struct session {
 	pid_t	id;		/* 0: free */
-	usec_t	until;
+	usec_t	until;		/* mono */
 };
 
 struct child_table {
@@ -53,8 +55,8 @@ struct child_table {
 	struct defer	 reap;		/* for those that exited before child_init() */
 	struct timer	 sweep;
 	usec_t		 swept_at;	/* mono; 0: never */
-	struct session	 session[SESSIONS];
-	unsigned	 next_session;
+	usec_t		 finished_until;	/* mono; of the last session remembered */
+	struct session	 session[SESSIONS];	/* each at its id's remainder */
 };
 
 static struct child **
@@ -89,48 +91,35 @@ forget(struct child_table *t, struct child *c)
 
 /* -- the sweep ---------------------------------------------------------------- */
 
+static struct session *
+session_at(struct child_table *t, pid_t id)
+{
+	return &t->session[(unsigned)id % SESSIONS];
+}
+
 static void
 remember_session(struct child_table *t, pid_t id)
 {
-	t->session[t->next_session] = (struct session){ id,
-	    clock_mono() + SESSION_LIFE };
-	t->next_session = (t->next_session + 1) % SESSIONS;
+	t->finished_until = clock_mono() + SESSION_LIFE;
+	*session_at(t, id) = (struct session){ id, t->finished_until };
 }
 
 /* A new leader has this id: what was remembered under it is over. */
 static void
 forget_session(struct child_table *t, pid_t id)
 {
-	size_t i;
+	struct session *s = session_at(t, id);
 
-	for (i = 0; i < SESSIONS; i++) {
-		if (t->session[i].id == id)
-			t->session[i].id = 0;
-	}
+	if (s->id == id)
+		s->id = 0;
 }
 
 static bool
 is_finished_session(struct child_table *t, pid_t id, usec_t now)
 {
-	size_t i;
+	const struct session *s = session_at(t, id);
 
-	for (i = 0; i < SESSIONS; i++) {
-		if (t->session[i].id == id && t->session[i].until > now)
-			return true;
-	}
-	return false;
-}
-
-static bool
-has_finished_session(struct child_table *t, usec_t now)
-{
-	size_t i;
-
-	for (i = 0; i < SESSIONS; i++) {
-		if (t->session[i].id != 0 && t->session[i].until > now)
-			return true;
-	}
-	return false;
+	return s->id == id && s->until > now;
 }
 
 /* The kernel's list of our children; empty where the kernel keeps none. */
@@ -154,36 +143,50 @@ read_children(struct buf *b)
 	(void)close(fd);
 }
 
-/* A child cannot vanish between getsid() and kill(): only we reap it. */
-static void
+/*
+ * A child cannot vanish between getsid() and kill(): only we reap it.  The whole
+ * of its group is of that session.
+ */
+static bool
 sweep_child(struct child_table *t, pid_t pid, usec_t now)
 {
-	pid_t session;
+	pid_t session, group;
 
 	if (find(t, pid) != NULL)
-		return;
+		return false;
 	session = getsid(pid);
-	if (session > 0 && session != getsid(0) && find(t, session) == NULL &&
-	    is_finished_session(t, session, now))
-		(void)kill(pid, SIGKILL);
+	if (session <= 0 || session == getsid(0) || find(t, session) != NULL ||
+	    !is_finished_session(t, session, now))
+		return false;
+	group = getpgid(pid);
+	(void)kill(group > 1 ? -group : pid, SIGKILL);
+	return true;
 }
 
-static void
-sweep(void *arg)
+/* Whether there were any, be it as zombies. */
+static bool
+sweep(struct child_table *t)
 {
-	struct child_table *t = arg;
 	struct buf b = BUF_INIT;
 	usec_t now = clock_mono();
+	bool found = false;
 	char *p, *end;
 	long pid;
 
 	t->swept_at = now;
-	if (!has_finished_session(t, now))
-		return;
+	if (t->finished_until <= now)
+		return false;
 	read_children(&b);
 	for (p = buf_str(&b); (pid = strtol(p, &end, 10)) > 0; p = end)
-		sweep_child(t, (pid_t)pid, now);
+		found |= sweep_child(t, (pid_t)pid, now);
 	buf_done(&b);
+	return found;
+}
+
+static void
+sweep_cb(void *arg)
+{
+	(void)sweep(arg);
 }
 
 static void
@@ -191,7 +194,7 @@ want_sweep(struct child_table *t)
 {
 	usec_t now = clock_mono();
 
-	if (timer_is_set(&t->sweep) || !has_finished_session(t, now))
+	if (timer_is_set(&t->sweep) || t->finished_until <= now)
 		return;
 	timer_set_at(&t->sweep,
 	    t->swept_at == 0 ? now : t->swept_at + SWEEP_INTERVAL);
@@ -329,6 +332,24 @@ listen_to_signal(struct child_table *t)
 	io_start(&t->io);
 }
 
+/*
+ * What finished leaders have left does not outlive us.  The children of one that
+ * dies come to us only then.
+ */
+static void
+sweep_until_none(struct child_table *t)
+{
+	const struct timespec pause = { .tv_nsec = SWEEP_PAUSE * 1000 };
+	usec_t until = clock_mono() + LAST_SWEEPS;
+	pid_t pid;
+
+	while (sweep(t) && clock_mono() < until) {
+		(void)sigtimedwait(&t->set, NULL, &pause);
+		while ((pid = next_zombie(P_ALL, 0)) != 0)
+			(void)reap(pid, NULL);
+	}
+}
+
 /* -- interface ------------------------------------------------------------------ */
 
 void
@@ -338,7 +359,7 @@ child_init(struct loop *l)
 
 	t->loop = l;
 	l->children = t;
-	timer_init(&t->sweep, l, sweep, t);
+	timer_init(&t->sweep, l, sweep_cb, t);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	listen_to_signal(t);
 	loop_defer(l, &t->reap, reap_all, t);
@@ -359,6 +380,7 @@ child_done(struct loop *l)
 			c->pid = 0;
 		}
 	}
+	sweep_until_none(t);
 	io_done(&t->io);
 	(void)close(t->fd);
 	(void)sigaction(SIGCHLD, &t->old_action, NULL);
@@ -385,8 +407,11 @@ child_watch(struct loop *l, struct child *c, pid_t pid)
 void
 child_forget(struct loop *l, struct child *c)
 {
-	if (c->pid != 0)
-		forget(l->children, c);
+	if (c->pid == 0)
+		return;
+	if (c->leader && c->kill_leftovers)
+		remember_session(l->children, c->pid);
+	forget(l->children, c);
 }
 
 void

@@ -9,7 +9,7 @@
  * group is then killed while its id cannot be reused, so that nothing the
  * handler left in its process group outlives it.  What it left in other
  * groups of its session is found in a sweep (at most ten a second) of this
- * process' children, and killed too.
+ * process' children, and killed too: by child_done() at the latest.
  */
 #ifndef RQD_LOOP_CHILD_H
 #define RQD_LOOP_CHILD_H
@@ -38,7 +38,7 @@ struct child {
 };
 
 void	child_init(struct loop *);	/* SIGCHLD and subreaper; once per loop */
-void	child_done(struct loop *);
+void	child_done(struct loop *);	/* waits for leftovers to die, a second at most */
 
 /*
  * exited() is called exactly once, from the loop, when the zombie has been
@@ -47,7 +47,12 @@ void	child_done(struct loop *);
  * reaped as an orphan.
  */
 void	child_watch(struct loop *, struct child *, pid_t);
-void	child_forget(struct loop *, struct child *);	/* no callback any more; still reaped */
+
+/*
+ * No callback any more; still reaped.  Where it was to have no leftovers its session
+ * is finished: the owner has killed it, or does so now.
+ */
+void	child_forget(struct loop *, struct child *);
 
 /* Waits here for one that is sure to exit at once, and reaps it: no callback. */
 void	child_wait(struct loop *, struct child *);

@@ -359,18 +359,17 @@ test_session_swept(void **state UNUSED)
 	await_gone(left[4]);
 }
 
-static void
-test_nested_swept(void **state UNUSED)
+/* A leader with processes below one another, each in a group of its own. */
+static pid_t
+start_nested(int fd[2], pid_t *below, int depth)
 {
-	enum { DEPTH = 4 };
-	static struct watched w;
-	pid_t pid, below[DEPTH];
-	int fd[2], i;
+	pid_t pid;
+	int i;
 
 	assert_int_equal(pipe2(fd, O_CLOEXEC), 0);
 	if ((pid = fork()) == 0) {
 		setsid();
-		for (i = 0; i < DEPTH; i++) {
+		for (i = 0; i < depth; i++) {
 			if (fork() != 0)
 				break;
 			setpgid(0, 0);
@@ -378,16 +377,96 @@ test_nested_swept(void **state UNUSED)
 		}
 		hang();
 	}
-	watch(&w, pid, true, true);
-	for (i = 0; i < DEPTH; i++)
+	for (i = 0; i < depth; i++)
 		below[i] = hear(fd[0]);
+	return pid;
+}
+
+static void
+end_nested(const int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void
+test_nested_swept(void **state UNUSED)
+{
+	enum { DEPTH = 4 };
+	static struct watched w;
+	pid_t below[DEPTH];
+	int fd[2], i;
+
+	watch(&w, start_nested(fd, below, DEPTH), true, true);
 	assert_int_equal(child_kill(&w.child, SIGTERM), 0);
 	await(&w.calls, 1);
 	assert_true(w.result.signaled);
 	for (i = 0; i < DEPTH; i++)
 		await_gone(below[i]);
-	close(fd[0]);
-	close(fd[1]);
+	end_nested(fd);
+}
+
+/* Many leaders finish between two sweeps. */
+static void
+test_many_swept(void **state UNUSED)
+{
+	enum { MANY = 200 };
+	static struct watched w[MANY];
+	pid_t left[MANY];
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		watch(&w[i], start_leaver(true, &left[i]), true, true);
+	for (i = 0; i < MANY; i++)
+		await(&w[i].calls, 1);
+	for (i = 0; i < MANY; i++)
+		await_gone(left[i]);
+}
+
+/* What the last sweep came too early for, and what would need several. */
+static void
+test_swept_at_the_end(void **state UNUSED)
+{
+	enum { DEPTH = 4 };
+	static struct watched w[3];
+	pid_t pid, left[3], below[DEPTH];
+	int fd[2], i;
+
+	for (i = 0; i < 2; i++) {
+		watch(&w[i], start_leaver(true, &left[i]), true, true);
+		await(&w[i].calls, 1);
+	}
+	pid = start_nested(fd, below, DEPTH);
+	watch(&w[2], pid, true, true);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	await(&w[2].calls, 1);
+	child_done(loop);
+	for (i = 0; i < 2; i++)
+		assert_true(is_gone(left[i]));
+	for (i = 0; i < DEPTH; i++)
+		assert_true(is_gone(below[i]));
+	end_nested(fd);
+}
+
+/* Its owner lets go of a leader that runs: the whole session ends. */
+static void
+test_forgotten_swept(void **state UNUSED)
+{
+	enum { DEPTH = 2 };
+	static struct watched w;
+	pid_t pid, below[DEPTH];
+	int fd[2], i;
+
+	pid = start_nested(fd, below, DEPTH);
+	watch(&w, pid, true, true);
+	assert_int_equal(child_kill(&w.child, SIGKILL), 0);
+	child_forget(loop, &w.child);
+	child_done(loop);
+	assert_true(is_gone(pid));
+	for (i = 0; i < DEPTH; i++)
+		assert_true(is_gone(below[i]));
+	assert_int_equal(w.calls, 0);
+	end_nested(fd);
 }
 
 /* A live leader's session, and ours, are not swept with a finished one's. */
@@ -486,6 +565,9 @@ main(void)
 		T(test_zombies_are_no_leftovers),
 		T(test_session_swept),
 		T(test_nested_swept),
+		T(test_many_swept),
+		T(test_swept_at_the_end),
+		T(test_forgotten_swept),
 		T(test_others_spared),
 		T(test_orphans_reaped),
 		T(test_forget),
