@@ -369,6 +369,16 @@ fill_name(struct config *c)
 	c->name = xstrdup(host[0] != '\0' ? host : "localhost");
 }
 
+/* -j beyond the default of max_handlers: there is no other queue that it is for. */
+static void
+make_room(struct loader *l)
+{
+	const struct option *o = option_find(SECTION_GLOBAL, "max_handlers");
+
+	if (l->given[option_index(o)] == NULL && l->source->concurrency > l->config->max_handlers)
+		l->config->max_handlers = l->source->concurrency;
+}
+
 static void
 collect(struct loader *l)
 {
@@ -414,6 +424,7 @@ config_load(const struct config_source *source, struct config_report *report)
 	for (i = 0; i < l.ndrafts; i++)
 		build_queue(&l, &l.drafts[i]);
 	config_schedule_build(&l);
+	make_room(&l);
 	fill_name(l.config);
 	config_check(&l);
 	config_schedule_check(&l);

@@ -390,6 +390,25 @@ test_overrides(void **state UNUSED)
 	config_report_done(&r);
 }
 
+/* All that -j says can run, unless -o max_handlers says otherwise. */
+static void
+test_many_at_once(void **state UNUSED)
+{
+	static const char *const command[] = { "/bin/echo", NULL };
+	static const char *const few[] = { "max_handlers=3", NULL };
+	struct config_source source = { .queue = "orders", .command = command, .concurrency = 30 };
+	struct config_report r;
+	struct config *c = load(&source, &r);
+
+	assert_int_equal(c->queues[0]->concurrency, 30);
+	assert_int_equal(c->max_handlers, 30);
+	config_unref(c);
+	source.overrides = few;
+	c = load(&source, &r);
+	assert_int_equal(c->max_handlers, 3);
+	config_unref(c);
+}
+
 static void
 test_no_file(void **state UNUSED)
 {
@@ -406,6 +425,7 @@ test_no_file(void **state UNUSED)
 	assert_string_equal(c->queues[0]->key, "orders");
 	assert_string_equal(c->queues[0]->file, "");
 	assert_int_equal(c->queues[0]->concurrency, 7);
+	assert_int_equal(c->max_handlers, 16);
 	assert_string_equal(c->queues[0]->command[3], "${X}");
 	assert_printed(c, SECTION_REDIS, "server", "{\"127.0.0.1:6379\"}");
 	config_unref(c);
@@ -569,6 +589,7 @@ main(void)
 		cmocka_unit_test(test_trust),
 		cmocka_unit_test(test_overrides),
 		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_machine),
 		cmocka_unit_test(test_identity),
 	};
