@@ -136,6 +136,8 @@ put_all(struct environment *e, const struct handler_env *env,
 		put_value(e, "RQD_CONFIG", env->config_file);
 	if (env->server != NULL)
 		put_value(e, "RQD_SERVER", env->server);
+	if (env->options != NULL)
+		put_value(e, "RQD_OPTIONS", env->options);
 	return 0;
 }
 

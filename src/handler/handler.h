@@ -24,6 +24,7 @@ struct handler_env {
 	struct loop	*loop;
 	const char	*config_file;	/* RQD_CONFIG, absolute; NULL: none */
 	const char	*server;	/* RQD_SERVER; NULL: none */
+	const char	*options;	/* RQD_OPTIONS; NULL: none */
 	struct guardian	*guardian;	/* NULL: none (tests, rqctl try) */
 	struct fake	*fake;		/* simulation: no processes; NULL: real ones */
 };

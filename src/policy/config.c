@@ -58,6 +58,7 @@ config_new(void)
 	struct config *c = xcalloc(1, sizeof(*c));
 
 	c->refs = 1;
+	c->overrides = xstrdup("");
 	c->queues = xcalloc(1, sizeof(*c->queues));
 	c->schedules = xcalloc(1, sizeof(*c->schedules));
 	return c;
@@ -94,6 +95,7 @@ config_unref(struct config *c)
 	free(c->log.target);
 	free(c->name);
 	free(c->file);
+	free(c->overrides);
 	free(c);
 }
 

@@ -125,6 +125,7 @@ struct log_config {
 struct config {
 	unsigned		  refs;		/* config_ref(), config_unref() */
 	char			 *file;		/* "": none (-q) */
+	char			 *overrides;	/* of -o what says where Redis is, "redis.database=3", one a line */
 	struct redis_options	  redis;
 	struct log_config	  log;
 	struct http_config	  http;

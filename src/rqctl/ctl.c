@@ -6,6 +6,9 @@
  * and the default file that is there; at last a Redis at 127.0.0.1:6379, as
  * rqd -q has it.  --server beside -c overrides the file's server.  With a file a
  * queue's name must be one of the file's; without one it is the key itself.
+ *
+ * What $RQD_OPTIONS says belongs to $RQD_CONFIG and $RQD_SERVER: a handler's daemon
+ * has set them together.
  */
 #include "rqctl/ctl.h"
 
@@ -81,43 +84,95 @@ ctl_value(const struct ctl *c, enum opt o)
 	return c->args.value[o];
 }
 
-/* The file to read, or NULL; *server: what overrides its server, or NULL. */
+/* A variable of the environment; NULL: it is not set, or empty. */
 static const char *
-find_file(const struct ctl *c, const char **server)
+variable(const char *name)
 {
-	const char *file = ctl_value(c, OPT_CONFIG), *env;
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/*
+ * The file to read, or NULL; *server: what overrides its server, *options: lines of
+ * what overrides its options, or NULL.
+ */
+static const char *
+find_file(const struct ctl *c, const char **server, const char **options)
+{
+	const char *file = ctl_value(c, OPT_CONFIG);
 
 	*server = ctl_value(c, OPT_SERVER);
+	*options = NULL;
 	if (file != NULL || *server != NULL)
 		return file;
-	if ((env = getenv("RQD_CONFIG")) != NULL && env[0] != '\0')
-		return env;
-	if ((env = getenv("RQD_SERVER")) != NULL && env[0] != '\0') {
-		*server = env;
-		return NULL;
+	file = variable("RQD_CONFIG");
+	if (file == NULL)
+		*server = variable("RQD_SERVER");
+	if (file != NULL || *server != NULL) {
+		*options = variable("RQD_OPTIONS");
+		return file;
 	}
 	/* One that is there but may not be read is an error, not a fallback. */
 	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
 }
 
-/* The server that overrides the file's is one more -o. */
+/* -o, and what stands for it. */
+struct overrides {
+	const char	**at;		/* what counts most last; ends with NULL */
+	size_t		  n;
+	char		 *server;	/* owned, as lines: at points into them */
+	char		 *lines;
+};
+
+static void
+add_override(struct overrides *o, const char *text)
+{
+	o->at = xreallocarray(o->at, o->n + 2, sizeof(o->at[0]));
+	o->at[o->n++] = text;
+	o->at[o->n] = NULL;
+}
+
+/* First the environment, then the command line. */
+static void
+overrides_init(struct overrides *o, const struct ctl *c, const char *server, const char *options)
+{
+	bool given = ctl_given(c, OPT_SERVER);
+	char *rest, *line;
+	size_t i;
+
+	*o = (struct overrides){ .lines = xstrdup(options != NULL ? options : "") };
+	if (server != NULL)
+		o->server = xasprintf("redis.server=%s", server);
+	if (server != NULL && !given)
+		add_override(o, o->server);
+	for (rest = o->lines; options != NULL && (line = strsep(&rest, "\n")) != NULL;)
+		add_override(o, line);
+	for (i = 0; c->args.set[i] != NULL; i++)
+		add_override(o, c->args.set[i]);
+	if (given)
+		add_override(o, o->server);
+}
+
+static void
+overrides_done(struct overrides *o)
+{
+	free(o->at);
+	free(o->server);
+	free(o->lines);
+}
+
 int
 ctl_configure(struct ctl *c)
 {
 	struct config_report report = { 0 };
 	struct config_source source = { .client = true };
-	const char *server, **set;
-	char *text = NULL;
-	size_t n = 0;
+	const char *server, *options;
+	struct overrides o;
 
-	source.file = find_file(c, &server);
-	while (c->args.set[n] != NULL)
-		n++;
-	set = xcalloc(n + 2, sizeof(set[0]));
-	memcpy(set, c->args.set, n * sizeof(set[0]));
-	if (server != NULL)
-		set[n] = text = xasprintf("redis.server=%s", server);
-	source.overrides = set;
+	source.file = find_file(c, &server, &options);
+	overrides_init(&o, c, server, options);
+	source.overrides = o.at;
 	c->config = config_load(&source, &report);
 	if (c->config == NULL && report.nerrors > 1)
 		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them)",
@@ -126,8 +181,7 @@ ctl_configure(struct ctl *c)
 		ctl_error(c, EX_CONFIG, "%s", report.nerrors == 1 ? report.errors[0] :
 		    "the configuration cannot be read");
 	config_report_done(&report);
-	free(text);
-	free(set);
+	overrides_done(&o);
 	return c->config == NULL ? -1 : 0;
 }
 

@@ -163,6 +163,7 @@ run(struct try *t)
 
 	env.config_file = path;
 	env.server = path == NULL ? t->ctl->config->redis.servers[0] : NULL;
+	env.options = t->ctl->config->overrides[0] != '\0' ? t->ctl->config->overrides : NULL;
 	child_init(t->loop);
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);

@@ -255,6 +255,16 @@ split_list(char *text, const char **values, size_t max)
 	return n;
 }
 
+/* Handlers are told where Redis is, also as far as no file says it. */
+static void
+note_override(struct config *c, const char *text)
+{
+	char *longer = xasprintf("%s%s%s", c->overrides, c->overrides[0] != '\0' ? "\n" : "", text);
+
+	free(c->overrides);
+	c->overrides = longer;
+}
+
 static void
 override(struct loader *l, const struct option *o, const char *text)
 {
@@ -297,6 +307,8 @@ take_override(struct loader *l, const char *text)
 		free(why);
 	} else {
 		override(l, o, equals + 1);
+		if (section == SECTION_REDIS)
+			note_override(l->config, text);
 	}
 	free(name);
 }

@@ -680,6 +680,7 @@ server_fill_envs(struct server *s)
 		.loop = s->loop, .guardian = s->guardian,
 		.config_file = config->file[0] != '\0' ? config->file : NULL,
 		.server = config->file[0] == '\0' ? config->redis.servers[0] : NULL,
+		.options = config->overrides[0] != '\0' ? config->overrides : NULL,
 	};
 	s->consumer_env = (struct consumer_env){
 		.loop = s->loop, .dispatcher = s->dispatcher, .queue = &s->queue_env,

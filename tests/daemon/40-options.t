@@ -149,6 +149,34 @@ ok 'log_wait 10 "event=acked queue=orders id=2 " 1 env' 'the server may stand in
 rqd_stop env
 unset RQD_SERVER
 
+# -- rqctl in a handler works on the same Redis ------------------------------------------------
+handler pushes <<H
+exec "$RQCTL" push other "\$RQD_ID"
+H
+MORE_KEYS=other
+rqd_run elsewhere -o "redis.server=unix:$SOCK" -o redis.database=3 -q orders -- "$T/pushes"
+r -n 3 lpush orders '{"id":"db3"}' >/dev/null
+ok 'log_wait 10 "event=acked queue=orders id=db3 " 1 elsewhere' 'a queue in another database'
+is "$(r -n 3 lrange other 0 -1)" db3 'rqctl in its handler pushes there'
+rqd_stop elsewhere
+handler pings <<H
+exec "$RQCTL" ping
+H
+cat >"$T/nowhere.conf" <<C
+redis { server = "127.0.0.1:1" }
+queue "orders" { command = {"$T/pings"} $AS max_attempts = 1 }
+C
+rqd_run over -c "$T/nowhere.conf" -o "redis.server={unix:$SOCK, 127.0.0.1:2}"
+r lpush orders '{"id":"over"}' >/dev/null
+ok 'log_wait 10 "event=acked queue=orders id=over " 1 over' 'also where a file is overridden'
+rqd_stop over
+r -n 3 flushdb >/dev/null
+is "$(RQD_SERVER=127.0.0.1:1 RQD_OPTIONS="redis.timeout=1s
+redis.server=127.0.0.1:2" "$RQCTL" -o redis.server="unix:$SOCK" ping | cut -d , -f 1)" "redis unix:$SOCK" \
+    'the command line counts more than the environment'
+is "$(RQD_CONFIG=$T/none RQD_OPTIONS=redis.no=1 "$RQCTL" --server "unix:$SOCK" ping | cut -d , -f 1)" \
+    "redis unix:$SOCK" '--server puts all of it aside'
+
 # -- zero queues, and a file that is served as it stands --------------------------------------
 printf 'redis { server = "unix:%s" }\n' "$SOCK" | conf
 rqd_run idle -c "$T/rqd.conf"

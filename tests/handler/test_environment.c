@@ -118,14 +118,15 @@ later_ones_win(void **state UNUSED)
 
 	OWN_ENV("TZ=UTC");
 	t.env.server = "127.0.0.1:6379";
+	t.env.options = "redis.database=3\nredis.timeout=1s";
 	write_file("PATH=/file\nA=file\nB=file\nRQD_ID=file\nRQD_SERVER=file\n");
 	set(&t.q->env_file, file);
 	ENV("B=env", "C=", "TZ=env", "RQD_ATTEMPT=env", "RQD_QUEUE=env", "B=again");
 	SH("echo $PATH $A $B [${C-unset}] $TZ $RQD_ID $RQD_ATTEMPT $RQD_QUEUE $RQD_SERVER"
-	    " ${RQD_CONFIG-none}; /usr/bin/env | /bin/grep -c ^RQD_");
+	    " ${RQD_CONFIG-none}; /usr/bin/env | /bin/grep -c ^RQD_; echo \"$RQD_OPTIONS\"");
 	g = run("");
-	assert_string_equal(output(1),
-	    "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n5\n");
+	assert_string_equal(output(1), "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n6\n"
+	    "redis.database=3\nredis.timeout=1s\n");
 	got_free(g);
 }
 

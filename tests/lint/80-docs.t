@@ -8,7 +8,7 @@
 
 RQD=$BUILDDIR/rqd RQCTL=$BUILDDIR/rqctl
 [ -x "$RQD" ] && [ -x "$RQCTL" ] || skip_all 'rqd and rqctl are not built'
-unset RQD_CONFIG RQD_SERVER
+unset RQD_CONFIG RQD_SERVER RQD_OPTIONS
 D=$(mktemp -d /tmp/rqd-docs.XXXXXX) || exit 99
 trap 'rm -rf "$D"' EXIT
 trap 'exit 99' HUP INT TERM
