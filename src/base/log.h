@@ -4,7 +4,7 @@
  *	log_event(LOG_INFO, "acked", &ctx, LF_INT("status", 0),
  *	    LF_USEC("duration", usec));
  *	-> ts=2026-11-21T03:36:12.345Z level=info event=acked queue=orders
- *	   id=7 attempt=1 pid=812 status=0 duration=0.012
+ *	   id=7 attempt=1 pid=812 status=0 duration=0.012431
  *
  * ts, level and event come first, then queue, id, attempt and pid, then the
  * fields in the order given.  Values are quoted only where needed; bytes that

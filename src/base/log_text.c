@@ -211,13 +211,15 @@ put_key(struct buf *b, enum log_format format, const char *key, bool first)
 	}
 }
 
-/* Seconds with three decimals, cut and not rounded; a number in JSON too. */
+/*
+ * Seconds with three decimals, cut and not rounded, and below one second with six: many
+ * handlers take less than a millisecond.  A number in JSON too.
+ */
 static void
 put_usec(struct buf *b, int64_t usec)
 {
 	uint64_t n = usec < 0 ? 0 - (uint64_t)usec : (uint64_t)usec;
 
-	/* Most handlers take less than a millisecond, or much longer than a second. */
 	if (n < (uint64_t)SEC && n % (uint64_t)MSEC != 0)
 		buf_printf(b, "%s0.%06u", usec < 0 ? "-" : "", (unsigned)n);
 	else

@@ -175,7 +175,7 @@ run(struct try *t)
 	free(path);
 }
 
-/* "status 75", "signal TERM", "not started: No such file or directory" */
+/* "status 75 after 2ms", "signal SIGTERM after 2ms", "cannot be started: ..." */
 static void
 ending(const struct result *r, struct buf *b)
 {
