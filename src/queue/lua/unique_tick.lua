@@ -15,13 +15,14 @@ local Q, B, C, R, D, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 call('ZCARD', Q)
 --@ include tick_leases
 
--- Some hand has removed their deliveries from QBACKUP.  Looks at others each second.
+-- Some hand has removed their deliveries from QBACKUP.  Looks at 50 of them, those
+-- from any one on.
 local function strays()
-  local away = {Q, string.format('%.0f', AWAY), string.format('(%.0f', 2 * AWAY)}
-  local count, size, ids = call('ZCOUNT', unpack(away)), 0, {}
-  local from = count > 50 and math.floor(now) * 50 % count or 0
-  for i = from, math.min(from + 49, count - 1) do
-    local id = call('ZRANGEBYSCORE', away[1], away[2], away[3], 'LIMIT', i, 1)[1]
+  local low, high = string.format('%.0f', AWAY), string.format('(%.0f', 2 * AWAY)
+  local count, size, ids = call('ZCOUNT', Q, low, high), 0, {}
+  local from = math.floor(now * 1e6)
+  for i = 0, math.min(50, count) - 1 do
+    local id = call('ZRANGEBYSCORE', Q, low, high, 'LIMIT', (from + i) % count, 1)[1]
     if size > room then break end
     size = size + #id
     if not call('ZSCORE', B, tag_of(id)) then ids[#ids + 1] = id end
