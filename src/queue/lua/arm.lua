@@ -16,6 +16,7 @@ local call = redis.call
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 --@ include soonest
+--@ include pause
 
 local waiting, delayed = call('LLEN', Q), soonest(L)
 --@ include arm_end

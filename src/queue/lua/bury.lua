@@ -11,7 +11,8 @@
 -- Again   Safe to repeat: the second time it is unknown.
 local C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call = redis.call
-local tag = ARGV[1]
+local tag, dead_max, host = ARGV[1], ARGV[2], ARGV[3]
+--@ include letter
 
 call('HLEN', C)
 local value = call('HGET', D, tag)
@@ -23,13 +24,8 @@ if (token or '-') ~= '-' then return 'held' end
 -- Removes nothing (no tag is empty), is not refused at maxmemory, and tells now
 -- whether the message may be removed.
 call('ZREM', R, '')
-local x = {'XADD', X}
-if ARGV[2] ~= '0' then x = {'XADD', X, 'MAXLEN', '~', ARGV[2]} end
-for _, w in ipairs({'*', 'id', string.sub(tag, 1, tonumber(idlen) or #tag), 'message', body,
-    'reason', 'buried', 'attempts', attempts or 0, 'status', '', 'error', ARGV[4], 'host', ARGV[3]}) do
-  x[#x + 1] = w
-end
-call(unpack(x))
+local id = string.sub(tag, 1, tonumber(idlen) or #tag)
+call(unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4])))
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)

@@ -15,15 +15,14 @@ local Q, P = KEYS[1], KEYS[2]
 local call = redis.call
 local pop = ARGV[1] == 'left' and 'LPOP' or 'RPOP'
 local n, room, max, deadline = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+--@ include pause
 
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 local stamp = string.format('%.6f', now)
 local waiting = call('LLEN', Q)
-if call('EXISTS', P) == 1 then
-  local why = redis.pcall('GET', P)
-  return {'paused', stamp, waiting, type(why) == 'string' and string.sub(why, 1, 1000) or '', call('PTTL', P)}
-end
+local why, ttl = pause()
+if why then return {'paused', stamp, waiting, why, ttl} end
 if deadline > 0 and now > deadline then return {'late', stamp, waiting} end
 
 local out, got, bytes = {'ok', stamp, 0}, 0, 0

@@ -10,12 +10,6 @@
 -- Again   Reads again.
 local P, Q = KEYS[1], KEYS[2]
 local call = redis.call
-
-local waiting = Q and call('LLEN', Q) or 0
-local paused, why, ttl = call('EXISTS', P), '', -1
-if paused == 1 then
-  why = redis.pcall('GET', P)
-  why = type(why) == 'string' and string.sub(why, 1, 1000) or ''
-  ttl = call('PTTL', P)
-end
-return {waiting, paused, why, ttl}
+--@ include pause
+local waiting, why, ttl = Q and call('LLEN', Q) or 0, pause()
+return {waiting, why and 1 or 0, why or '', ttl or -1}

@@ -29,6 +29,7 @@
 -- is the id, or id#token where the id is in QBACKUP or QRETRY.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include pop_begin
+--@ include pause
 local waiting = call('LLEN', Q)
 --@ include pop_gate
 

@@ -18,6 +18,8 @@
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call = redis.call
 local op, tag, idlen, payload = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[8]
+local dead_max, host = ARGV[9], ARGV[10]
+--@ include letter
 
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
@@ -36,13 +38,8 @@ if op == 'check' then return 'other' end
 call('ZREMRANGEBYRANK', B, 1, 0)
 local delay, deferred = tonumber(ARGV[7]), nil
 if op == 'dead' then
-  local x = {'XADD', X}
-  if ARGV[9] ~= '0' then x = {'XADD', X, 'MAXLEN', '~', ARGV[9]} end
-  for _, w in ipairs({'*', 'id', string.sub(tag, 1, idlen), 'message', payload, 'reason', ARGV[11],
-      'attempts', ARGV[5], 'status', ARGV[12], 'error', ARGV[13], 'host', ARGV[10]}) do
-    x[#x + 1] = w
-  end
-  local e = redis.pcall(unpack(x))
+  local id = string.sub(tag, 1, idlen)
+  local e = redis.pcall(unpack(letter(id, payload, ARGV[11], ARGV[5], ARGV[12], ARGV[13])))
   if not (type(e) == 'table' and e.err) then return 'ok' end
   delay, deferred = 60, 'deferred ' .. e.err
 end

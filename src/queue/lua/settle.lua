@@ -26,4 +26,5 @@
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
+--@ include letter
 --@ include settle_all

@@ -14,6 +14,7 @@ local call, group = redis.call, ARGV[2]
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 --@ include soonest
+--@ include pause
 --@ include stream_new
 
 local waiting, delayed = unread(), soonest(L)

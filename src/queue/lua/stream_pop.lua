@@ -19,6 +19,7 @@
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local group, consumer = ARGV[9], ARGV[10]
 --@ include pop_begin
+--@ include pause
 --@ include stream_new
 --@ include stream_message
 -- Reading says the same at no extra cost, where it may.

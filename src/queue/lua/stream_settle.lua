@@ -37,4 +37,5 @@ function hooks.leave(tags)
   -- Where there is none it must be allowed all the same; no entry has this id.
   call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end
+--@ include letter
 --@ include settle_all

@@ -108,21 +108,13 @@ local function walk()
   more = 1
 end
 
-local function promote(from, to)
-  while true do
-    local m = call('ZRANGEBYSCORE', L, from, to, 'LIMIT', 0, 1)[1]
-    if not m then return end
-    if promoted >= batch or bytes > 0 and bytes + #m > room then more = 1 return end
-    call('XADD', Q, '*', 'message', m)
-    call('ZREM', L, m)
-    promoted, bytes, waiting = promoted + 1, bytes + #m, 1
-  end
+local function add(m)
+  call('XADD', Q, '*', 'message', m)
+  waiting = 1
 end
 
 if requeue then walk() end
-promote('-inf', stamp)
-promote('1e11', string.format('%.0f', now * 1000))
-local delayed, counters = soonest(L), 12
-delayed = delayed and string.format('%.6f', delayed) or ''
+--@ include promote
+local counters = 12
 hooks.scan = scan
 --@ include tick_end

@@ -32,21 +32,8 @@ hooks.foreign = function(tag)
 end
 --@ include tick_leases
 
-local function promote(from, to)
-  while true do
-    local m = call('ZRANGEBYSCORE', L, from, to, 'LIMIT', 0, 1)[1]
-    if not m then return end
-    if promoted >= batch or bytes > 0 and bytes + #m > room then more = 1 return end
-    call('LPUSH', Q, m)
-    call('ZREM', L, m)
-    promoted, bytes = promoted + 1, bytes + #m
-  end
-end
-
+local function add(m) call('LPUSH', Q, m) end
 --@ include soonest
-
-promote('-inf', stamp)
-promote('1e11', string.format('%.0f', now * 1000))
-local waiting, delayed, counters = call('LLEN', Q), soonest(L), 9
-delayed = delayed and string.format('%.6f', delayed) or ''
+--@ include promote
+local waiting, counters = call('LLEN', Q), 9
 --@ include tick_end

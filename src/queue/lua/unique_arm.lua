@@ -12,6 +12,7 @@ local call = redis.call
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 --@ include soonest
+--@ include pause
 
 local waiting, delayed = due_by(Q, now), soonest(Q)
 --@ include arm_end

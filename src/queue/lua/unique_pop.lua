@@ -12,6 +12,7 @@
 --         lost has taken, mine tells.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include pop_begin
+--@ include pause
 --@ include soonest
 --@ include unique
 local waiting = due_by(Q, now)

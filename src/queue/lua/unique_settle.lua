@@ -16,4 +16,5 @@ hooks.leave = function(tags)
   for _, tag in ipairs(tags) do again = put_back(id_of(tag)) or again end
 end
 hooks.due = function() return again and '0' or nil end
+--@ include letter
 --@ include settle_all

@@ -1,17 +1,14 @@
 -- pop_gate: ends the pop here where nothing may be delivered, or nothing is there;
 -- lowers n to what the limits of the fleet allow.  The last part that only reads.
--- Needs   pop_begin; waiting: messages that could be delivered, beside QRETRY's
+-- Needs   pop_begin, pause; waiting: messages that could be delivered, beside QRETRY's
 -- Gives   limit: "", "fleet" or "rate", what has lowered n; tat
 --
 -- A rate is kept as the time at which the next message would come if all came
 -- evenly (tat; GCRA), gap seconds apart.  A message may come up to slack seconds
 -- before its time.  A tat farther ahead than any message could have set it is that
 -- of another rate, or of another clock: one message may come, and begins anew.
-if call('EXISTS', P) == 1 then
-  local why = redis.pcall('GET', P)
-  return {'paused', stamp, waiting, first or '', 0, '',
-    type(why) == 'string' and sub(why, 1, 1000) or '', call('PTTL', P)}
-end
+local why, ttl = pause()
+if why then return {'paused', stamp, waiting, first or '', 0, '', why, ttl} end
 if deadline > 0 and now > deadline then
   return {'late', stamp, waiting, first or '', 0, ''}
 end

@@ -1,5 +1,5 @@
 -- settle_all: the results one after the other, and the answer.
--- Needs   B C R D X: QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD; call match dead_max host;
+-- Needs   letter; B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY; call match;
 --         first: where in ARGV the results begin; hooks: a table with
 --         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
 --         taken(tag): true where it is another consumer's by now;
@@ -85,13 +85,8 @@ local function one(a)
   if copied > 0 and copied + size > 1048576 then return 'again' end
   copied = copied + size
   attempts = attempts + (ARGV[a + 3] == '1' and 1 or 0)
-  local x = {'XADD', X}
-  if dead_max ~= '0' then x = {'XADD', X, 'MAXLEN', '~', dead_max} end
   local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
-  for _, w in ipairs({'*', 'id', id, 'message', call('HGET', C, tag), 'reason', ARGV[a + 4],
-      'attempts', attempts, 'status', ARGV[a + 5], 'error', ARGV[a + 6], 'host', host}) do
-    x[#x + 1] = w
-  end
+  local write = letter(id, call('HGET', C, tag), ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6])
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
   local nobody = '\0' .. tok
@@ -99,7 +94,7 @@ local function one(a)
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
-  local e = redis.pcall(unpack(x))
+  local e = redis.pcall(unpack(write))
   if type(e) == 'table' and e.err then later(60) return 'deferred ' .. e.err end
   forget({tag})
   return 'ok'

@@ -1,0 +1,13 @@
+-- letter: a dead letter.
+-- Needs   X: QDEAD; dead_max: letters to keep, "0": all; host
+-- Gives   letter(id, message, reason, attempts, status, error): the words of the
+--         command that writes it
+local function letter(id, message, reason, attempts, status, error)
+  local words = {'XADD', X, 'MAXLEN', '~', dead_max}
+  if dead_max == '0' then words = {'XADD', X} end
+  for _, w in ipairs({'*', 'id', id, 'message', message, 'reason', reason, 'attempts', attempts,
+      'status', status, 'error', error, 'host', host}) do
+    words[#words + 1] = w
+  end
+  return words
+end

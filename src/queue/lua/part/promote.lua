@@ -1,0 +1,18 @@
+-- promote: due messages leave QDELAYED for the source.
+-- Needs   tick_begin, soonest; L: QDELAYED; add(m): adds a message to the source
+-- Gives   delayed: as answered
+local function promote(from, to)
+  while true do
+    local m = call('ZRANGEBYSCORE', L, from, to, 'LIMIT', 0, 1)[1]
+    if not m then return end
+    if promoted >= batch or bytes > 0 and bytes + #m > room then more = 1 return end
+    add(m)
+    call('ZREM', L, m)
+    promoted, bytes = promoted + 1, bytes + #m
+  end
+end
+
+promote('-inf', stamp)
+promote('1e11', string.format('%.0f', now * 1000))
+local delayed = soonest(L)
+delayed = delayed and string.format('%.6f', delayed) or ''
