@@ -71,6 +71,10 @@ test_pop(void **state UNUSED)
 	/* The bound of bytes is passed by one message at most; one is always taken. */
 	check_pop(pop("right", 9, 1, 1000, "0"), "ok", 1, "ccc.");
 	check_pop(pop("right", 9, 1000, 2, "0"), "ok", 0, "(4)");
+	/* What is not sent counts as well: Redis has the work with it. */
+	rig_do(&rig, "LPUSH q aaa bbb");
+	check_pop(pop("right", 9, 3, 2, "0"), "ok", 1, "(3)");
+	rig_do(&rig, "DEL q");
 	rig_do(&rig, "LPUSH q a b");
 	check_pop(pop("right", 9, 1000, 1000, "1"), "late", 2, "");
 	rig_do(&rig, "SET qPAUSED why PX 60000");

@@ -3,7 +3,7 @@
 -- KEYS    Q QPAUSED
 -- ARGV    side       "right" or "left": the end that they are taken from
 --         n          messages wanted, >= 1
---         maxbytes   of messages per call; one is always taken
+--         maxbytes   of messages per call, however large; one is always taken
 --         max        a longer message is not sent: its length is
 --         deadline   Redis seconds; after it nothing is done ("0": none)
 -- Returns {status, now, waiting, then the messages}
@@ -29,12 +29,8 @@ local out, got, bytes = {'ok', stamp, 0}, 0, 0
 while got < n and got < waiting and bytes < room do
   local body = call(pop, Q)
   got = got + 1
-  if #body > max then
-    out[got + 3] = #body
-  else
-    out[got + 3] = body
-    bytes = bytes + #body
-  end
+  bytes = bytes + #body
+  out[got + 3] = #body > max and #body or body
 end
 out[3] = waiting - got
 return out
