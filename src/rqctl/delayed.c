@@ -139,7 +139,7 @@ add_members(struct words *w, const struct words *members)
 		words_mem(w, members->at[i], members->len[i]);
 }
 
-/* The integer that a script returns, or its first one; -1 after an error. */
+/* The integer that a script returns; -1 after an error. */
 static int64_t
 number_of(struct ctl *c, const char *script, int nkeys, struct words *w)
 {
@@ -147,13 +147,13 @@ number_of(struct ctl *c, const char *script, int nkeys, struct words *w)
 	int64_t n = -1;
 
 	if (reply != NULL)
-		n = reply_int(reply_is_array(reply) ? reply_at(reply, 0) : reply, 0);
+		n = reply_int(reply, 0);
 	client_reply_free(reply);
 	words_done(w);
 	return n;
 }
 
-/* Makes the chosen ones due.  None leaves the key. */
+/* Makes the chosen ones due. */
 static int64_t
 due_step(struct later *l, const struct words *members, void *arg)
 {
@@ -164,11 +164,10 @@ due_step(struct later *l, const struct words *members, void *arg)
 	if (work->dry)
 		return 0;
 	words_add(&w, l->target->keys.name[l->key]);
-	words_add(&w, "0");
 	add_members(&w, members);
 	n = number_of(l->ctl, "due", 1, &w);
 	work->done += n > 0 ? n : 0;
-	return n == -1 ? -1 : 0;
+	return n;
 }
 
 /* Deletes the chosen ones. */

@@ -1,9 +1,11 @@
 /*
- * Pages come from peek.lua, bounded by count and bytes.  A step that removes
- * members moves the rest forward, so the next page begins that much earlier.
+ * Pages come from peek.lua, bounded by count and bytes.  The next one begins at the
+ * score of the last member, behind those that have been seen of this score: daemons
+ * take members from the front meanwhile, and a mere offset would pass over others.
  */
 #include "rqctl/later.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/message.h"
@@ -73,9 +75,37 @@ chosen(const struct later *l, const struct peeked *m)
 	return has_id(l, m);
 }
 
-/* One page; *stop: fn wants no more.  Returns the members that are gone, or -1. */
-static int64_t
-do_page(struct later *l, const struct redisReply *page, const struct later_walk *walk, bool *stop)
+/* Where a walk has come to. */
+struct place {
+	char	 score[32];	/* of the last member; "": none yet */
+	int64_t	 passed;	/* members of this score that were seen, and are still there */
+	int64_t	 chosen;	/* of these, in this page */
+};
+
+static void
+place_pass(struct place *p, double score)
+{
+	char text[sizeof(p->score)];
+
+	snprintf(text, sizeof(text), "%.17g", score);
+	if (strcmp(text, p->score) != 0)
+		*p = (struct place){ .passed = 0 };
+	strcpy(p->score, text);
+	p->passed++;
+}
+
+/* So many of those that were chosen are here no longer; seeing one twice does no harm. */
+static void
+place_lose(struct place *p, int64_t gone)
+{
+	p->passed -= gone < p->chosen ? gone : p->chosen;
+	p->chosen = 0;
+}
+
+/* One page; *stop: fn wants no more. */
+static int
+do_page(struct later *l, const struct redisReply *page, const struct later_walk *walk,
+    struct place *place, bool *stop)
 {
 	struct words members = { 0 };
 	int64_t gone = 0;
@@ -83,12 +113,13 @@ do_page(struct later *l, const struct redisReply *page, const struct later_walk 
 	size_t i;
 
 	l->now = reply_double(reply_at(page, 0), 0);
-	l->total = reply_int(reply_at(page, 1), 0);
 	for (i = 0; i < peek_len(page) && !*stop; i++) {
 		peek_get(page, i, &m);
+		place_pass(place, m.score);
 		if (!chosen(l, &m))
 			continue;
 		l->matched++;
+		place->chosen++;
 		if (l->key == KEY_RETRY)
 			words_mem(&members, m.tag, m.taglen);
 		else
@@ -98,31 +129,34 @@ do_page(struct later *l, const struct redisReply *page, const struct later_walk 
 	if (walk->step != NULL && members.n > 0)
 		gone = walk->step(l, &members, walk->arg);
 	words_done(&members);
-	return gone;
+	if (gone != -1)
+		place_lose(place, gone);
+	return gone == -1 ? -1 : 0;
 }
 
 int
 later_each(struct later *l, const struct later_walk *walk)
 {
+	struct place place = { .passed = 0 };
 	struct redisReply *page;
-	int64_t offset = 0, gone;
 	bool stop = false;
 	size_t n = 1;
 	long cut = walk->cut;
+	int rc;
 
 	/* A member of QDELAYED is the message, an id too; and --match needs all of it. */
 	if ((walk->step != NULL && l->key != KEY_RETRY) || l->match[0] != '\0')
 		cut = -1;
 	while (n > 0 && !stop && !ctl_interrupted()) {
-		page = peek_page(l->ctl, l->target, l->key, offset, PAGE, cut);
+		page = peek_page(l->ctl, l->target, l->key, place.score, place.passed, PAGE,
+		    cut);
 		if (page == NULL)
 			return -1;
 		n = peek_len(page);
-		gone = do_page(l, page, walk, &stop);
+		rc = do_page(l, page, walk, &place, &stop);
 		client_reply_free(page);
-		if (gone == -1)
+		if (rc == -1)
 			return -1;
-		offset += (int64_t)n - gone;
 	}
 	if (!ctl_interrupted())
 		return 0;

@@ -20,21 +20,20 @@ struct later {
 	const char		*match;		/* "": anything */
 	bool			 undelivered;	/* KEY_RETRY: only what no handler has seen yet */
 	double			 now;		/* Redis seconds, of the last page */
-	int64_t			 total;		/* in the key, at the last page */
 	int64_t			 matched;
 };
 
 /*
  * From the arguments after the queue; must: something has to be said, --all where all
- * are meant.  0, or -1 after an error was said.
+ * are meant.  KEY_DELAYED: of kind "unique" the ids that are not due yet.  0, or -1 after
+ * an error was said.
  */
-/* KEY_DELAYED: of kind "unique" the ids that are not due yet. */
 int	later_init(struct ctl *, struct later *, const struct target *, enum key, bool must) MUSTCHECK;
 
 /*
  * Calls fn for each chosen message.  At the end of a page, step gets the members of
- * the chosen ones (borrowed), and returns how many of these are in the key no
- * longer, or -1 to stop; NULL: nothing is done.  Returns 0, or -1.
+ * the chosen ones (borrowed), and returns how many of these are not where they were
+ * any more, or -1 to stop; NULL: nothing is done.  Returns 0, or -1.
  */
 struct later_walk {
 	bool	 (*fn)(struct later *, const struct peeked *, void *);	/* NULL, or false: stop */

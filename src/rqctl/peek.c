@@ -29,7 +29,8 @@ what_of(const struct target *t, enum key key)
 }
 
 struct redisReply *
-peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, long count, long cut)
+peek_page(struct ctl *c, const struct target *t, enum key key, const char *from, int64_t offset,
+    long count, long cut)
 {
 	char at[24], n[24], bytes[24];
 	struct words w = { 0 };
@@ -48,6 +49,7 @@ peek_page(struct ctl *c, const struct target *t, enum key key, int64_t offset, l
 	words_add(&w, n);
 	words_add(&w, PAGE_BYTES);
 	words_add(&w, bytes);
+	words_add(&w, from);
 	reply = ask_script(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
 	words_done(&w);
 	return reply;
@@ -180,7 +182,7 @@ list(struct ctl *c, const struct target *target, long count)
 	while (n > 0 && place < count) {
 		page = target->kind == KIND_STREAM ?
 		    peek_entries(c, target, last, count - place, array != NULL ? -1 : 65536) :
-		    peek_page(c, target, KEY_QUEUE, place, count - place,
+		    peek_page(c, target, KEY_QUEUE, "", place, count - place,
 		    array != NULL ? -1 : 65536);
 		n = peek_len(page);
 		for (i = 0; i < n; i++) {

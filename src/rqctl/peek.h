@@ -26,10 +26,11 @@ struct peeked {
 /*
  * key is KEY_QUEUE (next first), KEY_DELAYED or KEY_RETRY (by time).  A page may have
  * fewer than count; an empty one is the end, NULL an error that was said.
+ * from: where offset counts from the first with this score or more; "": from the first.
  * cut: bytes of each message, -1 all.
  */
-struct redisReply *peek_page(struct ctl *, const struct target *, enum key, int64_t offset,
-		    long count, long cut);
+struct redisReply *peek_page(struct ctl *, const struct target *, enum key, const char *from,
+		    int64_t offset, long count, long cut);
 /* The same of a stream's entries that wait, those behind the id `after`; "": from the first. */
 struct redisReply *peek_entries(struct ctl *, const struct target *, const char *after,
 		    long count, long cut);

@@ -234,7 +234,7 @@ show_far_id(struct show *s)
 static int64_t
 show_waiting_page(struct show *s, int64_t offset)
 {
-	struct redisReply *page = peek_page(s->ctl, &s->target, KEY_QUEUE, offset,
+	struct redisReply *page = peek_page(s->ctl, &s->target, KEY_QUEUE, "", offset,
 	    NEXT - (long)offset, 65536);
 	char id[MESSAGE_ID_MAX + 1], line[64];
 	struct peeked m;

@@ -12,7 +12,11 @@ handler fussy <<'H'
 [ -e "$T/mended" ] || { echo "cannot reach the database" >&2; exit 65; }
 printf '%s\n' "$(cat)" >>"$T/done"
 H
+handler swift <<'H'
+while read -r n attempt length id && IFS= read -r message; do echo "$n ok"; done
+H
 rqd_start <<C
+queue "swift" { command = {"$T/swift"}  mode = "persistent"  framing = "line"  pipeline = 100 }
 queue "hold" { command = {"$T/hold"}  concurrency = 2  suspend_after = 0 }
 queue "fussy" { command = {"$T/fussy"}  concurrency = 4  suspend_after = 0 }
 C
@@ -29,7 +33,7 @@ like "$("$RQCTL" running hold)" '^hold +a +1 +[0-9.]+m?s ' 'running: a message i
 like "$("$RQCTL" status hold | tail -1)" '^hold +1 +2/2 +0 +0 +0 ' 'status: of its concurrency'
 like "$("$RQCTL" show hold a)" '^running  tag a, attempt 1, for ' 'show: running'
 like "$("$RQCTL" show hold c)" '^waiting  number 1 in line' 'show: waiting'
-like "$("$RQCTL" daemons | tail -1)" ' (hold fussy|fussy hold)$' 'daemons: what it serves'
+like "$("$RQCTL" daemons | tail -1)" ' (swift )?(hold fussy|fussy hold)( swift)?$' 'daemons: what it serves'
 like "$("$RQCTL" check 2>&1)" '^$' 'check: nothing is wrong'
 
 # -- pause, until nothing runs -------------------------------------------------------
@@ -58,6 +62,12 @@ sort -n "$T/done" >"$T/sorted"
 seq 1 300 | cmp -s - "$T/sorted"
 is $? 0 'each once, with its bytes'
 ok "wait_for 10 '[ \"\$(r exists fussyCONTEXT fussyRETRY fussyDELIVERY fussyBACKUP)\" = 0 ]'" 'nothing is left'
+
+# -- retries, while a daemon takes them ----------------------------------------------------
+
+seq 1 3000 | "$RQCTL" push --delay 1h -l swift >/dev/null
+is "$("$RQCTL" retry now swift --all)" 'made due 3,000 messages of swift' 'retry now: all, also beside a daemon'
+ok "wait_for 60 '[ \"\$(r zcard swiftRETRY)\" = 0 ]'" 'none is left behind'
 
 # -- delayed ----------------------------------------------------------------------------
 

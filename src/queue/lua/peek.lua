@@ -7,6 +7,8 @@
 --         count      messages returned
 --         maxbytes   of messages looked at; one is always
 --         cut        bytes of a message that are returned, "-1": all
+--         from       a score: offset counts from the first that has it, or more; "":
+--                    from the first of all
 -- Returns {now, total, then for each: score, tag, delivery, length, message}
 --         score, tag, delivery (the field of QDELIVERY): "" where it has none
 -- Effect  None: reads only.
@@ -42,6 +44,7 @@ local at = ({waiting = waiting, ids = ids, delayed = delayed, retry = retry})[wh
 local t = call('TIME')
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), call(what == 'waiting' and 'LLEN' or 'ZCARD', K)}
 local bytes = 0
+if ARGV[6] ~= '' then offset = offset + call('ZCOUNT', K, '-inf', '(' .. ARGV[6]) end
 for i = offset, offset + count - 1 do
   local body, score, tag, delivery = at(i)
   if not body then break end
