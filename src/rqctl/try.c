@@ -26,6 +26,7 @@
 #include "policy/outcome.h"
 #include "rqctl/ctl.h"
 #include "rqctl/groups.h"
+#include "rqctl/out.h"
 
 struct try {
 	struct ctl		*ctl;
@@ -251,8 +252,9 @@ verdict(const struct try *t, struct buf *b)
 static void
 say(const struct try *t)
 {
-	struct buf b = BUF_INIT;
+	struct buf b = BUF_INIT, line = BUF_INIT;
 
+	buf_printf(&b, "%s %s: ", t->cfg->name, t->msg->id);
 	ending(&t->result, &b);
 	if (t->result.stop == STOP_TIME_LIMIT)
 		buf_puts(&b, ", ended at time_limit");
@@ -263,7 +265,9 @@ say(const struct try *t)
 	buf_puts(&b, ": ");
 	verdict(t, &b);
 	fflush(stdout);
-	fprintf(stderr, "rqctl: %s %s: %s\n", t->cfg->name, t->msg->id, buf_str(&b));
+	out_escape(&line, b.data, b.len);
+	fprintf(stderr, "rqctl: %s\n", buf_str(&line));
+	buf_done(&line);
 	buf_done(&b);
 }
 

@@ -81,6 +81,11 @@ is $? 143 'interrupted: the handler got SIGTERM'
 like "$(cat "$T/err")" 'would be given back as it was' 'interrupted: verdict'
 is "$(our_processes)" '' 'nothing is left running'
 
+# -- nothing of a message drives the terminal ------------------------------------------
+
+printf '{"id":"a\302\233b"}' >"$T/message"
+try 0 '^rqctl: env a\\xc2\\x9bb: status 0 ' env
+
 unset RQD_CONFIG
 "$RQCTL" --server unix:/nonexistent try q </dev/null 2>"$T/err"
 is $? 64 'without a file: status'
