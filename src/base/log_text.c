@@ -15,6 +15,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* One character of a value: its bytes and, where they are valid UTF-8, its code. */
 struct glyph {
 	size_t		len;
@@ -22,49 +24,15 @@ struct glyph {
 	bool		valid;
 };
 
-/* The length of a sequence that begins with this byte; 0: none does. */
-static size_t
-sequence_length(unsigned char c)
-{
-	if (c < 0x80)
-		return 1;
-	if (c >= 0xc2 && c < 0xe0)
-		return 2;
-	if (c >= 0xe0 && c < 0xf0)
-		return 3;
-	if (c >= 0xf0 && c < 0xf5)
-		return 4;
-	return 0;
-}
-
-/* Overlong forms, surrogates and codes past U+10FFFF are not valid. */
-static bool
-is_code(uint32_t code, size_t len)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-
-	return code >= least[len] && code <= 0x10ffff &&
-	    (code < 0xd800 || code > 0xdfff);
-}
-
 static struct glyph
 next_glyph(const char *s, size_t n)
 {
-	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	const unsigned char *p = (const unsigned char *)s;
-	struct glyph bad = { 1, p[0], false };
-	size_t len = sequence_length(p[0]), i;
-	uint32_t code;
+	struct glyph g = { 1, (unsigned char)s[0], false };
+	size_t len = utf8_decode(s, n, &g.code);
 
-	if (len == 0 || len > n)
-		return bad;
-	code = p[0] & lead[len];
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return bad;
-		code = code << 6 | (p[i] & 0x3f);
-	}
-	return is_code(code, len) ? (struct glyph){ len, code, true } : bad;
+	g.valid = len > 0;
+	g.len = len > 0 ? len : 1;
+	return g;
 }
 
 static bool

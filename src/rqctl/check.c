@@ -37,7 +37,10 @@ find(struct findings *f, const char *level, const char *queue, const char *fmt, 
 		f->ctl->status = EX_NOTHING;
 	o = json_object();
 	json_object_set_new(o, "level", json_string(level));
-	json_object_set_new(o, "queue", queue != NULL ? json_string(queue) : json_null());
+	if (queue != NULL)
+		out_set_bytes(o, "queue", queue, strlen(queue));
+	else
+		json_object_set_new(o, "queue", json_null());
 	out_set_bytes(o, "text", text, strlen(text));
 	json_array_append_new(f->list, o);
 	if (!f->json) {

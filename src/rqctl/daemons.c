@@ -28,7 +28,7 @@ queue_json(const struct target *t)
 	if (config_kind_hears(q->kind)) {
 		argv = json_array();
 		for (word = q->keys; *word != NULL; word++)
-			json_array_append_new(argv, json_string(*word));
+			json_array_append_new(argv, out_element("word", *word, strlen(*word)));
 		json_object_set_new(o, "channels", argv);
 	}
 	json_object_set_new(o, "mode", json_string(config_mode_name(q->mode)));
@@ -38,9 +38,9 @@ queue_json(const struct target *t)
 	json_object_set_new(o, "max_attempts", json_integer(q->max_attempts));
 	argv = json_array();
 	for (word = q->command; word != NULL && *word != NULL; word++)
-		json_array_append_new(argv, json_string(*word));
+		json_array_append_new(argv, out_element("word", *word, strlen(*word)));
 	json_object_set_new(o, "command", argv);
-	json_object_set_new(o, "file", json_string(q->file));
+	out_set_bytes(o, "file", q->file, strlen(q->file));
 	json_object_set_new(o, "line", json_integer(q->line));
 	return o;
 }

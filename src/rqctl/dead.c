@@ -409,7 +409,7 @@ tell(struct ctl *c, const struct job *j, const char *verb, int64_t n)
 
 	if (ctl_given(c, OPT_JSON)) {
 		o = json_object();
-		json_object_set_new(o, "queue", json_string(j->target.name));
+		out_set_bytes(o, "queue", j->target.name, strlen(j->target.name));
 		json_object_set_new(o, verb, json_integer(n));
 		json_object_set_new(o, "dry_run", json_boolean(ctl_given(c, OPT_DRY_RUN)));
 		json_object_set_new(o, "complete", json_boolean(c->status == 0));

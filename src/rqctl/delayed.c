@@ -41,7 +41,10 @@ add_json(struct list *list, const struct later *l, const struct peeked *m, const
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "id", id[0] != '\0' ? json_string(id) : json_null());
+	if (id[0] != '\0')
+		out_set_bytes(o, "id", id, strlen(id));
+	else
+		json_object_set_new(o, "id", json_null());
 	if (m->taglen > 0)
 		out_set_bytes(o, "tag", m->tag, m->taglen);
 	json_object_set_new(o, "due", isinf(due(l, m)) ? json_null() : json_real(due(l, m)));

@@ -138,7 +138,10 @@ lock_json(const struct found *f)
 	out_set_bytes(o, "name", f->name->text, f->name->len);
 	out_set_bytes(o, "key", key, strlen(KEYS_LOCK_PREFIX) + f->name->len);
 	out_set_bytes(o, "value", f->value, f->len);
-	json_object_set_new(o, "host", h.host[0] != '\0' ? json_string(h.host) : json_null());
+	if (h.host[0] != '\0')
+		out_set_bytes(o, "host", h.host, strlen(h.host));
+	else
+		json_object_set_new(o, "host", json_null());
 	json_object_set_new(o, "pid", h.host[0] != '\0' ? json_integer(h.pid) : json_null());
 	json_object_set_new(o, "since", h.host[0] != '\0' ? json_real(h.since) : json_null());
 	json_object_set_new(o, "left", f->left >= 0 ? json_real((double)f->left / 1e3) :

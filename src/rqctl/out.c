@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "service/json_bytes.h"
 
 static bool utf8;		/* the locale's encoding */
@@ -64,12 +65,6 @@ out_height(void)
 	return terminal_size(false);
 }
 
-bool
-out_colours(void)
-{
-	return colours;
-}
-
 const char *
 out_colour(enum colour c)
 {
@@ -90,33 +85,6 @@ out_colour(enum colour c)
 		return "\033[33m";
 	}
 	return "";
-}
-
-/* Decodes one character: its length, or 0 for what is not valid UTF-8. */
-static size_t
-decode(const unsigned char *p, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n, i;
-	uint32_t c;
-
-	if (p[0] < 0x80) {
-		*ret = p[0];
-		return 1;
-	}
-	n = p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
-	if (n == 0 || n > len || p[0] >= 0xf5)
-		return 0;
-	c = p[0] & (0x7fu >> n);
-	for (i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	*ret = c;
-	return n;
 }
 
 /* Columns of a character that may be shown, or -1: controls, hidden, reordering. */
@@ -145,23 +113,22 @@ out_escaped_line(const char *text)
 void
 out_escape(struct buf *b, const char *text, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	uint32_t c;
 	size_t n, i;
 
-	for (; len > 0; p += n, len -= n) {
-		n = decode(p, len, &c);
+	for (; len > 0; text += n, len -= n) {
+		n = utf8_decode(text, len, &c);
 		if (n > 0 && columns_of(c) >= 0) {
-			buf_add(b, p, n);
+			buf_add(b, text, n);
 			continue;
 		}
 		if (n == 0)
 			n = 1;
-		if (p[0] == '\n' || p[0] == '\t' || p[0] == '\r')
-			buf_printf(b, "\\%c", p[0] == '\n' ? 'n' : p[0] == '\t' ? 't' : 'r');
+		if (*text == '\n' || *text == '\t' || *text == '\r')
+			buf_printf(b, "\\%c", *text == '\n' ? 'n' : *text == '\t' ? 't' : 'r');
 		else
 			for (i = 0; i < n; i++)
-				buf_printf(b, "\\x%02x", p[i]);
+				buf_printf(b, "\\x%02x", (unsigned char)text[i]);
 	}
 }
 
@@ -175,7 +142,7 @@ measure(const char *text, size_t room, size_t *used)
 
 	*used = 0;
 	while (at < len) {
-		n = decode((const unsigned char *)text + at, len - at, &c);
+		n = utf8_decode(text + at, len - at, &c);
 		w = n > 0 ? columns_of(c) : 1;
 		w = w < 0 ? 1 : w;
 		if (*used + (size_t)w > room)
@@ -265,6 +232,18 @@ void
 out_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 {
 	json_set_bytes(object, name, data, len);
+}
+
+json_t *
+out_element(const char *name, const char *data, size_t len)
+{
+	json_t *o;
+
+	if (utf8_is_valid(data, len))
+		return json_stringn(data, len);
+	o = json_object();
+	json_set_bytes(o, name, data, len);
+	return o;
 }
 
 bool

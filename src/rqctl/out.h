@@ -17,7 +17,6 @@ enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, CO
 void	out_init(void);
 int	out_width(void);			/* columns; 0: no terminal */
 int	out_height(void);			/* lines; 0: no terminal */
-bool	out_colours(void);
 const char *out_colour(enum colour);		/* "" where there are none; COLOUR_NONE ends one */
 
 /*
@@ -42,6 +41,8 @@ void	out_json(json_t *);
 void	out_json_line(json_t *);		/* in one line */
 /* Sets name to a string; where the bytes are not UTF-8, NAME_base64. */
 void	out_set_bytes(json_t *, const char *name, const char *, size_t);
+/* The same in a list: a string, or an object with NAME_base64. */
+json_t	*out_element(const char *name, const char *, size_t);
 
 /* A line on stderr that is overwritten by the next; nothing where stderr is no terminal. */
 bool	out_progress_is_on(void);

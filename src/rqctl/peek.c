@@ -146,7 +146,10 @@ add(json_t *array, struct table *t, int64_t place, double now, const struct peek
 	if (array != NULL) {
 		o = json_object();
 		json_object_set_new(o, "place", json_integer(place));
-		json_object_set_new(o, "id", id[0] != '\0' ? json_string(id) : json_null());
+		if (id[0] != '\0')
+			out_set_bytes(o, "id", id, strlen(id));
+		else
+			json_object_set_new(o, "id", json_null());
 		if (now >= 0)
 			json_object_set_new(o, "due", isinf(peek_due(m)) ? json_null() :
 			    json_real(peek_due(m)));

@@ -87,7 +87,7 @@ say_id(struct push *p, const char *id)
 {
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
-		    json_string(id));
+		    out_element("id", id, strlen(id)));
 	else
 		out_escaped_line(id);
 }

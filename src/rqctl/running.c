@@ -15,23 +15,36 @@
 #include "rqctl/picture.h"
 #include "rqctl/table.h"
 
+/* Whether an entry has all members of `want`: the tag, in the way that JSON has it. */
+static bool
+has(const json_t *entry, json_t *want)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(want, name, value) {
+		if (!json_equal(json_object_get(entry, name), value))
+			return false;
+	}
+	return true;
+}
+
 /* The daemon that has the tag in hand, as its heartbeat says, and its entry. */
 static const struct daemon *
-holder(const struct fleet *f, const char *key, const char *tag, const json_t **ret)
+holder(const struct fleet *f, const char *key, json_t *tag, const json_t **ret)
 {
-	const json_t *list, *entry;
+	const json_t *list;
 	size_t i, k;
 
 	for (i = 0; i < f->n; i++) {
 		list = json_object_get(fleet_queue(&f->daemons[i], key), "in_hand");
 		for (k = 0; k < json_array_size(list); k++) {
-			entry = json_array_get(list, k);
-			if (strcmp(fleet_text(entry, "tag"), tag) == 0) {
-				*ret = entry;
+			*ret = json_array_get(list, k);
+			if (has(*ret, tag))
 				return &f->daemons[i];
-			}
 		}
 	}
+	*ret = NULL;
 	return NULL;
 }
 
@@ -106,13 +119,16 @@ static void
 running_add(struct running *r, const struct target *t, const char *tag, size_t len, double score,
     const struct delivery *d)
 {
+	json_t *want = json_object();
 	const json_t *entry = NULL;
 	struct hand h = {
 		.queue = t->name, .tag = tag, .taglen = len, .delivery = d,
 		.idlen = d->ours && d->idlen <= len ? d->idlen : len
 	};
 
-	h.by = d->ours ? holder(&r->fleet, t->keys.name[KEY_QUEUE], tag, &entry) : NULL;
+	out_set_bytes(want, "tag", tag, len);
+	h.by = d->ours ? holder(&r->fleet, t->keys.name[KEY_QUEUE], want, &entry) : NULL;
+	json_decref(want);
 	h.pid = fleet_number(entry, "pid", 0);
 	h.age = r->now - (d->ours && d->time > 0 ? d->time : score);
 	if (h.age < 0)
@@ -176,6 +192,8 @@ running_told(struct running *r, const struct target *t)
 				return;
 			r->left--;
 			id = fleet_text(entry, "id");
+			if (id[0] == '\0')	/* better than nothing */
+				id = fleet_text(entry, "id_base64");
 			d.idlen = strlen(id);
 			d.time = r->fleet.daemons[i].seen - fleet_number(entry, "age", 0);
 			running_add(r, t, id, strlen(id), d.time, &d);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "handler/identity.h"
 #include "policy/message.h"
 #include "queue/keys.h"
@@ -168,9 +169,9 @@ check_title(struct loader *l, const struct draft *d)
 {
 	const char *name = d->queue->name;
 
-	if (d->named && !message_id_ok(name, strlen(name)))
-		finding_error(&l->findings, &d->at, "queue \"%.40s\": a name has 1 to %d bytes and no "
-		    "control characters", name, MESSAGE_ID_MAX);
+	if (d->named && (!message_id_ok(name, strlen(name)) || !utf8_is_valid(name, strlen(name))))
+		finding_error(&l->findings, &d->at, "queue \"%.40s\": a name has 1 to %d bytes of "
+		    "UTF-8 and no control characters", name, MESSAGE_ID_MAX);
 }
 
 /* Several channels or patterns; the same one twice would be heard twice. */

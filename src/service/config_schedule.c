@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "policy/message.h"
 #include "policy/zone.h"
 
@@ -83,9 +84,10 @@ check_name(struct loader *l, const struct schedule_draft *d)
 
 	if (!d->named)
 		return;
-	if (!message_id_ok(name, strlen(name)) || strlen(name) > NAME_LEN_MAX)
-		finding_error(&l->findings, &d->at, "schedule \"%.40s\": a name has 1 to %d bytes and "
-		    "no control characters", name, NAME_LEN_MAX);
+	if (!message_id_ok(name, strlen(name)) || strlen(name) > NAME_LEN_MAX ||
+	    !utf8_is_valid(name, strlen(name)))
+		finding_error(&l->findings, &d->at, "schedule \"%.40s\": a name has 1 to %d bytes of "
+		    "UTF-8 and no control characters", name, NAME_LEN_MAX);
 	for (e = l->schedules; e < d; e++) {
 		if (!e->named || strcmp(e->schedule->name, name) != 0)
 			continue;

@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
+#include "service/json_bytes.h"
 
 #include <config.h>
 
@@ -28,14 +29,15 @@ seconds(usec_t t)
 static void
 in_hand_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
 {
-	json_t *list = arg;
+	json_t *list = arg, *o;
 
 	if (json_array_size(list) >= IN_HAND_MAX)
 		return;
-	/* An id need not be UTF-8; jansson refuses such a string. */
-	json_array_append_new(list, json_pack("{s:s*, s:s*, s:i, s:i, s:f}",
-	    "id", msg->id, "tag", msg->tag,
-	    "attempt", (int)msg->attempts + 1, "pid", (int)pid, "age", (double)(age / MSEC) / 1e3));
+	o = json_pack("{s:i, s:i, s:f}", "attempt", (int)msg->attempts + 1, "pid", (int)pid,
+	    "age", (double)(age / MSEC) / 1e3);
+	json_set_bytes(o, "id", msg->id, strlen(msg->id));
+	json_set_bytes(o, "tag", msg->tag, strlen(msg->tag));
+	json_array_append_new(list, o);
 }
 
 static json_t *
@@ -45,7 +47,7 @@ queue_json(const struct consumer *c)
 	enum consumer_block block = consumer_block(c);
 	const struct breaker *b = consumer_breaker(c);
 	json_t *list = json_array();
-	json_t *q = json_pack("{s:s*, s:s, s:i, s:i, s:f, s:s, s:s}",
+	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", config_kind_name(cfg->kind),
 	    "running", (int)consumer_in_hand(c), "concurrency", (int)config_most(cfg),
 	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
@@ -81,7 +83,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	for (i = 0; i < n; i++)
 		json_object_set_new(queues, consumer_config(consumers[i])->name,
 		    queue_json(consumers[i]));
-	root = json_pack("{s:s, s:s*, s:s, s:i, s:f, s:s, s:i, s:o}",
+	root = json_pack("{s:s, s:s, s:s, s:i, s:f, s:s, s:i, s:o}",
 	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
 	    "pid", (int)getpid(), "started", seconds(h->started), "config", config->hash,
 	    "max_handlers", config->max_handlers, "queues", queues);

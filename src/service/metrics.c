@@ -8,11 +8,12 @@
 #include "service/metrics.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/util.h"
 
 /* What is printed: the numbers, and each queue's `queue="name"`. */
@@ -34,19 +35,10 @@ struct family {
 
 /* -- text ---------------------------------------------------------------------- */
 
-static bool
-is_utf8(const char *s)
-{
-	json_t *string = json_string(s);
-
-	json_decref(string);
-	return string != NULL;
-}
-
 void
 metrics_label(const char *s, struct buf *out)
 {
-	bool utf8 = is_utf8(s);
+	bool utf8 = utf8_is_valid(s, strlen(s));
 
 	for (; *s != '\0'; s++) {
 		if (*s == '\\' || *s == '"') {

@@ -12,6 +12,7 @@
 #include <config.h>
 
 #include "base/units.h"
+#include "base/utf8.h"
 #include "policy/message.h"
 #include "policy/rate.h"
 #include "policy/cron.h"
@@ -32,6 +33,17 @@ has_control(const char *s)
 	return false;
 }
 
+/* What heartbeats, the log, metrics and tools say: without control characters. */
+static int
+check_text(const char *s, char **cause)
+{
+	if (!utf8_is_valid(s, strlen(s)))
+		return util_cause(cause, "\"%.60s\" is not UTF-8", s);
+	if (has_control(s))
+		return util_cause(cause, "\"%.60s\" has control characters", s);
+	return 0;
+}
+
 int
 check_word(char *const *values, size_t n, size_t *bad, char **cause)
 {
@@ -47,7 +59,7 @@ check_name(char *const *values, size_t n, size_t *bad, char **cause)
 	*bad = 0;
 	if (n > 0 && strlen(values[0]) > NAME_MAX_LEN)
 		return util_cause(cause, "the name is longer than %d bytes", NAME_MAX_LEN);
-	return check_word(values, n, bad, cause);
+	return n > 0 ? check_text(values[0], cause) : 0;
 }
 
 int
@@ -58,9 +70,8 @@ check_key(char *const *values, size_t n, size_t *bad, char **cause)
 			return util_cause(cause, "the key is longer than %d bytes", KEY_MAX_LEN);
 		if (n > 1 && values[*bad][0] == '\0')
 			return util_cause(cause, "one of several keys is empty");
-		if (has_control(values[*bad]))
-			return util_cause(cause, "\"%.60s\" has control characters",
-			    values[*bad]);
+		if (check_text(values[*bad], cause) == -1)
+			return -1;
 	}
 	return 0;
 }

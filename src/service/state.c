@@ -140,8 +140,10 @@ state_json(const struct facts *f)
 	json_object_set_new(o, "mood", json_string(moods[mood]));
 	json_object_set_new(o, "paused", pause_json(d));
 	json_object_set_new(o, "totals", totals_json(d));
-	json_object_set_new(o, "error", d->problem != NULL ? json_string(d->problem) :
-	    json_null());
+	if (d->problem != NULL)
+		json_set_bytes(o, "error", d->problem, strlen(d->problem));
+	else
+		json_object_set_new(o, "error", json_null());
 	buf_done(&state);
 	return o;
 }

@@ -77,3 +77,14 @@ like "$("$RQCTL" delayed list fussy | tail -1)" ' in (59m|1h)' 'delayed list'
 "$RQCTL" delayed now fussy --all >/dev/null
 ok "wait_for 5 '[ -s \"\$T/done\" ]'" 'delayed now: the daemon takes it at once'
 is "$(cat "$T/done")" later 'byte for byte'
+
+# -- an id that is not UTF-8 ------------------------------------------------------------------
+
+rm -f "$T/go"
+printf '{"id":"\351t\351"}' | "$RQCTL" push hold >/dev/null
+wait_for 10 '[ -e "$T/held.$(printf "\351t\351")" ]'
+rqd_signal HUP				# a heartbeat follows
+ok "wait_for 10 '\"\$RQCTL\" running hold --json | grep -q \"\\\"pid\\\": [0-9]\"'" 'running: whose it is'
+like "$("$RQCTL" running hold --json)" '"id_base64": "6XTp"' 'running: its bytes'
+like "$("$RQCTL" running hold)" '^hold +\\xe9t\\xe9 +1 ' 'running: escaped'
+: >"$T/go"

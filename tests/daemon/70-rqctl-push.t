@@ -98,3 +98,9 @@ r set str x >/dev/null
 seq 1 5 | ctl push -l str >"$T/ids" 2>"$T/err"
 is "$? $(wc -l <"$T/ids")" '65 0' 'lines into a wrong key'
 like "$(cat "$T/err")" 'WRONGTYPE.*; 0 lines were pushed before' 'says how far it came'
+
+# -- an id that is not UTF-8 -----------------------------------------------------------
+
+is "$(printf '{"id":"\351"}\n{"id":"b"}\nc\n' | ctl push -l latin --json | tr -d ' \n')" \
+    '[{"id_base64":"6Q=="},"b",null]' 'push --json: a list with all of them'
+is "$(ctl peek latin --json | tr -d ' \n' | cut -c 1-30)" '[{"place":1,"id_base64":"6Q=="' 'peek --json'

@@ -25,6 +25,7 @@ static const struct value cases[] = {
 	{ Q("foreign_timeout = 0"), SECTION_QUEUE, "foreign_timeout", "1m" },
 	{ Q(""), SECTION_QUEUE, "key", "\"q\"" },
 	{ Q("key = 'k'"), SECTION_QUEUE, "key", "\"k\"" },
+	{ Q("key = \"\\xc3\\xa9\""), SECTION_QUEUE, "key", "\"\xc3\xa9\"" },
 	{ Q(""), SECTION_QUEUE, "dead_status", "{65}" },
 	{ Q("dead_status = {}"), SECTION_QUEUE, "dead_status", "{}" },
 	{ Q("dead_status = {3, 1,2,}"), SECTION_QUEUE, "dead_status", "{1, 2, 3}" },

@@ -182,6 +182,7 @@ static const struct wrong values[] = {
 	{ Q("directory = \"\""), { "1: an empty path" } },
 	{ Q("env_file = \"x\""), { "1: \"x\" is not an absolute path" } },
 	{ Q("key = \"a\\nb\""), { "1: \"a\\nb\" has control characters" } },
+	{ Q("key = \"\\xe9\""), { "1: \"\xe9\" is not UTF-8" } },
 	{ "queue \"q\" { }\n", { "1: queue \"q\" has no command: write command = {" } },
 	{ "queue \"q\" { command = {} }\n", { "1: the command is empty" } },
 	{ "queue \"q\" { command = {\"true\"} }\n", { "1: the command \"true\" is not an absolute path" } },
@@ -215,6 +216,7 @@ static const struct wrong values[] = {
 	    { "1: a consumer group must have a name" } },
 	{ Q("key = \"rqd:daemons\""), { "1: the key \"rqd:daemons\" is one that daemons use" } },
 	{ "queue \"\" { command = {\"/a\"} }", { "1: queue \"\": a name has 1 to 200 bytes" } },
+	{ "queue \"a\xe9\" { command = {\"/a\"} }", { "1: queue \"a\xe9\": a name has 1 to 200 bytes of UTF-8" } },
 	{ "queue \"a\\tb\" { command = {\"/a\"} }", { "1: queue \"a\\x09b\": a name has" } },
 
 	/* Schedules. */

@@ -336,6 +336,12 @@ json_bytes(void **state)
 	assert_string_equal(json_string_value(json_object_get(o, "two_base64")), "//4=");
 	assert_string_equal(json_string_value(json_object_get(o, "three_base64")), "//79");
 	json_decref(o);
+	o = out_element("id", "\xc3\xa9", 2);
+	assert_string_equal(json_string_value(o), "\xc3\xa9");
+	json_decref(o);
+	o = out_element("id", "\xff", 1);
+	assert_string_equal(json_string_value(json_object_get(o, "id_base64")), "/w==");
+	json_decref(o);
 }
 
 static void

@@ -1,0 +1,62 @@
+/*
+ * UTF-8; see utf8.h.
+ */
+#include "base/utf8.h"
+
+/* The length of a sequence that begins with this byte; 0: none does. */
+static size_t
+sequence_length(unsigned char c)
+{
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xc2 && c < 0xe0)
+		return 2;
+	if (c >= 0xe0 && c < 0xf0)
+		return 3;
+	if (c >= 0xf0 && c < 0xf5)
+		return 4;
+	return 0;
+}
+
+static bool
+is_code(uint32_t code, size_t len)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+
+	return code >= least[len] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+}
+
+size_t
+utf8_decode(const char *s, size_t len, uint32_t *code)
+{
+	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	const unsigned char *p = (const unsigned char *)s;
+	size_t n = sequence_length(p[0]), i;
+	uint32_t c;
+
+	if (n == 0 || n > len)
+		return 0;
+	c = p[0] & lead[n];
+	for (i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (!is_code(c, n))
+		return 0;
+	*code = c;
+	return n;
+}
+
+bool
+utf8_is_valid(const char *s, size_t len)
+{
+	uint32_t code;
+	size_t n;
+
+	for (; len > 0; s += n, len -= n) {
+		if ((n = utf8_decode(s, len, &code)) == 0)
+			return false;
+	}
+	return true;
+}
