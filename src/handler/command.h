@@ -16,9 +16,9 @@ void		 command_free(struct command *);	/* NULL is fine */
 
 /*
  * Starts it for msg (NULL: for many) with these descriptors, see struct spawn.
- * wait: until it is executed; otherwise see spawn_start().
- * Returns the pid, or -1 with errno and *step: that of spawn_run(), or of a
- * look-up ("user", "group", "env_file"), which is tried again at each call.
+ * wait: spawn_run(), otherwise spawn_start(); spawn_exited() is due after both.
+ * Returns the pid, or -1 with errno and *step: theirs, or that of a look-up
+ * ("user", "group", "env_file"), which is tried again at each call.
  */
 pid_t		 command_spawn(struct command *, const struct message *,
 		    const int fd[3], volatile pid_t *slot, bool wait,

@@ -206,9 +206,9 @@ exited(struct child *child, const struct child_exit *x)
 		.duration = clock_mono() - r->started,
 	};
 
-	if (result.end == END_EXIT && result.status == SPAWN_FAILED &&
-	    (result.error = spawn_failed(r->pid, &result.step)) != 0) {
+	if ((result.error = spawn_exited(r->pid, &result.step)) != 0) {
 		result.end = END_NOT_STARTED;
+		result.signo = result.status = 0;
 		result.pid = 0;
 		result.duration = 0;
 	}

@@ -6,9 +6,9 @@
  * it when the daemon dies, however that happens, and the guardian's read(2)
  * returns.
  *
- * A child that is between clone() and execve() still holds a copy of the writing
- * end.  So when the guardian wakes every child has written its slot, and none can
- * appear after.
+ * A child that has not come to its command yet holds a copy of the writing end until
+ * its slot is written.  So when the guardian wakes every child has done that, and
+ * none can appear after.
  *
  * A slot is set from before the child's first act until its group has been
  * killed and reaped, so while the daemon lives no other process can have that

@@ -1,29 +1,31 @@
 /*
  * Starting a command.
  *
- * clone(2) with CLONE_VM and CLONE_VFORK: the child runs in our memory, on a
- * stack of its own, while we are suspended, until it calls execve(2).  The cost
- * does not depend on how much memory the daemon has.
+ * clone(2) with CLONE_VM: the child runs in our memory, on a stack and with words
+ * of its own (a berth), until it calls execve(2).  The cost does not depend on how
+ * much memory the daemon has.
+ *
+ * We go on meanwhile.  So the next one can be started before this one has come to
+ * execve(), which on two processors is worth half as many starts again, and more
+ * where others want them too.  And nothing that keeps the child from it keeps us:
+ * a directory on a server that is gone, or the user that it has become, who may
+ * stop it.
  *
  * The price is discipline between clone() and execve():
  * - All signals are blocked, and the child has every disposition back at its
  *   default before it unblocks them: no handler of ours runs in it.
  * - It makes raw system calls only.  Nothing of libc that allocates, locks or
- *   synchronises threads (as setuid(3) does), and no instrumented code.
+ *   synchronises threads (as setuid(3) does), and no instrumented code.  They must
+ *   not touch errno, which is ours as well: hence raw().
  * - Changing ids makes the memory, which is ours too, not dumpable.  That keeps
- *   the target user from looking into it through the child; afterwards we make
- *   it dumpable again, or we would never dump core.
+ *   the target user from looking into it through the child; when no such child is
+ *   in it any more we make it dumpable again, or we would never dump core.
  *
- * spawn_start() leaves CLONE_VFORK out: the child runs beside us, on a stack and
- * with words of its own, and the next one can be started before it has come to
- * execve().  On two processors that is worth half as many starts again, and
- * more where others want them too.  Its system calls must not touch errno, which
- * is ours as well: hence raw().
- *
- * What failed is written to a shared page.  valgrind and other emulators turn
- * such a clone into a fork(2): the memory is then a copy, and we are not
- * suspended.  The first call finds that out, by a variable that the child sets;
- * where it is so, a close-on-exec pipe tells when execve() is over.
+ * Where that is not possible the child is waited for, with CLONE_VFORK, and tells
+ * what failed in a shared page.  valgrind and other emulators turn such a clone
+ * into a fork(2): the memory is then a copy, and we are not suspended.  The first
+ * call finds that out, by a variable that the child sets; where it is so, a
+ * close-on-exec pipe tells when execve() is over.
  */
 #include "handler/spawn.h"
 
@@ -31,6 +33,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <linux/futex.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +52,7 @@
 #define STACK_SIZE	((size_t)64 * 1024)
 #define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
+#define PATIENCE	1		/* seconds: spawn_run() waits no longer for a berth */
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC	(1U << 2)
@@ -108,18 +112,19 @@ struct job {
  */
 struct berth {
 	struct berth		*next;
-	volatile int		 busy;
+	int			 busy;		/* see is_busy() */
 	pid_t			 pid;		/* the last one */
-	struct report		 report;	/* of it; kept until spawn_failed() has asked */
+	struct report		 report;	/* of it; kept until spawn_exited() */
 	struct job		 job;
 	struct spawn		 spawn;
 	size_t			 used;		/* of text */
-	char			 text[6 * 1024];
+	char			 text[64 * 1024];	/* what is not used costs nothing */
 };
 
 static struct berth		*berths;
+static bool			 covered;	/* we were dumpable, and shall be again */
 
-/* Set up by the first call, and kept: one child at a time is in here. */
+/* Set up by the first call, and kept: the child that is waited for is in here. */
 static char			*stack;		/* its end; stacks grow down */
 static volatile struct report	*report;
 static volatile int		 child_ran;	/* stays 0 where the memory is a copy */
@@ -160,7 +165,7 @@ fail(const struct job *j, enum step step, long r)
 	j->report->error = (int)-r;
 	j->report->step = (int)step;
 	for (;;)
-		(void)RAW(SYS_exit_group, SPAWN_FAILED, 0, 0, 0);
+		(void)RAW(SYS_exit_group, 127, 0, 0, 0);
 }
 
 CHILD void
@@ -186,7 +191,10 @@ set_signals(const struct job *j)
 	}
 }
 
-/* First all out of the way of 0 to 2, so that none overwrites another. */
+/*
+ * First all out of the way of 0 to 2, so that none overwrites another.  Beside our
+ * parent nothing of its is held on to, however long execve() takes to come.
+ */
 CHILD void
 set_fds(const struct job *j)
 {
@@ -206,7 +214,7 @@ set_fds(const struct job *j)
 		check(j, STEP_DUP, RAW(SYS_dup3, fd[i], i, 0, 0));
 	if (has_close_range)
 		check(j, STEP_CLOSE, RAW(SYS_close_range, 3, UINT_MAX,
-		    CLOSE_RANGE_CLOEXEC, 0));
+		    j->beside ? 0 : CLOSE_RANGE_CLOEXEC, 0));
 }
 
 /* A limit means "at most": where the hard one may not be changed, it is kept. */
@@ -308,20 +316,6 @@ map_stack(size_t room)
 	return p + page + STACK_SIZE;
 }
 
-static void
-set_up(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	stack = map_stack(0);
-	report = mmap(NULL, page, PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (report == MAP_FAILED)
-		fatalx("cannot map shared memory: %s", strerror(errno));
-	has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
-	    CLOSE_RANGE_CLOEXEC) == 0;
-}
-
 /* Older kernels (before 5.11): descriptors that libraries or our parent left open. */
 static void
 mark_cloexec(void)
@@ -365,24 +359,61 @@ changes_ids(const struct spawn *s)
 	return s->uid != (uid_t)-1 || s->gid != (gid_t)-1 || s->ngroups > 0;
 }
 
-static pid_t
-clone_child(struct job *j, char *end, int flags, volatile int *busy)
+/* This pid is another's now: nobody will ask about its predecessor. */
+static void
+forget_predecessor(pid_t pid)
 {
-	bool ids = changes_ids(j->spawn);
-	int dumpable = ids ? prctl(PR_GET_DUMPABLE) : 0, error;
+	struct berth *b;
+
+	for (b = berths; b != NULL; b = b->next) {
+		if (b->pid == pid)
+			b->report.error = 0;
+	}
+}
+
+static pid_t
+clone_child(struct job *j, char *end, int flags, int *busy)
+{
 	sigset_t all, old;
 	pid_t pid;
+	int error;
 
+	if (changes_ids(j->spawn) && !covered)
+		covered = prctl(PR_GET_DUMPABLE) == 1;
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = clone(child_main, end, CLONE_VM | flags | SIGCHLD, j, NULL, NULL, busy);
 	error = errno;
-	if (dumpable == 1)
-		(void)prctl(PR_SET_DUMPABLE, 1);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	forget_predecessor(pid);
 	errno = error;
 	return pid;
 }
+
+/* Acquires: what the child wrote before is there. */
+static bool
+is_busy(const struct berth *b)
+{
+	return __atomic_load_n(&b->busy, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* If no child with other ids is in our memory any more. */
+static void
+uncover(void)
+{
+	const struct berth *b;
+
+	if (!covered)
+		return;
+	for (b = berths; b != NULL; b = b->next) {
+		if (is_busy(b) && changes_ids(&b->spawn))
+			return;
+	}
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	covered = false;
+}
+
+/* -- waiting for it --------------------------------------------------------------- */
 
 /* Waits until no process but ours holds the writing end: execve() or exit is over. */
 static void
@@ -396,18 +427,32 @@ wait_exec(int fd[2])
 	(void)close(fd[0]);
 }
 
-pid_t
-spawn_run(const struct spawn *s, const char **step)
+static void
+set_up(void)
 {
-	struct job job = { .spawn = s, .report = report, .parent = getpid() };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	stack = map_stack(0);
+	report = mmap(NULL, page, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (report == MAP_FAILED)
+		fatalx("cannot map shared memory: %s", strerror(errno));
+	has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
+	    CLOSE_RANGE_CLOEXEC) == 0;
+	if (signals == 0)
+		spawn_look_at_signals();
+}
+
+static pid_t
+run_waited(const struct spawn *s, const char **step)
+{
+	struct job job = { .spawn = s, .parent = getpid() };
 	int fd[2], error;
 	pid_t pid;
 
 	*step = "clone";
 	if (stack == NULL)
 		set_up();
-	if (signals == 0)
-		spawn_look_at_signals();
 	job.report = report;
 	job.signals = signals;
 	if (!has_close_range)
@@ -419,6 +464,7 @@ spawn_run(const struct spawn *s, const char **step)
 	child_ran = 0;
 	pid = clone_child(&job, stack, CLONE_VFORK, NULL);
 	error = errno;
+	uncover();
 	if (memory != MEMORY_SHARED)
 		wait_exec(fd);
 	if (pid != -1)
@@ -432,7 +478,7 @@ spawn_run(const struct spawn *s, const char **step)
 	return pid;
 }
 
-/* -- without waiting for execve() ------------------------------------------------- */
+/* -- beside it -------------------------------------------------------------------- */
 
 /* Where it is not set here, no child runs beside us. */
 #ifdef __x86_64__
@@ -447,7 +493,7 @@ free_berth(void)
 	struct berth *b;
 
 	for (b = berths; b != NULL; b = b->next) {
-		if (!b->busy && b->report.error == 0)
+		if (!is_busy(b) && b->report.error == 0)
 			return b;
 	}
 	b = (struct berth *)(void *)map_stack(sizeof(*b));
@@ -499,57 +545,92 @@ copy_spawn(struct berth *b, const struct spawn *s)
 	b->spawn.envp = copy_words(b, s->envp);
 	b->spawn.directory = copy(b, s->directory, strlen(s->directory) + 1);
 	b->spawn.limits = copy(b, s->limits, s->nlimits * sizeof(*s->limits));
+	b->spawn.groups = copy(b, s->groups, s->ngroups * sizeof(*s->groups));
 	return b->spawn.argv != NULL && b->spawn.envp != NULL &&
-	    b->spawn.directory != NULL && b->spawn.limits != NULL;
+	    b->spawn.directory != NULL && b->spawn.limits != NULL &&
+	    b->spawn.groups != NULL;
 }
 
-/* Its pid was another's before, about which nobody has asked. */
-static void
-forget_others(const struct berth *mine)
+/* NULL: it must be waited for. */
+static struct berth *
+find_berth(const struct spawn *s)
 {
 	struct berth *b;
 
-	for (b = berths; b != NULL; b = b->next) {
-		if (b != mine && b->pid == mine->pid)
-			b->report.error = 0;
+	if (!can_run_beside || memory != MEMORY_SHARED || !has_close_range)
+		return NULL;
+	b = free_berth();
+	return copy_spawn(b, s) ? b : NULL;
+}
+
+static pid_t
+run_beside(struct berth *b, const char **step)
+{
+	*step = "clone";
+	b->report = (struct report){ STEP_NONE, 0 };
+	b->job = (struct job){ &b->spawn, &b->report, signals, getpid(), true };
+	b->busy = 1;
+	b->pid = 0;
+	b->pid = clone_child(&b->job, (char *)b, CLONE_CHILD_CLEARTID, &b->busy);
+	if (b->pid == -1)
+		b->busy = 0;
+	return b->pid;
+}
+
+/* The kernel wakes us when it clears busy.  False: it takes too long. */
+static bool
+wait_berth(struct berth *b)
+{
+	const struct timespec patience = { .tv_sec = PATIENCE };
+
+	while (is_busy(b)) {
+		if (syscall(SYS_futex, &b->busy, FUTEX_WAIT, 1, &patience, NULL, 0) == -1 &&
+		    errno == ETIMEDOUT)
+			return false;
 	}
+	return true;
 }
 
 pid_t
 spawn_start(const struct spawn *s, const char **step)
 {
-	struct berth *b;
+	struct berth *b = find_berth(s);
 
-	if (!can_run_beside || memory != MEMORY_SHARED || changes_ids(s) || !has_close_range)
-		return spawn_run(s, step);
-	b = free_berth();
-	if (!copy_spawn(b, s))
-		return spawn_run(s, step);
-	*step = "clone";
-	b->report = (struct report){ STEP_NONE, 0 };
-	b->job = (struct job){ &b->spawn, &b->report, signals, getpid(), true };
-	b->busy = 1;
-	b->pid = clone_child(&b->job, (char *)b, CLONE_CHILD_CLEARTID, &b->busy);
-	if (b->pid == -1)
-		b->busy = 0;
-	else
-		forget_others(b);
-	return b->pid;
+	return b != NULL ? run_beside(b, step) : run_waited(s, step);
+}
+
+pid_t
+spawn_run(const struct spawn *s, const char **step)
+{
+	struct berth *b = find_berth(s);
+	int error;
+	pid_t pid;
+
+	if (b == NULL)
+		return run_waited(s, step);
+	pid = run_beside(b, step);
+	if (pid == -1 || !wait_berth(b))
+		return pid;
+	error = spawn_exited(pid, step);
+	if (error == 0)
+		return pid;
+	errno = error;
+	return -1;
 }
 
 int
-spawn_failed(pid_t pid, const char **step)
+spawn_exited(pid_t pid, const char **step)
 {
 	struct berth *b;
-	int error;
+	int error = 0;
 
+	uncover();
 	for (b = berths; b != NULL; b = b->next) {
 		if (b->pid != pid || b->report.error == 0)
 			continue;
 		error = b->report.error;
 		*step = step_names[b->report.step];
 		b->report.error = 0;
-		return error;
 	}
-	return 0;
+	return error;
 }

@@ -1,7 +1,6 @@
 /*
  * Starting a command as cheaply as vfork(2), whatever the daemon's memory:
- * clone(2) with CLONE_VM on a stack of its own; with CLONE_VFORK where it is waited
- * for.
+ * clone(2) with CLONE_VM on a stack of its own.
  *
  * The child: own session and group, default signal dispositions and mask,
  * limits, umask, nice, directory, groups and ids, PR_SET_PDEATHSIG, its three
@@ -38,23 +37,23 @@ struct spawn {
 /*
  * Returns the pid, or -1 with errno and *step naming what failed ("clone",
  * "setuid", "chdir", "exec", ...; static); nothing is left running then but a
- * zombie that child.c reaps.  Not for threads: all signals are blocked meanwhile,
- * and one stack serves all calls.
+ * zombie that child.c reaps.  Waits until it is executed, a second at most.
+ * Not for threads: all signals are blocked meanwhile.
  */
 pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
 
-/*
- * The same without waiting for execve(2), where that is possible.  The exit of a
- * process with status SPAWN_FAILED may then mean that it could not be executed:
- * spawn_failed() says so, once, with the error and the step; else 0.
- */
-#define SPAWN_FAILED	127
+/* The same without waiting, where that is possible. */
 pid_t	spawn_start(const struct spawn *, const char **step) MUSTCHECK;
-int	spawn_failed(pid_t, const char **step);
 
 /*
- * Notes which signals are not at their defaults; the first spawn_run() does so
- * by itself.  To ask 64 times at each start would cost more than all else here.
+ * To be called once, at the exit of each process: why it could not be executed,
+ * where that was not waited for: the error, and *step; else 0.
+ */
+int	spawn_exited(pid_t, const char **step);
+
+/*
+ * Notes which signals are not at their defaults; the first start does so by
+ * itself.  To ask 64 times at each start would cost more than all else here.
  * What the daemon itself changes is reset in any case.
  */
 void	spawn_look_at_signals(void);

@@ -420,6 +420,21 @@ settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 	}
 }
 
+/* It took long to start, and could not be executed in the end. */
+static void
+give_back_feeds(struct worker *w, int error, const char *step)
+{
+	struct feed *f, *next;
+
+	TAILQ_FOREACH_SAFE(f, &w->feeds, entry, next) {
+		f->base.pid = 0;
+		f->result.end = END_NOT_STARTED;
+		f->result.error = error;
+		f->result.step = step;
+		feed_over(w, f);
+	}
+}
+
 static void
 log_exit(const struct worker *w, const struct child_exit *x)
 {
@@ -441,7 +456,8 @@ exited(struct child *child, const struct child_exit *x)
 {
 	struct worker *w = CONTAINER_OF(child, struct worker, child);
 	bool stopped = w->state == WORKER_STOPPING;
-	int i;
+	const char *step;
+	int i, error = spawn_exited(w->pid, &step);
 
 	output_drain(&w->output);
 	for (i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
@@ -453,7 +469,10 @@ exited(struct child *child, const struct child_exit *x)
 	if (w->env->guardian != NULL)
 		guardian_release(w->env->guardian, w->slot);
 	w->slot = NULL;
-	settle_feeds(w, x, stopped);
+	if (error != 0)
+		give_back_feeds(w, error, step);
+	else
+		settle_feeds(w, x, stopped);
 	log_exit(w, x);
 	timer_set(&w->timer, output_is_open(&w->output) ? TAIL_TIME : 0);
 	w->changed(w);

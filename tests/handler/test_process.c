@@ -324,6 +324,115 @@ unprivileged_daemon(void **state UNUSED)
 	assert_int_equal(status, 0);
 }
 
+#ifdef __x86_64__
+#define HOSTILE		60321		/* nobody else's, or it is stopped too */
+#define HELD		(5 * SEC)
+
+/* In a process of its own: the user stops all that is its, and lets go at last. */
+static pid_t
+start_hostile(void)
+{
+	usec_t end = clock_mono() + HELD;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (setresgid(HOSTILE, HOSTILE, HOSTILE) == -1 ||
+	    setresuid(HOSTILE, HOSTILE, HOSTILE) == -1)
+		_exit(1);
+	while (clock_mono() < end)
+		(void)kill(-1, SIGSTOP);
+	_exit(kill(-1, SIGCONT) == 0 || errno == ESRCH ? 0 : 2);
+}
+
+/* It has come no further than to be a child of ours. */
+static bool
+is_held_before_exec(pid_t pid)
+{
+	char path[64], theirs[256], ours[256];
+	ssize_t n, m;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, theirs, sizeof(theirs));
+	m = readlink("/proc/self/exe", ours, sizeof(ours));
+	return n > 0 && n == m && memcmp(theirs, ours, (size_t)n) == 0;
+}
+
+/* The way there is long, so that most are stopped on it. */
+static void
+set_far_directory(const char *end)
+{
+	char path[4000] = "";
+
+	while (strlen(path) < 3900)
+		(void)strcat(path, "/tmp/..");
+	(void)strcat(path, end);
+	set(&t.q->directory, path);
+}
+
+static void
+expect_not_held_up(enum mode mode, const char *directory, int error)
+{
+	enum { MANY = 10 };
+	struct got *g[MANY];
+	unsigned held = 0;
+	usec_t began;
+	siginfo_t si;
+	pid_t hostile;
+	int i;
+
+	got_free(run(""));		/* the first one of all is waited for */
+	close_handler();
+	t.closed = 0;
+	set(&t.q->user, "60321");
+	set(&t.q->group, "60321");
+	t.q->mode = mode;
+	t.q->pipeline = 1;
+	t.q->concurrency = MANY;
+	set_far_directory(directory);
+	hostile = start_hostile();
+	for (i = 0; i < MANY && held == 0; i++) {
+		began = clock_mono();
+		g[i] = start("");
+		assert_true(clock_mono() - began < HELD / 2);
+		(void)usleep(10000);
+		held += g[i]->run->pid != 0 && is_held_before_exec(g[i]->run->pid);
+	}
+	if (held == 0)
+		print_message("# none was stopped on its way\n");
+	(void)kill(hostile, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)hostile, &si, WEXITED | WNOWAIT), 0);
+	while (--i >= 0) {
+		if (g[i]->run != NULL && g[i]->run->pid != 0)
+			(void)kill(g[i]->run->pid, SIGCONT);
+		await(&g[i]->done, 1);
+		assert_int_equal(g[i]->result.end, error != 0 ? END_NOT_STARTED : END_EXIT);
+		assert_int_equal(g[i]->result.error, error);
+		got_free(g[i]);
+	}
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+}
+
+/* One whose user stops it before it is executed stops nobody else. */
+static void
+stopped_by_its_user(void **state UNUSED)
+{
+	expect_not_held_up(MODE_EXEC, "/", 0);
+}
+
+static void
+stopped_and_not_executed(void **state UNUSED)
+{
+	expect_not_held_up(MODE_EXEC, "/no/such/directory", ENOENT);
+}
+
+static void
+stopped_persistent(void **state UNUSED)
+{
+	expect_not_held_up(MODE_PERSISTENT, "/no/such/directory", ENOENT);
+}
+#endif
+
 int
 main(void)
 {
@@ -342,6 +451,11 @@ main(void)
 		TEST(root_gets_its_groups),
 		TEST(directory_of_others),
 		TEST(no_such_user_or_group),
+#ifdef __x86_64__
+		TEST(stopped_by_its_user),
+		TEST(stopped_and_not_executed),
+		TEST(stopped_persistent),
+#endif
 		cmocka_unit_test(no_processes_is_not_started),
 		TEST(process_limit_is_for_the_handler),
 		cmocka_unit_test(unprivileged_daemon),
