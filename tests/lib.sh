@@ -16,6 +16,7 @@
 # At exit everything is stopped, and that is tested too: exit status of the
 # daemon, nothing in the logs that smells of a bug, no process left, no key in
 # Redis but documented ones.  The plan is printed last; logs only on failure.
+# So it is where nobody reads on: `sh tests/daemon/10-ack.t | head -1`.
 #
 # SRCDIR, BUILDDIR	found from $0 and the working directory where unset
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
@@ -305,8 +306,10 @@ check_logs() {
 finish() {
 	_status=$?
 	trap - EXIT
+	trap '' PIPE
 	# Status 1 is that of a last test that failed.
 	[ "$_status" -le 1 ] || fail "the script ran to its end (status $_status)"
+	[ "$TESTS_RUN" -gt 0 ] || fail 'the script tests something'
 	for _d in $DAEMONS; do rqd_stop "$_d"; done
 	if [ -n "$DAEMONS" ]; then
 		wait_for 3 '[ -z "$(our_processes)" ]'
@@ -330,4 +333,4 @@ finish() {
 }
 
 trap finish EXIT
-trap 'exit 99' HUP INT TERM
+trap 'exit 99' HUP INT PIPE TERM

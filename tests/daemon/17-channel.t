@@ -76,6 +76,8 @@ qctl pause n --reason test >/dev/null
 log_wait 10 'event=paused queue=n' 1 one
 log_wait 10 'event=paused queue=n' 1 two
 r publish news later >/dev/null
+r publish user:9:a heard >/dev/null
+for d in one two; do wait_for 10 'grep -q heard "$T/seen.$d"'; done
 is "$(grep -c later "$T/seen.one")" 0 'paused: it waits in the daemon'
 qctl resume n >/dev/null
 wait_ok 10 'grep -q later "$T/seen.one" && grep -q later "$T/seen.two"' 'resumed: it runs'

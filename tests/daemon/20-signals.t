@@ -98,8 +98,8 @@ began half-3
 rqd_signal USR2
 ok 'log_wait 5 event=quiet' 'SIGUSR2: quiet'
 push half-4
-sleep 1.5
-is "$(cat "$T/ended")" half-3 'what runs goes on'
+ok 'log_wait 10 "event=acked queue=q id=half-3 "' 'what runs goes on'
+sleep 0.5
 is "$(r llen q)" 1 'but nothing is popped'
 rqd_signal HUP
 ok 'log_wait 10 "event=acked queue=q id=half-4 "' 'SIGHUP ends it'

@@ -64,11 +64,11 @@ queue "none" { }
 C
 rqd -t -c "$T/rqd.conf"
 is $status 78 '-t with a bad file: exit 78'
-for where in '5: .*max_handlers' '8: .*concurrency' '9: .*' '10: .*colour' '12: .*orders' \
-    '13: .*ordersDEAD' '14: .*(absolute|command)' '15: .*command'; do
+for where in '5: .*max_handlers' '8: .*concurrency' '9: .*parsecs' '10: .*colour' '12: .*orders' \
+    '13: .*ordersDEAD' '14: .*not an absolute path' '15: .*no command'; do
 	like "$(cat "$T/2")" "rqd.conf:$where" "the error in line ${where%%:*}"
 done
-like "$(cat "$T/2")" 'orders.*rqd.conf:6|:6' 'both places of a queue that is there twice'
+like "$(cat "$T/2")" 'rqd.conf:12: .*"orders".*rqd.conf:6\)' 'both places of a queue that is there twice'
 rqd -c "$T/rqd.conf"
 is $status 78 'it does not start with such a file'
 
@@ -130,7 +130,7 @@ rqd -T -o log.level=debug -o max_handlers=3 -c "$T/rqd.conf"
 like "$(cat "$T/1")" 'max_handlers *= *3' '-o overrides'
 like "$(cat "$T/1")" 'level *= *"?debug' 'also within a section'
 rqd -t -o max_handlers=no -c "$T/rqd.conf"
-like "$status" '^(64|78)$' 'a bad value of -o is refused'
+is $status 78 'a bad value of -o is refused: exit 78'
 like "$(cat "$T/2")" 'max_handlers' 'and named'
 
 # -- without a file ---------------------------------------------------------------------

@@ -45,6 +45,7 @@ retries() {
 hold() { # SCRIPT FRESH VERB...
 	_script=$1 _fresh=$2
 	shift 2
+	ok '[ "$(commands "$_script" | wc -l)" -ge 4 ]' "$1 $2: commands are found in $_script.lua"
 	for _c in $(commands "$_script"); do
 		$_fresh
 		r acl setuser default "-$_c" >/dev/null

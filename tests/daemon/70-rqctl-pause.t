@@ -21,7 +21,7 @@ is "$(keys)" '' 'nothing is left'
 is "$(SUDO_USER=ann ctl pause a --for 5m --reason 'deploy of v2' --json)" '{"queue":"a","done":"paused"}' 'pause: JSON'
 like "$(r get aPAUSED)" '^ann@.*Z deploy of v2$' 'who is behind sudo, and why'
 ok '[ "$(r pttl aPAUSED)" -gt 290000 ] && [ "$(r pttl aPAUSED)" -le 300000 ]' 'for five minutes'
-like "$(ctl status a | tail -1)" 'paused by ann@.* \((4m59|5m).* left\): deploy of v2$' 'status says all of it'
+like "$(ctl status a | tail -1)" 'paused by ann@.* \((4m5[0-9]s|5m) left\): deploy of v2$' 'status says all of it'
 ctl pause a >/dev/null
 is "$(r pttl aPAUSED)" -1 'paused again without end'
 r set aPAUSED "$(printf 'by hand\033[2J')" >/dev/null

@@ -27,8 +27,8 @@ r set unrelated x >/dev/null
 "$RQCTL" lock mine --ttl 1h -- "$RQCTL" locks --json >"$T/json"
 is "$(sed 1d "$T/locks" | cut -d' ' -f1 | tr '\n' ' ')" 'dead mine other ' 'their names, in order'
 like "$(grep ^dead "$T/locks")" '^dead +- +- +- +x$' 'one without a ttl'
-like "$(grep ^mine "$T/locks")" "^mine +59m59s +[0-9.]+m?s +[0-9]+ +$(uname -n)$" 'one of rqctl'
-like "$(grep ^other "$T/locks")" '^other +(1h|59m59s) +- +- +a value$' "another program's"
+like "$(grep ^mine "$T/locks")" "^mine +59m[0-9]+s +[0-9.]+m?s +[0-9]+ +$(uname -n)$" 'one of rqctl'
+like "$(grep ^other "$T/locks")" '^other +(1h|59m[0-9]+s) +- +- +a value$' "another program's"
 like "$(tr -d '\n ' <"$T/json")" "\"name\":\"mine\",\"key\":\"Lock:mine\",\"value\":\"[^\"]+\",\"host\":\"$(uname -n)\",\"pid\":[0-9]+,\"since\":1[0-9.]+,\"left\":3[0-9.]+" 'JSON'
 like "$(tr -d '\n ' <"$T/json")" '"name":"dead","key":"Lock:dead","value":"x","host":null,"pid":null,"since":null,"left":null' 'JSON: what is not known'
 

@@ -58,6 +58,7 @@ wait_ok 10 'log_count event=redis_up >/dev/null' 'it connects, with a password'
 # -- what a handler sees ----------------------------------------------------------------------
 r lpush q '{"id":"look"}' >/dev/null
 wait_ok 10 'log_count "event=acked queue=q id=look " >/dev/null' 'a handler looks around'
+like "$(cat "$T/seen")" '^RQD_ID=look$' 'and says what it sees'
 unlike "$(cat "$T/seen")" 's3cr3t' 'it sees no secret'
 unlike "$(cat "$T/seen")" 'CREDENTIALS|NOTIFY_SOCKET|SECRET' 'nor where they are'
 r lpush fds '{"id":"fds"}' >/dev/null
@@ -79,7 +80,7 @@ unlike "$(tr '\0' ' ' <"/proc/$PID/cmdline")" s3cr3t 'the command line of the da
 unlike "$(cat "$T/rqd.log" "$T/rqd.notify")" s3cr3t 'nor does the log'
 
 # -- a message that would like to be a command --------------------------------------------------
-printf '%s' '{"id":"$(touch T/pwned)`touch T/pwned`;--x\u001b]0;t\u0007","a":"' >"$T/evil"
+printf '%s' '{"id":"$(touch '"$T/pwned"')`touch '"$T/pwned"'`;--x\u001b]0;t\u0007","a":"' >"$T/evil"
 printf '\033[2J\nevent=dead level=error\r\n"}' >>"$T/evil"
 r -x lpush q <"$T/evil" >/dev/null
 r lpush q '{"id":"x\" event=dead reason=\"status"}' >/dev/null
