@@ -306,7 +306,7 @@ check_logs() {
 finish() {
 	_status=$?
 	trap - EXIT
-	trap '' PIPE
+	trap 'exec >/dev/null' PIPE
 	# Status 1 is that of a last test that failed.
 	[ "$_status" -le 1 ] || fail "the script ran to its end (status $_status)"
 	[ "$TESTS_RUN" -gt 0 ] || fail 'the script tests something'
@@ -333,4 +333,5 @@ finish() {
 }
 
 trap finish EXIT
-trap 'exit 99' HUP INT PIPE TERM
+trap 'exit 99' HUP INT TERM
+trap 'exec >/dev/null; exit 99' PIPE

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -20,7 +21,7 @@ static void *
 checked(void *p)
 {
 	if (p == NULL)
-		fatalx("out of memory");
+		fatal_os("out of memory");
 	return p;
 }
 
@@ -95,18 +96,15 @@ xvasprintf(const char *fmt, va_list ap)
 }
 
 /* No allocation here: it is also called when there is no memory. */
-void
-fatalx(const char *fmt, ...)
+static void
+last_words(const char *fmt, va_list ap)
 {
 	static bool dying;
 	char line[512];
-	va_list ap;
 	int n = snprintf(line, sizeof(line), "rqd: ");
 	ssize_t r;
 
-	va_start(ap, fmt);
 	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
-	va_end(ap);
 	if (n < 0 || (size_t)n > sizeof(line) - 2)
 		n = (int)strlen(line);
 	line[n++] = '\n';
@@ -116,7 +114,28 @@ fatalx(const char *fmt, ...)
 	}
 	r = write(STDERR_FILENO, line, (size_t)n);
 	(void)r;
+}
+
+void
+fatalx(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	last_words(fmt, ap);
+	va_end(ap);
 	abort();
+}
+
+void
+fatal_os(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	last_words(fmt, ap);
+	va_end(ap);
+	_exit(EX_OSERR);
 }
 
 int

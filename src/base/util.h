@@ -25,7 +25,7 @@
 #define CONTAINER_OF(ptr, type, member) \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* As their namesakes, but never NULL: on failure they print and abort(). */
+/* As their namesakes, but never NULL: on failure it is fatal_os(). */
 void	*xmalloc(size_t);
 void	*xcalloc(size_t, size_t);
 void	*xrealloc(void *, size_t);
@@ -36,8 +36,12 @@ char	*xstrndup(const char *, size_t);
 char	*xasprintf(const char *, ...) PRINTF(1, 2);
 char	*xvasprintf(const char *, va_list) PRINTF(1, 0);
 
-/* Ends the process with a line on stderr: for what cannot happen. */
+/*
+ * End the process with a line on stderr: for what cannot happen, by abort(); and
+ * for what the operating system refuses, with status 71 (EX_OSERR).
+ */
 void	 fatalx(const char *, ...) PRINTF(1, 2) NORETURN;
+void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
 
 /*
  * Sets *cause, where cause is not NULL, to a new sentence that the caller

@@ -233,7 +233,7 @@ guardian_start(struct loop *loop)
 	g->table = mmap(NULL, sizeof(*g->table), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (g->table == MAP_FAILED)
-		fatalx("cannot map the guardian's table: %s", strerror(errno));
+		fatal_os("cannot map the guardian's table: %s", strerror(errno));
 	timer_init(&g->timer, loop, start_cb, g);
 	start_cb(g);
 	return g;

@@ -312,7 +312,7 @@ map_stack(size_t room)
 	p = mmap(NULL, page + STACK_SIZE + room, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) == -1)
-		fatalx("cannot map a stack: %s", strerror(errno));
+		fatal_os("cannot map a stack: %s", strerror(errno));
 	return p + page + STACK_SIZE;
 }
 
@@ -436,7 +436,7 @@ set_up(void)
 	report = mmap(NULL, page, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (report == MAP_FAILED)
-		fatalx("cannot map shared memory: %s", strerror(errno));
+		fatal_os("cannot map shared memory: %s", strerror(errno));
 	has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
 	    CLOSE_RANGE_CLOEXEC) == 0;
 	if (signals == 0)

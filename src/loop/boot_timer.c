@@ -27,7 +27,7 @@ boot_timer_init(struct boot_timer *t, struct loop *loop, void (*fn)(void *), voi
 {
 	t->fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (t->fd == -1)
-		fatalx("timerfd_create: %s", strerror(errno));
+		fatal_os("timerfd_create: %s", strerror(errno));
 	t->fn = fn;
 	t->arg = arg;
 	io_init(&t->io, loop, t->fd, IO_READ, boot_timer_fired, t);

@@ -327,7 +327,7 @@ listen_to_signal(struct child_table *t)
 	(void)sigaction(SIGCHLD, &dfl, &t->old_action);
 	t->fd = signalfd(-1, &t->set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (t->fd == -1)
-		fatalx("cannot watch child processes");
+		fatal_os("cannot watch child processes");
 	io_init(&t->io, t->loop, t->fd, IO_READ, child_signal, t);
 	io_start(&t->io);
 }

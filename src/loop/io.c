@@ -32,7 +32,7 @@ io_init(struct io *io, struct loop *l, int fd, int what,
 		flags |= EV_WRITE;
 	io->event = event_new(loop_base(l), fd, flags, io_ready, io);
 	if (io->event == NULL)
-		fatalx("cannot watch descriptor %d", fd);
+		fatal_os("cannot watch descriptor %d", fd);
 }
 
 void
@@ -42,7 +42,7 @@ io_start(struct io *io)
 		return;
 	io->on = true;
 	if (io->event != NULL && event_add(io->event, NULL) == -1)
-		fatalx("cannot watch descriptor %d", io->fd);
+		fatal_os("cannot watch descriptor %d", io->fd);
 }
 
 void

@@ -67,6 +67,13 @@ event_complaint(int severity, const char *text)
 		    LF_STR("reason", "libevent"), LF_STR("error", text));
 }
 
+/* What it cannot do without, its signals' socket pair for one. */
+static void
+event_end(int error UNUSED)
+{
+	fatal_os("libevent cannot go on");
+}
+
 /* -- life --------------------------------------------------------------------- */
 
 static void
@@ -89,7 +96,7 @@ new_base(void)
 	    event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
 		base = event_base_new_with_config(config);
 	if (base == NULL)
-		fatalx("cannot make an event loop");
+		fatal_os("cannot make an event loop");
 	event_config_free(config);
 	return base;
 }
@@ -113,10 +120,11 @@ loop_new(void)
 	struct loop *l = loop_new_simulated();
 
 	event_set_log_callback(event_complaint);
+	event_set_fatal_callback(event_end);
 	l->base = new_base();
 	l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (l->alarm_fd == -1)
-		fatalx("cannot make an event loop's timer");
+		fatal_os("cannot make an event loop's timer");
 	io_init(&l->alarm, l, l->alarm_fd, IO_READ, alarm_rang, l);
 	io_start(&l->alarm);
 	log_hold(true);
@@ -197,7 +205,7 @@ set_alarm(struct loop *l, usec_t at)
 		it.it_value.tv_nsec = left > 0 ? (long)(left % SEC) * 1000 : 1;
 	}
 	if (timerfd_settime(l->alarm_fd, 0, &it, NULL) == -1)
-		fatalx("cannot set the event loop's timer");
+		fatal_os("cannot set the event loop's timer");
 }
 
 static void
@@ -210,7 +218,7 @@ wait_events(struct loop *l, usec_t until)
 	else
 		set_alarm(l, until);
 	if (event_base_loop(l->base, flags) == -1)
-		fatalx("the event loop failed");
+		fatal_os("the event loop failed");
 }
 
 static void
@@ -364,7 +372,7 @@ loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
 		s->signo = signo;
 		s->event = evsignal_new(l->base, signo, signal_came, s);
 		if (s->event == NULL || event_add(s->event, NULL) == -1)
-			fatalx("cannot watch signal %d", signo);
+			fatal_os("cannot watch signal %d", signo);
 		LIST_INSERT_HEAD(&l->signals, s, entry);
 	}
 	s->fn = fn;

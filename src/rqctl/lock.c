@@ -263,7 +263,7 @@ watch_signals(struct locked *r)
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
 	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (r->signal_fd == -1)
-		fatalx("signalfd: %s", strerror(errno));
+		fatal_os("signalfd: %s", strerror(errno));
 	io_init(&r->signals, r->loop, r->signal_fd, IO_READ, on_signals, r);
 	io_start(&r->signals);
 }

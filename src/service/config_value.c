@@ -98,10 +98,10 @@ config_value_fill(struct item *item, struct findings *f)
 		return;
 	make_opts(item->section, opts);
 	if ((cfg = cfg_init(opts, CFGF_NONE)) == NULL)
-		fatalx("cfg_init: out of memory");
+		fatal_os("cfg_init: out of memory");
 	(void)cfg_set_error_function(cfg, complain);
 	if ((fp = fmemopen(item->text.data, item->text.len, "r")) == NULL)
-		fatalx("fmemopen: out of memory");
+		fatal_os("fmemopen: out of memory");
 	rc = cfg_parse_fp(cfg, fp);
 	fclose(fp);
 	if (rc == CFG_SUCCESS)

@@ -215,7 +215,7 @@ accepted(struct event_base *base, void *arg)
 	p->since = clock_mono();
 	p->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (p->bev == NULL)
-		fatalx("out of memory");
+		fatal_os("out of memory");
 	bufferevent_incref(p->bev);
 	timer_init(&p->deadline, h->loop, peer_deadline, p);
 	timer_set(&p->deadline, HTTP_PATIENCE);
@@ -277,7 +277,7 @@ send_answer(struct http *h, struct evhttp_request *req, int status, const char *
 	char *data = buf_steal(body);
 
 	if (out == NULL)
-		fatalx("out of memory");
+		fatal_os("out of memory");
 	add_headers(req, type, len);
 	if (h->bound == NULL)	/* no more of it here */
 		evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
@@ -432,7 +432,7 @@ try_listen(struct http *h, char **cause)
 	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, h->listener.fd);
 	h->bound = l != NULL ? evhttp_bind_listener(h->server, l) : NULL;
 	if (h->bound == NULL)
-		fatalx("out of memory");
+		fatal_os("out of memory");
 	evconnlistener_set_error_cb(l, accept_failed);
 	return 0;
 }
@@ -499,7 +499,7 @@ http_new(struct loop *loop, const struct http_route *routes, const char *host, v
 	timer_init(&h->retry, loop, retry, h);
 	h->server = evhttp_new(loop_base(loop));
 	if (h->server == NULL)
-		fatalx("out of memory");
+		fatal_os("out of memory");
 	/* All methods come here, to be told what is allowed. */
 	evhttp_set_allowed_methods(h->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
 	    EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |

@@ -24,11 +24,21 @@ rqd -V
 is $status 0 '-V: exit 0'
 like "$(cat "$T/1")" '^rqd [0-9]+\.[0-9]' 'prints the version'
 for args in -Z --no-such '-q' '-q orders' '-q orders --' '-j 0 -q orders -- /bin/true' \
-    '-o' '-o nonsense -q o -- /bin/true' 'stray' '-t stray'; do
+    '-o' '-o nonsense -q o -- /bin/true' 'stray' '-t stray' '-j 2' '-u nobody' \
+    '-c /etc/rqd.conf -q o -- /bin/true'; do
 	# shellcheck disable=SC2086
 	rqd $args
 	is $status 64 "rqd $args: usage, exit 64"
 done
+
+# -- what the operating system refuses ----------------------------------------------
+if [ "$SLOW" -eq 1 ] && command -v prlimit >/dev/null; then
+	for n in 4 5 6; do
+		timeout 20 prlimit --nofile=$n "$RQD" -q orders -- /bin/true >"$T/1" 2>"$T/2" </dev/null
+		is $? 71 "$((n - 3)) descriptors: exit 71"
+		like "$(cat "$T/2")" '^rqd: ' 'and a sentence'
+	done
+fi
 
 # -- checking ------------------------------------------------------------------------
 conf <<C
@@ -148,6 +158,17 @@ r lpush orders '{"id":2}' >/dev/null
 ok 'log_wait 10 "event=acked queue=orders id=2 " 1 env' 'the server may stand in RQD_SERVER'
 rqd_stop env
 unset RQD_SERVER
+if [ -n "$root" ]; then
+	mkdir -m 777 "$T/out"
+	handler who <<'H'
+id -un >"$T/out/who"
+H
+	rqd_run who -o "redis.server=unix:$SOCK" -u nobody -q orders -- "$T/who"
+	r lpush orders '{"id":3}' >/dev/null
+	log_wait 10 'event=acked queue=orders id=3 ' 1 who
+	is "$(cat "$T/out/who")" nobody '-u says whose the handler is'
+	rqd_stop who
+fi
 
 # -- rqctl in a handler works on the same Redis ------------------------------------------------
 handler pushes <<H
