@@ -38,6 +38,7 @@ queue "own" {
 	dead_status = {3, 4}
 	max_attempts = 1
 }
+queue "few" { command = {"$T/as_told"} dead_max = 10 }
 C
 
 push() { r lpush "${2:-q}" "{\"id\":\"$1\"}" >/dev/null; }
@@ -110,6 +111,16 @@ for id in slow polite deaf; do
 	is "$(letter $id reason)" attempts "$id: dead in the end"
 done
 is "$(sleepers)" '' 'and their processes are gone'
+
+# -- dead_max --------------------------------------------------------------------
+# A trimmed stream loses whole nodes.
+r config set stream-node-max-entries 5 >/dev/null
+seq 40 | sed "s/.*/LPUSH few '{\"id\":\"status-65\",\"n\":&}'/" | r >/dev/null
+log_wait 30 'event=dead queue=few ' 40
+n=$(r xlen fewDEAD)
+ok "[ $n -ge 10 ] && [ $n -le 15 ]" "dead_max letters are kept ($n)"
+like "$(r --raw xrevrange fewDEAD + - count 1 | tail -n +2 | head -n 4 | tail -n 1)" '"n":40' 'the newest'
+is "$(r --raw xrange fewDEAD - + | grep -c '"n":[12]}')" 0 'and not the oldest'
 
 # -- other rules -----------------------------------------------------------------
 push status-4 own

@@ -60,15 +60,17 @@ rqd_signal TERM
 timed_end
 is "$STATUS" 0 'SIGTERM with handlers that do not end: exit 0'
 ok "[ $took -ge 700 ] && [ $took -le $((3700 * SLOW)) ]" "within drain_timeout + kill_grace + 2 s ($took ms)"
-is "$(log_count 'event=returned queue=q id=(long|deaf)-1')" 2 'both messages were given back'
+is "$(log_count 'event=returned queue=q id=(long|deaf)-1 .*reason=drain')" 2 'both messages were given back'
 is "$(r zcard qBACKUP)" 0 'nobody owns them'
 is "$(r zcard qRETRY)" 2 'they are due'
 : >"$T/began"
+push waits
 conf 20s >"$T/start"
 rqd_start <"$T/start"
 began long-1
 began deaf-1
-is "$(sort "$T/began" | tr '\n' ' ')" 'deaf-1 1 long-1 1 ' 'and run again, no attempt counted'
+is "$(sort "$T/began" | tr '\n' ' ')" 'deaf-1 1 long-1 1 ' 'and run again before what waits, no attempt counted'
+r del q >/dev/null
 
 # -- TERM twice ----------------------------------------------------------------------
 start=$(msec)
@@ -79,6 +81,24 @@ timed_end
 is "$STATUS" 0 'a second SIGTERM: exit 0'
 ok "[ $took -le $((10000 * SLOW)) ]" "without waiting for drain_timeout ($took ms)"
 is "$(r zcard qRETRY)" 2 'the messages were given back again'
+r del qRETRY qCONTEXT qDELIVERY >/dev/null
+
+# -- TERM three times ----------------------------------------------------------------
+: >"$T/began"
+conf 20s | sed 's/kill_grace = 1s/kill_grace = 60s/' >"$T/start"
+rqd_start <"$T/start"
+push deaf-2
+began deaf-2
+draining=$(log_count event=draining)
+rqd_signal TERM
+log_wait 5 event=draining $((draining + 1))
+rqd_signal TERM
+start=$(msec)
+rqd_signal TERM
+timed_end
+is "$STATUS" 0 'a third SIGTERM: exit 0'
+ok "[ $took -le $((10000 * SLOW)) ]" "without waiting for kill_grace ($took ms)"
+is "$(r zcard qRETRY)" 1 'the message was given back'
 r del qRETRY qCONTEXT qDELIVERY >/dev/null
 
 # -- INT ---------------------------------------------------------------------------------

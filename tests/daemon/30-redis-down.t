@@ -65,3 +65,9 @@ rqd_signal TERM
 rm "$T/hold"
 rqd_wait '' 30
 is "$STATUS" 0 'SIGTERM without Redis: exit 0 all the same'
+like "$(log_lines 'level=warn event=warning warning=')" 'gave up waiting for Redis' 'the log says that it has waited in vain'
+like "$(log_lines 'level=warn event=warning queue=q id=late ')" 'could not be delivered.* result=acked' 'and for which result'
+is "$(log_count 'event=acked queue=q id=late ')" 0 'which is not claimed'
+redis_start $aof
+is "$(r --raw zrange qBACKUP 0 -1) $(r --raw hget qCONTEXT late)" 'late {"id":"late"}' 'its message is left to its lease'
+r del qBACKUP qCONTEXT qDELIVERY >/dev/null

@@ -73,6 +73,17 @@ unset JOURNAL_STREAM
 is "$(grep -avE "^<[3-7]>(level=[a-z]+ )?event=[a-z_]+$VALUES" "$T/journal.log" | head -5)" '' \
     'on the journal: a priority, and no time'
 
+# -- payloads --------------------------------------------------------------------------
+rqd_start open <<C
+log { level = "debug" payloads = true }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+r lpush q '{"id":"evil \"id\" = x"}' >/dev/null
+log_wait 10 event=acked 1 open
+is "$(log_count 'level=debug event=delivered .* size=24 payload="\{.*"$' open)" 1 'payloads, where they are asked for'
+rqd_stop open
+is "$(grep -avE "$RECORD" "$T/open.log" | head -5)" '' 'and well formed'
+
 # -- levels ----------------------------------------------------------------------------
 rqd_start quiet <<C
 log { level = "error" }

@@ -1,0 +1,66 @@
+#!/bin/sh
+# Heartbeats: what a daemon says of itself in Redis, how soon, and how long.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+handler slow <<'H'
+: >"$T/began"
+until [ -e "$T/release" ]; do sleep 0.05; done
+H
+rqd_start <<C
+name = "web one"
+max_handlers = 7
+queue "q" { command = {"$T/slow"} concurrency = 3 lease = 9s }
+queue "broken" { command = {"$T/missing"} }
+C
+log_wait 10 event=redis_up
+beat() { r --raw get "rqd:daemon:$INSTANCE"; }
+# A value by its path of names.
+value() { beat | python3 -c 'import json, sys
+v = json.load(sys.stdin)
+for name in sys.argv[1:]: v = v[int(name) if isinstance(v, list) else name]
+print(v)' "$@" 2>/dev/null; }
+command -v python3 >/dev/null || skip_all 'no python3'
+
+INSTANCE=$(log_lines event=started | log_field instance)
+like "$INSTANCE" '^web_one\.[0-9a-z]{10}$' 'an instance: the name, and something unique'
+wait_for 5 '[ -n "$(beat)" ]'
+is "$(r --raw keys 'rqd:daemon:*')" "rqd:daemon:$INSTANCE" 'one daemon, one heartbeat'
+ttl=$(r ttl "rqd:daemon:$INSTANCE")
+ok "[ $ttl -gt 15 ] && [ $ttl -le 30 ]" "with 30 seconds to live ($ttl)"
+is "$(r --raw zrange rqd:daemons 0 -1)" "$INSTANCE" 'it is in the index'
+score=$(r --raw zscore rqd:daemons "$INSTANCE" | cut -d . -f 1)
+ok "[ $(($(date +%s) - score)) -le 20 ]" 'with the time'
+is "$(value instance),$(value name),$(value pid),$(value max_handlers)" "$INSTANCE,web one,$PID,7" 'who it is'
+like "$(value version) $(value config)" '^[0-9.]+ [0-9a-f]+$' 'version and configuration'
+is "$(value config)" "$(log_lines event=started | log_field config)" 'the hash that the log has'
+is "$(value queues q key),$(value queues q kind),$(value queues q concurrency),$(value queues q lease),$(value queues q state)" \
+    'q,ack,3,9.0,running' 'a queue'
+
+# What changes is told soon, what runs with the next beat.
+ctl pause q >/dev/null
+start=$(msec)
+wait_ok 8 '[ "$(value queues q state),$(value queues q blocked)" = paused,paused ]' 'a pause'
+note "after $(($(msec) - start)) ms"
+ctl resume q >/dev/null
+wait_ok 8 '[ "$(value queues q state)" = running ]' 'and its end'
+r lpush broken x >/dev/null
+wait_ok 8 '[ "$(value queues broken state),$(value queues broken reason)" = suspended,cannot_execute ]' 'a suspension'
+r lpush q '{"id":"long"}' >/dev/null
+wait_for 10 '[ -e "$T/began" ]'
+wait_ok 15 '[ "$(value queues q running),$(value queues q in_hand 0 id),$(value queues q in_hand 0 attempt)" = 1,long,1 ]' 'what is in hand'
+before=$(r --raw zscore rqd:daemons "$INSTANCE")
+wait_ok 15 '[ "$(r --raw zscore rqd:daemons "$INSTANCE")" != "$before" ]' 'it beats on'
+
+# The index forgets those of which nothing was heard for long; daemons are known to Redis by name.
+like "$(r client list | sed -n 's/.* name=\([^ ]*\) .*/\1/p' | grep -v '^$' | sort -u | tr '\n' ' ')" "$INSTANCE" 'its connections have its name'
+r zadd rqd:daemons 1 ghost.1 >/dev/null
+wait_ok 15 '[ -z "$(r zscore rqd:daemons ghost.1)" ]' 'one that has not beaten for long leaves the index'
+
+touch "$T/release"
+log_wait 10 event=acked
+rqd_stop
+is "$(r --raw keys 'rqd:*')" '' 'at its end it takes its heartbeat along'
+r del broken brokenRETRY brokenCONTEXT brokenDELIVERY >/dev/null
