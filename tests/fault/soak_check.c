@@ -21,6 +21,9 @@
  * nothing: results are kept, and pops whose reply was lost are asked for.  Nor
  * do clocks, a full disk, or processes that cannot be started.
  *
+ * The totals in QSTATS may be too small: those since the last tick die with the
+ * daemon, or with a reply that is lost.  They are never too large.
+ *
  * What Redis itself forgot is counted apart: messages that waited, dead letters,
  * and those in hand whose daemon was killed too, or had lost its connection with
  * the result in doubt.  What else was in hand must come to its end.
@@ -427,6 +430,30 @@ check_keys(void)
 	}
 }
 
+static long
+total(const char *counter)
+{
+	redisReply *r = ask("HGET qSTATS %s", counter);
+
+	return r != NULL && r->type == REDIS_REPLY_STRING ? atol(r->str) : 0;
+}
+
+/* Each run is acknowledged, fails, or neither. */
+static void
+check_totals(void)
+{
+	long acked = total("acked"), failed = total("failed");
+	size_t ok = 0;
+
+	for (size_t i = 0; i < nruns; i++)
+		ok += runs[i].to > 0 && runs[i].status == 0;
+	printf("# totals: acked %ld of %zu, failed %ld of %zu\n", acked, ok, failed, nruns - ok);
+	if (acked > (long)ok || acked + failed > (long)nruns)
+		PROBLEM("more was counted than has happened");
+	if (nfaults == 0 && (acked < (long)ok || failed < (long)(nruns - ok)))
+		PROBLEM("less was counted than has happened, without any fault");
+}
+
 static void
 print_tables(void)
 {
@@ -511,6 +538,7 @@ check_all(long messages, const struct fault *f, size_t n)
 	letters_read(fates, messages);
 	judge_forgotten(fates, messages);
 	check_keys();
+	check_totals();
 	print_sums(fates, messages);
 	print_tables();
 	free(fates);

@@ -184,6 +184,71 @@ test_down(void **state)
 	assert_int_equal(box.msgs[0]->attempts, 1);
 }
 
+/* Others may soon take what looks expired: its own leases come first. */
+static void
+test_renewed_at_once(void **state)
+{
+	double before;
+	usec_t began;
+
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	before = atof(server_do(&server, "ZSCORE ordersBACKUP 1"));
+	box_turn(&box, 20 * MSEC);
+	began = clock_mono();
+	box_cut(&box, &server);
+	WAIT(&box, atof(server_do(&server, "ZSCORE ordersBACKUP 1")) > before);
+	assert_true(clock_mono() - began < 7 * SEC);	/* by itself after 10 s */
+}
+
+/* What has a result that Redis refuses is not left to its lease. */
+static void
+test_renewed_while_refused(void **state)
+{
+	double before;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "ACL SETUSER default -zrem");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.warnings > 0);
+	before = atof(server_do(&server, "ZSCORE ordersBACKUP 1"));
+	WAIT(&box, atof(server_do(&server, "ZSCORE ordersBACKUP 1")) > before + 1);
+	assert_int_equal(total_settled(&box), 0);
+	server_do(&server, "ACL SETUSER default +zrem");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+/* A tick whose answer was lost may have counted: it is not counted again. */
+static void
+test_lost_tick(void **state)
+{
+	int i;
+
+	(void)state;
+	box_start(&box, 1);
+	box.stats.n[STAT_TIMEOUTS] = 5;
+	box_turn(&box, 120 * MSEC);
+	box_deafen(&box);
+	queue_tick(box.queue);
+	box_turn(&box, 20 * MSEC);
+	for (i = 0; i < 1000 && atoi(server_do(&server, "HGET ordersSTATS timeouts")) != 5; i++)
+		usleep(5000);
+	box_cut(&box, &server);
+	box.stats.n[STAT_TIMEOUTS] = 6;
+	box_turn(&box, 120 * MSEC);
+	queue_tick(box.queue);
+	WAIT(&box, memcmp(box.stats.n, box.stats.sent, sizeof(box.stats.n)) == 0);
+	assert_string_equal(server_do(&server, "HGET ordersSTATS timeouts"), "6");
+}
+
 /* -- a Redis that has lost its memory --------------------------------------- */
 
 static void
@@ -703,7 +768,8 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_lost_pop), TEST(test_lost_pop_fewer_slots),
 		TEST(test_lost_pop_unwanted), TEST(test_lost_pop_late),
-		TEST(test_lost_settles), TEST(test_down), TEST(test_rescue),
+		TEST(test_lost_settles), TEST(test_down), TEST(test_renewed_at_once),
+		TEST(test_renewed_while_refused), TEST(test_lost_tick), TEST(test_rescue),
 		TEST(test_flushall), TEST(test_usurped), TEST(test_usurped_by_itself),
 		TEST(test_usurped_after_flushall),
 		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
