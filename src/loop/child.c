@@ -20,13 +20,12 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "loop/descendants.h"
 #include "loop/io.h"
 #include "loop/loop_private.h"
 #include "loop/timer.h"
@@ -122,27 +121,6 @@ is_finished_session(struct child_table *t, pid_t id, usec_t now)
 	return s->id == id && s->until > now;
 }
 
-/* The kernel's list of our children; empty where the kernel keeps none. */
-static void
-read_children(struct buf *b)
-{
-	char path[64];
-	ssize_t n = 0;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/task/%ld/children",
-	    (long)gettid());
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return;
-	do {
-		b->len += (size_t)n;
-		buf_reserve(b, 4096);
-		n = read(fd, b->data + b->len, b->cap - b->len);
-	} while (n > 0);
-	(void)close(fd);
-}
-
 /*
  * A child cannot vanish between getsid() and kill(): only we reap it.  The whole
  * of its group is of that session.
@@ -176,7 +154,7 @@ sweep(struct child_table *t)
 	t->swept_at = now;
 	if (t->finished_until <= now)
 		return false;
-	read_children(&b);
+	descendants_list(getpid(), &b);
 	for (p = buf_str(&b); (pid = strtol(p, &end, 10)) > 0; p = end)
 		found |= sweep_child(t, (pid_t)pid, now);
 	buf_done(&b);

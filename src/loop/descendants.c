@@ -62,9 +62,9 @@ add_children(pid_t pid, const char *task, struct buf *b)
 	read_file(path, b);
 }
 
-/* Of all its threads, as numbers and blanks. */
-static void
-list_children(pid_t pid, struct buf *b)
+/* Those of all its threads. */
+void
+descendants_list(pid_t pid, struct buf *b)
 {
 	char path[64];
 	struct dirent *e;
@@ -88,7 +88,7 @@ collect(pid_t pid, struct buf *found, unsigned depth)
 	char *p, *end;
 	pid_t child;
 
-	list_children(pid, &b);
+	descendants_list(pid, &b);
 	for (p = buf_str(&b); (child = (pid_t)strtol(p, &end, 10)) > 0; p = end) {
 		if (!is_zombie(child))
 			buf_add(found, &child, sizeof(child));
