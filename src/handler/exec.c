@@ -336,19 +336,6 @@ write_all(int fd, const char *p, size_t len)
 	return 0;
 }
 
-static void
-close_all(int fd[3])
-{
-	int i, error = errno;
-
-	for (i = 0; i < 3; i++) {
-		if (fd[i] != -1)
-			(void)close(fd[i]);
-		fd[i] = -1;
-	}
-	errno = error;
-}
-
 /* The child's three descriptors; -1 is /dev/null.  On failure some may be open. */
 static int
 open_fds(struct exec_run *r, int fd[3])
@@ -385,7 +372,7 @@ spawn(struct exec_run *r)
 		r->pid = command_spawn(h->command, r->msg, fd, r->slot, false,
 		    &r->step);
 	}
-	close_all(fd);
+	spawn_close(fd);
 	return r->pid == -1 ? -1 : 0;
 }
 

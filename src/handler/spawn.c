@@ -634,3 +634,15 @@ spawn_exited(pid_t pid, const char **step)
 	}
 	return error;
 }
+
+void
+spawn_close(const int fd[3])
+{
+	int i, error = errno;
+
+	for (i = 0; i < 3; i++) {
+		if (fd[i] != -1)
+			(void)close(fd[i]);
+	}
+	errno = error;
+}

@@ -51,6 +51,9 @@ pid_t	spawn_start(const struct spawn *, const char **step) MUSTCHECK;
  */
 int	spawn_exited(pid_t, const char **step);
 
+/* Closes the caller's ends of what a child was given, where they are not -1; keeps errno. */
+void	spawn_close(const int fd[3]);
+
 /*
  * Notes which signals are not at their defaults; the first start does so by
  * itself.  To ask 64 times at each start would cost more than all else here.

@@ -489,18 +489,6 @@ stderr_ended(struct output_pair *o)
 
 /* -- the start ----------------------------------------------------------------------------------- */
 
-static void
-close_all(int fd[3])
-{
-	int i, error = errno;
-
-	for (i = 0; i < 3; i++) {
-		if (fd[i] != -1)
-			(void)close(fd[i]);
-	}
-	errno = error;
-}
-
 static int
 open_stdout(struct worker *w, int *child_end)
 {
@@ -574,7 +562,7 @@ worker_start(struct worker *w, struct command *command, const char **step)
 			w->slot = guardian_slot(w->env->guardian);
 		w->pid = command_spawn(command, NULL, fd, w->slot, true, step);
 	}
-	close_all(fd);
+	spawn_close(fd);
 	if (w->pid == -1)
 		return -1;
 	watch(w);
