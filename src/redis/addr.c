@@ -143,16 +143,6 @@ addr_done(struct addr *a)
 	*a = (struct addr){ NULL, NULL, 0 };
 }
 
-char *
-addr_text(const struct addr *a)
-{
-	if (a->path != NULL)
-		return xasprintf("unix:%s", a->path);
-	if (strchr(a->host, ':') != NULL)
-		return xasprintf("[%s]:%d", a->host, a->port);
-	return xasprintf("%s:%d", a->host, a->port);
-}
-
 bool
 addr_is_numeric(const struct addr *a)
 {
@@ -200,7 +190,7 @@ addr_child(const char *host, int fd)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (fd != 3 && (dup2(fd, 3) == -1))
 		_exit(1);
-	(void)close_range(4, ~0U, 0);
+	closefrom(4);
 
 	n = addr_lookup(host, found, &cause);
 	for (unsigned i = 0; i < n; i++)

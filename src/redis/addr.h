@@ -24,7 +24,6 @@ struct addr {
 /* Returns 0, or -1 with *cause: what is wrong and what to write instead. */
 int	addr_parse(const char *, struct addr *, char **cause) MUSTCHECK;
 void	addr_done(struct addr *);
-char	*addr_text(const struct addr *);		/* caller frees */
 bool	 addr_is_numeric(const struct addr *);		/* needs no resolving */
 
 /*

@@ -48,17 +48,6 @@ static const struct {
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
 };
 
-static const char *const reply_error_names[] = {
-	[REPLY_OK] = "ok",
-	[REPLY_NOSCRIPT] = "noscript",
-	[REPLY_TRANSIENT] = "transient",
-	[REPLY_ELSEWHERE] = "elsewhere",
-	[REPLY_REFUSED] = "refused",
-	[REPLY_DENIED] = "denied",
-	[REPLY_WRONGTYPE] = "wrongtype",
-	[REPLY_OTHER] = "other",
-};
-
 /* Looks an error up by how its text begins, at the end of a word. */
 static enum reply_error
 reply_error_of_text(const char *text)
@@ -103,12 +92,6 @@ reply_error(const struct redisReply *r)
 			return reply_error(e);
 	}
 	return REPLY_OK;
-}
-
-const char *
-reply_error_name(enum reply_error e)
-{
-	return reply_error_names[e];
 }
 
 const char *

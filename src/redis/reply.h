@@ -24,7 +24,6 @@ enum reply_error {
 };
 
 enum reply_error reply_error(const struct redisReply *);	/* also of an error inside EXEC or a script */
-const char	*reply_error_name(enum reply_error);
 const char	*reply_text(const struct redisReply *);		/* error or status text; "" otherwise */
 
 bool		 reply_is_array(const struct redisReply *);

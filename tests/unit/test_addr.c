@@ -13,26 +13,24 @@ static void
 test_good(void **state UNUSED)
 {
 	static const struct {
-		const char *text, *host, *path, *again;
+		const char *text, *host, *path;
 		int port;
 	} good[] = {
-		{ "localhost", "localhost", NULL, "localhost:6379", 6379 },
-		{ "127.0.0.1:6380", "127.0.0.1", NULL, "127.0.0.1:6380", 6380 },
-		{ "my-redis_1.example.org:1", "my-redis_1.example.org", NULL,
-		    "my-redis_1.example.org:1", 1 },
-		{ "h:65535", "h", NULL, "h:65535", 65535 },
-		{ "[::1]:7000", "::1", NULL, "[::1]:7000", 7000 },
-		{ "[fe80::1:2]", "fe80::1:2", NULL, "[fe80::1:2]:6379", 6379 },
+		{ "localhost", "localhost", NULL, 6379 },
+		{ "127.0.0.1:6380", "127.0.0.1", NULL, 6380 },
+		{ "my-redis_1.example.org:1", "my-redis_1.example.org", NULL, 1 },
+		{ "h:65535", "h", NULL, 65535 },
+		{ "[::1]:7000", "::1", NULL, 7000 },
+		{ "[fe80::1:2]", "fe80::1:2", NULL, 6379 },
 		{ "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:1",
-		    "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", NULL,
-		    "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:1", 1 },
-		{ "unix:/run/redis.sock", NULL, "/run/redis.sock", "unix:/run/redis.sock", 6379 },
-		{ "unix:/a b:c", NULL, "/a b:c", "unix:/a b:c", 6379 },
+		    "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255", NULL, 1 },
+		{ "unix:/run/redis.sock", NULL, "/run/redis.sock", 6379 },
+		{ "unix:/a b:c", NULL, "/a b:c", 6379 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
 		struct addr a;
-		char *cause = NULL, *text;
+		char *cause = NULL;
 
 		assert_int_equal(addr_parse(good[i].text, &a, &cause), 0);
 		assert_null(cause);
@@ -43,9 +41,6 @@ test_good(void **state UNUSED)
 		if (a.path != NULL)
 			assert_string_equal(a.path, good[i].path);
 		assert_int_equal(a.port, good[i].port);
-		text = addr_text(&a);
-		assert_string_equal(text, good[i].again);
-		free(text);
 		addr_done(&a);
 	}
 }

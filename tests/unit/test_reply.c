@@ -104,12 +104,9 @@ test_errors(void **state UNUSED)
 
 	for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
 		if (error_of(errors[i].text) != errors[i].error)
-			fail_msg("%s: %s", errors[i].text,
-			    reply_error_name(error_of(errors[i].text)));
+			fail_msg("%s: %d", errors[i].text, error_of(errors[i].text));
 	}
 	assert_int_equal(reply_error(NULL), REPLY_OK);
-	for (enum reply_error e = REPLY_OK; e <= REPLY_OTHER; e++)
-		assert_non_null(reply_error_name(e));
 }
 
 /* Whatever the reader was given in between, the reply is the same. */
