@@ -121,10 +121,10 @@ may_be(const redisReadTask *t, const char *p, size_t len, size_t elements)
 
 	if (t->parent == NULL && !may_begin(at, t->type, elements))
 		return false;
-	if (len > at->rules->bytes_max - at->bytes || elements > ELEMENTS_MAX - at->elements)
-		return refuse(at, "a reply that is too large");
 	at->bytes += len;
 	at->elements += elements;
+	if (at->bytes > at->rules->bytes_max || at->elements > ELEMENTS_MAX)
+		return refuse(at, "a reply that is too large");
 	if (at->unasked && t->parent != NULL && t->parent->parent == NULL)
 		return may_push(at, t, p, len);
 	return true;
