@@ -239,8 +239,10 @@ ack_turn(void *arg)
 	if (a->closing)
 		ack_return_found(a);
 	ack_put_away(a);
-	ack_flush(a);
-	ack_look(a);
+	if (!ack_expects_company(a)) {
+		ack_flush(a);
+		ack_look(a);
+	}
 	ack_finish(a);
 }
 
@@ -282,6 +284,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->stats = stats;
 	ack_configure(a, config, cfg);
 	a->known = true;
+	a->pace = ACK_PACE_MAX;
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
@@ -292,6 +295,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	strcpy(a->sweep, "0");
 	timer_init(&a->ask, env->loop, ack_ask_timer, a);
 	timer_init(&a->renew, env->loop, ack_renew, a);
+	timer_init(&a->company, env->loop, ack_company_over, a);
 	timer_init(&a->hold, env->loop, ack_held_back, a);
 	timer_init(&a->tick, env->loop, ack_tick_timer, a);
 	ack_watch_init(a);
@@ -378,6 +382,7 @@ ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
 {
 	struct ack *a = (struct ack *)q;
 
+	ack_saw_result(a);
 	ack_keep(a, msg->queue_data, verdict, result);
 }
 
@@ -431,6 +436,7 @@ ack_free(struct queue *q)
 	ack_watch_done(a);
 	timer_stop(&a->ask);
 	timer_stop(&a->renew);
+	timer_stop(&a->company);
 	timer_stop(&a->hold);
 	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);

@@ -35,6 +35,7 @@ ack_delivery_new(struct ack *a, struct message *m)
 	d->epoch = a->epoch;
 	d->state = DELIVERY_FOUND;
 	TAILQ_INSERT_TAIL(&a->deliveries[DELIVERY_FOUND], d, entry);
+	a->count[DELIVERY_FOUND]++;
 	m->queue_data = d;
 	if (!timer_is_set(&a->renew))
 		timer_set(&a->renew, ack_renew_interval(a));
@@ -46,8 +47,10 @@ void
 ack_delivery_move(struct ack *a, struct delivery *d, enum delivery_state state)
 {
 	TAILQ_REMOVE(&a->deliveries[d->state], d, entry);
+	a->count[d->state]--;
 	d->state = state;
 	if (state != DELIVERY_DONE) {
+		a->count[state]++;
 		TAILQ_INSERT_TAIL(&a->deliveries[state], d, entry);
 		return;
 	}

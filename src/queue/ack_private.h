@@ -31,6 +31,7 @@
 #define ACK_SETTLE_MAX	64
 #define ACK_RENEW_MAX	250
 #define ACK_TICK_MAX	250
+#define ACK_PACE_MAX	(10 * MSEC)
 
 /*
  * A delivery is on the list of its state; ack_delivery_move() is the only
@@ -166,6 +167,10 @@ struct ack {
 
 	/* Deliveries and results. */
 	struct delivery_list	  deliveries[DELIVERY_LISTS];
+	unsigned		  count[DELIVERY_LISTS];	/* of each list */
+	usec_t			  result_at;	/* mono: the last result came */
+	usec_t			  pace;		/* between two results, smoothed; at most ACK_PACE_MAX */
+	struct timer		  company;	/* set: results wait for others */
 	struct timer		  renew;
 	struct timer		  hold;		/* set: results wait, after an error */
 	unsigned		  settle_failures;	/* in a row */
@@ -266,6 +271,9 @@ void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
 		    struct result *);
 void		 ack_return_found(struct ack *);
 void		 ack_put_away(struct ack *);	/* stale ones */
+void		 ack_saw_result(struct ack *);	/* for the pace */
+bool		 ack_expects_company(struct ack *);	/* results, and what follows them, wait */
+void		 ack_company_over(void *);	/* the timer's */
 void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
 void		 ack_give_up(struct ack *);
 

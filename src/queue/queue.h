@@ -154,7 +154,8 @@ void	queue_fetch(struct queue *, unsigned n);
 
 /*
  * Takes the message back and copies the verdict; takes what the result owns.
- * Results of one turn of the loop go to Redis in one call.
+ * Results of one turn of the loop go to Redis in one call; those of quick
+ * handlers may wait up to 1 ms for others to come, and ready() with them.
  */
 void	queue_settle(struct queue *, struct message *, const struct verdict *, struct result *);
 

@@ -93,6 +93,67 @@ test_slots(void **state)
 	assert_int_equal(keys(), 0);
 }
 
+/* Ends n deliveries, and turns the loop just as long as sending takes: no timer goes off. */
+static void
+settle_and_turn(unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+	for (i = 0; i < 3; i++)
+		loop_turn(box.loop, 0);
+}
+
+/* While the loop stands still: what has been sent arrives, what waits does not. */
+static bool
+backup_falls_to(long long n, usec_t patience)
+{
+	usec_t end = clock_mono() + patience;
+
+	while (server_int(&server, "ZCARD ordersBACKUP") > n) {
+		if (clock_mono() > end)
+			return false;
+	}
+	return true;
+}
+
+/* The results of quick handlers wait for company, but not for long. */
+static void
+test_company(void **state)
+{
+	bool waited = false;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2000; i++)
+		server_int(&server, "LPUSH orders %d", i);
+	box_start(&box, 100);
+	WAIT(&box, box.n == 100);
+	box_set_slots(&box, 0);
+	settle_and_turn(1);		/* nobody knows yet how quick they are */
+	assert_true(backup_falls_to(99, BOX_WAIT));
+	for (i = 0; i < 50 && !waited; i++) {
+		box_set_slots(&box, 100);
+		WAIT(&box, box.n == 100 && total_settled(&box) + 100 == box.delivered);
+		box_set_slots(&box, 0);
+		settle_and_turn(60);
+		settle_and_turn(1);
+		assert_true(backup_falls_to(40, BOX_WAIT));
+		waited = !backup_falls_to(39, 20 * MSEC);
+		WAIT(&box, total_settled(&box) + 39 == box.delivered);
+	}
+	print_message("# waited for company in round %d\n", i);
+	assert_true(waited);
+	/* When half of them have come there is company enough; with few in hand always. */
+	settle_and_turn(13);
+	assert_true(backup_falls_to(26, BOX_WAIT));
+	settle_and_turn(24);
+	assert_true(backup_falls_to(2, BOX_WAIT));
+	settle_and_turn(1);
+	assert_true(backup_falls_to(1, BOX_WAIT));
+}
+
 /* -- waking up -------------------------------------------------------------- */
 
 static usec_t
@@ -367,7 +428,8 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(test_ack), TEST(test_outcomes), TEST(test_too_large),
-		TEST(test_slots), TEST(test_wake_up), TEST(test_wake_up_delayed),
+		TEST(test_slots), TEST(test_company),
+		TEST(test_wake_up), TEST(test_wake_up_delayed),
 		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
 		TEST(test_pause), TEST(test_close), TEST(test_close_down),
 		TEST(test_freed), TEST(test_stats), TEST(test_reconfigure),
