@@ -449,17 +449,7 @@ ack_free(struct queue *q)
 
 static const struct ack_kind ack_kind = {
 	.ops = &queue_ack,
-	.role = {
-		[ACK_POP] = ACK_ROLE("pop", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
-		    KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
-		[ACK_SETTLE] = ACK_ROLE("settle", NULL, ACK_KEYS_SETTLE),
-		[ACK_RENEW] = ACK_ROLE("renew", NULL, KEY_BACKUP, KEY_RETRY, KEY_DELIVERY),
-		[ACK_TICK] = ACK_ROLE("tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
-		    KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS),
-		[ACK_ARM] = ACK_ROLE("arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED),
-		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
-		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
-	},
+	.role = { ACK_ROLES_LIST("pop") },
 	.promotes = true,
 };
 

@@ -102,9 +102,29 @@ struct ack_role {
 	void		(*words)(const struct ack *, struct args *);
 	enum key	 keys[KEY_MAX];	/* its KEYS; KEY_MAX ends them */
 };
-/* What most kinds give settle and rescue. */
-#define ACK_KEYS_SETTLE	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
 #define ACK_ROLE(script, words, ...)	{ script, words, { __VA_ARGS__, KEY_MAX } }
+
+/* KEYS of parts that more than one kind's script plays. */
+#define ACK_KEYS_POP	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, \
+			KEY_RATE
+#define ACK_KEYS_SETTLE	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
+#define ACK_KEYS_RENEW	KEY_BACKUP, KEY_RETRY, KEY_DELIVERY
+#define ACK_KEYS_TICK	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, \
+			KEY_STATS
+#define ACK_KEYS_ARM	KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED
+
+/* Parts that are played by the same script in every kind. */
+#define ACK_ROLES_ANY \
+	[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY), \
+	[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE)
+/* All parts of a kind whose source is a list. */
+#define ACK_ROLES_LIST(pop) \
+	[ACK_POP] = ACK_ROLE(pop, NULL, ACK_KEYS_POP), \
+	[ACK_SETTLE] = ACK_ROLE("settle", NULL, ACK_KEYS_SETTLE), \
+	[ACK_RENEW] = ACK_ROLE("renew", NULL, ACK_KEYS_RENEW), \
+	[ACK_TICK] = ACK_ROLE("tick", NULL, ACK_KEYS_TICK), \
+	[ACK_ARM] = ACK_ROLE("arm", NULL, ACK_KEYS_ARM), \
+	ACK_ROLES_ANY
 
 /*
  * A kind.  All that a script of a part is given and answers is the same for
@@ -196,7 +216,6 @@ struct call {
 				    const struct redisReply *);
 	struct delivery		**deliveries;	/* about which it is; each counts it */
 	size_t			  n;
-	unsigned		  asked;	/* pop */
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
 	int			  nkeys;	/* set by ack_keys() */
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */

@@ -454,17 +454,7 @@ expired_check(struct expired *q)
 
 static const struct ack_kind expired_kind = {
 	.ops = &queue_expired,
-	.role = {
-		[ACK_POP] = ACK_ROLE("expired_pop", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
-		    KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
-		[ACK_SETTLE] = ACK_ROLE("settle", NULL, ACK_KEYS_SETTLE),
-		[ACK_RENEW] = ACK_ROLE("renew", NULL, KEY_BACKUP, KEY_RETRY, KEY_DELIVERY),
-		[ACK_TICK] = ACK_ROLE("tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
-		    KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS),
-		[ACK_ARM] = ACK_ROLE("arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED),
-		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
-		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
-	},
+	.role = { ACK_ROLES_LIST("expired_pop") },
 	.promotes = true,
 };
 

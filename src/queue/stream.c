@@ -41,18 +41,14 @@ stream_scan(const struct ack *a, struct args *w)
 static const struct ack_kind stream_kind = {
 	.ops = &queue_stream,
 	.role = {
-		[ACK_POP] = ACK_ROLE("stream_pop", stream_consumer, KEY_QUEUE, KEY_BACKUP,
-		    KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
+		[ACK_POP] = ACK_ROLE("stream_pop", stream_consumer, ACK_KEYS_POP),
 		[ACK_SETTLE] = ACK_ROLE("stream_settle", stream_consumer, ACK_KEYS_SETTLE,
 		    KEY_QUEUE),
-		[ACK_RENEW] = ACK_ROLE("stream_renew", stream_consumer, KEY_BACKUP, KEY_RETRY,
-		    KEY_DELIVERY, KEY_QUEUE),
-		[ACK_TICK] = ACK_ROLE("stream_tick", stream_scan, KEY_QUEUE, KEY_BACKUP,
-		    KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DELAYED, KEY_STATS),
-		[ACK_ARM] = ACK_ROLE("stream_arm", stream_group, KEY_QUEUE, KEY_RETRY,
-		    KEY_DELAYED, KEY_PAUSED),
-		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
-		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
+		[ACK_RENEW] = ACK_ROLE("stream_renew", stream_consumer, ACK_KEYS_RENEW,
+		    KEY_QUEUE),
+		[ACK_TICK] = ACK_ROLE("stream_tick", stream_scan, ACK_KEYS_TICK),
+		[ACK_ARM] = ACK_ROLE("stream_arm", stream_group, ACK_KEYS_ARM),
+		ACK_ROLES_ANY
 	},
 	.promotes = true,
 };

@@ -11,15 +11,13 @@
 static const struct ack_kind unique_kind = {
 	.ops = &queue_unique,
 	.role = {
-		[ACK_POP] = ACK_ROLE("unique_pop", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
-		    KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, KEY_RATE),
+		[ACK_POP] = ACK_ROLE("unique_pop", NULL, ACK_KEYS_POP),
 		[ACK_SETTLE] = ACK_ROLE("unique_settle", NULL, ACK_KEYS_SETTLE, KEY_QUEUE),
-		[ACK_RENEW] = ACK_ROLE("renew", NULL, KEY_BACKUP, KEY_RETRY, KEY_DELIVERY),
+		[ACK_RENEW] = ACK_ROLE("renew", NULL, ACK_KEYS_RENEW),
 		[ACK_TICK] = ACK_ROLE("unique_tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
 		    KEY_RETRY, KEY_DELIVERY, KEY_STATS),
 		[ACK_ARM] = ACK_ROLE("unique_arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_PAUSED),
-		[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY),
-		[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE),
+		ACK_ROLES_ANY
 	},
 };
 
