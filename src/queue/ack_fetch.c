@@ -31,7 +31,7 @@ doubt_new(const struct ack *a)
 
 	doubt->name = xasprintf("%s.%" PRIu64, a->env->instance, ++ack_sequence);
 	doubt->since = conn_redis_time(a->env->conn);
-	doubt->deadline = clock_mono() + a->config->redis.timeout;
+	doubt->deadline = clock_mono() + a->env->redis->timeout;
 	return doubt;
 }
 
@@ -276,7 +276,7 @@ ack_pop(struct ack *a)
 {
 	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
 	unsigned n = a->asked < ACK_POP_MAX ? a->asked : ACK_POP_MAX;
-	double timeout = (double)a->config->redis.timeout / (double)SEC;
+	double timeout = (double)a->env->redis->timeout / (double)SEC;
 	struct args w = { 0 };
 
 	a->popping = true;

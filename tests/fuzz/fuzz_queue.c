@@ -526,7 +526,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	clock_fake(1000 * SEC, 1000 * SEC);
 	env.loop = l = loop_new_simulated();
 	config = make_config(data[0]);
-	queue = queue_open(&env, config, config->queues[0], &stats, &events, NULL);
+	env.redis = &config->redis;
+	queue = queue_ops(config->queues[0]->kind)->open(&env, config, config->queues[0],
+	    &stats, &events, NULL);
 	wanted = true;
 	queue_want(queue, true);
 	for (data++; data < end;) {
