@@ -99,6 +99,15 @@ config_unref(struct config *c)
 	free(c);
 }
 
+void
+config_hold(struct config **held, struct config *config)
+{
+	struct config *old = *held;
+
+	*held = config_ref(config);
+	config_unref(old);
+}
+
 const struct queue_config *
 config_queue(const struct config *c, const char *name)
 {

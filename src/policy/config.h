@@ -142,6 +142,8 @@ struct config {
 struct config	*config_new(void);		/* all empty; refs is 1 */
 struct config	*config_ref(struct config *);
 void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
+/* A reference that may be held already, to another one or none, is to this one now. */
+void		 config_hold(struct config **, struct config *);
 const struct queue_config *config_queue(const struct config *, const char *name);	/* NULL: none */
 
 /* Whether a message that was delivered stays in Redis until it is done: the kinds

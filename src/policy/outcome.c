@@ -24,6 +24,14 @@ result_done(struct result *r)
 	r->error_len = 0;
 }
 
+void
+result_move(struct result *r, struct result *from)
+{
+	*r = *from;
+	from->reason = from->error_tail = NULL;
+	from->error_len = 0;
+}
+
 const char *
 reason_name(enum reason reason)
 {

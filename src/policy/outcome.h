@@ -49,6 +49,8 @@ struct result {
 	bool		 leftovers;	/* left processes running */
 };
 void	result_done(struct result *);	/* frees what it owns */
+/* What from owns is the other one's now, which owned nothing before. */
+void	result_move(struct result *, struct result *from);
 
 /* The words of section 9; reason_name() is what logs and QDEAD hold. */
 enum reason {

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "policy/rate.h"
+#include "queue/count.h"
 
 #define LONGEST		(24 * HOUR)	/* that a timer is set for */
 
@@ -221,7 +222,7 @@ ack_finish(struct ack *a)
 	if (!a->closing || a->closed || a->asked > 0 || a->popping ||
 	    a->ticking || ack_in_doubt(a) || ack_has_deliveries(a))
 		return;
-	if (ack_is_up(a) && ack_has_counted(a) && a->tick_failures == 0) {
+	if (ack_is_up(a) && count_has(a->stats) && a->tick_failures == 0) {
 		a->ticked_at = 0;
 		ack_tick(a);
 		return;
@@ -263,7 +264,7 @@ ack_held_back(void *arg)
 static void
 ack_configure(struct ack *a, struct config *config, const struct queue_config *cfg)
 {
-	a->config = config_ref(config);
+	config_hold(&a->config, config);
 	a->cfg = cfg;
 	a->gap = rate_gap(cfg->rate);
 }
@@ -306,10 +307,8 @@ void
 ack_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
 {
 	struct ack *a = (struct ack *)q;
-	struct config *old = a->config;
 
 	ack_configure(a, config, cfg);
-	config_unref(old);
 	timer_stop(&a->limit);
 	a->full = a->armed = false;
 	/* The lease may be shorter than the time until the next renewal. */

@@ -309,7 +309,6 @@ void		 ack_renew(void *);		/* the timer's */
 /* ack_tick.c */
 void		 ack_tick(struct ack *);
 void		 ack_tick_at(struct ack *, usec_t mono);	/* at the latest */
-bool		 ack_has_counted(const struct ack *);	/* something for QSTATS */
 void		 ack_tick_timer(void *);
 
 #endif

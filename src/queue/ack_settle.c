@@ -32,9 +32,7 @@ ack_keep(struct ack *a, struct delivery *d, const struct verdict *verdict,
     struct result *result)
 {
 	d->verdict = *verdict;
-	d->result = *result;
-	result->reason = result->error_tail = NULL;
-	result->error_len = 0;
+	result_move(&d->result, result);
 	ack_delivery_move(a, d, DELIVERY_KEPT);
 	ack_wake(a);
 }

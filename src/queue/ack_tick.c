@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "policy/backoff.h"
+#include "queue/count.h"
 
 #define SOONEST		(100 * MSEC)	/* after the last tick */
 
@@ -35,12 +36,6 @@ ack_tick_at(struct ack *a, usec_t at)
 		at = a->tick_after;
 	if (!timer_is_set(&a->tick) || a->tick.at > at)
 		timer_set_at(&a->tick, at);
-}
-
-bool
-ack_has_counted(const struct ack *a)
-{
-	return memcmp(a->stats->n, a->stats->sent, sizeof(a->stats->n)) != 0;
 }
 
 /* From when on others' leases may be judged; mono. */
@@ -148,22 +143,6 @@ ack_ticked(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_wake(a);
 }
 
-static void
-ack_add_counters(const struct ack *a, struct call *call, struct args *w)
-{
-	uint64_t delta;
-	int i;
-
-	memcpy(call->counted, a->stats->n, sizeof(call->counted));
-	for (i = 0; i < STAT_MAX; i++) {
-		delta = a->stats->n[i] - a->stats->sent[i];
-		if (delta == 0)
-			continue;
-		args_str(w, stats_name((enum stat)i));
-		args_fmt(w, "%" PRIu64, delta);
-	}
-}
-
 void
 ack_tick(struct ack *a)
 {
@@ -192,6 +171,7 @@ ack_tick(struct ack *a)
 	args_fmt(&w, "%" PRId64, a->tick_rank);
 	args_str(&w, follows || a->closing ? "-" : a->sweep);
 	ack_words(a, call, &w);
-	ack_add_counters(a, call, &w);
+	memcpy(call->counted, a->stats->n, sizeof(call->counted));
+	count_words(a->stats, &w);
 	ack_send(a, call, &w);
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/args.h"
 #include "redis/reply.h"
 
 /* Lives until it is answered, also beyond its count. */
@@ -33,31 +32,37 @@ count_answered(enum conn_answer answer, const struct redisReply *reply, void *ar
 	free(call);
 }
 
-static bool
-count_has(const struct count *c)
+bool
+count_has(const struct stats *s)
 {
-	return memcmp(c->stats->n, c->stats->sent, sizeof(c->stats->n)) != 0;
+	return memcmp(s->n, s->sent, sizeof(s->n)) != 0;
+}
+
+void
+count_words(const struct stats *s, struct args *w)
+{
+	int i;
+
+	for (i = 0; i < STAT_MAX; i++) {
+		if (s->n[i] == s->sent[i])
+			continue;
+		args_str(w, stats_name((enum stat)i));
+		args_fmt(w, "%" PRIu64, s->n[i] - s->sent[i]);
+	}
 }
 
 void
 count_send(struct count *c)
 {
 	struct args w = { 0 };
-	uint64_t delta;
-	int i;
 
-	if (c->call != NULL || !count_has(c) || !conn_is_ready(c->env->conn))
+	if (c->call != NULL || !count_has(c->stats) || !conn_is_ready(c->env->conn))
 		return;
 	c->call = xcalloc(1, sizeof(*c->call));
 	c->call->count = c;
 	memcpy(c->call->n, c->stats->n, sizeof(c->call->n));
 	args_mem(&w, c->keys->name[KEY_STATS], c->keys->len[KEY_STATS]);
-	for (i = 0; i < STAT_MAX; i++) {
-		if ((delta = c->stats->n[i] - c->stats->sent[i]) == 0)
-			continue;
-		args_str(&w, stats_name((enum stat)i));
-		args_fmt(&w, "%" PRIu64, delta);
-	}
+	count_words(c->stats, &w);
 	conn_script(c->env->conn, script_find("count"), count_answered, c->call, 1, w.n, w.v,
 	    w.len);
 	args_done(&w);

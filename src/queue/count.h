@@ -7,8 +7,13 @@
 
 #include <stdbool.h>
 
+#include "queue/args.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
+
+/* Has something been counted that was not sent yet?  What: names and differences. */
+bool	count_has(const struct stats *);
+void	count_words(const struct stats *, struct args *);
 
 struct count {
 	const struct queue_env	*env;

@@ -488,11 +488,9 @@ static void
 expired_reconfigure(struct queue *queue, struct config *config, const struct queue_config *cfg)
 {
 	struct expired *q = (struct expired *)queue;
-	struct config *old = q->config;
 
-	q->config = config_ref(config);
+	config_hold(&q->config, config);
 	q->cfg = cfg;
-	config_unref(old);
 	ack_reconfigure(q->ack, config, cfg);
 	expired_check(q);
 }

@@ -14,7 +14,7 @@
 static void
 listener_tell(struct listener *l)
 {
-	bool hears = listener_is_up(l) && l->obstacle == NULL;
+	bool hears = conn_is_ready(l->conn) && l->obstacle == NULL;
 	enum listener_told told = hears ? LISTENER_HEARS : LISTENER_DEAF;
 	const char *why = l->cause != NULL ? l->cause :
 	    l->obstacle != NULL ? l->obstacle : "not connected";
@@ -100,7 +100,7 @@ void
 listener_conn_up(struct listener *l)
 {
 	conn_start(l->conn);
-	if (!listener_is_up(l))
+	if (!conn_is_ready(l->conn))
 		timer_set(&l->patience, PATIENCE);
 }
 
@@ -116,12 +116,6 @@ listener_probe(struct listener *l)
 	conn_probe(l->conn);
 }
 
-bool
-listener_is_up(const struct listener *l)
-{
-	return conn_is_ready(l->conn);
-}
-
 void
 listener_set_obstacle(struct listener *l, const char *why)
 {
@@ -130,7 +124,7 @@ listener_set_obstacle(struct listener *l, const char *why)
 		return;
 	free(l->obstacle);
 	l->obstacle = why != NULL ? xstrdup(why) : NULL;
-	if (!listener_is_up(l))
+	if (!conn_is_ready(l->conn))
 		return;
 	if (why != NULL)
 		l->told = LISTENER_UNTOLD;

@@ -23,7 +23,7 @@ struct listener {
 	struct timer		 patience;	/* set: it may yet come up by itself */
 };
 
-/* events and arg are those of queue_open(). */
+/* events and arg are those of queue_ops.open(). */
 void	listener_init(struct listener *, const struct queue_env *, const char *what,
 	    const struct queue_events *, void *arg);
 void	listener_done(struct listener *);
@@ -36,8 +36,6 @@ void	listener_add(struct listener *, bool pattern, const char *name, conn_messag
 void	listener_conn_up(struct listener *);
 void	listener_conn_down(struct listener *);
 void	listener_probe(struct listener *);
-
-bool	listener_is_up(const struct listener *);
 
 /* A reason beyond the connection why nothing can be heard; NULL: none.  From the loop. */
 void	listener_set_obstacle(struct listener *, const char *why);

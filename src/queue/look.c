@@ -28,8 +28,7 @@ look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl
 {
 	usec_t after = POLL_EVERY;
 
-	l->armed = !l->dirty;
-	if (!l->armed) {
+	if (l->dirty) {
 		look_send(l);
 		return;
 	}
@@ -47,7 +46,6 @@ look_refused(struct look *l, const struct redisReply *reply)
 	struct looked found = { .refused = reply_error(reply) != REPLY_OK ? reply_text(reply) :
 	    "a reply that is not the script's" };
 
-	l->armed = true;
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
 		conn_reset(l->env->conn, reply_text(reply));
 		return;
@@ -66,11 +64,9 @@ look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg
 
 	if (l != NULL) {
 		l->call = NULL;
-		if (answer != CONN_REPLY || !l->on) {
-			l->armed = false;
-		} else if (reply_len(reply) < 4) {
+		if (answer == CONN_REPLY && l->on && reply_len(reply) < 4) {
 			look_refused(l, reply);
-		} else {
+		} else if (answer == CONN_REPLY && l->on) {
 			l->failures = 0;
 			found.waiting = reply_int(reply_at(reply, 0), 0);
 			found.paused = reply_int(reply_at(reply, 1), 0) != 0;
@@ -105,7 +101,6 @@ look_send(struct look *l)
 void
 look_again(struct look *l)
 {
-	l->armed = false;
 	l->dirty = true;
 	look_send(l);
 }

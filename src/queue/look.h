@@ -26,7 +26,6 @@ struct look {
 	const struct keys	*keys;
 	bool			 list;		/* Q is a list to be looked at */
 	bool			 on;
-	bool			 armed;		/* Redis will say, or a timer is set */
 	bool			 dirty;		/* something changed since the script was sent */
 	unsigned		 failures;	/* in a row */
 	struct look_call	*call;		/* on its way; NULL: none */

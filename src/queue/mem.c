@@ -417,11 +417,9 @@ static void
 mem_reconfigure(struct queue *queue, struct config *config, const struct queue_config *cfg)
 {
 	struct mem *q = (struct mem *)queue;
-	struct config *old = q->config;
 
-	q->config = config_ref(config);
+	config_hold(&q->config, config);
 	q->cfg = cfg;
-	config_unref(old);
 }
 
 static void
@@ -464,8 +462,7 @@ mem_settle(struct queue *queue, struct message *m, const struct verdict *v, stru
 	struct mem_delivery *d = m->queue_data;
 
 	d->verdict = *v;
-	d->result = *result;
-	result->reason = result->error_tail = NULL;
+	result_move(&d->result, result);
 	TAILQ_REMOVE(&q->in_hand, d, entry);
 	TAILQ_INSERT_TAIL(&q->results, d, entry);
 	mem_wake(q);

@@ -272,7 +272,7 @@ plain_pop(struct plain *q)
 {
 	static const enum key keys[] = { KEY_QUEUE, KEY_PAUSED };
 	double now = conn_redis_time(q->env->conn);
-	double timeout = (double)q->config->redis.timeout / (double)SEC;
+	double timeout = (double)q->env->redis->timeout / (double)SEC;
 	struct args w = { 0 };
 	size_t i;
 
@@ -482,11 +482,9 @@ static void
 plain_reconfigure(struct queue *queue, struct config *config, const struct queue_config *cfg)
 {
 	struct plain *q = (struct plain *)queue;
-	struct config *old = q->config;
 
-	q->config = config_ref(config);
+	config_hold(&q->config, config);
 	q->cfg = cfg;
-	config_unref(old);
 }
 
 static void
@@ -542,9 +540,7 @@ plain_settle(struct queue *queue, struct message *msg, const struct verdict *ver
 	struct item *it = msg->queue_data;
 
 	it->verdict = *verdict;
-	it->result = *result;
-	result->reason = result->error_tail = NULL;
-	result->error_len = 0;
+	result_move(&it->result, result);
 	if (verdict->op == VERDICT_ACK)
 		plain_done(q, it, SETTLED_OK);
 	else if (verdict->op == VERDICT_RETURN && it->result.pid <= 0 && msg->payload != NULL)

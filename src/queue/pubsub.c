@@ -409,11 +409,9 @@ static void
 pubsub_reconfigure(struct queue *queue, struct config *config, const struct queue_config *cfg)
 {
 	struct pubsub *q = (struct pubsub *)queue;
-	struct config *old = q->config;
 
-	q->config = config_ref(config);
+	config_hold(&q->config, config);
 	q->cfg = cfg;
-	config_unref(old);
 }
 
 static void
@@ -467,9 +465,7 @@ pubsub_settle(struct queue *queue, struct message *msg, const struct verdict *ve
 	struct heard *h = msg->queue_data;
 
 	h->verdict = *verdict;
-	h->result = *result;
-	result->reason = result->error_tail = NULL;
-	result->error_len = 0;
+	result_move(&h->result, result);
 	h->again = verdict->op == VERDICT_RETURN && h->result.pid <= 0 && msg->payload != NULL;
 	h->how = h->again || verdict->op == VERDICT_ACK ? SETTLED_OK : SETTLED_DROPPED;
 	pubsub_move(q, h, HEARD_DONE);

@@ -18,8 +18,6 @@ static const struct queue_ops *const queue_kinds[] = {
 const struct queue_ops *
 queue_ops(enum kind kind)
 {
-	if ((size_t)kind >= ARRAY_LEN(queue_kinds))
-		return NULL;
 	return queue_kinds[kind];
 }
 
@@ -30,26 +28,13 @@ queue_check_ops(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(queue_kinds); i++) {
-		if ((o = queue_kinds[i]) == NULL)
-			continue;
-		if (o->name == NULL || o->open == NULL || o->reconfigure == NULL ||
+		o = queue_kinds[i];
+		if (o == NULL || o->name == NULL || o->open == NULL || o->reconfigure == NULL ||
 		    o->conn_up == NULL || o->conn_down == NULL || o->want == NULL ||
 		    o->fetch == NULL || o->settle == NULL || o->tick == NULL ||
 		    o->is_empty == NULL || o->close == NULL || o->free == NULL)
 			fatalx("queue kind %zu has an empty slot", i);
 	}
-}
-
-struct queue *
-queue_open(const struct queue_env *env, struct config *config,
-    const struct queue_config *cfg, struct stats *stats,
-    const struct queue_events *events, void *arg)
-{
-	const struct queue_ops *ops = queue_ops(cfg->kind);
-
-	if (ops == NULL)
-		fatalx("queue kind %s is not built in", config_kind_name(cfg->kind));
-	return ops->open(env, config, cfg, stats, events, arg);
 }
 
 void

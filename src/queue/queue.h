@@ -1,6 +1,6 @@
 /*
  * A queue: where messages come from and where results go.  One const table
- * of functions per kind; queue_open() finds it by cfg->kind.
+ * of functions per kind; queue_ops() finds it.
  *
  * Pulling, always in this order:
  *
@@ -127,7 +127,6 @@ struct queue {
 	void				*arg;
 };
 
-/* NULL where the kind is not built in (config_file refuses those before). */
 const struct queue_ops	*queue_ops(enum kind);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
 extern const struct queue_ops queue_ack;
@@ -136,10 +135,6 @@ extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
 extern const struct queue_ops queue_expired;
 extern const struct queue_ops queue_pubsub;	/* of two kinds */
-
-struct queue	*queue_open(const struct queue_env *, struct config *,
-		    const struct queue_config *, struct stats *,
-		    const struct queue_events *, void *arg);
 
 /* New settings for what is popped from now on; key and kind are the same. */
 void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);
