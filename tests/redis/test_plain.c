@@ -3,6 +3,8 @@
  */
 #include "box.h"
 
+#include <signal.h>
+
 static int
 setup(void **state)
 {
@@ -227,6 +229,33 @@ test_lost_reply(void **state)
 	assert_memory_equal(box.msgs[0]->payload, "next", 4);
 }
 
+/*
+ * A server that hung takes nothing for a pop whose connection is gone, whatever a
+ * new configuration says of a timeout that needs a restart.
+ */
+static void
+test_late(void **state)
+{
+	struct config *c = config_new();
+
+	(void)state;
+	box.config->redis.timeout = 400 * MSEC;
+	box_start(&box, 0);
+	c->redis.timeout = HOUR;
+	queue_reconfigure(box.queue, c, box.cfg);
+	config_unref(c);
+	push("x");
+	box_turn(&box, 20 * MSEC);
+	server_signal(&server, SIGSTOP);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.fetched[FETCH_DOWN] > 0);
+	box_turn(&box, 100 * MSEC);
+	server_signal(&server, SIGCONT);
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	queue_reconfigure(box.queue, box.config, box.cfg);
+}
+
 static void
 test_cut(void **state)
 {
@@ -336,7 +365,7 @@ main(void)
 		TEST(test_batch), TEST(test_left), TEST(test_ids), TEST(test_failures),
 		TEST(test_too_large), TEST(test_return), TEST(test_begun),
 		TEST(test_pause), TEST(test_wake_up), TEST(test_polls),
-		TEST(test_lost_reply), TEST(test_cut), TEST(test_wrong_type),
+		TEST(test_lost_reply), TEST(test_late), TEST(test_cut), TEST(test_wrong_type),
 		TEST(test_denied), TEST(test_full), TEST(test_close), TEST(test_give_up),
 	};
 
