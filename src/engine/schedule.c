@@ -144,6 +144,7 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 {
 	struct schedule *s = arg;
 	const char *what = reply_str(reply_at(r, 0), NULL);
+	char cause[REPLY_CAUSE];
 
 	s->asking = false;
 	if (s->all == NULL)
@@ -151,7 +152,7 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 	else if (answer != CONN_REPLY || s->all->stopped)
 		return;
 	else if (what == NULL)
-		schedule_failed(s, reply_text(r));
+		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
 	else
 		schedule_settle(s, what, reply_double(reply_at(r, 1), redis_time(s)));
 }

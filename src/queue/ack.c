@@ -109,17 +109,6 @@ ack_is_up(const struct ack *a)
 
 /* -- what replies say ------------------------------------------------------- */
 
-/* Redis appends where in which script it was: nothing for a log. */
-static char *
-ack_cut(char *text)
-{
-	char *end = strstr(text, " script: ");
-
-	if (end != NULL)
-		*end = '\0';
-	return text;
-}
-
 /* Once when it begins; what the script found is told by the tick's report. */
 void
 ack_complain(struct ack *a, enum ack_script script, const char *text)
@@ -133,26 +122,18 @@ ack_complain(struct ack *a, enum ack_script script, const char *text)
 	}
 	a->complained[script] = true;
 	warning = xasprintf("%s: %s", ack_role_names[script], text);
-	report.warning = ack_cut(warning);
+	report.warning = warning;
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
-}
-
-const char *
-ack_error_text(const struct redisReply *reply, char *buf, size_t size)
-{
-	snprintf(buf, size, "%s", reply_error(reply) == REPLY_OK ?
-	    "a reply that is not the script's" : reply_text(reply));
-	return ack_cut(buf);
 }
 
 enum reply_error
 ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply)
 {
 	enum reply_error e = reply_error(reply);
-	char text[256];
+	char text[REPLY_CAUSE];
 
-	ack_error_text(reply, text, sizeof(text));
+	reply_cause(reply, text, sizeof(text));
 	if (e == REPLY_ELSEWHERE)
 		conn_reset(a->env->conn, text);
 	else

@@ -216,7 +216,7 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 static void
 ack_pop_refused(struct ack *a, const struct redisReply *reply)
 {
-	char text[256];
+	char text[REPLY_CAUSE];
 
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
 		(void)ack_failed(a, ACK_POP, reply);
@@ -226,7 +226,7 @@ ack_pop_refused(struct ack *a, const struct redisReply *reply)
 	a->known = false;
 	a->armed = true;
 	timer_set(&a->again, SEC);
-	ack_finish_fetch(a, FETCH_ERROR, ack_error_text(reply, text, sizeof(text)));
+	ack_finish_fetch(a, FETCH_ERROR, reply_cause(reply, text, sizeof(text)));
 }
 
 /* status now waiting due dropped limited, then messages (or, paused: why ttl) */

@@ -260,7 +260,6 @@ bool		 ack_is_up(const struct ack *);
  * where the server is no longer the right one.  Says what kind of error.
  */
 enum reply_error ack_failed(struct ack *, enum ack_script, const struct redisReply *);
-const char	*ack_error_text(const struct redisReply *, char *buf, size_t);
 void		 ack_complain(struct ack *, enum ack_script, const char *);	/* NULL: all is well */
 void		 ack_set_paused(struct ack *, bool, const char *why);
 double		 ack_saw_now(struct ack *, const struct redisReply *);	/* the reply's first element */

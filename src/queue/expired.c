@@ -57,7 +57,7 @@ struct expired {
 	TAILQ_HEAD(, expired_call) pushes;	/* on their way */
 	unsigned		  npushes;
 	struct expired_call	 *check;	/* on its way; NULL: none */
-	char			  why[128];	/* the last push was refused; "": it was not */
+	char			  why[REPLY_CAUSE];	/* the last push was refused; "": it was not */
 	bool			  unchecked;	/* CONFIG is refused, and that was told */
 	uint64_t		  dropped;	/* since that was told; 0: nothing is */
 	bool			  pushed;	/* something, since the last was dropped */
@@ -253,8 +253,7 @@ expired_unsend(struct expired *q, struct expired_call *call)
 static void
 expired_refused(struct expired *q, const struct redisReply *reply)
 {
-	snprintf(q->why, sizeof(q->why), "%.*s", (int)strcspn(reply_text(reply), "\r\n"),
-	    reply_text(reply));
+	reply_cause(reply, q->why, sizeof(q->why));
 	if (reply_error(reply) == REPLY_ELSEWHERE)
 		conn_reset(q->env->conn, q->why);
 	else

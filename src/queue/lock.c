@@ -315,13 +315,14 @@ static void
 lock_has_error(struct lock *l, const struct redisReply *r)
 {
 	enum reply_error e = reply_error(r);
+	char cause[REPLY_CAUSE];
 
-	lock_set_trouble(l, LOCK_REFUSED, e, reply_text(r));
+	lock_set_trouble(l, LOCK_REFUSED, e, reply_cause(r, cause, sizeof(cause)));
 	if (l->opt.wait == 0 || (e != REPLY_TRANSIENT && e != REPLY_REFUSED &&
 	    e != REPLY_ELSEWHERE))
 		lock_refuse(l);
 	else if (e == REPLY_ELSEWHERE)
-		conn_reset(l->conn, reply_text(r));
+		conn_reset(l->conn, cause);
 	else
 		timer_set(&l->next, POLL_EVERY);
 }
@@ -418,13 +419,15 @@ lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	boot_t sent;
 	struct lock *l = lock_answered(arg, &sent);
+	char cause[REPLY_CAUSE];
 
 	if (l->state != LOCK_HELD || l->lost || answer != CONN_REPLY)
 		return;
 	if (reply_error(r) != REPLY_OK) {
-		lock_set_trouble(l, LOCK_REFUSED, reply_error(r), reply_text(r));
+		lock_set_trouble(l, LOCK_REFUSED, reply_error(r),
+		    reply_cause(r, cause, sizeof(cause)));
 		if (reply_error(r) == REPLY_ELSEWHERE)
-			conn_reset(l->conn, reply_text(r));
+			conn_reset(l->conn, cause);
 	} else if (reply_int(reply_at(r, 0), 0) == 1) {
 		lock_extend(l, sent);
 	} else {

@@ -43,11 +43,11 @@ look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl
 static void
 look_refused(struct look *l, const struct redisReply *reply)
 {
-	struct looked found = { .refused = reply_error(reply) != REPLY_OK ? reply_text(reply) :
-	    "a reply that is not the script's" };
+	char cause[REPLY_CAUSE];
+	struct looked found = { .refused = reply_cause(reply, cause, sizeof(cause)) };
 
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
-		conn_reset(l->env->conn, reply_text(reply));
+		conn_reset(l->env->conn, cause);
 		return;
 	}
 	timer_set(&l->again, backoff_delay(SEC, MINUTE, ++l->failures, random_unit()));

@@ -207,11 +207,9 @@ plain_finish_fetch(struct plain *q, unsigned got, enum fetch_status status, cons
 static void
 plain_pop_refused(struct plain *q, const struct redisReply *reply)
 {
-	char text[256];
+	char text[REPLY_CAUSE];
 
-	snprintf(text, sizeof(text), "%s", reply_error(reply) == REPLY_OK ?
-	    "a reply that is not the script's" : reply_text(reply));
-	text[strcspn(text, "\r\n")] = '\0';
+	reply_cause(reply, text, sizeof(text));
 	q->known = false;
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
 		conn_reset(q->env->conn, text);
@@ -311,7 +309,7 @@ static void
 plain_push_refused(struct plain *q, const struct redisReply *reply)
 {
 	struct item *it;
-	char *text;
+	char cause[REPLY_CAUSE], *text;
 
 	while ((it = TAILQ_FIRST(&q->items[ITEM_SENT])) != NULL) {
 		if (q->closing)
@@ -319,11 +317,12 @@ plain_push_refused(struct plain *q, const struct redisReply *reply)
 		else
 			plain_move(q, it, ITEM_BACK);
 	}
+	reply_cause(reply, cause, sizeof(cause));
 	if (reply_error(reply) == REPLY_ELSEWHERE) {
-		conn_reset(q->env->conn, reply_text(reply));
+		conn_reset(q->env->conn, cause);
 		return;
 	}
-	text = xasprintf("messages cannot be pushed back: %.200s", reply_text(reply));
+	text = xasprintf("messages cannot be pushed back: %s", cause);
 	plain_warn(q, text);
 	free(text);
 	timer_set(&q->hold, SEC);

@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,18 @@ reply_text(const struct redisReply *r)
 	    (r->type != REDIS_REPLY_ERROR && r->type != REDIS_REPLY_STATUS))
 		return "";
 	return r->str;
+}
+
+const char *
+reply_cause(const struct redisReply *r, char *buf, size_t size)
+{
+	const char *text = r != NULL && r->type == REDIS_REPLY_ERROR ?
+	    reply_script_error(r->str) : "a reply that was not expected";
+	const char *where = strstr(text, " script: ");
+	size_t len = where != NULL ? (size_t)(where - text) : strcspn(text, "\r\n");
+
+	snprintf(buf, size, "%.*s", len < size ? (int)len : (int)size, text);
+	return buf;
 }
 
 bool

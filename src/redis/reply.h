@@ -25,6 +25,12 @@ enum reply_error {
 
 enum reply_error reply_error(const struct redisReply *);	/* also of an error inside EXEC or a script */
 const char	*reply_text(const struct redisReply *);		/* error or status text; "" otherwise */
+/*
+ * What is wrong with a reply, for people: an error without where in which script it
+ * was, or that it is none that was expected.  Returns buf; REPLY_CAUSE is large enough.
+ */
+#define REPLY_CAUSE	256
+const char	*reply_cause(const struct redisReply *, char *buf, size_t);
 
 bool		 reply_is_array(const struct redisReply *);
 size_t		 reply_len(const struct redisReply *);		/* elements; 0 if no array */

@@ -73,8 +73,10 @@ ask_status(enum reply_error error)
 int
 ask_refused(struct ctl *c, const struct redisReply *reply)
 {
+	char cause[REPLY_CAUSE];
+
 	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s",
-	    client_address(c->client), reply_text(reply));
+	    client_address(c->client), reply_cause(reply, cause, sizeof(cause)));
 }
 
 static void

@@ -109,6 +109,27 @@ test_errors(void **state UNUSED)
 	assert_int_equal(reply_error(NULL), REPLY_OK);
 }
 
+static void
+test_cause(void **state UNUSED)
+{
+	static const struct { const char *text, *cause; } t[] = {
+		{ "-WRONGTYPE Operation against a key script: 0123, on @user_script:1.\r\n",
+		    "WRONGTYPE Operation against a key" },
+		{ "-ERR Error running script (call to f_0123): @user_script:1: WRONGTYPE no\r\n",
+		    "WRONGTYPE no" },
+		{ "-OOM command not allowed\r\n", "OOM command not allowed" },
+		{ "*1\r\n:1\r\n", "a reply that was not expected" },
+	};
+	char buf[REPLY_CAUSE], small[8];
+
+	for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+		redisReply *r = parse_split(t[i].text, strlen(t[i].text), 1);
+		assert_string_equal(reply_cause(r, buf, sizeof(buf)), t[i].cause);
+		assert_memory_equal(reply_cause(r, small, sizeof(small)), t[i].cause, 7);
+		freeReplyObject(r);
+	}
+}
+
 /* Whatever the reader was given in between, the reply is the same. */
 static void
 test_every_split(void **state UNUSED)
@@ -263,7 +284,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_errors), cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_every_split),
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_numbers),
