@@ -139,11 +139,20 @@ lock_over(void *arg)
 }
 
 static void
+lock_stop_timers(struct lock *l)
+{
+	timer_stop(&l->next);
+	timer_stop(&l->limit);
+	timer_stop(&l->away);
+	boot_timer_stop(&l->end);
+}
+
+static void
 lock_end(struct lock *l, enum lock_release how)
 {
 	l->state = LOCK_OVER;
 	l->how = how;
-	timer_stop(&l->limit);
+	lock_stop_timers(l);
 	loop_defer(l->loop, &l->over, lock_over, l);
 }
 
@@ -191,9 +200,7 @@ lock_start_release(struct lock *l)
 	if (most > l->opt.ttl)
 		most = l->opt.ttl;
 	l->state = LOCK_RELEASING;
-	timer_stop(&l->next);
-	timer_stop(&l->away);
-	boot_timer_stop(&l->end);
+	lock_stop_timers(l);
 	timer_init(&l->limit, l->loop, lock_leave, l);
 	timer_set(&l->limit, most);
 	lock_unlock(l);
@@ -202,7 +209,6 @@ lock_start_release(struct lock *l)
 void
 lock_release(struct lock *l)
 {
-	timer_stop(&l->limit);
 	if (l->state == LOCK_WANTED && !l->doubt)
 		lock_end(l, LOCK_RELEASED);
 	else if (l->lost)
@@ -219,9 +225,6 @@ lock_refuse(struct lock *l)
 	l->refusing = true;
 	if (l->trouble == NULL)
 		lock_set_trouble(l, LOCK_DOWN, REPLY_OK, "no answer");
-	timer_stop(&l->next);
-	timer_stop(&l->away);
-	timer_stop(&l->limit);
 	if (l->doubt)
 		lock_start_release(l);
 	else
@@ -465,9 +468,7 @@ lock_take(struct lock *l, boot_t sent)
 	}
 	l->state = LOCK_HELD;
 	l->doubt = false;
-	timer_stop(&l->next);
-	timer_stop(&l->limit);
-	timer_stop(&l->away);
+	lock_stop_timers(l);
 	lock_stop_watch(l);
 	lock_extend(l, sent);
 	timer_init(&l->next, l->loop, lock_renew, l);
