@@ -344,6 +344,16 @@ expired_send(struct expired *q)
 		expired_send_one(q);
 }
 
+/* What was heard is pushed, or too late, before the other half says its last word. */
+static void
+expired_finish(struct expired *q)
+{
+	if (TAILQ_EMPTY(&q->waiting) && q->npushes == 0)
+		ack_close(q->ack);
+	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->again))
+		timer_set(&q->again, 100 * MSEC);
+}
+
 static void
 expired_turn(void *arg)
 {
@@ -352,6 +362,8 @@ expired_turn(void *arg)
 	expired_drop_late(q);
 	expired_send(q);
 	expired_end_drops(q);
+	if (q->closing)
+		expired_finish(q);
 }
 
 static void
@@ -554,15 +566,14 @@ expired_is_empty(const struct queue *queue)
 	return TAILQ_EMPTY(&q->waiting) && q->npushes == 0 && ack_is_empty(q->ack);
 }
 
-/* What was heard goes out before the last word of the other half. */
 static void
 expired_close(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
 
-	expired_send(q);
 	q->closing = true;
-	ack_close(q->ack);
+	ack_want(q->ack, false);
+	expired_wake(q);
 }
 
 static void

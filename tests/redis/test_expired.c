@@ -371,6 +371,40 @@ test_close(void **state)
 	assert_int_equal(server_int(&server, "LLEN orders"), 0);
 }
 
+/* What was heard, and could not be pushed yet, is pushed before the end. */
+static void
+test_close_refused(void **state)
+{
+	(void)state;
+	box.cfg->skew = 10 * SEC;
+	start(&box, 0);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	server_int(&server, "PUBLISH __keyevent@0__:expired send:1");
+	box_turn(&box, 150 * MSEC);
+	queue_close(box.queue);
+	box_turn(&box, 150 * MSEC);
+	assert_int_equal(box.closes, 0);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(server_int(&server, "LLEN orders"), 1);
+}
+
+/* But Redis is not waited for beyond the time in which that is of use. */
+static void
+test_close_away(void **state)
+{
+	(void)state;
+	box.cfg->skew = 600 * MSEC;
+	start(&box, 0);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	server_int(&server, "PUBLISH __keyevent@0__:expired send:1");
+	box_turn(&box, 50 * MSEC);
+	server_kill(&server);
+	queue_close(box.queue);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(box.stats.n[STAT_DROPPED], 1);
+}
+
 /* -- patterns ------------------------------------------------------------------- */
 
 static void
@@ -420,7 +454,8 @@ main(void)
 		TEST(test_flags_merged), TEST(test_flags_demanded), TEST(test_flags_denied),
 		TEST(test_set_denied), TEST(test_lost_answer), TEST(test_refused),
 		TEST(test_wrong_type), TEST(test_full), TEST(test_cut),
-		TEST(test_denied_channel), TEST(test_close), TEST(test_globs),
+		TEST(test_denied_channel), TEST(test_close), TEST(test_close_refused),
+		TEST(test_close_away), TEST(test_globs),
 	};
 
 	unit_seed();
