@@ -37,6 +37,7 @@ struct schedule {
 	bool			 asking;	/* a script is not answered */
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last tick that is settled; TICK_NEVER: none */
+	struct schedule_state	 state;		/* what others may know */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
 };
@@ -88,10 +89,11 @@ static void
 schedule_arm(struct schedule *s)
 {
 	double now = redis_time(s), in;
-	int64_t tick = tick_next(s->cfg, (int64_t)now);
+	int64_t tick = tick_next(s->cfg, (int64_t)now), due = due_tick(s, now);
 
 	in = ((double)tick - now) * (double)SEC;
-	if (due_tick(s, now) != TICK_NEVER)
+	s->state.next = due != TICK_NEVER ? due : tick;
+	if (due != TICK_NEVER)
 		timer_set(&s->timer, 0);
 	else if (tick == TICK_NEVER || in > (double)LOOK_EVERY)
 		timer_set(&s->timer, LOOK_EVERY);
@@ -130,11 +132,16 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	free(s->cause);
 	s->cause = NULL;
 	conn_saw_time(s->all->env->conn, now);
-	if (strcmp(what, "early") != 0)
+	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;
-	if (strcmp(what, "pushed") == 0)
+		s->state.missed = strcmp(what, "missed") == 0;
+		if (!s->state.missed)
+			s->state.last = s->asked;
+	}
+	if (strcmp(what, "pushed") == 0) {
+		s->state.runs++;
 		journal_scheduled(s->queue, s->cfg, s->asked, now);
-	else if (strcmp(what, "missed") == 0)
+	} else if (strcmp(what, "missed") == 0)
 		journal_schedule_missed(s->queue, s->cfg, s->asked);
 	schedule_arm(s);
 }
@@ -181,7 +188,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	struct args w = { 0 };
 
 	s->asking = true;
-	s->asked = tick;
+	s->asked = s->state.next = tick;
 	args_str(&w, s->keys.name[KEY_QUEUE]);
 	args_str(&w, s->keys.name[KEY_SCHEDULE]);
 	args_str(&w, s->cfg->name);
@@ -224,6 +231,9 @@ schedule_new(struct schedules *all, struct config *config, const struct schedule
 	s->cfg = cfg;
 	s->queue = config_queue(config, cfg->queue);
 	s->done = TICK_NEVER;
+	s->state = (struct schedule_state){
+		.cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1,
+	};
 	keys_init(&s->keys, s->queue->key);
 	timer_init(&s->timer, all->env->loop, schedule_look, s);
 	return s;
@@ -257,19 +267,45 @@ remove_all(struct schedules *all)
 	all->n = 0;
 }
 
-/* Redis knows what has run, so nothing is carried over. */
-void
-schedules_reconfigure(struct schedules *all, struct config *config)
+static uint64_t
+runs_of(const struct schedules *all, const char *name)
 {
 	size_t i;
 
-	remove_all(all);
-	all->at = xcalloc(config->nschedules + 1, sizeof(struct schedule *));
-	for (i = 0; i < config->nschedules; i++) {
-		all->at[i] = schedule_new(all, config, config->schedules[i]);
-		schedule_start(all->at[i]);
+	for (i = 0; i < all->n; i++) {
+		if (strcmp(all->at[i]->cfg->name, name) == 0)
+			return all->at[i]->state.runs;
 	}
+	return 0;
+}
+
+/* Redis knows what has run, so nothing is carried over but what only we have counted. */
+void
+schedules_reconfigure(struct schedules *all, struct config *config)
+{
+	struct schedule **new = xcalloc(config->nschedules + 1, sizeof(struct schedule *));
+	size_t i;
+
+	for (i = 0; i < config->nschedules; i++) {
+		new[i] = schedule_new(all, config, config->schedules[i]);
+		new[i]->state.runs = runs_of(all, new[i]->cfg->name);
+		schedule_start(new[i]);
+	}
+	remove_all(all);
+	all->at = new;
 	all->n = config->nschedules;
+}
+
+size_t
+schedules_count(const struct schedules *all)
+{
+	return all->n;
+}
+
+struct schedule_state
+schedules_get(const struct schedules *all, size_t i)
+{
+	return all->at[i]->state;
 }
 
 struct schedules *

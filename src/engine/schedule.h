@@ -9,7 +9,11 @@
 #ifndef RQD_ENGINE_SCHEDULE_H
 #define RQD_ENGINE_SCHEDULE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "policy/config.h"
+#include "policy/tick.h"
 #include "queue/queue.h"
 
 struct schedules;
@@ -18,8 +22,19 @@ struct schedules;
 struct schedules *schedules_new(const struct queue_env *, struct config *);
 void		 schedules_free(struct schedules *);	/* any time; NULL is fine */
 
-/* Those of another configuration instead. */
+/* Those of another configuration instead; of equal names the number of runs is kept. */
 void		 schedules_reconfigure(struct schedules *, struct config *);
+
+/* What is known of one, for metrics. */
+struct schedule_state {
+	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
+	int64_t		 last;		/* the last tick in QSCHEDULE; TICK_NEVER: not known */
+	int64_t		 next;		/* the tick that is waited for, or tried; TICK_NEVER: none */
+	int		 missed;	/* 1: the last tick has passed, and nobody ran it in time; -1: not known */
+	uint64_t	 runs;		/* pushed by this daemon */
+};
+size_t		 schedules_count(const struct schedules *);
+struct schedule_state	schedules_get(const struct schedules *, size_t);
 
 /* No more pushes. */
 void		 schedules_stop(struct schedules *);

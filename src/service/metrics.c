@@ -209,6 +209,27 @@ put_durations(const struct page *p, const struct family *f UNUSED)
 	}
 }
 
+/* NAN: not known, no sample. */
+static void
+put_schedules(const struct page *p, const struct family *f,
+    double (*value)(const struct schedule_state *))
+{
+	const struct schedule_state *s;
+	size_t i;
+
+	for (i = 0; i < p->m->nschedules; i++) {
+		s = &p->m->schedules[i];
+		if (isnan(value(s)))
+			continue;
+		buf_printf(p->out, "%s{schedule=\"", f->name);
+		metrics_label(s->cfg->name, p->out);
+		buf_puts(p->out, "\",queue=\"");
+		metrics_label(s->cfg->queue, p->out);
+		buf_puts(p->out, "\"} ");
+		put_number(p->out, value(s));
+	}
+}
+
 /* -- values -------------------------------------------------------------------- */
 
 #define OF_DAEMON(name, expression)			\
@@ -222,6 +243,18 @@ static double						\
 name(const struct metrics_queue *q)			\
 {							\
 	return (double)(expression);			\
+}
+
+#define OF_SCHEDULE(name, expression)			\
+static double						\
+name##_of(const struct schedule_state *s)		\
+{							\
+	return (double)(expression);			\
+}							\
+static void						\
+name(const struct page *p, const struct family *f)	\
+{							\
+	put_schedules(p, f, name##_of);			\
 }
 
 OF_DAEMON(reload_ok, !m->reload_failed)
@@ -242,6 +275,11 @@ OF_QUEUE(running, q->running)
 OF_QUEUE(concurrency, q->concurrency)
 OF_QUEUE(oldest, q->oldest)
 OF_QUEUE(stalled, q->depth != NULL ? q->stalled : NAN)
+
+OF_SCHEDULE(last, s->last != TICK_NEVER ? (double)s->last : NAN)
+OF_SCHEDULE(next, s->next != TICK_NEVER ? (double)s->next : NAN)
+OF_SCHEDULE(missed, s->missed != -1 ? s->missed : NAN)
+OF_SCHEDULE(runs, s->runs)
 
 static const struct family families[] = {
 	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_build, NULL, NULL },
@@ -274,6 +312,13 @@ static const struct family families[] = {
 	    put_blocked, NULL, NULL },
 	{ "rqd_handler_duration_seconds", "histogram", "How long handlers ran.", put_durations,
 	    NULL, NULL },
+	{ "rqd_schedule_last_timestamp_seconds", "gauge",
+	    "For which second the schedule ran last, on whatever daemon.", last, NULL, NULL },
+	{ "rqd_schedule_next_timestamp_seconds", "gauge",
+	    "For which second it runs next; in the past while that fails.", next, NULL, NULL },
+	{ "rqd_schedule_missed", "gauge",
+	    "1 while the last time of a schedule has passed without a run.", missed, NULL, NULL },
+	{ "rqd_schedule_runs_total", "counter", "Runs that this daemon made.", runs, NULL, NULL },
 	{ "process_cpu_seconds_total", "counter", "CPU time of the daemon, handlers not counted.",
 	    put_value, cpu, NULL },
 	{ "process_resident_memory_bytes", "gauge", "Memory in use.", put_value, resident, NULL },

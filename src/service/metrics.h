@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/stats.h"
 #include "engine/consumer.h"
+#include "engine/schedule.h"
 #include "queue/depth.h"
 #include "service/process.h"
 
@@ -46,6 +47,8 @@ struct metrics {
 	struct process		 process;
 	const struct metrics_queue *queues;
 	size_t			 nqueues;
+	const struct schedule_state *schedules;
+	size_t			 nschedules;
 };
 
 void	metrics_text(const struct metrics *, struct buf *);

@@ -197,6 +197,8 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 	struct view v = look(m);
 	uint64_t connects = conn_generation(v.conn);
 	struct metrics_queue *queues = xcalloc(v.nconsumers + 1, sizeof(*queues));
+	size_t i, nschedules = schedules_count(v.schedules);
+	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v.config->hash, .state = v.state,
 		.reload_failed = v.reload_failed, .redis_up = conn_is_ready(v.conn),
@@ -205,8 +207,8 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 		.handlers = dispatcher_taken(v.dispatcher),
 		.max_handlers = v.config->max_handlers, .log_dropped = log_dropped(),
 		.started = v.started, .queues = queues,
+		.schedules = schedules, .nschedules = nschedules,
 	};
-	size_t i;
 
 	note(m, &v, r);
 	process_look(&all.process);
@@ -214,7 +216,10 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 		if (!is_replaced(&v, v.consumers[i]))
 			queues[all.nqueues++] = queue_metrics(m, v.consumers[i], r);
 	}
+	for (i = 0; i < nschedules; i++)
+		schedules[i] = schedules_get(v.schedules, i);
 	metrics_text(&all, out);
+	free(schedules);
 	free(queues);
 }
 

@@ -126,6 +126,7 @@ server_look(struct view *v, void *arg)
 		.config = s->config, .instance = s->instance, .state = state_names[s->state],
 		.started = s->heartbeat.started, .reload_failed = s->reload_failed,
 		.conn = s->conn, .redis_error = s->redis_error, .dispatcher = s->dispatcher,
+		.schedules = s->schedules,
 		.consumers = s->consumers, .nconsumers = s->nconsumers,
 	};
 }
@@ -752,7 +753,6 @@ server_stop(struct server *s)
 	/* 0. Nobody looks any more. */
 	monitor_stop(s->monitor);
 
-	/* 1. Handlers and what is left of results. */
 	/* 1. Schedules, handlers, and what is left of results. */
 	schedules_free(s->schedules);
 	for (i = 0; i < s->nconsumers; i++)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "engine/consumer.h"
 #include "engine/dispatcher.h"
+#include "engine/schedule.h"
 #include "policy/config.h"
 #include "redis/conn.h"
 
@@ -23,6 +24,7 @@ struct view {
 	const struct conn *conn;
 	const char	*redis_error;	/* "" while it is up */
 	const struct dispatcher	*dispatcher;
+	const struct schedules	*schedules;
 	struct consumer	*const *consumers;
 	size_t		 nconsumers;
 };

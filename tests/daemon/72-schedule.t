@@ -90,6 +90,7 @@ rm -f "$T"/notes.*
 yesterday=$((past - 86400))
 r hset ackSCHEDULE daily $yesterday caught $yesterday future $(($(date +%s) + 864000)) junk what >/dev/null
 config_write missed <<C
+http { listen = "unix:$T/http" }
 queue "ack" { command = {"$T/note"} }
 schedule "daily" { queue = "ack"  cron = "$daily" }
 schedule "caught" { queue = "ack"  cron = "$daily"  catch_up = true }
@@ -110,6 +111,14 @@ is "$(field ackSCHEDULE caught) $(field ackSCHEDULE daily)" "$past $yesterday" '
 ok "log_wait 10 'level=warn event=warning queue=ack schedule=daily .*missed' 1 missed" 'and said'
 ok '[ "$(field ackSCHEDULE future)" -ge $now ] && [ "$(field ackSCHEDULE future)" -le "$(date +%s)" ]' 'a tick in the future is put right'
 is "$(field ackSCHEDULE junk)" "$(($(date +%s) / 31536000 * 31536000))" 'no number: as if it were new'
+metric() { sed -n "s/^rqd_schedule_$1{schedule=\"$2\",queue=\"ack\"} //p" "$T/metrics"; }
+if command -v curl >/dev/null; then
+	curl -s -m 20 --unix-socket "$T/http" http://rqd/metrics >"$T/metrics"
+	is "$(metric missed daily) $(metric missed caught)" '1 0' 'metrics: what was missed'
+	is "$(metric last_timestamp_seconds daily) $(metric last_timestamp_seconds caught)" " $past" 'metrics: the last run'
+	is "$(metric next_timestamp_seconds daily)" $((past + 86400)) 'metrics: the next one'
+	is "$(metric runs_total daily) $(metric runs_total caught)" '0 1' 'metrics: how many'
+fi
 rqd_stop missed
 
 # -- Redis goes away; what it refuses ------------------------------------------------------------

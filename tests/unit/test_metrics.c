@@ -218,6 +218,34 @@ test_queue(void **state UNUSED)
 	parsed_done(&p);
 }
 
+static void
+test_schedules(void **state UNUSED)
+{
+	struct schedule_config cfg = { .name = (char *)(uintptr_t)"a \"b\"", .queue = (char *)(uintptr_t)"q" };
+	struct schedule_config young = { .name = (char *)(uintptr_t)"c", .queue = (char *)(uintptr_t)"q" };
+	struct schedule_state schedules[] = {
+		{ .cfg = &cfg, .last = 1795248000, .next = 1795248060, .missed = 1, .runs = 3 },
+		{ .cfg = &young, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 },
+	};
+	struct metrics m = make(NULL, 0);
+	struct parsed p;
+
+	m.schedules = schedules;
+	m.nschedules = 2;
+	p = print(&m);
+	assert_true(sample(&p, "rqd_schedule_last_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
+	    1795248000);
+	assert_true(sample(&p, "rqd_schedule_next_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
+	    1795248060);
+	assert_true(sample(&p, "rqd_schedule_missed{schedule=\"a \\\"b\\\"\",queue=\"q\"}") == 1);
+	assert_true(sample(&p, "rqd_schedule_runs_total{schedule=\"a \\\"b\\\"\",queue=\"q\"}") == 3);
+	assert_true(sample(&p, "rqd_schedule_runs_total{schedule=\"c\",queue=\"q\"}") == 0);
+	assert_null(json_object_get(p.samples, "rqd_schedule_missed{schedule=\"c\",queue=\"q\"}"));
+	assert_null(json_object_get(p.samples,
+	    "rqd_schedule_last_timestamp_seconds{schedule=\"c\",queue=\"q\"}"));
+	parsed_done(&p);
+}
+
 /* Without an answer of Redis its figures are left out, and nothing else. */
 static void
 test_unknown(void **state UNUSED)
@@ -360,6 +388,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_schedules),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_histogram),
 		cmocka_unit_test(test_labels),
