@@ -35,12 +35,12 @@
 #include "redis/conn.h"
 #include "redis/watch.h"
 #include "service/heartbeat.h"
+#include "service/limits.h"
 #include "service/monitor.h"
 #include "service/reload.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
-#define REPLY_SHARE	((size_t)64 * 1024 * 1024)
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
 #define EXTEND_BY	(15 * SEC)	/* asked of systemd again and again while draining */
 
@@ -331,9 +331,11 @@ server_consumer_closed(struct consumer *c, void *arg)
 	struct server *s = arg;
 	size_t i;
 
-	for (i = 0; i < s->nconsumers && s->consumers[i] != c; i++)
-		;
-	s->consumers[i] = s->consumers[--s->nconsumers];
+	for (i = 0; s->consumers[i] != c; i++)
+		continue;
+	/* In order: of two of one name, where the key was changed, the newer is the last. */
+	memmove(&s->consumers[i], &s->consumers[i + 1],
+	    (--s->nconsumers - i) * sizeof(struct consumer *));
 	consumer_free(c);
 	if (s->state == SERVER_DRAINING && s->nconsumers == 0)
 		server_finish(s);
@@ -484,42 +486,11 @@ server_apply_step(struct server *s, const struct reload_step *step)
 	}
 }
 
-/* More than any reply has cause to be: the largest message, and a call's share of others. */
-static size_t
-server_reply_max(const struct config *config)
-{
-	uint64_t most = 0;
-	size_t i;
-
-	for (i = 0; i < config->nqueues; i++) {
-		if (config->queues[i]->message_max > most)
-			most = config->queues[i]->message_max;
-	}
-	return REPLY_SHARE + (size_t)most;
-}
-
-/*
- * Others wait for two intervals of renewal, after an outage, before they take
- * leases that have expired: by then we must be back, and have renewed ours.
- */
-static usec_t
-server_backoff_max(const struct config *config)
-{
-	usec_t most = HOUR;
-	size_t i;
-
-	for (i = 0; i < config->nqueues; i++) {
-		if (config->queues[i]->lease / 3 < most)
-			most = config->queues[i]->lease / 3;
-	}
-	return most;
-}
-
 static void
 server_set_limits(struct server *s, const struct config *config)
 {
-	conn_set_reply_max(s->conn, server_reply_max(config));
-	conn_set_backoff_max(s->conn, server_backoff_max(config));
+	conn_set_reply_max(s->conn, limits_reply(config));
+	conn_set_backoff_max(s->conn, limits_backoff(config));
 }
 
 /* Makes the new configuration the one in force; old is kept by what still uses it. */

@@ -94,3 +94,32 @@ ok 'log_wait 30 "event=acked queue=stays id=m" 100' 'five reloads under load: ev
 is "$(grep -c ' stays m' "$T/ran")" 100 'each message ran once'
 is "$(sort "$T/ran" | uniq -d)" '' 'none twice'
 r del goes >/dev/null
+rqd_stop
+
+# -- a key that changes while another queue ends ---------------------------------------
+handler until <<'H'
+while [ -e "$T/hold.$RQD_QUEUE" ]; do sleep 0.05; done
+H
+MORE_KEYS='ends moves1 moves2'
+touch "$T/hold.ends" "$T/hold.moves"
+rqd_start two <<C
+queue "ends"  { command = {"$T/until"} }
+queue "moves" { command = {"$T/until"}  key = "moves1" }
+C
+push ends e1
+push moves1 m1
+wait_for 10 '[ "$(ctl running ends moves1 | grep -c -e e1 -e m1)" = 2 ]'
+config_write two <<C
+queue "moves" { command = {"$T/until"}  key = "moves2" }
+C
+rqd_signal HUP two
+ok 'wait_for 10 "ctl daemons --json | grep -q moves2"' 'the heartbeat has the new key'
+rm "$T/hold.ends"
+log_wait 10 'event=acked queue=ends id=e1 ' 1 two
+rqd_signal HUP two			# a heartbeat follows
+log_wait 10 event=reloaded 2 two
+sleep 0.5
+ok 'ctl daemons --json | grep -q moves2' 'also when a queue before it has ended'
+rm "$T/hold.moves"
+log_wait 10 'event=acked queue=moves id=m1 ' 1 two
+rqd_stop two

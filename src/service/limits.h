@@ -1,0 +1,17 @@
+/*
+ * What the queues of a configuration ask of the connection to Redis.
+ */
+#ifndef RQD_SERVICE_LIMITS_H
+#define RQD_SERVICE_LIMITS_H
+
+#include <stddef.h>
+
+#include "policy/config.h"
+
+/* Bytes; for conn_set_reply_max(). */
+size_t	limits_reply(const struct config *);
+
+/* For conn_set_backoff_max(). */
+usec_t	limits_backoff(const struct config *);
+
+#endif
