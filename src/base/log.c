@@ -70,20 +70,6 @@ log_level_name(enum log_level level)
 	return levels[level].name;
 }
 
-int
-log_level_parse(const char *name, enum log_level *ret)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(levels); i++) {
-		if (strcmp(levels[i].name, name) == 0) {
-			*ret = (enum log_level)i;
-			return 0;
-		}
-	}
-	return -1;
-}
-
 /* -- records ------------------------------------------------------------------ */
 
 /* "<30>Nov 21 03:36:12 rqd[812]: ", as syslog(3) would write it. */

@@ -85,7 +85,6 @@ void	 log_close(void);			/* writes what it can without blocking, frees all */
 void	 log_set_level(enum log_level);
 void	 log_set_format(enum log_format);
 const char *log_level_name(enum log_level);
-int	 log_level_parse(const char *, enum log_level *) MUSTCHECK;
 
 /*
  * For the event loop: the descriptor that must become writable before more

@@ -680,12 +680,6 @@ consumer_config(const struct consumer *c)
 	return c->cfg;
 }
 
-enum consumer_state
-consumer_state(const struct consumer *c)
-{
-	return c->state;
-}
-
 const char *
 consumer_state_name(const struct consumer *c)
 {

@@ -67,7 +67,6 @@ void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 /* For status, heartbeat, metrics. */
 const struct queue_config *consumer_config(const struct consumer *);
-enum consumer_state	 consumer_state(const struct consumer *);
 const char		*consumer_state_name(const struct consumer *);
 enum consumer_block	 consumer_block(const struct consumer *);
 const char		*consumer_block_name(enum consumer_block);

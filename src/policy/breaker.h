@@ -3,7 +3,7 @@
  * a row, a queue is suspended; then one probe at a time, after 1 s, doubling to
  * 1 min; the first success resumes.  Pure: the caller has the clock and timer.
  *
- *	CLOSED --failure--> OPEN --breaker_probe_due--> PROBING --success--> CLOSED
+ *	CLOSED --failure--> OPEN --breaker_probe_begun--> PROBING --success--> CLOSED
  *	                     ^-----------failure------------'
  *
  * A result that says nothing about the command (returned, stale) leaves a
@@ -28,7 +28,7 @@ struct breaker {
 	enum reason		reason;		/* valid unless CLOSED */
 	usec_t			since;		/* mono; valid unless CLOSED */
 	usec_t			probe_at;	/* mono; valid while OPEN */
-	usec_t			most;		/* longest wait for a probe: 1 min unless set */
+	usec_t			most;		/* longest wait for a probe: 1 min unless its owner says less */
 };
 
 void			breaker_init(struct breaker *, int limit);
@@ -41,7 +41,7 @@ enum breaker_event	breaker_trip(struct breaker *, enum reason, usec_t now);
 /* The probe brought no message, or a result that proves nothing. */
 void			breaker_unproved(struct breaker *, usec_t now);
 
-/* How many messages may be begun now: many while CLOSED, 1 for a due probe, else 0. */
+/* Whether a message may be begun now; *single: one alone, as a probe, which is then begun. */
 bool			breaker_allows(const struct breaker *, usec_t now, bool *single);
 void			breaker_probe_begun(struct breaker *);
 

@@ -151,20 +151,24 @@ config_most(const struct queue_config *q)
 	return q->mode == MODE_PERSISTENT ? most * (unsigned)q->pipeline : most;
 }
 
+const char *const config_kinds[] = {
+	[KIND_ACK] = "ack", [KIND_UNIQUE] = "unique", [KIND_STREAM] = "stream",
+	[KIND_LIST] = "list", [KIND_CHANNEL] = "channel", [KIND_PATTERN] = "pattern",
+	[KIND_EXPIRED] = "expired", NULL
+};
+
+const char *const config_modes[] = {
+	[MODE_EXEC] = "exec", [MODE_PERSISTENT] = "persistent", NULL
+};
+
 const char *
 config_kind_name(enum kind kind)
 {
-	static const char *const names[] = {
-		[KIND_ACK] = "ack", [KIND_UNIQUE] = "unique", [KIND_STREAM] = "stream",
-		[KIND_LIST] = "list", [KIND_CHANNEL] = "channel",
-		[KIND_PATTERN] = "pattern", [KIND_EXPIRED] = "expired",
-	};
-
-	return names[kind];
+	return config_kinds[kind];
 }
 
 const char *
 config_mode_name(enum mode mode)
 {
-	return mode == MODE_EXEC ? "exec" : "persistent";
+	return config_modes[mode];
 }

@@ -154,6 +154,9 @@ bool		 config_kind_hears(enum kind);
 /* How many messages of a queue may be in hand at once, this daemon. */
 unsigned	 config_most(const struct queue_config *);
 
+/* Names, by enum kind and enum mode; NULL-terminated. */
+extern const char *const config_kinds[];
+extern const char *const config_modes[];
 const char	*config_kind_name(enum kind);
 const char	*config_mode_name(enum mode);
 

@@ -19,11 +19,9 @@ every(const struct schedule_config *s)
 int64_t
 tick_next(const struct schedule_config *s, int64_t after)
 {
-	int64_t last = tick_last(s, after);
-
 	if (s->every == 0)
 		return cron_next(&s->times, s->timezone, after);
-	return last + every(s);
+	return tick_last(s, after) + every(s);
 }
 
 int64_t

@@ -55,7 +55,8 @@ peek_page(struct ctl *c, const struct target *t, enum key key, const char *from,
 	return reply;
 }
 
-struct redisReply *
+/* The same of a stream's entries that wait, those behind the id `after`; "": from the first. */
+static struct redisReply *
 peek_entries(struct ctl *c, const struct target *t, const char *after, long count, long cut)
 {
 	char n[24], bytes[24];

@@ -31,9 +31,6 @@ struct peeked {
  */
 struct redisReply *peek_page(struct ctl *, const struct target *, enum key, const char *from,
 		    int64_t offset, long count, long cut);
-/* The same of a stream's entries that wait, those behind the id `after`; "": from the first. */
-struct redisReply *peek_entries(struct ctl *, const struct target *, const char *after,
-		    long count, long cut);
 size_t		 peek_len(const struct redisReply *);
 void		 peek_get(const struct redisReply *, size_t, struct peeked *);
 /* Of QDELAYED, or of kind "unique": seconds, where the score has another unit or was put off. */

@@ -37,7 +37,8 @@ is_sound(const struct draft *d, const char *option)
 	return s == NULL || !s->bad;
 }
 
-const struct place *
+/* Where the option was given; the queue's place where it was not. */
+static const struct place *
 draft_place(const struct draft *d, const char *option)
 {
 	const struct setting *s = draft_setting(d, option);

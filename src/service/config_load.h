@@ -70,9 +70,6 @@ void	config_take_settings(struct loader *, struct item *, struct setting **slots
 /* config_check.c: what is wrong with options together, and with this machine. */
 void	config_check(struct loader *);
 
-/* Where the option was given; the queue's place where it was not. */
-const struct place *draft_place(const struct draft *, const char *option);
-
 /* config_print.c: 16 hex digits into c->hash, of all but the daemon's name. */
 void	config_print_hash(struct config *);
 

@@ -130,6 +130,17 @@ item_add(struct parser *p, enum item_type type, enum section section,
 }
 
 static void
+setting_done(struct setting *s)
+{
+	size_t i;
+
+	for (i = 0; s->values != NULL && i < s->n; i++)
+		free(s->values[i]);
+	free(s->values);
+	free(s->lines);
+}
+
+static void
 item_done(struct item *item)
 {
 	size_t i;
@@ -165,17 +176,6 @@ setting_init(struct setting *s, const struct option *option, const struct place 
 		s->values[i] = xstrdup(values[i]);
 		s->lines[i] = at->line;
 	}
-}
-
-void
-setting_done(struct setting *s)
-{
-	size_t i;
-
-	for (i = 0; s->values != NULL && i < s->n; i++)
-		free(s->values[i]);
-	free(s->values);
-	free(s->lines);
 }
 
 /* -- options --------------------------------------------------------------------- */

@@ -66,7 +66,6 @@ void		 config_text_free(struct config_text *);	/* NULL is fine */
 /* One setting given in another way than by a file: values are copied. */
 void		 setting_init(struct setting *, const struct option *, const struct place *,
 		    const char *const *values, size_t n);
-void		 setting_done(struct setting *);
 
 /* config_value.c: decodes an item's text into its title and settings' values. */
 void		 config_value_fill(struct item *, struct findings *);

@@ -64,10 +64,10 @@ enum kind
 fleet_kind(const json_t *queue)
 {
 	const char *text = fleet_text(queue, "kind");
-	int k;
+	size_t k;
 
-	for (k = KIND_ACK; k <= KIND_EXPIRED; k++)
-		if (strcmp(text, config_kind_name((enum kind)k)) == 0)
+	for (k = 0; config_kinds[k] != NULL; k++)
+		if (strcmp(text, config_kinds[k]) == 0)
 			return (enum kind)k;
 	return KIND_ACK;
 }

@@ -31,12 +31,8 @@
 
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
-static const char *const kinds[] = {
-	"ack", "unique", "stream", "list", "channel", "pattern", "expired", NULL
-};
 static const char *const notifications[] = { "check", "set", NULL };
 static const char *const pops[] = { "right", "left", NULL };
-static const char *const modes[] = { "exec", "persistent", NULL };
 static const char *const framings[] = { "length", "line", NULL };
 static const char *const outputs[] = { "log", "none", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
@@ -128,7 +124,7 @@ static const struct option options[] = {
 	/* Where messages come from. */
 	{
 		.section = SECTION_QUEUE, .name = "kind", .type = OPTION_CHOICE,
-		.offset = Q(kind), .def = "ack", .choices = kinds,
+		.offset = Q(kind), .def = "ack", .choices = config_kinds,
 		.help = "the kind of queue",
 	}, {
 		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRINGS,
@@ -180,7 +176,7 @@ static const struct option options[] = {
 		.flags = OPTION_BRACES, .help = "the command and its arguments",
 	}, {
 		.section = SECTION_QUEUE, .name = "mode", .type = OPTION_CHOICE,
-		.offset = Q(mode), .def = "exec", .choices = modes,
+		.offset = Q(mode), .def = "exec", .choices = config_modes,
 		.help = "one process per message, or one that is fed many",
 	}, {
 		.section = SECTION_QUEUE, .name = "framing", .type = OPTION_CHOICE,
@@ -371,11 +367,9 @@ static const struct option options[] = {
 	},
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
-_Static_assert(ARRAY_LEN(kinds) == KIND_EXPIRED + 2, "kinds must match enum kind");
 _Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,
     "notifications must match enum notifications");
 _Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
-_Static_assert(ARRAY_LEN(modes) == MODE_PERSISTENT + 2, "modes must match enum mode");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
 
 static const char *const sections[SECTION_MAX] = {
