@@ -68,12 +68,14 @@ class World:
                         BENCH_PORT=str(self.port), PYTHONPATH=here,
                         BENCH_REDIS=f"redis://127.0.0.1:{self.port}/0")
         self.processes = []
+        self.socket = os.path.join(self.dir, "redis")
         self.start("redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                   "--dir", self.dir)
+                   "--dir", self.dir, "--unixsocket", self.socket)
         wait_for("redis-server", lambda: answers(self.port))
         import redis
         self.redis = redis.Redis(port=self.port)
-        self.link = connect(self.port)
+        self.link = socket.socket(socket.AF_UNIX)
+        self.link.connect(self.socket)
 
     def start(self, *argv, **more):
         more.setdefault("stdin", subprocess.DEVNULL)
@@ -184,7 +186,7 @@ class Rqd(RedisList):
         fed = (f'command = {{"{self.w.build}/bench/answer"}} mode = "persistent" '
                f'concurrency = {AT_ONCE} pipeline = 64')
         with open(path, "w", encoding="ascii") as f:
-            f.write(f'redis {{ server = "127.0.0.1:{self.w.port}" }}\n{user}'
+            f.write(f'redis {{ server = "unix:{self.w.socket}" }}\n{user}'
                     f'log {{ target = "{self.w.dir}/rqd.log" level = "warn" }}\n'
                     f'queue "q" {{ {fed if noop else run} }}\n')
         self.run(os.path.join(self.w.build, "rqd"), "-c", path)
