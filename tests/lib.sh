@@ -16,7 +16,7 @@
 # At exit everything is stopped, and that is tested too: exit status of the
 # daemon, nothing in the logs that smells of a bug, no process left, no key in
 # Redis but documented ones.  The plan is printed last; logs only on failure.
-# So it is where nobody reads on: `sh tests/daemon/10-ack.t | head -1`.
+# Nothing is left where it is stopped by a signal, or nobody reads on (SIGPIPE).
 #
 # SRCDIR, BUILDDIR	found from $0 and the working directory where unset
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
@@ -303,10 +303,19 @@ check_logs() {
 	is "$_bad" '' 'no sign of a bug in the logs'
 }
 
+# By a signal: nobody waits for daemons to drain.
+stop_now() {
+	echo 'Bail out! stopped by a signal'
+	cleanup
+	exit 99
+}
+
 finish() {
 	_status=$?
 	trap - EXIT
 	trap 'exec >/dev/null' PIPE
+	trap stop_now HUP INT TERM
+	[ -z "$STOPPED" ] || stop_now
 	# Status 1 is that of a last test that failed.
 	[ "$_status" -le 1 ] || fail "the script ran to its end (status $_status)"
 	[ "$TESTS_RUN" -gt 0 ] || fail 'the script tests something'
@@ -333,5 +342,6 @@ finish() {
 }
 
 trap finish EXIT
-trap 'exit 99' HUP INT TERM
-trap 'exec >/dev/null; exit 99' PIPE
+STOPPED=''
+trap 'STOPPED=yes; exit 99' HUP INT TERM
+trap 'exec >/dev/null; STOPPED=yes; exit 99' PIPE
