@@ -1,36 +1,19 @@
 #!/bin/sh
 # Clocks that are wrong: daemons that live a day ago and a year from now
-# (libfaketime), and a Redis whose own clock jumps (shim.c: with jemalloc
-# libfaketime hangs).  Only Redis' clock counts, and where that jumps ahead,
-# leases are not taken from those who hold them.
+# (libfaketime), and a Redis whose own clock jumps (shim.c).  Only Redis' clock
+# counts, and where that jumps ahead, leases are not taken from those who hold them.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/fault/lib.sh
+. "$SRCDIR/tests/fault/lib.sh"
 
 for FAKE in /usr/lib/*/faketime/libfaketime.so.1 ''; do [ -e "$FAKE" ] && break; done
 [ -n "$FAKE" ] || skip_all 'no libfaketime'
 FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_CACHE_DURATION=1
 export FAKETIME_DONT_FAKE_MONOTONIC FAKETIME_CACHE_DURATION
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-
-clock() {	# SECONDS: clock_offset of struct shim
-	bytes='' i=0
-	while [ $i -lt 64 ]; do
-		bytes="$bytes\\$(printf %03o $((($1 >> i) & 255)))"
-		i=$((i + 8))
-	done
-	# shellcheck disable=SC2059
-	printf "$bytes" | dd of="$T/shim" bs=1 seek=16 conv=notrunc 2>/dev/null
-}
-dd if=/dev/zero of="$T/shim" bs=64 count=1 2>/dev/null
-cat >"$T/redis-server" <<S
-#!/bin/sh
-RQD_SHIM=$T/shim LD_PRELOAD=$BUILDDIR/tests/fault/shim.so exec $(command -v redis-server) "\$@"
-S
-chmod 755 "$T/redis-server"
-PATH=$T:$PATH
-redis_start
+shim_make
+redis_under_shim
 
 handler work <<'H'
 echo "$RQD_ID" >>"$T/ran"
@@ -64,7 +47,7 @@ wait_ok 10 'both | grep -q "event=acked queue=q id=once"' 'delays and retries ar
 # -- Redis' clock jumps, far ahead and back, while leases are held --------------------------
 for by in 3600 -86400 40000000; do
 	old=$(r --raw time | head -n 1)
-	clock "$by"
+	shim_clock "$by"
 	wait_ok 10 "n=\$((\$(r --raw time | head -n 1) - old)); [ \${n#-} -gt 1000 ]" "the clock goes to $by"
 	# Renewals have a third of the lease; what is to expire would have by then.
 	sleep 4
@@ -83,6 +66,6 @@ wait_for 10 'grep -q long7 "$T/ran"'
 holder=past
 grep -q 'id=long7' "$T/future.log" && holder=future
 rqd_kill9 $holder
-clock 86400
+shim_clock 86400
 rm "$T/hold"
 wait_ok 20 'both | grep -q "event=acked queue=q id=long7"' 'what a killed daemon held runs again'

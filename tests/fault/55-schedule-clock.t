@@ -4,26 +4,10 @@
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-
-clock() {	# SECONDS: clock_offset of struct shim
-	bytes='' i=0
-	while [ $i -lt 64 ]; do
-		bytes="$bytes\\$(printf %03o $((($1 >> i) & 255)))"
-		i=$((i + 8))
-	done
-	# shellcheck disable=SC2059
-	printf "$bytes" | dd of="$T/shim" bs=1 seek=16 conv=notrunc 2>/dev/null
-}
-dd if=/dev/zero of="$T/shim" bs=64 count=1 2>/dev/null
-cat >"$T/redis-server" <<S
-#!/bin/sh
-RQD_SHIM=$T/shim LD_PRELOAD=$BUILDDIR/tests/fault/shim.so exec $(command -v redis-server) "\$@"
-S
-chmod 755 "$T/redis-server"
-PATH=$T:$PATH
-redis_start
+# shellcheck source=tests/fault/lib.sh
+. "$SRCDIR/tests/fault/lib.sh"
+shim_make
+redis_under_shim
 
 config_write fleet <<C
 redis { server = "unix:$SOCK" }
@@ -37,7 +21,7 @@ now() { r --raw time | head -n 1; }
 
 ok "wait_for 20 '[ \"\$(ticks | wc -l)\" -ge 2 ]'" 'it runs'
 for by in 3600 -3600 100 -100000; do
-	clock $by
+	shim_clock $by
 	start=$(now)
 	r config resetstat >/dev/null
 	ok "wait_for 20 '[ \"\$(ticks | awk -v from=$start \"\\\$1 >= from && \\\$1 < from + 60\" | sort -u | wc -l)\" -ge 3 ]'" "Redis' clock $by seconds off: it goes on"

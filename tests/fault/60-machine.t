@@ -5,6 +5,8 @@
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/fault/lib.sh
+. "$SRCDIR/tests/fault/lib.sh"
 
 command -v prlimit >/dev/null || skip_all 'no prlimit'
 redis_start
@@ -31,23 +33,17 @@ trouble() {	# NAME BEGIN END ERROR
 }
 fds() { find "/proc/$PID/fd" -mindepth 1 | wc -l; }
 
-dd if=/dev/zero of="$T/shim" bs=64 count=1 2>/dev/null
-shim() {	# OFFSET VALUE: an int of struct shim
-	# shellcheck disable=SC2059
-	printf "\\$(printf %03o "$2")" | dd of="$T/shim" bs=1 seek="$1" conv=notrunc 2>/dev/null
-}
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-RQD_WRAPPER="env RQD_SHIM=$T/shim LD_PRELOAD=$BUILDDIR/tests/fault/shim.so"
+shim_make
+RQD_WRAPPER=$SHIM
 rqd_start <<C
 queue "q" { command = {"$T/work"} }
 C
 RQD_WRAPPER=''
 log_wait 10 event=redis_up
-trouble fork-eagain 'shim 0 11' 'shim 0 0' 'Resource temporarily unavailable'
-trouble fork-enomem 'shim 0 12' 'shim 0 0' 'Cannot allocate memory'
-trouble exec-eagain 'shim 4 11' 'shim 4 0' 'Resource temporarily unavailable'
-trouble exec-enomem 'shim 4 12' 'shim 4 0' 'Cannot allocate memory'
+trouble fork-eagain 'shim_fork 11' 'shim_fork 0' 'Resource temporarily unavailable'
+trouble fork-enomem 'shim_fork 12' 'shim_fork 0' 'Cannot allocate memory'
+trouble exec-eagain 'shim_exec 11' 'shim_exec 0' 'Resource temporarily unavailable'
+trouble exec-enomem 'shim_exec 12' 'shim_exec 0' 'Cannot allocate memory'
 for room in 0 1 3; do
 	trouble "emfile-$room" "prlimit --pid $PID --nofile=\$((\$(fds) + $room)):" \
 	    "prlimit --pid $PID --nofile=1024:" 'Too many open files'
