@@ -51,7 +51,7 @@ struct server {
 	struct config	*config;	/* reference; the one in force */
 	struct config	*boot;	/* reference; the first: redis and name are its */
 	enum server_state	 state;
-	bool	 ending;	/* DRAINING: handlers were told to end */
+	bool	 ending;	/* DRAINING: what runs was told to end */
 	char	*instance;
 
 	struct loop	*loop;
@@ -407,6 +407,11 @@ server_deadline(void *arg)
 
 	if (!s->ending && server_in_hand(s) > 0) {
 		server_end_handlers(s);
+		return;
+	}
+	if (!s->ending && !server_is_confirmed(s)) {	/* something is on its way */
+		s->ending = true;
+		timer_set(&s->deadline, GIVE_UP);
 		return;
 	}
 	if (!server_is_confirmed(s))

@@ -139,3 +139,22 @@ wait_for 5 '[ -e "$T/file.log" ]'
 push quick-2
 wait_ok 10 'grep -q id=quick-2 "$T/file.log"' 'SIGUSR1: the log goes on in a new file'
 ok 'grep -q quick-1 "$T/file.log.1" && ! grep -q quick-2 "$T/file.log.1"' 'and leaves the old one'
+rqd_stop
+
+# -- no time at all: what is on its way to Redis still arrives ----------------------------
+handler quick <<'H'
+while read -r n attempt length id && IFS= read -r message; do echo "$n ok"; done
+H
+for _round in 1 2 3 4 5; do
+	rqd_start none <<C
+drain_timeout = 0
+queue "fast" { command = {"$T/quick"}  mode = "persistent"  framing = "line" }
+C
+	seq 1 3000 | ctl push -l fast >/dev/null
+	log_wait 10 'event=acked queue=fast' 100 none
+	rqd_signal TERM none
+	rqd_wait none
+	is "$(r zcard fastBACKUP)" 0 'drain_timeout = 0: nothing is left to its lease'
+done
+is "$(log_count 'gave up' none)" 0 'nothing was given up'
+r unlink fast fastRETRY fastCONTEXT fastDELIVERY >/dev/null
