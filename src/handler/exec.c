@@ -212,6 +212,8 @@ exited(struct child *child, const struct child_exit *x)
 		result.pid = 0;
 		result.duration = 0;
 	}
+	if (r->stop != STOP_NONE)
+		child_hurry(h->env->loop);
 	r->state = TAIL;
 	timer_stop(&r->timer);
 	grow_up(r);

@@ -469,6 +469,8 @@ exited(struct child *child, const struct child_exit *x)
 	if (w->env->guardian != NULL)
 		guardian_release(w->env->guardian, w->slot);
 	w->slot = NULL;
+	if (w->outstanding > 0)
+		child_hurry(w->env->loop);
 	if (error != 0)
 		give_back_feeds(w, error, step);
 	else

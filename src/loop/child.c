@@ -12,7 +12,8 @@
  * in a table for some seconds, and a sweep of our children (they came to us, the
  * subreaper, when their parents died) kills those of such a session.  Sweeps
  * follow the exit of a leader, and the exit of any orphan, whose own children
- * come to us only then; at most ten a second, and at the end until none is left.
+ * come to us only then; at most ten a second, but once for all zombies of a turn
+ * where one of their owners is in a hurry, and at the end until none is left.
  */
 #include "loop/child.h"
 
@@ -53,6 +54,7 @@ struct child_table {
 	struct sigaction old_action;
 	struct defer	 reap;		/* for those that exited before child_init() */
 	struct timer	 sweep;
+	bool		 hurry;		/* not to be waited for; in reap_all() */
 	usec_t		 swept_at;	/* mono; 0: never */
 	usec_t		 finished_until;	/* mono; of the last session remembered */
 	struct session	 session[SESSIONS];	/* each at its id's remainder */
@@ -277,6 +279,9 @@ reap_all(void *arg)
 			(void)reap(pid, NULL);
 		any = true;
 	}
+	if (t->hurry)
+		(void)sweep(t);
+	t->hurry = false;
 	if (any)
 		want_sweep(t);
 }
@@ -401,6 +406,12 @@ child_wait(struct loop *l, struct child *c)
 		return;
 	forget(l->children, c);
 	(void)reap(pid, NULL);
+}
+
+void
+child_hurry(struct loop *l)
+{
+	l->children->hurry = true;
 }
 
 /* The group may not exist yet: the child makes it after fork(). */

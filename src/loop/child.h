@@ -54,6 +54,12 @@ void	child_watch(struct loop *, struct child *, pid_t);
  */
 void	child_forget(struct loop *, struct child *);
 
+/*
+ * In exited(): leftovers in other groups are swept in this turn, before anything
+ * is sent; not within a tenth of a second.  For those whose work begins elsewhere.
+ */
+void	child_hurry(struct loop *);
+
 /* Waits here for one that is sure to exit at once, and reaps it: no callback. */
 void	child_wait(struct loop *, struct child *);
 

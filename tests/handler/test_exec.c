@@ -457,6 +457,38 @@ nothing_is_kept_of_a_stopped_run(void **state UNUSED)
 	got_free(g);
 }
 
+/* Nor what has made a group of its own: it is over when the result is there. */
+static void
+jobs_end_with_a_stopped_run(void **state UNUSED)
+{
+	usec_t end;
+	siginfo_t si;
+	struct got *g;
+	pid_t job;
+	int i;
+
+	for (i = 0; i < 2; i++) {	/* the second one, soon after a sweep */
+		buf_clear(&t.out[1]);
+		t.lines = 0;
+		SH("timeout 60 sh -c 'echo $PPID; exec sleep 60' & wait");
+		g = start("");
+		await_lines(1);
+		job = printed_pid();
+		assert_int_equal(getpgid(job), job);
+		handler_stop(g->run, STOP_DRAIN);
+		await(&g->done, 1);
+		end = clock_mono() + 10 * SEC;	/* nobody sweeps now */
+		while (waitid(P_PID, (id_t)job, &si, WEXITED | WNOWAIT | WNOHANG) == 0 &&
+		    si.si_pid == 0 && clock_mono() < end)
+			(void)usleep(1000);
+		assert_true(clock_mono() < end);
+		await_gone(job);
+		got_free(g);
+		close_handler();
+		t.closed = 0;
+	}
+}
+
 static void
 escapee_is_left_alone(void **state UNUSED)
 {
@@ -480,7 +512,7 @@ double_fork_is_found(void **state UNUSED)
 {
 	struct got *g;
 
-	SH("(set -m; sleep 60 & echo $!) & wait; exit 0");
+	SH("(timeout 60 sh -c 'echo $PPID; exec sleep 60' &) & wait; sleep 0.2; exit 0");
 	g = run("");
 	await_lines(1);
 	assert_int_equal(g->result.status, 0);
@@ -619,6 +651,7 @@ main(void)
 		TEST(grandchild_that_holds_the_pipe_does_not_delay),
 		TEST(leftovers_may_be_kept),
 		TEST(nothing_is_kept_of_a_stopped_run),
+		TEST(jobs_end_with_a_stopped_run),
 		TEST(escapee_is_left_alone),
 		TEST(double_fork_is_found),
 		TEST(close_waits_for_late_output),

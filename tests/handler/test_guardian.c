@@ -99,7 +99,8 @@ handlers_die_with_the_daemon(void **state UNUSED)
 static void
 all_groups_of_the_session_die(void **state UNUSED)
 {
-	VANISH(1, "set -m; sleep 77 & sleep 77 & echo up; wait");
+	VANISH(2, "timeout 77 sh -c 'echo up; exec sleep 77' & "
+	    "timeout 77 sh -c 'echo up; exec sleep 77' & wait");
 	VANISH(1, "sleep 77 & kill -STOP $!; echo up; kill -STOP $$");
 }
 
