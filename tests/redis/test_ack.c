@@ -118,6 +118,17 @@ backup_falls_to(long long n, usec_t patience)
 	return true;
 }
 
+/* Of a hundred sixty at once, then one. */
+static void
+settle_quickly(void)
+{
+	box_set_slots(&box, 100);
+	WAIT(&box, box.n == 100 && total_settled(&box) + 100 == box.delivered);
+	box_set_slots(&box, 0);
+	settle_and_turn(60);
+	settle_and_turn(1);
+}
+
 /* The results of quick handlers wait for company, but not for long. */
 static void
 test_company(void **state)
@@ -134,21 +145,22 @@ test_company(void **state)
 	settle_and_turn(1);		/* nobody knows yet how quick they are */
 	assert_true(backup_falls_to(99, BOX_WAIT));
 	for (i = 0; i < 50 && !waited; i++) {
-		box_set_slots(&box, 100);
-		WAIT(&box, box.n == 100 && total_settled(&box) + 100 == box.delivered);
-		box_set_slots(&box, 0);
-		settle_and_turn(60);
-		settle_and_turn(1);
+		settle_quickly();
 		assert_true(backup_falls_to(40, BOX_WAIT));
 		waited = !backup_falls_to(39, 20 * MSEC);
 		WAIT(&box, total_settled(&box) + 39 == box.delivered);
 	}
 	print_message("# waited for company in round %d\n", i);
 	assert_true(waited);
+	/* Nobody comes: the next does not wait. */
+	settle_quickly();
+	WAIT(&box, total_settled(&box) + 39 == box.delivered);
+	settle_and_turn(1);
+	assert_true(backup_falls_to(38, BOX_WAIT));
 	/* When half of them have come there is company enough; with few in hand always. */
 	settle_and_turn(13);
-	assert_true(backup_falls_to(26, BOX_WAIT));
-	settle_and_turn(24);
+	assert_true(backup_falls_to(25, BOX_WAIT));
+	settle_and_turn(23);
 	assert_true(backup_falls_to(2, BOX_WAIT));
 	settle_and_turn(1);
 	assert_true(backup_falls_to(1, BOX_WAIT));
