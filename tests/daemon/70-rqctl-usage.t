@@ -102,6 +102,11 @@ if command -v bash >/dev/null; then
 	is "$(offers dead re)" 'retry ' 'bash: a word of a group'
 	is "$(offers dead retry --ra)" '--rate= ' 'bash: an option of the verb'
 	is "$(offers -c "$T/one.conf" push o)" 'orders ' 'bash: a queue of the file'
+	# Without a file the names are what any daemon, or who poses as one, wrote to Redis.
+	printf "queue '%s' { command = {\"/bin/true\"} }\n" '$(touch pwned)' 'two words' >"$T/evil.conf"
+	is "$(cd "$T" && offers -c evil.conf push '')" '\$\(touch\ pwned\) two\ words ' 'bash: names are quoted'
+	is "$(cd "$T" && offers -c evil.conf push two)" 'two\ words ' 'bash: one of them'
+	ok '[ ! -e "$T/pwned" ]' 'bash: and not run'
 fi
 if command -v zsh >/dev/null; then
 	ok 'zsh -n "$T/completion.zsh"' 'zsh: can be read'
