@@ -59,7 +59,7 @@ struct consumer {
 	bool	 paused;
 	bool	 up;	/* Redis is there */
 	bool	 deaf;	/* the queue should have subscribed, and has not */
-	bool	 fetch_failed;	/* the breaker is open because Redis refused */
+	bool	 fetch_failed;	/* the breaker has opened because Redis refused */
 	enum fetch_status	 last;
 
 	struct breaker	 breaker;
@@ -389,8 +389,10 @@ consumer_fetched(const struct fetched *f, void *arg)
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);
 	if (f->status == FETCH_ERROR) {
-		c->fetch_failed = true;
-		c->breaker.most = consumer_patience(c);
+		if (c->breaker.state == BREAKER_CLOSED) {
+			c->fetch_failed = true;
+			c->breaker.most = consumer_patience(c);
+		}
 		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now),
 		    f->cause);
 		return;

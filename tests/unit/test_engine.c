@@ -367,6 +367,33 @@ a_refused_pop_suspends_until_it_is_taken(void **state)
 }
 
 static struct fake_end
+cannot_start(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	return (struct fake_end){ .end = END_NOT_STARTED, .error = ENOENT };
+}
+
+/* Suspended for its command, no pop that Redis takes again proves that to be there. */
+static void
+a_refused_pop_resumes_no_other_suspension(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, cannot_start);
+	push(&w, 10);
+	world_start(&w);
+	loop_run_for(w.loop, 2 * SEC);
+	mem_set_error(w.store, "OOM");
+	loop_run_for(w.loop, 10 * SEC);
+	mem_set_error(w.store, NULL);
+	loop_run_for(w.loop, 10 * MINUTE);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_SUSPENDED], 1);
+	world_end(&w);
+}
+
+static struct fake_end
 random_end(struct message *msg, void *arg)
 {
 	struct fake_end end = { .after = rand() % (5 * SEC) };
@@ -426,6 +453,7 @@ main(void)
 		cmocka_unit_test(quiet_starts_nothing_until_it_ends),
 		cmocka_unit_test(a_lost_delivery_is_ended_and_writes_nothing),
 		cmocka_unit_test(a_refused_pop_suspends_until_it_is_taken),
+		cmocka_unit_test(a_refused_pop_resumes_no_other_suspension),
 		cmocka_unit_test(random_handlers_finish_everything),
 	};
 
