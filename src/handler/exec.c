@@ -67,7 +67,6 @@ struct exec_run {
 	struct message		*msg;		/* NULL in TAIL */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
 	struct child		 child;		/* watched in RUNNING and STOPPING */
-	pid_t			 pid;		/* 0: FAILED */
 	usec_t			 started;	/* mono */
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
@@ -202,11 +201,11 @@ exited(struct child *child, const struct child_exit *x)
 		.end = x->signaled ? END_SIGNAL : END_EXIT,
 		.status = x->signaled ? 0 : x->code,
 		.signo = x->signaled ? x->code : 0,
-		.stop = r->stop, .pid = r->pid, .leftovers = x->leftovers,
+		.stop = r->stop, .pid = r->base.pid, .leftovers = x->leftovers,
 		.duration = clock_mono() - r->started,
 	};
 
-	if ((result.error = spawn_exited(r->pid, &result.step)) != 0) {
+	if ((result.error = spawn_exited(r->base.pid, &result.step)) != 0) {
 		result.end = END_NOT_STARTED;
 		result.signo = result.status = 0;
 		result.pid = 0;
@@ -366,16 +365,18 @@ spawn(struct exec_run *r)
 {
 	struct exec *h = exec_of(&r->base);
 	int fd[3] = { -1, -1, -1 };
+	pid_t pid = -1;
 
-	r->pid = -1;
 	if (open_fds(r, fd) == 0) {
 		if (h->env->guardian != NULL)
 			r->slot = guardian_slot(h->env->guardian);
-		r->pid = command_spawn(h->command, r->msg, fd, r->slot, false,
-		    &r->step);
+		pid = command_spawn(h->command, r->msg, fd, r->slot, false, &r->step);
 	}
 	spawn_close(fd);
-	return r->pid == -1 ? -1 : 0;
+	if (pid == -1)
+		return -1;
+	r->base.pid = pid;
+	return 0;
 }
 
 /* errno and r->step say why. */
@@ -386,7 +387,6 @@ fail_later(struct exec_run *r)
 
 	r->state = FAILED;
 	r->error = errno;
-	r->pid = 0;
 	if (h->env->guardian != NULL)
 		guardian_release(h->env->guardian, r->slot);
 	r->slot = NULL;
@@ -399,12 +399,11 @@ watch(struct exec_run *r)
 {
 	struct exec *h = exec_of(&r->base);
 
-	r->base.pid = r->pid;
-	r->output.ctx.pid = r->pid;
+	r->output.ctx.pid = r->base.pid;
 	r->child.exited = exited;
 	r->child.leader = true;
 	r->child.kill_leftovers = h->cfg->leftovers == LEFTOVERS_KILL;
-	child_watch(h->env->loop, &r->child, r->pid);
+	child_watch(h->env->loop, &r->child, r->base.pid);
 	if (output_is_open(&r->output))
 		be_young(r);
 	if (h->cfg->time_limit > 0)
