@@ -34,7 +34,8 @@ done
 # -- what the operating system refuses ----------------------------------------------
 if [ "$SLOW" -eq 1 ] && command -v prlimit >/dev/null; then
 	for n in 4 5 6; do
-		timeout 20 prlimit --nofile=$n "$RQD" -q orders -- /bin/true >"$T/1" 2>"$T/2" </dev/null
+		timeout 20 prlimit --nofile=$n "$RQD" -q orders -- /bin/true \
+		    >"$T/1" 2>"$T/2" </dev/null 3>&-
 		is $? 71 "$((n - 3)) descriptors: exit 71"
 		like "$(cat "$T/2")" '^rqd: ' 'and a sentence'
 	done
