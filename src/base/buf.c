@@ -4,11 +4,14 @@
  */
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BUF_MIN	64
+#define READ_MIN	4096
 
 void
 buf_done(struct buf *b)
@@ -58,6 +61,25 @@ void
 buf_puts(struct buf *b, const char *s)
 {
 	buf_add(b, s, strlen(s));
+}
+
+int
+buf_read(struct buf *b, int fd, size_t max)
+{
+	ssize_t n;
+
+	do {
+		buf_reserve(b, READ_MIN);
+		n = read(fd, b->data + b->len, b->cap - b->len);
+		if (n == -1 && errno != EINTR)
+			return -1;
+		b->len += n > 0 ? (size_t)n : 0;
+		if (b->len > max) {
+			errno = EFBIG;
+			return -1;
+		}
+	} while (n != 0);
+	return 0;
 }
 
 void

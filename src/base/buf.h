@@ -25,6 +25,11 @@ void	 buf_puts(struct buf *, const char *);
 void	 buf_printf(struct buf *, const char *, ...) PRINTF(2, 3);
 void	 buf_drain(struct buf *, size_t);	/* drops the first n bytes */
 void	 buf_clear(struct buf *);		/* keeps the memory */
+/*
+ * Appends what is left in fd, which blocks: 0, or -1 with errno; EFBIG as soon as the
+ * buffer has more than max bytes.
+ */
+int	 buf_read(struct buf *, int fd, size_t max) MUSTCHECK;
 char	*buf_str(struct buf *);			/* NUL-terminated view; still owned by buf */
 char	*buf_steal(struct buf *);		/* caller frees; buf is empty after */
 

@@ -161,26 +161,6 @@ env_file_parse(const char *p, size_t n, void (*set)(const char *, void *),
 	return r;
 }
 
-static int
-read_all(int fd, struct buf *b)
-{
-	ssize_t n;
-
-	for (;;) {
-		buf_reserve(b, 4096);
-		n = read(fd, b->data + b->len, b->cap - b->len);
-		if (n == 0)
-			return 0;
-		if (n == -1 && errno != EINTR)
-			return -1;
-		b->len += n > 0 ? (size_t)n : 0;
-		if (b->len > ENV_FILE_MAX) {
-			errno = EFBIG;
-			return -1;
-		}
-	}
-}
-
 /* Not blocking, or a fifo would stop the daemon before we see that it is one. */
 int
 env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
@@ -199,7 +179,7 @@ env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
 		r = -1;
 	}
 	if (r == 0)
-		r = read_all(fd, &b);
+		r = buf_read(&b, fd, ENV_FILE_MAX);
 	if (r == 0)
 		r = env_file_parse(b.data, b.len, set, arg);
 	error = errno;

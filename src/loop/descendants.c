@@ -24,16 +24,11 @@ static void
 read_file(const char *path, struct buf *b)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = 0;
 
-	while (fd != -1) {
-		buf_reserve(b, 4096);
-		if ((n = read(fd, b->data + b->len, 4096)) <= 0)
-			break;
-		b->len += (size_t)n;
-	}
-	if (fd != -1)
+	if (fd != -1) {
+		(void)!buf_read(b, fd, SIZE_MAX);
 		(void)close(fd);
+	}
 	(void)buf_str(b);
 }
 

@@ -43,17 +43,9 @@ static int
 read_all(struct ctl *c, const char *file, struct buf *b)
 {
 	int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	ssize_t n = 0;
 	int rc = 0;
 
-	while (fd != -1) {
-		buf_reserve(b, 65536);
-		if ((n = read(fd, b->data + b->len, 65536)) > 0)
-			b->len += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			break;
-	}
-	if (fd == -1 || n == -1)
+	if (fd == -1 || buf_read(b, fd, SIZE_MAX) == -1)
 		rc = ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
 		    strerror(errno));
 	if (file != NULL && fd != -1)

@@ -45,19 +45,8 @@ static char *
 read_all(int fd, size_t *len)
 {
 	struct buf b = BUF_INIT;
-	ssize_t n;
 
-	do {
-		buf_reserve(&b, 65536);
-		n = read(fd, b.data + b.len, 65536);
-		if (n > 0)
-			b.len += (size_t)n;
-		if (b.len > CONFIG_FILE_MAX) {
-			errno = EFBIG;
-			n = -1;
-		}
-	} while (n > 0 || (n == -1 && errno == EINTR));
-	if (n == -1) {
+	if (buf_read(&b, fd, CONFIG_FILE_MAX) == -1) {
 		buf_done(&b);
 		return NULL;
 	}

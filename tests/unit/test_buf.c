@@ -1,6 +1,8 @@
 /* The byte buffer, against a model. */
 #include "unit.h"
 
+#include <errno.h>
+
 #include "base/buf.h"
 
 static void
@@ -90,6 +92,43 @@ test_model(void **state UNUSED)
 	assert_null(b.data);
 }
 
+/* All of a file, behind what is there; up to a bound. */
+static void
+test_read(void **state UNUSED)
+{
+	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 100000 };
+	struct buf b = BUF_INIT;
+	char *bytes = xcalloc(1, 100000);
+	FILE *f = tmpfile();
+	size_t i;
+
+	for (i = 0; i < 100000; i++)
+		bytes[i] = (char)unit_random();
+	for (i = 0; i < ARRAY_LEN(sizes); i++) {
+		rewind(f);
+		assert_int_equal(ftruncate(fileno(f), 0), 0);
+		assert_int_equal(write(fileno(f), bytes, sizes[i]), sizes[i]);
+		buf_clear(&b);
+		buf_puts(&b, "ab");
+		assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+		assert_int_equal(buf_read(&b, fileno(f), sizes[i] + 2), 0);
+		assert_int_equal(b.len, sizes[i] + 2);
+		assert_memory_equal(b.data, "ab", 2);
+		assert_memory_equal(b.data + 2, bytes, sizes[i]);
+		assert_int_equal(lseek(fileno(f), 0, SEEK_SET), 0);
+		buf_clear(&b);
+		if (sizes[i] > 0) {
+			assert_int_equal(buf_read(&b, fileno(f), sizes[i] - 1), -1);
+			assert_int_equal(errno, EFBIG);
+		}
+	}
+	assert_int_equal(buf_read(&b, -1, SIZE_MAX), -1);
+	assert_int_equal(errno, EBADF);
+	fclose(f);
+	free(bytes);
+	buf_done(&b);
+}
+
 int
 main(void)
 {
@@ -97,6 +136,7 @@ main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_printf),
 		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_read),
 	};
 
 	unit_seed();
