@@ -141,3 +141,13 @@ ok '[ -z "$(keys | tr " " "\n" | grep -vE "(DEAD|STATS)$")" ]' 'nothing else is 
 ctl dead retry q status-65 -y >"$T/ctl.out" 2>&1
 wait_for 10 '[ "$(runs status-65)" -ge 2 ]'
 like "$(runs status-65)" '^[2-9]' 'rqctl dead retry brings one back'
+
+# -- and all that is counted -------------------------------------------------------
+rqd_stop
+events() { log_count "event=$1 queue=q .*$2"; }
+unrun=$(events dead reason=too_large)
+is "$(r hmget qSTATS delivered acked retried dead failed | tr '\n' ' ')" \
+    "$(events delivered) $(events acked) $(events retry) $(events dead) $(($(events retry) + $(events dead) - unrun)) " \
+    'the totals are what the log says'
+# The last of three goes with reason=attempts.
+is "$(r hget qSTATS timeouts)" "$(($(events retry reason=timeout) + 3))" 'with those that took too long'

@@ -393,6 +393,131 @@ a_refused_pop_resumes_no_other_suspension(void **state)
 	world_end(&w);
 }
 
+/* Probes are as frequent as renewals: work goes on within a lease. */
+static void
+a_refused_pop_is_tried_within_a_lease(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_begin(&w, takes_100ms);
+	w.cfg->lease = 9 * SEC;
+	mem_set_error(w.store, "WRONGTYPE");
+	push(&w, 3);
+	world_start(&w);
+	loop_run_for(w.loop, 65 * SEC);		/* 1 + 2 + 4 .. 32 s are over */
+	mem_set_error(w.store, NULL);
+	loop_run_for(w.loop, 5 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 3);
+	world_end(&w);
+}
+
+static void
+count_suspended(void *arg, enum log_level level, const char *text, size_t len)
+{
+	(void)level, (void)len;
+	*(unsigned *)arg += strstr(text, "event=suspended ") != NULL;
+}
+
+static void
+a_suspension_is_told_every_hour(void **state)
+{
+	unsigned told = 0;
+	struct world w;
+
+	(void)state;
+	world_begin(&w, fails);
+	w.cfg->max_attempts = 100000;
+	log_set_sink(count_suspended, &told);
+	push(&w, 30);
+	world_start(&w);
+	loop_run_for(w.loop, 50 * MINUTE);
+	assert_int_equal(told, 1);
+	loop_run_for(w.loop, 100 * MINUTE);
+	assert_int_equal(told, 3);
+	world_end(&w);
+}
+
+/* -- reload ---------------------------------------------------------------------- */
+
+static void
+a_reload_changes_what_comes_next(void **state)
+{
+	struct config *config = config_new();
+	struct queue_config *cfg = queue_config(config);
+	struct world w;
+	unsigned started;
+
+	(void)state;
+	world_begin(&w, fails);
+	w.cfg->suspend_after = 0;
+	push(&w, 30);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_NONE);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	cfg->max_attempts = 1;
+	cfg->suspend_after = 3;
+	cfg->concurrency = 1;
+	consumer_reconfigure(w.consumer, config, cfg);
+	config_unref(config);
+	started = w.fake.started;
+	push(&w, 30);
+	loop_run_for(w.loop, SEC / 2);
+	/* All 30 before have failed: this one suspends. */
+	assert_int_equal(w.fake.started - started, 1);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	world_end(&w);
+}
+
+static struct queue_config *
+other_queue(struct config *config, int priority)
+{
+	struct queue_config *q = queue_config(config);
+
+	free(q->key);
+	q->key = xstrdup("r");
+	q->priority = priority;
+	return q;
+}
+
+/* Two queues and one place; the second queue is the more important one from then on. */
+static void
+a_reload_changes_priority(void **state)
+{
+	struct config *before = config_new(), *after = config_new();
+	struct queue_config *q = other_queue(before, 0), *important = other_queue(after, 5);
+	struct mem_store *store = mem_store_new("r");
+	struct consumer *second;
+	struct world w;
+	unsigned acked, i;
+
+	(void)state;
+	world_begin(&w, takes_100ms);
+	dispatcher_set_slots(w.dispatcher, 1);
+	push(&w, 200);
+	for (i = 0; i < 200; i++)
+		mem_push(store, "x", 1, 0);
+	world_start(&w);
+	second = consumer_new(&w.env, before, q, &queue_mem);
+	consumer_conn_up(second, &(struct conn_server){ .first = true });
+	loop_run_for(w.loop, 4 * SEC);
+	assert_in_range(mem_count(store, MEM_ACKED), 15, 25);
+	consumer_reconfigure(second, after, important);
+	acked = mem_count(w.store, MEM_ACKED);
+	loop_run_for(w.loop, 4 * SEC);
+	assert_in_range(mem_count(w.store, MEM_ACKED) - acked, 0, 2);
+	consumer_set_quiet(w.consumer, true);
+	consumer_set_quiet(second, true);
+	loop_run_for(w.loop, SEC);
+	consumer_free(second);
+	mem_store_free(store);
+	config_unref(before);
+	config_unref(after);
+	world_end(&w);
+}
+
 static struct fake_end
 random_end(struct message *msg, void *arg)
 {
@@ -453,6 +578,10 @@ main(void)
 		cmocka_unit_test(quiet_starts_nothing_until_it_ends),
 		cmocka_unit_test(a_lost_delivery_is_ended_and_writes_nothing),
 		cmocka_unit_test(a_refused_pop_suspends_until_it_is_taken),
+		cmocka_unit_test(a_refused_pop_is_tried_within_a_lease),
+		cmocka_unit_test(a_suspension_is_told_every_hour),
+		cmocka_unit_test(a_reload_changes_what_comes_next),
+		cmocka_unit_test(a_reload_changes_priority),
 		cmocka_unit_test(a_refused_pop_resumes_no_other_suspension),
 		cmocka_unit_test(random_handlers_finish_everything),
 	};

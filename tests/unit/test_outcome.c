@@ -101,6 +101,25 @@ assert_verdict(const struct verdict *got, const struct verdict *want)
 }
 
 static void
+test_backoff_max(void **state UNUSED)
+{
+	static const unsigned attempts[] = { 2, 3, 30, 998 };
+	struct queue_config q = queue;
+	size_t i;
+
+	q.max_attempts = 1000;
+	for (i = 0; i < ARRAY_LEN(attempts); i++) {
+		struct message m = { .cfg = &q, .attempts = attempts[i] };
+		struct result r = EXIT(1);
+		struct verdict v = outcome_decide(&m, &r, 1);
+
+		assert_int_equal(v.op, VERDICT_RETRY);
+		assert_int_equal(v.delay, i == 0 ? 40 * SEC : MINUTE);
+		assert_int_equal(outcome_decide(&m, &r, 0).delay, v.delay / 2);
+	}
+}
+
+static void
 test_table(void **state UNUSED)
 {
 	size_t i;
@@ -220,6 +239,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_backoff_max),
 		cmocka_unit_test(test_every_status),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_refuse),
