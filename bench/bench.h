@@ -13,6 +13,7 @@
 
 #define ROUNDS_MAX	99
 #define MESSAGE_SIZE	200
+#define CROWD_MAX	16
 
 /* What a process and its children used, in seconds. */
 struct cost {
@@ -33,7 +34,7 @@ struct section {
 };
 
 extern const struct section section_exec, section_persistent, section_redis,
-    section_backlog, section_latency, section_herd, section_idle;
+    section_backlog, section_fleet, section_latency, section_herd, section_idle;
 
 /* From the command line. */
 extern int		 rounds;
@@ -75,8 +76,13 @@ redisReply	*redis(const char *, ...);	/* dies of errors */
 long long	 redis_number(const char *, ...);
 void		 flush(void);
 void		 fill(const char *queue, long count);
-/* Sum of usec in INFO commandstats of EVALSHA, which contain all that scripts call. */
+void		 fill_sized(const char *queue, long count, long size);
+/* Sum of usec in INFO commandstats of these, with a blank between two. */
+double		 command_usec(const char *names);
+/* Of EVALSHA, which contain all that scripts call. */
 double		 script_usec(void);
+/* Seconds of Redis' main thread; waits until it has nothing to do. */
+double		 redis_cpu(void);
 
 /* Writes a configuration of these queues; the text is what stands in the file. */
 void		 configure(const char *queues, ...)
@@ -87,6 +93,14 @@ void		 rqd_stop(pid_t);
 struct cost	 rqd_drain(struct cost start);
 struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
 
+/* -- wire.c -------------------------------------------------------------------------- */
+
+enum wire { WIRE_UNIX, WIRE_TCP, WIRE_TLS };
+
+/* A connection; CROWD_MAX by TLS at most.  NULL: this Redis has no TLS. */
+redisContext	*wire_open(enum wire);
+void		 wire_close(redisContext *);	/* NULL: nothing */
+
 /* -- cycle.c ------------------------------------------------------------------------ */
 
 /*
@@ -94,5 +108,12 @@ struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
  * on their way at a time (16 at most); returns the seconds.
  */
 double	cycle(const char *queue, long count, int batch, int depth);
+/* On this connection; "ack", or "retry", and they come again at once, or "" for neither. */
+double	cycle_on(redisContext *, const char *op, const char *queue, long count, int batch,
+	    int depth);
+/* By several connections, a batch of each on its way all the time. */
+double	cycle_crowd(redisContext *const *, int n, const char *op, const char *queue, long count,
+	    int batch);
+const char	*load_script(redisContext *, const char *name);	/* its SHA1 */
 
 #endif

@@ -13,21 +13,22 @@
 #include "redis/script.h"
 
 #define POP_HEAD	6		/* status now waiting due dropped limited */
-#define ACK_WORDS	3
+#define RESULT_WORDS	4		/* at most */
 #define ONTO_WIRE	16		/* batches on their way at most */
 
 struct cycle {
 	redisContext	*ctx;
 	char		 keys[8][64];	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
 	const char	*pop, *settle;	/* SHA1 */
+	const char	*op;		/* "ack", "retry", "" */
 	int		 batch;
 	long		 calls;
 	char		 is_pop[4 * ONTO_WIRE];	/* what the answers belong to, a ring */
 	unsigned	 head, tail;
 };
 
-static const char *
-load(redisContext *ctx, const char *name)
+const char *
+load_script(redisContext *ctx, const char *name)
 {
 	struct script *s;
 	redisReply *r;
@@ -42,17 +43,17 @@ load(redisContext *ctx, const char *name)
 }
 
 static void
-begin(struct cycle *c, const char *queue, int batch)
+begin(struct cycle *c, redisContext *ctx, const char *op, const char *queue, int batch)
 {
 	static const char *const suffix[] = { "", "BACKUP", "CONTEXT", "RETRY",
 	    "DELIVERY", "PAUSED", "RATE", "DEAD" };
 	size_t i;
 
-	*c = (struct cycle){ .ctx = world_redis(), .batch = batch };
+	*c = (struct cycle){ .ctx = ctx, .op = op, .batch = batch };
 	for (i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++)
 		(void)snprintf(c->keys[i], sizeof(c->keys[i]), "%s%s", queue, suffix[i]);
-	c->pop = load(c->ctx, "pop");
-	c->settle = load(c->ctx, "settle");
+	c->pop = load_script(c->ctx, "pop");
+	c->settle = load_script(c->ctx, "settle");
 }
 
 static void
@@ -71,23 +72,26 @@ append_pop(struct cycle *c)
 	sent(c, true);
 }
 
-/* Acks all that a pop has brought: six elements each, behind what it says first. */
+/* Settles all that a pop has brought: six elements each, behind what it says first. */
 static long
-append_acks(struct cycle *c, const redisReply *r)
+append_results(struct cycle *c, const redisReply *r)
 {
-	const char *argv[10 + ACK_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
+	const char *argv[10 + RESULT_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
 	    c->keys[2], c->keys[3], c->keys[4], c->keys[7], "0", "bench" };
 	size_t i, len[sizeof(argv) / sizeof(argv[0])];
 	int n = 10;
 	long messages = 0;
+	bool retry = strcmp(c->op, "retry") == 0;
 
 	for (i = POP_HEAD; i + 6 <= r->elements && messages < 256; i += 6, messages++) {
-		argv[n++] = "ack";
+		argv[n++] = c->op;
 		argv[n++] = r->element[i]->str;
 		argv[n++] = r->element[i + 2]->str;
+		if (retry)
+			argv[n++] = "0";
 	}
-	if (messages == 0)
-		return 0;
+	if (messages == 0 || c->op[0] == '\0')
+		return messages;
 	for (i = 0; i < (size_t)n; i++)
 		len[i] = strlen(argv[i]);
 	redisAppendCommandArgv(c->ctx, n, argv, len);
@@ -108,32 +112,104 @@ next(struct cycle *c, bool *pop)
 	return r;
 }
 
-/* Pops and acks as many messages as these; returns the seconds. */
+/* How far all connections together have come. */
+struct progress {
+	long	count, asked, got;
+};
+
+static void
+ask(struct cycle *c, struct progress *p)
+{
+	if (p->asked >= p->count)
+		return;
+	append_pop(c);
+	p->asked += c->batch;
+}
+
+static void
+take(struct cycle *c, struct progress *p)
+{
+	bool pop;
+	redisReply *r = next(c, &pop);
+
+	if (pop) {
+		p->got += append_results(c, r);
+		ask(c, p);
+	}
+	freeReplyObject(r);
+}
+
+static double
+ended(const struct progress *p, double from)
+{
+	if (p->got < p->count)
+		die("only %ld of %ld messages came", p->got, p->count);
+	return now() - from;
+}
+
+double
+cycle_on(redisContext *ctx, const char *op, const char *queue, long count, int batch, int depth)
+{
+	struct cycle c;
+	struct progress p = { .count = count };
+	double from;
+
+	begin(&c, ctx, op, queue, batch);
+	from = now();
+	for (; depth > 0; depth--)
+		ask(&c, &p);
+	while (c.head != c.tail)
+		take(&c, &p);
+	return ended(&p, from);
+}
+
+/* True where it waits for an answer. */
+static bool
+send_all(struct cycle *c)
+{
+	int done = 0;
+
+	while (!done) {
+		if (redisBufferWrite(c->ctx, &done) != REDIS_OK)
+			die("Redis: %s", c->ctx->errstr);
+	}
+	return c->head != c->tail;
+}
+
+double
+cycle_crowd(redisContext *const *ctx, int n, const char *op, const char *queue, long count,
+    int batch)
+{
+	struct cycle c[CROWD_MAX];
+	struct progress p = { .count = count };
+	double from;
+	unsigned k;
+	int i, busy = n;
+
+	for (i = 0; i < n; i++)
+		begin(&c[i], ctx[i], op, queue, batch);
+	from = now();
+	for (i = 0; i < n; i++) {
+		c[i].calls = i * count;		/* tokens are unique */
+		ask(&c[i], &p);
+	}
+	while (busy > 0) {
+		for (i = busy = 0; i < n; i++)
+			busy += send_all(&c[i]);
+		for (i = 0; i < n; i++) {
+			for (k = c[i].tail - c[i].head; k > 0; k--)
+				take(&c[i], &p);
+		}
+	}
+	return ended(&p, from);
+}
+
 double
 cycle(const char *queue, long count, int batch, int depth)
 {
-	struct cycle c;
-	double from;
-	long asked = 0, got = 0, n;
-	bool pop;
-	redisReply *r;
+	redisContext *ctx = world_redis();
+	double seconds = cycle_on(ctx, "ack", queue, count, batch, depth);
 
-	begin(&c, queue, batch);
-	from = now();
-	for (; depth > 0 && asked < count; depth--, asked += batch)
-		append_pop(&c);
-	while (c.head != c.tail) {
-		r = next(&c, &pop);
-		n = pop ? append_acks(&c, r) : 0;
-		freeReplyObject(r);
-		got += n;
-		if (pop && asked - got < count - got && asked < count) {
-			append_pop(&c);
-			asked += batch;
-		}
-	}
-	redisFree(c.ctx);
-	if (got < count)
-		die("only %ld of %ld messages came", got, count);
-	return now() - from;
+	redisFree(ctx);
+	return seconds;
 }

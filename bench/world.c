@@ -155,9 +155,9 @@ flush(void)
 	freeReplyObject(redis("CONFIG RESETSTAT"));
 }
 
-/* JSON with an id, 200 bytes each, as limits of the past were measured. */
+/* JSON with an id. */
 void
-fill(const char *queue, long count)
+fill_sized(const char *queue, long count, long size)
 {
 	static const char script[] =
 	    "local t = {} "
@@ -172,22 +172,57 @@ fill(const char *queue, long count)
 
 	for (from = 0; from < count; from += n) {
 		n = count - from < 20000 ? count - from : 20000;
-		freeReplyObject(redis("EVAL %s 1 %s %ld %ld %d", script, queue, n,
-		    from, MESSAGE_SIZE));
+		freeReplyObject(redis("EVAL %s 1 %s %ld %ld %ld", script, queue, n,
+		    from, size));
 	}
+}
+
+void
+fill(const char *queue, long count)
+{
+	fill_sized(queue, count, MESSAGE_SIZE);
+}
+
+static double
+usec_of(const char *stats, const char *name, size_t len)
+{
+	char line[64];
+	const char *p;
+
+	(void)snprintf(line, sizeof(line), "cmdstat_%.*s:", (int)len, name);
+	p = strstr(stats, line);
+	if (p == NULL || (p = strstr(p, "usec=")) == NULL)
+		return 0;
+	return atof(p + 5);
+}
+
+double
+command_usec(const char *names)
+{
+	redisReply *r = redis("INFO commandstats");
+	double usec = 0;
+	size_t len;
+
+	for (; *names != '\0'; names += len + (names[len] != '\0')) {
+		len = strcspn(names, " ");
+		usec += usec_of(r->str, names, len);
+	}
+	freeReplyObject(r);
+	return usec;
 }
 
 double
 script_usec(void)
 {
-	redisReply *r = redis("INFO commandstats");
-	const char *p = strstr(r->str, "cmdstat_evalsha:");
-	double usec = 0;
+	return command_usec("evalsha");
+}
 
-	if (p != NULL && (p = strstr(p, "usec=")) != NULL)
-		usec = atof(p + 5);
-	freeReplyObject(r);
-	return usec;
+/* The kernel's figure is behind while a thread runs. */
+double
+redis_cpu(void)
+{
+	nap(0.003);
+	return cpu_of(redis_pid);
 }
 
 /* -- rqd ------------------------------------------------------------------------------ */
