@@ -193,6 +193,7 @@ static const char *
 ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 {
 	const char *limited = NULL;
+	bool full = a->full;
 	double now = ack_saw_now(a, reply_at(reply, 1));
 	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
 	bool due = ack_saw_due(a, now, reply_at(reply, 3));
@@ -204,6 +205,9 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 	a->full = false;
 	if (waiting || due)
 		limited = ack_saw_limit(a, reply_at(reply, 5));
+	/* Changes that did not matter were passed over: their keys are not armed. */
+	if (a->full != full)
+		a->armed = false;
 	a->known = (waiting || due) && limited == NULL;
 	if (any)
 		a->raced = 0;

@@ -307,6 +307,34 @@ test_pause(void **state)
 	WAIT(&box, box.n == 1 && !box.paused);
 }
 
+/*
+ * A pop's answer may come before the news of what it has met, of a push here,
+ * which then look like old ones.  What is armed must suit what the pop has found.
+ */
+static void
+test_full_again(void **state)
+{
+	usec_t began;
+
+	(void)state;
+	box.cfg->fleet_concurrency = 1;
+	box_start(&box, 1);
+	server_do(&server, "ZADD ordersBACKUP 9999999999 other");
+	box_turn(&box, 50 * MSEC);
+	conn_words(box.conn, NULL, NULL, "CLIENT", "TRACKING", "OFF", NULL);
+	box_turn(&box, 50 * MSEC);
+	push("x");
+	box_set_slots(&box, 0);
+	box_turn(&box, 20 * MSEC);
+	box_set_slots(&box, 1);
+	WAIT(&box, box.fetched[FETCH_LIMITED] > 0);
+	box_turn(&box, 50 * MSEC);
+	began = clock_mono();
+	server_do(&server, "ZREM ordersBACKUP other");
+	WAIT(&box, box.n == 1);
+	assert_true(clock_mono() - began < 5 * SEC);
+}
+
 /* -- life --------------------------------------------------------------------- */
 
 static void
@@ -443,7 +471,7 @@ main(void)
 		TEST(test_slots), TEST(test_company),
 		TEST(test_wake_up), TEST(test_wake_up_delayed),
 		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
-		TEST(test_pause), TEST(test_close), TEST(test_close_down),
+		TEST(test_pause), TEST(test_full_again), TEST(test_close), TEST(test_close_down),
 		TEST(test_freed), TEST(test_stats), TEST(test_reconfigure),
 		TEST(test_reconfigure_lease),
 	};
