@@ -118,6 +118,11 @@ if command -v curl >/dev/null; then
 	is "$(metric last_timestamp_seconds daily) $(metric last_timestamp_seconds caught)" " $past" 'metrics: the last run'
 	is "$(metric next_timestamp_seconds daily)" $((past + 86400)) 'metrics: the next one'
 	is "$(metric runs_total daily) $(metric runs_total caught)" '0 1' 'metrics: how many'
+	rqd_signal HUP missed
+	log_wait 10 event=reloaded 1 missed
+	sleep 1				# what was shown just now is shown again
+	curl -s -m 20 --unix-socket "$T/http" http://rqd/metrics >"$T/metrics"
+	is "$(metric runs_total caught)" 1 'metrics: a reload forgets none'
 fi
 rqd_stop missed
 
