@@ -104,3 +104,16 @@ is "$(ctl purge q --waiting -y)" 'purged 3 waiting of q' 'purge: waiting'
 is "$(r exists q) $(r exists qDEAD)" '0 1' 'purge: only that'
 is "$(ctl purge q --retry --delayed --dead -y --json | tr -d ' \n')" '{"queue":"q","retry":4,"delayed":2,"dead":1,"dry_run":false}' 'purge: the rest'
 is "$(keys) $(r zrange qRETRY 0 -1)" 'qCONTEXT qDELIVERY qRETRY run' 'purge: what a daemon has in hand stays'
+
+# -- many that are due at the same time -------------------------------------------------------
+
+same() { r eval 'for i = 1, 1800 do redis.call("ZADD", "sDELAYED", 4e9, "m" .. i) end' 0 >/dev/null; }
+same
+is "$(ctl delayed cancel s --match m1 -n)" 'would be cancelled: 912 messages of s' 'delayed cancel: of one time, dry run'
+is "$(ctl delayed cancel s --match m1 -y)" 'cancelled 912 messages of s' 'delayed cancel: of one time'
+is "$(r zcard sDELAYED)" 888 'delayed cancel: the others stay'
+is "$(ctl delayed list s --count 1000 | tail -n +2 | wc -l)" 888 'delayed list: each once'
+same
+is "$(ctl delayed now s --match 7)" "made due $(seq 1800 | grep -c 7) messages of s" 'delayed now: of one time'
+is "$(ctl delayed now s --all)" "made due 1,$((800 - $(seq 1800 | grep -c 7) % 1000)) messages of s" 'delayed now: the rest'
+r del sDELAYED >/dev/null
