@@ -160,7 +160,7 @@ daemon_row(struct table *t, const struct daemon *d, double now)
 
 	table_add(t, "%s", d->instance);
 	table_add(t, "%s", fleet_text(d->beat, "version"));
-	table_add(t, "%.0f", fleet_number(d->beat, "pid", 0));
+	table_add(t, "%lld", (long long)fleet_count(d->beat, "pid"));
 	table_add(t, "%s", out_age(started >= 0 ? now - started : -1, text));
 	table_add(t, "%s", out_age(now > d->seen ? now - d->seen : 0, text));
 	table_add(t, "%.8s", fleet_text(d->beat, "config"));

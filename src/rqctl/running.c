@@ -62,7 +62,7 @@ struct hand {
 	size_t			 taglen, idlen;
 	const struct delivery	*delivery;	/* not ours: a foreign consumer's */
 	const struct daemon	*by;		/* NULL: no heartbeat has it (yet) */
-	double			 pid;		/* 0: not known */
+	int64_t			 pid;		/* 0: not known */
 	double			 age;
 };
 
@@ -88,8 +88,7 @@ hand_json(const struct hand *h)
 	json_object_set_new(o, "age", json_real(h->age));
 	json_object_set_new(o, "daemon", hand_daemon(h) != NULL ?
 	    json_string(hand_daemon(h)) : json_null());
-	json_object_set_new(o, "pid", h->pid > 0 ? json_integer((json_int_t)h->pid) :
-	    json_null());
+	json_object_set_new(o, "pid", h->pid > 0 ? json_integer(h->pid) : json_null());
 	json_object_set_new(o, "foreign", json_boolean(!h->delivery->ours));
 	return o;
 }
@@ -107,7 +106,7 @@ hand_row(struct table *t, const struct hand *h)
 		table_add(t, "-");
 	table_add(t, "%s", out_age(h->age, text));
 	if (h->pid > 0)
-		table_add(t, "%.0f", h->pid);
+		table_add(t, "%lld", (long long)h->pid);
 	else
 		table_add(t, "-");
 	table_add(t, "%s", hand_daemon(h) != NULL ? hand_daemon(h) :
@@ -129,7 +128,7 @@ running_add(struct running *r, const struct target *t, const char *tag, size_t l
 	out_set_bytes(want, "tag", tag, len);
 	h.by = d->ours ? holder(&r->fleet, t->keys.name[KEY_QUEUE], want, &entry) : NULL;
 	json_decref(want);
-	h.pid = fleet_number(entry, "pid", 0);
+	h.pid = fleet_count(entry, "pid");
 	h.age = r->now - (d->ours && d->time > 0 ? d->time : score);
 	if (h.age < 0)
 		h.age = 0;

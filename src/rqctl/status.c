@@ -37,7 +37,8 @@ running_cell(struct table *t, const struct depth *d, const struct service *s)
 	if (d->in_flight < 0)
 		table_add(t, "-");
 	else if (s->concurrency > 0)
-		table_add(t, "%s/%d", out_number(d->in_flight, n), s->concurrency);
+		table_add(t, "%s/%lld", out_number(d->in_flight, n),
+		    (long long)s->concurrency);
 	else
 		table_add(t, "%s", out_number(d->in_flight, n));
 }

@@ -8,6 +8,8 @@
 
 #include "base/util.h"
 
+#define COUNT_MAX	1e12		/* so that sums over a fleet are exact */
+
 const char *
 fleet_text(const json_t *object, const char *member)
 {
@@ -22,6 +24,14 @@ fleet_number(const json_t *object, const char *member, double otherwise)
 	const json_t *v = json_object_get(object, member);
 
 	return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+int64_t
+fleet_count(const json_t *object, const char *member)
+{
+	double n = fleet_number(object, member, 0);
+
+	return n > 0 && n < COUNT_MAX ? (int64_t)n : 0;
 }
 
 const json_t *
@@ -138,8 +148,8 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		if ((q = fleet_queue(&f->daemons[i], key)) == NULL)
 			continue;
 		s->daemons++;
-		s->running += (int)fleet_number(q, "running", 0);
-		s->concurrency += (int)fleet_number(q, "concurrency", 0);
+		s->running += fleet_count(q, "running");
+		s->concurrency += fleet_count(q, "concurrency");
 		if ((age = oldest(q)) > s->oldest)
 			s->oldest = age;
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)

@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "policy/config.h"
 
@@ -37,6 +38,7 @@ void	fleet_done(struct fleet *);
 
 const char *fleet_text(const json_t *object, const char *member);	/* "" */
 double	fleet_number(const json_t *object, const char *member, double otherwise);
+int64_t	fleet_count(const json_t *object, const char *member);	/* 0 for what is none */
 
 /* What a daemon says of the queue with this key; NULL: it does not serve it. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
@@ -47,8 +49,8 @@ enum kind	 fleet_kind(const json_t *queue);
 /* Sums over all daemons that serve the queue. */
 struct service {
 	int		 daemons;
-	int		 running;
-	int		 concurrency;
+	int64_t		 running;
+	int64_t		 concurrency;
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;

@@ -63,7 +63,7 @@ member_json(const struct daemon *d, double now)
 	};
 	json_t *o = json_object(), *unusual = json_object(), *q;
 	const char *name, *state;
-	double running = 0;
+	int64_t running = 0;
 	size_t i, n = 0;
 
 	set_text(o, "instance", d->instance);
@@ -71,13 +71,13 @@ member_json(const struct daemon *d, double now)
 		json_object_set(o, copied[i], json_object_get(d->beat, copied[i]));
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
 		n++;
-		running += fleet_number(q, "running", 0);
+		running += fleet_count(q, "running");
 		state = fleet_text(q, "state");
 		if (state[0] != '\0' && strcmp(state, "running") != 0)
 			json_object_set(unusual, name, json_object_get(q, "state"));
 	}
 	json_object_set_new(o, "queues", json_integer((json_int_t)n));
-	json_object_set_new(o, "running", json_integer((json_int_t)running));
+	json_object_set_new(o, "running", json_integer(running));
 	json_object_set_new(o, "seen", json_real(now > d->seen ? now - d->seen : 0));
 	json_object_set_new(o, "states", unusual);
 	return o;

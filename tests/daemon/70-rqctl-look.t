@@ -99,3 +99,11 @@ is "$(r info commandstats | grep -cE 'cmdstat_(keys|scan|hgetall|zrange|lrange)\
 
 ctl status -w 2>/dev/null </dev/null
 is $? 64 'watch: needs a terminal'
+
+# -- a heartbeat that no daemon wrote ------------------------------------------------------
+
+r flushall >/dev/null
+r zadd rqd:daemons 4e9 odd >/dev/null
+r set rqd:daemon:odd '{"pid":1e300,"queues":{"q":{"running":1e300,"concurrency":-1e300,"in_hand":{"x":1}},"s":7}}' >/dev/null
+is "$(ctl status q | tail -1)" 'q         0    0      0      0     0       -  ok' 'status: figures that cannot be'
+like "$(ctl daemons | tail -1)" '^odd +0 ' 'daemons: the same'
