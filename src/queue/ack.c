@@ -443,7 +443,6 @@ ack_open(const struct queue_env *env, struct config *config,
 
 const struct queue_ops queue_ack = {
 	.name = "ack",
-	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = ack_open,
 	ACK_OPS,
 };

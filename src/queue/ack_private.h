@@ -237,7 +237,7 @@ void		 ack_tick_round(struct queue *);
 bool		 ack_is_empty(const struct queue *);
 void		 ack_close(struct queue *);
 void		 ack_free(struct queue *);
-/* All of a struct queue_ops but name, caps and open, which calls ack_new(). */
+/* All of a struct queue_ops but name and open, which calls ack_new(). */
 #define ACK_OPS \
 	.reconfigure = ack_reconfigure, .conn_up = ack_conn_up, \
 	.conn_down = ack_conn_down, .want = ack_want, .fetch = ack_fetch, \

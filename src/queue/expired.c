@@ -600,7 +600,6 @@ expired_free(struct queue *queue)
 
 const struct queue_ops queue_expired = {
 	.name = "expired",
-	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = expired_open,
 	.reconfigure = expired_reconfigure,
 	.conn_up = expired_conn_up,

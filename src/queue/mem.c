@@ -532,7 +532,6 @@ mem_free(struct queue *queue)
 
 const struct queue_ops queue_mem = {
 	.name = "mem",
-	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = mem_open,
 	.reconfigure = mem_reconfigure,
 	.conn_up = mem_conn_up,

@@ -615,7 +615,6 @@ plain_free(struct queue *queue)
 
 const struct queue_ops queue_plain = {
 	.name = "list",
-	.caps = 0,
 	.open = plain_open,
 	.reconfigure = plain_reconfigure,
 	.conn_up = plain_conn_up,

@@ -529,7 +529,6 @@ pubsub_free(struct queue *queue)
 
 const struct queue_ops queue_pubsub = {
 	.name = "channel",
-	.caps = 0,
 	.open = pubsub_open,
 	.reconfigure = pubsub_reconfigure,
 	.conn_up = pubsub_conn_up,

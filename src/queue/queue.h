@@ -99,11 +99,8 @@ struct queue_events {
 	void	(*closed)(void *);		/* after queue_close(); the last one */
 };
 
-enum queue_cap { QCAP_LEASE = 1, QCAP_RETRY = 2, QCAP_DEAD = 4, QCAP_DELAY = 8 };
-
 struct queue_ops {
 	const char	 *name;			/* as in kind = "..." */
-	unsigned	  caps;
 	struct queue	*(*open)(const struct queue_env *, struct config *,
 			    const struct queue_config *, struct stats *,
 			    const struct queue_events *, void *arg);

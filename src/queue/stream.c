@@ -63,7 +63,6 @@ stream_open(const struct queue_env *env, struct config *config,
 
 const struct queue_ops queue_stream = {
 	.name = "stream",
-	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = stream_open,
 	ACK_OPS,
 };

@@ -31,7 +31,6 @@ unique_open(const struct queue_env *env, struct config *config,
 
 const struct queue_ops queue_unique = {
 	.name = "unique",
-	.caps = QCAP_LEASE | QCAP_RETRY | QCAP_DEAD | QCAP_DELAY,
 	.open = unique_open,
 	ACK_OPS,
 };
