@@ -15,6 +15,8 @@ tell_line(const struct log_ctx *ctx UNUSED, int fd UNUSED, const char *p UNUSED,
 		_exit(1);
 }
 
+static bool guarded = true;
+
 static NORETURN void
 be_daemon(const char *const *scripts, int fd)
 {
@@ -25,7 +27,8 @@ be_daemon(const char *const *scripts, int fd)
 	size_t i;
 
 	(void)set_up(NULL);
-	t.env.guardian = guardian_start(t.loop);
+	if (guarded)
+		t.env.guardian = guardian_start(t.loop);
 	for (i = 0; scripts[i] != NULL; i++) {
 		SH(scripts[i]);
 		h = handler_open(&t.env, t.config, t.q, &telling, &fd);
@@ -93,6 +96,16 @@ handlers_die_with_the_daemon(void **state UNUSED)
 	VANISH(1, "trap '' TERM HUP INT; echo up; sleep 77 & sleep 77 & wait");
 	VANISH(3, "echo up; sleep 77 & wait", "echo up; exec sleep 77",
 	    "sh -c 'sleep 77 & echo up; wait'; exit 1");
+}
+
+/* Should it have been killed just before: the commands themselves, by the kernel. */
+static void
+commands_die_without_a_guardian(void **state UNUSED)
+{
+	guarded = false;
+	VANISH(1, "echo up; exec sleep 77");
+	VANISH(2, "echo up; exec sleep 77", "trap '' TERM HUP INT; echo up; exec sleep 77");
+	guarded = true;
 }
 
 /* Own process groups in the handler's session, and stopped ones. */
@@ -304,6 +317,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handlers_die_with_the_daemon),
+		cmocka_unit_test(commands_die_without_a_guardian),
 		cmocka_unit_test(all_groups_of_the_session_die),
 		cmocka_unit_test(forking_ones_die),
 		cmocka_unit_test(without_handlers_the_guardian_just_ends),
