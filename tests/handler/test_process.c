@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <grp.h>
 
 /* -- its environment in the kernel ----------------------------------------------------------- */
 
@@ -189,6 +190,25 @@ number_without_a_name(void **state UNUSED)
 	SH("id -u; id -g; id -G; echo $HOME $USER $SHELL");
 	g = run("");
 	assert_string_equal(output(1), "54321\n54322\n54322\n/ 54321 /bin/sh\n");
+	got_free(g);
+}
+
+/* Here we may have none that could be inherited. */
+static void
+groups_of_ours_are_not_its(void **state UNUSED)
+{
+	const gid_t more[] = { 0, 54323 };
+	gid_t ours[256];
+	int n = getgroups(ARRAY_LEN(ours), ours);
+	struct got *g;
+
+	assert_true(n >= 0);
+	assert_int_equal(setgroups(ARRAY_LEN(more), more), 0);
+	set(&t.q->user, "nobody");
+	SH("id -G");
+	g = run("");
+	assert_int_equal(setgroups((size_t)n, ours), 0);
+	assert_string_equal(output(1), "65534\n");
 	got_free(g);
 }
 
@@ -449,6 +469,7 @@ main(void)
 		TEST(runs_as_its_user),
 		TEST(runs_in_its_group),
 		TEST(number_without_a_name),
+		TEST(groups_of_ours_are_not_its),
 		TEST(root_gets_its_groups),
 		TEST(directory_of_others),
 		TEST(no_such_user_or_group),
