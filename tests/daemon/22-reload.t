@@ -123,3 +123,37 @@ ok 'ctl daemons --json | grep -q moves2' 'also when a queue before it has ended'
 rm "$T/hold.moves"
 log_wait 10 'event=acked queue=moves id=m1 ' 1 two
 rqd_stop two
+
+# -- max_handlers, and the log ----------------------------------------------------------
+: >"$T/ran"
+touch "$T/hold"
+handler held <<'H'
+echo "$RQD_ID" >>"$T/ran"
+while [ -e "$T/hold" ]; do sleep 0.05; done
+H
+limited() {	# MAX_HANDLERS [LOG]
+	cat >"$T/text" <<C
+max_handlers = $1
+log { ${2:-level = "debug"} }
+queue "stays" { command = {"$T/held"} concurrency = 4 }
+C
+}
+limited 1
+rqd_start three <"$T/text"
+for i in 1 2 3; do push stays "h$i"; done
+wait_for 10 '[ -s "$T/ran" ]'
+sleep 0.3
+is "$(wc -l <"$T/ran")" 1 'one may run'
+limited 2
+config_write three <"$T/text"
+rqd_signal HUP three
+wait_ok 10 '[ "$(wc -l <"$T/ran")" -eq 2 ]' 'max_handlers is raised, and used at once'
+rm "$T/hold"
+log_wait 10 'event=acked queue=stays id=h' 3 three
+limited 2 "target = \"$T/other.log\" format = \"json\" level = \"info\""
+config_write three <"$T/text"
+rqd_signal HUP three
+wait_ok 10 'grep -qs "^{.*\"event\":\"reloaded\"" "$T/other.log"' 'the log has another file and form'
+push stays h4
+wait_ok 10 'grep -q "\"event\":\"acked\",\"queue\":\"stays\",\"id\":\"h4\"" "$T/other.log"' 'and goes on there'
+is "$(grep -c '"level":"debug"' "$T/other.log") $(log_count id=h4 three)" '0 0' 'with its level, and nowhere else'

@@ -27,3 +27,20 @@ batch
 is "$STATUS" 0 'a failure: exit 0'
 is "$(r zcard qRETRY)" 1 'it does not wait for retries'
 is "$(r zcard qDELAYED)" 1 'nor for what is not due'
+
+# With several queues it ends when the last one is empty.
+r del qRETRY qCONTEXT qDELIVERY qDELAYED >/dev/null
+QUEUES='q none slow'
+handler slow <<'H'
+sleep 0.3
+echo "$RQD_ID" >>"$T/slow.ran"
+H
+config_write two <<C
+queue "none" { command = {"$T/work"} }
+queue "slow" { command = {"$T/slow"} }
+C
+for i in 1 2 3; do r lpush slow "{\"id\":$i}" >/dev/null; done
+rqd_run two -c "$T/two.conf" --until-empty
+rqd_wait two 30
+is "$STATUS" 0 'two queues: exit 0'
+is "$(tr '\n' ' ' <"$T/slow.ran")" '1 2 3 ' 'after all messages of both'
