@@ -8,7 +8,7 @@
 
 /* -- random configurations -------------------------------------------------------- */
 
-/* Any bytes a string can hold; with `plain`, no control characters. */
+/* Any bytes a string can hold; with `plain`, UTF-8 without control characters. */
 static char *
 random_string(size_t max, bool plain)
 {
@@ -19,8 +19,13 @@ random_string(size_t max, bool plain)
 	for (i = 0; i < n; i++) {
 		s[i] = unit_below(3) == 0 ? odd[unit_below(sizeof(odd) - 1)] :
 		    (char)(1 + unit_below(255));
-		if (plain && ((unsigned char)s[i] < 0x20 || s[i] == 0x7f))
-			s[i] = 'x';
+		if (!plain || ((unsigned char)s[i] >= 0x20 && (unsigned char)s[i] < 0x7f))
+			continue;
+		s[i] = 'x';
+		if (i > 0 && s[i - 1] == 'x') {
+			s[i - 1] = (char)0xc3;
+			s[i] = (char)0xa9;
+		}
 	}
 	return s;
 }
