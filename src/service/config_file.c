@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "service/config_load.h"
 
 /* -- settings to structs ---------------------------------------------------------- */
@@ -369,14 +370,19 @@ absolute(const char *file)
 	return path;
 }
 
+/* The kernel takes any bytes as a host's name; ours stands in JSON. */
 static void
 fill_name(struct config *c)
 {
-	char host[HOST_NAME_MAX + 1] = "";
+	char host[HOST_NAME_MAX + 1] = "", *p;
 
 	if (c->name[0] != '\0')
 		return;
 	(void)gethostname(host, sizeof(host) - 1);
+	for (p = host; *p != '\0' && !utf8_is_valid(host, strlen(host)); p++) {
+		if ((unsigned char)*p >= 0x80)
+			*p = '_';
+	}
 	free(c->name);
 	c->name = xstrdup(host[0] != '\0' ? host : "localhost");
 }

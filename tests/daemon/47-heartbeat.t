@@ -64,3 +64,21 @@ log_wait 10 event=acked
 rqd_stop
 is "$(r --raw keys 'rqd:*')" '' 'at its end it takes its heartbeat along'
 r del broken brokenRETRY brokenCONTEXT brokenDELIVERY >/dev/null
+
+# A host's name may be any bytes; JSON may not.
+if [ "$(id -u)" -eq 0 ] && unshare --uts true 2>/dev/null; then
+	cat >"$T/renamed" <<'S'
+#!/bin/sh
+printf 'h\351te' >/proc/sys/kernel/hostname && exec "$@"
+S
+	chmod 755 "$T/renamed"
+	wrapper=$RQD_WRAPPER
+	RQD_WRAPPER="unshare --uts $T/renamed $wrapper"
+	rqd_start host <<C
+queue "q" { command = {"$T/slow"} }
+C
+	RQD_WRAPPER=$wrapper
+	INSTANCE=$(sed -n 's/.*event=started .*instance=\([^ ]*\).*/\1/p' "$T/host.log")
+	wait_ok 15 '[ "$(value name)" = h_te ]' 'a host name that is not UTF-8: there is a heartbeat'
+	rqd_stop host
+fi
