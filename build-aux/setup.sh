@@ -9,7 +9,7 @@ libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev redis-s
 JOBS=$(nproc 2>/dev/null || echo 2)
 refusing=no
 BOLD='' RED='' GREEN='' YELLOW='' CYAN='' PLAIN=''
-if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && [ -z "$NO_COLOR" ]; then
+if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ] && [ -z "${NO_COLOR:-}" ]; then
 	BOLD=$(printf '\033[1m') RED=$(printf '\033[31m') GREEN=$(printf '\033[32m')
 	YELLOW=$(printf '\033[33m') CYAN=$(printf '\033[36m') PLAIN=$(printf '\033[0m')
 fi
