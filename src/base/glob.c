@@ -1,15 +1,15 @@
 /*
- * Matching, without recursion: only the last * seen can need another try, so one
- * place to go back to is enough.
+ * Matching without recursion.  Only the last * can need another try, so the
+ * matcher remembers one place to go back to.
  *
- * Odd patterns mean what they mean to Redis: a class that is not closed ends with
- * the pattern, [z-a] is [a-z], [] is nothing, and a backslash at the end is one.
+ * Odd patterns mean what they mean to Redis: the end of the pattern closes an open
+ * class, [z-a] is [a-z], [] matches nothing, and a final backslash matches itself.
  */
 #include "base/glob.h"
 
 #include <string.h>
 
-/* A class at p, behind its "[".  Returns what follows it. */
+/* Matches c against the class at p, after its "[".  Returns the pattern after the class. */
 static const char *
 glob_class(const char *p, unsigned char c, bool *matches)
 {
@@ -34,7 +34,7 @@ glob_class(const char *p, unsigned char c, bool *matches)
 	return *p == ']' ? p + 1 : p;
 }
 
-/* One byte against what stands at p, which is no *.  Returns what follows it. */
+/* Matches one byte against the pattern element at p, not a *.  Returns the pattern after it. */
 static const char *
 glob_one(const char *p, char c, bool *matches)
 {

@@ -146,7 +146,7 @@ tell_waiting(void)
 		waiting_fn(waiting_arg);
 }
 
-/* Only what can be written in one piece with others, and could not explain a crash. */
+/* Errors, warnings and debug records are never held: they may explain a crash. */
 static bool
 may_be_held(enum log_level level)
 {
@@ -154,7 +154,7 @@ may_be_held(enum log_level level)
 	    sink->way != SINK_DATAGRAM && sink->way != SINK_JOURNAL;
 }
 
-/* In one piece, or, where not all of it can be had, record by record. */
+/* Writes what was held in one call; record by record where the sink cannot take it all. */
 static void
 write_held(void)
 {

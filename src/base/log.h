@@ -11,9 +11,10 @@
  * are not printable are escaped (\xHH, \n, \t), so that nothing of a message
  * or of a handler's output can forge a record or drive a terminal.
  *
- * Nothing here blocks: a sink that cannot take a record keeps it in a buffer
- * of LOG_BACKLOG bytes at most (LOG_BACKLOG_JOURNAL); beyond it records are dropped and counted, and
- * `event=warning reason=log_dropped` with the number follows when there is room.
+ * Nothing here blocks.  A sink that cannot take a record keeps it in a buffer of
+ * at most LOG_BACKLOG bytes (LOG_BACKLOG_JOURNAL for the journal).  Records beyond
+ * it are dropped and counted; `event=warning reason=log_dropped` says how many
+ * when there is room again.
  */
 #ifndef RQD_BASE_LOG_H
 #define RQD_BASE_LOG_H
@@ -27,7 +28,7 @@
 #include "base/util.h"
 
 #define LOG_BACKLOG	(256 * 1024)
-/* Its records are three times as long, and taken one by one: for a burst of output. */
+/* Larger: the journal's records are three times as long, and it takes them one by one. */
 #define LOG_BACKLOG_JOURNAL	(4 * 1024 * 1024)
 
 /* Not syslog.h's names: both may be included in log.c. */
@@ -72,11 +73,10 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
 
 /*
  * Opens a sink: "stderr", "syslog", or a file's absolute path (appended to,
- * made with mode 0640).  On the journal (stderr is the stream that
- * $JOURNAL_STREAM names) records have no ts, but a priority and fields of their
- * own: RQD_EVENT, RQD_QUEUE, RQD_ID, ...  Returns 0,
- * or -1 with *cause; the sink in use is then kept.  Before the first call
- * records go to stderr at level info.
+ * created with mode 0640).  On the journal (stderr is the stream that
+ * $JOURNAL_STREAM names) records have no ts; they have a priority and the fields
+ * RQD_EVENT, RQD_QUEUE, RQD_ID and so on.  Returns 0, or -1 with *cause and keeps
+ * the sink in use.  Before the first call records go to stderr at level info.
  */
 int	 log_open(const char *target, char **cause) MUSTCHECK;
 int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
@@ -96,17 +96,17 @@ void	 log_flush(void);
 uint64_t log_dropped(void);		/* records lost since the start */
 
 /*
- * While held, records of level info for files and streams are collected, and written
- * together by log_release(), which the loop calls at the end of each turn: a busy
- * daemon has hundreds.  Errors and warnings go at once, with what was before them;
- * with level debug in force everything does.
+ * While held, records of level info for files and streams are collected.  The loop
+ * calls log_release() at the end of each turn and so writes hundreds of them in one
+ * call.  Errors and warnings are written at once, after the records before them.
+ * At level debug every record is written at once.
  */
 void	 log_hold(bool);
 void	 log_release(void);
 
 /*
- * Called whenever records begin to wait or the descriptor to wait for changes:
- * the loop then watches what log_waiting_fd() says.  Must not log.
+ * Sets a function that is called whenever records begin to wait, or wait for another
+ * descriptor.  The loop then watches log_waiting_fd().  The function must not log.
  */
 void	 log_set_waiting_cb(void (*)(void *), void *);
 

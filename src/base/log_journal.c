@@ -1,8 +1,8 @@
 /*
- * The journal's native protocol: a datagram of lines NAME=value, or, where the value
- * holds a newline, NAME, newline, its length as 64 bits, little endian, and the value.
- * One that is too long for a datagram goes in a sealed memfd, whose descriptor
- * is sent instead.
+ * The journal's native protocol.  A record is a datagram of lines NAME=value.  A value
+ * with a newline is written as NAME, newline, its length in 64 bits little endian,
+ * and the value.  A record too long for a datagram is put into a sealed memfd, and
+ * the descriptor is sent instead.
  */
 #include "base/log_journal.h"
 

@@ -2,9 +2,9 @@
  * Records for systemd's journal, with fields that it can be searched by.  Private
  * to log.c, log_sink.c and their tests.
  *
- * sd_journal_sendv(3) is not used: it waits while the journal's socket is full, as
- * it is when the journal itself is stuck, and nothing here may wait.  The protocol
- * is a published one (systemd.io, "Native Journal Protocol").
+ * sd_journal_sendv(3) waits while the journal's socket is full, for instance because
+ * the journal is stuck.  The log must not wait, so this file speaks the protocol
+ * itself (systemd.io, "Native Journal Protocol").
  */
 #ifndef RQD_BASE_LOG_JOURNAL_H
 #define RQD_BASE_LOG_JOURNAL_H
@@ -25,10 +25,10 @@
 void	 log_journal(struct buf *, enum log_format, int priority, enum log_level,
 	    const char *event, const struct log_ctx *, const struct log_field *);
 
-/* Of the frame at p: its length, header included. */
+/* Returns the length of the frame at p, with its header. */
 size_t	 log_journal_frame(const char *p);
 
-/* Sends a frame's datagram that is too long for the socket; as send(2). */
+/* Sends a datagram that is too long for the socket, in a memfd; returns as send(2). */
 ssize_t	 log_journal_send_long(int fd, const char *p, size_t n);
 
 #endif

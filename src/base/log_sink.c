@@ -1,17 +1,17 @@
 /*
  * Where records go, without ever blocking.
  *
- * What is opened decides how it is written.  An inherited descriptor is never
- * made non-blocking: the flag belongs to the open description, which the shell
- * and its other children share.  A pipe or terminal is opened once more
+ * The type of the descriptor decides how it is written.  An inherited descriptor is
+ * never made non-blocking: the flag belongs to the open description, which the
+ * shell and its other children share.  A pipe or terminal is opened once more
  * through /proc instead; a socket takes the flag per call.
  *
- * What cannot be written waits in the backlog, whole records at a time and at
- * most LOG_BACKLOG bytes (the journal: more).  When it is full records are lost, and go on being
- * lost until half of it is out and the loss was reported: otherwise a slow
- * reader would get one report for each record.  Pipes are written in pieces of
- * at most PIPE_BUF bytes that end with a record where possible, so that
- * writers sharing a pipe do not mix.
+ * Records that cannot be written wait in the backlog, whole, and at most LOG_BACKLOG
+ * bytes of them (the journal: more).  When it is full the sink drops records until
+ * half of the backlog is written and the loss is reported: otherwise a slow reader
+ * would get one report for each record.  Pipes are written in pieces of at most
+ * PIPE_BUF bytes that end with a record where possible, so that writers sharing a
+ * pipe do not mix.
  *
  * Where stderr is the journal's stream, records go to its datagram socket instead,
  * with fields; and to the stream where that socket is not there.
@@ -54,7 +54,7 @@ is_journal(const struct stat *st)
 	return strcmp(env, mine) == 0;
 }
 
-/* Opens what fd 2 is once more; where that fails writes are polled for. */
+/* Opens the file behind fd 2 once more; where that fails each write is polled for. */
 static void
 open_twin(struct log_sink *s)
 {
@@ -135,7 +135,7 @@ open_stderr(char **cause)
 	return s;
 }
 
-/* O_NONBLOCK is for a FIFO, which is refused while nobody reads it. */
+/* O_NONBLOCK makes open(2) refuse a FIFO without a reader instead of waiting. */
 static struct log_sink *
 open_file(const char *path, char **cause)
 {
@@ -228,7 +228,7 @@ send_datagram(struct log_sink *s, const char *p, size_t n)
 	return s->fd == -1 ? -1 : send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* A frame; one that is too long for the socket goes another way. */
+/* Sends a frame; in a memfd where it is too long for the socket. */
 static ssize_t
 send_frame(struct log_sink *s, const char *p, size_t n)
 {
@@ -387,7 +387,7 @@ log_sink_drop(struct log_sink *s)
 	s->out = 0;
 }
 
-/* Nothing waits for a sink that is broken (EPIPE, ENOSPC). */
+/* A broken sink (EPIPE, ENOSPC) loses its backlog: waiting would not help. */
 void
 log_sink_flush(struct log_sink *s)
 {
@@ -405,7 +405,7 @@ log_sink_flush(struct log_sink *s)
 	}
 }
 
-/* How much may wait. */
+/* The most bytes that may wait. */
 static size_t
 limit(const struct log_sink *s)
 {

@@ -7,14 +7,14 @@
 #include "base/buf.h"
 #include "base/log.h"
 
-/* How bytes are handed to the kernel so that it does not make us wait. */
+/* How bytes are handed to the kernel without waiting. */
 enum sink_way {
-	SINK_FILE,	/* regular file: plain write; nothing ever waits */
+	SINK_FILE,	/* regular file: plain write */
 	SINK_NONBLOCK,	/* pipe or terminal: an open description of our own */
-	SINK_POLL,	/* the same where none could be had: poll, then a small write */
+	SINK_POLL,	/* pipe or terminal that cannot be opened again: poll, then a small write */
 	SINK_SEND,	/* stream socket: MSG_DONTWAIT */
 	SINK_DATAGRAM,	/* syslog: a record is a datagram */
-	SINK_JOURNAL	/* the journal: the same, and records come as frames (log_journal.h) */
+	SINK_JOURNAL	/* the journal: datagrams; records come as frames (log_journal.h) */
 };
 
 struct log_sink {
@@ -23,10 +23,10 @@ struct log_sink {
 	bool		 borrowed;	/* fd 2 itself: not ours to close */
 	bool		 journal;	/* stderr is $JOURNAL_STREAM, and its socket is not there */
 	bool		 midway;	/* the last byte out did not end a record */
-	bool		 choked;	/* losing all until log_sink_take_lost() */
+	bool		 choked;	/* drops every record until log_sink_take_lost() */
 	char		*path;		/* owned; of a file or a datagram socket, else NULL */
 	struct buf	 backlog;	/* records with newlines; midway: a rest first */
-	size_t		 out;		/* of backlog: so many bytes at its beginning are out */
+	size_t		 out;		/* bytes at the start of backlog that are written */
 	uint64_t	 lost;		/* records dropped and not yet reported */
 };
 
@@ -37,20 +37,20 @@ struct log_sink	*log_sink_journal(const char *socket_path);	/* NULL: it is not t
 void		 log_sink_free(struct log_sink *);	/* does not flush */
 
 /*
- * Takes one record, which ends in its only newline (SINK_JOURNAL: one frame), to
- * write or to keep; false: it was lost, and counted.
+ * Writes or keeps one record, which ends in its only newline (SINK_JOURNAL: one
+ * frame).  Returns false where it was dropped and counted.
  */
 bool		 log_sink_write(struct log_sink *, const char *, size_t);
 
-/* Writes of the backlog what can be written now. */
+/* Writes as much of the backlog as the descriptor takes now. */
 void		 log_sink_flush(struct log_sink *);
 
-/* Gives up what waits, and counts it as lost. */
+/* Drops the backlog and counts its records as lost. */
 void		 log_sink_drop(struct log_sink *);
 
 /*
- * How many records were lost since the last call, for the report that must be
- * written next; 0 while half of the backlog is not out yet.
+ * Returns how many records were lost since the last call; the caller reports it in
+ * its next record.  Returns 0 until half of the backlog is written.
  */
 uint64_t	 log_sink_take_lost(struct log_sink *);
 

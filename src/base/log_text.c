@@ -98,7 +98,7 @@ put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g
 	}
 }
 
-/* What stands as it is anywhere: most characters of most values. */
+/* Characters that no format escapes: most characters of most values. */
 static bool
 is_plain(char c)
 {

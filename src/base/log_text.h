@@ -14,7 +14,7 @@
 void	log_text(struct buf *, enum log_format, bool with_ts, enum log_level,
 	    const char *event, const struct log_ctx *, const struct log_field *);
 
-/* The value of a LOG_T_INT or LOG_T_USEC, as in the text. */
+/* Appends the value of a LOG_T_INT or LOG_T_USEC field, as log_text() writes it. */
 void	log_number(struct buf *, const struct log_field *);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What is counted, per queue and process.  The table of names in stats.c is
- * what QSTATS, /metrics and the man page use; a new counter is one row there.
+ * Counters, per queue and process.  QSTATS, /metrics and the man page use the
+ * table of names in stats.c; a new counter is one row there.
  */
 #ifndef RQD_BASE_STATS_H
 #define RQD_BASE_STATS_H

@@ -1,8 +1,8 @@
 /*
  * Durations and sizes as people write them: "250ms" "30s" "5m" "2h" "1d",
- * "64K" "16M" "1G".  A number without a unit is refused, except 0, because
- * a bare number is what changes its meaning between releases.  A size may be
- * a plain number: bytes.  Fractions are allowed in durations: "1.5s".
+ * "64K" "16M" "1G".  A duration needs its unit, except 0: people disagree on what
+ * a bare number means.  A size may be a plain number of bytes.  Fractions are
+ * allowed in durations: "1.5s".
  */
 #ifndef RQD_BASE_UNITS_H
 #define RQD_BASE_UNITS_H
@@ -31,7 +31,7 @@ char	*units_size(uint64_t, char *buf);
 
 /* For people: three digits and a unit, "1.25s" "350ms" "2h5m"; not for parsing. */
 char	*units_about(usec_t, char *buf);
-/* The same of seconds; "-" for less than 0. */
+/* The same for a number of seconds; "-" where it is negative. */
 char	*units_age(double seconds, char *buf);
 
 #endif

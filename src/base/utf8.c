@@ -3,7 +3,7 @@
  */
 #include "base/utf8.h"
 
-/* The length of a sequence that begins with this byte; 0: none does. */
+/* The length of a sequence that begins with this byte; 0: no sequence does. */
 static size_t
 sequence_length(unsigned char c)
 {

@@ -1,5 +1,5 @@
 /*
- * UTF-8, strictly: overlong forms, surrogates and what lies beyond U+10FFFF are none.
+ * Strict UTF-8: overlong forms, surrogates and codes above U+10FFFF are invalid.
  */
 #ifndef RQD_BASE_UTF8_H
 #define RQD_BASE_UTF8_H
@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first character of len bytes, 1 or more: how many are its, and its code; 0: none. */
+/* Decodes the first character of len >= 1 bytes.  Returns its length in bytes; 0: invalid. */
 size_t	utf8_decode(const char *, size_t len, uint32_t *code);
 
-/* Whether all of them are UTF-8. */
+/* Whether the whole string is valid. */
 bool	utf8_is_valid(const char *, size_t);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * Allocation that cannot fail, sentences for causes, and randomness.
  *
- * All of it is as plain as it looks.  A size of 0 is rounded up to 1, so that
- * NULL never means anything but "none".  Randomness is the kernel's by way of
- * arc4random(3), which has no state of ours to seed and cannot fail.  A fork goes on
- * with what its parent has left: none of ours asks.
+ * A size of 0 is rounded up to 1, so that NULL always means "none".  Random numbers
+ * come from the kernel by arc4random(3), which needs no seed and cannot fail.  They
+ * are fetched in batches: do not use them in a forked child, which would repeat the
+ * parent's numbers.
  */
 #include "base/util.h"
 
@@ -95,7 +95,7 @@ xvasprintf(const char *fmt, va_list ap)
 	return s;
 }
 
-/* No allocation here: it is also called when there is no memory. */
+/* Does not allocate: it also reports failed allocations. */
 static void
 last_words(const char *fmt, va_list ap)
 {
@@ -153,7 +153,7 @@ util_cause(char **cause, const char *fmt, ...)
 	return -1;
 }
 
-/* Levenshtein's, row by row, the row in place. */
+/* Levenshtein's algorithm, one row at a time, in place. */
 unsigned
 util_distance(const char *a, const char *b)
 {
@@ -189,7 +189,7 @@ util_signal(int signo, char buf[UTIL_SIGNAL_MAX])
 	return buf;
 }
 
-/* Taken from the kernel in handfuls: some are needed for every message. */
+/* Fetches a batch from the kernel at once: every message needs some. */
 uint64_t
 random_u64(void)
 {

@@ -1,9 +1,9 @@
 /*
  * Allocation that cannot fail, attributes, and randomness.
  *
- * Memory that cannot be had ends the process: a worker that is out of memory
- * is restarted by its supervisor, and every message in hand is redelivered
- * when its lease ends.  Nothing in rqd tries to carry on without memory.
+ * A failed allocation ends the process.  The supervisor restarts the daemon, and
+ * every message in flight is redelivered when its lease ends.  No code in rqd tries
+ * to continue without memory.
  */
 #ifndef RQD_BASE_UTIL_H
 #define RQD_BASE_UTIL_H
@@ -17,7 +17,7 @@
 #define NORETURN	__attribute__((__noreturn__))
 #define PRINTF(f, a)	__attribute__((__format__(__printf__, f, a)))
 #define UNUSED		__attribute__((__unused__))
-/* Goes on with the next case of a switch. */
+/* Continues with the next case of a switch. */
 #define FALLTHROUGH	__attribute__((__fallthrough__))
 #define ARRAY_LEN(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -37,8 +37,9 @@ char	*xasprintf(const char *, ...) PRINTF(1, 2);
 char	*xvasprintf(const char *, va_list) PRINTF(1, 0);
 
 /*
- * End the process with a line on stderr: for what cannot happen, by abort(); and
- * for what the operating system refuses, with status 71 (EX_OSERR).
+ * Both end the process with a line on stderr.  fatalx() is for broken invariants
+ * and calls abort(); fatal_os() is for refusals of the operating system and exits
+ * with status 71 (EX_OSERR).
  */
 void	 fatalx(const char *, ...) PRINTF(1, 2) NORETURN;
 void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
@@ -49,14 +50,14 @@ void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
  */
 int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 
-/* Bytes to insert, delete or change to make one text of the other; 64 for long ones. */
+/* Edit distance (Levenshtein) in bytes; 64 where a text is too long to compare. */
 unsigned util_distance(const char *, const char *);
 
-/* "SIGKILL"; "SIG42" where it has no name.  buf; the name is the same everywhere. */
+/* Writes "SIGKILL", or "SIG42" for a signal without a name, to buf; returns buf. */
 #define UTIL_SIGNAL_MAX	24
 const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);
 
-/* From the kernel's generator; never fails. */
+/* Random numbers from the kernel; never fails.  Not in a forked child: see util.c. */
 uint64_t random_u64(void);
 double	 random_unit(void);		/* uniform in [0, 1) */
 

@@ -40,7 +40,7 @@ boot_timer_set_at(struct boot_timer *t, boot_t at)
 	struct itimerspec spec = { .it_value = { .tv_sec = (time_t)(at / SEC),
 	    .tv_nsec = (long)(at % SEC) * 1000 } };
 
-	/* All zero would stop it. */
+	/* A value of zero would disarm the timer. */
 	if (at <= 0)
 		spec.it_value = (struct timespec){ .tv_nsec = 1 };
 	(void)timerfd_settime(t->fd, TFD_TIMER_ABSTIME, &spec, NULL);

@@ -1,7 +1,7 @@
 /*
- * A one-shot timer on CLOCK_BOOTTIME: it fires at once when the machine wakes
- * from a sleep that went beyond it.  For deadlines that hold outside of this
- * process too, such as the end of a lock in Redis.
+ * A one-shot timer on CLOCK_BOOTTIME.  If it falls due while the machine sleeps it
+ * fires at once on wake-up.  Use it for deadlines that also hold outside of this
+ * process, such as the end of a lock in Redis.
  */
 #ifndef RQD_LOOP_BOOT_TIMER_H
 #define RQD_LOOP_BOOT_TIMER_H

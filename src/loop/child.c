@@ -5,15 +5,16 @@
  * signalfd: one read(2) a turn, however many have exited, and no handler.
  * waitid(WNOWAIT) shows one at a time; until it is reaped its pid and group id
  * are not given to anyone else, so its group can be killed safely, and then
- * wait4() takes it away.  A zombie that nobody watches is reaped without a word.
+ * wait4() takes it away.  A zombie without a watcher is reaped silently.
  *
- * Leftovers.  What is in the group of a finished leader is killed at once.
- * What is in another group of its session is found later: its session id stays
- * in a table for some seconds, and a sweep of our children (they came to us, the
- * subreaper, when their parents died) kills those of such a session.  Sweeps
- * follow the exit of a leader, and the exit of any orphan, whose own children
- * come to us only then; at most ten a second, but once for all zombies of a turn
- * where one of their owners is in a hurry, and at the end until none is left.
+ * Leftovers.  Processes in the group of a finished leader are killed at once.
+ * Those in another group of its session are found later: the session id stays in
+ * a table for some seconds.  A sweep looks at our children, which came to us as
+ * the subreaper when their parents died, and kills those of such a session.  A
+ * sweep follows the exit of a leader and the exit of any orphan, whose own children
+ * come to us only then.  There are at most ten sweeps a second.  After
+ * child_hurry() one more runs in the same turn, and child_done() sweeps until
+ * nothing is left.
  */
 #include "loop/child.h"
 
@@ -54,7 +55,7 @@ struct child_table {
 	struct sigaction old_action;
 	struct defer	 reap;		/* for those that exited before child_init() */
 	struct timer	 sweep;
-	bool		 hurry;		/* not to be waited for; in reap_all() */
+	bool		 hurry;		/* in reap_all(): child_hurry() was called */
 	usec_t		 swept_at;	/* mono; 0: never */
 	usec_t		 finished_until;	/* mono; of the last session remembered */
 	struct session	 session[SESSIONS];	/* each at its id's remainder */
@@ -105,7 +106,7 @@ remember_session(struct child_table *t, pid_t id)
 	*session_at(t, id) = (struct session){ id, t->finished_until };
 }
 
-/* A new leader has this id: what was remembered under it is over. */
+/* A new leader has this id: forget the finished session of that number. */
 static void
 forget_session(struct child_table *t, pid_t id)
 {
@@ -124,8 +125,8 @@ is_finished_session(struct child_table *t, pid_t id, usec_t now)
 }
 
 /*
- * A child cannot vanish between getsid() and kill(): only we reap it.  The whole
- * of its group is of that session.
+ * A child cannot vanish between getsid() and kill(): only we reap it.  All processes
+ * of its group belong to that session.
  */
 static bool
 sweep_child(struct child_table *t, pid_t pid, usec_t now)
@@ -143,7 +144,7 @@ sweep_child(struct child_table *t, pid_t pid, usec_t now)
 	return true;
 }
 
-/* Whether there were any, be it as zombies. */
+/* Returns whether there were any, zombies included. */
 static bool
 sweep(struct child_table *t)
 {
@@ -182,7 +183,7 @@ want_sweep(struct child_table *t)
 
 /* -- reaping ------------------------------------------------------------------ */
 
-/* A zombie of ours, still there after it; 0: none. */
+/* Returns the pid of one of our zombies without reaping it; 0: none. */
 static pid_t
 next_zombie(idtype_t type, pid_t id)
 {
@@ -214,9 +215,9 @@ group_is_empty(pid_t group)
 }
 
 /*
- * Whether processes of a finished leader's group outlived it.  Those that had
- * finished too, and only nobody had waited for them, do not count: they are
- * reaped first, and told from ours by the signal that ended them.
+ * Whether processes of a finished leader's group outlived it.  Processes that had
+ * finished before the kill do not count; they are reaped first.  The signal that
+ * ended a process tells the two apart.
  */
 static bool
 has_leftovers(struct child_table *t, pid_t group, bool killed)
@@ -296,7 +297,7 @@ child_signal(int what UNUSED, void *arg)
 		reap_all(t);
 }
 
-/* One that is ignored would make no zombies. */
+/* An ignored SIGCHLD would leave no zombies: restore its default. */
 static void
 listen_to_signal(struct child_table *t)
 {
@@ -316,8 +317,8 @@ listen_to_signal(struct child_table *t)
 }
 
 /*
- * What finished leaders have left does not outlive us.  The children of one that
- * dies come to us only then.
+ * Kills the leftovers of all finished leaders before the daemon exits.  It repeats
+ * because the children of a dying process come to us only then.
  */
 static void
 sweep_until_none(struct child_table *t)
@@ -414,7 +415,7 @@ child_hurry(struct loop *l)
 	l->children->hurry = true;
 }
 
-/* The group may not exist yet: the child makes it after fork(). */
+/* Falls back to the process: the child makes its group only after fork(). */
 int
 child_kill(const struct child *c, int signo)
 {

@@ -1,15 +1,13 @@
 /*
- * Child processes: the only caller of waitpid(2) and its kin.
+ * Child processes.  No other file calls waitpid(2) or its relatives.
  *
- * The process becomes a subreaper, so whatever a handler leaves behind is
- * inherited, found and reaped here; as PID 1 of a container it reaps orphans
- * for the same reason.
+ * The process becomes a subreaper: it inherits and reaps the processes that a
+ * handler leaves behind.  As PID 1 of a container it reaps orphans the same way.
  *
- * The exit is seen before the zombie is reaped.  For a group leader the
- * group is then killed while its id cannot be reused, so that nothing the
- * handler left in its process group outlives it.  What it left in other
- * groups of its session is found in a sweep (at most ten a second) of this
- * process' children, and killed too: by child_done() at the latest.
+ * This file sees an exit before it reaps the zombie.  Until then the kernel does
+ * not reuse the id, so the process group of a leader is killed safely.  Processes
+ * that the handler left in other groups of its session are found by a sweep of
+ * our children, at most ten a second, and killed: by child_done() at the latest.
  */
 #ifndef RQD_LOOP_CHILD_H
 #define RQD_LOOP_CHILD_H
@@ -41,26 +39,27 @@ void	child_init(struct loop *);	/* SIGCHLD and subreaper; once per loop */
 void	child_done(struct loop *);	/* waits for leftovers to die, a second at most */
 
 /*
- * exited() is called exactly once, from the loop, when the zombie has been
- * reaped; the owner may free the child in it.  A pid that has already exited
- * is fine, but watch it in the turn of its fork(): later it may have been
- * reaped as an orphan.
+ * The loop calls exited() exactly once, after it has reaped the zombie; the owner
+ * may free the child in it.  Call child_watch() in the turn of the fork(): a later
+ * turn may already have reaped the process as an orphan.  A process that has exited
+ * meanwhile is fine.
  */
 void	child_watch(struct loop *, struct child *, pid_t);
 
 /*
- * No callback any more; still reaped.  Where it was to have no leftovers its session
- * is finished: the owner has killed it, or does so now.
+ * No callback comes any more; the child is still reaped.  With kill_leftovers its
+ * session counts as finished: the owner has killed it, or kills it now.
  */
 void	child_forget(struct loop *, struct child *);
 
 /*
- * In exited(): leftovers in other groups are swept in this turn, before anything
- * is sent; not within a tenth of a second.  For those whose work begins elsewhere.
+ * Call in exited(): sweeps leftovers in other groups in this turn, before a result
+ * is sent, instead of within 0.1 s.  Use this when the message may already be
+ * running on another daemon.
  */
 void	child_hurry(struct loop *);
 
-/* Waits here for one that is sure to exit at once, and reaps it: no callback. */
+/* Blocks until the child, which must be about to exit, is reaped; no callback. */
 void	child_wait(struct loop *, struct child *);
 
 /* Signals the group (leader) or the process; 0, or -1 when it is gone. */

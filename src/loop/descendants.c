@@ -1,7 +1,7 @@
 /*
  * The kernel lists the children of each thread in /proc/PID/task/TID/children.
- * All are found before the first is signalled: the children of one that dies
- * come to us, and would not be found below it any more.
+ * collect() finds all of them before the first is signalled: when a process dies its
+ * children move to us and are no longer found below it.
  */
 #include "loop/descendants.h"
 
@@ -57,7 +57,7 @@ add_children(pid_t pid, const char *task, struct buf *b)
 	read_file(path, b);
 }
 
-/* Those of all its threads. */
+/* A process's children are listed per thread. */
 void
 descendants_list(pid_t pid, struct buf *b)
 {
@@ -75,7 +75,7 @@ descendants_list(pid_t pid, struct buf *b)
 	(void)closedir(dir);
 }
 
-/* Appends all below pid as pid_t; depth bounds what a liar of a kernel could do. */
+/* Appends all descendants of pid as pid_t.  depth ends a loop in the kernel's answers. */
 static void
 collect(pid_t pid, struct buf *found, unsigned depth)
 {

@@ -1,7 +1,6 @@
 /*
- * All processes below this one: children, theirs, and so on, in whatever group
- * or session.  After child_init() orphans among them count too: they come to
- * us.
+ * All processes below this one: children, their children and so on, in any group or
+ * session.  After child_init() this includes orphans: the subreaper inherits them.
  */
 #ifndef RQD_LOOP_DESCENDANTS_H
 #define RQD_LOOP_DESCENDANTS_H
@@ -11,15 +10,15 @@
 #include "base/buf.h"
 
 /*
- * Appends the children of a process, as decimal numbers with a blank after each;
- * none where the kernel does not list them.
+ * Appends the pids of a process's children, decimal, a blank after each.  Appends
+ * nothing where the kernel does not list children.
  */
 void	 descendants_list(pid_t, struct buf *);
 
 /*
- * Signals those that are there now; how many there were, zombies left out.
- * What is being forked meanwhile may be missed: SIGKILL is to be repeated
- * until none is left.  Where the kernel does not list children, none is found.
+ * Signals all descendants and returns how many there were, zombies excluded.  A
+ * process that is being forked meanwhile may be missed: repeat SIGKILL until it
+ * returns 0.  Returns 0 where the kernel does not list children.
  */
 unsigned descendants_kill(int signo);
 

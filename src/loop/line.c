@@ -1,10 +1,9 @@
 /*
  * Bytes to lines.
  *
- * A line that lies whole in one feed is handed out where it is; only what a
- * feed leaves unfinished is copied.  A piece is handed out as cut only once a
- * byte after it is known to belong to the same line, so a line of exactly max
- * bytes is not cut, however the bytes arrive.
+ * A line that lies whole in one feed is handed out without a copy; only an
+ * unfinished line is copied.  A piece is marked as cut only when a further byte of
+ * the same line has arrived, so a line of exactly max bytes is never cut.
  */
 #include "loop/line.h"
 
@@ -29,7 +28,7 @@ cut_pieces(struct line *l, const char **p, size_t n)
 	return n;
 }
 
-/* Takes from p what ends or fills the unfinished line; returns how much. */
+/* Completes or fills the unfinished line from p; returns how many bytes it took. */
 static size_t
 go_on(struct line *l, const char *p, size_t n)
 {

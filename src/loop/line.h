@@ -21,7 +21,7 @@ struct line {
 void	line_init(struct line *, size_t max,
 	    void (*fn)(const char *, size_t, bool, void *), void *arg);
 void	line_feed(struct line *, const char *, size_t);
-void	line_end(struct line *);	/* hands out what has no newline */
+void	line_end(struct line *);	/* hands out the last line, which has no newline */
 void	line_done(struct line *);
 
 #endif

@@ -2,12 +2,12 @@
  * The event loop.
  *
  * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the
- * deferred calls until there are none.  Our timers are in a heap of our own
- * (timer.c); a timerfd, the alarm, ends the wait when the first of them falls
- * due.  It is moved only where it would ring too late: most timers are stopped
- * before they fire, and one alarm for nothing costs less than to move it with
- * each of them.  It is not set while no timer is: an idle loop sleeps in one
- * system call.  (libevent's own precise timers are moved in every turn.)
+ * deferred calls until there are none.  timer.c keeps our timers in a heap; a
+ * timerfd, the alarm, ends the wait when the first of them falls due.  The alarm is
+ * moved only where it would come too late: most timers are stopped before they fire,
+ * and one needless wake-up costs less than a system call for each timer.  Without
+ * timers it is off, and an idle loop sleeps in one system call.  (libevent would
+ * move its own precise timer in every turn.)
  *
  * A simulated loop has no event base.  Its turn moves the fake clock to the
  * next timer instead of waiting.
@@ -44,7 +44,7 @@ log_writable(int what UNUSED, void *arg)
 	watch_log(arg);
 }
 
-/* Always a new registration: the number may be that of another open file. */
+/* Registers anew each time: the same number may be another open file now. */
 static void
 watch_log(void *arg)
 {
@@ -67,7 +67,7 @@ event_complaint(int severity, const char *text)
 		    LF_STR("reason", "libevent"), LF_STR("error", text));
 }
 
-/* What it cannot do without, its signals' socket pair for one. */
+/* libevent cannot continue, for instance without its signals' socket pair. */
 static void
 event_end(int error UNUSED)
 {
@@ -189,7 +189,7 @@ loop_base(struct loop *l)
 
 /* -- turns -------------------------------------------------------------------- */
 
-/* Has the alarm end a wait at this moment, or before; USEC_MAX: never. */
+/* Sets the alarm to ring at this moment or earlier; USEC_MAX: never. */
 static void
 set_alarm(struct loop *l, usec_t at)
 {
@@ -230,7 +230,7 @@ wait_simulated(usec_t until)
 		clock_fake_advance(until - now);
 }
 
-/* A turn that waits until this moment at most; never while a call is deferred. */
+/* One turn.  Waits for events until this moment, not at all while a call is deferred. */
 static void
 turn(struct loop *l, usec_t until)
 {

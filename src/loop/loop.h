@@ -1,14 +1,13 @@
 /*
  * The event loop: libevent's base, signals as events, and deferred calls.
  *
- * Only this floor and service/http.c know
- * libevent.  A turn of the loop: events, due timers, then deferred calls until
- * there are none.  Objects with callbacks die in deferred calls only, so
- * nothing is freed under a caller's feet.
+ * Only this floor and service/http.c use libevent.  A turn of the loop handles
+ * events, then due timers, then deferred calls until there are none.  Objects with
+ * callbacks are freed in deferred calls only, never while a caller uses them.
  *
- * A simulated loop has no descriptors and no signals: it runs deferred calls
- * and timers, and when nothing is left to do at this instant it moves the fake
- * clock to the next timer.  An hour of retries runs in a millisecond.
+ * A simulated loop has no descriptors and no signals.  It runs deferred calls and
+ * timers; when none is due it moves the fake clock to the next timer.  Tests run an
+ * hour of retries in a millisecond.
  */
 #ifndef RQD_LOOP_LOOP_H
 #define RQD_LOOP_LOOP_H
@@ -28,7 +27,7 @@ struct defer {
 	void			(*fn)(void *);
 	void			*arg;
 	bool			 queued;	/* on one of the loop's lists */
-	bool			 last;		/* on that of loop_defer_last() */
+	bool			 last;		/* on the list of loop_defer_last() */
 };
 
 struct loop	*loop_new(void);		/* never NULL: failure is fatal */
@@ -46,8 +45,8 @@ void		 loop_run_for(struct loop *, usec_t);
 void		 loop_turn(struct loop *, usec_t max);
 
 /*
- * Calls fn(arg) at the end of this turn; again while queued is no-op.  A call
- * deferred from a deferred call runs in the same turn.
+ * Calls fn(arg) at the end of this turn.  Does nothing where the defer is already
+ * queued.  A call deferred from a deferred call runs in the same turn.
  */
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 /* The same, but after all other deferred calls, and what they defer. */
@@ -57,8 +56,8 @@ void		 loop_defer_cancel(struct loop *, struct defer *);
 bool		 loop_has_deferred(const struct loop *);
 
 /*
- * One callback per signal, called from the loop, never in signal context; NULL
- * gives the signal back its former disposition.
+ * Sets the one callback of a signal; the loop calls it, never in signal context.
+ * NULL restores the signal's former disposition.
  */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
 

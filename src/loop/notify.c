@@ -1,10 +1,10 @@
 /*
  * systemd's notification protocol.
  *
- * A notification is one datagram.  sd_notify(3) would wait while the manager's
- * queue of them is full, as it is when the manager itself is stuck, so the
- * datagram to a Unix socket is sent here, without waiting long; libsystemd
- * does the rest (other address families, the watchdog's environment).
+ * A notification is one datagram.  sd_notify(3) would wait while the manager's queue
+ * is full, for instance because the manager is stuck.  So this file sends datagrams
+ * to a Unix socket itself and waits 0.1 s at most; libsystemd does the rest (other
+ * address families, the watchdog's environment).
  *
  * Nothing is cached: each call reads $NOTIFY_SOCKET and opens a socket.
  */
@@ -73,7 +73,7 @@ notify_ready(void)
 	notify("READY=1");
 }
 
-/* The manager compares this time with its own clock: never the fake one. */
+/* Uses the system's clock, never the fake one: the manager compares the time with its own. */
 void
 notify_reloading(void)
 {

@@ -131,7 +131,7 @@ timer_left(const struct timer *t)
 	return t->at > now ? t->at - now : 0;
 }
 
-/* The callback may do anything to any timer, its own freed included. */
+/* A callback may set, stop or free any timer, its own included. */
 void
 timer_run_due(struct loop *l)
 {
