@@ -1,10 +1,10 @@
 /*
- * A search goes from local day to local day.  Where the offset from UTC is the
- * same around a day, its times follow by counting; else each of the day's times
- * is looked up: the seconds whose local time it is, none, one or two of them.
+ * The search goes from local day to local day.  Where the offset from UTC is the
+ * same around a day, its times follow by counting.  Otherwise the search looks up
+ * each time of the day: zero, one or two seconds have that local time.
  *
- * When a day has been found to have a time, the next one is looked at too: at
- * midnight the clock may go back, and days then overlap.
+ * After the first day with a match the search looks at one more day: when the clock
+ * goes back at midnight, days overlap.
  */
 #include "policy/cron.h"
 
@@ -16,8 +16,8 @@
 
 #define DAY		INT64_C(86400)
 #define MINUTES		1440		/* of a day */
-#define JUMP_MAX	(3 * 3600)	/* of the clock, that is summer time */
-#define DAYS_MAX	(40 * 366)	/* 29 February may be away eight years, on a Sunday forty */
+#define JUMP_MAX	(3 * 3600)	/* seconds; a larger jump is not daylight saving time */
+#define DAYS_MAX	(40 * 366)	/* 29 February on a given weekday may be 40 years away */
 #define SHOWN		40		/* bytes of a wrong item in a message */
 
 /* -- parsing ------------------------------------------------------------------ */
@@ -44,7 +44,7 @@ static const struct { const char *name, *text; } nicknames[] = {
 	{ "@hourly", "0 * * * *" },
 };
 
-/* A number or name at *p, which moves behind it; -1: none of both. */
+/* Reads the number or name at *p and moves *p behind it; -1: neither is there. */
 static int
 take_value(const struct field *f, const char **p)
 {
@@ -73,11 +73,11 @@ wrong_value(const struct field *f, const char *item, int len, char **cause)
 	    ", or jan to dec" : ", or sun to sat");
 }
 
-/* What stands between two commas, and where the parser is in it. */
+/* The text between two commas, and the parser's position in it. */
 struct item {
 	const struct field *field;
 	const char	*text, *p;
-	int		 len;		/* as much as is shown */
+	int		 len;		/* bytes to show in an error */
 	int		 from, to;
 };
 
@@ -133,7 +133,7 @@ parse_step(struct item *it, int *step, char **cause)
 	    it->len, it->text, it->field->name);
 }
 
-/* A range, a step or none, and nothing else up to end. */
+/* A range with an optional step, and nothing else up to end. */
 static int
 parse_item(const struct field *f, const char *text, const char *end, uint64_t *set, char **cause)
 {
@@ -167,7 +167,7 @@ parse_field(const struct field *f, const char *text, uint64_t *set, bool *star, 
 	}
 }
 
-/* Whether one of the months has one of the days. */
+/* Whether any of the months has any of the days. */
 static bool
 is_possible(const struct cron *c)
 {
@@ -182,7 +182,7 @@ is_possible(const struct cron *c)
 	return false;
 }
 
-/* Splits into fields in place; how many, FIELDS + 1 for more. */
+/* Splits text into fields in place; returns how many, FIELDS + 1 for more. */
 static int
 split(char *text, const char **words)
 {
@@ -304,7 +304,7 @@ day_matches(const struct cron *c, int64_t day)
 struct search {
 	const struct cron *cron;
 	bool		 forward;
-	int64_t		 from;		/* forward: after it; else: not after it */
+	int64_t		 from;		/* forward: the search is for times after it; else up to it */
 	int64_t		 best;		/* CRON_NEVER: none yet */
 };
 
@@ -316,7 +316,7 @@ consider(struct search *s, int64_t t)
 		s->best = t;
 }
 
-/* Where the offset changes between two seconds at which it differs. */
+/* Finds the second at which the offset changes, by bisection. */
 static int64_t
 find_change(int64_t before, int64_t after)
 {
@@ -332,7 +332,7 @@ find_change(int64_t before, int64_t after)
 	return after;
 }
 
-/* A local time, as if it were UTC, on a day around which the offset changes. */
+/* Considers a local time (as if it were UTC) near a change of the offset. */
 static void
 consider_local(struct search *s, int64_t local)
 {
@@ -348,7 +348,7 @@ consider_local(struct search *s, int64_t local)
 		consider(s, find_change(local - DAY, local + DAY));
 }
 
-/* Whether a time between these two would be news. */
+/* Whether a time between these two could be better than the best so far. */
 static bool
 is_of_use(const struct search *s, int64_t earliest, int64_t latest)
 {
@@ -357,7 +357,7 @@ is_of_use(const struct search *s, int64_t earliest, int64_t latest)
 	return earliest <= s->from && latest > s->best;
 }
 
-/* The day's times, those that are searched for first. */
+/* Considers the day's times, in the direction of the search. */
 static void
 consider_day(struct search *s, int64_t day)
 {

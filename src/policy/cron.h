@@ -1,16 +1,17 @@
 /*
  * Times as in a crontab: "30 4 * * mon-fri", "@daily".
  *
- * As Debian's cron has it.  Five fields: minute, hour, day of the month, month,
- * day of the week (0 and 7 are Sunday); lists, ranges, steps, names of three
- * letters.  If neither day field begins with *, a day matches when either
- * does.
+ * The rules are those of Debian's cron.  Five fields: minute, hour, day of the month,
+ * month, day of the week (0 and 7 are Sunday); lists, ranges, steps, names of three
+ * letters.  If neither day field begins with *, a day matches when either field
+ * matches.
  *
- * Summer time: a schedule whose minute and hour both do not begin with * names
- * times of the day: each runs once a day, at the end of the gap where the clock
- * jumps over it, and the first time where it comes twice.  Any other one runs
- * by the clock as it is.  A jump of more than three hours is none of summer
- * time's, and is taken as it is.  What falls onto one second runs once.
+ * Daylight saving time.  A schedule whose minute and hour both do not begin with *
+ * names fixed times of the day.  Each runs once a day: at the end of the gap when
+ * the clock skips it, and at the first occurrence when it comes twice.  Any other
+ * schedule follows the clock.  A jump of more than three hours is not daylight
+ * saving time; all schedules follow the clock then.  Two times that fall on one
+ * second run once.
  */
 #ifndef RQD_POLICY_CRON_H
 #define RQD_POLICY_CRON_H
@@ -28,12 +29,12 @@ struct cron {
 	uint32_t	months;		/* 1 to 12 */
 	uint32_t	weekdays;	/* 0 to 6 */
 	bool		both_days;	/* day and weekday must match, not either */
-	bool		wild;		/* runs by the clock as it is */
+	bool		wild;		/* minute or hour begins with *: follows the clock */
 };
 
 #define CRON_NEVER	INT64_MIN
 
-/* Returns 0, or -1 with *cause: what is wrong and where.  Dates that never come are wrong. */
+/* Returns 0, or -1 with *cause: what is wrong and where.  30 February is an error. */
 int	cron_parse(const char *, struct cron *, char **cause) MUSTCHECK;
 
 /*

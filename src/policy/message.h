@@ -17,8 +17,8 @@
 #include "policy/config.h"
 
 struct message {
-	TAILQ_ENTRY(message)	 entry;		/* on the list of whoever holds it */
-	const struct queue_config *cfg;		/* of the time of the pop; see config */
+	TAILQ_ENTRY(message)	 entry;		/* on a list of the present holder */
+	const struct queue_config *cfg;		/* in force at the pop; see config */
 	struct config		*config;	/* reference held: keeps cfg alive */
 
 	char			*tag;		/* name in Redis; owned, NUL-terminated */
@@ -45,15 +45,15 @@ void		 message_free(struct message *);	/* NULL is fine */
 #define MESSAGE_ID_MAX	200
 
 /*
- * The id that the pop script would give this payload, into ret (MESSAGE_ID_MAX
- * + 1 bytes): 0, or -1 where it has none of its own.  For rqctl push.
+ * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX
+ * + 1 bytes).  Returns 0, or -1 where the payload has no id.  For rqctl push.
  */
 int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
 
-/* The same for a kind: where the message is the name of something it is its own id. */
+/* The same for a kind; for unique and expired the message is its own id. */
 int		 message_id_of(enum kind, const char *payload, size_t len, char *ret) MUSTCHECK;
 
-/* Whether these bytes may be an id. */
+/* Whether these bytes are a valid id. */
 bool		 message_id_ok(const char *, size_t);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Rates: see rate.h.
+ * Parses rates; see rate.h.
  */
 #include "policy/rate.h"
 

@@ -1,6 +1,6 @@
 /*
- * every counts from 1970, not from anybody's start, so that all daemons mean
- * the same seconds.
+ * "every" counts from 1970, not from the start of a daemon, so that all daemons
+ * compute the same ticks.
  */
 #include "policy/tick.h"
 

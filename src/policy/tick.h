@@ -15,9 +15,9 @@ int64_t	 tick_last(const struct schedule_config *, int64_t until);	/* the last o
 int64_t	 tick_period(const struct schedule_config *, int64_t tick);	/* to the one after this one */
 
 /*
- * How late, in seconds, a run may still be made: by a daemon that was there when
- * it was due, for hiccups and for a Redis that was away for a moment; or by a
- * fresh one, for what comes to pass while it connects.  -1: ever so late.
+ * How late, in seconds, a run may still be made; -1: without limit.  A daemon that
+ * was running when the tick was due allows for a short outage of Redis.  A fresh
+ * daemon allows for ticks that fall due while it connects.
  */
 #define TICK_GRACE_FRESH	2
 #define TICK_GRACE_MIN		10
@@ -25,9 +25,8 @@ int64_t	 tick_period(const struct schedule_config *, int64_t tick);	/* to the on
 int64_t	 tick_grace(const struct schedule_config *, int64_t tick, bool fresh);
 
 /*
- * What is pushed at a tick.  Where the schedule says nothing: an object with an
- * id of its own, or for a queue of ids, whose elements are ids, the schedule's
- * name.  The caller frees it.
+ * The message that is pushed at a tick; the caller frees it.  Default: a JSON object
+ * with an id of its own; for a queue of kind unique, the schedule's name.
  */
 char	*tick_message(const struct schedule_config *, int64_t tick, bool of_ids);
 

@@ -1,6 +1,6 @@
 /*
- * Names become paths below the folder of zoneinfo, so they are looked at
- * before anything is opened.
+ * A zone's name becomes a path below the zoneinfo folder, so it is checked before
+ * the file is opened.
  */
 #include "policy/zone.h"
 

@@ -1,10 +1,9 @@
 /*
  * Timezones by name, "Europe/Berlin", from the system's zoneinfo.
  *
- * The C library knows only one zone at a time, that of TZ.  So a computation
- * stands between zone_enter() and zone_leave(), which change TZ and give it
- * back; nothing else may look at TZ or local time in between, and scopes do not
- * nest.  This is the only file that does so.
+ * The C library has only one zone at a time, that of TZ.  zone_enter() changes TZ
+ * and zone_leave() restores it; scopes do not nest.  No other code may use TZ or
+ * local time in between, and no other file changes TZ.
  */
 #ifndef RQD_POLICY_ZONE_H
 #define RQD_POLICY_ZONE_H
@@ -13,15 +12,15 @@
 
 #include "base/util.h"
 
-#define ZONE_UTC	"UTC"		/* always there, also without zoneinfo */
+#define ZONE_UTC	"UTC"		/* works without zoneinfo, too */
 
-/* Whether it could be the name of a zone, wherever it is to be used. */
+/* Whether the text has the form of a zone's name, known here or not. */
 int	zone_check_name(const char *, char **cause) MUSTCHECK;
 
 /* Whether this machine has it. */
 int	zone_check(const char *, char **cause) MUSTCHECK;
 
-/* One that is not there counts as UTC. */
+/* An unknown zone counts as UTC. */
 void	zone_enter(const char *);
 void	zone_leave(void);
 

@@ -30,7 +30,7 @@ value_place(const struct setting *s, size_t i, struct place *at)
 	return at;
 }
 
-/* {"/bin/sh", "-c"}: what a string should have been. */
+/* Reports a string where a list is needed: {"/bin/sh", "-c"}. */
 static void
 not_in_braces(struct loader *l, const struct setting *s)
 {
@@ -101,7 +101,7 @@ check_applies(struct loader *l, const struct draft *d)
 	}
 }
 
-/* Q, and what was not given. */
+/* Sets Q, and the options whose default depends on others. */
 static void
 build_key(struct queue_config *q)
 {
@@ -141,7 +141,7 @@ build_queue(struct loader *l, struct draft *d)
 		q->foreign_timeout = q->lease;
 }
 
-/* Judges defaults once, also where there is no queue to apply them to. */
+/* Checks defaults { } once, also in a file without queues. */
 static void
 build_defaults(struct loader *l)
 {
@@ -222,7 +222,7 @@ config_collect(struct loader *l, struct item *item)
 
 /* -- the command line ------------------------------------------------------------------ */
 
-/* One setting as if a file had it; the text is its owner. */
+/* Makes a setting as if it stood in a file; text owns it. */
 static struct setting *
 add_setting(struct loader *l, const struct option *o, const struct place *at,
     const char *const *values, size_t n)
@@ -239,7 +239,7 @@ add_setting(struct loader *l, const struct option *o, const struct place *at,
 	return text->items[0].settings;
 }
 
-/* "a, b" between braces: the values of a list, which may be in quotes. */
+/* Splits "a, b" into the values of a list; each may be quoted. */
 static size_t
 split_list(char *text, const char **values, size_t max)
 {
@@ -256,7 +256,7 @@ split_list(char *text, const char **values, size_t max)
 	return n;
 }
 
-/* Handlers are told where Redis is, also as far as no file says it. */
+/* Notes -o redis.* for RQD_OPTIONS, which tells rqctl in a handler. */
 static void
 note_override(struct config *c, const char *text)
 {
@@ -355,7 +355,7 @@ take_queue(struct loader *l)
 
 /* -- all of it ----------------------------------------------------------------------------- */
 
-/* What RQD_CONFIG tells handlers: absolute, but not resolved. */
+/* The path for RQD_CONFIG: absolute, symbolic links kept. */
 static char *
 absolute(const char *file)
 {
@@ -370,7 +370,7 @@ absolute(const char *file)
 	return path;
 }
 
-/* The kernel takes any bytes as a host's name; ours stands in JSON. */
+/* Heartbeats are JSON, so bytes of a host name that are not UTF-8 are replaced. */
 static void
 fill_name(struct config *c)
 {
@@ -387,7 +387,7 @@ fill_name(struct config *c)
 	c->name = xstrdup(host[0] != '\0' ? host : "localhost");
 }
 
-/* -j beyond the default of max_handlers: there is no other queue that it is for. */
+/* With -q, -j above max_handlers raises it: no other queue competes. */
 static void
 make_room(struct loader *l)
 {

@@ -1,9 +1,9 @@
 /*
  * Files and the files they include.
  *
- * include() of libconfuse leaks, knows no patterns, and does not survive
- * errors; this is glob(3), sorted by byte, relative to the file that includes.
- * A pattern that matches nothing is fine, a plain name must exist.
+ * libconfuse's include() leaks, knows no patterns and breaks after an error.  This
+ * file uses glob(3) instead, sorted by byte, relative to the including file.  A
+ * pattern may match nothing; a plain name must exist.
  */
 #include "service/config_load.h"
 
@@ -31,7 +31,7 @@ keep_text(struct loader *l, struct config_text *text)
 	l->texts[l->ntexts++] = text;
 }
 
-/* The pattern with the folder of the including file in front, that one escaped. */
+/* Puts the including file's folder, escaped for glob(3), in front of the pattern. */
 static char *
 full_pattern(const char *file, const char *pattern)
 {
@@ -50,7 +50,7 @@ full_pattern(const char *file, const char *pattern)
 	return buf_steal(&b);
 }
 
-/* For glob(3): a folder that is not there is no error. */
+/* For glob(3): a missing folder is no error. */
 static int
 glob_error(const char *path UNUSED, int error)
 {
@@ -90,7 +90,7 @@ include(struct loader *l, const struct item *item)
 	free(pattern);
 }
 
-/* Items in their order, an include's files in its place. */
+/* Takes items in order; an include's files take its place. */
 static void
 take_items(struct loader *l, struct config_text *text)
 {

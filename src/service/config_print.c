@@ -1,9 +1,7 @@
 /*
- * The configuration as text that reads back to the same: for rqd -T, for the
- * hash that heartbeats compare, and for telling what a reload changes.
- *
- * One rule for all three, so they cannot disagree about what matters.  The
- * daemon's name is not part of the hash: it is what tells daemons apart.
+ * Prints the configuration as text that reads back to the same values.  rqd -T, the
+ * hash in heartbeats and the comparison at a reload all use this text, so they cannot
+ * disagree.  The daemon's name is not part of the hash: it differs between daemons.
  */
 #include "service/config_load.h"
 
@@ -34,7 +32,7 @@ print_section(const struct config *c, enum section section, struct buf *b)
 		buf_puts(b, "}\n");
 }
 
-/* What has no meaning for its kind and mode is left out: it could not be read. */
+/* Leaves out options that do not apply to its kind and mode: the reader refuses them. */
 static void
 print_queue(const struct queue_config *q, struct buf *b)
 {

@@ -1,10 +1,9 @@
 /*
- * Reading a configuration file, whole, without trusting what it is.
+ * Reads a configuration file, whole, after checking what kind of file it is.
  *
- * Opened without blocking, then looked at: libconfuse exits on a directory,
- * and a FIFO would hang a reload for ever.  What commands root runs must not be
- * for others to decide, so as root the file's owner and mode are looked at, of
- * the open descriptor.
+ * The file is opened without blocking and then checked by its descriptor: libconfuse
+ * exits on a directory, and a FIFO would hang a reload for ever.  As root, the file's
+ * owner and mode are checked too: only root may decide what root runs.
  */
 #include "service/config_text.h"
 
@@ -27,7 +26,7 @@ distrust(const struct stat *st)
 	return NULL;
 }
 
-/* NULL, or what forbids to read it. */
+/* NULL, or why the file is refused. */
 static const char *
 refuse(const struct stat *st)
 {
@@ -40,7 +39,7 @@ refuse(const struct stat *st)
 	return distrust(st);
 }
 
-/* All bytes and a NUL, or NULL with errno; one byte too many is EFBIG. */
+/* Returns all bytes and a NUL, or NULL with errno; EFBIG where the file is too long. */
 static char *
 read_all(int fd, size_t *len)
 {
@@ -55,7 +54,7 @@ read_all(int fd, size_t *len)
 	return buf_steal(&b);
 }
 
-/* A NUL would end everything early: where it is, or what the file really is. */
+/* Reports a NUL byte, which would end the text early, or a known binary format. */
 static bool
 is_text(const char *bytes, size_t len, const char *file, struct findings *f)
 {

@@ -1,6 +1,6 @@
 /*
- * Schedules: schedule "name" { }, from the settings of a file to structs, and
- * what must be right in them together, and with the queues.
+ * Schedules: turns the settings of schedule "name" { } into structs, and checks that
+ * they fit each other and the queues.
  */
 #include "service/config_load.h"
 
@@ -21,7 +21,7 @@ given(const struct schedule_draft *d, const char *option)
 	return d->given[option_index(option_find(SECTION_SCHEDULE, option))];
 }
 
-/* Where the option stands; the section's place where it does not. */
+/* The option's place, or the section's where the option is not given. */
 static const struct place *
 place(const struct schedule_draft *d, const char *option)
 {
@@ -170,7 +170,7 @@ check_times(struct loader *l, const struct schedule_draft *d)
 		fatalx("cron of schedule %s: %s", s->name, cause);
 }
 
-/* On another machine than the daemon's it need not be there. */
+/* A warning only: this may not be the machine that the daemon runs on. */
 static void
 check_zone(struct loader *l, const struct schedule_draft *d)
 {

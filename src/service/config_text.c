@@ -1,9 +1,9 @@
 /*
  * The parser: tokens to items.
  *
- * After an error it goes on at the next token that can begin an option, a
- * section or an include, or that ends a section.  A section that begins
- * inside of another one is taken as proof that the other was not closed.
+ * After an error the parser continues at the next token that can begin an option, a
+ * section or an include, or that ends a section.  A section inside another one means
+ * that the outer one was not closed.
  */
 #include "service/config_text.h"
 
@@ -49,7 +49,7 @@ token_equals(const struct token *t, const char *word)
 	    memcmp(t->text, word, t->len) == 0;
 }
 
-/* Whether there is a section of this name. */
+/* Whether this is the name of a section. */
 static bool
 is_known(const struct token *t)
 {
@@ -90,7 +90,7 @@ begins_item(const struct token *t)
 	return begins_section(t) || begins_option(t) || begins_include(t);
 }
 
-/* Drops what cannot be understood up to where something begins or ends. */
+/* Skips to the next token that begins or ends something. */
 static void
 resume(struct parser *p)
 {
@@ -98,7 +98,7 @@ resume(struct parser *p)
 		p->t++;
 }
 
-/* Behind the '}' that closes the '{' at t; the end where there is none. */
+/* Moves behind the '}' that closes the present '{', or to the end. */
 static void
 skip_braces(struct parser *p)
 {
@@ -152,7 +152,7 @@ item_done(struct item *item)
 	buf_done(&item->text);
 }
 
-/* A token as libconfuse is to see it: a word's quotes keep it from odd ideas. */
+/* Appends a token for libconfuse; it quotes words, which libconfuse might misread. */
 static void
 emit(struct item *item, const struct token *t)
 {
@@ -187,7 +187,7 @@ setting_add_line(struct setting *s, int line)
 	s->lines[s->n++] = line;
 }
 
-/* The values between braces, up to what closes them or shows that nothing does. */
+/* Parses the values between braces, up to '}' or the first token that cannot belong. */
 static void
 parse_list(struct parser *p, struct setting *s, const struct token **last)
 {
@@ -225,7 +225,7 @@ parse_list(struct parser *p, struct setting *s, const struct token **last)
 	*last = ++p->t;
 }
 
-/* The value or list behind '='; *last is the token behind it. */
+/* Parses the value or list after '='; *last is the token after it. */
 static void
 parse_value(struct parser *p, struct setting *s, const struct token *name,
     const struct token **last)
@@ -262,7 +262,7 @@ find_setting(struct item *item, const struct option *o)
 	return NULL;
 }
 
-/* Whether the option may be kept: known, not given before, not a list where none may be. */
+/* Whether the option is known, new here, and a list only where it may be one. */
 static bool
 check_setting(struct parser *p, struct item *item, struct setting *s,
     const struct token *name)
@@ -408,7 +408,7 @@ unknown_section(struct parser *p)
 	skip_braces(p);
 }
 
-/* A section inside of one: it is not closed (true), or that is nonsense. */
+/* A section inside another: true where the outer one was not closed. */
 static bool
 is_unclosed(struct parser *p, const struct token *name)
 {
@@ -443,7 +443,7 @@ not_closed(struct parser *p, const struct token *name)
 	free(words);
 }
 
-/* From behind '{' to behind '}'. */
+/* Parses a section's body; ends behind its '}'. */
 static void
 parse_body(struct parser *p, const struct token *name, size_t index)
 {

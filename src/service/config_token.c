@@ -1,16 +1,16 @@
 /*
  * The lexer.
  *
- * Strings are checked for escapes and variables but stay as they are written:
- * libconfuse decodes them.  What it would read otherwise than it looks is an
+ * The lexer checks escapes and variables in strings but leaves the strings as they
+ * are written: libconfuse decodes them.  Text that libconfuse would misread is an
  * error here: "\d" (it drops the backslash), "\0", "${UNSET}".
  *
- * A missing quote turns the text inside out, and shows only at its end, where
- * the last string is not closed.  The culprit is then the first string that
- * goes over several lines and ends right before more text, as in
+ * A missing quote swaps inside and outside of all later strings, and shows only at
+ * the end of the file, where the last string is not closed.  The lexer then blames
+ * the first string that spans several lines and ends right before more text, as in
  *	user = "bob
  *	group = "staff"
- * and nothing that was found behind it is true.
+ * and withdraws all findings after it.
  */
 #include "service/config_token.h"
 
@@ -67,7 +67,7 @@ is_suspect(const struct scan *s, const struct place *start)
 	    strchr(" \t\r\n,})/#", *s->p) == NULL;
 }
 
-/* The text ends here as far as anybody is concerned. */
+/* Ends the scan here. */
 static void
 cut(struct scan *s)
 {
@@ -155,7 +155,7 @@ run_of(const struct scan *s, const char *p, const char *set, size_t max)
 	return n;
 }
 
-/* "\123": libconfuse refuses more digits, or greater ones, without a line. */
+/* "\123": libconfuse would refuse other octal escapes without naming a line. */
 static bool
 scan_octal(struct scan *s)
 {
@@ -174,7 +174,7 @@ scan_octal(struct scan *s)
 	return false;
 }
 
-/* A backslash in double quotes; moves behind what belongs to it. */
+/* A backslash in double quotes; moves behind the escape sequence. */
 static bool
 scan_escape(struct scan *s)
 {
@@ -300,7 +300,7 @@ scan_bare_variable(struct scan *s)
 	}
 }
 
-/* What libconfuse would drop without a word. */
+/* A character that libconfuse would silently drop. */
 static void
 scan_stray(struct scan *s)
 {

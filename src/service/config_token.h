@@ -1,10 +1,10 @@
 /*
  * Configuration text as tokens, each with its true line.
  *
- * libconfuse's own lexer drops what it does not know, counts lines wrongly
- * after comments, and makes of an unclosed comment or string whatever comes.
- * So the text is cut here first: comments are gone, what libconfuse would
- * swallow is reported, and it later sees only tokens that have passed.
+ * libconfuse's own lexer silently drops unknown characters, miscounts lines after
+ * comments, and accepts unclosed comments and strings.  So this lexer runs first: it
+ * removes comments and reports what libconfuse would swallow.  libconfuse later sees
+ * only tokens that passed.
  */
 #ifndef RQD_SERVICE_CONFIG_TOKEN_H
 #define RQD_SERVICE_CONFIG_TOKEN_H
@@ -15,7 +15,7 @@
 #include "service/findings.h"
 
 enum token_type {
-	TOKEN_END,		/* always the last one */
+	TOKEN_END,		/* the last token */
 	TOKEN_WORD,		/* letters, digits and harmless punctuation */
 	TOKEN_STRING,		/* with its quotes */
 	TOKEN_VARIABLE,		/* ${NAME} without quotes */
@@ -26,18 +26,18 @@ enum token_type {
 struct token {
 	enum token_type	 type;
 	int		 line;
-	const char	*text;		/* in the text that was cut; not NUL-terminated */
+	const char	*text;		/* points into the scanned text; not NUL-terminated */
 	size_t		 len;
-	bool		 bad;		/* reported: stands for a value, but must not be used */
+	bool		 bad;		/* an error was reported: its value must not be used */
 };
 
 struct tokens {
 	struct token	*list;		/* owned */
 	size_t		 n;
-	bool		 cut;		/* something was not closed: the rest is missing */
+	bool		 cut;		/* something was not closed; the rest was not scanned */
 };
 
-/* text must not hold a NUL, and must stay. */
+/* text holds no NUL, and must live as long as the tokens. */
 void	tokens_scan(struct tokens *, const char *text, size_t len, const char *file,
 	    struct findings *);
 void	tokens_done(struct tokens *);

@@ -1,11 +1,11 @@
 /*
- * libconfuse: decodes what the parser has passed.
+ * libconfuse decodes the values that the parser has passed.
  *
- * It gets the options of one item at a time, as text that is known to be well
- * formed, and is told that all of them are strings or lists of strings.  So
- * its defects (wrong lines, one error per parse, silent drops; a NUL or a
- * bad escape poisons its lexer) cannot show, and types, ranges and errors are
- * ours.  Its part is what quotes, escapes and ${NAME} mean.
+ * It gets the options of one item at a time, as well-formed text, and treats all of
+ * them as strings or lists of strings.  It decides the meaning of quotes, escapes and
+ * ${NAME}.  Types, ranges and errors are ours.  So its defects cannot show: wrong
+ * lines, one error per parse, silent drops, a lexer that fails for ever after a NUL
+ * or a bad escape.
  */
 #include "service/config_text.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where libconfuse's complaint goes: it has no argument for its callback. */
+/* libconfuse's last error; its callback takes no argument. */
 static char *complaint;
 
 static void PRINTF(2, 0)
@@ -24,7 +24,7 @@ complain(cfg_t *cfg UNUSED, const char *fmt, va_list ap)
 	complaint = xvasprintf(fmt, ap);
 }
 
-/* What libconfuse is told of a section: its options, and "title" for titles. */
+/* Describes a section to libconfuse: its options, and "title" for titles. */
 static void
 make_opts(enum section section, cfg_opt_t *opts)
 {
@@ -75,7 +75,7 @@ take(struct item *item, cfg_t *cfg)
 	}
 }
 
-/* Whatever libconfuse says now is news to us: no value of the item counts. */
+/* libconfuse found an error that our lexer did not: no value of the item counts. */
 static void
 give_up(struct item *item, struct findings *f)
 {

@@ -1,8 +1,8 @@
 /*
- * The list of findings: added in any order, reported in that of the files.
+ * The list of findings: added in any order, reported in the order of the files.
  *
- * Names and values come from files, so what is not printable is escaped here,
- * in one place, before anybody shows it on a terminal.
+ * Names and values come from files, so this file escapes unprintable characters,
+ * in one place, before a finding reaches a terminal.
  */
 #include "service/findings.h"
 
@@ -129,7 +129,7 @@ compare(const void *va, const void *vb)
 	return a->order < b->order ? -1 : 1;
 }
 
-/* Whether an equal text came before: a bad default is found for each queue. */
+/* Whether the same text came before: a bad default is found again for each queue. */
 static bool
 is_repeated(const struct findings *f, size_t i)
 {

@@ -1,9 +1,8 @@
 /*
- * What is wrong with a configuration, collected while it is read.
+ * Errors and warnings about a configuration, collected while it is read.
  *
- * Every file gets a number when it is first named, so that the findings can
- * be put in the order in which a reader meets them, however late a check
- * found them.
+ * Every file gets a number when it is first named.  Findings are reported in the
+ * order of files and lines, however late a check found them.
  */
 #ifndef RQD_SERVICE_FINDINGS_H
 #define RQD_SERVICE_FINDINGS_H
@@ -14,7 +13,7 @@
 #include "base/util.h"
 #include "service/config_file.h"
 
-/* Where something stands; line 0 for what is not in a file ("-o", "-q"). */
+/* A place in a file; line 0 for settings from the command line ("-o", "-q"). */
 struct place {
 	const char	*file;		/* from findings_file(); never NULL */
 	int		 line;
@@ -27,7 +26,7 @@ char	*place_text(const struct place *, char *buf);
 struct finding {
 	size_t	 file;			/* its number */
 	int	 line;
-	size_t	 order;			/* of finding: the last resort */
+	size_t	 order;			/* number of the finding; breaks ties */
 	bool	 warning;
 	char	*text;			/* owned, with its place */
 };
@@ -40,7 +39,7 @@ struct findings {
 	struct finding	 *found;
 	size_t		  nfound;
 	size_t		  nerrors;
-	size_t		  dropped;	/* beyond FINDINGS_MAX: a file full of rubbish */
+	size_t		  dropped;	/* findings beyond FINDINGS_MAX, not kept */
 	struct config_report *report;	/* filled by findings_done() */
 	bool		  strict;	/* warnings are errors */
 };
@@ -51,10 +50,10 @@ const char *findings_file(struct findings *, const char *name);
 void	finding_error(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
 void	finding_warn(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
 
-/* Takes back all but the first n. */
+/* Withdraws all findings but the first n. */
 void	findings_forget(struct findings *, size_t n);
 
-/* Moves all into the report, sorted, each once; frees the rest. */
+/* Moves all findings to the report, sorted, without repetitions; frees the rest. */
 void	findings_done(struct findings *);
 
 #endif

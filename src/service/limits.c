@@ -5,7 +5,7 @@
 
 #define REPLY_SHARE	((size_t)64 * 1024 * 1024)
 
-/* More than any reply has cause to be: the largest message, and a call's share of others. */
+/* Larger than any legitimate reply: the largest message, and a call's bytes of others. */
 size_t
 limits_reply(const struct config *config)
 {
@@ -20,8 +20,8 @@ limits_reply(const struct config *config)
 }
 
 /*
- * Others wait for two intervals of renewal, after an outage, before they take
- * leases that have expired: by then we must be back, and have renewed ours.
+ * After an outage other daemons wait for two renewal intervals before they take
+ * expired leases.  This daemon must have reconnected and renewed by then.
  */
 usec_t
 limits_backoff(const struct config *config)

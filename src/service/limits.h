@@ -1,5 +1,5 @@
 /*
- * What the queues of a configuration ask of the connection to Redis.
+ * Limits of the connection to Redis that follow from the configured queues.
  */
 #ifndef RQD_SERVICE_LIMITS_H
 #define RQD_SERVICE_LIMITS_H

@@ -33,7 +33,7 @@ has_control(const char *s)
 	return false;
 }
 
-/* What heartbeats, the log, metrics and tools say: without control characters. */
+/* Text that heartbeats, logs and metrics show: no control characters. */
 static int
 check_text(const char *s, char **cause)
 {

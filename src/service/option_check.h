@@ -1,6 +1,6 @@
 /*
- * What options must be beyond their type: the check members of the table.
- * Each looks at all values, returns 0, or -1 with *bad and *cause.
+ * Checks of options beyond type and range: the check members of the table.  Each
+ * checks all values and returns 0, or -1 with the index in *bad and *cause.
  */
 #ifndef RQD_SERVICE_OPTION_CHECK_H
 #define RQD_SERVICE_OPTION_CHECK_H
@@ -24,7 +24,7 @@ OPTION_CHECK(check_rate);
 OPTION_CHECK(check_root);	/* absolute, never "" */
 OPTION_CHECK(check_servers);
 OPTION_CHECK(check_target);
-OPTION_CHECK(check_timezone);	/* a name; whether it exists is for the machine to say */
+OPTION_CHECK(check_timezone);	/* the form of the name; see zone_check() for its existence */
 OPTION_CHECK(check_tls);
 OPTION_CHECK(check_word);	/* no control characters */
 

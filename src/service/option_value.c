@@ -1,8 +1,8 @@
 /*
- * From the text of options to values in structs, and back.
+ * Converts the text of options to values in structs, and back.
  *
- * parse() makes a union of what a scalar may be, so that ranges and refusals
- * are judged before anything is stored; print is its inverse for each type.
+ * parse() returns a union, so that ranges are checked before a value is stored.
+ * print is its inverse for each type.
  */
 #include "service/options.h"
 
@@ -70,7 +70,7 @@ range_error(const struct option *o, const char *value, const char *what, char **
 	return -1;
 }
 
-/* Text that is no number at all, or lacks its unit. */
+/* The error for text that is no number, or lacks its unit. */
 static int
 number_error(const struct option *o, const char *value, char **cause)
 {
@@ -239,7 +239,7 @@ store_strings(void *at, char *const *values, size_t n)
 	*list = new;
 }
 
-/* Exit statuses: 0 is success, and 126 and 127 have a meaning of their own. */
+/* Exit statuses without 0 (success) and 126, 127 (cannot execute). */
 static int
 set_statuses(const struct option *o, bool *at, char *const *values, size_t n,
     size_t *bad, char **cause)
@@ -316,7 +316,7 @@ option_set(const struct option *o, void *base, char *const *values, size_t n,
 	return 0;
 }
 
-/* Defaults are right by construction; command has none, and stays empty. */
+/* Defaults in the table are valid.  command has none and stays empty. */
 void
 option_set_default(const struct option *o, void *base)
 {
@@ -332,7 +332,7 @@ option_set_default(const struct option *o, void *base)
 
 /* -- printing --------------------------------------------------------------------- */
 
-/* Double quotes, with escapes for what they must not or should not hold. */
+/* Prints in double quotes, with escapes. */
 void
 option_print_string(const char *s, struct buf *b)
 {

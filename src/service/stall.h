@@ -1,9 +1,9 @@
 /*
- * How long messages of a queue have waited with none being taken.
+ * How long a queue has had waiting messages while none was taken.
  *
- * Judged from surveys: a queue makes progress where nothing is ready, where a
- * delivery was counted since the last look, or where fewer are ready than before.
- * Looks that are further apart than STALL_GAP say nothing about the time between.
+ * The surveys tell.  A queue makes progress when no message is ready, when deliveries
+ * were counted since the last survey, or when fewer messages are ready than before.
+ * Surveys further apart than STALL_GAP say nothing about the time between them.
  */
 #ifndef RQD_SERVICE_STALL_H
 #define RQD_SERVICE_STALL_H
@@ -17,9 +17,9 @@
 
 /* Zero it to start. */
 struct stall {
-	bool	 waits;		/* something was ready at the last look */
-	usec_t	 seen;		/* the last look; 0: none */
-	usec_t	 since;		/* the last progress */
+	bool	 waits;		/* a message was ready at the last survey */
+	usec_t	 seen;		/* mono; the last survey; 0: none */
+	usec_t	 since;		/* mono; the last progress */
 	int64_t	 ready;
 	int64_t	 delivered;
 };

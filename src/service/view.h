@@ -1,6 +1,6 @@
 /*
- * The daemon as it is at this moment, for those that only look at it: metrics and
- * status.  Filled by the server for each look; borrowed for the call.
+ * A snapshot of the daemon for metrics and status.  The server fills it for each
+ * request; everything in it is borrowed for the call.
  */
 #ifndef RQD_SERVICE_VIEW_H
 #define RQD_SERVICE_VIEW_H
