@@ -1,14 +1,16 @@
 /*
- * The id in a payload, exactly as queue/lua/pop.lua sees it.
+ * The id in a payload, exactly as queue/lua/pop.lua reads it.
  *
- * pop.lua decodes with cjson, which takes more than JSON allows (control
- * characters in strings, invalid UTF-8, 0x10, nan) and refuses nesting
- * deeper than 1000.  A library with other opinions would print ids that the
- * daemon does not use, so this is cjson's grammar, as a scanner without
- * recursion or allocation: one pass, one bit of memory per level.
+ * Most payloads begin with {"id":VALUE, and then VALUE is the id; the rest is
+ * not read.  pop.lua decodes all others with cjson.  jansson cannot stand in for
+ * that: cjson accepts more than JSON allows (control characters in strings,
+ * invalid UTF-8, 0x10, nan), refuses nesting deeper than 1000, and keeps an
+ * integer of any length as text; rqctl would print ids that the daemon does not
+ * use.  So this follows cjson's grammar, as a scanner without recursion or
+ * allocation: one pass, one byte of memory per level.
  *
- * The payload is copied by nobody: the scanner stops at `end`.  NUL is
- * refused before, so a NUL from peek() always means the end.
+ * The scanner reads the payload in place and stops at `end`.  There peek()
+ * returns NUL; before the decoding of a whole payload NUL in it is refused.
  */
 #include "policy/message.h"
 
@@ -415,14 +417,71 @@ scan_payload(struct scan *s, char *id, size_t *len)
 	return s->p == s->end;
 }
 
+/* A string without escapes at p: its text in *v; false where it cannot be an id. */
+static bool
+scan_plain(struct scan *s, struct value *v)
+{
+	v->type = FOUND_STRING;
+	v->start = ++s->p;
+	while (s->p < s->end && *s->p != '"' && *s->p != '\\')
+		s->p++;
+	v->len = (size_t)(s->p - v->start);
+	return take_word(s, "\"", false);
+}
+
+/* An integer's digits at p. */
+static bool
+scan_integer(struct scan *s, struct value *v)
+{
+	v->type = FOUND_INTEGER;
+	v->start = s->p;
+	if (peek(s) == '-')
+		s->p++;
+	skip_digits(s);
+	v->len = (size_t)(s->p - v->start);
+	return is_integer(v->start, v->len);
+}
+
+/*
+ * The id that the payload begins with: an object whose first member is "id", a
+ * string without escapes or an integer.  Nothing behind it is read.
+ */
+static bool
+scan_leading(struct scan *s, struct value *v)
+{
+	if (!take_word(s, "{", false))
+		return false;
+	skip_blanks(s);
+	if (!take_word(s, "\"id\"", false))
+		return false;
+	skip_blanks(s);
+	if (!take_word(s, ":", false))
+		return false;
+	skip_blanks(s);
+	if (!(peek(s) == '"' ? scan_plain(s, v) : scan_integer(s, v)) ||
+	    !message_id_ok(v->start, v->len))
+		return false;
+	skip_blanks(s);
+	return peek(s) == ',' || peek(s) == '}';
+}
+
 int
 message_id(const char *payload, size_t len, char *ret)
 {
 	struct scan s = { .p = payload, .end = payload + len };
+	struct value v;
 	char id[MESSAGE_ID_MAX + 1];
 	size_t n = 0;
 
-	if (len == 0 || len > PAYLOAD_MAX || memchr(payload, '\0', len) != NULL)
+	if (len == 0 || len > PAYLOAD_MAX)
+		return -1;
+	if (scan_leading(&s, &v)) {
+		memcpy(ret, v.start, v.len);
+		ret[v.len] = '\0';
+		return 0;
+	}
+	s.p = payload;
+	if (memchr(payload, '\0', len) != NULL)
 		return -1;
 	skip_blanks(&s);
 	if (peek(&s) != '{' || !scan_payload(&s, id, &n) || n == 0)

@@ -52,20 +52,20 @@ static const struct {
 	{ "{\"id\":\"\\ud800\"}", NULL }, { "{\"id\":\"\\udc00\"}", NULL },
 	{ "{\"id\":\"\\ud800x\"}", NULL },
 	{ "{\"id\":\"\\ud800\\u0041\"}", NULL },
-	{ "{\"id\":7,\"x\":\"\\ud800\"}", NULL },
+	{ "{\"a\":0,\"id\":7,\"x\":\"\\ud800\"}", NULL },
 	{ "{\"id\":\"\\x\"}", NULL }, { "{\"id\":\"\\u12\"}", NULL },
 	{ "{\"id\":\"\\", NULL }, { "{\"id\":\"\\u", NULL }, { "{\"id\":\"", NULL },
 
 	/* Which member it is. */
 	{ "{\"x\":{\"id\":1},\"id\":2}", "2" }, { "{\"x\":{\"id\":1}}", NULL },
 	{ "{\"id\":2,\"x\":{\"id\":1}}", "2" }, { "{\"x\":[{\"id\":1}]}", NULL },
-	{ "{\"id\":1,\"id\":2}", "2" }, { "{\"id\":\"a\",\"id\":\"b\"}", "b" },
-	{ "{\"id\":1,\"id\":\"b\"}", "b" }, { "{\"id\":\"a\",\"id\":2}", "2" },
-	{ "{\"id\":1,\"id\":null}", NULL }, { "{\"id\":1,\"id\":1.5}", NULL },
-	{ "{\"id\":1,\"id\":{}}", NULL }, { "{\"id\":1,\"id\":[1]}", NULL },
+	{ "{\"a\":0,\"id\":1,\"id\":2}", "2" }, { "{\"a\":0,\"id\":\"a\",\"id\":\"b\"}", "b" },
+	{ "{\"a\":0,\"id\":1,\"id\":\"b\"}", "b" }, { "{\"a\":0,\"id\":\"a\",\"id\":2}", "2" },
+	{ "{\"a\":0,\"id\":1,\"id\":null}", NULL }, { "{\"a\":0,\"id\":1,\"id\":1.5}", NULL },
+	{ "{\"a\":0,\"id\":1,\"id\":{}}", NULL }, { "{\"a\":0,\"id\":1,\"id\":[1]}", NULL },
 	{ "{\"id\":null,\"id\":1}", "1" },
 	{ "{\"i\\u0064\":5}", "5" }, { "{\"\\u0069\\u0064\":\"x\"}", "x" },
-	{ "{\"i\\u0064\":5,\"id\":6}", "6" }, { "{\"id\":6,\"i\\u0064\":5}", "5" },
+	{ "{\"i\\u0064\":5,\"id\":6}", "6" }, { "{\"a\":0,\"id\":6,\"i\\u0064\":5}", "5" },
 	{ "{\"id\\u0000\":5}", NULL }, { "{\"ID\":5}", NULL }, { "{\"id \":5}", NULL },
 	{ "{\"x\":\"\\\"id\\\":9\",\"id\":3}", "3" },
 	{ "{\"x\":\"id\",\"y\":9}", NULL }, { "{\"x\":\"}\",\"id\":3}", "3" },
@@ -73,18 +73,24 @@ static const struct {
 	/* Not an object, not JSON. */
 	{ "", NULL }, { " ", NULL }, { "7", NULL }, { "\"id\"", NULL },
 	{ "[{\"id\":7}]", NULL }, { "null", NULL }, { "id", NULL }, { "{", NULL },
-	{ "{}", NULL }, { "{\"id\":7", NULL }, { "{\"id\":7}}", NULL },
-	{ "{\"id\":7}x", NULL }, { "{\"id\":7,}", NULL }, { "{,\"id\":7}", NULL },
+	{ "{}", NULL }, { "{\"id\":7", NULL }, { "{\"a\":0,\"id\":7}}", NULL },
+	{ "{\"a\":0,\"id\":7}x", NULL }, { "{\"a\":0,\"id\":7,}", NULL }, { "{,\"id\":7}", NULL },
 	{ "{\"id\" 7}", NULL }, { "{\"id\":}", NULL }, { "{id:7}", NULL },
-	{ "{'id':7}", NULL }, { "{\"id\":7]", NULL }, { "{\"id\":7,\"x\":[1,]}", NULL },
-	{ "{\"id\":7 8}", NULL }, { "{\"id\":tru}", NULL }, { "{\"id\":7,\"x\":truee}", NULL },
-	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"id\":7}//", NULL },
+	{ "{'id':7}", NULL }, { "{\"id\":7]", NULL }, { "{\"a\":0,\"id\":7,\"x\":[1,]}", NULL },
+	{ "{\"id\":7 8}", NULL }, { "{\"id\":tru}", NULL }, { "{\"a\":0,\"id\":7,\"x\":truee}", NULL },
+	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"a\":0,\"id\":7}//", NULL },
 	{ "\v{\"id\":7}", NULL }, { "{\"id\":\v7}", NULL },
+
+	/* What the payload begins with; the rest is not read. */
+	{ "{\"id\":1,\"id\":2}", "1" }, { "{\"id\":\"a\",\"id\":{}}", "a" },
+	{ "{\"id\":7}x", "7" }, { "{ \n\"id\"\t:\r-7 ,", "-7" }, { "{\"id\":\"a\" }", "a" },
+	{ "{\"id\":7", NULL }, { "{\"id\":07}", NULL }, { "{\"id\":1.0}", NULL },
+	{ "{\"id\":\"a\nb\"}", NULL }, { "{\"id\":\"\",\"id\":3}", "3" },
 
 	/* What cjson takes though JSON does not. */
 	{ "{\"id\":7,\"x\":\"\x01\n\"}", "7" }, { "{\"id\":7,\"x\":0x1F}", "7" },
 	{ "{\"id\":7,\"x\":nan}", "7" }, { "{\"id\":7,\"x\":1e400}", "7" },
-	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"id\":7,\"x\":0x.}", NULL },
+	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"a\":0,\"id\":7,\"x\":0x.}", NULL },
 };
 
 static void
@@ -145,23 +151,26 @@ test_size(void **state UNUSED)
 static void
 test_nul(void **state UNUSED)
 {
-	static const char a[] = "{\"id\":7,\"x\":\"a\0b\"}", b[] = "{\"id\":7}\0";
+	static const char a[] = "{\"x\":\"a\0b\",\"id\":7}", b[] = "{\"x\":0,\"id\":7}\0";
+	static const char c[] = "{\"id\":7,\"x\":\"a\0b\"}", d[] = "{\"id\":\"a\0b\"}";
 	char id[MESSAGE_ID_MAX + 1];
 
 	assert_int_equal(message_id(a, sizeof(a) - 1, id), -1);
 	assert_int_equal(message_id(b, sizeof(b) - 1, id), -1);
 	assert_int_equal(message_id(b, sizeof(b) - 2, id), 0);
+	assert_int_equal(message_id(c, sizeof(c) - 1, id), 0);
+	assert_int_equal(message_id(d, sizeof(d) - 1, id), -1);
 }
 
 static int
 nested(unsigned depth, bool object)
 {
 	const char *open = object ? "{\"id\":" : "[";
-	char id[MESSAGE_ID_MAX + 1], *p = xmalloc(depth * 7 + 32), *q;
+	char id[MESSAGE_ID_MAX + 1], *p = xmalloc(depth * 7 + 40), *q;
 	unsigned i;
 	int ret;
 
-	q = stpcpy(p, "{\"id\":5,\"x\":");
+	q = stpcpy(p, "{\"a\":0,\"id\":5,\"x\":");
 	for (i = 1; i < depth; i++)
 		q = stpcpy(q, open);
 	*q++ = '1';

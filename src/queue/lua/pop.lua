@@ -23,57 +23,73 @@
 -- Again   A second call pops other messages; what a call whose reply was
 --         lost has taken, mine tells.
 --
--- The id is the first-level member "id" of a JSON object of at most 64 KiB
--- without NUL: a string's text, or an integer's digits; the last one wins; 1
--- to 200 bytes, no control characters.  Otherwise "~" and the token.  The tag
--- is the id, or id#token where the id is in QBACKUP or QRETRY.
+-- A message of at most 64 KiB that begins with {"id": and a string without escapes, or an
+-- integer, has that id; JSON's white space may stand between, and "," or "}" must follow.
+-- Nothing else of it is read.  Of any other JSON object of at most 64 KiB without NUL, the
+-- id is the last first-level member "id": a string's text, or an integer's digits.  An id
+-- has 1 to 200 bytes and no control characters.  Every other message gets "~" and the
+-- token.  The tag is the id, or id#token where the id is in QBACKUP or QRETRY.
+--
+-- Reading ids is bounded, too: where the messages to decode are larger than 64 KiB
+-- together, the pop ends before the next of them.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local gsub = string.gsub
 --@ include pop_begin
 --@ include pause
 local waiting = call('LLEN', Q)
 --@ include pop_gate
 
--- The text of the last first-level member "id" that is an integer literal, in
--- an object that cjson has accepted.
-local function integer(s)
-  local p, depth, key, iskey, found = find(s, '{', 1, true) + 1, 1, nil, true, nil
-  while true do
-    local a, _, c = find(s, '([%[%]{}:,"])', p)
-    if not a then return found end
-    p = a + 1
-    if c == '"' then
-      local e, x
-      repeat
-        e, _, x = find(s, '(["\\])', p)
-        if not e then return nil end
-        p = e + (x == '"' and 1 or 2)
-      until x == '"'
-      if depth == 1 and iskey then key = sub(s, a, e) end
-    elseif c == '{' or c == '[' then depth = depth + 1
-    elseif c == '}' or c == ']' then depth = depth - 1
-    elseif depth == 1 then
-      iskey = c == ','
-      if not iskey and (key == '"id"' or find(key, '\\', 1, true) and cjson.decode('[' .. key .. ']')[1] == 'id') then
-        found = match(s, '^%s*(-?%d+)%s*[,}]', p)
-      end
-    end
-  end
+local decodes = 65536
+
+local function valid(id)
+  return type(id) == 'string' and #id >= 1 and #id <= 200 and not find(id, '%c') and id or nil
 end
 
-local function ident(s)
-  if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
-  local a, e = find(s, '"id"', 1, true)
-  local escaped = find(s, '\\u00', 1, true)
-  if not a and not escaped or find(s, '\0', 1, true) then return nil end
+-- The id at the beginning, and where that ends.
+local function leading(s)
+  local _, e = find(s, '^{[ \t\r\n]*"id"[ \t\r\n]*:[ \t\r\n]*')
+  if not e then return nil end
+  local id, last = match(s, '^"([^"\\%c]+)"[ \t\r\n]*[,}]()', e + 1)
+  if not id then
+    id, last = match(s, '^(-?%d+)[ \t\r\n]*[,}]()', e + 1)
+    if not id or find(id, '^-?0%d') then return nil end
+  end
+  return valid(id), last
+end
+
+-- A double cannot hold each integer.  So the only member "id" is looked up in the text,
+-- and where there are several, those that are integers are made strings first.  Outside
+-- of strings '"id"' is a string, always; inside of one, what follows is outside.
+local function decoded(s)
+  if find(s, '\0', 1, true) then return nil end
+  if find(s, '\\u006', 1, true) then
+    s = gsub(gsub(gsub(s, '"\\u0069d"', '"id"'), '"i\\u0064"', '"id"'), '"\\u0069\\u0064"', '"id"')
+  end
+  local _, e = find(s, '"id"', 1, true)
+  if not e then return nil end
+  local several = find(s, '"id"', e + 1, true)
+  if several then
+    for _, digits in ipairs({'-?[1-9]%d*', '-?0'}) do
+      s = gsub(s, '("id"[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
+    end
+  end
   local ok, o = pcall(cjson.decode, s)
   local id = ok and type(o) == 'table' and o.id
-  if type(id) == 'number' then
-    if escaped or find(s, '"id"', e + 1, true) then ok, id = pcall(integer, s)
-    else id = match(s, '^%s*:%s*(-?%d+)%s*[,}]', e + 1) end
-    if not ok or not id or find(id, '^-?0%d') then return nil end
+  if type(id) == 'number' and not several then
+    id = match(s, '^[ \t\r\n]*:[ \t\r\n]*(-?%d+)[ \t\r\n]*[,}]', e + 1)
+    if id and find(id, '^-?0%d') then return nil end
   end
-  if type(id) ~= 'string' or #id < 1 or #id > 200 or find(id, '[%z\1-\31\127]') then return nil end
-  return id
+  return valid(id)
+end
+
+-- The message's own id; nil where it has none; false where this call has decoded enough.
+local function ident(s)
+  if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
+  local id, last = leading(s)
+  if id and last <= 512 then return id end
+  if #s > decodes and decodes < 65536 then return false end
+  decodes = decodes - #s
+  return id or decoded(s)
 end
 
 --@ include pop_retries

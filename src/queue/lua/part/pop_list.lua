@@ -1,6 +1,6 @@
 -- pop_list: then the list, from its right end.
 -- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
---         id, or nil
+--         id, nil where it has none, or false: the pop ends before this message
 -- Gives   took: how many came from the list
 local took, last = 0, ' ' .. stamp .. ' '
 local retries = first and call('ZCARD', R) or 0
@@ -9,10 +9,11 @@ while got < n and took < waiting and not full do
   -- One by one: a chunk of LRANGE could be of any size.
   repeat
     local body = call('LINDEX', Q, '-' .. text(m + 1))
-    if got > 0 and bytes + #body > room then full = true break end
+    local id = (got == 0 or bytes + #body <= room) and ident(body)
+    if id == false then full = true break end
     m, got, bytes = m + 1, got + 1, bytes + #body
     tokens[m] = name .. text(got)
-    bodies[m], tags[m] = body, ident(body) or '~' .. tokens[m]
+    bodies[m], tags[m] = body, id or '~' .. tokens[m]
     idlens[m] = #tags[m]
   until m == 25 or got == n or took + m == waiting
   if m == 0 then break end
