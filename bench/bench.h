@@ -77,6 +77,9 @@ long long	 redis_number(const char *, ...);
 void		 flush(void);
 void		 fill(const char *queue, long count);
 void		 fill_sized(const char *queue, long count, long size);
+/* Each message begins with head, a format of its number, and ends with end. */
+void		 fill_like(const char *queue, long count, long size, const char *head,
+		    const char *end);
 /* Sum of usec in INFO commandstats of these, with a blank between two. */
 double		 command_usec(const char *names);
 /* Of EVALSHA, which contain all that scripts call. */

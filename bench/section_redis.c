@@ -1,6 +1,7 @@
 /*
  * What Redis pays for a message: rqd's own pop and settle scripts, driven by a
- * bare loop, in batches of several sizes, one call at a time and four on their way.
+ * bare loop, in batches of several sizes, one call at a time and four on their way;
+ * and what reading the id of several kinds of messages adds to it.
  */
 #include "bench.h"
 
@@ -21,6 +22,23 @@ static struct batch batches[] = {
 };
 #define BATCHES	(sizeof(batches) / sizeof(batches[0]))
 
+struct kind {
+	const char	*name, *head, *end;
+	struct series	 usec[2];	/* in batches of kind_sizes */
+};
+
+static struct kind kinds[] = {
+	{ .name = "JSON, `{\"id\":\"…\"` first", .head = "{\"id\":\"m%024d\",\"pad\":\"", .end = "\"}" },
+	{ .name = "JSON, `{\"id\":7` first", .head = "{\"id\":%d,\"pad\":\"", .end = "\"}" },
+	{ .name = "JSON, the id behind", .head = "{\"kind\":\"order\",\"id\":\"m%024d\",\"pad\":\"",
+	    .end = "\"}" },
+	{ .name = "JSON without an id", .head = "{\"number\":\"m%024d\",\"pad\":\"", .end = "\"}" },
+	{ .name = "plain text", .head = "number m%024d ", .end = "" },
+};
+#define KINDS		(sizeof(kinds) / sizeof(kinds[0]))
+#define KIND_COUNT	20000
+static const int kind_sizes[2] = { 16, 64 };
+
 static void
 measure(struct batch *b)
 {
@@ -34,6 +52,28 @@ measure(struct batch *b)
 }
 
 static void
+measure_kind(struct kind *k, int which)
+{
+	flush();
+	fill_like("q", KIND_COUNT, MESSAGE_SIZE, k->head, k->end);
+	(void)cycle("q", KIND_COUNT, kind_sizes[which], 1);
+	series_add(&k->usec[which], script_usec() / KIND_COUNT);
+}
+
+static void
+say_kinds(void)
+{
+	size_t i;
+
+	say("\nWhat the message is, one call at a time:\n\n");
+	say("| message                   | batch of %d | batch of %d |\n", kind_sizes[0], kind_sizes[1]);
+	say("| ------------------------- | ----------: | ----------: |\n");
+	for (i = 0; i < KINDS; i++)
+		say("| %-25s | %11.1f | %11.1f |\n", kinds[i].name,
+		    series_median(&kinds[i].usec[0]), series_median(&kinds[i].usec[1]));
+}
+
+static void
 run(void)
 {
 	size_t i;
@@ -42,6 +82,8 @@ run(void)
 	for (r = 0; r < rounds; r++) {
 		for (i = 0; i < BATCHES; i++)
 			measure(&batches[i]);
+		for (i = 0; i < 2 * KINDS; i++)
+			measure_kind(&kinds[i / 2], i % 2);
 	}
 	say("Redis is in µs a message for its pop and its ack, of INFO commandstats.\n\n");
 	say("| batch | calls on their way | messages/s | Redis |\n");
@@ -49,6 +91,7 @@ run(void)
 	for (i = 0; i < BATCHES; i++)
 		say("| %5d | %18d | %10.0f | %5.1f |\n", batches[i].size, batches[i].depth,
 		    series_median(&batches[i].rate), series_median(&batches[i].usec));
+	say_kinds();
 }
 
 const struct section section_redis = { "redis", "what Redis pays for a message", run };

@@ -155,15 +155,14 @@ flush(void)
 	freeReplyObject(redis("CONFIG RESETSTAT"));
 }
 
-/* JSON with an id. */
 void
-fill_sized(const char *queue, long count, long size)
+fill_like(const char *queue, long count, long size, const char *head, const char *end)
 {
 	static const char script[] =
 	    "local t = {} "
 	    "for i = 1, tonumber(ARGV[1]) do "
-	    "  local s = string.format('{\"id\":\"m%d\",\"pad\":\"', ARGV[2] + i) "
-	    "  t[#t + 1] = s .. string.rep('x', ARGV[3] - #s - 2) .. '\"}' "
+	    "  local s = string.format(ARGV[4], ARGV[2] + i) "
+	    "  t[#t + 1] = s .. string.rep('x', ARGV[3] - #s - #ARGV[5]) .. ARGV[5] "
 	    "  if #t == 1000 or i == tonumber(ARGV[1]) then "
 	    "    redis.call('LPUSH', KEYS[1], unpack(t)) t = {} "
 	    "  end "
@@ -172,9 +171,16 @@ fill_sized(const char *queue, long count, long size)
 
 	for (from = 0; from < count; from += n) {
 		n = count - from < 20000 ? count - from : 20000;
-		freeReplyObject(redis("EVAL %s 1 %s %ld %ld %ld", script, queue, n,
-		    from, size));
+		freeReplyObject(redis("EVAL %s 1 %s %ld %ld %ld %s %s", script, queue, n,
+		    from, size, head, end));
 	}
+}
+
+/* JSON that begins with an id of 25 characters. */
+void
+fill_sized(const char *queue, long count, long size)
+{
+	fill_like(queue, count, size, "{\"id\":\"m%024d\",\"pad\":\"", "\"}");
 }
 
 void
