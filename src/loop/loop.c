@@ -17,6 +17,7 @@
 #include "loop/loop.h"
 
 #include <sys/timerfd.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <event2/event.h>
@@ -160,6 +161,29 @@ signal_free(struct loop_signal *s)
 	free(s);
 }
 
+/*
+ * libevent restores the default action of a signal with its last event, and the
+ * default of most is to end the process.  Signals that the loop watched are ignored
+ * after it: a second SIGTERM must not change the exit status of a process that exits.
+ */
+static void
+signals_free(struct loop *l)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t set, old;
+	int signo;
+
+	sigfillset(&set);
+	(void)sigprocmask(SIG_BLOCK, &set, &old);
+	sigemptyset(&ignore.sa_mask);
+	while (!LIST_EMPTY(&l->signals)) {
+		signo = LIST_FIRST(&l->signals)->signo;
+		signal_free(LIST_FIRST(&l->signals));
+		(void)sigaction(signo, &ignore, NULL);
+	}
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
 void
 loop_free(struct loop *l)
 {
@@ -167,8 +191,7 @@ loop_free(struct loop *l)
 		return;
 	run_deferred(l);
 	child_done(l);
-	while (!LIST_EMPTY(&l->signals))
-		signal_free(LIST_FIRST(&l->signals));
+	signals_free(l);
 	timer_forget_all(l);
 	if (l->base != NULL) {
 		log_hold(false);

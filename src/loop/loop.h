@@ -57,7 +57,8 @@ bool		 loop_has_deferred(const struct loop *);
 
 /*
  * Sets the one callback of a signal; the loop calls it, never in signal context.
- * NULL restores the signal's former disposition.
+ * NULL restores the signal's former disposition.  loop_free() leaves the signals
+ * ignored that the loop still watches.
  */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
 

@@ -158,3 +158,20 @@ C
 done
 is "$(log_count 'gave up' none)" 0 'nothing was given up'
 r unlink fast fastRETRY fastCONTEXT fastDELIVERY >/dev/null
+
+# -- a burst of TERM, on and on until the process is gone ---------------------------------
+killed=0
+for _round in $(seq 50); do
+	config_write burst <<C
+drain_timeout = 0
+C
+	"$RQD" -c "$T/burst.conf" </dev/null 2>"$T/burst.log" &
+	PID=$!
+	OTHER_PIDS="$OTHER_PIDS $PID"
+	wait_for 20 'grep -qs event=started "$T/burst.log"'
+	while kill -TERM "$PID" 2>/dev/null; do :; done
+	STATUS=0
+	wait "$PID" || STATUS=$?
+	[ "$STATUS" -eq 0 ] || killed=$((killed + 1))
+done
+is "$killed" 0 'of 50 daemons under a burst of SIGTERM all exit with 0'
