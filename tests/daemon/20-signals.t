@@ -165,6 +165,7 @@ for _round in $(seq 50); do
 	config_write burst <<C
 drain_timeout = 0
 C
+	rm -f "$T/burst.log"	# of the round before: it says "started", too
 	"$RQD" -c "$T/burst.conf" </dev/null 2>"$T/burst.log" &
 	PID=$!
 	OTHER_PIDS="$OTHER_PIDS $PID"
