@@ -35,6 +35,7 @@ struct work {
 	struct message	*msg;
 	struct run	*run;
 	bool	 slot;	/* holds a slot of the dispatcher */
+	bool	 probe;	/* begun while the queue was suspended */
 };
 TAILQ_HEAD(work_list, work);
 
@@ -59,7 +60,6 @@ struct consumer {
 	bool	 paused;
 	bool	 up;	/* Redis is there */
 	bool	 deaf;	/* the queue should have subscribed, and has not */
-	bool	 fetch_failed;	/* the breaker has opened because Redis refused */
 	enum fetch_status	 last;
 
 	struct breaker	 breaker;
@@ -164,9 +164,7 @@ consumer_fetch(struct consumer *c, unsigned n)
 {
 	c->fetching = true;
 	c->ready = false;
-	if (c->breaker.state == BREAKER_OPEN)
-		breaker_probe_begun(&c->breaker);
-	queue_fetch(c->queue, n);
+	queue_fetch(c->queue, n, breaker_turn(&c->breaker));
 }
 
 /*
@@ -250,7 +248,6 @@ consumer_breaker_event(struct consumer *c, enum breaker_event event, const char 
 		journal_resumed(c->cfg, &c->breaker);
 		consumer_tell_blocked(c);
 		timer_stop(&c->reminder);
-		c->fetch_failed = false;
 		break;
 	case BREAKER_STILL:
 	case BREAKER_NOTHING:
@@ -279,11 +276,13 @@ consumer_judge(struct consumer *c, const struct verdict *v, const struct result 
 
 	if (v->suspend != REASON_NONE) {
 		char *cause = journal_cause(r);
-		consumer_breaker_event(c, breaker_trip(&c->breaker, v->suspend, now), cause);
+		consumer_breaker_event(c, breaker_cannot_execute(&c->breaker, now), cause);
 		free(cause);
 	} else if (v->op == VERDICT_ACK) {
 		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
-	} else if (v->failed && !is_of_message(v)) {
+	} else if (is_of_message(v)) {
+		consumer_breaker_event(c, breaker_judged(&c->breaker, now), NULL);
+	} else if (v->failed || v->op == VERDICT_RETRY) {
 		consumer_breaker_event(c, breaker_failure(&c->breaker, now), NULL);
 	} else {
 		breaker_unproved(&c->breaker, now);
@@ -320,7 +319,7 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 {
 	struct result r = { .end = END_NOT_RUN };
 
-	breaker_unproved(&c->breaker, clock_mono());
+	breaker_idle(&c->breaker, clock_mono());
 	consumer_breaker_event(c, BREAKER_NOTHING, NULL);
 	queue_settle(c->queue, msg, v, &r);
 }
@@ -332,6 +331,7 @@ consumer_start(struct consumer *c, struct message *msg, bool slot)
 
 	w->msg = msg;
 	w->slot = slot;
+	w->probe = c->breaker.state != BREAKER_CLOSED;
 	msg->engine_data = w;
 	TAILQ_INSERT_TAIL(&c->works, w, entry);
 	c->in_hand++;
@@ -389,19 +389,15 @@ consumer_fetched(const struct fetched *f, void *arg)
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);
 	if (f->status == FETCH_ERROR) {
-		if (c->breaker.state == BREAKER_CLOSED) {
-			c->fetch_failed = true;
-			c->breaker.most = consumer_patience(c);
-		}
-		consumer_breaker_event(c, breaker_trip(&c->breaker, REASON_FAILING, now),
-		    f->cause);
+		consumer_breaker_event(c, breaker_refused(&c->breaker, consumer_patience(c),
+		    now), f->cause);
 		return;
 	}
 	c->empty = f->status == FETCH_OK && f->got == 0;
-	if ((f->status == FETCH_OK || f->status == FETCH_LIMITED) && c->fetch_failed)
-		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
-	else if (f->got == 0 && c->breaker.state == BREAKER_PROBING) {
-		breaker_unproved(&c->breaker, now);
+	if (f->status == FETCH_OK || f->status == FETCH_LIMITED)
+		consumer_breaker_event(c, breaker_accepted(&c->breaker), NULL);
+	if (f->got == 0) {
+		breaker_idle(&c->breaker, now);
 		consumer_breaker_event(c, BREAKER_NOTHING, NULL);
 	}
 	consumer_touch(c);
@@ -516,7 +512,8 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
 	struct work *w = msg->engine_data;
-	struct verdict v = outcome_decide(msg, r, random_unit());
+	bool suspended = w->probe || c->breaker.state != BREAKER_CLOSED;
+	struct verdict v = outcome_decide(msg, r, suspended, random_unit());
 
 	TAILQ_REMOVE(&c->works, w, entry);
 	c->in_hand--;

@@ -8,17 +8,17 @@
  */
 #include "policy/breaker.h"
 
+#include "base/util.h"
 #include "policy/backoff.h"
 
-#define PROBE_FIRST	(1 * SEC)
-#define PROBE_MOST	(1 * MINUTE)
+#define PROBE_FIRST		(1 * SEC)
+#define PROBE_FAILING		(5 * SEC)	/* the longest wait; a failing command can be run */
+#define PROBE_CANNOT_EXECUTE	(1 * MINUTE)
 
 void
 breaker_init(struct breaker *b, int limit)
 {
-	*b = (struct breaker){
-		.state = BREAKER_CLOSED, .limit = limit, .most = PROBE_MOST
-	};
+	*b = (struct breaker){ .state = BREAKER_CLOSED, .limit = limit };
 }
 
 enum breaker_event
@@ -29,7 +29,7 @@ breaker_success(struct breaker *b)
 	b->state = BREAKER_CLOSED;
 	b->failures = 0;
 	b->probes = 0;
-	b->most = PROBE_MOST;
+	b->refused = false;
 	return was_open ? BREAKER_RESUMED : BREAKER_NOTHING;
 }
 
@@ -41,19 +41,23 @@ breaker_wait(struct breaker *b, usec_t now)
 	b->probe_at = now + backoff_delay(PROBE_FIRST, b->most, b->probes + 1, 1);
 }
 
-enum breaker_event
-breaker_trip(struct breaker *b, enum reason reason, usec_t now)
+static enum breaker_event
+breaker_trip(struct breaker *b, enum reason reason, usec_t most, usec_t now)
 {
+	bool same = b->reason == reason;
+
 	switch (b->state) {
 	case BREAKER_CLOSED:
 		b->reason = reason;
+		b->most = most;
 		b->since = now;
 		b->probes = 0;
 		breaker_wait(b, now);
 		return BREAKER_SUSPENDED;
 	case BREAKER_PROBING:
 		b->reason = reason;
-		b->probes++;
+		b->most = most;
+		b->probes = same ? b->probes + 1 : 0;
 		breaker_wait(b, now);
 		return BREAKER_STILL;
 	case BREAKER_OPEN:
@@ -66,14 +70,50 @@ breaker_trip(struct breaker *b, enum reason reason, usec_t now)
 enum breaker_event
 breaker_failure(struct breaker *b, usec_t now)
 {
-	if (b->state == BREAKER_PROBING)
-		return breaker_trip(b, b->reason, now);
-	if (b->state == BREAKER_OPEN)
+	switch (b->state) {
+	case BREAKER_OPEN:
 		return BREAKER_NOTHING;
-	b->failures++;
-	if (b->limit == 0 || b->failures < b->limit)
-		return BREAKER_NOTHING;
-	return breaker_trip(b, REASON_FAILING, now);
+	case BREAKER_PROBING:
+		/* It can be executed again, and failures alone suspend nothing here. */
+		if (b->limit == 0)
+			return breaker_success(b);
+		break;
+	case BREAKER_CLOSED:
+		b->failures++;
+		if (b->limit == 0 || b->failures < b->limit)
+			return BREAKER_NOTHING;
+		break;
+	}
+	return breaker_trip(b, REASON_FAILING, PROBE_FAILING, now);
+}
+
+enum breaker_event
+breaker_cannot_execute(struct breaker *b, usec_t now)
+{
+	return breaker_trip(b, REASON_CANNOT_EXECUTE, PROBE_CANNOT_EXECUTE, now);
+}
+
+enum breaker_event
+breaker_refused(struct breaker *b, usec_t most, usec_t now)
+{
+	if (b->state == BREAKER_CLOSED)
+		b->refused = true;
+	return breaker_trip(b, b->refused ? REASON_FAILING : b->reason, most, now);
+}
+
+enum breaker_event
+breaker_accepted(struct breaker *b)
+{
+	return b->refused ? breaker_success(b) : BREAKER_NOTHING;
+}
+
+enum breaker_event
+breaker_judged(struct breaker *b, usec_t now)
+{
+	if (b->state == BREAKER_PROBING && b->reason == REASON_CANNOT_EXECUTE)
+		return breaker_success(b);
+	breaker_idle(b, now);
+	return BREAKER_NOTHING;
 }
 
 void
@@ -81,6 +121,15 @@ breaker_unproved(struct breaker *b, usec_t now)
 {
 	if (b->state == BREAKER_PROBING)
 		breaker_wait(b, now);
+}
+
+void
+breaker_idle(struct breaker *b, usec_t now)
+{
+	if (b->state != BREAKER_PROBING)
+		return;
+	b->state = BREAKER_OPEN;
+	b->probe_at = now;
 }
 
 bool
@@ -98,9 +147,15 @@ breaker_allows(const struct breaker *b, usec_t now, bool *single)
 	return false;
 }
 
-void
-breaker_probe_begun(struct breaker *b)
+enum turn
+breaker_turn(struct breaker *b)
 {
-	if (b->state == BREAKER_OPEN)
-		b->state = BREAKER_PROBING;
+	static const enum turn turns[] = {
+		TURN_OLDEST, TURN_NEWEST, TURN_FEWEST, TURN_LONGEST
+	};
+
+	if (b->state != BREAKER_OPEN)
+		return TURN_SHARE;
+	b->state = BREAKER_PROBING;
+	return turns[b->turns++ % ARRAY_LEN(turns)];
 }

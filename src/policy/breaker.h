@@ -1,13 +1,14 @@
 /*
- * Suspension: when the command cannot be run, or fails suspend_after times in
- * a row, a queue is suspended; then one probe at a time, after 1 s, doubling to
- * 1 min; the first success resumes.  Pure: the caller has the clock and timer.
+ * Suspension: when the command cannot be executed, fails suspend_after times in a
+ * row, or Redis refuses the pops, a queue is suspended; then one probe at a time,
+ * each some time after the last one has ended; the first success resumes.  Pure:
+ * the caller has the clock and the timer.
  *
- *	CLOSED --failure--> OPEN --breaker_probe_begun--> PROBING --success--> CLOSED
- *	                     ^-----------failure------------'
+ *	CLOSED --failure--> OPEN --breaker_turn--> PROBING --success--> CLOSED
+ *	                     ^-----------failure-----'
  *
- * A result that says nothing about the command (returned, stale) leaves a
- * PROBING breaker OPEN with the same delay.
+ * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last
+ * has failed, up to 5 s; up to 1 min where the command cannot be executed.
  */
 #ifndef RQD_POLICY_BREAKER_H
 #define RQD_POLICY_BREAKER_H
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "policy/outcome.h"
+#include "policy/turn.h"
 
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_PROBING };
 enum breaker_event { BREAKER_NOTHING, BREAKER_SUSPENDED, BREAKER_RESUMED, BREAKER_STILL };
@@ -24,25 +26,40 @@ struct breaker {
 	enum breaker_state	state;
 	int			limit;		/* suspend_after; 0: never for failures */
 	int			failures;	/* in a row */
-	unsigned		probes;		/* failed since it opened */
+	unsigned		probes;		/* failed for this reason, one after the other */
+	unsigned		turns;		/* probes begun, ever */
 	enum reason		reason;		/* valid unless CLOSED */
+	bool			refused;	/* suspended because Redis refuses the pops */
 	usec_t			since;		/* mono; valid unless CLOSED */
 	usec_t			probe_at;	/* mono; valid while OPEN */
-	usec_t			most;		/* longest wait for a probe: 1 min unless its owner says less */
+	usec_t			most;		/* longest wait for a probe; valid unless CLOSED */
 };
 
 void			breaker_init(struct breaker *, int limit);
 
-/* Tells how a delivery ended; says what changed, for the log. */
+/* Each says how a delivery or a pop ended, and returns what changed, for the log. */
 enum breaker_event	breaker_success(struct breaker *);
 enum breaker_event	breaker_failure(struct breaker *, usec_t now);
-/* The command cannot be executed, or Redis refuses this queue. */
-enum breaker_event	breaker_trip(struct breaker *, enum reason, usec_t now);
-/* The probe brought no message, or a result that proves nothing. */
-void			breaker_unproved(struct breaker *, usec_t now);
+enum breaker_event	breaker_cannot_execute(struct breaker *, usec_t now);
+/* Redis refuses the pops of this queue; most: the longest wait for a probe. */
+enum breaker_event	breaker_refused(struct breaker *, usec_t most, usec_t now);
+/* Redis has answered a pop: resumes a queue that was suspended for the pops alone. */
+enum breaker_event	breaker_accepted(struct breaker *);
+/*
+ * The handler gave a verdict on its message (dead_status).  That it can be executed
+ * is then certain, but not that others would succeed: a queue that is suspended for
+ * failures stays so, and the next probe may follow at once.
+ */
+enum breaker_event	breaker_judged(struct breaker *, usec_t now);
 
-/* Whether a message may be begun now; *single: one alone, as a probe, which is then begun. */
+/* A probe ended without a result: the message was taken back, or is not ours any more. */
+void			breaker_unproved(struct breaker *, usec_t now);
+/* A probe found nothing to run: the next one may follow at once. */
+void			breaker_idle(struct breaker *, usec_t now);
+
+/* Whether a message may be begun now; *single: one alone, as a probe. */
 bool			breaker_allows(const struct breaker *, usec_t now, bool *single);
-void			breaker_probe_begun(struct breaker *);
+/* Begins a probe where one is due, and says what the fetch should take. */
+enum turn		breaker_turn(struct breaker *);
 
 #endif

@@ -69,16 +69,28 @@ outcome_is_environment(int error)
 	}
 }
 
+/* A finished delivery, and what else decides about it. */
+struct judged {
+	const struct message	*msg;
+	bool			 suspended;
+	double			 unit;
+};
+
 /* One attempt more has failed: again later, or never again.  Some kinds know no again. */
 static struct verdict
-verdict_failed(const struct message *msg, enum reason reason, usec_t delay, double unit)
+verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 {
-	const struct queue_config *cfg = msg->cfg;
-	unsigned attempt = msg->attempts + 1;
+	const struct queue_config *cfg = j->msg->cfg;
+	unsigned attempt = j->msg->attempts + 1;
 	struct verdict v = { .op = VERDICT_RETRY, .reason = reason, .failed = true };
 
 	if (!config_kind_keeps(cfg->kind)) {
 		v.op = VERDICT_DEAD;
+		return v;
+	}
+	if (attempt >= (unsigned)cfg->max_attempts && j->suspended) {
+		v.failed = false;
+		v.delay = cfg->backoff_max;
 		return v;
 	}
 	if (attempt >= (unsigned)cfg->max_attempts) {
@@ -87,36 +99,40 @@ verdict_failed(const struct message *msg, enum reason reason, usec_t delay, doub
 		return v;
 	}
 	v.delay = delay >= 0 ? delay :
-	    backoff_delay(cfg->backoff, cfg->backoff_max, attempt, unit);
+	    backoff_delay(cfg->backoff, cfg->backoff_max, attempt, j->unit);
 	return v;
 }
 
 /* The status of a persistent process says nothing of one message: it has failed. */
 static struct verdict
-verdict_exit(const struct message *msg, int status, double unit)
+verdict_exit(const struct judged *j, int status)
 {
-	bool says = msg->cfg->mode != MODE_PERSISTENT;
+	const struct queue_config *cfg = j->msg->cfg;
+	bool says = cfg->mode != MODE_PERSISTENT;
 	struct verdict v;
 
 	if (says && status == 0)
 		return (struct verdict){ .op = VERDICT_ACK };
-	if (says && msg->cfg->dead_status[status & 0xff])
+	if (says && cfg->dead_status[status & 0xff])
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
-	v = verdict_failed(msg, REASON_EXIT, -1, unit);
-	if (status == 126 || status == 127)
-		v.suspend = REASON_CANNOT_EXECUTE;
+	v = verdict_failed(j, REASON_EXIT, -1);
+	if (status != 126 && status != 127)
+		return v;
+	v.suspend = REASON_CANNOT_EXECUTE;
+	if (j->suspended && v.op == VERDICT_RETRY)
+		v.failed = false;
 	return v;
 }
 
 /* Once rqd has signalled a delivery, how it ended no longer counts. */
 static struct verdict
-verdict_stopped(const struct message *msg, enum stop stop, double unit)
+verdict_stopped(const struct judged *j, enum stop stop)
 {
 	switch (stop) {
 	case STOP_TIME_LIMIT:
-		return verdict_failed(msg, REASON_TIMEOUT, -1, unit);
+		return verdict_failed(j, REASON_TIMEOUT, -1);
 	case STOP_LOST:
 		return (struct verdict){ .op = VERDICT_STALE };
 	case STOP_DRAIN:
@@ -129,18 +145,20 @@ verdict_stopped(const struct message *msg, enum stop stop, double unit)
 }
 
 struct verdict
-outcome_decide(const struct message *msg, const struct result *r, double unit)
+outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
 {
+	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit };
+
 	if (r->stop != STOP_NONE)
-		return verdict_stopped(msg, r->stop, unit);
+		return verdict_stopped(&j, r->stop);
 	switch (r->end) {
 	case END_EXIT:
-		return verdict_exit(msg, r->status, unit);
+		return verdict_exit(&j, r->status);
 	case END_SIGNAL:
-		return verdict_failed(msg, REASON_SIGNAL, -1, unit);
+		return verdict_failed(&j, REASON_SIGNAL, -1);
 	case END_NOT_STARTED:
 		if (!outcome_is_environment(r->error))
-			return verdict_failed(msg, REASON_CANNOT_EXECUTE, -1, unit);
+			return verdict_failed(&j, REASON_CANNOT_EXECUTE, -1);
 		return (struct verdict){
 			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,
 			.suspend = REASON_CANNOT_EXECUTE
@@ -150,7 +168,7 @@ outcome_decide(const struct message *msg, const struct result *r, double unit)
 	case END_ANSWER_OK:
 		return (struct verdict){ .op = VERDICT_ACK };
 	case END_ANSWER_RETRY:
-		return verdict_failed(msg, REASON_ANSWER, r->delay, unit);
+		return verdict_failed(&j, REASON_ANSWER, r->delay);
 	case END_ANSWER_DEAD:
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_ANSWER, .failed = true
@@ -158,7 +176,7 @@ outcome_decide(const struct message *msg, const struct result *r, double unit)
 	case END_UNFRAMEABLE:
 		return (struct verdict){ .op = VERDICT_DEAD, .reason = REASON_UNFRAMEABLE };
 	case END_PROTOCOL:
-		return verdict_failed(msg, REASON_PROTOCOL, -1, unit);
+		return verdict_failed(&j, REASON_PROTOCOL, -1);
 	}
 	return (struct verdict){ .op = VERDICT_RETURN };
 }

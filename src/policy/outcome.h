@@ -74,7 +74,7 @@ const char *reason_name(enum reason);
 
 enum verdict_op {
 	VERDICT_ACK,
-	VERDICT_RETRY,		/* a failed attempt; due after delay */
+	VERDICT_RETRY,		/* due after delay; a failed attempt where failed says so */
 	VERDICT_DEAD,		/* attempts counts this one where it failed */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
 	VERDICT_STALE		/* not ours any more: write nothing */
@@ -91,8 +91,13 @@ struct verdict {
 /*
  * Decides a finished delivery.  unit is a random number in [0, 1) for the
  * backoff's jitter.
+ *
+ * suspended: it was a probe, or the queue was suspended while it ran.  Then it
+ * may be the command that is broken, not the message: no failure makes a dead letter
+ * for max_attempts, and a status of 126 or 127 counts no attempt.
  */
-struct verdict	outcome_decide(const struct message *, const struct result *, double unit);
+struct verdict	outcome_decide(const struct message *, const struct result *, bool suspended,
+		    double unit);
 
 /*
  * Before anything is run: true, and the verdict, where the message must not be

@@ -346,11 +346,12 @@ ack_want(struct queue *q, bool wanted)
 }
 
 void
-ack_fetch(struct queue *q, unsigned n)
+ack_fetch(struct queue *q, unsigned n, enum turn turn)
 {
 	struct ack *a = (struct ack *)q;
 
 	a->asked = n;
+	a->fetch_turn = turn;
 	a->got = 0;
 	a->told = false;
 	ack_wake(a);

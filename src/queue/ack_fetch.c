@@ -275,6 +275,21 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
 }
 
+/* The script's word for it; between retries and new messages the pops alternate. */
+static const char *
+ack_turn_word(struct ack *a)
+{
+	static const char *const words[] = {
+		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
+		[TURN_LONGEST] = "retry",
+	};
+
+	if (a->fetch_turn != TURN_SHARE)
+		return words[a->fetch_turn];
+	a->new_first = !a->new_first;
+	return a->new_first ? "retry" : "new";
+}
+
 static void
 ack_pop(struct ack *a)
 {
@@ -294,6 +309,7 @@ ack_pop(struct ack *a)
 	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
 	args_fmt(&w, "%.9f", a->gap);
 	args_fmt(&w, "%.9f", RATE_SLACK);
+	args_str(&w, ack_turn_word(a));
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }

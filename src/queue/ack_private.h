@@ -180,6 +180,8 @@ struct ack {
 	/* Fetching. */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
 	unsigned		  got;
+	enum turn		  fetch_turn;
+	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	bool			  popping;	/* the pop is on its way */
 	struct doubt_list	  doubts;
 	struct timer		  ask;		/* mine again */
@@ -230,7 +232,7 @@ void		 ack_reconfigure(struct queue *, struct config *, const struct queue_confi
 void		 ack_conn_up(struct queue *, const struct conn_server *);
 void		 ack_conn_down(struct queue *);
 void		 ack_want(struct queue *, bool);
-void		 ack_fetch(struct queue *, unsigned);
+void		 ack_fetch(struct queue *, unsigned, enum turn);
 void		 ack_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
 void		 ack_tick_round(struct queue *);

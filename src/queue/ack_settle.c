@@ -347,7 +347,7 @@ ack_add_result(struct args *w, const struct delivery *d)
 {
 	const struct verdict *v = &d->verdict;
 
-	args_str(w, ack_op_name(v->op));
+	args_str(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : ack_op_name(v->op));
 	args_mem(w, d->msg->tag, d->taglen);
 	args_str(w, d->msg->token);
 	if (v->op == VERDICT_RETRY)

@@ -535,9 +535,9 @@ expired_want(struct queue *queue, bool wanted)
 }
 
 static void
-expired_fetch(struct queue *queue, unsigned n)
+expired_fetch(struct queue *queue, unsigned n, enum turn turn)
 {
-	ack_fetch(((struct expired *)queue)->ack, n);
+	ack_fetch(((struct expired *)queue)->ack, n, turn);
 }
 
 static void

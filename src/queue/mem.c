@@ -33,6 +33,8 @@ struct mem {
 	struct defer		  turn;
 	struct timer		  due;		/* of the first retry */
 	unsigned		  asked;
+	enum turn		  fetch_turn;
+	bool			  new_first;	/* TURN_SHARE: the next message is a new one */
 	bool			  wanted;
 	bool			  told;
 	bool			  paused;	/* as the engine was told */
@@ -188,21 +190,45 @@ mem_steal(struct mem_store *s, struct mem_entry *e)
 	mem_wake_all(s);
 }
 
-/* The first that may be handed out now: due retries, oldest first, then the list. */
+/* Whether e, which may be handed out, comes before best in this turn. */
+static bool
+mem_is_before(const struct mem_entry *e, const struct mem_entry *best, enum turn turn)
+{
+	bool new = e->state == MEM_WAITING;
+
+	if (best == NULL)
+		return true;
+	if (new != (best->state == MEM_WAITING))
+		return new == (turn == TURN_OLDEST || turn == TURN_NEWEST);
+	if (new)
+		return turn == TURN_NEWEST;
+	return turn == TURN_FEWEST && e->attempts != best->attempts ?
+	    e->attempts < best->attempts : e->due < best->due;
+}
+
+/* The first that may be handed out now. */
 static struct mem_entry *
-mem_next(struct mem_store *s)
+mem_next(struct mem_store *s, enum turn turn)
 {
 	struct mem_entry *e, *best = NULL;
 	usec_t now = clock_mono();
 
 	TAILQ_FOREACH(e, &s->entries, entry) {
-		if (e->state == MEM_RETRY && e->due <= now &&
-		    (best == NULL || best->state == MEM_WAITING || e->due < best->due))
-			best = e;
-		else if (e->state == MEM_WAITING && best == NULL)
+		if ((e->state == MEM_WAITING || (e->state == MEM_RETRY && e->due <= now)) &&
+		    mem_is_before(e, best, turn))
 			best = e;
 	}
 	return best;
+}
+
+/* The turn of the next message. */
+static enum turn
+mem_turn_of(struct mem *q)
+{
+	if (q->fetch_turn != TURN_SHARE)
+		return q->fetch_turn;
+	q->new_first = !q->new_first;
+	return q->new_first ? TURN_LONGEST : TURN_OLDEST;
 }
 
 /* -- the queue -------------------------------------------------------------- */
@@ -257,11 +283,11 @@ mem_fetch_now(struct mem *q)
 	else if (s->paused)
 		f.status = FETCH_PAUSED;
 	f.cause = s->error;
-	while (f.status == FETCH_OK && f.got < f.asked && (e = mem_next(s)) != NULL) {
+	while (f.status == FETCH_OK && f.got < f.asked && (e = mem_next(s, mem_turn_of(q))) != NULL) {
 		f.got++;
 		mem_deliver(q, e);
 	}
-	f.more = f.status == FETCH_OK && mem_next(s) != NULL;
+	f.more = f.status == FETCH_OK && mem_next(s, TURN_SHARE) != NULL;
 	q->asked = 0;
 	q->queue.events->fetched(&f, q->queue.arg);
 	mem_wake(q);
@@ -348,7 +374,7 @@ mem_look(struct mem *q)
 	timer_stop(&q->due);
 	if (!q->wanted || q->told || q->asked > 0 || q->store->down || q->store->paused)
 		return;
-	if (mem_next(q->store) != NULL) {
+	if (mem_next(q->store, TURN_SHARE) != NULL) {
 		q->told = true;
 		q->queue.events->ready(q->queue.arg);
 		return;
@@ -446,11 +472,12 @@ mem_want(struct queue *queue, bool wanted)
 }
 
 static void
-mem_fetch(struct queue *queue, unsigned n)
+mem_fetch(struct queue *queue, unsigned n, enum turn turn)
 {
 	struct mem *q = (struct mem *)queue;
 
 	q->asked = n;
+	q->fetch_turn = turn;
 	q->told = false;
 	mem_wake(q);
 }
@@ -479,7 +506,7 @@ mem_is_empty(const struct queue *queue)
 {
 	const struct mem *q = (const struct mem *)queue;
 
-	return mem_next(q->store) == NULL && mem_is_idle(q);
+	return mem_next(q->store, TURN_SHARE) == NULL && mem_is_idle(q);
 }
 
 static void

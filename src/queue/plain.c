@@ -44,6 +44,7 @@ struct item {
 	TAILQ_ENTRY(item)	 entry;
 	enum item_state		 state;
 	uint64_t		 place;		/* in the order of pops */
+	enum pop		 from;		/* the end that it came from */
 	struct message		*msg;
 	struct verdict		 verdict;	/* not IN_HAND: */
 	struct result		 result;	/* owned */
@@ -65,6 +66,8 @@ struct plain {
 	struct item_list	  items[ITEM_STATES];
 	uint64_t		  popped;	/* messages, ever */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
+	enum turn		  fetch_turn;
+	enum pop		  from;		/* the end that the last pop took from */
 	bool			  wanted;
 	bool			  told;		/* ready() was called, and no fetch since */
 	bool			  known;	/* a pop is worth it */
@@ -186,6 +189,7 @@ plain_deliver(struct plain *q, const struct redisReply *body)
 
 	it->state = ITEM_IN_HAND;
 	it->place = ++q->popped;
+	it->from = q->from;
 	it->msg = fresh_message(q->env, q->config, q->cfg, body);
 	it->msg->queue_data = it;
 	TAILQ_INSERT_TAIL(&q->items[ITEM_IN_HAND], it, entry);
@@ -275,9 +279,12 @@ plain_pop(struct plain *q)
 	size_t i;
 
 	q->pop = plain_call_new(q);
+	q->from = q->cfg->pop;
+	if (q->fetch_turn == TURN_NEWEST)
+		q->from = q->from == POP_LEFT ? POP_RIGHT : POP_LEFT;
 	for (i = 0; i < ARRAY_LEN(keys); i++)
 		args_mem(&w, q->keys.name[keys[i]], q->keys.len[keys[i]]);
-	args_str(&w, q->cfg->pop == POP_LEFT ? "left" : "right");
+	args_str(&w, q->from == POP_LEFT ? "left" : "right");
 	args_fmt(&w, "%u", q->asked < POP_MAX ? q->asked : POP_MAX);
 	args_fmt(&w, "%d", POP_BYTES);
 	args_fmt(&w, "%" PRIu64, q->cfg->message_max);
@@ -376,10 +383,10 @@ plain_push_back(struct plain *q)
 	    !conn_is_ready(q->env->conn))
 		return;
 	q->push = plain_call_new(q);
-	from = it->msg->cfg->pop;
+	from = it->from;
 	args_str(&w, from == POP_LEFT ? "LPUSH" : "RPUSH");
 	args_mem(&w, q->keys.name[KEY_QUEUE], q->keys.len[KEY_QUEUE]);
-	while (it != NULL && it->msg->cfg->pop == from && w.bytes < BACK_BYTES) {
+	while (it != NULL && it->from == from && w.bytes < BACK_BYTES) {
 		args_mem(&w, it->msg->payload, it->msg->len);
 		plain_move(q, it, ITEM_SENT);
 		it = plain_youngest(q);
@@ -521,11 +528,12 @@ plain_want(struct queue *queue, bool wanted)
 }
 
 static void
-plain_fetch(struct queue *queue, unsigned n)
+plain_fetch(struct queue *queue, unsigned n, enum turn turn)
 {
 	struct plain *q = (struct plain *)queue;
 
 	q->asked = n;
+	q->fetch_turn = turn;
 	q->told = false;
 	plain_wake(q);
 }

@@ -72,6 +72,7 @@ struct pubsub {
 	uint64_t		  bytes;	/* ... and how large they are */
 	uint64_t		  dropped;	/* since it became full; 0: it is not */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
+	enum turn		  fetch_turn;
 	bool			  wanted;
 	bool			  told;		/* ready() was called, and no fetch since */
 	bool			  looked;	/* it is known whether it is paused */
@@ -268,6 +269,13 @@ pubsub_tell_done(struct pubsub *q)
 
 /* -- fetching --------------------------------------------------------------- */
 
+static struct waiting *
+pubsub_next(struct pubsub *q)
+{
+	return q->fetch_turn == TURN_NEWEST ? TAILQ_LAST(&q->backlog, waiting_list) :
+	    TAILQ_FIRST(&q->backlog);
+}
+
 static void
 pubsub_fetch_step(struct pubsub *q)
 {
@@ -279,7 +287,7 @@ pubsub_fetch_step(struct pubsub *q)
 	if (q->paused)
 		f.status = FETCH_PAUSED;
 	while (f.status == FETCH_OK && !q->closing && f.got < f.asked &&
-	    (w = TAILQ_FIRST(&q->backlog)) != NULL) {
+	    (w = pubsub_next(q)) != NULL) {
 		pubsub_dequeue(q, w);
 		f.got++;
 		q->queue.events->deliver(pubsub_begin(q, w)->msg, q->queue.arg);
@@ -447,11 +455,12 @@ pubsub_want(struct queue *queue, bool wanted)
 }
 
 static void
-pubsub_fetch(struct queue *queue, unsigned n)
+pubsub_fetch(struct queue *queue, unsigned n, enum turn turn)
 {
 	struct pubsub *q = (struct pubsub *)queue;
 
 	q->asked = n;
+	q->fetch_turn = turn;
 	q->told = false;
 	pubsub_wake(q);
 }

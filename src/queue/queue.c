@@ -62,9 +62,9 @@ queue_want(struct queue *q, bool wanted)
 }
 
 void
-queue_fetch(struct queue *q, unsigned n)
+queue_fetch(struct queue *q, unsigned n, enum turn turn)
 {
-	q->ops->fetch(q, n);
+	q->ops->fetch(q, n, turn);
 }
 
 void

@@ -6,7 +6,7 @@
  *
  *	queue_want(q, true)	the engine could run a message now
  *	  -> ready()		there may be one (once per want or fetch)
- *	queue_fetch(q, n)	ask for up to n, n >= 1
+ *	queue_fetch(q, n, turn)	ask for up to n, n >= 1; the turn says which ones first
  *	  -> deliver() x m	m <= n; the engine owns each message
  *	  -> fetched(n, m, ..)	exactly once per fetch; one fetch at a time
  *
@@ -35,6 +35,7 @@
 #include "policy/config.h"
 #include "policy/message.h"
 #include "policy/outcome.h"
+#include "policy/turn.h"
 #include "redis/conn.h"
 #include "redis/watch.h"
 
@@ -108,7 +109,7 @@ struct queue_ops {
 	void		(*conn_up)(struct queue *, const struct conn_server *);
 	void		(*conn_down)(struct queue *);
 	void		(*want)(struct queue *, bool);
-	void		(*fetch)(struct queue *, unsigned);
+	void		(*fetch)(struct queue *, unsigned, enum turn);
 	void		(*settle)(struct queue *, struct message *, const struct verdict *,
 			    struct result *);
 	void		(*tick)(struct queue *);
@@ -142,7 +143,7 @@ void	queue_conn_up(struct queue *, const struct conn_server *);
 void	queue_conn_down(struct queue *);
 
 void	queue_want(struct queue *, bool);
-void	queue_fetch(struct queue *, unsigned n);
+void	queue_fetch(struct queue *, unsigned n, enum turn);
 
 /*
  * Takes the message back and copies the verdict; takes what the result owns.

@@ -212,8 +212,8 @@ ending(const struct result *r, struct buf *b)
 static void
 verdict(const struct try *t, struct buf *b)
 {
-	struct verdict low = outcome_decide(t->msg, &t->result, 0);
-	struct verdict high = outcome_decide(t->msg, &t->result, 1);
+	struct verdict low = outcome_decide(t->msg, &t->result, false, 0);
+	struct verdict high = outcome_decide(t->msg, &t->result, false, 1);
 	char from[UNITS_TEXT_MAX], to[UNITS_TEXT_MAX];
 
 	switch (low.op) {

@@ -434,7 +434,8 @@ step(const uint8_t *p, const uint8_t *end)
 		if (p < end && !fetching && wanted && ready) {
 			fetching = true;
 			ready = false;
-			queue_fetch(queue, 1 + *p++ % 16);
+			queue_fetch(queue, 1 + *p % 16, (enum turn)(*p % (TURN_LONGEST + 1)));
+			p++;
 		}
 		break;
 	case 'A': case 'R': case 'D': case 'B': case 'S': settle_one((char)p[-1]); break;

@@ -202,6 +202,7 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%d", r->fleet);
 	args_fmt(&w, "%.9f", r->gap);
 	args_fmt(&w, "%.9f", r->slack);
+	args_str(&w, r->turn != NULL ? r->turn : "retry");
 	rig_add_group(r, &w, true);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
 	    r->unique ? "unique_pop" : "pop", "QBCRDPK", &w);
@@ -296,7 +297,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 	args_str(&w, op);
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
-	if (strcmp(op, "retry") == 0)
+	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0)
 		args_str(&w, arg);
 	if (strcmp(op, "dead") == 0) {
 		args_str(&w, arg);

@@ -22,6 +22,7 @@ struct rig {
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;
+	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* as the last pop answered */
 	char		 error[512];	/* of the last call; "" if it was answered */
 };

@@ -182,23 +182,25 @@ step_delay(void)
 	model_push(i);
 }
 
-static void
-took(const struct popped *p, bool *list_began)
+/* One that was popped; true if it is a retry. */
+static bool
+took(const struct popped *p)
 {
 	struct tag *t = model_find(p->tag, p->taglen);
+	bool again = t != NULL, newest = strcmp(rig.turn, "newest") == 0;
 	size_t i;
 
-	if (t != NULL) {
+	if (again) {
 		assert_true(t->retry && t->due);
-		assert_false(*list_began);
 		if (strcmp(t->token, "-") != 0)
 			t->crashes++;
 		t->retry = t->due = false;
 	} else {
-		*list_began = true;
 		assert_true(nlist > 0);
-		t = model_add(p->tag, p->taglen, "", list[0]);
-		memmove(list, list + 1, --nlist * sizeof(list[0]));
+		t = model_add(p->tag, p->taglen, "", list[newest ? nlist - 1 : 0]);
+		nlist--;
+		if (!newest)
+			memmove(list, list + 1, nlist * sizeof(list[0]));
 	}
 	i = t->payload;
 	model_set_token(t, p->token);
@@ -207,16 +209,59 @@ took(const struct popped *p, bool *list_began)
 	assert_memory_equal(p->payload, payloads[i].text, p->len);
 	assert_int_equal(p->attempts, t->attempts);
 	assert_int_equal(p->crashes, t->crashes);
+	return again;
+}
+
+static size_t
+least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How many of n are retries: the first has half, and both fill what the other has not. */
+static size_t
+share_of_retries(size_t n, size_t due, size_t new)
+{
+	size_t half = (n + 1) / 2, retries, rest;
+
+	if (strcmp(rig.turn, "retry") == 0 || strcmp(rig.turn, "fewest") == 0) {
+		retries = least(due, half);
+		rest = least(new, n - retries);
+		return retries + least(due - retries, n - retries - rest);
+	}
+	rest = least(new, half);
+	return least(due, n - rest);
+}
+
+/* Of up to 50 due ones "fewest" takes one that has failed as seldom as any. */
+static void
+check_fewest(size_t due)
+{
+	const struct popped *p = &known[nknown - 1];
+	const struct tag *t;
+	size_t i;
+
+	if (strcmp(rig.turn, "fewest") != 0 || due == 0 || due > 50)
+		return;
+	for (i = 0; i < ntags; i++) {
+		t = &tags[i];
+		if (t->retry && t->due)
+			assert_true(p->attempts <= t->attempts);
+	}
 }
 
 static void
 step_pop(void)
 {
+	static const char *const turns[] = { "retry", "new", "newest", "fewest" };
+	size_t kind = unit_below(ARRAY_LEN(turns));
 	struct popped p[64], mine[64];
-	int i, k, n, m, want = (int)unit_below(40) + 1;
-	size_t available = nlist + model_due();
-	bool bounded = unit_below(4) == 0, list_began = false;
+	int i, k, n, m, want = kind < 2 ? (int)unit_below(40) + 1 : 1;
+	size_t new = nlist, due = model_due(), available = new + due, retries = 0;
+	bool bounded = unit_below(4) == 0;
 	char call[24];
+
+	rig.turn = turns[kind];
 
 	snprintf(call, sizeof(call), "m.%u", ++calls);
 	n = rig_pop(&rig, want, bounded ? (long long)unit_below(60) : 1048576, MAX, call, 0, p, NULL);
@@ -225,9 +270,9 @@ step_pop(void)
 	else
 		assert_int_equal(n, (size_t)want < available ? (size_t)want : available);
 	for (i = 0; i < n; i++)
-		took(&p[i], &list_began);
-	if (list_began)
-		assert_int_equal(model_due(), 0);
+		retries += took(&p[i]);
+	if (!bounded)
+		assert_int_equal(retries, share_of_retries((size_t)want, due, new));
 	m = rig_mine(&rig, call, (int)unit_below(20) + 1, MAX, mine);
 	assert_int_equal(m, n);
 	for (i = 0; i < m; i++) {
@@ -241,10 +286,12 @@ step_pop(void)
 	rig_popped_done(mine, m);
 	for (i = 0; i < n; i++)
 		known[nknown++] = p[i];
+	if (n > 0)
+		check_fewest(due);
 	assert_true(nknown < TAGS_MAX - 64);
 }
 
-static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 
 /* What the model says that the answer must be; then it is applied. */
 static const char *
@@ -265,7 +312,7 @@ expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
 		t->attempts++;
 	t->retry = true;
 	t->expired = false;
-	t->due = op == 2 || (op == 1 && arg[0] == '0');
+	t->due = op == 2 || ((op == 1 || op == 5) && arg[0] == '0');
 	model_set_token(t, "-");
 	return op == 3 ? "deferred" : "ok";
 }
@@ -293,7 +340,7 @@ step_settle(void)
 		at = nknown - 1 - unit_below(unit_below(8) == 0 || nknown < 50 ? nknown : 50);
 		p[i] = &known[at];
 		op[i] = (int)unit_below(ARRAY_LEN(ops));
-		arg[i] = op[i] == 1 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
+		arg[i] = op[i] == 1 || op[i] == 5 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
 		for (at = 0; at < i && strcmp(p[at]->tag, p[i]->tag) != 0; at++)
 			;
 		if (at < i)
@@ -318,7 +365,7 @@ step_settle(void)
 			args_str(&w, ops[op[i]]);
 			args_mem(&w, p[i]->tag, p[i]->taglen);
 			args_str(&w, p[i]->token);
-			if (op[i] == 1)
+			if (op[i] == 1 || op[i] == 5)
 				args_str(&w, arg[i]);
 			if (op[i] == 3) {
 				args_str(&w, arg[i]);
@@ -508,13 +555,13 @@ test_alone(void **state)
 			tags[i].due = true;
 	}
 	step_tick();
+	rig.turn = "retry";
 	do {
 		char call[24];
-		bool list_began = false;
 		snprintf(call, sizeof(call), "m.%u", ++calls);
 		n = rig_pop(&rig, 100, 1048576, MAX, call, 0, p, NULL);
 		for (i = 0; i < n; i++) {
-			took(&p[i], &list_began);
+			took(&p[i]);
 			assert_string_equal(rig_settle(&rig, "ack", &p[i], NULL),
 			    expect_settle(&p[i], 0, "", false));
 		}

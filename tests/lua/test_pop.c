@@ -133,6 +133,131 @@ test_pop_bounds(void **state)
 	rig_check_clean(&rig);
 }
 
+/* -- turns ------------------------------------------------------------------ */
+
+/* Due retries r0 r1 .. with these attempts, the first due for the longest time; ids of one character and a number. */
+static void
+make_retries(const int *attempts, int n)
+{
+	char text[40], tag[16];
+	struct popped p;
+	int i, k;
+
+	for (i = 0; i < n; i++) {
+		snprintf(tag, sizeof(tag), "r%d", i);
+		snprintf(text, sizeof(text), "{\"id\":\"%s\"}", tag);
+		push(text);
+		rig.turn = "new";
+		for (k = 0; k <= attempts[i]; k++) {
+			p = pop_one("made");
+			assert_string_equal(p.tag, tag);
+			assert_string_equal(rig_settle(&rig, k < attempts[i] ? "retry" : "defer", &p,
+			    k < attempts[i] ? "0" : "1000"), "ok");
+			rig_popped_done(&p, 1);
+		}
+	}
+	for (i = 0; i < n; i++)
+		rig_do(&rig, "ZADD %s %d r%d", rig_key(&rig, KEY_RETRY), 1000 + i, i);
+}
+
+/* What a pop gives, as "r0 r1 n0 "; it is acked. */
+static void
+check_pop(const char *turn, int n, const char *want)
+{
+	static unsigned calls;
+	char call[24], got[256] = "";
+	struct popped p[32];
+	int i, m;
+
+	rig.turn = turn;
+	snprintf(call, sizeof(call), "turn.%u", ++calls);
+	m = pop(n, call, p);
+	for (i = 0; i < m; i++) {
+		strncat(got, p[i].tag, 20);
+		strncat(got, " ", 2);
+		assert_string_equal(rig_settle(&rig, "ack", &p[i], NULL), "ok");
+	}
+	assert_string_equal(got, want);
+	rig_popped_done(p, m);
+	rig.turn = NULL;
+}
+
+static void
+push_new(int n)
+{
+	char text[24];
+	int i;
+
+	for (i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "{\"id\":\"n%d\"}", i);
+		push(text);
+	}
+}
+
+/* The first has half of the batch, and each fills what the other has not. */
+static void
+test_turns_share(void **state)
+{
+	static const int attempts[6] = { 0 };
+
+	(void)state;
+	make_retries(attempts, 6);
+	push_new(6);
+	check_pop("retry", 1, "r0 ");
+	check_pop("new", 1, "n0 ");
+	check_pop("retry", 3, "r1 r2 n1 ");
+	check_pop("new", 3, "n2 n3 r3 ");
+	check_pop("new", 32, "n4 n5 r4 r5 ");
+	make_retries(attempts, 4);
+	push_new(1);
+	check_pop("new", 4, "n0 r0 r1 r2 ");
+	push_new(4);
+	check_pop("retry", 4, "r3 n0 n1 n2 ");
+	check_pop("retry", 4, "n3 ");
+	make_retries(attempts, 1);
+	check_pop("new", 1, "r0 ");
+	rig_check_clean(&rig);
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+}
+
+/* What probes take; where there is none of it, what there is. */
+static void
+test_turns_of_probes(void **state)
+{
+	static const int attempts[] = { 3, 2, 1, 2, 1 };
+
+	(void)state;
+	make_retries(attempts, 5);
+	push_new(3);
+	check_pop("newest", 1, "n2 ");
+	check_pop("fewest", 1, "r2 ");
+	check_pop("fewest", 1, "r4 ");
+	check_pop("newest", 1, "n1 ");
+	check_pop("newest", 1, "n0 ");
+	check_pop("newest", 1, "r1 ");
+	check_pop("fewest", 1, "r3 ");
+	check_pop("fewest", 1, "r0 ");
+	push_new(2);
+	check_pop("fewest", 1, "n0 ");
+	check_pop("newest", 1, "n1 ");
+	check_pop("newest", 1, "");
+	rig_check_clean(&rig);
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+}
+
+/* Retries without payload are dropped, also where the fewest attempts are looked for. */
+static void
+test_turns_dropped(void **state)
+{
+	static const int attempts[] = { 1, 0 };
+
+	(void)state;
+	make_retries(attempts, 2);
+	rig_do(&rig, "HDEL %s r1", rig_key(&rig, KEY_CONTEXT));
+	check_pop("fewest", 1, "r0 ");
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+}
+
 /* Retries are bounded in the same way, and never skipped over for the list. */
 static void
 test_pop_bounds_retries(void **state)
@@ -462,7 +587,7 @@ test_settle_bounded(void **state)
 static void
 test_settle_taken(void **state)
 {
-	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
 	size_t i;
 
@@ -523,6 +648,9 @@ main(void)
 		cmocka_unit_test_setup(test_pop_forged_ids, setup),
 		cmocka_unit_test_setup(test_pop_bounds, setup),
 		cmocka_unit_test_setup(test_pop_bounds_retries, setup),
+		cmocka_unit_test_setup(test_turns_share, setup),
+		cmocka_unit_test_setup(test_turns_of_probes, setup),
+		cmocka_unit_test_setup(test_turns_dropped, setup),
 		cmocka_unit_test_setup(test_pop_bounds_chunk, setup),
 		cmocka_unit_test_setup(test_pop_many, setup),
 		cmocka_unit_test_setup(test_pop_paused_late, setup),

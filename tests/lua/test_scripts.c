@@ -71,7 +71,7 @@ test_renew(void **state)
 static void
 test_settle_expired(void **state)
 {
-	static const char *const ops[] = { "ack", "retry", "return", "dead" };
+	static const char *const ops[] = { "ack", "retry", "return", "dead", "defer" };
 	struct popped p;
 	struct ticked t;
 	size_t i;

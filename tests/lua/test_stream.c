@@ -417,7 +417,7 @@ test_other_tags(void **state)
 static void
 test_claimed(void **state)
 {
-	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
 	size_t i;
 

@@ -200,8 +200,10 @@ pop(void)
 {
 	struct popped p[8], found[8];
 	int want = 1 + (int)unit_below(8), there = count(NEW) + count(RETRY), n, i;
+	static const char *const turns[] = { "retry", "new", "newest", "fewest" };
 	char call[24];
 
+	rig.turn = turns[unit_below(ARRAY_LEN(turns))];
 	snprintf(call, sizeof(call), "m%u.%u", (unsigned)unit_below(2), ++calls);
 	n = rig_pop(&rig, want, 1048576, MAX, call, 0, p, NULL);
 	assert_int_equal(n, want < there ? want : there);
@@ -237,8 +239,8 @@ settled(struct message_model *m, const char *op, const char *token)
 		return "held";
 	m->pending = NOBODY;
 	m->old = false;
-	if (strcmp(op, "retry") == 0 || strcmp(op, "return") == 0) {
-		m->attempts += op[2] == 't' && op[3] == 'r';
+	if (strcmp(op, "retry") == 0 || strcmp(op, "return") == 0 || strcmp(op, "defer") == 0) {
+		m->attempts += strcmp(op, "retry") == 0;
 		m->state = RETRY;
 		strcpy(m->token, "-");
 		return "ok";
@@ -251,7 +253,8 @@ settled(struct message_model *m, const char *op, const char *token)
 static void
 settle(void)
 {
-	static const char *const ops[] = { "ack", "ack", "retry", "return", "dead", "stale" };
+	static const char *const ops[] = { "ack", "ack", "retry", "return", "dead", "stale",
+	    "defer" };
 	const char *op = ops[unit_below(ARRAY_LEN(ops))];
 	struct popped *p = &known[unit_below((uint64_t)nknown + 1)];
 	struct message_model *m;

@@ -179,17 +179,13 @@ step_cancel(void)
 }
 
 static void
-took(const struct popped *p, bool *source_began)
+took(const struct popped *p)
 {
 	struct id *id = by_text(p->payload, p->len);
 	bool retry = id->state == TAG_RETRY && id->due;
 
 	assert_int_not_equal(id->state, TAG_RUNS);	/* never beside itself */
 	assert_true(retry || id->queued == Q_DUE);
-	if (retry)
-		assert_false(*source_began);
-	else
-		*source_began = true;
 	if (id->state == TAG_NONE)
 		id->attempts = id->crashes = 0;
 	else if (strcmp(id->token, "-") != 0)
@@ -213,10 +209,12 @@ step_pop(void)
 {
 	struct popped mine[IDS];
 	int i, n, m, want = (int)unit_below(IDS) + 1;
-	bool bounded = unit_below(4) == 0, began = false;
+	static const char *const turns[] = { "retry", "new", "newest", "fewest" };
+	bool bounded = unit_below(4) == 0;
 	size_t there = available();
 	char call[24];
 
+	rig.turn = turns[unit_below(ARRAY_LEN(turns))];
 	snprintf(call, sizeof(call), "m.%u", ++calls);
 	/* A bounded one may find nothing but ids that run: not twice. */
 	for (n = 0, i = 0; n == 0 && i < (bounded ? (int)IDS : 1); i++)
@@ -227,7 +225,7 @@ step_pop(void)
 	else
 		assert_int_equal(n, (size_t)want < there ? (size_t)want : there);
 	for (i = 0; i < n; i++)
-		took(&known[nknown + (size_t)i], &began);
+		took(&known[nknown + (size_t)i]);
 	nknown += (size_t)n;
 	m = rig_mine(&rig, call, (int)unit_below(20) + 1, MAX, mine);
 	assert_int_equal(m, n);
@@ -236,7 +234,7 @@ step_pop(void)
 		forget_known(100);
 }
 
-static const char *const ops[] = { "ack", "retry", "return", "dead", "stale" };
+static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 
 static const char *
 expect_settle(struct id *id, const struct popped *p, int op, const char *arg)
@@ -270,7 +268,7 @@ step_settle(void)
 	p = &known[nknown - 1 - unit_below(unit_below(8) == 0 || nknown < 12 ? nknown : 12)];
 	id = by_text(p->payload, p->len);
 	op = (int)unit_below(ARRAY_LEN(ops));
-	arg = op == 1 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
+	arg = op == 1 || op == 5 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
 	for (again = 0; again < 2; again++) {
 		want = expect_settle(id, p, op, arg);
 		answer = rig_settle(&rig, ops[op], p, arg);
@@ -390,7 +388,6 @@ work_off(void)
 {
 	struct popped p[IDS];
 	struct ticked t;
-	bool began;
 	size_t i;
 	int n, k;
 
@@ -413,11 +410,10 @@ work_off(void)
 	do {
 		char call[24];
 		snprintf(call, sizeof(call), "m.%u", ++calls);
-		began = false;
 		n = rig_pop(&rig, (int)IDS, 1048576, MAX, call, 0, p, NULL);
 		assert_true(n >= 0);
 		for (k = 0; k < n; k++) {
-			took(&p[k], &began);
+			took(&p[k]);
 			assert_string_equal(rig_settle(&rig, "ack", &p[k], NULL),
 			    expect_settle(by_text(p[k].payload, p[k].len), &p[k], 0, ""));
 		}

@@ -24,7 +24,7 @@ box_update(void *arg)
 		b->ready = false;
 		b->fetching = true;
 		b->fetches++;
-		queue_fetch(b->queue, b->slots - b->n);
+		queue_fetch(b->queue, b->slots - b->n, TURN_SHARE);
 	}
 }
 

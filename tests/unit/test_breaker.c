@@ -3,7 +3,7 @@
 
 #include "policy/breaker.h"
 
-enum what { OK, FAIL, TRIP, REFUSE, UNPROVED, BEGIN };
+enum what { OK, FAIL, TRIP, REFUSE, ACCEPT, JUDGED, UNPROVED, IDLE, BEGIN };
 
 struct step {
 	enum what		what;
@@ -27,14 +27,21 @@ do_step(struct breaker *b, const struct step *s)
 	case FAIL:
 		return breaker_failure(b, s->at);
 	case TRIP:
-		return breaker_trip(b, REASON_CANNOT_EXECUTE, s->at);
+		return breaker_cannot_execute(b, s->at);
 	case REFUSE:
-		return breaker_trip(b, REASON_FAILING, s->at);
+		return breaker_refused(b, 10 * SEC, s->at);
+	case ACCEPT:
+		return breaker_accepted(b);
+	case JUDGED:
+		return breaker_judged(b, s->at);
+	case IDLE:
+		breaker_idle(b, s->at);
+		break;
 	case UNPROVED:
 		breaker_unproved(b, s->at);
 		break;
 	case BEGIN:
-		breaker_probe_begun(b);
+		(void)breaker_turn(b);
 		break;
 	}
 	return BREAKER_NOTHING;
@@ -106,36 +113,139 @@ test_failures_in_a_row(void **state UNUSED)
 	RUN(3, steps);
 }
 
+/* The longest wait is 5 s where the command fails. */
 static void
-test_probes_double(void **state UNUSED)
+test_probes_of_failures(void **state UNUSED)
 {
 	static const struct step steps[] = {
-		{ TRIP, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
+		{ FAIL, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
 		{ BEGIN, 1, NONE, PROBING },
-		{ TRIP, 100, BREAKER_STILL, OPEN(100 + 2 * SEC) },
+		{ FAIL, 100, BREAKER_STILL, OPEN(100 + 2 * SEC) },
 		{ BEGIN, 101, NONE, PROBING },
 		{ FAIL, 200, BREAKER_STILL, OPEN(200 + 4 * SEC) },
 		{ BEGIN, 201, NONE, PROBING },
 		/* Nothing proved: open again, with the same delay. */
 		{ UNPROVED, 300, NONE, OPEN(300 + 4 * SEC) },
 		{ BEGIN, 301, NONE, PROBING },
-		{ UNPROVED, 400, NONE, OPEN(400 + 4 * SEC) },
+		{ FAIL, 400, BREAKER_STILL, OPEN(400 + 5 * SEC) },
 		{ BEGIN, 401, NONE, PROBING },
-		{ FAIL, 500, BREAKER_STILL, OPEN(500 + 8 * SEC) },
+		{ FAIL, 500, BREAKER_STILL, OPEN(500 + 5 * SEC) },
+		/* A probe that found nothing, or a verdict on its message: the next at once. */
 		{ BEGIN, 501, NONE, PROBING },
-		{ FAIL, 600, BREAKER_STILL, OPEN(600 + 16 * SEC) },
+		{ IDLE, 600, NONE, OPEN(600) },
 		{ BEGIN, 601, NONE, PROBING },
-		{ FAIL, 700, BREAKER_STILL, OPEN(700 + 32 * SEC) },
+		{ JUDGED, 700, NONE, OPEN(700) },
+		{ IDLE, 701, NONE, OPEN(700) },
+		{ JUDGED, 701, NONE, OPEN(700) },
 		{ BEGIN, 701, NONE, PROBING },
-		{ FAIL, 800, BREAKER_STILL, OPEN(800 + MINUTE) },
+		{ FAIL, 800, BREAKER_STILL, OPEN(800 + 5 * SEC) },
 		{ BEGIN, 801, NONE, PROBING },
-		{ FAIL, 900, BREAKER_STILL, OPEN(900 + MINUTE) },
+		{ OK, 900, BREAKER_RESUMED, CLOSED },
+		{ FAIL, 1000, BREAKER_SUSPENDED, OPEN(1000 + SEC) },
+	};
+
+	RUN(1, steps);
+}
+
+/* 1 min where it cannot be executed. */
+static void
+test_probes_of_a_missing_command(void **state UNUSED)
+{
+	static const struct step steps[] = {
+		{ TRIP, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
+		{ BEGIN, 1, NONE, PROBING },
+		{ TRIP, 100, BREAKER_STILL, OPEN(100 + 2 * SEC) },
+		{ BEGIN, 101, NONE, PROBING },
+		{ TRIP, 200, BREAKER_STILL, OPEN(200 + 4 * SEC) },
+		{ BEGIN, 201, NONE, PROBING },
+		{ TRIP, 300, BREAKER_STILL, OPEN(300 + 8 * SEC) },
+		{ BEGIN, 301, NONE, PROBING },
+		{ TRIP, 400, BREAKER_STILL, OPEN(400 + 16 * SEC) },
+		{ BEGIN, 401, NONE, PROBING },
+		{ TRIP, 500, BREAKER_STILL, OPEN(500 + 32 * SEC) },
+		{ BEGIN, 501, NONE, PROBING },
+		{ TRIP, 600, BREAKER_STILL, OPEN(600 + MINUTE) },
+		{ BEGIN, 601, NONE, PROBING },
+		{ TRIP, 700, BREAKER_STILL, OPEN(700 + MINUTE) },
+		/* It can be executed, and fails: from the start, with the shorter limit. */
+		{ BEGIN, 701, NONE, PROBING },
+		{ FAIL, 800, BREAKER_STILL, OPEN(800 + SEC) },
+		{ BEGIN, 801, NONE, PROBING },
+		{ FAIL, 900, BREAKER_STILL, OPEN(900 + 2 * SEC) },
 		{ BEGIN, 901, NONE, PROBING },
-		{ OK, 1000, BREAKER_RESUMED, CLOSED },
+		{ TRIP, 1000, BREAKER_STILL, OPEN(1000 + SEC) },
+		/* A verdict on a message shows that it can be executed. */
+		{ JUDGED, 1001, NONE, OPEN(1000 + SEC) },
+		{ BEGIN, 1001, NONE, PROBING },
+		{ JUDGED, 1100, BREAKER_RESUMED, CLOSED },
 		{ TRIP, 2000, BREAKER_SUSPENDED, OPEN(2000 + SEC) },
 	};
 
 	RUN(20, steps);
+}
+
+/* Where failures never suspend, one that was executed resumes. */
+static void
+test_failures_without_limit(void **state UNUSED)
+{
+	static const struct step steps[] = {
+		{ TRIP, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
+		{ FAIL, 1, NONE, OPEN(1 * SEC) },
+		{ BEGIN, 2, NONE, PROBING },
+		{ FAIL, 100, BREAKER_RESUMED, CLOSED },
+	};
+
+	RUN(0, steps);
+}
+
+/* Pops that Redis refuses; taken again they resume that suspension, and no other. */
+static void
+test_refused(void **state UNUSED)
+{
+	static const struct step steps[] = {
+		{ REFUSE, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
+		{ BEGIN, 1, NONE, PROBING },
+		{ REFUSE, 100, BREAKER_STILL, OPEN(100 + 2 * SEC) },
+		{ BEGIN, 101, NONE, PROBING },
+		{ REFUSE, 200, BREAKER_STILL, OPEN(200 + 4 * SEC) },
+		{ BEGIN, 201, NONE, PROBING },
+		{ REFUSE, 300, BREAKER_STILL, OPEN(300 + 8 * SEC) },
+		{ BEGIN, 301, NONE, PROBING },
+		{ REFUSE, 400, BREAKER_STILL, OPEN(400 + 10 * SEC) },
+		{ BEGIN, 401, NONE, PROBING },
+		{ ACCEPT, 500, BREAKER_RESUMED, CLOSED },
+		{ TRIP, 600, BREAKER_SUSPENDED, OPEN(600 + SEC) },
+		{ BEGIN, 601, NONE, PROBING },
+		{ REFUSE, 700, BREAKER_STILL, OPEN(700 + 2 * SEC) },
+		{ BEGIN, 701, NONE, PROBING },
+		{ ACCEPT, 800, NONE, PROBING },
+		{ OK, 900, BREAKER_RESUMED, CLOSED },
+		{ ACCEPT, 900, NONE, CLOSED },
+	};
+
+	RUN(20, steps);
+}
+
+/* Probes take all sorts of messages in turn, over suspensions. */
+static void
+test_turns(void **state UNUSED)
+{
+	static const enum turn turns[] = {
+		TURN_OLDEST, TURN_NEWEST, TURN_FEWEST, TURN_LONGEST
+	};
+	struct breaker b;
+	size_t i;
+
+	breaker_init(&b, 1);
+	assert_int_equal(breaker_turn(&b), TURN_SHARE);
+	for (i = 0; i < 12; i++) {
+		(void)breaker_failure(&b, (usec_t)i);
+		assert_int_equal(breaker_turn(&b), turns[i % ARRAY_LEN(turns)]);
+		if (i % 3 == 0) {
+			(void)breaker_success(&b);
+			assert_int_equal(breaker_turn(&b), TURN_SHARE);
+		}
+	}
 }
 
 static void
@@ -176,13 +286,13 @@ test_reason(void **state UNUSED)
 	(void)breaker_failure(&b, 77);
 	assert_int_equal(b.reason, REASON_FAILING);
 	assert_int_equal(b.since, 77);
-	breaker_probe_begun(&b);
-	(void)breaker_trip(&b, REASON_CANNOT_EXECUTE, 99);
+	(void)breaker_turn(&b);
+	(void)breaker_cannot_execute(&b, 99);
 	assert_int_equal(b.reason, REASON_CANNOT_EXECUTE);
 	assert_int_equal(b.since, 77);
-	breaker_probe_begun(&b);
+	(void)breaker_turn(&b);
 	(void)breaker_failure(&b, 100);
-	assert_int_equal(b.reason, REASON_CANNOT_EXECUTE);
+	assert_int_equal(b.reason, REASON_FAILING);
 }
 
 /* Weeks of failing probes. */
@@ -193,13 +303,13 @@ test_long(void **state UNUSED)
 	usec_t now = 0;
 	int i;
 
-	breaker_init(&b, 20);
-	(void)breaker_trip(&b, REASON_FAILING, now);
+	breaker_init(&b, 1);
+	(void)breaker_failure(&b, now);
 	for (i = 0; i < 1000000; i++) {
 		now = b.probe_at;
-		breaker_probe_begun(&b);
+		(void)breaker_turn(&b);
 		assert_int_equal(breaker_failure(&b, now), BREAKER_STILL);
-		assert_in_range(b.probe_at - now, SEC, MINUTE);
+		assert_in_range(b.probe_at - now, SEC, 5 * SEC);
 	}
 	assert_int_equal(breaker_success(&b), BREAKER_RESUMED);
 }
@@ -209,7 +319,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_failures_in_a_row),
-		cmocka_unit_test(test_probes_double),
+		cmocka_unit_test(test_probes_of_failures),
+		cmocka_unit_test(test_probes_of_a_missing_command),
+		cmocka_unit_test(test_failures_without_limit),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_limit_of_one),
 		cmocka_unit_test(test_reason),

@@ -111,6 +111,8 @@ world_start(struct world *w)
 static void
 world_end(struct world *w)
 {
+	consumer_set_quiet(w->consumer, true);
+	loop_run_for(w->loop, SEC);
 	consumer_free(w->consumer);
 	assert_int_equal(dispatcher_taken(w->dispatcher), 0);
 	dispatcher_free(w->dispatcher);
@@ -232,8 +234,194 @@ failures_in_a_row_suspend(void **state)
 	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
 	started = w.fake.started;
 	assert_in_range(started, 20, 24);
+	/* 1 2 4 5 5 .. s after the last one has ended. */
+	loop_run_for(w.loop, 7200 * MSEC);
+	assert_int_equal(w.fake.started - started, 3);
+	loop_run_for(w.loop, 50 * SEC);
+	assert_int_equal(w.fake.started - started, 13);
+	world_end(&w);
+}
+
+/* One message and its handler: x fails, b breaks the command for all, others are good. */
+static bool	broken;
+
+static struct fake_end
+by_payload(struct message *msg, void *arg)
+{
+	(void)arg;
+	if (broken || msg->payload[0] == 'x')
+		return (struct fake_end){ .after = 10 * MSEC, .status = 1 };
+	return (struct fake_end){ .after = 10 * MSEC, .status = msg->payload[0] == 'd' ? 65 : 0 };
+}
+
+static struct mem_entry *
+push_text(struct world *w, const char *text, usec_t delay)
+{
+	return mem_push(w->store, text, strlen(text), delay);
+}
+
+static usec_t
+time_until_acked(struct world *w, const struct mem_entry *e, usec_t most)
+{
+	usec_t began = clock_mono();
+
+	while (e->state != MEM_ACKED && clock_mono() - began < most)
+		loop_run_for(w->loop, 100 * MSEC);
+	assert_int_equal(e->state, MEM_ACKED);
+	return clock_mono() - began;
+}
+
+/* Messages that fail, however many, do not keep a good one behind, or before, them from running. */
+static void
+a_producer_cannot_wedge_a_queue(void **state)
+{
+	const struct mem_entry *good, *first;
+	struct world w;
+	int i;
+
+	(void)state;
+	broken = false;
+	world_begin(&w, by_payload);
+	w.cfg->max_attempts = 25;
+	w.cfg->concurrency = 1;
+	for (i = 0; i < 60; i++)
+		push_text(&w, "x", 0);
+	good = push_text(&w, "good", 0);
+	world_start(&w);
+	(void)time_until_acked(&w, good, 30 * SEC);
+	/* All have failed, and go on to: a new one comes among them. */
+	loop_run_for(w.loop, 10 * MINUTE);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	good = push_text(&w, "good", 0);
+	(void)time_until_acked(&w, good, 30 * SEC);
+	/* And one that has failed before, and would not now. */
+	broken = true;
+	good = push_text(&w, "late", 0);
 	loop_run_for(w.loop, MINUTE);
-	assert_in_range(w.fake.started - started, 4, 8);
+	broken = false;
+	first = push_text(&w, "good", 0);
+	(void)time_until_acked(&w, first, 30 * SEC);
+	(void)time_until_acked(&w, good, 10 * MINUTE);
+	world_end(&w);
+}
+
+/* A command that cannot be executed on one message only: that one, never counted, hides no other. */
+static struct fake_end
+status_127_for_x(struct message *msg, void *arg)
+{
+	struct fake_end end = by_payload(msg, arg);
+
+	if (msg->payload[0] == 'x')
+		end.status = 127;
+	return end;
+}
+
+static void
+an_uncounted_failure_does_not_hide_others(void **state)
+{
+	const struct mem_entry *good, *bad;
+	struct world w;
+
+	(void)state;
+	broken = true;
+	world_begin(&w, status_127_for_x);
+	w.cfg->max_attempts = 1000;
+	w.cfg->suspend_after = 0;
+	good = push_text(&w, "late", 0);
+	world_start(&w);
+	/* It has failed more often than the other one ever will. */
+	loop_run_for(w.loop, 2 * MINUTE);
+	assert_in_range(good->attempts, 3, 20);
+	bad = push_text(&w, "x", 0);
+	loop_run_for(w.loop, 5 * MINUTE);
+	broken = false;
+	(void)time_until_acked(&w, good, 2 * HOUR);
+	assert_in_range(bad->attempts, 1, good->attempts);
+	world_end(&w);
+}
+
+/* With few attempts and a broken command: while suspended nothing becomes a dead letter. */
+static void
+no_probe_kills(void **state)
+{
+	const struct mem_entry *e;
+	unsigned dead, i;
+	struct world w;
+
+	(void)state;
+	broken = true;
+	world_begin(&w, by_payload);
+	w.cfg->max_attempts = 4;
+	w.cfg->backoff = SEC;
+	w.cfg->backoff_max = 10 * SEC;
+	for (i = 0; i < 50; i++)
+		push_text(&w, "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	dead = mem_count(w.store, MEM_DEAD);
+	assert_int_equal(dead, 0);
+	loop_run_for(w.loop, HOUR);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_in_range(e->attempts, 1, 3);
+	broken = false;
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 50);
+	world_end(&w);
+}
+
+/* dead_status in a probe is the verdict that it always is; it does not resume, and the next follows at once. */
+static void
+a_probe_may_judge_its_message(void **state)
+{
+	struct world w;
+	int i;
+
+	(void)state;
+	broken = false;
+	world_begin(&w, by_payload);
+	for (i = 0; i < 20; i++)
+		push_text(&w, "x", 0);
+	world_start(&w);
+	loop_run_for(w.loop, 500 * MSEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	for (i = 0; i < 20; i++)
+		push_text(&w, "d", 0);
+	loop_run_for(w.loop, 1500 * MSEC);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 20);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	world_end(&w);
+}
+
+/* Always due again at once, retries do not keep new messages from running. */
+static struct fake_end
+retries_at_once(struct message *msg, void *arg)
+{
+	(void)arg;
+	if (msg->payload[0] == 'x')
+		return (struct fake_end){ .after = 10 * MSEC, .end = END_ANSWER_RETRY, .delay = 0 };
+	return (struct fake_end){ .after = 10 * MSEC };
+}
+
+static void
+retries_and_new_messages_take_turns(void **state)
+{
+	struct world w;
+	int i;
+
+	(void)state;
+	world_begin(&w, retries_at_once);
+	w.cfg->max_attempts = 100000;
+	w.cfg->suspend_after = 0;
+	w.cfg->concurrency = 1;
+	for (i = 0; i < 10; i++)
+		push_text(&w, "x", 0);
+	for (i = 0; i < 50; i++)
+		push_text(&w, "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, 1500 * MSEC);
+	assert_in_range(mem_count(w.store, MEM_ACKED), 45, 50);
 	world_end(&w);
 }
 
@@ -572,6 +760,11 @@ main(void)
 		cmocka_unit_test(a_failing_message_is_dead_after_max_attempts),
 		cmocka_unit_test(a_missing_command_suspends_and_costs_no_attempt),
 		cmocka_unit_test(failures_in_a_row_suspend),
+		cmocka_unit_test(a_producer_cannot_wedge_a_queue),
+		cmocka_unit_test(an_uncounted_failure_does_not_hide_others),
+		cmocka_unit_test(no_probe_kills),
+		cmocka_unit_test(a_probe_may_judge_its_message),
+		cmocka_unit_test(retries_and_new_messages_take_turns),
 		cmocka_unit_test(dead_status_is_no_failure_of_the_command),
 		cmocka_unit_test(the_time_limit_outweighs_the_status),
 		cmocka_unit_test(a_drain_gives_messages_back_uncounted),

@@ -137,7 +137,7 @@ fetch(unsigned n)
 {
 	CALL(queue_want(f.queue, true));
 	loop_run_for(f.loop, 0);
-	CALL(queue_fetch(f.queue, n));
+	CALL(queue_fetch(f.queue, n, TURN_SHARE));
 	loop_run_for(f.loop, 0);
 }
 

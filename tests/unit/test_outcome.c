@@ -111,11 +111,11 @@ test_backoff_max(void **state UNUSED)
 	for (i = 0; i < ARRAY_LEN(attempts); i++) {
 		struct message m = { .cfg = &q, .attempts = attempts[i] };
 		struct result r = EXIT(1);
-		struct verdict v = outcome_decide(&m, &r, 1);
+		struct verdict v = outcome_decide(&m, &r, false, 1);
 
 		assert_int_equal(v.op, VERDICT_RETRY);
 		assert_int_equal(v.delay, i == 0 ? 40 * SEC : MINUTE);
-		assert_int_equal(outcome_decide(&m, &r, 0).delay, v.delay / 2);
+		assert_int_equal(outcome_decide(&m, &r, false, 0).delay, v.delay / 2);
 	}
 }
 
@@ -126,12 +126,55 @@ test_table(void **state UNUSED)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct message m = { .cfg = &queue, .attempts = rows[i].attempts };
-		struct verdict v = outcome_decide(&m, &rows[i].result, 1);
+		struct verdict v = outcome_decide(&m, &rows[i].result, false, 1);
 
 		if (memcmp(&v.op, &rows[i].want.op, sizeof(v.op)) != 0)
 			print_message("# row %zu\n", i);
 		assert_verdict(&v, &rows[i].want);
 	}
+}
+
+#define LATER(r, d, s)	{ VERDICT_RETRY, (r), (d), false, (s) }
+
+/* While the queue is suspended no failure makes a dead letter, but a verdict on the message does. */
+static const struct row suspended_rows[] = {
+	{ EXIT(0), 0, ACK },
+	{ EXIT(65), 2, DEAD(REASON_STATUS, NO) },
+	{ EXIT(1), 0, RETRY(REASON_EXIT, 10 * SEC, NO) },
+	{ EXIT(1), 1, RETRY(REASON_EXIT, 20 * SEC, NO) },
+	{ EXIT(1), 2, LATER(REASON_EXIT, MINUTE, NO) },
+	{ EXIT(126), 0, LATER(REASON_EXIT, 10 * SEC, CANNOT) },
+	{ EXIT(127), 2, LATER(REASON_EXIT, MINUTE, CANNOT) },
+	{ SIGNALED(SIGSEGV), 1, RETRY(REASON_SIGNAL, 20 * SEC, NO) },
+	{ SIGNALED(SIGSEGV), 2, LATER(REASON_SIGNAL, MINUTE, NO) },
+	{ KILLED(STOP_TIME_LIMIT), 2, LATER(REASON_TIMEOUT, MINUTE, NO) },
+	{ KILLED(STOP_DRAIN), 2, RETURN(REASON_DRAIN, NO) },
+	{ KILLED(STOP_LOST), 2, STALE },
+	{ NOT_STARTED(ENOENT), 2, RETURN(CANNOT, CANNOT) },
+	{ NOT_STARTED(E2BIG), 2, LATER(CANNOT, MINUTE, NO) },
+	{ ASKED(0), 1, RETRY(REASON_ANSWER, 0, NO) },
+	{ ASKED(0), 2, LATER(REASON_ANSWER, MINUTE, NO) },
+	{ { .end = END_ANSWER_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
+	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
+};
+
+static void
+test_suspended(void **state UNUSED)
+{
+	struct queue_config list = { .kind = KIND_LIST, .max_attempts = 3 };
+	struct result r = EXIT(127);
+	struct verdict v;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(suspended_rows); i++) {
+		struct message m = { .cfg = &queue, .attempts = suspended_rows[i].attempts };
+		v = outcome_decide(&m, &suspended_rows[i].result, true, 1);
+		assert_verdict(&v, &suspended_rows[i].want);
+	}
+	/* A kind that keeps nothing knows no later. */
+	v = outcome_decide(&(struct message){ .cfg = &list }, &r, true, 1);
+	assert_int_equal(v.op, VERDICT_DEAD);
+	assert_true(v.failed);
 }
 
 /* Every status, unsignalled, one by one. */
@@ -143,7 +186,7 @@ test_every_status(void **state UNUSED)
 	for (status = 0; status < 256; status++) {
 		struct message m = { .cfg = &queue };
 		struct result r = EXIT(status);
-		struct verdict v = outcome_decide(&m, &r, 0);
+		struct verdict v = outcome_decide(&m, &r, false, 0);
 
 		assert_int_equal(v.op, status == 0 ? VERDICT_ACK :
 		    status == 65 || status == 66 ? VERDICT_DEAD : VERDICT_RETRY);
@@ -218,7 +261,7 @@ test_smallest(void **state UNUSED)
 	struct verdict v;
 
 	assert_false(outcome_refuse(&m, &v));
-	assert_int_equal(outcome_decide(&m, &r, 0.5).op, VERDICT_DEAD);
+	assert_int_equal(outcome_decide(&m, &r, false, 0.5).op, VERDICT_DEAD);
 	m.crashes = 1;
 	assert_true(outcome_refuse(&m, &v));
 	assert_int_equal(v.reason, REASON_CRASHED);
@@ -239,6 +282,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_suspended),
 		cmocka_unit_test(test_backoff_max),
 		cmocka_unit_test(test_every_status),
 		cmocka_unit_test(test_environment),

@@ -22,6 +22,7 @@ end
 --@ include pop_retries
 
 --@ include pop_list
+--@ include pop_turns
 
 waiting = waiting - took
 --@ include pop_end

@@ -1,4 +1,4 @@
--- pop: leases due retries, then waiting messages, to the caller.
+-- pop: leases due retries and waiting messages to the caller.
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
 -- ARGV    n          messages wanted, >= 1
@@ -9,6 +9,11 @@
 --         fleet      how many may be in hand at once, all daemons; "0": any
 --         gap        seconds between two messages of the fleet's rate; "0": no rate
 --         slack      seconds that one may come before its time
+--         turn       what comes first.  "retry": due retries, the longest due first;
+--                    "new": waiting messages, the oldest first.  Both get their share of n,
+--                    and what one has not the other one fills.  For a probe, with n = 1:
+--                    "newest": the newest waiting message; "fewest": the due retry
+--                    with the fewest attempts
 -- Returns {status, now, waiting, due, dropped, limited, then for each message:
 --         tag, length of the id in it, token, attempts, crashes, payload}
 --         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
@@ -95,6 +100,7 @@ end
 --@ include pop_retries
 
 --@ include pop_list
+--@ include pop_turns
 
 waiting = waiting - took
 --@ include pop_end

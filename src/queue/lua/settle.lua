@@ -6,6 +6,7 @@
 --         then for each result one of
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
+--           "defer" TAG TOKEN DELAY            no attempt is counted; due in DELAY seconds
 --           "return" TAG TOKEN                 as it was; due now
 --           "dead" TAG TOKEN FAILED REASON STATUS ERROR    FAILED "1": counts as an attempt
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
@@ -20,7 +21,7 @@
 --         "error TEXT"     not known to be done; send it again
 -- Effect  Only where QDELIVERY holds the token.  A retry is in QRETRY before it
 --         leaves QBACKUP, a dead letter in QDEAD before it is removed.
--- Again   The second time an ack is unknown, a retry or return held, a letter
+-- Again   The second time an ack is unknown, a retry, defer or return held, a letter
 --         unknown.  The token goes last, so what failed in the middle is
 --         done again, to the same end.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

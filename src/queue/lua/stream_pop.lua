@@ -1,7 +1,7 @@
--- stream_pop: leases due retries, then entries new to the group, to the caller.
+-- stream_pop: leases due retries and entries new to the group to the caller.
 --
 -- KEYS    as pop
--- ARGV    n maxbytes max call deadline fleet gap slack, as pop; then
+-- ARGV    n maxbytes max call deadline fleet gap slack turn, as pop; then
 --         group      made where it is missing, at the beginning of the stream
 --         consumer   the caller's name in it
 -- Returns as pop; waiting: 0 where the group is at the end of the stream, else 1.
@@ -17,7 +17,7 @@
 -- The id is the entry's.  The tag is the id, or id#token where the id is in
 -- QBACKUP or QRETRY; such an entry does not stay pending.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local group, consumer = ARGV[9], ARGV[10]
+local group, consumer = ARGV[10], ARGV[11]
 --@ include pop_begin
 --@ include pause
 --@ include stream_new
@@ -66,18 +66,22 @@ local function lease(entries)
   if #twice > 0 then call('XACK', Q, group, unpack(twice)) end
 end
 
-while got < n and bytes < room and waiting == 1 do
-  local entries = {}
-  repeat
-    local e = read()
-    if e then
-      local body = message(e[2], max)
-      got, bytes = got + 1, bytes + #body
-      entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
-    else
-      waiting = 0
-    end
-  until waiting == 0 or #entries == 25 or got == n or bytes >= room
-  if #entries > 0 then lease(entries) end
+-- A stream gives its entries in their order: the newest has no turn of its own.
+local function fresh(most)
+  while got < most and bytes < room and waiting == 1 and not full do
+    local entries = {}
+    repeat
+      local e = read()
+      if e then
+        local body = message(e[2], max)
+        got, bytes = got + 1, bytes + #body
+        entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
+      else
+        waiting = 0
+      end
+    until waiting == 0 or #entries == 25 or got == most or bytes >= room
+    if #entries > 0 then lease(entries) end
+  end
 end
+--@ include pop_turns
 --@ include pop_end

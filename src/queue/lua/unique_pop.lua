@@ -1,4 +1,4 @@
--- unique_pop: leases due retries, then due ids of a zset, to the caller.
+-- unique_pop: leases due retries and due ids of a zset to the caller.
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE; Q: zset, id -> due time
 -- ARGV    as pop
@@ -33,12 +33,14 @@ for _ = 1, n do
   call('ZADD', Q, 'XX', string.format('%.6f', tonumber(e[2]) / 1000), e[1])
 end
 
--- The first ids that are due, one by one: they are of any size.
-local function look(count)
+-- The first ids that are due, or the last ones, one by one: they are of any size.
+local function look(count, newest)
   local ids, tags, scores = {}, {}, {}
   local size = 0
   for i = 1, count do
-    local e = call('ZRANGE', Q, i - 1, i - 1, 'WITHSCORES')
+    local at = text(i - 1)
+    local e = newest and call('ZREVRANGEBYSCORE', Q, stamp, '-inf', 'WITHSCORES', 'LIMIT', at, 1) or
+      call('ZRANGE', Q, at, at, 'WITHSCORES')
     local score = tonumber(e[2])
     if not score or score > now then break end
     size = size + #e[1]
@@ -48,43 +50,46 @@ local function look(count)
   return ids, tags, scores
 end
 
-local retries, looked = call('ZCARD', R) > 0, 0
-while got < n and looked < n + 100 and not full do
-  local ids, tags, scores = look(math.min(n - got, 25))
-  if #ids == 0 then break end
-  local inb = call('ZMSCORE', B, unpack(tags))
-  local inr = retries and call('ZMSCORE', R, unpack(tags)) or {}
-  local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
-  for i, id in ipairs(ids) do
-    local tag = tags[i]
-    if got + looked > 0 and bytes + #id > room then
-      full = true
-      break
+local waits, seen_ids = call('ZCARD', R) > 0, 0
+local function fresh(most, newest)
+  while got < most and seen_ids < n + 100 and not full do
+    local ids, tags, scores = look(math.min(most - got, 25), newest)
+    if #ids == 0 then break end
+    local inb = call('ZMSCORE', B, unpack(tags))
+    local inr = waits and call('ZMSCORE', R, unpack(tags)) or {}
+    local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
+    for i, id in ipairs(ids) do
+      local tag = tags[i]
+      if got + seen_ids > 0 and bytes + #id > room then
+        full = true
+        break
+      end
+      seen_ids, bytes = seen_ids + 1, bytes + #id
+      if inb[i] then
+        away[#away + 1], away[#away + 2] = put_off(scores[i]), id
+      else
+        local a, c, tok = match(inr[i] and call('HGET', D, tag) or '', '^(%d+) (%d+) (%S+)')
+        local attempts = math.min(tonumber(a) or 0, 999999999)
+        local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
+        if inr[i] then retried[#retried + 1] = tag end
+        got = got + 1
+        local token = name .. text(got)
+        zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
+        hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(#tag)
+        copy[#copy + 1], copy[#copy + 2] = tag, id
+        taken[#taken + 1] = id
+        give(tag, #tag, token, attempts, crashes, #id > max and #id or id)
+      end
     end
-    looked, bytes = looked + 1, bytes + #id
-    if inb[i] then
-      away[#away + 1], away[#away + 2] = put_off(scores[i]), id
-    else
-      local a, c, tok = match(inr[i] and call('HGET', D, tag) or '', '^(%d+) (%d+) (%S+)')
-      local attempts = math.min(tonumber(a) or 0, 999999999)
-      local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
-      if inr[i] then retried[#retried + 1] = tag end
-      got = got + 1
-      local token = name .. text(got)
-      zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
-      hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(#tag)
-      copy[#copy + 1], copy[#copy + 2] = tag, id
-      taken[#taken + 1] = id
-      give(tag, #tag, token, attempts, crashes, #id > max and #id or id)
+    if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
+    if #taken > 0 then
+      lease(zadd, hset, copy)
+      if #retried > 0 then call('ZREM', R, unpack(retried)) end
+      call('ZREM', Q, unpack(taken))
     end
-  end
-  if #away > 0 then call('ZADD', Q, 'XX', unpack(away)) end
-  if #taken > 0 then
-    lease(zadd, hset, copy)
-    if #retried > 0 then call('ZREM', R, unpack(retried)) end
-    call('ZREM', Q, unpack(taken))
   end
 end
+--@ include pop_turns
 
 waiting = due_by(Q, now)
 --@ include pop_end

@@ -1,38 +1,41 @@
--- pop_list: then the list, from its right end.
+-- pop_list: new messages, from a list.
 -- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
 --         id, nil where it has none, or false: the pop ends before this message
--- Gives   took: how many came from the list
+-- Gives   fresh(most, newest): leases them from the right end, or, the newest first, from
+--         the left one, until got is most; took: how many came from the list
 local took, last = 0, ' ' .. stamp .. ' '
-local retries = first and call('ZCARD', R) or 0
-while got < n and took < waiting and not full do
-  local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
-  -- One by one: a chunk of LRANGE could be of any size.
-  repeat
-    local body = call('LINDEX', Q, '-' .. text(m + 1))
-    local id = (got == 0 or bytes + #body <= room) and ident(body)
-    if id == false then full = true break end
-    m, got, bytes = m + 1, got + 1, bytes + #body
-    tokens[m] = name .. text(got)
-    bodies[m], tags[m] = body, id or '~' .. tokens[m]
-    idlens[m] = #tags[m]
-  until m == 25 or got == n or took + m == waiting
-  if m == 0 then break end
-  local inb = call('ZMSCORE', B, unpack(tags))
-  local inr = retries > 0 and call('ZMSCORE', R, unpack(tags))
-  local zadd, hset, copy, used = {}, {}, {}, {}
-  for j = 1, m do
-    local tag, body, k = tags[j], bodies[j], 2 * j - 1
-    if inb[j] or inr and inr[j] or used[tag] then
-      repeat tag = tag .. '#' .. tokens[j]
-      until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+local later = first and call('ZCARD', R) or 0
+local function fresh(most, newest)
+  while got < most and took < waiting and not full do
+    local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
+    -- One by one: a chunk of LRANGE could be of any size.
+    repeat
+      local body = call('LINDEX', Q, newest and text(m) or '-' .. text(m + 1))
+      local id = (got == 0 or bytes + #body <= room) and ident(body)
+      if id == false then full = true break end
+      m, got, bytes = m + 1, got + 1, bytes + #body
+      tokens[m] = name .. text(got)
+      bodies[m], tags[m] = body, id or '~' .. tokens[m]
+      idlens[m] = #tags[m]
+    until m == 25 or got == most or took + m == waiting
+    if m == 0 then break end
+    local inb = call('ZMSCORE', B, unpack(tags))
+    local inr = later > 0 and call('ZMSCORE', R, unpack(tags))
+    local zadd, hset, copy, used = {}, {}, {}, {}
+    for j = 1, m do
+      local tag, body, k = tags[j], bodies[j], 2 * j - 1
+      if inb[j] or inr and inr[j] or used[tag] then
+        repeat tag = tag .. '#' .. tokens[j]
+        until not (used[tag] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag))
+      end
+      used[tag] = true
+      zadd[k], zadd[k + 1] = stamp, tag
+      hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. last .. text(idlens[j])
+      copy[k], copy[k + 1] = tag, body
+      give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
     end
-    used[tag] = true
-    zadd[k], zadd[k + 1] = stamp, tag
-    hset[k], hset[k + 1] = tag, '0 0 ' .. tokens[j] .. last .. text(idlens[j])
-    copy[k], copy[k + 1] = tag, body
-    give(tag, idlens[j], tokens[j], 0, 0, #body > max and #body or body)
+    lease(zadd, hset, copy)
+    call('LTRIM', Q, newest and m or 0, newest and -1 or -m - 1)
+    took = took + m
   end
-  lease(zadd, hset, copy)
-  call('LTRIM', Q, 0, -m - 1)
-  took = took + m
 end

@@ -1,7 +1,10 @@
--- pop_retries: the first write; then due retries, which keep tag and counts.
+-- pop_retries: the first write; and functions that lease due retries, which keep tag
+-- and counts.
 -- Needs   pop_begin, pop_gate; hooks.retried(tags): called with tags that are in
 --         QBACKUP, before they leave QRETRY
--- Gives   text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
+-- Gives   retries(most): the longest due ones first, until got is most;
+--         fewest(): one, of the first 50 that are due that with the fewest attempts;
+--         text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
 --         which writes to QBACKUP, QDELIVERY, QCONTEXT (nil: not there)
 -- Writes nothing, but is not refused at maxmemory: from here on only a missing
 -- permission can strike.
@@ -46,11 +49,12 @@ local function lease(zadd, hset, copy)
   if long then call('HDEL', C, long) end
 end
 
-local looked = 0
-while first and tonumber(first) <= now and got < n and not full and looked < n + 100 do
-  local tags = call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, math.min(n - got, 25))
-  if #tags == 0 then break end
-  local values = call('HMGET', D, unpack(tags))
+-- due: there may be due retries that this call has not looked at.
+local looked, due = 0, first ~= nil and tonumber(first) <= now
+
+-- Leases these due retries, whose fields in QDELIVERY are values, as far as there is
+-- room for them.  False: none has left QRETRY.
+local function take(tags, values)
   local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
   for i, tag in ipairs(tags) do
     local size = call('HSTRLEN', C, tag)
@@ -72,7 +76,7 @@ while first and tonumber(first) <= now and got < n and not full and looked < n +
       give(tag, idlen, token, attempts, crashes, body)
     end
   end
-  if #leave == 0 then break end
+  if #leave == 0 then return false end
   if #zadd > 0 then
     call('HSET', D, unpack(hset))
     call('ZADD', B, unpack(zadd))
@@ -83,4 +87,28 @@ while first and tonumber(first) <= now and got < n and not full and looked < n +
     dropped = dropped + #gone
     call('HDEL', D, unpack(gone))
   end
+  return true
+end
+
+local function first_due(count)
+  return call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, count)
+end
+
+local function retries(most)
+  while due and got < most and not full and looked < n + 100 do
+    local tags = first_due(math.min(most - got, 25))
+    due = #tags > 0 and take(tags, call('HMGET', D, unpack(tags)))
+  end
+end
+
+local function fewest()
+  local tags = due and got < n and first_due(50) or {}
+  if #tags == 0 then return end
+  local values = call('HMGET', D, unpack(tags))
+  local best, least
+  for i in ipairs(tags) do
+    local attempts = tonumber(match(values[i] or '', '^%d+')) or 0
+    if not least or attempts < least then best, least = i, attempts end
+  end
+  take({tags[best]}, {values[best]})
 end

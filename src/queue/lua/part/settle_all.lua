@@ -4,7 +4,7 @@
 --         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
 --         taken(tag): true where it is another consumer's by now;
 --         due(): a time to answer as due, nil for QRETRY's first
-local words = {ack = 3, retry = 4, ['return'] = 3, dead = 7, stale = 3}
+local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 7, stale = 3}
 
 call('HLEN', C)
 call('HLEN', D)
@@ -77,8 +77,8 @@ local function one(a)
     call('HSET', D, tag, attempts .. ' ' .. crashes .. ' - ' .. rest)
   end
   if op == 'return' then later(0) return 'ok' end
-  if op == 'retry' then
-    attempts = attempts + 1
+  if op == 'retry' or op == 'defer' then
+    attempts = attempts + (op == 'retry' and 1 or 0)
     later(tonumber(ARGV[a + 3]) or 0)
     return 'ok'
   end

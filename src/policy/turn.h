@@ -1,0 +1,20 @@
+/*
+ * Which of a queue's messages a fetch gives first.
+ *
+ * Due retries and new messages share what a queue gives, so that neither starves
+ * the other.  A probe of a suspended queue takes one message, each time of another
+ * sort: then no sort of message that fails keeps the others from being tried.
+ * A queue that has none of the sort asked for gives what it has.
+ */
+#ifndef RQD_POLICY_TURN_H
+#define RQD_POLICY_TURN_H
+
+enum turn {
+	TURN_SHARE,	/* retries and new messages, half and half */
+	TURN_OLDEST,	/* the oldest message that was never delivered */
+	TURN_NEWEST,	/* the newest one; where the kind cannot tell, the oldest */
+	TURN_FEWEST,	/* of the due retries one with the fewest attempts */
+	TURN_LONGEST	/* the one that has been due for the longest time */
+};
+
+#endif
