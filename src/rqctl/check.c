@@ -232,6 +232,9 @@ check_run(struct ctl *c)
 	check_server(&f);
 	if (p.fleet.n == 0)
 		find(&f, "warning", NULL, "no daemon lives");
+	if (p.fleet.ignored > 0)
+		find(&f, "warning", NULL, "%zu keys rqd:daemon:... are too large or no heartbeats",
+		    p.fleet.ignored);
 	for (i = 0; i < p.n; i++)
 		check_queue(&f, &p, i);
 	check_schedules(&f);

@@ -194,6 +194,14 @@ list_differences(const struct fleet *f)
 		}
 }
 
+static void
+say_ignored(const struct fleet *f)
+{
+	if (f->ignored > 0)
+		fprintf(stderr, "rqctl: %zu heartbeat%s too large or no heartbeat%s: not shown\n",
+		    f->ignored, f->ignored == 1 ? " is" : "s are", f->ignored == 1 ? "" : "s");
+}
+
 void
 daemons_run(struct ctl *c)
 {
@@ -216,6 +224,7 @@ daemons_run(struct ctl *c)
 		else if (f.n > 0) {
 			table_show(&t);
 			list_differences(&f);
+			say_ignored(&f);
 		} else
 			ctl_error(c, EX_NOTHING, "no daemon lives on %s",
 			    client_address(c->client));

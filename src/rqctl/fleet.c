@@ -1,5 +1,5 @@
 /*
- * One question for the index, then all heartbeats at once.
+ * One question for the index, then the heartbeats in groups.
  */
 #include "rqctl/fleet.h"
 
@@ -9,6 +9,9 @@
 
 #include "redis/reply.h"
 #include "rqctl/ask.h"
+#include "service/beat.h"
+
+#define GROUP	50	/* heartbeats that are asked for at once */
 
 /* The name of instance i of the index; caller frees. */
 static char *
@@ -24,37 +27,52 @@ static void
 take(struct fleet *f, const struct redisReply *index, size_t i, const struct redisReply *beat)
 {
 	char *name = instance_at(index, i);
-	size_t len;
+	size_t len = 0;
 	const char *text = reply_str(beat, &len);
 
 	fleet_add(f, name, reply_double(reply_at(index, 2 * i + 1), 0), text, len);
 	free(name);
 }
 
-/* Asks for all heartbeats at once. */
+/* Asks for those from the first on, GROUP at most, at once; how many: *done. */
 static int
-read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index)
+read_group(struct ctl *c, struct fleet *f, const struct redisReply *index, size_t first,
+    size_t *done)
 {
-	size_t n = reply_len(index) / 2, i;
+	size_t n = reply_len(index) / 2, end = first + GROUP < n ? first + GROUP : n, i;
 	struct redisReply *reply;
-	char *key, *name;
+	char *key, *name, last[24];
 	int rc = 0;
 
-	for (i = 0; i < n && rc == 0; i++) {
+	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
+	for (i = first; i < end && rc == 0; i++) {
 		name = instance_at(index, i);
 		key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, name);
-		rc = ask_append(c, "GET", key, NULL);
+		rc = ask_append(c, "GETRANGE", key, "0", last, NULL);
 		free(key);
 		free(name);
 	}
-	for (i = 0; i < n && rc == 0; i++) {
+	for (i = first; i < end && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;
 		else
 			take(f, index, i, reply);
 		client_reply_free(reply);
 	}
+	*done = end - first;
 	return rc;
+}
+
+static int
+read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index)
+{
+	size_t n = reply_len(index) / 2, i, done;
+
+	for (i = 0; i < n && !fleet_is_full(f); i += done)
+		if (read_group(c, f, index, i, &done) == -1)
+			return -1;
+	f->ignored += n - i;
+	return 0;
 }
 
 int

@@ -6,35 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QUEUES_MAX	10000	/* that are taken from heartbeats */
+
 static int
 by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct target *)a)->name, ((const struct target *)b)->name);
 }
 
-/* Without a file the queues are those that daemons serve. */
+/* Without a file the queues are those that daemons serve, each once. */
 static struct target *
 served_queues(const struct fleet *f, size_t *n)
 {
+	json_t *seen = json_object(), *q;
 	struct target *t = NULL;
 	const char *name, *key;
-	json_t *q;
-	size_t i, k;
+	size_t i;
 
 	*n = 0;
 	for (i = 0; i < f->n; i++)
 		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
 			key = fleet_text(q, "key");
 			key = key[0] != '\0' ? key : name;
-			for (k = 0; k < *n && strcmp(t[k].keys.name[KEY_QUEUE], key) != 0; k++)
+			if (*n >= QUEUES_MAX || json_object_get(seen, key) != NULL)
 				continue;
-			if (k < *n)
-				continue;
+			json_object_set_new(seen, key, json_true());
 			t = xreallocarray(t, *n + 1, sizeof(*t));
 			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q) };
 			keys_init(&t[*n].keys, key);
 			keys_set_group(&t[(*n)++].keys, fleet_text(q, "consumer_group"));
 		}
+	json_decref(seen);
 	if (t != NULL)
 		qsort(t, *n, sizeof(*t), by_name);
 	return t;

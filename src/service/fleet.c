@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "service/beat.h"
 
 #define COUNT_MAX	1e12		/* so that sums over a fleet are exact */
 
@@ -54,15 +55,26 @@ index_queues(json_t *beat)
 	return index;
 }
 
+bool
+fleet_is_full(const struct fleet *f)
+{
+	return f->weight >= FLEET_WEIGHT_MAX;
+}
+
 void
 fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, size_t len)
 {
-	json_t *json = beat != NULL ? json_loadb(beat, len, 0, NULL) : NULL;
+	json_t *json = NULL;
 
-	if (!json_is_object(json)) {
-		json_decref(json);
+	if (len == 0)
+		return;
+	if (!fleet_is_full(f) && strlen(instance) <= BEAT_TEXT_MAX)
+		json = beat_read(beat, len);
+	if (json == NULL) {
+		f->ignored++;
 		return;
 	}
+	f->weight += beat_weight(beat, len);
 	f->daemons = xreallocarray(f->daemons, f->n + 1, sizeof(f->daemons[0]));
 	f->daemons[f->n++] = (struct daemon){
 		.beat = json, .by_key = index_queues(json), .instance = xstrdup(instance),

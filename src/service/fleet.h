@@ -5,7 +5,9 @@
  * latest thousand.
  *
  * A heartbeat is JSON of which every member is optional; the accessors here
- * give NULL or a default for what is not there or of another type.
+ * give NULL or a default for what is not there or of another type.  A heartbeat that
+ * is too large (beat.h) is left out and counted, and so are all that come after
+ * FLEET_WEIGHT_MAX is reached.
  */
 #ifndef RQD_SERVICE_FLEET_H
 #define RQD_SERVICE_FLEET_H
@@ -18,6 +20,7 @@
 #include "policy/config.h"
 
 #define FLEET_MAX	1000		/* daemons that are looked at: the latest */
+#define FLEET_WEIGHT_MAX ((size_t)48 << 20)	/* memory that all heartbeats may take */
 
 struct daemon {
 	json_t		*beat;		/* owned; an object */
@@ -29,11 +32,15 @@ struct daemon {
 struct fleet {
 	struct daemon	*daemons;
 	size_t		 n;
+	size_t		 weight;	/* of their heartbeats, see beat_weight() */
+	size_t		 ignored;	/* heartbeats that are too large, or none */
 };
 
-/* Adds a daemon by its heartbeat, unless that is NULL (gone) or no JSON object. */
+/* Adds a daemon by its heartbeat; len 0: it has none any more. */
 void	fleet_add(struct fleet *, const char *instance, double seen, const char *beat,
 	    size_t len);
+/* More heartbeats would only be ignored: do not ask for them. */
+bool	fleet_is_full(const struct fleet *);
 void	fleet_done(struct fleet *);
 
 const char *fleet_text(const json_t *object, const char *member);	/* "" */

@@ -1,6 +1,6 @@
 /*
- * The heartbeat's JSON; see heartbeat.h.  Readers (rqctl) treat every member as
- * optional, so members may be added.
+ * The heartbeat's JSON; see heartbeat.h.  Readers treat every member as optional, so
+ * members may be added, here and in the tables of beat.c.
  */
 #include "service/heartbeat.h"
 
@@ -13,11 +13,13 @@
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
+#include "service/beat.h"
 #include "service/json_bytes.h"
 
 #include <config.h>
 
-#define IN_HAND_MAX	64	/* deliveries listed per queue */
+#define IN_HAND_MAX	64	/* deliveries listed per queue ... */
+#define IN_HAND_ALL	2048	/* ... and of all queues, about */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 static double
@@ -26,27 +28,33 @@ seconds(usec_t t)
 	return (double)t / (double)SEC;
 }
 
+struct in_hand {
+	json_t	*list;
+	size_t	 most;
+};
+
 static void
 in_hand_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
 {
-	json_t *list = arg, *o;
+	struct in_hand *in_hand = arg;
+	json_t *o;
 
-	if (json_array_size(list) >= IN_HAND_MAX)
+	if (json_array_size(in_hand->list) >= in_hand->most)
 		return;
 	o = json_pack("{s:i, s:i, s:f}", "attempt", (int)msg->attempts + 1, "pid", (int)pid,
 	    "age", (double)(age / MSEC) / 1e3);
 	json_set_bytes(o, "id", msg->id, strlen(msg->id));
 	json_set_bytes(o, "tag", msg->tag, strlen(msg->tag));
-	json_array_append_new(list, o);
+	json_array_append_new(in_hand->list, o);
 }
 
 static json_t *
-queue_json(const struct consumer *c)
+queue_json(const struct consumer *c, size_t most)
 {
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
 	const struct breaker *b = consumer_breaker(c);
-	json_t *list = json_array();
+	struct in_hand in_hand = { json_array(), most };
 	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", config_kind_name(cfg->kind),
 	    "running", (int)consumer_in_hand(c), "concurrency", (int)config_most(cfg),
@@ -66,14 +74,15 @@ queue_json(const struct consumer *c)
 		json_object_set_new(q, "state", json_string("unsubscribed"));
 	if (!config_kind_keeps(cfg->kind))
 		json_object_del(q, "lease");
-	consumer_each(c, in_hand_add, list);
-	json_object_set_new(q, "in_hand", list);
+	consumer_each(c, in_hand_add, &in_hand);
+	json_object_set_new(q, "in_hand", in_hand.list);
 	return q;
 }
 
+/* most: deliveries listed per queue */
 static char *
 heartbeat_text(const struct heartbeat *h, const struct config *config,
-    struct consumer *const *consumers, size_t n)
+    struct consumer *const *consumers, size_t n, size_t most)
 {
 	json_t *queues = json_object();
 	json_t *root;
@@ -82,7 +91,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 
 	for (i = 0; i < n; i++)
 		json_object_set_new(queues, consumer_config(consumers[i])->name,
-		    queue_json(consumers[i]));
+		    queue_json(consumers[i], most));
 	root = json_pack("{s:s, s:s, s:s, s:i, s:f, s:s, s:i, s:o}",
 	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
 	    "pid", (int)getpid(), "started", seconds(h->started), "config", config->hash,
@@ -90,6 +99,20 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	return text;
+}
+
+/* One that readers accept: without the deliveries, if it would be too large with them. */
+static char *
+bounded_text(const struct heartbeat *h, const struct config *config,
+    struct consumer *const *consumers, size_t n)
+{
+	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
+	char *text = heartbeat_text(h, config, consumers, n, most);
+
+	if (text == NULL || beat_weight(text, strlen(text)) <= BEAT_WEIGHT_MAX)
+		return text;
+	free(text);
+	return heartbeat_text(h, config, consumers, n, 0);
 }
 
 static void
@@ -106,7 +129,7 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
-	char *text = heartbeat_text(h, config, consumers, n);
+	char *text = bounded_text(h, config, consumers, n);
 	double now = conn_redis_time(conn);
 	char score[32], ttl[16], old[32];
 

@@ -145,6 +145,8 @@ status_text(const struct view *v, const struct survey_result *r, struct buf *out
 	json_object_set_new(root, "daemon", daemon_json(v));
 	json_object_set_new(root, "daemons", r != NULL ?
 	    json_integer((json_int_t)r->fleet.n) : json_null());
+	json_object_set_new(root, "ignored", json_integer(r != NULL ?
+	    (json_int_t)r->fleet.ignored : 0));
 	json_object_set_new(root, "fleet", r != NULL ? fleet_json(v, r) : json_null());
 	json_object_set_new(root, "queues", r != NULL ? queues_json(r) : json_null());
 	text = json_dumps(root, JSON_COMPACT);

@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "loop/timer.h"
 #include "redis/reply.h"
+#include "service/beat.h"
 
 #define GROUP_BEATS	2	/* heartbeats can be long */
 #define GROUP_QUEUES	8
@@ -273,7 +274,7 @@ got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
-	size_t len;
+	size_t len = 0;
 	const char *text = how == CONN_REPLY ? reply_str(reply, &len) : NULL;
 
 	if (text != NULL)
@@ -284,9 +285,10 @@ got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 static void
 ask_beat(struct survey *s, size_t i)
 {
-	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->instances[i]);
+	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->instances[i]), last[24];
 
-	conn_words(s->conn, got_beat, question_new(s, i, 0), "GET", key, NULL);
+	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
+	conn_words(s->conn, got_beat, question_new(s, i, 0), "GETRANGE", key, "0", last, NULL);
 	free(key);
 }
 
@@ -369,11 +371,16 @@ set_phase(struct survey *s, enum phase phase)
 static bool
 ask_group(struct survey *s)
 {
-	size_t most = s->phase == PHASE_BEATS ? s->ninstances : s->found.n;
-	size_t end = s->next + (s->phase == PHASE_BEATS ? GROUP_BEATS : GROUP_QUEUES);
+	bool beats = s->phase == PHASE_BEATS;
+	size_t most = beats ? s->ninstances : s->found.n, end;
 
+	if (beats && fleet_is_full(&s->found.fleet)) {
+		s->found.fleet.ignored += most - s->next;
+		s->next = most;
+	}
+	end = s->next + (beats ? GROUP_BEATS : GROUP_QUEUES);
 	for (; s->next < most && s->next < end; s->next++) {
-		if (s->phase == PHASE_BEATS)
+		if (beats)
 			ask_beat(s, s->next);
 		else
 			ask_depth(s, s->next);
