@@ -106,6 +106,42 @@ scheme light
 like "$(dark)" 'rgb\(24[0-9], 24[0-9], 24[0-9]\)' 'and light'
 is "$(complaints)" '' 'nothing was refused or failed so far'
 
+# -- whatever an answer holds, it is shown
+r set rqd:daemon:ghost '{"config":5,"queues":{}}' >/dev/null
+r zadd rqd:daemons "$(date +%s)" ghost >/dev/null
+js_wait 20 '[...document.querySelectorAll("#daemons tbody tr")].some(r => r.cells[0].textContent.includes("ghost"))' \
+    'a heartbeat that no daemon wrote'
+is "$(link)" live 'and the page lives'
+r del rqd:daemon:ghost >/dev/null
+r zrem rqd:daemons ghost >/dev/null
+cat >"$T/odd.js" <<'J'
+(() => {
+	const whole = { time: '2026-11-22T00:00:00Z', daemon: { name: 'a', version: version, state: 'running', instance: 'a.1',
+	    redis: { up: true, server: 's', version: '7' } }, daemons: 1, fleet: [{ instance: 'a.1', name: 'a', version: 'v',
+	    pid: 1, started: 1, config: 'c', queues: 1, running: 0, seen: 1, max_handlers: 1, states: { q: 'paused' } }],
+	    queues: [{ name: 'q', key: 'q', kind: 'ack', state: 'ok', mood: 'ok', waiting: 1, totals: { acked: 1, failed: 1 } }] };
+	const odd = [null, 5, -1e308, 'x', '', true, [], {}, [1, null, [2]], { a: { b: 1 } }];
+	let failed = '';
+	const attempt = answer => { try { show(answer); } catch (e) { failed += JSON.stringify(answer) + ': ' + e + '; '; } };
+	const walk = o => {
+		for (const name of Object.keys(o)) {
+			if (o === whole.daemon && name === 'version')
+				continue;	
+			const was = o[name];
+			for (const v of odd.concat(undefined)) { o[name] = v; attempt(whole); }
+			o[name] = was;
+			if (was !== null && typeof was === 'object')
+				walk(was);
+		}
+	};
+	walk(whole);
+	attempt(whole);
+	return failed || 'fine';
+})()
+J
+is "$(js "$(cat "$T/odd.js")")" fine 'no member of any type stops it'
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 4' 'and the next answer is shown as ever'
+
 # -- nothing is asked while nobody looks
 js '(Object.defineProperty(document, "hidden", { configurable: true, get: () => true }), document.dispatchEvent(new Event("visibilitychange")))' >/dev/null
 js 'performance.clearResourceTimings()' >/dev/null

@@ -23,6 +23,17 @@ const FIND_FROM = 8;			/* queues from which on a field to find one helps */
 
 const byId = id => document.getElementById(id);
 
+/* -- what came from the daemon -------------------------------------------------- */
+
+/*
+ * Parts of the answer come from Redis, where anybody may have written them.  So every
+ * member passes one of these; what has another type becomes nothing.
+ */
+const textOf = v => typeof v === "string" ? v : "";
+const numberOf = v => typeof v === "number" && isFinite(v) ? v : null;
+const objectOf = v => v !== null && typeof v === "object" && !Array.isArray(v) ? v : {};
+const listOf = v => Array.isArray(v) ? v.map(objectOf) : [];
+
 /* -- figures as people read them --------------------------------------------- */
 
 function number(n) {
@@ -350,7 +361,7 @@ const queueTable = new Table(byId("queues"), [
 ], { column: 0, down: false });
 
 function writeStates(cell, d) {
-	const states = Object.entries(d.states);
+	const states = d.states;
 	const text = states.length === 0 ? ["ok"] : states.slice(0, 4).map(s => s[0] + ": " + s[1]);
 
 	if (states.length > 4)
@@ -380,9 +391,9 @@ const daemonTable = new Table(byId("daemons"), [
 	{ label: "Up", cls: "n", write: (cell, d) => write(cell, age(d.up)) },
 	{ label: "Seen", cls: "n",
 	    write: (cell, d) => { write(cell, age(d.seen)); dress(cell, d.seen > 20 ? "n bad" : "n"); } },
-	{ label: "Version", cls: "n", write: (cell, d) => write(cell, d.version || "") },
+	{ label: "Version", cls: "n", write: (cell, d) => write(cell, d.version) },
 	{ label: "PID", cls: "n", write: (cell, d) => write(cell, String(d.pid || "")) },
-	{ label: "Config", cls: "mono", write: (cell, d) => write(cell, (d.config || "").slice(0, 8)) },
+	{ label: "Config", cls: "mono", write: (cell, d) => write(cell, d.config.slice(0, 8)) },
 ], { column: 0, down: false });
 
 /* -- sums ------------------------------------------------------------------------ */
@@ -431,19 +442,34 @@ function showSums(queues) {
 let shown = null;	/* the last answer that had queues, as it is shown */
 let version = null;	/* of the daemon that this page came from */
 
-function queueItem(q) {
-	/* What is there to be done: also what failed and is due again. */
-	const depth = (q.waiting || 0) + (q.due || 0);
-	const samples = remember(q.key, depth, q.totals.acked, q.totals.failed);
-	const now = samples[samples.length - 1];
+const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest"];
 
-	return Object.assign({}, q, { id: q.key, depth: depth, samples: samples, okRate: now[4], failRate: now[5] });
+function queueItem(from) {
+	const q = { id: textOf(from.key), name: textOf(from.name), kind: textOf(from.kind), state: textOf(from.state) };
+	const totals = objectOf(from.totals);
+
+	for (const name of FIGURES)
+		q[name] = numberOf(from[name]);
+	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
+	q.totals = { acked: numberOf(totals.acked) || 0, failed: numberOf(totals.failed) || 0 };
+	/* What is there to be done: also what failed and is due again. */
+	q.depth = (q.waiting || 0) + (q.due || 0);
+	q.samples = remember(q.id, q.depth, q.totals.acked, q.totals.failed);
+	[q.okRate, q.failRate] = q.samples[q.samples.length - 1].slice(4);
+	return q;
 }
 
-function daemonItem(d, here, time) {
-	return Object.assign({}, d, {
-		id: d.instance, here: d.instance === here, up: Math.max(0, time - d.started)
-	});
+function daemonItem(from, here, time) {
+	const d = { id: textOf(from.instance), instance: textOf(from.instance), name: textOf(from.name),
+	    version: textOf(from.version), config: textOf(from.config) };
+	const started = numberOf(from.started);
+
+	for (const name of ["pid", "running", "queues", "max_handlers", "seen"])
+		d[name] = numberOf(from[name]);
+	d.states = Object.entries(objectOf(from.states)).map(([name, state]) => [name, textOf(state)]);
+	d.here = d.instance === here;
+	d.up = started === null ? null : Math.max(0, time - started);
+	return d;
 }
 
 function listQueues() {
@@ -486,28 +512,48 @@ function warnings(status) {
 	return list.join(" ");
 }
 
+/* Items of one key would share a row. */
+const eachOnce = items => [...new Map(items.map(item => [item.id, item])).values()];
+
 function showQueues(status) {
 	const time = Date.parse(status.time) / 1000;
+	const fleet = eachOnce(listOf(status.fleet).map(d => daemonItem(d, status.daemon.instance, time)));
 
-	shown = status.queues.map(queueItem);
+	shown = eachOnce(listOf(status.queues).map(queueItem));
 	forgetOld();
 	listQueues();
 	showSums(shown);
-	daemonTable.show(status.fleet.map(d => daemonItem(d, status.daemon.instance, time)));
-	write(byId("daemons-count"), String(status.fleet.length));
+	daemonTable.show(fleet);
+	write(byId("daemons-count"), String(fleet.length));
 }
 
-function show(status) {
+/* The members that are shown; each has its type. */
+function daemonOf(from) {
+	const d = { reload_failed: from.reload_failed === true, redis: {} };
+	const redis = objectOf(from.redis);
+
+	for (const name of ["name", "version", "instance", "state"])
+		d[name] = textOf(from[name]);
+	for (const name of ["server", "version", "error"])
+		d.redis[name] = textOf(redis[name]);
+	d.redis.up = redis.up === true;
+	return d;
+}
+
+function show(answer) {
+	const from = objectOf(answer);
+	const status = { time: textOf(from.time), daemon: daemonOf(objectOf(from.daemon)),
+	    queues: Array.isArray(from.queues) ? from.queues : null, fleet: from.fleet };
 	const d = status.daemon, redis = d.redis;
 
 	/* A new version has a new page. */
 	if (version !== null && version !== d.version)
 		location.reload();
 	version = d.version;
-	const problems = (status.queues || []).filter(q => q.mood === "bad").length;
-
 	if (status.queues)
 		showQueues(status);
+	const problems = status.queues ? shown.filter(q => q.mood === "bad").length : 0;
+
 	document.body.classList.toggle("stale", !status.queues);
 	write(byId("name"), d.name);
 	write(byId("where"), "Redis " + redis.server + (redis.version ? ", version " + redis.version : ""));
