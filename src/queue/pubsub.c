@@ -24,11 +24,14 @@
 #include "queue/look.h"
 #include "redis/reply.h"
 
+#define CHANNEL_MAX	((size_t)64 * 1024)	/* of a name: an environment takes 128 KiB */
+
 /* In the backlog.  There may be many: what a delivery needs besides is made for it. */
 struct waiting {
 	TAILQ_ENTRY(waiting)	 entry;		/* in order of place */
 	uint64_t		 place;		/* in the order in which they were heard */
-	char			*channel;	/* owned, as are the next two */
+	char			*channel;	/* owned, as are payload and id */
+	size_t			 channel_len;
 	char			*payload;	/* hiredis'; NULL: it was too large */
 	size_t			 len;		/* also of one that was */
 	char			*id;		/* of one that was in hand before; NULL */
@@ -77,6 +80,7 @@ struct pubsub {
 	bool			  told;		/* ready() was called, and no fetch since */
 	bool			  looked;	/* it is known whether it is paused */
 	bool			  paused;	/* as the engine was told */
+	bool			  refused;	/* a channel's name was, and that was said */
 	bool			  warned;	/* that QPAUSED cannot be read */
 	bool			  closing;
 	bool			  closed;
@@ -119,7 +123,7 @@ pubsub_move(struct pubsub *q, struct heard *h, enum heard_state state)
 static uint64_t
 waiting_bytes(const struct waiting *w)
 {
-	return w->payload != NULL ? w->len : 0;
+	return w->channel_len + (w->payload != NULL ? w->len : 0);
 }
 
 /* Into the backlog, where its place is: at the end, mostly. */
@@ -208,7 +212,29 @@ pubsub_end_drops(struct pubsub *q)
 	pubsub_warn(q, text);
 }
 
-/* From the subscriber.  A channel's name with a NUL fits in no environment. */
+/* Whether a channel's name fits into a handler's environment. */
+static bool
+pubsub_can_name(const char *channel, size_t len)
+{
+	return len <= CHANNEL_MAX && memchr(channel, '\0', len) == NULL;
+}
+
+/* Counted each time, said once. */
+static void
+pubsub_refuse(struct pubsub *q, size_t len)
+{
+	char text[128];
+
+	q->stats->n[STAT_DROPPED]++;
+	if (q->refused)
+		return;
+	q->refused = true;
+	snprintf(text, sizeof(text), "messages are dropped: a channel's name has %zu bytes, and may "
+	    "have %zu and no NUL", len, CHANNEL_MAX);
+	pubsub_warn(q, text);
+}
+
+/* From the subscriber. */
 static void
 pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, void *arg)
 {
@@ -218,8 +244,11 @@ pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, 
 
 	if (q->closing || reply_str(payload, &size) == NULL)
 		return;
-	if (memchr(channel, '\0', len) != NULL ||
-	    !pubsub_has_room(q, size > q->cfg->message_max ? 0 : size)) {
+	if (!pubsub_can_name(channel, len)) {
+		pubsub_refuse(q, len);
+		return;
+	}
+	if (!pubsub_has_room(q, len + (size > q->cfg->message_max ? 0 : size))) {
 		pubsub_drop(q);
 		return;
 	}
@@ -228,6 +257,7 @@ pubsub_heard(const char *channel, size_t len, const struct redisReply *payload, 
 	if (size <= q->cfg->message_max)
 		w->payload = reply_take(payload, &w->len);
 	w->channel = xstrndup(channel, len);
+	w->channel_len = len;
 	w->place = ++q->places;
 	pubsub_enqueue(q, w);
 	pubsub_wake(q);
@@ -247,6 +277,7 @@ pubsub_hear_again(struct pubsub *q, struct heard *h)
 	h->msg->payload = NULL;
 	w->id = xstrdup(h->msg->id);
 	w->channel = xstrdup(h->msg->channel);
+	w->channel_len = strlen(w->channel);
 	pubsub_enqueue(q, w);
 }
 

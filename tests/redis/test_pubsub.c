@@ -144,6 +144,35 @@ test_backlog_bytes(void **state)
 	finish(&box, 2, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
 }
 
+/* Publishers choose the names of channels: these take room as messages do. */
+static void
+test_names(void **state)
+{
+	size_t len = 100 * 1024;
+	char *name = xmalloc(len + 1);
+
+	(void)state;
+	memset(name, 'n', len);
+	memcpy(name, "nows.c", 6);
+	name[len] = name[600] = '\0';
+	start(0);
+	publish(name, "1");
+	publish(name, "2");
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 1);
+	assert_non_null(strstr(box.warning, "backlog is full (1 messages, 601 bytes"));
+	name[600] = 'n';
+	publish(name, "3");
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 2);
+	assert_non_null(strstr(box.warning, "name has 102400 bytes"));
+	publish(name, "4");
+	WAIT(&box, box.stats.n[STAT_DROPPED] == 3);
+	assert_int_equal(box.warnings, 2);
+	box_set_slots(&box, 5);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(strlen(box.msgs[0]->channel), 600);
+	free(name);
+}
+
 /* What never began is heard again, at its place; what began is not. */
 static void
 test_return(void **state)
@@ -307,6 +336,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_channels),
 		cmocka_unit_test_setup_teardown(test_patterns, setup_pattern, fixture_teardown),
+		cmocka_unit_test_setup_teardown(test_names, setup_pattern, fixture_teardown),
 		TEST(test_backlog), TEST(test_backlog_bytes), TEST(test_return),
 		TEST(test_pause), TEST(test_cut), TEST(test_restart), TEST(test_denied),
 		TEST(test_thrown_out), TEST(test_close), TEST(test_freed),
