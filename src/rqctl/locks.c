@@ -116,6 +116,19 @@ find_names(struct ctl *c, struct names *names)
 	return 0;
 }
 
+/* The key of the lock, and its length; the caller frees it.  A name may hold any bytes. */
+static char *
+lock_key(const struct name *name, size_t *len)
+{
+	size_t n = strlen(KEYS_LOCK_PREFIX);
+	char *key = xmalloc(n + name->len);
+
+	memcpy(key, KEYS_LOCK_PREFIX, n);
+	memcpy(key + n, name->text, name->len);
+	*len = n + name->len;
+	return key;
+}
+
 /* -- one lock ------------------------------------------------------------------- */
 
 struct found {
@@ -130,13 +143,14 @@ static json_t *
 lock_json(const struct found *f)
 {
 	json_t *o = json_object();
-	char *key = xasprintf("%s%.*s", KEYS_LOCK_PREFIX, (int)f->name->len, f->name->text);
+	size_t len;
+	char *key = lock_key(f->name, &len);
 	char *value = xstrndup(f->value, f->len);
 	struct lock_holder h;
 
 	lock_holder(value, &h);
 	out_set_bytes(o, "name", f->name->text, f->name->len);
-	out_set_bytes(o, "key", key, strlen(KEYS_LOCK_PREFIX) + f->name->len);
+	out_set_bytes(o, "key", key, len);
 	out_set_bytes(o, "value", f->value, f->len);
 	if (h.host[0] != '\0')
 		out_set_bytes(o, "host", h.host, strlen(h.host));
@@ -180,13 +194,10 @@ static int
 ask_about(struct ctl *c, const struct name *name)
 {
 	struct words w = { 0 };
-	char *key = xmalloc(strlen(KEYS_LOCK_PREFIX) + name->len);
-	size_t len = strlen(KEYS_LOCK_PREFIX);
+	size_t len;
+	char *key = lock_key(name, &len);
 	int rc;
 
-	memcpy(key, KEYS_LOCK_PREFIX, len);
-	memcpy(key + len, name->text, name->len);
-	len += name->len;
 	words_add(&w, "GETRANGE");
 	words_mem(&w, key, len);
 	words_add(&w, "0");

@@ -49,6 +49,15 @@ r set Lock:big "$(head -c 100000 /dev/zero | tr '\0' x)" px 3600000 >/dev/null
 ok '[ "$("$RQCTL" locks --json --count 5000 | wc -c)" -lt 500000 ]' 'long values are cut'
 r flushall >/dev/null
 
+# A name with a NUL, as keys of Redis may have, is shown whole; so is that of kind "expired".
+r eval 'local name = "a\0" .. string.rep("z", 300)
+	redis.call("SET", "Lock:" .. name, "x", "PX", 60000)
+	redis.call("SET", "Lock:q:" .. name, "y", "PX", 60000)' 0 >/dev/null
+is "$("$RQCTL" locks --json | grep '"key"' | tr -d ' ,' | sed 's/z\{300\}/Z/')" \
+    "$(printf '"key":"Lock:a\\u0000Z"\n"key":"Lock:q:a\\u0000Z"')" 'JSON: a name with a NUL'
+is "$("$RQCTL" locks | sed 1d | cut -d' ' -f1 | sed 's/z\{300\}/Z/')" "$(printf 'a\\x00Z\nq:a\\x00Z')" 'and in the table'
+r flushall >/dev/null
+
 # -- unlock -------------------------------------------------------------------------
 
 fails 1 'nobody holds lock a' "$RQCTL" unlock a
