@@ -1,11 +1,10 @@
 /*
  * Records to text: logfmt and JSON.
  *
- * A value is walked character by character.  Printable UTF-8 stays as it is;
- * controls (C0, DEL, C1), line and paragraph separators and the marks that
- * turn the writing direction are escaped, and so is every byte that is not
- * part of valid UTF-8: in logfmt as \xHH, in JSON the same as the text
- * "\\xHH", since JSON strings hold characters and not bytes.
+ * A value is walked character by character.  Visible UTF-8 stays as it is.  Controls
+ * and characters that are invisible or reorder others (utf8_is_visible()) are escaped,
+ * and so is every byte that is not part of valid UTF-8: in logfmt as \xHH, in JSON the
+ * same as the text "\\xHH", since JSON strings hold characters and not bytes.
  *
  * A logfmt value is quoted where it is empty or holds a space, a quote, an
  * equals sign or anything escaped; the backslash counts as escaped.
@@ -33,18 +32,6 @@ next_glyph(const char *s, size_t n)
 	g.valid = len > 0;
 	g.len = len > 0 ? len : 1;
 	return g;
-}
-
-static bool
-is_printable(uint32_t c)
-{
-	if (c < 0x20 || (c >= 0x7f && c < 0xa0))
-		return false;
-	if (c < 0x200e)
-		return true;
-	return !(c <= 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-	    (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || c == 0xfffe ||
-	    c == 0xffff);
 }
 
 /* The letter after the backslash for what has one in both formats; else 0. */
@@ -81,6 +68,17 @@ put_hex(struct buf *b, const char *prefix, const char *s, size_t n)
 	}
 }
 
+/* As JSON has it: beyond U+FFFF two surrogates. */
+static void
+put_code(struct buf *b, uint32_t code)
+{
+	if (code > 0xffff) {
+		buf_printf(b, "\\u%04x", (unsigned)(0xd800 + ((code - 0x10000) >> 10)));
+		code = 0xdc00 + (code & 0x3ff);
+	}
+	buf_printf(b, "\\u%04x", (unsigned)code);
+}
+
 static void
 put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g)
 {
@@ -92,7 +90,7 @@ put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g
 	} else if (format == LOG_LOGFMT) {
 		put_hex(b, "\\x", s, g.len);
 	} else if (g.valid) {
-		buf_printf(b, "\\u%04x", (unsigned)g.code);
+		put_code(b, g.code);
 	} else {
 		put_hex(b, "\\\\x", s, g.len);
 	}
@@ -119,7 +117,7 @@ put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 			continue;
 		}
 		g = next_glyph(s + i, n - i);
-		if (!g.valid || !is_printable(g.code) || g.code == '"' ||
+		if (!g.valid || !utf8_is_visible(g.code) || g.code == '"' ||
 		    g.code == '\\') {
 			buf_add(b, s + from, i - from);
 			put_escaped(b, format, s + i, g);
@@ -143,7 +141,7 @@ needs_quotes(const char *s, size_t n)
 			continue;
 		}
 		g = next_glyph(s + i, n - i);
-		if (!g.valid || !is_printable(g.code) ||
+		if (!g.valid || !utf8_is_visible(g.code) ||
 		    (g.code < 0x80 && strchr(" \"=\\", (int)g.code) != NULL))
 			return true;
 		i += g.len;

@@ -49,6 +49,28 @@ utf8_decode(const char *s, size_t len, uint32_t *code)
 }
 
 bool
+utf8_is_visible(uint32_t code)
+{
+	/* Unicode's format characters, fillers, separators and noncharacters; sorted. */
+	static const struct { uint32_t first, last; } hidden[] = {
+		{ 0, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x600, 0x605 },
+		{ 0x61c, 0x61c }, { 0x6dd, 0x6dd }, { 0x70f, 0x70f }, { 0x115f, 0x1160 },
+		{ 0x17b4, 0x17b5 }, { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0x3164, 0x3164 }, { 0xfdd0, 0xfdef }, { 0xfeff, 0xfeff },
+		{ 0xffa0, 0xffa0 }, { 0xfff0, 0xfffb }, { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a },
+		{ 0xe0000, 0xe0fff },
+	};
+	size_t i;
+
+	if ((code & 0xfffe) == 0xfffe)
+		return false;
+	for (i = 0; i < sizeof(hidden) / sizeof(hidden[0]) && code >= hidden[i].first; i++)
+		if (code <= hidden[i].last)
+			return false;
+	return true;
+}
+
+bool
 utf8_is_valid(const char *s, size_t len)
 {
 	uint32_t code;

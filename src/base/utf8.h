@@ -11,6 +11,12 @@
 /* Decodes the first character of len >= 1 bytes.  Returns its length in bytes; 0: invalid. */
 size_t	utf8_decode(const char *, size_t len, uint32_t *code);
 
+/*
+ * Whether a reader of a log or a terminal can see this character: false for controls, and for
+ * characters that are invisible or change the order of others.  Escape those.
+ */
+bool	utf8_is_visible(uint32_t code);
+
 /* Whether the whole string is valid. */
 bool	utf8_is_valid(const char *, size_t);
 

@@ -93,9 +93,7 @@ columns_of(uint32_t c)
 {
 	if (c < 0x80)
 		return c >= 0x20 && c < 0x7f ? 1 : -1;
-	if (!utf8 || c < 0xa0 || c == 0xad || (c >= 0x200b && c <= 0x200f) ||
-	    (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-	    (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff))
+	if (!utf8 || !utf8_is_visible(c))
 		return -1;
 	return wcwidth((wchar_t)c);
 }
@@ -130,6 +128,30 @@ out_escape(struct buf *b, const char *text, size_t len)
 			for (i = 0; i < n; i++)
 				buf_printf(b, "\\x%02x", (unsigned char)text[i]);
 	}
+}
+
+void
+out_foreign(FILE *f, const char *text, size_t len)
+{
+	struct buf b = BUF_INIT;
+	const char *tab;
+	size_t n;
+
+	if (!isatty(fileno(f))) {
+		fwrite(text, 1, len, f);
+		return;
+	}
+	for (; len > 0; text += n, len -= n) {
+		tab = memchr(text, '\t', len);
+		n = tab != NULL ? (size_t)(tab - text) : len;
+		out_escape(&b, text, n);
+		if (tab != NULL) {
+			buf_addc(&b, '\t');
+			n++;
+		}
+	}
+	fwrite(b.data, 1, b.len, f);
+	buf_done(&b);
 }
 
 /* Bytes that fit into `room` columns, and in *used how many of those they take. */

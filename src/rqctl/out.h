@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/util.h"
@@ -26,6 +27,8 @@ const char *out_colour(enum colour);		/* "" where there are none; COLOUR_NONE en
  */
 void	out_escape(struct buf *, const char *, size_t);
 void	out_escaped_line(const char *);		/* on stdout */
+/* A line that another program wrote: escaped, but for tabs, on a terminal; else as it is. */
+void	out_foreign(FILE *, const char *, size_t);
 size_t	out_columns(const char *);		/* that escaped text takes */
 /* Bytes of the longest beginning of escaped text that fits into so many columns. */
 size_t	out_fit(const char *, size_t columns);

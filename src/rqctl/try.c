@@ -117,7 +117,7 @@ output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut
 
 	(void)ctx;
 	(void)arg;
-	fwrite(line, 1, len, out);
+	out_foreign(out, line, len);
 	if (!cut)
 		putc('\n', out);
 	fflush(out);

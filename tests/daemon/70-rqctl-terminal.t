@@ -101,6 +101,23 @@ r del Lock:a >/dev/null
 ended 0 'lock: and goes on'
 like "$(screen)" '^got it' 'lock: with the command'
 
+# -- try: a handler's control characters --------------------------------------------------
+
+handler paint <<'H'
+printf 'a\tb\033]0;title\007\033[31mred\330\234\n'
+printf '\033[2Jerr\n' >&2
+H
+config_write try <<C
+queue "paint" { command = {"$T/paint"} }
+C
+echo >"$T/message"
+terminal -c "$T/try.conf" try paint "$T/message"
+ended 0 'try: status'
+like "$(screen)" '^a +b\\x1b\]0;title\\x07\\x1b\[31mred\\xd8\\x9c$' 'try: what a handler prints is escaped on a terminal'
+like "$(screen)" '^\\x1b\[2Jerr$' 'try: on standard error, too'
+is "$("$RQCTL" -c "$T/try.conf" try paint "$T/message" 2>/dev/null | od -An -tx1 | tr -d ' \n')" \
+    "$(printf 'a\tb\033]0;title\007\033[31mred\330\234\n' | od -An -tx1 | tr -d ' \n')" 'try: elsewhere it is as it was'
+
 # -- status -w ---------------------------------------------------------------------------
 
 beat() { # INSTANCE JSON

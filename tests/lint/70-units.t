@@ -33,6 +33,14 @@ closed() {
 	    tail -3 "$D/out"
 }
 
+# logrotate works in a directory of the unit's user: as that user, not as root.
+logrotate_user() {
+	user=$(sed -n 's/^User=//p' systemd/rqd.service.in)
+	for word in su 'create 0640'; do
+		grep -qx "	$word $user $user" etc/examples/logrotate || echo "etc/examples/logrotate has no: $word $user $user"
+	done
+}
+
 sysusers() {
 	cp systemd/rqd.sysusers "$D/root/usr/lib/sysusers.d/rqd.conf"
 	systemd-sysusers --root="$D/root" 2>"$D/err" || cat "$D/err"
@@ -58,5 +66,6 @@ if [ -d /run/systemd ] || [ -w /run ]; then
 else
 	echo '# no /run/systemd: how closed the units are is not known'
 fi
+silent 'logrotate has the user of the unit' logrotate_user
 silent 'the user is made by sysusers' sysusers
 done_testing

@@ -131,6 +131,13 @@ test_quotes(void **state UNUSED)
 		{ "\xc2\x9b", "\"\\xc2\\x9b\"", "\"\\u009b\"" },
 		{ "\xe2\x80\xa8", "\"\\xe2\\x80\\xa8\"", "\"\\u2028\"" },
 		{ "\xe2\x80\xae", "\"\\xe2\\x80\\xae\"", "\"\\u202e\"" },
+		/* Arabic letter mark, zero width joiner, tag A, noncharacter */
+		{ "\xd8\x9c", "\"\\xd8\\x9c\"", "\"\\u061c\"" },
+		{ "\xe2\x80\x8d", "\"\\xe2\\x80\\x8d\"", "\"\\u200d\"" },
+		{ "\xf3\xa0\x81\x81", "\"\\xf3\\xa0\\x81\\x81\"", "\"\\udb40\\udc41\"" },
+		{ "\xf4\x8f\xbf\xbf", "\"\\xf4\\x8f\\xbf\\xbf\"", "\"\\udbff\\udfff\"" },
+		/* beyond U+FFFF, and visible */
+		{ "\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"" },
 	};
 	char *s, *want;
 	size_t i;

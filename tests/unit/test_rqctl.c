@@ -266,6 +266,9 @@ terminals_are_safe(void **state)
 	escapes("\033[2J\a", 5, "\\x1b[2J\\x07");
 	escapes("x\0y", 3, "x\\x00y");
 	escapes("\177", 1, "\\x7f");
+	escapes("\xd8\x9c", 2, "\\xd8\\x9c");
+	escapes("\xf3\xa0\x81\x81", 4, "\\xf3\\xa0\\x81\\x81");
+	escapes("\xf0\x9d\x85\xb3", 4, "\\xf0\\x9d\\x85\\xb3");
 	escapes("\xc3\xa9", 2, "\xc3\xa9");
 	escapes("\xc3", 1, "\\xc3");
 	escapes("\xc2\x9b" "31m", 5, "\\xc2\\x9b31m");		/* C1: CSI */
