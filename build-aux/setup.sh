@@ -91,6 +91,11 @@ quietly() {	# COMMAND...
 build() {	# FOLDER CONFIGURE-OPTION...
 	dir=$1
 	shift
+	# After sudo ./check, for example.
+	for f in . "$dir" "$dir/config.status"; do
+		[ ! -e "$f" ] || [ -w "$f" ] ||
+		    die "$f belongs to $(stat -c %U "$f"): remove it, or run this as that user"
+	done
 	if [ ! -x configure ] || [ -n "$(find configure.ac -newer configure)" ]; then
 		quietly autoreconf -fi
 	fi
