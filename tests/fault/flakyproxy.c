@@ -17,7 +17,13 @@
  *	drop		close all connections, once
  *	say HEX		these bytes go to all clients now, between replies or within one
  *	flood HEX	the same, and then as many more as they take, for ever
- *	random P	P of 100 new connections get one of these for themselves
+ *	rate N		N bytes a second each way, which all connections share
+ *	swallow WAY	reads, and sends nothing on: up (to the server), down, both; none.
+ *			A connection of which something was swallowed stays so.
+ *	age MS		closes each connection MS milliseconds after it was made, or
+ *			after this command
+ *	idle MS		closes each connection on which nothing moved for so long
+ *	random P	P of 100 new connections get a cut, delay, lose or split of their own
  *	calm		all of the above off
  *
  * A piece is what one read() returned: one or more replies of Redis.
@@ -34,12 +40,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
 
 #define BUFFER_MAX	(4 << 20)
+#define RATE_DEPTH	0.02	/* seconds' worth of bytes that may be sent at once */
+#define RATE_QUEUED	0.1	/* seconds' worth that wait in the proxy */
 #define SINGLE_BYTES	256	/* of each piece are sent alone */
 
 struct weather {
@@ -59,6 +68,7 @@ struct half {
 	struct evbuffer	*buf;
 	struct event	*in, *out, *timer;
 	size_t		 single;	/* bytes still to be sent one by one */
+	bool		 swallows;	/* something was swallowed: all is, from then on */
 };
 
 struct link {
@@ -69,6 +79,7 @@ struct link {
 	bool		  is_own;	/* its own weather, not that of all */
 	long		  cut;		/* bytes left of it */
 	long		  pieces;	/* from upstream, of its own weather */
+	struct event	 *end;		/* by age or by idling */
 };
 
 static TAILQ_HEAD(, link) links = TAILQ_HEAD_INITIALIZER(links);
@@ -76,6 +87,11 @@ static struct event_base *base;
 static struct weather all = { .cut = -1 };
 static const char *upstream;
 static bool blackhole, refuse;
+static bool swallow[2];		/* by whether it is a reply */
+static long age, idle;		/* ms; 0: no limit */
+/* Token buckets of the two ways. */
+static struct { double tokens, at; } bucket[2];
+static double rate;		/* bytes a second; 0: no limit */
 static char flood[65536];
 static long random_percent, pieces;
 static uint64_t rng;
@@ -88,6 +104,21 @@ draw(uint32_t n)
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
 	return (uint32_t)((z ^ z >> 31) >> 32) % n;
+}
+
+static double
+now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static struct timeval
+milliseconds(long ms)
+{
+	return (struct timeval){ ms / 1000, ms % 1000 * 1000 };
 }
 
 static const struct weather *
@@ -106,6 +137,7 @@ link_close(struct link *l)
 		event_free(l->half[i].timer);
 		evbuffer_free(l->half[i].buf);
 	}
+	event_free(l->end);
 	close(l->half[0].from);
 	close(l->half[0].to);
 	free(l);
@@ -120,6 +152,40 @@ links_close(void)
 		link_close(l);
 }
 
+/* How many bytes the link takes now, this way. */
+static size_t
+bucket_fill(bool reply)
+{
+	double t = now(), depth = rate * RATE_DEPTH > 1 ? rate * RATE_DEPTH : 1;
+
+	bucket[reply].tokens += (t - bucket[reply].at) * rate;
+	bucket[reply].at = t;
+	if (bucket[reply].tokens > depth)
+		bucket[reply].tokens = depth;
+	return bucket[reply].tokens > 0 ? (size_t)bucket[reply].tokens : 0;
+}
+
+/* Until there is room in it: a quarter of it, or a byte. */
+static struct timeval
+bucket_wait(void)
+{
+	double wait = RATE_DEPTH / 4 > 1 / rate ? RATE_DEPTH / 4 : 1 / rate;
+	long us = (long)(wait * 1e6) + (long)draw(1000);
+
+	return (struct timeval){ us / 1000000, us % 1000000 };
+}
+
+/* Is there room for more of what comes? */
+static bool
+half_has_room(const struct half *h)
+{
+	size_t most = BUFFER_MAX;
+
+	if (rate > 0)
+		most = rate * RATE_QUEUED > 1000 ? (size_t)(rate * RATE_QUEUED) : 1000;
+	return evbuffer_get_length(h->buf) < most;
+}
+
 /* How much may be written now. */
 static size_t
 half_portion(const struct half *h)
@@ -132,15 +198,21 @@ half_portion(const struct half *h)
 		n = 1 + draw(1000);
 	if (h->link->cut >= 0 && (size_t)h->link->cut < n)
 		n = (size_t)h->link->cut;
+	if (rate > 0) {
+		size_t room = bucket_fill(h->reply);
+
+		n = n < room ? n : room;
+	}
 	return n;
 }
 
 static void
 half_flush(evutil_socket_t fd, short what, void *arg)
 {
-	static const struct timeval crumb = { 0, 20 };
+	struct timeval crumb = { 0, 20 };
 	struct half *h = arg;
 	struct link *l = h->link;
+	size_t portion;
 	int n;
 
 	(void)fd, (void)what;
@@ -152,11 +224,18 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 		link_close(l);
 		return;
 	}
-	n = evbuffer_write_atmost(h->buf, h->to, (ev_ssize_t)half_portion(h));
+	if ((portion = half_portion(h)) == 0) {
+		crumb = bucket_wait();
+		event_add(h->timer, &crumb);
+		return;
+	}
+	n = evbuffer_write_atmost(h->buf, h->to, (ev_ssize_t)portion);
 	if (n <= 0) {
 		event_add(h->out, NULL);
 		return;
 	}
+	if (rate > 0)
+		bucket[h->reply].tokens -= n;
 	if (l->cut > 0)
 		l->cut -= n;
 	if (h->single > 0)
@@ -165,8 +244,24 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 		event_add(h->out, NULL);
 	else if (evbuffer_get_length(h->buf) > 0)
 		event_add(h->timer, &crumb);
-	else
+	if (!weather_of(l)->split ? half_has_room(h) : evbuffer_get_length(h->buf) == 0)
 		event_add(h->in, NULL);
+}
+
+/* The connection ends MS from now. */
+static void
+link_limit(struct link *l, long ms)
+{
+	struct timeval tv = milliseconds(ms);
+
+	event_add(l->end, &tv);
+}
+
+static void
+link_expire(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	link_close(arg);
 }
 
 static bool
@@ -184,6 +279,7 @@ half_read(evutil_socket_t fd, short what, void *arg)
 	struct half *h = arg;
 	const struct weather *w = weather_of(h->link);
 	struct timeval tv = { 0, 0 };
+	size_t before = evbuffer_get_length(h->buf);
 	int n = evbuffer_read(h->buf, fd, 65536);
 
 	(void)what;
@@ -191,7 +287,15 @@ half_read(evutil_socket_t fd, short what, void *arg)
 		link_close(h->link);
 		return;
 	}
-	if (evbuffer_get_length(h->buf) < BUFFER_MAX && !w->split)
+	if (idle > 0)
+		link_limit(h->link, idle);
+	if (swallow[h->reply] || h->swallows) {
+		h->swallows = true;
+		evbuffer_drain(h->buf, evbuffer_get_length(h->buf) - before);
+		event_add(h->in, NULL);
+		return;
+	}
+	if (half_has_room(h) && !w->split)
 		event_add(h->in, NULL);
 	if (w->split)
 		h->single = (size_t)n < SINGLE_BYTES ? (size_t)n : SINGLE_BYTES;
@@ -273,6 +377,9 @@ on_accept(evutil_socket_t listener, short what, void *arg)
 	l->cut = weather_of(l)->cut;
 	half_init(&l->half[0], l, fd, to, false);
 	half_init(&l->half[1], l, to, fd, true);
+	l->end = evtimer_new(base, link_expire, l);
+	if (age > 0 || idle > 0)
+		link_limit(l, age > 0 ? age : idle);
 	TAILQ_INSERT_TAIL(&links, l, entry);
 }
 
@@ -288,15 +395,57 @@ set_cut(long n)
 		l->cut = n;
 }
 
+/* What waits in the proxy is sent. */
 static void
-set_blackhole(bool on)
+flush_all(void)
 {
 	struct link *l;
 
-	blackhole = on;
 	TAILQ_FOREACH(l, &links, entry) {
-		for (int i = 0; i < 2 && !on; i++)
+		for (int i = 0; i < 2; i++)
 			event_active(l->half[i].timer, EV_TIMEOUT, 0);
+	}
+}
+
+static void
+set_blackhole(bool on)
+{
+	blackhole = on;
+	if (!on)
+		flush_all();
+}
+
+static void
+set_rate(long n)
+{
+	rate = (double)n;
+	bucket[0].tokens = bucket[1].tokens = 0;
+	bucket[0].at = bucket[1].at = now();
+	flush_all();
+}
+
+static void
+set_swallow(const char *way)
+{
+	bool both = strcmp(way, "both") == 0;
+
+	swallow[false] = both || strcmp(way, "up") == 0;
+	swallow[true] = both || strcmp(way, "down") == 0;
+}
+
+/* One of the two at a time. */
+static void
+set_limit(long new_age, long new_idle)
+{
+	struct link *l;
+
+	age = new_age;
+	idle = new_idle;
+	TAILQ_FOREACH(l, &links, entry) {
+		if (age > 0 || idle > 0)
+			link_limit(l, age > 0 ? age : idle);
+		else
+			event_del(l->end);
 	}
 }
 
@@ -321,7 +470,7 @@ say(const char *hex, bool floods)
 static void
 command(const char *line)
 {
-	char name[32] = "", hex[4096] = "";
+	char name[32] = "", hex[4096] = "", way[8];
 	long n = 0;
 
 	if (sscanf(line, "%31s %ld", name, &n) < 1)
@@ -340,6 +489,14 @@ command(const char *line)
 		refuse = n != 0;
 	else if (strcmp(name, "random") == 0)
 		random_percent = n;
+	else if (strcmp(name, "rate") == 0)
+		set_rate(n);
+	else if (sscanf(line, "swallow %7s", way) == 1)
+		set_swallow(way);
+	else if (strcmp(name, "age") == 0)
+		set_limit(n, 0);
+	else if (strcmp(name, "idle") == 0)
+		set_limit(0, n);
 	else if (sscanf(line, "say %4095s", hex) == 1 || sscanf(line, "flood %4095s", hex) == 1)
 		say(hex, name[0] == 'f');
 	else if (strcmp(name, "calm") == 0) {
@@ -347,6 +504,9 @@ command(const char *line)
 		refuse = false;
 		random_percent = 0;
 		set_cut(-1);
+		set_rate(0);
+		set_swallow("none");
+		set_limit(0, 0);
 		set_blackhole(false);
 	} else if (strcmp(name, "drop") != 0) {
 		printf("unknown: %s\n", name);
