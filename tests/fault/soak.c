@@ -6,8 +6,10 @@
  *	soak RQD FLAKYPROXY SHIM
  *
  * From the environment: SEED (random unless given; printed), FAULTS (20),
- * MESSAGES (300), KINDS (names of faults, with commas; all), STREAM (the queue is of
- * kind "stream"), and RQD_TEST_KEEP, which keeps the directory with all logs.
+ * MESSAGES (300), KINDS (names of faults, with commas; all), PACE (faults come so
+ * many times slower; 1), STREAM (the queue is of kind "stream"), SOAK_VERBOSE (each
+ * fault is printed), PATIENCE (the machine may be so many times slower; 1), and
+ * RQD_TEST_KEEP, which keeps the directory with all logs.
  * The output is TAP.
  *
  * Faults keep step with the messages: the last of both come together, and
@@ -21,6 +23,7 @@
  *	soak_redis.c	Redis and a replica, and what they forget
  *	soak_faults.c	the kinds of faults
  *	soak_work.c	producer and handler
+ *	soak_log.c	what the daemons say in their logs
  *	soak_check.c	the proof
  */
 #include "soak.h"
@@ -40,12 +43,13 @@
 
 const char *soak_dir, *soak_self;
 uint64_t soak_seed;
+long soak_messages;
+double soak_patience;
 bool soak_stream;
 volatile long *soak_pushed;
 
 static struct fault faults[FAULTS_MAX];
 static size_t nfaults, wanted_faults;
-static long messages;
 static uint64_t rng;
 static double last_fault;	/* its end */
 static double drained_at;
@@ -86,6 +90,7 @@ step(void)
 	}
 	if (!world_reap())
 		died = true;
+	log_poll();
 	usleep(5000);
 }
 
@@ -197,7 +202,7 @@ faults_end(void)
 static bool
 is_time_for_one(void)
 {
-	double pushed = (double)*soak_pushed / (double)messages;
+	double pushed = (double)*soak_pushed / (double)soak_messages;
 
 	return (double)nfaults / (double)wanted_faults <= pushed + 0.005;
 }
@@ -205,13 +210,13 @@ is_time_for_one(void)
 static void
 let_it_break(void)
 {
-	double next = now() + 0.5;
+	double next = now() + 0.5, pace = (double)number_of("PACE", 1);
 
 	while (nfaults < wanted_faults && nfaults < FAULTS_MAX) {
 		faults_end();
 		step();
 		if (now() >= next && is_time_for_one() && fault_begin())
-			next = now() + 0.2 + draw(&rng, 1000000) / 1e6;
+			next = now() + pace * (0.2 + draw(&rng, 1000000) / 1e6);
 	}
 	while (!faults_end())
 		step();
@@ -306,7 +311,7 @@ start_producer(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(99);
-	_exit(work_produce(messages, 0.7 * (double)wanted_faults));
+	_exit(work_produce(soak_messages, 0.7 * (double)wanted_faults * (double)number_of("PACE", 1)));
 }
 
 static void
@@ -314,7 +319,6 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 {
 	unsigned before[DAEMONS], after[DAEMONS];
 	double start = now(), quiet, taken;
-	double patience_factor = (double)number_of("PATIENCE", 1);
 	bool leaks = false;
 
 	world_start(rqd, proxy, shim);
@@ -338,13 +342,14 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 		    after[1]);
 	report(world_end_daemons(), "the daemons end with status 0, and leave no process");
 	report(!died, "no daemon ended by itself");
-	report(check_all(messages, faults, nfaults) == 0,
+	report(check_all(work_last(), faults, nfaults) == 0,
 	    "nothing is lost, and every duplicate has a fault that explains it");
 	taken = check_taken_up(last_fault);
 	printf("# after the last fault: all taken up within %.1f s, drained within %.1f s\n",
 	    taken, drained_at - last_fault);
-	report(taken <= patience_factor * LEASE_AND_SLACK, "after the last fault no message waits for longer than a lease");
+	report(taken <= soak_patience * LEASE_AND_SLACK, "after the last fault no message waits for longer than a lease");
 	check_done();
+	log_done();
 	report(logs_are_clean(), "no sign of a bug in the logs");
 	printf("# %.1f s\n", now() - start);
 }
@@ -365,9 +370,10 @@ main(int argc, char **argv)
 	if (soak_seed == 0)
 		soak_seed = mix((uint64_t)(now() * 1e9) ^ (uint64_t)getpid()) % 1000000000 + 1;
 	rng = soak_seed;
+	soak_patience = (double)number_of("PATIENCE", 1);
 	soak_stream = getenv("STREAM") != NULL;
 	wanted_faults = (size_t)number_of("FAULTS", 20);
-	messages = number_of("MESSAGES", 300);
+	soak_messages = number_of("MESSAGES", 300);
 	if ((soak_dir = mkdtemp(dir)) == NULL)
 		return 99;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -375,7 +381,7 @@ main(int argc, char **argv)
 	signal(SIGINT, on_signal);
 	signal(SIGHUP, on_signal);
 	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld\n", (unsigned long long)soak_seed,
-	    wanted_faults, messages);
+	    wanted_faults, soak_messages);
 	soak_pushed = mmap(NULL, sizeof(*soak_pushed), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (soak_pushed == MAP_FAILED)

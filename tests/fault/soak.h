@@ -33,6 +33,12 @@ enum cause {
 	CAUSE_CUT_OFF, CAUSE_REDIS_STOPPED, CAUSE_REDIS_KILLED, CAUSE_PROMOTED, CAUSES
 };
 
+enum effect {
+	EFFECT_NONE,
+	EFFECT_HINDERS,		/* handlers cannot run, though the daemon can talk to Redis */
+	EFFECT_FORGETS,		/* Redis loses what it has confirmed */
+};
+
 struct fault_kind {
 	const char	*name;
 	unsigned	 weight;
@@ -40,6 +46,7 @@ struct fault_kind {
 	double		 least, most;	/* how long it lasts, in seconds */
 	bool		 asks_redis;	/* not while Redis is away */
 	bool		 of_daemon;	/* strikes one daemon only */
+	enum effect	 effect;
 	bool		 (*begin)(unsigned slot, double seconds, char *detail, size_t);
 	bool		 (*end)(unsigned slot, const char *detail);	/* false: again */
 };
@@ -58,6 +65,25 @@ struct run {
 	pid_t	pid, daemon;
 	double	from, to;		/* to: 0 where it did not get so far */
 	int	status;
+	bool	confirmed;		/* Redis said ok to its ack or dead letter */
+};
+
+/* The end of a delivery by a daemon's log. */
+struct settled {
+	unsigned slot;
+	pid_t	 pid;			/* of the handler */
+	int	 attempt;
+	double	 at;			/* seen; it was written up to then */
+	double	 down;			/* when the last lost connection before it was seen */
+};
+
+/* Messages that a fault has pushed. */
+struct special {
+	long	first, last;		/* their numbers */
+	double	at;
+	bool	certain;		/* Redis has said that they are there */
+	bool	burst;			/* the last one succeeds, those before it fail */
+	size_t	bytes;			/* of a large one */
 };
 
 struct life {
@@ -78,9 +104,12 @@ extern bool soak_stream;	/* the queue is of kind "stream" */
 extern const struct fault_kind	 fault_kinds[];
 extern const char	*soak_dir, *soak_self;
 extern uint64_t		 soak_seed;
+extern long		 soak_messages;	/* of the producer: 1 to this */
 extern bool		 redis_away;	/* stopped or killed */
 extern bool		 redis_behind;	/* the replica is cut off, to be promoted */
 extern volatile long	*soak_pushed;	/* by the producer, so far */
+
+extern double		 soak_patience;	/* how much slower the machine may be */
 
 bool	 soak_redis_is_whole(void);	/* no fault lasts that is Redis' own */
 
@@ -96,15 +125,28 @@ bool	 world_is_busy(void);		/* handlers run */
 void	 world_adopt(pid_t);		/* one of ours: its end is waited for elsewhere */
 bool	 world_adopted_ended(int *status);
 
+/* soak_log.c: the daemons' logs, read while they are written */
+void	 log_poll(void);
+bool	 log_is_suspended(void);	/* the queue, in one of the daemons */
+const struct settled *log_settled(size_t *n);
+void	 log_done(void);
+
 /* soak_redis.c */
 /* Of Redis, as the user admin; NULL: not there.  The reply is freed by the next call. */
 struct redisReply *ask(const char *fmt, ...);
+struct redisReply *ask_argv(int argc, const char *const argv[], const size_t len[]);
 const struct forgotten *redis_forgotten(size_t *n);
 
 /* soak_work.c */
 int	 work_handle(const char *dir, uint64_t seed);
 int	 work_produce(long messages, double seconds);	/* counts in *soak_pushed */
 long	 work_number(const char *payload, size_t len);
+/* Pushes messages beside the producer's; see soak_work.c.  False: it did not. */
+bool	 work_push_burst(void);
+bool	 work_push_large(size_t len);
+bool	 work_push_late(unsigned slot, double seconds);
+const struct special *work_special(size_t *n);
+long	 work_last(void);		/* number of the last message of all */
 double	 now(void);
 uint32_t draw(uint64_t *state, uint32_t n);
 uint64_t mix(uint64_t);

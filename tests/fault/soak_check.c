@@ -2,24 +2,34 @@
  * The proof: what the handlers wrote down, against what was pushed and what is
  * in the dead letters; and every second delivery against the faults.
  *
- * A message may run again, without any fault, only after a run that failed and
- * was over.  Everything else needs a fault that struck the daemon of the first
+ * Finished is finished.  Once Redis has confirmed an ack or a dead letter, no
+ * run of the message begins, and no letter is written, by whomever.  One
+ * explanation remains: Redis has lost its memory since the message's first run
+ * (FLUSHALL, or a replica promoted that was behind), for then a daemon that had
+ * the message in hand must put it back.  A confirmation is what the daemon's log
+ * says, unless it lost its connection between the handler's end and that record:
+ * the result was sent twice then, and an answer that the message is another
+ * delivery's counts as success, as the first one may have acted.
+ *
+ * Else a message may run again, without any fault, only after a run that failed
+ * and was over.  Everything else needs a fault that struck the daemon of the first
  * run, between the beginning of that run and that of the second.  What explains
  * it, strongest first:
  *
- *	- the daemon was killed, or ended by SIGTERM;
+ *	- the daemon was killed, or ended by SIGTERM, before it was confirmed;
  *	- it was stopped for so long that leases could expire;
  *	- a replica was promoted that did not know of the first run;
- *	- Redis refused commands meanwhile (ACL, type of a key, memory), or commands
- *	  by an ACL before the message's first run: a pop that is refused its last step
- *	  (LTRIM) leaves a message both waiting and leased, and the lease, when it is
- *	  over, makes it run once more, beside the other or after it;
  *	- faults of any kind, one after the other, that kept it from Redis for
  *	  longer than a lease less a renewal; the longest of them is the cause.
  *
  * That a connection was lost, or Redis restarted, for less than that explains
  * nothing: results are kept, and pops whose reply was lost are asked for.  Nor
- * do clocks, a full disk, or processes that cannot be started.
+ * do refused commands, connections that end often, a slow link, limits of
+ * Redis' own, clocks, a full disk, or processes that cannot be started.
+ *
+ * What a dead daemon had in hand runs again within a lease and five seconds in
+ * which some daemon could talk to Redis without a break.  The message behind a
+ * burst of failures runs within thirty seconds.
  *
  * The totals in QSTATS may be too small: those since the last tick die with the
  * daemon, or with a reply that is lost.  They are never too large.
@@ -32,13 +42,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <hiredis/hiredis.h>
 
 #define SPAWNED_LATER	2	/* than it was popped, on a machine that is busy */
 #define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
 #define TOO_LONG	(LEASE - RENEWAL)
-#define DENIED_LATER	(LEASE + 12)	/* a lease, and a suspension's probes */
+#define TAKEN_UP	(LEASE + 5)	/* and how long a machine that is busy may take: */
+#define BUSY		2
+#define BEHIND_BURST	30
+#define LARGE_LATER	6	/* than a megabyte a second would have it, and a half more */
+#define LARGE_ABOUT	10
+#define FAULTS_TOLD	8	/* around a problem */
+#define SUSPENDED_LATER	6	/* than the fault that suspended a queue: the next probe */
 
 static const char *const cause_names[CAUSES] = {
 	[CAUSE_NONE] = "nothing",
@@ -49,7 +66,7 @@ static const char *const cause_names[CAUSES] = {
 	[CAUSE_CUT_OFF] = "cut off from Redis",
 	[CAUSE_REDIS_STOPPED] = "Redis stopped",
 	[CAUSE_REDIS_KILLED] = "Redis restarted",
-	[CAUSE_PROMOTED] = "replica promoted",
+	[CAUSE_PROMOTED] = "Redis lost memory",
 };
 
 static struct run *runs;
@@ -57,10 +74,14 @@ static size_t nruns;
 static const struct fault *faults;
 static size_t nfaults;
 static unsigned problems;
+static double longest_taken, longest_behind, longest_large;
 
 struct fate {
 	unsigned	successes, letters, runs;
-	unsigned	finals;		/* runs after which there should be no other */
+	unsigned	confirmed;	/* acks of which Redis has said ok */
+	double		born;		/* the first run; 0: none */
+	double		letter;		/* when the last one was written */
+	bool		doubtful;	/* perhaps it was never pushed */
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
 };
@@ -80,6 +101,12 @@ static struct count {
 
 /* -- what was written down -------------------------------------------------- */
 
+static bool
+run_is_final(const struct run *r)
+{
+	return r->to > 0 && (r->status == 0 || r->status == 65);
+}
+
 static void
 run_ended(long n, int attempt, pid_t pid, int status, double at)
 {
@@ -93,6 +120,64 @@ run_ended(long n, int attempt, pid_t pid, int status, double at)
 		}
 	}
 	PROBLEM("message %ld ended but never began", n);
+}
+
+static int
+settled_compare(const void *a, const void *b)
+{
+	const struct settled *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Has its daemon's log confirmed its end, without any doubt? */
+static bool
+run_is_confirmed(const struct run *r, const struct settled *all, size_t n)
+{
+	const struct life *life = world_life(r->daemon);
+	size_t from = 0, to = n;
+
+	if (r->to == 0 || life == NULL)
+		return false;
+	while (from < to) {
+		size_t middle = (from + to) / 2;
+
+		if (all[middle].pid < r->pid)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	for (; from < n && all[from].pid == r->pid; from++) {
+		const struct settled *s = &all[from];
+
+		if (s->slot == life->slot && s->attempt == r->attempt && s->at >= r->to)
+			return s->down < r->to;
+	}
+	return false;
+}
+
+static void
+runs_confirm(void)
+{
+	size_t n, confirmed = 0, final = 0;
+	const struct settled *said = log_settled(&n);
+	struct settled *all = calloc(n + 1, sizeof(*all));
+
+	if (all == NULL)
+		abort();
+	memcpy(all, said, n * sizeof(*all));
+	qsort(all, n, sizeof(*all), settled_compare);
+	for (size_t i = 0; i < nruns; i++) {
+		struct run *r = &runs[i];
+
+		r->confirmed = run_is_final(r) && run_is_confirmed(r, all, n);
+		final += run_is_final(r);
+		confirmed += r->confirmed;
+	}
+	free(all);
+	printf("# runs that were final: %zu, confirmed without doubt: %zu\n", final, confirmed);
 }
 
 static void
@@ -113,12 +198,18 @@ runs_read(void)
 			run_ended(n, attempt, pid, value, at);
 			continue;
 		}
+		if (what == 'X') {
+			PROBLEM("message %ld was not delivered as it was pushed", n);
+			continue;
+		}
 		if (nruns == room) {
 			room = room > 0 ? 2 * room : 1024;
 			if ((runs = realloc(runs, room * sizeof(*runs))) == NULL)
 				abort();
 		}
-		runs[nruns++] = (struct run){ n, attempt, pid, value, at, 0, 0 };
+		runs[nruns++] = (struct run){
+			.n = n, .attempt = attempt, .pid = pid, .daemon = value, .from = at
+		};
 	}
 	fclose(f);
 }
@@ -183,25 +274,17 @@ explain_chain(unsigned slot, double from, double to)
 	return CAUSE_NONE;
 }
 
-/*
- * A failure before this run, told to a Redis that has been restarted since that
- * message was popped, and the answer lost: told again it is unknown, if this run
- * is over by then.  Nobody can know whether Redis has lost it, so it is put back.
- */
+/* Since then it has: what is finished may come back. */
 static bool
-is_put_back(double born, double from, double until)
+redis_forgot(double from, double to)
 {
-	bool restarted = false, cut_off = false;
-
 	for (size_t i = 0; i < nfaults; i++) {
 		const struct fault *f = &faults[i];
 
-		if (f->kind->cause == CAUSE_REDIS_KILLED && overlaps(f, born, until))
-			restarted = true;
-		if (f->kind->cause == CAUSE_CUT_OFF && overlaps(f, from - RECOVERY, until))
-			cut_off = true;
+		if (f->kind->effect == EFFECT_FORGETS && overlaps(f, from - SPAWNED_LATER, to))
+			return true;
 	}
-	return restarted && cut_off;
+	return false;
 }
 
 /* born: the message's first run. */
@@ -218,10 +301,6 @@ explain(const struct run *r, double born, double until)
 		const struct fault *f = &faults[i];
 		enum cause c = f->kind->cause;
 
-		if (c == CAUSE_REFUSED && found == CAUSE_NONE && overlaps(f,
-		    strcmp(f->kind->name, "ACL denial") == 0 ? born - DENIED_LATER :
-		    r->from, until))
-			found = c;
 		if (!overlaps(f, c == CAUSE_PROMOTED ? born - SPAWNED_LATER : r->from, until))
 			continue;
 		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
@@ -234,27 +313,22 @@ explain(const struct run *r, double born, double until)
 		if (c == CAUSE_ENDED)
 			found = c;
 	}
-	if (found == CAUSE_NONE && born < r->from && is_put_back(born, r->from, until))
-		return CAUSE_REDIS_KILLED;
 	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
 }
 
 static void
 tell_around(double from, double to)
 {
-	for (size_t i = 0; i < nfaults; i++) {
+	unsigned told = 0;
+
+	for (size_t i = 0; i < nfaults && told < FAULTS_TOLD; i++) {
 		const struct fault *f = &faults[i];
 
+		told += overlaps(f, from - 2, to);
 		if (overlaps(f, from - 2, to))
 			printf("#     %.3f to %.3f: %s %s (daemon %u)\n", f->from, f->to,
 			    f->kind->name, f->detail, f->slot);
 	}
-}
-
-static bool
-run_is_final(const struct run *r)
-{
-	return r->to > 0 && (r->status == 0 || r->status == 65);
 }
 
 /* Two runs of a message, one after the other; the second may not be there. */
@@ -268,6 +342,8 @@ judge_pair(const struct run *r, double born, const struct run *next)
 
 	if (next != NULL ? !final && !beside && r->to > 0 : r->to > 0)
 		return;
+	if (r->confirmed && !beside)
+		return;		/* judge_finished() has it */
 	cause = explain(r, born, until);
 	by_cause[cause].again += final && next != NULL;
 	by_cause[cause].beside += beside;
@@ -276,14 +352,170 @@ judge_pair(const struct run *r, double born, const struct run *next)
 		return;
 	PROBLEM("message %ld: %s, and no fault explains it", r->n,
 	    r->to == 0 ? "a run did not end" :
+	    beside ? "ran beside itself" :
 	    final && r->status == 0 ? "ran again after it had succeeded" :
-	    final ? "ran again after it was dead" : "ran beside itself");
+	    "ran again after it was dead");
 	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
 	    (int)r->daemon, r->from, r->to, r->status);
 	if (next != NULL)
 		printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n",
 		    next->attempt, (int)next->daemon, next->from, next->to, next->status);
 	tell_around(r->from, next != NULL ? next->from : r->from + LEASE);
+}
+
+/* A run that begins after one of which Redis has confirmed the end. */
+static void
+judge_finished(const struct run *finished, double born, const struct run *r)
+{
+	static long told;
+
+	if (r->from <= finished->to || r->n == told)
+		return;
+	if (redis_forgot(born, r->from)) {
+		by_cause[CAUSE_PROMOTED].again++;
+		return;
+	}
+	told = r->n;
+	PROBLEM("message %ld ran again after Redis had confirmed that it %s", r->n,
+	    finished->status == 0 ? "succeeded" : "is dead");
+	printf("#     attempt %d, daemon %d, %.3f to %.3f\n", finished->attempt,
+	    (int)finished->daemon, finished->from, finished->to);
+	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
+	    (int)r->daemon, r->from, r->to, r->status);
+	tell_around(born, r->from);
+}
+
+/* -- how long it takes ------------------------------------------------------ */
+
+/* When the fault no longer keeps handlers of this daemon from running; 0: it never did. */
+static double
+hinders_until(const struct fault *f, unsigned slot)
+{
+	if (f->kind->of_daemon && f->slot != slot)
+		return 0;
+	if (f->kind->effect == EFFECT_HINDERS || f->kind->cause == CAUSE_REFUSED)
+		return fault_until(f) + SUSPENDED_LATER;
+	return f->kind->cause != CAUSE_NONE ? fault_until(f) + RECOVERY : 0;
+}
+
+/*
+ * The longest time within these that nothing hindered the daemon; bursts of
+ * failures do, or do not.  Faults are in order.
+ */
+static double
+longest_unhindered(unsigned slot, double from, double to, bool bursts)
+{
+	double longest = 0;
+
+	for (size_t i = 0; i < nfaults && faults[i].from < to; i++) {
+		double until = hinders_until(&faults[i], slot);
+
+		if (until <= from || (!bursts && strcmp(faults[i].kind->name, "poison") == 0))
+			continue;
+		if (faults[i].from - from > longest)
+			longest = faults[i].from - from;
+		from = until;
+	}
+	return to - from > longest ? to - from : longest;
+}
+
+static double
+unhindered(double from, double to, bool bursts)
+{
+	double longest = 0;
+
+	for (unsigned slot = 0; slot < DAEMONS; slot++) {
+		double one = longest_unhindered(slot, from, to, bursts);
+
+		longest = one > longest ? one : longest;
+	}
+	return longest;
+}
+
+/* Its daemon was killed: when the next run begins. */
+static void
+judge_wait(const struct run *r, const struct run *next)
+{
+	double killed = 0, waited;
+
+	for (size_t i = 0; i < nfaults; i++) {
+		const struct fault *f = &faults[i];
+
+		if (f->kind->cause == CAUSE_KILLED && f->pid == r->daemon)
+			killed = f->from;
+	}
+	if (next == NULL || killed < r->from || next->from < killed || (r->to > 0 && r->to < killed))
+		return;
+	waited = unhindered(killed, next->from, true);
+	if (waited > longest_taken)
+		longest_taken = waited;
+	if (waited <= TAKEN_UP + BUSY * soak_patience)
+		return;
+	PROBLEM("message %ld: its daemon %d was killed, and it ran again only after %.1f s, %.1f s "
+	    "of them without any fault", r->n, (int)r->daemon, next->from - killed, waited);
+	tell_around(killed, next->from);
+}
+
+/* The large messages that were about within these times. */
+static double
+large_bytes(double from, double to)
+{
+	size_t n;
+	const struct special *s = work_special(&n);
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (s[i].at >= from - LARGE_ABOUT && s[i].at <= to)
+			sum += (double)s[i].bytes;
+	}
+	return sum;
+}
+
+/* A large message is not late for its size, and that of others before it. */
+static void
+check_large(const struct special *s, const struct fate *fate)
+{
+	double most, waited;
+
+	if (fate->born == 0)
+		return;
+	most = 1.5 * large_bytes(s->at, fate->born) / 1e6 + LARGE_LATER * soak_patience;
+	waited = unhindered(s->at, fate->born, true);
+	if (fate->born - s->at > longest_large)
+		longest_large = fate->born - s->at;
+	if (waited <= most)
+		return;
+	PROBLEM("message %ld, of %zu bytes, ran after %.1f s, %.1f s of them without any fault "
+	    "but a slow link", s->first, s->bytes, fate->born - s->at, waited);
+	tell_around(s->at, fate->born);
+}
+
+/* The one behind a burst; large ones. */
+static void
+check_specials(struct fate *fates)
+{
+	size_t n;
+	const struct special *s = work_special(&n);
+	double waited;
+
+	for (size_t i = 0; i < n; i++) {
+		struct fate *last = &fates[s[i].last];
+
+		for (long k = s[i].first; k <= s[i].last; k++)
+			fates[k].doubtful = !s[i].certain;
+		if (s[i].bytes > 0)
+			check_large(&s[i], last);
+		if (!s[i].burst || last->born == 0)
+			continue;
+		waited = last->born - s[i].at;
+		if (waited > longest_behind)
+			longest_behind = waited;
+		if (unhindered(s[i].at, last->born, false) > BEHIND_BURST)
+			PROBLEM("message %ld, behind a burst of failures, waited for %.1f s",
+			    s[i].last, waited);
+	}
+	printf("# longest: behind a burst %.1f s, a large message %.1f s, after a daemon's death "
+	    "%.1f s without a fault\n", longest_behind, longest_large, longest_taken);
 }
 
 /* -- dead letters ----------------------------------------------------------- */
@@ -299,7 +531,7 @@ letter_field(const redisReply *fields, const char *name)
 }
 
 static void
-judge_letter(const redisReply *fields, struct fate *fates, long messages)
+judge_letter(const redisReply *fields, double at, struct fate *fates, long messages)
 {
 	const redisReply *body = letter_field(fields, "message");
 	const redisReply *reason = letter_field(fields, "reason");
@@ -311,6 +543,7 @@ judge_letter(const redisReply *fields, struct fate *fates, long messages)
 		return;
 	}
 	fate->letters++;
+	fate->letter = at;
 	if (fate->runs == 0)
 		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
@@ -323,12 +556,14 @@ static void
 letters_read(struct fate *fates, long messages)
 {
 	char from[64] = "-";
+	double offset = (double)time(NULL) - now();	/* of Redis' clock, to a second */
 	redisReply *r;
 
 	while ((r = ask("XRANGE qDEAD %s + COUNT 500", from)) != NULL &&
 	    r->type == REDIS_REPLY_ARRAY && r->elements > 0) {
 		for (size_t i = 0; i < r->elements; i++)
-			judge_letter(r->element[i]->element[1], fates, messages);
+			judge_letter(r->element[i]->element[1],
+			    atof(r->element[i]->element[0]->str) / 1e3 - offset, fates, messages);
 		snprintf(from, sizeof(from), "(%s",
 		    r->element[r->elements - 1]->element[0]->str);
 	}
@@ -415,7 +650,7 @@ static void
 check_keys(void)
 {
 	static const char *const known[] = {
-		"qSTATS", "qDEAD", "pushed", "rqd:daemons"
+		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons"
 	};
 	redisReply *r = ask("KEYS *");
 	size_t i, k;
@@ -423,9 +658,9 @@ check_keys(void)
 	for (i = 0; r != NULL && i < r->elements; i++) {
 		const char *key = r->element[i]->str;
 
-		for (k = 0; k < 4 && strcmp(key, known[k]) != 0; k++)
+		for (k = 0; k < 5 && strcmp(key, known[k]) != 0; k++)
 			;
-		if (k == 4 && !(soak_stream && strcmp(key, "q") == 0) && strncmp(key, "rqd:daemon:", 11) != 0)
+		if (k == 5 && !(soak_stream && strcmp(key, "q") == 0) && strncmp(key, "rqd:daemon:", 11) != 0)
 			PROBLEM("key %s is left over", key);
 	}
 }
@@ -490,15 +725,17 @@ print_sums(const struct fate *fates, long messages)
 		dead += f->letters > 0;
 		both += f->successes > 0 && f->letters > 0;
 		duplicates += f->successes > 1 ? f->successes - 1 : 0;
+		if (f->successes + f->letters == 0 && f->doubtful)
+			continue;
 		if (f->successes + f->letters == 0 && f->forgotten) {
 			forgotten++;
 		} else if (f->successes + f->letters == 0) {
 			lost++;
 			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
 		}
-		/* More than one final run was judged already. */
-		if (f->letters > 1 && f->letters > f->finals)
-			PROBLEM("message %ld is dead %u times", n, f->letters);
+		if (f->letters + f->confirmed > 1 && !redis_forgot(f->born, f->letter + 1))
+			PROBLEM("message %ld has ended more than once: dead letters %u, "
+			    "acks confirmed %u", n, f->letters, f->confirmed);
 	}
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
@@ -511,6 +748,7 @@ int
 check_all(long messages, const struct fault *f, size_t n)
 {
 	struct fate *fates = calloc((size_t)messages + 1, sizeof(*fates));
+	const struct run *finished = NULL;
 	double born = 0;
 
 	if (fates == NULL)
@@ -519,22 +757,33 @@ check_all(long messages, const struct fault *f, size_t n)
 	nfaults = n;
 	runs_read();
 	qsort(runs, nruns, sizeof(*runs), run_compare);
+	log_poll();
+	runs_confirm();
 	for (size_t i = 0; i < nruns; i++) {
 		const struct run *r = &runs[i];
 		bool more = i + 1 < nruns && runs[i + 1].n == r->n;
 
-		if (i == 0 || runs[i - 1].n != r->n)
+		if (i == 0 || runs[i - 1].n != r->n) {
 			born = r->from;
+			finished = NULL;
+		}
 		if (r->n < 1 || r->n > messages) {
 			PROBLEM("a run of message %ld, which nobody pushed", r->n);
 			continue;
 		}
 		fates[r->n].runs++;
 		fates[r->n].successes += r->to > 0 && r->status == 0;
-		fates[r->n].finals += run_is_final(r);
+		fates[r->n].confirmed += r->confirmed && r->status == 0;
+		fates[r->n].born = born;
 		fates[r->n].status65 |= r->to > 0 && r->status == 65;
+		if (finished != NULL)
+			judge_finished(finished, born, r);
+		if (r->confirmed && finished == NULL)
+			finished = r;
 		judge_pair(r, born, more ? &runs[i + 1] : NULL);
+		judge_wait(r, more ? &runs[i + 1] : NULL);
 	}
+	check_specials(fates);
 	letters_read(fates, messages);
 	judge_forgotten(fates, messages);
 	check_keys();

@@ -165,11 +165,19 @@ memory_again(unsigned slot, const char *detail)
 
 FAULT_BEGIN(deny)
 {
+	/* Those of all scripts, which 10-soak.t compares; then rqd's own. */
 	static const char *const commands[] = {
-		"zadd", "hset", "hdel", "zrem", "ltrim", "hmget", "zrange", "evalsha",
-		"time", "llen", "zremrangebyrank", "zmscore", "hget", "client", "info", "auth",
+		"del", "exists", "get", "getrange", "hdel", "hexists", "hget", "hincrby",
+		"hlen", "hmget", "hscan", "hset", "hstrlen", "lindex", "llen", "lpush",
+		"ltrim", "pexpire", "pttl", "set", "time", "xack", "xadd", "xclaim", "xdel",
+		"xgroup", "xinfo", "xlen", "xpending", "xrange", "xrevrange", "zadd",
+		"zcard", "zcount", "zmscore", "zrange", "zrangebyscore", "zrem",
+		"zremrangebyrank", "zscore",
+		"auth", "client", "evalsha", "info", "publish", "script", "subscribe",
+		"xautoclaim", "xreadgroup",
 	};
-	const char *command = commands[(unsigned)(seconds * 1000) % 16];
+	const char *command = commands[(unsigned)(seconds * 1e5) %
+	    (sizeof(commands) / sizeof(*commands))];
 
 	UNUSED;
 	snprintf(detail, size, "%s", command);
@@ -202,12 +210,191 @@ PROXY_FAULT(refuse, "refuse 1")
 PROXY_FAULT(drop, "drop")
 PROXY_FAULT(unsteady, "random 60")
 
+static const char *const ways[] = { "up", "down", "both" };
+PROXY_FAULT(swallow, "swallow %s", ways[some % 3])
+
+/* Of all daemons; it stays when another fault of one of them is over. */
+static char connections_end[40];
+
 static bool
 calm(unsigned slot, const char *detail)
 {
 	(void)detail;
 	proxy_say(slot, "calm");
+	if (connections_end[0] != '\0')
+		proxy_say(slot, connections_end);
 	return true;
+}
+
+FAULT_BEGIN(end_often)
+{
+	static const unsigned ms[] = { 500, 1500, 15000 };
+	unsigned some = (unsigned)(seconds * 1e6);
+
+	UNUSED;
+	snprintf(connections_end, sizeof(connections_end), "%s %u",
+	    some % 4 < 3 ? "age" : "idle", ms[some / 4 % 3]);
+	snprintf(detail, size, "%s", connections_end);
+	for (unsigned i = 0; i < DAEMONS; i++)
+		proxy_say(i, connections_end);
+	return true;
+}
+
+static bool
+end_no_more(unsigned slot, const char *detail)
+{
+	(void)slot, (void)detail;
+	connections_end[0] = '\0';
+	for (unsigned i = 0; i < DAEMONS; i++)
+		proxy_say(i, "age 0");
+	return true;
+}
+
+/* A megabyte a second, and a message for which that is little. */
+FAULT_BEGIN(slow_link)
+{
+	UNUSED;
+	if (!work_push_large((1 << 20) + (size_t)(seconds * 1e6) % (7 << 20)))
+		return false;
+	snprintf(detail, size, "rate 1000000");
+	proxy_say(slot, detail);
+	return true;
+}
+
+/* -- limits of Redis' own ------------------------------------------------------ */
+
+static const struct setting { const char *name, *value, *normal; } settings[] = {
+	{ "timeout", "1", "0" },
+	{ "timeout", "5", "0" },
+	{ "client-output-buffer-limit", "normal 65536 0 0", "normal 0 0 0" },
+	{ "tracking-table-max-keys", "1", "1000000" },
+};
+
+static bool
+set_limit(unsigned which, char *detail, size_t size)
+{
+	const struct setting *s = &settings[which];
+
+	snprintf(detail, size, "%s %s", s->name, s->value);
+	return ask("CONFIG SET %s %s", s->name, s->value) != NULL;
+}
+
+FAULT_BEGIN(server_timeout)
+{
+	UNUSED;
+	return set_limit((unsigned)(seconds * 1e5) % 2, detail, size);
+}
+
+FAULT_BEGIN(output_limit)
+{
+	UNUSED;
+	return set_limit(2, detail, size);
+}
+
+FAULT_BEGIN(tracking_limit)
+{
+	UNUSED;
+	return set_limit(3, detail, size);
+}
+
+static bool
+limits_again(unsigned slot, const char *detail)
+{
+	(void)slot;
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		const struct setting *s = &settings[i];
+
+		if (strncmp(detail, s->name, strlen(s->name)) == 0)
+			return !redis_away && ask("CONFIG SET %s %s", s->name, s->normal) != NULL;
+	}
+	return true;
+}
+
+/* -- messages at a bad moment -------------------------------------------------- */
+
+/* Sixty that fail and one behind; it is over when no daemon has suspended the queue. */
+FAULT_BEGIN(burst)
+{
+	UNUSED;
+	return work_push_burst();
+}
+
+static bool
+burst_over(unsigned slot, const char *detail)
+{
+	(void)slot, (void)detail;
+	return !log_is_suspended();
+}
+
+/*
+ * The daemon is away for longer than a lease while it has handlers that fail
+ * afterwards, and the other one finishes their messages meanwhile.  It is told to
+ * go when it had the time to take some.  Or it is killed, for long enough to see
+ * that the other one takes them up.
+ */
+#define AWAY	(LEASE + 1.8)
+#define DEAD	(LEASE + 9)
+
+static double away_since[DAEMONS];
+
+FAULT_BEGIN(go_away)
+{
+	UNUSED;
+	away_since[slot] = 0;
+	return daemons[slot].pid != 0 && work_push_late(slot, LEASE + 2);
+}
+
+static bool
+come_back(unsigned slot, void (*go)(unsigned), void (*come)(unsigned), double away)
+{
+	if (away_since[slot] == 0) {
+		away_since[slot] = now();
+		go(slot);
+	}
+	if (now() - away_since[slot] < away)
+		return false;
+	come(slot);
+	return true;
+}
+
+static void
+signal_stop(unsigned slot)
+{
+	if (daemons[slot].pid != 0)
+		kill(daemons[slot].pid, SIGSTOP);
+}
+
+static void
+signal_continue(unsigned slot)
+{
+	if (daemons[slot].pid != 0)
+		kill(daemons[slot].pid, SIGCONT);
+}
+
+static void
+cable_out(unsigned slot)
+{
+	proxy_say(slot, "blackhole 1");
+}
+
+static void
+cable_in(unsigned slot)
+{
+	proxy_say(slot, "blackhole 0");
+}
+
+static bool
+come_back_stopped(unsigned slot, const char *detail)
+{
+	(void)detail;
+	return come_back(slot, signal_stop, signal_continue, AWAY);
+}
+
+static bool
+come_back_cut_off(unsigned slot, const char *detail)
+{
+	(void)detail;
+	return come_back(slot, cable_out, cable_in, AWAY);
 }
 
 /* -- a machine in trouble ------------------------------------------------------ */
@@ -306,33 +493,104 @@ disk_again(unsigned slot, const char *detail)
 	return true;
 }
 
+static void
+signal_kill(unsigned slot)
+{
+	daemons[slot].expected = true;
+	if (daemons[slot].pid != 0)
+		kill(daemons[slot].pid, SIGKILL);
+}
+
+static void
+start_again(unsigned slot)
+{
+	if (daemons[slot].pid == 0)
+		daemon_start(slot);
+}
+
+static bool
+come_back_killed(unsigned slot, const char *detail)
+{
+	(void)detail;
+	return come_back(slot, signal_kill, start_again, DEAD);
+}
+
 const struct fault_kind fault_kinds[] = {
-	{ "daemon killed", 12, CAUSE_KILLED, 0, 1, false, true, kill_daemon, restart_daemon },
-	{ "daemon ended", 4, CAUSE_ENDED, 0.1, 0.2, false, true, term_daemon, restart_daemon },
-	{ "daemon stopped", 5, CAUSE_STOPPED, 3.3, 4.5, false, true, stop_daemon, continue_daemon },
-	{ "daemon paused", 4, CAUSE_STOPPED, 0.1, 1, false, true, stop_daemon, continue_daemon },
-	{ "Redis killed", 8, CAUSE_REDIS_KILLED, 0.05, 1, false, false, kill_redis, restart_redis },
-	{ "Redis stopped", 3, CAUSE_REDIS_STOPPED, 3.3, 4, false, false, stop_redis, continue_redis },
-	{ "Redis paused", 4, CAUSE_REDIS_STOPPED, 0.1, 1, false, false, stop_redis, continue_redis },
-	{ "CLIENT KILL", 5, CAUSE_CUT_OFF, 0.01, 1, true, false, client_kill, NULL },
-	{ "SCRIPT FLUSH", 4, CAUSE_NONE, 0.01, 0.02, true, false, script_flush, NULL },
-	{ "wrong type", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, wrong_type, right_type },
-	{ "maxmemory", 5, CAUSE_REFUSED, 0.3, 1.5, true, false, no_memory, memory_again },
-	{ "ACL denial", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, deny, allow },
-	{ "cut", 6, CAUSE_CUT_OFF, 0.2, 2, false, true, cut, calm },
-	{ "delay", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, delay, calm },
-	{ "split", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, split, calm },
-	{ "reply lost", 10, CAUSE_CUT_OFF, 0.2, 2, false, true, lose, calm },
-	{ "blackhole", 5, CAUSE_CUT_OFF, 0.5, 4, false, true, blackhole, calm },
-	{ "refuse", 4, CAUSE_CUT_OFF, 0.2, 4, false, true, refuse, calm },
-	{ "drop", 5, CAUSE_CUT_OFF, 0.01, 0.02, false, true, drop, NULL },
-	{ "unsteady", 4, CAUSE_CUT_OFF, 0.5, 3, false, true, unsteady, calm },
-	{ "FLUSHALL", 3, CAUSE_NONE, 0.01, 0.02, true, false, flush, NULL },
-	{ "replica promoted", 4, CAUSE_PROMOTED, 0.05, 1.2, true, false, fall_behind, promote },
-	{ "clock jump", 4, CAUSE_NONE, 0.01, 5, false, true, clock_jump, NULL },
-	{ "fork fails", 4, CAUSE_NONE, 0.3, 1.5, false, true, no_fork, fork_again },
-	{ "exec fails", 4, CAUSE_NONE, 0.3, 1.5, false, true, no_exec, exec_again },
-	{ "no descriptors", 4, CAUSE_CUT_OFF, 0.3, 1.5, false, true, no_descriptors, descriptors_again },
-	{ "disk full", 4, CAUSE_NONE, 0.3, 2, false, true, full_disk, disk_again },
-	{ NULL, 0, CAUSE_NONE, 0, 0, false, false, NULL, NULL }
+	{ "daemon killed", 12, CAUSE_KILLED, 0, 1, false, true, EFFECT_NONE,
+	    kill_daemon, restart_daemon },
+	{ "daemon ended", 4, CAUSE_ENDED, 0.1, 0.2, false, true, EFFECT_NONE,
+	    term_daemon, restart_daemon },
+	{ "daemon stopped", 5, CAUSE_STOPPED, 3.3, 4.5, false, true, EFFECT_NONE,
+	    stop_daemon, continue_daemon },
+	{ "daemon paused", 4, CAUSE_STOPPED, 0.1, 1, false, true, EFFECT_NONE,
+	    stop_daemon, continue_daemon },
+	{ "Redis killed", 8, CAUSE_REDIS_KILLED, 0.05, 1, false, false, EFFECT_NONE,
+	    kill_redis, restart_redis },
+	{ "Redis stopped", 3, CAUSE_REDIS_STOPPED, 3.3, 4, false, false, EFFECT_NONE,
+	    stop_redis, continue_redis },
+	{ "Redis paused", 4, CAUSE_REDIS_STOPPED, 0.1, 1, false, false, EFFECT_NONE,
+	    stop_redis, continue_redis },
+	{ "CLIENT KILL", 5, CAUSE_CUT_OFF, 0.01, 1, true, false, EFFECT_NONE,
+	    client_kill, NULL },
+	{ "SCRIPT FLUSH", 4, CAUSE_NONE, 0.01, 0.02, true, false, EFFECT_NONE,
+	    script_flush, NULL },
+	{ "wrong type", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, EFFECT_NONE,
+	    wrong_type, right_type },
+	{ "maxmemory", 5, CAUSE_REFUSED, 0.3, 1.5, true, false, EFFECT_NONE,
+	    no_memory, memory_again },
+	{ "ACL denial", 6, CAUSE_REFUSED, 0.3, 1.5, true, false, EFFECT_NONE,
+	    deny, allow },
+	{ "cut", 6, CAUSE_CUT_OFF, 0.2, 2, false, true, EFFECT_NONE,
+	    cut, calm },
+	{ "delay", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, EFFECT_NONE,
+	    delay, calm },
+	{ "split", 4, CAUSE_CUT_OFF, 0.2, 2, false, true, EFFECT_NONE,
+	    split, calm },
+	{ "reply lost", 10, CAUSE_CUT_OFF, 0.2, 2, false, true, EFFECT_NONE,
+	    lose, calm },
+	{ "blackhole", 5, CAUSE_CUT_OFF, 0.5, 4, false, true, EFFECT_NONE,
+	    blackhole, calm },
+	{ "refuse", 4, CAUSE_CUT_OFF, 0.2, 4, false, true, EFFECT_NONE,
+	    refuse, calm },
+	{ "drop", 5, CAUSE_CUT_OFF, 0.01, 0.02, false, true, EFFECT_NONE,
+	    drop, NULL },
+	{ "unsteady", 4, CAUSE_CUT_OFF, 0.5, 3, false, true, EFFECT_NONE,
+	    unsteady, calm },
+	{ "FLUSHALL", 3, CAUSE_NONE, 0.01, 0.02, true, false, EFFECT_FORGETS,
+	    flush, NULL },
+	{ "replica promoted", 4, CAUSE_PROMOTED, 0.05, 1.2, true, false, EFFECT_FORGETS,
+	    fall_behind, promote },
+	{ "clock jump", 4, CAUSE_NONE, 0.01, 5, false, true, EFFECT_NONE,
+	    clock_jump, NULL },
+	{ "fork fails", 4, CAUSE_NONE, 0.3, 1.5, false, true, EFFECT_HINDERS,
+	    no_fork, fork_again },
+	{ "exec fails", 4, CAUSE_NONE, 0.3, 1.5, false, true, EFFECT_HINDERS,
+	    no_exec, exec_again },
+	{ "no descriptors", 4, CAUSE_CUT_OFF, 0.3, 1.5, false, true, EFFECT_NONE,
+	    no_descriptors, descriptors_again },
+	{ "disk full", 4, CAUSE_NONE, 0.3, 2, false, true, EFFECT_NONE,
+	    full_disk, disk_again },
+	{ "cut off", 3, CAUSE_CUT_OFF, 3.3, 6, false, true, EFFECT_NONE,
+	    blackhole, calm },
+	{ "swallowed", 5, CAUSE_CUT_OFF, 0.5, 5, false, true, EFFECT_NONE,
+	    swallow, calm },
+	{ "short connections", 5, CAUSE_NONE, 4, 20, false, false, EFFECT_NONE,
+	    end_often, end_no_more },
+	{ "slow link", 3, CAUSE_NONE, 8, 20, true, true, EFFECT_NONE,
+	    slow_link, calm },
+	{ "server timeout", 4, CAUSE_NONE, 4, 20, true, false, EFFECT_NONE,
+	    server_timeout, limits_again },
+	{ "output limit", 3, CAUSE_NONE, 0.5, 3, true, false, EFFECT_NONE,
+	    output_limit, limits_again },
+	{ "tracking limit", 3, CAUSE_NONE, 0.5, 3, true, false, EFFECT_NONE,
+	    tracking_limit, limits_again },
+	{ "poison", 2, CAUSE_NONE, 2, 3, true, false, EFFECT_HINDERS,
+	    burst, burst_over },
+	{ "late, stopped", 4, CAUSE_STOPPED, 0.3, 0.6, true, true, EFFECT_NONE,
+	    go_away, come_back_stopped },
+	{ "late, cut off", 4, CAUSE_CUT_OFF, 0.3, 0.6, true, true, EFFECT_NONE,
+	    go_away, come_back_cut_off },
+	{ "late, killed", 2, CAUSE_KILLED, 0.3, 0.6, true, true, EFFECT_NONE,
+	    go_away, come_back_killed },
+	{ NULL, 0, CAUSE_NONE, 0, 0, false, false, EFFECT_NONE, NULL, NULL }
 };

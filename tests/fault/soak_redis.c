@@ -176,8 +176,8 @@ redis_reaped(pid_t pid)
 
 /* -- asking ----------------------------------------------------------------- */
 
-static redisReply *
-admin_try(const char *fmt, va_list ap)
+static bool
+admin_connect(void)
 {
 	struct timeval patience = { 5, 0 };
 	char path[256];
@@ -190,7 +190,26 @@ admin_try(const char *fmt, va_list ap)
 			freeReplyObject(redisCommand(admin, "AUTH admin x"));
 		}
 	}
-	return admin == NULL || admin->err != 0 ? NULL : redisvCommand(admin, fmt, ap);
+	return admin != NULL && admin->err == 0;
+}
+
+static void
+admin_drop(void)
+{
+	redisFree(admin);
+	admin = NULL;
+}
+
+/* No reply, if Redis says that it is loading. */
+static redisReply *
+admin_answered(void)
+{
+	if (admin_reply != NULL && admin_reply->type == REDIS_REPLY_ERROR &&
+	    strncmp(admin_reply->str, "LOADING", 7) == 0) {
+		freeReplyObject(admin_reply);
+		admin_reply = NULL;
+	}
+	return admin_reply;
 }
 
 struct redisReply *
@@ -202,19 +221,28 @@ ask(const char *fmt, ...)
 		freeReplyObject(admin_reply);
 	for (int i = 0; i < 2; i++) {
 		va_start(ap, fmt);
-		admin_reply = admin_try(fmt, ap);
+		admin_reply = admin_connect() ? redisvCommand(admin, fmt, ap) : NULL;
 		va_end(ap);
 		if (admin_reply != NULL)
 			break;
-		redisFree(admin);
-		admin = NULL;
+		admin_drop();
 	}
-	if (admin_reply != NULL && admin_reply->type == REDIS_REPLY_ERROR &&
-	    strncmp(admin_reply->str, "LOADING", 7) == 0) {
+	return admin_answered();
+}
+
+struct redisReply *
+ask_argv(int argc, const char *const argv[], const size_t len[])
+{
+	if (admin_reply != NULL)
 		freeReplyObject(admin_reply);
-		admin_reply = NULL;
+	for (int i = 0; i < 2; i++) {
+		admin_reply = admin_connect() ? redisCommandArgv(admin, argc,
+		    (const char **)(uintptr_t)argv, len) : NULL;
+		if (admin_reply != NULL)
+			break;
+		admin_drop();
 	}
-	return admin_reply;
+	return admin_answered();
 }
 
 /* -- what it forgets -------------------------------------------------------- */
@@ -241,13 +269,15 @@ redis_forgotten(size_t *n)
 	return forgotten;
 }
 
-/* The producer's counter stays: it is no part of the fault. */
+/* The counters of what was pushed stay: they are no part of the fault. */
 bool
 redis_flush(void)
 {
 	redisReply *r = ask("EVAL %s 0", COLLECT
-	    "local pushed = redis.call('GET', 'pushed') redis.call('FLUSHALL') "
-	    "if pushed then redis.call('SET', 'pushed', pushed) end return out");
+	    "local pushed = redis.call('GET', 'pushed') "
+	    "local specials = redis.call('GET', 'specials') redis.call('FLUSHALL') "
+	    "if pushed then redis.call('SET', 'pushed', pushed) end "
+	    "if specials then redis.call('SET', 'specials', specials) end return out");
 
 	if (r == NULL || r->type != REDIS_REPLY_ARRAY)
 		return false;

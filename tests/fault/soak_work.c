@@ -8,7 +8,20 @@
  *	B message attempt pid daemon time
  *	E message attempt pid status time
  *
- * What it does with a message depends on seed, message and attempt only.
+ *	X message attempt pid daemon time	the payload is not what was pushed
+ *
+ * What it does with a message depends on seed, message, attempt and daemon only.
+ * A message is not treated alike by two daemons, for what one has finished the
+ * other must not undo.
+ *
+ * Faults push messages of their own, with numbers above the producer's, and a
+ * member "do" that says what becomes of them:
+ *
+ *	fail N		fails N times
+ *	succeed		does
+ *	large N		is N bytes long, and succeeds
+ *	late S MS E	its first attempt in daemon S ends after MS with status E; in the
+ *			other it succeeds at once
  */
 #include "soak.h"
 
@@ -22,6 +35,14 @@
 #include <sys/resource.h>
 
 #include <hiredis/hiredis.h>
+
+#define PAYLOAD_MAX	(9 << 20)
+#define SPECIAL_HEAD	120	/* bytes in which a special message says all */
+#define SPECIALS_MAX	2000
+#define BURST		60	/* messages that fail, before one that does not */
+
+static struct special specials[SPECIALS_MAX];
+static size_t nspecials;
 
 double
 now(void)
@@ -73,6 +94,65 @@ work_number(const char *payload, size_t len)
 	return n;
 }
 
+/* -- payloads --------------------------------------------------------------- */
+
+/* With an id of its own, with one that many have, without; a few are large. */
+static size_t
+make_payload(long n, char *buf, size_t size)
+{
+	uint64_t state = mix(soak_seed ^ (uint64_t)n);
+	uint32_t kind = draw(&state, 10);
+	size_t len, pad = draw(&state, 50) == 0 ? draw(&state, 100000) : draw(&state, 200);
+
+	if (kind < 6)
+		len = (size_t)snprintf(buf, size, "{\"n\":%ld,\"id\":%ld,\"pad\":\"", n, n);
+	else if (kind < 8)
+		len = (size_t)snprintf(buf, size, "{\"n\":%ld,\"id\":\"shared\",\"pad\":\"", n);
+	else
+		len = (size_t)snprintf(buf, size, "%ld \r\n", n);
+	for (size_t i = 0; i < pad; i++)
+		buf[len++] = (char)(kind < 8 ? 'a' + (int)draw(&state, 26) : (int)draw(&state, 256));
+	if (kind < 8) {
+		memcpy(buf + len, "\"}", 2);
+		len += 2;
+	}
+	return len;
+}
+
+/* A large one is of its length exactly. */
+static size_t
+make_special(long n, const char *what, char *buf, size_t size)
+{
+	uint64_t state = mix(soak_seed ^ (uint64_t)n);
+	size_t len, want = 0;
+
+	sscanf(what, "large %zu", &want);
+	len = (size_t)snprintf(buf, size, "{\"n\":%ld,\"id\":%ld,\"do\":\"%s\",\"pad\":\"", n, n,
+	    what);
+	while (len + 2 < want)
+		buf[len++] = (char)('a' + (int)draw(&state, 26));
+	memcpy(buf + len, "\"}", 2);
+	return len + 2;
+}
+
+static bool
+is_whole(long n, const char *payload, size_t len, bool special)
+{
+	static char wanted[PAYLOAD_MAX];
+	char head[SPECIAL_HEAD + 1] = "", what[64] = "";
+	size_t want;
+
+	if (special) {
+		memcpy(head, payload, SPECIAL_HEAD);
+		if (sscanf(head, "{\"n\":%*d,\"id\":%*d,\"do\":\"%63[^\"]", what) != 1)
+			return false;
+		want = make_special(n, what, wanted, sizeof(wanted));
+	} else {
+		want = make_payload(n, wanted, sizeof(wanted));
+	}
+	return len == want && memcmp(payload, wanted, len) == 0;
+}
+
 /* -- the handler ------------------------------------------------------------ */
 
 static void
@@ -90,6 +170,16 @@ record(const char *dir, char what, long n, int attempt, int value)
 	close(fd);
 }
 
+/* Which daemon runs us. */
+static unsigned
+handler_slot(void)
+{
+	const char *conf = getenv("RQD_CONFIG");
+
+	conf = conf != NULL ? strrchr(conf, '/') : NULL;
+	return conf != NULL ? (unsigned)work_number(conf, strlen(conf)) : 0;
+}
+
 static double
 work_time(uint64_t *state)
 {
@@ -99,37 +189,71 @@ work_time(uint64_t *state)
 		return draw(state, 5000) / 1e6;
 	if (kind < 95)
 		return 0.005 + draw(state, 60000) / 1e6;
-	if (kind < 99)
+	if (kind < 98)
 		return 0.2 + draw(state, 600000) / 1e6;
 	return LEASE + draw(state, 1500000) / 1e6;
+}
+
+/* The exit status; 128 and more: a signal. */
+static int
+work_ordinary(long n, int attempt, unsigned slot)
+{
+	uint64_t state = mix(soak_seed ^
+	    mix((uint64_t)n * 1000 + (uint64_t)attempt * 10 + (uint64_t)slot));
+	double time = work_time(&state);
+	uint32_t kind = draw(&state, 100);
+
+	pause_for(time);
+	if (time >= LEASE)
+		kind /= 7;	/* most of them fail */
+	return kind < 5 ? 1 : kind < 7 ? 65 : kind < 9 ? 128 + SIGSEGV : 0;
+}
+
+/* -1: nothing is said in the message about what to do. */
+static int
+work_special_one(const char *payload, int attempt, unsigned slot)
+{
+	static const char mark[] = "\"do\":\"";
+	char head[SPECIAL_HEAD + 1] = "";
+	const char *what;
+	unsigned where, ms;
+	int status;
+
+	memcpy(head, payload, SPECIAL_HEAD);
+	if (head[0] != '{' || (what = strstr(head, mark)) == NULL)
+		return -1;
+	what += sizeof(mark) - 1;
+	if (sscanf(what, "fail %d", &status) == 1)
+		return attempt <= status;
+	if (sscanf(what, "late %u %u %d", &where, &ms, &status) != 3 || where != slot ||
+	    attempt > 1)
+		return 0;
+	pause_for(ms / 1e3);
+	return status;
 }
 
 int
 work_handle(const char *dir, uint64_t seed)
 {
 	static const struct rlimit no_core = { 0, 0 };
-	static char payload[1 << 20];
+	static char payload[PAYLOAD_MAX];
 	const char *text = getenv("RQD_ATTEMPT");
-	int attempt = text != NULL ? atoi(text) : 0, status = 0;
+	int attempt = text != NULL ? atoi(text) : 0, status;
+	unsigned slot = handler_slot();
 	size_t len = 0;
 	ssize_t got;
-	uint64_t state;
-	uint32_t kind;
 	long n;
 
+	soak_seed = seed;
 	while ((got = read(0, payload + len, sizeof(payload) - len)) > 0)
 		len += (size_t)got;
 	n = work_number(payload, len);
 	record(dir, 'B', n, attempt, (int)getppid());
-	state = mix(seed ^ mix((uint64_t)n * 1000 + (uint64_t)attempt));
-	pause_for(work_time(&state));
-	kind = draw(&state, 100);
-	if (kind < 5)
-		status = 1;
-	else if (kind < 7)
-		status = 65;
-	else if (kind < 9)
-		status = 128 + SIGSEGV;
+	status = work_special_one(payload, attempt, slot);
+	if (!is_whole(n, payload, len, status != -1))
+		record(dir, 'X', n, attempt, (int)getppid());
+	if (status == -1)
+		status = work_ordinary(n, attempt, slot);
 	record(dir, 'E', n, attempt, status);
 	if (status > 128) {
 		setrlimit(RLIMIT_CORE, &no_core);
@@ -155,29 +279,6 @@ static const char push_once[] =
     "if waiting >= tonumber(ARGV[3]) then return -1 end "
     "if stream then redis.call('XADD', KEYS[1], '*', 'message', ARGV[2]) "
     "else redis.call('LPUSH', KEYS[1], ARGV[2]) end redis.call('SET', KEYS[2], ARGV[1]) return waiting";
-
-/* With an id of its own, with one that many have, without; a few are large. */
-static size_t
-make_payload(long n, char *buf, size_t size)
-{
-	uint64_t state = mix(soak_seed ^ (uint64_t)n);
-	uint32_t kind = draw(&state, 10);
-	size_t len, pad = draw(&state, 50) == 0 ? draw(&state, 100000) : draw(&state, 200);
-
-	if (kind < 6)
-		len = (size_t)snprintf(buf, size, "{\"n\":%ld,\"id\":%ld,\"pad\":\"", n, n);
-	else if (kind < 8)
-		len = (size_t)snprintf(buf, size, "{\"n\":%ld,\"id\":\"shared\",\"pad\":\"", n);
-	else
-		len = (size_t)snprintf(buf, size, "%ld \r\n", n);
-	for (size_t i = 0; i < pad; i++)
-		buf[len++] = (char)(kind < 8 ? 'a' + (int)draw(&state, 26) : (int)draw(&state, 256));
-	if (kind < 8) {
-		memcpy(buf + len, "\"}", 2);
-		len += 2;
-	}
-	return len;
-}
 
 static redisContext *
 producer_connect(const char *path)
@@ -230,4 +331,113 @@ work_produce(long messages, double seconds)
 	}
 	redisFree(c);
 	return 0;
+}
+
+/* -- what faults push ------------------------------------------------------- */
+
+/*
+ * All of ARGV from the fifth on, once: the numbers go up, and the key says which
+ * was the last.  Takes little, so that what is sent twice for a lost reply is not
+ * pushed twice.
+ */
+static const char push_special[] =
+    "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 1 end "
+    "for i = 3, #ARGV do "
+    "if ARGV[2] == '1' then redis.call('XADD', KEYS[1], '*', 'message', ARGV[i]) "
+    "else redis.call('LPUSH', KEYS[1], ARGV[i]) end end "
+    "redis.call('SET', KEYS[2], ARGV[1]) return 1";
+
+long
+work_last(void)
+{
+	return nspecials > 0 ? specials[nspecials - 1].last : soak_messages;
+}
+
+const struct special *
+work_special(size_t *n)
+{
+	*n = nspecials;
+	return specials;
+}
+
+/* The messages begin with number work_last() + 1. */
+static bool
+push(size_t n, char *const payloads[], const size_t lengths[], bool burst)
+{
+	const char *argv[BURST + 10];
+	size_t len[BURST + 10], argc = 0;
+	char last[24];
+	struct special *s = &specials[nspecials];
+	redisReply *r;
+
+	snprintf(last, sizeof(last), "%ld", work_last() + (long)n);
+	for (const char *const *p = (const char *const[]){ "EVAL", push_special, "2", "q",
+	    "specials", last, soak_stream ? "1" : "0", NULL }; *p != NULL; p++) {
+		argv[argc] = *p;
+		len[argc++] = strlen(*p);
+	}
+	for (size_t i = 0; i < n; i++) {
+		argv[argc] = payloads[i];
+		len[argc++] = lengths[i];
+	}
+	r = ask_argv((int)argc, argv, len);
+	if (r != NULL && r->type == REDIS_REPLY_ERROR)
+		return false;
+	*s = (struct special){ .first = work_last() + 1, .last = work_last() + (long)n,
+	    .at = now(), .certain = r != NULL, .burst = burst };
+	nspecials++;
+	return true;
+}
+
+bool
+work_push_burst(void)
+{
+	static char buf[BURST + 1][200];
+	char *payloads[BURST + 1];
+	size_t lengths[BURST + 1];
+
+	if (nspecials == SPECIALS_MAX)
+		return false;
+	for (long i = 0; i <= BURST; i++) {
+		payloads[i] = buf[i];
+		lengths[i] = make_special(work_last() + 1 + i, i == BURST ? "succeed" :
+		    i % 2 == 0 ? "fail 1" : "fail 2", buf[i], sizeof(buf[i]));
+	}
+	return push(BURST + 1, payloads, lengths, true);
+}
+
+bool
+work_push_large(size_t len)
+{
+	static char buf[PAYLOAD_MAX];
+	char what[64], *payload = buf;
+	size_t length;
+
+	if (nspecials == SPECIALS_MAX)
+		return false;
+	snprintf(what, sizeof(what), "large %zu", len);
+	length = make_special(work_last() + 1, what, buf, sizeof(buf));
+	if (!push(1, &payload, &length, false))
+		return false;
+	specials[nspecials - 1].bytes = length;
+	return true;
+}
+
+/* Some end before SECONDS are over, some after; some fail, some are to be dead. */
+bool
+work_push_late(unsigned slot, double seconds)
+{
+	static char buf[4][200];
+	char *payloads[4], what[64];
+	size_t lengths[4];
+
+	if (nspecials == SPECIALS_MAX)
+		return false;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(what, sizeof(what), "late %u %d %d", slot,
+		    (int)((i < 2 ? 0.5 * seconds : seconds + 1) * 1e3), i % 2 == 0 ? 1 : 65);
+		payloads[i] = buf[i];
+		lengths[i] = make_special(work_last() + 1 + i, what, buf[i], sizeof(buf[i]));
+	}
+	return push(4, payloads, lengths, false);
 }

@@ -1,0 +1,144 @@
+/*
+ * The daemons' logs, read while they are written.
+ *
+ * A record "acked" or "dead" means that Redis has confirmed a result.  After a
+ * lost connection it may mean less: the result is sent again, and an answer that
+ * the delivery is another's counts as success, because the first one may have
+ * acted.  So each record keeps when the last lost connection before it was seen.
+ *
+ * The time of a record is that of our reading it: the daemons' clocks are wrong.
+ */
+#include "soak.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct log {
+	int	 fd;		/* 0: not open yet */
+	char	*buf;
+	size_t	 len, room;
+	double	 down;		/* a lost connection was seen then */
+	bool	 suspended;
+} logs[DAEMONS];
+
+static struct settled *settled;
+static size_t nsettled;
+
+static void
+settled_add(unsigned slot, const char *line)
+{
+	const char *pid = strstr(line, " pid="), *attempt = strstr(line, " attempt=");
+
+	if (pid == NULL || attempt == NULL)
+		return;
+	if ((nsettled & (nsettled - 1)) == 0) {
+		settled = realloc(settled, (2 * nsettled + 1) * sizeof(*settled));
+		if (settled == NULL)
+			abort();
+	}
+	settled[nsettled++] = (struct settled){
+		.slot = slot, .pid = (pid_t)atol(pid + 5), .attempt = atoi(attempt + 9),
+		.at = now(), .down = logs[slot].down,
+	};
+}
+
+static bool
+is_event(const char *event, const char *name)
+{
+	size_t len = strlen(name);
+
+	return strncmp(event, name, len) == 0 && (event[len] == ' ' || event[len] == '\0');
+}
+
+static void
+log_line(unsigned slot, const char *line)
+{
+	const char *event = strstr(line, " event=");
+	struct log *l = &logs[slot];
+
+	if (event == NULL)
+		return;
+	event += 7;
+	if (is_event(event, "acked") || is_event(event, "dead"))
+		settled_add(slot, line);
+	else if (is_event(event, "redis_down"))
+		l->down = now();
+	else if (is_event(event, "suspended"))
+		l->suspended = true;
+	else if (is_event(event, "resumed") || is_event(event, "started"))
+		l->suspended = false;
+}
+
+/* False: there is no more now. */
+static bool
+log_read(unsigned slot)
+{
+	struct log *l = &logs[slot];
+	char *from, *to;
+	ssize_t n;
+
+	if (l->room - l->len < 65536) {
+		l->room += 131072;
+		if ((l->buf = realloc(l->buf, l->room)) == NULL)
+			abort();
+	}
+	if ((n = read(l->fd, l->buf + l->len, l->room - l->len)) <= 0)
+		return false;
+	l->len += (size_t)n;
+	for (from = l->buf; (to = memchr(from, '\n', l->len - (size_t)(from - l->buf))) != NULL;
+	    from = to + 1) {
+		*to = '\0';
+		log_line(slot, from);
+	}
+	l->len -= (size_t)(from - l->buf);
+	memmove(l->buf, from, l->len);
+	return true;
+}
+
+void
+log_poll(void)
+{
+	char path[256];
+
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		if (logs[i].fd <= 0) {
+			snprintf(path, sizeof(path), "%s/rqd%u.log", soak_dir, i);
+			logs[i].fd = open(path, O_RDONLY | O_CLOEXEC);
+		}
+		while (logs[i].fd > 0 && log_read(i))
+			;
+	}
+}
+
+bool
+log_is_suspended(void)
+{
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		if (logs[i].suspended)
+			return true;
+	}
+	return false;
+}
+
+const struct settled *
+log_settled(size_t *n)
+{
+	*n = nsettled;
+	return settled;
+}
+
+void
+log_done(void)
+{
+	for (unsigned i = 0; i < DAEMONS; i++) {
+		if (logs[i].fd > 0)
+			close(logs[i].fd);
+		free(logs[i].buf);
+	}
+	memset(logs, 0, sizeof(logs));
+	free(settled);
+	settled = NULL;
+	nsettled = 0;
+}
