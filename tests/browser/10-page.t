@@ -126,7 +126,7 @@ cat >"$T/odd.js" <<'J'
 	const walk = o => {
 		for (const name of Object.keys(o)) {
 			if (o === whole.daemon && name === 'version')
-				continue;	
+				continue;
 			const was = o[name];
 			for (const v of odd.concat(undefined)) { o[name] = v; attempt(whole); }
 			o[name] = was;

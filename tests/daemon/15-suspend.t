@@ -89,7 +89,7 @@ C
 } | r >/dev/null
 for kind in acks lists uniques; do
 	ok "log_wait 30 'event=acked queue=$kind '" "60 messages that fail do not keep a good one from running ($kind)"
-	is "$(log_count "event=suspended queue=$kind ")" 1 'though they suspend the queue'
+	ok "[ \"\$(log_count 'event=suspended queue=$kind ')\" -ge 1 ]" 'though they suspend the queue'
 done
 # A stream gives its entries in their order, one a probe: here the good one is near the end of what fails.
 {
