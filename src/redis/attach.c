@@ -18,6 +18,8 @@
  */
 #include "redis/attach.h"
 
+#include <sys/ioctl.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,13 @@
 
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
+#include <hiredis/sds.h>
 
 #include "base/util.h"
 #include "loop/io.h"
 
 #define ELEMENTS_MAX	1000000		/* in a reply, at all depths */
+#define READ_MAX	16384		/* what hiredis reads at once */
 
 /* hiredis 1.0 has changed it. */
 #if HIREDIS_MAJOR >= 1
@@ -204,12 +208,26 @@ check_backlog(struct attached *at)
 
 /* -- the loop ----------------------------------------------------------------- */
 
+/* hiredis does not say how much it reads. */
+static void
+count_read(struct attached *at)
+{
+	int ready = 0;
+
+	if (ioctl(at->ac->c.fd, FIONREAD, &ready) == -1 || ready <= 0)
+		return;
+	at->rules->read += ready < READ_MAX ? (unsigned)ready : READ_MAX;
+	if (at->rules->came != NULL)
+		at->rules->came(at->rules->arg);
+}
+
 static void
 readable(int what UNUSED, void *arg)
 {
 	struct attached *at = arg;
 
 	check_backlog(at);
+	count_read(at);
 	redisAsyncHandleRead(at->ac);
 }
 
@@ -217,12 +235,16 @@ static void
 write_out(void *arg)
 {
 	struct attached *at = arg;
+	size_t before = sdslen(at->ac->c.obuf);
 	bool gone = false;
 
 	at->gone = &gone;
 	redisAsyncHandleWrite(at->ac);
-	if (!gone)
-		at->gone = NULL;
+	if (gone)
+		return;
+	at->gone = NULL;
+	if (sdslen(at->ac->c.obuf) < before)
+		at->rules->written += before - sdslen(at->ac->c.obuf);
 }
 
 static void
@@ -290,6 +312,7 @@ attach(struct loop *loop, struct redisAsyncContext *ac, struct attach_rules *rul
 	at->loop = loop;
 	at->rules = rules;
 	rules->complaint = NULL;
+	rules->read = rules->written = 0;
 	io_init(&at->in, loop, ac->c.fd, IO_READ, readable, at);
 	io_init(&at->out, loop, ac->c.fd, IO_WRITE, writable, at);
 	guard_reader(at);
@@ -299,4 +322,23 @@ attach(struct loop *loop, struct redisAsyncContext *ac, struct attach_rules *rul
 	ac->ev.delWrite = del_write;
 	ac->ev.cleanup = cleanup;
 	ac->ev.data = at;
+}
+
+uint64_t
+attach_produced(const struct redisAsyncContext *ac)
+{
+	const struct attached *at = ac->ev.data;
+
+	return at->rules->written + sdslen(ac->c.obuf);
+}
+
+uint64_t
+attach_sent(const struct redisAsyncContext *ac)
+{
+	const struct attached *at = ac->ev.data;
+	int queued = 0;
+
+	if (ioctl(ac->c.fd, TIOCOUTQ, &queued) == -1 || queued < 0)
+		queued = 0;
+	return (uint64_t)queued < at->rules->written ? at->rules->written - (unsigned)queued : 0;
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "loop/loop.h"
 
@@ -23,10 +24,17 @@ struct attach_rules {
 	const char	 *complaint;	/* why a reply was refused; NULL: none was */
 	/* Is this a channel (or pattern) that was subscribed to? */
 	bool		(*knows)(bool pattern, const char *name, size_t len, void *);
+	/* Bytes have come; called before they are read.  NULL: nobody asks. */
+	void		(*came)(void *);
 	void		 *arg;
+	uint64_t	  read, written;	/* bytes since attach(); to and from the kernel */
 };
 
 /* To be called before the connect callback is set; ac frees what is made here. */
 void	attach(struct loop *, struct redisAsyncContext *ac, struct attach_rules *);
+
+/* Bytes since attach() that commands have produced, and those that have left this machine's buffers. */
+uint64_t attach_produced(const struct redisAsyncContext *ac);
+uint64_t attach_sent(const struct redisAsyncContext *ac);
 
 #endif

@@ -102,7 +102,7 @@ client_connect(struct client *cl, const struct addr *a, const char *host, const 
 		return client_cause(cl, cause);
 	if (cl->opt->tls && tls_start(cl->context, cl->opt, a->host, cause) == -1)
 		return -1;
-	rc = greet_init(&g, cl->opt, name, false, cause);
+	rc = greet_init(&g, cl->opt, name, false, false, cause);
 	if (rc == 0)
 		rc = client_greet(cl, &g, cause);
 	greet_done(&g);

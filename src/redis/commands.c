@@ -18,8 +18,6 @@
 #include "redis/conn_private.h"
 #include "redis/reply.h"
 
-#define TIMELY_MAX	(2 * SEC)
-
 /* -- answering ---------------------------------------------------------------- */
 
 /* Takes p off the list and answers it; busy. */
@@ -82,9 +80,11 @@ conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, int argc,
 	    argvlen) != REDIS_OK) {
 		p->fate = PENDING_NOT_SENT;
 		conn_want_turn(c);
-	} else if (conn_is_up(c) && !timer_is_set(&c->timer)) {
-		timer_set(&c->timer, c->opt->timeout);
+		return;
 	}
+	p->end = attach_produced(c->ac);
+	if (conn_is_up(c) && !timer_is_set(&c->timer))
+		conn_look_begin(c);
 }
 
 /* A command of conn's own. */
@@ -206,30 +206,13 @@ conn_send_text(struct conn *c, struct pending *p)
 
 /* -- replies ------------------------------------------------------------------ */
 
-usec_t
-conn_timely_limit(const struct conn *c)
-{
-	return c->opt->timeout / 2 < TIMELY_MAX ? c->opt->timeout / 2 : TIMELY_MAX;
-}
-
-/* The answers have shown that the server is there, and how quick it is. */
-static void
-conn_saw_reply(struct conn *c, const struct pending *p)
-{
-	usec_t now = clock_mono();
-
-	c->replies++;
-	if (now - p->since > conn_timely_limit(c))
-		c->timely_since = now;
-}
-
 /* After a reply: no timer runs for nothing, and nobody waits behind it. */
 static void
 conn_after_reply(struct conn *c)
 {
 	if (conn_is_up(c) && pending_oldest(&c->pending) == NULL) {
 		timer_stop(&c->timer);
-		c->overdue = 0;
+		c->grace = false;
 	}
 	if (conn_answerable(c) != NULL ||
 	    (c->state == CONN_CLOSING && TAILQ_EMPTY(&c->pending)))
@@ -240,7 +223,9 @@ conn_after_reply(struct conn *c)
 static void
 conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
 {
-	conn_saw_reply(c, p);
+	conn_saw_life(c);
+	if (!p->own && !c->worked)
+		c->worked = reply_error(r) == REPLY_OK;
 	if (c->state == CONN_GREETING) {
 		conn_answer(c, p, CONN_REPLY, r);
 		conn_greet(c, r);
@@ -279,7 +264,7 @@ conn_confirm(struct conn *c)
 
 	if (p == NULL)
 		return;
-	conn_saw_reply(c, p);
+	conn_saw_life(c);
 	conn_answer(c, p, CONN_REPLY, NULL);
 	if (c->state == CONN_GREETING && c->greeted && pending_oldest(&c->pending) == NULL)
 		conn_ready(c);
@@ -299,7 +284,7 @@ conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
 
 	if (name_str == NULL || channel_str == NULL)
 		return;
-	c->replies++;
+	conn_saw_life(c);
 	TAILQ_FOREACH(s, &c->subs, entry) {
 		if (s->pattern == pattern && s->len == name_len &&
 		    memcmp(s->name, name_str, name_len) == 0)

@@ -34,7 +34,6 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
 
-#include "base/units.h"
 #include "redis/conn_private.h"
 #include "redis/reply.h"
 #include "redis/tls.h"
@@ -42,12 +41,9 @@
 #define REPLY_MAX	((size_t)576 * 1024 * 1024)	/* Redis' largest string, and some more */
 #define BACKOFF_MIN	(100 * MSEC)
 #define BACKOFF_MAX	(10 * SEC)
-
-/*
- * After a deadline: the daemon may have been stopped, and the reply be there.
- * A tenth of the timeout, and at least this much.
- */
-#define GRACE_MIN	(200 * MSEC)
+#define LASTED		SEC		/* a connection that worked, and ended before, was short */
+#define LASTED_LONG	(10 * SEC)	/* one that may never have worked has, after this */
+#define SHORT_FAILURES	3		/* the backoff after short ones goes no further: 0.8 s */
 
 static void	conn_turn(void *);
 
@@ -94,6 +90,7 @@ conn_let_go(struct conn *c)
 	greet_done(&c->greet);
 	c->greeted = false;
 	timer_stop(&c->timer);
+	timer_stop(&c->keep);
 	pending_lose(&c->pending);
 	if (!TAILQ_EMPTY(&c->pending))
 		conn_want_turn(c);
@@ -177,17 +174,39 @@ conn_failed(struct conn *c, const char *cause)
 		timer_set(&c->timer, 0);
 		return;
 	}
+	conn_untimely(c);
 	conn_say_down(c, route_causes(&c->route));
 	route_restart(&c->route);
 	timer_set(&c->timer, conn_backoff(c));
 }
 
-/* A connection that was READY has gone. */
+/*
+ * Where the backoff goes on after a connection that was READY.  It starts over
+ * after one that worked.  Short ones, one after the other, get longer pauses all
+ * the same; and one that has only refused us does not count as a success, unless
+ * it was there for long.
+ */
 static void
-conn_lost(struct conn *c, const char *cause)
+conn_judge(struct conn *c, bool refused)
+{
+	usec_t lasted = clock_mono() - c->ready_at;
+
+	c->unproven = refused || !c->worked;
+	if (lasted >= LASTED_LONG || (!c->unproven && lasted >= LASTED))
+		c->failures = 0;
+	else if (!c->unproven && c->failures > SHORT_FAILURES)
+		c->failures = SHORT_FAILURES;
+}
+
+/* A connection that was READY has gone; refused: by us, since the server sends us elsewhere. */
+static void
+conn_lost(struct conn *c, const char *cause, bool refused)
 {
 	char *text = xasprintf("%s: %s", c->server.address, cause);
 
+	conn_judge(c, refused);
+	if (refused || !conn_is_timely(c))
+		c->timely_since = 0;
 	conn_let_go(c);
 	if (c->state == CONN_CLOSING) {
 		conn_want_turn(c);
@@ -224,7 +243,10 @@ conn_ready(struct conn *c)
 	memcpy(s->maxmemory_policy, c->greet.maxmemory_policy, sizeof(s->maxmemory_policy));
 	memcpy(c->replid, c->greet.replid, sizeof(c->replid));
 	c->id = c->greet.id;
-	c->redis_time = 0;
+	if (s->changed || c->silence_max == 0)
+		c->timely_since = 0;
+	if (s->changed)
+		c->redis_time = 0;
 	if (c->greet.time > 0)
 		conn_saw_time(c, c->greet.time);
 	greet_done(&c->greet);
@@ -232,13 +254,15 @@ conn_ready(struct conn *c)
 	free(c->down_cause);
 	c->down_cause = NULL;
 	c->down_news = false;
-	c->greeted = false;
-	c->failures = 0;
-	c->overdue = 0;
+	c->greeted = c->grace = false;
+	c->worked = (c->flags & CONN_SUBSCRIBER) != 0;
 	c->loading = NULL;
 	c->generation++;
-	c->timely_since = clock_mono();
+	c->ready_at = clock_mono();
+	if (c->timely_since == 0)
+		c->timely_since = c->ready_at;
 	c->state = CONN_READY;
+	conn_keep(c);
 	if (c->events->up != NULL)
 		c->events->up(s, c->arg);
 }
@@ -310,7 +334,7 @@ conn_on_disconnect(const struct redisAsyncContext *ac, int status UNUSED)
 		conn_failed(c, !c->greeted && greet_last_words(ac->c.fd, words, sizeof(words)) ?
 		    words : conn_errstr(c, ac));
 	else
-		conn_lost(c, conn_errstr(c, ac));
+		conn_lost(c, conn_errstr(c, ac), false);
 }
 
 /* Not redisEnableKeepAlive(): its failure would count as the connection's. */
@@ -360,7 +384,8 @@ conn_connect(struct conn *c)
 	char *cause = NULL;
 
 	c->state = CONN_CONNECTING;
-	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER), &cause) == -1 ||
+	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER), !c->unproven,
+	    &cause) == -1 ||
 	    conn_open(c, &cause) == -1)
 		conn_failed(c, cause);
 	free(cause);
@@ -405,20 +430,6 @@ conn_attempt(struct conn *c)
 
 /* -- deadlines ---------------------------------------------------------------- */
 
-static char *
-conn_timeout_text(const struct conn *c, const char *what)
-{
-	char buf[UNITS_TEXT_MAX];
-
-	return xasprintf("%s within %s", what, units_duration(c->opt->timeout, buf));
-}
-
-static usec_t
-conn_grace(const struct conn *c)
-{
-	return c->opt->timeout / 10 > GRACE_MIN ? c->opt->timeout / 10 : GRACE_MIN;
-}
-
 /* The attempt has taken too long, if it still has after the grace. */
 static void
 conn_attempt_late(struct conn *c)
@@ -436,30 +447,17 @@ conn_attempt_late(struct conn *c)
 	free(text);
 }
 
-/* The oldest command may be overdue.  While replies keep coming it gets some more time. */
 static void
-conn_command_late(struct conn *c)
+conn_look_late(struct conn *c)
 {
-	const struct pending *p = pending_oldest(&c->pending);
-	usec_t now = clock_mono();
 	char *text;
 
-	if (p == NULL)
+	if (conn_look(c))
 		return;
-	if (p->since + c->opt->timeout > now) {
-		c->overdue = 0;
-		timer_set_at(&c->timer, p->since + c->opt->timeout);
-	} else if (c->overdue == 0 || (c->replies != c->overdue_replies &&
-	    now - c->overdue < c->opt->timeout)) {
-		if (c->overdue == 0)
-			c->overdue = now;
-		c->overdue_replies = c->replies;
-		timer_set(&c->timer, conn_grace(c));
-	} else {
-		text = conn_timeout_text(c, "no answer");
-		conn_lost(c, text);
-		free(text);
-	}
+	text = conn_timeout_text(c, "no answer");
+	conn_lost(c, text, false);
+	c->timely_since = 0;
+	free(text);
 }
 
 static void
@@ -478,7 +476,7 @@ conn_timer(void *arg)
 		break;
 	case CONN_READY:
 	case CONN_CLOSING:
-		conn_command_late(c);
+		conn_look_late(c);
 		break;
 	}
 }
@@ -513,10 +511,11 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	TAILQ_INIT(&c->pending);
 	TAILQ_INIT(&c->subs);
 	timer_init(&c->timer, loop, conn_timer, c);
+	timer_init(&c->keep, loop, conn_keep, c);
 	timer_init(&c->closing, loop, conn_close_late, c);
 	route_init(&c->route, loop, opt, conn_found, c);
 	c->rules = (struct attach_rules){
-		.bytes_max = REPLY_MAX, .knows = conn_knows, .arg = c
+		.bytes_max = REPLY_MAX, .knows = conn_knows, .came = conn_came, .arg = c
 	};
 	return c;
 }
@@ -576,7 +575,7 @@ void
 conn_reset(struct conn *c, const char *cause)
 {
 	if (c->state == CONN_READY)
-		conn_lost(c, cause);
+		conn_lost(c, cause, true);
 }
 
 /* -- what is known ------------------------------------------------------------ */
@@ -611,17 +610,6 @@ conn_generation(const struct conn *c)
 	return c->generation;
 }
 
-usec_t
-conn_timely_since(const struct conn *c)
-{
-	const struct pending *p = pending_oldest(&c->pending);
-	usec_t now = clock_mono();
-
-	if (c->state != CONN_READY)
-		return 0;
-	return p != NULL && now - p->since > conn_timely_limit(c) ? now : c->timely_since;
-}
-
 unsigned
 conn_outstanding(const struct conn *c)
 {
@@ -647,7 +635,7 @@ conn_saw_time(struct conn *c, double redis_seconds)
 
 	if (expected > 0 &&
 	    redis_seconds - expected > (double)conn_timely_limit(c) / (double)SEC)
-		c->timely_since = clock_mono();
+		conn_untimely(c);
 	c->redis_time = redis_seconds;
 	c->redis_time_at = clock_mono();
 }

@@ -5,15 +5,18 @@
  *	DOWN -> RESOLVING -> CONNECTING -> GREETING -> READY
  *	  ^---------- any failure: back off 0.1 s .. 10 s, jittered -----'
  *
- * The backoff starts over after a connection that was READY.  Servers are
- * tried in order; one whose role is not master is skipped.  Names are
- * resolved and the password file is read at every connect.
+ * The backoff starts over after a connection that worked: a caller's command
+ * has succeeded on it and conn_reset() did not end it, or it was READY for 10 s.
+ * Connections that work but end within a second are 0.8 s apart at most.
+ * Servers are tried in order; one whose role is not master is skipped.  Names
+ * are resolved and the password file is read at every connect.
  *
  * Every command is answered exactly once, never from inside the call:
  * CONN_REPLY with the reply; CONN_LOST if it had been written and the
  * connection went (its effect is unknown); CONN_NOT_SENT if it never left.
- * A reply that takes longer than options.timeout closes the connection, which
- * answers everything on it as LOST.  The order of answers is the order of
+ * A command or reply of which nothing moves for options.timeout closes the
+ * connection, which answers everything on it as LOST; one that moves may take
+ * as long as it needs.  The order of answers is the order of
  * calls.  Commands are accepted in READY only (else NOT_SENT), and in the up()
  * callback, which comes first in READY.
  *
@@ -78,6 +81,11 @@ struct conn	*conn_new(struct loop *, const struct redis_options *, const char *n
 void		 conn_set_reply_max(struct conn *, size_t bytes);
 /* The longest pause between attempts, if that is less than 10 s. */
 void		 conn_set_backoff_max(struct conn *, usec_t);
+/*
+ * While READY a PING goes out where nothing else would show within this time that
+ * the server is there; and see conn_timely_since().
+ */
+void		 conn_set_silence_max(struct conn *, usec_t);
 void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */
 
 /*
@@ -137,7 +145,12 @@ bool		 conn_is_ready(const struct conn *);
 const struct conn_server *conn_server(const struct conn *);	/* of the last READY */
 int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
 uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
-usec_t		 conn_timely_since(const struct conn *);/* mono: since when replies came without a gap or a delay; 0: not READY */
+/*
+ * Since when the server has answered in time; mono, 0: not READY.  Where
+ * conn_set_silence_max() was called that goes on across the end of a connection,
+ * if the same server is READY again within that time and no attempt was refused.
+ */
+usec_t		 conn_timely_since(const struct conn *);
 unsigned	 conn_outstanding(const struct conn *);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * The inside of a connection, for conn.c and commands.c only.
+ * The inside of a connection, for conn.c, commands.c and deadline.c only.
  */
 #ifndef RQD_REDIS_CONN_PRIVATE_H
 #define RQD_REDIS_CONN_PRIVATE_H
@@ -39,17 +39,19 @@ struct conn {
 	struct route	  route;
 	struct greet	  greet;
 	bool		  greeted;	/* GREETING: only subscriptions are still to be confirmed */
-	unsigned	  failures;	/* rounds since the last READY */
+	unsigned	  failures;	/* rounds since a connection worked; see conn_lost() */
 	usec_t		  backoff_max;
-	/* DOWN: the next attempt.  Connecting: its deadline.  READY: the oldest command's. */
+	bool		  worked;	/* READY: a caller's command has succeeded */
+	bool		  unproven;	/* the last connection ended without having worked */
+	/* DOWN: the next attempt.  Connecting: its deadline.  READY: the next look at the oldest command. */
 	struct timer	  timer;
-	bool		  grace;	/* connecting: the deadline has passed once */
+	bool		  grace;	/* the deadline has passed once */
 
 	struct pending_list pending;
 	unsigned	  outstanding;	/* callers' commands in it */
 	uint64_t	  replies;	/* ever */
-	usec_t		  overdue;	/* mono; since when the oldest one is; 0: it is not */
-	uint64_t	  overdue_replies; /* as of the last look */
+	uint64_t	  seen_replies, seen_moved;	/* at the last progress that a look found */
+	usec_t		  still_since;	/* mono; the time of that look */
 	const struct script *loading;	/* SCRIPT LOAD is on its way */
 	TAILQ_HEAD(, subscription) subs;
 
@@ -64,7 +66,12 @@ struct conn {
 	char		  replid[48];
 	int64_t		  id;
 	uint64_t	  generation;
-	usec_t		  timely_since;
+	usec_t		  ready_at;	/* mono; the last READY */
+	usec_t		  came_at;	/* mono; the last bytes */
+	usec_t		  alive_at;	/* mono; the last whole reply, of any connection */
+	usec_t		  silence_max;	/* a longer one begins timely_since anew; 0: no limit */
+	struct timer	  keep;		/* READY: the next PING of an idle connection */
+	usec_t		  timely_since;	/* mono; 0: begins with the next READY */
 	double		  redis_time;	/* Redis' time at redis_time_at; 0: unknown */
 	usec_t		  redis_time_at;
 };
@@ -75,9 +82,20 @@ void	conn_want_turn(struct conn *);		/* there is something to tell at the end of
 void	conn_greet(struct conn *, const struct redisReply *);	/* a reply of the greeting; busy */
 void	conn_ready(struct conn *);		/* the greeting is over; busy */
 
+/* deadline.c */
+usec_t	conn_grace(const struct conn *);	/* more time after a deadline, once */
+char	*conn_timeout_text(const struct conn *, const char *what);	/* "WHAT within TIMEOUT"; caller frees */
+void	conn_look_begin(struct conn *);		/* a command is outstanding, and none was */
+bool	conn_look(struct conn *);		/* the timer, READY: false: the oldest command is overdue */
+usec_t	conn_timely_limit(const struct conn *);	/* a reply that stands still for longer is late */
+bool	conn_is_timely(const struct conn *);	/* no reply stands still, and it was not silent for too long */
+void	conn_untimely(struct conn *);		/* the window of timely replies is over */
+void	conn_came(void *);			/* bytes have come on the connection */
+void	conn_saw_life(struct conn *);		/* a whole reply or message has */
+void	conn_keep(void *);			/* the timer `keep` */
+
 /* commands.c */
 bool	conn_is_up(const struct conn *);	/* past the greeting */
-usec_t	conn_timely_limit(const struct conn *);	/* a slower reply is late */
 void	conn_answer(struct conn *, struct pending *, enum conn_answer,
 	    const struct redisReply *);		/* takes it off the list; busy */
 void	conn_flush(struct conn *);		/* answers what was lost or not sent; busy */

@@ -98,10 +98,11 @@ greet_forget_password(struct greet *g)
 }
 
 int
-greet_init(struct greet *g, const struct redis_options *opt, const char *name, bool scripts,
-    char **cause)
+greet_init(struct greet *g, const struct redis_options *opt, const char *name, bool worker,
+    bool scripts, char **cause)
 {
-	*g = (struct greet){ .opt = opt, .name = name, .scripts = scripts };
+	*g = (struct greet){ .opt = opt, .name = name, .worker = worker,
+		.scripts = worker && scripts };
 	snprintf(g->database, sizeof(g->database), "%d", opt->database);
 	return greet_read_password(g, cause);
 }
@@ -133,7 +134,7 @@ greet_wants(const struct greet *g, const struct greet_place *p)
 		return g->name != NULL;
 	case GREET_POLICY:
 	case GREET_TIME:
-		return g->scripts;
+		return g->worker;
 	case GREET_SCRIPT:
 		return g->scripts && script_table[p->script].name != NULL;
 	case GREET_PING:

@@ -55,7 +55,8 @@ struct greet_place {
 struct greet {
 	const struct redis_options *opt;
 	const char	 *name;		/* NULL: no CLIENT SETNAME; borrowed */
-	bool		  scripts;	/* load them, and ask what a worker needs to know */
+	bool		  worker;	/* ask what a worker needs to know */
+	bool		  scripts;	/* load them */
 	char		 *password;	/* NULL: none; wiped and freed as soon as it is sent */
 	size_t		  password_len;
 	char		  database[12];
@@ -75,7 +76,7 @@ struct greet {
 
 /* Reads the password.  Returns 0, or -1 with *cause; greet_done() is due after both. */
 int	greet_init(struct greet *, const struct redis_options *, const char *name,
-	    bool scripts, char **cause) MUSTCHECK;
+	    bool worker, bool scripts, char **cause) MUSTCHECK;
 void	greet_done(struct greet *);
 
 /* The next command to send; false when there is none. */

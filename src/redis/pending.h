@@ -24,6 +24,7 @@ struct pending {
 	enum pending_fate fate;
 	bool		  own;		/* conn's own, not a caller's */
 	usec_t		  since;	/* mono; when it was sent */
+	uint64_t	  end;		/* where it ends in the bytes of its connection's commands */
 	struct pending_script *script;	/* owned; NULL for plain commands */
 };
 

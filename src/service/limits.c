@@ -3,6 +3,8 @@
  */
 #include "service/limits.h"
 
+#define RENEW_MAX	(10 * SEC)	/* owners renew as often, or every third of the lease */
+#define RENEW_SLACK	(500 * MSEC)	/* for a renewal to arrive */
 #define REPLY_SHARE	((size_t)64 * 1024 * 1024)
 
 /* Larger than any legitimate reply: the largest message, and a call's bytes of others. */
@@ -34,4 +36,16 @@ limits_backoff(const struct config *config)
 			most = config->queues[i]->lease / 3;
 	}
 	return most;
+}
+
+/*
+ * How long Redis may have served nobody without harm: a lease that was renewed
+ * a third of it before holds for two thirds more, less what the next renewal takes.
+ */
+usec_t
+limits_silence(const struct config *config)
+{
+	usec_t third = limits_backoff(config);
+
+	return 2 * (third < RENEW_MAX ? third : RENEW_MAX) - RENEW_SLACK;
 }

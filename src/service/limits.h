@@ -14,4 +14,7 @@ size_t	limits_reply(const struct config *);
 /* For conn_set_backoff_max(). */
 usec_t	limits_backoff(const struct config *);
 
+/* For conn_set_silence_max(). */
+usec_t	limits_silence(const struct config *);
+
 #endif

@@ -496,6 +496,7 @@ server_set_limits(struct server *s, const struct config *config)
 {
 	conn_set_reply_max(s->conn, limits_reply(config));
 	conn_set_backoff_max(s->conn, limits_backoff(config));
+	conn_set_silence_max(s->conn, limits_silence(config));
 }
 
 /* Makes the new configuration the one in force; old is kept by what still uses it. */
