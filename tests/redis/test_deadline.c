@@ -1,0 +1,377 @@
+/*
+ * What is late and what is not: large replies and requests over a slow link,
+ * servers that trickle; and the window of timely replies across connections.
+ */
+#include "harness.h"
+
+#include <signal.h>
+
+#include "link.h"
+#include "redis/script.h"
+
+#define LARGE	(1024 * 1024)
+
+struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
+	{ NULL, NULL, 0, "" }
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct link link;
+	struct call calls[8];
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	server_start(&f->s, NULL);
+	harness_init(&f->h, f->s.uri, 5 * SEC);
+	harness_open(&f->h, 0);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	link_stop(&f->link);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
+static void
+start(struct fixture *f)
+{
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+/* Connects by a link, and then is as impatient as this. */
+static void
+start_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
+{
+	link_start(&f->link, f->s.path, up, down, 20);
+	free(f->h.servers[0]);
+	f->h.servers[0] = xstrdup(f->link.uri);
+	start(f);
+	f->h.opt.timeout = timeout;
+}
+
+static void
+wait_for(struct fixture *f, usec_t span)
+{
+	usec_t end = clock_mono() + span;
+
+	while (clock_mono() < end)
+		loop_turn(f->h.loop, 10 * MSEC);
+}
+
+static void
+ping(struct fixture *f, unsigned i)
+{
+	memset(&f->calls[i], 0, sizeof(f->calls[i]));
+	conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
+	WAIT(&f->h, f->calls[i].answers == 1);
+}
+
+/* -- what moves --------------------------------------------------------------- */
+
+static void
+test_large_reply(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+	usec_t begin;
+
+	server_do(&f->s, "SETRANGE large %d x", LARGE - 1);
+	start_link(f, 0, 8192, 300 * MSEC);
+	begin = clock_mono();
+	conn_words(f->h.conn, call_answered, &c[0], "GET", "large", NULL);
+	conn_words(f->h.conn, call_answered, &c[1], "PING", NULL);
+	WAIT(&f->h, c[1].answers == 1);
+	assert_true(clock_mono() - begin > 2 * SEC);
+	assert_int_equal(c[0].answer, CONN_REPLY);
+	assert_int_equal(c[1].answer, CONN_REPLY);
+	assert_int_equal(f->h.downs, 0);
+}
+
+static void
+test_large_request(void **state)
+{
+	struct fixture *f = *state;
+	struct call *c = f->calls;
+	char *large = xmalloc(LARGE);
+	const char *argv[] = { "SET", "large", large };
+	size_t argvlen[] = { 3, 5, LARGE };
+	usec_t begin;
+
+	memset(large, 'x', LARGE);
+	start_link(f, 8192, 0, 300 * MSEC);
+	begin = clock_mono();
+	conn_command(f->h.conn, call_answered, &c[0], 3, argv, argvlen);
+	conn_words(f->h.conn, call_answered, &c[1], "STRLEN", "large", NULL);
+	WAIT(&f->h, c[1].answers == 1);
+	assert_true(clock_mono() - begin > 2 * SEC);
+	assert_int_equal(c[0].answer, CONN_REPLY);
+	assert_int_equal(c[1].number, LARGE);
+	assert_int_equal(f->h.downs, 0);
+	free(large);
+}
+
+/* What is sent behind a command that nobody answers keeps nothing alive. */
+static void
+test_more_requests(void **state)
+{
+	struct fixture *f = *state;
+	char large[8192];
+	const char *argv[] = { "SET", "large", large };
+	size_t argvlen[] = { 3, 5, sizeof(large) };
+	usec_t end;
+
+	memset(large, 'x', sizeof(large));
+	start_link(f, 0, 0, 500 * MSEC);
+	server_signal(&f->s, SIGSTOP);
+	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
+	end = clock_mono() + 3 * SEC;
+	while (f->calls[0].answers == 0 && clock_mono() < end) {
+		conn_command(f->h.conn, NULL, NULL, 3, argv, argvlen);
+		wait_for(f, 100 * MSEC);
+	}
+	assert_int_equal(f->calls[0].answers, 1);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+	server_signal(&f->s, SIGCONT);
+}
+
+static void
+test_trickle(void **state)
+{
+	struct fixture *f = *state;
+	usec_t begin;
+
+	server_do(&f->s, "SETRANGE large %d x", LARGE - 1);
+	start_link(f, 0, 100, 500 * MSEC);
+	begin = clock_mono();
+	conn_words(f->h.conn, call_answered, &f->calls[0], "GET", "large", NULL);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(f->calls[0].answer, CONN_LOST);
+	assert_true(clock_mono() - begin < 5 * SEC);
+	WAIT(&f->h, f->h.downs == 1);
+	assert_non_null(strstr(f->h.cause, "no answer within 500ms"));
+}
+
+/* -- the window of timely replies --------------------------------------------- */
+
+static usec_t
+since(const struct fixture *f)
+{
+	return conn_timely_since(f->h.conn);
+}
+
+static void
+cut(struct fixture *f)
+{
+	unsigned ups = f->h.ups;
+
+	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+	WAIT(&f->h, f->h.ups == ups + 1);
+}
+
+/* Connections that end are no outage. */
+static void
+test_window_kept(void **state)
+{
+	struct fixture *f = *state;
+	usec_t first;
+
+	conn_set_silence_max(f->h.conn, 5 * SEC);
+	start(f);
+	first = since(f);
+	assert_int_not_equal(first, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		ping(f, 0);
+		wait_for(f, 100 * MSEC);
+		cut(f);
+		assert_int_equal(since(f), first);
+	}
+	server_do(&f->s, "CONFIG SET timeout 1");
+	WAIT(&f->h, f->h.ups == 5);
+	assert_int_equal(since(f), first);
+}
+
+/* Without a bound for silence every connection is a new window. */
+static void
+test_window_plain(void **state)
+{
+	struct fixture *f = *state;
+	usec_t first;
+
+	start(f);
+	first = since(f);
+	cut(f);
+	assert_true(since(f) > first);
+}
+
+static void
+test_window_reset(void **state)
+{
+	struct fixture *f = *state;
+	usec_t before;
+
+	conn_set_silence_max(f->h.conn, 5 * SEC);
+	start(f);
+	before = since(f);
+	conn_reset(f->h.conn, "READONLY");
+	WAIT(&f->h, f->h.ups == 2);
+	assert_true(since(f) > before);
+	before = since(f);
+	/* refused for a moment: by the server that was there before */
+	server_do(&f->s, "CONFIG SET requirepass secret");
+	server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
+	WAIT(&f->h, strstr(f->h.cause, "NOAUTH") != NULL);
+	server_do(&f->s, "CONFIG SET requirepass %s", "");
+	WAIT(&f->h, f->h.ups == 3);
+	assert_false(f->h.changed);
+	assert_true(since(f) > before);
+	before = since(f);
+	/* another server in its place */
+	server_kill(&f->s);
+	server_again(&f->s);
+	WAIT(&f->h, f->h.ups == 4);
+	assert_true(f->h.changed);
+	assert_true(since(f) > before);
+}
+
+/* A server that was stopped while nobody asked it anything, and then ends the connection. */
+static void
+test_window_silence(void **state)
+{
+	struct fixture *f = *state;
+	usec_t before;
+
+	start(f);
+	conn_set_silence_max(f->h.conn, SEC);
+	before = since(f);
+	/* PINGs keep it going */
+	wait_for(f, 2500 * MSEC);
+	assert_int_equal(since(f), before);
+	server_signal(&f->s, SIGSTOP);
+	wait_for(f, 1500 * MSEC);
+	assert_true(since(f) > before);
+	server_signal(&f->s, SIGCONT);
+	ping(f, 0);
+	assert_true(since(f) > before + 2 * SEC);
+	assert_int_equal(f->h.downs, 0);
+	before = since(f);
+	wait_for(f, 200 * MSEC);
+	assert_int_equal(since(f), before);
+}
+
+/* A reply that moves is not late, one that paused is. */
+static void
+test_window_large(void **state)
+{
+	struct fixture *f = *state;
+	usec_t before;
+
+	server_do(&f->s, "SETRANGE large %d x", LARGE / 2 - 1);
+	start_link(f, 0, 8192, SEC);
+	before = since(f);
+	conn_words(f->h.conn, call_answered, &f->calls[0], "GET", "large", NULL);
+	WAIT(&f->h, f->calls[0].answers == 1);
+	assert_int_equal(since(f), before);
+	conn_words(f->h.conn, call_answered, &f->calls[1], "GET", "large", NULL);
+	wait_for(f, 300 * MSEC);
+	kill(f->link.pid, SIGSTOP);
+	wait_for(f, 700 * MSEC);
+	kill(f->link.pid, SIGCONT);
+	WAIT(&f->h, f->calls[1].answers == 1);
+	assert_int_equal(f->calls[1].answer, CONN_REPLY);
+	assert_true(since(f) > before);
+}
+
+/* -- backoff ------------------------------------------------------------------ */
+
+static void
+reset_it(struct harness *h)
+{
+	conn_reset(h->conn, "MOVED 1 127.0.0.1:1");
+}
+
+static long
+loads(struct fixture *f)
+{
+	const char *p = strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_script|load:calls=");
+
+	return p != NULL ? atol(p + strlen("cmdstat_script|load:calls=")) : 0;
+}
+
+/* A server that sends us elsewhere is not asked ten times a second. */
+static void
+test_elsewhere(void **state)
+{
+	struct fixture *f = *state;
+
+	f->h.on_up = reset_it;
+	conn_start(f->h.conn);
+	wait_for(f, 3 * SEC);
+	assert_in_range(f->h.ups, 3, 8);
+	assert_int_equal(loads(f), 1);
+	f->h.on_up = NULL;
+	WAIT(&f->h, conn_is_ready(f->h.conn));
+	ping(f, 0);
+	cut(f);
+	WAIT(&f->h, conn_is_ready(f->h.conn));
+	assert_int_equal(loads(f), 2);
+}
+
+/* Connections that work, and end at once. */
+static void
+test_short(void **state)
+{
+	struct fixture *f = *state;
+	usec_t end;
+
+	start(f);
+	end = clock_mono() + 4 * SEC;
+	while (clock_mono() < end) {
+		ping(f, 0);
+		cut(f);
+	}
+	assert_in_range(f->h.ups, 5, 16);
+	/* and one that has lasted is followed by the next at once */
+	ping(f, 0);
+	wait_for(f, 1100 * MSEC);
+	end = clock_mono() + 200 * MSEC;
+	cut(f);
+	assert_true(clock_mono() < end);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_large_reply),
+		BOTH(test_large_request),
+		BOTH(test_more_requests),
+		BOTH(test_trickle),
+		BOTH(test_window_kept),
+		BOTH(test_window_plain),
+		BOTH(test_window_reset),
+		BOTH(test_window_silence),
+		BOTH(test_window_large),
+		BOTH(test_elsewhere),
+		BOTH(test_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
