@@ -20,7 +20,7 @@
 static const char *const ack_role_names[ACK_SCRIPTS] = {
 	[ACK_POP] = "pop", [ACK_SETTLE] = "settle", [ACK_RENEW] = "renew",
 	[ACK_TICK] = "tick", [ACK_ARM] = "arm", [ACK_MINE] = "mine",
-	[ACK_RESCUE] = "rescue",
+	[ACK_RESCUE] = "rescue", [ACK_BODY] = "body",
 };
 
 /* -- calls ------------------------------------------------------------------ */
@@ -95,6 +95,8 @@ ack_send(struct ack *a, struct call *call, struct args *w)
 	if (call->script == ACK_ARM)
 		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
 		    w->len);
+	else if (call->script == ACK_BODY)
+		bulk_script(a->env->bulk, s, ack_answered, call, call->nkeys, w->n, w->v, w->len);
 	else
 		conn_script(a->env->conn, s, ack_answered, call, call->nkeys, w->n, w->v,
 		    w->len);
@@ -278,6 +280,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	timer_init(&a->ask, env->loop, ack_ask_timer, a);
 	timer_init(&a->renew, env->loop, ack_renew, a);
 	timer_init(&a->company, env->loop, ack_company_over, a);
+	timer_init(&a->load, env->loop, ack_load_timer, a);
 	timer_init(&a->hold, env->loop, ack_held_back, a);
 	timer_init(&a->tick, env->loop, ack_tick_timer, a);
 	ack_watch_init(a);
@@ -336,7 +339,7 @@ ack_want(struct queue *q, bool wanted)
 	if (a->wanted == wanted || a->closing)
 		return;
 	a->wanted = wanted;
-	a->told = false;
+	a->told = a->crowded = false;
 	if (wanted) {
 		/* Time has passed since the last pop: trying costs less than asking. */
 		a->known = true;
@@ -364,6 +367,7 @@ ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
 	struct ack *a = (struct ack *)q;
 
 	ack_saw_result(a);
+	a->crowded = false;
 	ack_keep(a, msg->queue_data, verdict, result);
 }
 
@@ -418,6 +422,7 @@ ack_free(struct queue *q)
 	timer_stop(&a->ask);
 	timer_stop(&a->renew);
 	timer_stop(&a->company);
+	timer_stop(&a->load);
 	timer_stop(&a->hold);
 	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);

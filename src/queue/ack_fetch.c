@@ -69,7 +69,7 @@ ack_take_payload(struct message *m, const struct redisReply *body)
 		m->free_payload = reply_free_str;
 	} else {
 		m->len = (size_t)reply_int(body, 0);
-		m->too_large = true;
+		m->too_large = m->len > m->cfg->message_max;
 	}
 }
 
@@ -105,6 +105,8 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	d = ack_delivery_new(a, m);
 	d->taglen = taglen;
 	d->idlen = idlen <= taglen ? (unsigned)idlen : (unsigned)taglen;
+	if (m->payload == NULL && !m->too_large)
+		ack_load(a, d);
 	return d;
 }
 
@@ -117,6 +119,8 @@ ack_sort_found(struct ack *a, struct delivery *d)
 	const char *dot = strrchr(d->msg->token, '.');
 	size_t prefix = dot != NULL ? (size_t)(dot - d->msg->token) + 1 : 0;
 
+	if (d->state != DELIVERY_FOUND)
+		return;
 	TAILQ_FOREACH(at, found, entry) {
 		if (strncmp(at->msg->token, d->msg->token, prefix) == 0 &&
 		    atoi(at->msg->token + prefix) > atoi(d->msg->token + prefix))
@@ -294,7 +298,8 @@ static void
 ack_pop(struct ack *a)
 {
 	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
-	unsigned n = a->asked < ACK_POP_MAX ? a->asked : ACK_POP_MAX;
+	unsigned free = a->asked - a->count[DELIVERY_LOADING];
+	unsigned n = free < ACK_POP_MAX ? free : ACK_POP_MAX;
 	double timeout = (double)a->env->redis->timeout / (double)SEC;
 	struct args w = { 0 };
 
@@ -302,8 +307,8 @@ ack_pop(struct ack *a)
 	call->doubt = doubt_new(a);
 	ack_keys(a, call, &w);
 	args_fmt(&w, "%u", n);
-	args_fmt(&w, "%d", ACK_BYTES);
-	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
+	args_fmt(&w, "%d", ACK_POP_BYTES);
+	args_fmt(&w, "%" PRIu64, ack_inline(a));
 	args_str(&w, call->doubt->name);
 	args_fmt(&w, "%.6f", call->doubt->since > 0 ? call->doubt->since + timeout : 0);
 	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
@@ -321,7 +326,7 @@ ack_fetch_step(struct ack *a)
 		return;
 	if (!a->closing)
 		ack_hand_out(a);
-	if (a->got > 0 || a->closing)
+	if (a->got > 0 || a->closing || ack_crowded(a))
 		ack_finish_fetch(a, FETCH_OK, NULL);
 	else if (ack_is_up(a) && !ack_in_doubt(a))
 		ack_pop(a);
@@ -419,7 +424,7 @@ ack_ask_page(struct ack *a, struct doubt *doubt)
 	else
 		args_fmt(&w, "%.6f", doubt->since > MINE_SLACK ? doubt->since - MINE_SLACK : 0);
 	args_fmt(&w, "%" PRId64, doubt->from[0] != '\0' ? doubt->offset : 0);
-	args_fmt(&w, "%" PRIu64, a->cfg->message_max);
+	args_fmt(&w, "%" PRIu64, ack_inline(a));
 	args_fmt(&w, "%d", MINE_PAGE);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);

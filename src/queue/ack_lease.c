@@ -48,6 +48,8 @@ ack_delivery_move(struct ack *a, struct delivery *d, enum delivery_state state)
 {
 	TAILQ_REMOVE(&a->deliveries[d->state], d, entry);
 	a->count[d->state]--;
+	if (d->state == DELIVERY_LOADING)
+		a->crowded = false;
 	d->state = state;
 	if (state != DELIVERY_DONE) {
 		a->count[state]++;
@@ -88,7 +90,7 @@ ack_lose(struct ack *a, struct delivery *d)
 {
 	struct result none = { .end = END_NOT_RUN };
 
-	if (d->state == DELIVERY_FOUND) {
+	if (d->state == DELIVERY_FOUND || d->state == DELIVERY_LOADING) {
 		d->internal = true;
 		ack_keep(a, d, &ack_verdict_stale, &none);
 	} else if (d->state == DELIVERY_IN_HAND && !d->lost) {
@@ -199,7 +201,7 @@ ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_saw_now(a, reply_at(reply, 0));
 	for (i = 0; i < call->n; i++) {
 		d = call->deliveries[i];
-		if (d->state == DELIVERY_FOUND || d->state == DELIVERY_IN_HAND)
+		if (d->state <= DELIVERY_IN_HAND)
 			ack_renewed_one(a, d, (enum renewed)reply_int(reply_at(reply, i + 1), 1));
 	}
 	ack_wake(a);
@@ -248,6 +250,7 @@ ack_renew_all(struct ack *a)
 	timer_set(&a->renew, (usec_t)((double)ack_renew_interval(a) * (0.8 + 0.2 * random_unit())));
 	if (!ack_is_up(a))
 		return;
+	ack_renew_list(a, &a->deliveries[DELIVERY_LOADING]);
 	ack_renew_list(a, &a->deliveries[DELIVERY_FOUND]);
 	ack_renew_list(a, &a->deliveries[DELIVERY_IN_HAND]);
 	ack_renew_list(a, &a->deliveries[DELIVERY_KEPT]);

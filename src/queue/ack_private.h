@@ -6,6 +6,7 @@
  *	ack.c		life, turns of the loop, scripts sent and answered; kind "ack"
  *	ack_watch.c	is there work?
  *	ack_fetch.c	pops, and what became of one whose reply was lost
+ *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	results: kept, sent, confirmed; rescue
  *	ack_lease.c	deliveries, and the renewal of their leases
  *	ack_tick.c	expiry, delayed messages, fleet-wide counters
@@ -27,6 +28,8 @@
 #include "redis/script.h"
 
 #define ACK_BYTES	(1024 * 1024)	/* of payload or results per call */
+#define ACK_POP_BYTES	(256 * 1024)	/* of payload in a pop's reply */
+#define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
 #define ACK_SETTLE_MAX	64
 #define ACK_RENEW_MAX	250
@@ -37,10 +40,11 @@
  * A delivery is on the list of its state; ack_delivery_move() is the only
  * one to change it.
  *
- *	FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
- *	  '------ close -----^
+ *	(LOADING ->) FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
+ *	    '----------'------ close -----^
  */
 enum delivery_state {
+	DELIVERY_LOADING,	/* ours, its payload is to be fetched */
 	DELIVERY_FOUND,		/* ours, not handed to the engine yet */
 	DELIVERY_IN_HAND,	/* the engine has it */
 	DELIVERY_KEPT,		/* has a result that must be sent */
@@ -57,6 +61,8 @@ struct delivery {
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* as QDELIVERY has it */
 	unsigned		 epoch;		/* ack->epoch at the pop */
+	bool			 asked;		/* LOADING: body is on its way */
+	unsigned		 refused;	/* LOADING: how often the connection ended instead */
 	bool			 internal;	/* never handed to the engine: it is told nothing */
 	bool			 lost;		/* the engine was told that it is not ours any more */
 	bool			 taken;		/* renew: a foreign consumer took it */
@@ -86,7 +92,7 @@ struct doubt {
 TAILQ_HEAD(doubt_list, doubt);
 
 enum ack_script {
-	ACK_POP, ACK_SETTLE, ACK_RENEW, ACK_TICK, ACK_ARM, ACK_MINE, ACK_RESCUE,
+	ACK_POP, ACK_SETTLE, ACK_RENEW, ACK_TICK, ACK_ARM, ACK_MINE, ACK_RESCUE, ACK_BODY,
 	ACK_SCRIPTS
 };
 
@@ -116,7 +122,8 @@ struct ack_role {
 /* Parts that are played by the same script in every kind. */
 #define ACK_ROLES_ANY \
 	[ACK_MINE] = ACK_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY), \
-	[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE)
+	[ACK_RESCUE] = ACK_ROLE("rescue", NULL, ACK_KEYS_SETTLE), \
+	[ACK_BODY] = ACK_ROLE("body", NULL, KEY_CONTEXT, KEY_DELIVERY)
 /* All parts of a kind whose source is a list. */
 #define ACK_ROLES_LIST(pop) \
 	[ACK_POP] = ACK_ROLE(pop, NULL, ACK_KEYS_POP), \
@@ -183,6 +190,10 @@ struct ack {
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	bool			  popping;	/* the pop is on its way */
+	bool			  crowded;	/* LOADING ones fill all that was asked for */
+	struct timer		  load;		/* set: LOADING ones are asked for again */
+	unsigned		  load_failures;	/* in a row */
+	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
 	struct doubt_list	  doubts;
 	struct timer		  ask;		/* mine again */
 	unsigned		  ask_failures;
@@ -285,6 +296,12 @@ void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 void		 ack_doubt_free(struct doubt *);
 void		 ack_ask_timer(void *);
+
+/* ack_bulk.c */
+uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */
+void		 ack_load(struct ack *, struct delivery *);
+void		 ack_load_timer(void *);
+bool		 ack_crowded(struct ack *);	/* the fetch could pop nothing: LOADING ones fill it */
 
 /* ack_settle.c */
 void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,

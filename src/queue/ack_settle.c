@@ -45,7 +45,8 @@ ack_return_found(struct ack *a)
 	struct result none = { .end = END_NOT_RUN };
 	struct delivery *d;
 
-	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
+	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL ||
+	    (a->closing && (d = TAILQ_FIRST(&a->deliveries[DELIVERY_LOADING])) != NULL)) {
 		d->internal = true;
 		ack_keep(a, d, &back, &none);
 	}
@@ -80,7 +81,7 @@ ack_give_up(struct ack *a)
 
 	for (i = 0; i < DELIVERY_LISTS; i++) {
 		while ((d = TAILQ_FIRST(&a->deliveries[i])) != NULL) {
-			if (i == DELIVERY_FOUND || i == DELIVERY_IN_HAND)
+			if (i <= DELIVERY_IN_HAND)
 				d->internal = true;
 			ack_done(a, d, SETTLED_GAVE_UP);
 		}

@@ -117,6 +117,8 @@ ack_look(struct ack *a)
 		return;
 	if (timer_is_set(&a->limit) && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
 		return;
+	if (a->crowded && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
+		return;
 	if (a->known || !TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND])) {
 		a->told = true;
 		a->queue.events->ready(a->queue.arg);

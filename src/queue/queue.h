@@ -36,6 +36,7 @@
 #include "policy/message.h"
 #include "policy/outcome.h"
 #include "policy/turn.h"
+#include "redis/bulk.h"
 #include "redis/conn.h"
 #include "redis/watch.h"
 
@@ -46,6 +47,7 @@ struct queue_env {
 	struct loop	*loop;
 	struct conn	*conn;		/* NULL for kind mem */
 	struct watch	*watch;
+	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
 	const unsigned	*fleet;		/* how many daemons there are, 0: unknown; NULL: the same */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */

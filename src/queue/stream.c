@@ -31,6 +31,13 @@ stream_consumer(const struct ack *a, struct args *w)
 }
 
 static void
+stream_pop(const struct ack *a, struct args *w)
+{
+	stream_consumer(a, w);
+	args_fmt(w, "%" PRIu64, a->cfg->message_max);
+}
+
+static void
 stream_scan(const struct ack *a, struct args *w)
 {
 	stream_group(a, w);
@@ -41,7 +48,7 @@ stream_scan(const struct ack *a, struct args *w)
 static const struct ack_kind stream_kind = {
 	.ops = &queue_stream,
 	.role = {
-		[ACK_POP] = ACK_ROLE("stream_pop", stream_consumer, ACK_KEYS_POP),
+		[ACK_POP] = ACK_ROLE("stream_pop", stream_pop, ACK_KEYS_POP),
 		[ACK_SETTLE] = ACK_ROLE("stream_settle", stream_consumer, ACK_KEYS_SETTLE,
 		    KEY_QUEUE),
 		[ACK_RENEW] = ACK_ROLE("stream_renew", stream_consumer, ACK_KEYS_RENEW,

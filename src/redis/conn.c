@@ -604,6 +604,14 @@ conn_server(const struct conn *c)
 	return &c->server;
 }
 
+bool
+conn_is_one_server(const struct conn_server *a, const struct conn_server *b)
+{
+	if (a->run_id[0] != '\0' && b->run_id[0] != '\0')
+		return strcmp(a->run_id, b->run_id) == 0;
+	return strcmp(a->address, b->address) == 0;
+}
+
 uint64_t
 conn_generation(const struct conn *c)
 {

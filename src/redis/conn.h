@@ -143,6 +143,8 @@ void		 conn_reset(struct conn *, const char *cause);
 enum conn_state	 conn_state(const struct conn *);
 bool		 conn_is_ready(const struct conn *);
 const struct conn_server *conn_server(const struct conn *);	/* of the last READY */
+/* As far as they tell; an id of one names nobody, or somebody else, on another. */
+bool		 conn_is_one_server(const struct conn_server *, const struct conn_server *);
 int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
 uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
 /*

@@ -20,13 +20,20 @@ pending_new(conn_answer_fn *fn, void *arg, bool own)
 }
 
 void
+pending_drop_script(struct pending *p)
+{
+	if (p->script != NULL)
+		free(p->script->argv);
+	free(p->script);
+	p->script = NULL;
+}
+
+void
 pending_free(struct pending *p)
 {
 	if (p == NULL)
 		return;
-	if (p->script != NULL)
-		free(p->script->argv);
-	free(p->script);
+	pending_drop_script(p);
 	free(p);
 }
 

@@ -50,6 +50,9 @@ void		 pending_free(struct pending *);
 void		 pending_set_script(struct pending *, const struct script *, int nkeys,
 		    int argc, const char *const *argv, const size_t *argvlen);
 
+/* Frees what pending_set_script() has copied. */
+void		 pending_drop_script(struct pending *);
+
 /* From now on it is to be sent as EVAL with the text. */
 void		 pending_use_text(struct pending *);
 

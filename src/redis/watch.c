@@ -284,17 +284,6 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	watch_tell(w, true);
 }
 
-/* Both connections must be to one server, or an id names somebody else. */
-static bool
-watch_is_one_server(const struct watch *w)
-{
-	const struct conn_server *a = conn_server(w->conn), *b = conn_server(w->sub);
-
-	if (a->run_id[0] != '\0' && b->run_id[0] != '\0')
-		return strcmp(a->run_id, b->run_id) == 0;
-	return strcmp(a->address, b->address) == 0;
-}
-
 /* One of the connections is new: sets up tracking if both are there. */
 static void
 watch_set_up(struct watch *w)
@@ -305,7 +294,7 @@ watch_set_up(struct watch *w)
 	watch_off(w, w->sub_cause != NULL ? w->sub_cause : "the second connection is not there");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
-	if (!watch_is_one_server(w)) {
+	if (!conn_is_one_server(conn_server(w->conn), conn_server(w->sub))) {
 		w->misdirected = true;
 		watch_off(w, "the second connection is to another server");
 		return;

@@ -58,6 +58,7 @@ struct server {
 	struct guardian	*guardian;
 	struct conn	*conn;
 	struct watch	*watch;
+	struct bulk	*bulk;
 	struct dispatcher	*dispatcher;
 	struct queue_env	 queue_env;
 	struct handler_env	 handler_env;
@@ -497,6 +498,7 @@ server_set_limits(struct server *s, const struct config *config)
 	conn_set_reply_max(s->conn, limits_reply(config));
 	conn_set_backoff_max(s->conn, limits_backoff(config));
 	conn_set_silence_max(s->conn, limits_silence(config));
+	bulk_set_limits(s->bulk, limits_reply(config), limits_backoff(config));
 }
 
 /* Makes the new configuration the one in force; old is kept by what still uses it. */
@@ -651,7 +653,7 @@ server_fill_envs(struct server *s)
 
 	s->queue_env = (struct queue_env){
 		.loop = s->loop, .conn = s->conn, .watch = s->watch,
-		.redis = &config->redis, .fleet = &s->heartbeat.fleet,
+		.bulk = s->bulk, .redis = &config->redis, .fleet = &s->heartbeat.fleet,
 		.instance = s->instance, .host = config->name,
 	};
 	s->handler_env = (struct handler_env){
@@ -685,6 +687,7 @@ server_start(struct server *s)
 
 	/* 3. Redis: nothing is sent before the loop runs. */
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
+	s->bulk = bulk_new(s->loop, s->conn, &config->redis, s->instance);
 	server_set_limits(s, config);
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    server_watch_mode, s);
@@ -739,6 +742,7 @@ server_stop(struct server *s)
 
 	/* 2. Redis. */
 	watch_free(s->watch);
+	bulk_free(s->bulk);
 	conn_free(s->conn);
 	monitor_free(s->monitor);
 

@@ -186,6 +186,19 @@ conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, v
 	add_call(fn, arg);
 }
 
+void
+bulk_script(struct bulk *b UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
+    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+}
+
+const char *
+bulk_cause(const struct bulk *b UNUSED)
+{
+	return "connection lost";
+}
+
 bool
 watch_is_on(const struct watch *w UNUSED)
 {
@@ -512,7 +525,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *end = data + size;
 	struct stats stats = { 0 };
-	struct queue_env env = { .instance = "fuzz", .host = "host" };
+	struct queue_env env = { .instance = "fuzz", .host = "host",
+		.bulk = (struct bulk *)(void *)&sub_object };
 	struct config *config;
 	struct loop *l;
 

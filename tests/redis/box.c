@@ -228,8 +228,9 @@ box_init(struct box *b, const struct server *s, const char *name)
 	snprintf(b->instance, sizeof(b->instance), "%s-%06x", name, (unsigned)unit_below(1 << 24));
 	b->conn = conn_new(b->loop, &b->config->redis, name, 0, &events, b);
 	b->watch = watch_new(b->loop, b->conn, &b->config->redis, name, box_mode, b);
+	b->bulk = bulk_new(b->loop, b->conn, &b->config->redis, name);
 	b->env = (struct queue_env){
-		.loop = b->loop, .conn = b->conn, .watch = b->watch, .redis = &b->config->redis,
+		.loop = b->loop, .conn = b->conn, .watch = b->watch, .bulk = b->bulk, .redis = &b->config->redis,
 		.instance = b->instance, .host = "testhost",
 	};
 }
@@ -270,6 +271,7 @@ box_done(struct box *b)
 	box_free_queue(b);
 	loop_defer_cancel(b->loop, &b->update);
 	watch_free(b->watch);
+	bulk_free(b->bulk);
 	conn_free(b->conn);
 	config_unref(b->config);
 	loop_free(b->loop);

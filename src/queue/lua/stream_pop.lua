@@ -4,6 +4,7 @@
 -- ARGV    n maxbytes max call deadline fleet gap slack turn, as pop; then
 --         group      made where it is missing, at the beginning of the stream
 --         consumer   the caller's name in it
+--         message_max  the names and values of a larger entry are not made JSON
 -- Returns as pop; waiting: 0 where the group is at the end of the stream, else 1.
 --         Entries are read one by one, since none tells its size before:
 --         the last may go beyond maxbytes.
@@ -17,7 +18,7 @@
 -- The id is the entry's.  The tag is the id, or id#token where the id is in
 -- QBACKUP or QRETRY; such an entry does not stay pending.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local group, consumer = ARGV[10], ARGV[11]
+local group, consumer, message_max = ARGV[10], ARGV[11], tonumber(ARGV[12])
 --@ include pop_begin
 --@ include pause
 --@ include stream_new
@@ -73,7 +74,7 @@ local function fresh(most)
     repeat
       local e = read()
       if e then
-        local body = message(e[2], max)
+        local body = message(e[2], message_max)
         got, bytes = got + 1, bytes + #body
         entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
       else

@@ -1,0 +1,32 @@
+/*
+ * A connection for large payloads, beside the one for all else: what takes long
+ * on a slow link, or what the server refuses to send by closing the connection
+ * (client-output-buffer-limit), must not keep anything else waiting.
+ *
+ * It is made when it is first used, and closed after a minute without use.
+ * Calls are sent one at a time, so each reply stands alone against the server's
+ * limit.  They wait for the connection, but no longer than options.timeout.
+ */
+#ifndef RQD_REDIS_BULK_H
+#define RQD_REDIS_BULK_H
+
+#include "redis/conn.h"
+
+struct bulk;
+
+/* conn is the daemon's first connection, borrowed; both must be to the same server. */
+struct bulk	*bulk_new(struct loop *, struct conn *, const struct redis_options *, const char *name);
+void		 bulk_free(struct bulk *);	/* answers what is outstanding; NULL is fine */
+void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
+
+/*
+ * As conn_script().  CONN_NOT_SENT: it has waited too long for the connection.
+ * What the arguments point to is copied until it is sent.
+ */
+void		 bulk_script(struct bulk *, const struct script *, conn_answer_fn *, void *,
+		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
+
+/* Why there is no connection, or why the last one ended; "" before. */
+const char	*bulk_cause(const struct bulk *);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * Large payloads: over a slow link, beside small messages, through lost
+ * connections, and from a server that will not send them.
+ */
+#include "box.h"
+
+#include "link.h"
+
+#define LARGE	(2 * 1024 * 1024)
+
+static struct link slow;
+
+static int
+setup(void **state)
+{
+	return fixture_setup(state);
+}
+
+static int
+teardown(void **state)
+{
+	int rc = fixture_teardown(state);
+
+	link_stop(&slow);
+	return rc;
+}
+
+/* The box is at the other end of a link of 1 MB/s. */
+static void
+by_link(void)
+{
+	link_start(&slow, server.path, 20480, 20480, 20);
+	free(box.config->redis.servers[0]);
+	box.config->redis.servers[0] = xstrdup(slow.uri);
+}
+
+/* A payload of its own bytes, which begins with this letter. */
+static void
+push_large(char letter, size_t len)
+{
+	char *p = xmalloc(len);
+
+	for (size_t i = 0; i < len; i++)
+		p[i] = (char)(letter + (char)(i % 251));
+	p[0] = letter;
+	server_int(&server, "LPUSH orders %b", p, len);
+	free(p);
+}
+
+static void
+assert_large(const struct message *m, char letter, size_t len)
+{
+	assert_int_equal(m->len, len);
+	assert_non_null(m->payload);
+	assert_false(m->too_large);
+	assert_int_equal(m->payload[0], letter);
+	for (size_t i = 1; i < len; i++) {
+		if (m->payload[i] != (char)(letter + (char)(i % 251)))
+			fail_msg("byte %zu differs", i);
+	}
+}
+
+/* Small messages go on, and the large one comes once. */
+static void
+test_slow(void **state)
+{
+	usec_t begin;
+
+	(void)state;
+	by_link();
+	box.config->redis.timeout = SEC;
+	box.cfg->lease = box.cfg->foreign_timeout = 3 * SEC;
+	box_start(&box, 0);
+	push_large('a', LARGE);
+	for (unsigned i = 0; i < 20; i++)
+		push("small");
+	begin = clock_mono();
+	box_set_slots(&box, 2);
+	for (unsigned i = 0; i < 20; i++) {
+		WAIT(&box, box.n == 1);
+		assert_int_equal(box.msgs[0]->len, 5);
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	}
+	assert_true(clock_mono() - begin < 1500 * MSEC);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	WAIT(&box, box.n == 1);
+	assert_true(clock_mono() - begin > 1500 * MSEC);
+	assert_large(box.msgs[0], 'a', LARGE);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(box.delivered, 21);
+	assert_int_equal(box.warnings, 0);
+	assert_int_equal(keys(), 1);	/* QSTATS */
+}
+
+/* No more is popped than there are slots; and it comes in its turn. */
+static void
+test_slots(void **state)
+{
+	(void)state;
+	by_link();
+	box_start(&box, 1);
+	push_large('a', LARGE / 4);
+	push_large('b', LARGE / 4);
+	push("small");
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	while (box.n == 0) {
+		assert_int_equal(server_int(&server, "LLEN orders"), 2);
+		loop_turn(box.loop, 5 * MSEC);
+	}
+	assert_large(box.msgs[0], 'a', LARGE / 4);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'b', LARGE / 4);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->len, 5);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.delivered, 3);
+}
+
+/* Every connection ends in the middle of it; what a pop without an answer took is found. */
+static void
+test_lost(void **state)
+{
+	(void)state;
+	by_link();
+	box_start(&box, 0);
+	push_large('a', LARGE / 4);
+	box_set_slots(&box, 1);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	box_turn(&box, 200 * MSEC);
+	server_int(&server, "CLIENT KILL TYPE normal SKIPME yes");
+	WAIT(&box, box.ups == 2);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'a', LARGE / 4);
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'a', LARGE / 4);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	/* the reply to the pop itself */
+	box_set_slots(&box, 0);
+	box_turn(&box, 50 * MSEC);
+	push_large('b', LARGE / 4);
+	box_deafen(&box);
+	box_set_slots(&box, 1);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'b', LARGE / 4);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.delivered, 3);
+	assert_int_equal(box.warnings, 0);
+}
+
+/* client-output-buffer-limit: that message is put aside, nothing else is touched. */
+static void
+test_limit(void **state)
+{
+	long long due;
+
+	(void)state;
+	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
+	box_start(&box, 2);
+	push_large('a', LARGE);
+	for (unsigned i = 0; i < 10; i++) {
+		push("small");
+		WAIT(&box, box.n == 1);
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	}
+	push_large('b', 500000);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'b', 500000);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.warnings == 1);
+	assert_non_null(strstr(box.warning, "client-output-buffer-limit"));
+	WAIT(&box, server_int(&server, "ZCARD ordersRETRY") == 1);
+	due = server_int(&server, "EVAL %s 1 ordersRETRY", "local e = redis.call('ZRANGE', KEYS[1],"
+	    " 0, 0, 'WITHSCORES') return math.floor(e[2] - redis.call('TIME')[1])");
+	assert_in_range(due, 50, 61);
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(box.delivered, 11);
+	assert_int_equal(box.n, 0);
+	/* the limit is gone */
+	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 0 0 0");
+	server_do(&server, "EVAL %s 1 ordersRETRY",
+	    "return redis.call('ZADD', KEYS[1], 1, redis.call('ZRANGE', KEYS[1], 0, 0)[1])");
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'a', LARGE);
+	assert_int_equal(box.msgs[0]->attempts, 0);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.warnings, 1);
+}
+
+/* What adds up in one reply stays below a limit of 1 MB. */
+static void
+test_sum(void **state)
+{
+	(void)state;
+	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
+	box_start(&box, 0);
+	for (unsigned i = 0; i < 100; i++)
+		push_large('a', 65536);
+	box_set_slots(&box, 200);
+	WAIT(&box, box.n == 100);
+	assert_int_equal(box.ups, 1);
+	while (box.n > 0)
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
+/* One that is still on its way goes back when the queue is closed. */
+static void
+test_closed(void **state)
+{
+	(void)state;
+	by_link();
+	box_start(&box, 1);
+	push_large('a', LARGE);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	box_turn(&box, 100 * MSEC);
+	box_set_slots(&box, 0);
+	queue_close(box.queue);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	assert_int_equal(box.delivered, 0);
+}
+
+/* Taken away while it is on its way: its token is another one's. */
+static void
+test_taken(void **state)
+{
+	(void)state;
+	by_link();
+	box.cfg->lease = box.cfg->foreign_timeout = 3 * SEC;
+	box_start(&box, 1);
+	push_large('a', LARGE);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	server_do(&server, "EVAL %s 1 ordersDELIVERY", "local t = redis.call('HKEYS', KEYS[1])[1]"
+	    " return redis.call('HSET', KEYS[1], t, '0 0 other.1.1 1 1')");
+	WAIT(&box, server_int(&server, "LLEN orders") == 0 &&
+	    !queue_is_empty(box.queue));
+	push("small");
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->len, 5);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.delivered, 1);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_slow),
+		BOTH(test_slots),
+		BOTH(test_lost),
+		BOTH(test_limit),
+		BOTH(test_sum),
+		BOTH(test_closed),
+		BOTH(test_taken),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
