@@ -204,6 +204,8 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%.9f", r->slack);
 	args_str(&w, r->turn != NULL ? r->turn : "retry");
 	rig_add_group(r, &w, true);
+	if (r->consumer != NULL)
+		args_fmt(&w, "%lld", max);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
 	    r->unique ? "unique_pop" : "pop", "QBCRDPK", &w);
 	if (reply == NULL)

@@ -195,6 +195,12 @@ returns(void)
 }
 
 static void
+defers(void)
+{
+	settles("defer", "0");
+}
+
+static void
 deads(void)
 {
 	settles("dead", "1");
@@ -215,6 +221,18 @@ renews(void)
 
 	for (i = 0; i < nhad; i++)
 		(void)rig_renew(&rig, &had[i]);
+}
+
+static void
+bodies(void)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	args_mem(&w, had[0].tag, had[0].taglen);
+	args_str(&w, had[0].token);
+	if ((r = rig_script(&rig, "body", "CD", &w)) != NULL)
+		freeReplyObject(r);
 }
 
 static void
@@ -303,6 +321,8 @@ static const struct path {
 	{ "retry of expired ones", moved, retries, false },
 	{ "retry of taken ones", taken, retries, false },
 	{ "return", in_hand, returns, false },
+	{ "defer", in_hand, defers, false },
+	{ "body", in_hand, bodies, false },
 	{ "dead", in_hand, deads, false },
 	{ "dead, expired", moved, deads, false },
 	{ "tick, expired", expired, ticks, false },

@@ -639,6 +639,72 @@ test_settle_empty_payload(void **state)
 	rig_popped_done(&p, 1);
 }
 
+/* As it was, but later; a second time it does nothing. */
+static void
+test_settle_defer(void **state)
+{
+	struct popped p;
+	double due;
+
+	(void)state;
+	push("x");
+	p = pop_one("i.1");
+	assert_string_equal(rig_settle(&rig, "defer", &p, "30"), "ok");
+	assert_string_equal(rig_settle(&rig, "defer", &p, "90"), "held");
+	due = (double)rig_int(&rig, "EVAL %s 1 %s",
+	    "return math.floor(redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2])",
+	    rig_key(&rig, KEY_RETRY)) - rig_now(&rig);
+	assert_true(due > 25 && due < 31);
+	rig_fall_due(&rig, p.tag, p.taglen);
+	rig_popped_done(&p, 1);
+	p = pop_one("i.2");
+	assert_int_equal(p.attempts, 0);
+	assert_int_equal(p.crashes, 0);
+	rig_popped_done(&p, 1);
+	rig_check_clean(&rig);
+}
+
+/* -- body ------------------------------------------------------------------- */
+
+static redisReply *
+body(const struct popped *p, const char *token)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	args_mem(&w, p->tag, p->taglen);
+	args_str(&w, token);
+	r = rig_script(&rig, "body", "CD", &w);
+	assert_non_null(r);
+	return r;
+}
+
+/* The payload that the pop has not sent, to the delivery's owner only. */
+static void
+test_body(void **state)
+{
+	struct popped p;
+	redisReply *r;
+
+	(void)state;
+	push("0123456789");
+	assert_int_equal(rig_pop(&rig, 1, 1048576, 9, "i.1", 0, &p, NULL), 1);
+	assert_null(p.payload);
+	assert_int_equal(p.len, 10);
+	r = body(&p, p.token);
+	assert_int_equal(r->len, 10);
+	assert_string_equal(r->str, "0123456789");
+	freeReplyObject(r);
+	r = body(&p, "i.1.2");
+	assert_int_equal(r->type, REDIS_REPLY_NIL);
+	freeReplyObject(r);
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "ok");
+	r = body(&p, p.token);
+	assert_int_equal(r->type, REDIS_REPLY_NIL);
+	freeReplyObject(r);
+	rig_popped_done(&p, 1);
+}
+
 int
 main(void)
 {
@@ -666,6 +732,8 @@ main(void)
 		cmocka_unit_test_setup(test_settle_taken, setup),
 		cmocka_unit_test_setup(test_settle_no_payload, setup),
 		cmocka_unit_test_setup(test_settle_empty_payload, setup),
+		cmocka_unit_test_setup(test_settle_defer, setup),
+		cmocka_unit_test_setup(test_body, setup),
 	};
 	int rc;
 
