@@ -18,6 +18,9 @@
 
 struct redisAsyncContext;
 
+#define ATTACH_REPLY_MAX	((size_t)576 * 1024 * 1024)	/* Redis' largest string, and some more */
+#define ATTACH_PROGRESS_MIN	4096	/* bytes within a timeout that are progress */
+
 /* Owned by the connection, and there as long as it has contexts. */
 struct attach_rules {
 	size_t		  bytes_max;	/* of a reply, whole */

@@ -1,25 +1,34 @@
 /*
  * The blocking connection.  It goes the way of conn.c, with the same greeting:
  * each server of the list, each address of its name, until one is a master.
- * Every wait is bounded by options.timeout.
+ *
+ * The socket does not block: poll(2) waits, so that the deadline is one for a
+ * command and its reply and not one for each byte.  It is that of deadline.c: a
+ * reply or request of any size may take as long as it needs while
+ * ATTACH_PROGRESS_MIN bytes move within options.timeout.
  */
 #include "redis/client.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
 
 #include "base/buf.h"
 #include "base/units.h"
 #include "redis/addr.h"
+#include "redis/attach.h"
 #include "redis/greet.h"
+#include "redis/guard.h"
 #include "redis/pending.h"
 #include "redis/tls.h"
 
@@ -27,6 +36,10 @@ struct client {
 	const struct redis_options *opt;
 	redisContext	*context;	/* NULL: not connected */
 	char		*address;	/* as configured */
+	struct attach_rules rules;
+	struct guard	 guard;
+	uint64_t	 seen_moved;	/* bytes, at the last progress */
+	usec_t		 still_since;	/* mono; the last progress */
 };
 
 static struct timeval
@@ -45,6 +58,8 @@ client_cause(const struct client *cl, char **cause)
 
 	if (c == NULL)
 		return util_cause(cause, "not connected");
+	if (cl->rules.complaint != NULL)
+		return util_cause(cause, "%s", cl->rules.complaint);
 	if (strcmp(c->errstr, strerror(EAGAIN)) == 0)
 		return util_cause(cause, "no answer within %s",
 		    units_duration(cl->opt->timeout, buf));
@@ -57,6 +72,93 @@ client_drop(struct client *cl)
 	if (cl->context != NULL)
 		redisFree(cl->context);
 	cl->context = NULL;
+}
+
+/* -- sending and receiving ---------------------------------------------------- */
+
+/* Bytes that came, and that have left this machine. */
+static uint64_t
+client_moved(const struct client *cl)
+{
+	uint64_t written = cl->rules.written;
+	int queued = 0;
+
+	if (ioctl(cl->context->fd, TIOCOUTQ, &queued) == -1 || queued < 0)
+		queued = 0;
+	return cl->rules.read + ((uint64_t)queued < written ? written - (unsigned)queued : 0);
+}
+
+/* Nothing can be read or written: waits for it, unless that takes too long. */
+static int
+client_wait(struct client *cl, char **cause)
+{
+	struct pollfd p = { .fd = cl->context->fd, .events = POLLIN };
+	uint64_t moved = client_moved(cl);
+	usec_t now = clock_mono(), left;
+	char buf[UNITS_TEXT_MAX];
+
+	if (moved >= cl->seen_moved + ATTACH_PROGRESS_MIN) {
+		cl->seen_moved = moved;
+		cl->still_since = now;
+	}
+	left = cl->still_since + cl->opt->timeout - now;
+	if (left <= 0)
+		return util_cause(cause, "no answer within %s",
+		    units_duration(cl->opt->timeout, buf));
+	if (left > cl->opt->timeout / 4)
+		left = cl->opt->timeout / 4;
+	if (sdslen(cl->context->obuf) > 0)
+		p.events |= POLLOUT;
+	(void)poll(&p, 1, (int)(left / MSEC) + 1);
+	return 0;
+}
+
+/* Writes and reads what can be without waiting; -1 at the end of the connection. */
+static int
+client_move(struct client *cl)
+{
+	redisContext *c = cl->context;
+	size_t before = sdslen(c->obuf);
+	int done;
+
+	if (before > 0 && redisBufferWrite(c, &done) != REDIS_OK)
+		return -1;
+	cl->rules.written += before - sdslen(c->obuf);
+	guard_backlog(&cl->guard);
+	before = c->reader->len;
+	if (redisBufferRead(c) != REDIS_OK)
+		return -1;
+	if (c->reader->len > before)
+		cl->rules.read += c->reader->len - before;
+	return 0;
+}
+
+/* The next reply, or NULL with the cause. */
+static void *
+client_receive(struct client *cl, char **cause)
+{
+	uint64_t before;
+	void *r = NULL;
+
+	cl->still_since = clock_mono();
+	cl->seen_moved = client_moved(cl);
+	for (;;) {
+		if (redisReaderGetReply(cl->context->reader, &r) != REDIS_OK) {
+			(void)util_cause(cause, "%s", cl->rules.complaint != NULL ?
+			    cl->rules.complaint : cl->context->reader->errstr);
+			return NULL;
+		}
+		if (r != NULL)
+			return r;
+		before = cl->rules.read + cl->rules.written;
+		if (client_move(cl) == -1) {
+			(void)client_cause(cl, cause);
+			return NULL;
+		}
+		if (cl->rules.read + cl->rules.written == before &&
+		    client_wait(cl, cause) == -1)
+			return NULL;
+	}
 }
 
 /* -- connecting --------------------------------------------------------------- */
@@ -73,13 +175,29 @@ client_greet(struct client *cl, struct greet *g, char **cause)
 	while (greet_next(g, &cmd))
 		redisAppendCommandArgv(cl->context, cmd.argc, cmd.argv, cmd.argvlen);
 	while (!over) {
-		if (redisGetReply(cl->context, &r) != REDIS_OK)
-			return greet_last_words(cl->context->fd, words, sizeof(words)) ?
-			    util_cause(cause, "%s", words) : client_cause(cl, cause);
+		if ((r = client_receive(cl, cause)) == NULL) {
+			if (greet_last_words(cl->context->fd, words, sizeof(words))) {
+				free(*cause);
+				(void)util_cause(cause, "%s", words);
+			}
+			return -1;
+		}
 		over = greet_answer(g, r);
 		freeReplyObject(r);
 	}
 	return g->cause == NULL ? 0 : util_cause(cause, "%s", g->cause);
+}
+
+/* From now on poll() waits, and the guard looks at what is read. */
+static void
+client_unblock(struct client *cl)
+{
+	redisContext *c = cl->context;
+
+	(void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
+	c->flags &= ~REDIS_BLOCK;
+	cl->rules = (struct attach_rules){ .bytes_max = ATTACH_REPLY_MAX };
+	guard_start(&cl->guard, c->reader, NULL, &cl->rules);
 }
 
 /* Connects to one numeric address, or socket. */
@@ -102,6 +220,7 @@ client_connect(struct client *cl, const struct addr *a, const char *host, const 
 		return client_cause(cl, cause);
 	if (cl->opt->tls && tls_start(cl->context, cl->opt, a->host, cause) == -1)
 		return -1;
+	client_unblock(cl);
 	rc = greet_init(&g, cl->opt, name, false, false, cause);
 	if (rc == 0)
 		rc = client_greet(cl, &g, cause);
@@ -181,13 +300,15 @@ client_append(struct client *cl, int argc, const char *const *argv, const size_t
 struct redisReply *
 client_next(struct client *cl, char **cause)
 {
-	void *r = NULL;
+	void *r;
 
-	if (cl->context != NULL && redisGetReply(cl->context, &r) == REDIS_OK)
-		return r;
-	(void)client_cause(cl, cause);
-	client_drop(cl);
-	return NULL;
+	if (cl->context == NULL) {
+		(void)client_cause(cl, cause);
+		return NULL;
+	}
+	if ((r = client_receive(cl, cause)) == NULL)
+		client_drop(cl);
+	return r;
 }
 
 struct redisReply *

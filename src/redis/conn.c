@@ -38,7 +38,6 @@
 #include "redis/reply.h"
 #include "redis/tls.h"
 
-#define REPLY_MAX	((size_t)576 * 1024 * 1024)	/* Redis' largest string, and some more */
 #define BACKOFF_MIN	(100 * MSEC)
 #define BACKOFF_MAX	(10 * SEC)
 #define LASTED		SEC		/* a connection that worked, and ended before, was short */
@@ -515,7 +514,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	timer_init(&c->closing, loop, conn_close_late, c);
 	route_init(&c->route, loop, opt, conn_found, c);
 	c->rules = (struct attach_rules){
-		.bytes_max = REPLY_MAX, .knows = conn_knows, .came = conn_came, .arg = c
+		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_knows, .came = conn_came, .arg = c
 	};
 	return c;
 }
@@ -523,7 +522,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 void
 conn_set_reply_max(struct conn *c, size_t bytes)
 {
-	c->rules.bytes_max = bytes < REPLY_MAX ? bytes : REPLY_MAX;
+	c->rules.bytes_max = bytes < ATTACH_REPLY_MAX ? bytes : ATTACH_REPLY_MAX;
 }
 
 void

@@ -4,8 +4,8 @@
  * A command is overdue when for options.timeout neither its bytes nor those of
  * its reply have moved.  Its size says nothing: 16 MiB over a slow link take as
  * long as they take.  While commands are outstanding a timer looks every quarter
- * of the timeout.  A whole reply is progress; otherwise PROGRESS_MIN bytes must
- * have moved since the last progress, so that a server that sends a byte now
+ * of the timeout.  A whole reply is progress; otherwise ATTACH_PROGRESS_MIN bytes
+ * must have moved since the last progress, so that a server that sends a byte now
  * and then does not hold a connection for ever.  Of what is sent only the bytes
  * up to the end of the oldest command count: what we send after it says nothing
  * about the server.
@@ -26,7 +26,6 @@
 #include "redis/conn_private.h"
 
 #define TIMELY_MAX	(2 * SEC)
-#define PROGRESS_MIN	4096	/* bytes in a timeout */
 
 /*
  * After a deadline: the daemon may have been stopped, and the reply be there.
@@ -82,7 +81,7 @@ conn_look_progress(struct conn *c, const struct pending *oldest)
 	uint64_t sent = attach_sent(c->ac), moved;
 
 	moved = c->rules.read + (sent < oldest->end ? sent : oldest->end);
-	if (c->replies == c->seen_replies && moved < c->seen_moved + PROGRESS_MIN)
+	if (c->replies == c->seen_replies && moved < c->seen_moved + ATTACH_PROGRESS_MIN)
 		return false;
 	c->still_since = c->replies == c->seen_replies ? clock_mono() : c->alive_at;
 	c->seen_replies = c->replies;

@@ -3,10 +3,16 @@
  */
 #include "harness.h"
 
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
 #include <signal.h>
 
 #include <hiredis/hiredis.h>
 
+#include "link.h"
 #include "redis/client.h"
 #include "redis/script.h"
 
@@ -21,6 +27,7 @@ struct fixture {
 	char	*servers[4];
 	char	 username[16], password_file[128];
 	char	*cause;
+	struct link link;
 };
 
 static int
@@ -42,6 +49,7 @@ teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	link_stop(&f->link);
 	server_stop(&f->s);
 	free(f->cause);
 	free(f);
@@ -237,6 +245,113 @@ test_list(void **state)
 	server_stop(&master);
 }
 
+/* Opens a connection by a slow link, and then is as impatient as this. */
+static struct client *
+open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
+{
+	struct client *c;
+
+	link_start(&f->link, f->s.path, up, down, 20);
+	f->servers[0] = f->link.uri;
+	f->opt.timeout = 10 * SEC;
+	c = must_open(f);
+	f->opt.timeout = timeout;
+	return c;
+}
+
+/* What moves is not late, whatever its size. */
+static void
+test_large(void **state)
+{
+	enum { LARGE = 1024 * 1024 };
+	struct fixture *f = *state;
+	struct client *c = open_link(f, 8192, 8192, 300 * MSEC);
+	char *large = xcalloc(1, LARGE);
+	const char *argv[] = { "SET", "large", large };
+	struct redisReply *r;
+	size_t len;
+
+	r = client_command(c, &f->cause, 3, argv, (size_t[]){ 3, 5, LARGE });
+	if (r == NULL)
+		fail_msg("%s", f->cause);
+	assert_string_equal(reply_text(r), "OK");
+	client_reply_free(r);
+	r = client_words(c, &f->cause, "GET", "large", NULL);
+	assert_non_null(reply_str(r, &len));
+	assert_int_equal(len, LARGE);
+	client_reply_free(r);
+	client_close(c);
+	free(large);
+}
+
+static void
+test_trickle(void **state)
+{
+	struct fixture *f = *state;
+	struct client *c = open_link(f, 0, 100, 500 * MSEC);
+	usec_t begin = clock_mono();
+
+	server_do(&f->s, "SETRANGE large 1000000 x");
+	assert_null(client_words(c, &f->cause, "GET", "large", NULL));
+	assert_non_null(strstr(f->cause, "no answer within 500ms"));
+	assert_true(clock_mono() - begin < 5 * SEC);
+	client_close(c);
+}
+
+/* A server that greets as Redis does, and then says this. */
+static pid_t
+lying_server(const char *path, const char *says)
+{
+	static const char greeting[] = "+PONG\r\n+OK\r\n:1\r\n$0\r\n\r\n$0\r\n\r\n*0\r\n";
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), peer;
+	pid_t pid;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	assert_int_equal(listen(fd, 5), 0);
+	if ((pid = fork()) == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		peer = accept(fd, NULL, NULL);
+		(void)!write(peer, greeting, sizeof(greeting) - 1);
+		(void)!write(peer, says, strlen(says));
+		pause();
+	}
+	close(fd);
+	return pid;
+}
+
+/* What is announced is refused before it is made room for. */
+static void
+test_too_large(void **state)
+{
+	static const char *const says[] = { "$2147483647\r\nx", "*1\r\n$9999999999\r\n",
+	    "*2147483647\r\n" };
+	struct fixture *f = *state;
+	char path[108], uri[120];
+	struct client *c;
+	usec_t begin;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/liar", f->s.dir);
+	snprintf(uri, sizeof(uri), "unix:%s", path);
+	f->servers[0] = uri;
+	for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+		pid = lying_server(path, says[i]);
+		c = must_open(f);
+		begin = clock_mono();
+		assert_null(client_words(c, &f->cause, "GET", "x", NULL));
+		assert_string_equal(f->cause, "a reply that is too large");
+		assert_true(clock_mono() - begin < SEC);
+		free(f->cause);
+		f->cause = NULL;
+		client_close(c);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		unlink(path);
+	}
+}
+
 #define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int
@@ -249,6 +364,9 @@ main(void)
 		BOTH(test_lost),
 		BOTH(test_refused),
 		BOTH(test_list),
+		BOTH(test_large),
+		BOTH(test_trickle),
+		BOTH(test_too_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,35 @@
+/*
+ * A guard in front of hiredis' reader: it refuses replies that are larger than the
+ * rules allow, of another protocol, or that nobody asked for.
+ */
+#ifndef RQD_REDIS_GUARD_H
+#define RQD_REDIS_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct redisReader;
+struct redisAsyncContext;
+struct attach_rules;
+
+enum push { PUSH_NONE, PUSH_MESSAGE, PUSH_CHANNEL, PUSH_PATTERN };
+
+struct guard {
+	struct redisReader	 *reader;
+	const struct redisAsyncContext *ac;	/* NULL: of a blocking connection */
+	struct attach_rules	 *rules;
+
+	/* Of the reply that is being read: */
+	size_t			  bytes, elements;
+	bool			  unasked;
+	enum push		  push;		/* unasked: its first word */
+};
+
+/* From now on the reader is guarded; rules->complaint says why a reply was refused. */
+void	guard_start(struct guard *, struct redisReader *, const struct redisAsyncContext *,
+	    struct attach_rules *);
+
+/* Before each read: what was read and makes no object yet.  Too much: the reader fails. */
+void	guard_backlog(struct guard *);
+
+#endif
