@@ -37,6 +37,7 @@
 #include "service/heartbeat.h"
 #include "service/limits.h"
 #include "service/monitor.h"
+#include "service/redis_log.h"
 #include "service/reload.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
@@ -69,6 +70,7 @@ struct server {
 	struct heartbeat	 heartbeat;
 	struct monitor	*monitor;
 	char	*redis_error;	/* why Redis is down; "" while it is up; owned */
+	struct redis_log	 redis_log;
 	bool	 reload_failed;	/* the last one */
 
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
@@ -165,9 +167,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	struct server *s = arg;
 	size_t i;
 
-	log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", info->address),
-	    LF_STR("version", info->version[0] != '\0' ? info->version : NULL),
-	    LF_STR("changed", info->changed && !info->first ? "yes" : NULL));
+	redis_log_up(&s->redis_log, info);
 	server_note_redis(s, "");
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
@@ -186,7 +186,7 @@ server_conn_down(const char *cause, void *arg)
 	struct server *s = arg;
 	size_t i;
 
-	log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", cause));
+	redis_log_down(&s->redis_log, cause);
 	server_note_redis(s, cause);
 	watch_conn_down(s->watch);
 	schedules_conn_down(s->schedules);
@@ -686,6 +686,7 @@ server_start(struct server *s)
 	server_watch_signals(s);
 
 	/* 3. Redis: nothing is sent before the loop runs. */
+	redis_log_init(&s->redis_log, s->loop);
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
 	s->bulk = bulk_new(s->loop, s->conn, &config->redis, s->instance);
 	server_set_limits(s, config);
@@ -744,6 +745,7 @@ server_stop(struct server *s)
 	watch_free(s->watch);
 	bulk_free(s->bulk);
 	conn_free(s->conn);
+	redis_log_done(&s->redis_log);
 	monitor_free(s->monitor);
 
 	/* 3. The guardian, when no handler is left; then the loop. */

@@ -1,0 +1,128 @@
+/*
+ * The log of the connection; see redis_log.h.
+ *
+ * Every change is a record, as long as there are few: RECORDS_MAX at once, and one
+ * more each RECORD_EVERY.  Beyond that changes are counted.  The next record says
+ * how many there were: redis_up or redis_down when nothing has changed for SETTLED,
+ * else redis_warning after a minute, then after two, four, and so on up to an hour.
+ */
+#include "service/redis_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/util.h"
+
+#define RECORDS_MAX	10
+#define RECORD_EVERY	(15 * SEC)
+#define SETTLED		(15 * SEC)
+#define SUMMARY_MIN	MINUTE
+#define SUMMARY_MAX	HOUR
+
+static bool
+redis_log_may(struct redis_log *l)
+{
+	usec_t now = clock_mono();
+
+	l->tokens += (double)(now - l->filled_at) / (double)RECORD_EVERY;
+	if (l->tokens > RECORDS_MAX)
+		l->tokens = RECORDS_MAX;
+	l->filled_at = now;
+	if (l->tokens < 1)
+		return false;
+	l->tokens -= 1;
+	return true;
+}
+
+/* The state as it is. */
+static void
+redis_log_write(struct redis_log *l)
+{
+	const struct conn_server *s = l->server;
+	char changes[16];
+
+	snprintf(changes, sizeof(changes), "%u", l->untold);
+	if (l->up)
+		log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", s->address),
+		    LF_STR("version", s->version[0] != '\0' ? s->version : NULL),
+		    LF_STR("changed", s->changed && !s->first ? "yes" : NULL),
+		    LF_STR("changes", l->untold > 0 ? changes : NULL));
+	else
+		log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", l->cause),
+		    LF_STR("changes", l->untold > 0 ? changes : NULL));
+	l->untold = 0;
+	l->every = SUMMARY_MIN;
+	timer_stop(&l->settled);
+	timer_stop(&l->summary);
+}
+
+/* Nothing has changed for a while, after more than could be told. */
+static void
+redis_log_settle(void *arg)
+{
+	redis_log_write(arg);
+}
+
+static void
+redis_log_summary(void *arg)
+{
+	struct redis_log *l = arg;
+
+	log_event(LOG_LV_WARN, "redis_warning", NULL,
+	    LF_STR("warning", "the connection to Redis keeps ending"),
+	    LF_STR("state", l->up ? "up" : "down"), LF_INT("changes", l->untold),
+	    LF_STR("error", l->cause));
+	l->untold = 0;
+	l->every = l->every < SUMMARY_MAX / 2 ? l->every * 2 : SUMMARY_MAX;
+	timer_set(&l->summary, l->every);
+}
+
+static void
+redis_log_change(struct redis_log *l)
+{
+	/* What was not told stays untold until it settles: one half of a change confuses. */
+	if (!timer_is_set(&l->settled) && redis_log_may(l)) {
+		redis_log_write(l);
+		return;
+	}
+	l->untold++;
+	timer_set(&l->settled, SETTLED);
+	if (!timer_is_set(&l->summary))
+		timer_set(&l->summary, l->every);
+}
+
+void
+redis_log_up(struct redis_log *l, const struct conn_server *server)
+{
+	l->up = true;
+	l->server = server;
+	redis_log_change(l);
+}
+
+void
+redis_log_down(struct redis_log *l, const char *cause)
+{
+	l->up = false;
+	free(l->cause);
+	l->cause = xstrdup(cause);
+	redis_log_change(l);
+}
+
+void
+redis_log_init(struct redis_log *l, struct loop *loop)
+{
+	*l = (struct redis_log){ .tokens = RECORDS_MAX, .filled_at = clock_mono(),
+		.every = SUMMARY_MIN };
+	timer_init(&l->settled, loop, redis_log_settle, l);
+	timer_init(&l->summary, loop, redis_log_summary, l);
+}
+
+void
+redis_log_done(struct redis_log *l)
+{
+	timer_stop(&l->settled);
+	timer_stop(&l->summary);
+	free(l->cause);
+	l->cause = NULL;
+}

@@ -1,0 +1,30 @@
+/*
+ * What the log says of the connection to Redis: redis_up and redis_down, and
+ * redis_warning instead where they would be too many.
+ */
+#ifndef RQD_SERVICE_REDIS_LOG_H
+#define RQD_SERVICE_REDIS_LOG_H
+
+#include <stdbool.h>
+
+#include "loop/timer.h"
+#include "redis/conn.h"
+
+struct redis_log {
+	double		 tokens;	/* records that may be written now */
+	usec_t		 filled_at;	/* mono; when that was true */
+	bool		 up;		/* the connection is */
+	unsigned	 untold;	/* changes since the last record */
+	const struct conn_server *server;	/* borrowed; up: of the connection */
+	char		*cause;		/* why it was down last; owned */
+	struct timer	 settled;	/* set: changes are untold, and the last one is recent */
+	struct timer	 summary;	/* set: changes are untold */
+	usec_t		 every;		/* between two summaries */
+};
+
+void	redis_log_init(struct redis_log *, struct loop *);
+void	redis_log_done(struct redis_log *);
+void	redis_log_up(struct redis_log *, const struct conn_server *);	/* which outlives the log */
+void	redis_log_down(struct redis_log *, const char *cause);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/sh
+# A link of 1 MB/s and a timeout of 2 s: a message of 8 MiB is delivered once,
+# unharmed, while a small queue of the same daemon goes on; so is one that a client
+# pushes over the link, and one of a queue that keeps nothing.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+mkfifo "$T/commands"
+"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
+OTHER_PIDS="$OTHER_PIDS $!"
+exec 3>"$T/commands"
+wait_for 10 '[ -S "$T/proxy.sock" ]'
+
+touch "$T/ran"
+handler large <<'H'
+sha256sum >>"$T/sums"
+H
+handler small <<'H'
+echo "$RQD_ID" >>"$T/ran"
+H
+rqd_start <<C
+redis { server = "unix:$T/proxy.sock" timeout = 2s }
+queue "large" { command = {"$T/large"} concurrency = 2 lease = 6s }
+queue "small" { command = {"$T/small"} lease = 6s }
+queue "plain" { kind = "list" command = {"$T/large"} }
+C
+log_wait 10 event=redis_up
+head -c 8388608 /dev/urandom >"$T/8M"
+head -c 3145728 /dev/urandom >"$T/3M"
+echo 'rate 1000000' >&3
+
+r -x lpush large <"$T/8M" >/dev/null
+worst=0
+for i in $(seq 20); do
+	begin=$(msec)
+	r lpush small "{\"id\":$i}" >/dev/null
+	wait_for 20 '[ "$(wc -l 2>/dev/null <"$T/ran")" -eq $i ]'
+	took=$(($(msec) - begin))
+	[ $took -le $worst ] || worst=$took
+done
+note "the slowest small message: $worst ms"
+ok "[ $worst -lt $((1500 * SLOW)) ]" 'small messages go on meanwhile'
+ok '[ ! -s "$T/sums" ]' 'while the large one is on its way'
+ok 'wait_for 60 "[ -s \"\$T/sums\" ]"' 'the large one arrives'
+is "$(cat "$T/sums")" "$(sha256sum <"$T/8M")" 'as it was pushed'
+ok 'wait_for 10 "[ \"\$(r exists large largeBACKUP largeRETRY)\" -eq 0 ]"' 'and is done'
+
+: >"$T/sums"
+ok '"$RQCTL" -c "$T/rqd.conf" push large <"$T/8M" >"$T/pushed"' 'rqctl pushes 8 MiB over the link'
+ok 'wait_for 60 "[ -s \"\$T/sums\" ]"' 'which is delivered'
+is "$(cat "$T/sums")" "$(sha256sum <"$T/8M")" 'as it was'
+
+: >"$T/sums"
+r -x lpush plain <"$T/3M" >/dev/null
+ok 'wait_for 60 "[ -s \"\$T/sums\" ]"' 'kind list: the reply is not late while it moves'
+is "$(cat "$T/sums")" "$(sha256sum <"$T/3M")" 'nor is it cut'
+
+is "$(log_count event=redis_down)" 0 'no connection was lost'
+is "$(log_count event=requeued)" 0 'no lease has expired'
+exec 3>&-

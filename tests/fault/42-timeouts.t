@@ -1,0 +1,73 @@
+#!/bin/sh
+# Connections that end are no outage: a dead daemon's message is taken up within
+# its lease and 5 s although the server closes idle clients after 5 s, and although
+# somebody kills the survivor's connections every 2 s, or every 15 s.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start --timeout 5
+handler work <<'H'
+echo "$RQD_ID" >>"$T/ran"
+[ -e "$T/hold" ] || exit 0
+echo "$RQD_ID" >>"$T/held"
+exec sleep 600
+H
+
+# A pair of daemons for each queue: name and lease.
+pairs='idle30:30 idle6:6 often:30 rarely:30'
+start() {	# DAEMON QUEUE LEASE
+	rqd_start "$1" <<C
+name = "$1"
+redis { server = "unix:$SOCK" timeout = 2s }
+queue "$2" { command = {"$T/work"} lease = ${3}s }
+C
+}
+touch "$T/hold"
+for p in $pairs; do
+	q=${p%:*}
+	start "a$q" "$q" "${p#*:}"
+	r lpush "$q" "{\"id\":\"$q\"}" >/dev/null
+done
+wait_for 20 '[ "$(wc -l <"$T/held")" -eq 4 ]'
+rm "$T/hold"
+for p in $pairs; do
+	q=${p%:*}
+	start "b$q" "$q" "${p#*:}"
+	log_wait 10 event=redis_up 1 "b$q"
+done
+
+# All connections of a daemon.
+cut() {	# DAEMON
+	r client list | sed -n "s/^id=\([0-9]*\) .* name=$1-[^ ]* .*/client kill id \1/p" | r >/dev/null
+}
+(
+	i=0
+	while :; do
+		sleep 1 3>&-
+		i=$((i + 1))
+		[ $((i % 2)) -ne 0 ] || cut boften
+		[ $((i % 15)) -ne 0 ] || cut brarely
+	done
+) &
+OTHER_PIDS="$OTHER_PIDS $!"
+sleep 3		# the survivors have seen connections end before
+begin=$(msec)
+for p in $pairs; do
+	kill -KILL "$(pid_of "a${p%:*}")"
+	wait "$(pid_of "a${p%:*}")" 2>/dev/null
+done
+
+: >"$T/ran"
+check() {	# QUEUE LEASE
+	wait_for $(($2 + 10)) "grep -q '^$1$' '$T/ran'"
+	took=$(($(msec) - begin))
+	note "$1: after $took ms"
+	ok "grep -q '^$1$' '$T/ran' && [ $took -le $((($2 + 5) * 1000 * SLOW)) ]" \
+	    "$1: taken up within its lease and 5 s"
+}
+check idle6 6
+for q in idle30 often rarely; do check $q 30; done
+ok '[ "$(log_count event=redis_down bidle30)" -ge 3 ]' 'the server has closed idle connections'
+ok '[ "$(log_count event=redis_down boften)" -ge 8 ]' 'others were killed'
+is "$(sort "$T/ran" | uniq -d)" '' 'none ran twice'
