@@ -221,6 +221,22 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 /* -- connecting --------------------------------------------------------------- */
 
 /*
+ * Does the window of timely replies go on with this server?  Where INFO is denied the
+ * ids of clients tell a restart: they rise for as long as a server lives.
+ */
+static bool
+conn_window_goes_on(const struct conn *c, const char *address)
+{
+	const struct conn_server *s = &c->server;
+
+	if (c->silence_max == 0 || !s->changed)
+		return c->silence_max != 0;
+	return c->generation > 0 && s->run_id[0] == '\0' && c->greet.run_id[0] == '\0' &&
+	    strncmp(address, s->address, sizeof(s->address) - 1) == 0 &&
+	    c->id > 0 && c->greet.id > c->id;
+}
+
+/*
  * The greeting is over; busy.  The same process is another server when it has
  * been a replica meanwhile.  A new replication id alone says nothing: a server
  * takes one for its first replica, too.
@@ -236,14 +252,14 @@ conn_ready(struct conn *c)
 	    strcmp(c->greet.run_id, s->run_id) != 0 ||
 	    (c->greet.inherits && strcmp(c->greet.replid, c->replid) != 0) ||
 	    strncmp(address, s->address, sizeof(s->address) - 1) != 0;
+	if (!conn_window_goes_on(c, address))
+		c->timely_since = 0;
 	snprintf(s->address, sizeof(s->address), "%s", address);
 	memcpy(s->run_id, c->greet.run_id, sizeof(s->run_id));
 	memcpy(s->version, c->greet.version, sizeof(s->version));
 	memcpy(s->maxmemory_policy, c->greet.maxmemory_policy, sizeof(s->maxmemory_policy));
 	memcpy(c->replid, c->greet.replid, sizeof(c->replid));
 	c->id = c->greet.id;
-	if (s->changed || c->silence_max == 0)
-		c->timely_since = 0;
 	if (s->changed)
 		c->redis_time = 0;
 	if (c->greet.time > 0)

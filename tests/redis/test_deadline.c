@@ -206,6 +206,28 @@ test_window_kept(void **state)
 	assert_int_equal(since(f), first);
 }
 
+/* The same where INFO is denied: the ids of clients tell whether it is the same server. */
+static void
+test_window_no_info(void **state)
+{
+	struct fixture *f = *state;
+	usec_t first;
+
+	server_do(&f->s, "ACL SETUSER default -@dangerous +client +config +acl");
+	conn_set_silence_max(f->h.conn, 5 * SEC);
+	start(f);
+	assert_string_equal(f->h.run_id, "");
+	first = since(f);
+	wait_for(f, 100 * MSEC);
+	cut(f);
+	assert_true(f->h.changed);
+	assert_int_equal(since(f), first);
+	server_kill(&f->s);
+	server_again(&f->s);
+	WAIT(&f->h, f->h.ups == 3);
+	assert_true(since(f) > first);
+}
+
 /* Without a bound for silence every connection is a new window. */
 static void
 test_window_plain(void **state)
@@ -365,6 +387,7 @@ main(void)
 		BOTH(test_more_requests),
 		BOTH(test_trickle),
 		BOTH(test_window_kept),
+		BOTH(test_window_no_info),
 		BOTH(test_window_plain),
 		BOTH(test_window_reset),
 		BOTH(test_window_silence),
