@@ -87,6 +87,14 @@ ack_words(const struct ack *a, const struct call *call, struct args *w)
 		role->words(a, w);
 }
 
+/* Large replies and requests have a connection of their own. */
+static bool
+ack_is_bulky(const struct ack *a, const struct call *call, const struct args *w)
+{
+	return call->script == ACK_BODY || (call->script == ACK_RESCUE &&
+	    a->env->bulk != NULL && w->bytes > ACK_INLINE);
+}
+
 void
 ack_send(struct ack *a, struct call *call, struct args *w)
 {
@@ -95,7 +103,7 @@ ack_send(struct ack *a, struct call *call, struct args *w)
 	if (call->script == ACK_ARM)
 		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
 		    w->len);
-	else if (call->script == ACK_BODY)
+	else if (ack_is_bulky(a, call, w))
 		bulk_script(a->env->bulk, s, ack_answered, call, call->nkeys, w->n, w->v, w->len);
 	else
 		conn_script(a->env->conn, s, ack_answered, call, call->nkeys, w->n, w->v,

@@ -157,6 +157,26 @@ test_lost(void **state)
 	assert_int_equal(box.warnings, 0);
 }
 
+/* Redis has lost it: the copy that goes back is large, too. */
+static void
+test_rescue(void **state)
+{
+	(void)state;
+	by_link();
+	box.config->redis.timeout = SEC;
+	box_start(&box, 1);
+	push_large('a', LARGE);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'a', LARGE);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(box.delivered, 2);
+}
+
 /* client-output-buffer-limit: that message is put aside, nothing else is touched. */
 static void
 test_limit(void **state)
@@ -262,6 +282,7 @@ main(void)
 		BOTH(test_slow),
 		BOTH(test_slots),
 		BOTH(test_lost),
+		BOTH(test_rescue),
 		BOTH(test_limit),
 		BOTH(test_sum),
 		BOTH(test_closed),
