@@ -508,11 +508,23 @@ start_again(unsigned slot)
 		daemon_start(slot);
 }
 
+/* Not both: it is the other one that is watched. */
+static bool one_dies;
+
+FAULT_BEGIN(die_late)
+{
+	if (one_dies || daemons[!slot].pid == 0 || !go_away(slot, seconds, detail, size))
+		return false;
+	one_dies = true;
+	return true;
+}
+
 static bool
 come_back_killed(unsigned slot, const char *detail)
 {
 	(void)detail;
-	return come_back(slot, signal_kill, start_again, DEAD);
+	one_dies = !come_back(slot, signal_kill, start_again, DEAD);
+	return !one_dies;
 }
 
 const struct fault_kind fault_kinds[] = {
@@ -591,6 +603,6 @@ const struct fault_kind fault_kinds[] = {
 	{ "late, cut off", 4, CAUSE_CUT_OFF, 0.3, 0.6, true, true, EFFECT_NONE,
 	    go_away, come_back_cut_off },
 	{ "late, killed", 2, CAUSE_KILLED, 0.3, 0.6, true, true, EFFECT_NONE,
-	    go_away, come_back_killed },
+	    die_late, come_back_killed },
 	{ NULL, 0, CAUSE_NONE, 0, 0, false, false, EFFECT_NONE, NULL, NULL }
 };
