@@ -15,6 +15,8 @@
  *	blackhole 1|0	nothing arrives; it all comes later, where one still listens
  *	refuse 1|0	accept and close, the connections there too
  *	drop		close all connections, once
+ *	lie P		of 100 values in replies, P are others: numbers, types, lengths
+ *			of arrays, errors; "lies" answers with how many it told
  *	say HEX		these bytes go to all clients now, between replies or within one
  *	flood HEX	the same, and then as many more as they take, for ever
  *	rate N		N bytes a second each way, which all connections share
@@ -92,6 +94,8 @@ static long age, idle;		/* ms; 0: no limit */
 /* Token buckets of the two ways. */
 static struct { double tokens, at; } bucket[2];
 static double rate;		/* bytes a second; 0: no limit */
+static uint32_t lie_percent;
+static unsigned long lies;
 static char flood[65536];
 static long random_percent, pieces;
 static uint64_t rng;
@@ -248,6 +252,60 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 		event_add(h->in, NULL);
 }
 
+/* Instead of a value: nothing of it needs to make sense, most of it is well-formed. */
+static void
+tell_lie(struct evbuffer *to, char type, long n)
+{
+	static const char *const others[] = {
+		":0", ":-1", ":1", ":9223372036854775807", ":-9223372036854775808", "$-1",
+		"$0\r\n", "$1\r\nx", "$4\r\n1e99", "$3\r\nnan", "$5\r\n-0.01", "+OK", "*0", "*-1",
+		"*1\r\n:7", "-ERR a lie", "-OOM command not allowed when used memory > 'maxmemory'.",
+		"-NOPERM this user has no permissions", "-WRONGTYPE Operation against a key",
+	};
+
+	lies++;
+	if (type == '*' && draw(2) == 0)
+		evbuffer_add_printf(to, "*%ld", n + (draw(2) == 0 ? 1 : -1));
+	else if (type == ':' && draw(2) == 0)
+		evbuffer_add_printf(to, ":%ld", (long)draw(1000) - 500);
+	else
+		evbuffer_add_printf(to, "%s", others[draw(sizeof(others) / sizeof(*others))]);
+	evbuffer_add_printf(to, "\r\n");
+}
+
+/*
+ * Replies with other values.  A piece that ends within a value is sent on as it
+ * is from there on, and what a message holds may be taken for a value.
+ */
+static void
+half_lie(struct half *h, size_t before)
+{
+	size_t n = evbuffer_get_length(h->buf) - before;
+	char *piece = malloc(n), *p = piece, *end = piece + n, *eol;
+	struct evbuffer *to = evbuffer_new();
+
+	if (piece == NULL || to == NULL)
+		abort();
+	evbuffer_remove_buffer(h->buf, to, before);
+	evbuffer_remove(h->buf, piece, n);
+	while ((eol = memmem(p, (size_t)(end - p), "\r\n", 2)) != NULL) {
+		char type = *p, *next = eol + 2;
+		long size = eol - p < 20 ? strtol(p + 1, NULL, 10) : 0;
+
+		if (type == '$' && size >= 0 && end - next >= size + 2)
+			next += size + 2;
+		if (strchr("+-:$*", type) != NULL && draw(100) < lie_percent)
+			tell_lie(to, type, size);
+		else
+			evbuffer_add(to, p, (size_t)(next - p));
+		p = next;
+	}
+	evbuffer_add(to, p, (size_t)(end - p));
+	evbuffer_add_buffer(h->buf, to);
+	evbuffer_free(to);
+	free(piece);
+}
+
 /* The connection ends MS from now. */
 static void
 link_limit(struct link *l, long ms)
@@ -295,6 +353,8 @@ half_read(evutil_socket_t fd, short what, void *arg)
 		event_add(h->in, NULL);
 		return;
 	}
+	if (h->reply && lie_percent > 0)
+		half_lie(h, before);
 	if (half_has_room(h) && !w->split)
 		event_add(h->in, NULL);
 	if (w->split)
@@ -489,6 +549,10 @@ command(const char *line)
 		refuse = n != 0;
 	else if (strcmp(name, "random") == 0)
 		random_percent = n;
+	else if (strcmp(name, "lie") == 0)
+		lie_percent = (uint32_t)n;
+	else if (strcmp(name, "lies") == 0)
+		printf("%lu lies\n", lies);
 	else if (strcmp(name, "rate") == 0)
 		set_rate(n);
 	else if (sscanf(line, "swallow %7s", way) == 1)
@@ -503,6 +567,7 @@ command(const char *line)
 		all = (struct weather){ .cut = -1 };
 		refuse = false;
 		random_percent = 0;
+		lie_percent = 0;
 		set_cut(-1);
 		set_rate(0);
 		set_swallow("none");

@@ -50,6 +50,7 @@ volatile long *soak_pushed;
 
 static struct fault faults[FAULTS_MAX];
 static size_t nfaults, wanted_faults;
+unsigned fault_slot;
 static uint64_t rng;
 static double last_fault;	/* its end */
 static double drained_at;
@@ -136,7 +137,8 @@ is_under_way(const struct fault_kind *k, unsigned slot)
 	for (size_t i = 0; i < nfaults; i++) {
 		const struct fault *f = &faults[i];
 
-		if (f->to == 0 && f->kind->end == k->end && (!k->of_daemon || f->slot == slot))
+		if (f->to == 0 && f->kind->end == k->end && (!k->of_daemon || f->slot == slot ||
+		    k->effect == EFFECT_CHOOSES))
 			return true;
 	}
 	return false;
@@ -165,11 +167,12 @@ fault_begin(void)
 	lasts = k->least + (k->most - k->least) * draw(&rng, 1000000) / 1e6;
 	if ((k->asks_redis && (redis_away || redis_behind)) || (k->end != NULL && is_under_way(k, slot)))
 		return false;
-	*f = (struct fault){
-		.kind = k, .slot = slot, .pid = world_daemon(slot), .from = now()
-	};
+	fault_slot = slot;
+	*f = (struct fault){ .kind = k, .from = now() };
 	if (!k->begin(slot, lasts, f->detail, sizeof(f->detail)))
 		return false;
+	f->slot = slot = fault_slot;
+	f->pid = world_daemon(slot);
 	f->due = f->from + lasts;
 	f->to = k->end == NULL ? now() : 0;
 	nfaults++;
@@ -333,7 +336,8 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++) {
 		after[i] = world_descriptors(i);
-		if (after[i] > before[i])
+		/* One connection more is made for large messages when the first comes. */
+		if (after[i] > before[i] + 1)
 			leaks = true;
 	}
 	report(!leaks, "no descriptor is left over");

@@ -37,6 +37,7 @@ enum effect {
 	EFFECT_NONE,
 	EFFECT_HINDERS,		/* handlers cannot run, though the daemon can talk to Redis */
 	EFFECT_FORGETS,		/* Redis loses what it has confirmed */
+	EFFECT_CHOOSES,		/* which daemon it strikes */
 };
 
 struct fault_kind {
@@ -102,6 +103,7 @@ struct forgotten {
 
 extern bool soak_stream;	/* the queue is of kind "stream" */
 extern const struct fault_kind	 fault_kinds[];
+extern unsigned		 fault_slot;	/* of the fault that begins; it may choose */
 extern const char	*soak_dir, *soak_self;
 extern uint64_t		 soak_seed;
 extern long		 soak_messages;	/* of the producer: 1 to this */
@@ -144,7 +146,8 @@ long	 work_number(const char *payload, size_t len);
 /* Pushes messages beside the producer's; see soak_work.c.  False: it did not. */
 bool	 work_push_burst(void);
 bool	 work_push_large(size_t len);
-bool	 work_push_late(unsigned slot, double seconds);
+bool	 work_push_late(double seconds);
+pid_t	 work_late_daemon(long n);	/* that runs the late message; 0: none yet */
 const struct special *work_special(size_t *n);
 long	 work_last(void);		/* number of the last message of all */
 double	 now(void);

@@ -327,74 +327,48 @@ burst_over(unsigned slot, const char *detail)
 }
 
 /*
- * The daemon is away for longer than a lease while it has handlers that fail
- * afterwards, and the other one finishes their messages meanwhile.  It is told to
- * go when it had the time to take some.  Or it is killed, for long enough to see
- * that the other one takes them up.
+ * A daemon is away for longer than a lease while it has handlers that fail
+ * afterwards, and the other one finishes their messages meanwhile.  It is the one
+ * that takes the first of some messages which are late.
  */
-#define AWAY	(LEASE + 1.8)
-#define DEAD	(LEASE + 9)
-
-static double away_since[DAEMONS];
-
-FAULT_BEGIN(go_away)
-{
-	UNUSED;
-	away_since[slot] = 0;
-	return daemons[slot].pid != 0 && work_push_late(slot, LEASE + 2);
-}
+#define LATE_AGAIN	8	/* seconds until there are more of them */
 
 static bool
-come_back(unsigned slot, void (*go)(unsigned), void (*come)(unsigned), double away)
+has_late(unsigned *slot)
 {
-	if (away_since[slot] == 0) {
-		away_since[slot] = now();
-		go(slot);
-	}
-	if (now() - away_since[slot] < away)
+	static double again;
+	long first = work_last() + 1;
+	const struct life *life;
+	pid_t pid = 0;
+
+	if (now() < again || !work_push_late(LEASE + 2))
 		return false;
-	come(slot);
+	again = now() + LATE_AGAIN;
+	for (unsigned i = 0; i < 50 && pid == 0; i++) {
+		nap();
+		pid = work_late_daemon(first);
+	}
+	if ((life = world_life(pid)) == NULL || daemons[life->slot].pid != pid)
+		return false;
+	*slot = fault_slot = life->slot;
 	return true;
 }
 
-static void
-signal_stop(unsigned slot)
+FAULT_BEGIN(stop_late)
 {
-	if (daemons[slot].pid != 0)
-		kill(daemons[slot].pid, SIGSTOP);
+	return has_late(&slot) && stop_daemon(slot, seconds, detail, size);
 }
 
-static void
-signal_continue(unsigned slot)
+FAULT_BEGIN(cut_off_late)
 {
-	if (daemons[slot].pid != 0)
-		kill(daemons[slot].pid, SIGCONT);
+	return has_late(&slot) && blackhole(slot, seconds, detail, size);
 }
 
-static void
-cable_out(unsigned slot)
+/* For long enough to see that the other one takes its messages up. */
+FAULT_BEGIN(kill_late)
 {
-	proxy_say(slot, "blackhole 1");
-}
-
-static void
-cable_in(unsigned slot)
-{
-	proxy_say(slot, "blackhole 0");
-}
-
-static bool
-come_back_stopped(unsigned slot, const char *detail)
-{
-	(void)detail;
-	return come_back(slot, signal_stop, signal_continue, AWAY);
-}
-
-static bool
-come_back_cut_off(unsigned slot, const char *detail)
-{
-	(void)detail;
-	return come_back(slot, cable_out, cable_in, AWAY);
+	return daemons[0].pid != 0 && daemons[1].pid != 0 && has_late(&slot) &&
+	    kill_daemon(slot, seconds, detail, size);
 }
 
 /* -- a machine in trouble ------------------------------------------------------ */
@@ -493,40 +467,6 @@ disk_again(unsigned slot, const char *detail)
 	return true;
 }
 
-static void
-signal_kill(unsigned slot)
-{
-	daemons[slot].expected = true;
-	if (daemons[slot].pid != 0)
-		kill(daemons[slot].pid, SIGKILL);
-}
-
-static void
-start_again(unsigned slot)
-{
-	if (daemons[slot].pid == 0)
-		daemon_start(slot);
-}
-
-/* Not both: it is the other one that is watched. */
-static bool one_dies;
-
-FAULT_BEGIN(die_late)
-{
-	if (one_dies || daemons[!slot].pid == 0 || !go_away(slot, seconds, detail, size))
-		return false;
-	one_dies = true;
-	return true;
-}
-
-static bool
-come_back_killed(unsigned slot, const char *detail)
-{
-	(void)detail;
-	one_dies = !come_back(slot, signal_kill, start_again, DEAD);
-	return !one_dies;
-}
-
 const struct fault_kind fault_kinds[] = {
 	{ "daemon killed", 12, CAUSE_KILLED, 0, 1, false, true, EFFECT_NONE,
 	    kill_daemon, restart_daemon },
@@ -598,11 +538,11 @@ const struct fault_kind fault_kinds[] = {
 	    tracking_limit, limits_again },
 	{ "poison", 2, CAUSE_NONE, 2, 3, true, false, EFFECT_HINDERS,
 	    burst, burst_over },
-	{ "late, stopped", 4, CAUSE_STOPPED, 0.3, 0.6, true, true, EFFECT_NONE,
-	    go_away, come_back_stopped },
-	{ "late, cut off", 4, CAUSE_CUT_OFF, 0.3, 0.6, true, true, EFFECT_NONE,
-	    go_away, come_back_cut_off },
-	{ "late, killed", 2, CAUSE_KILLED, 0.3, 0.6, true, true, EFFECT_NONE,
-	    die_late, come_back_killed },
+	{ "late, stopped", 4, CAUSE_STOPPED, LEASE + 1.5, LEASE + 2.5, true, true, EFFECT_CHOOSES,
+	    stop_late, continue_daemon },
+	{ "late, cut off", 4, CAUSE_CUT_OFF, LEASE + 1.5, LEASE + 2.5, true, true, EFFECT_CHOOSES,
+	    cut_off_late, calm },
+	{ "late, killed", 2, CAUSE_KILLED, LEASE + 9, LEASE + 10, true, true, EFFECT_CHOOSES,
+	    kill_late, restart_daemon },
 	{ NULL, 0, CAUSE_NONE, 0, 0, false, false, EFFECT_NONE, NULL, NULL }
 };

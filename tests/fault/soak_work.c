@@ -20,8 +20,8 @@
  *	fail N		fails N times
  *	succeed		does
  *	large N		is N bytes long, and succeeds
- *	late S MS E	its first attempt in daemon S ends after MS with status E; in the
- *			other it succeeds at once
+ *	late MS E	its first run ends after MS with status E; others succeed at once.
+ *			DIR/late.N holds the process of the daemon that has the first.
  */
 #include "soak.h"
 
@@ -209,14 +209,50 @@ work_ordinary(long n, int attempt, unsigned slot)
 	return kind < 5 ? 1 : kind < 7 ? 65 : kind < 9 ? 128 + SIGSEGV : 0;
 }
 
+static void
+late_path(const char *dir, long n, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/late.%ld", dir, n);
+}
+
+static bool
+is_first_run(const char *dir, long n)
+{
+	char path[256];
+	int fd;
+
+	late_path(dir, n, path, sizeof(path));
+	if ((fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) == -1)
+		return false;
+	dprintf(fd, "%d\n", (int)getppid());
+	close(fd);
+	return true;
+}
+
+pid_t
+work_late_daemon(long n)
+{
+	char path[256];
+	int pid = 0;
+	FILE *f;
+
+	late_path(soak_dir, n, path, sizeof(path));
+	if ((f = fopen(path, "r")) == NULL)
+		return 0;
+	if (fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	fclose(f);
+	return pid;
+}
+
 /* -1: nothing is said in the message about what to do. */
 static int
-work_special_one(const char *payload, int attempt, unsigned slot)
+work_special_one(const char *dir, long n, const char *payload, int attempt)
 {
 	static const char mark[] = "\"do\":\"";
 	char head[SPECIAL_HEAD + 1] = "";
 	const char *what;
-	unsigned where, ms;
+	unsigned ms;
 	int status;
 
 	memcpy(head, payload, SPECIAL_HEAD);
@@ -225,8 +261,7 @@ work_special_one(const char *payload, int attempt, unsigned slot)
 	what += sizeof(mark) - 1;
 	if (sscanf(what, "fail %d", &status) == 1)
 		return attempt <= status;
-	if (sscanf(what, "late %u %u %d", &where, &ms, &status) != 3 || where != slot ||
-	    attempt > 1)
+	if (sscanf(what, "late %u %d", &ms, &status) != 2 || !is_first_run(dir, n))
 		return 0;
 	pause_for(ms / 1e3);
 	return status;
@@ -249,7 +284,7 @@ work_handle(const char *dir, uint64_t seed)
 		len += (size_t)got;
 	n = work_number(payload, len);
 	record(dir, 'B', n, attempt, (int)getppid());
-	status = work_special_one(payload, attempt, slot);
+	status = work_special_one(dir, n, payload, attempt);
 	if (!is_whole(n, payload, len, status != -1))
 		record(dir, 'X', n, attempt, (int)getppid());
 	if (status == -1)
@@ -425,7 +460,7 @@ work_push_large(size_t len)
 
 /* Some end before SECONDS are over, some after; some fail, some are to be dead. */
 bool
-work_push_late(unsigned slot, double seconds)
+work_push_late(double seconds)
 {
 	static char buf[4][200];
 	char *payloads[4], what[64];
@@ -434,7 +469,7 @@ work_push_late(unsigned slot, double seconds)
 	if (nspecials == SPECIALS_MAX)
 		return false;
 	for (unsigned i = 0; i < 4; i++) {
-		snprintf(what, sizeof(what), "late %u %d %d", slot,
+		snprintf(what, sizeof(what), "late %d %d",
 		    (int)((i < 2 ? 0.5 * seconds : seconds + 1) * 1e3), i % 2 == 0 ? 1 : 65);
 		payloads[i] = buf[i];
 		lengths[i] = make_special(work_last() + 1 + i, what, buf[i], sizeof(buf[i]));

@@ -1,0 +1,78 @@
+#!/bin/sh
+# A Redis that lies: of the values in its replies, some are others.  Whatever
+# it says, no daemon ends, hangs, or takes much memory; when it tells the truth
+# again, all queues are at work.  What was lied about may be lost or run twice.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+SEED=${SEED:-$(date +%s)}	# of the lies; printed
+LIES=${LIES:-400}
+note "SEED=$SEED"
+redis_start
+mkfifo "$T/commands"
+"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" "$SEED" <"$T/commands" >"$T/answers" &
+OTHER_PIDS="$OTHER_PIDS $!"
+exec 3>"$T/commands"
+wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy() { echo "$*" >&3; }
+lies() {
+	proxy lies
+	sed -n 's/ lies$//p' "$T/answers" | tail -n 1
+}
+
+handler work <<'H'
+cat >/dev/null
+case $RQD_ID in *3) exit 1 ;; *7) exit 65 ;; esac
+exit 0
+H
+rqd_start <<C
+redis { server = "unix:$T/proxy.sock" timeout = 1s }
+queue "a" { command = {"$T/work"} concurrency = 4 lease = 3s backoff = 100ms backoff_max = 200ms }
+queue "u" { kind = "unique" key = "u" command = {"$T/work"} concurrency = 4 lease = 3s backoff = 100ms backoff_max = 200ms }
+queue "s" { kind = "stream" command = {"$T/work"} concurrency = 4 lease = 3s backoff = 100ms backoff_max = 200ms }
+queue "l" { kind = "list" command = {"$T/work"} concurrency = 4 }
+schedule "tick" { queue = "a" message = "t" every = 1s }
+C
+log_wait 10 event=redis_up
+peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$PID/status"; }
+before=$(peak) n=0
+push() {	# FIRST LAST
+	for i in $(seq "$1" "$2"); do
+		echo "lpush a '{\"id\":$i}'"
+		echo "zadd u 0 $i"
+		echo "xadd s * message $i"
+		echo "lpush l '{\"id\":$i}'"
+		echo "zadd aDELAYED 0 d$i"
+	done | r >/dev/null
+}
+
+told() { [ "$(lies)" -ge "$1" ] 2>/dev/null; }
+for percent in 1 5 30; do
+	proxy "lie $percent"
+	told=$(lies)
+	wanted=$((${told:-0} + LIES / 3))
+	end=$(($(date +%s) + 30 * SLOW))
+	until told "$wanted" || [ "$(date +%s)" -ge $end ] || ! is_alive "$PID"; do
+		push $((n + 1)) $((n + 10))
+		n=$((n + 10))
+		sleep 0.1
+	done
+	ok "told $wanted" "$percent of 100 values are lies: enough were told"
+	ok 'is_alive "$PID"' 'the daemon lives'
+done
+proxy calm
+note "lies: $(lies); messages: $n to each queue; connections lost: $(log_count event=redis_down)"
+after=$(peak)
+note "most memory: $before kB before, $after kB after"
+[ "$SLOW" -eq 1 ] && ok "[ $((after - before)) -lt 60000 ]" 'memory is bounded'
+
+r lpush a '{"id":"last"}' >/dev/null
+r zadd u 0 last >/dev/null
+last=$(r xadd s '*' message last)
+r lpush l '{"id":"last"}' >/dev/null
+for q in a u l; do
+	wait_ok 60 "log_count 'event=acked queue=$q id=last ' >/dev/null" "$q is at work"
+done
+wait_ok 60 "log_count 'event=acked queue=s id=$last ' >/dev/null" 's is at work'
+exec 3>&-
