@@ -1,12 +1,13 @@
 /*
  * A bad network between two unix sockets, for tests.
  *
- *	flakyproxy LISTEN UPSTREAM [SEED]
+ *	flakyproxy LISTEN UPSTREAM [SEED [LOG]]
  *
  * Every connection to LISTEN is joined to one of its own to UPSTREAM.  Commands
  * come in lines on standard input, whose end is the end of the proxy; each is
  * answered by "ok" on standard output and holds for all connections, those
- * there and those to come, until the next one of its name:
+ * there and those to come, until the next one of its name.  LOG gets a line for each
+ * connection when it ends: the seconds of CLOCK_MONOTONIC.
  *
  *	cut N		close after N more bytes of a connection, both ways counted
  *	delay MS	hold every piece for 0 to MS milliseconds
@@ -89,6 +90,7 @@ static struct event_base *base;
 static struct weather all = { .cut = -1 };
 static const char *upstream;
 static bool blackhole, refuse;
+static FILE *ends;		/* NULL: nobody wants to know */
 static bool swallow[2];		/* by whether it is a reply */
 static long age, idle;		/* ms; 0: no limit */
 /* Token buckets of the two ways. */
@@ -134,6 +136,8 @@ weather_of(const struct link *l)
 static void
 link_close(struct link *l)
 {
+	if (ends != NULL)
+		fprintf(ends, "%.6f\n", now());
 	TAILQ_REMOVE(&links, l, entry);
 	for (int i = 0; i < 2; i++) {
 		event_free(l->half[i].in);
@@ -614,6 +618,13 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	upstream = argv[2];
 	rng = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+	if (argc > 4) {
+		if ((ends = fopen(argv[4], "ae")) == NULL) {
+			perror(argv[4]);
+			return 71;
+		}
+		setvbuf(ends, NULL, _IOLBF, 0);
+	}
 	unlink(argv[1]);
 	fd = unix_socket(argv[1], &sun);
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == -1 || listen(fd, 128) == -1) {
@@ -634,5 +645,7 @@ main(int argc, char **argv)
 	evbuffer_free(lines);
 	event_base_free(base);
 	close(fd);
+	if (ends != NULL)
+		fclose(ends);
 	return 0;
 }

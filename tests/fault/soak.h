@@ -75,7 +75,6 @@ struct settled {
 	pid_t	 pid;			/* of the handler */
 	int	 attempt;
 	double	 at;			/* seen; it was written up to then */
-	double	 down;			/* when the last lost connection before it was seen */
 };
 
 /* Messages that a fault has pushed. */
@@ -130,6 +129,7 @@ bool	 world_adopted_ended(int *status);
 /* soak_log.c: the daemons' logs, read while they are written */
 void	 log_poll(void);
 bool	 log_is_suspended(void);	/* the queue, in one of the daemons */
+bool	 log_was_cut(unsigned slot, double from, double to);	/* a connection ended; at the end */
 const struct settled *log_settled(size_t *n);
 void	 log_done(void);
 

@@ -7,9 +7,9 @@
  * explanation remains: Redis has lost its memory since the message's first run
  * (FLUSHALL, or a replica promoted that was behind), for then a daemon that had
  * the message in hand must put it back.  A confirmation is what the daemon's log
- * says, unless it lost its connection between the handler's end and that record:
- * the result was sent twice then, and an answer that the message is another
- * delivery's counts as success, as the first one may have acted.
+ * says, unless one of its connections ended between the run's beginning and that
+ * record: the result may have been sent twice then, and an answer that the message is
+ * another delivery's counts as success, as the first one may have acted.
  *
  * Else a message may run again, without any fault, only after a run that failed
  * and was over.  Everything else needs a fault that struck the daemon of the first
@@ -153,7 +153,7 @@ run_is_confirmed(const struct run *r, const struct settled *all, size_t n)
 		const struct settled *s = &all[from];
 
 		if (s->slot == life->slot && s->attempt == r->attempt && s->at >= r->to)
-			return s->down < r->to;
+			return !log_was_cut(life->slot, r->from, s->at);
 	}
 	return false;
 }
@@ -634,14 +634,21 @@ judge_forgotten(struct fate *fates, long messages)
 
 /* -- all of it -------------------------------------------------------------- */
 
+/* Fields of QDELIVERY that name a message; the others are the daemons' own. */
+#define TAGS \
+    "local function tags() local n = 0 " \
+    "for _, f in ipairs(redis.call('HKEYS', 'qDELIVERY')) do " \
+    "if string.byte(f) ~= 1 then n = n + 1 end end return n end "
+
 bool
 check_drained(void)
 {
-	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD
+	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD TAGS
 	    "if redis.call('EXISTS', 'q') == 0 then return 1 end "
-	    "return #unread(1) + redis.call('XPENDING', 'q', 'rqd')[1] + "
-	    "redis.call('EXISTS', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELIVERY', 'qDELAYED')") :
-	    ask("EXISTS q qBACKUP qRETRY qCONTEXT qDELIVERY qDELAYED");
+	    "return #unread(1) + redis.call('XPENDING', 'q', 'rqd')[1] + tags() + "
+	    "redis.call('EXISTS', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED')") :
+	    ask("EVAL %s 0", TAGS "return tags() + "
+	    "redis.call('EXISTS', 'q', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED')");
 
 	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 0;
 }
@@ -650,17 +657,20 @@ static void
 check_keys(void)
 {
 	static const char *const known[] = {
-		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons"
+		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons", "qDELIVERY"
 	};
-	redisReply *r = ask("KEYS *");
+	redisReply *r = ask("EVAL %s 0", TAGS "return tags()");
 	size_t i, k;
 
+	if (r == NULL || r->integer != 0)
+		PROBLEM("qDELIVERY holds what is in no other key");
+	r = ask("KEYS *");
 	for (i = 0; r != NULL && i < r->elements; i++) {
 		const char *key = r->element[i]->str;
 
-		for (k = 0; k < 5 && strcmp(key, known[k]) != 0; k++)
+		for (k = 0; k < 6 && strcmp(key, known[k]) != 0; k++)
 			;
-		if (k == 5 && !(soak_stream && strcmp(key, "q") == 0) && strncmp(key, "rqd:daemon:", 11) != 0)
+		if (k == 6 && !(soak_stream && strcmp(key, "q") == 0) && strncmp(key, "rqd:daemon:", 11) != 0)
 			PROBLEM("key %s is left over", key);
 	}
 }

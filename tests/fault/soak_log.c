@@ -1,10 +1,10 @@
 /*
- * The daemons' logs, read while they are written.
+ * The daemons' logs, read while they are written, and when their connections ended.
  *
  * A record "acked" or "dead" means that Redis has confirmed a result.  After a
  * lost connection it may mean less: the result is sent again, and an answer that
  * the delivery is another's counts as success, because the first one may have
- * acted.  So each record keeps when the last lost connection before it was seen.
+ * acted.  The proxies tell when that was; the log need not, if there is much of it.
  *
  * The time of a record is that of our reading it: the daemons' clocks are wrong.
  */
@@ -19,7 +19,8 @@ static struct log {
 	int	 fd;		/* 0: not open yet */
 	char	*buf;
 	size_t	 len, room;
-	double	 down;		/* a lost connection was seen then */
+	double	*ends;		/* of connections, in order; read at the end */
+	size_t	 nends;
 	bool	 suspended;
 } logs[DAEMONS];
 
@@ -40,7 +41,7 @@ settled_add(unsigned slot, const char *line)
 	}
 	settled[nsettled++] = (struct settled){
 		.slot = slot, .pid = (pid_t)atol(pid + 5), .attempt = atoi(attempt + 9),
-		.at = now(), .down = logs[slot].down,
+		.at = now(),
 	};
 }
 
@@ -63,8 +64,6 @@ log_line(unsigned slot, const char *line)
 	event += 7;
 	if (is_event(event, "acked") || is_event(event, "dead"))
 		settled_add(slot, line);
-	else if (is_event(event, "redis_down"))
-		l->down = now();
 	else if (is_event(event, "suspended"))
 		l->suspended = true;
 	else if (is_event(event, "resumed") || is_event(event, "started"))
@@ -122,6 +121,48 @@ log_is_suspended(void)
 	return false;
 }
 
+static void
+ends_read(unsigned slot)
+{
+	struct log *l = &logs[slot];
+	char path[256];
+	size_t room = 0;
+	double at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proxy%u.ends", soak_dir, slot);
+	if ((f = fopen(path, "r")) == NULL)
+		return;
+	while (fscanf(f, "%lf", &at) == 1) {
+		if (l->nends == room) {
+			room = 2 * room + 1024;
+			if ((l->ends = realloc(l->ends, room * sizeof(*l->ends))) == NULL)
+				abort();
+		}
+		l->ends[l->nends++] = at;
+	}
+	fclose(f);
+}
+
+bool
+log_was_cut(unsigned slot, double from, double to)
+{
+	struct log *l = &logs[slot];
+	size_t low = 0, high;
+
+	if (l->ends == NULL)
+		ends_read(slot);
+	for (high = l->nends; low < high;) {
+		size_t middle = (low + high) / 2;
+
+		if (l->ends[middle] < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < l->nends && l->ends[low] <= to;
+}
+
 const struct settled *
 log_settled(size_t *n)
 {
@@ -136,6 +177,7 @@ log_done(void)
 		if (logs[i].fd > 0)
 			close(logs[i].fd);
 		free(logs[i].buf);
+		free(logs[i].ends);
 	}
 	memset(logs, 0, sizeof(logs));
 	free(settled);

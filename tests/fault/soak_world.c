@@ -73,14 +73,15 @@ start(const char *log, char *const argv[], char *const env[], int in, int out)
 static void
 proxy_start(unsigned slot)
 {
-	char from[256], to[256], seed[24];
-	char *argv[] = { (char *)(uintptr_t)proxy_path, from, to, seed, NULL };
+	char from[256], to[256], seed[24], ends[256];
+	char *argv[] = { (char *)(uintptr_t)proxy_path, from, to, seed, ends, NULL };
 	int in[2], out[2];
 	char line[32];
 
 	snprintf(from, sizeof(from), "%s/proxy%u.sock", soak_dir, slot);
 	snprintf(to, sizeof(to), "%s/redis.sock", soak_dir);
 	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)soak_seed + slot);
+	snprintf(ends, sizeof(ends), "%s/proxy%u.ends", soak_dir, slot);
 	if (pipe2(in, O_CLOEXEC) == -1 || pipe2(out, O_CLOEXEC) == -1)
 		die("pipe");
 	daemons[slot].proxy = start("proxy.log", argv, NULL, in[0], out[1]);
