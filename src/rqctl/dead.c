@@ -28,7 +28,8 @@ struct job {
 	struct select	 select;
 	struct letters	 letters;
 	struct progress	 progress;
-	int64_t		 matched;	/* letters that were chosen */
+	int64_t		 matched;	/* letters that were chosen ... */
+	int64_t		 most;		/* ... and are, at most: as many as were asked about; 0: all */
 	int64_t		 done;
 };
 
@@ -390,7 +391,10 @@ work(struct job *j, step_fn *step)
 
 	j->letters.cut = 0;
 	j->letters.page = STEP;
-	while (!ctl_interrupted() && (n = letters_next(&j->letters)) >= 0) {
+	while (!ctl_interrupted() && (j->most == 0 || j->matched < j->most) &&
+	    (n = letters_next(&j->letters)) >= 0) {
+		if (j->most > 0 && n > j->most - j->matched)
+			n = (int)(j->most - j->matched);
 		j->matched += n;
 		if (step != NULL && !work_page(j, step, n))
 			break;
@@ -442,12 +446,13 @@ count_letters(struct ctl *c)
 }
 
 static void
-run(struct ctl *c, step_fn *step, const char *verb)
+run(struct ctl *c, step_fn *step, const char *verb, int64_t most)
 {
 	struct job j;
 
 	if (job_init(&j, c, true) == -1)
 		return;
+	j.most = most;
 	if (progress_init(c, &j.progress, verb) == 0) {
 		work(&j, ctl_given(c, OPT_DRY_RUN) ? NULL : step);
 		if (j.matched == 0)
@@ -461,14 +466,14 @@ run(struct ctl *c, step_fn *step, const char *verb)
 void
 dead_retry(struct ctl *c)
 {
-	run(c, retry_step, "retried");
+	run(c, retry_step, "retried", 0);
 }
 
 void
 dead_drop(struct ctl *c)
 {
 	char text[OUT_NUMBER_MAX];
-	int64_t n;
+	int64_t n = 0;
 
 	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES)) {
 		if ((n = count_letters(c)) <= 0 ||
@@ -476,5 +481,5 @@ dead_drop(struct ctl *c)
 		    n == 1 ? "" : "s", c->args.words[0]))
 			return;
 	}
-	run(c, drop_step, "dropped");
+	run(c, drop_step, "dropped", n);
 }

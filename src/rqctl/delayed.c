@@ -224,19 +224,20 @@ tell(const struct ctl *c, const char *queue, const char *verb, const struct work
 		    w->dry ? ":" : "", out_number(n, text), n == 1 ? "" : "s", queue);
 }
 
-/* Walks over the keys with a step; how many were chosen, or -1. */
+/* Walks over the keys with a step; how many were chosen, `most` if that is not 0, or -1. */
 static int64_t
 walk(struct ctl *c, const struct target *t, const enum key *keys, size_t n, bool undelivered,
-    const struct later_walk *walk)
+    const struct later_walk *walk, int64_t most)
 {
 	int64_t matched = 0;
 	struct later l;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && (most == 0 || matched < most); i++) {
 		if (later_init(c, &l, t, keys[i], true) == -1)
 			return -1;
 		l.undelivered = undelivered && keys[i] == KEY_RETRY;
+		l.most = most > 0 ? most - matched : 0;
 		if (later_each(&l, walk) == -1)
 			return -1;
 		matched += l.matched;
@@ -246,7 +247,7 @@ walk(struct ctl *c, const struct target *t, const enum key *keys, size_t n, bool
 
 static void
 run(struct ctl *c, const enum key *keys, size_t n, bool undelivered,
-    int64_t (*step)(struct later *, const struct words *, void *), const char *verb)
+    int64_t (*step)(struct later *, const struct words *, void *), const char *verb, int64_t most)
 {
 	struct work work = { .dry = ctl_given(c, OPT_DRY_RUN) };
 	struct later_walk steps = { .step = step, .arg = &work };
@@ -256,7 +257,7 @@ run(struct ctl *c, const enum key *keys, size_t n, bool undelivered,
 	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 		return;
 	ctl_catch_signals();
-	matched = walk(c, &t, keys, n, undelivered, &steps);
+	matched = walk(c, &t, keys, n, undelivered, &steps, most);
 	if (matched == 0)
 		ctl_error(c, EX_NOTHING, "no message of %s matches", t.name);
 	else if (matched > 0 || work.done > 0)
@@ -269,7 +270,7 @@ retry_now(struct ctl *c)
 {
 	static const enum key keys[] = { KEY_RETRY };
 
-	run(c, keys, ARRAY_LEN(keys), false, due_step, "made due");
+	run(c, keys, ARRAY_LEN(keys), false, due_step, "made due", 0);
 }
 
 void
@@ -277,7 +278,7 @@ delayed_now(struct ctl *c)
 {
 	static const enum key keys[] = { KEY_DELAYED, KEY_RETRY };
 
-	run(c, keys, ARRAY_LEN(keys), true, due_step, "made due");
+	run(c, keys, ARRAY_LEN(keys), true, due_step, "made due", 0);
 }
 
 void
@@ -287,12 +288,12 @@ delayed_cancel(struct ctl *c)
 	struct later_walk count = { .cut = 65536 };
 	char text[OUT_NUMBER_MAX];
 	struct target t;
-	int64_t n;
+	int64_t n = 0;
 
 	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES)) {
 		if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 			return;
-		n = walk(c, &t, keys, ARRAY_LEN(keys), true, &count);
+		n = walk(c, &t, keys, ARRAY_LEN(keys), true, &count, 0);
 		ctl_target_done(&t);
 		if (n == 0)
 			ctl_error(c, EX_NOTHING, "no message of %s matches", c->args.words[0]);
@@ -300,7 +301,7 @@ delayed_cancel(struct ctl *c)
 		    out_number(n, text), n == 1 ? "" : "s", c->args.words[0]))
 			return;
 	}
-	run(c, keys, ARRAY_LEN(keys), true, cancel_step, "cancelled");
+	run(c, keys, ARRAY_LEN(keys), true, cancel_step, "cancelled", n);
 }
 
 /* One tag; 1 when it was buried, 0 when it could not be, -1 after an error. */
@@ -371,7 +372,7 @@ bury_run(struct ctl *c)
 	    ctl_given(c, OPT_WHY) ? ctl_value(c, OPT_WHY) : "");
 	b.error = error;
 	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == 0) {
-		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps);
+		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps, 0);
 		if (matched == 0)
 			ctl_error(c, EX_NOTHING, "no message of %s that waits for a retry matches",
 			    t.name);

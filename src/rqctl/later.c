@@ -124,7 +124,8 @@ do_page(struct later *l, const struct redisReply *page, const struct later_walk 
 			words_mem(&members, m.tag, m.taglen);
 		else
 			words_mem(&members, m.data, m.len);
-		*stop = walk->fn != NULL && !walk->fn(l, &m, walk->arg);
+		*stop = (walk->fn != NULL && !walk->fn(l, &m, walk->arg)) ||
+		    l->matched == l->most;
 	}
 	if (walk->step != NULL && members.n > 0)
 		gone = walk->step(l, &members, walk->arg);

@@ -21,6 +21,7 @@ struct later {
 	bool			 undelivered;	/* KEY_RETRY: only what no handler has seen yet */
 	double			 now;		/* Redis seconds, of the last page */
 	int64_t			 matched;
+	int64_t			 most;		/* the walk ends after so many; 0: at the end */
 };
 
 /*

@@ -50,6 +50,66 @@ is "$(r xlen qDEAD)" 0 'yes: they were dropped'
 terminal dead drop q --all
 ended 1 'nothing to ask'
 
+# -- no more goes than was asked about ------------------------------------------------
+
+config_write purge <<C
+queue "q" { command = {"/bin/true"} }
+queue "u" { kind = "unique" command = {"/bin/true"} key = "u" }
+queue "s" { kind = "stream" command = {"/bin/true"} }
+queue "l" { kind = "list" pop = "left" command = {"/bin/true"} }
+C
+# Asks, lets producers come in between, answers yes.
+between() { # EXPECTED-QUESTION COMMAND ARGUMENT...
+	_q=$1 _between=$2
+	shift 2
+	terminal -c "$T/purge.conf" "$@"
+	wait_for 10 "screen | grep -qF '$_q? [y/N]'" || note "$(screen)"
+	eval "$_between"
+	tm send-keys y Enter
+	ended 0 "$*: status"
+}
+r flushall >/dev/null
+r lpush q a b c >/dev/null
+between 'purge 3 waiting of q' 'seq 1200 | xargs redis-cli -s "$SOCK" lpush q >/dev/null' purge q --waiting
+is "$(r llen q) $(r lindex q -1)" '1200 1' 'purge --waiting: what was pushed meanwhile stays'
+like "$(screen)" '^purged 3 waiting of q$' 'and it says how many are gone'
+between 'purge 1,200 waiting of q' 'r ltrim q 0 99 >/dev/null' purge q --waiting
+is "$(r llen q)" 0 'purge --waiting: what is gone already'
+like "$(screen)" '^purged 100 waiting of q$' 'is not counted'
+r rpush l 1 2 3 >/dev/null
+between 'purge 3 waiting of l' 'r rpush l 4 5 >/dev/null' purge l --waiting
+is "$(r lrange l 0 -1 | tr '\n' ' ')" '4 5 ' 'purge --waiting: from the end that is popped'
+r zadd qDELAYED 4000000001 d1 4000000002 d2 >/dev/null
+between 'purge 2 delayed of q' 'r zadd qDELAYED 4000000003 d3 >/dev/null' purge q --delayed
+is "$(r zrange qDELAYED 0 -1)" d3 'purge --delayed'
+"$RQCTL" push q --delay 1h r1 >/dev/null
+"$RQCTL" push q --delay 2h r2 >/dev/null
+between 'purge 2 retry of q' '"$RQCTL" push q --delay 3h r3 >/dev/null' purge q --retry
+is "$(r zcard qRETRY) $(r hvals qCONTEXT)" '1 r3' 'purge --retry'
+r xadd qDEAD '*' id 1 message m1 >/dev/null
+r xadd qDEAD '*' id 2 message m2 >/dev/null
+between 'purge 2 dead of q' "r xadd qDEAD '*' id 3 message m3 >/dev/null" purge q --dead
+is "$(r --raw xrange qDEAD - + | tail -1)" m3 'purge --dead'
+between 'drop 1 dead letter of q' "r xadd qDEAD '*' id 4 message m4 >/dev/null" dead drop q --all
+is "$(r --raw xrange qDEAD - + | tail -1)" m4 'dead drop --all'
+r del qDELAYED >/dev/null
+r zadd qDELAYED 4000000001 d1 >/dev/null
+between 'cancel 2 delayed messages of q' 'r zadd qDELAYED 4000000002 d2 4000000003 d3 >/dev/null' delayed cancel q --all
+is "$(r zcard qDELAYED)" 1 'delayed cancel --all'
+r zadd u 1 a 2 b 4000000000 c >/dev/null
+between 'purge 2 waiting, 1 delayed of u' 'r zadd u 3 d 4000000001 e >/dev/null' purge u --waiting --delayed
+is "$(r zrange u 0 -1 | tr '\n' ' ')" 'd e ' 'purge of kind "unique"'
+for i in 1 2 3; do r xadd s "$i-1" message "$i" >/dev/null; done
+r xgroup create s rqd 0 >/dev/null
+between 'purge 3 waiting of s' 'r xadd s 4-1 message 4 >/dev/null' purge s --waiting
+is "$(r --raw xreadgroup group rqd me count 9 streams s '>' | tail -1)" 4 'purge of kind "stream"'
+like "$(screen)" '^purged 3 waiting of s$' 'and the number'
+r xadd s 5-1 message 5 >/dev/null
+between 'purge 1 waiting of s' 'r xadd s 6-1 message 6 >/dev/null; r xreadgroup group rqd me count 9 streams s ">" >/dev/null' purge s --waiting
+is "$(r --raw xreadgroup group rqd me count 9 streams s '>')" '' 'the group is never moved back'
+like "$(screen)" '^purged 0 waiting of s$' 'and nothing was purged'
+r flushall >/dev/null
+
 # -- progress -------------------------------------------------------------------------
 
 letters 2000
