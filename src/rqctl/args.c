@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "rqctl/verbs.h"
 
 /* An option as it was met, before the verb is known. */
@@ -52,10 +53,17 @@ unknown_option(const char *text, size_t len, char **cause)
 	return util_cause(cause, "there is no option --%s; did you mean --%s?", name, best);
 }
 
-/* The value of an option that needs one: the next word of argv. */
+/* The value of an option that takes one: the next word of argv; "" where it may be left out. */
 static int
 next_value(struct split *s, const struct opt_def *def, const char **ret, char **cause)
 {
+	usec_t ignored;
+
+	if (opt_is_optional(def) &&
+	    (*s->argv == NULL || units_parse_duration(*s->argv, &ignored) == -1)) {
+		*ret = "";
+		return 0;
+	}
 	if (*s->argv == NULL)
 		return util_cause(cause, "--%s needs a value: %s", def->name, def->arg);
 	*ret = *s->argv++;
@@ -165,7 +173,8 @@ incomplete_group(const char *group, char **cause)
 	}
 	if (used == 0)
 		return 0;
-	return util_cause(cause, "%s needs one of: %s", group, list);
+	return util_cause(cause, "%s needs one of: %s%s", group, list,
+	    strcmp(group, "retry") == 0 ? "; dead letters: rqctl dead retry" : "");
 }
 
 static int
@@ -253,6 +262,8 @@ args_parse(struct args *a, int argc, char *const *argv, char **cause)
 	if ((rc = split(&s, cause)) == 0 && (rc = find_verb(a, &s, cause)) == 0)
 		rc = take_options(a, &s, cause);
 	free(s.met);
+	if (rc == -1 && a->verb == NULL)
+		a->verb = s.verb;
 	if (rc == -1 || a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
 		return rc;
 	if (a->verb == NULL)

@@ -1,6 +1,6 @@
 /*
- * rqctl check: what an operator should know, as lines that begin with
- * "warning" or "error"; silent and 0 where all is well.
+ * rqctl check: what an operator should know, as lines that begin with "warning" or
+ * "error"; silent where all is well.  It exits as a plugin of a monitoring system does.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +14,10 @@
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
 #include "rqctl/ticks.h"
+
+#define CHECK_WARNINGS	1
+#define CHECK_ERRORS	2
+#define CHECK_UNKNOWN	3
 
 struct findings {
 	struct ctl	*ctl;
@@ -33,8 +37,10 @@ find(struct findings *f, const char *level, const char *queue, const char *fmt, 
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (f->ctl->status == 0)
-		f->ctl->status = EX_NOTHING;
+	if (strcmp(level, "error") == 0)
+		f->ctl->status = CHECK_ERRORS;
+	else if (f->ctl->status == 0)
+		f->ctl->status = CHECK_WARNINGS;
 	o = json_object();
 	json_object_set_new(o, "level", json_string(level));
 	if (queue != NULL)
@@ -217,6 +223,14 @@ check_schedules(struct findings *f)
 			    tick_text(t.missed, text));
 		ticks_done(&t);
 	}
+}
+
+int
+check_status(int status)
+{
+	if (status <= CHECK_UNKNOWN)
+		return status;
+	return status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? CHECK_ERRORS : CHECK_UNKNOWN;
 }
 
 void

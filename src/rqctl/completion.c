@@ -39,6 +39,13 @@ group_rows(const struct verb *v)
 	return rows;
 }
 
+/* Whether a value must follow. */
+static bool
+needs_value(const struct opt_def *o)
+{
+	return o->arg != NULL && !opt_is_optional(o);
+}
+
 static void
 print_options_of(const struct verb *v)
 {
@@ -47,7 +54,7 @@ print_options_of(const struct verb *v)
 
 	for (i = 0; i < OPT_MAX; i++)
 		if (set >> i & 1)
-			printf(" --%s%s", opt_table[i].name, opt_table[i].arg != NULL ? "=" : "");
+			printf(" --%s%s", opt_table[i].name, needs_value(&opt_table[i]) ? "=" : "");
 }
 
 /* Options whose value is the next word. */
@@ -60,7 +67,7 @@ print_value_options(void)
 	for (i = 0; i < OPT_MAX; i++) {
 		for (k = 0; k < i && strcmp(opt_table[k].name, opt_table[i].name) != 0; k++)
 			continue;
-		if (k < i || opt_table[i].arg == NULL)
+		if (k < i || !needs_value(&opt_table[i]))
 			continue;
 		printf("%s--%s", sep, opt_table[i].name);
 		sep = "|";
@@ -196,10 +203,10 @@ zsh_options(const struct verb *v, const char *indent)
 		if ((set >> i & 1) == 0)
 			continue;
 		o = &opt_table[i];
-		printf("%s'--%s%s[", indent, o->name, o->arg != NULL ? "=" : "");
+		printf("%s'--%s%s[", indent, o->name, needs_value(o) ? "=" : "");
 		print_zsh_text(o->help);
 		putchar(']');
-		if (o->arg != NULL)
+		if (needs_value(o))
 			printf(":%s:%s", o->arg, strcmp(o->arg, "FILE") == 0 ? "_files" : "");
 		puts("' \\");
 	}

@@ -26,6 +26,7 @@
 #include "rqctl/out.h"
 #include "service/config_file.h"
 
+#define LIST_ALL	100000000L	/* more than anybody reads */
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
 
 static volatile sig_atomic_t interrupted;
@@ -55,6 +56,24 @@ ctl_error(struct ctl *c, int status, const char *fmt, ...)
 	buf_done(&line);
 	free(text);
 	return -1;
+}
+
+void
+ctl_note(struct ctl *c UNUSED, const char *fmt, ...)
+{
+	struct buf line = BUF_INIT;
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
+	out_escape(&line, text, strlen(text));
+	fflush(stdout);
+	out_progress_clear();
+	fprintf(stderr, "rqctl: %s\n", buf_str(&line));
+	buf_done(&line);
+	free(text);
 }
 
 void
@@ -374,6 +393,36 @@ ctl_count(struct ctl *c, enum opt o, long min, long max, long *ret)
 		    opt_table[o].name, text, min, max);
 	*ret = (long)n;
 	return 0;
+}
+
+bool
+ctl_is_list(const struct ctl *c)
+{
+	return (c->args.verb->options & OPT(COUNT)) != 0;
+}
+
+int
+ctl_list_count(struct ctl *c, long *ret)
+{
+	if (ctl_given(c, OPT_ALL) && ctl_given(c, OPT_COUNT))
+		return ctl_error(c, EX_USAGE, "--all does not go together with --count");
+	if (ctl_given(c, OPT_ALL) || ctl_given(c, OPT_JSON))
+		*ret = LIST_ALL;
+	return ctl_count(c, OPT_COUNT, 1, LIST_ALL, ret);
+}
+
+void
+ctl_list_cut(struct ctl *c, int64_t shown, int64_t total, const char *what)
+{
+	char n[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX];
+
+	if (ctl_given(c, OPT_JSON) || (total >= 0 && total <= shown))
+		return;
+	out_number(shown, n);
+	if (total > shown)
+		ctl_note(c, "%s of %s %s; --all for all", n, out_number(total, of), what);
+	else
+		ctl_note(c, "the first %s %s; --all for all", n, what);
 }
 
 int

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sysexits.h>
 
 #include "base/util.h"
@@ -43,6 +44,9 @@ struct target {
 
 /* Says "rqctl: ..." in one line on stderr, sets the status, returns -1. */
 int	ctl_error(struct ctl *, int status, const char *, ...) PRINTF(3, 4);
+
+/* Says "rqctl: ..." in one line on stderr; no error. */
+void	ctl_note(struct ctl *, const char *, ...) PRINTF(2, 3);
 
 /* From here to ctl_forget() errors are kept in c->held; ctl_forget() drops them. */
 void	ctl_hold(struct ctl *);
@@ -78,6 +82,14 @@ const char	*ctl_value(const struct ctl *, enum opt);	/* NULL: not given */
 /* Values of options; 0, or -1 after an error was said.  *ret stays where not given. */
 int	ctl_count(struct ctl *, enum opt, long min, long max, long *ret) MUSTCHECK;
 int	ctl_duration(struct ctl *, enum opt, usec_t *ret) MUSTCHECK;
+/*
+ * How much of a list is shown: --count, or all with --all; by default all as JSON, and as a
+ * table what *ret says.
+ */
+bool	ctl_is_list(const struct ctl *);	/* it takes --count: --all is its opposite */
+int	ctl_list_count(struct ctl *, long *ret) MUSTCHECK;
+/* Says where a table does not have all: "50 of 300 letters; --all for all".  total -1: unknown. */
+void	ctl_list_cut(struct ctl *, int64_t shown, int64_t total, const char *what);
 
 /*
  * For destructive verbs: true where it may be done.  Asks on a terminal; -y

@@ -145,15 +145,15 @@ list_collect(struct job *j, struct table *t, json_t *array, double now, long cou
 	}
 }
 
-/* Says on a terminal that there are more than were shown. */
+/* Says where there are more than were shown; with filters nobody has counted them. */
 static void
 list_rest(const struct job *j, long count)
 {
-	char n[OUT_NUMBER_MAX];
+	const struct select *s = &j->select;
+	bool all = s->reason[0] == '\0' && s->match[0] == '\0' && s->since == 0 && s->until == 0;
 
-	if (j->matched >= count && j->letters.total > j->matched && out_width() > 0)
-		printf("%s letters in all; --count shows more\n",
-		    out_number(j->letters.total, n));
+	if (j->matched >= count && j->letters.total > j->matched)
+		ctl_list_cut(j->ctl, j->matched, all ? j->letters.total : -1, "dead letters");
 }
 
 void
@@ -166,7 +166,7 @@ dead_list(struct ctl *c)
 	long count = 50;
 
 	table_init(&t, "<LETTER", "<ID", ">AGE", "<REASON", ">ATTEMPTS", "<STATUS", "<ERROR", NULL);
-	if (ctl_count(c, OPT_COUNT, 1, 1000000, &count) == 0 && job_init(&j, c, false) == 0) {
+	if (ctl_list_count(c, &count) == 0 && job_init(&j, c, false) == 0) {
 		if ((now = ask_time(c)) >= 0) {
 			j.letters.newest = true;
 			j.letters.page = count < STEP ? count : STEP;
@@ -177,8 +177,9 @@ dead_list(struct ctl *c)
 			else if (table_rows(&t) > 0) {
 				table_show(&t);
 				list_rest(&j, count);
-			} else
-				nothing(c, &j);
+			} else if (c->status == 0)
+				ctl_note(c, "no dead letter of %s %s", j.target.name,
+				    j.letters.total == 0 ? "is there" : "matches");
 		}
 		job_done(&j);
 	}
@@ -463,23 +464,57 @@ run(struct ctl *c, step_fn *step, const char *verb, int64_t most)
 	job_done(&j);
 }
 
+/* Asks about as many as there are; how many it is answered for, or -1: do nothing. */
+static int64_t
+confirm(struct ctl *c, const char *what)
+{
+	int64_t n = count_letters(c);
+	char text[OUT_NUMBER_MAX];
+
+	if (n <= 0 || !ctl_confirm(c, "%s %s dead letter%s of %s", what, out_number(n, text),
+	    n == 1 ? "" : "s", c->args.words[0]))
+		return -1;
+	return n;
+}
+
+static bool
+must_ask(const struct ctl *c)
+{
+	return !ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES);
+}
+
 void
 dead_retry(struct ctl *c)
 {
-	run(c, retry_step, "retried", 0);
+	int64_t n = 0;
+
+	if (must_ask(c) && ctl_given(c, OPT_ALL))
+		n = confirm(c, "retry");
+	if (n >= 0)
+		run(c, retry_step, "retried", n);
 }
 
 void
 dead_drop(struct ctl *c)
 {
-	char text[OUT_NUMBER_MAX];
-	int64_t n = 0;
+	int64_t n = must_ask(c) ? confirm(c, "drop") : 0;
 
-	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES)) {
-		if ((n = count_letters(c)) <= 0 ||
-		    !ctl_confirm(c, "drop %s dead letter%s of %s", out_number(n, text),
-		    n == 1 ? "" : "s", c->args.words[0]))
-			return;
-	}
-	run(c, drop_step, "dropped", n);
+	if (n >= 0)
+		run(c, drop_step, "dropped", n);
+}
+
+bool
+dead_has(struct ctl *c, const struct target *t)
+{
+	struct select s = { .ids = c->args.words + 1, .nids = c->args.nwords - 1,
+		.reason = "", .match = "" };
+	struct letters l;
+	int n = 0;
+
+	letters_init(&l, c, t, &s);
+	l.cut = 0;
+	while (n == 0 && !ctl_interrupted())
+		n = letters_next(&l);
+	letters_done(&l);
+	return n > 0;
 }

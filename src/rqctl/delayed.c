@@ -14,6 +14,7 @@
 #include "redis/reply.h"
 #include "rqctl/groups.h"
 #include "rqctl/later.h"
+#include "rqctl/letters.h"
 #include "rqctl/out.h"
 #include "queue/pausetext.h"
 #include "rqctl/table.h"
@@ -22,6 +23,7 @@ struct list {
 	struct table	 table;
 	json_t		*array;		/* NULL: the table */
 	int64_t		 left;
+	bool		 more;		/* there was one that is not shown */
 };
 
 /* What a walk with steps has done. */
@@ -61,6 +63,10 @@ list_one(struct later *l, const struct peeked *m, void *arg)
 	struct list *list = arg;
 	double at = due(l, m);
 
+	if (list->left-- == 0) {
+		list->more = true;
+		return false;
+	}
 	later_id(l->target->kind, m, id);
 	if (list->array != NULL)
 		add_json(list, l, m, id);
@@ -76,7 +82,18 @@ list_one(struct later *l, const struct peeked *m, void *arg)
 		table_number(&list->table, m->size);
 		table_bytes(&list->table, m->data, m->len < 200 ? m->len : 200);
 	}
-	return --list->left > 0;
+	return true;
+}
+
+/* How many members a key has; -1: not known. */
+static int64_t
+card(struct ctl *c, const struct target *t, enum key key)
+{
+	struct redisReply *reply = ask(c, "ZCARD", t->keys.name[key], NULL);
+	int64_t n = reply_int(reply, -1);
+
+	client_reply_free(reply);
+	return n;
 }
 
 /* Lists what waits in these keys, one after the other. */
@@ -90,14 +107,14 @@ list(struct ctl *c, const enum key *keys, size_t n, bool undelivered)
 	long count = 50;
 	size_t i;
 
-	if (ctl_count(c, OPT_COUNT, 1, 1000000, &count) == -1 ||
+	if (ctl_list_count(c, &count) == -1 ||
 	    ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
 		return;
 	list.left = count;
 	list.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	walk.cut = list.array != NULL ? -1 : 65536;
 	table_init(&list.table, "<ID", "<DUE", ">ATTEMPTS", ">BYTES", "<MESSAGE", NULL);
-	for (i = 0; i < n && list.left > 0; i++) {
+	for (i = 0; i < n && !list.more; i++) {
 		if (later_init(c, &l, &t, keys[i], false) == -1)
 			break;
 		l.undelivered = undelivered && keys[i] == KEY_RETRY;
@@ -106,11 +123,14 @@ list(struct ctl *c, const enum key *keys, size_t n, bool undelivered)
 	}
 	if (c->status == 0 && list.array != NULL)
 		out_json(json_incref(list.array));
-	else if (table_rows(&list.table) > 0)
+	else if (table_rows(&list.table) > 0) {
 		table_show(&list.table);
-	else if (c->status == 0)
-		ctl_error(c, EX_NOTHING, "nothing waits for a %s in %s",
-		    undelivered ? "later time" : "retry", t.name);
+		if (list.more)
+			ctl_list_cut(c, count, undelivered || l.match[0] != '\0' ? -1 :
+			    card(c, &t, KEY_RETRY), "messages");
+	} else if (c->status == 0)
+		ctl_note(c, "nothing waits for a %s in %s", undelivered ? "later time" : "retry",
+		    t.name);
 	json_decref(list.array);
 	table_done(&list.table);
 	ctl_target_done(&t);
@@ -258,7 +278,10 @@ run(struct ctl *c, const enum key *keys, size_t n, bool undelivered,
 		return;
 	ctl_catch_signals();
 	matched = walk(c, &t, keys, n, undelivered, &steps, most);
-	if (matched == 0)
+	if (matched == 0 && c->args.nwords > 1 && dead_has(c, &t))
+		ctl_error(c, EX_NOTHING, "it is a dead letter: rqctl dead retry %s %s", t.name,
+		    c->args.words[1]);
+	else if (matched == 0)
 		ctl_error(c, EX_NOTHING, "no message of %s matches", t.name);
 	else if (matched > 0 || work.done > 0)
 		tell(c, t.name, verb, &work, matched);
@@ -281,27 +304,38 @@ delayed_now(struct ctl *c)
 	run(c, keys, ARRAY_LEN(keys), true, due_step, "made due", 0);
 }
 
+/* Asks about as many as match; how many it is answered for, or -1: do nothing. */
+static int64_t
+confirm(struct ctl *c, const enum key *keys, size_t n, bool undelivered, const char *verb,
+    const char *what)
+{
+	struct later_walk count = { .cut = 65536 };
+	char text[OUT_NUMBER_MAX];
+	struct target t;
+	int64_t matched;
+
+	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
+		return -1;
+	matched = walk(c, &t, keys, n, undelivered, &count, 0);
+	ctl_target_done(&t);
+	if (matched == 0)
+		ctl_error(c, EX_NOTHING, "no message of %s matches", c->args.words[0]);
+	if (matched <= 0 || !ctl_confirm(c, "%s %s %s%s of %s", verb, out_number(matched, text),
+	    what, matched == 1 ? "" : "s", c->args.words[0]))
+		return -1;
+	return matched;
+}
+
 void
 delayed_cancel(struct ctl *c)
 {
 	static const enum key keys[] = { KEY_DELAYED, KEY_RETRY };
-	struct later_walk count = { .cut = 65536 };
-	char text[OUT_NUMBER_MAX];
-	struct target t;
 	int64_t n = 0;
 
-	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES)) {
-		if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
-			return;
-		n = walk(c, &t, keys, ARRAY_LEN(keys), true, &count, 0);
-		ctl_target_done(&t);
-		if (n == 0)
-			ctl_error(c, EX_NOTHING, "no message of %s matches", c->args.words[0]);
-		if (n <= 0 || !ctl_confirm(c, "cancel %s delayed message%s of %s",
-		    out_number(n, text), n == 1 ? "" : "s", c->args.words[0]))
-			return;
-	}
-	run(c, keys, ARRAY_LEN(keys), true, cancel_step, "cancelled", n);
+	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES))
+		n = confirm(c, keys, ARRAY_LEN(keys), true, "cancel", "delayed message");
+	if (n >= 0)
+		run(c, keys, ARRAY_LEN(keys), true, cancel_step, "cancelled", n);
 }
 
 /* One tag; 1 when it was buried, 0 when it could not be, -1 after an error. */
@@ -364,15 +398,19 @@ bury_run(struct ctl *c)
 	static const enum key keys[] = { KEY_RETRY };
 	struct bury b = { .work.dry = ctl_given(c, OPT_DRY_RUN) };
 	struct later_walk steps = { .step = bury_step, .arg = &b };
-	char *who = pausetext_who(), *error;
+	char *who, *error;
 	struct target t;
-	int64_t matched;
+	int64_t matched, most = 0;
 
+	if (ctl_given(c, OPT_ALL) && !b.work.dry && !ctl_given(c, OPT_YES) &&
+	    (most = confirm(c, keys, ARRAY_LEN(keys), false, "bury", "message")) == -1)
+		return;
+	who = pausetext_who();
 	error = xasprintf("buried by %s%s%s", who, ctl_given(c, OPT_WHY) ? ": " : "",
 	    ctl_given(c, OPT_WHY) ? ctl_value(c, OPT_WHY) : "");
 	b.error = error;
 	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == 0) {
-		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps, 0);
+		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps, most);
 		if (matched == 0)
 			ctl_error(c, EX_NOTHING, "no message of %s that waits for a retry matches",
 			    t.name);

@@ -33,6 +33,8 @@ void	lock_run(struct ctl *);
 void	locks_run(struct ctl *);
 void	unlock_run(struct ctl *);
 void	check_run(struct ctl *);
+/* The exit status of check: 0 to 3, from one of check_run() or of <sysexits.h>. */
+int	check_status(int);
 void	ping_run(struct ctl *);
 void	help_run(struct ctl *);
 

@@ -22,7 +22,7 @@ later_init(struct ctl *c, struct later *l, const struct target *t, enum key key,
 		.ids = c->args.words + 1, .nids = c->args.nwords - 1,
 		.match = ctl_given(c, OPT_MATCH) ? ctl_value(c, OPT_MATCH) : ""
 	};
-	if (ctl_given(c, OPT_ALL) && (l->nids > 0 || l->match[0] != '\0'))
+	if (ctl_given(c, OPT_ALL) && !ctl_is_list(c) && (l->nids > 0 || l->match[0] != '\0'))
 		return ctl_error(c, EX_USAGE, "--all does not go together with ids or filters");
 	if (must && l->nids == 0 && l->match[0] == '\0' && !ctl_given(c, OPT_ALL))
 		return ctl_error(c, EX_USAGE, "say which: by id, --match, or --all");

@@ -50,4 +50,7 @@ void	letters_done(struct letters *);
 int	letters_next(struct letters *);
 void	letters_get(const struct letters *, int i, struct letter *);
 
+/* Whether a dead letter has one of the ids that are the verb's arguments. */
+bool	dead_has(struct ctl *, const struct target *);
+
 #endif

@@ -267,17 +267,16 @@ locks_run(struct ctl *c)
 	struct table t;
 
 	table_init(&t, "<LOCK", ">LEFT", ">HELD", ">PID", "<HOLDER", NULL);
-	if (ctl_count(c, OPT_COUNT, 1, LOCKS_MAX, &most) == 0 && find_names(c, &names) == 0 &&
+	if (ctl_list_count(c, &most) == 0 && find_names(c, &names) == 0 &&
 	    show_all(c, &names, (size_t)most, &t, array) == 0) {
 		if (ctl_given(c, OPT_JSON))
 			out_json(json_incref(array));
 		else if (table_rows(&t) > 0)
 			table_show(&t);
 		else
-			ctl_error(c, EX_NOTHING, "no lock is held on %s",
-			    client_address(c->client));
-		if (!ctl_given(c, OPT_JSON) && names.n > (size_t)most)
-			printf("%zu more; --count shows them\n", names.n - (size_t)most);
+			ctl_note(c, "no lock is held on %s", client_address(c->client));
+		if (names.n > (size_t)most)
+			ctl_list_cut(c, most, (int64_t)names.n, "locks");
 	}
 	names_done(&names);
 	json_decref(array);

@@ -12,6 +12,7 @@
 
 #include "redis/script.h"
 #include "rqctl/ctl.h"
+#include "rqctl/groups.h"
 #include "rqctl/help.h"
 #include "rqctl/out.h"
 
@@ -45,6 +46,8 @@ main(int argc, char **argv)
 	run(&ctl, argc, argv);
 	if (out_end() == -1 && errno != EPIPE)
 		ctl_error(&ctl, EX_IOERR, "standard output: %s", strerror(errno));
+	if (ctl.args.verb != NULL && ctl.args.verb->run == check_run)
+		ctl.status = check_status(ctl.status);
 	ctl_done(&ctl);
 	return ctl.status;
 }

@@ -184,12 +184,17 @@ pause_run(struct ctl *c)
 	struct target *t;
 	size_t n;
 
-	if (ctl_duration(c, OPT_FOR, &left) == -1 || ctl_duration(c, OPT_TIMEOUT, &timeout) == -1)
+	const char *wait = ctl_given(c, OPT_WAIT) ? ctl_value(c, OPT_WAIT) : "";
+
+	if (ctl_duration(c, OPT_FOR, &left) == -1 || ctl_duration(c, OPT_TIMEOUT, &timeout) == -1 ||
+	    (wait[0] != '\0' && ctl_duration(c, OPT_WAIT, &timeout) == -1))
 		return;
 	if (ctl_given(c, OPT_FOR) && left < MSEC)
 		ctl_error(c, EX_USAGE, "--for is 1ms or more");
 	else if (ctl_given(c, OPT_TIMEOUT) && !ctl_given(c, OPT_WAIT))
 		ctl_error(c, EX_USAGE, "--timeout goes with --wait");
+	else if (ctl_given(c, OPT_TIMEOUT) && wait[0] != '\0')
+		ctl_error(c, EX_USAGE, "--wait %s and --timeout say the same: give one", wait);
 	else if ((t = ctl_targets(c, 0, &n)) != NULL) {
 		if (ctl_given(c, OPT_WAIT) && !can_wait(c, t, n)) {
 			ctl_targets_free(t, n);

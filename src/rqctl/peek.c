@@ -11,6 +11,7 @@
 #include "policy/message.h"
 #include "redis/reply.h"
 #include "rqctl/ask.h"
+#include "rqctl/depth.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/table.h"
@@ -168,6 +169,18 @@ add(json_t *array, struct table *t, int64_t place, double now, const struct peek
 }
 
 static void
+say_rest(struct ctl *c, const struct target *target, int64_t shown)
+{
+	struct depth d;
+
+	if (depth_read(c, target, 1, &d) == -1)
+		return;
+	if (d.problem == NULL)
+		ctl_list_cut(c, shown, d.waiting, "messages");
+	depth_done(&d);
+}
+
+static void
 list(struct ctl *c, const struct target *target, long count)
 {
 	json_t *array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
@@ -199,10 +212,12 @@ list(struct ctl *c, const struct target *target, long count)
 	}
 	if (c->status == 0 && array != NULL)
 		out_json(json_incref(array));
-	else if (table_rows(&t) > 0)
+	else if (table_rows(&t) > 0) {
 		table_show(&t);
-	else if (c->status == 0)
-		ctl_error(c, EX_NOTHING, "no message waits in %s", target->name);
+		if (c->status == 0 && place == count)
+			say_rest(c, target, place);
+	} else if (c->status == 0)
+		ctl_note(c, "no message waits in %s", target->name);
 	json_decref(array);
 	table_done(&t);
 }
@@ -245,7 +260,7 @@ peek_run(struct ctl *c)
 	struct target t;
 	long count = 10;
 
-	if (ctl_count(c, OPT_COUNT, 1, 100000, &count) == -1 ||
+	if (ctl_list_count(c, &count) == -1 ||
 	    ctl_list_target(c, c->args.words[0], "peek", &t) == -1)
 		return;
 	if (ctl_given(c, OPT_RAW) && t.kind == KIND_STREAM)

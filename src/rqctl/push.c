@@ -344,14 +344,21 @@ read_failed(struct push *p)
 static int
 push_stdin(struct push *p)
 {
-	char chunk[65536];
-	size_t n;
+	bool typed = isatty(STDIN_FILENO);
+	ssize_t n;
 
-	while ((n = fread(chunk, 1, sizeof(chunk), stdin)) > 0)
-		buf_add(&p->bytes, chunk, n);
-	if (ferror(stdin))
-		return read_failed(p);
-	return end_message(p);
+	if (typed)
+		ctl_note(p->ctl, "type the message; Control-D ends it");
+	do {
+		buf_reserve(&p->bytes, 65536);
+		n = read(STDIN_FILENO, p->bytes.data + p->bytes.len, 65536);
+		if (n > 0)
+			p->bytes.len += (size_t)n;
+		/* A terminal hands out lines: what ends without one was ended by Control-D. */
+		if (n > 0 && typed && p->bytes.data[p->bytes.len - 1] != '\n')
+			break;
+	} while (n > 0 || (n == -1 && errno == EINTR));
+	return n == -1 ? read_failed(p) : end_message(p);
 }
 
 /* Adds the complete lines of `in`, and drops them from it. */

@@ -210,19 +210,22 @@ running_show(struct ctl *c, struct running *r)
 	else if (table_rows(&r->table) > 0)
 		table_show(&r->table);
 	else
-		ctl_error(c, EX_NOTHING, "nothing is running");
+		ctl_note(c, "nothing is running");
 }
 
 void
 running_run(struct ctl *c)
 {
 	struct running r = { .left = 100 };
+	int64_t running = 0;
+	long most;
 	struct picture p;
 	size_t i;
 
-	if (ctl_count(c, OPT_COUNT, 1, 10000, &r.left) == -1 || (r.now = ask_time(c)) < 0 ||
+	if (ctl_list_count(c, &r.left) == -1 || (r.now = ask_time(c)) < 0 ||
 	    picture_take(c, &p) == -1)
 		return;
+	most = r.left;
 	table_init(&r.table, "<QUEUE", "<ID", ">ATTEMPT", ">AGE", ">PID", "<DAEMON", NULL);
 	r.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	r.fleet = p.fleet;
@@ -232,6 +235,10 @@ running_run(struct ctl *c)
 		else if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
 			break;
 	running_show(c, &r);
+	for (i = 0; i < p.n; i++)
+		running += p.depths[i].in_flight > 0 ? p.depths[i].in_flight : 0;
+	if (c->status == 0 && r.left == 0)
+		ctl_list_cut(c, most, running, "messages");
 	json_decref(r.array);
 	table_done(&r.table);
 	picture_done(&p);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "rqctl/when.h"
 
 bool
@@ -36,6 +37,29 @@ text_or_any(const struct ctl *c, enum opt o)
 	return ctl_given(c, o) ? ctl_value(c, o) : "";
 }
 
+/* One that a letter can have. */
+static int
+check_reason(struct ctl *c, const char *reason)
+{
+	static const char *const known[] = {
+		"exit", "signal", "timeout", "crashed", "status", "attempts", "answer", "protocol",
+		"pushes", "cancelled", "too_large", "unframeable", "buried", NULL
+	};
+	struct buf list = BUF_INIT;
+	size_t i;
+	int rc = -1;
+
+	for (i = 0; known[i] != NULL && strcmp(reason, known[i]) != 0; i++)
+		buf_printf(&list, "%s%s", i > 0 ? ", " : "", known[i]);
+	if (known[i] != NULL || reason[0] == '\0')
+		rc = 0;
+	else
+		ctl_error(c, EX_USAGE, "--reason: \"%s\" is none: write one of %s", reason,
+		    buf_str(&list));
+	buf_done(&list);
+	return rc;
+}
+
 int
 select_parse(struct ctl *c, struct select *s, bool must)
 {
@@ -47,12 +71,12 @@ select_parse(struct ctl *c, struct select *s, bool must)
 		.reason = text_or_any(c, OPT_REASON),
 		.match = text_or_any(c, OPT_MATCH)
 	};
-	if (parse_time(c, OPT_SINCE, &s->since) == -1 ||
+	if (check_reason(c, s->reason) == -1 || parse_time(c, OPT_SINCE, &s->since) == -1 ||
 	    parse_time(c, OPT_UNTIL, &s->until) == -1)
 		return -1;
 	filtered = s->reason[0] != '\0' || s->match[0] != '\0' || ctl_given(c, OPT_SINCE) ||
 	    ctl_given(c, OPT_UNTIL);
-	if (ctl_given(c, OPT_ALL) && (filtered || s->nids > 0))
+	if (ctl_given(c, OPT_ALL) && !ctl_is_list(c) && (filtered || s->nids > 0))
 		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
 		    s->nids > 0 ? "ids" : "filters");
 	if (must && !filtered && s->nids == 0 && !ctl_given(c, OPT_ALL))

@@ -40,8 +40,9 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_RATE] = { "rate", 0, "N/UNIT", "no faster than this: 100/s, 30/m, 500/h" },
 	[OPT_FOR] = { "for", 0, "DURATION", "the pause ends by itself after DURATION" },
 	[OPT_WHY] = { "reason", 0, "TEXT", "why: shown by status and logged by the daemons" },
-	[OPT_WAIT] = { "wait", 0, NULL, "return when nothing of the queue is running" },
-	[OPT_TIMEOUT] = { "timeout", 0, "DURATION", "with --wait: give up after DURATION (10m)" },
+	[OPT_WAIT] = { "wait", 0, "[DURATION]",
+	    "return when nothing of the queue is running; give up after DURATION (10m)" },
+	[OPT_TIMEOUT] = { "timeout", 0, "DURATION", "the same as --wait DURATION, which it needs" },
 	[OPT_ATTEMPT] = { "attempt", 0, "N", "as the Nth attempt (1)" },
 	[OPT_ID] = { "id", 0, "ID", "under this id, whatever the message says" },
 	[OPT_WAITING] = { "waiting", 0, NULL, "messages that wait for their first delivery" },
@@ -64,14 +65,14 @@ const struct verb verb_table[] = {
 	{ "daemons", "", "the daemons that live, and what they serve",
 	    "Says also where daemons disagree about a queue.", 0,
 	    0, 0, VERB_JSON, daemons_run },
-	{ "running", "[QUEUE...]", "messages in the hands of handlers", NULL, OPT(COUNT),
+	{ "running", "[QUEUE...]", "messages in the hands of handlers", NULL, OPT(COUNT) | OPT(ALL),
 	    0, -1, VERB_JSON | VERB_QUEUES, running_run },
 	{ "show", "QUEUE ID", "where a message is, and what happened to it",
 	    "ID is the message's id, or its tag. Of the messages that wait for their first\n"
 	    "delivery the next thousand are looked at.", OPT(RAW),
 	    2, 2, VERB_JSON | VERB_QUEUES, show_run },
 	{ "peek", "QUEUE", "the messages that come next, without taking them",
-	    "With --raw: the next message alone, byte for byte.", OPT(COUNT) | OPT(RAW),
+	    "With --raw: the next message alone, byte for byte.", OPT(COUNT) | OPT(ALL) | OPT(RAW),
 	    1, 1, VERB_JSON | VERB_QUEUES, peek_run },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or where it is \"-\", standard input is the message, byte for\n"
@@ -82,13 +83,13 @@ const struct verb verb_table[] = {
 	    "would have done, and exits as the handler did.", OPT(ATTEMPT) | OPT(ID),
 	    1, 2, VERB_QUEUES, try_run },
 	{ "dead list", "QUEUE", "dead letters, the newest first", NULL,
-	    OPTS_LETTERS | OPT(COUNT), 1, 1, VERB_JSON | VERB_QUEUES, dead_list },
+	    OPTS_LETTERS | OPT(COUNT) | OPT(ALL), 1, 1, VERB_JSON | VERB_QUEUES, dead_list },
 	{ "dead show", "QUEUE ID...", "dead letters, whole",
 	    "ID is a message's id or a letter's number. With --raw: the messages alone.",
 	    OPT(RAW), 2, -1, VERB_JSON | VERB_QUEUES, dead_show },
 	{ "dead retry", "QUEUE [ID...]", "give dead letters another life",
 	    "They are due at once and begin with attempt 1. Say which: by ID, by filters,\n"
-	    "or --all. Interrupted, it leaves the rest as they were.",
+	    "or --all, which asks first. Interrupted, it leaves the rest as they were.",
 	    OPTS_LETTERS | OPT(ALL) | OPT(RATE) | OPT(DRY_RUN) | OPT(YES), 1, -1,
 	    VERB_JSON | VERB_QUEUES, dead_retry },
 	{ "dead drop", "QUEUE [ID...]", "delete dead letters",
@@ -100,13 +101,13 @@ const struct verb verb_table[] = {
 	    "stand in base64 as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
 	    VERB_QUEUES, dead_export },
 	{ "retry list", "QUEUE", "messages that wait for a retry, the next first", NULL,
-	    OPT(COUNT) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, retry_list },
+	    OPT(COUNT) | OPT(ALL) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, retry_list },
 	{ "retry now", "QUEUE [ID...]", "do not wait: make retries due",
 	    "Say which: by ID, --match, or --all.", OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
 	    VERB_JSON | VERB_QUEUES, retry_now },
 	{ "delayed list", "QUEUE", "messages that a producer delayed",
 	    "Those of push --delay and --at, and those in the producers' own sorted set.",
-	    OPT(COUNT) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, delayed_list },
+	    OPT(COUNT) | OPT(ALL) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, delayed_list },
 	{ "delayed cancel", "QUEUE [ID...]", "delete delayed messages",
 	    "Say which: by ID, --match, or --all.", OPT(ALL) | OPT(MATCH), 1, -1,
 	    VERB_JSON | VERB_DESTRUCTIVE | VERB_QUEUES, delayed_cancel },
@@ -114,8 +115,8 @@ const struct verb verb_table[] = {
 	    "Say which: by ID, --match, or --all.", OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
 	    VERB_JSON | VERB_QUEUES, delayed_now },
 	{ "bury", "QUEUE [ID...]", "make dead letters of messages that wait for a retry",
-	    "Say which: by ID, --match, or --all.",
-	    OPT(ALL) | OPT(MATCH) | OPT(WHY) | OPT(DRY_RUN), 1, -1,
+	    "Say which: by ID, --match, or --all. With --all it asks first.",
+	    OPT(ALL) | OPT(MATCH) | OPT(WHY) | OPT(DRY_RUN) | OPT(YES), 1, -1,
 	    VERB_JSON | VERB_QUEUES, bury_run },
 	{ "purge", "QUEUE", "empty parts of a queue",
 	    "What is in the hands of a handler stays.",
@@ -134,13 +135,14 @@ const struct verb verb_table[] = {
 	    "had in time, with 76 if it was lost while the command ran, which is then ended.",
 	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run },
 	{ "locks", "", "the locks that are held, and by whom",
-	    "Looks at the names of all keys in Redis, in steps.", OPT(COUNT),
+	    "Looks at the names of all keys in Redis, in steps.", OPT(COUNT) | OPT(ALL),
 	    0, 0, VERB_JSON, locks_run },
 	{ "unlock", "NAME", "break a lock",
 	    "Without --force it only says who has it. Its holder ends its command when it\n"
 	    "renews the lock next.", OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, unlock_run },
 	{ "check", "[QUEUE...]", "look for what is wrong with Redis, queues and daemons",
-	    "Exits 1 when it finds anything.", 0, 0, -1,
+	    "Exits 0 where all is well, 1 with warnings, 2 with errors or where Redis cannot be\n"
+	    "reached, 3 where it cannot tell.", 0, 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run },
 	{ "ping", "", "ask Redis for a sign of life", NULL, 0, 0, 0, VERB_JSON, ping_run },
 	{ "help", "[VERB...]", "this, or how to use a verb", NULL, OPT(COMPLETION), 0, 2,
@@ -212,6 +214,12 @@ opt_find(const struct verb *v, const char *name, size_t len)
 			first = &opt_table[i];
 	}
 	return first;
+}
+
+bool
+opt_is_optional(const struct opt_def *o)
+{
+	return o->arg != NULL && o->arg[0] == '[';
 }
 
 const struct opt_def *

@@ -5,6 +5,7 @@
 #ifndef RQD_RQCTL_VERBS_H
 #define RQD_RQCTL_VERBS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,7 +36,7 @@ _Static_assert(OPT_MAX <= 64, "verb.options is a set of 64 bits");
 struct opt_def {
 	const char	*name;		/* long, without dashes */
 	char		 letter;	/* 0: none */
-	const char	*arg;		/* what its value is called; NULL: it takes none */
+	const char	*arg;		/* what its value is called; NULL: it takes none; see opt_is_optional() */
 	const char	*help;
 };
 
@@ -69,5 +70,7 @@ uint64_t	 verb_options(const struct verb *);	/* all it takes; NULL: those of eve
 /* Of that name: the verb's own, or else the first. */
 const struct opt_def *opt_find(const struct verb *, const char *name, size_t len);
 const struct opt_def *opt_find_letter(char);
+/* Whether its value, a duration, may be left out. */
+bool	 opt_is_optional(const struct opt_def *);
 
 #endif

@@ -32,10 +32,11 @@ is "$(ids dead list q --since @2 --until @3)" '3000-0 2000-0 ' 'list: --since, -
 is "$(ids dead list q --since @2 --reason attempts)" '4000-0 ' 'list: filters narrow each other'
 like "$(ctl dead list q)" '^2000-0 +b +.* status +25 +1 +bad data$' 'list: the last line of the error'
 like "$(ctl dead list q)" '^3000-0 +a +.* crashed +25 +1 +three$' 'list: the message where there is none'
-is "$(ctl dead list q --reason none 2>&1; echo $?)" 'rqctl: no dead letter of q matches
-1' 'list: nothing matches'
+is "$(ctl dead list q --reason unframeable 2>&1; echo $?)" 'rqctl: no dead letter of q matches
+0' 'list: nothing matches'
+like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is none: write one of exit, .*, buried$' 'list: a reason that there is not'
 is "$(ctl dead list empty 2>&1; echo $?)" 'rqctl: no dead letter of empty is there
-1' 'list: no letters'
+0' 'list: no letters'
 ctl dead list q --since yesterday 2>/dev/null
 is $? 64 'list: a broken date'
 
@@ -82,13 +83,13 @@ is "$(ctl dead retry q b)" 'retried 1 dead letter of q' 'retry: by id'
 is "$(r hget qCONTEXT b) $(r xlen qDEAD)" 'two 3' 'retry: it is in QRETRY, and no letter any more'
 like "$(r hget qDELIVERY b)" '^0 0 - [0-9.]+ 1$' 'retry: no attempts'
 ok '[ "$(r zscore qRETRY b | cut -d. -f1)" -le "$(date +%s)" ]' 'retry: due now'
-is "$(ctl dead retry q --all)" 'retried 3 dead letters of q' 'retry: all'
+is "$(ctl dead retry q --all -y -y)" 'retried 3 dead letters of q' 'retry: all'
 is "$(r exists qDEAD; r xlen qDEAD; r zcard qRETRY)" '1
 0
 4' 'retry: no letter is left'
 is "$(r --raw hgetall qCONTEXT | tr '\n' ' ')" 'b two a one a#3000-0 three 1-1 four ' 'retry: equal ids stay two messages'
 like "$(r hget qDELIVERY a#3000-0)" ' 1$' 'retry: the id is a'
-ctl dead retry q --all 2>/dev/null
+ctl dead retry q --all -y 2>/dev/null
 is $? 1 'retry: nothing matches'
 
 # At maxmemory, and without the permission to delete.
@@ -98,7 +99,7 @@ is "$(ctl dead retry q a)" 'retried 2 dead letters of q' 'retry: at maxmemory'
 r config set maxmemory 0 >/dev/null
 r acl setuser default -xdel >/dev/null
 fresh 2>/dev/null
-ctl dead retry q --all 2>"$T/err"
+ctl dead retry q --all -y 2>"$T/err"
 is "$? $(cat "$T/err" | wc -l)" '77 1' 'retry: XDEL is denied'
 is "$(r exists qRETRY qCONTEXT qDELIVERY)" 0 'retry: nothing was doubled'
 r acl setuser default +xdel >/dev/null
@@ -119,7 +120,7 @@ is "$(ctl dead drop q --all --yes --json | tr -d ' \n')" '{"queue":"q","dropped"
 r flushall >/dev/null
 r eval 'for i = 1, 100000 do redis.call("XADD", "qDEAD", "*", "id", i, "message", "m" .. i) end' 0 >/dev/null
 total() { echo $(($(r xlen qDEAD) + $(r zcard qRETRY))); }
-"$RQCTL" dead retry q --all --rate 20000/s >"$T/out" 2>&1 &
+"$RQCTL" dead retry q --all -y --rate 20000/s >"$T/out" 2>&1 &
 wait_for 10 '[ "$(r zcard qRETRY)" -gt 3000 ]'
 kill -INT $!
 wait $!
@@ -127,7 +128,7 @@ is $? 130 'interrupted: status'
 like "$(cat "$T/out")" '^retried [0-9,]+ dead letters of q; stopped before the end' 'interrupted: says how far it came'
 is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'interrupted: none lost, none doubled'
 
-"$RQCTL" dead retry q --all --rate 20000/s >"$T/out" 2>&1 &
+"$RQCTL" dead retry q --all -y --rate 20000/s >"$T/out" 2>&1 &
 n=$(r zcard qRETRY)
 wait_for 10 '[ "$(r zcard qRETRY)" -gt $((n + 3000)) ]'
 r client kill type normal skipme yes >/dev/null
@@ -135,13 +136,13 @@ wait $!
 is $? 69 'connection lost: status'
 like "$(cat "$T/out")" '^rqctl: redis unix:' 'connection lost: says so'
 is "$(total) $(r hlen qCONTEXT)" "100000 $(r zcard qRETRY)" 'connection lost: none lost, none doubled'
-ctl dead retry q --all >/dev/null
+ctl dead retry q --all -y >/dev/null
 is "$(r xlen qDEAD) $(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY)" '0 100000 100000 100000' 'the rest, by saying it again'
 
 # Letters that die while others are retried are not met.
 r flushall >/dev/null
 for i in 1 2 3 4 5 6; do letter "$i-0" "$i" "m$i" exit ''; done
-"$RQCTL" dead retry q --all --rate 4/s >"$T/out" &
+"$RQCTL" dead retry q --all -y --rate 4/s >"$T/out" &
 wait_for 5 '[ "$(r zcard qRETRY)" -ge 1 ]'
 letter 9-0 9 new exit ''
 wait $!

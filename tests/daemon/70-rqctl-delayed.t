@@ -35,7 +35,7 @@ is "$(ctl retry list q --json | grep -c '"tag"')" 4 'retry list: JSON'
 is "$(ctl delayed list q | column)" 'd1 - 7 ' 'delayed list: of both sorts'
 like "$(ctl delayed list q)" '^- +in 3m' 'delayed list: milliseconds are understood'
 is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: nothing waits for a later time in none
-1' 'delayed list: nothing'
+0' 'delayed list: nothing'
 
 # -- now ----------------------------------------------------------------------------
 

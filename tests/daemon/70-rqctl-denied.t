@@ -36,7 +36,7 @@ letters() {
 }
 retries() {
 	letters
-	ctl dead retry q --all >/dev/null
+	ctl dead retry q --all -y >/dev/null
 	r del qDEAD >/dev/null
 }
 
@@ -73,9 +73,9 @@ hold() { # SCRIPT FRESH VERB...
 }
 
 END='one three two'
-hold dead_retry letters dead retry q --all
+hold dead_retry letters dead retry q --all -y
 is "$(r exists qDEAD; r xlen qDEAD; r zcard qRETRY)" '1
 0
 3' 'they were moved'
-hold bury retries bury q --all
+hold bury retries bury q --all -y
 is "$(r xlen qDEAD) $(r exists qRETRY qCONTEXT qDELIVERY)" '3 0' 'they were buried'

@@ -16,10 +16,11 @@ beat() { # INSTANCE JSON
 
 is "$(ctl status | tail -1)" 'no queues' 'status: no file, no daemon'
 like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +- +no daemon$' 'status: an unknown key is empty'
-is "$(ctl daemons 2>/dev/null; echo $?)" 1 'daemons: none'
+is "$(ctl daemons 2>/dev/null; echo $?)" 0 'daemons: none'
 is "$(ctl daemons --json)" '[]' 'daemons: none, in JSON'
-is "$(ctl running q 2>/dev/null; echo $?)" 1 'running: nothing'
-is "$(ctl peek q 2>/dev/null; echo $?)" 1 'peek: nothing'
+is "$(ctl running q 2>/dev/null; echo $?)" 0 'running: nothing'
+is "$(ctl peek q 2>/dev/null; echo $?)" 0 'peek: nothing'
+is "$(ctl peek q --raw 2>/dev/null; echo $?)" 1 'peek --raw: there is none'
 is "$(ctl show q 7 2>/dev/null; echo $?)" 1 'show: nothing'
 like "$(ctl ping)" '^redis unix:.*, version [0-9.]+ answers in ' 'ping'
 RQD_SERVER=unix:$T/none "$RQCTL" ping 2>/dev/null

@@ -50,6 +50,19 @@ is "$(r xlen qDEAD)" 0 'yes: they were dropped'
 terminal dead drop q --all
 ended 1 'nothing to ask'
 
+# -- what is typed ---------------------------------------------------------------------
+
+terminal push typed
+ok "wait_for 10 'screen | grep -qF \"type the message; Control-D ends it\"'" 'push says what it waits for'
+tm send-keys 'two words' Enter C-d
+ended 0 'Control-D on a line of its own ends it'
+is "$(r lpop typed)" "two words" 'with its newline'
+terminal push typed
+wait_for 10 'screen | grep -qF "Control-D"'
+tm send-keys 'no newline' C-d
+ended 0 'and once is enough behind a word'
+is "$(r lpop typed)" 'no newline' 'without a newline'
+
 # -- no more goes than was asked about ------------------------------------------------
 
 config_write purge <<C
@@ -113,7 +126,7 @@ r flushall >/dev/null
 # -- progress -------------------------------------------------------------------------
 
 letters 2000
-terminal dead retry q --all --rate 400/s
+terminal dead retry q -y --all --rate 400/s
 ok "wait_for 10 'screen | grep -qE \"^retried [0-9,]+; [0-9]+% of 2,000 letters looked at, [0-9]+/s, .* left\"'" 'progress'
 tm send-keys C-c
 ended 130 'interrupted: status'

@@ -79,7 +79,7 @@ like "$tag" '^~[0-9a-f]{40}$' 'an id that cannot stand in a log has another name
 is "$(uctl dead show --raw users "$tag")" '~odd
 id' 'by which it is found'
 rm "$T/die"
-uctl dead retry --all users >/dev/null
+uctl dead retry -y --all users >/dev/null
 wait_ok 10 'grep -qsx id "$T/done"' 'and retried whole'
 r del ${Q}DEAD >/dev/null
 wait_ok 10 'no_keys' 'nothing is left'

@@ -122,6 +122,14 @@ options_belong_to_verbs(void **state)
 	args_done(&a);
 	accepts(&a, "--wait pause q", "pause", 1);
 	args_done(&a);
+	accepts(&a, "pause --wait 5m q", "pause", 1);
+	assert_string_equal(a.value[OPT_WAIT], "5m");
+	args_done(&a);
+	accepts(&a, "pause q --wait=5m", "pause", 1);
+	assert_string_equal(a.value[OPT_WAIT], "5m");
+	args_done(&a);
+	accepts(&a, "pause q --wait", "pause", 1);
+	args_done(&a);
 	accepts(&a, "ping -o redis.database=1 -o redis.timeout=1s", "ping", 0);
 	assert_string_equal(a.set[0], "redis.database=1");
 	assert_string_equal(a.set[1], "redis.timeout=1s");
@@ -138,6 +146,7 @@ mistakes_are_said(void **state)
 	refuses("zzzzzzzz", "rqctl help lists");
 	refuses("dead", "list, show, retry, drop, export");
 	refuses("dead frob q", "needs one of");
+	refuses("retry q 7", "dead letters: rqctl dead retry");
 	refuses("push", "usage: rqctl push QUEUE [MESSAGE]");
 	refuses("push q m n", "too many");
 	refuses("status --jsn", "did you mean --json");
