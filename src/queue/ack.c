@@ -303,6 +303,7 @@ ack_reconfigure(struct queue *q, struct config *config, const struct queue_confi
 	ack_configure(a, config, cfg);
 	timer_stop(&a->limit);
 	a->full = a->armed = false;
+	a->dirty = true;	/* an arm on its way has the former fleet_concurrency */
 	/* The lease may be shorter than the time until the next renewal. */
 	ack_renew_all(a);
 	ack_wake(a);

@@ -335,6 +335,26 @@ test_full_again(void **state)
 	assert_true(clock_mono() - began < 5 * SEC);
 }
 
+/* A higher fleet_concurrency counts also where the arm script is on its way with the former one. */
+static void
+test_full_no_longer(void **state)
+{
+	usec_t began;
+
+	(void)state;
+	box.cfg->fleet_concurrency = 1;
+	box_start(&box, 1);
+	server_do(&server, "ZADD ordersBACKUP 9999999999 other");
+	box_turn(&box, 50 * MSEC);
+	push("x");
+	WAIT(&box, box.fetched[FETCH_LIMITED] > 0);
+	box.cfg->fleet_concurrency = 2;
+	queue_reconfigure(box.queue, box.config, box.cfg);
+	began = clock_mono();
+	WAIT(&box, box.n == 1);
+	assert_true(clock_mono() - began < 5 * SEC);
+}
+
 /* -- life --------------------------------------------------------------------- */
 
 static void
@@ -471,7 +491,8 @@ main(void)
 		TEST(test_slots), TEST(test_company),
 		TEST(test_wake_up), TEST(test_wake_up_delayed),
 		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
-		TEST(test_pause), TEST(test_full_again), TEST(test_close), TEST(test_close_down),
+		TEST(test_pause), TEST(test_full_again), TEST(test_full_no_longer),
+		TEST(test_close), TEST(test_close_down),
 		TEST(test_freed), TEST(test_stats), TEST(test_reconfigure),
 		TEST(test_reconfigure_lease),
 	};
