@@ -192,7 +192,7 @@ ack_usec(double seconds)
 }
 
 bool
-ack_saw_due(struct ack *a, double now, const struct redisReply *reply)
+ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours)
 {
 	double due;
 
@@ -201,7 +201,7 @@ ack_saw_due(struct ack *a, double now, const struct redisReply *reply)
 		return false;
 	if (due <= now)
 		return true;
-	timer_set(&a->due, ack_usec(due - now) + MSEC);
+	ack_due_in(a, ack_usec(due - now), ours);
 	return false;
 }
 
@@ -386,7 +386,7 @@ ack_tick_round(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
 
-	a->armed = false;
+	ack_watch_round(a);
 	ack_tick(a);
 	ack_wake(a);
 }

@@ -200,7 +200,7 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 	bool full = a->full;
 	double now = ack_saw_now(a, reply_at(reply, 1));
 	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
-	bool due = ack_saw_due(a, now, reply_at(reply, 3));
+	bool due = ack_saw_due(a, now, reply_at(reply, 3), true);
 	struct tick_report report = {
 		.dropped = (unsigned)reply_int(reply_at(reply, 4), 0)
 	};

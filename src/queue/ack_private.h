@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "loop/timer.h"
 #include "queue/args.h"
+#include "queue/evict.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
 #include "redis/reply.h"
@@ -178,8 +179,14 @@ struct ack {
 	unsigned		  raced;	/* wake-ups in a row after which a pop found nothing */
 	unsigned		  arm_failures;	/* in a row */
 	struct watch_key	  watch[5];	/* KEY_QUEUE RETRY DELAYED PAUSED BACKUP */
+	bool			  keeper;	/* looks at once at what is for later: see ack_watch.c */
+	struct evict		  evict;	/* whether Redis keeps the armed keys */
 	struct timer		  due;		/* QRETRY's first */
-	struct timer		  later;	/* the source's first, where pops find it themselves */
+	usec_t			  due_at;	/* mono: due without the time that others go first */
+	struct timer		  later;	/* the first in the source, or in QDELAYED: a pop, or a tick */
+	usec_t			  later_at;	/* mono: as due_at */
+	struct timer		  join;		/* set: a change of QRETRY waits to be looked at */
+	usec_t			  lucky_at;	/* mono: from then on it may go first by chance */
 	struct timer		  limit;	/* set: the rate allows no message before */
 	struct timer		  herd;		/* a wake-up that waits, not to run into others */
 	struct timer		  again;	/* look again: polling, end of a pause, after errors */
@@ -278,8 +285,11 @@ void		 ack_set_paused(struct ack *, bool, const char *why);
 double		 ack_saw_now(struct ack *, const struct redisReply *);	/* the reply's first element */
 /* A time in a reply, "" for none. */
 bool		 ack_time(const struct redisReply *, double *);
-/* The first time in QRETRY, as a reply has it: true if that is due. */
-bool		 ack_saw_due(struct ack *, double now, const struct redisReply *);
+/*
+ * The first time in QRETRY, as a reply has it: true if that is due.  ours: it was
+ * this daemon's call that brought it there, so that others may not know it.
+ */
+bool		 ack_saw_due(struct ack *, double now, const struct redisReply *, bool ours);
 
 usec_t		 ack_usec(double seconds);	/* from now, within what a timer can hold */
 
@@ -288,6 +298,9 @@ void		 ack_watch_init(struct ack *);
 void		 ack_watch_stop(struct ack *);
 void		 ack_watch_done(struct ack *);
 void		 ack_look(struct ack *);
+void		 ack_watch_round(struct ack *);	/* every 10 s: all is armed anew */
+void		 ack_due_in(struct ack *, usec_t in, bool ours);	/* QRETRY's first falls due */
+void		 ack_later_in(struct ack *, usec_t in);	/* the source's, or QDELAYED's, does */
 
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);

@@ -323,7 +323,7 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	now = ack_saw_now(a, reply_at(reply, 0));
-	if (ack_saw_due(a, now, reply_at(reply, 1)))
+	if (ack_saw_due(a, now, reply_at(reply, 1), true))
 		a->known = true;
 	for (i = 0; i < call->n; i++) {
 		text = reply_str(reply_at(reply, i + 2), NULL);

@@ -28,14 +28,16 @@ look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl
 {
 	usec_t after = POLL_EVERY;
 
-	if (l->dirty) {
+	bool told = call->armed && !l->evict.on;
+
+	if (l->dirty && !l->evict.on) {
 		look_send(l);
 		return;
 	}
-	if (call->armed && !(paused && ttl >= 0))
+	if (told && !(paused && ttl >= 0))
 		return;
 	/* The end of a TTL is told late where nobody reads the key. */
-	if (call->armed)
+	if (told)
 		after = ttl < LONGEST / MSEC ? (usec_t)ttl * MSEC + MSEC : LONGEST;
 	timer_set(&l->again, after);
 }
@@ -71,6 +73,9 @@ look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg
 			found.waiting = reply_int(reply_at(reply, 0), 0);
 			found.paused = reply_int(reply_at(reply, 1), 0) != 0;
 			found.why = reply_str(reply_at(reply, 2), NULL);
+			found.warning = l->warning;
+			l->warning = NULL;
+			l->paused = found.paused;
 			look_plan(l, call, found.paused, reply_int(reply_at(reply, 3), -1));
 			l->saw(&found, l->arg);
 		}
@@ -98,17 +103,45 @@ look_send(struct look *l)
 	args_done(&w);
 }
 
-void
-look_again(struct look *l)
+static void
+look_now(struct look *l)
 {
 	l->dirty = true;
 	look_send(l);
 }
 
+void
+look_again(struct look *l)
+{
+	evict_round(&l->evict);
+	look_now(l);
+}
+
+static void
+look_timer(void *arg)
+{
+	look_now(arg);
+}
+
+/* The list has changed. */
 static void
 look_changed(void *arg)
 {
-	look_again(arg);
+	struct look *l = arg;
+
+	if (!l->evict.on)
+		look_now(l);
+}
+
+static void
+look_changed_paused(void *arg)
+{
+	struct look *l = arg;
+	const char *warning = l->paused ? NULL : evict_told(&l->evict);
+
+	if (warning != NULL)
+		l->warning = warning;
+	look_changed(l);
 }
 
 void
@@ -118,7 +151,7 @@ look_set(struct look *l, bool on)
 		return;
 	l->on = on;
 	if (on)
-		look_again(l);
+		look_now(l);
 	else
 		timer_stop(&l->again);
 }
@@ -131,11 +164,11 @@ look_init(struct look *l, const struct queue_env *env, const struct keys *keys, 
 	int i;
 
 	*l = (struct look){ .env = env, .keys = keys, .list = list, .saw = saw, .arg = arg };
-	timer_init(&l->again, env->loop, look_changed, l);
+	timer_init(&l->again, env->loop, look_timer, l);
 	for (i = 0; i < 1 + (list ? 1 : 0); i++) {
 		l->watch[i].key = keys->name[of[i]];
 		l->watch[i].len = keys->len[of[i]];
-		l->watch[i].changed = look_changed;
+		l->watch[i].changed = i == 0 ? look_changed_paused : look_changed;
 		l->watch[i].arg = l;
 		watch_add(env->watch, &l->watch[i]);
 	}
@@ -147,6 +180,7 @@ look_done(struct look *l)
 	if (l->call != NULL)
 		l->call->look = NULL;
 	timer_stop(&l->again);
+	evict_done(&l->evict);
 	watch_remove(l->env->watch, &l->watch[0]);
 	if (l->list)
 		watch_remove(l->env->watch, &l->watch[1]);

@@ -10,11 +10,13 @@
 #include <stdint.h>
 
 #include "loop/timer.h"
+#include "queue/evict.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
 
 /* What a look has found. */
 struct looked {
+	const char	*warning;	/* about looking; NULL: none */
 	const char	*refused;	/* why Redis did not let it look; NULL: the rest is true */
 	int64_t		 waiting;	/* 0 without a list */
 	bool		 paused;
@@ -27,6 +29,9 @@ struct look {
 	bool			 list;		/* Q is a list to be looked at */
 	bool			 on;
 	bool			 dirty;		/* something changed since the script was sent */
+	bool			 paused;	/* the last look saw a pause */
+	struct evict		 evict;		/* whether Redis keeps the armed keys */
+	const char		*warning;	/* for the next saw() */
 	unsigned		 failures;	/* in a row */
 	struct look_call	*call;		/* on its way; NULL: none */
 	struct watch_key	 watch[2];
@@ -46,7 +51,7 @@ void	look_done(struct look *);
 /* On: looks now, and whenever something changes; off: not at all.  Either again is no-op. */
 void	look_set(struct look *, bool on);
 
-/* Looks again if it is on: after a reconnect, and now and then for safety. */
+/* Looks again if it is on: every 10 s, for safety. */
 void	look_again(struct look *);
 
 #endif

@@ -409,7 +409,11 @@ plain_saw(const struct looked *found, void *arg)
 {
 	struct plain *q = arg;
 
+	struct tick_report report = { .warning = found->warning };
+
 	plain_wake(q);
+	if (report.warning != NULL)
+		q->queue.events->ticked(&report, q->queue.arg);
 	if (found->refused != NULL) {
 		q->known = true;
 		return;

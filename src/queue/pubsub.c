@@ -348,6 +348,8 @@ pubsub_saw(const struct looked *found, void *arg)
 
 	q->looked = true;
 	pubsub_wake(q);
+	if (found->warning != NULL)
+		pubsub_warn(q, found->warning);
 	if (found->refused != NULL && !q->warned) {
 		snprintf(text, sizeof(text), "it cannot be known whether the queue is paused: "
 		    "%.150s", found->refused);

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Ten idle daemons: what is for later does not wake them all, and what is pushed does
+# not always go to the same one.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+[ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
+N=10
+redis_start --appendonly no
+handler fine <<'H'
+exit 0
+H
+for i in $(seq $N); do
+	rqd_start "d$i" <<C
+name = "d$i"
+queue "q" { command = {"$T/fine"} }
+C
+done
+scripts() { r info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p'; }
+
+# Each daemon learns with its second heartbeat how many there are.
+first=$(date +%s)
+wait_for 40 '[ "$(r zcard rqd:daemons)" -eq $N ]'
+wait_for 40 '[ $(($(date +%s) - first)) -ge 21 ]'
+
+# -- for later ---------------------------------------------------------------------
+before=$(scripts)
+sleep 10
+idle=$(($(scripts) - before))
+before=$(scripts)
+for i in $(seq 40); do
+	r zadd qDELAYED "$(($(date +%s) + 3600))" "later-$i" >/dev/null
+	sleep 0.25
+done
+sent=$(($(scripts) - before - idle))
+note "$sent scripts for 40 messages that are due in an hour, $idle without any"
+ok '[ $sent -le 240 ]' 'of ten daemons few look at what is for later'
+r del qDELAYED >/dev/null
+r zadd qDELAYED "$(($(date +%s) + 2))" soon >/dev/null
+acked() { cat "$T"/d*.log | grep -c 'event=acked queue=q'; }
+wait_ok 10 '[ "$(acked)" -eq 1 ]' 'what falls due is handed out'
+
+# -- turns --------------------------------------------------------------------------
+for i in $(seq 240); do
+	r lpush q "{\"id\":$i}" >/dev/null
+	sleep 0.02
+done
+wait_ok 20 '[ "$(acked)" -eq 241 ]' 'everything is handled'
+most=0 none=0
+for i in $(seq $N); do
+	n=$(log_count 'event=acked queue=q' "d$i")
+	[ "$n" -gt 0 ] || none=$((none + 1))
+	[ "$n" -le $most ] || most=$n
+done
+note "the daemon with the most messages had $most of 240, $none had none"
+ok '[ $none -le 1 ]' 'idle daemons take turns'
+ok '[ $most -le 100 ]' 'none has nearly everything'
+for i in $(seq $N); do rqd_signal TERM "d$i"; done
+for i in $(seq $N); do rqd_wait "d$i"; done
