@@ -18,6 +18,7 @@
 #include <hiredis/hiredis.h>
 
 #include "base/util.h"
+#include "redis/script.h"
 
 static const struct {
 	const char		*text;		/* how the error begins */
@@ -111,8 +112,13 @@ reply_cause(const struct redisReply *r, char *buf, size_t size)
 	    reply_script_error(r->str) : "a reply that was not expected";
 	const char *where = strstr(text, " script: ");
 	size_t len = where != NULL ? (size_t)(where - text) : strcspn(text, "\r\n");
+	char command[64] = "";
 
-	snprintf(buf, size, "%.*s", len < size ? (int)len : (int)size, text);
+	/* Redis before 7.2 does not say which command of the script was refused. */
+	if (reply_error(r) == REPLY_DENIED && strstr(text, " run the '") == NULL)
+		script_commands(reply_text(r), command, sizeof(command));
+	snprintf(buf, size, "%s%s%.*s", command, command[0] != '\0' ? ": " : "",
+	    len < size ? (int)len : (int)size, text);
 	return buf;
 }
 

@@ -27,7 +27,8 @@ enum reply_error reply_error(const struct redisReply *);	/* also of an error ins
 const char	*reply_text(const struct redisReply *);		/* error or status text; "" otherwise */
 /*
  * What is wrong with a reply, for people: an error without where in which script it
- * was, or that it is none that was expected.  Returns buf; REPLY_CAUSE is large enough.
+ * was, or that it is none that was expected.  Where the user may not run a command of a
+ * script, the command stands first.  Returns buf; REPLY_CAUSE is large enough.
  */
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);

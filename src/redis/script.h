@@ -21,5 +21,10 @@ extern struct script script_table[];
 void		 script_init(void);			/* once, before any use */
 struct script	*script_find(const char *name);		/* NULL: none such */
 void		 script_hash(struct script *);		/* of a script outside the table */
+/*
+ * The commands that a script of the table calls in the line that an error of Redis names:
+ * "LPUSH", or "LPUSH or HGET".  buf is "" where the error names none.  Returns buf.
+ */
+const char	*script_commands(const char *error, char *buf, size_t);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 
+#include "redis/reply.h"
 #include "redis/script.h"
 
 void
@@ -146,6 +147,7 @@ rig_script(struct rig *r, const char *name, const char *keys, struct args *args)
 	if (reply->type != REDIS_REPLY_ERROR)
 		return reply;
 	snprintf(r->error, sizeof(r->error), "%s", reply->str);
+	reply_cause(reply, r->cause, sizeof(r->cause));
 	freeReplyObject(reply);
 	return NULL;
 }

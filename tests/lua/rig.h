@@ -25,6 +25,7 @@ struct rig {
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* as the last pop answered */
 	char		 error[512];	/* of the last call; "" if it was answered */
+	char		 cause[256];	/* the same, as the log has it */
 };
 
 /* A delivery, as pop and mine return it.  Zeroed by rig_popped_done(). */

@@ -157,6 +157,7 @@ settles(const char *op, const char *arg)
 {
 	struct args w = { 0 };
 	redisReply *r;
+	size_t k;
 	int i;
 
 	rig_settle_begin(&rig, &w);
@@ -172,8 +173,15 @@ settles(const char *op, const char *arg)
 			args_str(&w, "e");
 		}
 	}
-	if ((r = rig_settle_script(&rig, &w)) != NULL)
-		freeReplyObject(r);
+	if ((r = rig_settle_script(&rig, &w)) == NULL)
+		return;
+	for (k = 2; k < r->elements; k++) {
+		if (strncmp(r->element[k]->str, "error ", 6) != 0)
+			continue;
+		snprintf(rig.error, sizeof(rig.error), "%s", r->element[k]->str);
+		snprintf(rig.cause, sizeof(rig.cause), "%s", r->element[k]->str);
+	}
+	freeReplyObject(r);
 }
 
 static void
@@ -217,10 +225,14 @@ ticks(void)
 static void
 renews(void)
 {
+	char error[sizeof(rig.error)] = "";
 	int i;
 
-	for (i = 0; i < nhad; i++)
-		(void)rig_renew(&rig, &had[i]);
+	for (i = 0; i < nhad; i++) {
+		if (rig_renew(&rig, &had[i]) == -99)
+			snprintf(error, sizeof(error), "%s", rig.error);
+	}
+	memcpy(rig.error, error, sizeof(error));
 }
 
 static void
@@ -285,6 +297,57 @@ rescues_dead(void)
 	rescues_as("dead");
 }
 
+/* rqctl's: of what waits for a retry, and of dead letters. */
+
+static void
+buries(void)
+{
+	struct args w = { 0 };
+	redisReply *r;
+
+	args_mem(&w, had[0].tag, had[0].taglen);
+	args_str(&w, "0");
+	args_str(&w, "h");
+	args_str(&w, "e");
+	if ((r = rig_script(&rig, "bury", "CRDX", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+forgets(void)
+{
+	struct args w = { 0 };
+	redisReply *r;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		args_mem(&w, had[i].tag, had[i].taglen);
+	if ((r = rig_script(&rig, "forget", "CRD", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+in_dead(void)
+{
+	in_hand();
+	settles("dead", "1");
+}
+
+static void
+revives(void)
+{
+	redisReply *letters = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
+	struct args w = { 0 };
+	size_t i;
+
+	args_str(&w, "1048576");
+	for (i = 0; letters->type == REDIS_REPLY_ARRAY && i < letters->elements; i++)
+		args_str(&w, letters->element[i]->element[0]->str);
+	if ((r = rig_script(&rig, "dead_retry", "BCRDX", &w)) != NULL)
+		freeReplyObject(r);
+	freeReplyObject(letters);
+}
+
 static void
 looks(void)
 {
@@ -331,6 +394,9 @@ static const struct path {
 	{ "renew", in_hand, renews, false },
 	{ "renew of expired ones", moved, renews, false },
 	{ "push", in_list, pushes, false },
+	{ "bury", in_retry, buries, false },
+	{ "forget", in_retry, forgets, true },
+	{ "dead retry", in_dead, revives, false },
 	{ "rescue", in_hand, rescues, false },
 	{ "rescue of a letter", in_hand, rescues_dead, false },
 	{ "arm, mine", in_hand, looks, false },
@@ -376,7 +442,7 @@ one_letter_each(const struct path *p, const char *fault)
 {
 	long long letters;
 
-	if (p->run != deads)
+	if (p->run != deads && p->run != buries)
 		return;
 	letters = rig_int(&rig, "XLEN %s", rig_key(&rig, KEY_DEAD));
 	if (letters > nhad)
@@ -452,16 +518,17 @@ end(void)
 
 /* -- the faults --------------------------------------------------------------- */
 
+static const char *const commands[] = {
+	"exists", "getrange", "hdel", "hexists", "hget", "hincrby", "hlen", "hmget",
+	"hscan", "hset", "hstrlen", "lindex", "llen", "lpush", "lrange", "ltrim",
+	"pttl", "time", "xadd", "zadd", "zcard", "zcount", "zmscore", "zrange",
+	"zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+	"xack", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
+};
+
 static void
 test_denied(void **state)
 {
-	static const char *const commands[] = {
-		"exists", "get", "hdel", "hexists", "hget", "hincrby", "hlen", "hmget",
-		"hscan", "hset", "hstrlen", "lindex", "llen", "lpush", "lrange", "ltrim",
-		"pttl", "time", "xadd", "zadd", "zcard", "zcount", "zmscore", "zrange",
-		"zrangebyscore", "zrem", "zremrangebyrank", "zscore",
-		"xack", "xclaim", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
-	};
 	size_t i, k;
 	int refused = 0;
 
@@ -484,6 +551,68 @@ test_denied(void **state)
 	print_message("# %d of %zu calls were refused\n", refused,
 	    ARRAY_LEN(paths) * ARRAY_LEN(commands));
 	assert_true(refused > 150);
+}
+
+/* How many copies of these messages are anywhere. */
+static int
+copies(void)
+{
+	int n[ARRAY_LEN(payloads)], all = 0;
+	size_t i;
+
+	count(n);
+	for (i = 0; i < ARRAY_LEN(payloads); i++)
+		all += n[i];
+	return all;
+}
+
+/*
+ * A call that is refused has changed nothing, and its error names the command.  And
+ * however often it comes, no message becomes two.
+ */
+static void
+refused_whole(const struct path *p, const char *command)
+{
+	char was[48], is[48];
+	int n, i;
+
+	begin(p);
+	n = copies();
+	rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", command);
+	rig_connect(&rig, "few");
+	rig.error[0] = '\0';
+	for (i = 0; i < 10; i++) {
+		rig_connect(&rig, "");
+		rig_digest(&rig, was);
+		rig_connect(&rig, "few");
+		rig.error[0] = '\0';
+		p->run();
+		if (rig.error[0] == '\0')
+			continue;
+		if (strcasestr(rig.cause, command) == NULL)
+			fail_msg("%s, %s is not named: %s", p->name, command, rig.cause);
+		rig_connect(&rig, "");
+		rig_digest(&rig, is);
+		/* Of several results some may be done. */
+		if (strncmp(rig.error, "error ", 6) != 0 && strcmp(was, is) != 0)
+			fail_msg("%s, %s: something has changed: %s", p->name, command, rig.cause);
+	}
+	rig_connect(&rig, "");
+	if (copies() > n)
+		fail_msg("%s, %s: %d copies, %d were there", p->name, command, copies(), n);
+	end();
+}
+
+static void
+test_refused_whole(void **state)
+{
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k < ARRAY_LEN(commands); k++)
+			refused_whole(&paths[i], commands[k]);
+	}
 }
 
 static void
@@ -586,9 +715,11 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_refused_whole),
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_maxmemory),
 		STREAM(test_denied),
+		STREAM(test_refused_whole),
 		STREAM(test_wrong_types),
 		STREAM(test_maxmemory),
 	};

@@ -250,7 +250,7 @@ test_other_rate(void **state)
 static void
 test_denied(void **state)
 {
-	static const char *const commands[] = { "get", "set" };
+	static const char *const commands[] = { "getrange", "set" };
 	size_t i;
 
 	(void)state;

@@ -759,8 +759,10 @@ test_shared(void **state)
 		assert_true(done[i]);
 	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 0);
 	/* Old fields of QDELIVERY are swept; lease 0: all are old. */
-	for (i = 0, t.cursor[0] = '0', t.cursor[1] = '\0'; i == 0 || strcmp(t.cursor, "0") != 0; i++)
-		rig_tick(&rig, 0, 0, false, 0, 250, 1048576, 0, t.cursor, &t);
+	for (int round = 0; round < 2; round++) {
+		for (i = 0, strcpy(t.cursor, "0"); i == 0 || strcmp(t.cursor, "0") != 0; i++)
+			rig_tick(&rig, 0, 0, false, 0, 250, 1048576, 0, t.cursor, &t);
+	}
 	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)),
 	    rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)));
 }

@@ -269,11 +269,59 @@ test_tick_delayed(void **state)
 	assert_string_equal(t.delayed, "");
 }
 
+/* A whole round; in how many ticks. */
+static int
+sweep(double lease)
+{
+	struct ticked t = { .cursor = "0" };
+	char cursor[24];
+	int n = 0;
+
+	do {
+		snprintf(cursor, sizeof(cursor), "%s", t.cursor);
+		assert_int_equal(rig_tick(&rig, lease, 60, false, 0, 250, 1048576, 0, cursor, &t), 0);
+		n++;
+	} while (strcmp(t.cursor, "0") != 0);
+	return n;
+}
+
+/* Others' leases in the near future, which are left alone, hide none of rqd's own. */
+static void
+test_tick_clamp_hidden(void **state)
+{
+	double now = rig_now(&rig), at;
+	struct ticked t;
+	struct popped p;
+	redisReply *r;
+	int i;
+
+	(void)state;
+	push("{\"id\":\"own\"}");
+	p = pop_one("i.1");
+	for (i = 0; i < 300; i++)
+		rig_do(&rig, "ZADD %s %f foreign%d", rig_key(&rig, KEY_BACKUP), now + 500, i);
+	rig_do(&rig, "ZADD %s %f own", rig_key(&rig, KEY_BACKUP), now + 1000);
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+		assert_int_equal(t.requeued, 0);
+		r = rig_command(&rig, "ZSCORE %s own", rig_key(&rig, KEY_BACKUP));
+		at = atof(r->str);
+		freeReplyObject(r);
+		if (at < now + 500)
+			break;
+	}
+	assert_true(at < now + 500);
+	assert_int_equal(rig_int(&rig, "ZCOUNT %s %f %f", rig_key(&rig, KEY_BACKUP), now + 499,
+	    now + 501), 300);
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
+	rig_popped_done(&p, 1);
+}
+
 static void
 test_tick_sweep(void **state)
 {
-	struct ticked t = { .cursor = "0" };
 	struct popped p;
+	redisReply *r;
 	int i;
 
 	(void)state;
@@ -281,22 +329,26 @@ test_tick_sweep(void **state)
 	p = pop_one("i.1");
 	for (i = 0; i < 2000; i++)
 		rig_do(&rig, "HSET %s old%d %s", rig_key(&rig, KEY_DELIVERY), i, "0 0 x.1.1 1000.5 3");
-	rig_do(&rig, "HSET %s young %s%f%s", rig_key(&rig, KEY_DELIVERY), "0 0 x.1.1 ", rig_now(&rig), " 3");
-	rig_do(&rig, "HSET %s kept %s", rig_key(&rig, KEY_DELIVERY), "0 0 x.1.1 1000.5 3");
-	rig_do(&rig, "HSET %s kept payload", rig_key(&rig, KEY_CONTEXT));
+	rig_do(&rig, "HSET %s young %s%f%s", rig_key(&rig, KEY_DELIVERY), "0 0 x.1.1 ",
+	    rig_now(&rig) + 1000, " 3");
+	rig_do(&rig, "HSET %s stolen %s", rig_key(&rig, KEY_DELIVERY), "1 2 x.1.1 1000.5 3");
+	rig_do(&rig, "HSET %s stolen payload", rig_key(&rig, KEY_CONTEXT));
 	rig_do(&rig, "HSET %s odd 1", rig_key(&rig, KEY_DELIVERY));
-	i = 0;
-	do {
-		char cursor[24];
-		snprintf(cursor, sizeof(cursor), "%s", t.cursor);
-		assert_int_equal(rig_tick(&rig, 60, 60, false, 0, 250, 1048576, 0, cursor, &t), 0);
-		i++;
-	} while (strcmp(t.cursor, "0") != 0);
+	/* The first time nothing is deleted: an owner that lives must be able to notice. */
+	i = sweep(60);
 	assert_true(i > 10);
-	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 3);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2004);
+	r = rig_command(&rig, "HGET %s stolen", rig_key(&rig, KEY_DELIVERY));
+	assert_memory_equal(r->str, "1 2 x.1.1 -", 11);
+	freeReplyObject(r);
+	i += sweep(60);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2004);
+	usleep(30000);
+	i += sweep(0.01);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2);
 	assert_int_equal(rig_int(&rig, "HEXISTS %s live", rig_key(&rig, KEY_DELIVERY)), 1);
 	assert_int_equal(rig_int(&rig, "HEXISTS %s young", rig_key(&rig, KEY_DELIVERY)), 1);
-	assert_int_equal(rig_int(&rig, "HEXISTS %s kept", rig_key(&rig, KEY_DELIVERY)), 1);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)), 1);
 	assert_int_equal(rig_int(&rig, "HGET %s acked", rig_key(&rig, KEY_STATS)), i);
 	rig_popped_done(&p, 1);
 }
@@ -499,6 +551,7 @@ main(void)
 		cmocka_unit_test_setup(test_tick_odd_backup, setup),
 		cmocka_unit_test_setup(test_tick_delayed, setup),
 		cmocka_unit_test_setup(test_tick_sweep, setup),
+		cmocka_unit_test_setup(test_tick_clamp_hidden, setup),
 		cmocka_unit_test_setup(test_arm, setup),
 		cmocka_unit_test_setup(test_mine, setup),
 		cmocka_unit_test_setup(test_push, setup),

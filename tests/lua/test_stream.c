@@ -594,6 +594,19 @@ test_pending_retry(void **state)
 	rig_check_clean(&rig);
 }
 
+/* Since the last CONFIG RESETSTAT. */
+static int
+calls_of(const char *command)
+{
+	redisReply *r = rig_command(&rig, "INFO commandstats");
+	char *name = xasprintf("cmdstat_%s:calls=", command), *at = strstr(r->str, name);
+	int n = at != NULL ? atoi(at + strlen(name)) : 0;
+
+	freeReplyObject(r);
+	free(name);
+	return n;
+}
+
 /* More than a step looks at; only some are abandoned, some of them gone. */
 static void
 test_abandoned(void **state)
@@ -621,8 +634,7 @@ test_abandoned(void **state)
 		requeued += (int)t.requeued;
 		dropped += (int)t.dropped;
 		assert_true(++steps < 20);
-	} while (t.more);
-	assert_string_equal(t.scan, "");
+	} while (t.more || t.scan[0] != '\0');
 	assert_true(steps > 3);
 	assert_int_equal(requeued, 107);
 	assert_int_equal(dropped, 11);
@@ -639,6 +651,69 @@ test_abandoned(void **state)
 	rig_popped_done(p, n);
 	assert_int_equal(pending(), 590 - 118);
 	rig_check_clean(&rig);
+}
+
+/*
+ * A long list that another consumer works on: one step a tick, whose size does not
+ * depend on the list's; in time all of it is looked at, and the oldest ones always.
+ */
+static void
+test_long_list(void **state)
+{
+	struct ticked t = { .scan = "" };
+	int i, ticks = 0, requeued = 0;
+
+	(void)state;
+	rig_do(&rig, "EVAL %s 1 %s", "for i = 1, 5000 do redis.call('XADD', KEYS[1], i .. '-1', 'n', i) end\n"
+	    "redis.call('XGROUP', 'CREATE', KEYS[1], 'rqd', 0)\n"
+	    "redis.call('XREADGROUP', 'GROUP', 'rqd', 'other', 'STREAMS', KEYS[1], '>')", Q);
+	rig_do(&rig, "CONFIG RESETSTAT");
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.more, 0);
+	assert_string_not_equal(t.scan, "");
+	assert_true(calls_of("xpending") <= 10);
+	rig_idle(&rig, "4321-1", 6);
+	for (i = 0; i < 2 && requeued == 0; i++) {
+		do {
+			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+			requeued += (int)t.requeued;
+			assert_true(++ticks < 60);
+		} while (t.scan[0] != '\0');
+	}
+	assert_int_equal(requeued, 1);
+	/* Wherever the others are looked at. */
+	snprintf(t.scan, sizeof(t.scan), "(3000-1");
+	rig_idle(&rig, "7-1", 3);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.requeued, 1);
+	assert_int_equal(t.more, 1);
+}
+
+/* An entry of more than 1000 fields is not made JSON; its message is one of them, if that is there. */
+static void
+test_many_fields(void **state)
+{
+	static const char add_fields[] = "local w = {'XADD', KEYS[1], '*'}\n"
+	    "for i = 1, ARGV[1] do w[#w + 1] = 'f' .. i w[#w + 1] = 'v' end\n"
+	    "for i = 2, #ARGV do w[#w + 1] = ARGV[i] end\n"
+	    "return redis.call(unpack(w))";
+	struct popped p;
+
+	(void)state;
+	rig_do(&rig, "EVAL %s 1 %s 1000", add_fields, Q);
+	rig_do(&rig, "EVAL %s 1 %s 1001", add_fields, Q);
+	rig_do(&rig, "EVAL %s 1 %s 2000 message text", add_fields, Q);
+	p = pop_one("i.1");
+	assert_memory_equal(p.payload, "{\"f1\":\"v\",", 10);
+	settle(&p, "ack", NULL, "ok");
+	p = pop_one("i.2");
+	assert_null(p.payload);
+	assert_true(p.len > 4000);
+	settle(&p, "dead", "1", "ok");
+	p = pop_one("i.3");
+	assert_string_equal(p.payload, "text");
+	settle(&p, "ack", NULL, "ok");
+	assert_int_equal(pending(), 0);
 }
 
 /* Bytes bound a step, too, and nothing is skipped. */
@@ -762,6 +837,8 @@ main(void)
 		cmocka_unit_test_setup(test_pending_retry, setup),
 		cmocka_unit_test_setup(test_abandoned, setup),
 		cmocka_unit_test_setup(test_abandoned_bytes, setup),
+		cmocka_unit_test_setup(test_long_list, setup),
+		cmocka_unit_test_setup(test_many_fields, setup),
 		cmocka_unit_test_setup(test_no_judge, setup),
 		cmocka_unit_test_setup(test_delayed, setup),
 		cmocka_unit_test_setup(test_peek, setup),

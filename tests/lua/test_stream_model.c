@@ -486,10 +486,12 @@ test_model(void **state)
 	{
 		struct ticked t = { .scan = "", .cursor = "0" };
 
-		do
-			assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0,
-			    t.cursor, &t), 0);
-		while (strcmp(t.cursor, "0") != 0);
+		for (i = 0; i < 2; i++) {
+			do
+				assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576,
+				    0, t.cursor, &t), 0);
+			while (strcmp(t.cursor, "0") != 0);
+		}
 	}
 	rig_check_clean(&rig);
 }

@@ -18,5 +18,7 @@ local now = t[1] + t[2] / 1e6
 --@ include soonest
 --@ include pause
 
-local waiting, delayed = call('LLEN', Q), soonest(L)
+-- A wrong QDELAYED, of which the tick warns, keeps nothing else from being seen.
+local waiting, fine, delayed = call('LLEN', Q), pcall(soonest, L)
+if not fine then delayed = nil end
 --@ include arm_end

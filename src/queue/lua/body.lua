@@ -6,5 +6,5 @@
 -- Effect  None: reads only.
 -- Again   Reads again.
 local value = redis.call('HGET', KEYS[2], ARGV[1])
-if string.match(value or '', '^%d+ %d+ (%S+)') ~= ARGV[2] then return false end
+if string.match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)') ~= ARGV[2] then return false end
 return redis.call('HGET', KEYS[1], ARGV[1])

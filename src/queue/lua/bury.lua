@@ -18,14 +18,17 @@ call('HLEN', C)
 local value = call('HGET', D, tag)
 if not call('ZSCORE', R, tag) then return 'unknown' end
 local body = call('HGET', C, tag)
-local attempts, token, idlen = string.match(value or '', '^(%d+) %d+ (%S+) %S+ (%d+)$')
+local attempts, token, idlen = string.match(string.sub(value or '', 1, 300), '^(%d+) %d+ (%S+) %S+ (%d+)$')
 if not body then return 'unknown' end
 if (token or '-') ~= '-' then return 'held' end
--- Removes nothing (no tag is empty), is not refused at maxmemory, and tells now
--- whether the message may be removed.
-call('ZREM', R, '')
+-- Remove nothing, are not refused at maxmemory, and tell now whether the message may be
+-- removed.
+local t = call('TIME')
+local nobody = '\0' .. t[1] .. t[2]
+call('ZREM', R, nobody)
+call('HDEL', C, nobody)
 local id = string.sub(tag, 1, tonumber(idlen) or #tag)
-call(unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4])))
+call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4]), 2))
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)

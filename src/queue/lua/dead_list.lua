@@ -6,7 +6,8 @@
 --         to         last letter
 --         count      letters returned, >= 1
 --         look       letters looked at, >= 1
---         maxbytes   of messages looked at; one letter is always
+--         maxbytes   of letters looked at, a name or a value counted as 64 bytes more; one
+--                    letter is always
 --         cut        bytes of a message that are returned, "-1": all
 --         reason     "": any
 --         match      what message or error contain; "": anything
@@ -45,7 +46,8 @@ while true do
   local v, f = e[2], {}
   for i = 1, #v, 2 do f[v[i]] = v[i + 1] end
   local size = #(f.message or '')
-  looked, bytes, at = looked + 1, bytes + size, '(' .. e[1]
+  looked, bytes, at = looked + 1, bytes + 64 * #v, '(' .. e[1]
+  for _, s in ipairs(v) do bytes = bytes + #s end
   if wanted(e[1], f) then
     local letter = {e[1], size}
     for i = 1, #v, 2 do

@@ -1,7 +1,8 @@
 -- dead_retry: gives dead letters another life.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
--- ARGV    maxbytes   of messages per call; one letter is always done
+-- ARGV    maxbytes   of letters per call, a name or a value counted as 64 bytes more;
+--                    one letter is always done
 --         letter ... their ids in QDEAD
 -- Returns {done, moved}: how many of ARGV's letters are dealt with, in their
 --         order, and how many of these were there
@@ -22,9 +23,10 @@ call('HLEN', D)
 call('ZCARD', R)
 call('XLEN', X)
 -- Write nothing, but are not refused at maxmemory, and tell now whether
--- letters may be deleted.
+-- letters may be deleted, and messages be named in QRETRY.
 call('ZREMRANGEBYRANK', B, 1, 0)
 call('XDEL', X, '0-0')
+call('ZADD', R, 'XX', 0, '\0' .. now)
 
 local function lives(tag)
   return call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
@@ -33,14 +35,15 @@ end
 local done, moved, bytes = 0, 0, 0
 for i = 2, #ARGV do
   local letter, id, body = ARGV[i], nil, nil
+  if bytes > room then break end
   local e = call('XRANGE', X, letter, letter)[1]
   for k = 1, e and #e[2] or 0, 2 do
+    bytes = bytes + #e[2][k] + #e[2][k + 1] + 128
     if e[2][k] == 'id' then id = e[2][k + 1] end
     if e[2][k] == 'message' then body = e[2][k + 1] end
   end
   if body then
-    if moved > 0 and bytes + #body > room then break end
-    bytes = bytes + #body
+    if moved > 0 and bytes > room then break end
     if not id or #id < 1 or #id > 200 or string.find(id, '[%z\1-\31\127]') then id = '~' .. letter end
     local tag = lives(id) and id .. '#' .. letter or id
     if tag == id or not lives(tag) then

@@ -13,6 +13,7 @@ local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@ include pause
 local waiting = call('LLEN', Q)
 --@ include pop_gate
+--@ include pop_list_prove
 
 local function ident(s)
   if #s < 1 or #s > 200 or find(s, '[%z\1-\31\127]') then return nil end

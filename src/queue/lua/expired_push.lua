@@ -19,6 +19,8 @@ call('ZREMRANGEBYRANK', B, 1, 0)
 local pushed = 0
 for i = 3, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then
+    -- Sets nothing, as there is none, and tells now whether the lock may be set.
+    call('SET', KEYS[i], ARGV[2], 'XX', 'PX', ARGV[1])
     call('LPUSH', Q, ARGV[i])
     call('SET', KEYS[i], ARGV[2], 'PX', ARGV[1])
     pushed = pushed + 1

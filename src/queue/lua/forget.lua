@@ -11,9 +11,12 @@ local call = redis.call
 call('HLEN', C)
 call('HLEN', D)
 call('ZCARD', R)
+-- Deletes nothing, and tells now whether fields may be deleted.
+local t = call('TIME')
+call('HDEL', C, '\0' .. t[1] .. t[2])
 local n = 0
 for _, tag in ipairs(ARGV) do
-  local token = string.match(call('HGET', D, tag) or '', '^%d+ %d+ (%S+)')
+  local token = string.match(string.sub(call('HGET', D, tag) or '', 1, 300), '^%d+ %d+ (%S+)')
   if call('ZSCORE', R, tag) and (token or '-') == '-' then
     call('ZREM', R, tag)
     call('HDEL', C, tag)

@@ -13,7 +13,7 @@
 -- Again   Takes others.  What a call whose reply was lost has taken is lost.
 local Q, P = KEYS[1], KEYS[2]
 local call = redis.call
-local pop = ARGV[1] == 'left' and 'LPOP' or 'RPOP'
+local left = ARGV[1] == 'left'
 local n, room, max, deadline = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 --@ include pause
 
@@ -27,7 +27,7 @@ if deadline > 0 and now > deadline then return {'late', stamp, waiting} end
 
 local out, got, bytes = {'ok', stamp, 0}, 0, 0
 while got < n and got < waiting and bytes < room do
-  local body = call(pop, Q)
+  local body = left and call('LPOP', Q) or not left and call('RPOP', Q)
   got = got + 1
   bytes = bytes + #body
   out[got + 3] = #body > max and #body or body

@@ -51,7 +51,7 @@ for i = offset, offset + count - 1 do
   local o = #out
   out[o + 1], out[o + 2], out[o + 3], out[o + 4] = score or '', tag or '', delivery or '', #body
   out[o + 5] = cut >= 0 and string.sub(body, 1, cut) or body
-  bytes = bytes + #body
+  bytes = bytes + #body + #out[o + 2] + #out[o + 3]
   if bytes >= room then break end
 end
 return out

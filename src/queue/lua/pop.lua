@@ -43,58 +43,56 @@ local gsub = string.gsub
 --@ include pause
 local waiting = call('LLEN', Q)
 --@ include pop_gate
+--@ include pop_list_prove
 
 local decodes = 65536
 
-local function valid(id)
-  return type(id) == 'string' and #id >= 1 and #id <= 200 and not find(id, '%c') and id or nil
+local function integer(s, from)
+  local id, last = match(s, '^(-?%d+)[ \t\r\n]*[,}]()', from)
+  if id and not find(id, '^-?0%d') then return id, last end
 end
 
--- The id at the beginning, and where that ends.
-local function leading(s)
-  local _, e = find(s, '^{[ \t\r\n]*"id"[ \t\r\n]*:[ \t\r\n]*')
-  if not e then return nil end
-  local id, last = match(s, '^"([^"\\%c]+)"[ \t\r\n]*[,}]()', e + 1)
-  if not id then
-    id, last = match(s, '^(-?%d+)[ \t\r\n]*[,}]()', e + 1)
-    if not id or find(id, '^-?0%d') then return nil end
-  end
-  return valid(id), last
-end
-
--- A double cannot hold each integer.  So the only member "id" is looked up in the text,
--- and where there are several, those that are integers are made strings first.  Outside
--- of strings '"id"' is a string, always; inside of one, what follows is outside.
+-- The last member "id" of an object.  A double cannot hold each integer.  So the only
+-- one that there is is looked up in the text, and where there are several, those that are
+-- integers are made strings before.  Outside of strings '"id"' is a string, always; what
+-- follows one that begins inside of a string is outside.
 local function decoded(s)
-  if find(s, '\0', 1, true) then return nil end
-  if find(s, '\\u006', 1, true) then
-    s = gsub(gsub(gsub(s, '"\\u0069d"', '"id"'), '"i\\u0064"', '"id"'), '"\\u0069\\u0064"', '"id"')
-  end
-  local _, e = find(s, '"id"', 1, true)
-  if not e then return nil end
-  local several = find(s, '"id"', e + 1, true)
-  if several then
-    for _, digits in ipairs({'-?[1-9]%d*', '-?0'}) do
-      s = gsub(s, '("id"[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
-    end
+  if not find(s, '"id"', 1, true) and not find(s, '\\u006', 1, true) or find(s, '\0', 1, true) then
+    return nil
   end
   local ok, o = pcall(cjson.decode, s)
   local id = ok and type(o) == 'table' and o.id
-  if type(id) == 'number' and not several then
-    id = match(s, '^[ \t\r\n]*:[ \t\r\n]*(-?%d+)[ \t\r\n]*[,}]', e + 1)
-    if id and find(id, '^-?0%d') then return nil end
+  if type(id) == 'number' then
+    s = gsub(gsub(gsub(s, '"\\u0069d"', '"id"'), '"i\\u0064"', '"id"'), '"\\u0069\\u0064"', '"id"')
+    local _, e = find(s, '"id"', 1, true)
+    if find(s, '"id"', e + 1, true) then
+      for _, digits in ipairs({'-?[1-9]%d*', '-?0'}) do
+        s = gsub(s, '("id"[ \t\r\n]*:[ \t\r\n]*)(' .. digits .. ')([ \t\r\n]*[,}])', '%1"%2"%3')
+      end
+      id = cjson.decode(s).id
+    else
+      id = integer(s, find(s, '[^ \t\r\n:]', e + 1))
+    end
   end
-  return valid(id)
+  return type(id) == 'string' and #id >= 1 and not find(id, '%c') and id or nil
 end
 
 -- The message's own id; nil where it has none; false where this call has decoded enough.
 local function ident(s)
-  if #s > 65536 or not find(s, '^[ \t\r\n]*{') then return nil end
-  local id, last = leading(s)
-  if id and last <= 512 then return id end
-  if #s > decodes and decodes < 65536 then return false end
+  if #s > 65536 then return nil end
+  local id, last
+  local _, e = find(s, '^{[ \t\r\n]*"id"[ \t\r\n]*:[ \t\r\n]*')
+  if e then
+    id, last = match(s, '^"([^"\\%c]+)"[ \t\r\n]*[,}]()', e + 1)
+    if not id then id, last = integer(s, e + 1) end
+    if id and #id <= 200 and last <= 512 then return id end
+  elseif not find(s, '^[ \t\r\n]*{') then
+    return nil
+  end
+  if decodes < 65536 and #s > decodes then return false end
   decodes = decodes - #s
-  return id or decoded(s)
+  if not id or #id > 200 then id = decoded(s) end
+  return id and #id <= 200 and id or nil
 end
 
 --@ include pop_retries

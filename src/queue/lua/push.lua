@@ -20,6 +20,8 @@ local at = tonumber(ARGV[3]) or now + tonumber(ARGV[4])
 call('HLEN', C)
 call('HLEN', D)
 if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return 0 end
+-- Changes nothing, and tells now whether QRETRY may be written.
+call('ZADD', R, 'XX', 0, '\0' .. now)
 call('HSET', C, tag, ARGV[5])
 call('HSET', D, tag, string.format('0 0 - %.6f %d', now, tonumber(ARGV[2])))
 call('ZADD', R, string.format('%.6f', at), tag)

@@ -36,14 +36,16 @@ end
 if op == 'check' then return 'other' end
 -- Writes nothing, but is not refused at maxmemory.
 call('ZREMRANGEBYRANK', B, 1, 0)
-local delay, deferred = tonumber(ARGV[7]), nil
+-- Changes nothing, and tells now whether QRETRY may be written.
+call('ZADD', R, 'XX', 0, '\0' .. now)
+local delay, answer = tonumber(ARGV[7]), 'ok'
 if op == 'dead' then
   local id = string.sub(tag, 1, idlen)
   local e = redis.pcall(unpack(letter(id, payload, ARGV[11], ARGV[5], ARGV[12], ARGV[13])))
   if not (type(e) == 'table' and e.err) then return 'ok' end
-  delay, deferred = 60, 'deferred ' .. e.err
+  delay, answer = 60, deferred(e)
 end
 call('HSET', C, tag, payload)
 call('HSET', D, tag, string.format('%d %d - %.6f %d', tonumber(ARGV[5]), tonumber(ARGV[6]), now, idlen))
 call('ZADD', R, string.format('%.6f', now + delay), tag)
-return deferred or 'ok'
+return answer

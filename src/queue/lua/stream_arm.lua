@@ -17,5 +17,7 @@ local now = t[1] + t[2] / 1e6
 --@ include pause
 --@ include stream_new
 
-local waiting, delayed = unread(), soonest(L)
+-- A wrong QDELAYED, of which the tick warns, keeps nothing else from being seen.
+local waiting, fine, delayed = unread(), pcall(soonest, L)
+if not fine then delayed = nil end
 --@ include arm_end

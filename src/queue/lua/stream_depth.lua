@@ -17,7 +17,7 @@ local n, bytes = 0, 0
 while n < 1000 and bytes < 1048576 do
   local e = beyond(last) and call('XRANGE', Q, beyond(last), '+', 'COUNT', 1)[1]
   if not e then break end
-  for _, s in ipairs(e[2]) do bytes = bytes + #s end
+  for _, s in ipairs(e[2]) do bytes = bytes + #s + 64 end
   n, last = n + 1, e[1]
 end
 return n

@@ -20,9 +20,10 @@ local bytes = 0
 while count > 0 and bytes < room do
   local e = beyond(after) and call('XRANGE', Q, beyond(after), '+', 'COUNT', 1)[1]
   if not e then break end
-  local body, o = message(e[2], 16777216), #out
+  local body, cost = message(e[2], 16777216)
+  local o = #out
   out[o + 1], out[o + 2], out[o + 3], out[o + 4] = '', e[1], '', #body
   out[o + 5] = cut >= 0 and string.sub(body, 1, cut) or body
-  bytes, count, after = bytes + #body, count - 1, e[1]
+  bytes, count, after = bytes + cost, count - 1, e[1]
 end
 return out

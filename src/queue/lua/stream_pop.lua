@@ -26,20 +26,33 @@ local group, consumer, message_max = ARGV[10], ARGV[11], tonumber(ARGV[12])
 -- Reading says the same at no extra cost, where it may.
 local waiting = (tonumber(ARGV[6]) > 0 or tonumber(ARGV[7]) > 0) and unread() or 1
 --@ include pop_gate
---@ include pop_retries
 
--- The next entry, or nil at the end of the stream.
-local function read()
-  local function try(how)
-    return how('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, '>')
-  end
-  local found = try(redis.pcall)
+-- What comes after an id; ">": what the group has not been given yet.
+local function xread(after)
+  local found = redis.pcall('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, after)
   if found and found.err then
     if find(found.err, 'NOGROUP', 1, true) then
       call('XGROUP', 'CREATE', Q, group, '0', 'MKSTREAM')
     end
-    found = try(call)
+    found = call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, after)
   end
+  return found
+end
+
+-- An entry that was read must be leased: so a field is written, and deleted.
+hooks.prove = function(due)
+  call('ZMSCORE', B, nobody)
+  call('HDEL', D, nobody)
+  call('HSET', D, nobody, '')
+  call('HDEL', D, nobody)
+  if due then xread('18446744073709551615-18446744073709551614') end
+  call('XACK', Q, group, '0-0')
+end
+--@ include pop_retries
+
+-- The next entry, or nil at the end of the stream.
+local function read()
+  local found = xread('>')
   return found and found[1][2][1]
 end
 
@@ -58,7 +71,10 @@ local function lease(entries)
     zadd[k], zadd[k + 1] = stamp, tag
     hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. text(#e.id)
     copy[k], copy[k + 1] = tag, e.body
-    give(tag, #e.id, e.token, 0, 0, #e.body > max and #e.body or e.body)
+    local body = #e.body > max and #e.body or e.body
+    -- Of too many fields: too large, whatever its size.
+    if e.large then body = math.max(#e.body, message_max + 1) end
+    give(tag, #e.id, e.token, 0, 0, body)
   end
   call('HSET', C, unpack(copy))
   call('HSET', D, unpack(hset))
@@ -74,9 +90,9 @@ local function fresh(most)
     repeat
       local e = read()
       if e then
-        local body = message(e[2], message_max)
-        got, bytes = got + 1, bytes + #body
-        entries[#entries + 1] = {id = e[1], body = body, token = name .. text(got)}
+        local body, cost, large = message(e[2], message_max)
+        got, bytes = got + 1, bytes + cost
+        entries[#entries + 1] = {id = e[1], body = body, large = large, token = name .. text(got)}
       else
         waiting = 0
       end

@@ -24,8 +24,8 @@ local group, scan, max = ARGV[9], ARGV[10], tonumber(ARGV[11])
 --@ include stream_entry
 --@ include stream_message
 --@ include stream_new
-call('ZCARD', L)
-local waiting = unread()
+local waiting = 0
+attempt(function() waiting = unread() end)
 
 -- Given to another consumer after we had renewed it the last time: claimed, or one of
 -- another stream, see stream_entry.  What it has claimed is its own; the field in
@@ -40,6 +40,10 @@ function hooks.taken(tag, since)
   return true
 end
 
+function hooks.prove()
+  call('XACK', Q, group, '0-0')
+end
+
 function hooks.leave(tag)
   local id = entry(tag)
   if id and not theirs[tag] then call('XACK', Q, group, id) end
@@ -48,15 +52,16 @@ end
 
 -- Puts an abandoned entry where pops find it: false if there is no room.
 local function take_over(id)
+  if bytes > room then return false end
   local found = call('XRANGE', Q, id, id)[1]
   if not found then
     call('XACK', Q, group, id)
     dropped = dropped + 1
     return true
   end
-  local body = message(found[2], max)
-  if bytes > 0 and bytes + #body > room then return false end
-  bytes = bytes + #body
+  local body, cost = message(found[2], max)
+  if bytes > 0 and bytes + cost > room then return false end
+  bytes = bytes + cost
   call('HSET', C, id, body)
   call('HSET', D, id, '0 0 - ' .. stamp .. ' ' .. #id)
   call('ZADD', R, stamp, id)
@@ -68,10 +73,12 @@ end
 -- In QRETRY, and pending all the same: its XACK has failed.  Or it is the entry of
 -- another stream, which waits until its id is free.
 local function acknowledge_again(id)
+  if bytes > room then return false end
   local found = call('XRANGE', Q, id, id)[1]
-  if not found or message(found[2], max) == call('HGET', C, id) then
-    call('XACK', Q, group, id)
-  end
+  local body, cost = message(found and found[2] or {}, max)
+  bytes = bytes + cost
+  if not found or body == call('HGET', C, id) then call('XACK', Q, group, id) end
+  return true
 end
 
 -- Those of a page that nobody has renewed: false if there is no room for more.
@@ -86,7 +93,7 @@ local function page(found)
   local inb, inr = call('ZMSCORE', B, unpack(ids)), call('ZMSCORE', R, unpack(ids))
   for i, id in ipairs(ids) do
     if inr[i] then
-      acknowledge_again(id)
+      if not acknowledge_again(id) then return false end
     elseif not inb[i] and not take_over(id) then
       return false
     end
@@ -94,18 +101,28 @@ local function page(found)
   return true
 end
 
-local function walk()
+-- From a place on, as many as go into a step: where to go on, "" at the end.
+local function walk(from)
   local seen = 0
   while seen < batch do
-    local from = scan == '' and '-' or scan
-    local found = rows(from, '+', 50)
-    if #found == 0 then scan = '' return end
-    if not page(found) then more = 1 return end
-    scan = #found == 50 and beyond(found[#found][1]) or ''
-    if scan == '' then return end
+    local found = rows(from == '' and '-' or from, '+', 50)
+    if #found == 0 then return '' end
+    if not page(found) then more = 1 return from end
+    from = #found == 50 and beyond(found[#found][1]) or ''
+    if from == '' then return '' end
     seen = seen + #found
   end
-  more = 1
+  return from
+end
+
+-- The oldest ones, most likely to have been abandoned, and a piece of the others: the
+-- whole list may be long, and each daemon of the fleet comes here every 10 s.  Another
+-- step follows where there was something to do.
+local function look()
+  local before = requeued + dropped
+  walk('')
+  if more == 0 then scan = walk(scan) end
+  if requeued + dropped > before then more = 1 end
 end
 
 local function add(m)
@@ -113,7 +130,12 @@ local function add(m)
   waiting = 1
 end
 
-if requeue then walk() end
+if requeue then
+  attempt(function()
+    call('ZADD', R, 'XX', 0, nobody)
+    look()
+  end)
+end
 --@ include promote
 local counters = 12
 hooks.scan = scan

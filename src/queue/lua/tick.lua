@@ -25,7 +25,6 @@
 local Q, B, C, R, D, L, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include tick_begin
 call('LLEN', Q)
-call('ZCARD', L)
 hooks.foreign = function(tag)
   call('LPUSH', Q, call('HGET', C, tag))
   call('HDEL', C, tag)

@@ -21,13 +21,14 @@ call('XDEL', X, '0-0')
 local done, moved, bytes = 0, 0, 0
 for i = 2, #ARGV do
   local id = nil
+  if bytes > room then break end
   local e = call('XRANGE', X, ARGV[i], ARGV[i])[1]
   for k = 1, e and #e[2] or 0, 2 do
+    bytes = bytes + #e[2][k] + #e[2][k + 1] + 128
     if e[2][k] == 'message' then id = e[2][k + 1] end
   end
   if id then
-    if moved > 0 and bytes + #id > room then break end
-    bytes = bytes + #id
+    if moved > 0 and bytes > room then break end
     call('ZADD', Q, 'LT', now, id)
     call('XDEL', X, ARGV[i])
     moved = moved + 1

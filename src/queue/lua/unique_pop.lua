@@ -17,6 +17,7 @@ local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@ include unique
 local waiting = due_by(Q, now)
 --@ include pop_gate
+hooks.prove = function() call('ZREM', Q, nobody) end
 hooks.retried = function(tags)
   local ids = {}
   for i, tag in ipairs(tags) do ids[i] = id_of(tag) end
@@ -50,7 +51,7 @@ local function look(count, newest)
   return ids, tags, scores
 end
 
-local waits, seen_ids = call('ZCARD', R) > 0, 0
+local waits, seen_ids = #call('ZRANGE', R, 0, 0) > 0, 0
 local function fresh(most, newest)
   while got < most and seen_ids < n + 100 and not full do
     local ids, tags, scores = look(math.min(most - got, 25), newest)
@@ -68,7 +69,7 @@ local function fresh(most, newest)
       if inb[i] then
         away[#away + 1], away[#away + 2] = put_off(scores[i]), id
       else
-        local a, c, tok = match(inr[i] and call('HGET', D, tag) or '', '^(%d+) (%d+) (%S+)')
+        local a, c, tok = match(inr[i] and sub(call('HGET', D, tag) or '', 1, 300) or '', '^(%d+) (%d+) (%S+)')
         local attempts = math.min(tonumber(a) or 0, 999999999)
         local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
         if inr[i] then retried[#retried + 1] = tag end

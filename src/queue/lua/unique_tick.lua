@@ -20,9 +20,11 @@ call('ZCARD', Q)
 local function strays()
   local low, high = string.format('%.0f', AWAY), string.format('(%.0f', 2 * AWAY)
   local count, size, ids = call('ZCOUNT', Q, low, high), 0, {}
-  local from = math.floor(now * 1e6)
+  local first, from = call('ZCOUNT', Q, '-inf', '(' .. low), math.floor(now * 1e6)
   for i = 0, math.min(50, count) - 1 do
-    local id = call('ZRANGEBYSCORE', Q, low, high, 'LIMIT', (from + i) % count, 1)[1]
+    -- By rank, since a LIMIT would count its way to there.
+    local rank = first + (from + i) % count
+    local id = call('ZRANGE', Q, rank, rank)[1]
     if size > room then break end
     size = size + #id
     if not call('ZSCORE', B, tag_of(id)) then ids[#ids + 1] = id end
@@ -30,6 +32,6 @@ local function strays()
   for _, id in ipairs(ids) do put_back(id) end
 end
 
-strays()
+attempt(strays)
 local waiting, delayed, counters = due_by(Q, now), '', 9
 --@ include tick_end

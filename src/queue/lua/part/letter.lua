@@ -1,7 +1,7 @@
 -- letter: a dead letter.
 -- Needs   X: QDEAD; dead_max: letters to keep, "0": all; host
 -- Gives   letter(id, message, reason, attempts, status, error): the words of the
---         command that writes it
+--         command that writes it; deferred(error): the answer where that was refused
 local function letter(id, message, reason, attempts, status, error)
   local words = {'XADD', X, 'MAXLEN', '~', dead_max}
   if dead_max == '0' then words = {'XADD', X} end
@@ -10,4 +10,9 @@ local function letter(id, message, reason, attempts, status, error)
     words[#words + 1] = w
   end
   return words
+end
+
+-- Redis before 7.2 does not say which command is not permitted.
+local function deferred(e)
+  return 'deferred ' .. (string.find(e.err, "can't run", 1, true) and 'XADD: ' or '') .. e.err
 end

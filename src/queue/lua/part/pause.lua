@@ -4,6 +4,6 @@
 --         its TTL in ms, -1 where it has none
 local function pause()
   if call('EXISTS', P) == 0 then return nil end
-  local why = redis.pcall('GET', P)
-  return type(why) == 'string' and string.sub(why, 1, 1000) or '', call('PTTL', P)
+  local why = redis.pcall('GETRANGE', P, 0, 999)
+  return type(why) == 'string' and why or '', call('PTTL', P)
 end

@@ -1,10 +1,12 @@
 -- pop_begin: what every pop is given, and what it reads first.
 -- Needs   B C R D P K: QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
--- Gives   n room max deadline; name: tokens begin with it; now stamp, first: first time in QRETRY or nil;
+-- Gives   n room max deadline; name: tokens begin with it; nobody: a name that no zset
+--         or hash has; now stamp, first: first time in QRETRY or nil;
 --         hooks: an empty table, which the script may fill for other parts
 local call, find, match, sub = redis.call, string.find, string.match, string.sub
 local n, room, max = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local name, deadline = ARGV[4] .. '.', tonumber(ARGV[5])
+local nobody = '\0' .. name
 local hooks = {}
 
 local t = call('TIME')

@@ -23,7 +23,7 @@ if fleet > 0 then
   if free < n then n, limit = free, 'fleet' end
 end
 if gap > 0 then
-  local kept = tonumber(call('GET', K) or '') or 0
+  local kept = tonumber(call('GETRANGE', K, 0, 99)) or 0
   if kept > now + slack + gap + 0.001 then tat = now + slack
   elseif kept > now then tat = kept end
   local free = math.max(math.floor((now + slack - tat) / gap) + 1, 0)

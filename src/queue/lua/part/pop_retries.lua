@@ -1,14 +1,28 @@
 -- pop_retries: the first write; and functions that lease due retries, which keep tag
 -- and counts.
 -- Needs   pop_begin, pop_gate; hooks.retried(tags): called with tags that are in
---         QBACKUP, before they leave QRETRY
+--         QBACKUP, before they leave QRETRY; hooks.prove(due): does nothing with each
+--         command that follows the first write to the source, so that a missing permission
+--         strikes now; due: retries are taken, too
 -- Gives   retries(most): the longest due ones first, until got is most;
 --         fewest(): one, of the first 50 that are due that with the fewest attempts;
 --         text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
---         which writes to QBACKUP, QDELIVERY, QCONTEXT (nil: not there)
--- Writes nothing, but is not refused at maxmemory: from here on only a missing
--- permission can strike.
-call('ZREMRANGEBYRANK', B, 1, 0)
+--         which writes to QDELIVERY, QCONTEXT, QBACKUP
+-- due: there may be due retries that this call has not looked at.
+local looked, due = 0, first ~= nil and tonumber(first) <= now
+
+-- Each of these commands will follow, and does nothing now.  Redis does not refuse the
+-- first of them at maxmemory, and then refuses none: from here on only a missing permission
+-- can strike, and strikes here.  Refused after the first real write, a message would be
+-- there twice, and once more with each pop.  HSET cannot do nothing: it is that write.
+if due then
+  call('ZREM', R, nobody)
+  call('HDEL', D, nobody)
+  call('HGET', D, nobody)
+  call('HSTRLEN', C, nobody)
+end
+hooks.prove(due)
+call('ZADD', B, 'XX', 0, nobody)
 -- The rate is written for all n, and again when it is known how many came.
 local function save_rate(messages)
   local ahead = tat + messages * gap
@@ -38,19 +52,17 @@ local function lease(zadd, hset, copy)
     zadd[#zadd + 1], zadd[#zadd + 2] = zadd[1], zadd[2]
     zadd[1], zadd[2] = stamp, long
     hset[#hset + 1], hset[#hset + 2] = long, ''
-    if copy then copy[#copy + 1], copy[#copy + 2] = long, '' end
+    copy[#copy + 1], copy[#copy + 2] = long, ''
+    call('ZREM', B, nobody)
+    call('HDEL', D, nobody)
   end
-  call('ZADD', B, unpack(zadd))
-  if long then call('ZREM', B, long) end
   call('HSET', D, unpack(hset))
   if long then call('HDEL', D, long) end
-  if not copy then return end
   call('HSET', C, unpack(copy))
   if long then call('HDEL', C, long) end
+  call('ZADD', B, unpack(zadd))
+  if long then call('ZREM', B, long) end
 end
-
--- due: there may be due retries that this call has not looked at.
-local looked, due = 0, first ~= nil and tonumber(first) <= now
 
 -- Leases these due retries, whose fields in QDELIVERY are values, as far as there is
 -- room for them.  False: none has left QRETRY.
@@ -65,11 +77,12 @@ local function take(tags, values)
     if not body then
       gone[#gone + 1] = tag
     else
-      local a, c, tok, l = match(values[i] or '', '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+      local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
       local attempts = math.min(tonumber(a) or 0, 999999999)
       local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
       local idlen = math.min(tonumber(l) or #tag, #tag)
       got, bytes, back[#back + 1] = got + 1, bytes + size, tag
+      if #tag > 300 then bytes = bytes + #tag end
       local token = name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
@@ -90,24 +103,35 @@ local function take(tags, values)
   return true
 end
 
+-- The first count due tags, and their fields of QDELIVERY; fewer where this pop has read
+-- many bytes of them.  One by one: both could be of any size.
+local size = 0
 local function first_due(count)
-  return call('ZRANGEBYSCORE', R, '-inf', stamp, 'LIMIT', 0, count)
+  local tags, values = {}, {}
+  while #tags < count and size <= 65536 do
+    local e = call('ZRANGE', R, #tags, #tags, 'WITHSCORES')
+    if not e[2] or tonumber(e[2]) > now then break end
+    local value = call('HGET', D, e[1]) or ''
+    size = size + #e[1] + #value
+    tags[#tags + 1], values[#values + 1] = e[1], #value <= 300 and value or ''
+  end
+  return tags, values
 end
 
 local function retries(most)
   while due and got < most and not full and looked < n + 100 do
-    local tags = first_due(math.min(most - got, 25))
-    due = #tags > 0 and take(tags, call('HMGET', D, unpack(tags)))
+    local tags, values = first_due(math.min(most - got, 25))
+    due = #tags > 0 and take(tags, values)
   end
 end
 
 local function fewest()
-  local tags = due and got < n and first_due(50) or {}
+  if not due or got >= n then return end
+  local tags, values = first_due(50)
   if #tags == 0 then return end
-  local values = call('HMGET', D, unpack(tags))
   local best, least
   for i in ipairs(tags) do
-    local attempts = tonumber(match(values[i] or '', '^%d+')) or 0
+    local attempts = tonumber(match(values[i], '^%d+')) or 0
     if not least or attempts < least then best, least = i, attempts end
   end
   take({tags[best]}, {values[best]})

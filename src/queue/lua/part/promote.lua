@@ -1,6 +1,8 @@
--- promote: due messages leave QDELAYED for the source.
+-- promote: due messages leave QDELAYED for the source.  Whatever is wrong with QDELAYED,
+-- the rest of the tick is done.
 -- Needs   tick_begin, soonest; L: QDELAYED; add(m): adds a message to the source
 -- Gives   delayed: as answered
+local delayed
 local function promote(from, to)
   while true do
     local m = call('ZRANGEBYSCORE', L, from, to, 'LIMIT', 0, 1)[1]
@@ -12,7 +14,11 @@ local function promote(from, to)
   end
 end
 
-promote('-inf', stamp)
-promote('1e11', string.format('%.0f', now * 1000))
-local delayed = soonest(L)
+attempt(function()
+  -- Removes nothing, and tells now whether what was added may leave QDELAYED.
+  call('ZREM', L, nobody)
+  promote('-inf', stamp)
+  promote('1e11', string.format('%.0f', now * 1000))
+  delayed = soonest(L)
+end)
 delayed = delayed and string.format('%.6f', delayed) or ''

@@ -15,7 +15,10 @@ local out = {stamp}
 for base = first, #ARGV, 50 do
   local tags = {}
   for i = base, math.min(base + 48, #ARGV - 1), 2 do tags[#tags + 1] = ARGV[i] end
-  local values = call('HMGET', D, unpack(tags))
+  local values = {}
+  for i, tag in ipairs(tags) do
+    values[i] = call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag)
+  end
   local inb = call('ZMSCORE', B, unpack(tags))
   local zadd, back = {}, {}
   for i, tag in ipairs(tags) do
@@ -35,6 +38,8 @@ for base = first, #ARGV, 50 do
     end
     out[#out + 1] = answer
   end
+  -- Removes nothing, and tells now whether they may leave QRETRY.
+  if #back > 0 then call('ZREM', R, '\0' .. stamp) end
   if #zadd > 0 then call('ZADD', B, unpack(zadd)) end
   if #back > 0 then call('ZREM', R, unpack(back)) end
   if hooks.renewed then hooks.renewed() end

@@ -6,21 +6,35 @@
 --         due(): a time to answer as due, nil for QRETRY's first
 local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 7, stale = 3}
 
-call('HLEN', C)
 call('HLEN', D)
-local retries = call('ZCARD', R) > 0
+local retries = call('ZRANGE', R, 0, 0)[1] ~= nil
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
--- Writes nothing, but is not refused at maxmemory.
-call('ZREMRANGEBYRANK', B, 1, 0)
+-- Writes nothing, but is not refused at maxmemory; and tells now whether the fields of
+-- what has left QBACKUP may be deleted.
+local nobody = '\0' .. t[1] .. t[2]
+call('HDEL', C, nobody)
+if hooks.leave then call('ZREM', B, nobody) end
 local out, copied = {string.format('%.6f', now), ''}, 0
 
+-- An error's text.  Redis before 7.2 does not say which command is not permitted: so
+-- those that were asked for do nothing, until one of them is refused, too.
 local function text(e)
-  return type(e) == 'table' and e.err or tostring(e)
+  e = type(e) == 'table' and e.err or tostring(e)
+  if not string.find(e, "can't run", 1, true) then return e end
+  for _, words in ipairs({{'HMGET', D, nobody}, {'HGET', D, nobody}, {'HSTRLEN', C, nobody},
+      {'HEXISTS', C, nobody}, {'ZSCORE', B, nobody}, {'ZMSCORE', B, nobody}, {'ZREM', B, nobody},
+      {'ZADD', R, 'XX', 0, nobody}, {'XPENDING', R, nobody}, {'XACK', R, nobody, '0-0'}}) do
+    local answer = redis.pcall(unpack(words))
+    if type(answer) == 'table' and answer.err and string.find(answer.err, "can't run", 1, true) then
+      return words[1] .. ': ' .. e
+    end
+  end
+  return 'HSET: ' .. e
 end
 
 local function token(value)
-  return match(value or '', '^%d+ %d+ (%S+)')
+  return match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)')
 end
 
 local function forget(tags)
@@ -62,7 +76,7 @@ local function one(a)
   local op, tag = ARGV[a], ARGV[a + 1]
   local value = call('HGET', D, tag)
   local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
-  local n, crashes, tok, rest = match(value or '', '^(%d+) (%d+) (%S+) (%S+ %d+)$')
+  local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
   if tok ~= ARGV[a + 2] then return (live or value) and 'held' or 'unknown' end
   if not live or hooks.taken and hooks.taken(tag) then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
@@ -70,6 +84,9 @@ local function one(a)
   if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'unknown' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
+    -- Write nothing new; refused behind the first write they would leave half of it.
+    call('ZREM', B, nobody)
+    call('HSET', D, tag, value)
     call('ZADD', R, string.format('%.6f', now + delay), tag)
     retries = true
     if hooks.leave then hooks.leave({tag}) end
@@ -89,13 +106,12 @@ local function one(a)
   local write = letter(id, call('HGET', C, tag), ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6])
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
-  local nobody = '\0' .. tok
   if hooks.leave then hooks.leave({nobody}) end
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)
   call('HDEL', D, nobody)
   local e = redis.pcall(unpack(write))
-  if type(e) == 'table' and e.err then later(60) return 'deferred ' .. e.err end
+  if type(e) == 'table' and e.err then later(60) return deferred(e) end
   forget({tag})
   return 'ok'
 end

@@ -3,9 +3,11 @@
 -- Gives   message(fields, max): the value of the field "message"; where there is none,
 --         all fields as a JSON object of strings, in the entry's order.  Of
 --         fields with one name the last counts.  Bytes from 128 on are passed
---         as they are: the JSON is UTF-8 where the entry is.  Names and values of
---         more than max bytes are not made JSON, which nobody would read and may take
+--         as they are: the JSON is UTF-8 where the entry is.  More than 1000 fields, or
+--         names and values of more than max bytes, are not made JSON, which would take
 --         long: they are given as they are, one a line.
+--         Then what the entry counts as in a bound of bytes: it takes time to read many
+--         fields, however small.  Then whether the message is too large to be delivered.
 -- In pieces, since cjson allocates six times the length at once, and keeps it.
 local PIECE = 4194304
 local function quote(s)
@@ -19,16 +21,30 @@ end
 
 local function message(fields, max)
   local last, size, parts = {}, 0, {}
+  local small = #fields <= 2000
+  -- As long as a message has few fields, only the bytes that are delivered count.
+  local function cost(body)
+    local rest = size - #body
+    return #body + (rest > 1024 and rest or 0) + math.max(64 * (#fields - 16), 0)
+  end
   for i = 1, #fields, 2 do
-    last[fields[i]] = i
+    if small or fields[i] == 'message' then last[fields[i]] = i end
     size = size + #fields[i] + #fields[i + 1]
   end
-  if last.message then return fields[last.message + 1] end
-  if size > max then return table.concat(fields, '\n') end
+  local body
+  if last.message then
+    body = fields[last.message + 1]
+    return body, cost(body), #body > max
+  end
+  if size > max or not small then
+    body = table.concat(fields, '\n')
+    return body, cost(body), true
+  end
   for i = 1, #fields, 2 do
     if last[fields[i]] == i then
       parts[#parts + 1] = quote(fields[i]) .. ':' .. quote(fields[i + 1])
     end
   end
-  return '{' .. table.concat(parts, ',') .. '}'
+  body = '{' .. table.concat(parts, ',') .. '}'
+  return body, cost(body), #body > max
 end

@@ -2,13 +2,14 @@
 -- Needs   tick_begin; hooks.foreign(tag): called with a tag of a foreign consumer that
 --         leaves QBACKUP, to put its message back; nil: there are none;
 --         hooks.taken(tag, since): true where it is another consumer's by now, and
---         is away from QBACKUP; hooks.leave(tag): called before one of rqd's leaves it
+--         is away from QBACKUP; hooks.leave(tag): called before one of rqd's leaves it;
+--         hooks.prove(): does nothing with the commands of hooks.leave
 -- Writes nothing, but is not refused at maxmemory.
 call('ZREMRANGEBYRANK', B, 1, 0)
 
 -- One entry that may have expired: true if it left QBACKUP, nil if there is no room.
-local function expire(tag, since, value)
-  local limit = since + (value and lease or foreign)
+local function expire(tag, since, own)
+  local limit = since + (own and lease or foreign)
   if limit >= judged then
     expires = math.min(expires, limit)
     return false
@@ -21,7 +22,7 @@ local function expire(tag, since, value)
     dropped = dropped + 1
     return true
   end
-  if value or not hooks.foreign then
+  if own or not hooks.foreign then
     call('ZADD', R, 'NX', stamp, tag)
     if hooks.leave then hooks.leave(tag) end
   else
@@ -37,27 +38,20 @@ end
 -- Ranks below `rank` are entries that an earlier step has left alone.
 local function expiry()
   local last = judged - math.min(lease, foreign)
-  while looked < batch do
-    local want = math.min(batch - looked, 50)
-    local found = call('ZRANGE', B, rank, rank + want - 1, 'WITHSCORES')
-    local tags = {}
-    for i = 1, #found, 2 do
-      if tonumber(found[i + 1]) >= last then break end
-      tags[#tags + 1] = found[i]
-    end
-    local values = #tags > 0 and call('HMGET', D, unpack(tags))
-    for i, tag in ipairs(tags) do
-      looked = looked + 1
-      local left = expire(tag, tonumber(found[2 * i]), values[i])
-      if left == nil then more = 1 return end
-      if not left then rank = rank + 1 end
-    end
-    if #tags < want then
-      local beyond = found[2 * #tags + 2]
-      if beyond then expires = math.min(expires, tonumber(beyond) + math.min(lease, foreign)) end
+  local size = 0
+  while looked < batch and size <= 262144 do
+    -- One by one: a tag could be of any size.
+    local e = call('ZRANGE', B, rank, rank, 'WITHSCORES')
+    local since = tonumber(e[2])
+    if not since or since >= last then
+      if since then expires = math.min(expires, since + math.min(lease, foreign)) end
       rank = 0
       return
     end
+    looked, size = looked + 1, size + #e[1]
+    local left = expire(e[1], since, call('HEXISTS', D, e[1]) == 1)
+    if left == nil then more = 1 return end
+    if not left then rank = rank + 1 end
   end
   more = 1
 end
@@ -66,40 +60,64 @@ end
 -- own, after its clock has been set back; others' where they are far off.
 local function clamp()
   local far = now + math.max(lease, foreign) + 86400
-  local found = call('ZRANGEBYSCORE', B, string.format('(%.6f', now + 1), '+inf', 'WITHSCORES', 'LIMIT', 0, 50)
-  for i = 1, #found, 2 do
-    if tonumber(found[i + 1]) > far then
+  local first = call('ZCOUNT', B, '-inf', string.format('%.6f', now + 1))
+  local count, size, found = call('ZCARD', B) - first, 0, {}
+  -- Others' may be many, and stay: so from any one on.
+  local from = math.floor(now * 1e6)
+  for i = 0, math.min(50, count) - 1 do
+    if size > 65536 then break end
+    local rank = first + (from + i) % count
+    local e = call('ZRANGE', B, rank, rank, 'WITHSCORES')
+    found[#found + 1] = e
+    size = size + #e[1]
+  end
+  for _, e in ipairs(found) do
+    if tonumber(e[2]) > far then
       warning = 'a lease began in the future: a consumer uses another unit of time, or a wrong clock'
-      call('ZADD', B, stamp, found[i])
-    elseif call('HEXISTS', D, found[i]) == 1 then
-      call('ZADD', B, stamp, found[i])
+      call('ZADD', B, stamp, e[1])
+    elseif call('HEXISTS', D, e[1]) == 1 then
+      call('ZADD', B, stamp, e[1])
     end
   end
 end
 
--- Fields that neither zset nor QCONTEXT knows, delivered two leases ago or earlier.
-local function sweep()
-  local found = call('HSCAN', D, cursor, 'COUNT', 50)
-  local fields = found[2]
-  for base = 1, #fields, 100 do
-    local tags, old = {}, {}
-    for i = base, math.min(base + 98, #fields - 1), 2 do
-      tags[#tags + 1] = fields[i]
-      local time = tonumber(string.match(fields[i + 1], '^%d+ %d+ %S+ (%S+)') or '') or 0
-      old[#tags] = time < now - 2 * lease
-    end
-    local inb, inr = call('ZMSCORE', B, unpack(tags)), call('ZMSCORE', R, unpack(tags))
-    for i, tag in ipairs(tags) do
-      if old[i] and not inb[i] and not inr[i] and call('HEXISTS', C, tag) == 0 then
-        call('HDEL', D, tag)
-      end
-    end
+-- A field of QDELIVERY that neither zset knows, delivered two leases ago or earlier.  Its
+-- owner may live, and has not heard yet that another consumer took the message.  So the
+-- time is only marked by "-" now, and replaced by this one; two leases later the
+-- field is deleted, and that of QCONTEXT with it.
+local function orphan(tag, value)
+  local head, time, tail = string.match(value, '^(%d+ %d+ %S+ )(%S+)( %d+)$')
+  time = tonumber(time or '') or 0
+  if math.abs(time) > now - 2 * lease then return end
+  if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return end
+  if time >= 0 then
+    call('HSET', D, tag, (head or '0 0 - ') .. '-' .. stamp .. (tail or ' 0'))
+    return
   end
-  cursor = found[1]
+  call('HDEL', C, tag)
+  call('HDEL', D, tag)
+end
+
+local function sweep()
+  local seen, size = 0, 0
+  repeat
+    -- As few as HSCAN can: names and fields could be of any size.
+    local found = call('HSCAN', D, cursor, 'COUNT', 1)
+    seen, cursor = seen + 1, found[1]
+    for i = 1, #found[2], 2 do
+      local tag, value = found[2][i], found[2][i + 1]
+      seen, size = seen + 1, size + #tag + #value
+      orphan(tag, #value <= 300 and value or '')
+    end
+  until cursor == '0' or seen >= 100 or size > 65536
 end
 
 if requeue then
+  -- Remove nothing, and tell now whether what follows the first write is permitted.
+  call('ZREM', B, nobody)
+  call('HDEL', C, nobody)
+  if hooks.prove then hooks.prove() end
   expiry()
-  clamp()
+  attempt(clamp)
 end
-if cursor ~= '-' then sweep() end
+if cursor ~= '-' then attempt(sweep) end

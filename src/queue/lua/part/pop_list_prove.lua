@@ -1,0 +1,11 @@
+-- pop_list_prove: what a pop from a list must be permitted.
+-- Needs   pop_begin; waiting; hooks
+-- Gives   hooks.prove: see pop_retries
+hooks.prove = function(due)
+  if waiting == 0 then return end
+  call('LTRIM', Q, 0, -1)
+  if due then
+    call('LINDEX', Q, -1)
+    call('ZMSCORE', B, nobody)
+  end
+end
