@@ -148,18 +148,19 @@ begins_with(const char *s, size_t len, const char *prefix)
 	return len >= strlen(prefix) && memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Locks, heartbeats, and the queue's own keys: QPAUSED may have a TTL. */
+/* Locks, heartbeats, and the keys of queues: QPAUSED and QRATE may have a TTL. */
 static bool
 expired_is_ours(const struct expired *q, const char *name, size_t len)
 {
-	int i;
+	size_t i;
 
-	for (i = 0; i < KEY_MAX; i++) {
-		if (q->keys.len[i] == len && memcmp(q->keys.name[i], name, len) == 0)
+	if (begins_with(name, len, KEYS_LOCK_PREFIX) || begins_with(name, len, KEYS_DAEMON_PREFIX))
+		return true;
+	for (i = 0; i < q->config->nqueues; i++) {
+		if (keys_is_one(q->config->queues[i]->key, name, len))
 			return true;
 	}
-	return begins_with(name, len, KEYS_LOCK_PREFIX) ||
-	    begins_with(name, len, KEYS_DAEMON_PREFIX);
+	return false;
 }
 
 static bool

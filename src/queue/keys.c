@@ -63,3 +63,19 @@ keys_suffix(enum key key)
 {
 	return keys_suffixes[key];
 }
+
+bool
+keys_is_one(const char *q, const char *name, size_t len)
+{
+	size_t qlen = strlen(q), n;
+	int i;
+
+	if (len < qlen || memcmp(name, q, qlen) != 0)
+		return false;
+	for (i = 0; i < KEY_MAX; i++) {
+		n = strlen(keys_suffixes[i]);
+		if (len - qlen == n && memcmp(name + qlen, keys_suffixes[i], n) == 0)
+			return true;
+	}
+	return false;
+}

@@ -27,6 +27,7 @@ void		 keys_done(struct keys *);
 void		 keys_set_group(struct keys *, const char *);	/* "": not known */
 const char	*keys_group(const struct keys *);	/* the default where it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
+bool		 keys_is_one(const char *q, const char *name, size_t len);	/* Q or derived from it */
 
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"
 #define KEYS_DAEMONS		"rqd:daemons"

@@ -97,11 +97,25 @@ test_names(void **state)
 	assert_string_equal(box.msgs[2]->id, "send:{\"id\":5}");
 }
 
-/* The locks' own end, heartbeats, and the queue's own keys are no events. */
+/* Another queue of the same configuration. */
+static void
+add_queue(struct config *c, const char *name)
+{
+	struct queue_config *cfg = xcalloc(1, sizeof(*cfg));
+
+	cfg->name = xstrdup(name);
+	cfg->key = xstrdup(name);
+	c->queues = xreallocarray(c->queues, c->nqueues + 2, sizeof(*c->queues));
+	c->queues[c->nqueues++] = cfg;
+	c->queues[c->nqueues] = NULL;
+}
+
+/* The locks' own end, heartbeats, and the keys of queues are no events. */
 static void
 test_ours(void **state)
 {
 	(void)state;
+	add_queue(box.config, "mail");
 	free(box.cfg->match[0]);
 	box.cfg->match[0] = xstrdup("*");
 	box.cfg->skew = 200 * MSEC;
@@ -110,10 +124,14 @@ test_ours(void **state)
 	expire("Lock:x");
 	expire("rqd:daemon:x");
 	expire("ordersPAUSED");
-	WAIT(&box, box.n == 1);
+	expire("mailPAUSED");
+	expire("mailRATE");
+	expire("mail");
+	expire("mailed");
+	WAIT(&box, box.n == 2);
 	WAIT(&box, !has_lock("a"));
 	box_turn(&box, 200 * MSEC);
-	assert_int_equal(box.delivered, 1);
+	assert_int_equal(box.delivered, 2);
 	assert_int_equal(server_int(&server, "LLEN orders"), 0);
 }
 

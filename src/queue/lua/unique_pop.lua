@@ -51,7 +51,7 @@ local function look(count, newest)
   return ids, tags, scores
 end
 
-local waits, seen_ids = #call('ZRANGE', R, 0, 0) > 0, 0
+local waits, seen_ids = first ~= nil, 0
 local function fresh(most, newest)
   while got < most and seen_ids < n + 100 and not full do
     local ids, tags, scores = look(math.min(most - got, 25), newest)

@@ -4,7 +4,7 @@
 -- Gives   fresh(most, newest): leases them from the right end, or, the newest first, from
 --         the left one, until got is most; took: how many came from the list
 local took, last = 0, ' ' .. stamp .. ' '
-local later = first and #call('ZRANGE', R, 0, 0) or 0
+local later = first and 1 or 0
 local function fresh(most, newest)
   while got < most and took < waiting and not full do
     local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
