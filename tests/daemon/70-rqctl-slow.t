@@ -1,0 +1,41 @@
+#!/bin/sh
+# A Redis that says a little now and then, or nothing, or too much: rqctl gives up in
+# time, with one line and status 69.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+mkfifo "$T/commands"
+"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
+OTHER_PIDS="$OTHER_PIDS $!"
+exec 3>"$T/commands"
+wait_for 10 '[ -S "$T/proxy.sock" ]'
+config_write ctl <<C
+redis { server = "unix:$T/proxy.sock" timeout = 1s }
+queue "q" { command = {"/bin/true"} }
+C
+
+says() {	# COMMAND TO THE PROXY, WHAT IT IS
+	for verb in 'peek q' 'push q x' 'status' 'ping'; do
+		echo "$1" >&3
+		begin=$(msec)
+		# shellcheck disable=SC2086
+		timeout 30 "$RQCTL" -c "$T/ctl.conf" $verb >"$T/out" 2>"$T/err" 3>&-
+		status=$?
+		took=$(($(msec) - begin))
+		is $status 69 "$2: rqctl $verb exits with 69"
+		is "$(wc -l <"$T/err")" 1 'with one line'
+		ok "[ $took -lt $((6000 * SLOW)) ]" 'in time'
+		note "$(cat "$T/err")"
+	done
+	echo calm >&3
+}
+
+says 'rate 50' 'a trickle'
+says 'swallow down' 'silence'
+says 'refuse 1' 'a closed door'
+echo 'swallow none' >&3
+ok '"$RQCTL" -c "$T/ctl.conf" push q x' 'afterwards it works'
+r del q >/dev/null
+exec 3>&-
