@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 
-#define RECORDS_MAX	10
+#define RECORDS_MAX	30
 #define RECORD_EVERY	(15 * SEC)
 #define SETTLED		(15 * SEC)
 #define SUMMARY_MIN	MINUTE
