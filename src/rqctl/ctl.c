@@ -181,6 +181,22 @@ overrides_done(struct overrides *o)
 	free(o->lines);
 }
 
+/* One line for each file that has errors. */
+static void
+say_left_out(struct ctl *c, const struct config_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nleft_out && i < 5; i++)
+		ctl_note(c, "warning: %s", r->left_out[i]);
+	if (r->nleft_out > 5)
+		ctl_note(c, "warning: and %zu more errors: rqd -t lists them", r->nleft_out - 5);
+	if (r->nleft_out > 0)
+		ctl_note(c, "warning: %zu file%s with errors %s left out", r->nfiles,
+		    r->nfiles == 1 ? "" : "s", r->nfiles == 1 ? "is" : "are");
+	c->left_out = r->nleft_out > 0;
+}
+
 int
 ctl_configure(struct ctl *c)
 {
@@ -194,11 +210,13 @@ ctl_configure(struct ctl *c)
 	source.overrides = o.at;
 	c->config = config_load(&source, &report);
 	if (c->config == NULL && report.nerrors > 1)
-		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them)",
-		    report.errors[0], report.nerrors - 1);
+		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them); "
+		    "with --server ADDRESS no file is needed", report.errors[0], report.nerrors - 1);
 	else if (c->config == NULL)
-		ctl_error(c, EX_CONFIG, "%s", report.nerrors == 1 ? report.errors[0] :
-		    "the configuration cannot be read");
+		ctl_error(c, EX_CONFIG, "%s; with --server ADDRESS no file is needed",
+		    report.nerrors == 1 ? report.errors[0] : "the configuration cannot be read");
+	else
+		say_left_out(c, &report);
 	config_report_done(&report);
 	overrides_done(&o);
 	return c->config == NULL ? -1 : 0;
@@ -277,7 +295,11 @@ no_such_queue(struct ctl *c, const char *name)
 	}
 	if (i > 8)
 		buf_printf(&list, " and %zu more", i - 8);
-	if (near != NULL)
+	if (c->left_out)
+		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s and the files that have no "
+		    "errors; with --server ADDRESS the name is taken as the key", name,
+		    c->config->file);
+	else if (near != NULL)
 		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; did you mean %s?",
 		    name, c->config->file, near);
 	else

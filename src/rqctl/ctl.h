@@ -32,6 +32,7 @@ struct ctl {
 	char		 note[96];	/* how far long work has come: ends the error */
 	bool		 hold;		/* errors are kept in held, not printed */
 	char		*held;		/* the first; escaped; owned */
+	bool	 left_out;	/* files with errors were: their queues are not known */
 };
 
 /* A queue that was named: of the configuration, or a bare key. */

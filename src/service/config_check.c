@@ -83,10 +83,12 @@ check_names(struct loader *l, const struct draft **sorted, size_t n)
 
 	qsort(sorted, n, sizeof(*sorted), by_name);
 	for (i = 1; i < n; i++) {
-		if (strcmp(sorted[i - 1]->queue->name, sorted[i]->queue->name) == 0)
-			finding_error(&l->findings, &sorted[i]->at,
-			    "queue \"%s\" is defined twice (first at %s)", sorted[i]->queue->name,
-			    place_text(&sorted[i - 1]->at, first));
+		if (strcmp(sorted[i - 1]->queue->name, sorted[i]->queue->name) != 0)
+			continue;
+		finding_error(&l->findings, &sorted[i]->at,
+		    "queue \"%s\" is defined twice (first at %s)", sorted[i]->queue->name,
+		    place_text(&sorted[i - 1]->at, first));
+		findings_share(&l->findings, &sorted[i - 1]->at);
 	}
 }
 
@@ -106,6 +108,7 @@ check_equal_keys(struct loader *l, const struct draft **sorted, size_t n)
 		finding_error(&l->findings, draft_place(b, "key"), "queue \"%s\" has the same "
 		    "key as queue \"%s\" (%s): \"%s\"", b->queue->name, a->queue->name,
 		    place_text(&a->at, first), b->queue->key);
+		findings_share(&l->findings, &a->at);
 	}
 }
 
@@ -121,11 +124,13 @@ check_derived_keys(struct loader *l, const struct draft *d, const struct draft *
 		char *key = xasprintf("%s%s", d->queue->key, keys_suffix(k));
 		const struct draft *const *at = bsearch(key, sorted, n, sizeof(*sorted), key_compare);
 
-		if (at != NULL)
+		if (at != NULL) {
 			finding_error(&l->findings, draft_place(*at, "key"), "the key \"%s\" of "
 			    "queue \"%s\" is one that queue \"%s\" (%s) uses: give it another name "
 			    "or key", key, (*at)->queue->name, d->queue->name,
 			    place_text(&d->at, place));
+			findings_share(&l->findings, &d->at);
+		}
 		free(key);
 	}
 }

@@ -11,6 +11,7 @@
  */
 #include "service/config_file.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,11 +188,13 @@ config_take_settings(struct loader *l, struct item *item, struct setting **slots
 	for (i = 0; i < item->n; i++) {
 		struct setting *s = &item->settings[i], **slot = &slots[option_index(s->option)];
 
-		if (*slot != NULL)
-			finding_error(&l->findings, &s->at, "%s is given twice (first at %s)",
-			    s->option->name, place_text(&(*slot)->at, first));
-		else
+		if (*slot == NULL) {
 			*slot = s;
+			continue;
+		}
+		finding_error(&l->findings, &s->at, "%s is given twice (first at %s)",
+		    s->option->name, place_text(&(*slot)->at, first));
+		findings_share(&l->findings, &(*slot)->at);
 	}
 }
 
@@ -413,6 +416,37 @@ collect(struct loader *l)
 		take_queue(l);
 }
 
+/* Whether a file that is left out has a section redis, or cannot be read. */
+static bool
+may_name_server(const char *path)
+{
+	struct buf b = BUF_INIT;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bool may = fd == -1 || buf_read(&b, fd, CONFIG_FILE_MAX) == -1 ||
+	    memmem(b.data, b.len, "redis", strlen("redis")) != NULL;
+
+	if (fd != -1)
+		close(fd);
+	buf_done(&b);
+	return may;
+}
+
+/* Nobody must push to another Redis because the file that names the right one is broken. */
+static void
+check_server_known(struct loader *l)
+{
+	struct place at = { NULL, 0 };
+	size_t i;
+
+	if (l->nskip == 0 || l->given[option_index(option_find(SECTION_REDIS, "server"))] != NULL)
+		return;
+	at.file = findings_file(&l->findings, l->source->file);
+	for (i = 0; i < l->nskip; i++)
+		if (may_name_server(l->skip[i]))
+			finding_error(&l->findings, &at, "%s, which has errors, may say where Redis is",
+			    l->skip[i]);
+}
+
 static void
 loader_done(struct loader *l)
 {
@@ -426,17 +460,19 @@ loader_done(struct loader *l)
 	findings_done(&l->findings);
 }
 
-struct config *
-config_load(const struct config_source *source, struct config_report *report)
+static struct config *
+load(const struct config_source *source, char *const *skip, size_t nskip,
+    struct config_report *report)
 {
 	struct loader l = {
-		.source = source, .config = config_new(),
+		.source = source, .skip = skip, .nskip = nskip, .config = config_new(),
 		.findings = { .report = report, .strict = source->strict },
 	};
 	size_t i;
 
 	l.config->file = absolute(source->file);
 	collect(&l);
+	check_server_known(&l);
 	build_globals(&l);
 	build_defaults(&l);
 	for (i = 0; i < l.ndrafts; i++)
@@ -456,6 +492,58 @@ config_load(const struct config_source *source, struct config_report *report)
 	return l.config;
 }
 
+/* Moves what is on one list behind another. */
+static void
+move_lines(char ***to, size_t *nto, char ***from, size_t *nfrom)
+{
+	size_t i;
+
+	if (*nfrom == 0)
+		return;
+	*to = xreallocarray(*to, *nto + *nfrom, sizeof(**to));
+	for (i = 0; i < *nfrom; i++)
+		(*to)[(*nto)++] = (*from)[i];
+	free(*from);
+	*from = NULL;
+	*nfrom = 0;
+}
+
+/* Whether all errors are those of included files. */
+static bool
+only_included(const struct config_source *source, const struct config_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nfiles; i++)
+		if (source->file == NULL || strcmp(r->files[i], source->file) == 0 ||
+		    strchr(r->files[i], '/') == NULL)
+			return false;
+	return r->nfiles > 0;
+}
+
+struct config *
+config_load(const struct config_source *source, struct config_report *report)
+{
+	struct config *c;
+	char **skip = NULL;
+	size_t nskip = 0, i;
+
+	while ((c = load(source, skip, nskip, report)) == NULL && source->client &&
+	    only_included(source, report)) {
+		move_lines(&report->left_out, &report->nleft_out, &report->errors, &report->nerrors);
+		move_lines(&skip, &nskip, &report->files, &report->nfiles);
+		for (i = 0; i < report->nwarnings; i++)
+			free(report->warnings[i]);
+		report->nwarnings = 0;
+	}
+	move_lines(&report->files, &report->nfiles, &skip, &nskip);
+	if (c == NULL)	/* what was wrong first is to be mended first */
+		move_lines(&report->left_out, &report->nleft_out, &report->errors, &report->nerrors);
+	if (c == NULL)
+		move_lines(&report->errors, &report->nerrors, &report->left_out, &report->nleft_out);
+	return c;
+}
+
 void
 config_report_done(struct config_report *r)
 {
@@ -465,7 +553,13 @@ config_report_done(struct config_report *r)
 		free(r->errors[i]);
 	for (i = 0; i < r->nwarnings; i++)
 		free(r->warnings[i]);
+	for (i = 0; i < r->nleft_out; i++)
+		free(r->left_out[i]);
+	for (i = 0; i < r->nfiles; i++)
+		free(r->files[i]);
 	free(r->errors);
 	free(r->warnings);
-	*r = (struct config_report){ NULL, 0, NULL, 0 };
+	free(r->left_out);
+	free(r->files);
+	*r = (struct config_report){ .nerrors = 0 };
 }

@@ -20,6 +20,10 @@ struct config_report {
 	size_t		  nerrors;
 	char		**warnings;
 	size_t		  nwarnings;
+	char		**left_out;	/* config_source.client: errors of files that were left out */
+	size_t		  nleft_out;
+	char		**files;	/* whose errors they are, each once */
+	size_t		  nfiles;
 };
 void	config_report_done(struct config_report *);
 
@@ -32,7 +36,11 @@ struct config_source {
 	const char		 *user;		/* -u; NULL: none */
 	const char *const	 *command;	/* NULL-terminated */
 	bool			  strict;	/* -tt: warnings are errors */
-	bool			  client;	/* rqctl: commands, users and files are not looked at */
+	/*
+	 * rqctl: commands, users and files are not looked at.  Included files that have errors
+	 * are left out, unless they may say where Redis is.
+	 */
+	bool			  client;
 };
 
 /* NULL where there is any error.  The same checks for start, reload, and -t. */

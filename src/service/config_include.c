@@ -109,10 +109,13 @@ config_include_file(struct loader *l, const char *path, const struct place *from
 {
 	struct config_text *text;
 	struct stat st;
-	size_t len = 0;
-	char *bytes = config_text_read(path, from, &len, &st, &l->findings);
+	size_t len = 0, i;
+	char *bytes;
 
-	if (bytes == NULL)
+	for (i = 0; i < l->nskip; i++)
+		if (strcmp(l->skip[i], path) == 0)
+			return;
+	if ((bytes = config_text_read(path, from, &len, &st, &l->findings)) == NULL)
 		return;
 	if (is_open(l, &st)) {
 		finding_error(&l->findings, from, "include: %s is being read already: "

@@ -36,6 +36,8 @@ struct schedule_draft {
 
 struct loader {
 	const struct config_source *source;
+	char *const	*skip;			/* included files that are not read; n of them */
+	size_t		 nskip;
 	struct config	*config;
 	struct findings	 findings;
 	struct config_text **texts;		/* owned: all settings point into them */

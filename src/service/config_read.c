@@ -88,11 +88,12 @@ config_text_read(const char *path, const struct place *from, size_t *len,
 		why = strerror(errno);
 	if (fd != -1)
 		close(fd);
-	if (why != NULL && from != NULL)
+	if (why != NULL && from != NULL) {
 		finding_error(f, from, "%s: %s", path, why);
-	else if (why != NULL)
+		findings_blame(f, path);
+	} else if (why != NULL) {
 		finding_error(f, &at, "%s", why);
-	else if (!is_text(bytes, *len, at.file, f)) {
+	} else if (!is_text(bytes, *len, at.file, f)) {
 		free(bytes);
 		bytes = NULL;
 	}

@@ -93,6 +93,7 @@ check_name(struct loader *l, const struct schedule_draft *d)
 			continue;
 		finding_error(&l->findings, &d->at, "schedule \"%s\" is defined twice (first at %s)",
 		    name, place_text(&e->at, first));
+		findings_share(&l->findings, &e->at);
 		break;
 	}
 }

@@ -84,6 +84,7 @@ add(struct findings *f, const struct place *at, bool warning, const char *fmt, v
 		.order = f->nfound, .warning = warning && !f->strict,
 		.text = printable(line),
 	};
+	f->found[f->nfound].fault = f->found[f->nfound].file;
 	f->nfound++;
 }
 
@@ -105,6 +106,20 @@ finding_warn(struct findings *f, const struct place *at, const char *fmt, ...)
 	va_start(ap, fmt);
 	add(f, at, true, fmt, ap);
 	va_end(ap);
+}
+
+void
+findings_blame(struct findings *f, const char *file)
+{
+	if (f->nfound > 0 && f->dropped == 0)
+		f->found[f->nfound - 1].fault = file_number(f, file);
+}
+
+void
+findings_share(struct findings *f, const struct place *other)
+{
+	if (f->nfound > 0 && f->dropped == 0 && f->found[f->nfound - 1].fault == 0)
+		f->found[f->nfound - 1].fault = file_number(f, other->file);
 }
 
 void
@@ -150,6 +165,21 @@ append(char ***list, size_t *n, const char *text)
 	(*list)[(*n)++] = xstrdup(text);
 }
 
+/* Each file that has an error, once. */
+static void
+list_files(const struct findings *f, struct config_report *r)
+{
+	size_t i, k;
+
+	for (i = 0; i < f->nfiles; i++) {
+		for (k = 0; k < f->nfound; k++)
+			if (!f->found[k].warning && f->found[k].fault == i)
+				break;
+		if (k < f->nfound)
+			append(&r->files, &r->nfiles, f->files[i]);
+	}
+}
+
 void
 findings_done(struct findings *f)
 {
@@ -172,6 +202,7 @@ findings_done(struct findings *f)
 		append(&r->errors, &r->nerrors, text);
 		free(text);
 	}
+	list_files(f, r);
 	for (i = 0; i < f->nfound; i++)
 		free(f->found[i].text);
 	for (i = 0; i < f->nfiles; i++)

@@ -28,6 +28,7 @@ struct finding {
 	int	 line;
 	size_t	 order;			/* number of the finding; breaks ties */
 	bool	 warning;
+	size_t	 fault;			/* number of the file that has to be mended */
 	char	*text;			/* owned, with its place */
 };
 
@@ -49,6 +50,12 @@ const char *findings_file(struct findings *, const char *name);
 
 void	finding_error(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
 void	finding_warn(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
+
+/* The last error is reported where a file is included, but is that file's fault. */
+void	findings_blame(struct findings *, const char *file);
+
+/* The last error concerns this place, too: its file's fault, if the other is the main file. */
+void	findings_share(struct findings *, const struct place *);
 
 /* Withdraws all findings but the first n. */
 void	findings_forget(struct findings *, size_t n);

@@ -54,7 +54,7 @@ load_file(const char *file, struct config_report *report)
 {
 	struct config_source source = { .file = file, .client = true };
 
-	*report = (struct config_report){ NULL, 0, NULL, 0 };
+	*report = (struct config_report){ .nerrors = 0 };
 	return config_load(&source, report);
 }
 

@@ -354,7 +354,7 @@ test_trust(void **state UNUSED)
 static struct config *
 load(const struct config_source *source, struct config_report *r)
 {
-	*r = (struct config_report){ NULL, 0, NULL, 0 };
+	*r = (struct config_report){ .nerrors = 0 };
 	return config_load(source, r);
 }
 
