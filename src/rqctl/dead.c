@@ -25,6 +25,7 @@
 struct job {
 	struct ctl	*ctl;
 	struct target	 target;
+	const struct target *to;	/* whose retries letters become; target, mostly */
 	struct select	 select;
 	struct letters	 letters;
 	struct progress	 progress;
@@ -41,6 +42,7 @@ job_init(struct job *j, struct ctl *c, bool must)
 	if (select_parse(c, &j->select, must) == -1 ||
 	    ctl_keeping_target(c, c->args.words[0], "dead", &j->target) == -1)
 		return -1;
+	j->to = &j->target;
 	letters_init(&j->letters, c, &j->target, &j->select);
 	return 0;
 }
@@ -322,7 +324,7 @@ retry_step(struct job *j, int i, int n, int64_t *moved)
 		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
 	};
 	static const enum key zsets[] = { KEY_QUEUE, KEY_DEAD };
-	bool ids = j->target.kind == KIND_UNIQUE;
+	bool ids = j->to->kind == KIND_UNIQUE;
 	const enum key *keys = ids ? zsets : lists;
 	size_t k, nkeys = ids ? ARRAY_LEN(zsets) : ARRAY_LEN(lists);
 	struct words w = { 0 };
@@ -330,7 +332,7 @@ retry_step(struct job *j, int i, int n, int64_t *moved)
 	int done = -1;
 
 	for (k = 0; k < nkeys; k++)
-		words_add(&w, j->target.keys.name[keys[k]]);
+		words_add(&w, (keys[k] == KEY_DEAD ? &j->target : j->to)->keys.name[keys[k]]);
 	words_add(&w, STEP_BYTES);
 	names_of(&j->letters, i, n, &w);
 	reply = ask_script(j->ctl, ids ? "unique_dead_retry" : "dead_retry", (int)nkeys, &w);
@@ -447,13 +449,14 @@ count_letters(struct ctl *c)
 }
 
 static void
-run(struct ctl *c, step_fn *step, const char *verb, int64_t most)
+run(struct ctl *c, step_fn *step, const char *verb, int64_t most, const struct target *to)
 {
 	struct job j;
 
 	if (job_init(&j, c, true) == -1)
 		return;
 	j.most = most;
+	j.to = to != NULL ? to : &j.target;
 	if (progress_init(c, &j.progress, verb) == 0) {
 		work(&j, ctl_given(c, OPT_DRY_RUN) ? NULL : step);
 		if (j.matched == 0)
@@ -491,7 +494,28 @@ dead_retry(struct ctl *c)
 	if (must_ask(c) && ctl_given(c, OPT_ALL))
 		n = confirm(c, "retry");
 	if (n >= 0)
-		run(c, retry_step, "retried", n);
+		run(c, retry_step, "retried", n, NULL);
+}
+
+/* As retry, but into another queue, the last argument. */
+void
+dead_move(struct ctl *c)
+{
+	const char *name = c->args.words[--c->args.nwords];
+	struct target to;
+	int64_t n = 0;
+
+	c->args.words[c->args.nwords] = NULL;
+	if (ctl_keeping_target(c, name, "dead", &to) == -1)
+		return;
+	if (strcmp(name, c->args.words[0]) == 0) {
+		ctl_error(c, EX_USAGE, "%s and %s are the same queue: rqctl dead retry", name, name);
+		n = -1;
+	} else if (must_ask(c) && ctl_given(c, OPT_ALL))
+		n = confirm(c, "move");
+	if (n >= 0)
+		run(c, retry_step, "moved", n, &to);
+	ctl_target_done(&to);
 }
 
 void
@@ -500,7 +524,7 @@ dead_drop(struct ctl *c)
 	int64_t n = must_ask(c) ? confirm(c, "drop") : 0;
 
 	if (n >= 0)
-		run(c, drop_step, "dropped", n);
+		run(c, drop_step, "dropped", n, NULL);
 }
 
 bool

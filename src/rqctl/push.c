@@ -439,16 +439,15 @@ push(struct push *p, const char *text)
 }
 
 void
-push_run(struct ctl *c)
+push_text(struct ctl *c, const char *queue, const char *text)
 {
 	struct push *p = xcalloc(1, sizeof(*p));
-	const char *text = c->args.words[1];
 
 	p->ctl = c;
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
 	else if (parse_due(p) == 0 &&
-	    ctl_push_target(c, c->args.words[0], &p->target) == 0) {
+	    ctl_push_target(c, queue, &p->target) == 0) {
 		if (p->delay != NULL && !config_kind_keeps(p->target.kind))
 			ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed "
 			    "messages", config_kind_name(p->target.kind), p->target.name);
@@ -463,4 +462,10 @@ push_run(struct ctl *c)
 	}
 	buf_done(&p->bytes);
 	free(p);
+}
+
+void
+push_run(struct ctl *c)
+{
+	push_text(c, c->args.words[0], c->args.words[1]);
 }

@@ -178,3 +178,27 @@ schedules_run(struct ctl *c)
 	json_decref(array);
 	table_done(&t);
 }
+
+/* -- schedules run ---------------------------------------------------------------- */
+
+/* Pushes what a tick at this moment would push; what QSCHEDULE says stays as it is. */
+void
+schedules_push(struct ctl *c)
+{
+	struct schedule_config *const *s = c->config->schedules;
+	const struct queue_config *q;
+	char *message;
+
+	if (!ctl_has_file(c)) {
+		ctl_error(c, EX_USAGE, "schedules stand in a configuration file: say -c FILE");
+		return;
+	}
+	if (check_names(c) == -1)
+		return;
+	while (strcmp((*s)->name, c->args.words[0]) != 0)
+		s++;
+	q = config_queue(c->config, (*s)->queue);
+	message = tick_message(*s, (int64_t)(clock_wall() / SEC), q->kind == KIND_UNIQUE);
+	push_text(c, q->name, message);
+	free(message);
+}

@@ -52,7 +52,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_LOCK_WAIT] = { "wait", 0, "DURATION",
 	    "give up after DURATION; 0: at once (without end)" },
 	[OPT_TTL] = { "ttl", 0, "DURATION", "how long the lock outlives its holder (30s)" },
-	[OPT_FORCE] = { "force", 0, NULL, "break it, whoever has it" },
+	[OPT_FORCE] = { "force", 0, NULL, "do it, whoever has it and whatever is in it" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL", "write the completion for bash or zsh" },
 };
 
@@ -100,6 +100,15 @@ const struct verb verb_table[] = {
 	    "All of them, if neither ID nor filter says which. Bytes that are not UTF-8\n"
 	    "stand in base64 as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
 	    VERB_QUEUES, dead_export },
+	{ "dead import", "QUEUE", "make dead letters of what dead export has written",
+	    "Reads standard input, an object a line. A letter whose number is there is passed\n"
+	    "over, so what was interrupted can be repeated.", 0, 1, 1,
+	    VERB_JSON | VERB_QUEUES, dead_import },
+	{ "dead move", "QUEUE [ID...] TO", "give dead letters to another queue",
+	    "They are due there at once and begin with attempt 1. Say which: by ID, by filters,\n"
+	    "or --all, which asks first.",
+	    OPTS_LETTERS | OPT(ALL) | OPT(RATE) | OPT(DRY_RUN) | OPT(YES), 2, -1,
+	    VERB_JSON | VERB_QUEUES, dead_move },
 	{ "retry list", "QUEUE", "messages that wait for a retry, the next first", NULL,
 	    OPT(COUNT) | OPT(ALL) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, retry_list },
 	{ "retry now", "QUEUE [ID...]", "do not wait: make retries due",
@@ -128,6 +137,11 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_QUEUES, pause_run },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
 	    VERB_JSON | VERB_QUEUES, pause_resume },
+	{ "forget", "QUEUE", "delete the keys of a queue that is gone",
+	    "Refuses while a daemon serves it or messages are in it, unless --force says so.",
+	    OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, forget_run },
+	{ "schedules run", "SCHEDULE", "push what a schedule would push now",
+	    "Its next run is not changed by it.", 0, 1, 1, VERB_JSON, schedules_push },
 	{ "schedules", "[SCHEDULE...]", "when schedules ran last, and when they run next",
 	    NULL, 0, 0, -1, VERB_JSON, schedules_run },
 	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",

@@ -32,6 +32,61 @@ base64(const char *data, size_t len)
 	return text;
 }
 
+/* The value of a digit; -1: it is none. */
+static int
+digit_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* NULL: this is not base64. */
+static char *
+decode(const char *text, size_t len, size_t *ret)
+{
+	char *data = xmalloc(len / 4 * 3 + 4), *to = data;
+	uint32_t bits = 0;
+	size_t i, n = len;
+	int v;
+
+	while (n > 0 && len - n < 2 && text[n - 1] == '=')
+		n--;
+	for (i = 0; i < n && (v = digit_value(text[i])) >= 0; i++) {
+		bits = bits << 6 | (uint32_t)v;
+		if (i % 4 > 0)
+			*to++ = (char)(bits >> (6 - i % 4 * 2) & 255);
+	}
+	if (i < n || n % 4 == 1 || len % 4 != 0) {
+		free(data);
+		return NULL;
+	}
+	*ret = (size_t)(to - data);
+	*to = '\0';
+	return data;
+}
+
+char *
+json_get_bytes(const json_t *object, const char *name, size_t *len)
+{
+	const json_t *value = json_object_get(object, name);
+	char *key;
+
+	if (json_is_string(value)) {
+		*len = json_string_length(value);
+		return xmemdup(json_string_value(value), *len + 1);
+	}
+	key = xasprintf("%s_base64", name);
+	value = json_object_get(object, key);
+	free(key);
+	return json_is_string(value) ?
+	    decode(json_string_value(value), json_string_length(value), len) : NULL;
+}
+
 void
 json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 {

@@ -1,0 +1,21 @@
+-- forget_queue: deletes the keys of a queue that is gone.
+--
+-- KEYS    Q QBACKUP QRETRY QDELAYED QDEAD and the others of the queue
+-- ARGV    "force": also where messages are in them
+--         "count": only counts
+-- Returns {keys, messages}: how many are there; nothing is deleted where there are
+--         messages, unless forced
+-- Effect  The keys are gone.
+-- Again   Finds none.
+local call = redis.call
+local size = { list = 'LLEN', zset = 'ZCARD', stream = 'XLEN' }
+local keys, messages = {}, 0
+for i, key in ipairs(KEYS) do
+  local type = call('TYPE', key).ok
+  if type ~= 'none' then keys[#keys + 1] = key end
+  if i <= 5 and type ~= 'none' then messages = messages + (size[type] and call(size[type], key) or 1) end
+end
+if ARGV[1] ~= 'count' and (messages == 0 or ARGV[1] == 'force') then
+  for _, key in ipairs(keys) do call('UNLINK', key) end
+end
+return {#keys, messages}
