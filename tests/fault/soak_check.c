@@ -80,7 +80,7 @@ struct fate {
 	unsigned	successes, letters, runs;
 	unsigned	confirmed;	/* acks of which Redis has said ok */
 	double		born;		/* the first run; 0: none */
-	double		letter;		/* when the last one was written */
+	double		end;		/* when it last ended, by a run or a letter */
 	bool		doubtful;	/* perhaps it was never pushed */
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
@@ -543,7 +543,7 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 		return;
 	}
 	fate->letters++;
-	fate->letter = at;
+	fate->end = at > fate->end ? at : fate->end;
 	if (fate->runs == 0)
 		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
@@ -724,6 +724,19 @@ print_tables(void)
 }
 
 static void
+tell_runs(long n)
+{
+	for (size_t i = 0; i < nruns; i++) {
+		const struct run *r = &runs[i];
+
+		if (r->n == n)
+			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status %d%s\n",
+			    r->attempt, (int)r->daemon, (int)r->pid, r->from, r->to, r->status,
+			    r->confirmed ? ", confirmed" : "");
+	}
+}
+
+static void
 print_sums(const struct fate *fates, long messages)
 {
 	unsigned ok = 0, dead = 0, both = 0, lost = 0, duplicates = 0, forgotten = 0;
@@ -743,9 +756,11 @@ print_sums(const struct fate *fates, long messages)
 			lost++;
 			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
 		}
-		if (f->letters + f->confirmed > 1 && !redis_forgot(f->born, f->letter + 1))
+		if (f->letters + f->confirmed > 1 && !redis_forgot(f->born, f->end + 1)) {
 			PROBLEM("message %ld has ended more than once: dead letters %u, "
 			    "acks confirmed %u", n, f->letters, f->confirmed);
+			tell_runs(n);
+		}
 	}
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
@@ -785,6 +800,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		fates[r->n].successes += r->to > 0 && r->status == 0;
 		fates[r->n].confirmed += r->confirmed && r->status == 0;
 		fates[r->n].born = born;
+		fates[r->n].end = r->to > fates[r->n].end ? r->to : fates[r->n].end;
 		fates[r->n].status65 |= r->to > 0 && r->status == 65;
 		if (finished != NULL)
 			judge_finished(finished, born, r);
