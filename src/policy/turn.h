@@ -10,7 +10,12 @@
 #define RQD_POLICY_TURN_H
 
 enum turn {
-	TURN_SHARE,	/* retries and new messages, half and half */
+	/*
+	 * Retries and new messages, half and half.  A queue that was just opened first
+	 * gives due retries, as many as its concurrency: they may be what this daemon gave
+	 * back when it was last shut down.
+	 */
+	TURN_SHARE,
 	TURN_OLDEST,	/* the oldest message that was never delivered */
 	TURN_NEWEST,	/* the newest one; where the kind cannot tell, the oldest */
 	TURN_FEWEST,	/* of the due retries one with the fewest attempts */

@@ -276,6 +276,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->stats = stats;
 	ack_configure(a, config, cfg);
 	a->known = true;
+	a->due_first = (unsigned)config_most(cfg);
 	a->pace = ACK_PACE_MAX;
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)

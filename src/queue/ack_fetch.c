@@ -281,7 +281,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 
 /* The script's word for it; between retries and new messages the pops alternate. */
 static const char *
-ack_turn_word(struct ack *a)
+ack_turn_word(struct ack *a, unsigned n)
 {
 	static const char *const words[] = {
 		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
@@ -290,6 +290,10 @@ ack_turn_word(struct ack *a)
 
 	if (a->fetch_turn != TURN_SHARE)
 		return words[a->fetch_turn];
+	if (a->due_first > 0) {
+		a->due_first -= n < a->due_first ? n : a->due_first;
+		return "due";
+	}
 	a->new_first = !a->new_first;
 	return a->new_first ? "retry" : "new";
 }
@@ -314,7 +318,7 @@ ack_pop(struct ack *a)
 	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
 	args_fmt(&w, "%.9f", a->gap);
 	args_fmt(&w, "%.9f", RATE_SLACK);
-	args_str(&w, ack_turn_word(a));
+	args_str(&w, ack_turn_word(a, n));
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }

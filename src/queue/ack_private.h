@@ -196,6 +196,7 @@ struct ack {
 	unsigned		  got;
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
+	unsigned		  due_first;	/* messages until retries and new ones take turns */
 	bool			  popping;	/* the pop is on its way */
 	bool			  crowded;	/* LOADING ones fill all that was asked for */
 	struct timer		  load;		/* set: LOADING ones are asked for again */

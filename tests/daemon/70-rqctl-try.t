@@ -38,7 +38,7 @@ C
 RQD_CONFIG=$T/try.conf
 export RQD_CONFIG
 
-printf '{"id":7}\n\0x' >"$T/message"
+printf '{"x":7}\n\0x' >"$T/message"
 try() { # STATUS VERDICT ARGUMENT...
 	_want=$1 _re=$2
 	shift 2

@@ -11,7 +11,8 @@
 --         slack      seconds that one may come before its time
 --         turn       what comes first.  "retry": due retries, the longest due first;
 --                    "new": waiting messages, the oldest first.  Both get their share of n,
---                    and what one has not the other one fills.  For a probe, with n = 1:
+--                    and what one has not the other one fills.  "due": retries as many as
+--                    there are, then waiting messages.  For a probe, with n = 1:
 --                    "newest": the newest waiting message; "fewest": the due retry
 --                    with the fewest attempts
 -- Returns {status, now, waiting, due, dropped, limited, then for each message:

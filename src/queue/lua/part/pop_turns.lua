@@ -1,11 +1,13 @@
 -- pop_turns: due retries and new messages take turns, so that neither can starve the other.
 -- Needs   pop_retries; fresh(most, newest): leases new messages until got is most
 -- ARGV[9] says what comes first: it gets half of n, rounded up, and the other one the
--- rest; what one of them has not the other one fills.  The words are those of pop.lua.
+-- rest; what one of them has not the other one fills.  'due' gives retries all of n.  The
+-- words are those of pop.lua.
 local turn, half = ARGV[9], math.ceil(n / 2)
 if turn == 'new' then fresh(half)
 elseif turn == 'newest' then fresh(half, true)
 elseif turn == 'fewest' then fewest()
+elseif turn == 'due' then retries(n)
 else retries(half) end
 if turn == 'new' then retries(n)
 elseif turn == 'newest' then fewest() end
