@@ -1,8 +1,8 @@
 /*
  * rqd: runs a command for every message of a Redis queue.
  *
- * This file reads the command line and the configuration; the daemon is
- * service/server.c.
+ * This file reads the command line and the configuration, and gives up privileges; the
+ * daemon is service/server.c.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -20,6 +20,8 @@
 #include "queue/queue.h"
 #include "redis/script.h"
 #include "service/config_file.h"
+#include "service/launch_config.h"
+#include "service/privilege.h"
 #include "service/server.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
@@ -176,17 +178,11 @@ print_report(const struct config_report *report)
 		fprintf(stderr, "rqd: warning: %s\n", report->warnings[i]);
 }
 
-/* A daemon's warnings go to its log; all else is for whoever typed the command. */
+/* -t, -T, and errors: for whoever typed the command. */
 static int
-run(const struct arguments *a, struct config *config, const struct config_report *report)
+report_and_print(const struct arguments *a, const struct config *config,
+    const struct config_report *report)
 {
-	struct server_options options = {
-		.source = &a->source, .until_empty = a->until_empty, .debug = a->debug,
-		.report = report,
-	};
-
-	if (config != NULL && !a->print && a->check == 0)
-		return server_run(&options, config);
 	print_report(report);
 	if (config == NULL)
 		return EX_CONFIG;
@@ -197,13 +193,81 @@ run(const struct arguments *a, struct config *config, const struct config_report
 	return EX_OK;
 }
 
+/* A daemon's warnings go to its log. */
+static int
+run(const struct arguments *a, struct config *config, const struct config_report *report,
+    struct launcher *launcher)
+{
+	struct server_options options = {
+		.source = &a->source, .until_empty = a->until_empty, .debug = a->debug,
+		.report = report, .launcher = launcher,
+	};
+
+	return server_run(&options, config);
+}
+
 static int
 load_and_run(const struct arguments *a)
 {
 	struct config_report report = { 0 };
 	struct config *config = config_load(&a->source, &report);
-	int status = run(a, config, &report);
+	int status;
 
+	if (config != NULL && !a->print && a->check == 0)
+		status = run(a, config, &report, NULL);
+	else
+		status = report_and_print(a, config, &report);
+	config_report_done(&report);
+	config_unref(config);
+	return status;
+}
+
+static int
+complain(char *cause)
+{
+	fprintf(stderr, "rqd: %s\n", cause);
+	free(cause);
+	return EX_OSERR;
+}
+
+/* With a configuration that the launcher has read. */
+static int
+run_sealed(const struct arguments *a, struct config *config, const struct config_report *report,
+    struct launcher *launcher)
+{
+	char *cause = NULL;
+
+	if (privilege_seal(&cause) == -1)
+		return complain(cause);
+	return run(a, config, report, launcher);
+}
+
+/*
+ * Two processes; launcher.h.  With privileged = false the launcher ends as soon as that
+ * is known, and all goes on as it would for the ordinary user that we are by then.
+ */
+static int
+run_privileged(const struct arguments *a)
+{
+	struct launcher *launcher = launcher_fork(&launch_config_ops,
+	    (void *)(uintptr_t)&a->source);
+	struct config_report report = { 0 };
+	struct launcher_loaded loaded;
+	struct config *config;
+	char *cause = NULL;
+	int status;
+
+	if (privilege_drop(&cause) == -1)
+		return complain(cause);
+	if (launcher_load_now(launcher, &loaded) == -1)
+		return complain(xstrdup("the launcher died"));
+	config = launch_config_take(&a->source, &loaded, &report);
+	if (config != NULL && config->privileged) {
+		status = run_sealed(a, config, &report, launcher);
+	} else {
+		launcher_stop(launcher);
+		status = config != NULL ? load_and_run(a) : report_and_print(a, NULL, &report);
+	}
 	config_report_done(&report);
 	config_unref(config);
 	return status;
@@ -219,7 +283,8 @@ main(int argc, char **argv)
 	queue_check_ops();
 	handler_check_ops();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
-		status = load_and_run(&a);
+		status = privilege_held() && !a.print && a.check == 0 ?
+		    run_privileged(&a) : load_and_run(&a);
 	free(a.overrides);
 	return status;
 }

@@ -4,6 +4,9 @@
  * Look-ups that may fail are made when the handler is opened, and again at
  * each start until they succeed, so that a queue whose user or env_file is
  * missing resumes by itself.  An env_file that has changed is read again.
+ *
+ * Where there is a launcher it does all that; here we only say which queue of which
+ * generation it is.
  */
 #include "handler/command.h"
 
@@ -19,6 +22,9 @@
 struct command {
 	const struct handler_env  *env;
 	const struct queue_config *cfg;
+	bool			   guarded;	/* this is a launcher */
+	unsigned		   generation;	/* for the launcher; 0: we start it */
+	unsigned		   number;	/* of the queue in it */
 	struct identity		   identity;	/* valid while known */
 	bool			   known;
 	struct environment	  *environment;	/* NULL: to be made; needs the identity */
@@ -40,44 +46,67 @@ add_limit(struct command *c, int resource, uint64_t value)
 	c->nlimits++;
 }
 
+/* "user" or "group" */
 static int
-find_identity(struct command *c, const char **step)
+find_identity(struct command *c, enum spawn_step *step)
 {
+	const char *what;
+
 	if (c->known)
 		return 0;
-	if (identity_find(c->cfg->user, c->cfg->group, &c->identity, step) == -1)
-		return -1;
-	c->known = true;
-	return 0;
+	if (identity_find(c->cfg->user, c->cfg->group, &c->identity, &what) == 0) {
+		c->known = true;
+		return 0;
+	}
+	*step = what[0] == 'u' ? STEP_USER : STEP_GROUP;
+	return -1;
 }
 
 static int
-make_environment(struct command *c, const char **step)
+make_environment(struct command *c, enum spawn_step *step)
 {
 	if (c->environment != NULL && !environment_is_stale(c->environment))
 		return 0;
 	environment_free(c->environment);
 	c->environment = NULL;
-	*step = "env_file";
-	return environment_new(c->env, c->cfg, &c->identity, &c->environment);
+	*step = STEP_ENV_FILE;
+	return environment_new(c->env, c->cfg, &c->identity, c->guarded, &c->environment);
 }
 
 static int
-prepare(struct command *c, const char **step)
+prepare(struct command *c, enum spawn_step *step)
 {
 	if (find_identity(c, step) == -1)
 		return -1;
 	return make_environment(c, step);
 }
 
+static unsigned
+number_of(const struct config *config, const struct queue_config *cfg)
+{
+	unsigned i = 0;
+
+	while (config->queues[i] != cfg)
+		i++;
+	return i;
+}
+
 struct command *
-command_new(const struct handler_env *env, const struct queue_config *cfg)
+command_new(const struct handler_env *env, const struct config *config,
+    const struct queue_config *cfg)
 {
 	struct command *c = xcalloc(1, sizeof(*c));
-	const char *step;
+	enum spawn_step step;
 
 	c->env = env;
 	c->cfg = cfg;
+	if (env->launcher != NULL) {
+		c->generation = config->generation;
+		c->number = number_of(config, cfg);
+		launcher_hold(env->launcher, c->generation);
+		return c;
+	}
+	c->guarded = env->loop == NULL;
 	add_limit(c, RLIMIT_NOFILE, cfg->limit_nofile);
 	add_limit(c, RLIMIT_AS, cfg->limit_as);
 	add_limit(c, RLIMIT_CPU, cfg->limit_cpu);
@@ -94,14 +123,16 @@ command_free(struct command *c)
 {
 	if (c == NULL)
 		return;
+	if (c->generation != 0)
+		launcher_drop(c->env->launcher, c->generation);
 	environment_free(c->environment);
 	identity_done(&c->identity);
 	free(c);
 }
 
 pid_t
-command_spawn(struct command *c, const struct message *msg, const int fd[3],
-    volatile pid_t *slot, bool wait, const char **step)
+command_spawn(struct command *c, char *words, size_t len, const int fd[3],
+    volatile pid_t *slot, const struct spawn_proxy *proxy, enum spawn_step *step)
 {
 	struct spawn s;
 
@@ -109,7 +140,7 @@ command_spawn(struct command *c, const struct message *msg, const int fd[3],
 		return -1;
 	s = (struct spawn){
 		.argv = c->cfg->command,
-		.envp = environment_for(c->environment, msg),
+		.envp = environment_with(c->environment, words, len),
 		.fd = { fd[0], fd[1], fd[2] },
 		.directory = c->cfg->directory,
 		.uid = c->identity.uid,
@@ -120,7 +151,35 @@ command_spawn(struct command *c, const struct message *msg, const int fd[3],
 		.nice = c->cfg->nice,
 		.limits = c->limits,
 		.nlimits = c->nlimits,
-		.slot = slot
+		.slot = slot,
+		.proxy = proxy
 	};
-	return wait ? spawn_run(&s, step) : spawn_start(&s, step);
+	s.env_file = environment_left_file(c->environment, &s.env_first, &s.env_weak);
+	return spawn_start(&s, step);
+}
+
+pid_t
+command_start(struct command *c, const struct message *msg, const int fd[3],
+    volatile pid_t *slot, struct start *start, enum spawn_step *step)
+{
+	static struct buf words;
+
+	buf_clear(&words);
+	environment_words(&words, msg, c->cfg);
+	start->launcher = NULL;
+	if (c->generation == 0)
+		return command_spawn(c, words.data, words.len, fd, slot, NULL, step);
+	*step = STEP_LAUNCHER;
+	return launcher_start(c->env->launcher, start, c->generation, c->number, &words, fd);
+}
+
+int
+command_exited(const struct start *start, pid_t pid, const char **step)
+{
+	enum spawn_step n = STEP_NONE;
+	int error = start->launcher != NULL ? launcher_exited(start, &n) :
+	    spawn_exited(pid, &n);
+
+	*step = spawn_step_name(n);
+	return error;
 }

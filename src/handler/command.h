@@ -6,22 +6,31 @@
 #define RQD_HANDLER_COMMAND_H
 
 #include "handler/handler.h"
+#include "handler/launcher.h"
 #include "handler/spawn.h"
 
 struct command;
 
-/* Borrows both, which must live as long.  Never NULL, see command_spawn(). */
-struct command	*command_new(const struct handler_env *, const struct queue_config *);
+/* Borrows all, which must live as long.  Never NULL, see command_start(). */
+struct command	*command_new(const struct handler_env *, const struct config *,
+		    const struct queue_config *);
 void		 command_free(struct command *);	/* NULL is fine */
 
 /*
  * Starts it for msg (NULL: for many) with these descriptors, see struct spawn.
- * wait: spawn_run(), otherwise spawn_start(); spawn_exited() is due after both.
- * Returns the pid, or -1 with errno and *step: theirs, or that of a look-up
- * ("user", "group", "env_file"), which is tried again at each call.
+ * Returns the pid; or 0 where a launcher does it, and start's callbacks will say more;
+ * or -1 with errno and *step: those of spawn_start(), or of a look-up ("user", "group",
+ * "env_file"), which is tried again at each call.
  */
-pid_t		 command_spawn(struct command *, const struct message *,
-		    const int fd[3], volatile pid_t *slot, bool wait,
-		    const char **step) MUSTCHECK;
+pid_t		 command_start(struct command *, const struct message *, const int fd[3],
+		    volatile pid_t *slot, struct start *, enum spawn_step *step) MUSTCHECK;
+
+/* In a launcher: the words are those of environment_words(). */
+pid_t		 command_spawn(struct command *, char *words, size_t len, const int fd[3],
+		    volatile pid_t *slot, const struct spawn_proxy *,
+		    enum spawn_step *step) MUSTCHECK;
+
+/* Once, at its exit: why it could not be executed, and *step; else 0. */
+int		 command_exited(const struct start *, pid_t, const char **step);
 
 #endif

@@ -11,60 +11,59 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct text {
-	const char	*p;
-	const char	*end;
-};
+/* May run in a child that shares our memory: no library, no instruments. */
+#define SHARED	__attribute__((__noinline__, __no_sanitize__("address"), \
+    __no_sanitize__("undefined")))
 
-static bool
+SHARED static bool
 is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-static bool
+SHARED static bool
 is_name_char(char c, bool first)
 {
 	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
 	    (!first && c >= '0' && c <= '9');
 }
 
-static void
-skip_blanks(struct text *t)
+SHARED static void
+skip_blanks(struct env_text *t)
 {
 	while (t->p < t->end && is_blank(*t->p))
 		t->p++;
 }
 
-static void
-skip_line(struct text *t)
+SHARED static void
+skip_line(struct env_text *t)
 {
 	while (t->p < t->end && *t->p != '\n')
 		t->p++;
 }
 
 /* Up to and with the "=". */
-static bool
-take_name(struct text *t, struct buf *out)
+SHARED static bool
+take_name(struct env_text *t)
 {
 	bool first = true;
 
 	for (; t->p < t->end && is_name_char(*t->p, first); first = false)
-		buf_addc(out, *t->p++);
+		*t->out++ = *t->p++;
 	skip_blanks(t);
 	if (first || t->p == t->end || *t->p++ != '=')
 		return false;
-	buf_addc(out, '=');
+	*t->out++ = '=';
 	return true;
 }
 
 /* After a backslash; within double quotes it is kept before most characters. */
-static void
-take_escaped(struct text *t, struct buf *out, bool quoted)
+SHARED static void
+take_escaped(struct env_text *t, bool quoted)
 {
 	char c;
 
@@ -73,14 +72,14 @@ take_escaped(struct text *t, struct buf *out, bool quoted)
 	c = *t->p++;
 	if (c == '\n')
 		return;
-	if (quoted && strchr("\"\\$`", c) == NULL)
-		buf_addc(out, '\\');
-	buf_addc(out, c);
+	if (quoted && c != '"' && c != '\\' && c != '$' && c != '`')
+		*t->out++ = '\\';
+	*t->out++ = c;
 }
 
 /* After an opening quote, up to and with the closing one. */
-static bool
-take_quoted(struct text *t, struct buf *out, char quote)
+SHARED static bool
+take_quoted(struct env_text *t, char quote)
 {
 	char c;
 
@@ -89,41 +88,54 @@ take_quoted(struct text *t, struct buf *out, char quote)
 		if (c == quote)
 			return true;
 		if (c == '\\' && quote == '"')
-			take_escaped(t, out, true);
+			take_escaped(t, true);
 		else
-			buf_addc(out, c);
+			*t->out++ = c;
 	}
 	return false;
 }
 
-/* Up to the end of the line.  keep: as much of out is not trailing white space. */
-static bool
-take_value(struct text *t, struct buf *out)
+/* Up to the end of the line.  keep: what comes before it is not trailing white space. */
+SHARED static bool
+take_value(struct env_text *t)
 {
-	size_t keep = out->len;
-	char c;
+	char *keep = t->out, c;
 
 	skip_blanks(t);
 	while (t->p < t->end && (c = *t->p) != '\n') {
 		t->p++;
-		if ((c == '"' || c == '\'') && !take_quoted(t, out, c))
+		if ((c == '"' || c == '\'') && !take_quoted(t, c))
 			return false;
 		if (c == '\\')
-			take_escaped(t, out, false);
+			take_escaped(t, false);
 		else if (c != '"' && c != '\'')
-			buf_addc(out, c);
+			*t->out++ = c;
 		if (!is_blank(c))
-			keep = out->len;
+			keep = t->out;
 	}
-	out->len = keep;
+	t->out = keep;
 	return true;
 }
 
-static int
-parse(struct text *t, struct buf *entry, void (*set)(const char *, void *),
-    void *arg)
+/* A NUL anywhere is an error: it would end an entry before its end. */
+SHARED void
+env_file_begin(struct env_text *t, char *p, size_t n)
 {
-	while (t->p < t->end) {
+	size_t i;
+
+	*t = (struct env_text){ p, p + n, p, false };
+	for (i = 0; i < n; i++) {
+		if (p[i] == '\0')
+			t->bad = true;
+	}
+}
+
+SHARED char *
+env_file_next(struct env_text *t)
+{
+	char *entry = t->out;
+
+	while (!t->bad && t->p < t->end) {
 		if (*t->p == '\n' || is_blank(*t->p)) {
 			t->p++;
 			continue;
@@ -132,47 +144,63 @@ parse(struct text *t, struct buf *entry, void (*set)(const char *, void *),
 			skip_line(t);
 			continue;
 		}
-		buf_clear(entry);
-		if (!take_name(t, entry) || !take_value(t, entry)) {
-			errno = EINVAL;
-			return -1;
+		if (!take_name(t) || !take_value(t)) {
+			t->bad = true;
+			return NULL;
 		}
-		set(buf_str(entry), arg);
+		if (t->p < t->end)
+			t->p++;		/* the newline, which the NUL may overwrite */
+		*t->out++ = '\0';
+		return entry;
 	}
-	return 0;
+	return NULL;
 }
+
+SHARED bool
+env_file_is_reserved(const char *entry)
+{
+	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
+	    "RQD_MAX_ATTEMPTS=", "RQD_VERDICT_FD=", "RQD_BATCH=" };
+	const char *a, *b;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		for (a = names[i], b = entry; *a != '\0' && *a == *b; a++, b++)
+			continue;
+		if (*a == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* -- in a process of its own ---------------------------------------------------------- */
 
 int
 env_file_parse(const char *p, size_t n, void (*set)(const char *, void *),
     void *arg)
 {
-	struct text t = { .p = p, .end = p + n };
-	struct buf entry = BUF_INIT;
-	int r;
+	char *copy = xmalloc(n + 1), *entry;
+	struct env_text t;
 
-	if (n == 0)
+	if (n > 0)
+		memcpy(copy, p, n);
+	env_file_begin(&t, copy, n);
+	while ((entry = env_file_next(&t)) != NULL)
+		set(entry, arg);
+	free(copy);
+	if (!t.bad)
 		return 0;
-	if (memchr(p, '\0', n) != NULL) {
-		errno = EINVAL;
-		return -1;
-	}
-	r = parse(&t, &entry, set, arg);
-	buf_done(&entry);
-	return r;
+	errno = EINVAL;
+	return -1;
 }
 
-/* Not blocking, or a fifo would stop the daemon before we see that it is one. */
 int
-env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
-    struct stat *ret)
+env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct stat *ret)
 {
 	struct buf b = BUF_INIT;
 	struct stat st;
-	int fd, r, error;
+	int r, error;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd == -1)
-		return -1;
 	r = fstat(fd, &st);
 	if (r == 0 && !S_ISREG(st.st_mode)) {
 		errno = EINVAL;
@@ -183,10 +211,62 @@ env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
 	if (r == 0)
 		r = env_file_parse(b.data, b.len, set, arg);
 	error = errno;
-	(void)close(fd);
 	buf_done(&b);
 	if (r == 0)
 		*ret = st;
 	errno = error;
 	return r;
+}
+
+/* Not blocking, or a fifo would stop the daemon before we see that it is one. */
+int
+env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
+    struct stat *ret)
+{
+	int fd, r, error;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd == -1)
+		return -1;
+	r = env_file_read_fd(fd, set, arg, ret);
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	return r;
+}
+
+/* Root's, and nobody else may write to it. */
+static bool
+is_roots(int fd, bool folder)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == 0 &&
+	    (folder ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode)) &&
+	    (st.st_mode & S_IWOTH) == 0 && (st.st_gid == 0 || (st.st_mode & S_IWGRP) == 0);
+}
+
+int
+env_file_open_roots(const char *path)
+{
+	char *copy = xstrdup(path), *rest = copy, *word;
+	int at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), next;
+	bool last;
+
+	while (at != -1 && (word = strsep(&rest, "/")) != NULL) {
+		if (*word == '\0' || strcmp(word, ".") == 0)
+			continue;
+		last = rest == NULL;
+		next = is_roots(at, true) && strcmp(word, "..") != 0 ?
+		    openat(at, word, O_CLOEXEC | O_NOFOLLOW |
+		    (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY)) : -1;
+		(void)close(at);
+		at = next;
+		if (last && at != -1 && !is_roots(at, false)) {
+			(void)close(at);
+			at = -1;
+		}
+	}
+	free(copy);
+	return at;
 }

@@ -1,14 +1,19 @@
 /*
  * The environment of a queue's handlers.
  *
- * entries is what execve(2) gets.  The first nmine slots belong to the message
- * and point at fixed buffers, written over for each; after them comes the
- * fixed part, sorted out by name when it is made.  A name that rqd sets itself
- * cannot be set by env or env_file.
+ * entries is what execve(2) gets.  The first ENVIRONMENT_WORDS slots belong to the
+ * message; its words stand in the last of them.  After them comes the fixed part,
+ * sorted out by name when it is made.  A name that rqd sets itself cannot be set by
+ * env or env_file.
+ *
+ * Root reads no file that its queue's user could have replaced.  So in a launcher an
+ * env_file is read here only where it is root's own; else the child reads it, as its
+ * user.  The entries that it may replace, the weak ones, come first.
  */
 #include "handler/environment.h"
 
 #include <sys/stat.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,19 +24,16 @@
 #define PATH_ROOT	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define PATH_USER	"/usr/local/bin:/usr/bin:/bin"
 
-/* Those that a message may lack come first: execve(2) then gets what follows. */
-enum { MINE_CHANNEL, MINE_ID, MINE_ATTEMPT, MINE_MAX_ATTEMPTS, MINE_COUNT };
-
 struct environment {
 	const struct queue_config *cfg;
-	struct stat	  file;		/* of env_file when it was read; valid where cfg names one */
-	char		 *channel;	/* owned; NULL: the last message had none */
-	char		  id[sizeof("RQD_ID=") + MESSAGE_ID_MAX];
-	char		  attempt[sizeof("RQD_ATTEMPT=") + 10];
-	char		  max_attempts[sizeof("RQD_MAX_ATTEMPTS=") + 11];
-	char		**entries;	/* MINE_COUNT, then the fixed ones, then NULL */
+	bool		  guarded;
+	bool		  left;		/* env_file is the child's to read */
+	struct stat	  file;		/* of env_file when it was read; valid unless left */
+	char		**entries;	/* ENVIRONMENT_WORDS, then the fixed ones, then NULL */
 	size_t		  n;		/* without the NULL */
 	size_t		  cap;
+	size_t		  weak_end;	/* entries before it give way to the child's */
+	size_t		  words;	/* of the last message */
 };
 
 static size_t
@@ -40,34 +42,9 @@ name_len(const char *entry)
 	return strcspn(entry, "=");
 }
 
-static bool
-is_of_message(const char *entry)
-{
-	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
-	    "RQD_MAX_ATTEMPTS=" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(names); i++) {
-		if (strncmp(entry, names[i], strlen(names[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Takes entry; what had its name is replaced. */
 static void
-put(struct environment *e, char *entry)
+append(struct environment *e, char *entry)
 {
-	size_t i, len = name_len(entry);
-
-	for (i = MINE_COUNT; i < e->n; i++) {
-		if (name_len(e->entries[i]) == len &&
-		    strncmp(e->entries[i], entry, len) == 0) {
-			free(e->entries[i]);
-			e->entries[i] = entry;
-			return;
-		}
-	}
 	if (e->n + 1 >= e->cap) {
 		e->cap = e->cap * 2;
 		e->entries = xreallocarray(e->entries, e->cap,
@@ -75,6 +52,32 @@ put(struct environment *e, char *entry)
 	}
 	e->entries[e->n++] = entry;
 	e->entries[e->n] = NULL;
+}
+
+static void
+take_out(struct environment *e, size_t i)
+{
+	free(e->entries[i]);
+	memmove(&e->entries[i], &e->entries[i + 1], (e->n - i) * sizeof(*e->entries));
+	e->n--;
+	if (i < e->weak_end)
+		e->weak_end--;
+}
+
+/* Takes entry; what had its name is gone. */
+static void
+put(struct environment *e, char *entry)
+{
+	size_t i, len = name_len(entry);
+
+	for (i = ENVIRONMENT_WORDS; i < e->n; i++) {
+		if (name_len(e->entries[i]) == len &&
+		    strncmp(e->entries[i], entry, len) == 0) {
+			take_out(e, i);
+			break;
+		}
+	}
+	append(e, entry);
 }
 
 static void
@@ -87,7 +90,7 @@ put_value(struct environment *e, const char *name, const char *value)
 static void
 put_theirs(const char *entry, void *arg)
 {
-	if (!is_of_message(entry))
+	if (!env_file_is_reserved(entry))
 		put(arg, xstrdup(entry));
 }
 
@@ -118,6 +121,28 @@ put_identity(struct environment *e, const struct identity *id)
 }
 
 static int
+put_file(struct environment *e)
+{
+	const char *path = e->cfg->env_file;
+	int fd, r, error;
+
+	e->weak_end = e->n;
+	if (path[0] == '\0')
+		return 0;
+	if (!e->guarded)
+		return env_file_read(path, put_theirs, e, &e->file);
+	fd = env_file_open_roots(path);
+	e->left = fd == -1;
+	if (e->left)
+		return 0;
+	r = env_file_read_fd(fd, put_theirs, e, &e->file);
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	return r;
+}
+
+static int
 put_all(struct environment *e, const struct handler_env *env,
     const struct identity *id)
 {
@@ -126,8 +151,7 @@ put_all(struct environment *e, const struct handler_env *env,
 
 	put_identity(e, id);
 	put_locale(e);
-	if (cfg->env_file[0] != '\0' &&
-	    env_file_read(cfg->env_file, put_theirs, e, &e->file) == -1)
+	if (put_file(e) == -1)
 		return -1;
 	for (p = cfg->env; p != NULL && *p != NULL; p++)
 		put_theirs(*p, e);
@@ -143,17 +167,15 @@ put_all(struct environment *e, const struct handler_env *env,
 
 int
 environment_new(const struct handler_env *env, const struct queue_config *cfg,
-    const struct identity *id, struct environment **ret)
+    const struct identity *id, bool guarded, struct environment **ret)
 {
 	struct environment *e = xcalloc(1, sizeof(*e));
 
 	e->cfg = cfg;
-	e->cap = 32;
-	e->n = MINE_COUNT;
+	e->guarded = guarded;
+	e->cap = 2 * ENVIRONMENT_WORDS + 32;
+	e->n = ENVIRONMENT_WORDS;
 	e->entries = xcalloc(e->cap, sizeof(*e->entries));
-	e->entries[MINE_ID] = e->id;
-	e->entries[MINE_ATTEMPT] = e->attempt;
-	e->entries[MINE_MAX_ATTEMPTS] = e->max_attempts;
 	if (put_all(e, env, id) == -1) {
 		environment_free(e);
 		return -1;
@@ -169,46 +191,83 @@ environment_free(struct environment *e)
 
 	if (e == NULL)
 		return;
-	for (i = MINE_COUNT; i < e->n; i++)
+	for (i = ENVIRONMENT_WORDS; i < e->n; i++)
 		free(e->entries[i]);
 	free(e->entries);
-	free(e->channel);
 	free(e);
+}
+
+static bool
+is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	    a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	    a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	    a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 bool
 environment_is_stale(const struct environment *e)
 {
-	const struct stat *old = &e->file;
 	struct stat st;
+	bool stale;
+	int fd;
 
 	if (e->cfg->env_file[0] == '\0')
 		return false;
-	return stat(e->cfg->env_file, &st) == -1 || st.st_dev != old->st_dev ||
-	    st.st_ino != old->st_ino || st.st_size != old->st_size ||
-	    st.st_mtim.tv_sec != old->st_mtim.tv_sec ||
-	    st.st_mtim.tv_nsec != old->st_mtim.tv_nsec ||
-	    st.st_ctim.tv_sec != old->st_ctim.tv_sec ||
-	    st.st_ctim.tv_nsec != old->st_ctim.tv_nsec;
+	if (!e->guarded)
+		return stat(e->cfg->env_file, &st) == -1 || !is_same_file(&st, &e->file);
+	fd = env_file_open_roots(e->cfg->env_file);
+	if (fd == -1)
+		return !e->left;
+	stale = e->left || fstat(fd, &st) == -1 || !is_same_file(&st, &e->file);
+	(void)close(fd);
+	return stale;
 }
 
 char **
-environment_for(struct environment *e, const struct message *msg)
+environment_with(struct environment *e, char *words, size_t len)
 {
-	int max = msg != NULL ? msg->cfg->max_attempts : e->cfg->max_attempts;
+	char *p, *end = words + len;
+	size_t n = 0, i;
 
-	(void)snprintf(e->max_attempts, sizeof(e->max_attempts),
-	    "RQD_MAX_ATTEMPTS=%d", max);
-	if (msg == NULL)
-		return &e->entries[MINE_MAX_ATTEMPTS];
-	(void)snprintf(e->id, sizeof(e->id), "RQD_ID=%s", msg->id);
-	(void)snprintf(e->attempt, sizeof(e->attempt), "RQD_ATTEMPT=%u",
-	    msg->attempts + 1);
-	free(e->channel);
-	e->channel = NULL;
-	if (msg->channel == NULL)
-		return &e->entries[MINE_ID];
-	e->channel = xasprintf("RQD_CHANNEL=%s", msg->channel);
-	e->entries[MINE_CHANNEL] = e->channel;
-	return e->entries;
+	for (p = words; p < end && n < ENVIRONMENT_WORDS; p += strlen(p) + 1)
+		n++;
+	e->words = n;
+	for (p = words, i = ENVIRONMENT_WORDS - n; i < ENVIRONMENT_WORDS; p += strlen(p) + 1)
+		e->entries[i++] = p;
+	return &e->entries[ENVIRONMENT_WORDS - n];
+}
+
+const char *
+environment_left_file(const struct environment *e, size_t *first, size_t *weak)
+{
+	*first = e->words;
+	*weak = e->weak_end - ENVIRONMENT_WORDS;
+	return e->left ? e->cfg->env_file : NULL;
+}
+
+static void
+add_word(struct buf *b, const char *name, const char *value)
+{
+	buf_printf(b, "%s=%s", name, value);
+	buf_addc(b, '\0');
+}
+
+void
+environment_words(struct buf *b, const struct message *msg, const struct queue_config *cfg)
+{
+	char number[24];
+
+	if (msg != NULL && msg->channel != NULL)
+		add_word(b, "RQD_CHANNEL", msg->channel);
+	if (msg != NULL) {
+		add_word(b, "RQD_ID", msg->id);
+		(void)snprintf(number, sizeof(number), "%u", msg->attempts + 1);
+		add_word(b, "RQD_ATTEMPT", number);
+	}
+	(void)snprintf(number, sizeof(number), "%d",
+	    msg != NULL ? msg->cfg->max_attempts : cfg->max_attempts);
+	add_word(b, "RQD_MAX_ATTEMPTS", number);
 }

@@ -1,36 +1,44 @@
 /*
  * The environment of a handler, built from nothing: PATH, HOME and so on,
  * locale and time zone, env_file, env, and what rqd says of the message.
- * Later ones win.  All but the last is made once per queue; a message costs
- * three snprintf(3)s.
+ * Later ones win.  All but the last is made once per queue.
  */
 #ifndef RQD_HANDLER_ENVIRONMENT_H
 #define RQD_HANDLER_ENVIRONMENT_H
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/util.h"
 #include "handler/handler.h"
 #include "handler/identity.h"
+
+#define ENVIRONMENT_WORDS	16	/* at most, for one message */
 
 struct environment;
 
 /*
  * Returns 0, or -1 with errno where env_file cannot be read (EINVAL: it holds a
  * line that is not NAME=value).  Everything is copied but cfg, which must live as
- * long.
+ * long.  guarded: an env_file that is not root's own is left to the child.
  */
 int	environment_new(const struct handler_env *, const struct queue_config *,
-	    const struct identity *, struct environment **ret) MUSTCHECK;
+	    const struct identity *, bool guarded, struct environment **ret) MUSTCHECK;
 void	environment_free(struct environment *);	/* NULL is fine */
 
 /* Whether env_file has changed since; one stat(2) where there is one. */
 bool	environment_is_stale(const struct environment *);
 
 /*
- * For execve(2), valid until the next call.  NULL: without what belongs to one
- * message.
+ * What execve(2) gets, valid until the next call: words, "NAME=value" with a NUL
+ * after each, ENVIRONMENT_WORDS at most, and what belongs to all messages.
  */
-char	**environment_for(struct environment *, const struct message *);
+char	**environment_with(struct environment *, char *words, size_t len);
+
+/* For a child that reads env_file: see struct spawn.  NULL: it need not. */
+const char *environment_left_file(const struct environment *, size_t *first, size_t *weak);
+
+/* The words of a message; NULL: of a process that is fed many. */
+void	environment_words(struct buf *, const struct message *, const struct queue_config *);
 
 #endif

@@ -31,6 +31,7 @@
 
 #include "handler/command.h"
 #include "handler/guardian.h"
+#include "handler/launcher.h"
 #include "handler/output.h"
 #include "loop/child.h"
 #include "loop/timer.h"
@@ -70,10 +71,11 @@ struct exec_run {
 	usec_t			 started;	/* mono */
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
-	volatile pid_t		*slot;		/* NULL: none */
+	volatile pid_t		*slot;		/* guardian's; NULL: none */
+	struct start		 start;		/* by a launcher, if there is one */
 	struct output_pair	 output;
 	struct defer		 defer;		/* to be failed, or freed */
-	int			 error;		/* valid in FAILED, as is step */
+	int			 error;		/* valid in FAILED, as is step (static) */
 	const char		*step;
 };
 
@@ -150,6 +152,7 @@ run_free(struct exec_run *r)
 	child_forget(h->env->loop, &r->child);
 	if (h->env->guardian != NULL)
 		guardian_release(h->env->guardian, r->slot);
+	launcher_forget(&r->start);
 	output_done(&r->output);
 	free(r);
 	check_closed(h);
@@ -205,7 +208,7 @@ exited(struct child *child, const struct child_exit *x)
 		.duration = clock_mono() - r->started,
 	};
 
-	if ((result.error = spawn_exited(r->base.pid, &result.step)) != 0) {
+	if ((result.error = command_exited(&r->start, r->base.pid, &result.step)) != 0) {
 		result.end = END_NOT_STARTED;
 		result.signo = result.status = 0;
 		result.pid = 0;
@@ -219,6 +222,7 @@ exited(struct child *child, const struct child_exit *x)
 	if (h->env->guardian != NULL)
 		guardian_release(h->env->guardian, r->slot);
 	r->slot = NULL;
+	launcher_finish(&r->start);
 	output_drain(&r->output);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
@@ -360,23 +364,30 @@ open_fds(struct exec_run *r, int fd[3])
 	return 0;
 }
 
-static int
+/* child.c's: the launcher signals its own. */
+static void
+kill_by_launcher(struct child *child, int signo)
+{
+	launcher_signal(&CONTAINER_OF(child, struct exec_run, child)->start, signo);
+}
+
+/* The pid; 0: the launcher will say it; -1 with errno. */
+static pid_t
 spawn(struct exec_run *r)
 {
 	struct exec *h = exec_of(&r->base);
 	int fd[3] = { -1, -1, -1 };
+	enum spawn_step step;
 	pid_t pid = -1;
 
 	if (open_fds(r, fd) == 0) {
 		if (h->env->guardian != NULL)
 			r->slot = guardian_slot(h->env->guardian);
-		pid = command_spawn(h->command, r->msg, fd, r->slot, false, &r->step);
+		pid = command_start(h->command, r->msg, fd, r->slot, &r->start, &step);
+		r->step = spawn_step_name(step);
 	}
 	spawn_close(fd);
-	if (pid == -1)
-		return -1;
-	r->base.pid = pid;
-	return 0;
+	return pid;
 }
 
 /* errno and r->step say why. */
@@ -395,15 +406,46 @@ fail_later(struct exec_run *r)
 }
 
 static void
-watch(struct exec_run *r)
+watch(struct exec_run *r, pid_t pid)
+{
+	r->base.pid = pid;
+	r->output.ctx.pid = pid;
+	child_watch(exec_of(&r->base)->env->loop, &r->child, pid);
+}
+
+/* The launcher's. */
+static void
+started(struct start *start, pid_t pid)
+{
+	watch(CONTAINER_OF(start, struct exec_run, start), pid);
+}
+
+/* The launcher's. */
+static void
+failed(struct start *start, int error, enum spawn_step step)
+{
+	struct exec_run *r = CONTAINER_OF(start, struct exec_run, start);
+
+	timer_stop(&r->timer);
+	grow_up(r);
+	r->step = spawn_step_name(step);
+	errno = error;
+	fail_later(r);
+}
+
+/* It is running, or soon will be. */
+static void
+begin(struct exec_run *r, pid_t pid)
 {
 	struct exec *h = exec_of(&r->base);
 
-	r->output.ctx.pid = r->base.pid;
 	r->child.exited = exited;
 	r->child.leader = true;
 	r->child.kill_leftovers = h->cfg->leftovers == LEFTOVERS_KILL;
-	child_watch(h->env->loop, &r->child, r->base.pid);
+	if (r->start.launcher != NULL)
+		r->child.kill = kill_by_launcher;
+	else
+		watch(r, pid);
 	if (output_is_open(&r->output))
 		be_young(r);
 	if (h->cfg->time_limit > 0)
@@ -415,6 +457,7 @@ exec_start(struct handler *handler, struct message *msg)
 {
 	struct exec *h = (struct exec *)(void *)handler;
 	struct exec_run *r = xcalloc(1, sizeof(*r));
+	pid_t pid;
 
 	r->base.handler = handler;
 	r->msg = msg;
@@ -426,8 +469,10 @@ exec_start(struct handler *handler, struct message *msg)
 	r->output.ctx = (struct log_ctx){ .queue = h->cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
-	if (spawn(r) == 0)
-		watch(r);
+	r->start = (struct start){ .started = started, .failed = failed };
+	pid = spawn(r);
+	if (pid != -1)
+		begin(r, pid);
 	else
 		fail_later(r);
 	return &r->base;
@@ -447,7 +492,7 @@ exec_open(const struct handler_env *env, struct config *config,
 	h->env = env;
 	h->config = config_ref(config);
 	h->cfg = cfg;
-	h->command = command_new(env, cfg);
+	h->command = command_new(env, config, cfg);
 	TAILQ_INIT(&h->runs);
 	TAILQ_INIT(&h->young);
 	timer_init(&h->listen, env->loop, listen_to_old, h);

@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "handler/launch_wire.h"
 #include "loop/child.h"
 #include "loop/timer.h"
 
@@ -44,14 +45,15 @@
 #define RESTART_PAUSE	SEC
 
 /* Shared by the daemon, its guardian, and for one write each child. */
-struct table {
+struct guardian_table {
+	const struct launch_slot *shared;	/* of the launcher; NULL: none */
 	volatile size_t	used;		/* slots at and above were never used */
 	volatile pid_t	sid[SLOTS];	/* 0: free */
 };
 
 struct guardian {
 	struct loop	 *loop;
-	struct table	 *table;
+	struct guardian_table *table;
 	size_t		 *free;		/* owned: slots below used that are free, a stack */
 	size_t		  nfree;
 	size_t		  free_cap;
@@ -140,14 +142,21 @@ end_sessions(const pid_t *sid, size_t n)
 	} while (clock_mono() < until);
 }
 
+/* A launcher's main process says which slots are done. */
+static bool
+is_live(const struct guardian_table *t, size_t i)
+{
+	return t->sid[i] > 0 && (t->shared == NULL || t->shared[i].done == 0);
+}
+
 static void
-sweep(const struct table *t)
+sweep(const struct guardian_table *t)
 {
 	pid_t *sid = xmalloc((t->used + 1) * sizeof(*sid));
 	size_t i, n = 0;
 
 	for (i = 0; i < t->used; i++) {
-		if (t->sid[i] > 0)
+		if (is_live(t, i))
 			sid[n++] = t->sid[i];
 	}
 	qsort(sid, n, sizeof(*sid), compare);
@@ -158,7 +167,7 @@ sweep(const struct table *t)
 
 /* All signals are blocked already: nothing but SIGKILL ends it before its time. */
 static NORETURN void
-guard(int fd, const struct table *t)
+guard(int fd, const struct guardian_table *t)
 {
 	char c;
 
@@ -175,8 +184,28 @@ guard(int fd, const struct table *t)
 
 /* -- the daemon's side ------------------------------------------------------------------ */
 
-static int
-start(struct guardian *g)
+struct guardian_table *
+guardian_table_new(const struct launch_slot *shared)
+{
+	struct guardian_table *t = mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (t == MAP_FAILED)
+		fatal_os("cannot map the guardian's table: %s", strerror(errno));
+	t->shared = shared;
+	return t;
+}
+
+volatile pid_t *
+guardian_table_slot(struct guardian_table *t, size_t i)
+{
+	if (i >= t->used)
+		t->used = i + 1;
+	return &t->sid[i];
+}
+
+pid_t
+guardian_fork(const struct guardian_table *t, int *ret)
 {
 	sigset_t all, old;
 	int fd[2];
@@ -188,14 +217,24 @@ start(struct guardian *g)
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
 	if (pid == 0)
-		guard(fd[0], g->table);
+		guard(fd[0], t);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	(void)close(fd[0]);
 	if (pid == -1) {
 		(void)close(fd[1]);
 		return -1;
 	}
-	g->fd = fd[1];
+	*ret = fd[1];
+	return pid;
+}
+
+static int
+start(struct guardian *g)
+{
+	pid_t pid = guardian_fork(g->table, &g->fd);
+
+	if (pid == -1)
+		return -1;
 	g->pid = pid;
 	g->started = clock_mono();
 	child_watch(g->loop, &g->child, pid);
@@ -230,10 +269,7 @@ guardian_start(struct loop *loop)
 	g->loop = loop;
 	g->fd = -1;
 	g->child.exited = exited;
-	g->table = mmap(NULL, sizeof(*g->table), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (g->table == MAP_FAILED)
-		fatal_os("cannot map the guardian's table: %s", strerror(errno));
+	g->table = guardian_table_new(NULL);
 	timer_init(&g->timer, loop, start_cb, g);
 	start_cb(g);
 	return g;
@@ -258,10 +294,10 @@ volatile pid_t *
 guardian_slot(struct guardian *g)
 {
 	if (g->nfree > 0)
-		return &g->table->sid[g->free[--g->nfree]];
+		return guardian_table_slot(g->table, g->free[--g->nfree]);
 	if (g->table->used == SLOTS)
 		fatalx("more handlers than pids");
-	return &g->table->sid[g->table->used++];
+	return guardian_table_slot(g->table, g->table->used);
 }
 
 void

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include "base/util.h"
 #include "loop/loop.h"
 
 struct guardian;
@@ -33,5 +34,17 @@ volatile pid_t	*guardian_slot(struct guardian *);
 void		 guardian_release(struct guardian *, volatile pid_t *);	/* NULL slot is fine */
 
 pid_t		 guardian_pid(const struct guardian *);	/* 0: none at this moment */
+
+/*
+ * The parts, for the launcher, which has no loop.  shared: slots that the main process
+ * marks as done.
+ */
+struct guardian_table;
+struct launch_slot;
+
+struct guardian_table *guardian_table_new(const struct launch_slot *shared);
+volatile pid_t	*guardian_table_slot(struct guardian_table *, size_t);
+/* The guardian acts when *fd is closed everywhere.  Its pid, or -1 with errno. */
+pid_t		 guardian_fork(const struct guardian_table *, int *fd) MUSTCHECK;
 
 #endif

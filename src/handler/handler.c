@@ -19,6 +19,16 @@ handler_ops(enum mode mode)
 	return NULL;
 }
 
+struct handler_env
+handler_env_of(const struct config *config)
+{
+	return (struct handler_env){
+		.config_file = config->file[0] != '\0' ? config->file : NULL,
+		.server = config->file[0] == '\0' ? config->redis.servers[0] : NULL,
+		.options = config->overrides[0] != '\0' ? config->overrides : NULL,
+	};
+}
+
 static void
 check(const struct handler_ops *ops)
 {

@@ -18,6 +18,7 @@
 struct fake;
 struct guardian;
 struct handler;
+struct launcher;
 
 /* Shared by all handlers of a daemon; borrowed. */
 struct handler_env {
@@ -25,7 +26,8 @@ struct handler_env {
 	const char	*config_file;	/* RQD_CONFIG, absolute; NULL: none */
 	const char	*server;	/* RQD_SERVER; NULL: none */
 	const char	*options;	/* RQD_OPTIONS; NULL: none */
-	struct guardian	*guardian;	/* NULL: none (tests, rqctl try) */
+	struct guardian	*guardian;	/* NULL: none (tests), or there is a launcher */
+	struct launcher	*launcher;	/* starts all processes; NULL: this process does */
 	struct fake	*fake;		/* simulation: no processes; NULL: real ones */
 };
 
@@ -70,6 +72,9 @@ struct run {
 	struct handler			*handler;
 	pid_t				 pid;	/* whose process has it; 0: none yet */
 };
+
+/* What handlers are told of rqd under this configuration, which it borrows from; the rest is 0. */
+struct handler_env handler_env_of(const struct config *);
 
 const struct handler_ops *handler_ops(enum mode);	/* NULL: not in this version */
 void		 handler_check_ops(void);	/* fatal where a table has an empty slot */

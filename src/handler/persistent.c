@@ -387,7 +387,7 @@ persistent_open(const struct handler_env *env, struct config *config,
 	h->env = env;
 	h->config = config_ref(config);
 	h->cfg = cfg;
-	h->command = command_new(env, cfg);
+	h->command = command_new(env, config, cfg);
 	timer_init(&h->pause, env->loop, pause_over, h);
 	TAILQ_INIT(&h->workers);
 	TAILQ_INIT(&h->waiting);

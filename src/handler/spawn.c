@@ -2,14 +2,13 @@
  * Starting a command.
  *
  * clone(2) with CLONE_VM: the child runs in our memory, on a stack and with words
- * of its own (a berth), until it calls execve(2).  The cost does not depend on how
- * much memory the daemon has.
+ * of its own (a room), until it calls execve(2).  The cost does not depend on how
+ * much memory the process has.
  *
- * We go on meanwhile.  So the next one can be started before this one has come to
- * execve(), which on two processors is worth half as many starts again, and more
- * where others want them too.  And nothing that keeps the child from it keeps us:
- * a directory on a server that is gone, or the user that it has become, who may
- * stop it.
+ * We go on meanwhile.  So the next child can be started before this one has come to
+ * execve(), which on two processors is worth half as many starts again.  And
+ * nothing that delays the child delays us: a directory on a server that is gone,
+ * or the user that it has become, who may stop it.
  *
  * The price is discipline between clone() and execve():
  * - All signals are blocked, and the child has every disposition back at its
@@ -17,23 +16,28 @@
  * - It makes raw system calls only.  Nothing of libc that allocates, locks or
  *   synchronises threads (as setuid(3) does), and no instrumented code.  They must
  *   not touch errno, which is ours as well: hence raw().
- * - Changing ids makes the memory, which is ours too, not dumpable.  That keeps
- *   the target user from looking into it through the child; when no such child is
- *   in it any more we make it dumpable again, or we would never dump core.
  *
- * Where that is not possible the child is waited for, with CLONE_VFORK, and tells
- * what failed in a shared page.  valgrind and other emulators turn such a clone
- * into a fork(2): the memory is then a copy, and we are not suspended.  The first
- * call finds that out, by a variable that the child sets; where it is so, a
- * close-on-exec pipe tells when execve() is over.
+ * A launcher starts children whose user is another one.  That user may send signals
+ * to the child from the change of ids on.  So the child makes its memory not
+ * dumpable, and holds its limit of core dumps at one byte (which rules out pipes,
+ * too) until the last moment.  The memory is the launcher's, which never holds a
+ * message.
+ *
+ * Where sharing memory is not possible a launcher forks; another process waits with
+ * CLONE_VFORK: its children have its own user.  valgrind and other emulators turn such a
+ * clone into a fork(2).  set_up() finds that out; a close-on-exec pipe then tells
+ * when execve() is over.
  */
 #include "handler/spawn.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <linux/futex.h>
+#include <sys/wait.h>
+#include <linux/capability.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +49,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "handler/env_file.h"
+
 /* Code that runs between clone() and execve(). */
 #define CHILD	__attribute__((__noinline__, __no_sanitize__("address"), \
     __no_sanitize__("undefined"))) static
@@ -52,7 +58,8 @@
 #define STACK_SIZE	((size_t)64 * 1024)
 #define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
-#define PATIENCE	1		/* seconds: spawn_run() waits no longer for a berth */
+#define ROOM_SIZE	((size_t)2 * 1024 * 1024)
+#define ROOM_KEPT	((size_t)64 * 1024)	/* of memory, for the next one */
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC	(1U << 2)
@@ -67,27 +74,17 @@
 #define SYS_SETGROUPS	SYS_setgroups
 #endif
 
-enum step {
-	STEP_NONE, STEP_SETSID, STEP_SIGNALS, STEP_NULL, STEP_DUP, STEP_LIMIT,
-	STEP_NICE, STEP_GROUPS, STEP_GID, STEP_UID, STEP_CHDIR, STEP_CLOSE,
-	STEP_EXEC, STEP_MAX
-};
-
 static const char *const step_names[] = {
-	[STEP_NONE] = "clone", [STEP_SETSID] = "setsid",
+	[STEP_NONE] = "", [STEP_CLONE] = "clone", [STEP_SETSID] = "setsid",
 	[STEP_SIGNALS] = "signals", [STEP_NULL] = "/dev/null",
 	[STEP_DUP] = "dup", [STEP_LIMIT] = "limit", [STEP_NICE] = "nice",
 	[STEP_GROUPS] = "setgroups", [STEP_GID] = "setgid",
-	[STEP_UID] = "setuid", [STEP_CHDIR] = "directory",
-	[STEP_CLOSE] = "close", [STEP_EXEC] = "exec"
+	[STEP_UID] = "setuid", [STEP_DUMPABLE] = "dumpable", [STEP_CAPS] = "capset",
+	[STEP_ENV_FILE] = "env_file", [STEP_CHDIR] = "directory",
+	[STEP_CLOSE] = "close", [STEP_EXEC] = "exec", [STEP_USER] = "user",
+	[STEP_GROUP] = "group", [STEP_LAUNCHER] = "launcher"
 };
 _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
-
-/* Written by the child, in memory that a fork shares too. */
-struct report {
-	int	step;		/* enum step; STEP_NONE: nothing failed */
-	int	error;		/* valid unless STEP_NONE */
-};
 
 #define SIGNAL_BIT(signo)	((uint64_t)1 << ((signo) - 1))
 
@@ -99,34 +96,34 @@ struct report {
 /* What the child needs. */
 struct job {
 	const struct spawn	*spawn;
-	volatile struct report	*report;
+	struct room		*room;		/* NULL: it is waited for */
+	volatile struct spawn_report *report;
 	uint64_t		 signals;	/* to be reset */
-	pid_t			 parent;
-	bool			 beside;	/* it runs; we do not wait */
+	pid_t			 parent;	/* that it must have */
+	bool			 shares;	/* our memory, while we go on */
 };
 
 /*
- * A child that runs beside us until execve(2), with copies of all that it needs.
- * Its stack lies below.  The kernel clears busy when the child lets go of our
- * memory: in execve() or at its exit.
+ * Copies of all that a child needs until execve(2).  Its stack lies below.  The
+ * kernel clears busy when the child lets go of our memory: in execve() or at its
+ * exit.
  */
-struct berth {
-	struct berth		*next;
+struct room {
+	struct room		*next;
 	int			 busy;		/* see is_busy() */
 	pid_t			 pid;		/* the last one */
-	struct report		 report;	/* of it; kept until spawn_exited() */
+	struct spawn_report	 report;	/* of it; kept until spawn_exited() */
 	struct job		 job;
 	struct spawn		 spawn;
 	size_t			 used;		/* of text */
-	char			 text[64 * 1024];	/* what is not used costs nothing */
+	char			 text[ROOM_SIZE];	/* what is not used costs nothing */
 };
 
-static struct berth		*berths;
-static bool			 covered;	/* we were dumpable, and shall be again */
+static struct room		*rooms;
 
-/* Set up by the first call, and kept: the child that is waited for is in here. */
+/* Set up by the first call, and kept: a child that is waited for is in here. */
 static char			*stack;		/* its end; stacks grow down */
-static volatile struct report	*report;
+static volatile struct spawn_report *report;
 static volatile int		 child_ran;	/* stays 0 where the memory is a copy */
 static bool			 has_close_range;
 static uint64_t			 signals;	/* those that a child must reset */
@@ -135,32 +132,48 @@ static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
 /* -- the child ------------------------------------------------------------------ */
 
 /*
- * A system call: returns minus the error.  Beside our parent errno is left alone,
- * for it is the parent's too.
+ * A system call: returns minus the error.  In shared memory errno is left alone,
+ * for it is our parent's too.
  */
 CHILD long
-raw(const struct job *j, long n, long a, long b, long c, long d)
+raw(const struct job *j, long n, long a, long b, long c, long d, long e)
 {
 	long r;
 
-#ifdef __x86_64__
-	if (j->beside) {
+#if defined(__x86_64__)
+	if (j->shares) {
 		register long r10 __asm__("r10") = d;
+		register long r8 __asm__("r8") = e;
 
 		__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c),
-		    "r"(r10) : "rcx", "r11", "memory");
+		    "r"(r10), "r"(r8) : "rcx", "r11", "memory");
 		return r;
 	}
+#elif defined(__aarch64__)
+	if (j->shares) {
+		register long x8 __asm__("x8") = n;
+		register long x0 __asm__("x0") = a;
+		register long x1 __asm__("x1") = b;
+		register long x2 __asm__("x2") = c;
+		register long x3 __asm__("x3") = d;
+		register long x4 __asm__("x4") = e;
+
+		__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3),
+		    "r"(x4) : "memory");
+		return x0;
+	}
 #endif
-	r = syscall(n, a, b, c, d);
+	r = syscall(n, a, b, c, d, e);
 	return r == -1 ? -errno : r;
 }
 
 /* In functions with a job j. */
-#define RAW(n, a, b, c, d)	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d))
+#define RAW(n, a, b, c, d)	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), 0)
+#define RAW5(n, a, b, c, d, e)	\
+	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 
 CHILD NORETURN void
-fail(const struct job *j, enum step step, long r)
+fail(const struct job *j, enum spawn_step step, long r)
 {
 	j->report->error = (int)-r;
 	j->report->step = (int)step;
@@ -169,7 +182,7 @@ fail(const struct job *j, enum step step, long r)
 }
 
 CHILD void
-check(const struct job *j, enum step step, long r)
+check(const struct job *j, enum spawn_step step, long r)
 {
 	if (r < 0)
 		fail(j, step, r);
@@ -192,8 +205,9 @@ set_signals(const struct job *j)
 }
 
 /*
- * First all out of the way of 0 to 2, so that none overwrites another.  Beside our
- * parent nothing of its is held on to, however long execve() takes to come.
+ * First all out of the way of 0 to 2, so that none overwrites another.  Nobody waits
+ * for a child that shares memory, so it holds none of our descriptors, however long
+ * execve() takes to come.
  */
 CHILD void
 set_fds(const struct job *j)
@@ -214,7 +228,7 @@ set_fds(const struct job *j)
 		check(j, STEP_DUP, RAW(SYS_dup3, fd[i], i, 0, 0));
 	if (has_close_range)
 		check(j, STEP_CLOSE, RAW(SYS_close_range, 3, UINT_MAX,
-		    j->beside ? 0 : CLOSE_RANGE_CLOEXEC, 0));
+		    j->room != NULL ? 0 : CLOSE_RANGE_CLOEXEC, 0));
 }
 
 /* A limit means "at most": where the hard one may not be changed, it is kept. */
@@ -250,6 +264,19 @@ set_limits(const struct job *j, bool nproc)
 	}
 }
 
+/* Root's children have what execve(2) gives to root; all others have no capability. */
+CHILD void
+drop_capabilities(const struct job *j)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	size_t i;
+
+	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+		none[i].effective = none[i].permitted = none[i].inheritable = 0;
+	check(j, STEP_CAPS, RAW(SYS_capset, &head, none, 0, 0));
+}
+
 CHILD void
 set_ids(const struct job *j)
 {
@@ -263,6 +290,11 @@ set_ids(const struct job *j)
 		check(j, STEP_GID, RAW(SYS_SETRESGID, g, g, g, 0));
 	if (u != (uid_t)-1)
 		check(j, STEP_UID, RAW(SYS_SETRESUID, u, u, u, 0));
+	if (s->proxy == NULL)
+		return;
+	check(j, STEP_DUMPABLE, RAW(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0));
+	if (u != (uid_t)-1 && u != 0)
+		drop_capabilities(j);
 }
 
 /* The kernel kills us with the daemon; but it may be dead already. */
@@ -274,16 +306,142 @@ tie_to_parent(const struct job *j)
 		fail(j, STEP_NONE, 0);
 }
 
+/* -- the child's env_file -- */
+
+/* Of two entries NAME=value. */
+CHILD bool
+same_name(const char *a, const char *b)
+{
+	while (*a == *b && *a != '=' && *a != '\0')
+		a++, b++;
+	return *a == '=' && *b == '=';
+}
+
+/* What is free of the room. */
+CHILD char *
+room_left(struct room *r, size_t *left)
+{
+	size_t used = (r->used + 7) & ~(size_t)7;
+
+	*left = used < ROOM_SIZE ? ROOM_SIZE - used : 0;
+	return r->text + used;
+}
+
+/* The whole file, at the free end of the room; one byte after it is free, too. */
+CHILD char *
+read_env_file(const struct job *j, size_t *len)
+{
+	struct statx st;
+	size_t left, at = 0;
+	char *p = room_left(j->room, &left);
+	long fd, n;
+
+	fd = RAW(SYS_openat, AT_FDCWD, j->spawn->env_file,
+	    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	check(j, STEP_ENV_FILE, fd);
+	check(j, STEP_ENV_FILE, RAW5(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &st));
+	if (!S_ISREG(st.stx_mode))
+		fail(j, STEP_ENV_FILE, -EINVAL);
+	if (left > ENV_FILE_MAX + 2)
+		left = ENV_FILE_MAX + 2;
+	while (at + 1 < left && (n = RAW(SYS_read, fd, p + at, left - 1 - at, 0)) != 0) {
+		check(j, STEP_ENV_FILE, n);
+		at += (size_t)n;
+	}
+	if (at + 1 >= left)
+		fail(j, STEP_ENV_FILE, -EFBIG);
+	j->room->used += at + 1 + 8;
+	*len = at;
+	return p;
+}
+
+/* Adds the entry, or drops it: what is not weak prevails, a later one over an earlier one. */
+CHILD size_t
+merge(const struct spawn *s, char **envp, size_t n, size_t first_new, char *entry)
+{
+	size_t i;
+
+	if (env_file_is_reserved(entry))
+		return n;
+	for (i = 0; i < n; i++) {
+		if (!same_name(envp[i], entry))
+			continue;
+		if (i >= first_new || (i >= s->env_first && i < s->env_first + s->env_weak))
+			envp[i] = entry;
+		return n;
+	}
+	envp[n] = entry;
+	return n + 1;
+}
+
+CHILD char *const *
+add_env_file(const struct job *j)
+{
+	const struct spawn *s = j->spawn;
+	struct env_text text;
+	size_t len, left, max, n = 0, first_new;
+	char *p = read_env_file(j, &len), *entry, **envp;
+
+	envp = (char **)(void *)room_left(j->room, &left);
+	max = left / sizeof(*envp);
+	while (s->envp[n] != NULL && n + 1 < max) {
+		envp[n] = s->envp[n];
+		n++;
+	}
+	first_new = n;
+	env_file_begin(&text, p, len);
+	while ((entry = env_file_next(&text)) != NULL && n + 1 < max)
+		n = merge(s, envp, n, first_new, entry);
+	if (n + 1 >= max)
+		fail(j, STEP_ENV_FILE, -E2BIG);
+	if (text.bad)
+		fail(j, STEP_ENV_FILE, -EINVAL);
+	envp[n] = NULL;
+	j->room->used += (n + 2) * sizeof(*envp);
+	return envp;
+}
+
+/* -- its life -- */
+
+/* The first of all: our parent must know the pid before it can see the exit. */
+CHILD void
+introduce(const struct job *j)
+{
+	const struct spawn_proxy *p = j->spawn->proxy;
+	long r;
+
+	if (j->spawn->slot != NULL)
+		*j->spawn->slot = (pid_t)RAW(SYS_getpid, 0, 0, 0, 0);
+	if (p == NULL)
+		return;
+	*(pid_t *)(void *)((char *)(uintptr_t)p->message + p->pid_at) =
+	    (pid_t)RAW(SYS_getpid, 0, 0, 0, 0);
+	do {
+		r = RAW5(SYS_sendto, p->socket, p->message, p->size, MSG_NOSIGNAL, NULL);
+	} while (r == -EINTR);
+	check(j, STEP_LAUNCHER, r);
+}
+
+CHILD void
+hold_core(const struct job *j, uint64_t old[2])
+{
+	uint64_t new[2] = { 1, 0 };
+
+	check(j, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, NULL, old));
+	new[1] = old[1];
+	if (old[0] > 1)
+		check(j, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, new, NULL));
+}
+
 CHILD int
 child_main(void *arg)
 {
 	const struct job *j = arg;
 	const struct spawn *s = j->spawn;
-	uint64_t none[KERNEL_SIGSET / sizeof(uint64_t)] = { 0 };
+	uint64_t none[KERNEL_SIGSET / sizeof(uint64_t)] = { 0 }, core[2];
+	char *const *envp = s->envp;
 
-	if (s->slot != NULL)
-		*s->slot = (pid_t)RAW(SYS_getpid, 0, 0, 0, 0);
-	child_ran = 1;
+	introduce(j);
 	check(j, STEP_SETSID, RAW(SYS_setsid, 0, 0, 0, 0));
 	set_signals(j);
 	set_fds(j);
@@ -292,12 +450,18 @@ child_main(void *arg)
 		(void)RAW(SYS_umask, s->umask, 0, 0, 0);
 	if (s->nice != 0)
 		check(j, STEP_NICE, RAW(SYS_setpriority, PRIO_PROCESS, 0, s->nice, 0));
+	if (s->proxy != NULL)
+		hold_core(j, core);
 	set_ids(j);
 	set_limits(j, true);
 	tie_to_parent(j);
+	if (s->env_file != NULL)
+		envp = add_env_file(j);
 	check(j, STEP_CHDIR, RAW(SYS_chdir, s->directory, 0, 0, 0));
 	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, NULL, KERNEL_SIGSET);
-	fail(j, STEP_EXEC, RAW(SYS_execve, s->argv[0], s->argv, s->envp, 0));
+	if (s->proxy != NULL && core[0] > 1)
+		check(j, STEP_LIMIT, RAW(SYS_prlimit64, 0, RLIMIT_CORE, core, NULL));
+	fail(j, STEP_EXEC, RAW(SYS_execve, s->argv[0], s->argv, envp, 0));
 }
 
 /* -- the parent ------------------------------------------------------------------ */
@@ -353,21 +517,15 @@ spawn_look_at_signals(void)
 	}
 }
 
-static bool
-changes_ids(const struct spawn *s)
-{
-	return s->uid != (uid_t)-1 || s->gid != (gid_t)-1 || s->ngroups > 0;
-}
-
 /* This pid is another's now: nobody will ask about its predecessor. */
 static void
 forget_predecessor(pid_t pid)
 {
-	struct berth *b;
+	struct room *r;
 
-	for (b = berths; b != NULL; b = b->next) {
-		if (b->pid == pid)
-			b->report.error = 0;
+	for (r = rooms; r != NULL; r = r->next) {
+		if (r->pid == pid)
+			r->report.error = 0;
 	}
 }
 
@@ -378,39 +536,70 @@ clone_child(struct job *j, char *end, int flags, int *busy)
 	pid_t pid;
 	int error;
 
-	if (changes_ids(j->spawn) && !covered)
-		covered = prctl(PR_GET_DUMPABLE) == 1;
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(child_main, end, CLONE_VM | flags | SIGCHLD, j, NULL, NULL, busy);
+	pid = clone(child_main, end, flags | SIGCHLD, j, NULL, NULL, busy);
 	error = errno;
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
-	forget_predecessor(pid);
+	if (pid != -1)
+		forget_predecessor(pid);
 	errno = error;
 	return pid;
 }
 
 /* Acquires: what the child wrote before is there. */
 static bool
-is_busy(const struct berth *b)
+is_busy(const struct room *r)
 {
-	return __atomic_load_n(&b->busy, __ATOMIC_ACQUIRE) != 0;
+	return __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* If no child with other ids is in our memory any more. */
-static void
-uncover(void)
-{
-	const struct berth *b;
+/* -- what this machine can do ------------------------------------------------------- */
 
-	if (!covered)
-		return;
-	for (b = berths; b != NULL; b = b->next) {
-		if (is_busy(b) && changes_ids(&b->spawn))
-			return;
+CHILD int
+probe(void *arg UNUSED)
+{
+	child_ran = 1;
+	return 0;
+}
+
+/* With CLONE_VFORK the child is over when clone(2) returns. */
+static void
+probe_memory(void)
+{
+	sigset_t all, old;
+	int status;
+	pid_t pid;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	pid = clone(probe, stack, CLONE_VM | CLONE_VFORK, NULL);
+	if (pid != -1) {
+		while (waitpid(pid, &status, __WALL) == -1 && errno == EINTR)
+			continue;
+		memory = child_ran ? MEMORY_SHARED : MEMORY_COPIED;
 	}
-	(void)prctl(PR_SET_DUMPABLE, 1);
-	covered = false;
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+static void
+set_up(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (stack == NULL) {
+		stack = map_stack(0);
+		report = mmap(NULL, page, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (report == MAP_FAILED)
+			fatal_os("cannot map shared memory: %s", strerror(errno));
+		has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
+		    CLOSE_RANGE_CLOEXEC) == 0;
+	}
+	if (memory == MEMORY_UNKNOWN)
+		probe_memory();
+	if (signals == 0)
+		spawn_look_at_signals();
 }
 
 /* -- waiting for it --------------------------------------------------------------- */
@@ -427,212 +616,196 @@ wait_exec(int fd[2])
 	(void)close(fd[0]);
 }
 
-static void
-set_up(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	stack = map_stack(0);
-	report = mmap(NULL, page, PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (report == MAP_FAILED)
-		fatal_os("cannot map shared memory: %s", strerror(errno));
-	has_close_range = syscall(SYS_close_range, UINT_MAX, UINT_MAX,
-	    CLOSE_RANGE_CLOEXEC) == 0;
-	if (signals == 0)
-		spawn_look_at_signals();
-}
-
 static pid_t
-run_waited(const struct spawn *s, const char **step)
+run_waited(const struct spawn *s, enum spawn_step *step)
 {
-	struct job job = { .spawn = s, .parent = getpid() };
+	struct job job = { .spawn = s, .report = report, .signals = signals, .parent = getpid() };
 	int fd[2], error;
 	pid_t pid;
 
-	*step = "clone";
-	if (stack == NULL)
-		set_up();
-	job.report = report;
-	job.signals = signals;
 	if (!has_close_range)
 		mark_cloexec();
 	if (memory != MEMORY_SHARED && pipe2(fd, O_CLOEXEC) == -1)
 		return -1;
 	report->step = STEP_NONE;
 	report->error = 0;
-	child_ran = 0;
-	pid = clone_child(&job, stack, CLONE_VFORK, NULL);
+	pid = clone_child(&job, stack, CLONE_VM | CLONE_VFORK, NULL);
 	error = errno;
-	uncover();
 	if (memory != MEMORY_SHARED)
 		wait_exec(fd);
-	if (pid != -1)
-		memory = child_ran ? MEMORY_SHARED : MEMORY_COPIED;
 	if (pid != -1 && report->error != 0) {
 		error = report->error;
-		*step = step_names[report->step];
+		*step = (enum spawn_step)report->step;
 		pid = -1;
 	}
 	errno = error;
 	return pid;
 }
 
-/* -- beside it -------------------------------------------------------------------- */
+/* -- not waiting for it -------------------------------------------------------------------- */
 
-/* Where it is not set here, no child runs beside us. */
-#ifdef __x86_64__
-static const bool can_run_beside = true;
+/* Whether raw() leaves errno alone. */
+#if defined(__x86_64__) || defined(__aarch64__)
+static const bool has_raw_calls = true;
 #else
-static const bool can_run_beside = false;
+static const bool has_raw_calls = false;
 #endif
 
-static struct berth *
-free_berth(void)
+static struct room *
+free_room(void)
 {
-	struct berth *b;
+	struct room *r;
 
-	for (b = berths; b != NULL; b = b->next) {
-		if (!is_busy(b) && b->report.error == 0)
-			return b;
+	for (r = rooms; r != NULL; r = r->next) {
+		if (!is_busy(r) && r->report.error == 0)
+			return r;
 	}
-	b = (struct berth *)(void *)map_stack(sizeof(*b));
-	b->next = berths;
-	berths = b;
-	return b;
+	r = (struct room *)(void *)map_stack(sizeof(*r));
+	r->next = rooms;
+	rooms = r;
+	return r;
 }
 
-/* NULL: there is no room. */
-static void *
-copy(struct berth *b, const void *p, size_t n)
+/* What a large environment has taken is given back. */
+static void
+clear(struct room *r)
 {
-	char *to = b->text + b->used;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)r->text + ROOM_KEPT + page - 1) & ~(page - 1);
+	uintptr_t to = (uintptr_t)(r->text + r->used);
 
-	if (n > sizeof(b->text) - b->used)
+	if (to > from)
+		(void)madvise((void *)from, to - from, MADV_DONTNEED);
+	r->used = 0;
+}
+
+/* NULL: there is no space. */
+static void *
+copy(struct room *r, const void *p, size_t n)
+{
+	char *to = r->text + r->used;
+
+	if (n > sizeof(r->text) - r->used)
 		return NULL;
 	if (n > 0)
 		memcpy(to, p, n);
-	b->used += (n + 7) & ~(size_t)7;
-	if (b->used > sizeof(b->text))
-		b->used = sizeof(b->text);
+	r->used += (n + 7) & ~(size_t)7;
+	if (r->used > sizeof(r->text))
+		r->used = sizeof(r->text);
 	return to;
 }
 
 static char *const *
-copy_words(struct berth *b, char *const *words)
+copy_words(struct room *r, char *const *words)
 {
 	size_t n = 0, i;
 	char **to;
 
 	while (words[n] != NULL)
 		n++;
-	to = copy(b, words, (n + 1) * sizeof(*words));
+	to = copy(r, words, (n + 1) * sizeof(*words));
 	for (i = 0; to != NULL && i < n; i++) {
-		to[i] = copy(b, words[i], strlen(words[i]) + 1);
+		to[i] = copy(r, words[i], strlen(words[i]) + 1);
 		if (to[i] == NULL)
 			return NULL;
 	}
 	return to;
 }
 
+static bool
+copy_proxy(struct room *r, const struct spawn_proxy *p)
+{
+	struct spawn_proxy *to = copy(r, p, sizeof(*p));
+
+	r->spawn.proxy = to;
+	if (to == NULL)
+		return false;
+	to->message = copy(r, p->message, p->size);
+	return to->message != NULL;
+}
+
 /* All that the child looks at; false where it does not fit. */
 static bool
-copy_spawn(struct berth *b, const struct spawn *s)
+copy_spawn(struct room *r, const struct spawn *s)
 {
-	b->used = 0;
-	b->spawn = *s;
-	b->spawn.argv = copy_words(b, s->argv);
-	b->spawn.envp = copy_words(b, s->envp);
-	b->spawn.directory = copy(b, s->directory, strlen(s->directory) + 1);
-	b->spawn.limits = copy(b, s->limits, s->nlimits * sizeof(*s->limits));
-	b->spawn.groups = copy(b, s->groups, s->ngroups * sizeof(*s->groups));
-	return b->spawn.argv != NULL && b->spawn.envp != NULL &&
-	    b->spawn.directory != NULL && b->spawn.limits != NULL &&
-	    b->spawn.groups != NULL;
+	clear(r);
+	r->spawn = *s;
+	r->spawn.argv = copy_words(r, s->argv);
+	r->spawn.envp = copy_words(r, s->envp);
+	r->spawn.directory = copy(r, s->directory, strlen(s->directory) + 1);
+	r->spawn.limits = copy(r, s->limits, s->nlimits * sizeof(*s->limits));
+	r->spawn.groups = copy(r, s->groups, s->ngroups * sizeof(*s->groups));
+	if (s->env_file != NULL)
+		r->spawn.env_file = copy(r, s->env_file, strlen(s->env_file) + 1);
+	if (s->proxy != NULL && !copy_proxy(r, s->proxy))
+		return false;
+	return r->spawn.argv != NULL && r->spawn.envp != NULL &&
+	    r->spawn.directory != NULL && r->spawn.limits != NULL &&
+	    r->spawn.groups != NULL && (s->env_file == NULL || r->spawn.env_file != NULL);
 }
 
-/* NULL: it must be waited for. */
-static struct berth *
-find_berth(const struct spawn *s)
-{
-	struct berth *b;
-
-	if (!can_run_beside || memory != MEMORY_SHARED || !has_close_range)
-		return NULL;
-	b = free_berth();
-	return copy_spawn(b, s) ? b : NULL;
-}
-
+/* Sharing memory, or in a copy of it. */
 static pid_t
-run_beside(struct berth *b, const char **step)
+run_in_room(const struct spawn *s, bool shares, enum spawn_step *step)
 {
-	*step = "clone";
-	b->report = (struct report){ STEP_NONE, 0 };
-	b->job = (struct job){ &b->spawn, &b->report, signals, getpid(), true };
-	b->busy = 1;
-	b->pid = 0;
-	b->pid = clone_child(&b->job, (char *)b, CLONE_CHILD_CLEARTID, &b->busy);
-	if (b->pid == -1)
-		b->busy = 0;
-	return b->pid;
-}
+	struct room *r = free_room();
+	int flags = s->proxy != NULL ? CLONE_PARENT : 0;
 
-/* The kernel wakes us when it clears busy.  False: it takes too long. */
-static bool
-wait_berth(struct berth *b)
-{
-	const struct timespec patience = { .tv_sec = PATIENCE };
-
-	while (is_busy(b)) {
-		if (syscall(SYS_futex, &b->busy, FUTEX_WAIT, 1, &patience, NULL, 0) == -1 &&
-		    errno == ETIMEDOUT)
-			return false;
-	}
-	return true;
-}
-
-pid_t
-spawn_start(const struct spawn *s, const char **step)
-{
-	struct berth *b = find_berth(s);
-
-	return b != NULL ? run_beside(b, step) : run_waited(s, step);
+	*step = STEP_EXEC;
+	errno = E2BIG;
+	if (!copy_spawn(r, s))
+		return -1;
+	*step = STEP_CLONE;
+	r->report = (struct spawn_report){ STEP_NONE, 0 };
+	r->job = (struct job){
+		.spawn = &r->spawn, .room = r, .signals = signals, .shares = shares,
+		.report = s->proxy != NULL ? s->proxy->report : &r->report,
+		.parent = s->proxy != NULL ? getppid() : getpid()
+	};
+	if (!has_close_range)
+		mark_cloexec();
+	r->pid = 0;
+	r->busy = shares;
+	r->pid = clone_child(&r->job, (char *)r,
+	    flags | (shares ? CLONE_VM | CLONE_CHILD_CLEARTID : 0), &r->busy);
+	if (r->pid == -1)
+		r->busy = 0;
+	return r->pid;
 }
 
 pid_t
-spawn_run(const struct spawn *s, const char **step)
+spawn_start(const struct spawn *s, enum spawn_step *step)
 {
-	struct berth *b = find_berth(s);
-	int error;
-	pid_t pid;
+	bool shares;
 
-	if (b == NULL)
-		return run_waited(s, step);
-	pid = run_beside(b, step);
-	if (pid == -1 || !wait_berth(b))
-		return pid;
-	error = spawn_exited(pid, step);
-	if (error == 0)
-		return pid;
-	errno = error;
-	return -1;
+	set_up();
+	*step = STEP_CLONE;
+	shares = has_raw_calls && memory == MEMORY_SHARED && has_close_range;
+	if (shares || s->proxy != NULL)
+		return run_in_room(s, shares, step);
+	return run_waited(s, step);
 }
 
 int
-spawn_exited(pid_t pid, const char **step)
+spawn_exited(pid_t pid, enum spawn_step *step)
 {
-	struct berth *b;
+	struct room *r;
 	int error = 0;
 
-	uncover();
-	for (b = berths; b != NULL; b = b->next) {
-		if (b->pid != pid || b->report.error == 0)
+	for (r = rooms; r != NULL; r = r->next) {
+		if (r->pid != pid || r->report.error == 0)
 			continue;
-		error = b->report.error;
-		*step = step_names[b->report.step];
-		b->report.error = 0;
+		error = r->report.error;
+		*step = (enum spawn_step)r->report.step;
+		r->report.error = 0;
 	}
 	return error;
+}
+
+const char *
+spawn_step_name(enum spawn_step step)
+{
+	return (unsigned)step < STEP_MAX ? step_names[step] : "";
 }
 
 void

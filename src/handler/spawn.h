@@ -3,8 +3,8 @@
  * clone(2) with CLONE_VM on a stack of its own.
  *
  * The child: own session and group, default signal dispositions and mask,
- * limits, umask, nice, directory, groups and ids, PR_SET_PDEATHSIG, its three
- * descriptors and no other, then execve(2).
+ * limits, umask, nice, groups and ids, PR_SET_PDEATHSIG, env_file, directory, its
+ * three descriptors and no other, then execve(2).
  */
 #ifndef RQD_HANDLER_SPAWN_H
 #define RQD_HANDLER_SPAWN_H
@@ -16,6 +16,19 @@
 
 /* One that may not be raised above the daemon's own hard limit is set to that. */
 struct spawn_limit { int resource; struct rlimit value; };
+
+/* What failed; the names are spawn_step_name()'s. */
+enum spawn_step {
+	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_SIGNALS, STEP_NULL, STEP_DUP, STEP_LIMIT,
+	STEP_NICE, STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE,
+	STEP_CHDIR, STEP_CLOSE, STEP_EXEC, STEP_USER, STEP_GROUP, STEP_LAUNCHER, STEP_MAX
+};
+
+/* Written by the child where something fails before execve(2) is over. */
+struct spawn_report {
+	int	step;		/* enum spawn_step; STEP_NONE: nothing failed */
+	int	error;		/* valid unless STEP_NONE */
+};
 
 /* Everything is borrowed and made before: the child only makes system calls. */
 struct spawn {
@@ -32,24 +45,38 @@ struct spawn {
 	const struct spawn_limit *limits;
 	size_t			 nlimits;
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
+	/* A file of more variables that the child reads as the target user; NULL: none. */
+	const char		*env_file;
+	size_t			 env_first;	/* envp[env_first] and the next env_weak entries ... */
+	size_t			 env_weak;	/* ... give way to it; all others prevail */
+	/* The launcher's; NULL in a process that starts children of its own. */
+	const struct spawn_proxy *proxy;
+};
+
+/* A start on behalf of our parent, whose child it becomes. */
+struct spawn_proxy {
+	int			 socket;	/* the child sends message there, first of all */
+	const void		*message;
+	size_t			 size;
+	size_t			 pid_at;	/* where in it its pid belongs, a pid_t */
+	struct spawn_report	*report;	/* shared with our parent */
 };
 
 /*
- * Returns the pid, or -1 with errno and *step naming what failed ("clone",
- * "setuid", "chdir", "exec", ...; static); nothing is left running then but a
- * zombie that child.c reaps.  Waits until it is executed, a second at most.
- * Not for threads: all signals are blocked meanwhile.
+ * Returns the pid, or -1 with errno and *step; nothing is left running then but
+ * a zombie that child.c reaps.  Does not wait for execve(2), except in an emulator
+ * and on machines other than x86-64 and ARM64, and never in a launcher.  Why a child
+ * could not be executed is known when it exits.
  */
-pid_t	spawn_run(const struct spawn *, const char **step) MUSTCHECK;
-
-/* The same without waiting, where that is possible. */
-pid_t	spawn_start(const struct spawn *, const char **step) MUSTCHECK;
+pid_t	spawn_start(const struct spawn *, enum spawn_step *step) MUSTCHECK;
 
 /*
  * To be called once, at the exit of each process: why it could not be executed,
- * where that was not waited for: the error, and *step; else 0.
+ * as an error number, and *step; else 0.  Not for those of a launcher.
  */
-int	spawn_exited(pid_t, const char **step);
+int	spawn_exited(pid_t, enum spawn_step *step);
+
+const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */
 
 /* Closes the caller's ends of what a child was given, where they are not -1; keeps errno. */
 void	spawn_close(const int fd[3]);

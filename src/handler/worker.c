@@ -24,6 +24,7 @@
 
 #include "handler/answer.h"
 #include "handler/guardian.h"
+#include "handler/launcher.h"
 
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
@@ -420,7 +421,7 @@ settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 	}
 }
 
-/* It took long to start, and could not be executed in the end. */
+/* It could not be executed. */
 static void
 give_back_feeds(struct worker *w, int error, const char *step)
 {
@@ -457,7 +458,7 @@ exited(struct child *child, const struct child_exit *x)
 	struct worker *w = CONTAINER_OF(child, struct worker, child);
 	bool stopped = w->state == WORKER_STOPPING;
 	const char *step;
-	int i, error = spawn_exited(w->pid, &step);
+	int i, error = command_exited(&w->start, w->pid, &step);
 
 	output_drain(&w->output);
 	for (i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
@@ -469,6 +470,7 @@ exited(struct child *child, const struct child_exit *x)
 	if (w->env->guardian != NULL)
 		guardian_release(w->env->guardian, w->slot);
 	w->slot = NULL;
+	launcher_finish(&w->start);
 	if (w->outstanding > 0)
 		child_hurry(w->env->loop);
 	if (error != 0)
@@ -525,7 +527,6 @@ init(struct worker *w)
 	TAILQ_INIT(&w->feeds);
 	w->state = WORKER_GONE;
 	w->out = -1;
-	w->pid = -1;
 	feeder_init(&w->feeder, w->env->loop, written, stdin_broken);
 	line_init(&w->line, OUTPUT_LINE_MAX, line_came, w);
 	timer_init(&w->timer, w->env->loop, time_is_up, w);
@@ -536,38 +537,85 @@ init(struct worker *w)
 }
 
 static void
-watch(struct worker *w)
+watch(struct worker *w, pid_t pid)
 {
-	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
+	struct log_ctx ctx = { .queue = w->cfg->name, .pid = pid };
+	struct feed *f;
 
+	w->pid = pid;
+	w->output.ctx.pid = pid;
+	TAILQ_FOREACH(f, &w->feeds, entry)
+		f->base.pid = pid;
+	child_watch(w->env->loop, &w->child, pid);
+	log_event(LOG_LV_INFO, "handler_started", &ctx);
+}
+
+/* The launcher's. */
+static void
+started(struct start *start, pid_t pid)
+{
+	watch(CONTAINER_OF(start, struct worker, start), pid);
+}
+
+/* The launcher's: there was no process. */
+static void
+failed(struct start *start, int error, enum spawn_step step)
+{
+	struct worker *w = CONTAINER_OF(start, struct worker, start);
+
+	close_stdout(w);
+	feeder_close(&w->feeder);
+	timer_stop(&w->age);
+	w->state = WORKER_TAIL;
+	give_back_feeds(w, error, spawn_step_name(step));
+	timer_set(&w->timer, 0);
+	w->changed(w);
+}
+
+/* child.c's: the launcher signals its own. */
+static void
+kill_by_launcher(struct child *child, int signo)
+{
+	launcher_signal(&CONTAINER_OF(child, struct worker, child)->start, signo);
+}
+
+/* It is running, or soon will be. */
+static void
+begin(struct worker *w, pid_t pid)
+{
 	w->state = WORKER_WORKING;
 	w->started = clock_mono();
-	w->output.ctx.pid = w->pid;
 	w->child.exited = exited;
 	w->child.leader = true;
 	w->child.kill_leftovers = w->cfg->leftovers == LEFTOVERS_KILL;
-	child_watch(w->env->loop, &w->child, w->pid);
 	if (w->cfg->max_age > 0)
 		timer_set(&w->age, w->cfg->max_age);
-	log_event(LOG_LV_INFO, "handler_started", &ctx);
+	if (w->start.launcher != NULL)
+		w->child.kill = kill_by_launcher;
+	else
+		watch(w, pid);
 }
 
 int
 worker_start(struct worker *w, struct command *command, const char **step)
 {
 	int fd[3] = { -1, -1, -1 };
+	enum spawn_step what;
+	pid_t pid = -1;
 
 	init(w);
+	w->start = (struct start){ .started = started, .failed = failed };
 	*step = "pipe";
 	if (open_fds(w, fd) == 0) {
 		if (w->env->guardian != NULL)
 			w->slot = guardian_slot(w->env->guardian);
-		w->pid = command_spawn(command, NULL, fd, w->slot, true, step);
+		pid = command_start(command, NULL, fd, w->slot, &w->start, &what);
+		*step = spawn_step_name(what);
 	}
 	spawn_close(fd);
-	if (w->pid == -1)
+	if (pid == -1)
 		return -1;
-	watch(w);
+	begin(w, pid);
 	return 0;
 }
 
@@ -582,6 +630,7 @@ worker_free(struct worker *w)
 	child_forget(w->env->loop, &w->child);
 	if (w->env->guardian != NULL)
 		guardian_release(w->env->guardian, w->slot);
+	launcher_forget(&w->start);
 	output_done(&w->output);
 	line_done(&w->line);
 	free(w->protocol);

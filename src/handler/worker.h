@@ -51,8 +51,9 @@ struct worker {
 	struct feed		  *culprit;	/* whose fault the end is; NULL: not known */
 	char			  *protocol;	/* what broke it; NULL: nothing; owned */
 	struct child		   child;
-	pid_t			   pid;
-	volatile pid_t		  *slot;
+	pid_t			   pid;		/* 0: not known yet */
+	volatile pid_t		  *slot;	/* guardian's; NULL: none */
+	struct start		   start;	/* by a launcher, if there is one */
 	int			   out;		/* our end of its stdout; -1: closed */
 	struct io		   out_io;
 	struct line		   line;

@@ -54,6 +54,9 @@ struct child_table {
 	bool		 was_blocked;
 	struct sigaction old_action;
 	struct defer	 reap;		/* for those that exited before child_init() */
+	void		(*introduce)(void *);	/* NULL: no proxy */
+	void		(*end)(pid_t, void *);
+	void		*proxy_arg;
 	struct timer	 sweep;
 	bool		 hurry;		/* in reap_all(): child_hurry() was called */
 	usec_t		 swept_at;	/* mono; 0: never */
@@ -140,7 +143,10 @@ sweep_child(struct child_table *t, pid_t pid, usec_t now)
 	    !is_finished_session(t, session, now))
 		return false;
 	group = getpgid(pid);
-	(void)kill(group > 1 ? -group : pid, SIGKILL);
+	if (t->end != NULL)
+		t->end(pid, t->proxy_arg);
+	else
+		(void)kill(group > 1 ? -group : pid, SIGKILL);
 	return true;
 }
 
@@ -244,7 +250,10 @@ tell_exit(struct child *c, int status, struct child_exit *x)
 	c->exited(c, x);
 }
 
-/* c has become a zombie. */
+/*
+ * c has become a zombie.  Where another process kills what is left, it does so only
+ * when there is something: a group keeps its number while it has members.
+ */
 static void
 child_over(struct child_table *t, struct child *c)
 {
@@ -253,15 +262,29 @@ child_over(struct child_table *t, struct child *c)
 	pid_t pid = c->pid;
 	int status;
 
-	if (kills)
+	if (kills && c->kill == NULL)
 		(void)kill(-pid, SIGKILL);
 	status = reap(pid, &x.usage);
 	forget(t, c);
 	if (c->leader)
-		x.leftovers = has_leftovers(t, pid, kills);
+		x.leftovers = has_leftovers(t, pid, kills && c->kill == NULL);
+	if (kills && x.leftovers && c->kill != NULL)
+		c->kill(c, SIGKILL);
 	if (kills)
 		remember_session(t, pid);
 	tell_exit(c, status, &x);
+}
+
+static struct child *
+find_or_ask(struct child_table *t, pid_t pid)
+{
+	struct child *c = find(t, pid);
+
+	if (c == NULL && t->introduce != NULL) {
+		t->introduce(t->proxy_arg);
+		c = find(t, pid);
+	}
+	return c;
 }
 
 static void
@@ -273,7 +296,7 @@ reap_all(void *arg)
 	pid_t pid;
 
 	while ((pid = next_zombie(P_ALL, 0)) != 0) {
-		c = find(t, pid);
+		c = find_or_ask(t, pid);
 		if (c != NULL)
 			child_over(t, c);
 		else
@@ -410,6 +433,24 @@ child_wait(struct loop *l, struct child *c)
 }
 
 void
+child_wait_pid(pid_t pid)
+{
+	(void)reap(pid, NULL);
+}
+
+void
+child_set_proxy(struct loop *l, void (*introduce)(void *), void (*end)(pid_t, void *), void *arg)
+{
+	struct child_table *t = l->children;
+
+	if (t == NULL)
+		return;
+	t->introduce = introduce;
+	t->end = end;
+	t->proxy_arg = arg;
+}
+
+void
 child_hurry(struct loop *l)
 {
 	l->children->hurry = true;
@@ -417,8 +458,12 @@ child_hurry(struct loop *l)
 
 /* Falls back to the process: the child makes its group only after fork(). */
 int
-child_kill(const struct child *c, int signo)
+child_kill(struct child *c, int signo)
 {
+	if (c->kill != NULL) {
+		c->kill(c, signo);
+		return 0;
+	}
 	if (c->pid == 0)
 		return -1;
 	if (c->leader && kill(-c->pid, signo) == 0)

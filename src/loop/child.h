@@ -30,6 +30,7 @@ struct child {
 	void	(*exited)(struct child *, const struct child_exit *);
 	bool	  leader;		/* leads a session and group of its own pid */
 	bool	  kill_leftovers;	/* needs leader */
+	void	(*kill)(struct child *, int signo);	/* sends it; NULL: kill(2) */
 	/* private: */
 	pid_t	  pid;			/* 0: not watched */
 	struct child *next;		/* hash chain */
@@ -62,7 +63,18 @@ void	child_hurry(struct loop *);
 /* Blocks until the child, which must be about to exit, is reaped; no callback. */
 void	child_wait(struct loop *, struct child *);
 
+/* The same of one that is not in the table, or no longer: after child_done(). */
+void	child_wait_pid(pid_t);
+
+/*
+ * Where another process starts and signals our children.  introduce() is called before
+ * a child that nobody watches is reaped: it may child_watch() it.  end() kills the group
+ * of one that nobody watches.  NULL: neither.
+ */
+void	child_set_proxy(struct loop *, void (*introduce)(void *), void (*end)(pid_t, void *),
+	    void *arg);
+
 /* Signals the group (leader) or the process; 0, or -1 when it is gone. */
-int	child_kill(const struct child *, int signo);
+int	child_kill(struct child *, int signo);
 
 #endif

@@ -124,6 +124,8 @@ struct log_config {
 
 struct config {
 	unsigned		  refs;		/* config_ref(), config_unref() */
+	unsigned		  generation;	/* the launcher's number for it; 0: there is none */
+	bool			  privileged;	/* started with privileges rqd keeps them, in a launcher */
 	char			 *file;		/* "": none (-q) */
 	char			 *overrides;	/* of -o what says where Redis is, "redis.database=3", one a line */
 	struct redis_options	  redis;

@@ -15,6 +15,7 @@
 
 #include "redis/reply.h"
 #include "redis/script.h"
+#include "redis/secret.h"
 
 #define PASSWORD_MAX	4096
 
@@ -22,7 +23,7 @@
 static ssize_t
 greet_read_file(const char *path, char *buf, size_t size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = secret_open(path);
 	size_t len = 0;
 	ssize_t n;
 	int error;
@@ -39,30 +40,30 @@ greet_read_file(const char *path, char *buf, size_t size)
 	return error == 0 ? (ssize_t)len : -1;
 }
 
-/* The file that the password is in; NULL: none.  Caller frees. */
+/*
+ * The file that the password is in; NULL: none.  *may_lack: it need not exist, which
+ * only who opens it can tell.  Caller frees.
+ */
 static char *
-greet_password_path(const struct redis_options *opt)
+greet_password_path(const struct redis_options *opt, bool *may_lack)
 {
 	const char *dir;
-	char *path;
 
+	*may_lack = false;
 	if (opt->password_file != NULL && opt->password_file[0] != '\0')
 		return xstrdup(opt->password_file);
 	if ((dir = getenv("CREDENTIALS_DIRECTORY")) == NULL || dir[0] == '\0')
 		return NULL;
-	path = xasprintf("%s/redis-password", dir);
-	if (access(path, F_OK) == -1) {
-		free(path);
-		return NULL;
-	}
-	return path;
+	*may_lack = true;
+	return xasprintf("%s/redis-password", dir);
 }
 
 /* The first line is the password. */
 static int
 greet_read_password(struct greet *g, char **cause)
 {
-	char *path = greet_password_path(g->opt);
+	bool may_lack;
+	char *path = greet_password_path(g->opt, &may_lack);
 	char buf[PASSWORD_MAX], *end;
 	ssize_t len;
 	int rc = 0;
@@ -70,7 +71,8 @@ greet_read_password(struct greet *g, char **cause)
 	if (path == NULL)
 		return 0;
 	if ((len = greet_read_file(path, buf, sizeof(buf))) == -1) {
-		rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
+		if (!may_lack || errno != ENOENT)
+			rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
 	} else {
 		end = memchr(buf, '\n', (size_t)len);
 		if (end != NULL)

@@ -15,11 +15,14 @@
 #ifdef HAVE_HIREDIS_SSL
 #include <hiredis/hiredis_ssl.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #endif
 
 #ifdef HAVE_HIREDIS_SSL
+
+#include "redis/secret.h"
 
 static bool
 is_set(const char *s)
@@ -37,6 +40,20 @@ file_cause(char **cause, const char *what, const char *path)
 	return util_cause(cause, "TLS: %s %s: %s", what, path, why != NULL ? why : "no reason given");
 }
 
+/* Only root may be allowed to read it. */
+static bool
+use_key(SSL_CTX *ctx, const char *path)
+{
+	int fd = secret_open(path);
+	BIO *bio = fd != -1 ? BIO_new_fd(fd, BIO_CLOSE) : NULL;
+	EVP_PKEY *key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, NULL, NULL) : NULL;
+	bool ok = key != NULL && SSL_CTX_use_PrivateKey(ctx, key) == 1;
+
+	EVP_PKEY_free(key);
+	BIO_free(bio);
+	return ok;
+}
+
 static int
 load_files(SSL_CTX *ctx, const struct redis_options *opt, char **cause)
 {
@@ -52,7 +69,7 @@ load_files(SSL_CTX *ctx, const struct redis_options *opt, char **cause)
 		return util_cause(cause, "TLS: tls_cert and tls_key go together");
 	if (SSL_CTX_use_certificate_chain_file(ctx, opt->tls_cert) != 1)
 		return file_cause(cause, "tls_cert", opt->tls_cert);
-	if (SSL_CTX_use_PrivateKey_file(ctx, opt->tls_key, SSL_FILETYPE_PEM) != 1)
+	if (!use_key(ctx, opt->tls_key))
 		return file_cause(cause, "tls_key", opt->tls_key);
 	return 0;
 }

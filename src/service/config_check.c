@@ -21,6 +21,7 @@
 #include "handler/identity.h"
 #include "policy/message.h"
 #include "queue/keys.h"
+#include "service/privilege.h"
 
 static struct setting *
 draft_setting(const struct draft *d, const char *option)
@@ -254,32 +255,75 @@ group_number(const char *group, gid_t *ret)
 	return true;
 }
 
+/* Who runs handlers, and as whom. */
+struct runner {
+	bool		 held;		/* this process has privileges */
+	bool		 privileged;	/* and rqd would keep them */
+	struct privilege_user main;	/* valid while held */
+	uid_t		 uid;		/* of all handlers; valid unless privileged */
+	gid_t		 gid;
+};
+
+/* Root that gives up its privileges is judged as the user that it becomes. */
+static struct runner
+find_runner(const struct loader *l)
+{
+	struct runner r = { .held = privilege_held() };
+
+	r.privileged = r.held && l->config->privileged;
+	if (r.held)
+		r.main = privilege_user();
+	r.uid = r.held ? r.main.uid : geteuid();
+	r.gid = r.held ? r.main.gid : getegid();
+	return r;
+}
+
 /* Without privileges only what one is already can be asked for. */
 static bool
-check_own_identity(struct loader *l, const struct draft *d)
+check_own_identity(struct loader *l, const struct draft *d, const struct runner *r)
 {
 	const struct queue_config *q = d->queue;
+	char *hint = r->held ? xasprintf("with privileged = false all handlers run as user "
+	    "\"%s\": leave it out, or set privileged = true", r->main.name) : NULL;
 	bool ok = true;
 	uid_t uid;
 	gid_t gid;
 
-	if (q->user[0] != '\0' && (!user_number(q->user, &uid) || uid != geteuid())) {
+	if (q->user[0] != '\0' && (!user_number(q->user, &uid) || uid != r->uid)) {
 		finding_error(&l->findings, draft_place(d, "user"), "only root can run handlers as "
-		    "user \"%s\": leave user out, or start rqd as that user", q->user);
+		    "user \"%s\": %s", q->user, hint != NULL ? hint :
+		    "leave user out, or start rqd as that user");
 		ok = false;
 	}
-	if (q->group[0] != '\0' && (!group_number(q->group, &gid) || gid != getegid())) {
+	if (q->group[0] != '\0' && (!group_number(q->group, &gid) || gid != r->gid)) {
 		finding_error(&l->findings, draft_place(d, "group"), "only root can run handlers as "
-		    "group \"%s\": leave group out", q->group);
+		    "group \"%s\": %s", q->group, hint != NULL ? hint : "leave group out");
 		ok = false;
 	}
+	free(hint);
 	return ok;
+}
+
+/* The main process' own user could end it, or take its place. */
+static bool
+check_not_ours(struct loader *l, const struct draft *d, const struct runner *r)
+{
+	const char *user = d->queue->user;
+	uid_t uid;
+
+	if (strcmp(r->main.name, "_rqd") != 0 || !user_number(user, &uid) || uid != r->main.uid)
+		return true;
+	finding_error(&l->findings, draft_place(d, "user"), "user = \"%s\": rqd itself runs as that "
+	    "user, so no handler may: give handlers a user of their own", user);
+	return false;
 }
 
 /* Root says for whom: a forgotten `user` must not run everything as root. */
 static bool
-check_root_identity(struct loader *l, const struct draft *d)
+check_root_identity(struct loader *l, const struct draft *d, const struct runner *r)
 {
+	if (d->queue->user[0] != '\0' && is_sound(d, "user"))
+		return check_not_ours(l, d, r);
 	if (d->queue->user[0] != '\0' || d->at.line == 0 || d->open || !is_sound(d, "user"))
 		return true;
 	finding_error(&l->findings, draft_place(d, "user"), "queue \"%s\" does not say its user, "
@@ -305,8 +349,6 @@ is_in_groups(const struct identity *id, gid_t gid)
 static bool
 may_execute(const struct stat *st, const struct identity *id)
 {
-	if (id->runs_as == 0)
-		return (st->st_mode & 0111) != 0;
 	if (st->st_uid == id->runs_as)
 		return (st->st_mode & S_IXUSR) != 0;
 	if (is_in_groups(id, st->st_gid))
@@ -356,25 +398,29 @@ struct lookup {
 };
 
 static void
-find_identity(struct lookup *k, const struct queue_config *q)
+find_identity(struct lookup *k, const struct queue_config *q, const struct runner *r)
 {
-	if (k->user != NULL && strcmp(k->user, q->user) == 0 && strcmp(k->group, q->group) == 0)
+	const char *user = q->user;
+
+	if (user[0] == '\0' && r->held && !r->privileged)
+		user = r->main.name;
+	if (k->user != NULL && strcmp(k->user, user) == 0 && strcmp(k->group, q->group) == 0)
 		return;
 	identity_done(&k->id);
-	*k = (struct lookup){ .user = q->user, .group = q->group };
-	if (identity_find(q->user, q->group, &k->id, &k->step) == 0)
+	*k = (struct lookup){ .user = user, .group = q->group };
+	if (identity_find(user, q->group, &k->id, &k->step) == 0)
 		k->step = NULL;
 }
 
 static void
-check_machine(struct loader *l, const struct draft *d, struct lookup *k)
+check_machine(struct loader *l, const struct draft *d, struct lookup *k, const struct runner *r)
 {
 	const struct queue_config *q = d->queue;
 	bool user;
 
-	if (!(geteuid() == 0 ? check_root_identity(l, d) : check_own_identity(l, d)))
+	if (!(r->privileged ? check_root_identity(l, d, r) : check_own_identity(l, d, r)))
 		return;
-	find_identity(k, q);
+	find_identity(k, q, r);
 	if (k->step != NULL) {
 		user = strcmp(k->step, "user") == 0;
 		finding_warn(&l->findings, draft_place(d, user ? "user" : "group"),
@@ -413,20 +459,58 @@ check_redis(struct loader *l)
 		check_file(l, given_place(l, SECTION_REDIS, names[i]), names[i], paths[i], false);
 }
 
+/* Where another user than the main process' owns the folder, that user decides what the file is. */
+static void
+check_log_file(struct loader *l, const struct runner *r)
+{
+	const char *path = l->config->log.target, *slash = strrchr(path, '/');
+	const struct place *at = given_place(l, SECTION_LOG, "target");
+	char *folder;
+	struct stat st;
+
+	if (path[0] != '/' || !r->held)
+		return;
+	if (lstat(path, &st) == 0 && st.st_uid != r->main.uid)
+		finding_warn(&l->findings, at, "target %s does not belong to %s, who writes it: "
+		    "chown %s %s", path, r->main.name, r->main.name, path);
+	folder = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
+	if (stat(folder, &st) == 0 && st.st_uid != r->main.uid && st.st_uid != 0)
+		finding_warn(&l->findings, at, "target %s: its folder belongs to neither root nor %s: "
+		    "its owner can replace the file", path, r->main.name);
+	free(folder);
+}
+
+static void
+check_password_file(struct loader *l)
+{
+	const char *path = l->config->redis.password_file;
+	struct stat st;
+
+	if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0)
+		finding_warn(&l->findings, given_place(l, SECTION_REDIS, "password_file"),
+		    "password_file %s can be read by everybody: chmod o-r %s", path, path);
+}
+
 void
 config_check(struct loader *l)
 {
 	struct lookup k = { .user = NULL };
+	struct runner r = { .held = false };
 	size_t i;
 
 	check_redis(l);
 	check_keys(l);
+	if (!l->source->client) {
+		r = find_runner(l);
+		check_log_file(l, &r);
+		check_password_file(l);
+	}
 	for (i = 0; i < l->ndrafts; i++) {
 		check_title(l, &l->drafts[i]);
 		check_several(l, &l->drafts[i]);
 		check_together(l, &l->drafts[i]);
 		if (!l->source->client)
-			check_machine(l, &l->drafts[i], &k);
+			check_machine(l, &l->drafts[i], &k, &r);
 	}
 	identity_done(&k.id);
 }

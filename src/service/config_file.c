@@ -400,19 +400,36 @@ make_room(struct loader *l)
 		l->config->max_handlers = l->source->concurrency;
 }
 
+/* Includes were followed when it was written. */
+static void
+collect_text(struct loader *l)
+{
+	const struct config_source *source = l->source;
+	struct config_text *text = config_text_parse(source->text, source->text_len,
+	    findings_file(&l->findings, source->file != NULL ? source->file : "-q"), &l->findings);
+	size_t i;
+
+	l->texts = xreallocarray(l->texts, l->ntexts + 1, sizeof(*l->texts));
+	l->texts[l->ntexts++] = text;
+	for (i = 0; i < text->n; i++)
+		config_collect(l, &text->items[i]);
+}
+
 static void
 collect(struct loader *l)
 {
 	const struct config_source *source = l->source;
 	size_t i;
 
-	if (source->file != NULL)
+	if (source->text != NULL)
+		collect_text(l);
+	else if (source->file != NULL)
 		config_include_file(l, source->file, NULL);
 	else
 		take_server(l);
 	for (i = 0; source->overrides != NULL && source->overrides[i] != NULL; i++)
 		take_override(l, source->overrides[i]);
-	if (source->queue != NULL)
+	if (source->queue != NULL && source->text == NULL)
 		take_queue(l);
 }
 

@@ -41,6 +41,9 @@ struct config_source {
 	 * are left out, unless they may say where Redis is.
 	 */
 	bool			  client;
+	/* What config_print() has written, to be read in place of file and queue; NULL: none. */
+	const char		 *text;
+	size_t			  text_len;
 };
 
 /* NULL where there is any error.  The same checks for start, reload, and -t. */

@@ -50,6 +50,10 @@ static const struct option options[] = {
 		.section = SECTION_GLOBAL, .name = "drain_timeout", .type = OPTION_DURATION,
 		.offset = C(drain_timeout), .def = "20s", .max = DAY,
 		.help = "how long handlers may run on when the daemon is stopped",
+	}, {
+		.section = SECTION_GLOBAL, .name = "privileged", .type = OPTION_BOOL,
+		.offset = C(privileged), .def = "true", .flags = OPTION_RESTART,
+		.help = "started as root, a launcher runs handlers as any user; false: all as _rqd",
 	},
 
 	{
@@ -197,7 +201,7 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "user", .type = OPTION_STRING,
 		.offset = Q(user), .def = "", .check = check_word,
-		.help = "the user to run it as; empty: the daemon's own",
+		.help = "the user to run it as; must be given where rqd is privileged",
 	}, {
 		.section = SECTION_QUEUE, .name = "group", .type = OPTION_STRING,
 		.offset = Q(group), .def = "", .check = check_word,

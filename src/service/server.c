@@ -27,14 +27,17 @@
 #include "engine/schedule.h"
 #include "handler/guardian.h"
 #include "handler/handler.h"
+#include "handler/launcher.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 #include "loop/notify.h"
 #include "loop/timer.h"
 #include "queue/queue.h"
 #include "redis/conn.h"
+#include "redis/secret.h"
 #include "redis/watch.h"
 #include "service/heartbeat.h"
+#include "service/launch_config.h"
 #include "service/limits.h"
 #include "service/monitor.h"
 #include "service/redis_log.h"
@@ -56,7 +59,10 @@ struct server {
 	char	*instance;
 
 	struct loop	*loop;
-	struct guardian	*guardian;
+	struct guardian	*guardian;	/* NULL: the launcher has one */
+	struct launcher	*launcher;	/* NULL: not privileged */
+	bool	 loading;	/* the launcher reads the configuration */
+	bool	 load_again;	/* SIGHUP came meanwhile */
 	struct conn	*conn;
 	struct watch	*watch;
 	struct bulk	*bulk;
@@ -506,9 +512,12 @@ static void
 server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
 {
 	struct config *old = s->config;
+	unsigned old_generation = old->generation;
 	size_t i;
 
 	s->config = new;
+	if (s->launcher != NULL)
+		launcher_hold(s->launcher, new->generation);
 	if (plan->log)
 		server_apply_log(s);
 	if (plan->http)
@@ -522,19 +531,18 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		server_apply_step(s, &plan->steps[i]);
 	schedules_reconfigure(s->schedules, new);
 	config_unref(old);
+	if (s->launcher != NULL)
+		launcher_drop(s->launcher, old_generation);
 }
 
+/* new: NULL where the report has errors. */
 static void
-server_reload(struct server *s)
+server_take_config(struct server *s, struct config *new, const struct config_report *report)
 {
-	struct config_report report = { 0 };
 	struct reload_plan plan;
-	struct config *new;
 	size_t i;
 
-	notify_reloading();
-	new = config_load(s->options->source, &report);
-	server_log_report(&report);
+	server_log_report(report);
 	s->reload_failed = new == NULL;
 	if (new != NULL) {
 		reload_plan(&plan, s->config, new);
@@ -547,10 +555,58 @@ server_reload(struct server *s)
 		for (i = 0; i < s->nconsumers; i++)
 			consumer_set_quiet(s->consumers[i], false);
 	}
-	config_report_done(&report);
 	notify_ready();
 	server_news_soon(s);
 	server_status(s);
+}
+
+static void	server_reload(struct server *);
+
+/* The launcher has read it.  A shutdown may have begun. */
+static void
+server_loaded(struct launcher_loaded *loaded, void *arg)
+{
+	struct server *s = arg;
+	struct config_report report = { 0 };
+	struct config *new = launch_config_take(s->options->source, loaded, &report);
+	unsigned generation = new != NULL ? new->generation : 0;
+	bool again = s->load_again;
+
+	s->loading = s->load_again = false;
+	if (generation != 0)
+		launcher_hold(s->launcher, generation);
+	if (s->state == SERVER_RUNNING || s->state == SERVER_QUIET) {
+		server_take_config(s, new, &report);
+		if (again)
+			server_reload(s);
+	} else {
+		config_unref(new);
+	}
+	/* Handlers hold it by now, and so does s->config. */
+	if (generation != 0)
+		launcher_drop(s->launcher, generation);
+	config_report_done(&report);
+}
+
+static void
+server_reload(struct server *s)
+{
+	struct config_report report = { 0 };
+	struct config *new;
+
+	if (s->loading) {
+		s->load_again = true;
+		return;
+	}
+	notify_reloading();
+	if (s->launcher != NULL) {
+		s->loading = true;
+		launcher_load(s->launcher, server_loaded, s);
+		return;
+	}
+	new = config_load(s->options->source, &report);
+	server_take_config(s, new, &report);
+	config_report_done(&report);
 }
 
 /* -- signals ---------------------------------------------------------------- */
@@ -656,18 +712,47 @@ server_fill_envs(struct server *s)
 		.bulk = s->bulk, .redis = &config->redis, .fleet = &s->heartbeat.fleet,
 		.instance = s->instance, .host = config->name,
 	};
-	s->handler_env = (struct handler_env){
-		.loop = s->loop, .guardian = s->guardian,
-		.config_file = config->file[0] != '\0' ? config->file : NULL,
-		.server = config->file[0] == '\0' ? config->redis.servers[0] : NULL,
-		.options = config->overrides[0] != '\0' ? config->overrides : NULL,
-	};
+	s->handler_env = handler_env_of(config);
+	s->handler_env.loop = s->loop;
+	s->handler_env.guardian = s->guardian;
+	s->handler_env.launcher = s->launcher;
 	s->consumer_env = (struct consumer_env){
 		.loop = s->loop, .dispatcher = s->dispatcher, .queue = &s->queue_env,
 		.handler = &s->handler_env, .closed = server_consumer_closed,
 		.idle = server_consumer_idle, .blocked = server_consumer_blocked, .arg = s,
 	};
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
+}
+
+static int
+server_open_secret(const char *path, void *arg)
+{
+	return launcher_open(arg, path);
+}
+
+/* Its guardian ends the handlers: all that is left to do is to be started again. */
+static void
+server_lost_launcher(void *arg)
+{
+	(void)arg;
+	log_event(LOG_LV_ERROR, "stopped", NULL,
+	    LF_STR("error", "the launcher is gone, and handlers cannot be started without it"));
+	log_close();
+	exit(EX_OSERR);
+}
+
+/* Handlers must not outlive us: a guardian sees to that, here or with the launcher. */
+static void
+server_start_guardian(struct server *s)
+{
+	s->launcher = s->options->launcher;
+	if (s->launcher == NULL) {
+		s->guardian = guardian_start(s->loop);
+		return;
+	}
+	launcher_attach(s->launcher, s->loop, server_lost_launcher, s);
+	launcher_hold(s->launcher, s->config->generation);
+	secret_set_opener(server_open_secret, s->launcher);
 }
 
 static void
@@ -680,7 +765,7 @@ server_start(struct server *s)
 	/* 1. The guardian, while the process is small. */
 	s->loop = loop_new();
 	child_init(s->loop);
-	s->guardian = guardian_start(s->loop);
+	server_start_guardian(s);
 
 	/* 2. Signals: from here on SIGTERM is a drain. */
 	server_watch_signals(s);
@@ -754,8 +839,10 @@ server_stop(struct server *s)
 	timer_stop(&s->deadline);
 	timer_stop(&s->extend);
 	timer_stop(&s->watchdog);
+	secret_set_opener(NULL, NULL);
 	guardian_stop(s->guardian);
 	child_done(s->loop);
+	launcher_stop(s->launcher);
 	loop_free(s->loop);
 	log_event(LOG_LV_INFO, "stopped", NULL, LF_STR("instance", s->instance));
 	free(s->instance);

@@ -15,6 +15,7 @@ struct server_options {
 	bool	 until_empty;	/* drain once all queues are empty */
 	bool	 debug;	/* -v: level debug whatever the file says */
 	const struct config_report	*report;	/* warnings to log at the start; borrowed */
+	struct launcher	*launcher;	/* the server stops it; NULL: none, not privileged */
 };
 
 /* Runs until a drain is over.  Takes its own reference of the configuration.

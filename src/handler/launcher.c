@@ -1,0 +1,546 @@
+/*
+ * The main process' side of the launcher; launcher.h has the whole.
+ *
+ * Orders are sent at once.  Where the socket is full they wait here, in order, with
+ * copies of their descriptors: at most one start for each handler that may run.
+ *
+ * A child introduces itself before it can exit.  So child.c asks us, before it reaps
+ * a process that it does not know, to read what has come (introduce()).
+ */
+#include "handler/launcher.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "handler/launch_wire.h"
+#include "loop/child.h"
+#include "loop/io.h"
+
+#define FILE_PATIENCE	(5 * SEC)
+#define SOCKET_BUFFER	(1024 * 1024)
+
+/* An order that waits for room in the socket. */
+struct waiting {
+	TAILQ_ENTRY(waiting)	 entry;
+	char			*bytes;
+	size_t			 n;
+	int			 fd[LAUNCH_FDS];
+	size_t			 nfds;
+};
+
+struct generation {
+	unsigned	number;
+	unsigned	held;
+};
+
+struct launcher {
+	pid_t			 pid;
+	int			 orders;
+	int			 files;
+	struct launch_slot	*slots;		/* shared; LAUNCH_SLOTS of them */
+	struct start		*starts[LAUNCH_SLOTS];	/* by slot; NULL: nobody waits */
+	uint32_t		*free;		/* slots below used that are free, a stack */
+	size_t			 nfree;
+	uint32_t		 used;
+	struct generation	*generations;
+	size_t			 ngenerations;
+	TAILQ_HEAD(, waiting)	 waiting;
+	/* from launcher_attach() on: */
+	struct loop		*loop;		/* NULL: not attached */
+	struct child		 child;
+	struct io		 in;
+	struct io		 out;		/* on while something waits */
+	void			(*died)(void *);
+	void			*died_arg;
+	void			(*loaded)(struct launcher_loaded *, void *);	/* NULL: no load */
+	void			*loaded_arg;
+};
+
+/* -- orders ----------------------------------------------------------------------------- */
+
+static void
+waiting_free(struct waiting *w)
+{
+	while (w->nfds > 0)
+		(void)close(w->fd[--w->nfds]);
+	free(w->bytes);
+	free(w);
+}
+
+/* -1 where its descriptors cannot be copied. */
+static int
+wait_for_room(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
+{
+	struct waiting *w = xcalloc(1, sizeof(*w));
+	int error;
+
+	for (; w->nfds < nfds; w->nfds++) {
+		w->fd[w->nfds] = fcntl(fds[w->nfds], F_DUPFD_CLOEXEC, 3);
+		if (w->fd[w->nfds] != -1)
+			continue;
+		error = errno;
+		waiting_free(w);
+		errno = error;
+		return -1;
+	}
+	w->bytes = xmalloc(n);
+	memcpy(w->bytes, p, n);
+	w->n = n;
+	TAILQ_INSERT_TAIL(&l->waiting, w, entry);
+	io_start(&l->out);
+	return 0;
+}
+
+/* Errors but a full socket are the launcher's end, which we hear of otherwise. */
+static int
+send_order(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
+{
+	if (TAILQ_EMPTY(&l->waiting)) {
+		if (launch_send(l->orders, p, n, fds, nfds, MSG_DONTWAIT) == 0)
+			return 0;
+		if (errno != EAGAIN && errno != ENOBUFS)
+			return -1;
+	}
+	if (l->loop == NULL)
+		return -1;
+	return wait_for_room(l, p, n, fds, nfds);
+}
+
+static void
+say(struct launcher *l, const struct launch_head *head)
+{
+	(void)send_order(l, (const char *)head, sizeof(*head), NULL, 0);
+}
+
+static void
+has_room(int what UNUSED, void *arg)
+{
+	struct launcher *l = arg;
+	struct waiting *w;
+
+	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
+		if (launch_send(l->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == -1 &&
+		    (errno == EAGAIN || errno == ENOBUFS))
+			return;
+		TAILQ_REMOVE(&l->waiting, w, entry);
+		waiting_free(w);
+	}
+	io_stop(&l->out);
+}
+
+/* -- replies ----------------------------------------------------------------------------- */
+
+static void
+take_loaded(const struct launch_reply *r, const int *fds, size_t nfds,
+    struct launcher_loaded *ret)
+{
+	*ret = (struct launcher_loaded){ .generation = r->generation, .text = -1,
+	    .report = nfds > 0 ? fds[0] : -1, .error = r->error };
+	if (r->generation != 0 && nfds > 1)
+		ret->text = fds[1];
+}
+
+static void
+tell_loaded(struct launcher *l, const struct launch_reply *r, const int *fds, size_t nfds)
+{
+	void (*loaded)(struct launcher_loaded *, void *) = l->loaded;
+	struct launcher_loaded got;
+
+	take_loaded(r, fds, nfds, &got);
+	l->loaded = NULL;
+	if (loaded != NULL)
+		loaded(&got, l->loaded_arg);
+}
+
+static void
+take_reply(struct launcher *l, const struct launch_reply *r, int *fds, size_t nfds)
+{
+	struct start *s = r->slot < l->used ? l->starts[r->slot] : NULL;
+
+	switch (r->answer) {
+	case LAUNCH_STARTED:
+		if (s != NULL)
+			s->started(s, r->pid);
+		break;
+	case LAUNCH_FAILED:
+		if (s == NULL)
+			break;
+		launcher_finish(s);
+		s->failed(s, r->error, (enum spawn_step)r->step);
+		break;
+	case LAUNCH_LOADED:
+		tell_loaded(l, r, fds, nfds);
+		return;
+	default:
+		break;
+	}
+	while (nfds > 0)
+		(void)close(fds[--nfds]);
+}
+
+static bool
+read_reply(struct launcher *l, int flags)
+{
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+
+	if (launch_receive(l->orders, &r, sizeof(r), fds, &nfds, flags) != sizeof(r))
+		return false;
+	take_reply(l, &r, fds, nfds);
+	return true;
+}
+
+static void
+introduce(void *arg)
+{
+	struct launcher *l = arg;
+
+	while (read_reply(l, MSG_DONTWAIT))
+		continue;
+}
+
+static void
+readable(int what UNUSED, void *arg)
+{
+	introduce(arg);
+}
+
+/* -- starts ------------------------------------------------------------------------------- */
+
+static int
+take_slot(struct launcher *l, struct start *s)
+{
+	if (l->nfree > 0) {
+		s->slot = l->free[--l->nfree];
+	} else if (l->used < LAUNCH_SLOTS) {
+		s->slot = l->used++;
+	} else {
+		errno = EAGAIN;
+		return -1;
+	}
+	l->slots[s->slot].report = (struct spawn_report){ STEP_NONE, 0 };
+	l->starts[s->slot] = s;
+	s->launcher = l;
+	return 0;
+}
+
+static void
+free_slot(struct launcher *l, uint32_t slot)
+{
+	l->slots[slot].done = 1;
+	l->starts[slot] = NULL;
+	if (l->free == NULL)
+		l->free = xcalloc(LAUNCH_SLOTS, sizeof(*l->free));
+	l->free[l->nfree++] = slot;
+}
+
+void
+launcher_finish(struct start *s)
+{
+	if (s->launcher == NULL)
+		return;
+	free_slot(s->launcher, s->slot);
+	s->launcher = NULL;
+}
+
+void
+launcher_forget(struct start *s)
+{
+	if (s->launcher == NULL)
+		return;
+	s->launcher->starts[s->slot] = NULL;
+	s->launcher = NULL;
+}
+
+int
+launcher_start(struct launcher *l, struct start *s, unsigned generation, unsigned queue,
+    const struct buf *words, const int fd[3])
+{
+	struct launch_head head = { .op = LAUNCH_START, .generation = generation,
+	    .queue = queue, .size = (uint32_t)words->len };
+	static struct buf b;
+	int fds[3], i, error;
+	size_t nfds = 0;
+
+	errno = E2BIG;
+	if (words->len > LAUNCH_BYTES || take_slot(l, s) == -1)
+		return -1;
+	head.slot = s->slot;
+	for (i = 0; i < 3; i++) {
+		if (fd[i] == -1)
+			continue;
+		head.value |= 1U << i;
+		fds[nfds++] = fd[i];
+	}
+	buf_clear(&b);
+	buf_add(&b, &head, sizeof(head));
+	buf_add(&b, words->data, words->len);
+	if (send_order(l, b.data, b.len, fds, nfds) == 0)
+		return 0;
+	error = errno == EMSGSIZE ? E2BIG : errno;
+	launcher_finish(s);
+	errno = error;
+	return -1;
+}
+
+void
+launcher_signal(struct start *s, int signo)
+{
+	struct launch_head head = { .op = LAUNCH_SIGNAL, .slot = s->slot,
+	    .value = (uint32_t)signo };
+
+	if (s->launcher != NULL)
+		say(s->launcher, &head);
+}
+
+int
+launcher_exited(const struct start *s, enum spawn_step *step)
+{
+	const struct spawn_report *r = &s->launcher->slots[s->slot].report;
+
+	*step = (enum spawn_step)r->step;
+	return r->step == STEP_NONE ? 0 : r->error;
+}
+
+static void
+end_child(pid_t pid, void *arg)
+{
+	struct launch_head head = { .op = LAUNCH_END, .value = (uint32_t)pid };
+
+	say(arg, &head);
+}
+
+/* -- configurations -------------------------------------------------------------------------- */
+
+void
+launcher_hold(struct launcher *l, unsigned generation)
+{
+	size_t i;
+
+	for (i = 0; i < l->ngenerations; i++) {
+		if (l->generations[i].number == generation) {
+			l->generations[i].held++;
+			return;
+		}
+	}
+	l->generations = xreallocarray(l->generations, l->ngenerations + 1,
+	    sizeof(*l->generations));
+	l->generations[l->ngenerations++] = (struct generation){ generation, 1 };
+}
+
+void
+launcher_drop(struct launcher *l, unsigned generation)
+{
+	struct launch_head head = { .op = LAUNCH_RETIRE, .generation = generation };
+	size_t i;
+
+	for (i = 0; i < l->ngenerations; i++) {
+		if (l->generations[i].number != generation || --l->generations[i].held > 0)
+			continue;
+		l->generations[i] = l->generations[--l->ngenerations];
+		say(l, &head);
+		return;
+	}
+}
+
+void
+launcher_load(struct launcher *l, void (*loaded)(struct launcher_loaded *, void *), void *arg)
+{
+	struct launch_head head = { .op = LAUNCH_LOAD };
+
+	l->loaded = loaded;
+	l->loaded_arg = arg;
+	say(l, &head);
+}
+
+int
+launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
+{
+	struct launch_head head = { .op = LAUNCH_LOAD };
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+	ssize_t n;
+
+	if (launch_send(l->orders, &head, sizeof(head), NULL, 0, 0) == -1)
+		return -1;
+	n = launch_receive(l->orders, &r, sizeof(r), fds, &nfds, 0);
+	if (n != sizeof(r)) {
+		errno = n == -1 ? errno : EPIPE;
+		return -1;
+	}
+	take_loaded(&r, fds, nfds, ret);
+	return 0;
+}
+
+/* An answer that came too late for its question is thrown away. */
+static void
+drop_late_answers(struct launcher *l)
+{
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+
+	while (launch_receive(l->files, &r, sizeof(r), fds, &nfds, MSG_DONTWAIT) > 0) {
+		while (nfds > 0)
+			(void)close(fds[--nfds]);
+	}
+}
+
+static int
+receive_file(struct launcher *l)
+{
+	struct pollfd p = { .fd = l->files, .events = POLLIN };
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+
+	errno = ETIMEDOUT;
+	if (poll(&p, 1, (int)(FILE_PATIENCE / MSEC)) != 1)
+		return -1;
+	if (launch_receive(l->files, &r, sizeof(r), fds, &nfds, 0) != sizeof(r)) {
+		errno = EPIPE;
+		return -1;
+	}
+	if (nfds == 1 && r.error == 0)
+		return fds[0];
+	while (nfds > 0)
+		(void)close(fds[--nfds]);
+	errno = r.error != 0 ? r.error : EPROTO;
+	return -1;
+}
+
+int
+launcher_open(struct launcher *l, const char *path)
+{
+	struct launch_head head = { .op = LAUNCH_FILE, .size = (uint32_t)strlen(path) };
+	char bytes[sizeof(head) + LAUNCH_PATH];
+
+	if (strlen(path) >= LAUNCH_PATH) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	drop_late_answers(l);
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + sizeof(head), path, head.size);
+	if (launch_send(l->files, bytes, sizeof(head) + head.size, NULL, 0, MSG_DONTWAIT) == -1)
+		return -1;
+	return receive_file(l);
+}
+
+/* -- its life ------------------------------------------------------------------------------------ */
+
+/* Pairs of close-on-exec sockets; ours are [0]. */
+static void
+make_pair(int fd[2])
+{
+	const int size = SOCKET_BUFFER;
+	int i;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) == -1)
+		fatal_os("cannot make a socket: %s", strerror(errno));
+	for (i = 0; i < 2; i++)
+		(void)setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
+struct launcher *
+launcher_fork(const struct launcher_ops *ops, void *arg)
+{
+	struct launcher *l = xcalloc(1, sizeof(*l));
+	int orders[2], files[2];
+	sigset_t all, old;
+
+	TAILQ_INIT(&l->waiting);
+	l->slots = mmap(NULL, LAUNCH_SLOTS * sizeof(*l->slots), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (l->slots == MAP_FAILED)
+		fatal_os("cannot map shared memory: %s", strerror(errno));
+	make_pair(orders);
+	make_pair(files);
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &old);
+	l->pid = fork();
+	if (l->pid == 0) {
+		(void)close(orders[0]);
+		(void)close(files[0]);
+		launcher_serve(orders[1], files[1], l->slots, ops, arg);
+	}
+	(void)sigprocmask(SIG_SETMASK, &old, NULL);
+	(void)close(orders[1]);
+	(void)close(files[1]);
+	if (l->pid == -1)
+		fatal_os("cannot fork the launcher: %s", strerror(errno));
+	l->orders = orders[0];
+	l->files = files[0];
+	return l;
+}
+
+static void
+exited(struct child *child, const struct child_exit *x UNUSED)
+{
+	struct launcher *l = CONTAINER_OF(child, struct launcher, child);
+
+	l->died(l->died_arg);
+}
+
+void
+launcher_attach(struct launcher *l, struct loop *loop, void (*died)(void *), void *arg)
+{
+	l->loop = loop;
+	l->died = died;
+	l->died_arg = arg;
+	l->child.exited = exited;
+	child_watch(loop, &l->child, l->pid);
+	child_set_proxy(loop, introduce, end_child, l);
+	io_init(&l->in, loop, l->orders, IO_READ, readable, l);
+	io_init(&l->out, loop, l->orders, IO_WRITE, has_room, l);
+	io_start(&l->in);
+}
+
+/* Orders that still wait are dropped: the guardian ends what they were for. */
+static void
+detach(struct launcher *l)
+{
+	struct waiting *w;
+
+	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
+		TAILQ_REMOVE(&l->waiting, w, entry);
+		waiting_free(w);
+	}
+	io_done(&l->in);
+	io_done(&l->out);
+	child_set_proxy(l->loop, NULL, NULL, NULL);
+}
+
+/* After child_done(), which may still have asked for leftovers to be ended. */
+void
+launcher_stop(struct launcher *l)
+{
+	if (l == NULL)
+		return;
+	if (l->loop != NULL)
+		detach(l);
+	(void)close(l->orders);
+	(void)close(l->files);
+	child_wait_pid(l->pid);
+	(void)munmap(l->slots, LAUNCH_SLOTS * sizeof(*l->slots));
+	free(l->generations);
+	free(l->free);
+	free(l);
+}
+
+pid_t
+launcher_pid(const struct launcher *l)
+{
+	return l->pid;
+}

@@ -1,0 +1,121 @@
+/*
+ * The launcher: the process that may change users, beside the main process, which
+ * talks to Redis and may do nothing.
+ *
+ * The main process is started with privileges.  Before anything else it forks the
+ * launcher, and gives up its own privileges.  The launcher never speaks to Redis and
+ * never sees a message.  It reads the configuration itself.
+ *
+ * What the main process can say (launch_wire.h has the bytes):
+ *
+ *	load		Read the configuration anew, and check it.  Where it has no errors it is
+ *			a generation: the launcher keeps it, and sends its text, from which the main
+ *			process makes the same.
+ *	retire G	No handler of generation G is left, and none will be started.
+ *	start		The command of queue Q of generation G, with these words RQD_NAME=... of
+ *			a message and these descriptors.  S is a free slot, a small number.  The
+ *			command line, user, directory, limits and all other variables are those of
+ *			the launcher's own copy of the configuration.
+ *	signal S	SIGTERM, SIGCONT or SIGKILL to the session of slot S.
+ *	end PID		SIGKILL to the group of a child of the main process.
+ *	file PATH	Open the file, if it is redis.password_file, tls_ca, tls_cert or tls_key of
+ *			a generation, or redis-password of $CREDENTIALS_DIRECTORY.
+ *
+ * The launcher answers "load" and "file".  A handler introduces itself, with its pid,
+ * as its first act; the launcher answers a start only where that fails.  "file" has a
+ * socket of its own, for it is waited for.  An order that breaks the rules of
+ * launch_wire.h ends the launcher.
+ *
+ * A handler is a child of the main process (CLONE_PARENT), which reaps it and has
+ * rusage and exit status at first hand.
+ *
+ * Ownership.  Descriptors of a start stay the sender's; the launcher closes its copies
+ * once the child has its own.  A slot is the main process' from launcher_start() to
+ * launcher_finish().
+ *
+ * If the main process dies the launcher reads the end of its sockets, and ends.  If
+ * the launcher ends, its guardian (guardian.h) kills all sessions whose slot is not
+ * finished, and the main process ends.  The launcher starts the guardian again if that dies.
+ */
+#ifndef RQD_HANDLER_LAUNCHER_H
+#define RQD_HANDLER_LAUNCHER_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "handler/spawn.h"
+#include "loop/loop.h"
+#include "policy/config.h"
+
+struct launcher;
+
+struct launcher_ops {
+	/*
+	 * In a process of its own, with privileges: writes the configuration to text, if
+	 * it has no errors, and what was found to report.  0, or -1: it has errors.
+	 */
+	int		 (*load)(int text, int report, void *arg);
+	/* In the launcher: the configuration from that text; NULL: impossible. */
+	struct config	*(*read)(int text, void *arg);
+};
+
+/* Forks.  Call before anything else, while the process is small; fatal on failure. */
+struct launcher	*launcher_fork(const struct launcher_ops *, void *arg);
+
+/* The answer to a load; the caller closes both descriptors. */
+struct launcher_loaded {
+	unsigned	 generation;	/* 0: there are errors, see report */
+	int		 text;		/* -1 where generation is 0 */
+	int		 report;	/* -1: none */
+	int		 error;		/* why there is no report; 0 */
+};
+
+/* Waits for the answer.  0, or -1 with errno: there is no launcher any more. */
+int	launcher_load_now(struct launcher *, struct launcher_loaded *) MUSTCHECK;
+
+/* From here on it lives in the loop; call after child_init().  died: it is gone. */
+void	launcher_attach(struct launcher *, struct loop *, void (*died)(void *), void *arg);
+
+/* loaded() is called once, from the loop; at most one load at a time. */
+void	launcher_load(struct launcher *, void (*loaded)(struct launcher_loaded *, void *), void *arg);
+
+/* Ends it and waits; NULL is fine.  After child_done().  Handlers that still run are killed. */
+void	launcher_stop(struct launcher *);
+
+/* Waits, a few seconds at most.  The descriptor, or -1 with errno. */
+int	launcher_open(struct launcher *, const char *path) MUSTCHECK;
+
+/* A generation lives while it is held. */
+void	launcher_hold(struct launcher *, unsigned generation);
+void	launcher_drop(struct launcher *, unsigned generation);
+
+/* One handler, embedded in what its owner knows of it. */
+struct start {
+	/* set by the owner; from the loop, exactly one of them, once: */
+	void		(*started)(struct start *, pid_t);
+	void		(*failed)(struct start *, int error, enum spawn_step);
+	/* private: */
+	struct launcher	*launcher;	/* NULL: not started by one */
+	uint32_t	 slot;
+};
+
+/* 0: it is under way, one of the callbacks will come; -1 with errno: none will. */
+int	launcher_start(struct launcher *, struct start *, unsigned generation, unsigned queue,
+	    const struct buf *words, const int fd[3]) MUSTCHECK;
+void	launcher_signal(struct start *, int signo);
+/* At its exit: why it could not be executed, and *step; 0: it was. */
+int	launcher_exited(const struct start *, enum spawn_step *step);
+/* No process of it is left. */
+void	launcher_finish(struct start *);
+/* Its owner goes away first: no callback any more; what may still run is the launcher's. */
+void	launcher_forget(struct start *);
+
+pid_t	launcher_pid(const struct launcher *);
+
+/* For launcher.c: the process itself. */
+struct launch_slot;
+void	launcher_serve(int orders, int files, struct launch_slot *, const struct launcher_ops *,
+	    void *arg) NORETURN;
+
+#endif

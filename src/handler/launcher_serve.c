@@ -1,0 +1,597 @@
+/*
+ * The launcher's own process; launcher.h has the whole.
+ *
+ * It waits for orders, for its guardian, and for the process that reads the
+ * configuration.  That is a process of its own because it looks at files and asks
+ * name services, which may take any time; handlers are started meanwhile.
+ *
+ * It believes nothing that the main process says.  An order can only name what the
+ * launcher has: a queue of a generation, a slot, a file that the configuration
+ * names, a child of the main process.  A pid counts only after a look at its parent.
+ */
+#include "handler/launcher.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <linux/capability.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "handler/command.h"
+#include "handler/guardian.h"
+#include "handler/launch_wire.h"
+
+#define LOAD_PATIENCE	MINUTE
+#define RESTART_PAUSE	SEC
+#define TURN		64		/* orders in a row, before anything else is looked at */
+
+struct generation {
+	unsigned	 number;
+	struct config	*config;
+	struct handler_env env;		/* what its environments say of rqd */
+	struct command	**commands;	/* one for each queue; NULL: none was asked for yet */
+};
+
+struct launcher_process {
+	const struct launcher_ops *ops;
+	void			*arg;
+	pid_t			 main;		/* our parent */
+	int			 orders;
+	int			 files;
+	int			 signals;	/* SIGCHLD */
+	struct launch_slot	*slots;		/* believed only that a slot is done */
+	struct guardian_table	*table;
+	pid_t			 guardian;	/* 0: none at this moment */
+	int			 guardian_fd;
+	usec_t			 guardian_started;
+	struct generation	**generations;
+	size_t			 ngenerations;
+	unsigned		 last;		/* number given */
+	pid_t			 loader;	/* 0: no load */
+	usec_t			 loader_until;
+	int			 text;		/* of the load; valid while loader is not 0 */
+	int			 report;
+};
+
+static char	 datagram[sizeof(struct launch_head) + LAUNCH_BYTES + 1];
+
+/* -- what it may do ------------------------------------------------------------------------ */
+
+#define CAP_BIT(cap)	((uint64_t)1 << (cap))
+
+static const uint64_t capabilities = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) |
+    CAP_BIT(CAP_KILL) | CAP_BIT(CAP_DAC_READ_SEARCH) | CAP_BIT(CAP_SYS_RESOURCE) |
+    CAP_BIT(CAP_SYS_NICE);
+
+/* Of what we have we keep what we need; children of other users have nothing at all. */
+static void
+limit_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	size_t i;
+
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capget, &head, data) == -1)
+		fatal_os("capget: %s", strerror(errno));
+	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= (uint32_t)(capabilities >> (32 * i));
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	if (syscall(SYS_capset, &head, data) == -1)
+		fatal_os("capset: %s", strerror(errno));
+}
+
+/* Nobody but root sends signals to a process of root. */
+static void
+settle_in(void)
+{
+	(void)setsid();
+	(void)prctl(PR_SET_NAME, "rqd-launcher");
+	if (geteuid() != 0 && setresuid(0, 0, 0) == -1)
+		fatal_os("the launcher cannot become root: %s", strerror(errno));
+	limit_capabilities();
+	(void)prctl(PR_SET_DUMPABLE, 0);
+}
+
+/* -- the guardian ---------------------------------------------------------------------------- */
+
+static void
+start_guardian(struct launcher_process *l)
+{
+	pid_t pid = guardian_fork(l->table, &l->guardian_fd);
+
+	l->guardian_started = clock_mono();
+	if (pid != -1)
+		l->guardian = pid;
+}
+
+static void
+guardian_died(struct launcher_process *l)
+{
+	(void)close(l->guardian_fd);
+	l->guardian = 0;
+}
+
+/* The main process is gone: so are all sessions. */
+static NORETURN void
+end(struct launcher_process *l)
+{
+	if (l->loader != 0)
+		(void)kill(l->loader, SIGKILL);
+	if (l->guardian == 0)
+		start_guardian(l);
+	if (l->guardian != 0) {
+		(void)close(l->guardian_fd);
+		while (waitpid(l->guardian, NULL, 0) == -1 && errno == EINTR)
+			continue;
+	}
+	_exit(EX_OK);
+}
+
+static NORETURN void
+refuse(struct launcher_process *l, const char *what)
+{
+	fprintf(stderr, "rqd: launcher: %s: this is an attack or a bug; ending\n", what);
+	end(l);
+}
+
+/* -- replies ----------------------------------------------------------------------------------- */
+
+/* Waits where the main process has much to read.  One that is gone is noticed elsewhere. */
+static void
+reply(int fd, struct launch_reply *r, const int *fds, size_t nfds)
+{
+	if (launch_send(fd, r, sizeof(*r), fds, nfds, 0) == -1 && errno == ENOBUFS)
+		fputs("rqd: launcher: no memory for a reply\n", stderr);
+}
+
+static void
+fail_start(struct launcher_process *l, const struct launch_order *o, int error,
+    enum spawn_step step)
+{
+	struct launch_reply r = { .answer = LAUNCH_FAILED, .slot = o->head.slot,
+	    .error = error, .step = (int32_t)step };
+
+	reply(l->orders, &r, NULL, 0);
+}
+
+/* -- configurations ------------------------------------------------------------------------------ */
+
+static struct generation *
+find_generation(struct launcher_process *l, unsigned number)
+{
+	size_t i;
+
+	for (i = 0; i < l->ngenerations; i++) {
+		if (l->generations[i]->number == number)
+			return l->generations[i];
+	}
+	return NULL;
+}
+
+static unsigned
+add_generation(struct launcher_process *l, struct config *config)
+{
+	struct generation *g = xcalloc(1, sizeof(*g));
+
+	g->number = ++l->last;
+	g->config = config;
+	g->env = handler_env_of(config);
+	g->commands = xcalloc(config->nqueues + 1, sizeof(*g->commands));
+	l->generations = xreallocarray(l->generations, l->ngenerations + 1,
+	    sizeof(struct generation *));
+	l->generations[l->ngenerations++] = g;
+	return g->number;
+}
+
+static void
+generation_free(struct generation *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->config->nqueues; i++)
+		command_free(g->commands[i]);
+	free(g->commands);
+	config_unref(g->config);
+	free(g);
+}
+
+static void
+retire(struct launcher_process *l, unsigned number)
+{
+	size_t i;
+
+	for (i = 0; i < l->ngenerations; i++) {
+		if (l->generations[i]->number != number)
+			continue;
+		generation_free(l->generations[i]);
+		l->generations[i] = l->generations[--l->ngenerations];
+		return;
+	}
+}
+
+/* It holds nothing that would keep anyone from seeing that the launcher is gone. */
+static NORETURN void
+run_load(struct launcher_process *l)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)close(l->orders);
+	(void)close(l->files);
+	if (l->guardian != 0)
+		(void)close(l->guardian_fd);
+	_exit(l->ops->load(l->text, l->report, l->arg) == 0 ? EX_OK : EX_CONFIG);
+}
+
+static void
+begin_load(struct launcher_process *l)
+{
+	if (l->loader != 0)
+		refuse(l, "a load during a load");
+	l->text = memfd_create("rqd-config", MFD_CLOEXEC);
+	l->report = memfd_create("rqd-report", MFD_CLOEXEC);
+	l->loader = l->text != -1 && l->report != -1 ? fork() : -1;
+	if (l->loader == 0)
+		run_load(l);
+	l->loader_until = clock_mono() + LOAD_PATIENCE;
+	if (l->loader == -1)
+		l->loader_until = 0;
+}
+
+static unsigned
+take_text(struct launcher_process *l)
+{
+	struct config *config = l->ops->read(l->text, l->arg);
+
+	return config != NULL ? add_generation(l, config) : 0;
+}
+
+static void
+end_load(struct launcher_process *l, bool good, int error)
+{
+	struct launch_reply r = { .answer = LAUNCH_LOADED, .error = error };
+	int fds[2] = { l->report, l->text };
+	size_t nfds = l->report == -1 ? 0 : 1;
+
+	l->loader = 0;
+	if (good) {
+		r.generation = take_text(l);
+		r.error = r.generation == 0 ? EINVAL : 0;
+		nfds = r.generation == 0 ? 1 : 2;
+	}
+	reply(l->orders, &r, fds, nfds);
+	if (l->text != -1)
+		(void)close(l->text);
+	if (l->report != -1)
+		(void)close(l->report);
+}
+
+static void
+check_load(struct launcher_process *l)
+{
+	if (l->loader == 0 || clock_mono() < l->loader_until)
+		return;
+	if (l->loader > 0) {
+		(void)kill(l->loader, SIGKILL);
+		while (waitpid(l->loader, NULL, 0) == -1 && errno == EINTR)
+			continue;
+	}
+	end_load(l, false, l->loader > 0 ? ETIMEDOUT : EAGAIN);
+}
+
+/* -- files ------------------------------------------------------------------------------------------ */
+
+static bool
+is_named(const struct config *c, const char *path)
+{
+	const char *const names[] = { c->redis.password_file, c->redis.tls_ca,
+	    c->redis.tls_cert, c->redis.tls_key };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(names[i], path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* systemd's LoadCredential=. */
+static bool
+is_credential(const char *path)
+{
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	char *known;
+	bool is;
+
+	if (dir == NULL || dir[0] == '\0')
+		return false;
+	known = xasprintf("%s/redis-password", dir);
+	is = strcmp(known, path) == 0;
+	free(known);
+	return is;
+}
+
+static int
+open_named(struct launcher_process *l, const char *path)
+{
+	bool known = is_credential(path);
+	size_t i;
+
+	for (i = 0; i < l->ngenerations && !known; i++)
+		known = is_named(l->generations[i]->config, path);
+	if (known)
+		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	errno = EACCES;
+	return -1;
+}
+
+static void
+open_file(struct launcher_process *l, const struct launch_order *o)
+{
+	struct launch_reply r = { .answer = LAUNCH_OPENED };
+	char *path = xstrndup(o->bytes, o->head.size);
+	int fd = open_named(l, path);
+
+	r.error = fd == -1 ? errno : 0;
+	reply(l->files, &r, &fd, fd == -1 ? 0 : 1);
+	if (fd != -1)
+		(void)close(fd);
+	free(path);
+}
+
+/* -- processes --------------------------------------------------------------------------------------- */
+
+/* 0: there is no such process. */
+static pid_t
+parent_of(pid_t pid)
+{
+	char path[64], text[512];
+	const char *p;
+	ssize_t n;
+	int fd, parent;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	p = strrchr(text, ')');		/* its name may hold anything */
+	return p != NULL && sscanf(p + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+}
+
+/*
+ * The leader of a session that we started is a child of the main process.  Where it
+ * has been reaped its number stays taken while its group has members.
+ */
+static void
+send_signal(struct launcher_process *l, const struct launch_order *o)
+{
+	pid_t sid = *guardian_table_slot(l->table, o->head.slot), parent;
+	int signo = (int)o->head.value;
+
+	if (sid <= 1)
+		return;
+	parent = parent_of(sid);
+	if (parent != 0 && parent != l->main)
+		return;
+	/* The group may not exist yet: the child makes it. */
+	if (kill(-sid, signo) == -1 && parent != 0)
+		(void)kill(sid, signo);
+}
+
+/* What a handler has left in another group comes to the main process when it is orphaned. */
+static void
+end_child(struct launcher_process *l, pid_t pid)
+{
+	pid_t group = getpgid(pid), session = getsid(pid);
+
+	if (parent_of(pid) != l->main || pid == getpid() || session == getsid(0) ||
+	    session == getsid(l->main) || group <= 1)
+		return;
+	(void)kill(-group, SIGKILL);
+}
+
+static struct command *
+find_command(struct generation *g, unsigned queue)
+{
+	if (g == NULL || queue >= g->config->nqueues)
+		return NULL;
+	if (g->commands[queue] == NULL)
+		g->commands[queue] = command_new(&g->env, g->config, g->config->queues[queue]);
+	return g->commands[queue];
+}
+
+/* The descriptors that came, by the child's numbers. */
+static void
+sort_fds(const struct launch_order *o, const int *fds, int fd[3])
+{
+	int i, n = 0;
+
+	for (i = 0; i < 3; i++)
+		fd[i] = (o->head.value & 1U << i) != 0 ? fds[n++] : -1;
+}
+
+static void
+start(struct launcher_process *l, const struct launch_order *o, const int *fds)
+{
+	struct command *c = find_command(find_generation(l, o->head.generation), o->head.queue);
+	volatile pid_t *slot = guardian_table_slot(l->table, o->head.slot);
+	struct launch_slot *shared = &l->slots[o->head.slot];
+	struct launch_reply hello = { .answer = LAUNCH_STARTED, .slot = o->head.slot };
+	struct spawn_proxy proxy = { .socket = l->orders, .message = &hello,
+	    .size = sizeof(hello), .pid_at = offsetof(struct launch_reply, pid),
+	    .report = &shared->report };
+	enum spawn_step step = STEP_LAUNCHER;
+	int fd[3];
+
+	if (c == NULL || (*slot != 0 && shared->done == 0)) {
+		fail_start(l, o, EINVAL, step);
+		return;
+	}
+	*slot = 0;
+	shared->done = 0;
+	sort_fds(o, fds, fd);
+	if (command_spawn(c, (char *)(uintptr_t)o->bytes, o->head.size, fd, slot, &proxy,
+	    &step) == -1)
+		fail_start(l, o, errno, step);
+}
+
+/* -- orders -------------------------------------------------------------------------------------------- */
+
+static void
+obey(struct launcher_process *l, const struct launch_order *o, const int *fds)
+{
+	switch ((enum launch_op)o->head.op) {
+	case LAUNCH_START:
+		start(l, o, fds);
+		break;
+	case LAUNCH_SIGNAL:
+		send_signal(l, o);
+		break;
+	case LAUNCH_END:
+		end_child(l, (pid_t)o->head.value);
+		break;
+	case LAUNCH_LOAD:
+		begin_load(l);
+		break;
+	case LAUNCH_RETIRE:
+		retire(l, o->head.generation);
+		break;
+	case LAUNCH_FILE:
+		open_file(l, o);
+		break;
+	}
+}
+
+/* Takes one order; false: there is none now. */
+static bool
+take_order(struct launcher_process *l, int fd)
+{
+	int fds[LAUNCH_FDS];
+	struct launch_order o;
+	size_t nfds;
+	ssize_t n;
+
+	n = launch_receive(fd, datagram, sizeof(datagram), fds, &nfds, MSG_DONTWAIT);
+	if (n == -1 && errno == EAGAIN)
+		return false;
+	if (n == 0 || (n == -1 && errno == ECONNRESET))
+		end(l);
+	if (n == -1 || launch_parse(datagram, (size_t)n, nfds, &o) == -1 ||
+	    (o.head.op == LAUNCH_FILE) != (fd == l->files))
+		refuse(l, "not an order");
+	obey(l, &o, fds);
+	while (nfds > 0)
+		(void)close(fds[--nfds]);
+	return true;
+}
+
+static void
+take_orders(struct launcher_process *l)
+{
+	int i;
+
+	for (i = 0; i < TURN && take_order(l, l->orders); i++)
+		continue;
+}
+
+static void
+reap(struct launcher_process *l)
+{
+	struct signalfd_siginfo si;
+	int status;
+	pid_t pid;
+
+	(void)!read(l->signals, &si, sizeof(si));
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == l->guardian)
+			guardian_died(l);
+		else if (pid == l->loader)
+			end_load(l, WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
+			    WIFEXITED(status) ? 0 : EIO);
+	}
+}
+
+/* In milliseconds; -1: nothing to wait for but orders. */
+static int
+patience(const struct launcher_process *l)
+{
+	usec_t now = clock_mono(), until = 0;
+
+	if (l->loader != 0)
+		until = l->loader_until;
+	if (l->guardian == 0 && (until == 0 || until > l->guardian_started + RESTART_PAUSE))
+		until = l->guardian_started + RESTART_PAUSE;
+	if (l->loader == 0 && l->guardian != 0)
+		return -1;
+	return until <= now ? 0 : (int)((until - now) / MSEC) + 1;
+}
+
+static void
+turn(struct launcher_process *l)
+{
+	struct pollfd p[] = {
+		{ .fd = l->files, .events = POLLIN }, { .fd = l->orders, .events = POLLIN },
+		{ .fd = l->signals, .events = POLLIN },
+	};
+
+	if (poll(p, ARRAY_LEN(p), patience(l)) == -1)
+		return;
+	if (p[0].revents != 0)
+		(void)take_order(l, l->files);
+	if (p[1].revents != 0)
+		take_orders(l);
+	if (p[2].revents != 0)
+		reap(l);
+	check_load(l);
+	if (l->guardian == 0 && clock_mono() >= l->guardian_started + RESTART_PAUSE)
+		start_guardian(l);
+}
+
+static int
+listen_to_children(void)
+{
+	sigset_t set;
+	int fd;
+
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd == -1)
+		fatal_os("the launcher cannot watch its children: %s", strerror(errno));
+	return fd;
+}
+
+/* All signals are blocked, and stay so: nothing but SIGKILL ends it before its time. */
+void
+launcher_serve(int orders, int files, struct launch_slot *slots, const struct launcher_ops *ops,
+    void *arg)
+{
+	struct launcher_process l = { .ops = ops, .arg = arg, .main = getppid(),
+	    .orders = orders, .files = files, .slots = slots };
+
+	settle_in();
+	l.signals = listen_to_children();
+	l.table = guardian_table_new(slots);
+	start_guardian(&l);
+	for (;;)
+		turn(&l);
+}

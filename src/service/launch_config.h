@@ -1,0 +1,18 @@
+/*
+ * The configuration on its way from the launcher, which may read the files, to the main
+ * process: text that reads back to the same, and a report.
+ */
+#ifndef RQD_SERVICE_LAUNCH_CONFIG_H
+#define RQD_SERVICE_LAUNCH_CONFIG_H
+
+#include "handler/launcher.h"
+#include "service/config_file.h"
+
+/* For launcher_fork(); its arg is the struct config_source *, which must live as long. */
+extern const struct launcher_ops launch_config_ops;
+
+/* Takes what came and closes it.  NULL where there are errors, which are in the report. */
+struct config	*launch_config_take(const struct config_source *, struct launcher_loaded *,
+		    struct config_report *);
+
+#endif
