@@ -133,7 +133,8 @@ is_alive() {	# PID: a zombie does not live
 
 redis_start() {	# [OPTION...]
 	command -v redis-server >/dev/null || skip_all 'no redis-server'
-	redis-server --port 0 --unixsocket "$SOCK" --dir "$T" --save '' \
+	# The main process of a privileged rqd is not root.
+	redis-server --port 0 --unixsocket "$SOCK" --unixsocketperm 777 --dir "$T" --save '' \
 	    --logfile "$T/redis.log" "$@" >"$T/redis.out" 2>&1 &
 	REDIS_PID=$!
 	wait_for 10 '[ "$(r ping 2>/dev/null)" = PONG ]' || fail 'Redis starts'

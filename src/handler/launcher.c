@@ -519,6 +519,7 @@ detach(struct launcher *l)
 	}
 	io_done(&l->in);
 	io_done(&l->out);
+	child_forget(l->loop, &l->child);
 	child_set_proxy(l->loop, NULL, NULL, NULL);
 }
 

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "handler/guardian.h"
 #include "handler/handler.h"
+#include "handler/launcher.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 
@@ -64,6 +65,8 @@ static struct {
 	char			 out_id[MESSAGE_ID_MAX + 1];
 	unsigned		 out_attempt;
 	int			 fds;	/* open before the test */
+	bool		 launch;	/* all processes are started by a launcher */
+	int		 running;	/* messages that are not done */
 } t;
 
 static inline int
@@ -89,6 +92,7 @@ got_done(struct message *msg, struct result *result, void *arg UNUSED)
 	g->took = clock_mono() - g->started;
 	g->run = NULL;
 	t.done++;
+	t.running--;
 }
 
 static void
@@ -180,9 +184,69 @@ set_up(void **state UNUSED)
 	t.config->queues[0] = t.q = new_queue();
 	t.config->queues[1] = NULL;
 	t.config->nqueues = 1;
+	t.config->file = xstrdup("/none.conf");
 	t.env.loop = t.loop;
+	t.launch = getenv("RQD_TEST_LAUNCHER") != NULL;
 	COMMAND("/bin/true");
 	return 0;
+}
+
+static inline int
+set_up_launched(void **state)
+{
+	int r = set_up(state);
+
+	t.launch = true;
+	return r;
+}
+
+/* -- a launcher: it has the configuration as it was when it was forked -------------------- */
+
+static inline int
+launch_load(int text UNUSED, int report UNUSED, void *arg UNUSED)
+{
+	return 0;
+}
+
+static inline struct config *
+launch_read(int text UNUSED, void *arg UNUSED)
+{
+	return config_ref(t.config);
+}
+
+static inline void
+launch_died(void *arg UNUSED)
+{
+	fail_msg("the launcher died");
+}
+
+static inline void
+launch(void)
+{
+	static const struct launcher_ops ops = { launch_load, launch_read };
+	struct launcher_loaded loaded;
+
+	t.env.launcher = launcher_fork(&ops, NULL);
+	assert_int_equal(launcher_load_now(t.env.launcher, &loaded), 0);
+	assert_int_equal(loaded.generation, 1);
+	assert_int_equal(loaded.error, 0);
+	(void)close(loaded.text);
+	(void)close(loaded.report);
+	t.config->generation = loaded.generation;
+	launcher_attach(t.env.launcher, t.loop, launch_died, NULL);
+}
+
+static inline void
+close_handler(void);
+
+/* A new one for what the test has changed since. */
+static inline void
+launch_again(void)
+{
+	if (t.running > 0)
+		return;
+	close_handler();
+	launch();
 }
 
 /* -- messages ------------------------------------------------------------------------- */
@@ -193,6 +257,9 @@ start_bytes(const char *payload, size_t len)
 	struct got *g = xcalloc(1, sizeof(*g));
 	struct message *msg = message_new(t.config, t.q);
 
+	if (t.launch)
+		launch_again();
+	t.running++;
 	if (t.handler == NULL)
 		t.handler = handler_open(&t.env, t.config, t.q, &events, &t);
 	msg->tag = xstrdup("tag");
@@ -321,13 +388,17 @@ got_closed(void *arg)
 static inline void
 close_handler(void)
 {
-	if (t.handler == NULL)
-		return;
-	handler_close(t.handler, got_closed, &t.closed);
-	assert_int_equal(t.closed, 0);
-	await(&t.closed, 1);
-	handler_free(t.handler);
+	int closed = 0;
+
+	if (t.handler != NULL) {
+		handler_close(t.handler, got_closed, &closed);
+		assert_int_equal(closed, 0);
+		await(&closed, 1);
+		handler_free(t.handler);
+	}
 	t.handler = NULL;
+	launcher_stop(t.env.launcher);
+	t.env.launcher = NULL;
 }
 
 /* Children that other tests would find: none may be left, not as zombies either. */
@@ -356,9 +427,13 @@ tear_down(void **state UNUSED)
 	config_unref(t.config);
 	buf_done(&t.out[1]);
 	buf_done(&t.out[2]);
+	if (!clean || count_fds() != t.fds)
+		print_message("# left: %s, %d descriptors, before %d\n",
+		    clean ? "no process" : "processes", count_fds(), t.fds);
 	return clean && count_fds() == t.fds ? 0 : -1;
 }
 
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST_LAUNCHED(f)	cmocka_unit_test_setup_teardown(f, set_up_launched, tear_down)
 
 #endif

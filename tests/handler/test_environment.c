@@ -130,6 +130,17 @@ later_ones_win(void **state UNUSED)
 	got_free(g);
 }
 
+/* As a start puts it together. */
+static char **
+environment_for(struct environment *e, const struct message *msg)
+{
+	static struct buf words;
+
+	buf_clear(&words);
+	environment_words(&words, msg, t.q);
+	return environment_with(e, words.data, words.len);
+}
+
 static void
 each_message_has_its_own(void **state UNUSED)
 {
@@ -140,7 +151,7 @@ each_message_has_its_own(void **state UNUSED)
 	char **p;
 
 	assert_int_equal(identity_find("", "", &id, &step), 0);
-	assert_int_equal(environment_new(&t.env, t.q, &id, &e), 0);
+	assert_int_equal(environment_new(&t.env, t.q, &id, false, &e), 0);
 	msg->id = xcalloc(1, MESSAGE_ID_MAX + 1);
 	memset(msg->id, 'x', MESSAGE_ID_MAX);
 	msg->attempts = 4294967294;

@@ -8,6 +8,7 @@
  * can see what came together.
  */
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <err.h>
@@ -29,6 +30,9 @@ notify_bind(const char *path)
 	if (fd == -1)
 		err(71, "socket");
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == -1)
+		err(71, "%s", path);
+	/* As systemd's: any user's process may say something. */
+	if (chmod(path, 0777) == -1)
 		err(71, "%s", path);
 	return fd;
 }
