@@ -1,10 +1,11 @@
 /*
  * rqctl try: the handler of a queue, run by hand.
  *
- * The same handler as the daemon's (handler.h), in a loop without Redis and
- * guardian: user, limits, directory, environment, time limit, output limit are
- * those of the queue.  What it writes comes out line by line; then outcome.h
- * says what the daemon would have done.
+ * The same handler as the daemon's (handler.h), in a loop without Redis: user, umask,
+ * limits, directory, environment, time limit, output limit are those of the queue.
+ * Root has it started by a launcher, as rqd does, and after the same check of the
+ * configuration; an ordinary user can only run it as itself.  What it writes comes
+ * out line by line; then outcome.h says what the daemon would have done.
  *
  * SIGINT and SIGTERM end the handler as a shutdown does.
  */
@@ -15,11 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/units.h"
 #include "handler/handler.h"
+#include "handler/launcher.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 #include "policy/message.h"
@@ -27,11 +30,18 @@
 #include "rqctl/ctl.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
+#include "service/launch_config.h"
+#include "service/privilege.h"
 
 struct try {
 	struct ctl		*ctl;
 	struct loop		*loop;
+	struct config		*config;	/* reference held */
 	const struct queue_config *cfg;
+	struct launcher		*launcher;	/* NULL: not root */
+	struct config_source	 source;	/* the launcher's */
+	const char		*overrides[64];	/* of source */
+	char			*override_text;	/* owned: they point into it */
 	struct handler		*handler;
 	struct message		*msg;
 	struct run		*run;		/* NULL: not started, or done */
@@ -63,7 +73,7 @@ free_payload(char *payload)
 static int
 make_message(struct try *t, struct buf *payload)
 {
-	struct message *m = message_new(t->ctl->config, t->cfg);
+	struct message *m = message_new(t->config, t->cfg);
 	const char *given = ctl_value(t->ctl, OPT_ID);
 	char id[MESSAGE_ID_MAX + 1];
 	long attempt = 1;
@@ -144,6 +154,87 @@ on_signal(int signo, void *arg)
 	handler_stop(t->run, STOP_DRAIN);
 }
 
+/* -- as root: by a launcher ------------------------------------------------------------- */
+
+static void
+fill_source(struct try *t)
+{
+	char *rest = t->override_text = xstrdup(t->ctl->config->overrides), *word;
+	size_t n = 0;
+
+	if (ctl_has_file(t->ctl))
+		t->source.file = t->ctl->config->file;
+	while (n + 1 < ARRAY_LEN(t->overrides) && (word = strsep(&rest, "\n")) != NULL) {
+		if (*word != '\0')
+			t->overrides[n++] = word;
+	}
+	t->source.overrides = t->overrides;
+}
+
+static int
+refused_by_rqd(struct try *t, struct config_report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->nerrors; i++)
+		ctl_error(t->ctl, EX_CONFIG, "%s", report->errors[i]);
+	return -1;
+}
+
+/* The configuration as rqd would have it, or its errors. */
+static int
+load_with_launcher(struct try *t)
+{
+	struct config_report report = { 0 };
+	struct launcher_loaded loaded;
+	struct config *config = NULL;
+	int rc = 0;
+
+	umask(022);		/* the service's, where the queue has none */
+	fill_source(t);
+	t->launcher = launcher_fork(&launch_config_ops, &t->source);
+	if (launcher_load_now(t->launcher, &loaded) == 0)
+		config = launch_config_take(&t->source, &loaded, &report);
+	if (config == NULL)
+		rc = refused_by_rqd(t, &report);
+	config_report_done(&report);
+	if (config == NULL)
+		return rc == 0 ? -1 : rc;
+	config_unref(t->config);
+	t->config = config;
+	t->cfg = config_queue(config, t->cfg->name);
+	return t->cfg != NULL ? 0 : ctl_error(t->ctl, EX_CONFIG, "the file has changed meanwhile");
+}
+
+/* As rqd would be, once it has started as who we are. */
+static int
+become_rqd(struct try *t)
+{
+	char *cause = NULL;
+
+	t->config = config_ref(t->ctl->config);
+	if (!privilege_held())
+		return 0;
+	if (t->config->privileged)
+		return load_with_launcher(t);
+	if (privilege_drop(&cause) == 0)
+		return 0;
+	ctl_error(t->ctl, EX_OSERR, "%s", cause);
+	free(cause);
+	return -1;
+}
+
+static void
+launcher_died(void *arg)
+{
+	struct try *t = arg;
+
+	ctl_error(t->ctl, EX_OSERR, "the launcher died");
+	exit(EX_OSERR);
+}
+
+/* -- running it ---------------------------------------------------------------------------- */
+
 /* Runs it to the end; the result is in t->result. */
 static void
 run(struct try *t)
@@ -151,21 +242,20 @@ run(struct try *t)
 	static const struct handler_events events = {
 		.done = done, .output = output, .output_cut = output_cut
 	};
-	struct handler_env env = { .loop = t->loop };
-	char *path = ctl_has_file(t->ctl) ? realpath(t->ctl->config->file, NULL) : NULL;
+	struct handler_env env = handler_env_of(t->config);
 
-	env.config_file = path;
-	env.server = path == NULL ? t->ctl->config->redis.servers[0] : NULL;
-	env.options = t->ctl->config->overrides[0] != '\0' ? t->ctl->config->overrides : NULL;
 	child_init(t->loop);
+	env.loop = t->loop;
+	env.launcher = t->launcher;
+	if (t->launcher != NULL)
+		launcher_attach(t->launcher, t->loop, launcher_died, t);
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);
-	t->handler = handler_open(&env, t->ctl->config, t->cfg, &events, t);
+	t->handler = handler_open(&env, t->config, t->cfg, &events, t);
 	t->run = handler_start(t->handler, t->msg);
 	loop_run(t->loop);
 	handler_free(t->handler);
 	child_done(t->loop);
-	free(path);
 }
 
 /* "status 75 after 2ms", "signal SIGTERM after 2ms", "cannot be started: ..." */
@@ -314,16 +404,20 @@ try_run(struct ctl *c)
 	t.cfg = target.cfg;
 	if (t.cfg == NULL)
 		ctl_error(c, EX_USAGE, "try needs a configuration that has the command: -c FILE");
-	else if (read_all(c, c->args.words[1], &payload) == 0 &&
+	else if (read_all(c, c->args.words[1], &payload) == 0 && become_rqd(&t) == 0 &&
 	    make_message(&t, &payload) == 0 && !refused(&t)) {
 		t.loop = loop_new();
 		run(&t);
-		loop_free(t.loop);
 		say(&t);
 		c->status = exit_status(&t);
 		result_done(&t.result);
 	}
+	launcher_stop(t.launcher);
+	if (t.loop != NULL)
+		loop_free(t.loop);
 	message_free(t.msg);
+	config_unref(t.config);
+	free(t.override_text);
 	buf_done(&payload);
 	ctl_target_done(&target);
 }
