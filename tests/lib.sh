@@ -48,6 +48,11 @@ DAEMONS='' QUEUES='' MORE_KEYS='' OTHER_PIDS='' REDIS_PID='' SPAWNS=0
 T=$(mktemp -d /tmp/rqd-test.XXXXXX) || exit 99
 chmod 755 "$T"
 SOCK=$T/redis.sock
+# Who the main process is where rqd is started as root, and a folder that it may write to.
+MAIN_USER=$(id -un)
+[ "$(id -u)" -ne 0 ] || MAIN_USER=$(getent passwd _rqd >/dev/null && echo _rqd || echo nobody)
+OWN=$T/own
+mkdir "$OWN" && chown "$MAIN_USER" "$OWN"
 AS=''			# what defaults { } must say when it is given by a test
 [ "$(id -u)" -eq 0 ] && AS='user = "root"'
 
@@ -300,7 +305,7 @@ check_keys() {
 
 check_logs() {
 	_bad=$(grep -aEn 'Sanitizer|runtime error:|^==[0-9]+== |VALGRIND-ERROR|[Aa]ssert' \
-	    "$T"/*.log "$T"/*.out 2>/dev/null | grep -v "/redis\.[a-z]*:" | head -40)
+	    "$T"/*.log "$OWN"/*.log "$T"/*.out 2>/dev/null | grep -v "/redis\.[a-z]*:" | head -40)
 	is "$_bad" '' 'no sign of a bug in the logs'
 }
 
@@ -330,7 +335,7 @@ finish() {
 		check_logs
 	fi
 	if [ "$TESTS_FAILED" -gt 0 ]; then
-		for _f in "$T"/*.conf "$T"/*.log "$T"/*.out "$T"/*.notify; do
+		for _f in "$T"/*.conf "$T"/*.log "$OWN"/*.log "$T"/*.out "$T"/*.notify; do
 			[ -s "$_f" ] || continue
 			echo "# ---- ${_f##*/}"
 			tail -n 200 "$_f" | cut -c 1-400 | sed 's/^/# /'

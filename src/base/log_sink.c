@@ -135,17 +135,21 @@ open_stderr(char **cause)
 	return s;
 }
 
-/* O_NONBLOCK makes open(2) refuse a FIFO without a reader instead of waiting. */
+/*
+ * O_NONBLOCK makes open(2) refuse a FIFO without a reader instead of waiting.
+ * O_NOFOLLOW: nobody who can replace the file may redirect our writes to another one.
+ */
 static struct log_sink *
 open_file(const char *path, char **cause)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK |
-	    O_NOCTTY | O_CLOEXEC, 0640);
+	    O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0640);
 	struct log_sink *s;
 	struct stat st;
 
 	if (fd == -1) {
-		(void)util_cause(cause, "%s: %s", path, strerror(errno));
+		(void)util_cause(cause, "%s: %s", path, errno == ELOOP ?
+		    "is a symbolic link, which is not followed" : strerror(errno));
 		return NULL;
 	}
 	s = sink_new(SINK_FILE, fd);

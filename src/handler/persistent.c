@@ -11,8 +11,9 @@
  * Idle processes stand before busy ones in the list, the last used first: where
  * there is little to do, few of them do it, and the rest may be swapped out.
  *
- * Processes that end by themselves before they have answered anything are
- * started with a growing pause between them; the queue's suspension comes on top.
+ * Processes that end by themselves are started again a tenth of a second after their
+ * own start at the earliest; those that have answered nothing with a growing pause.  The
+ * queue's suspension comes on top.
  *
  * Everything that becomes certain goes to the list `over`, and one deferred call
  * a turn hands it out: done() may start messages, or free the handler.
@@ -124,6 +125,8 @@ note_exit(struct persistent *h, struct worker *w)
 	if (h->deaths > 1)
 		h->not_before = w->started + backoff_delay(PAUSE_MIN, PAUSE_MAX,
 		    h->deaths - 1, random_unit());
+	else if (w->why == NULL)
+		h->not_before = w->started + PAUSE_MIN;
 }
 
 /* Counts, and frees those that are no more. */

@@ -127,18 +127,18 @@ rqd_stop
 
 # -- USR1: a new log file --------------------------------------------------------------
 rqd_start <<C
-log { target = "$T/file.log" level = "debug" }
+log { target = "$OWN/file.log" level = "debug" }
 queue "q" { command = {"$T/work"} }
 C
-ok '[ -s "$T/file.log" ]' 'the log is in its file'
-mv "$T/file.log" "$T/file.log.1"
+ok '[ -s "$OWN/file.log" ]' 'the log is in its file'
+mv "$OWN/file.log" "$OWN/file.log.1"
 push quick-1
-wait_for 10 'grep -q "event=acked queue=q id=quick-1 " "$T/file.log.1"'
+wait_for 10 'grep -q "event=acked queue=q id=quick-1 " "$OWN/file.log.1"'
 rqd_signal USR1
-wait_for 5 '[ -e "$T/file.log" ]'
+wait_for 5 '[ -e "$OWN/file.log" ]'
 push quick-2
-wait_ok 10 'grep -q id=quick-2 "$T/file.log"' 'SIGUSR1: the log goes on in a new file'
-ok 'grep -q quick-1 "$T/file.log.1" && ! grep -q quick-2 "$T/file.log.1"' 'and leaves the old one'
+wait_ok 10 'grep -q id=quick-2 "$OWN/file.log"' 'SIGUSR1: the log goes on in a new file'
+ok 'grep -q quick-1 "$OWN/file.log.1" && ! grep -q quick-2 "$OWN/file.log.1"' 'and leaves the old one'
 rqd_stop
 
 # -- no time at all: what is on its way to Redis still arrives ----------------------------

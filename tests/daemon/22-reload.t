@@ -150,10 +150,10 @@ rqd_signal HUP three
 wait_ok 10 '[ "$(wc -l <"$T/ran")" -eq 2 ]' 'max_handlers is raised, and used at once'
 rm "$T/hold"
 log_wait 10 'event=acked queue=stays id=h' 3 three
-limited 2 "target = \"$T/other.log\" format = \"json\" level = \"info\""
+limited 2 "target = \"$OWN/other.log\" format = \"json\" level = \"info\""
 config_write three <"$T/text"
 rqd_signal HUP three
-wait_ok 10 'grep -qs "^{.*\"event\":\"reloaded\"" "$T/other.log"' 'the log has another file and form'
+wait_ok 10 'grep -qs "^{.*\"event\":\"reloaded\"" "$OWN/other.log"' 'the log has another file and form'
 push stays h4
-wait_ok 10 'grep -q "\"event\":\"acked\",\"queue\":\"stays\",\"id\":\"h4\"" "$T/other.log"' 'and goes on there'
-is "$(grep -c '"level":"debug"' "$T/other.log") $(log_count id=h4 three)" '0 0' 'with its level, and nowhere else'
+wait_ok 10 'grep -q "\"event\":\"acked\",\"queue\":\"stays\",\"id\":\"h4\"" "$OWN/other.log"' 'and goes on there'
+is "$(grep -c '"level":"debug"' "$OWN/other.log") $(log_count id=h4 three)" '0 0' 'with its level, and nowhere else'

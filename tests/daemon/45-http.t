@@ -6,7 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 command -v curl >/dev/null || skip_all 'no curl'
-H=$T/http.sock
+H=$OWN/http.sock
 get() { curl -s -m 20 --unix-socket "$H" "http://rqd$1"; }		# PATH
 code() { curl -s -m 20 -o "$T/body" -w '%{http_code}' --unix-socket "$H" "http://rqd$1"; }
 sample() { get /metrics | grep -v '^#' | grep -F "$1 " | sed 's/.* //'; }		# SERIES

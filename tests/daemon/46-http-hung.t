@@ -6,7 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 command -v curl >/dev/null || skip_all 'no curl'
-H=$T/http.sock
+H=$OWN/http.sock
 get() { curl -s -m 60 --unix-socket "$H" "http://rqd$1"; }		# PATH
 took() { curl -s -m 60 -o /dev/null -w '%{http_code} %{time_total}' --unix-socket "$H" "http://rqd$1"; }
 

@@ -90,7 +90,7 @@ rm -f "$T"/notes.*
 yesterday=$((past - 86400))
 r hset ackSCHEDULE daily $yesterday caught $yesterday future $(($(date +%s) + 864000)) junk what >/dev/null
 config_write missed <<C
-http { listen = "unix:$T/http" }
+http { listen = "unix:$OWN/http" }
 queue "ack" { command = {"$T/note"} }
 schedule "daily" { queue = "ack"  cron = "$daily" }
 schedule "caught" { queue = "ack"  cron = "$daily"  catch_up = true }
@@ -113,7 +113,7 @@ ok '[ "$(field ackSCHEDULE future)" -ge $now ] && [ "$(field ackSCHEDULE future)
 is "$(field ackSCHEDULE junk)" "$(($(date +%s) / 31536000 * 31536000))" 'no number: as if it were new'
 metric() { sed -n "s/^rqd_schedule_$1{schedule=\"$2\",queue=\"ack\"} //p" "$T/metrics"; }
 if command -v curl >/dev/null; then
-	curl -s -m 20 --unix-socket "$T/http" http://rqd/metrics >"$T/metrics"
+	curl -s -m 20 --unix-socket "$OWN/http" http://rqd/metrics >"$T/metrics"
 	is "$(metric missed daily) $(metric missed caught)" '1 0' 'metrics: what was missed'
 	is "$(metric last_timestamp_seconds daily) $(metric last_timestamp_seconds caught)" " $past" 'metrics: the last run'
 	is "$(metric next_timestamp_seconds daily)" $((past + 86400)) 'metrics: the next one'
@@ -121,7 +121,7 @@ if command -v curl >/dev/null; then
 	rqd_signal HUP missed
 	log_wait 10 event=reloaded 1 missed
 	sleep 1				# what was shown just now is shown again
-	curl -s -m 20 --unix-socket "$T/http" http://rqd/metrics >"$T/metrics"
+	curl -s -m 20 --unix-socket "$OWN/http" http://rqd/metrics >"$T/metrics"
 	is "$(metric runs_total caught)" 1 'metrics: a reload forgets none'
 fi
 rqd_stop missed
