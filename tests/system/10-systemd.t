@@ -8,21 +8,23 @@
 machine_boot
 etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
 
-# A Redis inside, and a handler that the service's user may run.
+# A Redis inside, and a handler of a user who is not rqd's.
 m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
 mr() { m redis-cli "$@"; }
 wait_for 10 '[ "$(mr ping)" = PONG ]'
 mkdir -p "$R/opt"
 cat >"$R/opt/work" <<'H'
 #!/bin/sh
-id -un >>/var/lib/rqd/ran
-echo "$RQD_ID" >>/var/lib/rqd/ran
-case $RQD_ID in half*) sleep 1 ;; long*) sleep 600 ;; hold) while [ -e /var/lib/rqd/hold ]; do sleep 0.1; done ;; esac
-echo "$RQD_ID ended" >>/var/lib/rqd/ran
+id -un >>/srv/ran
+echo "$RQD_ID" >>/srv/ran
+case $RQD_ID in half*) sleep 1 ;; long*) sleep 600 ;; hold) while [ -e /srv/hold ]; do sleep 0.1; done ;; esac
+echo "$RQD_ID ended" >>/srv/ran
 H
 chmod 755 "$R/opt/work"
-conf() { cat >"$R$etc/rqd.conf"; }
-ran() { cat "/proc/$LEADER/root/var/lib/rqd/ran" 2>/dev/null; }
+conf() { { echo 'defaults { user = "worker" }'; cat; } >"$R$etc/rqd.conf"; }
+m useradd -m worker
+m chown worker /srv
+ran() { cat "/proc/$LEADER/root/srv/ran" 2>/dev/null; }
 ok '[ -e "$R$etc/rqd.conf" ]' 'make install puts a configuration there'
 
 conf <<C
@@ -38,15 +40,15 @@ is "$(prop Type)" notify 'with Type=notify'
 like "$(prop StatusText)" . 'and has a status'
 mr lpush q '{"id":"first"}' >/dev/null
 wait_ok 10 'ran | grep -q "first ended"' 'a message is handled'
-is "$(ran | head -n 1)" rqd 'by the user rqd'
+is "$(ran | head -n 1)" worker 'by its user'
 wait_ok 10 'journal | grep -q "event=acked queue=q id=first"' 'the journal says so'
 unlike "$(journal)" 'ts=|<[0-9]>' 'without a time of its own'
 like "$(m journalctl -u rqd -p info..info -o cat --no-pager)" 'event=acked' 'and with a priority'
 status=$(prop StatusText)
-m touch /var/lib/rqd/hold
+m touch /srv/hold
 mr lpush q '{"id":"hold"}' >/dev/null
 wait_ok 15 '[ "$(prop StatusText)" != "$status" ]' 'the status moves'
-m rm /var/lib/rqd/hold
+m rm /srv/hold
 note "$status / $(prop StatusText)"
 
 # -- reload ------------------------------------------------------------------------
@@ -66,7 +68,7 @@ m systemctl reload rqd 2>/dev/null
 ok "[ $? -ne 0 ]" 'systemctl reload with a bad file fails'
 is "$(prop ActiveState)" active 'but the service runs on'
 is "$(prop MainPID)" "$pid" 'the same process'
-like "$(journal)" 'rqd.conf:1: ' 'the journal has the error'
+like "$(journal)" 'rqd.conf:2: ' 'the journal has the error'
 mr lpush p '{"id":"third"}' >/dev/null
 wait_ok 10 'ran | grep -q "third ended"' 'it still serves'
 

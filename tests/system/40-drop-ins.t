@@ -1,48 +1,30 @@
 #!/bin/sh
-# The service before its Redis, with each of the example drop-ins, and with less
-# time to stop than a drain may take.
+# The service before its Redis, under strict.conf, and with less time to stop than a
+# drain may take.
 
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
 machine_boot
 etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
+sbin=$(prefix)/sbin
 mr() { m redis-cli "$@"; }
 mkdir -p "$R/opt"
 cat >"$R/opt/work" <<'H'
 #!/bin/sh
 d=$(cat)
-case $(id -un) in rqd) where=/var/lib/rqd ;; *) where=$HOME ;; esac
 { id -un; grep -h '^\(NoNewPrivs\|CapBnd\|Seccomp\):' /proc/self/status | tr -s '\t\n' '  '
 touch /home/rqd-was-here 2>/dev/null && echo /home
-touch /opt/rqd-was-here 2>/dev/null && echo /opt; echo "end $d"; } >>"$where/ran" 2>&1
+touch /opt/rqd-was-here 2>/dev/null && echo /opt; echo "end $d"; } >>/var/lib/rqd/ran 2>&1
 H
 chmod 755 "$R/opt/work"
-m useradd -m alice
-m useradd -m bob
-
 conf() { cat >"$R$etc/rqd.conf"; }
-drop_in() {	# NAME: alone
-	rm -rf "$R/etc/systemd/system/rqd.service.d"
-	mkdir -p "$R/etc/systemd/system/rqd.service.d"
-	cp "$SRCDIR/etc/examples/systemd/$1.conf" "$R/etc/systemd/system/rqd.service.d/"
-	m systemctl daemon-reload
-	m systemctl restart rqd
-	is $? 0 "$1: it starts"
-}
-ran() {	# USER
-	case $1 in rqd) where=var/lib/rqd ;; *) where=home/$1 ;; esac
-	cat "/proc/$LEADER/root/$where/ran" 2>/dev/null
-}
-handled() {	# USER ID
-	who=$1 what=$2
-	wait_for 10 'ran "$who" | grep -q "end $what"'
-}
+ran() { cat "/proc/$LEADER/root/var/lib/rqd/ran" "/proc/$LEADER/root/var/lib/private/rqd/ran" 2>/dev/null; }
 
 # -- before Redis ----------------------------------------------------------------
 
 conf <<C
-queue "q" { command = {"/opt/work"} user = "rqd" }
+queue "q" { command = {"/bin/true"} user = "root" }
 C
 m systemctl daemon-reload
 m systemctl start rqd
@@ -54,50 +36,59 @@ wait_for 10 '[ "$(mr ping 2>/dev/null)" = PONG ]'
 mr lpush q first >/dev/null
 wait_ok 20 '[ "$(mr llen q)" = 0 ] && [ "$(mr zcard qBACKUP)" = 0 ]' 'when Redis comes, it serves'
 
-# -- relaxed ---------------------------------------------------------------------
-
-chmod 777 "$R/home" "$R/opt"
-drop_in relaxed
-mr lpush q relaxed >/dev/null
-ok 'handled rqd relaxed' 'relaxed: a handler runs'
-like "$(ran rqd)" 'NoNewPrivs: 0' 'and may gain privileges'
-like "$(ran rqd)" '/home$' 'and write in /home'
-
 # -- strict ----------------------------------------------------------------------
 
-m rm -f /var/lib/rqd/ran
-drop_in strict
+chmod 777 "$R/home" "$R/opt"
+conf <<C
+privileged = false
+queue "q" { command = {"/opt/work"} }
+C
+mkdir -p "$R/etc/systemd/system/rqd.service.d"
+cp "$SRCDIR/etc/examples/systemd/strict.conf" "$R/etc/systemd/system/rqd.service.d/"
+m systemctl daemon-reload
+m systemctl restart rqd
+is $? 0 'strict: it starts'
 mr lpush q strict >/dev/null
-ok 'handled rqd strict' 'strict: a handler runs'
-like "$(ran rqd)" 'NoNewPrivs: 1.*Seccomp: 2' 'and is held'
-unlike "$(ran rqd)" '/(home|opt)$' 'and writes nowhere else'
+wait_ok 10 'ran | grep -q "end strict"' 'strict: a handler runs'
+is "$(ran | head -n 1)" _rqd 'as _rqd'
+like "$(ran)" 'CapBnd: 0000000000000000 NoNewPrivs: 1.*Seccomp: 2' 'and is held'
+unlike "$(ran)" '/(home|opt)$' 'and writes nowhere else'
 like "$(prop TasksMax)" '^200$' 'its limits are in force'
+exposure=$(m systemd-analyze security rqd --no-pager | sed -n 's/.*exposure level for rqd.service: \([0-9.]*\).*/\1/p')
+ok "awk 'BEGIN { exit !($exposure <= 1.5) }'" "its exposure is at most 1.5 ($exposure)"
+m systemctl reload rqd
+is $? 0 'strict: reload'
 
-# -- users -----------------------------------------------------------------------
+# The service and root's rqd -t say the same of the same file.
+conf <<C
+privileged = false
+queue "q" { command = {"/opt/work"} user = "daemon" }
+C
+said=$(m "$sbin/rqd" -t 2>&1)
+is $? 78 'another user: refused by rqd -t of root'
+like "$said" 'rqd.conf:2: .*privileged = false all handlers run as user "_rqd"' 'which says why'
+ok '! m systemctl reload rqd 2>/dev/null' 'and by the service'
+rm -rf "$R/etc/systemd/system/rqd.service.d"
+
+# -- privileged = false, but root -------------------------------------------------
 
 conf <<C
-queue "a" { command = {"/opt/work"} user = "alice" }
-queue "b" { command = {"/opt/work"} user = "bob" kill_grace = 1s time_limit = 1s }
-queue "slow" { command = {"/bin/sleep", "60"} user = "bob" kill_grace = 1s time_limit = 1s max_attempts = 1 }
+privileged = false
+queue "q" { command = {"/bin/sh", "-c", 'id -un >/tmp/who; grep Cap[IPEA] /proc/self/status >>/tmp/who'} }
 C
-drop_in users
-mr lpush a one >/dev/null
-mr lpush b two >/dev/null
-mr lpush slow three >/dev/null
-ok 'handled alice one' 'users: a handler of alice'
-ok 'handled bob two' 'and one of bob'
-is "$(ran alice | head -n 1)" alice 'each as its user'
-like "$(ran alice)" 'CapBnd: 00000000000000e4' 'with no capability but those to change the user'
-wait_ok 15 '[ "$(mr xlen slowDEAD)" = 1 ]' 'and one that exceeds its time is ended'
-ok '! m pgrep -u bob sleep >/dev/null' 'although it is of another user'
+m systemctl daemon-reload
+m systemctl restart rqd
+is $? 0 'privileged = false under the shipped unit: it starts'
+mr lpush q x >/dev/null
+wait_ok 10 '[ "$(m sh -c "grep -c 0000000000000000 /tmp/who")" = 4 ]' 'handlers have no capability'
+is "$(m head -n 1 /tmp/who)" _rqd 'and run as _rqd'
 
 # -- a drain that takes longer than TimeoutStopSec= -------------------------------
 
 conf <<C
 drain_timeout = 20s
-queue "long" { command = {"/bin/sh", "-c", 'sleep 5; echo done >>/var/lib/rqd/long'} user = "rqd" }
+queue "long" { command = {"/bin/sh", "-c", 'sleep 5; echo done >>/srv/long'} user = "root" }
 C
-rm -rf "$R/etc/systemd/system/rqd.service.d"
 mkdir -p "$R/etc/systemd/system/rqd.service.d"
 printf '[Service]\nTimeoutStopSec=2s\n' >"$R/etc/systemd/system/rqd.service.d/short.conf"
 m systemctl daemon-reload
@@ -106,5 +97,5 @@ mr lpush long x >/dev/null
 wait_for 10 '[ "$(mr zcard longBACKUP)" = 1 ]'
 m systemctl stop rqd
 is "$(prop Result)" success 'a drain of 5 s under TimeoutStopSec=2s: the daemon asks for more time'
-is "$(cat "/proc/$LEADER/root/var/lib/rqd/long")" 'done' 'and the handler finishes'
+is "$(m cat /srv/long)" 'done' 'and the handler finishes'
 is "$(mr exists longBACKUP longRETRY)" 0 'and is acked'

@@ -73,6 +73,7 @@ machine_install() {
 	make -s -C "$BUILDDIR" install DESTDIR="$R" >"$T/install.out" 2>&1 ||
 	    { fail 'make install'; note "$(tail -20 "$T/install.out")"; exit 1; }
 	systemd-sysusers --root="$R" "$R$(prefix)/lib/sysusers.d/rqd.conf" 2>/dev/null
+	cp "$R$(prefix)/lib/tmpfiles.d/rqd.conf" "$R/etc/tmpfiles.d/"
 }
 
 prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }
