@@ -1,0 +1,80 @@
+/*
+ * Any bytes as an order to the launcher; the first byte is the number of descriptors
+ * beside it.  What is taken for an order must be one by the letter of launch_wire.h:
+ * words that only a message can say, within the datagram, and nothing that the launcher
+ * alone decides.
+ */
+#include "fuzz.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "handler/environment.h"
+#include "handler/launch_wire.h"
+
+FUZZ_MAIN("launch")
+
+static void
+check(bool right)
+{
+	if (!right)
+		abort();
+}
+
+static void
+check_word(const char *word)
+{
+	static const char *const launchers[] = { "RQD_QUEUE=", "RQD_CONFIG=", "RQD_SERVER=",
+	    "RQD_OPTIONS=" };
+	const char *equals = strchr(word, '=');
+	size_t i;
+
+	check(strncmp(word, "RQD_", 4) == 0 && equals != NULL && equals > word + 4);
+	check(strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == (size_t)(equals - word));
+	for (i = 0; i < ARRAY_LEN(launchers); i++)
+		check(strncmp(word, launchers[i], strlen(launchers[i])) != 0);
+}
+
+static void
+check_start(const struct launch_order *o, size_t nfds)
+{
+	const char *p = o->bytes, *end = p + o->head.size;
+	size_t words = 0;
+
+	check(o->head.slot < LAUNCH_SLOTS && o->head.value <= LAUNCH_FD_MASK && nfds <= 3);
+	for (; p < end; p += strlen(p) + 1, words++) {
+		check(memchr(p, '\0', (size_t)(end - p)) != NULL);
+		check_word(p);
+	}
+	check(p == end && words <= ENVIRONMENT_WORDS);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	size_t nfds = n > 0 ? data[0] % 5 : 0;
+	struct launch_order o;
+	uint8_t *exact;
+
+	if (n == 0)
+		return 0;
+	exact = xmalloc(n - 1 + (n == 1));	/* no byte more: a sanitizer sees what is read behind it */
+	memcpy(exact, data + 1, n - 1);
+	if (launch_parse(exact, n - 1, nfds, &o) == 0) {
+		check(o.head.op >= LAUNCH_START && o.head.op <= LAUNCH_FILE);
+		check(sizeof(o.head) + o.head.size == n - 1);
+		if (o.head.op == LAUNCH_START)
+			check_start(&o, nfds);
+		else
+			check(nfds == 0);
+		if (o.head.op == LAUNCH_FILE)
+			check(o.bytes[0] == '/' && memchr(o.bytes, '\0', o.head.size) == NULL);
+		if (o.head.op == LAUNCH_SIGNAL)
+			check(o.head.value == SIGTERM || o.head.value == SIGKILL ||
+			    o.head.value == SIGCONT);
+	}
+	free(exact);
+	return 0;
+}

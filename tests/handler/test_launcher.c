@@ -1,0 +1,456 @@
+/*
+ * The launcher against a main process that somebody has taken over: whatever that
+ * says, nothing is started but the configured command of a configured queue, as its user,
+ * nobody else's process gets a signal, and no file is opened that is not named.
+ */
+#include <config.h>
+
+#include "../unit/unit.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "handler/launch_wire.h"
+#include "handler/launcher.h"
+#include "service/privilege.h"
+
+#define PATIENCE	20000		/* milliseconds */
+
+static struct {
+	int			 orders;
+	int			 files;
+	struct launch_slot	*slots;
+	pid_t			 pid;
+	char			 dir[64];
+} t;
+
+/* -- a launcher with one queue ------------------------------------------------------------- */
+
+static int
+load(int text UNUSED, int report UNUSED, void *arg UNUSED)
+{
+	return 0;
+}
+
+static char **
+words(const char *a, const char *b, const char *c)
+{
+	char **list = xcalloc(4, sizeof(*list));
+
+	list[0] = xstrdup(a);
+	list[1] = b != NULL ? xstrdup(b) : NULL;
+	list[2] = c != NULL ? xstrdup(c) : NULL;
+	return list;
+}
+
+/* The queue says who it is, then waits for SIGTERM if it is told to. */
+static struct config *
+read_config(int text UNUSED, void *arg UNUSED)
+{
+	struct config *c = config_new();
+	struct queue_config *q = xcalloc(1, sizeof(*q));
+
+	*q = (struct queue_config){
+		.name = xstrdup("q"), .file = xstrdup(""), .key = xstrdup("q"),
+		.rate = xstrdup(""), .user = xstrdup("daemon"), .group = xstrdup(""),
+		.directory = xstrdup("/"), .env_file = xstrdup(""), .umask = -1,
+		.limit_nofile = 1024, .limit_as = CONFIG_LIMIT_INHERIT,
+		.limit_cpu = CONFIG_LIMIT_INHERIT, .limit_fsize = CONFIG_LIMIT_INHERIT,
+		.limit_nproc = CONFIG_LIMIT_INHERIT, .limit_core = CONFIG_LIMIT_INHERIT,
+		.env = xcalloc(1, sizeof(char *)), .max_attempts = 25,
+		.command = words("/bin/sh", "-c", "id -u; echo \"$RQD_QUEUE $RQD_ID $PATH\"; "
+		    "grep -h '^Cap[IPEA]' /proc/self/status | cut -f 2 | sort -u; "
+		    "[ \"$RQD_ID\" != wait ] || exec sleep 100"),
+	};
+	c->file = xstrdup("/none.conf");
+	c->redis.password_file = xasprintf("%s/password", t.dir);
+	c->redis.tls_ca = xstrdup("");
+	c->redis.tls_cert = xstrdup("");
+	c->redis.tls_key = xstrdup("");
+	c->queues = xreallocarray(c->queues, 2, sizeof(*c->queues));
+	c->queues[c->nqueues++] = q;
+	c->queues[1] = NULL;
+	return c;
+}
+
+static void
+write_file(const char *name, const char *what)
+{
+	char *path = xasprintf("%s/%s", t.dir, name);
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(what, f);
+	(void)fclose(f);
+	free(path);
+}
+
+static void	order(int op, uint32_t slot, uint32_t value, const char *bytes, size_t n,
+		    const int *fds, size_t nfds);
+static bool	answer(int fd, struct launch_reply *, int *got);
+
+static int
+set_up(void **state UNUSED)
+{
+	static const struct launcher_ops ops = { load, read_config };
+	int orders[2], files[2];
+	struct launch_reply r;
+
+	strcpy(t.dir, "/tmp/rqd-test.XXXXXX");
+	assert_non_null(mkdtemp(t.dir));
+	write_file("password", "secret\n");
+	write_file("other", "other\n");
+	t.slots = mmap(NULL, LAUNCH_SLOTS * sizeof(*t.slots), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, orders), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	t.pid = fork();
+	if (t.pid == 0) {
+		sigset_t all;
+
+		(void)close(orders[0]);
+		(void)close(files[0]);
+		(void)sigfillset(&all);
+		(void)sigprocmask(SIG_SETMASK, &all, NULL);
+		launcher_serve(orders[1], files[1], t.slots, &ops, NULL);
+	}
+	(void)close(orders[1]);
+	(void)close(files[1]);
+	t.orders = orders[0];
+	t.files = files[0];
+	order(LAUNCH_LOAD, 0, 0, NULL, 0, NULL, 0);
+	assert_true(answer(t.orders, &r, NULL));
+	assert_int_equal(r.answer, LAUNCH_LOADED);
+	assert_int_equal(r.generation, 1);
+	return 0;
+}
+
+/* Whatever it was sent, it ends with us, and its sessions with it. */
+static int
+tear_down(void **state UNUSED)
+{
+	char *command = xasprintf("rm -r %s", t.dir);
+	int status, r;
+
+	(void)close(t.orders);
+	(void)close(t.files);
+	r = waitpid(t.pid, &status, 0) == t.pid && status == 0 ? 0 : -1;
+	while (waitpid(-1, NULL, 0) > 0)
+		continue;
+	(void)munmap(t.slots, LAUNCH_SLOTS * sizeof(*t.slots));
+	r |= system(command);
+	free(command);
+	return r;
+}
+
+/* -- what is said ------------------------------------------------------------------------------- */
+
+static void
+order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
+    const char *bytes, size_t n, const int *fds, size_t nfds)
+{
+	struct launch_head head = { .op = (uint32_t)op, .slot = slot,
+	    .generation = (uint32_t)generation, .queue = queue, .value = value,
+	    .size = (uint32_t)n };
+	char all[sizeof(head) + 4096];
+
+	assert_true(n <= 4096);
+	memcpy(all, &head, sizeof(head));
+	if (n > 0)
+		memcpy(all + sizeof(head), bytes, n);
+	assert_int_equal(launch_send(op == LAUNCH_FILE ? t.files : t.orders, all,
+	    sizeof(head) + n, fds, nfds, 0), 0);
+}
+
+static void
+order(int op, uint32_t slot, uint32_t value, const char *bytes, size_t n, const int *fds,
+    size_t nfds)
+{
+	order_of(1, 0, op, slot, value, bytes, n, fds, nfds);
+}
+
+/* False: it has ended.  *got: the first descriptor, or -1. */
+static bool
+answer(int fd, struct launch_reply *r, int *got)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int fds[LAUNCH_FDS];
+	size_t nfds, i;
+	ssize_t n;
+
+	assert_int_equal(poll(&p, 1, PATIENCE), 1);
+	n = launch_receive(fd, r, sizeof(*r), fds, &nfds, 0);
+	if (got != NULL)
+		*got = nfds > 0 ? fds[0] : -1;
+	for (i = got != NULL ? 1 : 0; i < nfds; i++)
+		(void)close(fds[i]);
+	return n == sizeof(*r);
+}
+
+/* Starts the queue with these words; returns the reading end of its stdout. */
+static int
+start(const char *bytes, size_t n, uint32_t slot, struct launch_reply *r)
+{
+	int out[2];
+
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	order(LAUNCH_START, slot, 2, bytes, n, &out[1], 1);
+	(void)close(out[1]);
+	assert_true(answer(t.orders, r, NULL));
+	return out[0];
+}
+
+static char *
+read_all(int fd)
+{
+	static char text[4096];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = read(fd, text + len, sizeof(text) - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	(void)close(fd);
+	return text;
+}
+
+static void
+expect_end(void)
+{
+	struct launch_reply r;
+
+	assert_false(answer(t.orders, &r, NULL));
+}
+
+/* -- tests ---------------------------------------------------------------------------------------- */
+
+static void
+what_is_configured_is_started(void **state UNUSED)
+{
+	static const char w[] = "RQD_ID=7";
+	struct launch_reply r;
+	int fd = start(w, sizeof(w), 5, &r);
+
+	assert_int_equal(r.answer, LAUNCH_STARTED);
+	assert_int_equal(r.slot, 5);
+	assert_string_equal(read_all(fd), "1\nq 7 /usr/local/bin:/usr/bin:/bin\n0000000000000000\n");
+	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);	/* it is our child */
+}
+
+/* A queue or generation that is not there. */
+static void
+nothing_else_is_started(void **state UNUSED)
+{
+	struct launch_reply r;
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		order_of(i == 3 ? 99 : 1, i == 0 ? 1 : i == 1 ? 0xffffffff : i == 2 ? 70000 : 0,
+		    LAUNCH_START, 1, 0, NULL, 0, NULL, 0);
+		assert_true(answer(t.orders, &r, NULL));
+		assert_int_equal(r.answer, LAUNCH_FAILED);
+	}
+	order(LAUNCH_RETIRE, 0, 0, NULL, 0, NULL, 0);	/* its only generation */
+	order(LAUNCH_START, 1, 0, NULL, 0, NULL, 0);
+	assert_true(answer(t.orders, &r, NULL));
+	assert_int_equal(r.answer, LAUNCH_FAILED);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);	/* no child but the launcher */
+}
+
+/* Words that are not a message's: it is the end. */
+static void
+no_other_variables(void **state UNUSED)
+{
+	static const char w[] = "RQD_ID=7\0LD_PRELOAD=/tmp/x.so";
+
+	order(LAUNCH_START, 1, 0, w, sizeof(w), NULL, 0);
+	expect_end();
+}
+
+static void
+not_another_queue_s_name(void **state UNUSED)
+{
+	static const char w[] = "RQD_QUEUE=other";
+
+	order(LAUNCH_START, 1, 0, w, sizeof(w), NULL, 0);
+	expect_end();
+}
+
+/* A slot in use is not given away: its handler would outlive the daemon. */
+static void
+a_slot_is_used_once(void **state UNUSED)
+{
+	static const char w[] = "RQD_ID=wait";
+	struct launch_reply r, second;
+	int fd = start(w, sizeof(w), 3, &r);
+
+	(void)close(start(w, sizeof(w), 3, &second));
+	assert_int_equal(second.answer, LAUNCH_FAILED);
+	order(LAUNCH_SIGNAL, 3, SIGKILL, NULL, 0, NULL, 0);
+	(void)read_all(fd);
+	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);
+}
+
+/* A process of ours that the launcher has not started: in no slot, and no child by "end". */
+static void
+nobody_else_is_signalled(void **state UNUSED)
+{
+	pid_t other = fork();
+	uint32_t i;
+
+	if (other == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	for (i = 0; i < 100; i++)
+		order(LAUNCH_SIGNAL, i, SIGKILL, NULL, 0, NULL, 0);
+	/* Our own session's, the launcher, ourselves, the first process. */
+	order(LAUNCH_END, 0, (uint32_t)other, NULL, 0, NULL, 0);
+	order(LAUNCH_END, 0, (uint32_t)t.pid, NULL, 0, NULL, 0);
+	order(LAUNCH_END, 0, (uint32_t)getpid(), NULL, 0, NULL, 0);
+	order(LAUNCH_END, 0, (uint32_t)getppid(), NULL, 0, NULL, 0);
+	what_is_configured_is_started(NULL);		/* all that was heard by now */
+	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+	(void)kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+}
+
+static void
+try_file(const char *path, int error)
+{
+	struct launch_reply r;
+	int fd;
+
+	order(LAUNCH_FILE, 0, 0, path, strlen(path), NULL, 0);
+	assert_true(answer(t.files, &r, &fd));
+	assert_int_equal(r.error, error);
+	assert_int_equal(fd == -1, error != 0);
+	if (fd != -1)
+		assert_string_equal(read_all(fd), "secret\n");
+}
+
+static void
+only_named_files_are_opened(void **state UNUSED)
+{
+	char *path = xasprintf("%s/password", t.dir), *other = xasprintf("%s/other", t.dir);
+	char *dots = xasprintf("%s/../%s/password", t.dir, t.dir + 5);
+
+	try_file(path, 0);
+	try_file("/etc/shadow", EACCES);
+	try_file(other, EACCES);
+	try_file(dots, EACCES);
+	free(path);
+	free(other);
+	free(dots);
+}
+
+/* Random bytes, and orders with random members: it answers or ends, and starts nothing else. */
+static void
+random_bytes(void **state UNUSED)
+{
+	struct launch_head head;
+	char bytes[128];
+	struct launch_reply r;
+	unsigned i;
+	size_t n, k;
+
+	for (i = 0; i < 20; i++) {
+		n = random_u64() % sizeof(bytes) + 1;
+		for (k = 0; k < n; k++)
+			bytes[k] = (char)random_u64();
+		if (n >= sizeof(head)) {
+			memcpy(&head, bytes, sizeof(head));
+			head.op %= 9;
+			head.slot %= 70000;
+			head.generation %= 3;
+			head.queue %= 3;
+			head.size = (uint32_t)(n - sizeof(head));
+			memcpy(bytes, &head, sizeof(head));
+		}
+		if (launch_send(t.orders, bytes, n, NULL, 0, 0) == -1)
+			break;
+	}
+	(void)shutdown(t.orders, SHUT_WR);
+	while (answer(t.orders, &r, NULL))
+		continue;
+}
+
+/* -- what the main process can do by itself --------------------------------------------------------- */
+
+/* Each of them would be the beginning of something. */
+static int
+try_everything(void)
+{
+	char *const argv[] = { (char *)"/bin/true", NULL };
+	char *cause = NULL;
+
+	if (privilege_drop(&cause) == -1 || privilege_seal(&cause) == -1)
+		return 1;
+	if (getuid() == 0 || geteuid() == 0 || setuid(0) != -1 || setresuid(0, 0, 0) != -1 ||
+	    setgroups(0, NULL) != -1)
+		return 2;
+	if (prctl(PR_GET_DUMPABLE) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 3;
+	if (kill(t.pid, 0) != -1 || errno != EPERM)
+		return 4;
+	if (ptrace(PTRACE_ATTACH, t.pid, NULL, NULL) != -1)
+		return 5;
+#ifdef HAVE_SECCOMP
+	if (prctl(PR_GET_SECCOMP) != 2)
+		return 6;
+	if (execv(argv[0], argv) != -1 || errno != EPERM)
+		return 7;
+	if (syscall(SYS_execveat, AT_FDCWD, argv[0], argv, argv + 1, 0) != -1 || errno != EPERM)
+		return 8;
+#else
+	(void)argv;
+#endif
+	return 0;
+}
+
+static void
+the_main_process_is_powerless(void **state UNUSED)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(try_everything());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(what_is_configured_is_started),
+		TEST(nothing_else_is_started),
+		TEST(no_other_variables),
+		TEST(not_another_queue_s_name),
+		TEST(a_slot_is_used_once),
+		TEST(nobody_else_is_signalled),
+		TEST(only_named_files_are_opened),
+		TEST(random_bytes),
+		TEST(the_main_process_is_powerless),
+	};
+
+	if (geteuid() != 0)
+		return _cmocka_run_group_tests("launcher", tests, 0, NULL, NULL);
+	return _cmocka_run_group_tests("launcher", tests, ARRAY_LEN(tests), NULL, NULL);
+}
