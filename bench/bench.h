@@ -66,6 +66,8 @@ long		memory_of(pid_t, const char *field);	/* kB, from /proc/PID/status */
 
 /* -- world.c ------------------------------------------------------------------------ */
 
+/* Root's rqd has a launcher; else, or if this is false, it is an ordinary user's. */
+extern bool	 world_launches;
 void		 world_start(void);
 void		 world_stop(void);
 redisContext	*world_redis(void);

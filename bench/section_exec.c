@@ -1,6 +1,7 @@
 /*
  * A process per message: rqd against the bare vfork loop of limit_spawn.c, with
- * the same commands, eight at once.
+ * the same commands, eight at once.  "launcher": rqd started as root, so that the
+ * processes are started by another one than reads the messages.
  */
 #include "bench.h"
 
@@ -11,12 +12,15 @@ struct kind {
 	const char	*name;
 	const char	*file;		/* what runs, absolute or of the helpers */
 	int		 count;		/* messages a round */
+	bool		 launched;
 	struct series	 limit_rate, limit_cpu, rate, cpu, redis;
 };
 
 static struct kind kinds[] = {
 	{ .name = "/bin/true", .file = "/bin/true", .count = 2000 },
+	{ .name = "the same, launcher", .file = "/bin/true", .count = 2000, .launched = true },
 	{ .name = "C, reads all", .file = "hello", .count = 2000 },
+	{ .name = "the same, launcher", .file = "hello", .count = 2000, .launched = true },
 	{ .name = "sh, reads a line", .file = "hello.sh", .count = 1500 },
 	{ .name = "python3, reads all", .file = "hello.py", .count = 60 },
 };
@@ -50,6 +54,7 @@ run_rqd(struct kind *k)
 	double before;
 
 	flush();
+	world_launches = k->launched;
 	configure("queue \"q\" { command = {\"%s\"} concurrency = 8 }\n", path_of(k));
 	start = rqd_start_cost();
 	fill("q", k->count);
@@ -58,6 +63,7 @@ run_rqd(struct kind *k)
 	series_add(&k->redis, (cpu_of(world_redis_pid()) - before) * 1e6 / k->count);
 	series_add(&k->rate, k->count / c.wall);
 	series_add(&k->cpu, c.cpu * 1e6 / k->count);
+	world_launches = true;
 }
 
 static void

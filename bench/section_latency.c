@@ -24,6 +24,7 @@ struct way {
 
 static struct way limit = { .name = "BRPOP and vfork, nothing else" };
 static struct way exec = { .name = "rqd, a process per message" };
+static struct way launched = { .name = "rqd, the same by a launcher" };
 static struct way persistent = { .name = "rqd, a persistent process" };
 
 static void
@@ -127,17 +128,19 @@ measure_limit(void)
 }
 
 static void
-measure_exec(void)
+measure_exec(struct way *w, bool launches)
 {
 	pid_t pid;
 
 	flush();
+	world_launches = launches;
 	configure("queue \"q\" { command = {\"%s\", \"%s\"} concurrency = 2 }\n",
 	    helper("stamp"), world_file("stamps"));
 	pid = rqd_start();
 	nap(0.1);
-	take_stamps(&exec);
+	take_stamps(w);
 	rqd_stop(pid);
+	world_launches = true;
 }
 
 static void
@@ -168,7 +171,8 @@ run(void)
 
 	for (r = 0; r < rounds; r++) {
 		measure_limit();
-		measure_exec();
+		measure_exec(&exec, false);
+		measure_exec(&launched, true);
 		measure_persistent();
 	}
 	say("In µs; p99 is that of all rounds together; the ratio is of p50.\n\n");
@@ -176,6 +180,7 @@ run(void)
 	say("| ------------------------------ | -----: | -----: | ----: |\n");
 	print(&limit);
 	print(&exec);
+	print(&launched);
 	print(&persistent);
 }
 

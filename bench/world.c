@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,7 +66,7 @@ static void
 start_redis(void)
 {
 	const char *argv[] = { "/usr/bin/env", "redis-server", "--port", "0",
-	    "--unixsocket", world_file("redis.sock"), "--save", "",
+	    "--unixsocket", world_file("redis.sock"), "--unixsocketperm", "777", "--save", "",
 	    "--dir", dir, NULL };
 	double until = now() + 10;
 
@@ -92,7 +93,8 @@ stop_redis(void)
 void
 world_start(void)
 {
-	if (mkdtemp(dir) == NULL)
+	/* The main process of a privileged rqd is nobody in particular. */
+	if (mkdtemp(dir) == NULL || chmod(dir, 0777) == -1)
 		die("cannot make %s", dir);
 	start_redis();
 	(void)atexit(stop_redis);
@@ -231,6 +233,8 @@ redis_cpu(void)
 	return cpu_of(redis_pid);
 }
 
+bool world_launches = true;
+
 /* -- rqd ------------------------------------------------------------------------------ */
 
 void
@@ -242,8 +246,7 @@ configure(const char *queues, ...)
 	if (f == NULL)
 		die("cannot write %s", world_file("rqd.conf"));
 	fprintf(f, "redis { server = \"unix:%s\" }\n", world_file("redis.sock"));
-	fprintf(f, "log { target = \"%s\" }\n", world_file("rqd.log"));
-	if (geteuid() == 0)
+	if (geteuid() == 0 && world_launches)
 		fprintf(f, "defaults { user = \"root\" }\n");
 	va_start(ap, queues);
 	vfprintf(f, queues, ap);
@@ -255,10 +258,11 @@ configure(const char *queues, ...)
 static pid_t
 start_rqd(const char *option)
 {
-	const char *argv[] = { joined(build_dir, "rqd"), "-c",
-	    world_file("rqd.conf"), option, NULL };
+	const char *argv[] = { "/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
+	    "--clear-groups", joined(build_dir, "rqd"), "-c", world_file("rqd.conf"), option, NULL };
+	bool steps_down = geteuid() == 0 && !world_launches;
 
-	return start_command(argv, world_file("rqd.out"));
+	return start_command(steps_down ? argv : argv + 4, world_file("rqd.out"));
 }
 
 /* It is there when it has sent its first heartbeat. */
@@ -271,7 +275,7 @@ rqd_start(void)
 
 	while (redis_number("ZCARD rqd:daemons") == before) {
 		if (now() > until)
-			die("rqd does not start; see %s", world_file("rqd.log"));
+			die("rqd does not start; see %s", world_file("rqd.out"));
 		nap(0.01);
 	}
 	return pid;
@@ -290,7 +294,6 @@ run_rqd(void)
 	double started = now();
 	struct cost c = wait_command(start_rqd("--until-empty"), started);
 
-	(void)unlink(world_file("rqd.log"));
 	return c;
 }
 
