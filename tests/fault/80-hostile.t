@@ -99,6 +99,11 @@ refused() {	# BYTES WHAT CAUSE
 refused '+OK\r\n' 'a reply too many' 'nobody asked for'
 refused '$3\r\nabc\r\n' 'a string too many' 'nobody asked for'
 refused '*2\r\n:1\r\n:2\r\n' 'an array too many' 'nobody asked for'
+# The log tells of ten changes of the connection in a row: those that follow want another daemon.
+rqd_stop
+ups=$(log_count event=redis_up)
+rqd_run rqd -c "$T/rqd.conf"
+wait_ok 10 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
 refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
 refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|not asked for)'
 refused '-ERR max number of clients reached\r\n' 'an error' 'max number of clients'
