@@ -331,7 +331,7 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 		before[i] = world_descriptors(i);
 	world_adopt(start_producer());
 	let_it_break();
-	report(await_drain(60), "the queue is drained after the last fault");
+	report(await_drain(90), "the queue is drained after the last fault");
 	for (quiet = now() + 2; now() < quiet;)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++) {
@@ -384,8 +384,10 @@ main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
 	signal(SIGHUP, on_signal);
-	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld\n", (unsigned long long)soak_seed,
-	    wanted_faults, soak_messages);
+	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld KINDS='%s'%s PACE=%ld\n",
+	    (unsigned long long)soak_seed, wanted_faults, soak_messages,
+	    getenv("KINDS") != NULL ? getenv("KINDS") : "", soak_stream ? " STREAM=1" : "",
+	    number_of("PACE", 1));
 	soak_pushed = mmap(NULL, sizeof(*soak_pushed), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (soak_pushed == MAP_FAILED)
