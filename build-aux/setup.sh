@@ -4,7 +4,7 @@
 # shellcheck shell=sh disable=SC2034
 
 BUILD_PACKAGES='gcc libc6-dev make automake autoconf autoconf-archive pkg-config
-libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev redis-server'
+libhiredis-dev libevent-dev libconfuse-dev libsystemd-dev libjansson-dev libseccomp-dev redis-server'
 
 JOBS=$(nproc 2>/dev/null || echo 2)
 refusing=no
