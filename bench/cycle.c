@@ -66,9 +66,10 @@ static void
 append_pop(struct cycle *c)
 {
 	redisAppendCommand(c->ctx,
-	    "EVALSHA %s 7 %s %s %s %s %s %s %s %d 1048576 16777216 bench.%ld 0 0 0 0",
+	    "EVALSHA %s 7 %s %s %s %s %s %s %s %d 1048576 16777216 bench.%ld 0 0 0 0 retry %ld",
 	    c->pop, c->keys[0], c->keys[1], c->keys[2], c->keys[3], c->keys[4],
-	    c->keys[5], c->keys[6], c->batch, ++c->calls);
+	    c->keys[5], c->keys[6], c->batch, c->calls + 1, c->calls);
+	c->calls++;
 	sent(c, true);
 }
 
@@ -76,10 +77,10 @@ append_pop(struct cycle *c)
 static long
 append_results(struct cycle *c, const redisReply *r)
 {
-	const char *argv[10 + RESULT_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
-	    c->keys[2], c->keys[3], c->keys[4], c->keys[7], "0", "bench" };
+	const char *argv[11 + RESULT_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
+	    c->keys[2], c->keys[3], c->keys[4], c->keys[7], "0", "bench", "" };
 	size_t i, len[sizeof(argv) / sizeof(argv[0])];
-	int n = 10;
+	int n = 11;
 	long messages = 0;
 	bool retry = strcmp(c->op, "retry") == 0;
 

@@ -167,17 +167,17 @@ prepare_in_hand(const struct row *row)
 static int
 renew(redisContext *c, const struct row *row, long done)
 {
-	const char *argv[7 + 2 * RENEW_MAX] = { "EVALSHA", sha, "3", "q0BACKUP", "q0RETRY",
-	    "q0DELIVERY", "0" };
+	const char *argv[8 + 2 * RENEW_MAX] = { "EVALSHA", sha, "3", "q0BACKUP", "q0RETRY",
+	    "q0DELIVERY", "0", "0" };
 	char words[2 * RENEW_MAX][32];
 	int i;
 
 	for (i = 0; i < 2 * row->size; i++) {
 		(void)snprintf(words[i], sizeof(words[i]), "%s%ld", i % 2 == 0 ? "m" : "fleet.",
 		    (done + i / 2) % IN_HAND + 1);
-		argv[7 + i] = words[i];
+		argv[8 + i] = words[i];
 	}
-	redisAppendCommandArgv(c, 7 + 2 * row->size, argv, NULL);
+	redisAppendCommandArgv(c, 8 + 2 * row->size, argv, NULL);
 	return 1;
 }
 
@@ -188,7 +188,7 @@ pop_nothing(redisContext *c, const struct row *row, long done)
 {
 	(void)row;
 	redisAppendCommand(c, "EVALSHA %s 7 q qBACKUP qCONTEXT qRETRY qDELIVERY qPAUSED qRATE "
-	    "8 1048576 16777216 bench.%ld 0 0 0 0", sha, done);
+	    "8 1048576 16777216 bench.%ld 0 0 0 0 retry 0", sha, done);
 	return 1;
 }
 

@@ -210,8 +210,10 @@ ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours
 static void
 ack_finish(struct ack *a)
 {
-	if (!a->closing || a->closed || a->asked > 0 || a->popping ||
-	    a->ticking || ack_in_doubt(a) || ack_has_deliveries(a))
+	if (a->popping == NULL && !ack_has_deliveries(a))
+		ack_leave(a);
+	if (!a->closing || a->closed || a->asked > 0 || a->popping != NULL ||
+	    a->ticking || a->leaving || ack_in_doubt(a) || ack_has_deliveries(a))
 		return;
 	if (ack_is_up(a) && count_has(a->stats) && a->tick_failures == 0) {
 		a->ticked_at = 0;
@@ -220,6 +222,22 @@ ack_finish(struct ack *a)
 	}
 	a->closed = true;
 	a->queue.events->closed(a->queue.arg);
+}
+
+/* Says that Redis accepts again what it has refused. */
+static void
+ack_refusals_over(struct ack *a)
+{
+	struct tick_report report = { .warning = "settle: Redis accepts the results again" };
+
+	if (a->refused > 0 || !a->refusing) {
+		a->refusing = a->refused > 0;
+		return;
+	}
+	a->refusing = false;
+	ack_complain(a, ACK_SETTLE, NULL);
+	ack_complain(a, ACK_RESCUE, NULL);
+	a->queue.events->ticked(&report, a->queue.arg);
 }
 
 static void
@@ -231,6 +249,7 @@ ack_turn(void *arg)
 	if (a->closing)
 		ack_return_found(a);
 	ack_put_away(a);
+	ack_refusals_over(a);
 	if (!ack_expects_company(a)) {
 		ack_flush(a);
 		ack_look(a);
@@ -278,6 +297,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->known = true;
 	a->due_first = (unsigned)config_most(cfg);
 	a->pace = ACK_PACE_MAX;
+	a->prev = ack_next_call();
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
@@ -314,14 +334,16 @@ void
 ack_conn_up(struct queue *q, const struct conn_server *server)
 {
 	struct ack *a = (struct ack *)q;
+	struct delivery *d;
 
-	if (server->changed)
-		a->epoch++;
+	(void)server;
 	a->known = true;
 	a->armed = false;
 	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
 	a->tick_after = 0;
 	timer_stop(&a->hold);
+	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry)
+		d->due = 0;
 	ack_renew_all(a);
 	ack_ask(a);
 	ack_flush(a);
@@ -397,7 +419,7 @@ ack_is_empty(const struct queue *q)
 {
 	const struct ack *a = (const struct ack *)q;
 
-	return a->empty && !a->popping && !ack_has_deliveries(a);
+	return a->empty && a->popping == NULL && !ack_has_deliveries(a);
 }
 
 void
@@ -437,6 +459,7 @@ ack_free(struct queue *q)
 	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
+	free(a->pop_error);
 	config_unref(a->config);
 	free(a);
 }

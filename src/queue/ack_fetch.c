@@ -8,6 +8,7 @@
 #include "queue/ack_private.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +25,30 @@
 /* Tokens must never come again, not even after a queue was closed and opened. */
 static uint64_t	ack_sequence;
 
+uint64_t
+ack_next_call(void)
+{
+	return ++ack_sequence;
+}
+
+void
+ack_saw_call(struct ack *a, uint64_t number)
+{
+	if (number > a->prev)
+		a->prev = number;
+	a->noted = true;
+}
+
 static struct doubt *
 doubt_new(const struct ack *a)
 {
 	struct doubt *doubt = xcalloc(1, sizeof(*doubt));
 
-	doubt->name = xasprintf("%s.%" PRIu64, a->env->instance, ++ack_sequence);
+	doubt->number = ack_next_call();
+	doubt->name = xasprintf("%s.%" PRIu64, a->env->instance, doubt->number);
+	doubt->sent = clock_mono();
 	doubt->since = conn_redis_time(a->env->conn);
-	doubt->deadline = clock_mono() + a->env->redis->timeout;
+	doubt->deadline = doubt->sent + a->env->redis->timeout;
 	return doubt;
 }
 
@@ -221,12 +238,38 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
 	return limited;
 }
 
-static void
-ack_pop_refused(struct ack *a, const struct redisReply *reply)
+/* Whether an error reply surely came before the script's first write. */
+static bool
+ack_error_is_early(enum reply_error e)
 {
+	switch (e) {
+	case REPLY_NOSCRIPT:
+	case REPLY_TRANSIENT:
+	case REPLY_ELSEWHERE:
+	case REPLY_REFUSED:
+		return true;
+	case REPLY_OK:
+	case REPLY_DENIED:
+	case REPLY_WRONGTYPE:
+	case REPLY_OTHER:
+		break;
+	}
+	return false;
+}
+
+/* What the pop may have taken all the same is asked for as if its reply were lost. */
+static void
+ack_pop_refused(struct ack *a, struct call *call, const struct redisReply *reply)
+{
+	enum reply_error e = reply_error(reply);
 	char text[REPLY_CAUSE];
 
-	if (reply_error(reply) == REPLY_ELSEWHERE) {
+	if (!ack_error_is_early(e)) {
+		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
+		call->doubt->deadline = 0;
+		call->doubt = NULL;
+	}
+	if (e == REPLY_ELSEWHERE) {
 		(void)ack_failed(a, ACK_POP, reply);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
@@ -234,7 +277,10 @@ ack_pop_refused(struct ack *a, const struct redisReply *reply)
 	a->known = false;
 	a->armed = true;
 	timer_set(&a->again, SEC);
-	ack_finish_fetch(a, FETCH_ERROR, reply_cause(reply, text, sizeof(text)));
+	free(a->pop_error);
+	a->pop_error = xstrdup(reply_cause(reply, text, sizeof(text)));
+	ack_ask(a);
+	ack_finish_fetch(a, FETCH_ERROR, a->pop_error);
 }
 
 /* status now waiting due dropped limited, then messages (or, paused: why ttl) */
@@ -245,7 +291,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	const char *status, *limited;
 	size_t i;
 
-	a->popping = false;
+	a->popping = NULL;
 	if (answer == CONN_LOST) {
 		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
 		call->doubt = NULL;
@@ -257,7 +303,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	status = reply_str(reply_at(reply, 0), NULL);
 	if (status == NULL || reply_len(reply) < 6) {
-		ack_pop_refused(a, reply);
+		ack_pop_refused(a, call, reply);
 		return;
 	}
 	if (strcmp(status, "paused") == 0) {
@@ -269,6 +315,8 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	for (i = 6; i + 6 <= reply_len(reply); i += 6)
 		(void)ack_take(a, reply, i);
+	if (i > 6)
+		ack_saw_call(a, call->doubt->number);
 	limited = ack_popped_state(a, reply, i > 6);
 	if (strcmp(status, "late") == 0)
 		a->known = true;
@@ -298,17 +346,34 @@ ack_turn_word(struct ack *a, unsigned n)
 	return a->new_first ? "retry" : "new";
 }
 
+/* Slots that neither messages in hand nor refused results have. */
+static unsigned
+ack_free_slots(const struct ack *a)
+{
+	unsigned most = config_most(a->cfg);
+	unsigned used = a->count[DELIVERY_LOADING] + a->count[DELIVERY_IN_HAND] + a->refused;
+
+	if (a->refused == 0)
+		return UINT_MAX;
+	return used < most ? most - used : 0;
+}
+
+bool
+ack_is_full(const struct ack *a)
+{
+	return ack_free_slots(a) == 0;
+}
+
 static void
-ack_pop(struct ack *a)
+ack_pop(struct ack *a, unsigned n)
 {
 	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
-	unsigned free = a->asked - a->count[DELIVERY_LOADING];
-	unsigned n = free < ACK_POP_MAX ? free : ACK_POP_MAX;
 	double timeout = (double)a->env->redis->timeout / (double)SEC;
 	struct args w = { 0 };
 
-	a->popping = true;
-	call->doubt = doubt_new(a);
+	call->doubt = a->popping = doubt_new(a);
+	if (!timer_is_set(&a->renew))
+		timer_set(&a->renew, ack_renew_interval(a));
 	ack_keys(a, call, &w);
 	args_fmt(&w, "%u", n);
 	args_fmt(&w, "%d", ACK_POP_BYTES);
@@ -319,24 +384,44 @@ ack_pop(struct ack *a)
 	args_fmt(&w, "%.9f", a->gap);
 	args_fmt(&w, "%.9f", RATE_SLACK);
 	args_str(&w, ack_turn_word(a, n));
+	args_fmt(&w, "%" PRIu64, a->prev);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
+}
+
+/* Nothing was found, or nothing can be asked for now. */
+static void
+ack_cannot_pop(struct ack *a)
+{
+	if (!ack_is_up(a) || a->pop_error == NULL) {
+		a->known = true;
+		ack_finish_fetch(a, FETCH_DOWN, NULL);
+		return;
+	}
+	timer_set(&a->again, SEC);
+	ack_finish_fetch(a, FETCH_ERROR, a->pop_error);
 }
 
 void
 ack_fetch_step(struct ack *a)
 {
-	if (a->asked == 0 || a->popping)
+	unsigned n, room = ack_free_slots(a);
+
+	if (a->asked == 0 || a->popping != NULL)
 		return;
 	if (!a->closing)
 		ack_hand_out(a);
 	if (a->got > 0 || a->closing || ack_crowded(a))
 		ack_finish_fetch(a, FETCH_OK, NULL);
-	else if (ack_is_up(a) && !ack_in_doubt(a))
-		ack_pop(a);
+	else if (!ack_is_up(a) || ack_in_doubt(a))
+		ack_cannot_pop(a);
+	else if (room == 0)
+		ack_finish_fetch(a, FETCH_LIMITED, "results");
 	else {
-		a->known = true;
-		ack_finish_fetch(a, FETCH_DOWN, NULL);
+		n = a->asked - a->count[DELIVERY_LOADING];
+		if (n > ACK_POP_MAX)
+			n = ACK_POP_MAX;
+		ack_pop(a, n < room ? n : room);
 	}
 }
 
@@ -347,11 +432,48 @@ ack_in_doubt(const struct ack *a)
 {
 	const struct doubt *doubt;
 
+	if (a->rescuing != NULL)
+		return true;
 	TAILQ_FOREACH(doubt, &a->doubts, entry) {
 		if (!doubt->answered)
 			return true;
 	}
 	return false;
+}
+
+static bool
+ack_doubt_is_late(const struct ack *a, const struct doubt *doubt)
+{
+	return doubt != NULL && clock_mono() - doubt->sent >= ack_renew_interval(a) / 2;
+}
+
+bool
+ack_is_late(const struct ack *a)
+{
+	return !TAILQ_EMPTY(&a->doubts) || ack_doubt_is_late(a, a->popping);
+}
+
+static void
+ack_add_doubt(const struct doubt *doubt, struct args *w)
+{
+	args_str(w, doubt->name);
+	args_fmt(w, "%.6f", doubt->since > MINE_SLACK ? doubt->since - MINE_SLACK : 0);
+}
+
+void
+ack_add_unanswered(struct ack *a, struct args *w)
+{
+	bool late = ack_doubt_is_late(a, a->popping);
+	const struct doubt *doubt;
+	unsigned n = late ? 1 : 0;
+
+	TAILQ_FOREACH(doubt, &a->doubts, entry)
+		n++;
+	args_fmt(w, "%u", n);
+	if (late)
+		ack_add_doubt(a->popping, w);
+	TAILQ_FOREACH(doubt, &a->doubts, entry)
+		ack_add_doubt(doubt, w);
 }
 
 static void	ack_ask_page(struct ack *, struct doubt *);
@@ -360,9 +482,18 @@ static void	ack_ask_page(struct ack *, struct doubt *);
 static void
 ack_doubt_answered(struct ack *a, struct doubt *doubt)
 {
-	doubt->answered = true;
 	doubt->from[0] = '\0';
-	if (!doubt->found && clock_mono() < doubt->deadline) {
+	if (doubt->took && !doubt->found && !doubt->whole) {
+		/* Redis' clock was set back: look beyond the time of the pop. */
+		doubt->whole = true;
+		doubt->since = 0;
+		ack_ask_page(a, doubt);
+		return;
+	}
+	doubt->answered = true;
+	free(a->pop_error);
+	a->pop_error = NULL;
+	if (!doubt->found && !doubt->took && clock_mono() < doubt->deadline) {
 		ack_ask(a);
 		return;
 	}
@@ -370,7 +501,7 @@ ack_doubt_answered(struct ack *a, struct doubt *doubt)
 	ack_doubt_free(doubt);
 }
 
-/* now from offset, then messages */
+/* now from offset took, then messages */
 static void
 ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -386,8 +517,10 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	from = reply_str(reply_at(reply, 1), NULL);
-	if (from == NULL || reply_len(reply) < 3) {
-		(void)ack_failed(a, ACK_MINE, reply);
+	if (from == NULL || reply_len(reply) < 4) {
+		/* After an error of the pop the queue is suspended, and that says it. */
+		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
+			(void)ack_failed(a, ACK_MINE, reply);
 		timer_set(&a->ask, backoff_delay(100 * MSEC, ack_patience(a), ++a->ask_failures,
 		    random_unit()));
 		return;
@@ -395,13 +528,17 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	a->ask_failures = 0;
 	ack_complain(a, ACK_MINE, NULL);
 	ack_saw_now(a, reply_at(reply, 0));
-	for (i = 3; i + 6 <= reply_len(reply); i += 6) {
+	for (i = 4; i + 6 <= reply_len(reply); i += 6) {
 		if (ack_knows_token(a, reply_str(reply_at(reply, i + 2), NULL)) ||
 		    (d = ack_take(a, reply, i)) == NULL)
 			continue;
 		ack_sort_found(a, d);
 		doubt->found = true;
 	}
+	if (reply_int(reply_at(reply, 3), 0) != 0)
+		doubt->took = true;
+	if (doubt->found || doubt->took)
+		ack_saw_call(a, doubt->number);
 	if (doubt->found)
 		ack_renew_all(a);
 	snprintf(doubt->from, sizeof(doubt->from), "%s", from);

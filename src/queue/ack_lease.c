@@ -5,10 +5,14 @@
  * every third of the lease, every 10 s at least, so a foreign consumer with a
  * timeout of 30 s does not take what rqd works on.
  *
- * "held" and "taken" end the handler.  But "held" may be by another message:
- * Redis has lost its memory (FLUSHALL does not show in the connection), ours is
- * nowhere, and its id was free to be taken.  So the payloads are compared first
- * (rescue.lua's "check").
+ * "held", "gone" and "taken" end the handler: the message is settled elsewhere, or
+ * another delivery has begun.  After "lost" it runs on: Redis has forgotten the
+ * delivery, and nobody else has it.  If another delivery holds the tag and Redis
+ * has forgotten ours, that may be another message with the same id: rescue.lua's
+ * "check" compares the payloads first.
+ *
+ * While the reply to a pop is late, what it has taken is renewed by the number of the
+ * call.
  */
 #include "queue/ack_private.h"
 
@@ -18,8 +22,8 @@
 #include "base/clock.h"
 
 enum renewed {
-	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_UNKNOWN = -1,
-	RENEWED_TAKEN = -2
+	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_LOST = -1,
+	RENEWED_TAKEN = -2, RENEWED_GONE = -3, RENEWED_HELD_LOST = -4
 };
 
 static const struct verdict	ack_verdict_stale = { .op = VERDICT_STALE };
@@ -32,7 +36,6 @@ ack_delivery_new(struct ack *a, struct message *m)
 	struct delivery *d = xcalloc(1, sizeof(*d));
 
 	d->msg = m;
-	d->epoch = a->epoch;
 	d->state = DELIVERY_FOUND;
 	TAILQ_INSERT_TAIL(&a->deliveries[DELIVERY_FOUND], d, entry);
 	a->count[DELIVERY_FOUND]++;
@@ -56,6 +59,10 @@ ack_delivery_move(struct ack *a, struct delivery *d, enum delivery_state state)
 		TAILQ_INSERT_TAIL(&a->deliveries[state], d, entry);
 		return;
 	}
+	if (d->keeps_slot)
+		a->refused--;
+	if (a->rescuing == d)
+		a->rescuing = NULL;
 	message_free(d->msg);
 	d->msg = NULL;
 	result_done(&d->result);
@@ -117,26 +124,6 @@ ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
 		ack_lose(a, d);
 }
 
-/* Is it our message that another delivery holds? */
-static void
-ack_check(struct ack *a, struct delivery *d)
-{
-	struct call *call = ack_call_new(a, ACK_RESCUE, ack_checked);
-	struct args w = { 0 };
-
-	ack_call_add(call, d);
-	ack_keys(a, call, &w);
-	args_str(&w, "check");
-	args_mem(&w, d->msg->tag, d->taglen);
-	args_str(&w, "");
-	args_str(&w, "0");
-	args_str(&w, "0");
-	args_str(&w, "0");
-	args_str(&w, "0");
-	args_mem(&w, d->msg->payload, d->msg->len);
-	ack_send(a, call, &w);
-}
-
 /* -- renewal ---------------------------------------------------------------- */
 
 usec_t
@@ -165,7 +152,7 @@ ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
 	case RENEWED_YES:
 	case RENEWED_BACK:
 		break;
-	case RENEWED_UNKNOWN:
+	case RENEWED_LOST:
 		/* The handler runs on; if it fails, the message is rescued. */
 		break;
 	case RENEWED_TAKEN:
@@ -173,8 +160,12 @@ ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
 		ack_lose(a, d);
 		break;
 	case RENEWED_HELD:
+	case RENEWED_GONE:
+		ack_lose(a, d);
+		break;
+	case RENEWED_HELD_LOST:
 		if (d->msg->payload != NULL)
-			ack_check(a, d);
+			ack_check(a, d, ack_checked);
 		else
 			ack_lose(a, d);
 		break;
@@ -207,12 +198,19 @@ ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_wake(a);
 }
 
-static void
-ack_renew_send(struct ack *a, struct call **call, struct args *w)
+static struct call *
+ack_renew_begin(struct ack *a, struct args *w, bool unanswered)
 {
-	if (*call != NULL)
-		ack_send(a, *call, w);
-	*call = NULL;
+	struct call *call = ack_call_new(a, ACK_RENEW, ack_renewed);
+
+	ack_keys(a, call, w);
+	args_fmt(w, "%d", a->cfg->fleet_concurrency);
+	ack_words(a, call, w);
+	if (unanswered)
+		ack_add_unanswered(a, w);
+	else
+		args_str(w, "0");
+	return call;
 }
 
 static void
@@ -225,35 +223,44 @@ ack_renew_list(struct ack *a, const struct delivery_list *list)
 	TAILQ_FOREACH(d, list, entry) {
 		if (d->lost || d->usurped || d->rescue)
 			continue;
-		if (call == NULL) {
-			call = ack_call_new(a, ACK_RENEW, ack_renewed);
-			ack_keys(a, call, &w);
-			args_fmt(&w, "%d", a->cfg->fleet_concurrency);
-			ack_words(a, call, &w);
-		}
+		if (call == NULL)
+			call = ack_renew_begin(a, &w, false);
 		ack_call_add(call, d);
 		args_mem(&w, d->msg->tag, d->taglen);
 		args_str(&w, d->msg->token);
-		if (call->n == ACK_RENEW_MAX)
-			ack_renew_send(a, &call, &w);
+		if (call->n == ACK_RENEW_MAX) {
+			ack_send(a, call, &w);
+			call = NULL;
+		}
 	}
-	ack_renew_send(a, &call, &w);
+	if (call != NULL)
+		ack_send(a, call, &w);
 }
 
 void
 ack_renew_all(struct ack *a)
 {
-	if (!ack_has_deliveries(a)) {
+	static const enum delivery_state states[] = {
+		DELIVERY_LOADING, DELIVERY_FOUND, DELIVERY_IN_HAND, DELIVERY_KEPT,
+		DELIVERY_REFUSED
+	};
+	struct args w = { 0 };
+	struct call *call;
+	size_t i;
+
+	if (!ack_has_deliveries(a) && a->popping == NULL && TAILQ_EMPTY(&a->doubts)) {
 		timer_stop(&a->renew);
 		return;
 	}
 	timer_set(&a->renew, (usec_t)((double)ack_renew_interval(a) * (0.8 + 0.2 * random_unit())));
 	if (!ack_is_up(a))
 		return;
-	ack_renew_list(a, &a->deliveries[DELIVERY_LOADING]);
-	ack_renew_list(a, &a->deliveries[DELIVERY_FOUND]);
-	ack_renew_list(a, &a->deliveries[DELIVERY_IN_HAND]);
-	ack_renew_list(a, &a->deliveries[DELIVERY_KEPT]);
+	if (ack_is_late(a)) {
+		call = ack_renew_begin(a, &w, true);
+		ack_send(a, call, &w);
+	}
+	for (i = 0; i < ARRAY_LEN(states); i++)
+		ack_renew_list(a, &a->deliveries[states[i]]);
 }
 
 /* What was found and is not wanted goes back, for others to run. */

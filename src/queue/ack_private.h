@@ -7,7 +7,8 @@
  *	ack_watch.c	is there work?
  *	ack_fetch.c	pops, and what became of one whose reply was lost
  *	ack_bulk.c	large payloads, by a connection of their own
- *	ack_settle.c	results: kept, sent, confirmed; rescue
+ *	ack_settle.c	results: kept, sent, confirmed
+ *	ack_rescue.c	results of messages that Redis has lost
  *	ack_lease.c	deliveries, and the renewal of their leases
  *	ack_tick.c	expiry, delayed messages, fleet-wide counters
  *
@@ -42,7 +43,9 @@
  * one to change it.
  *
  *	(LOADING ->) FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
- *	    '----------'------ close -----^
+ *	    '----------'------ close -----^       | ^
+ *	                                          v |
+ *	                                       REFUSED
  */
 enum delivery_state {
 	DELIVERY_LOADING,	/* ours, its payload is to be fetched */
@@ -50,6 +53,7 @@ enum delivery_state {
 	DELIVERY_IN_HAND,	/* the engine has it */
 	DELIVERY_KEPT,		/* has a result that must be sent */
 	DELIVERY_SENT,		/* the result is on its way */
+	DELIVERY_REFUSED,	/* has a result that Redis has refused: sent again when due */
 	DELIVERY_DONE		/* confirmed or given up: msg is NULL; freed with the last call about it */
 };
 #define DELIVERY_LISTS	DELIVERY_DONE
@@ -61,13 +65,13 @@ struct delivery {
 	struct message		*msg;
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* as QDELIVERY has it */
-	unsigned		 epoch;		/* ack->epoch at the pop */
 	bool			 asked;		/* LOADING: body is on its way */
 	unsigned		 refused;	/* LOADING: how often the connection ended instead */
 	bool			 internal;	/* never handed to the engine: it is told nothing */
 	bool			 lost;		/* the engine was told that it is not ours any more */
 	bool			 taken;		/* renew: a foreign consumer took it */
 	bool			 usurped;	/* Redis lost it, and another message has its tag */
+	bool			 keeps_slot;	/* Redis has refused its result: ack->refused counts it */
 
 	/* From KEPT on: */
 	struct verdict		 verdict;
@@ -75,18 +79,26 @@ struct delivery {
 	bool			 rescue;	/* Redis lost it: send rescue, not settle */
 	bool			 in_doubt;	/* was sent, and the answer lost: it may have acted */
 	bool			 failed;	/* answered with an error: part of it may have acted */
+	uint64_t		 rescue_call;	/* number of a rescue that may have acted; 0: none */
+	unsigned		 refusals;	/* in a row, of it alone */
+	unsigned		 most;		/* results that a call with it may hold; 0: any */
+	usec_t			 due;		/* mono: REFUSED: not sent before */
 };
 TAILQ_HEAD(delivery_list, delivery);
 
-/* A pop whose reply was lost. */
+/* A pop whose reply was lost, or was an error that may have come after its first write. */
 struct doubt {
 	TAILQ_ENTRY(doubt)	 entry;
-	char			*name;		/* the call's */
+	char			*name;		/* the call's: INSTANCE.NUMBER */
+	uint64_t		 number;
+	usec_t			 sent;		/* mono */
 	double			 since;		/* Redis seconds before which it did not run; 0: unknown */
 	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
 	bool			 asked;		/* mine is on its way */
 	bool			 answered;	/* once: pops may go on, the last look is due at deadline */
 	bool			 found;		/* some of it: it did run */
+	bool			 took;		/* Redis says that it took something */
+	bool			 whole;		/* all of QBACKUP is looked at */
 	char			 from[40];	/* next page */
 	int64_t			 offset;
 };
@@ -161,7 +173,6 @@ struct ack {
 	struct defer		  turn;
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
-	unsigned		  epoch;	/* counts servers that may have lost memory */
 	bool			  complained[ACK_SCRIPTS];	/* a warning was told and still holds */
 	double			  gap;		/* seconds between two messages of cfg->rate; 0: none */
 
@@ -197,11 +208,15 @@ struct ack {
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	unsigned		  due_first;	/* messages until retries and new ones take turns */
-	bool			  popping;	/* the pop is on its way */
 	bool			  crowded;	/* LOADING ones fill all that was asked for */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
 	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
+	struct doubt		 *popping;	/* the pop that is on its way; its call owns it */
+	uint64_t		  prev;		/* number of the last call known to have taken something */
+	bool			  noted;	/* Redis may have a note of it */
+	bool			  leaving;	/* a call is on its way that ends it */
+	char			 *pop_error;	/* of the last pop, until mine has answered; NULL: none */
 	struct doubt_list	  doubts;
 	struct timer		  ask;		/* mine again */
 	unsigned		  ask_failures;
@@ -213,8 +228,12 @@ struct ack {
 	usec_t			  pace;		/* between two results, smoothed; at most ACK_PACE_MAX */
 	struct timer		  company;	/* set: results wait for others */
 	struct timer		  renew;
-	struct timer		  hold;		/* set: results wait, after an error */
-	unsigned		  settle_failures;	/* in a row */
+	struct delivery		 *rescuing;	/* its rescue is on its way, or may have acted */
+	unsigned		  refused;	/* deliveries whose results Redis has refused */
+	bool			  refusing;	/* the warning about them has not been taken back */
+	bool			  retrying;	/* a call with such results is on its way */
+	struct timer		  hold;		/* set: no refused result is sent before */
+	unsigned		  settle_failures;	/* calls in a row of which nothing was accepted */
 
 	/* Ticks. */
 	bool			  ticking;
@@ -241,6 +260,8 @@ struct call {
 	int			  nkeys;	/* set by ack_keys() */
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
+	bool			  retry;	/* settle: of results that were refused */
+	bool			  over;		/* settle: Redis need not remember our pops afterwards */
 };
 
 /* ack.c: what the tables of kinds are made of */
@@ -308,6 +329,12 @@ void		 ack_fetch_step(struct ack *);
 void		 ack_raced(struct ack *, bool vain);	/* the first look since a push is over */
 void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
+bool		 ack_is_full(const struct ack *);	/* refused results have all the slots */
+uint64_t	 ack_next_call(void);			/* numbers rise; never twice in a process */
+void		 ack_saw_call(struct ack *, uint64_t);	/* it has taken something */
+/* Words of calls that may have taken something: their number, then CALL FROM ... */
+void		 ack_add_unanswered(struct ack *, struct args *);
+bool		 ack_is_late(const struct ack *);	/* a pop's reply should be here by now */
 void		 ack_doubt_free(struct doubt *);
 void		 ack_ask_timer(void *);
 
@@ -326,6 +353,24 @@ void		 ack_saw_result(struct ack *);	/* for the pace */
 bool		 ack_expects_company(struct ack *);	/* results, and what follows them, wait */
 void		 ack_company_over(void *);	/* the timer's */
 void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
+void		 ack_done(struct ack *, struct delivery *, enum settled);
+void		 ack_keep_on(struct ack *, struct delivery *);	/* it is sent again */
+bool		 ack_unanswered(struct ack *, struct call *, enum conn_answer);
+/* Redis has refused the only result of a call. */
+void		 ack_refuse(struct ack *, struct delivery *, enum reply_error);
+void		 ack_accepted(struct ack *);	/* a result */
+const char	*ack_op_name(enum verdict_op);
+/* What letters say of how the handler ended. */
+void		 ack_add_status(struct args *, const struct result *);
+void		 ack_add_error(struct args *, const struct result *);
+
+/* ack_rescue.c */
+bool		 ack_can_rescue(const struct delivery *);
+void		 ack_send_rescue(struct ack *);	/* the next one that may be sent */
+/* Asks whether our message has the tag that another delivery holds: "there" or "other". */
+void		 ack_check(struct ack *, struct delivery *, void (*answered)(struct ack *,
+		    struct call *, enum conn_answer, const struct redisReply *));
+void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
 void		 ack_give_up(struct ack *);
 
 /* ack_lease.c */

@@ -9,15 +9,20 @@
  * free.  Two scripts for three messages instead of for each one are worth
  * half of what a message costs Redis.
  *
- * A result whose answer was lost is in doubt: it may have acted, and the second
- * answer is then that of a stranger ("held", "unknown", "taken"), which counts
- * as success.  But "unknown" after Redis may have lost its memory, or without
- * doubt, means that the message is nowhere: an ack is done then, anything else
- * is rescued, which is to write the message again from our copy.  "held" by
- * another message, with our tag, is the same.
+ * A result whose answer was lost, or was an error, may have acted.  If the next
+ * answer is "held", "gone" or "taken" it has, or the message was settled elsewhere: both
+ * count as success.  "lost" means that Redis has forgotten the delivery: an ack is done
+ * then, anything else is rescued (ack_rescue.c).
+ *
+ * A result that Redis refuses keeps its slot: pops ask for fewer messages meanwhile.  It
+ * has a backoff of its own, so that it holds up no other one.  If Redis refuses a whole
+ * call, each of its results goes into a call of half the size the next time, until the
+ * one that is to blame is alone; while nothing is accepted, one such call at a time is
+ * tried.  A result that was never refused is sent at once.
  */
 #include "queue/ack_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +59,7 @@ ack_return_found(struct ack *a)
 
 /* -- the end of a delivery -------------------------------------------------- */
 
-static void
+void
 ack_done(struct ack *a, struct delivery *d, enum settled how)
 {
 	if (!d->internal)
@@ -64,8 +69,7 @@ ack_done(struct ack *a, struct delivery *d, enum settled how)
 	ack_wake(a);
 }
 
-/* Sends it again, later where timed. */
-static void
+void
 ack_keep_on(struct ack *a, struct delivery *d)
 {
 	ack_delivery_move(a, d, DELIVERY_KEPT);
@@ -88,19 +92,62 @@ ack_give_up(struct ack *a)
 	}
 }
 
-/* No results for a while: Redis refused them. */
-static void
-ack_hold(struct ack *a, enum reply_error e)
+/* -- refused results -------------------------------------------------------- */
+
+static usec_t
+ack_refusal_delay(const struct ack *a, enum reply_error e, unsigned failures)
 {
 	bool soon = e == REPLY_TRANSIENT || e == REPLY_REFUSED;
 
-	timer_set(&a->hold, backoff_delay(soon ? 100 * MSEC : SEC, ack_patience(a),
-	    ++a->settle_failures, random_unit()));
+	return backoff_delay(soon ? 100 * MSEC : SEC, ack_patience(a), failures, random_unit());
+}
+
+static void
+ack_put_off(struct ack *a, struct delivery *d, usec_t due)
+{
+	if (!d->keeps_slot)
+		a->refused++;
+	d->keeps_slot = d->failed = true;
+	d->due = due;
+	ack_delivery_move(a, d, DELIVERY_REFUSED);
+	ack_wake(a);
+}
+
+void
+ack_refuse(struct ack *a, struct delivery *d, enum reply_error e)
+{
+	ack_put_off(a, d, clock_mono() + ack_refusal_delay(a, e, ++d->refusals));
+}
+
+/* Which of them is to blame is not known. */
+static void
+ack_refuse_all(struct ack *a, struct call *call, enum reply_error e)
+{
+	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
+	usec_t now = clock_mono();
+	size_t i;
+
+	timer_set(&a->hold, ack_refusal_delay(a, e, ++a->settle_failures));
+	for (i = 0; i < call->n; i++) {
+		if (!passes && call->n == 1)
+			ack_refuse(a, call->deliveries[i], e);
+		else
+			ack_put_off(a, call->deliveries[i], now);
+		if (!passes)
+			call->deliveries[i]->most = call->n > 1 ? (unsigned)call->n / 2 : 1;
+	}
+}
+
+void
+ack_accepted(struct ack *a)
+{
+	a->settle_failures = 0;
+	timer_stop(&a->hold);
 }
 
 /* -- what the letters say --------------------------------------------------- */
 
-static void
+void
 ack_add_status(struct args *w, const struct result *r)
 {
 	char name[UTIL_SIGNAL_MAX];
@@ -124,7 +171,7 @@ ack_add_status(struct args *w, const struct result *r)
 	args_str(w, "");
 }
 
-static void
+void
 ack_add_error(struct args *w, const struct result *r)
 {
 	if (r->error_tail != NULL && r->error_len > 0)
@@ -137,16 +184,9 @@ ack_add_error(struct args *w, const struct result *r)
 		args_str(w, "");
 }
 
-/* -- rescue ----------------------------------------------------------------- */
+/* -- answers ---------------------------------------------------------------- */
 
-static bool
-ack_can_rescue(const struct delivery *d)
-{
-	return d->msg->payload != NULL && (d->verdict.op == VERDICT_RETRY ||
-	    d->verdict.op == VERDICT_RETURN || d->verdict.op == VERDICT_DEAD);
-}
-
-static const char *
+const char *
 ack_op_name(enum verdict_op op)
 {
 	static const char *const names[] = {
@@ -158,7 +198,7 @@ ack_op_name(enum verdict_op op)
 }
 
 /* Puts results back that were sent in a call without an answer to each. */
-static bool
+bool
 ack_unanswered(struct ack *a, struct call *call, enum conn_answer answer)
 {
 	size_t i;
@@ -173,94 +213,67 @@ ack_unanswered(struct ack *a, struct call *call, enum conn_answer answer)
 	return true;
 }
 
+static bool
+ack_may_have_acted(const struct delivery *d)
+{
+	return d->in_doubt || d->failed;
+}
+
+/* Redis has forgotten the delivery, and the tag is nowhere. */
 static void
-ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
+ack_settled_lost(struct ack *a, struct delivery *d)
+{
+	if (ack_can_rescue(d)) {
+		d->rescue = true;
+		d->in_doubt = d->failed = false;
+		d->refusals = d->most = 0;
+		ack_keep_on(a, d);
+	} else {
+		ack_done(a, d, d->verdict.op == VERDICT_ACK ? SETTLED_OK : SETTLED_STALE);
+	}
+}
+
+static void
+ack_letter_checked(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	struct delivery *d = call->deliveries[0];
 	const char *text;
-	enum reply_error e;
 
 	if (ack_unanswered(a, call, answer))
 		return;
 	text = reply_str(reply, NULL);
-	if (text == NULL) {
-		e = ack_failed(a, ACK_RESCUE, reply);
-		ack_keep_on(a, d);
-		if (e != REPLY_ELSEWHERE)
-			ack_hold(a, e);
-		return;
-	}
-	a->settle_failures = 0;
-	ack_complain(a, ACK_RESCUE, NULL);
-	if (strcmp(text, "ok") == 0)
-		ack_done(a, d, SETTLED_RESCUED);
-	else if (strcmp(text, "there") == 0)
-		ack_done(a, d, d->in_doubt ? SETTLED_OK : SETTLED_STALE);
+	if (text == NULL)
+		ack_refuse(a, d, ack_failed(a, ACK_RESCUE, reply));
 	else
-		ack_done(a, d, SETTLED_DEFERRED);
-}
-
-static void
-ack_send_rescue(struct ack *a, struct delivery *d)
-{
-	struct call *call = ack_call_new(a, ACK_RESCUE, ack_rescued);
-	const struct message *m = d->msg;
-	struct args w = { 0 };
-
-	ack_call_add(call, d);
-	ack_delivery_move(a, d, DELIVERY_SENT);
-	ack_keys(a, call, &w);
-	args_str(&w, ack_op_name(d->verdict.op));
-	args_mem(&w, m->tag, d->taglen);
-	args_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
-	args_fmt(&w, "%u", d->idlen);
-	args_fmt(&w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
-	args_fmt(&w, "%u", m->crashes);
-	args_fmt(&w, "%.6f", d->verdict.op == VERDICT_RETRY ?
-	    (double)d->verdict.delay / (double)SEC : 0);
-	args_mem(&w, m->payload, m->len);
-	args_fmt(&w, "%lld", (long long)m->cfg->dead_max);
-	args_str(&w, a->env->host);
-	args_str(&w, reason_name(d->verdict.reason));
-	ack_add_status(&w, &d->result);
-	ack_add_error(&w, &d->result);
-	ack_words(a, call, &w);
-	ack_send(a, call, &w);
-}
-
-/* -- answers ---------------------------------------------------------------- */
-
-/* The tag is nowhere. */
-static void
-ack_settled_unknown(struct ack *a, struct delivery *d)
-{
-	bool forgotten = d->epoch != a->epoch;
-
-	if (ack_can_rescue(d) && (!d->in_doubt || forgotten)) {
-		d->rescue = true;
-		d->in_doubt = false;
-		ack_keep_on(a, d);
-	} else if (d->in_doubt || (forgotten && d->verdict.op == VERDICT_ACK)) {
-		ack_done(a, d, SETTLED_OK);
-	} else {
-		ack_done(a, d, SETTLED_STALE);
-	}
+		ack_done(a, d, strcmp(text, "other") == 0 ? SETTLED_OK : SETTLED_DEFERRED);
 }
 
 /*
- * Another delivery has it, or it waits for one.  Or Redis has lost it, and
- * another message has its tag: rescue compares the payloads.
+ * Another delivery has it, or it waits for one.  A dead letter that may have been
+ * written was not if the message still lives: it was deferred.
  */
 static void
 ack_settled_held(struct ack *a, struct delivery *d)
 {
-	if (ack_can_rescue(d) && (!d->in_doubt || d->epoch != a->epoch)) {
+	if (!ack_may_have_acted(d))
+		ack_done(a, d, SETTLED_STALE);
+	else if (d->verdict.op == VERDICT_DEAD && d->msg->payload != NULL)
+		ack_check(a, d, ack_letter_checked);
+	else
+		ack_done(a, d, SETTLED_OK);
+}
+
+/* As held, but Redis has forgotten our delivery: rescue compares the payloads. */
+static void
+ack_settled_held_lost(struct ack *a, struct delivery *d)
+{
+	if (ack_can_rescue(d)) {
 		d->rescue = true;
 		ack_keep_on(a, d);
 	} else {
-		ack_done(a, d, d->in_doubt || (d->usurped && d->verdict.op == VERDICT_ACK) ?
-		    SETTLED_OK : SETTLED_STALE);
+		ack_done(a, d, ack_may_have_acted(d) ||
+		    (d->usurped && d->verdict.op == VERDICT_ACK) ? SETTLED_OK : SETTLED_STALE);
 	}
 }
 
@@ -272,12 +285,14 @@ ack_settled_one(struct ack *a, struct delivery *d, const char *text)
 		ack_done(a, d, SETTLED_STALE);
 	} else if (strcmp(text, "ok") == 0) {
 		ack_done(a, d, SETTLED_OK);
-	} else if (strcmp(text, "unknown") == 0) {
-		ack_settled_unknown(a, d);
+	} else if (strcmp(text, "lost") == 0) {
+		ack_settled_lost(a, d);
 	} else if (strcmp(text, "held") == 0) {
 		ack_settled_held(a, d);
-	} else if (strcmp(text, "taken") == 0) {
-		ack_done(a, d, d->in_doubt || d->failed ? SETTLED_OK : SETTLED_STALE);
+	} else if (strcmp(text, "held lost") == 0) {
+		ack_settled_held_lost(a, d);
+	} else if (strcmp(text, "gone") == 0 || strcmp(text, "taken") == 0) {
+		ack_done(a, d, ack_may_have_acted(d) ? SETTLED_OK : SETTLED_STALE);
 	} else if (strcmp(text, "again") == 0) {
 		ack_keep_on(a, d);
 	} else if (strncmp(text, "deferred", 8) == 0) {
@@ -285,25 +300,10 @@ ack_settled_one(struct ack *a, struct delivery *d, const char *text)
 		ack_done(a, d, SETTLED_DEFERRED);
 	} else {
 		ack_complain(a, ACK_SETTLE, text);
-		d->failed = true;
-		ack_keep_on(a, d);
+		ack_refuse(a, d, REPLY_OTHER);
 		return false;
 	}
 	return true;
-}
-
-static void
-ack_settle_failed(struct ack *a, struct call *call, const struct redisReply *reply)
-{
-	enum reply_error e = ack_failed(a, ACK_SETTLE, reply);
-	size_t i;
-
-	for (i = 0; i < call->n; i++) {
-		call->deliveries[i]->failed = true;
-		ack_keep_on(a, call->deliveries[i]);
-	}
-	if (e != REPLY_ELSEWHERE)
-		ack_hold(a, e);
 }
 
 /* now due, then an answer for each */
@@ -311,15 +311,23 @@ static void
 ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	bool complained = a->complained[ACK_SETTLE], ok = true;
-	size_t i, good = 0;
+	bool complained = a->complained[ACK_SETTLE];
+	size_t i, good = 0, refused = 0;
 	const char *text;
 	double now;
 
+	if (call->retry)
+		a->retrying = false;
+	if (call->n == 0) {
+		a->leaving = false;
+		a->noted = answer != CONN_REPLY;
+		ack_wake(a);
+		return;
+	}
 	if (ack_unanswered(a, call, answer))
 		return;
 	if (reply_len(reply) != call->n + 2) {
-		ack_settle_failed(a, call, reply);
+		ack_refuse_all(a, call, ack_failed(a, ACK_SETTLE, reply));
 		return;
 	}
 	now = ack_saw_now(a, reply_at(reply, 0));
@@ -328,16 +336,15 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 	for (i = 0; i < call->n; i++) {
 		text = reply_str(reply_at(reply, i + 2), NULL);
 		if (!ack_settled_one(a, call->deliveries[i], text != NULL ? text : "error"))
-			ok = false;
+			refused++;
 		else if (text != NULL && strcmp(text, "ok") == 0)
 			good++;
 	}
-	if (!ok) {
-		ack_hold(a, REPLY_OTHER);
-		return;
-	}
-	a->settle_failures = 0;
-	if (complained && good > 0)
+	if (call->over && refused == 0)
+		a->noted = false;
+	if (refused < call->n)
+		ack_accepted(a);
+	if (complained && good > 0 && a->refused == 0)
 		ack_complain(a, ACK_SETTLE, NULL);
 }
 
@@ -361,28 +368,92 @@ ack_add_result(struct args *w, const struct delivery *d)
 	ack_add_error(w, &d->result);
 }
 
-/* As many of the kept ones as go into a call. */
-static void
-ack_send_settle(struct ack *a)
+/*
+ * Whether nothing is in hand but what this list has, all of it acks that go into one
+ * call.  What Redis knows of our pops is not needed after it.
+ */
+static bool
+ack_is_over(const struct ack *a, enum delivery_state from)
+{
+	const struct delivery *d;
+	usec_t now = clock_mono();
+	size_t i;
+
+	if (!a->noted || a->asked > 0 || a->popping != NULL || !TAILQ_EMPTY(&a->doubts) ||
+	    a->count[from] > ACK_SETTLE_MAX)
+		return false;
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		if (i != from && a->count[i] > 0)
+			return false;
+	}
+	TAILQ_FOREACH(d, &a->deliveries[from], entry) {
+		if (d->verdict.op != VERDICT_ACK || d->most > 0 || d->due > now)
+			return false;
+	}
+	return true;
+}
+
+static struct call *
+ack_settle_begin(struct ack *a, enum delivery_state from, struct args *w)
 {
 	struct call *call = ack_call_new(a, ACK_SETTLE, ack_settled);
+
+	call->over = ack_is_over(a, from);
+	ack_keys(a, call, w);
+	args_fmt(w, "%lld", (long long)a->cfg->dead_max);
+	args_str(w, a->env->host);
+	if (call->over)
+		args_fmt(w, "%s.%" PRIu64, a->env->instance, a->prev);
+	else
+		args_str(w, "");
+	ack_words(a, call, w);
+	return call;
+}
+
+/* As many of a list as go into a call; false if there are none. */
+static bool
+ack_send_settle(struct ack *a, enum delivery_state from)
+{
+	usec_t now = clock_mono();
 	struct delivery *d, *next;
+	struct call *call = NULL;
+	size_t most = ACK_SETTLE_MAX;
 	struct args w = { 0 };
 
-	ack_keys(a, call, &w);
-	args_fmt(&w, "%lld", (long long)a->cfg->dead_max);
-	args_str(&w, a->env->host);
-	ack_words(a, call, &w);
-	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
-		if (d->rescue)
+	TAILQ_FOREACH_SAFE(d, &a->deliveries[from], entry, next) {
+		if (d->rescue || (from == DELIVERY_REFUSED && d->due > now))
 			continue;
+		if (call == NULL)
+			call = ack_settle_begin(a, from, &w);
+		if (d->most > 0 && d->most < most)
+			most = d->most > call->n ? d->most : call->n;
+		if (call->n == most)
+			break;
 		ack_call_add(call, d);
 		ack_add_result(&w, d);
 		ack_delivery_move(a, d, DELIVERY_SENT);
-		if (call->n == ACK_SETTLE_MAX || w.bytes > ACK_BYTES)
+		if (w.bytes > ACK_BYTES)
 			break;
 	}
+	if (call == NULL)
+		return false;
+	call->retry = from == DELIVERY_REFUSED;
 	ack_send(a, call, &w);
+	return true;
+}
+
+/* Nothing is in hand any more: Redis need not remember our pops. */
+void
+ack_leave(struct ack *a)
+{
+	struct args w = { 0 };
+
+	if (!ack_is_up(a) || a->leaving || a->count[DELIVERY_KEPT] > 0)
+		return;
+	if ((!a->wanted || !a->known) && ack_is_over(a, DELIVERY_KEPT)) {
+		a->leaving = true;
+		ack_send(a, ack_settle_begin(a, DELIVERY_KEPT, &w), &w);
+	}
 }
 
 /* Nothing is written about what is not ours any more; but see lua/settle.lua, "stale". */
@@ -415,8 +486,7 @@ ack_expects_company(struct ack *a)
 	unsigned kept = a->count[DELIVERY_KEPT];
 
 	if (kept == 0 || kept >= COMPANY_MAX || 2 * kept >= a->count[DELIVERY_IN_HAND] ||
-	    a->pace > COMPANY_TIME / 2 || a->closing || !ack_is_up(a) ||
-	    timer_is_set(&a->hold)) {
+	    a->pace > COMPANY_TIME / 2 || a->closing || !ack_is_up(a)) {
 		timer_stop(&a->company);
 		return false;
 	}
@@ -437,17 +507,31 @@ ack_company_over(void *arg)
 	ack_wake(a);
 }
 
+/* One call with results that were refused, or the time of the next one. */
+static void
+ack_retry(struct ack *a)
+{
+	const struct delivery *d;
+	usec_t first = USEC_MAX, now = clock_mono();
+
+	if (a->retrying || timer_is_set(&a->hold))
+		return;
+	a->retrying = ack_send_settle(a, DELIVERY_REFUSED);
+	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry) {
+		if (d->due < first)
+			first = d->due;
+	}
+	if (!a->retrying && first != USEC_MAX)
+		timer_set(&a->hold, first > now ? first - now : MSEC);
+}
+
 void
 ack_flush(struct ack *a)
 {
-	struct delivery *d, *next;
-
-	if (!ack_is_up(a) || timer_is_set(&a->hold))
+	if (!ack_is_up(a))
 		return;
-	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
-		if (d->rescue)
-			ack_send_rescue(a, d);
-	}
-	while (!TAILQ_EMPTY(&a->deliveries[DELIVERY_KEPT]))
-		ack_send_settle(a);
+	ack_send_rescue(a);
+	while (ack_send_settle(a, DELIVERY_KEPT))
+		;
+	ack_retry(a);
 }

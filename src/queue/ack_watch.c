@@ -180,7 +180,7 @@ void
 ack_look(struct ack *a)
 {
 	if (!a->wanted || a->told || a->asked > 0 || a->closing ||
-	    !ack_is_up(a) || ack_in_doubt(a))
+	    !ack_is_up(a) || ack_in_doubt(a) || ack_is_full(a))
 		return;
 	if (timer_is_set(&a->limit) && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
 		return;

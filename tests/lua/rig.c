@@ -205,6 +205,7 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	args_fmt(&w, "%.9f", r->gap);
 	args_fmt(&w, "%.9f", r->slack);
 	args_str(&w, r->turn != NULL ? r->turn : "retry");
+	args_fmt(&w, "%lld", r->prev);
 	rig_add_group(r, &w, true);
 	if (r->consumer != NULL)
 		args_fmt(&w, "%lld", max);
@@ -245,7 +246,8 @@ rig_mine(struct rig *r, const char *call, int page, long long max, struct popped
 			return -1;
 		snprintf(from, sizeof(from), "%s", reply->element[1]->str);
 		snprintf(offset, sizeof(offset), "%lld", reply->element[2]->integer);
-		for (k = 3; k < reply->elements; k += 6) {
+		r->took = reply->element[3]->integer != 0;
+		for (k = 4; k < reply->elements; k += 6) {
 			rig_take(reply, k, &p[got]);
 			for (i = 0; i < got && strcmp(p[i].token, p[got].token) != 0; i++)
 				;
@@ -279,6 +281,7 @@ rig_settle_begin(const struct rig *r, struct args *w)
 {
 	args_str(w, "0");
 	args_str(w, "testhost");
+	args_str(w, r->over != NULL ? r->over : "");
 	rig_add_group(r, w, true);
 }
 
@@ -326,6 +329,7 @@ rig_renew(struct rig *r, const struct popped *p)
 
 	args_fmt(&w, "%d", r->fleet);
 	rig_add_group(r, &w, true);
+	args_str(&w, "0");
 	args_mem(&w, p->tag, p->taglen);
 	args_str(&w, p->token);
 	reply = r->consumer != NULL ? rig_script(r, "stream_renew", "BRDQ", &w) :
@@ -517,11 +521,11 @@ static const char strays[] =
     "local bad = {}\n"
     "for k = 1, 2 do\n"
     "  local n = 0\n"
-    "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do\n"
+    "  for _, tag in ipairs(redis.call('HKEYS', KEYS[k])) do if string.byte(tag) ~= 1 then\n"
     "    local b, r = redis.call('ZSCORE', KEYS[3], tag), redis.call('ZSCORE', KEYS[4], tag)\n"
     "    if (not b) == (not r) then bad[#bad + 1] = KEYS[k] .. ': ' .. tag end\n"
     "    n = n + 1\n"
-    "  end\n"
+    "  end end\n"
     "  if n ~= redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4]) then\n"
     "    bad[#bad + 1] = KEYS[k] .. ': too few fields'\n"
     "  end\n"
@@ -540,4 +544,15 @@ rig_check_clean(struct rig *r)
 	if (bad->elements > 0)
 		fail_msg("%zu stray fields: %s ...", bad->elements, bad->element[0]->str);
 	freeReplyObject(bad);
+}
+
+int
+rig_forget_pops(struct rig *r)
+{
+	return (int)rig_int(r, "EVAL %s 1 %s",
+	    "local n = 0\n"
+	    "for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do\n"
+	    "  if string.byte(field) == 1 then n = n + redis.call('HDEL', KEYS[1], field) end\n"
+	    "end\n"
+	    "return n", rig_key(r, KEY_DELIVERY));
 }

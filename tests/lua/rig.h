@@ -24,6 +24,9 @@ struct rig {
 	double		 gap, slack;
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* as the last pop answered */
+	long long	 prev;		/* pop's; see lua/part/seen.lua */
+	bool		 took;		/* as the last mine answered */
+	const char	*over;		/* settle's; NULL: "" */
 	char		 error[512];	/* of the last call; "" if it was answered */
 	char		 cause[256];	/* the same, as the log has it */
 };
@@ -101,5 +104,7 @@ void	 rig_digest(struct rig *, char digest[48]);
 
 /* Calls fails() if QCONTEXT or QDELIVERY do not hold exactly the tags of QBACKUP and QRETRY. */
 void	 rig_check_clean(struct rig *);
+/* Deletes from QDELIVERY what Redis has seen of the pops of daemons; how many fields. */
+int	 rig_forget_pops(struct rig *);
 
 #endif

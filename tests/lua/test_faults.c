@@ -281,6 +281,8 @@ rescues_as(const char *op)
 	args_str(&w, "exit");
 	args_str(&w, "1");
 	args_str(&w, "e");
+	args_str(&w, "f.99");
+	args_str(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -492,6 +494,7 @@ recover(const struct path *p, const char *fault)
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	rig_forget_pops(&rig);
 	if (rig.consumer != NULL)
 		remove_stream(p, fault);
 	if (rig_int(&rig, "DBSIZE") != 0) {

@@ -139,7 +139,8 @@ test_pop_bounds(void **state)
 static void
 make_retries(const int *attempts, int n)
 {
-	char text[40], tag[16];
+	char text[40], tag[16], call[24];
+	static unsigned calls;
 	struct popped p;
 	int i, k;
 
@@ -149,7 +150,8 @@ make_retries(const int *attempts, int n)
 		push(text);
 		rig.turn = "new";
 		for (k = 0; k <= attempts[i]; k++) {
-			p = pop_one("made");
+			snprintf(call, sizeof(call), "made.%u", ++calls);
+			p = pop_one(call);
 			assert_string_equal(p.tag, tag);
 			assert_string_equal(rig_settle(&rig, k < attempts[i] ? "retry" : "defer", &p,
 			    k < attempts[i] ? "0" : "1000"), "ok");
@@ -217,6 +219,7 @@ test_turns_share(void **state)
 	make_retries(attempts, 1);
 	check_pop("new", 1, "r0 ");
 	rig_check_clean(&rig);
+	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 }
 
@@ -242,6 +245,7 @@ test_turns_of_probes(void **state)
 	check_pop("newest", 1, "n1 ");
 	check_pop("newest", 1, "");
 	rig_check_clean(&rig);
+	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 }
 
@@ -255,6 +259,7 @@ test_turns_dropped(void **state)
 	make_retries(attempts, 2);
 	rig_do(&rig, "HDEL %s r1", rig_key(&rig, KEY_CONTEXT));
 	check_pop("fewest", 1, "r0 ");
+	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 }
 
@@ -405,7 +410,9 @@ test_settle_ack(void **state)
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
-	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "unknown");
+	rig.over = "i.1";
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "gone");
+	rig.over = NULL;
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 	rig_popped_done(&p, 1);
 }
@@ -428,7 +435,9 @@ test_settle_retry(void **state)
 	assert_string_equal(p2.tag, "1");
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held");
 	assert_string_equal(rig_settle(&rig, "dead", &p, "1"), "held");
+	rig.over = "i.3";
 	assert_string_equal(rig_settle(&rig, "ack", &p2, NULL), "ok");
+	rig.over = NULL;
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 	rig_popped_done(&p, 1);
 	rig_popped_done(&p2, 1);
@@ -469,7 +478,7 @@ test_settle_dead(void **state)
 	push("{\"id\":1}");
 	assert_int_equal(pop(2, "i.1", p), 2);
 	assert_string_equal(rig_settle(&rig, "dead", &p[1], "1"), "ok");
-	assert_string_equal(rig_settle(&rig, "dead", &p[1], "1"), "unknown");
+	assert_string_equal(rig_settle(&rig, "dead", &p[1], "1"), "gone");
 	r = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(r->elements, 1);
 	assert_int_equal(r->element[0]->element[1]->elements, ARRAY_LEN(want));
@@ -518,6 +527,7 @@ test_settle_many(void **state)
 	assert_int_equal(n, 120);
 	args_str(&w, "1000");
 	args_str(&w, "h");
+	args_str(&w, "");
 	for (i = 0; i < n; i++) {
 		static const char *const ops[] = { "ack", "retry", "return", "dead", "ack" };
 		const char *op = ops[i % 5];
@@ -537,7 +547,7 @@ test_settle_many(void **state)
 	assert_non_null(r);
 	assert_int_equal(r->elements, 122);
 	for (i = 0; i < n; i++)
-		assert_string_equal(r->element[i + 2]->str, i % 7 == 0 ? "held" : "ok");
+		assert_string_equal(r->element[i + 2]->str, i % 7 == 0 ? "held lost" : "ok");
 	assert_true(atof(r->element[1]->str) > 1);
 	freeReplyObject(r);
 	rig_check_clean(&rig);
@@ -565,6 +575,7 @@ test_settle_bounded(void **state)
 	}
 	args_str(&w, "0");
 	args_str(&w, "h");
+	args_str(&w, "");
 	for (i = 0; i < 3; i++) {
 		args_str(&w, "dead");
 		args_str(&w, p[i].tag);
@@ -600,7 +611,7 @@ test_settle_taken(void **state)
 		push("{\"id\":1}");
 		assert_int_equal(rig_renew(&rig, &p), -2);
 		assert_string_equal(rig_settle(&rig, ops[i], &p, "0"), "taken");
-		assert_string_equal(rig_settle(&rig, ops[i], &p, "0"), "unknown");
+		assert_string_equal(rig_settle(&rig, ops[i], &p, "0"), "gone");
 		assert_int_equal(rig_live(&rig, "{\"id\":1}", 8), 1);
 		rig_check_clean(&rig);
 		rig_popped_done(&p, 1);
@@ -617,8 +628,8 @@ test_settle_no_payload(void **state)
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	rig_do(&rig, "HDEL %s 1", rig_key(&rig, KEY_CONTEXT));
-	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "unknown");
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "lost");
+	rig_check_clean(&rig);
 	rig_popped_done(&p, 1);
 }
 

@@ -61,8 +61,13 @@ test_renew(void **state)
 	assert_int_equal(p2.attempts, 0);
 	assert_int_equal(rig_renew(&rig, &p), 0);
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held");
+	/* Redis forgets: the tag may be another message's; then it is nowhere. */
+	assert_int_equal(rig_forget_pops(&rig), 1);
+	assert_int_equal(rig_renew(&rig, &p), -4);
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "held lost");
 	assert_string_equal(rig_settle(&rig, "ack", &p2, NULL), "ok");
 	assert_int_equal(rig_renew(&rig, &p), -1);
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "lost");
 	rig_popped_done(&p, 1);
 	rig_popped_done(&p2, 1);
 }
@@ -107,6 +112,7 @@ test_renew_many(void **state)
 		n += pop(100, call, p + n);
 	}
 	args_str(&w, "0");
+	args_str(&w, "0");
 	for (i = 0; i < 250; i++) {
 		args_str(&w, p[i].tag);
 		args_str(&w, i % 10 == 3 ? "not.ours.1" : p[i].token);
@@ -114,7 +120,7 @@ test_renew_many(void **state)
 	r = rig_script(&rig, "renew", "BRD", &w);
 	assert_int_equal(r->elements, 251);
 	for (i = 0; i < 250; i++)
-		assert_int_equal(r->element[i + 1]->integer, i % 10 == 3 ? 0 : 1);
+		assert_int_equal(r->element[i + 1]->integer, i % 10 == 3 ? -4 : 1);
 	freeReplyObject(r);
 	rig_popped_done(p, 250);
 }
@@ -333,21 +339,27 @@ test_tick_sweep(void **state)
 	    rig_now(&rig) + 1000, " 3");
 	rig_do(&rig, "HSET %s stolen %s", rig_key(&rig, KEY_DELIVERY), "1 2 x.1.1 1000.5 3");
 	rig_do(&rig, "HSET %s stolen payload", rig_key(&rig, KEY_CONTEXT));
+	/* What Redis has seen of the pops of daemons: after a week. */
+	rig_do(&rig, "HSET %s \1away 7%s%f", rig_key(&rig, KEY_DELIVERY), " 9 ", rig_now(&rig) - 600000);
+	rig_do(&rig, "HSET %s \1dead 7%s%f", rig_key(&rig, KEY_DELIVERY), " 9 ", rig_now(&rig) - 610000);
+	rig_do(&rig, "HSET %s \1odd x", rig_key(&rig, KEY_DELIVERY));
 	rig_do(&rig, "HSET %s odd 1", rig_key(&rig, KEY_DELIVERY));
 	/* The first time nothing is deleted: an owner that lives must be able to notice. */
 	i = sweep(60);
 	assert_true(i > 10);
-	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2004);
+	/* \1i and \1away stay. */
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2006);
 	r = rig_command(&rig, "HGET %s stolen", rig_key(&rig, KEY_DELIVERY));
 	assert_memory_equal(r->str, "1 2 x.1.1 -", 11);
 	freeReplyObject(r);
 	i += sweep(60);
-	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2004);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2006);
 	usleep(30000);
 	i += sweep(0.01);
-	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 2);
+	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)), 4);
 	assert_int_equal(rig_int(&rig, "HEXISTS %s live", rig_key(&rig, KEY_DELIVERY)), 1);
 	assert_int_equal(rig_int(&rig, "HEXISTS %s young", rig_key(&rig, KEY_DELIVERY)), 1);
+	assert_int_equal(rig_int(&rig, "HEXISTS %s \1away", rig_key(&rig, KEY_DELIVERY)), 1);
 	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)), 1);
 	assert_int_equal(rig_int(&rig, "HGET %s acked", rig_key(&rig, KEY_STATS)), i);
 	rig_popped_done(&p, 1);
@@ -478,7 +490,7 @@ test_push(void **state)
 }
 
 static const char *
-rescue(const char *op, const char *tag, const char *other, const char *payload)
+rescue_again(const char *op, const char *tag, const char *other, const char *payload, int number)
 {
 	static char answer[128];
 	struct args w = { 0 };
@@ -497,11 +509,48 @@ rescue(const char *op, const char *tag, const char *other, const char *payload)
 	args_str(&w, "exit");
 	args_str(&w, "1");
 	args_str(&w, "");
+	args_fmt(&w, "r.%d", number);
+	args_str(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) == NULL)
 		return NULL;
 	snprintf(answer, sizeof(answer), "%s", r->str);
 	freeReplyObject(r);
 	return answer;
+}
+
+static const char *
+rescue(const char *op, const char *tag, const char *other, const char *payload)
+{
+	static int number;
+
+	return rescue_again(op, tag, other, payload, ++number);
+}
+
+/* A rescue whose reply was lost is sent again, with its number: it acts once. */
+static void
+test_rescue_twice(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	assert_string_equal(rescue_again("dead", "8", "8#i.1.1", "three", 7), "ok");
+	assert_string_equal(rescue_again("dead", "8", "8#i.1.1", "three", 7), "ok");
+	assert_int_equal(rig_dead(&rig, "three", 5), 1);
+	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
+	p = pop_one("j.1");
+	assert_string_equal(p.payload, "four");
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
+	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
+	assert_int_equal(rig_live(&rig, "four", 4), 0);
+	rig_popped_done(&p, 1);
+	/* Redis has lost its memory since: it acts again. */
+	server_do(&rig.server, "FLUSHALL");
+	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
+	assert_int_equal(rig_live(&rig, "four", 4), 1);
+	rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
+	assert_memory_equal(rescue_again("dead", "8", "8#i.1.1", "three", 9), "deferred WRONGTYPE", 18);
+	assert_memory_equal(rescue_again("dead", "8", "8#i.1.1", "three", 9), "deferred", 8);
+	assert_int_equal(rig_live(&rig, "three", 5), 1);
 }
 
 static void
@@ -556,6 +605,7 @@ main(void)
 		cmocka_unit_test_setup(test_mine, setup),
 		cmocka_unit_test_setup(test_push, setup),
 		cmocka_unit_test_setup(test_rescue, setup),
+		cmocka_unit_test_setup(test_rescue_twice, setup),
 	};
 	int rc;
 

@@ -225,7 +225,7 @@ static const char *
 settled(struct message_model *m, const char *op, const char *token)
 {
 	if (strcmp(m->token, token) != 0)
-		return is_live(m) || m->token[0] != '\0' ? "held" : "unknown";
+		return is_live(m) || m->token[0] != '\0' ? "held" : "gone";
 	if (!is_live(m) || m->pending == THEM) {
 		if (is_live(m))
 			m->state = OTHER;
@@ -277,7 +277,7 @@ renew(void)
 		return;
 	m = by_tag(p->tag);
 	if (strcmp(m->token, p->token) != 0)
-		want = is_live(m) || m->token[0] != '\0' ? 0 : -1;
+		want = is_live(m) || m->token[0] != '\0' ? 0 : -3;
 	else if (!is_live(m) || m->pending == THEM)
 		want = -2;
 	else

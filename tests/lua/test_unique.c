@@ -240,7 +240,7 @@ static const char *
 expect_settle(struct id *id, const struct popped *p, int op, const char *arg)
 {
 	if (id->state == TAG_NONE)
-		return "unknown";
+		return "gone";
 	if (strcmp(id->token, p->token) != 0 || op == 4)
 		return "held";
 	if (op == 0 || op == 3) {
@@ -292,7 +292,7 @@ step_renew(void)
 	p = &known[nknown - 1 - unit_below(nknown < 12 ? nknown : 12)];
 	id = by_text(p->payload, p->len);
 	if (id->state == TAG_NONE)
-		want = -1;
+		want = -3;
 	else if (strcmp(id->token, p->token) != 0)
 		want = 0;
 	else
@@ -421,6 +421,7 @@ work_off(void)
 	} while (n > 0);
 	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 }
 

@@ -146,7 +146,7 @@ test_too_large(void **state)
 	reset();
 	memset(big, 'x', 300000);
 	enqueue(big, "1");
-	assert_int_equal(rig_pop(&rig, 1, 1048576, 200000, "u.big", 0, &p, NULL), 1);
+	assert_int_equal(rig_pop(&rig, 1, 1048576, 200000, "u.9999", 0, &p, NULL), 1);
 	assert_null(p.payload);
 	assert_int_equal(p.len, 300000);
 	assert_int_equal(p.tag[0], '~');
@@ -182,6 +182,13 @@ test_rescue(void **state)
 		args_str(&w, "1");
 		args_str(&w, FAR);
 		args_str(&w, "u7");
+		args_str(&w, "0");
+		args_str(&w, "h");
+		args_str(&w, "exit");
+		args_str(&w, "1");
+		args_str(&w, "");
+		args_fmt(&w, "r.%d", again);
+		args_str(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);
 		assert_non_null(r);
 		assert_string_equal(r->str, again ? "there" : "ok");
@@ -191,7 +198,7 @@ test_rescue(void **state)
 	assert_int_equal(p[1].attempts, 4);
 	assert_int_equal(p[1].crashes, 1);
 	assert_string_equal(p[1].tag, "u7");
-	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "held");
+	assert_string_equal(rig_settle(&rig, "ack", &p[0], NULL), "held lost");
 	rig_popped_done(p, 2);
 	rig_check_clean(&rig);
 }
@@ -492,6 +499,7 @@ recover(const struct path *p, const char *fault)
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
+	rig_forget_pops(&rig);
 	if (rig_int(&rig, "DBSIZE") != 0)
 		fail_msg("%s, %s: something is left over", p->name, fault);
 }

@@ -58,6 +58,8 @@ box_deliver(struct message *m, void *arg)
 	b->msgs[b->n++] = m;
 	b->delivered++;
 	b->last_delivery = clock_mono();
+	if (b->on_deliver != NULL)
+		b->on_deliver(b, m);
 }
 
 static void
@@ -100,6 +102,8 @@ box_settled(struct message *m, const struct verdict *v, const struct result *r,
 	b->last_settled = how;
 	if (how == SETTLED_OK)
 		b->stats.n[of[v->op]]++;
+	if (b->on_settled != NULL)
+		b->on_settled(b, m, v->op, how);
 	box_touch(b);
 }
 
@@ -351,6 +355,15 @@ long long
 keys(void)
 {
 	return server_int(&server, "DBSIZE");
+}
+
+bool
+left_over(void)
+{
+	return server_int(&server, "EVAL %s 4 ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY",
+	    "local n = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) "
+	    "for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do "
+	    "if string.byte(field) ~= 1 then n = n + 1 end end return n") > 0;
 }
 
 unsigned

@@ -61,6 +61,10 @@ struct box {
 	struct message	*lost;
 	usec_t		 last_delivery;
 	enum settled	 last_settled;
+	/* Called beside, where not NULL. */
+	void		(*on_deliver)(struct box *, const struct message *);
+	void		(*on_settled)(struct box *, const struct message *, enum verdict_op,
+			    enum settled);
 };
 
 void	box_init(struct box *, const struct server *, const char *name);
@@ -88,6 +92,11 @@ int	 fixture_teardown(void **);
 
 void	 push(const char *payload);
 long long keys(void);				/* how many there are in Redis */
+/*
+ * Whether something of deliveries is left.  What Redis has seen of the pops of daemons
+ * that died with messages in hand does not count.
+ */
+bool	 left_over(void);
 unsigned total_settled(const struct box *);
 /* Ends the delivery with index i, and waits until that is confirmed, and how. */
 void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay,

@@ -293,7 +293,7 @@ test_flushall(void **state)
 	box_start(&box, 2);
 	WAIT(&box, box.n == 2);
 	server_do(&server, "FLUSHALL");
-	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_STALE);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
 	WAIT(&box, box.n == 1);
 	assert_string_equal(box.msgs[0]->id, "2");
@@ -574,6 +574,205 @@ test_deferred(void **state)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
 }
 
+/* Refused results keep their slots: no more is popped than slots are left. */
+static void
+test_refused_keep_slots(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_do(&server, "ACL SETUSER default -hdel");
+	while (box.n > 0) {
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+		box_turn(&box, 100 * MSEC);
+	}
+	/* One pop may have left with the first result. */
+	while (box.n > 0)
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+	box_turn(&box, 500 * MSEC);
+	assert_in_range(box.delivered, 4, 5);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "settle: "));
+	server_do(&server, "ACL SETUSER default +hdel");
+	WAIT(&box, box.settled[SETTLED_OK] == box.delivered - 4 && box.n == 4);
+	assert_int_equal(box.warnings, 2);
+	assert_non_null(strstr(box.warning, "accepts"));
+}
+
+/* A whole call that is refused: likewise. */
+static void
+test_refused_calls_keep_slots(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_do(&server, "ACL SETUSER default -zcard");
+	while (box.n > 0)
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+	box_turn(&box, 500 * MSEC);
+	server_do(&server, "ACL SETUSER default +zcard");
+	box_turn(&box, 10 * MSEC);
+	assert_in_range(box.delivered, 4, 8);
+	WAIT(&box, box.settled[SETTLED_OK] >= 4 && box.n == 4);
+}
+
+/* One result that Redis does not take holds up no other one, nor the queue. */
+static void
+test_refused_one(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	/* A retry needs it, neither an ack nor the pop of a new message does. */
+	server_do(&server, "ACL SETUSER default -hstrlen");
+	box_settle(&box, 0, VERDICT_RETRY, true, 0);
+	for (i = 0; i < 12; i++) {
+		WAIT(&box, box.n >= 1);
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+		WAIT(&box, box.settled[SETTLED_OK] == i + 1);
+	}
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "ACL SETUSER default +hstrlen");
+	WAIT(&box, box.settled[SETTLED_OK] == 13);
+	WAIT(&box, box.warnings == 2);
+}
+
+/* A pop that fails after it has taken something: that is asked for, and run. */
+static void
+test_pop_fails_in_the_middle(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	server_do(&server, "ACL SETUSER default -ltrim");
+	push("{\"id\":1}");
+	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
+	box_turn(&box, 50 * MSEC);
+	server_do(&server, "ACL SETUSER default +ltrim");
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	while (box.n > 0) {
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+		box_turn(&box, 100 * MSEC);
+		assert_true(box.n == 0 || box.msgs[0]->crashes == 0);
+	}
+	assert_false(left_over());
+}
+
+/* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
+static void
+test_renewed_while_popping(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
+	box_start(other, 0);
+	box_turn(&box, 300 * MSEC);
+	box_deafen(&box);
+	push("{\"id\":1}");
+	for (i = 0; i < 60; i++) {
+		box_turn(&box, 20 * MSEC);
+		box_turn(other, 20 * MSEC);
+		if (i % 5 == 0)
+			queue_tick(other->queue);
+	}
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	assert_int_equal(other->requeued, 0);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
+/* The dead letter could not be written, and that answer was lost: there is none to count. */
+static void
+test_lost_deferred(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "SET ordersDEAD x");
+	box_deafen(&box);
+	box_settle(&box, 0, VERDICT_DEAD, true, 0);
+	box_turn(&box, 50 * MSEC);
+	box_cut(&box, &server);
+	WAIT(&box, total_settled(&box) == 1);
+	assert_int_equal(box.last_settled, SETTLED_DEFERRED);
+}
+
+/* A dead letter whose answer was lost, and a message with the same id since. */
+static void
+test_lost_letter(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	box_deafen(&box);
+	box_settle(&box, 0, VERDICT_DEAD, true, 0);
+	box_turn(&box, 50 * MSEC);
+	server_do(&server, "HSET ordersCONTEXT 1 {\"id\":1,\"x\":1}");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	server_do(&server, "ZADD ordersBACKUP 1999999999 1");
+	box_cut(&box, &server);
+	WAIT(&box, total_settled(&box) == 1);
+	assert_int_equal(box.last_settled, SETTLED_OK);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
+}
+
+/* Its lease ended, another daemon has finished it: no second run, no letter. */
+static void
+test_gone(void **state)
+{
+	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN, VERDICT_ACK };
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box.cfg->concurrency = ARRAY_LEN(ops) + 1;
+	for (i = 0; i <= ARRAY_LEN(ops); i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box_start(&box, ARRAY_LEN(ops) + 1);
+	WAIT(&box, box.n == ARRAY_LEN(ops) + 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "DEL ordersBACKUP ordersCONTEXT");
+	for (i = 0; i <= ARRAY_LEN(ops); i++)
+		server_do(&server, "HDEL ordersDELIVERY %u", i);
+	for (i = 0; i < ARRAY_LEN(ops); i++)
+		finish(&box, 0, ops[i], false, 0, SETTLED_STALE);
+	WAIT(&box, box.losts == 1);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_false(left_over());
+	assert_int_equal(server_int(&server, "EXISTS orders ordersDEAD"), 0);
+	/* And Redis need not remember us any more. */
+	WAIT(&box, server_int(&server, "EXISTS ordersDELIVERY") == 0);
+}
+
 /* Demoted to a replica: another connection is sought; the result waits. */
 static void
 test_readonly(void **state)
@@ -589,7 +788,7 @@ test_readonly(void **state)
 	assert_int_equal(total_settled(&box), 0);
 	server_do(&server, "REPLICAOF NO ONE");
 	WAIT(&box, box.settled[SETTLED_OK] == 1);
-	assert_int_equal(keys(), 0);
+	WAIT(&box, keys() == 0);
 }
 
 static void
@@ -670,8 +869,8 @@ test_storm(void **state)
 	assert_int_equal(box.n, 0);
 	assert_int_equal(acked, N);
 	print_message("# %u deliveries, %u connections\n", expected, box.ups);
-	assert_int_equal(server_int(&server,
-	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY"), 0);
+	WAIT(&box, server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY") == 0);
 }
 
 /* -- a fleet ----------------------------------------------------------------- */
@@ -744,8 +943,8 @@ test_fleet(void **state)
 	}
 	print_message("# %u deaths, %u acked again\n", deaths, again);
 	/* What was delivered twice is done with, too. */
-	for (next = clock_mono() + BOX_WAIT; server_int(&server, "EXISTS orders ordersBACKUP "
-	    "ordersRETRY ordersCONTEXT ordersDELIVERY") > 0 && clock_mono() < next;) {
+	for (next = clock_mono() + BOX_WAIT; (left_over() ||
+	    server_int(&server, "EXISTS orders") > 0) && clock_mono() < next;) {
 		for (i = 0; i < FLEET; i++) {
 			while (fleet[i]->n > 0)
 				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
@@ -775,7 +974,10 @@ main(void)
 		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
 		TEST(test_taken), TEST(test_foreign_expired), TEST(test_script_flush),
 		TEST(test_wrong_type), TEST(test_wrong_type_delayed),
-		TEST(test_wrong_type_backup), TEST(test_deferred), TEST(test_readonly),
+		TEST(test_wrong_type_backup), TEST(test_deferred), TEST(test_refused_keep_slots),
+		TEST(test_refused_calls_keep_slots), TEST(test_refused_one),
+		TEST(test_pop_fails_in_the_middle), TEST(test_renewed_while_popping),
+		TEST(test_lost_deferred), TEST(test_lost_letter), TEST(test_gone), TEST(test_readonly),
 		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm), TEST(test_fleet),
 	};
 

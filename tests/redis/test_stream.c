@@ -37,13 +37,6 @@ number(const struct message *m)
 	return atoi(text);
 }
 
-/* Nothing is left of deliveries. */
-static long long
-left_over(void)
-{
-	return server_int(&server, "EXISTS ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY");
-}
-
 /* -- the ordinary ----------------------------------------------------------- */
 
 static void

@@ -350,8 +350,8 @@ test_fleet(void **state)
 		snprintf(id, sizeof(id), "%u", i);
 		enqueue(id, 0);
 	}
-	for (next = clock_mono() + BOX_WAIT; server_int(&server, "EXISTS orders ordersBACKUP "
-	    "ordersRETRY ordersCONTEXT ordersDELIVERY") > 0 && clock_mono() < next;) {
+	for (next = clock_mono() + BOX_WAIT; (left_over() ||
+	    server_int(&server, "EXISTS orders") > 0) && clock_mono() < next;) {
 		for (i = 0; i < FLEET; i++) {
 			while (fleet[i]->n > 0)
 				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);

@@ -9,6 +9,7 @@
 -- A name that cannot be an id (1 to 200 bytes, no control characters) gets one
 -- that is made up: "~" and the token.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--@ include seen
 --@ include pop_begin
 --@ include pause
 local waiting = call('LLEN', Q)

@@ -4,7 +4,8 @@
 -- ARGV    n          messages wanted, >= 1
 --         maxbytes   payload per call; one message is always taken
 --         max        a longer payload is not sent: its length is
---         call       unique in the fleet and per call; tokens are CALL.1 CALL.2 ...
+--         call       INSTANCE.NUMBER, unique in the fleet; numbers of one daemon rise;
+--                    tokens are CALL.1 CALL.2 ...
 --         deadline   Redis seconds; after it nothing is done ("0": none)
 --         fleet      how many may be in hand at once, all daemons; "0": any
 --         gap        seconds between two messages of the fleet's rate; "0": no rate
@@ -15,9 +16,12 @@
 --                    there are, then waiting messages.  For a probe, with n = 1:
 --                    "newest": the newest waiting message; "fewest": the due retry
 --                    with the fewest attempts
+--         prev       number of the last call of this daemon that is known to have taken
+--                    something; 0: none (see part/seen.lua)
 -- Returns {status, now, waiting, due, dropped, limited, then for each message:
 --         tag, length of the id in it, token, attempts, crashes, payload}
---         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
+--         status "ok", or "late" (after its deadline, or after a later call of
+--         the same daemon), or "paused" (then: why, its TTL in ms or -1);
 --         due: first time in QRETRY, "" if empty; limited: "" or why not
 --         more came: "fleet", or the seconds until the rate allows one; payload:
 --         an integer (its length) where it is longer than max.
@@ -40,6 +44,7 @@
 -- together, the pop ends before the next of them.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local gsub = string.gsub
+--@ include seen
 --@ include pop_begin
 --@ include pause
 local waiting = call('LLEN', Q)

@@ -2,15 +2,23 @@
 --
 -- KEYS    QBACKUP QRETRY QDELIVERY
 -- ARGV    fleet      how many may be in hand at once, all daemons; "0": any
+--         count      of pops whose replies have not come
+--         CALL FROM ...  each of these: as mine has them
 --         TAG TOKEN ...  at most 250 pairs
--- Returns {now, answer, ...}: 1 renewed; 2 it had expired, but nobody has taken
---         it: ours again; 0 held by another delivery, or expired while others
---         hold all places of the fleet; -1 unknown: the tag is
---         nowhere; -2 our token, but in neither zset: a foreign consumer
---         requeued or acked it (settle's "stale" clears up after it).
+-- Returns {now, answer for each pair ...}: 1 renewed; 2 it had expired, but nobody has
+--         taken it: ours again; 0 held by another delivery, or expired while others
+--         hold all places of the fleet; -1 lost: the tag is nowhere, and Redis has
+--         forgotten our pop; -2 our token, but in neither zset: a foreign consumer
+--         requeued or acked it (settle's "stale" clears up after it); -3 gone: the tag
+--         is nowhere, and Redis has seen our pop; -4 as 0, but Redis has forgotten
+--         our pop: it may be another message.
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
---         QBACKUP again before it leaves QRETRY.
+--         QBACKUP again before it leaves QRETRY.  What a pop has taken whose reply has
+--         not come is renewed, too: of one page of QBACKUP, at most 100.  Once an hour
+--         what Redis knows of the daemon's pops (see part/seen.lua) gets a new time.
 -- Again   Sets the time again.
 local B, R, D = KEYS[1], KEYS[2], KEYS[3]
 local call, first, hooks = redis.call, 2, {}
+--@ include seen
+--@ include taken_by
 --@ include renew_all

@@ -3,6 +3,8 @@
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
+--         over       the daemon's last call (INSTANCE.NUMBER), if it has no message in hand
+--                    but these; else ""
 --         then for each result one of
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
@@ -13,19 +15,26 @@
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"
 --         "held"     another delivery has it, or it waits for one
---         "unknown"  the tag is nowhere, or has no payload
+--         "gone"     the tag is nowhere, and Redis has seen our pop: it was settled
+--         "lost"     the tag is nowhere, and Redis has forgotten our pop; or it has no
+--                    payload
+--         "held lost"  as held, but Redis has forgotten our pop: perhaps another message
 --         "taken"    our token, but in neither zset: a foreign consumer
 --                    requeued or acked it; what is left of it is removed
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
 --         "again"    not done: enough payload was copied in this call
 --         "error TEXT"     not known to be done; send it again
 -- Effect  Only where QDELIVERY holds the token.  A retry is in QRETRY before it
---         leaves QBACKUP, a dead letter in QDEAD before it is removed.
--- Again   The second time an ack is unknown, a retry, defer or return held, a letter
---         unknown.  The token goes last, so what failed in the middle is
+--         leaves QBACKUP, a dead letter in QDEAD before it is removed.  With over, what
+--         Redis knows of the daemon's pops (see part/seen.lua) is removed, unless a
+--         later one has taken something, or a result is not done.
+-- Again   The second time an ack is gone, a retry, defer or return held, a letter
+--         gone; lost instead of gone where over was given.  The token goes last, so what
+--         failed in the middle is
 --         done again, to the same end.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call, match = redis.call, string.match
-local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
+local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include letter
+--@ include seen
 --@ include settle_all

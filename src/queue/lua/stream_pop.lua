@@ -1,7 +1,7 @@
 -- stream_pop: leases due retries and entries new to the group to the caller.
 --
 -- KEYS    as pop
--- ARGV    n maxbytes max call deadline fleet gap slack turn, as pop; then
+-- ARGV    n maxbytes max call deadline fleet gap slack turn prev, as pop; then
 --         group      made where it is missing, at the beginning of the stream
 --         consumer   the caller's name in it
 --         message_max  the names and values of a larger entry are not made JSON
@@ -18,7 +18,8 @@
 -- The id is the entry's.  The tag is the id, or id#token where the id is in
 -- QBACKUP or QRETRY; such an entry does not stay pending.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local group, consumer, message_max = ARGV[10], ARGV[11], tonumber(ARGV[12])
+local group, consumer, message_max = ARGV[11], ARGV[12], tonumber(ARGV[13])
+--@ include seen
 --@ include pop_begin
 --@ include pause
 --@ include stream_new
@@ -76,6 +77,7 @@ local function lease(entries)
     if e.large then body = math.max(#e.body, message_max + 1) end
     give(tag, #e.id, e.token, 0, 0, body)
   end
+  sign(hset)
   call('HSET', C, unpack(copy))
   call('HSET', D, unpack(hset))
   call('ZADD', B, unpack(zadd))

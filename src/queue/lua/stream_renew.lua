@@ -4,7 +4,7 @@
 -- ARGV    fleet, as renew; then
 --         group
 --         consumer   the caller's name in it
---         TAG TOKEN ...  at most 250 pairs
+--         count, CALL FROM ..., TAG TOKEN ..., as renew
 -- Returns as renew; -2 also where another consumer has claimed the entry
 -- Effect  As renew; and the entry is idle no longer, so that other consumers of
 --         the group do not take it for abandoned.  What is not pending (a retry,
@@ -14,6 +14,8 @@ local B, R, D, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, first, hooks = redis.call, 4, {}
 local group, consumer = ARGV[2], ARGV[3]
 call('XLEN', Q)
+--@ include seen
+--@ include taken_by
 --@ include stream_entry
 
 local claim = {}

@@ -1,7 +1,7 @@
 -- stream_settle: as settle, for a stream.
 --
 -- KEYS    as settle, then Q
--- ARGV    dead_max host, as settle; then
+-- ARGV    dead_max host over, as settle; then
 --         group
 --         consumer   the caller's name in it
 --         results, as settle
@@ -12,8 +12,8 @@
 -- Again   As settle.
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
-local dead_max, host, first, hooks = ARGV[1], ARGV[2], 5, {}
-local group, consumer = ARGV[3], ARGV[4]
+local dead_max, host, first, hooks = ARGV[1], ARGV[2], 6, {}
+local group, consumer = ARGV[4], ARGV[5]
 call('XLEN', Q)
 --@ include stream_entry
 
@@ -38,4 +38,5 @@ function hooks.leave(tags)
   call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end
 --@ include letter
+--@ include seen
 --@ include settle_all

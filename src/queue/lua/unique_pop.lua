@@ -11,6 +11,7 @@
 -- Again   A second call pops other messages; what a call whose reply was
 --         lost has taken, mine tells.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+--@ include seen
 --@ include pop_begin
 --@ include pause
 --@ include soonest

@@ -8,7 +8,7 @@
 -- Again   As settle.
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
-local dead_max, host, first, hooks = ARGV[1], ARGV[2], 3, {}
+local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include unique
 local again = false
 call('ZCARD', Q)
@@ -17,4 +17,5 @@ hooks.leave = function(tags)
 end
 hooks.due = function() return again and '0' or nil end
 --@ include letter
+--@ include seen
 --@ include settle_all

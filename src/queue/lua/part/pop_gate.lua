@@ -9,7 +9,7 @@
 -- of another rate, or of another clock: one message may come, and begins anew.
 local why, ttl = pause()
 if why then return {'paused', stamp, waiting, first or '', 0, '', why, ttl} end
-if deadline > 0 and now > deadline then
+if late or deadline > 0 and now > deadline then
   return {'late', stamp, waiting, first or '', 0, ''}
 end
 if waiting == 0 and not (first and tonumber(first) <= now) then

@@ -56,6 +56,7 @@ local function lease(zadd, hset, copy)
     call('ZREM', B, nobody)
     call('HDEL', D, nobody)
   end
+  sign(hset)
   call('HSET', D, unpack(hset))
   if long then call('HDEL', D, long) end
   call('HSET', C, unpack(copy))
@@ -91,6 +92,7 @@ local function take(tags, values)
   end
   if #leave == 0 then return false end
   if #zadd > 0 then
+    sign(hset)
     call('HSET', D, unpack(hset))
     call('ZADD', B, unpack(zadd))
     if hooks.retried then hooks.retried(back) end

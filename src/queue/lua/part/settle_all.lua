@@ -3,10 +3,14 @@
 --         first: where in ARGV the results begin; hooks: a table with
 --         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
 --         taken(tag): true where it is another consumer's by now;
---         due(): a time to answer as due, nil for QRETRY's first
+--         due(): a time to answer as due, nil for QRETRY's first;
+--         seen; ARGV[3]: the daemon's last call, if these are its last deliveries
 local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 7, stale = 3}
 
 call('HLEN', D)
+local instance, last = match(ARGV[3], '^(.*)%.(%d+)$')
+local over = instance and pops_of(instance)
+over = over and over[2] == tonumber(last)
 local retries = call('ZRANGE', R, 0, 0)[1] ~= nil
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
@@ -37,6 +41,12 @@ local function token(value)
   return match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)')
 end
 
+-- The token is not that of the tag; live: the tag is somewhere.
+local function not_ours(live, tok)
+  if seen(tok) then return live and 'held' or 'gone' end
+  return live and 'held lost' or 'lost'
+end
+
 local function forget(tags)
   if hooks.leave then hooks.leave(tags) end
   call('ZREM', B, unpack(tags))
@@ -61,7 +71,8 @@ local function acks(at)
       was = was or retries and call('ZSCORE', R, tag)
       out[answer] = was and not taken and 'ok' or 'taken'
     else
-      out[answer] = (values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and 'held' or 'unknown'
+      local live = values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
+      out[answer] = not_ours(live, ARGV[a + 2])
     end
   end
   if #done == 0 then return end
@@ -77,11 +88,11 @@ local function one(a)
   local value = call('HGET', D, tag)
   local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
   local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
-  if tok ~= ARGV[a + 2] then return (live or value) and 'held' or 'unknown' end
+  if tok ~= ARGV[a + 2] then return not_ours(live or value, ARGV[a + 2]) end
   if not live or hooks.taken and hooks.taken(tag) then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
   local size = call('HSTRLEN', C, tag)
-  if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'unknown' end
+  if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'lost' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
     -- Write nothing new; refused behind the first write they would leave half of it.
@@ -140,5 +151,9 @@ for _, o in ipairs(others) do
   local ok, e = pcall(one, o[1])
   out[o[2]] = ok and e or 'error ' .. text(e)
 end
+for i = 3, #out do
+  if string.find(out[i], '^a') or string.find(out[i], '^e') then over = false end
+end
+if over then redis.pcall('HDEL', D, '\1' .. instance) end
 out[2] = hooks.due and hooks.due() or retries and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 return out

@@ -81,11 +81,19 @@ local function clamp()
   end
 end
 
+-- What Redis has seen of the pops of a daemon (see part/seen.lua): removed a week after
+-- the daemon's last sign.  It renews it while it has messages in hand.
+local function sweep_pops(field, value)
+  local time = tonumber(string.match(value, '^%d+ %d+ (%S+)$') or '') or 0
+  if time < now - 604800 then call('HDEL', D, field) end
+end
+
 -- A field of QDELIVERY that neither zset knows, delivered two leases ago or earlier.  Its
 -- owner may live, and has not heard yet that another consumer took the message.  So the
 -- time is only marked by "-" now, and replaced by this one; two leases later the
 -- field is deleted, and that of QCONTEXT with it.
 local function orphan(tag, value)
+  if string.byte(tag) == 1 then return sweep_pops(tag, value) end
   local head, time, tail = string.match(value, '^(%d+ %d+ %S+ )(%S+)( %d+)$')
   time = tonumber(time or '') or 0
   if math.abs(time) > now - 2 * lease then return end

@@ -1,0 +1,32 @@
+-- taken_by: deliveries in QBACKUP that one pop has made.
+-- Needs   call; B D: QBACKUP QDELIVERY
+-- Gives   taken_by(prefix, from, offset, page): {tag, attempts, crashes, token, length of
+--         the id} of each whose token begins with the prefix, among `page` entries of
+--         QBACKUP, fewer where their tags are large; and where the next page begins: a
+--         time ("" after the last one), and an offset among those of that time
+local function taken_by(prefix, from, offset, page)
+  -- By rank, since a LIMIT would count its way through all that have one time; and one by
+  -- one, since a tag could be of any size.
+  local tags, times, size = {}, {}, 0
+  local rank = call('ZCOUNT', B, '-inf', '(' .. from) + offset
+  while #tags < page and size <= 65536 do
+    local e = call('ZRANGE', B, rank + #tags, rank + #tags, 'WITHSCORES')
+    if not e[1] then break end
+    size = size + #e[1]
+    tags[#tags + 1], times[#times + 1] = e[1], e[2]
+  end
+  local rows, go_on, past = {}, '', 0
+  if #tags == page or size > 65536 then
+    -- Go on at the last time seen; within it, if all of the page has that time.
+    go_on = times[#times]
+    if times[1] == go_on then past = #tags + (from == go_on and offset or 0) end
+  end
+  for _, tag in ipairs(tags) do
+    local value = call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
+    local a, c, token, l = string.match(value, '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+    if token and string.sub(token, 1, #prefix) == prefix then
+      rows[#rows + 1] = {tag, a, c, token, l}
+    end
+  end
+  return rows, go_on, past
+end
