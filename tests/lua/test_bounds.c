@@ -56,7 +56,7 @@ static const char prelude[] =
     "'STREAMS', Q, '>') end end\n";
 
 #define POP	"pop", "QBCRDPK"
-#define POP_N	"100 1048576 16777216 x.1 0 0 0 0 retry"
+#define POP_N	"100 1048576 16777216 x.1 0 0 0 0 retry 0"
 #define TICK	"tick", "QBCRDLS"
 #define TICK_N	"60 60 1 1e12 250 1048576 0 0"
 #define UTICK	"unique_tick", "QBCRDS"
@@ -117,7 +117,7 @@ static const struct row rows[] = {
 	    POP, POP_N),
 	ROW("pop: the newest and the fewest, of 200,000 retries",
 	    "push(100, 'x') zset(R, 200000) state(2000) bodies(2000, 'x')",
-	    POP, "100 1048576 16777216 x.1 0 0 0 0 newest"),
+	    POP, "100 1048576 16777216 x.1 0 0 0 0 newest 0"),
 	ROW("pop: 100 of one id of 200 bytes",
 	    "push(100, '{\"id\":\"' .. rep('x', 200) .. '\"}')",
 	    POP, POP_N),
@@ -133,7 +133,7 @@ static const struct row rows[] = {
 	    POP, POP_N),
 	ROW("pop: 64 MiB in QRATE",
 	    "push(1, 'x') call('SET', K, rep(MIB, 64))",
-	    POP, "100 1048576 16777216 x.1 0 0 0.001 0.1 retry"),
+	    POP, "100 1048576 16777216 x.1 0 0 0.001 0.1 retry 0"),
 	ROW("pop: 200,000 odd retries",
 	    "zset(R, 200000) state(2000) bodies(2000, 'x')",
 	    POP, POP_N),
@@ -171,23 +171,26 @@ static const struct row rows[] = {
 	    "mine", "BCD", "x.1 0 0 16777216 1000"),
 	MANY("renew: 250",
 	    "same(B, 100000, 1000) state(100000)",
-	    "renew", "BRD", "0", 250, "t%d x.1.%d"),
+	    "renew", "BRD", "0 0", 250, "t%d x.1.%d"),
+	ROW("renew: a pop among 200,000 of one time",
+	    "same(B, 200000, now) state(200000)",
+	    "renew", "BRD", "0 1 x.1 0"),
 	MANY("renew: 1 MiB in QDELIVERY",
 	    "same(B, 100, 1000) for i = 1, 100 do call('HSET', D, 't' .. i, rep('1', "
 	    "1048576)) end",
-	    "renew", "BRD", "0", 100, "t%d x.1.%d"),
+	    "renew", "BRD", "0 0", 100, "t%d x.1.%d"),
 	MANY("settle: 64 acks",
 	    "same(B, 100000, 1000) state(100000) bodies(100, rep('x', 100000))",
-	    "settle", "BCRDX", "0 h", 64, "ack t%d x.1.%d"),
+	    "settle", "BCRDX", "0 h \"\"", 64, "ack t%d x.1.%d"),
 	MANY("settle: 64 letters of 100 KiB",
 	    "same(B, 100000, 1000) state(100000) bodies(100, rep('x', 100000))",
-	    "settle", "BCRDX", "0 h", 64, "dead t%d x.1.%d 1 exit 1 e"),
+	    "settle", "BCRDX", "0 h \"\"", 64, "dead t%d x.1.%d 1 exit 1 e"),
 	MANY("settle: 64 retries",
 	    "same(B, 100000, 1000) zset(R, 200000, 'r') state(100000) bodies(100, 'x')",
-	    "settle", "BCRDX", "0 h", 64, "retry t%d x.1.%d 5"),
+	    "settle", "BCRDX", "0 h \"\"", 64, "retry t%d x.1.%d 5"),
 	MANY("settle: 64 KiB in QDELIVERY",
 	    "same(B, 64, 1000) for i = 1, 64 do call('HSET', D, 't' .. i, rep('1', 65536)) end",
-	    "settle", "BCRDX", "0 h", 64, "ack t%d x.1.%d"),
+	    "settle", "BCRDX", "0 h \"\"", 64, "ack t%d x.1.%d"),
 	/* tick. */
 	ROW("tick: 200,000 odd leases",
 	    "zset(B, 200000) state(100000) bodies(200000, 'x')",
@@ -269,7 +272,7 @@ static const struct row rows[] = {
 	MANY("unique_settle: 64 of ids of 16 KiB",
 	    "for i = 1, 64 do local id = rep('x', 16000) .. i call('ZADD', Q, 11000000000 "
 	    "+ i, id) call('HSET', C, 't' .. i, id) end same(B, 64, 1000) state(64)",
-	    "unique_settle", "BCRDXQ", "0 h", 64, "ack t%d x.1.%d"),
+	    "unique_settle", "BCRDXQ", "0 h \"\"", 64, "ack t%d x.1.%d"),
 	ROW("unique_purge: 1,000 ids of 1 MiB",
 	    "for i = 1, 300 do call('ZADD', Q, 1000, MIB .. i) end",
 	    "unique_purge", "Q", "1000 waiting"),
@@ -362,7 +365,7 @@ static const struct row rows[] = {
 	    "push", "BCRD", "t9 2 \"\" 5 x"),
 	ROW("rescue",
 	    "same(R, 200000, 1000) bodies(9, MIB)",
-	    "rescue", "BCRDX", "retry t1 t1#x 2 1 0 0 payload"),
+	    "rescue", "BCRDX", "retry t1 t1#x 2 1 0 0 payload 0 h exit 1 e x.1 0"),
 	ROW("list_pop: 100 of 10 KiB",
 	    "push(100, rep('x', 10400))",
 	    "list_pop", "QP", "right 100 1048576 16777216 0"),
@@ -417,12 +420,12 @@ static const struct row rows[] = {
 	MANY("stream_renew: 250 of 100,000",
 	    "pend(100000) for i = 1, 250 do local id = i .. '-1' call('ZADD', B, 1000, id) "
 	    "call('HSET', D, id, '0 0 x.1.' .. i .. ' 1000.0 3') end",
-	    "stream_renew", "BRDQ", "0 rqd other", 250, "%d-1 x.1.%d"),
+	    "stream_renew", "BRDQ", "0 rqd other 0", 250, "%d-1 x.1.%d"),
 	MANY("stream_settle: 64 of 100,000",
 	    "pend(100000) for i = 1, 250 do local id = i .. '-1' call('ZADD', B, 1000, id) "
 	    "call('HSET', D, id, '0 0 x.1.' .. i .. ' 1000.0 3') call('HSET', C, id, 'x') "
 	    "end",
-	    "stream_settle", "BCRDXQ", "0 h rqd other", 64, "ack %d-1 x.1.%d"),
+	    "stream_settle", "BCRDXQ", "0 h \"\" rqd other", 64, "ack %d-1 x.1.%d"),
 	ROW("stream_peek: entries of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900) end group()",
 	    "stream_peek", "Q", "rqd \"\" 100 1048576 200"),
