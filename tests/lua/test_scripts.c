@@ -291,6 +291,43 @@ sweep(double lease)
 	return n;
 }
 
+/* Whatever is wrong with QDELAYED, leases end, and the warning says what it is. */
+static void
+test_tick_wrong_delayed(void **state)
+{
+	static const char *const faults[] = { "wrongtype", "zrangebyscore", "lpush" };
+	struct ticked t;
+	struct popped p;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(faults); i++) {
+		rig_connect(&rig, "");
+		rig_do(&rig, "FLUSHALL");
+		push("{\"id\":7}");
+		p = pop_one("i.1");
+		rig_expire(&rig, p.tag, p.taglen);
+		if (i == 0) {
+			rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DELAYED));
+		} else {
+			rig_do(&rig, "ZADD %s 1000 later", rig_key(&rig, KEY_DELAYED));
+			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", faults[i]);
+		}
+		if (i > 0)
+			rig_connect(&rig, "few");
+		if (rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t) != 0)
+			fail_msg("%s: %s", faults[i], rig.error);
+		rig_connect(&rig, "");
+		assert_int_equal(t.requeued, 1);
+		assert_int_equal(t.promoted, 0);
+		assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)), 1);
+		if (t.warning[0] == '\0' || (i > 0 && strncasecmp(t.warning, faults[i], strlen(faults[i])) != 0))
+			fail_msg("%s: the warning is '%s'", faults[i], t.warning);
+		assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
+		rig_popped_done(&p, 1);
+	}
+}
+
 /* Others' leases in the near future, which are left alone, hide none of rqd's own. */
 static void
 test_tick_clamp_hidden(void **state)
@@ -601,6 +638,7 @@ main(void)
 		cmocka_unit_test_setup(test_tick_delayed, setup),
 		cmocka_unit_test_setup(test_tick_sweep, setup),
 		cmocka_unit_test_setup(test_tick_clamp_hidden, setup),
+		cmocka_unit_test_setup(test_tick_wrong_delayed, setup),
 		cmocka_unit_test_setup(test_arm, setup),
 		cmocka_unit_test_setup(test_mine, setup),
 		cmocka_unit_test_setup(test_push, setup),
