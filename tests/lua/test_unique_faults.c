@@ -518,14 +518,53 @@ end(void)
 	nhad = 0;
 }
 
+static const char *const commands[] = {
+	"exists", "getrange", "hdel", "hexists", "hget", "hlen", "hmget", "hscan", "hset",
+	"hstrlen", "time", "xadd", "xdel", "xrange", "zadd", "zcard", "zcount", "zmscore",
+	"zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
+};
+
+/* A call that is refused has changed nothing, and its error names the command. */
+static void
+test_refused_whole(void **state)
+{
+	char was[48], is[48];
+	size_t i, k;
+	int run;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(paths); i++) {
+		for (k = 0; k < ARRAY_LEN(commands); k++) {
+			begin(&paths[i]);
+			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
+			for (run = 0; run < 3; run++) {
+				rig_connect(&rig, "");
+				rig_digest(&rig, was);
+				rig_connect(&rig, "few");
+				rig.error[0] = '\0';
+				paths[i].run();
+				if (rig.error[0] == '\0')
+					continue;
+				if (strcasestr(rig.cause, commands[k]) == NULL)
+					fail_msg("%s, %s is not named: %s", paths[i].name,
+					    commands[k], rig.cause);
+				rig_connect(&rig, "");
+				rig_digest(&rig, is);
+				/* Times in milliseconds may be seconds now. */
+				if (strcmp(was, is) != 0 &&
+				    (paths[i].run != pops || strcmp(commands[k], "hset") != 0))
+					fail_msg("%s, %s: something has changed: %s",
+					    paths[i].name, commands[k], rig.cause);
+			}
+			rig_connect(&rig, "");
+			end();
+		}
+	}
+}
+
 static void
 test_denied(void **state)
 {
-	static const char *const commands[] = {
-		"exists", "get", "hdel", "hexists", "hget", "hlen", "hmget", "hscan", "hset",
-		"hstrlen", "time", "xadd", "xdel", "xrange", "zadd", "zcard", "zcount", "zmscore",
-		"zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
-	};
 	size_t i, k;
 	int refused = 0;
 
@@ -611,6 +650,7 @@ main(void)
 		cmocka_unit_test(test_rescue), cmocka_unit_test(test_arm),
 		cmocka_unit_test(test_push), cmocka_unit_test(test_push_put_off),
 		cmocka_unit_test(test_empty_retry), cmocka_unit_test(test_denied),
+		cmocka_unit_test(test_refused_whole),
 		cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_maxmemory),
 	};
 	int rc;

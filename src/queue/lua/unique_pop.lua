@@ -18,7 +18,10 @@ local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@ include unique
 local waiting = due_by(Q, now)
 --@ include pop_gate
-hooks.prove = function() call('ZREM', Q, nobody) end
+hooks.prove = function()
+  call('ZREM', Q, nobody)
+  call('ZMSCORE', B, nobody)
+end
 hooks.retried = function(tags)
   local ids = {}
   for i, tag in ipairs(tags) do ids[i] = id_of(tag) end

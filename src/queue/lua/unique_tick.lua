@@ -12,7 +12,7 @@ local Q, B, C, R, D, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@ include tick_begin
 --@ include soonest
 --@ include unique
-call('ZCARD', Q)
+due_by(Q, now)
 --@ include tick_leases
 
 -- Some hand has removed their deliveries from QBACKUP.  Looks at 50 of them, those
