@@ -82,8 +82,8 @@ void		 conn_set_reply_max(struct conn *, size_t bytes);
 /* The longest pause between attempts, if that is less than 10 s. */
 void		 conn_set_backoff_max(struct conn *, usec_t);
 /*
- * While READY a PING goes out where nothing else would show within this time that
- * the server is there; and see conn_timely_since().
+ * For conn_timely_since().  The owner calls conn_probe() every 10 s.  Where that is
+ * too rare, PINGs go out while nothing else shows that the server is there.
  */
 void		 conn_set_silence_max(struct conn *, usec_t);
 void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */

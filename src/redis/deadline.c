@@ -26,6 +26,7 @@
 #include "redis/conn_private.h"
 
 #define TIMELY_MAX	(2 * SEC)
+#define PROBED_EVERY	(10 * SEC)	/* by the owner, see conn_set_silence_max() */
 
 /*
  * After a deadline: the daemon may have been stopped, and the reply be there.
@@ -182,20 +183,18 @@ conn_timely_since(const struct conn *c)
 
 /* -- an idle connection ------------------------------------------------------- */
 
-/* READY: a PING well before the silence would be too long. */
+/* READY: a PING well before the silence would be too long, where the owner's are too rare. */
 void
 conn_keep(void *arg)
 {
 	struct conn *c = arg;
-	usec_t due = c->alive_at + c->silence_max / 3 * 2, now = clock_mono();
+	usec_t every = c->silence_max / 3 * 2, now = clock_mono();
 
-	if (c->silence_max == 0 || c->state != CONN_READY)
+	if (c->silence_max == 0 || every >= PROBED_EVERY || c->state != CONN_READY)
 		return;
-	if (now >= due) {
+	if (now >= c->alive_at + every)
 		conn_probe(c);
-		due = now + c->silence_max / 3 * 2;
-	}
-	timer_set_at(&c->keep, due);
+	timer_set_at(&c->keep, now >= c->alive_at + every ? now + every : c->alive_at + every);
 }
 
 void
