@@ -83,10 +83,23 @@ ack_load_again(struct ack *a)
 		    ++a->load_failures, random_unit()));
 }
 
+/* The connection for large payloads cannot be made, while the other one is up. */
+static void
+ack_tell_no_bulk(struct ack *a)
+{
+	char *text = xasprintf("no connection for messages above 64 KiB: %s",
+	    bulk_cause(a->env->bulk));
+
+	ack_complain(a, ACK_BODY, text);
+	free(text);
+}
+
 /* No payload came: the connection ended, was not there, or Redis gave another answer. */
 static void
 ack_not_loaded(struct ack *a, struct delivery *d, enum conn_answer answer)
 {
+	if (answer == CONN_NOT_SENT && ack_is_up(a))
+		ack_tell_no_bulk(a);
 	if (answer != CONN_NOT_SENT && ack_is_up(a) && ++d->refused == REFUSED_MAX)
 		ack_put_aside(a, d);
 	else
@@ -111,6 +124,8 @@ ack_loaded(struct ack *a, struct call *call, enum conn_answer answer,
 	d->msg->payload = reply_take(reply, &d->msg->len);
 	d->msg->free_payload = reply_free_str;
 	a->load_failures = 0;
+	if (a->aside_at == 0)
+		ack_complain(a, ACK_BODY, NULL);
 	ack_delivery_move(a, d, DELIVERY_FOUND);
 	ack_wake(a);
 }

@@ -217,6 +217,27 @@ test_limit(void **state)
 	assert_int_equal(box.warnings, 1);
 }
 
+/* No client more: a large message waits, and that is told. */
+static void
+test_refused(void **state)
+{
+	(void)state;
+	box.config->redis.timeout = SEC;
+	box_start(&box, 1);
+	server_do(&server, "CONFIG SET maxclients 3");
+	push_large('a', LARGE);
+	WAIT(&box, box.warnings == 1);
+	assert_non_null(strstr(box.warning, "max number of clients"));
+	assert_int_equal(box.n, 0);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	server_do(&server, "CONFIG SET maxclients 100");
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'a', LARGE);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(box.warnings, 1);
+}
+
 /* What adds up in one reply stays below a limit of 1 MB. */
 static void
 test_sum(void **state)
@@ -284,6 +305,7 @@ main(void)
 		BOTH(test_lost),
 		BOTH(test_rescue),
 		BOTH(test_limit),
+		BOTH(test_refused),
 		BOTH(test_sum),
 		BOTH(test_closed),
 		BOTH(test_taken),
