@@ -224,6 +224,15 @@ consumer_probe(void *arg)
 	consumer_touch(arg);
 }
 
+void
+consumer_probe_now(struct consumer *c)
+{
+	breaker_hurry(&c->breaker, clock_mono());
+	if (c->breaker.state == BREAKER_OPEN)
+		timer_set_at(&c->probe, c->breaker.probe_at);
+	consumer_touch(c);
+}
+
 static void
 consumer_remind(void *arg)
 {

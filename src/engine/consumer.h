@@ -65,6 +65,8 @@ void		 consumer_conn_up(struct consumer *, const struct conn_server *);
 void		 consumer_conn_down(struct consumer *);
 void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
+void		 consumer_probe_now(struct consumer *);	/* where it is suspended */
+
 /* For status, heartbeat, metrics. */
 const struct queue_config *consumer_config(const struct consumer *);
 const char		*consumer_state_name(const struct consumer *);

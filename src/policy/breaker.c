@@ -132,6 +132,13 @@ breaker_idle(struct breaker *b, usec_t now)
 	b->probe_at = now;
 }
 
+void
+breaker_hurry(struct breaker *b, usec_t now)
+{
+	if (b->state == BREAKER_OPEN)
+		b->probe_at = now;
+}
+
 bool
 breaker_allows(const struct breaker *b, usec_t now, bool *single)
 {

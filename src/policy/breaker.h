@@ -57,6 +57,9 @@ void			breaker_unproved(struct breaker *, usec_t now);
 /* A probe found nothing to run: the next one may follow at once. */
 void			breaker_idle(struct breaker *, usec_t now);
 
+/* The next probe may begin now: somebody has asked for it. */
+void			breaker_hurry(struct breaker *, usec_t now);
+
 /* Whether a message may be begun now; *single: one alone, as a probe. */
 bool			breaker_allows(const struct breaker *, usec_t now, bool *single);
 /* Begins a probe where one is due, and says what the fetch should take. */

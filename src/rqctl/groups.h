@@ -35,6 +35,8 @@ void	pause_resume(struct ctl *);
 void	schedules_run(struct ctl *);
 void	schedules_push(struct ctl *);
 void	forget_run(struct ctl *);
+void	quiet_run(struct ctl *);
+void	probe_run(struct ctl *);
 void	lock_run(struct ctl *);
 void	locks_run(struct ctl *);
 void	unlock_run(struct ctl *);

@@ -53,6 +53,7 @@ const struct opt_def opt_table[OPT_MAX] = {
 	    "give up after DURATION; 0: at once (without end)" },
 	[OPT_TTL] = { "ttl", 0, "DURATION", "how long the lock outlives its holder (30s)" },
 	[OPT_FORCE] = { "force", 0, NULL, "do it, whoever has it and whatever is in it" },
+	[OPT_END] = { "end", 0, NULL, "end it" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL", "write the completion for bash or zsh" },
 };
 
@@ -137,6 +138,11 @@ const struct verb verb_table[] = {
 	    VERB_JSON | VERB_QUEUES, pause_run },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
 	    VERB_JSON | VERB_QUEUES, pause_resume },
+	{ "probe", "QUEUE", "have a suspended queue probed now", NULL, 0, 1, 1,
+	    VERB_JSON | VERB_QUEUES, probe_run },
+	{ "quiet", "HOST|INSTANCE", "let a daemon take no new messages",
+	    "Until --end, a reload, or its end. Its handlers go on.", OPT(END), 1, 1,
+	    VERB_JSON, quiet_run },
 	{ "forget", "QUEUE", "delete the keys of a queue that is gone",
 	    "Refuses while a daemon serves it or messages are in it, unless --force says so.",
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, forget_run },

@@ -161,6 +161,10 @@ check_times(struct loader *l, const struct schedule_draft *d)
 	if (s->every != 0 && s->cron[0] != '\0')
 		finding_error(&l->findings, place(d, "cron"), "schedule \"%s\" has both every and "
 		    "cron: write one of them", s->name);
+	else if (s->every == 0 && s->cron[0] == '\0' && given(d, "every") != NULL &&
+	    !is_bad(d, "every") && !is_bad(d, "cron"))
+		finding_error(&l->findings, place(d, "every"), "schedule \"%s\": every is 0, and "
+		    "there is no cron: write every = 1h or cron = \"0 3 * * *\"", s->name);
 	else if (s->every == 0 && s->cron[0] == '\0' && !d->open && !is_bad(d, "every") &&
 	    !is_bad(d, "cron"))
 		finding_error(&l->findings, &d->at, "schedule \"%s\" does not say when: write "

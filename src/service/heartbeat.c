@@ -4,6 +4,7 @@
  */
 #include "service/heartbeat.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,22 @@
 #define IN_HAND_MAX	64	/* deliveries listed per queue ... */
 #define IN_HAND_ALL	2048	/* ... and of all queues, about */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
+
+/* NAME.RANDOM, of characters that keys and tokens can hold. */
+char *
+heartbeat_instance(const char *name)
+{
+	char unique[11];
+	char *instance, *p;
+
+	random_name(unique, sizeof(unique));
+	instance = xasprintf("%.64s.%s", name, unique);
+	for (p = instance; *p != '\0'; p++) {
+		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
+			*p = '_';
+	}
+	return instance;
+}
 
 static double
 seconds(usec_t t)

@@ -18,6 +18,9 @@ struct heartbeat {
 	unsigned	 fleet;		/* daemons in the index, as of the last beat; 0: unknown */
 };
 
+/* A new instance's name: NAME.RANDOM, of characters that keys and tokens can hold. */
+char	*heartbeat_instance(const char *name);
+
 /*
  * Sends one; answers are not waited for, but h lives as long as conn.  Consumers: an
  * array of n.

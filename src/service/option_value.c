@@ -176,6 +176,9 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 	char *list;
 	size_t i;
 
+	/* As syslog and many others call it. */
+	if (strcmp(o->name, "level") == 0 && strcmp(value, "warning") == 0)
+		value = "warn";
 	for (i = 0; o->choices[i] != NULL; i++) {
 		if (strcmp(o->choices[i], value) == 0) {
 			*ret = (int64_t)i;

@@ -10,7 +10,6 @@
  */
 #include "service/server.h"
 
-#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +35,7 @@
 #include "redis/conn.h"
 #include "redis/secret.h"
 #include "redis/watch.h"
+#include "service/control.h"
 #include "service/heartbeat.h"
 #include "service/launch_config.h"
 #include "service/limits.h"
@@ -65,6 +65,7 @@ struct server {
 	bool	 load_again;	/* SIGHUP came meanwhile */
 	struct conn	*conn;
 	struct watch	*watch;
+	struct control		*control;
 	struct bulk	*bulk;
 	struct dispatcher	*dispatcher;
 	struct queue_env	 queue_env;
@@ -178,6 +179,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
 	watch_conn_up(s->watch);
+	control_conn_up(s->control);
 	schedules_conn_up(s->schedules);
 	server_beat(s);
 	server_check_redis(info);
@@ -223,6 +225,7 @@ server_pulse(void *arg)
 	if (conn_is_ready(s->conn)) {
 		conn_probe(s->conn);
 		watch_probe(s->watch);
+		control_probe(s->control);
 		for (i = 0; i < s->nconsumers; i++)
 			consumer_tick(s->consumers[i]);
 		server_beat(s);
@@ -535,12 +538,25 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		launcher_drop(s->launcher, old_generation);
 }
 
+static void
+server_quiet(struct server *s, bool quiet)
+{
+	size_t i;
+
+	log_event(LOG_LV_INFO, quiet ? "quiet" : "quiet_ended", NULL,
+	    LF_INT("running", server_in_hand(s)));
+	server_set_state(s, quiet ? SERVER_QUIET : SERVER_RUNNING);
+	for (i = 0; i < s->nconsumers; i++)
+		consumer_set_quiet(s->consumers[i], quiet);
+	server_news_soon(s);
+	server_status(s);
+}
+
 /* new: NULL where the report has errors. */
 static void
 server_take_config(struct server *s, struct config *new, const struct config_report *report)
 {
 	struct reload_plan plan;
-	size_t i;
 
 	server_log_report(report);
 	s->reload_failed = new == NULL;
@@ -551,9 +567,7 @@ server_take_config(struct server *s, struct config *new, const struct config_rep
 		log_event(LOG_LV_INFO, "reloaded", NULL,
 		    LF_INT("queues", (int64_t)new->nqueues), LF_STR("config", new->hash));
 		if (s->state == SERVER_QUIET)
-			server_set_state(s, SERVER_RUNNING);
-		for (i = 0; i < s->nconsumers; i++)
-			consumer_set_quiet(s->consumers[i], false);
+			server_quiet(s, false);
 	}
 	notify_ready();
 	server_news_soon(s);
@@ -609,19 +623,29 @@ server_reload(struct server *s)
 	config_report_done(&report);
 }
 
-/* -- signals ---------------------------------------------------------------- */
+/* -- hints of rqctl ----------------------------------------------------------- */
 
 static void
-server_quiet(struct server *s)
+server_told_quiet(bool quiet, void *arg)
 {
+	struct server *s = arg;
+
+	if (s->state == (quiet ? SERVER_RUNNING : SERVER_QUIET))
+		server_quiet(s, quiet);
+}
+
+static void
+server_told_probe(const char *key, void *arg)
+{
+	struct server *s = arg;
 	size_t i;
 
-	log_event(LOG_LV_INFO, "quiet", NULL, LF_INT("running", server_in_hand(s)));
-	server_set_state(s, SERVER_QUIET);
 	for (i = 0; i < s->nconsumers; i++)
-		consumer_set_quiet(s->consumers[i], true);
-	server_news_soon(s);
+		if (strcmp(consumer_config(s->consumers[i])->key, key) == 0)
+			consumer_probe_now(s->consumers[i]);
 }
+
+/* -- signals ---------------------------------------------------------------- */
 
 static void
 server_reopen(void)
@@ -657,7 +681,7 @@ server_signal(int signo, void *arg)
 		break;
 	case SIGUSR2:
 		if (s->state == SERVER_RUNNING)
-			server_quiet(s);
+			server_quiet(s, true);
 		break;
 	default:
 		break;
@@ -685,22 +709,6 @@ server_watch_signals(struct server *s)
 }
 
 /* -- start and stop --------------------------------------------------------- */
-
-/* NAME.RANDOM, of characters that keys and tokens can hold. */
-static char *
-instance_name(const char *name)
-{
-	char unique[11];
-	char *instance, *p;
-
-	random_name(unique, sizeof(unique));
-	instance = xasprintf("%.64s.%s", name, unique);
-	for (p = instance; *p != '\0'; p++) {
-		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
-			*p = '_';
-	}
-	return instance;
-}
 
 static void
 server_fill_envs(struct server *s)
@@ -759,6 +767,9 @@ static void
 server_start(struct server *s)
 {
 	static const struct conn_events events = { server_conn_up, server_conn_down };
+	static const struct control_events control = {
+		server_told_quiet, server_told_probe
+	};
 	struct config *config = s->config;
 	size_t i;
 
@@ -777,6 +788,7 @@ server_start(struct server *s)
 	server_set_limits(s, config);
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    server_watch_mode, s);
+	s->control = control_new(s->loop, &config->redis, s->instance, &control, s);
 
 	/* 4. Queues, handlers, schedules. */
 	s->dispatcher = dispatcher_new(s->loop, (unsigned)config->max_handlers);
@@ -827,6 +839,7 @@ server_stop(struct server *s)
 	dispatcher_free(s->dispatcher);
 
 	/* 2. Redis. */
+	control_free(s->control);
 	watch_free(s->watch);
 	bulk_free(s->bulk);
 	conn_free(s->conn);
@@ -858,7 +871,7 @@ server_run(const struct server_options *options, struct config *config)
 
 	s.config = config_ref(config);
 	s.boot = config_ref(config);
-	s.instance = instance_name(config->name);
+	s.instance = heartbeat_instance(config->name);
 	server_note_redis(&s, "not connected yet");
 	server_apply_log(&s);
 	server_start(&s);

@@ -106,6 +106,7 @@ static const struct value cases[] = {
 	{ "defaults { nice = 3 } defaults { umask = 077 } " Q(""), SECTION_QUEUE, "nice", "3" },
 	{ "defaults { pipeline = 9 } " Q(""), SECTION_QUEUE, "mode", "\"exec\"" },
 	{ "log { level = warn } log { format = json }", SECTION_LOG, "level", "\"warn\"" },
+	{ "log { level = warning }", SECTION_LOG, "level", "\"warn\"" },
 
 	/* Layout. */
 	{ "#\n//\n/**/max_handlers/**/=/* x */3//y", SECTION_GLOBAL, "max_handlers", "3" },

@@ -221,7 +221,7 @@ static const struct wrong values[] = {
 
 	/* Schedules. */
 	{ S(""), { "1: schedule \"s\" does not say when: write every = 1h or cron" } },
-	{ S("every = 0 cron = \"\""), { "1: schedule \"s\" does not say when" } },
+	{ S("cron = \"\"\nevery = 0s"), { "2: schedule \"s\": every is 0, and there is no cron: write every" } },
 	{ S("every = 1h\ncron = @daily"), { "2: schedule \"s\" has both every and cron" } },
 	{ S("every = 999ms"), { "1: value 999ms for every is out of range 1s to 365d or 0" } },
 	{ S("every = 1500ms"), { "1: every is a whole number of seconds" } },

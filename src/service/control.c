@@ -1,0 +1,91 @@
+/*
+ * Hints from rqctl; see control.h.
+ *
+ *	quiet
+ *	end_quiet
+ *	probe KEY
+ */
+#include "service/control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "redis/conn.h"
+#include "redis/reply.h"
+
+#define PROBE	"probe "
+
+struct control {
+	struct conn			*conn;
+	const struct control_events	*events;
+	void				*arg;
+};
+
+static void
+control_heard(const char *channel UNUSED, size_t channel_len UNUSED,
+    const struct redisReply *payload, void *arg)
+{
+	struct control *c = arg;
+	size_t len = 0;
+	const char *text = reply_str(payload, &len);
+
+	if (text == NULL || len > CONTROL_MAX || memchr(text, '\0', len) != NULL)
+		return;
+	if (strcmp(text, "quiet") == 0)
+		c->events->quiet(true, c->arg);
+	else if (strcmp(text, "end_quiet") == 0)
+		c->events->quiet(false, c->arg);
+	else if (strncmp(text, PROBE, strlen(PROBE)) == 0)
+		c->events->probe(text + strlen(PROBE), c->arg);
+}
+
+static void
+control_up(const struct conn_server *server UNUSED, void *arg UNUSED)
+{
+}
+
+/* Whoever sends a hint is told that nobody heard it. */
+static void
+control_down(const char *cause UNUSED, void *arg UNUSED)
+{
+}
+
+struct control *
+control_new(struct loop *loop, const struct redis_options *options, const char *instance,
+    const struct control_events *events, void *arg)
+{
+	static const struct conn_events conn_events = { .up = control_up, .down = control_down };
+	char *name = xasprintf("%s-control", instance);
+	char *channel = xasprintf("%s%s", CONTROL_PREFIX, instance);
+	struct control *c = xcalloc(1, sizeof(*c));
+
+	*c = (struct control){ .events = events, .arg = arg };
+	c->conn = conn_new(loop, options, name, CONN_SUBSCRIBER, &conn_events, c);
+	conn_set_reply_max(c->conn, (size_t)16 * CONTROL_MAX);
+	conn_subscribe(c->conn, channel, control_heard, c);
+	free(channel);
+	free(name);
+	return c;
+}
+
+void
+control_conn_up(struct control *c)
+{
+	conn_start(c->conn);
+}
+
+void
+control_probe(struct control *c)
+{
+	conn_probe(c->conn);
+}
+
+void
+control_free(struct control *c)
+{
+	if (c == NULL)
+		return;
+	conn_free(c->conn);
+	free(c);
+}
