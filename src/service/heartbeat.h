@@ -31,4 +31,7 @@ void	heartbeat_send(struct heartbeat *, struct conn *, const struct config *,
 /* At a clean end: takes this daemon out of the index at once. */
 void	heartbeat_end(const struct heartbeat *, struct conn *);
 
+/* NAME.RANDOM, what a daemon calls itself; caller frees. */
+char	*heartbeat_instance(const char *name);
+
 #endif

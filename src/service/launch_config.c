@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log.h"
+#include "redis/secret.h"
 
 #define HASH_MARK	"# "
 
@@ -161,4 +163,29 @@ launch_config_take(const struct config_source *source, struct launcher_loaded *l
 	if (loaded->report != -1)
 		(void)close(loaded->report);
 	return config;
+}
+
+void
+launch_config_log(const struct config_report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->nerrors; i++)
+		log_event(LOG_LV_ERROR, "reload_failed", NULL,
+		    LF_STR("error", report->errors[i]));
+	for (i = 0; i < report->nwarnings; i++)
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("warning", report->warnings[i]));
+}
+
+static int
+open_secret(const char *path, void *arg)
+{
+	return launcher_open(arg, path);
+}
+
+void
+launch_config_open_secrets(struct launcher *l)
+{
+	secret_set_opener(l != NULL ? open_secret : NULL, l);
 }

@@ -15,4 +15,10 @@ extern const struct launcher_ops launch_config_ops;
 struct config	*launch_config_take(const struct config_source *, struct launcher_loaded *,
 		    struct config_report *);
 
+/* Logs it: errors are those of a reload. */
+void	launch_config_log(const struct config_report *);
+
+/* From now on it opens the files that only root may read; NULL: we do. */
+void	launch_config_open_secrets(struct launcher *);
+
 #endif

@@ -33,12 +33,12 @@
 #include "loop/timer.h"
 #include "queue/queue.h"
 #include "redis/conn.h"
-#include "redis/secret.h"
 #include "redis/watch.h"
 #include "service/control.h"
 #include "service/heartbeat.h"
 #include "service/launch_config.h"
 #include "service/limits.h"
+#include "service/log_config.h"
 #include "service/monitor.h"
 #include "service/redis_log.h"
 #include "service/reload.h"
@@ -453,34 +453,6 @@ server_drain(struct server *s)
 /* -- reload ----------------------------------------------------------------- */
 
 static void
-server_log_report(const struct config_report *report)
-{
-	size_t i;
-
-	for (i = 0; i < report->nerrors; i++)
-		log_event(LOG_LV_ERROR, "reload_failed", NULL,
-		    LF_STR("error", report->errors[i]));
-	for (i = 0; i < report->nwarnings; i++)
-		log_event(LOG_LV_WARN, "warning", NULL,
-		    LF_STR("warning", report->warnings[i]));
-}
-
-static void
-server_apply_log(const struct server *s)
-{
-	char *cause = NULL;
-
-	log_set_format(s->config->log.format);
-	log_set_level(s->options->debug ? LOG_LV_DEBUG : s->config->log.level);
-	if (log_open(s->config->log.target, &cause) == -1) {
-		log_event(LOG_LV_ERROR, "warning", NULL,
-		    LF_STR("target", s->config->log.target), LF_STR("error", cause),
-		    LF_STR("warning", "the log stays where it was"));
-		free(cause);
-	}
-}
-
-static void
 server_apply_step(struct server *s, const struct reload_step *step)
 {
 	struct consumer *c;
@@ -522,7 +494,7 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 	if (s->launcher != NULL)
 		launcher_hold(s->launcher, new->generation);
 	if (plan->log)
-		server_apply_log(s);
+		log_config_apply(&s->config->log, s->options->debug);
 	if (plan->http)
 		monitor_listen(s->monitor, new->http.listen);
 	for (i = 0; plan->restart[i] != NULL; i++)
@@ -558,7 +530,7 @@ server_take_config(struct server *s, struct config *new, const struct config_rep
 {
 	struct reload_plan plan;
 
-	server_log_report(report);
+	launch_config_log(report);
 	s->reload_failed = new == NULL;
 	if (new != NULL) {
 		reload_plan(&plan, s->config, new);
@@ -648,18 +620,6 @@ server_told_probe(const char *key, void *arg)
 /* -- signals ---------------------------------------------------------------- */
 
 static void
-server_reopen(void)
-{
-	char *cause = NULL;
-
-	if (log_reopen(&cause) == -1) {
-		log_event(LOG_LV_ERROR, "warning", NULL, LF_STR("error", cause),
-		    LF_STR("warning", "the log file could not be reopened"));
-		free(cause);
-	}
-}
-
-static void
 server_signal(int signo, void *arg)
 {
 	struct server *s = arg;
@@ -677,7 +637,7 @@ server_signal(int signo, void *arg)
 			server_reload(s);
 		break;
 	case SIGUSR1:
-		server_reopen();
+		log_config_reopen();
 		break;
 	case SIGUSR2:
 		if (s->state == SERVER_RUNNING)
@@ -732,12 +692,6 @@ server_fill_envs(struct server *s)
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
 }
 
-static int
-server_open_secret(const char *path, void *arg)
-{
-	return launcher_open(arg, path);
-}
-
 /* Its guardian ends the handlers: all that is left to do is to be started again. */
 static void
 server_lost_launcher(void *arg)
@@ -760,7 +714,7 @@ server_start_guardian(struct server *s)
 	}
 	launcher_attach(s->launcher, s->loop, server_lost_launcher, s);
 	launcher_hold(s->launcher, s->config->generation);
-	secret_set_opener(server_open_secret, s->launcher);
+	launch_config_open_secrets(s->launcher);
 }
 
 static void
@@ -852,7 +806,7 @@ server_stop(struct server *s)
 	timer_stop(&s->deadline);
 	timer_stop(&s->extend);
 	timer_stop(&s->watchdog);
-	secret_set_opener(NULL, NULL);
+	launch_config_open_secrets(NULL);
 	guardian_stop(s->guardian);
 	child_done(s->loop);
 	launcher_stop(s->launcher);
@@ -873,9 +827,9 @@ server_run(const struct server_options *options, struct config *config)
 	s.boot = config_ref(config);
 	s.instance = heartbeat_instance(config->name);
 	server_note_redis(&s, "not connected yet");
-	server_apply_log(&s);
+	log_config_apply(&s.config->log, options->debug);
 	server_start(&s);
-	server_log_report(options->report);
+	launch_config_log(options->report);
 	loop_run(s.loop);
 	server_stop(&s);
 	log_close();

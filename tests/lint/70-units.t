@@ -33,18 +33,31 @@ closed() {
 	    tail -3 "$D/out"
 }
 
-# logrotate works in a directory of the unit's user: as that user, not as root.
+# logrotate works in a directory of the main process' user: as that user, not as root.
 logrotate_user() {
-	user=$(sed -n 's/^User=//p' systemd/rqd.service.in)
 	for word in su 'create 0640'; do
-		grep -qx "	$word $user $user" etc/examples/logrotate || echo "etc/examples/logrotate has no: $word $user $user"
+		grep -qx "	$word _rqd adm" etc/examples/logrotate || echo "etc/examples/logrotate has no: $word _rqd adm"
 	done
+}
+
+# Nothing that changes what handlers find: they are any user's.
+open_to_all() {
+	grep -nE '^(Protect|Private|Restrict|SystemCall|MemoryDeny|RemoveIPC|LockPers|UMask)' systemd/rqd.service.in
+	grep -q '^NoNewPrivileges=no$' systemd/rqd.service.in || echo 'handlers cannot use sudo'
+}
+
+# The shipped unit with strict.conf, as systemd would merge them; systemd-analyze does not.
+strict() {
+	f="$D/root/usr/lib/systemd/system/strict.service"
+	sed -e '/^\[Install\]/,$d' -e '/^CapabilityBoundingSet=/d' "$D/root/usr/lib/systemd/system/rqd.service" >"$f"
+	sed '1,/^\[Service\]/d' etc/examples/systemd/strict.conf >>"$f"
+	closed strict.service 15
 }
 
 sysusers() {
 	cp systemd/rqd.sysusers "$D/root/usr/lib/sysusers.d/rqd.conf"
 	systemd-sysusers --root="$D/root" 2>"$D/err" || cat "$D/err"
-	grep -q '^rqd:' "$D/root/etc/passwd" || echo 'no user rqd was made'
+	grep -q '^_rqd:' "$D/root/etc/passwd" || echo 'no user _rqd was made'
 }
 
 says() {
@@ -61,11 +74,12 @@ for u in rqd.service rqd@.service; do
 done
 # It makes /run/systemd where that is missing, in a container without systemd.
 if [ -d /run/systemd ] || [ -w /run ]; then
-	silent 'rqd.service is closed' closed rqd.service 16
+	silent 'rqd.service with strict.conf is closed' strict
 	silent 'rqd@.service is closed' closed rqd@.service 20
 else
 	echo '# no /run/systemd: how closed the units are is not known'
 fi
-silent 'logrotate has the user of the unit' logrotate_user
+silent 'rqd.service holds handlers to nothing' open_to_all
+silent 'logrotate has the user of the main process' logrotate_user
 silent 'the user is made by sysusers' sysusers
 done_testing
