@@ -2,9 +2,13 @@
  * Any replies to the scripts of a queue: queue/ack*.c and the other kinds that
  * are made of the same machine, without a connection and under simulated time.
  *
- * The first byte is the kind; then come steps, each a byte:
+ * The first byte is the kind, and 128 more where messages may be large, so that
+ * their payloads are asked for one by one; then come steps, each a byte:
  *
  *	a N N BYTES	the oldest call is answered by this reply (RESP, length N N)
+ *	o C N N BYTES	the same for the oldest call of a script: pop, settle, mine, renew,
+ *			tick, body, rescue (by C, which is its first letter; s for settle;
+ *			x for rescue); none, if there is no such call
  *	l u c		the connection is lost; is back; is back, to another server
  *	n		the oldest call was never sent
  *	f N		N messages are fetched, if the queue has said that there are some
@@ -41,6 +45,7 @@ FUZZ_MAIN("queue")
 
 struct call {
 	TAILQ_ENTRY(call)	 entry;
+	const struct script	*script;	/* NULL: another command */
 	conn_answer_fn		*fn;
 	void			*arg;
 };
@@ -49,6 +54,7 @@ static TAILQ_HEAD(, call) calls = TAILQ_HEAD_INITIALIZER(calls);
 static TAILQ_HEAD(, watch_key) keys = TAILQ_HEAD_INITIALIZER(keys);
 static bool up;
 static bool reset;		/* the queue asked for it */
+static size_t bodies, all_delivered, all_settled;	/* of all inputs */
 static double redis_time;
 
 static bool	is_sub(const struct conn *);
@@ -156,10 +162,11 @@ sub_is_up(void)
 }
 
 static void
-add_call(conn_answer_fn *fn, void *arg)
+add_call(const struct script *s, conn_answer_fn *fn, void *arg)
 {
 	struct call *call = xcalloc(1, sizeof(*call));
 
+	call->script = s;
 	call->fn = fn;
 	call->arg = arg;
 	TAILQ_INSERT_TAIL(&calls, call, entry);
@@ -169,13 +176,13 @@ void
 conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, int argc UNUSED,
     const char *const *argv UNUSED, const size_t *argvlen UNUSED)
 {
-	add_call(fn, arg);
+	add_call(NULL, fn, arg);
 }
 
 void
 conn_words(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, ...)
 {
-	add_call(fn, arg);
+	add_call(NULL, fn, arg);
 }
 
 void
@@ -183,7 +190,7 @@ conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, v
     int nkeys, int argc, const char *const *argv UNUSED, const size_t *argvlen UNUSED)
 {
 	CHECK(s != NULL && nkeys <= argc);
-	add_call(fn, arg);
+	add_call(s, fn, arg);
 }
 
 void
@@ -224,13 +231,36 @@ watch_remove(struct watch *w UNUSED, struct watch_key *k)
 	TAILQ_REMOVE(&keys, k, entry);
 }
 
-static void
-answer(enum conn_answer how, const struct redisReply *r)
+static bool
+is_of(const struct call *call, char of)
 {
-	struct call *call = TAILQ_FIRST(&calls);
+	static const struct { char c; const char *name; } names[] = {
+		{ 'p', "pop" }, { 's', "settle" }, { 'm', "mine" }, { 'r', "renew" },
+		{ 't', "tick" }, { 'b', "body" }, { 'x', "rescue" },
+	};
+	size_t i;
 
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		if (names[i].c == of)
+			return call->script != NULL && strstr(call->script->name, names[i].name) != NULL;
+	}
+	return false;
+}
+
+/* of: of which script; 0: of any, and of any other command. */
+static void
+answer(enum conn_answer how, const struct redisReply *r, char of)
+{
+	struct call *call;
+
+	TAILQ_FOREACH(call, &calls, entry) {
+		if (of == 0 || is_of(call, of))
+			break;
+	}
 	if (call == NULL)
 		return;
+	if (how == CONN_REPLY && call->script != NULL && is_of(call, 'b'))
+		bodies++;
 	TAILQ_REMOVE(&calls, call, entry);
 	if (call->fn != NULL)
 		call->fn(how, r, call->arg);
@@ -355,12 +385,12 @@ conn_goes(bool is, bool changed)
 		return;
 	}
 	while (!TAILQ_EMPTY(&calls))
-		answer(CONN_LOST, NULL);
+		answer(CONN_LOST, NULL, 0);
 	queue_conn_down(queue);
 }
 
 static void
-answer_bytes(const uint8_t *p, size_t n)
+answer_bytes(const uint8_t *p, size_t n, char of)
 {
 	redisReader *reader = redisReaderCreate();
 	void *reply = NULL;
@@ -369,7 +399,7 @@ answer_bytes(const uint8_t *p, size_t n)
 	if (redisReaderFeed(reader, (const char *)p, n) == REDIS_OK &&
 	    redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL) {
 		if (up)
-			answer(CONN_REPLY, reply);
+			answer(CONN_REPLY, reply, of);
 		freeReplyObject(reply);
 	}
 	redisReaderFree(reader);
@@ -426,13 +456,22 @@ static const uint8_t *
 step(const uint8_t *p, const uint8_t *end)
 {
 	size_t n;
+	char of;
 
 	switch (*p++) {
 	case 'a':
 		p = take_length(p, end, &n);
 		/* What the guard of a connection refuses comes not so far. */
 		if (memmem(p, n, "*1000", 5) == NULL)
-			answer_bytes(p, n);
+			answer_bytes(p, n, 0);
+		return p + n;
+	case 'o':
+		if (p == end)
+			return end;
+		of = (char)*p++;
+		p = take_length(p, end, &n);
+		if (memmem(p, n, "*1000", 5) == NULL)
+			answer_bytes(p, n, of);
 		return p + n;
 	case 'm':
 		p = take_length(p, end, &n);
@@ -442,7 +481,7 @@ step(const uint8_t *p, const uint8_t *end)
 	case 'l': conn_goes(false, false); break;
 	case 'u': conn_goes(true, false); break;
 	case 'c': conn_goes(true, true); break;
-	case 'n': answer(CONN_NOT_SENT, NULL); break;
+	case 'n': answer(CONN_NOT_SENT, NULL, 0); break;
 	case 'f':
 		if (p < end && !fetching && wanted && ready) {
 			fetching = true;
@@ -473,7 +512,7 @@ step(const uint8_t *p, const uint8_t *end)
 }
 
 static struct config *
-make_config(uint8_t kind)
+make_config(uint8_t first)
 {
 	static const enum kind kinds[] = { KIND_ACK, KIND_UNIQUE, KIND_STREAM,
 	    KIND_LIST, KIND_CHANNEL, KIND_PATTERN, KIND_EXPIRED };
@@ -485,7 +524,7 @@ make_config(uint8_t kind)
 	config->queues[0] = cfg;
 	config->queues[1] = NULL;
 	config->nqueues = 1;
-	cfg->kind = kinds[kind % ARRAY_LEN(kinds)];
+	cfg->kind = kinds[first % 128 % ARRAY_LEN(kinds)];
 	cfg->name = xstrdup("q");
 	cfg->key = xstrdup("q");
 	cfg->keys = xcalloc(3, sizeof(char *));
@@ -500,7 +539,7 @@ make_config(uint8_t kind)
 	cfg->rate = xstrdup("");
 	cfg->consumer_group = xstrdup("rqd");
 	cfg->lease = cfg->foreign_timeout = 10 * SEC;
-	cfg->message_max = 1000;
+	cfg->message_max = first < 128 ? 1000 : 1 << 20;
 	return config;
 }
 
@@ -516,9 +555,22 @@ finish(struct loop *l)
 	loop_turn(l, 0);
 	queue_free(queue);
 	CHECK(settled == delivered && TAILQ_EMPTY(&keys));
+	all_delivered += delivered;
+	all_settled += settled;
 	while (!TAILQ_EMPTY(&calls))
-		answer(CONN_LOST, NULL);
+		answer(CONN_LOST, NULL, 0);
 }
+
+#ifndef RQD_FUZZING
+/* A corpus that says nothing to the queue any more is of no use. */
+static void
+reached(void)
+{
+	printf("# delivered %zu, settled %zu, large payloads asked for %zu\n", all_delivered,
+	    all_settled, bodies);
+	CHECK(all_delivered > 1000 && bodies > 100);
+}
+#endif
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -532,8 +584,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	if (script_find("pop")->sha[0] == '\0')
+	if (script_find("pop")->sha[0] == '\0') {
 		script_init();
+#ifndef RQD_FUZZING
+		atexit(reached);
+#endif
+	}
 	nhand = delivered = settled = 0;
 	ready = fetching = paused = closed = reset = false;
 	up = sub_up = false;
