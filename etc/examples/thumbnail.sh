@@ -23,25 +23,33 @@
 set -u
 
 name=$(cat)
-case /$name in
-/ | //* | /*/../* | */.. | *[[:cntrl:]]*)
+case /$name/ in
+// | //* | */../* | */./* | *[[:cntrl:]]*)
 	echo 'not the name of an image' >&2
 	exit 65
 	;;
 esac
-image=${IMAGES:?}/$name
-out=${THUMBNAILS:?}/$name
+
+# Where it really is: a symbolic link must not lead out of IMAGES either.
+images=$(realpath -e -- "${IMAGES:?}") || exit 75
+image=$(realpath -e -- "$images/$name") || exit 65
+case $image in
+"$images"/*) ;;
+*) echo "$name is outside of $images" >&2; exit 65 ;;
+esac
 if [ ! -f "$image" ]; then
-	echo "no such image: $image" >&2
+	echo "no such image: $name" >&2
 	exit 65
 fi
+out=${THUMBNAILS:?}/$name
 
 mkdir -p "$(dirname "$out")" || exit 75
 temp=$(mktemp "$out.XXXXXX") || exit 75
 trap 'rm -f "$temp"' EXIT
 trap 'exit 143' TERM			# not 0: it is not done
 
-convert "${image}[0]" -auto-orient -thumbnail "${SIZE:-256}x${SIZE:-256}>" "jpeg:$temp"
+# By descriptors: convert sees patterns and prefixes in names of files.
+convert '-[0]' -auto-orient -thumbnail "${SIZE:-256}x${SIZE:-256}>" jpeg:- <"$image" >"$temp"
 case $? in
 0) ;;
 126 | 127) exit 127 ;;			# no convert: nothing is wrong with the image

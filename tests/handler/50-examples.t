@@ -147,18 +147,26 @@ fi
 # -- thumbnail -----------------------------------------------------------------
 
 stand_in convert <<'H'
-case $1 in *bad*) exit 1 ;; esac
-for last; do :; done
-cp "${1%\[0\]}" "${last#jpeg:}"
+image=$(cat)
+case $image in *bad*) exit 1 ;; esac
+printf %s "$image"
 H
 mkdir -p "$T/images/a b" "$T/small"
 echo picture >"$T/images/a b/cat.jpg"
-echo picture >"$T/images/bad.jpg"
+echo 'bad picture' >"$T/images/bad.jpg"
+mkdir "$T/private"
+echo secret >"$T/private/cat.jpg"
+ln -s ../private "$T/images/link"
+ln -s ../private/cat.jpg "$T/images/leak.jpg"
+ln -s 'a b' "$T/images/album"
 thumbnail() { example thumbnail.sh "$1" IMAGES="$T/images" THUMBNAILS="$T/small"; }
 thumbnail 'a b/cat.jpg'
 status 0 'thumbnail: made'
 is "$(cd "$T/small" && find . -type f)" './a b/cat.jpg' 'thumbnail: in its place, and nothing else'
-for name in '' /etc/passwd ../images/bad.jpg 'a b/../bad.jpg' 'a b/..' none.jpg 'a b'; do
+thumbnail album/cat.jpg
+status 0 'thumbnail: a link within IMAGES is followed'
+rm -r "$T/small/album"
+for name in '' /etc/passwd .. ../private/cat.jpg ./../private/cat.jpg link/cat.jpg leak.jpg ../images/bad.jpg 'a b/../bad.jpg' 'a b/..' none.jpg 'a b'; do
 	thumbnail "$name"
 	status 65 "thumbnail: \"$name\" is final"
 done
