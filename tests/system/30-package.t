@@ -8,21 +8,12 @@ BARE=yes
 # shellcheck source=tests/system/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
-for tool in dpkg-buildpackage lintian dh; do
-	command -v "$tool" >/dev/null || skip_all "no $tool"
-done
-
 # -- build ---------------------------------------------------------------------
 
-make -s -C "$BUILDDIR" dist >"$T/dist.out" 2>&1
-mkdir "$T/src"
-tar -xf "$BUILDDIR"/rqd-*.tar.xz -C "$T/src" --strip-components=1
-rm -f "$BUILDDIR"/rqd-*.tar.xz
-cp -R "$SRCDIR/debian" "$T/src/"
-(cd "$T/src" && DEB_BUILD_OPTIONS='nocheck parallel=2' dpkg-buildpackage -us -uc -b) >"$T/build.out" 2>&1
+package_make
 is $? 0 'dpkg-buildpackage' || { note "$(tail -40 "$T/build.out")"; exit 1; }
-DEB=$(ls "$T"/rqd_*.deb)
-lintian --allow-root --fail-on error,warning "$T"/rqd_*.changes >"$T/lintian.out" 2>&1
+DEB=$(ls "$PACKAGE"/rqd_*.deb)
+lintian --allow-root --fail-on error,warning "$PACKAGE"/rqd_*.changes >"$T/lintian.out" 2>&1
 is $? 0 'lintian has neither errors nor warnings' || note "$(cat "$T/lintian.out")"
 
 # The same once more, as the next version.

@@ -76,6 +76,34 @@ machine_install() {
 	cp "$R$(prefix)/lib/tmpfiles.d/rqd.conf" "$R/etc/tmpfiles.d/"
 }
 
+# The Debian package, from the tarball, in $PACKAGE: built by the first test that wants
+# it, once for all of them.
+PACKAGE=$BUILDDIR/tests/package
+package_make() {
+	for _tool in dpkg-buildpackage lintian dh; do
+		command -v "$_tool" >/dev/null || skip_all "no $_tool"
+	done
+	mkdir -p "$PACKAGE"
+	exec 7>"$PACKAGE.lock"
+	flock 7
+	if [ -e "$PACKAGE/built" ] && [ -z "$(cd "$SRCDIR" && find src etc man doc systemd debian Makefile.am \
+	    configure.ac README.md NEWS.md -newer "$PACKAGE/built" | head -1)" ]; then
+		exec 7>&-
+		return 0
+	fi
+	rm -rf "$PACKAGE" && mkdir -p "$PACKAGE/src"
+	make -s -C "$BUILDDIR" dist >"$T/dist.out" 2>&1
+	tar -xf "$BUILDDIR"/rqd-*.tar.xz -C "$PACKAGE/src" --strip-components=1
+	rm -f "$BUILDDIR"/rqd-*.tar.xz
+	cp -R "$SRCDIR/debian" "$PACKAGE/src/"
+	(cd "$PACKAGE/src" && DEB_BUILD_OPTIONS='nocheck parallel=2' dpkg-buildpackage -us -uc -b) >"$T/build.out" 2>&1 7>&-
+	_status=$?
+	rm -rf "$PACKAGE/src"
+	[ $_status -ne 0 ] || : >"$PACKAGE/built"
+	exec 7>&-
+	return $_status
+}
+
 prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }
 m() { $IN "$@" </dev/null; }
 # A property of a unit.
