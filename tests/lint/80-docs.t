@@ -151,8 +151,13 @@ conf_examples() {
 		conf_errors "$D/${f##*/}"
 		n=$((n + 1))
 	done
-	sed -n '/^    queue "/,/^    }/s/^    //p' README.md >"$D/README"
-	conf_errors "$D/README"
+	for f in README.md doc/*.md; do
+		sed -n '/^queue "/,/^}/p; /^schedule "/,/^}/p' "$f" >"$D/${f##*/}.conf"
+		[ -s "$D/${f##*/}.conf" ] || continue
+		n=$((n + 1))
+		# A document may show one queue twice.
+		[ -n "$(awk '/^queue "/ && seen[$2]++' "$D/${f##*/}.conf")" ] || conf_errors "$D/${f##*/}.conf"
+	done
 	[ $n -ge 10 ] || echo "only $n examples were found"
 }
 
@@ -297,6 +302,23 @@ links() {
 	done
 }
 
+# Each block of commands says by a comment who runs it, or why nobody does.
+blocks_are_marked() {
+	python3 tests/docs/blocks.py --lint README.md NEWS.md HACKING.md bench/README.md doc/*.md
+}
+
+# The error texts by which doc/troubleshooting.md is searched are those of the
+# programs; Redis' own begin with a word in capitals.
+error_texts() {
+	sources | tr '\n' ' ' | sed 's/"[ \t]*"//g; s/\\"/"/g' >"$D/texts"
+	grep -oE '^\*\*`.*|, \*\*`.*| and \*\*`.*' doc/troubleshooting.md | grep -oE '\*\*`[^`]+`' | tr -d '*`' |
+	    sed 's/…/\n/g; s/^event=.*//' | while IFS= read -r text; do
+		text=$(printf %s "$text" | sed 's/^[" ]*//; s/[" ]*$//; s/^suspended: //; s/^reason=//')
+		case $text in '' | ? | is | in | at | at\ [A-Z]* | [A-Z][A-Z]* | Connection\ *) continue ;; esac
+		grep -qF -e "$text" "$D/texts" || echo "doc/troubleshooting.md: no program says: $text"
+	done
+}
+
 silent 'every option is described in rqd.conf(5), and exists' options
 silent 'the defaults in rqd.conf(5) are right' defaults
 silent 'every option is in etc/rqd.conf, with its default' shipped_options
@@ -311,6 +333,10 @@ silent 'every key in Redis is described, and exists' keys
 silent 'every verb of rqctl is described, and exists' verbs
 silent 'every option of rqctl is described, and exists' verb_options
 silent 'the scripts in rqd-handler(7) are right' scripts
+silent 'the error texts of doc/troubleshooting.md exist' error_texts
+if command -v python3 >/dev/null; then
+	silent 'every block of the documents says who runs it' blocks_are_marked
+fi
 silent 'every document is installed' installed
 silent 'nothing refers to what is not there' links
 done_testing
