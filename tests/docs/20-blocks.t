@@ -54,6 +54,7 @@ start_again() {
 	m sh -c 'rm -rf /etc/rqd.d/*.conf /usr/local/bin/ship-order /var/lib/orders /etc/rqd.redis-password'
 	m userdel orders 2>/dev/null
 	m sh -c 'journalctl --rotate; rm -f /var/log/journal/*/*@* /run/log/journal/*/*@*' >/dev/null 2>&1
+	m systemctl reset-failed rqd
 	m systemctl start rqd
 }
 
@@ -75,7 +76,7 @@ read_by() {	# WHO OPTION... DOCUMENT
 	is $status 0 "$who has read ${last##*/}"
 }
 
-for document in README.md doc/tutorial.md doc/production.md doc/migrating.md; do
+for document in README.md doc/tutorial.md doc/production.md doc/migrating.md doc/operations.md; do
 	read_by 'a user with sudo' "$SRCDIR/$document"
 done
 # Root does the same; sudo changes nothing then.

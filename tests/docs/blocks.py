@@ -48,7 +48,7 @@ def blocks(path):
                 i += 1
             yield start + 1, mark, "\n".join(text) + "\n"
             mark = None
-        elif line.startswith("    ") and not in_list and i and not lines[i - 1].strip():
+        elif line.startswith("    ") and not in_list and (mark or (i and not lines[i - 1].strip())):
             start, text = i, []
             while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
                 text.append(lines[i][4:])
@@ -151,6 +151,8 @@ class Run:
         limit = time.time() + PATIENCE
         while True:
             status, got = self.shell(who).run(text)
+            if status is None:
+                self.shells.clear()
             as_wanted = wanted is None or matches(normal(wanted), normal(got))
             if (status == 0 and as_wanted) or "until" not in mark or time.time() > limit:
                 break
