@@ -21,7 +21,7 @@ produce() {	# PORT LANGUAGE
 	python3 "$SRCDIR/tests/docs/blocks.py" --program "$2" "$DOC" | sed "s/6379/$1/" >"$T/program"
 	[ -s "$T/program" ] || { echo 'no such program'; return 0; }
 	_run=$2
-	[ "$2" != rqctl ] || _run=sh
+	[ "$2" != rqctl ] || _run='sh'
 	RQD_SERVER=127.0.0.1:$1 timeout 30 "$_run" "$T/program" >"$T/said" 2>&1
 }
 
