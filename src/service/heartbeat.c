@@ -173,19 +173,3 @@ heartbeat_end(const struct heartbeat *h, struct conn *conn)
 	conn_words(conn, NULL, NULL, "ZREM", KEYS_DAEMONS, h->instance, NULL);
 	free(key);
 }
-
-/* NAME.RANDOM, of characters that keys and tokens can hold. */
-char *
-heartbeat_instance(const char *name)
-{
-	char unique[11];
-	char *instance, *p;
-
-	random_name(unique, sizeof(unique));
-	instance = xasprintf("%.64s.%s", name, unique);
-	for (p = instance; *p != '\0'; p++) {
-		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
-			*p = '_';
-	}
-	return instance;
-}

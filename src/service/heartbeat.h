@@ -18,7 +18,7 @@ struct heartbeat {
 	unsigned	 fleet;		/* daemons in the index, as of the last beat; 0: unknown */
 };
 
-/* A new instance's name: NAME.RANDOM, of characters that keys and tokens can hold. */
+/* A new instance's name: NAME.RANDOM, of characters that keys and tokens can hold; caller frees. */
 char	*heartbeat_instance(const char *name);
 
 /*
@@ -30,8 +30,5 @@ void	heartbeat_send(struct heartbeat *, struct conn *, const struct config *,
 
 /* At a clean end: takes this daemon out of the index at once. */
 void	heartbeat_end(const struct heartbeat *, struct conn *);
-
-/* NAME.RANDOM, what a daemon calls itself; caller frees. */
-char	*heartbeat_instance(const char *name);
 
 #endif
