@@ -29,7 +29,7 @@ struct depth {
 	int64_t	 due;		/* of retry: already due */
 	int64_t	 delayed;
 	int64_t	 dead;
-	int64_t	 own;		/* tags with a QDELIVERY field: in flight or retry */
+	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry, and daemons */
 	bool	 paused;
 	char	*pause;		/* what QPAUSED says; "" where not paused; owned */
 	double	 pause_left;	/* seconds; -1: no end */

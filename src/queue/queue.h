@@ -57,8 +57,8 @@ struct queue_env {
 /* What became of a settled message. */
 enum settled {
 	SETTLED_OK,		/* done as the verdict says (also: an earlier send of it had acted) */
-	SETTLED_STALE,		/* another delivery holds it, or it was acked from outside */
-	SETTLED_RESCUED,	/* Redis had lost it: pushed again from memory */
+	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere (gone) */
+	SETTLED_RESCUED,	/* Redis had forgotten the delivery (lost): pushed again from our copy */
 	SETTLED_DROPPED,	/* the kind keeps nothing of what was not acked: it is gone */
 	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
 	SETTLED_GAVE_UP		/* Redis cannot be reached: its lease will end; without one it may be lost */
@@ -68,7 +68,7 @@ enum settled {
 enum fetch_status {
 	FETCH_OK,
 	FETCH_PAUSED,		/* QPAUSED; until is set when it has a TTL */
-	FETCH_LIMITED,		/* fleet_concurrency or rate */
+	FETCH_LIMITED,		/* fleet_concurrency, rate, or results that Redis refuses */
 	FETCH_DOWN,		/* Redis is not there; ready() comes after it is */
 	FETCH_ERROR		/* refused: cause says why; the engine suspends the queue */
 };
@@ -78,7 +78,8 @@ struct fetched {
 	unsigned		 got;
 	enum fetch_status	 status;
 	bool			 more;		/* there is surely more now */
-	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet" or "rate";
+	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet", "rate", or
+						 * "results" (refused ones have the slots);
 						 * borrowed for the call */
 };
 

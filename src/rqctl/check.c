@@ -9,6 +9,7 @@
 
 #include "redis/reply.h"
 #include "rqctl/ask.h"
+#include "rqctl/delivery.h"
 #include "rqctl/groups.h"
 #include "rqctl/info.h"
 #include "rqctl/out.h"
@@ -198,6 +199,8 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 	if (d->dead > 0)
 		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
+	if (d->problem == NULL && orphans > 0)
+		orphans -= delivery_daemons(f->ctl, p->targets[i].keys.name[KEY_DELIVERY]);
 	if (d->problem == NULL && orphans > 0)
 		find(f, "warning", name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));

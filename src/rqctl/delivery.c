@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/reply.h"
+#include "rqctl/ask.h"
+
 /* Tokens are INSTANCE.CALL.NUMBER. */
 static void
 read_instance(const char *token, char *ret, size_t size)
@@ -32,4 +35,22 @@ delivery_parse(const char *text, struct delivery *d)
 	d->ours = true;
 	d->owned = strcmp(token, "-") != 0;
 	read_instance(token, d->instance, sizeof(d->instance));
+}
+
+int64_t
+delivery_daemons(struct ctl *c, const char *key)
+{
+	struct redisReply *reply;
+	char cursor[24] = "0";
+	const char *next;
+	int64_t n = 0;
+
+	do {
+		reply = ask(c, "HSCAN", key, cursor, "MATCH", "\1*", "COUNT", "1000", NULL);
+		next = reply_str(reply_at(reply, 0), NULL);
+		n += (int64_t)reply_len(reply_at(reply, 1)) / 2;
+		snprintf(cursor, sizeof(cursor), "%s", next != NULL ? next : "0");
+		client_reply_free(reply);
+	} while (strcmp(cursor, "0") != 0 && !ctl_interrupted());
+	return n;
 }

@@ -1,11 +1,13 @@
 /*
- * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN".
+ * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN" for each tag, and, of each
+ * daemon with messages in hand, "\1INSTANCE" (see doc/keys.md).
  */
 #ifndef RQD_RQCTL_DELIVERY_H
 #define RQD_RQCTL_DELIVERY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct delivery {
 	bool	 ours;		/* there is such a field; else the rest is 0 */
@@ -19,5 +21,10 @@ struct delivery {
 
 /* NULL, or text of another form: not ours. */
 void	delivery_parse(const char *, struct delivery *);
+
+struct ctl;
+
+/* How many fields of this QDELIVERY are those of daemons; 0 after an error. */
+int64_t	delivery_daemons(struct ctl *, const char *key);
 
 #endif

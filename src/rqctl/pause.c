@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "redis/reply.h"
 #include "rqctl/ask.h"
+#include "rqctl/delivery.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "queue/pausetext.h"
@@ -41,6 +42,8 @@ count_by_totals(struct ctl *c, const struct target *t)
 	struct redisReply *retry = ask(c, "ZCARD", t->keys.name[KEY_RETRY], NULL);
 	int64_t n = own != NULL && retry != NULL ? reply_int(own, 0) - reply_int(retry, 0) : -1;
 
+	if (n > 0)
+		n -= delivery_daemons(c, t->keys.name[KEY_DELIVERY]);
 	client_reply_free(own);
 	client_reply_free(retry);
 	return c->status != 0 ? -1 : n > 0 ? n : 0;
