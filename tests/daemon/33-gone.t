@@ -29,32 +29,32 @@ queue "q" { command = {"$T/work", "$2"} lease = 3s max_attempts = 1 concurrency 
 C
 }
 
-round() {	# NAME 'CUT' 'JOIN'
+round() {	# NAME OTHER 'CUT' 'JOIN'
 	touch "$T/hold"
 	: >"$T/ran"
 	: >"$T/told"
 	stale=$(log_count event=stale first)
 	r lpush q '{"id":"exit1"}' '{"id":"exit65"}' >/dev/null
 	wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 2 ]'
-	eval "$2"
-	conf "$SOCK" second >"$T/start"
-	rqd_start second <"$T/start"
-	wait_ok 40 '[ "$(log_count event=acked second)" -eq 2 ]' "$1: another daemon finishes its messages"
 	eval "$3"
+	conf "$SOCK" second >"$T/start"
+	rqd_start "$2" <"$T/start"
+	wait_ok 40 "[ \"\$(log_count event=acked $2)\" -eq 2 ]" "$1: another daemon finishes its messages"
+	eval "$4"
 	wait_ok 20 '[ "$(wc -l <"$T/told")" -eq 2 ]' "$1: when it is back its handlers are told to stop"
 	wait_ok 20 "[ \"\$(log_count event=stale first)\" -eq $((stale + 2)) ]" "$1: their results are stale"
 	is "$(sort "$T/ran" | tr '\n' ' ')" 'exit1 exit1 exit65 exit65 ' "$1: nothing runs again"
 	is "$(r exists qDEAD q qRETRY qBACKUP qCONTEXT)" 0 "$1: there is no letter, and nothing is left"
-	rqd_stop second
+	rqd_stop "$2"
 	rm "$T/hold"
 }
 
 conf "$T/proxy.sock" first >"$T/start"
 rqd_start first <"$T/start"
 log_wait 10 event=redis_up 1 first
-round stopped 'rqd_signal STOP first' 'rqd_signal CONT first'
+round stopped b 'rqd_signal STOP first' 'rqd_signal CONT first'
 log_wait 20 event=redis_up 1 first
-round 'cut off' "echo 'refuse 1' >&3" 'echo calm >&3'
+round 'cut off' c "echo 'refuse 1' >&3" 'echo calm >&3'
 
 # -- a letter whose answer is lost, and a restart -----------------------------------
 touch "$T/hold"
