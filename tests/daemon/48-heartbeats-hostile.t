@@ -7,7 +7,7 @@
 
 command -v curl >/dev/null || skip_all 'no curl'
 command -v python3 >/dev/null || skip_all 'no python3'
-H=$T/http.sock
+H=$OWN/http.sock
 get() { curl -s -m 30 --unix-socket "$H" "http://rqd$1"; }		# PATH
 # Memory in MB: that the process has taken at most.
 peak() { awk '/^VmHWM/ { print int($2 / 1024) }' "/proc/$1/status"; }
@@ -29,8 +29,9 @@ C
 log_wait 10 event=ready
 wait_for 10 '[ "$(r zcard rqd:daemons)" = 1 ]'
 INSTANCE=$(log_lines event=started | log_field instance)
+MAIN=$(log_lines event=started | log_field pid)
 get /status >/dev/null
-before=$(peak "$PID")
+before=$(peak "$MAIN")
 
 # Every member that the daemon writes is one that readers know.
 wait_ok 10 '[ "$(r --raw get "rqd:daemon:$INSTANCE" | value "sorted(v) + sorted(v[\"queues\"][\"q\"])")" = \
@@ -53,7 +54,7 @@ for i in $(seq 30); do plant "wide$i" "'{\"queues\":{' + ','.join('\"w%d-$i\":{}
 sleep 1.6	# what was surveyed before is not fresh any more
 get /status >/dev/null
 get /metrics >/dev/null
-after=$(peak "$PID")
+after=$(peak "$MAIN")
 ok "[ $((after - before)) -lt $((200 * (SLOW > 1 ? 4 : 1))) ]" "the daemon stays small ($before MB, then $after MB)"
 
 is "$(get /status | value 'v["ignored"] > 8, len(v["fleet"]) < 20, len(v["queues"])')" "True True 1001" 'together they are bounded, too'
