@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -188,4 +189,15 @@ void
 launch_config_open_secrets(struct launcher *l)
 {
 	secret_set_opener(l != NULL ? open_secret : NULL, l);
+}
+
+/* Its guardian ends the handlers: all that is left to do is to be started again. */
+void
+launch_config_lost(void *arg)
+{
+	(void)arg;
+	log_event(LOG_LV_ERROR, "stopped", NULL,
+	    LF_STR("error", "the launcher is gone, and handlers cannot be started without it"));
+	log_close();
+	exit(EX_OSERR);
 }

@@ -21,4 +21,7 @@ void	launch_config_log(const struct config_report *);
 /* From now on it opens the files that only root may read; NULL: we do. */
 void	launch_config_open_secrets(struct launcher *);
 
+/* For launcher_attach(), of a daemon: logs it and exits. */
+void	launch_config_lost(void *);
+
 #endif

@@ -692,17 +692,6 @@ server_fill_envs(struct server *s)
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
 }
 
-/* Its guardian ends the handlers: all that is left to do is to be started again. */
-static void
-server_lost_launcher(void *arg)
-{
-	(void)arg;
-	log_event(LOG_LV_ERROR, "stopped", NULL,
-	    LF_STR("error", "the launcher is gone, and handlers cannot be started without it"));
-	log_close();
-	exit(EX_OSERR);
-}
-
 /* Handlers must not outlive us: a guardian sees to that, here or with the launcher. */
 static void
 server_start_guardian(struct server *s)
@@ -712,7 +701,7 @@ server_start_guardian(struct server *s)
 		s->guardian = guardian_start(s->loop);
 		return;
 	}
-	launcher_attach(s->launcher, s->loop, server_lost_launcher, s);
+	launcher_attach(s->launcher, s->loop, launch_config_lost, NULL);
 	launcher_hold(s->launcher, s->config->generation);
 	launch_config_open_secrets(s->launcher);
 }
