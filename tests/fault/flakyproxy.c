@@ -34,6 +34,7 @@
 #include <sys/prctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <fcntl.h>
@@ -627,7 +628,9 @@ main(int argc, char **argv)
 	}
 	unlink(argv[1]);
 	fd = unix_socket(argv[1], &sun);
-	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == -1 || listen(fd, 128) == -1) {
+	/* The main process of a privileged rqd is not root. */
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == -1 ||
+	    chmod(argv[1], 0777) == -1 || listen(fd, 128) == -1) {
 		perror(argv[1]);
 		return 71;
 	}
