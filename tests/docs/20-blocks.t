@@ -22,12 +22,6 @@ m env DEBIAN_FRONTEND=noninteractive dpkg -i /root/rqd.deb >"$T/dpkg.out" 2>&1
 is $? 0 'is installed' || note "$(cat "$T/dpkg.out")"
 
 echo '127.0.1.1 rqdhost' >>"$R/etc/hosts"
-# The documents suppose that the unit runs any queue's user.
-if m systemctl show -P User rqd.service | grep -qx rqd; then
-	m install -D -m 644 "$(m sh -c 'ls /usr/share/doc/rqd/examples/systemd/users.conf')" \
-	    /etc/systemd/system/rqd.service.d/users.conf
-	m systemctl daemon-reload
-fi
 m useradd --create-home --shell /bin/sh reader
 echo 'reader ALL=(ALL:ALL) NOPASSWD: ALL' >"$R/etc/sudoers.d/reader"
 chmod 440 "$R/etc/sudoers.d/reader"
