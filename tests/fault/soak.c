@@ -30,6 +30,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <ftw.h>
 #include <signal.h>
@@ -378,7 +379,8 @@ main(int argc, char **argv)
 	soak_stream = getenv("STREAM") != NULL;
 	wanted_faults = (size_t)number_of("FAULTS", 20);
 	soak_messages = number_of("MESSAGES", 300);
-	if ((soak_dir = mkdtemp(dir)) == NULL)
+	/* Handlers write there, too. */
+	if ((soak_dir = mkdtemp(dir)) == NULL || chmod(soak_dir, 0777) == -1)
 		return 99;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGTERM, on_signal);

@@ -132,13 +132,14 @@ daemon_configure(unsigned slot)
 	snprintf(path, sizeof(path), "%s/rqd%u.conf", soak_dir, slot);
 	if ((f = fopen(path, "w")) == NULL)
 		die(path);
-	fprintf(f, "redis {\n\tserver = \"unix:%s/proxy%u.sock\"\n\ttimeout = 2s\n}\n"
+	/* One process, which is not root, as its handlers are not. */
+	fprintf(f, "%sredis {\n\tserver = \"unix:%s/proxy%u.sock\"\n\ttimeout = 2s\n}\n"
 	    "log {\n\tlevel = \"debug\"\n}\nname = \"host%u\"\ndrain_timeout = 1s\n"
-	    "queue \"q\" {\n\tcommand = {\"%s\", \"--handle\", \"%s\", \"%llu\"}\n%s%s"
+	    "queue \"q\" {\n\tcommand = {\"%s\", \"--handle\", \"%s\", \"%llu\"}\n%s"
 	    "\tconcurrency = 8\n\tlease = 3s\n\tmax_attempts = %d\n"
 	    "\tbackoff = 100ms\n\tbackoff_max = 500ms\n\tkill_grace = 1s\n}\n",
-	    soak_dir, slot, slot, soak_self, soak_dir, (unsigned long long)soak_seed,
-	    geteuid() == 0 ? "\tuser = \"root\"\n" : "",
+	    geteuid() == 0 ? "privileged = false\n" : "", soak_dir, slot, slot, soak_self,
+	    soak_dir, (unsigned long long)soak_seed,
 	    soak_stream ? "\tkind = \"stream\"\n" : "", MAX_ATTEMPTS);
 	fclose(f);
 }
