@@ -8,7 +8,7 @@
 #define REPLY_SHARE	((size_t)64 * 1024 * 1024)
 
 /* Larger than any legitimate reply: the largest message, and a call's bytes of others. */
-size_t
+static size_t
 limits_reply(const struct config *config)
 {
 	uint64_t most = 0;
@@ -25,7 +25,7 @@ limits_reply(const struct config *config)
  * After an outage other daemons wait for two renewal intervals before they take
  * expired leases.  This daemon must have reconnected and renewed by then.
  */
-usec_t
+static usec_t
 limits_backoff(const struct config *config)
 {
 	usec_t most = HOUR;
@@ -42,10 +42,22 @@ limits_backoff(const struct config *config)
  * How long Redis may have served nobody without harm: a lease that was renewed
  * a third of it before holds for two thirds more, less what the next renewal takes.
  */
-usec_t
+static usec_t
 limits_silence(const struct config *config)
 {
 	usec_t third = limits_backoff(config);
 
 	return 2 * (third < RENEW_MAX ? third : RENEW_MAX) - RENEW_SLACK;
+}
+
+void
+limits_apply(const struct config *config, struct conn *conn, struct bulk *bulk)
+{
+	size_t reply = limits_reply(config);
+	usec_t backoff = limits_backoff(config);
+
+	conn_set_reply_max(conn, reply);
+	conn_set_backoff_max(conn, backoff);
+	conn_set_silence_max(conn, limits_silence(config));
+	bulk_set_limits(bulk, reply, backoff);
 }

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -125,4 +126,24 @@ redis_log_done(struct redis_log *l)
 	timer_stop(&l->summary);
 	free(l->cause);
 	l->cause = NULL;
+}
+
+void
+redis_log_server(const struct conn_server *server)
+{
+	const char *policy = server->maxmemory_policy;
+
+	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
+		log_event(LOG_LV_WARN, "redis_warning", NULL,
+		    LF_STR("maxmemory_policy", policy),
+		    LF_STR("warning", "keys may be evicted: messages can be lost; "
+		    "set maxmemory-policy noeviction"));
+}
+
+void
+redis_log_watch(bool on, const char *why, void *arg UNUSED)
+{
+	if (!on)
+		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
+		    LF_STR("warning", "no wake-up by client tracking: polling instead"));
 }

@@ -150,18 +150,6 @@ server_beat(struct server *s)
 }
 
 static void
-server_check_redis(const struct conn_server *info)
-{
-	const char *policy = info->maxmemory_policy;
-
-	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-		log_event(LOG_LV_WARN, "redis_warning", NULL,
-		    LF_STR("maxmemory_policy", policy),
-		    LF_STR("warning", "keys may be evicted: messages can be lost; "
-		    "set maxmemory-policy noeviction"));
-}
-
-static void
 server_note_redis(struct server *s, const char *error)
 {
 	free(s->redis_error);
@@ -182,7 +170,7 @@ server_conn_up(const struct conn_server *info, void *arg)
 	control_conn_up(s->control);
 	schedules_conn_up(s->schedules);
 	server_beat(s);
-	server_check_redis(info);
+	redis_log_server(info);
 	if (info->first)
 		log_event(LOG_LV_INFO, "ready", NULL, LF_STR("server", info->address));
 	server_status(s);
@@ -201,15 +189,6 @@ server_conn_down(const char *cause, void *arg)
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_down(s->consumers[i]);
 	server_status(s);
-}
-
-static void
-server_watch_mode(bool on, const char *why, void *arg)
-{
-	(void)arg;
-	if (!on)
-		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
-		    LF_STR("warning", "no wake-up by client tracking: polling instead"));
 }
 
 /* -- periodic work ---------------------------------------------------------- */
@@ -473,15 +452,6 @@ server_apply_step(struct server *s, const struct reload_step *step)
 	}
 }
 
-static void
-server_set_limits(struct server *s, const struct config *config)
-{
-	conn_set_reply_max(s->conn, limits_reply(config));
-	conn_set_backoff_max(s->conn, limits_backoff(config));
-	conn_set_silence_max(s->conn, limits_silence(config));
-	bulk_set_limits(s->bulk, limits_reply(config), limits_backoff(config));
-}
-
 /* Makes the new configuration the one in force; old is kept by what still uses it. */
 static void
 server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
@@ -501,7 +471,7 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(s->dispatcher, (unsigned)new->max_handlers);
-	server_set_limits(s, new);
+	limits_apply(new, s->conn, s->bulk);
 	for (i = 0; i < plan->nsteps; i++)
 		server_apply_step(s, &plan->steps[i]);
 	schedules_reconfigure(s->schedules, new);
@@ -728,9 +698,9 @@ server_start(struct server *s)
 	redis_log_init(&s->redis_log, s->loop);
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
 	s->bulk = bulk_new(s->loop, s->conn, &config->redis, s->instance);
-	server_set_limits(s, config);
+	limits_apply(config, s->conn, s->bulk);
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
-	    server_watch_mode, s);
+	    redis_log_watch, s);
 	s->control = control_new(s->loop, &config->redis, s->instance, &control, s);
 
 	/* 4. Queues, handlers, schedules. */
