@@ -27,7 +27,7 @@ soak() {	# SEED FAULTS KINDS [VARIABLE=...]
 }
 
 soak 20 20 ''
-soak 359654417 20 ''
+soak 40 20 ''
 # Redis forgets, and machines are in trouble.
 soak 3 20 'FLUSHALL,replica promoted,daemon killed,fork fails,exec fails,no descriptors,disk full,clock jump'
 soak 22 20 '' STREAM=1
