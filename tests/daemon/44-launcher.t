@@ -38,7 +38,7 @@ printf 'A=root\nSHELL=/from/file\nRQD_ID=forged\nHOME=/x\n' >"$T/env"
 printf 'A=theirs\nB=lost\nLOGNAME=me\n' >"$T/theirs/env" && chown $EVIL "$T/theirs/env"
 ln -s "$T/password" "$T/theirs/link"
 r config set requirepass secret >/dev/null
-r() { redis-cli --no-auth-warning -a secret -s "$SOCK" "$@"; }
+export REDISCLI_AUTH=secret
 conf() {
 	cat <<C
 redis { server = "unix:$SOCK" password_file = "$T/password" timeout = 2s }
