@@ -100,6 +100,7 @@ ack_send(struct ack *a, struct call *call, struct args *w)
 {
 	const struct script *s = a->script[call->script];
 
+	call->sent_at = clock_boot();
 	if (call->script == ACK_ARM)
 		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
 		    w->len);

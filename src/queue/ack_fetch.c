@@ -95,7 +95,7 @@ ack_take_payload(struct message *m, const struct redisReply *body)
  * crashes, payload.  Only a hand could have written a tag whose id is none.
  */
 static struct delivery *
-ack_take(struct ack *a, const struct redisReply *reply, size_t i)
+ack_take(struct ack *a, const struct call *call, const struct redisReply *reply, size_t i)
 {
 	size_t taglen, idlen = (size_t)reply_int(reply_at(reply, i + 1), 0);
 	const char *tag = reply_str(reply_at(reply, i), &taglen);
@@ -121,6 +121,7 @@ ack_take(struct ack *a, const struct redisReply *reply, size_t i)
 	ack_take_payload(m, reply_at(reply, i + 5));
 	d = ack_delivery_new(a, m);
 	d->taglen = taglen;
+	d->ours_at = call->sent_at;
 	d->idlen = idlen <= taglen ? (unsigned)idlen : (unsigned)taglen;
 	if (m->payload == NULL && !m->too_large)
 		ack_load(a, d);
@@ -156,7 +157,7 @@ ack_finish_fetch(struct ack *a, enum fetch_status status, const char *cause)
 {
 	struct fetched f = {
 		.asked = a->asked, .got = a->got, .status = status, .cause = cause,
-		.more = a->known || !TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]),
+		.more = a->known || ack_found(a) != NULL,
 	};
 
 	a->asked = 0;
@@ -170,12 +171,14 @@ ack_hand_out(struct ack *a)
 {
 	struct delivery *d;
 
-	while (a->got < a->asked &&
-	    (d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL) {
+	while (a->got < a->asked && (d = ack_found(a)) != NULL) {
 		ack_delivery_move(a, d, DELIVERY_IN_HAND);
 		a->got++;
 		a->queue.events->deliver(d->msg, a->queue.arg);
 	}
+	d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND]);
+	if (d != NULL && !ack_is_sure(d) && d->calls == 0)
+		ack_renew_all(a);
 }
 
 /*
@@ -314,7 +317,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	for (i = 6; i + 6 <= reply_len(reply); i += 6)
-		(void)ack_take(a, reply, i);
+		(void)ack_take(a, call, reply, i);
 	if (i > 6)
 		ack_saw_call(a, call->doubt->number);
 	limited = ack_popped_state(a, reply, i > 6);
@@ -530,7 +533,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_saw_now(a, reply_at(reply, 0));
 	for (i = 4; i + 6 <= reply_len(reply); i += 6) {
 		if (ack_knows_token(a, reply_str(reply_at(reply, i + 2), NULL)) ||
-		    (d = ack_take(a, reply, i)) == NULL)
+		    (d = ack_take(a, call, reply, i)) == NULL)
 			continue;
 		ack_sort_found(a, d);
 		doubt->found = true;

@@ -78,6 +78,24 @@ ack_delivery_unref(struct delivery *d)
 }
 
 bool
+ack_is_sure(const struct delivery *d)
+{
+	return clock_boot() - d->ours_at < d->msg->cfg->lease / 4 * 3;
+}
+
+struct delivery *
+ack_found(const struct ack *a)
+{
+	struct delivery *d;
+
+	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_FOUND], entry) {
+		if (ack_is_sure(d))
+			return d;
+	}
+	return NULL;
+}
+
+bool
 ack_has_deliveries(const struct ack *a)
 {
 	size_t i;
@@ -146,11 +164,12 @@ ack_patience(const struct ack *a)
 }
 
 static void
-ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how)
+ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how, boot_t sent_at)
 {
 	switch (how) {
 	case RENEWED_YES:
 	case RENEWED_BACK:
+		d->ours_at = sent_at;
 		break;
 	case RENEWED_LOST:
 		/* The handler runs on; if it fails, the message is rescued. */
@@ -193,7 +212,8 @@ ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
 	for (i = 0; i < call->n; i++) {
 		d = call->deliveries[i];
 		if (d->state <= DELIVERY_IN_HAND)
-			ack_renewed_one(a, d, (enum renewed)reply_int(reply_at(reply, i + 1), 1));
+			ack_renewed_one(a, d, (enum renewed)reply_int(reply_at(reply, i + 1), 1),
+			    call->sent_at);
 	}
 	ack_wake(a);
 }

@@ -65,6 +65,7 @@ struct delivery {
 	struct message		*msg;
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* as QDELIVERY has it */
+	boot_t			 ours_at;	/* a call was sent, whose answer said that it is ours */
 	bool			 asked;		/* LOADING: body is on its way */
 	unsigned		 refused;	/* LOADING: how often the connection ended instead */
 	bool			 internal;	/* never handed to the engine: it is told nothing */
@@ -258,6 +259,7 @@ struct call {
 	size_t			  n;
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
 	int			  nkeys;	/* set by ack_keys() */
+	boot_t			  sent_at;
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
 	bool			  retry;	/* settle: of results that were refused */
@@ -377,6 +379,13 @@ void		 ack_give_up(struct ack *);
 struct delivery	*ack_delivery_new(struct ack *, struct message *);
 void		 ack_delivery_move(struct ack *, struct delivery *, enum delivery_state);
 void		 ack_delivery_unref(struct delivery *);	/* a call about it is over */
+/*
+ * Whether its lease surely holds.  A daemon that was stopped for longer than the lease
+ * finds the reply of its pop in the socket, and another daemon may have finished that
+ * message: it is renewed before it is handed out.
+ */
+bool		 ack_is_sure(const struct delivery *);
+struct delivery	*ack_found(const struct ack *);	/* the first FOUND that is sure; NULL: none */
 bool		 ack_has_deliveries(const struct ack *);
 usec_t		 ack_renew_interval(const struct ack *);
 usec_t		 ack_patience(const struct ack *);	/* the longest pause after a refusal */

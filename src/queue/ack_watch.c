@@ -179,14 +179,16 @@ ack_arm(struct ack *a)
 void
 ack_look(struct ack *a)
 {
+	bool found = ack_found(a) != NULL;
+
 	if (!a->wanted || a->told || a->asked > 0 || a->closing ||
 	    !ack_is_up(a) || ack_in_doubt(a) || ack_is_full(a))
 		return;
-	if (timer_is_set(&a->limit) && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
+	if (timer_is_set(&a->limit) && !found)
 		return;
-	if (a->crowded && TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND]))
+	if (a->crowded && !found)
 		return;
-	if (a->known || !TAILQ_EMPTY(&a->deliveries[DELIVERY_FOUND])) {
+	if (a->known || found) {
 		a->told = true;
 		a->queue.events->ready(a->queue.arg);
 	} else if (!a->arming && !a->armed && !timer_is_set(&a->herd)) {

@@ -706,6 +706,49 @@ test_renewed_while_popping(void **state)
 	free(other);
 }
 
+/*
+ * A daemon that was stopped finds the reply of its pop in the socket when its lease is
+ * over, and another daemon has finished the message: it does not run again.
+ */
+static void
+test_stopped_before_the_reply(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
+	box_start(other, 0);
+	push("{\"id\":1}");
+	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
+		loop_turn(box.loop, 0);
+		usleep(2000);
+	}
+	assert_int_equal(box.delivered, 0);
+	box_set_slots(other, 1);
+	for (i = 0; i < 500 && other->n == 0; i++) {
+		box_turn(other, 20 * MSEC);
+		if (i % 5 == 0)
+			queue_tick(other->queue);
+	}
+	assert_int_equal(other->n, 1);
+	box_set_slots(other, 0);
+	finish(other, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.delivered, 0);
+	assert_false(left_over());
+	/* And it goes on. */
+	push("{\"id\":2}");
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
 /* The dead letter could not be written, and that answer was lost: there is none to count. */
 static void
 test_lost_deferred(void **state)
@@ -977,6 +1020,7 @@ main(void)
 		TEST(test_wrong_type_backup), TEST(test_deferred), TEST(test_refused_keep_slots),
 		TEST(test_refused_calls_keep_slots), TEST(test_refused_one),
 		TEST(test_pop_fails_in_the_middle), TEST(test_renewed_while_popping),
+		TEST(test_stopped_before_the_reply),
 		TEST(test_lost_deferred), TEST(test_lost_letter), TEST(test_gone), TEST(test_readonly),
 		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm), TEST(test_fleet),
 	};
