@@ -44,6 +44,13 @@ for i in $(seq "$SOME"); do
 done)"
 
 redis_start
+# One process, that has its handlers itself: a launcher's system calls are not seen.
+ONE=''
+if [ "$(id -u)" -eq 0 ]; then
+	ONE='privileged = false'
+	AS=''
+	chmod 777 "$T"
+fi
 # m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time.  Where
 # the point has to do with large payloads, m1, m2, m5 and m8 are large: their ids are
 # not those that they hold, but in streams.
@@ -73,6 +80,7 @@ kind_of() { case $1 in */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
 
 configure() {	# QUEUE POINT
 	cat <<C
+$ONE
 drain_timeout = 300ms
 queue "$1" {
 	kind = "$(kind_of "$2")"
@@ -124,7 +132,9 @@ drained() {	# NUMBER POINT
 	stream/*) [ "$(r --raw xinfo groups "p$1" | sed -n '6p;12p' | tr -d '\n')" = 00 ] || return ;;
 	*) [ "$(r exists "p$1")" -eq 0 ] || return ;;
 	esac
-	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT" "p$1DELIVERY")" -eq 0 ]
+	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT")" -eq 0 ] || return
+	# The fields of daemons, dead ones too, begin with the byte 1.
+	[ -z "$(r --raw hkeys "p$1DELIVERY" | grep -v "^$(printf '\001')")" ]
 }
 
 problems() {	# NUMBER POINT
