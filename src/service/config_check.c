@@ -278,30 +278,50 @@ find_runner(const struct loader *l)
 	return r;
 }
 
+#define NOT_PRIVILEGED	"with privileged = false all handlers run as user \"%s\": leave it out, or " \
+	"set privileged = true"
+
 /* Without privileges only what one is already can be asked for. */
+static bool
+check_own_user(struct loader *l, const struct draft *d, const struct runner *r)
+{
+	const char *user = d->queue->user;
+	uid_t uid;
+
+	if (user[0] == '\0' || (user_number(user, &uid) && uid == r->uid))
+		return true;
+	if (r->held)
+		finding_error(&l->findings, draft_place(d, "user"), "only root can run handlers as "
+		    "user \"%s\": " NOT_PRIVILEGED, user, r->main.name);
+	else
+		finding_error(&l->findings, draft_place(d, "user"), "only root can run handlers as "
+		    "user \"%s\": leave user out, or start rqd as that user", user);
+	return false;
+}
+
+static bool
+check_own_group(struct loader *l, const struct draft *d, const struct runner *r)
+{
+	const char *group = d->queue->group;
+	gid_t gid;
+
+	if (group[0] == '\0' || (group_number(group, &gid) && gid == r->gid))
+		return true;
+	if (r->held)
+		finding_error(&l->findings, draft_place(d, "group"), "only root can run handlers as "
+		    "group \"%s\": " NOT_PRIVILEGED, group, r->main.name);
+	else
+		finding_error(&l->findings, draft_place(d, "group"), "only root can run handlers as "
+		    "group \"%s\": leave group out", group);
+	return false;
+}
+
 static bool
 check_own_identity(struct loader *l, const struct draft *d, const struct runner *r)
 {
-	const struct queue_config *q = d->queue;
-	char *hint = r->held ? xasprintf("with privileged = false all handlers run as user "
-	    "\"%s\": leave it out, or set privileged = true", r->main.name) : NULL;
-	bool ok = true;
-	uid_t uid;
-	gid_t gid;
+	bool user = check_own_user(l, d, r);
 
-	if (q->user[0] != '\0' && (!user_number(q->user, &uid) || uid != r->uid)) {
-		finding_error(&l->findings, draft_place(d, "user"), "only root can run handlers as "
-		    "user \"%s\": %s", q->user, hint != NULL ? hint :
-		    "leave user out, or start rqd as that user");
-		ok = false;
-	}
-	if (q->group[0] != '\0' && (!group_number(q->group, &gid) || gid != r->gid)) {
-		finding_error(&l->findings, draft_place(d, "group"), "only root can run handlers as "
-		    "group \"%s\": %s", q->group, hint != NULL ? hint : "leave group out");
-		ok = false;
-	}
-	free(hint);
-	return ok;
+	return check_own_group(l, d, r) && user;
 }
 
 /* The main process' own user could end it, or take its place. */
