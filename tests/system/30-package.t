@@ -39,7 +39,8 @@ apt_install rqd.deb
 is $? 0 'the package installs' || note "$(cat "$T/dpkg.out")"
 is "$(prop ActiveState)" active 'the service runs at once'
 is "$(m systemctl is-enabled rqd.service)" enabled 'and is enabled'
-is "$(m ps -o user= -p "$(prop MainPID)")" rqd 'as the user rqd'
+is "$(m ps -o user= -p "$(prop MainPID)")" _rqd 'its main process as the user _rqd'
+is "$(m stat -c '%U %a' /run/rqd /var/log/rqd | tr '\n' ' ')" '_rqd 755 _rqd 750 ' 'who has its folders'
 ok 'm rqctl ping | grep -q "127.0.0.1:6379"' 'rqctl reaches Redis'
 ok 'm man -w rqd.conf >/dev/null 2>&1 || [ -e "$R/usr/share/man/man5/rqd.conf.5.gz" ]' 'the manuals are there'
 ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'and the completion'
@@ -48,27 +49,33 @@ ok '[ -e "$R/usr/share/bash-completion/completions/rqctl" ]' 'and the completion
 cat >"$R/usr/local/bin/work" <<'H'
 #!/bin/sh
 m=$(cat)
-echo "begin $m" >>/var/lib/rqd/ran
+echo "begin $m" >>/srv/ran
 case $m in slow*) sleep 2 ;; esac
-echo "end $m" >>/var/lib/rqd/ran
+echo "end $m" >>/srv/ran
 H
 chmod 755 "$R/usr/local/bin/work"
-echo 'queue "orders" { command = {"/usr/local/bin/work"} }' >"$R/etc/rqd.d/orders.conf"
+m useradd orders && m chown orders /srv
+echo 'queue "orders" { command = {"/usr/local/bin/work"} user = "orders" }' >"$R/etc/rqd.d/orders.conf"
 echo '# mine' >>"$R/etc/rqd.conf"
 m systemctl reload rqd
 is $? 0 'reload with a first queue in /etc/rqd.d'
-ran() { cat "/proc/$LEADER/root/var/lib/rqd/ran" 2>/dev/null; }
+ran() { cat "/proc/$LEADER/root/srv/ran" 2>/dev/null; }
 m redis-cli lpush orders one >/dev/null
 wait_ok 10 'ran | grep -q "end one"' 'it is served'
 
 # -- upgrade -------------------------------------------------------------------
 
+# As the first version left it: its user was rqd.
+m useradd -r rqd
+m sh -c 'echo old >/var/log/rqd/rqd.log; chown rqd /var/log/rqd/rqd.log; ln -s /etc/shadow /var/log/rqd/link; chown -h rqd /var/log/rqd/link'
 pid=$(prop MainPID)
 m redis-cli lpush orders slow-1 >/dev/null
 wait_for 10 'ran | grep -q "begin slow-1"'
 apt_install next.deb
 is $? 0 'an upgrade in the middle of work' || note "$(cat "$T/dpkg.out")"
 ok 'ran | grep -q "end slow-1"' 'lets the handler finish'
+is "$(m stat -c %U /var/log/rqd/rqd.log /var/log/rqd/link /etc/shadow | tr '\n' ' ')" '_rqd rqd root ' \
+    'a log file of the first version is taken over, and nothing that it links to'
 ok '[ "$(prop MainPID)" != "$pid" ] && [ "$(prop ActiveState)" = active ]' 'and starts the new version'
 is "$(ran | grep -c "begin slow-1")" 1 'nothing ran twice'
 ok 'grep -q "^# mine" "$R/etc/rqd.conf"' 'the configuration of the administrator is kept'
