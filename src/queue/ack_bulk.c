@@ -19,7 +19,7 @@
 #include "policy/backoff.h"
 
 #define REFUSED_MAX	3		/* attempts */
-#define ASIDE		MINUTE		/* then it is due again after this */
+#define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */
 #define ASIDE_NEWS	(10 * MINUTE)	/* without another one: the next is told again */
 
 static void	ack_ask_body(struct ack *, struct delivery *);
@@ -44,7 +44,7 @@ ack_crowded(struct ack *a)
 /* -- putting aside ------------------------------------------------------------ */
 
 static void
-ack_tell_aside(struct ack *a, const struct delivery *d)
+ack_tell_aside(struct ack *a, const struct delivery *d, usec_t delay)
 {
 	char size[UNITS_TEXT_MAX], again[UNITS_TEXT_MAX], *text;
 	usec_t now = clock_mono();
@@ -55,7 +55,7 @@ ack_tell_aside(struct ack *a, const struct delivery *d)
 	text = xasprintf("the payload of message %s (%s) cannot be fetched: %s; is the server's "
 	    "client-output-buffer-limit for class normal below it? Tried again in %s",
 	    d->msg->id, units_size(d->msg->len, size), bulk_cause(a->env->bulk),
-	    units_duration(ASIDE, again));
+	    units_duration(delay, again));
 	ack_complain(a, ACK_BODY, text);
 	free(text);
 }
@@ -63,12 +63,13 @@ ack_tell_aside(struct ack *a, const struct delivery *d)
 static void
 ack_put_aside(struct ack *a, struct delivery *d)
 {
-	static const struct verdict later = {
-		.op = VERDICT_RETRY, .delay = ASIDE, .reason = REASON_TOO_LARGE
+	struct verdict later = {
+		.op = VERDICT_RETRY, .reason = REASON_TOO_LARGE,
+		.delay = backoff_delay(SEC, ASIDE_MAX, ++a->asides, 1)
 	};
 	struct result none = { .end = END_NOT_RUN };
 
-	ack_tell_aside(a, d);
+	ack_tell_aside(a, d, later.delay);
 	d->internal = true;
 	ack_keep(a, d, &later, &none);
 }
@@ -123,7 +124,7 @@ ack_loaded(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	d->msg->payload = reply_take(reply, &d->msg->len);
 	d->msg->free_payload = reply_free_str;
-	a->load_failures = 0;
+	a->load_failures = a->asides = 0;
 	if (a->aside_at == 0)
 		ack_complain(a, ACK_BODY, NULL);
 	ack_delivery_move(a, d, DELIVERY_FOUND);

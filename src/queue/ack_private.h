@@ -212,6 +212,7 @@ struct ack {
 	bool			  crowded;	/* LOADING ones fill all that was asked for */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
+	unsigned		  asides;	/* messages put aside since a large payload came */
 	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
 	struct doubt		 *popping;	/* the pop that is on its way; its call owns it */
 	uint64_t		  prev;		/* number of the last call known to have taken something */
