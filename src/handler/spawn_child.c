@@ -29,7 +29,7 @@
 #endif
 
 /*
- * A system call: returns minus the error.  In shared memory errno is left alone,
+ * A system call of five arguments; a sixth is 0.  Returns minus the error.  In shared memory errno is left alone,
  * for it is our parent's too.
  */
 CHILD static long
@@ -41,9 +41,10 @@ raw(const struct job *j, long n, long a, long b, long c, long d, long e)
 	if (j->shares) {
 		register long r10 __asm__("r10") = d;
 		register long r8 __asm__("r8") = e;
+		register long r9 __asm__("r9") = 0;
 
 		__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c),
-		    "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+		    "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
 		return r;
 	}
 #elif defined(__aarch64__)
@@ -54,13 +55,14 @@ raw(const struct job *j, long n, long a, long b, long c, long d, long e)
 		register long x2 __asm__("x2") = c;
 		register long x3 __asm__("x3") = d;
 		register long x4 __asm__("x4") = e;
+		register long x5 __asm__("x5") = 0;
 
 		__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3),
-		    "r"(x4) : "memory");
+		    "r"(x4), "r"(x5) : "memory");
 		return x0;
 	}
 #endif
-	r = syscall(n, a, b, c, d, e);
+	r = syscall(n, a, b, c, d, e, 0L);
 	return r == -1 ? -errno : r;
 }
 
