@@ -157,8 +157,21 @@ r() { redis-cli -s "$SOCK" "$@"; }
 # Every key in a line, sorted, but for what every daemon writes.
 keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
 
+# Fields of QDELIVERY that are deliveries.  The others are of daemons: one that was
+# killed with messages in hand leaves its own for a week.
+deliveries() { r --raw hkeys "$1DELIVERY" | grep -avc "^$(printf '\001')"; }
+# The keys that are left, without totals and without what killed daemons leave.
+left_keys() {
+	for _key in $(keys); do
+		case $_key in
+		*STATS) ;;
+		*DELIVERY) [ "$(deliveries "${_key%DELIVERY}")" = 0 ] || echo "$_key" ;;
+		*) echo "$_key" ;;
+		esac
+	done
+}
 # Nothing is left of any queue but its totals.
-no_keys() { [ -z "$(keys | tr ' ' '\n' | grep -v 'STATS$')" ]; }
+no_keys() { [ -z "$(left_keys)" ]; }
 
 # -- the daemon --------------------------------------------------------------
 

@@ -35,7 +35,7 @@ add() { r --raw xadd q '*' message "$1"; }
 pending() { r --raw xpending q rqd | head -n 1; }
 ran() { grep -c " $1" "$T/ran"; }
 # Waits until all is done that was added, and nothing is left but the stream.
-all_done() { [ "$(pending)" = 0 ] && [ "$(keys | tr ' ' '\n' | grep -vE '^q(STATS|DEAD)?$')" = '' ]; }
+all_done() { [ "$(pending)" = 0 ] && [ "$(left_keys | grep -vE '^q(DEAD)?$')" = '' ]; }
 other() { r --raw xreadgroup group rqd other count "$1" streams q '>' | grep -E '^[0-9]+-[0-9]+$'; }
 
 # -- kill -9 ------------------------------------------------------------------------
