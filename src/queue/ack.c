@@ -339,7 +339,7 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 
 	(void)server;
 	a->known = true;
-	a->armed = false;
+	a->armed = a->crowded = false;
 	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
 	a->tick_after = 0;
 	timer_stop(&a->hold);

@@ -3,7 +3,7 @@
  * instead of the payload.  Such a delivery is LOADING: its lease is renewed as
  * that of any other, while the bulk connection fetches the payload.  Then it is
  * FOUND, and the next fetch hands it out.  A fetch pops no more than it asks for
- * beside those that are LOADING, so no more is popped than can run.
+ * beside those that are LOADING or FOUND, so no more is popped than can run.
  *
  * A server whose client-output-buffer-limit is below a payload ends the
  * connection instead of sending it.  After several attempts that message is put
@@ -32,13 +32,23 @@ ack_inline(const struct ack *a)
 	return a->env->bulk != NULL && most > ACK_INLINE ? ACK_INLINE : most;
 }
 
+unsigned
+ack_unready(const struct ack *a)
+{
+	return a->count[DELIVERY_LOADING] + a->count[DELIVERY_FOUND];
+}
+
+/* Nobody says when there are more slots than the fetch was granted: it is tried again. */
 bool
 ack_crowded(struct ack *a)
 {
-	a->crowded = a->asked <= a->count[DELIVERY_LOADING];
-	if (a->crowded)
-		a->known = true;
-	return a->crowded;
+	a->crowded = a->asked <= ack_unready(a);
+	if (!a->crowded)
+		return false;
+	a->known = true;
+	if (!timer_is_set(&a->again))
+		timer_set(&a->again, SEC);
+	return true;
 }
 
 /* -- putting aside ------------------------------------------------------------ */

@@ -421,7 +421,7 @@ ack_fetch_step(struct ack *a)
 	else if (room == 0)
 		ack_finish_fetch(a, FETCH_LIMITED, "results");
 	else {
-		n = a->asked - a->count[DELIVERY_LOADING];
+		n = a->asked - ack_unready(a);
 		if (n > ACK_POP_MAX)
 			n = ACK_POP_MAX;
 		ack_pop(a, n < room ? n : room);

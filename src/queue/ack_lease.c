@@ -51,7 +51,7 @@ ack_delivery_move(struct ack *a, struct delivery *d, enum delivery_state state)
 {
 	TAILQ_REMOVE(&a->deliveries[d->state], d, entry);
 	a->count[d->state]--;
-	if (d->state == DELIVERY_LOADING)
+	if (d->state == DELIVERY_LOADING || d->state == DELIVERY_FOUND)
 		a->crowded = false;
 	d->state = state;
 	if (state != DELIVERY_DONE) {

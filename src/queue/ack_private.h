@@ -209,7 +209,7 @@ struct ack {
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	unsigned		  due_first;	/* messages until retries and new ones take turns */
-	bool			  crowded;	/* LOADING ones fill all that was asked for */
+	bool			  crowded;	/* see ack_crowded() */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
 	unsigned		  asides;	/* messages put aside since a large payload came */
@@ -345,11 +345,13 @@ void		 ack_ask_timer(void *);
 uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */
 void		 ack_load(struct ack *, struct delivery *);
 void		 ack_load_timer(void *);
-bool		 ack_crowded(struct ack *);	/* the fetch could pop nothing: LOADING ones fill it */
+unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */
+bool		 ack_crowded(struct ack *);	/* the fetch could pop nothing: those fill it */
 
 /* ack_settle.c */
 void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
 		    struct result *);
+void		 ack_give_back(struct ack *, struct delivery *);
 void		 ack_return_found(struct ack *);
 void		 ack_put_away(struct ack *);	/* stale ones */
 void		 ack_saw_result(struct ack *);	/* for the pace */

@@ -244,7 +244,7 @@ ack_look_again(void *arg)
 {
 	struct ack *a = arg;
 
-	a->armed = false;
+	a->armed = a->crowded = false;
 	if (a->arm_failures > 0)
 		a->known = true;
 	ack_wake(a);

@@ -236,6 +236,28 @@ test_refused(void **state)
 	assert_int_equal(box.warnings, 1);
 }
 
+/* Slots that become free while it waits take other messages. */
+static void
+test_refused_more_slots(void **state)
+{
+	(void)state;
+	box.config->redis.timeout = SEC;
+	box_start(&box, 1);
+	server_do(&server, "CONFIG SET maxclients 3");
+	push_large('a', LARGE);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	push("small");
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(box.n, 0);
+	box_set_slots(&box, 2);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->len, 5);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	server_do(&server, "CONFIG SET maxclients 100");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
 /* What adds up in one reply stays below a limit of 1 MB. */
 static void
 test_sum(void **state)
@@ -304,6 +326,7 @@ main(void)
 		BOTH(test_rescue),
 		BOTH(test_limit),
 		BOTH(test_refused),
+		BOTH(test_refused_more_slots),
 		BOTH(test_sum),
 		BOTH(test_closed),
 		BOTH(test_taken),
