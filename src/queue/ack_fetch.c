@@ -301,6 +301,7 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	if (answer != CONN_REPLY) {
 		a->known = true;
+		a->empty = false;
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
