@@ -511,6 +511,7 @@ ack_company_over(void *arg)
 static void
 ack_retry(struct ack *a)
 {
+	bool no_rescue = a->popping != NULL || ack_in_doubt(a);	/* their ends wake us */
 	const struct delivery *d;
 	usec_t first = USEC_MAX, now = clock_mono();
 
@@ -518,7 +519,7 @@ ack_retry(struct ack *a)
 		return;
 	a->retrying = ack_send_settle(a, DELIVERY_REFUSED);
 	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry) {
-		if (d->due < first)
+		if (d->due < first && !(d->rescue && no_rescue))
 			first = d->due;
 	}
 	if (!a->retrying && first != USEC_MAX)
