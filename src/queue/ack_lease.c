@@ -124,6 +124,19 @@ ack_lose(struct ack *a, struct delivery *d)
 	}
 }
 
+/*
+ * Redis has forgotten it, and no lease can be renewed.  A handler runs on; if it fails, the
+ * message is rescued.  What waits for a handler is rescued now, for it is never sure again.
+ */
+static void
+ack_forgotten(struct ack *a, struct delivery *d)
+{
+	if (d->state == DELIVERY_FOUND)
+		ack_give_back(a, d);
+	else if (d->state == DELIVERY_LOADING)
+		ack_lose(a, d);
+}
+
 static void
 ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -134,12 +147,14 @@ ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
 	if (answer != CONN_REPLY)
 		return;
 	text = reply_str(reply, NULL);
-	if (text == NULL)
+	if (text == NULL) {
 		(void)ack_failed(a, ACK_RESCUE, reply);
-	else if (strcmp(text, "other") == 0)
+	} else if (strcmp(text, "other") == 0) {
 		d->usurped = true;
-	else
+		ack_forgotten(a, d);
+	} else {
 		ack_lose(a, d);
+	}
 }
 
 /* -- renewal ---------------------------------------------------------------- */
@@ -172,7 +187,7 @@ ack_renewed_one(struct ack *a, struct delivery *d, enum renewed how, boot_t sent
 		d->ours_at = sent_at;
 		break;
 	case RENEWED_LOST:
-		/* The handler runs on; if it fails, the message is rescued. */
+		ack_forgotten(a, d);
 		break;
 	case RENEWED_TAKEN:
 		d->taken = true;

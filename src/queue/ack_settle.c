@@ -44,17 +44,23 @@ ack_keep(struct ack *a, struct delivery *d, const struct verdict *verdict,
 
 /* What the engine has never seen goes back as it was. */
 void
-ack_return_found(struct ack *a)
+ack_give_back(struct ack *a, struct delivery *d)
 {
 	static const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
 	struct result none = { .end = END_NOT_RUN };
+
+	d->internal = true;
+	ack_keep(a, d, &back, &none);
+}
+
+void
+ack_return_found(struct ack *a)
+{
 	struct delivery *d;
 
 	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL ||
-	    (a->closing && (d = TAILQ_FIRST(&a->deliveries[DELIVERY_LOADING])) != NULL)) {
-		d->internal = true;
-		ack_keep(a, d, &back, &none);
-	}
+	    (a->closing && (d = TAILQ_FIRST(&a->deliveries[DELIVERY_LOADING])) != NULL))
+		ack_give_back(a, d);
 }
 
 /* -- the end of a delivery -------------------------------------------------- */

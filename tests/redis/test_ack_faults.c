@@ -749,6 +749,96 @@ test_stopped_before_the_reply(void **state)
 	free(other);
 }
 
+/* Sends a pop, and is stopped until the lease is nearly over. */
+static void
+stop_before_the_reply(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
+		loop_turn(box.loop, 0);
+		usleep(2000);
+	}
+	assert_int_equal(box.delivered, 0);
+	usleep(800000);
+}
+
+/* What is renewed before it is handed out has a slot: nothing is popped beside it. */
+static void
+test_stopped_pops_no_more(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	stop_before_the_reply();
+	WAIT(&box, box.n == 1);
+	box_turn(&box, 50 * MSEC);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(server_int(&server, "LLEN orders"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
+/* Redis has lost it meanwhile: the copy goes back, and runs. */
+static void
+test_stopped_and_lost(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	stop_before_the_reply();
+	server_do(&server, "FLUSHALL");
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(box.msgs[0]->attempts, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_false(left_over());
+}
+
+/* And another message has its tag. */
+static void
+test_stopped_and_usurped(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	stop_before_the_reply();
+	server_do(&server, "FLUSHALL");
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 other");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(box.msgs[0]->len, 8);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "other");
+}
+
+/* A queue is not empty while nobody knows what its last pop has taken. */
+static void
+test_lost_pop_is_not_empty(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	WAIT(&box, queue_is_empty(box.queue));
+	box_deafen(&box);
+	push("{\"id\":1}");
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	box_cut(&box, &server);
+	while (box.n == 0) {
+		assert_false(queue_is_empty(box.queue));
+		loop_turn(box.loop, MSEC);
+	}
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, queue_is_empty(box.queue));
+}
+
 /* The dead letter could not be written, and that answer was lost: there is none to count. */
 static void
 test_lost_deferred(void **state)
@@ -1021,6 +1111,10 @@ main(void)
 		TEST(test_refused_calls_keep_slots), TEST(test_refused_one),
 		TEST(test_pop_fails_in_the_middle), TEST(test_renewed_while_popping),
 		TEST(test_stopped_before_the_reply),
+		TEST(test_stopped_pops_no_more),
+		TEST(test_stopped_and_lost),
+		TEST(test_stopped_and_usurped),
+		TEST(test_lost_pop_is_not_empty),
 		TEST(test_lost_deferred), TEST(test_lost_letter), TEST(test_gone), TEST(test_readonly),
 		TEST(test_maxmemory), TEST(test_noreplicas), TEST(test_storm), TEST(test_fleet),
 	};
