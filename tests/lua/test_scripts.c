@@ -377,8 +377,10 @@ test_tick_sweep(void **state)
 	rig_do(&rig, "HSET %s stolen %s", rig_key(&rig, KEY_DELIVERY), "1 2 x.1.1 1000.5 3");
 	rig_do(&rig, "HSET %s stolen payload", rig_key(&rig, KEY_CONTEXT));
 	/* What Redis has seen of the pops of daemons: after a week. */
-	rig_do(&rig, "HSET %s \1away 7%s%f", rig_key(&rig, KEY_DELIVERY), " 9 ", rig_now(&rig) - 600000);
-	rig_do(&rig, "HSET %s \1dead 7%s%f", rig_key(&rig, KEY_DELIVERY), " 9 ", rig_now(&rig) - 610000);
+	rig_do(&rig, "HSET %s \1away 7%s%f%s", rig_key(&rig, KEY_DELIVERY), " 9 ",
+	    rig_now(&rig) - 600000, " 9999999999");
+	rig_do(&rig, "HSET %s \1dead 7%s%f%s", rig_key(&rig, KEY_DELIVERY), " 9 ",
+	    rig_now(&rig) - 610000, " 9999999999");
 	rig_do(&rig, "HSET %s \1odd x", rig_key(&rig, KEY_DELIVERY));
 	rig_do(&rig, "HSET %s odd 1", rig_key(&rig, KEY_DELIVERY));
 	/* The first time nothing is deleted: an owner that lives must be able to notice. */
@@ -399,6 +401,31 @@ test_tick_sweep(void **state)
 	assert_int_equal(rig_int(&rig, "HEXISTS %s \1away", rig_key(&rig, KEY_DELIVERY)), 1);
 	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)), 1);
 	assert_int_equal(rig_int(&rig, "HGET %s acked", rig_key(&rig, KEY_STATS)), i);
+	rig_popped_done(&p, 1);
+}
+
+/*
+ * The first version's tick takes what Redis has seen of our pops for a delivery whose tag is
+ * nowhere.  This is its judgement of what is old; what it deletes makes settled ones lost.
+ */
+static void
+test_first_version_sweep(void **state)
+{
+	struct popped p;
+
+	(void)state;
+	push("{\"id\":7}");
+	p = pop_one("i.1");
+	assert_int_equal(rig_int(&rig, "EVAL %s 1 %s",
+	    "local call, n, t = redis.call, 0, redis.call('TIME')\n"
+	    "for _, field in ipairs(call('HKEYS', KEYS[1])) do\n"
+	    "  local value = call('HGET', KEYS[1], field)\n"
+	    "  local time = tonumber(string.match(value, '^%d+ %d+ %S+ (%S+)') or '') or 0\n"
+	    "  if time < t[1] - 2 * 30 then n = n + call('HDEL', KEYS[1], field) end\n"
+	    "end\n"
+	    "return n", rig_key(&rig, KEY_DELIVERY)), 0);
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
+	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "gone");
 	rig_popped_done(&p, 1);
 }
 
@@ -637,6 +664,7 @@ main(void)
 		cmocka_unit_test_setup(test_tick_odd_backup, setup),
 		cmocka_unit_test_setup(test_tick_delayed, setup),
 		cmocka_unit_test_setup(test_tick_sweep, setup),
+		cmocka_unit_test_setup(test_first_version_sweep, setup),
 		cmocka_unit_test_setup(test_tick_clamp_hidden, setup),
 		cmocka_unit_test_setup(test_tick_wrong_delayed, setup),
 		cmocka_unit_test_setup(test_arm, setup),

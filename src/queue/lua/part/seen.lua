@@ -5,24 +5,28 @@
 --         seen(token): true where Redis has seen the pop that made this token
 --
 -- While a daemon has messages in hand, QDELIVERY has a field "\1INSTANCE" beside its
--- tags (no tag has a control character in front): "FIRST LAST TIME".  Of the daemon's
+-- tags (no tag has a control character in front): "FIRST LAST TIME NEVER".  Of the daemon's
 -- calls from FIRST to LAST, each one that has taken something is part of this Redis'
 -- past.  A call carries the number of the last one that is known to have taken something
 -- (prev).  If the LAST that it finds is that one or a later one, nothing is missing: FIRST
 -- stays.  Otherwise Redis has lost its memory in between, and the call is the first one
 -- again.  What Redis remembers is always a beginning of its past, so a past that holds a
 -- later call of the same daemon holds prev, too.
+--
+-- NEVER is always 9999999999.  The first version's tick deletes each field of QDELIVERY whose
+-- name is in neither zset and whose fourth word is a time in the past; a daemon of it may
+-- serve the queue at the same time.
 local pops = {}
 local function pops_of(instance)
   if pops[instance] == nil then
-    local first, last, time = string.match(string.sub(redis.call('HGET', D, '\1' .. instance) or '', 1, 100), '^(%d+) (%d+) (%d+%.?%d*)$')
+    local first, last, time = string.match(string.sub(redis.call('HGET', D, '\1' .. instance) or '', 1, 100), '^(%d+) (%d+) (%d+%.?%d*) %d+$')
     pops[instance] = first and {tonumber(first), tonumber(last), tonumber(time)} or false
   end
   return pops[instance]
 end
 
 local function set_pops(instance, first, last, time)
-  return '\1' .. instance, string.format('%.0f %.0f %s', first, last, time)
+  return '\1' .. instance, string.format('%.0f %.0f %s 9999999999', first, last, time)
 end
 
 local function seen(token)
