@@ -617,6 +617,27 @@ test_rescue_twice(void **state)
 	assert_int_equal(rig_live(&rig, "three", 5), 1);
 }
 
+/*
+ * A queue that a reload has taken away drains, and the same daemon has a new one of its key.
+ * Its pops have later numbers than a rescue of the old one that never came to Redis.
+ */
+static void
+test_rescue_beside_pops(void **state)
+{
+	struct popped p[2];
+
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	p[0] = pop_one("r.7");
+	rig.prev = 7;
+	p[1] = pop_one("r.9");
+	rig.prev = 0;
+	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
+	assert_int_equal(rig_live(&rig, "four", 4), 1);
+	rig_popped_done(p, 2);
+}
+
 static void
 test_rescue(void **state)
 {
@@ -672,6 +693,7 @@ main(void)
 		cmocka_unit_test_setup(test_push, setup),
 		cmocka_unit_test_setup(test_rescue, setup),
 		cmocka_unit_test_setup(test_rescue_twice, setup),
+		cmocka_unit_test_setup(test_rescue_beside_pops, setup),
 	};
 	int rc;
 

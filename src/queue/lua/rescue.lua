@@ -32,7 +32,9 @@ call('HLEN', D)
 local instance, number = string.match(ARGV[14] or '', '^(.*)%.(%d+)$')
 local p = instance and pops_of(instance)
 number = tonumber(number)
-local again = p and p[1] <= number and number <= p[2]
+-- A later call may be that of another queue of this daemon with the same key, one that a
+-- reload has made while this one drains.  It says nothing about this rescue.
+local again = p and p[2] == number
 for i = 2, 3 do
   tag = ARGV[i]
   if not (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) then break end
