@@ -10,12 +10,14 @@
 
 #include "service/privilege.h"
 
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <linux/capability.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -95,6 +97,7 @@ static const int forbidden[] = {
 	SCMP_SYS(setresuid), SCMP_SYS(setresgid), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
 	SCMP_SYS(setgroups), SCMP_SYS(capset),
 	SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot),
+	SCMP_SYS(fsopen), SCMP_SYS(fspick), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
 	SCMP_SYS(unshare), SCMP_SYS(setns), SCMP_SYS(open_by_handle_at),
 	SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module),
 	SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(reboot), SCMP_SYS(swapon),
@@ -103,6 +106,37 @@ static const int forbidden[] = {
 	SCMP_SYS(mknod), SCMP_SYS(mknodat), SCMP_SYS(personality), SCMP_SYS(acct),
 	SCMP_SYS(quotactl), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(syslog),
 };
+
+/* In a user namespace of one's own one has every capability. */
+static const uint64_t namespaces[] = {
+	CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
+	CLONE_NEWCGROUP
+};
+
+/* Words typed at the terminal that rqd was started from: root's shell would read them. */
+static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
+
+#ifdef __s390__
+#define CLONE_FLAGS	1
+#else
+#define CLONE_FLAGS	0
+#endif
+
+/* No filter sees the flags of clone3(); without it a C library takes clone(). */
+static int
+forbid_arguments(scmp_filter_ctx ctx)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	size_t i;
+
+	for (i = 0; r == 0 && i < ARRAY_LEN(namespaces); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+	for (i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
+	return r;
+}
 
 /* A call that this machine has not is no error. */
 static int
@@ -114,6 +148,8 @@ filter(void)
 
 	for (i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
+	if (r == 0)
+		r = forbid_arguments(ctx);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);

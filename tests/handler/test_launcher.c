@@ -7,6 +7,7 @@
 
 #include "../unit/unit.h"
 
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -418,6 +420,14 @@ try_everything(void)
 		return 7;
 	if (syscall(SYS_execveat, AT_FDCWD, argv[0], argv, argv + 1, 0) != -1 || errno != EPERM)
 		return 8;
+	/* In a namespace of its own it would be root again. */
+	if (syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0) != -1 || errno != EPERM)
+		return 10;
+	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
+		return 11;
+	/* There is no terminal here: without a filter it is ENOTTY. */
+	if (ioctl(t.orders, TIOCSTI, "x") != -1 || errno != EPERM)
+		return 12;
 #else
 	(void)argv;
 #endif
