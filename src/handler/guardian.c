@@ -49,6 +49,7 @@ struct guardian_table {
 	const struct launch_slot *shared;	/* of the launcher; NULL: none */
 	volatile size_t	used;		/* slots at and above were never used */
 	volatile pid_t	sid[SLOTS];	/* 0: free */
+	volatile uint64_t started[SLOTS];	/* ticks since boot; 0: not noted */
 };
 
 struct guardian {
@@ -142,11 +143,49 @@ end_sessions(const pid_t *sid, size_t n)
 	} while (clock_mono() < until);
 }
 
-/* A launcher's main process says which slots are done. */
+/* When it was started, in ticks since boot; 0: there is no such process. */
+static uint64_t
+start_of(pid_t pid)
+{
+	char path[64], text[512];
+	unsigned long long ticks;
+	const char *p;
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	if (p == NULL || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+	    "%*d %*d %*d %*d %*d %*d %llu", &ticks) != 1)
+		return 0;
+	return ticks;
+}
+
+static uint64_t
+ticks_per_second(void)
+{
+	return (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/*
+ * A launcher's main process says which slots are done.  One that somebody has taken
+ * over says it of none, and waits until others have the numbers: they are not killed.
+ */
 static bool
 is_live(const struct guardian_table *t, size_t i)
 {
-	return t->sid[i] > 0 && (t->shared == NULL || t->shared[i].done == 0);
+	if (t->sid[i] <= 0 || (t->shared != NULL && t->shared[i].done != 0))
+		return false;
+	return t->started[i] == 0 ||
+	    start_of(t->sid[i]) <= t->started[i] + ticks_per_second();
 }
 
 static void
@@ -202,6 +241,17 @@ guardian_table_slot(struct guardian_table *t, size_t i)
 	if (i >= t->used)
 		t->used = i + 1;
 	return &t->sid[i];
+}
+
+void
+guardian_table_note(struct guardian_table *t, size_t i)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_BOOTTIME, &now) == -1)
+		return;
+	t->started[i] = (uint64_t)now.tv_sec * ticks_per_second() +
+	    (uint64_t)now.tv_nsec * ticks_per_second() / 1000000000;
 }
 
 pid_t

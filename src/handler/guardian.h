@@ -44,6 +44,8 @@ struct launch_slot;
 
 struct guardian_table *guardian_table_new(const struct launch_slot *shared);
 volatile pid_t	*guardian_table_slot(struct guardian_table *, size_t);
+/* Its process starts now; one that is more than a second younger is not ours. */
+void		 guardian_table_note(struct guardian_table *, size_t);
 /* The guardian acts when *fd is closed everywhere.  Its pid, or -1 with errno. */
 pid_t		 guardian_fork(const struct guardian_table *, int *fd) MUSTCHECK;
 

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,6 +36,8 @@
 
 #define LOAD_PATIENCE	MINUTE
 #define RESTART_PAUSE	SEC
+#define LOOKS		16		/* for a group whose members come and go */
+#define ANCESTORS	1000
 #define TURN		64		/* orders in a row, before anything else is looked at */
 
 struct generation {
@@ -354,31 +357,93 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 
 /* -- processes --------------------------------------------------------------------------------------- */
 
-/* 0: there is no such process. */
-static pid_t
-parent_of(pid_t pid)
+/* False: there is no such process, or it is hidden from us. */
+static bool
+look_at(pid_t pid, int *parent, int *group)
 {
 	char path[64], text[512];
 	const char *p;
 	ssize_t n;
-	int fd, parent;
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd == -1)
-		return 0;
+		return false;
 	n = read(fd, text, sizeof(text) - 1);
 	(void)close(fd);
 	if (n <= 0)
-		return 0;
+		return false;
 	text[n] = '\0';
 	p = strrchr(text, ')');		/* its name may hold anything */
-	return p != NULL && sscanf(p + 1, " %*c %d", &parent) == 1 ? (pid_t)parent : 0;
+	return p != NULL && sscanf(p + 1, " %*c %d %d", parent, group) == 2;
+}
+
+/* 0: there is no such process. */
+static pid_t
+parent_of(pid_t pid)
+{
+	int parent, group;
+
+	return look_at(pid, &parent, &group) ? (pid_t)parent : 0;
+}
+
+/* Orphans of handlers become its children.  1: it does, 0: not, -1: one has gone meanwhile. */
+static int
+comes_from_main(const struct launcher_process *l, pid_t pid)
+{
+	int i, group;
+
+	for (i = 0; pid > 0 && i < ANCESTORS; i++) {
+		if (pid == l->main)
+			return 1;
+		if (!look_at(pid, &pid, &group))
+			return -1;
+	}
+	return 0;
+}
+
+/* 1: of the main process' descendants, 0: of others, -1: nobody could be asked. */
+static int
+whose_group(const struct launcher_process *l, pid_t wanted)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *d;
+	int parent, group, is = -1;
+	pid_t pid;
+
+	while (is == -1 && dir != NULL && (d = readdir(dir)) != NULL) {
+		pid = atoi(d->d_name);
+		if (pid > 0 && look_at(pid, &parent, &group) && group == wanted)
+			is = comes_from_main(l, pid);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+	return is;
+}
+
+/*
+ * A group without its leader.  All in it are one session's, so one of them tells for
+ * all.  Some may be gone before we have looked: again, then.  Where /proc hides
+ * processes we cannot know.
+ */
+static bool
+is_ours(const struct launcher_process *l, pid_t group)
+{
+	int parent, other, i, is = -1;
+
+	for (i = 0; is == -1 && i < LOOKS; i++) {
+		if (kill(-group, 0) == -1)
+			return false;
+		is = whose_group(l, group);
+	}
+	return is == 1 || (is == -1 && !look_at(l->main, &parent, &other));
 }
 
 /*
  * The leader of a session that we started is a child of the main process.  Where it
- * has been reaped its number stays taken while its group has members.
+ * has been reaped its number stays taken while its group has members; but when that has
+ * ended, too, the number may be another's.
  */
 static void
 send_signal(struct launcher_process *l, const struct launch_order *o)
@@ -389,7 +454,7 @@ send_signal(struct launcher_process *l, const struct launch_order *o)
 	if (sid <= 1)
 		return;
 	parent = parent_of(sid);
-	if (parent != 0 && parent != l->main)
+	if (parent != 0 ? parent != l->main : !is_ours(l, sid))
 		return;
 	/* The group may not exist yet: the child makes it. */
 	if (kill(-sid, signo) == -1 && parent != 0)
@@ -448,9 +513,11 @@ start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 	*slot = 0;
 	shared->done = 0;
 	sort_fds(o, fds, fd);
+	guardian_table_note(l->table, o->head.slot);
 	if (command_spawn(c, (char *)(uintptr_t)o->bytes, o->head.size, fd, slot, &proxy,
 	    &step) == -1)
 		fail_start(l, o, errno, step);
+	guardian_table_note(l->table, o->head.slot);
 }
 
 /* -- orders -------------------------------------------------------------------------------------------- */

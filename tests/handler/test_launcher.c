@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <linux/sched.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -33,7 +34,7 @@ static struct {
 	int			 orders;
 	int			 files;
 	struct launch_slot	*slots;
-	pid_t			 pid;
+	pid_t			 pid;		/* 0: it has ended */
 	char			 dir[64];
 } t;
 
@@ -148,7 +149,7 @@ tear_down(void **state UNUSED)
 
 	(void)close(t.orders);
 	(void)close(t.files);
-	r = waitpid(t.pid, &status, 0) == t.pid && status == 0 ? 0 : -1;
+	r = t.pid == 0 || (waitpid(t.pid, &status, 0) == t.pid && status == 0) ? 0 : -1;
 	while (waitpid(-1, NULL, 0) > 0)
 		continue;
 	(void)munmap(t.slots, LAUNCH_SLOTS * sizeof(*t.slots));
@@ -447,6 +448,114 @@ the_main_process_is_powerless(void **state UNUSED)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* -- numbers that are another's by now ----------------------------------------------------- */
+
+/* A child of that pid, in a session of its own; -1: this machine cannot do that. */
+static pid_t
+take_number(pid_t number)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&number,
+	    .set_tid_size = 1 };
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid == 0)
+		(void)setsid();
+	return pid;
+}
+
+/* A handler that has come and gone, in a slot that is never said to be done. */
+static pid_t
+number_of_a_dead_handler(uint32_t slot)
+{
+	static const char w[] = "RQD_ID=7";
+	struct launch_reply r;
+
+	(void)read_all(start(w, sizeof(w), slot, &r));
+	assert_int_equal(r.answer, LAUNCH_STARTED);
+	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);
+	return r.pid;
+}
+
+/* Waits until its start is a second later: that much a start may take. */
+static void
+let_time_pass(void)
+{
+	(void)usleep(1500 * 1000);
+}
+
+static void
+a_number_of_another_is_not_swept(void **state UNUSED)
+{
+	pid_t number = number_of_a_dead_handler(4), other;
+	int status;
+
+	let_time_pass();
+	other = take_number(number);
+	if (other == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	if (other == -1)
+		skip();
+	assert_int_equal(shutdown(t.orders, SHUT_RDWR), 0);
+	assert_int_equal(waitpid(t.pid, &status, 0), t.pid);
+	assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+	(void)kill(other, SIGKILL);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	t.pid = 0;
+}
+
+/*
+ * As a daemon does: the leader of the session ends, and another process stays.
+ * *alive ends when that does.
+ */
+static pid_t
+foreign_group(pid_t number, int *alive)
+{
+	int fd[2];
+	pid_t pid, got = -1;
+
+	assert_int_equal(pipe(fd), 0);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+	pid = take_number(number);
+	if (pid == 0) {
+		got = fork();
+		if (got == 0) {
+			(void)close(fd[0]);
+			while (getppid() == number)
+				(void)usleep(1000);
+			got = getpid();
+			(void)!write(fd[1], &got, sizeof(got));
+			(void)pause();
+		}
+		_exit(0);
+	}
+	(void)close(fd[1]);
+	if (pid != -1) {
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		assert_int_equal(read(fd[0], &got, sizeof(got)), sizeof(got));
+	}
+	*alive = fd[0];
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	return got;
+}
+
+static void
+a_group_of_another_gets_no_signal(void **state UNUSED)
+{
+	struct pollfd p = { .events = POLLIN };
+	pid_t number = number_of_a_dead_handler(4), other = foreign_group(number, &p.fd);
+
+	if (other == -1)
+		skip();
+	order(LAUNCH_SIGNAL, 4, SIGKILL, NULL, 0, NULL, 0);
+	what_is_configured_is_started(NULL);		/* it was heard by now */
+	assert_int_equal(poll(&p, 1, 300), 0);
+	(void)kill(other, SIGKILL);
+	assert_int_equal(poll(&p, 1, PATIENCE), 1);
+	(void)close(p.fd);
+}
+
 #define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int
@@ -459,6 +568,8 @@ main(void)
 		TEST(not_another_queue_s_name),
 		TEST(a_slot_is_used_once),
 		TEST(nobody_else_is_signalled),
+		TEST(a_number_of_another_is_not_swept),
+		TEST(a_group_of_another_gets_no_signal),
 		TEST(only_named_files_are_opened),
 		TEST(random_bytes),
 		TEST(the_main_process_is_powerless),
