@@ -12,7 +12,8 @@ mkdir -m 777 "$T/out"
 EVIL=60371		# nobody else's
 
 of() { sed -n "s/^$2:[ 	]*//p" "/proc/$1/status"; }
-launcher_of() { pgrep -P "$1" -x rqd-launcher; }
+# A handler that somebody has stopped before it could execute its command has that name, too.
+launcher_of() { pgrep -o -P "$1" -x rqd-launcher; }
 guardian_of() { pgrep -P "$(launcher_of "$1")" -x rqd-guardian; }
 gone() { for _g; do is_alive "$_g" && return 1; done; return 0; }
 
