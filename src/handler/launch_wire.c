@@ -10,38 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "handler/env_file.h"
 #include "handler/environment.h"
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/* What the launcher itself says is not for the main process to say. */
-static bool
-is_launchers(const char *word)
-{
-	static const char *const names[] = { "RQD_QUEUE=", "RQD_CONFIG=", "RQD_SERVER=",
-	    "RQD_OPTIONS=" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(names); i++) {
-		if (strncmp(word, names[i], strlen(names[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* RQD_ and at least one of A-Z and _, then "=". */
-static bool
-is_word(const char *word)
-{
-	size_t n = 4;
-
-	if (strncmp(word, "RQD_", 4) != 0)
-		return false;
-	while ((word[n] >= 'A' && word[n] <= 'Z') || word[n] == '_')
-		n++;
-	return n > 4 && word[n] == '=' && !is_launchers(word);
-}
-
+/* What a message says.  All else is the launcher's to say, or the administrator's. */
 static bool
 are_words(const char *p, size_t n)
 {
@@ -53,7 +27,7 @@ are_words(const char *p, size_t n)
 	if (end[-1] != '\0')
 		return false;
 	for (count = 0; p < end; count++) {
-		if (count == ENVIRONMENT_WORDS || !is_word(p))
+		if (count == ENVIRONMENT_WORDS || !env_file_is_reserved(p))
 			return false;
 		p += strlen(p) + 1;
 	}

@@ -51,6 +51,7 @@ struct launcher_process {
 	const struct launcher_ops *ops;
 	void			*arg;
 	pid_t			 main;		/* our parent */
+	int			 main_fd;	/* readable when it has ended; -1: no such kernel */
 	int			 orders;
 	int			 files;
 	int			 signals;	/* SIGCHLD */
@@ -616,11 +617,14 @@ turn(struct launcher_process *l)
 {
 	struct pollfd p[] = {
 		{ .fd = l->files, .events = POLLIN }, { .fd = l->orders, .events = POLLIN },
-		{ .fd = l->signals, .events = POLLIN },
+		{ .fd = l->signals, .events = POLLIN }, { .fd = l->main_fd, .events = POLLIN },
 	};
 
 	if (poll(p, ARRAY_LEN(p), patience(l)) == -1)
 		return;
+	/* Somebody else may have its sockets, if it was taken over. */
+	if (p[3].revents != 0)
+		end(l);
 	if (p[0].revents != 0)
 		(void)take_order(l, l->files);
 	if (p[1].revents != 0)
@@ -656,6 +660,7 @@ launcher_serve(int orders, int files, struct launch_slot *slots, const struct la
 	    .orders = orders, .files = files, .slots = slots };
 
 	settle_in();
+	l.main_fd = (int)syscall(SYS_pidfd_open, l.main, 0);
 	l.signals = listen_to_children();
 	l.table = guardian_table_new(slots);
 	start_guardian(&l);

@@ -291,6 +291,16 @@ not_another_queue_s_name(void **state UNUSED)
 	expect_end();
 }
 
+/* One of env, perhaps: the words come first, and the first is what getenv() finds. */
+static void
+not_an_administrator_s_variable(void **state UNUSED)
+{
+	static const char w[] = "RQD_MODE=test";
+
+	order(LAUNCH_START, 1, 0, w, sizeof(w), NULL, 0);
+	expect_end();
+}
+
 /* A slot in use is not given away: its handler would outlive the daemon. */
 static void
 a_slot_is_used_once(void **state UNUSED)
@@ -388,6 +398,42 @@ random_bytes(void **state UNUSED)
 	(void)shutdown(t.orders, SHUT_WR);
 	while (answer(t.orders, &r, NULL))
 		continue;
+}
+
+/* Another process has the sockets: the launcher ends with the main process all the same. */
+static void
+it_ends_with_the_main_process(void **state UNUSED)
+{
+	struct { pid_t launcher, heir; } got;
+	int fd[2], i;
+	pid_t pid, ended = 0;
+	char *command;
+
+	assert_int_equal(pipe(fd), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (set_up(NULL) == -1)
+			_exit(1);
+		command = xasprintf("rm -r %s", t.dir);
+		(void)!system(command);
+		got.launcher = t.pid;
+		got.heir = fork();
+		if (got.heir == 0)
+			(void)pause();
+		(void)!write(fd[1], &got, sizeof(got));
+		_exit(0);
+	}
+	assert_int_equal(read(fd[0], &got, sizeof(got)), sizeof(got));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	for (i = 0; i < PATIENCE / 10 && ended == 0; i++) {
+		ended = waitpid(got.launcher, NULL, WNOHANG);
+		(void)usleep(10000);
+	}
+	(void)kill(got.heir, SIGKILL);
+	assert_int_equal(waitpid(got.heir, NULL, 0), got.heir);
+	assert_int_equal(ended, got.launcher);
+	(void)close(fd[0]);
+	(void)close(fd[1]);
 }
 
 /* -- what the main process can do by itself --------------------------------------------------------- */
@@ -566,10 +612,12 @@ main(void)
 		TEST(nothing_else_is_started),
 		TEST(no_other_variables),
 		TEST(not_another_queue_s_name),
+		TEST(not_an_administrator_s_variable),
 		TEST(a_slot_is_used_once),
 		TEST(nobody_else_is_signalled),
 		TEST(a_number_of_another_is_not_swept),
 		TEST(a_group_of_another_gets_no_signal),
+		TEST(it_ends_with_the_main_process),
 		TEST(only_named_files_are_opened),
 		TEST(random_bytes),
 		TEST(the_main_process_is_powerless),
