@@ -10,6 +10,7 @@
  */
 #include "handler/command.h"
 
+#include <sys/stat.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -158,6 +159,21 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[3],
 	return spawn_start(&s, step);
 }
 
+/*
+ * The pipes are ours, and the handler is another user, who may open /dev/stderr.  Others
+ * have no way to them.
+ */
+static void
+allow_opening(const int fd[3])
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (fd[i] != -1)
+			(void)fchmod(fd[i], 0666);
+	}
+}
+
 pid_t
 command_start(struct command *c, const struct message *msg, const int fd[3],
     volatile pid_t *slot, struct start *start, enum spawn_step *step)
@@ -170,6 +186,7 @@ command_start(struct command *c, const struct message *msg, const int fd[3],
 	if (c->generation == 0)
 		return command_spawn(c, words.data, words.len, fd, slot, NULL, step);
 	*step = STEP_LAUNCHER;
+	allow_opening(fd);
 	return launcher_start(c->env->launcher, start, c->generation, c->number, &words, fd);
 }
 

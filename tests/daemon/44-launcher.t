@@ -20,6 +20,10 @@ gone() { for _g; do is_alive "$_g" && return 1; done; return 0; }
 handler who <<'H'
 { id -u; grep -h '^\(Uid\|Cap[IPEA].*\|NoNewPrivs\|Seccomp\):' /proc/self/status; env; } >"$T/out/$RQD_QUEUE"
 H
+handler dev <<'H'
+echo "from $(cat /dev/stdin)" >/dev/stderr
+echo "to stdout" >/dev/stdout
+H
 handler slow <<'H'
 echo $$ >"$T/out/slow"
 exec sleep 1000
@@ -46,6 +50,7 @@ redis { server = "unix:$SOCK" password_file = "$T/password" timeout = 2s }
 log { level = "debug" }
 defaults { lease = 3s kill_grace = 500ms backoff = 100ms }
 queue "who" { command = {"$T/who"} user = "daemon" }
+queue "dev" { command = {"$T/dev"} user = "daemon" }
 queue "slow" { command = {"$T/slow"} user = "daemon" }
 queue "left" { command = {"$T/left"} user = "daemon" }
 queue "env" { command = {"$T/who"} user = "$EVIL" group = "$EVIL" env_file = "$T/theirs/env" env = {"B=mine"} }
@@ -80,6 +85,11 @@ wait_ok 10 '[ -s "$T/out/who" ] && log_wait 5 "event=acked queue=who"' 'a handle
 is "$(head -n 1 "$T/out/who")" 1 'runs as that user'
 is "$(grep -c '^Cap.*0000000000000000$' "$T/out/who")" 4 'without any capability'
 like "$(cat "$T/out/who")" 'NoNewPrivs:.0' 'but sudo would work'
+
+r lpush dev message >/dev/null
+log_wait 10 'event=acked queue=dev'
+like "$(log_lines 'event=output queue=dev')" 'fd=2 line="from message"' 'it may open /dev/stdin and /dev/stderr'
+like "$(log_lines 'event=output queue=dev')" 'fd=1 line="to stdout"' 'and /dev/stdout'
 
 # -- env_file ----------------------------------------------------------------------
 r lpush env 1 >/dev/null
