@@ -159,7 +159,7 @@ keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/
 
 # Fields of QDELIVERY that are deliveries.  The others are of daemons: one that was
 # killed with messages in hand leaves its own for a week.
-deliveries() { r --raw hkeys "$1DELIVERY" | grep -avc "^$(printf '\001')"; }
+deliveries() { r --raw hkeys "$1DELIVERY" | grep -ac "^[^$(printf '\001')]"; }
 # The keys that are left, without totals and without what killed daemons leave.
 left_keys() {
 	for _key in $(keys); do

@@ -29,8 +29,8 @@
 #endif
 
 /*
- * A system call of five arguments; a sixth is 0.  Returns minus the error.  In shared memory errno is left alone,
- * for it is our parent's too.
+ * A system call of five arguments; a sixth is 0.  Returns minus the error.  It leaves
+ * errno alone: in shared memory that is the parent's, too.
  */
 CHILD static long
 raw(const struct job *j, long n, long a, long b, long c, long d, long e)

@@ -16,7 +16,7 @@ now() { date +%s.%N | cut -c 1-17; }
 
 # What Redis has answered is on its disk.
 redis_run() {
-	redis-server --port 0 --unixsocket "$SOCK" --dir "$T" --save '' --appendonly yes \
+	redis-server --port 0 --unixsocket "$SOCK" --unixsocketperm 777 --dir "$T" --save '' --appendonly yes \
 	    --appendfsync always --logfile "$T/redis.log" >>"$T/redis.out" 2>&1 &
 	REDIS_PID=$!
 	wait_for 10 '[ "$(r ping 2>/dev/null)" = PONG ]'
