@@ -19,7 +19,8 @@
  *	signal S	SIGTERM, SIGCONT or SIGKILL to the session of slot S.
  *	end PID		SIGKILL to the group of a child of the main process.
  *	file PATH	Open the file, if it is redis.password_file, tls_ca, tls_cert or tls_key of
- *			a generation, or redis-password of $CREDENTIALS_DIRECTORY.
+ *			a generation, or redis-password of $CREDENTIALS_DIRECTORY.  Connect to it,
+ *			if it is the unix socket of a redis.server of a generation.
  *
  * The launcher answers "load" and "file".  A handler introduces itself, with its pid,
  * as its first act; the launcher answers a start only where that fails.  "file" has a

@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
 #include <dirent.h>
@@ -328,14 +329,49 @@ is_credential(const char *path)
 	return is;
 }
 
+static bool
+is_server(const struct config *c, const char *path)
+{
+	char *const *s;
+
+	for (s = c->redis.servers; *s != NULL; s++) {
+		if (strncmp(*s, "unix:", 5) == 0 && strcmp(*s + 5, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Does not wait: a server whose backlog is full refuses. */
+static int
+connect_to(const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd, error;
+
+	errno = ENAMETOOLONG;
+	if (strlen(path) >= sizeof(sun.sun_path) ||
+	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) == -1)
+		return -1;
+	strcpy(sun.sun_path, path);
+	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0)
+		return fd;
+	error = errno;
+	(void)close(fd);
+	errno = error;
+	return -1;
+}
+
 static int
 open_named(struct launcher_process *l, const char *path)
 {
 	bool known = is_credential(path);
 	size_t i;
 
-	for (i = 0; i < l->ngenerations && !known; i++)
+	for (i = 0; i < l->ngenerations && !known; i++) {
+		if (is_server(l->generations[i]->config, path))
+			return connect_to(path);
 		known = is_named(l->generations[i]->config, path);
+	}
 	if (known)
 		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	errno = EACCES;

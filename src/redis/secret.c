@@ -3,6 +3,7 @@
  */
 #include "redis/secret.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 
@@ -16,6 +17,15 @@ secret_open(const char *path)
 	if (opener != NULL)
 		return opener(path, opener_arg);
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+int
+secret_connect(const char *path)
+{
+	if (opener != NULL)
+		return opener(path, opener_arg);
+	errno = EACCES;
+	return -1;
 }
 
 void

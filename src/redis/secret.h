@@ -1,6 +1,6 @@
 /*
- * Opening files that only root may read, passwords and keys: by another process,
- * perhaps.
+ * Files that only root may read (passwords and keys), and a server's unix socket that
+ * only root may connect to.  Where rqd has a launcher, that opens them.
  */
 #ifndef RQD_REDIS_SECRET_H
 #define RQD_REDIS_SECRET_H
@@ -9,8 +9,10 @@
 
 /* A descriptor, or -1 with errno. */
 int	secret_open(const char *path) MUSTCHECK;
+/* A connected, non-blocking unix socket, or -1 with errno; EACCES without an opener. */
+int	secret_connect(const char *path) MUSTCHECK;
 
-/* From now on open() does it; NULL: open(2). */
+/* From now on open() does both: it connects where path is that of a server.  NULL: open(2). */
 void	secret_set_opener(int (*open)(const char *path, void *arg), void *arg);
 
 #endif
