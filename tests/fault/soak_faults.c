@@ -364,6 +364,7 @@ burst_over(unsigned slot, const char *detail)
  * afterwards, and the other one finishes their messages meanwhile.  It is the one
  * that takes the first of some messages which are late.
  */
+#define START_TIME	4.0	/* seconds that a daemon may take to start */
 #define LATE_AGAIN	8	/* seconds until there are more of them */
 
 static bool
@@ -420,11 +421,20 @@ static const struct { int error; const char *name; } start_errors[] = {
 	{ EAGAIN, "EAGAIN" }, { ENOMEM, "ENOMEM" },
 };
 
+/* A daemon that cannot fork, open or write while it starts ends, and says so. */
+static bool
+is_starting(unsigned slot)
+{
+	return now() - daemons[slot].started < START_TIME;
+}
+
 FAULT_BEGIN(no_fork)
 {
 	unsigned which = (unsigned)(seconds * 1e4) % 2;
 
 	UNUSED;
+	if (is_starting(slot))
+		return false;
 	snprintf(detail, size, "%s", start_errors[which].name);
 	daemons[slot].shim->fork_error = start_errors[which].error;
 	return true;
@@ -443,6 +453,8 @@ FAULT_BEGIN(no_exec)
 	unsigned which = (unsigned)(seconds * 1e4) % 2;
 
 	UNUSED;
+	if (is_starting(slot))
+		return false;
 	snprintf(detail, size, "%s", start_errors[which].name);
 	daemons[slot].shim->exec_error = start_errors[which].error;
 	return true;
@@ -463,6 +475,8 @@ FAULT_BEGIN(no_descriptors)
 	struct rlimit limit;
 
 	UNUSED;
+	if (is_starting(slot))
+		return false;
 	if (daemons[slot].pid == 0 ||
 	    prlimit(daemons[slot].pid, RLIMIT_NOFILE, NULL, &limit) == -1)
 		return false;
@@ -488,6 +502,8 @@ descriptors_again(unsigned slot, const char *detail)
 FAULT_BEGIN(full_disk)
 {
 	UNUSED;
+	if (is_starting(slot))
+		return false;
 	daemons[slot].shim->disk_full = 1;
 	return true;
 }

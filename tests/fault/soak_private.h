@@ -10,6 +10,7 @@
 
 struct daemon {
 	pid_t		 pid;		/* 0: none */
+	double		 started;	/* now() */
 	bool		 expected;	/* its end is */
 	pid_t		 proxy;
 	FILE		*to_proxy, *from_proxy;

@@ -163,6 +163,7 @@ daemon_start(unsigned slot)
 	    options != NULL ? options : "", options != NULL ? ":" : "");
 	daemons[slot].expected = false;
 	daemons[slot].pid = start(log, argv, env, -1, -1);
+	daemons[slot].started = now();
 	lives[nlives++] = (struct life){ daemons[slot].pid, slot };
 }
 

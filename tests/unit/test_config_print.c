@@ -347,7 +347,8 @@ test_shipped(void **state UNUSED)
 
 	/* With all options on, nothing changes but the queue and schedule that are there. */
 	c = load_text(full);
-	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"} }"
+	d = load_text("queue \"orders\" { command = {\"/usr/local/bin/ship-order\"}"
+	    " user = \"orders\" }"
 	    "schedule \"nightly\" { queue = \"orders\" cron = \"30 4 * * *\" }");
 	assert_string_equal(c->hash, d->hash);
 	config_unref(c);

@@ -1,0 +1,189 @@
+/*
+ * Kind "ack": daemons that are stopped, or that wait for a reply for longer than the
+ * lease holds.
+ */
+#include "box.h"
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+/* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
+static void
+test_renewed_while_popping(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
+	box_start(other, 0);
+	box_turn(&box, 300 * MSEC);
+	box_deafen(&box);
+	push("{\"id\":1}");
+	for (i = 0; i < 60; i++) {
+		box_turn(&box, 20 * MSEC);
+		box_turn(other, 20 * MSEC);
+		if (i % 5 == 0)
+			queue_tick(other->queue);
+	}
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	assert_int_equal(other->requeued, 0);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
+/*
+ * A daemon that was stopped finds the reply of its pop in the socket when its lease is
+ * over, and another daemon has finished the message: it does not run again.
+ */
+static void
+test_stopped_before_the_reply(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
+	box_start(other, 0);
+	push("{\"id\":1}");
+	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
+		loop_turn(box.loop, 0);
+		usleep(2000);
+	}
+	assert_int_equal(box.delivered, 0);
+	box_set_slots(other, 1);
+	for (i = 0; i < 500 && other->n == 0; i++) {
+		box_turn(other, 20 * MSEC);
+		if (i % 5 == 0)
+			queue_tick(other->queue);
+	}
+	assert_int_equal(other->n, 1);
+	box_set_slots(other, 0);
+	finish(other, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.delivered, 0);
+	assert_false(left_over());
+	/* And it goes on. */
+	push("{\"id\":2}");
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
+/* Sends a pop, and is stopped until the lease is nearly over. */
+static void
+stop_before_the_reply(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
+		loop_turn(box.loop, 0);
+		usleep(2000);
+	}
+	assert_int_equal(box.delivered, 0);
+	usleep(800000);
+}
+
+/* What is renewed before it is handed out has a slot: nothing is popped beside it. */
+static void
+test_stopped_pops_no_more(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	stop_before_the_reply();
+	WAIT(&box, box.n == 1);
+	box_turn(&box, 50 * MSEC);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(server_int(&server, "LLEN orders"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
+/* Redis has lost it meanwhile: the copy goes back, and runs. */
+static void
+test_stopped_and_lost(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	stop_before_the_reply();
+	server_do(&server, "FLUSHALL");
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(box.msgs[0]->attempts, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_false(left_over());
+}
+
+/* And another message has its tag. */
+static void
+test_stopped_and_usurped(void **state)
+{
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	stop_before_the_reply();
+	server_do(&server, "FLUSHALL");
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 other");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "1");
+	assert_int_equal(box.msgs[0]->len, 8);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "other");
+}
+
+/* A queue is not empty while nobody knows what its last pop has taken. */
+static void
+test_lost_pop_is_not_empty(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	WAIT(&box, queue_is_empty(box.queue));
+	box_deafen(&box);
+	push("{\"id\":1}");
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	box_cut(&box, &server);
+	while (box.n == 0) {
+		assert_false(queue_is_empty(box.queue));
+		loop_turn(box.loop, MSEC);
+	}
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, queue_is_empty(box.queue));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_renewed_while_popping),
+		TEST(test_stopped_before_the_reply),
+		TEST(test_stopped_pops_no_more),
+		TEST(test_stopped_and_lost),
+		TEST(test_stopped_and_usurped),
+		TEST(test_lost_pop_is_not_empty),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("ack_stopped", tests, NULL, NULL);
+}
