@@ -20,7 +20,7 @@ esac
 H
 chmod 755 "$R/opt/work"
 cat >"$R$etc/rqd.conf" <<C
-defaults { command = {"/opt/work"} backoff = 100ms output_limit = 16M }
+defaults { command = {"/opt/work"} user = "daemon" backoff = 100ms output_limit = 16M }
 queue "orders" { }
 queue "mail" { }
 C
