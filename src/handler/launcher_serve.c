@@ -334,7 +334,7 @@ is_server(const struct config *c, const char *path)
 {
 	char *const *s;
 
-	for (s = c->redis.servers; *s != NULL; s++) {
+	for (s = c->redis.servers; s != NULL && *s != NULL; s++) {
 		if (strncmp(*s, "unix:", 5) == 0 && strcmp(*s + 5, path) == 0)
 			return true;
 	}

@@ -30,6 +30,7 @@ struct fate {
 	bool	over;		/* a handler has succeeded, or said dead: ever */
 	bool	exempt;
 	bool	gone;		/* Redis has lost its push while nobody had it in hand */
+	unsigned ended_at;	/* cuts when it was given back last */
 	unsigned out;		/* deliveries that are not settled */
 };
 
@@ -129,6 +130,13 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	f->out--;
 	rescued += how == SETTLED_RESCUED;
 	stale += how == SETTLED_STALE;
+	/*
+	 * Redis had taken it back before the cut, and its answer was on the way: nobody
+	 * but Redis had the message when Redis forgot it.
+	 */
+	if (how == SETTLED_OK && (op == VERDICT_RETRY || op == VERDICT_RETURN) &&
+	    f->ended_at != cuts)
+		f->gone = true;
 	/* "ok" may also mean that another daemon holds it by now. */
 	if (how != SETTLED_OK || f->exempt || is_live(m->id))
 		return;
@@ -285,6 +293,7 @@ end_one(struct box *b, bool ack)
 	unsigned k = (unsigned)unit_below(b->n), chance = ack ? 0 : (unsigned)unit_below(10);
 	struct fate *f = fate_of(b->msgs[k]);
 
+	f->ended_at = cuts;
 	if (chance < 5) {
 		f->over = true;
 		box_settle(b, k, VERDICT_ACK, false, 0);
