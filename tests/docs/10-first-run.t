@@ -76,7 +76,7 @@ chmod 755 "$T/bin/dpkg-query" "$T/bin/apt-get"
 # Runs a command on a terminal of its own, as the user of $AS_USER; the words are in
 # $T/screen.  What is written to the terminal comes from standard input.
 terminal() {	# COMMAND
-	env -u NO_COLOR PATH="$T/bin:$PATH" TERM=xterm APT_LOG="$T/apt.log" HOME="$T" $AS_USER \
+	env --default-signal=INT,QUIT,HUP -u NO_COLOR PATH="$T/bin:$PATH" TERM=xterm APT_LOG="$T/apt.log" HOME="$T" $AS_USER \
 	    script -qefc "$1" /dev/null >"$T/screen" 2>&1
 }
 
