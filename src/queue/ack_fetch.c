@@ -21,6 +21,7 @@
 #define MINE_SLACK	1.0		/* seconds: clocks drift */
 #define RACED_MAX	11
 #define RATE_PAUSE	(10 * MSEC)	/* well within RATE_SLACK: nothing is lost to the rate */
+#define RATE_LONGEST	MINUTE		/* then a pop asks again: the rate may be another one */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
 static uint64_t	ack_sequence;
@@ -199,7 +200,7 @@ ack_saw_limit(struct ack *a, const struct redisReply *limited)
 		return "fleet";
 	}
 	wait = ack_usec(reply_double(limited, 0)) + MSEC;
-	timer_set(&a->limit, wait > RATE_PAUSE ? wait : RATE_PAUSE);
+	timer_set(&a->limit, wait < RATE_PAUSE ? RATE_PAUSE : wait > RATE_LONGEST ? RATE_LONGEST : wait);
 	return "rate";
 }
 
@@ -522,6 +523,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	from = reply_str(reply_at(reply, 1), NULL);
 	if (from == NULL || reply_len(reply) < 4) {
+		doubt->from[0] = '\0';
 		/* After an error of the pop the queue is suspended, and that says it. */
 		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
 			(void)ack_failed(a, ACK_MINE, reply);

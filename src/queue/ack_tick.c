@@ -72,6 +72,10 @@ ack_tick_next(struct ack *a, double now, const struct redisReply *expires,
 static void
 ack_tick_failed(struct ack *a, const struct redisReply *reply)
 {
+	/* Perhaps Redis does not take where it should go on. */
+	a->tick_rank = 0;
+	snprintf(a->sweep, sizeof(a->sweep), "0");
+	a->scan[0] = '\0';
 	if (ack_failed(a, ACK_TICK, reply) == REPLY_ELSEWHERE)
 		return;
 	a->tick_after = clock_mono() +

@@ -8,6 +8,7 @@
  * On a subscriber the list of pending commands holds the SUBSCRIBEs that are
  * not confirmed yet: the server confirms them in their order.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -366,16 +367,31 @@ conn_psubscribe(struct conn *c, const char *pattern, conn_message_fn *fn, void *
 	conn_add_subscription(c, pattern, true, fn, arg);
 }
 
+/* PING returns our word, unless what answers has lost count of the questions. */
+static void
+conn_probed(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct conn *c = arg;
+	const char *word = reply_str(reply, NULL);
+
+	c->probing = false;
+	if (answer == CONN_REPLY && reply_error(reply) == REPLY_OK &&
+	    (word == NULL || strcmp(word, c->probe) != 0))
+		conn_reset(c, "a reply belongs to another command");
+}
+
 void
 conn_probe(struct conn *c)
 {
-	static const char *const ping[] = { "PING" };
+	const char *const ping[] = { "PING", c->probe };
 
-	if (c->state != CONN_READY || pending_oldest(&c->pending) != NULL)
+	if (c->state != CONN_READY || c->probing)
 		return;
-	if (!(c->flags & CONN_SUBSCRIBER))
-		conn_send_own(c, conn_reply, NULL, NULL, 1, ping);
-	else if (!TAILQ_EMPTY(&c->subs))
+	if (!(c->flags & CONN_SUBSCRIBER)) {
+		c->probing = true;
+		snprintf(c->probe, sizeof(c->probe), "rqd-%" PRIu64, ++c->probes);
+		conn_send_own(c, conn_reply, conn_probed, c, 2, ping);
+	} else if (pending_oldest(&c->pending) == NULL && !TAILQ_EMPTY(&c->subs))
 		conn_send_subscribe(c, TAILQ_FIRST(&c->subs));
 }
 

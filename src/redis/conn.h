@@ -131,9 +131,9 @@ void		 conn_subscribe(struct conn *, const char *channel, conn_message_fn *, voi
 void		 conn_psubscribe(struct conn *, const char *pattern, conn_message_fn *, void *);
 
 /*
- * Proves the connection, whatever it is: PING, or SUBSCRIBE again on a
- * subscriber (hiredis 0.14 cannot PING there).  No answer within the timeout:
- * closed.
+ * Proves the connection, whatever it is: PING with a word, or SUBSCRIBE again on
+ * a subscriber (hiredis 0.14 cannot PING there).  No answer within the timeout, or
+ * another word: closed.
  */
 void		 conn_probe(struct conn *);
 

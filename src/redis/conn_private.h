@@ -71,6 +71,9 @@ struct conn {
 	usec_t		  alive_at;	/* mono; the last whole reply, of any connection */
 	usec_t		  silence_max;	/* a longer one begins timely_since anew; 0: no limit */
 	struct timer	  keep;		/* READY: the next PING of an idle connection */
+	bool		  probing;	/* the answer to a PING is outstanding */
+	uint64_t	  probes;	/* PINGs, ever */
+	char		  probe[28];	/* the word of the last one */
 	usec_t		  timely_since;	/* mono; 0: begins with the next READY */
 	double		  redis_time;	/* Redis' time at redis_time_at; 0: unknown */
 	usec_t		  redis_time_at;

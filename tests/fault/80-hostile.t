@@ -108,6 +108,18 @@ refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
 refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|not asked for)'
 refused '-ERR max number of clients reached\r\n' 'an error' 'max number of clients'
 
+# -- a server that loses count -------------------------------------------------------------------
+# Each reply is then the answer to another command; as long as there are some, none is late.
+ups=$(log_count event=redis_up)
+while :; do r lpush q '{"id":"busy"}'; sleep 0.05; done >/dev/null &
+busy=$!
+OTHER_PIDS="$OTHER_PIDS $busy"
+proxy skip
+wait_ok 25 'log_count "event=redis_down.*belongs to another command" >/dev/null' \
+    'a reply too few: the connection is given up'
+kill "$busy"
+wait_ok 10 "[ \$(log_count event=redis_up) -gt $ups ]" 'and made anew'
+
 peak() { sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$PID/status"; }
 before=$(peak) ups=$(log_count event=redis_up)
 proxy "flood $(hex '$1000000000\r\n')"

@@ -23,6 +23,7 @@ lies() {
 
 handler work <<'H'
 cat >/dev/null
+[ -e "$T/truth" ] && exit 0
 case $RQD_ID in *3) exit 1 ;; *7) exit 65 ;; esac
 exit 0
 H
@@ -63,6 +64,7 @@ for percent in 1 4 15; do
 done
 ok 'told $((LIES / 10))' 'there were many'
 proxy calm
+touch "$T/truth"
 note "lies: $(lies); messages: $n to each queue; connections lost: $(log_count event=redis_down)"
 after=$(peak)
 note "most memory: $before kB before, $after kB after"
@@ -72,8 +74,10 @@ r lpush a '{"id":"last"}' >/dev/null
 r zadd u 0 last >/dev/null
 last=$(r xadd s '*' message last)
 r lpush l '{"id":"last"}' >/dev/null
-for q in a u l; do
+for q in a u; do
 	wait_ok 60 "log_count 'event=acked queue=$q id=last ' >/dev/null" "$q is at work"
 done
+# A lie may still be on its way, and take this one with it: kind list keeps none.
+wait_ok 60 "log_count 'event=acked queue=l id=last ' >/dev/null || { r lpush l '{\"id\":\"last\"}' >/dev/null; false; }" 'l is at work'
 wait_ok 60 "log_count 'event=acked queue=s id=$last ' >/dev/null" 's is at work'
 exec 3>&-

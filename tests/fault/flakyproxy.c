@@ -18,6 +18,7 @@
  *	drop		close all connections, once
  *	lie P		of 100 values in replies, P are others: numbers, types, lengths
  *			of arrays, errors; "lies" answers with how many it told
+ *	skip		swallow the next piece from upstream of each connection there, once
  *	say HEX		these bytes go to all clients now, between replies or within one
  *	flood HEX	the same, and then as many more as they take, for ever
  *	rate N		N bytes a second each way, which all connections share
@@ -73,6 +74,7 @@ struct half {
 	struct event	*in, *out, *timer;
 	size_t		 single;	/* bytes still to be sent one by one */
 	bool		 swallows;	/* something was swallowed: all is, from then on */
+	bool		 skips;		/* the next piece is swallowed, and nothing after it */
 };
 
 struct link {
@@ -352,8 +354,9 @@ half_read(evutil_socket_t fd, short what, void *arg)
 	}
 	if (idle > 0)
 		link_limit(h->link, idle);
-	if (swallow[h->reply] || h->swallows) {
-		h->swallows = true;
+	if (swallow[h->reply] || h->swallows || h->skips) {
+		h->swallows = !h->skips;
+		h->skips = false;
 		evbuffer_drain(h->buf, evbuffer_get_length(h->buf) - before);
 		event_add(h->in, NULL);
 		return;
@@ -514,6 +517,15 @@ set_limit(long new_age, long new_idle)
 	}
 }
 
+static void
+set_skip(void)
+{
+	struct link *l;
+
+	TAILQ_FOREACH(l, &links, entry)
+		l->half[1].skips = true;
+}
+
 /* Hexadecimal digits, as bytes of the server's. */
 static void
 say(const char *hex, bool floods)
@@ -562,6 +574,8 @@ command(const char *line)
 		set_rate(n);
 	else if (sscanf(line, "swallow %7s", way) == 1)
 		set_swallow(way);
+	else if (strcmp(name, "skip") == 0)
+		set_skip();
 	else if (strcmp(name, "age") == 0)
 		set_limit(n, 0);
 	else if (strcmp(name, "idle") == 0)
