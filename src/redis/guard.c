@@ -73,7 +73,8 @@ may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 {
 	if (t->idx > 1)
 		return true;
-	if (t->type != REDIS_REPLY_STRING)
+	/* A nil has the type of what it could have been. */
+	if (t->type != REDIS_REPLY_STRING || p == NULL)
 		return refuse(g, "not a published message");
 	if (t->idx == 1)
 		return g->push == PUSH_MESSAGE ||

@@ -106,6 +106,7 @@ rqd_run rqd -c "$T/rqd.conf"
 wait_ok 10 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
 refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
 refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|not asked for)'
+refused '*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n' 'a message to no channel' 'nobody asked for'
 refused '-ERR max number of clients reached\r\n' 'an error' 'max number of clients'
 
 # -- a server that loses count -------------------------------------------------------------------
