@@ -33,7 +33,6 @@ load_script(redisContext *ctx, const char *name)
 	struct script *s;
 	redisReply *r;
 
-	script_init();
 	s = script_find(name);
 	r = s == NULL ? NULL : redisCommand(ctx, "SCRIPT LOAD %b", s->text, s->len);
 	if (r == NULL || r->type == REDIS_REPLY_ERROR)

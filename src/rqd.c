@@ -279,7 +279,6 @@ main(int argc, char **argv)
 	struct arguments a = { 0 };
 	int status;
 
-	script_init();
 	queue_check_ops();
 	handler_check_ops();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)

@@ -1,5 +1,7 @@
 /*
- * The Lua scripts of src/queue/lua, embedded at build time, and their SHA1.
+ * The Lua scripts of src/queue/lua, embedded at build time, and their SHA-1 sums,
+ * which are their names to Redis.  After a wrong sum, which Redis answers with NOSCRIPT,
+ * the text is sent.
  * Each script's head says its KEYS, ARGV, returns, atomic effect, and why it is
  * safe to repeat.
  */
@@ -12,15 +14,13 @@ struct script {
 	const char	*name;		/* "pop": from the file's name */
 	const char	*text;
 	size_t		 len;
-	char		 sha[41];	/* filled by script_init(); "" is sent by its text */
+	const char	*sha;		/* of the text; "": the text is sent each time */
 };
 
 /* Terminated by a NULL name; made by build-aux/embed-lua.awk. */
-extern struct script script_table[];
+extern const struct script script_table[];
 
-void		 script_init(void);			/* once, before any use */
-struct script	*script_find(const char *name);		/* NULL: none such */
-void		 script_hash(struct script *);		/* of a script outside the table */
+const struct script *script_find(const char *name);	/* NULL: none such */
 /*
  * The commands that a script of the table calls in the line that an error of Redis names:
  * "LPUSH", or "LPUSH or HGET".  buf is "" where the error names none.  Returns buf.

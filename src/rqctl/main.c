@@ -42,7 +42,6 @@ main(int argc, char **argv)
 	/* A pipe that nobody reads must not end a push in the middle. */
 	signal(SIGPIPE, SIG_IGN);
 	out_init();
-	script_init();
 	run(&ctl, argc, argv);
 	if (out_end() == -1 && errno != EPIPE)
 		ctl_error(&ctl, EX_IOERR, "standard output: %s", strerror(errno));

@@ -295,7 +295,6 @@ main(int argc, char **argv)
 
 	if (argc < 4)
 		return 64;
-	script_init();
 	settle[0] = script_find("settle");
 	settle[1] = script_find("stream_settle");
 	point_parse(argv[1]);

@@ -48,7 +48,6 @@ set_up(void)
 	snprintf(server, sizeof(server), "unix:%s", path);
 	strcpy(sun.sun_path, path);
 	atexit(tidy);
-	script_init();
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (bind(listener, (struct sockaddr *)&sun, sizeof(sun)) == -1 || listen(listener, 16) == -1)
 		abort();

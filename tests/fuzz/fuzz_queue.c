@@ -585,7 +585,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	if (script_find("pop")->sha[0] == '\0') {
-		script_init();
 #ifndef RQD_FUZZING
 		atexit(reached);
 #endif

@@ -12,7 +12,6 @@ static struct rig	rig;
 static int
 setup(void **state UNUSED)
 {
-	script_init();
 	rig_open(&rig, "q");
 	return 0;
 }

@@ -209,7 +209,6 @@ box_init(struct box *b, const struct server *s, const char *name)
 	static const struct conn_events events = { .up = box_up, .down = box_down };
 
 	memset(b, 0, sizeof(*b));
-	script_init();
 	b->loop = loop_new();
 	b->config = config_new();
 	b->config->redis.servers = xcalloc(2, sizeof(char *));

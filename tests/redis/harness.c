@@ -44,7 +44,6 @@ harness_init(struct harness *h, const char *server, usec_t timeout)
 	h->servers[0] = xstrdup(server);
 	h->opt = (struct redis_options){ .servers = h->servers, .timeout = timeout,
 		.username = h->username, .password_file = h->password_file };
-	script_init();
 }
 
 void

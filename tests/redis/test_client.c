@@ -16,9 +16,10 @@
 #include "redis/client.h"
 #include "redis/script.h"
 
-struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
-	{ NULL, NULL, 0, "" }
+const struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
+	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
+	{ NULL, NULL, 0, NULL }
 };
 
 struct fixture {
@@ -35,7 +36,6 @@ setup(void **state)
 {
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
-	script_init();
 	server_start(&f->s, NULL);
 	f->servers[0] = f->s.uri;
 	f->opt = (struct redis_options){ .servers = f->servers, .timeout = 3 * SEC,

@@ -10,10 +10,12 @@
 
 #define TIMEOUT		(5 * SEC)
 
-struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
-	{ "echo", "return ARGV[1]", 14, "" },
-	{ NULL, NULL, 0, "" }
+const struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
+	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
+	{ "echo", "return ARGV[1]", 14,
+	    "098e0f0d1448c0a81dafe820f66d460eb09263da" },
+	{ NULL, NULL, 0, NULL }
 };
 
 struct fixture {
@@ -234,7 +236,7 @@ static void
 test_script(void **state)
 {
 	struct fixture *f = *state;
-	struct script unnamed = { "unnamed", "return {ARGV[1]}", 16, "" };
+	const struct script unnamed = { "unnamed", "return {ARGV[1]}", 16, "" };
 	const char *argv[] = { "", "x\0y" };
 
 	start(f);

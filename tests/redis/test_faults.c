@@ -16,9 +16,10 @@
 
 #define TIMEOUT		SEC
 
-struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, "" },
-	{ NULL, NULL, 0, "" }
+const struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
+	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
+	{ NULL, NULL, 0, NULL }
 };
 
 struct fixture {
@@ -363,7 +364,8 @@ static void
 test_busy(void **state)
 {
 	struct fixture *f = *state;
-	struct script spin = { "spin", "while true do end", 17, "" };
+	struct script spin = { "spin", "while true do end", 17,
+	    "694a5fe1ddb97a4c6a1bf299d9537c7d3d0f84e7" };
 
 	server_do(&f->s, "CONFIG SET busy-reply-threshold 50");
 	f->h.opt.timeout = 5 * SEC;
