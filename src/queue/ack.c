@@ -7,6 +7,7 @@
  */
 #include "queue/ack_private.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,6 +300,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->due_first = (unsigned)config_most(cfg);
 	a->pace = ACK_PACE_MAX;
 	a->prev = ack_next_call();
+	a->instance = xasprintf("%s-%" PRIu64, env->instance, a->prev);
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
@@ -460,6 +462,7 @@ ack_free(struct queue *q)
 	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
+	free(a->instance);
 	free(a->pop_error);
 	config_unref(a->config);
 	free(a);

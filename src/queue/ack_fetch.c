@@ -46,7 +46,7 @@ doubt_new(const struct ack *a)
 	struct doubt *doubt = xcalloc(1, sizeof(*doubt));
 
 	doubt->number = ack_next_call();
-	doubt->name = xasprintf("%s.%" PRIu64, a->env->instance, doubt->number);
+	doubt->name = xasprintf("%s.%" PRIu64, a->instance, doubt->number);
 	doubt->sent = clock_mono();
 	doubt->since = conn_redis_time(a->env->conn);
 	doubt->deadline = doubt->sent + a->env->redis->timeout;

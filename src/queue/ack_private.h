@@ -169,6 +169,11 @@ struct ack {
 	const struct queue_config *cfg;
 	struct stats		 *stats;
 	struct keys		  keys;
+	/*
+	 * Names its calls: the daemon's instance, and a number of its own.  A reload that
+	 * renames a queue drains the old one while the new one has the same keys.
+	 */
+	char			 *instance;
 	const struct script	 *script[ACK_SCRIPTS];
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;

@@ -97,7 +97,7 @@ ack_send_one(struct ack *a, struct delivery *d)
 	args_str(&w, reason_name(d->verdict.reason));
 	ack_add_status(&w, &d->result);
 	ack_add_error(&w, &d->result);
-	args_fmt(&w, "%s.%" PRIu64, a->env->instance, d->rescue_call);
+	args_fmt(&w, "%s.%" PRIu64, a->instance, d->rescue_call);
 	args_fmt(&w, "%" PRIu64, a->prev);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);

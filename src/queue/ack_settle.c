@@ -409,7 +409,7 @@ ack_settle_begin(struct ack *a, enum delivery_state from, struct args *w)
 	args_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	args_str(w, a->env->host);
 	if (call->over)
-		args_fmt(w, "%s.%" PRIu64, a->env->instance, a->prev);
+		args_fmt(w, "%s.%" PRIu64, a->instance, a->prev);
 	else
 		args_str(w, "");
 	ack_words(a, call, w);

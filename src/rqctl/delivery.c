@@ -9,16 +9,24 @@
 #include "redis/reply.h"
 #include "rqctl/ask.h"
 
-/* Tokens are INSTANCE.CALL.NUMBER. */
+/*
+ * Tokens are INSTANCE-QUEUE.CALL.NUMBER, and INSTANCE is NAME.RANDOM; those of older
+ * daemons have no QUEUE.
+ */
 static void
 read_instance(const char *token, char *ret, size_t size)
 {
 	const char *end = strrchr(token, '.');
+	char *dash;
 
 	while (end != NULL && end > token && *--end != '.')
 		;
-	if (end != NULL && end > token)
-		snprintf(ret, size, "%.*s", (int)(end - token), token);
+	if (end == NULL || end == token)
+		return;
+	snprintf(ret, size, "%.*s", (int)(end - token), token);
+	dash = strrchr(ret, '-');
+	if (dash != NULL && strchr(ret, '.') != NULL && strrchr(ret, '.') < dash)
+		*dash = '\0';
 }
 
 void

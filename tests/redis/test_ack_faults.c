@@ -302,6 +302,48 @@ test_flushall(void **state)
 	assert_int_equal(keys(), 0);
 }
 
+/*
+ * A reload has given the queue another name and left it its key: the daemon drains the old
+ * one while the new one pops.  The calls of either say nothing about messages of the other.
+ */
+static void
+test_renamed(void **state)
+{
+	static const char *const parts[] = { "BACKUP", "CONTEXT", "DELIVERY" };
+	struct box new;
+	size_t i;
+
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	box_set_slots(&box, 0);
+	box_init(&new, &server, "a");
+	memcpy(new.instance, box.instance, sizeof(new.instance));
+	box_start(&new, 2);
+	server_do(&server, "FLUSHALL");
+	push("{\"id\":3}");
+	WAIT(&new, new.n == 1);
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		server_int(&server, "COPY orders%s saved%s", parts[i], parts[i]);
+	push("{\"id\":4}");
+	WAIT(&new, new.n == 2);
+	/* Redis is what it was before the last pop. */
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		server_do(&server, "RENAME saved%s orders%s", parts[i], parts[i]);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	finish(&new, 1, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	/* With the last message of the old one goes what Redis has seen of it, and only that. */
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, server_int(&server, "HLEN ordersDELIVERY") == 4);
+	box_set_slots(&new, 0);
+	finish(&new, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&new, server_int(&server, "HLEN ordersDELIVERY") == 2);
+	box_done(&new);
+}
+
 /* Another message has got the tag of one that Redis has lost. */
 static void
 test_usurped(void **state)
@@ -937,7 +979,7 @@ main(void)
 		TEST(test_lost_settles), TEST(test_down), TEST(test_renewed_at_once),
 		TEST(test_renewed_while_refused), TEST(test_lost_tick), TEST(test_rescue),
 		TEST(test_flushall), TEST(test_usurped), TEST(test_usurped_by_itself),
-		TEST(test_usurped_after_flushall),
+		TEST(test_usurped_after_flushall), TEST(test_renamed),
 		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
 		TEST(test_taken), TEST(test_foreign_expired), TEST(test_script_flush),
 		TEST(test_wrong_type), TEST(test_wrong_type_delayed),

@@ -367,6 +367,8 @@ deliveries(void **state)
 	assert_int_equal(d.attempts, 2);
 	assert_int_equal(d.crashes, 1);
 	assert_int_equal(d.idlen, 9);
+	delivery_parse("2 1 my-host.x1-7.1.2 1795248000.25 9", &d);
+	assert_string_equal(d.instance, "my-host.x1");
 	delivery_parse("0 0 - 1 3", &d);
 	assert_true(d.ours && !d.owned);
 	delivery_parse(NULL, &d);

@@ -4,8 +4,8 @@
 -- ARGV    n          messages wanted, >= 1
 --         maxbytes   payload per call; one message is always taken
 --         max        a longer payload is not sent: its length is
---         call       INSTANCE.NUMBER, unique in the fleet; numbers of one daemon rise;
---                    tokens are CALL.1 CALL.2 ...
+--         call       INSTANCE.NUMBER, unique in the fleet; numbers of one INSTANCE rise
+--                    (see part/seen.lua); tokens are CALL.1 CALL.2 ...
 --         deadline   Redis seconds; after it nothing is done ("0": none)
 --         fleet      how many may be in hand at once, all daemons; "0": any
 --         gap        seconds between two messages of the fleet's rate; "0": no rate

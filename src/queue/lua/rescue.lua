@@ -32,8 +32,6 @@ call('HLEN', D)
 local instance, number = string.match(ARGV[14] or '', '^(.*)%.(%d+)$')
 local p = instance and pops_of(instance)
 number = tonumber(number)
--- A later call may be that of another queue of this daemon with the same key, one that a
--- reload has made while this one drains.  It says nothing about this rescue.
 local again = p and p[2] == number
 for i = 2, 3 do
   tag = ARGV[i]
