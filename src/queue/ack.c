@@ -59,6 +59,8 @@ ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 
 	if (a != NULL) {
 		TAILQ_REMOVE(&a->calls, call, entry);
+		if (call->bulky && answer == CONN_NOT_SENT && ack_is_up(a))
+			ack_no_bulk(a);
 		call->answered(a, call, answer, reply);
 	}
 	for (i = 0; i < call->n; i++)
@@ -88,12 +90,15 @@ ack_words(const struct ack *a, const struct call *call, struct args *w)
 		role->words(a, w);
 }
 
-/* Large replies and requests have a connection of their own. */
+/*
+ * Large replies and requests have a connection of their own.  Where it cannot be made a
+ * rescue takes the first one: the message is nowhere but here, and pops wait for it.
+ */
 static bool
 ack_is_bulky(const struct ack *a, const struct call *call, const struct args *w)
 {
 	return call->script == ACK_BODY || (call->script == ACK_RESCUE &&
-	    a->env->bulk != NULL && w->bytes > ACK_INLINE);
+	    a->env->bulk != NULL && w->bytes > ACK_INLINE && clock_mono() >= a->bulk_after);
 }
 
 void
@@ -102,10 +107,11 @@ ack_send(struct ack *a, struct call *call, struct args *w)
 	const struct script *s = a->script[call->script];
 
 	call->sent_at = clock_boot();
+	call->bulky = ack_is_bulky(a, call, w);
 	if (call->script == ACK_ARM)
 		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
 		    w->len);
-	else if (ack_is_bulky(a, call, w))
+	else if (call->bulky)
 		bulk_script(a->env->bulk, s, ack_answered, call, call->nkeys, w->n, w->v, w->len);
 	else
 		conn_script(a->env->conn, s, ack_answered, call, call->nkeys, w->n, w->v,

@@ -21,6 +21,7 @@
 #define REFUSED_MAX	3		/* attempts */
 #define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */
 #define ASIDE_NEWS	(10 * MINUTE)	/* without another one: the next is told again */
+#define BULK_AGAIN	MINUTE		/* until a large rescue tries the bulk connection again */
 
 static void	ack_ask_body(struct ack *, struct delivery *);
 
@@ -94,13 +95,13 @@ ack_load_again(struct ack *a)
 		    ++a->load_failures, random_unit()));
 }
 
-/* The connection for large payloads cannot be made, while the other one is up. */
-static void
-ack_tell_no_bulk(struct ack *a)
+void
+ack_no_bulk(struct ack *a)
 {
 	char *text = xasprintf("no connection for messages above 64 KiB: %s",
 	    bulk_cause(a->env->bulk));
 
+	a->bulk_after = clock_mono() + BULK_AGAIN;
 	ack_complain(a, ACK_BODY, text);
 	free(text);
 }
@@ -109,8 +110,6 @@ ack_tell_no_bulk(struct ack *a)
 static void
 ack_not_loaded(struct ack *a, struct delivery *d, enum conn_answer answer)
 {
-	if (answer == CONN_NOT_SENT && ack_is_up(a))
-		ack_tell_no_bulk(a);
 	if (answer != CONN_NOT_SENT && ack_is_up(a) && ++d->refused == REFUSED_MAX)
 		ack_put_aside(a, d);
 	else

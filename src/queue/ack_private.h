@@ -219,6 +219,7 @@ struct ack {
 	unsigned		  load_failures;	/* in a row */
 	unsigned		  asides;	/* messages put aside since a large payload came */
 	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
+	usec_t			  bulk_after;	/* mono: no large rescue has the bulk connection before */
 	struct doubt		 *popping;	/* the pop that is on its way; its call owns it */
 	uint64_t		  prev;		/* number of the last call known to have taken something */
 	bool			  noted;	/* Redis may have a note of it */
@@ -266,6 +267,7 @@ struct call {
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
 	int			  nkeys;	/* set by ack_keys() */
 	boot_t			  sent_at;
+	bool			  bulky;	/* it has the bulk connection */
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
 	bool			  retry;	/* settle: of results that were refused */
@@ -348,6 +350,7 @@ void		 ack_ask_timer(void *);
 
 /* ack_bulk.c */
 uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */
+void		 ack_no_bulk(struct ack *);	/* the bulk connection cannot be made */
 void		 ack_load(struct ack *, struct delivery *);
 void		 ack_load_timer(void *);
 unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */

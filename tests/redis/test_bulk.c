@@ -177,6 +177,67 @@ test_rescue(void **state)
 	assert_int_equal(box.delivered, 2);
 }
 
+/* From now on the bulk connection is refused. */
+static void
+refuse_bulk(void)
+{
+	const char *line = server_do(&server, "CLIENT LIST"), *at = strstr(line, "name=a-bulk ");
+	long long id;
+
+	assert_non_null(at);
+	while (at > line && at[-1] != '\n')
+		at--;
+	assert_int_equal(sscanf(at, "id=%lld", &id), 1);
+	server_do(&server, "CONFIG SET maxclients 3");
+	assert_int_equal(server_int(&server, "CLIENT KILL ID %lld", id), 1);
+}
+
+/* No connection is left for it: it takes the first one, and the queue goes on. */
+static void
+test_rescue_refused(void **state)
+{
+	(void)state;
+	box.config->redis.timeout = SEC;
+	box_start(&box, 2);
+	push_large('a', LARGE);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	refuse_bulk();
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "max number of clients"));
+	push("small");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	server_do(&server, "CONFIG SET maxclients 100");
+	push_large('b', LARGE);
+	WAIT(&box, box.n == 1);
+	assert_large(box.msgs[0], 'b', LARGE);
+}
+
+/* The connection ends while it is sent, so that it may have acted, and then is refused. */
+static void
+test_rescue_lost_and_refused(void **state)
+{
+	(void)state;
+	by_link();
+	box.config->redis.timeout = SEC;
+	box_start(&box, 2);
+	push_large('a', LARGE / 4);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	box_settle(&box, 0, VERDICT_RETRY, true, HOUR);
+	box_turn(&box, 200 * MSEC);
+	refuse_bulk();
+	WAIT(&box, box.settled[SETTLED_RESCUED] == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	push("small");
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.ups, 1);
+}
+
 /* client-output-buffer-limit: that message is put aside, nothing else is touched. */
 static void
 test_limit(void **state)
@@ -324,6 +385,8 @@ main(void)
 		BOTH(test_slots),
 		BOTH(test_lost),
 		BOTH(test_rescue),
+		BOTH(test_rescue_refused),
+		BOTH(test_rescue_lost_and_refused),
 		BOTH(test_limit),
 		BOTH(test_refused),
 		BOTH(test_refused_more_slots),
