@@ -1,0 +1,32 @@
+/*
+ * Whether root alone decides what a path leads to.
+ *
+ * Root that opens a path follows whoever may change a folder on the way: that user can
+ * put a symbolic link there, to a file that only root may open.  Also sshd(8) looks at
+ * each folder (StrictModes).
+ *
+ * A folder must be root's, and nobody else, but root's group, may write to it.  Where others may, and the
+ * folder is sticky, as /tmp is, what is taken from it must be root's.  A symbolic link
+ * in such a folder is root's decision, and is followed in the same way.
+ */
+#ifndef RQD_BASE_TRUST_H
+#define RQD_BASE_TRUST_H
+
+#include <sys/types.h>
+
+#include "base/util.h"
+
+/*
+ * Looks at all folders of an absolute path.  The last component may be missing, and the
+ * owner of the file itself does not matter, but in a sticky folder.  Folders of the
+ * user `also` are as good as root's; 0: nobody's.
+ *
+ * Returns 0, or -1 with errno and *cause, a sentence that names the folder: EPERM where
+ * somebody else decides, or why it cannot be looked at.
+ */
+int	trust_folders(const char *path, uid_t also, char **cause) MUSTCHECK;
+
+/* The file, too: it must be there, be root's, and nobody else may write to it. */
+int	trust_file(const char *path, uid_t also, char **cause) MUSTCHECK;
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * Paths that only root decides about: owners, modes, sticky folders, links.
+ */
+#include "unit.h"
+
+#include <sys/stat.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/trust.h"
+
+#define OTHER	60371
+
+static char	dir[64];
+
+/* In the test's folder; static. */
+static const char *
+in_dir(const char *name)
+{
+	static char path[4][256];
+	static unsigned i;
+
+	i = (i + 1) % 4;
+	(void)snprintf(path[i], sizeof(path[i]), "%s/%s", dir, name);
+	return path[i];
+}
+
+static int
+set_up(void **state UNUSED)
+{
+	int fd;
+
+	strcpy(dir, "/tmp/rqd-test.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(mkdir(in_dir("a"), 0755), 0);
+	assert_int_equal(mkdir(in_dir("a/b"), 0755), 0);
+	fd = open(in_dir("a/b/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd != -1);
+	(void)close(fd);
+	return 0;
+}
+
+static int
+tear_down(void **state UNUSED)
+{
+	char *command = xasprintf("rm -r %s", dir);
+	int r = system(command);
+
+	free(command);
+	return r;
+}
+
+static void
+good(const char *path)
+{
+	char *cause = NULL;
+
+	assert_int_equal(trust_file(path, 0, &cause), 0);
+	assert_int_equal(trust_folders(path, 0, &cause), 0);
+	assert_null(cause);
+}
+
+static void
+refused(int r, char *cause, const char *part)
+{
+	int error = errno;
+
+	assert_int_equal(r, -1);
+	assert_int_equal(error, EPERM);
+	assert_non_null(strstr(cause, part));
+	free(cause);
+}
+
+/* Whoever may change a folder decides, also where the file is root's. */
+static void
+bad(const char *path, const char *part)
+{
+	char *cause = NULL;
+	int r = trust_file(path, 0, &cause);
+
+	refused(r, cause, part);
+	cause = NULL;
+	r = trust_folders(path, 0, &cause);
+	refused(r, cause, part);
+	assert_int_equal(trust_file(path, 0, NULL), -1);
+}
+
+static void
+roots(void **state UNUSED)
+{
+	good("/etc/passwd");
+	good(in_dir("a/b/file"));
+	good(in_dir("a//b/./../b/file"));
+	good(in_dir("a/../../../../etc/passwd"));
+}
+
+static void
+folders_of_others(void **state UNUSED)
+{
+	assert_int_equal(chown(in_dir("a"), OTHER, 0), 0);
+	bad(in_dir("a/b/file"), "/a belongs to user 60371");
+	assert_int_equal(trust_file(in_dir("a/b/file"), OTHER, NULL), 0);
+	assert_int_equal(chown(in_dir("a"), 0, 0), 0);
+	assert_int_equal(chown(in_dir("a/b"), OTHER, 0), 0);
+	bad(in_dir("a/b/file"), "/a/b belongs to user 60371");
+	bad(in_dir("a/b/../../a/b/file"), "/a/b belongs to user 60371");
+}
+
+static void
+modes(void **state UNUSED)
+{
+	assert_int_equal(chmod(in_dir("a"), 0777), 0);
+	bad(in_dir("a/b/file"), "others than root may write to ");
+	assert_int_equal(chmod(in_dir("a"), 0775), 0);
+	good(in_dir("a/b/file"));			/* by root's group */
+	assert_int_equal(chown(in_dir("a"), 0, OTHER), 0);
+	bad(in_dir("a/b/file"), "others than root may write to ");
+}
+
+/* What is taken from a folder like /tmp must be root's: others may have put theirs there. */
+static void
+sticky(void **state UNUSED)
+{
+	assert_int_equal(chmod(in_dir("a/b"), 01777), 0);
+	good(in_dir("a/b/file"));
+	assert_int_equal(trust_folders(in_dir("a/b/missing"), 0, NULL), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(chown(in_dir("a/b/file"), OTHER, 0), 0);
+	bad(in_dir("a/b/file"), "/a/b/file belongs to user 60371");
+	assert_int_equal(symlink("/etc/passwd", in_dir("a/b/link")), 0);
+	good(in_dir("a/b/link"));
+	assert_int_equal(lchown(in_dir("a/b/link"), OTHER, 0), 0);
+	bad(in_dir("a/b/link"), "/a/b/link belongs to user 60371");
+}
+
+/* Only trust_file() looks at the file. */
+static void
+the_file(void **state UNUSED)
+{
+	char *cause = NULL;
+	int r;
+
+	assert_int_equal(trust_folders(in_dir("a/b/missing"), 0, NULL), 0);
+	assert_int_equal(trust_file(in_dir("a/b/missing"), 0, NULL), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(trust_folders(in_dir("a/missing/file"), 0, NULL), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(chown(in_dir("a/b/file"), OTHER, 0), 0);
+	r = trust_file(in_dir("a/b/file"), 0, &cause);
+	refused(r, cause, "/a/b/file belongs to user 60371");
+	assert_int_equal(trust_folders(in_dir("a/b/file"), 0, NULL), 0);
+	assert_int_equal(chown(in_dir("a/b/file"), 0, 0), 0);
+	assert_int_equal(chmod(in_dir("a/b/file"), 0602), 0);
+	cause = NULL;
+	r = trust_file(in_dir("a/b/file"), 0, &cause);
+	refused(r, cause, "others than root may write to ");
+}
+
+/* Root's links are followed, and each folder on their way counts. */
+static void
+links(void **state UNUSED)
+{
+	assert_int_equal(symlink("a/b", in_dir("short")), 0);
+	good(in_dir("short/file"));
+	assert_int_equal(symlink(in_dir("short/../../short"), in_dir("long")), 0);
+	good(in_dir("long/file"));
+	assert_int_equal(symlink("/etc", in_dir("a/etc")), 0);
+	good(in_dir("a/etc/passwd"));
+	assert_int_equal(chown(in_dir("a"), OTHER, 0), 0);
+	bad(in_dir("short/file"), "/a belongs to user 60371");
+	bad(in_dir("long/file"), "/a belongs to user 60371");
+	bad(in_dir("a/etc/passwd"), "/a belongs to user 60371");
+	assert_int_equal(symlink("loop", in_dir("loop")), 0);
+	assert_int_equal(trust_folders(in_dir("loop/x"), 0, NULL), -1);
+	assert_int_equal(errno, ELOOP);
+}
+
+static void
+too_long(void **state UNUSED)
+{
+	char path[5000];
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(trust_folders(path, 0, NULL), -1);
+	assert_int_equal(errno, ENAMETOOLONG);
+	assert_int_equal(trust_folders("etc/passwd", 0, NULL), -1);
+}
+
+#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(roots), TEST(folders_of_others), TEST(modes), TEST(sticky), TEST(the_file),
+		TEST(links), TEST(too_long),
+	};
+
+	if (geteuid() != 0)
+		return _cmocka_run_group_tests("trust", tests, 0, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
