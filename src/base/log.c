@@ -266,6 +266,18 @@ log_open(const char *target, char **cause)
 }
 
 int
+log_open_file(const char *path)
+{
+	return log_sink_open_file(path);
+}
+
+void
+log_set_opener(int (*fn)(const char *path, void *arg), void *arg)
+{
+	log_sink_set_opener(fn, arg);
+}
+
+int
 log_reopen(char **cause)
 {
 	if (sink == NULL || sink->path == NULL || sink->way == SINK_DATAGRAM ||

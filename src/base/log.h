@@ -80,6 +80,12 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
  */
 int	 log_open(const char *target, char **cause) MUSTCHECK;
 int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
+/*
+ * For a process that may not write to the file: fn opens it, to append and without
+ * blocking.  It returns a descriptor, or -1 with errno.  NULL: nobody does.
+ */
+int	 log_open_file(const char *path) MUSTCHECK;	/* so, for that function */
+void	 log_set_opener(int (*fn)(const char *path, void *arg), void *arg);
 void	 log_close(void);			/* writes what it can without blocking, frees all */
 
 void	 log_set_level(enum log_level);

@@ -34,10 +34,14 @@
 #include <unistd.h>
 
 #include "base/log_journal.h"
+#include "base/trust.h"
 
 #define PIECE	PIPE_BUF
 
 const char *log_sink_journal_path = LOG_JOURNAL_SOCKET;
+
+static int	(*opener)(const char *, void *);
+static void	*opener_arg;
 
 /* -- opening --------------------------------------------------------------- */
 
@@ -135,21 +139,48 @@ open_stderr(char **cause)
 	return s;
 }
 
-/*
- * O_NONBLOCK makes open(2) refuse a FIFO without a reader instead of waiting.
- * O_NOFOLLOW: nobody who can replace the file may redirect our writes to another one.
- */
+int
+log_sink_open_file(const char *path)
+{
+	return open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK |
+	    O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0640);
+}
+
+static int
+open_by_opener(const char *path)
+{
+	int fd = log_sink_open_file(path);
+
+	if (fd == -1 && errno == EACCES && opener != NULL)
+		fd = opener(path, opener_arg);
+	return fd;
+}
+
+/* EPERM: an opener that is root does not follow this path. */
+static void
+explain(const char *path, char **cause)
+{
+	int error = errno;
+	char *why = NULL;
+
+	if (error == EPERM && trust_folders(path, 0, &why) == -1)
+		(void)util_cause(cause, "%s: Permission denied, and root opens a log only where "
+		    "root alone may write: %s", path, why);
+	else
+		(void)util_cause(cause, "%s: %s", path, error == ELOOP ?
+		    "is a symbolic link, which is not followed" : strerror(error));
+	free(why);
+}
+
 static struct log_sink *
 open_file(const char *path, char **cause)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK |
-	    O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0640);
+	int fd = open_by_opener(path);
 	struct log_sink *s;
 	struct stat st;
 
 	if (fd == -1) {
-		(void)util_cause(cause, "%s: %s", path, errno == ELOOP ?
-		    "is a symbolic link, which is not followed" : strerror(errno));
+		explain(path, cause);
 		return NULL;
 	}
 	s = sink_new(SINK_FILE, fd);
@@ -157,6 +188,13 @@ open_file(const char *path, char **cause)
 	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
 		s->way = SINK_NONBLOCK;
 	return s;
+}
+
+void
+log_sink_set_opener(int (*fn)(const char *, void *), void *arg)
+{
+	opener = fn;
+	opener_arg = arg;
 }
 
 struct log_sink *

@@ -32,6 +32,13 @@ struct log_sink {
 
 /* NULL with *cause; target as for log_open(). */
 struct log_sink	*log_sink_open(const char *target, char **cause);
+/*
+ * As log_open() opens a file; -1 with errno.  O_NONBLOCK makes open(2) refuse a FIFO
+ * without a reader instead of waiting.  O_NOFOLLOW: nobody who can replace the file may
+ * redirect our writes to another one.
+ */
+int		 log_sink_open_file(const char *path) MUSTCHECK;
+void		 log_sink_set_opener(int (*)(const char *path, void *arg), void *arg);
 struct log_sink	*log_sink_syslog(const char *socket_path, char **cause);
 struct log_sink	*log_sink_journal(const char *socket_path);	/* NULL: it is not there */
 void		 log_sink_free(struct log_sink *);	/* does not flush */

@@ -75,6 +75,9 @@ is_right(const struct launch_order *o, size_t nfds)
 		return o->head.value > 1 && o->head.value <= INT32_MAX;
 	case LAUNCH_LOAD:
 	case LAUNCH_RETIRE:
+	case LAUNCH_LOG:
+	case LAUNCH_LISTEN:
+	case LAUNCH_UNLISTEN:
 		return true;
 	default:
 		return false;

@@ -28,8 +28,14 @@ enum launch_op {
 	LAUNCH_END,		/* value: a pid */
 	LAUNCH_LOAD,
 	LAUNCH_RETIRE,		/* generation */
-	LAUNCH_FILE		/* bytes: the path */
+	LAUNCH_FILE,		/* bytes: the path */
+	LAUNCH_LOG,		/* generation */
+	LAUNCH_LISTEN,		/* generation */
+	LAUNCH_UNLISTEN
 };
+
+/* The others go the other way. */
+#define LAUNCH_IS_FOR_FILES(op)	((op) >= LAUNCH_FILE && (op) <= LAUNCH_UNLISTEN)
 
 struct launch_head {
 	uint32_t	op;

@@ -420,6 +420,15 @@ receive_file(struct launcher *l)
 	return -1;
 }
 
+static int
+ask_for_file(struct launcher *l, const void *order, size_t n)
+{
+	drop_late_answers(l);
+	if (launch_send(l->files, order, n, NULL, 0, MSG_DONTWAIT) == -1)
+		return -1;
+	return receive_file(l);
+}
+
 int
 launcher_open(struct launcher *l, const char *path)
 {
@@ -430,12 +439,33 @@ launcher_open(struct launcher *l, const char *path)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	drop_late_answers(l);
 	memcpy(bytes, &head, sizeof(head));
 	memcpy(bytes + sizeof(head), path, head.size);
-	if (launch_send(l->files, bytes, sizeof(head) + head.size, NULL, 0, MSG_DONTWAIT) == -1)
-		return -1;
-	return receive_file(l);
+	return ask_for_file(l, bytes, sizeof(head) + head.size);
+}
+
+int
+launcher_open_log(struct launcher *l, unsigned generation)
+{
+	struct launch_head head = { .op = LAUNCH_LOG, .generation = generation };
+
+	return ask_for_file(l, &head, sizeof(head));
+}
+
+int
+launcher_listen(struct launcher *l, unsigned generation)
+{
+	struct launch_head head = { .op = LAUNCH_LISTEN, .generation = generation };
+
+	return ask_for_file(l, &head, sizeof(head));
+}
+
+void
+launcher_unlisten(struct launcher *l)
+{
+	struct launch_head head = { .op = LAUNCH_UNLISTEN };
+
+	(void)!launch_send(l->files, &head, sizeof(head), NULL, 0, MSG_DONTWAIT);
 }
 
 /* -- its life ------------------------------------------------------------------------------------ */

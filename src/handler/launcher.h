@@ -21,11 +21,18 @@
  *	file PATH	Open the file, if it is redis.password_file, tls_ca, tls_cert or tls_key of
  *			a generation, or redis-password of $CREDENTIALS_DIRECTORY.  Connect to it,
  *			if it is the unix socket of a redis.server of a generation.
+ *	log G		Open the log file of generation G, log.target, to append to it.
+ *	listen G	Listen on the unix socket of generation G, http.listen.
+ *	unlisten	Nobody listens on it any more: remove its file.
  *
- * The launcher answers "load" and "file".  A handler introduces itself, with its pid,
- * as its first act; the launcher answers a start only where that fails.  "file" has a
- * socket of its own, for it is waited for.  An order that breaks the rules of
- * launch_wire.h ends the launcher.
+ * The paths of "log" and "listen" are those of the launcher's own copy.  It follows a
+ * path only where root alone may write to all folders on the way (base/trust.h), because
+ * it opens as root.
+ *
+ * The launcher answers "load", "file", "log" and "listen".  A handler introduces itself,
+ * with its pid, as its first act; the launcher answers a start only where that fails.
+ * The last four orders have a socket of their own, for they are waited for.  An order
+ * that breaks the rules of launch_wire.h ends the launcher.
  *
  * A handler is a child of the main process (CLONE_PARENT), which reaps it and has
  * rusage and exit status at first hand.
@@ -59,6 +66,14 @@ struct launcher_ops {
 	int		 (*load)(int text, int report, void *arg);
 	/* In the launcher: the configuration from that text; NULL: impossible. */
 	struct config	*(*read)(int text, void *arg);
+	/*
+	 * In the launcher: the log file that the configuration names, and the unix socket
+	 * that it wants to be listened on.  A descriptor, or -1 with errno.
+	 */
+	int		 (*open_log)(const struct config *);
+	int		 (*listen)(const struct config *);
+	/* In the launcher: removes that socket's file, if there is one. */
+	void		 (*unlisten)(void);
 };
 
 /* Forks.  Call before anything else, while the process is small; fatal on failure. */
@@ -86,6 +101,12 @@ void	launcher_stop(struct launcher *);
 
 /* Waits, a few seconds at most.  The descriptor, or -1 with errno. */
 int	launcher_open(struct launcher *, const char *path) MUSTCHECK;
+
+/* The same, of the log file and the listening unix socket that a generation names. */
+int	launcher_open_log(struct launcher *, unsigned generation) MUSTCHECK;
+int	launcher_listen(struct launcher *, unsigned generation) MUSTCHECK;
+/* The socket is closed: its file can go.  Does not wait. */
+void	launcher_unlisten(struct launcher *);
 
 /* A generation lives while it is held. */
 void	launcher_hold(struct launcher *, unsigned generation);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/trust.h"
 #include "handler/command.h"
 #include "handler/guardian.h"
 #include "handler/launch_wire.h"
@@ -137,6 +138,7 @@ end(struct launcher_process *l)
 {
 	if (l->loader != 0)
 		(void)kill(l->loader, SIGKILL);
+	l->ops->unlisten();
 	if (l->guardian == 0)
 		start_guardian(l);
 	if (l->guardian != 0) {
@@ -341,13 +343,15 @@ is_server(const struct config *c, const char *path)
 	return false;
 }
 
-/* Does not wait: a server whose backlog is full refuses. */
+/* Does not wait: a server whose backlog is full refuses.  It sees root connect. */
 static int
 connect_to(const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd, error;
 
+	if (trust_folders(path, 0, NULL) == -1)
+		return -1;
 	errno = ENAMETOOLONG;
 	if (strlen(path) >= sizeof(sun.sun_path) ||
 	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) == -1)
@@ -372,10 +376,36 @@ open_named(struct launcher_process *l, const char *path)
 			return connect_to(path);
 		known = is_named(l->generations[i]->config, path);
 	}
-	if (known)
-		return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	errno = EACCES;
+	if (!known) {
+		errno = EACCES;
+		return -1;
+	}
+	if (!is_credential(path) && trust_folders(path, 0, NULL) == -1)
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* What the configuration of that generation names. */
+static int
+open_configured(struct launcher_process *l, int (*open_it)(const struct config *),
+    unsigned generation)
+{
+	struct generation *g = find_generation(l, generation);
+
+	if (g != NULL)
+		return open_it(g->config);
+	errno = EINVAL;
 	return -1;
+}
+
+static int
+open_ordered(struct launcher_process *l, const struct launch_order *o, const char *path)
+{
+	if (o->head.op == LAUNCH_LOG)
+		return open_configured(l, l->ops->open_log, o->head.generation);
+	if (o->head.op == LAUNCH_LISTEN)
+		return open_configured(l, l->ops->listen, o->head.generation);
+	return open_named(l, path);
 }
 
 static void
@@ -383,7 +413,7 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 {
 	struct launch_reply r = { .answer = LAUNCH_OPENED };
 	char *path = xstrndup(o->bytes, o->head.size);
-	int fd = open_named(l, path);
+	int fd = open_ordered(l, o, path);
 
 	r.error = fd == -1 ? errno : 0;
 	reply(l->files, &r, &fd, fd == -1 ? 0 : 1);
@@ -579,7 +609,12 @@ obey(struct launcher_process *l, const struct launch_order *o, const int *fds)
 		retire(l, o->head.generation);
 		break;
 	case LAUNCH_FILE:
+	case LAUNCH_LOG:
+	case LAUNCH_LISTEN:
 		open_file(l, o);
+		break;
+	case LAUNCH_UNLISTEN:
+		l->ops->unlisten();
 		break;
 	}
 }
@@ -599,7 +634,7 @@ take_order(struct launcher_process *l, int fd)
 	if (n == 0 || (n == -1 && errno == ECONNRESET))
 		end(l);
 	if (n == -1 || launch_parse(datagram, (size_t)n, nfds, &o) == -1 ||
-	    (o.head.op == LAUNCH_FILE) != (fd == l->files))
+	    LAUNCH_IS_FOR_FILES(o.head.op) != (fd == l->files))
 		refuse(l, "not an order");
 	obey(l, &o, fds);
 	while (nfds > 0)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/trust.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "handler/identity.h"
@@ -479,25 +480,56 @@ check_redis(struct loader *l)
 		check_file(l, given_place(l, SECTION_REDIS, names[i]), names[i], paths[i], false);
 }
 
-/* Where another user than the main process' owns the folder, that user decides what the file is. */
+/* Without a launcher the main process writes it, or nobody does. */
+static bool
+check_log_owner(struct loader *l, const struct runner *r, const struct place *at)
+{
+	const char *path = l->config->log.target;
+	struct stat st;
+
+	if (r->privileged || lstat(path, &st) == -1 || st.st_uid == r->main.uid)
+		return true;
+	finding_warn(&l->findings, at, "target %s does not belong to %s, who writes it: "
+	    "chown %s %s", path, r->main.name, r->main.name, path);
+	return false;
+}
+
+/* Whoever may change the folder decides what the file is: root opens nothing there. */
 static void
 check_log_file(struct loader *l, const struct runner *r)
 {
-	const char *path = l->config->log.target, *slash = strrchr(path, '/');
+	const char *path = l->config->log.target;
 	const struct place *at = given_place(l, SECTION_LOG, "target");
-	char *folder;
-	struct stat st;
+	char *why = NULL;
 
 	if (path[0] != '/' || !r->held)
 		return;
-	if (lstat(path, &st) == 0 && st.st_uid != r->main.uid)
-		finding_warn(&l->findings, at, "target %s does not belong to %s, who writes it: "
-		    "chown %s %s", path, r->main.name, r->main.name, path);
-	folder = slash == path ? xstrdup("/") : xstrndup(path, (size_t)(slash - path));
-	if (stat(folder, &st) == 0 && st.st_uid != r->main.uid && st.st_uid != 0)
-		finding_warn(&l->findings, at, "target %s: its folder belongs to neither root nor %s: "
-		    "its owner can replace the file", path, r->main.name);
-	free(folder);
+	if (check_log_owner(l, r, at) && trust_folders(path, r->main.uid, &why) == -1 &&
+	    errno == EPERM)
+		finding_warn(&l->findings, at, "target %s: %s, so others could put another file "
+		    "there: take a folder of %s's, such as /var/log/rqd", path, why, r->main.name);
+	free(why);
+}
+
+/*
+ * Files that the launcher opens for the main process.  It follows no path that another
+ * user can change: that would give any file away.
+ */
+static void
+check_secret(struct loader *l, const struct runner *r, const char *option, const char *path)
+{
+	const struct place *at = given_place(l, SECTION_REDIS, option);
+	char *why = NULL;
+
+	if (path[0] == '\0' || !r->privileged)
+		return;
+	if (trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
+		finding_warn(&l->findings, at, "%s %s: %s, so root does not open it for rqd: put it "
+		    "into a folder that only root may write to, such as /etc", option, path, why);
+	else if (why == NULL && trust_file(path, r->main.uid, &why) == -1 && errno == EPERM)
+		finding_warn(&l->findings, at, "%s: %s: chown root %s; chmod go-w %s", option, why,
+		    path, path);
+	free(why);
 }
 
 static void
@@ -509,6 +541,18 @@ check_password_file(struct loader *l)
 	if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0)
 		finding_warn(&l->findings, given_place(l, SECTION_REDIS, "password_file"),
 		    "password_file %s can be read by everybody: chmod o-r %s", path, path);
+}
+
+static void
+check_secrets(struct loader *l, const struct runner *r)
+{
+	const struct redis_options *o = &l->config->redis;
+
+	check_password_file(l);
+	check_secret(l, r, "password_file", o->password_file);
+	check_secret(l, r, "tls_ca", o->tls_ca);
+	check_secret(l, r, "tls_cert", o->tls_cert);
+	check_secret(l, r, "tls_key", o->tls_key);
 }
 
 void
@@ -523,7 +567,7 @@ config_check(struct loader *l)
 	if (!l->source->client) {
 		r = find_runner(l);
 		check_log_file(l, &r);
-		check_password_file(l);
+		check_secrets(l, &r);
 	}
 	for (i = 0; i < l->ndrafts; i++) {
 		check_title(l, &l->drafts[i]);

@@ -14,7 +14,9 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/trust.h"
 #include "redis/secret.h"
+#include "service/listener.h"
 
 #define HASH_MARK	"# "
 
@@ -108,7 +110,50 @@ read_config(int text, void *arg)
 	return config;
 }
 
-const struct launcher_ops launch_config_ops = { .load = load, .read = read_config };
+/* -- in the launcher: what the main process may not open ----------------------------------------- */
+
+static struct listener made = LISTENER_INIT;	/* its descriptor is the main process' */
+
+static int
+open_log(const struct config *config)
+{
+	const char *path = config->log.target;
+
+	errno = EINVAL;
+	if (path[0] != '/' || trust_folders(path, 0, NULL) == -1)
+		return -1;
+	return log_open_file(path);
+}
+
+static void
+unlisten(void)
+{
+	listener_close(&made);
+}
+
+/* The file of one at another place goes. */
+static int
+make_listener(const struct config *config)
+{
+	const char *where = config->http.listen;
+	struct listener l;
+	int fd;
+
+	errno = EINVAL;
+	if (strncmp(where, "unix:", 5) != 0 || trust_folders(where + 5, 0, NULL) == -1 ||
+	    listener_open(&l, where, NULL) == -1)
+		return -1;
+	unlisten();
+	fd = l.fd;
+	l.fd = -1;
+	made = l;
+	return fd;
+}
+
+const struct launcher_ops launch_config_ops = {
+	.load = load, .read = read_config, .open_log = open_log, .listen = make_listener,
+	.unlisten = unlisten,
+};
 
 /* -- in the main process ------------------------------------------------------------------------ */
 
@@ -179,16 +224,47 @@ launch_config_log(const struct config_report *report)
 		    LF_STR("warning", report->warnings[i]));
 }
 
+static const struct config *in_force;	/* borrowed; whose log and socket are asked for */
+
 static int
-open_secret(const char *path, void *arg)
+lend_secret(const char *path, void *arg)
 {
 	return launcher_open(arg, path);
 }
 
-void
-launch_config_open_secrets(struct launcher *l)
+/* The log may be an earlier configuration's, whose path the launcher does not open any more. */
+static int
+lend_log(const char *path, void *arg)
 {
-	secret_set_opener(l != NULL ? open_secret : NULL, l);
+	if (strcmp(path, in_force->log.target) == 0)
+		return launcher_open_log(arg, in_force->generation);
+	errno = EACCES;
+	return -1;
+}
+
+static int
+lend_listener(const char *where, void *arg)
+{
+	if (strcmp(where, in_force->http.listen) == 0)
+		return launcher_listen(arg, in_force->generation);
+	errno = EACCES;
+	return -1;
+}
+
+static void
+give_back_listener(void *arg)
+{
+	launcher_unlisten(arg);
+}
+
+void
+launch_config_borrow(struct launcher *l, const struct config *config)
+{
+	in_force = config;
+	secret_set_opener(l != NULL ? lend_secret : NULL, l);
+	log_set_opener(l != NULL ? lend_log : NULL, l);
+	listener_set_opener(l != NULL ? lend_listener : NULL, l != NULL ? give_back_listener : NULL,
+	    l);
 }
 
 /* Its guardian ends the handlers: all that is left to do is to be started again. */

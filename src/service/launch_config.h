@@ -18,8 +18,11 @@ struct config	*launch_config_take(const struct config_source *, struct launcher_
 /* Logs it: errors are those of a reload. */
 void	launch_config_log(const struct config_report *);
 
-/* From now on it opens the files that only root may read; NULL: we do. */
-void	launch_config_open_secrets(struct launcher *);
+/*
+ * From now on it opens what we may not: files that only root may read, and the log file
+ * and the HTTP socket of this configuration, which must stay.  NULL: nobody does.
+ */
+void	launch_config_borrow(struct launcher *, const struct config *);
 
 /* For launcher_attach(), of a daemon: logs it and exits. */
 void	launch_config_lost(void *);

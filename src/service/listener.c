@@ -15,10 +15,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/trust.h"
 #include "base/units.h"
 
 #define BACKLOG		128
 #define UNIX_MODE	0660
+
+/* Who makes a unix socket where this process may not. */
+static int	(*opener)(const char *, void *);
+static void	(*closer)(void *);
+static void	*opener_arg;
 
 /* One of the three, by sa_family. */
 struct place {
@@ -184,17 +190,27 @@ address_text(int fd, const char *where)
 	    ntohs(p.u.in.sin_port));
 }
 
-/* Another listens there, most often; what to do about it is not for here. */
+/*
+ * Another listens there, most often; what to do about it is not for here.  EPERM: an
+ * opener that is root does not follow this path.
+ */
 static int
-open_failed(int fd, const char *where, char **cause)
+open_failed(const struct place *p, const char *where, char **cause)
 {
 	int error = errno;
+	char *why = NULL;
 
-	if (fd != -1)
-		close(fd);
 	if (error == EADDRINUSE)
-		return util_cause(cause, "%s is in use", where);
-	return util_cause(cause, "%s: %s", where, strerror(error));
+		(void)util_cause(cause, "%s is in use", where);
+	else if (error == EPERM && p->u.any.sa_family == AF_UNIX &&
+	    trust_folders(p->u.un.sun_path, 0, &why) == -1)
+		(void)util_cause(cause, "%s: Permission denied, and root makes a socket only where "
+		    "root alone may write: %s", where, why);
+	else
+		(void)util_cause(cause, "%s: %s", where, strerror(error));
+	free(why);
+	errno = error;
+	return -1;
 }
 
 static void
@@ -210,24 +226,61 @@ note_file(struct listener *l, const char *path)
 	}
 }
 
+/* -1 with errno. */
+static int
+open_place(const struct place *p)
+{
+	int fd = socket(p->u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
+
+	if (fd == -1 || (bind_place(fd, p) == 0 && listen(fd, BACKLOG) == 0))
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* A path that the opener does not follow says less than that it is in use. */
+static void
+borrow(struct listener *l, const char *where)
+{
+	int error = errno;
+
+	l->fd = opener(where, opener_arg);
+	l->lent = l->fd != -1;
+	if (l->fd == -1 && errno == EPERM && error == EADDRINUSE)
+		errno = error;
+}
+
 int
 listener_open(struct listener *l, const char *where, char **cause)
 {
 	struct place p;
-	int fd;
+	bool is_unix;
 
 	*l = (struct listener)LISTENER_INIT;
 	if (parse(where, &p, cause) == -1)
 		return -1;
-	fd = socket(p.u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd == -1 || bind_place(fd, &p) == -1 || listen(fd, BACKLOG) == -1)
-		return open_failed(fd, where, cause);
-	l->fd = fd;
-	l->address = address_text(fd, where);
-	l->loopback = is_loopback(&p);
-	if (p.u.any.sa_family == AF_UNIX)
+	is_unix = p.u.any.sa_family == AF_UNIX;
+	l->fd = open_place(&p);
+	if (l->fd != -1 && is_unix)
 		note_file(l, p.u.un.sun_path);
+	if (l->fd == -1 && is_unix && opener != NULL)
+		borrow(l, where);
+	if (l->fd == -1)
+		return open_failed(&p, where, cause);
+	l->address = address_text(l->fd, where);
+	l->loopback = is_loopback(&p);
 	return 0;
+}
+
+void
+listener_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *), void *arg)
+{
+	opener = open_unix;
+	closer = close_unix;
+	opener_arg = arg;
 }
 
 /* Another daemon may have put its own socket there meanwhile. */
@@ -248,6 +301,8 @@ listener_close(struct listener *l)
 		remove_file(l);
 	if (l->fd != -1)
 		close(l->fd);
+	if (l->lent && closer != NULL)
+		closer(opener_arg);
 	free(l->path);
 	free(l->address);
 	*l = (struct listener)LISTENER_INIT;

@@ -26,6 +26,7 @@ struct listener {
 	ino_t	 ino;
 	struct timespec	 made;
 	bool	 loopback;	/* TCP that only this machine reaches */
+	bool	 lent;		/* by listener_set_opener()'s function */
 };
 
 #define LISTENER_INIT	{ .fd = -1 }
@@ -35,6 +36,13 @@ int	listener_check(const char *where, char **cause) MUSTCHECK;
 
 /* 0, or -1 with *cause; the socket is non-blocking and close-on-exec. */
 int	listener_open(struct listener *, const char *where, char **cause) MUSTCHECK;
+
+/*
+ * For unix sockets that this process may not make: open() returns one that listens, or
+ * -1 with errno; close() is told that it is closed, and its file can go.
+ */
+void	listener_set_opener(int (*open)(const char *where, void *arg), void (*close)(void *arg),
+	    void *arg);
 
 /* Closes the descriptor, unless it was set to -1 because another owns it. */
 void	listener_close(struct listener *);

@@ -461,8 +461,10 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 	size_t i;
 
 	s->config = new;
-	if (s->launcher != NULL)
+	if (s->launcher != NULL) {
 		launcher_hold(s->launcher, new->generation);
+		launch_config_borrow(s->launcher, new);
+	}
 	if (plan->log)
 		log_config_apply(&s->config->log, s->options->debug);
 	if (plan->http)
@@ -673,7 +675,6 @@ server_start_guardian(struct server *s)
 	}
 	launcher_attach(s->launcher, s->loop, launch_config_lost, NULL);
 	launcher_hold(s->launcher, s->config->generation);
-	launch_config_open_secrets(s->launcher);
 }
 
 static void
@@ -765,7 +766,7 @@ server_stop(struct server *s)
 	timer_stop(&s->deadline);
 	timer_stop(&s->extend);
 	timer_stop(&s->watchdog);
-	launch_config_open_secrets(NULL);
+	launch_config_borrow(NULL, NULL);
 	guardian_stop(s->guardian);
 	child_done(s->loop);
 	launcher_stop(s->launcher);
@@ -786,6 +787,7 @@ server_run(const struct server_options *options, struct config *config)
 	s.boot = config_ref(config);
 	s.instance = heartbeat_instance(config->name);
 	server_note_redis(&s, "not connected yet");
+	launch_config_borrow(options->launcher, s.config);
 	log_config_apply(&s.config->log, options->debug);
 	server_start(&s);
 	launch_config_log(options->report);

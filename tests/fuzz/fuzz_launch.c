@@ -63,12 +63,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	exact = xmalloc(n - 1 + (n == 1));	/* no byte more: a sanitizer sees what is read behind it */
 	memcpy(exact, data + 1, n - 1);
 	if (launch_parse(exact, n - 1, nfds, &o) == 0) {
-		check(o.head.op >= LAUNCH_START && o.head.op <= LAUNCH_FILE);
+		check(o.head.op >= LAUNCH_START && o.head.op <= LAUNCH_UNLISTEN);
 		check(sizeof(o.head) + o.head.size == n - 1);
 		if (o.head.op == LAUNCH_START)
 			check_start(&o, nfds);
 		else
 			check(nfds == 0);
+		/* No path but that of a file that the launcher looks for in its configurations. */
+		if (o.head.op != LAUNCH_START && o.head.op != LAUNCH_FILE)
+			check(o.head.size == 0);
 		if (o.head.op == LAUNCH_FILE)
 			check(o.bytes[0] == '/' && memchr(o.bytes, '\0', o.head.size) == NULL);
 		if (o.head.op == LAUNCH_SIGNAL)

@@ -214,6 +214,18 @@ launch_read(int text UNUSED, void *arg UNUSED)
 	return config_ref(t.config);
 }
 
+static inline int
+launch_nothing(const struct config *c UNUSED)
+{
+	errno = EINVAL;
+	return -1;
+}
+
+static inline void
+launch_unlisten(void)
+{
+}
+
 static inline void
 launch_died(void *arg UNUSED)
 {
@@ -223,7 +235,8 @@ launch_died(void *arg UNUSED)
 static inline void
 launch(void)
 {
-	static const struct launcher_ops ops = { launch_load, launch_read };
+	static const struct launcher_ops ops = { launch_load, launch_read, launch_nothing,
+	    launch_nothing, launch_unlisten };
 	struct launcher_loaded loaded;
 
 	t.env.launcher = launcher_fork(&ops, NULL);

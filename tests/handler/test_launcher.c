@@ -1,7 +1,8 @@
 /*
  * The launcher against a main process that somebody has taken over: whatever that
  * says, nothing is started but the configured command of a configured queue, as its user,
- * nobody else's process gets a signal, and no file is opened that is not named.
+ * nobody else's process gets a signal, and no file is opened that is not named, or that
+ * another than root can put another file in the place of.
  */
 #include <config.h>
 
@@ -12,7 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <linux/sched.h>
 #include <errno.h>
@@ -26,6 +29,7 @@
 #include "base/clock.h"
 #include "handler/launch_wire.h"
 #include "handler/launcher.h"
+#include "service/launch_config.h"
 #include "service/privilege.h"
 
 #define PATIENCE	20000		/* milliseconds */
@@ -81,6 +85,8 @@ read_config(int text UNUSED, void *arg UNUSED)
 	c->redis.tls_ca = xstrdup("");
 	c->redis.tls_cert = xstrdup("");
 	c->redis.tls_key = xstrdup("");
+	c->log.target = xasprintf("%s/log", t.dir);
+	c->http.listen = xasprintf("unix:%s/http", t.dir);
 	c->queues = xreallocarray(c->queues, 2, sizeof(*c->queues));
 	c->queues[c->nqueues++] = q;
 	c->queues[1] = NULL;
@@ -106,10 +112,13 @@ static bool	answer(int fd, struct launch_reply *, int *got);
 static int
 set_up(void **state UNUSED)
 {
-	static const struct launcher_ops ops = { load, read_config };
+	static struct launcher_ops ops;
 	int orders[2], files[2];
 	struct launch_reply r;
 
+	ops = launch_config_ops;
+	ops.load = load;
+	ops.read = read_config;
 	strcpy(t.dir, "/tmp/rqd-test.XXXXXX");
 	assert_non_null(mkdtemp(t.dir));
 	write_file("password", "secret\n");
@@ -173,7 +182,7 @@ order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
 	memcpy(all, &head, sizeof(head));
 	if (n > 0)
 		memcpy(all + sizeof(head), bytes, n);
-	assert_int_equal(launch_send(op == LAUNCH_FILE ? t.files : t.orders, all,
+	assert_int_equal(launch_send(LAUNCH_IS_FOR_FILES(op) ? t.files : t.orders, all,
 	    sizeof(head) + n, fds, nfds, 0), 0);
 }
 
@@ -369,6 +378,115 @@ only_named_files_are_opened(void **state UNUSED)
 	free(dots);
 }
 
+/* Somebody else may write to the folder: nothing in it is opened by root. */
+static void
+nothing_is_opened_where_others_write(void **state UNUSED)
+{
+	char *path = xasprintf("%s/password", t.dir);
+
+	assert_int_equal(chmod(t.dir, 0707), 0);
+	try_file(path, EPERM);
+	assert_int_equal(chmod(t.dir, 0700), 0);
+	assert_int_equal(chown(t.dir, 1, 0), 0);
+	try_file(path, EPERM);
+	assert_int_equal(chown(t.dir, 0, 0), 0);
+	try_file(path, 0);
+	free(path);
+}
+
+/* The descriptor, or -1 where that error came. */
+static int
+ask(int op, int generation, int error)
+{
+	struct launch_reply r;
+	int fd;
+
+	order_of(generation, 0, op, 0, 0, NULL, 0, NULL, 0);
+	assert_true(answer(t.files, &r, &fd));
+	assert_int_equal(r.answer, LAUNCH_OPENED);
+	assert_int_equal(r.error, error);
+	assert_int_equal(fd == -1, error != 0);
+	return fd;
+}
+
+static void
+the_log_is_appended_to(void **state UNUSED)
+{
+	char *path = xasprintf("%s/log", t.dir), *other = xasprintf("%s/other", t.dir);
+	char text[8] = "";
+	struct stat st;
+	int fd = ask(LAUNCH_LOG, 1, 0), again = ask(LAUNCH_LOG, 1, 0);
+
+	assert_int_equal(write(fd, "ab", 2), 2);
+	assert_int_equal(write(again, "cd", 2), 2);
+	(void)close(fd);
+	(void)close(again);
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 4);
+	assert_string_equal(text, "abcd");
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(st.st_uid, 0);
+	(void)close(fd);
+	(void)ask(LAUNCH_LOG, 2, EINVAL);		/* no such generation */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(other, path), 0);
+	(void)ask(LAUNCH_LOG, 1, ELOOP);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(chown(t.dir, 1, 0), 0);
+	(void)ask(LAUNCH_LOG, 1, EPERM);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(chown(t.dir, 0, 0), 0);
+	free(path);
+	free(other);
+}
+
+static bool
+answers(const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool does;
+
+	assert_true(strlen(path) < sizeof(sun.sun_path));
+	strcpy(sun.sun_path, path);
+	does = connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0;
+	(void)close(fd);
+	return does;
+}
+
+static void
+the_socket_is_listened_on(void **state UNUSED)
+{
+	char *path = xasprintf("%s/http", t.dir);
+	struct stat st;
+	int fd = ask(LAUNCH_LISTEN, 1, 0);
+
+	assert_true(answers(path));
+	assert_int_equal(lstat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0660);
+	(void)ask(LAUNCH_LISTEN, 1, EADDRINUSE);
+	assert_true(answers(path));
+	(void)close(fd);
+	fd = ask(LAUNCH_LISTEN, 1, 0);			/* nobody listens on the old one */
+	assert_true(answers(path));
+	(void)close(fd);
+	order(LAUNCH_UNLISTEN, 0, 0, NULL, 0, NULL, 0);
+	(void)ask(LAUNCH_LISTEN, 2, EINVAL);		/* no such generation; it has heard by now */
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(chmod(t.dir, 0707), 0);
+	(void)ask(LAUNCH_LISTEN, 1, EPERM);
+	assert_int_equal(access(path, F_OK), -1);
+	free(path);
+}
+
+static void
+no_path_of_a_log(void **state UNUSED)
+{
+	order(LAUNCH_LOG, 0, 0, "/etc/shadow", 11, NULL, 0);
+	expect_end();
+}
+
 /* Random bytes, and orders with random members: it answers or ends, and starts nothing else. */
 static void
 random_bytes(void **state UNUSED)
@@ -385,7 +503,7 @@ random_bytes(void **state UNUSED)
 			bytes[k] = (char)random_u64();
 		if (n >= sizeof(head)) {
 			memcpy(&head, bytes, sizeof(head));
-			head.op %= 9;
+			head.op %= 12;
 			head.slot %= 70000;
 			head.generation %= 3;
 			head.queue %= 3;
@@ -619,6 +737,10 @@ main(void)
 		TEST(a_group_of_another_gets_no_signal),
 		TEST(it_ends_with_the_main_process),
 		TEST(only_named_files_are_opened),
+		TEST(nothing_is_opened_where_others_write),
+		TEST(the_log_is_appended_to),
+		TEST(the_socket_is_listened_on),
+		TEST(no_path_of_a_log),
 		TEST(random_bytes),
 		TEST(the_main_process_is_powerless),
 	};
