@@ -284,7 +284,7 @@ consumer_judge(struct consumer *c, const struct verdict *v, const struct result 
 	usec_t now = clock_mono();
 
 	if (v->suspend != REASON_NONE) {
-		char *cause = journal_cause(r);
+		char *cause = journal_cause(c->cfg, r);
 		consumer_breaker_event(c, breaker_cannot_execute(&c->breaker, now), cause);
 		free(cause);
 	} else if (v->op == VERDICT_ACK) {

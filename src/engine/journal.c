@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "handler/explain.h"
 #include "policy/tick.h"
 
 #define FIELDS_MAX	12
@@ -261,11 +262,10 @@ journal_schedule_failed(const struct queue_config *cfg, const struct schedule_co
 }
 
 char *
-journal_cause(const struct result *r)
+journal_cause(const struct queue_config *cfg, const struct result *r)
 {
 	if (r->end == END_NOT_STARTED)
-		return xasprintf("%s: %s", r->step != NULL ? r->step : "start",
-		    strerror(r->error));
+		return explain_start(cfg, r->step, r->error);
 	if (r->end == END_EXIT)
 		return xasprintf("exit status %d", r->status);
 	return NULL;

@@ -34,6 +34,6 @@ void	 journal_schedule_failed(const struct queue_config *, const struct schedule
 
 /* Why a command could not be executed, in words; NULL where it says nothing.
  * The caller frees it. */
-char	*journal_cause(const struct result *);
+char	*journal_cause(const struct queue_config *, const struct result *);
 
 #endif

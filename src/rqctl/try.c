@@ -21,7 +21,9 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "handler/explain.h"
 #include "handler/handler.h"
+#include "handler/identity.h"
 #include "handler/launcher.h"
 #include "loop/child.h"
 #include "loop/loop.h"
@@ -206,6 +208,25 @@ load_with_launcher(struct try *t)
 	return t->cfg != NULL ? 0 : ctl_error(t->ctl, EX_CONFIG, "the file has changed meanwhile");
 }
 
+/* An ordinary user cannot run the handler of somebody else. */
+static int
+check_own_user(struct try *t)
+{
+	const struct queue_config *q = t->cfg;
+	struct identity id = { .uid = (uid_t)-1 };
+	const char *step;
+	uid_t uid;
+
+	if (identity_find(q->user, q->group, &id, &step) == -1)
+		return 0;
+	uid = id.uid;
+	identity_done(&id);
+	if (uid == (uid_t)-1 || uid == geteuid())
+		return 0;
+	return ctl_error(t->ctl, EX_NOPERM, "queue \"%s\" has user = \"%s\", and only root can run "
+	    "its handler: sudo rqctl try %s", q->name, q->user, q->name);
+}
+
 /* As rqd would be, once it has started as who we are. */
 static int
 become_rqd(struct try *t)
@@ -214,7 +235,7 @@ become_rqd(struct try *t)
 
 	t->config = config_ref(t->ctl->config);
 	if (!privilege_held())
-		return 0;
+		return check_own_user(t);
 	if (t->config->privileged)
 		return load_with_launcher(t);
 	if (privilege_drop(&cause) == 0)
@@ -260,9 +281,11 @@ run(struct try *t)
 
 /* "status 75 after 2ms", "signal SIGTERM after 2ms", "cannot be started: ..." */
 static void
-ending(const struct result *r, struct buf *b)
+ending(const struct try *t, struct buf *b)
 {
+	const struct result *r = &t->result;
 	char took[UNITS_TEXT_MAX], signal[UTIL_SIGNAL_MAX];
+	char *why;
 
 	switch (r->end) {
 	case END_EXIT:
@@ -272,7 +295,9 @@ ending(const struct result *r, struct buf *b)
 		buf_printf(b, "signal %s", util_signal(r->signo, signal));
 		break;
 	case END_NOT_STARTED:
-		buf_printf(b, "cannot be started: %s", strerror(r->error));
+		why = explain_start(t->cfg, r->step, r->error);
+		buf_printf(b, "cannot be started: %s", why);
+		free(why);
 		if (r->error_len > 0)
 			buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
 		return;
@@ -337,7 +362,7 @@ say(const struct try *t)
 	struct buf b = BUF_INIT, line = BUF_INIT;
 
 	buf_printf(&b, "%s %s: ", t->cfg->name, t->msg->id);
-	ending(&t->result, &b);
+	ending(t, &b);
 	if (t->result.stop == STOP_TIME_LIMIT)
 		buf_puts(&b, ", ended at time_limit");
 	if (t->result.output_cut)

@@ -19,6 +19,7 @@
 #include "base/trust.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "handler/explain.h"
 #include "handler/identity.h"
 #include "policy/message.h"
 #include "queue/keys.h"
@@ -382,6 +383,7 @@ check_command_file(struct loader *l, const struct draft *d, const struct identit
 {
 	const char *path = d->queue->command[0];
 	const char *why = NULL;
+	char *first_line = NULL;
 	struct stat st;
 
 	if (path == NULL || draft_setting(d, "command")->bad)
@@ -391,9 +393,12 @@ check_command_file(struct loader *l, const struct draft *d, const struct identit
 	else if (S_ISDIR(st.st_mode))
 		why = "is a directory";
 	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_execute(&st, id))
-		why = "is not executable for the queue's user";
+		why = "is not executable for the queue's user: chmod 755 it";
+	else
+		why = first_line = explain_first_line(path);
 	if (why != NULL)
 		finding_warn(&l->findings, draft_place(d, "command"), "command %s: %s", path, why);
+	free(first_line);
 }
 
 static void

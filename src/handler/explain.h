@@ -1,0 +1,19 @@
+/*
+ * Why a command cannot be started, in words for a person: what is wrong, with which
+ * file, and what to do about it.
+ */
+#ifndef RQD_HANDLER_EXPLAIN_H
+#define RQD_HANDLER_EXPLAIN_H
+
+#include "policy/config.h"
+
+/*
+ * What stops the kernel from executing this file, although it exists: its "#!" line.
+ * NULL: nothing is wrong with that line, or the file cannot be read.  The caller frees it.
+ */
+char	*explain_first_line(const char *path);
+
+/* Why a start failed at step, see spawn_step_name(), with this errno.  The caller frees it. */
+char	*explain_start(const struct queue_config *, const char *step, int error);
+
+#endif
