@@ -105,13 +105,32 @@ reply_text(const struct redisReply *r)
 	return r->str;
 }
 
+/*
+ * The length of an error's first line without what Redis adds: " script: SHA, on
+ * @user_script:LINE."  Redis 8 also has " script: " in the error itself.
+ */
+static size_t
+cause_len(const char *text)
+{
+	size_t line = strcspn(text, "\r\n");
+	const char *p = text;
+
+	while ((p = strstr(p, " script: ")) != NULL && (size_t)(p - text) < line) {
+		const char *sha = p + strlen(" script: ");
+
+		if (sha[strspn(sha, "0123456789abcdef")] == ',')
+			return (size_t)(p - text);
+		p = sha;
+	}
+	return line;
+}
+
 const char *
 reply_cause(const struct redisReply *r, char *buf, size_t size)
 {
 	const char *text = r != NULL && r->type == REDIS_REPLY_ERROR ?
 	    reply_script_error(r->str) : "a reply that was not expected";
-	const char *where = strstr(text, " script: ");
-	size_t len = where != NULL ? (size_t)(where - text) : strcspn(text, "\r\n");
+	size_t len = cause_len(text);
 	char command[64] = "";
 
 	/* Redis before 7.2 does not say which command of the script was refused. */

@@ -5,11 +5,13 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-unshare --pid --fork --mount-proc --user --map-root-user true 2>/dev/null ||
-    unshare --pid --fork --mount-proc true 2>/dev/null || skip_all 'no name spaces here'
+# Root stays root in there, and has every user of the machine; anybody else is alone.
+user=''
+[ "$(id -u)" -eq 0 ] || user='--user --map-current-user'
+# shellcheck disable=SC2086
+unshare --pid --fork --mount-proc $user true 2>/dev/null || skip_all 'no name spaces here'
 redis_start
 QUEUES='orders slow'
-AS='user = "root"'	# it is root, in there
 
 # Leaves an orphan that ends by itself, and one that was orphaned before.
 handler orphans <<'H'
@@ -29,8 +31,7 @@ defaults { env = {"OUT=$T/out"} leftovers = "keep" $AS }
 queue "slow" { command = {"$T/slow"} }
 C
 
-user=''
-[ "$(id -u)" -eq 0 ] || user='--user --map-root-user'
+# shellcheck disable=SC2086
 REDIS=unix:$SOCK $RQD_WRAPPER unshare --pid --fork --mount-proc --kill-child $user \
     "$RQD" -c "$T/rqd.conf" >"$T/log" 2>&1 &
 outer=$!
