@@ -404,6 +404,24 @@ test_tick_sweep(void **state)
 	rig_popped_done(&p, 1);
 }
 
+/* A cursor that Redis does not take: the sweep begins anew, and all else is done. */
+static void
+test_tick_wrong_cursor(void **state)
+{
+	struct ticked t;
+	struct popped p;
+
+	(void)state;
+	push("{\"id\":7}");
+	p = pop_one("i.1");
+	rig_expire(&rig, p.tag, p.taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "what", &t), 0);
+	assert_int_equal(t.requeued, 1);
+	assert_memory_equal(t.warning, "HSCAN: ", 7);
+	assert_string_equal(t.cursor, "0");
+	rig_popped_done(&p, 1);
+}
+
 /*
  * The first version's tick takes what Redis has seen of our pops for a delivery whose tag is
  * nowhere.  This is its judgement of what is old; what it deletes makes settled ones lost.
@@ -685,6 +703,7 @@ main(void)
 		cmocka_unit_test_setup(test_tick_odd_backup, setup),
 		cmocka_unit_test_setup(test_tick_delayed, setup),
 		cmocka_unit_test_setup(test_tick_sweep, setup),
+		cmocka_unit_test_setup(test_tick_wrong_cursor, setup),
 		cmocka_unit_test_setup(test_first_version_sweep, setup),
 		cmocka_unit_test_setup(test_tick_clamp_hidden, setup),
 		cmocka_unit_test_setup(test_tick_wrong_delayed, setup),

@@ -692,6 +692,21 @@ test_long_list(void **state)
 	assert_int_equal(t.more, 1);
 }
 
+/* A place that Redis does not take: the next tick begins anew. */
+static void
+test_wrong_place(void **state)
+{
+	struct ticked t = { .scan = "what" };
+
+	(void)state;
+	add("1-1", "a");
+	(void)pop_one("i.1");
+	rig_expire(&rig, "1-1", 3);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_int_equal(t.requeued, 1);
+	assert_string_equal(t.scan, "");
+}
+
 /* An entry of more than 1000 fields is not made JSON; its message is one of them, if that is there. */
 static void
 test_many_fields(void **state)
@@ -841,6 +856,7 @@ main(void)
 		cmocka_unit_test_setup(test_abandoned, setup),
 		cmocka_unit_test_setup(test_abandoned_bytes, setup),
 		cmocka_unit_test_setup(test_long_list, setup),
+		cmocka_unit_test_setup(test_wrong_place, setup),
 		cmocka_unit_test_setup(test_many_fields, setup),
 		cmocka_unit_test_setup(test_no_judge, setup),
 		cmocka_unit_test_setup(test_delayed, setup),

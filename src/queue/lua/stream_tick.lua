@@ -131,10 +131,12 @@ local function add(m)
 end
 
 if requeue then
-  attempt(function()
+  local ok = attempt(function()
     call('ZADD', R, 'XX', 0, nobody)
     look()
   end)
+  -- From the beginning: perhaps Redis does not take the place.
+  if not ok then scan = '' end
 end
 --@ include promote
 local counters = 12

@@ -4,7 +4,7 @@
 --         name that no zset or hash has; the
 --         counts of the answer; hooks: a table that the script may fill; attempt(f): calls
 --         f; its error, with the command before it, is the answer's warning, and stops
---         nothing else
+--         nothing else; false where there was one
 local call = redis.call
 local lease, foreign, requeue = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local batch, room, rank, cursor = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
@@ -32,4 +32,5 @@ local function attempt(f)
   if not ok and warning == '' then
     warning = last .. ': ' .. (type(e) == 'table' and e.err or tostring(e))
   end
+  return ok
 end

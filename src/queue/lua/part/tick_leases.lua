@@ -128,4 +128,5 @@ if requeue then
   expiry()
   attempt(clamp)
 end
-if cursor ~= '-' then attempt(sweep) end
+-- After an error from the beginning: perhaps Redis does not take the cursor.
+if cursor ~= '-' and not attempt(sweep) then cursor = '0' end
