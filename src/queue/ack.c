@@ -173,8 +173,7 @@ ack_saw_now(struct ack *a, const struct redisReply *reply)
 {
 	double now = reply_double(reply, 0);
 
-	if (now > 0)
-		conn_saw_time(a->env->conn, now);
+	conn_saw_time(a->env->conn, now);
 	return now;
 }
 

@@ -229,12 +229,10 @@ plain_popped_ok(struct plain *q, const struct redisReply *reply, const char *sta
 {
 	int64_t waiting = reply_int(reply_at(reply, 2), 0);
 	bool paused = strcmp(status, "paused") == 0;
-	double now = reply_double(reply_at(reply, 1), 0);
 	unsigned got = 0;
 	size_t i;
 
-	if (now > 0)
-		conn_saw_time(q->env->conn, now);
+	conn_saw_time(q->env->conn, reply_double(reply_at(reply, 1), 0));
 	for (i = 3; !paused && i < reply_len(reply) && got < q->asked; i++, got++)
 		plain_deliver(q, reply_at(reply, i));
 	q->known = waiting > 0 && !paused;

@@ -46,6 +46,7 @@
 #define LASTED		SEC		/* a connection that worked, and ended before, was short */
 #define LASTED_LONG	(10 * SEC)	/* one that may never have worked has, after this */
 #define SHORT_FAILURES	3		/* the backoff after short ones goes no further: 0.8 s */
+#define TIME_MAX	1e11		/* seconds: no clock of Redis shows this */
 
 static void	conn_turn(void *);
 
@@ -265,8 +266,7 @@ conn_ready(struct conn *c)
 	c->id = c->greet.id;
 	if (s->changed)
 		c->redis_time = 0;
-	if (c->greet.time > 0)
-		conn_saw_time(c, c->greet.time);
+	conn_saw_time(c, c->greet.time);
 	greet_done(&c->greet);
 	timer_stop(&c->timer);
 	free(c->down_cause);
@@ -681,6 +681,8 @@ conn_saw_time(struct conn *c, double redis_seconds)
 {
 	double expected = conn_redis_time(c);
 
+	if (!(redis_seconds > 0 && redis_seconds < TIME_MAX))
+		return;
 	if (expected > 0 &&
 	    redis_seconds - expected > (double)conn_timely_limit(c) / (double)SEC)
 		conn_untimely(c);

@@ -159,7 +159,7 @@ unsigned	 conn_outstanding(const struct conn *);
  * Redis' own time now, as far as known: the last TIME seen by
  * conn_saw_time() plus the monotonic clock, in seconds since 1970; 0: unknown.
  * Never later than the truth by more than clock drift: a reply's time was read
- * before the reply arrived.
+ * before the reply arrived.  A time that no clock shows is passed over.
  */
 double		 conn_redis_time(const struct conn *);
 void		 conn_saw_time(struct conn *, double redis_seconds);

@@ -3,6 +3,7 @@
  */
 #include "harness.h"
 
+#include <math.h>
 #include <signal.h>
 
 #include "loop/timer.h"
@@ -572,6 +573,23 @@ test_reset(void **state)
 	assert_int_equal(conn_generation(f->h.conn), 2);
 }
 
+/* A time that no clock of Redis shows is not believed. */
+static void
+test_times(void **state)
+{
+	struct fixture *f = *state;
+	static const double wrong[] = { 0, -1, 1e11, 1e300, INFINITY, NAN };
+
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+	conn_saw_time(f->h.conn, 1000);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		conn_saw_time(f->h.conn, wrong[i]);
+		assert_true(conn_redis_time(f->h.conn) >= 1000 &&
+		    conn_redis_time(f->h.conn) < 1060);
+	}
+}
+
 #define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define SUBSCRIBER(test) cmocka_unit_test_setup_teardown(test, setup_subscriber, teardown)
 
@@ -599,6 +617,7 @@ main(void)
 		BOTH(test_free_in_up),
 		BOTH(test_free_in_down),
 		BOTH(test_reset),
+		BOTH(test_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
