@@ -146,6 +146,20 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	schedule_arm(s);
 }
 
+/* A word of the script's: of a reply with another one nothing is known. */
+static bool
+schedule_knows(const char *what)
+{
+	static const char *const words[] = { "pushed", "done", "new", "missed", "early" };
+	size_t i;
+
+	for (i = 0; what != NULL && i < ARRAY_LEN(words); i++) {
+		if (strcmp(what, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
@@ -158,7 +172,7 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 		schedule_free(s);
 	else if (answer != CONN_REPLY || s->all->stopped)
 		return;
-	else if (what == NULL)
+	else if (!schedule_knows(what))
 		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
 	else
 		schedule_settle(s, what, reply_double(reply_at(r, 1), redis_time(s)));

@@ -311,6 +311,8 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		ack_pop_refused(a, call, reply);
 		return;
 	}
+	free(a->pop_error);
+	a->pop_error = NULL;
 	if (strcmp(status, "paused") == 0) {
 		(void)ack_popped_state(a, reply, false);
 		a->known = false;

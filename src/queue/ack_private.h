@@ -224,7 +224,7 @@ struct ack {
 	uint64_t		  prev;		/* number of the last call known to have taken something */
 	bool			  noted;	/* Redis may have a note of it */
 	bool			  leaving;	/* a call is on its way that ends it */
-	char			 *pop_error;	/* of the last pop, until mine has answered; NULL: none */
+	char			 *pop_error;	/* of the last pop, until mine or a pop has answered; NULL: none */
 	struct doubt_list	  doubts;
 	struct timer		  ask;		/* mine again */
 	unsigned		  ask_failures;

@@ -41,6 +41,14 @@ ack_check(struct ack *a, struct delivery *d, void (*answered)(struct ack *,
 	ack_send(a, call, &w);
 }
 
+/* Nobody else has the message: it is kept until the script's own words say otherwise. */
+static bool
+ack_knows_rescued(const char *text)
+{
+	return text != NULL && (strcmp(text, "ok") == 0 || strcmp(text, "there") == 0 ||
+	    strncmp(text, "deferred", 8) == 0);
+}
+
 static void
 ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -55,7 +63,7 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 	a->rescuing = NULL;
 	d->rescue_call = 0;
 	text = reply_str(reply, NULL);
-	if (text == NULL) {
+	if (!ack_knows_rescued(text)) {
 		ack_refuse(a, d, ack_failed(a, ACK_RESCUE, reply));
 		return;
 	}

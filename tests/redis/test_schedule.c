@@ -1,0 +1,50 @@
+/*
+ * Schedules: what they make of Redis' answers.
+ */
+#include "box.h"
+
+#include "engine/schedule.h"
+#include "policy/tick.h"
+#include "redis/script.h"
+
+/* A reply that the script does not give settles nothing: the tick is asked for again. */
+static void
+test_nonsense(void **state)
+{
+	struct script *script = script_find("schedule"), saved = *script;
+	struct config *config = box.config;
+	struct schedules *all;
+
+	(void)state;
+	config->schedules = xreallocarray(config->schedules, 2, sizeof(*config->schedules));
+	config->schedules[0] = xcalloc(1, sizeof(**config->schedules));
+	config->schedules[1] = NULL;
+	config->nschedules = 1;
+	*config->schedules[0] = (struct schedule_config){
+		.name = xstrdup("hourly"), .queue = xstrdup("orders"), .message = xstrdup("now"),
+		.every = HOUR,
+	};
+	box_start(&box, 0);
+	*script = (struct script){ "schedule", "return {'what', '1'}", 20, "" };
+	all = schedules_new(&box.env, config);
+	schedules_conn_up(all);
+	WAIT(&box, schedules_get(all, 0).next != TICK_NEVER);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(schedules_get(all, 0).last, TICK_NEVER);
+	*script = saved;
+	WAIT(&box, schedules_get(all, 0).last != TICK_NEVER);
+	assert_int_equal(atoll(server_do(&server, "HGET ordersSCHEDULE hourly")),
+	    schedules_get(all, 0).last);
+	schedules_free(all);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_nonsense, fixture_setup, fixture_teardown),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+}
