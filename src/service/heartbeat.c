@@ -148,15 +148,19 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
 	char *text = bounded_text(h, config, consumers, n);
 	double now = conn_redis_time(conn);
-	char score[32], ttl[16], old[32];
+	char score[32], ttl[16], old[32], ahead[32];
 
 	if (text != NULL && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);
+		snprintf(ahead, sizeof(ahead), "%.3f", now + INDEX_KEEP);
 		snprintf(ttl, sizeof(ttl), "%d", (int)(3 * HEARTBEAT_EVERY / SEC));
 		conn_words(conn, NULL, NULL, "SET", key, text, "EX", ttl, NULL);
 		conn_words(conn, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
 		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
+		    NULL);
+		/* Redis' clock was ahead, and who wrote that may be dead. */
+		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
 		    NULL);
 		conn_words(conn, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
 	}

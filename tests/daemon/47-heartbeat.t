@@ -56,8 +56,9 @@ wait_ok 15 '[ "$(r --raw zscore rqd:daemons "$INSTANCE")" != "$before" ]' 'it be
 
 # The index forgets those of which nothing was heard for long; daemons are known to Redis by name.
 like "$(r client list | sed -n 's/.* name=\([^ ]*\) .*/\1/p' | grep -v '^$' | sort -u | tr '\n' ' ')" "$INSTANCE" 'its connections have its name'
-r zadd rqd:daemons 1 ghost.1 >/dev/null
+r zadd rqd:daemons 1 ghost.1 $(($(date +%s) + 7200)) ghost.2 >/dev/null
 wait_ok 15 '[ -z "$(r zscore rqd:daemons ghost.1)" ]' 'one that has not beaten for long leaves the index'
+is "$(r zscore rqd:daemons ghost.2)" '' 'and so does one whose last beat is in the future'
 
 touch "$T/release"
 log_wait 10 event=acked
