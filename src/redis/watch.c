@@ -24,6 +24,15 @@
 /* Tracking that is off as long as this, while conn is READY, is told. */
 #define PATIENCE	SEC
 
+/*
+ * A refusal is not for ever: a server that runs a long script refuses all but a few
+ * commands.  A missing permission is one, until the connection is another one.
+ */
+#define AGAIN_SOON	(10 * SEC)	/* BUSY, LOADING */
+#define AGAIN_MIN	MINUTE		/* anything else: 1, 2, 4 .. 32 minutes ... */
+#define AGAIN_DOUBLED	6
+#define AGAIN_MAX	HOUR		/* ... then hourly */
+
 TAILQ_HEAD(watch_chain, watch_key);
 
 enum told { TOLD_NOTHING, TOLD_ON, TOLD_OFF };
@@ -42,6 +51,8 @@ struct watch {
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
 	enum told	  told;
 	struct timer	  patience;
+	usec_t		  again_at;	/* mono: refused, and tried again then; 0: it is not */
+	unsigned	  refusals;	/* of these connections */
 
 	struct watch_chain *chains;
 	size_t		  nchains;	/* a power of 2 */
@@ -229,10 +240,16 @@ watch_off(struct watch *w, const char *why)
 }
 
 static void
-watch_refused(struct watch *w, const char *why)
+watch_refused(struct watch *w, const char *why, enum reply_error e)
 {
 	watch_off(w, why);
 	timer_stop(&w->patience);
+	w->again_at = 0;
+	if (e == REPLY_TRANSIENT)
+		w->again_at = clock_mono() + AGAIN_SOON;
+	else if (e != REPLY_DENIED)
+		w->again_at = clock_mono() + (w->refusals < AGAIN_DOUBLED ?
+		    AGAIN_MIN << w->refusals++ : AGAIN_MAX);
 	watch_tell(w, false);
 }
 
@@ -275,7 +292,7 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 		return;
 	}
 	if (reply_error(r) != REPLY_OK) {
-		watch_refused(w, reply_text(r));
+		watch_refused(w, reply_text(r), reply_error(r));
 		return;
 	}
 	w->on = true;
@@ -284,13 +301,14 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	watch_tell(w, true);
 }
 
-/* One of the connections is new: sets up tracking if both are there. */
+/* One of the connections is new, or it is time to try again: both must be there. */
 static void
 watch_set_up(struct watch *w)
 {
 	char id[24];
 
 	w->misdirected = false;
+	w->again_at = 0;
 	watch_off(w, w->sub_cause != NULL ? w->sub_cause : "the second connection is not there");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
@@ -300,7 +318,7 @@ watch_set_up(struct watch *w)
 		return;
 	}
 	if (conn_id(w->sub) == 0) {
-		watch_refused(w, "the server tells no CLIENT ID");
+		watch_refused(w, "the server tells no CLIENT ID", REPLY_DENIED);
 		return;
 	}
 	snprintf(id, sizeof(id), "%" PRId64, conn_id(w->sub));
@@ -326,6 +344,7 @@ watch_sub_up(const struct conn_server *server UNUSED, void *arg)
 
 	free(w->sub_cause);
 	w->sub_cause = NULL;
+	w->refusals = 0;
 	watch_set_up(w);
 }
 
@@ -343,6 +362,7 @@ void
 watch_conn_up(struct watch *w)
 {
 	conn_start(w->sub);
+	w->refusals = 0;
 	watch_set_up(w);
 }
 
@@ -364,7 +384,7 @@ watch_cached(enum conn_answer answer, const struct redisReply *r, void *arg)
 
 	if (w != NULL && call->attempt == w->attempt && answer == CONN_REPLY &&
 	    reply_error(r) != REPLY_OK)
-		watch_refused(w, reply_text(r));
+		watch_refused(w, reply_text(r), reply_error(r));
 }
 
 static void
@@ -455,4 +475,6 @@ void
 watch_probe(struct watch *w)
 {
 	conn_probe(w->sub);
+	if (w->again_at != 0 && clock_mono() >= w->again_at)
+		watch_set_up(w);
 }

@@ -7,7 +7,8 @@
  * says once when it changes, and it must be armed again.  watch_script() does
  * both.  Tracking is set up anew whenever either connection comes back, and
  * every key then counts as changed; so it does when the second connection is
- * lost.  Where tracking is refused (watch_is_on() is false) callers poll.
+ * lost.  Where tracking is refused (watch_is_on() is false) callers poll; it is tried
+ * again now and then, and with each new connection.
  */
 #ifndef RQD_REDIS_WATCH_H
 #define RQD_REDIS_WATCH_H
@@ -51,7 +52,7 @@ bool		 watch_is_on(const struct watch *);
 void		 watch_script(struct watch *, const struct script *, conn_answer_fn *, void *,
 		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
 
-/* Proves the second connection (see conn_probe()). */
+/* Proves the second connection (see conn_probe()), and tries again what was refused. */
 void		 watch_probe(struct watch *);
 
 #endif

@@ -4,6 +4,9 @@
  */
 #include "harness.h"
 
+#include <hiredis/hiredis.h>
+#include <time.h>
+
 #include "loop/timer.h"
 #include "redis/script.h"
 #include "redis/watch.h"
@@ -105,6 +108,7 @@ teardown(void **state)
 	harness_done(&f->h);
 	server_stop(&f->s);
 	free(f);
+	clock_set_source(NULL);
 	return 0;
 }
 
@@ -379,6 +383,76 @@ test_second_lost(void **state)
 	WAIT(&f->h, a->changes == 2);
 }
 
+static usec_t ahead;
+
+static int64_t
+read_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (int64_t)t.tv_sec * SEC + t.tv_nsec / 1000 + ahead;
+}
+
+static usec_t
+mono_ahead(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+static wall_t
+wall_ahead(void)
+{
+	return read_clock(CLOCK_REALTIME);
+}
+
+/* The next probe of its owner's, this much later. */
+static void
+probe_later(struct fixture *f, usec_t after)
+{
+	static const struct clock_source source = { mono_ahead, wall_ahead };
+
+	clock_set_source(&source);
+	ahead += after;
+	watch_probe(f->w);
+	quiet(f);
+}
+
+/* While a script runs for long, Redis refuses nearly all commands: later it is tried again. */
+static void
+test_busy(void **state)
+{
+	struct fixture *f = *state;
+	struct watched *a = &f->keys[0];
+	struct call *c = &f->calls[0];
+	const char *key = "a";
+	redisContext *other;
+	int done = 0;
+
+	add(f, 0, key);
+	start(f);
+	server_do(&f->s, "CONFIG SET lua-time-limit 50");
+	other = redisConnectUnix(f->s.path);
+	redisAppendCommand(other, "EVAL %s 0", "while true do end");
+	while (!done)
+		assert_int_equal(redisBufferWrite(other, &done), REDIS_OK);
+	usleep(300000);
+	watch_script(f->w, script_table, call_answered, c, 1, 1, &key, (size_t[]){ 1 });
+	WAIT(&f->h, f->offs == 1);
+	assert_non_null(strstr(f->why, "BUSY"));
+	server_do(&f->s, "SCRIPT KILL");
+	redisFree(other);
+	WAIT(&f->h, c->answers == 1);
+	probe_later(f, SEC);
+	assert_int_equal(f->ons, 1);
+	probe_later(f, 10 * SEC);
+	WAIT(&f->h, f->ons == 2);
+	arm(f, key);
+	a->changes = 0;
+	server_int(&f->s, "LPUSH a 1");
+	WAIT(&f->h, a->changes == 1);
+}
+
 static void
 test_caching_denied(void **state)
 {
@@ -391,6 +465,9 @@ test_caching_denied(void **state)
 	assert_non_null(strstr(f->why, "NOPERM"));
 	arm(f, "a");
 	quiet(f);
+	/* That is for an operator to mend: it is not told on and off. */
+	probe_later(f, 2 * HOUR);
+	arm(f, "a");
 	assert_int_equal(f->offs, 1);
 	assert_int_equal(f->ons, 1);
 }
@@ -549,6 +626,7 @@ main(void)
 		BOTH(test_denied),
 		BOTH(test_channel_denied),
 		BOTH(test_second_lost),
+		BOTH(test_busy),
 		BOTH(test_caching_denied),
 		BOTH(test_two_servers),
 		BOTH(test_half_open),
