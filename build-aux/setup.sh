@@ -64,6 +64,7 @@ packages() {	# PACKAGE...
 		die "run this as root, or install first:$missing"
 	fi
 	echo "installing:$missing"
+	echo '(this may take some minutes, and shows nothing meanwhile)'
 	refuse_services
 	log=$(mktemp)
 	# shellcheck disable=SC2086
@@ -74,6 +75,13 @@ packages() {	# PACKAGE...
 	fi
 	rm -f "$log"
 	allow_services
+	case $missing in *redis-server*) redis_note ;; esac
+}
+
+# Whoever reads on wants to use the Redis that was installed here.
+redis_note() {
+	[ -d /run/systemd/system ] || return 0
+	echo 'Redis is installed, and not started: sudo systemctl start redis-server'
 }
 
 # Runs a command, and shows what it printed only if it fails.
