@@ -89,8 +89,11 @@ m dpkg -r rqd >"$T/dpkg.out" 2>&1
 is $? 0 'the package is removed' || note "$(cat "$T/dpkg.out")"
 is "$(m systemctl show -P ActiveState rqd.service)" inactive 'the service has stopped'
 ok '[ ! -e "$R/usr/sbin/rqd" ] && [ -e "$R/etc/rqd.conf" ]' 'programs are gone, the configuration stays'
+ok '[ -d "$R/var/log/rqd" ]' 'as do log files'
+m sh -c 'echo x >/var/log/rqd/rqd.log'
 m dpkg -P rqd >"$T/dpkg.out" 2>&1
 is $? 0 'and purged' || note "$(cat "$T/dpkg.out")"
 ok '[ ! -e "$R/etc/rqd.conf" ] && [ ! -e "$R/etc/systemd/system/multi-user.target.wants/rqd.service" ]' \
     'nothing of it is left'
+ok '[ ! -e "$R/var/log/rqd" ] && [ ! -e "$R/run/rqd" ]' 'no log file, no folder'
 ok '[ -e "$R/etc/rqd.d/orders.conf" ]' 'but what the administrator wrote'
