@@ -141,6 +141,27 @@ reply_cause(const struct redisReply *r, char *buf, size_t size)
 	return buf;
 }
 
+const char *
+reply_hint(const char *cause)
+{
+	static const struct { const char *text, *hint; } hints[] = {
+		{ "Connection refused", "is Redis running there? Start it, or correct redis.server" },
+		{ "NOAUTH", "write the password into a file, and its name into "
+		    "redis.password_file" },
+		{ "WRONGPASS", "compare redis.username and the file redis.password_file with "
+		    "the settings of Redis" },
+		{ "invalid password", "compare the file redis.password_file with requirepass of "
+		    "Redis" },
+		{ "NOPERM", "see Permissions in rqd(8)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
+		if (strstr(cause, hints[i].text) != NULL)
+			return hints[i].hint;
+	}
+	return NULL;
+}
+
 bool
 reply_is_array(const struct redisReply *r)
 {

@@ -33,6 +33,9 @@ const char	*reply_text(const struct redisReply *);		/* error or status text; "" 
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);
 
+/* What a person can do about a cause why Redis is not to be used; NULL: nothing is known. */
+const char	*reply_hint(const char *cause);
+
 bool		 reply_is_array(const struct redisReply *);
 size_t		 reply_len(const struct redisReply *);		/* elements; 0 if no array */
 const struct redisReply *reply_at(const struct redisReply *, size_t);	/* NULL beyond the end */

@@ -23,6 +23,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "redis/reply.h"
 #include "rqctl/out.h"
 #include "service/config_file.h"
 
@@ -244,7 +245,10 @@ connect_status(const char *cause)
 int
 ctl_unreachable(struct ctl *c, const char *cause)
 {
-	return ctl_error(c, connect_status(cause), "redis %s", cause);
+	const char *hint = reply_hint(cause);
+
+	return ctl_error(c, connect_status(cause), "redis %s%s%s", cause,
+	    hint != NULL ? ": " : "", hint != NULL ? hint : "");
 }
 
 int

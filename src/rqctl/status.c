@@ -135,7 +135,8 @@ status_print(const struct ctl *c, const struct picture *p, const struct rates *r
 	if (table_rows(&t) > 0)
 		table_print(&t, b, (size_t)out_width());
 	else
-		buf_puts(b, "no queues\n");
+		buf_puts(b, ctl_has_file(c) ? "no queues\n" :
+		    "no queues: no configuration file was read, and no daemon serves one\n");
 	table_done(&t);
 }
 

@@ -81,6 +81,7 @@ config_text_read(const char *path, const struct place *from, size_t *len,
 	const char *why = NULL;
 	char *bytes = NULL;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int errno_open = errno;
 
 	if (fd == -1 || fstat(fd, st) == -1)
 		why = strerror(errno);
@@ -92,7 +93,8 @@ config_text_read(const char *path, const struct place *from, size_t *len,
 		finding_error(f, from, "%s: %s", path, why);
 		findings_blame(f, path);
 	} else if (why != NULL) {
-		finding_error(f, &at, "%s", why);
+		finding_error(f, &at, "%s%s", why, fd == -1 && errno_open == ENOENT ?
+		    "; write it, or name another one by -c FILE" : "");
 	} else if (!is_text(bytes, *len, at.file, f)) {
 		free(bytes);
 		bytes = NULL;

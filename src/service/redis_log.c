@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "redis/reply.h"
 
 #define RECORDS_MAX	30
 #define RECORD_EVERY	(15 * SEC)
@@ -51,6 +52,7 @@ redis_log_write(struct redis_log *l)
 		    LF_STR("changes", l->untold > 0 ? changes : NULL));
 	else
 		log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", l->cause),
+		    LF_STR("hint", reply_hint(l->cause)),
 		    LF_STR("changes", l->untold > 0 ? changes : NULL));
 	l->untold = 0;
 	l->every = SUMMARY_MIN;

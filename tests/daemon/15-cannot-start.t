@@ -56,3 +56,5 @@ if [ "$(id -u)" -eq 0 ]; then
 	like "$(cat "$T/try.out")" 'queue "q" has user = "root", and only root can run its handler: sudo rqctl try q' \
 	    'an ordinary user is told to use sudo'
 fi
+like "$("$RQD" -t -c "$T/none.conf" 2>&1)" 'none.conf: No such file or directory; write it, or name another one by -c' \
+    'a configuration file that is not there'

@@ -46,7 +46,7 @@ trouble() {	# NAME BEGIN END CAUSE
 }
 
 trouble password 'r config set requirepass s3cret2 >/dev/null; REDISCLI_AUTH=s3cret2' 'echo s3cret2 >"$T/password"' \
-    'WRONGPASS'
+    'WRONGPASS.* hint=".*redis.password_file'
 unlike "$(cat "$T/rqd.log")" s3cret 'no password is in the log'
 # A connection that stays, for who is to change that back.
 mkfifo "$T/commands"

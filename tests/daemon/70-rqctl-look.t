@@ -14,7 +14,8 @@ beat() { # INSTANCE JSON
 
 # -- nothing there -------------------------------------------------------------------
 
-is "$(ctl status | tail -1)" 'no queues' 'status: no file, no daemon'
+is "$(ctl status | tail -1)" 'no queues: no configuration file was read, and no daemon serves one' \
+    'status: no file, no daemon'
 like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +- +no daemon$' 'status: an unknown key is empty'
 is "$(ctl daemons 2>/dev/null; echo $?)" 0 'daemons: none'
 is "$(ctl daemons --json)" '[]' 'daemons: none, in JSON'

@@ -44,11 +44,15 @@ fails 78 '' "$RQCTL" --server 'host:port:port' ping
 like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +1m +25 +/bin/cat$' 'queues: a table'
 is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'orders mail ' 'status: all of the file'
 
+fails 69 'Connection refused: is Redis running there\? Start it, or correct redis.server' \
+    "$RQCTL" --server 127.0.0.1:1 ping
+
 # -- refusals of Redis ---------------------------------------------------------------
 
 r acl setuser ann on '>secret' '~*' +@all >/dev/null
 r config set requirepass secret >/dev/null
-fails 77 '' "$RQCTL" --server "unix:$SOCK" ping
+fails 77 'NOAUTH .*: write the password into a file, and its name into redis.password_file' \
+    "$RQCTL" --server "unix:$SOCK" ping
 r -a secret --no-auth-warning config set requirepass '' >/dev/null
 r acl setuser default -llen >/dev/null
 like "$(ctl status q | tail -1)" 'error: NOPERM' 'a command that is denied shows at the queue'
