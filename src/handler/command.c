@@ -178,16 +178,20 @@ pid_t
 command_start(struct command *c, const struct message *msg, const int fd[3],
     volatile pid_t *slot, struct start *start, enum spawn_step *step)
 {
-	static struct buf words;
+	struct buf words = BUF_INIT;
+	pid_t pid;
 
-	buf_clear(&words);
 	environment_words(&words, msg, c->cfg);
 	start->launcher = NULL;
-	if (c->generation == 0)
-		return command_spawn(c, words.data, words.len, fd, slot, NULL, step);
-	*step = STEP_LAUNCHER;
-	allow_opening(fd);
-	return launcher_start(c->env->launcher, start, c->generation, c->number, &words, fd);
+	if (c->generation == 0) {
+		pid = command_spawn(c, words.data, words.len, fd, slot, NULL, step);
+	} else {
+		*step = STEP_LAUNCHER;
+		allow_opening(fd);
+		pid = launcher_start(c->env->launcher, start, c->generation, c->number, &words, fd);
+	}
+	buf_done(&words);
+	return pid;
 }
 
 int

@@ -54,6 +54,7 @@ struct launcher {
 	struct generation	*generations;
 	size_t			 ngenerations;
 	TAILQ_HEAD(, waiting)	 waiting;
+	struct buf		 order;		/* the last start */
 	/* from launcher_attach() on: */
 	struct loop		*loop;		/* NULL: not attached */
 	struct child		 child;
@@ -268,7 +269,7 @@ launcher_start(struct launcher *l, struct start *s, unsigned generation, unsigne
 {
 	struct launch_head head = { .op = LAUNCH_START, .generation = generation,
 	    .queue = queue, .size = (uint32_t)words->len };
-	static struct buf b;
+	struct buf *b = &l->order;
 	int fds[3], i, error;
 	size_t nfds = 0;
 
@@ -282,10 +283,10 @@ launcher_start(struct launcher *l, struct start *s, unsigned generation, unsigne
 		head.value |= 1U << i;
 		fds[nfds++] = fd[i];
 	}
-	buf_clear(&b);
-	buf_add(&b, &head, sizeof(head));
-	buf_add(&b, words->data, words->len);
-	if (send_order(l, b.data, b.len, fds, nfds) == 0)
+	buf_clear(b);
+	buf_add(b, &head, sizeof(head));
+	buf_add(b, words->data, words->len);
+	if (send_order(l, b->data, b->len, fds, nfds) == 0)
 		return 0;
 	error = errno == EMSGSIZE ? E2BIG : errno;
 	launcher_finish(s);
@@ -483,6 +484,17 @@ make_pair(int fd[2])
 		(void)setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
+/* Nothing of ours is left in it. */
+static NORETURN void
+become_launcher(struct launcher *l, int orders, int files, const struct launcher_ops *ops,
+    void *arg)
+{
+	struct launch_slot *slots = l->slots;
+
+	free(l);
+	launcher_serve(orders, files, slots, ops, arg);
+}
+
 struct launcher *
 launcher_fork(const struct launcher_ops *ops, void *arg)
 {
@@ -503,7 +515,7 @@ launcher_fork(const struct launcher_ops *ops, void *arg)
 	if (l->pid == 0) {
 		(void)close(orders[0]);
 		(void)close(files[0]);
-		launcher_serve(orders[1], files[1], l->slots, ops, arg);
+		become_launcher(l, orders[1], files[1], ops, arg);
 	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	(void)close(orders[1]);
@@ -565,6 +577,7 @@ launcher_stop(struct launcher *l)
 	(void)close(l->files);
 	child_wait_pid(l->pid);
 	(void)munmap(l->slots, LAUNCH_SLOTS * sizeof(*l->slots));
+	buf_done(&l->order);
 	free(l->generations);
 	free(l->free);
 	free(l);
