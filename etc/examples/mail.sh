@@ -7,8 +7,9 @@
 # acknowledgement, the mail is sent twice.
 #
 #	queue "mail" {
-#	    command = {"/usr/local/bin/mail.sh"}
-#	    user    = "mail"
+#	    command   = {"/usr/local/bin/mail.sh"}
+#	    user      = "mail"
+#	    leftovers = "keep"		# exim delivers in the background
 #	}
 #
 # SENDMAIL	the program that takes it (/usr/sbin/sendmail)
