@@ -105,18 +105,46 @@ bash_verbs(void)
 	}
 }
 
+/*
+ * bash takes a colon as the end of a word, although names of queues and addresses have
+ * colons.  This puts such words together in words[], and takes from each offer what
+ * stands before the last colon, because bash replaces only what follows it.
+ */
+static void
+bash_colons(void)
+{
+	fputs("# The words up to the cursor, into $all; a colon does not end a word.\n"
+	    "_rqctl_words()\n{\n"
+	    "\tlocal line=${COMP_LINE:0:COMP_POINT} word gap i\n\n"
+	    "\tfor ((i = 0; i <= COMP_CWORD; i++)); do\n"
+	    "\t\tword=${COMP_WORDS[i]}\n"
+	    "\t\tgap=${line%%\"$word\"*}\n"
+	    "\t\t[[ -n $word ]] || gap=$line\n"
+	    "\t\tline=${line#\"$gap$word\"}\n"
+	    "\t\tif [[ $i -gt 0 && -z $gap && ($word = :* || ${all[-1]} = *:) ]]; then\n"
+	    "\t\t\tall[-1]+=$word\n"
+	    "\t\telse\n"
+	    "\t\t\tall+=(\"$word\")\n"
+	    "\t\tfi\n"
+	    "\tdone\n"
+	    "}\n\n", stdout);
+}
+
 void
 help_bash(void)
 {
 	fputs("# bash completion for rqctl; made by: rqctl help --completion bash\n"
-	    "# shellcheck shell=bash\n\n"
-	    "_rqctl()\n{\n"
-	    "\tlocal cur=${COMP_WORDS[COMP_CWORD]} word verb='' words='' options='' queues=''\n"
-	    "\tlocal -a given=() where=() names=()\n"
+	    "# shellcheck shell=bash\n\n", stdout);
+	bash_colons();
+	fputs("_rqctl()\n{\n"
+	    "\tlocal cur word verb='' words='' options='' queues=''\n"
+	    "\tlocal -a all=() given=() where=() names=()\n"
 	    "\tlocal i skip='' quoted\n\n"
 	    "\tCOMPREPLY=()\n"
-	    "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-	    "\t\tword=${COMP_WORDS[i]}\n"
+	    "\t_rqctl_words\n"
+	    "\tcur=${all[-1]}\n"
+	    "\tfor ((i = 1; i < ${#all[@]} - 1; i++)); do\n"
+	    "\t\tword=${all[i]}\n"
 	    "\t\tif [[ -n $skip ]]; then\n"
 	    "\t\t\t[[ $word = '=' ]] || skip=''\n"
 	    "\t\t\tcontinue\n"
@@ -125,7 +153,7 @@ help_bash(void)
 	print_value_options();
 	fputs(")\n"
 	    "\t\t\tif [[ $word = -c || $word = --config || $word = --server ]]; then\n"
-	    "\t\t\t\twhere+=(\"$word\" \"${COMP_WORDS[i + 1]}\")\n"
+	    "\t\t\t\twhere+=(\"$word\" \"${all[i + 1]}\")\n"
 	    "\t\t\tfi\n"
 	    "\t\t\tskip=1 ;;\n"
 	    "\t\t-*) ;;\n"
@@ -173,6 +201,9 @@ help_bash(void)
 	    "\telif [[ ${#names[@]} -eq 0 ]]; then\n"
 	    "\t\tcompopt -o filenames 2>/dev/null\n"
 	    "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+	    "\tfi\n"
+	    "\tif [[ $cur = *:* && $COMP_WORDBREAKS = *:* ]]; then\n"
+	    "\t\tCOMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"${cur##*:}\"}\"}\")\n"
 	    "\tfi\n"
 	    "\t[[ ${COMPREPLY[0]} = *= ]] && compopt -o nospace\n"
 	    "}\n"

@@ -100,6 +100,7 @@ if command -v bash >/dev/null; then
 	offers() { # WORD...: what could stand for the last one
 		PATH=$(dirname "$RQCTL"):$PATH bash --norc -c '. "$1"; shift
 			COMP_WORDS=(rqctl "$@"); COMP_CWORD=$#; compopt() { :; }
+			COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
 			_rqctl; printf "%s " "${COMPREPLY[@]}"' - "$T/completion.bash" "$@"
 	}
 	is "$(offers pa)" 'pause ' 'bash: a verb'
