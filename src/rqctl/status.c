@@ -13,6 +13,11 @@
 #include "rqctl/table.h"
 #include "service/state.h"
 
+/* How many columns the table has; with rates there is no room for all in 80 columns. */
+enum width { NARROW, MEDIUM, WIDE };
+
+#define STATE_MIN	10	/* "suspended", "paused": names of queues are cut for it */
+
 static struct facts
 facts_of(const struct picture *p, size_t i)
 {
@@ -53,7 +58,8 @@ rate_cell(struct table *t, double r)
 }
 
 static void
-row(struct table *t, const struct picture *p, size_t i, const struct rates *rates, bool wide)
+row(struct table *t, const struct picture *p, size_t i, const struct rates *rates,
+    enum width width)
 {
 	const struct depth *d = &p->depths[i];
 	struct facts facts = facts_of(p, i);
@@ -65,39 +71,51 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 	table_number(t, d->waiting);
 	running_cell(t, d, &p->services[i]);
 	table_number(t, d->retry);
-	if (wide)
+	if (width == WIDE)
 		table_number(t, d->delayed);
 	table_number(t, d->dead);
 	if (d->dead > 0)
 		table_colour(t, COLOUR_YELLOW);
-	if (rates != NULL) {
+	if (rates != NULL && width > NARROW) {
 		rate_cell(t, rates->acked);
 		rate_cell(t, rates->failed);
 	}
-	table_add(t, "%s", out_age(state_oldest(&facts), age));
+	if (width > NARROW)
+		table_add(t, "%s", out_age(state_oldest(&facts), age));
 	table_bytes(t, state.data, state.len);
 	table_colour(t, colours[mood]);
 	buf_done(&state);
 }
 
-/* With rates there is no room for everything in 80 columns. */
+/* A single picture is always wide: its lines may wrap, and programs may read it. */
+static enum width
+width_of(bool watched)
+{
+	if (!watched || out_width() >= 96)
+		return WIDE;
+	return out_width() >= 72 ? MEDIUM : NARROW;
+}
+
 static void
 fill(struct table *t, const struct picture *p, const struct rates *rates)
 {
-	bool wide = rates == NULL || out_width() >= 96;
+	enum width width = width_of(rates != NULL);
 	size_t i;
 
 	if (rates == NULL)
 		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DELAY", ">DEAD", ">OLDEST",
 		    "<STATE", NULL);
-	else if (wide)
+	else if (width == WIDE)
 		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DELAY", ">DEAD", ">OK/S",
 		    ">FAIL/S", ">OLDEST", "<STATE", NULL);
-	else
+	else if (width == MEDIUM)
 		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DEAD", ">OK/S", ">FAIL/S",
 		    ">OLDEST", "<STATE", NULL);
+	else
+		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DEAD", "<STATE", NULL);
+	t->last_min = rates != NULL ? STATE_MIN : 0;
 	for (i = 0; i < p->n; i++)
-		row(t, p, i, rates != NULL ? &rates[i] : NULL, wide);
+		row(t, p, i, rates != NULL ? &rates[i] : NULL, width);
 }
 
 static void

@@ -1,7 +1,7 @@
 /*
  * A table keeps its cells until it is printed, because a column's width is that
- * of its widest cell.  Where the terminal is too narrow the last column gives
- * way; a column before it is never cut.
+ * of its widest cell.  Where the terminal is too narrow the last column is cut.
+ * With last_min, the first column is cut too.
  */
 #include "rqctl/table.h"
 
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP	2
+#define GAP		2
+#define FIRST_MIN	8	/* the first column is not cut below this */
 
 void
 table_init(struct table *t, const char *head, ...)
@@ -97,46 +98,70 @@ pad(struct buf *b, size_t n)
 		buf_addc(b, ' ');
 }
 
-/* One cell; the last of a line is neither padded nor longer than `room`. */
+/*
+ * One cell.  Text wider than `room` is cut, and ends with a plus where another column
+ * follows.  The last cell of a line is not padded.
+ */
 static void
 print_cell(struct buf *b, const char *text, enum colour colour, char align, size_t width,
     bool last, size_t room)
 {
 	size_t used = out_columns(text), len = strlen(text);
+	bool cut = used > room;
 
-	if (last && used > room)
-		len = out_fit(text, room);
+	if (cut) {
+		len = out_fit(text, last ? room : room - 1);
+		used = room;
+	}
 	if (align == 'r' && used < width)
 		pad(b, width - used);
 	if (colour != COLOUR_NONE)
 		buf_puts(b, out_colour(colour));
 	buf_add(b, text, len);
+	if (cut && !last)
+		buf_addc(b, '+');
 	if (colour != COLOUR_NONE)
 		buf_puts(b, out_colour(COLOUR_NONE));
 	if (!last)
 		pad(b, (align == 'l' && used < width ? width - used : 0) + GAP);
 }
 
+/* Widths of all columns but the last; returns how much room they leave to it. */
+static size_t
+layout(const struct table *t, size_t width, size_t *widths)
+{
+	size_t before = 0, c, need;
+
+	for (c = 0; c + 1 < t->ncolumns; c++) {
+		widths[c] = column_width(t, c);
+		before += widths[c] + GAP;
+	}
+	widths[c] = column_width(t, c);
+	if (width == 0)
+		return SIZE_MAX / 2;
+	need = before + t->last_min;
+	if (t->last_min > 0 && need > width && widths[0] > FIRST_MIN) {
+		before -= widths[0];
+		widths[0] = widths[0] > need - width + FIRST_MIN ? widths[0] - (need - width) :
+		    FIRST_MIN;
+		before += widths[0];
+	}
+	return width > before ? width - before : 0;
+}
+
 void
 table_print(const struct table *t, struct buf *b, size_t width)
 {
-	size_t widths[TABLE_COLUMNS], before = 0, room = SIZE_MAX / 2, i, c;
+	size_t widths[TABLE_COLUMNS], room = layout(t, width, widths), i, c;
 
-	for (c = 0; c < t->ncolumns; c++) {
-		widths[c] = column_width(t, c);
-		if (c + 1 < t->ncolumns)
-			before += widths[c] + GAP;
-	}
-	if (width > 0)
-		room = width > before ? width - before : 0;
 	for (c = 0; c < t->ncolumns; c++)
 		print_cell(b, t->head[c], COLOUR_BOLD, t->align[c], widths[c],
-		    c + 1 == t->ncolumns, room);
+		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
 	buf_addc(b, '\n');
 	for (i = 0; i < t->ncells; i++) {
 		c = i % t->ncolumns;
 		print_cell(b, t->cells[i].text, t->cells[i].colour, t->align[c], widths[c],
-		    c + 1 == t->ncolumns, room);
+		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
 		if (c + 1 == t->ncolumns) {
 			while (b->len > 0 && b->data[b->len - 1] == ' ')
 				b->len--;

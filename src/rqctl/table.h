@@ -1,6 +1,6 @@
 /*
  * Tables for people: columns as wide as they must be, the last one cut where
- * the terminal ends.
+ * the terminal ends; on request also the first one.
  */
 #ifndef RQD_RQCTL_TABLE_H
 #define RQD_RQCTL_TABLE_H
@@ -23,6 +23,8 @@ struct table {
 	char		 align[TABLE_COLUMNS];	/* 'l' or 'r' */
 	struct cell	*cells;			/* row by row */
 	size_t		 ncells;
+	size_t		 last_min;		/* cut cells of the first column until the last
+						   has this width; 0: never cut them */
 };
 
 /* Heads as "<QUEUE" (left) or ">WAITING" (right), NULL-terminated. */

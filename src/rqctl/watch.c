@@ -113,6 +113,32 @@ count_lines(const struct buf *b)
 	return n;
 }
 
+/* One line, cut at the terminal's edge; sequences that set colours take no room. */
+static void
+draw_line(const char *line, size_t len, size_t room)
+{
+	char *copy = xstrndup(line, len), *text;
+	const char *p;
+	size_t n, shown;
+
+	for (p = copy; *p != '\0'; p += n) {
+		if (*p == '\033') {
+			n = strcspn(p, "m");
+			n += p[n] == 'm';
+			fwrite(p, 1, n, stdout);
+			continue;
+		}
+		n = strcspn(p, "\033");
+		text = xstrndup(p, n);
+		shown = out_fit(text, room);
+		text[shown] = '\0';
+		fputs(text, stdout);
+		room -= out_columns(text);
+		free(text);
+	}
+	free(copy);
+}
+
 /* Draws over what stands there, line by line, so that nothing flickers. */
 static void
 draw(const struct buf *b)
@@ -123,7 +149,7 @@ draw(const struct buf *b)
 	fputs("\033[H", stdout);
 	for (; p < end && (room > 1 || lines == 1); p = nl + 1, room--, lines--) {
 		nl = memchr(p, '\n', (size_t)(end - p));
-		fwrite(p, 1, (size_t)(nl - p), stdout);
+		draw_line(p, (size_t)(nl - p), (size_t)out_width());
 		fputs("\033[K\n", stdout);
 	}
 	if (lines > 0)

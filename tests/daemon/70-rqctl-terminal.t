@@ -223,4 +223,39 @@ terminal status -w
 wait_for 10 'screen | grep -q ^watched'
 tm send-keys C-c
 ended 0 'watch: so does Control-C'
+
+# A terminal that is too narrow: each line is cut, none wraps.
+long=a.queue.whose.name.is.much.longer.than.its.column
+beat h.6 "{\"queues\":{\"$long\":{\"state\":\"suspended\",\"reason\":\"failing\",\"concurrency\":2}}}"
+terminal status -w --interval 100ms
+ok "wait_for 10 'screen | grep -qE \"^a\.queue\.[a-z.]*[+] .*suspended\"'" 'watch: a long name is cut, the state is seen'
+tm resize-window -x 50 -y 20
+ok "wait_for 10 'screen | grep -qE \"^QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" 'watch: fewer columns on a narrow terminal'
+ok "wait_for 10 'screen | grep -qE \"^a\.queue\.[a-z.]*[+] .*suspended\"'" 'watch: the state is seen there'
+tm resize-window -x 24 -y 20
+ok "wait_for 10 'screen | grep -qE \"^watched +[0-9]\"'" 'watch: a very narrow one'
+is "$(screen | grep -c .)" 4 'watch: no line wraps'
+tm send-keys q
+ended 0 'watch: q ends it there'
+r del rqd:daemon:h.6 >/dev/null
+
+# -- completion in bash ---------------------------------------------------------------------
+
+printf 'queue "%s" { command = {"/bin/true"} }\n' a:one a:two other >"$T/colon.conf"
+offered() {	# WORDS RESULT DESCRIPTION
+	tm kill-server
+	N=$((N + 1))
+	tm -f /dev/null new-session -d -x 80 -y 20 "PATH=$(dirname "$RQCTL"):\$PATH exec bash --norc --noprofile -i"
+	tm send-keys "PS1='$ '; . '$SRCDIR/etc/completion/rqctl'; clear" Enter
+	wait_for 10 'screen | grep -qx "\\$"'
+	tm send-keys "rqctl -c $T/colon.conf $1" Tab
+	wanted=$2
+	ok 'wait_for 10 "screen | tr -d \"\\n\" | grep -qF \"\$wanted\""' "bash: $3"
+}
+if command -v bash >/dev/null; then
+	offered 'peek a:t' 'peek a:two' 'a name with a colon'
+	offered 'peek oth' 'peek other' 'a name without one'
+	offered 'peek a:one pau' 'peek a:one pau' 'a colon in a word before the last'
+	offered '--server localhost:1 pau' 'localhost:1 pause' 'a colon in an address'
+fi
 tm kill-server
