@@ -79,7 +79,8 @@ add_state(struct table *t, const struct row *r)
 		table_add(t, "missed %s", tick_text(r->ticks.missed, text));
 		table_colour(t, COLOUR_RED);
 	} else {
-		table_add(t, "%s", r->ticks.last == TICK_NEVER ? "not seen by any daemon yet" : "ok");
+		table_add(t, "%s", !r->ticks.seen ? "not seen by any daemon yet" :
+		    r->ticks.last == TICK_NEVER ? "has not run yet" : "ok");
 	}
 }
 
@@ -173,7 +174,7 @@ schedules_run(struct ctl *c)
 		else if (table_rows(&t) > 0)
 			table_show(&t);
 		else
-			ctl_error(c, EX_NOTHING, "there are no schedules in %s", c->config->file);
+			ctl_note(c, "there are no schedules in %s", c->config->file);
 	}
 	json_decref(array);
 	table_done(&t);

@@ -1,6 +1,7 @@
 /*
  * What became of the ticks of a schedule.  Schedules stand in the configuration;
- * Redis has only the last tick of each, in QSCHEDULE.  The rest is computed, with
+ * Redis has only the last tick of each, in QSCHEDULE, and whether it ran then.  The
+ * rest is computed, with
  * Redis' time.
  */
 #ifndef RQD_RQCTL_TICKS_H
@@ -12,7 +13,8 @@
 #include "rqctl/ctl.h"
 
 struct ticks {
-	int64_t	 last;		/* of Redis; TICK_NEVER: no daemon has seen it yet */
+	int64_t	 last;		/* the last run; TICK_NEVER: it has not run */
+	bool	 seen;		/* a daemon knows the schedule */
 	int64_t	 next;
 	int64_t	 missed;	/* the latest tick, which nobody ran; TICK_NEVER: none */
 	char	*error;		/* why some of that is not known; NULL: it is; owned */

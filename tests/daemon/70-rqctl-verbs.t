@@ -105,3 +105,6 @@ is "$(r exists qSCHEDULE uSCHEDULE)" 0 'schedules run: the next run stays as it 
 like "$(ctl -c "$T/s.conf" schedules run nothing 2>&1; echo $?)" 'there is no schedule "nothing" in' 'schedules run: no such schedule'
 like "$(ctl -c "$T/s.conf" schedules nightly)" '^nightly +q ' 'schedules: the list is as it was'
 r flushall >/dev/null
+echo 'queue "q" { command = {"/bin/true"} }' | config_write none
+is "$(ctl -c "$T/none.conf" schedules 2>&1; echo $?)" "rqctl: there are no schedules in $T/none.conf
+0" 'schedules: none is no error'

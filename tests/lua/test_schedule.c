@@ -44,6 +44,13 @@ last(const char *name)
 	return rig_int(&rig, "HGET %s %s", schedule_key, name);
 }
 
+/* Whether the mark of a schedule that was seen, but has not run, is there. */
+static long long
+never_ran(const char *name)
+{
+	return rig_int(&rig, "HEXISTS %s \001%s", schedule_key, name);
+}
+
 static void
 test_ticks(void **state)
 {
@@ -54,12 +61,14 @@ test_ticks(void **state)
 	assert_string_equal(ask("s", now - 1, 1, 10, "LPUSH", "m"), "new");
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
 	assert_int_equal(last("s"), now - 1);
+	assert_int_equal(never_ran("s"), 1);
 	assert_string_equal(ask("s", now - 1, 1, 10, "LPUSH", "m"), "done");
 	assert_string_equal(ask("s", now - 2, 1, 10, "LPUSH", "m"), "done");
 	assert_string_equal(ask("s", now, 1, 10, "LPUSH", "m"), "pushed");
 	assert_string_equal(ask("s", now, 1, 10, "LPUSH", "m"), "done");
 	assert_string_equal(ask("s", now + 100, 1, 10, "LPUSH", "m"), "early");
 	assert_int_equal(last("s"), now);
+	assert_int_equal(never_ran("s"), 0);
 	assert_int_equal(rig_int(&rig, "LLEN orders"), 1);
 	/* An unknown one is not noted for the future either. */
 	assert_string_equal(ask("t", now + 100, 1, 10, "LPUSH", "m"), "early");

@@ -10,7 +10,8 @@
 -- Returns {what, now}: pushed; done: it was before; new: this schedule was not
 --         known yet; missed: too late; early: not due by Redis' clock
 -- Effect  pushed: the message is in Q, and the tick in QSCHEDULE.  ZADD: the id is
---         due at the tick, or was before.  new: the tick is in QSCHEDULE.
+--         due at the tick, or was before.  new: the tick is in QSCHEDULE, and a
+--         field "\1" .. name, which stands there until the schedule runs.
 --         A tick in QSCHEDULE that lies in the future, left there by a clock that
 --         was wrong, is replaced.
 -- Again   done.
@@ -32,7 +33,7 @@ else call('LLEN', Q) end
 local last = tonumber(old or '')
 if tick > now + 1 then return answer('early') end
 if not last then
-  call('HSET', S, name, ARGV[2])
+  call('HSET', S, name, ARGV[2], '\1' .. name, '')
   return answer('new')
 end
 local future = last > now + tonumber(ARGV[3])
@@ -49,4 +50,5 @@ if how == 'ZADD' then
 elseif how == 'XADD' then call('XADD', Q, '*', 'message', message)
 else call(how, Q, message) end
 call('HSET', S, name, ARGV[2])
+redis.pcall('HDEL', S, '\1' .. name)
 return answer('pushed')
