@@ -22,6 +22,10 @@
 
 #ifdef HAVE_HIREDIS_SSL
 
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "redis/secret.h"
 
 static bool
@@ -30,14 +34,33 @@ is_set(const char *s)
 	return s != NULL && s[0] != '\0';
 }
 
-/* What OpenSSL says last, for a file that it could not use. */
-static int
-file_cause(char **cause, const char *what, const char *path)
+/* The last error of OpenSSL. */
+static const char *
+openssl_error(void)
 {
 	const char *why = ERR_reason_error_string(ERR_peek_last_error());
 
 	ERR_clear_error();
-	return util_cause(cause, "TLS: %s %s: %s", what, path, why != NULL ? why : "no reason given");
+	return why != NULL ? why : "no reason given";
+}
+
+/*
+ * Says why OpenSSL could not use the file.  Where the file cannot be opened at all,
+ * OpenSSL says only "BIO lib" or "system lib"; so this opens it once more.
+ */
+static int
+file_cause(char **cause, const char *option, const char *path)
+{
+	const char *why = openssl_error();
+	int fd = secret_open(path), error = errno;
+
+	if (fd == -1)
+		return util_cause(cause, "TLS: %s: cannot read \"%s\": %s; write the path of a PEM file "
+		    "that rqd may read", option, path, strerror(error));
+	close(fd);
+	return util_cause(cause, "TLS: %s: \"%s\" cannot be used: %s; it must be a PEM file with %s",
+	    option, path, why, strcmp(option, "tls_key") == 0 ? "the private key of tls_cert" :
+	    "certificates");
 }
 
 /* Only root may be allowed to read it. */
@@ -59,7 +82,8 @@ load_files(SSL_CTX *ctx, const struct redis_options *opt, char **cause)
 {
 	if (!is_set(opt->tls_ca)) {
 		if (SSL_CTX_set_default_verify_paths(ctx) != 1)
-			return file_cause(cause, "authorities", "of the system");
+			return util_cause(cause, "TLS: the authorities of the system: %s; "
+			    "install ca-certificates or set tls_ca", openssl_error());
 	} else if (SSL_CTX_load_verify_locations(ctx, opt->tls_ca, NULL) != 1) {
 		return file_cause(cause, "tls_ca", opt->tls_ca);
 	}

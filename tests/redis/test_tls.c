@@ -138,8 +138,12 @@ test_refused(void **state)
 
 	f->h.opt.tls_ca = f->missing;
 	conn_start(f->h.conn);
-	wait_cause(f, "TLS: tls_ca");
-	client_fails(f, "TLS: tls_ca");
+	wait_cause(f, "TLS: tls_ca: cannot read");
+	client_fails(f, "No such file or directory");
+	/* a file without a certificate */
+	f->h.opt.tls_ca = f->key;
+	wait_cause(f, "it must be a PEM file with certificates");
+	client_fails(f, "cannot be used");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
 	wait_cause(f, "TLS: the handshake failed");
