@@ -35,6 +35,9 @@ like "$(ctl dead list q)" '^3000-0 +a +.* crashed +25 +1 +three$' 'list: the mes
 is "$(ctl dead list q --reason unframeable 2>&1; echo $?)" 'rqctl: no dead letter of q matches
 0' 'list: nothing matches'
 like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is none: write one of exit, .*, buried$' 'list: a reason that there is not'
+for reason in exit signal timeout crashed status attempts answer protocol pushes cancelled too_large unframeable buried; do
+	is "$(ctl dead list q --reason $reason >/dev/null 2>&1; echo $?)" 0 "list: --reason $reason"
+done
 is "$(ctl dead list empty 2>&1; echo $?)" 'rqctl: no dead letter of empty is there
 0' 'list: no letters'
 ctl dead list q --since yesterday 2>/dev/null
