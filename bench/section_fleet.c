@@ -368,7 +368,7 @@ static struct row rows[] = {
 	    prepare_tracking, arms, arm, .from = 16, .size = 20, .count = 6400 },
 	{ "tick, 20 queues at once", "queue", "evalsha", "tick", NULL, calls, tick,
 	    .from = 16, .size = 20, .count = 6400 },
-	{ "tick, 10,000 in hand", "queue", "evalsha", "tick", prepare_in_hand, calls, tick,
+	{ "tick, 10,000 in flight", "queue", "evalsha", "tick", prepare_in_hand, calls, tick,
 	    .from = 16, .size = 1, .count = 480 },
 	{ "renewal, calls of 1", RENEW, .size = 1, .count = 3200 },
 	{ "renewal, calls of 8", RENEW, .size = 8, .count = IN_HAND },
@@ -521,7 +521,7 @@ say_memory(void)
 	waiting = memory();
 	(void)cycle_on(c, "", "q", STORED, 100, 1);
 	say("\nMemory of Redis, of %d messages of %d bytes: %.0f bytes for one that waits, "
-	    "%.0f for one in hand.\n", STORED, MESSAGE_SIZE, (waiting - before) / STORED,
+	    "%.0f for one in flight.\n", STORED, MESSAGE_SIZE, (waiting - before) / STORED,
 	    (memory() - before) / STORED);
 	redisFree(c);
 	flush();

@@ -41,26 +41,26 @@ static const struct option options[] = {
 	{
 		.section = SECTION_GLOBAL, .name = "name", .type = OPTION_STRING,
 		.offset = C(name), .def = "", .check = check_name, .flags = OPTION_RESTART,
-		.help = "what this daemon calls itself; empty: the host's name",
+		.help = "the name of this daemon; empty: the host name",
 	}, {
 		.section = SECTION_GLOBAL, .name = "max_handlers", .type = OPTION_INT,
 		.offset = C(max_handlers), .def = "16", .min = 1, .max = 10000,
-		.help = "how many handlers run at the same time, all queues together",
+		.help = "handlers that run at once, all queues together",
 	}, {
 		.section = SECTION_GLOBAL, .name = "drain_timeout", .type = OPTION_DURATION,
 		.offset = C(drain_timeout), .def = "20s", .max = DAY,
-		.help = "how long handlers may run on when the daemon is stopped",
+		.help = "time that handlers get to finish when the daemon stops",
 	}, {
 		.section = SECTION_GLOBAL, .name = "privileged", .type = OPTION_BOOL,
 		.offset = C(privileged), .def = "true", .flags = OPTION_RESTART,
-		.help = "started as root, a launcher runs handlers as any user; false: all as _rqd",
+		.help = "started as root: true: handlers run as any user; false: all as _rqd",
 	},
 
 	{
 		.section = SECTION_REDIS, .name = "server", .type = OPTION_STRINGS,
 		.offset = C(redis.servers), .def = "127.0.0.1:6379",
 		.check = check_servers, .flags = OPTION_RESTART,
-		.help = "host:port, [v6]:port or unix:/path; a list is tried in order",
+		.help = "host:port, [v6]:port or unix:/path; rqd tries a list in order",
 	}, {
 		.section = SECTION_REDIS, .name = "database", .type = OPTION_INT,
 		.offset = C(redis.database), .def = "0", .max = INT32_MAX,
@@ -72,33 +72,34 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_REDIS, .name = "password_file", .type = OPTION_STRING,
 		.offset = C(redis.password_file), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "a file whose first line is the password",
+		.flags = OPTION_RESTART, .help = "the file whose first line is the password",
 	}, {
 		.section = SECTION_REDIS, .name = "timeout", .type = OPTION_DURATION,
 		.offset = C(redis.timeout), .def = "10s", .min = 100 * MSEC,
 		.max = 10 * MINUTE, .flags = OPTION_RESTART,
-		.help = "how long a connect or the answer to a command may take",
+		.help = "time limit for a connect or for the reply to a command",
 	}, {
 		.section = SECTION_REDIS, .name = "tls", .type = OPTION_BOOL,
 		.offset = C(redis.tls), .def = "false", .check = check_tls,
-		.flags = OPTION_RESTART, .help = "encrypts the connection",
+		.flags = OPTION_RESTART, .help = "true: encrypt the connection",
 	}, {
 		.section = SECTION_REDIS, .name = "tls_ca", .type = OPTION_STRING,
 		.offset = C(redis.tls_ca), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "certificates to trust; empty: the system's",
+		.flags = OPTION_RESTART,
+		.help = "PEM file of the certificates to trust; empty: those of the system",
 	}, {
 		.section = SECTION_REDIS, .name = "tls_cert", .type = OPTION_STRING,
 		.offset = C(redis.tls_cert), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "the client's certificate",
+		.flags = OPTION_RESTART, .help = "PEM file of the client's certificate",
 	}, {
 		.section = SECTION_REDIS, .name = "tls_key", .type = OPTION_STRING,
 		.offset = C(redis.tls_key), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "its key",
+		.flags = OPTION_RESTART, .help = "PEM file of the private key of tls_cert",
 	}, {
 		.section = SECTION_REDIS, .name = "tls_name", .type = OPTION_STRING,
 		.offset = C(redis.tls_name), .def = "", .check = check_word,
 		.flags = OPTION_RESTART,
-		.help = "the name in the server's certificate; empty: its host",
+		.help = "the name in the server's certificate; empty: the host in server",
 	},
 
 	{
@@ -108,15 +109,15 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_LOG, .name = "level", .type = OPTION_CHOICE,
 		.offset = C(log.level), .def = "info", .choices = levels,
-		.help = "the least important level that is logged",
+		.help = "the lowest level that is logged",
 	}, {
 		.section = SECTION_LOG, .name = "format", .type = OPTION_CHOICE,
 		.offset = C(log.format), .def = "logfmt", .choices = formats,
-		.help = "key=value pairs, or one JSON object a line",
+		.help = "logfmt: key=value pairs; json: one JSON object per line",
 	}, {
 		.section = SECTION_LOG, .name = "payloads", .type = OPTION_BOOL,
 		.offset = C(log.payloads), .def = "false",
-		.help = "logs the messages themselves",
+		.help = "true: log the messages themselves",
 	},
 
 	{
@@ -134,43 +135,45 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRINGS,
 		.offset = Q(keys), .def = "", .check = check_key,
 		.flags = OPTION_OWN | OPTION_ALONE,
-		.help = "the key in Redis, or channels; empty: the queue's name",
+		.help = "the key in Redis, or the channels; empty: the queue's name",
 	}, {
 		.section = SECTION_QUEUE, .name = "match", .type = OPTION_STRINGS,
 		.offset = Q(match), .def = "*", .check = check_key, .flags = OPTION_ALONE,
-		.kinds = EXPIRED, .help = "the keys whose expiry counts",
+		.kinds = EXPIRED, .help = "pattern of the keys whose expiry is a message",
 	}, {
 		.section = SECTION_QUEUE, .name = "database", .type = OPTION_INT,
 		.offset = Q(database), .def = "-1", .min = -1, .max = INT32_MAX,
-		.kinds = EXPIRED, .help = "whose keys; -1: redis.database",
+		.kinds = EXPIRED, .help = "the database of the keys; -1: redis.database",
 	}, {
 		.section = SECTION_QUEUE, .name = "notifications", .type = OPTION_CHOICE,
 		.offset = Q(notifications), .def = "check", .choices = notifications,
-		.kinds = EXPIRED, .help = "what if Redis does not tell of expired keys",
+		.kinds = EXPIRED,
+		.help = "if Redis has notifications off: set: turn them on; check: report an error",
 	}, {
 		.section = SECTION_QUEUE, .name = "skew", .type = OPTION_DURATION,
 		.offset = Q(skew), .def = "2s", .min = 100 * MSEC, .max = DAY,
-		.kinds = EXPIRED, .help = "how late a daemon may hear what others have heard",
+		.kinds = EXPIRED,
+		.help = "how much later than another a daemon may hear of an expiry",
 	}, {
 		.section = SECTION_QUEUE, .name = "backlog", .type = OPTION_INT,
 		.offset = Q(backlog), .def = "1000", .min = 1, .max = MILLION,
-		.kinds = HEARING, .help = "messages that may wait in the daemon",
+		.kinds = HEARING, .help = "messages that may wait in the daemon; more are dropped",
 	}, {
 		.section = SECTION_QUEUE, .name = "backlog_bytes", .type = OPTION_SIZE,
 		.offset = Q(backlog_bytes), .def = "16M", .min = 1, .max = TIB,
-		.kinds = HEARING, .help = "how large they may be together",
+		.kinds = HEARING, .help = "total size of the messages that wait",
 	}, {
 		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
 		.offset = Q(pop), .def = "right", .choices = pops,
-		.kinds = 1U << KIND_LIST, .help = "the end that messages are taken from",
+		.kinds = 1U << KIND_LIST, .help = "the end of the list that rqd pops from",
 	}, {
 		.section = SECTION_QUEUE, .name = "consumer_group", .type = OPTION_STRING,
 		.offset = Q(consumer_group), .def = "rqd", .check = check_group,
-		.kinds = STREAM, .help = "the stream's consumer group; made where it is missing",
+		.kinds = STREAM, .help = "the stream's consumer group; created if missing",
 	}, {
 		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
 		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
-		.help = "larger messages become dead letters unread",
+		.help = "larger messages become dead letters without being run",
 	},
 
 	/* What is run. */
@@ -181,27 +184,27 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "mode", .type = OPTION_CHOICE,
 		.offset = Q(mode), .def = "exec", .choices = config_modes,
-		.help = "one process per message, or one that is fed many",
+		.help = "exec: one process per message; persistent: a process takes many",
 	}, {
 		.section = SECTION_QUEUE, .name = "framing", .type = OPTION_CHOICE,
 		.offset = Q(framing), .def = "length", .choices = framings,
-		.modes = PERSISTENT, .help = "how messages are told apart",
+		.modes = PERSISTENT, .help = "how rqd separates messages",
 	}, {
 		.section = SECTION_QUEUE, .name = "pipeline", .type = OPTION_INT,
 		.offset = Q(pipeline), .def = "1", .min = 1, .max = 10000,
-		.modes = PERSISTENT, .help = "messages outstanding per process",
+		.modes = PERSISTENT, .help = "messages that a process may have at once",
 	}, {
 		.section = SECTION_QUEUE, .name = "max_messages", .type = OPTION_INT,
 		.offset = Q(max_messages), .def = "0", .max = INT32_MAX,
-		.modes = PERSISTENT, .help = "messages per process; 0: no limit",
+		.modes = PERSISTENT, .help = "messages until a process is replaced; 0: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "max_age", .type = OPTION_DURATION,
 		.offset = Q(max_age), .def = "0", .max = 365 * DAY,
-		.modes = PERSISTENT, .help = "life of a process; 0: no limit",
+		.modes = PERSISTENT, .help = "time until a process is replaced; 0: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "user", .type = OPTION_STRING,
 		.offset = Q(user), .def = "", .check = check_word,
-		.help = "the user to run it as; must be given where rqd is privileged",
+		.help = "the user to run it as; required when rqd runs as root",
 	}, {
 		.section = SECTION_QUEUE, .name = "group", .type = OPTION_STRING,
 		.offset = Q(group), .def = "", .check = check_word,
@@ -213,7 +216,7 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "umask", .type = OPTION_OCTAL,
 		.offset = Q(umask), .def = "", .max = 0777,
-		.help = "in octal, \"027\"; empty: the daemon's",
+		.help = "octal, as \"027\"; empty: that of the daemon",
 	}, {
 		.section = SECTION_QUEUE, .name = "nice", .type = OPTION_INT,
 		.offset = Q(nice), .def = "0", .min = -20, .max = 19,
@@ -229,7 +232,7 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "limit_nofile", .type = OPTION_LIMIT,
 		.offset = Q(limit_nofile), .def = "1024", .min = 16, .max = 1 << 30,
-		.help = "descriptors per process",
+		.help = "open files per process",
 	}, {
 		.section = SECTION_QUEUE, .name = "limit_as", .type = OPTION_LIMIT_SIZE,
 		.offset = Q(limit_as), .def = "inherit", .min = MIB, .max = 1024 * TIB,
@@ -241,11 +244,11 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "limit_fsize", .type = OPTION_LIMIT_SIZE,
 		.offset = Q(limit_fsize), .def = "inherit", .max = 1024 * TIB,
-		.help = "size of the files it writes",
+		.help = "size of each file that it writes",
 	}, {
 		.section = SECTION_QUEUE, .name = "limit_nproc", .type = OPTION_LIMIT,
 		.offset = Q(limit_nproc), .def = "inherit", .min = 1, .max = 1 << 30,
-		.help = "processes of its user",
+		.help = "processes of its user, all programs together",
 	}, {
 		.section = SECTION_QUEUE, .name = "limit_core", .type = OPTION_LIMIT_SIZE,
 		.offset = Q(limit_core), .def = "inherit", .max = 1024 * TIB,
@@ -253,36 +256,36 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "output", .type = OPTION_CHOICE,
 		.offset = Q(output), .def = "log", .choices = outputs,
-		.help = "what becomes of standard output and standard error",
+		.help = "where standard output and standard error go",
 	}, {
 		.section = SECTION_QUEUE, .name = "output_limit", .type = OPTION_SIZE,
 		.offset = Q(output_limit), .def = "1M", .max = TIB,
-		.help = "how much output of one delivery is logged",
+		.help = "output of one delivery that is logged",
 	}, {
 		.section = SECTION_QUEUE, .name = "leftovers", .type = OPTION_CHOICE,
 		.offset = Q(leftovers), .def = "kill", .choices = leftovers,
-		.help = "what becomes of processes that outlive the command",
+		.help = "what to do with processes that outlive the command",
 	},
 
 	/* How many, and who first. */
 	{
 		.section = SECTION_QUEUE, .name = "concurrency", .type = OPTION_INT,
 		.offset = Q(concurrency), .def = "1", .min = 1, .max = 10000,
-		.help = "messages of this queue in hand at once, this daemon",
+		.help = "messages of this queue in flight at once, this daemon",
 	}, {
 		.section = SECTION_QUEUE, .name = "fleet_concurrency", .type = OPTION_INT,
 		.offset = Q(fleet_concurrency), .def = "0", .max = MILLION,
 		.kinds = KEEPING,
-		.help = "messages in hand at once, all daemons; 0: no limit",
+		.help = "messages of this queue in flight at once, all daemons; 0: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "rate", .type = OPTION_STRING,
 		.offset = Q(rate), .def = "", .check = check_rate,
 		.kinds = KEEPING,
-		.help = "messages per time, all daemons; empty: no limit",
+		.help = "messages per time, as \"100/s\", all daemons; empty: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "priority", .type = OPTION_INT,
 		.offset = Q(priority), .def = "0", .min = -1000, .max = 1000,
-		.help = "higher first where max_handlers is short",
+		.help = "when max_handlers is reached, higher values go first",
 	},
 
 	/* How long. */
@@ -290,12 +293,12 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "lease", .type = OPTION_DURATION,
 		.offset = Q(lease), .def = "60s", .min = 3 * SEC, .max = DAY,
 		.kinds = KEEPING,
-		.help = "how long a silent delivery is left alone",
+		.help = "time after the last renewal until another daemon may take the message",
 	}, {
 		.section = SECTION_QUEUE, .name = "foreign_timeout", .type = OPTION_DURATION,
 		.offset = Q(foreign_timeout), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
 		.zero = true, .kinds = KEEPING,
-		.help = "the same for other programs' deliveries; 0: the lease",
+		.help = "the same for deliveries of other programs; 0: the lease",
 	}, {
 		.section = SECTION_QUEUE, .name = "time_limit", .type = OPTION_DURATION,
 		.offset = Q(time_limit), .def = "30m", .min = 1 * MSEC, .max = 365 * DAY,
@@ -316,22 +319,22 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "backoff", .type = OPTION_DURATION,
 		.offset = Q(backoff), .def = "5s", .max = 30 * DAY,
 		.kinds = KEEPING,
-		.help = "the delay before the first retry; it doubles",
+		.help = "delay before the first retry; doubles with each attempt",
 	}, {
 		.section = SECTION_QUEUE, .name = "backoff_max", .type = OPTION_DURATION,
 		.offset = Q(backoff_max), .def = "1h", .max = 30 * DAY,
 		.kinds = KEEPING,
-		.help = "the longest delay before a retry",
+		.help = "longest delay before a retry",
 	}, {
 		.section = SECTION_QUEUE, .name = "max_crashes", .type = OPTION_INT,
 		.offset = Q(max_crashes), .def = "3", .max = MILLION,
 		.kinds = KEEPING,
-		.help = "how often a lease may expire before a message is a dead letter",
+		.help = "expired leases after which a message is a dead letter",
 	}, {
 		.section = SECTION_QUEUE, .name = "dead_status", .type = OPTION_STATUSES,
 		.offset = Q(dead_status), .def = "65", .min = 1, .max = 255,
 		.kinds = KEEPING,
-		.help = "exit statuses that make a dead letter at once",
+		.help = "exit statuses that make the message a dead letter at once",
 	}, {
 		.section = SECTION_QUEUE, .name = "suspend_after", .type = OPTION_INT,
 		.offset = Q(suspend_after), .def = "20", .max = MILLION,
@@ -340,7 +343,7 @@ static const struct option options[] = {
 		.section = SECTION_QUEUE, .name = "dead_max", .type = OPTION_INT64,
 		.offset = Q(dead_max), .def = "0", .max = (int64_t)MILLION * MILLION,
 		.kinds = KEEPING,
-		.help = "dead letters to keep; 0: all",
+		.help = "dead letters to keep, the newest; 0: all",
 	},
 
 	/* Schedules. */
@@ -351,7 +354,7 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_SCHEDULE, .name = "message", .type = OPTION_STRING,
 		.offset = S(message), .def = "",
-		.help = "what is pushed; empty: an id of the schedule's name and the time",
+		.help = "the message; empty: an object whose id is the schedule's name and time",
 	}, {
 		.section = SECTION_SCHEDULE, .name = "every", .type = OPTION_DURATION,
 		.offset = S(every), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
@@ -363,11 +366,11 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_SCHEDULE, .name = "timezone", .type = OPTION_STRING,
 		.offset = S(timezone), .def = ZONE_UTC, .check = check_timezone,
-		.help = "the timezone of cron",
+		.help = "the timezone for cron",
 	}, {
 		.section = SECTION_SCHEDULE, .name = "catch_up", .type = OPTION_BOOL,
 		.offset = S(catch_up), .def = "false",
-		.help = "makes up for the last run that was missed",
+		.help = "true: make up for the last run that was missed",
 	},
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");

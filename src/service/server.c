@@ -110,7 +110,7 @@ server_status(struct server *s)
 		in_hand += consumer_in_hand(s->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
-	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; messages in hand: %u",
+	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
 	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
 	    s->nconsumers, blocked, in_hand);
 	if (strcmp(text, s->status) == 0)
@@ -330,7 +330,7 @@ server_consumer_closed(struct consumer *c, void *arg)
 		server_finish(s);
 }
 
-/* --until-empty: every queue has found nothing and has nothing in hand. */
+/* --until-empty: every queue has found nothing and has nothing in flight. */
 static void
 server_consumer_idle(void *arg)
 {
