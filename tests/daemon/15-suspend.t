@@ -106,7 +106,7 @@ handler broken <<'H'
 [ -e "$T/broken.ok" ]
 H
 rqd_start <<C
-queue "few" { command = {"$T/broken"} max_attempts = 2 backoff = $((100 * SLOW))ms backoff_max = ${SLOW}s suspend_after = 10 }
+queue "few" { command = {"$T/broken"} max_attempts = 2 backoff = $((1 + SLOW))s backoff_max = $((1 + SLOW))s suspend_after = 10 }
 C
 for i in $(seq 12); do echo "LPUSH few x$i"; done | r >/dev/null
 ok 'log_wait 20 "event=suspended queue=few"' 'a broken command suspends'
