@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct script *
+struct script *
 script_find(const char *name)
 {
-	for (const struct script *s = script_table; s->name != NULL; s++) {
+	for (struct script *s = script_table; s->name != NULL; s++) {
 		if (strcmp(s->name, name) == 0)
 			return s;
 	}

@@ -13,7 +13,7 @@
 #include "redis/reply.h"
 #include "redis/script.h"
 
-const struct script script_table[] = {
+struct script script_table[] = {
 	{ "one", "return 1", 8, "" },
 	{ "empty", "", 0, "" },
 	{ NULL, NULL, 0, NULL }
