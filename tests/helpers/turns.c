@@ -2,12 +2,14 @@
  * Put in front of libc (LD_PRELOAD): how long the turns of rqd's loop take.
  *
  * A turn begins when epoll_wait(2) returns and ends when it is called again.  What the
- * scheduler makes the process wait for a processor is no part of it: on a busy machine
- * that says nothing about the program.  Results are in the file that RQD_TURNS names, of
- * the size of struct turns; rqd opens it before it gives up privileges.
+ * machine makes the process wait for a processor is no part of it: that says nothing about
+ * the program.  So a turn in which the process has not slept took its processor time, and
+ * any other one all of its time but that in the run queue.  Results are in the file that
+ * RQD_TURNS names, of the size of struct turns; rqd opens it before it gives up privileges.
  */
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +27,8 @@ struct turns {
 static struct turns	*turns;
 static int		(*real_epoll_wait)(int, struct epoll_event *, int, int);
 static int		 schedstat = -1;	/* its second number: nanoseconds in a run queue */
-static long		 began, waited;		/* began 0: no turn */
+static long		 began;			/* 0: no turn */
+static long		 waited, ran, slept;	/* by then */
 
 static void __attribute__((__constructor__))
 turns_open(void)
@@ -45,11 +48,11 @@ turns_open(void)
 }
 
 static long
-now(void)
+now(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * 1000000L + ts.tv_nsec / 1000;
 }
 
@@ -58,19 +61,31 @@ waits(void)
 {
 	char text[128];
 	ssize_t n = pread(schedstat, text, sizeof(text) - 1, 0);
-	unsigned long long ran, queued;
+	unsigned long long on, queued;
 
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return sscanf(text, "%llu %llu", &ran, &queued) == 2 ? (long)(queued / 1000) : 0;
+	return sscanf(text, "%llu %llu", &on, &queued) == 2 ? (long)(queued / 1000) : 0;
+}
+
+/* How often the process has waited for something. */
+static long
+sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw;
 }
 
 static void
 note(void)
 {
-	long took = now() - began, least = took - (waits() - waited);
+	long took = now(CLOCK_MONOTONIC) - began, least = took - (waits() - waited);
 
+	if (sleeps() == slept)
+		least = now(CLOCK_THREAD_CPUTIME_ID) - ran;
 	turns->count++;
 	if (took > turns->longest_with_waits)
 		turns->longest_with_waits = took;
@@ -88,7 +103,9 @@ epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
 	n = real_epoll_wait(fd, events, max, timeout);
 	if (turns != NULL) {
 		waited = waits();
-		began = now();
+		slept = sleeps();
+		ran = now(CLOCK_THREAD_CPUTIME_ID);
+		began = now(CLOCK_MONOTONIC);
 	}
 	return n;
 }
