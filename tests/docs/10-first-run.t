@@ -82,8 +82,8 @@ terminal() {	# COMMAND
 
 words() { sed 's/\x1b\[[0-9;]*[mK]//g; s/\r*$//; s/.*\r//' "$T/screen"; }
 
-demo() {	# WHOSE
-	terminal "cd '$SRCDIR' && BUILDDIR='$BUILDDIR' ./demo" </dev/null
+demo() {	# WHOSE SOURCES PROGRAMS
+	terminal "cd '$2' && BUILDDIR='$3' ./demo" </dev/null
 	is $? 0 "$1: ./demo" || note "$(words)"
 	like "$(words)" '^6/6 ' 'shows all its steps'
 	ok 'grep -q "$(printf "\033\[32m")acked" "$T/screen"' 'in colours'
@@ -119,15 +119,18 @@ sources() {	# FOLDER
 
 AS_USER=''
 a_user_with_sudo
-demo 'whoever runs this'
+demo 'whoever runs this' "$SRCDIR" "$BUILDDIR"
 if [ "$USER_MODE" = yes ]; then
 	sources "$T/src"
 	head_of_check root "$T/src"
 	rm -rf "$T/src"
+	# Copies: what root has cloned may lie where nobody else can go.
 	AS_USER='setpriv --reuid 41234 --regid 41234 --clear-groups'
-	demo 'an ordinary user'
 	sources "$T/src"
 	chown -R 41234:41234 "$T/src"
+	mkdir "$T/programs"
+	cp "$RQD" "$RQCTL" "$T/programs/"
+	demo 'an ordinary user' "$T/src" "$T/programs"
 	head_of_check 'an ordinary user with sudo' "$T/src"
 	umount -l /usr/sbin /etc/passwd /etc/group /etc/shadow /etc/sudoers "$T/fs"
 else
