@@ -30,8 +30,10 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -359,18 +361,32 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	printf("# %.1f s\n", now() - start);
 }
 
+/* The handler is this program, also where its user cannot enter the build folder. */
+static int
+copy_program(const char *to)
+{
+	int in = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	ssize_t n = -1;
+
+	while (in != -1 && out != -1 && (n = sendfile(out, in, NULL, 1 << 20)) > 0)
+		continue;
+	if (in != -1)
+		close(in);
+	if (out != -1)
+		close(out);
+	return n == 0 ? 0 : -1;
+}
+
 int
 main(int argc, char **argv)
 {
 	char dir[] = "/tmp/rqd-soak.XXXXXX", self[256];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (argc == 4 && strcmp(argv[1], "--handle") == 0)
 		return work_handle(argv[2], strtoull(argv[3], NULL, 10));
-	if (argc != 4 || len < 0)
+	if (argc != 4)
 		return 64;
-	self[len] = '\0';
-	soak_self = self;
 	soak_seed = (uint64_t)number_of("SEED", 0);
 	if (soak_seed == 0)
 		soak_seed = mix((uint64_t)(now() * 1e9) ^ (uint64_t)getpid()) % 1000000000 + 1;
@@ -381,6 +397,10 @@ main(int argc, char **argv)
 	soak_messages = number_of("MESSAGES", 300);
 	/* Handlers write there, too. */
 	if ((soak_dir = mkdtemp(dir)) == NULL || chmod(soak_dir, 0777) == -1)
+		return 99;
+	snprintf(self, sizeof(self), "%s/soak", soak_dir);
+	soak_self = self;
+	if (copy_program(self) == -1)
 		return 99;
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	signal(SIGTERM, on_signal);
