@@ -296,6 +296,15 @@ static const struct row rows[] = {
 	    "purge", "L", "500"),
 	ROW("purge: letters of 1 MiB", "letters(60, 0, 1048576)", "purge", "X", "500"),
 	ROW("purge: letters of 3,900 fields", "letters(60, 3900, 10)", "purge", "X", "500"),
+	ROW("dead_import: an id that is there, 20,000 letters", "letters(20000, 8, 10)",
+	    "dead_import", "X", "5000-1 id i message m"),
+	MANY("dead_import: 3,000 fields, an id that is too old", "letters(20000, 8, 10)",
+	    "dead_import", "X", "5000-2", 3000, "f%d v"),
+	ROW("forget_queue: 200,000 in each key",
+	    "zset(B, 200000) zset(R, 200000) zset(L, 200000) bodies(200000, 'x') state(200000) "
+	    "letters(20000, 8, 10) for i = 1, 200 do local t = {} for k = 1, 1000 do t[k] = 'm' end "
+	    "call('LPUSH', Q, unpack(t)) end",
+	    "forget_queue", "QBRLXCDPSTK", "force"),
 	ROW("body: 1 MiB in QDELIVERY",
 	    "bodies(1, 'x') call('HSET', D, 't1', rep('1', 1048576))",
 	    "body", "CD", "t1 x.1.1"),
