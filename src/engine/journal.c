@@ -150,7 +150,7 @@ journal_settled(const struct message *msg, const struct verdict *v,
 		level = LOG_LV_WARN;
 		fields_add(&fs, LF_STR("warning", config_kind_keeps(msg->cfg->kind) ?
 		    "the result could not be delivered: the message runs again when its lease ends" :
-		    "the message could not be given back: it may be lost"));
+		    "the message could not be returned: it may be lost"));
 		fields_add(&fs, LF_STR("result", verdict_event(v->op, &level)));
 		level = LOG_LV_WARN;
 		break;
@@ -248,7 +248,7 @@ journal_schedule_missed(const struct queue_config *cfg, const struct schedule_co
 
 	log_event(LOG_LV_WARN, "warning", &ctx, LF_STR("schedule", s->name),
 	    LF_STR("tick", tick_text(tick, text)),
-	    LF_STR("warning", "nobody ran it in time: missed"));
+	    LF_STR("warning", "no daemon ran it in time: missed"));
 }
 
 void

@@ -352,7 +352,7 @@ ctl_keeping_target(struct ctl *c, const char *name, const char *what, struct tar
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is: their "
-	    "messages are gone once they were taken", what, config_kind_name(t->kind), name);
+	    "messages leave Redis when they are taken", what, config_kind_name(t->kind), name);
 }
 
 int

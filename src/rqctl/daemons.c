@@ -226,7 +226,7 @@ daemons_run(struct ctl *c)
 			list_differences(&f);
 			say_ignored(&f);
 		} else
-			ctl_note(c, "no daemon lives on %s", client_address(c->client));
+			ctl_note(c, "no daemon is alive on %s", client_address(c->client));
 		fleet_done(&f);
 	}
 	json_decref(array);

@@ -129,7 +129,7 @@ list(struct ctl *c, const enum key *keys, size_t n, bool undelivered)
 			ctl_list_cut(c, count, undelivered || l.match[0] != '\0' ? -1 :
 			    card(c, &t, KEY_RETRY), "messages");
 	} else if (c->status == 0)
-		ctl_note(c, "nothing waits for a %s in %s", undelivered ? "later time" : "retry",
+		ctl_note(c, "no message waits for %s in %s", undelivered ? "its time" : "a retry",
 		    t.name);
 	json_decref(list.array);
 	table_done(&list.table);
@@ -362,7 +362,7 @@ bury_tag(struct later *l, const char *tag, size_t len, const char *error)
 		answer = reply_str(reply, NULL);
 		rc = answer != NULL && strcmp(answer, "ok") == 0;
 		if (answer != NULL && strcmp(answer, "held") == 0)
-			ctl_error(l->ctl, EX_TEMPFAIL, "%.*s is still in the hands of a daemon",
+			ctl_error(l->ctl, EX_TEMPFAIL, "%.*s is still in flight",
 			    (int)len, tag);
 	}
 	client_reply_free(reply);

@@ -25,7 +25,7 @@ later_init(struct ctl *c, struct later *l, const struct target *t, enum key key,
 	if (ctl_given(c, OPT_ALL) && !ctl_is_list(c) && (l->nids > 0 || l->match[0] != '\0'))
 		return ctl_error(c, EX_USAGE, "--all does not go together with ids or filters");
 	if (must && l->nids == 0 && l->match[0] == '\0' && !ctl_given(c, OPT_ALL))
-		return ctl_error(c, EX_USAGE, "say which: by id, --match, or --all");
+		return ctl_error(c, EX_USAGE, "select messages: by id, --match, or --all");
 	return 0;
 }
 

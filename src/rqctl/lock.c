@@ -72,7 +72,7 @@ released(enum lock_release how, void *arg)
 	if (how == LOCK_LOST && r->ctl->status == 0)
 		ctl_error(r->ctl, EX_LOST, "lock %s: it was lost before the command ended", name);
 	else if (how == LOCK_LEFT && r->exited && !r->ending)
-		fprintf(stderr, "rqctl: lock %s: Redis does not answer; it ends by itself\n", name);
+		fprintf(stderr, "rqctl: lock %s: Redis does not answer; it expires by itself\n", name);
 	if (r->ctl->status == 0)
 		r->ctl->status = r->status;
 	loop_stop(r->loop);

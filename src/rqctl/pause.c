@@ -118,8 +118,8 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 	for (i = 0; i < n; i++) {
 		if (config_kind_keeps(t[i].kind))
 			continue;
-		ctl_error(c, EX_USAGE, "--wait cannot see what runs of %s, whose kind is %s: "
-		    "pause it without, and look at \"rqctl running %s\"", t[i].name,
+		ctl_error(c, EX_USAGE, "--wait does not work with %s: Redis does not know what runs "
+		    "of kind %s; pause without --wait and use \"rqctl running %s\"", t[i].name,
 		    config_kind_name(t[i].kind), t[i].name);
 		return false;
 	}

@@ -313,7 +313,7 @@ purge_run(struct ctl *c)
 	for (i = 0; i < ARRAY_LEN(parts) && !ctl_given(c, parts[i].opt); i++)
 		continue;
 	if (i == ARRAY_LEN(parts)) {
-		ctl_error(c, EX_USAGE, "say what: --waiting, --retry, --delayed, --dead");
+		ctl_error(c, EX_USAGE, "select what to delete: --waiting, --retry, --delayed, --dead");
 		return;
 	}
 	if (ctl_list_target(c, c->args.words[0], "purge", &t) == -1)

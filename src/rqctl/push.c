@@ -169,8 +169,8 @@ say_heard(const struct push *p)
 
 	fflush(stdout);
 	if (p->least == 0)
-		ctl_error(p->ctl, EX_NOTHING, "nobody listened to %s: %s", channel, p->most == 0 ?
-		    "what was published is gone" : "some of what was published is gone");
+		ctl_error(p->ctl, EX_NOTHING, "no subscriber to %s: %s", channel, p->most == 0 ?
+		    "the messages are lost" : "some messages are lost");
 	else if (p->least == p->most)
 		fprintf(stderr, "rqctl: heard by %lld subscriber%s\n", (long long)p->most,
 		    p->most == 1 ? "" : "s");

@@ -54,7 +54,7 @@ check_reason(struct ctl *c, const char *reason)
 	if (known[i] != NULL || reason[0] == '\0')
 		rc = 0;
 	else
-		ctl_error(c, EX_USAGE, "--reason: \"%s\" is none: write one of %s", reason,
+		ctl_error(c, EX_USAGE, "--reason: \"%s\" is no reason of dead letters: write one of %s", reason,
 		    buf_str(&list));
 	buf_done(&list);
 	return rc;
@@ -81,6 +81,6 @@ select_parse(struct ctl *c, struct select *s, bool must)
 		    s->nids > 0 ? "ids" : "filters");
 	if (must && !filtered && s->nids == 0 && !ctl_given(c, OPT_ALL))
 		return ctl_error(c, EX_USAGE,
-		    "say which: by id, --reason, --since, --until, --match, or --all");
+		    "select dead letters: by id, --reason, --since, --until, --match, or --all");
 	return 0;
 }

@@ -153,7 +153,7 @@ draw(const struct buf *b)
 		fputs("\033[K\n", stdout);
 	}
 	if (lines > 0)
-		printf("%d more; say which to see\033[K\n", lines);
+		printf("%d more; name the queues to see\033[K\n", lines);
 	fputs("\033[J", stdout);
 	fflush(stdout);
 }

@@ -449,8 +449,8 @@ open_listener(struct http *h)
 	}
 	if (!h->complained)
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("error", cause),
-		    LF_STR("warning", "http.listen cannot be had: all else goes on, "
-		    "and it is tried again"));
+		    LF_STR("warning", "cannot listen on http.listen: rqd serves "
+		    "its queues and tries again"));
 	h->complained = true;
 	free(cause);
 	timer_set(&h->retry, HTTP_RETRY);

@@ -273,7 +273,7 @@ launch_config_lost(void *arg)
 {
 	(void)arg;
 	log_event(LOG_LV_ERROR, "stopped", NULL,
-	    LF_STR("error", "the launcher is gone, and handlers cannot be started without it"));
+	    LF_STR("error", "the launcher died: rqd cannot start handlers without it"));
 	log_close();
 	exit(EX_OSERR);
 }

@@ -17,7 +17,7 @@ log_config_apply(const struct log_config *config, bool debug)
 	if (log_open(config->target, &cause) == -1) {
 		log_event(LOG_LV_ERROR, "warning", NULL,
 		    LF_STR("target", config->target), LF_STR("error", cause),
-		    LF_STR("warning", "the log stays where it was"));
+		    LF_STR("warning", "rqd keeps the old log target"));
 		free(cause);
 	}
 }

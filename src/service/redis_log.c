@@ -73,7 +73,7 @@ redis_log_summary(void *arg)
 	struct redis_log *l = arg;
 
 	log_event(LOG_LV_WARN, "redis_warning", NULL,
-	    LF_STR("warning", "the connection to Redis keeps ending"),
+	    LF_STR("warning", "the connection to Redis ends again and again"),
 	    LF_STR("state", l->up ? "up" : "down"), LF_INT("changes", l->untold),
 	    LF_STR("error", l->cause));
 	l->untold = 0;
@@ -147,5 +147,5 @@ redis_log_watch(bool on, const char *why, void *arg UNUSED)
 {
 	if (!on)
 		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
-		    LF_STR("warning", "no wake-up by client tracking: polling instead"));
+		    LF_STR("warning", "client tracking does not work: rqd polls instead"));
 }

@@ -406,7 +406,7 @@ server_deadline(void *arg)
 	if (!server_is_confirmed(s))
 		log_event(LOG_LV_WARN, "warning", NULL,
 		    LF_STR("warning", "gave up waiting for Redis: "
-		    "unconfirmed results are left to their leases"));
+		    "messages whose results are not confirmed run again when their leases end"));
 	server_set_state(s, SERVER_STOPPED);
 	loop_stop(s->loop);
 }

@@ -113,7 +113,7 @@ rqd_stop one
 rqd_stop two
 is "$(($(r hget floodSTATS acked) + $(r hget floodSTATS dropped)))" 40000 'each was run or counted as dropped, by each daemon'
 ok '[ "$(r hget floodSTATS dropped)" -gt 30000 ]' 'most were dropped'
-is "$(qctl push n gone 2>&1 | tail -n 1)" 'rqctl: nobody listened to news: what was published is gone' 'nobody listens'
+is "$(qctl push n gone 2>&1 | tail -n 1)" 'rqctl: no subscriber to news: the messages are lost' 'nobody listens'
 
 # -- configuration -------------------------------------------------------------------
 config_wrong() { printf 'queue "x" { %s command = {"/bin/true"} %s }\n' "$1" "$AS" >"$T/wrong.conf"; "$RQD" -t -c "$T/wrong.conf" 2>&1; }

@@ -34,7 +34,7 @@ like "$(ctl dead list q)" '^2000-0 +b +.* status +25 +1 +bad data$' 'list: the l
 like "$(ctl dead list q)" '^3000-0 +a +.* crashed +25 +1 +three$' 'list: the message where there is none'
 is "$(ctl dead list q --reason unframeable 2>&1; echo $?)" 'rqctl: no dead letter of q matches
 0' 'list: nothing matches'
-like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is none: write one of exit, .*, buried$' 'list: a reason that there is not'
+like "$(ctl dead list q --reason foo 2>&1; echo $?)" '^rqctl: --reason: "foo" is no reason of dead letters: write one of exit, .*, buried$' 'list: a reason that there is not'
 for reason in exit signal timeout crashed status attempts answer protocol pushes cancelled too_large unframeable buried; do
 	is "$(ctl dead list q --reason $reason >/dev/null 2>&1; echo $?)" 0 "list: --reason $reason"
 done
@@ -78,7 +78,7 @@ like "$(ctl dead export q 2000-0)" '^\{"letter":"2000-0",.*"error":"first line\\
 
 # -- retry ----------------------------------------------------------------------------
 
-is "$(ctl dead retry q 2>&1; echo $?)" 'rqctl: say which: by id, --reason, --since, --until, --match, or --all
+is "$(ctl dead retry q 2>&1; echo $?)" 'rqctl: select dead letters: by id, --reason, --since, --until, --match, or --all
 64' 'retry: which?'
 is "$(ctl dead retry q -n --all)" 'would be retried: 4 dead letters of q' 'retry: dry run'
 is "$(keys)" qDEAD 'retry: dry run does nothing'

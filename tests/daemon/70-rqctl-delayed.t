@@ -34,7 +34,7 @@ is "$(ctl retry list q --match ended | column)" 'run ' 'retry list: --match'
 is "$(ctl retry list q --json | grep -c '"tag"')" 4 'retry list: JSON'
 is "$(ctl delayed list q | column)" 'd1 - 7 ' 'delayed list: of both sorts'
 like "$(ctl delayed list q)" '^- +in 3m' 'delayed list: milliseconds are understood'
-is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: nothing waits for a later time in none
+is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: no message waits for its time in none
 0' 'delayed list: nothing'
 
 # -- now ----------------------------------------------------------------------------
@@ -85,7 +85,7 @@ is "$(r zscore qRETRY due; r hexists qCONTEXT due; r hexists qDELIVERY due)" '
 like "$(ctl dead show q due)" '^reason +buried$' 'bury: the reason'
 like "$(ctl dead show q due)" '^error +buried by .*@.*: poison$' 'bury: who and why'
 like "$(ctl dead show q due)" '^attempts +3$' 'bury: attempts'
-is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: run is still in the hands of a daemon
+is "$(ctl bury q run 2>&1; echo $?)" 'rqctl: run is still in flight
 75' 'bury: not what a daemon has in hand'
 is "$(ctl bury q nothing 2>/dev/null; echo $?)" 1 'bury: no such id'
 is "$(ctl dead retry q due)" 'retried 1 dead letter of q' 'bury: and back'

@@ -215,7 +215,7 @@ beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
 ok "wait_for 10 'screen | grep -q \"^watched .* paused\"'" 'watch: Redis comes back'
 for i in $(seq 1 40); do echo "\"many$i\":{}"; done | paste -sd, >"$T/many"
 beat h.7 "{\"queues\":{$(cat "$T/many")}}"
-ok "wait_for 10 'screen | grep -qE \"^[0-9]+ more; say which to see\"'" 'watch: more than fit'
+ok "wait_for 10 'screen | grep -qE \"^[0-9]+ more; name the queues to see\"'" 'watch: more than fit'
 tm send-keys q
 ended 0 'watch: q ends it'
 r del rqd:daemon:h.7 >/dev/null

@@ -55,7 +55,7 @@ is "$(ctl dead move q other --all -y)" 'moved 14 dead letters of q' 'and does it
 is "$(ctl dead move q other --all -y 2>&1; echo $?)" 'rqctl: no dead letter of q is there
 1' 'twice'
 like "$(ctl dead move q q --all 2>&1)" 'the same queue: rqctl dead retry' 'into itself'
-like "$(ctl dead move q a 2>&1)" 'say which' 'no id'
+like "$(ctl dead move q a 2>&1)" 'select dead letters' 'no id'
 
 # -- forget --------------------------------------------------------------------------------------
 
