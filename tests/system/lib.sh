@@ -92,7 +92,7 @@ package_make() {
 		return 0
 	fi
 	rm -rf "$PACKAGE" && mkdir -p "$PACKAGE/src"
-	make -s -C "$BUILDDIR" dist >"$T/dist.out" 2>&1
+	make -s -C "$BUILDDIR" dist >"$T/build.out" 2>&1 || { exec 7>&-; return 1; }
 	tar -xf "$BUILDDIR"/rqd-*.tar.xz -C "$PACKAGE/src" --strip-components=1
 	rm -f "$BUILDDIR"/rqd-*.tar.xz
 	cp -R "$SRCDIR/debian" "$PACKAGE/src/"
