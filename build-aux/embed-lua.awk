@@ -69,7 +69,7 @@ END {
 	if (failed)
 		exit 1
 	finish()
-	print "struct script script_table[] = {"
+	print "const struct script script_table[] = {"
 	for (i = 1; i <= count; i++)
 		printf "\t{ \"%s\", text_%s, sizeof(text_%s) - 1, \"%s\" },\n",
 		    names[i], names[i], names[i], sha[i]

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct script *
+const struct script *
 script_find(const char *name)
 {
-	for (struct script *s = script_table; s->name != NULL; s++) {
+	for (const struct script *s = script_table; s->name != NULL; s++) {
 		if (strcmp(s->name, name) == 0)
 			return s;
 	}

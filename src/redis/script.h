@@ -18,9 +18,9 @@ struct script {
 };
 
 /* Terminated by a NULL name; made by build-aux/embed-lua.awk. */
-extern struct script script_table[];
+extern const struct script script_table[];
 
-struct script *script_find(const char *name);	/* NULL: none such */
+const struct script *script_find(const char *name);	/* NULL: none such */
 /*
  * The commands that a script of the table calls in the line that an error of Redis names:
  * "LPUSH", or "LPUSH or HGET".  buf is "" where the error names none.  Returns buf.

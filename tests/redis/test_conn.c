@@ -11,7 +11,7 @@
 
 #define TIMEOUT		(5 * SEC)
 
-struct script script_table[] = {
+const struct script script_table[] = {
 	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
 	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
 	{ "echo", "return ARGV[1]", 14,

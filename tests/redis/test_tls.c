@@ -10,7 +10,7 @@
 #include "redis/client.h"
 #include "redis/script.h"
 
-struct script script_table[] = {
+const struct script script_table[] = {
 	{ "echo", "return ARGV[1]", 14,
 	    "098e0f0d1448c0a81dafe820f66d460eb09263da" },
 	{ NULL, NULL, 0, NULL }

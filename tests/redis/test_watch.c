@@ -13,7 +13,7 @@
 
 #define TIMEOUT		(2 * SEC)
 
-struct script script_table[] = {
+const struct script script_table[] = {
 	{ "arm", "return redis.call('LLEN', KEYS[1])", 34,
 	    "8c65b2bc1e1aa28b7e857a77051f1ccb4b611adb" },
 	{ NULL, NULL, 0, NULL }

@@ -13,7 +13,7 @@
 #include "redis/reply.h"
 #include "redis/script.h"
 
-struct script script_table[] = {
+const struct script script_table[] = {
 	{ "one", "return 1", 8, "" },
 	{ "empty", "", 0, "" },
 	{ NULL, NULL, 0, NULL }

@@ -1,0 +1,206 @@
+/*
+ * Kind "ack": what becomes of messages that Redis has lost.
+ */
+#include "box.h"
+
+#include "queue/ack_private.h"
+
+static void
+test_rescue(void **state)
+{
+	static const enum verdict_op ops[] = {
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_kill(&server);
+	box_turn(&box, 50 * MSEC);
+	server_again(&server);
+	WAIT(&box, box.ups == 2);
+	box_turn(&box, 50 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	for (i = 0; i < 4; i++)
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+	WAIT(&box, total_settled(&box) == 4);
+	assert_int_equal(box.settled[SETTLED_OK], 1);
+	assert_int_equal(box.settled[SETTLED_RESCUED], 3);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "{\"id\":1}");
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 1"), "1 0 - ", 6);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 2"), "0 0 - ", 6);
+}
+
+/* Nobody else has it: an answer that the script does not give ends nothing. */
+static void
+test_rescue_nonsense(void **state)
+{
+	static const struct script nonsense = { "rescue", "return 'what'", 13, "" };
+	const struct script **rescue, *saved;
+
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "FLUSHALL");
+	rescue = &((struct ack *)box.queue)->script[ACK_RESCUE];
+	saved = *rescue;
+	*rescue = &nonsense;
+	box_settle(&box, 0, VERDICT_RETRY, true, HOUR);
+	WAIT(&box, box.warnings == 1);
+	*rescue = saved;
+	assert_int_equal(total_settled(&box), 0);
+	WAIT(&box, box.settled[SETTLED_RESCUED] == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
+/* Without a reconnect: nobody but an operator can have done it; the message is put back all the same. */
+static void
+test_flushall(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_do(&server, "FLUSHALL");
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "2");
+	assert_int_equal(box.msgs[0]->attempts, 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(keys(), 0);
+}
+
+/*
+ * A reload has given the queue another name and left it its key: the daemon drains the old
+ * one while the new one pops.  The calls of either say nothing about messages of the other.
+ */
+static void
+test_renamed(void **state)
+{
+	static const char *const parts[] = { "BACKUP", "CONTEXT", "DELIVERY" };
+	struct box new;
+	size_t i;
+
+	(void)state;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	box_set_slots(&box, 0);
+	box_init(&new, &server, "a");
+	memcpy(new.instance, box.instance, sizeof(new.instance));
+	box_start(&new, 2);
+	server_do(&server, "FLUSHALL");
+	push("{\"id\":3}");
+	WAIT(&new, new.n == 1);
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		server_int(&server, "COPY orders%s saved%s", parts[i], parts[i]);
+	push("{\"id\":4}");
+	WAIT(&new, new.n == 2);
+	/* Redis is what it was before the last pop. */
+	for (i = 0; i < ARRAY_LEN(parts); i++)
+		server_do(&server, "RENAME saved%s orders%s", parts[i], parts[i]);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	finish(&new, 1, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	/* With the last message of the old one goes what Redis has seen of it, and only that. */
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&box, server_int(&server, "HLEN ordersDELIVERY") == 4);
+	box_set_slots(&new, 0);
+	finish(&new, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	WAIT(&new, server_int(&server, "HLEN ordersDELIVERY") == 2);
+	box_done(&new);
+}
+
+/* Another message has got the tag of one that Redis has lost. */
+static void
+test_usurped(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_kill(&server);
+	server_again(&server);
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 other");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.ups == 2);
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 2);
+	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "other");
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
+/* So it can be without a reconnect, which nothing but the payload tells. */
+static void
+test_usurped_after_flushall(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	server_do(&server, "FLUSHALL");
+	for (int i = 1; i <= 2; i++) {
+		server_do(&server, "ZADD ordersBACKUP 1e10 %d", i);
+		server_do(&server, "HSET ordersCONTEXT %d other", i);
+		server_do(&server, "HSET ordersDELIVERY %d %s", i, "0 0 b.1.1 1.5 1");
+	}
+	box_turn(&box, 500 * MSEC);
+	assert_int_equal(box.losts, 0);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	finish(&box, 0, VERDICT_RETRY, true, HOUR, SETTLED_RESCUED);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 3);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
+/* The same message runs elsewhere. */
+static void
+test_usurped_by_itself(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_kill(&server);
+	server_again(&server);
+	server_do(&server, "ZADD ordersBACKUP 1e10 1");
+	server_do(&server, "HSET ordersCONTEXT 1 {\"id\":1}");
+	server_do(&server, "HSET ordersDELIVERY 1 %s", "0 0 b.1.1 1.5 1");
+	WAIT(&box, box.losts == 1);
+	assert_ptr_equal(box.lost, box.msgs[0]);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_rescue), TEST(test_rescue_nonsense), TEST(test_flushall),
+		TEST(test_renamed), TEST(test_usurped), TEST(test_usurped_by_itself),
+		TEST(test_usurped_after_flushall),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("ack_rescue", tests, NULL, NULL);
+}
