@@ -51,7 +51,7 @@ wait_ok 15 'qctl status q | grep -Eq "^q  *1  *0/2  *-  *-  *-  *-  *paused"' \
 like "$(qctl push --delay 1s q x 2>&1)" 'no delayed' 'rqctl push --delay is refused'
 like "$(qctl dead list q 2>&1)" 'kind list' 'rqctl dead is refused'
 like "$(qctl retry list q 2>&1)" 'kind list' 'rqctl retry is refused'
-like "$(qctl pause q --wait 2>&1)" 'kind is list' 'rqctl pause --wait is refused'
+like "$(qctl pause q --wait 2>&1)" 'of kind list' 'rqctl pause --wait is refused'
 like "$(qctl show q f 2>&1)" 'kind list' 'rqctl show is refused'
 like "$(qctl purge q --dead -y 2>&1)" 'only' 'rqctl purge --dead is refused'
 is "$(qctl purge q --waiting -y)" 'purged 1 waiting of q' 'rqctl purge --waiting'

@@ -77,12 +77,12 @@ r config set maxmemory 0 >/dev/null
 # -- no tracking ------------------------------------------------------------------------------
 # Seen when the queue is armed again: after the next message, or at the safety poll.
 r acl setuser default -client >/dev/null
-ok 'log_wait 20 "level=warn event=redis_warning .*polling instead"' 'without tracking it says that it polls'
+ok 'log_wait 20 "level=warn event=redis_warning .*polls instead"' 'without tracking it says that it polls'
 wait_for 5 '[ "$(r llen q)" -eq 0 ]'
 push polled
 ok 'log_wait 10 "event=acked queue=q id=polled "' 'and does'
 push again
 ok 'log_wait 10 "event=acked queue=q id=again "' 'again'
-is "$(log_count 'polling instead')" 1 'that was said once'
+is "$(log_count 'polls instead')" 1 'that was said once'
 is "$(log_count 'event=(suspended|stale|retry|dead|requeued)')" 0 'nothing else has happened to the queue'
 r acl setuser default +client >/dev/null

@@ -38,7 +38,7 @@ is $? 0 'no warning' || note "$(cat "$T/tt.out")"
 rqd_start <"$T/text"
 wait_ok 10 'grep -q event=ready "$F"' 'the log is in a folder that only root may enter'
 is "$(head -n 1 "$F")" 'an older record' 'and is appended to'
-unlike "$(cat "$T/rqd.log")" 'stays where it was' 'nothing is missing'
+unlike "$(cat "$T/rqd.log")" 'keeps the old log target' 'nothing is missing'
 wait_ok 10 'healthy "$H"' 'so is the HTTP socket, in the place of a dead one'
 is "$(stat -c '%U %a' "$H") $(stat -c '%U %a' "$F")" 'root 660 root 640' 'both are for root alone'
 is "$(stat -c %u "/proc/$PID")" "$(id -u "$MAIN_USER")" 'and the process that uses them is not root'
@@ -68,10 +68,10 @@ said=$("$RQD" -t -c "$T/rqd.conf" 2>&1)
 like "$said" "rqd.conf:2: target .*/theirs belongs to user $EVIL, not to root, so others could" 'rqd -t warns of another user'"'"'s folder'
 rqd_signal HUP
 wait_ok 10 'grep -q "event=reloaded" "$F"' 'a reload'
-like "$(grep -a 'stays where it was' "$F")" "theirs/rqd.log: Permission denied, and root opens a log only where root alone may write: .*/theirs belongs to user $EVIL" \
+like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied, and root opens a log only where root alone may write: .*/theirs belongs to user $EVIL" \
     'does not take it for the log'
-wait_ok 10 'grep -q "http.listen cannot be had" "$F"' 'or for the socket'
-like "$(grep -a 'http.listen cannot be had' "$F")" "theirs/http.sock: Permission denied, and root makes a socket only where .*/theirs belongs to user $EVIL" 'the log says why'
+wait_ok 10 'grep -q "cannot listen on http.listen" "$F"' 'or for the socket'
+like "$(grep -a 'cannot listen on http.listen' "$F")" "theirs/http.sock: Permission denied, and root makes a socket only where .*/theirs belongs to user $EVIL" 'the log says why'
 is "$(ls "$T/theirs")" '' 'nothing was made there'
 ok '[ ! -e "$H" ]' 'the file of the old socket is gone'
 

@@ -56,7 +56,7 @@ way=$(i=0; while [ $i -lt 300 ]; do printf '/tmp/..'; i=$((i + 1)); done)/
 rqd_start <<C
 queue "secret" { command = {"$T/keep"} user = "daemon" max_attempts = 1 }
 queue "other" { command = {"$T/keep"} user = "$EVIL" group = "$EVIL" }
-queue "late" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" directory = "$way" concurrency = 4 limit_core = 1G suspend_after = 0 time_limit = 1s kill_grace = 100ms max_attempts = 1 }
+queue "late" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" directory = "$way" concurrency = 4 limit_core = 1G suspend_after = 0 time_limit = 30s kill_grace = 100ms max_attempts = 1 }
 queue "lines" { command = {"$T/answer"} mode = "persistent" framing = "line" user = "$EVIL" group = "$EVIL" }
 C
 log_wait 10 event=ready

@@ -203,7 +203,7 @@ hold --ttl 30s
 redis_stop KILL
 : >"$T/go"
 is "$(ended)" 0 'Redis goes away shortly before the end: the status is that of the command'
-like "$(cat "$T/err")" 'ends by itself' 'and says that the lock may be left'
+like "$(cat "$T/err")" 'expires by itself' 'and says that the lock may be left'
 redis_start
 
 # -- we are killed -------------------------------------------------------------------------------
