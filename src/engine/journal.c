@@ -87,12 +87,12 @@ fields_add_result(struct fields *fs, const struct result *r)
 static const char *
 verdict_event(enum verdict_op op, enum log_level *level)
 {
+	*level = LOG_LV_WARN;
 	switch (op) {
 	case VERDICT_ACK:
 		*level = LOG_LV_INFO;
 		return "acked";
 	case VERDICT_RETRY:
-		*level = LOG_LV_WARN;
 		return "retry";
 	case VERDICT_DEAD:
 		*level = LOG_LV_ERROR;
@@ -101,8 +101,7 @@ verdict_event(enum verdict_op op, enum log_level *level)
 		*level = LOG_LV_INFO;
 		return "returned";
 	case VERDICT_STALE:
-		*level = LOG_LV_WARN;
-		return "stale";
+		break;
 	}
 	return "stale";
 }

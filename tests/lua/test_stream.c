@@ -697,10 +697,12 @@ static void
 test_wrong_place(void **state)
 {
 	struct ticked t = { .scan = "what" };
+	struct popped p;
 
 	(void)state;
 	add("1-1", "a");
-	(void)pop_one("i.1");
+	p = pop_one("i.1");
+	rig_popped_done(&p, 1);
 	rig_expire(&rig, "1-1", 3);
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 	assert_int_equal(t.requeued, 1);
