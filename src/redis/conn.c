@@ -373,22 +373,25 @@ conn_tune(const struct redisAsyncContext *ac, bool tcp)
 
 /*
  * A unix socket that this process may not connect to: takes a connection that the
- * launcher has made, in place of the one that failed.
+ * launcher has made, in place of the one that failed.  hiredis 1.2 would find out whether
+ * it is connected by connecting once more, which is denied: it is told instead.
  */
-static void
+static bool
 conn_take_socket(struct redisAsyncContext *ac, const char *path)
 {
 	int fd;
 
 	if (ac->err == 0 || access(path, W_OK) == 0 || errno != EACCES ||
 	    (fd = secret_connect(path)) == -1)
-		return;
+		return false;
 	/* Some versions of hiredis have closed theirs, others do so when ac is freed. */
 	if (ac->c.fd >= 0)
 		(void)close(ac->c.fd);
 	ac->c.fd = fd;
 	ac->err = ac->c.err = 0;
 	ac->c.errstr[0] = '\0';
+	ac->c.flags |= REDIS_CONNECTED;
+	return true;
 }
 
 /* Begins a connection to the route's address. */
@@ -397,13 +400,13 @@ conn_open(struct conn *c, char **cause)
 {
 	const char *path = route_path(&c->route);
 	struct redisAsyncContext *ac;
+	bool taken;
 
 	ac = path != NULL ? redisAsyncConnectUnix(path) :
 	    redisAsyncConnect(route_host(&c->route), c->route.addr.port);
 	if (ac == NULL)
 		return util_cause(cause, "out of memory");
-	if (path != NULL)
-		conn_take_socket(ac, path);
+	taken = path != NULL && conn_take_socket(ac, path);
 	if (ac->err != 0 ? util_cause(cause, "%s", conn_errstr(c, ac)) == -1 :
 	    c->opt->tls && tls_start(&ac->c, c->opt, c->route.addr.host, cause) == -1) {
 		redisAsyncFree(ac);
@@ -415,6 +418,8 @@ conn_open(struct conn *c, char **cause)
 	attach(c->loop, ac, &c->rules);
 	redisAsyncSetConnectCallback(ac, conn_on_connect);
 	redisAsyncSetDisconnectCallback(ac, conn_on_disconnect);
+	if (taken)
+		conn_on_connect(ac, REDIS_OK);
 	return 0;
 }
 
