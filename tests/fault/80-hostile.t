@@ -100,14 +100,20 @@ refused '+OK\r\n' 'a reply too many' 'nobody asked for'
 refused '$3\r\nabc\r\n' 'a string too many' 'nobody asked for'
 refused '*2\r\n:1\r\n:2\r\n' 'an array too many' 'nobody asked for'
 # The log tells of ten changes of the connection in a row: those that follow want another daemon.
-rqd_stop
-ups=$(log_count event=redis_up)
-rqd_run rqd -c "$T/rqd.conf"
-wait_ok 10 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
+another() {
+	rqd_stop
+	ups=$(log_count event=redis_up)
+	rqd_run rqd -c "$T/rqd.conf"
+	wait_ok 10 '[ "$(log_count event=redis_up)" -gt "$ups" ]' 'a daemon with a log that has room'
+}
+another
 refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
 refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|not asked for)'
+another
 refused '*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n' 'a message to no channel' 'nobody asked for'
 refused '-ERR max number of clients reached\r\n' 'an error' 'max number of clients'
+
+another
 
 # -- a server that loses count -------------------------------------------------------------------
 # Each reply is then the answer to another command; as long as there are some, none is late.
