@@ -29,10 +29,9 @@ notify_bind(const char *path)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd == -1)
 		err(71, "socket");
+	/* As systemd's: any user's process may say something, as soon as the file is there. */
+	umask(0);
 	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == -1)
-		err(71, "%s", path);
-	/* As systemd's: any user's process may say something. */
-	if (chmod(path, 0777) == -1)
 		err(71, "%s", path);
 	return fd;
 }
