@@ -120,7 +120,7 @@ begin(struct walk *w)
 	return lstat("/", &st) == -1 ? cannot_look(w) : check_folder(w, &st);
 }
 
-/* What is done is a link: on from the folder that it stands in, or from the root. */
+/* The path walked so far is a link: goes on in the folder of the link, or at the root. */
 static int
 follow(struct walk *w, const char *parent)
 {

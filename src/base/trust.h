@@ -5,9 +5,9 @@
  * put a symbolic link there, to a file that only root may open.  Also sshd(8) looks at
  * each folder (StrictModes).
  *
- * A folder must be root's, and nobody else, but root's group, may write to it.  Where others may, and the
- * folder is sticky, as /tmp is, what is taken from it must be root's.  A symbolic link
- * in such a folder is root's decision, and is followed in the same way.
+ * A folder must be root's, and nobody but root and root's group may write to it.  A sticky
+ * folder, as /tmp is, may be open to others; the file that is taken from it must then be
+ * root's.  A symbolic link of root's is root's decision, and is followed in the same way.
  */
 #ifndef RQD_BASE_TRUST_H
 #define RQD_BASE_TRUST_H

@@ -75,7 +75,8 @@ const char		*consumer_block_name(enum consumer_block);
 const struct breaker	*consumer_breaker(const struct consumer *);
 const struct stats	*consumer_stats(const struct consumer *);
 unsigned		 consumer_in_hand(const struct consumer *);
-bool			 consumer_is_confirmed(const struct consumer *);	/* Redis has all results */
+/* Redis has all results. */
+bool			 consumer_is_confirmed(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
 /* Walks what is in hand; pid 0: no process yet; age is since delivery. */

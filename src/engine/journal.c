@@ -148,7 +148,8 @@ journal_settled(const struct message *msg, const struct verdict *v,
 		event = "warning";
 		level = LOG_LV_WARN;
 		fields_add(&fs, LF_STR("warning", config_kind_keeps(msg->cfg->kind) ?
-		    "the result could not be delivered: the message runs again when its lease ends" :
+		    "the result could not be delivered: "
+		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost"));
 		fields_add(&fs, LF_STR("result", verdict_event(v->op, &level)));
 		level = LOG_LV_WARN;

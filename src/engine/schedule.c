@@ -36,7 +36,7 @@ struct schedule {
 	struct timer		 timer;
 	bool			 asking;	/* a script is not answered */
 	int64_t			 asked;		/* its tick */
-	int64_t			 done;		/* the last tick that is settled; TICK_NEVER: none */
+	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
 	struct schedule_state	 state;		/* what others may know */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */

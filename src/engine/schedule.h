@@ -29,8 +29,9 @@ void		 schedules_reconfigure(struct schedules *, struct config *);
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
 	int64_t		 last;		/* the last tick in QSCHEDULE; TICK_NEVER: not known */
-	int64_t		 next;		/* the tick that is waited for, or tried; TICK_NEVER: none */
-	int		 missed;	/* 1: the last tick has passed, and nobody ran it in time; -1: not known */
+	int64_t		 next;		/* the tick waited for, or tried; TICK_NEVER: none */
+	/* 1: the last tick has passed, and no daemon ran it in time; -1: not known. */
+	int		 missed;
 	uint64_t	 runs;		/* pushed by this daemon */
 };
 size_t		 schedules_count(const struct schedules *);

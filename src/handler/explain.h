@@ -8,8 +8,8 @@
 #include "policy/config.h"
 
 /*
- * What stops the kernel from executing this file, although it exists: its "#!" line.
- * NULL: nothing is wrong with that line, or the file cannot be read.  The caller frees it.
+ * Says why the kernel does not execute a file that exists, where its "#!" line is wrong.
+ * NULL: that line is right, or the file cannot be read.  The caller frees it.
  */
 char	*explain_first_line(const char *path);
 

@@ -28,7 +28,7 @@ struct fake_end {
 	int		 error;		/* END_NOT_STARTED; after does not count */
 	usec_t		 delay;		/* END_ANSWER_RETRY */
 	const char	*reason;	/* END_ANSWER_*; NULL: none */
-	const char	*error_tail;	/* what it wrote to stderr, also as its output; NULL: nothing */
+	const char	*error_tail;	/* its stderr, also its output; NULL: nothing */
 	bool		 leftovers;
 
 	/* At SIGTERM: ends so long after, with this status if it traps the signal. */

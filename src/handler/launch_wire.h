@@ -80,7 +80,8 @@ struct launch_slot {
 };
 
 /* sendmsg(2) and recvmsg(2): 0, or the bytes received; -1 with errno. */
-int	launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int flags) MUSTCHECK;
+int	launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int flags)
+	    MUSTCHECK;
 ssize_t	launch_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags) MUSTCHECK;
 
 #endif

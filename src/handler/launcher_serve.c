@@ -385,7 +385,7 @@ open_named(struct launcher_process *l, const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-/* What the configuration of that generation names. */
+/* Opens the file or socket that the configuration of that generation names. */
 static int
 open_configured(struct launcher_process *l, int (*open_it)(const struct config *),
     unsigned generation)

@@ -200,7 +200,9 @@ ack_saw_limit(struct ack *a, const struct redisReply *limited)
 		return "fleet";
 	}
 	wait = ack_usec(reply_double(limited, 0)) + MSEC;
-	timer_set(&a->limit, wait < RATE_PAUSE ? RATE_PAUSE : wait > RATE_LONGEST ? RATE_LONGEST : wait);
+	if (wait < RATE_PAUSE)
+		wait = RATE_PAUSE;
+	timer_set(&a->limit, wait < RATE_LONGEST ? wait : RATE_LONGEST);
 	return "rate";
 }
 

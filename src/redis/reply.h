@@ -33,7 +33,7 @@ const char	*reply_text(const struct redisReply *);		/* error or status text; "" 
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);
 
-/* What a person can do about a cause why Redis is not to be used; NULL: nothing is known. */
+/* Advice on a cause why Redis cannot be used; NULL: there is none. */
 const char	*reply_hint(const char *cause);
 
 bool		 reply_is_array(const struct redisReply *);
