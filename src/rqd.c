@@ -16,12 +16,12 @@
 
 #include "base/units.h"
 #include "base/util.h"
+#include "config/config_file.h"
+#include "config/launch_config.h"
 #include "handler/handler.h"
+#include "handler/privilege.h"
 #include "queue/queue.h"
 #include "redis/script.h"
-#include "service/config_file.h"
-#include "service/launch_config.h"
-#include "service/privilege.h"
 #include "service/server.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"

@@ -19,8 +19,8 @@
 #include "loop/timer.h"
 #include "policy/backoff.h"
 #include "policy/tick.h"
-#include "queue/args.h"
 #include "queue/keys.h"
+#include "queue/script_args.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 

@@ -4,7 +4,6 @@
 #include "handler/handler.h"
 
 #include "handler/exec.h"
-#include "handler/fake.h"
 #include "handler/persistent.h"
 
 const struct handler_ops *
@@ -43,7 +42,6 @@ void
 handler_check_ops(void)
 {
 	check(&handler_exec);
-	check(&handler_fake);
 	check(&handler_persistent);
 }
 
@@ -51,10 +49,8 @@ struct handler *
 handler_open(const struct handler_env *env, struct config *config,
     const struct queue_config *cfg, const struct handler_events *events, void *arg)
 {
-	const struct handler_ops *ops = handler_ops(cfg->mode);
+	const struct handler_ops *ops = env->ops != NULL ? env->ops : handler_ops(cfg->mode);
 
-	if (env->fake != NULL)
-		ops = &handler_fake;
 	return ops != NULL ? ops->open(env, config, cfg, events, arg) : NULL;
 }
 

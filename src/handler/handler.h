@@ -1,6 +1,6 @@
 /*
  * Running the command for messages: one process per message (exec), or
- * processes that are fed many (persistent), or a fake for simulation.
+ * processes that are fed many (persistent).
  *
  * A handler serves one queue.  It knows nothing of Redis.
  */
@@ -15,7 +15,6 @@
 #include "policy/message.h"
 #include "policy/outcome.h"
 
-struct fake;
 struct guardian;
 struct handler;
 struct launcher;
@@ -28,7 +27,8 @@ struct handler_env {
 	const char	*options;	/* RQD_OPTIONS; NULL: none */
 	struct guardian	*guardian;	/* NULL: none (tests), or there is a launcher */
 	struct launcher	*launcher;	/* starts all processes; NULL: this process does */
-	struct fake	*fake;		/* simulation: no processes; NULL: real ones */
+	const struct handler_ops *ops;	/* used for every queue; NULL: those of its mode */
+	void		*ops_arg;	/* for such ops */
 };
 
 struct handler_events {

@@ -1,7 +1,7 @@
 /*
  * The event loop: libevent's base, signals as events, and deferred calls.
  *
- * Only this floor and service/http.c use libevent.  A turn of the loop handles
+ * Only this floor and status/http.c use libevent.  A turn of the loop handles
  * events, then due timers, then deferred calls until there are none.  Objects with
  * callbacks are freed in deferred calls only, never while a caller uses them.
  *

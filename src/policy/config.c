@@ -1,6 +1,6 @@
 /*
  * Ownership of configurations; see config.h.  What the options are and where
- * their values come from is service/options.c.
+ * their values come from is config/options.c.
  */
 #include "policy/config.h"
 

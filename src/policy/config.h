@@ -6,7 +6,7 @@
  * and are never NULL ("" is unset) unless a field says so.
  *
  * Names, ranges and defaults of the options are rows of the table in
- * service/options.c; this file says what the values mean to the program.
+ * config/options.c; this file says what the values mean to the program.
  */
 #ifndef RQD_POLICY_CONFIG_H
 #define RQD_POLICY_CONFIG_H
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/cron.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 
 enum kind {
 	KIND_ACK, KIND_UNIQUE, KIND_STREAM, KIND_LIST, KIND_CHANNEL,

@@ -22,10 +22,10 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
-#include "queue/args.h"
 #include "queue/evict.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
+#include "queue/script_args.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 

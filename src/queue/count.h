@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-#include "queue/args.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
+#include "queue/script_args.h"
 
 /* Has something been counted that was not sent yet?  What: names and differences. */
 bool	count_has(const struct stats *);

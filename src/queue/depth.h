@@ -3,8 +3,8 @@
  * answers mean.  A fixed number of commands of O(1) or O(log n) each, so the
  * work does not grow with what is in the queue.
  *
- * Who asks is another matter: rqctl waits for the answers (rqctl/depth.c), the
- * daemon does not (service/survey.c).  For each step:
+ * Who asks is another matter: rqctl waits for the answers (rqctl/ask_depth.c), the
+ * daemon does not (status/survey.c).  For each step:
  *
  *	argc = depth_command(&keys, kind, step, now, argv);
  *	if (argc > 0)	send it; with its reply: depth_answer(d, step, reply)

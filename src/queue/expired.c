@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "queue/listener.h"
+#include "queue/subscription.h"
 
 #define PUSH_MAX	250		/* names per call ... */
 #define PUSH_BYTES	65536		/* ... or so many bytes of them */

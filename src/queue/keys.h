@@ -32,6 +32,7 @@ bool		 keys_is_one(const char *q, const char *name, size_t len);	/* Q or derived
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"
 #define KEYS_DAEMONS		"rqd:daemons"
 #define GROUP_DEFAULT	"rqd"		/* as consumer_group has it by default */
+#define KEYS_CONTROL_PREFIX	"rqd:control:"
 #define KEYS_LOCK_PREFIX	"Lock:"
 
 #endif

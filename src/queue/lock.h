@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "loop/loop.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 #include "redis/reply.h"
 
 struct lock;

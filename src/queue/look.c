@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "policy/backoff.h"
-#include "queue/args.h"
+#include "queue/script_args.h"
 #include "redis/reply.h"
 
 #define POLL_EVERY	SEC		/* where tracking is refused */

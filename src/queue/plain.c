@@ -20,11 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/args.h"
 #include "queue/count.h"
 #include "queue/fresh.h"
 #include "queue/keys.h"
 #include "queue/look.h"
+#include "queue/script_args.h"
 #include "redis/reply.h"
 
 #define POP_BYTES	(1024 * 1024)

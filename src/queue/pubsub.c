@@ -20,8 +20,8 @@
 #include "queue/count.h"
 #include "queue/fresh.h"
 #include "queue/keys.h"
-#include "queue/listener.h"
 #include "queue/look.h"
+#include "queue/subscription.h"
 #include "redis/reply.h"
 
 #define CHANNEL_MAX	((size_t)64 * 1024)	/* of a name: an environment takes 128 KiB */

@@ -45,7 +45,7 @@ struct queue;
 /* What all queues of a daemon share; borrowed, outlives them. */
 struct queue_env {
 	struct loop	*loop;
-	struct conn	*conn;		/* NULL for kind mem */
+	struct conn	*conn;
 	struct watch	*watch;
 	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	const struct redis_options *redis;	/* of conn, for connections of a queue's own */

@@ -5,7 +5,7 @@
 #define RQD_REDIS_CLIENT_H
 
 #include "base/util.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 

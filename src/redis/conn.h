@@ -32,7 +32,7 @@
 
 #include "base/clock.h"
 #include "loop/loop.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 #include "redis/script.h"
 
 struct conn;

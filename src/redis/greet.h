@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/util.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 
 struct redisReply;
 struct script;

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "redis/addr.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 
 struct route {
 	struct loop	 *loop;

@@ -5,7 +5,7 @@
 #define RQD_REDIS_TLS_H
 
 #include "base/util.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 
 struct redisContext;
 

@@ -23,9 +23,9 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "config/config_file.h"
 #include "redis/reply.h"
 #include "rqctl/out.h"
-#include "service/config_file.h"
 
 #define LIST_ALL	100000000L	/* more than anybody reads */
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"

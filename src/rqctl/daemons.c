@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "rqctl/ask.h"
-#include "rqctl/fleet.h"
+#include "rqctl/ask_fleet.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "policy/message.h"
+#include "queue/pausetext.h"
 #include "redis/reply.h"
 #include "rqctl/groups.h"
 #include "rqctl/later.h"
 #include "rqctl/letters.h"
 #include "rqctl/out.h"
-#include "queue/pausetext.h"
 #include "rqctl/table.h"
 
 struct list {

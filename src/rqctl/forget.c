@@ -10,7 +10,7 @@
 
 #include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/fleet.h"
+#include "rqctl/ask_fleet.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 

@@ -15,7 +15,7 @@
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/select.h"
-#include "service/json_bytes.h"
+#include "status/json_bytes.h"
 
 struct import {
 	struct ctl	*ctl;

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "service/json_bytes.h"
+#include "status/json_bytes.h"
 
 static bool utf8;		/* the locale's encoding */
 static bool colours;

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "queue/pausetext.h"
 #include "redis/reply.h"
 #include "rqctl/ask.h"
 #include "rqctl/delivery.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
-#include "queue/pausetext.h"
 
 #define LOOK		1000		/* tags that are looked at one by one */
 

@@ -11,7 +11,7 @@
 #include "policy/message.h"
 #include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/depth.h"
+#include "rqctl/ask_depth.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/table.h"

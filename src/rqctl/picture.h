@@ -6,9 +6,9 @@
 #define RQD_RQCTL_PICTURE_H
 
 #include "base/clock.h"
+#include "rqctl/ask_depth.h"
+#include "rqctl/ask_fleet.h"
 #include "rqctl/ctl.h"
-#include "rqctl/depth.h"
-#include "rqctl/fleet.h"
 
 struct picture {
 	struct fleet	 fleet;

@@ -16,7 +16,7 @@
 
 #include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/depth.h"
+#include "rqctl/ask_depth.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 

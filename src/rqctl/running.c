@@ -8,8 +8,8 @@
 
 #include "redis/reply.h"
 #include "rqctl/ask.h"
+#include "rqctl/ask_fleet.h"
 #include "rqctl/delivery.h"
-#include "rqctl/fleet.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"

@@ -11,7 +11,7 @@
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/table.h"
-#include "service/state.h"
+#include "status/state.h"
 
 /* How many columns the table has; with rates there is no room for all in 80 columns. */
 enum width { NARROW, MEDIUM, WIDE };

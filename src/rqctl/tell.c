@@ -7,18 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue/keys.h"
 #include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/fleet.h"
+#include "rqctl/ask_fleet.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
-#include "service/control.h"
 
 /* Sends a hint; whether the daemon has heard it. */
 static bool
 send_hint(struct ctl *c, const char *instance, const char *hint)
 {
-	char *channel = xasprintf("%s%s", CONTROL_PREFIX, instance);
+	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, instance);
 	struct words w = { 0 };
 	struct redisReply *reply;
 	bool heard;

@@ -21,10 +21,12 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "config/launch_config.h"
 #include "handler/explain.h"
 #include "handler/handler.h"
 #include "handler/identity.h"
 #include "handler/launcher.h"
+#include "handler/privilege.h"
 #include "loop/child.h"
 #include "loop/loop.h"
 #include "policy/message.h"
@@ -32,8 +34,6 @@
 #include "rqctl/ctl.h"
 #include "rqctl/groups.h"
 #include "rqctl/out.h"
-#include "service/launch_config.h"
-#include "service/privilege.h"
 
 struct try {
 	struct ctl		*ctl;

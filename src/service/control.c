@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "queue/keys.h"
 #include "redis/conn.h"
 #include "redis/reply.h"
 
@@ -57,7 +58,7 @@ control_new(struct loop *loop, const struct redis_options *options, const char *
 {
 	static const struct conn_events conn_events = { .up = control_up, .down = control_down };
 	char *name = xasprintf("%s-control", instance);
-	char *channel = xasprintf("%s%s", CONTROL_PREFIX, instance);
+	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, instance);
 	struct control *c = xcalloc(1, sizeof(*c));
 
 	*c = (struct control){ .events = events, .arg = arg };

@@ -11,9 +11,8 @@
 #include <stdbool.h>
 
 #include "loop/loop.h"
-#include "redis/options.h"
+#include "redis/redis_options.h"
 
-#define CONTROL_PREFIX	"rqd:control:"	/* of the channel; the instance follows */
 #define CONTROL_MAX	4096		/* bytes of one hint */
 
 struct control;

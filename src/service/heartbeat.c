@@ -14,8 +14,8 @@
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
-#include "service/beat.h"
-#include "service/json_bytes.h"
+#include "status/beat.h"
+#include "status/json_bytes.h"
 
 #include <config.h>
 

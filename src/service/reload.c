@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/config_load.h"
+#include "config/config_load.h"
 
 static void
 add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,

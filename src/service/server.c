@@ -21,6 +21,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "config/launch_config.h"
 #include "engine/consumer.h"
 #include "engine/dispatcher.h"
 #include "engine/schedule.h"
@@ -36,12 +37,11 @@
 #include "redis/watch.h"
 #include "service/control.h"
 #include "service/heartbeat.h"
-#include "service/launch_config.h"
 #include "service/limits.h"
 #include "service/log_config.h"
-#include "service/monitor.h"
 #include "service/redis_log.h"
 #include "service/reload.h"
+#include "status/monitor.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
+#include "config/config_file.h"
 #include "policy/config.h"
-#include "service/config_file.h"
 
 struct server_options {
 	const struct config_source	*source;	/* read again at SIGHUP; borrowed */

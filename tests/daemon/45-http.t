@@ -67,7 +67,7 @@ like "$(tr -d ' \n' <"$T/s1")" '"name":"slow".*"waiting":2,"running":1' 'rqctl s
 # -- the page
 like "$(get /)" '<!doctype html>' 'the page'
 for f in page.css page.js; do is "$(code /$f)" 200 "$f"; done
-is "$(grep -cE '(src|href)="(https?:)?//' "$SRCDIR/src/service/page/index.html")" 0 'nothing in it is from elsewhere'
+is "$(grep -cE '(src|href)="(https?:)?//' "$SRCDIR/src/status/page/index.html")" 0 'nothing in it is from elsewhere'
 is "$(code /nothing)" 404 'what is not there'
 
 # -- a stranger

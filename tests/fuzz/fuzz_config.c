@@ -1,5 +1,5 @@
 /*
- * Any bytes as a configuration: service/config_token.c, config_text.c,
+ * Any bytes as a configuration: config/config_token.c, config_text.c,
  * config_value.c (libconfuse), options, checks, printing.  What is accepted
  * must print to text that is accepted, too, with the same hash.
  */
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "service/config_file.h"
+#include "config/config_file.h"
 
 FUZZ_MAIN("config")
 

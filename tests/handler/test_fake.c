@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "base/buf.h"
-#include "handler/fake.h"
+#include "../sim/fake.h"
 #include "handler/handler.h"
 
 static struct loop	 *loop;
@@ -61,7 +61,7 @@ set_up(void **state UNUSED)
 	q->name = xstrdup("q");
 	q->kill_grace = 5 * SEC;
 	fake = (struct fake){ .script = script, .arg = &fake };
-	env = (struct handler_env){ .loop = loop, .fake = &fake };
+	env = (struct handler_env){ .loop = loop, .ops = &handler_fake, .ops_arg = &fake };
 	handler = handler_open(&env, config, q, &events, NULL);
 	next = (struct fake_end){ .after = 0 };
 	done = closed = 0;

@@ -29,8 +29,8 @@
 #include "base/clock.h"
 #include "handler/launch_wire.h"
 #include "handler/launcher.h"
-#include "service/launch_config.h"
-#include "service/privilege.h"
+#include "config/launch_config.h"
+#include "handler/privilege.h"
 
 #define PATIENCE	20000		/* milliseconds */
 

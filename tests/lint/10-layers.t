@@ -50,10 +50,11 @@ upwards() {
 	}'
 }
 
-# rqd.c is only a main, and nothing but rqctl looks into rqctl.
+# Only rqctl includes its own headers, and it needs nothing of the daemon's life.
 tops() {
 	includes | awk -F: '
-	$3 ~ /^"rqctl\// && $1 !~ /^src\/rqctl\// { print $1 ":" $2 ": includes " $3 }'
+	$3 ~ /^"rqctl\// && $1 !~ /^src\/rqctl\// { print $1 ":" $2 ": includes " $3 }
+	$3 ~ /^"(engine|service)\// && $1 ~ /^src\/rqctl\// { print $1 ":" $2 ": includes " $3 }'
 }
 
 # Where the libraries may be seen.
@@ -64,11 +65,11 @@ libraries() {
 			print $1 ":" $2 ": " $3 "> is not for this file"
 	}
 	$3 ~ /^</ {
-		only("^<event2?[/.]", "^src/(loop/|service/http\\.c)")
+		only("^<event2?[/.]", "^src/(loop/|status/http\\.c)")
 		only("^<hiredis/", "^src/redis/")
 		only("^<hiredis/adapters/", "^none of ours")
-		only("^<confuse\\.h", "^src/service/")
-		only("^<jansson\\.h", "^src/(policy|service|rqctl)/")
+		only("^<confuse\\.h", "^src/config/")
+		only("^<jansson\\.h", "^src/(policy|status|service|rqctl)/")
 		only("^<systemd/", "^src/loop/")
 	}'
 }
@@ -94,6 +95,11 @@ sources() {
 	done
 }
 
+# Each module's file name occurs once, so that it can be named without its folder.
+names() {
+	find src -name '*.[ch]' ! -name main.c | sed 's,.*/,,' | sort | uniq -d
+}
+
 # Each .c of a floor begins with its own header, so that the header stands alone.
 own_first() {
 	find src -name '*.c' | sort | while read -r f; do
@@ -110,8 +116,9 @@ floors_exist() {
 
 silent 'every floor has its folder' floors_exist
 silent 'no #include points upwards or sideways' upwards
-silent 'only rqctl knows rqctl' tops
+silent 'only rqctl includes rqctl/; it includes neither engine/ nor service/' tops
 silent 'libevent, hiredis, libconfuse, jansson, libsystemd on their floors only' libraries
 silent 'every source is in the library of its floor' sources
 silent 'every source begins with its own header' own_first
+silent 'no file name occurs twice' names
 done_testing

@@ -205,7 +205,7 @@ counters() {
 # Names of metric families; those of counters are made of the counters' names.
 metrics() {
 	{
-		sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/service/metrics.c
+		sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/status/metrics.c
 		echo rqd_queue_
 	} >"$D/printed"
 	subsection man/rqd.8 HTTP Metrics | sed -n 's/^\.It Li //p' | sed 's/ Ns .*//; s/ , /\n/g' >"$D/documented"

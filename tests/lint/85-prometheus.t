@@ -14,7 +14,7 @@ PROMTOOL=$(PATH=$PATH:$BUILDDIR/tools:$SRCDIR/build/tools command -v promtool)
 
 # Every series that /metrics has.
 series() {
-	sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/service/metrics.c
+	sed -n 's/^	{ "\([a-z_]*\)", "[a-z]*",.*/\1/p' src/status/metrics.c
 	sed -n 's/.*\[STAT_[A-Z_]*\] = { "\([a-z_]*\)".*/rqd_queue_\1_total/p' src/base/stats.c
 	printf 'rqd_handler_duration_seconds_%s\n' bucket sum count
 }

@@ -10,7 +10,7 @@
 
 #include "../redis/server.h"
 #include "../unit/unit.h"
-#include "queue/args.h"
+#include "queue/script_args.h"
 #include "queue/keys.h"
 
 struct rig {

@@ -11,8 +11,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "service/config_file.h"
-#include "service/options.h"
+#include "config/config_file.h"
+#include "config/options.h"
 
 static char fixture_dir[] = "/tmp/rqd-config.XXXXXX";
 

@@ -19,8 +19,8 @@
 #include "base/util.h"
 #include "engine/consumer.h"
 #include "engine/dispatcher.h"
-#include "handler/fake.h"
-#include "queue/mem.h"
+#include "../sim/fake.h"
+#include "../sim/mem.h"
 
 #define KEY	"q"
 
@@ -94,7 +94,8 @@ world_begin(struct world *w, struct fake_end (*script)(struct message *, void *)
 	w->fake.script = script;
 	w->fake.arg = w;
 	w->queue_env = (struct queue_env){ .loop = w->loop, .instance = "sim", .host = "sim" };
-	w->handler_env = (struct handler_env){ .loop = w->loop, .fake = &w->fake };
+	w->handler_env = (struct handler_env){ .loop = w->loop,
+	    .ops = &handler_fake, .ops_arg = &w->fake };
 	w->env = (struct consumer_env){ .loop = w->loop, .dispatcher = w->dispatcher,
 	    .queue = &w->queue_env, .handler = &w->handler_env, .closed = closed, .arg = w };
 }

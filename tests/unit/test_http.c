@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "loop/loop.h"
-#include "service/http.h"
-#include "service/listener.h"
+#include "status/http.h"
+#include "base/listen_socket.h"
 
 #define BIG	(4 * 1024 * 1024)
 

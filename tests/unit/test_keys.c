@@ -3,7 +3,7 @@
  */
 #include "unit.h"
 
-#include "queue/args.h"
+#include "queue/script_args.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
 

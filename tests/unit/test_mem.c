@@ -3,7 +3,7 @@
  */
 #include "unit.h"
 
-#include "queue/mem.h"
+#include "../sim/mem.h"
 
 struct fixture {
 	struct loop	*loop;

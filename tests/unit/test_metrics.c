@@ -7,8 +7,8 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "service/metrics.h"
-#include "service/stall.h"
+#include "status/metrics.h"
+#include "status/stall.h"
 
 /* -- a strict parser ------------------------------------------------------------ */
 

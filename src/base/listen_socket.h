@@ -1,0 +1,50 @@
+/*
+ * A listening socket: "127.0.0.1:17379", "[::1]:17379" or "unix:/path".
+ *
+ * Names are not resolved, on purpose: that could block, and a listener should
+ * not move with DNS.  Port 0 is any free one.
+ *
+ * A unix socket is made with mode 0660.  A socket file that nobody listens on
+ * any more (a daemon was killed) is replaced; anything else that stands there is
+ * left alone, and is an error.
+ */
+#ifndef RQD_BASE_LISTEN_SOCKET_H
+#define RQD_BASE_LISTEN_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/util.h"
+
+struct listener {
+	int	 fd;		/* -1: not open */
+	char	*address;	/* what it listens on, the true port; owned; NULL: not open */
+	char	*path;		/* of the unix socket's file; owned; NULL for TCP */
+	/* That file as it was made: only that one is removed, and numbers are used again. */
+	dev_t	 dev;
+	ino_t	 ino;
+	struct timespec	 made;
+	bool	 loopback;	/* TCP that only this machine reaches */
+	bool	 lent;		/* by listener_set_opener()'s function */
+};
+
+#define LISTENER_INIT	{ .fd = -1 }
+
+/* 0, or -1 with *cause where it is no address of one of the three forms. */
+int	listener_check(const char *where, char **cause) MUSTCHECK;
+
+/* 0, or -1 with *cause; the socket is non-blocking and close-on-exec. */
+int	listener_open(struct listener *, const char *where, char **cause) MUSTCHECK;
+
+/*
+ * For unix sockets that this process may not make: open() returns one that listens, or
+ * -1 with errno; close() is told that it is closed, and its file can go.
+ */
+void	listener_set_opener(int (*open)(const char *where, void *arg), void (*close)(void *arg),
+	    void *arg);
+
+/* Closes the descriptor, unless it was set to -1 because another owns it. */
+void	listener_close(struct listener *);
+
+#endif

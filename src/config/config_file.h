@@ -1,0 +1,55 @@
+/*
+ * From configuration text to struct config, whole or not at all.
+ *
+ * Every error is reported, not just the first, each as a line
+ * "FILE:LINE: what is wrong, the range, what to write instead".  Options from
+ * the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
+ * command, user, file) do not refuse the configuration unless strict.
+ */
+#ifndef RQD_CONFIG_CONFIG_FILE_H
+#define RQD_CONFIG_CONFIG_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "policy/config.h"
+
+/* What was found wrong; zero it to start. */
+struct config_report {
+	char		**errors;	/* owned lines, without newline */
+	size_t		  nerrors;
+	char		**warnings;
+	size_t		  nwarnings;
+	char		**left_out;	/* config_source.client: errors of files that were left out */
+	size_t		  nleft_out;
+	char		**files;	/* whose errors they are, each once */
+	size_t		  nfiles;
+};
+void	config_report_done(struct config_report *);
+
+struct config_source {
+	const char		 *file;		/* NULL: none; defaults only */
+	const char *const	 *overrides;	/* "redis.server=..." (-o), NULL-terminated; or NULL */
+	/* -q: one queue from the command line; NULL: none. */
+	const char		 *queue;
+	int			  concurrency;	/* -j; 0: default */
+	const char		 *user;		/* -u; NULL: none */
+	const char *const	 *command;	/* NULL-terminated */
+	bool			  strict;	/* -tt: warnings are errors */
+	/*
+	 * rqctl: commands, users and files are not looked at.  Included files that have errors
+	 * are left out, unless they may say where Redis is.
+	 */
+	bool			  client;
+	/* What config_print() has written, to be read in place of file and queue; NULL: none. */
+	const char		 *text;
+	size_t			  text_len;
+};
+
+/* NULL where there is any error.  The same checks for start, reload, and -t. */
+struct config	*config_load(const struct config_source *, struct config_report *);
+
+/* -T: text that reads back to the same configuration. */
+void		 config_print(const struct config *, FILE *);
+
+#endif

@@ -1,0 +1,279 @@
+/*
+ * The configuration from the launcher; see launch_config.h.
+ *
+ * The report is lines, "E" or "W" before each.  The text begins with a comment that
+ * holds its hash: both processes make sure that they have the same.
+ */
+#include "config/launch_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/listen_socket.h"
+#include "base/log.h"
+#include "base/trust.h"
+#include "redis/secret.h"
+
+#define HASH_MARK	"# "
+
+/* -- in the process that reads the files ---------------------------------------------------- */
+
+static void
+write_report(FILE *f, const struct config_report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->nerrors; i++)
+		fprintf(f, "E%s\n", report->errors[i]);
+	for (i = 0; i < report->nwarnings; i++)
+		fprintf(f, "W%s\n", report->warnings[i]);
+}
+
+static FILE *
+open_stream(int fd)
+{
+	FILE *f = fdopen(fd, "w");
+
+	if (f == NULL)
+		fatal_os("cannot write a configuration: %s", strerror(errno));
+	return f;
+}
+
+static int
+load(int text, int report, void *arg)
+{
+	struct config_report found = { 0 };
+	struct config *config = config_load(arg, &found);
+	FILE *t = open_stream(text), *r = open_stream(report);
+	int rc = config != NULL ? 0 : -1;
+
+	write_report(r, &found);
+	if (config != NULL) {
+		fprintf(t, HASH_MARK "%s\n", config->hash);
+		config_print(config, t);
+	}
+	if (fclose(r) == EOF || fclose(t) == EOF)
+		rc = -1;
+	config_report_done(&found);
+	config_unref(config);
+	return rc;
+}
+
+/* -- in both ---------------------------------------------------------------------------------- */
+
+/* The whole file from its beginning; the descriptor's position is shared. */
+static int
+read_all(int fd, struct buf *b)
+{
+	if (lseek(fd, 0, SEEK_SET) == -1 || buf_read(b, fd, SIZE_MAX) == -1)
+		return -1;
+	(void)buf_str(b);
+	return 0;
+}
+
+static bool
+has_hash(const struct buf *b, const char *hash)
+{
+	size_t mark = strlen(HASH_MARK), n = strlen(hash);
+
+	return b->len > mark + n && memcmp(b->data + mark, hash, n) == 0;
+}
+
+static struct config *
+parse(const struct config_source *source, const struct buf *b)
+{
+	struct config_source from = {
+		.file = source->file, .overrides = source->overrides, .client = true,
+		.text = b->data, .text_len = b->len
+	};
+	struct config_report ignored = { 0 };
+	struct config *config = config_load(&from, &ignored);
+
+	config_report_done(&ignored);
+	if (config != NULL && has_hash(b, config->hash))
+		return config;
+	config_unref(config);
+	return NULL;
+}
+
+static struct config *
+read_config(int text, void *arg)
+{
+	struct buf b = BUF_INIT;
+	struct config *config = read_all(text, &b) == 0 && b.len > 0 ? parse(arg, &b) : NULL;
+
+	buf_done(&b);
+	return config;
+}
+
+/* -- in the launcher: what the main process may not open ----------------------------------------- */
+
+static struct listener made = LISTENER_INIT;	/* its descriptor is the main process' */
+
+static int
+open_log(const struct config *config)
+{
+	const char *path = config->log.target;
+
+	errno = EINVAL;
+	if (path[0] != '/' || trust_folders(path, 0, NULL) == -1)
+		return -1;
+	return log_open_file(path);
+}
+
+static void
+unlisten(void)
+{
+	listener_close(&made);
+}
+
+/* The file of one at another place goes. */
+static int
+make_listener(const struct config *config)
+{
+	const char *where = config->http.listen;
+	struct listener l;
+	int fd;
+
+	errno = EINVAL;
+	if (strncmp(where, "unix:", 5) != 0 || trust_folders(where + 5, 0, NULL) == -1 ||
+	    listener_open(&l, where, NULL) == -1)
+		return -1;
+	unlisten();
+	fd = l.fd;
+	l.fd = -1;
+	made = l;
+	return fd;
+}
+
+const struct launcher_ops launch_config_ops = {
+	.load = load, .read = read_config, .open_log = open_log, .listen = make_listener,
+	.unlisten = unlisten,
+};
+
+/* -- in the main process ------------------------------------------------------------------------ */
+
+static void
+add_line(char ***lines, size_t *n, const char *text, size_t len)
+{
+	*lines = xreallocarray(*lines, *n + 1, sizeof(**lines));
+	(*lines)[(*n)++] = xstrndup(text, len);
+}
+
+static void
+read_report(int fd, struct config_report *report)
+{
+	struct buf b = BUF_INIT;
+	const char *p, *nl;
+
+	if (read_all(fd, &b) == 0) {
+		for (p = b.data; p != NULL && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
+			if (*p == 'E')
+				add_line(&report->errors, &report->nerrors, p + 1, (size_t)(nl - p - 1));
+			else if (*p == 'W')
+				add_line(&report->warnings, &report->nwarnings, p + 1,
+				    (size_t)(nl - p - 1));
+		}
+	}
+	buf_done(&b);
+}
+
+static void
+add_error(struct config_report *report, const char *why)
+{
+	char *line = xasprintf("the launcher cannot read the configuration: %s", why);
+
+	add_line(&report->errors, &report->nerrors, line, strlen(line));
+	free(line);
+}
+
+struct config *
+launch_config_take(const struct config_source *source, struct launcher_loaded *loaded,
+    struct config_report *report)
+{
+	struct config *config = NULL;
+
+	if (loaded->report != -1)
+		read_report(loaded->report, report);
+	if (loaded->text != -1 && (config = read_config(loaded->text,
+	    (void *)(uintptr_t)source)) != NULL)
+		config->generation = loaded->generation;
+	if (config == NULL && report->nerrors == 0)
+		add_error(report, loaded->error != 0 ? strerror(loaded->error) : "no reason given");
+	if (loaded->text != -1)
+		(void)close(loaded->text);
+	if (loaded->report != -1)
+		(void)close(loaded->report);
+	return config;
+}
+
+void
+launch_config_log(const struct config_report *report)
+{
+	size_t i;
+
+	for (i = 0; i < report->nerrors; i++)
+		log_event(LOG_LV_ERROR, "reload_failed", NULL,
+		    LF_STR("error", report->errors[i]));
+	for (i = 0; i < report->nwarnings; i++)
+		log_event(LOG_LV_WARN, "warning", NULL,
+		    LF_STR("warning", report->warnings[i]));
+}
+
+static const struct config *in_force;	/* borrowed; whose log and socket are asked for */
+
+static int
+lend_secret(const char *path, void *arg)
+{
+	return launcher_open(arg, path);
+}
+
+/* The log may be an earlier configuration's, whose path the launcher does not open any more. */
+static int
+lend_log(const char *path, void *arg)
+{
+	if (strcmp(path, in_force->log.target) == 0)
+		return launcher_open_log(arg, in_force->generation);
+	errno = EACCES;
+	return -1;
+}
+
+static int
+lend_listener(const char *where, void *arg)
+{
+	if (strcmp(where, in_force->http.listen) == 0)
+		return launcher_listen(arg, in_force->generation);
+	errno = EACCES;
+	return -1;
+}
+
+static void
+give_back_listener(void *arg)
+{
+	launcher_unlisten(arg);
+}
+
+void
+launch_config_borrow(struct launcher *l, const struct config *config)
+{
+	in_force = config;
+	secret_set_opener(l != NULL ? lend_secret : NULL, l);
+	log_set_opener(l != NULL ? lend_log : NULL, l);
+	listener_set_opener(l != NULL ? lend_listener : NULL, l != NULL ? give_back_listener : NULL,
+	    l);
+}
+
+/* Its guardian ends the handlers: all that is left to do is to be started again. */
+void
+launch_config_lost(void *arg)
+{
+	(void)arg;
+	log_event(LOG_LV_ERROR, "stopped", NULL,
+	    LF_STR("error", "the launcher died: rqd cannot start handlers without it"));
+	log_close();
+	exit(EX_OSERR);
+}

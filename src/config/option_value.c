@@ -1,0 +1,446 @@
+/*
+ * Converts the text of options to values in structs, and back.
+ *
+ * parse() returns a union, so that ranges are checked before a value is stored.
+ * print is its inverse for each type.
+ */
+#include "config/options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define INHERIT		"inherit"
+#define SHOWN		60	/* bytes of a wrong value in a message */
+
+/* -- the range, in the words of the type ------------------------------------- */
+
+static bool
+is_duration(const struct option *o)
+{
+	return o->type == OPTION_DURATION || o->type == OPTION_LIMIT_TIME;
+}
+
+static bool
+is_size(const struct option *o)
+{
+	return o->type == OPTION_SIZE || o->type == OPTION_LIMIT_SIZE;
+}
+
+static bool
+is_limit(const struct option *o)
+{
+	return o->type == OPTION_LIMIT || o->type == OPTION_LIMIT_SIZE ||
+	    o->type == OPTION_LIMIT_TIME;
+}
+
+static char *
+number_text(const struct option *o, int64_t n, char *buf)
+{
+	if (is_duration(o))
+		return units_duration(o->type == OPTION_LIMIT_TIME ? n * SEC : n, buf);
+	if (is_size(o))
+		return units_size((uint64_t)n, buf);
+	snprintf(buf, UNITS_TEXT_MAX, "%" PRId64, n);
+	return buf;
+}
+
+/* "1 to 10000", "3s to 1d or 0", "1M to 1024T or \"inherit\"" */
+static char *
+range_text(const struct option *o)
+{
+	char min[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+
+	return xasprintf("%s to %s%s%s", number_text(o, o->min, min),
+	    number_text(o, o->max, max), o->zero ? " or 0" : "",
+	    is_limit(o) ? " or \"" INHERIT "\"" : "");
+}
+
+static int
+range_error(const struct option *o, const char *value, const char *what, char **cause)
+{
+	char *range = range_text(o);
+
+	(void)util_cause(cause, "value %.*s for %s %s %s: %s", SHOWN, value, o->name,
+	    what, range, o->help);
+	free(range);
+	return -1;
+}
+
+/* The error for text that is no number, or lacks its unit. */
+static int
+number_error(const struct option *o, const char *value, char **cause)
+{
+	const char *want = is_duration(o) ? "a duration" : is_size(o) ? "a size" :
+	    "a whole number";
+	bool digits = value[0] != '\0' && strspn(value, "0123456789") == strlen(value);
+	char *range;
+
+	if (digits && is_duration(o))
+		return util_cause(cause, "value %.*s for %s has no unit: write %.*ss "
+		    "(or ms, m, h, d)", SHOWN, value, o->name, SHOWN, value);
+	if (digits)
+		return range_error(o, value, "is out of range", cause);
+	range = range_text(o);
+	(void)util_cause(cause, "value \"%.*s\" for %s is not %s%s: write %s", SHOWN, value,
+	    o->name, want, is_duration(o) ? " such as 30s or 5m" : is_size(o) ?
+	    " such as 64K or 16M" : "", range);
+	free(range);
+	return -1;
+}
+
+/* -- scalars ------------------------------------------------------------------- */
+
+/* A number, duration or size, within its range. */
+static int
+parse_number(const struct option *o, const char *value, int64_t *ret, char **cause)
+{
+	uint64_t size = 0;
+	int64_t n = 0;
+	int rc;
+
+	if (is_duration(o))
+		rc = units_parse_duration(value, &n);
+	else if (is_size(o))
+		rc = units_parse_size(value, &size);
+	else
+		rc = units_parse_int(value, &n);
+	if (rc == -1)
+		return number_error(o, value, cause);
+	if (o->type == OPTION_LIMIT_TIME) {
+		if (n % SEC != 0)
+			return util_cause(cause, "value %.*s for %s is not a whole number of "
+			    "seconds", SHOWN, value, o->name);
+		n /= SEC;
+	}
+	if (is_size(o))
+		n = size > INT64_MAX ? INT64_MAX : (int64_t)size;
+	if ((n < o->min || n > o->max) && !(n == 0 && o->zero))
+		return range_error(o, value, "is out of range", cause);
+	*ret = n;
+	return 0;
+}
+
+static int
+parse_bool(const struct option *o, const char *value, int64_t *ret, char **cause)
+{
+	static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcasecmp(value, words[i]) == 0) {
+			*ret = i % 2;
+			return 0;
+		}
+	}
+	return util_cause(cause, "value \"%.*s\" for %s: write true or false", SHOWN, value,
+	    o->name);
+}
+
+static int
+parse_octal(const struct option *o, const char *value, int64_t *ret, char **cause)
+{
+	char *end;
+
+	if (value[0] == '\0') {
+		*ret = -1;
+		return 0;
+	}
+	if (strspn(value, "01234567") != strlen(value) || strlen(value) > 4 ||
+	    strtol(value, &end, 8) > o->max)
+		return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to "
+		    "0777: write \"027\"", SHOWN, value, o->name);
+	*ret = strtol(value, &end, 8);
+	return 0;
+}
+
+/* The choices: "a" or "b". */
+static char *
+choices_text(const struct option *o)
+{
+	struct buf b = BUF_INIT;
+	size_t i;
+
+	for (i = 0; o->choices[i] != NULL; i++)
+		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
+	(void)buf_str(&b);
+	return buf_steal(&b);
+}
+
+static int
+parse_choice(const struct option *o, const char *value, int64_t *ret, char **cause)
+{
+	char *list;
+	size_t i;
+
+	/* As syslog and many others call it. */
+	if (strcmp(o->name, "level") == 0 && strcmp(value, "warning") == 0)
+		value = "warn";
+	for (i = 0; o->choices[i] != NULL; i++) {
+		if (strcmp(o->choices[i], value) == 0) {
+			*ret = (int64_t)i;
+			return 0;
+		}
+	}
+	list = choices_text(o);
+	(void)util_cause(cause, "%s \"%.*s\" is unknown: write %s", o->name, SHOWN, value,
+	    list);
+	free(list);
+	return -1;
+}
+
+static int
+parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cause)
+{
+	if (is_limit(o) && strcmp(value, INHERIT) == 0) {
+		*ret = -1;
+		return 0;
+	}
+	switch (o->type) {
+	case OPTION_BOOL:
+		return parse_bool(o, value, ret, cause);
+	case OPTION_OCTAL:
+		return parse_octal(o, value, ret, cause);
+	case OPTION_CHOICE:
+		return parse_choice(o, value, ret, cause);
+	case OPTION_INT: case OPTION_INT64: case OPTION_DURATION:
+	case OPTION_SIZE: case OPTION_LIMIT: case OPTION_LIMIT_SIZE:
+	case OPTION_LIMIT_TIME:
+		return parse_number(o, value, ret, cause);
+	case OPTION_STRING: case OPTION_STRINGS: case OPTION_STATUSES:
+		break;
+	}
+	*ret = 0;
+	return 0;
+}
+
+/* -- storing --------------------------------------------------------------------- */
+
+static void
+store_string(void *at, const char *value)
+{
+	char **s = at;
+
+	free(*s);
+	*s = xstrdup(value);
+}
+
+static void
+store_strings(void *at, char *const *values, size_t n)
+{
+	char ***list = at, **new = xcalloc(n + 1, sizeof(*new));
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		new[i] = xstrdup(values[i]);
+	for (i = 0; *list != NULL && (*list)[i] != NULL; i++)
+		free((*list)[i]);
+	free(*list);
+	*list = new;
+}
+
+/* Exit statuses without 0 (success) and 126, 127 (cannot execute). */
+static int
+set_statuses(const struct option *o, bool *at, char *const *values, size_t n,
+    size_t *bad, char **cause)
+{
+	bool set[256] = { false };
+	int64_t status;
+
+	for (*bad = 0; *bad < n; (*bad)++) {
+		if (parse_number(o, values[*bad], &status, cause) == -1)
+			return -1;
+		if (status == 126 || status == 127)
+			return util_cause(cause, "value %d for %s: 126 and 127 mean that the "
+			    "command cannot be run, and suspend the queue", (int)status, o->name);
+		set[status] = true;
+	}
+	memcpy(at, set, sizeof(set));
+	return 0;
+}
+
+static void
+store_scalar(const struct option *o, void *at, int64_t n)
+{
+	switch (o->type) {
+	case OPTION_INT: case OPTION_OCTAL: case OPTION_CHOICE:
+		*(int *)at = (int)n;
+		break;
+	case OPTION_INT64: case OPTION_DURATION:
+		*(int64_t *)at = n;
+		break;
+	case OPTION_BOOL:
+		*(bool *)at = n != 0;
+		break;
+	case OPTION_SIZE: case OPTION_LIMIT: case OPTION_LIMIT_SIZE:
+	case OPTION_LIMIT_TIME:
+		*(uint64_t *)at = (uint64_t)n;
+		break;
+	case OPTION_STRING: case OPTION_STRINGS: case OPTION_STATUSES:
+		break;
+	}
+}
+_Static_assert(sizeof(enum kind) == sizeof(int), "OPTION_CHOICE stores an int");
+_Static_assert(sizeof(usec_t) == sizeof(int64_t), "OPTION_DURATION stores an int64_t");
+_Static_assert(CONFIG_LIMIT_INHERIT == (uint64_t)-1, "a limit of -1 is \"inherit\"");
+
+static void *
+member(const struct option *o, void *base)
+{
+	return (char *)base + o->offset;
+}
+
+int
+option_set(const struct option *o, void *base, char *const *values, size_t n,
+    size_t *bad, char **cause)
+{
+	int64_t number;
+
+	*bad = 0;
+	if (n != 1 && !option_is_list(o))
+		return util_cause(cause, "%s takes one value", o->name);
+	if (o->type == OPTION_STATUSES)
+		return set_statuses(o, member(o, base), values, n, bad, cause);
+	if (o->check != NULL && o->check(values, n, bad, cause) == -1)
+		return -1;
+	if (o->type == OPTION_STRINGS) {
+		store_strings(member(o, base), values, n);
+		return 0;
+	}
+	if (parse_scalar(o, values[0], &number, cause) == -1)
+		return -1;
+	if (o->type == OPTION_STRING)
+		store_string(member(o, base), values[0]);
+	else
+		store_scalar(o, member(o, base), number);
+	return 0;
+}
+
+/* Defaults in the table are valid.  command has none and stays empty. */
+void
+option_set_default(const struct option *o, void *base)
+{
+	char *values[] = { xstrdup(o->def) }, *cause = NULL;
+	size_t bad, n = option_is_list(o) && o->def[0] == '\0' ? 0 : 1;
+
+	if (o->type == OPTION_STRINGS)
+		store_strings(member(o, base), values, n);
+	else if (option_set(o, base, values, n, &bad, &cause) == -1)
+		fatalx("default of %s: %s", o->name, cause);
+	free(values[0]);
+}
+
+/* -- printing --------------------------------------------------------------------- */
+
+/* Prints in double quotes, with escapes. */
+void
+option_print_string(const char *s, struct buf *b)
+{
+	buf_addc(b, '"');
+	for (; *s != '\0'; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '\n')
+			buf_puts(b, "\\n");
+		else if (c == '\t')
+			buf_puts(b, "\\t");
+		else if (c < 0x20 || c == 0x7f)
+			buf_printf(b, "\\x%02x", c);
+		else if (c == '"' || c == '\\' || (c == '$' && s[1] == '{'))
+			buf_printf(b, "\\%c", c);
+		else
+			buf_addc(b, *s);
+	}
+	buf_addc(b, '"');
+}
+
+static void
+print_strings(const struct option *o, char *const *list, struct buf *b)
+{
+	size_t i;
+
+	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL && list[1] == NULL) {
+		option_print_string(list[0], b);
+		return;
+	}
+	buf_addc(b, '{');
+	for (i = 0; list[i] != NULL; i++) {
+		if (i > 0)
+			buf_puts(b, ", ");
+		option_print_string(list[i], b);
+	}
+	buf_addc(b, '}');
+}
+
+static void
+print_statuses(const bool *set, struct buf *b)
+{
+	const char *comma = "";
+	int i;
+
+	buf_addc(b, '{');
+	for (i = 0; i < 256; i++) {
+		if (!set[i])
+			continue;
+		buf_printf(b, "%s%d", comma, i);
+		comma = ", ";
+	}
+	buf_addc(b, '}');
+}
+
+static void
+print_limit(const struct option *o, uint64_t n, struct buf *b)
+{
+	char text[UNITS_TEXT_MAX];
+
+	if (n == CONFIG_LIMIT_INHERIT)
+		option_print_string(INHERIT, b);
+	else
+		buf_puts(b, number_text(o, (int64_t)n, text));
+}
+
+void
+option_print(const struct option *o, const void *base, struct buf *b)
+{
+	const void *at = (const char *)base + o->offset;
+	char text[UNITS_TEXT_MAX];
+
+	switch (o->type) {
+	case OPTION_STRING:
+		option_print_string(*(char *const *)at, b);
+		break;
+	case OPTION_STRINGS:
+		print_strings(o, *(char *const *const *)at, b);
+		break;
+	case OPTION_STATUSES:
+		print_statuses(at, b);
+		break;
+	case OPTION_INT:
+		buf_printf(b, "%d", *(const int *)at);
+		break;
+	case OPTION_OCTAL:
+		if (*(const int *)at == -1)
+			buf_puts(b, "\"\"");
+		else
+			buf_printf(b, "\"%03o\"", (unsigned)*(const int *)at);
+		break;
+	case OPTION_CHOICE:
+		option_print_string(o->choices[*(const int *)at], b);
+		break;
+	case OPTION_BOOL:
+		buf_puts(b, *(const bool *)at ? "true" : "false");
+		break;
+	case OPTION_INT64: case OPTION_DURATION:
+		buf_puts(b, number_text(o, *(const int64_t *)at, text));
+		break;
+	case OPTION_SIZE:
+		buf_puts(b, number_text(o, (int64_t)*(const uint64_t *)at, text));
+		break;
+	case OPTION_LIMIT: case OPTION_LIMIT_SIZE: case OPTION_LIMIT_TIME:
+		print_limit(o, *(const uint64_t *)at, b);
+		break;
+	}
+}

@@ -1,0 +1,97 @@
+/*
+ * The options of rqd.conf(5): one table, from which come what libconfuse is
+ * told, defaults, types, ranges, rqd -T, the comparison at a reload, and the
+ * tests of the shipped file and the manual.
+ */
+#ifndef RQD_CONFIG_OPTIONS_H
+#define RQD_CONFIG_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+#include "policy/config.h"
+
+/* Where options stand.  defaults { } holds those of SECTION_QUEUE. */
+enum section {
+	SECTION_GLOBAL, SECTION_REDIS, SECTION_LOG, SECTION_HTTP, SECTION_QUEUE,
+	SECTION_SCHEDULE,
+	SECTION_MAX
+};
+
+enum option_type {
+	OPTION_STRING,		/* char * */
+	OPTION_STRINGS,		/* char **, NULL-terminated */
+	OPTION_INT,		/* int */
+	OPTION_INT64,		/* int64_t */
+	OPTION_BOOL,		/* bool */
+	OPTION_DURATION,	/* usec_t */
+	OPTION_SIZE,		/* uint64_t, bytes */
+	OPTION_CHOICE,		/* an enum: the index in choices */
+	OPTION_STATUSES,	/* bool[256] */
+	OPTION_OCTAL,		/* int; "" is -1 */
+	/* uint64_t; "inherit" is CONFIG_LIMIT_INHERIT: */
+	OPTION_LIMIT,		/* a number */
+	OPTION_LIMIT_SIZE,	/* bytes */
+	OPTION_LIMIT_TIME	/* a duration, kept in seconds */
+};
+
+enum option_flag {
+	OPTION_RESTART = 1,	/* a change needs a restart */
+	OPTION_BRACES = 2,	/* must be written as a list */
+	OPTION_OWN = 4,		/* makes no sense in defaults { } */
+	OPTION_ALONE = 8	/* a list that is printed without braces where it has one element */
+};
+
+struct option {
+	enum section	 section;
+	const char	*name;
+	enum option_type type;
+	size_t		 offset;	/* in the struct of the section, see option_set() */
+	const char	*def;		/* the default; for a list its only element, "" for none */
+	int64_t		 min, max;	/* numbers, durations (usec), sizes; seconds for a time limit */
+	bool		 zero;		/* 0 is allowed below min: its meaning is in help */
+	const char *const *choices;	/* OPTION_CHOICE: NULL-terminated */
+	/* More than the type can say, of all values at once; *bad: the wrong one. */
+	int		(*check)(char *const *values, size_t n, size_t *bad, char **cause);
+	unsigned	 flags;
+	unsigned	 modes;		/* bits 1 << enum mode; 0: all */
+	unsigned	 kinds;		/* bits 1 << enum kind; 0: all */
+	const char	*help;		/* what it is, in a few words */
+};
+
+#define OPTIONS_MAX	80		/* more than there are rows */
+
+/* All rows in order of the table: option_next(NULL) is the first, NULL the end. */
+const struct option *option_next(const struct option *);
+size_t		 option_index(const struct option *);	/* < OPTIONS_MAX */
+const struct option *option_find(enum section, const char *name);	/* NULL: none */
+bool		 option_is_list(const struct option *);
+bool		 option_applies(const struct option *, const struct queue_config *);
+
+const char	*section_name(enum section);		/* "" for SECTION_GLOBAL */
+bool		 section_has_title(enum section);	/* there may be many of them */
+bool		 section_find(const char *name, enum section *);
+
+/*
+ * What to say of a name that option_find() does not know in this section: a
+ * sentence that the caller frees.
+ */
+char		*option_unknown(enum section, const char *name);
+
+/*
+ * Converts, checks, and stores in base: the struct config, or for
+ * SECTION_QUEUE the struct queue_config, for SECTION_SCHEDULE the struct
+ * schedule_config.  Returns 0, or -1 with *cause and the index of the wrong
+ * value; base is then untouched.
+ */
+int		 option_set(const struct option *, void *base, char *const *values,
+		    size_t n, size_t *bad, char **cause) MUSTCHECK;
+void		 option_set_default(const struct option *, void *base);
+
+/* The value as it is written in a file: quoted, in braces, with its unit. */
+void		 option_print(const struct option *, const void *base, struct buf *);
+void		 option_print_string(const char *, struct buf *);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * Giving up privileges.
+ *
+ * The filter of system calls (seccomp) is a list of what is forbidden: a C library,
+ * a name service or OpenSSL may need any of the others.  It takes what would make
+ * use of a hole: programs, other users, other processes' memory, the kernel's own.
+ * Where libseccomp was not there when rqd was built there is no filter.
+ */
+#include <config.h>
+
+#include "handler/privilege.h"
+
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <linux/capability.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef HAVE_SECCOMP
+#include <seccomp.h>
+#endif
+
+#define NOBODY	65534		/* where no name service knows one */
+
+bool
+privilege_held(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t both = 1U << CAP_SETUID | 1U << CAP_SETGID;
+
+	if (geteuid() == 0)
+		return true;
+	return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & both) == both;
+}
+
+struct privilege_user
+privilege_user(void)
+{
+	static const char *const names[] = { "_rqd", "nobody" };
+	const struct passwd *pw;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		if ((pw = getpwnam(names[i])) != NULL && pw->pw_uid != 0)
+			return (struct privilege_user){ names[i], pw->pw_uid, pw->pw_gid };
+	}
+	return (struct privilege_user){ names[1], NOBODY, NOBODY };
+}
+
+/* Groups of _rqd's own: redis, perhaps, for a socket that only they may write to. */
+static int
+take_groups(const struct privilege_user *u)
+{
+	return strcmp(u->name, "_rqd") == 0 ? initgroups(u->name, u->gid) : setgroups(0, NULL);
+}
+
+static int
+drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	memset(none, 0, sizeof(none));
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	return (int)syscall(SYS_capset, &head, none);
+}
+
+int
+privilege_drop(char **cause)
+{
+	struct privilege_user u = privilege_user();
+
+	if (take_groups(&u) == -1 || setresgid(u.gid, u.gid, u.gid) == -1 ||
+	    setresuid(u.uid, u.uid, u.uid) == -1 || drop_capabilities() == -1)
+		return util_cause(cause, "cannot become user %s: %s; start rqd as the user that "
+		    "handlers are to run as", u.name, strerror(errno));
+	return 0;
+}
+
+/* -- the filter -------------------------------------------------------------------------- */
+
+#ifdef HAVE_SECCOMP
+
+static const int forbidden[] = {
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp),
+#ifndef RQD_SANITIZERS		/* at the exit a leak checker traces the process */
+	SCMP_SYS(ptrace),
+#endif
+	SCMP_SYS(setuid), SCMP_SYS(setgid), SCMP_SYS(setreuid), SCMP_SYS(setregid),
+	SCMP_SYS(setresuid), SCMP_SYS(setresgid), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
+	SCMP_SYS(setgroups), SCMP_SYS(capset),
+	SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot),
+	SCMP_SYS(fsopen), SCMP_SYS(fspick), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
+	SCMP_SYS(unshare), SCMP_SYS(setns), SCMP_SYS(open_by_handle_at),
+	SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(delete_module),
+	SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(reboot), SCMP_SYS(swapon),
+	SCMP_SYS(swapoff), SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd),
+	SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl), SCMP_SYS(io_uring_setup),
+	SCMP_SYS(mknod), SCMP_SYS(mknodat), SCMP_SYS(personality), SCMP_SYS(acct),
+	SCMP_SYS(quotactl), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(syslog),
+};
+
+/* In a user namespace of one's own one has every capability. */
+static const uint64_t namespaces[] = {
+	CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
+	CLONE_NEWCGROUP
+};
+
+/* Words typed at the terminal that rqd was started from: root's shell would read them. */
+static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
+
+#ifdef __s390__
+#define CLONE_FLAGS	1
+#else
+#define CLONE_FLAGS	0
+#endif
+
+/* No filter sees the flags of clone3(); without it a C library takes clone(). */
+static int
+forbid_arguments(scmp_filter_ctx ctx)
+{
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	size_t i;
+
+	for (i = 0; r == 0 && i < ARRAY_LEN(namespaces); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
+	for (i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
+		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
+	return r;
+}
+
+/* A call that this machine has not is no error. */
+static int
+filter(void)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	size_t i;
+	int r = ctx != NULL ? 0 : -ENOMEM;
+
+	for (i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
+	if (r == 0)
+		r = forbid_arguments(ctx);
+	if (r == 0)
+		r = seccomp_load(ctx);
+	seccomp_release(ctx);
+	/* A kernel without seccomp: the rest holds. */
+	return r == -EINVAL || r == -ENOSYS ? 0 : r;
+}
+
+#else
+
+static int
+filter(void)
+{
+	return 0;
+}
+
+#endif
+
+/* Without it nobody but root can trace the process: no leak checker either. */
+#ifdef RQD_SANITIZERS
+#define DUMPABLE	1
+#else
+#define DUMPABLE	0
+#endif
+
+int
+privilege_seal(char **cause)
+{
+	int r;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 || prctl(PR_SET_DUMPABLE, DUMPABLE) == -1)
+		return util_cause(cause, "cannot give up privileges: %s", strerror(errno));
+	if ((r = filter()) != 0)
+		return util_cause(cause, "cannot filter system calls: %s", strerror(-r));
+	return 0;
+}

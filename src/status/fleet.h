@@ -1,0 +1,70 @@
+/*
+ * The daemons that live, by their heartbeats (section 2 of the contract).  The
+ * index rqd:daemons names the instances, each one's heartbeat is a key with a
+ * TTL: a daemon lives while its key is there.  No SCAN, and no more than the
+ * latest thousand.
+ *
+ * A heartbeat is JSON of which every member is optional; the accessors here
+ * give NULL or a default for what is not there or of another type.  A heartbeat that
+ * is too large (beat.h) is left out and counted, and so are all that come after
+ * FLEET_WEIGHT_MAX is reached.
+ */
+#ifndef RQD_STATUS_FLEET_H
+#define RQD_STATUS_FLEET_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/config.h"
+
+#define FLEET_MAX	1000		/* daemons that are looked at: the latest */
+#define FLEET_WEIGHT_MAX ((size_t)48 << 20)	/* memory that all heartbeats may take */
+
+struct daemon {
+	json_t		*beat;		/* owned; an object */
+	json_t		*by_key;	/* owned; its queues by their keys */
+	char		*instance;	/* owned */
+	double		 seen;		/* Redis seconds of the heartbeat */
+};
+
+struct fleet {
+	struct daemon	*daemons;
+	size_t		 n;
+	size_t		 weight;	/* of their heartbeats, see beat_weight() */
+	size_t		 ignored;	/* heartbeats that are too large, or none */
+};
+
+/* Adds a daemon by its heartbeat; len 0: it has none any more. */
+void	fleet_add(struct fleet *, const char *instance, double seen, const char *beat,
+	    size_t len);
+/* More heartbeats would only be ignored: do not ask for them. */
+bool	fleet_is_full(const struct fleet *);
+void	fleet_done(struct fleet *);
+
+const char *fleet_text(const json_t *object, const char *member);	/* "" */
+double	fleet_number(const json_t *object, const char *member, double otherwise);
+int64_t	fleet_count(const json_t *object, const char *member);	/* 0 for what is none */
+
+/* What a daemon says of the queue with this key; NULL: it does not serve it. */
+const json_t *fleet_queue(const struct daemon *, const char *key);
+
+/* As the daemon says it; KIND_ACK where it says nothing that is known. */
+enum kind	 fleet_kind(const json_t *queue);
+
+/* Sums over all daemons that serve the queue. */
+struct service {
+	int		 daemons;
+	int64_t		 running;
+	int64_t		 concurrency;
+	double		 oldest;	/* seconds that a handler has run; -1: none known */
+	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
+	const char	*reason;
+	double		 since;		/* wall seconds; 0: not said */
+	bool		 leases_differ;
+	bool		 limited;	/* some daemon is kept from taking more, by rate or fleet_concurrency */
+};
+void	fleet_service(const struct fleet *, const char *key, struct service *);
+
+#endif

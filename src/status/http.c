@@ -1,0 +1,537 @@
+/*
+ * The HTTP server; see http.h.
+ *
+ * evhttp reads requests and writes answers.  What it lacks is done here:
+ *
+ * - It does not bound connections, and its timeouts start anew with every byte.
+ *   So each connection has a record with a deadline, from accept to close.  When the
+ *   deadline passes the socket is shut down, and evhttp sees an end of file.
+ * - It tells only of requests, not of connections.  evhttp asks for a bufferevent
+ *   when it accepts one (accepted()): that is when the record is made.  The
+ *   connection that evhttp then puts around it is the argument of the bufferevent's
+ *   callbacks, and adopt(), at the end of the turn, asks it to say when it closes.
+ *   The record holds a reference of the bufferevent, so that it is there until then.
+ * - accept(2) failing for want of descriptors would be tried again in every turn:
+ *   the listener rests for a while instead.
+ *
+ * While a request waits for its answer evhttp does not read from the connection, so
+ * nothing can happen to it but http_answer().
+ */
+#include "status/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+
+#include "base/list.h"
+#include "base/listen_socket.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "loop/timer.h"
+
+#define BODY_MAX	4096		/* of a request that is refused anyway */
+#define REST		(1 * SEC)	/* of the listener when accept(2) fails */
+#define IDLE		(1 * SEC)	/* a request that has not come by then is no hurry */
+#define SLOW		(2 * SEC)	/* an answer that is not taken by then hangs */
+
+enum peer_state {
+	PEER_READING,		/* nothing, or a part of a request is here */
+	PEER_ANSWERING,		/* a request waits, or its answer is being sent */
+};
+
+/* A connection. */
+struct peer {
+	TAILQ_ENTRY(peer)	 entry;	/* the longest silent first */
+	struct http	*http;
+	struct bufferevent	*bev;	/* own reference */
+	struct evhttp_connection	*evcon;	/* NULL: not adopted yet */
+	enum peer_state	 state;
+	usec_t	 since;		/* of the last change of state */
+	struct timer	 deadline;
+	struct defer	 adopt;
+};
+TAILQ_HEAD(peer_list, peer);
+
+struct http_request {
+	TAILQ_ENTRY(http_request)	 entry;
+	struct http	*http;
+	struct evhttp_request	*req;
+};
+TAILQ_HEAD(request_list, http_request);
+
+struct http {
+	LIST_ENTRY(http)	 entry;
+	struct loop	*loop;
+	const struct http_route	*routes;
+	char	*host;
+	void	*arg;
+	struct evhttp	*server;
+	struct evhttp_bound_socket	*bound;	/* NULL: not listening */
+	struct listener	 listener;	/* its descriptor is bound's */
+	char	*where;		/* as configured; "": nowhere */
+	bool	 complained;	/* that where cannot be had */
+	struct timer	 retry;	/* to open where, or to end a rest */
+	struct peer_list	 peers;
+	unsigned	 npeers;
+	struct request_list	 requests;
+};
+
+/* evhttp has taken the listener's argument for itself: accept_failed() looks here. */
+static LIST_HEAD(, http) servers = LIST_HEAD_INITIALIZER(servers);
+
+/* -- connections ------------------------------------------------------------- */
+
+/* evhttp sees an end of file, and closes. */
+static void
+peer_shut(struct peer *p)
+{
+	int fd = bufferevent_getfd(p->bev);
+
+	timer_stop(&p->deadline);
+	if (fd != -1)
+		shutdown(fd, SHUT_RDWR);
+}
+
+static void
+peer_deadline(void *arg)
+{
+	peer_shut(arg);
+}
+
+static void
+peer_free(struct peer *p)
+{
+	struct http *h = p->http;
+
+	TAILQ_REMOVE(&h->peers, p, entry);
+	h->npeers--;
+	timer_stop(&p->deadline);
+	loop_defer_cancel(h->loop, &p->adopt);
+	bufferevent_decref(p->bev);
+	free(p);
+}
+
+static void
+peer_closed(struct evhttp_connection *evcon UNUSED, void *arg)
+{
+	peer_free(arg);
+}
+
+/* The connection that evhttp has made around the bufferevent, if it still has. */
+static void
+peer_adopt(void *arg)
+{
+	struct peer *p = arg;
+	bufferevent_data_cb has;
+	void *evcon;
+
+	bufferevent_getcb(p->bev, &has, NULL, NULL, &evcon);
+	if (has == NULL) {
+		peer_free(p);
+		return;
+	}
+	p->evcon = evcon;
+	evhttp_connection_set_closecb(p->evcon, peer_closed, p);
+}
+
+static struct peer *
+peer_find(struct http *h, const struct evhttp_connection *evcon)
+{
+	struct peer *p;
+
+	TAILQ_FOREACH(p, &h->peers, entry) {
+		if (p->evcon == evcon)
+			return p;
+	}
+	return NULL;
+}
+
+/* Something came or went: it is the last to be closed for room now. */
+static void
+peer_set_state(struct peer *p, enum peer_state state, usec_t deadline)
+{
+	struct http *h = p->http;
+
+	p->state = state;
+	p->since = clock_mono();
+	timer_set(&p->deadline, deadline);
+	TAILQ_REMOVE(&h->peers, p, entry);
+	TAILQ_INSERT_TAIL(&h->peers, p, entry);
+}
+
+/* The longest silent that has been in this state for so long; NULL: none. */
+static struct peer *
+silent_peer(const struct http *h, enum peer_state state, usec_t least)
+{
+	struct peer *p;
+
+	TAILQ_FOREACH(p, &h->peers, entry) {
+		if (timer_is_set(&p->deadline) && p->state == state &&
+		    clock_mono() - p->since >= least)
+			return p;
+	}
+	return NULL;
+}
+
+/* Closes who waits for nothing, else who hangs, else the longest silent of all. */
+static void
+make_room(struct http *h)
+{
+	struct peer *p = silent_peer(h, PEER_READING, IDLE);
+
+	if (p == NULL)
+		p = silent_peer(h, PEER_ANSWERING, SLOW);
+	if (p == NULL) {
+		TAILQ_FOREACH(p, &h->peers, entry) {
+			if (timer_is_set(&p->deadline))	/* else it is shut already */
+				break;
+		}
+	}
+	if (p != NULL)
+		peer_shut(p);
+}
+
+/* evhttp has accepted a connection, and asks for its bufferevent. */
+static struct bufferevent *
+accepted(struct event_base *base, void *arg)
+{
+	struct http *h = arg;
+	struct peer *p = xcalloc(1, sizeof(*p));
+
+	if (h->npeers >= HTTP_CONNECTIONS)
+		make_room(h);
+	p->http = h;
+	p->since = clock_mono();
+	p->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	if (p->bev == NULL)
+		fatal_os("out of memory");
+	bufferevent_incref(p->bev);
+	timer_init(&p->deadline, h->loop, peer_deadline, p);
+	timer_set(&p->deadline, HTTP_PATIENCE);
+	loop_defer(h->loop, &p->adopt, peer_adopt, p);
+	TAILQ_INSERT_TAIL(&h->peers, p, entry);
+	h->npeers++;
+	return p->bev;
+}
+
+/* -- requests ---------------------------------------------------------------- */
+
+/* The whole answer is on its way: the next request may come. */
+static void
+request_sent(struct evhttp_request *req, void *arg)
+{
+	struct peer *p = peer_find(arg, evhttp_request_get_connection(req));
+
+	if (p != NULL && timer_is_set(&p->deadline))
+		peer_set_state(p, PEER_READING, HTTP_IDLE);
+}
+
+static void
+body_free(const void *data, size_t len UNUSED, void *arg UNUSED)
+{
+	free((void *)(uintptr_t)data);
+}
+
+static void
+add_headers(struct evhttp_request *req, const char *type, size_t len)
+{
+	/* Nothing is loaded from elsewhere, nor shown inside of another page. */
+	static const char *const fixed[][2] = {
+		{ "Cache-Control", "no-store" },
+		{ "Content-Security-Policy", "default-src 'none'; script-src 'self'; "
+		    "style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+		    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+		{ "Referrer-Policy", "no-referrer" },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ "X-Frame-Options", "DENY" },
+	};
+	struct evkeyvalq *to = evhttp_request_get_output_headers(req);
+	char length[24];
+	size_t i;
+
+	snprintf(length, sizeof(length), "%zu", len);
+	evhttp_add_header(to, "Content-Type", type);
+	evhttp_add_header(to, "Content-Length", length);
+	for (i = 0; i < ARRAY_LEN(fixed); i++)
+		evhttp_add_header(to, fixed[i][0], fixed[i][1]);
+}
+
+static void
+send_answer(struct http *h, struct evhttp_request *req, int status, const char *type,
+    struct buf *body)
+{
+	struct evbuffer *out = evbuffer_new();
+	size_t len = body->len;
+	char *data = buf_steal(body);
+
+	if (out == NULL)
+		fatal_os("out of memory");
+	add_headers(req, type, len);
+	if (h->bound == NULL)	/* no more of it here */
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
+	if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD ||
+	    evbuffer_add_reference(out, data, len, body_free, NULL) == -1)
+		free(data);
+	evhttp_request_set_on_complete_cb(req, request_sent, h);
+	evhttp_send_reply(req, status, NULL, out);
+	evbuffer_free(out);
+}
+
+void
+http_answer(struct http_request *r, int status, const char *type, struct buf *body)
+{
+	struct http *h = r->http;
+	struct peer *p = peer_find(h, evhttp_request_get_connection(r->req));
+
+	TAILQ_REMOVE(&h->requests, r, entry);
+	if (p != NULL && timer_is_set(&p->deadline))
+		peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
+	send_answer(h, r->req, status, type, body);
+	free(r);
+}
+
+static void
+refuse(struct http *h, struct evhttp_request *req, int status, const char *why)
+{
+	struct buf b = BUF_INIT;
+
+	buf_printf(&b, "%s\n", why);
+	send_answer(h, req, status, "text/plain; charset=utf-8", &b);
+}
+
+static bool
+ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), m = strlen(end);
+
+	return n >= m && strcasecmp(s + n - m, end) == 0;
+}
+
+/* Only who has a name of its own can rebind it: an address cannot be. */
+static bool
+host_is_ours(const struct http *h, const char *host)
+{
+	char bare[64], mine[256] = "";
+	struct in6_addr in6;
+	struct in_addr in;
+	size_t n = strlen(host);
+
+	if (inet_pton(AF_INET, host, &in) == 1)
+		return true;
+	if (host[0] == '[' && n > 2 && n < sizeof(bare)) {
+		snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, host + 1);
+		return inet_pton(AF_INET6, bare, &in6) == 1;
+	}
+	(void)gethostname(mine, sizeof(mine) - 1);
+	return strcasecmp(host, "localhost") == 0 || ends_with(host, ".localhost") ||
+	    strcasecmp(host, mine) == 0 || strcasecmp(host, h->host) == 0;
+}
+
+static const struct http_route *
+find_route(const struct http *h, const char *path)
+{
+	const struct http_route *r;
+
+	for (r = h->routes; r->path != NULL; r++) {
+		if (path != NULL && strcmp(r->path, path) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+static void
+pass_on(struct http *h, struct evhttp_request *req, const struct http_route *route)
+{
+	struct http_request *r = xcalloc(1, sizeof(*r));
+
+	r->http = h;
+	r->req = req;
+	TAILQ_INSERT_TAIL(&h->requests, r, entry);
+	route->fn(r, route, h->arg);
+}
+
+static void
+requested(struct evhttp_request *req, void *arg)
+{
+	struct http *h = arg;
+	enum evhttp_cmd_type command = evhttp_request_get_command(req);
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+	const char *host = evhttp_request_get_host(req);
+	struct peer *p = peer_find(h, evhttp_request_get_connection(req));
+	const struct http_route *route;
+
+	if (p != NULL && timer_is_set(&p->deadline))
+		peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
+	if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
+		evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", "GET, HEAD");
+		refuse(h, req, HTTP_BADMETHOD, "Only GET and HEAD: nothing can be changed here.");
+	} else if (h->listener.loopback && host != NULL && !host_is_ours(h, host)) {
+		refuse(h, req, 403, "This host goes by another name: use its address, "
+		    "localhost, or listen on an address that others reach.");
+	} else if ((route = find_route(h, uri != NULL ? evhttp_uri_get_path(uri) : NULL)) == NULL) {
+		refuse(h, req, HTTP_NOTFOUND, "Not here.  See rqd(8), HTTP.");
+	} else {
+		pass_on(h, req, route);
+	}
+}
+
+/* -- listening --------------------------------------------------------------- */
+
+/* Out of descriptors: what waits in the backlog waits on. */
+static void
+accept_failed(struct evconnlistener *l, void *arg UNUSED)
+{
+	struct http *h;
+
+	LIST_FOREACH(h, &servers, entry) {
+		if (h->bound == NULL || evhttp_bound_socket_get_listener(h->bound) != l)
+			continue;
+		evconnlistener_disable(l);
+		timer_set(&h->retry, REST);
+	}
+}
+
+static void
+unlisten(struct http *h)
+{
+	struct peer *p;
+
+	if (h->bound == NULL)
+		return;
+	evhttp_del_accept_socket(h->server, h->bound);
+	h->bound = NULL;
+	h->listener.fd = -1;
+	listener_close(&h->listener);
+	TAILQ_FOREACH(p, &h->peers, entry) {
+		if (p->state == PEER_READING)
+			peer_shut(p);
+	}
+}
+
+/* -1 with *cause. */
+static int
+try_listen(struct http *h, char **cause)
+{
+	struct evconnlistener *l;
+
+	if (listener_open(&h->listener, h->where, cause) == -1)
+		return -1;
+	l = evconnlistener_new(loop_base(h->loop), NULL, NULL,
+	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, h->listener.fd);
+	h->bound = l != NULL ? evhttp_bind_listener(h->server, l) : NULL;
+	if (h->bound == NULL)
+		fatal_os("out of memory");
+	evconnlistener_set_error_cb(l, accept_failed);
+	return 0;
+}
+
+static void
+open_listener(struct http *h)
+{
+	char *cause = NULL;
+
+	if (try_listen(h, &cause) == 0) {
+		log_event(LOG_LV_INFO, "listening", NULL, LF_STR("address", h->listener.address));
+		h->complained = false;
+		return;
+	}
+	if (!h->complained)
+		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("error", cause),
+		    LF_STR("warning", "cannot listen on http.listen: rqd serves "
+		    "its queues and tries again"));
+	h->complained = true;
+	free(cause);
+	timer_set(&h->retry, HTTP_RETRY);
+}
+
+static void
+retry(void *arg)
+{
+	struct http *h = arg;
+
+	if (h->bound != NULL)
+		evconnlistener_enable(evhttp_bound_socket_get_listener(h->bound));
+	else
+		open_listener(h);
+}
+
+void
+http_listen(struct http *h, const char *where)
+{
+	if (strcmp(h->where, where) == 0)
+		return;
+	timer_stop(&h->retry);
+	unlisten(h);
+	free(h->where);
+	h->where = xstrdup(where);
+	h->complained = false;
+	if (where[0] != '\0')
+		open_listener(h);
+}
+
+/* -- life -------------------------------------------------------------------- */
+
+struct http *
+http_new(struct loop *loop, const struct http_route *routes, const char *host, void *arg)
+{
+	struct http *h = xcalloc(1, sizeof(*h));
+
+	h->loop = loop;
+	h->routes = routes;
+	h->host = xstrdup(host);
+	h->arg = arg;
+	h->where = xstrdup("");
+	h->listener = (struct listener)LISTENER_INIT;
+	TAILQ_INIT(&h->peers);
+	TAILQ_INIT(&h->requests);
+	timer_init(&h->retry, loop, retry, h);
+	h->server = evhttp_new(loop_base(loop));
+	if (h->server == NULL)
+		fatal_os("out of memory");
+	/* All methods come here, to be told what is allowed. */
+	evhttp_set_allowed_methods(h->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
+	    EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
+	    EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);
+	evhttp_set_max_headers_size(h->server, HTTP_HEADERS);
+	evhttp_set_max_body_size(h->server, BODY_MAX);
+	evhttp_set_bevcb(h->server, accepted, h);
+	evhttp_set_gencb(h->server, requested, h);
+	/* Its own timeouts are longer than any deadline here. */
+	evhttp_set_timeout(h->server, 3600);
+	LIST_INSERT_HEAD(&servers, h, entry);
+	return h;
+}
+
+void
+http_free(struct http *h)
+{
+	struct http_request *r;
+
+	if (h == NULL)
+		return;
+	LIST_REMOVE(h, entry);
+	timer_stop(&h->retry);
+	unlisten(h);
+	while ((r = TAILQ_FIRST(&h->requests)) != NULL) {
+		TAILQ_REMOVE(&h->requests, r, entry);
+		free(r);
+	}
+	evhttp_free(h->server);
+	while (!TAILQ_EMPTY(&h->peers))
+		peer_free(TAILQ_FIRST(&h->peers));
+	free(h->where);
+	free(h->host);
+	free(h);
+}

@@ -1,0 +1,56 @@
+/*
+ * A small HTTP server for looking at the daemon: GET and HEAD only, on
+ * libevent's evhttp, in the daemon's own loop.
+ *
+ * Whoever connects can cost a bounded amount and nothing else: at most
+ * HTTP_CONNECTIONS connections (a new one closes one that idles or hangs, or
+ * the one that has been silent longest), HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to
+ * arrive and for its answer to be fetched, HTTP_IDLE between two requests.  All are
+ * deadlines: a client that sends a byte now and then does not move them.
+ *
+ * On a loopback address the Host of a request must be an address, localhost, or
+ * this machine's name.  A page from elsewhere could otherwise have its own name
+ * point at 127.0.0.1 (DNS rebinding), and read what is here with the browser of
+ * somebody on this machine.
+ */
+#ifndef RQD_STATUS_HTTP_H
+#define RQD_STATUS_HTTP_H
+
+#include "base/buf.h"
+#include "loop/loop.h"
+
+#define HTTP_CONNECTIONS	32
+#define HTTP_HEADERS		(8 * 1024)
+#define HTTP_PATIENCE		(10 * SEC)
+#define HTTP_IDLE		(75 * SEC)	/* longer than a scraper's usual interval */
+#define HTTP_RETRY		(5 * SEC)	/* while the address cannot be had */
+
+struct http;
+struct http_request;	/* one that waits for its answer */
+
+/* What is served: a table that ends with a NULL path. */
+struct http_route {
+	const char	*path;
+	/* Calls http_answer() exactly once, now or later, but before http_free(). */
+	void		(*fn)(struct http_request *, const struct http_route *, void *);
+	const void	*data;		/* fn's own */
+};
+
+/*
+ * The table is borrowed; host is a name of this machine that a Host may say.
+ * SIGPIPE must not end the process.
+ */
+struct http	*http_new(struct loop *, const struct http_route *, const char *host, void *arg);
+void		 http_free(struct http *);		/* NULL is fine */
+
+/*
+ * Listens there and nowhere else; "": nowhere.  An address that cannot be had is
+ * logged once and tried again every HTTP_RETRY: the messages matter more than the
+ * page about them.
+ */
+void		 http_listen(struct http *, const char *where);
+
+/* Sends what body holds and leaves that empty; the request is gone after it. */
+void		 http_answer(struct http_request *, int status, const char *type, struct buf *body);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * Bytes in JSON: a string where they are UTF-8, else base64 under another name,
+ * so that nothing is lost and nothing is mistaken.
+ */
+#include "status/json_bytes.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+
+static char *
+base64(const char *data, size_t len)
+{
+	static const char digit[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *text = xmalloc((len + 2) / 3 * 4 + 1), *to = text;
+	const unsigned char *p = (const unsigned char *)data;
+	uint32_t v;
+
+	for (; len > 0; p += 3, len -= len < 3 ? len : 3) {
+		v = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) |
+		    (len > 2 ? p[2] : 0);
+		*to++ = digit[v >> 18];
+		*to++ = digit[v >> 12 & 63];
+		*to++ = len > 1 ? digit[v >> 6 & 63] : '=';
+		*to++ = len > 2 ? digit[v & 63] : '=';
+		if (len < 3)
+			break;
+	}
+	*to = '\0';
+	return text;
+}
+
+/* The value of a digit; -1: it is none. */
+static int
+digit_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* NULL: this is not base64. */
+static char *
+decode(const char *text, size_t len, size_t *ret)
+{
+	char *data = xmalloc(len / 4 * 3 + 4), *to = data;
+	uint32_t bits = 0;
+	size_t i, n = len;
+	int v;
+
+	while (n > 0 && len - n < 2 && text[n - 1] == '=')
+		n--;
+	for (i = 0; i < n && (v = digit_value(text[i])) >= 0; i++) {
+		bits = bits << 6 | (uint32_t)v;
+		if (i % 4 > 0)
+			*to++ = (char)(bits >> (6 - i % 4 * 2) & 255);
+	}
+	if (i < n || n % 4 == 1 || len % 4 != 0) {
+		free(data);
+		return NULL;
+	}
+	*ret = (size_t)(to - data);
+	*to = '\0';
+	return data;
+}
+
+char *
+json_get_bytes(const json_t *object, const char *name, size_t *len)
+{
+	const json_t *value = json_object_get(object, name);
+	char *key;
+
+	if (json_is_string(value)) {
+		*len = json_string_length(value);
+		return xmemdup(json_string_value(value), *len + 1);
+	}
+	key = xasprintf("%s_base64", name);
+	value = json_object_get(object, key);
+	free(key);
+	return json_is_string(value) ?
+	    decode(json_string_value(value), json_string_length(value), len) : NULL;
+}
+
+void
+json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
+{
+	json_t *value = json_stringn(data, len);
+	char *key, *text;
+
+	if (value != NULL) {
+		json_object_set_new(object, name, value);
+		return;
+	}
+	key = xasprintf("%s_base64", name);
+	text = base64(data, len);
+	json_object_set_new(object, key, json_string(text));
+	free(text);
+	free(key);
+}

@@ -1,0 +1,384 @@
+/*
+ * Metric families, each a row of a table, and their samples.
+ *
+ * What is not known is left out, never 0: a graph has then a gap, as it should.
+ * That concerns only what Redis is asked (depths); all other series are there from
+ * the first moment.
+ */
+#include "status/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "base/util.h"
+
+/* What is printed: the numbers, and each queue's `queue="name"`. */
+struct page {
+	const struct metrics	*m;
+	char			**labels;
+	struct buf		*out;
+};
+
+struct family {
+	const char	*name;
+	const char	*type;
+	const char	*help;
+	void		(*put)(const struct page *, const struct family *);
+	/* One of these for put_value(), put_queues(), put_counter(): */
+	double		(*value)(const struct metrics *);
+	double		(*of_queue)(const struct metrics_queue *);
+};
+
+/* -- text ---------------------------------------------------------------------- */
+
+void
+metrics_label(const char *s, struct buf *out)
+{
+	bool utf8 = utf8_is_valid(s, strlen(s));
+
+	for (; *s != '\0'; s++) {
+		if (*s == '\\' || *s == '"') {
+			buf_addc(out, '\\');
+			buf_addc(out, *s);
+		} else if (*s == '\n') {
+			buf_puts(out, "\\n");
+		} else if (!utf8 && (*s & 0x80) != 0) {
+			buf_printf(out, "\\\\x%02x", (unsigned char)*s);
+		} else {
+			buf_addc(out, *s);
+		}
+	}
+}
+
+static void
+put_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* Whole numbers as such: they are most of them. */
+static void
+put_number(struct buf *out, double v)
+{
+	if (fabs(v) < 1e15 && v == (double)(int64_t)v)
+		buf_printf(out, "%" PRId64 "\n", (int64_t)v);
+	else
+		buf_printf(out, "%.6f\n", v);
+}
+
+/* name{queue="..."[,more]} */
+static void
+put_series(const struct page *p, const char *name, size_t queue, const char *more)
+{
+	buf_puts(p->out, name);
+	buf_addc(p->out, '{');
+	buf_puts(p->out, p->labels[queue]);
+	if (more != NULL) {
+		buf_addc(p->out, ',');
+		buf_puts(p->out, more);
+	}
+	buf_puts(p->out, "} ");
+}
+
+/* -- ways to put the samples of a family ------------------------------------------ */
+
+static void
+put_value(const struct page *p, const struct family *f)
+{
+	buf_puts(p->out, f->name);
+	buf_addc(p->out, ' ');
+	put_number(p->out, f->value(p->m));
+}
+
+/* NAN: not known, no sample. */
+static void
+put_queues(const struct page *p, const struct family *f)
+{
+	double v;
+	size_t i;
+
+	for (i = 0; i < p->m->nqueues; i++) {
+		v = f->of_queue(&p->m->queues[i]);
+		if (isnan(v))
+			continue;
+		put_series(p, f->name, i, NULL);
+		put_number(p->out, v);
+	}
+}
+
+static void
+put_info(const struct page *p, const char *name, const char *label, const char *value)
+{
+	buf_printf(p->out, "%s{%s=\"", name, label);
+	metrics_label(value, p->out);
+	buf_puts(p->out, "\"} 1\n");
+}
+
+static void
+put_build(const struct page *p, const struct family *f)
+{
+	put_info(p, f->name, "version", p->m->version);
+}
+
+static void
+put_config(const struct page *p, const struct family *f)
+{
+	put_info(p, f->name, "hash", p->m->config_hash);
+}
+
+static void
+put_state(const struct page *p, const struct family *f)
+{
+	static const char *const states[] = { "running", "quiet", "draining", "stopped" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(states); i++)
+		buf_printf(p->out, "%s{state=\"%s\"} %d\n", f->name, states[i],
+		    strcmp(states[i], p->m->state) == 0);
+}
+
+static void
+put_messages(const struct page *p, const struct family *f)
+{
+	static const struct {
+		const char	*label;
+		size_t		 at;	/* of an int64_t in struct depth */
+	} states[] = {
+		{ "state=\"waiting\"", offsetof(struct depth, waiting) },
+		{ "state=\"running\"", offsetof(struct depth, in_flight) },
+		{ "state=\"retry\"", offsetof(struct depth, retry) },
+		{ "state=\"delayed\"", offsetof(struct depth, delayed) },
+		{ "state=\"dead\"", offsetof(struct depth, dead) },
+	};
+	const struct depth *d;
+	int64_t n;
+	size_t i, k;
+
+	for (i = 0; i < p->m->nqueues; i++) {
+		d = p->m->queues[i].depth;
+		for (k = 0; d != NULL && k < ARRAY_LEN(states); k++) {
+			memcpy(&n, (const char *)d + states[k].at, sizeof(n));
+			if (n < 0)
+				continue;
+			put_series(p, f->name, i, states[k].label);
+			put_number(p->out, (double)n);
+		}
+	}
+}
+
+static void
+put_blocked(const struct page *p, const struct family *f)
+{
+	char label[64];
+	enum consumer_block b;
+	size_t i;
+
+	for (i = 0; i < p->m->nqueues; i++)
+		for (b = BLOCK_NONE + 1; b <= BLOCK_REDIS; b++) {
+			snprintf(label, sizeof(label), "reason=\"%s\"", consumer_block_name(b));
+			put_series(p, f->name, i, label);
+			put_number(p->out, p->m->queues[i].block == b);
+		}
+}
+
+static void
+put_durations(const struct page *p, const struct family *f UNUSED)
+{
+	static const char name[] = "rqd_handler_duration_seconds";
+	const struct histogram *h;
+	char label[64];
+	uint64_t sum;
+	size_t i, k;
+
+	for (i = 0; i < p->m->nqueues; i++) {
+		h = &p->m->queues[i].stats->duration;
+		for (k = 0, sum = 0; k < STATS_BUCKETS; k++) {
+			sum += h->bucket[k];
+			snprintf(label, sizeof(label), "le=\"%g\"", stats_bounds[k]);
+			put_series(p, "rqd_handler_duration_seconds_bucket", i, label);
+			put_number(p->out, (double)sum);
+		}
+		put_series(p, "rqd_handler_duration_seconds_bucket", i, "le=\"+Inf\"");
+		put_number(p->out, (double)h->count);
+		buf_printf(p->out, "%s_sum{%s} %.6f\n", name, p->labels[i], h->sum);
+		buf_printf(p->out, "%s_count{%s} %" PRIu64 "\n", name, p->labels[i], h->count);
+	}
+}
+
+/* NAN: not known, no sample. */
+static void
+put_schedules(const struct page *p, const struct family *f,
+    double (*value)(const struct schedule_state *))
+{
+	const struct schedule_state *s;
+	size_t i;
+
+	for (i = 0; i < p->m->nschedules; i++) {
+		s = &p->m->schedules[i];
+		if (isnan(value(s)))
+			continue;
+		buf_printf(p->out, "%s{schedule=\"", f->name);
+		metrics_label(s->cfg->name, p->out);
+		buf_puts(p->out, "\",queue=\"");
+		metrics_label(s->cfg->queue, p->out);
+		buf_puts(p->out, "\"} ");
+		put_number(p->out, value(s));
+	}
+}
+
+/* -- values -------------------------------------------------------------------- */
+
+#define OF_DAEMON(name, expression)			\
+static double						\
+name(const struct metrics *m)				\
+{							\
+	return (double)(expression);			\
+}
+#define OF_QUEUE(name, expression)			\
+static double						\
+name(const struct metrics_queue *q)			\
+{							\
+	return (double)(expression);			\
+}
+
+#define OF_SCHEDULE(name, expression)			\
+static double						\
+name##_of(const struct schedule_state *s)		\
+{							\
+	return (double)(expression);			\
+}							\
+static void						\
+name(const struct page *p, const struct family *f)	\
+{							\
+	put_schedules(p, f, name##_of);			\
+}
+
+OF_DAEMON(reload_ok, !m->reload_failed)
+OF_DAEMON(redis_up, m->redis_up)
+OF_DAEMON(reconnects, m->reconnects)
+OF_DAEMON(outstanding, m->outstanding)
+OF_DAEMON(handlers, m->handlers)
+OF_DAEMON(max_handlers, m->max_handlers)
+OF_DAEMON(dropped, m->log_dropped)
+OF_DAEMON(started, (double)m->started / (double)SEC)
+OF_DAEMON(cpu, m->process.cpu)
+OF_DAEMON(resident, m->process.resident)
+OF_DAEMON(virtual, m->process.virtual)
+OF_DAEMON(fds, m->process.fds)
+OF_DAEMON(max_fds, m->process.max_fds)
+
+OF_QUEUE(running, q->running)
+OF_QUEUE(concurrency, q->concurrency)
+OF_QUEUE(oldest, q->oldest)
+OF_QUEUE(stalled, q->depth != NULL ? q->stalled : NAN)
+
+OF_SCHEDULE(last, s->last != TICK_NEVER ? (double)s->last : NAN)
+OF_SCHEDULE(next, s->next != TICK_NEVER ? (double)s->next : NAN)
+OF_SCHEDULE(missed, s->missed != -1 ? s->missed : NAN)
+OF_SCHEDULE(runs, s->runs)
+
+static const struct family families[] = {
+	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_build, NULL, NULL },
+	{ "rqd_config_info", "gauge", "The configuration in force, by its hash; always 1.",
+	    put_config, NULL, NULL },
+	{ "rqd_config_last_reload_successful", "gauge",
+	    "0 while the file holds what could not be loaded.", put_value, reload_ok, NULL },
+	{ "rqd_state", "gauge", "1 for the state this daemon is in.", put_state, NULL, NULL },
+	{ "rqd_redis_up", "gauge", "Whether Redis answers.", put_value, redis_up, NULL },
+	{ "rqd_redis_reconnects_total", "counter", "Connections to Redis after the first.",
+	    put_value, reconnects, NULL },
+	{ "rqd_redis_outstanding_commands", "gauge", "Commands sent and not answered yet.",
+	    put_value, outstanding, NULL },
+	{ "rqd_handlers_running", "gauge", "Handlers at work, all queues.", put_value, handlers,
+	    NULL },
+	{ "rqd_handlers_max", "gauge", "max_handlers.", put_value, max_handlers, NULL },
+	{ "rqd_log_dropped_total", "counter", "Log records lost because nobody took them.",
+	    put_value, dropped, NULL },
+	{ "rqd_queue_messages", "gauge", "Messages in Redis, whoever put or took them: the same "
+	    "from every daemon, so take max, not sum.", put_messages, NULL, NULL },
+	{ "rqd_queue_stalled_seconds", "gauge",
+	    "How long messages have waited with none of them being taken by any daemon.",
+	    put_queues, NULL, stalled },
+	{ "rqd_queue_running", "gauge", "Messages in flight, this daemon.", put_queues, NULL, running },
+	{ "rqd_queue_concurrency", "gauge", "Messages that may be in flight, this daemon.", put_queues,
+	    NULL, concurrency },
+	{ "rqd_queue_oldest_seconds", "gauge", "Age of the oldest delivery in flight, this daemon.",
+	    put_queues, NULL, oldest },
+	{ "rqd_queue_blocked", "gauge", "1 for the reason why this daemon takes no message now.",
+	    put_blocked, NULL, NULL },
+	{ "rqd_handler_duration_seconds", "histogram", "How long handlers ran.", put_durations,
+	    NULL, NULL },
+	{ "rqd_schedule_last_timestamp_seconds", "gauge",
+	    "For which second the schedule ran last, on whatever daemon.", last, NULL, NULL },
+	{ "rqd_schedule_next_timestamp_seconds", "gauge",
+	    "For which second it runs next; in the past while that fails.", next, NULL, NULL },
+	{ "rqd_schedule_missed", "gauge",
+	    "1 while the last time of a schedule has passed without a run.", missed, NULL, NULL },
+	{ "rqd_schedule_runs_total", "counter", "Runs that this daemon made.", runs, NULL, NULL },
+	{ "process_cpu_seconds_total", "counter", "CPU time of the daemon, handlers not counted.",
+	    put_value, cpu, NULL },
+	{ "process_resident_memory_bytes", "gauge", "Memory in use.", put_value, resident, NULL },
+	{ "process_virtual_memory_bytes", "gauge", "Address space.", put_value, virtual, NULL },
+	{ "process_open_fds", "gauge", "Open file descriptors.", put_value, fds, NULL },
+	{ "process_max_fds", "gauge", "Limit of open file descriptors.", put_value, max_fds, NULL },
+	{ "process_start_time_seconds", "gauge", "When the daemon started, since 1970.", put_value,
+	    started, NULL },
+};
+
+/* -- all of it ----------------------------------------------------------------- */
+
+/* A counter of the table in stats.c. */
+static void
+put_counter(const struct page *p, enum stat s)
+{
+	char name[64];
+	size_t i;
+
+	snprintf(name, sizeof(name), "rqd_queue_%s_total", stats_name(s));
+	put_head(p->out, name, "counter", stats_help(s));
+	for (i = 0; i < p->m->nqueues; i++) {
+		put_series(p, name, i, NULL);
+		buf_printf(p->out, "%" PRIu64 "\n", p->m->queues[i].stats->n[s]);
+	}
+}
+
+static char **
+make_labels(const struct metrics *m)
+{
+	char **labels = xcalloc(m->nqueues + 1, sizeof(char *));
+	struct buf b = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < m->nqueues; i++) {
+		buf_puts(&b, "queue=\"");
+		metrics_label(m->queues[i].name, &b);
+		buf_addc(&b, '"');
+		buf_addc(&b, '\0');
+		labels[i] = buf_steal(&b);
+	}
+	return labels;
+}
+
+void
+metrics_text(const struct metrics *m, struct buf *out)
+{
+	struct page p = { m, make_labels(m), out };
+	const struct family *f;
+	enum stat s;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(families); i++) {
+		f = &families[i];
+		put_head(out, f->name, f->type, f->help);
+		f->put(&p, f);
+	}
+	for (s = 0; s < STAT_MAX; s++)
+		put_counter(&p, s);
+	for (i = 0; i < m->nqueues; i++)
+		free(p.labels[i]);
+	free(p.labels);
+}

@@ -1,0 +1,23 @@
+/*
+ * What the HTTP listener shows of the daemon: /healthz, /readyz, /metrics,
+ * /status, and the page that draws /status.
+ */
+#ifndef RQD_STATUS_MONITOR_H
+#define RQD_STATUS_MONITOR_H
+
+#include "loop/loop.h"
+#include "redis/conn.h"
+#include "status/view.h"
+
+struct monitor;
+
+/* look() fills the view each time somebody wants to see it. */
+struct monitor	*monitor_new(struct loop *, struct conn *, const char *host,
+		    void (*look)(struct view *, void *), void *arg);
+void		 monitor_listen(struct monitor *, const char *where);	/* "": nowhere */
+/* Shows nothing any more: what is looked at may go now. */
+void		 monitor_stop(struct monitor *);
+/* After conn_free(), which answers what is still asked of Redis. */
+void		 monitor_free(struct monitor *);
+
+#endif

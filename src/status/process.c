@@ -1,0 +1,67 @@
+/*
+ * Figures from /proc/self and getrusage(2).
+ */
+#include "status/process.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static double
+seconds(struct timeval tv)
+{
+	return (double)tv.tv_sec + (double)tv.tv_usec / (double)SEC;
+}
+
+static void
+look_memory(struct process *p)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size, resident;
+
+	if (f == NULL)
+		return;
+	if (fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) == 2) {
+		p->virtual = size * page;
+		p->resident = resident * page;
+	}
+	fclose(f);
+}
+
+/* Since Linux 6.2 the directory's size is the number; before, they are counted. */
+static uint64_t
+count_fds(void)
+{
+	struct stat st;
+	uint64_t n = 0;
+	DIR *dir;
+
+	if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0)
+		return (uint64_t)st.st_size;
+	if ((dir = opendir("/proc/self/fd")) == NULL)
+		return 0;
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n >= 3 ? n - 3 : 0;	/* . and .. and the directory itself */
+}
+
+void
+process_look(struct process *p)
+{
+	struct rusage usage;
+	struct rlimit limit;
+
+	*p = (struct process){ .cpu = 0 };
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		p->cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		p->max_fds = limit.rlim_cur;
+	look_memory(p);
+	p->fds = count_fds();
+}

@@ -1,0 +1,40 @@
+/*
+ * What an operator must know of a queue: `rqctl status` and /status say the
+ * same, in the same words.
+ */
+#ifndef RQD_STATUS_STATE_H
+#define RQD_STATUS_STATE_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "queue/depth.h"
+#include "queue/keys.h"
+#include "status/fleet.h"
+
+/* All that is known of one queue at one moment; borrowed. */
+struct facts {
+	const char		*name;
+	const struct keys	*keys;
+	enum kind		 kind;
+	const struct depth	*depth;
+	const struct service	*service;
+	wall_t			 taken;
+};
+
+enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
+
+/*
+ * How long the longest handler has run, in seconds, as the heartbeats had it; -1 where
+ * Redis knows better by now: nothing is in hand.
+ */
+double	state_oldest(const struct facts *);
+
+/* Why nothing moves, or what is unusual, or "ok": a few words, unescaped. */
+enum mood	 state_text(const struct facts *, struct buf *);
+
+/* A new object. */
+json_t		*state_json(const struct facts *);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * /status: the daemon and its fleet as one JSON object; rqd(8), HTTP.  What is
+ * said of queues is what `rqctl status --json` says.
+ */
+#ifndef RQD_STATUS_STATUS_JSON_H
+#define RQD_STATUS_STATUS_JSON_H
+
+#include "base/buf.h"
+#include "status/survey.h"
+#include "status/view.h"
+
+/* Without a survey (Redis is down or slow) "queues" and "fleet" are null. */
+void	status_text(const struct view *, const struct survey_result *, struct buf *);
+
+#endif

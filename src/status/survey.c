@@ -1,0 +1,497 @@
+/*
+ * Surveys; see survey.h.
+ *
+ *	IDLE -> INDEX -> BEATS -> DEPTHS -> IDLE	SURVEY_FLEET
+ *	IDLE -----------------> DEPTHS -> IDLE		SURVEY_OWN
+ *
+ * One survey runs at a time.  Who asks for more than it will find waits for the
+ * next one.  A lost connection or an error reply where none can be borne ends it,
+ * and everybody who waits is told.  A survey that outlasts its waiters goes on: what
+ * it finds is kept for the next.
+ */
+#include "status/survey.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/util.h"
+#include "loop/timer.h"
+#include "redis/reply.h"
+#include "status/beat.h"
+
+#define GROUP_BEATS	2	/* heartbeats can be long */
+#define GROUP_QUEUES	8
+
+enum phase { PHASE_IDLE, PHASE_INDEX, PHASE_BEATS, PHASE_DEPTHS };
+
+struct waiter {
+	TAILQ_ENTRY(waiter)	 entry;
+	enum survey_scope	 scope;
+	usec_t	 until;
+	survey_fn	*fn;
+	void	*arg;
+};
+TAILQ_HEAD(waiter_list, waiter);
+
+/* A command of the group that is out. */
+struct question {
+	struct survey	*survey;
+	size_t	 i;	/* of the heartbeat or the queue */
+	int	 step;	/* DEPTHS */
+};
+
+struct survey {
+	struct loop	*loop;
+	struct conn	*conn;
+	struct config	*config;	/* reference; whose queues are own; NULL: none asked */
+	struct waiter_list	 waiters;
+	struct timer	 patience;	/* the first waiter's end */
+	struct defer	 wake;	/* to answer or to begin */
+	struct survey_result	 results[SURVEY_SCOPES];	/* at 0: none */
+
+	enum phase	 phase;
+	enum survey_scope	 scope;
+	struct survey_result	 found;	/* so far */
+	char	**instances;	/* BEATS: of the index, with `seen` beside them */
+	double	*seen;
+	size_t	 ninstances;
+	char	 now[32];	/* DEPTHS: Redis' time */
+	size_t	 next;	/* the first that was not asked yet */
+	unsigned	 out;	/* questions without an answer */
+	bool	 failed;	/* one was lost */
+	struct question	 questions[GROUP_QUEUES * DEPTH_STEPS];
+};
+
+static void	survey_go_on(struct survey *);
+static void	survey_wake(void *);
+
+static void
+result_done(struct survey_result *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->n; i++) {
+		free(r->queues[i].name);
+		keys_done(&r->queues[i].keys);
+		depth_done(&r->queues[i].depth);
+	}
+	free(r->queues);
+	fleet_done(&r->fleet);
+	*r = (struct survey_result){ .at = 0 };
+}
+
+const struct survey_queue *
+survey_find(const struct survey_result *r, const char *key)
+{
+	size_t low = 0, high = r->n, mid;
+	int d;
+
+	while (low < high) {
+		mid = (low + high) / 2;
+		if ((d = strcmp(r->queues[mid].keys.name[KEY_QUEUE], key)) == 0)
+			return &r->queues[mid];
+		if (d < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+/* -- who waits ----------------------------------------------------------------- */
+
+/*
+ * The freshest result that has what this scope wants; NULL: none is fresh, or
+ * Redis has gone away since.
+ */
+static const struct survey_result *
+fresh(const struct survey *s, enum survey_scope scope)
+{
+	const struct survey_result *best = NULL, *r;
+	int i;
+
+	if (!conn_is_ready(s->conn))
+		return NULL;
+	for (i = (int)scope; i < SURVEY_SCOPES; i++) {
+		r = &s->results[i];
+		if (r->at > 0 && clock_mono() - r->at < SURVEY_FRESH &&
+		    (best == NULL || r->at > best->at))
+			best = r;
+	}
+	return best;
+}
+
+static void
+answer(struct survey *s, struct waiter *w, const struct survey_result *r)
+{
+	TAILQ_REMOVE(&s->waiters, w, entry);
+	w->fn(r, w->arg);
+	free(w);
+}
+
+/* A waiter's function may ask again: that one goes to the tail, and is not fresh. */
+static void
+answer_all(struct survey *s, bool failed)
+{
+	struct waiter *w, *next, *last = TAILQ_LAST(&s->waiters, waiter_list);
+	const struct survey_result *r;
+	bool end = last == NULL;
+
+	for (w = TAILQ_FIRST(&s->waiters); !end && w != NULL; w = next) {
+		next = TAILQ_NEXT(w, entry);
+		end = w == last;
+		if ((r = fresh(s, w->scope)) != NULL)
+			answer(s, w, r);
+		else if (failed || w->until <= clock_mono())
+			answer(s, w, NULL);
+	}
+	if ((w = TAILQ_FIRST(&s->waiters)) != NULL)
+		timer_set_at(&s->patience, w->until);
+	else
+		timer_stop(&s->patience);
+}
+
+static void
+out_of_patience(void *arg)
+{
+	answer_all(arg, false);
+}
+
+/* -- asking -------------------------------------------------------------------- */
+
+static void
+add_queue(struct survey_result *r, const char *name, const char *key, enum kind kind,
+    const char *group, bool own)
+{
+	struct survey_queue *q;
+
+	r->queues = xreallocarray(r->queues, r->n + 1, sizeof(*q));
+	q = &r->queues[r->n++];
+	*q = (struct survey_queue){ .name = xstrdup(name), .kind = kind, .own = own };
+	keys_init(&q->keys, key);
+	keys_set_group(&q->keys, group);
+	depth_init(&q->depth);
+}
+
+static int
+by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct survey_queue *)a)->keys.name[KEY_QUEUE],
+	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
+}
+
+/* The queues that other daemons serve, each once. */
+static void
+add_served(struct survey_result *r, json_t *known)
+{
+	size_t i, most = r->n + SURVEY_QUEUES;
+	const char *name, *key;
+	json_t *q;
+
+	for (i = 0; i < r->fleet.n; i++)
+		json_object_foreach(json_object_get(r->fleet.daemons[i].beat, "queues"), name, q) {
+			key = fleet_text(q, "key");
+			key = key[0] != '\0' ? key : name;
+			if (r->n >= most || json_object_get(known, key) != NULL)
+				continue;
+			json_object_set_new(known, key, json_true());
+			add_queue(r, name, key, fleet_kind(q),
+			    fleet_text(q, "consumer_group"), false);
+		}
+}
+
+static void
+list_queues(struct survey *s)
+{
+	json_t *known = json_object();
+	const struct queue_config *cfg;
+	size_t i;
+
+	for (i = 0; i < s->config->nqueues; i++) {
+		cfg = s->config->queues[i];
+		json_object_set_new_nocheck(known, cfg->key, json_true());
+		add_queue(&s->found, cfg->name, cfg->key, cfg->kind,
+		    cfg->consumer_group, true);
+	}
+	add_served(&s->found, known);
+	json_decref(known);
+	if (s->found.n > 1)
+		qsort(s->found.queues, s->found.n, sizeof(s->found.queues[0]), by_key);
+}
+
+/* One more question is out; its place. */
+static struct question *
+question_new(struct survey *s, size_t i, int step)
+{
+	struct question *q = &s->questions[s->out++];
+
+	*q = (struct question){ s, i, step };
+	return q;
+}
+
+/* One less. */
+static void
+answered(struct survey *s, enum conn_answer how)
+{
+	s->out--;
+	s->failed |= how != CONN_REPLY;
+	if (s->out == 0)
+		survey_go_on(s);
+}
+
+static void
+got_depth(enum conn_answer how, const struct redisReply *reply, void *arg)
+{
+	struct question *q = arg;
+	struct survey *s = q->survey;
+
+	if (how == CONN_REPLY)
+		depth_answer(&s->found.queues[q->i].depth, q->step, reply);
+	answered(s, how);
+}
+
+static void
+ask_depth(struct survey *s, size_t i)
+{
+	const struct survey_queue *q = &s->found.queues[i];
+	const char *argv[DEPTH_WORDS];
+	size_t len[DEPTH_WORDS];
+	int argc, step, k;
+
+	for (step = 0; step < DEPTH_STEPS; step++) {
+		argc = depth_command(&q->keys, q->kind, step, s->now, argv);
+		for (k = 0; k < argc; k++)
+			len[k] = strlen(argv[k]);
+		if (argc > 0)
+			conn_command(s->conn, got_depth, question_new(s, i, step), argc, argv, len);
+	}
+}
+
+static void
+got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
+{
+	struct question *q = arg;
+	struct survey *s = q->survey;
+	size_t len = 0;
+	const char *text = how == CONN_REPLY ? reply_str(reply, &len) : NULL;
+
+	if (text != NULL)
+		fleet_add(&s->found.fleet, s->instances[q->i], s->seen[q->i], text, len);
+	answered(s, how);
+}
+
+static void
+ask_beat(struct survey *s, size_t i)
+{
+	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->instances[i]), last[24];
+
+	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
+	conn_words(s->conn, got_beat, question_new(s, i, 0), "GETRANGE", key, "0", last, NULL);
+	free(key);
+}
+
+static void
+got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
+{
+	struct question *q = arg;
+	struct survey *s = q->survey;
+	size_t i, n = how == CONN_REPLY ? reply_len(reply) / 2 : 0, len;
+	const char *name;
+
+	s->instances = xcalloc(n + 1, sizeof(s->instances[0]));
+	s->seen = xcalloc(n + 1, sizeof(s->seen[0]));
+	for (i = 0; i < n; i++) {
+		if ((name = reply_str(reply_at(reply, 2 * i), &len)) == NULL)
+			continue;
+		s->instances[s->ninstances] = xstrndup(name, len);
+		s->seen[s->ninstances++] = reply_double(reply_at(reply, 2 * i + 1), 0);
+	}
+	answered(s, how);
+}
+
+static void
+ask_index(struct survey *s)
+{
+	char last[16];
+
+	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
+	conn_words(s->conn, got_index, question_new(s, 0, 0), "ZREVRANGE", KEYS_DAEMONS, "0",
+	    last, "WITHSCORES", NULL);
+}
+
+/* -- one survey ---------------------------------------------------------------- */
+
+static void
+forget_instances(struct survey *s)
+{
+	while (s->ninstances > 0)
+		free(s->instances[--s->ninstances]);
+	free(s->instances);
+	free(s->seen);
+	s->instances = NULL;
+	s->seen = NULL;
+}
+
+static void
+finish(struct survey *s)
+{
+	bool failed = s->failed;
+
+	forget_instances(s);
+	s->phase = PHASE_IDLE;
+	if (failed) {
+		result_done(&s->found);
+	} else {
+		s->found.at = clock_mono();
+		s->found.taken = clock_wall();
+		result_done(&s->results[s->scope]);
+		s->results[s->scope] = s->found;
+		s->found = (struct survey_result){ .at = 0 };
+	}
+	answer_all(s, failed);
+	loop_defer(s->loop, &s->wake, survey_wake, s);
+}
+
+static void
+set_phase(struct survey *s, enum phase phase)
+{
+	double now = conn_redis_time(s->conn);
+
+	s->phase = phase;
+	s->next = 0;
+	if (phase != PHASE_DEPTHS)
+		return;
+	snprintf(s->now, sizeof(s->now), "%.6f", now > 0 ? now : (double)clock_wall() / 1e6);
+	list_queues(s);
+}
+
+/* Asks the next group; false: this phase has no more to ask. */
+static bool
+ask_group(struct survey *s)
+{
+	bool beats = s->phase == PHASE_BEATS;
+	size_t most = beats ? s->ninstances : s->found.n, end;
+
+	if (beats && fleet_is_full(&s->found.fleet)) {
+		s->found.fleet.ignored += most - s->next;
+		s->next = most;
+	}
+	end = s->next + (beats ? GROUP_BEATS : GROUP_QUEUES);
+	for (; s->next < most && s->next < end; s->next++) {
+		if (beats)
+			ask_beat(s, s->next);
+		else
+			ask_depth(s, s->next);
+	}
+	return s->out > 0;
+}
+
+/* The last group is answered, or a phase has begun. */
+static void
+survey_go_on(struct survey *s)
+{
+	switch (s->failed ? PHASE_IDLE : s->phase) {
+	case PHASE_INDEX:
+		set_phase(s, PHASE_BEATS);
+		FALLTHROUGH;
+	case PHASE_BEATS:
+		if (ask_group(s))
+			return;
+		set_phase(s, PHASE_DEPTHS);
+		FALLTHROUGH;
+	case PHASE_DEPTHS:
+		if (ask_group(s))
+			return;
+		break;
+	case PHASE_IDLE:
+		break;
+	}
+	finish(s);
+}
+
+static void
+begin(struct survey *s, enum survey_scope scope)
+{
+	s->scope = scope;
+	s->failed = false;
+	if (scope == SURVEY_FLEET) {
+		set_phase(s, PHASE_INDEX);
+		ask_index(s);
+	} else {
+		set_phase(s, PHASE_DEPTHS);
+		survey_go_on(s);
+	}
+}
+
+/* Answers from what is fresh, and begins a survey for who still waits. */
+static void
+survey_wake(void *arg)
+{
+	struct survey *s = arg;
+	enum survey_scope scope = SURVEY_OWN;
+	struct waiter *w;
+
+	if (s->phase != PHASE_IDLE)
+		return;
+	answer_all(s, !conn_is_ready(s->conn));
+	TAILQ_FOREACH(w, &s->waiters, entry) {
+		if (w->scope > scope)
+			scope = w->scope;
+	}
+	if (!TAILQ_EMPTY(&s->waiters))
+		begin(s, scope);
+}
+
+void
+survey_ask(struct survey *s, enum survey_scope scope, struct config *config,
+    survey_fn *fn, void *arg)
+{
+	struct waiter *w = xcalloc(1, sizeof(*w));
+
+	*w = (struct waiter){ .scope = scope, .until = clock_mono() + SURVEY_WITHIN,
+		.fn = fn, .arg = arg };
+	TAILQ_INSERT_TAIL(&s->waiters, w, entry);
+	if (!timer_is_set(&s->patience))
+		timer_set_at(&s->patience, w->until);
+	if (s->config != config) {
+		config_unref(s->config);
+		s->config = config_ref(config);
+	}
+	loop_defer(s->loop, &s->wake, survey_wake, s);
+}
+
+/* -- life ---------------------------------------------------------------------- */
+
+struct survey *
+survey_new(struct loop *loop, struct conn *conn)
+{
+	struct survey *s = xcalloc(1, sizeof(*s));
+
+	s->loop = loop;
+	s->conn = conn;
+	TAILQ_INIT(&s->waiters);
+	timer_init(&s->patience, loop, out_of_patience, s);
+	return s;
+}
+
+void
+survey_free(struct survey *s)
+{
+	struct waiter *w;
+	int i;
+
+	if (s == NULL)
+		return;
+	loop_defer_cancel(s->loop, &s->wake);
+	timer_stop(&s->patience);
+	while ((w = TAILQ_FIRST(&s->waiters)) != NULL)
+		answer(s, w, NULL);
+	for (i = 0; i < SURVEY_SCOPES; i++)
+		result_done(&s->results[i]);
+	result_done(&s->found);
+	forget_instances(s);
+	config_unref(s->config);
+	free(s);
+}

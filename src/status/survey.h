@@ -1,0 +1,67 @@
+/*
+ * What Redis knows of queues and daemons, for those that look at this daemon:
+ * asked for when somebody wants to know, kept for SURVEY_FRESH, never waited for.
+ *
+ * Questions go out in small groups, the next when the last is answered, so that
+ * a survey of hundreds of queues neither holds up the loop nor puts more than
+ * a handful of O(1) commands in front of a message's.
+ */
+#ifndef RQD_STATUS_SURVEY_H
+#define RQD_STATUS_SURVEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "policy/config.h"
+#include "queue/depth.h"
+#include "queue/keys.h"
+#include "redis/conn.h"
+#include "status/fleet.h"
+
+#define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
+#define SURVEY_WITHIN	(3 * SEC)	/* then who asks gets what there is */
+#define SURVEY_QUEUES	1000		/* of other daemons, at most */
+
+enum survey_scope {
+	SURVEY_OWN,	/* depths of this daemon's queues */
+	SURVEY_FLEET	/* heartbeats, and depths of all queues that a daemon serves */
+};
+enum { SURVEY_SCOPES = SURVEY_FLEET + 1 };
+
+struct survey_queue {
+	char		*name;
+	struct keys	 keys;
+	enum kind	 kind;
+	bool		 own;		/* of this daemon */
+	struct depth	 depth;
+};
+
+/* What one survey found. */
+struct survey_result {
+	wall_t		 taken;
+	usec_t		 at;
+	struct fleet	 fleet;		/* empty in SURVEY_OWN */
+	struct survey_queue *queues;	/* sorted by key */
+	size_t		 n;
+};
+
+struct survey;
+
+struct survey	*survey_new(struct loop *, struct conn *);
+/* After conn_free() or where nothing is outstanding; calls who still waits, with NULL. */
+void		 survey_free(struct survey *);
+
+/*
+ * fn gets a result that is SURVEY_FRESH, or NULL where Redis is not there or does
+ * not answer SURVEY_WITHIN; never from inside this call, always exactly once.  The
+ * result is borrowed for the call; the queues of the configuration are copied.
+ */
+typedef void survey_fn(const struct survey_result *, void *);
+void		 survey_ask(struct survey *, enum survey_scope, struct config *,
+		    survey_fn *, void *);
+
+/* The queue of that key; NULL: not in it. */
+const struct survey_queue *survey_find(const struct survey_result *, const char *key);
+
+#endif

@@ -1,0 +1,294 @@
+/*
+ * The scripted handler.
+ *
+ * A run has one timer, which stands at the next thing to happen to it: its own
+ * end, or its time limit if that is earlier; once stopped, what it does at
+ * SIGTERM, or SIGKILL.  result is filled in as things become certain.
+ */
+#include "fake.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/timer.h"
+
+struct fake_handler {
+	struct handler		 base;
+	const struct handler_env *env;
+	struct config		*config;	/* reference held */
+	const struct queue_config *cfg;
+	TAILQ_HEAD(, fake_run)	 runs;
+	void			(*closed)(void *);	/* NULL: not closing */
+	void			*closed_arg;
+	struct defer		 closing;
+};
+
+struct fake_run {
+	struct run		 base;
+	TAILQ_ENTRY(fake_run)	 entry;
+	struct message		*msg;
+	struct fake_end		 script;
+	struct result		 result;
+	usec_t			 started;	/* mono */
+	bool			 over;		/* result is certain; done() is under way */
+	struct timer		 timer;
+	struct defer		 defer;
+};
+
+static struct fake_handler *
+handler_of(struct run *r)
+{
+	return (struct fake_handler *)(void *)r->handler;
+}
+
+static struct fake *
+fake_of(const struct fake_handler *h)
+{
+	return h->env->ops_arg;
+}
+
+static struct fake_run *
+run_of(struct run *r)
+{
+	return (struct fake_run *)(void *)r;
+}
+
+/* -- the end ------------------------------------------------------------------------ */
+
+static void
+tell_closed(void *arg)
+{
+	struct fake_handler *h = arg;
+	void (*closed)(void *) = h->closed;
+
+	h->closed = NULL;
+	closed(h->closed_arg);
+}
+
+static void
+check_closed(struct fake_handler *h)
+{
+	if (h->closed != NULL && TAILQ_EMPTY(&h->runs))
+		loop_defer(h->env->loop, &h->closing, tell_closed, h);
+}
+
+static void
+run_free(struct fake_run *r)
+{
+	struct fake_handler *h = handler_of(&r->base);
+
+	TAILQ_REMOVE(&h->runs, r, entry);
+	fake_of(h)->running--;
+	timer_stop(&r->timer);
+	loop_defer_cancel(h->env->loop, &r->defer);
+	result_done(&r->result);
+	free(r);
+	check_closed(h);
+}
+
+static void
+print(struct fake_run *r)
+{
+	struct fake_handler *h = handler_of(&r->base);
+	const char *p = r->script.error_tail;
+	struct log_ctx ctx = { .queue = h->cfg->name, .id = r->msg->id,
+	    .attempt = r->msg->attempts + 1, .pid = r->result.pid };
+
+	if (p != NULL && h->base.events->output != NULL)
+		h->base.events->output(&ctx, 2, p, strlen(p), false, h->base.arg);
+}
+
+static void
+tell_done(void *arg)
+{
+	struct fake_run *r = arg;
+	struct handler *h = r->base.handler;
+	struct message *msg = r->msg;
+	struct result result;
+
+	print(r);
+	result = r->result;
+	r->result = (struct result){ .end = END_EXIT };
+	if (result.end != END_NOT_STARTED)
+		result.duration = clock_mono() - r->started;
+	run_free(r);
+	h->events->done(msg, &result, h->arg);
+}
+
+static void
+finish(struct fake_run *r)
+{
+	r->over = true;
+	timer_stop(&r->timer);
+	loop_defer(handler_of(&r->base)->env->loop, &r->defer, tell_done, r);
+}
+
+/* As its script says. */
+static void
+end_by_itself(struct fake_run *r)
+{
+	const struct fake_end *e = &r->script;
+	struct result *x = &r->result;
+
+	x->end = e->end;
+	x->status = e->status;
+	x->signo = e->signo;
+	x->delay = e->delay;
+	x->leftovers = e->leftovers;
+	x->reason = e->reason != NULL ? xstrdup(e->reason) : NULL;
+	x->error_tail = e->error_tail != NULL ? xstrdup(e->error_tail) : NULL;
+	x->error_len = e->error_tail != NULL ? strlen(e->error_tail) : 0;
+	finish(r);
+}
+
+static void
+end_by_signal(struct fake_run *r, int signo)
+{
+	r->result.end = END_SIGNAL;
+	r->result.signo = signo;
+	finish(r);
+}
+
+static void
+begin_stop(struct fake_run *r, enum stop reason)
+{
+	usec_t grace = handler_of(&r->base)->cfg->kill_grace;
+
+	r->result.stop = reason;
+	if (!r->over)
+		timer_set(&r->timer, r->script.term_after < grace ?
+		    r->script.term_after : grace);
+}
+
+static void
+time_is_up(void *arg)
+{
+	struct fake_run *r = arg;
+	struct fake_handler *h = handler_of(&r->base);
+
+	if (r->result.stop == STOP_NONE) {
+		if (clock_mono() - r->started >= r->script.after)
+			end_by_itself(r);
+		else
+			begin_stop(r, STOP_TIME_LIMIT);
+	} else if (r->script.term_after >= h->cfg->kill_grace) {
+		end_by_signal(r, SIGKILL);
+	} else if (r->script.traps_term) {
+		r->result.end = END_EXIT;
+		r->result.status = r->script.term_status;
+		finish(r);
+	} else {
+		end_by_signal(r, SIGTERM);
+	}
+}
+
+/* -- the handler -------------------------------------------------------------------- */
+
+static void
+begin(struct fake_run *r)
+{
+	struct fake_handler *h = handler_of(&r->base);
+	usec_t limit = h->cfg->time_limit;
+
+	if (r->script.end == END_NOT_STARTED) {
+		r->result.end = END_NOT_STARTED;
+		r->result.error = r->script.error;
+		r->result.step = "fake";
+		finish(r);
+		return;
+	}
+	r->result.pid = (pid_t)fake_of(h)->started;
+	if (limit > 0 && limit < r->script.after)
+		timer_set(&r->timer, limit);
+	else if (r->script.after != USEC_MAX)
+		timer_set(&r->timer, r->script.after);
+}
+
+static struct run *
+fake_start(struct handler *handler, struct message *msg)
+{
+	struct fake_handler *h = (struct fake_handler *)(void *)handler;
+	struct fake *f = fake_of(h);
+	struct fake_run *r = xcalloc(1, sizeof(*r));
+
+	r->base.handler = handler;
+	r->msg = msg;
+	r->started = clock_mono();
+	if (f->script != NULL)
+		r->script = f->script(msg, f->arg);
+	timer_init(&r->timer, h->env->loop, time_is_up, r);
+	TAILQ_INSERT_TAIL(&h->runs, r, entry);
+	f->started++;
+	f->running++;
+	if (f->running > f->peak)
+		f->peak = f->running;
+	begin(r);
+	return &r->base;
+}
+
+static void
+fake_stop(struct run *run, enum stop reason)
+{
+	struct fake_run *r = run_of(run);
+
+	if (r->result.stop == STOP_NONE)
+		begin_stop(r, reason);
+}
+
+static void
+fake_kill(struct run *run)
+{
+	struct fake_run *r = run_of(run);
+
+	if (!r->over)
+		end_by_signal(r, SIGKILL);
+}
+
+static struct handler *
+fake_open(const struct handler_env *env, struct config *config,
+    const struct queue_config *cfg, const struct handler_events *events, void *arg)
+{
+	struct fake_handler *h = xcalloc(1, sizeof(*h));
+
+	h->base = (struct handler){ &handler_fake, events, arg };
+	h->env = env;
+	h->config = config_ref(config);
+	h->cfg = cfg;
+	TAILQ_INIT(&h->runs);
+	return &h->base;
+}
+
+static void
+fake_close(struct handler *handler, void (*done)(void *), void *arg)
+{
+	struct fake_handler *h = (struct fake_handler *)(void *)handler;
+
+	h->closed = done;
+	h->closed_arg = arg;
+	check_closed(h);
+}
+
+static void
+fake_free(struct handler *handler)
+{
+	struct fake_handler *h = (struct fake_handler *)(void *)handler;
+	struct fake_run *r, *next;
+
+	h->closed = NULL;
+	TAILQ_FOREACH_SAFE(r, &h->runs, entry, next)
+		run_free(r);
+	loop_defer_cancel(h->env->loop, &h->closing);
+	config_unref(h->config);
+	free(h);
+}
+
+const struct handler_ops handler_fake = {
+	.name = "fake",
+	.open = fake_open,
+	.start = fake_start,
+	.stop = fake_stop,
+	.kill = fake_kill,
+	.close = fake_close,
+	.free = fake_free
+};

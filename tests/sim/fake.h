@@ -1,0 +1,52 @@
+/*
+ * A handler without processes, for simulation: a test says how each message
+ * ends, and after how long.  Works on any loop, a simulated one above all.
+ *
+ *	static struct fake_end
+ *	fail_twice(struct message *msg, void *arg)
+ *	{
+ *		return (struct fake_end){ .after = 50 * MSEC,
+ *		    .status = msg->attempts < 2 };
+ *	}
+ *
+ *	struct fake fake = { .script = fail_twice };
+ *	struct handler_env env = { .loop = loop, .ops = &handler_fake, .ops_arg = &fake };
+ */
+#ifndef TESTS_SIM_FAKE_H
+#define TESTS_SIM_FAKE_H
+
+#include <stdbool.h>
+
+#include "handler/handler.h"
+
+/* All zero: exits with 0 at once. */
+struct fake_end {
+	usec_t		 after;		/* until then it runs; USEC_MAX: until it is stopped */
+	enum end	 end;
+	int		 status;	/* END_EXIT */
+	int		 signo;		/* END_SIGNAL */
+	int		 error;		/* END_NOT_STARTED; after does not count */
+	usec_t		 delay;		/* END_ANSWER_RETRY */
+	const char	*reason;	/* END_ANSWER_*; NULL: none */
+	const char	*error_tail;	/* its stderr, also its output; NULL: nothing */
+	bool		 leftovers;
+
+	/* At SIGTERM: ends so long after, with this status if it traps the signal. */
+	usec_t		 term_after;	/* beyond kill_grace: SIGKILL ends it */
+	bool		 traps_term;
+	int		 term_status;
+};
+
+/* Shared by all handlers of a simulated daemon; the test owns it. */
+struct fake {
+	struct fake_end	(*script)(struct message *, void *arg);	/* NULL: all succeed */
+	void		 *arg;
+	/* counted: */
+	unsigned	  started;
+	unsigned	  running;
+	unsigned	  peak;		/* most at once */
+};
+
+extern const struct handler_ops handler_fake;
+
+#endif

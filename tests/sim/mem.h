@@ -1,0 +1,58 @@
+/*
+ * A queue in memory, for tests of what stands above: the engine with a
+ * simulated loop and no Redis.  Not reachable from a configuration; its
+ * queue_ops are given to consumer_new().
+ *
+ * The messages live in a store, found by the queue's key as Redis would be, so
+ * they outlive the queue: a daemon that dies with messages in hand leaves
+ * leases that end.  Several queues on one store are a fleet.
+ */
+#ifndef TESTS_SIM_MEM_H
+#define TESTS_SIM_MEM_H
+
+#include "base/list.h"
+#include "queue/queue.h"
+
+enum mem_state {
+	MEM_WAITING,		/* in the list */
+	MEM_RETRY,		/* due at `due` */
+	MEM_LEASED,		/* delivered and not settled */
+	MEM_DEAD,
+	MEM_ACKED,
+	MEM_STATES
+};
+
+struct mem_entry {
+	TAILQ_ENTRY(mem_entry)	 entry;
+	enum mem_state		 state;
+	char			*payload;	/* owned */
+	size_t			 len;
+	char			*id;		/* owned */
+	char			*tag;		/* owned */
+	usec_t			 due;		/* mono; MEM_RETRY */
+	unsigned		 attempts;
+	unsigned		 crashes;
+	bool			 expired;	/* MEM_RETRY because its lease ended */
+	unsigned		 deliveries;	/* how often it was handed out */
+	enum reason		 reason;	/* of the last verdict */
+	struct mem_delivery	*holder;	/* MEM_LEASED: who has it; NULL: stolen */
+};
+TAILQ_HEAD(mem_entries, mem_entry);
+
+struct mem_store;
+
+extern const struct queue_ops	queue_mem;
+
+struct mem_store *mem_store_new(const char *key);	/* before queues with this key are opened */
+void		 mem_store_free(struct mem_store *);	/* after they are freed */
+
+struct mem_entry *mem_push(struct mem_store *, const char *payload, size_t len, usec_t delay);
+unsigned	 mem_count(const struct mem_store *, enum mem_state);
+const struct mem_entries *mem_entries(const struct mem_store *);	/* in order of pushing */
+
+void		 mem_set_up(struct mem_store *, bool);	/* Redis is there; true at first */
+void		 mem_set_paused(struct mem_store *, bool);
+void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
+void		 mem_steal(struct mem_store *, struct mem_entry *);	/* another delivery begins: lost() */
+
+#endif
