@@ -40,22 +40,12 @@ ack_call_new(struct ack *a, enum ack_script script,
 	return call;
 }
 
-void
-ack_call_add(struct call *call, struct delivery *d)
-{
-	call->deliveries = xreallocarray(call->deliveries, call->n + 1,
-	    sizeof(struct delivery *));
-	call->deliveries[call->n++] = d;
-	d->calls++;
-}
-
 /* Every answer of Redis comes through here. */
 static void
 ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct call *call = arg;
 	struct ack *a = call->ack;
-	size_t i;
 
 	if (a != NULL) {
 		TAILQ_REMOVE(&a->calls, call, entry);
@@ -63,11 +53,9 @@ ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 			ack_no_bulk(a);
 		call->answered(a, call, answer, reply);
 	}
-	for (i = 0; i < call->n; i++)
-		ack_delivery_unref(call->deliveries[i]);
+	batch_done(&call->batch);
 	if (call->script == ACK_POP)
 		ack_doubt_free(call->doubt);
-	free(call->deliveries);
 	free(call);
 }
 
@@ -217,10 +205,10 @@ ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours
 static void
 ack_finish(struct ack *a)
 {
-	if (a->popping == NULL && !ack_has_deliveries(a))
+	if (a->popping == NULL && ledger_is_empty(a->ledger))
 		ack_leave(a);
 	if (!a->closing || a->closed || a->asked > 0 || a->popping != NULL ||
-	    a->ticking || a->leaving || ack_in_doubt(a) || ack_has_deliveries(a))
+	    a->ticking || a->leaving || ack_in_doubt(a) || !ledger_is_empty(a->ledger))
 		return;
 	if (ack_is_up(a) && count_has(a->stats) && a->tick_failures == 0) {
 		a->ticked_at = 0;
@@ -236,9 +224,10 @@ static void
 ack_refusals_over(struct ack *a)
 {
 	struct tick_report report = { .warning = "settle: Redis accepts the results again" };
+	unsigned refused = ledger_refused(a->ledger);
 
-	if (a->refused > 0 || !a->refusing) {
-		a->refusing = a->refused > 0;
+	if (refused > 0 || !a->refusing) {
+		a->refusing = refused > 0;
 		return;
 	}
 	a->refusing = false;
@@ -284,6 +273,7 @@ ack_configure(struct ack *a, struct config *config, const struct queue_config *c
 	config_hold(&a->config, config);
 	a->cfg = cfg;
 	a->gap = rate_gap(cfg->rate);
+	ledger_set_lease(a->ledger, cfg->lease);
 }
 
 struct queue *
@@ -300,6 +290,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->queue.arg = arg;
 	a->env = env;
 	a->stats = stats;
+	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
 	a->known = true;
 	a->due_first = (unsigned)config_most(cfg);
@@ -311,11 +302,8 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);
 	TAILQ_INIT(&a->doubts);
-	for (i = 0; i < DELIVERY_LISTS; i++)
-		TAILQ_INIT(&a->deliveries[i]);
 	strcpy(a->sweep, "0");
 	timer_init(&a->ask, env->loop, ack_ask_timer, a);
-	timer_init(&a->renew, env->loop, ack_renew, a);
 	timer_init(&a->company, env->loop, ack_company_over, a);
 	timer_init(&a->load, env->loop, ack_load_timer, a);
 	timer_init(&a->hold, env->loop, ack_held_back, a);
@@ -350,7 +338,7 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
 	a->tick_after = 0;
 	timer_stop(&a->hold);
-	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry)
+	for (d = ledger_first(a->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d))
 		d->due = 0;
 	ack_renew_all(a);
 	ack_ask(a);
@@ -427,7 +415,7 @@ ack_is_empty(const struct queue *q)
 {
 	const struct ack *a = (const struct ack *)q;
 
-	return a->empty && a->popping == NULL && !ack_has_deliveries(a);
+	return a->empty && a->popping == NULL && ledger_is_empty(a->ledger);
 }
 
 void
@@ -454,13 +442,13 @@ ack_free(struct queue *q)
 		call->ack = NULL;
 	}
 	ack_give_up(a);
+	ledger_free(a->ledger);
 	while ((doubt = TAILQ_FIRST(&a->doubts)) != NULL) {
 		TAILQ_REMOVE(&a->doubts, doubt, entry);
 		ack_doubt_free(doubt);
 	}
 	ack_watch_done(a);
 	timer_stop(&a->ask);
-	timer_stop(&a->renew);
 	timer_stop(&a->company);
 	timer_stop(&a->load);
 	timer_stop(&a->hold);

@@ -36,7 +36,7 @@ ack_inline(const struct ack *a)
 unsigned
 ack_unready(const struct ack *a)
 {
-	return a->count[DELIVERY_LOADING] + a->count[DELIVERY_FOUND];
+	return ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_FOUND);
 }
 
 /* Nobody says when there are more slots than the fetch was granted: it is tried again. */
@@ -44,12 +44,19 @@ bool
 ack_crowded(struct ack *a)
 {
 	a->crowded = a->asked <= ack_unready(a);
+	a->crowded_at = ledger_departures(a->ledger);
 	if (!a->crowded)
 		return false;
 	a->known = true;
 	if (!timer_is_set(&a->again))
 		timer_set(&a->again, SEC);
 	return true;
+}
+
+bool
+ack_is_crowded(const struct ack *a)
+{
+	return a->crowded && a->crowded_at == ledger_departures(a->ledger);
 }
 
 /* -- putting aside ------------------------------------------------------------ */
@@ -81,7 +88,6 @@ ack_put_aside(struct ack *a, struct delivery *d)
 	struct result none = { .end = END_NOT_RUN };
 
 	ack_tell_aside(a, d, later.delay);
-	d->internal = true;
 	ack_keep(a, d, &later, &none);
 }
 
@@ -91,7 +97,7 @@ static void
 ack_load_again(struct ack *a)
 {
 	if (!timer_is_set(&a->load))
-		timer_set(&a->load, backoff_delay(100 * MSEC, ack_patience(a),
+		timer_set(&a->load, backoff_delay(100 * MSEC, ledger_patience(a->ledger),
 		    ++a->load_failures, random_unit()));
 }
 
@@ -120,7 +126,7 @@ static void
 ack_loaded(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct delivery *d = call->deliveries[0];
+	struct delivery *d = call->batch.v[0];
 
 	d->asked = false;
 	if (d->state != DELIVERY_LOADING)
@@ -136,7 +142,7 @@ ack_loaded(struct ack *a, struct call *call, enum conn_answer answer,
 	a->load_failures = a->asides = 0;
 	if (a->aside_at == 0)
 		ack_complain(a, ACK_BODY, NULL);
-	ack_delivery_move(a, d, DELIVERY_FOUND);
+	ledger_move(a->ledger, d, DELIVERY_FOUND);
 	ack_wake(a);
 }
 
@@ -147,7 +153,7 @@ ack_ask_body(struct ack *a, struct delivery *d)
 	struct args w = { 0 };
 
 	d->asked = true;
-	ack_call_add(call, d);
+	batch_add(&call->batch, d);
 	ack_keys(a, call, &w);
 	args_mem(&w, d->msg->tag, d->taglen);
 	args_str(&w, d->msg->token);
@@ -157,7 +163,7 @@ ack_ask_body(struct ack *a, struct delivery *d)
 void
 ack_load(struct ack *a, struct delivery *d)
 {
-	ack_delivery_move(a, d, DELIVERY_LOADING);
+	ledger_move(a->ledger, d, DELIVERY_LOADING);
 	ack_ask_body(a, d);
 }
 
@@ -167,7 +173,7 @@ ack_load_timer(void *arg)
 	struct ack *a = arg;
 	struct delivery *d;
 
-	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_LOADING], entry) {
+	for (d = ledger_first(a->ledger, DELIVERY_LOADING); d != NULL; d = ledger_next(d)) {
 		if (!d->asked)
 			ack_ask_body(a, d);
 	}

@@ -64,21 +64,6 @@ ack_doubt_free(struct doubt *doubt)
 
 /* -- messages in replies ---------------------------------------------------- */
 
-static bool
-ack_knows_token(const struct ack *a, const char *token)
-{
-	const struct delivery *d;
-	size_t i;
-
-	for (i = 0; i < DELIVERY_LISTS; i++) {
-		TAILQ_FOREACH(d, &a->deliveries[i], entry) {
-			if (token != NULL && strcmp(d->msg->token, token) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
 static void
 ack_take_payload(struct message *m, const struct redisReply *body)
 {
@@ -120,35 +105,10 @@ ack_take(struct ack *a, const struct call *call, const struct redisReply *reply,
 	m->crashes = (unsigned)reply_int(reply_at(reply, i + 4), 0);
 	m->delivered = clock_mono();
 	ack_take_payload(m, reply_at(reply, i + 5));
-	d = ack_delivery_new(a, m);
-	d->taglen = taglen;
-	d->ours_at = call->sent_at;
-	d->idlen = idlen <= taglen ? (unsigned)idlen : (unsigned)taglen;
+	d = ledger_add(a->ledger, m, taglen, idlen, call->sent_at);
 	if (m->payload == NULL && !m->too_large)
 		ack_load(a, d);
 	return d;
-}
-
-/* mine finds them by tag; they are run in the order of the pop: CALL.1 CALL.2 ... */
-static void
-ack_sort_found(struct ack *a, struct delivery *d)
-{
-	struct delivery_list *found = &a->deliveries[DELIVERY_FOUND];
-	struct delivery *at;
-	const char *dot = strrchr(d->msg->token, '.');
-	size_t prefix = dot != NULL ? (size_t)(dot - d->msg->token) + 1 : 0;
-
-	if (d->state != DELIVERY_FOUND)
-		return;
-	TAILQ_FOREACH(at, found, entry) {
-		if (strncmp(at->msg->token, d->msg->token, prefix) == 0 &&
-		    atoi(at->msg->token + prefix) > atoi(d->msg->token + prefix))
-			break;
-	}
-	if (at == NULL)
-		return;
-	TAILQ_REMOVE(found, d, entry);
-	TAILQ_INSERT_BEFORE(at, d, entry);
 }
 
 /* -- the fetch -------------------------------------------------------------- */
@@ -158,7 +118,7 @@ ack_finish_fetch(struct ack *a, enum fetch_status status, const char *cause)
 {
 	struct fetched f = {
 		.asked = a->asked, .got = a->got, .status = status, .cause = cause,
-		.more = a->known || ack_found(a) != NULL,
+		.more = a->known || ledger_found(a->ledger) != NULL,
 	};
 
 	a->asked = 0;
@@ -172,13 +132,12 @@ ack_hand_out(struct ack *a)
 {
 	struct delivery *d;
 
-	while (a->got < a->asked && (d = ack_found(a)) != NULL) {
-		ack_delivery_move(a, d, DELIVERY_IN_HAND);
+	while (a->got < a->asked && (d = ledger_found(a->ledger)) != NULL) {
+		ledger_move(a->ledger, d, DELIVERY_IN_HAND);
 		a->got++;
 		a->queue.events->deliver(d->msg, a->queue.arg);
 	}
-	d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND]);
-	if (d != NULL && !ack_is_sure(d) && d->calls == 0)
+	if (ledger_is_unsure(a->ledger))
 		ack_renew_all(a);
 }
 
@@ -360,9 +319,9 @@ static unsigned
 ack_free_slots(const struct ack *a)
 {
 	unsigned most = config_most(a->cfg);
-	unsigned used = a->count[DELIVERY_LOADING] + a->count[DELIVERY_IN_HAND] + a->refused;
+	unsigned used = ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_IN_HAND) + ledger_refused(a->ledger);
 
-	if (a->refused == 0)
+	if (ledger_refused(a->ledger) == 0)
 		return UINT_MAX;
 	return used < most ? most - used : 0;
 }
@@ -381,8 +340,7 @@ ack_pop(struct ack *a, unsigned n)
 	struct args w = { 0 };
 
 	call->doubt = a->popping = doubt_new(a);
-	if (!timer_is_set(&a->renew))
-		timer_set(&a->renew, ack_renew_interval(a));
+	ledger_expect(a->ledger);
 	ack_keys(a, call, &w);
 	args_fmt(&w, "%u", n);
 	args_fmt(&w, "%d", ACK_POP_BYTES);
@@ -453,7 +411,7 @@ ack_in_doubt(const struct ack *a)
 static bool
 ack_doubt_is_late(const struct ack *a, const struct doubt *doubt)
 {
-	return doubt != NULL && clock_mono() - doubt->sent >= ack_renew_interval(a) / 2;
+	return doubt != NULL && clock_mono() - doubt->sent >= ledger_renew_interval(a->ledger) / 2;
 }
 
 bool
@@ -517,7 +475,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 {
 	struct doubt *doubt = call->doubt;
 	struct delivery *d;
-	const char *from;
+	const char *from, *token;
 	size_t i;
 
 	doubt->asked = false;
@@ -531,7 +489,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 		/* After an error of the pop the queue is suspended, and that says it. */
 		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
 			(void)ack_failed(a, ACK_MINE, reply);
-		timer_set(&a->ask, backoff_delay(100 * MSEC, ack_patience(a), ++a->ask_failures,
+		timer_set(&a->ask, backoff_delay(100 * MSEC, ledger_patience(a->ledger), ++a->ask_failures,
 		    random_unit()));
 		return;
 	}
@@ -539,10 +497,12 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_complain(a, ACK_MINE, NULL);
 	ack_saw_now(a, reply_at(reply, 0));
 	for (i = 4; i + 6 <= reply_len(reply); i += 6) {
-		if (ack_knows_token(a, reply_str(reply_at(reply, i + 2), NULL)) ||
+		token = reply_str(reply_at(reply, i + 2), NULL);
+		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = ack_take(a, call, reply, i)) == NULL)
 			continue;
-		ack_sort_found(a, d);
+		/* mine finds them by tag: they are run in the order of the pop. */
+		ledger_sort(a->ledger, d);
 		doubt->found = true;
 	}
 	if (reply_int(reply_at(reply, 3), 0) != 0)

@@ -9,7 +9,8 @@
  *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	results: kept, sent, confirmed
  *	ack_rescue.c	results of messages that Redis has lost
- *	ack_lease.c	deliveries, and the renewal of their leases
+ *	ack_renew.c	the renewal of leases
+ *	ledger.c	deliveries: an object of its own
  *	ack_tick.c	expiry, delayed messages, fleet-wide counters
  *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
@@ -24,6 +25,7 @@
 #include "loop/timer.h"
 #include "queue/evict.h"
 #include "queue/keys.h"
+#include "queue/ledger.h"
 #include "queue/queue.h"
 #include "queue/script_args.h"
 #include "redis/reply.h"
@@ -34,58 +36,8 @@
 #define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
 #define ACK_SETTLE_MAX	64
-#define ACK_RENEW_MAX	250
 #define ACK_TICK_MAX	250
 #define ACK_PACE_MAX	(10 * MSEC)
-
-/*
- * A delivery is on the list of its state; ack_delivery_move() is the only
- * one to change it.
- *
- *	(LOADING ->) FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
- *	    '----------'------ close -----^       | ^
- *	                                          v |
- *	                                       REFUSED
- */
-enum delivery_state {
-	DELIVERY_LOADING,	/* ours, its payload is to be fetched */
-	DELIVERY_FOUND,		/* ours, not handed to the engine yet */
-	DELIVERY_IN_HAND,	/* the engine has it */
-	DELIVERY_KEPT,		/* has a result that must be sent */
-	DELIVERY_SENT,		/* the result is on its way */
-	DELIVERY_REFUSED,	/* has a result that Redis has refused: sent again when due */
-	DELIVERY_DONE		/* confirmed or given up: msg is NULL; freed with the last call about it */
-};
-#define DELIVERY_LISTS	DELIVERY_DONE
-
-struct delivery {
-	TAILQ_ENTRY(delivery)	 entry;		/* on ack->deliveries[state]; not DONE */
-	enum delivery_state	 state;
-	unsigned		 calls;		/* on their way that point here */
-	struct message		*msg;
-	size_t			 taglen;	/* a tag written by hand may hold NUL */
-	unsigned		 idlen;		/* as QDELIVERY has it */
-	boot_t			 ours_at;	/* a call was sent, whose answer said that it is ours */
-	bool			 asked;		/* LOADING: body is on its way */
-	unsigned		 refused;	/* LOADING: how often the connection ended instead */
-	bool			 internal;	/* never handed to the engine: it is told nothing */
-	bool			 lost;		/* the engine was told that it is not ours any more */
-	bool			 taken;		/* renew: a foreign consumer took it */
-	bool			 usurped;	/* Redis lost it, and another message has its tag */
-	bool			 keeps_slot;	/* Redis has refused its result: ack->refused counts it */
-
-	/* From KEPT on: */
-	struct verdict		 verdict;
-	struct result		 result;	/* owned */
-	bool			 rescue;	/* Redis lost it: send rescue, not settle */
-	bool			 in_doubt;	/* was sent, and the answer lost: it may have acted */
-	bool			 failed;	/* answered with an error: part of it may have acted */
-	uint64_t		 rescue_call;	/* number of a rescue that may have acted; 0: none */
-	unsigned		 refusals;	/* in a row, of it alone */
-	unsigned		 most;		/* results that a call with it may hold; 0: any */
-	usec_t			 due;		/* mono: REFUSED: not sent before */
-};
-TAILQ_HEAD(delivery_list, delivery);
 
 /* A pop whose reply was lost, or was an error that may have come after its first write. */
 struct doubt {
@@ -215,6 +167,7 @@ struct ack {
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	unsigned		  due_first;	/* messages until retries and new ones take turns */
 	bool			  crowded;	/* see ack_crowded() */
+	unsigned		  crowded_at;	/* the ledger's departures then */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
 	unsigned		  asides;	/* messages put aside since a large payload came */
@@ -230,14 +183,11 @@ struct ack {
 	unsigned		  ask_failures;
 
 	/* Deliveries and results. */
-	struct delivery_list	  deliveries[DELIVERY_LISTS];
-	unsigned		  count[DELIVERY_LISTS];	/* of each list */
+	struct ledger		 *ledger;
 	usec_t			  result_at;	/* mono: the last result came */
 	usec_t			  pace;		/* between two results, smoothed; at most ACK_PACE_MAX */
 	struct timer		  company;	/* set: results wait for others */
-	struct timer		  renew;
 	struct delivery		 *rescuing;	/* its rescue is on its way, or may have acted */
-	unsigned		  refused;	/* deliveries whose results Redis has refused */
 	bool			  refusing;	/* the warning about them has not been taken back */
 	bool			  retrying;	/* a call with such results is on its way */
 	struct timer		  hold;		/* set: no refused result is sent before */
@@ -262,8 +212,7 @@ struct call {
 	enum ack_script		  script;
 	void			(*answered)(struct ack *, struct call *, enum conn_answer,
 				    const struct redisReply *);
-	struct delivery		**deliveries;	/* about which it is; each counts it */
-	size_t			  n;
+	struct batch		  batch;	/* the deliveries about which it is */
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
 	int			  nkeys;	/* set by ack_keys() */
 	boot_t			  sent_at;
@@ -301,7 +250,6 @@ void		 ack_wake(struct ack *);
 struct call	*ack_call_new(struct ack *, enum ack_script,
 		    void (*)(struct ack *, struct call *, enum conn_answer,
 		    const struct redisReply *));
-void		 ack_call_add(struct call *, struct delivery *);
 /* A call's words: KEYS, what all kinds give, the kind's own, a list. */
 void		 ack_keys(const struct ack *, struct call *, struct args *);
 void		 ack_words(const struct ack *, const struct call *, struct args *);
@@ -355,11 +303,11 @@ void		 ack_load(struct ack *, struct delivery *);
 void		 ack_load_timer(void *);
 unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */
 bool		 ack_crowded(struct ack *);	/* the fetch could pop nothing: those fill it */
+bool		 ack_is_crowded(const struct ack *);	/* none of those has gone on since */
 
 /* ack_settle.c */
 void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
 		    struct result *);
-void		 ack_give_back(struct ack *, struct delivery *);
 void		 ack_return_found(struct ack *);
 void		 ack_put_away(struct ack *);	/* stale ones */
 void		 ack_saw_result(struct ack *);	/* for the pace */
@@ -386,22 +334,9 @@ void		 ack_check(struct ack *, struct delivery *, void (*answered)(struct ack *,
 void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
 void		 ack_give_up(struct ack *);
 
-/* ack_lease.c */
-struct delivery	*ack_delivery_new(struct ack *, struct message *);
-void		 ack_delivery_move(struct ack *, struct delivery *, enum delivery_state);
-void		 ack_delivery_unref(struct delivery *);	/* a call about it is over */
-/*
- * Whether its lease surely holds.  A daemon that was stopped for longer than the lease
- * finds the reply of its pop in the socket, and another daemon may have finished that
- * message: it is renewed before it is handed out.
- */
-bool		 ack_is_sure(const struct delivery *);
-struct delivery	*ack_found(const struct ack *);	/* the first FOUND that is sure; NULL: none */
-bool		 ack_has_deliveries(const struct ack *);
-usec_t		 ack_renew_interval(const struct ack *);
-usec_t		 ack_patience(const struct ack *);	/* the longest pause after a refusal */
+/* ack_renew.c */
 void		 ack_renew_all(struct ack *);
-void		 ack_renew(void *);		/* the timer's */
+void		 ack_renew(void *);		/* the ledger's: a renewal is due */
 
 /* ack_tick.c */
 void		 ack_tick(struct ack *);

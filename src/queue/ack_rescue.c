@@ -28,7 +28,7 @@ ack_check(struct ack *a, struct delivery *d, void (*answered)(struct ack *,
 	struct call *call = ack_call_new(a, ACK_RESCUE, answered);
 	struct args w = { 0 };
 
-	ack_call_add(call, d);
+	batch_add(&call->batch, d);
 	ack_keys(a, call, &w);
 	args_str(&w, "check");
 	args_mem(&w, d->msg->tag, d->taglen);
@@ -53,7 +53,7 @@ static void
 ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct delivery *d = call->deliveries[0];
+	struct delivery *d = call->batch.v[0];
 	uint64_t number = d->rescue_call;
 	const char *text;
 
@@ -68,10 +68,10 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	ack_accepted(a);
-	if (a->refused == 0)
+	if (ledger_refused(a->ledger) == 0)
 		ack_complain(a, ACK_RESCUE, NULL);
 	if (strcmp(text, "there") == 0) {
-		ack_done(a, d, d->in_doubt || d->failed ? SETTLED_OK : SETTLED_STALE);
+		ack_done(a, d, d->may_have_acted ? SETTLED_OK : SETTLED_STALE);
 		return;
 	}
 	ack_saw_call(a, number);
@@ -88,8 +88,8 @@ ack_send_one(struct ack *a, struct delivery *d)
 	a->rescuing = d;
 	if (d->rescue_call == 0)
 		d->rescue_call = ack_next_call();
-	ack_call_add(call, d);
-	ack_delivery_move(a, d, DELIVERY_SENT);
+	batch_add(&call->batch, d);
+	ledger_move(a->ledger, d, DELIVERY_SENT);
 	ack_keys(a, call, &w);
 	args_str(&w, ack_op_name(d->verdict.op));
 	args_mem(&w, m->tag, d->taglen);
@@ -120,11 +120,11 @@ ack_next_rescue(struct ack *a)
 
 	if (a->rescuing != NULL)
 		return a->rescuing->state == DELIVERY_KEPT ? a->rescuing : NULL;
-	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_KEPT], entry) {
+	for (d = ledger_first(a->ledger, DELIVERY_KEPT); d != NULL; d = ledger_next(d)) {
 		if (d->rescue)
 			return d;
 	}
-	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry) {
+	for (d = ledger_first(a->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
 		if (d->rescue && d->due <= now)
 			return d;
 	}

@@ -36,31 +36,15 @@ void
 ack_keep(struct ack *a, struct delivery *d, const struct verdict *verdict,
     struct result *result)
 {
-	d->verdict = *verdict;
-	result_move(&d->result, result);
-	ack_delivery_move(a, d, DELIVERY_KEPT);
+	ledger_keep(a->ledger, d, verdict, result);
 	ack_wake(a);
-}
-
-/* What the engine has never seen goes back as it was. */
-void
-ack_give_back(struct ack *a, struct delivery *d)
-{
-	static const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
-	struct result none = { .end = END_NOT_RUN };
-
-	d->internal = true;
-	ack_keep(a, d, &back, &none);
 }
 
 void
 ack_return_found(struct ack *a)
 {
-	struct delivery *d;
-
-	while ((d = TAILQ_FIRST(&a->deliveries[DELIVERY_FOUND])) != NULL ||
-	    (a->closing && (d = TAILQ_FIRST(&a->deliveries[DELIVERY_LOADING])) != NULL))
-		ack_give_back(a, d);
+	if (ledger_give_back(a->ledger, a->closing))
+		ack_wake(a);
 }
 
 /* -- the end of a delivery -------------------------------------------------- */
@@ -68,17 +52,17 @@ ack_return_found(struct ack *a)
 void
 ack_done(struct ack *a, struct delivery *d, enum settled how)
 {
-	if (!d->internal)
+	if (d->from_engine)
 		a->queue.events->settled(d->msg, &d->verdict, &d->result, how,
 		    a->queue.arg);
-	ack_delivery_move(a, d, DELIVERY_DONE);
+	ledger_move(a->ledger, d, DELIVERY_DONE);
 	ack_wake(a);
 }
 
 void
 ack_keep_on(struct ack *a, struct delivery *d)
 {
-	ack_delivery_move(a, d, DELIVERY_KEPT);
+	ledger_move(a->ledger, d, DELIVERY_KEPT);
 	ack_wake(a);
 }
 
@@ -90,11 +74,8 @@ ack_give_up(struct ack *a)
 	size_t i;
 
 	for (i = 0; i < DELIVERY_LISTS; i++) {
-		while ((d = TAILQ_FIRST(&a->deliveries[i])) != NULL) {
-			if (i <= DELIVERY_IN_HAND)
-				d->internal = true;
+		while ((d = ledger_first(a->ledger, i)) != NULL)
 			ack_done(a, d, SETTLED_GAVE_UP);
-		}
 	}
 }
 
@@ -105,17 +86,15 @@ ack_refusal_delay(const struct ack *a, enum reply_error e, unsigned failures)
 {
 	bool soon = e == REPLY_TRANSIENT || e == REPLY_REFUSED;
 
-	return backoff_delay(soon ? 100 * MSEC : SEC, ack_patience(a), failures, random_unit());
+	return backoff_delay(soon ? 100 * MSEC : SEC, ledger_patience(a->ledger), failures, random_unit());
 }
 
 static void
 ack_put_off(struct ack *a, struct delivery *d, usec_t due)
 {
-	if (!d->keeps_slot)
-		a->refused++;
-	d->keeps_slot = d->failed = true;
+	d->may_have_acted = true;
 	d->due = due;
-	ack_delivery_move(a, d, DELIVERY_REFUSED);
+	ledger_move(a->ledger, d, DELIVERY_REFUSED);
 	ack_wake(a);
 }
 
@@ -134,13 +113,13 @@ ack_refuse_all(struct ack *a, struct call *call, enum reply_error e)
 	size_t i;
 
 	timer_set(&a->hold, ack_refusal_delay(a, e, ++a->settle_failures));
-	for (i = 0; i < call->n; i++) {
-		if (!passes && call->n == 1)
-			ack_refuse(a, call->deliveries[i], e);
+	for (i = 0; i < call->batch.n; i++) {
+		if (!passes && call->batch.n == 1)
+			ack_refuse(a, call->batch.v[i], e);
 		else
-			ack_put_off(a, call->deliveries[i], now);
+			ack_put_off(a, call->batch.v[i], now);
 		if (!passes)
-			call->deliveries[i]->most = call->n > 1 ? (unsigned)call->n / 2 : 1;
+			call->batch.v[i]->most = call->batch.n > 1 ? (unsigned)call->batch.n / 2 : 1;
 	}
 }
 
@@ -211,18 +190,12 @@ ack_unanswered(struct ack *a, struct call *call, enum conn_answer answer)
 
 	if (answer == CONN_REPLY)
 		return false;
-	for (i = 0; i < call->n; i++) {
+	for (i = 0; i < call->batch.n; i++) {
 		if (answer == CONN_LOST)
-			call->deliveries[i]->in_doubt = true;
-		ack_keep_on(a, call->deliveries[i]);
+			call->batch.v[i]->may_have_acted = true;
+		ack_keep_on(a, call->batch.v[i]);
 	}
 	return true;
-}
-
-static bool
-ack_may_have_acted(const struct delivery *d)
-{
-	return d->in_doubt || d->failed;
 }
 
 /* Redis has forgotten the delivery, and the tag is nowhere. */
@@ -231,7 +204,7 @@ ack_settled_lost(struct ack *a, struct delivery *d)
 {
 	if (ack_can_rescue(d)) {
 		d->rescue = true;
-		d->in_doubt = d->failed = false;
+		d->may_have_acted = false;
 		d->refusals = d->most = 0;
 		ack_keep_on(a, d);
 	} else {
@@ -243,7 +216,7 @@ static void
 ack_letter_checked(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct delivery *d = call->deliveries[0];
+	struct delivery *d = call->batch.v[0];
 	const char *text;
 
 	if (ack_unanswered(a, call, answer))
@@ -262,7 +235,7 @@ ack_letter_checked(struct ack *a, struct call *call, enum conn_answer answer,
 static void
 ack_settled_held(struct ack *a, struct delivery *d)
 {
-	if (!ack_may_have_acted(d))
+	if (!d->may_have_acted)
 		ack_done(a, d, SETTLED_STALE);
 	else if (d->verdict.op == VERDICT_DEAD && d->msg->payload != NULL)
 		ack_check(a, d, ack_letter_checked);
@@ -278,7 +251,7 @@ ack_settled_held_lost(struct ack *a, struct delivery *d)
 		d->rescue = true;
 		ack_keep_on(a, d);
 	} else {
-		ack_done(a, d, ack_may_have_acted(d) ||
+		ack_done(a, d, d->may_have_acted ||
 		    (d->usurped && d->verdict.op == VERDICT_ACK) ? SETTLED_OK : SETTLED_STALE);
 	}
 }
@@ -298,7 +271,7 @@ ack_settled_one(struct ack *a, struct delivery *d, const char *text)
 	} else if (strcmp(text, "held lost") == 0) {
 		ack_settled_held_lost(a, d);
 	} else if (strcmp(text, "gone") == 0 || strcmp(text, "taken") == 0) {
-		ack_done(a, d, ack_may_have_acted(d) ? SETTLED_OK : SETTLED_STALE);
+		ack_done(a, d, d->may_have_acted ? SETTLED_OK : SETTLED_STALE);
 	} else if (strcmp(text, "again") == 0) {
 		ack_keep_on(a, d);
 	} else if (strncmp(text, "deferred", 8) == 0) {
@@ -324,7 +297,7 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 
 	if (call->retry)
 		a->retrying = false;
-	if (call->n == 0) {
+	if (call->batch.n == 0) {
 		a->leaving = false;
 		a->noted = answer != CONN_REPLY;
 		ack_wake(a);
@@ -332,25 +305,25 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	if (ack_unanswered(a, call, answer))
 		return;
-	if (reply_len(reply) != call->n + 2) {
+	if (reply_len(reply) != call->batch.n + 2) {
 		ack_refuse_all(a, call, ack_failed(a, ACK_SETTLE, reply));
 		return;
 	}
 	now = ack_saw_now(a, reply_at(reply, 0));
 	if (ack_saw_due(a, now, reply_at(reply, 1), true))
 		a->known = true;
-	for (i = 0; i < call->n; i++) {
+	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, i + 2), NULL);
-		if (!ack_settled_one(a, call->deliveries[i], text != NULL ? text : "error"))
+		if (!ack_settled_one(a, call->batch.v[i], text != NULL ? text : "error"))
 			refused++;
 		else if (text != NULL && strcmp(text, "ok") == 0)
 			good++;
 	}
 	if (call->over && refused == 0)
 		a->noted = false;
-	if (refused < call->n)
+	if (refused < call->batch.n)
 		ack_accepted(a);
-	if (complained && good > 0 && a->refused == 0)
+	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
 		ack_complain(a, ACK_SETTLE, NULL);
 }
 
@@ -386,13 +359,13 @@ ack_is_over(const struct ack *a, enum delivery_state from)
 	size_t i;
 
 	if (!a->noted || a->asked > 0 || a->popping != NULL || !TAILQ_EMPTY(&a->doubts) ||
-	    a->count[from] > ACK_SETTLE_MAX)
+	    ledger_count(a->ledger, from) > ACK_SETTLE_MAX)
 		return false;
 	for (i = 0; i < DELIVERY_LISTS; i++) {
-		if (i != from && a->count[i] > 0)
+		if (i != from && ledger_count(a->ledger, i) > 0)
 			return false;
 	}
-	TAILQ_FOREACH(d, &a->deliveries[from], entry) {
+	for (d = ledger_first(a->ledger, from); d != NULL; d = ledger_next(d)) {
 		if (d->verdict.op != VERDICT_ACK || d->most > 0 || d->due > now)
 			return false;
 	}
@@ -426,18 +399,19 @@ ack_send_settle(struct ack *a, enum delivery_state from)
 	size_t most = ACK_SETTLE_MAX;
 	struct args w = { 0 };
 
-	TAILQ_FOREACH_SAFE(d, &a->deliveries[from], entry, next) {
+	for (d = ledger_first(a->ledger, from); d != NULL; d = next) {
+		next = ledger_next(d);
 		if (d->rescue || (from == DELIVERY_REFUSED && d->due > now))
 			continue;
 		if (call == NULL)
 			call = ack_settle_begin(a, from, &w);
 		if (d->most > 0 && d->most < most)
-			most = d->most > call->n ? d->most : call->n;
-		if (call->n == most)
+			most = d->most > call->batch.n ? d->most : call->batch.n;
+		if (call->batch.n == most)
 			break;
-		ack_call_add(call, d);
+		batch_add(&call->batch, d);
 		ack_add_result(&w, d);
-		ack_delivery_move(a, d, DELIVERY_SENT);
+		ledger_move(a->ledger, d, DELIVERY_SENT);
 		if (w.bytes > ACK_BYTES)
 			break;
 	}
@@ -454,7 +428,7 @@ ack_leave(struct ack *a)
 {
 	struct args w = { 0 };
 
-	if (!ack_is_up(a) || a->leaving || a->count[DELIVERY_KEPT] > 0)
+	if (!ack_is_up(a) || a->leaving || ledger_count(a->ledger, DELIVERY_KEPT) > 0)
 		return;
 	if ((!a->wanted || !a->known) && ack_is_over(a, DELIVERY_KEPT)) {
 		a->leaving = true;
@@ -468,7 +442,8 @@ ack_put_away(struct ack *a)
 {
 	struct delivery *d, *next;
 
-	TAILQ_FOREACH_SAFE(d, &a->deliveries[DELIVERY_KEPT], entry, next) {
+	for (d = ledger_first(a->ledger, DELIVERY_KEPT); d != NULL; d = next) {
+		next = ledger_next(d);
 		if (d->verdict.op == VERDICT_STALE && !(d->taken && ack_is_up(a)))
 			ack_done(a, d, SETTLED_STALE);
 	}
@@ -489,9 +464,9 @@ ack_saw_result(struct ack *a)
 bool
 ack_expects_company(struct ack *a)
 {
-	unsigned kept = a->count[DELIVERY_KEPT];
+	unsigned kept = ledger_count(a->ledger, DELIVERY_KEPT);
 
-	if (kept == 0 || kept >= COMPANY_MAX || 2 * kept >= a->count[DELIVERY_IN_HAND] ||
+	if (kept == 0 || kept >= COMPANY_MAX || 2 * kept >= ledger_count(a->ledger, DELIVERY_IN_HAND) ||
 	    a->pace > COMPANY_TIME / 2 || a->closing || !ack_is_up(a)) {
 		timer_stop(&a->company);
 		return false;
@@ -507,7 +482,7 @@ ack_company_over(void *arg)
 {
 	struct ack *a = arg;
 
-	if (a->count[DELIVERY_KEPT] == 1)
+	if (ledger_count(a->ledger, DELIVERY_KEPT) == 1)
 		a->pace = ACK_PACE_MAX;
 	ack_flush(a);
 	ack_wake(a);
@@ -524,7 +499,7 @@ ack_retry(struct ack *a)
 	if (a->retrying || timer_is_set(&a->hold))
 		return;
 	a->retrying = ack_send_settle(a, DELIVERY_REFUSED);
-	TAILQ_FOREACH(d, &a->deliveries[DELIVERY_REFUSED], entry) {
+	for (d = ledger_first(a->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
 		if (d->due < first && !(d->rescue && no_rescue))
 			first = d->due;
 	}

@@ -46,7 +46,7 @@ ack_may_requeue_at(const struct ack *a)
 
 	if (a->closing || since == 0 || conn_redis_time(a->env->conn) <= 0)
 		return USEC_MAX;
-	return since + 2 * ack_renew_interval(a);
+	return since + 2 * ledger_renew_interval(a->ledger);
 }
 
 static void
@@ -79,7 +79,7 @@ ack_tick_failed(struct ack *a, const struct redisReply *reply)
 	if (ack_failed(a, ACK_TICK, reply) == REPLY_ELSEWHERE)
 		return;
 	a->tick_after = clock_mono() +
-	    backoff_delay(SEC, ack_patience(a), ++a->tick_failures, random_unit());
+	    backoff_delay(SEC, ledger_patience(a->ledger), ++a->tick_failures, random_unit());
 	ack_tick_at(a, a->tick_after);
 }
 

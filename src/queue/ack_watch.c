@@ -94,7 +94,7 @@ ack_arm_failed(struct ack *a, const struct redisReply *reply)
 		return;
 	/* A pop then says what is wrong with the keys that it shares. */
 	a->armed = true;
-	timer_set(&a->again, backoff_delay(SEC, ack_patience(a), ++a->arm_failures,
+	timer_set(&a->again, backoff_delay(SEC, ledger_patience(a->ledger), ++a->arm_failures,
 	    random_unit()));
 }
 
@@ -179,14 +179,14 @@ ack_arm(struct ack *a)
 void
 ack_look(struct ack *a)
 {
-	bool found = ack_found(a) != NULL;
+	bool found = ledger_found(a->ledger) != NULL;
 
 	if (!a->wanted || a->told || a->asked > 0 || a->closing ||
 	    !ack_is_up(a) || ack_in_doubt(a) || ack_is_full(a))
 		return;
 	if (timer_is_set(&a->limit) && !found)
 		return;
-	if (a->crowded && !found)
+	if (ack_is_crowded(a) && !found)
 		return;
 	if (a->known || found) {
 		a->told = true;
@@ -356,7 +356,7 @@ ack_is_lucky(struct ack *a)
 static usec_t
 ack_busy_delay(const struct ack *a)
 {
-	unsigned taken = a->count[DELIVERY_IN_HAND], most = config_most(a->cfg);
+	unsigned taken = ledger_count(a->ledger, DELIVERY_IN_HAND), most = config_most(a->cfg);
 
 	if (ack_fleet(a) <= 1 || taken == 0)
 		return 0;

@@ -1,0 +1,117 @@
+/*
+ * Renewals.  When the ledger says that one is due, all that it names is renewed
+ * in calls of 250.  While the reply to a pop is late, what it has taken is renewed
+ * by the number of the call.
+ */
+#include "queue/ack_private.h"
+
+#include <string.h>
+
+static void	ack_checked(struct ack *, struct call *, enum conn_answer,
+		    const struct redisReply *);
+
+static void
+ack_leased(struct ack *a, struct delivery *d, enum lease lease)
+{
+	if (lease == LEASE_LOST)
+		a->queue.events->lost(d->msg, a->queue.arg);
+	else if (lease == LEASE_UNCLEAR)
+		ack_check(a, d, ack_checked);
+}
+
+static void
+ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct delivery *d = call->batch.v[0];
+	const char *text = reply_str(reply, NULL);
+
+	if (answer != CONN_REPLY)
+		return;
+	if (text == NULL)
+		(void)ack_failed(a, ACK_RESCUE, reply);
+	else
+		ack_leased(a, d, ledger_checked(a->ledger, d, strcmp(text, "other") == 0));
+	ack_wake(a);
+}
+
+/* now, then a number for each */
+static void
+ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct delivery *d;
+	size_t i;
+
+	if (answer != CONN_REPLY)
+		return;
+	if (reply_len(reply) != call->batch.n + 1) {
+		(void)ack_failed(a, ACK_RENEW, reply);
+		ledger_renew_soon(a->ledger);
+		return;
+	}
+	ack_complain(a, ACK_RENEW, NULL);
+	ack_saw_now(a, reply_at(reply, 0));
+	for (i = 0; i < call->batch.n; i++) {
+		d = call->batch.v[i];
+		ack_leased(a, d, ledger_renewed(a->ledger, d,
+		    reply_int(reply_at(reply, i + 1), 1), call->sent_at));
+	}
+	ack_wake(a);
+}
+
+static struct call *
+ack_renew_begin(struct ack *a, struct args *w)
+{
+	struct call *call = ack_call_new(a, ACK_RENEW, ack_renewed);
+
+	ack_keys(a, call, w);
+	args_fmt(w, "%d", a->cfg->fleet_concurrency);
+	ack_words(a, call, w);
+	return call;
+}
+
+static void
+ack_renew_batch(struct batch *batch, void *arg)
+{
+	struct ack *a = arg;
+	struct args w = { 0 };
+	struct call *call = ack_renew_begin(a, &w);
+	size_t i;
+
+	args_str(&w, "0");
+	for (i = 0; i < batch->n; i++) {
+		args_mem(&w, batch->v[i]->msg->tag, batch->v[i]->taglen);
+		args_str(&w, batch->v[i]->msg->token);
+	}
+	call->batch = *batch;
+	ack_send(a, call, &w);
+}
+
+void
+ack_renew_all(struct ack *a)
+{
+	struct args w = { 0 };
+	struct call *call;
+
+	if (!ledger_begin_renewal(a->ledger, a->popping != NULL || !TAILQ_EMPTY(&a->doubts)) ||
+	    !ack_is_up(a))
+		return;
+	if (ack_is_late(a)) {
+		call = ack_renew_begin(a, &w);
+		ack_add_unanswered(a, &w);
+		ack_send(a, call, &w);
+	}
+	ledger_renewals(a->ledger, ack_renew_batch, a);
+}
+
+/* What was found and is not wanted goes back, for others to run. */
+void
+ack_renew(void *arg)
+{
+	struct ack *a = arg;
+
+	if (!a->wanted && a->asked == 0)
+		ack_return_found(a);
+	ack_renew_all(a);
+}

@@ -1,0 +1,419 @@
+/*
+ * Deliveries and their leases: see ledger.h.
+ *
+ * After "held", "gone" and "taken" the handler is ended: the message is settled
+ * elsewhere, or another delivery has begun.  After "lost" it runs on: Redis has
+ * forgotten the delivery, and nobody else has it.  If another delivery holds the
+ * tag and Redis has forgotten ours, that may be another message with the same id:
+ * the payloads are compared first.
+ */
+#include "queue/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "loop/timer.h"
+
+#define RENEW_MOST	250		/* deliveries in one call */
+
+/* What renew.lua answers for each delivery. */
+enum renewed {
+	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_LOST = -1,
+	RENEWED_TAKEN = -2, RENEWED_GONE = -3, RENEWED_HELD_LOST = -4
+};
+
+TAILQ_HEAD(delivery_list, delivery);
+
+struct ledger {
+	struct delivery_list	lists[DELIVERY_LISTS];
+	unsigned		count[DELIVERY_LISTS];
+	unsigned		refused;	/* deliveries with keeps_slot */
+	unsigned		departures;
+	usec_t			lease;
+	struct timer		renew;
+};
+
+struct ledger *
+ledger_new(struct loop *loop, usec_t lease, void (*renew)(void *), void *arg)
+{
+	struct ledger *l = xcalloc(1, sizeof(*l));
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++)
+		TAILQ_INIT(&l->lists[i]);
+	l->lease = lease;
+	timer_init(&l->renew, loop, renew, arg);
+	return l;
+}
+
+void
+ledger_free(struct ledger *l)
+{
+	struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		while ((d = TAILQ_FIRST(&l->lists[i])) != NULL)
+			ledger_move(l, d, DELIVERY_DONE);
+	}
+	timer_stop(&l->renew);
+	free(l);
+}
+
+void
+ledger_set_lease(struct ledger *l, usec_t lease)
+{
+	l->lease = lease;
+}
+
+/* -- deliveries ------------------------------------------------------------- */
+
+static void
+ledger_put(struct ledger *l, struct delivery *d, enum delivery_state state)
+{
+	d->state = state;
+	l->count[state]++;
+	TAILQ_INSERT_TAIL(&l->lists[state], d, entry);
+}
+
+struct delivery *
+ledger_add(struct ledger *l, struct message *m, size_t taglen, size_t idlen, boot_t ours_at)
+{
+	struct delivery *d = xcalloc(1, sizeof(*d));
+
+	d->msg = m;
+	d->taglen = taglen;
+	d->idlen = (unsigned)(idlen <= taglen ? idlen : taglen);
+	d->ours_at = ours_at;
+	m->queue_data = d;
+	ledger_put(l, d, DELIVERY_FOUND);
+	ledger_expect(l);
+	return d;
+}
+
+static void
+ledger_end(struct ledger *l, struct delivery *d)
+{
+	if (d->keeps_slot)
+		l->refused--;
+	d->state = DELIVERY_DONE;
+	message_free(d->msg);
+	d->msg = NULL;
+	result_done(&d->result);
+	if (d->calls == 0)
+		free(d);
+}
+
+void
+ledger_move(struct ledger *l, struct delivery *d, enum delivery_state state)
+{
+	TAILQ_REMOVE(&l->lists[d->state], d, entry);
+	l->count[d->state]--;
+	if (d->state < DELIVERY_IN_HAND)
+		l->departures++;
+	if (d->state == DELIVERY_IN_HAND && state == DELIVERY_KEPT)
+		d->from_engine = true;
+	if (state == DELIVERY_REFUSED && !d->keeps_slot) {
+		d->keeps_slot = true;
+		l->refused++;
+	}
+	if (state == DELIVERY_DONE)
+		ledger_end(l, d);
+	else
+		ledger_put(l, d, state);
+}
+
+void
+ledger_keep(struct ledger *l, struct delivery *d, const struct verdict *verdict,
+    struct result *result)
+{
+	d->verdict = *verdict;
+	result_move(&d->result, result);
+	ledger_move(l, d, DELIVERY_KEPT);
+}
+
+/* Keeps a result of what the engine has never seen. */
+static void
+ledger_keep_unrun(struct ledger *l, struct delivery *d, enum verdict_op op, enum reason reason)
+{
+	struct verdict verdict = { .op = op, .reason = reason };
+	struct result none = { .end = END_NOT_RUN };
+
+	ledger_keep(l, d, &verdict, &none);
+}
+
+bool
+ledger_give_back(struct ledger *l, bool loading)
+{
+	unsigned before = l->count[DELIVERY_KEPT];
+	struct delivery *d;
+
+	while ((d = TAILQ_FIRST(&l->lists[DELIVERY_FOUND])) != NULL ||
+	    (loading && (d = TAILQ_FIRST(&l->lists[DELIVERY_LOADING])) != NULL))
+		ledger_keep_unrun(l, d, VERDICT_RETURN, REASON_DRAIN);
+	return l->count[DELIVERY_KEPT] > before;
+}
+
+/* Tokens end in their place in the pop: CALL.1 CALL.2 ... */
+void
+ledger_sort(struct ledger *l, struct delivery *d)
+{
+	struct delivery_list *found = &l->lists[DELIVERY_FOUND];
+	const char *dot = strrchr(d->msg->token, '.');
+	size_t prefix = dot != NULL ? (size_t)(dot - d->msg->token) + 1 : 0;
+	struct delivery *at;
+
+	if (d->state != DELIVERY_FOUND)
+		return;
+	TAILQ_FOREACH(at, found, entry) {
+		if (strncmp(at->msg->token, d->msg->token, prefix) == 0 &&
+		    atoi(at->msg->token + prefix) > atoi(d->msg->token + prefix))
+			break;
+	}
+	if (at == NULL)
+		return;
+	TAILQ_REMOVE(found, d, entry);
+	TAILQ_INSERT_BEFORE(at, d, entry);
+}
+
+struct delivery *
+ledger_first(const struct ledger *l, enum delivery_state state)
+{
+	return TAILQ_FIRST(&l->lists[state]);
+}
+
+struct delivery *
+ledger_next(const struct delivery *d)
+{
+	return TAILQ_NEXT(d, entry);
+}
+
+unsigned
+ledger_count(const struct ledger *l, enum delivery_state state)
+{
+	return l->count[state];
+}
+
+unsigned
+ledger_refused(const struct ledger *l)
+{
+	return l->refused;
+}
+
+unsigned
+ledger_departures(const struct ledger *l)
+{
+	return l->departures;
+}
+
+bool
+ledger_is_empty(const struct ledger *l)
+{
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		if (l->count[i] > 0)
+			return false;
+	}
+	return true;
+}
+
+bool
+ledger_has_token(const struct ledger *l, const char *token)
+{
+	const struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		TAILQ_FOREACH(d, &l->lists[i], entry) {
+			if (strcmp(d->msg->token, token) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool
+ledger_is_sure(const struct delivery *d)
+{
+	return clock_boot() - d->ours_at < d->msg->cfg->lease / 4 * 3;
+}
+
+struct delivery *
+ledger_found(const struct ledger *l)
+{
+	struct delivery *d;
+
+	TAILQ_FOREACH(d, &l->lists[DELIVERY_FOUND], entry) {
+		if (ledger_is_sure(d))
+			return d;
+	}
+	return NULL;
+}
+
+bool
+ledger_is_unsure(const struct ledger *l)
+{
+	const struct delivery *d = TAILQ_FIRST(&l->lists[DELIVERY_FOUND]);
+
+	return d != NULL && !ledger_is_sure(d) && d->calls == 0;
+}
+
+/* -- batches ---------------------------------------------------------------- */
+
+void
+batch_add(struct batch *b, struct delivery *d)
+{
+	b->v = xreallocarray(b->v, b->n + 1, sizeof(struct delivery *));
+	b->v[b->n++] = d;
+	d->calls++;
+}
+
+void
+batch_done(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		if (--b->v[i]->calls == 0 && b->v[i]->state == DELIVERY_DONE)
+			free(b->v[i]);
+	}
+	free(b->v);
+	*b = (struct batch){ 0 };
+}
+
+/* -- leases ----------------------------------------------------------------- */
+
+usec_t
+ledger_renew_interval(const struct ledger *l)
+{
+	return l->lease / 3 < 10 * SEC ? l->lease / 3 : 10 * SEC;
+}
+
+/* A queue must be at work again within a lease from when Redis lets it. */
+usec_t
+ledger_patience(const struct ledger *l)
+{
+	usec_t interval = ledger_renew_interval(l);
+
+	return interval > SEC ? interval : SEC;
+}
+
+void
+ledger_expect(struct ledger *l)
+{
+	if (!timer_is_set(&l->renew))
+		timer_set(&l->renew, ledger_renew_interval(l));
+}
+
+void
+ledger_renew_soon(struct ledger *l)
+{
+	if (timer_left(&l->renew) > SEC)
+		timer_set(&l->renew, SEC);
+}
+
+bool
+ledger_begin_renewal(struct ledger *l, bool pops)
+{
+	double part = 0.8 + 0.2 * random_unit();
+
+	if (ledger_is_empty(l) && !pops) {
+		timer_stop(&l->renew);
+		return false;
+	}
+	timer_set(&l->renew, (usec_t)((double)ledger_renew_interval(l) * part));
+	return true;
+}
+
+static void
+ledger_renew_list(const struct delivery_list *list, void (*send)(struct batch *, void *),
+    void *arg)
+{
+	struct batch batch = { 0 };
+	struct delivery *d;
+
+	TAILQ_FOREACH(d, list, entry) {
+		if (d->lost || d->usurped || d->rescue)
+			continue;
+		batch_add(&batch, d);
+		if (batch.n < RENEW_MOST)
+			continue;
+		send(&batch, arg);
+		batch = (struct batch){ 0 };
+	}
+	if (batch.n > 0)
+		send(&batch, arg);
+}
+
+void
+ledger_renewals(struct ledger *l, void (*send)(struct batch *, void *), void *arg)
+{
+	size_t i;
+
+	for (i = 0; i < DELIVERY_LISTS; i++) {
+		if (i != DELIVERY_SENT)
+			ledger_renew_list(&l->lists[i], send, arg);
+	}
+}
+
+/* Puts away silently what nobody has begun yet. */
+static enum lease
+ledger_lose(struct ledger *l, struct delivery *d)
+{
+	if (d->state < DELIVERY_IN_HAND)
+		ledger_keep_unrun(l, d, VERDICT_STALE, REASON_NONE);
+	else if (d->state == DELIVERY_IN_HAND && !d->lost) {
+		d->lost = true;
+		return LEASE_LOST;
+	}
+	return LEASE_SEEN;
+}
+
+/*
+ * Redis has forgotten it, and no lease can be renewed.  A handler runs on; if it fails, the
+ * message is rescued.  What waits for a handler is rescued now: its lease never holds again.
+ */
+static enum lease
+ledger_forgotten(struct ledger *l, struct delivery *d)
+{
+	if (d->state == DELIVERY_FOUND)
+		ledger_keep_unrun(l, d, VERDICT_RETURN, REASON_DRAIN);
+	else if (d->state == DELIVERY_LOADING)
+		return ledger_lose(l, d);
+	return LEASE_SEEN;
+}
+
+enum lease
+ledger_renewed(struct ledger *l, struct delivery *d, int64_t answer, boot_t sent_at)
+{
+	if (d->state > DELIVERY_IN_HAND)
+		return LEASE_SEEN;
+	switch ((enum renewed)answer) {
+	case RENEWED_YES:
+	case RENEWED_BACK:
+		d->ours_at = sent_at;
+		return LEASE_SEEN;
+	case RENEWED_LOST:
+		return ledger_forgotten(l, d);
+	case RENEWED_TAKEN:
+		d->taken = true;
+		return ledger_lose(l, d);
+	case RENEWED_HELD:
+	case RENEWED_GONE:
+		return ledger_lose(l, d);
+	case RENEWED_HELD_LOST:
+		return d->msg->payload != NULL ? LEASE_UNCLEAR : ledger_lose(l, d);
+	}
+	return LEASE_SEEN;
+}
+
+enum lease
+ledger_checked(struct ledger *l, struct delivery *d, bool other)
+{
+	if (!other)
+		return ledger_lose(l, d);
+	d->usurped = true;
+	return ledger_forgotten(l, d);
+}
