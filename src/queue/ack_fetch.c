@@ -319,9 +319,11 @@ static unsigned
 ack_free_slots(const struct ack *a)
 {
 	unsigned most = config_most(a->cfg);
-	unsigned used = ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_IN_HAND) + ledger_refused(a->ledger);
+	unsigned refused = ledger_refused(a->ledger);
+	unsigned used = ledger_count(a->ledger, DELIVERY_LOADING) +
+	    ledger_count(a->ledger, DELIVERY_IN_HAND) + refused;
 
-	if (ledger_refused(a->ledger) == 0)
+	if (refused == 0)
 		return UINT_MAX;
 	return used < most ? most - used : 0;
 }
@@ -489,8 +491,8 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 		/* After an error of the pop the queue is suspended, and that says it. */
 		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
 			(void)ack_failed(a, ACK_MINE, reply);
-		timer_set(&a->ask, backoff_delay(100 * MSEC, ledger_patience(a->ledger), ++a->ask_failures,
-		    random_unit()));
+		timer_set(&a->ask, backoff_delay(100 * MSEC, ledger_patience(a->ledger),
+		    ++a->ask_failures, random_unit()));
 		return;
 	}
 	a->ask_failures = 0;

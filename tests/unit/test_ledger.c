@@ -1,0 +1,349 @@
+/* The ledger: states against a model, batches, and what renewals hold and answer. */
+#include "unit.h"
+
+#include "queue/ledger.h"
+
+#define LEASE	(60 * SEC)
+
+static struct {
+	struct loop	*loop;
+	struct config	*config;
+	struct queue_config cfg;
+	struct ledger	*ledger;
+	unsigned	 renewals;	/* that were due */
+	struct batch	 sent[8];
+	size_t		 n;
+} f;
+
+static void
+renew(void *arg)
+{
+	assert_ptr_equal(arg, &f);
+	f.renewals++;
+}
+
+static int
+setup(void **state UNUSED)
+{
+	memset(&f, 0, sizeof(f));
+	clock_fake(HOUR, 0);
+	f.loop = loop_new_simulated();
+	f.config = xcalloc(1, sizeof(*f.config));
+	f.config->refs = 1000000;	/* ours: nobody frees it */
+	f.cfg.lease = LEASE;
+	f.ledger = ledger_new(f.loop, LEASE, renew, &f);
+	return 0;
+}
+
+static void
+answered(void)
+{
+	while (f.n > 0)
+		batch_done(&f.sent[--f.n]);
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	ledger_free(f.ledger);
+	answered();
+	loop_free(f.loop);
+	assert_int_equal(f.config->refs, 1000000);
+	free(f.config);
+	clock_set_source(NULL);
+	return 0;
+}
+
+static struct delivery *
+add(const char *token)
+{
+	struct message *m = message_new(f.config, &f.cfg);
+
+	m->tag = xstrdup("tag");
+	m->token = xstrdup(token);
+	m->payload = xstrdup("payload");
+	m->free_payload = (void (*)(char *))free;
+	return ledger_add(f.ledger, m, 3, 9, clock_boot());
+}
+
+static struct delivery *
+add_in(enum delivery_state state)
+{
+	struct delivery *d = add("c.1");
+
+	if (state >= DELIVERY_IN_HAND)
+		ledger_move(f.ledger, d, DELIVERY_IN_HAND);
+	if (state != d->state)
+		ledger_move(f.ledger, d, state);
+	return d;
+}
+
+static void
+send_batch(struct batch *batch, void *arg UNUSED)
+{
+	f.sent[f.n++] = *batch;
+}
+
+static void
+test_add(void **state UNUSED)
+{
+	struct delivery *d;
+
+	assert_true(ledger_is_empty(f.ledger));
+	d = add("c.1");
+	assert_ptr_equal(d->msg->queue_data, d);
+	assert_int_equal(d->state, DELIVERY_FOUND);
+	assert_int_equal(d->idlen, 3);	/* not beyond the tag */
+	assert_false(ledger_is_empty(f.ledger));
+	assert_true(ledger_has_token(f.ledger, "c.1"));
+	assert_false(ledger_has_token(f.ledger, "c.2"));
+	ledger_move(f.ledger, d, DELIVERY_DONE);
+	assert_true(ledger_is_empty(f.ledger));
+}
+
+/* Random moves: counts, lists and what the mover notes agree with a model. */
+static void
+test_moves(void **state UNUSED)
+{
+	struct delivery *d[50];
+	bool refused[50] = { 0 }, from[50] = { 0 };
+	unsigned i, s, n, step, kept, departures = 0, count[DELIVERY_LISTS] = { 0 };
+	const struct delivery *at;
+
+	for (i = 0; i < ARRAY_LEN(d); i++)
+		d[i] = add("c.1");
+	count[DELIVERY_FOUND] = ARRAY_LEN(d);
+	for (step = 0; step < 5000; step++) {
+		i = (unsigned)unit_below(ARRAY_LEN(d));
+		s = (unsigned)unit_below(DELIVERY_LISTS);
+		departures += d[i]->state == DELIVERY_LOADING || d[i]->state == DELIVERY_FOUND;
+		from[i] |= d[i]->state == DELIVERY_IN_HAND && s == DELIVERY_KEPT;
+		refused[i] |= s == DELIVERY_REFUSED;
+		count[d[i]->state]--;
+		count[s]++;
+		ledger_move(f.ledger, d[i], s);
+		assert_int_equal(d[i]->state, s);
+		assert_int_equal(d[i]->from_engine, from[i]);
+		assert_int_equal(d[i]->keeps_slot, refused[i]);
+		assert_int_equal(ledger_departures(f.ledger), departures);
+		for (kept = i = 0; i < ARRAY_LEN(d); i++)
+			kept += refused[i];
+		assert_int_equal(ledger_refused(f.ledger), kept);
+		for (s = 0; s < DELIVERY_LISTS; s++) {
+			n = 0;
+			for (at = ledger_first(f.ledger, s); at != NULL; at = ledger_next(at))
+				n += at->state == s;
+			assert_int_equal(n, count[s]);
+			assert_int_equal(ledger_count(f.ledger, s), count[s]);
+		}
+	}
+	for (i = 0; i < ARRAY_LEN(d); i++)
+		ledger_move(f.ledger, d[i], DELIVERY_DONE);
+	assert_int_equal(ledger_refused(f.ledger), 0);
+	assert_true(ledger_is_empty(f.ledger));
+}
+
+static void
+test_give_back(void **state UNUSED)
+{
+	struct delivery *found = add("c.1"), *loading = add_in(DELIVERY_LOADING);
+
+	assert_true(ledger_give_back(f.ledger, false));
+	assert_int_equal(found->state, DELIVERY_KEPT);
+	assert_int_equal(found->verdict.op, VERDICT_RETURN);
+	assert_false(found->from_engine);
+	assert_int_equal(loading->state, DELIVERY_LOADING);
+	assert_false(ledger_give_back(f.ledger, false));
+	assert_true(ledger_give_back(f.ledger, true));
+	assert_int_equal(loading->state, DELIVERY_KEPT);
+}
+
+static void
+test_sort(void **state UNUSED)
+{
+	static const char *const come[] = { "b.2", "a.10", "a.2", "b.1", "a.1", "odd" };
+	static const char *const want[] = { "b.1", "b.2", "a.1", "a.2", "a.10", "odd" };
+	const struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(come); i++)
+		ledger_sort(f.ledger, add(come[i]));
+	d = ledger_first(f.ledger, DELIVERY_FOUND);
+	for (i = 0; i < ARRAY_LEN(want); i++, d = ledger_next(d))
+		assert_string_equal(d->msg->token, want[i]);
+	assert_null(d);
+}
+
+/* A lease of which less than a quarter is left is not sure: it is renewed first. */
+static void
+test_sure(void **state UNUSED)
+{
+	struct delivery *d = add("c.1");
+
+	clock_fake_advance(LEASE / 4 * 3 - 1);
+	assert_ptr_equal(ledger_found(f.ledger), d);
+	assert_false(ledger_is_unsure(f.ledger));
+	clock_fake_advance(1);
+	assert_null(ledger_found(f.ledger));
+	assert_true(ledger_is_unsure(f.ledger));
+	ledger_renewals(f.ledger, send_batch, NULL);
+	assert_false(ledger_is_unsure(f.ledger));
+	assert_int_equal(ledger_renewed(f.ledger, d, 1, clock_boot()), LEASE_SEEN);
+	assert_ptr_equal(ledger_found(f.ledger), d);
+}
+
+static void
+test_when(void **state UNUSED)
+{
+	assert_int_equal(ledger_renew_interval(f.ledger), 10 * SEC);
+	ledger_set_lease(f.ledger, 6 * SEC);
+	assert_int_equal(ledger_renew_interval(f.ledger), 2 * SEC);
+	assert_int_equal(ledger_patience(f.ledger), 2 * SEC);
+	loop_run_for(f.loop, HOUR);
+	assert_int_equal(f.renewals, 0);
+	(void)add("c.1");
+	loop_run_for(f.loop, 2 * SEC - 1);
+	assert_int_equal(f.renewals, 0);
+	loop_run_for(f.loop, 1);
+	assert_int_equal(f.renewals, 1);
+	assert_true(ledger_begin_renewal(f.ledger, false));
+	loop_run_for(f.loop, 2 * SEC * 8 / 10 - 1);
+	assert_int_equal(f.renewals, 1);
+	loop_run_for(f.loop, 2 * SEC * 2 / 10 + 1);
+	assert_int_equal(f.renewals, 2);
+	ledger_set_lease(f.ledger, LEASE);
+	assert_true(ledger_begin_renewal(f.ledger, false));
+	ledger_renew_soon(f.ledger);
+	loop_run_for(f.loop, SEC);
+	assert_int_equal(f.renewals, 3);
+	ledger_set_lease(f.ledger, SEC);
+	assert_int_equal(ledger_patience(f.ledger), SEC);
+}
+
+/* It goes on for pops without a reply, and ends with the last delivery. */
+static void
+test_when_empty(void **state UNUSED)
+{
+	ledger_expect(f.ledger);
+	assert_true(ledger_begin_renewal(f.ledger, true));
+	loop_run_for(f.loop, 10 * SEC);
+	assert_int_equal(f.renewals, 1);
+	ledger_expect(f.ledger);
+	assert_false(ledger_begin_renewal(f.ledger, false));
+	loop_run_for(f.loop, HOUR);
+	assert_int_equal(f.renewals, 1);
+}
+
+static void
+test_what(void **state UNUSED)
+{
+	struct delivery *d;
+	unsigned i;
+
+	for (i = 0; i < 251; i++)
+		(void)add_in(DELIVERY_IN_HAND);
+	(void)add_in(DELIVERY_SENT);
+	add_in(DELIVERY_IN_HAND)->lost = true;
+	add_in(DELIVERY_KEPT)->rescue = true;
+	add_in(DELIVERY_IN_HAND)->usurped = true;
+	d = add_in(DELIVERY_REFUSED);
+	ledger_renewals(f.ledger, send_batch, NULL);
+	assert_int_equal(f.n, 3);
+	assert_int_equal(f.sent[0].n, 250);
+	assert_int_equal(f.sent[1].n, 1);
+	assert_int_equal(f.sent[2].n, 1);
+	assert_ptr_equal(f.sent[2].v[0], d);
+}
+
+/* A delivery that a call is about stays until the answer, beyond its end and the ledger's. */
+static void
+test_batch(void **state UNUSED)
+{
+	struct delivery *d = add_in(DELIVERY_IN_HAND);
+
+	ledger_renewals(f.ledger, send_batch, NULL);
+	ledger_renewals(f.ledger, send_batch, NULL);
+	ledger_move(f.ledger, d, DELIVERY_DONE);
+	batch_done(&f.sent[--f.n]);
+	assert_int_equal(d->state, DELIVERY_DONE);
+	assert_null(d->msg);
+	assert_int_equal(ledger_renewed(f.ledger, d, 0, clock_boot()), LEASE_SEEN);
+	(void)add_in(DELIVERY_IN_HAND);
+	ledger_renewals(f.ledger, send_batch, NULL);	/* teardown frees the ledger first */
+}
+
+static void
+test_answers(void **state UNUSED)
+{
+	static const struct {
+		enum delivery_state	before;
+		int64_t			answer;
+		enum lease		lease;
+		enum delivery_state	after;
+		enum verdict_op		op;
+	} rows[] = {
+		{ DELIVERY_LOADING, 2, LEASE_SEEN, DELIVERY_LOADING, 0 },
+		{ DELIVERY_LOADING, 0, LEASE_SEEN, DELIVERY_KEPT, VERDICT_STALE },
+		{ DELIVERY_LOADING, -1, LEASE_SEEN, DELIVERY_KEPT, VERDICT_STALE },
+		{ DELIVERY_FOUND, 0, LEASE_SEEN, DELIVERY_KEPT, VERDICT_STALE },
+		{ DELIVERY_FOUND, -1, LEASE_SEEN, DELIVERY_KEPT, VERDICT_RETURN },
+		{ DELIVERY_FOUND, -2, LEASE_SEEN, DELIVERY_KEPT, VERDICT_STALE },
+		{ DELIVERY_FOUND, -4, LEASE_UNCLEAR, DELIVERY_FOUND, 0 },
+		{ DELIVERY_IN_HAND, 1, LEASE_SEEN, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, 0, LEASE_LOST, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, -1, LEASE_SEEN, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, -2, LEASE_LOST, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, -3, LEASE_LOST, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, -4, LEASE_UNCLEAR, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_KEPT, 0, LEASE_SEEN, DELIVERY_KEPT, VERDICT_ACK },
+		{ DELIVERY_SENT, -3, LEASE_SEEN, DELIVERY_SENT, VERDICT_ACK },
+	};
+	struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		d = add_in(rows[i].before);
+		assert_int_equal(ledger_renewed(f.ledger, d, rows[i].answer, clock_boot()),
+		    rows[i].lease);
+		assert_int_equal(d->state, rows[i].after);
+		assert_int_equal(d->verdict.op, rows[i].op);
+		assert_int_equal(d->taken, rows[i].answer == -2);
+		/* Of several renewals on their way only the first loses it. */
+		if (rows[i].lease == LEASE_LOST)
+			assert_int_equal(ledger_renewed(f.ledger, d, 0, 0), LEASE_SEEN);
+	}
+}
+
+/* Where the payload cannot be compared, "held" counts. */
+static void
+test_unclear(void **state UNUSED)
+{
+	struct delivery *d = add_in(DELIVERY_LOADING);
+
+	free(d->msg->payload);
+	d->msg->payload = NULL;
+	assert_int_equal(ledger_renewed(f.ledger, d, -4, 0), LEASE_SEEN);
+	assert_int_equal(d->verdict.op, VERDICT_STALE);
+	d = add("c.1");
+	assert_int_equal(ledger_checked(f.ledger, d, true), LEASE_SEEN);
+	assert_int_equal(d->verdict.op, VERDICT_RETURN);
+	d = add_in(DELIVERY_IN_HAND);
+	assert_int_equal(ledger_checked(f.ledger, d, true), LEASE_SEEN);
+	assert_true(d->usurped);
+	assert_int_equal(ledger_checked(f.ledger, d, false), LEASE_LOST);
+}
+
+#define TEST(t)	cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_add), TEST(test_moves), TEST(test_give_back), TEST(test_sort),
+		TEST(test_sure), TEST(test_when), TEST(test_when_empty), TEST(test_what),
+		TEST(test_batch), TEST(test_answers), TEST(test_unclear),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
