@@ -570,7 +570,6 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	c->env = env;
 	c->config = config_ref(config);
 	c->cfg = cfg;
-	c->state = CONSUMER_RUNNING;
 	c->member.priority = cfg->priority;
 	c->member.room = consumer_room;
 	c->member.grant = consumer_grant;

@@ -7,18 +7,15 @@
  *	start -'   `--------- exit -----------> TAIL ----------> freed
  *	    `--> FAILED ------- end of turn --------------------> freed
  *
- * The payload is written to a memfd, whole, before the child runs: it reads,
- * seeks or ignores it as it likes, and nobody waits for anybody.
+ * The daemon writes the whole payload to a memfd before the child runs.  The child
+ * may read it, seek in it or ignore it, and neither process waits for the other.
  *
  * The exit of the command decides, and done() is called at once.  The message is
- * not ours after that: what a late line of output needs is kept in the run, which
- * lives on in TAIL until the pipes end, for TAIL_TIME at most.
+ * not ours after that.  The run keeps what a late line of output needs, and lives
+ * in TAIL until the pipes end, for TAIL_TIME at most.
  *
- * The group is killed and reaped (child.c) before exited() is called, so the
- * guardian's slot is given back there.
- *
- * Most handlers are brief and print nothing.  Their pipes are only read at the
- * exit; the loop listens to those of a handler that has run for LISTEN_AFTER.
+ * Most handlers are brief and print nothing.  The loop listens to the pipes of a
+ * handler only after LISTEN_AFTER; until then they are read at the exit.
  */
 #include "handler/exec.h"
 
@@ -30,10 +27,8 @@
 #include <unistd.h>
 
 #include "handler/command.h"
-#include "handler/guardian.h"
-#include "handler/launcher.h"
 #include "handler/output.h"
-#include "loop/child.h"
+#include "handler/process.h"
 #include "loop/timer.h"
 
 #define TAIL_TIME	SEC
@@ -43,7 +38,7 @@
 #define MFD_NOEXEC_SEAL	0x0008U
 #endif
 
-enum state { RUNNING, STOPPING, TAIL, FAILED };
+enum run_state { RUNNING, STOPPING, TAIL, FAILED };
 
 struct exec {
 	struct handler		 base;
@@ -52,8 +47,8 @@ struct exec {
 	const struct queue_config *cfg;
 	struct command		*command;
 	TAILQ_HEAD(, exec_run)	 runs;
-	TAILQ_HEAD(, exec_run)	 young;		/* not listened to, oldest first */
-	struct timer		 listen;	/* set while young is not empty, or once more */
+	TAILQ_HEAD(, exec_run)	 unread;	/* the loop does not listen yet; oldest first */
+	struct timer		 listen;	/* set while unread is not empty, or once more */
 	void			(*closed)(void *);	/* NULL: not closing */
 	void			*closed_arg;
 	struct defer		 closing;
@@ -62,17 +57,15 @@ struct exec {
 struct exec_run {
 	struct run		 base;
 	TAILQ_ENTRY(exec_run)	 entry;		/* of exec.runs */
-	TAILQ_ENTRY(exec_run)	 by_age;	/* of exec.young; valid while is_young */
-	bool			 is_young;
-	enum state		 state;
+	TAILQ_ENTRY(exec_run)	 by_age;	/* of exec.unread; valid while is_unread */
+	bool			 is_unread;
+	enum run_state		 state;
 	struct message		*msg;		/* NULL in TAIL */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
-	struct child		 child;		/* watched in RUNNING and STOPPING */
+	struct process		 process;	/* in RUNNING and STOPPING */
 	usec_t			 started;	/* mono */
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
-	volatile pid_t		*slot;		/* guardian's; NULL: none */
-	struct start		 start;		/* by a launcher, if there is one */
 	struct output_pair	 output;
 	struct defer		 defer;		/* to be failed, or freed */
 	int			 error;		/* valid in FAILED, as is step (static) */
@@ -80,19 +73,26 @@ struct exec_run {
 };
 
 static struct exec *
-exec_of(struct run *r)
+exec_of(const struct exec_run *r)
 {
-	return (struct exec *)(void *)r->handler;
+	return (struct exec *)(void *)r->base.handler;
+}
+
+/* The only place that changes the state. */
+static void
+run_set_state(struct exec_run *r, enum run_state state)
+{
+	r->state = state;
 }
 
 /* -- listening ------------------------------------------------------------------------- */
 
 static void
-grow_up(struct exec_run *r)
+leave_unread(struct exec_run *r)
 {
-	if (r->is_young)
-		TAILQ_REMOVE(&exec_of(&r->base)->young, r, by_age);
-	r->is_young = false;
+	if (r->is_unread)
+		TAILQ_REMOVE(&exec_of(r)->unread, r, by_age);
+	r->is_unread = false;
 }
 
 static void
@@ -102,8 +102,8 @@ listen_to_old(void *arg)
 	usec_t born = clock_mono() - LISTEN_AFTER;
 	struct exec_run *r;
 
-	while ((r = TAILQ_FIRST(&h->young)) != NULL && r->started <= born) {
-		grow_up(r);
+	while ((r = TAILQ_FIRST(&h->unread)) != NULL && r->started <= born) {
+		leave_unread(r);
 		output_listen(&r->output);
 	}
 	if (r != NULL)
@@ -111,12 +111,12 @@ listen_to_old(void *arg)
 }
 
 static void
-be_young(struct exec_run *r)
+listen_later(struct exec_run *r)
 {
-	struct exec *h = exec_of(&r->base);
+	struct exec *h = exec_of(r);
 
-	r->is_young = true;
-	TAILQ_INSERT_TAIL(&h->young, r, by_age);
+	r->is_unread = true;
+	TAILQ_INSERT_TAIL(&h->unread, r, by_age);
 	if (!timer_is_set(&h->listen))
 		timer_set_at(&h->listen, r->started + LISTEN_AFTER);
 }
@@ -143,16 +143,13 @@ check_closed(struct exec *h)
 static void
 run_free(struct exec_run *r)
 {
-	struct exec *h = exec_of(&r->base);
+	struct exec *h = exec_of(r);
 
 	TAILQ_REMOVE(&h->runs, r, entry);
-	grow_up(r);
+	leave_unread(r);
 	loop_defer_cancel(h->env->loop, &r->defer);
 	timer_stop(&r->timer);
-	child_forget(h->env->loop, &r->child);
-	if (h->env->guardian != NULL)
-		guardian_release(h->env->guardian, r->slot);
-	launcher_forget(&r->start);
+	process_done(&r->process);
 	output_done(&r->output);
 	free(r);
 	check_closed(h);
@@ -170,7 +167,7 @@ finish(struct exec_run *r)
 {
 	output_close(&r->output);
 	timer_stop(&r->timer);
-	loop_defer(exec_of(&r->base)->env->loop, &r->defer, run_free_cb, r);
+	loop_defer(exec_of(r)->env->loop, &r->defer, run_free_cb, r);
 }
 
 /* The last thing its caller does: the handler, and r with it, may be gone after. */
@@ -196,33 +193,25 @@ fail_cb(void *arg)
 }
 
 static void
-exited(struct child *child, const struct child_exit *x)
+exited(struct process *p, const struct child_exit *x, int error, const char *step)
 {
-	struct exec_run *r = CONTAINER_OF(child, struct exec_run, child);
-	struct exec *h = exec_of(&r->base);
+	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
 	struct result result = {
 		.end = x->signaled ? END_SIGNAL : END_EXIT,
 		.status = x->signaled ? 0 : x->code,
 		.signo = x->signaled ? x->code : 0,
-		.stop = r->stop, .pid = r->base.pid, .leftovers = x->leftovers,
+		.stop = r->stop, .pid = p->pid, .leftovers = x->leftovers,
 		.duration = clock_mono() - r->started,
 	};
 
-	if ((result.error = command_exited(&r->start, r->base.pid, &result.step)) != 0) {
-		result.end = END_NOT_STARTED;
-		result.signo = result.status = 0;
-		result.pid = 0;
-		result.duration = 0;
-	}
+	if (error != 0)
+		result = (struct result){ .end = END_NOT_STARTED, .stop = r->stop,
+		    .leftovers = x->leftovers, .error = error, .step = step };
 	if (r->stop != STOP_NONE)
-		child_hurry(h->env->loop);
-	r->state = TAIL;
+		child_hurry(exec_of(r)->env->loop);
+	run_set_state(r, TAIL);
 	timer_stop(&r->timer);
-	grow_up(r);
-	if (h->env->guardian != NULL)
-		guardian_release(h->env->guardian, r->slot);
-	r->slot = NULL;
-	launcher_finish(&r->start);
+	leave_unread(r);
 	output_drain(&r->output);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
@@ -247,21 +236,16 @@ output_ended(struct output_pair *o)
 
 /* -- ending it early ---------------------------------------------------------------- */
 
-/*
- * The reason is there before the signal.  A stopped process must go on to be
- * ended.  From now on nothing may be kept: the message will run elsewhere.
- */
+/* Sets the reason before the signal.  Leftovers die, too: the message runs again elsewhere. */
 static void
 begin_stop(struct exec_run *r, enum stop reason)
 {
 	r->stop = reason;
 	if (r->state != RUNNING)
 		return;
-	r->state = STOPPING;
-	r->child.kill_leftovers = true;
-	(void)child_kill(&r->child, SIGTERM);
-	(void)child_kill(&r->child, SIGCONT);
-	timer_set(&r->timer, exec_of(&r->base)->cfg->kill_grace);
+	run_set_state(r, STOPPING);
+	process_stop(&r->process);
+	timer_set(&r->timer, exec_of(r)->cfg->kill_grace);
 }
 
 static void
@@ -274,7 +258,7 @@ time_is_up(void *arg)
 		begin_stop(r, STOP_TIME_LIMIT);
 		return;
 	case STOPPING:
-		(void)child_kill(&r->child, SIGKILL);
+		process_kill(&r->process);
 		return;
 	case TAIL:
 		output_drain(&r->output);
@@ -300,7 +284,7 @@ exec_kill(struct run *run)
 	struct exec_run *r = (struct exec_run *)(void *)run;
 
 	if (r->state == RUNNING || r->state == STOPPING)
-		(void)child_kill(&r->child, SIGKILL);
+		process_kill(&r->process);
 }
 
 /* -- starting ------------------------------------------------------------------------ */
@@ -354,7 +338,7 @@ open_fds(struct exec_run *r, int fd[3])
 		return -1;
 	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
 		return -1;
-	if (exec_of(&r->base)->cfg->output == OUTPUT_NONE)
+	if (exec_of(r)->cfg->output == OUTPUT_NONE)
 		return 0;
 	r->step = "pipe";
 	for (i = 1; i < 3; i++) {
@@ -364,90 +348,61 @@ open_fds(struct exec_run *r, int fd[3])
 	return 0;
 }
 
-/* child.c's: the launcher signals its own. */
-static void
-kill_by_launcher(struct child *child, int signo)
-{
-	launcher_signal(&CONTAINER_OF(child, struct exec_run, child)->start, signo);
-}
-
-/* The pid; 0: the launcher will say it; -1 with errno. */
-static pid_t
-spawn(struct exec_run *r)
-{
-	struct exec *h = exec_of(&r->base);
-	int fd[3] = { -1, -1, -1 };
-	enum spawn_step step;
-	pid_t pid = -1;
-
-	if (open_fds(r, fd) == 0) {
-		if (h->env->guardian != NULL)
-			r->slot = guardian_slot(h->env->guardian);
-		pid = command_start(h->command, r->msg, fd, r->slot, &r->start, &step);
-		r->step = spawn_step_name(step);
-	}
-	spawn_close(fd);
-	return pid;
-}
-
 /* errno and r->step say why. */
 static void
 fail_later(struct exec_run *r)
 {
-	struct exec *h = exec_of(&r->base);
-
-	r->state = FAILED;
+	run_set_state(r, FAILED);
 	r->error = errno;
-	if (h->env->guardian != NULL)
-		guardian_release(h->env->guardian, r->slot);
-	r->slot = NULL;
 	output_done(&r->output);
-	loop_defer(h->env->loop, &r->defer, fail_cb, r);
+	loop_defer(exec_of(r)->env->loop, &r->defer, fail_cb, r);
 }
 
 static void
-watch(struct exec_run *r, pid_t pid)
+started(struct process *p)
 {
-	r->base.pid = pid;
-	r->output.ctx.pid = pid;
-	child_watch(exec_of(&r->base)->env->loop, &r->child, pid);
+	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
+
+	r->base.pid = r->output.ctx.pid = p->pid;
 }
 
-/* The launcher's. */
 static void
-started(struct start *start, pid_t pid)
+failed(struct process *p, int error, const char *step)
 {
-	watch(CONTAINER_OF(start, struct exec_run, start), pid);
-}
-
-/* The launcher's. */
-static void
-failed(struct start *start, int error, enum spawn_step step)
-{
-	struct exec_run *r = CONTAINER_OF(start, struct exec_run, start);
+	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
 
 	timer_stop(&r->timer);
-	grow_up(r);
-	r->step = spawn_step_name(step);
+	leave_unread(r);
+	r->step = step;
 	errno = error;
 	fail_later(r);
 }
 
+static const struct process_events process_events = { started, failed, exited };
+
+/* -1 with errno and r->step. */
+static int
+start_process(struct exec_run *r)
+{
+	struct exec *h = exec_of(r);
+	int fd[3] = { -1, -1, -1 }, ret = -1;
+
+	if (open_fds(r, fd) == 0)
+		ret = process_start(&r->process, h->env, h->command, r->msg, fd,
+		    h->cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
+	spawn_close(fd);
+	return ret;
+}
+
 /* It is running, or soon will be. */
 static void
-begin(struct exec_run *r, pid_t pid)
+begin(struct exec_run *r)
 {
-	struct exec *h = exec_of(&r->base);
+	struct exec *h = exec_of(r);
 
-	r->child.exited = exited;
-	r->child.leader = true;
-	r->child.kill_leftovers = h->cfg->leftovers == LEFTOVERS_KILL;
-	if (r->start.launcher != NULL)
-		r->child.kill = kill_by_launcher;
-	else
-		watch(r, pid);
+	started(&r->process);
 	if (output_is_open(&r->output))
-		be_young(r);
+		listen_later(r);
 	if (h->cfg->time_limit > 0)
 		timer_set(&r->timer, h->cfg->time_limit);
 }
@@ -457,7 +412,6 @@ exec_start(struct handler *handler, struct message *msg)
 {
 	struct exec *h = (struct exec *)(void *)handler;
 	struct exec_run *r = xcalloc(1, sizeof(*r));
-	pid_t pid;
 
 	r->base.handler = handler;
 	r->msg = msg;
@@ -469,10 +423,8 @@ exec_start(struct handler *handler, struct message *msg)
 	r->output.ctx = (struct log_ctx){ .queue = h->cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
-	r->start = (struct start){ .started = started, .failed = failed };
-	pid = spawn(r);
-	if (pid != -1)
-		begin(r, pid);
+	if (start_process(r) == 0)
+		begin(r);
 	else
 		fail_later(r);
 	return &r->base;
@@ -494,7 +446,7 @@ exec_open(const struct handler_env *env, struct config *config,
 	h->cfg = cfg;
 	h->command = command_new(env, config, cfg);
 	TAILQ_INIT(&h->runs);
-	TAILQ_INIT(&h->young);
+	TAILQ_INIT(&h->unread);
 	timer_init(&h->listen, env->loop, listen_to_old, h);
 	return &h->base;
 }
@@ -534,5 +486,5 @@ const struct handler_ops handler_exec = {
 	.stop = exec_stop,
 	.kill = exec_kill,
 	.close = exec_close,
-	.free = exec_free
+	.free = exec_free,
 };

@@ -343,6 +343,8 @@ guardian_stop(struct guardian *g)
 volatile pid_t *
 guardian_slot(struct guardian *g)
 {
+	if (g == NULL)
+		return NULL;
 	if (g->nfree > 0)
 		return guardian_table_slot(g->table, g->free[--g->nfree]);
 	if (g->table->used == SLOTS)

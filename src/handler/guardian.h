@@ -27,8 +27,8 @@ struct guardian	*guardian_start(struct loop *);
 void		 guardian_stop(struct guardian *);	/* NULL is fine; all slots must be free */
 
 /*
- * A slot for one handler, never NULL, for the child to write its pid to.  Release
- * it once its group is finished and reaped.
+ * A slot for one handler, for the child to write its pid to.  NULL only without a
+ * guardian.  Release it once its group is finished and reaped.
  */
 volatile pid_t	*guardian_slot(struct guardian *);
 void		 guardian_release(struct guardian *, volatile pid_t *);	/* NULL slot is fine */

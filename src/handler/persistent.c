@@ -117,7 +117,7 @@ worker_changed(struct worker *w)
 static void
 note_exit(struct persistent *h, struct worker *w)
 {
-	w->buried = true;
+	w->exit_seen = true;
 	if (w->answers > 0)
 		h->deaths = 0;
 	else if (w->why == NULL || w->messages > 0)
@@ -137,7 +137,7 @@ take_stock(struct persistent *h)
 
 	h->live = h->working = 0;
 	TAILQ_FOREACH_SAFE(w, &h->workers, entry, next) {
-		if (!worker_is_live(w) && !w->buried)
+		if (!worker_is_live(w) && !w->exit_seen)
 			note_exit(h, w);
 		if (w->state == WORKER_GONE) {
 			TAILQ_REMOVE(&h->workers, w, entry);

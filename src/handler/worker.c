@@ -1,16 +1,27 @@
 /*
  * One process of a persistent handler.
  *
- *	WORKING -> RETIRING -> CLOSING -> STOPPING -> TAIL -> GONE
+ *	WORKING --retire--> RETIRING
+ *	   |                   | no message is left
+ *	   |  it closed stdin  v
+ *	   |----or stdout---> CLOSING
+ *	   | stop              | kill_grace has passed, or stop
+ *	   v                   v
+ *	STOPPING <-------------'     SIGTERM; SIGKILL after kill_grace
+ *	   | exit
+ *	   v
+ *	  TAIL --stderr has ended, or TAIL_TIME has passed--> GONE
  *
- * Each state may be skipped, none is gone back to.  A message that is answered
- * before it has been read whole stays until it has.
+ * A stop leads from RETIRING to STOPPING, too.  An exit leads to TAIL from each
+ * state above it.
  *
- * What rqd or the process itself broke off is settled when the process has
- * exited, so that no message runs beside itself.  After SIGTERM only "ok" counts
- * of what it still answers: it says that work was done, while "retry" and "dead"
- * may be no more than a trap's way to give up.  It does not count for the message
- * whose limit was exceeded, nor after a breach of the protocol.
+ * A message that is answered before it was written whole stays until it is.
+ *
+ * When rqd or the process breaks off its messages, they are settled at the exit, so
+ * that none runs twice at the same time.  After SIGTERM only the answer "ok" counts:
+ * it says that work was done, while a trap may answer "retry" or "dead" to give up.
+ * "ok" counts neither for the message whose limit was exceeded, nor after an answer
+ * that breaks the protocol.
  */
 #include "handler/worker.h"
 
@@ -23,13 +34,29 @@
 #include <unistd.h>
 
 #include "handler/answer.h"
-#include "handler/guardian.h"
-#include "handler/launcher.h"
 
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
 #define DRAIN_READS	32
 #define QUOTE_MAX	200
+
+static const char *const state_names[] = {
+	[WORKER_WORKING] = "working", [WORKER_RETIRING] = "retiring",
+	[WORKER_CLOSING] = "closing", [WORKER_STOPPING] = "stopping",
+	[WORKER_TAIL] = "tail", [WORKER_GONE] = "gone"
+};
+
+/* The only place that changes the state. */
+static void
+worker_set_state(struct worker *w, enum worker_state state)
+{
+	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->process.pid };
+
+	log_event(LOG_LV_DEBUG, "handler_state", &ctx, LF_STR("from", state_names[w->state]),
+	    LF_STR("to", state_names[state]), LF_STR("reason", w->why));
+	w->state = state;
+	w->changed(w);
+}
 
 bool
 worker_is_live(const struct worker *w)
@@ -118,10 +145,9 @@ begin_close(struct worker *w)
 {
 	if (w->state >= WORKER_CLOSING)
 		return;
-	w->state = WORKER_CLOSING;
+	worker_set_state(w, WORKER_CLOSING);
 	feeder_stop(&w->feeder);
 	timer_set(&w->timer, w->cfg->kill_grace);
-	w->changed(w);
 }
 
 static void
@@ -136,22 +162,19 @@ worker_stop(struct worker *w, const char *why)
 {
 	if (w->state >= WORKER_STOPPING)
 		return;
-	w->state = WORKER_STOPPING;
 	if (w->why == NULL)
 		w->why = why;
+	worker_set_state(w, WORKER_STOPPING);
 	feeder_stop(&w->feeder);
-	w->child.kill_leftovers = true;
-	(void)child_kill(&w->child, SIGTERM);
-	(void)child_kill(&w->child, SIGCONT);
+	process_stop(&w->process);
 	timer_set(&w->timer, w->cfg->kill_grace);
-	w->changed(w);
 }
 
 void
 worker_kill(struct worker *w)
 {
 	if (worker_is_live(w))
-		(void)child_kill(&w->child, SIGKILL);
+		process_kill(&w->process);
 }
 
 void
@@ -160,8 +183,7 @@ worker_retire(struct worker *w, const char *why)
 	if (w->state != WORKER_WORKING)
 		return;
 	w->why = why;
-	w->state = WORKER_RETIRING;
-	w->changed(w);
+	worker_set_state(w, WORKER_RETIRING);
 	close_when_empty(w);
 }
 
@@ -203,8 +225,7 @@ tail_over(struct worker *w)
 {
 	output_close(&w->output);
 	timer_stop(&w->timer);
-	w->state = WORKER_GONE;
-	w->changed(w);
+	worker_set_state(w, WORKER_GONE);
 }
 
 static void
@@ -267,7 +288,7 @@ void
 worker_give(struct worker *w, struct feed *f)
 {
 	f->worker = w;
-	f->base.pid = w->pid;
+	f->base.pid = w->process.pid;
 	f->number = ++w->messages;
 	f->started = f->written = clock_mono();
 	TAILQ_INSERT_TAIL(&w->feeds, f, entry);
@@ -440,37 +461,39 @@ static void
 log_exit(const struct worker *w, const struct child_exit *x)
 {
 	char signal[UTIL_SIGNAL_MAX];
-	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->pid };
+	struct log_ctx ctx = { .queue = w->cfg->name, .pid = w->process.pid };
 	bool bad = w->protocol != NULL || w->culprit != NULL ||
 	    (w->why == NULL && (x->signaled || x->code != 0));
 	enum log_level level = bad ? LOG_LV_WARN : LOG_LV_INFO;
 
 	log_event(level, "handler_exited", &ctx,
-	    x->signaled ? LF_STR("signal", util_signal(x->code, signal)) : LF_INT("status", x->code),
+	    x->signaled ? LF_STR("signal", util_signal(x->code, signal)) :
+	    LF_INT("status", x->code),
 	    LF_USEC("duration", clock_mono() - w->started),
 	    LF_INT("messages", (int64_t)w->messages), LF_STR("reason", w->why),
 	    LF_STR("cause", w->protocol));
 }
 
 static void
-exited(struct child *child, const struct child_exit *x)
+enter_tail(struct worker *w)
 {
-	struct worker *w = CONTAINER_OF(child, struct worker, child);
+	close_stdout(w);
+	feeder_close(&w->feeder);
+	timer_stop(&w->age);
+	worker_set_state(w, WORKER_TAIL);
+}
+
+static void
+exited(struct process *p, const struct child_exit *x, int error, const char *step)
+{
+	struct worker *w = CONTAINER_OF(p, struct worker, process);
 	bool stopped = w->state == WORKER_STOPPING;
-	const char *step;
-	int i, error = command_exited(&w->start, w->pid, &step);
+	int i;
 
 	output_drain(&w->output);
 	for (i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
 		continue;
-	close_stdout(w);
-	feeder_close(&w->feeder);
-	timer_stop(&w->age);
-	w->state = WORKER_TAIL;
-	if (w->env->guardian != NULL)
-		guardian_release(w->env->guardian, w->slot);
-	w->slot = NULL;
-	launcher_finish(&w->start);
+	enter_tail(w);
 	if (w->outstanding > 0)
 		child_hurry(w->env->loop);
 	if (error != 0)
@@ -479,7 +502,6 @@ exited(struct child *child, const struct child_exit *x)
 		settle_feeds(w, x, stopped);
 	log_exit(w, x);
 	timer_set(&w->timer, output_is_open(&w->output) ? TAIL_TIME : 0);
-	w->changed(w);
 }
 
 static void
@@ -525,7 +547,6 @@ static void
 init(struct worker *w)
 {
 	TAILQ_INIT(&w->feeds);
-	w->state = WORKER_GONE;
 	w->out = -1;
 	feeder_init(&w->feeder, w->env->loop, written, stdin_broken);
 	line_init(&w->line, OUTPUT_LINE_MAX, line_came, w);
@@ -537,86 +558,55 @@ init(struct worker *w)
 }
 
 static void
-watch(struct worker *w, pid_t pid)
+started(struct process *p)
 {
-	struct log_ctx ctx = { .queue = w->cfg->name, .pid = pid };
+	struct worker *w = CONTAINER_OF(p, struct worker, process);
+	struct log_ctx ctx = { .queue = w->cfg->name, .pid = p->pid };
 	struct feed *f;
 
-	w->pid = pid;
-	w->output.ctx.pid = pid;
+	w->output.ctx.pid = p->pid;
 	TAILQ_FOREACH(f, &w->feeds, entry)
-		f->base.pid = pid;
-	child_watch(w->env->loop, &w->child, pid);
+		f->base.pid = p->pid;
 	log_event(LOG_LV_INFO, "handler_started", &ctx);
 }
 
-/* The launcher's. */
 static void
-started(struct start *start, pid_t pid)
+failed(struct process *p, int error, const char *step)
 {
-	watch(CONTAINER_OF(start, struct worker, start), pid);
-}
+	struct worker *w = CONTAINER_OF(p, struct worker, process);
 
-/* The launcher's: there was no process. */
-static void
-failed(struct start *start, int error, enum spawn_step step)
-{
-	struct worker *w = CONTAINER_OF(start, struct worker, start);
-
-	close_stdout(w);
-	feeder_close(&w->feeder);
-	timer_stop(&w->age);
-	w->state = WORKER_TAIL;
-	give_back_feeds(w, error, spawn_step_name(step));
+	enter_tail(w);
+	give_back_feeds(w, error, step);
 	timer_set(&w->timer, 0);
-	w->changed(w);
 }
 
-/* child.c's: the launcher signals its own. */
-static void
-kill_by_launcher(struct child *child, int signo)
-{
-	launcher_signal(&CONTAINER_OF(child, struct worker, child)->start, signo);
-}
+static const struct process_events process_events = { started, failed, exited };
 
 /* It is running, or soon will be. */
 static void
-begin(struct worker *w, pid_t pid)
+begin(struct worker *w)
 {
-	w->state = WORKER_WORKING;
 	w->started = clock_mono();
-	w->child.exited = exited;
-	w->child.leader = true;
-	w->child.kill_leftovers = w->cfg->leftovers == LEFTOVERS_KILL;
 	if (w->cfg->max_age > 0)
 		timer_set(&w->age, w->cfg->max_age);
-	if (w->start.launcher != NULL)
-		w->child.kill = kill_by_launcher;
-	else
-		watch(w, pid);
+	if (w->process.pid != 0)
+		started(&w->process);
 }
 
 int
 worker_start(struct worker *w, struct command *command, const char **step)
 {
-	int fd[3] = { -1, -1, -1 };
-	enum spawn_step what;
-	pid_t pid = -1;
+	int fd[3] = { -1, -1, -1 }, ret = -1;
 
 	init(w);
-	w->start = (struct start){ .started = started, .failed = failed };
 	*step = "pipe";
-	if (open_fds(w, fd) == 0) {
-		if (w->env->guardian != NULL)
-			w->slot = guardian_slot(w->env->guardian);
-		pid = command_start(command, NULL, fd, w->slot, &w->start, &what);
-		*step = spawn_step_name(what);
-	}
+	if (open_fds(w, fd) == 0)
+		ret = process_start(&w->process, w->env, command, NULL, fd,
+		    w->cfg->leftovers == LEFTOVERS_KILL, &process_events, step);
 	spawn_close(fd);
-	if (pid == -1)
-		return -1;
-	begin(w, pid);
-	return 0;
+	if (ret == 0)
+		begin(w);
+	return ret;
 }
 
 void
@@ -627,10 +617,7 @@ worker_free(struct worker *w)
 	close_stdout(w);
 	timer_stop(&w->timer);
 	timer_stop(&w->age);
-	child_forget(w->env->loop, &w->child);
-	if (w->env->guardian != NULL)
-		guardian_release(w->env->guardian, w->slot);
-	launcher_forget(&w->start);
+	process_done(&w->process);
 	output_done(&w->output);
 	line_done(&w->line);
 	free(w->protocol);

@@ -1,8 +1,9 @@
 /*
  * One process of a persistent handler, and the messages that it has.
  *
- * The owner hands it messages while worker_has_room(); each comes back exactly
- * once by finished(), in any order.  No callback may free anything.
+ * The owner gives it messages while worker_has_room(); each comes back exactly once
+ * by finished(), in any order.  Both callbacks may come from inside of a call: they
+ * only note what has changed, and free nothing.
  */
 #ifndef RQD_HANDLER_WORKER_H
 #define RQD_HANDLER_WORKER_H
@@ -15,14 +16,14 @@
 #include "handler/feed.h"
 #include "handler/handler.h"
 #include "handler/output.h"
-#include "loop/child.h"
+#include "handler/process.h"
 #include "loop/io.h"
 #include "loop/line.h"
 #include "loop/timer.h"
 
 enum worker_state {
 	WORKER_WORKING,		/* takes messages */
-	WORKER_RETIRING,	/* none any more; finishes those it has */
+	WORKER_RETIRING,	/* takes none; finishes those it has */
 	WORKER_CLOSING,		/* its stdin is closed; kill_grace to exit */
 	WORKER_STOPPING,	/* SIGTERM; SIGKILL after kill_grace */
 	WORKER_TAIL,		/* has exited; stderr is read for a second */
@@ -34,26 +35,24 @@ struct worker {
 	const struct handler_env  *env;
 	const struct queue_config *cfg;
 	struct handler		  *handler;
-	void			 (*finished)(struct worker *, struct feed *);	/* off feeds; result is certain */
-	void			 (*changed)(struct worker *);	/* has room, retires, has exited, or is gone */
+	/* The feed is off the worker's list; its result is certain. */
+	void			 (*finished)(struct worker *, struct feed *);
+	void			 (*changed)(struct worker *);	/* its state, or it has room */
 	TAILQ_ENTRY(worker)	   entry;
-	bool			   buried;	/* the owner has seen its exit */
+	bool			   exit_seen;	/* by the owner */
 	/* read only: */
 	enum worker_state	   state;
 	unsigned		   outstanding;	/* feeds */
 	uint64_t		   messages;	/* given so far */
 	uint64_t		   answers;
-	const char		  *why;		/* rqd ended it, for the log; NULL: it ended by itself */
+	const char		  *why;		/* rqd ends it; NULL: it ends by itself */
 	usec_t			   started;	/* mono */
 	/* private: */
 	struct feed_list	   feeds;	/* as they were given */
 	struct feeder		   feeder;	/* its stdin */
 	struct feed		  *culprit;	/* whose fault the end is; NULL: not known */
 	char			  *protocol;	/* what broke it; NULL: nothing; owned */
-	struct child		   child;
-	pid_t			   pid;		/* 0: not known yet */
-	volatile pid_t		  *slot;	/* guardian's; NULL: none */
-	struct start		   start;	/* by a launcher, if there is one */
+	struct process		   process;
 	int			   out;		/* our end of its stdout; -1: closed */
 	struct io		   out_io;
 	struct line		   line;

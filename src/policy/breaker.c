@@ -2,9 +2,9 @@
  * When a queue is suspended, and when it may try again: a state machine
  * without clock or timer.
  *
- * Results of deliveries that had begun before the breaker opened still come
- * in while it is OPEN.  Their failures change nothing, so that they do not put
- * off the probe; their success proves that the command works, and resumes.
+ * Deliveries that began before the breaker opened may end while it is OPEN.  Their
+ * failures change nothing, so that they do not delay the probe.  A success proves
+ * that the command works: the queue resumes.
  */
 #include "policy/breaker.h"
 
@@ -14,6 +14,14 @@
 #define PROBE_FIRST		(1 * SEC)
 #define PROBE_FAILING		(5 * SEC)	/* the longest wait; a failing command can be run */
 #define PROBE_CANNOT_EXECUTE	(1 * MINUTE)
+
+/* The only place that changes the state.  probe_at counts while OPEN. */
+static void
+breaker_set_state(struct breaker *b, enum breaker_state state, usec_t probe_at)
+{
+	b->state = state;
+	b->probe_at = probe_at;
+}
 
 void
 breaker_init(struct breaker *b, int limit)
@@ -26,7 +34,7 @@ breaker_success(struct breaker *b)
 {
 	bool was_open = b->state != BREAKER_CLOSED;
 
-	b->state = BREAKER_CLOSED;
+	breaker_set_state(b, BREAKER_CLOSED, 0);
 	b->failures = 0;
 	b->probes = 0;
 	b->refused = false;
@@ -37,34 +45,24 @@ breaker_success(struct breaker *b)
 static void
 breaker_wait(struct breaker *b, usec_t now)
 {
-	b->state = BREAKER_OPEN;
-	b->probe_at = now + backoff_delay(PROBE_FIRST, b->most, b->probes + 1, 1);
+	breaker_set_state(b, BREAKER_OPEN,
+	    now + backoff_delay(PROBE_FIRST, b->most, b->probes + 1, 1));
 }
 
 static enum breaker_event
 breaker_trip(struct breaker *b, enum reason reason, usec_t most, usec_t now)
 {
-	bool same = b->reason == reason;
+	bool same = b->reason == reason, probing = b->state == BREAKER_PROBING;
 
-	switch (b->state) {
-	case BREAKER_CLOSED:
-		b->reason = reason;
-		b->most = most;
-		b->since = now;
-		b->probes = 0;
-		breaker_wait(b, now);
-		return BREAKER_SUSPENDED;
-	case BREAKER_PROBING:
-		b->reason = reason;
-		b->most = most;
-		b->probes = same ? b->probes + 1 : 0;
-		breaker_wait(b, now);
-		return BREAKER_STILL;
-	case BREAKER_OPEN:
-		/* One that was begun before the queue was suspended. */
+	if (b->state == BREAKER_OPEN)	/* the delivery began before the suspension */
 		return BREAKER_NOTHING;
-	}
-	return BREAKER_NOTHING;
+	b->reason = reason;
+	b->most = most;
+	b->probes = probing && same ? b->probes + 1 : 0;
+	if (!probing)
+		b->since = now;
+	breaker_wait(b, now);
+	return probing ? BREAKER_STILL : BREAKER_SUSPENDED;
 }
 
 enum breaker_event
@@ -126,10 +124,8 @@ breaker_unproved(struct breaker *b, usec_t now)
 void
 breaker_idle(struct breaker *b, usec_t now)
 {
-	if (b->state != BREAKER_PROBING)
-		return;
-	b->state = BREAKER_OPEN;
-	b->probe_at = now;
+	if (b->state == BREAKER_PROBING)
+		breaker_set_state(b, BREAKER_OPEN, now);
 }
 
 void
@@ -143,15 +139,7 @@ bool
 breaker_allows(const struct breaker *b, usec_t now, bool *single)
 {
 	*single = b->state != BREAKER_CLOSED;
-	switch (b->state) {
-	case BREAKER_CLOSED:
-		return true;
-	case BREAKER_OPEN:
-		return now >= b->probe_at;
-	case BREAKER_PROBING:
-		return false;
-	}
-	return false;
+	return b->state == BREAKER_CLOSED || (b->state == BREAKER_OPEN && now >= b->probe_at);
 }
 
 enum turn
@@ -163,6 +151,6 @@ breaker_turn(struct breaker *b)
 
 	if (b->state != BREAKER_OPEN)
 		return TURN_SHARE;
-	b->state = BREAKER_PROBING;
+	breaker_set_state(b, BREAKER_PROBING, 0);
 	return turns[b->turns++ % ARRAY_LEN(turns)];
 }

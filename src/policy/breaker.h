@@ -1,8 +1,8 @@
 /*
- * Suspension: when the command cannot be executed, fails suspend_after times in a
- * row, or Redis refuses the pops, a queue is suspended; then one probe at a time,
- * each some time after the last one has ended; the first success resumes.  Pure:
- * the caller has the clock and the timer.
+ * Suspension.  A queue is suspended when its command cannot be executed, when it
+ * fails suspend_after times in a row, or when Redis refuses the pops.  It is then
+ * probed with one message at a time; the first success resumes it.  The caller has
+ * the clock and the timer.
  *
  *	CLOSED --failure--> OPEN --breaker_turn--> PROBING --success--> CLOSED
  *	                     ^-----------failure-----'

@@ -1,0 +1,116 @@
+/*
+ * A handler's process: what is the same whether the daemon starts it or the launcher.
+ *
+ * child.c kills and reaps the group before it calls exited().  So the guardian's
+ * slot is given back there: the number may then belong to another process.
+ */
+#include "handler/process.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "handler/guardian.h"
+
+static void
+release(struct process *p)
+{
+	guardian_release(p->env->guardian, p->slot);
+	p->slot = NULL;
+}
+
+static void
+exited(struct child *child, const struct child_exit *x)
+{
+	struct process *p = CONTAINER_OF(child, struct process, child);
+	const char *step;
+	int error = command_exited(&p->start, p->pid, &step);
+
+	release(p);
+	launcher_finish(&p->start);
+	p->events->exited(p, x, error, step);
+}
+
+static void
+watch(struct process *p, pid_t pid)
+{
+	p->pid = pid;
+	child_watch(p->env->loop, &p->child, pid);
+}
+
+/* The launcher's. */
+static void
+started(struct start *start, pid_t pid)
+{
+	struct process *p = CONTAINER_OF(start, struct process, start);
+
+	watch(p, pid);
+	p->events->started(p);
+}
+
+/* The launcher's: there was no process. */
+static void
+failed(struct start *start, int error, enum spawn_step step)
+{
+	struct process *p = CONTAINER_OF(start, struct process, start);
+
+	p->events->failed(p, error, spawn_step_name(step));
+}
+
+/* child.c's: the launcher signals the processes that it started. */
+static void
+kill_by_launcher(struct child *child, int signo)
+{
+	launcher_signal(&CONTAINER_OF(child, struct process, child)->start, signo);
+}
+
+int
+process_start(struct process *p, const struct handler_env *env, struct command *command,
+    const struct message *msg, const int fd[3], bool kill_leftovers,
+    const struct process_events *events, const char **step)
+{
+	enum spawn_step what;
+	int error;
+	pid_t pid;
+
+	*p = (struct process){ .env = env, .events = events,
+	    .start = { .started = started, .failed = failed },
+	    .child = { .exited = exited, .leader = true, .kill_leftovers = kill_leftovers } };
+	p->slot = guardian_slot(env->guardian);
+	pid = command_start(command, msg, fd, p->slot, &p->start, &what);
+	if (pid == -1) {
+		*step = spawn_step_name(what);
+		error = errno;
+		release(p);
+		errno = error;
+		return -1;
+	}
+	if (p->start.launcher != NULL)
+		p->child.kill = kill_by_launcher;
+	else
+		watch(p, pid);
+	return 0;
+}
+
+void
+process_stop(struct process *p)
+{
+	p->child.kill_leftovers = true;
+	(void)child_kill(&p->child, SIGTERM);
+	(void)child_kill(&p->child, SIGCONT);
+}
+
+void
+process_kill(struct process *p)
+{
+	(void)child_kill(&p->child, SIGKILL);
+}
+
+void
+process_done(struct process *p)
+{
+	if (p->env == NULL)
+		return;
+	child_forget(p->env->loop, &p->child);
+	release(p);
+	launcher_forget(&p->start);
+}
