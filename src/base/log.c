@@ -22,12 +22,15 @@
 
 #define HELD_MAX	(32 * 1024)
 #define RECORD_KEEP	(16 * 1024)	/* a larger buffer is not kept */
+#define FAILURE_GAP	MINUTE		/* between two reports that the log cannot be written */
 
 static enum log_level max_level = LOG_LV_INFO;
 static enum log_format record_format = LOG_LOGFMT;
 static struct log_sink *sink;		/* NULL: not opened yet */
 static uint64_t reported;		/* records lost, and reported */
 static struct buf record = BUF_INIT;
+static bool failure_reported;		/* on stderr, for the sink in use */
+static usec_t failure_at;		/* when one was last reported; 0: never */
 static bool holding;
 static struct buf held = BUF_INIT;	/* whole records, for a sink that takes bytes */
 
@@ -130,6 +133,46 @@ report_lost(void)
 		sink->lost += n - 1;	/* the report is not a record to report */
 }
 
+/* Writes a record to stderr, whatever the sink in use is. */
+static void
+write_to_stderr(enum log_level level, const struct log_field *fields)
+{
+	struct log_sink *mine = sink;
+
+	sink = log_sink_open("stderr", NULL);
+	if (sink != NULL) {
+		build_record(level, "warning", NULL, fields);
+		(void)log_sink_write(sink, record.data, record.len);
+		log_sink_free(sink);
+	}
+	sink = mine;
+}
+
+/*
+ * Reports on stderr that the log's file or syslog refuses records, and that it takes
+ * them again: an operator who reads only that log would never know.  A disk that is
+ * almost full takes short records and refuses long ones, so reports keep FAILURE_GAP.
+ */
+static void
+report_failure(void)
+{
+	bool failed = sink->error != 0;
+
+	if (failed == failure_reported || sink->path == NULL || sink->way == SINK_JOURNAL ||
+	    (failed && failure_at != 0 && clock_mono() - failure_at < FAILURE_GAP))
+		return;
+	failure_reported = failed;
+	if (failed) {
+		failure_at = clock_mono();
+		write_to_stderr(LOG_LV_ERROR, (const struct log_field[]){
+		    LF_STR("reason", "log_failed"), LF_STR("target", sink->path),
+		    LF_STR("error", strerror(sink->error)), LF_END });
+	} else {
+		write_to_stderr(LOG_LV_WARN, (const struct log_field[]){
+		    LF_STR("reason", "log_resumed"), LF_STR("target", sink->path), LF_END });
+	}
+}
+
 /* Makes stderr the sink before anybody chose one; without it nothing is logged. */
 static bool
 have_sink(void)
@@ -187,6 +230,7 @@ write_record(enum log_level level, const char *event, const struct log_ctx *ctx,
 	report_lost();
 	build_record(level, event, ctx, fields);
 	(void)log_sink_write(sink, record.data, record.len);
+	report_failure();
 	if (log_waiting_fd() != waiting && log_waiting_fd() != -1)
 		tell_waiting();
 }
@@ -208,6 +252,7 @@ log_release(void)
 		return;
 	report_lost();
 	write_held();
+	report_failure();
 	buf_clear(&held);
 	if (log_waiting_fd() != waiting && log_waiting_fd() != -1)
 		tell_waiting();
@@ -244,6 +289,7 @@ replace_sink(struct log_sink *s)
 
 	log_release();
 	sink = s;
+	failure_reported = false;
 	if (old == NULL)
 		return;
 	log_sink_flush(old);
@@ -313,9 +359,16 @@ log_flush(void)
 	if (sink != NULL) {
 		log_sink_flush(sink);
 		report_lost();
+		report_failure();
 		forget_record();
 	}
 	errno = saved;
+}
+
+const char *
+log_failure(void)
+{
+	return sink != NULL && sink->error != 0 ? strerror(sink->error) : NULL;
 }
 
 uint64_t

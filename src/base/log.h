@@ -99,6 +99,13 @@ const char *log_level_name(enum log_level);
 int	 log_waiting_fd(void);
 void	 log_flush(void);
 
+/*
+ * Why the last write failed ("No space left on device"), valid for the moment, or NULL
+ * where it did not fail.  Where the log is a file or syslog, stderr says so, too: once
+ * when it begins and once when it ends.  log_flush() tries again to report what was lost.
+ */
+const char *log_failure(void);
+
 uint64_t log_dropped(void);		/* records lost since the start */
 
 /*

@@ -288,6 +288,18 @@ is_datagram(const struct log_sink *s)
 	return s->way == SINK_DATAGRAM || s->way == SINK_JOURNAL;
 }
 
+/* Keeps why a write failed: a full disk, a closed pipe.  Having to wait is no failure. */
+static void
+note_error(struct log_sink *s, ssize_t r)
+{
+	if (r > 0)
+		s->error = 0;
+	else if (r == 0)
+		s->error = ENOSPC;
+	else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EMSGSIZE)
+		s->error = errno;
+}
+
 /*
  * As write(2); EAGAIN: must wait.  A datagram goes without its newline, and
  * one that is too long for the socket is lost alone.
@@ -317,6 +329,7 @@ write_once(struct log_sink *s, const char *p, size_t n)
 			break;
 		}
 	} while (r == -1 && errno == EINTR);
+	note_error(s, r);
 	if (!is_datagram(s))
 		return r;
 	if (r == -1 && errno == EMSGSIZE) {

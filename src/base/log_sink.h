@@ -28,6 +28,7 @@ struct log_sink {
 	struct buf	 backlog;	/* records with newlines; midway: a rest first */
 	size_t		 out;		/* bytes at the start of backlog that are written */
 	uint64_t	 lost;		/* records dropped and not yet reported */
+	int		 error;		/* errno of the last write where it failed, else 0 */
 };
 
 /* NULL with *cause; target as for log_open(). */

@@ -367,15 +367,18 @@ is_in_groups(const struct identity *id, gid_t gid)
 	return id->gid == gid;
 }
 
-/* For root, who asks for somebody else; folders on the way are not looked at. */
+/*
+ * Whether somebody else may execute (S_IXUSR) or write it (S_IWUSR): root asks this for
+ * a queue's user.  Folders on the way are not looked at.
+ */
 static bool
-may_execute(const struct stat *st, const struct identity *id)
+may_use(const struct stat *st, const struct identity *id, mode_t owner_bit)
 {
 	if (st->st_uid == id->runs_as)
-		return (st->st_mode & S_IXUSR) != 0;
+		return (st->st_mode & owner_bit) != 0;
 	if (is_in_groups(id, st->st_gid))
-		return (st->st_mode & S_IXGRP) != 0;
-	return (st->st_mode & S_IXOTH) != 0;
+		return (st->st_mode & owner_bit >> 3) != 0;
+	return (st->st_mode & owner_bit >> 6) != 0;
 }
 
 static void
@@ -392,7 +395,7 @@ check_command_file(struct loader *l, const struct draft *d, const struct identit
 		why = strerror(errno);
 	else if (S_ISDIR(st.st_mode))
 		why = "is a directory";
-	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_execute(&st, id))
+	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_use(&st, id, S_IXUSR))
 		why = "is not executable for the queue's user: chmod 755 it";
 	else
 		why = first_line = explain_first_line(path);
@@ -499,6 +502,69 @@ check_log_owner(struct loader *l, const struct runner *r, const struct place *at
 	return false;
 }
 
+/* Whether the process that will open the log may write here; errno where not. */
+static bool
+may_write(const char *path, const struct stat *st, const struct runner *r)
+{
+	struct identity id = { .gid = r->gid, .runs_as = r->uid };
+	const char *step;
+	bool may;
+
+	if (!r->held || r->privileged)
+		return access(path, W_OK) == 0;
+	if (identity_find(r->main.name, "", &id, &step) == -1)
+		id = (struct identity){ .gid = r->gid, .runs_as = r->uid };
+	may = may_use(st, &id, S_IWUSR);
+	identity_done(&id);
+	errno = EACCES;
+	return may;
+}
+
+#define LOG_FALLBACK	": until that is corrected rqd logs to stderr"
+
+/* A log that does not exist yet is created in its folder. */
+static void
+check_log_folder(struct loader *l, const struct runner *r, const struct place *at)
+{
+	const char *path = l->config->log.target;
+	size_t n = (size_t)(strrchr(path, '/') - path);
+	char *folder = xstrndup(path, n > 0 ? n : 1);
+	struct stat st;
+	int error = 0;
+
+	if (stat(folder, &st) == -1)
+		error = errno;
+	else if (!S_ISDIR(st.st_mode))
+		error = ENOTDIR;
+	if (error != 0)
+		finding_warn(&l->findings, at, "target %s: its folder %s: %s" LOG_FALLBACK, path,
+		    folder, strerror(error));
+	else if (!may_write(folder, &st, r))
+		finding_warn(&l->findings, at, "target %s: rqd cannot write to its folder %s: %s"
+		    LOG_FALLBACK, path, folder, strerror(errno));
+	free(folder);
+}
+
+/* Where the daemon cannot open the file it logs to stderr. */
+static void
+check_log_writable(struct loader *l, const struct runner *r, const struct place *at)
+{
+	const char *path = l->config->log.target;
+	const char *why = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) == -1)
+		check_log_folder(l, r, at);
+	else if (S_ISLNK(st.st_mode))
+		why = "is a symbolic link, which is not followed";
+	else if (S_ISDIR(st.st_mode))
+		why = "is a directory, not a file";
+	else if (!may_write(path, &st, r))
+		why = "cannot be written by rqd";
+	if (why != NULL)
+		finding_warn(&l->findings, at, "target %s %s" LOG_FALLBACK, path, why);
+}
+
 /* Whoever may change the folder decides what the file is: root opens nothing there. */
 static void
 check_log_file(struct loader *l, const struct runner *r)
@@ -507,10 +573,10 @@ check_log_file(struct loader *l, const struct runner *r)
 	const struct place *at = given_place(l, SECTION_LOG, "target");
 	char *why = NULL;
 
-	if (path[0] != '/' || !r->held)
+	if (path[0] != '/' || (r->held && !check_log_owner(l, r, at)))
 		return;
-	if (check_log_owner(l, r, at) && trust_folders(path, r->main.uid, &why) == -1 &&
-	    errno == EPERM)
+	check_log_writable(l, r, at);
+	if (r->held && trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
 		finding_warn(&l->findings, at, "target %s: %s, so others could put another file "
 		    "there: take a folder of %s's, such as /var/log/rqd", path, why, r->main.name);
 	free(why);

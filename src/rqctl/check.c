@@ -211,6 +211,15 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		check_group(f, p, i);
 }
 
+static void
+check_daemon(struct findings *f, const struct daemon *d)
+{
+	const char *error = fleet_text(d->beat, "log_error");
+
+	if (error[0] != '\0')
+		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
+}
+
 /* Those that nobody has run in time. */
 static void
 check_schedules(struct findings *f)
@@ -252,6 +261,8 @@ check_run(struct ctl *c)
 	if (p.fleet.ignored > 0)
 		find(&f, "warning", NULL, "%zu keys rqd:daemon:... are too large or no heartbeats",
 		    p.fleet.ignored);
+	for (i = 0; i < p.fleet.n; i++)
+		check_daemon(&f, &p.fleet.daemons[i]);
 	for (i = 0; i < p.n; i++)
 		check_queue(&f, &p, i);
 	check_schedules(&f);

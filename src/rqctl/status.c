@@ -137,6 +137,26 @@ print_json(const struct ctl *c, const struct picture *p)
 	out_json(root);
 }
 
+/* What is wrong with daemons, each in a line; rqctl check says the same. */
+static void
+print_warnings(const struct fleet *f, struct buf *b)
+{
+	const char *error;
+	char *line;
+	size_t i;
+
+	for (i = 0; i < f->n; i++) {
+		error = fleet_text(f->daemons[i].beat, "log_error");
+		if (error[0] == '\0')
+			continue;
+		line = xasprintf("warning: daemon %s cannot write its log: %s",
+		    f->daemons[i].instance, error);
+		out_escape(b, line, strlen(line));
+		buf_addc(b, '\n');
+		free(line);
+	}
+}
+
 void
 status_print(const struct ctl *c, const struct picture *p, const struct rates *rates,
     struct buf *b)
@@ -149,6 +169,7 @@ status_print(const struct ctl *c, const struct picture *p, const struct rates *r
 	if (rates != NULL)
 		buf_printf(b, ", %.19sZ", clock_text(p->taken, when));
 	buf_addc(b, '\n');
+	print_warnings(&p->fleet, b);
 	fill(&t, p, rates);
 	if (table_rows(&t) > 0)
 		table_print(&t, b, (size_t)out_width());

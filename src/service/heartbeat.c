@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
@@ -113,6 +114,8 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
 	    "pid", (int)getpid(), "started", seconds(h->started), "config", config->hash,
 	    "max_handlers", config->max_handlers, "queues", queues);
+	if (log_failure() != NULL)
+		json_object_set_new(root, "log_error", json_string(log_failure()));
 	text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	return text;
@@ -146,10 +149,12 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
-	char *text = bounded_text(h, config, consumers, n);
+	char *text;
 	double now = conn_redis_time(conn);
 	char score[32], ttl[16], old[32], ahead[32];
 
+	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
+	text = bounded_text(h, config, consumers, n);
 	if (text != NULL && now > 0) {
 		snprintf(score, sizeof(score), "%.3f", now);
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);

@@ -10,6 +10,7 @@
 
 #include <config.h>
 
+#include "base/log.h"
 #include "base/stats.h"
 #include "base/util.h"
 #include "status/json_bytes.h"
@@ -50,6 +51,8 @@ daemon_json(const struct view *v)
 	json_object_set_new(o, "started", json_real((double)(v->started / MSEC) / 1e3));
 	json_object_set_new(o, "handlers", json_integer(dispatcher_taken(v->dispatcher)));
 	json_object_set_new(o, "max_handlers", json_integer(v->config->max_handlers));
+	if (log_failure() != NULL)
+		set_text(o, "log_error", log_failure());
 	json_object_set_new(o, "redis", redis_json(v));
 	return o;
 }
@@ -59,7 +62,7 @@ static json_t *
 member_json(const struct daemon *d, double now)
 {
 	static const char *const copied[] = {
-		"name", "version", "pid", "started", "config", "max_handlers"
+		"name", "version", "pid", "started", "config", "max_handlers", "log_error"
 	};
 	json_t *o = json_object(), *unusual = json_object(), *q;
 	const char *name, *state;

@@ -93,3 +93,57 @@ r lpush q '{"id":1}' >/dev/null
 wait_for 10 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]'
 rqd_stop quiet
 is "$(cat "$T/quiet.log")" '' 'level error: silent where all is well'
+
+# -- a file that cannot be opened --------------------------------------------------------
+target() { printf '%s\nlog {\n\ttarget = "%s"\n}\n' "$2" "$1" >"$T/target"; "$RQD" -t -c "$T/target" 2>&1; }
+until=': until that is corrected rqd logs to stderr'
+like "$(target "$T/none/rqd.log")" "target:3: target .*/none/rqd.log: its folder .*/none: No such file or directory$until" \
+    'rqd -t says that the folder of the log is missing'
+like "$(target "$T/loud/rqd.log")" "target:3: target .*: its folder .*/loud: Not a directory$until" 'or is a file'
+mkdir "$T/folder" && ln -s "$T/none" "$T/link"
+like "$(target "$T/folder")" "target:3: target .*/folder is a directory, not a file$until" 'the log is a folder'
+like "$(target "$T/link")" "target:3: target .*/link is a symbolic link, which is not followed$until" 'or a link'
+unlike "$(target "$T/folder/new.log")" warning 'one that can be made is not mentioned'
+mkdir -m 500 "$T/closed"
+like "$(target "$T/closed/rqd.log" 'privileged = false')" \
+    "target:3: target .*: rqd cannot write to its folder .*/closed: Permission denied$until" 'a folder that it may not write to'
+rqd_start elsewhere <<C
+log { target = "$T/none/rqd.log" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+log_wait 10 event=ready 1 elsewhere
+pass 'the daemon starts without its log'
+like "$(log_lines 'keeps the old log target' elsewhere)" 'none/rqd.log: No such file' 'and says so on stderr'
+rqd_stop elsewhere
+
+# -- a full disk -------------------------------------------------------------------------
+mkdir "$T/disk"
+if [ "$(id -u)" -ne 0 ] || ! mount -t tmpfs -o size=64k,mode=755 tmpfs "$T/disk" 2>/dev/null; then
+	note 'no full disk: it needs root, who may mount a tmpfs'
+	exit
+fi
+trap '_status=$?; umount -l "$T/disk"; (exit $_status); finish' EXIT
+rqd_start disk <<C
+log { target = "$T/disk/rqd.log" }
+queue "q" { command = {"$T/loud"} output = "none" user = "root" }
+C
+wait_for 10 'grep -q event=ready "$T/disk/rqd.log"'
+dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null
+for i in $(seq 100); do echo "{\"id\":\"$(printf '%0100d' "$i")\"}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
+wait_ok 20 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a full disk stops no message'
+log_wait 10 'reason=log_failed' 1 disk
+like "$(cat "$T/disk.log")" 'level=error event=warning reason=log_failed target=.*/disk/rqd.log error="No space left on device"' \
+    'stderr says that the log cannot be written'
+is "$(log_count reason=log_failed disk)" 1 'once'
+daemon=$(r zrange rqd:daemons 0 -1)
+wait_ok 15 'r get "rqd:daemon:$daemon" | grep -q "\"log_error\":\"No space left on device\""' 'the heartbeat says it'
+ctl -c "$T/disk.conf" check >"$T/said"
+is $? 1 'rqctl check warns'
+like "$(cat "$T/said")" "warning: daemon $daemon cannot write its log: No space left on device" 'in words'
+like "$(ctl status)" "warning: daemon $daemon cannot write its log: No space left on device" 'and so does rqctl status'
+rm "$T/disk/fill"
+wait_ok 15 'grep -q "reason=log_dropped dropped=" "$T/disk/rqd.log"' 'with room again the log says how much it lost, also while idle'
+log_wait 10 'reason=log_resumed' 1 disk
+wait_ok 15 '! r get "rqd:daemon:$daemon" | grep -q log_error' 'and the heartbeat nothing'
+unlike "$(ctl -c "$T/disk.conf" check)" 'cannot write its log' 'nor does rqctl check'
+rqd_stop disk

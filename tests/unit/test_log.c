@@ -399,6 +399,58 @@ test_held(void **state UNUSED)
 	free(path);
 }
 
+/*
+ * A log that cannot be written says so on stderr: once when it begins, once when it
+ * ends, and again only a minute later where it goes up and down.
+ */
+static void
+test_failure_is_reported(void **state UNUSED)
+{
+	static const char failed[] = "level=error event=warning reason=log_failed target=",
+	    resumed[] = "level=warn event=warning reason=log_resumed target=";
+	char *path = in_dir("limited"), *err = in_dir("stderr"), *s, *p;
+	struct rlimit was, small;
+	int i, old = dup(2), fd = open(err, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+
+	assert_int_equal(dup2(fd, 2), 2);
+	close(fd);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_int_equal(log_open(path, NULL), 0);
+	for (i = 0; i < 20; i++)	/* longer than stderr, which has the same limit */
+		log_event(LOG_LV_INFO, "fits", NULL);
+	assert_null(log_failure());
+	clock_fake_advance(2 * MINUTE);
+	for (i = 0; i < 4; i++) {
+		small = (struct rlimit){ size_of(path) + 10, was.rlim_max };
+		assert_int_equal(truncate(err, 0), 0);
+		assert_int_equal(write(2, "-\n", 2), 2);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		log_event(LOG_LV_INFO, "lost", NULL);
+		log_event(LOG_LV_INFO, "lost", NULL);
+		assert_string_equal(log_failure(), strerror(EFBIG));
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+		s = slurp(err, NULL);
+		p = strstr(s, failed);
+		assert_true((p != NULL) == (i != 1));
+		assert_true(p == NULL || strstr(p + 1, failed) == NULL);
+		free(s);
+		log_flush();	/* the report of what was lost */
+		assert_null(log_failure());
+		s = slurp(err, NULL);
+		assert_true((strstr(s, resumed) != NULL) == (i != 1));
+		free(s);
+		clock_fake_advance(i == 0 ? SEC : 2 * MINUTE);
+	}
+	log_close();
+	dup2(old, 2);
+	close(old);
+	unlink(path);
+	unlink(err);
+	free(path);
+	free(err);
+}
+
 /* What is lost of it is counted record by record. */
 static void
 test_held_on_a_full_disk(void **state UNUSED)
@@ -893,6 +945,7 @@ main(void)
 		cmocka_unit_test_setup(test_hopeless, start_clean),
 		cmocka_unit_test_setup(test_held, start_clean),
 		cmocka_unit_test_setup(test_held_on_a_full_disk, start_clean),
+		cmocka_unit_test_setup(test_failure_is_reported, start_clean),
 		cmocka_unit_test_setup(test_journal, start_clean),
 		cmocka_unit_test_setup(test_syslog, start_clean),
 		cmocka_unit_test_setup(test_journal_fields, start_clean),
