@@ -190,9 +190,9 @@ check_several(struct loader *l, const struct draft *d)
 	const struct queue_config *q = d->queue;
 	size_t i, k;
 
-	if (q->keys[1] != NULL && !config_kind_hears(q->kind)) {
+	if (q->keys[1] != NULL && !kind_has(q->kind, TRAIT_SUBSCRIBES)) {
 		finding_error(&l->findings, draft_place(d, "key"), "key takes one value with kind "
-		    "\"%s\"", config_kind_name(q->kind));
+		    "\"%s\"", kind_name(q->kind));
 		return;
 	}
 	for (i = 1; q->keys[0] != NULL && q->keys[i] != NULL; i++) {

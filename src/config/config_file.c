@@ -97,7 +97,7 @@ check_applies(struct loader *l, const struct draft *d)
 		if (s == NULL || option_applies(o, d->queue))
 			continue;
 		finding_error(&l->findings, &s->at, "%s has no meaning with kind \"%s\" and mode "
-		    "\"%s\"", o->name, config_kind_name(d->queue->kind),
+		    "\"%s\"", o->name, kind_name(d->queue->kind),
 		    config_mode_name(d->queue->mode));
 	}
 }
@@ -109,11 +109,10 @@ build_key(struct queue_config *q)
 	if (q->keys[0] == NULL || q->keys[0][0] == '\0') {
 		free(q->keys[0]);
 		q->keys = xreallocarray(q->keys, 2, sizeof(*q->keys));
-		q->keys[0] = q->kind == KIND_UNIQUE ? xasprintf("Queue:%s", q->name) :
-		    xstrdup(q->name);
+		q->keys[0] = xasprintf("%s%s", kind_key_prefix(q->kind), q->name);
 		q->keys[1] = NULL;
 	}
-	q->key = xstrdup(config_kind_hears(q->kind) ? q->name : q->keys[0]);
+	q->key = xstrdup(kind_has(q->kind, TRAIT_SUBSCRIBES) ? q->name : q->keys[0]);
 }
 
 static void
@@ -134,7 +133,7 @@ build_queue(struct loader *l, struct draft *d)
 	}
 	check_applies(l, d);
 	build_key(q);
-	if (!config_kind_keeps(q->kind))
+	if (!kind_has(q->kind, TRAIT_LEASES))
 		q->max_attempts = 1;
 	if (q->database == -1)
 		q->database = l->config->redis.database;

@@ -98,26 +98,14 @@ check_name(struct loader *l, const struct schedule_draft *d)
 	}
 }
 
-static bool
-can_be_pushed(enum kind kind)
-{
-	switch (kind) {
-	case KIND_ACK: case KIND_UNIQUE: case KIND_STREAM: case KIND_LIST: case KIND_EXPIRED:
-		return true;
-	case KIND_CHANNEL: case KIND_PATTERN:
-		break;
-	}
-	return false;
-}
-
-/* For a queue of kind unique the message is an id. */
+/* The members of a zset are ids. */
 static void
 check_message(struct loader *l, const struct schedule_draft *d, const struct queue_config *q)
 {
 	const char *message = d->schedule->message;
 	size_t len = strlen(message);
 
-	if (q->kind == KIND_UNIQUE && len > 0 && !message_id_ok(message, len))
+	if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
 		finding_error(&l->findings, place(d, "message"), "the messages of queue \"%s\" are "
 		    "ids: 1 to %d bytes without control characters", q->name, MESSAGE_ID_MAX);
 	else if (len > q->message_max)
@@ -137,10 +125,10 @@ check_queue(struct loader *l, const struct schedule_draft *d)
 			    "write queue = \"NAME\"", s->name);
 	} else if (q == NULL) {
 		finding_error(&l->findings, place(d, "queue"), "there is no queue \"%s\"", s->queue);
-	} else if (!can_be_pushed(q->kind)) {
+	} else if (!kind_waits(q->kind)) {
 		finding_error(&l->findings, place(d, "queue"), "queue \"%s\" is of kind %s, which "
 		    "holds no messages: nothing can be pushed to it", s->queue,
-		    config_kind_name(q->kind));
+		    kind_name(q->kind));
 	} else {
 		check_message(l, d, q);
 	}

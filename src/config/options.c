@@ -19,15 +19,6 @@
 #define TIB		((int64_t)1 << 40)
 #define MILLION		1000000
 #define PERSISTENT	(1U << MODE_PERSISTENT)
-#define STREAM		(1U << KIND_STREAM)
-
-/* Kinds that keep a message until it is done; see config_kind_keeps(). */
-#define KEEPING		(1U << KIND_ACK | 1U << KIND_UNIQUE | 1U << KIND_STREAM | 1U << KIND_EXPIRED)
-
-/* Kinds that hear messages rather than take them; see config_kind_hears(). */
-#define HEARING		(1U << KIND_CHANNEL | 1U << KIND_PATTERN)
-
-#define EXPIRED		(1U << KIND_EXPIRED)
 
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
@@ -129,7 +120,7 @@ static const struct option options[] = {
 	/* Where messages come from. */
 	{
 		.section = SECTION_QUEUE, .name = "kind", .type = OPTION_CHOICE,
-		.offset = Q(kind), .def = "ack", .choices = config_kinds,
+		.offset = Q(kind), .def = "ack", .choices = kind_names,
 		.help = "the kind of queue",
 	}, {
 		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRINGS,
@@ -139,37 +130,37 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "match", .type = OPTION_STRINGS,
 		.offset = Q(match), .def = "*", .check = check_key, .flags = OPTION_ALONE,
-		.kinds = EXPIRED, .help = "pattern of the keys whose expiry is a message",
+		.trait = TRAIT_KEY_EVENTS, .help = "pattern of the keys whose expiry is a message",
 	}, {
 		.section = SECTION_QUEUE, .name = "database", .type = OPTION_INT,
 		.offset = Q(database), .def = "-1", .min = -1, .max = INT32_MAX,
-		.kinds = EXPIRED, .help = "the database of the keys; -1: redis.database",
+		.trait = TRAIT_KEY_EVENTS, .help = "the database of the keys; -1: redis.database",
 	}, {
 		.section = SECTION_QUEUE, .name = "notifications", .type = OPTION_CHOICE,
 		.offset = Q(notifications), .def = "check", .choices = notifications,
-		.kinds = EXPIRED,
+		.trait = TRAIT_KEY_EVENTS,
 		.help = "if Redis has notifications off: set: turn them on; check: report an error",
 	}, {
 		.section = SECTION_QUEUE, .name = "skew", .type = OPTION_DURATION,
 		.offset = Q(skew), .def = "2s", .min = 100 * MSEC, .max = DAY,
-		.kinds = EXPIRED,
+		.trait = TRAIT_KEY_EVENTS,
 		.help = "how much later than another a daemon may hear of an expiry",
 	}, {
 		.section = SECTION_QUEUE, .name = "backlog", .type = OPTION_INT,
 		.offset = Q(backlog), .def = "1000", .min = 1, .max = MILLION,
-		.kinds = HEARING, .help = "messages that may wait in the daemon; more are dropped",
+		.trait = TRAIT_SUBSCRIBES, .help = "messages that may wait in the daemon; more are dropped",
 	}, {
 		.section = SECTION_QUEUE, .name = "backlog_bytes", .type = OPTION_SIZE,
 		.offset = Q(backlog_bytes), .def = "16M", .min = 1, .max = TIB,
-		.kinds = HEARING, .help = "total size of the messages that wait",
+		.trait = TRAIT_SUBSCRIBES, .help = "total size of the messages that wait",
 	}, {
 		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
 		.offset = Q(pop), .def = "right", .choices = pops,
-		.kinds = 1U << KIND_LIST, .help = "the end of the list that rqd pops from",
+		.trait = TRAIT_POP_END, .help = "the end of the list that rqd pops from",
 	}, {
 		.section = SECTION_QUEUE, .name = "consumer_group", .type = OPTION_STRING,
 		.offset = Q(consumer_group), .def = "rqd", .check = check_group,
-		.kinds = STREAM, .help = "the stream's consumer group; created if missing",
+		.trait = TRAIT_GROUP, .help = "the stream's consumer group; created if missing",
 	}, {
 		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
 		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
@@ -275,12 +266,12 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "fleet_concurrency", .type = OPTION_INT,
 		.offset = Q(fleet_concurrency), .def = "0", .max = MILLION,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "messages of this queue in flight at once, all daemons; 0: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "rate", .type = OPTION_STRING,
 		.offset = Q(rate), .def = "", .check = check_rate,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "messages per time, as \"100/s\", all daemons; empty: no limit",
 	}, {
 		.section = SECTION_QUEUE, .name = "priority", .type = OPTION_INT,
@@ -292,12 +283,12 @@ static const struct option options[] = {
 	{
 		.section = SECTION_QUEUE, .name = "lease", .type = OPTION_DURATION,
 		.offset = Q(lease), .def = "60s", .min = 3 * SEC, .max = DAY,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "time after the last renewal until another daemon may take the message",
 	}, {
 		.section = SECTION_QUEUE, .name = "foreign_timeout", .type = OPTION_DURATION,
 		.offset = Q(foreign_timeout), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
-		.zero = true, .kinds = KEEPING,
+		.zero = true, .trait = TRAIT_LEASES,
 		.help = "the same for deliveries of other programs; 0: the lease",
 	}, {
 		.section = SECTION_QUEUE, .name = "time_limit", .type = OPTION_DURATION,
@@ -313,27 +304,27 @@ static const struct option options[] = {
 	{
 		.section = SECTION_QUEUE, .name = "max_attempts", .type = OPTION_INT,
 		.offset = Q(max_attempts), .def = "25", .min = 1, .max = MILLION,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "failures after which a message is a dead letter",
 	}, {
 		.section = SECTION_QUEUE, .name = "backoff", .type = OPTION_DURATION,
 		.offset = Q(backoff), .def = "5s", .max = 30 * DAY,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "delay before the first retry; doubles with each attempt",
 	}, {
 		.section = SECTION_QUEUE, .name = "backoff_max", .type = OPTION_DURATION,
 		.offset = Q(backoff_max), .def = "1h", .max = 30 * DAY,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "longest delay before a retry",
 	}, {
 		.section = SECTION_QUEUE, .name = "max_crashes", .type = OPTION_INT,
 		.offset = Q(max_crashes), .def = "3", .max = MILLION,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "expired leases after which a message is a dead letter",
 	}, {
 		.section = SECTION_QUEUE, .name = "dead_status", .type = OPTION_STATUSES,
 		.offset = Q(dead_status), .def = "65", .min = 1, .max = 255,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "exit statuses that make the message a dead letter at once",
 	}, {
 		.section = SECTION_QUEUE, .name = "suspend_after", .type = OPTION_INT,
@@ -342,7 +333,7 @@ static const struct option options[] = {
 	}, {
 		.section = SECTION_QUEUE, .name = "dead_max", .type = OPTION_INT64,
 		.offset = Q(dead_max), .def = "0", .max = (int64_t)MILLION * MILLION,
-		.kinds = KEEPING,
+		.trait = TRAIT_LEASES,
 		.help = "dead letters to keep, the newest; 0: all",
 	},
 
@@ -421,7 +412,7 @@ bool
 option_applies(const struct option *o, const struct queue_config *q)
 {
 	return (o->modes == 0 || (o->modes & 1U << q->mode) != 0) &&
-	    (o->kinds == 0 || (o->kinds & 1U << q->kind) != 0);
+	    (o->trait == 0 || kind_has(q->kind, o->trait));
 }
 
 const char *

@@ -57,7 +57,7 @@ struct option {
 	int		(*check)(char *const *values, size_t n, size_t *bad, char **cause);
 	unsigned	 flags;
 	unsigned	 modes;		/* bits 1 << enum mode; 0: all */
-	unsigned	 kinds;		/* bits 1 << enum kind; 0: all */
+	enum trait	 trait;		/* only kinds with this one; 0: all */
 	const char	*help;		/* what it is, in a few words */
 };
 

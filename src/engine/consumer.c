@@ -452,7 +452,7 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 		c->stats.n[v->failed ? STAT_FAILED : STAT_DROPPED]++;
 		break;
 	case SETTLED_GAVE_UP:
-		c->stats.n[STAT_DROPPED] += !config_kind_keeps(msg->cfg->kind);
+		c->stats.n[STAT_DROPPED] += !kind_has(msg->cfg->kind, TRAIT_LEASES);
 		break;
 	case SETTLED_DEFERRED:
 		break;

@@ -147,7 +147,7 @@ journal_settled(const struct message *msg, const struct verdict *v,
 	case SETTLED_GAVE_UP:
 		event = "warning";
 		level = LOG_LV_WARN;
-		fields_add(&fs, LF_STR("warning", config_kind_keeps(msg->cfg->kind) ?
+		fields_add(&fs, LF_STR("warning", kind_has(msg->cfg->kind, TRAIT_LEASES) ?
 		    "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost"));

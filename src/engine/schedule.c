@@ -178,27 +178,10 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 		schedule_settle(s, what, reply_double(reply_at(r, 1), redis_time(s)));
 }
 
-/* How producers of this queue put a message into it. */
-static const char *
-push_command(const struct queue_config *q)
-{
-	switch (q->kind) {
-	case KIND_UNIQUE:
-		return "ZADD";
-	case KIND_STREAM:
-		return "XADD";
-	case KIND_LIST:
-		return q->pop == POP_LEFT ? "RPUSH" : "LPUSH";
-	case KIND_ACK: case KIND_EXPIRED: case KIND_CHANNEL: case KIND_PATTERN:
-		break;
-	}
-	return "LPUSH";
-}
-
 static void
 schedule_ask(struct schedule *s, int64_t tick)
 {
-	char *message = tick_message(s->cfg, tick, s->queue->kind == KIND_UNIQUE);
+	char *message = tick_message(s->cfg, tick, kind_source(s->queue->kind) == SOURCE_IDS);
 	struct args w = { 0 };
 
 	s->asking = true;
@@ -209,7 +192,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	args_fmt(&w, "%lld", (long long)tick);
 	args_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
 	args_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
-	args_str(&w, push_command(s->queue));
+	args_str(&w, config_push_command(s->queue));
 	args_str(&w, message);
 	conn_script(s->all->env->conn, script_find("schedule"), schedule_answered, s, 2,
 	    w.n, w.v, w.len);

@@ -121,26 +121,25 @@ config_queue(const struct config *c, const char *name)
 }
 
 bool
-config_kind_keeps(enum kind kind)
+config_pops_left(const struct queue_config *q)
 {
-	switch (kind) {
-	case KIND_ACK:
-	case KIND_UNIQUE:
-	case KIND_STREAM:
-	case KIND_EXPIRED:
-		return true;
-	case KIND_LIST:
-	case KIND_CHANNEL:
-	case KIND_PATTERN:
-		break;
-	}
-	return false;
+	return kind_has(q->kind, TRAIT_POP_END) && q->pop == POP_LEFT;
 }
 
-bool
-config_kind_hears(enum kind kind)
+const char *
+config_push_command(const struct queue_config *q)
 {
-	return kind == KIND_CHANNEL || kind == KIND_PATTERN;
+	switch (kind_source(q->kind)) {
+	case SOURCE_IDS:
+		return "ZADD";
+	case SOURCE_STREAM:
+		return "XADD";
+	case SOURCE_CHANNEL: case SOURCE_PATTERN:
+		return "PUBLISH";
+	case SOURCE_LIST:
+		break;
+	}
+	return config_pops_left(q) ? "RPUSH" : "LPUSH";
 }
 
 unsigned
@@ -151,21 +150,9 @@ config_most(const struct queue_config *q)
 	return q->mode == MODE_PERSISTENT ? most * (unsigned)q->pipeline : most;
 }
 
-const char *const config_kinds[] = {
-	[KIND_ACK] = "ack", [KIND_UNIQUE] = "unique", [KIND_STREAM] = "stream",
-	[KIND_LIST] = "list", [KIND_CHANNEL] = "channel", [KIND_PATTERN] = "pattern",
-	[KIND_EXPIRED] = "expired", NULL
-};
-
 const char *const config_modes[] = {
 	[MODE_EXEC] = "exec", [MODE_PERSISTENT] = "persistent", NULL
 };
-
-const char *
-config_kind_name(enum kind kind)
-{
-	return config_kinds[kind];
-}
 
 const char *
 config_mode_name(enum mode mode)

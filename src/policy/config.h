@@ -19,12 +19,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "policy/cron.h"
+#include "policy/kind.h"
 #include "redis/redis_options.h"
 
-enum kind {
-	KIND_ACK, KIND_UNIQUE, KIND_STREAM, KIND_LIST, KIND_CHANNEL,
-	KIND_PATTERN, KIND_EXPIRED
-};
 enum mode { MODE_EXEC, MODE_PERSISTENT };
 enum framing { FRAMING_LENGTH, FRAMING_LINE };
 enum output { OUTPUT_LOG, OUTPUT_NONE };	/* "none": /dev/null; stderr's end is then not kept */
@@ -40,17 +37,17 @@ struct queue_config {
 	int		  line;
 
 	enum kind	  kind;
-	char		 *key;		/* Q, from which other keys' names are made; see config_kind_hears() */
-	char		**keys;		/* as given, NULL-terminated: Q alone, or channels, or patterns */
-	int		  backlog;	/* KIND_CHANNEL, KIND_PATTERN: messages that wait for a handler */
+	char		 *key;		/* Q, from which other keys' names are made */
+	char		**keys;		/* as given, NULL-terminated: Q alone; TRAIT_SUBSCRIBES: channels or patterns */
+	int		  backlog;	/* TRAIT_SUBSCRIBES: messages that wait for a handler */
 	uint64_t	  backlog_bytes;
-	/* KIND_EXPIRED: */
+	/* TRAIT_KEY_EVENTS: */
 	char		**match;	/* globs: the keys that count; NULL-terminated */
 	int		  database;	/* whose keys; -1 never stands here: redis.database where unset */
 	enum notifications notifications;
 	usec_t		  skew;		/* how late a daemon may hear of what another has pushed */
-	enum pop	  pop;		/* KIND_LIST */
-	char		 *consumer_group;	/* KIND_STREAM */
+	enum pop	  pop;		/* TRAIT_POP_END */
+	char		 *consumer_group;	/* TRAIT_GROUP */
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
@@ -148,18 +145,15 @@ void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
 void		 config_hold(struct config **, struct config *);
 const struct queue_config *config_queue(const struct config *, const char *name);	/* NULL: none */
 
-/* Whether a message that was delivered stays in Redis until it is done: the kinds
- * that have leases, retries and dead letters.  The others deliver at most once. */
-bool		 config_kind_keeps(enum kind);
-/* Whether the option key names channels or patterns; Q is the queue's name then. */
-bool		 config_kind_hears(enum kind);
+/* Whether messages are taken from the left end of a list. */
+bool		 config_pops_left(const struct queue_config *);
+/* The command by which producers push a message: "LPUSH". */
+const char	*config_push_command(const struct queue_config *);
 /* How many messages of a queue may be in hand at once, this daemon. */
 unsigned	 config_most(const struct queue_config *);
 
-/* Names, by enum kind and enum mode; NULL-terminated. */
-extern const char *const config_kinds[];
+/* Names by enum mode; NULL-terminated. */
 extern const char *const config_modes[];
-const char	*config_kind_name(enum kind);
 const char	*config_mode_name(enum mode);
 
 #endif

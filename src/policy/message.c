@@ -35,7 +35,7 @@ message_free(struct message *m)
 int
 message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
 {
-	if (kind != KIND_EXPIRED && kind != KIND_UNIQUE)
+	if (!kind_has(kind, TRAIT_ID_ONLY))
 		return message_id(payload, len, ret);
 	if (!message_id_ok(payload, len))
 		return -1;

@@ -50,7 +50,7 @@ void		 message_free(struct message *);	/* NULL is fine */
  */
 int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
 
-/* The same for a kind; for unique and expired the message is its own id. */
+/* The same for a kind; the message may be its own id (TRAIT_ID_ONLY). */
 int		 message_id_of(enum kind, const char *payload, size_t len, char *ret) MUSTCHECK;
 
 /* Whether these bytes are a valid id. */

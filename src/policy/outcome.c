@@ -84,7 +84,7 @@ verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 	unsigned attempt = j->msg->attempts + 1;
 	struct verdict v = { .op = VERDICT_RETRY, .reason = reason, .failed = true };
 
-	if (!config_kind_keeps(cfg->kind)) {
+	if (!kind_has(cfg->kind, TRAIT_LEASES)) {
 		v.op = VERDICT_DEAD;
 		return v;
 	}

@@ -52,51 +52,38 @@ depth_done(struct depth *d)
 	d->pause = d->problem = NULL;
 }
 
-/* How many wait for their first delivery, by kind; NULL: nothing waits in Redis. */
-static const char *
-waiting_command(enum kind kind)
-{
-	switch (kind) {
-	case KIND_ACK:
-	case KIND_LIST:
-	case KIND_EXPIRED:
-		return "LLEN";
-	case KIND_UNIQUE:
-		return "ZCOUNT";
-	case KIND_STREAM:
-		return "EVAL";
-	case KIND_CHANNEL:
-	case KIND_PATTERN:
-		break;
-	}
-	return NULL;
-}
+/* The command that counts the messages in Q; NULL: none wait in Redis. */
+static const char *const waiting_commands[] = {
+	[SOURCE_LIST] = "LLEN", [SOURCE_IDS] = "ZCOUNT", [SOURCE_STREAM] = "EVAL",
+	[SOURCE_CHANNEL] = NULL, [SOURCE_PATTERN] = NULL
+};
 
 int
 depth_command(const struct keys *keys, enum kind kind, int step, const char *now,
     const char **argv)
 {
+	enum source source = kind_source(kind);
 	int argc = 2, i;
 
 	/* Other kinds keep nothing of a message that was taken. */
-	if (step > STEP_WAITING && step <= STEP_DUE && !config_kind_keeps(kind))
+	if (step > STEP_WAITING && step <= STEP_DUE && !kind_has(kind, TRAIT_LEASES))
 		return 0;
-	argv[0] = step == STEP_WAITING ? waiting_command(kind) : steps[step].command;
+	argv[0] = step == STEP_WAITING ? waiting_commands[source] : steps[step].command;
 	argv[1] = keys->name[steps[step].key];
 	if (argv[0] == NULL)
 		return 0;
-	if (kind == KIND_STREAM && step == STEP_WAITING) {
+	if (source == SOURCE_STREAM && step == STEP_WAITING) {
 		argv[1] = script_find("stream_depth")->text;
 		argv[argc++] = "1";
 		argv[argc++] = keys->name[KEY_QUEUE];
 		argv[argc++] = keys_group(keys);
-	} else if (kind == KIND_UNIQUE && step == STEP_DELAYED) {
+	} else if (source == SOURCE_IDS && step == STEP_DELAYED) {
 		/* What is due and what is not are in one zset. */
 		argv[0] = "ZCOUNT";
 		argv[1] = keys->name[KEY_QUEUE];
 		argv[argc++] = now;
 		argv[argc++] = "+inf";
-	} else if (step == STEP_DUE || (kind == KIND_UNIQUE && step == STEP_WAITING)) {
+	} else if (step == STEP_DUE || (source == SOURCE_IDS && step == STEP_WAITING)) {
 		argv[argc++] = "-inf";
 		argv[argc++] = now;
 	} else if (step == STEP_TOTALS) {

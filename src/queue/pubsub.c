@@ -438,10 +438,10 @@ pubsub_open(const struct queue_env *env, struct config *config, const struct que
 		TAILQ_INIT(&q->list[i]);
 	look_init(&q->look, env, &q->keys, false, pubsub_saw, q);
 	count_init(&q->count, env, &q->keys, stats, pubsub_counted, q);
-	listener_init(&q->listener, env, config_kind_name(cfg->kind), events, arg);
+	listener_init(&q->listener, env, kind_name(cfg->kind), events, arg);
 	for (i = 0; cfg->keys[i] != NULL; i++)
-		listener_add(&q->listener, cfg->kind == KIND_PATTERN, cfg->keys[i], pubsub_heard,
-		    q);
+		listener_add(&q->listener, kind_source(cfg->kind) == SOURCE_PATTERN, cfg->keys[i],
+		    pubsub_heard, q);
 	look_set(&q->look, true);
 	return &q->queue;
 }

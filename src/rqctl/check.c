@@ -83,32 +83,18 @@ check_server(struct findings *f)
 	free(role);
 }
 
-/* What messages wait in, by kind; "none": nothing. */
-static const char *
-source_type(enum kind kind)
-{
-	switch (kind) {
-	case KIND_ACK:
-	case KIND_LIST:
-	case KIND_EXPIRED:
-		return "list";
-	case KIND_UNIQUE:
-		return "zset";
-	case KIND_STREAM:
-		return "stream";
-	case KIND_CHANNEL:
-	case KIND_PATTERN:
-		break;
-	}
-	return "none";
-}
+/* The types of Q; "none": there is no such key. */
+static const char *const source_types[] = {
+	[SOURCE_LIST] = "list", [SOURCE_IDS] = "zset", [SOURCE_STREAM] = "stream",
+	[SOURCE_CHANNEL] = "none", [SOURCE_PATTERN] = "none"
+};
 
 /* The keys of a queue and the types that they must have where they are there. */
 static void
 check_types(struct findings *f, const struct target *t)
 {
 	const struct { enum key key; const char *type; } want[] = {
-		{ KEY_QUEUE, source_type(t->kind) },
+		{ KEY_QUEUE, source_types[kind_source(t->kind)] },
 		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
 		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
 		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
@@ -205,9 +191,9 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		find(f, "warning", name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));
 	check_types(f, &p->targets[i]);
-	if (config_kind_keeps(p->targets[i].kind))
+	if (kind_has(p->targets[i].kind, TRAIT_LEASES))
 		check_lease(f, p, i);
-	if (p->targets[i].kind == KIND_STREAM)
+	if (kind_has(p->targets[i].kind, TRAIT_GROUP))
 		check_group(f, p, i);
 }
 

@@ -318,7 +318,7 @@ target_init(struct target *t, const struct queue_config *cfg, const char *name)
 {
 	t->name = name;
 	t->cfg = cfg;
-	t->kind = cfg != NULL ? cfg->kind : KIND_ACK;
+	t->kind = cfg != NULL ? cfg->kind : KIND_DEFAULT;
 	keys_init(&t->keys, cfg != NULL ? cfg->key : name);
 	if (cfg != NULL)
 		keys_set_group(&t->keys, cfg->consumer_group);
@@ -348,11 +348,11 @@ ctl_keeping_target(struct ctl *c, const char *name, const char *what, struct tar
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (config_kind_keeps(t->kind))
+	if (kind_has(t->kind, TRAIT_LEASES))
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is: their "
-	    "messages leave Redis when they are taken", what, config_kind_name(t->kind), name);
+	    "messages leave Redis when they are taken", what, kind_name(t->kind), name);
 }
 
 int
@@ -360,12 +360,11 @@ ctl_list_target(struct ctl *c, const char *name, const char *what, struct target
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (t->kind == KIND_ACK || t->kind == KIND_UNIQUE || t->kind == KIND_STREAM ||
-	    t->kind == KIND_LIST || t->kind == KIND_EXPIRED)
+	if (kind_waits(t->kind))
 		return 0;
 	ctl_target_done(t);
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,
-	    config_kind_name(t->kind), name);
+	    kind_name(t->kind), name);
 }
 
 int
@@ -373,7 +372,7 @@ ctl_push_target(struct ctl *c, const char *name, struct target *t)
 {
 	if (ctl_target(c, name, t) == -1)
 		return -1;
-	if (t->kind == KIND_CHANNEL)
+	if (kind_source(t->kind) == SOURCE_CHANNEL)
 		return 0;
 	ctl_target_done(t);
 	return ctl_list_target(c, name, "push", t);

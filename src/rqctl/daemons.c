@@ -22,10 +22,10 @@ queue_json(const struct target *t)
 
 	out_set_bytes(o, "name", t->name, strlen(t->name));
 	out_set_bytes(o, "key", t->keys.name[KEY_QUEUE], t->keys.len[KEY_QUEUE]);
-	json_object_set_new(o, "kind", json_string(config_kind_name(t->kind)));
+	json_object_set_new(o, "kind", json_string(kind_name(t->kind)));
 	if (q == NULL)
 		return o;
-	if (config_kind_hears(q->kind)) {
+	if (kind_has(q->kind, TRAIT_SUBSCRIBES)) {
 		argv = json_array();
 		for (word = q->keys; *word != NULL; word++)
 			json_array_append_new(argv, out_element("word", *word, strlen(*word)));
@@ -33,7 +33,7 @@ queue_json(const struct target *t)
 	}
 	json_object_set_new(o, "mode", json_string(config_mode_name(q->mode)));
 	json_object_set_new(o, "concurrency", json_integer(q->concurrency));
-	json_object_set_new(o, "lease", config_kind_keeps(q->kind) ?
+	json_object_set_new(o, "lease", kind_has(q->kind, TRAIT_LEASES) ?
 	    json_real((double)q->lease / 1e6) : json_null());
 	json_object_set_new(o, "max_attempts", json_integer(q->max_attempts));
 	argv = json_array();
@@ -53,7 +53,7 @@ key_cell(struct table *t, const struct target *target)
 	struct buf names = BUF_INIT;
 	size_t i;
 
-	if (q == NULL || !config_kind_hears(q->kind)) {
+	if (q == NULL || !kind_has(q->kind, TRAIT_SUBSCRIBES)) {
 		table_add(t, "%s", target->keys.name[KEY_QUEUE]);
 		return;
 	}
@@ -72,11 +72,11 @@ queue_row(struct table *t, const struct target *target)
 	char *const *word;
 
 	table_add(t, "%s", target->name);
-	table_add(t, "%s", config_kind_name(target->kind));
+	table_add(t, "%s", kind_name(target->kind));
 	key_cell(t, target);
 	if (q != NULL) {
 		table_number(t, q->concurrency);
-		if (config_kind_keeps(q->kind))
+		if (kind_has(q->kind, TRAIT_LEASES))
 			table_add(t, "%s", units_duration(q->lease, text));
 		else
 			table_add(t, "-");

@@ -324,7 +324,7 @@ retry_step(struct job *j, int i, int n, int64_t *moved)
 		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
 	};
 	static const enum key zsets[] = { KEY_QUEUE, KEY_DEAD };
-	bool ids = j->to->kind == KIND_UNIQUE;
+	bool ids = kind_source(j->to->kind) == SOURCE_IDS;
 	const enum key *keys = ids ? zsets : lists;
 	size_t k, nkeys = ids ? ARRAY_LEN(zsets) : ARRAY_LEN(lists);
 	struct words w = { 0 };

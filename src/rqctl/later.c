@@ -18,7 +18,7 @@ later_init(struct ctl *c, struct later *l, const struct target *t, enum key key,
 {
 	*l = (struct later){
 		.ctl = c, .target = t,
-		.key = key == KEY_DELAYED && t->kind == KIND_UNIQUE ? KEY_QUEUE : key,
+		.key = key == KEY_DELAYED && kind_source(t->kind) == SOURCE_IDS ? KEY_QUEUE : key,
 		.ids = c->args.words + 1, .nids = c->args.nwords - 1,
 		.match = ctl_given(c, OPT_MATCH) ? ctl_value(c, OPT_MATCH) : ""
 	};

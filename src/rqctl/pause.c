@@ -116,11 +116,11 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++) {
-		if (config_kind_keeps(t[i].kind))
+		if (kind_has(t[i].kind, TRAIT_LEASES))
 			continue;
 		ctl_error(c, EX_USAGE, "--wait does not work with %s: Redis does not know what runs "
 		    "of kind %s; pause without --wait and use \"rqctl running %s\"", t[i].name,
-		    config_kind_name(t[i].kind), t[i].name);
+		    kind_name(t[i].kind), t[i].name);
 		return false;
 	}
 	return true;

@@ -26,7 +26,7 @@ what_of(const struct target *t, enum key key)
 		return "retry";
 	if (key == KEY_DELAYED)
 		return "delayed";
-	return t->kind == KIND_UNIQUE ? "ids" : "waiting";
+	return kind_source(t->kind) == SOURCE_IDS ? "ids" : "waiting";
 }
 
 struct redisReply *
@@ -186,7 +186,7 @@ list(struct ctl *c, const struct target *target, long count)
 	json_t *array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	struct redisReply *page;
 	struct peeked m;
-	bool times = target->kind == KIND_UNIQUE;
+	bool times = kind_source(target->kind) == SOURCE_IDS;
 	struct table t;
 	size_t n = 1, i;
 	int64_t place = 0;
@@ -197,7 +197,7 @@ list(struct ctl *c, const struct target *target, long count)
 	else
 		table_init(&t, ">PLACE", "<ID", ">BYTES", "<MESSAGE", NULL);
 	while (n > 0 && place < count) {
-		page = target->kind == KIND_STREAM ?
+		page = kind_source(target->kind) == SOURCE_STREAM ?
 		    peek_entries(c, target, last, count - place, array != NULL ? -1 : 65536) :
 		    peek_page(c, target, KEY_QUEUE, "", place, count - place,
 		    array != NULL ? -1 : 65536);
@@ -239,7 +239,7 @@ raw_entry(struct ctl *c, const struct target *t)
 static void
 raw(struct ctl *c, const struct target *t)
 {
-	bool ids = t->kind == KIND_UNIQUE;
+	bool ids = kind_source(t->kind) == SOURCE_IDS;
 	struct redisReply *reply = ask(c, ids ? "ZRANGE" : "LINDEX", t->keys.name[KEY_QUEUE],
 	    ids ? "0" : "-1", ids ? "0" : NULL, NULL);
 	const char *data;
@@ -263,7 +263,7 @@ peek_run(struct ctl *c)
 	if (ctl_list_count(c, &count) == -1 ||
 	    ctl_list_target(c, c->args.words[0], "peek", &t) == -1)
 		return;
-	if (ctl_given(c, OPT_RAW) && t.kind == KIND_STREAM)
+	if (ctl_given(c, OPT_RAW) && kind_source(t.kind) == SOURCE_STREAM)
 		raw_entry(c, &t);
 	else if (ctl_given(c, OPT_RAW))
 		raw(c, &t);

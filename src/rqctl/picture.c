@@ -82,7 +82,7 @@ picture_take(struct ctl *c, struct picture *p)
 				fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE],
 				    &p->services[i]);
 				/* Only daemons know what runs. */
-				if (!config_kind_keeps(p->targets[i].kind))
+				if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 					p->depths[i].in_flight = p->services[i].running;
 			}
 			p->taken = clock_wall();

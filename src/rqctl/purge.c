@@ -63,7 +63,7 @@ struct purge {
 	struct ctl		*ctl;
 	const struct target	*target;
 	struct depth		 depth;
-	char			 last[48];	/* KIND_STREAM: the newest entry when it was counted */
+	char			 last[48];	/* SOURCE_STREAM: the newest entry when it was counted */
 	char			 entries[24];	/* and how many there had been; "": not known */
 	int64_t			 gone[ARRAY_LEN(parts)];
 };
@@ -204,16 +204,17 @@ purge_part(struct purge *p, size_t i)
 	const struct target *t = p->target;
 	const struct part *part = &parts[i];
 	int64_t counted = number(&p->depth, part), *gone = &p->gone[i];
-	bool left = t->kind == KIND_LIST && t->cfg != NULL && t->cfg->pop == POP_LEFT;
+	bool left = t->cfg != NULL && config_pops_left(t->cfg);
+	enum source source = kind_source(t->kind);
 
 	if (counted <= 0)
 		return 0;
-	if (t->kind == KIND_UNIQUE && (part->key == KEY_QUEUE || part->key == KEY_DELAYED))
+	if (source == SOURCE_IDS && (part->key == KEY_QUEUE || part->key == KEY_DELAYED))
 		return purge_steps(p->ctl, "unique_purge", t->keys.name[KEY_QUEUE], part->name,
 		    counted, gone);
 	if (part->key == KEY_RETRY)
 		return purge_retries(p->ctl, t, counted, gone);
-	if (t->kind == KIND_STREAM && part->key == KEY_QUEUE)
+	if (source == SOURCE_STREAM && part->key == KEY_QUEUE)
 		return pass_entries(p, counted, gone);
 	return purge_steps(p->ctl, "purge", t->keys.name[part->key], left ? "left" : "right",
 	    counted, gone);
@@ -285,7 +286,7 @@ count_parts(struct purge *p)
 	struct purge after = *p;
 	int tries = 10;
 
-	if (p->target->kind != KIND_STREAM || !ctl_given(p->ctl, OPT_WAITING))
+	if (kind_source(p->target->kind) != SOURCE_STREAM || !ctl_given(p->ctl, OPT_WAITING))
 		return depth_read(p->ctl, p->target, 1, &p->depth);
 	if (look_at_stream(&after) == -1)
 		return -1;
@@ -319,10 +320,10 @@ purge_run(struct ctl *c)
 	if (ctl_list_target(c, c->args.words[0], "purge", &t) == -1)
 		return;
 	p.target = &t;
-	if (!config_kind_keeps(t.kind) && (ctl_given(c, OPT_RETRY) ||
+	if (!kind_has(t.kind, TRAIT_LEASES) && (ctl_given(c, OPT_RETRY) ||
 	    ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have --waiting only",
-		    config_kind_name(t.kind), t.name);
+		    kind_name(t.kind), t.name);
 	else if (count_parts(&p) == 0) {
 		purge(&p);
 		depth_done(&p.depth);

@@ -103,8 +103,7 @@ push_now(struct push *p)
 	size_t len;
 	int i;
 
-	words_add(&w, p->target.cfg != NULL && p->target.kind == KIND_LIST &&
-	    p->target.cfg->pop == POP_LEFT ? "RPUSH" : "LPUSH");
+	words_add(&w, p->target.cfg != NULL ? config_push_command(p->target.cfg) : "LPUSH");
 	words_add(&w, p->target.keys.name[KEY_QUEUE]);
 	for (i = 0; i < p->n; i++) {
 		text = message(p, i, &len);
@@ -282,6 +281,7 @@ push_ids(struct push *p)
 static int
 flush(struct push *p)
 {
+	enum source source = kind_source(p->target.kind);
 	const char *text;
 	size_t len;
 	int i, rc = 0;
@@ -292,12 +292,12 @@ flush(struct push *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->n);
-	if (p->target.kind == KIND_UNIQUE)
+	if (source == SOURCE_IDS)
 		rc = push_ids(p);
-	else if (p->target.kind == KIND_CHANNEL)
+	else if (source == SOURCE_CHANNEL)
 		rc = publish(p);
 	else if (p->delay == NULL)
-		rc = p->target.kind == KIND_STREAM ? push_entries(p) : push_now(p);
+		rc = source == SOURCE_STREAM ? push_entries(p) : push_now(p);
 	else
 		for (i = 0; i < p->n && rc == 0; i++) {
 			text = message(p, i, &len);
@@ -433,7 +433,7 @@ push(struct push *p, const char *text)
 		rc = end_message(p);
 	}
 	rc = rc == 0 ? flush(p) : rc;
-	if (rc == 0 && p->target.kind == KIND_CHANNEL && p->pushed > 0)
+	if (rc == 0 && kind_source(p->target.kind) == SOURCE_CHANNEL && p->pushed > 0)
 		say_heard(p);
 	return rc;
 }
@@ -448,9 +448,9 @@ push_text(struct ctl *c, const char *queue, const char *text)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
 	else if (parse_due(p) == 0 &&
 	    ctl_push_target(c, queue, &p->target) == 0) {
-		if (p->delay != NULL && !config_kind_keeps(p->target.kind))
+		if (p->delay != NULL && !kind_has(p->target.kind, TRAIT_LEASES))
 			ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed "
-			    "messages", config_kind_name(p->target.kind), p->target.name);
+			    "messages", kind_name(p->target.kind), p->target.name);
 		p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 		/* Before standard input is read: nobody types a message for nothing. */
 		if (c->status == 0 && ctl_connect(c) == 0)

@@ -230,7 +230,7 @@ running_run(struct ctl *c)
 	r.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	r.fleet = p.fleet;
 	for (i = 0; i < p.n && r.left > 0; i++)
-		if (!config_kind_keeps(p.targets[i].kind))
+		if (!kind_has(p.targets[i].kind, TRAIT_LEASES))
 			running_told(&r, &p.targets[i]);
 		else if (p.depths[i].in_flight > 0 && running_queue(c, &r, &p.targets[i]) == -1)
 			break;

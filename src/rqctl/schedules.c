@@ -199,7 +199,7 @@ schedules_push(struct ctl *c)
 	while (strcmp((*s)->name, c->args.words[0]) != 0)
 		s++;
 	q = config_queue(c->config, (*s)->queue);
-	message = tick_message(*s, (int64_t)(clock_wall() / SEC), q->kind == KIND_UNIQUE);
+	message = tick_message(*s, (int64_t)(clock_wall() / SEC), kind_source(q->kind) == SOURCE_IDS);
 	push_text(c, q->name, message);
 	free(message);
 }

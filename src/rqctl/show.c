@@ -248,7 +248,7 @@ show_waiting_page(struct show *s, int64_t offset)
 		peek_get(page, i, &m);
 		if (strcmp(peek_id(s->target.kind, &m, id), s->id) != 0)
 			continue;
-		if (s->target.kind == KIND_UNIQUE) {
+		if (kind_source(s->target.kind) == SOURCE_IDS) {
 			show_id(s, &m);
 			continue;
 		}
@@ -268,15 +268,14 @@ show_waiting(struct show *s)
 	int64_t offset = 0, n;
 	int found = s->found;
 
-	if (s->target.kind != KIND_ACK && s->target.kind != KIND_EXPIRED &&
-	    s->target.kind != KIND_UNIQUE)
+	if (kind_source(s->target.kind) == SOURCE_STREAM)
 		return 0;
 	do {
 		if ((n = show_waiting_page(s, offset)) == -1)
 			return -1;
 		offset += n;
 	} while (n > 0 && offset < NEXT);
-	return s->target.kind == KIND_UNIQUE && s->found == found ? show_far_id(s) : 0;
+	return kind_source(s->target.kind) == SOURCE_IDS && s->found == found ? show_far_id(s) : 0;
 }
 
 static void
@@ -364,7 +363,7 @@ look(struct show *s)
 	if (show_tag(s, s->id) == -1 || show_in_hand(s) == -1 || show_retries(s) == -1 ||
 	    show_waiting(s) == -1 || show_letters(s) == -1)
 		return;
-	if (s->target.kind == KIND_STREAM && s->found == 0 && show_entry(s) == -1)
+	if (kind_source(s->target.kind) == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
 		ctl_error(s->ctl, EX_NOTHING, "there is no %s in %s: not running, not waiting "

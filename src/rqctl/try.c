@@ -95,7 +95,7 @@ make_message(struct try *t, struct buf *payload)
 		strcpy(id, "~try");
 	m->id = xstrdup(given != NULL ? given : id);
 	m->tag = xstrdup(m->id);
-	if (config_kind_hears(t->cfg->kind))
+	if (kind_has(t->cfg->kind, TRAIT_SUBSCRIBES))
 		m->channel = xstrdup(t->cfg->keys[0]);
 	m->token = xstrdup("try.1");
 	m->attempts = (unsigned)attempt - 1;
@@ -344,7 +344,7 @@ verdict(const struct try *t, struct buf *b)
 			buf_printf(b, "would be retried in %s to %s", from, to);
 		break;
 	case VERDICT_DEAD:
-		buf_printf(b, config_kind_keeps(t->cfg->kind) ? "would be a dead letter: %s" :
+		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :
 		    "would be a failure, not tried again: %s", reason_name(low.reason));
 		break;
 	case VERDICT_RETURN:
@@ -410,7 +410,7 @@ refused(struct try *t)
 
 	if (!outcome_refuse(t->msg, &v))
 		return false;
-	ctl_error(t->ctl, EX_DATAERR, config_kind_keeps(t->cfg->kind) ?
+	ctl_error(t->ctl, EX_DATAERR, kind_has(t->cfg->kind, TRAIT_LEASES) ?
 	    "%s %s: would be a dead letter without being run: %s" :
 	    "%s %s: would be dropped without being run: %s", t->cfg->name, t->msg->id,
 	    reason_name(v.reason));

@@ -74,12 +74,12 @@ queue_json(const struct consumer *c, size_t most)
 	const struct breaker *b = consumer_breaker(c);
 	struct in_hand in_hand = { json_array(), most };
 	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
-	    "key", cfg->key, "kind", config_kind_name(cfg->kind),
+	    "key", cfg->key, "kind", kind_name(cfg->kind),
 	    "running", (int)consumer_in_hand(c), "concurrency", (int)config_most(cfg),
 	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
 	    "blocked", consumer_block_name(block));
 
-	if (cfg->kind == KIND_STREAM)
+	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_object_set_new(q, "consumer_group", json_string(cfg->consumer_group));
 	if (block == BLOCK_SUSPENDED) {
 		json_object_set_new(q, "state", json_string("suspended"));
@@ -90,7 +90,7 @@ queue_json(const struct consumer *c, size_t most)
 		json_object_set_new(q, "state", json_string("paused"));
 	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
 		json_object_set_new(q, "state", json_string("unsubscribed"));
-	if (!config_kind_keeps(cfg->kind))
+	if (!kind_has(cfg->kind, TRAIT_LEASES))
 		json_object_del(q, "lease");
 	consumer_each(c, in_hand_add, &in_hand);
 	json_object_set_new(q, "in_hand", in_hand.list);

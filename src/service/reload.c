@@ -24,8 +24,9 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	size_t i;
 
 	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
-	    (a->kind == KIND_STREAM && strcmp(a->consumer_group, b->consumer_group) != 0) ||
-	    (a->kind == KIND_EXPIRED && a->database != b->database))
+	    (kind_has(a->kind, TRAIT_GROUP) &&
+	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
+	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
 		return false;
 	for (i = 0; a->keys[i] != NULL && b->keys[i] != NULL; i++) {
 		if (strcmp(a->keys[i], b->keys[i]) != 0)

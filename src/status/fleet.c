@@ -85,13 +85,7 @@ fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, 
 enum kind
 fleet_kind(const json_t *queue)
 {
-	const char *text = fleet_text(queue, "kind");
-	size_t k;
-
-	for (k = 0; config_kinds[k] != NULL; k++)
-		if (strcmp(text, config_kinds[k]) == 0)
-			return (enum kind)k;
-	return KIND_ACK;
+	return kind_find(fleet_text(queue, "kind"));
 }
 
 void

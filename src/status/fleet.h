@@ -50,7 +50,7 @@ int64_t	fleet_count(const json_t *object, const char *member);	/* 0 for what is 
 /* What a daemon says of the queue with this key; NULL: it does not serve it. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
-/* As the daemon says it; KIND_ACK where it says nothing that is known. */
+/* As the daemon says it; KIND_DEFAULT where it says nothing that is known. */
 enum kind	 fleet_kind(const json_t *queue);
 
 /* Sums over all daemons that serve the queue. */

@@ -123,10 +123,10 @@ state_json(const struct facts *f)
 	json_set_bytes(o, "name", f->name, strlen(f->name));
 	json_set_bytes(o, "key", f->keys->name[KEY_QUEUE],
 	    f->keys->len[KEY_QUEUE]);
-	json_object_set_new(o, "kind", json_string(config_kind_name(f->kind)));
+	json_object_set_new(o, "kind", json_string(kind_name(f->kind)));
 	json_object_set_new(o, "waiting", number_or_null(d->waiting));
 	/* Of kinds without leases only daemons know. */
-	json_object_set_new(o, "running", number_or_null(config_kind_keeps(f->kind) ?
+	json_object_set_new(o, "running", number_or_null(kind_has(f->kind, TRAIT_LEASES) ?
 	    d->in_flight : f->service->running));
 	json_object_set_new(o, "retry", number_or_null(d->retry));
 	json_object_set_new(o, "due", number_or_null(d->due));

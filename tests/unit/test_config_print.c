@@ -127,7 +127,7 @@ is_free(const struct option *o)
 		if (strcmp(o->name, fixed[i]) == 0)
 			return false;
 	}
-	return o->modes == 0 && (o->kinds == 0 || (o->kinds & 1U << KIND_ACK) != 0);
+	return o->modes == 0 && (o->trait == 0 || kind_has(KIND_ACK, o->trait));
 }
 
 static void

@@ -60,7 +60,7 @@ test_kinds(void **state)
 	(void)state;
 	queue_check_ops();
 	assert_string_equal(queue_ops(KIND_ACK)->name, "ack");
-	assert_string_equal(config_kind_name(KIND_ACK), "ack");
+	assert_string_equal(kind_name(KIND_ACK), "ack");
 	queue_free(NULL);
 }
 

@@ -1,0 +1,51 @@
+/*
+ * The kinds of queue: one row of traits for each.
+ *
+ * Other code does not name a kind: it asks for a trait, or for the source.  So
+ * a new kind with a known source is a row here, a row in queue/queue.c, and a
+ * file of its own (HACKING.md, "A kind of queue").
+ */
+#ifndef RQD_POLICY_KIND_H
+#define RQD_POLICY_KIND_H
+
+#include <stdbool.h>
+
+enum kind {
+	KIND_ACK, KIND_UNIQUE, KIND_STREAM, KIND_LIST, KIND_CHANNEL,
+	KIND_PATTERN, KIND_EXPIRED,
+	KINDS,			/* how many there are */
+	KIND_DEFAULT = KIND_ACK
+};
+
+/* Where messages wait before their first delivery, and so how they are pushed and counted. */
+enum source {
+	SOURCE_LIST,		/* Q is a list */
+	SOURCE_IDS,		/* Q is a zset of ids; the scores say when they are due */
+	SOURCE_STREAM,		/* Q is a stream */
+	SOURCE_CHANNEL,		/* nowhere: producers publish to channels */
+	SOURCE_PATTERN,		/* nowhere: producers publish to channels that a pattern matches */
+};
+
+/* Bits of a set. */
+enum trait {
+	TRAIT_LEASES = 1 << 0,		/* at least once: leases, retries, delays, dead letters */
+	TRAIT_SUBSCRIBES = 1 << 1,	/* `key` names channels or patterns; Q is the queue's name */
+	TRAIT_KEY_EVENTS = 1 << 2,	/* messages are names of keys, from keyspace notifications */
+	TRAIT_GROUP = 1 << 3,		/* reads through a consumer group */
+	TRAIT_POP_END = 1 << 4,		/* `pop` says from which end of the list */
+	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
+};
+
+/* Names as in kind = "...", by enum kind; NULL-terminated. */
+extern const char *const kind_names[];
+
+const char	*kind_name(enum kind);
+enum kind	 kind_find(const char *name);		/* KIND_DEFAULT where it is none */
+enum source	 kind_source(enum kind);
+bool		 kind_has(enum kind, enum trait);
+const char	*kind_key_prefix(enum kind);		/* Q is this and the queue's name by default */
+
+/* Whether messages wait in Redis, in Q; else those that nobody hears are gone. */
+bool		 kind_waits(enum kind);
+
+#endif
