@@ -17,7 +17,7 @@
 #include "engine/consumer.h"
 #include "engine/schedule.h"
 #include "queue/depth.h"
-#include "status/process.h"
+#include "status/own_usage.h"
 
 #define METRICS_TYPE	"text/plain; version=0.0.4; charset=utf-8"
 
@@ -44,7 +44,7 @@ struct metrics {
 	int			 max_handlers;
 	uint64_t		 log_dropped;
 	wall_t			 started;
-	struct process		 process;
+	struct own_usage		 process;
 	const struct metrics_queue *queues;
 	size_t			 nqueues;
 	const struct schedule_state *schedules;

@@ -211,7 +211,7 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 	};
 
 	note(m, &v, r);
-	process_look(&all.process);
+	own_usage_look(&all.process);
 	for (i = 0; i < v.nconsumers; i++) {
 		if (!is_replaced(&v, v.consumers[i]))
 			queues[all.nqueues++] = queue_metrics(m, v.consumers[i], r);

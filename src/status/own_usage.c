@@ -1,7 +1,7 @@
 /*
  * Figures from /proc/self and getrusage(2).
  */
-#include "status/process.h"
+#include "status/own_usage.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ seconds(struct timeval tv)
 }
 
 static void
-look_memory(struct process *p)
+look_memory(struct own_usage *p)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), size, resident;
@@ -52,12 +52,12 @@ count_fds(void)
 }
 
 void
-process_look(struct process *p)
+own_usage_look(struct own_usage *p)
 {
 	struct rusage usage;
 	struct rlimit limit;
 
-	*p = (struct process){ .cpu = 0 };
+	*p = (struct own_usage){ .cpu = 0 };
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		p->cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

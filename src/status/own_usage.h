@@ -1,13 +1,13 @@
 /*
  * What the kernel knows of this process.
  */
-#ifndef RQD_STATUS_PROCESS_H
-#define RQD_STATUS_PROCESS_H
+#ifndef RQD_STATUS_OWN_USAGE_H
+#define RQD_STATUS_OWN_USAGE_H
 
 #include <stdint.h>
 
 /* 0 where it could not be learned. */
-struct process {
+struct own_usage {
 	double		cpu;		/* seconds, user and system; children not counted */
 	uint64_t	resident;	/* bytes */
 	uint64_t	virtual;
@@ -15,6 +15,6 @@ struct process {
 	uint64_t	max_fds;
 };
 
-void	process_look(struct process *);
+void	own_usage_look(struct own_usage *);
 
 #endif
