@@ -27,7 +27,7 @@ static void	(*closer)(void *);
 static void	*opener_arg;
 
 /* One of the three, by sa_family. */
-struct place {
+struct listen_place {
 	union {
 		struct sockaddr		 any;
 		struct sockaddr_in	 in;
@@ -40,7 +40,7 @@ struct place {
 /* -- what is written in the configuration ------------------------------------ */
 
 static int
-parse_unix(const char *path, struct place *p, char **cause)
+parse_unix(const char *path, struct listen_place *p, char **cause)
 {
 	struct sockaddr_un *un = &p->u.un;
 
@@ -68,7 +68,7 @@ parse_port(const char *text, in_port_t *ret)
 
 /* "[::1]" or "127.0.0.1", of len bytes. */
 static int
-parse_host(const char *text, size_t len, in_port_t port, struct place *p)
+parse_host(const char *text, size_t len, in_port_t port, struct listen_place *p)
 {
 	char host[INET6_ADDRSTRLEN];
 
@@ -87,7 +87,7 @@ parse_host(const char *text, size_t len, in_port_t port, struct place *p)
 }
 
 static int
-parse(const char *where, struct place *p, char **cause)
+parse(const char *where, struct listen_place *p, char **cause)
 {
 	const char *colon = strrchr(where, ':');
 	in_port_t port;
@@ -107,9 +107,9 @@ parse(const char *where, struct place *p, char **cause)
 }
 
 int
-listener_check(const char *where, char **cause)
+listen_socket_check(const char *where, char **cause)
 {
-	struct place p;
+	struct listen_place p;
 
 	return parse(where, &p, cause);
 }
@@ -118,7 +118,7 @@ listener_check(const char *where, char **cause)
 
 /* The file is a socket that nobody listens on. */
 static bool
-is_dead(const struct place *p)
+is_dead(const struct listen_place *p)
 {
 	struct stat st;
 	int fd;
@@ -136,7 +136,7 @@ is_dead(const struct place *p)
 
 /* The mode is right from the first moment: nothing is open to others meanwhile. */
 static int
-bind_unix(int fd, const struct place *p)
+bind_unix(int fd, const struct listen_place *p)
 {
 	mode_t old = umask(0777 & ~UNIX_MODE);
 	int rc = bind(fd, &p->u.any, p->len), saved = errno;
@@ -147,7 +147,7 @@ bind_unix(int fd, const struct place *p)
 }
 
 static int
-bind_place(int fd, const struct place *p)
+bind_place(int fd, const struct listen_place *p)
 {
 	int on = 1;
 
@@ -167,7 +167,7 @@ bind_place(int fd, const struct place *p)
 }
 
 static bool
-is_loopback(const struct place *p)
+is_loopback(const struct listen_place *p)
 {
 	if (p->u.any.sa_family == AF_INET)
 		return ntohl(p->u.in.sin_addr.s_addr) >> 24 == 127;
@@ -178,7 +178,7 @@ is_loopback(const struct place *p)
 static char *
 address_text(int fd, const char *where)
 {
-	struct place p = { .len = sizeof(p.u) };
+	struct listen_place p = { .len = sizeof(p.u) };
 	char host[INET6_ADDRSTRLEN];
 
 	if (strncmp(where, "unix:", 5) == 0 || getsockname(fd, &p.u.any, &p.len) == -1)
@@ -195,7 +195,7 @@ address_text(int fd, const char *where)
  * opener that is root does not follow this path.
  */
 static int
-open_failed(const struct place *p, const char *where, char **cause)
+open_failed(const struct listen_place *p, const char *where, char **cause)
 {
 	int error = errno;
 	char *why = NULL;
@@ -214,7 +214,7 @@ open_failed(const struct place *p, const char *where, char **cause)
 }
 
 static void
-note_file(struct listener *l, const char *path)
+note_file(struct listen_socket *l, const char *path)
 {
 	struct stat st;
 
@@ -228,7 +228,7 @@ note_file(struct listener *l, const char *path)
 
 /* -1 with errno. */
 static int
-open_place(const struct place *p)
+open_place(const struct listen_place *p)
 {
 	int fd = socket(p->u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int error;
@@ -243,7 +243,7 @@ open_place(const struct place *p)
 
 /* A path that the opener does not follow says less than that it is in use. */
 static void
-borrow(struct listener *l, const char *where)
+borrow(struct listen_socket *l, const char *where)
 {
 	int error = errno;
 
@@ -254,12 +254,12 @@ borrow(struct listener *l, const char *where)
 }
 
 int
-listener_open(struct listener *l, const char *where, char **cause)
+listen_socket_open(struct listen_socket *l, const char *where, char **cause)
 {
-	struct place p;
+	struct listen_place p;
 	bool is_unix;
 
-	*l = (struct listener)LISTENER_INIT;
+	*l = (struct listen_socket)LISTEN_SOCKET_INIT;
 	if (parse(where, &p, cause) == -1)
 		return -1;
 	is_unix = p.u.any.sa_family == AF_UNIX;
@@ -276,7 +276,7 @@ listener_open(struct listener *l, const char *where, char **cause)
 }
 
 void
-listener_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *), void *arg)
+listen_socket_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *), void *arg)
 {
 	opener = open_unix;
 	closer = close_unix;
@@ -285,7 +285,7 @@ listener_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(v
 
 /* Another daemon may have put its own socket there meanwhile. */
 static void
-remove_file(const struct listener *l)
+remove_file(const struct listen_socket *l)
 {
 	struct stat st;
 
@@ -295,7 +295,7 @@ remove_file(const struct listener *l)
 }
 
 void
-listener_close(struct listener *l)
+listen_socket_close(struct listen_socket *l)
 {
 	if (l->path != NULL)
 		remove_file(l);
@@ -305,5 +305,5 @@ listener_close(struct listener *l)
 		closer(opener_arg);
 	free(l->path);
 	free(l->address);
-	*l = (struct listener)LISTENER_INIT;
+	*l = (struct listen_socket)LISTEN_SOCKET_INIT;
 }

@@ -17,7 +17,7 @@
 
 #include "base/util.h"
 
-struct listener {
+struct listen_socket {
 	int	 fd;		/* -1: not open */
 	char	*address;	/* what it listens on, the true port; owned; NULL: not open */
 	char	*path;		/* of the unix socket's file; owned; NULL for TCP */
@@ -26,25 +26,25 @@ struct listener {
 	ino_t	 ino;
 	struct timespec	 made;
 	bool	 loopback;	/* TCP that only this machine reaches */
-	bool	 lent;		/* by listener_set_opener()'s function */
+	bool	 lent;		/* by listen_socket_set_opener()'s function */
 };
 
-#define LISTENER_INIT	{ .fd = -1 }
+#define LISTEN_SOCKET_INIT	{ .fd = -1 }
 
 /* 0, or -1 with *cause where it is no address of one of the three forms. */
-int	listener_check(const char *where, char **cause) MUSTCHECK;
+int	listen_socket_check(const char *where, char **cause) MUSTCHECK;
 
 /* 0, or -1 with *cause; the socket is non-blocking and close-on-exec. */
-int	listener_open(struct listener *, const char *where, char **cause) MUSTCHECK;
+int	listen_socket_open(struct listen_socket *, const char *where, char **cause) MUSTCHECK;
 
 /*
  * For unix sockets that this process may not make: open() returns one that listens, or
  * -1 with errno; close() is told that it is closed, and its file can go.
  */
-void	listener_set_opener(int (*open)(const char *where, void *arg), void (*close)(void *arg),
+void	listen_socket_set_opener(int (*open)(const char *where, void *arg), void (*close)(void *arg),
 	    void *arg);
 
 /* Closes the descriptor, unless it was set to -1 because another owns it. */
-void	listener_close(struct listener *);
+void	listen_socket_close(struct listen_socket *);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,18 @@ util_signal(int signo, char buf[UTIL_SIGNAL_MAX])
 	else
 		snprintf(buf, UTIL_SIGNAL_MAX, "SIG%d", signo);
 	return buf;
+}
+
+const char *
+util_hostname(void)
+{
+	static char name[HOST_NAME_MAX + 1];
+
+	if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) == -1)
+		name[0] = '\0';
+	if (name[0] == '\0')
+		strcpy(name, "localhost");
+	return name;
 }
 
 /* Fetches a batch from the kernel at once: every message needs some. */

@@ -57,6 +57,9 @@ unsigned util_distance(const char *, const char *);
 #define UTIL_SIGNAL_MAX	24
 const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);
 
+/* This machine's name, read at the first call; "localhost" where it has none. */
+const char *util_hostname(void);
+
 /* Random numbers from the kernel; never fails.  Not in a forked child: see util.c. */
 uint64_t random_u64(void);
 double	 random_unit(void);		/* uniform in [0, 1) */

@@ -376,17 +376,16 @@ absolute(const char *file)
 static void
 fill_name(struct config *c)
 {
-	char host[HOST_NAME_MAX + 1] = "", *p;
+	char *p;
 
 	if (c->name[0] != '\0')
 		return;
-	(void)gethostname(host, sizeof(host) - 1);
-	for (p = host; *p != '\0' && !utf8_is_valid(host, strlen(host)); p++) {
+	free(c->name);
+	c->name = xstrdup(util_hostname());
+	for (p = c->name; *p != '\0' && !utf8_is_valid(c->name, strlen(c->name)); p++) {
 		if ((unsigned char)*p >= 0x80)
 			*p = '_';
 	}
-	free(c->name);
-	c->name = xstrdup(host[0] != '\0' ? host : "localhost");
 }
 
 /* With -q, -j above max_handlers raises it: no other queue competes. */

@@ -112,7 +112,7 @@ read_config(int text, void *arg)
 
 /* -- in the launcher: what the main process may not open ----------------------------------------- */
 
-static struct listener made = LISTENER_INIT;	/* its descriptor is the main process' */
+static struct listen_socket made = LISTEN_SOCKET_INIT;	/* its descriptor is the main process' */
 
 static int
 open_log(const struct config *config)
@@ -128,7 +128,7 @@ open_log(const struct config *config)
 static void
 unlisten(void)
 {
-	listener_close(&made);
+	listen_socket_close(&made);
 }
 
 /* The file of one at another place goes. */
@@ -136,12 +136,12 @@ static int
 make_listener(const struct config *config)
 {
 	const char *where = config->http.listen;
-	struct listener l;
+	struct listen_socket l;
 	int fd;
 
 	errno = EINVAL;
 	if (strncmp(where, "unix:", 5) != 0 || trust_folders(where + 5, 0, NULL) == -1 ||
-	    listener_open(&l, where, NULL) == -1)
+	    listen_socket_open(&l, where, NULL) == -1)
 		return -1;
 	unlisten();
 	fd = l.fd;
@@ -263,7 +263,7 @@ launch_config_borrow(struct launcher *l, const struct config *config)
 	in_force = config;
 	secret_set_opener(l != NULL ? lend_secret : NULL, l);
 	log_set_opener(l != NULL ? lend_log : NULL, l);
-	listener_set_opener(l != NULL ? lend_listener : NULL, l != NULL ? give_back_listener : NULL,
+	listen_socket_set_opener(l != NULL ? lend_listener : NULL, l != NULL ? give_back_listener : NULL,
 	    l);
 }
 

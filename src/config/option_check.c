@@ -171,7 +171,7 @@ int
 check_listen(char *const *values, size_t n, size_t *bad, char **cause)
 {
 	*bad = 0;
-	return n == 0 || values[0][0] == '\0' ? 0 : listener_check(values[0], cause);
+	return n == 0 || values[0][0] == '\0' ? 0 : listen_socket_check(values[0], cause);
 }
 
 int

@@ -17,7 +17,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "engine/journal.h"
+#include "engine/event_log.h"
 #include "loop/timer.h"
 
 /* A handler: the one for new messages, or of an older configuration. */
@@ -29,15 +29,15 @@ struct crew {
 };
 TAILQ_HEAD(crew_list, crew);
 
-/* One message in hand. */
-struct work {
-	TAILQ_ENTRY(work)	 entry;
+/* One message in flight. */
+struct inflight {
+	TAILQ_ENTRY(inflight)	 entry;
 	struct message	*msg;
 	struct run	*run;
 	bool	 slot;	/* holds a slot of the dispatcher */
 	bool	 probe;	/* begun while the queue was suspended */
 };
-TAILQ_HEAD(work_list, work);
+TAILQ_HEAD(inflight_list, inflight);
 
 struct consumer {
 	const struct consumer_env	*env;
@@ -48,8 +48,8 @@ struct consumer {
 	struct queue	*queue;
 	struct crew	*crew;	/* for new messages; also on crews */
 	struct crew_list	 crews;
-	struct work_list	 works;
-	unsigned	 in_hand;	/* works */
+	struct inflight_list	 inflight;
+	unsigned	 ninflight;	/* length of inflight */
 
 	struct dispatcher_member	 member;
 	unsigned	 reserved;	/* slots granted, message not there yet */
@@ -98,7 +98,7 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 	consumer_touch(c);
 }
 
-/* How many messages could be begun now, beyond those in hand. */
+/* How many messages could be begun now, beyond those in flight. */
 static unsigned
 consumer_room(void *arg)
 {
@@ -106,11 +106,11 @@ consumer_room(void *arg)
 	unsigned most = config_most(c->cfg);
 	bool single;
 
-	if (c->state != CONSUMER_RUNNING || c->fetching || c->in_hand >= most)
+	if (c->state != CONSUMER_RUNNING || c->fetching || c->ninflight >= most)
 		return 0;
 	if (!breaker_allows(&c->breaker, clock_mono(), &single))
 		return 0;
-	return single ? 1 : most - c->in_hand;
+	return single ? 1 : most - c->ninflight;
 }
 
 /* The last step.  Processes and Redis may each take their time.  c may be gone after it. */
@@ -145,13 +145,13 @@ crew_close(struct crew *crew)
 	handler_close(crew->handler, crew_closed, crew);
 }
 
-/* A drain is over when no message is in hand or on its way. */
+/* A drain is over when no message is in flight or on its way. */
 static void
 consumer_finish_drain(struct consumer *c)
 {
 	struct crew *crew, *next;
 
-	if (c->in_hand > 0 || c->fetching)
+	if (c->ninflight > 0 || c->fetching)
 		return;
 	consumer_set_state(c, CONSUMER_CLOSING);
 	TAILQ_FOREACH_SAFE(crew, &c->crews, entry, next)
@@ -238,7 +238,7 @@ consumer_remind(void *arg)
 {
 	struct consumer *c = arg;
 
-	journal_suspended(c->cfg, &c->breaker, NULL);
+	event_log_suspended(c->cfg, &c->breaker, NULL);
 	timer_set(&c->reminder, HOUR);
 }
 
@@ -249,12 +249,12 @@ consumer_breaker_event(struct consumer *c, enum breaker_event event, const char 
 	switch (event) {
 	case BREAKER_SUSPENDED:
 		c->stats.n[STAT_SUSPENDED]++;
-		journal_suspended(c->cfg, &c->breaker, cause);
+		event_log_suspended(c->cfg, &c->breaker, cause);
 		consumer_tell_blocked(c);
 		timer_set(&c->reminder, HOUR);
 		break;
 	case BREAKER_RESUMED:
-		journal_resumed(c->cfg, &c->breaker);
+		event_log_resumed(c->cfg, &c->breaker);
 		consumer_tell_blocked(c);
 		timer_stop(&c->reminder);
 		break;
@@ -284,7 +284,7 @@ consumer_judge(struct consumer *c, const struct verdict *v, const struct result 
 	usec_t now = clock_mono();
 
 	if (v->suspend != REASON_NONE) {
-		char *cause = journal_cause(c->cfg, r);
+		char *cause = event_log_cause(c->cfg, r);
 		consumer_breaker_event(c, breaker_cannot_execute(&c->breaker, now), cause);
 		free(cause);
 	} else if (v->op == VERDICT_ACK) {
@@ -336,16 +336,16 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 static void
 consumer_start(struct consumer *c, struct message *msg, bool slot)
 {
-	struct work *w = xcalloc(1, sizeof(*w));
+	struct inflight *w = xcalloc(1, sizeof(*w));
 
 	w->msg = msg;
 	w->slot = slot;
 	w->probe = c->breaker.state != BREAKER_CLOSED;
 	msg->engine_data = w;
-	TAILQ_INSERT_TAIL(&c->works, w, entry);
-	c->in_hand++;
+	TAILQ_INSERT_TAIL(&c->inflight, w, entry);
+	c->ninflight++;
 	c->stats.n[STAT_DELIVERED]++;
-	journal_delivered(msg);
+	event_log_delivered(msg);
 	w->run = handler_start(c->crew->handler, msg);
 }
 
@@ -393,7 +393,7 @@ consumer_fetched(const struct fetched *f, void *arg)
 	c->fetching = false;
 	c->reserved = 0;
 	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
-		journal_limited(c->cfg, f->cause);
+		event_log_limited(c->cfg, f->cause);
 	c->last = f->status;
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);
@@ -415,7 +415,7 @@ consumer_fetched(const struct fetched *f, void *arg)
 static void
 consumer_lost(struct message *msg, void *arg)
 {
-	struct work *w = msg->engine_data;
+	struct inflight *w = msg->engine_data;
 
 	(void)arg;
 	if (w != NULL)
@@ -457,7 +457,7 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 	case SETTLED_DEFERRED:
 		break;
 	}
-	journal_settled(msg, v, r, how);
+	event_log_settled(msg, v, r, how);
 	consumer_touch(c);
 }
 
@@ -469,7 +469,7 @@ consumer_ticked(const struct tick_report *t, void *arg)
 	c->stats.n[STAT_REQUEUED] += t->requeued;
 	c->stats.n[STAT_PROMOTED] += t->promoted;
 	c->stats.n[STAT_DROPPED] += t->dropped;
-	journal_ticked(c->cfg, t);
+	event_log_ticked(c->cfg, t);
 }
 
 static void
@@ -480,7 +480,7 @@ consumer_paused(bool paused, const char *why, void *arg)
 	if (c->paused == paused)
 		return;
 	c->paused = paused;
-	journal_paused(c->cfg, paused, why);
+	event_log_paused(c->cfg, paused, why);
 	consumer_tell_blocked(c);
 }
 
@@ -490,7 +490,7 @@ consumer_listening(bool on, const char *why, void *arg)
 	struct consumer *c = arg;
 
 	c->deaf = !on;
-	journal_listening(c->cfg, on, why);
+	event_log_listening(c->cfg, on, why);
 }
 
 static void
@@ -520,12 +520,12 @@ static void
 consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
-	struct work *w = msg->engine_data;
+	struct inflight *w = msg->engine_data;
 	bool suspended = w->probe || c->breaker.state != BREAKER_CLOSED;
 	struct verdict v = outcome_decide(msg, r, suspended, random_unit());
 
-	TAILQ_REMOVE(&c->works, w, entry);
-	c->in_hand--;
+	TAILQ_REMOVE(&c->inflight, w, entry);
+	c->ninflight--;
 	msg->engine_data = NULL;
 	if (r->duration > 0)
 		stats_observe(&c->stats.duration, r->duration);
@@ -575,7 +575,7 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	c->member.grant = consumer_grant;
 	c->member.arg = c;
 	TAILQ_INIT(&c->crews);
-	TAILQ_INIT(&c->works);
+	TAILQ_INIT(&c->inflight);
 	breaker_init(&c->breaker, cfg->suspend_after);
 	timer_init(&c->probe, env->loop, consumer_probe, c);
 	timer_init(&c->reminder, env->loop, consumer_remind, c);
@@ -590,7 +590,7 @@ void
 consumer_free(struct consumer *c)
 {
 	struct crew *crew;
-	struct work *w;
+	struct inflight *w;
 
 	if (c == NULL)
 		return;
@@ -602,8 +602,8 @@ consumer_free(struct consumer *c)
 		free(crew);
 	}
 	queue_free(c->queue);
-	while ((w = TAILQ_FIRST(&c->works)) != NULL) {
-		TAILQ_REMOVE(&c->works, w, entry);
+	while ((w = TAILQ_FIRST(&c->inflight)) != NULL) {
+		TAILQ_REMOVE(&c->inflight, w, entry);
 		free(w);
 	}
 	timer_stop(&c->probe);
@@ -649,9 +649,9 @@ consumer_drain(struct consumer *c)
 void
 consumer_stop_handlers(struct consumer *c, bool hasten)
 {
-	struct work *w, *next;
+	struct inflight *w, *next;
 
-	TAILQ_FOREACH_SAFE(w, &c->works, entry, next) {
+	TAILQ_FOREACH_SAFE(w, &c->inflight, entry, next) {
 		handler_stop(w->run, STOP_DRAIN);
 		if (hasten)
 			handler_kill(w->run);
@@ -704,7 +704,7 @@ consumer_block(const struct consumer *c)
 		return BLOCK_PAUSED;
 	if (c->last == FETCH_LIMITED)
 		return BLOCK_LIMITED;
-	if (c->in_hand >= config_most(c->cfg))
+	if (c->ninflight >= config_most(c->cfg))
 		return BLOCK_FULL;
 	return BLOCK_NONE;
 }
@@ -737,9 +737,9 @@ consumer_stats(const struct consumer *c)
 }
 
 unsigned
-consumer_in_hand(const struct consumer *c)
+consumer_in_flight(const struct consumer *c)
 {
-	return c->in_hand;
+	return c->ninflight;
 }
 
 bool
@@ -751,7 +751,7 @@ consumer_is_confirmed(const struct consumer *c)
 bool
 consumer_is_idle(const struct consumer *c)
 {
-	return c->in_hand == 0 && !c->fetching && !c->ready && c->up &&
+	return c->ninflight == 0 && !c->fetching && !c->ready && c->up &&
 	    c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
 }
 
@@ -760,8 +760,8 @@ consumer_each(const struct consumer *c,
     void (*fn)(const struct message *, pid_t, usec_t, void *), void *arg)
 {
 	usec_t now = clock_mono();
-	const struct work *w;
+	const struct inflight *w;
 
-	TAILQ_FOREACH(w, &c->works, entry)
+	TAILQ_FOREACH(w, &c->inflight, entry)
 		fn(w->msg, w->run->pid, now - w->msg->delivered, arg);
 }

@@ -6,7 +6,7 @@
  *	      -> settle -> settled (logged and counted)
  *
  *	RUNNING <-> QUIET		no new messages; handlers go on
- *	RUNNING | QUIET -> DRAINING	never again; when nothing is in hand ->
+ *	RUNNING | QUIET -> DRAINING	never again; when nothing is in flight ->
  *	CLOSING				results are confirmed by Redis ->
  *	CLOSED				closed(); the owner may free it
  *
@@ -44,7 +44,7 @@ struct consumer_env {
 	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
-	void	(*idle)(void *);	/* one has nothing in hand and an empty queue */
+	void	(*idle)(void *);	/* one has nothing in flight and an empty queue */
 	void	(*blocked)(void *);	/* one was suspended, resumed, paused or unpaused */
 	void	*arg;
 };
@@ -74,12 +74,12 @@ enum consumer_block	 consumer_block(const struct consumer *);
 const char		*consumer_block_name(enum consumer_block);
 const struct breaker	*consumer_breaker(const struct consumer *);
 const struct stats	*consumer_stats(const struct consumer *);
-unsigned		 consumer_in_hand(const struct consumer *);
+unsigned		 consumer_in_flight(const struct consumer *);
 /* Redis has all results. */
 bool			 consumer_is_confirmed(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
-/* Walks what is in hand; pid 0: no process yet; age is since delivery. */
+/* Walks what is in flight; pid 0: no process yet; age is since delivery. */
 void	consumer_each(const struct consumer *,
 	    void (*fn)(const struct message *, pid_t, usec_t age, void *), void *);
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/journal.h"
+#include "engine/event_log.h"
 #include "loop/timer.h"
 #include "policy/backoff.h"
 #include "policy/tick.h"
@@ -37,7 +37,7 @@ struct schedule {
 	bool			 asking;	/* a script is not answered */
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
-	struct schedule_state	 state;		/* what others may know */
+	struct schedule_state	 status;		/* what others may know */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
 };
@@ -92,7 +92,7 @@ schedule_arm(struct schedule *s)
 	int64_t tick = tick_next(s->cfg, (int64_t)now), due = due_tick(s, now);
 
 	in = ((double)tick - now) * (double)SEC;
-	s->state.next = due != TICK_NEVER ? due : tick;
+	s->status.next = due != TICK_NEVER ? due : tick;
 	if (due != TICK_NEVER)
 		timer_set(&s->timer, 0);
 	else if (tick == TICK_NEVER || in > (double)LOOK_EVERY)
@@ -118,7 +118,7 @@ static void
 schedule_failed(struct schedule *s, const char *cause)
 {
 	if (s->cause == NULL || strcmp(s->cause, cause) != 0) {
-		journal_schedule_failed(s->queue, s->cfg, cause);
+		event_log_schedule_failed(s->queue, s->cfg, cause);
 		free(s->cause);
 		s->cause = xstrdup(cause);
 	}
@@ -134,15 +134,15 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	conn_saw_time(s->all->env->conn, now);
 	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;
-		s->state.missed = strcmp(what, "missed") == 0;
-		if (!s->state.missed)
-			s->state.last = s->asked;
+		s->status.missed = strcmp(what, "missed") == 0;
+		if (!s->status.missed)
+			s->status.last = s->asked;
 	}
 	if (strcmp(what, "pushed") == 0) {
-		s->state.runs++;
-		journal_scheduled(s->queue, s->cfg, s->asked, now);
+		s->status.runs++;
+		event_log_scheduled(s->queue, s->cfg, s->asked, now);
 	} else if (strcmp(what, "missed") == 0)
-		journal_schedule_missed(s->queue, s->cfg, s->asked);
+		event_log_schedule_missed(s->queue, s->cfg, s->asked);
 	schedule_arm(s);
 }
 
@@ -185,7 +185,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	struct args w = { 0 };
 
 	s->asking = true;
-	s->asked = s->state.next = tick;
+	s->asked = s->status.next = tick;
 	args_str(&w, s->keys.name[KEY_QUEUE]);
 	args_str(&w, s->keys.name[KEY_SCHEDULE]);
 	args_str(&w, s->cfg->name);
@@ -228,7 +228,7 @@ schedule_new(struct schedules *all, struct config *config, const struct schedule
 	s->cfg = cfg;
 	s->queue = config_queue(config, cfg->queue);
 	s->done = TICK_NEVER;
-	s->state = (struct schedule_state){
+	s->status = (struct schedule_state){
 		.cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1,
 	};
 	keys_init(&s->keys, s->queue->key);
@@ -271,7 +271,7 @@ runs_of(const struct schedules *all, const char *name)
 
 	for (i = 0; i < all->n; i++) {
 		if (strcmp(all->at[i]->cfg->name, name) == 0)
-			return all->at[i]->state.runs;
+			return all->at[i]->status.runs;
 	}
 	return 0;
 }
@@ -285,7 +285,7 @@ schedules_reconfigure(struct schedules *all, struct config *config)
 
 	for (i = 0; i < config->nschedules; i++) {
 		new[i] = schedule_new(all, config, config->schedules[i]);
-		new[i]->state.runs = runs_of(all, new[i]->cfg->name);
+		new[i]->status.runs = runs_of(all, new[i]->cfg->name);
 		schedule_start(new[i]);
 	}
 	remove_all(all);
@@ -302,7 +302,7 @@ schedules_count(const struct schedules *all)
 struct schedule_state
 schedules_get(const struct schedules *all, size_t i)
 {
-	return all->at[i]->state;
+	return all->at[i]->status;
 }
 
 struct schedules *

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-struct words { const char *p, *end; };
+struct answer_words { const char *p, *end; };
 
 static bool
 is_blank(char c)
@@ -18,7 +18,7 @@ is_blank(char c)
 }
 
 static void
-skip_blanks(struct words *w)
+skip_blanks(struct answer_words *w)
 {
 	while (w->p < w->end && is_blank(*w->p))
 		w->p++;
@@ -26,7 +26,7 @@ skip_blanks(struct words *w)
 
 /* The next word, which may be empty at the end. */
 static size_t
-next_word(struct words *w, const char **word)
+next_word(struct answer_words *w, const char **word)
 {
 	skip_blanks(w);
 	*word = w->p;
@@ -84,9 +84,9 @@ parse_seconds(const char *p, size_t n, usec_t *ret)
 }
 
 static void
-take_seconds(struct words *w, usec_t *delay)
+take_seconds(struct answer_words *w, usec_t *delay)
 {
-	struct words after = *w;
+	struct answer_words after = *w;
 	const char *p;
 	size_t n = next_word(&after, &p);
 
@@ -95,7 +95,7 @@ take_seconds(struct words *w, usec_t *delay)
 }
 
 static void
-take_reason(struct words *w, struct answer *a)
+take_reason(struct answer_words *w, struct answer *a)
 {
 	skip_blanks(w);
 	while (w->end > w->p && is_blank(w->end[-1]))
@@ -110,7 +110,7 @@ take_reason(struct words *w, struct answer *a)
 int
 answer_parse(const char *line, size_t len, struct answer *ret)
 {
-	struct words w = { line, line + len };
+	struct answer_words w = { line, line + len };
 	struct answer a = { .delay = -1 };
 	const char *p = line;
 	size_t n;

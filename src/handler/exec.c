@@ -28,7 +28,7 @@
 
 #include "handler/command.h"
 #include "handler/output.h"
-#include "handler/process.h"
+#include "handler/subprocess.h"
 #include "loop/timer.h"
 
 #define TAIL_TIME	SEC
@@ -62,7 +62,7 @@ struct exec_run {
 	enum run_state		 state;
 	struct message		*msg;		/* NULL in TAIL */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
-	struct process		 process;	/* in RUNNING and STOPPING */
+	struct subprocess		 process;	/* in RUNNING and STOPPING */
 	usec_t			 started;	/* mono */
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
@@ -149,7 +149,7 @@ run_free(struct exec_run *r)
 	leave_unread(r);
 	loop_defer_cancel(h->env->loop, &r->defer);
 	timer_stop(&r->timer);
-	process_done(&r->process);
+	subprocess_done(&r->process);
 	output_done(&r->output);
 	free(r);
 	check_closed(h);
@@ -193,7 +193,7 @@ fail_cb(void *arg)
 }
 
 static void
-exited(struct process *p, const struct child_exit *x, int error, const char *step)
+exited(struct subprocess *p, const struct child_exit *x, int error, const char *step)
 {
 	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
 	struct result result = {
@@ -244,7 +244,7 @@ begin_stop(struct exec_run *r, enum stop reason)
 	if (r->state != RUNNING)
 		return;
 	run_set_state(r, STOPPING);
-	process_stop(&r->process);
+	subprocess_stop(&r->process);
 	timer_set(&r->timer, exec_of(r)->cfg->kill_grace);
 }
 
@@ -258,7 +258,7 @@ time_is_up(void *arg)
 		begin_stop(r, STOP_TIME_LIMIT);
 		return;
 	case STOPPING:
-		process_kill(&r->process);
+		subprocess_kill(&r->process);
 		return;
 	case TAIL:
 		output_drain(&r->output);
@@ -284,7 +284,7 @@ exec_kill(struct run *run)
 	struct exec_run *r = (struct exec_run *)(void *)run;
 
 	if (r->state == RUNNING || r->state == STOPPING)
-		process_kill(&r->process);
+		subprocess_kill(&r->process);
 }
 
 /* -- starting ------------------------------------------------------------------------ */
@@ -359,7 +359,7 @@ fail_later(struct exec_run *r)
 }
 
 static void
-started(struct process *p)
+started(struct subprocess *p)
 {
 	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
 
@@ -367,7 +367,7 @@ started(struct process *p)
 }
 
 static void
-failed(struct process *p, int error, const char *step)
+failed(struct subprocess *p, int error, const char *step)
 {
 	struct exec_run *r = CONTAINER_OF(p, struct exec_run, process);
 
@@ -378,7 +378,7 @@ failed(struct process *p, int error, const char *step)
 	fail_later(r);
 }
 
-static const struct process_events process_events = { started, failed, exited };
+static const struct subprocess_events process_events = { started, failed, exited };
 
 /* -1 with errno and r->step. */
 static int
@@ -388,7 +388,7 @@ start_process(struct exec_run *r)
 	int fd[3] = { -1, -1, -1 }, ret = -1;
 
 	if (open_fds(r, fd) == 0)
-		ret = process_start(&r->process, h->env, h->command, r->msg, fd,
+		ret = subprocess_start(&r->process, h->env, h->command, r->msg, fd,
 		    h->cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
 	spawn_close(fd);
 	return ret;

@@ -1,5 +1,5 @@
 /*
- * Messages on their way into a process: what a persistent handler has in hand,
+ * Messages on their way into a process: what a persistent handler has in flight,
  * and the pipe to its standard input.
  *
  *	N ATTEMPT LENGTH ID\n  PAYLOAD  \n

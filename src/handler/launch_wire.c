@@ -98,7 +98,7 @@ launch_parse(const void *p, size_t n, size_t nfds, struct launch_order *o)
 
 /* -- datagrams ---------------------------------------------------------------------------- */
 
-union control {
+union fd_control {
 	struct cmsghdr	head;
 	char		space[CMSG_SPACE(LAUNCH_FDS * sizeof(int))];
 };
@@ -108,7 +108,7 @@ launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int fl
 {
 	struct iovec iov = { (void *)(uintptr_t)p, n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control control = { .space = "" };
+	union fd_control control = { .space = "" };
 	ssize_t r;
 
 	if (nfds > 0) {
@@ -151,7 +151,7 @@ ssize_t
 launch_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
 {
 	struct iovec iov = { p, size };
-	union control control;
+	union fd_control control;
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 	    .msg_controllen = sizeof(control) };
 	ssize_t r;

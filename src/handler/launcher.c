@@ -29,15 +29,15 @@
 #define SOCKET_BUFFER	(1024 * 1024)
 
 /* An order that waits for room in the socket. */
-struct waiting {
-	TAILQ_ENTRY(waiting)	 entry;
+struct waiting_order {
+	TAILQ_ENTRY(waiting_order)	 entry;
 	char			*bytes;
 	size_t			 n;
 	int			 fd[LAUNCH_FDS];
 	size_t			 nfds;
 };
 
-struct generation {
+struct held_generation {
 	unsigned	number;
 	unsigned	held;
 };
@@ -51,9 +51,9 @@ struct launcher {
 	uint32_t		*free;		/* slots below used that are free, a stack */
 	size_t			 nfree;
 	uint32_t		 used;
-	struct generation	*generations;
+	struct held_generation	*generations;
 	size_t			 ngenerations;
-	TAILQ_HEAD(, waiting)	 waiting;
+	TAILQ_HEAD(, waiting_order)	 waiting;
 	struct buf		 order;		/* the last start */
 	/* from launcher_attach() on: */
 	struct loop		*loop;		/* NULL: not attached */
@@ -69,7 +69,7 @@ struct launcher {
 /* -- orders ----------------------------------------------------------------------------- */
 
 static void
-waiting_free(struct waiting *w)
+waiting_free(struct waiting_order *w)
 {
 	while (w->nfds > 0)
 		(void)close(w->fd[--w->nfds]);
@@ -81,7 +81,7 @@ waiting_free(struct waiting *w)
 static int
 wait_for_room(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
 {
-	struct waiting *w = xcalloc(1, sizeof(*w));
+	struct waiting_order *w = xcalloc(1, sizeof(*w));
 	int error;
 
 	for (; w->nfds < nfds; w->nfds++) {
@@ -126,7 +126,7 @@ static void
 has_room(int what UNUSED, void *arg)
 {
 	struct launcher *l = arg;
-	struct waiting *w;
+	struct waiting_order *w;
 
 	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
 		if (launch_send(l->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == -1 &&
@@ -336,7 +336,7 @@ launcher_hold(struct launcher *l, unsigned generation)
 	}
 	l->generations = xreallocarray(l->generations, l->ngenerations + 1,
 	    sizeof(*l->generations));
-	l->generations[l->ngenerations++] = (struct generation){ generation, 1 };
+	l->generations[l->ngenerations++] = (struct held_generation){ generation, 1 };
 }
 
 void
@@ -553,7 +553,7 @@ launcher_attach(struct launcher *l, struct loop *loop, void (*died)(void *), voi
 static void
 detach(struct launcher *l)
 {
-	struct waiting *w;
+	struct waiting_order *w;
 
 	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
 		TAILQ_REMOVE(&l->waiting, w, entry);

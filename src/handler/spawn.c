@@ -143,7 +143,7 @@ forget_predecessor(pid_t pid)
 }
 
 static pid_t
-clone_child(struct job *j, char *end, int flags, int *busy)
+clone_child(struct spawn_job *j, char *end, int flags, int *busy)
 {
 	sigset_t all, old;
 	pid_t pid;
@@ -232,7 +232,7 @@ wait_exec(int fd[2])
 static pid_t
 run_waited(const struct spawn *s, enum spawn_step *step)
 {
-	struct job job = { .spawn = s, .report = report, .signals = signals,
+	struct spawn_job job = { .spawn = s, .report = report, .signals = signals,
 	    .parent = getpid(), .has_close_range = has_close_range };
 	int fd[2], error;
 	pid_t pid;
@@ -371,7 +371,7 @@ run_in_room(const struct spawn *s, bool shares, enum spawn_step *step)
 		return -1;
 	*step = STEP_CLONE;
 	r->report = (struct spawn_report){ STEP_NONE, 0 };
-	r->job = (struct job){
+	r->job = (struct spawn_job){
 		.spawn = &r->spawn, .room = r, .signals = signals, .shares = shares,
 		.has_close_range = has_close_range,
 		.report = s->proxy != NULL ? s->proxy->report : &r->report,

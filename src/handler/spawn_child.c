@@ -33,7 +33,7 @@
  * errno alone: in shared memory that is the parent's, too.
  */
 CHILD static long
-raw(const struct job *j, long n, long a, long b, long c, long d, long e)
+raw(const struct spawn_job *j, long n, long a, long b, long c, long d, long e)
 {
 	long r;
 
@@ -72,7 +72,7 @@ raw(const struct job *j, long n, long a, long b, long c, long d, long e)
 	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 
 CHILD NORETURN static void
-fail(const struct job *j, enum spawn_step step, long r)
+fail(const struct spawn_job *j, enum spawn_step step, long r)
 {
 	j->report->error = (int)-r;
 	j->report->step = (int)step;
@@ -81,14 +81,14 @@ fail(const struct job *j, enum spawn_step step, long r)
 }
 
 CHILD static void
-check(const struct job *j, enum spawn_step step, long r)
+check(const struct spawn_job *j, enum spawn_step step, long r)
 {
 	if (r < 0)
 		fail(j, step, r);
 }
 
 CHILD static void
-set_signals(const struct job *j)
+set_signals(const struct spawn_job *j)
 {
 	uint64_t dfl[KERNEL_ACTION / sizeof(uint64_t)];
 	size_t i;
@@ -109,7 +109,7 @@ set_signals(const struct job *j)
  * execve() takes to come.
  */
 CHILD static void
-set_fds(const struct job *j)
+set_fds(const struct spawn_job *j)
 {
 	long fd[3];
 	int i;
@@ -132,7 +132,7 @@ set_fds(const struct job *j)
 
 /* A limit means "at most": where the hard one may not be changed, it is kept. */
 CHILD static void
-set_limit(const struct job *j, const struct spawn_limit *l)
+set_limit(const struct spawn_job *j, const struct spawn_limit *l)
 {
 	uint64_t new[2] = { l->value.rlim_cur, l->value.rlim_max }, old[2];
 	long r = RAW(SYS_prlimit64, 0, l->resource, new, NULL);
@@ -152,7 +152,7 @@ set_limit(const struct job *j, const struct spawn_limit *l)
  * fail where the user has that many processes already.
  */
 CHILD static void
-set_limits(const struct job *j, bool nproc)
+set_limits(const struct spawn_job *j, bool nproc)
 {
 	const struct spawn *s = j->spawn;
 	size_t i;
@@ -165,7 +165,7 @@ set_limits(const struct job *j, bool nproc)
 
 /* Root's children have what execve(2) gives to root; all others have no capability. */
 CHILD static void
-drop_capabilities(const struct job *j)
+drop_capabilities(const struct spawn_job *j)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
@@ -177,7 +177,7 @@ drop_capabilities(const struct job *j)
 }
 
 CHILD static void
-set_ids(const struct job *j)
+set_ids(const struct spawn_job *j)
 {
 	const struct spawn *s = j->spawn;
 	gid_t g = s->gid;
@@ -198,7 +198,7 @@ set_ids(const struct job *j)
 
 /* The kernel kills us with the daemon; but it may be dead already. */
 CHILD static void
-tie_to_parent(const struct job *j)
+tie_to_parent(const struct spawn_job *j)
 {
 	(void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
 	if ((pid_t)RAW(SYS_getppid, 0, 0, 0, 0) != j->parent)
@@ -228,7 +228,7 @@ room_left(struct room *r, size_t *left)
 
 /* The whole file, at the free end of the room; one byte after it is free, too. */
 CHILD static char *
-read_env_file(const struct job *j, size_t *len)
+read_env_file(const struct spawn_job *j, size_t *len)
 {
 	struct statx st;
 	size_t left, at = 0;
@@ -274,7 +274,7 @@ merge(const struct spawn *s, char **envp, size_t n, size_t first_new, char *entr
 }
 
 CHILD static char *const *
-add_env_file(const struct job *j)
+add_env_file(const struct spawn_job *j)
 {
 	const struct spawn *s = j->spawn;
 	struct env_text text;
@@ -304,7 +304,7 @@ add_env_file(const struct job *j)
 
 /* The first of all: our parent must know the pid before it can see the exit. */
 CHILD static void
-introduce(const struct job *j)
+introduce(const struct spawn_job *j)
 {
 	const struct spawn_proxy *p = j->spawn->proxy;
 	long r;
@@ -322,7 +322,7 @@ introduce(const struct job *j)
 }
 
 CHILD static void
-hold_core(const struct job *j, uint64_t old[2])
+hold_core(const struct spawn_job *j, uint64_t old[2])
 {
 	uint64_t new[2] = { 1, 0 };
 
@@ -335,7 +335,7 @@ hold_core(const struct job *j, uint64_t old[2])
 int
 spawn_child(void *arg)
 {
-	const struct job *j = arg;
+	const struct spawn_job *j = arg;
 	const struct spawn *s = j->spawn;
 	uint64_t none[KERNEL_SIGSET / sizeof(uint64_t)] = { 0 }, core[2];
 	char *const *envp = s->envp;

@@ -20,7 +20,7 @@
 #define SIGNAL_BIT(signo)	((uint64_t)1 << ((signo) - 1))
 
 /* What the child needs. */
-struct job {
+struct spawn_job {
 	const struct spawn	*spawn;
 	struct room		*room;		/* NULL: it is waited for */
 	volatile struct spawn_report *report;
@@ -40,7 +40,7 @@ struct room {
 	int			 busy;		/* see is_busy() */
 	pid_t			 pid;		/* the last one */
 	struct spawn_report	 report;	/* of it; kept until spawn_exited() */
-	struct job		 job;
+	struct spawn_job		 job;
 	struct spawn		 spawn;
 	size_t			 used;		/* of text */
 	char			 text[ROOM_SIZE];	/* what is not used costs nothing */

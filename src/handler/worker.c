@@ -166,7 +166,7 @@ worker_stop(struct worker *w, const char *why)
 		w->why = why;
 	worker_set_state(w, WORKER_STOPPING);
 	feeder_stop(&w->feeder);
-	process_stop(&w->process);
+	subprocess_stop(&w->process);
 	timer_set(&w->timer, w->cfg->kill_grace);
 }
 
@@ -174,7 +174,7 @@ void
 worker_kill(struct worker *w)
 {
 	if (worker_is_live(w))
-		process_kill(&w->process);
+		subprocess_kill(&w->process);
 }
 
 void
@@ -484,7 +484,7 @@ enter_tail(struct worker *w)
 }
 
 static void
-exited(struct process *p, const struct child_exit *x, int error, const char *step)
+exited(struct subprocess *p, const struct child_exit *x, int error, const char *step)
 {
 	struct worker *w = CONTAINER_OF(p, struct worker, process);
 	bool stopped = w->state == WORKER_STOPPING;
@@ -558,7 +558,7 @@ init(struct worker *w)
 }
 
 static void
-started(struct process *p)
+started(struct subprocess *p)
 {
 	struct worker *w = CONTAINER_OF(p, struct worker, process);
 	struct log_ctx ctx = { .queue = w->cfg->name, .pid = p->pid };
@@ -571,7 +571,7 @@ started(struct process *p)
 }
 
 static void
-failed(struct process *p, int error, const char *step)
+failed(struct subprocess *p, int error, const char *step)
 {
 	struct worker *w = CONTAINER_OF(p, struct worker, process);
 
@@ -580,7 +580,7 @@ failed(struct process *p, int error, const char *step)
 	timer_set(&w->timer, 0);
 }
 
-static const struct process_events process_events = { started, failed, exited };
+static const struct subprocess_events process_events = { started, failed, exited };
 
 /* It is running, or soon will be. */
 static void
@@ -601,7 +601,7 @@ worker_start(struct worker *w, struct command *command, const char **step)
 	init(w);
 	*step = "pipe";
 	if (open_fds(w, fd) == 0)
-		ret = process_start(&w->process, w->env, command, NULL, fd,
+		ret = subprocess_start(&w->process, w->env, command, NULL, fd,
 		    w->cfg->leftovers == LEFTOVERS_KILL, &process_events, step);
 	spawn_close(fd);
 	if (ret == 0)
@@ -617,7 +617,7 @@ worker_free(struct worker *w)
 	close_stdout(w);
 	timer_stop(&w->timer);
 	timer_stop(&w->age);
-	process_done(&w->process);
+	subprocess_done(&w->process);
 	output_done(&w->output);
 	line_done(&w->line);
 	free(w->protocol);

@@ -16,7 +16,7 @@
 #include "handler/feed.h"
 #include "handler/handler.h"
 #include "handler/output.h"
-#include "handler/process.h"
+#include "handler/subprocess.h"
 #include "loop/io.h"
 #include "loop/line.h"
 #include "loop/timer.h"
@@ -52,7 +52,7 @@ struct worker {
 	struct feeder		   feeder;	/* its stdin */
 	struct feed		  *culprit;	/* whose fault the end is; NULL: not known */
 	char			  *protocol;	/* what broke it; NULL: nothing; owned */
-	struct process		   process;
+	struct subprocess		   process;
 	int			   out;		/* our end of its stdout; -1: closed */
 	struct io		   out_io;
 	struct line		   line;

@@ -51,7 +51,7 @@ struct queue_config {
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
-	int		  concurrency;	/* messages in hand at once, this daemon; >= 1 */
+	int		  concurrency;	/* messages in flight at once, this daemon; >= 1 */
 	int		  fleet_concurrency; /* 0: no limit */
 	char		 *rate;		/* "": no limit; "100/s" */
 	int		  priority;	/* higher first when max_handlers is short */
@@ -149,7 +149,7 @@ const struct queue_config *config_queue(const struct config *, const char *name)
 bool		 config_pops_left(const struct queue_config *);
 /* The command by which producers push a message: "LPUSH". */
 const char	*config_push_command(const struct queue_config *);
-/* How many messages of a queue may be in hand at once, this daemon. */
+/* How many messages of a queue may be in flight at once, this daemon. */
 unsigned	 config_most(const struct queue_config *);
 
 /* Names by enum mode; NULL-terminated. */

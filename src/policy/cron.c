@@ -74,7 +74,7 @@ wrong_value(const struct field *f, const char *item, int len, char **cause)
 }
 
 /* The text between two commas, and the parser's position in it. */
-struct item {
+struct cron_item {
 	const struct field *field;
 	const char	*text, *p;
 	int		 len;		/* bytes to show in an error */
@@ -82,7 +82,7 @@ struct item {
 };
 
 static int
-backwards(const struct item *it, char **cause)
+backwards(const struct cron_item *it, char **cause)
 {
 	const struct field *f = it->field;
 
@@ -92,7 +92,7 @@ backwards(const struct item *it, char **cause)
 
 /* "*", "5", "5-9" */
 static int
-parse_range(struct item *it, char **cause)
+parse_range(struct cron_item *it, char **cause)
 {
 	const struct field *f = it->field;
 
@@ -120,7 +120,7 @@ parse_range(struct item *it, char **cause)
 
 /* "/2", if there is one. */
 static int
-parse_step(struct item *it, int *step, char **cause)
+parse_step(struct cron_item *it, int *step, char **cause)
 {
 	*step = 1;
 	if (*it->p != '/')
@@ -137,7 +137,7 @@ parse_step(struct item *it, int *step, char **cause)
 static int
 parse_item(const struct field *f, const char *text, const char *end, uint64_t *set, char **cause)
 {
-	struct item it = { .field = f, .text = text, .p = text,
+	struct cron_item it = { .field = f, .text = text, .p = text,
 		.len = (int)(end - text < SHOWN ? end - text : SHOWN) };
 	int step, i;
 

@@ -17,14 +17,10 @@ pausetext_who(void)
 {
 	const char *user = getenv("SUDO_USER");
 	struct passwd *pw;
-	char host[256];
 
 	if (user == NULL || user[0] == '\0')
 		user = (pw = getpwuid(getuid())) != NULL ? pw->pw_name : "uid?";
-	if (gethostname(host, sizeof(host)) == -1)
-		strcpy(host, "?");
-	host[sizeof(host) - 1] = '\0';
-	return xasprintf("%s@%s", user, host);
+	return xasprintf("%s@%s", user, util_hostname());
 }
 
 char *

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/util.h"
 #include "queue/lock.h"
 
 #define SHOWN	60
@@ -17,15 +18,14 @@
 char *
 holder_self(void)
 {
-	char host[256] = "", *p;
+	char *text = xasprintf("%s %ld", util_hostname(), (long)getpid());
+	char *end = strrchr(text, ' '), *p;
 
-	if (gethostname(host, sizeof(host) - 1) == -1 || host[0] == '\0')
-		strcpy(host, "localhost");
-	for (p = host; *p != '\0'; p++) {
+	for (p = text; p < end; p++) {
 		if (!isalnum((unsigned char)*p) && strchr("._-", *p) == NULL)
 			*p = '_';
 	}
-	return xasprintf("%s %ld", host, (long)getpid());
+	return text;
 }
 
 char *

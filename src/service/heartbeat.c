@@ -46,24 +46,24 @@ seconds(usec_t t)
 	return (double)t / (double)SEC;
 }
 
-struct in_hand {
+struct in_flight {
 	json_t	*list;
 	size_t	 most;
 };
 
 static void
-in_hand_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
+in_flight_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
 {
-	struct in_hand *in_hand = arg;
+	struct in_flight *in_flight = arg;
 	json_t *o;
 
-	if (json_array_size(in_hand->list) >= in_hand->most)
+	if (json_array_size(in_flight->list) >= in_flight->most)
 		return;
 	o = json_pack("{s:i, s:i, s:f}", "attempt", (int)msg->attempts + 1, "pid", (int)pid,
 	    "age", (double)(age / MSEC) / 1e3);
 	json_set_bytes(o, "id", msg->id, strlen(msg->id));
 	json_set_bytes(o, "tag", msg->tag, strlen(msg->tag));
-	json_array_append_new(in_hand->list, o);
+	json_array_append_new(in_flight->list, o);
 }
 
 static json_t *
@@ -72,10 +72,10 @@ queue_json(const struct consumer *c, size_t most)
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
 	const struct breaker *b = consumer_breaker(c);
-	struct in_hand in_hand = { json_array(), most };
+	struct in_flight in_flight = { json_array(), most };
 	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", kind_name(cfg->kind),
-	    "running", (int)consumer_in_hand(c), "concurrency", (int)config_most(cfg),
+	    "running", (int)consumer_in_flight(c), "concurrency", (int)config_most(cfg),
 	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
 	    "blocked", consumer_block_name(block));
 
@@ -92,8 +92,8 @@ queue_json(const struct consumer *c, size_t most)
 		json_object_set_new(q, "state", json_string("unsubscribed"));
 	if (!kind_has(cfg->kind, TRAIT_LEASES))
 		json_object_del(q, "lease");
-	consumer_each(c, in_hand_add, &in_hand);
-	json_object_set_new(q, "in_hand", in_hand.list);
+	consumer_each(c, in_flight_add, &in_flight);
+	json_object_set_new(q, "in_hand", in_flight.list);
 	return q;
 }
 

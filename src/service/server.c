@@ -101,18 +101,18 @@ static void
 server_status(struct server *s)
 {
 	char text[sizeof(s->status)];
-	unsigned in_hand = 0, blocked = 0;
+	unsigned in_flight = 0, blocked = 0;
 	enum consumer_block b;
 	size_t i;
 
 	for (i = 0; i < s->nconsumers; i++) {
 		b = consumer_block(s->consumers[i]);
-		in_hand += consumer_in_hand(s->consumers[i]);
+		in_flight += consumer_in_flight(s->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
 	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
 	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
-	    s->nconsumers, blocked, in_hand);
+	    s->nconsumers, blocked, in_flight);
 	if (strcmp(text, s->status) == 0)
 		return;
 	memcpy(s->status, text, sizeof(text));
@@ -285,13 +285,13 @@ server_find_consumer(const struct server *s, const struct queue_config *cfg)
 }
 
 static unsigned
-server_in_hand(const struct server *s)
+server_in_flight(const struct server *s)
 {
 	unsigned n = 0;
 	size_t i;
 
 	for (i = 0; i < s->nconsumers; i++)
-		n += consumer_in_hand(s->consumers[i]);
+		n += consumer_in_flight(s->consumers[i]);
 	return n;
 }
 
@@ -394,7 +394,7 @@ server_deadline(void *arg)
 {
 	struct server *s = arg;
 
-	if (!s->ending && server_in_hand(s) > 0) {
+	if (!s->ending && server_in_flight(s) > 0) {
 		server_end_handlers(s);
 		return;
 	}
@@ -416,7 +416,7 @@ server_drain(struct server *s)
 {
 	size_t i;
 
-	log_event(LOG_LV_INFO, "draining", NULL, LF_INT("running", server_in_hand(s)),
+	log_event(LOG_LV_INFO, "draining", NULL, LF_INT("running", server_in_flight(s)),
 	    LF_USEC("timeout", s->config->drain_timeout));
 	server_set_state(s, SERVER_DRAINING);
 	notify_stopping();
@@ -488,7 +488,7 @@ server_quiet(struct server *s, bool quiet)
 	size_t i;
 
 	log_event(LOG_LV_INFO, quiet ? "quiet" : "quiet_ended", NULL,
-	    LF_INT("running", server_in_hand(s)));
+	    LF_INT("running", server_in_flight(s)));
 	server_set_state(s, quiet ? SERVER_QUIET : SERVER_RUNNING);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_set_quiet(s->consumers[i], quiet);

@@ -78,7 +78,7 @@ struct http {
 	void	*arg;
 	struct evhttp	*server;
 	struct evhttp_bound_socket	*bound;	/* NULL: not listening */
-	struct listener	 listener;	/* its descriptor is bound's */
+	struct listen_socket	 listener;	/* its descriptor is bound's */
 	char	*where;		/* as configured; "": nowhere */
 	bool	 complained;	/* that where cannot be had */
 	struct timer	 retry;	/* to open where, or to end a rest */
@@ -323,7 +323,7 @@ ends_with(const char *s, const char *end)
 static bool
 host_is_ours(const struct http *h, const char *host)
 {
-	char bare[64], mine[256] = "";
+	char bare[64];
 	struct in6_addr in6;
 	struct in_addr in;
 	size_t n = strlen(host);
@@ -334,9 +334,8 @@ host_is_ours(const struct http *h, const char *host)
 		snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, host + 1);
 		return inet_pton(AF_INET6, bare, &in6) == 1;
 	}
-	(void)gethostname(mine, sizeof(mine) - 1);
 	return strcasecmp(host, "localhost") == 0 || ends_with(host, ".localhost") ||
-	    strcasecmp(host, mine) == 0 || strcasecmp(host, h->host) == 0;
+	    strcasecmp(host, util_hostname()) == 0 || strcasecmp(host, h->host) == 0;
 }
 
 static const struct http_route *
@@ -413,7 +412,7 @@ unlisten(struct http *h)
 	evhttp_del_accept_socket(h->server, h->bound);
 	h->bound = NULL;
 	h->listener.fd = -1;
-	listener_close(&h->listener);
+	listen_socket_close(&h->listener);
 	TAILQ_FOREACH(p, &h->peers, entry) {
 		if (p->state == PEER_READING)
 			peer_shut(p);
@@ -426,7 +425,7 @@ try_listen(struct http *h, char **cause)
 {
 	struct evconnlistener *l;
 
-	if (listener_open(&h->listener, h->where, cause) == -1)
+	if (listen_socket_open(&h->listener, h->where, cause) == -1)
 		return -1;
 	l = evconnlistener_new(loop_base(h->loop), NULL, NULL,
 	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, h->listener.fd);
@@ -493,7 +492,7 @@ http_new(struct loop *loop, const struct http_route *routes, const char *host, v
 	h->host = xstrdup(host);
 	h->arg = arg;
 	h->where = xstrdup("");
-	h->listener = (struct listener)LISTENER_INIT;
+	h->listener = (struct listen_socket)LISTEN_SOCKET_INIT;
 	TAILQ_INIT(&h->peers);
 	TAILQ_INIT(&h->requests);
 	timer_init(&h->retry, loop, retry, h);

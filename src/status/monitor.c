@@ -173,7 +173,7 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 	consumer_each(c, older, &oldest);
 	return (struct metrics_queue){
 		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
-		.running = consumer_in_hand(c), .concurrency = (int)config_most(cfg),
+		.running = consumer_in_flight(c), .concurrency = (int)config_most(cfg),
 		.oldest = (double)oldest / (double)SEC,
 		.depth = q != NULL ? &q->depth : NULL,
 		.stalled = (double)stall_length(&recall(m, cfg->key)->stall, clock_mono()) /

@@ -110,6 +110,46 @@ own_first() {
 	done
 }
 
+# The folders, or files, whose objects follow the next two rules.
+STRICT='src/base src/loop src/policy src/handler src/engine src/service src/rqd.c'
+
+# One function of a file moves its object: it is named *_set_state or *_move.
+movers() {
+	# shellcheck disable=SC2086
+	find $STRICT -name '*.c' | sort | while read -r f; do
+		awk -v f="$f" '
+		/^[a-z_]+\(/ { name = $0; sub(/\(.*/, "", name) }
+		/(->|[a-z_]\.)state = / {
+			if (name !~ /_(set_state|move)$/)
+				print f ":" FNR ": " name "() sets a state"
+			if (n++)
+				print f ":" FNR ": a second line sets a state"
+		}' "$f"
+	done
+}
+
+# Each struct, union and enum has a name of its own.
+structs() {
+	find src \( -name '*.c' -o -name '*.h' \) ! -name message_id.c -exec \
+	    grep -oHE '(struct|union|enum) [a-z_0-9]+ \{' {} + |
+	    awk -F '[: ]' -v strict="$STRICT" '
+	BEGIN { n = split(strict, s, " ") }
+	{
+		for (i = 1; i <= n; i++)
+			if (index($1, s[i]) == 1)
+				mine[$3] = 1
+		if ($3 in at && at[$3] != $1)
+			twice[$3] = at[$3] = at[$3] " " $1
+		else
+			at[$3] = $1
+	}
+	END {
+		for (name in twice)
+			if (name in mine)
+				print name " is in " twice[name]
+	}'
+}
+
 floors_exist() {
 	for f in $FLOORS; do [ -d "src/$f" ] || echo "src/$f is missing"; done
 }
@@ -121,4 +161,6 @@ silent 'libevent, hiredis, libconfuse, jansson, libsystemd on their floors only'
 silent 'every source is in the library of its floor' sources
 silent 'every source begins with its own header' own_first
 silent 'no file name occurs twice' names
+silent 'one function changes the state of an object' movers
+silent 'no struct has the name of another' structs
 done_testing

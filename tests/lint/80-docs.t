@@ -171,7 +171,7 @@ command_line() {
 	same "$D/printed" 'printed by rqd -h' "$D/documented" 'described in man/rqd.8'
 }
 
-# Names of events: the second argument of log_event(), and what journal.c chooses from.
+# Names of events: the second argument of log_event(), and what event_log.c chooses from.
 events() {
 	{
 		sources | tr '\n' ' ' |
@@ -181,7 +181,7 @@ events() {
 		    grep -oE '"[a-z_]+"' | tr -d '"'
 		sources | sed -n 's/.*event = "\([a-z_]*\)".*/\1/p'
 		awk '/^verdict_event/ { in_it = 1 } /^}/ { in_it = 0 }
-		    in_it && /return "/ { sub(/.*return "/, ""); sub(/".*/, ""); print }' src/engine/journal.c
+		    in_it && /return "/ { sub(/.*return "/, ""); sub(/".*/, ""); print }' src/engine/event_log.c
 		sed -n 's/.*, "\(reload_failed\)".*/\1/p' src/service/*.c
 	} >"$D/printed"
 	for part in 'Events of the daemon' 'Events of a queue' 'Events of a message'; do

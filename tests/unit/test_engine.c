@@ -484,7 +484,7 @@ a_drain_gives_messages_back_uncounted(void **state)
 	push(&w, 10);
 	world_start(&w);
 	loop_run_for(w.loop, SEC);
-	assert_int_equal(consumer_in_hand(w.consumer), 4);
+	assert_int_equal(consumer_in_flight(w.consumer), 4);
 	consumer_drain(w.consumer);
 	loop_run_for(w.loop, 10 * SEC);
 	assert_false(w.closed);
@@ -530,7 +530,7 @@ a_lost_delivery_is_ended_and_writes_nothing(void **state)
 	e = TAILQ_FIRST(mem_entries(w.store));
 	mem_steal(w.store, e);
 	loop_run_for(w.loop, 6 * SEC);
-	assert_int_equal(consumer_in_hand(w.consumer), 0);
+	assert_int_equal(consumer_in_flight(w.consumer), 0);
 	assert_int_equal(e->state, MEM_LEASED);
 	assert_int_equal(consumer_stats(w.consumer)->n[STAT_STALE], 1);
 	world_end(&w);
@@ -749,7 +749,7 @@ random_handlers_finish_everything(void **state)
 	world_start(&w);
 	loop_run_for(w.loop, 10 * HOUR);
 	assert_int_equal(mem_count(w.store, MEM_ACKED) + mem_count(w.store, MEM_DEAD), 200);
-	assert_int_equal(consumer_in_hand(w.consumer), 0);
+	assert_int_equal(consumer_in_flight(w.consumer), 0);
 	world_end(&w);
 }
 

@@ -512,17 +512,17 @@ test_free_waiting(void **state UNUSED)
 static void
 test_in_use(void **state UNUSED)
 {
-	struct listener other;
+	struct listen_socket other;
 	char *cause = NULL;
 
-	assert_int_equal(listener_open(&other, "127.0.0.1:0", &cause), 0);
+	assert_int_equal(listen_socket_open(&other, "127.0.0.1:0", &cause), 0);
 	http_listen(rig.http, other.address);
 	assert_int_equal(rig.warnings, 1);
 	pass(HTTP_RETRY + SEC);
 	pass(HTTP_RETRY + SEC);
 	assert_int_equal(rig.warnings, 1);	/* said once */
 	assert_string_equal(rig.address, "");
-	listener_close(&other);
+	listen_socket_close(&other);
 	pass(HTTP_RETRY + SEC);
 	check_status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "200");
 }
@@ -566,10 +566,10 @@ test_addresses(void **state UNUSED)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(good); i++)
-		assert_int_equal(listener_check(good[i], NULL), 0);
+		assert_int_equal(listen_socket_check(good[i], NULL), 0);
 	for (i = 0; i < ARRAY_LEN(bad); i++) {
 		cause = NULL;
-		if (listener_check(bad[i], &cause) != -1)
+		if (listen_socket_check(bad[i], &cause) != -1)
 			fail_msg("%s is taken", bad[i]);
 		assert_non_null(cause);
 		free(cause);
@@ -579,23 +579,23 @@ test_addresses(void **state UNUSED)
 static void
 test_socket_file(void **state UNUSED)
 {
-	struct listener a, b;
+	struct listen_socket a, b;
 	char where[128], *cause = NULL;
 	struct stat st;
 
 	snprintf(where, sizeof(where), "unix:%s/s", rig.dir);
-	assert_int_equal(listener_open(&a, where, NULL), 0);
+	assert_int_equal(listen_socket_open(&a, where, NULL), 0);
 	assert_int_equal(stat(where + 5, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0660);
-	assert_int_equal(listener_open(&b, where, &cause), -1);	/* it lives */
+	assert_int_equal(listen_socket_open(&b, where, &cause), -1);	/* it lives */
 	assert_non_null(strstr(cause, "is in use"));
 	free(cause);
 	close(a.fd);		/* killed: the file stays */
 	a.fd = -1;
-	assert_int_equal(listener_open(&b, where, NULL), 0);
-	listener_close(&a);	/* must not remove what is b's now */
+	assert_int_equal(listen_socket_open(&b, where, NULL), 0);
+	listen_socket_close(&a);	/* must not remove what is b's now */
 	assert_int_equal(access(where + 5, F_OK), 0);
-	listener_close(&b);
+	listen_socket_close(&b);
 	assert_int_equal(access(where + 5, F_OK), -1);
 }
 
@@ -603,14 +603,14 @@ test_socket_file(void **state UNUSED)
 static void
 test_not_ours(void **state UNUSED)
 {
-	struct listener l;
+	struct listen_socket l;
 	char where[128], *cause = NULL;
 	FILE *f;
 
 	snprintf(where, sizeof(where), "unix:%s/precious", rig.dir);
 	assert_non_null(f = fopen(where + 5, "w"));
 	fclose(f);
-	assert_int_equal(listener_open(&l, where, &cause), -1);
+	assert_int_equal(listen_socket_open(&l, where, &cause), -1);
 	free(cause);
 	assert_int_equal(access(where + 5, F_OK), 0);
 }

@@ -4,35 +4,35 @@
  * The daemon starts it, or asks the launcher to.  The guardian knows it until it
  * and its group are gone.  The owner embeds the struct, and gives it descriptors.
  */
-#ifndef RQD_HANDLER_PROCESS_H
-#define RQD_HANDLER_PROCESS_H
+#ifndef RQD_HANDLER_SUBPROCESS_H
+#define RQD_HANDLER_SUBPROCESS_H
 
 #include "handler/command.h"
 #include "handler/launcher.h"
 #include "loop/child.h"
 
-struct process;
+struct subprocess;
 
 /* All come from the loop. */
-struct process_events {
+struct subprocess_events {
 	/* The launcher has started it: pid is set. */
-	void	(*started)(struct process *);
+	void	(*started)(struct subprocess *);
 	/* The launcher could not start it: errno's number, and the step that failed. */
-	void	(*failed)(struct process *, int error, const char *step);
+	void	(*failed)(struct subprocess *, int error, const char *step);
 	/*
 	 * It was reaped, and nothing of it is left but what may hold its pipes.  error
 	 * and step say why the command could not be executed; 0: it was.
 	 */
-	void	(*exited)(struct process *, const struct child_exit *, int error,
+	void	(*exited)(struct subprocess *, const struct child_exit *, int error,
 		    const char *step);
 };
 
-struct process {
+struct subprocess {
 	/* read only: */
 	pid_t			 pid;		/* 0: not known yet; stays set after the exit */
 	/* private: */
 	const struct handler_env *env;
-	const struct process_events *events;
+	const struct subprocess_events *events;
 	struct child		 child;
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
 	struct start		 start;		/* used where there is a launcher */
@@ -43,15 +43,15 @@ struct process {
  * /dev/null.  The caller closes its copies.  Returns 0, or -1 with errno and *step;
  * no callback comes then.  pid is set after it, unless started() or failed() is to come.
  */
-int	process_start(struct process *, const struct handler_env *, struct command *,
+int	subprocess_start(struct subprocess *, const struct handler_env *, struct command *,
 	    const struct message *, const int fd[3], bool kill_leftovers,
-	    const struct process_events *, const char **step) MUSTCHECK;
+	    const struct subprocess_events *, const char **step) MUSTCHECK;
 
 /* SIGTERM, and SIGCONT for one that is stopped.  What it leaves is killed at its exit. */
-void	process_stop(struct process *);
-void	process_kill(struct process *);		/* SIGKILL */
+void	subprocess_stop(struct subprocess *);
+void	subprocess_kill(struct subprocess *);		/* SIGKILL */
 
 /* Before the owner frees it: no callback comes any more.  Zeroed or done before is fine. */
-void	process_done(struct process *);
+void	subprocess_done(struct subprocess *);
 
 #endif

@@ -4,7 +4,7 @@
  * child.c kills and reaps the group before it calls exited().  So the guardian's
  * slot is given back there: the number may then belong to another process.
  */
-#include "handler/process.h"
+#include "handler/subprocess.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include "handler/guardian.h"
 
 static void
-release(struct process *p)
+release(struct subprocess *p)
 {
 	guardian_release(p->env->guardian, p->slot);
 	p->slot = NULL;
@@ -21,7 +21,7 @@ release(struct process *p)
 static void
 exited(struct child *child, const struct child_exit *x)
 {
-	struct process *p = CONTAINER_OF(child, struct process, child);
+	struct subprocess *p = CONTAINER_OF(child, struct subprocess, child);
 	const char *step;
 	int error = command_exited(&p->start, p->pid, &step);
 
@@ -31,7 +31,7 @@ exited(struct child *child, const struct child_exit *x)
 }
 
 static void
-watch(struct process *p, pid_t pid)
+watch(struct subprocess *p, pid_t pid)
 {
 	p->pid = pid;
 	child_watch(p->env->loop, &p->child, pid);
@@ -41,7 +41,7 @@ watch(struct process *p, pid_t pid)
 static void
 started(struct start *start, pid_t pid)
 {
-	struct process *p = CONTAINER_OF(start, struct process, start);
+	struct subprocess *p = CONTAINER_OF(start, struct subprocess, start);
 
 	watch(p, pid);
 	p->events->started(p);
@@ -51,7 +51,7 @@ started(struct start *start, pid_t pid)
 static void
 failed(struct start *start, int error, enum spawn_step step)
 {
-	struct process *p = CONTAINER_OF(start, struct process, start);
+	struct subprocess *p = CONTAINER_OF(start, struct subprocess, start);
 
 	p->events->failed(p, error, spawn_step_name(step));
 }
@@ -60,19 +60,19 @@ failed(struct start *start, int error, enum spawn_step step)
 static void
 kill_by_launcher(struct child *child, int signo)
 {
-	launcher_signal(&CONTAINER_OF(child, struct process, child)->start, signo);
+	launcher_signal(&CONTAINER_OF(child, struct subprocess, child)->start, signo);
 }
 
 int
-process_start(struct process *p, const struct handler_env *env, struct command *command,
+subprocess_start(struct subprocess *p, const struct handler_env *env, struct command *command,
     const struct message *msg, const int fd[3], bool kill_leftovers,
-    const struct process_events *events, const char **step)
+    const struct subprocess_events *events, const char **step)
 {
 	enum spawn_step what;
 	int error;
 	pid_t pid;
 
-	*p = (struct process){ .env = env, .events = events,
+	*p = (struct subprocess){ .env = env, .events = events,
 	    .start = { .started = started, .failed = failed },
 	    .child = { .exited = exited, .leader = true, .kill_leftovers = kill_leftovers } };
 	p->slot = guardian_slot(env->guardian);
@@ -92,7 +92,7 @@ process_start(struct process *p, const struct handler_env *env, struct command *
 }
 
 void
-process_stop(struct process *p)
+subprocess_stop(struct subprocess *p)
 {
 	p->child.kill_leftovers = true;
 	(void)child_kill(&p->child, SIGTERM);
@@ -100,13 +100,13 @@ process_stop(struct process *p)
 }
 
 void
-process_kill(struct process *p)
+subprocess_kill(struct subprocess *p)
 {
 	(void)child_kill(&p->child, SIGKILL);
 }
 
 void
-process_done(struct process *p)
+subprocess_done(struct subprocess *p)
 {
 	if (p->env == NULL)
 		return;

@@ -1,10 +1,10 @@
 /*
- * Records about messages and queues; see journal.h.
+ * Records about messages and queues; see event_log.h.
  *
  * A record about a delivery has the context queue, id, attempt, pid, and then
  * how the handler ended: status= or signal=, duration=, reason=.
  */
-#include "engine/journal.h"
+#include "engine/event_log.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ ctx_of(const struct message *msg, pid_t pid)
 }
 
 void
-journal_delivered(const struct message *msg)
+event_log_delivered(const struct message *msg)
 {
 	struct log_ctx ctx = ctx_of(msg, 0);
 	const struct config *config = msg->config;
@@ -107,7 +107,7 @@ verdict_event(enum verdict_op op, enum log_level *level)
 }
 
 void
-journal_settled(const struct message *msg, const struct verdict *v,
+event_log_settled(const struct message *msg, const struct verdict *v,
     const struct result *r, enum settled how)
 {
 	struct log_ctx ctx = ctx_of(msg, r->pid);
@@ -161,7 +161,7 @@ journal_settled(const struct message *msg, const struct verdict *v,
 }
 
 void
-journal_ticked(const struct queue_config *cfg, const struct tick_report *t)
+event_log_ticked(const struct queue_config *cfg, const struct tick_report *t)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
@@ -176,7 +176,7 @@ journal_ticked(const struct queue_config *cfg, const struct tick_report *t)
 }
 
 void
-journal_paused(const struct queue_config *cfg, bool paused, const char *why)
+event_log_paused(const struct queue_config *cfg, bool paused, const char *why)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
@@ -185,7 +185,7 @@ journal_paused(const struct queue_config *cfg, bool paused, const char *why)
 }
 
 void
-journal_limited(const struct queue_config *cfg, const char *reason)
+event_log_limited(const struct queue_config *cfg, const char *reason)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
@@ -193,7 +193,7 @@ journal_limited(const struct queue_config *cfg, const char *reason)
 }
 
 void
-journal_listening(const struct queue_config *cfg, bool on, const char *why)
+event_log_listening(const struct queue_config *cfg, bool on, const char *why)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
@@ -204,7 +204,7 @@ journal_listening(const struct queue_config *cfg, bool on, const char *why)
 }
 
 void
-journal_suspended(const struct queue_config *cfg, const struct breaker *b,
+event_log_suspended(const struct queue_config *cfg, const struct breaker *b,
     const char *cause)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
@@ -220,7 +220,7 @@ journal_suspended(const struct queue_config *cfg, const struct breaker *b,
 }
 
 void
-journal_resumed(const struct queue_config *cfg, const struct breaker *b)
+event_log_resumed(const struct queue_config *cfg, const struct breaker *b)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
 
@@ -228,7 +228,7 @@ journal_resumed(const struct queue_config *cfg, const struct breaker *b)
 }
 
 void
-journal_scheduled(const struct queue_config *cfg, const struct schedule_config *s,
+event_log_scheduled(const struct queue_config *cfg, const struct schedule_config *s,
     int64_t tick, double now)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
@@ -240,7 +240,7 @@ journal_scheduled(const struct queue_config *cfg, const struct schedule_config *
 }
 
 void
-journal_schedule_missed(const struct queue_config *cfg, const struct schedule_config *s,
+event_log_schedule_missed(const struct queue_config *cfg, const struct schedule_config *s,
     int64_t tick)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
@@ -252,7 +252,7 @@ journal_schedule_missed(const struct queue_config *cfg, const struct schedule_co
 }
 
 void
-journal_schedule_failed(const struct queue_config *cfg, const struct schedule_config *s,
+event_log_schedule_failed(const struct queue_config *cfg, const struct schedule_config *s,
     const char *cause)
 {
 	struct log_ctx ctx = { .queue = cfg->name };
@@ -262,7 +262,7 @@ journal_schedule_failed(const struct queue_config *cfg, const struct schedule_co
 }
 
 char *
-journal_cause(const struct queue_config *cfg, const struct result *r)
+event_log_cause(const struct queue_config *cfg, const struct result *r)
 {
 	if (r->end == END_NOT_STARTED)
 		return explain_start(cfg, r->step, r->error);

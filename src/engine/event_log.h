@@ -1,0 +1,39 @@
+/*
+ * The log records about messages and queues: their events, levels and keys
+ * (section 9 of the contract, rqd(8) LOGGING).  The only file that spells them.
+ */
+#ifndef RQD_ENGINE_EVENT_LOG_H
+#define RQD_ENGINE_EVENT_LOG_H
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "policy/breaker.h"
+#include "policy/message.h"
+#include "policy/outcome.h"
+#include "queue/queue.h"
+
+void	 event_log_delivered(const struct message *);
+void	 event_log_settled(const struct message *, const struct verdict *,
+	    const struct result *, enum settled);
+void	 event_log_ticked(const struct queue_config *, const struct tick_report *);
+void	 event_log_paused(const struct queue_config *, bool, const char *why);
+void	 event_log_limited(const struct queue_config *, const char *reason);
+void	 event_log_listening(const struct queue_config *, bool on, const char *why);
+void	 event_log_suspended(const struct queue_config *, const struct breaker *,
+	    const char *cause);
+void	 event_log_resumed(const struct queue_config *, const struct breaker *);
+
+/* A schedule's tick, at Redis' time `now`; and what went wrong with one. */
+void	 event_log_scheduled(const struct queue_config *, const struct schedule_config *,
+	    int64_t tick, double now);
+void	 event_log_schedule_missed(const struct queue_config *, const struct schedule_config *,
+	    int64_t tick);
+void	 event_log_schedule_failed(const struct queue_config *, const struct schedule_config *,
+	    const char *cause);
+
+/* Why a command could not be executed, in words; NULL where it says nothing.
+ * The caller frees it. */
+char	*event_log_cause(const struct queue_config *, const struct result *);
+
+#endif
