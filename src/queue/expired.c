@@ -48,7 +48,7 @@ struct expired {
 	const struct queue_config *cfg;
 	struct stats		 *stats;
 	struct keys		  keys;
-	struct listener		  listener;
+	struct subscription	  subscription;
 	struct defer		  turn;
 	struct timer		  again;	/* set: pushes wait, after an error */
 	struct news_list	  waiting;
@@ -109,21 +109,6 @@ expired_wake(struct expired *q)
 	loop_defer(q->env->loop, &q->turn, expired_turn, q);
 }
 
-static void PRINTF(2, 3)
-expired_warn(struct expired *q, const char *fmt, ...)
-{
-	struct tick_report report = { .warning = NULL };
-	char *text;
-	va_list ap;
-
-	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
-	va_end(ap);
-	report.warning = text;
-	q->queue.events->ticked(&report, q->queue.arg);
-	free(text);
-}
-
 /* -- news ------------------------------------------------------------------- */
 
 static void
@@ -182,7 +167,7 @@ expired_drop(struct expired *q)
 	q->stats->n[STAT_DROPPED]++;
 	q->pushed = false;
 	if (q->dropped++ == 0)
-		expired_warn(q, "expired keys are dropped: %s", q->why[0] != '\0' ? q->why :
+		queue_warn(&q->queue, "expired keys are dropped: %s", q->why[0] != '\0' ? q->why :
 		    "Redis could not be told in time");
 }
 
@@ -191,7 +176,7 @@ expired_end_drops(struct expired *q)
 {
 	if (q->dropped == 0 || !q->pushed || q->npushes > 0 || q->nwaiting > 0)
 		return;
-	expired_warn(q, "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
+	queue_warn(&q->queue, "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
 	q->dropped = 0;
 }
 
@@ -395,7 +380,7 @@ expired_demand(struct expired *q, const char *flags, const char *refused)
 	    SETTING " '%s'", refused[0] != '\0' ? ", and setting that was refused: " : "",
 	    refused, flags);
 
-	listener_set_obstacle(&q->listener, why);
+	subscription_set_obstacle(&q->subscription, why);
 	free(why);
 }
 
@@ -410,8 +395,8 @@ expired_set(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK) {
 			expired_demand(q, call->flags, reply_text(reply));
 		} else if (answer == CONN_REPLY) {
-			expired_warn(q, SETTING " of Redis was set to '%s'", call->flags);
-			listener_set_obstacle(&q->listener, NULL);
+			queue_warn(&q->queue, SETTING " of Redis was set to '%s'", call->flags);
+			subscription_set_obstacle(&q->subscription, NULL);
 		}
 	}
 	expired_call_free(call);
@@ -432,7 +417,7 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	}
 	if (set == NULL) {
 		if (!q->unchecked)
-			expired_warn(q, "it cannot be checked whether Redis tells of expired keys "
+			queue_warn(&q->queue, "it cannot be checked whether Redis tells of expired keys "
 			    "(%.100s): " SETTING " must have E and x", reply_text(reply));
 		q->unchecked = true;
 		expired_call_free(call);
@@ -449,7 +434,7 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	if (call->flags != NULL)
 		expired_demand(q, call->flags, "");
 	else
-		listener_set_obstacle(&q->listener, NULL);
+		subscription_set_obstacle(&q->subscription, NULL);
 	expired_call_free(call);
 }
 
@@ -489,9 +474,9 @@ expired_open(const struct queue_env *env, struct config *config,
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->pushes);
 	timer_init(&q->again, env->loop, expired_again, q);
-	listener_init(&q->listener, env, "expired", events, arg);
+	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
-	listener_add(&q->listener, false, channel, expired_heard, q);
+	subscription_add(&q->subscription, false, channel, expired_heard, q);
 	q->ack = ack_new(&expired_kind, env, config, cfg, stats, events, arg);
 	return &q->queue;
 }
@@ -516,7 +501,7 @@ expired_conn_up(struct queue *queue, const struct conn_server *server)
 	ack_conn_up(q->ack, server);
 	expired_check(q);
 	if (!q->closing)
-		listener_conn_up(&q->listener);
+		subscription_conn_up(&q->subscription);
 	expired_wake(q);
 }
 
@@ -525,7 +510,7 @@ expired_conn_down(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
 
-	listener_conn_down(&q->listener);
+	subscription_conn_down(&q->subscription);
 	ack_conn_down(q->ack);
 }
 
@@ -555,7 +540,7 @@ expired_tick(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	ack_tick_round(q->ack);
-	listener_probe(&q->listener);
+	subscription_probe(&q->subscription);
 	expired_check(q);
 }
 
@@ -590,7 +575,7 @@ expired_free(struct queue *queue)
 	if (q->check != NULL)
 		q->check->queue = NULL;
 	ack_free(q->ack);
-	listener_done(&q->listener);
+	subscription_done(&q->subscription);
 	timer_stop(&q->again);
 	loop_defer_cancel(q->env->loop, &q->turn);
 	expired_free_news(&q->waiting);

@@ -3,15 +3,18 @@
  */
 #include "queue/queue.h"
 
+#include <stdarg.h>
+#include <stdlib.h>
+
 #include "base/util.h"
 
 static const struct queue_ops *const queue_kinds[] = {
 	[KIND_ACK] = &queue_ack,
 	[KIND_UNIQUE] = &queue_unique,
 	[KIND_STREAM] = &queue_stream,
-	[KIND_LIST] = &queue_plain,
-	[KIND_CHANNEL] = &queue_pubsub,
-	[KIND_PATTERN] = &queue_pubsub,
+	[KIND_LIST] = &queue_list,
+	[KIND_CHANNEL] = &queue_channel,
+	[KIND_PATTERN] = &queue_channel,
 	[KIND_EXPIRED] = &queue_expired,
 };
 
@@ -35,6 +38,20 @@ queue_check_ops(void)
 		    o->is_empty == NULL || o->close == NULL || o->free == NULL)
 			fatalx("queue kind %zu has an empty slot", i);
 	}
+}
+
+void
+queue_warn(struct queue *q, const char *fmt, ...)
+{
+	struct tick_report report = { .warning = NULL };
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	report.warning = text = xvasprintf(fmt, ap);
+	va_end(ap);
+	q->events->ticked(&report, q->arg);
+	free(text);
 }
 
 void

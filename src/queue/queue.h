@@ -131,11 +131,14 @@ struct queue {
 const struct queue_ops	*queue_ops(enum kind);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
 extern const struct queue_ops queue_ack;
-extern const struct queue_ops queue_plain;
+extern const struct queue_ops queue_list;
 extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
 extern const struct queue_ops queue_expired;
-extern const struct queue_ops queue_pubsub;	/* of two kinds */
+extern const struct queue_ops queue_channel;	/* also of kind "pattern" */
+
+/* For the kinds: ticked() with a warning and nothing else.  Call it from the loop. */
+void			 queue_warn(struct queue *, const char *, ...) PRINTF(2, 3);
 
 /* New settings for what is popped from now on; key and kind are the same. */
 void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);

@@ -1,132 +1,132 @@
 /*
- * Listening; see listener.h.  While Redis itself is away nothing is said: the
- * log has it.  A subscriber that does not come up within a second of Redis has
- * a reason of its own, a missing permission mostly.
+ * Subscriptions; see subscription.h.  While Redis itself is away nothing is
+ * reported.  A subscriber that does not come up within a second after Redis has
+ * a reason of its own, mostly a missing permission: that is reported.
  */
 #include "queue/subscription.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE	SEC
+#define CONNECT_TIME	SEC
 
-/* Says what has changed, if something has. */
 static void
-listener_tell(struct listener *l)
+subscription_report(struct subscription *s)
 {
-	bool hears = conn_is_ready(l->conn) && l->obstacle == NULL;
-	enum listener_told told = hears ? LISTENER_HEARS : LISTENER_DEAF;
-	const char *why = l->cause != NULL ? l->cause :
-	    l->obstacle != NULL ? l->obstacle : "not connected";
+	bool up = conn_is_ready(s->conn) && s->obstacle == NULL;
+	enum subscription_report report = up ? SUBSCRIPTION_UP : SUBSCRIPTION_DOWN;
+	const char *why = s->cause != NULL ? s->cause :
+	    s->obstacle != NULL ? s->obstacle : "not connected";
 
-	if (l->told == told)
+	if (s->reported == report)
 		return;
-	l->told = told;
-	l->events->listening(hears, hears ? NULL : why, l->arg);
+	s->reported = report;
+	s->queue->events->listening(up, up ? NULL : why, s->queue->arg);
 }
 
 static void
-listener_impatient(void *arg)
+subscription_connect_time_over(void *arg)
 {
-	struct listener *l = arg;
+	struct subscription *s = arg;
 
-	if (conn_is_ready(l->env->conn))
-		listener_tell(l);
+	if (conn_is_ready(s->env->conn))
+		subscription_report(s);
 }
 
 static void
-listener_up(const struct conn_server *server UNUSED, void *arg)
+subscription_up(const struct conn_server *server UNUSED, void *arg)
 {
-	struct listener *l = arg;
+	struct subscription *s = arg;
 
-	free(l->cause);
-	l->cause = NULL;
-	timer_stop(&l->patience);
-	listener_tell(l);
+	free(s->cause);
+	s->cause = NULL;
+	timer_stop(&s->connecting);
+	subscription_report(s);
 }
 
 static void
-listener_down(const char *cause, void *arg)
+subscription_down(const char *cause, void *arg)
 {
-	struct listener *l = arg;
+	struct subscription *s = arg;
 
-	free(l->cause);
-	l->cause = xstrdup(cause);
-	if (l->told == LISTENER_UNTOLD) {
-		if (!timer_is_set(&l->patience))
-			timer_set(&l->patience, PATIENCE);
+	free(s->cause);
+	s->cause = xstrdup(cause);
+	if (s->reported == SUBSCRIPTION_UNREPORTED) {
+		if (!timer_is_set(&s->connecting))
+			timer_set(&s->connecting, CONNECT_TIME);
 		return;
 	}
-	/* What is said from now on is missed; another cause is worth another line. */
-	l->told = LISTENER_UNTOLD;
-	if (conn_is_ready(l->env->conn))
-		listener_tell(l);
+	/* From now on messages are missed; each new cause is reported. */
+	s->reported = SUBSCRIPTION_UNREPORTED;
+	if (conn_is_ready(s->env->conn))
+		subscription_report(s);
 }
 
 void
-listener_init(struct listener *l, const struct queue_env *env, const char *what,
-    const struct queue_events *events, void *arg)
+subscription_init(struct subscription *s, const struct queue_env *env, const char *what,
+    const struct queue *queue)
 {
-	static const struct conn_events conn_events = {
-		.up = listener_up, .down = listener_down
+	static const struct conn_events events = {
+		.up = subscription_up, .down = subscription_down
 	};
 	char *name = xasprintf("%s-%s", env->instance, what);
 
-	*l = (struct listener){ .env = env, .events = events, .arg = arg };
-	timer_init(&l->patience, env->loop, listener_impatient, l);
-	l->conn = conn_new(env->loop, env->redis, name, CONN_SUBSCRIBER, &conn_events, l);
+	*s = (struct subscription){ .env = env, .queue = queue };
+	timer_init(&s->connecting, env->loop, subscription_connect_time_over, s);
+	s->conn = conn_new(env->loop, env->redis, name, CONN_SUBSCRIBER, &events, s);
 	free(name);
 }
 
 void
-listener_done(struct listener *l)
+subscription_done(struct subscription *s)
 {
-	conn_free(l->conn);
-	timer_stop(&l->patience);
-	free(l->cause);
-	free(l->obstacle);
+	conn_free(s->conn);
+	timer_stop(&s->connecting);
+	free(s->cause);
+	free(s->obstacle);
 }
 
 void
-listener_add(struct listener *l, bool pattern, const char *name, conn_message_fn *fn, void *arg)
+subscription_add(struct subscription *s, bool pattern, const char *name, conn_message_fn *fn,
+    void *arg)
 {
 	if (pattern)
-		conn_psubscribe(l->conn, name, fn, arg);
+		conn_psubscribe(s->conn, name, fn, arg);
 	else
-		conn_subscribe(l->conn, name, fn, arg);
+		conn_subscribe(s->conn, name, fn, arg);
 }
 
 void
-listener_conn_up(struct listener *l)
+subscription_conn_up(struct subscription *s)
 {
-	conn_start(l->conn);
-	if (!conn_is_ready(l->conn))
-		timer_set(&l->patience, PATIENCE);
+	conn_start(s->conn);
+	if (!conn_is_ready(s->conn))
+		timer_set(&s->connecting, CONNECT_TIME);
 }
 
 void
-listener_conn_down(struct listener *l)
+subscription_conn_down(struct subscription *s)
 {
-	timer_stop(&l->patience);
+	timer_stop(&s->connecting);
 }
 
 void
-listener_probe(struct listener *l)
+subscription_probe(struct subscription *s)
 {
-	conn_probe(l->conn);
+	conn_probe(s->conn);
 }
 
 void
-listener_set_obstacle(struct listener *l, const char *why)
+subscription_set_obstacle(struct subscription *s, const char *why)
 {
-	if (why == NULL ? l->obstacle == NULL :
-	    l->obstacle != NULL && strcmp(why, l->obstacle) == 0)
+	if (why == NULL ? s->obstacle == NULL :
+	    s->obstacle != NULL && strcmp(why, s->obstacle) == 0)
 		return;
-	free(l->obstacle);
-	l->obstacle = why != NULL ? xstrdup(why) : NULL;
-	if (!conn_is_ready(l->conn))
+	free(s->obstacle);
+	s->obstacle = why != NULL ? xstrdup(why) : NULL;
+	if (!conn_is_ready(s->conn))
 		return;
 	if (why != NULL)
-		l->told = LISTENER_UNTOLD;
-	listener_tell(l);
+		s->reported = SUBSCRIPTION_UNREPORTED;
+	subscription_report(s);
 }

@@ -1,6 +1,6 @@
 /*
- * A subscription on a connection of its own, so that a flood delays nothing but
- * itself.  Says once per change whether it hears: queue_events.listening().
+ * A subscription on a connection of its own, so that a flood of messages delays
+ * nothing but itself.  It calls queue_events.listening() once per change.
  */
 #ifndef RQD_QUEUE_SUBSCRIPTION_H
 #define RQD_QUEUE_SUBSCRIPTION_H
@@ -10,34 +10,34 @@
 #include "loop/timer.h"
 #include "queue/queue.h"
 
-enum listener_told { LISTENER_UNTOLD, LISTENER_HEARS, LISTENER_DEAF };
+/* What listening() has said last. */
+enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTION_DOWN };
 
-struct listener {
+struct subscription {
 	const struct queue_env	*env;
-	const struct queue_events *events;	/* the engine's */
-	void			*arg;
+	const struct queue	*queue;		/* its events and their argument */
 	struct conn		*conn;		/* a subscriber; owned */
 	char			*cause;		/* why it is down; NULL: it is up, or not known yet */
 	char			*obstacle;	/* why it hears nothing although it is up; NULL: none */
-	enum listener_told	 told;
-	struct timer		 patience;	/* set: it may yet come up by itself */
+	enum subscription_report reported;
+	struct timer		 connecting;	/* set: it has time to come up before that is reported */
 };
 
-/* events and arg are those of queue_ops.open(). */
-void	listener_init(struct listener *, const struct queue_env *, const char *what,
-	    const struct queue_events *, void *arg);
-void	listener_done(struct listener *);
+/* what: the end of the connection's name.  queue is borrowed. */
+void	subscription_init(struct subscription *, const struct queue_env *, const char *what,
+	    const struct queue *);
+void	subscription_done(struct subscription *);
 
 /* Before or after it is up; see conn_subscribe(). */
-void	listener_add(struct listener *, bool pattern, const char *name, conn_message_fn *,
-	    void *arg);
+void	subscription_add(struct subscription *, bool pattern, const char *name,
+	    conn_message_fn *, void *arg);
 
-/* Redis is there: it tries now.  Away: that has been said, and counts for it, too. */
-void	listener_conn_up(struct listener *);
-void	listener_conn_down(struct listener *);
-void	listener_probe(struct listener *);
+/* The command connection is up: connects now, too.  It is down: the log has that already. */
+void	subscription_conn_up(struct subscription *);
+void	subscription_conn_down(struct subscription *);
+void	subscription_probe(struct subscription *);
 
-/* A reason beyond the connection why nothing can be heard; NULL: none.  From the loop. */
-void	listener_set_obstacle(struct listener *, const char *why);
+/* A reason beyond the connection why it hears nothing; NULL: none.  Call it from the loop. */
+void	subscription_set_obstacle(struct subscription *, const char *why);
 
 #endif

@@ -1,0 +1,347 @@
+/*
+ * Kinds "channel" and "pattern": every daemon runs the handler for every
+ * message that it hears; at most once.
+ *
+ * A message that was heard waits in a backlog, bounded by number and by bytes.
+ * When the backlog is full, messages are dropped and counted.  The log says
+ * when that begins, and when it has ended: half of the backlog is free again.
+ *
+ * Redis holds only QPAUSED and QSTATS.  QPAUSED is watched all the time, which
+ * costs nothing while it does not change.  While Redis is away, the messages in
+ * the backlog are still delivered.
+ */
+#include "queue/direct.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/subscription.h"
+#include "redis/reply.h"
+
+#define CHANNEL_MAX	((size_t)64 * 1024)	/* of a name: an environment takes 128 KiB */
+
+/* A message in the backlog.  There may be many, so its delivery is made later. */
+struct backlogged {
+	TAILQ_ENTRY(backlogged)	 entry;		/* in order of place */
+	uint64_t		 place;		/* in the order in which they were heard */
+	char			*channel;	/* owned, as are payload and id */
+	size_t			 channel_len;
+	char			*payload;	/* hiredis'; NULL: it was too large */
+	size_t			 len;		/* also of one that was */
+	char			*id;		/* of one that was given back; else NULL */
+};
+TAILQ_HEAD(backlog, backlogged);
+
+struct channel {
+	struct direct		  direct;	/* first */
+	struct subscription	  subscription;
+	struct backlog		  backlog;
+	unsigned		  waiting;	/* in the backlog ... */
+	uint64_t		  bytes;	/* ... and how large they are */
+	uint64_t		  dropped;	/* since it became full; 0: it is not */
+	bool			  looked;	/* it is known whether the queue is paused */
+	bool			  name_refused;	/* a channel's name was, and that was logged */
+	bool			  look_refused;	/* QPAUSED cannot be read, and that was logged */
+};
+
+/* -- the backlog ------------------------------------------------------------ */
+
+static uint64_t
+channel_bytes(const struct backlogged *b)
+{
+	return b->channel_len + (b->payload != NULL ? b->len : 0);
+}
+
+/* Inserts b in order of place: at the end, mostly. */
+static void
+channel_enqueue(struct channel *q, struct backlogged *b)
+{
+	struct backlogged *at = TAILQ_LAST(&q->backlog, backlog);
+
+	while (at != NULL && at->place > b->place)
+		at = TAILQ_PREV(at, backlog, entry);
+	if (at != NULL)
+		TAILQ_INSERT_AFTER(&q->backlog, at, b, entry);
+	else
+		TAILQ_INSERT_HEAD(&q->backlog, b, entry);
+	q->waiting++;
+	q->bytes += channel_bytes(b);
+}
+
+static void
+channel_dequeue(struct channel *q, struct backlogged *b)
+{
+	TAILQ_REMOVE(&q->backlog, b, entry);
+	q->waiting--;
+	q->bytes -= channel_bytes(b);
+}
+
+static void
+channel_free_backlog(struct channel *q)
+{
+	struct backlogged *b;
+
+	while ((b = TAILQ_FIRST(&q->backlog)) != NULL) {
+		channel_dequeue(q, b);
+		if (b->payload != NULL)
+			reply_free_str(b->payload);
+		free(b->channel);
+		free(b->id);
+		free(b);
+	}
+}
+
+static bool
+channel_has_room(const struct channel *q, size_t len)
+{
+	const struct queue_config *cfg = q->direct.cfg;
+
+	return q->waiting == 0 || (q->waiting < (unsigned)cfg->backlog &&
+	    q->bytes + len <= cfg->backlog_bytes);
+}
+
+/* Logged once; channel_end_drops() says how many there were. */
+static void
+channel_drop(struct channel *q)
+{
+	q->direct.stats->n[STAT_DROPPED]++;
+	if (q->dropped++ == 0)
+		queue_warn(&q->direct.queue, "the backlog is full (%u messages, %" PRIu64
+		    " bytes): what is heard now is dropped", q->waiting, q->bytes);
+}
+
+static void
+channel_end_drops(struct channel *q)
+{
+	const struct queue_config *cfg = q->direct.cfg;
+
+	if (q->dropped == 0 || q->waiting > (unsigned)cfg->backlog / 2 ||
+	    q->bytes > cfg->backlog_bytes / 2)
+		return;
+	queue_warn(&q->direct.queue, "the backlog has room again: %" PRIu64
+	    " messages were dropped", q->dropped);
+	q->dropped = 0;
+}
+
+/* Whether a channel's name fits into a handler's environment. */
+static bool
+channel_can_name(const char *channel, size_t len)
+{
+	return len <= CHANNEL_MAX && memchr(channel, '\0', len) == NULL;
+}
+
+/* Counted each time, logged once. */
+static void
+channel_refuse(struct channel *q, size_t len)
+{
+	q->direct.stats->n[STAT_DROPPED]++;
+	if (!q->name_refused)
+		queue_warn(&q->direct.queue, "messages are dropped: a channel's name has %zu "
+		    "bytes, and may have %zu and no NUL", len, CHANNEL_MAX);
+	q->name_refused = true;
+}
+
+/* The subscription calls it. */
+static void
+channel_heard(const char *channel, size_t len, const struct redisReply *payload, void *arg)
+{
+	struct channel *q = arg;
+	uint64_t max = q->direct.cfg->message_max;
+	struct backlogged *b;
+	size_t size = 0;
+
+	if (q->direct.closing || reply_str(payload, &size) == NULL)
+		return;
+	if (!channel_can_name(channel, len)) {
+		channel_refuse(q, len);
+		return;
+	}
+	if (!channel_has_room(q, len + (size > max ? 0 : size))) {
+		channel_drop(q);
+		return;
+	}
+	b = xcalloc(1, sizeof(*b));
+	b->len = size;
+	if (size <= max)
+		b->payload = reply_take(payload, &b->len);
+	b->channel = xstrndup(channel, len);
+	b->channel_len = len;
+	b->place = ++q->direct.places;
+	channel_enqueue(q, b);
+	direct_wake(&q->direct);
+}
+
+/* -- deliveries ------------------------------------------------------------- */
+
+/* A message that never began goes back to the backlog; settled() frees the old one. */
+static void
+channel_settling(struct direct *base, struct direct_delivery *d)
+{
+	struct backlogged *b;
+
+	if (!d->unbegun)
+		return;
+	if (base->closing) {
+		d->how = SETTLED_DROPPED;
+		return;
+	}
+	b = xcalloc(1, sizeof(*b));
+	b->place = d->place;
+	b->payload = d->msg->payload;
+	b->len = d->msg->len;
+	d->msg->payload = NULL;
+	b->id = xstrdup(d->msg->id);
+	b->channel = xstrdup(d->msg->channel);
+	b->channel_len = strlen(b->channel);
+	channel_enqueue((struct channel *)base, b);
+}
+
+static struct backlogged *
+channel_next(struct channel *q)
+{
+	return q->direct.fetch_turn == TURN_NEWEST ? TAILQ_LAST(&q->backlog, backlog) :
+	    TAILQ_FIRST(&q->backlog);
+}
+
+static void
+channel_fetch(struct direct *base)
+{
+	struct channel *q = (struct channel *)base;
+	struct backlogged *b;
+	unsigned got = 0;
+
+	while (!base->paused && !base->closing && got < base->asked &&
+	    (b = channel_next(q)) != NULL) {
+		channel_dequeue(q, b);
+		got++;
+		direct_deliver(base, b->place, b->payload, b->len, b->id, b->channel);
+		free(b);
+	}
+	channel_end_drops(q);
+	direct_fetched(base, got, base->paused ? FETCH_PAUSED : FETCH_OK, NULL);
+}
+
+static void
+channel_saw(struct direct *base, const struct looked *found)
+{
+	struct channel *q = (struct channel *)base;
+
+	q->looked = true;
+	if (found->refused != NULL && !q->look_refused)
+		queue_warn(&base->queue, "it cannot be known whether the queue is paused: "
+		    "%.150s", found->refused);
+	q->look_refused = found->refused != NULL;
+	direct_set_paused(base, found->refused == NULL && found->paused, found->why);
+}
+
+static bool
+channel_has_work(struct direct *base)
+{
+	const struct channel *q = (const struct channel *)base;
+
+	return q->looked && !base->paused && q->waiting > 0;
+}
+
+/* At the end the backlog is dropped: nobody else needs it. */
+static void
+channel_step(struct direct *base)
+{
+	struct channel *q = (struct channel *)base;
+	struct tick_report report = { .dropped = q->waiting };
+
+	if (!base->closing || base->asked > 0 || direct_has_deliveries(base))
+		return;
+	channel_free_backlog(q);
+	if (report.dropped > 0)
+		base->queue.events->ticked(&report, base->queue.arg);
+}
+
+/* -- the table's functions -------------------------------------------------- */
+
+static const struct direct_kind channel_kind = {
+	.ops = &queue_channel,
+	.looks_always = true,
+	.saw = channel_saw,
+	.settling = channel_settling,
+	.step = channel_step,
+	.fetch = channel_fetch,
+	.has_work = channel_has_work,
+};
+
+static struct queue *
+channel_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
+    struct stats *stats, const struct queue_events *events, void *arg)
+{
+	struct channel *q = xcalloc(1, sizeof(*q));
+	size_t i;
+
+	direct_init(&q->direct, &channel_kind, env, config, cfg, stats, events, arg);
+	TAILQ_INIT(&q->backlog);
+	subscription_init(&q->subscription, env, kind_name(cfg->kind), &q->direct.queue);
+	for (i = 0; cfg->keys[i] != NULL; i++)
+		subscription_add(&q->subscription, kind_source(cfg->kind) == SOURCE_PATTERN,
+		    cfg->keys[i], channel_heard, q);
+	return &q->direct.queue;
+}
+
+static void
+channel_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
+{
+	struct channel *q = (struct channel *)queue;
+
+	if (q->direct.closing)
+		return;
+	subscription_conn_up(&q->subscription);
+	look_again(&q->direct.look);
+	direct_wake(&q->direct);
+}
+
+static void
+channel_conn_down(struct queue *queue)
+{
+	struct channel *q = (struct channel *)queue;
+
+	subscription_conn_down(&q->subscription);
+	direct_wake(&q->direct);
+}
+
+static void
+channel_tick(struct queue *queue)
+{
+	direct_tick(queue);
+	subscription_probe(&((struct channel *)queue)->subscription);
+}
+
+static bool
+channel_is_empty(const struct queue *queue)
+{
+	const struct channel *q = (const struct channel *)queue;
+
+	return q->waiting == 0 && !direct_has_deliveries(&q->direct);
+}
+
+static void
+channel_free(struct queue *queue)
+{
+	struct channel *q = (struct channel *)queue;
+
+	channel_free_backlog(q);
+	subscription_done(&q->subscription);
+	direct_free(&q->direct);
+}
+
+const struct queue_ops queue_channel = {
+	.name = "channel",
+	.open = channel_open,
+	.reconfigure = direct_reconfigure,
+	.conn_up = channel_conn_up,
+	.conn_down = channel_conn_down,
+	.want = direct_want,
+	.fetch = direct_fetch,
+	.settle = direct_settle,
+	.tick = channel_tick,
+	.is_empty = channel_is_empty,
+	.close = direct_close,
+	.free = channel_free,
+};

@@ -1,0 +1,111 @@
+/*
+ * The base of the kinds that deliver at most once: list, channel, pattern.
+ *
+ * Redis keeps nothing of a delivered message, so there are no leases, and a
+ * result is only reported.  The base has the deliveries, the fetch, QPAUSED, the
+ * totals in QSTATS, and the end.  A kind says where messages come from.
+ *
+ * Its struct begins with a struct direct.  Whatever happens calls direct_wake();
+ * at the end of that turn of the loop the base does, in this order:
+ *
+ *	settled() for each delivery that is done; kind->settling() before it
+ *	kind->step()
+ *	kind->fetch(), while a fetch is open: it ends it by direct_fetched()
+ *	ready(), if the engine wants it and kind->has_work() says so
+ *	closed(), when the queue is closing and nothing is left to do
+ */
+#ifndef RQD_QUEUE_DIRECT_H
+#define RQD_QUEUE_DIRECT_H
+
+#include "queue/count.h"
+#include "queue/look.h"
+#include "queue/queue.h"
+
+enum direct_state {
+	DIRECT_IN_HAND,		/* the engine has it */
+	DIRECT_GIVEN_BACK,	/* it never began: the list must get it back */
+	DIRECT_PUSHING,		/* the push is on its way */
+	DIRECT_DONE,		/* to be reported, and freed */
+	DIRECT_STATES
+};
+
+/* One delivery, on the list of its state. */
+struct direct_delivery {
+	TAILQ_ENTRY(direct_delivery) entry;
+	enum direct_state	 state;
+	uint64_t		 place;		/* in the order in which messages came */
+	enum pop		 from;		/* of a list: the end that it came from */
+	struct message		*msg;		/* owned, as is what the result holds */
+	struct verdict		 verdict;	/* all states but IN_HAND: */
+	struct result		 result;
+	bool			 unbegun;	/* it never had a process: it may be delivered again */
+	enum settled		 how;		/* DONE: what became of it */
+};
+TAILQ_HEAD(direct_deliveries, direct_delivery);
+
+struct direct {
+	struct queue		  queue;	/* first */
+	const struct direct_kind *kind;
+	const struct queue_env	 *env;
+	struct config		 *config;	/* reference; of the next messages */
+	const struct queue_config *cfg;
+	struct stats		 *stats;
+	struct keys		  keys;
+	struct look		  look;
+	struct count		  count;
+	struct defer		  turn;
+	struct direct_deliveries  deliveries[DIRECT_STATES];
+	uint64_t		  places;	/* how many messages have come */
+	unsigned		  asked;	/* by queue_fetch(); 0: no fetch is open */
+	enum turn		  fetch_turn;
+	bool			  wanted;
+	bool			  offered;	/* ready() was called, and no fetch since */
+	bool			  paused;	/* as the engine was told */
+	bool			  closing;
+	bool			  closed;
+};
+
+struct direct_kind {
+	const struct queue_ops	*ops;
+	bool	looks_always;	/* it looks at QPAUSED alone, always; else also at Q, when idle */
+	void	(*saw)(struct direct *, const struct looked *);
+	void	(*settling)(struct direct *, struct direct_delivery *);	/* may be NULL */
+	void	(*step)(struct direct *);
+	void	(*fetch)(struct direct *);
+	bool	(*has_work)(struct direct *);
+};
+
+void	direct_init(struct direct *, const struct direct_kind *, const struct queue_env *,
+	    struct config *, const struct queue_config *, struct stats *,
+	    const struct queue_events *, void *arg);
+/* Reports what was not settled as SETTLED_GAVE_UP, and frees the struct. */
+void	direct_free(struct direct *);
+
+void	direct_wake(struct direct *);
+void	direct_set_paused(struct direct *, bool, const char *why);
+
+/*
+ * Delivers a message that came as number `place`.  Takes the strings: payload, which
+ * reply_free_str() frees, NULL where it was too large; id, NULL: found in the
+ * payload, or made up; channel, which may be NULL.
+ */
+struct direct_delivery *direct_deliver(struct direct *, uint64_t place, char *payload,
+	    size_t len, char *id, char *channel);
+/* Ends the fetch that is open. */
+void	direct_fetched(struct direct *, unsigned got, enum fetch_status, const char *cause);
+
+/* The only one to change a delivery's state, and its short form for DIRECT_DONE. */
+void	direct_move(struct direct *, struct direct_delivery *, enum direct_state);
+void	direct_done(struct direct *, struct direct_delivery *, enum settled);
+/* Whether there are deliveries in any state. */
+bool	direct_has_deliveries(const struct direct *);
+
+/* Functions for the kind's table. */
+void	direct_reconfigure(struct queue *, struct config *, const struct queue_config *);
+void	direct_want(struct queue *, bool);
+void	direct_fetch(struct queue *, unsigned, enum turn);
+void	direct_settle(struct queue *, struct message *, const struct verdict *, struct result *);
+void	direct_tick(struct queue *);
+void	direct_close(struct queue *);
+
+#endif

@@ -1,0 +1,400 @@
+/*
+ * Kind "list": at most once, from a plain Redis list.
+ *
+ * A pop removes the message from the list.  What a handler has begun is never
+ * delivered again; a failure is only reported.  A message that never began (the
+ * queue is suspended, the daemon stops) is pushed back to the end of the list
+ * that it came from, the newest first, so that the order stays.  The push is
+ * repeated until Redis has answered, but it is never sent twice: a push whose
+ * reply is lost may have acted.
+ *
+ * When the reply to a pop is lost, the popped messages are lost: at most as many
+ * as there were free slots.  list_pop.lua takes nothing after the pop's deadline.
+ */
+#include "queue/direct.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "queue/script_args.h"
+#include "redis/reply.h"
+
+#define POP_BYTES	(1024 * 1024)
+#define POP_MAX		100
+#define PUSH_BYTES	(1024 * 1024)
+
+struct list {
+	struct direct		  direct;	/* first */
+	struct timer		  push_delay;	/* set: pushes wait, after an error */
+	struct list_call	 *pop, *push;	/* on their way; NULL: none */
+	enum pop		  from;		/* the end that the last pop took from */
+	bool			  known;	/* a pop may find something */
+	bool			  empty;	/* the last look or pop found nothing */
+	bool			  refused;	/* a push was, and that was logged */
+};
+
+/* A command on its way; lives until it is answered, also beyond its queue. */
+struct list_call {
+	struct list	*queue;		/* NULL: it is gone */
+};
+
+static struct list_call *
+list_call_new(struct list *q)
+{
+	struct list_call *call = xcalloc(1, sizeof(*call));
+
+	call->queue = q;
+	return call;
+}
+
+static struct list *
+list_call_end(struct list_call *call)
+{
+	struct list *q = call->queue;
+
+	free(call);
+	return q;
+}
+
+/* -- pops ------------------------------------------------------------------- */
+
+/* body: the message, or the length of one that is too large. */
+static void
+list_deliver(struct list *q, const struct redisReply *body)
+{
+	struct direct *base = &q->direct;
+	struct direct_delivery *d;
+	char *payload = NULL;
+	size_t len;
+
+	if (reply_str(body, &len) == NULL)
+		len = (size_t)reply_int(body, 0);
+	else if (len <= base->cfg->message_max)
+		payload = reply_take(body, &len);
+	d = direct_deliver(base, ++base->places, payload, len, NULL, NULL);
+	d->from = q->from;
+}
+
+static void
+list_pop_refused(struct list *q, const struct redisReply *reply)
+{
+	char text[REPLY_CAUSE];
+
+	reply_cause(reply, text, sizeof(text));
+	q->known = false;
+	if (reply_error(reply) == REPLY_ELSEWHERE) {
+		conn_reset(q->direct.env->conn, text);
+		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
+	} else {
+		direct_fetched(&q->direct, 0, FETCH_ERROR, text);
+	}
+}
+
+/* status now waiting, then messages (or, paused: why ttl) */
+static void
+list_popped_ok(struct list *q, const struct redisReply *reply, const char *status)
+{
+	int64_t waiting = reply_int(reply_at(reply, 2), 0);
+	bool paused = strcmp(status, "paused") == 0;
+	unsigned got = 0;
+	size_t i;
+
+	conn_saw_time(q->direct.env->conn, reply_double(reply_at(reply, 1), 0));
+	for (i = 3; !paused && i < reply_len(reply) && got < q->direct.asked; i++, got++)
+		list_deliver(q, reply_at(reply, i));
+	q->known = waiting > 0 && !paused;
+	q->empty = waiting == 0 && got == 0;
+	direct_set_paused(&q->direct, paused, reply_str(reply_at(reply, 3), NULL));
+	direct_fetched(&q->direct, got, paused ? FETCH_PAUSED : FETCH_OK, NULL);
+}
+
+static void
+list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct list *q = list_call_end(arg);
+	const char *status;
+
+	if (q == NULL)
+		return;
+	q->pop = NULL;
+	if (answer != CONN_REPLY) {
+		if (answer == CONN_LOST)
+			queue_warn(&q->direct.queue, "the answer to a pop was lost, and with it what "
+			    "it took, if anything");
+		q->known = true;
+		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
+		return;
+	}
+	status = reply_str(reply_at(reply, 0), NULL);
+	if (status == NULL || reply_len(reply) < 3)
+		list_pop_refused(q, reply);
+	else
+		list_popped_ok(q, reply, status);
+}
+
+static void
+list_pop(struct list *q)
+{
+	static const enum key keys[] = { KEY_QUEUE, KEY_PAUSED };
+	const struct direct *base = &q->direct;
+	double now = conn_redis_time(base->env->conn);
+	double timeout = (double)base->env->redis->timeout / (double)SEC;
+	struct args w = { 0 };
+	size_t i;
+
+	q->pop = list_call_new(q);
+	q->from = base->cfg->pop;
+	if (base->fetch_turn == TURN_NEWEST)
+		q->from = q->from == POP_LEFT ? POP_RIGHT : POP_LEFT;
+	for (i = 0; i < ARRAY_LEN(keys); i++)
+		args_mem(&w, base->keys.name[keys[i]], base->keys.len[keys[i]]);
+	args_str(&w, q->from == POP_LEFT ? "left" : "right");
+	args_fmt(&w, "%u", base->asked < POP_MAX ? base->asked : POP_MAX);
+	args_fmt(&w, "%d", POP_BYTES);
+	args_fmt(&w, "%" PRIu64, base->cfg->message_max);
+	args_fmt(&w, "%.6f", now > 0 ? now + timeout : 0);
+	conn_script(base->env->conn, script_find("list_pop"), list_popped, q->pop,
+	    ARRAY_LEN(keys), w.n, w.v, w.len);
+	args_done(&w);
+}
+
+static void
+list_fetch(struct direct *base)
+{
+	struct list *q = (struct list *)base;
+
+	if (q->pop != NULL)
+		return;
+	if (base->closing) {
+		direct_fetched(base, 0, FETCH_OK, NULL);
+	} else if (conn_is_ready(base->env->conn)) {
+		list_pop(q);
+	} else {
+		q->known = true;
+		direct_fetched(base, 0, FETCH_DOWN, NULL);
+	}
+}
+
+/* -- pushing back ----------------------------------------------------------- */
+
+/* The push was refused: it is tried again, unless the queue is closing. */
+static void
+list_push_refused(struct list *q, const struct redisReply *reply)
+{
+	struct direct_delivery *d;
+	char cause[REPLY_CAUSE];
+
+	while ((d = TAILQ_FIRST(&q->direct.deliveries[DIRECT_PUSHING])) != NULL) {
+		if (q->direct.closing)
+			direct_done(&q->direct, d, SETTLED_GAVE_UP);
+		else
+			direct_move(&q->direct, d, DIRECT_GIVEN_BACK);
+	}
+	reply_cause(reply, cause, sizeof(cause));
+	if (reply_error(reply) == REPLY_ELSEWHERE) {
+		conn_reset(q->direct.env->conn, cause);
+		return;
+	}
+	if (!q->refused)
+		queue_warn(&q->direct.queue, "messages cannot be pushed back: %s", cause);
+	q->refused = true;
+	timer_set(&q->push_delay, SEC);
+}
+
+static void
+list_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct list *q = list_call_end(arg);
+	struct direct_delivery *d;
+
+	if (q == NULL)
+		return;
+	q->push = NULL;
+	direct_wake(&q->direct);
+	if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK) {
+		list_push_refused(q, reply);
+		return;
+	}
+	if (answer == CONN_REPLY)
+		q->refused = false;
+	while ((d = TAILQ_FIRST(&q->direct.deliveries[DIRECT_PUSHING])) != NULL) {
+		if (answer == CONN_NOT_SENT)
+			direct_move(&q->direct, d, DIRECT_GIVEN_BACK);
+		else
+			direct_done(&q->direct, d, answer == CONN_REPLY ? SETTLED_OK :
+			    SETTLED_GAVE_UP);
+	}
+}
+
+/* Of the messages that were given back: the one that was popped last. */
+static struct direct_delivery *
+list_newest(struct list *q)
+{
+	struct direct_delivery *d, *best = NULL;
+
+	TAILQ_FOREACH(d, &q->direct.deliveries[DIRECT_GIVEN_BACK], entry) {
+		if (best == NULL || d->place > best->place)
+			best = d;
+	}
+	return best;
+}
+
+/* Pushes to the end that the newest one came from, as many as go into a command. */
+static void
+list_push_back(struct direct *base)
+{
+	struct list *q = (struct list *)base;
+	struct direct_delivery *d = list_newest(q);
+	struct args w = { 0 };
+	enum pop from;
+
+	if (d == NULL || q->push != NULL || timer_is_set(&q->push_delay) ||
+	    !conn_is_ready(base->env->conn))
+		return;
+	q->push = list_call_new(q);
+	from = d->from;
+	args_str(&w, from == POP_LEFT ? "LPUSH" : "RPUSH");
+	args_mem(&w, base->keys.name[KEY_QUEUE], base->keys.len[KEY_QUEUE]);
+	while (d != NULL && d->from == from && w.bytes < PUSH_BYTES) {
+		args_mem(&w, d->msg->payload, d->msg->len);
+		direct_move(base, d, DIRECT_PUSHING);
+		d = list_newest(q);
+	}
+	conn_command(base->env->conn, list_pushed, q->push, w.n, w.v, w.len);
+	args_done(&w);
+}
+
+static void
+list_push_delay_over(void *arg)
+{
+	direct_wake(arg);
+}
+
+/* -- looking ---------------------------------------------------------------- */
+
+/* Where the look was refused, a pop will say why. */
+static void
+list_saw(struct direct *base, const struct looked *found)
+{
+	struct list *q = (struct list *)base;
+
+	if (found->refused != NULL) {
+		q->known = true;
+		return;
+	}
+	direct_set_paused(base, found->paused, found->why);
+	q->empty = found->waiting == 0;
+	q->known = found->waiting > 0 && !found->paused;
+}
+
+static bool
+list_has_work(struct direct *base)
+{
+	return ((struct list *)base)->known;
+}
+
+/* -- the table's functions -------------------------------------------------- */
+
+static const struct direct_kind list_kind = {
+	.ops = &queue_list,
+	.saw = list_saw,
+	.step = list_push_back,
+	.fetch = list_fetch,
+	.has_work = list_has_work,
+};
+
+static struct queue *
+list_open(const struct queue_env *env, struct config *config, const struct queue_config *cfg,
+    struct stats *stats, const struct queue_events *events, void *arg)
+{
+	struct list *q = xcalloc(1, sizeof(*q));
+
+	direct_init(&q->direct, &list_kind, env, config, cfg, stats, events, arg);
+	q->known = true;
+	timer_init(&q->push_delay, env->loop, list_push_delay_over, q);
+	return &q->direct.queue;
+}
+
+static void
+list_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
+{
+	struct list *q = (struct list *)queue;
+
+	q->known = true;
+	timer_stop(&q->push_delay);
+	direct_wake(&q->direct);
+}
+
+static void
+list_conn_down(struct queue *queue)
+{
+	direct_wake((struct direct *)queue);
+}
+
+/* Time has passed since the last pop: a pop costs less than a look. */
+static void
+list_want(struct queue *queue, bool wanted)
+{
+	struct list *q = (struct list *)queue;
+
+	if (wanted) {
+		q->known = true;
+		q->empty = false;
+	}
+	direct_want(queue, wanted);
+}
+
+static void
+list_settle(struct queue *queue, struct message *msg, const struct verdict *verdict,
+    struct result *result)
+{
+	struct direct_delivery *d = msg->queue_data;
+
+	direct_settle(queue, msg, verdict, result);
+	if (d->unbegun)
+		direct_move((struct direct *)queue, d, DIRECT_GIVEN_BACK);
+}
+
+static bool
+list_is_empty(const struct queue *queue)
+{
+	const struct list *q = (const struct list *)queue;
+
+	return q->empty && q->pop == NULL && !direct_has_deliveries(&q->direct);
+}
+
+static void
+list_close(struct queue *queue)
+{
+	timer_stop(&((struct list *)queue)->push_delay);
+	direct_close(queue);
+}
+
+static void
+list_free(struct queue *queue)
+{
+	struct list *q = (struct list *)queue;
+
+	if (q->pop != NULL)
+		q->pop->queue = NULL;
+	if (q->push != NULL)
+		q->push->queue = NULL;
+	timer_stop(&q->push_delay);
+	direct_free(&q->direct);
+}
+
+const struct queue_ops queue_list = {
+	.name = "list",
+	.open = list_open,
+	.reconfigure = direct_reconfigure,
+	.conn_up = list_conn_up,
+	.conn_down = list_conn_down,
+	.want = list_want,
+	.fetch = direct_fetch,
+	.settle = list_settle,
+	.tick = direct_tick,
+	.is_empty = list_is_empty,
+	.close = list_close,
+	.free = list_free,
+};
