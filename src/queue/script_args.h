@@ -1,27 +1,16 @@
 /*
- * The words of a command: borrowed ones, and formatted ones that it owns.
+ * The former names of redis/words.h, for files that are not converted yet.
  */
 #ifndef RQD_QUEUE_SCRIPT_ARGS_H
 #define RQD_QUEUE_SCRIPT_ARGS_H
 
-#include <stddef.h>
+#include "redis/words.h"
 
-#include "base/util.h"
-
-/* Zero it to start. */
-struct args {
-	const char	**v;		/* handed to conn_script() */
-	size_t		 *len;
-	char		**own;		/* of v: what must be freed, else NULL */
-	int		  n;
-	int		  cap;
-	size_t		  bytes;	/* of all words */
-};
-
-void	args_mem(struct args *, const char *, size_t);	/* borrowed */
-void	args_str(struct args *, const char *);		/* borrowed */
-void	args_fmt(struct args *, const char *, ...) PRINTF(2, 3);
-void	args_own(struct args *, char *, size_t);		/* taken */
-void	args_done(struct args *);
+#define args		words
+#define args_mem	words_mem
+#define args_str	words_add
+#define args_fmt	words_fmt
+#define args_own	words_own
+#define args_done	words_done
 
 #endif

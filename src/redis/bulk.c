@@ -37,7 +37,8 @@ bulk_answer(struct pending *p, enum conn_answer answer, const struct redisReply 
 	void *arg = p->arg;
 
 	pending_free(p);
-	fn(answer, r, arg);
+	if (fn != NULL)
+		fn(answer, r, arg);
 }
 
 static void
@@ -136,7 +137,7 @@ bulk_open(struct bulk *b)
 
 /* -- life --------------------------------------------------------------------- */
 
-void
+struct pending *
 bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
@@ -150,6 +151,15 @@ bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, voi
 	if (!conn_is_ready(b->conn) && !timer_is_set(&b->patience))
 		timer_set(&b->patience, b->opt->timeout);
 	bulk_send(b);
+	return p;
+}
+
+void
+bulk_request(struct bulk *b, struct request *r, const struct script *script, struct words *w)
+{
+	request_sent(r, bulk_script(b, script, request_answered, r, w->nkeys, w->n, w->v,
+	    w->len));
+	words_done(w);
 }
 
 const char *

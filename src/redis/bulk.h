@@ -11,6 +11,7 @@
 #define RQD_REDIS_BULK_H
 
 #include "redis/conn.h"
+#include "redis/request.h"
 
 struct bulk;
 
@@ -23,8 +24,12 @@ void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
  * As conn_script().  CONN_NOT_SENT: it has waited too long for the connection.
  * What the arguments point to is copied until it is sent.
  */
-void		 bulk_script(struct bulk *, const struct script *, conn_answer_fn *, void *,
+struct pending	*bulk_script(struct bulk *, const struct script *, conn_answer_fn *, void *,
 		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
+
+/* As request_script(). */
+void		 bulk_request(struct bulk *, struct request *, const struct script *,
+		    struct words *);
 
 /* Why there is no connection, or why the last one ended; "" before. */
 const char	*bulk_cause(const struct bulk *);

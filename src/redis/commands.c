@@ -113,7 +113,7 @@ conn_accepts(struct conn *c, struct pending *p)
 	return false;
 }
 
-void
+struct pending *
 conn_command(struct conn *c, conn_answer_fn *fn, void *arg, int argc,
     const char *const *argv, const size_t *argvlen)
 {
@@ -121,6 +121,7 @@ conn_command(struct conn *c, conn_answer_fn *fn, void *arg, int argc,
 
 	if (conn_accepts(c, p))
 		conn_send(c, p, conn_reply, argc, argv, argvlen);
+	return p;
 }
 
 void
@@ -138,7 +139,23 @@ conn_words(struct conn *c, conn_answer_fn *fn, void *arg, ...)
 			fatalx("conn_words: more than %d words", argc - 1);
 	}
 	va_end(ap);
-	conn_command(c, fn, arg, argc, argv, argvlen);
+	(void)conn_command(c, fn, arg, argc, argv, argvlen);
+}
+
+static void
+conn_cached(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	const struct conn *c = arg;
+
+	if (answer == CONN_REPLY && reply_error(r) != REPLY_OK && c->caching_refused != NULL)
+		c->caching_refused(r, c->caching_arg);
+}
+
+void
+conn_set_caching(struct conn *c, void (*refused)(const struct redisReply *, void *), void *arg)
+{
+	c->caching_refused = refused;
+	c->caching_arg = arg;
 }
 
 static void
@@ -148,36 +165,36 @@ conn_send_script(struct conn *c, struct pending *p)
 	struct pending_script *s = p->script;
 
 	if (s->caching)
-		conn_send_own(c, conn_reply, s->caching_fn, s->caching_arg, 3, caching);
+		conn_send_own(c, conn_reply, conn_cached, c, 3, caching);
 	conn_send(c, p, conn_reply, s->argc, s->argv, s->argvlen);
 }
 
-void
+static struct pending *
+conn_call(struct conn *c, bool caching, const struct script *script, conn_answer_fn *fn,
+    void *arg, int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct pending *p = pending_new(fn, arg, false);
+
+	if (conn_accepts(c, p)) {
+		pending_set_script(p, script, nkeys, argc, argv, argvlen);
+		p->script->caching = caching;
+		conn_send_script(c, p);
+	}
+	return p;
+}
+
+struct pending *
 conn_script(struct conn *c, const struct script *script, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
-	struct pending *p = pending_new(fn, arg, false);
-
-	if (!conn_accepts(c, p))
-		return;
-	pending_set_script(p, script, nkeys, argc, argv, argvlen);
-	conn_send_script(c, p);
+	return conn_call(c, false, script, fn, arg, nkeys, argc, argv, argvlen);
 }
 
-void
-conn_script_caching(struct conn *c, conn_answer_fn *caching_fn, void *caching_arg,
-    const struct script *script, conn_answer_fn *fn, void *arg, int nkeys, int argc,
-    const char *const *argv, const size_t *argvlen)
+struct pending *
+conn_script_caching(struct conn *c, const struct script *script, conn_answer_fn *fn,
+    void *arg, int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
-	struct pending *p = pending_new(fn, arg, false);
-
-	if (!conn_accepts(c, p))
-		return;
-	pending_set_script(p, script, nkeys, argc, argv, argvlen);
-	p->script->caching = true;
-	p->script->caching_fn = caching_fn;
-	p->script->caching_arg = caching_arg;
-	conn_send_script(c, p);
+	return conn_call(c, true, script, fn, arg, nkeys, argc, argv, argvlen);
 }
 
 static void

@@ -36,6 +36,7 @@
 #include "redis/script.h"
 
 struct conn;
+struct pending;
 struct redisReply;
 
 enum conn_state {
@@ -96,8 +97,11 @@ void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now *
 void		 conn_close(struct conn *, usec_t within, void (*done)(void *), void *arg);
 void		 conn_free(struct conn *);
 
-/* argv and argvlen are copied; fn may be NULL. */
-void		 conn_command(struct conn *, conn_answer_fn *fn, void *arg,
+/*
+ * argv and argvlen are copied; fn may be NULL.  Returns the record of the command, which
+ * is there until fn is called; see request.h.
+ */
+struct pending	*conn_command(struct conn *, conn_answer_fn *fn, void *arg,
 		    int argc, const char *const *argv, const size_t *argvlen);
 /* Words without spaces, NULL-terminated. */
 void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
@@ -108,18 +112,20 @@ void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
  * NOSCRIPT that one call is sent again as EVAL, at once, and the script loaded;
  * its answer then comes after those to what was called meanwhile.
  */
-void		 conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
+struct pending	*conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
 		    void *arg, int nkeys, int argc, const char *const *argv,
 		    const size_t *argvlen);
 
 /*
- * The same with CLIENT CACHING YES right before it, whenever it is sent, and
- * answered to caching_fn each time, before fn.  For watch.c.
+ * For watch.c: the same with CLIENT CACHING YES right before it, whenever it is sent.
+ * refused() is called from the loop with an error reply to that, before fn; NULL
+ * ends this.
  */
-void		 conn_script_caching(struct conn *, conn_answer_fn *caching_fn,
-		    void *caching_arg, const struct script *, conn_answer_fn *fn,
-		    void *arg, int nkeys, int argc, const char *const *argv,
-		    const size_t *argvlen);
+struct pending	*conn_script_caching(struct conn *, const struct script *,
+		    conn_answer_fn *fn, void *arg, int nkeys, int argc,
+		    const char *const *argv, const size_t *argvlen);
+void		 conn_set_caching(struct conn *,
+		    void (*refused)(const struct redisReply *, void *), void *arg);
 
 /*
  * CONN_SUBSCRIBER only.  fn gets each message: the channel, and the payload as

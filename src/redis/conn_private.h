@@ -54,6 +54,8 @@ struct conn {
 	usec_t		  still_since;	/* mono; the time of that look */
 	const struct script *loading;	/* SCRIPT LOAD is on its way */
 	TAILQ_HEAD(, subscription) subs;
+	void		(*caching_refused)(const struct redisReply *, void *);	/* or NULL */
+	void		 *caching_arg;
 
 	struct defer	  turn;
 	char		 *down_cause;	/* the last one; NULL: READY, or none yet */

@@ -32,9 +32,7 @@ struct pending {
 struct pending_script {
 	const struct script *script;
 	bool		  eval;		/* sent as text */
-	bool		  caching;	/* CLIENT CACHING YES goes before it ... */
-	conn_answer_fn	 *caching_fn;	/* ... and is answered here */
-	void		 *caching_arg;
+	bool		  caching;	/* CLIENT CACHING YES goes before it */
 	int		  argc;
 	const char	**argv;		/* EVALSHA sha nkeys ARG... */
 	size_t		 *argvlen;

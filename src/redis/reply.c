@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,64 @@ reply_double(const struct redisReply *r, double otherwise)
 	d = reply_strtod(s, &end);
 	return end == s + len ? d : otherwise;
 }
+
+/* -- fields -------------------------------------------------------------------- */
+
+static bool
+reply_is_number(const struct redisReply *r)
+{
+	return !isnan(reply_double(r, NAN));
+}
+
+static bool
+reply_fits(const struct redisReply *r, enum field type)
+{
+	size_t len;
+
+	switch (type) {
+	case FIELD_STR:
+		return reply_str(r, NULL) != NULL;
+	case FIELD_INT:
+		return reply_int(r, 0) == reply_int(r, 1);
+	case FIELD_NUMBER:
+		return reply_is_number(r);
+	case FIELD_TIME:
+		return reply_is_number(r) || (reply_str(r, &len) != NULL && len == 0);
+	case FIELD_BODY:
+		return reply_str(r, NULL) != NULL || (r != NULL && r->type == REDIS_REPLY_INTEGER);
+	}
+	return false;
+}
+
+bool
+reply_has(const struct redisReply *r, size_t at, const char *form)
+{
+	for (; *form != 0; form++, at++) {
+		if (!reply_fits(reply_at(r, at), (enum field)*form))
+			return false;
+	}
+	return true;
+}
+
+const char *
+reply_str_at(const struct redisReply *r, size_t i)
+{
+	return reply_str(reply_at(r, i), NULL);
+}
+
+int64_t
+reply_int_at(const struct redisReply *r, size_t i)
+{
+	return reply_int(reply_at(r, i), 0);
+}
+
+double
+reply_double_at(const struct redisReply *r, size_t i)
+{
+	return reply_double(reply_at(r, i), 0);
+}
+
+/* -- taking -------------------------------------------------------------------- */
 
 char *
 reply_take(const struct redisReply *r, size_t *len)

@@ -45,6 +45,34 @@ int64_t		 reply_int(const struct redisReply *, int64_t otherwise);	/* integer, o
 double		 reply_double(const struct redisReply *, double otherwise);
 
 /*
+ * Fields of a script's reply, by name: an enum has their places, and a form says of
+ * which type each must be.
+ *
+ *	enum { LOOK_WAITING, LOOK_WHY, LOOK_FIELDS };
+ *	static const char look_form[] = {
+ *		[LOOK_WAITING] = FIELD_INT, [LOOK_WHY] = FIELD_STR, [LOOK_FIELDS] = 0
+ *	};
+ */
+enum field {
+	FIELD_STR = 's',
+	FIELD_INT = 'i',	/* or its digits as a string */
+	FIELD_NUMBER = 'n',	/* with or without fraction */
+	FIELD_TIME = 't',	/* a number, or "" where there is none */
+	FIELD_BODY = 'b'	/* a string, or in its place its length */
+};
+
+/*
+ * Whether all fields of the form are there, the first at element `at`, and of their
+ * types.  More elements may follow.  False for an error reply.
+ */
+bool		 reply_has(const struct redisReply *, size_t at, const char *form);
+
+/* The fields of a reply that has them. */
+const char	*reply_str_at(const struct redisReply *, size_t);
+int64_t		 reply_int_at(const struct redisReply *, size_t);
+double		 reply_double_at(const struct redisReply *, size_t);
+
+/*
  * Takes a bulk string out of its reply without copying; NULL if it is none.
  * The caller frees it with reply_free_str() (hiredis' allocator).
  */

@@ -4,8 +4,7 @@
  * remove keys, or free the watch, while they are told.
  *
  * Tracking belongs to the command connection and names the second one by its
- * CLIENT ID.  So it is set up whenever both are READY and one of them is new;
- * `attempt` counts that, and answers to earlier attempts are ignored.
+ * CLIENT ID.  So it is set up whenever both are READY and one of them is new.
  */
 #include "redis/watch.h"
 
@@ -46,7 +45,7 @@ struct watch {
 
 	bool		  on;
 	bool		  misdirected;	/* sub is not what the server, or we, take it for */
-	uint64_t	  attempt;
+	struct request	  tracking;	/* CLIENT TRACKING */
 	char		 *why;		/* why it is off */
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
 	enum told	  told;
@@ -61,16 +60,6 @@ struct watch {
 	struct defer	  turn;
 	bool		  in_turn;
 	bool		  freed;	/* in watch_turn(), which then frees it */
-	TAILQ_HEAD(, watch_call) calls;
-};
-
-/* A command on conn that has not been answered; may outlive the watch. */
-struct watch_call {
-	TAILQ_ENTRY(watch_call)	 entry;
-	struct watch	*watch;		/* NULL: it is gone */
-	uint64_t	 attempt;
-	conn_answer_fn	*fn;		/* watch_script()'s */
-	void		*arg;
 };
 
 /* -- keys --------------------------------------------------------------------- */
@@ -228,7 +217,7 @@ watch_tell(struct watch *w, bool on)
 static void
 watch_off(struct watch *w, const char *why)
 {
-	w->attempt++;
+	request_cancel(&w->tracking);
 	free(w->why);
 	w->why = xstrdup(why);
 	if (w->on) {
@@ -253,37 +242,13 @@ watch_refused(struct watch *w, const char *why, enum reply_error e)
 	watch_tell(w, false);
 }
 
-static struct watch_call *
-watch_call_new(struct watch *w, conn_answer_fn *fn, void *arg)
-{
-	struct watch_call *call = xcalloc(1, sizeof(*call));
-
-	call->watch = w;
-	call->attempt = w->attempt;
-	call->fn = fn;
-	call->arg = arg;
-	TAILQ_INSERT_TAIL(&w->calls, call, entry);
-	return call;
-}
-
-static void
-watch_call_free(struct watch_call *call)
-{
-	if (call->watch != NULL)
-		TAILQ_REMOVE(&call->watch->calls, call, entry);
-	free(call);
-}
-
 /* CLIENT TRACKING is answered. */
 static void
 watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
-	struct watch_call *call = arg;
-	struct watch *w = call->watch;
-	bool current = w != NULL && call->attempt == w->attempt;
+	struct watch *w = arg;
 
-	watch_call_free(call);
-	if (!current || answer != CONN_REPLY)
+	if (answer != CONN_REPLY)
 		return;
 	if (strncmp(reply_text(r), "ERR The client ID", 17) == 0) {
 		/* the server has closed sub, and we have not seen it yet */
@@ -322,8 +287,7 @@ watch_set_up(struct watch *w)
 		return;
 	}
 	snprintf(id, sizeof(id), "%" PRId64, conn_id(w->sub));
-	conn_words(w->conn, watch_tracked, watch_call_new(w, NULL, NULL),
-	    "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL);
+	request_words(&w->tracking, w->conn, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL);
 }
 
 /* It is off for some time. */
@@ -375,43 +339,31 @@ watch_conn_down(struct watch *w)
 
 /* -- scripts ------------------------------------------------------------------ */
 
-/* CLIENT CACHING is answered, before its script is. */
+/* CLIENT CACHING is refused.  Of an earlier tracking nothing comes after its end. */
 static void
-watch_cached(enum conn_answer answer, const struct redisReply *r, void *arg)
+watch_cannot_arm(const struct redisReply *r, void *arg)
 {
-	struct watch_call *call = arg;
-	struct watch *w = call->watch;
+	struct watch *w = arg;
 
-	if (w != NULL && call->attempt == w->attempt && answer == CONN_REPLY &&
-	    reply_error(r) != REPLY_OK)
+	if (w->on)
 		watch_refused(w, reply_text(r), reply_error(r));
 }
 
-static void
-watch_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
-{
-	struct watch_call *call = arg;
-	conn_answer_fn *fn = call->fn;
-	void *fn_arg = call->arg;
-
-	watch_call_free(call);
-	if (fn != NULL)
-		fn(answer, r, fn_arg);
-}
-
-void
+struct pending *
 watch_script(struct watch *w, const struct script *script, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
-	struct watch_call *call;
+	return (w->on ? conn_script_caching : conn_script)(w->conn, script, fn, arg, nkeys, argc,
+	    argv, argvlen);
+}
 
-	if (!w->on) {
-		conn_script(w->conn, script, fn, arg, nkeys, argc, argv, argvlen);
-		return;
-	}
-	call = watch_call_new(w, fn, arg);
-	conn_script_caching(w->conn, watch_cached, call, script, watch_answered, call,
-	    nkeys, argc, argv, argvlen);
+void
+watch_request(struct watch *w, struct request *r, const struct script *script,
+    struct words *words)
+{
+	request_sent(r, watch_script(w, script, request_answered, r, words->nkeys, words->n,
+	    words->v, words->len));
+	words_done(words);
 }
 
 /* -- life --------------------------------------------------------------------- */
@@ -430,7 +382,8 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	w->arg = arg;
 	w->why = xstrdup("Redis is not there");
 	TAILQ_INIT(&w->due);
-	TAILQ_INIT(&w->calls);
+	request_init(&w->tracking, watch_tracked, w);
+	conn_set_caching(conn, watch_cannot_arm, w);
 	watch_make_chains(w, CHAINS_MIN);
 	timer_init(&w->patience, loop, watch_impatient, w);
 	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
@@ -449,15 +402,11 @@ watch_start(struct watch *w)
 void
 watch_free(struct watch *w)
 {
-	struct watch_call *call;
-
 	if (w == NULL)
 		return;
 	conn_free(w->sub);
-	while ((call = TAILQ_FIRST(&w->calls)) != NULL) {
-		TAILQ_REMOVE(&w->calls, call, entry);
-		call->watch = NULL;
-	}
+	conn_set_caching(w->conn, NULL, NULL);
+	request_cancel(&w->tracking);
 	timer_stop(&w->patience);
 	loop_defer_cancel(w->loop, &w->turn);
 	w->freed = true;

@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "redis/conn.h"
+#include "redis/request.h"
 
 struct watch;
 
@@ -40,7 +41,7 @@ struct watch_key {
 struct watch	*watch_new(struct loop *, struct conn *, const struct redis_options *,
 		    const char *name, void (*mode)(bool on, const char *why, void *), void *arg);
 void		 watch_start(struct watch *);
-void		 watch_free(struct watch *);
+void		 watch_free(struct watch *);		/* before conn */
 void		 watch_conn_up(struct watch *);		/* the owner of conn calls these */
 void		 watch_conn_down(struct watch *);
 
@@ -49,8 +50,12 @@ void		 watch_remove(struct watch *, struct watch_key *);
 bool		 watch_is_on(const struct watch *);
 
 /* As conn_script(), arming the script's KEYS where tracking is on. */
-void		 watch_script(struct watch *, const struct script *, conn_answer_fn *, void *,
+struct pending	*watch_script(struct watch *, const struct script *, conn_answer_fn *, void *,
 		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
+
+/* As request_script(), arming likewise. */
+void		 watch_request(struct watch *, struct request *, const struct script *,
+		    struct words *);
 
 /* Proves the second connection (see conn_probe()), and tries again what was refused. */
 void		 watch_probe(struct watch *);

@@ -11,38 +11,6 @@
 #include "redis/reply.h"
 #include "redis/script.h"
 
-void
-words_mem(struct words *w, const void *data, size_t len)
-{
-	if (w->n == w->room) {
-		w->room = w->room > 0 ? 2 * w->room : 16;
-		w->at = xreallocarray(w->at, (size_t)w->room, sizeof(w->at[0]));
-		w->len = xreallocarray(w->len, (size_t)w->room, sizeof(w->len[0]));
-	}
-	w->at[w->n] = data;
-	w->len[w->n++] = len;
-}
-
-void
-words_add(struct words *w, const char *text)
-{
-	words_mem(w, text, strlen(text));
-}
-
-void
-words_clear(struct words *w)
-{
-	w->n = 0;
-}
-
-void
-words_done(struct words *w)
-{
-	free(w->at);
-	free(w->len);
-	memset(w, 0, sizeof(*w));
-}
-
 static void
 words_list(struct words *w, const char *first, va_list ap)
 {
@@ -109,7 +77,7 @@ ask_words(struct ctl *c, const struct words *w)
 
 	if (ctl_connect(c) == -1)
 		return NULL;
-	reply = client_command(c->client, &cause, w->n, w->at, w->len);
+	reply = client_command(c->client, &cause, w->n, w->v, w->len);
 	return check(c, reply, cause);
 }
 
@@ -139,7 +107,7 @@ ask_script(struct ctl *c, const char *name, int nkeys, const struct words *w)
 		return NULL;
 	if ((script = script_find(name)) == NULL)
 		fatalx("no script %s", name);
-	reply = client_script(c->client, &cause, script, nkeys, w->n, w->at, w->len);
+	reply = client_script(c->client, &cause, script, nkeys, w->n, w->v, w->len);
 	return check(c, reply, cause);
 }
 
@@ -148,7 +116,7 @@ ask_append_words(struct ctl *c, const struct words *w)
 {
 	if (ctl_connect(c) == -1)
 		return -1;
-	client_append(c->client, w->n, w->at, w->len);
+	client_append(c->client, w->n, w->v, w->len);
 	return 0;
 }
 

@@ -8,22 +8,10 @@
 #include <stddef.h>
 
 #include "redis/reply.h"
+#include "redis/words.h"
 #include "rqctl/ctl.h"
 
 struct redisReply;
-
-/* Words of a command that is being put together; zero it to start. */
-struct words {
-	const char	**at;
-	size_t		 *len;
-	int		  n;
-	int		  room;
-};
-
-void	words_add(struct words *, const char *);		/* borrowed */
-void	words_mem(struct words *, const void *, size_t);	/* borrowed */
-void	words_clear(struct words *);				/* keeps the memory */
-void	words_done(struct words *);
 
 /*
  * The reply, to be freed with client_reply_free(); NULL after the error was

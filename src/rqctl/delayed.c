@@ -159,7 +159,7 @@ add_members(struct words *w, const struct words *members)
 	int i;
 
 	for (i = 0; i < members->n; i++)
-		words_mem(w, members->at[i], members->len[i]);
+		words_mem(w, members->v[i], members->len[i]);
 }
 
 /* The integer that a script returns; -1 after an error. */
@@ -383,7 +383,7 @@ bury_step(struct later *l, const struct words *members, void *arg)
 	int i, rc;
 
 	for (i = 0; i < members->n && !b->work.dry; i++) {
-		rc = bury_tag(l, members->at[i], members->len[i], b->error);
+		rc = bury_tag(l, members->v[i], members->len[i], b->error);
 		if (rc == -1)
 			return -1;
 		gone += rc;

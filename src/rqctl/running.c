@@ -165,7 +165,7 @@ running_queue(struct ctl *c, struct running *r, const struct target *t)
 	}
 	for (i = 0; values != NULL && i < n; i++, r->left--) {
 		delivery_parse(reply_str(reply_at(values, i), NULL), &d);
-		running_add(r, t, w.at[i + 2], w.len[i + 2],
+		running_add(r, t, w.v[i + 2], w.len[i + 2],
 		    reply_double(reply_at(tags, 2 * i + 1), 0), &d);
 	}
 	words_done(&w);

@@ -34,6 +34,7 @@
 #include "base/util.h"
 #include "loop/loop.h"
 #include "queue/queue.h"
+#include "redis/pending.h"
 #include "redis/script.h"
 
 FUZZ_MAIN("queue")
@@ -44,10 +45,9 @@ FUZZ_MAIN("queue")
 /* -- a connection that is none ------------------------------------------------ */
 
 struct call {
+	struct pending		 pending;	/* first; fn and arg */
 	TAILQ_ENTRY(call)	 entry;
 	const struct script	*script;	/* NULL: another command */
-	conn_answer_fn		*fn;
-	void			*arg;
 };
 
 static TAILQ_HEAD(, call) calls = TAILQ_HEAD_INITIALIZER(calls);
@@ -161,22 +161,23 @@ sub_is_up(void)
 	return sub_up;
 }
 
-static void
+static struct pending *
 add_call(const struct script *s, conn_answer_fn *fn, void *arg)
 {
 	struct call *call = xcalloc(1, sizeof(*call));
 
 	call->script = s;
-	call->fn = fn;
-	call->arg = arg;
+	call->pending.fn = fn;
+	call->pending.arg = arg;
 	TAILQ_INSERT_TAIL(&calls, call, entry);
+	return &call->pending;
 }
 
-void
+struct pending *
 conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, int argc UNUSED,
     const char *const *argv UNUSED, const size_t *argvlen UNUSED)
 {
-	add_call(NULL, fn, arg);
+	return add_call(NULL, fn, arg);
 }
 
 void
@@ -185,19 +186,25 @@ conn_words(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, ...)
 	add_call(NULL, fn, arg);
 }
 
-void
+struct pending *
 conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv UNUSED, const size_t *argvlen UNUSED)
 {
 	CHECK(s != NULL && nkeys <= argc);
-	add_call(s, fn, arg);
+	return add_call(s, fn, arg);
 }
 
-void
+struct pending *
 bulk_script(struct bulk *b UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
-	conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+}
+
+void
+bulk_request(struct bulk *b UNUSED, struct request *r, const struct script *s, struct words *w)
+{
+	request_script(r, NULL, s, w);
 }
 
 const char *
@@ -212,11 +219,18 @@ watch_is_on(const struct watch *w UNUSED)
 	return up;
 }
 
-void
+struct pending *
 watch_script(struct watch *w UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
     int nkeys, int argc, const char *const *argv, const size_t *argvlen)
 {
-	conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+}
+
+void
+watch_request(struct watch *w UNUSED, struct request *r, const struct script *s,
+    struct words *words)
+{
+	request_script(r, NULL, s, words);
 }
 
 void
@@ -262,8 +276,8 @@ answer(enum conn_answer how, const struct redisReply *r, char of)
 	if (how == CONN_REPLY && call->script != NULL && is_of(call, 'b'))
 		bodies++;
 	TAILQ_REMOVE(&calls, call, entry);
-	if (call->fn != NULL)
-		call->fn(how, r, call->arg);
+	if (call->pending.fn != NULL)
+		call->pending.fn(how, r, call->pending.arg);
 	free(call);
 }
 

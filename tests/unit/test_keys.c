@@ -3,7 +3,6 @@
  */
 #include "unit.h"
 
-#include "queue/script_args.h"
 #include "queue/keys.h"
 #include "queue/queue.h"
 
@@ -28,33 +27,6 @@ test_names(void **state)
 }
 
 static void
-test_args(void **state)
-{
-	struct args a = { 0 };
-	char text[24];
-	int i;
-
-	(void)state;
-	args_mem(&a, "a\0b", 3);
-	args_str(&a, "str");
-	for (i = 0; i < 1000; i++)
-		args_fmt(&a, "%d", i);
-	assert_int_equal(a.n, 1002);
-	assert_memory_equal(a.v[0], "a\0b", 3);
-	assert_int_equal(a.len[0], 3);
-	assert_string_equal(a.v[1], "str");
-	for (i = 0; i < 1000; i++) {
-		snprintf(text, sizeof(text), "%d", i);
-		assert_string_equal(a.v[i + 2], text);
-		assert_int_equal(a.len[i + 2], strlen(text));
-	}
-	assert_int_equal(a.bytes, 6 + 10 + 180 + 2700);
-	args_done(&a);
-	assert_int_equal(a.n, 0);
-	args_done(&a);
-}
-
-static void
 test_kinds(void **state)
 {
 	(void)state;
@@ -69,7 +41,6 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_args),
 		cmocka_unit_test(test_kinds),
 	};
 

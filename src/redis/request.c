@@ -1,0 +1,75 @@
+/*
+ * Requests.  While one is in flight it points to the connection's record of the
+ * command, which outlives it if it is cancelled.
+ */
+#include "redis/request.h"
+
+#include <stdarg.h>
+
+#include "redis/pending.h"
+
+void
+request_init(struct request *r, conn_answer_fn *fn, void *arg)
+{
+	*r = (struct request){ .fn = fn, .arg = arg };
+}
+
+bool
+request_is_sent(const struct request *r)
+{
+	return r->pending != NULL;
+}
+
+void
+request_cancel(struct request *r)
+{
+	if (r->pending != NULL)
+		r->pending->fn = NULL;
+	r->pending = NULL;
+}
+
+void
+request_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct request *r = arg;
+
+	r->pending = NULL;
+	r->fn(answer, reply, r->arg);
+}
+
+void
+request_sent(struct request *r, struct pending *p)
+{
+	r->pending = p;
+	r->sent_at = clock_boot();
+}
+
+void
+request_command(struct request *r, struct conn *c, struct words *w)
+{
+	request_sent(r, conn_command(c, request_answered, r, w->n, w->v, w->len));
+	words_done(w);
+}
+
+void
+request_script(struct request *r, struct conn *c, const struct script *script,
+    struct words *w)
+{
+	request_sent(r, conn_script(c, script, request_answered, r, w->nkeys, w->n, w->v,
+	    w->len));
+	words_done(w);
+}
+
+void
+request_words(struct request *r, struct conn *c, ...)
+{
+	struct words w = { .n = 0 };
+	const char *word;
+	va_list ap;
+
+	va_start(ap, c);
+	while ((word = va_arg(ap, const char *)) != NULL)
+		words_add(&w, word);
+	va_end(ap);
+	request_command(r, c, &w);
+}

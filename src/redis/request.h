@@ -1,0 +1,56 @@
+/*
+ * A request: one command, or one call of a script, and its answer.
+ *
+ * A request is a part of its owner, as a timer is:
+ *
+ *	request_init(&o->request, owner_answered, o);
+ *	words_key(&w, ...); words_add(&w, ...);
+ *	request_script(&o->request, conn, script_find("look"), &w);
+ *	...
+ *	request_cancel(&o->request);		// before o is freed
+ *
+ * It is idle, or in flight.  A request in flight is answered once, from the
+ * loop, and is idle when its function is called: that may send it again, or free
+ * it.  After request_cancel() there is no answer: the command may have been sent
+ * and may act, but the owner may be freed at once.
+ *
+ * Who has several commands of one sort in flight has a request for each.
+ */
+#ifndef RQD_REDIS_REQUEST_H
+#define RQD_REDIS_REQUEST_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "redis/conn.h"
+#include "redis/reply.h"
+#include "redis/words.h"
+
+struct request {
+	struct pending	*pending;	/* NULL: idle */
+	conn_answer_fn	*fn;
+	void		*arg;
+	boot_t		 sent_at;	/* the call of request_script() or of another below */
+};
+
+/* fn: see conn.h; it may look at sent_at. */
+void		 request_init(struct request *, conn_answer_fn *fn, void *arg);
+bool		 request_is_sent(const struct request *);	/* in flight */
+void		 request_cancel(struct request *);	/* in any state */
+
+/*
+ * These send an idle request.  They copy the words that they need later, and end
+ * with words_done().  watch_request() and bulk_request() are two more.
+ */
+void		 request_command(struct request *, struct conn *, struct words *);
+void		 request_script(struct request *, struct conn *, const struct script *,
+		    struct words *);
+/* The command's words as in conn_words(). */
+void		 request_words(struct request *, struct conn *, ...)
+		    __attribute__((__sentinel__));
+
+/* For those who send it by other ways: the answer's function, its argument being the request. */
+void		 request_answered(enum conn_answer, const struct redisReply *, void *);
+void		 request_sent(struct request *, struct pending *);
+
+#endif

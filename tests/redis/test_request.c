@@ -1,0 +1,301 @@
+/*
+ * Requests: answered once, or not at all after their cancellation, whatever
+ * becomes of the connection.  And the words that they are made of.
+ */
+#include "harness.h"
+
+#include <string.h>
+
+#include "redis/bulk.h"
+#include "redis/request.h"
+#include "redis/script.h"
+#include "redis/watch.h"
+
+#define TIMEOUT		(5 * SEC)
+
+const struct script script_table[] = {
+	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
+	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
+	{ NULL, NULL, 0, NULL }
+};
+
+struct fixture {
+	struct harness h;
+	struct server s;
+	struct request *request;	/* allocated, so that its use after free() shows */
+	struct call call;
+	unsigned again;			/* so often its function sends it again */
+};
+
+static void
+send_add(struct fixture *f)
+{
+	struct words w = { .n = 0 };
+
+	words_key(&w, "key", 3);
+	words_fmt(&w, "%d", 7);
+	request_script(f->request, f->h.conn, script_find("add"), &w);
+	assert_int_equal(w.n, 0);
+	assert_null(w.v);
+}
+
+static void
+answered(enum conn_answer answer, const struct redisReply *r, void *arg)
+{
+	struct fixture *f = arg;
+
+	assert_false(request_is_sent(f->request));
+	call_answered(answer, r, &f->call);
+	if (f->again > 0) {
+		f->again--;
+		send_add(f);
+		assert_true(request_is_sent(f->request));
+	}
+}
+
+static int
+setup(void **state)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	server_start(&f->s, NULL);
+	harness_init(&f->h, f->s.uri, TIMEOUT);
+	harness_open(&f->h, 0);
+	f->call.h = &f->h;
+	f->request = xcalloc(1, sizeof(*f->request));
+	request_init(f->request, answered, f);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f->request);
+	free(f);
+	return 0;
+}
+
+static void
+start(struct fixture *f)
+{
+	conn_start(f->h.conn);
+	WAIT(&f->h, f->h.ups == 1);
+}
+
+/* As an owner does that goes away. */
+static void
+cancel(struct fixture *f)
+{
+	request_cancel(f->request);
+	assert_false(request_is_sent(f->request));
+	free(f->request);
+	f->request = NULL;
+}
+
+static void
+test_answered(void **state)
+{
+	struct fixture *f = *state;
+	boot_t before;
+
+	start(f);
+	assert_false(request_is_sent(f->request));
+	before = clock_boot();
+	send_add(f);
+	assert_true(request_is_sent(f->request));
+	assert_int_equal(f->call.answers, 0);
+	assert_true(f->request->sent_at >= before && f->request->sent_at <= clock_boot());
+	WAIT(&f->h, f->call.answers == 1);
+	assert_int_equal(f->call.number, 7);
+	request_words(f->request, f->h.conn, "GET", "key", NULL);
+	WAIT(&f->h, f->call.answers == 2);
+	assert_string_equal(f->call.text, "7");
+	request_cancel(f->request);
+}
+
+/* From its own answer. */
+static void
+test_again(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	f->again = 2;
+	send_add(f);
+	WAIT(&f->h, f->call.answers == 3);
+	assert_int_equal(f->call.number, 21);
+}
+
+/* It acts, and nobody is told; later ones get their own answers. */
+static void
+test_cancel(void **state)
+{
+	struct fixture *f = *state;
+	struct call later = { .h = &f->h };
+
+	start(f);
+	send_add(f);
+	cancel(f);
+	conn_words(f->h.conn, call_answered, &later, "GET", "key", NULL);
+	WAIT(&f->h, later.answers == 1);
+	/* The script was not loaded: it has run behind GET. */
+	WAIT(&f->h, conn_outstanding(f->h.conn) == 0);
+	assert_string_equal(server_do(&f->s, "GET key"), "7");
+	assert_int_equal(f->call.answers, 0);
+}
+
+/* Not sent, and lost: answered so, unless it was cancelled. */
+static void
+test_no_reply(void **state)
+{
+	struct fixture *f = *state;
+
+	send_add(f);
+	assert_int_equal(f->call.answers, 0);
+	WAIT(&f->h, f->call.answers == 1);
+	assert_int_equal(f->call.answer, CONN_NOT_SENT);
+	start(f);
+	send_add(f);
+	conn_reset(f->h.conn, "test");
+	WAIT(&f->h, f->call.answers == 2);
+	assert_int_equal(f->call.answer, CONN_LOST);
+	send_add(f);
+	cancel(f);
+	WAIT(&f->h, f->h.ups == 2);
+	assert_int_equal(f->call.answers, 2);
+}
+
+/* The connection goes first. */
+static void
+test_conn_freed(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	send_add(f);
+	conn_free(f->h.conn);
+	f->h.conn = NULL;
+	assert_int_equal(f->call.answers, 1);
+	assert_int_equal(f->call.answer, CONN_LOST);
+	cancel(f);
+}
+
+/* By the bulk connection: while it is made, on its way, and answered. */
+static void
+test_bulk(void **state)
+{
+	struct fixture *f = *state;
+	struct bulk *b = bulk_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test");
+	struct request gone, kept;
+	struct call call = { .h = &f->h };
+	struct words w = { .n = 0 };
+
+	start(f);
+	request_init(&gone, answered, f);
+	request_init(&kept, call_answered, &call);
+	words_key(&w, "key", 3);
+	words_add(&w, "2");
+	bulk_request(b, &gone, script_find("add"), &w);
+	words_key(&w, "key", 3);
+	words_add(&w, "3");
+	bulk_request(b, &kept, script_find("add"), &w);
+	request_cancel(&gone);
+	WAIT(&f->h, call.answers == 1);
+	assert_int_equal(call.number, 5);
+	assert_int_equal(f->call.answers, 0);
+	words_key(&w, "key", 3);
+	words_add(&w, "4");
+	bulk_request(b, &gone, script_find("add"), &w);
+	request_cancel(&gone);
+	bulk_free(b);
+	assert_string_equal(server_do(&f->s, "GET key"), "5");
+}
+
+static void
+watch_mode(bool on, const char *why UNUSED, void *arg)
+{
+	*(bool *)arg = on;
+}
+
+/* Of a watched key, with tracking: CLIENT CACHING has no owner to ask. */
+static void
+test_watched(void **state)
+{
+	struct fixture *f = *state;
+	bool on = false;
+	struct watch *watch = watch_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test", watch_mode,
+	    &on);
+	struct words w = { .n = 0 };
+
+	start(f);
+	watch_start(watch);
+	watch_conn_up(watch);
+	WAIT(&f->h, on);
+	words_key(&w, "key", 3);
+	words_add(&w, "2");
+	watch_request(watch, f->request, script_find("add"), &w);
+	cancel(f);
+	watch_free(watch);
+	WAIT(&f->h, conn_outstanding(f->h.conn) == 0);
+	assert_string_equal(server_do(&f->s, "GET key"), "2");
+	assert_int_equal(f->call.answers, 0);
+}
+
+static void
+test_words(void **state UNUSED)
+{
+	struct words w = { .n = 0 };
+	char text[24];
+	int i;
+
+	words_key(&w, "a\0b", 3);
+	words_key(&w, "k", 1);
+	words_add(&w, "str");
+	for (i = 0; i < 1000; i++)
+		words_fmt(&w, "%d", i);
+	words_own(&w, xstrdup("own"), 2);
+	assert_int_equal(w.nkeys, 2);
+	assert_int_equal(w.n, 1004);
+	assert_memory_equal(w.v[0], "a\0b", 3);
+	assert_int_equal(w.len[0], 3);
+	assert_string_equal(w.v[2], "str");
+	for (i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		assert_string_equal(w.v[i + 3], text);
+		assert_int_equal(w.len[i + 3], strlen(text));
+	}
+	assert_int_equal(w.len[1003], 2);
+	assert_int_equal(w.bytes, 3 + 1 + 3 + 10 + 180 + 2700 + 2);
+	words_clear(&w);
+	assert_int_equal(w.n + w.nkeys, 0);
+	assert_int_equal(w.bytes, 0);
+	words_mem(&w, "x", 1);
+	assert_int_equal(w.n, 1);
+	words_done(&w);
+	assert_int_equal(w.n, 0);
+	words_done(&w);
+}
+
+#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_answered),
+		BOTH(test_again),
+		BOTH(test_cancel),
+		BOTH(test_no_reply),
+		BOTH(test_conn_freed),
+		BOTH(test_bulk),
+		BOTH(test_watched),
+		cmocka_unit_test(test_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
