@@ -147,15 +147,6 @@ ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply
 	return e == REPLY_OK ? REPLY_OTHER : e;
 }
 
-void
-ack_set_paused(struct ack *a, bool paused, const char *why)
-{
-	if (a->paused == paused)
-		return;
-	a->paused = paused;
-	a->queue.events->paused(paused, why, a->queue.arg);
-}
-
 double
 ack_saw_now(struct ack *a, const struct redisReply *reply)
 {
@@ -186,18 +177,149 @@ ack_usec(double seconds)
 	return (usec_t)(seconds * (double)SEC);
 }
 
+/* Until a time in a reply; -1: there is none. */
+static usec_t
+ack_until(const struct redisReply *reply, double now)
+{
+	double at;
+
+	return ack_time(reply, &at) ? ack_usec(at - now) : -1;
+}
+
 bool
 ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours)
 {
-	double due;
+	return watcher_saw_retry(a->watcher, ack_until(reply, now), ours);
+}
 
-	timer_stop(&a->due);
-	if (!ack_time(reply, &due))
-		return false;
-	if (due <= now)
-		return true;
-	ack_due_in(a, ack_usec(due - now), ours);
-	return false;
+/* -- looking for work ------------------------------------------------------- */
+
+/* now waiting due delayed paused why ttl full; due and delayed count from now */
+static void
+ack_armed(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct watcher_found f = { .tracked = call->armed };
+	int64_t ttl;
+
+	if (answer != CONN_REPLY) {
+		watcher_arm_lost(a->watcher);
+		return;
+	}
+	ack_wake(a);
+	if (reply_len(reply) < 8) {
+		if (ack_failed(a, ACK_ARM, reply) == REPLY_ELSEWHERE)
+			watcher_arm_lost(a->watcher);
+		else
+			watcher_arm_refused(a->watcher, ledger_patience(a->ledger));
+		return;
+	}
+	ack_complain(a, ACK_ARM, NULL);
+	ack_saw_now(a, reply_at(reply, 0));
+	f.waiting = reply_int(reply_at(reply, 1), 0) != 0;
+	f.retry_in = ack_until(reply_at(reply, 2), 0);
+	f.delayed_in = a->closing ? -1 : ack_until(reply_at(reply, 3), 0);
+	f.paused = reply_int(reply_at(reply, 4), 0) != 0;
+	ttl = reply_int(reply_at(reply, 6), -1);
+	f.pause_left = ttl >= 0 ? ack_usec((double)ttl / 1e3) : -1;
+	f.full = reply_int(reply_at(reply, 7), 0) != 0;
+	if (watcher_armed(a->watcher, &f))
+		a->queue.events->paused(f.paused, reply_str(reply_at(reply, 5), NULL),
+		    a->queue.arg);
+}
+
+static void
+ack_arm(struct ack *a)
+{
+	struct call *call = ack_call_new(a, ACK_ARM, ack_armed);
+	struct args w = { 0 };
+
+	call->armed = watch_is_on(a->env->watch);
+	ack_keys(a, call, &w);
+	if (a->cfg->fleet_concurrency > 0) {
+		args_mem(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
+		call->nkeys++;
+	}
+	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
+	ack_words(a, call, &w);
+	ack_send(a, call, &w);
+}
+
+static void
+ack_look(struct ack *a)
+{
+	if (a->asked > 0 || a->closing || !ack_is_up(a) || ack_in_doubt(a) || ack_is_full(a))
+		return;
+	if (a->no_room_at != ledger_departures(a->ledger))
+		watcher_set_no_room(a->watcher, false);
+	switch (watcher_look(a->watcher, ledger_found(a->ledger) != NULL)) {
+	case WATCHER_FETCH:
+		a->queue.events->ready(a->queue.arg);
+		break;
+	case WATCHER_ARM:
+		ack_arm(a);
+		break;
+	case WATCHER_WAIT:
+		break;
+	}
+}
+
+static void
+ack_key_changed(void *arg)
+{
+	const struct ack_key *k = arg;
+	double taken = ledger_count(k->ack->ledger, DELIVERY_IN_HAND);
+	double most = config_most(k->ack->cfg);
+
+	watcher_key_changed(k->ack->watcher, k->which, taken < most ? taken / most : 1);
+}
+
+static void
+ack_promote(void *arg)
+{
+	struct ack *a = arg;
+
+	if (!a->closing)
+		ack_tick(a);
+}
+
+static void
+ack_warn(const char *text, void *arg)
+{
+	struct ack *a = arg;
+	struct tick_report report = { .warning = text };
+
+	a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+ack_look_again(void *arg)
+{
+	ack_wake(arg);
+}
+
+static void
+ack_watch(struct ack *a)
+{
+	static const enum key of[ARRAY_LEN(a->watch)] = {
+		KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED, KEY_BACKUP
+	};
+	static const struct watcher_events events = {
+		.wake = ack_look_again, .promote = ack_promote, .warn = ack_warn,
+	};
+	struct ack_key *k;
+	size_t i;
+
+	a->watcher = watcher_new(a->env->loop, a->env->fleet, a->kind->promotes, &events, a);
+	for (i = 0; i < ARRAY_LEN(of); i++) {
+		k = &a->watch[i];
+		*k = (struct ack_key){
+			.key = { .key = a->keys.name[of[i]], .len = a->keys.len[of[i]],
+			    .changed = ack_key_changed, .arg = k },
+			.ack = a, .which = of[i],
+		};
+		watch_add(a->env->watch, &k->key);
+	}
 }
 
 /* -- turns ------------------------------------------------------------------ */
@@ -292,7 +414,6 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->stats = stats;
 	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
-	a->known = true;
 	a->due_first = (unsigned)config_most(cfg);
 	a->pace = ACK_PACE_MAX;
 	a->prev = ack_next_call();
@@ -308,7 +429,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	timer_init(&a->load, env->loop, ack_load_timer, a);
 	timer_init(&a->hold, env->loop, ack_held_back, a);
 	timer_init(&a->tick, env->loop, ack_tick_timer, a);
-	ack_watch_init(a);
+	ack_watch(a);
 	return &a->queue;
 }
 
@@ -318,9 +439,7 @@ ack_reconfigure(struct queue *q, struct config *config, const struct queue_confi
 	struct ack *a = (struct ack *)q;
 
 	ack_configure(a, config, cfg);
-	timer_stop(&a->limit);
-	a->full = a->armed = false;
-	a->dirty = true;	/* an arm on its way has the former fleet_concurrency */
+	watcher_reconfigure(a->watcher);
 	/* The lease may be shorter than the time until the next renewal. */
 	ack_renew_all(a);
 	ack_wake(a);
@@ -333,9 +452,8 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 	struct delivery *d;
 
 	(void)server;
-	a->known = true;
-	a->armed = a->crowded = false;
-	a->settle_failures = a->tick_failures = a->ask_failures = a->arm_failures = 0;
+	watcher_up(a->watcher);
+	a->settle_failures = a->tick_failures = a->ask_failures = 0;
 	a->tick_after = 0;
 	timer_stop(&a->hold);
 	for (d = ledger_first(a->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d))
@@ -352,8 +470,7 @@ ack_conn_down(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
 
-	a->armed = false;
-	ack_watch_stop(a);
+	watcher_down(a->watcher);
 	timer_stop(&a->ask);
 	timer_stop(&a->tick);
 	ack_wake(a);
@@ -364,15 +481,9 @@ ack_want(struct queue *q, bool wanted)
 {
 	struct ack *a = (struct ack *)q;
 
-	if (a->wanted == wanted || a->closing)
+	if (a->closing || watcher_is_wanted(a->watcher) == wanted)
 		return;
-	a->wanted = wanted;
-	a->told = a->crowded = false;
-	if (wanted) {
-		/* Time has passed since the last pop: trying costs less than asking. */
-		a->known = true;
-		a->empty = false;
-	}
+	watcher_want(a->watcher, wanted);
 	ack_wake(a);
 }
 
@@ -384,7 +495,7 @@ ack_fetch(struct queue *q, unsigned n, enum turn turn)
 	a->asked = n;
 	a->fetch_turn = turn;
 	a->got = 0;
-	a->told = false;
+	watcher_fetching(a->watcher);
 	ack_wake(a);
 }
 
@@ -395,7 +506,7 @@ ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
 	struct ack *a = (struct ack *)q;
 
 	ack_saw_result(a);
-	a->crowded = false;
+	watcher_set_no_room(a->watcher, false);
 	ack_keep(a, msg->queue_data, verdict, result);
 }
 
@@ -405,7 +516,7 @@ ack_tick_round(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
 
-	ack_watch_round(a);
+	watcher_round(a->watcher);
 	ack_tick(a);
 	ack_wake(a);
 }
@@ -415,7 +526,7 @@ ack_is_empty(const struct queue *q)
 {
 	const struct ack *a = (const struct ack *)q;
 
-	return a->empty && a->popping == NULL && ledger_is_empty(a->ledger);
+	return watcher_is_empty(a->watcher) && a->popping == NULL && ledger_is_empty(a->ledger);
 }
 
 void
@@ -424,8 +535,8 @@ ack_close(struct queue *q)
 	struct ack *a = (struct ack *)q;
 
 	a->closing = true;
-	a->wanted = false;
-	ack_watch_stop(a);
+	watcher_want(a->watcher, false);
+	watcher_down(a->watcher);
 	timer_stop(&a->tick);
 	ack_wake(a);
 }
@@ -436,6 +547,7 @@ ack_free(struct queue *q)
 	struct ack *a = (struct ack *)q;
 	struct doubt *doubt;
 	struct call *call;
+	size_t i;
 
 	while ((call = TAILQ_FIRST(&a->calls)) != NULL) {
 		TAILQ_REMOVE(&a->calls, call, entry);
@@ -447,7 +559,9 @@ ack_free(struct queue *q)
 		TAILQ_REMOVE(&a->doubts, doubt, entry);
 		ack_doubt_free(doubt);
 	}
-	ack_watch_done(a);
+	for (i = 0; i < ARRAY_LEN(a->watch); i++)
+		watch_remove(a->env->watch, &a->watch[i].key);
+	watcher_free(a->watcher);
 	timer_stop(&a->ask);
 	timer_stop(&a->company);
 	timer_stop(&a->load);

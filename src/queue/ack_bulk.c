@@ -39,24 +39,14 @@ ack_unready(const struct ack *a)
 	return ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_FOUND);
 }
 
-/* Nobody says when there are more slots than the fetch was granted: it is tried again. */
 bool
-ack_crowded(struct ack *a)
+ack_has_no_room(struct ack *a)
 {
-	a->crowded = a->asked <= ack_unready(a);
-	a->crowded_at = ledger_departures(a->ledger);
-	if (!a->crowded)
-		return false;
-	a->known = true;
-	if (!timer_is_set(&a->again))
-		timer_set(&a->again, SEC);
-	return true;
-}
+	bool no_room = a->asked <= ack_unready(a);
 
-bool
-ack_is_crowded(const struct ack *a)
-{
-	return a->crowded && a->crowded_at == ledger_departures(a->ledger);
+	a->no_room_at = ledger_departures(a->ledger);
+	watcher_set_no_room(a->watcher, no_room);
+	return no_room;
 }
 
 /* -- putting aside ------------------------------------------------------------ */

@@ -17,11 +17,10 @@
 #include "policy/backoff.h"
 #include "policy/rate.h"
 
+#define POP_HEAD	6		/* elements of a pop's reply before the first message */
+#define MESSAGE_ELEMENTS 6
 #define MINE_PAGE	1000
 #define MINE_SLACK	1.0		/* seconds: clocks drift */
-#define RACED_MAX	11
-#define RATE_PAUSE	(10 * MSEC)	/* well within RATE_SLACK: nothing is lost to the rate */
-#define RATE_LONGEST	MINUTE		/* then a pop asks again: the rate may be another one */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
 static uint64_t	ack_sequence;
@@ -118,7 +117,7 @@ ack_finish_fetch(struct ack *a, enum fetch_status status, const char *cause)
 {
 	struct fetched f = {
 		.asked = a->asked, .got = a->got, .status = status, .cause = cause,
-		.more = a->known || ledger_found(a->ledger) != NULL,
+		.more = watcher_will_fetch(a->watcher) || ledger_found(a->ledger) != NULL,
 	};
 
 	a->asked = 0;
@@ -141,65 +140,45 @@ ack_hand_out(struct ack *a)
 		ack_renew_all(a);
 }
 
-/*
- * The limits of the fleet, if they have kept something back, and which: for the
- * rate the next pop waits for its time, for fleet_concurrency the watch looks at
- * QBACKUP.
- */
+/* The limit of the fleet that has kept messages back; NULL: none. */
 static const char *
-ack_saw_limit(struct ack *a, const struct redisReply *limited)
+ack_saw_limit(struct watcher_popped *p, const struct redisReply *limited)
 {
 	const char *text = reply_str(limited, NULL);
-	usec_t wait;
 
-	if (text == NULL || text[0] == '\0')
+	if (text == NULL || text[0] == '\0' || (!p->waiting && !p->due))
 		return NULL;
-	if (strcmp(text, "fleet") == 0) {
-		a->full = true;
+	p->full = strcmp(text, "fleet") == 0;
+	if (p->full)
 		return "fleet";
-	}
-	wait = ack_usec(reply_double(limited, 0)) + MSEC;
-	if (wait < RATE_PAUSE)
-		wait = RATE_PAUSE;
-	timer_set(&a->limit, wait < RATE_LONGEST ? wait : RATE_LONGEST);
+	p->rate_wait = ack_usec(reply_double(limited, 0)) + MSEC;
 	return "rate";
-}
-
-/* The first look since a push: was it in vain? */
-void
-ack_raced(struct ack *a, bool vain)
-{
-	if (a->woken && vain && a->raced < RACED_MAX)
-		a->raced++;
-	a->woken = false;
 }
 
 /* What a pop found out about the next one; and which limit cut it, or NULL. */
 static const char *
-ack_popped_state(struct ack *a, const struct redisReply *reply, bool any)
+ack_popped_state(struct ack *a, const struct redisReply *reply, const char *status)
 {
-	const char *limited = NULL;
-	bool full = a->full;
 	double now = ack_saw_now(a, reply_at(reply, 1));
-	bool waiting = reply_int(reply_at(reply, 2), 0) > 0;
-	bool due = ack_saw_due(a, now, reply_at(reply, 3), true);
+	struct watcher_popped p = {
+		.waiting = reply_int(reply_at(reply, 2), 0) > 0,
+		.due = ack_saw_due(a, now, reply_at(reply, 3), true),
+		.late = strcmp(status, "late") == 0,
+		.paused = strcmp(status, "paused") == 0,
+	};
 	struct tick_report report = {
 		.dropped = (unsigned)reply_int(reply_at(reply, 4), 0)
 	};
+	const char *limited = ack_saw_limit(&p, reply_at(reply, 5));
+	bool changed;
 
-	a->empty = !any && !waiting && !due;
-	a->full = false;
-	if (waiting || due)
-		limited = ack_saw_limit(a, reply_at(reply, 5));
-	/* Changes that did not matter were passed over: their keys are not armed. */
-	if (a->full != full)
-		a->armed = false;
-	a->known = (waiting || due) && limited == NULL;
-	if (any)
-		a->raced = 0;
-	ack_raced(a, !any && (!waiting || limited != NULL));
+	p.any = !p.paused && reply_len(reply) >= POP_HEAD + MESSAGE_ELEMENTS;
+	changed = watcher_popped(a->watcher, &p);
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
+	if (changed)
+		a->queue.events->paused(p.paused,
+		    p.paused ? reply_str(reply_at(reply, POP_HEAD), NULL) : NULL, a->queue.arg);
 	return limited;
 }
 
@@ -239,9 +218,7 @@ ack_pop_refused(struct ack *a, struct call *call, const struct redisReply *reply
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
-	a->known = false;
-	a->armed = true;
-	timer_set(&a->again, SEC);
+	watcher_pop_refused(a->watcher);
 	free(a->pop_error);
 	a->pop_error = xstrdup(reply_cause(reply, text, sizeof(text)));
 	ack_ask(a);
@@ -262,34 +239,27 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 		call->doubt = NULL;
 	}
 	if (answer != CONN_REPLY) {
-		a->known = true;
-		a->empty = false;
+		watcher_saw_work(a->watcher);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
 	status = reply_str(reply_at(reply, 0), NULL);
-	if (status == NULL || reply_len(reply) < 6) {
+	if (status == NULL || reply_len(reply) < POP_HEAD) {
 		ack_pop_refused(a, call, reply);
 		return;
 	}
 	free(a->pop_error);
 	a->pop_error = NULL;
 	if (strcmp(status, "paused") == 0) {
-		(void)ack_popped_state(a, reply, false);
-		a->known = false;
-		ack_set_paused(a, true, reply_str(reply_at(reply, 6), NULL));
+		(void)ack_popped_state(a, reply, status);
 		ack_finish_fetch(a, FETCH_PAUSED, NULL);
 		return;
 	}
-	for (i = 6; i + 6 <= reply_len(reply); i += 6)
+	for (i = POP_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS)
 		(void)ack_take(a, call, reply, i);
-	if (i > 6)
+	if (i > POP_HEAD)
 		ack_saw_call(a, call->doubt->number);
-	limited = ack_popped_state(a, reply, i > 6);
-	if (strcmp(status, "late") == 0)
-		a->known = true;
-	else
-		ack_set_paused(a, false, NULL);
+	limited = ack_popped_state(a, reply, status);
 	if (!a->closing)
 		ack_hand_out(a);
 	ack_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
@@ -363,11 +333,11 @@ static void
 ack_cannot_pop(struct ack *a)
 {
 	if (!ack_is_up(a) || a->pop_error == NULL) {
-		a->known = true;
+		watcher_saw_work(a->watcher);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
-	timer_set(&a->again, SEC);
+	watcher_poll(a->watcher);
 	ack_finish_fetch(a, FETCH_ERROR, a->pop_error);
 }
 
@@ -380,7 +350,7 @@ ack_fetch_step(struct ack *a)
 		return;
 	if (!a->closing)
 		ack_hand_out(a);
-	if (a->got > 0 || a->closing || ack_crowded(a))
+	if (a->got > 0 || a->closing || ack_has_no_room(a))
 		ack_finish_fetch(a, FETCH_OK, NULL);
 	else if (!ack_is_up(a) || ack_in_doubt(a))
 		ack_cannot_pop(a);
@@ -498,7 +468,7 @@ ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
 	a->ask_failures = 0;
 	ack_complain(a, ACK_MINE, NULL);
 	ack_saw_now(a, reply_at(reply, 0));
-	for (i = 4; i + 6 <= reply_len(reply); i += 6) {
+	for (i = 4; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS) {
 		token = reply_str(reply_at(reply, i + 2), NULL);
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = ack_take(a, call, reply, i)) == NULL)

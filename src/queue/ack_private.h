@@ -4,7 +4,7 @@
  * between the kinds is which script plays which part: struct ack_kind.
  *
  *	ack.c		life, turns of the loop, scripts sent and answered; kind "ack"
- *	ack_watch.c	is there work?
+ *	watcher.c	is there work?
  *	ack_fetch.c	pops, and what became of one whose reply was lost
  *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	results: kept, sent, confirmed
@@ -23,11 +23,11 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
-#include "queue/evict.h"
 #include "queue/keys.h"
 #include "queue/ledger.h"
 #include "queue/queue.h"
 #include "queue/script_args.h"
+#include "queue/watcher.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 
@@ -135,30 +135,12 @@ struct ack {
 	double			  gap;		/* seconds between two messages of cfg->rate; 0: none */
 
 	/* Looking for work. */
-	bool			  wanted;
-	bool			  told;		/* ready() was called, and no fetch since */
-	bool			  known;	/* there may be work: a pop is worth it */
-	bool			  empty;	/* the last look found nothing waiting or due */
-	bool			  paused;
-	bool			  full;		/* fleet_concurrency is reached: only QBACKUP matters */
-	bool			  arming;	/* the arm script is on its way */
-	bool			  armed;	/* Redis will say when something changes, or a timer is set */
-	bool			  dirty;	/* something changed since arm was sent */
-	bool			  woken;	/* by a push, and no pop since */
-	unsigned		  raced;	/* wake-ups in a row after which a pop found nothing */
-	unsigned		  arm_failures;	/* in a row */
-	struct watch_key	  watch[5];	/* KEY_QUEUE RETRY DELAYED PAUSED BACKUP */
-	bool			  keeper;	/* looks at once at what is for later: see ack_watch.c */
-	struct evict		  evict;	/* whether Redis keeps the armed keys */
-	struct timer		  due;		/* QRETRY's first */
-	usec_t			  due_at;	/* mono: due without the time that others go first */
-	struct timer		  later;	/* the first in the source, or in QDELAYED: a pop, or a tick */
-	usec_t			  later_at;	/* mono: as due_at */
-	struct timer		  join;		/* set: a change of QRETRY waits to be looked at */
-	usec_t			  lucky_at;	/* mono: from then on it may go first by chance */
-	struct timer		  limit;	/* set: the rate allows no message before */
-	struct timer		  herd;		/* a wake-up that waits, not to run into others */
-	struct timer		  again;	/* look again: polling, end of a pause, after errors */
+	struct watcher		 *watcher;
+	struct ack_key {
+		struct watch_key  key;
+		struct ack	 *ack;
+		enum key	  which;
+	} watch[5];				/* the keys that the arm script reads */
 
 	/* Fetching. */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
@@ -166,8 +148,7 @@ struct ack {
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
 	unsigned		  due_first;	/* messages until retries and new ones take turns */
-	bool			  crowded;	/* see ack_crowded() */
-	unsigned		  crowded_at;	/* the ledger's departures then */
+	unsigned		  no_room_at;	/* the ledger's departures when a fetch found no room */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
 	unsigned		  asides;	/* messages put aside since a large payload came */
@@ -261,7 +242,6 @@ bool		 ack_is_up(const struct ack *);
  */
 enum reply_error ack_failed(struct ack *, enum ack_script, const struct redisReply *);
 void		 ack_complain(struct ack *, enum ack_script, const char *);	/* NULL: all is well */
-void		 ack_set_paused(struct ack *, bool, const char *why);
 double		 ack_saw_now(struct ack *, const struct redisReply *);	/* the reply's first element */
 /* A time in a reply, "" for none. */
 bool		 ack_time(const struct redisReply *, double *);
@@ -273,18 +253,8 @@ bool		 ack_saw_due(struct ack *, double now, const struct redisReply *, bool our
 
 usec_t		 ack_usec(double seconds);	/* from now, within what a timer can hold */
 
-/* ack_watch.c */
-void		 ack_watch_init(struct ack *);
-void		 ack_watch_stop(struct ack *);
-void		 ack_watch_done(struct ack *);
-void		 ack_look(struct ack *);
-void		 ack_watch_round(struct ack *);	/* every 10 s: all is armed anew */
-void		 ack_due_in(struct ack *, usec_t in, bool ours);	/* QRETRY's first falls due */
-void		 ack_later_in(struct ack *, usec_t in);	/* the source's, or QDELAYED's, does */
-
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);
-void		 ack_raced(struct ack *, bool vain);	/* the first look since a push is over */
 void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 bool		 ack_is_full(const struct ack *);	/* refused results have all the slots */
@@ -302,8 +272,7 @@ void		 ack_no_bulk(struct ack *);	/* the bulk connection cannot be made */
 void		 ack_load(struct ack *, struct delivery *);
 void		 ack_load_timer(void *);
 unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */
-bool		 ack_crowded(struct ack *);	/* the fetch could pop nothing: those fill it */
-bool		 ack_is_crowded(const struct ack *);	/* none of those has gone on since */
+bool		 ack_has_no_room(struct ack *);	/* the fetch could pop nothing: those fill it */
 
 /* ack_settle.c */
 void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,

@@ -111,7 +111,7 @@ ack_renew(void *arg)
 {
 	struct ack *a = arg;
 
-	if (!a->wanted && a->asked == 0)
+	if (!watcher_is_wanted(a->watcher) && a->asked == 0)
 		ack_return_found(a);
 	ack_renew_all(a);
 }

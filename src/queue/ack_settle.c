@@ -311,7 +311,7 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 	}
 	now = ack_saw_now(a, reply_at(reply, 0));
 	if (ack_saw_due(a, now, reply_at(reply, 1), true))
-		a->known = true;
+		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, i + 2), NULL);
 		if (!ack_settled_one(a, call->batch.v[i], text != NULL ? text : "error"))
@@ -430,7 +430,7 @@ ack_leave(struct ack *a)
 
 	if (!ack_is_up(a) || a->leaving || ledger_count(a->ledger, DELIVERY_KEPT) > 0)
 		return;
-	if ((!a->wanted || !a->known) && ack_is_over(a, DELIVERY_KEPT)) {
+	if (!watcher_will_fetch(a->watcher) && ack_is_over(a, DELIVERY_KEPT)) {
 		a->leaving = true;
 		ack_send(a, ack_settle_begin(a, DELIVERY_KEPT, &w), &w);
 	}

@@ -61,8 +61,8 @@ ack_tick_next(struct ack *a, double now, const struct redisReply *expires,
 	timer_stop(&a->tick);
 	if (judge > mono && judge < USEC_MAX)
 		ack_tick_at(a, judge + MSEC);
-	if (ack_time(delayed, &at))
-		ack_later_in(a, ack_usec(at - now));
+	if (!a->closing && ack_time(delayed, &at))
+		watcher_saw_delayed(a->watcher, ack_usec(at - now));
 	/* Others will do it, too: not all at once, and not for each. */
 	if (ack_time(expires, &at))
 		ack_tick_at(a, mono + ack_usec(at - now) + slack +
@@ -115,7 +115,7 @@ ack_ticked_ok(struct ack *a, const struct redisReply *reply)
 	ack_complain(a, ACK_TICK, warning != NULL && warning[0] != '\0' ? warning : NULL);
 	if (ack_saw_due(a, now, reply_at(reply, 7), false) || moved > 0 ||
 	    reply_int(reply_at(reply, 5), 0) > 0)
-		a->known = true;
+		watcher_saw_work(a->watcher);
 	if (reply_int(reply_at(reply, 1), 0) != 0 && !a->closing) {
 		a->ticked_at = 0;
 		ack_tick(a);

@@ -1,0 +1,122 @@
+/*
+ * The watcher of a queue that delivers at least once: is there work?
+ *
+ * It decides when the owner should fetch and when it should send the arm script.
+ * It sends nothing itself and knows no connection: the owner tells it what the
+ * scripts have answered and which keys have changed.  watcher.c draws its states.
+ *
+ * The owner calls watcher_look() once at the end of a turn in which something
+ * changed, and only while a fetch is possible: connected, no fetch under way.
+ */
+#ifndef RQD_QUEUE_WATCHER_H
+#define RQD_QUEUE_WATCHER_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "loop/loop.h"
+#include "queue/keys.h"
+
+struct watcher;
+
+enum watcher_state {
+	WATCHER_IDLE,		/* no change will be reported: the next look arms the keys */
+	WATCHER_ARMING,		/* the arm script is on its way */
+	WATCHER_OUTDATED,	/* it is, and a key has changed since it was sent */
+	WATCHER_ARMED		/* Redis reports the next change, or the poll timer is set */
+};
+
+enum watcher_advice {
+	WATCHER_WAIT,		/* nothing to do */
+	WATCHER_ARM,		/* send the arm script; watcher_armed() takes its answer */
+	WATCHER_FETCH		/* fetch; the watcher is silent until watcher_fetching() */
+};
+
+/* All come from the loop: timers, or watcher_key_changed(). */
+struct watcher_events {
+	void	(*wake)(void *);	/* look at the end of this turn */
+	void	(*promote)(void *);	/* the first delayed message is due: a tick must move it */
+	void	(*warn)(const char *, void *);
+};
+
+/* What the arm script has answered. */
+struct watcher_found {
+	bool	tracked;	/* tracking was on when it was sent */
+	bool	waiting;	/* the source has messages to deliver */
+	bool	full;		/* fleet_concurrency is reached */
+	bool	paused;
+	usec_t	pause_left;	/* -1: no end is known */
+	usec_t	retry_in;	/* until QRETRY's first is due; 0: it is; -1: there is none */
+	usec_t	delayed_in;	/* the same of QDELAYED, or of the source */
+};
+
+/* What a pop has answered. */
+struct watcher_popped {
+	bool	any;		/* it has taken messages */
+	bool	waiting;	/* the source has more */
+	bool	due;		/* QRETRY has more that are due */
+	bool	full;		/* fleet_concurrency kept them back ... */
+	usec_t	rate_wait;	/* ... or the rate, for this long; 0: it did not */
+	bool	late;		/* it came after its deadline and did nothing */
+	bool	paused;
+};
+
+/*
+ * promotes: ticks move what is delayed to where pops find it; false: pops find it
+ * themselves.  fleet says how many daemons there are (0: unknown); NULL: unknown.
+ */
+struct watcher	*watcher_new(struct loop *, const unsigned *fleet, bool promotes,
+		    const struct watcher_events *, void *arg);
+void		 watcher_free(struct watcher *);
+
+/* The connection: all is unknown and worth a pop; nothing is watched. */
+void		 watcher_up(struct watcher *);
+void		 watcher_down(struct watcher *);
+/* Settings have changed: limits and armed keys count no more. */
+void		 watcher_reconfigure(struct watcher *);
+/* Every 10 s: the keys are armed anew. */
+void		 watcher_round(struct watcher *);
+
+/* The engine can run a message from now on, or cannot: call it when that changes. */
+void		 watcher_want(struct watcher *, bool);
+/* found: messages are in hand that a fetch can have without a pop. */
+enum watcher_advice watcher_look(struct watcher *, bool found);
+/* The engine fetches, as it was told to. */
+void		 watcher_fetching(struct watcher *);
+
+/* A key of those that the arm script reads has changed.  busy: share of slots taken, 0 to 1. */
+void		 watcher_key_changed(struct watcher *, enum key, double busy);
+
+/* The answer to the arm script; returns true where the pause has begun or ended. */
+bool		 watcher_armed(struct watcher *, const struct watcher_found *);
+/* No answer came: the connection was lost. */
+void		 watcher_arm_lost(struct watcher *);
+/* Redis has refused it; it is tried again after a backoff of at most `most`. */
+void		 watcher_arm_refused(struct watcher *, usec_t most);
+
+/* The answer to a pop; returns true where the pause has begun or ended. */
+bool		 watcher_popped(struct watcher *, const struct watcher_popped *);
+/* Redis has refused it: nothing for a second. */
+void		 watcher_pop_refused(struct watcher *);
+
+/* Another script has seen work, or what a pop did is unknown: the next look says fetch. */
+void		 watcher_saw_work(struct watcher *);
+/*
+ * Another script has seen when QRETRY's first is due (as retry_in); true if it is.
+ * ours: this daemon put it there, so that others may not know it.
+ */
+bool		 watcher_saw_retry(struct watcher *, usec_t in, bool ours);
+/* The first in QDELAYED, or in the source, is due then. */
+void		 watcher_saw_delayed(struct watcher *, usec_t in);
+
+/* Look again in a second at the latest. */
+void		 watcher_poll(struct watcher *);
+/* Whether messages that are being loaded take all the slots granted to a fetch. */
+void		 watcher_set_no_room(struct watcher *, bool);
+
+enum watcher_state watcher_state(const struct watcher *);
+bool		 watcher_is_wanted(const struct watcher *);
+bool		 watcher_will_fetch(const struct watcher *);	/* wanted, and a pop is worth it */
+bool		 watcher_is_empty(const struct watcher *);	/* the last look found nothing */
+
+#endif

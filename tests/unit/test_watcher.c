@@ -1,0 +1,634 @@
+/*
+ * The watcher: what each event does in each state, and the timers of a fleet,
+ * under a simulated loop.
+ */
+#include "unit.h"
+
+#include "queue/watcher.h"
+
+static struct loop	*loop;
+static struct watcher	*w;
+static unsigned		 fleet, wakes, promotes, warnings;
+
+static const struct watcher_found nothing_found = {
+	.tracked = true, .pause_left = -1, .retry_in = -1, .delayed_in = -1
+};
+
+static void
+wake(void *arg)
+{
+	(void)arg;
+	wakes++;
+}
+
+static void
+promote(void *arg)
+{
+	(void)arg;
+	promotes++;
+}
+
+static void
+warn(const char *text, void *arg)
+{
+	(void)arg;
+	assert_non_null(text);
+	warnings++;
+}
+
+static void
+begin(unsigned daemons, bool ticks_promote)
+{
+	static const struct watcher_events events = {
+		.wake = wake, .promote = promote, .warn = warn,
+	};
+
+	fleet = daemons;
+	wakes = promotes = warnings = 0;
+	clock_fake(1000 * SEC, 0);
+	loop = loop_new_simulated();
+	w = watcher_new(loop, &fleet, ticks_promote, &events, NULL);
+	watcher_want(w, true);
+}
+
+static void
+end(void)
+{
+	watcher_free(w);
+	loop_free(loop);
+}
+
+static void
+pop(struct watcher_popped p)
+{
+	(void)watcher_popped(w, &p);
+}
+
+#define POP(...)	pop((struct watcher_popped){ __VA_ARGS__ })
+
+/* The arm script's answer: nothing, but for these. */
+#define FOUND(...) do {							\
+	struct watcher_found with = nothing_found;			\
+	__VA_ARGS__;							\
+	(void)watcher_armed(w, &with);					\
+} while (0)
+
+/* A wanted watcher that knows of no work. */
+static void
+reach(enum watcher_state state)
+{
+	begin(1, true);
+	pop((struct watcher_popped){ 0 });
+	if (state != WATCHER_IDLE)
+		assert_int_equal(watcher_look(w, false), WATCHER_ARM);
+	if (state == WATCHER_OUTDATED)
+		watcher_key_changed(w, KEY_RETRY, 0);
+	if (state == WATCHER_ARMED)
+		FOUND();
+	assert_int_equal(watcher_state(w), state);
+	wakes = 0;
+}
+
+/* -- every event in every state --------------------------------------------- */
+
+static void on_nothing(void)		{ }
+static void on_push(void)		{ watcher_key_changed(w, KEY_QUEUE, 0); }
+static void on_retry(void)		{ watcher_key_changed(w, KEY_RETRY, 0); }
+static void on_delayed(void)		{ watcher_key_changed(w, KEY_DELAYED, 0); }
+static void on_paused(void)		{ watcher_key_changed(w, KEY_PAUSED, 0); }
+static void on_backup(void)		{ watcher_key_changed(w, KEY_BACKUP, 0); }
+static void on_round(void)		{ watcher_round(w); }
+static void on_up(void)			{ watcher_up(w); }
+static void on_down(void)		{ watcher_down(w); }
+static void on_reconfigure(void)	{ watcher_reconfigure(w); }
+static void on_saw_work(void)		{ watcher_saw_work(w); }
+static void on_unwanted(void)		{ watcher_want(w, false); }
+static void on_wanted(void)		{ watcher_want(w, false); watcher_want(w, true); }
+static void on_pop_none(void)		{ POP(.any = false); }
+static void on_pop_all(void)		{ POP(.any = true); }
+static void on_pop_more(void)		{ POP(.any = true, .waiting = true); }
+static void on_pop_due(void)		{ POP(.any = true, .due = true); }
+static void on_pop_late(void)		{ POP(.late = true); }
+static void on_pop_full(void)		{ POP(.waiting = true, .full = true); }
+static void on_pop_rate(void)		{ POP(.waiting = true, .rate_wait = SEC); }
+static void on_pop_paused(void)		{ POP(.waiting = true, .paused = true); }
+static void on_pop_refused(void)	{ watcher_pop_refused(w); }
+static void on_no_room(void)		{ watcher_set_no_room(w, true); }
+static void on_arm_none(void)		{ FOUND(); }
+static void on_arm_waiting(void)	{ FOUND(with.waiting = true); }
+static void on_arm_due(void)		{ FOUND(with.retry_in = 0); }
+static void on_arm_later(void)		{ FOUND(with.retry_in = SEC); }
+static void on_arm_full(void)		{ FOUND(with.waiting = with.full = true); }
+static void on_arm_paused(void)		{ FOUND(with.waiting = with.paused = true); }
+static void on_arm_lost(void)		{ watcher_arm_lost(w); }
+static void on_arm_refused(void)	{ watcher_arm_refused(w, 10 * SEC); }
+
+static void
+on_retry_due(void)
+{
+	assert_false(watcher_saw_retry(w, SEC, false));
+	loop_run_for(loop, SEC + MSEC);
+}
+
+static void
+on_delayed_due(void)
+{
+	watcher_saw_delayed(w, SEC);
+	loop_run_for(loop, SEC + MSEC);
+	assert_int_equal(promotes, 1);
+}
+
+static void
+on_poll_due(void)
+{
+	watcher_poll(w);
+	loop_run_for(loop, SEC);
+	assert_int_equal(wakes, 1);
+}
+
+static void
+on_rate_due(void)
+{
+	on_pop_rate();
+	loop_run_for(loop, SEC);
+	assert_int_equal(wakes, 1);
+}
+
+#define I	WATCHER_IDLE
+#define A	WATCHER_ARMING
+#define O	WATCHER_OUTDATED
+#define D	WATCHER_ARMED
+#define ARM	WATCHER_ARM
+#define WAIT	WATCHER_WAIT
+#define FETCH	WATCHER_FETCH
+#define NEVER	{ -1, 0 }	/* no such event in this state */
+#define ROW(fn)	#fn, on_##fn
+
+static const struct {
+	const char	*name;
+	void		(*fn)(void);
+	/* Then: the state, and what the next look says. */
+	struct { int state; enum watcher_advice advice; } then[4];
+} table[] = {
+	/*		     IDLE	 ARMING      OUTDATED	 ARMED */
+	{ ROW(nothing),    { { I, ARM },   { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(push),       { { I, FETCH }, { O, FETCH }, { O, FETCH }, { I, FETCH } } },
+	{ ROW(retry),      { { I, ARM },   { O, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(delayed),    { { I, ARM },   { O, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(paused),     { { I, ARM },   { O, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(backup),     { { I, ARM },   { O, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(round),      { { I, ARM },   { A, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(up),         { { I, FETCH }, { A, FETCH }, { O, FETCH }, { I, FETCH } } },
+	{ ROW(down),       { { I, ARM },   { A, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(reconfigure), { { I, ARM },  { O, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(saw_work),   { { I, FETCH }, { A, FETCH }, { O, FETCH }, { D, FETCH } } },
+	{ ROW(unwanted),   { { I, WAIT },  { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(wanted),     { { I, FETCH }, { A, FETCH }, { O, FETCH }, { D, FETCH } } },
+	{ ROW(pop_none),   { { I, ARM },   { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(pop_all),    { { I, ARM },   { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(pop_more),   { { I, FETCH }, { A, FETCH }, { O, FETCH }, { D, FETCH } } },
+	{ ROW(pop_due),    { { I, FETCH }, { A, FETCH }, { O, FETCH }, { D, FETCH } } },
+	{ ROW(pop_late),   { { I, FETCH }, { A, FETCH }, { O, FETCH }, { D, FETCH } } },
+	{ ROW(pop_full),   { { I, ARM },   { A, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(pop_rate),   { { I, WAIT },  { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(pop_paused), { { I, ARM },   { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(pop_refused), { { D, WAIT }, { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(no_room),    { { I, WAIT },  { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(retry_due),  { { I, FETCH }, { A, FETCH }, { O, FETCH }, { I, FETCH } } },
+	{ ROW(delayed_due), { { I, ARM },  { A, WAIT },  { O, WAIT },  { D, WAIT } } },
+	{ ROW(poll_due),   { { I, ARM },   { A, WAIT },  { O, WAIT },  { I, ARM } } },
+	{ ROW(rate_due),   { { I, FETCH }, { A, FETCH }, { O, FETCH }, { I, FETCH } } },
+	{ ROW(arm_none),   { NEVER,	   { D, WAIT },  { I, ARM },   NEVER } },
+	{ ROW(arm_waiting), { NEVER,	   { D, FETCH }, { I, FETCH }, NEVER } },
+	{ ROW(arm_due),    { NEVER,	   { D, FETCH }, { I, FETCH }, NEVER } },
+	{ ROW(arm_later),  { NEVER,	   { D, WAIT },  { I, ARM },   NEVER } },
+	{ ROW(arm_full),   { NEVER,	   { D, WAIT },  { I, ARM },   NEVER } },
+	{ ROW(arm_paused), { NEVER,	   { D, WAIT },  { I, ARM },   NEVER } },
+	{ ROW(arm_lost),   { NEVER,	   { I, ARM },   { I, ARM },   NEVER } },
+	{ ROW(arm_refused), { NEVER,	   { D, WAIT },  { D, WAIT },  NEVER } },
+};
+
+static void
+test_table(void **state)
+{
+	size_t i;
+	int s;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(table); i++) {
+		for (s = WATCHER_IDLE; s <= WATCHER_ARMED; s++) {
+			if (table[i].then[s].state < 0)
+				continue;
+			printf("# %s in state %d\n", table[i].name, s);
+			reach((enum watcher_state)s);
+			table[i].fn();
+			assert_int_equal(watcher_state(w), table[i].then[s].state);
+			assert_int_equal(watcher_look(w, false), table[i].then[s].advice);
+			if (table[i].then[s].advice == ARM)
+				assert_int_equal(watcher_state(w), WATCHER_ARMING);
+			end();
+		}
+	}
+}
+
+/* -- the owner -------------------------------------------------------------- */
+
+/* It is told once to fetch, for each time that it is wanted or fetches. */
+static void
+test_advises_once(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMED);
+	watcher_saw_work(w);
+	assert_true(watcher_will_fetch(w));
+	assert_int_equal(watcher_look(w, false), FETCH);
+	assert_int_equal(watcher_look(w, true), WAIT);
+	watcher_fetching(w);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_want(w, false);
+	assert_false(watcher_will_fetch(w));
+	assert_int_equal(watcher_look(w, true), WAIT);
+	watcher_want(w, true);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* What is in hand is fetched in any state, and whatever holds a pop back. */
+static void
+test_found(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMED);
+	on_pop_rate();
+	watcher_set_no_room(w, true);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	assert_int_equal(watcher_look(w, true), FETCH);
+	end();
+}
+
+static void
+test_empty(void **state)
+{
+	(void)state;
+	begin(1, true);
+	assert_false(watcher_is_empty(w));
+	on_pop_none();
+	assert_true(watcher_is_empty(w));
+	on_saw_work();
+	assert_false(watcher_is_empty(w));
+	on_pop_all();
+	assert_false(watcher_is_empty(w));
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_none();
+	assert_true(watcher_is_empty(w));
+	on_wanted();
+	assert_false(watcher_is_empty(w));
+	end();
+}
+
+/* Messages that are loaded take the slots: until one is ready, or for a second. */
+static void
+test_no_room(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMED);
+	watcher_set_no_room(w, true);
+	watcher_set_no_room(w, false);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	watcher_set_no_room(w, true);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, SEC);
+	assert_int_equal(wakes, 1);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* -- limits and errors ------------------------------------------------------ */
+
+/* Says once that a pause begins or ends; a late pop has not looked. */
+static void
+test_pause(void **state)
+{
+	struct watcher_popped paused = { .paused = true }, late = { .late = true }, ok = { 0 };
+	struct watcher_found f = nothing_found;
+
+	(void)state;
+	reach(WATCHER_IDLE);
+	assert_true(watcher_popped(w, &paused));
+	assert_false(watcher_popped(w, &paused));
+	assert_false(watcher_popped(w, &late));
+	assert_true(watcher_popped(w, &ok));
+	assert_int_equal(watcher_look(w, false), ARM);
+	f.paused = true;
+	f.pause_left = 5 * SEC;
+	assert_true(watcher_armed(w, &f));
+	/* Only QPAUSED matters, and the end of the pause. */
+	on_push();
+	on_retry();
+	on_delayed();
+	on_backup();
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 5 * SEC);
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	loop_run_for(loop, MSEC);
+	assert_int_equal(watcher_look(w, false), ARM);
+	assert_true(watcher_armed(w, &nothing_found));
+	end();
+}
+
+/* While the fleet is full only QBACKUP and QPAUSED matter. */
+static void
+test_full(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMING);
+	FOUND(with.waiting = with.full = true);
+	on_push();
+	on_retry();
+	on_delayed();
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	on_backup();
+	assert_int_equal(watcher_state(w), WATCHER_IDLE);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+static void
+test_rate(void **state)
+{
+	static const usec_t wait[][2] = {
+		{ 1, 10 * MSEC }, { SEC, SEC }, { HOUR, MINUTE }
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(wait); i++) {
+		reach(WATCHER_ARMED);
+		POP(.waiting = true, .rate_wait = wait[i][0]);
+		loop_run_for(loop, wait[i][1] - 1);
+		assert_int_equal(watcher_look(w, false), WAIT);
+		loop_run_for(loop, 1);
+		assert_int_equal(watcher_look(w, false), FETCH);
+		end();
+	}
+}
+
+/* A reload takes the limits back. */
+static void
+test_reload(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMED);
+	on_pop_rate();
+	watcher_reconfigure(w);
+	assert_int_equal(watcher_look(w, false), ARM);
+	FOUND(with.full = true);
+	watcher_reconfigure(w);
+	on_push();
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* After a refusal it waits longer each time; then a pop says what is wrong. */
+static void
+test_refused(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMING);
+	on_arm_refused();
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, SEC);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_none();
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_refused();
+	loop_run_for(loop, SEC - 1);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, SEC + 1);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* Without tracking it polls. */
+static void
+test_polls(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMING);
+	FOUND(with.tracked = false);
+	loop_run_for(loop, SEC - 1);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 1);
+	assert_int_equal(watcher_look(w, false), ARM);
+	end();
+}
+
+/* Redis says of QPAUSED again and again that it has changed: it evicts the keys. */
+static void
+test_evicted(void **state)
+{
+	int i;
+
+	(void)state;
+	reach(WATCHER_ARMED);
+	for (i = 0; i < 8; i++)
+		on_paused();
+	assert_int_equal(warnings, 0);
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_paused();
+	assert_int_equal(warnings, 1);
+	FOUND();
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	on_retry();
+	on_paused();
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	loop_run_for(loop, SEC);
+	assert_int_equal(watcher_look(w, false), ARM);
+	/* A round without such a message ends it. */
+	FOUND();
+	on_round();
+	on_round();
+	assert_int_equal(watcher_look(w, false), ARM);
+	FOUND();
+	on_retry();
+	assert_int_equal(watcher_state(w), WATCHER_IDLE);
+	end();
+}
+
+/* -- the fleet -------------------------------------------------------------- */
+
+/* What falls due in the source itself is for a pop. */
+static void
+test_not_promoted(void **state)
+{
+	(void)state;
+	begin(1, false);
+	on_pop_none();
+	assert_int_equal(watcher_look(w, false), ARM);
+	FOUND(with.delayed_in = 0);	/* it is due: `waiting` says so */
+	loop_run_for(loop, MINUTE);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	watcher_saw_delayed(w, SEC);
+	loop_run_for(loop, SEC + MSEC);
+	assert_int_equal(promotes, 0);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_none();
+	/* A push may be for later. */
+	on_push();
+	assert_int_equal(watcher_look(w, false), ARM);
+	end();
+}
+
+/* Wake-ups after which a pop finds nothing. */
+static void
+miss(unsigned times)
+{
+	for (; times > 0; times--) {
+		on_push();
+		loop_run_for(loop, SEC);	/* the backoff is over */
+		on_pop_none();
+	}
+}
+
+/* It backs off, and then asks before it pops, until it has taken something. */
+static void
+test_misses(void **state)
+{
+	(void)state;
+	begin(0, true);
+	on_pop_none();
+	miss(1);
+	on_push();
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 2 * MSEC);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_none();
+	miss(2);
+	on_push();
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 100 * MSEC);
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_waiting();
+	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_all();
+	on_push();
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* A daemon that is alone never waits, whatever it has missed. */
+static void
+test_alone(void **state)
+{
+	(void)state;
+	begin(1, true);
+	on_pop_none();
+	miss(1);
+	loop_run_for(loop, SEC);
+	watcher_key_changed(w, KEY_QUEUE, 1);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* A busy daemon lets idle ones go first. */
+static void
+test_busy(void **state)
+{
+	(void)state;
+	begin(10, true);
+	on_pop_none();
+	watcher_key_changed(w, KEY_QUEUE, 0.5);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, MSEC - 1);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 1);
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* A daemon that is not prompt looks at QRETRY later, and not at QDELAYED. */
+static void
+test_not_prompt(void **state)
+{
+	(void)state;
+	begin(1 << 30, true);
+	on_pop_none();
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_none();
+	on_retry();
+	assert_int_equal(watcher_state(w), WATCHER_IDLE);	/* it was prompt */
+	on_round();
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_none();
+	on_delayed();
+	on_retry();
+	assert_int_equal(watcher_state(w), WATCHER_ARMED);
+	loop_run_for(loop, 2 * SEC);
+	assert_int_equal(watcher_state(w), WATCHER_IDLE);
+	end();
+}
+
+/* What was due and waited for others was taken; but ours is looked at soon. */
+static void
+test_taken_by_others(void **state)
+{
+	unsigned ours = 0, taken = 0;
+	int i;
+
+	(void)state;
+	begin(1 << 30, true);
+	on_pop_none();
+	on_round();
+	for (i = 0; i < 20; i++) {
+		(void)watcher_saw_retry(w, 0, false);
+		assert_false(watcher_saw_retry(w, SEC, true));
+		loop_run_for(loop, SEC + 11 * MSEC);
+		ours += watcher_will_fetch(w);
+		on_pop_none();
+		(void)watcher_saw_retry(w, SEC, false);
+		loop_run_for(loop, SEC + MSEC);
+		if (!watcher_will_fetch(w)) {
+			on_retry();
+			loop_run_for(loop, 2 * SEC);
+			taken += !watcher_will_fetch(w);
+		}
+		on_pop_none();
+	}
+	assert_int_equal(ours, 20);
+	assert_true(taken > 10);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_advises_once),
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_reload),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_polls),
+		cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_not_promoted),
+		cmocka_unit_test(test_misses),
+		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_not_prompt),
+		cmocka_unit_test(test_taken_by_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
