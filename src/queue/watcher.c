@@ -47,7 +47,7 @@
  *   backoff one time in as many as there are daemons, so that not the same daemon
  *   is always first.  A daemon with messages in hand lets idle ones go first.
  *
- * A daemon that is alone never waits.
+ * A daemon that is alone does not wait.
  */
 #include "queue/watcher.h"
 

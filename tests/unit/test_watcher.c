@@ -413,6 +413,98 @@ test_refused(void **state)
 	end();
 }
 
+/* Once the script was answered, or the connection is new, a poll is only a look. */
+static void
+test_refusal_forgotten(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMING);
+	on_arm_refused();
+	loop_run_for(loop, SEC);
+	watcher_fetching(w);
+	on_pop_none();
+	assert_int_equal(watcher_look(w, false), ARM);
+	FOUND(with.tracked = false);
+	loop_run_for(loop, SEC);
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_refused();
+	watcher_up(w);
+	on_pop_none();
+	loop_run_for(loop, SEC);
+	assert_int_equal(watcher_look(w, false), ARM);
+	end();
+}
+
+/* Redis has refused a pop: nothing for a second, although there may be work. */
+static void
+test_pop_refused(void **state)
+{
+	(void)state;
+	reach(WATCHER_IDLE);
+	on_saw_work();
+	on_pop_refused();
+	loop_run_for(loop, SEC - 1);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	loop_run_for(loop, 1);
+	assert_int_equal(watcher_look(w, false), ARM);
+	end();
+}
+
+/* No timer outlives the connection; the arm script makes two of them needless. */
+static void
+test_timers_stop(void **state)
+{
+	(void)state;
+	begin(1 << 30, true);
+	on_pop_none();
+	on_round();
+	on_retry();
+	watcher_poll(w);
+	assert_int_equal(watcher_look(w, false), ARM);
+	loop_run_for(loop, MINUTE);
+	assert_int_equal(wakes, 0);
+	on_arm_none();
+	on_retry();
+	on_round();
+	loop_run_for(loop, MINUTE);
+	assert_int_equal(wakes, 0);
+	on_retry();
+	watcher_key_changed(w, KEY_QUEUE, 1);
+	(void)watcher_saw_retry(w, SEC, false);
+	watcher_saw_delayed(w, SEC);
+	on_pop_rate();
+	watcher_poll(w);
+	wakes = 0;
+	watcher_down(w);
+	loop_run_for(loop, MINUTE);
+	assert_int_equal(wakes + promotes, 0);
+	end();
+}
+
+/* Of what a script has not seen any more, or has just seen, no timer is left. */
+static void
+test_timers_move(void **state)
+{
+	(void)state;
+	reach(WATCHER_ARMING);
+	FOUND(with.retry_in = SEC; with.delayed_in = SEC);
+	on_retry();
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_none();
+	loop_run_for(loop, MINUTE);
+	assert_int_equal(watcher_look(w, false), WAIT);
+	assert_int_equal(promotes, 0);
+	watcher_saw_delayed(w, 0);
+	loop_run_for(loop, MSEC);
+	assert_int_equal(promotes, 1);
+	on_retry();
+	assert_int_equal(watcher_look(w, false), ARM);
+	FOUND(with.delayed_in = 0);
+	loop_run_for(loop, MSEC);
+	assert_int_equal(promotes, 2);
+	end();
+}
+
 /* Without tracking it polls. */
 static void
 test_polls(void **state)
@@ -523,17 +615,98 @@ test_misses(void **state)
 	end();
 }
 
-/* A daemon that is alone never waits, whatever it has missed. */
+/* A look that was not for a push misses nothing; nor does one that finds work. */
+static void
+test_no_miss(void **state)
+{
+	int i;
+
+	(void)state;
+	begin(0, true);
+	on_pop_none();
+	for (i = 0; i < 9; i++) {
+		on_push();
+		assert_int_equal(watcher_look(w, false), FETCH);
+		watcher_fetching(w);
+		on_pop_all();
+		on_pop_none();
+	}
+	on_push();
+	assert_int_equal(watcher_look(w, false), FETCH);
+	end();
+}
+
+/* After many misses the arm script counts, too: found empty, it doubles the backoff. */
+static void
+test_arm_misses(void **state)
+{
+	unsigned late = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 50; i++) {
+		begin(0, true);
+		on_pop_none();
+		miss(3);
+		on_push();
+		loop_run_for(loop, 8 * MSEC);
+		assert_int_equal(watcher_look(w, false), ARM);
+		on_arm_none();
+		on_push();
+		loop_run_for(loop, 8 * MSEC);
+		late += watcher_look(w, false) == WAIT;
+		end();
+	}
+	assert_in_range(late, 8, 42);
+}
+
+/* A daemon that is alone does not wait, but does not ask in vain all the time either. */
 static void
 test_alone(void **state)
 {
 	(void)state;
 	begin(1, true);
 	on_pop_none();
-	miss(1);
+	miss(2);
 	loop_run_for(loop, SEC);
 	watcher_key_changed(w, KEY_QUEUE, 1);
 	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_none();
+	on_push();
+	assert_int_equal(watcher_look(w, false), WAIT);
+	end();
+}
+
+/* What was delayed and waited for others is promoted by them: no tick. */
+static void
+test_promoted_by_others(void **state)
+{
+	unsigned overdue = 0;
+	int i;
+
+	(void)state;
+	begin(1 << 30, true);
+	on_pop_none();
+	on_round();
+	for (i = 0; i < 20; i++) {
+		promotes = 0;
+		watcher_saw_delayed(w, SEC);
+		loop_run_for(loop, SEC - MSEC);
+		on_delayed();		/* not due yet: the timer stays */
+		loop_run_for(loop, 2 * MSEC);
+		if (promotes > 0)
+			continue;
+		overdue++;
+		on_delayed();
+		loop_run_for(loop, 2 * SEC);
+		assert_int_equal(promotes, 0);
+	}
+	assert_true(overdue > 10);
+	watcher_saw_delayed(w, SEC);
+	on_delayed();
+	loop_run_for(loop, 4 * SEC);
+	assert_int_equal(promotes, 1);
 	end();
 }
 
@@ -620,14 +793,21 @@ main(void)
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refusal_forgotten),
+		cmocka_unit_test(test_pop_refused),
+		cmocka_unit_test(test_timers_stop),
+		cmocka_unit_test(test_timers_move),
 		cmocka_unit_test(test_polls),
 		cmocka_unit_test(test_evicted),
 		cmocka_unit_test(test_not_promoted),
 		cmocka_unit_test(test_misses),
+		cmocka_unit_test(test_no_miss),
+		cmocka_unit_test(test_arm_misses),
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_not_prompt),
 		cmocka_unit_test(test_taken_by_others),
+		cmocka_unit_test(test_promoted_by_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
