@@ -1,9 +1,18 @@
 /*
- * The lock's state machine; see lock.h.
+ * The lock's state machine; see lock.h.  lock_set_state() alone changes the state.
  *
- * A try whose answer is lost may have taken the lock: `doubt`.  The next try has
- * the same token and is told so; who gives up before that gives back what it
- * may have.
+ *	        the script has given it to us
+ *	WANTED ------------------------------> HELD
+ *	 | | refused or released, and           | | released
+ *	 | | a try may have taken it            | |
+ *	 | '------------> RELEASING <-----------' |
+ *	 |                    | unlocked, late    |
+ *	 '------------------> OVER <--------------'
+ *	   refused or released              Redis says that it is lost
+ *
+ * A try whose reply is lost may have taken the lock: `may_have`.  The next try has
+ * the same token, so that the script answers as if it were the first.  A lock that
+ * gives up before that unlocks what it may have.
  *
  * Renewals are sent every third of the ttl, whether or not the last one is
  * answered; each knows when it was sent.  The connection's timeout is at most
@@ -19,24 +28,38 @@
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "redis/conn.h"
+#include "redis/request.h"
 #include "redis/script.h"
 #include "redis/watch.h"
 
 #define LOOK_EVERY	(5 * SEC)	/* while the watch says nothing */
 #define POLL_EVERY	(200 * MSEC)	/* where there is no watch */
 #define EXPIRY_SPREAD	(20 * MSEC)	/* not all at once when a key expires */
-#define RELEASE_MAX	(5 * SEC)
-#define REGRET_MAX	SEC		/* for what perhaps was never had */
+#define RELEASE_MAX	(5 * SEC)	/* to unlock what was held */
+#define UNDO_MAX	SEC		/* to unlock what perhaps was never taken */
 
 #define SINCE_MAX	1e11		/* no time that a clock of Redis shows */
-#define ARGS_MAX	4		/* words of a script's call: key, token, two more */
+#define RENEWALS	3		/* per ttl; an older one's answer is of no use */
+
+/* What lock and lock_renew return: 1 alone, or 0 and these. */
+enum { ANSWER_OURS, ANSWER_HOLDER, ANSWER_LEFT, ANSWER_FIELDS };
+static const char answer_form[] = {
+	[ANSWER_OURS] = FIELD_INT, [ANSWER_HOLDER] = FIELD_STR, [ANSWER_LEFT] = FIELD_INT,
+	[ANSWER_FIELDS] = 0
+};
 
 enum lock_state { LOCK_WANTED, LOCK_HELD, LOCK_RELEASING, LOCK_OVER };
+
+/* A renewal, which must know its own time. */
+struct renewal {
+	struct lock	*lock;
+	struct request	 request;
+};
 
 struct lock {
 	struct loop		*loop;
 	struct redis_options	 redis;		/* with our timeout */
-	usec_t			 patience;	/* the configured timeout: how long Redis may be away */
+	usec_t			 away_max;	/* the configured timeout: how long Redis may be away */
 	struct lock_options	 opt;
 	const struct lock_events *events;
 	void			*arg;
@@ -48,12 +71,15 @@ struct lock {
 	char			 ms[24];	/* the ttl, for Redis */
 
 	enum lock_state		 state;
-	bool			 trying;	/* a try is not answered */
-	bool			 again;		/* the key changed meanwhile */
+	struct request		 attempt;	/* WANTED */
+	struct renewal		 renewals[RENEWALS];	/* HELD */
+	unsigned		 renewed;	/* how many were sent */
+	struct request		 unlock;	/* RELEASING */
+	bool			 again;		/* the key changed during the attempt */
 	bool			 waiting;	/* events->waiting() was called */
-	bool			 doubt;		/* Redis may hold it for us, and we don't know */
+	bool			 may_have;	/* WANTED: Redis may hold it for us */
 	boot_t			 until;		/* HELD: the end, as far as we know */
-	bool			 told;		/* ending() was called */
+	bool			 ending;	/* events->ending() was called */
 	bool			 lost;		/* HELD: Redis says so */
 	char			*trouble;	/* why it was not had, or not renewed; owned */
 	enum lock_refusal	 refusal;
@@ -70,19 +96,24 @@ struct lock {
 	struct defer		 over;
 };
 
-/* A script on its way; the lock outlives its connection, so this is safe. */
-struct lock_call {
-	struct lock	*lock;
-	boot_t		 sent;
-};
+static void	lock_try(struct lock *);
 
-static void	lock_try(void *);
+/* All timers belong to the state that ends here. */
+static void
+lock_set_state(struct lock *l, enum lock_state state)
+{
+	l->state = state;
+	timer_stop(&l->next);
+	timer_stop(&l->limit);
+	timer_stop(&l->away);
+	boot_timer_stop(&l->end);
+}
 
 static void
 lock_set_trouble(struct lock *l, enum lock_refusal refusal, enum reply_error error,
     const char *text)
 {
-	char *copy = xstrdup(text);
+	char *copy = text != NULL ? xstrdup(text) : NULL;
 
 	free(l->trouble);
 	l->trouble = copy;
@@ -90,39 +121,27 @@ lock_set_trouble(struct lock *l, enum lock_refusal refusal, enum reply_error err
 	l->error = error;
 }
 
-/* Calls a script with the key, the token, and more. */
-static void
-lock_send(struct lock *l, const char *script, conn_answer_fn *fn, const char *const *more,
-    bool watched)
+/* An error reply, or one that the script does not give. */
+static enum reply_error
+lock_set_error(struct lock *l, const struct redisReply *r)
 {
-	struct lock_call *call = xcalloc(1, sizeof(*call));
-	const struct script *s = script_find(script);
-	const char *argv[ARGS_MAX] = { l->key, l->token };
-	size_t argvlen[ARGS_MAX];
-	int argc, i;
+	enum reply_error e = reply_error(r);
+	char cause[REPLY_CAUSE];
 
-	if (s == NULL)
-		fatalx("no script %s", script);
-	call->lock = l;
-	call->sent = clock_boot();
-	for (argc = 2; *more != NULL; more++)
-		argv[argc++] = *more;
-	for (i = 0; i < argc; i++)
-		argvlen[i] = strlen(argv[i]);
-	if (watched)
-		watch_script(l->watch, s, fn, call, 1, argc, argv, argvlen);
-	else
-		conn_script(l->conn, s, fn, call, 1, argc, argv, argvlen);
+	if (e == REPLY_OK)
+		e = REPLY_OTHER;
+	lock_set_trouble(l, LOCK_REFUSED, e, reply_cause(r, cause, sizeof(cause)));
+	if (e == REPLY_ELSEWHERE && (l->state == LOCK_HELD || l->opt.wait != 0))
+		conn_reset(l->conn, cause);
+	return e;
 }
 
-static struct lock *
-lock_answered(struct lock_call *call, boot_t *sent)
+/* The words that all three scripts begin with. */
+static void
+lock_words(const struct lock *l, struct words *w)
 {
-	struct lock *l = call->lock;
-
-	*sent = call->sent;
-	free(call);
-	return l;
+	words_key(w, l->key, strlen(l->key));
+	words_add(w, l->token);
 }
 
 /* -- the end ------------------------------------------------------------------ */
@@ -139,28 +158,17 @@ lock_over(void *arg)
 }
 
 static void
-lock_stop_timers(struct lock *l)
-{
-	timer_stop(&l->next);
-	timer_stop(&l->limit);
-	timer_stop(&l->away);
-	boot_timer_stop(&l->end);
-}
-
-static void
 lock_end(struct lock *l, enum lock_release how)
 {
-	l->state = LOCK_OVER;
+	lock_set_state(l, LOCK_OVER);
 	l->how = how;
-	lock_stop_timers(l);
 	loop_defer(l->loop, &l->over, lock_over, l);
 }
 
 static void
 lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
-	boot_t sent;
-	struct lock *l = lock_answered(arg, &sent);
+	struct lock *l = arg;
 
 	if (l->state != LOCK_RELEASING || answer != CONN_REPLY)
 		return;
@@ -173,7 +181,7 @@ lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 static void
 lock_unlock(struct lock *l)
 {
-	static const char *const none[] = { NULL };
+	struct words w = { .n = 0 };
 
 	if (!conn_is_ready(l->conn)) {
 		conn_start(l->conn);
@@ -181,35 +189,25 @@ lock_unlock(struct lock *l)
 	}
 	l->repeated = l->unlocking;
 	l->unlocking = true;
-	lock_send(l, "unlock", lock_unlocked, none, false);
-}
-
-/* It was not given back in time. */
-static void
-lock_leave(void *arg)
-{
-	lock_end(arg, LOCK_LEFT);
+	lock_words(l, &w);
+	request_script(&l->unlock, l->conn, script_find("unlock"), &w);
 }
 
 /* Not longer than the lock could be ours. */
 static void
 lock_start_release(struct lock *l)
 {
-	usec_t most = l->refusing ? REGRET_MAX : RELEASE_MAX;
+	usec_t most = l->refusing ? UNDO_MAX : RELEASE_MAX;
 
-	if (most > l->opt.ttl)
-		most = l->opt.ttl;
-	l->state = LOCK_RELEASING;
-	lock_stop_timers(l);
-	timer_init(&l->limit, l->loop, lock_leave, l);
-	timer_set(&l->limit, most);
+	lock_set_state(l, LOCK_RELEASING);
+	timer_set(&l->limit, most < l->opt.ttl ? most : l->opt.ttl);
 	lock_unlock(l);
 }
 
 void
 lock_release(struct lock *l)
 {
-	if (l->state == LOCK_WANTED && !l->doubt)
+	if (l->state == LOCK_WANTED && !l->may_have)
 		lock_end(l, LOCK_RELEASED);
 	else if (l->lost)
 		lock_end(l, LOCK_LOST);
@@ -225,26 +223,28 @@ lock_refuse(struct lock *l)
 	l->refusing = true;
 	if (l->trouble == NULL)
 		lock_set_trouble(l, LOCK_DOWN, REPLY_OK, "no answer");
-	if (l->doubt)
+	if (l->may_have)
 		lock_start_release(l);
 	else
 		lock_end(l, LOCK_RELEASED);
 }
 
-/* Redis does not come back. */
+/* The timer `away`: Redis does not come back. */
 static void
 lock_give_up(void *arg)
 {
 	lock_refuse(arg);
 }
 
-/* The wait is over; but one answer there must be. */
+/* WANTED: the wait is over, but at least one try must be answered.  RELEASING: too late. */
 static void
-lock_wait_is_over(void *arg)
+lock_limit(void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->trouble != NULL)
+	if (l->state == LOCK_RELEASING)
+		lock_end(l, LOCK_LEFT);
+	else if (l->trouble != NULL)
 		lock_refuse(l);
 	else
 		l->opt.wait = 0;
@@ -260,13 +260,10 @@ lock_key_changed(void *arg)
 		timer_set(&l->next, 0);
 }
 
-/* What the watch can do shows in watch_is_on(). */
+/* The lock asks watch_is_on() instead. */
 static void
-lock_watch_mode(bool on, const char *why, void *arg)
+lock_watch_mode(bool on UNUSED, const char *why UNUSED, void *arg UNUSED)
 {
-	(void)on;
-	(void)why;
-	(void)arg;
 }
 
 static void
@@ -280,7 +277,7 @@ lock_start_watch(struct lock *l)
 	watch_conn_up(l->watch);
 }
 
-/* When to look again, if nobody tells: left is of the present holder, in ms. */
+/* The next try, if the watch says nothing before; left: of the holder's ttl, in ms. */
 static void
 lock_look_later(struct lock *l, int64_t left)
 {
@@ -297,10 +294,8 @@ lock_look_later(struct lock *l, int64_t left)
 static void
 lock_is_busy(struct lock *l, const struct redisReply *r)
 {
-	const char *holder = reply_str(reply_at(r, 1), NULL);
-
-	l->doubt = false;
-	lock_set_trouble(l, LOCK_BUSY, REPLY_OK, holder != NULL ? holder : "");
+	l->may_have = false;
+	lock_set_trouble(l, LOCK_BUSY, REPLY_OK, reply_str_at(r, ANSWER_HOLDER));
 	if (l->opt.wait != 0 && !l->waiting) {
 		l->waiting = true;
 		l->events->waiting(l->trouble, l->arg);
@@ -310,67 +305,67 @@ lock_is_busy(struct lock *l, const struct redisReply *r)
 	else if (l->again)
 		lock_try(l);
 	else
-		lock_look_later(l, reply_int(reply_at(r, 2), -1));
+		lock_look_later(l, reply_int_at(r, ANSWER_LEFT));
 }
 
-/* Errors that pass are waited for; those of a replica mean another server. */
+/* Errors that pass are waited for; after those of a replica comes another connection. */
 static void
 lock_has_error(struct lock *l, const struct redisReply *r)
 {
-	enum reply_error e = reply_error(r);
-	char cause[REPLY_CAUSE];
+	enum reply_error e = lock_set_error(l, r);
 
-	lock_set_trouble(l, LOCK_REFUSED, e, reply_cause(r, cause, sizeof(cause)));
 	if (l->opt.wait == 0 || (e != REPLY_TRANSIENT && e != REPLY_REFUSED &&
 	    e != REPLY_ELSEWHERE))
 		lock_refuse(l);
-	else if (e == REPLY_ELSEWHERE)
-		conn_reset(l->conn, cause);
-	else
+	else if (e != REPLY_ELSEWHERE)
 		timer_set(&l->next, POLL_EVERY);
 }
 
-static void	lock_take(struct lock *, boot_t sent);
+static void	lock_take(struct lock *);
 
 static void
 lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
-	boot_t sent;
-	struct lock *l = lock_answered(arg, &sent);
+	struct lock *l = arg;
 
-	l->trying = false;
 	if (l->state != LOCK_WANTED || answer != CONN_REPLY)
 		return;
-	if (reply_error(r) != REPLY_OK)
-		lock_has_error(l, r);
-	else if (reply_int(reply_at(r, 0), 0) == 1)
-		lock_take(l, sent);
-	else
+	if (reply_int_at(r, ANSWER_OURS) == 1)
+		lock_take(l);
+	else if (reply_has(r, 0, answer_form))
 		lock_is_busy(l, r);
+	else
+		lock_has_error(l, r);
 }
 
 static void
-lock_try(void *arg)
+lock_try(struct lock *l)
 {
-	struct lock *l = arg;
-	const char *more[] = { l->opt.who, l->ms, NULL };
+	const struct script *s = script_find("lock");
+	struct words w = { .n = 0 };
 
-	if (l->trying || !conn_is_ready(l->conn))
+	if (request_is_sent(&l->attempt) || !conn_is_ready(l->conn))
 		return;
 	timer_stop(&l->next);
 	l->again = false;
-	l->trying = l->doubt = true;
-	lock_send(l, "lock", lock_tried, more, l->watch != NULL);
+	l->may_have = true;
+	lock_words(l, &w);
+	words_add(&w, l->opt.who);
+	words_add(&w, l->ms);
+	if (l->watch != NULL)
+		watch_request(l->watch, &l->attempt, s, &w);
+	else
+		request_script(&l->attempt, l->conn, s, &w);
 }
 
 /* -- holding ------------------------------------------------------------------ */
 
 static void
-lock_tell_ending(struct lock *l, const char *why, usec_t left)
+lock_say_ending(struct lock *l, const char *why, usec_t left)
 {
-	if (l->told)
+	if (l->ending)
 		return;
-	l->told = true;
+	l->ending = true;
 	l->events->ending(why, left > 0 ? left : 0, l->arg);
 }
 
@@ -380,9 +375,8 @@ lock_ends(void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->state == LOCK_HELD)
-		lock_tell_ending(l, l->trouble != NULL ? l->trouble :
-		    "Redis does not answer", l->until - clock_boot());
+	lock_say_ending(l, l->trouble != NULL ? l->trouble : "Redis does not answer",
+	    l->until - clock_boot());
 }
 
 static void
@@ -391,20 +385,18 @@ lock_extend(struct lock *l, boot_t sent)
 	if (sent + l->opt.ttl <= l->until)
 		return;
 	l->until = sent + l->opt.ttl;
-	free(l->trouble);
-	l->trouble = NULL;
+	lock_set_trouble(l, LOCK_DOWN, REPLY_OK, NULL);
 	boot_timer_set_at(&l->end, l->until - l->opt.grace);
 }
 
 static void
 lock_is_lost(struct lock *l, const struct redisReply *r)
 {
-	const char *value = reply_str(reply_at(r, 1), NULL);
 	struct lock_holder h;
 	char *why;
 
-	lock_holder(value != NULL ? value : "", &h);
-	if (reply_int(reply_at(r, 2), -2) == -2)
+	lock_holder(reply_str_at(r, ANSWER_HOLDER), &h);
+	if (reply_int_at(r, ANSWER_LEFT) == -2)
 		why = xstrdup("its key is gone");
 	else if (h.host[0] != '\0')
 		why = xasprintf("now %s has it, process %ld", h.host, h.pid);
@@ -413,65 +405,70 @@ lock_is_lost(struct lock *l, const struct redisReply *r)
 	l->lost = true;
 	timer_stop(&l->next);
 	boot_timer_stop(&l->end);
-	lock_tell_ending(l, why, l->opt.grace);
+	lock_say_ending(l, why, l->opt.grace);
 	free(why);
 }
 
 static void
 lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
-	boot_t sent;
-	struct lock *l = lock_answered(arg, &sent);
-	char cause[REPLY_CAUSE];
+	const struct renewal *renewal = arg;
+	struct lock *l = renewal->lock;
 
 	if (l->state != LOCK_HELD || l->lost || answer != CONN_REPLY)
 		return;
-	if (reply_error(r) != REPLY_OK) {
-		lock_set_trouble(l, LOCK_REFUSED, reply_error(r),
-		    reply_cause(r, cause, sizeof(cause)));
-		if (reply_error(r) == REPLY_ELSEWHERE)
-			conn_reset(l->conn, cause);
-	} else if (reply_int(reply_at(r, 0), 0) == 1) {
-		lock_extend(l, sent);
-	} else {
+	if (reply_int_at(r, ANSWER_OURS) == 1)
+		lock_extend(l, renewal->request.sent_at);
+	else if (reply_has(r, 0, answer_form))
 		lock_is_lost(l, r);
-	}
+	else
+		(void)lock_set_error(l, r);
 }
 
 static void
-lock_renew(void *arg)
+lock_renew(struct lock *l)
 {
-	struct lock *l = arg;
-	const char *more[] = { l->ms, NULL };
+	struct renewal *renewal = &l->renewals[l->renewed % RENEWALS];
+	struct words w = { .n = 0 };
 
 	timer_set(&l->next, l->opt.ttl / 3);
-	if (conn_is_ready(l->conn))
-		lock_send(l, "lock_renew", lock_renewed, more, false);
-	else
+	if (!conn_is_ready(l->conn)) {
 		conn_start(l->conn);
+		return;
+	}
+	l->renewed++;
+	request_cancel(&renewal->request);
+	lock_words(l, &w);
+	words_add(&w, l->ms);
+	request_script(&renewal->request, l->conn, script_find("lock_renew"), &w);
 }
 
 static void
-lock_stop_watch(struct lock *l)
+lock_next(void *arg)
 {
-	watch_free(l->watch);
-	l->watch = NULL;
+	struct lock *l = arg;
+
+	if (l->state == LOCK_HELD)
+		lock_renew(l);
+	else
+		lock_try(l);
 }
 
-/* Redis has it for us; an answer that took too long is of no use. */
+/* Redis has it for us.  A reply that took too long is of no use: try again. */
 static void
-lock_take(struct lock *l, boot_t sent)
+lock_take(struct lock *l)
 {
+	boot_t sent = l->attempt.sent_at;
+
 	if (clock_boot() >= sent + l->opt.ttl - l->opt.grace) {
 		lock_try(l);
 		return;
 	}
-	l->state = LOCK_HELD;
-	l->doubt = false;
-	lock_stop_timers(l);
-	lock_stop_watch(l);
+	lock_set_state(l, LOCK_HELD);
+	l->may_have = false;
+	watch_free(l->watch);
+	l->watch = NULL;
 	lock_extend(l, sent);
-	timer_init(&l->next, l->loop, lock_renew, l);
 	timer_set(&l->next, l->opt.ttl / 3);
 	l->events->held(l->arg);
 }
@@ -479,11 +476,10 @@ lock_take(struct lock *l, boot_t sent)
 /* -- the connection ------------------------------------------------------------- */
 
 static void
-lock_conn_up(const struct conn_server *server, void *arg)
+lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct lock *l = arg;
 
-	(void)server;
 	switch (l->state) {
 	case LOCK_WANTED:
 		timer_stop(&l->away);
@@ -503,7 +499,7 @@ lock_conn_up(const struct conn_server *server, void *arg)
 	}
 }
 
-/* Without any connection yet, or with no time to wait, there is nothing to wait for. */
+/* A lock refuses at once where Redis was never there, or where it may not wait. */
 static void
 lock_conn_down(const char *cause, void *arg)
 {
@@ -520,7 +516,7 @@ lock_conn_down(const char *cause, void *arg)
 	if (conn_generation(l->conn) == 0 || l->opt.wait == 0)
 		lock_refuse(l);
 	else if (!timer_is_set(&l->away))
-		timer_set(&l->away, l->patience);
+		timer_set(&l->away, l->away_max);
 }
 
 /* -- life ----------------------------------------------------------------------- */
@@ -534,7 +530,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 
 	l->loop = loop;
 	l->redis = *redis;
-	l->patience = redis->timeout;
+	l->away_max = redis->timeout;
 	if (l->redis.timeout > opt->ttl / 3)
 		l->redis.timeout = opt->ttl / 3;
 	l->opt = *opt;
@@ -543,10 +539,16 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	l->key = xasprintf("%s%s", KEYS_LOCK_PREFIX, opt->name);
 	random_name(l->token, sizeof(l->token));
 	snprintf(l->ms, sizeof(l->ms), "%lld", (long long)(opt->ttl / MSEC));
-	timer_init(&l->next, loop, lock_try, l);
-	timer_init(&l->limit, loop, lock_wait_is_over, l);
+	timer_init(&l->next, loop, lock_next, l);
+	timer_init(&l->limit, loop, lock_limit, l);
 	timer_init(&l->away, loop, lock_give_up, l);
 	boot_timer_init(&l->end, loop, lock_ends, l);
+	request_init(&l->attempt, lock_tried, l);
+	request_init(&l->unlock, lock_unlocked, l);
+	for (size_t i = 0; i < RENEWALS; i++) {
+		l->renewals[i].lock = l;
+		request_init(&l->renewals[i].request, lock_renewed, &l->renewals[i]);
+	}
 	if (opt->wait > 0)
 		timer_set(&l->limit, opt->wait);
 	l->conn = conn_new(loop, &l->redis, "rqctl", 0, &conn_events, l);
@@ -559,12 +561,9 @@ lock_free(struct lock *l)
 {
 	if (l == NULL)
 		return;
-	l->state = LOCK_OVER;
+	lock_set_state(l, LOCK_OVER);
 	watch_free(l->watch);
 	conn_free(l->conn);
-	timer_stop(&l->next);
-	timer_stop(&l->limit);
-	timer_stop(&l->away);
 	boot_timer_done(&l->end);
 	loop_defer_cancel(l->loop, &l->over);
 	free(l->trouble);
