@@ -6,9 +6,6 @@
  *
  * After an error it tries again, later and later up to a minute; after a lost
  * connection as soon as there is another one.  Trying twice does no harm.
- *
- * A script on its way belongs to the schedule until it is answered; one that a
- * reload has removed is freed then.
  */
 #include "engine/schedule.h"
 
@@ -20,26 +17,31 @@
 #include "policy/backoff.h"
 #include "policy/tick.h"
 #include "queue/keys.h"
-#include "queue/script_args.h"
-#include "redis/reply.h"
+#include "redis/request.h"
 #include "redis/script.h"
 
 #define SPREAD_MAX	(100 * MSEC)
 #define LOOK_EVERY	MINUTE		/* clocks drift, and Redis' may be set */
 
 struct schedule {
-	struct schedules	*all;		/* NULL: removed, waits for its answer */
+	struct schedules	*all;
 	struct config		*config;	/* reference */
 	const struct schedule_config *cfg;
 	const struct queue_config *queue;
 	struct keys		 keys;
 	struct timer		 timer;
-	bool			 asking;	/* a script is not answered */
+	struct request		 request;
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
 	struct schedule_state	 status;		/* what others may know */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
+};
+
+/* What the script returns. */
+enum { ANSWER_WHAT, ANSWER_NOW, ANSWER_FIELDS };
+static const char answer_form[] = {
+	[ANSWER_WHAT] = FIELD_STR, [ANSWER_NOW] = FIELD_NUMBER, [ANSWER_FIELDS] = 0
 };
 
 struct schedules {
@@ -106,6 +108,7 @@ schedule_arm(struct schedule *s)
 static void
 schedule_free(struct schedule *s)
 {
+	request_cancel(&s->request);
 	timer_stop(&s->timer);
 	keys_done(&s->keys);
 	config_unref(s->config);
@@ -146,14 +149,14 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	schedule_arm(s);
 }
 
-/* A word of the script's: of a reply with another one nothing is known. */
+/* Whether the script may say this word; a reply with another one is an error. */
 static bool
 schedule_knows(const char *what)
 {
 	static const char *const words[] = { "pushed", "done", "new", "missed", "early" };
 	size_t i;
 
-	for (i = 0; what != NULL && i < ARRAY_LEN(words); i++) {
+	for (i = 0; i < ARRAY_LEN(words); i++) {
 		if (strcmp(what, words[i]) == 0)
 			return true;
 	}
@@ -164,39 +167,32 @@ static void
 schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	struct schedule *s = arg;
-	const char *what = reply_str(reply_at(r, 0), NULL);
 	char cause[REPLY_CAUSE];
 
-	s->asking = false;
-	if (s->all == NULL)
-		schedule_free(s);
-	else if (answer != CONN_REPLY || s->all->stopped)
+	if (answer != CONN_REPLY || s->all->stopped)
 		return;
-	else if (!schedule_knows(what))
+	if (!reply_has(r, 0, answer_form) || !schedule_knows(reply_str_at(r, ANSWER_WHAT)))
 		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
 	else
-		schedule_settle(s, what, reply_double(reply_at(r, 1), redis_time(s)));
+		schedule_settle(s, reply_str_at(r, ANSWER_WHAT), reply_double_at(r, ANSWER_NOW));
 }
 
 static void
 schedule_ask(struct schedule *s, int64_t tick)
 {
 	char *message = tick_message(s->cfg, tick, kind_source(s->queue->kind) == SOURCE_IDS);
-	struct args w = { 0 };
+	struct words w = { .n = 0 };
 
-	s->asking = true;
 	s->asked = s->status.next = tick;
-	args_str(&w, s->keys.name[KEY_QUEUE]);
-	args_str(&w, s->keys.name[KEY_SCHEDULE]);
-	args_str(&w, s->cfg->name);
-	args_fmt(&w, "%lld", (long long)tick);
-	args_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
-	args_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
-	args_str(&w, config_push_command(s->queue));
-	args_str(&w, message);
-	conn_script(s->all->env->conn, script_find("schedule"), schedule_answered, s, 2,
-	    w.n, w.v, w.len);
-	args_done(&w);
+	words_key(&w, s->keys.name[KEY_QUEUE], s->keys.len[KEY_QUEUE]);
+	words_key(&w, s->keys.name[KEY_SCHEDULE], s->keys.len[KEY_SCHEDULE]);
+	words_add(&w, s->cfg->name);
+	words_fmt(&w, "%lld", (long long)tick);
+	words_fmt(&w, "%lld", (long long)tick_period(s->cfg, tick));
+	words_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
+	words_add(&w, config_push_command(s->queue));
+	words_add(&w, message);
+	request_script(&s->request, s->all->env->conn, script_find("schedule"), &w);
 	free(message);
 }
 
@@ -208,7 +204,7 @@ schedule_look(void *arg)
 	double now = redis_time(s);
 	int64_t tick = due_tick(s, now);
 
-	if (s->asking || s->all->stopped || !conn_is_ready(s->all->env->conn))
+	if (request_is_sent(&s->request) || s->all->stopped || !conn_is_ready(s->all->env->conn))
 		return;
 	if (tick == TICK_NEVER)
 		schedule_arm(s);
@@ -233,17 +229,8 @@ schedule_new(struct schedules *all, struct config *config, const struct schedule
 	};
 	keys_init(&s->keys, s->queue->key);
 	timer_init(&s->timer, all->env->loop, schedule_look, s);
+	request_init(&s->request, schedule_answered, s);
 	return s;
-}
-
-/* What is on its way is answered to nobody. */
-static void
-schedule_remove(struct schedule *s)
-{
-	s->all = NULL;
-	timer_stop(&s->timer);
-	if (!s->asking)
-		schedule_free(s);
 }
 
 static void
@@ -258,7 +245,7 @@ remove_all(struct schedules *all)
 	size_t i;
 
 	for (i = 0; i < all->n; i++)
-		schedule_remove(all->at[i]);
+		schedule_free(all->at[i]);
 	free(all->at);
 	all->at = NULL;
 	all->n = 0;

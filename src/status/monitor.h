@@ -17,7 +17,7 @@ struct monitor	*monitor_new(struct loop *, struct conn *, const char *host,
 void		 monitor_listen(struct monitor *, const char *where);	/* "": nowhere */
 /* Shows nothing any more: what is looked at may go now. */
 void		 monitor_stop(struct monitor *);
-/* After conn_free(), which answers what is still asked of Redis. */
+/* Any time but from its own callbacks. */
 void		 monitor_free(struct monitor *);
 
 #endif

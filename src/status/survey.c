@@ -4,10 +4,10 @@
  *	IDLE -> INDEX -> BEATS -> DEPTHS -> IDLE	SURVEY_FLEET
  *	IDLE -----------------> DEPTHS -> IDLE		SURVEY_OWN
  *
- * One survey runs at a time.  Who asks for more than it will find waits for the
- * next one.  A lost connection or an error reply where none can be borne ends it,
- * and everybody who waits is told.  A survey that outlasts its waiters goes on: what
- * it finds is kept for the next.
+ * set_phase() alone changes the phase.  One survey runs at a time.  A wider request
+ * waits for the next survey.  A lost connection ends the survey, and its waiters get
+ * NULL.  A survey goes on after its last waiter has given up: its result is kept for
+ * the next one.
  */
 #include "status/survey.h"
 
@@ -18,7 +18,7 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "loop/timer.h"
-#include "redis/reply.h"
+#include "redis/request.h"
 #include "status/beat.h"
 
 #define GROUP_BEATS	2	/* heartbeats can be long */
@@ -35,9 +35,10 @@ struct waiter {
 };
 TAILQ_HEAD(waiter_list, waiter);
 
-/* A command of the group that is out. */
+/* A command of the group that is in flight. */
 struct question {
 	struct survey	*survey;
+	struct request	 request;
 	size_t	 i;	/* of the heartbeat or the queue */
 	int	 step;	/* DEPTHS */
 };
@@ -221,14 +222,15 @@ list_queues(struct survey *s)
 		qsort(s->found.queues, s->found.n, sizeof(s->found.queues[0]), by_key);
 }
 
-/* One more question is out; its place. */
-static struct question *
-question_new(struct survey *s, size_t i, int step)
+/* One more question is out; its request, to be sent. */
+static struct request *
+question_new(struct survey *s, conn_answer_fn *fn, size_t i, int step)
 {
 	struct question *q = &s->questions[s->out++];
 
-	*q = (struct question){ s, i, step };
-	return q;
+	*q = (struct question){ .survey = s, .i = i, .step = step };
+	request_init(&q->request, fn, q);
+	return &q->request;
 }
 
 /* One less. */
@@ -257,15 +259,15 @@ ask_depth(struct survey *s, size_t i)
 {
 	const struct survey_queue *q = &s->found.queues[i];
 	const char *argv[DEPTH_WORDS];
-	size_t len[DEPTH_WORDS];
+	struct words w = { .n = 0 };
 	int argc, step, k;
 
 	for (step = 0; step < DEPTH_STEPS; step++) {
 		argc = depth_command(&q->keys, q->kind, step, s->now, argv);
 		for (k = 0; k < argc; k++)
-			len[k] = strlen(argv[k]);
+			words_add(&w, argv[k]);
 		if (argc > 0)
-			conn_command(s->conn, got_depth, question_new(s, i, step), argc, argv, len);
+			request_command(question_new(s, got_depth, i, step), s->conn, &w);
 	}
 }
 
@@ -288,7 +290,7 @@ ask_beat(struct survey *s, size_t i)
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->instances[i]), last[24];
 
 	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
-	conn_words(s->conn, got_beat, question_new(s, i, 0), "GETRANGE", key, "0", last, NULL);
+	request_words(question_new(s, got_beat, i, 0), s->conn, "GETRANGE", key, "0", last, NULL);
 	free(key);
 }
 
@@ -306,7 +308,7 @@ got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
 		if ((name = reply_str(reply_at(reply, 2 * i), &len)) == NULL)
 			continue;
 		s->instances[s->ninstances] = xstrndup(name, len);
-		s->seen[s->ninstances++] = reply_double(reply_at(reply, 2 * i + 1), 0);
+		s->seen[s->ninstances++] = reply_double_at(reply, 2 * i + 1);
 	}
 	answered(s, how);
 }
@@ -317,8 +319,8 @@ ask_index(struct survey *s)
 	char last[16];
 
 	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
-	conn_words(s->conn, got_index, question_new(s, 0, 0), "ZREVRANGE", KEYS_DAEMONS, "0",
-	    last, "WITHSCORES", NULL);
+	request_words(question_new(s, got_index, 0, 0), s->conn, "ZREVRANGE", KEYS_DAEMONS,
+	    "0", last, "WITHSCORES", NULL);
 }
 
 /* -- one survey ---------------------------------------------------------------- */
@@ -335,12 +337,25 @@ forget_instances(struct survey *s)
 }
 
 static void
+set_phase(struct survey *s, enum phase phase)
+{
+	double now = conn_redis_time(s->conn);
+
+	s->phase = phase;
+	s->next = 0;
+	if (phase != PHASE_DEPTHS)
+		return;
+	snprintf(s->now, sizeof(s->now), "%.6f", now > 0 ? now : (double)clock_wall() / 1e6);
+	list_queues(s);
+}
+
+static void
 finish(struct survey *s)
 {
 	bool failed = s->failed;
 
 	forget_instances(s);
-	s->phase = PHASE_IDLE;
+	set_phase(s, PHASE_IDLE);
 	if (failed) {
 		result_done(&s->found);
 	} else {
@@ -352,19 +367,6 @@ finish(struct survey *s)
 	}
 	answer_all(s, failed);
 	loop_defer(s->loop, &s->wake, survey_wake, s);
-}
-
-static void
-set_phase(struct survey *s, enum phase phase)
-{
-	double now = conn_redis_time(s->conn);
-
-	s->phase = phase;
-	s->next = 0;
-	if (phase != PHASE_DEPTHS)
-		return;
-	snprintf(s->now, sizeof(s->now), "%.6f", now > 0 ? now : (double)clock_wall() / 1e6);
-	list_queues(s);
 }
 
 /* Asks the next group; false: this phase has no more to ask. */
@@ -484,6 +486,8 @@ survey_free(struct survey *s)
 
 	if (s == NULL)
 		return;
+	for (size_t k = 0; k < ARRAY_LEN(s->questions); k++)
+		request_cancel(&s->questions[k].request);
 	loop_defer_cancel(s->loop, &s->wake);
 	timer_stop(&s->patience);
 	while ((w = TAILQ_FIRST(&s->waiters)) != NULL)

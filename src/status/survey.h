@@ -49,7 +49,7 @@ struct survey_result {
 struct survey;
 
 struct survey	*survey_new(struct loop *, struct conn *);
-/* After conn_free() or where nothing is outstanding; calls who still waits, with NULL. */
+/* Any time but from a waiter's function.  Waiters get NULL. */
 void		 survey_free(struct survey *);
 
 /*
