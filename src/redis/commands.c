@@ -241,7 +241,7 @@ conn_after_reply(struct conn *c)
 static void
 conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
 {
-	conn_saw_life(c);
+	conn_received_reply(c);
 	if (!p->own && !c->worked)
 		c->worked = reply_error(r) == REPLY_OK;
 	if (c->state == CONN_GREETING) {
@@ -282,7 +282,7 @@ conn_confirm(struct conn *c)
 
 	if (p == NULL)
 		return;
-	conn_saw_life(c);
+	conn_received_reply(c);
 	conn_answer(c, p, CONN_REPLY, NULL);
 	if (c->state == CONN_GREETING && c->greeted && pending_oldest(&c->pending) == NULL)
 		conn_ready(c);
@@ -302,7 +302,7 @@ conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
 
 	if (name_str == NULL || channel_str == NULL)
 		return;
-	conn_saw_life(c);
+	conn_received_reply(c);
 	TAILQ_FOREACH(s, &c->subs, entry) {
 		if (s->pattern == pattern && s->len == name_len &&
 		    memcmp(s->name, name_str, name_len) == 0)
@@ -344,7 +344,7 @@ conn_send_subscribe(struct conn *c, const struct subscription *s)
 }
 
 bool
-conn_knows(bool pattern, const char *name, size_t len, void *arg)
+conn_has_subscription(bool pattern, const char *name, size_t len, void *arg)
 {
 	const struct conn *c = arg;
 	const struct subscription *s;

@@ -1,23 +1,34 @@
 /*
- * The connection.  route.c says where to connect, greet.c what to say first,
- * pending.c keeps what waits for an answer; here is the state machine, and all
- * dealings with hiredis' asynchronous half.
+ * The connection.  route.c says where to connect, greet.c what to send first, and
+ * pending.c keeps the commands that wait for a reply.  Here is the state machine,
+ * which conn_set_state() alone moves, and all dealings with hiredis' asynchronous
+ * half.
+ *
+ *	     the timer     resolved        connected      greeted
+ *	DOWN -----> RESOLVING ----> CONNECTING ----> GREETING ----> READY
+ *	 ^ '---- the host is numeric ---^                             |
+ *	 |                                                            |
+ *	 |<-- conn_failed(): from these three, to the next address ---|
+ *	 |<-- conn_lost(): the connection ended, or conn_reset() -----|
+ *	 |                                                            | conn_close(),
+ *	 '------- conn_end(): no command waits for a reply --- CLOSING <- in any state
  *
  * hiredis owns the context (ac) and frees it by itself after a failure.  Its
  * traps, and what is done about them:
  *  - Freeing or disconnecting in its connect callback is a double free in
  *    0.14: that callback only notes the outcome and appends commands.
  *  - Callbacks come with a NULL reply while a context dies, and commands are
- *    not accepted then: those are ignored.  Each command is in our own list,
- *    and whoever lets go of ac marks all in it as lost.
- *  - Letting go clears ac->data, so that nothing which hiredis calls later
- *    finds its way here.
+ *    not accepted then: those are ignored.  Each command is in our own list;
+ *    conn_let_go() marks all of them as lost.
+ *  - conn_let_go() clears ac->data, so that later callbacks of hiredis find no
+ *    connection.
  *  - Replies come in the order of the commands, so a reply belongs to the head
  *    of the list: hiredis is never given a pointer that may dangle.
  *
  * Owners are called from reply callbacks, from timers, and from conn_turn(),
- * which runs at the end of the turn and hands out what was lost or not sent.
- * They may do anything in there; conn_free() frees when the last has returned.
+ * which runs at the end of the turn and answers the commands that were lost or not
+ * sent.  Owners may call everything from there, conn_free() included: the
+ * connection is freed when the last of these calls has returned.
  */
 #include "redis/conn.h"
 
@@ -36,6 +47,7 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
 
+#include "base/log.h"
 #include "redis/conn_private.h"
 #include "redis/reply.h"
 #include "redis/secret.h"
@@ -49,6 +61,24 @@
 #define TIME_MAX	1e11		/* seconds: no clock of Redis shows this */
 
 static void	conn_turn(void *);
+
+/* The only place that changes the state. */
+static void
+conn_set_state(struct conn *c, enum conn_state state)
+{
+	static const char *const names[] = {
+		[CONN_DOWN] = "down", [CONN_RESOLVING] = "resolving",
+		[CONN_CONNECTING] = "connecting", [CONN_GREETING] = "greeting",
+		[CONN_READY] = "ready", [CONN_CLOSING] = "closing"
+	};
+
+	if (state == c->state)
+		return;
+	log_event(LOG_LV_DEBUG, "redis_state", NULL, LF_STR("connection", c->name),
+	    LF_STR("from", names[c->state]), LF_STR("to", names[state]),
+	    LF_STR("server", route_server(&c->route)));
+	c->state = state;
+}
 
 /* -- the turn's end -------------------------------------------------------- */
 
@@ -68,7 +98,6 @@ conn_destroy(struct conn *c)
 	free(c);
 }
 
-/* Ends what begins with busy++; c may be gone after it. */
 void
 conn_leave(struct conn *c)
 {
@@ -93,7 +122,7 @@ conn_let_go(struct conn *c)
 	greet_done(&c->greet);
 	c->greeted = false;
 	timer_stop(&c->timer);
-	timer_stop(&c->keep);
+	timer_stop(&c->idle);
 	pending_lose(&c->pending);
 	if (!TAILQ_EMPTY(&c->pending))
 		conn_want_turn(c);
@@ -104,7 +133,7 @@ conn_let_go(struct conn *c)
 	}
 }
 
-/* hiredis lets go by itself: to be called before conn_let_go(). */
+/* hiredis frees ac by itself: call this before conn_let_go(). */
 static void
 conn_forget(struct conn *c)
 {
@@ -119,7 +148,7 @@ conn_say_down(struct conn *c, const char *cause)
 		return;
 	free(c->down_cause);
 	c->down_cause = xstrdup(cause);
-	c->down_news = true;
+	c->down_due = true;
 	conn_want_turn(c);
 }
 
@@ -129,7 +158,7 @@ conn_end(struct conn *c)
 {
 	conn_let_go(c);
 	timer_stop(&c->closing);
-	c->state = CONN_DOWN;
+	conn_set_state(c, CONN_DOWN);
 	if (c->closed != NULL)
 		c->closed(c->closed_arg);
 }
@@ -142,8 +171,8 @@ conn_turn(void *arg)
 
 	c->busy++;
 	conn_flush(c);
-	if (c->down_news && !c->freed) {
-		c->down_news = false;
+	if (c->down_due && !c->freed) {
+		c->down_due = false;
 		if (c->state != CONN_CLOSING && c->events->down != NULL)
 			c->events->down(c->down_cause, c->arg);
 	}
@@ -172,7 +201,7 @@ conn_failed(struct conn *c, const char *cause)
 	bool more = route_failed(&c->route, cause);
 
 	conn_let_go(c);
-	c->state = CONN_DOWN;
+	conn_set_state(c, CONN_DOWN);
 	if (more) {
 		timer_set(&c->timer, 0);
 		return;
@@ -214,7 +243,7 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 	if (c->state == CONN_CLOSING) {
 		conn_want_turn(c);
 	} else {
-		c->state = CONN_DOWN;
+		conn_set_state(c, CONN_DOWN);
 		route_restart(&c->route);
 		conn_say_down(c, text);
 		timer_set(&c->timer, conn_backoff(c));
@@ -229,7 +258,7 @@ conn_lost(struct conn *c, const char *cause, bool refused)
  * ids of clients tell a restart: they rise for as long as a server lives.
  */
 static bool
-conn_window_goes_on(const struct conn *c, const char *address)
+conn_period_continues(const struct conn *c, const char *address)
 {
 	const struct conn_server *s = &c->server;
 
@@ -256,7 +285,7 @@ conn_ready(struct conn *c)
 	    strcmp(c->greet.run_id, s->run_id) != 0 ||
 	    (c->greet.inherits && strcmp(c->greet.replid, c->replid) != 0) ||
 	    strncmp(address, s->address, sizeof(s->address) - 1) != 0;
-	if (!conn_window_goes_on(c, address))
+	if (!conn_period_continues(c, address))
 		c->timely_since = 0;
 	snprintf(s->address, sizeof(s->address), "%s", address);
 	memcpy(s->run_id, c->greet.run_id, sizeof(s->run_id));
@@ -271,7 +300,7 @@ conn_ready(struct conn *c)
 	timer_stop(&c->timer);
 	free(c->down_cause);
 	c->down_cause = NULL;
-	c->down_news = false;
+	c->down_due = false;
 	c->greeted = c->grace = false;
 	c->worked = (c->flags & CONN_SUBSCRIBER) != 0;
 	c->loading = NULL;
@@ -279,8 +308,8 @@ conn_ready(struct conn *c)
 	c->ready_at = clock_mono();
 	if (c->timely_since == 0)
 		c->timely_since = c->ready_at;
-	c->state = CONN_READY;
-	conn_keep(c);
+	conn_set_state(c, CONN_READY);
+	conn_ping_idle(c);
 	if (c->events->up != NULL)
 		c->events->up(s, c->arg);
 }
@@ -332,7 +361,7 @@ conn_on_connect(const struct redisAsyncContext *ac, int status)
 		conn_failed(c, conn_errstr(c, ac));
 		return;
 	}
-	c->state = CONN_GREETING;
+	conn_set_state(c, CONN_GREETING);
 	while (greet_next(&c->greet, &g))
 		conn_send(c, pending_new(NULL, NULL, true), conn_reply, g.argc, g.argv,
 		    g.argvlen);
@@ -428,7 +457,7 @@ conn_connect(struct conn *c)
 {
 	char *cause = NULL;
 
-	c->state = CONN_CONNECTING;
+	conn_set_state(c, CONN_CONNECTING);
 	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER), !c->unproven,
 	    &cause) == -1 ||
 	    conn_open(c, &cause) == -1)
@@ -464,7 +493,7 @@ conn_attempt(struct conn *c)
 		conn_connect(c);
 		break;
 	case ROUTE_RESOLVING:
-		c->state = CONN_RESOLVING;
+		conn_set_state(c, CONN_RESOLVING);
 		break;
 	case ROUTE_BAD:
 		conn_failed(c, cause);
@@ -551,16 +580,15 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	c->flags = flags;
 	c->events = events;
 	c->arg = arg;
-	c->state = CONN_DOWN;
 	c->backoff_max = BACKOFF_MAX;
 	TAILQ_INIT(&c->pending);
 	TAILQ_INIT(&c->subs);
 	timer_init(&c->timer, loop, conn_timer, c);
-	timer_init(&c->keep, loop, conn_keep, c);
+	timer_init(&c->idle, loop, conn_ping_idle, c);
 	timer_init(&c->closing, loop, conn_close_late, c);
 	route_init(&c->route, loop, opt, conn_found, c);
 	c->rules = (struct attach_rules){
-		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_knows, .came = conn_came, .arg = c
+		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_has_subscription, .came = conn_received_bytes, .arg = c
 	};
 	return c;
 }
@@ -591,7 +619,7 @@ conn_close(struct conn *c, usec_t within, void (*done)(void *), void *arg)
 
 	c->closed = done;
 	c->closed_arg = arg;
-	c->state = CONN_CLOSING;
+	conn_set_state(c, CONN_CLOSING);
 	if (!up)
 		conn_let_go(c);
 	timer_set(&c->closing, within);
@@ -607,7 +635,7 @@ conn_free(struct conn *c)
 		return;
 	c->busy++;
 	c->freed = true;
-	c->state = CONN_DOWN;
+	conn_set_state(c, CONN_DOWN);
 	conn_let_go(c);
 	timer_stop(&c->closing);
 	loop_defer_cancel(c->loop, &c->turn);

@@ -1,9 +1,7 @@
 /*
- * One connection to Redis that is kept up: resolve, connect, authenticate,
- * select, greet, load scripts, work; when it is lost, back off and start over.
- *
- *	DOWN -> RESOLVING -> CONNECTING -> GREETING -> READY
- *	  ^---------- any failure: back off 0.1 s .. 10 s, jittered -----'
+ * One connection to Redis, which is made again whenever it ends: resolve the name,
+ * connect, greet (authenticate, select, load scripts), work.  After a failure it
+ * backs off for 0.1 s to 10 s, with jitter.
  *
  * The backoff starts over after a connection that worked: a caller's command
  * has succeeded on it and conn_reset() did not end it, or it was READY for 10 s.
@@ -12,16 +10,15 @@
  * are resolved and the password file is read at every connect.
  *
  * Every command is answered exactly once, never from inside the call:
- * CONN_REPLY with the reply; CONN_LOST if it had been written and the
- * connection went (its effect is unknown); CONN_NOT_SENT if it never left.
- * A command or reply of which nothing moves for options.timeout closes the
- * connection, which answers everything on it as LOST; one that moves may take
- * as long as it needs.  The order of answers is the order of
- * calls.  Commands are accepted in READY only (else NOT_SENT), and in the up()
- * callback, which comes first in READY.
+ * CONN_REPLY with the reply; CONN_LOST if it had been written before the
+ * connection ended (its effect is unknown); CONN_NOT_SENT if it was not written.
+ * The answers come in the order of the calls.  A connection is closed when nothing
+ * moves of a command or of its reply for options.timeout; all its commands are
+ * then LOST.  A command or reply that moves may take as long as it needs.
+ * Commands are sent in READY only (else they are NOT_SENT); up() is the first call
+ * in READY, and may send commands.
  *
- * hiredis 0.14's traps (freeing inside its callbacks, blocking getaddrinfo,
- * commands from NULL replies) are dealt with here and nowhere else.
+ * This file's users see nothing of hiredis: conn.c deals with its traps.
  */
 #ifndef RQD_REDIS_CONN_H
 #define RQD_REDIS_CONN_H
@@ -43,7 +40,7 @@ enum conn_state {
 	CONN_DOWN,		/* waiting for the backoff, or not started */
 	CONN_RESOLVING,
 	CONN_CONNECTING,
-	CONN_GREETING,		/* AUTH SELECT SETNAME ROLE/INFO SCRIPT LOAD */
+	CONN_GREETING,		/* see greet.h */
 	CONN_READY,
 	CONN_CLOSING		/* conn_close(): answers outstanding commands, then stays down */
 };
@@ -59,7 +56,8 @@ struct conn_server {
 	char		 run_id[48];	/* "" where INFO is denied */
 	char		 version[24];
 	char		 maxmemory_policy[24];	/* "" where CONFIG is denied */
-	bool		 changed;	/* not surely the server of the last READY: its memory may be older */
+	/* Perhaps not the server of the last READY, or with an older data set. */
+	bool		 changed;
 	bool		 first;		/* the first READY of this conn */
 };
 
@@ -67,27 +65,27 @@ struct conn_events {
 	void	(*up)(const struct conn_server *, void *);
 	/* Once per change into not-READY, or of the cause while not READY. */
 	void	(*down)(const char *cause, void *);
-	/* Unasked messages: only with CONN_SUBSCRIBER; see conn_subscribe(). */
 };
 
 enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
 
 /*
  * Options are borrowed and must outlive the conn; name is for CLIENT SETNAME.
- * SIGPIPE is ignored from now on.  Names of servers need child_init().
+ * SIGPIPE is ignored from now on, in this process.  child_init() must come before
+ * conn_start(), since a child process resolves the names of servers.
  */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
-/* A larger reply ends the connection.  As long as this was not called: what Redis can hold. */
+/* A larger reply ends the connection.  Default: ATTACH_REPLY_MAX, what Redis can hold. */
 void		 conn_set_reply_max(struct conn *, size_t bytes);
 /* The longest pause between attempts, if that is less than 10 s. */
 void		 conn_set_backoff_max(struct conn *, usec_t);
 /*
- * For conn_timely_since().  The owner calls conn_probe() every 10 s.  Where that is
- * too rare, PINGs go out while nothing else shows that the server is there.
+ * A longer silence ends the period of conn_timely_since().  The owner calls conn_probe()
+ * every 10 s; where that is too rare, an idle connection sends PINGs by itself.
  */
 void		 conn_set_silence_max(struct conn *, usec_t);
-void		 conn_start(struct conn *);	/* while it waits for its backoff: tries now */
+void		 conn_start(struct conn *);	/* connects now, also during a backoff */
 
 /*
  * No new commands; done() comes from the loop once all outstanding ones are
@@ -137,9 +135,9 @@ void		 conn_subscribe(struct conn *, const char *channel, conn_message_fn *, voi
 void		 conn_psubscribe(struct conn *, const char *pattern, conn_message_fn *, void *);
 
 /*
- * Proves the connection, whatever it is: PING with a word, or SUBSCRIBE again on
- * a subscriber (hiredis 0.14 cannot PING there).  No answer within the timeout, or
- * another word: closed.
+ * Tests the connection by a PING with a word, or on a subscriber by another SUBSCRIBE
+ * (hiredis 0.14 cannot PING there).  The connection is closed if there is no reply within
+ * the timeout, or another word.
  */
 void		 conn_probe(struct conn *);
 
@@ -149,14 +147,14 @@ void		 conn_reset(struct conn *, const char *cause);
 enum conn_state	 conn_state(const struct conn *);
 bool		 conn_is_ready(const struct conn *);
 const struct conn_server *conn_server(const struct conn *);	/* of the last READY */
-/* As far as they tell; an id of one names nobody, or somebody else, on another. */
+/* By their run ids, else by their addresses.  A CLIENT ID of one has no meaning on another. */
 bool		 conn_is_one_server(const struct conn_server *, const struct conn_server *);
 int64_t		 conn_id(const struct conn *);		/* CLIENT ID; 0 while not READY */
 uint64_t	 conn_generation(const struct conn *);	/* number of times it became READY */
 /*
- * Since when the server has answered in time; mono, 0: not READY.  Where
- * conn_set_silence_max() was called that goes on across the end of a connection,
- * if the same server is READY again within that time and no attempt was refused.
+ * Since when the server has answered in time; mono, 0: not READY.  After
+ * conn_set_silence_max() the period includes the end of a connection, if the same
+ * server is READY again within that time and no attempt was refused.
  */
 usec_t		 conn_timely_since(const struct conn *);
 unsigned	 conn_outstanding(const struct conn *);
@@ -165,7 +163,7 @@ unsigned	 conn_outstanding(const struct conn *);
  * Redis' own time now, as far as known: the last TIME seen by
  * conn_saw_time() plus the monotonic clock, in seconds since 1970; 0: unknown.
  * Never later than the truth by more than clock drift: a reply's time was read
- * before the reply arrived.  A time that no clock shows is passed over.
+ * before the reply arrived.  An impossible time is ignored.
  */
 double		 conn_redis_time(const struct conn *);
 void		 conn_saw_time(struct conn *, double redis_seconds);

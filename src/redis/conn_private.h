@@ -43,7 +43,10 @@ struct conn {
 	usec_t		  backoff_max;
 	bool		  worked;	/* READY: a caller's command has succeeded */
 	bool		  unproven;	/* the last connection ended without having worked */
-	/* DOWN: the next attempt.  Connecting: its deadline.  READY: the next look at the oldest command. */
+	/*
+	 * DOWN: the next attempt.  RESOLVING to GREETING: the attempt's deadline.
+	 * READY: the next look at the oldest command.
+	 */
 	struct timer	  timer;
 	bool		  grace;	/* the deadline has passed once */
 
@@ -59,7 +62,7 @@ struct conn {
 
 	struct defer	  turn;
 	char		 *down_cause;	/* the last one; NULL: READY, or none yet */
-	bool		  down_news;	/* it is still to be told */
+	bool		  down_due;	/* events->down() must be called with it */
 	struct timer	  closing;	/* conn_close(): its end */
 	void		(*closed)(void *);
 	void		 *closed_arg;
@@ -69,10 +72,10 @@ struct conn {
 	int64_t		  id;
 	uint64_t	  generation;
 	usec_t		  ready_at;	/* mono; the last READY */
-	usec_t		  came_at;	/* mono; the last bytes */
-	usec_t		  alive_at;	/* mono; the last whole reply, of any connection */
+	usec_t		  bytes_at;	/* mono; the last bytes */
+	usec_t		  heard_at;	/* mono; the last whole reply, of any connection */
 	usec_t		  silence_max;	/* a longer one begins timely_since anew; 0: no limit */
-	struct timer	  keep;		/* READY: the next PING of an idle connection */
+	struct timer	  idle;		/* READY: the next PING of an idle connection */
 	bool		  probing;	/* the answer to a PING is outstanding */
 	uint64_t	  probes;	/* PINGs, ever */
 	char		  probe[28];	/* the word of the last one */
@@ -82,22 +85,24 @@ struct conn {
 };
 
 /* conn.c */
-void	conn_leave(struct conn *);		/* ends what begins with busy++; c may be gone after it */
-void	conn_want_turn(struct conn *);		/* there is something to tell at the end of this turn */
+void	conn_leave(struct conn *);		/* the counterpart of busy++; may free c */
+void	conn_want_turn(struct conn *);		/* owners must be called at the end of the turn */
 void	conn_greet(struct conn *, const struct redisReply *);	/* a reply of the greeting; busy */
 void	conn_ready(struct conn *);		/* the greeting is over; busy */
 
 /* deadline.c */
 usec_t	conn_grace(const struct conn *);	/* more time after a deadline, once */
-char	*conn_timeout_text(const struct conn *, const char *what);	/* "WHAT within TIMEOUT"; caller frees */
-void	conn_look_begin(struct conn *);		/* a command is outstanding, and none was */
-bool	conn_look(struct conn *);		/* the timer, READY: false: the oldest command is overdue */
+/* "WHAT within TIMEOUT"; the caller frees it. */
+char	*conn_timeout_text(const struct conn *, const char *what);
+void	conn_look_begin(struct conn *);		/* the first outstanding command was sent */
+/* The timer in READY; false if the oldest command is overdue. */
+bool	conn_look(struct conn *);
 usec_t	conn_timely_limit(const struct conn *);	/* a reply that stands still for longer is late */
-bool	conn_is_timely(const struct conn *);	/* no reply stands still, and it was not silent for too long */
-void	conn_untimely(struct conn *);		/* the window of timely replies is over */
-void	conn_came(void *);			/* bytes have come on the connection */
-void	conn_saw_life(struct conn *);		/* a whole reply or message has */
-void	conn_keep(void *);			/* the timer `keep` */
+bool	conn_is_timely(const struct conn *);	/* no reply is late, nor the server silent */
+void	conn_untimely(struct conn *);		/* the period of timely replies ends */
+void	conn_received_bytes(void *);		/* from the connection */
+void	conn_received_reply(struct conn *);	/* a whole reply or message */
+void	conn_ping_idle(void *);			/* the timer `idle` */
 
 /* commands.c */
 bool	conn_is_up(const struct conn *);	/* past the greeting */
@@ -109,6 +114,6 @@ void	conn_send(struct conn *, struct pending *,
 	    int argc, const char *const *argv, const size_t *argvlen);
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
 void	conn_send_subscribe(struct conn *, const struct subscription *);
-bool	conn_knows(bool pattern, const char *name, size_t len, void *);	/* it is subscribed to */
+bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);	/* it is subscribed to */
 
 #endif

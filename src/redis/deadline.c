@@ -84,7 +84,7 @@ conn_look_progress(struct conn *c, const struct pending *oldest)
 	moved = c->rules.read + (sent < oldest->end ? sent : oldest->end);
 	if (c->replies == c->seen_replies && moved < c->seen_moved + ATTACH_PROGRESS_MIN)
 		return false;
-	c->still_since = c->replies == c->seen_replies ? clock_mono() : c->alive_at;
+	c->still_since = c->replies == c->seen_replies ? clock_mono() : c->heard_at;
 	c->seen_replies = c->replies;
 	c->seen_moved = moved;
 	return true;
@@ -134,13 +134,13 @@ conn_is_slow(const struct conn *c, usec_t now)
 	const struct pending *oldest = pending_oldest(&c->pending);
 
 	return oldest != NULL &&
-	    now - later_of(oldest->since, c->came_at) > conn_timely_limit(c);
+	    now - later_of(oldest->since, c->bytes_at) > conn_timely_limit(c);
 }
 
 static bool
 conn_is_silent(const struct conn *c, usec_t now)
 {
-	return c->silence_max > 0 && now - c->alive_at > c->silence_max;
+	return c->silence_max > 0 && now - c->heard_at > c->silence_max;
 }
 
 bool
@@ -152,25 +152,25 @@ conn_is_timely(const struct conn *c)
 }
 
 void
-conn_came(void *arg)
+conn_received_bytes(void *arg)
 {
 	struct conn *c = arg;
 	usec_t now = clock_mono();
 
 	if (conn_is_slow(c, now))
 		conn_untimely(c);
-	c->came_at = now;
+	c->bytes_at = now;
 }
 
 void
-conn_saw_life(struct conn *c)
+conn_received_reply(struct conn *c)
 {
 	usec_t now = clock_mono();
 
 	c->replies++;
 	if (conn_is_silent(c, now))
 		conn_untimely(c);
-	c->alive_at = now;
+	c->heard_at = now;
 }
 
 usec_t
@@ -185,22 +185,22 @@ conn_timely_since(const struct conn *c)
 
 /* READY: a PING well before the silence would be too long, where the owner's are too rare. */
 void
-conn_keep(void *arg)
+conn_ping_idle(void *arg)
 {
 	struct conn *c = arg;
 	usec_t every = c->silence_max / 3 * 2, now = clock_mono();
 
 	if (c->silence_max == 0 || every >= PROBED_EVERY || c->state != CONN_READY)
 		return;
-	if (now >= c->alive_at + every)
+	if (now >= c->heard_at + every)
 		conn_probe(c);
-	timer_set_at(&c->keep, now >= c->alive_at + every ? now + every : c->alive_at + every);
+	timer_set_at(&c->idle, now >= c->heard_at + every ? now + every : c->heard_at + every);
 }
 
 void
 conn_set_silence_max(struct conn *c, usec_t silence)
 {
 	c->silence_max = silence;
-	timer_stop(&c->keep);
-	conn_keep(c);
+	timer_stop(&c->idle);
+	conn_ping_idle(c);
 }

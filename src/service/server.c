@@ -620,22 +620,12 @@ server_signal(int signo, void *arg)
 	}
 }
 
-/* SIGPIPE gets a handler, not SIG_IGN: exec(2) then gives children the default. */
-static void
-server_nothing(int signo)
-{
-	(void)signo;
-}
-
 static void
 server_watch_signals(struct server *s)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
-	struct sigaction sa = { .sa_handler = server_nothing, .sa_flags = SA_RESTART };
 	size_t i;
 
-	sigemptyset(&sa.sa_mask);
-	sigaction(SIGPIPE, &sa, NULL);
 	for (i = 0; i < ARRAY_LEN(signals); i++)
 		loop_signal(s->loop, signals[i], server_signal, s);
 }
