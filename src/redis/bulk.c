@@ -57,7 +57,6 @@ static void
 bulk_send(struct bulk *b)
 {
 	struct pending *p = TAILQ_FIRST(&b->waiting);
-	const struct pending_script *s;
 
 	if (b->conn == NULL || b->sent != NULL)
 		return;
@@ -73,10 +72,10 @@ bulk_send(struct bulk *b)
 	}
 	TAILQ_REMOVE(&b->waiting, p, entry);
 	b->sent = p;
-	s = p->script;
-	conn_script(b->conn, s->script, bulk_answered, b, atoi(s->nkeys), s->argc - 3,
-	    s->argv + 3, s->argvlen + 3);
-	pending_drop_script(p);
+	conn_script(b->conn, p->script, bulk_answered, b, atoi(p->nkeys), p->argc - 3,
+	    p->argv + 3, p->argvlen + 3);
+	free(p->argv);
+	p->argv = NULL;
 }
 
 /* -- the connection ----------------------------------------------------------- */

@@ -167,13 +167,14 @@ client_receive(struct client *cl, char **cause)
 static int
 client_greet(struct client *cl, struct greet *g, char **cause)
 {
-	struct greet_command cmd;
+	struct words w = { .n = 0 };
 	void *r;
 	char words[256];
 	bool over = false;
 
-	while (greet_next(g, &cmd))
-		redisAppendCommandArgv(cl->context, cmd.argc, cmd.argv, cmd.argvlen);
+	while (greet_next(g, &w))
+		redisAppendCommandArgv(cl->context, w.n, w.v, w.len);
+	words_done(&w);
 	while (!over) {
 		if ((r = client_receive(cl, cause)) == NULL) {
 			if (greet_last_words(cl->context->fd, words, sizeof(words))) {
@@ -342,16 +343,14 @@ client_script(struct client *cl, char **cause, const struct script *script, int 
     int argc, const char *const *argv, const size_t *argvlen)
 {
 	struct pending *p = pending_new(NULL, NULL, true);
-	struct pending_script *s;
 	struct redisReply *r;
 
 	pending_set_script(p, script, nkeys, argc, argv, argvlen);
-	s = p->script;
-	r = client_command(cl, cause, s->argc, s->argv, s->argvlen);
-	if (r != NULL && !s->eval && reply_error(r) == REPLY_NOSCRIPT) {
+	r = client_command(cl, cause, p->argc, p->argv, p->argvlen);
+	if (r != NULL && !p->eval && reply_error(r) == REPLY_NOSCRIPT) {
 		freeReplyObject(r);
 		pending_use_text(p);
-		r = client_command(cl, cause, s->argc, s->argv, s->argvlen);
+		r = client_command(cl, cause, p->argc, p->argv, p->argvlen);
 	}
 	pending_free(p);
 	return r;

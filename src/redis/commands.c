@@ -162,11 +162,10 @@ static void
 conn_send_script(struct conn *c, struct pending *p)
 {
 	static const char *const caching[] = { "CLIENT", "CACHING", "YES" };
-	struct pending_script *s = p->script;
 
-	if (s->caching)
+	if (p->caching)
 		conn_send_own(c, conn_reply, conn_cached, c, 3, caching);
-	conn_send(c, p, conn_reply, s->argc, s->argv, s->argvlen);
+	conn_send(c, p, conn_reply, p->argc, p->argv, p->argvlen);
 }
 
 static struct pending *
@@ -177,7 +176,7 @@ conn_call(struct conn *c, bool caching, const struct script *script, conn_answer
 
 	if (conn_accepts(c, p)) {
 		pending_set_script(p, script, nkeys, argc, argv, argvlen);
-		p->script->caching = caching;
+		p->caching = caching;
 		conn_send_script(c, p);
 	}
 	return p;
@@ -209,7 +208,7 @@ conn_loaded(enum conn_answer answer UNUSED, const struct redisReply *r UNUSED, v
 static void
 conn_send_text(struct conn *c, struct pending *p)
 {
-	const struct script *s = p->script->script;
+	const struct script *s = p->script;
 	const char *argv[] = { "SCRIPT", "LOAD", s->text };
 	size_t argvlen[] = { 6, 4, s->len };
 
@@ -247,7 +246,7 @@ conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
 	if (c->state == CONN_GREETING) {
 		conn_answer(c, p, CONN_REPLY, r);
 		conn_greet(c, r);
-	} else if (p->script != NULL && !p->script->eval && reply_error(r) == REPLY_NOSCRIPT) {
+	} else if (p->script != NULL && !p->eval && reply_error(r) == REPLY_NOSCRIPT) {
 		conn_send_text(c, p);
 	} else {
 		conn_answer(c, p, CONN_REPLY, r);

@@ -352,7 +352,7 @@ static void
 conn_on_connect(const struct redisAsyncContext *ac, int status)
 {
 	struct conn *c = ac->data;
-	struct greet_command g;
+	struct words w = { .n = 0 };
 
 	if (c == NULL)
 		return;
@@ -362,9 +362,9 @@ conn_on_connect(const struct redisAsyncContext *ac, int status)
 		return;
 	}
 	conn_set_state(c, CONN_GREETING);
-	while (greet_next(&c->greet, &g))
-		conn_send(c, pending_new(NULL, NULL, true), conn_reply, g.argc, g.argv,
-		    g.argvlen);
+	while (greet_next(&c->greet, &w))
+		conn_send(c, pending_new(NULL, NULL, true), conn_reply, w.n, w.v, w.len);
+	words_done(&w);
 }
 
 /* hiredis' callback: ac is about to be freed, and all its NULL replies have come. */

@@ -1,6 +1,6 @@
 /*
- * The greeting.  Two places walk through the same steps: the next one to be
- * sent, and the next one to be answered.
+ * The greeting.  Two places go through the same steps: the next command to send, and
+ * the next one to be answered.
  */
 #include "redis/greet.h"
 
@@ -41,8 +41,8 @@ greet_read_file(const char *path, char *buf, size_t size)
 }
 
 /*
- * The file that the password is in; NULL: none.  *may_lack: it need not exist, which
- * only who opens it can tell.  Caller frees.
+ * The file that the password is in, which the caller frees; NULL: none.  *may_lack: there
+ * is no password if the file does not exist.
  */
 static char *
 greet_password_path(const struct redis_options *opt, bool *may_lack)
@@ -123,7 +123,7 @@ greet_has_user(const struct greet *g)
 	return g->opt->username != NULL && g->opt->username[0] != '\0';
 }
 
-/* Is this step part of the greeting?  The same before and after the sending. */
+/* Whether this step is part of the greeting: the same answer for both places. */
 static bool
 greet_wants(const struct greet *g, const struct greet_place *p)
 {
@@ -150,9 +150,9 @@ greet_wants(const struct greet *g, const struct greet_place *p)
 	return true;
 }
 
-/* Moves the place on to a step that is wanted; GREET_END is. */
+/* Moves the place to the next step that is part of the greeting, or to GREET_END. */
 static void
-greet_settle(const struct greet *g, struct greet_place *p)
+greet_skip(const struct greet *g, struct greet_place *p)
 {
 	while (!greet_wants(g, p))
 		p->step++;
@@ -165,84 +165,48 @@ greet_advance(const struct greet *g, struct greet_place *p)
 		p->script++;
 	else
 		p->step++;
-	greet_settle(g, p);
-}
-
-/* Adds a word to the command. */
-static void
-greet_word(struct greet_command *c, const char *word, size_t len)
-{
-	c->argv[c->argc] = word;
-	c->argvlen[c->argc++] = len;
+	greet_skip(g, p);
 }
 
 static void
-greet_words(struct greet_command *c, const char *a, const char *b, const char *d)
+greet_build(const struct greet *g, struct words *w)
 {
-	greet_word(c, a, strlen(a));
-	if (b != NULL)
-		greet_word(c, b, strlen(b));
-	if (d != NULL)
-		greet_word(c, d, strlen(d));
-}
+	static const char *const fixed[GREET_END][3] = {
+		[GREET_AUTH] = { "AUTH" }, [GREET_SELECT] = { "SELECT" },
+		[GREET_PING] = { "PING" }, [GREET_SETNAME] = { "CLIENT", "SETNAME" },
+		[GREET_ID] = { "CLIENT", "ID" }, [GREET_INFO_SERVER] = { "INFO", "server" },
+		[GREET_INFO_REPLICATION] = { "INFO", "replication" },
+		[GREET_ROLE] = { "ROLE" }, [GREET_TIME] = { "TIME" },
+		[GREET_POLICY] = { "CONFIG", "GET", "maxmemory-policy" },
+		[GREET_SCRIPT] = { "SCRIPT", "LOAD" },
+	};
+	enum greet_step step = g->sent.step;
 
-static void
-greet_build(const struct greet *g, struct greet_command *c)
-{
-	const struct script *s;
-
-	switch (g->sent.step) {
-	case GREET_AUTH:
-		greet_words(c, "AUTH", greet_has_user(g) ? g->opt->username : NULL, NULL);
-		greet_word(c, g->password != NULL ? g->password : "", g->password_len);
-		break;
-	case GREET_SELECT:
-		greet_words(c, "SELECT", g->database, NULL);
-		break;
-	case GREET_PING:
-		greet_words(c, "PING", NULL, NULL);
-		break;
-	case GREET_SETNAME:
-		greet_words(c, "CLIENT", "SETNAME", g->name);
-		break;
-	case GREET_ID:
-		greet_words(c, "CLIENT", "ID", NULL);
-		break;
-	case GREET_INFO_SERVER:
-		greet_words(c, "INFO", "server", NULL);
-		break;
-	case GREET_INFO_REPLICATION:
-		greet_words(c, "INFO", "replication", NULL);
-		break;
-	case GREET_ROLE:
-		greet_words(c, "ROLE", NULL, NULL);
-		break;
-	case GREET_POLICY:
-		greet_words(c, "CONFIG", "GET", "maxmemory-policy");
-		break;
-	case GREET_TIME:
-		greet_words(c, "TIME", NULL, NULL);
-		break;
-	case GREET_SCRIPT:
-		s = &script_table[g->sent.script];
-		greet_words(c, "SCRIPT", "LOAD", NULL);
-		greet_word(c, s->text, s->len);
-		break;
-	case GREET_END:
-		break;
+	for (size_t i = 0; i < ARRAY_LEN(fixed[step]) && fixed[step][i] != NULL; i++)
+		words_add(w, fixed[step][i]);
+	if (step == GREET_AUTH) {
+		if (greet_has_user(g))
+			words_add(w, g->opt->username);
+		words_mem(w, g->password != NULL ? g->password : "", g->password_len);
+	} else if (step == GREET_SELECT) {
+		words_add(w, g->database);
+	} else if (step == GREET_SETNAME) {
+		words_add(w, g->name);
+	} else if (step == GREET_SCRIPT) {
+		words_mem(w, script_table[g->sent.script].text, script_table[g->sent.script].len);
 	}
 }
 
 bool
-greet_next(struct greet *g, struct greet_command *c)
+greet_next(struct greet *g, struct words *w)
 {
+	words_clear(w);
 	if (g->sent.step > GREET_AUTH)
 		greet_forget_password(g);
-	greet_settle(g, &g->sent);
-	*c = (struct greet_command){ .argc = 0 };
+	greet_skip(g, &g->sent);
 	if (g->sent.step == GREET_END)
 		return false;
-	greet_build(g, c);
+	greet_build(g, w);
 	greet_advance(g, &g->sent);
 	return true;
 }
@@ -293,9 +257,9 @@ greet_is_fatal(const struct greet *g, const struct redisReply *r)
 	    (e == REPLY_DENIED && strncmp(reply_text(r), "NOPERM", 6) != 0);
 }
 
-/* Takes what there is to learn from an answer that is no error. */
+/* Keeps what a reply says that is no error. */
 static void
-greet_learn(struct greet *g, const struct redisReply *r)
+greet_keep(struct greet *g, const struct redisReply *r)
 {
 	const char *s;
 	char role[16], replid2[48];
@@ -341,13 +305,13 @@ greet_learn(struct greet *g, const struct redisReply *r)
 bool
 greet_answer(struct greet *g, const struct redisReply *r)
 {
-	greet_settle(g, &g->answered);
+	greet_skip(g, &g->answered);
 	if (g->cause != NULL || g->answered.step == GREET_END)
 		return true;
 	if (greet_is_fatal(g, r))
 		g->cause = xasprintf("%.200s", reply_text(r));
 	else if (reply_error(r) == REPLY_OK)
-		greet_learn(g, r);
+		greet_keep(g, r);
 	greet_advance(g, &g->answered);
 	return g->cause != NULL || g->answered.step == GREET_END;
 }

@@ -1,13 +1,13 @@
 /*
- * The greeting: what is sent first on every connection, and what the answers
- * say.  Shared by conn.c and client.c, which do the sending: the commands are
- * written one behind the other, in one round trip, and answered in that order.
+ * The greeting: the first commands on every connection, and what their replies
+ * say.  conn.c and client.c send it: all commands at once, in one round trip; the
+ * replies come in the same order.
  *
  *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME SCRIPT-LOAD
  *
- * AUTH and SELECT must succeed.  The others may be denied by an ACL, and
- * fail the greeting only with what concerns every command: NOAUTH, LOADING,
- * too many clients.  A server that is known not to be a master fails it too.
+ * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
+ * only by errors that every command would get, such as NOAUTH, LOADING, or too many
+ * clients.  The greeting also fails if the server says that it is not a master.
  */
 #ifndef RQD_REDIS_GREET_H
 #define RQD_REDIS_GREET_H
@@ -18,6 +18,7 @@
 
 #include "base/util.h"
 #include "redis/redis_options.h"
+#include "redis/words.h"
 
 struct redisReply;
 struct script;
@@ -39,13 +40,6 @@ enum greet_step {
 
 enum greet_role { GREET_ROLE_UNKNOWN, GREET_ROLE_MASTER, GREET_ROLE_OTHER };
 
-/* A command of the greeting; borrowed until the next one is asked for. */
-struct greet_command {
-	int		  argc;
-	const char	 *argv[4];
-	size_t		  argvlen[4];
-};
-
 /* Where the walk through the steps stands. */
 struct greet_place {
 	enum greet_step	 step;
@@ -62,35 +56,35 @@ struct greet {
 	char		  database[12];
 	struct greet_place sent, answered;	/* the next one of either */
 
-	/* what was learnt: */
+	/* From the replies: */
 	char		 *cause;	/* why this server cannot be used; NULL: no reason yet */
 	enum greet_role	  role;
 	int64_t		  id;		/* CLIENT ID; 0: unknown */
 	double		  time;		/* Redis' own; 0: unknown */
 	char		  run_id[48];
 	char		  replid[48];	/* "" where INFO is denied */
-	bool		  inherits;	/* it goes on with another server's data: it was a replica */
+	bool		  inherits;	/* its data are another server's: it was a replica */
 	char		  version[24];
 	char		  maxmemory_policy[24];
 };
 
-/* Reads the password.  Returns 0, or -1 with *cause; greet_done() is due after both. */
+/* Reads the password.  Returns 0, or -1 with *cause; call greet_done() after both. */
 int	greet_init(struct greet *, const struct redis_options *, const char *name,
 	    bool worker, bool scripts, char **cause) MUSTCHECK;
 void	greet_done(struct greet *);
 
-/* The next command to send; false when there is none. */
-bool	greet_next(struct greet *, struct greet_command *);
+/* The next command to send, which replaces the words; it is valid until the next call. */
+bool	greet_next(struct greet *, struct words *);	/* false: no more */
 
 /*
- * The answer to the oldest unanswered one.  Returns true when the greeting is
- * over: it has failed if greet.cause is set, which may be before the last one.
+ * The reply to the oldest unanswered command.  Returns true when the greeting is
+ * over: it has failed if greet.cause is set, perhaps before the last reply.
  */
 bool	greet_answer(struct greet *, const struct redisReply *);
 
 /*
- * A server that refuses us says why and closes; when our greeting meets the
- * closed socket first, what it said is still there to be read.  False: nothing.
+ * The error that a server sent before it closed the connection.  Use this when writing
+ * the greeting failed: the error is then still unread.  False: there is none.
  */
 bool	greet_last_words(int fd, char *buf, size_t size);
 

@@ -20,26 +20,17 @@ pending_new(conn_answer_fn *fn, void *arg, bool own)
 }
 
 void
-pending_drop_script(struct pending *p)
-{
-	if (p->script != NULL)
-		free(p->script->argv);
-	free(p->script);
-	p->script = NULL;
-}
-
-void
 pending_free(struct pending *p)
 {
 	if (p == NULL)
 		return;
-	pending_drop_script(p);
+	free(p->argv);
 	free(p);
 }
 
 /* Copies the words behind the first three, which the caller fills. */
 static void
-pending_copy(struct pending_script *s, int argc, const char *const *argv,
+pending_copy(struct pending *p, int argc, const char *const *argv,
     const size_t *argvlen)
 {
 	size_t n = (size_t)argc + 3, bytes = 0;
@@ -47,13 +38,13 @@ pending_copy(struct pending_script *s, int argc, const char *const *argv,
 
 	for (int i = 0; i < argc; i++)
 		bytes += argvlen[i];
-	s->argc = argc + 3;
-	s->argv = xmalloc(n * (sizeof(*s->argv) + sizeof(*s->argvlen)) + bytes);
-	s->argvlen = (size_t *)(void *)(s->argv + n);
-	to = (char *)(s->argvlen + n);
+	p->argc = argc + 3;
+	p->argv = xmalloc(n * (sizeof(*p->argv) + sizeof(*p->argvlen)) + bytes);
+	p->argvlen = (size_t *)(void *)(p->argv + n);
+	to = (char *)(p->argvlen + n);
 	for (int i = 0; i < argc; i++) {
-		s->argv[i + 3] = to;
-		s->argvlen[i + 3] = argvlen[i];
+		p->argv[i + 3] = to;
+		p->argvlen[i + 3] = argvlen[i];
 		if (argvlen[i] > 0)
 			memcpy(to, argv[i], argvlen[i]);
 		to += argvlen[i];
@@ -64,17 +55,14 @@ void
 pending_set_script(struct pending *p, const struct script *script, int nkeys, int argc,
     const char *const *argv, const size_t *argvlen)
 {
-	struct pending_script *s = xcalloc(1, sizeof(*s));
-
-	p->script = s;
-	s->script = script;
-	pending_copy(s, argc, argv, argvlen);
-	snprintf(s->nkeys, sizeof(s->nkeys), "%d", nkeys);
-	s->argv[0] = "EVALSHA";
-	s->argv[1] = script->sha;
-	s->argv[2] = s->nkeys;
+	p->script = script;
+	pending_copy(p, argc, argv, argvlen);
+	snprintf(p->nkeys, sizeof(p->nkeys), "%d", nkeys);
+	p->argv[0] = "EVALSHA";
+	p->argv[1] = script->sha;
+	p->argv[2] = p->nkeys;
 	for (int i = 0; i < 3; i++)
-		s->argvlen[i] = strlen(s->argv[i]);
+		p->argvlen[i] = strlen(p->argv[i]);
 	if (script->sha[0] == '\0')
 		pending_use_text(p);
 }
@@ -82,13 +70,11 @@ pending_set_script(struct pending *p, const struct script *script, int nkeys, in
 void
 pending_use_text(struct pending *p)
 {
-	struct pending_script *s = p->script;
-
-	s->eval = true;
-	s->argv[0] = "EVAL";
-	s->argvlen[0] = strlen("EVAL");
-	s->argv[1] = s->script->text;
-	s->argvlen[1] = s->script->len;
+	p->eval = true;
+	p->argv[0] = "EVAL";
+	p->argvlen[0] = strlen("EVAL");
+	p->argv[1] = p->script->text;
+	p->argvlen[1] = p->script->len;
 }
 
 struct pending *

@@ -1,5 +1,5 @@
 /*
- * Commands that wait for their answers, in the order of the calls.
+ * Commands that wait for their replies, in the order of the calls.
  */
 #ifndef RQD_REDIS_PENDING_H
 #define RQD_REDIS_PENDING_H
@@ -19,22 +19,18 @@ enum pending_fate {
 
 struct pending {
 	TAILQ_ENTRY(pending) entry;
-	conn_answer_fn	 *fn;		/* NULL: nobody cares */
+	conn_answer_fn	 *fn;		/* NULL: nobody waits for the answer */
 	void		 *arg;
 	enum pending_fate fate;
-	bool		  own;		/* conn's own, not a caller's */
+	bool		  own;		/* the connection's own, not a caller's */
 	usec_t		  since;	/* mono; when it was sent */
-	uint64_t	  end;		/* where it ends in the bytes of its connection's commands */
-	struct pending_script *script;	/* owned; NULL for plain commands */
-};
-
-/* All of a script's call, kept so that NOSCRIPT can be met by EVAL. */
-struct pending_script {
-	const struct script *script;
+	uint64_t	  end;		/* of its bytes, in those of the connection */
+	/* A script's call is kept, so that it can be sent again as EVAL after NOSCRIPT. */
+	const struct script *script;	/* NULL: another command */
 	bool		  eval;		/* sent as text */
 	bool		  caching;	/* CLIENT CACHING YES goes before it */
 	int		  argc;
-	const char	**argv;		/* EVALSHA sha nkeys ARG... */
+	const char	**argv;		/* EVALSHA sha nkeys ARG...; owned */
 	size_t		 *argvlen;
 	char		  nkeys[12];
 };
@@ -44,20 +40,17 @@ TAILQ_HEAD(pending_list, pending);
 struct pending	*pending_new(conn_answer_fn *, void *, bool own);
 void		 pending_free(struct pending *);
 
-/* Makes it a call of a script; everything but the script is copied. */
+/* Makes it a script's call; everything but the script is copied. */
 void		 pending_set_script(struct pending *, const struct script *, int nkeys,
 		    int argc, const char *const *argv, const size_t *argvlen);
 
-/* Frees what pending_set_script() has copied. */
-void		 pending_drop_script(struct pending *);
-
-/* From now on it is to be sent as EVAL with the text. */
+/* Makes it EVAL with the script's text. */
 void		 pending_use_text(struct pending *);
 
-/* The oldest one that hiredis has; NULL: none. */
+/* The oldest one that was sent; NULL: none. */
 struct pending	*pending_oldest(const struct pending_list *);
 
-/* All that were sent are lost. */
+/* Marks all that were sent as lost. */
 void		 pending_lose(struct pending_list *);
 
 #endif
