@@ -1,18 +1,17 @@
 /*
  * Kind "expired": the names of keys that have expired.
  *
- * Two halves.  The first listens to __keyevent@DB__:expired, which every daemon
- * of the fleet hears; expired_push.lua lets one of them push the name to the
- * list Q, and shuts the others out for `skew` by a lock that is never renewed.
- * The second is the machine behind kind "ack" on that list: from there a name is
- * a message as any other, and has retries.
+ * It has two halves.  The first subscribes to __keyevent@DB__:expired, which every
+ * daemon of the fleet hears.  expired_push.lua lets one of them push the name to
+ * the list Q; a lock that is never renewed keeps the others from that for `skew`.
+ * The second half is the machine behind kind "ack" on that list: from there a name
+ * is a message like any other, and has retries.
  *
- * Locks expire, too, and must never count as events, nor must what rqd keeps for
- * itself.
+ * Locks and rqd's own keys expire, too.  Their names are ignored.
  *
- * A push whose answer is lost, or that could not be sent, is sent again only as
- * long as the lock must still be there if it did act: half of skew.  Older news
- * is dropped, and that is told.
+ * A push that was not sent, or whose reply was lost, is repeated only as long as
+ * the lock must still be there if the push did act: half of skew.  Names that were
+ * heard earlier are dropped, and the log says so.
  */
 #include "queue/ack_private.h"
 
@@ -23,22 +22,31 @@
 
 #include "base/glob.h"
 #include "queue/subscription.h"
+#include "redis/request.h"
 
 #define PUSH_MAX	250		/* names per call ... */
 #define PUSH_BYTES	65536		/* ... or so many bytes of them */
-#define PUSHES		8		/* on their way at once */
-#define NEWS_MAX	100000		/* names that wait, all in all ... */
-#define NEWS_BYTES	(16 << 20)	/* ... and how large they are */
+#define PUSHES		8		/* in flight at once */
+#define NAMES_MAX	100000		/* that wait, all in all ... */
+#define NAMES_BYTES	(16 << 20)	/* ... and how large they are */
 #define SETTING		"notify-keyspace-events"
 
-/* A key has expired. */
-struct news {
-	TAILQ_ENTRY(news)	 entry;
+/* The name of a key that has expired. */
+struct expired_name {
+	TAILQ_ENTRY(expired_name) entry;
 	usec_t			 heard;		/* mono */
 	size_t			 len;
 	char			 name[];
 };
-TAILQ_HEAD(news_list, news);
+TAILQ_HEAD(expired_names, expired_name);
+
+/* A call of expired_push.lua in flight; it owns its names. */
+struct expired_push {
+	TAILQ_ENTRY(expired_push) entry;
+	struct request		 request;
+	struct expired		*queue;
+	struct expired_names	 names;
+};
 
 struct expired {
 	struct queue		  queue;	/* first */
@@ -50,42 +58,25 @@ struct expired {
 	struct keys		  keys;
 	struct subscription	  subscription;
 	struct defer		  turn;
-	struct timer		  again;	/* set: pushes wait, after an error */
-	struct news_list	  waiting;
+	struct timer		  push_delay;	/* set: pushes wait, after an error */
+	struct expired_names	  waiting;
 	unsigned		  nwaiting;
 	size_t			  bytes;	/* of waiting */
-	TAILQ_HEAD(, expired_call) pushes;	/* on their way */
+	TAILQ_HEAD(, expired_push) pushes;	/* in flight */
 	unsigned		  npushes;
-	struct expired_call	 *check;	/* on its way; NULL: none */
+	struct request		  get, set;	/* CONFIG */
+	char			 *flags;	/* for CONFIG SET; owned */
 	char			  why[REPLY_CAUSE];	/* the last push was refused; "": it was not */
-	bool			  unchecked;	/* CONFIG is refused, and that was told */
-	uint64_t		  dropped;	/* since that was told; 0: nothing is */
+	bool			  unchecked;	/* CONFIG is refused, and that was logged */
+	uint64_t		  dropped;	/* since that was logged; 0: nothing is */
 	bool			  pushed;	/* something, since the last was dropped */
 	bool			  closing;
 };
 
-/* A command on its way; lives until it is answered, also beyond its queue. */
-struct expired_call {
-	TAILQ_ENTRY(expired_call) entry;	/* of a push; while its queue is there */
-	struct expired	 *queue;	/* NULL: it is gone */
-	struct news_list  news;		/* a push: what it tells; owned */
-	char		 *flags;	/* CONFIG SET: what was set; owned */
-};
-
-static struct expired_call *
-expired_call_new(struct expired *q)
-{
-	struct expired_call *call = xcalloc(1, sizeof(*call));
-
-	call->queue = q;
-	TAILQ_INIT(&call->news);
-	return call;
-}
-
 static void
-expired_free_news(struct news_list *list)
+expired_free_names(struct expired_names *list)
 {
-	struct news *n;
+	struct expired_name *n;
 
 	while ((n = TAILQ_FIRST(list)) != NULL) {
 		TAILQ_REMOVE(list, n, entry);
@@ -94,11 +85,13 @@ expired_free_news(struct news_list *list)
 }
 
 static void
-expired_call_free(struct expired_call *call)
+expired_free_push(struct expired_push *p)
 {
-	expired_free_news(&call->news);
-	free(call->flags);
-	free(call);
+	TAILQ_REMOVE(&p->queue->pushes, p, entry);
+	p->queue->npushes--;
+	request_cancel(&p->request);
+	expired_free_names(&p->names);
+	free(p);
 }
 
 static void	expired_turn(void *);
@@ -109,10 +102,10 @@ expired_wake(struct expired *q)
 	loop_defer(q->env->loop, &q->turn, expired_turn, q);
 }
 
-/* -- news ------------------------------------------------------------------- */
+/* -- names ------------------------------------------------------------------ */
 
 static void
-expired_add(struct expired *q, struct news *n)
+expired_add(struct expired *q, struct expired_name *n)
 {
 	TAILQ_INSERT_TAIL(&q->waiting, n, entry);
 	q->nwaiting++;
@@ -120,7 +113,7 @@ expired_add(struct expired *q, struct news *n)
 }
 
 static void
-expired_remove(struct expired *q, struct news *n)
+expired_remove(struct expired *q, struct expired_name *n)
 {
 	TAILQ_REMOVE(&q->waiting, n, entry);
 	q->nwaiting--;
@@ -160,7 +153,7 @@ expired_matches(const struct expired *q, const char *name, size_t len)
 	return false;
 }
 
-/* Not told one by one: the counter has them, and the end says how many. */
+/* Logged once; expired_end_drops() says how many there were. */
 static void
 expired_drop(struct expired *q)
 {
@@ -180,13 +173,13 @@ expired_end_drops(struct expired *q)
 	q->dropped = 0;
 }
 
-/* From the subscriber. */
+/* The subscription calls it. */
 static void
 expired_heard(const char *channel, size_t channel_len, const struct redisReply *r, void *arg)
 {
 	struct expired *q = arg;
 	const char *name;
-	struct news *n;
+	struct expired_name *n;
 	size_t len;
 
 	(void)channel;
@@ -194,7 +187,7 @@ expired_heard(const char *channel, size_t channel_len, const struct redisReply *
 	if (q->closing || (name = reply_str(r, &len)) == NULL ||
 	    expired_is_ours(q, name, len) || !expired_matches(q, name, len))
 		return;
-	if (q->nwaiting >= NEWS_MAX || q->bytes + len > NEWS_BYTES) {
+	if (q->nwaiting >= NAMES_MAX || q->bytes + len > NAMES_BYTES) {
 		expired_drop(q);
 		return;
 	}
@@ -208,12 +201,12 @@ expired_heard(const char *channel, size_t channel_len, const struct redisReply *
 
 /* -- pushing ---------------------------------------------------------------- */
 
-/* A lock may be over by now: pushed again it could be the second time. */
+/* The lock may have expired: a repeated push might add the name a second time. */
 static void
 expired_drop_late(struct expired *q)
 {
 	usec_t now = clock_mono();
-	struct news *n;
+	struct expired_name *n;
 
 	while ((n = TAILQ_FIRST(&q->waiting)) != NULL && now - n->heard > q->cfg->skew / 2) {
 		expired_remove(q, n);
@@ -222,18 +215,18 @@ expired_drop_late(struct expired *q)
 	}
 }
 
-/* Those of the call, which may or may not have acted, wait again. */
+/* The names of a push that failed, or may have acted, wait again. */
 static void
-expired_unsend(struct expired *q, struct expired_call *call)
+expired_unsend(struct expired *q, struct expired_push *p)
 {
-	struct news *n;
+	struct expired_name *n;
 
-	while ((n = TAILQ_LAST(&call->news, news_list)) != NULL) {
-		TAILQ_REMOVE(&call->news, n, entry);
-		TAILQ_INSERT_HEAD(&q->waiting, n, entry);
+	TAILQ_FOREACH(n, &p->names, entry) {
 		q->nwaiting++;
 		q->bytes += n->len;
 	}
+	TAILQ_CONCAT(&p->names, &q->waiting, entry);
+	TAILQ_CONCAT(&q->waiting, &p->names, entry);
 }
 
 static void
@@ -243,101 +236,97 @@ expired_refused(struct expired *q, const struct redisReply *reply)
 	if (reply_error(reply) == REPLY_ELSEWHERE)
 		conn_reset(q->env->conn, q->why);
 	else
-		timer_set(&q->again, 100 * MSEC);
+		timer_set(&q->push_delay, 100 * MSEC);
 }
 
 static void
 expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct expired_call *call = arg;
-	struct expired *q = call->queue;
+	struct expired_push *p = arg;
+	struct expired *q = p->queue;
 
-	if (q == NULL) {
-		expired_call_free(call);
-		return;
-	}
-	TAILQ_REMOVE(&q->pushes, call, entry);
-	q->npushes--;
 	if (answer == CONN_REPLY && reply_error(reply) == REPLY_OK) {
 		q->why[0] = '\0';
 		q->pushed = true;
 	} else {
-		expired_unsend(q, call);
+		expired_unsend(q, p);
 		if (answer == CONN_REPLY)
 			expired_refused(q, reply);
 	}
-	expired_call_free(call);
+	expired_free_push(p);
 	expired_wake(q);
 }
 
 /* Lock:Q:NAME; a name may hold any bytes. */
 static void
-expired_add_lock(const struct expired *q, struct args *w, const struct news *n)
+expired_add_lock(const struct expired *q, struct words *w, const struct expired_name *n)
 {
 	char *key = xasprintf("%s%s:", KEYS_LOCK_PREFIX, q->keys.name[KEY_QUEUE]);
 	size_t len = strlen(key);
 
 	key = xrealloc(key, len + n->len + 1);
 	memcpy(key + len, n->name, n->len);
-	args_own(w, key, len + n->len);
+	words_own(w, key, len + n->len);
+	w->nkeys++;
 }
 
-/* Moves as many as go into a call; their lock keys, then their names. */
-static int
-expired_take(struct expired *q, struct expired_call *call, struct args *w)
+/* Moves as many waiting names as go into a call. */
+static void
+expired_take(struct expired *q, struct expired_push *p)
 {
-	struct news *n;
+	struct expired_name *n;
 	size_t bytes = 0;
-	int count = 0;
+	int count;
 
-	while (count < PUSH_MAX && bytes < PUSH_BYTES && (n = TAILQ_FIRST(&q->waiting)) != NULL) {
+	for (count = 0; count < PUSH_MAX && bytes < PUSH_BYTES; count++) {
+		if ((n = TAILQ_FIRST(&q->waiting)) == NULL)
+			break;
 		expired_remove(q, n);
-		TAILQ_INSERT_TAIL(&call->news, n, entry);
+		TAILQ_INSERT_TAIL(&p->names, n, entry);
 		bytes += n->len;
-		count++;
 	}
-	TAILQ_FOREACH(n, &call->news, entry)
-		expired_add_lock(q, w, n);
-	args_fmt(w, "%" PRId64, (int64_t)(q->cfg->skew / MSEC));
-	args_str(w, q->env->instance);
-	TAILQ_FOREACH(n, &call->news, entry)
-		args_mem(w, n->name, n->len);
-	return count;
 }
 
 static void
 expired_send_one(struct expired *q)
 {
-	struct expired_call *call = expired_call_new(q);
-	struct args w = { 0 };
-	int count;
+	struct expired_push *p = xcalloc(1, sizeof(*p));
+	struct words w = { 0 };
+	struct expired_name *n;
 
-	TAILQ_INSERT_TAIL(&q->pushes, call, entry);
+	p->queue = q;
+	TAILQ_INIT(&p->names);
+	request_init(&p->request, expired_pushed, p);
+	TAILQ_INSERT_TAIL(&q->pushes, p, entry);
 	q->npushes++;
-	args_mem(&w, q->keys.name[KEY_QUEUE], q->keys.len[KEY_QUEUE]);
-	args_mem(&w, q->keys.name[KEY_BACKUP], q->keys.len[KEY_BACKUP]);
-	count = expired_take(q, call, &w);
-	conn_script(q->env->conn, script_find("expired_push"), expired_pushed, call, 2 + count,
-	    w.n, w.v, w.len);
-	args_done(&w);
+	expired_take(q, p);
+	keys_add(&q->keys, &w, KEY_QUEUE);
+	keys_add(&q->keys, &w, KEY_BACKUP);
+	TAILQ_FOREACH(n, &p->names, entry)
+		expired_add_lock(q, &w, n);
+	words_fmt(&w, "%" PRId64, (int64_t)(q->cfg->skew / MSEC));
+	words_add(&w, q->env->instance);
+	TAILQ_FOREACH(n, &p->names, entry)
+		words_mem(&w, n->name, n->len);
+	request_script(&p->request, q->env->conn, script_find("expired_push"), &w);
 }
 
 static void
 expired_send(struct expired *q)
 {
-	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->again) &&
+	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->push_delay) &&
 	    conn_is_ready(q->env->conn))
 		expired_send_one(q);
 }
 
-/* What was heard is pushed, or too late, before the other half says its last word. */
+/* The other half is closed when all names are pushed, or too late for that. */
 static void
 expired_finish(struct expired *q)
 {
 	if (TAILQ_EMPTY(&q->waiting) && q->npushes == 0)
 		ack_close(q->ack);
-	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->again))
-		timer_set(&q->again, 100 * MSEC);
+	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->push_delay))
+		timer_set(&q->push_delay, 100 * MSEC);
 }
 
 static void
@@ -353,14 +342,14 @@ expired_turn(void *arg)
 }
 
 static void
-expired_again(void *arg)
+expired_push_delay_over(void *arg)
 {
 	expired_wake(arg);
 }
 
-/* -- does Redis tell of expired keys? ----------------------------------------- */
+/* -- notify-keyspace-events --------------------------------------------------- */
 
-/* What is set, and what is missing; NULL: nothing is.  The caller frees it. */
+/* The flags that are set and those that are missing; NULL: none is missing.  The caller frees it. */
 static char *
 expired_flags(const char *set)
 {
@@ -387,64 +376,49 @@ expired_demand(struct expired *q, const char *flags, const char *refused)
 static void
 expired_set(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct expired_call *call = arg;
-	struct expired *q = call->queue;
+	struct expired *q = arg;
 
-	if (q != NULL) {
-		q->check = NULL;
-		if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK) {
-			expired_demand(q, call->flags, reply_text(reply));
-		} else if (answer == CONN_REPLY) {
-			queue_warn(&q->queue, SETTING " of Redis was set to '%s'", call->flags);
-			subscription_set_obstacle(&q->subscription, NULL);
-		}
+	if (answer != CONN_REPLY)
+		return;
+	if (reply_error(reply) != REPLY_OK) {
+		expired_demand(q, q->flags, reply_text(reply));
+		return;
 	}
-	expired_call_free(call);
+	queue_warn(&q->queue, SETTING " of Redis was set to '%s'", q->flags);
+	subscription_set_obstacle(&q->subscription, NULL);
 }
 
 static void
 expired_checked(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct expired_call *call = arg;
-	struct expired *q = call->queue;
-	const char *set = answer == CONN_REPLY ? reply_str(reply_at(reply, 1), NULL) : NULL;
+	struct expired *q = arg;
+	const char *set = reply_str(reply_at(reply, 1), NULL);
 
-	if (q != NULL)
-		q->check = NULL;
-	if (q == NULL || answer != CONN_REPLY) {
-		expired_call_free(call);
+	if (answer != CONN_REPLY)
 		return;
-	}
-	if (set == NULL) {
-		if (!q->unchecked)
-			queue_warn(&q->queue, "it cannot be checked whether Redis tells of expired keys "
-			    "(%.100s): " SETTING " must have E and x", reply_text(reply));
-		q->unchecked = true;
-		expired_call_free(call);
+	if (set == NULL && !q->unchecked)
+		queue_warn(&q->queue, "it cannot be checked whether Redis tells of expired keys "
+		    "(%.100s): " SETTING " must have E and x", reply_text(reply));
+	q->unchecked = set == NULL;
+	if (set == NULL)
 		return;
-	}
-	q->unchecked = false;
-	call->flags = expired_flags(set);
-	if (call->flags != NULL && q->cfg->notifications == NOTIFICATIONS_SET) {
-		q->check = call;
-		conn_words(q->env->conn, expired_set, call, "CONFIG", "SET", SETTING, call->flags,
-		    NULL);
-		return;
-	}
-	if (call->flags != NULL)
-		expired_demand(q, call->flags, "");
-	else
+	free(q->flags);
+	q->flags = expired_flags(set);
+	if (q->flags == NULL)
 		subscription_set_obstacle(&q->subscription, NULL);
-	expired_call_free(call);
+	else if (q->cfg->notifications == NOTIFICATIONS_SET)
+		request_words(&q->set, q->env->conn, "CONFIG", "SET", SETTING, q->flags, NULL);
+	else
+		expired_demand(q, q->flags, "");
 }
 
 static void
 expired_check(struct expired *q)
 {
-	if (q->check != NULL || q->closing || !conn_is_ready(q->env->conn))
+	if (request_is_sent(&q->get) || request_is_sent(&q->set) || q->closing ||
+	    !conn_is_ready(q->env->conn))
 		return;
-	q->check = expired_call_new(q);
-	conn_words(q->env->conn, expired_checked, q->check, "CONFIG", "GET", SETTING, NULL);
+	request_words(&q->get, q->env->conn, "CONFIG", "GET", SETTING, NULL);
 }
 
 /* -- the table's functions -------------------------------------------------- */
@@ -473,7 +447,9 @@ expired_open(const struct queue_env *env, struct config *config,
 	keys_init(&q->keys, cfg->key);
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->pushes);
-	timer_init(&q->again, env->loop, expired_again, q);
+	request_init(&q->get, expired_checked, q);
+	request_init(&q->set, expired_set, q);
+	timer_init(&q->push_delay, env->loop, expired_push_delay_over, q);
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
 	subscription_add(&q->subscription, false, channel, expired_heard, q);
@@ -497,7 +473,7 @@ expired_conn_up(struct queue *queue, const struct conn_server *server)
 {
 	struct expired *q = (struct expired *)queue;
 
-	timer_stop(&q->again);
+	timer_stop(&q->push_delay);
 	ack_conn_up(q->ack, server);
 	expired_check(q);
 	if (!q->closing)
@@ -533,7 +509,7 @@ expired_settle(struct queue *queue, struct message *msg, const struct verdict *v
 	ack_settle(((struct expired *)queue)->ack, msg, verdict, result);
 }
 
-/* Somebody else may have replaced the setting: it is looked at now and then. */
+/* Checks the setting, too: an operator may have changed it. */
 static void
 expired_tick(struct queue *queue)
 {
@@ -566,19 +542,18 @@ static void
 expired_free(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
-	struct expired_call *call;
+	struct expired_push *p;
 
-	while ((call = TAILQ_FIRST(&q->pushes)) != NULL) {
-		TAILQ_REMOVE(&q->pushes, call, entry);
-		call->queue = NULL;
-	}
-	if (q->check != NULL)
-		q->check->queue = NULL;
+	while ((p = TAILQ_FIRST(&q->pushes)) != NULL)
+		expired_free_push(p);
+	request_cancel(&q->get);
+	request_cancel(&q->set);
+	free(q->flags);
 	ack_free(q->ack);
 	subscription_done(&q->subscription);
-	timer_stop(&q->again);
+	timer_stop(&q->push_delay);
 	loop_defer_cancel(q->env->loop, &q->turn);
-	expired_free_news(&q->waiting);
+	expired_free_names(&q->waiting);
 	keys_done(&q->keys);
 	config_unref(q->config);
 	free(q);

@@ -64,6 +64,12 @@ keys_suffix(enum key key)
 	return keys_suffixes[key];
 }
 
+void
+keys_add(const struct keys *k, struct words *w, enum key key)
+{
+	words_key(w, k->name[key], k->len[key]);
+}
+
 bool
 keys_is_one(const char *q, const char *name, size_t len)
 {

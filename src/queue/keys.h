@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "policy/config.h"
+#include "redis/words.h"
 
 enum key {
 	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY, KEY_RETRY,
@@ -27,6 +28,7 @@ void		 keys_done(struct keys *);
 void		 keys_set_group(struct keys *, const char *);	/* "": not known */
 const char	*keys_group(const struct keys *);	/* the default where it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
+void		 keys_add(const struct keys *, struct words *, enum key);	/* as words_key() */
 bool		 keys_is_one(const char *q, const char *name, size_t len);	/* Q or derived from it */
 
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"

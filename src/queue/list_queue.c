@@ -14,11 +14,9 @@
 #include "queue/direct.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "queue/script_args.h"
-#include "redis/reply.h"
+#include "redis/request.h"
 
 #define POP_BYTES	(1024 * 1024)
 #define POP_MAX		100
@@ -27,35 +25,16 @@
 struct list {
 	struct direct		  direct;	/* first */
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
-	struct list_call	 *pop, *push;	/* on their way; NULL: none */
+	struct request		  pop, push;
 	enum pop		  from;		/* the end that the last pop took from */
 	bool			  known;	/* a pop may find something */
 	bool			  empty;	/* the last look or pop found nothing */
 	bool			  refused;	/* a push was, and that was logged */
 };
 
-/* A command on its way; lives until it is answered, also beyond its queue. */
-struct list_call {
-	struct list	*queue;		/* NULL: it is gone */
-};
-
-static struct list_call *
-list_call_new(struct list *q)
-{
-	struct list_call *call = xcalloc(1, sizeof(*call));
-
-	call->queue = q;
-	return call;
-}
-
-static struct list *
-list_call_end(struct list_call *call)
-{
-	struct list *q = call->queue;
-
-	free(call);
-	return q;
-}
+/* What list_pop.lua answers; then messages. */
+enum { POP_STATUS, POP_NOW, POP_WAITING, POP_FIELDS };
+static const char	pop_form[] = { FIELD_STR, FIELD_NUMBER, FIELD_INT, 0 };
 
 /* -- pops ------------------------------------------------------------------- */
 
@@ -91,33 +70,29 @@ list_pop_refused(struct list *q, const struct redisReply *reply)
 	}
 }
 
-/* status now waiting, then messages (or, paused: why ttl) */
+/* Of a paused queue the reason follows, not messages. */
 static void
-list_popped_ok(struct list *q, const struct redisReply *reply, const char *status)
+list_popped_ok(struct list *q, const struct redisReply *reply)
 {
-	int64_t waiting = reply_int(reply_at(reply, 2), 0);
-	bool paused = strcmp(status, "paused") == 0;
+	int64_t waiting = reply_int_at(reply, POP_WAITING);
+	bool paused = strcmp(reply_str_at(reply, POP_STATUS), "paused") == 0;
 	unsigned got = 0;
 	size_t i;
 
-	conn_saw_time(q->direct.env->conn, reply_double(reply_at(reply, 1), 0));
-	for (i = 3; !paused && i < reply_len(reply) && got < q->direct.asked; i++, got++)
+	conn_saw_time(q->direct.env->conn, reply_double_at(reply, POP_NOW));
+	for (i = POP_FIELDS; !paused && i < reply_len(reply) && got < q->direct.asked; i++, got++)
 		list_deliver(q, reply_at(reply, i));
 	q->known = waiting > 0 && !paused;
 	q->empty = waiting == 0 && got == 0;
-	direct_set_paused(&q->direct, paused, reply_str(reply_at(reply, 3), NULL));
+	direct_set_paused(&q->direct, paused, reply_str_at(reply, POP_FIELDS));
 	direct_fetched(&q->direct, got, paused ? FETCH_PAUSED : FETCH_OK, NULL);
 }
 
 static void
 list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct list *q = list_call_end(arg);
-	const char *status;
+	struct list *q = arg;
 
-	if (q == NULL)
-		return;
-	q->pop = NULL;
 	if (answer != CONN_REPLY) {
 		if (answer == CONN_LOST)
 			queue_warn(&q->direct.queue, "the answer to a pop was lost, and with it what "
@@ -126,37 +101,31 @@ list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
 		return;
 	}
-	status = reply_str(reply_at(reply, 0), NULL);
-	if (status == NULL || reply_len(reply) < 3)
-		list_pop_refused(q, reply);
+	if (reply_has(reply, 0, pop_form))
+		list_popped_ok(q, reply);
 	else
-		list_popped_ok(q, reply, status);
+		list_pop_refused(q, reply);
 }
 
 static void
 list_pop(struct list *q)
 {
-	static const enum key keys[] = { KEY_QUEUE, KEY_PAUSED };
 	const struct direct *base = &q->direct;
 	double now = conn_redis_time(base->env->conn);
 	double timeout = (double)base->env->redis->timeout / (double)SEC;
-	struct args w = { 0 };
-	size_t i;
+	struct words w = { 0 };
 
-	q->pop = list_call_new(q);
 	q->from = base->cfg->pop;
 	if (base->fetch_turn == TURN_NEWEST)
 		q->from = q->from == POP_LEFT ? POP_RIGHT : POP_LEFT;
-	for (i = 0; i < ARRAY_LEN(keys); i++)
-		args_mem(&w, base->keys.name[keys[i]], base->keys.len[keys[i]]);
-	args_str(&w, q->from == POP_LEFT ? "left" : "right");
-	args_fmt(&w, "%u", base->asked < POP_MAX ? base->asked : POP_MAX);
-	args_fmt(&w, "%d", POP_BYTES);
-	args_fmt(&w, "%" PRIu64, base->cfg->message_max);
-	args_fmt(&w, "%.6f", now > 0 ? now + timeout : 0);
-	conn_script(base->env->conn, script_find("list_pop"), list_popped, q->pop,
-	    ARRAY_LEN(keys), w.n, w.v, w.len);
-	args_done(&w);
+	keys_add(&base->keys, &w, KEY_QUEUE);
+	keys_add(&base->keys, &w, KEY_PAUSED);
+	words_add(&w, q->from == POP_LEFT ? "left" : "right");
+	words_fmt(&w, "%u", base->asked < POP_MAX ? base->asked : POP_MAX);
+	words_fmt(&w, "%d", POP_BYTES);
+	words_fmt(&w, "%" PRIu64, base->cfg->message_max);
+	words_fmt(&w, "%.6f", now > 0 ? now + timeout : 0);
+	request_script(&q->pop, base->env->conn, script_find("list_pop"), &w);
 }
 
 static void
@@ -164,7 +133,7 @@ list_fetch(struct direct *base)
 {
 	struct list *q = (struct list *)base;
 
-	if (q->pop != NULL)
+	if (request_is_sent(&q->pop))
 		return;
 	if (base->closing) {
 		direct_fetched(base, 0, FETCH_OK, NULL);
@@ -205,12 +174,9 @@ list_push_refused(struct list *q, const struct redisReply *reply)
 static void
 list_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct list *q = list_call_end(arg);
+	struct list *q = arg;
 	struct direct_delivery *d;
 
-	if (q == NULL)
-		return;
-	q->push = NULL;
 	direct_wake(&q->direct);
 	if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK) {
 		list_push_refused(q, reply);
@@ -246,23 +212,21 @@ list_push_back(struct direct *base)
 {
 	struct list *q = (struct list *)base;
 	struct direct_delivery *d = list_newest(q);
-	struct args w = { 0 };
+	struct words w = { 0 };
 	enum pop from;
 
-	if (d == NULL || q->push != NULL || timer_is_set(&q->push_delay) ||
+	if (d == NULL || request_is_sent(&q->push) || timer_is_set(&q->push_delay) ||
 	    !conn_is_ready(base->env->conn))
 		return;
-	q->push = list_call_new(q);
 	from = d->from;
-	args_str(&w, from == POP_LEFT ? "LPUSH" : "RPUSH");
-	args_mem(&w, base->keys.name[KEY_QUEUE], base->keys.len[KEY_QUEUE]);
+	words_add(&w, from == POP_LEFT ? "LPUSH" : "RPUSH");
+	words_mem(&w, base->keys.name[KEY_QUEUE], base->keys.len[KEY_QUEUE]);
 	while (d != NULL && d->from == from && w.bytes < PUSH_BYTES) {
-		args_mem(&w, d->msg->payload, d->msg->len);
+		words_mem(&w, d->msg->payload, d->msg->len);
 		direct_move(base, d, DIRECT_PUSHING);
 		d = list_newest(q);
 	}
-	conn_command(base->env->conn, list_pushed, q->push, w.n, w.v, w.len);
-	args_done(&w);
+	request_command(&q->push, base->env->conn, &w);
 }
 
 static void
@@ -312,6 +276,8 @@ list_open(const struct queue_env *env, struct config *config, const struct queue
 
 	direct_init(&q->direct, &list_kind, env, config, cfg, stats, events, arg);
 	q->known = true;
+	request_init(&q->pop, list_popped, q);
+	request_init(&q->push, list_pushed, q);
 	timer_init(&q->push_delay, env->loop, list_push_delay_over, q);
 	return &q->direct.queue;
 }
@@ -361,7 +327,7 @@ list_is_empty(const struct queue *queue)
 {
 	const struct list *q = (const struct list *)queue;
 
-	return q->empty && q->pop == NULL && !direct_has_deliveries(&q->direct);
+	return q->empty && !request_is_sent(&q->pop) && !direct_has_deliveries(&q->direct);
 }
 
 static void
@@ -376,10 +342,8 @@ list_free(struct queue *queue)
 {
 	struct list *q = (struct list *)queue;
 
-	if (q->pop != NULL)
-		q->pop->queue = NULL;
-	if (q->push != NULL)
-		q->push->queue = NULL;
+	request_cancel(&q->pop);
+	request_cancel(&q->push);
 	timer_stop(&q->push_delay);
 	direct_free(&q->direct);
 }

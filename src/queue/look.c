@@ -1,43 +1,37 @@
 /*
- * Looking; see look.h.  One script is on its way at a time.  What it reads is
- * armed by watch_script(), and a change that is told before its answer makes
- * the answer old: then it is sent again at once.
+ * Looks; see look.h.  One look is in flight at a time.  watch_request() arms the
+ * keys that it reads.  When a change is reported before the answer, the answer
+ * may be old: the look is sent again at once.
  */
 #include "queue/look.h"
 
-#include <stdlib.h>
-
 #include "policy/backoff.h"
-#include "queue/script_args.h"
 #include "redis/reply.h"
 
 #define POLL_EVERY	SEC		/* where tracking is refused */
 #define LONGEST		HOUR		/* that a timer waits for the end of a pause */
 
-/* Lives until it is answered, also beyond its look. */
-struct look_call {
-	struct look	*look;		/* NULL: nobody wants the answer any more */
-	bool		 armed;		/* tracking was on */
-};
+/* What look.lua answers. */
+enum { LOOK_WAITING, LOOK_PAUSED, LOOK_WHY, LOOK_TTL };
+static const char	look_form[] = { FIELD_INT, FIELD_INT, FIELD_STR, FIELD_INT, 0 };
 
 static void	look_send(struct look *);
 
-/* The script is answered: when to look next. */
+/* After an answer: sets when to look next, if no wake-up will say it. */
 static void
-look_plan(struct look *l, const struct look_call *call, bool paused, int64_t ttl)
+look_plan(struct look *l, int64_t ttl)
 {
+	bool woken = l->armed && !l->evict.on;
 	usec_t after = POLL_EVERY;
-
-	bool told = call->armed && !l->evict.on;
 
 	if (l->dirty && !l->evict.on) {
 		look_send(l);
 		return;
 	}
-	if (told && !(paused && ttl >= 0))
+	if (woken && !(l->paused && ttl >= 0))
 		return;
-	/* The end of a TTL is told late where nobody reads the key. */
-	if (told)
+	/* Redis reports the end of a TTL late if nobody reads the key. */
+	if (woken)
 		after = ttl < LONGEST / MSEC ? (usec_t)ttl * MSEC + MSEC : LONGEST;
 	timer_set(&l->again, after);
 }
@@ -56,51 +50,41 @@ look_refused(struct look *l, const struct redisReply *reply)
 	l->saw(&found, l->arg);
 }
 
-/* waiting paused why ttl */
 static void
 look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	struct look_call *call = arg;
-	struct look *l = call->look;
-	struct looked found = { .refused = NULL };
+	struct look *l = arg;
+	struct looked found = { .warning = l->warning };
 
-	if (l != NULL) {
-		l->call = NULL;
-		if (answer == CONN_REPLY && l->on && reply_len(reply) < 4) {
-			look_refused(l, reply);
-		} else if (answer == CONN_REPLY && l->on) {
-			l->failures = 0;
-			found.waiting = reply_int(reply_at(reply, 0), 0);
-			found.paused = reply_int(reply_at(reply, 1), 0) != 0;
-			found.why = reply_str(reply_at(reply, 2), NULL);
-			found.warning = l->warning;
-			l->warning = NULL;
-			l->paused = found.paused;
-			look_plan(l, call, found.paused, reply_int(reply_at(reply, 3), -1));
-			l->saw(&found, l->arg);
-		}
+	if (answer != CONN_REPLY || !l->on)
+		return;
+	if (!reply_has(reply, 0, look_form)) {
+		look_refused(l, reply);
+		return;
 	}
-	free(call);
+	l->failures = 0;
+	l->warning = NULL;
+	found.waiting = reply_int_at(reply, LOOK_WAITING);
+	found.paused = l->paused = reply_int_at(reply, LOOK_PAUSED) != 0;
+	found.why = reply_str_at(reply, LOOK_WHY);
+	look_plan(l, reply_int_at(reply, LOOK_TTL));
+	l->saw(&found, l->arg);
 }
 
 static void
 look_send(struct look *l)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 
-	if (!l->on || l->call != NULL || !conn_is_ready(l->env->conn))
+	if (!l->on || request_is_sent(&l->request) || !conn_is_ready(l->env->conn))
 		return;
 	timer_stop(&l->again);
 	l->dirty = false;
-	l->call = xcalloc(1, sizeof(*l->call));
-	l->call->look = l;
-	l->call->armed = watch_is_on(l->env->watch);
-	args_mem(&w, l->keys->name[KEY_PAUSED], l->keys->len[KEY_PAUSED]);
+	l->armed = watch_is_on(l->env->watch);
+	keys_add(l->keys, &w, KEY_PAUSED);
 	if (l->list)
-		args_mem(&w, l->keys->name[KEY_QUEUE], l->keys->len[KEY_QUEUE]);
-	watch_script(l->env->watch, script_find("look"), look_answered, l->call, w.n, w.n, w.v,
-	    w.len);
-	args_done(&w);
+		keys_add(l->keys, &w, KEY_QUEUE);
+	watch_request(l->env->watch, &l->request, script_find("look"), &w);
 }
 
 static void
@@ -164,6 +148,7 @@ look_init(struct look *l, const struct queue_env *env, const struct keys *keys, 
 	int i;
 
 	*l = (struct look){ .env = env, .keys = keys, .list = list, .saw = saw, .arg = arg };
+	request_init(&l->request, look_answered, l);
 	timer_init(&l->again, env->loop, look_timer, l);
 	for (i = 0; i < 1 + (list ? 1 : 0); i++) {
 		l->watch[i].key = keys->name[of[i]];
@@ -177,8 +162,7 @@ look_init(struct look *l, const struct queue_env *env, const struct keys *keys, 
 void
 look_done(struct look *l)
 {
-	if (l->call != NULL)
-		l->call->look = NULL;
+	request_cancel(&l->request);
 	timer_stop(&l->again);
 	evict_done(&l->evict);
 	watch_remove(l->env->watch, &l->watch[0]);

@@ -1,7 +1,7 @@
 /*
- * Looking at what kinds without leases have in Redis: QPAUSED, and the list Q
- * where there is one.  While it is on it keeps those keys armed, so that Redis
- * says when one changes; where tracking is refused it polls.
+ * Looks at what kinds without leases have in Redis: QPAUSED, and Q where it is a
+ * list.  While a look is on, it keeps these keys armed, so that Redis reports
+ * changes.  Where tracking is refused, it polls.
  */
 #ifndef RQD_QUEUE_LOOK_H
 #define RQD_QUEUE_LOOK_H
@@ -14,13 +14,13 @@
 #include "queue/keys.h"
 #include "queue/queue.h"
 
-/* What a look has found. */
+/* What a look has found; the texts are borrowed for the call. */
 struct looked {
 	const char	*warning;	/* about looking; NULL: none */
 	const char	*refused;	/* why Redis did not let it look; NULL: the rest is true */
 	int64_t		 waiting;	/* 0 without a list */
 	bool		 paused;
-	const char	*why;		/* of the pause; texts are borrowed for the call */
+	const char	*why;		/* of the pause */
 };
 
 struct look {
@@ -33,7 +33,8 @@ struct look {
 	struct evict		 evict;		/* whether Redis keeps the armed keys */
 	const char		*warning;	/* for the next saw() */
 	unsigned		 failures;	/* in a row */
-	struct look_call	*call;		/* on its way; NULL: none */
+	struct request		 request;
+	bool			 armed;		/* the request: tracking was on */
 	struct watch_key	 watch[2];
 	struct timer		 again;
 	void			(*saw)(const struct looked *, void *);
@@ -41,17 +42,17 @@ struct look {
 };
 
 /*
- * saw() comes from the loop after every look; one that was refused is tried again
+ * saw() comes from the loop after every look.  A look that was refused is repeated
  * after a backoff.  keys are borrowed.
  */
 void	look_init(struct look *, const struct queue_env *, const struct keys *, bool list,
 	    void (*saw)(const struct looked *, void *), void *arg);
 void	look_done(struct look *);
 
-/* On: looks now, and whenever something changes; off: not at all.  Either again is no-op. */
+/* On: looks now, and after each change; off: not at all.  No-op if it is that already. */
 void	look_set(struct look *, bool on);
 
-/* Looks again if it is on: every 10 s, for safety. */
+/* Looks again if it is on.  The tick calls it, in case that a wake-up was lost. */
 void	look_again(struct look *);
 
 #endif
