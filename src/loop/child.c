@@ -205,11 +205,11 @@ next_zombie(idtype_t type, pid_t id)
 }
 
 static int
-reap(pid_t pid, struct rusage *usage)
+reap(pid_t pid)
 {
 	int status = 0;
 
-	while (wait4(pid, &status, 0, usage) == -1 && errno == EINTR)
+	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
 		continue;
 	return status;
 }
@@ -235,7 +235,7 @@ has_leftovers(struct child_table *t, pid_t group, bool killed)
 	if (group_is_empty(group))
 		return false;
 	while ((pid = next_zombie(P_PGID, group)) != 0 && find(t, pid) == NULL) {
-		status = reap(pid, NULL);
+		status = reap(pid);
 		if (killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			found = true;
 	}
@@ -264,7 +264,7 @@ child_over(struct child_table *t, struct child *c)
 
 	if (kills && c->kill == NULL)
 		(void)kill(-pid, SIGKILL);
-	status = reap(pid, &x.usage);
+	status = reap(pid);
 	forget(t, c);
 	if (c->leader)
 		x.leftovers = has_leftovers(t, pid, kills && c->kill == NULL);
@@ -300,7 +300,7 @@ reap_all(void *arg)
 		if (c != NULL)
 			child_over(t, c);
 		else
-			(void)reap(pid, NULL);
+			(void)reap(pid);
 		any = true;
 	}
 	if (t->hurry)
@@ -353,7 +353,7 @@ sweep_until_none(struct child_table *t)
 	while (sweep(t) && clock_mono() < until) {
 		(void)sigtimedwait(&t->set, NULL, &pause);
 		while ((pid = next_zombie(P_ALL, 0)) != 0)
-			(void)reap(pid, NULL);
+			(void)reap(pid);
 	}
 }
 
@@ -429,13 +429,13 @@ child_wait(struct loop *l, struct child *c)
 	if (pid == 0)
 		return;
 	forget(l->children, c);
-	(void)reap(pid, NULL);
+	(void)reap(pid);
 }
 
 void
 child_wait_pid(pid_t pid)
 {
-	(void)reap(pid, NULL);
+	(void)reap(pid);
 }
 
 void

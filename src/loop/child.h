@@ -14,7 +14,6 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
-#include <sys/resource.h>
 
 #include "loop/loop.h"
 
@@ -22,7 +21,6 @@ struct child_exit {
 	bool		signaled;	/* ended by a signal: code is its number */
 	int		code;
 	bool		leftovers;	/* processes of its group outlived it */
-	struct rusage	usage;
 };
 
 struct child {

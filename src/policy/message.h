@@ -12,12 +12,10 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/util.h"
 #include "policy/config.h"
 
 struct message {
-	TAILQ_ENTRY(message)	 entry;		/* on a list of the present holder */
 	const struct queue_config *cfg;		/* in force at the pop; see config */
 	struct config		*config;	/* reference held: keeps cfg alive */
 
@@ -37,7 +35,6 @@ struct message {
 	void			*queue_data;	/* the kind's own */
 	void			*engine_data;	/* the consumer's own; NULL outside */
 };
-TAILQ_HEAD(message_list, message);
 
 struct message	*message_new(struct config *, const struct queue_config *);
 void		 message_free(struct message *);	/* NULL is fine */

@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-#define TOLD_MAX	8	/* in a round */
+#define REPORTS_MAX	8	/* in a round */
 
 static unsigned	affected;	/* owners whose keys are evicted */
 
 const char *
 evict_told(struct evict *e)
 {
-	if (++e->told <= TOLD_MAX || e->on)
+	if (++e->reports <= REPORTS_MAX || e->on)
 		return NULL;
 	e->on = true;
 	if (affected++ > 0)
@@ -29,7 +29,7 @@ evict_done(struct evict *e)
 void
 evict_round(struct evict *e)
 {
-	if (e->told == 0)
+	if (e->reports == 0)
 		evict_done(e);
-	e->told = 0;
+	e->reports = 0;
 }

@@ -1,26 +1,26 @@
 /*
- * A queue: where messages come from and where results go.  One const table
- * of functions per kind; queue_ops() finds it.
+ * A queue: where messages come from and where results go.  Each kind is one
+ * const table of functions; queue_ops() returns it.
  *
- * Pulling, always in this order:
+ * The engine takes messages always in this order:
  *
  *	queue_want(q, true)	the engine could run a message now
  *	  -> ready()		there may be one (once per want or fetch)
- *	queue_fetch(q, n, turn)	ask for up to n, n >= 1; the turn says which ones first
+ *	queue_fetch(q, n, turn)	asks for up to n, n >= 1; the turn says which ones first
  *	  -> deliver() x m	m <= n; the engine owns each message
- *	  -> fetched(n, m, ..)	exactly once per fetch; one fetch at a time
+ *	  -> fetched()		exactly once per fetch; one fetch at a time
  *
- * While wanted and without known work, a kind watches: no polling, no write.
- * While not wanted nothing is watched (contract, Wake-up).  After fetched() with
- * more == true it calls ready() again if still wanted, and so on.
+ * While a queue is wanted and knows of no work, it watches: it neither polls nor
+ * writes.  While it is not wanted, it does not look for messages.  After a fetch it
+ * calls ready() again when there may be more, if it is still wanted.
  *
  * Every delivered message is settled exactly once, also at shutdown.  settle()
- * gives the message back; the queue keeps it until Redis has confirmed, across
- * reconnects, and then calls settled(), which is the moment to log and count.
+ * gives the message back.  The queue keeps it until Redis has confirmed the
+ * result, across reconnects; then it calls settled(), and the engine logs and counts.
  *
- * The leases of delivered messages are renewed by the kind itself until they
- * are settled.  lost() says that a delivery is no longer ours: the engine ends
- * its handler, and still settles it (VERDICT_STALE).
+ * The queue renews the leases of delivered messages until they are settled.
+ * lost() says that another daemon may have the message now: the engine ends the
+ * handler, and still settles the message (VERDICT_STALE).
  *
  * No callback comes from inside a call into the queue.
  */
@@ -49,28 +49,29 @@ struct queue_env {
 	struct watch	*watch;
 	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
-	const unsigned	*fleet;		/* how many daemons there are, 0: unknown; NULL: the same */
+	const unsigned	*fleet;		/* how many daemons there are; NULL or 0: not known */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */
 	const char	*host;		/* for QDEAD */
 };
 
 /* What became of a settled message. */
 enum settled {
-	SETTLED_OK,		/* done as the verdict says (also: an earlier send of it had acted) */
-	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere (gone) */
-	SETTLED_RESCUED,	/* Redis had forgotten the delivery (lost): pushed again from our copy */
-	SETTLED_DROPPED,	/* the kind keeps nothing of what was not acked: it is gone */
+	SETTLED_OK,		/* done as the verdict says, by this call or an earlier one */
+	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere */
+	SETTLED_RESCUED,	/* Redis had lost the delivery: pushed again from our copy */
+	SETTLED_DROPPED,	/* not acked, and the kind has no retries: it is gone */
 	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
-	SETTLED_GAVE_UP		/* Redis cannot be reached: its lease will end; without one it may be lost */
+	SETTLED_GAVE_UP		/* Redis cannot be reached: the lease will expire; a message
+				 * without a lease may be lost */
 };
 
-/* Why a fetch brought less than asked; FETCH_OK also with m < n. */
+/* Why a fetch brought fewer messages than asked for; also FETCH_OK may bring fewer. */
 enum fetch_status {
 	FETCH_OK,
-	FETCH_PAUSED,		/* QPAUSED; until is set when it has a TTL */
+	FETCH_PAUSED,		/* QPAUSED exists */
 	FETCH_LIMITED,		/* fleet_concurrency, rate, or results that Redis refuses */
-	FETCH_DOWN,		/* Redis is not there; ready() comes after it is */
-	FETCH_ERROR		/* refused: cause says why; the engine suspends the queue */
+	FETCH_DOWN,		/* Redis is away; ready() comes when it is back */
+	FETCH_ERROR		/* Redis refused it: cause says why; the engine suspends the queue */
 };
 
 struct fetched {
@@ -83,7 +84,7 @@ struct fetched {
 						 * borrowed for the call */
 };
 
-/* What the tick found; for the log and /metrics. */
+/* What a tick found, or a warning at any time; for the log and /metrics. */
 struct tick_report {
 	unsigned	requeued, promoted, dropped;
 	const char	*warning;	/* NULL, or a sentence: once per change of state */
@@ -97,8 +98,8 @@ struct queue_events {
 	void	(*settled)(struct message *, const struct verdict *, const struct result *,
 		    enum settled, void *);	/* the message is freed after it */
 	void	(*ticked)(const struct tick_report *, void *);
-	void	(*paused)(bool, const char *why, void *);	/* QPAUSED seen, or seen gone */
-	/* Kinds that subscribe: it hears (again), or does not, and why; once per change. */
+	void	(*paused)(bool, const char *why, void *);	/* QPAUSED appeared, or is gone */
+	/* Kinds that subscribe: the subscription is up, or down and why; once per change. */
 	void	(*listening)(bool, const char *why, void *);
 	void	(*closed)(void *);		/* after queue_close(); the last one */
 };
@@ -143,8 +144,11 @@ void			 queue_warn(struct queue *, const char *, ...) PRINTF(2, 3);
 /* New settings for what is popped from now on; key and kind are the same. */
 void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);
 
-/* The server tells every queue; see conn.h.  Order inside: renew, pops in
- * doubt, kept results, then pops and ticks. */
+/*
+ * The server calls these for every queue; see conn.h.  When Redis is back, a queue
+ * first renews leases, then asks for pops whose reply was lost, then sends kept
+ * results; after that it pops and ticks.
+ */
 void	queue_conn_up(struct queue *, const struct conn_server *);
 void	queue_conn_down(struct queue *);
 
@@ -153,22 +157,22 @@ void	queue_fetch(struct queue *, unsigned n, enum turn);
 
 /*
  * Takes the message back and copies the verdict; takes what the result owns.
- * Results of one turn of the loop go to Redis in one call; those of quick
- * handlers may wait up to 1 ms for others to come, and ready() with them.
+ * Results of one turn of the loop go to Redis in one call.  Results of quick
+ * handlers may wait up to 1 ms for more results, and ready() with them.
  */
 void	queue_settle(struct queue *, struct message *, const struct verdict *, struct result *);
 
-/* One round of periodic work (expiry, promotion, gauges); the janitor's call. */
+/* Periodic work: expiry, promotion, counters.  The server calls it every 10 s. */
 void	queue_tick(struct queue *);
 
-/* For --until-empty: the last look found nothing waiting or due, and none is in hand. */
+/* For --until-empty: the last look found no message waiting or due, and none is in flight. */
 bool	queue_is_empty(const struct queue *);
 
 /*
- * No more deliveries; closed() comes when nothing is in hand and all results are
- * confirmed.  queue_free() ends the waiting: it calls settled(SETTLED_GAVE_UP) for
- * each unconfirmed result (the only callback from inside a call), and frees
- * messages that were never settled; nothing is called after it.
+ * After queue_close() no message is delivered; closed() comes when none is in hand
+ * and all results are confirmed.  queue_free() does not wait for that: it calls
+ * settled(SETTLED_GAVE_UP) for each unconfirmed result (the only callback from
+ * inside a call), and frees messages that were never settled.
  */
 void	queue_close(struct queue *);
 void	queue_free(struct queue *);	/* any time, but not from a callback of this queue */

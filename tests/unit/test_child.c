@@ -155,27 +155,6 @@ test_already_exited(void **state UNUSED)
 	assert_int_equal(w.result.code, 7);
 }
 
-static void
-test_usage(void **state UNUSED)
-{
-	volatile unsigned long n;
-	static struct watched w;
-	pid_t pid;
-
-	if ((pid = fork()) == 0) {
-		usec_t end = clock_mono() + 50 * MSEC;
-
-		for (n = 0; clock_mono() < end; n++)
-			continue;
-		_exit(0);
-	}
-	watch(&w, pid, false, false);
-	await(&w.calls, 1);
-	assert_true(w.result.usage.ru_utime.tv_sec > 0 ||
-	    w.result.usage.ru_utime.tv_usec + w.result.usage.ru_stime.tv_usec > 0);
-	assert_true(w.result.usage.ru_maxrss > 0);
-}
-
 /* Many at once, in any order: each is told once, and gets its own status. */
 static void
 test_many(void **state UNUSED)
@@ -556,7 +535,6 @@ main(void)
 #define T(f)	cmocka_unit_test_setup_teardown(f, start_loop, end_loop)
 		T(test_codes),
 		T(test_already_exited),
-		T(test_usage),
 		T(test_many),
 		T(test_free_in_callback),
 		T(test_leftovers_killed),
