@@ -364,11 +364,11 @@ ack_turn(void *arg)
 	struct ack *a = arg;
 
 	ack_fetch_step(a);
-	if (a->closing)
-		ack_return_found(a);
-	ack_put_away(a);
+	if (a->closing && ledger_give_back(a->ledger, true))
+		ack_wake(a);
+	settler_put_away(a->settler, ack_is_up(a));
 	ack_refusals_over(a);
-	if (!ack_expects_company(a)) {
+	if (!settler_waits(a->settler, !a->closing && ack_is_up(a))) {
 		ack_flush(a);
 		ack_look(a);
 	}
@@ -379,12 +379,6 @@ void
 ack_wake(struct ack *a)
 {
 	loop_defer(a->env->loop, &a->turn, ack_turn, a);
-}
-
-static void
-ack_held_back(void *arg)
-{
-	ack_wake(arg);
 }
 
 /* -- the table's functions -------------------------------------------------- */
@@ -415,7 +409,6 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
 	a->due_first = (unsigned)config_most(cfg);
-	a->pace = ACK_PACE_MAX;
 	a->prev = ack_next_call();
 	a->instance = xasprintf("%s-%" PRIu64, env->instance, a->prev);
 	keys_init(&a->keys, cfg->key);
@@ -425,9 +418,8 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	TAILQ_INIT(&a->doubts);
 	strcpy(a->sweep, "0");
 	timer_init(&a->ask, env->loop, ack_ask_timer, a);
-	timer_init(&a->company, env->loop, ack_company_over, a);
+	ack_settler_init(a);
 	timer_init(&a->load, env->loop, ack_load_timer, a);
-	timer_init(&a->hold, env->loop, ack_held_back, a);
 	timer_init(&a->tick, env->loop, ack_tick_timer, a);
 	ack_watch(a);
 	return &a->queue;
@@ -449,15 +441,12 @@ void
 ack_conn_up(struct queue *q, const struct conn_server *server)
 {
 	struct ack *a = (struct ack *)q;
-	struct delivery *d;
 
 	(void)server;
 	watcher_up(a->watcher);
-	a->settle_failures = a->tick_failures = a->ask_failures = 0;
+	a->tick_failures = a->ask_failures = 0;
 	a->tick_after = 0;
-	timer_stop(&a->hold);
-	for (d = ledger_first(a->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d))
-		d->due = 0;
+	settler_up(a->settler);
 	ack_renew_all(a);
 	ack_ask(a);
 	ack_flush(a);
@@ -505,9 +494,8 @@ ack_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
 {
 	struct ack *a = (struct ack *)q;
 
-	ack_saw_result(a);
 	watcher_set_no_room(a->watcher, false);
-	ack_keep(a, msg->queue_data, verdict, result);
+	settler_keep(a->settler, msg->queue_data, verdict, result);
 }
 
 /* Also the safety net under the watch: it is armed anew. */
@@ -553,7 +541,7 @@ ack_free(struct queue *q)
 		TAILQ_REMOVE(&a->calls, call, entry);
 		call->ack = NULL;
 	}
-	ack_give_up(a);
+	settler_free(a->settler);
 	ledger_free(a->ledger);
 	while ((doubt = TAILQ_FIRST(&a->doubts)) != NULL) {
 		TAILQ_REMOVE(&a->doubts, doubt, entry);
@@ -563,9 +551,7 @@ ack_free(struct queue *q)
 		watch_remove(a->env->watch, &a->watch[i].key);
 	watcher_free(a->watcher);
 	timer_stop(&a->ask);
-	timer_stop(&a->company);
 	timer_stop(&a->load);
-	timer_stop(&a->hold);
 	timer_stop(&a->tick);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);

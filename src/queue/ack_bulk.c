@@ -78,7 +78,8 @@ ack_put_aside(struct ack *a, struct delivery *d)
 	struct result none = { .end = END_NOT_RUN };
 
 	ack_tell_aside(a, d, later.delay);
-	ack_keep(a, d, &later, &none);
+	ledger_keep(a->ledger, d, &later, &none);
+	ack_wake(a);
 }
 
 /* -- loading ------------------------------------------------------------------ */

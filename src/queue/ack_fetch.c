@@ -371,7 +371,7 @@ ack_in_doubt(const struct ack *a)
 {
 	const struct doubt *doubt;
 
-	if (a->rescuing != NULL)
+	if (settler_is_rescuing(a->settler))
 		return true;
 	TAILQ_FOREACH(doubt, &a->doubts, entry) {
 		if (!doubt->answered)

@@ -4,13 +4,10 @@
  * between the kinds is which script plays which part: struct ack_kind.
  *
  *	ack.c		life, turns of the loop, scripts sent and answered; kind "ack"
- *	watcher.c	is there work?
  *	ack_fetch.c	pops, and what became of one whose reply was lost
  *	ack_bulk.c	large payloads, by a connection of their own
- *	ack_settle.c	results: kept, sent, confirmed
- *	ack_rescue.c	results of messages that Redis has lost
- *	ack_renew.c	the renewal of leases
- *	ledger.c	deliveries: an object of its own
+ *	ack_settle.c	sends results, and rescues of messages that Redis has lost
+ *	ack_renew.c	renews leases
  *	ack_tick.c	expiry, delayed messages, fleet-wide counters
  *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
@@ -27,6 +24,7 @@
 #include "queue/ledger.h"
 #include "queue/queue.h"
 #include "queue/script_args.h"
+#include "queue/settler.h"
 #include "queue/watcher.h"
 #include "redis/reply.h"
 #include "redis/script.h"
@@ -35,9 +33,7 @@
 #define ACK_POP_BYTES	(256 * 1024)	/* of payload in a pop's reply */
 #define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
-#define ACK_SETTLE_MAX	64
 #define ACK_TICK_MAX	250
-#define ACK_PACE_MAX	(10 * MSEC)
 
 /* A pop whose reply was lost, or was an error that may have come after its first write. */
 struct doubt {
@@ -165,14 +161,8 @@ struct ack {
 
 	/* Deliveries and results. */
 	struct ledger		 *ledger;
-	usec_t			  result_at;	/* mono: the last result came */
-	usec_t			  pace;		/* between two results, smoothed; at most ACK_PACE_MAX */
-	struct timer		  company;	/* set: results wait for others */
-	struct delivery		 *rescuing;	/* its rescue is on its way, or may have acted */
+	struct settler		 *settler;
 	bool			  refusing;	/* the warning about them has not been taken back */
-	bool			  retrying;	/* a call with such results is on its way */
-	struct timer		  hold;		/* set: no refused result is sent before */
-	unsigned		  settle_failures;	/* calls in a row of which nothing was accepted */
 
 	/* Ticks. */
 	bool			  ticking;
@@ -275,33 +265,12 @@ unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out y
 bool		 ack_has_no_room(struct ack *);	/* the fetch could pop nothing: those fill it */
 
 /* ack_settle.c */
-void		 ack_keep(struct ack *, struct delivery *, const struct verdict *,
-		    struct result *);
-void		 ack_return_found(struct ack *);
-void		 ack_put_away(struct ack *);	/* stale ones */
-void		 ack_saw_result(struct ack *);	/* for the pace */
-bool		 ack_expects_company(struct ack *);	/* results, and what follows them, wait */
-void		 ack_company_over(void *);	/* the timer's */
+void		 ack_settler_init(struct ack *);
 void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
-void		 ack_done(struct ack *, struct delivery *, enum settled);
-void		 ack_keep_on(struct ack *, struct delivery *);	/* it is sent again */
-bool		 ack_unanswered(struct ack *, struct call *, enum conn_answer);
-/* Redis has refused the only result of a call. */
-void		 ack_refuse(struct ack *, struct delivery *, enum reply_error);
-void		 ack_accepted(struct ack *);	/* a result */
-const char	*ack_op_name(enum verdict_op);
-/* What letters say of how the handler ended. */
-void		 ack_add_status(struct args *, const struct result *);
-void		 ack_add_error(struct args *, const struct result *);
-
-/* ack_rescue.c */
-bool		 ack_can_rescue(const struct delivery *);
-void		 ack_send_rescue(struct ack *);	/* the next one that may be sent */
+void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
 /* Asks whether our message has the tag that another delivery holds: "there" or "other". */
 void		 ack_check(struct ack *, struct delivery *, void (*answered)(struct ack *,
 		    struct call *, enum conn_answer, const struct redisReply *));
-void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
-void		 ack_give_up(struct ack *);
 
 /* ack_renew.c */
 void		 ack_renew_all(struct ack *);

@@ -111,7 +111,8 @@ ack_renew(void *arg)
 {
 	struct ack *a = arg;
 
-	if (!watcher_is_wanted(a->watcher) && a->asked == 0)
-		ack_return_found(a);
+	if (!watcher_is_wanted(a->watcher) && a->asked == 0 &&
+	    ledger_give_back(a->ledger, a->closing))
+		ack_wake(a);
 	ack_renew_all(a);
 }

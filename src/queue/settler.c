@@ -1,0 +1,474 @@
+/*
+ * Results: see settler.h.
+ *
+ * Batches: the results of one turn go into one call.  While handlers are quick, a
+ * result also waits for others: as long as more than twice as many messages are in
+ * hand as results are kept, for BATCH_TIME at most.  ready() waits with it, so that
+ * one pop fills all the slots that became free.  Two scripts for three messages
+ * instead of two for each one save half of what a message costs Redis.
+ *
+ * Unknown outcomes: a result whose answer was lost, or was an error, may have acted.
+ * If the next answer is "held", "gone" or "taken", it has, or the message was settled
+ * elsewhere: both count as success.  "lost" means that Redis has forgotten the
+ * delivery: an ack is done then, anything else is rescued, that is, written again from
+ * our copy.
+ *
+ * Rescues: a rescue has a number, as pops have, and Redis notes it as it does for a pop.
+ * So a rescue whose reply was lost can be sent again: the script sees whether the first
+ * one has acted.  For that no other call with a number may come in between: one rescue
+ * is on its way at a time, none while a pop is, and no pop while a rescue is.  After an
+ * error reply it gets a new number.
+ *
+ * Refusals: a result that Redis refuses keeps its slot, so pops ask for fewer messages
+ * meanwhile.  It backs off by itself and holds up no other one.  If Redis refuses a whole
+ * call, each of its results goes into a call of half the size the next time, until the
+ * one that is to blame is alone.  While nothing is accepted, one such call at a time is
+ * tried.  A result that was never refused is sent at once.
+ */
+#include "queue/settler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "loop/timer.h"
+#include "policy/backoff.h"
+
+#define BATCH_TIME	MSEC
+#define BATCH_ENOUGH	16		/* more make a message hardly cheaper */
+#define PACE_MAX	(10 * MSEC)
+#define CALL_MAX	64		/* results */
+#define CALL_BYTES	(1024 * 1024)	/* of their tags and error texts */
+
+struct settler {
+	struct ledger	*ledger;
+	const struct settler_events *events;
+	void		*arg;
+	usec_t		 result_at;	/* mono: the last result came */
+	usec_t		 pace;		/* between two results, smoothed; at most PACE_MAX */
+	struct timer	 batch_timer;	/* set: results wait for others */
+	struct timer	 hold;		/* set: no refused result is sent before */
+	struct delivery	*rescuing;	/* its rescue is on its way, or may have acted */
+	bool		 retrying;	/* a call with refused results is on its way */
+	unsigned	 failures;	/* calls in a row of which nothing was accepted */
+};
+
+/* Where only one result came only one slot is quick: it must not wait each time. */
+static void
+settler_batch_due(void *arg)
+{
+	struct settler *s = arg;
+
+	if (ledger_count(s->ledger, DELIVERY_KEPT) == 1)
+		s->pace = PACE_MAX;
+	s->events->batch_due(s->arg);
+}
+
+static void
+settler_wake(void *arg)
+{
+	struct settler *s = arg;
+
+	s->events->wake(s->arg);
+}
+
+struct settler *
+settler_new(struct loop *loop, struct ledger *ledger, const struct settler_events *events,
+    void *arg)
+{
+	struct settler *s = xcalloc(1, sizeof(*s));
+
+	s->ledger = ledger;
+	s->events = events;
+	s->arg = arg;
+	s->pace = PACE_MAX;
+	timer_init(&s->batch_timer, loop, settler_batch_due, s);
+	timer_init(&s->hold, loop, settler_wake, s);
+	return s;
+}
+
+static void
+settler_move(struct settler *s, struct delivery *d, enum delivery_state state)
+{
+	ledger_move(s->ledger, d, state);
+	settler_wake(s);
+}
+
+static void
+settler_end(struct settler *s, struct delivery *d, enum settled how)
+{
+	if (d->from_engine)
+		s->events->settled(d, how, s->arg);
+	settler_move(s, d, DELIVERY_DONE);
+}
+
+void
+settler_free(struct settler *s)
+{
+	enum delivery_state state;
+	struct delivery *d;
+
+	for (state = DELIVERY_KEPT; state < DELIVERY_DONE; state++) {
+		while ((d = ledger_first(s->ledger, state)) != NULL)
+			settler_end(s, d, SETTLED_GAVE_UP);
+	}
+	timer_stop(&s->batch_timer);
+	timer_stop(&s->hold);
+	free(s);
+}
+
+void
+settler_up(struct settler *s)
+{
+	struct delivery *d;
+
+	s->failures = 0;
+	timer_stop(&s->hold);
+	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d))
+		d->due = 0;
+}
+
+/* -- kept ------------------------------------------------------------------- */
+
+void
+settler_keep(struct settler *s, struct delivery *d, const struct verdict *verdict,
+    struct result *result)
+{
+	usec_t now = clock_mono(), since = now - s->result_at;
+
+	if (since > PACE_MAX)
+		since = PACE_MAX;
+	s->pace += (since - s->pace) / 8;
+	s->result_at = now;
+	ledger_keep(s->ledger, d, verdict, result);
+	settler_wake(s);
+}
+
+void
+settler_put_away(struct settler *s, bool connected)
+{
+	struct delivery *d, *next;
+
+	for (d = ledger_first(s->ledger, DELIVERY_KEPT); d != NULL; d = next) {
+		next = ledger_next(d);
+		if (d->verdict.op == VERDICT_STALE && !(d->taken && connected))
+			settler_end(s, d, SETTLED_STALE);
+	}
+}
+
+/* Slow handlers gain nothing: two results are expected in the time. */
+bool
+settler_waits(struct settler *s, bool may_wait)
+{
+	unsigned kept = ledger_count(s->ledger, DELIVERY_KEPT);
+
+	if (!may_wait || kept == 0 || kept >= BATCH_ENOUGH ||
+	    2 * kept >= ledger_count(s->ledger, DELIVERY_IN_HAND) || s->pace > BATCH_TIME / 2) {
+		timer_stop(&s->batch_timer);
+		return false;
+	}
+	if (!timer_is_set(&s->batch_timer))
+		timer_set(&s->batch_timer, BATCH_TIME);
+	return true;
+}
+
+/* -- sent ------------------------------------------------------------------- */
+
+static void
+settler_take(struct settler *s, struct delivery *d, struct results *r)
+{
+	batch_add(&r->batch, d);
+	ledger_move(s->ledger, d, DELIVERY_SENT);
+}
+
+/* The one that may have acted goes first. */
+static struct delivery *
+settler_next_rescue(const struct settler *s)
+{
+	usec_t now = clock_mono();
+	struct delivery *d;
+
+	if (s->rescuing != NULL)
+		return s->rescuing->state == DELIVERY_KEPT ? s->rescuing : NULL;
+	for (d = ledger_first(s->ledger, DELIVERY_KEPT); d != NULL; d = ledger_next(d)) {
+		if (d->rescue)
+			return d;
+	}
+	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
+		if (d->rescue && d->due <= now)
+			return d;
+	}
+	return NULL;
+}
+
+/* Whether the daemon has no delivery but what this list has: acks that fill one call. */
+static bool
+settler_has_all(const struct settler *s, enum delivery_state from)
+{
+	const struct delivery *d;
+	usec_t now = clock_mono();
+	enum delivery_state state;
+
+	if (ledger_count(s->ledger, from) > CALL_MAX)
+		return false;
+	for (state = 0; state < DELIVERY_LISTS; state++) {
+		if (state != from && ledger_count(s->ledger, state) > 0)
+			return false;
+	}
+	for (d = ledger_first(s->ledger, from); d != NULL; d = ledger_next(d)) {
+		if (d->verdict.op != VERDICT_ACK || d->most > 0 || d->due > now)
+			return false;
+	}
+	return true;
+}
+
+/* As many of a list as go into a call; false if there are none. */
+static bool
+settler_take_list(struct settler *s, enum delivery_state from, bool may_end, struct results *r)
+{
+	bool over = may_end && settler_has_all(s, from);
+	usec_t now = clock_mono();
+	size_t most = CALL_MAX, bytes = 0;
+	struct delivery *d, *next;
+
+	for (d = ledger_first(s->ledger, from); d != NULL && bytes <= CALL_BYTES; d = next) {
+		next = ledger_next(d);
+		if (d->rescue || (from == DELIVERY_REFUSED && d->due > now))
+			continue;
+		if (d->most > 0 && d->most < most)
+			most = d->most > r->batch.n ? d->most : r->batch.n;
+		if (r->batch.n == most)
+			break;
+		settler_take(s, d, r);
+		bytes += d->taglen + d->result.error_len;
+	}
+	r->over = over;
+	return r->batch.n > 0;
+}
+
+/* One call with results that were refused, or sets the time of the next one. */
+static bool
+settler_retry(struct settler *s, bool may_rescue, bool may_end, struct results *r)
+{
+	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* their ends wake us */
+	const struct delivery *d;
+	usec_t first = USEC_MAX, now = clock_mono();
+
+	if (s->retrying || timer_is_set(&s->hold))
+		return false;
+	s->retrying = r->retry = settler_take_list(s, DELIVERY_REFUSED, may_end, r);
+	if (s->retrying)
+		return true;
+	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
+		if (d->due < first && !(d->rescue && no_rescue))
+			first = d->due;
+	}
+	if (first != USEC_MAX)
+		timer_set(&s->hold, first > now ? first - now : MSEC);
+	return false;
+}
+
+bool
+settler_next(struct settler *s, bool may_rescue, bool may_end, struct results *r)
+{
+	struct delivery *d = may_rescue ? settler_next_rescue(s) : NULL;
+
+	*r = (struct results){ .rescue = d != NULL };
+	if (d == NULL)
+		return settler_take_list(s, DELIVERY_KEPT, may_end, r) ||
+		    settler_retry(s, may_rescue, may_end, r);
+	s->rescuing = d;
+	settler_take(s, d, r);
+	return true;
+}
+
+bool
+settler_is_rescuing(const struct settler *s)
+{
+	return s->rescuing != NULL;
+}
+
+/* -- no answer, or an error --------------------------------------------------- */
+
+void
+settler_call_over(struct settler *s, bool retry)
+{
+	if (retry)
+		s->retrying = false;
+}
+
+/* The one that is rescued stays so, with its number. */
+void
+settler_returned(struct settler *s, const struct batch *b, bool may_have_acted)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		if (may_have_acted)
+			b->v[i]->may_have_acted = true;
+		settler_move(s, b->v[i], DELIVERY_KEPT);
+	}
+}
+
+static usec_t
+settler_delay(const struct settler *s, enum reply_error e, unsigned failures)
+{
+	bool soon = e == REPLY_TRANSIENT || e == REPLY_REFUSED;
+
+	return backoff_delay(soon ? 100 * MSEC : SEC, ledger_patience(s->ledger), failures,
+	    random_unit());
+}
+
+static void
+settler_put_off(struct settler *s, struct delivery *d, usec_t due)
+{
+	d->may_have_acted = true;
+	d->due = due;
+	settler_move(s, d, DELIVERY_REFUSED);
+}
+
+void
+settler_refuse(struct settler *s, struct delivery *d, enum reply_error e)
+{
+	settler_put_off(s, d, clock_mono() + settler_delay(s, e, ++d->refusals));
+}
+
+/* Which of them is to blame is not known. */
+void
+settler_refused(struct settler *s, const struct batch *b, enum reply_error e)
+{
+	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
+	usec_t now = clock_mono();
+	size_t i;
+
+	timer_set(&s->hold, settler_delay(s, e, ++s->failures));
+	for (i = 0; i < b->n; i++) {
+		if (!passes && b->n == 1)
+			settler_refuse(s, b->v[i], e);
+		else
+			settler_put_off(s, b->v[i], now);
+		if (!passes)
+			b->v[i]->most = b->n > 1 ? (unsigned)b->n / 2 : 1;
+	}
+}
+
+static void
+settler_accepted(struct settler *s)
+{
+	s->failures = 0;
+	timer_stop(&s->hold);
+}
+
+/* -- answers ------------------------------------------------------------------ */
+
+static enum settled
+settler_gone(const struct delivery *d)
+{
+	return d->may_have_acted ? SETTLED_OK : SETTLED_STALE;
+}
+
+static bool
+settler_can_rescue(const struct delivery *d)
+{
+	return d->msg->payload != NULL && (d->verdict.op == VERDICT_RETRY ||
+	    d->verdict.op == VERDICT_RETURN || d->verdict.op == VERDICT_DEAD);
+}
+
+/* Redis has forgotten the delivery, and the tag is nowhere. */
+static void
+settler_lost(struct settler *s, struct delivery *d)
+{
+	if (!settler_can_rescue(d)) {
+		settler_end(s, d, d->verdict.op == VERDICT_ACK ? SETTLED_OK : SETTLED_STALE);
+		return;
+	}
+	d->rescue = true;
+	d->may_have_acted = false;
+	d->refusals = d->most = 0;
+	settler_move(s, d, DELIVERY_KEPT);
+}
+
+/*
+ * Another delivery has it, or it waits for one.  A dead letter that may have been
+ * written was not if the message still lives: it was deferred.
+ */
+static void
+settler_held(struct settler *s, struct delivery *d)
+{
+	if (d->may_have_acted && d->verdict.op == VERDICT_DEAD && d->msg->payload != NULL)
+		s->events->check(d, s->arg);
+	else
+		settler_end(s, d, settler_gone(d));
+}
+
+/* As held, but Redis has forgotten our delivery: rescue compares the payloads. */
+static void
+settler_held_lost(struct settler *s, struct delivery *d)
+{
+	if (settler_can_rescue(d)) {
+		d->rescue = true;
+		settler_move(s, d, DELIVERY_KEPT);
+	} else if (d->usurped && d->verdict.op == VERDICT_ACK) {
+		settler_end(s, d, SETTLED_OK);
+	} else {
+		settler_end(s, d, settler_gone(d));
+	}
+}
+
+bool
+settler_answer(struct settler *s, struct delivery *d, const char *text)
+{
+	if (d->verdict.op == VERDICT_STALE) {
+		settler_end(s, d, SETTLED_STALE);
+	} else if (strcmp(text, "ok") == 0) {
+		settler_end(s, d, SETTLED_OK);
+	} else if (strcmp(text, "lost") == 0) {
+		settler_lost(s, d);
+	} else if (strcmp(text, "held") == 0) {
+		settler_held(s, d);
+	} else if (strcmp(text, "held lost") == 0) {
+		settler_held_lost(s, d);
+	} else if (strcmp(text, "gone") == 0 || strcmp(text, "taken") == 0) {
+		settler_end(s, d, settler_gone(d));
+	} else if (strcmp(text, "again") == 0) {
+		settler_move(s, d, DELIVERY_KEPT);
+	} else if (strncmp(text, "deferred", 8) == 0) {
+		s->events->warn(text, s->arg);
+		settler_end(s, d, SETTLED_DEFERRED);
+	} else {
+		s->events->warn(text, s->arg);
+		settler_refuse(s, d, REPLY_OTHER);
+		return false;
+	}
+	settler_accepted(s);
+	return true;
+}
+
+/* Nobody else has the message: it is kept until the script's own words say otherwise. */
+bool
+settler_rescued(struct settler *s, struct delivery *d, const char *text)
+{
+	enum settled how;
+
+	s->rescuing = NULL;
+	d->rescue_call = 0;
+	if (text == NULL)
+		return false;
+	if (strcmp(text, "ok") == 0)
+		how = SETTLED_RESCUED;
+	else if (strcmp(text, "there") == 0)
+		how = settler_gone(d);
+	else if (strncmp(text, "deferred", 8) == 0)
+		how = SETTLED_DEFERRED;
+	else
+		return false;
+	settler_accepted(s);
+	settler_end(s, d, how);
+	return true;
+}
+
+void
+settler_checked(struct settler *s, struct delivery *d, const char *text)
+{
+	settler_end(s, d, strcmp(text, "other") == 0 ? SETTLED_OK : SETTLED_DEFERRED);
+}

@@ -1,0 +1,85 @@
+/*
+ * The results of a queue's deliveries, from when they are kept until Redis has
+ * confirmed each: which go into which call, when, and what an answer means.
+ *
+ * The settler sends nothing and knows no connection.  At the end of a turn, while
+ * connected, the owner calls settler_next() until it returns false, and sends the
+ * call that each time describes.  It tells the settler how the call ended:
+ *
+ *	no reply		settler_returned()
+ *	an error for the call	settler_refused()
+ *	settle's answers	settler_answer() for each result
+ *	rescue's answer		settler_rescued()
+ *	check's answer		settler_checked()
+ *
+ * Nothing that a handler has achieved is forgotten because a connection was lost:
+ * a result is kept until an answer ends it.
+ */
+#ifndef RQD_QUEUE_SETTLER_H
+#define RQD_QUEUE_SETTLER_H
+
+#include "queue/ledger.h"
+#include "queue/queue.h"
+#include "redis/reply.h"
+
+struct settler;
+
+/* From the functions below, and from timers. */
+struct settler_events {
+	/* The end of a delivery that the engine has settled.  It is DONE afterwards. */
+	void	(*settled)(struct delivery *, enum settled, void *);
+	/* Ask by rescue's "check" whether our message has the tag: it is SENT until then. */
+	void	(*check)(struct delivery *, void *);
+	void	(*warn)(const char *, void *);
+	void	(*wake)(void *);	/* something changed: look at the end of this turn */
+	void	(*batch_due)(void *);	/* results have waited for others: send them now */
+};
+
+/* A call with results.  The deliveries are SENT. */
+struct results {
+	struct batch	batch;
+	bool		rescue;		/* by the rescue script: there is only one */
+	bool		retry;		/* refused before: one such call at a time */
+	bool		over;		/* the daemon has no other delivery than these */
+};
+
+struct settler	*settler_new(struct loop *, struct ledger *, const struct settler_events *,
+		    void *arg);
+/* Ends all results with SETTLED_GAVE_UP; frees the settler, not the ledger. */
+void		 settler_free(struct settler *);
+/* Connected: what was refused may be sent at once. */
+void		 settler_up(struct settler *);
+
+/* Takes the result that the engine gives: see ledger_keep(). */
+void		 settler_keep(struct settler *, struct delivery *, const struct verdict *,
+		    struct result *);
+/*
+ * Ends stale results, about which nothing is written.  If connected, one that a foreign
+ * consumer took is sent: the script removes what is left of it.
+ */
+void		 settler_put_away(struct settler *, bool connected);
+/* Whether results wait for others to go in one call; only where may_wait. */
+bool		 settler_waits(struct settler *, bool may_wait);
+
+/*
+ * The next call.  may_rescue: no pop is on its way or in doubt.  may_end: no pop is, and
+ * nobody fetches, so that a call with the last deliveries is "over".
+ */
+bool		 settler_next(struct settler *, bool may_rescue, bool may_end, struct results *);
+/* A rescue is on its way or may have acted: no pop may be sent. */
+bool		 settler_is_rescuing(const struct settler *);
+
+/* First of all, when a call by settle was answered or lost. */
+void		 settler_call_over(struct settler *, bool retry);
+/* may_have_acted: the call was sent. */
+void		 settler_returned(struct settler *, const struct batch *, bool may_have_acted);
+void		 settler_refused(struct settler *, const struct batch *, enum reply_error);
+/* Returns false if the text is an error: the result is sent again later. */
+bool		 settler_answer(struct settler *, struct delivery *, const char *text);
+/* Returns false if the text is none of rescue's answers; the error is then reported by e. */
+bool		 settler_rescued(struct settler *, struct delivery *, const char *text);
+void		 settler_checked(struct settler *, struct delivery *, const char *text);
+/* The only result of a rescue or a check was refused. */
+void		 settler_refuse(struct settler *, struct delivery *, enum reply_error);
+
+#endif
