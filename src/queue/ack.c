@@ -27,9 +27,7 @@ static const char *const ack_role_names[ACK_SCRIPTS] = {
 /* -- calls ------------------------------------------------------------------ */
 
 struct call *
-ack_call_new(struct ack *a, enum ack_script script,
-    void (*answered)(struct ack *, struct call *, enum conn_answer,
-    const struct redisReply *))
+ack_call_new(struct ack *a, enum ack_script script, ack_answer_fn *answered)
 {
 	struct call *call = xcalloc(1, sizeof(*call));
 
@@ -376,8 +374,10 @@ ack_turn(void *arg)
 }
 
 void
-ack_wake(struct ack *a)
+ack_wake(void *arg)
 {
+	struct ack *a = arg;
+
 	loop_defer(a->env->loop, &a->turn, ack_turn, a);
 }
 

@@ -59,6 +59,7 @@ enum ack_script {
 };
 
 struct ack;
+struct call;
 
 /* A script's part in a kind. */
 struct ack_role {
@@ -176,13 +177,15 @@ struct ack {
 	struct timer		  tick;
 };
 
+typedef void	ack_answer_fn(struct ack *, struct call *, enum conn_answer,
+		    const struct redisReply *);
+
 /* A script on its way.  Lives until it is answered, also beyond its ack. */
 struct call {
 	TAILQ_ENTRY(call)	  entry;
 	struct ack		 *ack;		/* NULL: the queue is gone */
 	enum ack_script		  script;
-	void			(*answered)(struct ack *, struct call *, enum conn_answer,
-				    const struct redisReply *);
+	ack_answer_fn		 *answered;
 	struct batch		  batch;	/* the deliveries about which it is */
 	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
 	int			  nkeys;	/* set by ack_keys() */
@@ -190,8 +193,6 @@ struct call {
 	bool			  bulky;	/* it has the bulk connection */
 	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
-	bool			  retry;	/* settle: of results that were refused */
-	bool			  over;		/* settle: Redis need not remember our pops afterwards */
 };
 
 /* ack.c: what the tables of kinds are made of */
@@ -217,10 +218,8 @@ void		 ack_free(struct queue *);
 	.close = ack_close, .free = ack_free
 
 /* ack.c: what its files share */
-void		 ack_wake(struct ack *);
-struct call	*ack_call_new(struct ack *, enum ack_script,
-		    void (*)(struct ack *, struct call *, enum conn_answer,
-		    const struct redisReply *));
+void		 ack_wake(void *ack);
+struct call	*ack_call_new(struct ack *, enum ack_script, ack_answer_fn *);
 /* A call's words: KEYS, what all kinds give, the kind's own, a list. */
 void		 ack_keys(const struct ack *, struct call *, struct args *);
 void		 ack_words(const struct ack *, const struct call *, struct args *);
@@ -269,8 +268,7 @@ void		 ack_settler_init(struct ack *);
 void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
 void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
 /* Asks whether our message has the tag that another delivery holds: "there" or "other". */
-void		 ack_check(struct ack *, struct delivery *, void (*answered)(struct ack *,
-		    struct call *, enum conn_answer, const struct redisReply *));
+void		 ack_check(struct ack *, struct delivery *, ack_answer_fn *);
 
 /* ack_renew.c */
 void		 ack_renew_all(struct ack *);

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-static void	ack_checked(struct ack *, struct call *, enum conn_answer,
-		    const struct redisReply *);
+static ack_answer_fn	ack_checked;
 
 static void
 ack_leased(struct ack *a, struct delivery *d, enum lease lease)

@@ -75,7 +75,6 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 	const char *text;
 	double now;
 
-	settler_call_over(a->settler, call->retry);
 	if (answer != CONN_REPLY) {
 		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
 		return;
@@ -89,38 +88,35 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, i + 2), NULL);
-		if (!settler_answer(a->settler, call->batch.v[i], text != NULL ? text : "error"))
+		if (!settler_answer(a->settler, &call->batch, i, text != NULL ? text : "error"))
 			refused++;
 		else if (text != NULL && strcmp(text, "ok") == 0)
 			good++;
 	}
-	if (call->over && refused == 0)
+	if (call->batch.over && refused == 0)
 		a->noted = false;
 	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
 		ack_complain(a, ACK_SETTLE, NULL);
 }
 
 static void
-ack_send_settle(struct ack *a, struct results *r, void (*answered)(struct ack *, struct call *,
-    enum conn_answer, const struct redisReply *))
+ack_send_settle(struct ack *a, const struct batch *b, ack_answer_fn *answered)
 {
 	struct call *call = ack_call_new(a, ACK_SETTLE, answered);
 	struct args w = { 0 };
 	size_t i;
 
-	call->batch = r->batch;
-	call->retry = r->retry;
-	call->over = r->over;
+	call->batch = *b;
 	ack_keys(a, call, &w);
 	args_fmt(&w, "%lld", (long long)a->cfg->dead_max);
 	args_str(&w, a->env->host);
-	if (r->over)
+	if (b->over)
 		args_fmt(&w, "%s.%" PRIu64, a->instance, a->prev);
 	else
 		args_str(&w, "");
 	ack_words(a, call, &w);
-	for (i = 0; i < r->batch.n; i++)
-		ack_add_result(&w, r->batch.v[i]);
+	for (i = 0; i < b->n; i++)
+		ack_add_result(&w, b->v[i]);
 	ack_send(a, call, &w);
 }
 
@@ -145,7 +141,7 @@ ack_left(struct ack *a, struct call *call UNUSED, enum conn_answer answer,
 void
 ack_leave(struct ack *a)
 {
-	struct results none = { .over = true };
+	struct batch none = { .over = true };
 
 	if (!ack_is_up(a) || a->leaving || watcher_will_fetch(a->watcher) || !ack_may_end(a))
 		return;
@@ -178,16 +174,16 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 }
 
 static void
-ack_send_rescue(struct ack *a, struct results *r)
+ack_send_rescue(struct ack *a, const struct batch *b)
 {
 	struct call *call = ack_call_new(a, ACK_RESCUE, ack_rescued);
-	struct delivery *d = r->batch.v[0];
+	struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
 	struct args w = { 0 };
 
 	if (d->rescue_call == 0)
 		d->rescue_call = ack_next_call();
-	call->batch = r->batch;
+	call->batch = *b;
 	ack_keys(a, call, &w);
 	args_str(&w, ack_op_name(d->verdict.op));
 	args_mem(&w, m->tag, d->taglen);
@@ -210,8 +206,7 @@ ack_send_rescue(struct ack *a, struct results *r)
 }
 
 void
-ack_check(struct ack *a, struct delivery *d, void (*answered)(struct ack *,
-    struct call *, enum conn_answer, const struct redisReply *))
+ack_check(struct ack *a, struct delivery *d, ack_answer_fn *answered)
 {
 	struct call *call = ack_call_new(a, ACK_RESCUE, answered);
 	struct args w = { 0 };
@@ -265,12 +260,6 @@ ack_settler_warn(const char *text, void *arg)
 }
 
 static void
-ack_settler_wake(void *arg)
-{
-	ack_wake(arg);
-}
-
-static void
 ack_batch_due(void *arg)
 {
 	ack_flush(arg);
@@ -282,7 +271,7 @@ ack_settler_init(struct ack *a)
 {
 	static const struct settler_events events = {
 		.settled = ack_settler_done, .check = ack_check_letter,
-		.warn = ack_settler_warn, .wake = ack_settler_wake,
+		.warn = ack_settler_warn, .wake = ack_wake,
 		.batch_due = ack_batch_due,
 	};
 
@@ -294,14 +283,16 @@ ack_flush(struct ack *a)
 {
 	bool may_rescue = a->popping == NULL &&
 	    (settler_is_rescuing(a->settler) || !ack_in_doubt(a));
-	struct results r;
+	enum settler_call what;
+	struct batch b;
 
 	if (!ack_is_up(a))
 		return;
-	while (settler_next(a->settler, may_rescue, ack_may_end(a), &r)) {
-		if (r.rescue)
-			ack_send_rescue(a, &r);
+	while ((what = settler_next(a->settler, may_rescue, ack_may_end(a), &b)) !=
+	    SETTLER_NOTHING) {
+		if (what == SETTLER_RESCUE)
+			ack_send_rescue(a, &b);
 		else
-			ack_send_settle(a, &r, ack_settled);
+			ack_send_settle(a, &b, ack_settled);
 	}
 }

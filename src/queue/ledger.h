@@ -114,6 +114,8 @@ bool		 ledger_is_unsure(const struct ledger *);
 struct batch {
 	struct delivery	**v;
 	size_t		  n;
+	bool		  retry;	/* the settler's: they were refused before */
+	bool		  over;		/* the settler's: the daemon has no others */
 };
 
 void		 batch_add(struct batch *, struct delivery *);

@@ -175,9 +175,9 @@ settler_waits(struct settler *s, bool may_wait)
 /* -- sent ------------------------------------------------------------------- */
 
 static void
-settler_take(struct settler *s, struct delivery *d, struct results *r)
+settler_take(struct settler *s, struct delivery *d, struct batch *b)
 {
-	batch_add(&r->batch, d);
+	batch_add(b, d);
 	ledger_move(s->ledger, d, DELIVERY_SENT);
 }
 
@@ -224,7 +224,7 @@ settler_has_all(const struct settler *s, enum delivery_state from)
 
 /* As many of a list as go into a call; false if there are none. */
 static bool
-settler_take_list(struct settler *s, enum delivery_state from, bool may_end, struct results *r)
+settler_take_list(struct settler *s, enum delivery_state from, bool may_end, struct batch *b)
 {
 	bool over = may_end && settler_has_all(s, from);
 	usec_t now = clock_mono();
@@ -236,19 +236,19 @@ settler_take_list(struct settler *s, enum delivery_state from, bool may_end, str
 		if (d->rescue || (from == DELIVERY_REFUSED && d->due > now))
 			continue;
 		if (d->most > 0 && d->most < most)
-			most = d->most > r->batch.n ? d->most : r->batch.n;
-		if (r->batch.n == most)
+			most = d->most > b->n ? d->most : b->n;
+		if (b->n == most)
 			break;
-		settler_take(s, d, r);
+		settler_take(s, d, b);
 		bytes += d->taglen + d->result.error_len;
 	}
-	r->over = over;
-	return r->batch.n > 0;
+	b->over = over;
+	return b->n > 0;
 }
 
 /* One call with results that were refused, or sets the time of the next one. */
 static bool
-settler_retry(struct settler *s, bool may_rescue, bool may_end, struct results *r)
+settler_retry(struct settler *s, bool may_rescue, bool may_end, struct batch *b)
 {
 	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* their ends wake us */
 	const struct delivery *d;
@@ -256,7 +256,7 @@ settler_retry(struct settler *s, bool may_rescue, bool may_end, struct results *
 
 	if (s->retrying || timer_is_set(&s->hold))
 		return false;
-	s->retrying = r->retry = settler_take_list(s, DELIVERY_REFUSED, may_end, r);
+	s->retrying = b->retry = settler_take_list(s, DELIVERY_REFUSED, may_end, b);
 	if (s->retrying)
 		return true;
 	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
@@ -268,18 +268,19 @@ settler_retry(struct settler *s, bool may_rescue, bool may_end, struct results *
 	return false;
 }
 
-bool
-settler_next(struct settler *s, bool may_rescue, bool may_end, struct results *r)
+enum settler_call
+settler_next(struct settler *s, bool may_rescue, bool may_end, struct batch *b)
 {
 	struct delivery *d = may_rescue ? settler_next_rescue(s) : NULL;
 
-	*r = (struct results){ .rescue = d != NULL };
-	if (d == NULL)
-		return settler_take_list(s, DELIVERY_KEPT, may_end, r) ||
-		    settler_retry(s, may_rescue, may_end, r);
-	s->rescuing = d;
-	settler_take(s, d, r);
-	return true;
+	*b = (struct batch){ 0 };
+	if (d != NULL) {
+		s->rescuing = d;
+		settler_take(s, d, b);
+		return SETTLER_RESCUE;
+	}
+	return settler_take_list(s, DELIVERY_KEPT, may_end, b) ||
+	    settler_retry(s, may_rescue, may_end, b) ? SETTLER_SETTLE : SETTLER_NOTHING;
 }
 
 bool
@@ -290,10 +291,10 @@ settler_is_rescuing(const struct settler *s)
 
 /* -- no answer, or an error --------------------------------------------------- */
 
-void
-settler_call_over(struct settler *s, bool retry)
+static void
+settler_call_over(struct settler *s, const struct batch *b)
 {
-	if (retry)
+	if (b->retry)
 		s->retrying = false;
 }
 
@@ -303,6 +304,7 @@ settler_returned(struct settler *s, const struct batch *b, bool may_have_acted)
 {
 	size_t i;
 
+	settler_call_over(s, b);
 	for (i = 0; i < b->n; i++) {
 		if (may_have_acted)
 			b->v[i]->may_have_acted = true;
@@ -341,6 +343,7 @@ settler_refused(struct settler *s, const struct batch *b, enum reply_error e)
 	usec_t now = clock_mono();
 	size_t i;
 
+	settler_call_over(s, b);
 	timer_set(&s->hold, settler_delay(s, e, ++s->failures));
 	for (i = 0; i < b->n; i++) {
 		if (!passes && b->n == 1)
@@ -416,8 +419,11 @@ settler_held_lost(struct settler *s, struct delivery *d)
 }
 
 bool
-settler_answer(struct settler *s, struct delivery *d, const char *text)
+settler_answer(struct settler *s, const struct batch *b, size_t i, const char *text)
 {
+	struct delivery *d = b->v[i];
+
+	settler_call_over(s, b);
 	if (d->verdict.op == VERDICT_STALE) {
 		settler_end(s, d, SETTLED_STALE);
 	} else if (strcmp(text, "ok") == 0) {

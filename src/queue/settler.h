@@ -3,8 +3,8 @@
  * confirmed each: which go into which call, when, and what an answer means.
  *
  * The settler sends nothing and knows no connection.  At the end of a turn, while
- * connected, the owner calls settler_next() until it returns false, and sends the
- * call that each time describes.  It tells the settler how the call ended:
+ * connected, the owner calls settler_next() until there is nothing, and sends what
+ * it describes.  It tells the settler how each call ended:
  *
  *	no reply		settler_returned()
  *	an error for the call	settler_refused()
@@ -35,12 +35,10 @@ struct settler_events {
 	void	(*batch_due)(void *);	/* results have waited for others: send them now */
 };
 
-/* A call with results.  The deliveries are SENT. */
-struct results {
-	struct batch	batch;
-	bool		rescue;		/* by the rescue script: there is only one */
-	bool		retry;		/* refused before: one such call at a time */
-	bool		over;		/* the daemon has no other delivery than these */
+enum settler_call {
+	SETTLER_NOTHING,
+	SETTLER_RESCUE,		/* one result, by the rescue script */
+	SETTLER_SETTLE
 };
 
 struct settler	*settler_new(struct loop *, struct ledger *, const struct settler_events *,
@@ -62,20 +60,19 @@ void		 settler_put_away(struct settler *, bool connected);
 bool		 settler_waits(struct settler *, bool may_wait);
 
 /*
- * The next call.  may_rescue: no pop is on its way or in doubt.  may_end: no pop is, and
- * nobody fetches, so that a call with the last deliveries is "over".
+ * The next call: its results, which are SENT, are in the batch.  may_rescue: no pop is on
+ * its way or in doubt.  may_end: also nobody fetches; so a call with the last deliveries
+ * is "over".
  */
-bool		 settler_next(struct settler *, bool may_rescue, bool may_end, struct results *);
+enum settler_call settler_next(struct settler *, bool may_rescue, bool may_end, struct batch *);
 /* A rescue is on its way or may have acted: no pop may be sent. */
 bool		 settler_is_rescuing(const struct settler *);
 
-/* First of all, when a call by settle was answered or lost. */
-void		 settler_call_over(struct settler *, bool retry);
 /* may_have_acted: the call was sent. */
 void		 settler_returned(struct settler *, const struct batch *, bool may_have_acted);
 void		 settler_refused(struct settler *, const struct batch *, enum reply_error);
-/* Returns false if the text is an error: the result is sent again later. */
-bool		 settler_answer(struct settler *, struct delivery *, const char *text);
+/* The ith.  Returns false if the text is an error: the result is sent again later. */
+bool		 settler_answer(struct settler *, const struct batch *, size_t i, const char *text);
 /* Returns false if the text is none of rescue's answers; the error is then reported by e. */
 bool		 settler_rescued(struct settler *, struct delivery *, const char *text);
 void		 settler_checked(struct settler *, struct delivery *, const char *text);
