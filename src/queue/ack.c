@@ -291,19 +291,13 @@ ack_warn(const char *text, void *arg)
 }
 
 static void
-ack_look_again(void *arg)
-{
-	ack_wake(arg);
-}
-
-static void
 ack_watch(struct ack *a)
 {
 	static const enum key of[ARRAY_LEN(a->watch)] = {
 		KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED, KEY_BACKUP
 	};
 	static const struct watcher_events events = {
-		.wake = ack_look_again, .promote = ack_promote, .warn = ack_warn,
+		.wake = ack_wake, .promote = ack_promote, .warn = ack_warn,
 	};
 	struct ack_key *k;
 	size_t i;

@@ -10,6 +10,9 @@
  *	ack_renew.c	renews leases
  *	ack_tick.c	expiry, delayed messages, fleet-wide counters
  *
+ * Below them are objects that know nothing of struct ack: ledger.c (deliveries),
+ * settler.c (results) and watcher.c (is there work?).
+ *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
  * the turn ack_turn() does it.  Calls from above only change fields and wake.
  */

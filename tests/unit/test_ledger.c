@@ -1,69 +1,34 @@
 /* The ledger: states against a model, batches, and what renewals hold and answer. */
 #include "unit.h"
 
-#include "queue/ledger.h"
+#include "ledger_fixture.h"
 
-#define LEASE	(60 * SEC)
-
-static struct {
-	struct loop	*loop;
-	struct config	*config;
-	struct queue_config cfg;
-	struct ledger	*ledger;
-	unsigned	 renewals;	/* that were due */
-	struct batch	 sent[8];
-	size_t		 n;
-} f;
+static unsigned renewals;		/* that were due */
+static struct batch sent[8];
+static size_t n_sent;
 
 static void
-renew(void *arg)
+renew(void *arg UNUSED)
 {
-	assert_ptr_equal(arg, &f);
-	f.renewals++;
+	renewals++;
 }
 
 static int
 setup(void **state UNUSED)
 {
-	memset(&f, 0, sizeof(f));
-	clock_fake(HOUR, 0);
-	f.loop = loop_new_simulated();
-	f.config = xcalloc(1, sizeof(*f.config));
-	f.config->refs = 1000000;	/* ours: nobody frees it */
-	f.cfg.lease = LEASE;
-	f.ledger = ledger_new(f.loop, LEASE, renew, &f);
+	ledger_setup(renew);
+	renewals = 0;
 	return 0;
-}
-
-static void
-answered(void)
-{
-	while (f.n > 0)
-		batch_done(&f.sent[--f.n]);
 }
 
 static int
 teardown(void **state UNUSED)
 {
-	ledger_free(f.ledger);
-	answered();
-	loop_free(f.loop);
-	assert_int_equal(f.config->refs, 1000000);
-	free(f.config);
-	clock_set_source(NULL);
+	ledger_free(ledger);
+	while (n_sent > 0)
+		batch_done(&sent[--n_sent]);
+	ledger_teardown();
 	return 0;
-}
-
-static struct delivery *
-add(const char *token)
-{
-	struct message *m = message_new(f.config, &f.cfg);
-
-	m->tag = xstrdup("tag");
-	m->token = xstrdup(token);
-	m->payload = xstrdup("payload");
-	m->free_payload = (void (*)(char *))free;
-	return ledger_add(f.ledger, m, 3, 9, clock_boot());
 }
 
 static struct delivery *
@@ -72,16 +37,16 @@ add_in(enum delivery_state state)
 	struct delivery *d = add("c.1");
 
 	if (state >= DELIVERY_IN_HAND)
-		ledger_move(f.ledger, d, DELIVERY_IN_HAND);
+		ledger_move(ledger, d, DELIVERY_IN_HAND);
 	if (state != d->state)
-		ledger_move(f.ledger, d, state);
+		ledger_move(ledger, d, state);
 	return d;
 }
 
 static void
 send_batch(struct batch *batch, void *arg UNUSED)
 {
-	f.sent[f.n++] = *batch;
+	sent[n_sent++] = *batch;
 }
 
 static void
@@ -89,16 +54,16 @@ test_add(void **state UNUSED)
 {
 	struct delivery *d;
 
-	assert_true(ledger_is_empty(f.ledger));
+	assert_true(ledger_is_empty(ledger));
 	d = add("c.1");
 	assert_ptr_equal(d->msg->queue_data, d);
 	assert_int_equal(d->state, DELIVERY_FOUND);
 	assert_int_equal(d->idlen, 3);	/* not beyond the tag */
-	assert_false(ledger_is_empty(f.ledger));
-	assert_true(ledger_has_token(f.ledger, "c.1"));
-	assert_false(ledger_has_token(f.ledger, "c.2"));
-	ledger_move(f.ledger, d, DELIVERY_DONE);
-	assert_true(ledger_is_empty(f.ledger));
+	assert_false(ledger_is_empty(ledger));
+	assert_true(ledger_has_token(ledger, "c.1"));
+	assert_false(ledger_has_token(ledger, "c.2"));
+	ledger_move(ledger, d, DELIVERY_DONE);
+	assert_true(ledger_is_empty(ledger));
 }
 
 /* Random moves: counts, lists and what the mover notes agree with a model. */
@@ -121,26 +86,26 @@ test_moves(void **state UNUSED)
 		refused[i] |= s == DELIVERY_REFUSED;
 		count[d[i]->state]--;
 		count[s]++;
-		ledger_move(f.ledger, d[i], s);
+		ledger_move(ledger, d[i], s);
 		assert_int_equal(d[i]->state, s);
 		assert_int_equal(d[i]->from_engine, from[i]);
 		assert_int_equal(d[i]->keeps_slot, refused[i]);
-		assert_int_equal(ledger_departures(f.ledger), departures);
+		assert_int_equal(ledger_departures(ledger), departures);
 		for (kept = i = 0; i < ARRAY_LEN(d); i++)
 			kept += refused[i];
-		assert_int_equal(ledger_refused(f.ledger), kept);
+		assert_int_equal(ledger_refused(ledger), kept);
 		for (s = 0; s < DELIVERY_LISTS; s++) {
 			n = 0;
-			for (at = ledger_first(f.ledger, s); at != NULL; at = ledger_next(at))
+			for (at = ledger_first(ledger, s); at != NULL; at = ledger_next(at))
 				n += at->state == s;
 			assert_int_equal(n, count[s]);
-			assert_int_equal(ledger_count(f.ledger, s), count[s]);
+			assert_int_equal(ledger_count(ledger, s), count[s]);
 		}
 	}
 	for (i = 0; i < ARRAY_LEN(d); i++)
-		ledger_move(f.ledger, d[i], DELIVERY_DONE);
-	assert_int_equal(ledger_refused(f.ledger), 0);
-	assert_true(ledger_is_empty(f.ledger));
+		ledger_move(ledger, d[i], DELIVERY_DONE);
+	assert_int_equal(ledger_refused(ledger), 0);
+	assert_true(ledger_is_empty(ledger));
 }
 
 static void
@@ -148,13 +113,13 @@ test_give_back(void **state UNUSED)
 {
 	struct delivery *found = add("c.1"), *loading = add_in(DELIVERY_LOADING);
 
-	assert_true(ledger_give_back(f.ledger, false));
+	assert_true(ledger_give_back(ledger, false));
 	assert_int_equal(found->state, DELIVERY_KEPT);
 	assert_int_equal(found->verdict.op, VERDICT_RETURN);
 	assert_false(found->from_engine);
 	assert_int_equal(loading->state, DELIVERY_LOADING);
-	assert_false(ledger_give_back(f.ledger, false));
-	assert_true(ledger_give_back(f.ledger, true));
+	assert_false(ledger_give_back(ledger, false));
+	assert_true(ledger_give_back(ledger, true));
 	assert_int_equal(loading->state, DELIVERY_KEPT);
 }
 
@@ -167,8 +132,8 @@ test_sort(void **state UNUSED)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(come); i++)
-		ledger_sort(f.ledger, add(come[i]));
-	d = ledger_first(f.ledger, DELIVERY_FOUND);
+		ledger_sort(ledger, add(come[i]));
+	d = ledger_first(ledger, DELIVERY_FOUND);
 	for (i = 0; i < ARRAY_LEN(want); i++, d = ledger_next(d))
 		assert_string_equal(d->msg->token, want[i]);
 	assert_null(d);
@@ -181,57 +146,57 @@ test_sure(void **state UNUSED)
 	struct delivery *d = add("c.1");
 
 	clock_fake_advance(LEASE / 4 * 3 - 1);
-	assert_ptr_equal(ledger_found(f.ledger), d);
-	assert_false(ledger_is_unsure(f.ledger));
+	assert_ptr_equal(ledger_found(ledger), d);
+	assert_false(ledger_is_unsure(ledger));
 	clock_fake_advance(1);
-	assert_null(ledger_found(f.ledger));
-	assert_true(ledger_is_unsure(f.ledger));
-	ledger_renewals(f.ledger, send_batch, NULL);
-	assert_false(ledger_is_unsure(f.ledger));
-	assert_int_equal(ledger_renewed(f.ledger, d, 1, clock_boot()), LEASE_SEEN);
-	assert_ptr_equal(ledger_found(f.ledger), d);
+	assert_null(ledger_found(ledger));
+	assert_true(ledger_is_unsure(ledger));
+	ledger_renewals(ledger, send_batch, NULL);
+	assert_false(ledger_is_unsure(ledger));
+	assert_int_equal(ledger_renewed(ledger, d, 1, clock_boot()), LEASE_SEEN);
+	assert_ptr_equal(ledger_found(ledger), d);
 }
 
 static void
 test_when(void **state UNUSED)
 {
-	assert_int_equal(ledger_renew_interval(f.ledger), 10 * SEC);
-	ledger_set_lease(f.ledger, 6 * SEC);
-	assert_int_equal(ledger_renew_interval(f.ledger), 2 * SEC);
-	assert_int_equal(ledger_patience(f.ledger), 2 * SEC);
-	loop_run_for(f.loop, HOUR);
-	assert_int_equal(f.renewals, 0);
+	assert_int_equal(ledger_renew_interval(ledger), 10 * SEC);
+	ledger_set_lease(ledger, 6 * SEC);
+	assert_int_equal(ledger_renew_interval(ledger), 2 * SEC);
+	assert_int_equal(ledger_patience(ledger), 2 * SEC);
+	loop_run_for(loop, HOUR);
+	assert_int_equal(renewals, 0);
 	(void)add("c.1");
-	loop_run_for(f.loop, 2 * SEC - 1);
-	assert_int_equal(f.renewals, 0);
-	loop_run_for(f.loop, 1);
-	assert_int_equal(f.renewals, 1);
-	assert_true(ledger_begin_renewal(f.ledger, false));
-	loop_run_for(f.loop, 2 * SEC * 8 / 10 - 1);
-	assert_int_equal(f.renewals, 1);
-	loop_run_for(f.loop, 2 * SEC * 2 / 10 + 1);
-	assert_int_equal(f.renewals, 2);
-	ledger_set_lease(f.ledger, LEASE);
-	assert_true(ledger_begin_renewal(f.ledger, false));
-	ledger_renew_soon(f.ledger);
-	loop_run_for(f.loop, SEC);
-	assert_int_equal(f.renewals, 3);
-	ledger_set_lease(f.ledger, SEC);
-	assert_int_equal(ledger_patience(f.ledger), SEC);
+	loop_run_for(loop, 2 * SEC - 1);
+	assert_int_equal(renewals, 0);
+	loop_run_for(loop, 1);
+	assert_int_equal(renewals, 1);
+	assert_true(ledger_begin_renewal(ledger, false));
+	loop_run_for(loop, 2 * SEC * 8 / 10 - 1);
+	assert_int_equal(renewals, 1);
+	loop_run_for(loop, 2 * SEC * 2 / 10 + 1);
+	assert_int_equal(renewals, 2);
+	ledger_set_lease(ledger, LEASE);
+	assert_true(ledger_begin_renewal(ledger, false));
+	ledger_renew_soon(ledger);
+	loop_run_for(loop, SEC);
+	assert_int_equal(renewals, 3);
+	ledger_set_lease(ledger, SEC);
+	assert_int_equal(ledger_patience(ledger), SEC);
 }
 
 /* It goes on for pops without a reply, and ends with the last delivery. */
 static void
 test_when_empty(void **state UNUSED)
 {
-	ledger_expect(f.ledger);
-	assert_true(ledger_begin_renewal(f.ledger, true));
-	loop_run_for(f.loop, 10 * SEC);
-	assert_int_equal(f.renewals, 1);
-	ledger_expect(f.ledger);
-	assert_false(ledger_begin_renewal(f.ledger, false));
-	loop_run_for(f.loop, HOUR);
-	assert_int_equal(f.renewals, 1);
+	ledger_expect(ledger);
+	assert_true(ledger_begin_renewal(ledger, true));
+	loop_run_for(loop, 10 * SEC);
+	assert_int_equal(renewals, 1);
+	ledger_expect(ledger);
+	assert_false(ledger_begin_renewal(ledger, false));
+	loop_run_for(loop, HOUR);
+	assert_int_equal(renewals, 1);
 }
 
 static void
@@ -247,12 +212,12 @@ test_what(void **state UNUSED)
 	add_in(DELIVERY_KEPT)->rescue = true;
 	add_in(DELIVERY_IN_HAND)->usurped = true;
 	d = add_in(DELIVERY_REFUSED);
-	ledger_renewals(f.ledger, send_batch, NULL);
-	assert_int_equal(f.n, 3);
-	assert_int_equal(f.sent[0].n, 250);
-	assert_int_equal(f.sent[1].n, 1);
-	assert_int_equal(f.sent[2].n, 1);
-	assert_ptr_equal(f.sent[2].v[0], d);
+	ledger_renewals(ledger, send_batch, NULL);
+	assert_int_equal(n_sent, 3);
+	assert_int_equal(sent[0].n, 250);
+	assert_int_equal(sent[1].n, 1);
+	assert_int_equal(sent[2].n, 1);
+	assert_ptr_equal(sent[2].v[0], d);
 }
 
 /* A delivery that a call is about stays until the answer, beyond its end and the ledger's. */
@@ -261,15 +226,15 @@ test_batch(void **state UNUSED)
 {
 	struct delivery *d = add_in(DELIVERY_IN_HAND);
 
-	ledger_renewals(f.ledger, send_batch, NULL);
-	ledger_renewals(f.ledger, send_batch, NULL);
-	ledger_move(f.ledger, d, DELIVERY_DONE);
-	batch_done(&f.sent[--f.n]);
+	ledger_renewals(ledger, send_batch, NULL);
+	ledger_renewals(ledger, send_batch, NULL);
+	ledger_move(ledger, d, DELIVERY_DONE);
+	batch_done(&sent[--n_sent]);
 	assert_int_equal(d->state, DELIVERY_DONE);
 	assert_null(d->msg);
-	assert_int_equal(ledger_renewed(f.ledger, d, 0, clock_boot()), LEASE_SEEN);
+	assert_int_equal(ledger_renewed(ledger, d, 0, clock_boot()), LEASE_SEEN);
 	(void)add_in(DELIVERY_IN_HAND);
-	ledger_renewals(f.ledger, send_batch, NULL);	/* teardown frees the ledger first */
+	ledger_renewals(ledger, send_batch, NULL);	/* teardown frees the ledger first */
 }
 
 static void
@@ -303,14 +268,14 @@ test_answers(void **state UNUSED)
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		d = add_in(rows[i].before);
-		assert_int_equal(ledger_renewed(f.ledger, d, rows[i].answer, clock_boot()),
+		assert_int_equal(ledger_renewed(ledger, d, rows[i].answer, clock_boot()),
 		    rows[i].lease);
 		assert_int_equal(d->state, rows[i].after);
 		assert_int_equal(d->verdict.op, rows[i].op);
 		assert_int_equal(d->taken, rows[i].answer == -2);
 		/* Of several renewals on their way only the first loses it. */
 		if (rows[i].lease == LEASE_LOST)
-			assert_int_equal(ledger_renewed(f.ledger, d, 0, 0), LEASE_SEEN);
+			assert_int_equal(ledger_renewed(ledger, d, 0, 0), LEASE_SEEN);
 	}
 }
 
@@ -322,15 +287,15 @@ test_unclear(void **state UNUSED)
 
 	free(d->msg->payload);
 	d->msg->payload = NULL;
-	assert_int_equal(ledger_renewed(f.ledger, d, -4, 0), LEASE_SEEN);
+	assert_int_equal(ledger_renewed(ledger, d, -4, 0), LEASE_SEEN);
 	assert_int_equal(d->verdict.op, VERDICT_STALE);
 	d = add("c.1");
-	assert_int_equal(ledger_checked(f.ledger, d, true), LEASE_SEEN);
+	assert_int_equal(ledger_checked(ledger, d, true), LEASE_SEEN);
 	assert_int_equal(d->verdict.op, VERDICT_RETURN);
 	d = add_in(DELIVERY_IN_HAND);
-	assert_int_equal(ledger_checked(f.ledger, d, true), LEASE_SEEN);
+	assert_int_equal(ledger_checked(ledger, d, true), LEASE_SEEN);
 	assert_true(d->usurped);
-	assert_int_equal(ledger_checked(f.ledger, d, false), LEASE_LOST);
+	assert_int_equal(ledger_checked(ledger, d, false), LEASE_LOST);
 }
 
 #define TEST(t)	cmocka_unit_test_setup_teardown(t, setup, teardown)

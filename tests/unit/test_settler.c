@@ -1,0 +1,542 @@
+/*
+ * The settler: which results go into which call and when, and what becomes of a result
+ * after each answer.  The test plays the owner, and Redis.
+ */
+#include "unit.h"
+
+#include "ledger_fixture.h"
+#include "queue/settler.h"
+
+static struct settler *settler;
+static unsigned ended[SETTLED_GAVE_UP + 1], checks, warnings, wakes, flushes;
+
+static void
+settled(struct delivery *d, enum settled how, void *arg UNUSED)
+{
+	assert_non_null(d->msg);
+	ended[how]++;
+}
+
+static void
+check(struct delivery *d, void *arg UNUSED)
+{
+	assert_int_equal(d->state, DELIVERY_SENT);
+	checks++;
+}
+
+static void
+warn(const char *text, void *arg UNUSED)
+{
+	assert_non_null(text);
+	warnings++;
+}
+
+static void
+wake(void *arg UNUSED)
+{
+	wakes++;
+}
+
+static void
+batch_due(void *arg UNUSED)
+{
+	flushes++;
+}
+
+static const struct settler_events events = {
+	.settled = settled, .check = check, .warn = warn, .wake = wake, .batch_due = batch_due,
+};
+
+static void
+renew(void *arg UNUSED)
+{
+}
+
+static int
+setup(void **state UNUSED)
+{
+	ledger_setup(renew);
+	settler = settler_new(loop, ledger, &events, NULL);
+	memset(ended, 0, sizeof(ended));
+	checks = warnings = wakes = flushes = 0;
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	settler_free(settler);
+	ledger_free(ledger);
+	ledger_teardown();
+	return 0;
+}
+
+static struct delivery *
+in_hand(void)
+{
+	struct delivery *d = add("c.1");
+
+	ledger_move(ledger, d, DELIVERY_IN_HAND);
+	return d;
+}
+
+static struct delivery *
+keep(enum verdict_op op)
+{
+	struct verdict verdict = { .op = op };
+	struct result result = { .end = END_EXIT };
+	struct delivery *d = in_hand();
+
+	settler_keep(settler, d, &verdict, &result);
+	return d;
+}
+
+static enum settler_call
+next(struct batch *b)
+{
+	return settler_next(settler, true, false, b);
+}
+
+/* Sends the one call that there must be. */
+static struct batch
+settle(size_t n)
+{
+	struct batch b, none;
+
+	assert_int_equal(next(&b), SETTLER_SETTLE);
+	assert_int_equal(b.n, n);
+	assert_int_equal(next(&none), SETTLER_NOTHING);
+	return b;
+}
+
+/* A new result, sent twice where doubt: the first call was lost.  Answers the last. */
+static enum delivery_state
+answer(enum verdict_op op, bool doubt, const char *text, bool want)
+{
+	enum delivery_state state;
+	struct batch b;
+
+	(void)keep(op);
+	if (doubt) {
+		b = settle(1);
+		settler_returned(settler, &b, true);
+		batch_done(&b);
+	}
+	b = settle(1);
+	assert_int_equal(settler_answer(settler, &b, 0, text), want);
+	state = b.v[0]->state;
+	if (state != DELIVERY_DONE)
+		ledger_move(ledger, b.v[0], DELIVERY_DONE);
+	batch_done(&b);
+	return state;
+}
+
+/* -- answers ---------------------------------------------------------------- */
+
+static void
+test_ends(void **state UNUSED)
+{
+	static const struct {
+		enum verdict_op	op;
+		bool		doubt;
+		const char	*text;
+		enum settled	how;
+	} rows[] = {
+		{ VERDICT_ACK, false, "ok", SETTLED_OK },
+		{ VERDICT_ACK, false, "held", SETTLED_STALE },
+		{ VERDICT_ACK, true, "held", SETTLED_OK },
+		{ VERDICT_RETRY, true, "held", SETTLED_OK },
+		{ VERDICT_DEAD, false, "held", SETTLED_STALE },
+		{ VERDICT_ACK, false, "gone", SETTLED_STALE },
+		{ VERDICT_ACK, true, "gone", SETTLED_OK },
+		{ VERDICT_ACK, false, "taken", SETTLED_STALE },
+		{ VERDICT_ACK, true, "taken", SETTLED_OK },
+		{ VERDICT_ACK, false, "lost", SETTLED_OK },
+		{ VERDICT_ACK, false, "held lost", SETTLED_STALE },
+		{ VERDICT_ACK, true, "held lost", SETTLED_OK },
+		{ VERDICT_STALE, false, "taken", SETTLED_STALE },
+		{ VERDICT_STALE, true, "error: of any kind", SETTLED_STALE },
+		{ VERDICT_DEAD, false, "deferred wrong type", SETTLED_DEFERRED },
+	};
+	unsigned before;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		before = ended[rows[i].how];
+		assert_int_equal(answer(rows[i].op, rows[i].doubt, rows[i].text, true),
+		    DELIVERY_DONE);
+		assert_int_equal(ended[rows[i].how], before + 1);
+	}
+	assert_int_equal(warnings, 1);
+}
+
+static void
+test_goes_on(void **state UNUSED)
+{
+	assert_int_equal(answer(VERDICT_RETRY, false, "lost", true), DELIVERY_KEPT);
+	assert_int_equal(answer(VERDICT_RETRY, false, "held lost", true), DELIVERY_KEPT);
+	assert_int_equal(answer(VERDICT_ACK, false, "again", true), DELIVERY_KEPT);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(answer(VERDICT_ACK, false, "error wrong type", false), DELIVERY_REFUSED);
+	assert_int_equal(warnings, 1);
+	assert_int_equal(checks, 0);
+	/* A letter that may have been written was not if the message still lives. */
+	assert_int_equal(answer(VERDICT_DEAD, true, "held", true), DELIVERY_SENT);
+	assert_int_equal(checks, 1);
+}
+
+/* Redis lost the delivery, and a renewal has found another message under its tag. */
+static void
+test_usurped(void **state UNUSED)
+{
+	struct batch b;
+
+	keep(VERDICT_ACK)->usurped = true;
+	b = settle(1);
+	assert_true(settler_answer(settler, &b, 0, "held lost"));
+	assert_int_equal(ended[SETTLED_OK], 1);
+	batch_done(&b);
+}
+
+static void
+test_checked(void **state UNUSED)
+{
+	struct delivery *other = keep(VERDICT_DEAD), *there = keep(VERDICT_DEAD);
+	struct batch b = settle(2);
+
+	settler_checked(settler, other, "other");
+	assert_int_equal(ended[SETTLED_OK], 1);
+	settler_checked(settler, there, "there");
+	assert_int_equal(ended[SETTLED_DEFERRED], 1);
+	batch_done(&b);
+}
+
+/* The engine hears nothing of what it never had. */
+static void
+test_unrun(void **state UNUSED)
+{
+	struct batch b;
+
+	(void)add("c.1");
+	assert_true(ledger_give_back(ledger, false));
+	b = settle(1);
+	assert_true(settler_answer(settler, &b, 0, "ok"));
+	assert_int_equal(ended[SETTLED_OK], 0);
+	assert_true(ledger_is_empty(ledger));
+	batch_done(&b);
+}
+
+static void
+test_put_away(void **state UNUSED)
+{
+	struct delivery *d = keep(VERDICT_STALE);
+
+	(void)keep(VERDICT_ACK);
+	d->taken = true;
+	settler_put_away(settler, true);
+	assert_int_equal(ended[SETTLED_STALE], 0);
+	settler_put_away(settler, false);
+	assert_int_equal(ended[SETTLED_STALE], 1);
+	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 1);
+}
+
+static void
+test_give_up(void **state UNUSED)
+{
+	(void)keep(VERDICT_ACK);
+	(void)keep(VERDICT_RETRY);
+	(void)in_hand();
+	settler_free(settler);
+	assert_int_equal(ended[SETTLED_GAVE_UP], 2);
+	settler = settler_new(loop, ledger, &events, NULL);
+}
+
+/* -- batches ---------------------------------------------------------------- */
+
+static void
+test_sizes(void **state UNUSED)
+{
+	struct batch b[3];
+	size_t i;
+
+	for (i = 0; i < 130; i++)
+		(void)keep(VERDICT_ACK);
+	for (i = 0; i < ARRAY_LEN(b); i++) {
+		assert_int_equal(next(&b[i]), SETTLER_SETTLE);
+		assert_int_equal(b[i].n, i < 2 ? 64 : 2);
+		batch_done(&b[i]);
+	}
+	assert_int_equal(next(&b[0]), SETTLER_NOTHING);
+}
+
+/* Large tags: a call ends with the one that makes it too large. */
+static void
+test_bytes(void **state UNUSED)
+{
+	struct batch b;
+	int i;
+
+	for (i = 0; i < 5; i++)
+		keep(VERDICT_ACK)->taglen = 400 * 1024;
+	assert_int_equal(next(&b), SETTLER_SETTLE);
+	assert_int_equal(b.n, 3);
+	batch_done(&b);
+	b = settle(2);
+	batch_done(&b);
+}
+
+/* "over" only where the call has all that the daemon has, and all of it is acked. */
+static void
+test_over(void **state UNUSED)
+{
+	static const struct {
+		enum verdict_op	op;
+		bool		may_end, more, over;
+	} rows[] = {
+		{ VERDICT_ACK, true, false, true }, { VERDICT_ACK, false, false, false },
+		{ VERDICT_ACK, true, true, false }, { VERDICT_RETRY, true, false, false },
+	};
+	struct delivery *more;
+	struct batch b;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		(void)keep(rows[i].op);
+		more = rows[i].more ? in_hand() : NULL;
+		assert_int_equal(settler_next(settler, true, rows[i].may_end, &b), SETTLER_SETTLE);
+		assert_int_equal(b.over, rows[i].over);
+		assert_true(settler_answer(settler, &b, 0, "ok"));
+		batch_done(&b);
+		if (more != NULL)
+			ledger_move(ledger, more, DELIVERY_DONE);
+	}
+}
+
+/* Quick handlers: results wait for others as long as many are still in hand. */
+static void
+test_waits(void **state UNUSED)
+{
+	struct delivery *d[20];
+	struct verdict ack = { .op = VERDICT_ACK };
+	struct result result = { .end = END_EXIT };
+	int i;
+
+	for (i = 0; i < 20; i++)
+		d[i] = in_hand();
+	settler_keep(settler, d[0], &ack, &result);
+	assert_false(settler_waits(settler, true));	/* the pace is not known yet */
+	for (i = 0; i < 40; i++)
+		(void)keep(VERDICT_ACK);
+	assert_false(settler_waits(settler, true));	/* there are enough */
+	settler_free(settler);
+	settler = settler_new(loop, ledger, &events, NULL);
+	for (i = 1; i < 4; i++)
+		settler_keep(settler, d[i], &ack, &result);
+	assert_false(settler_waits(settler, true));	/* three have not made it quick */
+	for (i = 0; i < 40; i++) {
+		settler_keep(settler, in_hand(), &ack, &result);
+		ledger_move(ledger, ledger_first(ledger, DELIVERY_KEPT), DELIVERY_DONE);
+	}
+	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 3);
+	assert_false(settler_waits(settler, false));
+	assert_true(settler_waits(settler, true));
+	loop_run_for(loop, MSEC - 1);
+	assert_int_equal(flushes, 0);
+	loop_run_for(loop, 1);
+	assert_int_equal(flushes, 1);
+	assert_true(settler_waits(settler, true));
+	assert_false(settler_waits(settler, false));
+	loop_run_for(loop, SEC);
+	assert_int_equal(flushes, 1);
+}
+
+/* Only one came in the time: the next does not wait. */
+static void
+test_waited_in_vain(void **state UNUSED)
+{
+	int i;
+
+	for (i = 0; i < 41; i++) {
+		(void)keep(VERDICT_ACK);
+		(void)in_hand();
+		if (i < 40)
+			ledger_move(ledger, ledger_first(ledger, DELIVERY_KEPT), DELIVERY_DONE);
+	}
+	assert_true(settler_waits(settler, true));
+	loop_run_for(loop, MSEC);
+	assert_int_equal(flushes, 1);
+	assert_false(settler_waits(settler, true));
+}
+
+/* -- refusals --------------------------------------------------------------- */
+
+/* Each of a refused call goes into one of half the size, until one is to blame. */
+static void
+test_halves(void **state UNUSED)
+{
+	struct delivery *bad;
+	struct batch b;
+	unsigned calls = 0;
+	size_t i, n;
+
+	for (i = 0; i < 15; i++)
+		(void)keep(VERDICT_ACK);
+	bad = keep(VERDICT_ACK);
+	while (ended[SETTLED_OK] < 15) {
+		assert_true(++calls < 100);
+		loop_run_for(loop, LEASE);
+		if (next(&b) == SETTLER_NOTHING)
+			continue;
+		for (n = i = 0; i < b.n; i++)
+			n += b.v[i] == bad;
+		if (n > 0)
+			settler_refused(settler, &b, REPLY_WRONGTYPE);
+		for (i = 0; n == 0 && i < b.n; i++)
+			assert_true(settler_answer(settler, &b, i, "ok"));
+		batch_done(&b);
+	}
+	assert_int_equal(ledger_refused(ledger), 1);
+	assert_int_equal(bad->most, 1);
+	assert_true(bad->may_have_acted);
+}
+
+/* A refused result backs off and keeps its slot; a new one is sent at once. */
+static void
+test_backs_off(void **state UNUSED)
+{
+	struct delivery *d = keep(VERDICT_ACK);
+	struct batch b = settle(1);
+	usec_t waited, last = 0;
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		assert_false(settler_answer(settler, &b, 0, "error"));
+		batch_done(&b);
+		assert_int_equal(d->state, DELIVERY_REFUSED);
+		assert_int_equal(ledger_refused(ledger), 1);
+		(void)keep(VERDICT_ACK);
+		b = settle(1);
+		assert_ptr_not_equal(b.v[0], d);
+		assert_true(settler_answer(settler, &b, 0, "ok"));
+		batch_done(&b);
+		for (waited = 0; next(&b) == SETTLER_NOTHING; waited += 50 * MSEC) {
+			loop_run_for(loop, 50 * MSEC);
+			assert_true(waited < 11 * SEC);
+		}
+		assert_true(b.retry && b.n == 1);
+		last = waited;
+	}
+	assert_true(last >= 5 * SEC);	/* half of the patience, at least */
+	assert_true(wakes > 0);
+	/* One call with such results at a time; the end of this one lets the next go. */
+	d->due = 0;
+	settler_returned(settler, &b, false);
+	batch_done(&b);
+	b = settle(1);
+	batch_done(&b);
+}
+
+/* While nothing is accepted, one call at a time is tried; a new connection tries at once. */
+static void
+test_hold(void **state UNUSED)
+{
+	struct batch b;
+
+	(void)keep(VERDICT_ACK);
+	(void)keep(VERDICT_ACK);
+	b = settle(2);
+	settler_refused(settler, &b, REPLY_REFUSED);
+	assert_int_equal(b.v[0]->most, 0);	/* memory is full: nobody is to blame */
+	batch_done(&b);
+	assert_int_equal(next(&b), SETTLER_NOTHING);
+	wakes = 0;
+	loop_run_for(loop, SEC);
+	assert_int_equal(wakes, 1);
+	b = settle(2);
+	settler_refused(settler, &b, REPLY_REFUSED);
+	batch_done(&b);
+	assert_int_equal(next(&b), SETTLER_NOTHING);
+	settler_up(settler);
+	b = settle(2);
+	batch_done(&b);
+}
+
+/* -- rescue ----------------------------------------------------------------- */
+
+/* Two results that Redis has lost: one at a time, and the one in doubt goes first. */
+static void
+test_rescue(void **state UNUSED)
+{
+	struct delivery *first = keep(VERDICT_RETRY), *second = keep(VERDICT_DEAD);
+	struct batch b = settle(2), none;
+
+	assert_true(settler_answer(settler, &b, 0, "lost"));
+	assert_true(settler_answer(settler, &b, 1, "held lost"));
+	batch_done(&b);
+	assert_int_equal(settler_next(settler, false, false, &none), SETTLER_NOTHING);
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	assert_ptr_equal(b.v[0], first);
+	assert_true(settler_is_rescuing(settler));
+	assert_int_equal(next(&none), SETTLER_NOTHING);
+	first->rescue_call = 7;
+	settler_returned(settler, &b, true);
+	batch_done(&b);
+	assert_true(settler_is_rescuing(settler));
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	assert_ptr_equal(b.v[0], first);
+	assert_int_equal(first->rescue_call, 7);	/* the second sending has the same */
+	assert_true(settler_rescued(settler, first, "ok"));
+	assert_int_equal(ended[SETTLED_RESCUED], 1);
+	batch_done(&b);
+	assert_false(settler_is_rescuing(settler));
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	assert_ptr_equal(b.v[0], second);
+	assert_true(settler_rescued(settler, second, "there"));
+	assert_int_equal(ended[SETTLED_STALE], 1);
+	batch_done(&b);
+}
+
+static void
+test_rescue_refused(void **state UNUSED)
+{
+	struct delivery *d = keep(VERDICT_RETURN);
+	struct batch b = settle(1);
+
+	assert_true(settler_answer(settler, &b, 0, "lost"));
+	batch_done(&b);
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	d->rescue_call = 7;
+	assert_false(settler_rescued(settler, d, "strange"));
+	assert_int_equal(d->rescue_call, 0);	/* the next has a new number */
+	assert_false(settler_is_rescuing(settler));
+	settler_refuse(settler, d, REPLY_OTHER);
+	batch_done(&b);
+	assert_int_equal(next(&b), SETTLER_NOTHING);
+	loop_run_for(loop, 10 * SEC);
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	assert_false(settler_rescued(settler, d, NULL));
+	settler_refuse(settler, d, REPLY_OTHER);
+	batch_done(&b);
+	loop_run_for(loop, 10 * SEC);
+	assert_int_equal(next(&b), SETTLER_RESCUE);
+	assert_true(settler_rescued(settler, d, "deferred wrong type"));
+	assert_int_equal(ended[SETTLED_DEFERRED], 1);
+	batch_done(&b);
+}
+
+#define TEST(t)	cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_ends), TEST(test_goes_on), TEST(test_usurped), TEST(test_checked),
+		TEST(test_unrun), TEST(test_put_away), TEST(test_give_up), TEST(test_sizes),
+		TEST(test_bytes), TEST(test_over), TEST(test_waits), TEST(test_waited_in_vain),
+		TEST(test_halves), TEST(test_backs_off), TEST(test_hold), TEST(test_rescue),
+		TEST(test_rescue_refused),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
