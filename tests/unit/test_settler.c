@@ -237,6 +237,9 @@ test_put_away(void **state UNUSED)
 	assert_int_equal(ended[SETTLED_STALE], 0);
 	settler_put_away(settler, false);
 	assert_int_equal(ended[SETTLED_STALE], 1);
+	(void)keep(VERDICT_STALE);
+	settler_put_away(settler, true);
+	assert_int_equal(ended[SETTLED_STALE], 2);
 	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 1);
 }
 
@@ -312,33 +315,52 @@ test_over(void **state UNUSED)
 	}
 }
 
+/* Results one after the other without a pause: the settler knows that handlers are quick. */
+static void
+settle_quickly(void)
+{
+	int i;
+
+	for (i = 0; i < 40; i++)
+		ledger_move(ledger, keep(VERDICT_ACK), DELIVERY_DONE);
+}
+
 /* Quick handlers: results wait for others as long as many are still in hand. */
 static void
 test_waits(void **state UNUSED)
 {
-	struct delivery *d[20];
-	struct verdict ack = { .op = VERDICT_ACK };
-	struct result result = { .end = END_EXIT };
 	int i;
 
-	for (i = 0; i < 20; i++)
-		d[i] = in_hand();
-	settler_keep(settler, d[0], &ack, &result);
+	(void)keep(VERDICT_ACK);
+	for (i = 0; i < 3; i++)
+		(void)in_hand();
 	assert_false(settler_waits(settler, true));	/* the pace is not known yet */
-	for (i = 0; i < 40; i++)
-		(void)keep(VERDICT_ACK);
-	assert_false(settler_waits(settler, true));	/* there are enough */
-	settler_free(settler);
-	settler = settler_new(loop, ledger, &events, NULL);
-	for (i = 1; i < 4; i++)
-		settler_keep(settler, d[i], &ack, &result);
-	assert_false(settler_waits(settler, true));	/* three have not made it quick */
-	for (i = 0; i < 40; i++) {
-		settler_keep(settler, in_hand(), &ack, &result);
-		ledger_move(ledger, ledger_first(ledger, DELIVERY_KEPT), DELIVERY_DONE);
-	}
-	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 3);
+	settle_quickly();
 	assert_false(settler_waits(settler, false));
+	assert_true(settler_waits(settler, true));
+	(void)keep(VERDICT_ACK);
+	assert_false(settler_waits(settler, true));	/* 3 in hand are too few for 2 kept */
+	for (i = 0; i < 40; i++)
+		(void)in_hand();
+	for (i = 3; i < 16; i++) {
+		assert_true(settler_waits(settler, true));
+		(void)keep(VERDICT_ACK);
+	}
+	assert_true(settler_waits(settler, true));
+	(void)keep(VERDICT_ACK);
+	assert_false(settler_waits(settler, true));	/* 16 are enough */
+}
+
+static void
+test_batch_due(void **state UNUSED)
+{
+	int i;
+
+	settle_quickly();
+	for (i = 0; i < 2; i++)
+		(void)keep(VERDICT_ACK);
+	for (i = 0; i < 20; i++)
+		(void)in_hand();
 	assert_true(settler_waits(settler, true));
 	loop_run_for(loop, MSEC - 1);
 	assert_int_equal(flushes, 0);
@@ -356,12 +378,10 @@ test_waited_in_vain(void **state UNUSED)
 {
 	int i;
 
-	for (i = 0; i < 41; i++) {
-		(void)keep(VERDICT_ACK);
+	settle_quickly();
+	(void)keep(VERDICT_ACK);
+	for (i = 0; i < 3; i++)
 		(void)in_hand();
-		if (i < 40)
-			ledger_move(ledger, ledger_first(ledger, DELIVERY_KEPT), DELIVERY_DONE);
-	}
 	assert_true(settler_waits(settler, true));
 	loop_run_for(loop, MSEC);
 	assert_int_equal(flushes, 1);
@@ -458,6 +478,14 @@ test_hold(void **state UNUSED)
 	assert_int_equal(next(&b), SETTLER_NOTHING);
 	settler_up(settler);
 	b = settle(2);
+	settler_refused(settler, &b, REPLY_REFUSED);
+	batch_done(&b);
+	/* One that is accepted says that Redis takes results again. */
+	(void)keep(VERDICT_ACK);
+	b = settle(1);
+	assert_true(settler_answer(settler, &b, 0, "ok"));
+	batch_done(&b);
+	b = settle(2);
 	batch_done(&b);
 }
 
@@ -470,8 +498,11 @@ test_rescue(void **state UNUSED)
 	struct delivery *first = keep(VERDICT_RETRY), *second = keep(VERDICT_DEAD);
 	struct batch b = settle(2), none;
 
-	assert_true(settler_answer(settler, &b, 0, "lost"));
-	assert_true(settler_answer(settler, &b, 1, "held lost"));
+	settler_returned(settler, &b, true);
+	batch_done(&b);
+	b = settle(2);
+	assert_true(settler_answer(settler, &b, 0, "held lost"));
+	assert_true(settler_answer(settler, &b, 1, "lost"));
 	batch_done(&b);
 	assert_int_equal(settler_next(settler, false, false, &none), SETTLER_NOTHING);
 	assert_int_equal(next(&b), SETTLER_RESCUE);
@@ -491,6 +522,7 @@ test_rescue(void **state UNUSED)
 	assert_false(settler_is_rescuing(settler));
 	assert_int_equal(next(&b), SETTLER_RESCUE);
 	assert_ptr_equal(b.v[0], second);
+	/* Redis forgot what the first settle did: another daemon has put it back. */
 	assert_true(settler_rescued(settler, second, "there"));
 	assert_int_equal(ended[SETTLED_STALE], 1);
 	batch_done(&b);
@@ -532,7 +564,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(test_ends), TEST(test_goes_on), TEST(test_usurped), TEST(test_checked),
 		TEST(test_unrun), TEST(test_put_away), TEST(test_give_up), TEST(test_sizes),
-		TEST(test_bytes), TEST(test_over), TEST(test_waits), TEST(test_waited_in_vain),
+		TEST(test_bytes), TEST(test_over), TEST(test_waits), TEST(test_batch_due), TEST(test_waited_in_vain),
 		TEST(test_halves), TEST(test_backs_off), TEST(test_hold), TEST(test_rescue),
 		TEST(test_rescue_refused),
 	};
