@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "policy/rate.h"
-#include "queue/count.h"
 
 #define LONGEST		(24 * HOUR)	/* that a timer is set for */
 
@@ -190,6 +189,113 @@ ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours
 	return watcher_saw_retry(a->watcher, ack_until(reply, now), ours);
 }
 
+/* -- ticks ------------------------------------------------------------------ */
+
+/*
+ * Leases are judged only after an unbroken window of timely replies: after an
+ * outage all look expired, and their owners must have had time to renew.
+ */
+static struct ticker_terms
+ack_tick_terms(const struct ack *a)
+{
+	usec_t since = conn_timely_since(a->env->conn);
+	struct ticker_terms t = {
+		.lease = a->cfg->lease, .foreign_timeout = a->cfg->foreign_timeout,
+		.judge_at = USEC_MAX, .redis_now = conn_redis_time(a->env->conn),
+	};
+
+	if (!a->closing && since != 0 && t.redis_now > 0)
+		t.judge_at = since + 2 * ledger_renew_interval(a->ledger);
+	return t;
+}
+
+enum {
+	TICKED_NOW, TICKED_MORE, TICKED_REQUEUED, TICKED_PROMOTED, TICKED_DROPPED,
+	TICKED_WAITING, TICKED_EXPIRES, TICKED_DUE, TICKED_DELAYED, TICKED_RANK,
+	TICKED_CURSOR, TICKED_WARNING, TICKED_SCAN	/* the last of streams only */
+};
+static const char ack_ticked_form[] = {
+	FIELD_NUMBER, FIELD_INT, FIELD_INT, FIELD_INT, FIELD_INT,
+	FIELD_INT, FIELD_TIME, FIELD_TIME, FIELD_TIME, FIELD_INT,
+	FIELD_STR, FIELD_STR, 0
+};
+
+/* Returns true if the round goes on. */
+static bool
+ack_ticked_ok(struct ack *a, const struct redisReply *reply)
+{
+	double now = ack_saw_now(a, reply_at(reply, TICKED_NOW));
+	const char *warning = reply_str_at(reply, TICKED_WARNING);
+	usec_t delayed_in = ack_until(reply_at(reply, TICKED_DELAYED), now);
+	const struct ticker_terms terms = ack_tick_terms(a);
+	const struct ticker_answer answer = {
+		.more = reply_int_at(reply, TICKED_MORE) != 0,
+		.requeued = (unsigned)reply_int_at(reply, TICKED_REQUEUED),
+		.promoted = (unsigned)reply_int_at(reply, TICKED_PROMOTED),
+		.dropped = (unsigned)reply_int_at(reply, TICKED_DROPPED),
+		.expires_in = ack_until(reply_at(reply, TICKED_EXPIRES), now),
+		.rank = reply_int_at(reply, TICKED_RANK),
+		.cursor = reply_str_at(reply, TICKED_CURSOR),
+		.scan = reply_str(reply_at(reply, TICKED_SCAN), NULL),
+	};
+
+	ack_complain(a, ACK_TICK, warning[0] != '\0' ? warning : NULL);
+	if (ack_saw_due(a, now, reply_at(reply, TICKED_DUE), false) ||
+	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICKED_WAITING) > 0)
+		watcher_saw_work(a->watcher);
+	if (ticker_answered(a->ticker, &answer, &terms))
+		return true;
+	if (!a->closing && delayed_in >= 0)
+		watcher_saw_delayed(a->watcher, delayed_in);
+	return false;
+}
+
+static void	ack_tick(struct ack *, bool at_once);
+
+static void
+ack_ticked(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct tick_report report;
+
+	(void)call;
+	ack_wake(a);
+	if (answer != CONN_REPLY) {
+		ticker_lost(a->ticker, answer == CONN_LOST);
+	} else if (!reply_has(reply, 0, ack_ticked_form)) {
+		(void)ack_failed(a, ACK_TICK, reply);
+		ticker_refused(a->ticker, ledger_patience(a->ledger));
+	} else if (ack_ticked_ok(a, reply)) {
+		ack_tick(a, true);
+		return;
+	}
+	if (ticker_report(a->ticker, &report))
+		a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+ack_tick(struct ack *a, bool at_once)
+{
+	const struct ticker_terms terms = ack_tick_terms(a);
+	struct call *call;
+	struct args w = { 0 };
+
+	if (!ack_is_up(a) || !ticker_begin(a->ticker, at_once))
+		return;
+	call = ack_call_new(a, ACK_TICK, ack_ticked);
+	ack_keys(a, call, &w);
+	ticker_add_words(a->ticker, &terms, &w);
+	ack_words(a, call, &w);
+	ticker_add_counters(a->ticker, &w);
+	ack_send(a, call, &w);
+}
+
+static void
+ack_tick_due(void *arg)
+{
+	ack_tick(arg, false);
+}
+
 /* -- looking for work ------------------------------------------------------- */
 
 /* now waiting due delayed paused why ttl full; due and delayed count from now */
@@ -278,7 +384,7 @@ ack_promote(void *arg)
 	struct ack *a = arg;
 
 	if (!a->closing)
-		ack_tick(a);
+		ack_tick(a, false);
 }
 
 static void
@@ -322,11 +428,10 @@ ack_finish(struct ack *a)
 	if (a->popping == NULL && ledger_is_empty(a->ledger))
 		ack_leave(a);
 	if (!a->closing || a->closed || a->asked > 0 || a->popping != NULL ||
-	    a->ticking || a->leaving || ack_in_doubt(a) || !ledger_is_empty(a->ledger))
+	    ticker_is_sent(a->ticker) || a->leaving || ack_in_doubt(a) || !ledger_is_empty(a->ledger))
 		return;
-	if (ack_is_up(a) && count_has(a->stats) && a->tick_failures == 0) {
-		a->ticked_at = 0;
-		ack_tick(a);
+	if (ack_is_up(a) && ticker_has_counters(a->ticker)) {
+		ack_tick(a, true);
 		return;
 	}
 	a->closed = true;
@@ -399,7 +504,6 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->queue.events = events;
 	a->queue.arg = arg;
 	a->env = env;
-	a->stats = stats;
 	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
 	a->due_first = (unsigned)config_most(cfg);
@@ -410,11 +514,10 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);
 	TAILQ_INIT(&a->doubts);
-	strcpy(a->sweep, "0");
 	timer_init(&a->ask, env->loop, ack_ask_timer, a);
 	ack_settler_init(a);
 	timer_init(&a->load, env->loop, ack_load_timer, a);
-	timer_init(&a->tick, env->loop, ack_tick_timer, a);
+	a->ticker = ticker_new(env->loop, stats, ack_tick_due, a);
 	ack_watch(a);
 	return &a->queue;
 }
@@ -438,13 +541,12 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 
 	(void)server;
 	watcher_up(a->watcher);
-	a->tick_failures = a->ask_failures = 0;
-	a->tick_after = 0;
+	a->ask_failures = 0;
 	settler_up(a->settler);
 	ack_renew_all(a);
 	ack_ask(a);
 	ack_flush(a);
-	ack_tick_at(a, clock_mono());
+	ticker_up(a->ticker);
 	ack_wake(a);
 }
 
@@ -455,7 +557,7 @@ ack_conn_down(struct queue *q)
 
 	watcher_down(a->watcher);
 	timer_stop(&a->ask);
-	timer_stop(&a->tick);
+	ticker_down(a->ticker);
 	ack_wake(a);
 }
 
@@ -499,7 +601,7 @@ ack_tick_round(struct queue *q)
 	struct ack *a = (struct ack *)q;
 
 	watcher_round(a->watcher);
-	ack_tick(a);
+	ack_tick(a, false);
 	ack_wake(a);
 }
 
@@ -519,7 +621,7 @@ ack_close(struct queue *q)
 	a->closing = true;
 	watcher_want(a->watcher, false);
 	watcher_down(a->watcher);
-	timer_stop(&a->tick);
+	ticker_close(a->ticker);
 	ack_wake(a);
 }
 
@@ -546,7 +648,7 @@ ack_free(struct queue *q)
 	watcher_free(a->watcher);
 	timer_stop(&a->ask);
 	timer_stop(&a->load);
-	timer_stop(&a->tick);
+	ticker_free(a->ticker);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
 	free(a->instance);

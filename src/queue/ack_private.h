@@ -8,10 +8,10 @@
  *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	sends results, and rescues of messages that Redis has lost
  *	ack_renew.c	renews leases
- *	ack_tick.c	expiry, delayed messages, fleet-wide counters
  *
  * Below them are objects that know nothing of struct ack: ledger.c (deliveries),
- * settler.c (results) and watcher.c (is there work?).
+ * settler.c (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is
+ * there work?).
  *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
  * the turn ack_turn() does it.  Calls from above only change fields and wake.
@@ -28,6 +28,7 @@
 #include "queue/queue.h"
 #include "queue/script_args.h"
 #include "queue/settler.h"
+#include "queue/ticker.h"
 #include "queue/watcher.h"
 #include "redis/reply.h"
 #include "redis/script.h"
@@ -36,7 +37,6 @@
 #define ACK_POP_BYTES	(256 * 1024)	/* of payload in a pop's reply */
 #define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
-#define ACK_TICK_MAX	250
 
 /* A pop whose reply was lost, or was an error that may have come after its first write. */
 struct doubt {
@@ -119,7 +119,6 @@ struct ack {
 	const struct queue_env	 *env;
 	struct config		 *config;	/* reference; of the next pop */
 	const struct queue_config *cfg;
-	struct stats		 *stats;
 	struct keys		  keys;
 	/*
 	 * Names its calls: the daemon's instance, and a number of its own.  A reload that
@@ -167,17 +166,7 @@ struct ack {
 	struct ledger		 *ledger;
 	struct settler		 *settler;
 	bool			  refusing;	/* the warning about them has not been taken back */
-
-	/* Ticks. */
-	bool			  ticking;
-	struct tick_report	  found;	/* in this round */
-	usec_t			  ticked_at;	/* mono: the last one was sent */
-	usec_t			  tick_after;	/* mono: none before, after an error */
-	unsigned		  tick_failures;
-	int64_t			  tick_rank;
-	char			  sweep[24];	/* HSCAN's cursor */
-	char			  scan[48];	/* where the kind's tick goes on in its source */
-	struct timer		  tick;
+	struct ticker		 *ticker;
 };
 
 typedef void	ack_answer_fn(struct ack *, struct call *, enum conn_answer,
@@ -194,7 +183,6 @@ struct call {
 	int			  nkeys;	/* set by ack_keys() */
 	boot_t			  sent_at;
 	bool			  bulky;	/* it has the bulk connection */
-	uint64_t		  counted[STAT_MAX];	/* tick: stats->n as sent */
 	bool			  armed;	/* arm: tracking was on */
 };
 
@@ -276,10 +264,5 @@ void		 ack_check(struct ack *, struct delivery *, ack_answer_fn *);
 /* ack_renew.c */
 void		 ack_renew_all(struct ack *);
 void		 ack_renew(void *);		/* the ledger's: a renewal is due */
-
-/* ack_tick.c */
-void		 ack_tick(struct ack *);
-void		 ack_tick_at(struct ack *, usec_t mono);	/* at the latest */
-void		 ack_tick_timer(void *);
 
 #endif

@@ -41,7 +41,7 @@ static void
 stream_scan(const struct ack *a, struct args *w)
 {
 	stream_group(a, w);
-	args_str(w, a->scan);
+	args_str(w, ticker_scan(a->ticker));
 	args_fmt(w, "%" PRIu64, a->cfg->message_max);
 }
 

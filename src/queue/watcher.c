@@ -73,7 +73,6 @@
 #define RATE_LONGEST	MINUTE		/* then a pop asks again: the rate may have changed */
 
 struct watcher {
-	struct loop		*loop;
 	const unsigned		*fleet;
 	const struct watcher_events *events;
 	void			*arg;
@@ -605,7 +604,6 @@ watcher_new(struct loop *loop, const unsigned *fleet, bool promotes,
 {
 	struct watcher *w = xcalloc(1, sizeof(*w));
 
-	w->loop = loop;
 	w->fleet = fleet;
 	w->promotes = promotes;
 	w->events = events;

@@ -353,6 +353,13 @@ test_full(void **state)
 	on_backup();
 	assert_int_equal(watcher_state(w), WATCHER_IDLE);
 	assert_int_equal(watcher_look(w, false), FETCH);
+	watcher_fetching(w);
+	on_pop_full();
+	on_push();
+	assert_int_equal(watcher_look(w, false), ARM);
+	on_arm_full();
+	on_pop_none();		/* it is not full any more, and the keys are not armed */
+	assert_int_equal(watcher_look(w, false), ARM);
 	end();
 }
 

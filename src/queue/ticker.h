@@ -1,0 +1,82 @@
+/*
+ * The ticks of a queue that delivers at least once: expired leases, due delayed
+ * messages, sweeping, and the counters of QSTATS.
+ *
+ * The ticker says when a tick is sent and what with; it sends nothing itself.
+ * A tick is due every 10 s, and when something is known to fall due.  One that
+ * left work behind is followed by the next at once: together they are a round.
+ *
+ *	if (ticker_begin(t, false)) {
+ *		KEYS; ticker_add_words(t, &terms, &words); words of the kind;
+ *		ticker_add_counters(t, &words); send
+ *	}
+ *	with its answer: ticker_answered(), ticker_refused(), or ticker_lost()
+ */
+#ifndef RQD_QUEUE_TICKER_H
+#define RQD_QUEUE_TICKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/stats.h"
+#include "loop/loop.h"
+#include "queue/queue.h"
+#include "redis/words.h"
+
+struct ticker;
+
+/* What a tick is sent with. */
+struct ticker_terms {
+	usec_t	lease;
+	usec_t	foreign_timeout;
+	usec_t	judge_at;	/* mono: others' leases are judged from then on; USEC_MAX: never */
+	double	redis_now;	/* seconds; 0: unknown */
+};
+
+/* What a tick has answered.  Times are from now; -1: there is none. */
+struct ticker_answer {
+	bool		 more;		/* it left work behind */
+	unsigned	 requeued, promoted, dropped;
+	usec_t		 expires_in;	/* no lease ends before */
+	int64_t		 rank;		/* where the next step goes on in QBACKUP, */
+	const char	*cursor;	/* in QDELIVERY ("-": as before), */
+	const char	*scan;		/* and in the source; NULL: nowhere */
+};
+
+/* due() comes from the loop, when a tick should be sent.  stats are borrowed. */
+struct ticker	*ticker_new(struct loop *, struct stats *, void (*due)(void *), void *arg);
+void		 ticker_free(struct ticker *);
+
+/* The connection: a tick is due now; none is. */
+void		 ticker_up(struct ticker *);
+void		 ticker_down(struct ticker *);
+/* The queue is closing: no tick is due by itself, and none is followed by another. */
+void		 ticker_close(struct ticker *);
+
+/*
+ * Returns true if a tick is sent now.  Otherwise one is on its way, or due() comes
+ * later: ticks are 100 ms apart unless at_once, and back off after an error.
+ */
+bool		 ticker_begin(struct ticker *, bool at_once);
+void		 ticker_add_words(const struct ticker *, const struct ticker_terms *,
+		    struct words *);
+void		 ticker_add_counters(struct ticker *, struct words *);
+/* Where the kind's tick goes on in its source; "": at its beginning. */
+const char	*ticker_scan(const struct ticker *);
+
+/* Returns true if the round is not over: the next tick is sent at once. */
+bool		 ticker_answered(struct ticker *, const struct ticker_answer *,
+		    const struct ticker_terms *);
+/* Redis has refused it; the next one comes after a backoff of at most `most`. */
+void		 ticker_refused(struct ticker *, usec_t most);
+/* No answer came.  sent: it may have acted. */
+void		 ticker_lost(struct ticker *, bool sent);
+/* What the round has moved, once it is over; returns false if that is nothing. */
+bool		 ticker_report(struct ticker *, struct tick_report *);
+
+bool		 ticker_is_sent(const struct ticker *);	/* a tick is on its way */
+/* Counters wait for a tick that Redis would take. */
+bool		 ticker_has_counters(const struct ticker *);
+
+#endif

@@ -1,0 +1,266 @@
+/* The ticker: when a tick is sent, what with, and what each end of it does. */
+#include "unit.h"
+
+#include "queue/ticker.h"
+
+static struct loop	*loop;
+static struct ticker	*t;
+static struct stats	 stats;
+static unsigned		 dues;
+
+static const struct ticker_terms terms = {
+	.lease = 30 * SEC, .foreign_timeout = MINUTE, .judge_at = USEC_MAX,
+};
+
+static void
+due(void *arg)
+{
+	(void)arg;
+	dues++;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	dues = 0;
+	stats = (struct stats){ 0 };
+	clock_fake(1000 * SEC, 0);
+	loop = loop_new_simulated();
+	t = ticker_new(loop, &stats, due, NULL);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	ticker_free(t);
+	loop_free(loop);
+	return 0;
+}
+
+#define NOTHING	.cursor = "-", .expires_in = -1
+#define ANSWER(...)	ticker_answered(t, &(struct ticker_answer){ __VA_ARGS__ }, &terms)
+
+/* The words from `lease` to `cursor` of the next tick must be these. */
+static void
+expect_words(const struct ticker_terms *with, const char *expected)
+{
+	struct words w = { 0 };
+	char text[200] = "";
+	int i;
+
+	ticker_add_words(t, with, &w);
+	for (i = 0; i < w.n; i++) {
+		strcat(text, i > 0 ? " " : "");
+		strcat(text, w.v[i]);
+	}
+	assert_string_equal(text, expected);
+	words_done(&w);
+}
+
+/* One at a time, 100 ms apart. */
+static void
+test_spacing(void **state)
+{
+	(void)state;
+	assert_true(ticker_begin(t, false));
+	assert_true(ticker_is_sent(t));
+	assert_false(ticker_begin(t, true));
+	assert_false(ANSWER(NOTHING));
+	assert_false(ticker_is_sent(t));
+	assert_false(ticker_begin(t, false));
+	loop_run_for(loop, 100 * MSEC - 1);
+	assert_int_equal(dues, 0);
+	loop_run_for(loop, 1);
+	assert_int_equal(dues, 1);
+	assert_true(ticker_begin(t, false));
+	ticker_lost(t, false);
+	assert_true(ticker_begin(t, true));
+}
+
+static void
+test_words(void **state)
+{
+	struct ticker_terms judged = terms;
+
+	(void)state;
+	judged.judge_at = clock_mono();
+	judged.redis_now = 17.25;
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 0");
+	expect_words(&judged, "30.000000 60.000000 1 17.250000 250 1048576 0 0");
+	judged.judge_at++;
+	expect_words(&judged, "30.000000 60.000000 0 17.250000 250 1048576 0 0");
+}
+
+/* A round: the first tick sweeps, the others go on in QBACKUP. */
+static void
+test_round(void **state)
+{
+	struct tick_report report;
+
+	(void)state;
+	assert_true(ticker_begin(t, false));
+	assert_true(ANSWER(.more = true, .rank = 7, .cursor = "123", .expires_in = -1,
+	    .scan = "5-1"));
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 7 -");
+	assert_string_equal(ticker_scan(t), "5-1");
+	assert_true(ticker_begin(t, true));
+	assert_true(ANSWER(.more = true, .requeued = 2, .dropped = 1, NOTHING));
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 -");
+	assert_true(ticker_begin(t, true));
+	assert_false(ANSWER(.rank = 9, .requeued = 1, .promoted = 4, NOTHING));
+	assert_true(ticker_report(t, &report));
+	assert_int_equal(report.requeued, 3);
+	assert_int_equal(report.promoted, 4);
+	assert_int_equal(report.dropped, 1);
+	assert_false(ticker_report(t, &report));
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 123");
+	assert_string_equal(ticker_scan(t), "5-1");
+}
+
+/* The next tick comes when a lease ends, or when leases may be judged. */
+static void
+test_plan(void **state)
+{
+	struct ticker_terms judged = terms;
+	struct ticker_answer a = { NOTHING };
+
+	(void)state;
+	assert_true(ticker_begin(t, false));
+	assert_false(ANSWER(.cursor = "-", .expires_in = 10 * SEC));
+	loop_run_for(loop, 11 * SEC - 1);
+	assert_int_equal(dues, 0);
+	loop_run_for(loop, SEC);
+	assert_int_equal(dues, 1);
+	assert_true(ticker_begin(t, false));
+	judged.judge_at = clock_mono() + 3 * SEC;
+	a.expires_in = 10 * SEC;
+	assert_false(ticker_answered(t, &a, &judged));
+	loop_run_for(loop, 3 * SEC);
+	assert_int_equal(dues, 1);
+	loop_run_for(loop, MSEC);
+	assert_int_equal(dues, 2);
+	/* The slack is a tenth of a short lease. */
+	assert_true(ticker_begin(t, false));
+	judged.lease = SEC;
+	a.expires_in = SEC;
+	assert_false(ticker_answered(t, &a, &judged));
+	loop_run_for(loop, SEC + 100 * MSEC - 1);
+	assert_int_equal(dues, 2);
+	loop_run_for(loop, 100 * MSEC);
+	assert_int_equal(dues, 3);
+	/* Nothing falls due. */
+	assert_true(ticker_begin(t, false));
+	assert_false(ANSWER(NOTHING));
+	loop_run_for(loop, HOUR);
+	assert_int_equal(dues, 3);
+}
+
+/* After an error it begins anew, and backs off until the connection is new. */
+static void
+test_refused(void **state)
+{
+	(void)state;
+	assert_true(ticker_begin(t, false));
+	assert_true(ANSWER(.more = true, .rank = 7, .cursor = "123", .expires_in = -1,
+	    .scan = "5-1"));
+	assert_true(ticker_begin(t, true));
+	ticker_refused(t, 10 * SEC);
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 0");
+	assert_string_equal(ticker_scan(t), "");
+	assert_false(ticker_begin(t, true));
+	loop_run_for(loop, 500 * MSEC - 1);
+	assert_int_equal(dues, 0);
+	loop_run_for(loop, 501 * MSEC);
+	assert_int_equal(dues, 1);
+	assert_true(ticker_begin(t, true));
+	ticker_refused(t, 10 * SEC);
+	loop_run_for(loop, SEC - 1);
+	assert_int_equal(dues, 1);
+	ticker_up(t);
+	loop_run_for(loop, 0);
+	assert_true(ticker_begin(t, false));
+}
+
+/* What was sent counts as added, also if the answer is lost: not twice. */
+static void
+test_counters(void **state)
+{
+	struct words w = { 0 };
+
+	(void)state;
+	assert_false(ticker_has_counters(t));
+	stats.n[0] = 3;
+	assert_true(ticker_has_counters(t));
+	assert_true(ticker_begin(t, true));
+	ticker_add_counters(t, &w);
+	assert_int_equal(w.n, 2);
+	assert_string_equal(w.v[0], stats_name((enum stat)0));
+	assert_string_equal(w.v[1], "3");
+	words_done(&w);
+	ticker_lost(t, false);
+	assert_int_equal(stats.sent[0], 0);
+	assert_true(ticker_begin(t, true));
+	ticker_add_counters(t, &w);
+	words_done(&w);
+	stats.n[0] = 5;
+	ticker_lost(t, true);
+	assert_int_equal(stats.sent[0], 3);
+	assert_true(ticker_begin(t, true));
+	ticker_add_counters(t, &w);
+	assert_string_equal(w.v[1], "2");
+	words_done(&w);
+	ticker_refused(t, SEC);
+	assert_int_equal(stats.sent[0], 3);
+	assert_false(ticker_has_counters(t));	/* Redis would not take them */
+	ticker_up(t);
+	assert_true(ticker_begin(t, true));
+	ticker_add_counters(t, &w);
+	words_done(&w);
+	assert_false(ANSWER(NOTHING));
+	assert_int_equal(stats.sent[0], 5);
+	assert_false(ticker_has_counters(t));
+}
+
+/* No tick is due by itself without a connection, nor at the end. */
+static void
+test_ends(void **state)
+{
+	(void)state;
+	ticker_up(t);
+	ticker_down(t);
+	loop_run_for(loop, HOUR);
+	assert_int_equal(dues, 0);
+	ticker_up(t);
+	loop_run_for(loop, 0);
+	assert_int_equal(dues, 1);
+	ticker_up(t);
+	ticker_close(t);
+	ticker_up(t);
+	loop_run_for(loop, HOUR);
+	assert_int_equal(dues, 1);
+	/* The last tick writes the counters; it neither sweeps nor goes on. */
+	assert_true(ticker_begin(t, true));
+	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 -");
+	assert_false(ANSWER(.more = true, .rank = 3, .cursor = "-", .expires_in = SEC));
+	loop_run_for(loop, HOUR);
+	assert_int_equal(dues, 1);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_spacing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_plan, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_counters, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("ticker", tests, NULL, NULL);
+}
