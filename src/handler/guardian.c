@@ -37,6 +37,7 @@
 #include "base/clock.h"
 #include "handler/launch_wire.h"
 #include "loop/child.h"
+#include "loop/proc_stat.h"
 #include "loop/timer.h"
 
 #define SLOTS		((size_t)4 * 1024 * 1024)	/* PID_MAX_LIMIT of 64-bit Linux */
@@ -67,32 +68,6 @@ struct guardian {
 
 /* -- the process --------------------------------------------------------------------- */
 
-/* The session of a process that is not a zombie; -1: none such. */
-static pid_t
-session_of(const char *pid)
-{
-	char path[64], text[512], state;
-	const char *p;
-	ssize_t n;
-	int fd, session;
-
-	(void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return -1;
-	n = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	if (n <= 0)
-		return -1;
-	text[n] = '\0';
-	p = strrchr(text, ')');		/* its name may hold anything */
-	if (p == NULL ||
-	    sscanf(p + 1, " %c %*d %*d %d", &state, &session) != 2 ||
-	    state == 'Z' || state == 'X')
-		return -1;
-	return session;
-}
-
 static int
 compare(const void *a, const void *b)
 {
@@ -108,16 +83,16 @@ kill_sessions(const pid_t *sid, size_t n)
 	DIR *dir = opendir("/proc");
 	struct dirent *d;
 	bool found = false;
-	pid_t pid, session;
+	struct proc_stat st;
+	pid_t pid;
 
 	if (dir == NULL)
 		return false;
 	while ((d = readdir(dir)) != NULL) {
 		pid = atoi(d->d_name);
-		session = pid > 0 ? session_of(d->d_name) : -1;
-		if (session == -1 || (bsearch(&session, sid, n, sizeof(*sid),
-		    compare) == NULL && bsearch(&pid, sid, n, sizeof(*sid),
-		    compare) == NULL))
+		if (pid <= 0 || !proc_stat_read(pid, &st) || st.zombie ||
+		    (bsearch(&st.session, sid, n, sizeof(*sid), compare) == NULL &&
+		    bsearch(&pid, sid, n, sizeof(*sid), compare) == NULL))
 			continue;
 		(void)kill(pid, SIGKILL);
 		found = true;
@@ -143,32 +118,6 @@ end_sessions(const pid_t *sid, size_t n)
 	} while (clock_mono() < until);
 }
 
-/* When it was started, in ticks since boot; 0: there is no such process. */
-static uint64_t
-start_of(pid_t pid)
-{
-	char path[64], text[512];
-	unsigned long long ticks;
-	const char *p;
-	ssize_t n;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	if (p == NULL || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
-	    "%*d %*d %*d %*d %*d %*d %llu", &ticks) != 1)
-		return 0;
-	return ticks;
-}
-
 static uint64_t
 ticks_per_second(void)
 {
@@ -182,10 +131,12 @@ ticks_per_second(void)
 static bool
 is_live(const struct guardian_table *t, size_t i)
 {
+	struct proc_stat st;
+
 	if (t->sid[i] <= 0 || (t->shared != NULL && t->shared[i].done != 0))
 		return false;
-	return t->started[i] == 0 ||
-	    start_of(t->sid[i]) <= t->started[i] + ticks_per_second();
+	return t->started[i] == 0 || !proc_stat_read(t->sid[i], &st) ||
+	    st.started <= t->started[i] + ticks_per_second();
 }
 
 static void

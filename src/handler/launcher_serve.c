@@ -16,12 +16,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,23 +28,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/trust.h"
 #include "handler/command.h"
+#include "handler/generations.h"
 #include "handler/guardian.h"
 #include "handler/launch_wire.h"
+#include "handler/process_tree.h"
 
 #define LOAD_PATIENCE	MINUTE
 #define RESTART_PAUSE	SEC
-#define LOOKS		16		/* for a group whose members come and go */
-#define ANCESTORS	1000
 #define TURN		64		/* orders in a row, before anything else is looked at */
-
-struct generation {
-	unsigned	 number;
-	struct config	*config;
-	struct handler_env env;		/* what its environments say of rqd */
-	struct command	**commands;	/* one for each queue; NULL: none was asked for yet */
-};
 
 struct launcher_process {
 	const struct launcher_ops *ops;
@@ -62,9 +51,7 @@ struct launcher_process {
 	pid_t			 guardian;	/* 0: none at this moment */
 	int			 guardian_fd;
 	usec_t			 guardian_started;
-	struct generation	**generations;
-	size_t			 ngenerations;
-	unsigned		 last;		/* number given */
+	struct generations	 generations;
 	pid_t			 loader;	/* 0: no load */
 	usec_t			 loader_until;
 	int			 text;		/* of the load; valid while loader is not 0 */
@@ -178,59 +165,6 @@ fail_start(struct launcher_process *l, const struct launch_order *o, int error,
 
 /* -- configurations ------------------------------------------------------------------------------ */
 
-static struct generation *
-find_generation(struct launcher_process *l, unsigned number)
-{
-	size_t i;
-
-	for (i = 0; i < l->ngenerations; i++) {
-		if (l->generations[i]->number == number)
-			return l->generations[i];
-	}
-	return NULL;
-}
-
-static unsigned
-add_generation(struct launcher_process *l, struct config *config)
-{
-	struct generation *g = xcalloc(1, sizeof(*g));
-
-	g->number = ++l->last;
-	g->config = config;
-	g->env = handler_env_of(config);
-	g->commands = xcalloc(config->nqueues + 1, sizeof(*g->commands));
-	l->generations = xreallocarray(l->generations, l->ngenerations + 1,
-	    sizeof(struct generation *));
-	l->generations[l->ngenerations++] = g;
-	return g->number;
-}
-
-static void
-generation_free(struct generation *g)
-{
-	size_t i;
-
-	for (i = 0; i < g->config->nqueues; i++)
-		command_free(g->commands[i]);
-	free(g->commands);
-	config_unref(g->config);
-	free(g);
-}
-
-static void
-retire(struct launcher_process *l, unsigned number)
-{
-	size_t i;
-
-	for (i = 0; i < l->ngenerations; i++) {
-		if (l->generations[i]->number != number)
-			continue;
-		generation_free(l->generations[i]);
-		l->generations[i] = l->generations[--l->ngenerations];
-		return;
-	}
-}
-
 /* It holds nothing that would keep anyone from seeing that the launcher is gone. */
 static NORETURN void
 run_load(struct launcher_process *l)
@@ -263,7 +197,7 @@ take_text(struct launcher_process *l)
 {
 	struct config *config = l->ops->read(l->text, l->arg);
 
-	return config != NULL ? add_generation(l, config) : 0;
+	return config != NULL ? generations_add(&l->generations, config) : 0;
 }
 
 static void
@@ -301,99 +235,15 @@ check_load(struct launcher_process *l)
 
 /* -- files ------------------------------------------------------------------------------------------ */
 
-static bool
-is_named(const struct config *c, const char *path)
-{
-	const char *const names[] = { c->redis.password_file, c->redis.tls_ca,
-	    c->redis.tls_cert, c->redis.tls_key };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(names[i], path) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* systemd's LoadCredential=. */
-static bool
-is_credential(const char *path)
-{
-	const char *dir = getenv("CREDENTIALS_DIRECTORY");
-	char *known;
-	bool is;
-
-	if (dir == NULL || dir[0] == '\0')
-		return false;
-	known = xasprintf("%s/redis-password", dir);
-	is = strcmp(known, path) == 0;
-	free(known);
-	return is;
-}
-
-static bool
-is_server(const struct config *c, const char *path)
-{
-	char *const *s;
-
-	for (s = c->redis.servers; s != NULL && *s != NULL; s++) {
-		if (strncmp(*s, "unix:", 5) == 0 && strcmp(*s + 5, path) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Does not wait: a server whose backlog is full refuses.  It sees root connect. */
-static int
-connect_to(const char *path)
-{
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd, error;
-
-	if (trust_folders(path, 0, NULL) == -1)
-		return -1;
-	errno = ENAMETOOLONG;
-	if (strlen(path) >= sizeof(sun.sun_path) ||
-	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) == -1)
-		return -1;
-	strcpy(sun.sun_path, path);
-	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0)
-		return fd;
-	error = errno;
-	(void)close(fd);
-	errno = error;
-	return -1;
-}
-
-static int
-open_named(struct launcher_process *l, const char *path)
-{
-	bool known = is_credential(path);
-	size_t i;
-
-	for (i = 0; i < l->ngenerations && !known; i++) {
-		if (is_server(l->generations[i]->config, path))
-			return connect_to(path);
-		known = is_named(l->generations[i]->config, path);
-	}
-	if (!known) {
-		errno = EACCES;
-		return -1;
-	}
-	if (!is_credential(path) && trust_folders(path, 0, NULL) == -1)
-		return -1;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 /* Opens the file or socket that the configuration of that generation names. */
 static int
 open_configured(struct launcher_process *l, int (*open_it)(const struct config *),
     unsigned generation)
 {
-	struct generation *g = find_generation(l, generation);
+	const struct config *config = generations_config(&l->generations, generation);
 
-	if (g != NULL)
-		return open_it(g->config);
+	if (config != NULL)
+		return open_it(config);
 	errno = EINVAL;
 	return -1;
 }
@@ -405,7 +255,7 @@ open_ordered(struct launcher_process *l, const struct launch_order *o, const cha
 		return open_configured(l, l->ops->open_log, o->head.generation);
 	if (o->head.op == LAUNCH_LISTEN)
 		return open_configured(l, l->ops->listen, o->head.generation);
-	return open_named(l, path);
+	return generations_open(&l->generations, path);
 }
 
 static void
@@ -424,89 +274,6 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 
 /* -- processes --------------------------------------------------------------------------------------- */
 
-/* False: there is no such process, or it is hidden from us. */
-static bool
-look_at(pid_t pid, int *parent, int *group)
-{
-	char path[64], text[512];
-	const char *p;
-	ssize_t n;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	p = strrchr(text, ')');		/* its name may hold anything */
-	return p != NULL && sscanf(p + 1, " %*c %d %d", parent, group) == 2;
-}
-
-/* 0: there is no such process. */
-static pid_t
-parent_of(pid_t pid)
-{
-	int parent, group;
-
-	return look_at(pid, &parent, &group) ? (pid_t)parent : 0;
-}
-
-/* Orphans of handlers become its children.  1: it does, 0: not, -1: one has gone meanwhile. */
-static int
-comes_from_main(const struct launcher_process *l, pid_t pid)
-{
-	int i, group;
-
-	for (i = 0; pid > 0 && i < ANCESTORS; i++) {
-		if (pid == l->main)
-			return 1;
-		if (!look_at(pid, &pid, &group))
-			return -1;
-	}
-	return 0;
-}
-
-/* 1: of the main process' descendants, 0: of others, -1: nobody could be asked. */
-static int
-whose_group(const struct launcher_process *l, pid_t wanted)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *d;
-	int parent, group, is = -1;
-	pid_t pid;
-
-	while (is == -1 && dir != NULL && (d = readdir(dir)) != NULL) {
-		pid = atoi(d->d_name);
-		if (pid > 0 && look_at(pid, &parent, &group) && group == wanted)
-			is = comes_from_main(l, pid);
-	}
-	if (dir != NULL)
-		(void)closedir(dir);
-	return is;
-}
-
-/*
- * A group without its leader.  All in it are one session's, so one of them tells for
- * all.  Some may be gone before we have looked: again, then.  Where /proc hides
- * processes we cannot know.
- */
-static bool
-is_ours(const struct launcher_process *l, pid_t group)
-{
-	int parent, other, i, is = -1;
-
-	for (i = 0; is == -1 && i < LOOKS; i++) {
-		if (kill(-group, 0) == -1)
-			return false;
-		is = whose_group(l, group);
-	}
-	return is == 1 || (is == -1 && !look_at(l->main, &parent, &other));
-}
-
 /*
  * The leader of a session that we started is a child of the main process.  Where it
  * has been reaped its number stays taken while its group has members; but when that has
@@ -520,8 +287,8 @@ send_signal(struct launcher_process *l, const struct launch_order *o)
 
 	if (sid <= 1)
 		return;
-	parent = parent_of(sid);
-	if (parent != 0 ? parent != l->main : !is_ours(l, sid))
+	parent = process_tree_parent(sid);
+	if (parent != 0 ? parent != l->main : !process_tree_has_group(l->main, sid))
 		return;
 	/* The group may not exist yet: the child makes it. */
 	if (kill(-sid, signo) == -1 && parent != 0)
@@ -534,20 +301,10 @@ end_child(struct launcher_process *l, pid_t pid)
 {
 	pid_t group = getpgid(pid), session = getsid(pid);
 
-	if (parent_of(pid) != l->main || pid == getpid() || session == getsid(0) ||
+	if (process_tree_parent(pid) != l->main || pid == getpid() || session == getsid(0) ||
 	    session == getsid(l->main) || group <= 1)
 		return;
 	(void)kill(-group, SIGKILL);
-}
-
-static struct command *
-find_command(struct generation *g, unsigned queue)
-{
-	if (g == NULL || queue >= g->config->nqueues)
-		return NULL;
-	if (g->commands[queue] == NULL)
-		g->commands[queue] = command_new(&g->env, g->config, g->config->queues[queue]);
-	return g->commands[queue];
 }
 
 /* The descriptors that came, by the child's numbers. */
@@ -563,7 +320,8 @@ sort_fds(const struct launch_order *o, const int *fds, int fd[3])
 static void
 start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 {
-	struct command *c = find_command(find_generation(l, o->head.generation), o->head.queue);
+	struct command *c = generations_command(&l->generations, o->head.generation,
+	    o->head.queue);
 	volatile pid_t *slot = guardian_table_slot(l->table, o->head.slot);
 	struct launch_slot *shared = &l->slots[o->head.slot];
 	struct launch_reply hello = { .answer = LAUNCH_STARTED, .slot = o->head.slot };
@@ -606,7 +364,7 @@ obey(struct launcher_process *l, const struct launch_order *o, const int *fds)
 		begin_load(l);
 		break;
 	case LAUNCH_RETIRE:
-		retire(l, o->head.generation);
+		generations_retire(&l->generations, o->head.generation);
 		break;
 	case LAUNCH_FILE:
 	case LAUNCH_LOG:

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "loop/proc_stat.h"
 
 #define DEPTH_MAX	256
 
@@ -30,22 +31,6 @@ read_file(const char *path, struct buf *b)
 		(void)close(fd);
 	}
 	(void)buf_str(b);
-}
-
-/* "PID (NAME) Z ...": the name may hold anything. */
-static bool
-is_zombie(pid_t pid)
-{
-	struct buf b = BUF_INIT;
-	char path[64], *state;
-	bool zombie;
-
-	(void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	read_file(path, &b);
-	state = strrchr(buf_str(&b), ')');
-	zombie = state == NULL || state[1] == '\0' || state[2] == 'Z' || state[2] == 'X';
-	buf_done(&b);
-	return zombie;
 }
 
 static void
@@ -81,11 +66,12 @@ collect(pid_t pid, struct buf *found, unsigned depth)
 {
 	struct buf b = BUF_INIT;
 	char *p, *end;
+	struct proc_stat st;
 	pid_t child;
 
 	descendants_list(pid, &b);
 	for (p = buf_str(&b); (child = (pid_t)strtol(p, &end, 10)) > 0; p = end) {
-		if (!is_zombie(child))
+		if (proc_stat_read(child, &st) && !st.zombie)
 			buf_add(found, &child, sizeof(child));
 		if (depth < DEPTH_MAX)
 			collect(child, found, depth + 1);
