@@ -13,7 +13,7 @@
 #define LOOKS		16		/* for a group whose members come and go */
 #define ANCESTORS	1000
 
-enum answer { NO, YES, GONE };
+enum descent { NO, YES, GONE };
 
 pid_t
 process_tree_parent(pid_t pid)
@@ -24,7 +24,7 @@ process_tree_parent(pid_t pid)
 }
 
 /* GONE: a process on the way has gone meanwhile. */
-static enum answer
+static enum descent
 descends(pid_t root, pid_t pid)
 {
 	struct proc_stat st;
@@ -41,11 +41,11 @@ descends(pid_t root, pid_t pid)
 }
 
 /* GONE: no process of the group was there long enough. */
-static enum answer
+static enum descent
 look(pid_t root, pid_t group)
 {
 	DIR *dir = opendir("/proc");
-	enum answer is = GONE;
+	enum descent is = GONE;
 	struct proc_stat st;
 	struct dirent *d;
 	pid_t pid;
@@ -63,7 +63,7 @@ look(pid_t root, pid_t group)
 bool
 process_tree_has_group(pid_t root, pid_t group)
 {
-	enum answer is = GONE;
+	enum descent is = GONE;
 	int i;
 
 	for (i = 0; is == GONE && i < LOOKS; i++) {

@@ -1,32 +1,16 @@
 /*
  * Starting a command.
  *
- * clone(2) with CLONE_VM: the child runs in our memory, on a stack and with words
- * of its own (a room), until it calls execve(2).  The cost does not depend on how
- * much memory the process has.
+ * A child runs in our memory (CLONE_VM) until it calls execve(2), so the cost does
+ * not depend on how much memory the process has.  There are three ways:
  *
- * We go on meanwhile.  So the next child can be started before this one has come to
- * execve(), which on two processors is worth half as many starts again.  And
- * nothing that delays the child delays us: a directory on a server that is gone,
- * or the user that it has become, who may stop it.
+ * - spawn_nowait.c starts the child and goes on at once.
+ * - Where that is not possible, we wait with CLONE_VFORK until execve(2) is over.
+ * - A launcher must not wait: a user whose process it starts could stop that
+ *   process.  There the child gets a copy of the memory, as by fork(2).
  *
- * The price is discipline between clone() and execve():
- * - All signals are blocked, and the child has every disposition back at its
- *   default before it unblocks them: no handler of ours runs in it.
- * - It makes raw system calls only.  Nothing of libc that allocates, locks or
- *   synchronises threads (as setuid(3) does), and no instrumented code.  They must
- *   not touch errno, which is ours as well: hence raw().
- *
- * A launcher starts children whose user is another one.  That user may send signals
- * to the child from the change of ids on.  So the child makes its memory not
- * dumpable, and holds its limit of core dumps at one byte (which rules out pipes,
- * too) until the last moment.  The memory is the launcher's, which never holds a
- * message.
- *
- * Where sharing memory is not possible a launcher forks; another process waits with
- * CLONE_VFORK: its children have its own user.  valgrind and other emulators turn such a
- * clone into a fork(2).  set_up() finds that out; a close-on-exec pipe then tells
- * when execve() is over.
+ * valgrind and other emulators turn a clone with CLONE_VM into a fork(2).  set_up()
+ * detects it.  A close-on-exec pipe then tells when execve(2) is over.
  */
 #include "handler/spawn.h"
 
@@ -45,7 +29,6 @@
 #include "handler/spawn_private.h"
 
 #define STACK_SIZE	((size_t)64 * 1024)
-#define ROOM_KEPT	((size_t)64 * 1024)	/* of memory, for the next one */
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC	(1U << 2)
@@ -68,8 +51,6 @@ _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
     SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGUSR2) | \
     SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ))
 
-static struct room		*rooms;
-
 /* Set up by the first call, and kept: a child that is waited for is in here. */
 static char			*stack;		/* its end; stacks grow down */
 static volatile struct spawn_report *report;
@@ -77,16 +58,16 @@ static volatile int		 child_ran;	/* stays 0 where the memory is a copy */
 static bool			 has_close_range;
 static uint64_t			 signals;	/* those that a child must reset */
 static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
+
 /* -- the parent ------------------------------------------------------------------ */
 
-/* A stack with a guard below it, and room above; returns where that begins. */
-static char *
-map_stack(size_t room)
+char *
+spawn_map_stack(size_t above)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p;
 
-	p = mmap(NULL, page + STACK_SIZE + room, PROT_READ | PROT_WRITE,
+	p = mmap(NULL, page + STACK_SIZE + above, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) == -1)
 		fatal_os("cannot map a stack: %s", strerror(errno));
@@ -130,20 +111,8 @@ spawn_look_at_signals(void)
 	}
 }
 
-/* This pid is another's now: nobody will ask about its predecessor. */
-static void
-forget_predecessor(pid_t pid)
-{
-	struct room *r;
-
-	for (r = rooms; r != NULL; r = r->next) {
-		if (r->pid == pid)
-			r->report.error = 0;
-	}
-}
-
-static pid_t
-clone_child(struct spawn_job *j, char *end, int flags, int *busy)
+pid_t
+spawn_clone(struct spawn_job *j, char *end, int flags, int *busy)
 {
 	sigset_t all, old;
 	pid_t pid;
@@ -154,17 +123,8 @@ clone_child(struct spawn_job *j, char *end, int flags, int *busy)
 	pid = clone(spawn_child, end, flags | SIGCHLD, j, NULL, NULL, busy);
 	error = errno;
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
-	if (pid != -1)
-		forget_predecessor(pid);
 	errno = error;
 	return pid;
-}
-
-/* Acquires: what the child wrote before is there. */
-static bool
-is_busy(const struct room *r)
-{
-	return __atomic_load_n(&r->busy, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* -- what this machine can do ------------------------------------------------------- */
@@ -201,7 +161,7 @@ set_up(void)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	if (stack == NULL) {
-		stack = map_stack(0);
+		stack = spawn_map_stack(0);
 		report = mmap(NULL, page, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		if (report == MAP_FAILED)
@@ -230,20 +190,17 @@ wait_exec(int fd[2])
 }
 
 static pid_t
-run_waited(const struct spawn *s, enum spawn_step *step)
+run_waited(struct spawn_job *job, enum spawn_step *step)
 {
-	struct spawn_job job = { .spawn = s, .report = report, .signals = signals,
-	    .parent = getpid(), .has_close_range = has_close_range };
 	int fd[2], error;
 	pid_t pid;
 
-	if (!has_close_range)
-		mark_cloexec();
 	if (memory != MEMORY_SHARED && pipe2(fd, O_CLOEXEC) == -1)
 		return -1;
+	job->report = report;
 	report->step = STEP_NONE;
 	report->error = 0;
-	pid = clone_child(&job, stack, CLONE_VM | CLONE_VFORK, NULL);
+	pid = spawn_clone(job, stack, CLONE_VM | CLONE_VFORK, NULL);
 	error = errno;
 	if (memory != MEMORY_SHARED)
 		wait_exec(fd);
@@ -256,165 +213,22 @@ run_waited(const struct spawn *s, enum spawn_step *step)
 	return pid;
 }
 
-/* -- not waiting for it -------------------------------------------------------------------- */
-
-/* Whether raw() leaves errno alone. */
-#if defined(__x86_64__) || defined(__aarch64__)
-static const bool has_raw_calls = true;
-#else
-static const bool has_raw_calls = false;
-#endif
-
-static struct room *
-free_room(void)
-{
-	struct room *r;
-
-	for (r = rooms; r != NULL; r = r->next) {
-		if (!is_busy(r) && r->report.error == 0)
-			return r;
-	}
-	r = (struct room *)(void *)map_stack(sizeof(*r));
-	r->next = rooms;
-	rooms = r;
-	return r;
-}
-
-/* What a large environment has taken is given back. */
-static void
-clear(struct room *r)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = ((uintptr_t)r->text + ROOM_KEPT + page - 1) & ~(page - 1);
-	uintptr_t to = (uintptr_t)(r->text + r->used);
-
-	if (to > from)
-		(void)madvise((void *)from, to - from, MADV_DONTNEED);
-	r->used = 0;
-}
-
-/* NULL: there is no space. */
-static void *
-copy(struct room *r, const void *p, size_t n)
-{
-	char *to = r->text + r->used;
-
-	if (n > sizeof(r->text) - r->used)
-		return NULL;
-	if (n > 0)
-		memcpy(to, p, n);
-	r->used += (n + 7) & ~(size_t)7;
-	if (r->used > sizeof(r->text))
-		r->used = sizeof(r->text);
-	return to;
-}
-
-static char *const *
-copy_words(struct room *r, char *const *words)
-{
-	size_t n = 0, i;
-	char **to;
-
-	while (words[n] != NULL)
-		n++;
-	to = copy(r, words, (n + 1) * sizeof(*words));
-	for (i = 0; to != NULL && i < n; i++) {
-		to[i] = copy(r, words[i], strlen(words[i]) + 1);
-		if (to[i] == NULL)
-			return NULL;
-	}
-	return to;
-}
-
-static bool
-copy_proxy(struct room *r, const struct spawn_proxy *p)
-{
-	struct spawn_proxy *to = copy(r, p, sizeof(*p));
-
-	r->spawn.proxy = to;
-	if (to == NULL)
-		return false;
-	to->message = copy(r, p->message, p->size);
-	return to->message != NULL;
-}
-
-/* All that the child looks at; false where it does not fit. */
-static bool
-copy_spawn(struct room *r, const struct spawn *s)
-{
-	clear(r);
-	r->spawn = *s;
-	r->spawn.argv = copy_words(r, s->argv);
-	r->spawn.envp = copy_words(r, s->envp);
-	r->spawn.directory = copy(r, s->directory, strlen(s->directory) + 1);
-	r->spawn.limits = copy(r, s->limits, s->nlimits * sizeof(*s->limits));
-	r->spawn.groups = copy(r, s->groups, s->ngroups * sizeof(*s->groups));
-	if (s->env_file != NULL)
-		r->spawn.env_file = copy(r, s->env_file, strlen(s->env_file) + 1);
-	if (s->proxy != NULL && !copy_proxy(r, s->proxy))
-		return false;
-	return r->spawn.argv != NULL && r->spawn.envp != NULL &&
-	    r->spawn.directory != NULL && r->spawn.limits != NULL &&
-	    r->spawn.groups != NULL && (s->env_file == NULL || r->spawn.env_file != NULL);
-}
-
-/* Sharing memory, or in a copy of it. */
-static pid_t
-run_in_room(const struct spawn *s, bool shares, enum spawn_step *step)
-{
-	struct room *r = free_room();
-	int flags = s->proxy != NULL ? CLONE_PARENT : 0;
-
-	*step = STEP_EXEC;
-	errno = E2BIG;
-	if (!copy_spawn(r, s))
-		return -1;
-	*step = STEP_CLONE;
-	r->report = (struct spawn_report){ STEP_NONE, 0 };
-	r->job = (struct spawn_job){
-		.spawn = &r->spawn, .room = r, .signals = signals, .shares = shares,
-		.has_close_range = has_close_range,
-		.report = s->proxy != NULL ? s->proxy->report : &r->report,
-		.parent = s->proxy != NULL ? getppid() : getpid()
-	};
-	if (!has_close_range)
-		mark_cloexec();
-	r->pid = 0;
-	r->busy = shares;
-	r->pid = clone_child(&r->job, (char *)r,
-	    flags | (shares ? CLONE_VM | CLONE_CHILD_CLEARTID : 0), &r->busy);
-	if (r->pid == -1)
-		r->busy = 0;
-	return r->pid;
-}
-
 pid_t
 spawn_start(const struct spawn *s, enum spawn_step *step)
 {
-	bool shares;
+	struct spawn_job job = { .spawn = s,
+	    .parent = s->proxy != NULL ? getppid() : getpid() };
 
 	set_up();
+	job.signals = signals;
+	job.has_close_range = has_close_range;
+	job.shares = spawn_nowait_has_raw_calls && memory == MEMORY_SHARED && has_close_range;
+	if (!has_close_range)
+		mark_cloexec();
 	*step = STEP_CLONE;
-	shares = has_raw_calls && memory == MEMORY_SHARED && has_close_range;
-	if (shares || s->proxy != NULL)
-		return run_in_room(s, shares, step);
-	return run_waited(s, step);
-}
-
-int
-spawn_exited(pid_t pid, enum spawn_step *step)
-{
-	struct room *r;
-	int error = 0;
-
-	for (r = rooms; r != NULL; r = r->next) {
-		if (r->pid != pid || r->report.error == 0)
-			continue;
-		error = r->report.error;
-		*step = (enum spawn_step)r->report.step;
-		r->report.error = 0;
-	}
-	return error;
+	if (job.shares || s->proxy != NULL)
+		return spawn_nowait(&job, step);
+	return run_waited(&job, step);
 }
 
 const char *

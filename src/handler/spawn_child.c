@@ -1,5 +1,5 @@
 /*
- * A child between clone(2) and execve(2); spawn.c says what it may do.
+ * A child between clone(2) and execve(2); spawn_nowait.c says what it may do.
  */
 #include "handler/spawn_private.h"
 
@@ -28,48 +28,10 @@
 #define SYS_SETGROUPS	SYS_setgroups
 #endif
 
-/*
- * A system call of five arguments; a sixth is 0.  Returns minus the error.  It leaves
- * errno alone: in shared memory that is the parent's, too.
- */
-CHILD static long
-raw(const struct spawn_job *j, long n, long a, long b, long c, long d, long e)
-{
-	long r;
-
-#if defined(__x86_64__)
-	if (j->shares) {
-		register long r10 __asm__("r10") = d;
-		register long r8 __asm__("r8") = e;
-		register long r9 __asm__("r9") = 0;
-
-		__asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c),
-		    "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-		return r;
-	}
-#elif defined(__aarch64__)
-	if (j->shares) {
-		register long x8 __asm__("x8") = n;
-		register long x0 __asm__("x0") = a;
-		register long x1 __asm__("x1") = b;
-		register long x2 __asm__("x2") = c;
-		register long x3 __asm__("x3") = d;
-		register long x4 __asm__("x4") = e;
-		register long x5 __asm__("x5") = 0;
-
-		__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3),
-		    "r"(x4), "r"(x5) : "memory");
-		return x0;
-	}
-#endif
-	r = syscall(n, a, b, c, d, e, 0L);
-	return r == -1 ? -errno : r;
-}
-
 /* In functions with a job j. */
-#define RAW(n, a, b, c, d)	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), 0)
+#define RAW(n, a, b, c, d)	spawn_raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), 0)
 #define RAW5(n, a, b, c, d, e)	\
-	raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
+	spawn_raw(j, (n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e))
 
 CHILD NORETURN static void
 fail(const struct spawn_job *j, enum spawn_step step, long r)
@@ -127,7 +89,7 @@ set_fds(const struct spawn_job *j)
 		check(j, STEP_DUP, RAW(SYS_dup3, fd[i], i, 0, 0));
 	if (j->has_close_range)
 		check(j, STEP_CLOSE, RAW(SYS_close_range, 3, UINT_MAX,
-		    j->room != NULL ? 0 : CLOSE_RANGE_CLOEXEC, 0));
+		    j->memory != NULL ? 0 : CLOSE_RANGE_CLOEXEC, 0));
 }
 
 /* A limit means "at most": where the hard one may not be changed, it is kept. */
@@ -216,23 +178,23 @@ same_name(const char *a, const char *b)
 	return *a == '=' && *b == '=';
 }
 
-/* What is free of the room. */
+/* The free end of the child's memory. */
 CHILD static char *
-room_left(struct room *r, size_t *left)
+memory_left(struct spawn_memory *m, size_t *left)
 {
-	size_t used = (r->used + 7) & ~(size_t)7;
+	size_t used = (m->used + 7) & ~(size_t)7;
 
-	*left = used < ROOM_SIZE ? ROOM_SIZE - used : 0;
-	return r->text + used;
+	*left = used < SPAWN_MEMORY ? SPAWN_MEMORY - used : 0;
+	return m->text + used;
 }
 
-/* The whole file, at the free end of the room; one byte after it is free, too. */
+/* The whole file, at the free end of the child's memory; one byte after it is free, too. */
 CHILD static char *
 read_env_file(const struct spawn_job *j, size_t *len)
 {
 	struct statx st;
 	size_t left, at = 0;
-	char *p = room_left(j->room, &left);
+	char *p = memory_left(j->memory, &left);
 	long fd, n;
 
 	fd = RAW(SYS_openat, AT_FDCWD, j->spawn->env_file,
@@ -249,7 +211,7 @@ read_env_file(const struct spawn_job *j, size_t *len)
 	}
 	if (at + 1 >= left)
 		fail(j, STEP_ENV_FILE, -EFBIG);
-	j->room->used += at + 1 + 8;
+	j->memory->used += at + 1 + 8;
 	*len = at;
 	return p;
 }
@@ -281,7 +243,7 @@ add_env_file(const struct spawn_job *j)
 	size_t len, left, max, n = 0, first_new;
 	char *p = read_env_file(j, &len), *entry, **envp;
 
-	envp = (char **)(void *)room_left(j->room, &left);
+	envp = (char **)(void *)memory_left(j->memory, &left);
 	max = left / sizeof(*envp);
 	while (s->envp[n] != NULL && n + 1 < max) {
 		envp[n] = s->envp[n];
@@ -296,7 +258,7 @@ add_env_file(const struct spawn_job *j)
 	if (text.bad)
 		fail(j, STEP_ENV_FILE, -EINVAL);
 	envp[n] = NULL;
-	j->room->used += (n + 2) * sizeof(*envp);
+	j->memory->used += (n + 2) * sizeof(*envp);
 	return envp;
 }
 

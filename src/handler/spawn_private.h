@@ -1,5 +1,5 @@
 /*
- * What spawn.c prepares and the child in spawn_child.c uses.
+ * What spawn.c and spawn_nowait.c prepare, and the child in spawn_child.c uses.
  */
 #ifndef RQD_HANDLER_SPAWN_PRIVATE_H
 #define RQD_HANDLER_SPAWN_PRIVATE_H
@@ -14,7 +14,7 @@
 #define CHILD	__attribute__((__noinline__, __no_sanitize__("address"), \
     __no_sanitize__("undefined")))
 
-#define ROOM_SIZE	((size_t)2 * 1024 * 1024)
+#define SPAWN_MEMORY	((size_t)2 * 1024 * 1024)
 #define KERNEL_SIGSET	8		/* bytes in the kernel's sigset_t */
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
 #define SIGNAL_BIT(signo)	((uint64_t)1 << ((signo) - 1))
@@ -22,7 +22,7 @@
 /* What the child needs. */
 struct spawn_job {
 	const struct spawn	*spawn;
-	struct room		*room;		/* NULL: it is waited for */
+	struct spawn_memory	*memory;	/* NULL: its parent waits for it */
 	volatile struct spawn_report *report;
 	uint64_t		 signals;	/* to be reset */
 	pid_t			 parent;	/* that it must have */
@@ -35,18 +35,33 @@ struct spawn_job {
  * kernel clears busy when the child lets go of our memory: in execve() or at its
  * exit.
  */
-struct room {
-	struct room		*next;
+struct spawn_memory {
+	struct spawn_memory	*next;
 	int			 busy;		/* see is_busy() */
 	pid_t			 pid;		/* the last one */
 	struct spawn_report	 report;	/* of it; kept until spawn_exited() */
-	struct spawn_job		 job;
+	struct spawn_job	 job;
 	struct spawn		 spawn;
 	size_t			 used;		/* of text */
-	char			 text[ROOM_SIZE];	/* what is not used costs nothing */
+	char			 text[SPAWN_MEMORY];	/* what is not used costs nothing */
 };
 
+/* spawn.c's: a stack with a guard below and this many bytes above; its end. */
+char	*spawn_map_stack(size_t above);
+/* spawn.c's: clone(2) with all signals blocked; busy is for CLONE_CHILD_CLEARTID. */
+pid_t	 spawn_clone(struct spawn_job *, char *stack_end, int flags, int *busy);
+
+/* Whether spawn_raw() leaves errno alone on this machine. */
+extern const bool spawn_nowait_has_raw_calls;
+/* As spawn_start(), sharing memory where job->shares, else in a copy of it. */
+pid_t	 spawn_nowait(const struct spawn_job *, enum spawn_step *);
+/*
+ * A system call of five arguments; a sixth is 0.  Returns minus the error.  It leaves
+ * errno alone where memory is shared: that is the parent's, too.
+ */
+long	 spawn_raw(const struct spawn_job *, long, long, long, long, long, long) CHILD;
+
 /* For clone(2); does not return where it can execute the command or exit. */
-int	spawn_child(void *job) CHILD;
+int	 spawn_child(void *job) CHILD;
 
 #endif
