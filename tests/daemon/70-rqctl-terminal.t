@@ -234,7 +234,7 @@ ok "wait_for 10 'screen | grep -qE \"^QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" '
 ok "wait_for 10 'screen | grep -qE \"^a\.queue\.[a-z.]*[+] .*suspended\"'" 'watch: the state is seen there'
 tm resize-window -x 24 -y 20
 ok "wait_for 10 'screen | grep -qE \"^watched +[0-9]\"'" 'watch: a very narrow one'
-is "$(screen | grep -c .)" 4 'watch: no line wraps'
+ok "wait_for 10 '[ \$(screen | grep -c .) -eq 4 ]'" 'watch: no line wraps'
 tm send-keys q
 ended 0 'watch: q ends it there'
 r del rqd:daemon:h.6 >/dev/null

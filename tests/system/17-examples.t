@@ -132,8 +132,11 @@ if [ -x "$pg/initdb" ] && command -v jq >/dev/null; then
 	m runuser -u orders -- "$pg/pg_ctl" -D /run/postgres-test/data -m immediate stop >/dev/null 2>&1
 else
 	note 'no PostgreSQL'
+	status=75
+	command -v psql >/dev/null || status=127
 	mr lpush orders '{"id":"o-1"}' >/dev/null
-	wait_ok 20 'inside $LOG | grep -q "event=retry queue=orders .*status=75"' 'postgres.sh without a database: tried again'
+	wait_ok 20 'inside $LOG | grep -q "event=retry queue=orders .*status=$status"' \
+	    "postgres.sh without a database or psql: status $status, tried again"
 fi
 
 # -- persistent ---------------------------------------------------------------------------
