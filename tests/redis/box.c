@@ -230,6 +230,8 @@ box_init(struct box *b, const struct server *s, const char *name)
 	b->cfg->message_max = 16 << 20;
 	snprintf(b->instance, sizeof(b->instance), "%s-%06x", name, (unsigned)unit_below(1 << 24));
 	b->conn = conn_new(b->loop, &b->config->redis, name, 0, &events, b);
+	/* Tests cut connections often: do not wait longer each time. */
+	conn_set_backoff_max(b->conn, 100 * MSEC);
 	b->watch = watch_new(b->loop, b->conn, &b->config->redis, name, box_mode, b);
 	b->bulk = bulk_new(b->loop, b->conn, &b->config->redis, name);
 	b->env = (struct queue_env){
