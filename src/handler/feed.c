@@ -22,7 +22,7 @@
 #define WRITES_MAX	16
 
 /* What one writev(2) is given. */
-struct batch {
+struct vector {
 	struct iovec	v[VECTORS];
 	int		n;
 	size_t		bytes;		/* of all vectors */
@@ -81,7 +81,7 @@ frame_len(const struct feed *f)
 
 /* Adds bytes that may lie right behind the last ones. */
 static void
-batch_add(struct batch *b, const char *p, size_t len)
+vector_add(struct vector *b, const char *p, size_t len)
 {
 	struct iovec *last = b->n > 0 ? &b->v[b->n - 1] : NULL;
 
@@ -93,37 +93,37 @@ batch_add(struct batch *b, const char *p, size_t len)
 }
 
 static void
-batch_text(struct batch *b, const char *p, size_t len)
+vector_text(struct vector *b, const char *p, size_t len)
 {
 	memcpy(text + b->used, p, len);
-	batch_add(b, text + b->used, len);
+	vector_add(b, text + b->used, len);
 	b->used += len;
 }
 
 static bool
-batch_has_room(const struct batch *b)
+vector_has_room(const struct vector *b)
 {
 	return b->n + 3 <= VECTORS && b->bytes < BATCH_MAX &&
 	    b->used + HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX;
 }
 
 static void
-batch_feed(struct batch *b, const struct feed *f)
+vector_feed(struct vector *b, const struct feed *f)
 {
 	size_t n = put_header(text + b->used, f);
 
-	batch_add(b, text + b->used, n);
+	vector_add(b, text + b->used, n);
 	b->used += n;
 	if (payload_len(f) > COPY_MAX)
-		batch_add(b, f->msg->payload, f->msg->len);
+		vector_add(b, f->msg->payload, f->msg->len);
 	else if (payload_len(f) > 0)
-		batch_text(b, f->msg->payload, f->msg->len);
-	batch_text(b, "\n", 1);
+		vector_text(b, f->msg->payload, f->msg->len);
+	vector_text(b, "\n", 1);
 }
 
 /* Leaves out the first n bytes. */
 static void
-batch_skip(struct batch *b, size_t n)
+vector_skip(struct vector *b, size_t n)
 {
 	struct iovec *v = b->v;
 
@@ -161,13 +161,13 @@ written(struct feeder *e, size_t n)
 static bool
 write_batch(struct feeder *e)
 {
-	struct batch b = { .n = 0 };
+	struct vector b = { .n = 0 };
 	const struct feed *f;
 	ssize_t n;
 
-	for (f = e->next; f != NULL && batch_has_room(&b); f = TAILQ_NEXT(f, entry))
-		batch_feed(&b, f);
-	batch_skip(&b, e->sent);
+	for (f = e->next; f != NULL && vector_has_room(&b); f = TAILQ_NEXT(f, entry))
+		vector_feed(&b, f);
+	vector_skip(&b, e->sent);
 	do {
 		n = writev(e->fd, b.v, b.n);
 	} while (n == -1 && errno == EINTR);

@@ -22,7 +22,7 @@
 
 /* -- parsing ------------------------------------------------------------------ */
 
-struct field {
+struct cron_field {
 	const char	*name;
 	int		 low, high;
 	const char	*names;		/* of three letters each, for low and on; NULL: none */
@@ -30,7 +30,7 @@ struct field {
 
 enum { MINUTE_FIELD, HOUR_FIELD, DAY_FIELD, MONTH_FIELD, WEEKDAY_FIELD, FIELDS };
 
-static const struct field fields[FIELDS] = {
+static const struct cron_field fields[FIELDS] = {
 	[MINUTE_FIELD] = { "minute", 0, 59, NULL },
 	[HOUR_FIELD] = { "hour", 0, 23, NULL },
 	[DAY_FIELD] = { "day of the month", 1, 31, NULL },
@@ -46,7 +46,7 @@ static const struct { const char *name, *text; } nicknames[] = {
 
 /* Reads the number or name at *p and moves *p behind it; -1: neither is there. */
 static int
-take_value(const struct field *f, const char **p)
+take_value(const struct cron_field *f, const char **p)
 {
 	const char *name;
 	int n = 0, i;
@@ -66,7 +66,7 @@ take_value(const struct field *f, const char **p)
 }
 
 static int
-wrong_value(const struct field *f, const char *item, int len, char **cause)
+wrong_value(const struct cron_field *f, const char *item, int len, char **cause)
 {
 	return util_cause(cause, "\"%.*s\" in the field for the %s: write %d to %d%s", len, item,
 	    f->name, f->low, f->high, f->names == NULL ? "" : f == &fields[MONTH_FIELD] ?
@@ -75,7 +75,7 @@ wrong_value(const struct field *f, const char *item, int len, char **cause)
 
 /* The text between two commas, and the parser's position in it. */
 struct cron_item {
-	const struct field *field;
+	const struct cron_field *field;
 	const char	*text, *p;
 	int		 len;		/* bytes to show in an error */
 	int		 from, to;
@@ -84,7 +84,7 @@ struct cron_item {
 static int
 backwards(const struct cron_item *it, char **cause)
 {
-	const struct field *f = it->field;
+	const struct cron_field *f = it->field;
 
 	return util_cause(cause, "\"%.*s\" in the field for the %s runs backwards: write "
 	    "%d-%d,%d-%d", it->len, it->text, f->name, it->from, f->high, f->low, it->to);
@@ -94,7 +94,7 @@ backwards(const struct cron_item *it, char **cause)
 static int
 parse_range(struct cron_item *it, char **cause)
 {
-	const struct field *f = it->field;
+	const struct cron_field *f = it->field;
 
 	it->from = f->low;
 	it->to = f->high;
@@ -135,7 +135,7 @@ parse_step(struct cron_item *it, int *step, char **cause)
 
 /* A range with an optional step, and nothing else up to end. */
 static int
-parse_item(const struct field *f, const char *text, const char *end, uint64_t *set, char **cause)
+parse_item(const struct cron_field *f, const char *text, const char *end, uint64_t *set, char **cause)
 {
 	struct cron_item it = { .field = f, .text = text, .p = text,
 		.len = (int)(end - text < SHOWN ? end - text : SHOWN) };
@@ -152,7 +152,7 @@ parse_item(const struct field *f, const char *text, const char *end, uint64_t *s
 
 /* A list of items; star: it begins with one. */
 static int
-parse_field(const struct field *f, const char *text, uint64_t *set, bool *star, char **cause)
+parse_field(const struct cron_field *f, const char *text, uint64_t *set, bool *star, char **cause)
 {
 	const char *end;
 
