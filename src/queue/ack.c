@@ -674,7 +674,6 @@ ack_open(const struct queue_env *env, struct config *config,
 }
 
 const struct queue_ops queue_ack = {
-	.name = "ack",
 	.open = ack_open,
 	ACK_OPS,
 };

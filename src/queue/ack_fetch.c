@@ -116,8 +116,7 @@ static void
 ack_finish_fetch(struct ack *a, enum fetch_status status, const char *cause)
 {
 	struct fetched f = {
-		.asked = a->asked, .got = a->got, .status = status, .cause = cause,
-		.more = watcher_will_fetch(a->watcher) || ledger_found(a->ledger) != NULL,
+		.got = a->got, .status = status, .cause = cause
 	};
 
 	a->asked = 0;

@@ -332,7 +332,6 @@ channel_free(struct queue *queue)
 }
 
 const struct queue_ops queue_channel = {
-	.name = "channel",
 	.open = channel_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = channel_conn_up,

@@ -174,7 +174,7 @@ direct_wake(struct direct *q)
 void
 direct_fetched(struct direct *q, unsigned got, enum fetch_status status, const char *cause)
 {
-	struct fetched f = { .asked = q->asked, .got = got, .status = status, .cause = cause };
+	struct fetched f = { .got = got, .status = status, .cause = cause };
 
 	q->asked = 0;
 	direct_wake(q);

@@ -560,7 +560,6 @@ expired_free(struct queue *queue)
 }
 
 const struct queue_ops queue_expired = {
-	.name = "expired",
 	.open = expired_open,
 	.reconfigure = expired_reconfigure,
 	.conn_up = expired_conn_up,

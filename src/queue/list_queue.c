@@ -349,7 +349,6 @@ list_free(struct queue *queue)
 }
 
 const struct queue_ops queue_list = {
-	.name = "list",
 	.open = list_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = list_conn_up,

@@ -32,7 +32,7 @@ queue_check_ops(void)
 
 	for (i = 0; i < ARRAY_LEN(queue_kinds); i++) {
 		o = queue_kinds[i];
-		if (o == NULL || o->name == NULL || o->open == NULL || o->reconfigure == NULL ||
+		if (o == NULL || o->open == NULL || o->reconfigure == NULL ||
 		    o->conn_up == NULL || o->conn_down == NULL || o->want == NULL ||
 		    o->fetch == NULL || o->settle == NULL || o->tick == NULL ||
 		    o->is_empty == NULL || o->close == NULL || o->free == NULL)

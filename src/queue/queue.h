@@ -75,10 +75,8 @@ enum fetch_status {
 };
 
 struct fetched {
-	unsigned		 asked;
 	unsigned		 got;
 	enum fetch_status	 status;
-	bool			 more;		/* there is surely more now */
 	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet", "rate", or
 						 * "results" (refused ones have the slots);
 						 * borrowed for the call */
@@ -105,7 +103,6 @@ struct queue_events {
 };
 
 struct queue_ops {
-	const char	 *name;			/* as in kind = "..." */
 	struct queue	*(*open)(const struct queue_env *, struct config *,
 			    const struct queue_config *, struct stats *,
 			    const struct queue_events *, void *arg);

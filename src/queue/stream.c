@@ -69,7 +69,6 @@ stream_open(const struct queue_env *env, struct config *config,
 }
 
 const struct queue_ops queue_stream = {
-	.name = "stream",
 	.open = stream_open,
 	ACK_OPS,
 };

@@ -30,7 +30,6 @@ unique_open(const struct queue_env *env, struct config *config,
 }
 
 const struct queue_ops queue_unique = {
-	.name = "unique",
 	.open = unique_open,
 	ACK_OPS,
 };

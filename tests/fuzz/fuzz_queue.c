@@ -286,6 +286,7 @@ answer(enum conn_answer how, const struct redisReply *r, char of)
 static struct queue *queue;
 static struct message *hand[MESSAGES_MAX];
 static size_t nhand, delivered, settled;
+static unsigned asked;	/* by the last fetch */
 static bool wanted, ready, fetching, paused, closed;
 
 static void
@@ -309,7 +310,7 @@ on_deliver(struct message *m, void *arg UNUSED)
 static void
 on_fetched(const struct fetched *f, void *arg UNUSED)
 {
-	CHECK(fetching && f->got <= f->asked);
+	CHECK(fetching && f->got <= asked);
 	fetching = false;
 }
 
@@ -500,7 +501,8 @@ step(const uint8_t *p, const uint8_t *end)
 		if (p < end && !fetching && wanted && ready) {
 			fetching = true;
 			ready = false;
-			queue_fetch(queue, 1 + *p % 16, (enum turn)(*p % (TURN_LONGEST + 1)));
+			asked = 1 + *p % 16;
+			queue_fetch(queue, asked, (enum turn)(*p % (TURN_LONGEST + 1)));
 			p++;
 		}
 		break;

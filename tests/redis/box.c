@@ -24,7 +24,8 @@ box_update(void *arg)
 		b->ready = false;
 		b->fetching = true;
 		b->fetches++;
-		queue_fetch(b->queue, b->slots - b->n, TURN_SHARE);
+		b->asked = b->slots - b->n;
+		queue_fetch(b->queue, b->asked, TURN_SHARE);
 	}
 }
 
@@ -68,7 +69,7 @@ box_fetched(const struct fetched *f, void *arg)
 	struct box *b = arg;
 
 	assert_true(b->fetching);
-	assert_true(f->got <= f->asked);
+	assert_true(f->got <= b->asked);
 	b->fetching = false;
 	b->fetched[f->status]++;
 	if (f->cause != NULL)

@@ -43,6 +43,7 @@ struct box {
 	unsigned	 slots;		/* fetches whenever it may, up to this */
 	bool		 wanted;
 	bool		 ready;
+	unsigned	 asked;		/* by the last fetch */
 	bool		 fetching;
 
 	struct message	*msgs[BOX_MAX];	/* in hand, oldest first */

@@ -272,7 +272,7 @@ mem_deliver(struct mem *q, struct mem_entry *e)
 static void
 mem_fetch_now(struct mem *q)
 {
-	struct fetched f = { .asked = q->asked, .status = FETCH_OK };
+	struct fetched f = { .status = FETCH_OK };
 	struct mem_store *s = q->store;
 	struct mem_entry *e;
 
@@ -283,11 +283,10 @@ mem_fetch_now(struct mem *q)
 	else if (s->paused)
 		f.status = FETCH_PAUSED;
 	f.cause = s->error;
-	while (f.status == FETCH_OK && f.got < f.asked && (e = mem_next(s, mem_turn_of(q))) != NULL) {
+	while (f.status == FETCH_OK && f.got < q->asked && (e = mem_next(s, mem_turn_of(q))) != NULL) {
 		f.got++;
 		mem_deliver(q, e);
 	}
-	f.more = f.status == FETCH_OK && mem_next(s, TURN_SHARE) != NULL;
 	q->asked = 0;
 	q->queue.events->fetched(&f, q->queue.arg);
 	mem_wake(q);
@@ -558,7 +557,6 @@ mem_free(struct queue *queue)
 }
 
 const struct queue_ops queue_mem = {
-	.name = "mem",
 	.open = mem_open,
 	.reconfigure = mem_reconfigure,
 	.conn_up = mem_conn_up,

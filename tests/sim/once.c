@@ -84,7 +84,6 @@ once_free(struct queue *queue)
 }
 
 const struct queue_ops queue_once = {
-	.name = "once",
 	.open = once_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = once_conn_up,
