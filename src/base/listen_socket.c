@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/trust.h"
 #include "base/units.h"
 
@@ -45,7 +46,8 @@ parse_unix(const char *path, struct listen_place *p, char **cause)
 	struct sockaddr_un *un = &p->u.un;
 
 	if (path[0] != '/')
-		return util_cause(cause, "\"unix:%.60s\": write an absolute path: unix:/path", path);
+		return util_cause(cause, "\"unix:%.60s\": write an absolute path: unix:/path",
+		    path);
 	if (strlen(path) >= sizeof(un->sun_path))
 		return util_cause(cause, "\"unix:%.60s...\": a socket's path has at most %zu bytes",
 		    path, sizeof(un->sun_path) - 1);
@@ -134,7 +136,7 @@ is_dead(const struct listen_place *p)
 	return dead;
 }
 
-/* The mode is right from the first moment: nothing is open to others meanwhile. */
+/* Sets the mode by umask(2), so that the file is never open to others. */
 static int
 bind_unix(int fd, const struct listen_place *p)
 {
@@ -191,8 +193,8 @@ address_text(int fd, const char *where)
 }
 
 /*
- * Another listens there, most often; what to do about it is not for here.  EPERM: an
- * opener that is root does not follow this path.
+ * Says why the socket could not be made.  EPERM: an opener that is root does not
+ * follow this path.
  */
 static int
 open_failed(const struct listen_place *p, const char *where, char **cause)
@@ -231,17 +233,13 @@ static int
 open_place(const struct listen_place *p)
 {
 	int fd = socket(p->u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int error;
 
-	if (fd == -1 || (bind_place(fd, p) == 0 && listen(fd, BACKLOG) == 0))
-		return fd;
-	error = errno;
-	close(fd);
-	errno = error;
-	return -1;
+	if (fd != -1 && (bind_place(fd, p) == -1 || listen(fd, BACKLOG) == -1))
+		fd_close(&fd);
+	return fd;
 }
 
-/* A path that the opener does not follow says less than that it is in use. */
+/* Asks the opener.  "in use" tells more than that the opener does not follow the path. */
 static void
 borrow(struct listen_socket *l, const char *where)
 {
@@ -299,8 +297,7 @@ listen_socket_close(struct listen_socket *l)
 {
 	if (l->path != NULL)
 		remove_file(l);
-	if (l->fd != -1)
-		close(l->fd);
+	fd_close(&l->fd);
 	if (l->lent && closer != NULL)
 		closer(opener_arg);
 	free(l->path);

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log_text.h"
 
 /* -- records ------------------------------------------------------------------- */
@@ -107,17 +108,12 @@ log_journal_frame(const char *p)
 static int
 sealed_file(const char *p, size_t n)
 {
-	int fd = memfd_create("rqd-log", MFD_CLOEXEC | MFD_ALLOW_SEALING), saved;
+	int fd = memfd_create("rqd-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd == -1)
-		return -1;
-	if (write(fd, p, n) == (ssize_t)n && fcntl(fd, F_ADD_SEALS,
-	    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0)
-		return fd;
-	saved = errno;
-	(void)close(fd);
-	errno = saved;
-	return -1;
+	if (fd != -1 && (write(fd, p, n) != (ssize_t)n || fcntl(fd, F_ADD_SEALS,
+	    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == -1))
+		fd_close(&fd);
+	return fd;
 }
 
 ssize_t
@@ -131,15 +127,13 @@ log_journal_send_long(int fd, const char *p, size_t n)
 		.cmsg_type = SCM_RIGHTS,
 	} };
 	struct msghdr msg = { .msg_control = &control, .msg_controllen = sizeof(control.space) };
-	int file = sealed_file(p, n), saved;
+	int file = sealed_file(p, n);
 	ssize_t r;
 
 	if (file == -1)
 		return -1;
 	memcpy(CMSG_DATA(&control.head), &file, sizeof(file));
 	r = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	saved = errno;
-	(void)close(file);
-	errno = saved;
+	fd_close(&file);
 	return r == -1 ? -1 : (ssize_t)n;
 }

@@ -23,7 +23,6 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,6 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log_journal.h"
 #include "base/trust.h"
 
@@ -80,34 +80,10 @@ sink_new(enum sink_way way, int fd)
 	return s;
 }
 
-/* A connected, non-blocking datagram socket; -1 with errno. */
-static int
-connect_datagram(const char *path)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd, saved;
-
-	if (strlen(path) >= sizeof(sa.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(sa.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd == -1)
-		return -1;
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == -1) {
-		saved = errno;
-		(void)close(fd);
-		errno = saved;
-		return -1;
-	}
-	return fd;
-}
-
 struct log_sink *
 log_sink_journal(const char *path)
 {
-	int fd = path != NULL ? connect_datagram(path) : -1;
+	int fd = path != NULL ? fd_connect(SOCK_DGRAM, path) : -1;
 	struct log_sink *s;
 
 	if (fd == -1)
@@ -200,7 +176,7 @@ log_sink_set_opener(int (*fn)(const char *, void *), void *arg)
 struct log_sink *
 log_sink_syslog(const char *path, char **cause)
 {
-	int fd = connect_datagram(path);
+	int fd = fd_connect(SOCK_DGRAM, path);
 	struct log_sink *s;
 
 	if (fd == -1) {
@@ -231,8 +207,8 @@ log_sink_free(struct log_sink *s)
 {
 	if (s == NULL)
 		return;
-	if (!s->borrowed && s->fd != -1)
-		(void)close(s->fd);
+	if (!s->borrowed)
+		fd_close(&s->fd);
 	buf_done(&s->backlog);
 	free(s->path);
 	free(s);
@@ -264,9 +240,8 @@ send_datagram(struct log_sink *s, const char *p, size_t n)
 	if (r != -1 || (s->fd != -1 && errno != ECONNREFUSED &&
 	    errno != ENOTCONN && errno != ECONNRESET))
 		return r;
-	if (s->fd != -1)
-		(void)close(s->fd);
-	s->fd = connect_datagram(s->path);
+	fd_close(&s->fd);
+	s->fd = fd_connect(SOCK_DGRAM, s->path);
 	return s->fd == -1 ? -1 : send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

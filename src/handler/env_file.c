@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 /* May run in a child that shares our memory: no library, no instruments. */
 #define SHARED	__attribute__((__noinline__, __no_sanitize__("address"), \
     __no_sanitize__("undefined")))
@@ -223,15 +225,10 @@ int
 env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
     struct stat *ret)
 {
-	int fd, r, error;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int r = fd == -1 ? -1 : env_file_read_fd(fd, set, arg, ret);
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd == -1)
-		return -1;
-	r = env_file_read_fd(fd, set, arg, ret);
-	error = errno;
-	(void)close(fd);
-	errno = error;
+	fd_close(&fd);
 	return r;
 }
 
@@ -262,10 +259,8 @@ env_file_open_roots(const char *path)
 		    (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY)) : -1;
 		(void)close(at);
 		at = next;
-		if (last && at != -1 && !is_roots(at, false)) {
-			(void)close(at);
-			at = -1;
-		}
+		if (last && at != -1 && !is_roots(at, false))
+			fd_close(&at);
 	}
 	free(copy);
 	return at;

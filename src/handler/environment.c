@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "handler/env_file.h"
 
 #define PATH_ROOT	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -124,7 +125,7 @@ static int
 put_file(struct environment *e)
 {
 	const char *path = e->cfg->env_file;
-	int fd, r, error;
+	int fd, r;
 
 	e->weak_end = e->n;
 	if (path[0] == '\0')
@@ -136,9 +137,7 @@ put_file(struct environment *e)
 	if (e->left)
 		return 0;
 	r = env_file_read_fd(fd, put_theirs, e, &e->file);
-	error = errno;
-	(void)close(fd);
-	errno = error;
+	fd_close(&fd);
 	return r;
 }
 

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "handler/command.h"
 #include "handler/output.h"
 #include "handler/subprocess.h"
@@ -390,7 +391,7 @@ start_process(struct exec_run *r)
 	if (open_fds(r, fd) == 0)
 		ret = subprocess_start(&r->process, h->env, h->command, r->msg, fd,
 		    h->cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
-	spawn_close(fd);
+	fd_close_all(fd, 3);
 	return ret;
 }
 

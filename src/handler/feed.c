@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 #define HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
 #define BATCH_MAX	((size_t)64 * 1024)	/* what a pipe holds */
@@ -226,14 +228,9 @@ feeder_init(struct feeder *e, struct loop *loop, void (*on_written)(struct feed 
 int
 feeder_open(struct feeder *e, int *child_end)
 {
-	int fd[2];
-
-	if (pipe2(fd, O_CLOEXEC) == -1)
+	if (fd_pipe_to(&e->fd, child_end) == -1)
 		return -1;
-	(void)fcntl(fd[1], F_SETFL, O_NONBLOCK);
-	e->fd = fd[1];
 	io_init(&e->io, e->loop, e->fd, IO_WRITE, pipe_ready, e);
-	*child_end = fd[0];
 	return 0;
 }
 
@@ -256,6 +253,5 @@ feeder_close(struct feeder *e)
 	if (e->fd == -1)
 		return;
 	io_done(&e->io);
-	(void)close(e->fd);
-	e->fd = -1;
+	fd_close(&e->fd);
 }

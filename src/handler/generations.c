@@ -7,13 +7,12 @@
 #include "handler/generations.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/trust.h"
 #include "handler/command.h"
 
@@ -136,22 +135,7 @@ is_server(const struct config *c, const char *path)
 static int
 connect_to(const char *path)
 {
-	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd, error;
-
-	if (trust_folders(path, 0, NULL) == -1)
-		return -1;
-	errno = ENAMETOOLONG;
-	if (strlen(path) >= sizeof(sun.sun_path) ||
-	    (fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) == -1)
-		return -1;
-	strcpy(sun.sun_path, path);
-	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0)
-		return fd;
-	error = errno;
-	(void)close(fd);
-	errno = error;
-	return -1;
+	return trust_folders(path, 0, NULL) == -1 ? -1 : fd_connect(SOCK_STREAM, path);
 }
 
 int

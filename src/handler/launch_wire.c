@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "handler/env_file.h"
 #include "handler/environment.h"
 
@@ -165,8 +166,8 @@ launch_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
 	*nfds = take_fds(&m, fds);
 	if ((m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0)
 		return r;
-	while (*nfds > 0)
-		(void)close(fds[--*nfds]);
+	fd_close_all(fds, *nfds);
+	*nfds = 0;
 	errno = EMSGSIZE;
 	return -1;
 }

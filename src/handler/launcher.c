@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "handler/launch_wire.h"
 #include "loop/child.h"
@@ -71,8 +72,7 @@ struct launcher {
 static void
 waiting_free(struct waiting_order *w)
 {
-	while (w->nfds > 0)
-		(void)close(w->fd[--w->nfds]);
+	fd_close_all(w->fd, w->nfds);
 	free(w->bytes);
 	free(w);
 }
@@ -82,19 +82,15 @@ static int
 wait_for_room(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
 {
 	struct waiting_order *w = xcalloc(1, sizeof(*w));
-	int error;
 
 	for (; w->nfds < nfds; w->nfds++) {
 		w->fd[w->nfds] = fcntl(fds[w->nfds], F_DUPFD_CLOEXEC, 3);
-		if (w->fd[w->nfds] != -1)
-			continue;
-		error = errno;
-		waiting_free(w);
-		errno = error;
-		return -1;
+		if (w->fd[w->nfds] == -1) {
+			waiting_free(w);
+			return -1;
+		}
 	}
-	w->bytes = xmalloc(n);
-	memcpy(w->bytes, p, n);
+	w->bytes = xmemdup(p, n);
 	w->n = n;
 	TAILQ_INSERT_TAIL(&l->waiting, w, entry);
 	io_start(&l->out);
@@ -184,8 +180,7 @@ take_reply(struct launcher *l, const struct launch_reply *r, int *fds, size_t nf
 	default:
 		break;
 	}
-	while (nfds > 0)
-		(void)close(fds[--nfds]);
+	fd_close_all(fds, nfds);
 }
 
 static bool
@@ -392,10 +387,8 @@ drop_late_answers(struct launcher *l)
 	struct launch_reply r;
 	size_t nfds;
 
-	while (launch_receive(l->files, &r, sizeof(r), fds, &nfds, MSG_DONTWAIT) > 0) {
-		while (nfds > 0)
-			(void)close(fds[--nfds]);
-	}
+	while (launch_receive(l->files, &r, sizeof(r), fds, &nfds, MSG_DONTWAIT) > 0)
+		fd_close_all(fds, nfds);
 }
 
 static int
@@ -415,8 +408,7 @@ receive_file(struct launcher *l)
 	}
 	if (nfds == 1 && r.error == 0)
 		return fds[0];
-	while (nfds > 0)
-		(void)close(fds[--nfds]);
+	fd_close_all(fds, nfds);
 	errno = r.error != 0 ? r.error : EPROTO;
 	return -1;
 }
@@ -469,7 +461,7 @@ launcher_unlisten(struct launcher *l)
 	(void)!launch_send(l->files, &head, sizeof(head), NULL, 0, MSG_DONTWAIT);
 }
 
-/* -- its life ------------------------------------------------------------------------------------ */
+/* -- its life ------------------------------------------------------------------------ */
 
 /* Pairs of close-on-exec sockets; ours are [0]. */
 static void

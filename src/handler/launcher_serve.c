@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "handler/command.h"
 #include "handler/generations.h"
 #include "handler/guardian.h"
@@ -214,10 +215,8 @@ end_load(struct launcher_process *l, bool good, int error)
 		nfds = r.generation == 0 ? 1 : 2;
 	}
 	reply(l->orders, &r, fds, nfds);
-	if (l->text != -1)
-		(void)close(l->text);
-	if (l->report != -1)
-		(void)close(l->report);
+	fd_close(&l->text);
+	fd_close(&l->report);
 }
 
 static void
@@ -267,8 +266,7 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 
 	r.error = fd == -1 ? errno : 0;
 	reply(l->files, &r, &fd, fd == -1 ? 0 : 1);
-	if (fd != -1)
-		(void)close(fd);
+	fd_close(&fd);
 	free(path);
 }
 
@@ -395,8 +393,7 @@ take_order(struct launcher_process *l, int fd)
 	    LAUNCH_IS_FOR_FILES(o.head.op) != (fd == l->files))
 		refuse(l, "not an order");
 	obey(l, &o, fds);
-	while (nfds > 0)
-		(void)close(fds[--nfds]);
+	fd_close_all(fds, nfds);
 	return true;
 }
 

@@ -13,8 +13,9 @@
 #include "handler/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 #define READ_LINES	((size_t)8 * 1024)
 #define READ_WASTE	((size_t)64 * 1024)
@@ -163,19 +164,10 @@ output_init(struct output_pair *o, struct loop *loop, const struct handler *h,
 	}
 }
 
-/* Only our end does not block: the flag belongs to an end, not to a descriptor. */
 int
 output_open(struct output_pair *o, int number, int *child_end)
 {
-	struct output_stream *s = &o->stream[number - 1];
-	int fd[2];
-
-	if (pipe2(fd, O_CLOEXEC) == -1)
-		return -1;
-	(void)fcntl(fd[0], F_SETFL, O_NONBLOCK);
-	s->fd = fd[0];
-	*child_end = fd[1];
-	return 0;
+	return fd_pipe_from(&o->stream[number - 1].fd, child_end);
 }
 
 void

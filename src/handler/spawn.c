@@ -236,15 +236,3 @@ spawn_step_name(enum spawn_step step)
 {
 	return (unsigned)step < STEP_MAX ? step_names[step] : "";
 }
-
-void
-spawn_close(const int fd[3])
-{
-	int i, error = errno;
-
-	for (i = 0; i < 3; i++) {
-		if (fd[i] != -1)
-			(void)close(fd[i]);
-	}
-	errno = error;
-}

@@ -78,9 +78,6 @@ int	spawn_exited(pid_t, enum spawn_step *step);
 
 const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */
 
-/* Closes the caller's ends of what a child was given, where they are not -1; keeps errno. */
-void	spawn_close(const int fd[3]);
-
 /*
  * Notes which signals are not at their defaults; the first start does so by
  * itself.  To ask 64 times at each start would cost more than all else here.

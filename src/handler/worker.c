@@ -33,6 +33,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "handler/answer.h"
 
 #define TAIL_TIME	SEC
@@ -136,8 +137,7 @@ close_stdout(struct worker *w)
 	if (w->out == -1)
 		return;
 	io_done(&w->out_io);
-	(void)close(w->out);
-	w->out = -1;
+	fd_close(&w->out);
 }
 
 static void
@@ -518,15 +518,10 @@ stderr_ended(struct output_pair *o)
 static int
 open_stdout(struct worker *w, int *child_end)
 {
-	int fd[2];
-
-	if (pipe2(fd, O_CLOEXEC) == -1)
+	if (fd_pipe_from(&w->out, child_end) == -1)
 		return -1;
-	(void)fcntl(fd[0], F_SETFL, O_NONBLOCK);
-	w->out = fd[0];
 	io_init(&w->out_io, w->env->loop, w->out, IO_READ, stdout_ready, w);
 	io_start(&w->out_io);
-	*child_end = fd[1];
 	return 0;
 }
 
@@ -603,7 +598,7 @@ worker_start(struct worker *w, struct command *command, const char **step)
 	if (open_fds(w, fd) == 0)
 		ret = subprocess_start(&w->process, w->env, command, NULL, fd,
 		    w->cfg->leftovers == LEFTOVERS_KILL, &process_events, step);
-	spawn_close(fd);
+	fd_close_all(fd, 3);
 	if (ret == 0)
 		begin(w);
 	return ret;

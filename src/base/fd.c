@@ -1,0 +1,70 @@
+/*
+ * Thin layers over close(2), pipe2(2) and connect(2).
+ */
+#include "base/fd.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+fd_close(int *fd)
+{
+	int error = errno;
+
+	if (*fd != -1)
+		(void)close(*fd);
+	*fd = -1;
+	errno = error;
+}
+
+void
+fd_close_all(int *fds, size_t n)
+{
+	while (n > 0)
+		fd_close(&fds[--n]);
+}
+
+static int
+make_pipe(int *ours, int *theirs, int end)
+{
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return -1;
+	(void)fcntl(fd[end], F_SETFL, O_NONBLOCK);
+	*ours = fd[end];
+	*theirs = fd[1 - end];
+	return 0;
+}
+
+int
+fd_pipe_from(int *ours, int *theirs)
+{
+	return make_pipe(ours, theirs, 0);
+}
+
+int
+fd_pipe_to(int *ours, int *theirs)
+{
+	return make_pipe(ours, theirs, 1);
+}
+
+int
+fd_connect(int type, const char *path)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd;
+
+	errno = ENAMETOOLONG;
+	if (strlen(path) >= sizeof(sun.sun_path))
+		return -1;
+	strcpy(sun.sun_path, path);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd != -1 && connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == -1)
+		fd_close(&fd);
+	return fd;
+}

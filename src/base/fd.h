@@ -1,0 +1,28 @@
+/*
+ * Descriptors: closing them, and pipes and unix sockets made the way rqd needs them.
+ */
+#ifndef RQD_BASE_FD_H
+#define RQD_BASE_FD_H
+
+#include <stddef.h>
+
+#include "base/util.h"
+
+/* Closes it unless it is -1; it is -1 afterwards.  Keeps errno. */
+void	fd_close(int *);
+void	fd_close_all(int *fds, size_t n);
+
+/*
+ * A pipe, both ends close-on-exec.  Only our end does not block: the flag belongs to
+ * the end, which the child's copies share.  Returns 0, or -1 with errno.
+ */
+int	fd_pipe_from(int *ours, int *theirs) MUSTCHECK;	/* we read */
+int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
+
+/*
+ * A close-on-exec, non-blocking unix socket of this type, connected to path without
+ * waiting.  Returns the descriptor, or -1 with errno.
+ */
+int	fd_connect(int type, const char *path) MUSTCHECK;
+
+#endif
