@@ -588,7 +588,8 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	timer_init(&c->closing, loop, conn_close_late, c);
 	route_init(&c->route, loop, opt, conn_found, c);
 	c->rules = (struct attach_rules){
-		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_has_subscription, .came = conn_received_bytes, .arg = c
+		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_has_subscription,
+		.came = conn_received_bytes, .arg = c
 	};
 	return c;
 }

@@ -29,10 +29,21 @@ test_names(void **state)
 static void
 test_kinds(void **state)
 {
+	int kind;
+
 	(void)state;
 	queue_check_ops();
-	assert_string_equal(queue_ops(KIND_ACK)->name, "ack");
+	for (kind = 0; kind < KINDS; kind++)
+		assert_int_equal(kind_find(kind_name((enum kind)kind)), kind);
+	assert_null(kind_names[KINDS]);
 	assert_string_equal(kind_name(KIND_ACK), "ack");
+	assert_int_equal(kind_find("no kind"), KIND_DEFAULT);
+	assert_true(kind_has(KIND_STREAM, TRAIT_LEASES) && kind_has(KIND_STREAM, TRAIT_GROUP));
+	assert_false(kind_has(KIND_LIST, TRAIT_LEASES));
+	assert_true(kind_waits(KIND_LIST));
+	assert_false(kind_waits(KIND_CHANNEL) || kind_waits(KIND_PATTERN));
+	assert_string_equal(kind_key_prefix(KIND_UNIQUE), "Queue:");
+	assert_string_equal(kind_key_prefix(KIND_ACK), "");
 	queue_free(NULL);
 }
 
