@@ -274,14 +274,15 @@ channel_open(const struct queue_env *env, struct config *config, const struct qu
     struct stats *stats, const struct queue_events *events, void *arg)
 {
 	struct channel *q = xcalloc(1, sizeof(*q));
+	bool pattern = kind_source(cfg->kind) == SOURCE_PATTERN;
 	size_t i;
 
 	direct_init(&q->direct, &channel_kind, env, config, cfg, stats, events, arg);
 	TAILQ_INIT(&q->backlog);
 	subscription_init(&q->subscription, env, kind_name(cfg->kind), &q->direct.queue);
 	for (i = 0; cfg->keys[i] != NULL; i++)
-		subscription_add(&q->subscription, kind_source(cfg->kind) == SOURCE_PATTERN,
-		    cfg->keys[i], channel_heard, q);
+		(pattern ? conn_psubscribe : conn_subscribe)(q->subscription.conn, cfg->keys[i],
+		    channel_heard, q);
 	return &q->direct.queue;
 }
 
@@ -300,17 +301,15 @@ channel_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 static void
 channel_conn_down(struct queue *queue)
 {
-	struct channel *q = (struct channel *)queue;
-
-	subscription_conn_down(&q->subscription);
-	direct_wake(&q->direct);
+	subscription_conn_down(&((struct channel *)queue)->subscription);
+	direct_conn_down(queue);
 }
 
 static void
 channel_tick(struct queue *queue)
 {
 	direct_tick(queue);
-	subscription_probe(&((struct channel *)queue)->subscription);
+	conn_probe(((struct channel *)queue)->subscription.conn);
 }
 
 static bool

@@ -5,7 +5,9 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "queue/count.h"
 #include "redis/reply.h"
 
 /* Counts the ids that rqd makes.  They differ also when a queue is opened again. */
@@ -142,11 +144,40 @@ direct_offer(struct direct *q)
 	q->queue.events->ready(q->queue.arg);
 }
 
+/* After a lost reply the totals count as added: to add them twice would be worse. */
+static void
+direct_totals_sent(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct direct *q = arg;
+
+	q->totals_refused = answer == CONN_REPLY && reply_str(reply, NULL) == NULL;
+	if (answer != CONN_NOT_SENT && !q->totals_refused)
+		memcpy(q->stats->sent, q->counted, sizeof(q->counted));
+	direct_wake(q);
+}
+
+static void
+direct_send_totals(struct direct *q)
+{
+	struct words w = { 0 };
+
+	if (request_is_sent(&q->totals) || !count_has(q->stats) || !conn_is_ready(q->env->conn))
+		return;
+	memcpy(q->counted, q->stats->n, sizeof(q->counted));
+	keys_add(&q->keys, &w, KEY_STATS);
+	count_words(q->stats, &w);
+	request_script(&q->totals, q->env->conn, script_find("count"), &w);
+}
+
+/* The totals are written last; where they are refused, that is not repeated. */
 static void
 direct_finish(struct direct *q)
 {
-	if (!q->closing || q->closed || q->asked > 0 || direct_has_deliveries(q) ||
-	    count_finish(&q->count))
+	if (!q->closing || q->closed || q->asked > 0 || direct_has_deliveries(q))
+		return;
+	if (!q->totals_refused)
+		direct_send_totals(q);
+	if (request_is_sent(&q->totals))
 		return;
 	q->closed = true;
 	q->queue.events->closed(q->queue.arg);
@@ -172,6 +203,12 @@ direct_wake(struct direct *q)
 }
 
 void
+direct_wake_later(void *arg)
+{
+	direct_wake(arg);
+}
+
+void
 direct_fetched(struct direct *q, unsigned got, enum fetch_status status, const char *cause)
 {
 	struct fetched f = { .got = got, .status = status, .cause = cause };
@@ -190,6 +227,12 @@ direct_reconfigure(struct queue *queue, struct config *config, const struct queu
 
 	config_hold(&q->config, config);
 	q->cfg = cfg;
+}
+
+void
+direct_conn_down(struct queue *queue)
+{
+	direct_wake((struct direct *)queue);
 }
 
 void
@@ -232,7 +275,7 @@ direct_tick(struct queue *queue)
 {
 	struct direct *q = (struct direct *)queue;
 
-	count_send(&q->count);
+	direct_send_totals(q);
 	look_again(&q->look);
 }
 
@@ -244,12 +287,6 @@ direct_close(struct queue *queue)
 	q->closing = true;
 	q->wanted = false;
 	direct_wake(q);
-}
-
-static void
-direct_counted(void *arg)
-{
-	direct_wake(arg);
 }
 
 void
@@ -269,7 +306,7 @@ direct_init(struct direct *q, const struct direct_kind *kind, const struct queue
 	for (i = 0; i < DIRECT_STATES; i++)
 		TAILQ_INIT(&q->deliveries[i]);
 	look_init(&q->look, env, &q->keys, !kind->looks_always, direct_saw, q);
-	count_init(&q->count, env, &q->keys, stats, direct_counted, q);
+	request_init(&q->totals, direct_totals_sent, q);
 }
 
 void
@@ -287,7 +324,7 @@ direct_free(struct direct *q)
 	}
 	direct_report_done(q);
 	look_done(&q->look);
-	count_done(&q->count);
+	request_cancel(&q->totals);
 	loop_defer_cancel(q->env->loop, &q->turn);
 	keys_done(&q->keys);
 	config_unref(q->config);

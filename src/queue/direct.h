@@ -17,7 +17,6 @@
 #ifndef RQD_QUEUE_DIRECT_H
 #define RQD_QUEUE_DIRECT_H
 
-#include "queue/count.h"
 #include "queue/look.h"
 #include "queue/queue.h"
 
@@ -52,7 +51,9 @@ struct direct {
 	struct stats		 *stats;
 	struct keys		  keys;
 	struct look		  look;
-	struct count		  count;
+	struct request		  totals;	/* what was counted, for QSTATS */
+	uint64_t		  counted[STAT_MAX];	/* totals: stats->n as sent */
+	bool			  totals_refused;	/* the last one was */
 	struct defer		  turn;
 	struct direct_deliveries  deliveries[DIRECT_STATES];
 	uint64_t		  places;	/* how many messages have come */
@@ -82,6 +83,7 @@ void	direct_init(struct direct *, const struct direct_kind *, const struct queue
 void	direct_free(struct direct *);
 
 void	direct_wake(struct direct *);
+void	direct_wake_later(void *);	/* the same, for timers */
 void	direct_set_paused(struct direct *, bool, const char *why);
 
 /*
@@ -102,6 +104,7 @@ bool	direct_has_deliveries(const struct direct *);
 
 /* Functions for the kind's table. */
 void	direct_reconfigure(struct queue *, struct config *, const struct queue_config *);
+void	direct_conn_down(struct queue *);
 void	direct_want(struct queue *, bool);
 void	direct_fetch(struct queue *, unsigned, enum turn);
 void	direct_settle(struct queue *, struct message *, const struct verdict *, struct result *);

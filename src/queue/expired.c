@@ -97,8 +97,10 @@ expired_free_push(struct expired_push *p)
 static void	expired_turn(void *);
 
 static void
-expired_wake(struct expired *q)
+expired_wake(void *arg)
 {
+	struct expired *q = arg;
+
 	loop_defer(q->env->loop, &q->turn, expired_turn, q);
 }
 
@@ -341,12 +343,6 @@ expired_turn(void *arg)
 		expired_finish(q);
 }
 
-static void
-expired_push_delay_over(void *arg)
-{
-	expired_wake(arg);
-}
-
 /* -- notify-keyspace-events --------------------------------------------------- */
 
 /* The flags that are set and those that are missing; NULL: none is missing.  The caller frees it. */
@@ -449,10 +445,10 @@ expired_open(const struct queue_env *env, struct config *config,
 	TAILQ_INIT(&q->pushes);
 	request_init(&q->get, expired_checked, q);
 	request_init(&q->set, expired_set, q);
-	timer_init(&q->push_delay, env->loop, expired_push_delay_over, q);
+	timer_init(&q->push_delay, env->loop, expired_wake, q);
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
-	subscription_add(&q->subscription, false, channel, expired_heard, q);
+	conn_subscribe(q->subscription.conn, channel, expired_heard, q);
 	q->ack = ack_new(&expired_kind, env, config, cfg, stats, events, arg);
 	return &q->queue;
 }
@@ -516,7 +512,7 @@ expired_tick(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	ack_tick_round(q->ack);
-	subscription_probe(&q->subscription);
+	conn_probe(q->subscription.conn);
 	expired_check(q);
 }
 

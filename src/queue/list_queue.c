@@ -229,12 +229,6 @@ list_push_back(struct direct *base)
 	request_command(&q->push, base->env->conn, &w);
 }
 
-static void
-list_push_delay_over(void *arg)
-{
-	direct_wake(arg);
-}
-
 /* -- looking ---------------------------------------------------------------- */
 
 /* Where the look was refused, a pop will say why. */
@@ -278,7 +272,7 @@ list_open(const struct queue_env *env, struct config *config, const struct queue
 	q->known = true;
 	request_init(&q->pop, list_popped, q);
 	request_init(&q->push, list_pushed, q);
-	timer_init(&q->push_delay, env->loop, list_push_delay_over, q);
+	timer_init(&q->push_delay, env->loop, direct_wake_later, q);
 	return &q->direct.queue;
 }
 
@@ -290,12 +284,6 @@ list_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 	q->known = true;
 	timer_stop(&q->push_delay);
 	direct_wake(&q->direct);
-}
-
-static void
-list_conn_down(struct queue *queue)
-{
-	direct_wake((struct direct *)queue);
 }
 
 /* Time has passed since the last pop: a pop costs less than a look. */
@@ -352,7 +340,7 @@ const struct queue_ops queue_list = {
 	.open = list_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = list_conn_up,
-	.conn_down = list_conn_down,
+	.conn_down = direct_conn_down,
 	.want = list_want,
 	.fetch = direct_fetch,
 	.settle = list_settle,

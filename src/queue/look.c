@@ -88,8 +88,10 @@ look_send(struct look *l)
 }
 
 static void
-look_now(struct look *l)
+look_now(void *arg)
 {
+	struct look *l = arg;
+
 	l->dirty = true;
 	look_send(l);
 }
@@ -99,12 +101,6 @@ look_again(struct look *l)
 {
 	evict_round(&l->evict);
 	look_now(l);
-}
-
-static void
-look_timer(void *arg)
-{
-	look_now(arg);
 }
 
 /* The list has changed. */
@@ -149,7 +145,7 @@ look_init(struct look *l, const struct queue_env *env, const struct keys *keys, 
 
 	*l = (struct look){ .env = env, .keys = keys, .list = list, .saw = saw, .arg = arg };
 	request_init(&l->request, look_answered, l);
-	timer_init(&l->again, env->loop, look_timer, l);
+	timer_init(&l->again, env->loop, look_now, l);
 	for (i = 0; i < 1 + (list ? 1 : 0); i++) {
 		l->watch[i].key = keys->name[of[i]];
 		l->watch[i].len = keys->len[of[i]];

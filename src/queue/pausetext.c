@@ -31,7 +31,7 @@ pausetext_make(const char *who, wall_t now, const char *why)
 	return xasprintf("%s %s%s%s", who, clock_text(now, when), why[0] != '\0' ? " " : "", why);
 }
 
-/* Looks like "2026-11-21T03:36:12.345Z" or with an offset. */
+/* Whether it begins like "2026-11-21T03:36:12.345Z". */
 static bool
 is_time(const char *s)
 {
@@ -44,25 +44,13 @@ is_time(const char *s)
 	return true;
 }
 
-void
-pausetext_split(const char *text, struct pausetext *p)
+struct pausetext
+pausetext_split(const char *text)
 {
-	size_t who = strcspn(text, " "), when;
-	const char *rest = text[who] == ' ' ? text + who + 1 : "";
+	struct pausetext p = { .who = text, .who_len = (int)strcspn(text, " ") };
 
-	when = strcspn(rest, " ");
-	p->who = xstrndup(text, who);
-	p->when = xstrndup(rest, when);
-	p->why = rest[when] == ' ' ? rest + when + 1 : "";
-	if (is_time(p->when))
-		return;
-	p->who[0] = p->when[0] = '\0';
-	p->why = text;
-}
-
-void
-pausetext_done(struct pausetext *p)
-{
-	free(p->who);
-	free(p->when);
+	p.when = text[p.who_len] == ' ' ? text + p.who_len + 1 : "";
+	p.when_len = (int)strcspn(p.when, " ");
+	p.why = p.when[p.when_len] == ' ' ? p.when + p.when_len + 1 : "";
+	return is_time(p.when) ? p : (struct pausetext){ .who = "", .when = "", .why = text };
 }

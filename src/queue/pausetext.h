@@ -11,13 +11,11 @@
 char	*pausetext_who(void);
 char	*pausetext_make(const char *who, wall_t now, const char *why);	/* caller frees */
 
-/* Pieces of such a text; of any other text all of it is why. */
+/* Pieces of such a text, borrowed.  Any other text has no who and no when; all of it is why. */
 struct pausetext {
-	char		*who;		/* "" where it is not said; owned */
-	char		*when;		/* "" likewise; owned */
-	const char	*why;		/* borrowed */
+	const char	*who, *when, *why;
+	int		 who_len, when_len;	/* 0: not said */
 };
-void	pausetext_split(const char *, struct pausetext *);
-void	pausetext_done(struct pausetext *);
+struct pausetext	pausetext_split(const char *);
 
 #endif

@@ -87,16 +87,6 @@ subscription_done(struct subscription *s)
 }
 
 void
-subscription_add(struct subscription *s, bool pattern, const char *name, conn_message_fn *fn,
-    void *arg)
-{
-	if (pattern)
-		conn_psubscribe(s->conn, name, fn, arg);
-	else
-		conn_subscribe(s->conn, name, fn, arg);
-}
-
-void
 subscription_conn_up(struct subscription *s)
 {
 	conn_start(s->conn);
@@ -108,12 +98,6 @@ void
 subscription_conn_down(struct subscription *s)
 {
 	timer_stop(&s->connecting);
-}
-
-void
-subscription_probe(struct subscription *s)
-{
-	conn_probe(s->conn);
 }
 
 void

@@ -16,7 +16,7 @@ enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTIO
 struct subscription {
 	const struct queue_env	*env;
 	const struct queue	*queue;		/* its events and their argument */
-	struct conn		*conn;		/* a subscriber; owned */
+	struct conn		*conn;		/* owned; for conn_subscribe() and conn_probe() */
 	char			*cause;		/* why it is down; NULL: it is up, or not known yet */
 	char			*obstacle;	/* why it hears nothing although it is up; NULL: none */
 	enum subscription_report reported;
@@ -28,14 +28,9 @@ void	subscription_init(struct subscription *, const struct queue_env *, const ch
 	    const struct queue *);
 void	subscription_done(struct subscription *);
 
-/* Before or after it is up; see conn_subscribe(). */
-void	subscription_add(struct subscription *, bool pattern, const char *name,
-	    conn_message_fn *, void *arg);
-
 /* The command connection is up: connects now, too.  It is down: the log has that already. */
 void	subscription_conn_up(struct subscription *);
 void	subscription_conn_down(struct subscription *);
-void	subscription_probe(struct subscription *);
 
 /* A reason beyond the connection why it hears nothing; NULL: none.  Call it from the loop. */
 void	subscription_set_obstacle(struct subscription *, const char *why);

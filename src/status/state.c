@@ -17,18 +17,16 @@ static const char *const moods[] = {
 static void
 pause_text(const struct depth *d, struct buf *b)
 {
-	struct pausetext t;
+	struct pausetext t = pausetext_split(d->pause);
 	char left[UNITS_TEXT_MAX];
 
-	pausetext_split(d->pause, &t);
 	buf_puts(b, "paused");
-	if (t.who[0] != '\0')
-		buf_printf(b, " by %s", t.who);
+	if (t.who_len > 0)
+		buf_printf(b, " by %.*s", t.who_len, t.who);
 	if (d->pause_left >= 0)
 		buf_printf(b, " (%s left)", units_age(d->pause_left, left));
 	if (t.why[0] != '\0')
 		buf_printf(b, ": %s", t.why);
-	pausetext_done(&t);
 }
 
 enum mood
@@ -83,14 +81,13 @@ pause_json(const struct depth *d)
 
 	if (!d->paused)
 		return json_null();
-	pausetext_split(d->pause, &t);
+	t = pausetext_split(d->pause);
 	o = json_object();
-	json_set_bytes(o, "by", t.who, strlen(t.who));
-	json_set_bytes(o, "at", t.when, strlen(t.when));
+	json_set_bytes(o, "by", t.who, (size_t)t.who_len);
+	json_set_bytes(o, "at", t.when, (size_t)t.when_len);
 	json_set_bytes(o, "reason", t.why, strlen(t.why));
 	json_object_set_new(o, "left", d->pause_left >= 0 ? json_real(d->pause_left) :
 	    json_null());
-	pausetext_done(&t);
 	return o;
 }
 

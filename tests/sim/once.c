@@ -63,12 +63,6 @@ once_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 	direct_wake((struct direct *)queue);
 }
 
-static void
-once_conn_down(struct queue *queue)
-{
-	direct_wake((struct direct *)queue);
-}
-
 static bool
 once_is_empty(const struct queue *queue)
 {
@@ -87,7 +81,7 @@ const struct queue_ops queue_once = {
 	.open = once_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = once_conn_up,
-	.conn_down = once_conn_down,
+	.conn_down = direct_conn_down,
 	.want = direct_want,
 	.fetch = direct_fetch,
 	.settle = direct_settle,
