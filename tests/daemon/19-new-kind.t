@@ -29,7 +29,7 @@ is "$?" 0 'the rows are where they were looked for'
 # Objects that are named come before those of a library that define the same.
 cd "$BUILDDIR" || exit 99
 built() {	# VARIABLE
-	printf 'include Makefile\nshow:\n\t@echo "$(%s)"\n' "$1" | MAKEFLAGS='' make -s -f - show
+	printf 'include Makefile\nshow:\n\t@echo "$(%s)"\n' "$1" | MAKEFLAGS='' make -s -o Makefile -f - show
 }
 build() {
 	_compile=$(built COMPILE) _objects=
