@@ -1,10 +1,10 @@
 /*
- * How much is in a queue, and who paused it: what Redis is asked, and what the
- * answers mean.  A fixed number of commands of O(1) or O(log n) each, so the
- * work does not grow with what is in the queue.
+ * How many messages are in a queue, and who paused it: the commands for Redis,
+ * and what the replies mean.  There is a fixed number of commands of O(1) or
+ * O(log n) each, so long queues do not cost more.
  *
- * Who asks is another matter: rqctl waits for the answers (rqctl/ask_depth.c), the
- * daemon does not (status/survey.c).  For each step:
+ * The caller sends them: rqctl waits for the replies (rqctl/ask_depth.c), the daemon
+ * does not (status/survey.c).  For each step:
  *
  *	argc = depth_command(&keys, kind, step, now, argv);
  *	if (argc > 0)	send it; with its reply: depth_answer(d, step, reply)

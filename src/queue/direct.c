@@ -203,7 +203,7 @@ direct_wake(struct direct *q)
 }
 
 void
-direct_wake_later(void *arg)
+direct_wake_timer(void *arg)
 {
 	direct_wake(arg);
 }

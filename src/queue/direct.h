@@ -17,13 +17,18 @@
 #ifndef RQD_QUEUE_DIRECT_H
 #define RQD_QUEUE_DIRECT_H
 
+#include "base/list.h"
 #include "queue/look.h"
 #include "queue/queue.h"
 
+/*
+ *	IN_HAND -> DONE
+ *	IN_HAND -> GIVEN_BACK <-> PUSHING -> DONE	list; the message never began
+ */
 enum direct_state {
 	DIRECT_IN_HAND,		/* the engine has it */
-	DIRECT_GIVEN_BACK,	/* it never began: the list must get it back */
-	DIRECT_PUSHING,		/* the push is on its way */
+	DIRECT_GIVEN_BACK,	/* it waits to be pushed back to the list */
+	DIRECT_PUSHING,		/* the push is in flight */
 	DIRECT_DONE,		/* to be reported, and freed */
 	DIRECT_STATES
 };
@@ -83,7 +88,7 @@ void	direct_init(struct direct *, const struct direct_kind *, const struct queue
 void	direct_free(struct direct *);
 
 void	direct_wake(struct direct *);
-void	direct_wake_later(void *);	/* the same, for timers */
+void	direct_wake_timer(void *);	/* the same, for timers */
 void	direct_set_paused(struct direct *, bool, const char *why);
 
 /*

@@ -8,7 +8,7 @@
 static unsigned	affected;	/* owners whose keys are evicted */
 
 const char *
-evict_told(struct evict *e)
+evict_reported(struct evict *e)
 {
 	if (++e->reports <= REPORTS_MAX || e->on)
 		return NULL;

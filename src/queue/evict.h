@@ -23,7 +23,7 @@ struct evict {
  * warning to log, or NULL.  The warning comes once in the process, until no queue
  * is affected any more.
  */
-const char	*evict_told(struct evict *);
+const char	*evict_reported(struct evict *);
 void		 evict_round(struct evict *);	/* every 10 s */
 void		 evict_done(struct evict *);	/* also when tracking begins anew */
 

@@ -117,7 +117,7 @@ static void
 look_changed_paused(void *arg)
 {
 	struct look *l = arg;
-	const char *warning = l->paused ? NULL : evict_told(&l->evict);
+	const char *warning = l->paused ? NULL : evict_reported(&l->evict);
 
 	if (warning != NULL)
 		l->warning = warning;

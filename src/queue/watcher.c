@@ -525,7 +525,7 @@ watcher_delayed_changed(struct watcher *w)
 static void
 watcher_pause_changed(struct watcher *w)
 {
-	const char *warning = w->paused ? NULL : evict_told(&w->evict);
+	const char *warning = w->paused ? NULL : evict_reported(&w->evict);
 
 	if (warning != NULL)
 		w->events->warn(warning, w->arg);
