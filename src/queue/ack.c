@@ -1,193 +1,17 @@
 /*
  * The life of a queue that delivers at least once: what it is told from above,
- * what it does with it at the end of the turn, and how scripts are sent and
- * answered.  See ack_private.h for the other files.
+ * and what it does with it at the end of the turn.  See ack_private.h for the
+ * other files.
  *
  * And kind "ack" itself, a Redis list: contract, sections 2 and 3.
  */
 #include "queue/ack_private.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "policy/rate.h"
-
-#define LONGEST		(24 * HOUR)	/* that a timer is set for */
-
-static const char *const ack_role_names[ACK_SCRIPTS] = {
-	[ACK_POP] = "pop", [ACK_SETTLE] = "settle", [ACK_RENEW] = "renew",
-	[ACK_TICK] = "tick", [ACK_ARM] = "arm", [ACK_MINE] = "mine",
-	[ACK_RESCUE] = "rescue", [ACK_BODY] = "body",
-};
-
-/* -- calls ------------------------------------------------------------------ */
-
-struct call *
-ack_call_new(struct ack *a, enum ack_script script, ack_answer_fn *answered)
-{
-	struct call *call = xcalloc(1, sizeof(*call));
-
-	call->ack = a;
-	call->script = script;
-	call->answered = answered;
-	TAILQ_INSERT_TAIL(&a->calls, call, entry);
-	return call;
-}
-
-/* Every answer of Redis comes through here. */
-static void
-ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
-{
-	struct call *call = arg;
-	struct ack *a = call->ack;
-
-	if (a != NULL) {
-		TAILQ_REMOVE(&a->calls, call, entry);
-		if (call->bulky && answer == CONN_NOT_SENT && ack_is_up(a))
-			ack_no_bulk(a);
-		call->answered(a, call, answer, reply);
-	}
-	batch_done(&call->batch);
-	if (call->script == ACK_POP)
-		ack_doubt_free(call->doubt);
-	free(call);
-}
-
-void
-ack_keys(const struct ack *a, struct call *call, struct args *w)
-{
-	const enum key *key = a->kind->role[call->script].keys;
-
-	for (; *key != KEY_MAX; key++)
-		args_mem(w, a->keys.name[*key], a->keys.len[*key]);
-	call->nkeys = w->n;
-}
-
-void
-ack_words(const struct ack *a, const struct call *call, struct args *w)
-{
-	const struct ack_role *role = &a->kind->role[call->script];
-
-	if (role->words != NULL)
-		role->words(a, w);
-}
-
-/*
- * Large replies and requests have a connection of their own.  Where it cannot be made a
- * rescue takes the first one: the message is nowhere but here, and pops wait for it.
- */
-static bool
-ack_is_bulky(const struct ack *a, const struct call *call, const struct args *w)
-{
-	return call->script == ACK_BODY || (call->script == ACK_RESCUE &&
-	    a->env->bulk != NULL && w->bytes > ACK_INLINE && clock_mono() >= a->bulk_after);
-}
-
-void
-ack_send(struct ack *a, struct call *call, struct args *w)
-{
-	const struct script *s = a->script[call->script];
-
-	call->sent_at = clock_boot();
-	call->bulky = ack_is_bulky(a, call, w);
-	if (call->script == ACK_ARM)
-		watch_script(a->env->watch, s, ack_answered, call, call->nkeys, w->n, w->v,
-		    w->len);
-	else if (call->bulky)
-		bulk_script(a->env->bulk, s, ack_answered, call, call->nkeys, w->n, w->v, w->len);
-	else
-		conn_script(a->env->conn, s, ack_answered, call, call->nkeys, w->n, w->v,
-		    w->len);
-	args_done(w);
-}
-
-bool
-ack_is_up(const struct ack *a)
-{
-	return conn_is_ready(a->env->conn);
-}
-
-/* -- what replies say ------------------------------------------------------- */
-
-/* Once when it begins; what the script found is told by the tick's report. */
-void
-ack_complain(struct ack *a, enum ack_script script, const char *text)
-{
-	struct tick_report report = { .warning = NULL };
-	char *warning;
-
-	if (text == NULL || a->complained[script]) {
-		a->complained[script] = text != NULL;
-		return;
-	}
-	a->complained[script] = true;
-	warning = xasprintf("%s: %s", ack_role_names[script], text);
-	report.warning = warning;
-	a->queue.events->ticked(&report, a->queue.arg);
-	free(warning);
-}
-
-enum reply_error
-ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply)
-{
-	enum reply_error e = reply_error(reply);
-	char text[REPLY_CAUSE];
-
-	reply_cause(reply, text, sizeof(text));
-	if (e == REPLY_ELSEWHERE)
-		conn_reset(a->env->conn, text);
-	else
-		ack_complain(a, script, text);
-	return e == REPLY_OK ? REPLY_OTHER : e;
-}
-
-double
-ack_saw_now(struct ack *a, const struct redisReply *reply)
-{
-	double now = reply_double(reply, 0);
-
-	conn_saw_time(a->env->conn, now);
-	return now;
-}
-
-bool
-ack_time(const struct redisReply *reply, double *ret)
-{
-	size_t len;
-
-	if (reply_str(reply, &len) == NULL || len == 0)
-		return false;
-	*ret = reply_double(reply, 0);
-	return true;
-}
-
-usec_t
-ack_usec(double seconds)
-{
-	if (!(seconds > 0))
-		return 0;
-	if (seconds > (double)(LONGEST / SEC))
-		return LONGEST;
-	return (usec_t)(seconds * (double)SEC);
-}
-
-/* Until a time in a reply; -1: there is none. */
-static usec_t
-ack_until(const struct redisReply *reply, double now)
-{
-	double at;
-
-	return ack_time(reply, &at) ? ack_usec(at - now) : -1;
-}
-
-bool
-ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours)
-{
-	return watcher_saw_retry(a->watcher, ack_until(reply, now), ours);
-}
 
 /* -- ticks ------------------------------------------------------------------ */
 
@@ -340,10 +164,8 @@ ack_arm(struct ack *a)
 
 	call->armed = watch_is_on(a->env->watch);
 	ack_keys(a, call, &w);
-	if (a->cfg->fleet_concurrency > 0) {
-		args_mem(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
-		call->nkeys++;
-	}
+	if (a->cfg->fleet_concurrency > 0)
+		words_key(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
 	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
@@ -472,14 +294,6 @@ ack_turn(void *arg)
 	ack_finish(a);
 }
 
-void
-ack_wake(void *arg)
-{
-	struct ack *a = arg;
-
-	loop_defer(a->env->loop, &a->turn, ack_turn, a);
-}
-
 /* -- the table's functions -------------------------------------------------- */
 
 static void
@@ -504,6 +318,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->queue.events = events;
 	a->queue.arg = arg;
 	a->env = env;
+	a->on_turn = ack_turn;
 	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
 	a->due_first = (unsigned)config_most(cfg);
@@ -630,13 +445,10 @@ ack_free(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
 	struct doubt *doubt;
-	struct call *call;
 	size_t i;
 
-	while ((call = TAILQ_FIRST(&a->calls)) != NULL) {
-		TAILQ_REMOVE(&a->calls, call, entry);
-		call->ack = NULL;
-	}
+	ack_cancel_calls(a);
+	ack_doubt_free(a->popping);
 	settler_free(a->settler);
 	ledger_free(a->ledger);
 	while ((doubt = TAILQ_FIRST(&a->doubts)) != NULL) {

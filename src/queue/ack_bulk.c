@@ -21,7 +21,6 @@
 #define REFUSED_MAX	3		/* attempts */
 #define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */
 #define ASIDE_NEWS	(10 * MINUTE)	/* without another one: the next is told again */
-#define BULK_AGAIN	MINUTE		/* until a large rescue tries the bulk connection again */
 
 static void	ack_ask_body(struct ack *, struct delivery *);
 
@@ -90,17 +89,6 @@ ack_load_again(struct ack *a)
 	if (!timer_is_set(&a->load))
 		timer_set(&a->load, backoff_delay(100 * MSEC, ledger_patience(a->ledger),
 		    ++a->load_failures, random_unit()));
-}
-
-void
-ack_no_bulk(struct ack *a)
-{
-	char *text = xasprintf("no connection for messages above 64 KiB: %s",
-	    bulk_cause(a->env->bulk));
-
-	a->bulk_after = clock_mono() + BULK_AGAIN;
-	ack_complain(a, ACK_BODY, text);
-	free(text);
 }
 
 /* No payload came: the connection ended, was not there, or Redis gave another answer. */

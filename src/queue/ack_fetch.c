@@ -104,7 +104,7 @@ ack_take(struct ack *a, const struct call *call, const struct redisReply *reply,
 	m->crashes = (unsigned)reply_int(reply_at(reply, i + 4), 0);
 	m->delivered = clock_mono();
 	ack_take_payload(m, reply_at(reply, i + 5));
-	d = ledger_add(a->ledger, m, taglen, idlen, call->sent_at);
+	d = ledger_add(a->ledger, m, taglen, idlen, call->request.sent_at);
 	if (m->payload == NULL && !m->too_large)
 		ack_load(a, d);
 	return d;
@@ -226,23 +226,11 @@ ack_pop_refused(struct ack *a, struct call *call, const struct redisReply *reply
 
 /* status now waiting due dropped limited, then messages (or, paused: why ttl) */
 static void
-ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
-    const struct redisReply *reply)
+ack_pop_answered(struct ack *a, struct call *call, const struct redisReply *reply)
 {
-	const char *status, *limited;
+	const char *status = reply_str(reply_at(reply, 0), NULL), *limited;
 	size_t i;
 
-	a->popping = NULL;
-	if (answer == CONN_LOST) {
-		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
-		call->doubt = NULL;
-	}
-	if (answer != CONN_REPLY) {
-		watcher_saw_work(a->watcher);
-		ack_finish_fetch(a, FETCH_DOWN, NULL);
-		return;
-	}
-	status = reply_str(reply_at(reply, 0), NULL);
 	if (status == NULL || reply_len(reply) < POP_HEAD) {
 		ack_pop_refused(a, call, reply);
 		return;
@@ -262,6 +250,24 @@ ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
 	if (!a->closing)
 		ack_hand_out(a);
 	ack_finish_fetch(a, limited != NULL ? FETCH_LIMITED : FETCH_OK, limited);
+}
+
+static void
+ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	a->popping = NULL;
+	if (answer == CONN_LOST) {
+		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
+		call->doubt = NULL;
+	}
+	if (answer == CONN_REPLY) {
+		ack_pop_answered(a, call, reply);
+	} else {
+		watcher_saw_work(a->watcher);
+		ack_finish_fetch(a, FETCH_DOWN, NULL);
+	}
+	ack_doubt_free(call->doubt);
 }
 
 /* The script's word for it; between retries and new messages the pops alternate. */

@@ -3,7 +3,8 @@
  * share.  It keeps leases, results, doubt, ticks and rescue; what differs
  * between the kinds is which script plays which part: struct ack_kind.
  *
- *	ack.c		life, turns of the loop, scripts sent and answered; kind "ack"
+ *	ack.c		life, turns of the loop; kind "ack"
+ *	ack_call.c	script calls, sent and answered
  *	ack_fetch.c	pops, and what became of one whose reply was lost
  *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	sends results, and rescues of messages that Redis has lost
@@ -31,6 +32,7 @@
 #include "queue/ticker.h"
 #include "queue/watcher.h"
 #include "redis/reply.h"
+#include "redis/request.h"
 #include "redis/script.h"
 
 #define ACK_BYTES	(1024 * 1024)	/* of payload or results per call */
@@ -128,6 +130,7 @@ struct ack {
 	const struct script	 *script[ACK_SCRIPTS];
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
+	void			(*on_turn)(void *);	/* does it: see ack_wake() */
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
 	bool			  complained[ACK_SCRIPTS];	/* a warning was told and still holds */
@@ -153,7 +156,7 @@ struct ack {
 	unsigned		  asides;	/* messages put aside since a large payload came */
 	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
 	usec_t			  bulk_after;	/* mono: no large rescue has the bulk connection before */
-	struct doubt		 *popping;	/* the pop that is on its way; its call owns it */
+	struct doubt		 *popping;	/* the pop that is on its way; owned */
 	uint64_t		  prev;		/* number of the last call known to have taken something */
 	bool			  noted;	/* Redis may have a note of it */
 	bool			  leaving;	/* a call is on its way that ends it */
@@ -172,16 +175,15 @@ struct ack {
 typedef void	ack_answer_fn(struct ack *, struct call *, enum conn_answer,
 		    const struct redisReply *);
 
-/* A script on its way.  Lives until it is answered, also beyond its ack. */
+/* A call of a script, from ack_call_new() until its function was called. */
 struct call {
 	TAILQ_ENTRY(call)	  entry;
-	struct ack		 *ack;		/* NULL: the queue is gone */
+	struct ack		 *ack;
 	enum ack_script		  script;
 	ack_answer_fn		 *answered;
-	struct batch		  batch;	/* the deliveries about which it is */
-	struct doubt		 *doubt;	/* pop: owned; mine: borrowed */
-	int			  nkeys;	/* set by ack_keys() */
-	boot_t			  sent_at;
+	struct delivery_batch	  batch;	/* the deliveries about which it is */
+	struct doubt		 *doubt;	/* pop, mine: borrowed */
+	struct request		  request;
 	bool			  bulky;	/* it has the bulk connection */
 	bool			  armed;	/* arm: tracking was on */
 };
@@ -208,13 +210,14 @@ void		 ack_free(struct queue *);
 	.settle = ack_settle, .tick = ack_tick_round, .is_empty = ack_is_empty, \
 	.close = ack_close, .free = ack_free
 
-/* ack.c: what its files share */
-void		 ack_wake(void *ack);
+/* ack_call.c */
+void		 ack_wake(void *ack);	/* what changed is looked at, at the end of this turn */
 struct call	*ack_call_new(struct ack *, enum ack_script, ack_answer_fn *);
 /* A call's words: KEYS, what all kinds give, the kind's own, a list. */
-void		 ack_keys(const struct ack *, struct call *, struct args *);
-void		 ack_words(const struct ack *, const struct call *, struct args *);
-void		 ack_send(struct ack *, struct call *, struct args *);	/* args_done() too */
+void		 ack_cancel_calls(struct ack *);	/* all: their functions are not called */
+void		 ack_keys(const struct ack *, const struct call *, struct words *);
+void		 ack_words(const struct ack *, const struct call *, struct words *);
+void		 ack_send(struct ack *, struct call *, struct words *);	/* words_done() too */
 bool		 ack_is_up(const struct ack *);
 /*
  * An error reply, or none that the script gives: complains, and connects anew
@@ -232,6 +235,8 @@ bool		 ack_time(const struct redisReply *, double *);
 bool		 ack_saw_due(struct ack *, double now, const struct redisReply *, bool ours);
 
 usec_t		 ack_usec(double seconds);	/* from now, within what a timer can hold */
+/* Until a time in a reply; -1: there is none. */
+usec_t		 ack_until(const struct redisReply *, double now);
 
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);
@@ -248,7 +253,6 @@ void		 ack_ask_timer(void *);
 
 /* ack_bulk.c */
 uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */
-void		 ack_no_bulk(struct ack *);	/* the bulk connection cannot be made */
 void		 ack_load(struct ack *, struct delivery *);
 void		 ack_load_timer(void *);
 unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */

@@ -54,34 +54,34 @@ ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
 	for (i = 0; i < call->batch.n; i++) {
 		d = call->batch.v[i];
 		ack_leased(a, d, ledger_renewed(a->ledger, d,
-		    reply_int(reply_at(reply, i + 1), 1), call->sent_at));
+		    reply_int(reply_at(reply, i + 1), 1), call->request.sent_at));
 	}
 	ack_wake(a);
 }
 
 static struct call *
-ack_renew_begin(struct ack *a, struct args *w)
+ack_renew_begin(struct ack *a, struct words *w)
 {
 	struct call *call = ack_call_new(a, ACK_RENEW, ack_renewed);
 
 	ack_keys(a, call, w);
-	args_fmt(w, "%d", a->cfg->fleet_concurrency);
+	words_fmt(w, "%d", a->cfg->fleet_concurrency);
 	ack_words(a, call, w);
 	return call;
 }
 
 static void
-ack_renew_batch(struct batch *batch, void *arg)
+ack_renew_batch(struct delivery_batch *batch, void *arg)
 {
 	struct ack *a = arg;
-	struct args w = { 0 };
+	struct words w = { 0 };
 	struct call *call = ack_renew_begin(a, &w);
 	size_t i;
 
-	args_str(&w, "0");
+	words_add(&w, "0");
 	for (i = 0; i < batch->n; i++) {
-		args_mem(&w, batch->v[i]->msg->tag, batch->v[i]->taglen);
-		args_str(&w, batch->v[i]->msg->token);
+		words_mem(&w, batch->v[i]->msg->tag, batch->v[i]->taglen);
+		words_add(&w, batch->v[i]->msg->token);
 	}
 	call->batch = *batch;
 	ack_send(a, call, &w);
@@ -90,7 +90,7 @@ ack_renew_batch(struct batch *batch, void *arg)
 void
 ack_renew_all(struct ack *a)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	struct call *call;
 
 	if (!ledger_begin_renewal(a->ledger, a->popping != NULL || !TAILQ_EMPTY(&a->doubts)) ||

@@ -20,45 +20,45 @@ ack_op_name(enum verdict_op op)
 }
 
 static void
-ack_add_status(struct args *w, const struct result *r)
+ack_add_status(struct words *w, const struct result *r)
 {
 	char name[UTIL_SIGNAL_MAX];
 
 	if (r->end == END_EXIT)
-		args_fmt(w, "%d", r->status);
+		words_fmt(w, "%d", r->status);
 	else if (r->end == END_SIGNAL)
-		args_fmt(w, "%s", util_signal(r->signo, name));
+		words_fmt(w, "%s", util_signal(r->signo, name));
 	else
-		args_str(w, "");
+		words_add(w, "");
 }
 
 static void
-ack_add_error(struct args *w, const struct result *r)
+ack_add_error(struct words *w, const struct result *r)
 {
 	if (r->error_tail != NULL && r->error_len > 0)
-		args_mem(w, r->error_tail, r->error_len);
+		words_mem(w, r->error_tail, r->error_len);
 	else if (r->reason != NULL)
-		args_str(w, r->reason);
+		words_add(w, r->reason);
 	else if (r->end == END_NOT_STARTED)
-		args_str(w, strerror(r->error));
+		words_add(w, strerror(r->error));
 	else
-		args_str(w, "");
+		words_add(w, "");
 }
 
 static void
-ack_add_result(struct args *w, const struct delivery *d)
+ack_add_result(struct words *w, const struct delivery *d)
 {
 	const struct verdict *v = &d->verdict;
 
-	args_str(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : ack_op_name(v->op));
-	args_mem(w, d->msg->tag, d->taglen);
-	args_str(w, d->msg->token);
+	words_add(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : ack_op_name(v->op));
+	words_mem(w, d->msg->tag, d->taglen);
+	words_add(w, d->msg->token);
 	if (v->op == VERDICT_RETRY)
-		args_fmt(w, "%.6f", (double)v->delay / (double)SEC);
+		words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
 	if (v->op != VERDICT_DEAD)
 		return;
-	args_str(w, v->failed ? "1" : "0");
-	args_str(w, reason_name(v->reason));
+	words_add(w, v->failed ? "1" : "0");
+	words_add(w, reason_name(v->reason));
 	ack_add_status(w, &d->result);
 	ack_add_error(w, &d->result);
 }
@@ -100,20 +100,20 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 }
 
 static void
-ack_send_settle(struct ack *a, const struct batch *b, ack_answer_fn *answered)
+ack_send_settle(struct ack *a, const struct delivery_batch *b, ack_answer_fn *answered)
 {
 	struct call *call = ack_call_new(a, ACK_SETTLE, answered);
-	struct args w = { 0 };
+	struct words w = { 0 };
 	size_t i;
 
 	call->batch = *b;
 	ack_keys(a, call, &w);
-	args_fmt(&w, "%lld", (long long)a->cfg->dead_max);
-	args_str(&w, a->env->host);
+	words_fmt(&w, "%lld", (long long)a->cfg->dead_max);
+	words_add(&w, a->env->host);
 	if (b->over)
-		args_fmt(&w, "%s.%" PRIu64, a->instance, a->prev);
+		words_fmt(&w, "%s.%" PRIu64, a->instance, a->prev);
 	else
-		args_str(&w, "");
+		words_add(&w, "");
 	ack_words(a, call, &w);
 	for (i = 0; i < b->n; i++)
 		ack_add_result(&w, b->v[i]);
@@ -141,7 +141,7 @@ ack_left(struct ack *a, struct call *call UNUSED, enum conn_answer answer,
 void
 ack_leave(struct ack *a)
 {
-	struct batch none = { .over = true };
+	struct delivery_batch none = { .over = true };
 
 	if (!ack_is_up(a) || a->leaving || watcher_will_fetch(a->watcher) || !ack_may_end(a))
 		return;
@@ -174,33 +174,33 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 }
 
 static void
-ack_send_rescue(struct ack *a, const struct batch *b)
+ack_send_rescue(struct ack *a, const struct delivery_batch *b)
 {
 	struct call *call = ack_call_new(a, ACK_RESCUE, ack_rescued);
 	struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
-	struct args w = { 0 };
+	struct words w = { 0 };
 
 	if (d->rescue_call == 0)
 		d->rescue_call = ack_next_call();
 	call->batch = *b;
 	ack_keys(a, call, &w);
-	args_str(&w, ack_op_name(d->verdict.op));
-	args_mem(&w, m->tag, d->taglen);
-	args_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
-	args_fmt(&w, "%u", d->idlen);
-	args_fmt(&w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
-	args_fmt(&w, "%u", m->crashes);
-	args_fmt(&w, "%.6f", d->verdict.op == VERDICT_RETRY ?
+	words_add(&w, ack_op_name(d->verdict.op));
+	words_mem(&w, m->tag, d->taglen);
+	words_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
+	words_fmt(&w, "%u", d->idlen);
+	words_fmt(&w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
+	words_fmt(&w, "%u", m->crashes);
+	words_fmt(&w, "%.6f", d->verdict.op == VERDICT_RETRY ?
 	    (double)d->verdict.delay / (double)SEC : 0);
-	args_mem(&w, m->payload, m->len);
-	args_fmt(&w, "%lld", (long long)m->cfg->dead_max);
-	args_str(&w, a->env->host);
-	args_str(&w, reason_name(d->verdict.reason));
+	words_mem(&w, m->payload, m->len);
+	words_fmt(&w, "%lld", (long long)m->cfg->dead_max);
+	words_add(&w, a->env->host);
+	words_add(&w, reason_name(d->verdict.reason));
 	ack_add_status(&w, &d->result);
 	ack_add_error(&w, &d->result);
-	args_fmt(&w, "%s.%" PRIu64, a->instance, d->rescue_call);
-	args_fmt(&w, "%" PRIu64, a->prev);
+	words_fmt(&w, "%s.%" PRIu64, a->instance, d->rescue_call);
+	words_fmt(&w, "%" PRIu64, a->prev);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }
@@ -209,17 +209,17 @@ void
 ack_check(struct ack *a, struct delivery *d, ack_answer_fn *answered)
 {
 	struct call *call = ack_call_new(a, ACK_RESCUE, answered);
-	struct args w = { 0 };
+	struct words w = { 0 };
 	int i;
 
 	batch_add(&call->batch, d);
 	ack_keys(a, call, &w);
-	args_str(&w, "check");
-	args_mem(&w, d->msg->tag, d->taglen);
-	args_str(&w, "");
+	words_add(&w, "check");
+	words_mem(&w, d->msg->tag, d->taglen);
+	words_add(&w, "");
 	for (i = 0; i < 4; i++)	/* idlen attempts crashes delay */
-		args_str(&w, "0");
-	args_mem(&w, d->msg->payload, d->msg->len);
+		words_add(&w, "0");
+	words_mem(&w, d->msg->payload, d->msg->len);
 	ack_send(a, call, &w);
 }
 
@@ -284,7 +284,7 @@ ack_flush(struct ack *a)
 	bool may_rescue = a->popping == NULL &&
 	    (settler_is_rescuing(a->settler) || !ack_in_doubt(a));
 	enum settler_call what;
-	struct batch b;
+	struct delivery_batch b;
 
 	if (!ack_is_up(a))
 		return;

@@ -69,12 +69,12 @@ ledger_set_lease(struct ledger *l, usec_t lease)
 
 /* -- deliveries ------------------------------------------------------------- */
 
+/* Puts it on the list of its state. */
 static void
-ledger_put(struct ledger *l, struct delivery *d, enum delivery_state state)
+ledger_put(struct ledger *l, struct delivery *d)
 {
-	d->state = state;
-	l->count[state]++;
-	TAILQ_INSERT_TAIL(&l->lists[state], d, entry);
+	l->count[d->state]++;
+	TAILQ_INSERT_TAIL(&l->lists[d->state], d, entry);
 }
 
 struct delivery *
@@ -87,7 +87,7 @@ ledger_add(struct ledger *l, struct message *m, size_t taglen, size_t idlen, boo
 	d->idlen = (unsigned)(idlen <= taglen ? idlen : taglen);
 	d->ours_at = ours_at;
 	m->queue_data = d;
-	ledger_put(l, d, DELIVERY_FOUND);
+	ledger_put(l, d);	/* FOUND */
 	ledger_expect(l);
 	return d;
 }
@@ -97,7 +97,6 @@ ledger_end(struct ledger *l, struct delivery *d)
 {
 	if (d->keeps_slot)
 		l->refused--;
-	d->state = DELIVERY_DONE;
 	message_free(d->msg);
 	d->msg = NULL;
 	result_done(&d->result);
@@ -118,10 +117,11 @@ ledger_move(struct ledger *l, struct delivery *d, enum delivery_state state)
 		d->keeps_slot = true;
 		l->refused++;
 	}
+	d->state = state;
 	if (state == DELIVERY_DONE)
 		ledger_end(l, d);
 	else
-		ledger_put(l, d, state);
+		ledger_put(l, d);
 }
 
 void
@@ -263,7 +263,7 @@ ledger_is_unsure(const struct ledger *l)
 /* -- batches ---------------------------------------------------------------- */
 
 void
-batch_add(struct batch *b, struct delivery *d)
+batch_add(struct delivery_batch *b, struct delivery *d)
 {
 	b->v = xreallocarray(b->v, b->n + 1, sizeof(struct delivery *));
 	b->v[b->n++] = d;
@@ -271,7 +271,7 @@ batch_add(struct batch *b, struct delivery *d)
 }
 
 void
-batch_done(struct batch *b)
+batch_done(struct delivery_batch *b)
 {
 	size_t i;
 
@@ -280,7 +280,7 @@ batch_done(struct batch *b)
 			free(b->v[i]);
 	}
 	free(b->v);
-	*b = (struct batch){ 0 };
+	*b = (struct delivery_batch){ 0 };
 }
 
 /* -- leases ----------------------------------------------------------------- */
@@ -328,10 +328,10 @@ ledger_begin_renewal(struct ledger *l, bool pops)
 }
 
 static void
-ledger_renew_list(const struct delivery_list *list, void (*send)(struct batch *, void *),
+ledger_renew_list(const struct delivery_list *list, void (*send)(struct delivery_batch *, void *),
     void *arg)
 {
-	struct batch batch = { 0 };
+	struct delivery_batch batch = { 0 };
 	struct delivery *d;
 
 	TAILQ_FOREACH(d, list, entry) {
@@ -341,14 +341,14 @@ ledger_renew_list(const struct delivery_list *list, void (*send)(struct batch *,
 		if (batch.n < RENEW_MOST)
 			continue;
 		send(&batch, arg);
-		batch = (struct batch){ 0 };
+		batch = (struct delivery_batch){ 0 };
 	}
 	if (batch.n > 0)
 		send(&batch, arg);
 }
 
 void
-ledger_renewals(struct ledger *l, void (*send)(struct batch *, void *), void *arg)
+ledger_renewals(struct ledger *l, void (*send)(struct delivery_batch *, void *), void *arg)
 {
 	size_t i;
 

@@ -4,10 +4,12 @@
  *
  * ledger_move() is the only function that changes the state of a delivery:
  *
- *	(LOADING <-) FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
- *	    |          ^                  ^ |      |
- *	    '----------|------ close -----' |      v
- *	                                    '-> REFUSED <-> SENT
+ *	LOADING <-> FOUND -> IN_HAND -> KEPT <-> SENT -> DONE
+ *	   |          |                  ^        ^|
+ *	   '----------'--- given back ---'        |v
+ *	                                        REFUSED
+ *
+ * A stale one goes from KEPT to DONE, and every one does when the queue is freed.
  *
  * The ledger sends nothing and calls nobody but renew().  It says which deliveries
  * a renewal holds, and what each answer to it means.  A renewal is due every third
@@ -28,8 +30,8 @@
 #include "policy/outcome.h"
 
 enum delivery_state {
-	DELIVERY_LOADING,	/* ours; its payload must be fetched */
 	DELIVERY_FOUND,		/* ours; not handed to the engine yet */
+	DELIVERY_LOADING,	/* ours; its payload must be fetched */
 	DELIVERY_IN_HAND,	/* the engine has it */
 	DELIVERY_KEPT,		/* has a result that must be sent */
 	DELIVERY_SENT,		/* the result is on its way */
@@ -50,7 +52,7 @@ struct delivery {
 	bool			 asked;		/* LOADING: body is on its way */
 	unsigned		 refused;	/* LOADING: how often the connection ended instead */
 
-	bool			 from_engine;	/* from KEPT on: the engine gave the result, and hears its end */
+	bool			 from_engine;	/* from KEPT on: the engine gave its result */
 	bool			 lost;		/* from IN_HAND on: the engine was told that it is not ours */
 	bool			 taken;		/* a renewal said that a foreign consumer took it */
 	bool			 usurped;	/* Redis lost it, and another message has its tag */
@@ -110,16 +112,16 @@ bool		 ledger_is_unsure(const struct ledger *);
 
 /* -- batches ---------------------------------------------------------------- */
 
-/* The deliveries that one call is about.  Zero it to start; it may outlive the ledger. */
-struct batch {
+/* The deliveries that one call is about.  Zero it to start. */
+struct delivery_batch {
 	struct delivery	**v;
 	size_t		  n;
 	bool		  retry;	/* the settler's: they were refused before */
 	bool		  over;		/* the settler's: the daemon has no others */
 };
 
-void		 batch_add(struct batch *, struct delivery *);
-void		 batch_done(struct batch *);	/* the call is over */
+void		 batch_add(struct delivery_batch *, struct delivery *);
+void		 batch_done(struct delivery_batch *);	/* the call is over */
 
 /* -- leases ----------------------------------------------------------------- */
 
@@ -136,7 +138,8 @@ void		 ledger_renew_soon(struct ledger *);
  */
 bool		 ledger_begin_renewal(struct ledger *, bool pops);
 /* Calls send() for each batch of a renewal; send() calls batch_done(), now or later. */
-void		 ledger_renewals(struct ledger *, void (*send)(struct batch *, void *), void *arg);
+void		 ledger_renewals(struct ledger *, void (*send)(struct delivery_batch *, void *),
+		    void *arg);
 
 /* What the caller must do about a delivery after an answer to its renewal. */
 enum lease {

@@ -175,7 +175,7 @@ settler_waits(struct settler *s, bool may_wait)
 /* -- sent ------------------------------------------------------------------- */
 
 static void
-settler_take(struct settler *s, struct delivery *d, struct batch *b)
+settler_take(struct settler *s, struct delivery *d, struct delivery_batch *b)
 {
 	batch_add(b, d);
 	ledger_move(s->ledger, d, DELIVERY_SENT);
@@ -224,7 +224,8 @@ settler_has_all(const struct settler *s, enum delivery_state from)
 
 /* As many of a list as go into a call; false if there are none. */
 static bool
-settler_take_list(struct settler *s, enum delivery_state from, bool may_end, struct batch *b)
+settler_take_list(struct settler *s, enum delivery_state from, bool may_end,
+    struct delivery_batch *b)
 {
 	bool over = may_end && settler_has_all(s, from);
 	usec_t now = clock_mono();
@@ -248,7 +249,7 @@ settler_take_list(struct settler *s, enum delivery_state from, bool may_end, str
 
 /* One call with results that were refused, or sets the time of the next one. */
 static bool
-settler_retry(struct settler *s, bool may_rescue, bool may_end, struct batch *b)
+settler_retry(struct settler *s, bool may_rescue, bool may_end, struct delivery_batch *b)
 {
 	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* their ends wake us */
 	const struct delivery *d;
@@ -269,11 +270,11 @@ settler_retry(struct settler *s, bool may_rescue, bool may_end, struct batch *b)
 }
 
 enum settler_call
-settler_next(struct settler *s, bool may_rescue, bool may_end, struct batch *b)
+settler_next(struct settler *s, bool may_rescue, bool may_end, struct delivery_batch *b)
 {
 	struct delivery *d = may_rescue ? settler_next_rescue(s) : NULL;
 
-	*b = (struct batch){ 0 };
+	*b = (struct delivery_batch){ 0 };
 	if (d != NULL) {
 		s->rescuing = d;
 		settler_take(s, d, b);
@@ -292,7 +293,7 @@ settler_is_rescuing(const struct settler *s)
 /* -- no answer, or an error --------------------------------------------------- */
 
 static void
-settler_call_over(struct settler *s, const struct batch *b)
+settler_call_over(struct settler *s, const struct delivery_batch *b)
 {
 	if (b->retry)
 		s->retrying = false;
@@ -300,7 +301,7 @@ settler_call_over(struct settler *s, const struct batch *b)
 
 /* The one that is rescued stays so, with its number. */
 void
-settler_returned(struct settler *s, const struct batch *b, bool may_have_acted)
+settler_returned(struct settler *s, const struct delivery_batch *b, bool may_have_acted)
 {
 	size_t i;
 
@@ -337,7 +338,7 @@ settler_refuse(struct settler *s, struct delivery *d, enum reply_error e)
 
 /* Which of them is to blame is not known. */
 void
-settler_refused(struct settler *s, const struct batch *b, enum reply_error e)
+settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_error e)
 {
 	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
 	usec_t now = clock_mono();
@@ -419,7 +420,7 @@ settler_held_lost(struct settler *s, struct delivery *d)
 }
 
 bool
-settler_answer(struct settler *s, const struct batch *b, size_t i, const char *text)
+settler_answer(struct settler *s, const struct delivery_batch *b, size_t i, const char *text)
 {
 	struct delivery *d = b->v[i];
 

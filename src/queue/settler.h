@@ -28,7 +28,7 @@ struct settler;
 struct settler_events {
 	/* The end of a delivery that the engine has settled.  It is DONE afterwards. */
 	void	(*settled)(struct delivery *, enum settled, void *);
-	/* Ask by rescue's "check" whether our message has the tag: it is SENT until then. */
+	/* Ask by rescue's "check" whether our message has the tag; it stays SENT. */
 	void	(*check)(struct delivery *, void *);
 	void	(*warn)(const char *, void *);
 	void	(*wake)(void *);	/* something changed: look at the end of this turn */
@@ -64,16 +64,19 @@ bool		 settler_waits(struct settler *, bool may_wait);
  * its way or in doubt.  may_end: also nobody fetches; so a call with the last deliveries
  * is "over".
  */
-enum settler_call settler_next(struct settler *, bool may_rescue, bool may_end, struct batch *);
+enum settler_call settler_next(struct settler *, bool may_rescue, bool may_end,
+		    struct delivery_batch *);
 /* A rescue is on its way or may have acted: no pop may be sent. */
 bool		 settler_is_rescuing(const struct settler *);
 
 /* may_have_acted: the call was sent. */
-void		 settler_returned(struct settler *, const struct batch *, bool may_have_acted);
-void		 settler_refused(struct settler *, const struct batch *, enum reply_error);
+void		 settler_returned(struct settler *, const struct delivery_batch *,
+		    bool may_have_acted);
+void		 settler_refused(struct settler *, const struct delivery_batch *, enum reply_error);
 /* The ith.  Returns false if the text is an error: the result is sent again later. */
-bool		 settler_answer(struct settler *, const struct batch *, size_t i, const char *text);
-/* Returns false if the text is none of rescue's answers; the error is then reported by e. */
+bool		 settler_answer(struct settler *, const struct delivery_batch *, size_t i,
+		    const char *text);
+/* Returns false if the text is none of rescue's answers: settler_refuse() must follow. */
 bool		 settler_rescued(struct settler *, struct delivery *, const char *text);
 void		 settler_checked(struct settler *, struct delivery *, const char *text);
 /* The only result of a rescue or a check was refused. */

@@ -4,7 +4,7 @@
 #include "ledger_fixture.h"
 
 static unsigned renewals;		/* that were due */
-static struct batch sent[8];
+static struct delivery_batch sent[8];
 static size_t n_sent;
 
 static void
@@ -44,7 +44,7 @@ add_in(enum delivery_state state)
 }
 
 static void
-send_batch(struct batch *batch, void *arg UNUSED)
+send_batch(struct delivery_batch *batch, void *arg UNUSED)
 {
 	sent[n_sent++] = *batch;
 }

@@ -92,16 +92,16 @@ keep(enum verdict_op op)
 }
 
 static enum settler_call
-next(struct batch *b)
+next(struct delivery_batch *b)
 {
 	return settler_next(settler, true, false, b);
 }
 
 /* Sends the one call that there must be. */
-static struct batch
+static struct delivery_batch
 settle(size_t n)
 {
-	struct batch b, none;
+	struct delivery_batch b, none;
 
 	assert_int_equal(next(&b), SETTLER_SETTLE);
 	assert_int_equal(b.n, n);
@@ -114,7 +114,7 @@ static enum delivery_state
 answer(enum verdict_op op, bool doubt, const char *text, bool want)
 {
 	enum delivery_state state;
-	struct batch b;
+	struct delivery_batch b;
 
 	(void)keep(op);
 	if (doubt) {
@@ -189,7 +189,7 @@ test_goes_on(void **state UNUSED)
 static void
 test_usurped(void **state UNUSED)
 {
-	struct batch b;
+	struct delivery_batch b;
 
 	keep(VERDICT_ACK)->usurped = true;
 	b = settle(1);
@@ -202,7 +202,7 @@ static void
 test_checked(void **state UNUSED)
 {
 	struct delivery *other = keep(VERDICT_DEAD), *there = keep(VERDICT_DEAD);
-	struct batch b = settle(2);
+	struct delivery_batch b = settle(2);
 
 	settler_checked(settler, other, "other");
 	assert_int_equal(ended[SETTLED_OK], 1);
@@ -215,7 +215,7 @@ test_checked(void **state UNUSED)
 static void
 test_unrun(void **state UNUSED)
 {
-	struct batch b;
+	struct delivery_batch b;
 
 	(void)add("c.1");
 	assert_true(ledger_give_back(ledger, false));
@@ -259,7 +259,7 @@ test_give_up(void **state UNUSED)
 static void
 test_sizes(void **state UNUSED)
 {
-	struct batch b[3];
+	struct delivery_batch b[3];
 	size_t i;
 
 	for (i = 0; i < 130; i++)
@@ -276,7 +276,7 @@ test_sizes(void **state UNUSED)
 static void
 test_bytes(void **state UNUSED)
 {
-	struct batch b;
+	struct delivery_batch b;
 	int i;
 
 	for (i = 0; i < 5; i++)
@@ -300,7 +300,7 @@ test_over(void **state UNUSED)
 		{ VERDICT_ACK, true, true, false }, { VERDICT_RETRY, true, false, false },
 	};
 	struct delivery *more;
-	struct batch b;
+	struct delivery_batch b;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
@@ -395,7 +395,7 @@ static void
 test_halves(void **state UNUSED)
 {
 	struct delivery *bad;
-	struct batch b;
+	struct delivery_batch b;
 	unsigned calls = 0;
 	size_t i, n;
 
@@ -425,7 +425,7 @@ static void
 test_backs_off(void **state UNUSED)
 {
 	struct delivery *d = keep(VERDICT_ACK);
-	struct batch b = settle(1);
+	struct delivery_batch b = settle(1);
 	usec_t waited, last = 0;
 	int i;
 
@@ -460,7 +460,7 @@ test_backs_off(void **state UNUSED)
 static void
 test_hold(void **state UNUSED)
 {
-	struct batch b;
+	struct delivery_batch b;
 
 	(void)keep(VERDICT_ACK);
 	(void)keep(VERDICT_ACK);
@@ -496,7 +496,7 @@ static void
 test_rescue(void **state UNUSED)
 {
 	struct delivery *first = keep(VERDICT_RETRY), *second = keep(VERDICT_DEAD);
-	struct batch b = settle(2), none;
+	struct delivery_batch b = settle(2), none;
 
 	settler_returned(settler, &b, true);
 	batch_done(&b);
@@ -532,7 +532,7 @@ static void
 test_rescue_refused(void **state UNUSED)
 {
 	struct delivery *d = keep(VERDICT_RETURN);
-	struct batch b = settle(1);
+	struct delivery_batch b = settle(1);
 
 	assert_true(settler_answer(settler, &b, 0, "lost"));
 	batch_done(&b);
