@@ -16,6 +16,10 @@
 
 #define FIELDS_MAX	12
 
+/* A record about a queue. */
+#define queue_event(cfg, level, event, ...)	\
+	log_event((level), (event), (&(struct log_ctx){ .queue = (cfg)->name }), __VA_ARGS__)
+
 /* Fields gathered one by one; the last is LF_END. */
 struct fields {
 	struct log_field	f[FIELDS_MAX];
@@ -142,7 +146,7 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 		event = "warning";
 		level = LOG_LV_ERROR;
 		fields_add(&fs, LF_STR("warning", "the dead letter could not be written: "
-		    "due again in 60s"));
+		    "the message is due again in 60s"));
 		break;
 	case SETTLED_GAVE_UP:
 		event = "warning";
@@ -163,79 +167,64 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 void
 event_log_ticked(const struct queue_config *cfg, const struct tick_report *t)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
 	if (t->requeued > 0)
-		log_event(LOG_LV_WARN, "requeued", &ctx, LF_INT("count", t->requeued));
+		queue_event(cfg, LOG_LV_WARN, "requeued", LF_INT("count", t->requeued));
 	if (t->promoted > 0)
-		log_event(LOG_LV_DEBUG, "promoted", &ctx, LF_INT("count", t->promoted));
+		queue_event(cfg, LOG_LV_DEBUG, "promoted", LF_INT("count", t->promoted));
 	if (t->dropped > 0)
-		log_event(LOG_LV_WARN, "dropped", &ctx, LF_INT("count", t->dropped));
+		queue_event(cfg, LOG_LV_WARN, "dropped", LF_INT("count", t->dropped));
 	if (t->warning != NULL)
-		log_event(LOG_LV_WARN, "warning", &ctx, LF_STR("warning", t->warning));
+		queue_event(cfg, LOG_LV_WARN, "warning", LF_STR("warning", t->warning));
 }
 
 void
 event_log_paused(const struct queue_config *cfg, bool paused, const char *why)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
-	log_event(LOG_LV_INFO, paused ? "paused" : "unpaused", &ctx,
+	queue_event(cfg, LOG_LV_INFO, paused ? "paused" : "unpaused",
 	    LF_STR("why", paused ? why : NULL));
 }
 
 void
 event_log_limited(const struct queue_config *cfg, const char *reason)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
-	log_event(LOG_LV_DEBUG, "limited", &ctx, LF_STR("reason", reason));
+	queue_event(cfg, LOG_LV_DEBUG, "limited", LF_STR("reason", reason));
 }
 
 void
 event_log_listening(const struct queue_config *cfg, bool on, const char *why)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
 	if (on)
-		log_event(LOG_LV_INFO, "subscribed", &ctx);
+		queue_event(cfg, LOG_LV_INFO, "subscribed");
 	else
-		log_event(LOG_LV_ERROR, "unsubscribed", &ctx, LF_STR("error", why));
+		queue_event(cfg, LOG_LV_ERROR, "unsubscribed", LF_STR("error", why));
 }
 
 void
 event_log_suspended(const struct queue_config *cfg, const struct breaker *b,
     const char *cause)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
 	usec_t since = clock_mono() - b->since;
 
-	if (since < SEC)
-		log_event(LOG_LV_ERROR, "suspended", &ctx,
-		    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause));
-	else	/* the hourly reminder */
-		log_event(LOG_LV_ERROR, "suspended", &ctx,
-		    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause),
-		    LF_USEC("since", since));
+	/* The hourly reminder says since when. */
+	queue_event(cfg, LOG_LV_ERROR, "suspended",
+	    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause),
+	    since < SEC ? LF_STR("since", NULL) : LF_USEC("since", since));
 }
 
 void
 event_log_resumed(const struct queue_config *cfg, const struct breaker *b)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
-	log_event(LOG_LV_INFO, "resumed", &ctx, LF_USEC("after", clock_mono() - b->since));
+	queue_event(cfg, LOG_LV_INFO, "resumed", LF_USEC("after", clock_mono() - b->since));
 }
 
 void
 event_log_scheduled(const struct queue_config *cfg, const struct schedule_config *s,
     int64_t tick, double now)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
 	usec_t late = (usec_t)((now - (double)tick) * (double)SEC);
 	char text[TICK_TEXT_MAX];
 
-	log_event(LOG_LV_INFO, "scheduled", &ctx, LF_STR("schedule", s->name),
+	queue_event(cfg, LOG_LV_INFO, "scheduled", LF_STR("schedule", s->name),
 	    LF_STR("tick", tick_text(tick, text)), LF_USEC("late", late > 0 ? late : 0));
 }
 
@@ -243,21 +232,18 @@ void
 event_log_schedule_missed(const struct queue_config *cfg, const struct schedule_config *s,
     int64_t tick)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
 	char text[TICK_TEXT_MAX];
 
-	log_event(LOG_LV_WARN, "warning", &ctx, LF_STR("schedule", s->name),
+	queue_event(cfg, LOG_LV_WARN, "warning", LF_STR("schedule", s->name),
 	    LF_STR("tick", tick_text(tick, text)),
-	    LF_STR("warning", "no daemon ran it in time: missed"));
+	    LF_STR("warning", "missed: no daemon ran the schedule in time"));
 }
 
 void
 event_log_schedule_failed(const struct queue_config *cfg, const struct schedule_config *s,
     const char *cause)
 {
-	struct log_ctx ctx = { .queue = cfg->name };
-
-	log_event(LOG_LV_ERROR, "warning", &ctx, LF_STR("schedule", s->name),
+	queue_event(cfg, LOG_LV_ERROR, "warning", LF_STR("schedule", s->name),
 	    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
 }
 

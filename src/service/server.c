@@ -1,12 +1,18 @@
 /*
  * The daemon's life; see server.h.
  *
- *	RUNNING <-> QUIET --SIGTERM--> DRAINING -> STOPPED
+ *	RUNNING <--SIGUSR2, rqctl--> QUIET
+ *	   | SIGTERM, --until-empty    | SIGTERM
+ *	   v                           |
+ *	DRAINING <---------------------'    handlers finish, for drain_timeout
+ *	   | drain_timeout has passed, or a second SIGTERM
+ *	   v
+ *	ENDING      handlers get SIGTERM, after kill_grace SIGKILL; then results
+ *	   |        reach Redis, for GIVE_UP
+ *	   v
+ *	STOPPED
  *
- * A drain has three steps, each begun by the timer `deadline` or by what it
- * waits for, whichever is first: handlers finish (drain_timeout); what still
- * runs is ended as at a time limit (kill_grace); results reach Redis
- * (GIVE_UP).  A second signal skips the first step.
+ * DRAINING leads to STOPPED as soon as all queues are closed.
  */
 #include "service/server.h"
 
@@ -48,14 +54,15 @@
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
 #define EXTEND_BY	(15 * SEC)	/* asked of systemd again and again while draining */
 
-enum server_state { SERVER_RUNNING, SERVER_QUIET, SERVER_DRAINING, SERVER_STOPPED };
+enum server_state {
+	SERVER_RUNNING, SERVER_QUIET, SERVER_DRAINING, SERVER_ENDING, SERVER_STOPPED
+};
 
 struct server {
 	const struct server_options	*options;
 	struct config	*config;	/* reference; the one in force */
 	struct config	*boot;	/* reference; the first: redis and name are its */
 	enum server_state	 state;
-	bool	 ending;	/* DRAINING: what runs was told to end */
 	char	*instance;
 
 	struct loop	*loop;
@@ -83,8 +90,8 @@ struct server {
 	struct timer	 pulse;	/* ticks, heartbeat, probes: HEARTBEAT_EVERY */
 	struct timer	 news;	/* set: a heartbeat out of turn */
 	struct timer	 watchdog;
-	struct timer	 deadline;	/* DRAINING: the next step at the latest */
-	struct timer	 extend;	/* DRAINING: tell systemd that we live */
+	struct timer	 deadline;	/* from DRAINING on: the state's end at the latest */
+	struct timer	 extend;	/* from DRAINING on: tell systemd that we live */
 	char	 status[160];	/* as systemd was told last */
 };
 
@@ -94,7 +101,8 @@ static void	server_drain(struct server *);
 
 static const char *const state_names[] = {
 	[SERVER_RUNNING] = "running", [SERVER_QUIET] = "quiet",
-	[SERVER_DRAINING] = "draining", [SERVER_STOPPED] = "stopped",
+	[SERVER_DRAINING] = "draining", [SERVER_ENDING] = "draining",
+	[SERVER_STOPPED] = "stopped",
 };
 
 static void
@@ -110,9 +118,9 @@ server_status(struct server *s)
 		in_flight += consumer_in_flight(s->consumers[i]);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
 	}
-	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
-	    state_names[s->state], conn_is_ready(s->conn) ? "up" : "down",
-	    s->nconsumers, blocked, in_flight);
+	snprintf(text, sizeof(text), "%s; Redis %s; queues: %zu, blocked: %u; "
+	    "messages in flight: %u", state_names[s->state],
+	    conn_is_ready(s->conn) ? "up" : "down", s->nconsumers, blocked, in_flight);
 	if (strcmp(text, s->status) == 0)
 		return;
 	memcpy(s->status, text, sizeof(text));
@@ -193,7 +201,7 @@ server_conn_down(const char *cause, void *arg)
 
 /* -- periodic work ---------------------------------------------------------- */
 
-/* One wake-up for all queues: an idle daemon sleeps in between. */
+/* One timer serves all queues, so that an idle daemon wakes up rarely. */
 static void
 server_pulse(void *arg)
 {
@@ -222,7 +230,7 @@ server_news(void *arg)
 	server_status(s);
 }
 
-/* So that rqctl does not say "ok" for ten seconds more; several at once are one. */
+/* Sends a heartbeat early, so that rqctl shows the change.  Changes within NEWS_AFTER share it. */
 static void
 server_news_soon(struct server *s)
 {
@@ -303,7 +311,7 @@ server_closed_conn(void *arg)
 	loop_stop(s->loop);
 }
 
-/* The last consumer is gone: say goodbye to Redis, and stop. */
+/* The last consumer is closed: remove the heartbeat from Redis, and stop. */
 static void
 server_finish(struct server *s)
 {
@@ -322,11 +330,11 @@ server_consumer_closed(struct consumer *c, void *arg)
 
 	for (i = 0; s->consumers[i] != c; i++)
 		continue;
-	/* In order: of two of one name, where the key was changed, the newer is the last. */
+	/* Keeps the order: of two with one name, after a change of the key, the newer is last. */
 	memmove(&s->consumers[i], &s->consumers[i + 1],
 	    (--s->nconsumers - i) * sizeof(struct consumer *));
 	consumer_free(c);
-	if (s->state == SERVER_DRAINING && s->nconsumers == 0)
+	if ((s->state == SERVER_DRAINING || s->state == SERVER_ENDING) && s->nconsumers == 0)
 		server_finish(s);
 }
 
@@ -362,14 +370,14 @@ server_longest_grace(const struct server *s)
 	return longest;
 }
 
-/* Second step: what still runs is ended and given back. */
+/* Ends the handlers that still run; their messages are returned.  Again: by SIGKILL. */
 static void
 server_end_handlers(struct server *s)
 {
-	bool again = s->ending;
+	bool again = s->state == SERVER_ENDING;
 	size_t i;
 
-	s->ending = true;
+	server_set_state(s, SERVER_ENDING);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_stop_handlers(s->consumers[i], again);
 	if (!again)
@@ -388,18 +396,18 @@ server_is_confirmed(const struct server *s)
 	return true;
 }
 
-/* The deadline of a step has passed; what processes are left, idle ones, are killed. */
+/* The deadline of a state has passed.  Idle processes that are left are killed at the exit. */
 static void
 server_deadline(void *arg)
 {
 	struct server *s = arg;
 
-	if (!s->ending && server_in_flight(s) > 0) {
+	if (s->state == SERVER_DRAINING && server_in_flight(s) > 0) {
 		server_end_handlers(s);
 		return;
 	}
-	if (!s->ending && !server_is_confirmed(s)) {	/* something is on its way */
-		s->ending = true;
+	if (s->state == SERVER_DRAINING && !server_is_confirmed(s)) {
+		server_set_state(s, SERVER_ENDING);
 		timer_set(&s->deadline, GIVE_UP);
 		return;
 	}
@@ -452,7 +460,7 @@ server_apply_step(struct server *s, const struct reload_step *step)
 	}
 }
 
-/* Makes the new configuration the one in force; old is kept by what still uses it. */
+/* Puts the new configuration into force.  What still uses the old one holds it. */
 static void
 server_apply(struct server *s, struct config *new, const struct reload_plan *plan)
 {
@@ -567,10 +575,10 @@ server_reload(struct server *s)
 	config_report_done(&report);
 }
 
-/* -- hints of rqctl ----------------------------------------------------------- */
+/* -- requests of rqctl -------------------------------------------------------- */
 
 static void
-server_told_quiet(bool quiet, void *arg)
+server_on_quiet(bool quiet, void *arg)
 {
 	struct server *s = arg;
 
@@ -579,7 +587,7 @@ server_told_quiet(bool quiet, void *arg)
 }
 
 static void
-server_told_probe(const char *key, void *arg)
+server_on_probe(const char *key, void *arg)
 {
 	struct server *s = arg;
 	size_t i;
@@ -599,7 +607,7 @@ server_signal(int signo, void *arg)
 	switch (signo) {
 	case SIGTERM:
 	case SIGINT:
-		if (s->state == SERVER_DRAINING)
+		if (s->state == SERVER_DRAINING || s->state == SERVER_ENDING)
 			server_end_handlers(s);
 		else if (s->state != SERVER_STOPPED)
 			server_drain(s);
@@ -654,7 +662,7 @@ server_fill_envs(struct server *s)
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
 }
 
-/* Handlers must not outlive us: a guardian sees to that, here or with the launcher. */
+/* The guardian kills all handlers if rqd dies; a launcher has one of its own. */
 static void
 server_start_guardian(struct server *s)
 {
@@ -672,7 +680,7 @@ server_start(struct server *s)
 {
 	static const struct conn_events events = { server_conn_up, server_conn_down };
 	static const struct control_events control = {
-		server_told_quiet, server_told_probe
+		server_on_quiet, server_on_probe
 	};
 	struct config *config = s->config;
 	size_t i;
@@ -711,7 +719,7 @@ server_start(struct server *s)
 	if (notify_watchdog_interval() > 0)
 		server_watchdog(s);
 
-	/* 6. Who wants to look. */
+	/* 6. What others see. */
 	s->monitor = monitor_new(s->loop, s->conn, config->name, server_look, s);
 
 	/* 7. Go. */
@@ -732,10 +740,10 @@ server_stop(struct server *s)
 {
 	size_t i;
 
-	/* 0. Nobody looks any more. */
+	/* 0. What others see. */
 	monitor_stop(s->monitor);
 
-	/* 1. Schedules, handlers, and what is left of results. */
+	/* 1. Schedules and queues. */
 	schedules_free(s->schedules);
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_free(s->consumers[i]);
@@ -750,7 +758,7 @@ server_stop(struct server *s)
 	redis_log_done(&s->redis_log);
 	monitor_free(s->monitor);
 
-	/* 3. The guardian, when no handler is left; then the loop. */
+	/* 3. The guardian, which needs that no handler is left; then the loop. */
 	timer_stop(&s->pulse);
 	timer_stop(&s->news);
 	timer_stop(&s->deadline);

@@ -175,9 +175,9 @@ command_line() {
 events() {
 	{
 		sources | tr '\n' ' ' |
-		    grep -oE 'log_event\([A-Za-z_]+,[[:space:]]*"[a-z_]+"' | sed 's/.*"\(.*\)"/\1/'
+		    grep -oE '(log_event\(|queue_event\(cfg, )[A-Za-z_]+,[[:space:]]*"[a-z_]+"' | sed 's/.*"\(.*\)"/\1/'
 		sources | tr '\n' ' ' |
-		    grep -oE 'log_event\([A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
+		    grep -oE '(log_event\(|queue_event\(cfg, )[A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
 		    grep -oE '"[a-z_]+"' | tr -d '"'
 		sources | sed -n 's/.*event = "\([a-z_]*\)".*/\1/p'
 		awk '/^verdict_event/ { in_it = 1 } /^}/ { in_it = 0 }
