@@ -1,13 +1,12 @@
 /*
  * The life of one queue's messages; see consumer.h.
  *
- * Everything that changes what the consumer could do next ends in
- * consumer_update(), which derives the rest: whether the queue should watch for
- * work, whether the consumer stands in the dispatcher's ring, and whether a
- * drain has come to its end.  Nothing else decides these.
+ * Whatever changes what the consumer may do next calls consumer_touch().  At the end
+ * of the turn consumer_update() then decides, and nothing else does: whether the queue
+ * watches for work, whether the consumer competes for slots, and whether a drain is over.
  *
- * A reload leaves deliveries with the handler that began them: it is closed, and
- * lives (struct crew) until the last one is done.
+ * After a reload, deliveries stay with the handler that began them.  That handler is
+ * closed, and is freed (struct consumer_handler) when its last delivery is done.
  */
 #include "engine/consumer.h"
 
@@ -18,16 +17,16 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "engine/event_log.h"
-#include "loop/timer.h"
+#include "engine/suspension.h"
 
-/* A handler: the one for new messages, or of an older configuration. */
-struct crew {
-	TAILQ_ENTRY(crew)	 entry;
+/* The handler for new messages, or one of an older configuration. */
+struct consumer_handler {
+	TAILQ_ENTRY(consumer_handler)	 entry;
 	struct consumer	*consumer;
 	struct handler	*handler;
 	bool	 closing;	/* handler_close() was called */
 };
-TAILQ_HEAD(crew_list, crew);
+TAILQ_HEAD(handler_list, consumer_handler);
 
 /* One message in flight. */
 struct inflight {
@@ -46,8 +45,8 @@ struct consumer {
 	enum consumer_state	 state;
 
 	struct queue	*queue;
-	struct crew	*crew;	/* for new messages; also on crews */
-	struct crew_list	 crews;
+	struct consumer_handler	*current;	/* for new messages; also on handlers */
+	struct handler_list	 handlers;
 	struct inflight_list	 inflight;
 	unsigned	 ninflight;	/* length of inflight */
 
@@ -56,15 +55,12 @@ struct consumer {
 	bool	 fetching;	/* between queue_fetch() and fetched() */
 	bool	 ready;	/* the queue has said so, not fetched since */
 	bool	 wanted;	/* what queue_want() was told last */
-	bool	 empty;	/* the last fetch or watch found nothing */
 	bool	 paused;
 	bool	 up;	/* Redis is there */
-	bool	 deaf;	/* the queue should have subscribed, and has not */
+	bool	 unsubscribed;	/* Redis does not let the queue subscribe */
 	enum fetch_status	 last;
 
-	struct breaker	 breaker;
-	struct timer	 probe;	/* set while the breaker is OPEN */
-	struct timer	 reminder;	/* hourly while suspended */
+	struct suspension	 suspension;
 	struct stats	 stats;
 	struct defer	 update;
 	bool	 confirmed;	/* the queue is closed: Redis has all results */
@@ -73,9 +69,20 @@ struct consumer {
 static void	consumer_update(void *);
 
 static void
-consumer_touch(struct consumer *c)
+consumer_touch(void *arg)
 {
+	struct consumer *c = arg;
+
 	loop_defer(c->env->loop, &c->update, consumer_update, c);
+}
+
+static void
+consumer_tell_blocked(void *arg)
+{
+	const struct consumer *c = arg;
+
+	if (c->env->blocked != NULL)
+		c->env->blocked(c->env->arg);
 }
 
 /* -- state ------------------------------------------------------------------ */
@@ -108,7 +115,7 @@ consumer_room(void *arg)
 
 	if (c->state != CONSUMER_RUNNING || c->fetching || c->ninflight >= most)
 		return 0;
-	if (!breaker_allows(&c->breaker, clock_mono(), &single))
+	if (!suspension_allows(&c->suspension, &single))
 		return 0;
 	return single ? 1 : most - c->ninflight;
 }
@@ -117,7 +124,7 @@ consumer_room(void *arg)
 static void
 consumer_finish_close(struct consumer *c)
 {
-	if (!c->confirmed || !TAILQ_EMPTY(&c->crews))
+	if (!c->confirmed || !TAILQ_EMPTY(&c->handlers))
 		return;
 	consumer_set_state(c, CONSUMER_CLOSED);
 	loop_defer_cancel(c->env->loop, &c->update);
@@ -125,37 +132,37 @@ consumer_finish_close(struct consumer *c)
 }
 
 static void
-crew_closed(void *arg)
+handler_closed(void *arg)
 {
-	struct crew *crew = arg;
-	struct consumer *c = crew->consumer;
+	struct consumer_handler *h = arg;
+	struct consumer *c = h->consumer;
 
-	TAILQ_REMOVE(&c->crews, crew, entry);
-	handler_free(crew->handler);
-	free(crew);
+	TAILQ_REMOVE(&c->handlers, h, entry);
+	handler_free(h->handler);
+	free(h);
 	consumer_touch(c);
 }
 
 static void
-crew_close(struct crew *crew)
+close_handler(struct consumer_handler *h)
 {
-	if (crew->closing)
+	if (h->closing)
 		return;
-	crew->closing = true;
-	handler_close(crew->handler, crew_closed, crew);
+	h->closing = true;
+	handler_close(h->handler, handler_closed, h);
 }
 
 /* A drain is over when no message is in flight or on its way. */
 static void
 consumer_finish_drain(struct consumer *c)
 {
-	struct crew *crew, *next;
+	struct consumer_handler *h, *next;
 
 	if (c->ninflight > 0 || c->fetching)
 		return;
 	consumer_set_state(c, CONSUMER_CLOSING);
-	TAILQ_FOREACH_SAFE(crew, &c->crews, entry, next)
-		crew_close(crew);
+	TAILQ_FOREACH_SAFE(h, &c->handlers, entry, next)
+		close_handler(h);
 	queue_close(c->queue);
 }
 
@@ -164,7 +171,7 @@ consumer_fetch(struct consumer *c, unsigned n)
 {
 	c->fetching = true;
 	c->ready = false;
-	queue_fetch(c->queue, n, breaker_turn(&c->breaker));
+	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
 }
 
 /*
@@ -209,96 +216,6 @@ consumer_update(void *arg)
 		c->env->idle(c->env->arg);
 }
 
-/* -- suspension ------------------------------------------------------------- */
-
-static void
-consumer_tell_blocked(const struct consumer *c)
-{
-	if (c->env->blocked != NULL)
-		c->env->blocked(c->env->arg);
-}
-
-static void
-consumer_probe(void *arg)
-{
-	consumer_touch(arg);
-}
-
-void
-consumer_probe_now(struct consumer *c)
-{
-	breaker_hurry(&c->breaker, clock_mono());
-	if (c->breaker.state == BREAKER_OPEN)
-		timer_set_at(&c->probe, c->breaker.probe_at);
-	consumer_touch(c);
-}
-
-static void
-consumer_remind(void *arg)
-{
-	struct consumer *c = arg;
-
-	event_log_suspended(c->cfg, &c->breaker, NULL);
-	timer_set(&c->reminder, HOUR);
-}
-
-/* Logs what the breaker did, and sets the timer of the next probe. */
-static void
-consumer_breaker_event(struct consumer *c, enum breaker_event event, const char *cause)
-{
-	switch (event) {
-	case BREAKER_SUSPENDED:
-		c->stats.n[STAT_SUSPENDED]++;
-		event_log_suspended(c->cfg, &c->breaker, cause);
-		consumer_tell_blocked(c);
-		timer_set(&c->reminder, HOUR);
-		break;
-	case BREAKER_RESUMED:
-		event_log_resumed(c->cfg, &c->breaker);
-		consumer_tell_blocked(c);
-		timer_stop(&c->reminder);
-		break;
-	case BREAKER_STILL:
-	case BREAKER_NOTHING:
-		break;
-	}
-	if (c->breaker.state == BREAKER_OPEN)
-		timer_set_at(&c->probe, c->breaker.probe_at);
-	else
-		timer_stop(&c->probe);
-	consumer_touch(c);
-}
-
-/* The handler has judged the message: nothing is wrong with the command. */
-static bool
-is_of_message(const struct verdict *v)
-{
-	return v->reason == REASON_STATUS ||
-	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
-}
-
-/* What a finished delivery says about the command. */
-static void
-consumer_judge(struct consumer *c, const struct verdict *v, const struct result *r)
-{
-	usec_t now = clock_mono();
-
-	if (v->suspend != REASON_NONE) {
-		char *cause = event_log_cause(c->cfg, r);
-		consumer_breaker_event(c, breaker_cannot_execute(&c->breaker, now), cause);
-		free(cause);
-	} else if (v->op == VERDICT_ACK) {
-		consumer_breaker_event(c, breaker_success(&c->breaker), NULL);
-	} else if (is_of_message(v)) {
-		consumer_breaker_event(c, breaker_judged(&c->breaker, now), NULL);
-	} else if (v->failed || v->op == VERDICT_RETRY) {
-		consumer_breaker_event(c, breaker_failure(&c->breaker, now), NULL);
-	} else {
-		breaker_unproved(&c->breaker, now);
-		consumer_breaker_event(c, BREAKER_NOTHING, NULL);
-	}
-}
-
 /* -- from the dispatcher ---------------------------------------------------- */
 
 static void
@@ -318,7 +235,6 @@ consumer_ready(void *arg)
 	struct consumer *c = arg;
 
 	c->ready = true;
-	c->empty = false;
 	consumer_touch(c);
 }
 
@@ -328,8 +244,7 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 {
 	struct result r = { .end = END_NOT_RUN };
 
-	breaker_idle(&c->breaker, clock_mono());
-	consumer_breaker_event(c, BREAKER_NOTHING, NULL);
+	suspension_idle(&c->suspension);
 	queue_settle(c->queue, msg, v, &r);
 }
 
@@ -340,13 +255,13 @@ consumer_start(struct consumer *c, struct message *msg, bool slot)
 
 	w->msg = msg;
 	w->slot = slot;
-	w->probe = c->breaker.state != BREAKER_CLOSED;
+	w->probe = suspension_is_on(&c->suspension);
 	msg->engine_data = w;
 	TAILQ_INSERT_TAIL(&c->inflight, w, entry);
 	c->ninflight++;
 	c->stats.n[STAT_DELIVERED]++;
 	event_log_delivered(msg);
-	w->run = handler_start(c->crew->handler, msg);
+	w->run = handler_start(c->current->handler, msg);
 }
 
 static void
@@ -359,7 +274,6 @@ consumer_deliver(struct message *msg, void *arg)
 	struct verdict v;
 	bool slot = c->reserved > 0;
 
-	c->empty = false;
 	if (slot)
 		c->reserved--;
 	if (c->state == CONSUMER_RUNNING && !outcome_refuse(msg, &v)) {
@@ -371,24 +285,11 @@ consumer_deliver(struct message *msg, void *arg)
 		dispatcher_release(c->env->dispatcher, 1);
 }
 
-/*
- * The longest pause between probes of a queue that Redis refuses.  They cost
- * as little as a renewal, and are as frequent: work goes on within a lease.
- */
-static usec_t
-consumer_patience(const struct consumer *c)
-{
-	usec_t third = c->cfg->lease / 3;
-
-	return third < SEC ? SEC : third < 10 * SEC ? third : 10 * SEC;
-}
-
 static void
 consumer_fetched(const struct fetched *f, void *arg)
 {
 	struct consumer *c = arg;
 	unsigned unused = c->reserved;
-	usec_t now = clock_mono();
 
 	c->fetching = false;
 	c->reserved = 0;
@@ -398,17 +299,13 @@ consumer_fetched(const struct fetched *f, void *arg)
 	if (unused > 0)
 		dispatcher_release(c->env->dispatcher, unused);
 	if (f->status == FETCH_ERROR) {
-		consumer_breaker_event(c, breaker_refused(&c->breaker, consumer_patience(c),
-		    now), f->cause);
+		suspension_refused(&c->suspension, f->cause);
 		return;
 	}
-	c->empty = f->status == FETCH_OK && f->got == 0;
 	if (f->status == FETCH_OK || f->status == FETCH_LIMITED)
-		consumer_breaker_event(c, breaker_accepted(&c->breaker), NULL);
-	if (f->got == 0) {
-		breaker_idle(&c->breaker, now);
-		consumer_breaker_event(c, BREAKER_NOTHING, NULL);
-	}
+		suspension_accepted(&c->suspension);
+	if (f->got == 0)
+		suspension_idle(&c->suspension);
 	consumer_touch(c);
 }
 
@@ -489,7 +386,7 @@ consumer_listening(bool on, const char *why, void *arg)
 {
 	struct consumer *c = arg;
 
-	c->deaf = !on;
+	c->unsubscribed = !on;
 	event_log_listening(c->cfg, on, why);
 }
 
@@ -521,7 +418,7 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
 	struct inflight *w = msg->engine_data;
-	bool suspended = w->probe || c->breaker.state != BREAKER_CLOSED;
+	bool suspended = w->probe || suspension_is_on(&c->suspension);
 	struct verdict v = outcome_decide(msg, r, suspended, random_unit());
 
 	TAILQ_REMOVE(&c->inflight, w, entry);
@@ -535,7 +432,7 @@ consumer_done(struct message *msg, struct result *r, void *arg)
 		c->stats.n[STAT_LEFTOVERS]++;
 	if (r->stop == STOP_TIME_LIMIT)
 		c->stats.n[STAT_TIMEOUTS]++;
-	consumer_judge(c, &v, r);
+	suspension_judge(&c->suspension, &v, r);
 	queue_settle(c->queue, msg, &v, r);
 	if (w->slot)
 		dispatcher_release(c->env->dispatcher, 1);
@@ -549,16 +446,16 @@ static const struct handler_events consumer_handler_events = {
 
 /* -- life ------------------------------------------------------------------- */
 
-static struct crew *
-crew_new(struct consumer *c)
+static struct consumer_handler *
+open_handler(struct consumer *c)
 {
-	struct crew *crew = xcalloc(1, sizeof(*crew));
+	struct consumer_handler *h = xcalloc(1, sizeof(*h));
 
-	crew->consumer = c;
-	crew->handler = handler_open(c->env->handler, c->config, c->cfg,
+	h->consumer = c;
+	h->handler = handler_open(c->env->handler, c->config, c->cfg,
 	    &consumer_handler_events, c);
-	TAILQ_INSERT_TAIL(&c->crews, crew, entry);
-	return crew;
+	TAILQ_INSERT_TAIL(&c->handlers, h, entry);
+	return h;
 }
 
 struct consumer *
@@ -574,12 +471,11 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	c->member.room = consumer_room;
 	c->member.grant = consumer_grant;
 	c->member.arg = c;
-	TAILQ_INIT(&c->crews);
+	TAILQ_INIT(&c->handlers);
 	TAILQ_INIT(&c->inflight);
-	breaker_init(&c->breaker, cfg->suspend_after);
-	timer_init(&c->probe, env->loop, consumer_probe, c);
-	timer_init(&c->reminder, env->loop, consumer_remind, c);
-	c->crew = crew_new(c);
+	suspension_init(&c->suspension, env->loop, cfg, &c->stats, consumer_touch,
+	    consumer_tell_blocked, c);
+	c->current = open_handler(c);
 	c->queue = ops->open(env->queue, config, cfg, &c->stats,
 	    &consumer_queue_events, c);
 	consumer_touch(c);
@@ -589,25 +485,24 @@ consumer_new(const struct consumer_env *env, struct config *config,
 void
 consumer_free(struct consumer *c)
 {
-	struct crew *crew;
+	struct consumer_handler *h;
 	struct inflight *w;
 
 	if (c == NULL)
 		return;
 	dispatcher_leave(c->env->dispatcher, &c->member);
 	/* Handlers first: their runs point at messages that the queue owns. */
-	while ((crew = TAILQ_FIRST(&c->crews)) != NULL) {
-		TAILQ_REMOVE(&c->crews, crew, entry);
-		handler_free(crew->handler);
-		free(crew);
+	while ((h = TAILQ_FIRST(&c->handlers)) != NULL) {
+		TAILQ_REMOVE(&c->handlers, h, entry);
+		handler_free(h->handler);
+		free(h);
 	}
 	queue_free(c->queue);
 	while ((w = TAILQ_FIRST(&c->inflight)) != NULL) {
 		TAILQ_REMOVE(&c->inflight, w, entry);
 		free(w);
 	}
-	timer_stop(&c->probe);
-	timer_stop(&c->reminder);
+	suspension_done(&c->suspension);
 	loop_defer_cancel(c->env->loop, &c->update);
 	config_unref(c->config);
 	free(c);
@@ -617,19 +512,25 @@ void
 consumer_reconfigure(struct consumer *c, struct config *config,
     const struct queue_config *cfg)
 {
-	struct crew *old = c->crew;
+	struct consumer_handler *old = c->current;
 	struct config *previous = c->config;
 
 	dispatcher_leave(c->env->dispatcher, &c->member);
 	c->config = config_ref(config);
 	c->cfg = cfg;
 	c->member.priority = cfg->priority;
-	c->breaker.limit = cfg->suspend_after;
-	c->crew = crew_new(c);
+	suspension_reconfigure(&c->suspension, cfg);
+	c->current = open_handler(c);
 	queue_reconfigure(c->queue, config, cfg);
-	crew_close(old);
+	close_handler(old);
 	config_unref(previous);
 	consumer_touch(c);
+}
+
+void
+consumer_probe_now(struct consumer *c)
+{
+	suspension_probe_now(&c->suspension);
 }
 
 void
@@ -696,9 +597,9 @@ consumer_state_name(const struct consumer *c)
 enum consumer_block
 consumer_block(const struct consumer *c)
 {
-	if (!c->up || c->deaf)
+	if (!c->up || c->unsubscribed)
 		return BLOCK_REDIS;
-	if (c->breaker.state != BREAKER_CLOSED)
+	if (suspension_is_on(&c->suspension))
 		return BLOCK_SUSPENDED;
 	if (c->paused)
 		return BLOCK_PAUSED;
@@ -727,7 +628,7 @@ consumer_block_name(enum consumer_block b)
 const struct breaker *
 consumer_breaker(const struct consumer *c)
 {
-	return &c->breaker;
+	return &c->suspension.breaker;
 }
 
 const struct stats *

@@ -140,7 +140,7 @@ end(struct launcher_process *l)
 static NORETURN void
 refuse(struct launcher_process *l, const char *what)
 {
-	fprintf(stderr, "rqd: launcher: %s: this is an attack or a bug; ending\n", what);
+	fprintf(stderr, "rqd: launcher: %s: the main process breaks the protocol: the launcher ends\n", what);
 	end(l);
 }
 
@@ -151,7 +151,7 @@ static void
 reply(int fd, struct launch_reply *r, const int *fds, size_t nfds)
 {
 	if (launch_send(fd, r, sizeof(*r), fds, nfds, 0) == -1 && errno == ENOBUFS)
-		fputs("rqd: launcher: no memory for a reply\n", stderr);
+		fputs("rqd: launcher: the kernel has no memory for a reply\n", stderr);
 }
 
 static void
@@ -391,7 +391,7 @@ take_order(struct launcher_process *l, int fd)
 		end(l);
 	if (n == -1 || launch_parse(datagram, (size_t)n, nfds, &o) == -1 ||
 	    LAUNCH_IS_FOR_FILES(o.head.op) != (fd == l->files))
-		refuse(l, "not an order");
+		refuse(l, "a wrong order");
 	obey(l, &o, fds);
 	fd_close_all(fds, nfds);
 	return true;

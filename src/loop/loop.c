@@ -72,7 +72,7 @@ event_complaint(int severity, const char *text)
 static void
 event_end(int error UNUSED)
 {
-	fatal_os("libevent cannot go on");
+	fatal_os("libevent failed");
 }
 
 /* -- life --------------------------------------------------------------------- */

@@ -1,0 +1,49 @@
+/*
+ * The suspension of one queue: its circuit breaker (policy/breaker.h), with the timers,
+ * the log records and the counter that belong to it.  Embedded in its consumer.
+ */
+#ifndef RQD_ENGINE_SUSPENSION_H
+#define RQD_ENGINE_SUSPENSION_H
+
+#include "base/stats.h"
+#include "loop/timer.h"
+#include "policy/breaker.h"
+#include "policy/message.h"
+
+struct suspension {
+	/* read only: */
+	struct breaker	 breaker;
+	/* private: */
+	const struct queue_config *cfg;
+	struct stats	*stats;
+	struct timer	 probe;		/* set while the breaker is OPEN */
+	struct timer	 reminder;	/* hourly while suspended */
+	void		(*changed)(void *);
+	void		(*blocked)(void *);
+	void		*arg;
+};
+
+/*
+ * changed() says that suspension_allows() may have another answer now; blocked() says
+ * that the queue was suspended or resumed.  Both may come from inside of a call.
+ */
+void	suspension_init(struct suspension *, struct loop *, const struct queue_config *,
+	    struct stats *, void (*changed)(void *), void (*blocked)(void *), void *arg);
+void	suspension_done(struct suspension *);
+void	suspension_reconfigure(struct suspension *, const struct queue_config *);
+
+bool	suspension_is_on(const struct suspension *);
+/* See breaker.h. */
+bool	suspension_allows(const struct suspension *, bool *single);
+enum turn suspension_turn(struct suspension *);
+void	suspension_probe_now(struct suspension *);
+
+/* How a delivery ended. */
+void	suspension_judge(struct suspension *, const struct verdict *, const struct result *);
+/* A message was given back before it ran, or a fetch brought none. */
+void	suspension_idle(struct suspension *);
+/* Redis refused a fetch, with this error; or it answered one. */
+void	suspension_refused(struct suspension *, const char *error);
+void	suspension_accepted(struct suspension *);
+
+#endif
