@@ -9,7 +9,7 @@ handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/began"
 case $RQD_ID in
 long*) sleep 600 ;;
-half*) sleep 0.7 ;;
+half*) until [ -e "$T/finish" ]; do sleep 0.1; done ;;
 deaf*) trap '' TERM; sleep 600; sleep 600 ;;
 esac
 echo "$RQD_ID" >>"$T/ended"
@@ -35,8 +35,10 @@ began half-1
 push half-2
 began half-2
 push waiting
-start=$(msec)
 rqd_signal TERM
+log_wait 10 event=draining
+start=$(msec)
+touch "$T/finish"
 timed_end
 is "$STATUS" 0 'SIGTERM: exit 0'
 ok "[ $took -le $((10000 * SLOW)) ]" "as soon as the handlers have finished ($took ms)"
@@ -113,11 +115,13 @@ is "$STATUS" 0 'SIGINT: exit 0'
 : >"$T/ended"
 conf 20s >"$T/start"
 rqd_start <"$T/start"
+rm "$T/finish"
 push half-3
 began half-3
 rqd_signal USR2
 ok 'log_wait 5 event=quiet' 'SIGUSR2: quiet'
 push half-4
+touch "$T/finish"
 ok 'log_wait 10 "event=acked queue=q id=half-3 "' 'what runs goes on'
 sleep 0.5
 is "$(r llen q)" 1 'but nothing is popped'

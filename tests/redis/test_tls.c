@@ -121,7 +121,9 @@ test_name(void **state)
 
 	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
 	conn_start(f->h.conn);
-	wait_cause(f, "TLS: the handshake failed");
+	/* hiredis gives the reason only where the server's answer was there at once */
+	WAIT(&f->h, strstr(f->h.cause, "TLS: the handshake failed") != NULL ||
+	    strstr(f->h.cause, "certificate verify failed") != NULL);
 	client_fails(f, "certificate verify failed");
 	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
 	WAIT(&f->h, f->h.ups == 1);
@@ -146,7 +148,9 @@ test_refused(void **state)
 	client_fails(f, "cannot be used");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
-	wait_cause(f, "TLS: the handshake failed");
+	/* hiredis gives the reason only where the server's answer was there at once */
+	WAIT(&f->h, strstr(f->h.cause, "TLS: the handshake failed") != NULL ||
+	    strstr(f->h.cause, "certificate verify failed") != NULL);
 	client_fails(f, "certificate verify failed");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;

@@ -1,0 +1,238 @@
+/*
+ * Kind "ack": several daemons at one queue: leases that end, messages that others have taken,
+ * daemons that die.
+ */
+#include "box.h"
+
+static void
+two_boxes(struct box *other, unsigned slots, usec_t lease)
+{
+	box.cfg->lease = box.cfg->foreign_timeout = lease;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_init(other, &server, "b");
+	other->cfg->lease = other->cfg->foreign_timeout = lease;
+	box_start(other, slots);
+}
+
+/* box hangs; its lease ends, and the other one takes the message. */
+static void
+test_expiry(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+
+	(void)state;
+	two_boxes(other, 1, 600 * MSEC);
+	queue_tick(other->queue);
+	WAIT(other, other->n == 1);
+	assert_int_equal(other->requeued, 1);
+	assert_int_equal(other->msgs[0]->crashes, 1);
+	assert_int_equal(other->msgs[0]->attempts, 0);
+	WAIT(&box, box.losts == 1);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	finish(other, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	box_done(other);
+	free(other);
+}
+
+/* As long as nobody has taken it, it is still the first one's. */
+static void
+test_taken_back(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+
+	(void)state;
+	two_boxes(other, 0, 600 * MSEC);
+	queue_tick(other->queue);
+	WAIT(other, other->requeued == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	assert_int_equal(box.losts, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(server_int(&server, "EXISTS ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	box_done(other);
+	free(other);
+}
+
+/* Renewed for as long as it is in hand. */
+static void
+test_renewal(void **state)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+	usec_t end;
+
+	(void)state;
+	two_boxes(other, 1, 1500 * MSEC);
+	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
+		box_turn(&box, 20 * MSEC);
+		box_turn(other, 20 * MSEC);
+		queue_tick(other->queue);
+	}
+	assert_int_equal(other->n + other->requeued, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_done(other);
+	free(other);
+}
+
+/* A foreign consumer of the published convention has taken it. */
+static void
+test_taken(void **state)
+{
+	(void)state;
+	box.cfg->lease = 300 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "ZREM ordersBACKUP 1");
+	push("{\"id\":1}");
+	WAIT(&box, box.losts == 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_int_equal(keys(), 1);
+}
+
+static void
+test_foreign_expired(void **state)
+{
+	(void)state;
+	box.cfg->lease = box.cfg->foreign_timeout = 300 * MSEC;
+	server_do(&server, "ZADD ordersBACKUP 1000 9");
+	server_do(&server, "HSET ordersCONTEXT 9 {\"id\":9}");
+	server_do(&server, "ZADD ordersBACKUP 1000 nobody");
+	box_start(&box, 1);
+	box_turn(&box, 300 * MSEC);
+	queue_tick(box.queue);
+	WAIT(&box, box.n == 1);
+	assert_string_equal(box.msgs[0]->id, "9");
+	assert_int_equal(box.dropped, 1);
+	assert_int_equal(box.requeued, 1);
+}
+
+/* Its lease ended, another daemon has finished it: no second run, no letter. */
+static void
+test_gone(void **state)
+{
+	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN, VERDICT_ACK };
+	unsigned i;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	box.cfg->concurrency = ARRAY_LEN(ops) + 1;
+	for (i = 0; i <= ARRAY_LEN(ops); i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box_start(&box, ARRAY_LEN(ops) + 1);
+	WAIT(&box, box.n == ARRAY_LEN(ops) + 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "DEL ordersBACKUP ordersCONTEXT");
+	for (i = 0; i <= ARRAY_LEN(ops); i++)
+		server_do(&server, "HDEL ordersDELIVERY %u", i);
+	for (i = 0; i < ARRAY_LEN(ops); i++)
+		finish(&box, 0, ops[i], false, 0, SETTLED_STALE);
+	WAIT(&box, box.losts == 1);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	assert_false(left_over());
+	assert_int_equal(server_int(&server, "EXISTS orders ordersDEAD"), 0);
+	/* And Redis need not remember us any more. */
+	WAIT(&box, server_int(&server, "EXISTS ordersDELIVERY") == 0);
+}
+
+enum { FLEET = 3, FLEET_MESSAGES = 500 };
+
+static void
+fleet_open(struct box *b, unsigned i)
+{
+	char name[8];
+
+	snprintf(name, sizeof(name), "d%u", i);
+	box_init(b, &server, name);
+	b->cfg->lease = b->cfg->foreign_timeout = SEC;
+	box_start(b, 5);
+}
+
+/*
+ * Daemons that die with messages in hand, hang, and lose their connections; and
+ * Redis' scripts are flushed.  Every message is acked, and nothing is left over.
+ */
+static void
+test_fleet(void **state)
+{
+	static bool acked[FLEET_MESSAGES];
+	struct box *fleet[FLEET];
+	unsigned i, left = FLEET_MESSAGES, deaths = 0, again = 0;
+	usec_t next = 0;
+
+	(void)state;
+	memset(acked, 0, sizeof(acked));
+	for (i = 0; i < FLEET_MESSAGES; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	for (i = 0; i < FLEET; i++) {
+		fleet[i] = xcalloc(1, sizeof(struct box));
+		fleet_open(fleet[i], i);
+	}
+	while (left > 0) {
+		struct box *b = fleet[unit_below(FLEET)];
+		unsigned k, chance = (unsigned)unit_below(100);
+		for (k = 0; k < b->n; k++) {
+			int id = atoi(b->msgs[k]->id);
+			if (unit_below(4) != 0)
+				continue;
+			if (unit_below(3) == 0) {
+				box_settle(b, k, VERDICT_RETRY, true, unit_below(50) * MSEC);
+				break;
+			}
+			again += acked[id];
+			left -= !acked[id];
+			acked[id] = true;
+			box_settle(b, k, VERDICT_ACK, false, 0);
+			break;
+		}
+		box_turn(b, (usec_t)unit_below(5) * MSEC);
+		if (chance == 0 && deaths < 20) {
+			deaths++;
+			box_done(b);
+			fleet_open(b, FLEET + deaths);
+		} else if (chance < 4 && conn_is_ready(b->conn)) {
+			server_do(&server, "CLIENT KILL ID %lld", (long long)conn_id(b->conn));
+		} else if (chance == 4) {
+			server_do(&server, "SCRIPT FLUSH");
+		}
+		if (clock_mono() > next) {
+			for (i = 0; i < FLEET; i++)
+				queue_tick(fleet[i]->queue);
+			next = clock_mono() + 300 * MSEC;
+		}
+	}
+	print_message("# %u deaths, %u acked again\n", deaths, again);
+	/* What was delivered twice is done with, too. */
+	for (next = clock_mono() + BOX_WAIT; (left_over() ||
+	    server_int(&server, "EXISTS orders") > 0) && clock_mono() < next;) {
+		for (i = 0; i < FLEET; i++) {
+			while (fleet[i]->n > 0)
+				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
+			queue_tick(fleet[i]->queue);
+			box_turn(fleet[i], 10 * MSEC);
+		}
+	}
+	assert_true(clock_mono() < next);
+	for (i = 0; i < FLEET; i++) {
+		box_done(fleet[i]);
+		free(fleet[i]);
+	}
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
+		TEST(test_taken), TEST(test_foreign_expired), TEST(test_gone),
+		TEST(test_fleet),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("ack_peers", tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/*
+ * Kind "ack": what becomes of messages when Redis refuses commands, finds keys of the wrong type,
+ * or is a replica.
+ */
+#include "box.h"
+
+/* What has a result that Redis refuses is not left to its lease. */
+static void
+test_renewed_while_refused(void **state)
+{
+	double before;
+
+	(void)state;
+	box.cfg->lease = 900 * MSEC;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	server_do(&server, "ACL SETUSER default -zrem");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.warnings > 0);
+	before = atof(server_do(&server, "ZSCORE ordersBACKUP 1"));
+	WAIT(&box, atof(server_do(&server, "ZSCORE ordersBACKUP 1")) > before + 1);
+	assert_int_equal(total_settled(&box), 0);
+	server_do(&server, "ACL SETUSER default +zrem");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_script_flush(void **state)
+{
+	int i;
+
+	(void)state;
+	box_start(&box, 3);
+	for (i = 0; i < 30; i++) {
+		server_do(&server, "SCRIPT FLUSH");
+		push("x");
+		WAIT(&box, box.n == 1);
+		server_do(&server, "SCRIPT FLUSH");
+		finish(&box, 0, i % 2 ? VERDICT_ACK : VERDICT_DEAD, false, 0, SETTLED_OK);
+	}
+	assert_int_equal(box.ups, 1);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 15);
+}
+
+static void
+test_wrong_type(void **state)
+{
+	unsigned readies;
+
+	(void)state;
+	box_start(&box, 1);
+	server_do(&server, "SET orders x");
+	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
+	assert_memory_equal(box.cause, "WRONGTYPE", 9);
+	readies = box.readies;
+	box_turn(&box, 300 * MSEC);
+	assert_in_range(box.readies - readies, 0, 2);
+	server_do(&server, "DEL orders");
+	push("x");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+}
+
+/* A key that only the arm script and the tick read: said once, and no spinning. */
+static void
+test_wrong_type_delayed(void **state)
+{
+	long long calls;
+
+	(void)state;
+	server_do(&server, "SET ordersDELAYED x");
+	box_start(&box, 1);
+	WAIT(&box, box.warnings > 0);
+	server_do(&server, "CONFIG RESETSTAT");
+	box_turn(&box, 500 * MSEC);
+	calls = atoll(strstr(server_do(&server, "INFO stats"), "total_commands_processed:") + 25);
+	assert_in_range(calls, 0, 30);
+	assert_in_range(box.warnings, 1, 2);
+	push("x");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	server_do(&server, "DEL ordersDELAYED");
+}
+
+static void
+test_wrong_type_backup(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "RENAME ordersBACKUP saved");
+	server_do(&server, "SET ordersBACKUP x");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.warnings > 0);
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "RENAME saved ordersBACKUP");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	assert_int_equal(keys(), 0);
+}
+
+static void
+test_deferred(void **state)
+{
+	(void)state;
+	server_do(&server, "SET ordersDEAD x");
+	push("{\"id\":1}");
+	push("{\"id\":2}");
+	box_start(&box, 2);
+	WAIT(&box, box.n == 2);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
+	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "WRONGTYPE"));
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+}
+
+/* Refused results keep their slots: no more is popped than slots are left. */
+static void
+test_refused_keep_slots(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_do(&server, "ACL SETUSER default -hdel");
+	/* One pop may leave with the first result. */
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, box.warnings == 1);
+	while (box.n > 0) {
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+		box_turn(&box, 100 * MSEC);
+	}
+	while (box.n > 0)
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+	box_turn(&box, 500 * MSEC);
+	assert_in_range(box.delivered, 4, 5);
+	assert_int_equal(box.warnings, 1);
+	assert_non_null(strstr(box.warning, "settle: "));
+	server_do(&server, "ACL SETUSER default +hdel");
+	WAIT(&box, box.settled[SETTLED_OK] == box.delivered - 4 && box.n == 4);
+	WAIT(&box, box.warnings == 2);
+	assert_non_null(strstr(box.warning, "accepts"));
+}
+
+/* A whole call that is refused: likewise. */
+static void
+test_refused_calls_keep_slots(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	server_do(&server, "ACL SETUSER default -zcard");
+	while (box.n > 0)
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+	box_turn(&box, 500 * MSEC);
+	server_do(&server, "ACL SETUSER default +zcard");
+	box_turn(&box, 10 * MSEC);
+	assert_in_range(box.delivered, 4, 8);
+	WAIT(&box, box.settled[SETTLED_OK] >= 4 && box.n == 4);
+}
+
+/* One result that Redis does not take holds up no other one, nor the queue. */
+static void
+test_refused_one(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%u}", i);
+	box.cfg->concurrency = 4;
+	box_start(&box, 4);
+	WAIT(&box, box.n == 4);
+	/* A retry needs it, neither an ack nor the pop of a new message does. */
+	server_do(&server, "ACL SETUSER default -hstrlen");
+	box_settle(&box, 0, VERDICT_RETRY, true, 0);
+	for (i = 0; i < 12; i++) {
+		WAIT(&box, box.n >= 1);
+		box_settle(&box, 0, VERDICT_ACK, false, 0);
+		WAIT(&box, box.settled[SETTLED_OK] == i + 1);
+	}
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "ACL SETUSER default +hstrlen");
+	WAIT(&box, box.settled[SETTLED_OK] == 13);
+	WAIT(&box, box.warnings == 2);
+}
+
+/* A pop that fails after it has taken something: that is asked for, and run. */
+static void
+test_pop_fails_in_the_middle(void **state)
+{
+	(void)state;
+	box_start(&box, 1);
+	server_do(&server, "ACL SETUSER default -ltrim");
+	push("{\"id\":1}");
+	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
+	box_turn(&box, 50 * MSEC);
+	server_do(&server, "ACL SETUSER default +ltrim");
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.msgs[0]->crashes, 0);
+	while (box.n > 0) {
+		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+		box_turn(&box, 100 * MSEC);
+		assert_true(box.n == 0 || box.msgs[0]->crashes == 0);
+	}
+	assert_false(left_over());
+}
+
+/* What a pop was refused for once does not hide what is wrong later. */
+static void
+test_pop_error_over(void **state)
+{
+	(void)state;
+	box_start(&box, 0);
+	push("{\"id\":1}");
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	box_set_slots(&box, 1);
+	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
+	assert_memory_equal(box.cause, "NOREPLICAS", 10);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT(&box, box.n == 1);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	box_turn(&box, 50 * MSEC);
+	box_deafen(&box);
+	push("{\"id\":2}");
+	while (server_int(&server, "LLEN orders") > 0)
+		loop_turn(box.loop, 10 * MSEC);
+	server_do(&server, "ACL SETUSER default -hstrlen");
+	box_cut(&box, &server);
+	WAIT(&box, strncmp(box.warning, "mine: ", 6) == 0);
+	server_do(&server, "ACL SETUSER default +hstrlen");
+	WAIT(&box, box.n == 1);
+}
+
+/* Demoted to a replica: another connection is sought; the result waits. */
+static void
+test_readonly(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "REPLICAOF 127.0.0.1 1");
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, !conn_is_ready(box.conn));
+	box_turn(&box, 100 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	server_do(&server, "REPLICAOF NO ONE");
+	WAIT(&box, box.settled[SETTLED_OK] == 1);
+	WAIT(&box, keys() == 0);
+}
+
+static void
+test_maxmemory(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	server_do(&server, "CONFIG SET maxmemory 100000");
+	box_start(&box, 3);
+	while (total_settled(&box) < 20) {
+		if (box.n > 0)
+			box_settle(&box, 0, box.n == 2 ? VERDICT_DEAD : VERDICT_ACK, false, 0);
+		else
+			loop_turn(box.loop, SEC);
+	}
+	assert_int_equal(box.settled[SETTLED_OK], 20);
+	server_do(&server, "CONFIG SET maxmemory 0");
+}
+
+static void
+test_noreplicas(void **state)
+{
+	(void)state;
+	push("{\"id\":1}");
+	box_start(&box, 1);
+	WAIT(&box, box.n == 1);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	box_settle(&box, 0, VERDICT_RETRY, true, 0);
+	WAIT(&box, box.warnings > 0);
+	box_turn(&box, 300 * MSEC);
+	assert_int_equal(total_settled(&box), 0);
+	assert_int_equal(box.warnings, 1);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT(&box, box.settled[SETTLED_OK] == 1 && box.n == 1);
+	assert_int_equal(box.msgs[0]->attempts, 1);
+}
+
+#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(test_renewed_while_refused), TEST(test_script_flush),
+		TEST(test_wrong_type), TEST(test_wrong_type_delayed),
+		TEST(test_wrong_type_backup), TEST(test_deferred),
+		TEST(test_refused_keep_slots), TEST(test_refused_calls_keep_slots),
+		TEST(test_refused_one), TEST(test_pop_fails_in_the_middle),
+		TEST(test_pop_error_over), TEST(test_readonly), TEST(test_maxmemory),
+		TEST(test_noreplicas),
+	};
+
+	unit_seed();
+	return cmocka_run_group_tests_name("ack_refused", tests, NULL, NULL);
+}
