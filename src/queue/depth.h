@@ -3,7 +3,7 @@
  * and what the replies mean.  There is a fixed number of commands of O(1) or
  * O(log n) each, so long queues do not cost more.
  *
- * The caller sends them: rqctl waits for the replies (rqctl/ask_depth.c), the daemon
+ * The caller sends them: rqctl waits for the replies (rqctl/picture.c), the daemon
  * does not (status/survey.c).  For each step:
  *
  *	argc = depth_command(&keys, kind, step, now, argv);

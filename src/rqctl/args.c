@@ -1,8 +1,7 @@
 /*
- * Parsing in two steps, because options may stand before the verb that takes
- * them: first argv is split into options (whether one takes a value depends on
- * its name, and for --wait on the verb, see verbs.c) and words; then the words
- * name the verb, and each option is checked against what that verb takes.
+ * Options may stand before the verb that takes them, and two verbs may have different
+ * options of one name.  So the parser guesses the verb first.  When the words have named the
+ * verb, it checks each option against what that verb takes.
  *
  * Long options are written in full, "--name=value" or "--name value"; letters
  * may be joined, and the last of them may have its value attached: -nc FILE.
@@ -16,22 +15,15 @@
 #include "base/units.h"
 #include "rqctl/verbs.h"
 
-/* An option as it was met, before the verb is known. */
-struct met {
-	const struct opt_def	*def;	/* of the first option of that name */
-	const char		*value;
-};
-
-struct split {
+struct parser {
+	struct args	*args;
 	char *const	*argv;		/* what is left of it */
-	const struct verb *verb;	/* as far as it can be guessed; NULL: none */
-	struct met	*met;
-	size_t		 nmet;
-	const char	**words;
-	int		 nwords;
+	const struct verb *guess;	/* NULL: none */
+	size_t		 nset;
+	char		**cause;
 };
 
-/* Says which option was probably meant. */
+/* Names the option that was probably meant. */
 static int
 unknown_option(const char *text, size_t len, char **cause)
 {
@@ -53,73 +45,72 @@ unknown_option(const char *text, size_t len, char **cause)
 	return util_cause(cause, "there is no option --%s; did you mean --%s?", name, best);
 }
 
-/* The value of an option that takes one: the next word of argv; "" where it may be left out. */
+/* The next word of argv as the value of an option; "" where it may be left out. */
 static int
-next_value(struct split *s, const struct opt_def *def, const char **ret, char **cause)
+next_value(struct parser *p, const struct opt_def *def, const char **ret)
 {
 	usec_t ignored;
 
 	if (opt_is_optional(def) &&
-	    (*s->argv == NULL || units_parse_duration(*s->argv, &ignored) == -1)) {
+	    (*p->argv == NULL || units_parse_duration(*p->argv, &ignored) == -1)) {
 		*ret = "";
 		return 0;
 	}
-	if (*s->argv == NULL)
-		return util_cause(cause, "--%s needs a value: %s", def->name, def->arg);
-	*ret = *s->argv++;
+	if (*p->argv == NULL)
+		return util_cause(p->cause, "--%s needs a value: %s", def->name, def->arg);
+	*ret = *p->argv++;
 	return 0;
 }
 
-static void
-add_met(struct split *s, const struct opt_def *def, const char *value)
+/* value NULL: the next word of argv, if the option takes one. */
+static int
+take_option(struct parser *p, const struct opt_def *def, const char *value)
 {
-	s->met[s->nmet++] = (struct met){ def, value };
+	size_t o = (size_t)(def - opt_table);
+
+	if (def->arg != NULL && value == NULL && next_value(p, def, &value) == -1)
+		return -1;
+	if (o == OPT_SET)
+		p->args->set[p->nset++] = value;
+	else if (p->args->value[o] != NULL && def->arg != NULL)
+		return util_cause(p->cause, "--%s is given twice", def->name);
+	p->args->value[o] = value == NULL ? "" : value;
+	return 0;
 }
 
 /* --name, --name=value */
 static int
-split_long(struct split *s, const char *text, char **cause)
+take_long(struct parser *p, const char *text)
 {
 	size_t len = strcspn(text, "=");
 	const char *value = text[len] == '=' ? text + len + 1 : NULL;
-	const struct opt_def *def = opt_find(s->verb, text, len);
+	const struct opt_def *def = opt_find(p->guess, text, len);
 
 	if (def == NULL)
-		return unknown_option(text, len, cause);
+		return unknown_option(text, len, p->cause);
 	if (def->arg == NULL && value != NULL)
-		return util_cause(cause, "--%s takes no value", def->name);
-	if (def->arg != NULL && value == NULL &&
-	    next_value(s, def, &value, cause) == -1)
-		return -1;
-	add_met(s, def, value == NULL ? "" : value);
-	return 0;
+		return util_cause(p->cause, "--%s takes no value", def->name);
+	return take_option(p, def, value);
 }
 
 /* -n, -ny, -cFILE, -c FILE */
 static int
-split_letters(struct split *s, const char *text, char **cause)
+take_letters(struct parser *p, const char *text)
 {
 	const struct opt_def *def;
-	const char *value = NULL;
 
 	for (; *text != '\0'; text++) {
 		if ((def = opt_find_letter(*text)) == NULL)
-			return util_cause(cause, "there is no option -%c", *text);
-		if (def->arg == NULL) {
-			add_met(s, def, "");
-			continue;
-		}
-		if (text[1] != '\0')
-			value = text + 1;
-		else if (next_value(s, def, &value, cause) == -1)
+			return util_cause(p->cause, "there is no option -%c", *text);
+		if (def->arg != NULL)
+			return take_option(p, def, text[1] != '\0' ? text + 1 : NULL);
+		if (take_option(p, def, NULL) == -1)
 			return -1;
-		add_met(s, def, value);
-		break;
 	}
 	return 0;
 }
 
-/* The first word that is a verb's: it says which of two options of one name is meant. */
+/* The first word that names a verb; it tells two options of one name apart. */
 static const struct verb *
 guess_verb(char *const *argv)
 {
@@ -131,28 +122,27 @@ guess_verb(char *const *argv)
 	return v;
 }
 
-/* Splits argv; "-" alone is a word. */
+/* Takes argv apart; "-" alone is a word. */
 static int
-split(struct split *s, char **cause)
+take_all(struct parser *p)
 {
+	struct args *a = p->args;
 	const char *text;
+	int rc = 0;
 
-	s->verb = guess_verb(s->argv);
-	while ((text = *s->argv) != NULL) {
-		s->argv++;
+	p->guess = guess_verb(p->argv);
+	while (rc == 0 && (text = *p->argv) != NULL) {
+		p->argv++;
 		if (strcmp(text, "--") == 0)
 			break;
 		if (text[0] != '-' || text[1] == '\0')
-			s->words[s->nwords++] = text;
-		else if (text[1] == '-') {
-			if (split_long(s, text + 2, cause) == -1)
-				return -1;
-		} else if (split_letters(s, text + 1, cause) == -1)
-			return -1;
+			a->words[a->nwords++] = text;
+		else
+			rc = text[1] == '-' ? take_long(p, text + 2) : take_letters(p, text + 1);
 	}
-	while (*s->argv != NULL)
-		s->words[s->nwords++] = *s->argv++;
-	return 0;
+	while (rc == 0 && *p->argv != NULL)
+		a->words[a->nwords++] = *p->argv++;
+	return rc;
 }
 
 /* The members of a group, for "dead what?". */
@@ -174,61 +164,48 @@ incomplete_group(const char *group, char **cause)
 	if (used == 0)
 		return 0;
 	return util_cause(cause, "%s needs one of: %s%s", group, list,
-	    strcmp(group, "retry") == 0 ? "; dead letters: rqctl dead retry" : "");
+	    strcmp(group, "retry") == 0 ? "; for dead letters: rqctl dead retry" : "");
 }
 
 static int
-find_verb(struct args *a, const struct split *s, char **cause)
+find_verb(struct args *a, char **cause)
 {
 	const char *near;
 	int words = 0;
 
-	if (s->nwords == 0)
+	if (a->nwords == 0)
 		return 0;
-	a->verb = verb_find(s->words[0], s->words[1], &words);
+	a->verb = verb_find(a->words[0], a->words[1], &words);
 	if (a->verb == NULL) {
-		if (incomplete_group(s->words[0], cause) == -1)
+		if (incomplete_group(a->words[0], cause) == -1)
 			return -1;
-		near = verb_nearest(s->words[0]);
-		return util_cause(cause, "there is no verb \"%.40s\"; %s%s%s", s->words[0],
+		near = verb_nearest(a->words[0]);
+		return util_cause(cause, "there is no verb \"%.40s\"; %s%s%s", a->words[0],
 		    near != NULL ? "did you mean " : "rqctl help lists them",
 		    near != NULL ? near : "", near != NULL ? "?" : "");
 	}
-	a->nwords = s->nwords - words;
+	a->nwords -= words;
 	memmove(a->words, a->words + words, ((size_t)a->nwords + 1) * sizeof(a->words[0]));
 	return 0;
 }
 
-/* The verb's own option of that name, or OPT_MAX. */
-static size_t
-option_of(const struct verb *verb, const char *name)
-{
-	uint64_t takes = verb_options(verb);
-	size_t i;
-
-	for (i = 0; i < OPT_MAX; i++)
-		if ((takes >> i & 1) != 0 && strcmp(opt_table[i].name, name) == 0)
-			break;
-	return i;
-}
-
+/* Checks the options against the verb; one of the same name may have been guessed. */
 static int
-take_options(struct args *a, const struct split *s, char **cause)
+check_options(struct args *a, char **cause)
 {
-	const char *name;
-	size_t i, o, nset = 0;
+	const char *name, *value;
+	size_t i, own;
 
-	for (i = 0; i < s->nmet; i++) {
-		name = s->met[i].def->name;
-		if ((o = option_of(a->verb, name)) == OPT_MAX)
-			return util_cause(cause, "%s%s--%s does not go together",
-			    a->verb == NULL ? "no verb" : a->verb->name,
-			    " and ", name);
-		if (o == OPT_SET)
-			a->set[nset++] = s->met[i].value;
-		else if (a->value[o] != NULL && opt_table[o].arg != NULL)
-			return util_cause(cause, "--%s is given twice", name);
-		a->value[o] = s->met[i].value;
+	for (i = 0; i < OPT_MAX; i++) {
+		if ((value = a->value[i]) == NULL)
+			continue;
+		name = opt_table[i].name;
+		own = (size_t)(opt_find(a->verb, name, strlen(name)) - opt_table);
+		if ((verb_options(a->verb) >> own & 1) == 0)
+			return util_cause(cause, "%s and --%s do not go together",
+			    a->verb == NULL ? "no verb" : a->verb->name, name);
+		a->value[i] = NULL;
+		a->value[own] = value;
 	}
 	return 0;
 }
@@ -248,26 +225,21 @@ check_words(const struct args *a, char **cause)
 int
 args_parse(struct args *a, int argc, char *const *argv, char **cause)
 {
-	size_t room = (size_t)argc + 1, letters = 0;
-	struct split s = { .argv = argv + (argc > 0) };
-	int i, rc;
+	struct parser p = { .args = a, .argv = argv + (argc > 0), .cause = cause };
+	size_t room = (size_t)argc + 1;
+	int rc;
 
-	for (i = 1; i < argc; i++)
-		letters += strlen(argv[i]);
 	memset(a, 0, sizeof(*a));
-	a->set = xcalloc(room + letters, sizeof(a->set[0]));
+	a->set = xcalloc(room, sizeof(a->set[0]));
 	a->words = xcalloc(room, sizeof(a->words[0]));
-	s.met = xcalloc(room + letters, sizeof(s.met[0]));
-	s.words = a->words;
-	if ((rc = split(&s, cause)) == 0 && (rc = find_verb(a, &s, cause)) == 0)
-		rc = take_options(a, &s, cause);
-	free(s.met);
+	if ((rc = take_all(&p)) == 0 && (rc = find_verb(a, cause)) == 0)
+		rc = check_options(a, cause);
 	if (rc == -1 && a->verb == NULL)
-		a->verb = s.verb;
+		a->verb = p.guess;
 	if (rc == -1 || a->value[OPT_HELP] != NULL || a->value[OPT_VERSION] != NULL)
 		return rc;
 	if (a->verb == NULL)
-		return util_cause(cause, "say what to do: rqctl help lists the verbs");
+		return util_cause(cause, "no verb is given: rqctl help lists them");
 	return check_words(a, cause);
 }
 

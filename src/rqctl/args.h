@@ -18,8 +18,8 @@ struct args {
 };
 
 /*
- * Everything but the arrays stays argv's.  Returns 0, or -1 with *cause: what
- * is wrong in one line; args_done() is due in both cases.
+ * All but the arrays is borrowed from argv.  Returns 0, or -1 with *cause, one line that the
+ * caller frees.  Call args_done() in both cases.
  */
 int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHECK;
 void	args_done(struct args *);

@@ -1,20 +1,20 @@
 /*
- * rqctl check: what an operator should know, as lines that begin with "warning" or
- * "error"; silent where all is well.  It exits as a plugin of a monitoring system does.
+ * rqctl check, ping: the health of Redis, queues and daemons.
+ *
+ * check prints a line for each problem, which begins with "warning" or "error", and exits
+ * as a plugin of a monitoring system does.
  */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/reply.h"
+#include "base/units.h"
 #include "rqctl/ask.h"
 #include "rqctl/delivery.h"
-#include "rqctl/groups.h"
-#include "rqctl/info.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "rqctl/ticks.h"
+#include "rqctl/schedules.h"
 
 #define CHECK_WARNINGS	1
 #define CHECK_ERRORS	2
@@ -26,13 +26,11 @@ struct findings {
 	bool		 json;
 };
 
-/* One finding; queue is NULL where it concerns Redis or the fleet. */
+/* One finding; queue is NULL if it concerns Redis or the fleet. */
 static void PRINTF(4, 5)
 find(struct findings *f, const char *level, const char *queue, const char *fmt, ...)
 {
-	struct buf b = BUF_INIT;
-	char *text;
-	json_t *o;
+	char *text, *line;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -42,59 +40,49 @@ find(struct findings *f, const char *level, const char *queue, const char *fmt, 
 		f->ctl->status = CHECK_ERRORS;
 	else if (f->ctl->status == 0)
 		f->ctl->status = CHECK_WARNINGS;
-	o = json_object();
-	json_object_set_new(o, "level", json_string(level));
-	if (queue != NULL)
-		out_set_bytes(o, "queue", queue, strlen(queue));
-	else
-		json_object_set_new(o, "queue", json_null());
-	out_set_bytes(o, "text", text, strlen(text));
-	json_array_append_new(f->list, o);
-	if (!f->json) {
-		if (queue != NULL) {
-			out_escape(&b, queue, strlen(queue));
-			buf_puts(&b, ": ");
-		}
-		out_escape(&b, text, strlen(text));
-		printf("%s: %s\n", level, buf_str(&b));
-	}
-	buf_done(&b);
+	json_array_append_new(f->list,
+	    out_set(json_object(), "level:s queue:s text:s", level, queue, text));
+	line = xasprintf("%s: %s%s%s", level, queue != NULL ? queue : "", queue != NULL ? ": " : "",
+	    text);
+	if (!f->json)
+		out_escaped_line(line);
+	free(line);
 	free(text);
 }
 
 static void
 check_server(struct findings *f)
 {
-	char *policy = info_config(f->ctl, "maxmemory-policy");
-	char *version = info_field(f->ctl, "server", "redis_version");
-	char *role = info_field(f->ctl, "replication", "role");
+	char *policy = ask_config(f->ctl, "maxmemory-policy");
+	char *version = ask_info(f->ctl, "server", "redis_version");
+	char *role = ask_info(f->ctl, "replication", "role");
 	int major = 0, minor = 0;
 
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
 		find(f, "error", NULL, "maxmemory-policy is %s: Redis may evict messages; "
 		    "it must be noeviction", policy);
 	if (role[0] != '\0' && strcmp(role, "master") != 0)
-		find(f, "error", NULL, "this Redis is a %s, not a master", role);
+		find(f, "error", NULL, "this Redis is a %s: redis.server must name the master",
+		    role);
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
-		find(f, "error", NULL, "Redis %s is older than 6.2", version);
+		find(f, "error", NULL, "Redis %s is too old: rqd needs 6.2", version);
 	free(policy);
 	free(version);
 	free(role);
 }
 
-/* The types of Q; "none": there is no such key. */
-static const char *const source_types[] = {
-	[SOURCE_LIST] = "list", [SOURCE_IDS] = "zset", [SOURCE_STREAM] = "stream",
-	[SOURCE_CHANNEL] = "none", [SOURCE_PATTERN] = "none"
-};
-
-/* The keys of a queue and the types that they must have where they are there. */
+/* Each key of a queue must have its type, or not exist. */
 static void
 check_types(struct findings *f, const struct target *t)
 {
+	static const char *const sources[] = {
+		[KIND_ACK] = "list", [KIND_LIST] = "list", [KIND_EXPIRED] = "list",
+		[KIND_UNIQUE] = "zset", [KIND_STREAM] = "stream",
+		[KIND_CHANNEL] = "none", [KIND_PATTERN] = "none"
+	};
 	const struct { enum key key; const char *type; } want[] = {
-		{ KEY_QUEUE, source_types[kind_source(t->kind)] },
+		{ KEY_QUEUE, sources[t->kind] },
 		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
 		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
 		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
@@ -105,7 +93,7 @@ check_types(struct findings *f, const struct target *t)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(want); i++)
-		if (ask_append(f->ctl, "TYPE", t->keys.name[want[i].key], NULL) == -1)
+		if (ask_append(f->ctl, "TYPE %s", t->keys.name[want[i].key]) == -1)
 			return;
 	for (i = 0; i < ARRAY_LEN(want) && (reply = ask_next(f->ctl)) != NULL; i++) {
 		type = reply_text(reply);
@@ -142,7 +130,7 @@ check_lease(struct findings *f, const struct picture *p, size_t i)
 	}
 }
 
-/* Whoever reads a stream for another group takes this one's retries for its own. */
+/* A daemon that reads for another group would take this group's retries for its own. */
 static void
 check_group(struct findings *f, const struct picture *p, size_t i)
 {
@@ -156,7 +144,7 @@ check_group(struct findings *f, const struct picture *p, size_t i)
 		if (group[0] == '\0' || strcmp(group, keys_group(&t->keys)) == 0)
 			continue;
 		find(f, "error", t->name, "%s reads it for the consumer group %s, not for %s: "
-		    "their retries are mixed", p->fleet.daemons[k].instance, group,
+		    "the retries of both are mixed", p->fleet.daemons[k].instance, group,
 		    keys_group(&t->keys));
 		return;
 	}
@@ -179,7 +167,7 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 	if (strcmp(s->state, "suspended") == 0)
 		find(f, "error", name, "suspended: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)
-		find(f, "error", name, "a daemon does not hear what it should; its log says why");
+		find(f, "error", name, "a daemon has lost a subscription; its log says why");
 	if (d->paused)
 		find(f, "warning", name, "paused: %s", d->pause);
 	if (d->dead > 0)
@@ -197,16 +185,7 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		check_group(f, p, i);
 }
 
-static void
-check_daemon(struct findings *f, const struct daemon *d)
-{
-	const char *error = fleet_text(d->beat, "log_error");
-
-	if (error[0] != '\0')
-		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
-}
-
-/* Those that nobody has run in time. */
+/* Schedules that no daemon has run in time. */
 static void
 check_schedules(struct findings *f)
 {
@@ -215,11 +194,11 @@ check_schedules(struct findings *f)
 	char text[TICK_TEXT_MAX];
 	struct ticks t;
 
-	for (; now >= 0 && *s != NULL && ticks_ask(f->ctl, *s, now, &t) == 0; s++) {
+	for (; now >= 0 && *s != NULL && schedules_ticks(f->ctl, *s, now, &t) == 0; s++) {
 		if (t.error == NULL && t.missed != TICK_NEVER)
-			find(f, "warning", (*s)->queue, "schedule %s has not run at %s", (*s)->name,
+			find(f, "warning", (*s)->queue, "schedule %s did not run at %s", (*s)->name,
 			    tick_text(t.missed, text));
-		ticks_done(&t);
+		free(t.error);
 	}
 }
 
@@ -243,9 +222,9 @@ check_run(struct ctl *c)
 	f.list = json_array();
 	check_server(&f);
 	if (p.fleet.n == 0)
-		find(&f, "warning", NULL, "no daemon lives");
+		find(&f, "warning", NULL, "no daemon is running");
 	if (p.fleet.ignored > 0)
-		find(&f, "warning", NULL, "%zu keys rqd:daemon:... are too large or no heartbeats",
+		find(&f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
 		    p.fleet.ignored);
 	for (i = 0; i < p.fleet.n; i++)
 		check_daemon(&f, &p.fleet.daemons[i]);
@@ -256,4 +235,26 @@ check_run(struct ctl *c)
 		out_json(json_incref(f.list));
 	json_decref(f.list);
 	picture_done(&p);
+}
+
+void
+ping_run(struct ctl *c)
+{
+	char took[UNITS_TEXT_MAX], *version;
+	struct redisReply *reply;
+	usec_t began;
+
+	if (ctl_connect(c) == -1)
+		return;
+	began = clock_mono();
+	if ((reply = ask(c, "PING")) == NULL)
+		return;
+	client_reply_free(reply);
+	began = clock_mono() - began;
+	version = ask_info(c, "server", "redis_version");
+	ctl_result(c, out_set(json_object(), "server:s version:s seconds:f",
+	    client_address(c->client), version, (double)began / 1e6), "redis %s%s%s answers in %s",
+	    client_address(c->client), version[0] != '\0' ? ", version " : "", version,
+	    units_about(began, took));
+	free(version);
 }

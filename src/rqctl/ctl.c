@@ -1,14 +1,13 @@
 /*
- * The common part of all verbs: where the configuration is, which queue is
- * meant, how errors end, and what the operator is asked.
+ * The common part of all verbs: the configuration, the connection, errors, and
+ * questions.
  *
- * Which configuration: the first of -c FILE, --server, $RQD_CONFIG, $RQD_SERVER
- * and the default file that is there; at last a Redis at 127.0.0.1:6379, as
- * rqd -q has it.  --server beside -c overrides the file's server.  With a file a
- * queue's name must be one of the file's; without one it is the key itself.
+ * rqctl reads the first of -c FILE, --server, $RQD_CONFIG, $RQD_SERVER and the default
+ * file.  If there is none, it uses Redis at 127.0.0.1:6379, as rqd -q does.  --server
+ * together with -c overrides the file's server.
  *
- * What $RQD_OPTIONS says belongs to $RQD_CONFIG and $RQD_SERVER: a handler's daemon
- * has set them together.
+ * $RQD_OPTIONS counts only with $RQD_CONFIG and $RQD_SERVER, because rqd sets all of
+ * them for its handlers.
  */
 #include "rqctl/ctl.h"
 
@@ -27,54 +26,82 @@
 #include "redis/reply.h"
 #include "rqctl/out.h"
 
-#define LIST_ALL	100000000L	/* more than anybody reads */
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
 
 static volatile sig_atomic_t interrupted;
 
+/* The text, escaped for a terminal; the caller frees it. */
+static char *
+format(const char *fmt, va_list ap)
+{
+	char *text = xvasprintf(fmt, ap);
+	struct buf line = BUF_INIT;
+
+	out_escape(&line, text, strlen(text));
+	free(text);
+	buf_str(&line);
+	return buf_steal(&line);
+}
+
+static void
+print_line(const char *line, const char *note)
+{
+	fflush(stdout);
+	out_progress_clear();
+	fprintf(stderr, "rqctl: %s%s\n", line, note);
+}
+
 int
 ctl_error(struct ctl *c, int status, const char *fmt, ...)
 {
-	struct buf line = BUF_INIT;
-	char *text;
+	char *line;
 	va_list ap;
 
 	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
+	line = format(fmt, ap);
 	va_end(ap);
-	out_escape(&line, text, strlen(text));
-	buf_str(&line);
-	if (c->hold) {
-		if (c->held == NULL)
-			c->held = buf_steal(&line);
-	} else {
-		fflush(stdout);
-		out_progress_clear();
-		fprintf(stderr, "rqctl: %s%s\n", buf_str(&line), c->note);
+	if (!c->hold)
+		print_line(line, c->note);
+	else if (c->held == NULL) {
+		c->held = line;
+		line = NULL;
 	}
 	if (c->status == 0)
 		c->status = status;
-	buf_done(&line);
-	free(text);
+	free(line);
 	return -1;
 }
 
 void
-ctl_note(struct ctl *c UNUSED, const char *fmt, ...)
+ctl_note(const char *fmt, ...)
 {
-	struct buf line = BUF_INIT;
-	char *text;
+	char *line;
 	va_list ap;
 
 	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
+	line = format(fmt, ap);
 	va_end(ap);
-	out_escape(&line, text, strlen(text));
-	fflush(stdout);
-	out_progress_clear();
-	fprintf(stderr, "rqctl: %s\n", buf_str(&line));
-	buf_done(&line);
-	free(text);
+	print_line(line, "");
+	free(line);
+}
+
+void
+ctl_result(const struct ctl *c, json_t *o, const char *fmt, ...)
+{
+	char *line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	line = format(fmt, ap);
+	va_end(ap);
+	if (!ctl_given(c, OPT_JSON))
+		puts(line);
+	else if (c->args.verb->flags & VERB_LINES)
+		out_json_line(json_incref(o));
+	else
+		out_json(json_incref(o));
+	json_decref(o);
+	free(line);
 }
 
 void
@@ -101,10 +128,10 @@ ctl_given(const struct ctl *c, enum opt o)
 const char *
 ctl_value(const struct ctl *c, enum opt o)
 {
-	return c->args.value[o];
+	return ctl_given(c, o) ? c->args.value[o] : "";
 }
 
-/* A variable of the environment; NULL: it is not set, or empty. */
+/* A variable of the environment; NULL: not set, or empty. */
 static const char *
 variable(const char *name)
 {
@@ -120,9 +147,9 @@ variable(const char *name)
 static const char *
 find_file(const struct ctl *c, const char **server, const char **options)
 {
-	const char *file = ctl_value(c, OPT_CONFIG);
+	const char *file = c->args.value[OPT_CONFIG];
 
-	*server = ctl_value(c, OPT_SERVER);
+	*server = c->args.value[OPT_SERVER];
 	*options = NULL;
 	if (file != NULL || *server != NULL)
 		return file;
@@ -133,13 +160,13 @@ find_file(const struct ctl *c, const char **server, const char **options)
 		*options = variable("RQD_OPTIONS");
 		return file;
 	}
-	/* One that is there but may not be read is an error, not a fallback. */
+	/* A file that exists but may not be read is an error later. */
 	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
 }
 
-/* -o, and what stands for it. */
+/* Options over the file: -o, --server, and the environment. */
 struct overrides {
-	const char	**at;		/* what counts most last; ends with NULL */
+	const char	**at;		/* a later one counts more; ends with NULL */
 	size_t		  n;
 	char		 *server;	/* owned, as lines: at points into them */
 	char		 *lines;
@@ -189,12 +216,12 @@ say_left_out(struct ctl *c, const struct config_report *r)
 	size_t i;
 
 	for (i = 0; i < r->nleft_out && i < 5; i++)
-		ctl_note(c, "warning: %s", r->left_out[i]);
+		ctl_note("warning: %s", r->left_out[i]);
 	if (r->nleft_out > 5)
-		ctl_note(c, "warning: and %zu more errors: rqd -t lists them", r->nleft_out - 5);
+		ctl_note("warning: and %zu more errors: rqd -t lists them", r->nleft_out - 5);
 	if (r->nleft_out > 0)
-		ctl_note(c, "warning: %zu file%s with errors %s left out", r->nfiles,
-		    r->nfiles == 1 ? "" : "s", r->nfiles == 1 ? "is" : "are");
+		ctl_note("warning: skipped %zu file%s with errors", r->nfiles,
+		    r->nfiles == 1 ? "" : "s");
 	c->left_out = r->nleft_out > 0;
 }
 
@@ -211,8 +238,10 @@ ctl_configure(struct ctl *c)
 	source.overrides = o.at;
 	c->config = config_load(&source, &report);
 	if (c->config == NULL && report.nerrors > 1)
-		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them); "
-		    "with --server ADDRESS no file is needed", report.errors[0], report.nerrors - 1);
+		ctl_error(c, EX_CONFIG,
+		    "%s (and %zu more: rqd -t lists them); "
+		    "with --server ADDRESS no file is needed",
+		    report.errors[0], report.nerrors - 1);
 	else if (c->config == NULL)
 		ctl_error(c, EX_CONFIG, "%s; with --server ADDRESS no file is needed",
 		    report.nerrors == 1 ? report.errors[0] : "the configuration cannot be read");
@@ -220,7 +249,9 @@ ctl_configure(struct ctl *c)
 		say_left_out(c, &report);
 	config_report_done(&report);
 	overrides_done(&o);
-	return c->config == NULL ? -1 : 0;
+	if (c->config == NULL || (c->args.verb->flags & VERB_TARGET) == 0)
+		return c->config == NULL ? -1 : 0;
+	return target_find(c, c->args.words[0], c->args.verb->flags & VERB_TARGET, &c->target);
 }
 
 bool
@@ -229,7 +260,7 @@ ctl_has_file(const struct ctl *c)
 	return c->config->file[0] != '\0';
 }
 
-/* Refusals are for an operator to look at; anything else may pass. */
+/* A refusal needs an operator; other failures may pass by themselves. */
 static int
 connect_status(const char *cause)
 {
@@ -277,132 +308,9 @@ ctl_done(struct ctl *c)
 {
 	client_close(c->client);
 	free(c->held);
+	target_done(&c->target);
 	config_unref(c->config);
 	args_done(&c->args);
-}
-
-/* The error for a name that the file does not have, naming those it has. */
-static int
-no_such_queue(struct ctl *c, const char *name)
-{
-	struct queue_config *const *q = c->config->queues;
-	struct buf list = BUF_INIT;
-	const char *near = NULL;
-	size_t i;
-	int rc;
-
-	for (i = 0; i < c->config->nqueues; i++) {
-		if (util_distance(name, q[i]->name) <= 2)
-			near = q[i]->name;
-		if (i < 8)
-			buf_printf(&list, "%s%s", i > 0 ? ", " : "", q[i]->name);
-	}
-	if (i > 8)
-		buf_printf(&list, " and %zu more", i - 8);
-	if (c->left_out)
-		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s and the files that have no "
-		    "errors; with --server ADDRESS the name is taken as the key", name,
-		    c->config->file);
-	else if (near != NULL)
-		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; did you mean %s?",
-		    name, c->config->file, near);
-	else
-		rc = ctl_error(c, EX_USAGE, "there is no queue \"%s\" in %s; it has: %s",
-		    name, c->config->file, i > 0 ? buf_str(&list) : "none");
-	buf_done(&list);
-	return rc;
-}
-
-static void
-target_init(struct target *t, const struct queue_config *cfg, const char *name)
-{
-	t->name = name;
-	t->cfg = cfg;
-	t->kind = cfg != NULL ? cfg->kind : KIND_DEFAULT;
-	keys_init(&t->keys, cfg != NULL ? cfg->key : name);
-	if (cfg != NULL)
-		keys_set_group(&t->keys, cfg->consumer_group);
-}
-
-int
-ctl_target(struct ctl *c, const char *name, struct target *t)
-{
-	const struct queue_config *cfg = config_queue(c->config, name);
-
-	if (name[0] == '\0')
-		return ctl_error(c, EX_USAGE, "the queue's name is empty");
-	if (cfg == NULL && ctl_has_file(c))
-		return no_such_queue(c, name);
-	target_init(t, cfg, name);
-	return 0;
-}
-
-void
-ctl_target_done(struct target *t)
-{
-	keys_done(&t->keys);
-}
-
-int
-ctl_keeping_target(struct ctl *c, const char *name, const char *what, struct target *t)
-{
-	if (ctl_target(c, name, t) == -1)
-		return -1;
-	if (kind_has(t->kind, TRAIT_LEASES))
-		return 0;
-	ctl_target_done(t);
-	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is: their "
-	    "messages leave Redis when they are taken", what, kind_name(t->kind), name);
-}
-
-int
-ctl_list_target(struct ctl *c, const char *name, const char *what, struct target *t)
-{
-	if (ctl_target(c, name, t) == -1)
-		return -1;
-	if (kind_waits(t->kind))
-		return 0;
-	ctl_target_done(t);
-	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is", what,
-	    kind_name(t->kind), name);
-}
-
-int
-ctl_push_target(struct ctl *c, const char *name, struct target *t)
-{
-	if (ctl_target(c, name, t) == -1)
-		return -1;
-	if (kind_source(t->kind) == SOURCE_CHANNEL)
-		return 0;
-	ctl_target_done(t);
-	return ctl_list_target(c, name, "push", t);
-}
-
-struct target *
-ctl_targets(struct ctl *c, int first, size_t *n)
-{
-	size_t given = c->args.nwords > first ? (size_t)(c->args.nwords - first) : 0;
-	size_t i, room = given > 0 ? given : c->config->nqueues;
-	struct target *t = xcalloc(room + 1, sizeof(*t));
-
-	for (i = 0; i < room; i++) {
-		if (given == 0)
-			target_init(&t[i], c->config->queues[i], c->config->queues[i]->name);
-		else if (ctl_target(c, c->args.words[(size_t)first + i], &t[i]) == -1) {
-			ctl_targets_free(t, i);
-			return NULL;
-		}
-	}
-	*n = room;
-	return t;
-}
-
-void
-ctl_targets_free(struct target *t, size_t n)
-{
-	while (n > 0)
-		ctl_target_done(&t[--n]);
-	free(t);
 }
 
 int
@@ -411,7 +319,7 @@ ctl_count(struct ctl *c, enum opt o, long min, long max, long *ret)
 	const char *text = ctl_value(c, o);
 	int64_t n;
 
-	if (text == NULL)
+	if (!ctl_given(c, o))
 		return 0;
 	if (units_parse_int(text, &n) == -1 || n < min || n > max)
 		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a number from %ld to %ld",
@@ -420,45 +328,16 @@ ctl_count(struct ctl *c, enum opt o, long min, long max, long *ret)
 	return 0;
 }
 
-bool
-ctl_is_list(const struct ctl *c)
-{
-	return (c->args.verb->options & OPT(COUNT)) != 0;
-}
-
-int
-ctl_list_count(struct ctl *c, long *ret)
-{
-	if (ctl_given(c, OPT_ALL) && ctl_given(c, OPT_COUNT))
-		return ctl_error(c, EX_USAGE, "--all does not go together with --count");
-	if (ctl_given(c, OPT_ALL) || ctl_given(c, OPT_JSON))
-		*ret = LIST_ALL;
-	return ctl_count(c, OPT_COUNT, 1, LIST_ALL, ret);
-}
-
-void
-ctl_list_cut(struct ctl *c, int64_t shown, int64_t total, const char *what)
-{
-	char n[OUT_NUMBER_MAX], of[OUT_NUMBER_MAX];
-
-	if (ctl_given(c, OPT_JSON) || (total >= 0 && total <= shown))
-		return;
-	out_number(shown, n);
-	if (total > shown)
-		ctl_note(c, "%s of %s %s; --all for all", n, out_number(total, of), what);
-	else
-		ctl_note(c, "the first %s %s; --all for all", n, what);
-}
-
 int
 ctl_duration(struct ctl *c, enum opt o, usec_t *ret)
 {
 	const char *text = ctl_value(c, o);
 
-	if (text == NULL)
+	if (!ctl_given(c, o))
 		return 0;
 	if (units_parse_duration(text, ret) == -1)
-		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a duration: 30s, 5m, 2h, 1d",
+		return ctl_error(c, EX_USAGE,
+		    "--%s: \"%s\" is not a duration: write 30s, 5m, 2h or 1d",
 		    opt_table[o].name, text);
 	return 0;
 }
@@ -479,27 +358,23 @@ answer_is_yes(void)
 bool
 ctl_confirm(struct ctl *c, const char *fmt, ...)
 {
-	struct buf line = BUF_INIT;
+	bool yes = ctl_given(c, OPT_YES);
 	char *what;
 	va_list ap;
-	bool yes;
 
-	if (ctl_given(c, OPT_YES))
+	if (yes)
 		return true;
 	va_start(ap, fmt);
-	what = xvasprintf(fmt, ap);
+	what = format(fmt, ap);
 	va_end(ap);
-	out_escape(&line, what, strlen(what));
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-		ctl_error(c, EX_USAGE, "to %s say -y", what);
-		yes = false;
+		ctl_error(c, EX_USAGE, "cannot ask without a terminal: add -y to %s", what);
 	} else {
-		fprintf(stderr, "%s? [y/N] ", buf_str(&line));
+		fprintf(stderr, "%s? [y/N] ", what);
 		yes = answer_is_yes();
 		if (!yes && c->status == 0)
 			c->status = EX_NOTHING;
 	}
-	buf_done(&line);
 	free(what);
 	return yes;
 }
@@ -533,7 +408,7 @@ ctl_sleep(usec_t usec)
 	struct timespec ts;
 
 	while (!interrupted && (left = end - clock_mono()) > 0) {
-		/* A signal just before the sleep is not missed for long. */
+		/* Short sleeps: a signal may come just before nanosleep(). */
 		if (left > 100 * MSEC)
 			left = 100 * MSEC;
 		ts = (struct timespec){ left / SEC, left % SEC * 1000 };

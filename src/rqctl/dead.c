@@ -1,98 +1,43 @@
 /*
  * rqctl dead: the letters of QDEAD.
  *
- * retry moves letters in bounded steps, each one atomic in Redis
- * (dead_retry.lua: the message is in QRETRY before its letter is deleted), so
- * that an interruption between or inside of steps loses none and doubles none;
- * what is left over is retried by saying the same again.
+ * retry moves letters in bounded steps, each one atomic in Redis (dead_retry.lua puts the
+ * message into QRETRY before it deletes the letter).  So an interruption loses none and
+ * doubles none, and the same command retries the rest.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/reply.h"
-#include "rqctl/ask.h"
-#include "rqctl/groups.h"
+#include "base/units.h"
+#include "rqctl/change.h"
 #include "rqctl/letters.h"
-#include "rqctl/out.h"
-#include "rqctl/progress.h"
-#include "rqctl/table.h"
+#include "rqctl/listing.h"
 
 #define STEP		500		/* letters per call at most */
 #define STEP_BYTES	"1048576"	/* of messages per call */
+#define ERROR_MIN	24		/* columns of an error: ids are cut for it */
 
-/* What a walk over the chosen letters does to each page: how many, or -1 to stop. */
-struct job {
-	struct ctl	*ctl;
-	struct target	 target;
-	const struct target *to;	/* whose retries letters become; target, mostly */
-	struct select	 select;
-	struct letters	 letters;
-	struct progress	 progress;
-	int64_t		 matched;	/* letters that were chosen ... */
-	int64_t		 most;		/* ... and are, at most: as many as were asked about; 0: all */
-	int64_t		 done;
-};
-
-static int
-job_init(struct job *j, struct ctl *c, bool must)
-{
-	memset(j, 0, sizeof(*j));
-	j->ctl = c;
-	if (select_parse(c, &j->select, must) == -1 ||
-	    ctl_keeping_target(c, c->args.words[0], "dead", &j->target) == -1)
-		return -1;
-	j->to = &j->target;
-	letters_init(&j->letters, c, &j->target, &j->select);
-	return 0;
-}
-
-static void
-job_done(struct job *j)
-{
-	letters_done(&j->letters);
-	ctl_target_done(&j->target);
-}
-
-/* The status and the words for "there is none". */
-static void
-nothing(struct ctl *c, const struct job *j)
-{
-	if (c->status == 0)
-		ctl_error(c, EX_NOTHING, "no dead letter of %s %s", j->target.name,
-		    j->letters.total == 0 && j->select.nids == 0 ? "is there" : "matches");
-}
-
-/* Whole or as far as it was read; as an object with the names of QDEAD's fields. */
+/* With the names of QDEAD's fields. */
 static json_t *
-letter_json(const struct letter *l)
+letter_json(json_t *o, const struct letter *l)
 {
-	static const struct { const char *name; size_t at; } fields[] = {
-		{ "id", offsetof(struct letter, id) },
-		{ "reason", offsetof(struct letter, reason) },
-		{ "status", offsetof(struct letter, status) },
-		{ "host", offsetof(struct letter, host) },
-		{ "error", offsetof(struct letter, error) },
-		{ "message", offsetof(struct letter, message) },
-	};
 	char when[CLOCK_TEXT_MAX];
-	const struct bytes *b;
-	json_t *o = json_object();
 	size_t i;
 
-	out_set_bytes(o, "letter", l->name.data, l->name.len);
-	json_object_set_new(o, "died", json_string(clock_text((wall_t)(l->died * 1e6), when)));
-	if (l->attempts.data != NULL)
-		json_object_set_new(o, "attempts", json_integer(atoll(l->attempts.data)));
-	for (i = 0; i < ARRAY_LEN(fields); i++) {
-		b = (const struct bytes *)(const void *)((const char *)l + fields[i].at);
-		if (b->data != NULL)
-			out_set_bytes(o, fields[i].name, b->data, b->len);
-	}
+	out_set(o, "letter:b died:s", l->name.data, l->name.len,
+	    clock_text((wall_t)(l->died * 1e6), when));
+	if (l->field[FIELD_ATTEMPTS].data != NULL)
+		out_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
+	for (i = 0; i < FIELD_ATTEMPTS; i++)
+		if (l->field[i].data != NULL)
+			out_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
 	return o;
 }
 
-/* The last line of what a handler wrote says most. */
+/* -- dead list -------------------------------------------------------------------- */
+
+/* Of what a handler wrote, the last line says most. */
 static struct bytes
 last_line(struct bytes text)
 {
@@ -111,85 +56,83 @@ last_line(struct bytes text)
 static void
 add_bytes(struct table *t, struct bytes b)
 {
-	table_bytes(t, b.data != NULL ? b.data : "-", b.data != NULL ? b.len : 1);
+	table_bytes(t, b.len > 0 ? b.data : "-", b.len > 0 ? b.len : 1);
+}
+
+/* "status 65", "attempts 75", "crashed SIGKILL", "too_large" */
+static void
+add_reason(struct table *t, struct bytes reason, struct bytes status)
+{
+	table_add(t, "%.*s%s%.*s", (int)reason.len, reason.data != NULL ? reason.data : "",
+	    reason.len > 0 && status.len > 0 ? " " : "", (int)status.len,
+	    status.data != NULL ? status.data : "");
 }
 
 static void
-list_row(struct table *t, const struct letter *l, double now)
+list_row(struct listing *l, const struct letter *letter, double now)
 {
-	char age[32];
-	struct bytes error = last_line(l->error);
+	const struct bytes *f = letter->field;
+	struct table *t = &l->table;
+	json_t *o = listing_row(l);
+	char age[UNITS_TEXT_MAX];
 
-	add_bytes(t, l->name);
-	add_bytes(t, l->id);
-	table_add(t, "%s", out_age(now - l->died, age));
-	add_bytes(t, l->reason);
-	add_bytes(t, l->attempts);
-	add_bytes(t, l->status);
-	add_bytes(t, error.len > 0 ? error : l->message);
+	if (o != NULL) {
+		letter_json(o, letter);
+		return;
+	}
+	add_bytes(t, letter->name);
+	add_bytes(t, f[FIELD_ID]);
+	table_add(t, "%s", units_age(now - letter->died, age));
+	add_bytes(t, f[FIELD_ATTEMPTS]);
+	add_reason(t, f[FIELD_REASON], f[FIELD_STATUS]);
+	add_bytes(t, last_line(f[FIELD_ERROR]));
 }
 
-/* Fills the table, or the array where it is not NULL; newest first. */
-static void
-list_collect(struct job *j, struct table *t, json_t *array, double now, long count)
+/* Newest first. */
+static int64_t
+list(struct listing *l, const struct select *s, double now)
 {
+	struct letters letters;
 	struct letter letter;
+	int64_t total;
 	int n, i;
 
-	while (j->matched < count && (n = letters_next(&j->letters)) >= 0) {
-		for (i = 0; i < n && j->matched < count; i++, j->matched++) {
-			letters_get(&j->letters, i, &letter);
-			if (array != NULL)
-				json_array_append_new(array, letter_json(&letter));
-			else
-				list_row(t, &letter, now);
+	letters_init(&letters, l->ctl, s);
+	letters.newest = true;
+	letters.page = listing_room(l, STEP);
+	letters.cut = l->array != NULL ? -1 : 0;
+	while (!listing_is_full(l) && (n = letters_next(&letters)) >= 0)
+		for (i = 0; i < n && !listing_is_full(l); i++) {
+			letters_get(&letters, i, &letter);
+			list_row(l, &letter, now);
 		}
-	}
-}
-
-/* Says where there are more than were shown; with filters nobody has counted them. */
-static void
-list_rest(const struct job *j, long count)
-{
-	const struct select *s = &j->select;
-	bool all = s->reason[0] == '\0' && s->match[0] == '\0' && s->since == 0 && s->until == 0;
-
-	if (j->matched >= count && j->letters.total > j->matched)
-		ctl_list_cut(j->ctl, j->matched, all ? j->letters.total : -1, "dead letters");
+	total = letters.total;
+	l->more = listing_is_full(l) && total > l->rows;
+	letters_done(&letters);
+	return select_is_narrow(s) ? -1 : total;
 }
 
 void
 dead_list(struct ctl *c)
 {
-	json_t *array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	struct table t;
-	struct job j;
+	struct select s = { .reason = "", .match = "" };
+	struct listing l;
+	int64_t total = 0;
 	double now;
-	long count = 50;
+	int rc;
 
-	table_init(&t, "<LETTER", "<ID", ">AGE", "<REASON", ">ATTEMPTS", "<STATUS", "<ERROR", NULL);
-	if (ctl_list_count(c, &count) == 0 && job_init(&j, c, false) == 0) {
-		if ((now = ask_time(c)) >= 0) {
-			j.letters.newest = true;
-			j.letters.page = count < STEP ? count : STEP;
-			j.letters.cut = array != NULL ? -1 : 200;
-			list_collect(&j, &t, array, now, count);
-			if (c->status == 0 && array != NULL)
-				out_json(json_incref(array));
-			else if (table_rows(&t) > 0) {
-				table_show(&t);
-				list_rest(&j, count);
-			} else if (c->status == 0)
-				ctl_note(c, "no dead letter of %s %s", j.target.name,
-				    j.letters.total == 0 ? "is there" : "matches");
-		}
-		job_done(&j);
-	}
-	json_decref(array);
-	table_done(&t);
+	rc = listing_init(&l, c, "LETTER|ID|>AGE|>ATTEMPTS|REASON|ERROR");
+	l.table.last_min = ERROR_MIN;
+	l.table.cut = 1;
+	if (rc == 0 && select_parse(c, &s) == 0 && (now = ask_time(c)) >= 0)
+		total = list(&l, &s, now);
+	listing_end(&l, total, "dead letters", select_is_narrow(&s) ?
+	    "no dead letter of %s matches" : "%s has no dead letters", c->target.name);
 }
 
-/* A field of `dead show`, on lines of its own where it has several. */
+/* -- dead show, export ------------------------------------------------------------ */
+
+/* A field, on lines of its own where it has several. */
 static void
 show_field(const char *name, struct bytes b)
 {
@@ -218,95 +161,89 @@ show_field(const char *name, struct bytes b)
 static void
 show_text(const struct letter *l)
 {
+	static const enum field order[] = {
+		FIELD_REASON, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE
+	};
 	char when[CLOCK_TEXT_MAX];
 	const char *text = clock_text((wall_t)(l->died * 1e6), when);
+	size_t i;
 
 	show_field("letter", l->name);
-	show_field("id", l->id);
+	show_field("id", l->field[FIELD_ID]);
 	show_field("died", (struct bytes){ text, strlen(text) });
-	show_field("reason", l->reason);
-	show_field("attempts", l->attempts);
-	show_field("status", l->status);
-	show_field("host", l->host);
-	show_field("error", l->error);
-	show_field("message", l->message);
+	for (i = 0; i < ARRAY_LEN(order); i++)
+		show_field(letter_fields[order[i]], l->field[order[i]]);
 }
 
 static void
-show_one(const struct ctl *c, const struct letter *l, bool first)
+show_one(const struct change *ch, const struct letter *l)
 {
+	const struct bytes *message = &l->field[FIELD_MESSAGE];
+	const struct ctl *c = ch->ctl;
+
 	if (ctl_given(c, OPT_RAW))
-		fwrite(l->message.data, 1, l->message.len, stdout);
-	else if (ctl_given(c, OPT_JSON))
-		out_json_line(letter_json(l));
+		fwrite(message->data, 1, message->len, stdout);
+	else if (ctl_given(c, OPT_JSON) || c->args.verb->run == dead_export)
+		out_json_line(letter_json(json_object(), l));
 	else {
-		if (!first)
+		if (ch->matched > 0)
 			putchar('\n');
 		show_text(l);
 	}
 }
 
-/* Writes every chosen letter by fn; stops where nobody reads. */
+/* Writes every chosen letter; stops if nobody reads. */
 static void
-write_letters(struct job *j, void (*fn)(const struct ctl *, const struct letter *, bool))
+show(struct ctl *c, bool silent)
 {
-	struct letters *l = &j->letters;
 	struct letter letter;
+	struct letters l;
+	struct change ch;
 	int n, i;
 
-	l->page = progress_step(&j->progress, STEP);
-	while (!out_failed() && !ctl_interrupted() && (n = letters_next(l)) >= 0) {
-		for (i = 0; i < n; i++) {
-			letters_get(l, i, &letter);
-			fn(j->ctl, &letter, j->matched++ == 0);
+	if (change_begin(c, &ch, "exported") == -1)
+		return;
+	ch.silent = silent;
+	letters_init(&l, c, &ch.select);
+	l.page = change_step(&ch, STEP);
+	while (!out_failed() && !ctl_interrupted() && (n = letters_next(&l)) >= 0) {
+		for (i = 0; i < n; i++, ch.matched++) {
+			letters_get(&l, i, &letter);
+			show_one(&ch, &letter);
 		}
-		(void)progress_add(&j->progress, n, l->looked, l->total);
+		(void)change_add(&ch, n, l.looked, l.total);
 	}
-	if (ctl_interrupted() && j->ctl->status == 0)
-		j->ctl->status = EX_INTERRUPTED;
+	if (ctl_interrupted() && c->status == 0)
+		c->status = EX_INTERRUPTED;
+	if (ch.matched == 0)
+		change_none(&ch, "dead letter");
+	letters_done(&l);
 }
 
 void
 dead_show(struct ctl *c)
 {
-	struct job j;
-
-	if (job_init(&j, c, true) == -1)
-		return;
-	j.progress.silent = true;
-	write_letters(&j, show_one);
-	if (j.matched == 0)
-		nothing(c, &j);
-	job_done(&j);
+	show(c, true);
 }
 
-static void
-export_one(const struct ctl *c, const struct letter *l, bool first)
-{
-	(void)c;
-	(void)first;
-	out_json_line(letter_json(l));
-}
-
+/* On a terminal, the letters themselves show the progress. */
 void
 dead_export(struct ctl *c)
 {
-	struct job j;
-
-	if (job_init(&j, c, false) == -1)
-		return;
-	if (progress_init(c, &j.progress, "exported") == 0) {
-		j.progress.silent = out_width() > 0;	/* the letters are there to see */
-		write_letters(&j, export_one);
-		if (j.matched == 0)
-			nothing(c, &j);
-	}
-	job_done(&j);
+	show(c, out_width() > 0);
 }
 
-/* Letters i.. of the page, as words. */
+/* -- dead retry, drop, move ------------------------------------------------------- */
+
+/* What is done with letters; to: the queue whose retries they become. */
+struct action {
+	int	(*step)(const struct action *, const struct letters *, int, int, int64_t *);
+	const struct target *to;
+};
+
+/* Letters i to i + n - 1 of the page, as words. */
 static void
-names_of(const struct letters *l, int i, int n, struct words *w)
+add_names(const struct letters *l, int i, int n, struct words *w)
 {
 	struct letter letter;
 
@@ -316,229 +253,115 @@ names_of(const struct letters *l, int i, int n, struct words *w)
 	}
 }
 
-/* Moves up to n letters from i on; how many of these are dealt with, or -1. */
+/* Moves up to n letters from i on; returns how many of these are dealt with, or -1. */
 static int
-retry_step(struct job *j, int i, int n, int64_t *moved)
+retry_step(const struct action *a, const struct letters *l, int i, int n, int64_t *moved)
 {
-	static const enum key lists[] = {
-		KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
-	};
-	static const enum key zsets[] = { KEY_QUEUE, KEY_DEAD };
-	bool ids = kind_source(j->to->kind) == SOURCE_IDS;
-	const enum key *keys = ids ? zsets : lists;
-	size_t k, nkeys = ids ? ARRAY_LEN(zsets) : ARRAY_LEN(lists);
-	struct words w = { 0 };
+	const char *dead = l->ctl->target.keys.name[KEY_DEAD];
+	char *const *k = a->to->keys.name;
+	struct words w = { .n = 0 };
 	struct redisReply *reply;
 	int done = -1;
 
-	for (k = 0; k < nkeys; k++)
-		words_add(&w, (keys[k] == KEY_DEAD ? &j->target : j->to)->keys.name[keys[k]]);
-	words_add(&w, STEP_BYTES);
-	names_of(&j->letters, i, n, &w);
-	reply = ask_script(j->ctl, ids ? "unique_dead_retry" : "dead_retry", (int)nkeys, &w);
+	if (a->to->kind == KIND_UNIQUE)
+		words_add(&w, "%s", k[KEY_QUEUE]);
+	else
+		words_add(&w, "%s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
+		    k[KEY_DELIVERY]);
+	words_add(&w, "%s " STEP_BYTES, dead);
+	add_names(l, i, n, &w);
+	reply = a->to->kind == KIND_UNIQUE ? ask_script_words(l->ctl, "unique_dead_retry", 2, &w) :
+	    ask_script_words(l->ctl, "dead_retry", 5, &w);
 	if (reply != NULL) {
 		done = (int)reply_int(reply_at(reply, 0), 0);
 		*moved = reply_int(reply_at(reply, 1), 0);
 	}
 	client_reply_free(reply);
-	words_done(&w);
 	return done;
 }
 
-/* The same for deletion. */
 static int
-drop_step(struct job *j, int i, int n, int64_t *moved)
+drop_step(const struct action *a UNUSED, const struct letters *l, int i, int n, int64_t *moved)
 {
-	struct words w = { 0 };
-	struct redisReply *reply;
+	struct words w = { .n = 0 };
 
-	words_add(&w, "XDEL");
-	words_add(&w, j->target.keys.name[KEY_DEAD]);
-	names_of(&j->letters, i, n, &w);
-	reply = ask_words(j->ctl, &w);
-	if (reply != NULL)
-		*moved = reply_int(reply, 0);
-	else
-		n = -1;
-	client_reply_free(reply);
-	words_done(&w);
-	return n;
+	words_add(&w, "XDEL %s", l->ctl->target.keys.name[KEY_DEAD]);
+	add_names(l, i, n, &w);
+	*moved = ask_number(ask_words(l->ctl, &w));
+	return *moved == -1 ? -1 : n;
 }
 
-typedef int step_fn(struct job *, int, int, int64_t *);
-
-/* Works through one page; false: stop. */
+/* Works through n letters of a page; false: stop. */
 static bool
-work_page(struct job *j, step_fn *step, int n)
+do_page(struct change *ch, const struct letters *l, int n)
 {
+	const struct action *a = ch->arg;
 	int64_t moved = 0;
-	int i = 0, did, most;
+	int i = 0, did;
 
 	while (i < n) {
-		most = progress_step(&j->progress, n - i);
-		if ((did = step(j, i, most, &moved)) <= 0)
+		if ((did = a->step(a, l, i, change_step(ch, n - i), &moved)) <= 0)
 			return false;
 		i += did;
-		j->done += moved;
-		if (!progress_add(&j->progress, moved, j->letters.looked, j->letters.total))
+		if (!change_add(ch, moved, l->looked, l->total))
 			return false;
 	}
-	return progress_add(&j->progress, 0, j->letters.looked, j->letters.total);
+	return change_add(ch, 0, l->looked, l->total);
 }
 
-/* Walks over the letters; without a step they are only counted. */
 static void
-work(struct job *j, step_fn *step)
+walk(struct change *ch)
 {
+	struct letters l;
 	int n;
 
-	j->letters.cut = 0;
-	j->letters.page = STEP;
-	while (!ctl_interrupted() && (j->most == 0 || j->matched < j->most) &&
-	    (n = letters_next(&j->letters)) >= 0) {
-		if (j->most > 0 && n > j->most - j->matched)
-			n = (int)(j->most - j->matched);
-		j->matched += n;
-		if (step != NULL && !work_page(j, step, n))
+	letters_init(&l, ch->ctl, &ch->select);
+	l.cut = 0;
+	l.page = STEP;
+	while (change_goes_on(ch) && (n = letters_next(&l)) >= 0) {
+		n = change_match(ch, n);
+		if (!ch->dry && !do_page(ch, &l, n))
 			break;
 	}
-	out_progress_clear();
-	if (ctl_interrupted() && j->ctl->status == 0)
-		j->ctl->status = EX_INTERRUPTED;
-}
-
-/* The closing words, whatever the end was. */
-static void
-tell(struct ctl *c, const struct job *j, const char *verb, int64_t n)
-{
-	char text[OUT_NUMBER_MAX];
-	json_t *o;
-
-	if (ctl_given(c, OPT_JSON)) {
-		o = json_object();
-		out_set_bytes(o, "queue", j->target.name, strlen(j->target.name));
-		json_object_set_new(o, verb, json_integer(n));
-		json_object_set_new(o, "dry_run", json_boolean(ctl_given(c, OPT_DRY_RUN)));
-		json_object_set_new(o, "complete", json_boolean(c->status == 0));
-		out_json(o);
-	} else if (ctl_given(c, OPT_DRY_RUN))
-		printf("would be %s: %s dead letter%s of %s\n", verb, out_number(n, text),
-		    n == 1 ? "" : "s", j->target.name);
-	else
-		printf("%s %s dead letter%s of %s%s\n", verb, out_number(n, text),
-		    n == 1 ? "" : "s", j->target.name,
-		    c->status == 0 ? "" : "; stopped before the end, the rest is as it was");
-}
-
-/* Counts without doing anything; -1 when there is none or something went wrong. */
-static int64_t
-count_letters(struct ctl *c)
-{
-	struct job j;
-	int64_t n = -1;
-
-	if (job_init(&j, c, true) == -1)
-		return -1;
-	work(&j, NULL);
-	if (j.matched == 0)
-		nothing(c, &j);
-	else if (c->status == 0)
-		n = j.matched;
-	job_done(&j);
-	return n;
-}
-
-static void
-run(struct ctl *c, step_fn *step, const char *verb, int64_t most, const struct target *to)
-{
-	struct job j;
-
-	if (job_init(&j, c, true) == -1)
-		return;
-	j.most = most;
-	j.to = to != NULL ? to : &j.target;
-	if (progress_init(c, &j.progress, verb) == 0) {
-		work(&j, ctl_given(c, OPT_DRY_RUN) ? NULL : step);
-		if (j.matched == 0)
-			nothing(c, &j);
-		else if (c->status == 0 || j.done > 0)
-			tell(c, &j, verb, ctl_given(c, OPT_DRY_RUN) ? j.matched : j.done);
-	}
-	job_done(&j);
-}
-
-/* Asks about as many as there are; how many it is answered for, or -1: do nothing. */
-static int64_t
-confirm(struct ctl *c, const char *what)
-{
-	int64_t n = count_letters(c);
-	char text[OUT_NUMBER_MAX];
-
-	if (n <= 0 || !ctl_confirm(c, "%s %s dead letter%s of %s", what, out_number(n, text),
-	    n == 1 ? "" : "s", c->args.words[0]))
-		return -1;
-	return n;
-}
-
-static bool
-must_ask(const struct ctl *c)
-{
-	return !ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES);
+	letters_done(&l);
 }
 
 void
 dead_retry(struct ctl *c)
 {
-	int64_t n = 0;
+	static const struct change_ops ops = { .verb = "retry", .what = "dead letter",
+		.word = "retried", .complete = true, .walk = walk };
+	const struct action action = { retry_step, &c->target };
 
-	if (must_ask(c) && ctl_given(c, OPT_ALL))
-		n = confirm(c, "retry");
-	if (n >= 0)
-		run(c, retry_step, "retried", n, NULL);
-}
-
-/* As retry, but into another queue, the last argument. */
-void
-dead_move(struct ctl *c)
-{
-	const char *name = c->args.words[--c->args.nwords];
-	struct target to;
-	int64_t n = 0;
-
-	c->args.words[c->args.nwords] = NULL;
-	if (ctl_keeping_target(c, name, "dead", &to) == -1)
-		return;
-	if (strcmp(name, c->args.words[0]) == 0) {
-		ctl_error(c, EX_USAGE, "%s and %s are the same queue: rqctl dead retry", name, name);
-		n = -1;
-	} else if (must_ask(c) && ctl_given(c, OPT_ALL))
-		n = confirm(c, "move");
-	if (n >= 0)
-		run(c, retry_step, "moved", n, &to);
-	ctl_target_done(&to);
+	change_run(c, &ops, &action);
 }
 
 void
 dead_drop(struct ctl *c)
 {
-	int64_t n = must_ask(c) ? confirm(c, "drop") : 0;
+	static const struct change_ops ops = { .verb = "drop", .what = "dead letter",
+		.word = "dropped", .complete = true, .walk = walk };
+	const struct action action = { drop_step, NULL };
 
-	if (n >= 0)
-		run(c, drop_step, "dropped", n, NULL);
+	change_run(c, &ops, &action);
 }
 
-bool
-dead_has(struct ctl *c, const struct target *t)
+/* The last argument is the queue to which the messages go. */
+void
+dead_move(struct ctl *c)
 {
-	struct select s = { .ids = c->args.words + 1, .nids = c->args.nwords - 1,
-		.reason = "", .match = "" };
-	struct letters l;
-	int n = 0;
+	static const struct change_ops ops = { .verb = "move", .what = "dead letter",
+		.word = "moved", .complete = true, .walk = walk };
+	const char *name = c->args.words[--c->args.nwords];
+	struct target to;
+	const struct action action = { retry_step, &to };
 
-	letters_init(&l, c, t, &s);
-	l.cut = 0;
-	while (n == 0 && !ctl_interrupted())
-		n = letters_next(&l);
-	letters_done(&l);
-	return n > 0;
+	c->args.words[c->args.nwords] = NULL;
+	if (target_find(c, name, VERB_KEEPING, &to) == 0) {
+		if (strcmp(name, c->target.name) == 0)
+			ctl_error(c, EX_USAGE, "%s is the same queue: use rqctl dead retry", name);
+		else
+			change_run(c, &ops, &action);
+	}
+	target_done(&to);
 }

@@ -1,8 +1,8 @@
 /*
  * rqctl retry, delayed, bury: messages that wait for a time.
  *
- * Delayed are the members of QDELAYED (a producer's own ZADD; of kind "unique" those of
- * the queue itself that are not due yet) and those in QRETRY that no handler has
+ * Delayed messages are the members of QDELAYED (a producer's own ZADD; of kind "unique"
+ * the ids of the queue that are not due yet) and those in QRETRY that no handler has
  * seen yet (rqctl push --delay).
  */
 #include <math.h>
@@ -12,412 +12,270 @@
 
 #include "policy/message.h"
 #include "queue/pausetext.h"
-#include "redis/reply.h"
-#include "rqctl/groups.h"
-#include "rqctl/later.h"
+#include "rqctl/change.h"
 #include "rqctl/letters.h"
-#include "rqctl/out.h"
-#include "rqctl/table.h"
+#include "rqctl/listing.h"
+#include "rqctl/waiting.h"
 
-struct list {
-	struct table	 table;
-	json_t		*array;		/* NULL: the table */
-	int64_t		 left;
-	bool		 more;		/* there was one that is not shown */
+/* Where a group of verbs finds its messages. */
+struct places {
+	enum key	 keys[2];
+	size_t		 n;
+	bool		 undelivered;	/* of KEY_RETRY, only those */
 };
 
-/* What a walk with steps has done. */
-struct work {
-	bool	 dry;
-	int64_t	 done;
-};
+static const struct places retries = { { KEY_RETRY }, 1, false };
+static const struct places delayed = { { KEY_DELAYED, KEY_RETRY }, 2, true };
 
-static double
-due(const struct later *l, const struct peeked *m)
-{
-	return l->key == KEY_RETRY ? m->score : peek_due(m);
-}
-
-static void
-add_json(struct list *list, const struct later *l, const struct peeked *m, const char *id)
-{
-	json_t *o = json_object();
-
-	if (id[0] != '\0')
-		out_set_bytes(o, "id", id, strlen(id));
-	else
-		json_object_set_new(o, "id", json_null());
-	if (m->taglen > 0)
-		out_set_bytes(o, "tag", m->tag, m->taglen);
-	json_object_set_new(o, "due", isinf(due(l, m)) ? json_null() : json_real(due(l, m)));
-	json_object_set_new(o, "attempts", json_integer(m->delivery.attempts));
-	json_object_set_new(o, "crashes", json_integer(m->delivery.crashes));
-	out_set_bytes(o, "message", m->data, m->len);
-	json_array_append_new(list->array, o);
-}
+/* -- lists ------------------------------------------------------------------------ */
 
 static bool
-list_one(struct later *l, const struct peeked *m, void *arg)
+list_one(struct waiting_walk *w, const struct waiting *m, void *arg)
 {
-	char id[MESSAGE_ID_MAX + 1], in[32];
-	struct list *list = arg;
-	double at = due(l, m);
+	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
+	double due = w->key == KEY_RETRY ? m->score : waiting_due(m);
+	struct listing *l = arg;
+	struct table *t = &l->table;
+	json_t *o;
 
-	if (list->left-- == 0) {
-		list->more = true;
+	if (listing_is_full(l)) {
+		l->more = true;
 		return false;
 	}
-	later_id(l->target->kind, m, id);
-	if (list->array != NULL)
-		add_json(list, l, m, id);
-	else {
-		table_add(&list->table, "%s", id[0] != '\0' ? id : "-");
-		if (isinf(at) && at > 0)
-			table_add(&list->table, "never");
-		else if (at > l->now)
-			table_add(&list->table, "in %s", out_age(at - l->now, in));
-		else
-			table_add(&list->table, "now");
-		table_number(&list->table, m->delivery.attempts);
-		table_number(&list->table, m->size);
-		table_bytes(&list->table, m->data, m->len < 200 ? m->len : 200);
+	o = listing_row(l);
+	waiting_id(w->ctl->target.kind, m, id);
+	if (o != NULL) {
+		out_set(o, "id:s", id[0] != '\0' ? id : NULL);
+		if (m->taglen > 0)
+			out_set(o, "tag:b", m->tag, m->taglen);
+		out_set(o, "due:f attempts:i crashes:i message:b", due,
+		    (int64_t)m->delivery.attempts, (int64_t)m->delivery.crashes, m->data, m->len);
+	} else {
+		table_add(t, "%s", id[0] != '\0' ? id : "-");
+		table_add(t, "%s", waiting_due_text(due, w->now, text));
+		table_number(t, m->delivery.attempts);
+		table_number(t, m->size);
+		table_bytes(t, m->data, m->len < WAITING_SHOWN ? m->len : WAITING_SHOWN);
 	}
 	return true;
 }
 
-/* How many members a key has; -1: not known. */
+/* How many there are; -1: nobody has counted them. */
 static int64_t
-card(struct ctl *c, const struct target *t, enum key key)
+count_all(struct ctl *c, const struct places *p, const struct select *s)
 {
-	struct redisReply *reply = ask(c, "ZCARD", t->keys.name[key], NULL);
-	int64_t n = reply_int(reply, -1);
-
-	client_reply_free(reply);
-	return n;
+	if (p->undelivered || s->match[0] != '\0')
+		return -1;
+	return ask_number(ask(c, "ZCARD %s", c->target.keys.name[KEY_RETRY]));
 }
 
-/* Lists what waits in these keys, one after the other. */
 static void
-list(struct ctl *c, const enum key *keys, size_t n, bool undelivered)
+list(struct ctl *c, const struct places *p)
 {
-	struct list list = { .left = 50 };
-	struct later_walk walk = { .fn = list_one, .arg = &list };
-	struct target t;
-	struct later l;
-	long count = 50;
+	struct listing l;
+	struct select s;
+	int64_t total = 0;
 	size_t i;
+	int rc;
 
-	if (ctl_list_count(c, &count) == -1 ||
-	    ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
-		return;
-	list.left = count;
-	list.array = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	walk.cut = list.array != NULL ? -1 : 65536;
-	table_init(&list.table, "<ID", "<DUE", ">ATTEMPTS", ">BYTES", "<MESSAGE", NULL);
-	for (i = 0; i < n && !list.more; i++) {
-		if (later_init(c, &l, &t, keys[i], false) == -1)
-			break;
-		l.undelivered = undelivered && keys[i] == KEY_RETRY;
-		if (later_each(&l, &walk) == -1)
-			break;
+	rc = listing_init(&l, c, "ID|DUE|>ATTEMPTS|>BYTES|MESSAGE");
+	if (rc == 0)
+		rc = select_parse(c, &s);
+	for (i = 0; rc == 0 && i < p->n && !l.more; i++) {
+		struct waiting_walk w = {
+			.ctl = c, .select = &s, .key = p->keys[i], .each = list_one, .arg = &l,
+			.undelivered = p->undelivered && p->keys[i] == KEY_RETRY,
+			.cut = l.array != NULL ? -1 : WAITING_CUT
+		};
+
+		rc = waiting_each(&w);
 	}
-	if (c->status == 0 && list.array != NULL)
-		out_json(json_incref(list.array));
-	else if (table_rows(&list.table) > 0) {
-		table_show(&list.table);
-		if (list.more)
-			ctl_list_cut(c, count, undelivered || l.match[0] != '\0' ? -1 :
-			    card(c, &t, KEY_RETRY), "messages");
-	} else if (c->status == 0)
-		ctl_note(c, "no message waits for %s in %s", undelivered ? "its time" : "a retry",
-		    t.name);
-	json_decref(list.array);
-	table_done(&list.table);
-	ctl_target_done(&t);
+	if (rc == 0 && listing_is_full(&l))
+		total = count_all(c, p, &s);
+	listing_end(&l, total, "messages", "%s has no %s", c->target.name,
+	    p->undelivered ? "delayed messages" : "retries");
 }
 
 void
 retry_list(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_RETRY };
-
-	list(c, keys, ARRAY_LEN(keys), false);
+	list(c, &retries);
 }
 
 void
 delayed_list(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_DELAYED, KEY_RETRY };
-
-	list(c, keys, ARRAY_LEN(keys), true);
+	list(c, &delayed);
 }
 
-/* Appends members; borrowed. */
+/* -- changes ---------------------------------------------------------------------- */
+
+/* What a verb does with the members of the chosen messages of a page. */
+struct action {
+	const struct places *places;
+	int64_t	 (*step)(struct waiting_walk *, const struct words *, void *);
+	const char *error;		/* of bury */
+};
+
+static void
+walk(struct change *ch)
+{
+	const struct action *a = ch->arg;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < a->places->n && change_goes_on(ch); i++) {
+		struct waiting_walk w = {
+			.ctl = ch->ctl, .select = &ch->select, .key = a->places->keys[i],
+			.undelivered = a->places->undelivered && a->places->keys[i] == KEY_RETRY,
+			.cut = ch->dry ? WAITING_CUT : 0, .step = ch->dry ? NULL : a->step,
+			.most = ch->most > 0 ? ch->most - ch->matched : 0, .arg = ch
+		};
+
+		rc = waiting_each(&w);
+		ch->matched += w.matched;
+	}
+}
+
 static void
 add_members(struct words *w, const struct words *members)
 {
+	const char *text;
+	size_t len;
 	int i;
 
-	for (i = 0; i < members->n; i++)
-		words_mem(w, members->v[i], members->len[i]);
+	for (i = 0; i < members->n; i++) {
+		text = words_at(members, i, &len);
+		words_mem(w, text, len);
+	}
 }
 
-/* The integer that a script returns; -1 after an error. */
+/* Makes the members due. */
 static int64_t
-number_of(struct ctl *c, const char *script, int nkeys, struct words *w)
+due_step(struct waiting_walk *w, const struct words *members, void *arg)
 {
-	struct redisReply *reply = ask_script(c, script, nkeys, w);
-	int64_t n = -1;
-
-	if (reply != NULL)
-		n = reply_int(reply, 0);
-	client_reply_free(reply);
-	words_done(w);
-	return n;
-}
-
-/* Makes the chosen ones due. */
-static int64_t
-due_step(struct later *l, const struct words *members, void *arg)
-{
-	struct words w = { 0 };
-	struct work *work = arg;
+	struct words words = { .n = 0 };
+	struct change *ch = arg;
 	int64_t n;
 
-	if (work->dry)
-		return 0;
-	words_add(&w, l->target->keys.name[l->key]);
-	add_members(&w, members);
-	n = number_of(l->ctl, "due", 1, &w);
-	work->done += n > 0 ? n : 0;
+	words_add(&words, "%s", w->ctl->target.keys.name[w->key]);
+	add_members(&words, members);
+	n = ask_number(ask_script_words(w->ctl, "due", 1, &words));
+	ch->done += n > 0 ? n : 0;
 	return n;
 }
 
-/* Deletes the chosen ones. */
+/* Deletes the members. */
 static int64_t
-cancel_step(struct later *l, const struct words *members, void *arg)
+cancel_step(struct waiting_walk *w, const struct words *members, void *arg)
 {
-	char *const *key = l->target->keys.name;
-	struct work *work = arg;
-	struct words w = { 0 };
+	char *const *k = w->ctl->target.keys.name;
+	struct words words = { .n = 0 };
+	struct change *ch = arg;
+	int64_t n;
+
+	if (w->key == KEY_RETRY)
+		words_add(&words, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
+	else
+		words_add(&words, "ZREM %s", k[w->key]);
+	add_members(&words, members);
+	n = ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "forget", 3, &words) :
+	    ask_words(w->ctl, &words));
+	ch->done += n > 0 ? n : 0;
+	return n;
+}
+
+/* One tag: 1 if it was buried, 0 if it could not be, -1 after an error. */
+static int
+bury_tag(struct ctl *c, const char *tag, size_t len, const char *error)
+{
+	const struct target *t = &c->target;
+	char *const *k = t->keys.name;
 	struct redisReply *reply;
-	int64_t n = -1;
+	const char *answer;
+	int rc = -1;
 
-	if (work->dry)
-		return 0;
-	if (l->key == KEY_RETRY) {
-		words_add(&w, key[KEY_CONTEXT]);
-		words_add(&w, key[KEY_RETRY]);
-		words_add(&w, key[KEY_DELIVERY]);
-		add_members(&w, members);
-		n = number_of(l->ctl, "forget", 3, &w);
-	} else {
-		words_add(&w, "ZREM");
-		words_add(&w, key[l->key]);
-		add_members(&w, members);
-		if ((reply = ask_words(l->ctl, &w)) != NULL)
-			n = reply_int(reply, 0);
-		client_reply_free(reply);
-		words_done(&w);
-	}
-	work->done += n > 0 ? n : 0;
-	return n;
+	reply = ask_script(c, "bury", 4, "%s %s %s %s %.*s %lld %s %s", k[KEY_CONTEXT],
+	    k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], (int)len, tag,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, c->config->name, error);
+	if ((answer = reply_str(reply, NULL)) != NULL)
+		rc = strcmp(answer, "ok") == 0;
+	if (answer != NULL && strcmp(answer, "held") == 0)
+		ctl_error(c, EX_TEMPFAIL, "%.*s is still in flight", (int)len, tag);
+	client_reply_free(reply);
+	return rc;
 }
 
-static void
-tell(const struct ctl *c, const char *queue, const char *verb, const struct work *w,
-    int64_t matched)
-{
-	int64_t n = w->dry ? matched : w->done;
-	char text[OUT_NUMBER_MAX];
-	json_t *o;
-
-	if (ctl_given(c, OPT_JSON)) {
-		o = json_object();
-		out_set_bytes(o, "queue", queue, strlen(queue));
-		json_object_set_new(o, strcmp(verb, "made due") == 0 ? "made_due" : verb,
-		    json_integer(n));
-		json_object_set_new(o, "dry_run", json_boolean(w->dry));
-		out_json(o);
-	} else
-		printf("%s%s%s %s message%s of %s\n", w->dry ? "would be " : "", verb,
-		    w->dry ? ":" : "", out_number(n, text), n == 1 ? "" : "s", queue);
-}
-
-/* Walks over the keys with a step; how many were chosen, `most` if that is not 0, or -1. */
 static int64_t
-walk(struct ctl *c, const struct target *t, const enum key *keys, size_t n, bool undelivered,
-    const struct later_walk *walk, int64_t most)
+bury_step(struct waiting_walk *w, const struct words *members, void *arg)
 {
-	int64_t matched = 0;
-	struct later l;
-	size_t i;
+	struct change *ch = arg;
+	const struct action *a = ch->arg;
+	int64_t gone = 0;
+	const char *tag;
+	size_t len;
+	int i, rc;
 
-	for (i = 0; i < n && (most == 0 || matched < most); i++) {
-		if (later_init(c, &l, t, keys[i], true) == -1)
+	for (i = 0; i < members->n; i++) {
+		tag = words_at(members, i, &len);
+		if ((rc = bury_tag(w->ctl, tag, len, a->error)) == -1)
 			return -1;
-		l.undelivered = undelivered && keys[i] == KEY_RETRY;
-		l.most = most > 0 ? most - matched : 0;
-		if (later_each(&l, walk) == -1)
-			return -1;
-		matched += l.matched;
+		gone += rc;
+		ch->done += rc;
 	}
-	return matched;
+	return gone;
 }
 
 static void
-run(struct ctl *c, const enum key *keys, size_t n, bool undelivered,
-    int64_t (*step)(struct later *, const struct words *, void *), const char *verb, int64_t most)
+report_none(struct change *ch)
 {
-	struct work work = { .dry = ctl_given(c, OPT_DRY_RUN) };
-	struct later_walk steps = { .step = step, .arg = &work };
-	struct target t;
-	int64_t matched;
+	struct ctl *c = ch->ctl;
 
-	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
-		return;
-	ctl_catch_signals();
-	matched = walk(c, &t, keys, n, undelivered, &steps, most);
-	if (matched == 0 && c->args.nwords > 1 && dead_has(c, &t))
-		ctl_error(c, EX_NOTHING, "it is a dead letter: rqctl dead retry %s %s", t.name,
-		    c->args.words[1]);
-	else if (matched == 0)
-		ctl_error(c, EX_NOTHING, "no message of %s matches", t.name);
-	else if (matched > 0 || work.done > 0)
-		tell(c, t.name, verb, &work, matched);
-	ctl_target_done(&t);
+	if (ch->select.nids > 0 && letters_exist(c, &ch->select))
+		ctl_error(c, EX_NOTHING, "%s is a dead letter: use rqctl dead retry %s %s",
+		    ch->select.ids[0], c->target.name, ch->select.ids[0]);
 }
+
+static const struct change_ops due_ops = { .what = "message", .word = "made due",
+	.member = "made_due", .walk = walk, .none = report_none };
 
 void
 retry_now(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_RETRY };
+	static const struct action action = { .places = &retries, .step = due_step };
 
-	run(c, keys, ARRAY_LEN(keys), false, due_step, "made due", 0);
+	change_run(c, &due_ops, &action);
 }
 
 void
 delayed_now(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_DELAYED, KEY_RETRY };
+	static const struct action action = { .places = &delayed, .step = due_step };
 
-	run(c, keys, ARRAY_LEN(keys), true, due_step, "made due", 0);
-}
-
-/* Asks about as many as match; how many it is answered for, or -1: do nothing. */
-static int64_t
-confirm(struct ctl *c, const enum key *keys, size_t n, bool undelivered, const char *verb,
-    const char *what)
-{
-	struct later_walk count = { .cut = 65536 };
-	char text[OUT_NUMBER_MAX];
-	struct target t;
-	int64_t matched;
-
-	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == -1)
-		return -1;
-	matched = walk(c, &t, keys, n, undelivered, &count, 0);
-	ctl_target_done(&t);
-	if (matched == 0)
-		ctl_error(c, EX_NOTHING, "no message of %s matches", c->args.words[0]);
-	if (matched <= 0 || !ctl_confirm(c, "%s %s %s%s of %s", verb, out_number(matched, text),
-	    what, matched == 1 ? "" : "s", c->args.words[0]))
-		return -1;
-	return matched;
+	change_run(c, &due_ops, &action);
 }
 
 void
 delayed_cancel(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_DELAYED, KEY_RETRY };
-	int64_t n = 0;
+	static const struct action action = { .places = &delayed, .step = cancel_step };
+	static const struct change_ops ops = { .verb = "cancel", .what = "delayed message",
+		.word = "cancelled", .thing = "message", .walk = walk, .none = report_none };
 
-	if (!ctl_given(c, OPT_DRY_RUN) && !ctl_given(c, OPT_YES))
-		n = confirm(c, keys, ARRAY_LEN(keys), true, "cancel", "delayed message");
-	if (n >= 0)
-		run(c, keys, ARRAY_LEN(keys), true, cancel_step, "cancelled", n);
-}
-
-/* One tag; 1 when it was buried, 0 when it could not be, -1 after an error. */
-static int
-bury_tag(struct later *l, const char *tag, size_t len, const char *error)
-{
-	const struct target *t = l->target;
-	struct redisReply *reply;
-	struct words w = { 0 };
-	const char *answer;
-	char max[24];
-	int rc = -1;
-
-	snprintf(max, sizeof(max), "%lld", t->cfg != NULL ? (long long)t->cfg->dead_max : 0);
-	words_add(&w, t->keys.name[KEY_CONTEXT]);
-	words_add(&w, t->keys.name[KEY_RETRY]);
-	words_add(&w, t->keys.name[KEY_DELIVERY]);
-	words_add(&w, t->keys.name[KEY_DEAD]);
-	words_mem(&w, tag, len);
-	words_add(&w, max);
-	words_add(&w, l->ctl->config->name);
-	words_add(&w, error);
-	if ((reply = ask_script(l->ctl, "bury", 4, &w)) != NULL) {
-		answer = reply_str(reply, NULL);
-		rc = answer != NULL && strcmp(answer, "ok") == 0;
-		if (answer != NULL && strcmp(answer, "held") == 0)
-			ctl_error(l->ctl, EX_TEMPFAIL, "%.*s is still in flight",
-			    (int)len, tag);
-	}
-	client_reply_free(reply);
-	words_done(&w);
-	return rc;
-}
-
-struct bury {
-	struct work	 work;
-	const char	*error;
-};
-
-static int64_t
-bury_step(struct later *l, const struct words *members, void *arg)
-{
-	struct bury *b = arg;
-	int64_t gone = 0;
-	int i, rc;
-
-	for (i = 0; i < members->n && !b->work.dry; i++) {
-		rc = bury_tag(l, members->v[i], members->len[i], b->error);
-		if (rc == -1)
-			return -1;
-		gone += rc;
-	}
-	b->work.done += gone;
-	return gone;
+	change_run(c, &ops, &action);
 }
 
 void
 bury_run(struct ctl *c)
 {
-	static const enum key keys[] = { KEY_RETRY };
-	struct bury b = { .work.dry = ctl_given(c, OPT_DRY_RUN) };
-	struct later_walk steps = { .step = bury_step, .arg = &b };
-	char *who, *error;
-	struct target t;
-	int64_t matched, most = 0;
+	static const struct change_ops ops = { .verb = "bury", .what = "message",
+		.word = "buried", .walk = walk };
+	const char *why = ctl_value(c, OPT_WHY);
+	char *who = pausetext_who();
+	char *error = xasprintf("buried by %s%s%s", who, why[0] != '\0' ? ": " : "", why);
+	struct action action = { .places = &retries, .step = bury_step, .error = error };
 
-	if (ctl_given(c, OPT_ALL) && !b.work.dry && !ctl_given(c, OPT_YES) &&
-	    (most = confirm(c, keys, ARRAY_LEN(keys), false, "bury", "message")) == -1)
-		return;
-	who = pausetext_who();
-	error = xasprintf("buried by %s%s%s", who, ctl_given(c, OPT_WHY) ? ": " : "",
-	    ctl_given(c, OPT_WHY) ? ctl_value(c, OPT_WHY) : "");
-	b.error = error;
-	if (ctl_keeping_target(c, c->args.words[0], c->args.verb->name, &t) == 0) {
-		matched = walk(c, &t, keys, ARRAY_LEN(keys), false, &steps, most);
-		if (matched == 0)
-			ctl_error(c, EX_NOTHING, "no message of %s that waits for a retry matches",
-			    t.name);
-		else if (b.work.dry || b.work.done > 0)
-			tell(c, t.name, "buried", &b.work, matched);
-		ctl_target_done(&t);
-	}
+	change_run(c, &ops, &action);
 	free(error);
 	free(who);
 }

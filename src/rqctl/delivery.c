@@ -1,12 +1,11 @@
 /*
- * Reading what the scripts in src/queue/lua write.
+ * Reads what the scripts in src/queue/lua write.
  */
 #include "rqctl/delivery.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "redis/reply.h"
 #include "rqctl/ask.h"
 
 /*
@@ -45,6 +44,21 @@ delivery_parse(const char *text, struct delivery *d)
 	read_instance(token, d->instance, sizeof(d->instance));
 }
 
+struct redisReply *
+delivery_fields(struct ctl *c, const struct target *t, const struct redisReply *tags, size_t step)
+{
+	struct words w = { .n = 0 };
+	const char *tag;
+	size_t i, len;
+
+	words_add(&w, "HMGET %s", t->keys.name[KEY_DELIVERY]);
+	for (i = 0; i < reply_len(tags); i += step) {
+		tag = reply_str(reply_at(tags, i), &len);
+		words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);
+	}
+	return ask_words(c, &w);
+}
+
 int64_t
 delivery_daemons(struct ctl *c, const char *key)
 {
@@ -54,7 +68,7 @@ delivery_daemons(struct ctl *c, const char *key)
 	int64_t n = 0;
 
 	do {
-		reply = ask(c, "HSCAN", key, cursor, "MATCH", "\1*", "COUNT", "1000", NULL);
+		reply = ask(c, "HSCAN %s %s MATCH \1* COUNT 1000", key, cursor);
 		next = reply_str(reply_at(reply, 0), NULL);
 		n += (int64_t)reply_len(reply_at(reply, 1)) / 2;
 		snprintf(cursor, sizeof(cursor), "%s", next != NULL ? next : "0");

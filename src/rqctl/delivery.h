@@ -1,6 +1,6 @@
 /*
- * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN" for each tag, and, of each
- * daemon with messages in hand, "\1INSTANCE" (see doc/keys.md).
+ * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN" for each tag, and "\1INSTANCE" for
+ * each daemon with messages in flight (see doc/keys.md).
  */
 #ifndef RQD_RQCTL_DELIVERY_H
 #define RQD_RQCTL_DELIVERY_H
@@ -10,19 +10,25 @@
 #include <stdint.h>
 
 struct delivery {
-	bool	 ours;		/* there is such a field; else the rest is 0 */
+	bool	 ours;		/* rqd has written the field; else the rest is 0 */
 	long	 attempts;	/* failures so far */
 	long	 crashes;
-	bool	 owned;		/* a daemon has it in hand, or had when its lease ended */
+	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* how much of the tag is the id */
 	char	 instance[128];	/* the daemon's, while owned; else "" */
 };
 
-/* NULL, or text of another form: not ours. */
+/* NULL, or text of another form: rqd has not written it. */
 void	delivery_parse(const char *, struct delivery *);
 
 struct ctl;
+struct redisReply;
+struct target;
+
+/* The fields of every step-th element of a list, a tag; NULL after an error was reported. */
+struct redisReply *delivery_fields(struct ctl *, const struct target *,
+	    const struct redisReply *tags, size_t step);
 
 /* How many fields of this QDELIVERY are those of daemons; 0 after an error. */
 int64_t	delivery_daemons(struct ctl *, const char *key);

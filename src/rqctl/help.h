@@ -7,7 +7,9 @@
 struct verb;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
-void	help_bash(void);
-void	help_zsh(void);
+
+/* The templates, completion/bash and completion/zsh. */
+extern const char completion_bash[];
+extern const char completion_zsh[];
 
 #endif

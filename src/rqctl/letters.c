@@ -1,34 +1,30 @@
 /*
- * Pages come from dead_list.lua, which looks at a bounded number of letters, and
- * of bytes, in each call; so a page may be empty although more follow.
+ * Pages come from dead_list.lua.  Each call looks at a bounded number of letters and of
+ * bytes, so a page may be empty although more follow.
  *
- * Ids that look like a letter's own are first tried as such, without a walk;
- * what is not found so is looked for among the messages' ids.  The walk ends
- * at the letter that was the newest when it began: a message that dies again
- * while the others are retried is not met twice.
+ * An id that looks like a letter's number is first tried as one, without a walk.  The walk
+ * then looks for the other ids among those of the messages.  It ends at the letter that was
+ * the newest when it began: so it does not meet a message that dies again meanwhile.
  */
 #include "rqctl/letters.h"
 
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "redis/reply.h"
 
 #define LOOK		"1000"		/* letters per call */
 #define LOOK_BYTES	"1048576"	/* of messages per call */
 
+const char *const letter_fields[FIELD_MAX] = {
+	"id", "reason", "status", "host", "error", "message", "attempts"
+};
+
 void
-letters_init(struct letters *l, struct ctl *c, const struct target *t, const struct select *s)
+letters_init(struct letters *l, struct ctl *c, const struct select *s)
 {
-	memset(l, 0, sizeof(*l));
-	l->ctl = c;
-	l->target = t;
-	l->select = s;
-	l->cut = -1;
-	l->page = 500;
-	l->seen = xcalloc((size_t)s->nids + 1, sizeof(l->seen[0]));
+	*l = (struct letters){
+		.ctl = c, .select = s, .cut = -1, .page = 500,
+		.seen = xcalloc((size_t)s->nids + 1, sizeof(l->seen[0]))
+	};
 }
 
 void
@@ -48,35 +44,24 @@ bound(wall_t t, const char *otherwise)
 	return t > 0 ? xasprintf("%lld", (long long)(t / MSEC)) : xstrdup(otherwise);
 }
 
-/* One call; from and to are bounds of the range, only: the one id to look for. */
+/* One call.  from and to are bounds of the range; only: the one id to look for. */
 static int
 call(struct letters *l, const char *from, const char *to, const char *only)
 {
 	const struct select *s = l->select;
-	struct words w = { 0 };
-	char page[24], cut[24];
+	struct words w = { .n = 0 };
 	int i;
 
-	snprintf(page, sizeof(page), "%ld", l->page);
-	snprintf(cut, sizeof(cut), "%ld", l->cut);
-	words_add(&w, l->target->keys.name[KEY_DEAD]);
-	words_add(&w, l->newest ? "1" : "0");
-	words_add(&w, from);
-	words_add(&w, to);
-	words_add(&w, page);
-	words_add(&w, LOOK);
-	words_add(&w, LOOK_BYTES);
-	words_add(&w, cut);
-	words_add(&w, s->reason);
-	words_add(&w, s->match);
+	words_add(&w, "%s %s %s %s %lld " LOOK " " LOOK_BYTES " %lld %s %s",
+	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
+	    (long long)l->page, (long long)l->cut, s->reason, s->match);
 	if (only != NULL)
-		words_add(&w, only);
+		words_add(&w, "%s", only);
 	for (i = 0; only == NULL && i < s->nids; i++)
 		if (!l->seen[i])
-			words_add(&w, s->ids[i]);
+			words_add(&w, "%s", s->ids[i]);
 	client_reply_free(l->reply);
-	l->reply = ask_script(l->ctl, "dead_list", 1, &w);
-	words_done(&w);
+	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
 	return l->reply == NULL ? -1 : 0;
 }
 
@@ -88,7 +73,7 @@ count(const struct letters *l)
 	return n > 4 ? (int)(n - 4) : 0;
 }
 
-/* Tries the next id that could be a letter's; -1: there is none left. */
+/* Tries the next id that could be a letter's number; -1: no more of them. */
 static int
 next_direct(struct letters *l)
 {
@@ -131,7 +116,7 @@ begin(struct letters *l)
 	l->end = l->newest ? bound(s->since, "-") : bound(s->until, "+");
 }
 
-/* Keeps what the reply says of the walk. */
+/* Keeps what the reply says about the walk. */
 static void
 advance(struct letters *l)
 {
@@ -174,36 +159,35 @@ set(struct bytes *b, const struct redisReply *value)
 	b->data = reply_str(value, &b->len);
 }
 
-/* Puts one field of a letter where it belongs. */
-static void
-take_field(struct letter *letter, const char *name, const struct redisReply *value)
-{
-	static const struct { const char *name; size_t at; } fields[] = {
-		{ "id", offsetof(struct letter, id) },
-		{ "message", offsetof(struct letter, message) },
-		{ "reason", offsetof(struct letter, reason) },
-		{ "attempts", offsetof(struct letter, attempts) },
-		{ "status", offsetof(struct letter, status) },
-		{ "error", offsetof(struct letter, error) },
-		{ "host", offsetof(struct letter, host) },
-	};
-	size_t i;
-
-	for (i = 0; name != NULL && i < ARRAY_LEN(fields); i++)
-		if (strcmp(fields[i].name, name) == 0)
-			set((struct bytes *)(void *)((char *)letter + fields[i].at), value);
-}
-
 void
 letters_get(const struct letters *l, int i, struct letter *ret)
 {
 	const struct redisReply *row = reply_at(l->reply, (size_t)i + 4);
-	size_t f;
+	const char *name;
+	size_t at, f;
 
 	memset(ret, 0, sizeof(*ret));
 	set(&ret->name, reply_at(row, 0));
-	ret->size = (size_t)reply_int(reply_at(row, 1), 0);
 	ret->died = ret->name.data != NULL ? strtod(ret->name.data, NULL) / 1e3 : 0;
-	for (f = 2; f + 1 < reply_len(row); f += 2)
-		take_field(ret, reply_str(reply_at(row, f), NULL), reply_at(row, f + 1));
+	for (at = 2; at + 1 < reply_len(row); at += 2) {
+		name = reply_str(reply_at(row, at), NULL);
+		for (f = 0; name != NULL && f < FIELD_MAX; f++)
+			if (strcmp(letter_fields[f], name) == 0)
+				set(&ret->field[f], reply_at(row, at + 1));
+	}
+}
+
+bool
+letters_exist(struct ctl *c, const struct select *s)
+{
+	struct select ids = { .ids = s->ids, .nids = s->nids, .reason = "", .match = "" };
+	struct letters l;
+	int n = 0;
+
+	letters_init(&l, c, &ids);
+	l.cut = 0;
+	while (n == 0 && !ctl_interrupted())
+		n = letters_next(&l);
+	letters_done(&l);
+	return n > 0;
 }

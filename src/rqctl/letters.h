@@ -1,5 +1,5 @@
 /*
- * Walking through the dead letters of a queue, page by page.
+ * Walking through the dead letters of c->target, page by page.
  */
 #ifndef RQD_RQCTL_LETTERS_H
 #define RQD_RQCTL_LETTERS_H
@@ -15,24 +15,28 @@ struct bytes {
 	size_t		 len;
 };
 
+/* The fields of a letter, in the order in which JSON has them. */
+enum field {
+	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE,
+	FIELD_ATTEMPTS, FIELD_MAX
+};
+
 /* Borrowed from the page. */
 struct letter {
 	struct bytes	 name;		/* its id in QDEAD */
-	struct bytes	 id, message, reason, attempts, status, error, host;
-	size_t		 size;		/* of the whole message */
+	struct bytes	 field[FIELD_MAX];
 	double		 died;		/* Redis seconds */
 };
 
 struct letters {
 	struct ctl		*ctl;
-	const struct target	*target;
 	const struct select	*select;
 	bool			 newest;	/* first */
 	long			 cut;		/* bytes of a message that are read; -1: all */
 	long			 page;		/* letters in a page at most */
-	/* what the walk has found out: */
-	int64_t			 total;		/* in the queue, when it began */
-	int64_t			 looked;	/* at, so far */
+	/* Results of the walk: */
+	int64_t			 total;		/* letters in the queue when it began */
+	int64_t			 looked;	/* letters that it has looked at */
 	/* private: */
 	struct redisReply	*reply;
 	bool			*seen;		/* ids that were found by their letter */
@@ -40,17 +44,20 @@ struct letters {
 	bool			 scanning;
 	bool			 done;
 	char			*at;
-	char			*end;		/* the newest when it began: later ones are not met */
+	char			*end;		/* the newest when it began: the walk ends here */
 };
 
-void	letters_init(struct letters *, struct ctl *, const struct target *, const struct select *);
+void	letters_init(struct letters *, struct ctl *, const struct select *);
 void	letters_done(struct letters *);
 
 /* The next page: how many letters (0 is possible), or -1: at the end, or after an error. */
 int	letters_next(struct letters *);
 void	letters_get(const struct letters *, int i, struct letter *);
 
-/* Whether a dead letter has one of the ids that are the verb's arguments. */
-bool	dead_has(struct ctl *, const struct target *);
+/* Whether any letter has one of the ids. */
+bool	letters_exist(struct ctl *, const struct select *);
+
+/* The names of the fields, by enum field. */
+extern const char *const letter_fields[FIELD_MAX];
 
 #endif

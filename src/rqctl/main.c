@@ -1,8 +1,8 @@
 /*
  * rqctl: the operator's and producer's command line.
  *
- * main() reads the command line, finds the configuration, and calls the verb;
- * verbs.c has the table of verbs, ctl.h what they share.
+ * main() reads the command line and the configuration, and calls the verb; verbs.c has
+ * the table of verbs, ctl.h what they share.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +12,6 @@
 
 #include "redis/script.h"
 #include "rqctl/ctl.h"
-#include "rqctl/groups.h"
 #include "rqctl/help.h"
 #include "rqctl/out.h"
 
@@ -39,7 +38,7 @@ main(int argc, char **argv)
 {
 	struct ctl ctl = { .status = 0 };
 
-	/* A pipe that nobody reads must not end a push in the middle. */
+	/* If nobody reads our output, a push must still go on to its end. */
 	signal(SIGPIPE, SIG_IGN);
 	out_init();
 	run(&ctl, argc, argv);

@@ -1,12 +1,13 @@
 /*
- * Output.  Whatever comes out of Redis passes out_escape() before it reaches a
- * table or an error; only --raw and export write bytes as they are.
+ * All text from Redis passes out_escape() before it reaches a table or an error.  Only --raw
+ * and export write bytes unchanged.
  */
 #include "rqctl/out.h"
 
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ out_init(void)
 	    (no == NULL || no[0] == '\0');
 }
 
-/* What the terminal says, else what the environment says. */
+/* From the terminal, else from the environment. */
 static int
 terminal_size(bool width)
 {
@@ -68,23 +69,13 @@ out_height(void)
 const char *
 out_colour(enum colour c)
 {
-	if (!colours)
-		return "";
-	switch (c) {
-	case COLOUR_NONE:
-		return "\033[0m";
-	case COLOUR_BOLD:
-		return "\033[1m";
-	case COLOUR_DIM:
-		return "\033[2m";
-	case COLOUR_RED:
-		return "\033[31m";
-	case COLOUR_GREEN:
-		return "\033[32m";
-	case COLOUR_YELLOW:
-		return "\033[33m";
-	}
-	return "";
+	static const char *const codes[] = {
+		[COLOUR_NONE] = "\033[0m", [COLOUR_BOLD] = "\033[1m", [COLOUR_DIM] = "\033[2m",
+		[COLOUR_RED] = "\033[31m", [COLOUR_GREEN] = "\033[32m",
+		[COLOUR_YELLOW] = "\033[33m"
+	};
+
+	return colours ? codes[c] : "";
 }
 
 /* Columns of a character that may be shown, or -1: controls, hidden, reordering. */
@@ -215,19 +206,13 @@ out_number(long long n, char *buf)
 	return buf;
 }
 
-char *
-out_age(double seconds, char *buf)
-{
-	return units_age(seconds, buf);
-}
-
-/* Prints in UTF-8 whatever the locale: it is for programs. */
+/* JSON is for programs: it is UTF-8 in every locale. */
 static void
 dump(json_t *json, size_t flags)
 {
 	char *text;
 
-	/* On a terminal nothing of a message may act as a control. */
+	/* On a terminal, no byte of a message may act as a control character. */
 	if (isatty(STDOUT_FILENO))
 		flags |= JSON_ENSURE_ASCII;
 	text = json_dumps(json, flags | JSON_ENCODE_ANY);
@@ -250,14 +235,8 @@ out_json_line(json_t *json)
 	dump(json, JSON_COMPACT);
 }
 
-void
-out_set_bytes(json_t *object, const char *name, const char *data, size_t len)
-{
-	json_set_bytes(object, name, data, len);
-}
-
 json_t *
-out_element(const char *name, const char *data, size_t len)
+out_bytes(const char *name, const char *data, size_t len)
 {
 	json_t *o;
 
@@ -265,6 +244,62 @@ out_element(const char *name, const char *data, size_t len)
 		return json_stringn(data, len);
 	o = json_object();
 	json_set_bytes(o, name, data, len);
+	return o;
+}
+
+static void
+set_member(json_t *o, const char *name, char type, va_list *ap)
+{
+	const char *data;
+	double number;
+	json_t *value;
+
+	switch (type) {
+	case 's':
+	case 'b':
+		data = va_arg(*ap, const char *);
+		if (type == 'b')
+			json_set_bytes(o, name, data, va_arg(*ap, size_t));
+		else if (data != NULL)
+			json_set_bytes(o, name, data, strlen(data));
+		else
+			json_object_set_new(o, name, json_null());
+		return;
+	case 'i':
+		json_object_set_new(o, name, json_integer(va_arg(*ap, int64_t)));
+		return;
+	case 'f':
+		number = va_arg(*ap, double);
+		json_object_set_new(o, name, isfinite(number) ? json_real(number) : json_null());
+		return;
+	case 't':
+		json_object_set_new(o, name, json_boolean(va_arg(*ap, int)));
+		return;
+	case 'j':
+		value = va_arg(*ap, json_t *);
+		json_object_set_new(o, name, value != NULL ? value : json_null());
+		return;
+	}
+	fatalx("out_set: unknown type %c", type);
+}
+
+json_t *
+out_set(json_t *o, const char *fmt, ...)
+{
+	char name[32];
+	va_list ap;
+	size_t n;
+
+	va_start(ap, fmt);
+	for (; *fmt != '\0'; fmt += n + 2, fmt += *fmt == ' ') {
+		n = strcspn(fmt, ":");
+		if (*fmt == '*')
+			snprintf(name, sizeof(name), "%s", va_arg(ap, const char *));
+		else
+			snprintf(name, sizeof(name), "%.*s", (int)n, fmt);
+		set_member(o, name, fmt[n + 1], &ap);
+	}
+	va_end(ap);
 	return o;
 }
 

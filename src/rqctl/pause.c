@@ -1,20 +1,16 @@
 /*
  * rqctl pause, resume: QPAUSED.
  *
- * The pop script looks at QPAUSED itself, so once it is set no message is
- * handed out, whatever daemons have noticed.  --wait then looks at what rqd has in
- * hand: tags in QBACKUP that have a QDELIVERY field (foreign consumers' have none).
+ * The pop script looks at QPAUSED itself: once it is set, no daemon gets a message.  --wait
+ * then counts the messages in flight: tags in QBACKUP that have a QDELIVERY field (those of
+ * foreign consumers have none).
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/units.h"
 #include "queue/pausetext.h"
-#include "redis/reply.h"
 #include "rqctl/ask.h"
 #include "rqctl/delivery.h"
-#include "rqctl/groups.h"
 #include "rqctl/out.h"
 
 #define LOOK		1000		/* tags that are looked at one by one */
@@ -22,94 +18,66 @@
 static int
 set_pause(struct ctl *c, const struct target *t, const char *text, usec_t left)
 {
+	struct words w = { .n = 0 };
 	struct redisReply *reply;
-	char ms[24];
 
-	snprintf(ms, sizeof(ms), "%lld", (long long)(left / MSEC));
+	words_add(&w, "SET %s %s", t->keys.name[KEY_PAUSED], text);
 	if (left > 0)
-		reply = ask(c, "SET", t->keys.name[KEY_PAUSED], text, "PX", ms, NULL);
-	else
-		reply = ask(c, "SET", t->keys.name[KEY_PAUSED], text, NULL);
+		words_add(&w, "PX %lld", (long long)(left / MSEC));
+	reply = ask_words(c, &w);
 	client_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }
 
-/* More foreign deliveries than can be looked at: retries are ours, so the rest tells. */
+/* For more tags than that: retries have such fields too, and daemons have their own. */
 static int64_t
 count_by_totals(struct ctl *c, const struct target *t)
 {
-	struct redisReply *own = ask(c, "HLEN", t->keys.name[KEY_DELIVERY], NULL);
-	struct redisReply *retry = ask(c, "ZCARD", t->keys.name[KEY_RETRY], NULL);
-	int64_t n = own != NULL && retry != NULL ? reply_int(own, 0) - reply_int(retry, 0) : -1;
+	const char *delivery = t->keys.name[KEY_DELIVERY];
+	int64_t n = ask_number(ask(c, "HLEN %s", delivery));
 
-	if (n > 0)
-		n -= delivery_daemons(c, t->keys.name[KEY_DELIVERY]);
-	client_reply_free(own);
-	client_reply_free(retry);
+	n -= ask_number(ask(c, "ZCARD %s", t->keys.name[KEY_RETRY]));
+	if (c->status == 0 && n > 0)
+		n -= delivery_daemons(c, delivery);
 	return c->status != 0 ? -1 : n > 0 ? n : 0;
 }
 
-/* Which of these tags have a QDELIVERY field. */
+/* How many of rqd's deliveries are in flight; -1 after an error. */
 static int64_t
-count_fields(struct ctl *c, const struct target *t, const struct redisReply *tags)
+count_in_flight(struct ctl *c, const struct target *t)
 {
-	struct redisReply *values;
-	struct words w = { 0 };
-	const char *tag;
+	struct redisReply *tags, *values = NULL;
+	size_t ntags, i;
 	int64_t n = 0;
-	size_t i, len;
 
-	words_add(&w, "HMGET");
-	words_add(&w, t->keys.name[KEY_DELIVERY]);
-	for (i = 0; i < reply_len(tags); i++) {
-		tag = reply_str(reply_at(tags, i), &len);
-		words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);
-	}
-	values = ask_words(c, &w);
-	for (i = 0; i < reply_len(values); i++)
-		n += !reply_is_nil(reply_at(values, i));
-	words_done(&w);
-	client_reply_free(values);
-	return values == NULL ? -1 : n;
-}
-
-/* How many of rqd's deliveries are in hand; -1 after an error. */
-static int64_t
-count_in_hand(struct ctl *c, const struct target *t)
-{
-	struct redisReply *tags;
-	char last[16];
-	int64_t n;
-
-	snprintf(last, sizeof(last), "%d", LOOK);
-	tags = ask(c, "ZRANGE", t->keys.name[KEY_BACKUP], "0", last, NULL);
-	if (tags == NULL)
-		return -1;
-	if (reply_len(tags) == 0)
-		n = 0;
-	else if (reply_len(tags) <= LOOK)
-		n = count_fields(c, t, tags);
-	else
+	tags = ask(c, "ZRANGE %s 0 %lld", t->keys.name[KEY_BACKUP], (long long)LOOK);
+	ntags = reply_len(tags);
+	if (ntags > LOOK)
 		n = count_by_totals(c, t);
+	else if (ntags > 0) {
+		values = delivery_fields(c, t, tags, 1);
+		for (i = 0; i < reply_len(values); i++)
+			n += !reply_is_nil(reply_at(values, i));
+	}
+	client_reply_free(values);
 	client_reply_free(tags);
-	return n;
+	return c->status == 0 ? n : -1;
 }
 
 static int64_t
 count_all(struct ctl *c, const struct target *t, size_t n)
 {
-	int64_t sum = 0, in_hand;
+	int64_t sum = 0, some = 0;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if ((in_hand = count_in_hand(c, &t[i])) == -1)
-			return -1;
-		sum += in_hand;
+	for (i = 0; i < n && some != -1; i++) {
+		some = count_in_flight(c, &t[i]);
+		sum += some;
 	}
-	return sum;
+	return some == -1 ? -1 : sum;
 }
 
-/* Only leases tell at once what is in hand. */
+/* Redis knows what is in flight only of kinds with leases. */
 static bool
 can_wait(struct ctl *c, const struct target *t, size_t n)
 {
@@ -118,9 +86,10 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 	for (i = 0; i < n; i++) {
 		if (kind_has(t[i].kind, TRAIT_LEASES))
 			continue;
-		ctl_error(c, EX_USAGE, "--wait does not work with %s: Redis does not know what runs "
-		    "of kind %s; pause without --wait and use \"rqctl running %s\"", t[i].name,
-		    kind_name(t[i].kind), t[i].name);
+		ctl_error(c, EX_USAGE,
+		    "--wait does not serve queues of kind %s, as %s is: Redis does "
+		    "not know their messages in flight; use rqctl pause, then rqctl running %s",
+		    config_kind_name(t[i].kind), t[i].name, t[i].name);
 		return false;
 	}
 	return true;
@@ -136,11 +105,11 @@ wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
 	ctl_catch_signals();
 	while ((left = count_all(c, t, n)) > 0) {
 		if (clock_mono() >= end) {
-			ctl_error(c, EX_TEMPFAIL, "%lld still running; the pause stays",
+			ctl_error(c, EX_TEMPFAIL, "%lld still in flight; the pause stays",
 			    (long long)left);
 			return;
 		}
-		out_progress("waiting for %lld running", (long long)left);
+		out_progress("waiting for %lld in flight", (long long)left);
 		if (!ctl_sleep(step)) {
 			ctl_error(c, EX_INTERRUPTED, "interrupted; the pause stays");
 			return;
@@ -151,83 +120,81 @@ wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
 }
 
 static void
-tell(const struct ctl *c, const struct target *t, const char *what)
+report(const struct ctl *c, const struct target *t, const char *what)
 {
-	json_t *o;
-
-	if (!ctl_given(c, OPT_JSON)) {
-		printf("%s %s\n", what, t->name);
-		return;
-	}
-	o = json_object();
-	out_set_bytes(o, "queue", t->name, strlen(t->name));
-	json_object_set_new(o, "done", json_string(what));
-	out_json_line(o);
+	ctl_result(c, out_set(json_object(), "queue:s done:s", t->name, what), "%s %s", what,
+	    t->name);
 }
 
 /* Sets the pauses; how many, less than n after an error. */
 static size_t
 pause_all(struct ctl *c, const struct target *t, size_t n, usec_t left)
 {
-	const char *why = ctl_given(c, OPT_WHY) ? ctl_value(c, OPT_WHY) : "";
-	char *who = pausetext_who(), *text = pausetext_make(who, clock_wall(), why);
+	char *who = pausetext_who();
+	char *text = pausetext_make(who, clock_wall(), ctl_value(c, OPT_WHY));
 	size_t i;
 
 	for (i = 0; i < n && set_pause(c, &t[i], text, left) == 0; i++)
-		tell(c, &t[i], "paused");
+		report(c, &t[i], "paused");
 	free(text);
 	free(who);
 	return i;
+}
+
+/* --wait DURATION, or --wait --timeout DURATION: *timeout.  0, or -1 after an error. */
+static int
+read_wait(struct ctl *c, usec_t *timeout)
+{
+	const char *wait = ctl_value(c, OPT_WAIT);
+
+	if (ctl_duration(c, OPT_TIMEOUT, timeout) == -1 ||
+	    (wait[0] != '\0' && ctl_duration(c, OPT_WAIT, timeout) == -1))
+		return -1;
+	if (ctl_given(c, OPT_TIMEOUT) && !ctl_given(c, OPT_WAIT))
+		return ctl_error(c, EX_USAGE, "--timeout needs --wait");
+	if (ctl_given(c, OPT_TIMEOUT) && wait[0] != '\0')
+		return ctl_error(c, EX_USAGE,
+		    "--wait %s and --timeout mean the same: give only one", wait);
+	return 0;
 }
 
 void
 pause_run(struct ctl *c)
 {
 	usec_t left = 0, timeout = 10 * MINUTE;
+	bool wait = ctl_given(c, OPT_WAIT);
 	struct target *t;
 	size_t n;
 
-	const char *wait = ctl_given(c, OPT_WAIT) ? ctl_value(c, OPT_WAIT) : "";
-
-	if (ctl_duration(c, OPT_FOR, &left) == -1 || ctl_duration(c, OPT_TIMEOUT, &timeout) == -1 ||
-	    (wait[0] != '\0' && ctl_duration(c, OPT_WAIT, &timeout) == -1))
+	if (ctl_duration(c, OPT_FOR, &left) == -1 || read_wait(c, &timeout) == -1)
 		return;
 	if (ctl_given(c, OPT_FOR) && left < MSEC)
-		ctl_error(c, EX_USAGE, "--for is 1ms or more");
-	else if (ctl_given(c, OPT_TIMEOUT) && !ctl_given(c, OPT_WAIT))
-		ctl_error(c, EX_USAGE, "--timeout goes with --wait");
-	else if (ctl_given(c, OPT_TIMEOUT) && wait[0] != '\0')
-		ctl_error(c, EX_USAGE, "--wait %s and --timeout say the same: give one", wait);
-	else if ((t = ctl_targets(c, 0, &n)) != NULL) {
-		if (ctl_given(c, OPT_WAIT) && !can_wait(c, t, n)) {
-			ctl_targets_free(t, n);
-			return;
-		}
-		if (pause_all(c, t, n, left) == n && ctl_given(c, OPT_WAIT)) {
+		ctl_error(c, EX_USAGE, "--for: \"%s\" is too short: write 1ms or more",
+		    ctl_value(c, OPT_FOR));
+	else if ((t = targets_find(c, &n)) != NULL) {
+		if ((!wait || can_wait(c, t, n)) && pause_all(c, t, n, left) == n && wait) {
 			fflush(stdout);
 			wait_idle(c, t, n, timeout);
 		}
-		ctl_targets_free(t, n);
+		targets_free(t, n);
 	}
 }
 
 void
 pause_resume(struct ctl *c)
 {
-	struct redisReply *reply;
 	struct target *t;
 	size_t n, i;
+	int64_t gone = 0;
 
-	if ((t = ctl_targets(c, 0, &n)) == NULL)
+	if ((t = targets_find(c, &n)) == NULL)
 		return;
-	for (i = 0; i < n; i++) {
-		if ((reply = ask(c, "DEL", t[i].keys.name[KEY_PAUSED], NULL)) == NULL)
-			break;
-		if (reply_int(reply, 0) > 0)
-			tell(c, &t[i], "resumed");
-		else
+	for (i = 0; i < n && gone != -1; i++) {
+		gone = ask_number(ask(c, "DEL %s", t[i].keys.name[KEY_PAUSED]));
+		if (gone > 0)
+			report(c, &t[i], "resumed");
+		else if (gone == 0)
 			ctl_error(c, EX_NOTHING, "%s is not paused", t[i].name);
-		client_reply_free(reply);
 	}
-	ctl_targets_free(t, n);
+	targets_free(t, n);
 }

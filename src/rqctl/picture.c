@@ -1,12 +1,144 @@
 /*
- * Taking pictures; see picture.h.
+ * All questions of a round trip are sent before its first answer is read.
  */
 #include "rqctl/picture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUES_MAX	10000	/* that are taken from heartbeats */
+#include "rqctl/ask.h"
+#include "status/beat.h"
+
+#define QUEUES_MAX	10000	/* queues that are taken from heartbeats */
+#define BEATS		50	/* heartbeats that are asked for at once */
+
+/* -- the fleet -------------------------------------------------------------------- */
+
+/* The name of instance i of the index; the caller frees it. */
+static char *
+instance_at(const struct redisReply *index, size_t i)
+{
+	size_t len;
+	const char *name = reply_str(reply_at(index, 2 * i), &len);
+
+	return name != NULL ? xstrndup(name, len) : xstrdup("");
+}
+
+static void
+take_beat(struct fleet *f, const struct redisReply *index, size_t i, const struct redisReply *beat)
+{
+	char *name = instance_at(index, i);
+	size_t len = 0;
+	const char *text = reply_str(beat, &len);
+
+	fleet_add(f, name, reply_double(reply_at(index, 2 * i + 1), 0), text, len);
+	free(name);
+}
+
+/* Reads the heartbeats of instances first to end - 1. */
+static int
+read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_t first, size_t end)
+{
+	struct redisReply *reply;
+	char *name;
+	size_t i;
+	int rc = 0;
+
+	for (i = first; i < end && rc == 0; i++) {
+		name = instance_at(index, i);
+		rc = ask_append(c, "GETRANGE %s%s 0 %lld", KEYS_DAEMON_PREFIX, name,
+		    (long long)BEAT_MAX);
+		free(name);
+	}
+	for (i = first; i < end && rc == 0; i++) {
+		if ((reply = ask_next(c)) == NULL)
+			rc = -1;
+		else
+			take_beat(f, index, i, reply);
+		client_reply_free(reply);
+	}
+	return rc;
+}
+
+int
+picture_fleet(struct ctl *c, struct fleet *f)
+{
+	struct redisReply *index;
+	size_t n, i, end;
+	int rc = 0;
+
+	memset(f, 0, sizeof(*f));
+	index = ask(c, "ZREVRANGE %s 0 %lld WITHSCORES", KEYS_DAEMONS, (long long)FLEET_MAX - 1);
+	if (index == NULL)
+		return -1;
+	n = reply_len(index) / 2;
+	for (i = 0; i < n && rc == 0 && !fleet_is_full(f); i = end) {
+		end = i + BEATS < n ? i + BEATS : n;
+		rc = read_beats(c, f, index, i, end);
+	}
+	f->ignored += n - i;
+	client_reply_free(index);
+	if (rc == -1)
+		fleet_done(f);
+	return rc;
+}
+
+/* -- depths ----------------------------------------------------------------------- */
+
+static int
+append_depth(struct ctl *c, const struct target *t, int step, const char *now)
+{
+	const char *argv[DEPTH_WORDS];
+	int argc = depth_command(&t->keys, t->kind, step, now, argv), i;
+	struct words w = { .n = 0 };
+
+	if (argc == 0)
+		return 0;
+	for (i = 0; i < argc; i++)
+		words_add(&w, "%s", argv[i]);
+	return ask_append_words(c, &w);
+}
+
+static int
+take_depth(struct ctl *c, const struct target *t, int step, const char *now, struct depth *d)
+{
+	const char *argv[DEPTH_WORDS];
+	struct redisReply *reply;
+
+	if (depth_command(&t->keys, t->kind, step, now, argv) == 0)
+		return 0;
+	if ((reply = ask_next(c)) == NULL)
+		return -1;
+	depth_answer(d, step, reply);
+	client_reply_free(reply);
+	return 0;
+}
+
+int
+picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
+{
+	char now[32];
+	double at = ask_time(c);
+	int rc = at < 0 ? -1 : 0;
+	size_t i;
+
+	snprintf(now, sizeof(now), "%.6f", at);
+	for (i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+		rc = append_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
+	if (rc == -1)
+		return -1;
+	for (i = 0; i < n; i++)
+		depth_init(&ret[i]);
+	for (i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+		rc = take_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now,
+		    &ret[i / DEPTH_STEPS]);
+	for (i = 0; rc == -1 && i < n; i++)
+		depth_done(&ret[i]);
+	return rc;
+}
+
+/* -- the picture ------------------------------------------------------------------ */
 
 static int
 by_name(const void *a, const void *b)
@@ -14,7 +146,7 @@ by_name(const void *a, const void *b)
 	return strcmp(((const struct target *)a)->name, ((const struct target *)b)->name);
 }
 
-/* Without a file the queues are those that daemons serve, each once. */
+/* Without a file, the queues are those that daemons serve, each once. */
 static struct target *
 served_queues(const struct fleet *f, size_t *n)
 {
@@ -47,8 +179,10 @@ find_targets(struct ctl *c, struct picture *p)
 {
 	if (c->args.nwords == 0 && !ctl_has_file(c))
 		p->targets = served_queues(&p->fleet, &p->n);
-	else if ((p->targets = ctl_targets(c, 0, &p->n)) == NULL)
+	else if ((p->targets = targets_find(c, &p->n)) == NULL) {
+		p->n = 0;
 		return -1;
+	}
 	return 0;
 }
 
@@ -61,7 +195,7 @@ picture_done(struct picture *p)
 		depth_done(&p->depths[i]);
 	free(p->depths);
 	free(p->services);
-	ctl_targets_free(p->targets, p->n);
+	targets_free(p->targets, p->n);
 	fleet_done(&p->fleet);
 	memset(p, 0, sizeof(*p));
 }
@@ -72,23 +206,24 @@ picture_take(struct ctl *c, struct picture *p)
 	size_t i;
 
 	memset(p, 0, sizeof(*p));
-	if (fleet_read(c, &p->fleet) == -1)
+	if (picture_fleet(c, &p->fleet) == -1)
 		return -1;
-	if (find_targets(c, p) == 0) {
-		p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
-		p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
-		if (depth_read(c, p->targets, p->n, p->depths) == 0) {
-			for (i = 0; i < p->n; i++) {
-				fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE],
-				    &p->services[i]);
-				/* Only daemons know what runs. */
-				if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
-					p->depths[i].in_flight = p->services[i].running;
-			}
-			p->taken = clock_wall();
-			return 0;
-		}
+	if (find_targets(c, p) == -1) {
+		picture_done(p);
+		return -1;
 	}
-	picture_done(p);
-	return -1;
+	p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
+	p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
+	if (picture_depths(c, p->targets, p->n, p->depths) == -1) {
+		picture_done(p);
+		return -1;
+	}
+	for (i = 0; i < p->n; i++) {
+		fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE], &p->services[i]);
+		/* Without leases, only daemons know what runs. */
+		if (!config_kind_keeps(p->targets[i].kind))
+			p->depths[i].in_flight = p->services[i].running;
+	}
+	p->taken = clock_wall();
+	return 0;
 }

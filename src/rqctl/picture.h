@@ -1,14 +1,14 @@
 /*
- * What is known of queues at one moment: three round trips (index of
+ * The state of the fleet and of queues at one moment: three round trips (index of
  * heartbeats, heartbeats, depths), whatever the number of queues and messages.
  */
 #ifndef RQD_RQCTL_PICTURE_H
 #define RQD_RQCTL_PICTURE_H
 
 #include "base/clock.h"
-#include "rqctl/ask_depth.h"
-#include "rqctl/ask_fleet.h"
+#include "queue/depth.h"
 #include "rqctl/ctl.h"
+#include "status/fleet.h"
 
 struct picture {
 	struct fleet	 fleet;
@@ -20,10 +20,16 @@ struct picture {
 };
 
 /*
- * The queues that are the verb's arguments, or all of the configuration; those
- * that daemons serve where there is neither.  0, or -1 after an error was said.
+ * The queues that are the verb's arguments, or all of the configuration; without a file,
+ * those that daemons serve.  All three return 0, or -1 after an error was reported.
  */
 int	picture_take(struct ctl *, struct picture *) MUSTCHECK;
 void	picture_done(struct picture *);
+
+/* The live daemons alone; end with fleet_done(). */
+int	picture_fleet(struct ctl *, struct fleet *) MUSTCHECK;
+
+/* Depths alone: ret holds n, each to be freed with depth_done(). */
+int	picture_depths(struct ctl *, const struct target *, size_t n, struct depth *ret) MUSTCHECK;
 
 #endif

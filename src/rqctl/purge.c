@@ -1,11 +1,10 @@
 /*
  * rqctl purge: empties parts of a queue.
  *
- * Each part is counted before the question is asked, and no more than that is deleted,
- * the oldest first, in bounded steps: what producers push meanwhile stays.  Retries are
- * deleted one by one, so that those that a daemon has in hand stay.  rqctl deletes
- * nothing from a stream, which may have other readers: the consumer group passes over
- * what waits.
+ * rqctl counts each part before it asks.  It then deletes no more than that, the oldest first,
+ * in bounded steps: messages that producers push meanwhile stay.  It deletes retries one by
+ * one, so that those in flight stay.  A stream may have other readers, so rqctl deletes
+ * nothing from it: the consumer group skips the entries that wait.
  *
  * A step whose reply is lost is not sent again: it would delete as many once more.
  */
@@ -14,13 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/ask_depth.h"
-#include "rqctl/groups.h"
 #include "rqctl/out.h"
+#include "rqctl/picture.h"
 
-#define STEP	500	/* deleted per call */
+#define STEP	500LL	/* deleted per call */
 
 struct part {
 	enum opt	 opt;
@@ -58,37 +55,15 @@ describe(const struct ctl *c, const int64_t *n)
 	return buf_steal(&b);
 }
 
-/* What was counted, and what is gone of it. */
 struct purge {
-	struct ctl		*ctl;
-	const struct target	*target;
-	struct depth		 depth;
-	char			 last[48];	/* SOURCE_STREAM: the newest entry when it was counted */
-	char			 entries[24];	/* and how many there had been; "": not known */
-	int64_t			 gone[ARRAY_LEN(parts)];
+	struct ctl	*ctl;
+	struct depth	 depth;		/* as it was counted */
+	char		 last[48];	/* KIND_STREAM: the newest entry at that time */
+	char		 entries[24];	/* KIND_STREAM: how many there had been; "": not known */
+	int64_t		 gone[ARRAY_LEN(parts)];
 };
 
-/* Calls the script for a number of things, STEP at most; how many are gone, or -1. */
-static int64_t
-purge_step(struct ctl *c, const char *script, const char *key, const char *what, int64_t left)
-{
-	struct words w = { 0 };
-	struct redisReply *reply;
-	char limit[24];
-	int64_t gone;
-
-	snprintf(limit, sizeof(limit), "%lld", (long long)(left < STEP ? left : STEP));
-	words_add(&w, key);
-	words_add(&w, limit);
-	words_add(&w, what);
-	reply = ask_script(c, script, 1, &w);
-	gone = reply != NULL ? reply_int(reply, 0) : -1;
-	client_reply_free(reply);
-	words_done(&w);
-	return gone;
-}
-
-/* Until as many are gone as were counted, or nothing is left. */
+/* Calls the script until as many are gone as were counted, or nothing is left. */
 static int
 purge_steps(struct ctl *c, const char *script, const char *key, const char *what, int64_t counted,
     int64_t *gone)
@@ -96,7 +71,9 @@ purge_steps(struct ctl *c, const char *script, const char *key, const char *what
 	int64_t n = 1;
 
 	while (n > 0 && *gone < counted && !ctl_interrupted()) {
-		if ((n = purge_step(c, script, key, what, counted - *gone)) == -1)
+		n = counted - *gone < STEP ? counted - *gone : STEP;
+		n = ask_number(ask_script(c, script, 1, "%s %lld %s", key, (long long)n, what));
+		if (n == -1)
 			return -1;
 		*gone += n;
 	}
@@ -105,43 +82,37 @@ purge_steps(struct ctl *c, const char *script, const char *key, const char *what
 
 /* One page of retries, n at most, from offset on: how many were there, and are gone. */
 static int
-forget_page(struct ctl *c, const struct target *t, int64_t offset, int64_t n, int64_t *there,
-    int64_t *gone)
+forget_page(struct ctl *c, int64_t offset, int64_t n, int64_t *there, int64_t *gone)
 {
-	struct redisReply *tags, *reply = NULL;
-	struct words w = { 0 };
-	char from[24], to[24];
+	char *const *k = c->target.keys.name;
+	struct words w = { .n = 0 };
+	struct redisReply *tags;
 	const char *tag;
 	size_t i, len;
 
-	snprintf(from, sizeof(from), "%lld", (long long)offset);
-	snprintf(to, sizeof(to), "%lld", (long long)(offset + n - 1));
-	if ((tags = ask(c, "ZRANGE", t->keys.name[KEY_RETRY], from, to, NULL)) == NULL)
-		return -1;
-	words_add(&w, t->keys.name[KEY_CONTEXT]);
-	words_add(&w, t->keys.name[KEY_RETRY]);
-	words_add(&w, t->keys.name[KEY_DELIVERY]);
+	*gone = 0;
+	tags = ask(c, "ZRANGE %s %lld %lld", k[KEY_RETRY], (long long)offset,
+	    (long long)(offset + n - 1));
+	*there = tags != NULL ? (int64_t)reply_len(tags) : -1;
+	words_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
 	for (i = 0; i < reply_len(tags); i++)
 		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
 			words_mem(&w, tag, len);
-	*there = (int64_t)reply_len(tags);
-	*gone = 0;
-	if (*there > 0 && (reply = ask_script(c, "forget", 3, &w)) != NULL)
-		*gone = reply_int(reply, 0);
-	words_done(&w);
 	client_reply_free(tags);
-	client_reply_free(reply);
-	return *there > 0 && reply == NULL ? -1 : 0;
+	if (*there > 0)
+		*gone = ask_number(ask_script_words(c, "forget", 3, &w));
+	words_done(&w);
+	return *there == -1 || *gone == -1 ? -1 : 0;
 }
 
 static int
-purge_retries(struct ctl *c, const struct target *t, int64_t counted, int64_t *gone)
+purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 {
 	int64_t offset = 0, there = 1, n, left;
 
 	while (there > 0 && *gone < counted && !ctl_interrupted()) {
 		left = counted - *gone;
-		if (forget_page(c, t, offset, left < STEP ? left : STEP, &there, &n) == -1)
+		if (forget_page(c, offset, left < STEP ? left : STEP, &there, &n) == -1)
 			return -1;
 		offset += there - n;
 		*gone += n;
@@ -158,7 +129,7 @@ look_at_stream(struct purge *p)
 	int64_t entries = -1;
 	size_t i;
 
-	if (ask_append(p->ctl, "XINFO", "STREAM", p->target->keys.name[KEY_QUEUE], NULL) == 0)
+	if (ask_append(p->ctl, "XINFO STREAM %s", p->ctl->target.keys.name[KEY_QUEUE]) == 0)
 		reply = ask_next(p->ctl);
 	for (i = 0; i + 1 < reply_len(reply); i += 2) {
 		name = reply_str(reply_at(reply, i), NULL);
@@ -178,30 +149,27 @@ look_at_stream(struct purge *p)
 static int
 pass_entries(struct purge *p, int64_t counted, int64_t *gone)
 {
+	const struct target *t = &p->ctl->target;
 	struct redisReply *reply;
-	struct words w = { 0 };
-	int64_t passed = -1;
+	int64_t passed;
 
 	if (p->last[0] == '\0')
-		return ctl_error(p->ctl, EX_DATAERR, "%s: XINFO STREAM tells nothing of the stream",
-		    p->target->name);
-	words_add(&w, p->target->keys.name[KEY_QUEUE]);
-	words_add(&w, keys_group(&p->target->keys));
-	words_add(&w, p->last);
-	words_add(&w, p->entries);
-	if ((reply = ask_script(p->ctl, "stream_pass", 1, &w)) != NULL)
-		passed = reply_int(reply, -1);
+		return ctl_error(p->ctl, EX_DATAERR,
+		    "%s: the reply to XINFO STREAM names no last entry", t->name);
+	reply = ask_script(p->ctl, "stream_pass", 1, "%s %s %s %s", t->keys.name[KEY_QUEUE],
+	    keys_group(&t->keys), p->last, p->entries);
+	if (reply == NULL)
+		return -1;
+	passed = ask_number(reply);
 	/* Deleted entries are among those that were passed, but did not wait. */
 	*gone = passed >= 0 && passed < counted ? passed : counted;
-	client_reply_free(reply);
-	words_done(&w);
-	return reply == NULL ? -1 : 0;
+	return 0;
 }
 
 static int
 purge_part(struct purge *p, size_t i)
 {
-	const struct target *t = p->target;
+	const struct target *t = &p->ctl->target;
 	const struct part *part = &parts[i];
 	int64_t counted = number(&p->depth, part), *gone = &p->gone[i];
 	bool left = t->cfg != NULL && config_pops_left(t->cfg);
@@ -213,36 +181,29 @@ purge_part(struct purge *p, size_t i)
 		return purge_steps(p->ctl, "unique_purge", t->keys.name[KEY_QUEUE], part->name,
 		    counted, gone);
 	if (part->key == KEY_RETRY)
-		return purge_retries(p->ctl, t, counted, gone);
-	if (source == SOURCE_STREAM && part->key == KEY_QUEUE)
+		return purge_retries(p->ctl, counted, gone);
+	if (t->kind == KIND_STREAM && part->key == KEY_QUEUE)
 		return pass_entries(p, counted, gone);
 	return purge_steps(p->ctl, "purge", t->keys.name[part->key], left ? "left" : "right",
 	    counted, gone);
 }
 
-/* The closing words, also of what ended early. */
+/* Reports what was purged, also after an early end. */
 static void
-tell(const struct purge *p, const int64_t *n)
+report(const struct purge *p, const int64_t *n)
 {
 	const struct ctl *c = p->ctl;
-	char *text;
-	json_t *o;
+	json_t *o = out_set(json_object(), "queue:s", c->target.name);
+	bool dry = ctl_given(c, OPT_DRY_RUN);
+	char *text = describe(c, n);
 	size_t i;
 
-	if (!ctl_given(c, OPT_JSON)) {
-		text = describe(c, n);
-		printf("%s %s of %s\n", ctl_given(c, OPT_DRY_RUN) ? "would be purged:" : "purged",
-		    text, p->target->name);
-		free(text);
-		return;
-	}
-	o = json_object();
-	out_set_bytes(o, "queue", p->target->name, strlen(p->target->name));
 	for (i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
-			json_object_set_new(o, parts[i].name, json_integer(n[i]));
-	json_object_set_new(o, "dry_run", json_boolean(ctl_given(c, OPT_DRY_RUN)));
-	out_json(o);
+			out_set(o, "*:i", parts[i].name, n[i]);
+	ctl_result(c, out_set(o, "dry_run:t", dry), "%s %s of %s",
+	    dry ? "would be purged:" : "purged", text, c->target.name);
+	free(text);
 }
 
 static void
@@ -257,7 +218,7 @@ purge_parts(struct purge *p)
 			break;
 	if (ctl_interrupted())
 		ctl_error(c, EX_INTERRUPTED, "interrupted");
-	tell(p, p->gone);
+	report(p, p->gone);
 }
 
 static void
@@ -271,10 +232,10 @@ purge(struct purge *p)
 		counted[i] = number(&p->depth, &parts[i]);
 	text = describe(p->ctl, counted);
 	if (p->depth.problem != NULL)
-		ctl_error(p->ctl, EX_DATAERR, "%s: %s", p->target->name, p->depth.problem);
+		ctl_error(p->ctl, EX_DATAERR, "%s: %s", p->ctl->target.name, p->depth.problem);
 	else if (ctl_given(p->ctl, OPT_DRY_RUN))
-		tell(p, counted);
-	else if (ctl_confirm(p->ctl, "purge %s of %s", text, p->target->name))
+		report(p, counted);
+	else if (ctl_confirm(p->ctl, "purge %s of %s", text, p->ctl->target.name))
 		purge_parts(p);
 	free(text);
 }
@@ -286,15 +247,15 @@ count_parts(struct purge *p)
 	struct purge after = *p;
 	int tries = 10;
 
-	if (kind_source(p->target->kind) != SOURCE_STREAM || !ctl_given(p->ctl, OPT_WAITING))
-		return depth_read(p->ctl, p->target, 1, &p->depth);
+	if (p->ctl->target.kind != KIND_STREAM || !ctl_given(p->ctl, OPT_WAITING))
+		return picture_depths(p->ctl, &p->ctl->target, 1, &p->depth);
 	if (look_at_stream(&after) == -1)
 		return -1;
 	do {
 		memcpy(p->last, after.last, sizeof(p->last));
 		memcpy(p->entries, after.entries, sizeof(p->entries));
 		depth_done(&p->depth);
-		if (depth_read(p->ctl, p->target, 1, &p->depth) == -1)
+		if (picture_depths(p->ctl, &p->ctl->target, 1, &p->depth) == -1)
 			return -1;
 		if (look_at_stream(&after) == -1) {
 			depth_done(&p->depth);
@@ -308,25 +269,21 @@ void
 purge_run(struct ctl *c)
 {
 	struct purge p = { .ctl = c };
-	struct target t;
+	enum kind kind = c->target.kind;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(parts) && !ctl_given(c, parts[i].opt); i++)
 		continue;
-	if (i == ARRAY_LEN(parts)) {
-		ctl_error(c, EX_USAGE, "select what to delete: --waiting, --retry, --delayed, --dead");
-		return;
-	}
-	if (ctl_list_target(c, c->args.words[0], "purge", &t) == -1)
-		return;
-	p.target = &t;
-	if (!kind_has(t.kind, TRAIT_LEASES) && (ctl_given(c, OPT_RETRY) ||
-	    ctl_given(c, OPT_DELAYED) || ctl_given(c, OPT_DEAD)))
-		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have --waiting only",
-		    kind_name(t.kind), t.name);
+	if (i == ARRAY_LEN(parts))
+		ctl_error(c, EX_USAGE,
+		    "select what to delete: --waiting, --retry, --delayed or --dead");
+	else if (!config_kind_keeps(kind) &&
+		 (ctl_given(c, OPT_RETRY) || ctl_given(c, OPT_DELAYED) ||
+		     ctl_given(c, OPT_DEAD)))
+		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have only --waiting",
+		    config_kind_name(kind), c->target.name);
 	else if (count_parts(&p) == 0) {
 		purge(&p);
 		depth_done(&p.depth);
 	}
-	ctl_target_done(&t);
 }

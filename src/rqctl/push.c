@@ -1,12 +1,11 @@
 /*
  * rqctl push: a producer.
  *
- * What is due now is LPUSHed, byte for byte, many lines in one command, bounded
- * by count and by bytes, so that a file of any size is pushed with little
- * memory.  What is due later goes through push.lua into QRETRY under a tag of its
- * own: two equal messages stay two.  Of kind "unique" all are ids, in one zset.
- *
- * To a channel they are published, one by one, and who listened is counted.
+ * Messages without delay are LPUSHed byte for byte, many lines in one command, bounded by
+ * count and by bytes: a file of any size needs little memory.  Delayed messages go through
+ * push.lua into QRETRY under a tag of their own, so two equal messages stay two.  For kind
+ * "unique" all are ids in one sorted set; for kind "stream" they are entries.  For a channel
+ * they are published, and rqctl counts the subscribers.
  *
  * An id is printed when Redis has confirmed its message, not before.
  */
@@ -19,9 +18,7 @@
 
 #include "base/units.h"
 #include "policy/message.h"
-#include "redis/reply.h"
 #include "rqctl/ask.h"
-#include "rqctl/groups.h"
 #include "rqctl/out.h"
 #include "rqctl/when.h"
 
@@ -30,13 +27,11 @@
 
 struct push {
 	struct ctl	*ctl;
-	struct target	 target;
+	const struct target *target;
 	const char	*at;		/* Redis seconds; "": after delay */
 	const char	*delay;		/* seconds; NULL: now */
 	char		 text[32];	/* of one of these */
-	struct buf	 bytes;		/* the messages of this batch, one after the other */
-	size_t		 end[BATCH];	/* where each of them ends in bytes */
-	int		 n;
+	struct words	 batch;		/* messages that are not pushed yet */
 	long long	 pushed;
 	int64_t		 least, most;	/* published: subscribers of one message */
 	json_t		*ids;		/* with --json */
@@ -72,209 +67,154 @@ parse_due(struct push *p)
 	return 0;
 }
 
-/* The ith message of the batch. */
-static const char *
-message(const struct push *p, int i, size_t *len)
-{
-	size_t begin = i > 0 ? p->end[i - 1] : 0;
-
-	*len = p->end[i] - begin;
-	return p->bytes.data != NULL ? p->bytes.data + begin : "";
-}
-
 static void
-say_id(struct push *p, const char *id)
+print_id(struct push *p, const char *id)
 {
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
-		    out_element("id", id, strlen(id)));
+		    out_bytes("id", id, strlen(id)));
 	else
 		out_escaped_line(id);
 }
 
-/* All of the batch, in order, by one LPUSH. */
-static int
-push_now(struct push *p)
+/* Reports message i as pushed, with its id if it has one. */
+static void
+pushed(struct push *p, int i)
 {
 	char id[MESSAGE_ID_MAX + 1];
+	const char *text;
+	size_t len;
+
+	text = words_at(&p->batch, i, &len);
+	print_id(p, message_id_of(p->target->kind, text, len, id) == 0 ? id : "-");
+	p->pushed++;
+}
+
+/* Adds all messages of the batch to a command, sends it and reports the messages. */
+static int
+push_all(struct push *p, struct words *w, const char *script)
+{
 	struct redisReply *reply;
-	struct words w = { 0 };
 	const char *text;
 	size_t len;
 	int i;
 
-	words_add(&w, p->target.cfg != NULL ? config_push_command(p->target.cfg) : "LPUSH");
-	words_add(&w, p->target.keys.name[KEY_QUEUE]);
-	for (i = 0; i < p->n; i++) {
-		text = message(p, i, &len);
-		words_mem(&w, text, len);
+	for (i = 0; i < p->batch.n; i++) {
+		text = words_at(&p->batch, i, &len);
+		words_mem(w, text, len);
 	}
-	reply = ask_words(p->ctl, &w);
-	words_done(&w);
-	if (reply == NULL)
-		return -1;
+	reply = script != NULL ? ask_script_words(p->ctl, script, 1, w) : ask_words(p->ctl, w);
+	for (i = 0; reply != NULL && i < p->batch.n; i++)
+		pushed(p, i);
 	client_reply_free(reply);
-	for (i = 0; i < p->n; i++) {
-		text = message(p, i, &len);
-		say_id(p, message_id_of(p->target.kind, text, len, id) == 0 ? id : "-");
-	}
-	p->pushed += p->n;
-	return 0;
+	return reply == NULL ? -1 : 0;
 }
 
-/* All of the batch, in order, in one round trip: how many heard each. */
 static int
-publish(struct push *p)
+push_now(struct push *p)
 {
-	char id[MESSAGE_ID_MAX + 1];
+	bool left = p->target->cfg != NULL && p->target->kind == KIND_LIST &&
+	    p->target->cfg->pop == POP_LEFT;
+	struct words w = { .n = 0 };
+
+	words_add(&w, "%s %s", left ? "RPUSH" : "LPUSH", p->target->keys.name[KEY_QUEUE]);
+	return push_all(p, &w, NULL);
+}
+
+/* Into the sorted set of kind "unique", where an id is only once. */
+static int
+push_ids(struct push *p)
+{
+	struct words w = { .n = 0 };
+
+	words_add(&w, "%s %s %s", p->target->keys.name[KEY_QUEUE], p->delay != NULL ? p->at : "",
+	    p->delay != NULL ? p->delay : "0");
+	return push_all(p, &w, "unique_push");
+}
+
+/* How many subscribers have received a message. */
+static void
+count_subscribers(struct push *p, int64_t heard)
+{
+	p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
+	p->most = heard > p->most ? heard : p->most;
+}
+
+/*
+ * Sends a command for each message of the batch, in one round trip: PUBLISH to the first
+ * channel, or XADD to a stream, which gives the id.
+ */
+static int
+push_each(struct push *p)
+{
+	bool channel = p->target->kind == KIND_CHANNEL;
 	struct redisReply *reply;
-	struct words w = { 0 };
-	int64_t heard;
 	const char *text;
 	size_t len;
 	int i, rc = 0;
 
-	for (i = 0; i < p->n && rc == 0; i++) {
-		text = message(p, i, &len);
-		words_clear(&w);
-		words_add(&w, "PUBLISH");
-		words_add(&w, p->target.cfg->keys[0]);
-		words_mem(&w, text, len);
-		rc = ask_append_words(p->ctl, &w);
+	for (i = 0; i < p->batch.n && rc == 0; i++) {
+		text = words_at(&p->batch, i, &len);
+		rc = channel ? ask_append(p->ctl, "PUBLISH %s %.*s", p->target->cfg->keys[0],
+		    (int)len, text) : ask_append(p->ctl, "XADD %s * message %.*s",
+		    p->target->keys.name[KEY_QUEUE], (int)len, text);
 	}
-	words_done(&w);
-	for (i = 0; i < p->n && rc == 0; i++) {
-		if ((reply = ask_next(p->ctl)) == NULL)
-			return -1;
-		heard = reply_int(reply, -1);
-		if (heard < 0)
-			rc = ask_refused(p->ctl, reply);
+	/* After a refusal, the other replies are read, but not reported. */
+	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
+		if (p->ctl->status == 0 && reply_error(reply) != REPLY_OK)
+			ask_refused(p->ctl, reply);
+		else if (p->ctl->status == 0 && channel) {
+			count_subscribers(p, reply_int(reply, 0));
+			pushed(p, i);
+		} else if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
+			print_id(p, text);
+			p->pushed++;
+		}
 		client_reply_free(reply);
-		if (rc == -1)
-			break;
-		p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
-		p->most = heard > p->most ? heard : p->most;
-		text = message(p, i, &len);
-		say_id(p, message_id(text, len, id) == 0 ? id : "-");
-		p->pushed++;
 	}
-	return rc;
+	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
 }
 
 static void
-say_heard(const struct push *p)
+report_subscribers(const struct push *p)
 {
-	const char *channel = p->target.cfg->keys[0];
+	const char *channel = p->target->cfg->keys[0];
 
 	fflush(stdout);
 	if (p->least == 0)
 		ctl_error(p->ctl, EX_NOTHING, "no subscriber to %s: %s", channel, p->most == 0 ?
 		    "the messages are lost" : "some messages are lost");
 	else if (p->least == p->most)
-		fprintf(stderr, "rqctl: heard by %lld subscriber%s\n", (long long)p->most,
+		ctl_note("published to %lld subscriber%s", (long long)p->most,
 		    p->most == 1 ? "" : "s");
 	else
-		fprintf(stderr, "rqctl: heard by %lld to %lld subscribers\n",
-		    (long long)p->least, (long long)p->most);
+		ctl_note("published to %lld to %lld subscribers", (long long)p->least,
+		    (long long)p->most);
 }
 
-/* All of the batch, in order, as entries of a stream, which gives them their ids. */
+/* Pushes one message that is due later.  To send it again with the same tag changes nothing. */
 static int
-push_entries(struct push *p)
+push_later(struct push *p, const char *text, size_t len)
 {
+	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17];
+	char *const *k = p->target->keys.name;
 	struct redisReply *reply;
-	struct words w = { 0 };
-	const char *text;
-	size_t len;
-	int i, rc = 0;
-
-	for (i = 0; i < p->n && rc == 0; i++) {
-		words_clear(&w);
-		words_add(&w, "XADD");
-		words_add(&w, p->target.keys.name[KEY_QUEUE]);
-		words_add(&w, "*");
-		words_add(&w, "message");
-		text = message(p, i, &len);
-		words_mem(&w, text, len);
-		rc = ask_append_words(p->ctl, &w);
-	}
-	words_done(&w);
-	/* After a refusal the rest is read, but not said. */
-	for (i = 0; i < p->n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
-		if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
-			say_id(p, text);
-			p->pushed++;
-		} else if (p->ctl->status == 0)
-			ask_refused(p->ctl, reply);
-		client_reply_free(reply);
-	}
-	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
-}
-
-/* One that is due later.  Sent again with the same tag it would change nothing. */
-static int
-push_later_one(struct push *p, const char *text, size_t len)
-{
-	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17], idlen[16];
-	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY };
-	struct words w = { 0 };
-	struct redisReply *reply;
-	size_t k;
 
 	random_name(unique, sizeof(unique));
-	if (message_id_of(p->target.kind, text, len, id) == 0)
+	if (message_id_of(p->target->kind, text, len, id) == 0)
 		snprintf(tag, sizeof(tag), "%s#%s", id, unique);
 	else {
 		snprintf(id, sizeof(id), "~%s", unique);
 		snprintf(tag, sizeof(tag), "%s", id);
 	}
-	snprintf(idlen, sizeof(idlen), "%zu", strlen(id));
-	for (k = 0; k < ARRAY_LEN(keys); k++)
-		words_add(&w, p->target.keys.name[keys[k]]);
-	words_add(&w, tag);
-	words_add(&w, idlen);
-	words_add(&w, p->at);
-	words_add(&w, p->delay);
-	words_mem(&w, text, len);
-	reply = ask_script(p->ctl, "push", ARRAY_LEN(keys), &w);
-	words_done(&w);
+	reply = ask_script(p->ctl, "push", 4, "%s %s %s %s %s %lld %s %s %.*s", k[KEY_BACKUP],
+	    k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], tag, (long long)strlen(id), p->at,
+	    p->delay, (int)len, text);
 	if (reply == NULL)
 		return -1;
 	client_reply_free(reply);
-	say_id(p, id);
+	print_id(p, id);
 	p->pushed++;
-	return 0;
-}
-
-/* All of the batch into the zset of kind "unique", where an id is only once. */
-static int
-push_ids(struct push *p)
-{
-	char id[MESSAGE_ID_MAX + 1];
-	struct words w = { 0 };
-	struct redisReply *reply;
-	const char *text;
-	size_t len;
-	int i;
-
-	words_add(&w, p->target.keys.name[KEY_QUEUE]);
-	words_add(&w, p->delay != NULL ? p->at : "");
-	words_add(&w, p->delay != NULL ? p->delay : "0");
-	for (i = 0; i < p->n; i++) {
-		text = message(p, i, &len);
-		words_mem(&w, text, len);
-	}
-	reply = ask_script(p->ctl, "unique_push", 1, &w);
-	words_done(&w);
-	if (reply == NULL)
-		return -1;
-	client_reply_free(reply);
-	for (i = 0; i < p->n; i++) {
-		text = message(p, i, &len);
-		snprintf(id, sizeof(id), "%.*s", (int)(len < sizeof(id) ? len : 0), text);
-		say_id(p, message_id_ok(text, len) ? id : "-");
-	}
-	p->pushed += p->n;
 	return 0;
 }
 
@@ -286,25 +226,25 @@ flush(struct push *p)
 	size_t len;
 	int i, rc = 0;
 
-	if (p->n == 0)
+	if (p->batch.n == 0)
 		return 0;
 	if (ctl_given(p->ctl, OPT_LINES))
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
-		    p->pushed, p->n);
-	if (source == SOURCE_IDS)
+		    p->pushed, p->batch.n);
+	if (p->target->kind == KIND_UNIQUE)
 		rc = push_ids(p);
-	else if (source == SOURCE_CHANNEL)
-		rc = publish(p);
+	else if (p->target->kind == KIND_CHANNEL ||
+	    (p->delay == NULL && p->target->kind == KIND_STREAM))
+		rc = push_each(p);
 	else if (p->delay == NULL)
-		rc = source == SOURCE_STREAM ? push_entries(p) : push_now(p);
+		rc = push_now(p);
 	else
-		for (i = 0; i < p->n && rc == 0; i++) {
-			text = message(p, i, &len);
-			rc = push_later_one(p, text, len);
+		for (i = 0; i < p->batch.n && rc == 0; i++) {
+			text = words_at(&p->batch, i, &len);
+			rc = push_later(p, text, len);
 		}
-	p->n = 0;
-	buf_clear(&p->bytes);
+	words_done(&p->batch);
 	return rc;
 }
 
@@ -312,26 +252,23 @@ flush(struct push *p)
 static int
 check_size(const struct push *p, size_t len)
 {
-	const struct queue_config *cfg = p->target.cfg;
-	char size[UNITS_TEXT_MAX], max[UNITS_TEXT_MAX];
+	const struct queue_config *cfg = p->target->cfg;
+	char max[UNITS_TEXT_MAX];
 
 	if (cfg == NULL || len <= cfg->message_max)
 		return 0;
-	return ctl_error(p->ctl, EX_DATAERR, "a message of %s bytes is larger than "
-	    "message_max of %s, %s", units_size(len, size), p->target.name,
+	return ctl_error(p->ctl, EX_DATAERR, "a message of %zu bytes is larger than "
+	    "message_max of %s, %s", len, p->target->name,
 	    units_size(cfg->message_max, max));
 }
 
-/* The message whose bytes were added since the last one. */
 static int
-end_message(struct push *p)
+add_message(struct push *p, const char *data, size_t len)
 {
-	size_t begin = p->n > 0 ? p->end[p->n - 1] : 0;
-
-	if (check_size(p, p->bytes.len - begin) == -1)
+	if (check_size(p, len) == -1)
 		return -1;
-	p->end[p->n++] = p->bytes.len;
-	return p->n == BATCH || p->bytes.len >= BATCH_BYTES ? flush(p) : 0;
+	words_mem(&p->batch, data, len);
+	return p->batch.n == BATCH || p->batch.bytes.len >= BATCH_BYTES ? flush(p) : 0;
 }
 
 static int
@@ -345,20 +282,24 @@ static int
 push_stdin(struct push *p)
 {
 	bool typed = isatty(STDIN_FILENO);
+	struct buf in = BUF_INIT;
 	ssize_t n;
+	int rc;
 
 	if (typed)
-		ctl_note(p->ctl, "type the message; Control-D ends it");
+		ctl_note("type the message; Control-D ends it");
 	do {
-		buf_reserve(&p->bytes, 65536);
-		n = read(STDIN_FILENO, p->bytes.data + p->bytes.len, 65536);
+		buf_reserve(&in, 65536);
+		n = read(STDIN_FILENO, in.data + in.len, 65536);
 		if (n > 0)
-			p->bytes.len += (size_t)n;
-		/* A terminal hands out lines: what ends without one was ended by Control-D. */
-		if (n > 0 && typed && p->bytes.data[p->bytes.len - 1] != '\n')
+			in.len += (size_t)n;
+		/* A terminal hands out lines: one without a newline was ended by Control-D. */
+		if (n > 0 && typed && in.data[in.len - 1] != '\n')
 			break;
 	} while (n > 0 || (n == -1 && errno == EINTR));
-	return n == -1 ? read_failed(p) : end_message(p);
+	rc = n == -1 ? read_failed(p) : add_message(p, in.data, in.len);
+	buf_done(&in);
+	return rc;
 }
 
 /* Adds the complete lines of `in`, and drops them from it. */
@@ -369,9 +310,8 @@ take_lines(struct push *p, struct buf *in)
 	int rc = 0;
 
 	while (rc == 0 && (nl = memchr(from, '\n', (size_t)(end - from))) != NULL) {
-		buf_add(&p->bytes, from, (size_t)(nl - from));
+		rc = add_message(p, from, (size_t)(nl - from));
 		from = nl + 1;
-		rc = end_message(p);
 	}
 	buf_drain(in, (size_t)(from - in->data));
 	return rc;
@@ -411,16 +351,14 @@ push_lines(struct push *p)
 	}
 	if (rc == 0 && n == -1)
 		rc = read_failed(p);
-	else if (rc == 0 && in.len > 0) {
-		buf_add(&p->bytes, in.data, in.len);
-		rc = end_message(p);
-	}
+	else if (rc == 0 && in.len > 0)
+		rc = add_message(p, in.data, in.len);
 	buf_done(&in);
 	return rc;
 }
 
 static int
-push(struct push *p, const char *text)
+push_input(struct push *p, const char *text)
 {
 	int rc;
 
@@ -428,44 +366,36 @@ push(struct push *p, const char *text)
 		rc = push_lines(p);
 	else if (text == NULL || strcmp(text, "-") == 0)
 		rc = push_stdin(p);
-	else {
-		buf_puts(&p->bytes, text);
-		rc = end_message(p);
-	}
+	else
+		rc = add_message(p, text, strlen(text));
 	rc = rc == 0 ? flush(p) : rc;
-	if (rc == 0 && kind_source(p->target.kind) == SOURCE_CHANNEL && p->pushed > 0)
-		say_heard(p);
+	if (rc == 0 && p->target->kind == KIND_CHANNEL && p->pushed > 0)
+		report_subscribers(p);
 	return rc;
 }
 
 void
-push_text(struct ctl *c, const char *queue, const char *text)
+push_text(struct ctl *c, const char *text)
 {
-	struct push *p = xcalloc(1, sizeof(*p));
+	struct push push = { .ctl = c, .target = &c->target }, *p = &push;
 
-	p->ctl = c;
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
-	else if (parse_due(p) == 0 &&
-	    ctl_push_target(c, queue, &p->target) == 0) {
-		if (p->delay != NULL && !kind_has(p->target.kind, TRAIT_LEASES))
-			ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed "
-			    "messages", kind_name(p->target.kind), p->target.name);
-		p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-		/* Before standard input is read: nobody types a message for nothing. */
-		if (c->status == 0 && ctl_connect(c) == 0)
-			(void)push(p, text);
-		if (p->ids != NULL && c->status != EX_USAGE)
-			out_json(json_incref(p->ids));
-		json_decref(p->ids);
-		ctl_target_done(&p->target);
-	}
-	buf_done(&p->bytes);
-	free(p);
+	else if (parse_due(p) == 0 && p->delay != NULL && !config_kind_keeps(p->target->kind))
+		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed messages",
+		    config_kind_name(p->target->kind), p->target->name);
+	p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
+	/* Connects first: nobody should type a message in vain. */
+	if (c->status == 0 && ctl_connect(c) == 0)
+		(void)push_input(p, text);
+	if (p->ids != NULL && c->status != EX_USAGE)
+		out_json(json_incref(p->ids));
+	json_decref(p->ids);
+	words_done(&p->batch);
 }
 
 void
 push_run(struct ctl *c)
 {
-	push_text(c, c->args.words[0], c->args.words[1]);
+	push_text(c, c->args.words[1]);
 }

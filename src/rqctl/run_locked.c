@@ -1,15 +1,15 @@
 /*
- * rqctl lock: a command under a lock, as flock(1) has it.
+ * rqctl lock: runs a command under a lock, as flock(1) does.
  *
- * The lock (queue/lock.h) and the command live in one loop, so that a Redis
- * that hangs stops nothing.  The command stays in our process group, with our
- * terminal and our descriptors; a signal that a terminal sends reaches it
- * without us, and one that was sent to us alone is passed on.
+ * One loop serves the lock (queue/lock.h) and the command, so a Redis that hangs stops
+ * neither.  The command stays in rqctl's process group, with its terminal and descriptors.
+ * A signal of the terminal reaches the command directly; rqctl passes on a signal that it
+ * alone received.
  *
- * When the lock is lost, or its time is nearly over, the command and all that
- * it has started get SIGTERM, and SIGKILL a grace later.  Processes that it left
- * behind are found because they become our children (loop/descendants.h).  If
- * we are killed, the kernel sends SIGTERM to the command.
+ * When the lock is lost or about to expire, the command and all that it has started get
+ * SIGTERM, and SIGKILL a grace later.  rqctl finds processes that the command left behind
+ * because they become its children (loop/descendants.h).  If rqctl is killed, the kernel
+ * sends SIGTERM to the command.
  */
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -30,10 +30,7 @@
 #include "loop/timer.h"
 #include "queue/lock.h"
 #include "rqctl/ask.h"
-#include "rqctl/ctl.h"
-#include "rqctl/groups.h"
-#include "rqctl/holder.h"
-#include "rqctl/out.h"
+#include "rqctl/locks.h"
 
 #define TTL_DEFAULT	(30 * SEC)
 #define TTL_MIN		(1 * SEC)
@@ -51,7 +48,7 @@ struct locked {
 	struct lock_options opt;
 	char *const	*argv;
 	struct child	 child;
-	bool		 exited;	/* the command has; status is its */
+	bool		 exited;	/* the command has; status is valid */
 	int		 status;
 	bool		 ending;	/* the lock is lost: SIGTERM was sent */
 	unsigned	 kills;		/* how often SIGKILL was sent */
@@ -70,9 +67,9 @@ released(enum lock_release how, void *arg)
 	const char *name = r->opt.name;
 
 	if (how == LOCK_LOST && r->ctl->status == 0)
-		ctl_error(r->ctl, EX_LOST, "lock %s: it was lost before the command ended", name);
+		ctl_error(r->ctl, EX_LOST, "lock %s was lost before the command ended", name);
 	else if (how == LOCK_LEFT && r->exited && !r->ending)
-		fprintf(stderr, "rqctl: lock %s: Redis does not answer; it expires by itself\n", name);
+		ctl_note("lock %s: Redis does not answer; it expires by itself", name);
 	if (r->ctl->status == 0)
 		r->ctl->status = r->status;
 	loop_stop(r->loop);
@@ -87,7 +84,7 @@ finish(struct locked *r)
 
 /* -- the command ---------------------------------------------------------------- */
 
-/* SIGKILL for all that is left, until nothing is. */
+/* Sends SIGKILL to all processes that are left, until there are none. */
 static void
 kill_all(void *arg)
 {
@@ -108,7 +105,7 @@ exited(struct child *child, const struct child_exit *x)
 
 	r->exited = true;
 	r->status = x->signaled ? 128 + x->code : x->code;
-	/* Of a lost lock nothing may go on. */
+	/* When the lock is lost, no process may continue. */
 	if (!r->ending || descendants_kill(SIGTERM) == 0)
 		finish(r);
 }
@@ -131,7 +128,7 @@ become(const struct locked *r, pid_t parent, int report)
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-/* Says why the command could not be executed; it exits by itself. */
+/* Reports why the command could not be executed; the child exits by itself. */
 static void
 say_failure(struct locked *r, int fd)
 {
@@ -167,20 +164,17 @@ held(void *arg)
 
 /* -- the lock ------------------------------------------------------------------- */
 
-/* For who sits before it. */
+/* Tells a user at a terminal why nothing happens. */
 static void
 waiting(const char *value, void *arg)
 {
 	struct locked *r = arg;
-	struct buf line = BUF_INIT;
 	char *holder;
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	holder = holder_text(value, strlen(value));
-	out_escape(&line, holder, strlen(holder));
-	fprintf(stderr, "rqctl: waiting for lock %s, held by %s\n", r->opt.name, buf_str(&line));
-	buf_done(&line);
+	holder = locks_holder(value, strlen(value));
+	ctl_note("waiting for lock %s, held by %s", r->opt.name, holder);
 	free(holder);
 }
 
@@ -192,7 +186,7 @@ refused(enum lock_refusal refusal, enum reply_error error, const char *text, voi
 
 	switch (refusal) {
 	case LOCK_BUSY:
-		holder = holder_text(text, strlen(text));
+		holder = locks_holder(text, strlen(text));
 		ctl_error(r->ctl, EX_TEMPFAIL, "lock %s is held by %s", r->opt.name, holder);
 		free(holder);
 		break;
@@ -215,14 +209,17 @@ ending(const char *why, usec_t left, void *arg)
 	r->ending = true;
 	(void)descendants_kill(SIGTERM);
 	(void)child_kill(&r->child, SIGTERM);
-	/* One that is stopped could not act on it. */
+	/* A stopped process would not act on SIGTERM. */
 	(void)descendants_kill(SIGCONT);
 	timer_set(&r->kill, left);
 }
 
 /* -- signals -------------------------------------------------------------------- */
 
-/* Before the command runs they end us; a terminal's reach it by themselves. */
+/*
+ * Before the command runs, a signal ends rqctl.  Later rqctl passes it on, unless it came
+ * from the kernel: a terminal sends its signals to the command too.
+ */
 static void
 take_signal(struct locked *r, const struct signalfd_siginfo *si)
 {
@@ -248,7 +245,7 @@ on_signals(int what, void *arg)
 		take_signal(r, &si);
 }
 
-/* What was ignored stays so: it never gets here. */
+/* A signal that is ignored stays ignored: signalfd does not get it. */
 static void
 watch_signals(struct locked *r)
 {
@@ -286,9 +283,10 @@ read_options(struct ctl *c, struct lock_options *o)
 	    ctl_duration(c, OPT_TTL, &o->ttl) == -1)
 		return -1;
 	if (o->ttl < TTL_MIN || o->ttl > TTL_MAX)
-		return ctl_error(c, EX_USAGE, "--ttl is 1s to 1d");
+		return ctl_error(c, EX_USAGE, "--ttl: \"%s\" is not from 1s to 1d",
+		    ctl_value(c, OPT_TTL));
 	if (o->name[0] == '\0')
-		return ctl_error(c, EX_USAGE, "the lock's name is empty");
+		return ctl_error(c, EX_USAGE, "the name of the lock is empty");
 	o->grace = o->ttl / 3 < GRACE_MAX ? o->ttl / 3 : GRACE_MAX;
 	return 0;
 }
@@ -305,7 +303,7 @@ lock_run(struct ctl *c)
 
 	if (read_options(c, &r.opt) == -1)
 		return;
-	r.opt.who = who = holder_self();
+	r.opt.who = who = locks_self();
 	r.loop = loop_new();
 	watch_signals(&r);		/* first: its mask is the one for the command */
 	child_init(r.loop);

@@ -1,62 +1,88 @@
 /*
- * rqctl schedules: when they ran last, when they run next, and what was missed.
+ * rqctl schedules: when they ran last, when they run next, and which run was missed.
  */
+#include "rqctl/schedules.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "policy/tick.h"
+#include "policy/zone.h"
 #include "rqctl/ask.h"
-#include "rqctl/groups.h"
-#include "rqctl/out.h"
-#include "rqctl/table.h"
-#include "rqctl/ticks.h"
+#include "rqctl/listing.h"
 
-struct row {
-	const struct schedule_config *cfg;
-	const char	*key;		/* of the queue */
-	double		 now;
-	struct ticks	 ticks;
-};
+/* -- ticks ------------------------------------------------------------------------ */
 
-/* "every 5m", "30 4 * * mon-fri Europe/Berlin" */
-static char *
-spec(const struct schedule_config *s)
+/* known: the tick in QSCHEDULE, of the last run or of when a daemon first saw it. */
+static void
+compute(struct ticks *t, const struct schedule_config *s, int64_t known, double now)
 {
-	char text[UNITS_TEXT_MAX];
+	/* A tick of a moment ago is not missed yet. */
+	int64_t due = tick_last(s, (int64_t)now - TICK_GRACE_MIN);
 
-	if (s->every != 0)
-		return xasprintf("every %s", units_duration(s->every, text));
-	return xasprintf("%s %s", s->cron, s->timezone);
+	t->next = tick_next(s, (int64_t)now);
+	t->missed = known != TICK_NEVER && due > known ? due : TICK_NEVER;
 }
 
-/* -- output --------------------------------------------------------------------- */
-
-static json_t *
-json_tick(int64_t tick)
+/* Reads the reply to HMGET QSCHEDULE name \1name; returns the tick. */
+static int64_t
+take_reply(struct ticks *t, const struct redisReply *reply)
 {
-	return tick != TICK_NEVER ? json_integer(tick) : json_null();
+	double known = reply_double(reply_at(reply, 0), -1);
+
+	if (reply_error(reply) != REPLY_OK)
+		t->error = xstrdup(reply_text(reply));
+	if (t->error != NULL || known < 0)
+		return TICK_NEVER;
+	t->seen = true;
+	if (reply_str(reply_at(reply, 1), NULL) == NULL)
+		t->last = (int64_t)known;
+	return (int64_t)known;
 }
 
-static json_t *
-row_json(const struct row *r)
+int
+schedules_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ticks *t)
 {
-	const struct schedule_config *s = r->cfg;
-	json_t *o = json_object();
+	struct redisReply *reply = NULL;
+	struct target target;
+	int64_t known;
 
-	out_set_bytes(o, "name", s->name, strlen(s->name));
-	out_set_bytes(o, "queue", s->queue, strlen(s->queue));
-	out_set_bytes(o, "key", r->key, strlen(r->key));
-	json_object_set_new(o, "every", s->every != 0 ? json_integer(s->every / SEC) : json_null());
-	json_object_set_new(o, "cron", s->every == 0 ? json_string(s->cron) : json_null());
-	json_object_set_new(o, "timezone", s->every == 0 ? json_string(s->timezone) : json_null());
-	json_object_set_new(o, "catch_up", json_boolean(s->catch_up));
-	json_object_set_new(o, "last", json_tick(r->ticks.last));
-	json_object_set_new(o, "next", json_tick(r->ticks.next));
-	json_object_set_new(o, "missed", json_tick(r->ticks.missed));
-	json_object_set_new(o, "error", r->ticks.error != NULL ? json_string(r->ticks.error) : json_null());
-	return o;
+	*t = (struct ticks){ .last = TICK_NEVER };
+	if (target_find(c, s->queue, VERB_ANY, &target) == 0 &&
+	    ask_append(c, "HMGET %s %s \1%s", target.keys.name[KEY_SCHEDULE], s->name,
+	    s->name) == 0)
+		reply = ask_next(c);
+	target_done(&target);
+	if (reply == NULL)
+		return -1;
+	known = take_reply(t, reply);
+	client_reply_free(reply);
+	if (t->error == NULL && zone_check(s->timezone, &t->error) == -1)
+		known = t->last = TICK_NEVER;
+	compute(t, s, known, now);
+	return 0;
+}
+
+/* -- schedules -------------------------------------------------------------------- */
+
+static json_t *
+tick_json(int64_t tick)
+{
+	return tick != TICK_NEVER ? json_integer(tick) : NULL;
+}
+
+static void
+schedule_json(json_t *o, const struct ctl *c, const struct schedule_config *s,
+    const struct ticks *t)
+{
+	bool cron = s->every == 0;
+
+	out_set(o, "name:s queue:s key:s every:j cron:s timezone:s catch_up:t", s->name, s->queue,
+	    config_queue(c->config, s->queue)->key, cron ? NULL : json_integer(s->every / SEC),
+	    cron ? s->cron : NULL, cron ? s->timezone : NULL, s->catch_up);
+	out_set(o, "last:j next:j missed:j error:s", tick_json(t->last), tick_json(t->next),
+	    tick_json(t->missed), t->error);
 }
 
 static void
@@ -68,138 +94,119 @@ add_tick(struct table *t, int64_t tick)
 }
 
 static void
-add_state(struct table *t, const struct row *r)
+add_state(struct table *t, const struct ticks *ticks)
 {
 	char text[TICK_TEXT_MAX];
 
-	if (r->ticks.error != NULL) {
-		table_bytes(t, r->ticks.error, strlen(r->ticks.error));
+	if (ticks->error != NULL)
+		table_add(t, "%s", ticks->error);
+	else if (ticks->missed != TICK_NEVER)
+		table_add(t, "missed %s", tick_text(ticks->missed, text));
+	else
+		table_add(t, "%s", !ticks->seen ? "not seen by any daemon yet" :
+		    ticks->last == TICK_NEVER ? "has not run yet" : "ok");
+	if (ticks->error != NULL || ticks->missed != TICK_NEVER)
 		table_colour(t, COLOUR_RED);
-	} else if (r->ticks.missed != TICK_NEVER) {
-		table_add(t, "missed %s", tick_text(r->ticks.missed, text));
-		table_colour(t, COLOUR_RED);
-	} else {
-		table_add(t, "%s", !r->ticks.seen ? "not seen by any daemon yet" :
-		    r->ticks.last == TICK_NEVER ? "has not run yet" : "ok");
-	}
 }
 
 static void
-row_table(struct table *t, const struct row *r)
+schedule_row(struct listing *l, const struct schedule_config *s, const struct ticks *ticks,
+    double now)
 {
-	char *text = spec(r->cfg), in[32];
+	json_t *o = listing_row(l);
+	struct table *t = &l->table;
+	char text[UNITS_TEXT_MAX];
 
-	table_add(t, "%s", r->cfg->name);
-	table_add(t, "%s", r->cfg->queue);
-	table_add(t, "%s", text);
-	add_tick(t, r->ticks.last);
-	add_tick(t, r->ticks.next);
-	table_add(t, "%s", out_age(r->ticks.next != TICK_NEVER ? (double)r->ticks.next - r->now : -1, in));
-	add_state(t, r);
-	free(text);
+	if (o != NULL) {
+		schedule_json(o, l->ctl, s, ticks);
+		return;
+	}
+	table_add(t, "%s", s->name);
+	table_add(t, "%s", s->queue);
+	if (s->every != 0)
+		table_add(t, "every %s", units_duration(s->every, text));
+	else
+		table_add(t, "%s %s", s->cron, s->timezone);
+	add_tick(t, ticks->last);
+	add_tick(t, ticks->next);
+	table_add(t, "%s",
+	    units_age(ticks->next != TICK_NEVER ? (double)ticks->next - now : -1, text));
+	add_state(t, ticks);
 }
 
-/* -- the verb ------------------------------------------------------------------- */
+/* The schedule called name; NULL after an error was reported. */
+static const struct schedule_config *
+find(struct ctl *c, const char *name)
+{
+	struct schedule_config *const *s = c->config->schedules;
+
+	while (*s != NULL && strcmp((*s)->name, name) != 0)
+		s++;
+	if (*s == NULL)
+		ctl_error(c, EX_USAGE, "there is no schedule \"%s\" in %s", name, c->config->file);
+	return *s;
+}
+
+/* Whether there is a file, and it has the schedules that are the arguments. */
+static int
+check_arguments(struct ctl *c)
+{
+	int i;
+
+	if (!ctl_has_file(c))
+		return ctl_error(c, EX_USAGE,
+		    "there is no configuration file with schedules: use -c FILE");
+	for (i = 0; i < c->args.nwords; i++)
+		if (find(c, c->args.words[i]) == NULL)
+			return -1;
+	return 0;
+}
 
 static bool
 is_meant(const struct ctl *c, const struct schedule_config *s)
 {
 	int i;
 
-	for (i = 0; i < c->args.nwords; i++) {
+	for (i = 0; i < c->args.nwords; i++)
 		if (strcmp(c->args.words[i], s->name) == 0)
 			return true;
-	}
 	return c->args.nwords == 0;
-}
-
-static int
-check_names(struct ctl *c)
-{
-	struct schedule_config *const *s;
-	int i;
-
-	for (i = 0; i < c->args.nwords; i++) {
-		for (s = c->config->schedules; *s != NULL; s++) {
-			if (strcmp((*s)->name, c->args.words[i]) == 0)
-				break;
-		}
-		if (*s == NULL)
-			return ctl_error(c, EX_USAGE, "there is no schedule \"%s\" in %s",
-			    c->args.words[i], c->config->file);
-	}
-	return 0;
-}
-
-static int
-show(struct ctl *c, const struct schedule_config *s, double now, struct table *t, json_t *array)
-{
-	struct row r = { .cfg = s, .now = now, .key = config_queue(c->config, s->queue)->key };
-
-	if (ticks_ask(c, s, now, &r.ticks) == -1)
-		return -1;
-	json_array_append_new(array, row_json(&r));
-	row_table(t, &r);
-	ticks_done(&r.ticks);
-	return 0;
-}
-
-static int
-show_all(struct ctl *c, struct table *t, json_t *array)
-{
-	struct schedule_config *const *s;
-	double now = ask_time(c);
-
-	if (now < 0)
-		return -1;
-	for (s = c->config->schedules; *s != NULL; s++) {
-		if (is_meant(c, *s) && show(c, *s, now, t, array) == -1)
-			return -1;
-	}
-	return 0;
 }
 
 void
 schedules_run(struct ctl *c)
 {
-	json_t *array = json_array();
-	struct table t;
+	struct schedule_config *const *s = c->config->schedules;
+	struct listing l;
+	struct ticks ticks;
+	double now;
 
-	table_init(&t, "<SCHEDULE", "<QUEUE", "<WHEN", "<LAST", "<NEXT", ">IN", "<STATE", NULL);
-	if (!ctl_has_file(c))
-		ctl_error(c, EX_USAGE, "schedules stand in a configuration file: say -c FILE");
-	else if (check_names(c) == 0 && show_all(c, &t, array) == 0) {
-		if (ctl_given(c, OPT_JSON))
-			out_json(json_incref(array));
-		else if (table_rows(&t) > 0)
-			table_show(&t);
-		else
-			ctl_note(c, "there are no schedules in %s", c->config->file);
-	}
-	json_decref(array);
-	table_done(&t);
+	if (listing_init(&l, c, "SCHEDULE|QUEUE|WHEN|LAST|NEXT|>IN|STATE") == 0 &&
+	    check_arguments(c) == 0 && (now = ask_time(c)) >= 0)
+		for (; *s != NULL; s++) {
+			if (!is_meant(c, *s))
+				continue;
+			if (schedules_ticks(c, *s, now, &ticks) == -1)
+				break;
+			schedule_row(&l, *s, &ticks, now);
+			free(ticks.error);
+		}
+	listing_end(&l, l.rows, "schedules", "there are no schedules in %s", c->config->file);
 }
 
-/* -- schedules run ---------------------------------------------------------------- */
-
-/* Pushes what a tick at this moment would push; what QSCHEDULE says stays as it is. */
+/* Pushes the message of a tick at this moment; QSCHEDULE stays as it is. */
 void
 schedules_push(struct ctl *c)
 {
-	struct schedule_config *const *s = c->config->schedules;
-	const struct queue_config *q;
+	const struct schedule_config *s;
 	char *message;
 
-	if (!ctl_has_file(c)) {
-		ctl_error(c, EX_USAGE, "schedules stand in a configuration file: say -c FILE");
+	if (check_arguments(c) == -1)
 		return;
-	}
-	if (check_names(c) == -1)
+	s = find(c, c->args.words[0]);
+	if (target_find(c, s->queue, VERB_PUSHES, &c->target) == -1)
 		return;
-	while (strcmp((*s)->name, c->args.words[0]) != 0)
-		s++;
-	q = config_queue(c->config, (*s)->queue);
-	message = tick_message(*s, (int64_t)(clock_wall() / SEC), kind_source(q->kind) == SOURCE_IDS);
-	push_text(c, q->name, message);
+	message = tick_message(s, (int64_t)(clock_wall() / SEC), c->target.kind == KIND_UNIQUE);
+	push_text(c, message);
 	free(message);
 }

@@ -1,5 +1,5 @@
 /*
- * Filters for dead letters.  They narrow each other: a letter must pass all.
+ * A message must meet all conditions.
  */
 #include "rqctl/select.h"
 
@@ -31,56 +31,55 @@ parse_time(struct ctl *c, enum opt o, wall_t *ret)
 	return rc;
 }
 
-static const char *
-text_or_any(const struct ctl *c, enum opt o)
-{
-	return ctl_given(c, o) ? ctl_value(c, o) : "";
-}
-
-/* One that a letter can have. */
+/* It must be one that a letter can have. */
 static int
 check_reason(struct ctl *c, const char *reason)
 {
 	static const char *const known[] = {
 		"exit", "signal", "timeout", "crashed", "status", "attempts", "answer", "protocol",
-		"pushes", "cancelled", "too_large", "unframeable", "buried", NULL
+		"pushes", "cancelled", "too_large", "unframeable", "buried"
 	};
 	struct buf list = BUF_INIT;
 	size_t i;
-	int rc = -1;
 
-	for (i = 0; known[i] != NULL && strcmp(reason, known[i]) != 0; i++)
+	for (i = 0; i < ARRAY_LEN(known) && strcmp(reason, known[i]) != 0; i++)
 		buf_printf(&list, "%s%s", i > 0 ? ", " : "", known[i]);
-	if (known[i] != NULL || reason[0] == '\0')
-		rc = 0;
-	else
-		ctl_error(c, EX_USAGE, "--reason: \"%s\" is no reason of dead letters: write one of %s", reason,
-		    buf_str(&list));
+	if (i == ARRAY_LEN(known) && reason[0] != '\0')
+		ctl_error(c, EX_USAGE,
+		    "--reason: \"%s\" is not a reason of dead letters: write one of "
+		    "%s",
+		    reason, buf_str(&list));
 	buf_done(&list);
-	return rc;
+	return c->status == 0 ? 0 : -1;
+}
+
+bool
+select_is_narrow(const struct select *s)
+{
+	return s->nids > 0 || s->reason[0] != '\0' || s->match[0] != '\0' || s->since != 0 ||
+	    s->until != 0;
 }
 
 int
-select_parse(struct ctl *c, struct select *s, bool must)
+select_parse(struct ctl *c, struct select *s)
 {
-	bool filtered;
+	bool all = ctl_given(c, OPT_ALL) && c->args.verb->rows == 0, narrow;
 
 	*s = (struct select){
-		.ids = c->args.words + 1,
-		.nids = c->args.nwords - 1,
-		.reason = text_or_any(c, OPT_REASON),
-		.match = text_or_any(c, OPT_MATCH)
+		.ids = c->args.words + 1, .nids = c->args.nwords - 1,
+		.reason = ctl_value(c, OPT_REASON), .match = ctl_value(c, OPT_MATCH)
 	};
 	if (check_reason(c, s->reason) == -1 || parse_time(c, OPT_SINCE, &s->since) == -1 ||
 	    parse_time(c, OPT_UNTIL, &s->until) == -1)
 		return -1;
-	filtered = s->reason[0] != '\0' || s->match[0] != '\0' || ctl_given(c, OPT_SINCE) ||
-	    ctl_given(c, OPT_UNTIL);
-	if (ctl_given(c, OPT_ALL) && !ctl_is_list(c) && (filtered || s->nids > 0))
+	narrow = select_is_narrow(s) || ctl_given(c, OPT_SINCE) || ctl_given(c, OPT_UNTIL);
+	if (all && narrow)
 		return ctl_error(c, EX_USAGE, "--all does not go together with %s",
 		    s->nids > 0 ? "ids" : "filters");
-	if (must && !filtered && s->nids == 0 && !ctl_given(c, OPT_ALL))
-		return ctl_error(c, EX_USAGE,
-		    "select dead letters: by id, --reason, --since, --until, --match, or --all");
-	return 0;
+	if (narrow || all || (c->args.verb->flags & VERB_SELECTS) == 0)
+		return 0;
+	if (verb_options(c->args.verb) & OPT(REASON))
+		return ctl_error(c, EX_USAGE, "select dead letters: by id, --reason, --since, "
+		    "--until, --match, or --all");
+	return ctl_error(c, EX_USAGE, "select messages: by id, --match, or --all");
 }

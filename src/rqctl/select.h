@@ -1,5 +1,6 @@
 /*
- * Which dead letters are meant: by id, --reason, --since, --until, --match.
+ * Which messages are meant: by id, --match, and for dead letters --reason, --since and
+ * --until.
  */
 #ifndef RQD_RQCTL_SELECT_H
 #define RQD_RQCTL_SELECT_H
@@ -10,7 +11,7 @@
 #include "rqctl/ctl.h"
 
 struct select {
-	const char *const	*ids;		/* borrowed; of messages or letters */
+	const char *const	*ids;		/* borrowed; of messages, letters, or tags */
 	int			 nids;		/* 0: any */
 	const char		*reason;	/* "": any */
 	const char		*match;		/* "": anything */
@@ -19,10 +20,12 @@ struct select {
 };
 
 /*
- * From the arguments after the queue.  must: something has to be said (--all
- * where all are meant).  0, or -1 after an error was said.
+ * Reads the arguments after the queue and the options.  With VERB_SELECTS one of them must
+ * be given, or --all.  Returns 0, or -1 after an error was reported.
  */
-int	select_parse(struct ctl *, struct select *, bool must) MUSTCHECK;
+int	select_parse(struct ctl *, struct select *) MUSTCHECK;
+/* Whether there is any condition. */
+bool	select_is_narrow(const struct select *);
 
 /* Whether this could be a letter's id in QDEAD: digits, a dash, digits. */
 bool	select_is_letter(const char *);

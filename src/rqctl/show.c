@@ -1,34 +1,28 @@
 /*
  * rqctl show: where one message is, and what happened to it.
  *
- * Redis has no index by id, and nothing is walked through that grows without
- * bound: a tag is looked up as it is; further deliveries of one id (tags
- * id#...) are looked for in what daemons say they have in hand and among the
- * next retries; a message that waits, among the next ones; a dead letter,
- * among the latest.
+ * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as
+ * a tag.  It looks for further deliveries of the id (tags id#...) in the heartbeats and among
+ * the next retries; for a waiting message among the next ones; for a dead letter among
+ * the latest.
  */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "policy/message.h"
-#include "redis/reply.h"
-#include "rqctl/ask.h"
-#include "rqctl/ask_fleet.h"
-#include "rqctl/delivery.h"
-#include "rqctl/groups.h"
 #include "rqctl/letters.h"
 #include "rqctl/out.h"
-#include "rqctl/peek.h"
+#include "rqctl/picture.h"
+#include "rqctl/waiting.h"
 
 #define NEXT		1000		/* waiting messages and retries that are looked at */
 #define LATEST		10000		/* dead letters likewise */
 
 struct show {
 	struct ctl	*ctl;
-	struct target	 target;
 	const char	*id;
 	struct fleet	 fleet;
 	double		 now;
@@ -48,9 +42,7 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 		if (s->found == 1)
 			fwrite(data, 1, len, stdout);
 	} else if (s->places != NULL) {
-		json_object_set_new(facts, "place", json_string(name));
-		out_set_bytes(facts, "message", data, len);
-		json_array_append(s->places, facts);
+		json_array_append(s->places, out_set(facts, "place:s message:b", name, data, len));
 	} else {
 		out_escape(&b, line, strlen(line));
 		printf("%-8s %s\n", name, buf_str(&b));
@@ -67,7 +59,7 @@ static void
 describe(struct buf *b, json_t *facts, const char *tag, const struct delivery *d)
 {
 	buf_printf(b, "tag %s", tag);
-	out_set_bytes(facts, "tag", tag, strlen(tag));
+	out_set(facts, "tag:s", tag);
 	if (!d->ours) {
 		buf_puts(b, ", delivered to a foreign consumer");
 		return;
@@ -75,8 +67,7 @@ describe(struct buf *b, json_t *facts, const char *tag, const struct delivery *d
 	buf_printf(b, ", attempt %ld", d->attempts + 1);
 	if (d->crashes > 0)
 		buf_printf(b, " (%ld crash%s)", d->crashes, d->crashes == 1 ? "" : "es");
-	json_object_set_new(facts, "attempt", json_integer(d->attempts + 1));
-	json_object_set_new(facts, "crashes", json_integer(d->crashes));
+	out_set(facts, "attempt:i crashes:i", (int64_t)d->attempts + 1, (int64_t)d->crashes);
 }
 
 /* Adds since when it runs, or when it is due. */
@@ -85,27 +76,27 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
     double in_backup, double in_retry)
 {
 	double since = d->ours && d->time > 0 ? d->time : in_backup;
-	char text[32];
+	char text[UNITS_TEXT_MAX];
 
 	if (in_backup >= 0) {
-		buf_printf(b, ", for %s", out_age(s->now > since ? s->now - since : 0, text));
-		json_object_set_new(facts, "age", json_real(s->now - since));
+		buf_printf(b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
+		out_set(facts, "age:f", s->now - since);
 		return;
 	}
 	if (in_retry > s->now)
-		buf_printf(b, ", due in %s", out_age(in_retry - s->now, text));
+		buf_printf(b, ", due in %s", units_age(in_retry - s->now, text));
 	else
 		buf_puts(b, ", due now");
 	if (d->owned)
 		buf_puts(b, ", its lease ended while it ran");
-	json_object_set_new(facts, "due", json_real(in_retry));
+	out_set(facts, "due:f", in_retry);
 }
 
-/* A live tag: 0, also where it does not live; -1 after an error. */
+/* Shows a tag that is in flight or a retry.  0, also if it is neither; -1 after an error. */
 static int
 show_tag(struct show *s, const char *tag)
 {
-	char *const *key = s->target.keys.name;
+	char *const *key = s->ctl->target.keys.name;
 	struct redisReply *r[4] = { NULL };
 	struct buf b = BUF_INIT;
 	struct delivery d;
@@ -114,10 +105,10 @@ show_tag(struct show *s, const char *tag)
 	json_t *facts;
 	size_t len, i;
 
-	if (ask_append(s->ctl, "ZSCORE", key[KEY_BACKUP], tag, NULL) == -1 ||
-	    ask_append(s->ctl, "ZSCORE", key[KEY_RETRY], tag, NULL) == -1 ||
-	    ask_append(s->ctl, "HGET", key[KEY_DELIVERY], tag, NULL) == -1 ||
-	    ask_append(s->ctl, "HGET", key[KEY_CONTEXT], tag, NULL) == -1)
+	if (ask_append(s->ctl, "ZSCORE %s %s", key[KEY_BACKUP], tag) == -1 ||
+	    ask_append(s->ctl, "ZSCORE %s %s", key[KEY_RETRY], tag) == -1 ||
+	    ask_append(s->ctl, "HGET %s %s", key[KEY_DELIVERY], tag) == -1 ||
+	    ask_append(s->ctl, "HGET %s %s", key[KEY_CONTEXT], tag) == -1)
 		return -1;
 	for (i = 0; i < ARRAY_LEN(r); i++)
 		if ((r[i] = ask_next(s->ctl)) == NULL)
@@ -150,9 +141,9 @@ is_further(const char *tag, const char *id)
 	return strncmp(tag, id, n) == 0 && tag[n] == '#';
 }
 
-/* Further deliveries that daemons have in hand. */
+/* Further deliveries in the heartbeats. */
 static int
-show_in_hand(struct show *s)
+show_in_flight(struct show *s)
 {
 	const json_t *list;
 	const char *tag;
@@ -160,7 +151,7 @@ show_in_hand(struct show *s)
 
 	for (i = 0; i < s->fleet.n; i++) {
 		list = json_object_get(fleet_queue(&s->fleet.daemons[i],
-		    s->target.keys.name[KEY_QUEUE]), "in_hand");
+		    s->ctl->target.keys.name[KEY_QUEUE]), "in_hand");
 		for (k = 0; k < json_array_size(list); k++) {
 			tag = fleet_text(json_array_get(list, k), "tag");
 			if (is_further(tag, s->id) && show_tag(s, tag) == -1)
@@ -175,13 +166,12 @@ static int
 show_retries(struct show *s)
 {
 	struct redisReply *tags;
-	char last[16], *tag;
 	const char *text;
 	size_t i, len;
+	char *tag;
 	int rc = 0;
 
-	snprintf(last, sizeof(last), "%d", NEXT - 1);
-	tags = ask(s->ctl, "ZRANGE", s->target.keys.name[KEY_RETRY], "0", last, NULL);
+	tags = ask(s->ctl, "ZRANGE %s 0 %lld", s->ctl->target.keys.name[KEY_RETRY], NEXT - 1LL);
 	if (tags == NULL)
 		return -1;
 	for (i = 0; i < reply_len(tags) && rc == 0; i++) {
@@ -198,27 +188,23 @@ show_retries(struct show *s)
 
 /* An id that waits in the zset of kind "unique". */
 static void
-show_id(struct show *s, const struct peeked *m)
+show_id(struct show *s, const struct waiting *m)
 {
-	double due = peek_due(m);
-	json_t *facts = json_object();
-	char line[64] = "due now", text[32];
+	double due = waiting_due(m);
+	char line[64], text[WAITING_DUE_MAX];
 
-	if (due > s->now && isinf(due))
-		snprintf(line, sizeof(line), "never due");
-	else if (due > s->now)
-		snprintf(line, sizeof(line), "due in %s", out_age(due - s->now, text));
-	json_object_set_new(facts, "due", isinf(due) ? json_null() : json_real(due));
-	place(s, "waiting", facts, line, m->data, m->len);
+	snprintf(line, sizeof(line), isinf(due) && due > 0 ? "%s due" : "due %s",
+	    waiting_due_text(due, s->now, text));
+	place(s, "waiting", out_set(json_object(), "due:f", due), line, m->data, m->len);
 }
 
 /* One that is not among the next: a zset knows it by its name. */
 static int
 show_far_id(struct show *s)
 {
-	struct redisReply *reply = ask(s->ctl, "ZSCORE", s->target.keys.name[KEY_QUEUE], s->id,
-	    NULL);
-	struct peeked m = { .data = s->id, .len = strlen(s->id) };
+	struct redisReply *reply = ask(s->ctl, "ZSCORE %s %s",
+	    s->ctl->target.keys.name[KEY_QUEUE], s->id);
+	struct waiting m = { .data = s->id, .len = strlen(s->id) };
 
 	if (reply == NULL)
 		return -1;
@@ -234,29 +220,28 @@ show_far_id(struct show *s)
 static int64_t
 show_waiting_page(struct show *s, int64_t offset)
 {
-	struct redisReply *page = peek_page(s->ctl, &s->target, KEY_QUEUE, "", offset,
-	    NEXT - (long)offset, 65536);
+	struct redisReply *page = waiting_page(s->ctl, &s->ctl->target, KEY_QUEUE, "", offset,
+	    NEXT - (long)offset, WAITING_CUT);
 	char id[MESSAGE_ID_MAX + 1], line[64];
-	struct peeked m;
-	json_t *facts;
+	int64_t number = offset;
+	struct waiting m;
 	size_t i, n;
 
 	if (page == NULL)
 		return -1;
-	n = peek_len(page);
+	n = waiting_len(page);
 	for (i = 0; i < n; i++) {
-		peek_get(page, i, &m);
-		if (strcmp(peek_id(s->target.kind, &m, id), s->id) != 0)
+		waiting_get(page, i, &m);
+		number++;
+		if (strcmp(waiting_id(s->ctl->target.kind, &m, id), s->id) != 0)
 			continue;
-		if (kind_source(s->target.kind) == SOURCE_IDS) {
+		if (s->ctl->target.kind == KIND_UNIQUE) {
 			show_id(s, &m);
 			continue;
 		}
-		snprintf(line, sizeof(line), "number %" PRId64 " in line",
-		    offset + (int64_t)i + 1);
-		facts = json_object();
-		json_object_set_new(facts, "number", json_integer(offset + (int64_t)i + 1));
-		place(s, "waiting", facts, line, m.data, m.len);
+		snprintf(line, sizeof(line), "number %lld in line", (long long)number);
+		place(s, "waiting", out_set(json_object(), "number:i", number), line, m.data,
+		    m.len);
 	}
 	client_reply_free(page);
 	return (int64_t)n;
@@ -268,51 +253,51 @@ show_waiting(struct show *s)
 	int64_t offset = 0, n;
 	int found = s->found;
 
-	if (kind_source(s->target.kind) == SOURCE_STREAM)
+	if (s->ctl->target.kind != KIND_ACK && s->ctl->target.kind != KIND_EXPIRED &&
+	    s->ctl->target.kind != KIND_UNIQUE)
 		return 0;
 	do {
 		if ((n = show_waiting_page(s, offset)) == -1)
 			return -1;
 		offset += n;
 	} while (n > 0 && offset < NEXT);
-	return kind_source(s->target.kind) == SOURCE_IDS && s->found == found ? show_far_id(s) : 0;
+	return s->ctl->target.kind == KIND_UNIQUE && s->found == found ? show_far_id(s) : 0;
 }
 
 static void
 show_letter(struct show *s, const struct letter *l)
 {
+	const struct bytes *reason = &l->field[FIELD_REASON], *message = &l->field[FIELD_MESSAGE];
+	const struct bytes *attempts = &l->field[FIELD_ATTEMPTS];
+	json_t *facts = out_set(json_object(), "letter:b age:f", l->name.data, l->name.len,
+	    s->now - l->died);
 	struct buf b = BUF_INIT;
-	json_t *facts = json_object();
-	char age[32];
+	char age[UNITS_TEXT_MAX];
 
-	out_set_bytes(facts, "letter", l->name.data, l->name.len);
-	json_object_set_new(facts, "age", json_real(s->now - l->died));
 	buf_printf(&b, "letter %.*s, %s ago", (int)l->name.len, l->name.data,
-	    out_age(s->now > l->died ? s->now - l->died : 0, age));
-	if (l->reason.data != NULL) {
-		buf_printf(&b, ", reason %.*s", (int)l->reason.len, l->reason.data);
-		out_set_bytes(facts, "reason", l->reason.data, l->reason.len);
+	    units_age(s->now > l->died ? s->now - l->died : 0, age));
+	if (reason->data != NULL) {
+		buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
+		out_set(facts, "reason:b", reason->data, reason->len);
 	}
-	if (l->attempts.data != NULL) {
-		buf_printf(&b, ", attempts %.*s", (int)l->attempts.len, l->attempts.data);
-		json_object_set_new(facts, "attempts", json_integer(atoll(l->attempts.data)));
+	if (attempts->data != NULL) {
+		buf_printf(&b, ", attempts %.*s", (int)attempts->len, attempts->data);
+		out_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
 	}
-	place(s, "dead", facts, buf_str(&b), l->message.data != NULL ? l->message.data : "",
-	    l->message.len);
+	place(s, "dead", facts, buf_str(&b), message->data != NULL ? message->data : "",
+	    message->len);
 	buf_done(&b);
 }
 
 static int
 show_letters(struct show *s)
 {
-	struct select select = {
-		.ids = &s->id, .nids = 1, .reason = "", .match = ""
-	};
+	struct select select = { .ids = &s->id, .nids = 1, .reason = "", .match = "" };
 	struct letters l;
 	struct letter letter;
 	int n, i;
 
-	letters_init(&l, s->ctl, &s->target, &select);
+	letters_init(&l, s->ctl, &select);
 	l.newest = true;
 	while (l.looked < LATEST && (n = letters_next(&l)) >= 0)
 		for (i = 0; i < n; i++) {
@@ -323,22 +308,18 @@ show_letters(struct show *s)
 	return s->ctl->status == 0 ? 0 : -1;
 }
 
-/* What the stream and its group know of an entry that rqd does not have. */
+/* Shows an entry that rqd does not have: what the stream and its group know of it. */
 static int
 show_entry(struct show *s)
 {
-	struct words w = { 0 };
+	const char *group = keys_group(&s->ctl->target.keys), *state, *data;
+	char line[256] = "not delivered yet", text[UNITS_TEXT_MAX];
 	struct redisReply *reply;
-	const char *state, *data;
-	char line[256] = "not delivered yet", text[32];
 	double idle;
 	size_t len;
 
-	words_add(&w, s->target.keys.name[KEY_QUEUE]);
-	words_add(&w, keys_group(&s->target.keys));
-	words_add(&w, s->id);
-	reply = ask_script(s->ctl, "stream_show", 1, &w);
-	words_done(&w);
+	reply = ask_script(s->ctl, "stream_show", 1, "%s %s %s",
+	    s->ctl->target.keys.name[KEY_QUEUE], group, s->id);
 	if (reply == NULL)
 		return -1;
 	state = reply_str(reply_at(reply, 0), NULL);
@@ -346,13 +327,12 @@ show_entry(struct show *s)
 	idle = reply_double(reply_at(reply, 3), 0) / 1e3;
 	if (strcmp(state, "pending") == 0)
 		snprintf(line, sizeof(line), "for consumer %.150s, idle for %s, delivery %lld",
-		    reply_str(reply_at(reply, 2), NULL), out_age(idle, text),
+		    reply_str(reply_at(reply, 2), NULL), units_age(idle, text),
 		    (long long)reply_int(reply_at(reply, 4), 0));
 	else if (strcmp(state, "done") == 0)
 		snprintf(line, sizeof(line), "in the stream, acknowledged");
 	if (data != NULL)
-		place(s, state, json_pack("{s:s}", "group", keys_group(&s->target.keys)), line,
-		    data, len);
+		place(s, state, out_set(json_object(), "group:s", group), line, data, len);
 	client_reply_free(reply);
 	return 0;
 }
@@ -360,15 +340,16 @@ show_entry(struct show *s)
 static void
 look(struct show *s)
 {
-	if (show_tag(s, s->id) == -1 || show_in_hand(s) == -1 || show_retries(s) == -1 ||
+	if (show_tag(s, s->id) == -1 || show_in_flight(s) == -1 || show_retries(s) == -1 ||
 	    show_waiting(s) == -1 || show_letters(s) == -1)
 		return;
-	if (kind_source(s->target.kind) == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
+	if (s->ctl->target.kind == KIND_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
-		ctl_error(s->ctl, EX_NOTHING, "there is no %s in %s: not running, not waiting "
-		    "for a retry, not dead, nor among the next %d; what is done is only in the "
-		    "log", s->id, s->target.name, NEXT);
+		ctl_error(s->ctl, EX_NOTHING,
+		    "%s has no message %s: not in flight, no retry, not dead, "
+		    "not among the next %d; finished messages are only in the log",
+		    s->ctl->target.name, s->id, NEXT);
 	else if (s->places != NULL)
 		out_json(json_incref(s->places));
 }
@@ -378,13 +359,10 @@ show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 
-	if (ctl_keeping_target(c, c->args.words[0], "show", &s.target) == -1)
+	if ((s.now = ask_time(c)) < 0 || picture_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
-	if ((s.now = ask_time(c)) >= 0 && fleet_read(c, &s.fleet) == 0) {
-		look(&s);
-		fleet_done(&s.fleet);
-	}
+	look(&s);
 	json_decref(s.places);
-	ctl_target_done(&s.target);
+	fleet_done(&s.fleet);
 }

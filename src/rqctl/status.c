@@ -1,17 +1,27 @@
 /*
- * rqctl status: every queue in a line, once, or again and again (watch.c).
+ * rqctl status: every queue in a line, once, or with -w again and again.
+ *
+ * With -w there are rates: differences of QSTATS.  Daemons add to it once a tick, so rqctl
+ * computes a rate over the last HISTORY pictures, not over the last two.  If Redis goes away,
+ * rqctl shows that and tries again: it may run unattended for days.
  */
-#include "rqctl/status.h"
-
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
-#include "rqctl/ask.h"
-#include "rqctl/groups.h"
+#include "base/units.h"
 #include "rqctl/out.h"
+#include "rqctl/picture.h"
 #include "rqctl/table.h"
 #include "status/state.h"
+
+/* Per second; < 0: not known yet. */
+struct rates {
+	double	 acked, failed;
+};
 
 /* How many columns the table has; with rates there is no room for all in 80 columns. */
 enum width { NARROW, MEDIUM, WIDE };
@@ -65,7 +75,7 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 	struct facts facts = facts_of(p, i);
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(&facts, &state);
-	char age[32];
+	char age[UNITS_TEXT_MAX];
 
 	table_add(t, "%s", p->targets[i].name);
 	table_number(t, d->waiting);
@@ -81,13 +91,13 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 		rate_cell(t, rates->failed);
 	}
 	if (width > NARROW)
-		table_add(t, "%s", out_age(state_oldest(&facts), age));
+		table_add(t, "%s", units_age(state_oldest(&facts), age));
 	table_bytes(t, state.data, state.len);
 	table_colour(t, colours[mood]);
 	buf_done(&state);
 }
 
-/* A single picture is always wide: its lines may wrap, and programs may read it. */
+/* Without -w the table is always wide: its lines may wrap, and programs may read it. */
 static enum width
 width_of(bool watched)
 {
@@ -99,20 +109,16 @@ width_of(bool watched)
 static void
 fill(struct table *t, const struct picture *p, const struct rates *rates)
 {
+	static const char *const heads[] = {
+		[NARROW] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|STATE",
+		[MEDIUM] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|>OK/S|>FAIL/S|>OLDEST|STATE",
+		[WIDE] = "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OK/S|>FAIL/S|>OLDEST|STATE",
+	};
 	enum width width = width_of(rates != NULL);
 	size_t i;
 
-	if (rates == NULL)
-		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DELAY", ">DEAD", ">OLDEST",
-		    "<STATE", NULL);
-	else if (width == WIDE)
-		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DELAY", ">DEAD", ">OK/S",
-		    ">FAIL/S", ">OLDEST", "<STATE", NULL);
-	else if (width == MEDIUM)
-		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DEAD", ">OK/S", ">FAIL/S",
-		    ">OLDEST", "<STATE", NULL);
-	else
-		table_init(t, "<QUEUE", ">WAIT", ">RUN", ">RETRY", ">DEAD", "<STATE", NULL);
+	table_init(t, rates != NULL ? heads[width] :
+	    "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OLDEST|STATE");
 	t->last_min = rates != NULL ? STATE_MIN : 0;
 	for (i = 0; i < p->n; i++)
 		row(t, p, i, rates != NULL ? &rates[i] : NULL, width);
@@ -121,7 +127,7 @@ fill(struct table *t, const struct picture *p, const struct rates *rates)
 static void
 print_json(const struct ctl *c, const struct picture *p)
 {
-	json_t *root = json_object(), *queues = json_array();
+	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
 	struct facts facts;
 	size_t i;
@@ -130,35 +136,13 @@ print_json(const struct ctl *c, const struct picture *p)
 		facts = facts_of(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
-	json_object_set_new(root, "time", json_string(clock_text(p->taken, when)));
-	json_object_set_new(root, "server", json_string(client_address(c->client)));
-	json_object_set_new(root, "daemons", json_integer((json_int_t)p->fleet.n));
-	json_object_set_new(root, "queues", queues);
-	out_json(root);
+	out_json(out_set(json_object(), "time:s server:s daemons:i queues:j",
+	    clock_text(p->taken, when), client_address(c->client), (int64_t)p->fleet.n, queues));
 }
 
-/* What is wrong with daemons, each in a line; rqctl check says the same. */
+/* A headline and the table; rates are one for each queue, or NULL. */
 static void
-print_warnings(const struct fleet *f, struct buf *b)
-{
-	const char *error;
-	char *line;
-	size_t i;
-
-	for (i = 0; i < f->n; i++) {
-		error = fleet_text(f->daemons[i].beat, "log_error");
-		if (error[0] == '\0')
-			continue;
-		line = xasprintf("warning: daemon %s cannot write its log: %s",
-		    f->daemons[i].instance, error);
-		out_escape(b, line, strlen(line));
-		buf_addc(b, '\n');
-		free(line);
-	}
-}
-
-void
-status_print(const struct ctl *c, const struct picture *p, const struct rates *rates,
+print_table(const struct ctl *c, const struct picture *p, const struct rates *rates,
     struct buf *b)
 {
 	char when[CLOCK_TEXT_MAX];
@@ -179,6 +163,207 @@ status_print(const struct ctl *c, const struct picture *p, const struct rates *r
 	table_done(&t);
 }
 
+/* -- status -w -------------------------------------------------------------------- */
+
+#define HISTORY		20
+
+/* Totals of one queue at one time. */
+struct sample {
+	usec_t	 at;
+	int64_t	 acked, failed;
+};
+
+struct track {
+	char		*key;		/* owned */
+	struct sample	 sample[HISTORY];
+	size_t		 n;		/* samples ever taken */
+};
+
+struct watch_state {
+	struct track	*tracks;	/* n; of every queue that was seen */
+	size_t		 n;
+	struct rates	*rates;		/* in the order of the last picture's queues */
+};
+
+static double
+rate(int64_t now, int64_t then, usec_t passed)
+{
+	return now < then || passed <= 0 ? -1 : (double)(now - then) / ((double)passed / 1e6);
+}
+
+static struct rates
+rates_of(const struct track *t)
+{
+	const struct sample *now = &t->sample[(t->n - 1) % HISTORY];
+	const struct sample *then = &t->sample[t->n > HISTORY ? t->n % HISTORY : 0];
+	usec_t passed = now->at - then->at;
+
+	return (struct rates){
+		rate(now->acked, then->acked, passed), rate(now->failed, then->failed, passed)
+	};
+}
+
+/* The track of a queue, which may be a new one. */
+static struct track *
+track_of(struct watch_state *w, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (strcmp(w->tracks[i].key, key) == 0)
+			return &w->tracks[i];
+	w->tracks = xreallocarray(w->tracks, w->n + 1, sizeof(w->tracks[0]));
+	w->tracks[w->n] = (struct track){ .key = xstrdup(key) };
+	return &w->tracks[w->n++];
+}
+
+/* Adds a picture's totals; queues may have come and gone. */
+static void
+track(struct watch_state *w, const struct picture *p)
+{
+	struct track *t;
+	size_t i;
+
+	free(w->rates);
+	w->rates = xcalloc(p->n + 1, sizeof(w->rates[0]));
+	for (i = 0; i < p->n; i++) {
+		t = track_of(w, p->targets[i].keys.name[KEY_QUEUE]);
+		t->sample[t->n++ % HISTORY] = (struct sample){ clock_mono(),
+		    p->depths[i].total[STAT_ACKED], p->depths[i].total[STAT_FAILED] };
+		w->rates[i] = rates_of(t);
+	}
+}
+
+static void
+watch_done(struct watch_state *w)
+{
+	while (w->n > 0)
+		free(w->tracks[--w->n].key);
+	free(w->tracks);
+	free(w->rates);
+}
+
+static int
+count_lines(const struct buf *b)
+{
+	int n = 0;
+	size_t i;
+
+	for (i = 0; i < b->len; i++)
+		n += b->data[i] == '\n';
+	return n;
+}
+
+/* One line, cut at the terminal's edge; sequences that set colours take no room. */
+static void
+draw_line(const char *line, size_t len, size_t room)
+{
+	char *copy = xstrndup(line, len), *text;
+	const char *p;
+	size_t n, shown;
+
+	for (p = copy; *p != '\0'; p += n) {
+		if (*p == '\033') {
+			n = strcspn(p, "m");
+			n += p[n] == 'm';
+			fwrite(p, 1, n, stdout);
+			continue;
+		}
+		n = strcspn(p, "\033");
+		text = xstrndup(p, n);
+		shown = out_fit(text, room);
+		text[shown] = '\0';
+		fputs(text, stdout);
+		room -= out_columns(text);
+		free(text);
+	}
+	free(copy);
+}
+
+/* Draws over what stands there, line by line, so that nothing flickers. */
+static void
+draw(const struct buf *b)
+{
+	const char *p = b->data, *end = b->data + b->len, *nl;
+	int lines = count_lines(b), room = out_height() - 1;
+
+	fputs("\033[H", stdout);
+	for (; p < end && (room > 1 || lines == 1); p = nl + 1, room--, lines--) {
+		nl = memchr(p, '\n', (size_t)(end - p));
+		draw_line(p, (size_t)(nl - p), (size_t)out_width());
+		fputs("\033[K\n", stdout);
+	}
+	if (lines > 0)
+		printf("%d more; name the queues to see\033[K\n", lines);
+	fputs("\033[J", stdout);
+	fflush(stdout);
+}
+
+/* Waits for the next picture or a key; false: end. */
+static bool
+wait_key(usec_t interval)
+{
+	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+	char key;
+
+	if (poll(&fd, 1, (int)(interval / MSEC)) != 1)
+		return !ctl_interrupted();
+	return read(STDIN_FILENO, &key, 1) == 1 && key != 'q' && key != 'Q';
+}
+
+/* One round; after an error, it shows the error instead. */
+static void
+show(struct ctl *c, struct watch_state *w)
+{
+	struct buf b = BUF_INIT;
+	struct picture p;
+
+	ctl_hold(c);
+	if (picture_take(c, &p) == 0) {
+		track(w, &p);
+		print_table(c, &p, w->rates, &b);
+		picture_done(&p);
+	} else {
+		buf_printf(&b, "%s%.*s%s\n", out_colour(COLOUR_RED),
+		    (int)out_fit(c->held, (size_t)out_width()), c->held,
+		    out_colour(COLOUR_NONE));
+		ctl_disconnect(c);
+	}
+	draw(&b);
+	buf_done(&b);
+	ctl_forget(c);
+}
+
+/* Shows the table again and again on the terminal, until q. */
+static void
+watch(struct ctl *c, usec_t interval)
+{
+	struct watch_state w = { .n = 0 };
+	struct termios saved, raw;
+
+	if (tcgetattr(STDIN_FILENO, &saved) == -1 || !isatty(STDOUT_FILENO)) {
+		ctl_error(c, EX_USAGE, "-w needs a terminal");
+		return;
+	}
+	/* A first error ends rqctl, before it takes over the screen. */
+	if (ctl_connect(c) == -1)
+		return;
+	ctl_catch_signals();
+	raw = saved;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs("\033[?1049h\033[?25l", stdout);
+	do
+		show(c, &w);
+	while (wait_key(interval) && !out_failed());
+	fputs("\033[?25h\033[?1049l", stdout);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
+	watch_done(&w);
+}
+
+/* -- status ----------------------------------------------------------------------- */
+
 static void
 once(struct ctl *c)
 {
@@ -190,7 +375,7 @@ once(struct ctl *c)
 	if (ctl_given(c, OPT_JSON))
 		print_json(c, &p);
 	else {
-		status_print(c, &p, NULL, &b);
+		print_table(c, &p, NULL, &b);
 		fwrite(b.data, 1, b.len, stdout);
 	}
 	buf_done(&b);
@@ -205,11 +390,12 @@ status_run(struct ctl *c)
 	if (ctl_duration(c, OPT_INTERVAL, &interval) == -1)
 		return;
 	if (interval < 100 * MSEC || interval > HOUR)
-		ctl_error(c, EX_USAGE, "--interval is from 100ms to 1h");
+		ctl_error(c, EX_USAGE, "--interval: \"%s\" is not from 100ms to 1h",
+		    ctl_value(c, OPT_INTERVAL));
 	else if (ctl_given(c, OPT_WATCH) && ctl_given(c, OPT_JSON))
 		ctl_error(c, EX_USAGE, "--watch and --json do not go together");
 	else if (ctl_given(c, OPT_WATCH))
-		watch_run(c, interval);
+		watch(c, interval);
 	else
 		once(c);
 }

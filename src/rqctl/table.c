@@ -1,7 +1,7 @@
 /*
  * A table keeps its cells until it is printed, because a column's width is that
- * of its widest cell.  Where the terminal is too narrow the last column is cut.
- * With last_min, the first column is cut too.
+ * of its widest cell.  Where the terminal is too narrow, the last column is cut.
+ * With last_min, another column makes room for it.
  */
 #include "rqctl/table.h"
 
@@ -11,20 +11,19 @@
 #include <string.h>
 
 #define GAP		2
-#define FIRST_MIN	8	/* the first column is not cut below this */
+#define CUT_MIN		8	/* that other column is not cut below this */
 
 void
-table_init(struct table *t, const char *head, ...)
+table_init(struct table *t, const char *heads)
 {
-	va_list ap;
+	char *rest, *head;
 
 	memset(t, 0, sizeof(*t));
-	va_start(ap, head);
-	for (; head != NULL && t->ncolumns < TABLE_COLUMNS; head = va_arg(ap, const char *)) {
-		t->align[t->ncolumns] = head[0] == '>' ? 'r' : 'l';
-		t->head[t->ncolumns++] = head + 1;
+	rest = t->heads = xstrdup(heads);
+	while (t->ncolumns < TABLE_COLUMNS && (head = strsep(&rest, "|")) != NULL) {
+		t->align[t->ncolumns] = *head == '>' ? 'r' : 'l';
+		t->head[t->ncolumns++] = head + (*head == '>');
 	}
-	va_end(ap);
 }
 
 /* Takes the text. */
@@ -130,7 +129,7 @@ print_cell(struct buf *b, const char *text, enum colour colour, char align, size
 static size_t
 layout(const struct table *t, size_t width, size_t *widths)
 {
-	size_t before = 0, c, need;
+	size_t before = 0, c, need, *cut = &widths[t->cut];
 
 	for (c = 0; c + 1 < t->ncolumns; c++) {
 		widths[c] = column_width(t, c);
@@ -139,12 +138,11 @@ layout(const struct table *t, size_t width, size_t *widths)
 	widths[c] = column_width(t, c);
 	if (width == 0)
 		return SIZE_MAX / 2;
-	need = before + t->last_min;
-	if (t->last_min > 0 && need > width && widths[0] > FIRST_MIN) {
-		before -= widths[0];
-		widths[0] = widths[0] > need - width + FIRST_MIN ? widths[0] - (need - width) :
-		    FIRST_MIN;
-		before += widths[0];
+	need = before + (widths[c] < t->last_min ? widths[c] : t->last_min);
+	if (t->last_min > 0 && need > width && *cut > CUT_MIN) {
+		before -= *cut;
+		*cut = *cut > need - width + CUT_MIN ? *cut - (need - width) : CUT_MIN;
+		before += *cut;
 	}
 	return width > before ? width - before : 0;
 }
@@ -186,5 +184,7 @@ table_done(struct table *t)
 	while (t->ncells > 0)
 		free(t->cells[--t->ncells].text);
 	free(t->cells);
+	free(t->heads);
 	t->cells = NULL;
+	t->heads = NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * Tables for people: columns as wide as they must be, the last one cut where
- * the terminal ends; on request also the first one.
+ * the terminal ends; on request another one is cut, too.
  */
 #ifndef RQD_RQCTL_TABLE_H
 #define RQD_RQCTL_TABLE_H
@@ -19,16 +19,18 @@ struct cell {
 
 struct table {
 	size_t		 ncolumns;
+	char		*heads;			/* owned; head points into it */
 	const char	*head[TABLE_COLUMNS];
 	char		 align[TABLE_COLUMNS];	/* 'l' or 'r' */
 	struct cell	*cells;			/* row by row */
 	size_t		 ncells;
-	size_t		 last_min;		/* cut cells of the first column until the last
-						   has this width; 0: never cut them */
+	size_t		 last_min;		/* where the last column has less room than this,
+						   another one is cut; 0: never */
+	size_t		 cut;			/* that one */
 };
 
-/* Heads as "<QUEUE" (left) or ">WAITING" (right), NULL-terminated. */
-void	table_init(struct table *, const char *, ...) __attribute__((__sentinel__));
+/* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */
+void	table_init(struct table *, const char *heads);
 /* The next cell; rows follow each other. */
 void	table_add(struct table *, const char *, ...) PRINTF(2, 3);
 void	table_bytes(struct table *, const char *, size_t);	/* escaped */

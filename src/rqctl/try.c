@@ -1,11 +1,11 @@
 /*
- * rqctl try: the handler of a queue, run by hand.
+ * rqctl try: runs the handler of a queue once, by hand.
  *
- * The same handler as the daemon's (handler.h), in a loop without Redis: user, umask,
- * limits, directory, environment, time limit, output limit are those of the queue.
- * Root has it started by a launcher, as rqd does, and after the same check of the
- * configuration; an ordinary user can only run it as itself.  What it writes comes
- * out line by line; then outcome.h says what the daemon would have done.
+ * It is the daemon's handler (handler.h) in a loop without Redis: user, umask, limits,
+ * directory, environment, time limit and output limit are those of the queue.  For root, a
+ * launcher starts the handler, as in rqd, after the same check of the configuration.  An
+ * ordinary user can run it only as itself.  rqctl prints the output line by line, and then
+ * what the daemon would have done (outcome.h).
  *
  * SIGINT and SIGTERM end the handler as a shutdown does.
  */
@@ -32,7 +32,6 @@
 #include "policy/message.h"
 #include "policy/outcome.h"
 #include "rqctl/ctl.h"
-#include "rqctl/groups.h"
 #include "rqctl/out.h"
 
 struct try {
@@ -48,7 +47,7 @@ struct try {
 	struct message		*msg;
 	struct run		*run;		/* NULL: not started, or done */
 	struct result		 result;
-	int			 signo;		/* that ended us; 0: none */
+	int			 signo;		/* the last signal that rqctl received; 0: none */
 };
 
 static int
@@ -76,7 +75,7 @@ static int
 make_message(struct try *t, struct buf *payload)
 {
 	struct message *m = message_new(t->config, t->cfg);
-	const char *given = ctl_value(t->ctl, OPT_ID);
+	const char *given = ctl_given(t->ctl, OPT_ID) ? ctl_value(t->ctl, OPT_ID) : NULL;
 	char id[MESSAGE_ID_MAX + 1];
 	long attempt = 1;
 
@@ -135,7 +134,7 @@ output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut
 	fflush(out);
 }
 
-/* The verdict says it. */
+/* The report at the end mentions it. */
 static void
 output_cut(const struct log_ctx *ctx, void *arg)
 {
@@ -192,7 +191,7 @@ load_with_launcher(struct try *t)
 	struct config *config = NULL;
 	int rc = 0;
 
-	umask(022);		/* the service's, where the queue has none */
+	umask(022);		/* the service's; a queue may have its own */
 	fill_source(t);
 	t->launcher = launcher_fork(&launch_config_ops, &t->source);
 	if (launcher_load_now(t->launcher, &loaded) == 0)
@@ -205,7 +204,9 @@ load_with_launcher(struct try *t)
 	config_unref(t->config);
 	t->config = config;
 	t->cfg = config_queue(config, t->cfg->name);
-	return t->cfg != NULL ? 0 : ctl_error(t->ctl, EX_CONFIG, "the file has changed meanwhile");
+	return t->cfg != NULL
+		   ? 0
+		   : ctl_error(t->ctl, EX_CONFIG, "the configuration has changed meanwhile");
 }
 
 /* An ordinary user cannot run the handler of somebody else. */
@@ -227,7 +228,7 @@ check_own_user(struct try *t)
 	    "its handler: sudo rqctl try %s", q->name, q->user, q->name);
 }
 
-/* As rqd would be, once it has started as who we are. */
+/* Takes the configuration and privileges that rqd would have if this user started it. */
 static int
 become_rqd(struct try *t)
 {
@@ -250,7 +251,7 @@ launcher_died(void *arg)
 {
 	struct try *t = arg;
 
-	ctl_error(t->ctl, EX_OSERR, "the launcher died");
+	ctl_error(t->ctl, EX_OSERR, "the launcher process has ended");
 	exit(EX_OSERR);
 }
 
@@ -279,48 +280,52 @@ run(struct try *t)
 	child_done(t->loop);
 }
 
+/* How a run may end that gives no status: in words, and as an exit status of rqctl. */
+static const struct end_text {
+	const char	*text;
+	int		 status;
+} ends[] = {
+	[END_NOT_RUN] = { "not run", EX_TEMPFAIL },
+	[END_ANSWER_OK] = { "answered ok", 0 },
+	[END_ANSWER_RETRY] = { "answered retry", EX_TEMPFAIL },
+	[END_ANSWER_DEAD] = { "answered dead", EX_DATAERR },
+	[END_UNFRAMEABLE] = { "the message cannot be framed", EX_DATAERR },
+	[END_PROTOCOL] = { "broke the protocol", EX_TEMPFAIL },
+};
+
+static void
+describe_start(const struct try *t, struct buf *b)
+{
+	const struct result *r = &t->result;
+	char *why = explain_start(t->cfg, r->step, r->error);
+
+	buf_printf(b, "cannot be started: %s", why);
+	if (r->error_len > 0)
+		buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
+	free(why);
+}
+
 /* "status 75 after 2ms", "signal SIGTERM after 2ms", "cannot be started: ..." */
 static void
 ending(const struct try *t, struct buf *b)
 {
 	const struct result *r = &t->result;
 	char took[UNITS_TEXT_MAX], signal[UTIL_SIGNAL_MAX];
-	char *why;
 
-	switch (r->end) {
-	case END_EXIT:
-		buf_printf(b, "status %d", r->status);
-		break;
-	case END_SIGNAL:
-		buf_printf(b, "signal %s", util_signal(r->signo, signal));
-		break;
-	case END_NOT_STARTED:
-		why = explain_start(t->cfg, r->step, r->error);
-		buf_printf(b, "cannot be started: %s", why);
-		free(why);
-		if (r->error_len > 0)
-			buf_printf(b, " (%.*s)", (int)r->error_len, r->error_tail);
+	if (r->end == END_NOT_STARTED) {
+		describe_start(t, b);
 		return;
-	case END_NOT_RUN:
-		buf_puts(b, "not run");
-		return;
-	case END_ANSWER_OK:
-		buf_puts(b, "answered ok");
-		break;
-	case END_ANSWER_RETRY:
-		buf_puts(b, "answered retry");
-		break;
-	case END_ANSWER_DEAD:
-		buf_puts(b, "answered dead");
-		break;
-	case END_UNFRAMEABLE:
-		buf_puts(b, "the message cannot be framed");
-		return;
-	case END_PROTOCOL:
-		buf_printf(b, "broke the protocol (%s)", r->reason);
-		break;
 	}
-	buf_printf(b, " after %s", units_about(r->duration, took));
+	if (r->end == END_EXIT)
+		buf_printf(b, "status %d", r->status);
+	else if (r->end == END_SIGNAL)
+		buf_printf(b, "signal %s", util_signal(r->signo, signal));
+	else
+		buf_puts(b, ends[r->end].text);
+	if (r->end == END_PROTOCOL)
+		buf_printf(b, " (%s)", r->reason);
+	if (r->end != END_NOT_RUN && r->end != END_UNFRAMEABLE)
+		buf_printf(b, " after %s", units_about(r->duration, took));
 }
 
 /* "would be retried in 2.5s to 5s" */
@@ -349,7 +354,7 @@ verdict(const struct try *t, struct buf *b)
 		break;
 	case VERDICT_RETURN:
 	case VERDICT_STALE:
-		buf_puts(b, "would be given back as it was");
+		buf_puts(b, "would be returned without an attempt");
 		break;
 	}
 	if (low.suspend != REASON_NONE)
@@ -359,7 +364,7 @@ verdict(const struct try *t, struct buf *b)
 static void
 say(const struct try *t)
 {
-	struct buf b = BUF_INIT, line = BUF_INIT;
+	struct buf b = BUF_INIT;
 
 	buf_printf(&b, "%s %s: ", t->cfg->name, t->msg->id);
 	ending(t, &b);
@@ -371,38 +376,26 @@ say(const struct try *t)
 		buf_puts(&b, ", left processes running");
 	buf_puts(&b, ": ");
 	verdict(t, &b);
-	fflush(stdout);
-	out_escape(&line, b.data, b.len);
-	fprintf(stderr, "rqctl: %s\n", buf_str(&line));
-	buf_done(&line);
+	ctl_note("%s", buf_str(&b));
 	buf_done(&b);
 }
 
-/* As a shell would say how the handler ended. */
+/* As a shell reports how the handler ended. */
 static int
 exit_status(const struct try *t)
 {
-	switch (t->result.end) {
-	case END_EXIT:
-		return t->cfg->mode == MODE_PERSISTENT ? EX_TEMPFAIL : t->result.status;
-	case END_SIGNAL:
-		return 128 + t->result.signo;
-	case END_NOT_STARTED:
-		return t->result.error == ENOENT ? 127 : 126;
-	case END_NOT_RUN:
-	case END_ANSWER_RETRY:
-	case END_PROTOCOL:
-		return EX_TEMPFAIL;
-	case END_ANSWER_DEAD:
-	case END_UNFRAMEABLE:
-		return EX_DATAERR;
-	case END_ANSWER_OK:
-		break;
-	}
-	return 0;
+	const struct result *r = &t->result;
+
+	if (r->end == END_EXIT)
+		return t->cfg->mode == MODE_PERSISTENT ? EX_TEMPFAIL : r->status;
+	if (r->end == END_SIGNAL)
+		return 128 + r->signo;
+	if (r->end == END_NOT_STARTED)
+		return r->error == ENOENT ? 127 : 126;
+	return ends[r->end].status;
 }
 
-/* What the daemon would not even run. */
+/* Reports a message that rqd would not run at all. */
 static bool
 refused(struct try *t)
 {
@@ -422,15 +415,13 @@ try_run(struct ctl *c)
 {
 	struct try t = { .ctl = c };
 	struct buf payload = BUF_INIT;
-	struct target target;
 
-	if (ctl_target(c, c->args.words[0], &target) == -1)
-		return;
-	t.cfg = target.cfg;
+	t.cfg = c->target.cfg;
 	if (t.cfg == NULL)
-		ctl_error(c, EX_USAGE, "try needs a configuration that has the command: -c FILE");
+		ctl_error(c, EX_USAGE,
+		    "try needs a configuration file that has the queue: use -c FILE");
 	else if (read_all(c, c->args.words[1], &payload) == 0 && become_rqd(&t) == 0 &&
-	    make_message(&t, &payload) == 0 && !refused(&t)) {
+		 make_message(&t, &payload) == 0 && !refused(&t)) {
 		t.loop = loop_new();
 		run(&t);
 		say(&t);
@@ -444,5 +435,4 @@ try_run(struct ctl *c)
 	config_unref(t.config);
 	free(t.override_text);
 	buf_done(&payload);
-	ctl_target_done(&target);
 }

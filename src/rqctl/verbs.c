@@ -1,6 +1,6 @@
 /*
- * The tables.  A new verb is one row of verb_table, its function, and its part
- * of rqctl(1); a new option one row of opt_table.
+ * The tables.  A new verb needs a row of verb_table, a function, and a section of rqctl(1);
+ * a new option needs a row of opt_table.
  */
 #include "rqctl/verbs.h"
 
@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "rqctl/args.h"
-#include "rqctl/groups.h"
 
 #define OPTS_EVERY	(OPT(CONFIG) | OPT(SERVER) | OPT(SET) | OPT(HELP) | OPT(VERSION))
+#define OPTS_LIST	(OPT(COUNT) | OPT(ALL))
 #define OPTS_LETTERS	(OPT(REASON) | OPT(SINCE) | OPT(UNTIL) | OPT(MATCH))
 
 const struct opt_def opt_table[OPT_MAX] = {
@@ -55,125 +54,127 @@ const struct opt_def opt_table[OPT_MAX] = {
 	    "wait at most DURATION; 0: do not wait (no limit)" },
 	[OPT_TTL] = { "ttl", 0, "DURATION",
 	    "time until a lock whose holder died is free (30s)" },
-	[OPT_FORCE] = { "force", 0, NULL, "do it although it is in use or not empty" },
-	[OPT_END] = { "end", 0, NULL, "end quiet: the daemon takes messages again" },
+	[OPT_FORCE] = { "force", 0, NULL, "do it even if it is in use or not empty" },
+	[OPT_END] = { "end", 0, NULL, "end it: the daemon takes messages again" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL",
 	    "print the completion script for bash or zsh" },
 };
 
 const struct verb verb_table[] = {
-	{ "status", "[QUEUE...]", "queues, their daemons, and what blocks them",
-	    "With -w it redraws like top(1) and shows rates.", OPT(WATCH) | OPT(INTERVAL),
-	    0, -1, VERB_JSON | VERB_QUEUES, status_run },
-	{ "queues", "[QUEUE...]", "the queues of the configuration", NULL, OPT(NAMES),
-	    0, -1, VERB_JSON | VERB_QUEUES, queues_run },
-	{ "daemons", "", "live daemons and the queues that they serve",
+	{ "status", "[QUEUE...]", "show queues, their daemons, and what blocks them",
+	    "With -w, it redraws like top(1) and shows rates.", OPT(WATCH) | OPT(INTERVAL),
+	    0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
+	{ "queues", "[QUEUE...]", "list the queues of the configuration", NULL, OPT(NAMES),
+	    0, -1, VERB_JSON | VERB_QUEUES, queues_run, 0 },
+	{ "daemons", "", "list live daemons and the queues that they serve",
 	    "Also reports where daemons disagree about a queue.", 0,
-	    0, 0, VERB_JSON, daemons_run },
-	{ "running", "[QUEUE...]", "messages in flight", NULL, OPT(COUNT) | OPT(ALL),
-	    0, -1, VERB_JSON | VERB_QUEUES, running_run },
-	{ "show", "QUEUE ID", "where a message is, and its attempts",
+	    0, 0, VERB_JSON, daemons_run, 0 },
+	{ "running", "[QUEUE...]", "list messages in flight", NULL, OPTS_LIST,
+	    0, -1, VERB_JSON | VERB_QUEUES, running_run, 100 },
+	{ "show", "QUEUE ID", "show where a message is, and its attempts",
 	    "ID is the message's id or its tag. Of the messages that wait for their first\n"
 	    "delivery, rqctl searches the next thousand.", OPT(RAW),
-	    2, 2, VERB_JSON | VERB_QUEUES, show_run },
-	{ "peek", "QUEUE", "the messages that come next, without taking them",
-	    "With --raw: only the next message, byte for byte.", OPT(COUNT) | OPT(ALL) | OPT(RAW),
-	    1, 1, VERB_JSON | VERB_QUEUES, peek_run },
+	    2, 2, VERB_JSON | VERB_KEEPING, show_run, 0 },
+	{ "peek", "QUEUE", "show the messages that come next, and leave them there",
+	    "With --raw: only the next message, byte for byte.", OPTS_LIST | OPT(RAW),
+	    1, 1, VERB_JSON | VERB_LISTS, peek_run, 10 },
 	{ "push", "QUEUE [MESSAGE]", "put a message into a queue",
 	    "Without MESSAGE, or if it is \"-\", standard input is the message, byte for byte.\n"
 	    "Prints the id of each message, or \"-\" if rqd will make one at delivery.",
-	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_QUEUES, push_run },
+	    OPT(LINES) | OPT(DELAY) | OPT(AT), 1, 2, VERB_JSON | VERB_PUSHES, push_run, 0 },
 	{ "try", "QUEUE [FILE]", "run a handler once, by hand, without Redis",
 	    "The message is FILE, or standard input. Reports on standard error what the\n"
 	    "daemon would have done, and exits with the handler's status.", OPT(ATTEMPT) | OPT(ID),
-	    1, 2, VERB_QUEUES, try_run },
+	    1, 2, VERB_ANY, try_run, 0 },
 	{ "dead list", "QUEUE", "list dead letters, newest first", NULL,
-	    OPTS_LETTERS | OPT(COUNT) | OPT(ALL), 1, 1, VERB_JSON | VERB_QUEUES, dead_list },
+	    OPTS_LETTERS | OPTS_LIST, 1, 1, VERB_JSON | VERB_KEEPING, dead_list, 50 },
 	{ "dead show", "QUEUE ID...", "show dead letters with message and error in full",
 	    "ID is a message's id or a letter's number. With --raw: only the messages.",
-	    OPT(RAW), 2, -1, VERB_JSON | VERB_QUEUES, dead_show },
+	    OPT(RAW), 2, -1, VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_LINES, dead_show, 0 },
 	{ "dead retry", "QUEUE [ID...]", "put dead letters back into the queue",
 	    "They are due at once and begin with attempt 1. Select them by ID, by filters, or\n"
 	    "with --all, which asks first. If you interrupt it, the rest stay dead letters.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE) | OPT(DRY_RUN) | OPT(YES), 1, -1,
-	    VERB_JSON | VERB_QUEUES, dead_retry },
+	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, dead_retry, 0 },
 	{ "dead drop", "QUEUE [ID...]", "delete dead letters",
 	    "Select them by ID, by filters, or with --all.",
 	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_JSON | VERB_DESTRUCTIVE | VERB_QUEUES, dead_drop },
+	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, dead_drop, 0 },
 	{ "dead export", "QUEUE [ID...]", "write dead letters as JSON, one per line",
 	    "Without ID and filters, it writes all of them. A message that is not UTF-8 is\n"
 	    "written in base64, as message_base64.", OPTS_LETTERS | OPT(ALL) | OPT(RATE), 1, -1,
-	    VERB_QUEUES, dead_export },
+	    VERB_KEEPING, dead_export, 0 },
 	{ "dead import", "QUEUE", "restore dead letters that dead export has written",
 	    "Reads standard input, one object per line. It skips letters whose number exists\n"
 	    "already, so you can repeat an interrupted import.", 0, 1, 1,
-	    VERB_JSON | VERB_QUEUES, dead_import },
+	    VERB_JSON | VERB_KEEPING, dead_import, 0 },
 	{ "dead move", "QUEUE [ID...] TO", "move dead letters into another queue",
 	    "They are due there at once and begin with attempt 1. Select them by ID, by\n"
 	    "filters, or with --all, which asks first.",
-	    OPTS_LETTERS | OPT(ALL) | OPT(RATE) | OPT(DRY_RUN) | OPT(YES), 2, -1,
-	    VERB_JSON | VERB_QUEUES, dead_move },
+	    OPTS_LETTERS | OPT(ALL) | OPT(RATE), 2, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS | VERB_ASKS_ALL, dead_move, 0 },
 	{ "retry list", "QUEUE", "list retries, the next one first", NULL,
-	    OPT(COUNT) | OPT(ALL) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, retry_list },
+	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, retry_list, 50 },
 	{ "retry now", "QUEUE [ID...]", "make retries due now",
 	    "Select them by ID, with --match, or with --all.",
-	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1, VERB_JSON | VERB_QUEUES, retry_now },
+	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, retry_now, 0 },
 	{ "delayed list", "QUEUE", "list messages that a producer delayed",
-	    "Those of push --delay and --at, and those in the sorted set of the producers.",
-	    OPT(COUNT) | OPT(ALL) | OPT(MATCH), 1, 1, VERB_JSON | VERB_QUEUES, delayed_list },
+	    "They come from push --delay and --at, or from a producer's own ZADD.",
+	    OPTS_LIST | OPT(MATCH), 1, 1, VERB_JSON | VERB_KEEPING, delayed_list, 50 },
 	{ "delayed cancel", "QUEUE [ID...]", "delete delayed messages",
 	    "Select them by ID, with --match, or with --all.", OPT(ALL) | OPT(MATCH), 1, -1,
-	    VERB_JSON | VERB_DESTRUCTIVE | VERB_QUEUES, delayed_cancel },
+	    VERB_JSON | VERB_ASKS | VERB_KEEPING | VERB_SELECTS, delayed_cancel, 0 },
 	{ "delayed now", "QUEUE [ID...]", "make delayed messages due now",
 	    "Select them by ID, with --match, or with --all.",
-	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1, VERB_JSON | VERB_QUEUES, delayed_now },
+	    OPT(ALL) | OPT(MATCH) | OPT(DRY_RUN), 1, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_SELECTS, delayed_now, 0 },
 	{ "bury", "QUEUE [ID...]", "turn retries into dead letters",
 	    "Select them by ID, with --match, or with --all, which asks first.",
-	    OPT(ALL) | OPT(MATCH) | OPT(WHY) | OPT(DRY_RUN) | OPT(YES), 1, -1,
-	    VERB_JSON | VERB_QUEUES, bury_run },
+	    OPT(ALL) | OPT(MATCH) | OPT(WHY), 1, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, bury_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",
 	    OPT(WAITING) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,
-	    VERB_JSON | VERB_DESTRUCTIVE | VERB_QUEUES, purge_run },
+	    VERB_JSON | VERB_ASKS | VERB_LISTS, purge_run, 0 },
 	{ "pause", "QUEUE...", "stop the delivery of queues, for all daemons",
 	    "Messages in flight are finished. Producers can still push.",
 	    OPT(FOR) | OPT(WHY) | OPT(WAIT) | OPT(TIMEOUT), 1, -1,
-	    VERB_JSON | VERB_QUEUES, pause_run },
+	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_run, 0 },
 	{ "resume", "QUEUE...", "end a pause", NULL, 0, 1, -1,
-	    VERB_JSON | VERB_QUEUES, pause_resume },
+	    VERB_JSON | VERB_QUEUES | VERB_LINES, pause_resume, 0 },
 	{ "probe", "QUEUE", "try one message of a suspended queue now", NULL, 0, 1, 1,
-	    VERB_JSON | VERB_QUEUES, probe_run },
-	{ "quiet", "HOST|INSTANCE", "let a daemon take no new messages",
+	    VERB_JSON | VERB_ANY | VERB_LINES, probe_run, 0 },
+	{ "quiet", "HOST|INSTANCE", "make a daemon take no new messages",
 	    "Messages in flight are finished. Quiet lasts until --end, a reload or a restart.",
-	    OPT(END), 1, 1, VERB_JSON, quiet_run },
+	    OPT(END), 1, 1, VERB_JSON | VERB_LINES, quiet_run, 0 },
 	{ "forget", "QUEUE", "delete the keys of a queue that is no longer used",
 	    "Refuses while a daemon serves the queue or messages are in it, unless --force is\n"
 	    "given.",
-	    OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, forget_run },
-	{ "schedules run", "SCHEDULE", "push what a schedule would push now",
-	    "The next run of the schedule stays as it is.", 0, 1, 1, VERB_JSON, schedules_push },
-	{ "schedules", "[SCHEDULE...]", "last and next runs of schedules",
-	    NULL, 0, 0, -1, VERB_JSON, schedules_run },
+	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, forget_run, 0 },
+	{ "schedules run", "SCHEDULE", "push the message of a schedule now",
+	    "The next run of the schedule stays as it is.", 0, 1, 1, VERB_JSON, schedules_push, 0 },
+	{ "schedules", "[SCHEDULE...]", "list schedules with their last and next runs",
+	    NULL, 0, 0, -1, VERB_JSON, schedules_run, 0 },
 	{ "lock", "NAME -- COMMAND...", "run a command while holding a lock in Redis",
 	    "Waits until the lock is free. Exits with the command's status; with 75 if the\n"
 	    "lock was not free in time; with 76 if the lock was lost while the command ran,\n"
 	    "which rqctl then ends.",
-	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run },
+	    OPT(LOCK_WAIT) | OPT(TTL), 2, -1, 0, lock_run, 0 },
 	{ "locks", "", "list locks and their holders",
-	    "Scans the names of all keys in Redis, in steps.", OPT(COUNT) | OPT(ALL),
-	    0, 0, VERB_JSON, locks_run },
+	    "Scans the names of all keys in Redis, in steps.", OPTS_LIST,
+	    0, 0, VERB_JSON, locks_run, 1000 },
 	{ "unlock", "NAME", "break a lock",
-	    "Without --force it only prints the holder. The holder notices when it renews the\n"
-	    "lock next, and ends its command.",
-	    OPT(FORCE), 1, 1, VERB_JSON | VERB_DESTRUCTIVE, unlock_run },
-	{ "check", "[QUEUE...]", "find problems of Redis, queues and daemons",
+	    "Without --force, it only prints the holder. If rqctl holds the lock, it ends its\n"
+	    "command when it renews the lock next.",
+	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
+	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
 	    "reached, 3 if it cannot tell.", 0, 0, -1,
-	    VERB_JSON | VERB_QUEUES, check_run },
-	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run },
+	    VERB_JSON | VERB_QUEUES, check_run, 0 },
+	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, 2,
-	    VERB_LOCAL, help_run },
+	    VERB_LOCAL, help_run, 0 },
 	{ .name = NULL }
 };
 
@@ -220,7 +221,7 @@ verb_options(const struct verb *v)
 		set = OPT(HELP) | OPT(VERSION);
 	if (v->flags & VERB_JSON)
 		set |= OPT(JSON);
-	if (v->flags & VERB_DESTRUCTIVE)
+	if (v->flags & (VERB_ASKS | VERB_ASKS_ALL))
 		set |= OPT(DRY_RUN) | OPT(YES);
 	return set | v->options;
 }
@@ -229,7 +230,7 @@ const struct opt_def *
 opt_find(const struct verb *v, const char *name, size_t len)
 {
 	const struct opt_def *first = NULL;
-	uint64_t takes = v != NULL ? verb_options(v) : 0;
+	uint64_t takes = verb_options(v);
 	size_t i;
 
 	for (i = 0; i < OPT_MAX; i++) {

@@ -1,7 +1,6 @@
 /*
- * Dates are read strictly: a date that could mean two things (no offset, day
- * 31 of a month that has 30) is refused, because what is delayed to the wrong
- * day is not noticed until then.
+ * rqctl refuses a date that could mean two things (no offset, day 31 of a month that has
+ * 30): nobody would notice a message that is delayed to the wrong day.
  */
 #include "rqctl/when.h"
 
@@ -16,28 +15,20 @@
 /* 9999-12-31T23:59:59Z, the last second that RFC 3339 can say. */
 #define LAST_SECOND	INT64_C(253402300799)
 
-/* Exactly n digits. */
-static int
-digits(const char **p, int n, int *ret)
+/* Whether text begins as the pattern does, in which d stands for a digit; it moves on then. */
+static bool
+begins(const char **text, const char *pattern)
 {
-	int v = 0;
+	const char *p = *text;
 
-	for (; n > 0; n--, (*p)++) {
-		if (!isdigit((unsigned char)**p))
-			return -1;
-		v = 10 * v + (**p - '0');
-	}
-	*ret = v;
-	return 0;
+	for (; *pattern != '\0'; pattern++, p++)
+		if (*pattern == 'd' ? !isdigit((unsigned char)*p) : *p != *pattern)
+			return false;
+	*text = p;
+	return true;
 }
 
-static int
-literal(const char **p, char c)
-{
-	return *(*p)++ == c ? 0 : -1;
-}
-
-/* ".345" as microseconds; digits beyond the sixth say nothing. */
+/* ".345" as microseconds; ignores digits beyond the sixth. */
 static int
 fraction(const char **p, wall_t *ret)
 {
@@ -57,48 +48,27 @@ fraction(const char **p, wall_t *ret)
 static int
 offset(const char **p, int *ret)
 {
-	char sign = *(*p)++;
+	const char *from = *p;
 	int h, m;
 
 	*ret = 0;
-	if (sign == 'Z' || sign == 'z')
+	if (begins(p, "Z") || begins(p, "z"))
 		return 0;
-	if ((sign != '+' && sign != '-') || digits(p, 2, &h) == -1 || literal(p, ':') == -1 ||
-	    digits(p, 2, &m) == -1 || h > 23 || m > 59)
+	if ((!begins(p, "+dd:dd") && !begins(p, "-dd:dd")) ||
+	    sscanf(from + 1, "%2d:%2d", &h, &m) != 2 || h > 23 || m > 59)
 		return -1;
-	*ret = (sign == '-' ? -1 : 1) * (h * 3600 + m * 60);
+	*ret = (*from == '-' ? -1 : 1) * (h * 3600 + m * 60);
 	return 0;
 }
 
-static int
-date(const char **p, struct tm *tm)
-{
-	if (digits(p, 4, &tm->tm_year) == -1 || literal(p, '-') == -1 ||
-	    digits(p, 2, &tm->tm_mon) == -1 || literal(p, '-') == -1 ||
-	    digits(p, 2, &tm->tm_mday) == -1)
-		return -1;
-	tm->tm_year -= 1900;
-	tm->tm_mon--;
-	return 0;
-}
-
-static int
-time_of_day(const char **p, struct tm *tm)
-{
-	if (digits(p, 2, &tm->tm_hour) == -1 || literal(p, ':') == -1 ||
-	    digits(p, 2, &tm->tm_min) == -1 || literal(p, ':') == -1 ||
-	    digits(p, 2, &tm->tm_sec) == -1)
-		return -1;
-	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60 ? 0 : -1;
-}
-
-/* Is it a day that the month has?  timegm(3) would carry it over. */
+/* Whether there are such a day and such a time.  timegm(3) would carry them over. */
 static bool
-day_exists(const struct tm *tm)
+exists(const struct tm *tm)
 {
 	struct tm copy = { .tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday };
 
-	return timegm(&copy) != (time_t)-1 && copy.tm_mon == tm->tm_mon &&
+	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60 &&
+	    timegm(&copy) != (time_t)-1 && copy.tm_mon == tm->tm_mon &&
 	    copy.tm_mday == tm->tm_mday;
 }
 
@@ -110,11 +80,14 @@ rfc3339(const char *text, wall_t *ret)
 	wall_t usec = 0;
 	int off;
 
-	if (date(&p, &tm) == -1 || (*p != 'T' && *p != 't' && *p != ' '))
+	if (!begins(&p, "dddd-dd-dd") || strchr("Tt ", *p) == NULL || *p++ == '\0' ||
+	    !begins(&p, "dd:dd:dd"))
 		return -1;
-	p++;
-	if (time_of_day(&p, &tm) == -1 || fraction(&p, &usec) == -1 ||
-	    offset(&p, &off) == -1 || *p != '\0' || !day_exists(&tm))
+	sscanf(text, "%4d-%2d-%2d%*c%2d:%2d:%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+	    &tm.tm_hour, &tm.tm_min, &tm.tm_sec);
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	if (fraction(&p, &usec) == -1 || offset(&p, &off) == -1 || *p != '\0' || !exists(&tm))
 		return -1;
 	*ret = ((wall_t)timegm(&tm) - off) * SEC + usec;
 	return 0;

@@ -54,10 +54,10 @@ like "$(log_lines 'event=failed' one)" 'level=error .* status=1 .*reason=exit' '
 
 # -- rqctl ------------------------------------------------------------------------
 is "$(qctl push n '{"id":5}' 2>"$T/err")" 5 'rqctl push publishes'
-is "$(cat "$T/err")" 'rqctl: heard by 2 subscribers' 'and says who heard it'
+is "$(cat "$T/err")" 'rqctl: published to 2 subscribers' 'and says who heard it'
 log_wait 10 'event=acked queue=n id=5 ' 1 one
 log_wait 10 'event=acked queue=n id=5 ' 1 two
-is "$(printf '6\n7\n' | qctl push --lines n 2>&1 | tail -n 1)" 'rqctl: heard by 2 subscribers' 'rqctl push --lines'
+is "$(printf '6\n7\n' | qctl push --lines n 2>&1 | tail -n 1)" 'rqctl: published to 2 subscribers' 'rqctl push --lines'
 for d in one two; do wait_for 10 'grep -q " 7$" "$T/seen.$d"'; done
 like "$(qctl push p x 2>&1)" 'kind pattern' 'nothing can be pushed to a pattern'
 like "$(qctl push --delay 1s n x 2>&1)" 'no delayed' 'nor later'

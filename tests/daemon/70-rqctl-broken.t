@@ -21,11 +21,11 @@ for broken in 'queue "bad" { comand = {"/bin/true"} }' 'queue "bad" { lease = 1s
 	is "$("$RQCTL" push good x 2>"$T/err"; echo $?)" '-
 0' "push, beside: $broken"
 	like "$(head -1 "$T/err")" "^rqctl: warning: .*$T/d/bad.conf:1" 'it says what is wrong'
-	is "$(tail -1 "$T/err")" 'rqctl: warning: 1 file with errors is left out' 'and what follows'
+	is "$(tail -1 "$T/err")" 'rqctl: warning: skipped 1 file with errors' 'and what follows'
 	is "$("$RQCTL" push first x 2>/dev/null; echo $?)" '-
 0' 'a queue of the main file'
 done
-like "$("$RQCTL" pause bad 2>&1; echo $?)" 'there is no queue "bad" in .*main.conf and the files that have no errors; with --server ADDRESS the name is taken as the key' \
+like "$("$RQCTL" pause bad 2>&1; echo $?)" 'there is no queue "bad" in .*main.conf and the files without errors; with --server ADDRESS, rqctl takes the name as the key' \
     'a queue that may stand in the file'
 is "$("$RQCTL" pause bad --server "unix:$SOCK")" 'paused bad' 'and so it is'
 r del badPAUSED >/dev/null

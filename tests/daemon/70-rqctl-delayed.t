@@ -34,7 +34,7 @@ is "$(ctl retry list q --match ended | column)" 'run ' 'retry list: --match'
 is "$(ctl retry list q --json | grep -c '"tag"')" 4 'retry list: JSON'
 is "$(ctl delayed list q | column)" 'd1 - 7 ' 'delayed list: of both sorts'
 like "$(ctl delayed list q)" '^- +in 3m' 'delayed list: milliseconds are understood'
-is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: no message waits for its time in none
+is "$(ctl delayed list none 2>&1; echo $?)" 'rqctl: none has no delayed messages
 0' 'delayed list: nothing'
 
 # -- now ----------------------------------------------------------------------------
@@ -60,7 +60,7 @@ is "$(due qDELAYED) $(due qRETRY)" '2 2' 'delayed now: retries are left alone'
 # -- cancel ----------------------------------------------------------------------------
 
 fresh
-is "$(ctl delayed cancel q --all 2>&1 </dev/null; echo $?)" 'rqctl: to cancel 3 delayed messages of q say -y
+is "$(ctl delayed cancel q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to cancel 3 delayed messages of q
 64' 'delayed cancel: asks'
 is "$(ctl delayed cancel q d1 -y)" 'cancelled 1 message of q' 'delayed cancel: by id'
 is "$(ctl delayed cancel q 7 -y)" 'cancelled 1 message of q' 'delayed cancel: one of push --delay'
@@ -97,7 +97,7 @@ r lpush q a b c >/dev/null
 r xadd qDEAD '*' id 1 message x >/dev/null
 ctl purge q 2>/dev/null
 is $? 64 'purge: what?'
-is "$(ctl purge q --waiting --dead 2>&1 </dev/null; echo $?)" 'rqctl: to purge 3 waiting, 1 dead of q say -y
+is "$(ctl purge q --waiting --dead 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to purge 3 waiting, 1 dead of q
 64' 'purge: asks'
 is "$(ctl purge q --waiting --dead -n)" 'would be purged: 3 waiting, 1 dead of q' 'purge: dry run'
 is "$(ctl purge q --waiting -y)" 'purged 3 waiting of q' 'purge: waiting'

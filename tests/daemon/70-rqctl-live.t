@@ -54,7 +54,7 @@ ok "wait_for 10 '[ -e \"\$T/held.c\" ]'" 'resume: goes on'
 
 seq 1 300 | "$RQCTL" push -l fussy >/dev/null
 wait_for 60 '[ "$(r xlen fussyDEAD)" = 300 ]'
-like "$("$RQCTL" dead list fussy --count 1 | tail -1)" ' status +1 +65 +cannot reach the database$' 'dead list: why'
+like "$("$RQCTL" dead list fussy --count 1 | tail -1)" ' 1 +status 65 +cannot reach the database$' 'dead list: why'
 : >"$T/mended"
 is "$("$RQCTL" dead retry fussy --match database --rate 1000/s)" 'retried 300 dead letters of fussy' 'dead retry'
 ok "wait_for 60 '[ \"\$(wc -l <\"\$T/done\")\" = 300 ]'" 'all of them ran'

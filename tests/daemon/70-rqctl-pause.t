@@ -33,7 +33,7 @@ r zadd aBACKUP 1 ours 2 theirs >/dev/null
 r hset aDELIVERY ours '0 0 t.1 1 4' >/dev/null
 ctl pause a --wait --timeout 200ms >/dev/null 2>"$T/err"
 is $? 75 'wait: timeout'
-is "$(cat "$T/err")" 'rqctl: 1 still running; the pause stays' 'wait: says what is running'
+is "$(cat "$T/err")" 'rqctl: 1 still in flight; the pause stays' 'wait: says what is running'
 is "$(r exists aPAUSED)" 1 'wait: the pause stays'
 "$RQCTL" pause a --wait >"$T/out" &
 ok "wait_for 5 '[ \"\$(cat \"\$T/out\")\" = \"paused a\" ]'" 'wait: says at once that it is paused'

@@ -36,12 +36,12 @@ is "$(r llen q)" 1 'nothing new is taken'
 touch "$T/release"
 log_wait 10 'event=acked queue=q id=' 1 one
 is "$(log_count 'event=acked .*attempt=1' one) $(log_count 'event=(retry|returned)' one)" '1 0' 'what ran went on to its end'
-is "$("$RQCTL" quiet "$INSTANCE" --end)" "not quiet any more: $INSTANCE" 'quiet --end, by the instance'
+is "$("$RQCTL" quiet "$INSTANCE" --end)" "no longer quiet: $INSTANCE" 'quiet --end, by the instance'
 log_wait 10 'event=acked queue=q' 2 one
 is "$(log_count event=quiet_ended one)" 1 'it takes messages again'
 is "$("$RQCTL" quiet web1 --end --json)" "{\"daemon\":\"$INSTANCE\",\"done\":\"end_quiet\"}" 'twice does no harm'
 is "$(log_count event=quiet_ended one)" 1 'nor does the daemon say it twice'
-is "$("$RQCTL" quiet nobody 2>&1; echo $?)" 'rqctl: no daemon lives that is called nobody: rqctl daemons lists them
+is "$("$RQCTL" quiet nobody 2>&1; echo $?)" 'rqctl: there is no live daemon nobody: rqctl daemons lists them
 1' 'no such daemon'
 
 # -- probe --------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ log_wait 40 'event=returned queue=w' 5 one
 wait_for 10 '"$RQCTL" status w | grep -q suspended'
 touch "$T/works"
 chmod 755 "$T/work"
-is "$("$RQCTL" probe w)" "probing w by $INSTANCE" 'probe'
+is "$("$RQCTL" probe w)" "$INSTANCE probes w" 'probe'
 start=$(msec)
 log_wait 3 'event=resumed queue=w' 1 one
 log_wait 3 'event=acked queue=w' 1 one
@@ -84,7 +84,7 @@ queue "w" { command = {"$T/work"} }
 C
 log_wait 10 event=ready 1 two
 wait_for 10 '[ "$(r zcard rqd:daemons)" = 1 ]'
-like "$("$RQCTL" quiet web2 2>&1; echo $?)" '^rqctl: web2.* does not hear its channel rqd:control:web2.*: Redis forbids it, or its version is older$' 'it is said'
+like "$("$RQCTL" quiet web2 2>&1; echo $?)" '^rqctl: web2.* is not subscribed to rqd:control:web2.*: Redis forbids it, or its version is too old$' 'it is said'
 r lpush w more >/dev/null
 log_wait 10 'event=acked queue=w' 1 two
 is "$(log_count 'event=(redis_down|redis_warning)' two)" 0 'and all else works'

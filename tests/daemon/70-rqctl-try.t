@@ -67,7 +67,7 @@ try 75 'would be retried in' exit75
 try 75 'would be a dead letter: attempts$' exit75 --attempt 3
 try 137 'signal SIGKILL after .*: would be retried' killed
 try 143 'signal SIGTERM after .*, ended at time_limit: would be retried' slow
-try 127 'cannot be started: .*: would be given back as it was; the queue would be suspended' none
+try 127 'cannot be started: .*: would be returned without an attempt; the queue would be suspended' none
 printf 12345678901 >"$T/message"
 try 65 'without being run: too_large' small
 
@@ -78,7 +78,7 @@ wait_for 10 '[ -s "$T/started" ]'
 kill -INT $!
 wait $!
 is $? 143 'interrupted: the handler got SIGTERM'
-like "$(cat "$T/err")" 'would be given back as it was' 'interrupted: verdict'
+like "$(cat "$T/err")" 'would be returned without an attempt' 'interrupted: verdict'
 is "$(our_processes)" '' 'nothing is left running'
 
 # -- nothing of a message drives the terminal ------------------------------------------

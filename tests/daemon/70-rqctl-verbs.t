@@ -26,7 +26,7 @@ r del qDEAD >/dev/null
 is "$(ctl dead import q <"$T/letters")" 'imported 16 dead letters of q' 'dead import'
 r --raw xrange qDEAD - + >"$T/after"
 ok 'cmp "$T/before" "$T/after"' 'all is as it was, byte for byte'
-is "$(ctl dead import q <"$T/letters")" 'imported 0 dead letters of q; 16 were there' 'again: each is there'
+is "$(ctl dead import q <"$T/letters")" 'imported 0 dead letters of q; skipped 16 that existed' 'again: each is there'
 ctl dead drop -y q --all >/dev/null
 is "$(ctl dead import q <"$T/letters")" 'imported 16 dead letters of q' 'behind newer numbers'
 ctl dead export q | sed 's/"letter":"[^"]*","died":"[^"]*",//' >"$T/again"
@@ -34,11 +34,11 @@ sed 's/"letter":"[^"]*","died":"[^"]*",//' "$T/letters" | cmp - "$T/again"
 is $? 0 'they have new numbers, and all else'
 r flushall >/dev/null
 is "$({ head -2 "$T/letters"; echo '{"id":"x"}'; tail -1 "$T/letters"; } | ctl dead import q 2>&1; echo $?)" \
-    'rqctl: line 3: this is no dead letter: it has no message
+    'rqctl: line 3: not a dead letter: it has no message
 imported 2 dead letters of q
 65' 'what is no letter ends it'
-is "$(echo 'no JSON' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: this is no JSON object: write what "rqctl dead export" writes' 'nor is that'
-is "$(echo '{"message_base64":"a==="}' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: this is no dead letter: it has no message' 'broken base64'
+is "$(echo 'no JSON' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: not a JSON object: dead import reads what dead export writes' 'nor is that'
+is "$(echo '{"message_base64":"a==="}' | ctl dead import q 2>&1 | head -1)" 'rqctl: line 1: not a dead letter: it has no message' 'broken base64'
 is "$(head -2 "$T/letters" | ctl dead import q --json | tr -d ' \n')" '{"queue":"q","imported":0,"present":2,"complete":true}' 'JSON'
 
 # -- dead move -----------------------------------------------------------------------------
@@ -49,23 +49,23 @@ is "$(ctl dead move q a b other)" 'moved 2 dead letters of q' 'dead move, by id'
 is "$(r xlen qDEAD) $(r hget otherCONTEXT a) $(r zcard otherRETRY) $(r hget otherDELIVERY a | cut -c 1-4)" '14 first 2 0 0 ' 'it waits in the other queue'
 is "$(r exists qRETRY qCONTEXT)" 0 'and not in its own'
 is "$(ctl dead move q other --reason crashed -n)" 'would be moved: 1 dead letter of q' 'by a filter, dry run'
-is "$(ctl dead move q other --all 2>&1 </dev/null; echo $?)" 'rqctl: to move 14 dead letters of q say -y
+is "$(ctl dead move q other --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to move 14 dead letters of q
 64' '--all asks'
 is "$(ctl dead move q other --all -y)" 'moved 14 dead letters of q' 'and does it'
-is "$(ctl dead move q other --all -y 2>&1; echo $?)" 'rqctl: no dead letter of q is there
+is "$(ctl dead move q other --all -y 2>&1; echo $?)" 'rqctl: q has no dead letters
 1' 'twice'
-like "$(ctl dead move q q --all 2>&1)" 'the same queue: rqctl dead retry' 'into itself'
+like "$(ctl dead move q q --all 2>&1)" 'is the same queue: use rqctl dead retry' 'into itself'
 like "$(ctl dead move q a 2>&1)" 'select dead letters' 'no id'
 
 # -- forget --------------------------------------------------------------------------------------
 
 r flushall >/dev/null
-is "$(ctl forget gone 2>&1 -y; echo $?)" 'rqctl: there are no keys of gone
+is "$(ctl forget gone 2>&1 -y; echo $?)" 'rqctl: gone has no keys
 1' 'forget: nothing there'
 r hset goneSTATS acked 5 >/dev/null
 r set gonePAUSED x >/dev/null
 r set gone2 theirs >/dev/null
-is "$(ctl forget gone 2>&1 </dev/null; echo $?)" 'rqctl: to delete 2 keys and 0 messages of gone say -y
+is "$(ctl forget gone 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to delete 2 keys and 0 messages of gone
 64' 'forget: asks'
 is "$(ctl forget gone -n)" 'would forget 2 keys and 0 messages of gone' 'forget: dry run'
 r set rqd:daemon:h.1 '{"queues":{"x":{"key":"gone"}}}' >/dev/null
@@ -74,7 +74,7 @@ like "$(ctl forget -y gone 2>&1; echo $?)" '^rqctl: h.1 serves gone: ' 'forget: 
 r del rqd:daemon:h.1 rqd:daemons >/dev/null
 r lpush gone m1 m2 >/dev/null
 r xadd goneDEAD '*' message x >/dev/null
-is "$(ctl forget -y gone 2>&1; echo $?)" 'rqctl: 3 messages are in gone: see rqctl status; --force deletes them
+is "$(ctl forget -y gone 2>&1; echo $?)" 'rqctl: gone holds 3 messages: rqctl status shows them, --force deletes them
 75' 'forget: messages are there'
 is "$(r exists gone goneSTATS gonePAUSED goneDEAD)" 4 'forget: nothing is deleted'
 is "$(ctl forget -y --force gone)" 'forgot 4 keys and 3 messages of gone' 'forget: forced'
@@ -83,7 +83,7 @@ config_write one <<C
 queue "gone" { command = {"/bin/true"} }
 C
 r hset goneSTATS acked 5 >/dev/null
-like "$(ctl -c "$T/one.conf" forget -y gone 2>&1; echo $?)" 'gone is in .*one.conf, line [0-9]+: take it out first' 'forget: the configuration has it'
+like "$(ctl -c "$T/one.conf" forget -y gone 2>&1; echo $?)" 'gone is in .*one.conf, line [0-9]+: remove it first' 'forget: the configuration has it'
 is "$(ctl -c "$T/one.conf" forget -y --force --json gone | tr -d ' \n')" '{"queue":"gone","keys":1,"messages":0,"dry_run":false}' 'forget: JSON'
 
 # -- schedules run ------------------------------------------------------------------------------------

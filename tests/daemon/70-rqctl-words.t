@@ -50,9 +50,9 @@ is "$(ctl running q --json | grep -c '"tag"')" 120 'running: JSON is whole'
 
 # -- what is dangerous asks ----------------------------------------------------------------
 
-is "$(ctl dead retry q --all 2>&1 </dev/null; echo $?)" 'rqctl: to retry 120 dead letters of q say -y
+is "$(ctl dead retry q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to retry 120 dead letters of q
 64' 'dead retry --all'
-is "$(ctl bury q --all 2>&1 </dev/null; echo $?)" 'rqctl: to bury 120 messages of q say -y
+is "$(ctl bury q --all 2>&1 </dev/null; echo $?)" 'rqctl: cannot ask without a terminal: add -y to bury 120 messages of q
 64' 'bury --all'
 is "$(r xlen qDEAD) $(r zcard qRETRY)" '120 120' 'nothing was done'
 is "$(ctl dead retry q --reason exit)" 'retried 60 dead letters of q' 'dead retry with a filter does not ask'
@@ -61,10 +61,10 @@ is "$(ctl dead retry -y q --all)" 'retried 240 dead letters of q' 'dead retry -y
 
 # -- hints ------------------------------------------------------------------------------------
 
-like "$(ctl retry q 7 2>&1)" 'retry needs one of: list, now; dead letters: rqctl dead retry' 'retry Q ID'
+like "$(ctl retry q 7 2>&1)" 'retry needs one of: list, now; for dead letters: rqctl dead retry' 'retry Q ID'
 r flushall >/dev/null
 r xadd qDEAD '*' id 7 message x reason exit >/dev/null
-is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: it is a dead letter: rqctl dead retry q 7
+is "$(ctl retry now q 7 2>&1; echo $?)" 'rqctl: 7 is a dead letter: use rqctl dead retry q 7
 1' 'retry now of a dead letter'
 is "$(ctl retry now q 8 2>&1; echo $?)" 'rqctl: no message of q matches
 1' 'retry now of nothing'

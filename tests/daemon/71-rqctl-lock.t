@@ -163,7 +163,7 @@ r del Lock:h >/dev/null
 wait $family
 is "$? $(our_processes)" '76 ' 'what the command had started is ended too'
 is "$("$RQCTL" lock h -- redis-cli -s "$SOCK" del Lock:h 2>&1; echo $?)" '1
-rqctl: lock h: it was lost before the command ended
+rqctl: lock h was lost before the command ended
 76' 'lost, and seen only at the end'
 
 # -- Redis goes away --------------------------------------------------------------------------

@@ -64,7 +64,7 @@ fails 1 'nobody holds lock a' "$RQCTL" unlock a
 fails 1 'nobody holds lock a' "$RQCTL" unlock --force -y a
 r set Lock:a peer px 60000 >/dev/null
 fails 75 'held by another program: "peer"; --force breaks it' "$RQCTL" unlock a
-fails 64 'say -y' "$RQCTL" unlock --force a
+fails 64 'add -y' "$RQCTL" unlock --force a
 is "$("$RQCTL" unlock --force -n a) $(r exists Lock:a)" 'would break a 1' 'dry run'
 is "$("$RQCTL" unlock --force -y a) $(r exists Lock:a)" 'broke a 0' 'another program'
 "$RQCTL" lock a --ttl 3s -- sleep 1000 2>"$T/err" & holder=$!

@@ -54,7 +54,7 @@ is "$("$RQCTL" -c "$T/rqd.conf" schedules --json daily | tr -d ' \n')" \
     "[{\"name\":\"daily\",\"queue\":\"ack\",\"key\":\"ack\",\"every\":null,\"cron\":\"$(printf %s "$daily" | tr -d ' ')\",\"timezone\":\"UTC\",\"catch_up\":false,\"last\":null,\"next\":$((past + 86400)),\"missed\":null,\"error\":null}]" 'rqctl schedules: JSON'
 is "$("$RQCTL" -c "$T/rqd.conf" schedules none 2>&1; echo $?)" "rqctl: there is no schedule \"none\" in $T/rqd.conf
 64" 'rqctl schedules: no such one'
-is "$(ctl schedules 2>&1; echo $?)" 'rqctl: schedules stand in a configuration file: say -c FILE
+is "$(ctl schedules 2>&1; echo $?)" 'rqctl: there is no configuration file with schedules: use -c FILE
 64' 'rqctl schedules: without a file'
 
 # -- reload --------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ schedule "junk" { queue = "ack"  every = 365d }
 C
 "$RQCTL" -c "$T/missed.conf" schedules >"$T/table"
 like "$(grep '^daily' "$T/table")" "^daily .* missed $(rfc $past)$" 'rqctl schedules: missed'
-like "$("$RQCTL" -c "$T/missed.conf" check)" "^warning: ack: schedule daily has not run at $(rfc $past)\$" 'rqctl check says it, too'
+like "$("$RQCTL" -c "$T/missed.conf" check)" "^warning: ack: schedule daily did not run at $(rfc $past)\$" 'rqctl check says it, too'
 like "$(grep '^junk' "$T/table")" 'not seen by any daemon yet$' 'rqctl schedules: not seen yet'
 now=$(($(date +%s) / 3600 * 3600))
 rqd_run missed -c "$T/missed.conf"

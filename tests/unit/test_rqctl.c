@@ -150,7 +150,7 @@ mistakes_are_said(void **state)
 	refuses("push", "usage: rqctl push QUEUE [MESSAGE]");
 	refuses("push q m n", "too many");
 	refuses("status --jsn", "did you mean --json");
-	refuses("status --lines", "does not go together");
+	refuses("status --lines", "status and --lines do not go together");
 	refuses("ping --json=yes", "takes no value");
 	refuses("push q --delay", "needs a value");
 	refuses("push q -c", "needs a value");
@@ -310,7 +310,7 @@ tables(void **state)
 	struct table t;
 
 	(void)state;
-	table_init(&t, "<NAME", ">N", "<REST", NULL);
+	table_init(&t, "NAME|>N|REST");
 	table_add(&t, "a");
 	table_number(&t, 12345);
 	table_bytes(&t, "x\ny", 3);
@@ -339,19 +339,19 @@ json_bytes(void **state)
 	json_t *o = json_object();
 
 	(void)state;
-	out_set_bytes(o, "good", "a\0\xc3\xa9", 4);
-	out_set_bytes(o, "bad", "\xff", 1);
-	out_set_bytes(o, "two", "\xff\xfe", 2);
-	out_set_bytes(o, "three", "\xff\xfe\xfd", 3);
+	out_set(o, "good:b", "a\0\xc3\xa9", (size_t)4);
+	out_set(o, "bad:b", "\xff", (size_t)1);
+	out_set(o, "two:s", "\xff\xfe");
+	out_set(o, "three:s", "\xff\xfe\xfd");
 	assert_int_equal(json_string_length(json_object_get(o, "good")), 4);
 	assert_string_equal(json_string_value(json_object_get(o, "bad_base64")), "/w==");
 	assert_string_equal(json_string_value(json_object_get(o, "two_base64")), "//4=");
 	assert_string_equal(json_string_value(json_object_get(o, "three_base64")), "//79");
 	json_decref(o);
-	o = out_element("id", "\xc3\xa9", 2);
+	o = out_bytes("id", "\xc3\xa9", 2);
 	assert_string_equal(json_string_value(o), "\xc3\xa9");
 	json_decref(o);
-	o = out_element("id", "\xff", 1);
+	o = out_bytes("id", "\xff", 1);
 	assert_string_equal(json_string_value(json_object_get(o, "id_base64")), "/w==");
 	json_decref(o);
 }

@@ -1,0 +1,221 @@
+/*
+ * rqctl queues, forget: what is configured, and the keys of a queue that is no longer.
+ *
+ * forget takes the name as the key if the configuration does not have it.  The script that
+ * deletes looks for messages itself, so no message that is pushed meanwhile is lost.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "rqctl/ask.h"
+#include "rqctl/listing.h"
+#include "rqctl/picture.h"
+
+/* -- queues ----------------------------------------------------------------------- */
+
+static json_t *
+words_json(char *const *word)
+{
+	json_t *array = json_array();
+
+	for (; word != NULL && *word != NULL; word++)
+		json_array_append_new(array, out_bytes("word", *word, strlen(*word)));
+	return array;
+}
+
+static void
+add_words(struct table *t, char *const *word)
+{
+	struct buf b = BUF_INIT;
+
+	for (; word != NULL && *word != NULL; word++)
+		buf_printf(&b, "%s%s", b.len > 0 ? " " : "", *word);
+	table_bytes(t, b.data, b.len);
+	buf_done(&b);
+}
+
+static void
+queue_json(json_t *o, const struct target *t)
+{
+	const struct queue_config *q = t->cfg;
+
+	out_set(o, "name:s key:b kind:s", t->name, t->keys.name[KEY_QUEUE],
+	    t->keys.len[KEY_QUEUE], config_kind_name(t->kind));
+	if (q == NULL)
+		return;
+	if (config_kind_hears(q->kind))
+		out_set(o, "channels:j", words_json(q->keys));
+	out_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
+	    config_mode_name(q->mode), (int64_t)q->concurrency,
+	    config_kind_keeps(q->kind) ? (double)q->lease / 1e6 : NAN,
+	    (int64_t)q->max_attempts, words_json(q->command), q->file, (int64_t)q->line);
+}
+
+static void
+queue_row(struct listing *l, const struct target *target)
+{
+	const struct queue_config *q = target->cfg;
+	json_t *o = listing_row(l);
+	struct table *t = &l->table;
+	char text[UNITS_TEXT_MAX];
+
+	if (o != NULL) {
+		queue_json(o, target);
+		return;
+	}
+	table_add(t, "%s", target->name);
+	table_add(t, "%s", config_kind_name(target->kind));
+	if (q != NULL && config_kind_hears(q->kind))
+		add_words(t, q->keys);
+	else
+		table_add(t, "%s", target->keys.name[KEY_QUEUE]);
+	table_number(t, q != NULL ? q->concurrency : -1);
+	table_add(t, "%s", q != NULL && config_kind_keeps(q->kind) ?
+	    units_duration(q->lease, text) : "-");
+	table_number(t, q != NULL ? q->max_attempts : -1);
+	add_words(t, q != NULL ? q->command : NULL);
+}
+
+static void
+list(struct ctl *c, const struct target *targets, size_t n)
+{
+	struct listing l;
+	size_t i;
+
+	for (i = 0; i < n && ctl_given(c, OPT_NAMES); i++)
+		out_escaped_line(targets[i].name);
+	if (ctl_given(c, OPT_NAMES))
+		return;
+	if (listing_init(&l, c, "QUEUE|KIND|KEY|>AT ONCE|>LEASE|>ATTEMPTS|COMMAND") == 0)
+		for (i = 0; i < n; i++)
+			queue_row(&l, &targets[i]);
+	listing_end(&l, n, "queues", "there are no queues");
+}
+
+/* Those of the file need no Redis; without a file, the daemons know them. */
+void
+queues_run(struct ctl *c)
+{
+	struct target *targets;
+	struct picture p;
+	size_t n;
+
+	if (ctl_has_file(c)) {
+		if ((targets = targets_find(c, &n)) == NULL)
+			return;
+		list(c, targets, n);
+		targets_free(targets, n);
+	} else if (picture_take(c, &p) == 0) {
+		list(c, p.targets, p.n);
+		picture_done(&p);
+	}
+}
+
+/* -- forget ----------------------------------------------------------------------- */
+
+struct forget {
+	struct ctl	*ctl;
+	const char	*name;
+	struct keys	 keys;
+	int64_t		 nkeys;		/* of the last run of the script */
+	int64_t		 messages;
+};
+
+/* how: "count", "force", or "": deletes only if there are no messages. */
+static int
+run_script(struct forget *f, const char *how)
+{
+	static const enum key order[KEY_MAX] = {
+		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD,
+		KEY_CONTEXT, KEY_DELIVERY, KEY_PAUSED, KEY_STATS, KEY_SCHEDULE, KEY_RATE
+	};
+	struct redisReply *reply;
+	struct words w = { .n = 0 };
+	size_t i;
+
+	for (i = 0; i < KEY_MAX; i++)
+		words_mem(&w, f->keys.name[order[i]], f->keys.len[order[i]]);
+	words_add(&w, "%s", how);
+	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
+	f->nkeys = reply_int(reply_at(reply, 0), 0);
+	f->messages = reply_int(reply_at(reply, 1), 0);
+	client_reply_free(reply);
+	return reply == NULL ? -1 : 0;
+}
+
+/* 0 if no daemon serves it, else -1 after an error was reported. */
+static int
+check_daemons(struct forget *f)
+{
+	struct fleet fleet;
+	size_t i;
+	int rc = 0;
+
+	if (picture_fleet(f->ctl, &fleet) == -1)
+		return -1;
+	for (i = 0; i < fleet.n && rc == 0; i++)
+		if (fleet_queue(&fleet.daemons[i], f->keys.name[KEY_QUEUE]) != NULL)
+			rc = ctl_error(f->ctl, EX_TEMPFAIL,
+			    "%s serves %s: remove the queue "
+			    "from its configuration first, or use --force",
+			    fleet.daemons[i].instance, f->name);
+	fleet_done(&fleet);
+	return rc;
+}
+
+static void
+forget(struct forget *f)
+{
+	struct ctl *c = f->ctl;
+	bool force = ctl_given(c, OPT_FORCE), dry = ctl_given(c, OPT_DRY_RUN);
+	char *what;
+
+	if ((!force && check_daemons(f) == -1) || run_script(f, "count") == -1)
+		return;
+	what = xasprintf("%lld key%s and %lld message%s of %s", (long long)f->nkeys,
+	    f->nkeys == 1 ? "" : "s", (long long)f->messages, f->messages == 1 ? "" : "s",
+	    f->name);
+	if (f->nkeys == 0)
+		ctl_error(c, EX_NOTHING, "%s has no keys", f->name);
+	else if (f->messages > 0 && !force)
+		ctl_error(c, EX_TEMPFAIL,
+		    "%s holds %lld message%s: rqctl status shows them, --force "
+		    "deletes them",
+		    f->name, (long long)f->messages, f->messages == 1 ? "" : "s");
+	else if (dry || (ctl_confirm(c, "delete %s", what) &&
+	    run_script(f, force ? "force" : "") == 0)) {
+		if (f->messages > 0 && !force)
+			ctl_error(c, EX_TEMPFAIL,
+			    "messages were pushed to %s meanwhile: nothing was "
+			    "deleted",
+			    f->name);
+		else
+			ctl_result(c, out_set(json_object(), "queue:s keys:i messages:i dry_run:t",
+			    f->name, f->nkeys, f->messages, dry), "%s %s",
+			    dry ? "would forget" : "forgot", what);
+	}
+	free(what);
+}
+
+void
+forget_run(struct ctl *c)
+{
+	struct forget f = { .ctl = c, .name = c->args.words[0] };
+	const struct queue_config *cfg = config_queue(c->config, f.name);
+
+	if (f.name[0] == '\0') {
+		ctl_error(c, EX_USAGE, "the name of the queue is empty");
+		return;
+	}
+	if (cfg != NULL && !ctl_given(c, OPT_FORCE)) {
+		ctl_error(c, EX_USAGE, "%s is in %s, line %d: remove it first, or use --force",
+		    f.name, cfg->file, cfg->line);
+		return;
+	}
+	keys_init(&f.keys, cfg != NULL ? cfg->key : f.name);
+	forget(&f);
+	keys_done(&f.keys);
+}
