@@ -7,25 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "redis/script.h"
 
 /* -- words ---------------------------------------------------------------------- */
-
-static void
-end_word(struct words *w)
-{
-	if ((w->n & (w->n - 1)) == 0)
-		w->end = xreallocarray(w->end, w->n > 0 ? 2 * (size_t)w->n : 1,
-		    sizeof(w->end[0]));
-	w->end[w->n++] = w->bytes.len;
-}
-
-void
-words_mem(struct words *w, const void *data, size_t len)
-{
-	buf_add(&w->bytes, data, len);
-	end_word(w);
-}
 
 /* Adds the value of the conversion that begins behind the %; returns its length. */
 static size_t
@@ -48,51 +33,44 @@ convert(struct buf *b, const char *spec, va_list *ap)
 		buf_add(b, va_arg(*ap, const char *), len);
 		return strlen(".*s");
 	}
-	fatalx("words_add: unknown conversion %%%s", spec);
+	fatalx("ask_add: unknown conversion %%%s", spec);
+}
+
+static void
+end_word(struct words *w, struct buf *b)
+{
+	size_t len = b->len;
+
+	buf_str(b);
+	words_own(w, buf_steal(b), len);
 }
 
 static void
 add_list(struct words *w, const char *fmt, va_list list)
 {
+	struct buf b = BUF_INIT;
 	va_list ap;
 
 	va_copy(ap, list);
 	for (; *fmt != '\0'; fmt++)
 		if (*fmt == ' ')
-			end_word(w);
+			end_word(w, &b);
 		else if (*fmt == '%')
-			fmt += convert(&w->bytes, fmt + 1, &ap);
+			fmt += convert(&b, fmt + 1, &ap);
 		else
-			buf_addc(&w->bytes, *fmt);
-	end_word(w);
+			buf_addc(&b, *fmt);
+	end_word(w, &b);
 	va_end(ap);
 }
 
 void
-words_add(struct words *w, const char *fmt, ...)
+ask_add(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	add_list(w, fmt, ap);
 	va_end(ap);
-}
-
-const char *
-words_at(const struct words *w, int i, size_t *len)
-{
-	size_t begin = i > 0 ? w->end[i - 1] : 0;
-
-	*len = w->end[i] - begin;
-	return w->bytes.data != NULL ? w->bytes.data + begin : "";
-}
-
-void
-words_done(struct words *w)
-{
-	buf_done(&w->bytes);
-	free(w->end);
-	memset(w, 0, sizeof(*w));
 }
 
 /* -- errors ---------------------------------------------------------------------- */
@@ -136,36 +114,16 @@ take(struct ctl *c, struct redisReply *reply, char *cause, bool any)
 
 /* -- commands -------------------------------------------------------------------- */
 
-/* Runs the words, or the script with the words; append: only queues them. */
-static struct redisReply *
-command(struct ctl *c, const struct script *script, int nkeys, struct words *w, bool append)
-{
-	const char **at = xcalloc((size_t)w->n, sizeof(at[0]));
-	size_t *len = xcalloc((size_t)w->n, sizeof(len[0]));
-	struct redisReply *reply = NULL;
-	char *cause = NULL;
-	int i;
-
-	for (i = 0; i < w->n; i++)
-		at[i] = words_at(w, i, &len[i]);
-	if (append)
-		client_append(c->client, w->n, at, len);
-	else if (script != NULL)
-		reply = client_script(c->client, &cause, script, nkeys, w->n, at, len);
-	else
-		reply = client_command(c->client, &cause, w->n, at, len);
-	free(at);
-	free(len);
-	return append ? NULL : take(c, reply, cause, false);
-}
-
 struct redisReply *
 ask_words(struct ctl *c, struct words *w)
 {
 	struct redisReply *reply = NULL;
+	char *cause = NULL;
 
-	if (ctl_connect(c) == 0)
-		reply = command(c, NULL, 0, w, false);
+	if (ctl_connect(c) == 0) {
+		reply = client_command(c->client, &cause, w->n, w->v, w->len);
+		reply = take(c, reply, cause, false);
+	}
 	words_done(w);
 	return reply;
 }
@@ -187,11 +145,14 @@ ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 {
 	const struct script *script = script_find(name);
 	struct redisReply *reply = NULL;
+	char *cause = NULL;
 
 	if (script == NULL)
 		fatalx("no script %s", name);
-	if (ctl_connect(c) == 0)
-		reply = command(c, script, nkeys, w, false);
+	if (ctl_connect(c) == 0) {
+		reply = client_script(c->client, &cause, script, nkeys, w->n, w->v, w->len);
+		reply = take(c, reply, cause, false);
+	}
 	words_done(w);
 	return reply;
 }
@@ -223,7 +184,7 @@ ask_append_words(struct ctl *c, struct words *w)
 	int rc = ctl_connect(c);
 
 	if (rc == 0)
-		command(c, NULL, 0, w, true);
+		client_append(c->client, w->n, w->v, w->len);
 	words_done(w);
 	return rc;
 }

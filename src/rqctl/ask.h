@@ -12,24 +12,15 @@
 
 #include <stddef.h>
 
-#include "base/buf.h"
 #include "redis/reply.h"
+#include "redis/words.h"
 #include "redis/words.h"
 #include "rqctl/ctl.h"
 
 struct redisReply;
 
-/* A command of any number of words; copies them.  Zero it to start. */
-struct words {
-	struct buf	 bytes;		/* one word after the other */
-	size_t		*end;		/* where each word ends in bytes */
-	int		 n;
-};
-
-void	words_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
-void	words_mem(struct words *, const void *, size_t);	/* one word */
-const char *words_at(const struct words *, int, size_t *len);
-void	words_done(struct words *);
+/* Appends the words of such a format to a command. */
+void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
 
 /*
  * The reply, to be freed with client_reply_free(); NULL after an error was

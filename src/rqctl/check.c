@@ -77,12 +77,11 @@ static void
 check_types(struct findings *f, const struct target *t)
 {
 	static const char *const sources[] = {
-		[KIND_ACK] = "list", [KIND_LIST] = "list", [KIND_EXPIRED] = "list",
-		[KIND_UNIQUE] = "zset", [KIND_STREAM] = "stream",
-		[KIND_CHANNEL] = "none", [KIND_PATTERN] = "none"
+		[SOURCE_LIST] = "list", [SOURCE_IDS] = "zset", [SOURCE_STREAM] = "stream",
+		[SOURCE_CHANNEL] = "none", [SOURCE_PATTERN] = "none"
 	};
 	const struct { enum key key; const char *type; } want[] = {
-		{ KEY_QUEUE, sources[t->kind] },
+		{ KEY_QUEUE, sources[t->source] },
 		{ KEY_BACKUP, "zset" }, { KEY_CONTEXT, "hash" }, { KEY_DELIVERY, "hash" },
 		{ KEY_RETRY, "zset" }, { KEY_DELAYED, "zset" }, { KEY_DEAD, "stream" },
 		{ KEY_PAUSED, "string" }, { KEY_STATS, "hash" }, { KEY_SCHEDULE, "hash" },
@@ -183,6 +182,15 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 		check_lease(f, p, i);
 	if (kind_has(p->targets[i].kind, TRAIT_GROUP))
 		check_group(f, p, i);
+}
+
+static void
+check_daemon(struct findings *f, const struct daemon *d)
+{
+	const char *error = fleet_text(d->beat, "log_error");
+
+	if (error[0] != '\0')
+		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
 }
 
 /* Schedules that no daemon has run in time. */

@@ -161,7 +161,7 @@ show_field(const char *name, struct bytes b)
 static void
 show_text(const struct letter *l)
 {
-	static const enum field order[] = {
+	static const enum letter_field order[] = {
 		FIELD_REASON, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE
 	};
 	char when[CLOCK_TEXT_MAX];
@@ -263,14 +263,14 @@ retry_step(const struct action *a, const struct letters *l, int i, int n, int64_
 	struct redisReply *reply;
 	int done = -1;
 
-	if (a->to->kind == KIND_UNIQUE)
-		words_add(&w, "%s", k[KEY_QUEUE]);
+	if (a->to->source == SOURCE_IDS)
+		ask_add(&w, "%s", k[KEY_QUEUE]);
 	else
-		words_add(&w, "%s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
+		ask_add(&w, "%s %s %s %s", k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY],
 		    k[KEY_DELIVERY]);
-	words_add(&w, "%s " STEP_BYTES, dead);
+	ask_add(&w, "%s " STEP_BYTES, dead);
 	add_names(l, i, n, &w);
-	reply = a->to->kind == KIND_UNIQUE ? ask_script_words(l->ctl, "unique_dead_retry", 2, &w) :
+	reply = a->to->source == SOURCE_IDS ? ask_script_words(l->ctl, "unique_dead_retry", 2, &w) :
 	    ask_script_words(l->ctl, "dead_retry", 5, &w);
 	if (reply != NULL) {
 		done = (int)reply_int(reply_at(reply, 0), 0);
@@ -285,7 +285,7 @@ drop_step(const struct action *a UNUSED, const struct letters *l, int i, int n, 
 {
 	struct words w = { .n = 0 };
 
-	words_add(&w, "XDEL %s", l->ctl->target.keys.name[KEY_DEAD]);
+	ask_add(&w, "XDEL %s", l->ctl->target.keys.name[KEY_DEAD]);
 	add_names(l, i, n, &w);
 	*moved = ask_number(ask_words(l->ctl, &w));
 	return *moved == -1 ? -1 : n;

@@ -39,11 +39,10 @@ add_fields(struct words *w, const json_t *letter)
 	for (i = 0; i < ARRAY_LEN(fields); i++) {
 		v = json_object_get(letter, fields[i]);
 		if (json_is_integer(v))
-			words_add(w, "%s %lld", fields[i], (long long)json_integer_value(v));
+			ask_add(w, "%s %lld", fields[i], (long long)json_integer_value(v));
 		else if ((text = json_get_bytes(letter, fields[i], &len)) != NULL) {
-			words_add(w, "%s", fields[i]);
-			words_mem(w, text, len);
-			free(text);
+			ask_add(w, "%s", fields[i]);
+			words_own(w, text, len);
 		} else
 			continue;
 		message = message || strcmp(fields[i], "message") == 0;
@@ -58,7 +57,7 @@ import_letter(struct import *m, const json_t *letter)
 	struct words w = { .n = 0 };
 	int64_t n;
 
-	words_add(&w, "%s %s", m->ctl->target.keys.name[KEY_DEAD],
+	ask_add(&w, "%s %s", m->ctl->target.keys.name[KEY_DEAD],
 	    number != NULL && select_is_letter(number) ? number : "");
 	if (!add_fields(&w, letter)) {
 		words_done(&w);

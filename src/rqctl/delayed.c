@@ -140,14 +140,10 @@ walk(struct change *ch)
 static void
 add_members(struct words *w, const struct words *members)
 {
-	const char *text;
-	size_t len;
 	int i;
 
-	for (i = 0; i < members->n; i++) {
-		text = words_at(members, i, &len);
-		words_mem(w, text, len);
-	}
+	for (i = 0; i < members->n; i++)
+		words_mem(w, members->v[i], members->len[i]);
 }
 
 /* Makes the members due. */
@@ -158,7 +154,7 @@ due_step(struct waiting_walk *w, const struct words *members, void *arg)
 	struct change *ch = arg;
 	int64_t n;
 
-	words_add(&words, "%s", w->ctl->target.keys.name[w->key]);
+	ask_add(&words, "%s", w->ctl->target.keys.name[w->key]);
 	add_members(&words, members);
 	n = ask_number(ask_script_words(w->ctl, "due", 1, &words));
 	ch->done += n > 0 ? n : 0;
@@ -175,9 +171,9 @@ cancel_step(struct waiting_walk *w, const struct words *members, void *arg)
 	int64_t n;
 
 	if (w->key == KEY_RETRY)
-		words_add(&words, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
+		ask_add(&words, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
 	else
-		words_add(&words, "ZREM %s", k[w->key]);
+		ask_add(&words, "ZREM %s", k[w->key]);
 	add_members(&words, members);
 	n = ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "forget", 3, &words) :
 	    ask_words(w->ctl, &words));
@@ -212,13 +208,11 @@ bury_step(struct waiting_walk *w, const struct words *members, void *arg)
 	struct change *ch = arg;
 	const struct action *a = ch->arg;
 	int64_t gone = 0;
-	const char *tag;
-	size_t len;
 	int i, rc;
 
 	for (i = 0; i < members->n; i++) {
-		tag = words_at(members, i, &len);
-		if ((rc = bury_tag(w->ctl, tag, len, a->error)) == -1)
+		rc = bury_tag(w->ctl, members->v[i], members->len[i], a->error);
+		if (rc == -1)
 			return -1;
 		gone += rc;
 		ch->done += rc;

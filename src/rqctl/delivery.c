@@ -51,7 +51,7 @@ delivery_fields(struct ctl *c, const struct target *t, const struct redisReply *
 	const char *tag;
 	size_t i, len;
 
-	words_add(&w, "HMGET %s", t->keys.name[KEY_DELIVERY]);
+	ask_add(&w, "HMGET %s", t->keys.name[KEY_DELIVERY]);
 	for (i = 0; i < reply_len(tags); i += step) {
 		tag = reply_str(reply_at(tags, i), &len);
 		words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);

@@ -52,14 +52,14 @@ call(struct letters *l, const char *from, const char *to, const char *only)
 	struct words w = { .n = 0 };
 	int i;
 
-	words_add(&w, "%s %s %s %s %lld " LOOK " " LOOK_BYTES " %lld %s %s",
+	ask_add(&w, "%s %s %s %s %lld " LOOK " " LOOK_BYTES " %lld %s %s",
 	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
 	    (long long)l->page, (long long)l->cut, s->reason, s->match);
 	if (only != NULL)
-		words_add(&w, "%s", only);
+		ask_add(&w, "%s", only);
 	for (i = 0; only == NULL && i < s->nids; i++)
 		if (!l->seen[i])
-			words_add(&w, "%s", s->ids[i]);
+			ask_add(&w, "%s", s->ids[i]);
 	client_reply_free(l->reply);
 	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
 	return l->reply == NULL ? -1 : 0;

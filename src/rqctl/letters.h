@@ -16,7 +16,7 @@ struct bytes {
 };
 
 /* The fields of a letter, in the order in which JSON has them. */
-enum field {
+enum letter_field {
 	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE,
 	FIELD_ATTEMPTS, FIELD_MAX
 };
@@ -57,7 +57,7 @@ void	letters_get(const struct letters *, int i, struct letter *);
 /* Whether any letter has one of the ids. */
 bool	letters_exist(struct ctl *, const struct select *);
 
-/* The names of the fields, by enum field. */
+/* The names of the fields, by enum letter_field. */
 extern const char *const letter_fields[FIELD_MAX];
 
 #endif

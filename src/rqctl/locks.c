@@ -31,14 +31,13 @@
 char *
 locks_self(void)
 {
-	char host[256] = "", *p;
+	char *text = xasprintf("%s %ld", util_hostname(), (long)getpid());
+	char *end = strrchr(text, ' '), *p;
 
-	if (gethostname(host, sizeof(host) - 1) == -1 || host[0] == '\0')
-		strcpy(host, "localhost");
-	for (p = host; *p != '\0'; p++)
+	for (p = text; p < end; p++)
 		if (!isalnum((unsigned char)*p) && strchr("._-", *p) == NULL)
 			*p = '_';
-	return xasprintf("%s %ld", host, (long)getpid());
+	return text;
 }
 
 char *
@@ -71,10 +70,9 @@ static int
 by_name(const void *va, const void *vb, void *arg)
 {
 	const struct words *w = arg;
-	size_t alen, blen;
-	const char *a = words_at(w, *(const int *)va, &alen);
-	const char *b = words_at(w, *(const int *)vb, &blen);
-	int d = memcmp(a, b, alen < blen ? alen : blen);
+	int a = *(const int *)va, b = *(const int *)vb;
+	size_t alen = w->len[a], blen = w->len[b];
+	int d = memcmp(w->v[a], w->v[b], alen < blen ? alen : blen);
 
 	return d != 0 ? d : alen < blen ? -1 : alen > blen;
 }
@@ -102,7 +100,7 @@ take_names(struct names *names, const struct redisReply *keys)
 
 	for (i = 0; i < reply_len(keys); i++)
 		if ((key = reply_str(reply_at(keys, i), &len)) != NULL && len >= skip)
-			words_mem(&names->found, key + skip, len - skip);
+			words_own(&names->found, xmemdup(key + skip, len - skip), len - skip);
 }
 
 /* All names: 0, or -1 after an error was reported. */
@@ -216,7 +214,8 @@ list_some(struct listing *l, const struct names *names, int first, int end, doub
 	int i;
 
 	for (i = first; i < end; i++) {
-		f.name = words_at(&names->found, names->order[i], &f.namelen);
+		f.name = names->found.v[names->order[i]];
+		f.namelen = names->found.len[names->order[i]];
 		if (ask_append(l->ctl, "GETRANGE %s%.*s 0 " VALUE_END, KEYS_LOCK_PREFIX,
 			(int)f.namelen, f.name) == -1 ||
 		    ask_append(l->ctl, "PTTL %s%.*s", KEYS_LOCK_PREFIX, (int)f.namelen,
@@ -224,7 +223,8 @@ list_some(struct listing *l, const struct names *names, int first, int end, doub
 			return -1;
 	}
 	for (i = first; i < end; i++) {
-		f.name = words_at(&names->found, names->order[i], &f.namelen);
+		f.name = names->found.v[names->order[i]];
+		f.namelen = names->found.len[names->order[i]];
 		if (take_lock(l, &f) == -1)
 			return -1;
 	}

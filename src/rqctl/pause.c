@@ -21,9 +21,9 @@ set_pause(struct ctl *c, const struct target *t, const char *text, usec_t left)
 	struct words w = { .n = 0 };
 	struct redisReply *reply;
 
-	words_add(&w, "SET %s %s", t->keys.name[KEY_PAUSED], text);
+	ask_add(&w, "SET %s %s", t->keys.name[KEY_PAUSED], text);
 	if (left > 0)
-		words_add(&w, "PX %lld", (long long)(left / MSEC));
+		ask_add(&w, "PX %lld", (long long)(left / MSEC));
 	reply = ask_words(c, &w);
 	client_reply_free(reply);
 	return reply == NULL ? -1 : 0;
@@ -89,7 +89,7 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 		ctl_error(c, EX_USAGE,
 		    "--wait does not serve queues of kind %s, as %s is: Redis does "
 		    "not know their messages in flight; use rqctl pause, then rqctl running %s",
-		    config_kind_name(t[i].kind), t[i].name, t[i].name);
+		    kind_name(t[i].kind), t[i].name, t[i].name);
 		return false;
 	}
 	return true;

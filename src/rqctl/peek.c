@@ -65,7 +65,7 @@ add_page(struct listing *l, char *last)
 {
 	const struct target *t = &l->ctl->target;
 	long room = listing_room(l, LONG_MAX), cut = l->array != NULL ? -1 : WAITING_CUT;
-	struct redisReply *page = t->kind == KIND_STREAM ?
+	struct redisReply *page = t->source == SOURCE_STREAM ?
 	    waiting_entries(l->ctl, t, last, room, cut) :
 	    waiting_page(l->ctl, t, KEY_QUEUE, "", l->rows, room, cut);
 	size_t n = waiting_len(page), i;
@@ -73,7 +73,7 @@ add_page(struct listing *l, char *last)
 
 	for (i = 0; i < n; i++) {
 		waiting_get(page, i, &m);
-		add(l, t->kind == KIND_UNIQUE ? waiting_now(page) : -1, &m,
+		add(l, t->source == SOURCE_IDS ? waiting_now(page) : -1, &m,
 		    waiting_id(t->kind, &m, last));
 	}
 	client_reply_free(page);
@@ -83,7 +83,7 @@ add_page(struct listing *l, char *last)
 static void
 list(struct ctl *c)
 {
-	bool times = c->target.kind == KIND_UNIQUE;
+	bool times = c->target.source == SOURCE_IDS;
 	char last[MESSAGE_ID_MAX + 1] = "";
 	struct listing l;
 	int rc;
@@ -99,7 +99,7 @@ static void
 write_raw(struct ctl *c)
 {
 	const struct target *t = &c->target;
-	struct redisReply *page = t->kind == KIND_STREAM ? waiting_entries(c, t, "", 1, -1) :
+	struct redisReply *page = t->source == SOURCE_STREAM ? waiting_entries(c, t, "", 1, -1) :
 	    waiting_page(c, t, KEY_QUEUE, "", 0, 1, -1);
 	struct waiting m;
 

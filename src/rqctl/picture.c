@@ -96,7 +96,7 @@ append_depth(struct ctl *c, const struct target *t, int step, const char *now)
 	if (argc == 0)
 		return 0;
 	for (i = 0; i < argc; i++)
-		words_add(&w, "%s", argv[i]);
+		words_add(&w, argv[i]);
 	return ask_append_words(c, &w);
 }
 
@@ -164,7 +164,8 @@ served_queues(const struct fleet *f, size_t *n)
 				continue;
 			json_object_set_new(seen, key, json_true());
 			t = xreallocarray(t, *n + 1, sizeof(*t));
-			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q) };
+			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q),
+			    .source = kind_source(fleet_kind(q)) };
 			keys_init(&t[*n].keys, key);
 			keys_set_group(&t[(*n)++].keys, fleet_text(q, "consumer_group"));
 		}
@@ -221,7 +222,7 @@ picture_take(struct ctl *c, struct picture *p)
 	for (i = 0; i < p->n; i++) {
 		fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE], &p->services[i]);
 		/* Without leases, only daemons know what runs. */
-		if (!config_kind_keeps(p->targets[i].kind))
+		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 			p->depths[i].in_flight = p->services[i].running;
 	}
 	p->taken = clock_wall();

@@ -58,8 +58,8 @@ describe(const struct ctl *c, const int64_t *n)
 struct purge {
 	struct ctl	*ctl;
 	struct depth	 depth;		/* as it was counted */
-	char		 last[48];	/* KIND_STREAM: the newest entry at that time */
-	char		 entries[24];	/* KIND_STREAM: how many there had been; "": not known */
+	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
+	char		 entries[24];	/* SOURCE_STREAM: how many there had been; "": not known */
 	int64_t		 gone[ARRAY_LEN(parts)];
 };
 
@@ -94,14 +94,14 @@ forget_page(struct ctl *c, int64_t offset, int64_t n, int64_t *there, int64_t *g
 	tags = ask(c, "ZRANGE %s %lld %lld", k[KEY_RETRY], (long long)offset,
 	    (long long)(offset + n - 1));
 	*there = tags != NULL ? (int64_t)reply_len(tags) : -1;
-	words_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
+	ask_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
 	for (i = 0; i < reply_len(tags); i++)
 		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
 			words_mem(&w, tag, len);
-	client_reply_free(tags);
 	if (*there > 0)
 		*gone = ask_number(ask_script_words(c, "forget", 3, &w));
 	words_done(&w);
+	client_reply_free(tags);
 	return *there == -1 || *gone == -1 ? -1 : 0;
 }
 
@@ -182,7 +182,7 @@ purge_part(struct purge *p, size_t i)
 		    counted, gone);
 	if (part->key == KEY_RETRY)
 		return purge_retries(p->ctl, counted, gone);
-	if (t->kind == KIND_STREAM && part->key == KEY_QUEUE)
+	if (source == SOURCE_STREAM && part->key == KEY_QUEUE)
 		return pass_entries(p, counted, gone);
 	return purge_steps(p->ctl, "purge", t->keys.name[part->key], left ? "left" : "right",
 	    counted, gone);
@@ -247,7 +247,7 @@ count_parts(struct purge *p)
 	struct purge after = *p;
 	int tries = 10;
 
-	if (p->ctl->target.kind != KIND_STREAM || !ctl_given(p->ctl, OPT_WAITING))
+	if (kind_source(p->ctl->target.kind) != SOURCE_STREAM || !ctl_given(p->ctl, OPT_WAITING))
 		return picture_depths(p->ctl, &p->ctl->target, 1, &p->depth);
 	if (look_at_stream(&after) == -1)
 		return -1;
@@ -277,11 +277,11 @@ purge_run(struct ctl *c)
 	if (i == ARRAY_LEN(parts))
 		ctl_error(c, EX_USAGE,
 		    "select what to delete: --waiting, --retry, --delayed or --dead");
-	else if (!config_kind_keeps(kind) &&
+	else if (!kind_has(kind, TRAIT_LEASES) &&
 		 (ctl_given(c, OPT_RETRY) || ctl_given(c, OPT_DELAYED) ||
 		     ctl_given(c, OPT_DEAD)))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have only --waiting",
-		    config_kind_name(kind), c->target.name);
+		    kind_name(kind), c->target.name);
 	else if (count_parts(&p) == 0) {
 		purge(&p);
 		depth_done(&p.depth);

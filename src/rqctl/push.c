@@ -82,11 +82,9 @@ static void
 pushed(struct push *p, int i)
 {
 	char id[MESSAGE_ID_MAX + 1];
-	const char *text;
-	size_t len;
 
-	text = words_at(&p->batch, i, &len);
-	print_id(p, message_id_of(p->target->kind, text, len, id) == 0 ? id : "-");
+	print_id(p, message_id_of(p->target->kind, p->batch.v[i], p->batch.len[i], id) == 0 ?
+	    id : "-");
 	p->pushed++;
 }
 
@@ -95,14 +93,10 @@ static int
 push_all(struct push *p, struct words *w, const char *script)
 {
 	struct redisReply *reply;
-	const char *text;
-	size_t len;
 	int i;
 
-	for (i = 0; i < p->batch.n; i++) {
-		text = words_at(&p->batch, i, &len);
-		words_mem(w, text, len);
-	}
+	for (i = 0; i < p->batch.n; i++)
+		words_mem(w, p->batch.v[i], p->batch.len[i]);
 	reply = script != NULL ? ask_script_words(p->ctl, script, 1, w) : ask_words(p->ctl, w);
 	for (i = 0; reply != NULL && i < p->batch.n; i++)
 		pushed(p, i);
@@ -113,11 +107,10 @@ push_all(struct push *p, struct words *w, const char *script)
 static int
 push_now(struct push *p)
 {
-	bool left = p->target->cfg != NULL && p->target->kind == KIND_LIST &&
-	    p->target->cfg->pop == POP_LEFT;
 	struct words w = { .n = 0 };
 
-	words_add(&w, "%s %s", left ? "RPUSH" : "LPUSH", p->target->keys.name[KEY_QUEUE]);
+	ask_add(&w, "%s %s", p->target->cfg != NULL ?
+	    config_push_command(p->target->cfg) : "LPUSH", p->target->keys.name[KEY_QUEUE]);
 	return push_all(p, &w, NULL);
 }
 
@@ -127,7 +120,7 @@ push_ids(struct push *p)
 {
 	struct words w = { .n = 0 };
 
-	words_add(&w, "%s %s %s", p->target->keys.name[KEY_QUEUE], p->delay != NULL ? p->at : "",
+	ask_add(&w, "%s %s %s", p->target->keys.name[KEY_QUEUE], p->delay != NULL ? p->at : "",
 	    p->delay != NULL ? p->delay : "0");
 	return push_all(p, &w, "unique_push");
 }
@@ -147,17 +140,17 @@ count_subscribers(struct push *p, int64_t heard)
 static int
 push_each(struct push *p)
 {
-	bool channel = p->target->kind == KIND_CHANNEL;
+	bool channel = p->target->source == SOURCE_CHANNEL;
 	struct redisReply *reply;
 	const char *text;
-	size_t len;
-	int i, rc = 0;
+	int i, len, rc = 0;
 
 	for (i = 0; i < p->batch.n && rc == 0; i++) {
-		text = words_at(&p->batch, i, &len);
+		text = p->batch.v[i];
+		len = (int)p->batch.len[i];
 		rc = channel ? ask_append(p->ctl, "PUBLISH %s %.*s", p->target->cfg->keys[0],
-		    (int)len, text) : ask_append(p->ctl, "XADD %s * message %.*s",
-		    p->target->keys.name[KEY_QUEUE], (int)len, text);
+		    len, text) : ask_append(p->ctl, "XADD %s * message %.*s",
+		    p->target->keys.name[KEY_QUEUE], len, text);
 	}
 	/* After a refusal, the other replies are read, but not reported. */
 	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
@@ -221,9 +214,6 @@ push_later(struct push *p, const char *text, size_t len)
 static int
 flush(struct push *p)
 {
-	enum source source = kind_source(p->target.kind);
-	const char *text;
-	size_t len;
 	int i, rc = 0;
 
 	if (p->batch.n == 0)
@@ -232,18 +222,16 @@ flush(struct push *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->batch.n);
-	if (p->target->kind == KIND_UNIQUE)
+	if (p->target->source == SOURCE_IDS)
 		rc = push_ids(p);
-	else if (p->target->kind == KIND_CHANNEL ||
-	    (p->delay == NULL && p->target->kind == KIND_STREAM))
+	else if (p->target->source == SOURCE_CHANNEL ||
+	    (p->delay == NULL && p->target->source == SOURCE_STREAM))
 		rc = push_each(p);
 	else if (p->delay == NULL)
 		rc = push_now(p);
 	else
-		for (i = 0; i < p->batch.n && rc == 0; i++) {
-			text = words_at(&p->batch, i, &len);
-			rc = push_later(p, text, len);
-		}
+		for (i = 0; i < p->batch.n && rc == 0; i++)
+			rc = push_later(p, p->batch.v[i], p->batch.len[i]);
 	words_done(&p->batch);
 	return rc;
 }
@@ -267,8 +255,8 @@ add_message(struct push *p, const char *data, size_t len)
 {
 	if (check_size(p, len) == -1)
 		return -1;
-	words_mem(&p->batch, data, len);
-	return p->batch.n == BATCH || p->batch.bytes.len >= BATCH_BYTES ? flush(p) : 0;
+	words_own(&p->batch, xmemdup(data, len), len);
+	return p->batch.n == BATCH || p->batch.bytes >= BATCH_BYTES ? flush(p) : 0;
 }
 
 static int
@@ -369,7 +357,7 @@ push_input(struct push *p, const char *text)
 	else
 		rc = add_message(p, text, strlen(text));
 	rc = rc == 0 ? flush(p) : rc;
-	if (rc == 0 && p->target->kind == KIND_CHANNEL && p->pushed > 0)
+	if (rc == 0 && p->target->source == SOURCE_CHANNEL && p->pushed > 0)
 		report_subscribers(p);
 	return rc;
 }
@@ -381,9 +369,9 @@ push_text(struct ctl *c, const char *text)
 
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");
-	else if (parse_due(p) == 0 && p->delay != NULL && !config_kind_keeps(p->target->kind))
+	else if (parse_due(p) == 0 && p->delay != NULL && !kind_has(p->target->kind, TRAIT_LEASES))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have no delayed messages",
-		    config_kind_name(p->target->kind), p->target->name);
+		    kind_name(p->target->kind), p->target->name);
 	p->ids = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	/* Connects first: nobody should type a message in vain. */
 	if (c->status == 0 && ctl_connect(c) == 0)

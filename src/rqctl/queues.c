@@ -43,14 +43,14 @@ queue_json(json_t *o, const struct target *t)
 	const struct queue_config *q = t->cfg;
 
 	out_set(o, "name:s key:b kind:s", t->name, t->keys.name[KEY_QUEUE],
-	    t->keys.len[KEY_QUEUE], config_kind_name(t->kind));
+	    t->keys.len[KEY_QUEUE], kind_name(t->kind));
 	if (q == NULL)
 		return;
-	if (config_kind_hears(q->kind))
+	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
 		out_set(o, "channels:j", words_json(q->keys));
 	out_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
 	    config_mode_name(q->mode), (int64_t)q->concurrency,
-	    config_kind_keeps(q->kind) ? (double)q->lease / 1e6 : NAN,
+	    kind_has(q->kind, TRAIT_LEASES) ? (double)q->lease / 1e6 : NAN,
 	    (int64_t)q->max_attempts, words_json(q->command), q->file, (int64_t)q->line);
 }
 
@@ -67,13 +67,13 @@ queue_row(struct listing *l, const struct target *target)
 		return;
 	}
 	table_add(t, "%s", target->name);
-	table_add(t, "%s", config_kind_name(target->kind));
-	if (q != NULL && config_kind_hears(q->kind))
+	table_add(t, "%s", kind_name(target->kind));
+	if (q != NULL && kind_has(q->kind, TRAIT_SUBSCRIBES))
 		add_words(t, q->keys);
 	else
 		table_add(t, "%s", target->keys.name[KEY_QUEUE]);
 	table_number(t, q != NULL ? q->concurrency : -1);
-	table_add(t, "%s", q != NULL && config_kind_keeps(q->kind) ?
+	table_add(t, "%s", q != NULL && kind_has(q->kind, TRAIT_LEASES) ?
 	    units_duration(q->lease, text) : "-");
 	table_number(t, q != NULL ? q->max_attempts : -1);
 	add_words(t, q != NULL ? q->command : NULL);
@@ -138,7 +138,7 @@ run_script(struct forget *f, const char *how)
 
 	for (i = 0; i < KEY_MAX; i++)
 		words_mem(&w, f->keys.name[order[i]], f->keys.len[order[i]]);
-	words_add(&w, "%s", how);
+	ask_add(&w, "%s", how);
 	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
 	f->nkeys = reply_int(reply_at(reply, 0), 0);
 	f->messages = reply_int(reply_at(reply, 1), 0);

@@ -173,7 +173,7 @@ list_all(struct running *r)
 		total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
 		if (listing_is_full(&r->list))
 			continue;
-		if (!config_kind_keeps(p->targets[i].kind))
+		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 			list_beats(r, &p->targets[i]);
 		else if (p->depths[i].in_flight > 0 && list_leases(r, &p->targets[i]) == -1)
 			break;

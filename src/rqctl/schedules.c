@@ -206,7 +206,7 @@ schedules_push(struct ctl *c)
 	s = find(c, c->args.words[0]);
 	if (target_find(c, s->queue, VERB_PUSHES, &c->target) == -1)
 		return;
-	message = tick_message(s, (int64_t)(clock_wall() / SEC), c->target.kind == KIND_UNIQUE);
+	message = tick_message(s, (int64_t)(clock_wall() / SEC), c->target.source == SOURCE_IDS);
 	push_text(c, message);
 	free(message);
 }

@@ -235,7 +235,7 @@ show_waiting_page(struct show *s, int64_t offset)
 		number++;
 		if (strcmp(waiting_id(s->ctl->target.kind, &m, id), s->id) != 0)
 			continue;
-		if (s->ctl->target.kind == KIND_UNIQUE) {
+		if (s->ctl->target.source == SOURCE_IDS) {
 			show_id(s, &m);
 			continue;
 		}
@@ -253,15 +253,14 @@ show_waiting(struct show *s)
 	int64_t offset = 0, n;
 	int found = s->found;
 
-	if (s->ctl->target.kind != KIND_ACK && s->ctl->target.kind != KIND_EXPIRED &&
-	    s->ctl->target.kind != KIND_UNIQUE)
+	if (s->ctl->target.source == SOURCE_STREAM)
 		return 0;
 	do {
 		if ((n = show_waiting_page(s, offset)) == -1)
 			return -1;
 		offset += n;
 	} while (n > 0 && offset < NEXT);
-	return s->ctl->target.kind == KIND_UNIQUE && s->found == found ? show_far_id(s) : 0;
+	return s->ctl->target.source == SOURCE_IDS && s->found == found ? show_far_id(s) : 0;
 }
 
 static void
@@ -343,7 +342,7 @@ look(struct show *s)
 	if (show_tag(s, s->id) == -1 || show_in_flight(s) == -1 || show_retries(s) == -1 ||
 	    show_waiting(s) == -1 || show_letters(s) == -1)
 		return;
-	if (s->ctl->target.kind == KIND_STREAM && s->found == 0 && show_entry(s) == -1)
+	if (s->ctl->target.source == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
 		ctl_error(s->ctl, EX_NOTHING,

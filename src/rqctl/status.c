@@ -140,6 +140,26 @@ print_json(const struct ctl *c, const struct picture *p)
 	    clock_text(p->taken, when), client_address(c->client), (int64_t)p->fleet.n, queues));
 }
 
+/* Problems of daemons, one per line; rqctl check reports the same. */
+static void
+print_warnings(const struct fleet *f, struct buf *b)
+{
+	const char *error;
+	char *line;
+	size_t i;
+
+	for (i = 0; i < f->n; i++) {
+		error = fleet_text(f->daemons[i].beat, "log_error");
+		if (error[0] == '\0')
+			continue;
+		line = xasprintf("warning: daemon %s cannot write its log: %s",
+		    f->daemons[i].instance, error);
+		out_escape(b, line, strlen(line));
+		buf_addc(b, '\n');
+		free(line);
+	}
+}
+
 /* A headline and the table; rates are one for each queue, or NULL. */
 static void
 print_table(const struct ctl *c, const struct picture *p, const struct rates *rates,

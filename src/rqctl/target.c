@@ -47,9 +47,10 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key)
 {
 	*t = (struct target){
 		.name = cfg != NULL ? cfg->name : key, .cfg = cfg,
-		.kind = cfg != NULL ? cfg->kind : KIND_ACK
+		.kind = cfg != NULL ? cfg->kind : KIND_DEFAULT
 	};
 	keys_init(&t->keys, cfg != NULL ? cfg->key : key);
+	t->source = kind_source(t->kind);
 	if (cfg != NULL)
 		keys_set_group(&t->keys, cfg->consumer_group);
 }
@@ -63,11 +64,11 @@ target_done(struct target *t)
 static bool
 is_served(enum kind kind, unsigned serves)
 {
-	if (serves == VERB_ANY || config_kind_keeps(kind))
+	if (serves == VERB_ANY || kind_has(kind, TRAIT_LEASES))
 		return true;
-	if (kind == KIND_LIST)
+	if (kind_waits(kind))
 		return serves != VERB_KEEPING;
-	return kind == KIND_CHANNEL && serves == VERB_PUSHES;
+	return kind_source(kind) == SOURCE_CHANNEL && serves == VERB_PUSHES;
 }
 
 int
@@ -84,7 +85,7 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 	if (is_served(t->kind, serves))
 		return 0;
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is%s",
-	    c->args.verb->name, config_kind_name(t->kind), name, serves != VERB_KEEPING ? "" :
+	    c->args.verb->name, kind_name(t->kind), name, serves != VERB_KEEPING ? "" :
 	    ": their messages leave Redis when they are taken");
 }
 

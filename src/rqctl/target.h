@@ -17,6 +17,7 @@ struct target {
 	const char			*name;	/* borrowed */
 	const struct queue_config	*cfg;	/* NULL: the name is the key */
 	enum kind			 kind;
+	enum source			 source;
 	struct keys			 keys;
 };
 

@@ -26,7 +26,7 @@ what_of(const struct target *t, enum key key)
 		return "retry";
 	if (key == KEY_DELAYED)
 		return "delayed";
-	return t->kind == KIND_UNIQUE ? "ids" : "waiting";
+	return t->source == SOURCE_IDS ? "ids" : "waiting";
 }
 
 struct redisReply *
@@ -36,10 +36,10 @@ waiting_page(struct ctl *c, const struct target *t, enum key key, const char *fr
 	char *const *k = t->keys.name;
 	struct words w = { .n = 0 };
 
-	words_add(&w, "%s", k[key]);
+	ask_add(&w, "%s", k[key]);
 	if (key == KEY_RETRY)
-		words_add(&w, "%s %s", k[KEY_CONTEXT], k[KEY_DELIVERY]);
-	words_add(&w, "%s %lld %lld %lld %lld %s", what_of(t, key), (long long)offset,
+		ask_add(&w, "%s %s", k[KEY_CONTEXT], k[KEY_DELIVERY]);
+	ask_add(&w, "%s %lld %lld %lld %lld %s", what_of(t, key), (long long)offset,
 	    (long long)count, PAGE_BYTES, (long long)cut, from);
 	return ask_script_words(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
 }
@@ -225,7 +225,7 @@ waiting_each(struct waiting_walk *l)
 	size_t n = 1;
 	int rc = 0;
 
-	if (l->key == KEY_DELAYED && t->kind == KIND_UNIQUE)
+	if (l->key == KEY_DELAYED && t->source == SOURCE_IDS)
 		l->key = KEY_QUEUE;
 	/* A member of QDELAYED is the message; and --match needs all of it. */
 	if ((l->step != NULL && l->key != KEY_RETRY) || l->select->match[0] != '\0')
