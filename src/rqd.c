@@ -16,8 +16,9 @@
 
 #include "base/units.h"
 #include "base/util.h"
-#include "config/config_file.h"
 #include "config/launch_config.h"
+#include "config/load.h"
+#include "config/print.h"
 #include "handler/handler.h"
 #include "handler/privilege.h"
 #include "queue/queue.h"

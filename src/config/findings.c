@@ -73,10 +73,8 @@ add(struct findings *f, const struct place *at, bool warning, const char *fmt, v
 		return;
 	}
 	text = xvasprintf(fmt, ap);
-	if (at->line > 0)
-		line = xasprintf("%s:%d: %s", at->file, at->line, text);
-	else
-		line = xasprintf("%s: %s", at->file, text);
+	line = at->line > 0 ? xasprintf("%s:%d: %s", at->file, at->line, text) :
+	    xasprintf("%s: %s", at->file, text);
 	free(text);
 	f->found = xreallocarray(f->found, f->nfound + 1, sizeof(*f->found));
 	f->found[f->nfound] = (struct finding){
@@ -86,6 +84,12 @@ add(struct findings *f, const struct place *at, bool warning, const char *fmt, v
 	};
 	f->found[f->nfound].fault = f->found[f->nfound].file;
 	f->nfound++;
+}
+
+void
+finding_verror(struct findings *f, const struct place *at, const char *fmt, va_list ap)
+{
+	add(f, at, false, fmt, ap);
 }
 
 void
@@ -161,8 +165,7 @@ is_repeated(const struct findings *f, size_t i)
 static void
 append(char ***list, size_t *n, const char *text)
 {
-	*list = xreallocarray(*list, *n + 1, sizeof(**list));
-	(*list)[(*n)++] = xstrdup(text);
+	config_report_add(list, n, text, strlen(text));
 }
 
 /* Each file that has an error, once. */

@@ -7,11 +7,12 @@
 #ifndef RQD_CONFIG_FINDINGS_H
 #define RQD_CONFIG_FINDINGS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/util.h"
-#include "config/config_file.h"
+#include "config/load.h"
 
 /* A place in a file; line 0 for settings from the command line ("-o", "-q"). */
 struct place {
@@ -49,6 +50,7 @@ struct findings {
 const char *findings_file(struct findings *, const char *name);
 
 void	finding_error(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
+void	finding_verror(struct findings *, const struct place *, const char *, va_list) PRINTF(3, 0);
 void	finding_warn(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
 
 /* The last error is reported where a file is included, but is that file's fault. */

@@ -16,6 +16,7 @@
 #include "base/listen_socket.h"
 #include "base/log.h"
 #include "base/trust.h"
+#include "config/print.h"
 #include "redis/secret.h"
 
 #define HASH_MARK	"# "
@@ -158,25 +159,19 @@ const struct launcher_ops launch_config_ops = {
 /* -- in the main process ------------------------------------------------------------------------ */
 
 static void
-add_line(char ***lines, size_t *n, const char *text, size_t len)
-{
-	*lines = xreallocarray(*lines, *n + 1, sizeof(**lines));
-	(*lines)[(*n)++] = xstrndup(text, len);
-}
-
-static void
-read_report(int fd, struct config_report *report)
+read_report(int fd, struct config_report *r)
 {
 	struct buf b = BUF_INIT;
 	const char *p, *nl;
+	size_t n;
 
 	if (read_all(fd, &b) == 0) {
 		for (p = b.data; p != NULL && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
+			n = (size_t)(nl - p - 1);
 			if (*p == 'E')
-				add_line(&report->errors, &report->nerrors, p + 1, (size_t)(nl - p - 1));
+				config_report_add(&r->errors, &r->nerrors, p + 1, n);
 			else if (*p == 'W')
-				add_line(&report->warnings, &report->nwarnings, p + 1,
-				    (size_t)(nl - p - 1));
+				config_report_add(&r->warnings, &r->nwarnings, p + 1, n);
 		}
 	}
 	buf_done(&b);
@@ -187,7 +182,7 @@ add_error(struct config_report *report, const char *why)
 {
 	char *line = xasprintf("the launcher cannot read the configuration: %s", why);
 
-	add_line(&report->errors, &report->nerrors, line, strlen(line));
+	config_report_add(&report->errors, &report->nerrors, line, strlen(line));
 	free(line);
 }
 

@@ -5,7 +5,7 @@
 #ifndef RQD_CONFIG_LAUNCH_CONFIG_H
 #define RQD_CONFIG_LAUNCH_CONFIG_H
 
-#include "config/config_file.h"
+#include "config/load.h"
 #include "handler/launcher.h"
 
 /* For launcher_fork(); its arg is the struct config_source *, which must live as long. */

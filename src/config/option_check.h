@@ -1,6 +1,7 @@
 /*
- * Checks of options beyond type and range: the check members of the table.  Each
- * checks all values and returns 0, or -1 with the index in *bad and *cause.
+ * Checks of options beyond type and range: the check members of the table.  Each checks
+ * value i of n and returns 0, or -1 with *cause: what is wrong, and what to write
+ * instead.  The caller puts the place in front.
  */
 #ifndef RQD_CONFIG_OPTION_CHECK_H
 #define RQD_CONFIG_OPTION_CHECK_H
@@ -10,7 +11,7 @@
 #include "base/util.h"
 
 #define OPTION_CHECK(name) \
-	int name(char *const *values, size_t n, size_t *bad, char **cause) MUSTCHECK
+	int name(const char *value, size_t i, size_t n, char **cause) MUSTCHECK
 
 OPTION_CHECK(check_command);
 OPTION_CHECK(check_cron);

@@ -10,9 +10,17 @@
 #include "config/option_check.h"
 #include "policy/zone.h"
 
-#define C(member)	offsetof(struct config, member)
-#define Q(member)	offsetof(struct queue_config, member)
-#define S(member)	offsetof(struct schedule_config, member)
+/* A row of the table; the name of the member is mostly that of the option. */
+#define ROW(section_, name_, type_, struct_, member, default_, ...) { \
+	.section = SECTION_##section_, .name = #name_, .type = OPTION_##type_, \
+	.offset = offsetof(struct_, member), .def = default_, __VA_ARGS__ }
+#define GLOBAL(name, type, ...) ROW(GLOBAL, name, type, struct config, name, __VA_ARGS__)
+#define REDIS(name, type, ...)	ROW(REDIS, name, type, struct config, redis.name, __VA_ARGS__)
+#define LOG(name, type, ...)	ROW(LOG, name, type, struct config, log.name, __VA_ARGS__)
+#define HTTP(name, type, ...)	ROW(HTTP, name, type, struct config, http.name, __VA_ARGS__)
+#define QUEUE(name, type, ...)	ROW(QUEUE, name, type, struct queue_config, name, __VA_ARGS__)
+#define SCHEDULE(name, type, ...) \
+	ROW(SCHEDULE, name, type, struct schedule_config, name, __VA_ARGS__)
 
 #define DAY		(24 * HOUR)
 #define MIB		((int64_t)1 << 20)
@@ -29,340 +37,173 @@ static const char *const outputs[] = { "log", "none", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static const struct option options[] = {
-	{
-		.section = SECTION_GLOBAL, .name = "name", .type = OPTION_STRING,
-		.offset = C(name), .def = "", .check = check_name, .flags = OPTION_RESTART,
-		.help = "the name of this daemon; empty: the host name",
-	}, {
-		.section = SECTION_GLOBAL, .name = "max_handlers", .type = OPTION_INT,
-		.offset = C(max_handlers), .def = "16", .min = 1, .max = 10000,
-		.help = "handlers that run at once, all queues together",
-	}, {
-		.section = SECTION_GLOBAL, .name = "drain_timeout", .type = OPTION_DURATION,
-		.offset = C(drain_timeout), .def = "20s", .max = DAY,
-		.help = "time that handlers get to finish when the daemon stops",
-	}, {
-		.section = SECTION_GLOBAL, .name = "privileged", .type = OPTION_BOOL,
-		.offset = C(privileged), .def = "true", .flags = OPTION_RESTART,
-		.help = "started as root: true: handlers run as any user; false: all as _rqd",
-	},
+	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
+	    .help = "the name of this daemon; empty: the host name"),
+	GLOBAL(max_handlers, INT, "16", .min = 1, .max = 10000,
+	    .help = "handlers that run at once, all queues together"),
+	GLOBAL(drain_timeout, DURATION, "20s", .max = DAY,
+	    .help = "time that handlers get to finish when the daemon stops"),
+	GLOBAL(privileged, BOOL, "true", .flags = OPTION_RESTART,
+	    .help = "started as root: true: handlers run as any user; false: all as _rqd"),
 
-	{
-		.section = SECTION_REDIS, .name = "server", .type = OPTION_STRINGS,
-		.offset = C(redis.servers), .def = "127.0.0.1:6379",
-		.check = check_servers, .flags = OPTION_RESTART,
-		.help = "host:port, [v6]:port or unix:/path; rqd tries a list in order",
-	}, {
-		.section = SECTION_REDIS, .name = "database", .type = OPTION_INT,
-		.offset = C(redis.database), .def = "0", .max = INT32_MAX,
-		.flags = OPTION_RESTART, .help = "the number of the database",
-	}, {
-		.section = SECTION_REDIS, .name = "username", .type = OPTION_STRING,
-		.offset = C(redis.username), .def = "", .check = check_word,
-		.flags = OPTION_RESTART, .help = "the ACL user; empty: the default user",
-	}, {
-		.section = SECTION_REDIS, .name = "password_file", .type = OPTION_STRING,
-		.offset = C(redis.password_file), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "the file whose first line is the password",
-	}, {
-		.section = SECTION_REDIS, .name = "timeout", .type = OPTION_DURATION,
-		.offset = C(redis.timeout), .def = "10s", .min = 100 * MSEC,
-		.max = 10 * MINUTE, .flags = OPTION_RESTART,
-		.help = "time limit for a connect or for the reply to a command",
-	}, {
-		.section = SECTION_REDIS, .name = "tls", .type = OPTION_BOOL,
-		.offset = C(redis.tls), .def = "false", .check = check_tls,
-		.flags = OPTION_RESTART, .help = "true: encrypt the connection",
-	}, {
-		.section = SECTION_REDIS, .name = "tls_ca", .type = OPTION_STRING,
-		.offset = C(redis.tls_ca), .def = "", .check = check_path,
-		.flags = OPTION_RESTART,
-		.help = "PEM file of the certificates to trust; empty: those of the system",
-	}, {
-		.section = SECTION_REDIS, .name = "tls_cert", .type = OPTION_STRING,
-		.offset = C(redis.tls_cert), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "PEM file of the client's certificate",
-	}, {
-		.section = SECTION_REDIS, .name = "tls_key", .type = OPTION_STRING,
-		.offset = C(redis.tls_key), .def = "", .check = check_path,
-		.flags = OPTION_RESTART, .help = "PEM file of the private key of tls_cert",
-	}, {
-		.section = SECTION_REDIS, .name = "tls_name", .type = OPTION_STRING,
-		.offset = C(redis.tls_name), .def = "", .check = check_word,
-		.flags = OPTION_RESTART,
-		.help = "the name in the server's certificate; empty: the host in server",
-	},
+	ROW(REDIS, server, STRINGS, struct config, redis.servers, "127.0.0.1:6379",
+	    .check = check_servers, .flags = OPTION_RESTART,
+	    .missing = "no server: write host:port or unix:/path",
+	    .help = "host:port, [v6]:port or unix:/path; rqd tries a list in order"),
+	REDIS(database, INT, "0", .max = INT32_MAX, .flags = OPTION_RESTART,
+	    .help = "the number of the database"),
+	REDIS(username, STRING, "", .check = check_word, .flags = OPTION_RESTART,
+	    .help = "the ACL user; empty: the default user"),
+	REDIS(password_file, STRING, "", .check = check_path, .flags = OPTION_RESTART,
+	    .help = "the file whose first line is the password"),
+	REDIS(timeout, DURATION, "10s", .min = 100 * MSEC, .max = 10 * MINUTE,
+	    .flags = OPTION_RESTART,
+	    .help = "time limit for a connect or for the reply to a command"),
+	REDIS(tls, BOOL, "false", .check = check_tls, .flags = OPTION_RESTART,
+	    .help = "true: encrypt the connection"),
+	REDIS(tls_ca, STRING, "", .check = check_path, .flags = OPTION_RESTART,
+	    .help = "PEM file of the certificates to trust; empty: those of the system"),
+	REDIS(tls_cert, STRING, "", .check = check_path, .flags = OPTION_RESTART,
+	    .help = "PEM file of the client's certificate"),
+	REDIS(tls_key, STRING, "", .check = check_path, .flags = OPTION_RESTART,
+	    .help = "PEM file of the private key of tls_cert"),
+	REDIS(tls_name, STRING, "", .check = check_word, .flags = OPTION_RESTART,
+	    .help = "the name in the server's certificate; empty: the host in server"),
 
-	{
-		.section = SECTION_LOG, .name = "target", .type = OPTION_STRING,
-		.offset = C(log.target), .def = "stderr", .check = check_target,
-		.help = "\"stderr\", \"syslog\" or a file's absolute path",
-	}, {
-		.section = SECTION_LOG, .name = "level", .type = OPTION_CHOICE,
-		.offset = C(log.level), .def = "info", .choices = levels,
-		.help = "the lowest level that is logged",
-	}, {
-		.section = SECTION_LOG, .name = "format", .type = OPTION_CHOICE,
-		.offset = C(log.format), .def = "logfmt", .choices = formats,
-		.help = "logfmt: key=value pairs; json: one JSON object per line",
-	}, {
-		.section = SECTION_LOG, .name = "payloads", .type = OPTION_BOOL,
-		.offset = C(log.payloads), .def = "false",
-		.help = "true: log the messages themselves",
-	},
+	LOG(target, STRING, "stderr", .check = check_target,
+	    .help = "\"stderr\", \"syslog\" or a file's absolute path"),
+	LOG(level, CHOICE, "info", .choices = levels,
+	    .help = "the lowest level that is logged"),
+	LOG(format, CHOICE, "logfmt", .choices = formats,
+	    .help = "logfmt: key=value pairs; json: one JSON object per line"),
+	LOG(payloads, BOOL, "false", .help = "true: log the messages themselves"),
 
-	{
-		.section = SECTION_HTTP, .name = "listen", .type = OPTION_STRING,
-		.offset = C(http.listen), .def = "", .check = check_listen,
-		.help = "address of the HTTP listener; empty: off",
-	},
+	HTTP(listen, STRING, "", .check = check_listen,
+	    .help = "address of the HTTP listener; empty: off"),
 
 	/* Where messages come from. */
-	{
-		.section = SECTION_QUEUE, .name = "kind", .type = OPTION_CHOICE,
-		.offset = Q(kind), .def = "ack", .choices = kind_names,
-		.help = "the kind of queue",
-	}, {
-		.section = SECTION_QUEUE, .name = "key", .type = OPTION_STRINGS,
-		.offset = Q(keys), .def = "", .check = check_key,
-		.flags = OPTION_OWN | OPTION_ALONE,
-		.help = "the key in Redis, or the channels; empty: the queue's name",
-	}, {
-		.section = SECTION_QUEUE, .name = "match", .type = OPTION_STRINGS,
-		.offset = Q(match), .def = "*", .check = check_key, .flags = OPTION_ALONE,
-		.trait = TRAIT_KEY_EVENTS, .help = "pattern of the keys whose expiry is a message",
-	}, {
-		.section = SECTION_QUEUE, .name = "database", .type = OPTION_INT,
-		.offset = Q(database), .def = "-1", .min = -1, .max = INT32_MAX,
-		.trait = TRAIT_KEY_EVENTS, .help = "the database of the keys; -1: redis.database",
-	}, {
-		.section = SECTION_QUEUE, .name = "notifications", .type = OPTION_CHOICE,
-		.offset = Q(notifications), .def = "check", .choices = notifications,
-		.trait = TRAIT_KEY_EVENTS,
-		.help = "if Redis has notifications off: set: turn them on; check: report an error",
-	}, {
-		.section = SECTION_QUEUE, .name = "skew", .type = OPTION_DURATION,
-		.offset = Q(skew), .def = "2s", .min = 100 * MSEC, .max = DAY,
-		.trait = TRAIT_KEY_EVENTS,
-		.help = "how much later than another a daemon may hear of an expiry",
-	}, {
-		.section = SECTION_QUEUE, .name = "backlog", .type = OPTION_INT,
-		.offset = Q(backlog), .def = "1000", .min = 1, .max = MILLION,
-		.trait = TRAIT_SUBSCRIBES, .help = "messages that may wait in the daemon; more are dropped",
-	}, {
-		.section = SECTION_QUEUE, .name = "backlog_bytes", .type = OPTION_SIZE,
-		.offset = Q(backlog_bytes), .def = "16M", .min = 1, .max = TIB,
-		.trait = TRAIT_SUBSCRIBES, .help = "total size of the messages that wait",
-	}, {
-		.section = SECTION_QUEUE, .name = "pop", .type = OPTION_CHOICE,
-		.offset = Q(pop), .def = "right", .choices = pops,
-		.trait = TRAIT_POP_END, .help = "the end of the list that rqd pops from",
-	}, {
-		.section = SECTION_QUEUE, .name = "consumer_group", .type = OPTION_STRING,
-		.offset = Q(consumer_group), .def = "rqd", .check = check_group,
-		.trait = TRAIT_GROUP, .help = "the stream's consumer group; created if missing",
-	}, {
-		.section = SECTION_QUEUE, .name = "message_max", .type = OPTION_SIZE,
-		.offset = Q(message_max), .def = "16M", .min = 1, .max = 512 * MIB,
-		.help = "larger messages become dead letters without being run",
-	},
+	QUEUE(kind, CHOICE, "ack", .choices = kind_names,
+	    .help = "the kind of queue"),
+	ROW(QUEUE, key, STRINGS, struct queue_config, keys, "", .check = check_key,
+	    .flags = OPTION_OWN | OPTION_ALONE,
+	    .help = "the key in Redis, or the channels; empty: the queue's name"),
+	QUEUE(match, STRINGS, "*", .check = check_key, .flags = OPTION_ALONE,
+	    .trait = TRAIT_KEY_EVENTS, .help = "pattern of the keys whose expiry is a message"),
+	QUEUE(database, INT, "-1", .min = -1, .max = INT32_MAX, .trait = TRAIT_KEY_EVENTS,
+	    .help = "the database of the keys; -1: redis.database"),
+	QUEUE(notifications, CHOICE, "check", .choices = notifications,
+	    .trait = TRAIT_KEY_EVENTS,
+	    .help = "if Redis has notifications off: set: turn them on; check: report an error"),
+	QUEUE(skew, DURATION, "2s", .min = 100 * MSEC, .max = DAY, .trait = TRAIT_KEY_EVENTS,
+	    .help = "how much later than another a daemon may hear of an expiry"),
+	QUEUE(backlog, INT, "1000", .min = 1, .max = MILLION, .trait = TRAIT_SUBSCRIBES,
+	    .help = "messages that may wait in the daemon; more are dropped"),
+	QUEUE(backlog_bytes, SIZE, "16M", .min = 1, .max = TIB, .trait = TRAIT_SUBSCRIBES,
+	    .help = "total size of the messages that wait"),
+	QUEUE(pop, CHOICE, "right", .choices = pops, .trait = TRAIT_POP_END,
+	    .help = "the end of the list that rqd pops from"),
+	QUEUE(consumer_group, STRING, "rqd", .check = check_group, .trait = TRAIT_GROUP,
+	    .help = "the stream's consumer group; created if missing"),
+	QUEUE(message_max, SIZE, "16M", .min = 1, .max = 512 * MIB,
+	    .help = "larger messages become dead letters without being run"),
 
 	/* What is run. */
-	{
-		.section = SECTION_QUEUE, .name = "command", .type = OPTION_STRINGS,
-		.offset = Q(command), .def = "", .check = check_command,
-		.flags = OPTION_BRACES, .help = "the command and its arguments",
-	}, {
-		.section = SECTION_QUEUE, .name = "mode", .type = OPTION_CHOICE,
-		.offset = Q(mode), .def = "exec", .choices = config_modes,
-		.help = "exec: one process per message; persistent: a process takes many",
-	}, {
-		.section = SECTION_QUEUE, .name = "framing", .type = OPTION_CHOICE,
-		.offset = Q(framing), .def = "length", .choices = framings,
-		.modes = PERSISTENT, .help = "how rqd separates messages",
-	}, {
-		.section = SECTION_QUEUE, .name = "pipeline", .type = OPTION_INT,
-		.offset = Q(pipeline), .def = "1", .min = 1, .max = 10000,
-		.modes = PERSISTENT, .help = "messages that a process may have at once",
-	}, {
-		.section = SECTION_QUEUE, .name = "max_messages", .type = OPTION_INT,
-		.offset = Q(max_messages), .def = "0", .max = INT32_MAX,
-		.modes = PERSISTENT, .help = "messages until a process is replaced; 0: no limit",
-	}, {
-		.section = SECTION_QUEUE, .name = "max_age", .type = OPTION_DURATION,
-		.offset = Q(max_age), .def = "0", .max = 365 * DAY,
-		.modes = PERSISTENT, .help = "time until a process is replaced; 0: no limit",
-	}, {
-		.section = SECTION_QUEUE, .name = "user", .type = OPTION_STRING,
-		.offset = Q(user), .def = "", .check = check_word,
-		.help = "the user to run it as; required when rqd runs as root",
-	}, {
-		.section = SECTION_QUEUE, .name = "group", .type = OPTION_STRING,
-		.offset = Q(group), .def = "", .check = check_word,
-		.help = "the group; empty: the user's groups",
-	}, {
-		.section = SECTION_QUEUE, .name = "directory", .type = OPTION_STRING,
-		.offset = Q(directory), .def = "/", .check = check_root,
-		.help = "the working directory",
-	}, {
-		.section = SECTION_QUEUE, .name = "umask", .type = OPTION_OCTAL,
-		.offset = Q(umask), .def = "", .max = 0777,
-		.help = "octal, as \"027\"; empty: that of the daemon",
-	}, {
-		.section = SECTION_QUEUE, .name = "nice", .type = OPTION_INT,
-		.offset = Q(nice), .def = "0", .min = -20, .max = 19,
-		.help = "the nice value",
-	}, {
-		.section = SECTION_QUEUE, .name = "env", .type = OPTION_STRINGS,
-		.offset = Q(env), .def = "", .check = check_env,
-		.help = "variables to add to the environment, NAME=value",
-	}, {
-		.section = SECTION_QUEUE, .name = "env_file", .type = OPTION_STRING,
-		.offset = Q(env_file), .def = "", .check = check_path,
-		.help = "a file of lines NAME=value",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_nofile", .type = OPTION_LIMIT,
-		.offset = Q(limit_nofile), .def = "1024", .min = 16, .max = 1 << 30,
-		.help = "open files per process",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_as", .type = OPTION_LIMIT_SIZE,
-		.offset = Q(limit_as), .def = "inherit", .min = MIB, .max = 1024 * TIB,
-		.help = "address space per process",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_cpu", .type = OPTION_LIMIT_TIME,
-		.offset = Q(limit_cpu), .def = "inherit", .min = 1, .max = 365 * DAY / SEC,
-		.help = "CPU time per process, in whole seconds",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_fsize", .type = OPTION_LIMIT_SIZE,
-		.offset = Q(limit_fsize), .def = "inherit", .max = 1024 * TIB,
-		.help = "size of each file that it writes",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_nproc", .type = OPTION_LIMIT,
-		.offset = Q(limit_nproc), .def = "inherit", .min = 1, .max = 1 << 30,
-		.help = "processes of its user, all programs together",
-	}, {
-		.section = SECTION_QUEUE, .name = "limit_core", .type = OPTION_LIMIT_SIZE,
-		.offset = Q(limit_core), .def = "inherit", .max = 1024 * TIB,
-		.help = "size of core dumps",
-	}, {
-		.section = SECTION_QUEUE, .name = "output", .type = OPTION_CHOICE,
-		.offset = Q(output), .def = "log", .choices = outputs,
-		.help = "where standard output and standard error go",
-	}, {
-		.section = SECTION_QUEUE, .name = "output_limit", .type = OPTION_SIZE,
-		.offset = Q(output_limit), .def = "1M", .max = TIB,
-		.help = "output of one delivery that is logged",
-	}, {
-		.section = SECTION_QUEUE, .name = "leftovers", .type = OPTION_CHOICE,
-		.offset = Q(leftovers), .def = "kill", .choices = leftovers,
-		.help = "what to do with processes that outlive the command",
-	},
+	QUEUE(command, STRINGS, "", .check = check_command, .flags = OPTION_BRACES,
+	    .missing = "the command is empty: write {\"/path/to/command\", \"argument\"}",
+	    .help = "the command and its arguments"),
+	QUEUE(mode, CHOICE, "exec", .choices = config_modes,
+	    .help = "exec: one process per message; persistent: a process takes many"),
+	QUEUE(framing, CHOICE, "length", .choices = framings, .modes = PERSISTENT,
+	    .help = "how rqd separates messages"),
+	QUEUE(pipeline, INT, "1", .min = 1, .max = 10000, .modes = PERSISTENT,
+	    .help = "messages that a process may have at once"),
+	QUEUE(max_messages, INT, "0", .max = INT32_MAX, .modes = PERSISTENT,
+	    .help = "messages until a process is replaced; 0: no limit"),
+	QUEUE(max_age, DURATION, "0", .max = 365 * DAY, .modes = PERSISTENT,
+	    .help = "time until a process is replaced; 0: no limit"),
+	QUEUE(user, STRING, "", .check = check_word,
+	    .help = "the user to run it as; required when rqd runs as root"),
+	QUEUE(group, STRING, "", .check = check_word,
+	    .help = "the group; empty: the user's groups"),
+	QUEUE(directory, STRING, "/", .check = check_root,
+	    .help = "the working directory"),
+	QUEUE(umask, OCTAL, "", .max = 0777,
+	    .help = "octal, as \"027\"; empty: that of the daemon"),
+	QUEUE(nice, INT, "0", .min = -20, .max = 19, .help = "the nice value"),
+	QUEUE(env, STRINGS, "", .check = check_env,
+	    .help = "variables to add to the environment, NAME=value"),
+	QUEUE(env_file, STRING, "", .check = check_path,
+	    .help = "a file of lines NAME=value"),
+	QUEUE(limit_nofile, LIMIT, "1024", .min = 16, .max = 1 << 30,
+	    .help = "open files per process"),
+	QUEUE(limit_as, LIMIT_SIZE, "inherit", .min = MIB, .max = 1024 * TIB,
+	    .help = "address space per process"),
+	QUEUE(limit_cpu, LIMIT_TIME, "inherit", .min = 1, .max = 365 * DAY / SEC,
+	    .help = "CPU time per process, in whole seconds"),
+	QUEUE(limit_fsize, LIMIT_SIZE, "inherit", .max = 1024 * TIB,
+	    .help = "size of each file that it writes"),
+	QUEUE(limit_nproc, LIMIT, "inherit", .min = 1, .max = 1 << 30,
+	    .help = "processes of its user, all programs together"),
+	QUEUE(limit_core, LIMIT_SIZE, "inherit", .max = 1024 * TIB,
+	    .help = "size of core dumps"),
+	QUEUE(output, CHOICE, "log", .choices = outputs,
+	    .help = "where standard output and standard error go"),
+	QUEUE(output_limit, SIZE, "1M", .max = TIB,
+	    .help = "output of one delivery that is logged"),
+	QUEUE(leftovers, CHOICE, "kill", .choices = leftovers,
+	    .help = "what to do with processes that outlive the command"),
 
 	/* How many, and who first. */
-	{
-		.section = SECTION_QUEUE, .name = "concurrency", .type = OPTION_INT,
-		.offset = Q(concurrency), .def = "1", .min = 1, .max = 10000,
-		.help = "messages of this queue in flight at once, this daemon",
-	}, {
-		.section = SECTION_QUEUE, .name = "fleet_concurrency", .type = OPTION_INT,
-		.offset = Q(fleet_concurrency), .def = "0", .max = MILLION,
-		.trait = TRAIT_LEASES,
-		.help = "messages of this queue in flight at once, all daemons; 0: no limit",
-	}, {
-		.section = SECTION_QUEUE, .name = "rate", .type = OPTION_STRING,
-		.offset = Q(rate), .def = "", .check = check_rate,
-		.trait = TRAIT_LEASES,
-		.help = "messages per time, as \"100/s\", all daemons; empty: no limit",
-	}, {
-		.section = SECTION_QUEUE, .name = "priority", .type = OPTION_INT,
-		.offset = Q(priority), .def = "0", .min = -1000, .max = 1000,
-		.help = "when max_handlers is reached, higher values go first",
-	},
+	QUEUE(concurrency, INT, "1", .min = 1, .max = 10000,
+	    .help = "messages of this queue in flight at once, this daemon"),
+	QUEUE(fleet_concurrency, INT, "0", .max = MILLION, .trait = TRAIT_LEASES,
+	    .help = "messages of this queue in flight at once, all daemons; 0: no limit"),
+	QUEUE(rate, STRING, "", .check = check_rate, .trait = TRAIT_LEASES,
+	    .help = "messages per time, as \"100/s\", all daemons; empty: no limit"),
+	QUEUE(priority, INT, "0", .min = -1000, .max = 1000,
+	    .help = "when max_handlers is reached, higher values go first"),
 
 	/* How long. */
-	{
-		.section = SECTION_QUEUE, .name = "lease", .type = OPTION_DURATION,
-		.offset = Q(lease), .def = "60s", .min = 3 * SEC, .max = DAY,
-		.trait = TRAIT_LEASES,
-		.help = "time after the last renewal until another daemon may take the message",
-	}, {
-		.section = SECTION_QUEUE, .name = "foreign_timeout", .type = OPTION_DURATION,
-		.offset = Q(foreign_timeout), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
-		.zero = true, .trait = TRAIT_LEASES,
-		.help = "the same for deliveries of other programs; 0: the lease",
-	}, {
-		.section = SECTION_QUEUE, .name = "time_limit", .type = OPTION_DURATION,
-		.offset = Q(time_limit), .def = "30m", .min = 1 * MSEC, .max = 365 * DAY,
-		.zero = true, .help = "how long one run of the handler may take; 0: no limit",
-	}, {
-		.section = SECTION_QUEUE, .name = "kill_grace", .type = OPTION_DURATION,
-		.offset = Q(kill_grace), .def = "5s", .max = DAY,
-		.help = "the time between SIGTERM and SIGKILL",
-	},
+	QUEUE(lease, DURATION, "60s", .min = 3 * SEC, .max = DAY, .trait = TRAIT_LEASES,
+	    .help = "time after the last renewal until another daemon may take the message"),
+	QUEUE(foreign_timeout, DURATION, "0", .min = 1 * SEC, .max = 365 * DAY,
+	    .zero = true, .trait = TRAIT_LEASES,
+	    .help = "the same for deliveries of other programs; 0: the lease"),
+	QUEUE(time_limit, DURATION, "30m", .min = 1 * MSEC, .max = 365 * DAY,
+	    .zero = true,
+	    .help = "how long one run of the handler may take; 0: no limit"),
+	QUEUE(kill_grace, DURATION, "5s", .max = DAY,
+	    .help = "the time between SIGTERM and SIGKILL"),
 
 	/* What if it fails. */
-	{
-		.section = SECTION_QUEUE, .name = "max_attempts", .type = OPTION_INT,
-		.offset = Q(max_attempts), .def = "25", .min = 1, .max = MILLION,
-		.trait = TRAIT_LEASES,
-		.help = "failures after which a message is a dead letter",
-	}, {
-		.section = SECTION_QUEUE, .name = "backoff", .type = OPTION_DURATION,
-		.offset = Q(backoff), .def = "5s", .max = 30 * DAY,
-		.trait = TRAIT_LEASES,
-		.help = "delay before the first retry; doubles with each attempt",
-	}, {
-		.section = SECTION_QUEUE, .name = "backoff_max", .type = OPTION_DURATION,
-		.offset = Q(backoff_max), .def = "1h", .max = 30 * DAY,
-		.trait = TRAIT_LEASES,
-		.help = "longest delay before a retry",
-	}, {
-		.section = SECTION_QUEUE, .name = "max_crashes", .type = OPTION_INT,
-		.offset = Q(max_crashes), .def = "3", .max = MILLION,
-		.trait = TRAIT_LEASES,
-		.help = "expired leases after which a message is a dead letter",
-	}, {
-		.section = SECTION_QUEUE, .name = "dead_status", .type = OPTION_STATUSES,
-		.offset = Q(dead_status), .def = "65", .min = 1, .max = 255,
-		.trait = TRAIT_LEASES,
-		.help = "exit statuses that make the message a dead letter at once",
-	}, {
-		.section = SECTION_QUEUE, .name = "suspend_after", .type = OPTION_INT,
-		.offset = Q(suspend_after), .def = "20", .max = MILLION,
-		.help = "failures in a row that suspend the queue; 0: never",
-	}, {
-		.section = SECTION_QUEUE, .name = "dead_max", .type = OPTION_INT64,
-		.offset = Q(dead_max), .def = "0", .max = (int64_t)MILLION * MILLION,
-		.trait = TRAIT_LEASES,
-		.help = "dead letters to keep, the newest; 0: all",
-	},
+	QUEUE(max_attempts, INT, "25", .min = 1, .max = MILLION, .trait = TRAIT_LEASES,
+	    .help = "failures after which a message is a dead letter"),
+	QUEUE(backoff, DURATION, "5s", .max = 30 * DAY, .trait = TRAIT_LEASES,
+	    .help = "delay before the first retry; doubles with each attempt"),
+	QUEUE(backoff_max, DURATION, "1h", .max = 30 * DAY, .trait = TRAIT_LEASES,
+	    .help = "longest delay before a retry"),
+	QUEUE(max_crashes, INT, "3", .max = MILLION, .trait = TRAIT_LEASES,
+	    .help = "expired leases after which a message is a dead letter"),
+	QUEUE(dead_status, STATUSES, "65", .min = 1, .max = 255, .trait = TRAIT_LEASES,
+	    .help = "exit statuses that make the message a dead letter at once"),
+	QUEUE(suspend_after, INT, "20", .max = MILLION,
+	    .help = "failures in a row that suspend the queue; 0: never"),
+	QUEUE(dead_max, INT64, "0", .max = (int64_t)MILLION * MILLION, .trait = TRAIT_LEASES,
+	    .help = "dead letters to keep, the newest; 0: all"),
 
 	/* Schedules. */
-	{
-		.section = SECTION_SCHEDULE, .name = "queue", .type = OPTION_STRING,
-		.offset = S(queue), .def = "", .check = check_word,
-		.help = "the name of the queue to push to",
-	}, {
-		.section = SECTION_SCHEDULE, .name = "message", .type = OPTION_STRING,
-		.offset = S(message), .def = "",
-		.help = "the message; empty: an object whose id is the schedule's name and time",
-	}, {
-		.section = SECTION_SCHEDULE, .name = "every", .type = OPTION_DURATION,
-		.offset = S(every), .def = "0", .min = 1 * SEC, .max = 365 * DAY,
-		.zero = true, .help = "the time from one run to the next",
-	}, {
-		.section = SECTION_SCHEDULE, .name = "cron", .type = OPTION_STRING,
-		.offset = S(cron), .def = "", .check = check_cron,
-		.help = "times of runs as in a crontab",
-	}, {
-		.section = SECTION_SCHEDULE, .name = "timezone", .type = OPTION_STRING,
-		.offset = S(timezone), .def = ZONE_UTC, .check = check_timezone,
-		.help = "the timezone for cron",
-	}, {
-		.section = SECTION_SCHEDULE, .name = "catch_up", .type = OPTION_BOOL,
-		.offset = S(catch_up), .def = "false",
-		.help = "true: make up for the last run that was missed",
-	},
+	SCHEDULE(queue, STRING, "", .check = check_word,
+	    .help = "the name of the queue to push to"),
+	SCHEDULE(message, STRING, "",
+	    .help = "the message; empty: an object whose id is the schedule's name and time"),
+	SCHEDULE(every, DURATION, "0", .min = 1 * SEC, .max = 365 * DAY, .zero = true,
+	    .help = "the time from one run to the next"),
+	SCHEDULE(cron, STRING, "", .check = check_cron,
+	    .help = "times of runs as in a crontab"),
+	SCHEDULE(timezone, STRING, ZONE_UTC, .check = check_timezone,
+	    .help = "the timezone for cron"),
+	SCHEDULE(catch_up, BOOL, "false",
+	    .help = "true: make up for the last run that was missed"),
 };
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,

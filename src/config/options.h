@@ -1,7 +1,6 @@
 /*
- * The options of rqd.conf(5): one table, from which come what libconfuse is
- * told, defaults, types, ranges, rqd -T, the comparison at a reload, and the
- * tests of the shipped file and the manual.
+ * The options of rqd.conf(5): one table.  The parser, rqd -T and the reload use it, and
+ * tests compare the shipped file and the manual with it.
  */
 #ifndef RQD_CONFIG_OPTIONS_H
 #define RQD_CONFIG_OPTIONS_H
@@ -53,8 +52,9 @@ struct option {
 	int64_t		 min, max;	/* numbers, durations (usec), sizes; seconds for a time limit */
 	bool		 zero;		/* 0 is allowed below min: its meaning is in help */
 	const char *const *choices;	/* OPTION_CHOICE: NULL-terminated */
-	/* More than the type can say, of all values at once; *bad: the wrong one. */
-	int		(*check)(char *const *values, size_t n, size_t *bad, char **cause);
+	/* More than the type can say; see option_check.h.  NULL: nothing. */
+	int		(*check)(const char *value, size_t i, size_t n, char **cause);
+	const char	*missing;	/* lists: the error for an empty one; NULL: it may be empty */
 	unsigned	 flags;
 	unsigned	 modes;		/* bits 1 << enum mode; 0: all */
 	enum trait	 trait;		/* only kinds with this one; 0: all */

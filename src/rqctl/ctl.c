@@ -22,7 +22,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "config/config_file.h"
+#include "config/load.h"
 #include "redis/reply.h"
 #include "rqctl/out.h"
 

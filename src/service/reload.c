@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "config/config_load.h"
+#include "config/options.h"
+#include "config/print.h"
 
 static void
 add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "config/config_file.h"
+#include "config/load.h"
 #include "policy/config.h"
 
 struct server_options {

@@ -1,7 +1,7 @@
 /*
- * Any bytes as a configuration: config/config_token.c, config_text.c,
- * config_value.c (libconfuse), options, checks, printing.  What is accepted
- * must print to text that is accepted, too, with the same hash.
+ * Any bytes as a configuration: the lexer, libconfuse, the parser, options,
+ * checks, printing.  What is accepted must print to text that is accepted, too, with
+ * the same hash.
  */
 #include "fuzz.h"
 
@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/config_file.h"
+#include "config/load.h"
+#include "config/print.h"
 
 FUZZ_MAIN("config")
 

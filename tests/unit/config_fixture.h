@@ -11,8 +11,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "config/config_file.h"
+#include "config/load.h"
 #include "config/options.h"
+#include "config/print.h"
 
 static char fixture_dir[] = "/tmp/rqd-config.XXXXXX";
 

@@ -1,8 +1,8 @@
 /*
  * Converts the text of options to values in structs, and back.
  *
- * parse() returns a union, so that ranges are checked before a value is stored.
- * print is its inverse for each type.
+ * Each parse_ function checks the range before anything is stored.  option_print() is
+ * the inverse of option_set() for each type.
  */
 #include "config/options.h"
 
@@ -35,6 +35,12 @@ is_limit(const struct option *o)
 {
 	return o->type == OPTION_LIMIT || o->type == OPTION_LIMIT_SIZE ||
 	    o->type == OPTION_LIMIT_TIME;
+}
+
+static bool
+is_int(const struct option *o)
+{
+	return o->type == OPTION_INT || o->type == OPTION_OCTAL || o->type == OPTION_CHOICE;
 }
 
 static char *
@@ -143,18 +149,11 @@ parse_bool(const struct option *o, const char *value, int64_t *ret, char **cause
 static int
 parse_octal(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
-	char *end;
-
-	if (value[0] == '\0') {
-		*ret = -1;
+	*ret = value[0] == '\0' ? -1 : strtol(value, NULL, 8);
+	if (strspn(value, "01234567") == strlen(value) && strlen(value) <= 4 && *ret <= o->max)
 		return 0;
-	}
-	if (strspn(value, "01234567") != strlen(value) || strlen(value) > 4 ||
-	    strtol(value, &end, 8) > o->max)
-		return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to "
-		    "0777: write \"027\"", SHOWN, value, o->name);
-	*ret = strtol(value, &end, 8);
-	return 0;
+	return util_cause(cause, "value \"%.*s\" for %s is not an octal number up to 0777: "
+	    "write \"027\"", SHOWN, value, o->name);
 }
 
 /* The choices: "a" or "b". */
@@ -195,25 +194,15 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 static int
 parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
-	if (is_limit(o) && strcmp(value, INHERIT) == 0) {
-		*ret = -1;
-		return 0;
-	}
-	switch (o->type) {
-	case OPTION_BOOL:
+	if (o->type == OPTION_BOOL)
 		return parse_bool(o, value, ret, cause);
-	case OPTION_OCTAL:
+	if (o->type == OPTION_OCTAL)
 		return parse_octal(o, value, ret, cause);
-	case OPTION_CHOICE:
+	if (o->type == OPTION_CHOICE)
 		return parse_choice(o, value, ret, cause);
-	case OPTION_INT: case OPTION_INT64: case OPTION_DURATION:
-	case OPTION_SIZE: case OPTION_LIMIT: case OPTION_LIMIT_SIZE:
-	case OPTION_LIMIT_TIME:
+	if (!is_limit(o) || strcmp(value, INHERIT) != 0)
 		return parse_number(o, value, ret, cause);
-	case OPTION_STRING: case OPTION_STRINGS: case OPTION_STATUSES:
-		break;
-	}
-	*ret = 0;
+	*ret = -1;
 	return 0;
 }
 
@@ -262,27 +251,26 @@ set_statuses(const struct option *o, bool *at, char *const *values, size_t n,
 	return 0;
 }
 
+/* Scalars are a bool, an int or 64 bits. */
 static void
 store_scalar(const struct option *o, void *at, int64_t n)
 {
-	switch (o->type) {
-	case OPTION_INT: case OPTION_OCTAL: case OPTION_CHOICE:
-		*(int *)at = (int)n;
-		break;
-	case OPTION_INT64: case OPTION_DURATION:
-		*(int64_t *)at = n;
-		break;
-	case OPTION_BOOL:
+	if (o->type == OPTION_BOOL)
 		*(bool *)at = n != 0;
-		break;
-	case OPTION_SIZE: case OPTION_LIMIT: case OPTION_LIMIT_SIZE:
-	case OPTION_LIMIT_TIME:
-		*(uint64_t *)at = (uint64_t)n;
-		break;
-	case OPTION_STRING: case OPTION_STRINGS: case OPTION_STATUSES:
-		break;
-	}
+	else if (is_int(o))
+		*(int *)at = (int)n;
+	else
+		*(int64_t *)at = n;
 }
+
+static int64_t
+load_scalar(const struct option *o, const void *at)
+{
+	if (o->type == OPTION_BOOL)
+		return *(const bool *)at;
+	return is_int(o) ? *(const int *)at : *(const int64_t *)at;
+}
+
 _Static_assert(sizeof(enum kind) == sizeof(int), "OPTION_CHOICE stores an int");
 _Static_assert(sizeof(usec_t) == sizeof(int64_t), "OPTION_DURATION stores an int64_t");
 _Static_assert(CONFIG_LIMIT_INHERIT == (uint64_t)-1, "a limit of -1 is \"inherit\"");
@@ -304,18 +292,24 @@ option_set(const struct option *o, void *base, char *const *values, size_t n,
 		return util_cause(cause, "%s takes one value", o->name);
 	if (o->type == OPTION_STATUSES)
 		return set_statuses(o, member(o, base), values, n, bad, cause);
-	if (o->check != NULL && o->check(values, n, bad, cause) == -1)
-		return -1;
+	if (n == 0 && o->missing != NULL)
+		return util_cause(cause, "%s", o->missing);
+	for (; o->check != NULL && *bad < n; (*bad)++) {
+		if (o->check(values[*bad], *bad, n, cause) == -1)
+			return -1;
+	}
+	*bad = 0;
 	if (o->type == OPTION_STRINGS) {
 		store_strings(member(o, base), values, n);
 		return 0;
 	}
+	if (o->type == OPTION_STRING) {
+		store_string(member(o, base), values[0]);
+		return 0;
+	}
 	if (parse_scalar(o, values[0], &number, cause) == -1)
 		return -1;
-	if (o->type == OPTION_STRING)
-		store_string(member(o, base), values[0]);
-	else
-		store_scalar(o, member(o, base), number);
+	store_scalar(o, member(o, base), number);
 	return 0;
 }
 
@@ -392,55 +386,35 @@ print_statuses(const bool *set, struct buf *b)
 }
 
 static void
-print_limit(const struct option *o, uint64_t n, struct buf *b)
+print_scalar(const struct option *o, int64_t n, struct buf *b)
 {
 	char text[UNITS_TEXT_MAX];
 
-	if (n == CONFIG_LIMIT_INHERIT)
+	if (is_limit(o) && n == -1)
 		option_print_string(INHERIT, b);
+	else if (o->type == OPTION_BOOL)
+		buf_puts(b, n != 0 ? "true" : "false");
+	else if (o->type == OPTION_CHOICE)
+		option_print_string(o->choices[n], b);
+	else if (o->type != OPTION_OCTAL)
+		buf_puts(b, number_text(o, n, text));
+	else if (n == -1)
+		buf_puts(b, "\"\"");
 	else
-		buf_puts(b, number_text(o, (int64_t)n, text));
+		buf_printf(b, "\"%03o\"", (unsigned)n);
 }
 
 void
 option_print(const struct option *o, const void *base, struct buf *b)
 {
 	const void *at = (const char *)base + o->offset;
-	char text[UNITS_TEXT_MAX];
 
-	switch (o->type) {
-	case OPTION_STRING:
+	if (o->type == OPTION_STRING)
 		option_print_string(*(char *const *)at, b);
-		break;
-	case OPTION_STRINGS:
+	else if (o->type == OPTION_STRINGS)
 		print_strings(o, *(char *const *const *)at, b);
-		break;
-	case OPTION_STATUSES:
+	else if (o->type == OPTION_STATUSES)
 		print_statuses(at, b);
-		break;
-	case OPTION_INT:
-		buf_printf(b, "%d", *(const int *)at);
-		break;
-	case OPTION_OCTAL:
-		if (*(const int *)at == -1)
-			buf_puts(b, "\"\"");
-		else
-			buf_printf(b, "\"%03o\"", (unsigned)*(const int *)at);
-		break;
-	case OPTION_CHOICE:
-		option_print_string(o->choices[*(const int *)at], b);
-		break;
-	case OPTION_BOOL:
-		buf_puts(b, *(const bool *)at ? "true" : "false");
-		break;
-	case OPTION_INT64: case OPTION_DURATION:
-		buf_puts(b, number_text(o, *(const int64_t *)at, text));
-		break;
-	case OPTION_SIZE:
-		buf_puts(b, number_text(o, (int64_t)*(const uint64_t *)at, text));
-		break;
-	case OPTION_LIMIT: case OPTION_LIMIT_SIZE: case OPTION_LIMIT_TIME:
-		print_limit(o, *(const uint64_t *)at, b);
-		break;
-	}
+	else
+		print_scalar(o, load_scalar(o, at), b);
 }

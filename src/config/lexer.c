@@ -12,7 +12,7 @@
  *	group = "staff"
  * and withdraws all findings after it.
  */
-#include "config/config_token.h"
+#include "config/lexer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,14 +48,17 @@ looking_at(const struct scan *s, const char *text)
 	return (size_t)(s->end - s->p) >= n && memcmp(s->p, text, n) == 0;
 }
 
+/* Appends the token that begins at start and ends here. */
 static struct token *
-add(struct scan *s, enum token_type type, const char *text, size_t len)
+add(struct scan *s, enum token_type type, const char *start, int line)
 {
 	struct tokens *t = s->tokens;
 
 	if ((t->n & (t->n - 1)) == 0)
 		t->list = xreallocarray(t->list, t->n > 0 ? t->n * 2 : 1, sizeof(*t->list));
-	t->list[t->n] = (struct token){ type, s->at.line, text, len, false };
+	t->list[t->n] = (struct token){
+		.type = type, .line = line, .text = xstrndup(start, (size_t)(s->p - start)),
+	};
 	return &t->list[t->n++];
 }
 
@@ -230,32 +233,38 @@ scan_quoted(struct scan *s, char quote, bool *ok)
 	return true;
 }
 
+/* Blames the suspect, if there is one, else the string that was scanned last. */
+static void
+not_closed(struct scan *s, size_t index, size_t found)
+{
+	struct tokens *t = s->tokens;
+	struct place at = s->at;
+
+	if (s->suspect != SIZE_MAX) {
+		index = s->suspect;
+		found = s->found_before;
+	}
+	findings_forget(s->findings, found);
+	at.line = t->list[index].line;
+	finding_error(s->findings, &at, "this string is not closed: %.1s is missing",
+	    t->list[index].text);
+	while (t->n > index)
+		free(t->list[--t->n].text);
+	cut(s);
+}
+
 static void
 scan_string(struct scan *s)
 {
 	const char *start = s->p;
-	struct token *t = add(s, TOKEN_STRING, start, 0);
-	size_t index = s->tokens->n - 1;
-	size_t found = s->findings->nfound;
+	size_t index = s->tokens->n, found = s->findings->nfound;
 	struct place at = s->at;
-	bool ok = true;
+	bool ok = true, closed = scan_quoted(s, *start, &ok);
 
-	if (!scan_quoted(s, *start, &ok)) {
-		if (s->suspect != SIZE_MAX) {
-			index = s->suspect;
-			found = s->found_before;
-		}
-		findings_forget(s->findings, found);
-		at.line = s->tokens->list[index].line;
-		finding_error(s->findings, &at, "this string is not closed: %.1s is missing",
-		    s->tokens->list[index].text);
-		s->tokens->n = index;
-		cut(s);
-		return;
-	}
-	t->len = (size_t)(s->p - start);
-	t->bad = !ok;
-	if (is_suspect(s, &at)) {
+	add(s, TOKEN_STRING, start, at.line)->bad = !ok;
+	if (!closed) {
+		not_closed(s, index, found);
+	} else if (is_suspect(s, &at)) {
 		s->suspect = index;
 		s->found_before = found;
 	}
@@ -275,10 +284,9 @@ scan_word(struct scan *s)
 			break;
 		s->p += looking_at(s, "//") ? 2 : 1;
 	}
-	t = add(s, TOKEN_WORD, start, (size_t)(s->p - start));
-	if (memmem(start, t->len, "//", 2) != NULL) {
-		finding_error(s->findings, &s->at, "put \"%.*s\" into quotes",
-		    (int)(t->len > 60 ? 60 : t->len), start);
+	t = add(s, TOKEN_WORD, start, s->at.line);
+	if (strstr(t->text, "//") != NULL) {
+		finding_error(s->findings, &s->at, "put \"%.60s\" into quotes", t->text);
 		t->bad = true;
 	}
 }
@@ -287,13 +295,13 @@ static void
 scan_bare_variable(struct scan *s)
 {
 	const char *start = s->p;
-	struct token *t = add(s, TOKEN_VARIABLE, start, 0);
+	bool ok = scan_variable(s);
+	struct token *t = add(s, TOKEN_VARIABLE, start, s->at.line);
 
-	t->bad = !scan_variable(s);
-	t->len = (size_t)(s->p - start);
+	t->bad = !ok;
 	if (s->p < s->end && (is_word(*s->p) || looking_at(s, "${"))) {
-		finding_error(s->findings, &s->at, "put what goes with %.*s into double quotes",
-		    (int)(t->len > 60 ? 60 : t->len), start);
+		finding_error(s->findings, &s->at, "put what goes with %.60s into double quotes",
+		    t->text);
 		t->bad = true;
 		while (s->p < s->end && is_word(*s->p))
 			s->p++;
@@ -320,6 +328,15 @@ scan_stray(struct scan *s)
 }
 
 static void
+scan_sign(struct scan *s, enum token_type type, size_t len)
+{
+	const char *start = s->p;
+
+	s->p += len;
+	(void)add(s, type, start, s->at.line);
+}
+
+static void
 scan_one(struct scan *s)
 {
 	char c = *s->p;
@@ -339,16 +356,15 @@ scan_one(struct scan *s)
 	else if (is_word(c))
 		scan_word(s);
 	else if (strchr("{}()=,", c) != NULL)
-		add(s, TOKEN_PUNCT, s->p++, 1);
-	else if (looking_at(s, "+=")) {
-		add(s, TOKEN_APPEND, s->p, 2);
-		s->p += 2;
-	} else
+		scan_sign(s, TOKEN_PUNCT, 1);
+	else if (looking_at(s, "+="))
+		scan_sign(s, TOKEN_APPEND, 2);
+	else
 		scan_stray(s);
 }
 
 void
-tokens_scan(struct tokens *t, const char *text, size_t len, const char *file,
+lexer_scan(struct tokens *t, const char *text, size_t len, const char *file,
     struct findings *findings)
 {
 	struct scan s = {
@@ -359,12 +375,14 @@ tokens_scan(struct tokens *t, const char *text, size_t len, const char *file,
 	*t = (struct tokens){ NULL, 0, false };
 	while (s.p < s.end)
 		scan_one(&s);
-	add(&s, TOKEN_END, s.end, 0);
+	scan_sign(&s, TOKEN_END, 0);
 }
 
 void
-tokens_done(struct tokens *t)
+lexer_done(struct tokens *t)
 {
+	while (t->n > 0)
+		free(t->list[--t->n].text);
 	free(t->list);
 	*t = (struct tokens){ NULL, 0, false };
 }

@@ -3,78 +3,54 @@
  * hash in heartbeats and the comparison at a reload all use this text, so they cannot
  * disagree.  The daemon's name is not part of the hash: it differs between daemons.
  */
-#include "config/config_load.h"
+#include "config/print.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-static void
-print_option(const struct option *o, const void *base, const char *indent, struct buf *b)
-{
-	buf_printf(b, "%s%s = ", indent, o->name);
-	option_print(o, base, b);
-	buf_addc(b, '\n');
-}
+#include "config/options.h"
 
+/* The options of a section in base; of a queue only those that apply to its kind and mode. */
 static void
-print_section(const struct config *c, enum section section, struct buf *b)
-{
-	const char *indent = section == SECTION_GLOBAL ? "" : "\t";
-	const struct option *o;
-
-	if (section != SECTION_GLOBAL)
-		buf_printf(b, "\n%s {\n", section_name(section));
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section == section)
-			print_option(o, c, indent, b);
-	}
-	if (section != SECTION_GLOBAL)
-		buf_puts(b, "}\n");
-}
-
-/* Leaves out options that do not apply to its kind and mode: the reader refuses them. */
-static void
-print_queue(const struct queue_config *q, struct buf *b)
+print_options(enum section section, const void *base, const char *indent, struct buf *b)
 {
 	const struct option *o;
 
-	buf_puts(b, "\nqueue ");
-	option_print_string(q->name, b);
-	buf_puts(b, " {\n");
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section == SECTION_QUEUE && option_applies(o, q))
-			print_option(o, q, "\t", b);
+		if (o->section != section ||
+		    (section == SECTION_QUEUE && !option_applies(o, base)))
+			continue;
+		buf_printf(b, "%s%s = ", indent, o->name);
+		option_print(o, base, b);
+		buf_addc(b, '\n');
 	}
+}
+
+static void
+print_section(enum section section, const char *title, const void *base, struct buf *b)
+{
+	buf_printf(b, "\n%s ", section_name(section));
+	if (title != NULL) {
+		option_print_string(title, b);
+		buf_addc(b, ' ');
+	}
+	buf_puts(b, "{\n");
+	print_options(section, base, "\t", b);
 	buf_puts(b, "}\n");
 }
 
 static void
-print_schedule(const struct schedule_config *s, struct buf *b)
-{
-	const struct option *o;
-
-	buf_puts(b, "\nschedule ");
-	option_print_string(s->name, b);
-	buf_puts(b, " {\n");
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section == SECTION_SCHEDULE)
-			print_option(o, s, "\t", b);
-	}
-	buf_puts(b, "}\n");
-}
-
-static void
-print_rest(const struct config *c, struct buf *b)
+print_sections(const struct config *c, struct buf *b)
 {
 	enum section s;
 	size_t i;
 
 	for (s = SECTION_REDIS; s < SECTION_QUEUE; s++)
-		print_section(c, s, b);
+		print_section(s, NULL, c, b);
 	for (i = 0; i < c->nqueues; i++)
-		print_queue(c->queues[i], b);
+		print_section(SECTION_QUEUE, c->queues[i]->name, c->queues[i], b);
 	for (i = 0; i < c->nschedules; i++)
-		print_schedule(c->schedules[i], b);
+		print_section(SECTION_SCHEDULE, c->schedules[i]->name, c->schedules[i], b);
 }
 
 void
@@ -82,8 +58,8 @@ config_print(const struct config *c, FILE *fp)
 {
 	struct buf b = BUF_INIT;
 
-	print_section(c, SECTION_GLOBAL, &b);
-	print_rest(c, &b);
+	print_options(SECTION_GLOBAL, c, "", &b);
+	print_sections(c, &b);
 	(void)fwrite(b.data, 1, b.len, fp);
 	buf_done(&b);
 }
@@ -107,10 +83,13 @@ config_print_hash(struct config *c)
 	const struct option *o;
 
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section == SECTION_GLOBAL && strcmp(o->name, "name") != 0)
-			print_option(o, c, "", &b);
+		if (o->section != SECTION_GLOBAL || strcmp(o->name, "name") == 0)
+			continue;
+		buf_printf(&b, "%s = ", o->name);
+		option_print(o, c, &b);
+		buf_addc(&b, '\n');
 	}
-	print_rest(c, &b);
+	print_sections(c, &b);
 	snprintf(c->hash, sizeof(c->hash), "%016" PRIx64, hash(&b));
 	buf_done(&b);
 }
@@ -130,8 +109,8 @@ config_same_queue(const struct queue_config *a, const struct queue_config *b)
 {
 	struct buf x = BUF_INIT, y = BUF_INIT;
 
-	print_queue(a, &x);
-	print_queue(b, &y);
+	print_section(SECTION_QUEUE, a->name, a, &x);
+	print_section(SECTION_QUEUE, b->name, b, &y);
 	return same(&x, &y);
 }
 

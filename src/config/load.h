@@ -6,11 +6,11 @@
  * the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
  * command, user, file) do not refuse the configuration unless strict.
  */
-#ifndef RQD_CONFIG_CONFIG_FILE_H
-#define RQD_CONFIG_CONFIG_FILE_H
+#ifndef RQD_CONFIG_LOAD_H
+#define RQD_CONFIG_LOAD_H
 
 #include <stdbool.h>
-#include <stdio.h>
+#include <stddef.h>
 
 #include "policy/config.h"
 
@@ -26,6 +26,7 @@ struct config_report {
 	size_t		  nfiles;
 };
 void	config_report_done(struct config_report *);
+void	config_report_add(char ***lines, size_t *n, const char *text, size_t len);
 
 struct config_source {
 	const char		 *file;		/* NULL: none; defaults only */
@@ -48,8 +49,5 @@ struct config_source {
 
 /* NULL where there is any error.  The same checks for start, reload, and -t. */
 struct config	*config_load(const struct config_source *, struct config_report *);
-
-/* -T: text that reads back to the same configuration. */
-void		 config_print(const struct config *, FILE *);
 
 #endif

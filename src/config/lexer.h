@@ -3,11 +3,11 @@
  *
  * libconfuse's own lexer silently drops unknown characters, miscounts lines after
  * comments, and accepts unclosed comments and strings.  So this lexer runs first: it
- * removes comments and reports what libconfuse would swallow.  libconfuse later sees
+ * removes comments and reports what libconfuse would swallow.  libconfuse later decodes
  * only tokens that passed.
  */
-#ifndef RQD_CONFIG_CONFIG_TOKEN_H
-#define RQD_CONFIG_CONFIG_TOKEN_H
+#ifndef RQD_CONFIG_LEXER_H
+#define RQD_CONFIG_LEXER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,9 +25,8 @@ enum token_type {
 
 struct token {
 	enum token_type	 type;
-	int		 line;
-	const char	*text;		/* points into the scanned text; not NUL-terminated */
-	size_t		 len;
+	int		 line;		/* where it begins */
+	char		*text;		/* owned; "" at the end */
 	bool		 bad;		/* an error was reported: its value must not be used */
 };
 
@@ -37,10 +36,10 @@ struct tokens {
 	bool		 cut;		/* something was not closed; the rest was not scanned */
 };
 
-/* text holds no NUL, and must live as long as the tokens. */
-void	tokens_scan(struct tokens *, const char *text, size_t len, const char *file,
+/* text holds no NUL; file is from findings_file(). */
+void	lexer_scan(struct tokens *, const char *text, size_t len, const char *file,
 	    struct findings *);
-void	tokens_done(struct tokens *);
+void	lexer_done(struct tokens *);
 bool	token_is(const struct token *, char punct);
 
 #endif

@@ -1,0 +1,249 @@
+/*
+ * What no option can say alone: names and keys of queues against each other, and limits
+ * that belong together.  Nothing here depends on this machine: rqctl, too, which reads
+ * the file for daemons elsewhere, refuses these.
+ */
+#include "config/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "base/utf8.h"
+#include "policy/message.h"
+#include "queue/keys.h"
+
+#define TIME_LEN	21	/* "@2026-11-21T08:00:00Z" behind a schedule's name makes an id */
+
+/* -- names ------------------------------------------------------------------------- */
+
+/* Sorted by name or key, and by order where those are equal. */
+static int
+by_name(const void *va, const void *vb)
+{
+	const struct draft_section *const *a = va, *const *b = vb;
+	int d = strcmp((*a)->name, (*b)->name);
+
+	return d != 0 ? d : *a < *b ? -1 : 1;
+}
+
+static int
+by_key(const void *va, const void *vb)
+{
+	const struct draft_section *const *a = va, *const *b = vb;
+	int d = strcmp((*a)->queue->key, (*b)->queue->key);
+
+	return d != 0 ? d : *a < *b ? -1 : 1;
+}
+
+static int
+key_compare(const void *key, const void *v)
+{
+	const struct draft_section *const *s = v;
+
+	return strcmp(key, (*s)->queue->key);
+}
+
+/* Those whose title could be read; the caller frees the array. */
+static const struct draft_section **
+named_sections(const struct draft_sections *all, size_t *n)
+{
+	const struct draft_section **named = xcalloc(all->n + 1, sizeof(*named));
+	size_t i;
+
+	for (i = *n = 0; i < all->n; i++) {
+		if (all->list[i].named)
+			named[(*n)++] = &all->list[i];
+	}
+	return named;
+}
+
+static void
+check_title(struct draft *d, const struct draft_section *s)
+{
+	int max = s->section == SECTION_QUEUE ? MESSAGE_ID_MAX : MESSAGE_ID_MAX - TIME_LEN;
+	size_t len = strlen(s->name);
+
+	if (!message_id_ok(s->name, len) || len > (size_t)max || !utf8_is_valid(s->name, len))
+		finding_error(&d->findings, &s->at, "%s \"%.40s\": a name has 1 to %d bytes of "
+		    "UTF-8 and no control characters", section_name(s->section), s->name, max);
+}
+
+/* The titles of all queues, or of all schedules. */
+static void
+check_names(struct draft *d, const struct draft_sections *all)
+{
+	const struct draft_section **sorted, *before = NULL;
+	char place[PLACE_TEXT_MAX];
+	size_t i, n;
+
+	sorted = named_sections(all, &n);
+	qsort(sorted, n, sizeof(*sorted), by_name);
+	for (i = 0; i < n; before = sorted[i++]) {
+		check_title(d, sorted[i]);
+		if (before == NULL || strcmp(before->name, sorted[i]->name) != 0)
+			continue;
+		finding_error(&d->findings, &sorted[i]->at, "%s \"%s\" is defined twice (first at "
+		    "%s)", section_name(before->section), before->name,
+		    place_text(&before->at, place));
+		findings_share(&d->findings, &before->at);
+	}
+	free(sorted);
+}
+
+/* -- keys -------------------------------------------------------------------------- */
+
+/* One key under two names; one name twice has been said. */
+static void
+check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
+{
+	char first[PLACE_TEXT_MAX];
+	size_t i;
+
+	for (i = 1; i < n; i++) {
+		const struct draft_section *a = sorted[i - 1], *b = sorted[i];
+
+		if (strcmp(a->queue->key, b->queue->key) != 0 || strcmp(a->name, b->name) == 0)
+			continue;
+		finding_error(&d->findings, draft_place(b, "key"), "queue \"%s\" has the same "
+		    "key as queue \"%s\" (%s): \"%s\"", b->name, a->name,
+		    place_text(&a->at, first), b->queue->key);
+		findings_share(&d->findings, &a->at);
+	}
+}
+
+/* Whether another queue's key is one that rqd derives from this one's. */
+static void
+check_derived_keys(struct draft *d, const struct draft_section *s,
+    const struct draft_section **sorted, size_t n)
+{
+	char place[PLACE_TEXT_MAX];
+	enum key k;
+
+	for (k = KEY_QUEUE + 1; k < KEY_MAX; k++) {
+		char *key = xasprintf("%s%s", s->queue->key, keys_suffix(k));
+		const struct draft_section *const *at = bsearch(key, sorted, n, sizeof(*sorted),
+		    key_compare);
+
+		if (at != NULL) {
+			finding_error(&d->findings, draft_place(*at, "key"), "the key \"%s\" of "
+			    "queue \"%s\" is one that queue \"%s\" (%s) uses: give it another name "
+			    "or key", key, (*at)->name, s->name, place_text(&s->at, place));
+			findings_share(&d->findings, &s->at);
+		}
+		free(key);
+	}
+}
+
+static void
+check_reserved_key(struct draft *d, const struct draft_section *s)
+{
+	const char *key = s->queue->key;
+
+	if (strcmp(key, KEYS_DAEMONS) == 0 ||
+	    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
+		finding_error(&d->findings, draft_place(s, "key"), "the key \"%s\" is one that "
+		    "daemons use for themselves: give the queue another one", key);
+}
+
+static void
+check_keys(struct draft *d)
+{
+	const struct draft_section **sorted;
+	size_t i, n;
+
+	sorted = named_sections(&d->queues, &n);
+	qsort(sorted, n, sizeof(*sorted), by_key);
+	check_equal_keys(d, sorted, n);
+	for (i = 0; i < n; i++) {
+		if (i > 0 && strcmp(sorted[i - 1]->queue->key, sorted[i]->queue->key) == 0)
+			continue;
+		check_derived_keys(d, sorted[i], sorted, n);
+		check_reserved_key(d, sorted[i]);
+	}
+	free(sorted);
+}
+
+/* Several channels or patterns; rqd would get each message of one given twice, twice. */
+static void
+check_channels(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	size_t i, k;
+
+	if (q->keys[1] != NULL && !kind_has(q->kind, TRAIT_SUBSCRIBES)) {
+		finding_error(&d->findings, draft_place(s, "key"), "key takes one value with kind "
+		    "\"%s\"", kind_name(q->kind));
+		return;
+	}
+	for (i = 1; q->keys[0] != NULL && q->keys[i] != NULL; i++) {
+		for (k = 0; k < i && strcmp(q->keys[k], q->keys[i]) != 0; k++)
+			continue;
+		if (k < i)
+			finding_error(&d->findings, draft_place(s, "key"), "key names \"%s\" twice",
+			    q->keys[i]);
+	}
+}
+
+/* -- limits ------------------------------------------------------------------------ */
+
+static void
+check_backoff(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	const char *given = draft_setting(s, "backoff") != NULL ? "backoff" : "backoff_max";
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+
+	if (q->backoff > q->backoff_max && draft_is_sound(s, "backoff") &&
+	    draft_is_sound(s, "backoff_max"))
+		finding_error(&d->findings, draft_place(s, given), "backoff %s is longer than "
+		    "backoff_max %s", units_duration(q->backoff, a),
+		    units_duration(q->backoff_max, b));
+}
+
+static void
+check_lease(struct draft *d, const struct draft_section *s)
+{
+	usec_t lease = s->queue->lease, timeout = d->config->redis.timeout;
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+
+	if (lease <= timeout && draft_setting(s, "lease") != NULL && draft_is_sound(s, "lease"))
+		finding_warn(&d->findings, draft_place(s, "lease"), "lease %s is not longer than "
+		    "redis.timeout %s: a slow answer may cost the lease", units_duration(lease, a),
+		    units_duration(timeout, b));
+}
+
+static void
+check_queue(struct draft *d, const struct draft_section *s)
+{
+	check_channels(d, s);
+	if (s->named && !s->open && draft_setting(s, "command") == NULL)
+		finding_error(&d->findings, &s->at, "queue \"%s\" has no command: write "
+		    "command = {\"/path/to/command\"}", s->name);
+	check_backoff(d, s);
+	check_lease(d, s);
+}
+
+static void
+check_tls(struct draft *d)
+{
+	const struct redis_options *r = &d->config->redis;
+
+	if ((r->tls_cert[0] == '\0') != (r->tls_key[0] == '\0'))
+		finding_error(&d->findings, draft_global_place(d, SECTION_REDIS,
+		    r->tls_cert[0] != '\0' ? "tls_cert" : "tls_key"),
+		    "tls_cert and tls_key go together: give both or none");
+}
+
+void
+consistency_check(struct draft *d)
+{
+	size_t i;
+
+	check_tls(d);
+	check_names(d, &d->queues);
+	check_names(d, &d->schedules);
+	check_keys(d);
+	for (i = 0; i < d->queues.n; i++)
+		check_queue(d, &d->queues.list[i]);
+}

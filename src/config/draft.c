@@ -1,0 +1,295 @@
+/*
+ * Settings to structs: a queue's own, else of defaults { }, else of the table.
+ *
+ * A wrong value is reported and its default is taken, so that all checks run whatever
+ * is wrong.
+ */
+#include "config/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- collecting ------------------------------------------------------------------- */
+
+static struct queue_config *
+new_queue(struct config *c, const char *name, const struct place *at)
+{
+	struct queue_config *q = xcalloc(1, sizeof(*q));
+
+	q->name = xstrdup(name);
+	q->file = xstrdup(at->line > 0 ? at->file : "");
+	q->line = at->line;
+	c->queues = xreallocarray(c->queues, c->nqueues + 2, sizeof(*c->queues));
+	c->queues[c->nqueues++] = q;
+	c->queues[c->nqueues] = NULL;
+	return q;
+}
+
+static struct schedule_config *
+new_schedule(struct config *c, const char *name, const struct place *at)
+{
+	struct schedule_config *s = xcalloc(1, sizeof(*s));
+
+	s->name = xstrdup(name);
+	s->file = xstrdup(at->file);
+	s->line = at->line;
+	c->schedules = xreallocarray(c->schedules, c->nschedules + 2, sizeof(*c->schedules));
+	c->schedules[c->nschedules++] = s;
+	c->schedules[c->nschedules] = NULL;
+	return s;
+}
+
+struct draft_section *
+draft_add(struct draft *d, enum section section, const char *name, const struct place *at)
+{
+	struct draft_sections *all = section == SECTION_QUEUE ? &d->queues : &d->schedules;
+	const char *text = name != NULL ? name : "";
+	struct draft_section *s;
+
+	all->list = xreallocarray(all->list, all->n + 1, sizeof(*all->list));
+	s = &all->list[all->n++];
+	*s = (struct draft_section){ .section = section, .at = *at, .named = name != NULL };
+	if (section == SECTION_QUEUE)
+		s->queue = new_queue(d->config, text, at);
+	else
+		s->schedule = new_schedule(d->config, text, at);
+	s->name = section == SECTION_QUEUE ? s->queue->name : s->schedule->name;
+	return s;
+}
+
+/* Sections other than queues may be spread over files; an option may not. */
+static void
+take_settings(struct draft *d, struct item *item, struct setting **slots)
+{
+	char first[PLACE_TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < item->n; i++) {
+		struct setting *s = item->settings[i], **slot = &slots[option_index(s->option)];
+
+		if (*slot == NULL) {
+			*slot = s;
+			continue;
+		}
+		finding_error(&d->findings, &s->at, "%s is given twice (first at %s)",
+		    s->option->name, place_text(&(*slot)->at, first));
+		findings_share(&d->findings, &(*slot)->at);
+	}
+}
+
+void
+draft_take(struct draft *d, struct item *item)
+{
+	struct draft_section *s;
+
+	switch (item->type) {
+	case ITEM_OPTIONS:
+		take_settings(d, item, d->given);
+		break;
+	case ITEM_DEFAULTS:
+		take_settings(d, item, d->defaults);
+		break;
+	case ITEM_QUEUE:
+	case ITEM_SCHEDULE:
+		s = draft_add(d, item->section, item->title, &item->at);
+		s->open = item->open;
+		take_settings(d, item, s->given);
+		break;
+	case ITEM_INCLUDE:
+		break;
+	}
+}
+
+struct setting *
+draft_setting_new(struct draft *d, const struct option *o, const struct place *at)
+{
+	struct setting *s = setting_new(o, at);
+
+	s->list = true;
+	d->extra = xreallocarray(d->extra, d->nextra + 1, sizeof(*d->extra));
+	d->extra[d->nextra++] = s;
+	return s;
+}
+
+/* -- building --------------------------------------------------------------------- */
+
+/* Reports a string where a list is needed: {"/bin/sh", "-c"}. */
+static void
+not_in_braces(struct draft *d, const struct setting *s)
+{
+	struct buf b = BUF_INIT;
+	char *copy = xstrdup(s->values[0]), *rest = copy, *word;
+
+	while ((word = strsep(&rest, " \t\n")) != NULL) {
+		if (*word == '\0')
+			continue;
+		buf_puts(&b, b.len > 0 ? ", " : "");
+		option_print_string(word, &b);
+	}
+	finding_error(&d->findings, &s->at, "%s is a list, and no shell takes it apart: "
+	    "write {%.200s}", s->option->name, buf_str(&b));
+	buf_done(&b);
+	free(copy);
+}
+
+/* Stores the setting, or reports it and marks it as bad; NULL: there is none. */
+static void
+apply(struct draft *d, struct setting *s, void *base)
+{
+	struct place at;
+	char *cause = NULL;
+	size_t bad;
+
+	if (s == NULL || s->bad)
+		return;
+	if ((s->option->flags & OPTION_BRACES) != 0 && !s->list) {
+		not_in_braces(d, s);
+		s->bad = true;
+	} else if (option_set(s->option, base, s->values, s->n, &bad, &cause) == -1) {
+		at = (struct place){ s->at.file, bad < s->n ? s->lines[bad] : s->at.line };
+		finding_error(&d->findings, &at, "%s", cause);
+		free(cause);
+		s->bad = true;
+	}
+}
+
+/* An option of another kind or mode must not stand in the queue itself. */
+static void
+check_applies(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	const struct option *o;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		size_t i = option_index(o);
+
+		if (s->given[i] == NULL || s->given[i] == d->defaults[i] || option_applies(o, q))
+			continue;
+		finding_error(&d->findings, &s->given[i]->at, "%s has no meaning with kind \"%s\" "
+		    "and mode \"%s\"", o->name, kind_name(q->kind),
+		    config_mode_name(q->mode));
+	}
+}
+
+/* Sets Q, and the options whose default depends on others. */
+static void
+finish_queue(struct draft *d, struct queue_config *q)
+{
+	if (q->keys[0] == NULL || q->keys[0][0] == '\0') {
+		free(q->keys[0]);
+		q->keys = xreallocarray(q->keys, 2, sizeof(*q->keys));
+		q->keys[0] = xasprintf("%s%s", kind_key_prefix(q->kind), q->name);
+		q->keys[1] = NULL;
+	}
+	q->key = xstrdup(kind_has(q->kind, TRAIT_SUBSCRIBES) ? q->name : q->keys[0]);
+	if (!kind_has(q->kind, TRAIT_LEASES))
+		q->max_attempts = 1;
+	if (q->database == -1)
+		q->database = d->config->redis.database;
+	if (q->foreign_timeout == 0)
+		q->foreign_timeout = q->lease;
+}
+
+static void
+build_section(struct draft *d, struct draft_section *s)
+{
+	void *base = s->queue != NULL ? (void *)s->queue : s->schedule;
+	const struct option *o;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		struct setting **given = &s->given[option_index(o)];
+
+		if (o->section != s->section)
+			continue;
+		if (*given == NULL)
+			*given = d->defaults[option_index(o)];
+		option_set_default(o, base);
+		apply(d, *given, base);
+	}
+	if (s->queue != NULL) {
+		check_applies(d, s);
+		finish_queue(d, s->queue);
+	}
+}
+
+/* Checks defaults { } once, also in a file without queues. */
+static void
+build_defaults(struct draft *d)
+{
+	struct place nowhere = { "", 0 };
+	struct config *scratch = config_new();
+	struct queue_config *q = new_queue(scratch, "", &nowhere);
+	size_t i;
+
+	for (i = 0; i < OPTIONS_MAX; i++)
+		apply(d, d->defaults[i], q);
+	config_unref(scratch);
+}
+
+void
+draft_build(struct draft *d)
+{
+	const struct option *o;
+	size_t i;
+
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (section_has_title(o->section))
+			continue;
+		option_set_default(o, d->config);
+		apply(d, d->given[option_index(o)], d->config);
+	}
+	build_defaults(d);
+	for (i = 0; i < d->queues.n; i++)
+		build_section(d, &d->queues.list[i]);
+	for (i = 0; i < d->schedules.n; i++)
+		build_section(d, &d->schedules.list[i]);
+}
+
+/* -- questions -------------------------------------------------------------------- */
+
+struct setting *
+draft_setting(const struct draft_section *s, const char *option)
+{
+	return s->given[option_index(option_find(s->section, option))];
+}
+
+bool
+draft_is_sound(const struct draft_section *s, const char *option)
+{
+	const struct setting *given = draft_setting(s, option);
+
+	return given == NULL || !given->bad;
+}
+
+const struct place *
+draft_place(const struct draft_section *s, const char *option)
+{
+	const struct setting *given = draft_setting(s, option);
+
+	return given != NULL ? &given->at : &s->at;
+}
+
+const struct place *
+draft_global_place(const struct draft *d, enum section section, const char *option)
+{
+	static const struct place nowhere = { "", 0 };
+	const struct setting *s = d->given[option_index(option_find(section, option))];
+
+	return s != NULL ? &s->at : &nowhere;
+}
+
+void
+draft_done(struct draft *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->ntexts; i++)
+		parser_done(&d->texts[i]);
+	for (i = 0; i < d->nextra; i++)
+		setting_free(d->extra[i]);
+	free(d->texts);
+	free(d->extra);
+	free(d->queues.list);
+	free(d->schedules.list);
+	findings_done(&d->findings);
+}

@@ -1,0 +1,96 @@
+/*
+ * A configuration in the making: what its files and the command line give, and the
+ * structs that come from that.
+ *
+ *	files.c, command_line.c		collect settings
+ *	draft.c				keeps them, and turns them into structs
+ *	consistency.c, machine.c	check what no option can say alone
+ *	load.c				takes these steps in order
+ */
+#ifndef RQD_CONFIG_DRAFT_H
+#define RQD_CONFIG_DRAFT_H
+
+#include "config/findings.h"
+#include "config/load.h"
+#include "config/options.h"
+#include "config/parser.h"
+#include "policy/config.h"
+
+/* A queue or a schedule in the making. */
+struct draft_section {
+	enum section	 section;	/* SECTION_QUEUE or SECTION_SCHEDULE */
+	struct queue_config *queue;	/* owned by the configuration; NULL: a schedule */
+	struct schedule_config *schedule;
+	const char	*name;		/* the struct's */
+	struct place	 at;
+	bool		 named;		/* its title could be read */
+	bool		 open;		/* not closed: it may lack options */
+	/* NULL: not given; after draft_build() also those of defaults { }.  Borrowed. */
+	struct setting	*given[OPTIONS_MAX];
+};
+
+struct draft_sections {
+	struct draft_section *list;	/* owned, in order */
+	size_t		 n;
+};
+
+struct draft {
+	const struct config_source *source;
+	char *const	*skip;		/* included files that are not read */
+	size_t		 nskip;
+	struct config	*config;
+	struct findings	 findings;
+	struct parsed	*texts;		/* owned: settings point into them */
+	size_t		 ntexts;
+	struct setting	**extra;	/* owned: settings of the command line */
+	size_t		 nextra;
+	struct setting	*given[OPTIONS_MAX];	/* outside of queues and schedules */
+	struct setting	*defaults[OPTIONS_MAX];
+	struct draft_sections queues, schedules;
+};
+
+void	draft_done(struct draft *);	/* but for the configuration; fills the report */
+
+/* Appends a queue or a schedule; name NULL: it could not be read. */
+struct draft_section *draft_add(struct draft *, enum section, const char *name,
+	    const struct place *);
+
+/* Takes over what an item says; the item must stay.  An option given before is reported. */
+void	draft_take(struct draft *, struct item *);
+
+/* A new setting without values that the draft owns, as if it stood in a file. */
+struct setting *draft_setting_new(struct draft *, const struct option *, const struct place *);
+
+/* Puts every value, or its default, into the structs; reports what is wrong with one. */
+void	draft_build(struct draft *);
+
+/* The setting, NULL where it is not given.  The option must exist. */
+struct setting *draft_setting(const struct draft_section *, const char *option);
+
+/* Whether its value counts: given without fault, or not given at all. */
+bool	draft_is_sound(const struct draft_section *, const char *option);
+
+/* Where the option was given; the section's place where it was not. */
+const struct place *draft_place(const struct draft_section *, const char *option);
+
+/* Where an option outside of queues was given. */
+const struct place *draft_global_place(const struct draft *, enum section, const char *option);
+
+/* command_line.c: $RQD_SERVER where there is no file, -o, and -q's queue. */
+void	command_line_take(struct draft *);
+
+/* files.c: takes the source's text, or its file and what that includes. */
+void	files_take(struct draft *);
+/* Whether the file holds this word, or cannot be read. */
+bool	files_mention(const char *path, const char *word);
+
+/* consistency.c: names, keys and options against each other. */
+void	consistency_check(struct draft *);
+
+/* schedule_check.c: what schedules say of queues and times. */
+void	schedule_check(struct draft *);
+
+/* machine.c: what this machine lacks, and who runs what. */
+void	machine_check(struct draft *);
+
+#endif

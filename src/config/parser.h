@@ -1,0 +1,59 @@
+/*
+ * One configuration file as settings: what stands in it, whatever it means.
+ *
+ *	bytes --lexer.c--> tokens --parser.c--> items, which hold settings;
+ *	decode.c (libconfuse) decodes each value on the way
+ *
+ * What is wrong is a finding with its true line, and is left out.  The rest goes on, so
+ * that one run finds everything.
+ */
+#ifndef RQD_CONFIG_PARSER_H
+#define RQD_CONFIG_PARSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "config/findings.h"
+#include "config/options.h"
+
+/* An option as it was given. */
+struct setting {
+	const struct option *option;
+	struct place	 at;
+	bool		 list;		/* written in braces */
+	bool		 bad;		/* reported: counts as given, its value does not */
+	char		**values;	/* decoded; owned */
+	int		 *lines;	/* of each value; owned */
+	size_t		 n;
+};
+
+/* A new setting, on the command line for example.  It has no value yet. */
+struct setting	*setting_new(const struct option *, const struct place *);
+void		 setting_add(struct setting *, const char *value, int line);
+void		 setting_free(struct setting *);	/* NULL is fine */
+
+enum item_type { ITEM_OPTIONS, ITEM_DEFAULTS, ITEM_QUEUE, ITEM_SCHEDULE, ITEM_INCLUDE };
+
+/* A section, an include, or all options outside of sections. */
+struct item {
+	enum item_type	 type;
+	enum section	 section;	/* of its options; not ITEM_INCLUDE */
+	struct place	 at;
+	char		*title;		/* decoded; a name, ITEM_INCLUDE's pattern; or NULL */
+	bool		 open;		/* its end is missing: it may lack options */
+	struct setting	**settings;	/* owned */
+	size_t		 n;
+};
+
+/* A file's items in order; [0] is the global options. */
+struct parsed {
+	struct item	*items;		/* owned */
+	size_t		 n;
+};
+
+/* text holds no NUL; file is from findings_file().  Incomprehensible items are missing. */
+void	parser_read(struct parsed *, const char *text, size_t len, const char *file,
+	    struct findings *);
+void	parser_done(struct parsed *);
+
+#endif
