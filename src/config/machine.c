@@ -96,21 +96,19 @@ is_group(const char *group, gid_t gid)
 	return gr != NULL ? gr->gr_gid == gid : is_number(group, &n) && (gid_t)n == gid;
 }
 
-/* Reports that handlers cannot run as this "user" or "group". */
+/* Reports what only root can do; name: of the user or group. */
 static void
 only_root(struct draft *d, const struct draft_section *s, const struct runner *r,
-    const char *option, const char *name)
+    const char *option, const char *what, const char *name, const char *advice)
 {
 	const struct place *at = draft_place(s, option);
 
 	if (r->held)
-		finding_error(&d->findings, at, "only root can run handlers as %s \"%s\": with "
-		    "privileged = false all handlers run as user \"%s\": leave it out, or set "
-		    "privileged = true", option, name, r->main.name);
+		finding_error(&d->findings, at, "%s \"%s\": with privileged = false all handlers "
+		    "run as user \"%s\": leave it out, or set privileged = true", what, name,
+		    r->main.name);
 	else
-		finding_error(&d->findings, at, "only root can run handlers as %s \"%s\": leave "
-		    "%s out%s", option, name, option,
-		    strcmp(option, "user") == 0 ? ", or start rqd as that user" : "");
+		finding_error(&d->findings, at, "%s \"%s\": %s", what, name, advice);
 }
 
 /* Without privileges handlers run as what rqd is already. */
@@ -122,9 +120,11 @@ check_own_identity(struct draft *d, const struct draft_section *s, const struct 
 	bool group_ok = group[0] == '\0' || is_group(group, r->gid);
 
 	if (!user_ok)
-		only_root(d, s, r, "user", user);
+		only_root(d, s, r, "user", "only root can run handlers as user", user,
+		    "leave user out, or start rqd as that user");
 	if (!group_ok)
-		only_root(d, s, r, "group", group);
+		only_root(d, s, r, "group", "only root can run handlers as group", group,
+		    "leave group out");
 	return user_ok && group_ok;
 }
 

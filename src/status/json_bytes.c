@@ -6,14 +6,15 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static char *
 base64(const char *data, size_t len)
 {
-	static const char digit[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *text = xmalloc((len + 2) / 3 * 4 + 1), *to = text;
 	const unsigned char *p = (const unsigned char *)data;
 	uint32_t v;
@@ -21,28 +22,15 @@ base64(const char *data, size_t len)
 	for (; len > 0; p += 3, len -= len < 3 ? len : 3) {
 		v = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) |
 		    (len > 2 ? p[2] : 0);
-		*to++ = digit[v >> 18];
-		*to++ = digit[v >> 12 & 63];
-		*to++ = len > 1 ? digit[v >> 6 & 63] : '=';
-		*to++ = len > 2 ? digit[v & 63] : '=';
+		*to++ = digits[v >> 18];
+		*to++ = digits[v >> 12 & 63];
+		*to++ = len > 1 ? digits[v >> 6 & 63] : '=';
+		*to++ = len > 2 ? digits[v & 63] : '=';
 		if (len < 3)
 			break;
 	}
 	*to = '\0';
 	return text;
-}
-
-/* The value of a digit; -1: it is none. */
-static int
-digit_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
 /* NULL: this is not base64. */
@@ -52,12 +40,12 @@ decode(const char *text, size_t len, size_t *ret)
 	char *data = xmalloc(len / 4 * 3 + 4), *to = data;
 	uint32_t bits = 0;
 	size_t i, n = len;
-	int v;
+	const char *digit;
 
 	while (n > 0 && len - n < 2 && text[n - 1] == '=')
 		n--;
-	for (i = 0; i < n && (v = digit_value(text[i])) >= 0; i++) {
-		bits = bits << 6 | (uint32_t)v;
+	for (i = 0; i < n && text[i] != '\0' && (digit = strchr(digits, text[i])) != NULL; i++) {
+		bits = bits << 6 | (uint32_t)(digit - digits);
 		if (i % 4 > 0)
 			*to++ = (char)(bits >> (6 - i % 4 * 2) & 255);
 	}

@@ -28,9 +28,7 @@ struct family {
 	const char	*type;
 	const char	*help;
 	void		(*put)(const struct page *, const struct family *);
-	/* One of these for put_value(), put_queues(), put_counter(): */
-	double		(*value)(const struct metrics *);
-	double		(*of_queue)(const struct metrics_queue *);
+	size_t		 at;		/* where put_value(), put_queues() find a double */
 };
 
 /* -- text ---------------------------------------------------------------------- */
@@ -91,7 +89,7 @@ put_value(const struct page *p, const struct family *f)
 {
 	buf_puts(p->out, f->name);
 	buf_addc(p->out, ' ');
-	put_number(p->out, f->value(p->m));
+	put_number(p->out, *(const double *)((const char *)p->m + f->at));
 }
 
 /* NAN: not known, no sample. */
@@ -102,7 +100,7 @@ put_queues(const struct page *p, const struct family *f)
 	size_t i;
 
 	for (i = 0; i < p->m->nqueues; i++) {
-		v = f->of_queue(&p->m->queues[i]);
+		v = *(const double *)((const char *)&p->m->queues[i] + f->at);
 		if (isnan(v))
 			continue;
 		put_series(p, f->name, i, NULL);
@@ -209,124 +207,100 @@ put_durations(const struct page *p, const struct family *f UNUSED)
 	}
 }
 
+enum { SCHEDULE_LAST, SCHEDULE_NEXT, SCHEDULE_MISSED, SCHEDULE_RUNS };
+
 /* NAN: not known, no sample. */
+static double
+schedule_value(const struct schedule_state *s, size_t which)
+{
+	switch (which) {
+	case SCHEDULE_LAST:
+		return s->last != TICK_NEVER ? (double)s->last : NAN;
+	case SCHEDULE_NEXT:
+		return s->next != TICK_NEVER ? (double)s->next : NAN;
+	case SCHEDULE_MISSED:
+		return s->missed != -1 ? s->missed : NAN;
+	default:
+		return (double)s->runs;
+	}
+}
+
 static void
-put_schedules(const struct page *p, const struct family *f,
-    double (*value)(const struct schedule_state *))
+put_schedules(const struct page *p, const struct family *f)
 {
 	const struct schedule_state *s;
+	double v;
 	size_t i;
 
 	for (i = 0; i < p->m->nschedules; i++) {
 		s = &p->m->schedules[i];
-		if (isnan(value(s)))
+		v = schedule_value(s, f->at);
+		if (isnan(v))
 			continue;
 		buf_printf(p->out, "%s{schedule=\"", f->name);
 		metrics_label(s->cfg->name, p->out);
 		buf_puts(p->out, "\",queue=\"");
 		metrics_label(s->cfg->queue, p->out);
 		buf_puts(p->out, "\"} ");
-		put_number(p->out, value(s));
+		put_number(p->out, v);
 	}
 }
 
-/* -- values -------------------------------------------------------------------- */
-
-#define OF_DAEMON(name, expression)			\
-static double						\
-name(const struct metrics *m)				\
-{							\
-	return (double)(expression);			\
-}
-#define OF_QUEUE(name, expression)			\
-static double						\
-name(const struct metrics_queue *q)			\
-{							\
-	return (double)(expression);			\
-}
-
-#define OF_SCHEDULE(name, expression)			\
-static double						\
-name##_of(const struct schedule_state *s)		\
-{							\
-	return (double)(expression);			\
-}							\
-static void						\
-name(const struct page *p, const struct family *f)	\
-{							\
-	put_schedules(p, f, name##_of);			\
-}
-
-OF_DAEMON(reload_ok, !m->reload_failed)
-OF_DAEMON(redis_up, m->redis_up)
-OF_DAEMON(reconnects, m->reconnects)
-OF_DAEMON(outstanding, m->outstanding)
-OF_DAEMON(handlers, m->handlers)
-OF_DAEMON(max_handlers, m->max_handlers)
-OF_DAEMON(dropped, m->log_dropped)
-OF_DAEMON(started, (double)m->started / (double)SEC)
-OF_DAEMON(cpu, m->process.cpu)
-OF_DAEMON(resident, m->process.resident)
-OF_DAEMON(virtual, m->process.virtual)
-OF_DAEMON(fds, m->process.fds)
-OF_DAEMON(max_fds, m->process.max_fds)
-
-OF_QUEUE(running, q->running)
-OF_QUEUE(concurrency, q->concurrency)
-OF_QUEUE(oldest, q->oldest)
-OF_QUEUE(stalled, q->depth != NULL ? q->stalled : NAN)
-
-OF_SCHEDULE(last, s->last != TICK_NEVER ? (double)s->last : NAN)
-OF_SCHEDULE(next, s->next != TICK_NEVER ? (double)s->next : NAN)
-OF_SCHEDULE(missed, s->missed != -1 ? s->missed : NAN)
-OF_SCHEDULE(runs, s->runs)
+#define DAEMON(member)	put_value, offsetof(struct metrics, member)
+#define QUEUE(member)	put_queues, offsetof(struct metrics_queue, member)
 
 static const struct family families[] = {
-	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_build, NULL, NULL },
+	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_build, 0 },
 	{ "rqd_config_info", "gauge", "The configuration in force, by its hash; always 1.",
-	    put_config, NULL, NULL },
+	    put_config, 0 },
 	{ "rqd_config_last_reload_successful", "gauge",
-	    "0 while the file holds what could not be loaded.", put_value, reload_ok, NULL },
-	{ "rqd_state", "gauge", "1 for the state this daemon is in.", put_state, NULL, NULL },
-	{ "rqd_redis_up", "gauge", "Whether Redis answers.", put_value, redis_up, NULL },
+	    "0 while the file holds what could not be loaded.", DAEMON(reload_ok) },
+	{ "rqd_state", "gauge", "1 for the state this daemon is in.", put_state, 0 },
+	{ "rqd_redis_up", "gauge", "Whether Redis answers.", DAEMON(redis_up) },
 	{ "rqd_redis_reconnects_total", "counter", "Connections to Redis after the first.",
-	    put_value, reconnects, NULL },
+	    DAEMON(reconnects) },
 	{ "rqd_redis_outstanding_commands", "gauge", "Commands sent and not answered yet.",
-	    put_value, outstanding, NULL },
-	{ "rqd_handlers_running", "gauge", "Handlers at work, all queues.", put_value, handlers,
-	    NULL },
-	{ "rqd_handlers_max", "gauge", "max_handlers.", put_value, max_handlers, NULL },
+	    DAEMON(outstanding) },
+	{ "rqd_handlers_running", "gauge", "Handlers at work, all queues.", DAEMON(handlers) },
+	{ "rqd_handlers_max", "gauge", "max_handlers.", DAEMON(max_handlers) },
 	{ "rqd_log_dropped_total", "counter", "Log records lost because nobody took them.",
-	    put_value, dropped, NULL },
-	{ "rqd_queue_messages", "gauge", "Messages in Redis, whoever put or took them: the same "
-	    "from every daemon, so take max, not sum.", put_messages, NULL, NULL },
+	    DAEMON(log_dropped) },
+	{ "rqd_queue_messages", "gauge",
+	    "Messages in Redis, whoever put or took them: the same from every "
+	    "daemon, so take max, not sum.", put_messages, 0 },
 	{ "rqd_queue_stalled_seconds", "gauge",
 	    "How long messages have waited with none of them being taken by any daemon.",
-	    put_queues, NULL, stalled },
-	{ "rqd_queue_running", "gauge", "Messages in flight, this daemon.", put_queues, NULL, running },
-	{ "rqd_queue_concurrency", "gauge", "Messages that may be in flight, this daemon.", put_queues,
-	    NULL, concurrency },
-	{ "rqd_queue_oldest_seconds", "gauge", "Age of the oldest delivery in flight, this daemon.",
-	    put_queues, NULL, oldest },
-	{ "rqd_queue_blocked", "gauge", "1 for the reason why this daemon takes no message now.",
-	    put_blocked, NULL, NULL },
-	{ "rqd_handler_duration_seconds", "histogram", "How long handlers ran.", put_durations,
-	    NULL, NULL },
+	    QUEUE(stalled) },
+	{ "rqd_queue_running", "gauge", "Messages in flight, this daemon.", QUEUE(running) },
+	{ "rqd_queue_concurrency", "gauge", "Messages that may be in flight, this daemon.",
+	    QUEUE(concurrency) },
+	{ "rqd_queue_oldest_seconds", "gauge",
+	    "Age of the oldest delivery in flight, this daemon.", QUEUE(oldest) },
+	{ "rqd_queue_blocked", "gauge",
+	    "1 for the reason why this daemon takes no message now.", put_blocked, 0 },
+	{ "rqd_handler_duration_seconds", "histogram", "How long handlers ran.",
+	    put_durations, 0 },
 	{ "rqd_schedule_last_timestamp_seconds", "gauge",
-	    "For which second the schedule ran last, on whatever daemon.", last, NULL, NULL },
+	    "For which second the schedule ran last, on whatever daemon.",
+	    put_schedules, SCHEDULE_LAST },
 	{ "rqd_schedule_next_timestamp_seconds", "gauge",
-	    "For which second it runs next; in the past while that fails.", next, NULL, NULL },
+	    "For which second it runs next; in the past while that fails.",
+	    put_schedules, SCHEDULE_NEXT },
 	{ "rqd_schedule_missed", "gauge",
-	    "1 while the last time of a schedule has passed without a run.", missed, NULL, NULL },
-	{ "rqd_schedule_runs_total", "counter", "Runs that this daemon made.", runs, NULL, NULL },
-	{ "process_cpu_seconds_total", "counter", "CPU time of the daemon, handlers not counted.",
-	    put_value, cpu, NULL },
-	{ "process_resident_memory_bytes", "gauge", "Memory in use.", put_value, resident, NULL },
-	{ "process_virtual_memory_bytes", "gauge", "Address space.", put_value, virtual, NULL },
-	{ "process_open_fds", "gauge", "Open file descriptors.", put_value, fds, NULL },
-	{ "process_max_fds", "gauge", "Limit of open file descriptors.", put_value, max_fds, NULL },
-	{ "process_start_time_seconds", "gauge", "When the daemon started, since 1970.", put_value,
-	    started, NULL },
+	    "1 while the last time of a schedule has passed without a run.",
+	    put_schedules, SCHEDULE_MISSED },
+	{ "rqd_schedule_runs_total", "counter", "Runs that this daemon made.",
+	    put_schedules, SCHEDULE_RUNS },
+	{ "process_cpu_seconds_total", "counter",
+	    "CPU time of the daemon, handlers not counted.", DAEMON(process.cpu) },
+	{ "process_resident_memory_bytes", "gauge", "Memory in use.",
+	    DAEMON(process.resident) },
+	{ "process_virtual_memory_bytes", "gauge", "Address space.", DAEMON(process.virtual) },
+	{ "process_open_fds", "gauge", "Open file descriptors.", DAEMON(process.fds) },
+	{ "process_max_fds", "gauge", "Limit of open file descriptors.",
+	    DAEMON(process.max_fds) },
+	{ "process_start_time_seconds", "gauge", "When the daemon started, since 1970.",
+	    DAEMON(started) },
 };
 
 /* -- all of it ----------------------------------------------------------------- */

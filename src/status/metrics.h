@@ -1,8 +1,8 @@
 /*
  * /metrics: Prometheus' text format, version 0.0.4.
  *
- * Plain numbers in, text out: who gathers them is monitor.c.  Names and labels are
- * for ever; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
+ * monitor.c gathers the numbers; this file makes text of them.  Names and labels never
+ * change; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
  */
 #ifndef RQD_STATUS_METRICS_H
 #define RQD_STATUS_METRICS_H
@@ -25,26 +25,26 @@ struct metrics_queue {
 	const char		*name;
 	const struct stats	*stats;
 	enum consumer_block	 block;
-	unsigned		 running;
-	int			 concurrency;
-	double			 oldest;	/* seconds in hand; 0: nothing is */
 	const struct depth	*depth;		/* NULL: not known now */
-	double			 stalled;	/* seconds; valid where depth is known */
+	double			 running;
+	double			 concurrency;
+	double			 oldest;	/* seconds in hand; 0: nothing is */
+	double			 stalled;	/* seconds; NAN: not known now */
 };
 
 struct metrics {
 	const char		*version;
 	const char		*config_hash;
 	const char		*state;		/* as in struct view */
-	bool			 reload_failed;
-	bool			 redis_up;
-	uint64_t		 reconnects;
-	unsigned		 outstanding;
-	unsigned		 handlers;
-	int			 max_handlers;
-	uint64_t		 log_dropped;
-	wall_t			 started;
-	struct own_usage		 process;
+	double			 reload_ok;	/* 1: what is in the file is in force */
+	double			 redis_up;
+	double			 reconnects;
+	double			 outstanding;
+	double			 handlers;
+	double			 max_handlers;
+	double			 log_dropped;
+	double			 started;	/* seconds since 1970 */
+	struct own_usage	 process;
 	const struct metrics_queue *queues;
 	size_t			 nqueues;
 	const struct schedule_state *schedules;

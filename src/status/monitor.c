@@ -1,12 +1,13 @@
 /*
  * The pages; see monitor.h.
  *
- * Metrics and status need a survey of Redis (survey.h): the request waits for it,
- * at most SURVEY_WITHIN, and the loop goes on.  What was made is sent again to who
- * asks within REUSE, so that a client in a tight loop costs little.
+ * Metrics and status need a survey of Redis (survey.h): the request waits for it, at most
+ * SURVEY_WITHIN, and the loop goes on.  A client that asks again within REUSE gets the
+ * same text, so that one in a tight loop costs little.
  */
 #include "status/monitor.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,16 +26,18 @@
 #define TEXT		"text/plain; charset=utf-8"
 
 /* What is known of a queue from one survey to the next. */
-struct memory {
+struct history {
 	char		*key;	/* owned */
 	struct stall	 stall;
 };
 
-/* A body that may be sent again. */
-struct made {
-	struct buf	 text;
-	usec_t		 at;	/* 0: none */
+/* What is made from a survey. */
+struct report {
+	enum survey_scope scope;
+	const char	*type;
+	void		(*make)(struct monitor *, const struct survey_result *, struct buf *);
 };
+enum { REPORT_METRICS, REPORT_STATUS, REPORTS };
 
 struct monitor {
 	bool		 stopping;	/* nothing can be looked at any more */
@@ -42,17 +45,21 @@ struct monitor {
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
-	struct memory	*memories;	/* sorted by key */
-	size_t		 nmemories;
-	usec_t		 noted;	/* the last survey that memories have seen */
-	struct made	 metrics;
-	struct made	 status;
+	struct history	*histories;	/* sorted by key */
+	size_t		 nhistories;
+	usec_t		 noted;		/* the last survey that histories have seen */
+	/* A text that may be sent again. */
+	struct {
+		struct buf	 text;
+		usec_t		 at;	/* 0: none */
+	} made[REPORTS];
 };
 
 /* A request that waits for a survey. */
 struct wait {
 	struct monitor	*monitor;
 	struct http_request	*request;
+	int	 report;
 };
 
 static struct view
@@ -75,7 +82,7 @@ say(struct http_request *r, int status, const char *text)
 
 /* -- health ------------------------------------------------------------------ */
 
-/* That it is answered says all: the loop turns. */
+/* An answer at all means that the loop turns. */
 static void
 serve_health(struct http_request *r, const struct http_route *route UNUSED, void *arg UNUSED)
 {
@@ -87,9 +94,8 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 {
 	struct view v = look(arg);
 	struct buf b = BUF_INIT;
-	bool leaves = strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0;
 
-	if (leaves)
+	if (strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0)
 		buf_printf(&b, "%s\n", v.state);
 	else if (!conn_is_ready(v.conn))
 		buf_printf(&b, "Redis is down%s%s\n", v.redis_error[0] != '\0' ? ": " : "",
@@ -100,28 +106,30 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 		say(r, 200, "ready");
 }
 
-/* -- what is remembered of queues -------------------------------------------------- */
+/* -- queues from one survey to the next ------------------------------------------ */
 
-static struct memory *
-recall(struct monitor *m, const char *key)
+static int
+compare_key(const void *a, const void *b)
 {
-	size_t low = 0, high = m->nmemories, mid;
-	int d;
+	return strcmp(((const struct history *)a)->key, ((const struct history *)b)->key);
+}
 
-	while (low < high) {
-		mid = (low + high) / 2;
-		if ((d = strcmp(m->memories[mid].key, key)) == 0)
-			return &m->memories[mid];
-		if (d < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	m->memories = xreallocarray(m->memories, m->nmemories + 1, sizeof(m->memories[0]));
-	memmove(&m->memories[low + 1], &m->memories[low],
-	    (m->nmemories++ - low) * sizeof(m->memories[0]));
-	m->memories[low] = (struct memory){ .key = xstrdup(key) };
-	return &m->memories[low];
+/* The queue's history; a new one where there is none. */
+static struct stall *
+stall_of(struct monitor *m, const char *key)
+{
+	struct history wanted = { .key = (char *)(uintptr_t)key }, *found;
+	size_t i;
+
+	found = m->nhistories == 0 ? NULL : bsearch(&wanted, m->histories, m->nhistories,
+	    sizeof(wanted), compare_key);
+	if (found != NULL)
+		return &found->stall;
+	m->histories = xreallocarray(m->histories, m->nhistories + 1, sizeof(wanted));
+	for (i = m->nhistories++; i > 0 && strcmp(m->histories[i - 1].key, key) > 0; i--)
+		m->histories[i] = m->histories[i - 1];
+	m->histories[i] = (struct history){ .key = xstrdup(key) };
+	return &m->histories[i].stall;
 }
 
 /* A queue's deliveries: the fleet's as counted in Redis, and ours, which are newer. */
@@ -131,7 +139,7 @@ deliveries(const struct depth *d, const struct consumer *c)
 	return d->total[STAT_DELIVERED] + (int64_t)consumer_stats(c)->n[STAT_DELIVERED];
 }
 
-/* Lets the memories see a new survey. */
+/* Adds a new survey to the histories. */
 static void
 note(struct monitor *m, const struct view *v, const struct survey_result *r)
 {
@@ -146,7 +154,7 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 		c = v->consumers[i];
 		if ((q = survey_find(r, consumer_config(c)->key)) == NULL || q->depth.waiting < 0)
 			continue;
-		stall_note(&recall(m, consumer_config(c)->key)->stall, r->at,
+		stall_note(stall_of(m, consumer_config(c)->key), r->at,
 		    q->depth.waiting + (q->depth.due > 0 ? q->depth.due : 0),
 		    deliveries(&q->depth, c));
 	}
@@ -163,6 +171,12 @@ older(const struct message *msg UNUSED, pid_t pid UNUSED, usec_t age, void *arg)
 		*oldest = age;
 }
 
+static double
+seconds(usec_t t)
+{
+	return (double)t / (double)SEC;
+}
+
 static struct metrics_queue
 queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_result *r)
 {
@@ -173,11 +187,10 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 	consumer_each(c, older, &oldest);
 	return (struct metrics_queue){
 		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
-		.running = consumer_in_flight(c), .concurrency = (int)config_most(cfg),
-		.oldest = (double)oldest / (double)SEC,
-		.depth = q != NULL ? &q->depth : NULL,
-		.stalled = (double)stall_length(&recall(m, cfg->key)->stall, clock_mono()) /
-		    (double)SEC,
+		.depth = q != NULL ? &q->depth : NULL, .running = consumer_in_flight(c),
+		.concurrency = config_most(cfg), .oldest = seconds(oldest),
+		.stalled = q == NULL ? NAN :
+		    seconds(stall_length(stall_of(m, cfg->key), clock_mono())),
 	};
 }
 
@@ -201,12 +214,12 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v.config->hash, .state = v.state,
-		.reload_failed = v.reload_failed, .redis_up = conn_is_ready(v.conn),
-		.reconnects = connects > 0 ? connects - 1 : 0,
+		.reload_ok = !v.reload_failed, .redis_up = conn_is_ready(v.conn),
+		.reconnects = connects > 0 ? (double)(connects - 1) : 0,
 		.outstanding = conn_outstanding(v.conn),
 		.handlers = dispatcher_taken(v.dispatcher),
-		.max_handlers = v.config->max_handlers, .log_dropped = log_dropped(),
-		.started = v.started, .queues = queues,
+		.max_handlers = v.config->max_handlers, .log_dropped = (double)log_dropped(),
+		.started = seconds(v.started), .queues = queues,
 		.schedules = schedules, .nschedules = nschedules,
 	};
 
@@ -223,40 +236,6 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 	free(queues);
 }
 
-/* -- what waits for a survey ---------------------------------------------------- */
-
-/* Sends what was made just now, or makes it. */
-static void
-send_made(struct wait *w, struct made *made, const char *type, const struct survey_result *r,
-    void (*make)(struct monitor *, const struct survey_result *, struct buf *))
-{
-	struct monitor *m = w->monitor;
-	struct buf body = BUF_INIT;
-	usec_t now = clock_mono();
-
-	if (m->stopping) {
-		say(w->request, 503, "stopped");
-		free(w);
-		return;
-	}
-	if (made->at == 0 || now - made->at > REUSE || r == NULL) {
-		buf_clear(&made->text);
-		make(m, r, &made->text);
-		made->at = r != NULL ? now : 0;
-	}
-	buf_add(&body, made->text.data, made->text.len);
-	http_answer(w->request, 200, type, &body);
-	free(w);
-}
-
-static void
-surveyed_metrics(const struct survey_result *r, void *arg)
-{
-	struct wait *w = arg;
-
-	send_made(w, &w->monitor->metrics, METRICS_TYPE, r, make_metrics);
-}
-
 static void
 make_status(struct monitor *m, const struct survey_result *r, struct buf *out)
 {
@@ -266,38 +245,57 @@ make_status(struct monitor *m, const struct survey_result *r, struct buf *out)
 	status_text(&v, r, out);
 }
 
+/* -- what waits for a survey ---------------------------------------------------- */
+
+static const struct report reports[REPORTS] = {
+	[REPORT_METRICS] = { SURVEY_OWN, METRICS_TYPE, make_metrics },
+	[REPORT_STATUS] = { SURVEY_FLEET, "application/json", make_status },
+};
+
+/* Sends what was made just now, or makes it. */
 static void
-surveyed_status(const struct survey_result *r, void *arg)
+surveyed(const struct survey_result *r, void *arg)
 {
 	struct wait *w = arg;
+	struct monitor *m = w->monitor;
+	const struct report *report = &reports[w->report];
+	struct buf *text = &m->made[w->report].text, body = BUF_INIT;
+	usec_t now = clock_mono(), *at = &m->made[w->report].at;
 
-	send_made(w, &w->monitor->status, "application/json", r, make_status);
+	if (m->stopping) {
+		say(w->request, 503, "stopped");
+		free(w);
+		return;
+	}
+	if (*at == 0 || now - *at > REUSE || r == NULL) {
+		buf_clear(text);
+		report->make(m, r, text);
+		*at = r != NULL ? now : 0;
+	}
+	buf_add(&body, text->data, text->len);
+	http_answer(w->request, 200, report->type, &body);
+	free(w);
 }
 
-static struct wait *
-wait_new(struct monitor *m, struct http_request *r)
+static void
+serve_report(struct http_request *r, struct monitor *m, int report)
 {
 	struct wait *w = xcalloc(1, sizeof(*w));
 
-	w->monitor = m;
-	w->request = r;
-	return w;
+	*w = (struct wait){ m, r, report };
+	survey_ask(m->survey, reports[report].scope, look(m).config, surveyed, w);
 }
 
 static void
 serve_metrics(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
-	struct monitor *m = arg;
-
-	survey_ask(m->survey, SURVEY_OWN, look(m).config, surveyed_metrics, wait_new(m, r));
+	serve_report(r, arg, REPORT_METRICS);
 }
 
 static void
 serve_status(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
-	struct monitor *m = arg;
-
-	survey_ask(m->survey, SURVEY_FLEET, look(m).config, surveyed_status, wait_new(m, r));
+	serve_report(r, arg, REPORT_STATUS);
 }
 
 /* -- the page ---------------------------------------------------------------- */
@@ -369,10 +367,10 @@ monitor_free(struct monitor *m)
 		return;
 	survey_free(m->survey);
 	http_free(m->http);
-	for (i = 0; i < m->nmemories; i++)
-		free(m->memories[i].key);
-	free(m->memories);
-	buf_done(&m->metrics.text);
-	buf_done(&m->status.text);
+	for (i = 0; i < m->nhistories; i++)
+		free(m->histories[i].key);
+	free(m->histories);
+	for (i = 0; i < REPORTS; i++)
+		buf_done(&m->made[i].text);
 	free(m);
 }

@@ -27,8 +27,8 @@ look_memory(struct own_usage *p)
 	if (f == NULL)
 		return;
 	if (fscanf(f, "%" SCNu64 " %" SCNu64, &size, &resident) == 2) {
-		p->virtual = size * page;
-		p->resident = resident * page;
+		p->virtual = (double)(size * page);
+		p->resident = (double)(resident * page);
 	}
 	fclose(f);
 }
@@ -61,7 +61,7 @@ own_usage_look(struct own_usage *p)
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		p->cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		p->max_fds = limit.rlim_cur;
+		p->max_fds = (double)limit.rlim_cur;
 	look_memory(p);
-	p->fds = count_fds();
+	p->fds = (double)count_fds();
 }

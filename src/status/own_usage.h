@@ -9,10 +9,10 @@
 /* 0 where it could not be learned. */
 struct own_usage {
 	double		cpu;		/* seconds, user and system; children not counted */
-	uint64_t	resident;	/* bytes */
-	uint64_t	virtual;
-	uint64_t	fds;
-	uint64_t	max_fds;
+	double		resident;	/* bytes */
+	double		virtual;
+	double		fds;
+	double		max_fds;
 };
 
 void	own_usage_look(struct own_usage *);

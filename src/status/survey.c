@@ -61,7 +61,7 @@ struct survey {
 	char	 now[32];	/* DEPTHS: Redis' time */
 	size_t	 next;	/* the first that was not asked yet */
 	unsigned	 out;	/* questions without an answer */
-	bool	 failed;	/* one was lost */
+	bool	 failed;	/* a reply was lost */
 	struct question	 questions[GROUP_QUEUES * DEPTH_STEPS];
 };
 
@@ -83,25 +83,26 @@ result_done(struct survey_result *r)
 	*r = (struct survey_result){ .at = 0 };
 }
 
+static int
+by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct survey_queue *)a)->keys.name[KEY_QUEUE],
+	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
+}
+
+static int
+compare_key(const void *key, const void *queue)
+{
+	return strcmp(key, ((const struct survey_queue *)queue)->keys.name[KEY_QUEUE]);
+}
+
 const struct survey_queue *
 survey_find(const struct survey_result *r, const char *key)
 {
-	size_t low = 0, high = r->n, mid;
-	int d;
-
-	while (low < high) {
-		mid = (low + high) / 2;
-		if ((d = strcmp(r->queues[mid].keys.name[KEY_QUEUE], key)) == 0)
-			return &r->queues[mid];
-		if (d < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
+	return r->n == 0 ? NULL : bsearch(key, r->queues, r->n, sizeof(r->queues[0]), compare_key);
 }
 
-/* -- who waits ----------------------------------------------------------------- */
+/* -- waiters ------------------------------------------------------------------- */
 
 /*
  * The freshest result that has what this scope wants; NULL: none is fresh, or
@@ -132,7 +133,7 @@ answer(struct survey *s, struct waiter *w, const struct survey_result *r)
 	free(w);
 }
 
-/* A waiter's function may ask again: that one goes to the tail, and is not fresh. */
+/* A waiter's function may ask again; that new waiter goes to the tail and is not answered here. */
 static void
 answer_all(struct survey *s, bool failed)
 {
@@ -176,13 +177,6 @@ add_queue(struct survey_result *r, const char *name, const char *key, enum kind 
 	depth_init(&q->depth);
 }
 
-static int
-by_key(const void *a, const void *b)
-{
-	return strcmp(((const struct survey_queue *)a)->keys.name[KEY_QUEUE],
-	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
-}
-
 /* The queues that other daemons serve, each once. */
 static void
 add_served(struct survey_result *r, json_t *known)
@@ -222,7 +216,7 @@ list_queues(struct survey *s)
 		qsort(s->found.queues, s->found.n, sizeof(s->found.queues[0]), by_key);
 }
 
-/* One more question is out; its request, to be sent. */
+/* Counts one more question in flight; returns its request, to be sent. */
 static struct request *
 question_new(struct survey *s, conn_answer_fn *fn, size_t i, int step)
 {
@@ -233,7 +227,7 @@ question_new(struct survey *s, conn_answer_fn *fn, size_t i, int step)
 	return &q->request;
 }
 
-/* One less. */
+/* Counts one reply. */
 static void
 answered(struct survey *s, enum conn_answer how)
 {
@@ -427,7 +421,7 @@ begin(struct survey *s, enum survey_scope scope)
 	}
 }
 
-/* Answers from what is fresh, and begins a survey for who still waits. */
+/* Answers from fresh results, and begins a survey for the waiters that remain. */
 static void
 survey_wake(void *arg)
 {

@@ -1,10 +1,10 @@
 /*
- * What Redis knows of queues and daemons, for those that look at this daemon:
- * asked for when somebody wants to know, kept for SURVEY_FRESH, never waited for.
+ * What Redis knows of queues and daemons, for /metrics and /status.  A request for one of
+ * these starts a survey; its result serves all requests of the next SURVEY_FRESH.
  *
- * Questions go out in small groups, the next when the last is answered, so that
- * a survey of hundreds of queues neither holds up the loop nor puts more than
- * a handful of O(1) commands in front of a message's.
+ * A survey sends its commands in small groups, each when the one before is answered.  So
+ * a survey of hundreds of queues does not hold up the loop, and puts only a handful of
+ * O(1) commands in front of a message's.
  */
 #ifndef RQD_STATUS_SURVEY_H
 #define RQD_STATUS_SURVEY_H
@@ -20,7 +20,7 @@
 #include "status/fleet.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
-#define SURVEY_WITHIN	(3 * SEC)	/* then who asks gets what there is */
+#define SURVEY_WITHIN	(3 * SEC)	/* a waiter waits no longer */
 #define SURVEY_QUEUES	1000		/* of other daemons, at most */
 
 enum survey_scope {

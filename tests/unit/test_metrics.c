@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <math.h>
 
 #include "status/metrics.h"
 #include "status/stall.h"
@@ -154,9 +155,10 @@ static struct metrics
 make(const struct metrics_queue *queues, size_t n)
 {
 	return (struct metrics){
-		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = true,
+		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1,
+		.reload_ok = 1,
 		.reconnects = 3, .max_handlers = 16, .handlers = 2, .queues = queues,
-		.nqueues = n, .started = INT64_C(1795248000500000), .process = { .cpu = 1.25 },
+		.nqueues = n, .started = 1795248000.5, .process = { .cpu = 1.25 },
 	};
 }
 
@@ -251,7 +253,7 @@ static void
 test_unknown(void **state UNUSED)
 {
 	struct stats stats = { .n = { 0 } };
-	struct metrics_queue q = { .name = "q", .stats = &stats };
+	struct metrics_queue q = { .name = "q", .stats = &stats, .stalled = NAN };
 	struct metrics m = make(&q, 1);
 	struct parsed p = print(&m);
 
