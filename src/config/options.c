@@ -211,10 +211,17 @@ _Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,
 _Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
 
-static const char *const sections[SECTION_MAX] = {
-	[SECTION_GLOBAL] = "", [SECTION_REDIS] = "redis", [SECTION_LOG] = "log",
-	[SECTION_HTTP] = "http", [SECTION_QUEUE] = "queue",
-	[SECTION_SCHEDULE] = "schedule",
+/* Each section's name, and where an option of it stands, in words. */
+static const struct {
+	const char	*name;
+	const char	*place;
+} sections[SECTION_MAX] = {
+	[SECTION_GLOBAL] = { "", "outside of all sections" },
+	[SECTION_REDIS] = { "redis", "in redis { }" },
+	[SECTION_LOG] = { "log", "in log { }" },
+	[SECTION_HTTP] = { "http", "in http { }" },
+	[SECTION_QUEUE] = { "queue", "in queue \"NAME\" { } or defaults { }" },
+	[SECTION_SCHEDULE] = { "schedule", "in schedule \"NAME\" { }" },
 };
 
 const struct option *
@@ -259,7 +266,7 @@ option_applies(const struct option *o, const struct queue_config *q)
 const char *
 section_name(enum section section)
 {
-	return sections[section];
+	return sections[section].name;
 }
 
 bool
@@ -274,7 +281,7 @@ section_find(const char *name, enum section *ret)
 	enum section s;
 
 	for (s = SECTION_REDIS; s < SECTION_MAX; s++) {
-		if (strcmp(sections[s], name) == 0) {
+		if (strcmp(sections[s].name, name) == 0) {
 			*ret = s;
 			return true;
 		}
@@ -301,29 +308,6 @@ option_near(enum section section, const char *name)
 	return best;
 }
 
-/* How to name the place where an option of this section stands. */
-static const char *
-section_words(enum section section)
-{
-	switch (section) {
-	case SECTION_GLOBAL:
-		return "outside of all sections";
-	case SECTION_REDIS:
-		return "in redis { }";
-	case SECTION_LOG:
-		return "in log { }";
-	case SECTION_HTTP:
-		return "in http { }";
-	case SECTION_QUEUE:
-		return "in queue \"NAME\" { } or defaults { }";
-	case SECTION_SCHEDULE:
-		return "in schedule \"NAME\" { }";
-	case SECTION_MAX:
-		break;
-	}
-	return "";
-}
-
 char *
 option_unknown(enum section section, const char *name)
 {
@@ -333,7 +317,7 @@ option_unknown(enum section section, const char *name)
 	for (s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
 		if (option_find(s, name) != NULL)
 			return xasprintf("%s does not belong here: it stands %s", name,
-			    section_words(s));
+			    sections[s].place);
 	}
 	if (near != NULL)
 		return xasprintf("unknown option \"%.60s\"; did you mean %s?", name, near->name);

@@ -1,18 +1,21 @@
 /*
  * The HTTP server; see http.h.
  *
- * evhttp reads requests and writes answers.  What it lacks is done here:
+ * evhttp reads requests and writes answers.  It does not bound connections, and its
+ * timeouts start anew with every byte.  So this file keeps a record of each connection,
+ * with a deadline.  When the deadline passes it shuts the socket down; evhttp then sees
+ * an end of file, and closes.
  *
- * - It does not bound connections, and its timeouts start anew with every byte.
- *   So each connection has a record with a deadline, from accept to close.  When the
- *   deadline passes the socket is shut down, and evhttp sees an end of file.
- * - It tells only of requests, not of connections.  evhttp asks for a bufferevent
- *   when it accepts one (accepted()): that is when the record is made.  The
- *   connection that evhttp then puts around it is the argument of the bufferevent's
- *   callbacks, and adopt(), at the end of the turn, asks it to say when it closes.
- *   The record holds a reference of the bufferevent, so that it is there until then.
- * - accept(2) failing for want of descriptors would be tried again in every turn:
- *   the listener rests for a while instead.
+ *	NEW ---------> ANSWERING <------> READING	--> closed by evhttp, or shut
+ *	  the first request    answer sent, next request
+ *
+ * evhttp asks accepted() for a bufferevent when it accepts a connection, and shows the
+ * connection itself only with a request: libevent 2.1 has no callback before that.  So
+ * rqd learns of the close of a NEW connection only when it looks (is_gone()), at the
+ * latest at the deadline.  The record holds a reference of the bufferevent: until then
+ * its socket stays open.
+ *
+ * Out of descriptors accept(2) fails in every turn: the listener then rests for a while.
  *
  * While a request waits for its answer evhttp does not read from the connection, so
  * nothing can happen to it but http_answer().
@@ -46,8 +49,9 @@
 #define SLOW		(2 * SEC)	/* an answer that is not taken by then hangs */
 
 enum peer_state {
-	PEER_READING,		/* nothing, or a part of a request is here */
-	PEER_ANSWERING,		/* a request waits, or its answer is being sent */
+	PEER_NEW = 1,		/* no request has come: evhttp does not report its close */
+	PEER_READING = 2,	/* waits for another request */
+	PEER_ANSWERING = 4	/* a request waits, or its answer is being sent */
 };
 
 /* A connection. */
@@ -55,11 +59,9 @@ struct peer {
 	TAILQ_ENTRY(peer)	 entry;	/* the longest silent first */
 	struct http	*http;
 	struct bufferevent	*bev;	/* own reference */
-	struct evhttp_connection	*evcon;	/* NULL: not adopted yet */
 	enum peer_state	 state;
 	usec_t	 since;		/* of the last change of state */
-	struct timer	 deadline;
-	struct defer	 adopt;
+	struct timer	 deadline;	/* not set: the socket was shut down */
 };
 TAILQ_HEAD(peer_list, peer);
 
@@ -92,23 +94,6 @@ static LIST_HEAD(, http) servers = LIST_HEAD_INITIALIZER(servers);
 
 /* -- connections ------------------------------------------------------------- */
 
-/* evhttp sees an end of file, and closes. */
-static void
-peer_shut(struct peer *p)
-{
-	int fd = bufferevent_getfd(p->bev);
-
-	timer_stop(&p->deadline);
-	if (fd != -1)
-		shutdown(fd, SHUT_RDWR);
-}
-
-static void
-peer_deadline(void *arg)
-{
-	peer_shut(arg);
-}
-
 static void
 peer_free(struct peer *p)
 {
@@ -117,9 +102,22 @@ peer_free(struct peer *p)
 	TAILQ_REMOVE(&h->peers, p, entry);
 	h->npeers--;
 	timer_stop(&p->deadline);
-	loop_defer_cancel(h->loop, &p->adopt);
 	bufferevent_decref(p->bev);
 	free(p);
+}
+
+/* evhttp sees an end of file, and closes; it reports that where there was a request. */
+static void
+peer_shut(void *arg)
+{
+	struct peer *p = arg;
+	int fd = bufferevent_getfd(p->bev);
+
+	timer_stop(&p->deadline);
+	if (fd != -1)
+		shutdown(fd, SHUT_RDWR);
+	if (p->state == PEER_NEW)
+		peer_free(p);
 }
 
 static void
@@ -128,36 +126,7 @@ peer_closed(struct evhttp_connection *evcon UNUSED, void *arg)
 	peer_free(arg);
 }
 
-/* The connection that evhttp has made around the bufferevent, if it still has. */
-static void
-peer_adopt(void *arg)
-{
-	struct peer *p = arg;
-	bufferevent_data_cb has;
-	void *evcon;
-
-	bufferevent_getcb(p->bev, &has, NULL, NULL, &evcon);
-	if (has == NULL) {
-		peer_free(p);
-		return;
-	}
-	p->evcon = evcon;
-	evhttp_connection_set_closecb(p->evcon, peer_closed, p);
-}
-
-static struct peer *
-peer_find(struct http *h, const struct evhttp_connection *evcon)
-{
-	struct peer *p;
-
-	TAILQ_FOREACH(p, &h->peers, entry) {
-		if (p->evcon == evcon)
-			return p;
-	}
-	return NULL;
-}
-
-/* Something came or went: it is the last to be closed for room now. */
+/* Makes it the last to be closed for room: something came or went. */
 static void
 peer_set_state(struct peer *p, enum peer_state state, usec_t deadline)
 {
@@ -170,34 +139,63 @@ peer_set_state(struct peer *p, enum peer_state state, usec_t deadline)
 	TAILQ_INSERT_TAIL(&h->peers, p, entry);
 }
 
-/* The longest silent that has been in this state for so long; NULL: none. */
+/* The connection of a request; NULL: it was shut down. */
 static struct peer *
-silent_peer(const struct http *h, enum peer_state state, usec_t least)
+peer_find(struct http *h, struct evhttp_request *req)
+{
+	struct evhttp_connection *evcon = evhttp_request_get_connection(req);
+	struct peer *p;
+
+	TAILQ_FOREACH(p, &h->peers, entry) {
+		if (evcon != NULL && p->bev == evhttp_connection_get_bufferevent(evcon))
+			return timer_is_set(&p->deadline) ? p : NULL;
+	}
+	return NULL;
+}
+
+/* Whether the client has closed a connection that evhttp never showed. */
+static bool
+is_gone(const struct peer *p)
+{
+	int fd = bufferevent_getfd(p->bev);
+	char byte;
+
+	return p->state == PEER_NEW && (fd == -1 ||
+	    recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
+}
+
+/* The longest silent that has been in one of these states for so long; NULL: none. */
+static struct peer *
+silent_peer(const struct http *h, unsigned states, usec_t least)
 {
 	struct peer *p;
 
 	TAILQ_FOREACH(p, &h->peers, entry) {
-		if (timer_is_set(&p->deadline) && p->state == state &&
+		if (timer_is_set(&p->deadline) && (p->state & states) != 0 &&
 		    clock_mono() - p->since >= least)
 			return p;
 	}
 	return NULL;
 }
 
-/* Closes who waits for nothing, else who hangs, else the longest silent of all. */
+/* Closes an idle connection, else a stalled one, else the longest silent of all. */
 static void
 make_room(struct http *h)
 {
-	struct peer *p = silent_peer(h, PEER_READING, IDLE);
+	struct peer *p, *next;
 
+	for (p = TAILQ_FIRST(&h->peers); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (is_gone(p))
+			peer_shut(p);
+	}
+	if (h->npeers < HTTP_CONNECTIONS)
+		return;
+	p = silent_peer(h, PEER_NEW | PEER_READING, IDLE);
 	if (p == NULL)
 		p = silent_peer(h, PEER_ANSWERING, SLOW);
-	if (p == NULL) {
-		TAILQ_FOREACH(p, &h->peers, entry) {
-			if (timer_is_set(&p->deadline))	/* else it is shut already */
-				break;
-		}
-	}
+	if (p == NULL)
+		p = silent_peer(h, PEER_NEW | PEER_READING | PEER_ANSWERING, 0);
 	if (p != NULL)
 		peer_shut(p);
 }
@@ -212,14 +210,14 @@ accepted(struct event_base *base, void *arg)
 	if (h->npeers >= HTTP_CONNECTIONS)
 		make_room(h);
 	p->http = h;
+	p->state = PEER_NEW;
 	p->since = clock_mono();
 	p->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
 	if (p->bev == NULL)
 		fatal_os("out of memory");
 	bufferevent_incref(p->bev);
-	timer_init(&p->deadline, h->loop, peer_deadline, p);
+	timer_init(&p->deadline, h->loop, peer_shut, p);
 	timer_set(&p->deadline, HTTP_PATIENCE);
-	loop_defer(h->loop, &p->adopt, peer_adopt, p);
 	TAILQ_INSERT_TAIL(&h->peers, p, entry);
 	h->npeers++;
 	return p->bev;
@@ -227,13 +225,13 @@ accepted(struct event_base *base, void *arg)
 
 /* -- requests ---------------------------------------------------------------- */
 
-/* The whole answer is on its way: the next request may come. */
+/* The kernel has the whole answer: the next request may come. */
 static void
 request_sent(struct evhttp_request *req, void *arg)
 {
-	struct peer *p = peer_find(arg, evhttp_request_get_connection(req));
+	struct peer *p = peer_find(arg, req);
 
-	if (p != NULL && timer_is_set(&p->deadline))
+	if (p != NULL)
 		peer_set_state(p, PEER_READING, HTTP_IDLE);
 }
 
@@ -293,10 +291,10 @@ void
 http_answer(struct http_request *r, int status, const char *type, struct buf *body)
 {
 	struct http *h = r->http;
-	struct peer *p = peer_find(h, evhttp_request_get_connection(r->req));
+	struct peer *p = peer_find(h, r->req);
 
 	TAILQ_REMOVE(&h->requests, r, entry);
-	if (p != NULL && timer_is_set(&p->deadline))
+	if (p != NULL)
 		peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
 	send_answer(h, r->req, status, type, body);
 	free(r);
@@ -319,7 +317,7 @@ ends_with(const char *s, const char *end)
 	return n >= m && strcasecmp(s + n - m, end) == 0;
 }
 
-/* Only who has a name of its own can rebind it: an address cannot be. */
+/* A page from elsewhere can rebind its name, but not an address. */
 static bool
 host_is_ours(const struct http *h, const char *host)
 {
@@ -361,6 +359,19 @@ pass_on(struct http *h, struct evhttp_request *req, const struct http_route *rou
 	route->fn(r, route, h->arg);
 }
 
+/* From its first request on, evhttp reports the connection's close. */
+static void
+note_request(struct http *h, struct evhttp_request *req)
+{
+	struct peer *p = peer_find(h, req);
+
+	if (p == NULL)
+		return;
+	if (p->state == PEER_NEW)
+		evhttp_connection_set_closecb(evhttp_request_get_connection(req), peer_closed, p);
+	peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
+}
+
 static void
 requested(struct evhttp_request *req, void *arg)
 {
@@ -368,11 +379,9 @@ requested(struct evhttp_request *req, void *arg)
 	enum evhttp_cmd_type command = evhttp_request_get_command(req);
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
 	const char *host = evhttp_request_get_host(req);
-	struct peer *p = peer_find(h, evhttp_request_get_connection(req));
 	const struct http_route *route;
 
-	if (p != NULL && timer_is_set(&p->deadline))
-		peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
+	note_request(h, req);
 	if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
 		evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", "GET, HEAD");
 		refuse(h, req, HTTP_BADMETHOD, "Only GET and HEAD: nothing can be changed here.");
@@ -388,7 +397,7 @@ requested(struct evhttp_request *req, void *arg)
 
 /* -- listening --------------------------------------------------------------- */
 
-/* Out of descriptors: what waits in the backlog waits on. */
+/* Out of descriptors: clients wait in the backlog. */
 static void
 accept_failed(struct evconnlistener *l, void *arg UNUSED)
 {
@@ -405,7 +414,7 @@ accept_failed(struct evconnlistener *l, void *arg UNUSED)
 static void
 unlisten(struct http *h)
 {
-	struct peer *p;
+	struct peer *p, *next;
 
 	if (h->bound == NULL)
 		return;
@@ -413,27 +422,25 @@ unlisten(struct http *h)
 	h->bound = NULL;
 	h->listener.fd = -1;
 	listen_socket_close(&h->listener);
-	TAILQ_FOREACH(p, &h->peers, entry) {
-		if (p->state == PEER_READING)
+	for (p = TAILQ_FIRST(&h->peers); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (p->state != PEER_ANSWERING)
 			peer_shut(p);
 	}
 }
 
-/* -1 with *cause. */
-static int
-try_listen(struct http *h, char **cause)
+static void
+start_listening(struct http *h)
 {
-	struct evconnlistener *l;
-
-	if (listen_socket_open(&h->listener, h->where, cause) == -1)
-		return -1;
-	l = evconnlistener_new(loop_base(h->loop), NULL, NULL,
+	struct evconnlistener *l = evconnlistener_new(loop_base(h->loop), NULL, NULL,
 	    LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, h->listener.fd);
+
 	h->bound = l != NULL ? evhttp_bind_listener(h->server, l) : NULL;
 	if (h->bound == NULL)
 		fatal_os("out of memory");
 	evconnlistener_set_error_cb(l, accept_failed);
-	return 0;
+	log_event(LOG_LV_INFO, "listening", NULL, LF_STR("address", h->listener.address));
+	h->complained = false;
 }
 
 static void
@@ -441,9 +448,8 @@ open_listener(struct http *h)
 {
 	char *cause = NULL;
 
-	if (try_listen(h, &cause) == 0) {
-		log_event(LOG_LV_INFO, "listening", NULL, LF_STR("address", h->listener.address));
-		h->complained = false;
+	if (listen_socket_open(&h->listener, h->where, &cause) == 0) {
+		start_listening(h);
 		return;
 	}
 	if (!h->complained)
@@ -499,7 +505,7 @@ http_new(struct loop *loop, const struct http_route *routes, const char *host, v
 	h->server = evhttp_new(loop_base(loop));
 	if (h->server == NULL)
 		fatal_os("out of memory");
-	/* All methods come here, to be told what is allowed. */
+	/* Also those that requested() refuses: it says which are allowed. */
 	evhttp_set_allowed_methods(h->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
 	    EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
 	    EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);

@@ -1,17 +1,16 @@
 /*
- * A small HTTP server for looking at the daemon: GET and HEAD only, on
- * libevent's evhttp, in the daemon's own loop.
+ * A small HTTP server for looking at the daemon: GET and HEAD only, on libevent's evhttp,
+ * in the daemon's own loop.
  *
- * Whoever connects can cost a bounded amount and nothing else: at most
- * HTTP_CONNECTIONS connections (a new one closes one that idles or hangs, or
- * the one that has been silent longest), HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to
- * arrive and for its answer to be fetched, HTTP_IDLE between two requests.  All are
- * deadlines: a client that sends a byte now and then does not move them.
+ * A client can cost only a bounded amount: at most HTTP_CONNECTIONS connections,
+ * HTTP_HEADERS bytes of request, HTTP_PATIENCE for a whole request to arrive and for its
+ * answer to be fetched, HTTP_IDLE between two requests.  All are deadlines: a client
+ * that sends a byte now and then does not move them.  A new connection beyond the limit
+ * evicts an idle one, else a stalled one, else the one that has been silent longest.
  *
- * On a loopback address the Host of a request must be an address, localhost, or
- * this machine's name.  A page from elsewhere could otherwise have its own name
- * point at 127.0.0.1 (DNS rebinding), and read what is here with the browser of
- * somebody on this machine.
+ * On a loopback address the Host of a request must be an address, localhost, or this
+ * machine's name.  Otherwise a page from elsewhere could have its own name point at
+ * 127.0.0.1 (DNS rebinding), and read this server with the browser of a local user.
  */
 #ifndef RQD_STATUS_HTTP_H
 #define RQD_STATUS_HTTP_H
@@ -23,7 +22,7 @@
 #define HTTP_HEADERS		(8 * 1024)
 #define HTTP_PATIENCE		(10 * SEC)
 #define HTTP_IDLE		(75 * SEC)	/* longer than a scraper's usual interval */
-#define HTTP_RETRY		(5 * SEC)	/* while the address cannot be had */
+#define HTTP_RETRY		(5 * SEC)	/* while rqd cannot listen there */
 
 struct http;
 struct http_request;	/* one that waits for its answer */
@@ -44,9 +43,8 @@ struct http	*http_new(struct loop *, const struct http_route *, const char *host
 void		 http_free(struct http *);		/* NULL is fine */
 
 /*
- * Listens there and nowhere else; "": nowhere.  An address that cannot be had is
- * logged once and tried again every HTTP_RETRY: the messages matter more than the
- * page about them.
+ * Listens there and nowhere else; "": nowhere.  Where that fails it is logged once and
+ * tried again every HTTP_RETRY: the messages matter more than the page about them.
  */
 void		 http_listen(struct http *, const char *where);
 

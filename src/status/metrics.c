@@ -108,24 +108,15 @@ put_queues(const struct page *p, const struct family *f)
 	}
 }
 
+/* A text of the daemon, as a label. */
 static void
-put_info(const struct page *p, const char *name, const char *label, const char *value)
+put_info(const struct page *p, const struct family *f)
 {
-	buf_printf(p->out, "%s{%s=\"", name, label);
-	metrics_label(value, p->out);
+	bool build = f->at == offsetof(struct metrics, version);
+
+	buf_printf(p->out, "%s{%s=\"", f->name, build ? "version" : "hash");
+	metrics_label(build ? p->m->version : p->m->config_hash, p->out);
 	buf_puts(p->out, "\"} 1\n");
-}
-
-static void
-put_build(const struct page *p, const struct family *f)
-{
-	put_info(p, f->name, "version", p->m->version);
-}
-
-static void
-put_config(const struct page *p, const struct family *f)
-{
-	put_info(p, f->name, "hash", p->m->config_hash);
 }
 
 static void
@@ -250,9 +241,10 @@ put_schedules(const struct page *p, const struct family *f)
 #define QUEUE(member)	put_queues, offsetof(struct metrics_queue, member)
 
 static const struct family families[] = {
-	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_build, 0 },
+	{ "rqd_build_info", "gauge", "The version of this daemon; always 1.", put_info,
+	    offsetof(struct metrics, version) },
 	{ "rqd_config_info", "gauge", "The configuration in force, by its hash; always 1.",
-	    put_config, 0 },
+	    put_info, offsetof(struct metrics, config_hash) },
 	{ "rqd_config_last_reload_successful", "gauge",
 	    "0 while the file holds what could not be loaded.", DAEMON(reload_ok) },
 	{ "rqd_state", "gauge", "1 for the state this daemon is in.", put_state, 0 },

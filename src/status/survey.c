@@ -43,6 +43,12 @@ struct question {
 	int	 step;	/* DEPTHS */
 };
 
+/* An instance of the index rqd:daemons. */
+struct indexed {
+	char	*instance;	/* owned */
+	double	 seen;
+};
+
 struct survey {
 	struct loop	*loop;
 	struct conn	*conn;
@@ -55,9 +61,8 @@ struct survey {
 	enum phase	 phase;
 	enum survey_scope	 scope;
 	struct survey_result	 found;	/* so far */
-	char	**instances;	/* BEATS: of the index, with `seen` beside them */
-	double	*seen;
-	size_t	 ninstances;
+	struct indexed	*indexed;	/* BEATS: what the index lists */
+	size_t	 nindexed;
 	char	 now[32];	/* DEPTHS: Redis' time */
 	size_t	 next;	/* the first that was not asked yet */
 	unsigned	 out;	/* questions without an answer */
@@ -274,14 +279,15 @@ got_beat(enum conn_answer how, const struct redisReply *reply, void *arg)
 	const char *text = how == CONN_REPLY ? reply_str(reply, &len) : NULL;
 
 	if (text != NULL)
-		fleet_add(&s->found.fleet, s->instances[q->i], s->seen[q->i], text, len);
+		fleet_add(&s->found.fleet, s->indexed[q->i].instance, s->indexed[q->i].seen, text,
+		    len);
 	answered(s, how);
 }
 
 static void
 ask_beat(struct survey *s, size_t i)
 {
-	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->instances[i]), last[24];
+	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->indexed[i].instance), last[24];
 
 	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
 	request_words(question_new(s, got_beat, i, 0), s->conn, "GETRANGE", key, "0", last, NULL);
@@ -296,13 +302,12 @@ got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
 	size_t i, n = how == CONN_REPLY ? reply_len(reply) / 2 : 0, len;
 	const char *name;
 
-	s->instances = xcalloc(n + 1, sizeof(s->instances[0]));
-	s->seen = xcalloc(n + 1, sizeof(s->seen[0]));
+	s->indexed = xcalloc(n + 1, sizeof(s->indexed[0]));
 	for (i = 0; i < n; i++) {
 		if ((name = reply_str(reply_at(reply, 2 * i), &len)) == NULL)
 			continue;
-		s->instances[s->ninstances] = xstrndup(name, len);
-		s->seen[s->ninstances++] = reply_double_at(reply, 2 * i + 1);
+		s->indexed[s->nindexed++] = (struct indexed){ xstrndup(name, len),
+			reply_double_at(reply, 2 * i + 1) };
 	}
 	answered(s, how);
 }
@@ -320,14 +325,12 @@ ask_index(struct survey *s)
 /* -- one survey ---------------------------------------------------------------- */
 
 static void
-forget_instances(struct survey *s)
+free_index(struct survey *s)
 {
-	while (s->ninstances > 0)
-		free(s->instances[--s->ninstances]);
-	free(s->instances);
-	free(s->seen);
-	s->instances = NULL;
-	s->seen = NULL;
+	while (s->nindexed > 0)
+		free(s->indexed[--s->nindexed].instance);
+	free(s->indexed);
+	s->indexed = NULL;
 }
 
 static void
@@ -348,7 +351,7 @@ finish(struct survey *s)
 {
 	bool failed = s->failed;
 
-	forget_instances(s);
+	free_index(s);
 	set_phase(s, PHASE_IDLE);
 	if (failed) {
 		result_done(&s->found);
@@ -368,7 +371,7 @@ static bool
 ask_group(struct survey *s)
 {
 	bool beats = s->phase == PHASE_BEATS;
-	size_t most = beats ? s->ninstances : s->found.n, end;
+	size_t most = beats ? s->nindexed : s->found.n, end;
 
 	if (beats && fleet_is_full(&s->found.fleet)) {
 		s->found.fleet.ignored += most - s->next;
@@ -489,7 +492,7 @@ survey_free(struct survey *s)
 	for (i = 0; i < SURVEY_SCOPES; i++)
 		result_done(&s->results[i]);
 	result_done(&s->found);
-	forget_instances(s);
+	free_index(s);
 	config_unref(s->config);
 	free(s);
 }

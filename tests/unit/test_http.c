@@ -476,6 +476,28 @@ test_crowd_hangs(void **state UNUSED)
 	settle();
 }
 
+/* Clients that connect and leave without a word do not push out one that is served. */
+static void
+test_passers_by(void **state UNUSED)
+{
+	int i, fd;
+	bool closed;
+
+	http_listen(rig.http, "127.0.0.1:0");
+	fd = connect_to(rig.address);
+	say(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_non_null(strstr(hear_from(fd, &closed), "hello"));
+	for (i = 0; i < 3 * HTTP_CONNECTIONS; i++) {
+		close(connect_to(rig.address));
+		settle();
+	}
+	assert_false(is_closed(fd));
+	say(fd, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_non_null(strstr(hear_from(fd, &closed), "hello"));
+	close(fd);
+	settle();
+}
+
 /* The client is gone before its answer is there. */
 static void
 test_gone(void **state UNUSED)
@@ -633,6 +655,7 @@ main(void)
 		HTTP_TEST(test_crowd),
 		HTTP_TEST(test_crowd_spares),
 		HTTP_TEST(test_crowd_hangs),
+		HTTP_TEST(test_passers_by),
 		HTTP_TEST(test_gone),
 		HTTP_TEST(test_free_waiting),
 		HTTP_TEST(test_in_use),
