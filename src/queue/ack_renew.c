@@ -34,7 +34,8 @@ ack_checked(struct ack *a, struct call *call, enum conn_answer answer,
 	ack_wake(a);
 }
 
-/* now, then a number for each */
+enum { RENEW_NOW, RENEW_FIRST };	/* a number for each from there */
+
 static void
 ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -44,17 +45,17 @@ ack_renewed(struct ack *a, struct call *call, enum conn_answer answer,
 
 	if (answer != CONN_REPLY)
 		return;
-	if (reply_len(reply) != call->batch.n + 1) {
+	if (reply_len(reply) != call->batch.n + RENEW_FIRST) {
 		(void)ack_failed(a, ACK_RENEW, reply);
 		ledger_renew_soon(a->ledger);
 		return;
 	}
 	ack_complain(a, ACK_RENEW, NULL);
-	ack_saw_now(a, reply_at(reply, 0));
+	ack_saw_now(a, reply_at(reply, RENEW_NOW));
 	for (i = 0; i < call->batch.n; i++) {
 		d = call->batch.v[i];
 		ack_leased(a, d, ledger_renewed(a->ledger, d,
-		    reply_int(reply_at(reply, i + 1), 1), call->request.sent_at));
+		    reply_int(reply_at(reply, RENEW_FIRST + i), 1), call->request.sent_at));
 	}
 	ack_wake(a);
 }

@@ -65,7 +65,8 @@ ack_add_result(struct words *w, const struct delivery *d)
 
 /* -- settle ----------------------------------------------------------------- */
 
-/* now due, then an answer for each */
+enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIRST };	/* an answer for each from there */
+
 static void
 ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -79,15 +80,15 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
 		return;
 	}
-	if (reply_len(reply) != call->batch.n + 2) {
+	if (reply_len(reply) != call->batch.n + SETTLE_FIRST) {
 		settler_refused(a->settler, &call->batch, ack_failed(a, ACK_SETTLE, reply));
 		return;
 	}
-	now = ack_saw_now(a, reply_at(reply, 0));
-	if (ack_saw_due(a, now, reply_at(reply, 1), true))
+	now = ack_saw_now(a, reply_at(reply, SETTLE_NOW));
+	if (ack_saw_due(a, now, reply_at(reply, SETTLE_DUE), true))
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
-		text = reply_str(reply_at(reply, i + 2), NULL);
+		text = reply_str(reply_at(reply, SETTLE_FIRST + i), NULL);
 		if (!settler_answer(a->settler, &call->batch, i, text != NULL ? text : "error"))
 			refused++;
 		else if (text != NULL && strcmp(text, "ok") == 0)
@@ -122,7 +123,7 @@ ack_send_settle(struct ack *a, const struct delivery_batch *b, ack_answer_fn *an
 
 /* -- leaving ---------------------------------------------------------------- */
 
-/* Whether what Redis knows of our pops is needed for deliveries only. */
+/* Whether Redis may forget our pops as soon as their deliveries are settled. */
 static bool
 ack_may_end(const struct ack *a)
 {

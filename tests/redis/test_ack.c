@@ -129,9 +129,9 @@ settle_quickly(void)
 	settle_and_turn(1);
 }
 
-/* The results of quick handlers wait for company, but not for long. */
+/* The results of quick handlers wait for others, but not for long. */
 static void
-test_company(void **state)
+test_batching(void **state)
 {
 	bool waited = false;
 	int i;
@@ -150,14 +150,14 @@ test_company(void **state)
 		waited = !backup_falls_to(39, 20 * MSEC);
 		WAIT(&box, total_settled(&box) + 39 == box.delivered);
 	}
-	print_message("# waited for company in round %d\n", i);
+	print_message("# waited for others in round %d\n", i);
 	assert_true(waited);
-	/* Nobody comes: the next does not wait. */
+	/* No other one comes: the next does not wait. */
 	settle_quickly();
 	WAIT(&box, total_settled(&box) + 39 == box.delivered);
 	settle_and_turn(1);
 	assert_true(backup_falls_to(38, BOX_WAIT));
-	/* When half of them have come there is company enough; with few in hand always. */
+	/* Half of them are enough; with few in hand, any number is. */
 	settle_and_turn(13);
 	assert_true(backup_falls_to(25, BOX_WAIT));
 	settle_and_turn(23);
@@ -488,7 +488,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(test_ack), TEST(test_outcomes), TEST(test_too_large),
-		TEST(test_slots), TEST(test_company),
+		TEST(test_slots), TEST(test_batching),
 		TEST(test_wake_up), TEST(test_wake_up_delayed),
 		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
 		TEST(test_pause), TEST(test_full_again), TEST(test_full_no_longer),
