@@ -19,7 +19,6 @@
 #include "config/launch_config.h"
 #include "config/load.h"
 #include "config/print.h"
-#include "handler/handler.h"
 #include "handler/privilege.h"
 #include "queue/queue.h"
 #include "redis/script.h"
@@ -129,7 +128,7 @@ set_option(struct arguments *a, int opt)
 	}
 }
 
-/* What does not go together.  Returns -1 to go on, or an exit status. */
+/* Refuses options that exclude each other.  Returns -1 to go on, or an exit status. */
 static int
 check_arguments(struct arguments *a, int argc, char **argv)
 {
@@ -179,7 +178,7 @@ print_report(const struct config_report *report)
 		fprintf(stderr, "rqd: warning: %s\n", report->warnings[i]);
 }
 
-/* -t, -T, and errors: for whoever typed the command. */
+/* Prints the result of -t and -T, and errors. */
 static int
 report_and_print(const struct arguments *a, const struct config *config,
     const struct config_report *report)
@@ -281,7 +280,6 @@ main(int argc, char **argv)
 	int status;
 
 	queue_check_ops();
-	handler_check_ops();
 	if ((status = parse_arguments(&a, argc, argv)) == -1)
 		status = privilege_held() && !a.print && a.check == 0 ?
 		    run_privileged(&a) : load_and_run(&a);

@@ -22,7 +22,7 @@
 #define BACKLOG		128
 #define UNIX_MODE	0660
 
-/* Who makes a unix socket where this process may not. */
+/* Makes a unix socket where this process may not. */
 static int	(*opener)(const char *, void *);
 static void	(*closer)(void *);
 static void	*opener_arg;
@@ -274,7 +274,8 @@ listen_socket_open(struct listen_socket *l, const char *where, char **cause)
 }
 
 void
-listen_socket_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *), void *arg)
+listen_socket_set_opener(int (*open_unix)(const char *, void *), void (*close_unix)(void *),
+    void *arg)
 {
 	opener = open_unix;
 	closer = close_unix;

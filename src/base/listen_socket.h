@@ -38,11 +38,11 @@ int	listen_socket_check(const char *where, char **cause) MUSTCHECK;
 int	listen_socket_open(struct listen_socket *, const char *where, char **cause) MUSTCHECK;
 
 /*
- * For unix sockets that this process may not make: open() returns one that listens, or
- * -1 with errno; close() is told that it is closed, and its file can go.
+ * For unix sockets that this process may not make.  open() returns one that listens, or
+ * -1 with errno.  close() is called when the socket is closed and its file may be removed.
  */
-void	listen_socket_set_opener(int (*open)(const char *where, void *arg), void (*close)(void *arg),
-	    void *arg);
+void	listen_socket_set_opener(int (*open)(const char *where, void *arg),
+	    void (*close)(void *arg), void *arg);
 
 /* Closes the descriptor, unless it was set to -1 because another owns it. */
 void	listen_socket_close(struct listen_socket *);

@@ -279,7 +279,7 @@ log_write(enum log_level level, const char *event, const struct log_ctx *ctx,
 
 /*
  * Puts a new sink in the old one's place.  What the old one could not write is
- * lost, and the new one says so.  Whoever watches the old descriptor is told
+ * lost, and the new one says so.  The watcher of the old descriptor is called
  * before it is closed.
  */
 static void

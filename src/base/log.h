@@ -35,7 +35,7 @@
 enum log_level { LOG_LV_ERROR, LOG_LV_WARN, LOG_LV_INFO, LOG_LV_DEBUG };
 enum log_format { LOG_LOGFMT, LOG_JSON };
 
-/* What a record is about; any member may be empty.  Borrowed for the call. */
+/* The object of a record; any member may be empty.  Borrowed for the call. */
 struct log_ctx {
 	const char	*queue;		/* NULL: none */
 	const char	*id;		/* NULL: none */
@@ -82,9 +82,9 @@ int	 log_open(const char *target, char **cause) MUSTCHECK;
 int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
 /*
  * For a process that may not write to the file: fn opens it, to append and without
- * blocking.  It returns a descriptor, or -1 with errno.  NULL: nobody does.
+ * blocking, and returns a descriptor, or -1 with errno.  NULL: no such function.
  */
-int	 log_open_file(const char *path) MUSTCHECK;	/* so, for that function */
+int	 log_open_file(const char *path) MUSTCHECK;	/* for such a function */
 void	 log_set_opener(int (*fn)(const char *path, void *arg), void *arg);
 void	 log_close(void);			/* writes what it can without blocking, frees all */
 

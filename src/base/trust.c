@@ -1,7 +1,7 @@
 /*
  * Folders that only root may write to; see trust.h.
  *
- * The path is walked from the root on.  What has been found good cannot be changed by
+ * Walks the path from the root.  A folder that was found good cannot be changed by
  * anybody but root, so that the next look at the path, and the caller's open(2), go the
  * same way.
  */

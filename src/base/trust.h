@@ -19,7 +19,7 @@
 /*
  * Looks at all folders of an absolute path.  The last component may be missing, and the
  * owner of the file itself does not matter, but in a sticky folder.  Folders of the
- * user `also` are as good as root's; 0: nobody's.
+ * user `also` are as good as root's; 0: no such user.
  *
  * Returns 0, or -1 with errno and *cause, a sentence that names the folder: EPERM where
  * somebody else decides, or why it cannot be looked at.

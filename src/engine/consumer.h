@@ -44,8 +44,10 @@ struct consumer_env {
 	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
-	void	(*idle)(void *);	/* one has nothing in flight and an empty queue */
-	void	(*blocked)(void *);	/* one was suspended, resumed, paused or unpaused */
+	/* One has nothing in flight, and its queue is empty. */
+	void	(*idle)(void *);
+	/* One was suspended, resumed, paused or unpaused. */
+	void	(*blocked)(void *);
 	void	*arg;
 };
 

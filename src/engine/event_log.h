@@ -1,6 +1,6 @@
 /*
- * The log records about messages and queues: their events, levels and keys
- * (section 9 of the contract, rqd(8) LOGGING).  The only file that spells them.
+ * The log records about messages and queues: their events, levels and keys, as rqd(8)
+ * LOGGING describes them.
  */
 #ifndef RQD_ENGINE_EVENT_LOG_H
 #define RQD_ENGINE_EVENT_LOG_H
@@ -32,8 +32,7 @@ void	 event_log_schedule_missed(const struct queue_config *, const struct schedu
 void	 event_log_schedule_failed(const struct queue_config *, const struct schedule_config *,
 	    const char *cause);
 
-/* Why a command could not be executed, in words; NULL where it says nothing.
- * The caller frees it. */
+/* Says why a command could not be executed; NULL: no reason.  The caller frees it. */
 char	*event_log_cause(const struct queue_config *, const struct result *);
 
 #endif

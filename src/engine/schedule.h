@@ -25,7 +25,7 @@ void		 schedules_free(struct schedules *);	/* any time; NULL is fine */
 /* Those of another configuration instead; of equal names the number of runs is kept. */
 void		 schedules_reconfigure(struct schedules *, struct config *);
 
-/* What is known of one, for metrics. */
+/* The state of one schedule, for metrics. */
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
 	int64_t		 last;		/* the last tick in QSCHEDULE; TICK_NEVER: not known */

@@ -5,8 +5,8 @@
  * each start until they succeed, so that a queue whose user or env_file is
  * missing resumes by itself.  An env_file that has changed is read again.
  *
- * Where there is a launcher it does all that; here we only say which queue of which
- * generation it is.
+ * Where there is a launcher it does all that; the daemon only names the queue and its
+ * generation.
  */
 #include "handler/command.h"
 
@@ -160,8 +160,8 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[3],
 }
 
 /*
- * The pipes are ours, and the handler is another user, who may open /dev/stderr.  Others
- * have no way to them.
+ * The daemon owns the pipes, and the handler runs as another user, who may open
+ * /dev/stderr.  Other processes cannot reach the pipes.
  */
 static void
 allow_opening(const int fd[3])

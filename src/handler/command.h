@@ -25,7 +25,7 @@ void		 command_free(struct command *);	/* NULL is fine */
 pid_t		 command_start(struct command *, const struct message *, const int fd[3],
 		    volatile pid_t *slot, struct start *, enum spawn_step *step) MUSTCHECK;
 
-/* In a launcher: the words are those of environment_words(). */
+/* For a launcher; words as environment_words() makes them. */
 pid_t		 command_spawn(struct command *, char *words, size_t len, const int fd[3],
 		    volatile pid_t *slot, const struct spawn_proxy *,
 		    enum spawn_step *step) MUSTCHECK;

@@ -87,7 +87,7 @@ put_value(struct environment *e, const char *name, const char *value)
 	put(e, xasprintf("%s=%s", name, value));
 }
 
-/* What is the administrator's: env_file and env. */
+/* An entry of env_file or env. */
 static void
 put_theirs(const char *entry, void *arg)
 {

@@ -481,7 +481,6 @@ exec_free(struct handler *handler)
 }
 
 const struct handler_ops handler_exec = {
-	.name = "exec",
 	.open = exec_open,
 	.start = exec_start,
 	.stop = exec_stop,

@@ -2,8 +2,8 @@
  * The words for a start that failed.  execve(2) says ENOENT both for a file that is
  * missing and for one whose interpreter is missing, so this file looks at the first line.
  *
- * It looks after the fact, perhaps as another user than the one who tried: where it
- * sees nothing wrong, the words are those of the error number.
+ * It looks at the file after the start has failed, perhaps as another user.  If it finds
+ * nothing wrong, it returns the text of the error number.
  */
 #include "handler/explain.h"
 

@@ -1,10 +1,9 @@
 /*
  * Writing messages into a pipe.
  *
- * Headers and small payloads are put one behind the other into a buffer that all
- * feeders share; larger payloads are written from where they are.  Nothing of it
- * is kept between calls: a message that did not go out whole is put together
- * again, and its first `sent` bytes left out.
+ * Headers and small payloads are copied into a buffer that all feeders share; larger
+ * payloads are written from where they are.  Nothing is kept between calls: a message
+ * that was written in part is put together again, without its first `sent` bytes.
  */
 #include "handler/feed.h"
 

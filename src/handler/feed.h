@@ -32,14 +32,14 @@ struct feed {
 TAILQ_HEAD(feed_list, feed);
 
 /*
- * The pipe.  What is added in a turn of the loop is written at its end, in as few
- * calls as it takes; what does not fit waits until the process has read.
+ * The pipe.  Messages added in a turn of the loop are written at its end, in as few calls
+ * as possible.  What does not fit waits until the process has read.
  */
 struct feeder {
 	/* set by feeder_init(): */
 	struct loop	 *loop;
 	void		(*written)(struct feed *);	/* to its last byte; may not free it */
-	void		(*broken)(struct feeder *);	/* nobody reads any more */
+	void		(*broken)(struct feeder *);	/* the process has closed its stdin */
 	/* read only: */
 	int		  fd;		/* our end; -1: closed */
 	struct feed	 *next;		/* the first not wholly written; NULL: none */

@@ -1,24 +1,21 @@
 /*
  * The guardian.
  *
- * The daemon holds the writing end of a pipe, alone: handlers get no descriptor
- * of ours, and the guardian closes all but the reading end.  The kernel closes
- * it when the daemon dies, however that happens, and the guardian's read(2)
- * returns.
+ * Only the daemon holds the writing end of a pipe: handlers do not get it, and the
+ * guardian closes all but the reading end.  When the daemon dies, the kernel closes
+ * the writing end, and the guardian's read(2) returns.
  *
- * A child that has not come to its command yet holds a copy of the writing end until
- * its slot is written.  So when the guardian wakes every child has done that, and
- * none can appear after.
+ * A child holds a copy of the writing end until it has written its slot.  So when the
+ * guardian wakes up, every child has done that.
  *
  * A slot is set from before the child's first act until its group has been
- * killed and reaped, so while the daemon lives no other process can have that
- * number as its pid, group or session.  When it dies, numbers whose processes have
- * ended become free at last; to be given out again before the guardian has used
- * them the pids would have to go once round in the milliseconds that this takes.
+ * killed and reaped.  So while the daemon lives no other process can have that number
+ * as its pid, group or session.  When the daemon dies the numbers become free.  The
+ * kernel would have to use all pids within milliseconds to give one of them to another
+ * process before the guardian has used it.
  *
- * The table has room for every pid that Linux can give out.  Its pages exist
- * from when they are first used, so that costs address space only, and there is
- * nothing to grow.
+ * The table has room for every pid that Linux can give out.  Its pages exist from their
+ * first use on, so it costs address space only.
  */
 #include "handler/guardian.h"
 
@@ -101,7 +98,7 @@ kill_sessions(const pid_t *sid, size_t n)
 	return found;
 }
 
-/* New ones may be forked while we look: until a look finds none. */
+/* Processes may fork meanwhile: repeats until none is found. */
 static void
 end_sessions(const pid_t *sid, size_t n)
 {
@@ -125,8 +122,9 @@ ticks_per_second(void)
 }
 
 /*
- * A launcher's main process says which slots are done.  One that somebody has taken
- * over says it of none, and waits until others have the numbers: they are not killed.
+ * A launcher's main process says which slots are done.  An attacker in it might say so
+ * for none, and wait until other processes have the numbers.  They are younger than the
+ * slot, and are not killed.
  */
 static bool
 is_live(const struct guardian_table *t, size_t i)

@@ -1,7 +1,6 @@
 /*
- * A tiny process that outlives the daemon by a moment: when the daemon dies
- * in any way, it kills every process of every handler's session, so that no
- * handler runs beside its redelivered message.
+ * A small process that waits for the daemon's death, and then kills every process of
+ * every handler's session.  So no handler runs while another daemon has its message.
  *
  * The daemon writes the session ids of its handlers into shared memory (the
  * child itself does, before exec, so no death falls in between); the guardian
@@ -44,7 +43,7 @@ struct launch_slot;
 
 struct guardian_table *guardian_table_new(const struct launch_slot *shared);
 volatile pid_t	*guardian_table_slot(struct guardian_table *, size_t);
-/* Its process starts now; one that is more than a second younger is not ours. */
+/* Its process starts now.  A process that began a second later or more is another one. */
 void		 guardian_table_note(struct guardian_table *, size_t);
 /* The guardian acts when *fd is closed everywhere.  Its pid, or -1 with errno. */
 pid_t		 guardian_fork(const struct guardian_table *, int *fd) MUSTCHECK;

@@ -6,18 +6,6 @@
 #include "handler/exec.h"
 #include "handler/persistent.h"
 
-const struct handler_ops *
-handler_ops(enum mode mode)
-{
-	switch (mode) {
-	case MODE_EXEC:
-		return &handler_exec;
-	case MODE_PERSISTENT:
-		return &handler_persistent;
-	}
-	return NULL;
-}
-
 struct handler_env
 handler_env_of(const struct config *config)
 {
@@ -28,30 +16,16 @@ handler_env_of(const struct config *config)
 	};
 }
 
-static void
-check(const struct handler_ops *ops)
-{
-	if (ops->name == NULL || ops->open == NULL || ops->start == NULL ||
-	    ops->stop == NULL || ops->kill == NULL || ops->close == NULL ||
-	    ops->free == NULL)
-		fatalx("handler %s lacks a function",
-		    ops->name != NULL ? ops->name : "without a name");
-}
-
-void
-handler_check_ops(void)
-{
-	check(&handler_exec);
-	check(&handler_persistent);
-}
-
 struct handler *
 handler_open(const struct handler_env *env, struct config *config,
     const struct queue_config *cfg, const struct handler_events *events, void *arg)
 {
-	const struct handler_ops *ops = env->ops != NULL ? env->ops : handler_ops(cfg->mode);
+	const struct handler_ops *ops = cfg->mode == MODE_PERSISTENT ? &handler_persistent :
+	    &handler_exec;
 
-	return ops != NULL ? ops->open(env, config, cfg, events, arg) : NULL;
+	if (env->ops != NULL)
+		ops = env->ops;
+	return ops->open(env, config, cfg, events, arg);
 }
 
 struct run *

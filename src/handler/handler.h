@@ -34,8 +34,8 @@ struct handler_env {
 struct handler_events {
 	/*
 	 * Exactly once per handler_start() that returned a run; never from inside
-	 * it.  The handler takes no interest in msg after it.  What result owns is
-	 * the callee's.
+	 * it.  The handler does not touch msg after it.  The callee takes what result
+	 * owns.
 	 */
 	void	(*done)(struct message *, struct result *, void *arg);
 	/*
@@ -50,7 +50,6 @@ struct handler_events {
 };
 
 struct handler_ops {
-	const char	 *name;		/* as in mode = "..." */
 	struct handler	*(*open)(const struct handler_env *, struct config *,
 			    const struct queue_config *, const struct handler_events *, void *arg);
 	struct run	*(*start)(struct handler *, struct message *);
@@ -73,16 +72,12 @@ struct run {
 	pid_t				 pid;	/* whose process has it; 0: none yet */
 };
 
-/* What handlers are told of rqd under this configuration, which it borrows from; the rest is 0. */
+/* The members that come from the configuration, which it borrows from; the rest is 0. */
 struct handler_env handler_env_of(const struct config *);
 
-const struct handler_ops *handler_ops(enum mode);	/* NULL: not in this version */
-void		 handler_check_ops(void);	/* fatal where a table has an empty slot */
-
 /*
- * Keeps references on the configuration.  NULL only where handler_ops() is.
- * What cannot be looked up now (a user, an env_file) is tried again at each
- * start.
+ * Keeps references on the configuration.  Never NULL.
+ * If a user or an env_file is not there now, each start looks for it again.
  */
 struct handler	*handler_open(const struct handler_env *, struct config *,
 		    const struct queue_config *, const struct handler_events *, void *arg);

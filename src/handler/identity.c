@@ -7,12 +7,11 @@
  *	set	-	that user	the user's	the user's
  *	set	set	that user	that group	the user's, and that group
  *
- * A daemon that already is what is asked for changes nothing: it need not, and
- * where it is not root, it may not.  What else it may not do fails at the start
- * of the handler, with EPERM.
+ * A daemon that already has the identity changes nothing.  If it is not root it could
+ * not; any other change then fails at the start of the handler, with EPERM.
  *
- * A name that nobody has and that is a number stands for that number.  Such a
- * user without a passwd entry needs a group, and is at home in "/".
+ * A number that is not a name means the id.  Such a user may have no passwd entry; it
+ * then needs a group, and its home is "/".
  */
 #include "handler/identity.h"
 

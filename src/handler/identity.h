@@ -1,5 +1,5 @@
 /*
- * Who a handler runs as: user, group, supplementary groups, and what passwd(5)
+ * The identity that a handler runs as: user, group, supplementary groups, and what passwd(5)
  * says of the user.  Looked up once per queue, because a name service may be
  * slow; a configuration that is loaded again is looked up again.
  */

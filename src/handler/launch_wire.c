@@ -16,7 +16,7 @@
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/* What a message says.  All else is the launcher's to say, or the administrator's. */
+/* Only variables of the message.  The launcher and the administrator set all others. */
 static bool
 are_words(const char *p, size_t n)
 {

@@ -1,8 +1,7 @@
 /*
- * What goes between the main process and its launcher, as bytes; launcher.h says
- * what it means.  Each order and each reply is one datagram of a SOCK_SEQPACKET
- * pair, with descriptors beside it.  The launcher parses orders as it would parse
- * bytes from a stranger.
+ * The datagrams between the main process and its launcher; launcher.h says what they
+ * mean.  Each order and each reply is one datagram of a SOCK_SEQPACKET pair, and may
+ * carry descriptors.  The launcher trusts no byte of an order.
  */
 #ifndef RQD_HANDLER_LAUNCH_WIRE_H
 #define RQD_HANDLER_LAUNCH_WIRE_H

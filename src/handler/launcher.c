@@ -97,7 +97,7 @@ wait_for_room(struct launcher *l, const char *p, size_t n, const int *fds, size_
 	return 0;
 }
 
-/* Errors but a full socket are the launcher's end, which we hear of otherwise. */
+/* Any error but a full socket means that the launcher has ended; exited() tells it. */
 static int
 send_order(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
 {
@@ -379,7 +379,7 @@ launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
 	return 0;
 }
 
-/* An answer that came too late for its question is thrown away. */
+/* Drops answers to questions that were given up. */
 static void
 drop_late_answers(struct launcher *l)
 {
@@ -476,7 +476,7 @@ make_pair(int fd[2])
 		(void)setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
-/* Nothing of ours is left in it. */
+/* In the child: frees what belongs to the main process. */
 static NORETURN void
 become_launcher(struct launcher *l, int orders, int files, const struct launcher_ops *ops,
     void *arg)

@@ -1,16 +1,16 @@
 /*
- * The launcher: the process that may change users, beside the main process, which
- * talks to Redis and may do nothing.
+ * The launcher: a second process, which may change users.  The main process talks to
+ * Redis and has no privileges.
  *
  * The main process is started with privileges.  Before anything else it forks the
  * launcher, and gives up its own privileges.  The launcher never speaks to Redis and
  * never sees a message.  It reads the configuration itself.
  *
- * What the main process can say (launch_wire.h has the bytes):
+ * The orders of the main process (launch_wire.h has the bytes):
  *
- *	load		Read the configuration anew, and check it.  Where it has no errors it is
- *			a generation: the launcher keeps it, and sends its text, from which the main
- *			process makes the same.
+ *	load		Read the configuration again, and check it.  If it has no errors, the
+ *			launcher keeps it as a generation, and sends its text, from which the
+ *			main process makes the same.
  *	retire G	No handler of generation G is left, and none will be started.
  *	start		The command of queue Q of generation G, with these words RQD_NAME=... of
  *			a message and these descriptors.  S is a free slot, a small number.  The
@@ -23,19 +23,18 @@
  *			if it is the unix socket of a redis.server of a generation.
  *	log G		Open the log file of generation G, log.target, to append to it.
  *	listen G	Listen on the unix socket of generation G, http.listen.
- *	unlisten	Nobody listens on it any more: remove its file.
+ *	unlisten	The main process has closed that socket: remove its file.
  *
  * The paths of "log" and "listen" are those of the launcher's own copy.  It follows a
  * path only where root alone may write to all folders on the way (base/trust.h), because
  * it opens as root.
  *
- * The launcher answers "load", "file", "log" and "listen".  A handler introduces itself,
- * with its pid, as its first act; the launcher answers a start only where that fails.
- * The last four orders have a socket of their own, for they are waited for.  An order
- * that breaks the rules of launch_wire.h ends the launcher.
+ * The launcher answers "load", "file", "log" and "listen".  The child of a start sends
+ * its pid as its first act; the launcher answers a start only if that fails.  The last
+ * four orders have a socket of their own, because the main process waits for the answer.
+ * An order that breaks the rules of launch_wire.h ends the launcher.
  *
- * A handler is a child of the main process (CLONE_PARENT), which reaps it and has
- * rusage and exit status at first hand.
+ * A handler is a child of the main process (CLONE_PARENT), which reaps it.
  *
  * Ownership.  Descriptors of a start stay the sender's; the launcher closes its copies
  * once the child has its own.  A slot is the main process' from launcher_start() to
@@ -94,7 +93,8 @@ int	launcher_load_now(struct launcher *, struct launcher_loaded *) MUSTCHECK;
 void	launcher_attach(struct launcher *, struct loop *, void (*died)(void *), void *arg);
 
 /* loaded() is called once, from the loop; at most one load at a time. */
-void	launcher_load(struct launcher *, void (*loaded)(struct launcher_loaded *, void *), void *arg);
+void	launcher_load(struct launcher *, void (*loaded)(struct launcher_loaded *, void *),
+	    void *arg);
 
 /* Ends it and waits; NULL is fine.  After child_done().  Handlers that still run are killed. */
 void	launcher_stop(struct launcher *);

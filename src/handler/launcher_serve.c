@@ -2,8 +2,8 @@
  * The launcher's own process; launcher.h has the whole.
  *
  * It waits for orders, for its guardian, and for the process that reads the
- * configuration.  That is a process of its own because it looks at files and asks
- * name services, which may take any time; handlers are started meanwhile.
+ * configuration.  Reading looks at files and asks name services, which may take any
+ * time.  So a process of its own does it, and handlers are started meanwhile.
  *
  * It believes nothing that the main process says.  An order can only name what the
  * launcher has: a queue of a generation, a slot, a file that the configuration
@@ -89,7 +89,7 @@ limit_capabilities(void)
 		fatal_os("capset: %s", strerror(errno));
 }
 
-/* Nobody but root sends signals to a process of root. */
+/* Becomes root: only root can send signals to a process of root. */
 static void
 settle_in(void)
 {
@@ -140,13 +140,14 @@ end(struct launcher_process *l)
 static NORETURN void
 refuse(struct launcher_process *l, const char *what)
 {
-	fprintf(stderr, "rqd: launcher: %s: the main process breaks the protocol: the launcher ends\n", what);
+	fprintf(stderr, "rqd: launcher: %s: the main process breaks the protocol: the launcher "
+	    "ends\n", what);
 	end(l);
 }
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-/* Waits where the main process has much to read.  One that is gone is noticed elsewhere. */
+/* Waits while the socket is full.  turn() notices that the main process has ended. */
 static void
 reply(int fd, struct launch_reply *r, const int *fds, size_t nfds)
 {
@@ -164,9 +165,9 @@ fail_start(struct launcher_process *l, const struct launch_order *o, int error,
 	reply(l->orders, &r, NULL, 0);
 }
 
-/* -- configurations ------------------------------------------------------------------------------ */
+/* -- configurations ------------------------------------------------------------------- */
 
-/* It holds nothing that would keep anyone from seeing that the launcher is gone. */
+/* Closes the sockets first: they would hide the launcher's end from the others. */
 static NORETURN void
 run_load(struct launcher_process *l)
 {
@@ -232,7 +233,7 @@ check_load(struct launcher_process *l)
 	end_load(l, false, l->loader > 0 ? ETIMEDOUT : EAGAIN);
 }
 
-/* -- files ------------------------------------------------------------------------------------------ */
+/* -- files ---------------------------------------------------------------------------- */
 
 /* Opens the file or socket that the configuration of that generation names. */
 static int
@@ -270,7 +271,7 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 	free(path);
 }
 
-/* -- processes --------------------------------------------------------------------------------------- */
+/* -- processes ------------------------------------------------------------------------ */
 
 /*
  * The leader of a session that we started is a child of the main process.  Where it
@@ -293,7 +294,7 @@ send_signal(struct launcher_process *l, const struct launch_order *o)
 		(void)kill(sid, signo);
 }
 
-/* What a handler has left in another group comes to the main process when it is orphaned. */
+/* Kills the group of a leftover: a process that lost its parent, and so came to main. */
 static void
 end_child(struct launcher_process *l, pid_t pid)
 {
@@ -343,7 +344,7 @@ start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 	guardian_table_note(l->table, o->head.slot);
 }
 
-/* -- orders -------------------------------------------------------------------------------------------- */
+/* -- orders --------------------------------------------------------------------------- */
 
 static void
 obey(struct launcher_process *l, const struct launch_order *o, const int *fds)

@@ -99,7 +99,7 @@ stream_end(struct output_stream *s)
 	line_end(&s->line);
 }
 
-/* What was read; 0: nothing there now, or the end, after which it is closed. */
+/* Returns the bytes read; 0: none now, or the end, and then it is closed. */
 static size_t
 stream_read(struct output_stream *s)
 {

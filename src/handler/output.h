@@ -1,6 +1,7 @@
 /*
- * What a handler prints: up to two pipes, read by the loop, cut into lines, and
- * handed out with what a log record needs.  Embedded in its owner.
+ * The output of a handler: up to two pipes.  The loop reads them, and passes line after
+ * line to the handler's events, with the context for a log record.  Embedded in its
+ * owner.
  */
 #ifndef RQD_HANDLER_OUTPUT_H
 #define RQD_HANDLER_OUTPUT_H
@@ -28,7 +29,7 @@ struct output_stream {
 };
 
 struct output_pair {
-	/* set by output_init(); ctx may be changed by the owner, who has its strings: */
+	/* set by output_init(); the owner may change ctx, and owns its strings: */
 	struct loop		*loop;
 	const struct handler *handler;
 	struct log_ctx		 ctx;

@@ -2,21 +2,20 @@
  * The pool: the processes of a persistent handler, and the messages that wait for
  * one.
  *
- * A process is started when there is a message that no idle one can take.  At most
- * `concurrency` have messages at any time: one whose end has begun counts until
- * its last message is settled, and then no more, so that nobody waits for it to
- * exit.  The successor of one that is recycled is started at once, and is warm
- * when its turn comes.
+ * A process is started when no idle one can take a message.  At most `concurrency` of
+ * them have messages at any time.  A process that is about to end counts until its last
+ * message is settled, not until its exit.  When a process
+ * is recycled while it works, the next one is started at once.
  *
- * Idle processes stand before busy ones in the list, the last used first: where
- * there is little to do, few of them do it, and the rest may be swapped out.
+ * Idle processes stand before busy ones in the list, the last used first.  So a small
+ * load uses few processes, and the kernel may swap out the others.
  *
  * Processes that end by themselves are started again a tenth of a second after their
  * own start at the earliest; those that have answered nothing with a growing pause.  The
  * queue's suspension comes on top.
  *
- * Everything that becomes certain goes to the list `over`, and one deferred call
- * a turn hands it out: done() may start messages, or free the handler.
+ * Finished messages go to the list `over`.  One deferred call each turn calls done() for
+ * them, because done() may start messages, or free the handler.
  */
 #include "handler/persistent.h"
 
@@ -113,7 +112,7 @@ worker_changed(struct worker *w)
 
 /* -- processes ------------------------------------------------------------------------ */
 
-/* Its process is gone: may the next one be started at once? */
+/* Its process has exited: computes when the next one may be started. */
 static void
 note_exit(struct persistent *h, struct worker *w)
 {
@@ -129,9 +128,9 @@ note_exit(struct persistent *h, struct worker *w)
 		h->not_before = w->started + PAUSE_MIN;
 }
 
-/* Counts, and frees those that are no more. */
+/* Counts the processes, and frees those that are gone. */
 static void
-take_stock(struct persistent *h)
+count_workers(struct persistent *h)
 {
 	struct worker *w, *next;
 
@@ -232,7 +231,7 @@ not_started(struct persistent *h, struct feed *f, int error, const char *step)
 	feed_finished(h, f);
 }
 
-/* It waits, and nobody will come for it. */
+/* The message waits for a process, and is not run any more. */
 static void
 not_run(struct persistent *h, struct feed *f)
 {
@@ -312,7 +311,7 @@ update(void *arg)
 	struct persistent *h = arg;
 	void (*closed)(void *);
 
-	take_stock(h);
+	count_workers(h);
 	give_waiting(h);
 	warm_up(h);
 	if (!tell_over(h))
@@ -448,7 +447,6 @@ persistent_free(struct handler *handler)
 }
 
 const struct handler_ops handler_persistent = {
-	.name = "persistent",
 	.open = persistent_open,
 	.start = persistent_start,
 	.stop = persistent_stop,

@@ -2,9 +2,9 @@
  * Giving up privileges.
  *
  * The filter of system calls (seccomp) is a list of what is forbidden: a C library,
- * a name service or OpenSSL may need any of the others.  It takes what would make
- * use of a hole: programs, other users, other processes' memory, the kernel's own.
- * Where libseccomp was not there when rqd was built there is no filter.
+ * a name service or OpenSSL may need any of the others.  Forbidden is what an attacker
+ * could use: programs, other users, other processes' memory, the kernel's own.  If rqd
+ * was built without libseccomp there is no filter.
  */
 #include <config.h>
 
@@ -167,7 +167,7 @@ filter(void)
 
 #endif
 
-/* Without it nobody but root can trace the process: no leak checker either. */
+/* The process is not dumpable: only root can trace it, and leak checkers cannot. */
 #ifdef RQD_SANITIZERS
 #define DUMPABLE	1
 #else

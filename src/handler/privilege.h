@@ -12,7 +12,7 @@
 /* Whether this process may become any user: root, or CAP_SETUID and CAP_SETGID. */
 bool	privilege_held(void);
 
-/* Who the main process becomes: _rqd, or nobody where there is no such user. */
+/* The user that the main process becomes: _rqd, or "nobody" where there is no _rqd. */
 struct privilege_user {
 	const char	*name;		/* static */
 	uid_t		 uid;

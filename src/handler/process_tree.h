@@ -1,5 +1,6 @@
 /*
- * Whose child a process is: the launcher may signal the main process's only.
+ * From which process another one descends.  The launcher signals only descendants of
+ * the main process.
  */
 #ifndef RQD_HANDLER_PROCESS_TREE_H
 #define RQD_HANDLER_PROCESS_TREE_H

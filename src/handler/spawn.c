@@ -93,9 +93,9 @@ mark_cloexec(void)
 }
 
 /*
- * Those that exec would leave ignored, and those that have a handler.  By the
- * raw call: libc hides the two signals that it keeps for itself, which our own
- * parent may have ignored.  The handler is the first word of the kernel's struct.
+ * Notes the signals that execve(2) would leave ignored, and those that have a handler.
+ * Asks the kernel: libc hides two signals that it uses itself, and our parent may have
+ * ignored them.  The handler is the first word of the kernel's struct.
  */
 void
 spawn_look_at_signals(void)
@@ -177,7 +177,7 @@ set_up(void)
 
 /* -- waiting for it --------------------------------------------------------------- */
 
-/* Waits until no process but ours holds the writing end: execve() or exit is over. */
+/* Waits until the child has closed the writing end: execve(2) or its exit is over. */
 static void
 wait_exec(int fd[2])
 {

@@ -17,7 +17,7 @@
 /* One that may not be raised above the daemon's own hard limit is set to that. */
 struct spawn_limit { int resource; struct rlimit value; };
 
-/* What failed; the names are spawn_step_name()'s. */
+/* The step of a start that failed; spawn_step_name() has the names. */
 enum spawn_step {
 	STEP_NONE, STEP_CLONE, STEP_SETSID, STEP_SIGNALS, STEP_NULL, STEP_DUP, STEP_LIMIT,
 	STEP_NICE, STEP_GROUPS, STEP_GID, STEP_UID, STEP_DUMPABLE, STEP_CAPS, STEP_ENV_FILE,
@@ -34,7 +34,8 @@ struct spawn_report {
 struct spawn {
 	char *const		*argv;
 	char *const		*envp;
-	int			 fd[3];		/* stdin, stdout, stderr; all close-on-exec, or -1 for /dev/null */
+	/* stdin, stdout, stderr: all close-on-exec; -1: /dev/null */
+	int			 fd[3];
 	const char		*directory;	/* entered as the target user */
 	uid_t			 uid;		/* (uid_t)-1: unchanged */
 	gid_t			 gid;		/* (gid_t)-1: unchanged */
@@ -47,8 +48,9 @@ struct spawn {
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
 	/* A file of more variables that the child reads as the target user; NULL: none. */
 	const char		*env_file;
-	size_t			 env_first;	/* envp[env_first] and the next env_weak entries ... */
-	size_t			 env_weak;	/* ... give way to it; all others prevail */
+	/* It replaces env_weak entries from envp[env_first] on, and none of the others. */
+	size_t			 env_first;
+	size_t			 env_weak;
 	/* The launcher's; NULL in a process that starts children of its own. */
 	const struct spawn_proxy *proxy;
 };
@@ -71,17 +73,17 @@ struct spawn_proxy {
 pid_t	spawn_start(const struct spawn *, enum spawn_step *step) MUSTCHECK;
 
 /*
- * To be called once, at the exit of each process: why it could not be executed,
- * as an error number, and *step; else 0.  Not for those of a launcher.
+ * Call it once, at the exit of each process that the daemon itself has started.  Returns
+ * the error number and *step of what kept it from execve(2), or 0.
  */
 int	spawn_exited(pid_t, enum spawn_step *step);
 
 const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory", "exec", ... */
 
 /*
- * Notes which signals are not at their defaults; the first start does so by
- * itself.  To ask 64 times at each start would cost more than all else here.
- * What the daemon itself changes is reset in any case.
+ * Notes which signals are not at their defaults.  The first start does it by itself: 64
+ * calls at each start would cost more than the rest.  The signals that the daemon changes
+ * are reset in any case.
  */
 void	spawn_look_at_signals(void);
 

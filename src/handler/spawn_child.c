@@ -66,9 +66,8 @@ set_signals(const struct spawn_job *j)
 }
 
 /*
- * First all out of the way of 0 to 2, so that none overwrites another.  Nobody waits
- * for a child that shares memory, so it holds none of our descriptors, however long
- * execve() takes to come.
+ * First moves all above 2, so that none overwrites another.  A child that shares memory
+ * closes all others at once: execve(2) may come late, and nobody waits for it.
  */
 CHILD static void
 set_fds(const struct spawn_job *j)

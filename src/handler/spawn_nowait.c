@@ -81,7 +81,7 @@ spawn_raw(const struct spawn_job *j, long n, long a, long b, long c, long d, lon
 
 /* -- the child's memory -------------------------------------------------------------- */
 
-/* The pid is another process' now: nobody will ask about the one before. */
+/* The pid was used before: drops the unread report of that process. */
 static void
 forget_predecessor(const struct spawn_memory *now)
 {
@@ -115,7 +115,7 @@ free_memory(void)
 	return m;
 }
 
-/* What a large environment has taken is given back. */
+/* Gives pages that a large environment has used back to the kernel. */
 static void
 clear(struct spawn_memory *m)
 {

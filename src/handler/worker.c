@@ -187,7 +187,7 @@ worker_retire(struct worker *w, const char *why)
 	close_when_empty(w);
 }
 
-/* What it says can no longer be told apart: the oldest has failed. */
+/* Its answers can no longer be assigned to messages: the oldest message has failed. */
 static void
 breach(struct worker *w, const char *what, const char *p, size_t n)
 {
@@ -199,7 +199,7 @@ breach(struct worker *w, const char *what, const char *p, size_t n)
 	worker_stop(w, "protocol");
 }
 
-/* The timer runs on while messages come and go, and is looked at when it goes off. */
+/* Messages come and go without setting the timer anew: when it fires, compute the limit. */
 static void
 check_limit(struct worker *w)
 {
@@ -327,7 +327,7 @@ answer(struct worker *w, struct feed *f, const struct answer *a)
 		w->changed(w);
 }
 
-/* Once it was signalled. */
+/* Whether an answer counts that came after SIGTERM. */
 static bool
 still_counts(const struct worker *w, const struct feed *f, const struct answer *a)
 {
@@ -358,8 +358,8 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 }
 
 /*
- * What it said on stderr before it answered is there when the answer is read, and
- * belongs to that message.  False: nothing there now, or the end.
+ * Reads stderr after each read of stdout: what the process wrote there before its answer
+ * belongs to that message.  Returns false where nothing is left to read.
  */
 static bool
 read_answers(struct worker *w)
@@ -412,7 +412,7 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	}
 }
 
-/* What never left for the pipe was never begun, and has nothing to do with its end. */
+/* No byte of the message was written: it did not begin, and did not cause the end. */
 static void
 not_begun(struct feed *f)
 {
@@ -513,7 +513,7 @@ stderr_ended(struct output_pair *o)
 		timer_set(&w->timer, 0);
 }
 
-/* -- the start ----------------------------------------------------------------------------------- */
+/* -- the start ------------------------------------------------------------------------- */
 
 static int
 open_stdout(struct worker *w, int *child_end)

@@ -24,7 +24,7 @@ void	timer_set(struct timer *, usec_t after);
 void	timer_set_at(struct timer *, usec_t mono);
 void	timer_stop(struct timer *);			/* also of a zeroed timer */
 bool	timer_is_set(const struct timer *);
-usec_t	timer_left(const struct timer *);		/* until it fires; 0 when overdue or not set */
+usec_t	timer_left(const struct timer *);	/* until it fires; 0: overdue, or not set */
 
 /* For loop.c: fires what is due, and says when the next is due (USEC_MAX: never). */
 void	timer_run_due(struct loop *);

@@ -52,7 +52,7 @@ enum breaker_event	breaker_accepted(struct breaker *);
  */
 enum breaker_event	breaker_judged(struct breaker *, usec_t now);
 
-/* A probe ended without a result: the message was taken back, or is not ours any more. */
+/* A probe ended without a result: the message was returned, or settled elsewhere. */
 void			breaker_unproved(struct breaker *, usec_t now);
 /* A probe found nothing to run: the next one may follow at once. */
 void			breaker_idle(struct breaker *, usec_t now);

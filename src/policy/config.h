@@ -24,7 +24,7 @@
 
 enum mode { MODE_EXEC, MODE_PERSISTENT };
 enum framing { FRAMING_LENGTH, FRAMING_LINE };
-enum output { OUTPUT_LOG, OUTPUT_NONE };	/* "none": /dev/null; stderr's end is then not kept */
+enum output { OUTPUT_LOG, OUTPUT_NONE };	/* NONE: /dev/null, and no tail of stderr */
 enum pop { POP_RIGHT, POP_LEFT };	/* the end of the list that messages are taken from */
 enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
@@ -38,12 +38,13 @@ struct queue_config {
 
 	enum kind	  kind;
 	char		 *key;		/* Q, from which other keys' names are made */
-	char		**keys;		/* as given, NULL-terminated: Q alone; TRAIT_SUBSCRIBES: channels or patterns */
+	/* As given, NULL-terminated: Q alone, or with TRAIT_SUBSCRIBES channels or patterns. */
+	char		**keys;
 	int		  backlog;	/* TRAIT_SUBSCRIBES: messages that wait for a handler */
 	uint64_t	  backlog_bytes;
 	/* TRAIT_KEY_EVENTS: */
 	char		**match;	/* globs: the keys that count; NULL-terminated */
-	int		  database;	/* whose keys; -1 never stands here: redis.database where unset */
+	int		  database;	/* whose keys; redis.database where unset */
 	enum notifications notifications;
 	usec_t		  skew;		/* how late a daemon may hear of what another has pushed */
 	enum pop	  pop;		/* TRAIT_POP_END */
@@ -104,7 +105,7 @@ struct schedule_config {
 	usec_t		  every;	/* whole seconds, counted from 1970; 0: cron */
 	char		 *cron;		/* "": every */
 	char		 *timezone;	/* of cron */
-	bool		  catch_up;	/* a run that was missed while no daemon lived is made up for */
+	bool		  catch_up;	/* push a tick late that no daemon pushed in time */
 	struct cron	  times;	/* of cron */
 };
 
@@ -122,13 +123,14 @@ struct log_config {
 struct config {
 	unsigned		  refs;		/* config_ref(), config_unref() */
 	unsigned		  generation;	/* the launcher's number for it; 0: there is none */
-	bool			  privileged;	/* started with privileges rqd keeps them, in a launcher */
+	bool			  privileged;	/* keep privileges, in a launcher */
 	char			 *file;		/* "": none (-q) */
-	char			 *overrides;	/* of -o what says where Redis is, "redis.database=3", one a line */
+	/* The -o options about Redis, for tools: "redis.database=3", one a line. */
+	char			 *overrides;
 	struct redis_options	  redis;
 	struct log_config	  log;
 	struct http_config	  http;
-	char			 *name;		/* "": the host's name was filled in: never empty here */
+	char			 *name;		/* never empty: the host's name where unset */
 	int			  max_handlers;
 	usec_t			  drain_timeout;
 	struct queue_config	**queues;	/* NULL-terminated, in order of the file */
@@ -143,7 +145,8 @@ struct config	*config_ref(struct config *);
 void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
 /* A reference that may be held already, to another one or none, is to this one now. */
 void		 config_hold(struct config **, struct config *);
-const struct queue_config *config_queue(const struct config *, const char *name);	/* NULL: none */
+/* NULL: there is none of this name. */
+const struct queue_config *config_queue(const struct config *, const char *name);
 
 /* Whether messages are taken from the left end of a list. */
 bool		 config_pops_left(const struct queue_config *);

@@ -135,7 +135,8 @@ parse_step(struct cron_item *it, int *step, char **cause)
 
 /* A range with an optional step, and nothing else up to end. */
 static int
-parse_item(const struct cron_field *f, const char *text, const char *end, uint64_t *set, char **cause)
+parse_item(const struct cron_field *f, const char *text, const char *end, uint64_t *set,
+    char **cause)
 {
 	struct cron_item it = { .field = f, .text = text, .p = text,
 		.len = (int)(end - text < SHOWN ? end - text : SHOWN) };
@@ -208,8 +209,8 @@ parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 	int i;
 
 	if (n != FIELDS)
-		return util_cause(cause, "%s: write minute, hour, day of the month, month and day of "
-		    "the week, as in \"30 4 * * mon-fri\"%s", n < FIELDS ? "too few fields" :
+		return util_cause(cause, "%s: write minute, hour, day of the month, month "
+		    "and day of the week, as in \"30 4 * * mon-fri\"%s", n < FIELDS ? "too few fields" :
 		    "more than five fields", n < FIELDS ? "" : "; for seconds there is every");
 	for (i = 0; i < FIELDS; i++) {
 		if (parse_field(&fields[i], words[i], &set[i], &star[i], cause) == -1)
@@ -240,8 +241,8 @@ parse_nickname(const char *word, char **text, char **cause)
 		*text = xstrdup(nicknames[i].text);
 		return 0;
 	}
-	return util_cause(cause, "\"%.40s\" is unknown: write @hourly, @daily, @weekly, @monthly or "
-	    "@yearly", word);
+	return util_cause(cause, "\"%.40s\" is unknown: write @hourly, @daily, @weekly, @monthly "
+	    "or @yearly", word);
 }
 
 int
@@ -304,7 +305,7 @@ day_matches(const struct cron *c, int64_t day)
 struct search {
 	const struct cron *cron;
 	bool		 forward;
-	int64_t		 from;		/* forward: the search is for times after it; else up to it */
+	int64_t		 from;		/* forward: search after it; else up to it */
 	int64_t		 best;		/* CRON_NEVER: none yet */
 };
 

@@ -20,10 +20,11 @@ struct message {
 	struct config		*config;	/* reference held: keeps cfg alive */
 
 	char			*tag;		/* name in Redis; owned, NUL-terminated */
-	char			*id;		/* RQD_ID; owned; 1..200 bytes, no control characters */
+	/* RQD_ID: 1 to MESSAGE_ID_MAX bytes, no control characters; owned. */
+	char			*id;
 	char			*channel;	/* RQD_CHANNEL; owned; NULL: the kind has none */
-	char			*token;		/* of this delivery; owned; "" where the kind has none */
-	char			*payload;	/* owned; NUL-safe, see len; NULL when too large or taken */
+	char			*token;		/* of this delivery; owned; "": none */
+	char			*payload;	/* len bytes; owned; NULL: too large, or taken */
 	size_t			 len;		/* of the message, also where payload is NULL */
 	void			(*free_payload)(char *);
 	bool			 too_large;	/* len > message_max: payload was not fetched */

@@ -1,10 +1,9 @@
 /*
  * The table of outcomes.
  *
- * What rqd itself did counts first: a handler that was signalled often traps
- * SIGTERM and exits with 0, so its status says nothing.  Then how it ended.
- * verdict_failed() is the only place that counts an attempt and knows
- * max_attempts.
+ * If rqd has stopped the handler, the reason of the stop decides: a handler may trap
+ * SIGTERM and exit with 0, so its status proves nothing.  Otherwise its end decides.
+ * Only verdict_failed() counts an attempt and compares with max_attempts.
  */
 #include "policy/outcome.h"
 
@@ -76,7 +75,7 @@ struct judged {
 	double			 unit;
 };
 
-/* One attempt more has failed: again later, or never again.  Some kinds know no again. */
+/* One more attempt has failed: retry, or dead.  Kinds without leases never retry. */
 static struct verdict
 verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 {

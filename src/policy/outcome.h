@@ -38,9 +38,10 @@ struct result {
 	int		 status;	/* END_EXIT: 0..255 */
 	int		 signo;		/* END_SIGNAL */
 	int		 error;		/* END_NOT_STARTED */
-	const char	*step;		/* END_NOT_STARTED: what failed, "exec" "user" ...; static */
+	const char	*step;		/* END_NOT_STARTED: "exec", "user" ...; static */
 	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
-	char		*reason;	/* END_ANSWER_*: the handler's words, or NULL; END_PROTOCOL; owned */
+	/* END_ANSWER_*: the handler's words; END_PROTOCOL: what was wrong; owned; or NULL. */
+	char		*reason;
 	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */
 	size_t		 error_len;
 	pid_t		 pid;		/* 0: never started */
@@ -49,7 +50,7 @@ struct result {
 	bool		 leftovers;	/* left processes running */
 };
 void	result_done(struct result *);	/* frees what it owns */
-/* What from owns is the other one's now, which owned nothing before. */
+/* Moves what from owns to the first one, which must own nothing. */
 void	result_move(struct result *, struct result *from);
 
 /* The words of section 9; reason_name() is what logs and QDEAD hold. */
@@ -77,7 +78,7 @@ enum verdict_op {
 	VERDICT_RETRY,		/* due after delay; a failed attempt where failed says so */
 	VERDICT_DEAD,		/* attempts counts this one where it failed */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
-	VERDICT_STALE		/* not ours any more: write nothing */
+	VERDICT_STALE		/* settled elsewhere: write nothing */
 };
 
 struct verdict {

@@ -11,8 +11,10 @@
 #define TICK_NEVER	CRON_NEVER
 
 int64_t	 tick_next(const struct schedule_config *, int64_t after);	/* the first one after it */
-int64_t	 tick_last(const struct schedule_config *, int64_t until);	/* the last one not after it */
-int64_t	 tick_period(const struct schedule_config *, int64_t tick);	/* to the one after this one */
+/* The last tick that is not after until. */
+int64_t	 tick_last(const struct schedule_config *, int64_t until);
+/* The seconds from this tick to the next one. */
+int64_t	 tick_period(const struct schedule_config *, int64_t tick);
 
 /*
  * How late, in seconds, a run may still be made; -1: without limit.  A daemon that

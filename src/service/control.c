@@ -46,7 +46,7 @@ control_up(const struct conn_server *server UNUSED, void *arg UNUSED)
 {
 }
 
-/* Whoever sends a hint is told that nobody heard it. */
+/* The sender of a hint sees that no daemon received it. */
 static void
 control_down(const char *cause UNUSED, void *arg UNUSED)
 {

@@ -1,5 +1,5 @@
 /*
- * What rqctl tells one daemon, on the channel rqd:control:INSTANCE.
+ * Hints that rqctl sends to one daemon, on the channel rqd:control:INSTANCE.
  *
  * Hints only: nothing depends on their arrival, and unknown ones are ignored.  They come
  * over a connection of their own, so that a server that forbids the channel takes nothing
@@ -19,7 +19,8 @@ struct control;
 
 struct control_events {
 	void	(*quiet)(bool, void *);	/* take no new messages, or take them again */
-	void	(*probe)(const char *key, void *);	/* probe the suspended queue with this key now */
+	/* Probe the suspended queue with this key now. */
+	void	(*probe)(const char *key, void *);
 };
 
 /* The options are borrowed. */

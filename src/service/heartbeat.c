@@ -164,7 +164,7 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
 		conn_words(conn, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
 		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
 		    NULL);
-		/* Redis' clock was ahead, and who wrote that may be dead. */
+		/* Redis' clock was ahead, and the daemon that wrote it may be dead. */
 		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
 		    NULL);
 		conn_words(conn, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);

@@ -1,5 +1,5 @@
 /*
- * What a daemon tells the fleet of itself: the JSON in rqd:daemon:INSTANCE,
+ * The heartbeat of a daemon: the JSON in rqd:daemon:INSTANCE,
  * which lives for three beats, and its place in the index rqd:daemons.
  */
 #ifndef RQD_SERVICE_HEARTBEAT_H

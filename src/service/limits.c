@@ -39,8 +39,8 @@ limits_backoff(const struct config *config)
 }
 
 /*
- * How long Redis may have served nobody without harm: a lease that was renewed
- * a third of it before holds for two thirds more, less what the next renewal takes.
+ * How long Redis may have answered no daemon without harm.  A lease that was renewed a
+ * third of it before holds for two thirds more, less the time of the next renewal.
  */
 static usec_t
 limits_silence(const struct config *config)

@@ -44,23 +44,23 @@ redis_log_write(struct redis_log *l)
 	const struct conn_server *s = l->server;
 	char changes[16];
 
-	snprintf(changes, sizeof(changes), "%u", l->untold);
+	snprintf(changes, sizeof(changes), "%u", l->unlogged);
 	if (l->up)
 		log_event(LOG_LV_INFO, "redis_up", NULL, LF_STR("server", s->address),
 		    LF_STR("version", s->version[0] != '\0' ? s->version : NULL),
 		    LF_STR("changed", s->changed && !s->first ? "yes" : NULL),
-		    LF_STR("changes", l->untold > 0 ? changes : NULL));
+		    LF_STR("changes", l->unlogged > 0 ? changes : NULL));
 	else
 		log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", l->cause),
 		    LF_STR("hint", reply_hint(l->cause)),
-		    LF_STR("changes", l->untold > 0 ? changes : NULL));
-	l->untold = 0;
+		    LF_STR("changes", l->unlogged > 0 ? changes : NULL));
+	l->unlogged = 0;
 	l->every = SUMMARY_MIN;
 	timer_stop(&l->settled);
 	timer_stop(&l->summary);
 }
 
-/* Nothing has changed for a while, after more than could be told. */
+/* Nothing has changed for SETTLED, and some changes are not logged. */
 static void
 redis_log_settle(void *arg)
 {
@@ -74,9 +74,9 @@ redis_log_summary(void *arg)
 
 	log_event(LOG_LV_WARN, "redis_warning", NULL,
 	    LF_STR("warning", "the connection to Redis ends again and again"),
-	    LF_STR("state", l->up ? "up" : "down"), LF_INT("changes", l->untold),
+	    LF_STR("state", l->up ? "up" : "down"), LF_INT("changes", l->unlogged),
 	    LF_STR("error", l->cause));
-	l->untold = 0;
+	l->unlogged = 0;
 	l->every = l->every < SUMMARY_MAX / 2 ? l->every * 2 : SUMMARY_MAX;
 	timer_set(&l->summary, l->every);
 }
@@ -84,12 +84,12 @@ redis_log_summary(void *arg)
 static void
 redis_log_change(struct redis_log *l)
 {
-	/* What was not told stays untold until it settles: one half of a change confuses. */
+	/* After a change that was not logged, waits until nothing changes: half a change confuses. */
 	if (!timer_is_set(&l->settled) && redis_log_may(l)) {
 		redis_log_write(l);
 		return;
 	}
-	l->untold++;
+	l->unlogged++;
 	timer_set(&l->settled, SETTLED);
 	if (!timer_is_set(&l->summary))
 		timer_set(&l->summary, l->every);

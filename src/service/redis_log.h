@@ -1,5 +1,5 @@
 /*
- * What the log says of the connection to Redis: redis_up and redis_down, and
+ * The log records about the connection to Redis: redis_up and redis_down, and
  * redis_warning instead where they would be too many.
  */
 #ifndef RQD_SERVICE_REDIS_LOG_H
@@ -14,11 +14,11 @@ struct redis_log {
 	double		 tokens;	/* records that may be written now */
 	usec_t		 filled_at;	/* mono; when that was true */
 	bool		 up;		/* the connection is */
-	unsigned	 untold;	/* changes since the last record */
+	unsigned	 unlogged;	/* changes since the last record */
 	const struct conn_server *server;	/* borrowed; up: of the connection */
 	char		*cause;		/* why it was down last; owned */
-	struct timer	 settled;	/* set: changes are untold, and the last one is recent */
-	struct timer	 summary;	/* set: changes are untold */
+	struct timer	 settled;	/* set: changes are not logged, and the last one is recent */
+	struct timer	 summary;	/* set: changes are not logged */
 	usec_t		 every;		/* between two summaries */
 };
 

@@ -1,7 +1,7 @@
 /*
  * The plan of a reload: queues are the same by name, and a queue is another
- * one when its key, kind or consumer group has changed.  What a table row says of itself
- * (OPTION_RESTART, its section) decides the rest; nothing is named here twice.
+ * one when its key, kind or consumer group has changed.  For all other options the row
+ * in the table decides (OPTION_RESTART, its section).
  */
 #include "service/reload.h"
 

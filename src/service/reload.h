@@ -25,7 +25,8 @@ struct reload_step {
 struct reload_plan {
 	struct reload_step	*steps;		/* removals first; owned */
 	size_t			 nsteps;
-	const char		*restart[8];	/* options that changed and need a restart ("redis", "name"); NULL-terminated */
+	/* Sections and options that changed and need a restart; NULL-terminated. */
+	const char		*restart[8];
 	bool			 log;		/* the log section changed */
 	bool			 http;
 };

@@ -619,14 +619,6 @@ free_inside_done(void **state UNUSED)
 	}
 }
 
-static void
-ops_are_complete(void **state UNUSED)
-{
-	handler_check_ops();
-	assert_string_equal(handler_ops(MODE_EXEC)->name, "exec");
-	assert_non_null(handler_ops(MODE_PERSISTENT));
-}
-
 int
 main(void)
 {
@@ -659,7 +651,6 @@ main(void)
 		TEST(free_while_running),
 		TEST(free_before_failure_is_told),
 		TEST(free_inside_done),
-		TEST(ops_are_complete),
 	};
 
 	unit_seed();

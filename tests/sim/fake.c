@@ -284,7 +284,6 @@ fake_free(struct handler *handler)
 }
 
 const struct handler_ops handler_fake = {
-	.name = "fake",
 	.open = fake_open,
 	.start = fake_start,
 	.stop = fake_stop,
