@@ -7,7 +7,6 @@
  */
 #include "queue/ack_private.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -102,7 +101,7 @@ ack_tick(struct ack *a, bool at_once)
 {
 	const struct ticker_terms terms = ack_tick_terms(a);
 	struct call *call;
-	struct args w = { 0 };
+	struct words w = { 0 };
 
 	if (!ack_is_up(a) || !ticker_begin(a->ticker, at_once))
 		return;
@@ -160,13 +159,13 @@ static void
 ack_arm(struct ack *a)
 {
 	struct call *call = ack_call_new(a, ACK_ARM, ack_armed);
-	struct args w = { 0 };
+	struct words w = { 0 };
 
 	call->armed = watch_is_on(a->env->watch);
 	ack_keys(a, call, &w);
 	if (a->cfg->fleet_concurrency > 0)
 		words_key(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
-	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
+	words_fmt(&w, "%d", a->cfg->fleet_concurrency);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }
@@ -247,9 +246,9 @@ ack_watch(struct ack *a)
 static void
 ack_finish(struct ack *a)
 {
-	if (a->popping == NULL && ledger_is_empty(a->ledger))
+	if (!pops_is_sent(a->pops) && ledger_is_empty(a->ledger))
 		ack_leave(a);
-	if (!a->closing || a->closed || a->asked > 0 || a->popping != NULL ||
+	if (!a->closing || a->closed || a->asked > 0 || pops_is_sent(a->pops) ||
 	    ticker_is_sent(a->ticker) || a->leaving || ack_in_doubt(a) || !ledger_is_empty(a->ledger))
 		return;
 	if (ack_is_up(a) && ticker_has_counters(a->ticker)) {
@@ -321,15 +320,11 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	a->on_turn = ack_turn;
 	a->ledger = ledger_new(env->loop, cfg->lease, ack_renew, a);
 	ack_configure(a, config, cfg);
-	a->due_first = (unsigned)config_most(cfg);
-	a->prev = ack_next_call();
-	a->instance = xasprintf("%s-%" PRIu64, env->instance, a->prev);
 	keys_init(&a->keys, cfg->key);
 	for (i = 0; i < ACK_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);
-	TAILQ_INIT(&a->doubts);
-	timer_init(&a->ask, env->loop, ack_ask_timer, a);
+	a->pops = pops_new(env->loop, env->instance, (unsigned)config_most(cfg), ack_ask, a);
 	ack_settler_init(a);
 	timer_init(&a->load, env->loop, ack_load_timer, a);
 	a->ticker = ticker_new(env->loop, stats, ack_tick_due, a);
@@ -356,7 +351,7 @@ ack_conn_up(struct queue *q, const struct conn_server *server)
 
 	(void)server;
 	watcher_up(a->watcher);
-	a->ask_failures = 0;
+	pops_up(a->pops);
 	settler_up(a->settler);
 	ack_renew_all(a);
 	ack_ask(a);
@@ -371,7 +366,7 @@ ack_conn_down(struct queue *q)
 	struct ack *a = (struct ack *)q;
 
 	watcher_down(a->watcher);
-	timer_stop(&a->ask);
+	pops_down(a->pops);
 	ticker_down(a->ticker);
 	ack_wake(a);
 }
@@ -425,7 +420,8 @@ ack_is_empty(const struct queue *q)
 {
 	const struct ack *a = (const struct ack *)q;
 
-	return watcher_is_empty(a->watcher) && a->popping == NULL && ledger_is_empty(a->ledger);
+	return watcher_is_empty(a->watcher) && !pops_is_sent(a->pops) &&
+	    ledger_is_empty(a->ledger);
 }
 
 void
@@ -444,27 +440,19 @@ void
 ack_free(struct queue *q)
 {
 	struct ack *a = (struct ack *)q;
-	struct doubt *doubt;
 	size_t i;
 
 	ack_cancel_calls(a);
-	ack_doubt_free(a->popping);
 	settler_free(a->settler);
 	ledger_free(a->ledger);
-	while ((doubt = TAILQ_FIRST(&a->doubts)) != NULL) {
-		TAILQ_REMOVE(&a->doubts, doubt, entry);
-		ack_doubt_free(doubt);
-	}
+	pops_free(a->pops);
 	for (i = 0; i < ARRAY_LEN(a->watch); i++)
 		watch_remove(a->env->watch, &a->watch[i].key);
 	watcher_free(a->watcher);
-	timer_stop(&a->ask);
 	timer_stop(&a->load);
 	ticker_free(a->ticker);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
-	free(a->instance);
-	free(a->pop_error);
 	config_unref(a->config);
 	free(a);
 }

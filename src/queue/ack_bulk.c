@@ -129,13 +129,13 @@ static void
 ack_ask_body(struct ack *a, struct delivery *d)
 {
 	struct call *call = ack_call_new(a, ACK_BODY, ack_loaded);
-	struct args w = { 0 };
+	struct words w = { 0 };
 
 	d->asked = true;
 	batch_add(&call->batch, d);
 	ack_keys(a, call, &w);
-	args_mem(&w, d->msg->tag, d->taglen);
-	args_str(&w, d->msg->token);
+	words_mem(&w, d->msg->tag, d->taglen);
+	words_add(&w, d->msg->token);
 	ack_send(a, call, &w);
 }
 

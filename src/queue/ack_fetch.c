@@ -19,47 +19,6 @@
 
 #define POP_HEAD	6		/* elements of a pop's reply before the first message */
 #define MESSAGE_ELEMENTS 6
-#define MINE_PAGE	1000
-#define MINE_SLACK	1.0		/* seconds: clocks drift */
-
-/* Tokens must never come again, not even after a queue was closed and opened. */
-static uint64_t	ack_sequence;
-
-uint64_t
-ack_next_call(void)
-{
-	return ++ack_sequence;
-}
-
-void
-ack_saw_call(struct ack *a, uint64_t number)
-{
-	if (number > a->prev)
-		a->prev = number;
-	a->noted = true;
-}
-
-static struct doubt *
-doubt_new(const struct ack *a)
-{
-	struct doubt *doubt = xcalloc(1, sizeof(*doubt));
-
-	doubt->number = ack_next_call();
-	doubt->name = xasprintf("%s.%" PRIu64, a->instance, doubt->number);
-	doubt->sent = clock_mono();
-	doubt->since = conn_redis_time(a->env->conn);
-	doubt->deadline = doubt->sent + a->env->redis->timeout;
-	return doubt;
-}
-
-void
-ack_doubt_free(struct doubt *doubt)
-{
-	if (doubt == NULL)
-		return;
-	free(doubt->name);
-	free(doubt);
-}
 
 /* -- messages in replies ---------------------------------------------------- */
 
@@ -181,47 +140,23 @@ ack_popped_state(struct ack *a, const struct redisReply *reply, const char *stat
 	return limited;
 }
 
-/* Whether an error reply surely came before the script's first write. */
-static bool
-ack_error_is_early(enum reply_error e)
-{
-	switch (e) {
-	case REPLY_NOSCRIPT:
-	case REPLY_TRANSIENT:
-	case REPLY_ELSEWHERE:
-	case REPLY_REFUSED:
-		return true;
-	case REPLY_OK:
-	case REPLY_DENIED:
-	case REPLY_WRONGTYPE:
-	case REPLY_OTHER:
-		break;
-	}
-	return false;
-}
-
 /* What the pop may have taken all the same is asked for as if its reply were lost. */
 static void
-ack_pop_refused(struct ack *a, struct call *call, const struct redisReply *reply)
+ack_pop_refused(struct ack *a, const struct redisReply *reply)
 {
 	enum reply_error e = reply_error(reply);
 	char text[REPLY_CAUSE];
 
-	if (!ack_error_is_early(e)) {
-		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
-		call->doubt->deadline = 0;
-		call->doubt = NULL;
-	}
 	if (e == REPLY_ELSEWHERE) {
+		pops_refused(a->pops, e, NULL);
 		(void)ack_failed(a, ACK_POP, reply);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
+	pops_refused(a->pops, e, reply_cause(reply, text, sizeof(text)));
 	watcher_pop_refused(a->watcher);
-	free(a->pop_error);
-	a->pop_error = xstrdup(reply_cause(reply, text, sizeof(text)));
 	ack_ask(a);
-	ack_finish_fetch(a, FETCH_ERROR, a->pop_error);
+	ack_finish_fetch(a, FETCH_ERROR, pops_error(a->pops));
 }
 
 /* status now waiting due dropped limited, then messages (or, paused: why ttl) */
@@ -232,20 +167,18 @@ ack_pop_answered(struct ack *a, struct call *call, const struct redisReply *repl
 	size_t i;
 
 	if (status == NULL || reply_len(reply) < POP_HEAD) {
-		ack_pop_refused(a, call, reply);
+		ack_pop_refused(a, reply);
 		return;
 	}
-	free(a->pop_error);
-	a->pop_error = NULL;
 	if (strcmp(status, "paused") == 0) {
+		pops_replied(a->pops, false);
 		(void)ack_popped_state(a, reply, status);
 		ack_finish_fetch(a, FETCH_PAUSED, NULL);
 		return;
 	}
 	for (i = POP_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS)
 		(void)ack_take(a, call, reply, i);
-	if (i > POP_HEAD)
-		ack_saw_call(a, call->doubt->number);
+	pops_replied(a->pops, i > POP_HEAD);
 	limited = ack_popped_state(a, reply, status);
 	if (!a->closing)
 		ack_hand_out(a);
@@ -256,37 +189,13 @@ static void
 ack_popped(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	a->popping = NULL;
-	if (answer == CONN_LOST) {
-		TAILQ_INSERT_TAIL(&a->doubts, call->doubt, entry);
-		call->doubt = NULL;
-	}
 	if (answer == CONN_REPLY) {
 		ack_pop_answered(a, call, reply);
-	} else {
-		watcher_saw_work(a->watcher);
-		ack_finish_fetch(a, FETCH_DOWN, NULL);
+		return;
 	}
-	ack_doubt_free(call->doubt);
-}
-
-/* The script's word for it; between retries and new messages the pops alternate. */
-static const char *
-ack_turn_word(struct ack *a, unsigned n)
-{
-	static const char *const words[] = {
-		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
-		[TURN_LONGEST] = "retry",
-	};
-
-	if (a->fetch_turn != TURN_SHARE)
-		return words[a->fetch_turn];
-	if (a->due_first > 0) {
-		a->due_first -= n < a->due_first ? n : a->due_first;
-		return "due";
-	}
-	a->new_first = !a->new_first;
-	return a->new_first ? "retry" : "new";
+	pops_lost(a->pops, answer == CONN_LOST);
+	watcher_saw_work(a->watcher);
+	ack_finish_fetch(a, FETCH_DOWN, NULL);
 }
 
 /* Slots that neither messages in hand nor refused results have. */
@@ -313,22 +222,17 @@ static void
 ack_pop(struct ack *a, unsigned n)
 {
 	struct call *call = ack_call_new(a, ACK_POP, ack_popped);
-	double timeout = (double)a->env->redis->timeout / (double)SEC;
-	struct args w = { 0 };
+	const struct pop_terms terms = {
+		.n = n, .turn = a->fetch_turn, .inline_max = ack_inline(a),
+		.fleet_concurrency = a->cfg->fleet_concurrency, .gap = a->gap,
+		.timeout = a->env->redis->timeout,
+		.redis_now = conn_redis_time(a->env->conn),
+	};
+	struct words w = { 0 };
 
-	call->doubt = a->popping = doubt_new(a);
 	ledger_expect(a->ledger);
 	ack_keys(a, call, &w);
-	args_fmt(&w, "%u", n);
-	args_fmt(&w, "%d", ACK_POP_BYTES);
-	args_fmt(&w, "%" PRIu64, ack_inline(a));
-	args_str(&w, call->doubt->name);
-	args_fmt(&w, "%.6f", call->doubt->since > 0 ? call->doubt->since + timeout : 0);
-	args_fmt(&w, "%d", a->cfg->fleet_concurrency);
-	args_fmt(&w, "%.9f", a->gap);
-	args_fmt(&w, "%.9f", RATE_SLACK);
-	args_str(&w, ack_turn_word(a, n));
-	args_fmt(&w, "%" PRIu64, a->prev);
+	pops_begin(a->pops, &terms, &w);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }
@@ -337,13 +241,13 @@ ack_pop(struct ack *a, unsigned n)
 static void
 ack_cannot_pop(struct ack *a)
 {
-	if (!ack_is_up(a) || a->pop_error == NULL) {
+	if (!ack_is_up(a) || pops_error(a->pops) == NULL) {
 		watcher_saw_work(a->watcher);
 		ack_finish_fetch(a, FETCH_DOWN, NULL);
 		return;
 	}
 	watcher_poll(a->watcher);
-	ack_finish_fetch(a, FETCH_ERROR, a->pop_error);
+	ack_finish_fetch(a, FETCH_ERROR, pops_error(a->pops));
 }
 
 void
@@ -351,7 +255,7 @@ ack_fetch_step(struct ack *a)
 {
 	unsigned n, room = ack_free_slots(a);
 
-	if (a->asked == 0 || a->popping != NULL)
+	if (a->asked == 0 || pops_is_sent(a->pops))
 		return;
 	if (!a->closing)
 		ack_hand_out(a);
@@ -369,176 +273,80 @@ ack_fetch_step(struct ack *a)
 	}
 }
 
-/* -- pops in doubt ---------------------------------------------------------- */
+/* -- unknown outcomes ------------------------------------------------------- */
 
 bool
 ack_in_doubt(const struct ack *a)
 {
-	const struct doubt *doubt;
-
-	if (settler_is_rescuing(a->settler))
-		return true;
-	TAILQ_FOREACH(doubt, &a->doubts, entry) {
-		if (!doubt->answered)
-			return true;
-	}
-	return false;
+	return settler_is_rescuing(a->settler) || pops_is_unsure(a->pops);
 }
 
-static bool
-ack_doubt_is_late(const struct ack *a, const struct doubt *doubt)
-{
-	return doubt != NULL && clock_mono() - doubt->sent >= ledger_renew_interval(a->ledger) / 2;
-}
-
-bool
-ack_is_late(const struct ack *a)
-{
-	return !TAILQ_EMPTY(&a->doubts) || ack_doubt_is_late(a, a->popping);
-}
-
+/* After an error of the pop the queue is suspended, and that says it. */
 static void
-ack_add_doubt(const struct doubt *doubt, struct args *w)
+ack_mine_refused(struct ack *a, struct pop_call *pop, const struct redisReply *reply)
 {
-	args_str(w, doubt->name);
-	args_fmt(w, "%.6f", doubt->since > MINE_SLACK ? doubt->since - MINE_SLACK : 0);
+	if (pops_error(a->pops) == NULL || reply_error(reply) == REPLY_ELSEWHERE)
+		(void)ack_failed(a, ACK_MINE, reply);
+	pops_not_answered(a->pops, pop, ledger_patience(a->ledger));
 }
 
-void
-ack_add_unanswered(struct ack *a, struct args *w)
-{
-	bool late = ack_doubt_is_late(a, a->popping);
-	const struct doubt *doubt;
-	unsigned n = late ? 1 : 0;
+enum { MINE_NOW, MINE_FROM, MINE_OFFSET, MINE_TOOK, MINE_HEAD };	/* then messages */
+static const char ack_mine_form[] = { FIELD_NUMBER, FIELD_STR, FIELD_INT, FIELD_INT, 0 };
 
-	TAILQ_FOREACH(doubt, &a->doubts, entry)
-		n++;
-	args_fmt(w, "%u", n);
-	if (late)
-		ack_add_doubt(a->popping, w);
-	TAILQ_FOREACH(doubt, &a->doubts, entry)
-		ack_add_doubt(doubt, w);
-}
-
-static void	ack_ask_page(struct ack *, struct doubt *);
-
-/* The last page of an answer: done, unless the pop could still run. */
-static void
-ack_doubt_answered(struct ack *a, struct doubt *doubt)
-{
-	doubt->from[0] = '\0';
-	if (doubt->took && !doubt->found && !doubt->whole) {
-		/* Redis' clock was set back: look beyond the time of the pop. */
-		doubt->whole = true;
-		doubt->since = 0;
-		ack_ask_page(a, doubt);
-		return;
-	}
-	doubt->answered = true;
-	free(a->pop_error);
-	a->pop_error = NULL;
-	if (!doubt->found && !doubt->took && clock_mono() < doubt->deadline) {
-		ack_ask(a);
-		return;
-	}
-	TAILQ_REMOVE(&a->doubts, doubt, entry);
-	ack_doubt_free(doubt);
-}
-
-/* now from offset took, then messages */
 static void
 ack_told_mine(struct ack *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct doubt *doubt = call->doubt;
+	struct mine_page page = { .from = "" };
 	struct delivery *d;
-	const char *from, *token;
+	const char *token;
 	size_t i;
 
-	doubt->asked = false;
 	if (answer != CONN_REPLY) {
-		doubt->from[0] = '\0';
+		pops_not_told(a->pops, call->pop);
 		return;
 	}
-	from = reply_str(reply_at(reply, 1), NULL);
-	if (from == NULL || reply_len(reply) < 4) {
-		doubt->from[0] = '\0';
-		/* After an error of the pop the queue is suspended, and that says it. */
-		if (a->pop_error == NULL || reply_error(reply) == REPLY_ELSEWHERE)
-			(void)ack_failed(a, ACK_MINE, reply);
-		timer_set(&a->ask, backoff_delay(100 * MSEC, ledger_patience(a->ledger),
-		    ++a->ask_failures, random_unit()));
+	if (!reply_has(reply, 0, ack_mine_form)) {
+		ack_mine_refused(a, call->pop, reply);
 		return;
 	}
-	a->ask_failures = 0;
 	ack_complain(a, ACK_MINE, NULL);
-	ack_saw_now(a, reply_at(reply, 0));
-	for (i = 4; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS) {
+	ack_saw_now(a, reply_at(reply, MINE_NOW));
+	for (i = MINE_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS) {
 		token = reply_str(reply_at(reply, i + 2), NULL);
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = ack_take(a, call, reply, i)) == NULL)
 			continue;
 		/* mine finds them by tag: they are run in the order of the pop. */
 		ledger_sort(a->ledger, d);
-		doubt->found = true;
+		page.found = true;
 	}
-	if (reply_int(reply_at(reply, 3), 0) != 0)
-		doubt->took = true;
-	if (doubt->found || doubt->took)
-		ack_saw_call(a, doubt->number);
-	if (doubt->found)
+	page.took = reply_int_at(reply, MINE_TOOK) != 0;
+	page.from = reply_str_at(reply, MINE_FROM);
+	page.offset = reply_int_at(reply, MINE_OFFSET);
+	pops_told(a->pops, call->pop, &page);
+	if (page.found)
 		ack_renew_all(a);
-	snprintf(doubt->from, sizeof(doubt->from), "%s", from);
-	doubt->offset = reply_int(reply_at(reply, 2), 0);
-	if (from[0] != '\0')
-		ack_ask_page(a, doubt);
-	else
-		ack_doubt_answered(a, doubt);
+	ack_ask(a);
 	ack_wake(a);
 }
 
-static void
-ack_ask_page(struct ack *a, struct doubt *doubt)
-{
-	struct call *call = ack_call_new(a, ACK_MINE, ack_told_mine);
-	struct args w = { 0 };
-
-	call->doubt = doubt;
-	doubt->asked = true;
-	ack_keys(a, call, &w);
-	args_str(&w, doubt->name);
-	if (doubt->from[0] != '\0')
-		args_str(&w, doubt->from);
-	else
-		args_fmt(&w, "%.6f", doubt->since > MINE_SLACK ? doubt->since - MINE_SLACK : 0);
-	args_fmt(&w, "%" PRId64, doubt->from[0] != '\0' ? doubt->offset : 0);
-	args_fmt(&w, "%" PRIu64, ack_inline(a));
-	args_fmt(&w, "%d", MINE_PAGE);
-	ack_words(a, call, &w);
-	ack_send(a, call, &w);
-}
-
+/* Asks what pops of unknown outcome have taken. */
 void
-ack_ask(struct ack *a)
+ack_ask(void *arg)
 {
-	struct doubt *doubt;
-	usec_t now = clock_mono(), left;
+	struct ack *a = arg;
+	struct call *call;
+	struct pop_call *pop;
 
-	if (!ack_is_up(a))
-		return;
-	TAILQ_FOREACH(doubt, &a->doubts, entry) {
-		if (doubt->asked)
-			continue;
-		left = doubt->deadline + 100 * MSEC - now;
-		if (!doubt->answered || left <= 0)
-			ack_ask_page(a, doubt);
-		else if (!timer_is_set(&a->ask) || timer_left(&a->ask) > left)
-			timer_set(&a->ask, left);
+	while (ack_is_up(a) && (pop = pops_to_ask(a->pops)) != NULL) {
+		struct words w = { 0 };
+
+		call = ack_call_new(a, ACK_MINE, ack_told_mine);
+		call->pop = pop;
+		ack_keys(a, call, &w);
+		pops_add_question(a->pops, pop, ack_inline(a), &w);
+		ack_words(a, call, &w);
+		ack_send(a, call, &w);
 	}
-}
-
-void
-ack_ask_timer(void *arg)
-{
-	ack_ask(arg);
 }

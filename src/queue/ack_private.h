@@ -1,18 +1,17 @@
 /*
  * The machine behind the kinds that deliver at least once, and what its files
- * share.  It keeps leases, results, doubt, ticks and rescue; what differs
- * between the kinds is which script plays which part: struct ack_kind.
+ * share.  The kinds differ in which script plays which part: struct ack_kind.
  *
  *	ack.c		life, turns of the loop; kind "ack"
  *	ack_call.c	script calls, sent and answered
- *	ack_fetch.c	pops, and what became of one whose reply was lost
+ *	ack_fetch.c	fetches: sends pops, and takes the messages of their replies
  *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	sends results, and rescues of messages that Redis has lost
  *	ack_renew.c	renews leases
  *
- * Below them are objects that know nothing of struct ack: ledger.c (deliveries),
- * settler.c (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is
- * there work?).
+ * Below them are objects that know nothing of struct ack: ledger.c (deliveries), pop.c
+ * (pops, and those whose outcome is unknown), settler.c (results), ticker.c (expiry,
+ * delayed messages, counters) and watcher.c (is there work?).
  *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
  * the turn ack_turn() does it.  Calls from above only change fields and wake.
@@ -26,6 +25,7 @@
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "queue/ledger.h"
+#include "queue/pop.h"
 #include "queue/queue.h"
 #include "queue/script_args.h"
 #include "queue/settler.h"
@@ -36,27 +36,8 @@
 #include "redis/script.h"
 
 #define ACK_BYTES	(1024 * 1024)	/* of payload or results per call */
-#define ACK_POP_BYTES	(256 * 1024)	/* of payload in a pop's reply */
 #define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
-
-/* A pop whose reply was lost, or was an error that may have come after its first write. */
-struct doubt {
-	TAILQ_ENTRY(doubt)	 entry;
-	char			*name;		/* the call's: INSTANCE.NUMBER */
-	uint64_t		 number;
-	usec_t			 sent;		/* mono */
-	double			 since;		/* Redis seconds before which it did not run; 0: unknown */
-	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
-	bool			 asked;		/* mine is on its way */
-	bool			 answered;	/* once: pops may go on, the last look is due at deadline */
-	bool			 found;		/* some of it: it did run */
-	bool			 took;		/* Redis says that it took something */
-	bool			 whole;		/* all of QBACKUP is looked at */
-	char			 from[40];	/* next page */
-	int64_t			 offset;
-};
-TAILQ_HEAD(doubt_list, doubt);
 
 enum ack_script {
 	ACK_POP, ACK_SETTLE, ACK_RENEW, ACK_TICK, ACK_ARM, ACK_MINE, ACK_RESCUE, ACK_BODY,
@@ -73,7 +54,7 @@ struct ack_role {
 	 * Words of the kind's own, which the script finds behind those that are
 	 * the same for all kinds, and before a list (of results, of counters).
 	 */
-	void		(*words)(const struct ack *, struct args *);
+	void		(*words)(const struct ack *, struct words *);
 	enum key	 keys[KEY_MAX];	/* its KEYS; KEY_MAX ends them */
 };
 #define ACK_ROLE(script, words, ...)	{ script, words, { __VA_ARGS__, KEY_MAX } }
@@ -122,11 +103,6 @@ struct ack {
 	struct config		 *config;	/* reference; of the next pop */
 	const struct queue_config *cfg;
 	struct keys		  keys;
-	/*
-	 * Names its calls: the daemon's instance, and a number of its own.  A reload that
-	 * renames a queue drains the old one while the new one has the same keys.
-	 */
-	char			 *instance;
 	const struct script	 *script[ACK_SCRIPTS];
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
@@ -148,22 +124,14 @@ struct ack {
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
 	unsigned		  got;
 	enum turn		  fetch_turn;
-	bool			  new_first;	/* TURN_SHARE: the next pop begins with new messages */
-	unsigned		  due_first;	/* messages until retries and new ones take turns */
 	unsigned		  no_room_at;	/* the ledger's departures when a fetch found no room */
 	struct timer		  load;		/* set: LOADING ones are asked for again */
 	unsigned		  load_failures;	/* in a row */
 	unsigned		  asides;	/* messages put aside since a large payload came */
 	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
 	usec_t			  bulk_after;	/* mono: no large rescue has the bulk connection before */
-	struct doubt		 *popping;	/* the pop that is on its way; owned */
-	uint64_t		  prev;		/* number of the last call known to have taken something */
-	bool			  noted;	/* Redis may have a note of it */
-	bool			  leaving;	/* a call is on its way that ends it */
-	char			 *pop_error;	/* of the last pop, until mine or a pop has answered; NULL: none */
-	struct doubt_list	  doubts;
-	struct timer		  ask;		/* mine again */
-	unsigned		  ask_failures;
+	struct pops		 *pops;
+	bool			  leaving;	/* a call is on its way that ends what Redis notes of them */
 
 	/* Deliveries and results. */
 	struct ledger		 *ledger;
@@ -182,7 +150,7 @@ struct call {
 	enum ack_script		  script;
 	ack_answer_fn		 *answered;
 	struct delivery_batch	  batch;	/* the deliveries about which it is */
-	struct doubt		 *doubt;	/* pop, mine: borrowed */
+	struct pop_call		 *pop;		/* mine: about this one */
 	struct request		  request;
 	bool			  bulky;	/* it has the bulk connection */
 	bool			  armed;	/* arm: tracking was on */
@@ -240,16 +208,9 @@ usec_t		 ack_until(const struct redisReply *, double now);
 
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);
-void		 ack_ask(struct ack *);			/* mine, for all pops in doubt */
+void		 ack_ask(void *);	/* mine, about pops of unknown outcome */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 bool		 ack_is_full(const struct ack *);	/* refused results have all the slots */
-uint64_t	 ack_next_call(void);			/* numbers rise; never twice in a process */
-void		 ack_saw_call(struct ack *, uint64_t);	/* it has taken something */
-/* Words of calls that may have taken something: their number, then CALL FROM ... */
-void		 ack_add_unanswered(struct ack *, struct args *);
-bool		 ack_is_late(const struct ack *);	/* a pop's reply should be here by now */
-void		 ack_doubt_free(struct doubt *);
-void		 ack_ask_timer(void *);
 
 /* ack_bulk.c */
 uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */

@@ -94,12 +94,12 @@ ack_renew_all(struct ack *a)
 	struct words w = { 0 };
 	struct call *call;
 
-	if (!ledger_begin_renewal(a->ledger, a->popping != NULL || !TAILQ_EMPTY(&a->doubts)) ||
+	if (!ledger_begin_renewal(a->ledger, !pops_is_idle(a->pops)) ||
 	    !ack_is_up(a))
 		return;
-	if (ack_is_late(a)) {
+	if (pops_is_late(a->pops, ledger_renew_interval(a->ledger))) {
 		call = ack_renew_begin(a, &w);
-		ack_add_unanswered(a, &w);
+		pops_add_late(a->pops, ledger_renew_interval(a->ledger), &w);
 		ack_send(a, call, &w);
 	}
 	ledger_renewals(a->ledger, ack_renew_batch, a);

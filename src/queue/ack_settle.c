@@ -95,7 +95,7 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 			good++;
 	}
 	if (call->batch.over && refused == 0)
-		a->noted = false;
+		pops_set_noted(a->pops, false);
 	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
 		ack_complain(a, ACK_SETTLE, NULL);
 }
@@ -112,7 +112,7 @@ ack_send_settle(struct ack *a, const struct delivery_batch *b, ack_answer_fn *an
 	words_fmt(&w, "%lld", (long long)a->cfg->dead_max);
 	words_add(&w, a->env->host);
 	if (b->over)
-		words_fmt(&w, "%s.%" PRIu64, a->instance, a->prev);
+		pops_add_name(a->pops, pops_last_number(a->pops), &w);
 	else
 		words_add(&w, "");
 	ack_words(a, call, &w);
@@ -127,7 +127,7 @@ ack_send_settle(struct ack *a, const struct delivery_batch *b, ack_answer_fn *an
 static bool
 ack_may_end(const struct ack *a)
 {
-	return a->noted && a->asked == 0 && a->popping == NULL && TAILQ_EMPTY(&a->doubts);
+	return pops_is_noted(a->pops) && a->asked == 0 && pops_is_idle(a->pops);
 }
 
 static void
@@ -135,7 +135,7 @@ ack_left(struct ack *a, struct call *call UNUSED, enum conn_answer answer,
     const struct redisReply *reply UNUSED)
 {
 	a->leaving = false;
-	a->noted = answer != CONN_REPLY;
+	pops_set_noted(a->pops, answer != CONN_REPLY);
 	ack_wake(a);
 }
 
@@ -171,7 +171,7 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 	if (ledger_refused(a->ledger) == 0)
 		ack_complain(a, ACK_RESCUE, NULL);
 	if (strcmp(text, "there") != 0)
-		ack_saw_call(a, number);
+		pops_saw_number(a->pops, number);
 }
 
 static void
@@ -183,7 +183,7 @@ ack_send_rescue(struct ack *a, const struct delivery_batch *b)
 	struct words w = { 0 };
 
 	if (d->rescue_call == 0)
-		d->rescue_call = ack_next_call();
+		d->rescue_call = pops_next_number();
 	call->batch = *b;
 	ack_keys(a, call, &w);
 	words_add(&w, ack_op_name(d->verdict.op));
@@ -200,8 +200,8 @@ ack_send_rescue(struct ack *a, const struct delivery_batch *b)
 	words_add(&w, reason_name(d->verdict.reason));
 	ack_add_status(&w, &d->result);
 	ack_add_error(&w, &d->result);
-	words_fmt(&w, "%s.%" PRIu64, a->instance, d->rescue_call);
-	words_fmt(&w, "%" PRIu64, a->prev);
+	pops_add_name(a->pops, d->rescue_call, &w);
+	words_fmt(&w, "%" PRIu64, pops_last_number(a->pops));
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
 }
@@ -282,7 +282,7 @@ ack_settler_init(struct ack *a)
 void
 ack_flush(struct ack *a)
 {
-	bool may_rescue = a->popping == NULL &&
+	bool may_rescue = !pops_is_sent(a->pops) &&
 	    (settler_is_rescuing(a->settler) || !ack_in_doubt(a));
 	enum settler_call what;
 	struct delivery_batch b;

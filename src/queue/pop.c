@@ -1,0 +1,438 @@
+/*
+ * Pops, and those of unknown outcome; see pop.h.
+ *
+ *	  SENT ------------------- replied -------------------> freed
+ *	   |                                                     ^
+ *	   | lost, or an error that may have come late           |
+ *	   v        asked                  last page             |
+ *	UNKNOWN ------------> ASKED -----------------------------|
+ *	   ^                   | |    it has run, or never will  |
+ *	   '-------------------' |                               |
+ *	     next page,          | it may run yet                |
+ *	     no answer           v           deadline            |
+ *	                      WAITING ------------> ASKED_AGAIN -'
+ *	                         ^                       |
+ *	                         '-----------------------'
+ *	                           next page, no answer
+ *
+ * In UNKNOWN and ASKED no other pop may be sent.
+ */
+#include "queue/pop.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/list.h"
+#include "loop/timer.h"
+#include "policy/backoff.h"
+#include "policy/rate.h"
+
+#define REPLY_BYTES	(256 * 1024)	/* of payload in a pop's reply */
+#define PAGE		1000		/* deliveries that mine looks at */
+#define SLACK		1.0		/* seconds: clocks drift */
+#define AFTER_DEADLINE	(100 * MSEC)
+
+enum pop_state { POP_SENT, POP_UNKNOWN, POP_ASKED, POP_WAITING, POP_ASKED_AGAIN };
+
+struct pop_call {
+	TAILQ_ENTRY(pop_call)	 entry;		/* not SENT */
+	enum pop_state		 state;
+	uint64_t		 number;
+	usec_t			 sent;		/* mono */
+	double			 since;		/* Redis seconds before which it did not run; 0: unknown */
+	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
+	bool			 found;		/* some of what it took: it has run */
+	bool			 took;		/* Redis says that it took something */
+	bool			 whole;		/* all of QBACKUP is looked at */
+	char			 from[40];	/* next page; "": the first */
+	int64_t			 offset;
+};
+
+struct pops {
+	char			*instance;
+	struct pop_call		*sent;		/* on its way; NULL: none */
+	TAILQ_HEAD(, pop_call)	 unknown;
+	uint64_t		 last;		/* number of the last call known to have taken something */
+	bool			 noted;
+	char			*error;
+	struct timer		 ask;
+	unsigned		 failures;	/* of mine, in a row */
+	bool			 new_first;	/* TURN_SHARE: the next pop begins with new messages */
+	unsigned		 due_first;	/* messages until retries and new ones take turns */
+};
+
+static void
+pop_set_state(struct pop_call *pop, enum pop_state state)
+{
+	pop->state = state;
+}
+
+static void
+pops_set_error(struct pops *p, const char *text)
+{
+	free(p->error);
+	p->error = text != NULL ? xstrdup(text) : NULL;
+}
+
+/* -- numbers ---------------------------------------------------------------- */
+
+/* Tokens must never come again, not even after a queue was closed and opened. */
+uint64_t
+pops_next_number(void)
+{
+	static uint64_t number;
+
+	return ++number;
+}
+
+void
+pops_saw_number(struct pops *p, uint64_t number)
+{
+	if (number > p->last)
+		p->last = number;
+	p->noted = true;
+}
+
+uint64_t
+pops_last_number(const struct pops *p)
+{
+	return p->last;
+}
+
+void
+pops_add_name(const struct pops *p, uint64_t number, struct words *w)
+{
+	words_fmt(w, "%s.%" PRIu64, p->instance, number);
+}
+
+bool
+pops_is_noted(const struct pops *p)
+{
+	return p->noted;
+}
+
+void
+pops_set_noted(struct pops *p, bool noted)
+{
+	p->noted = noted;
+}
+
+/* -- a pop ------------------------------------------------------------------ */
+
+/* The script's word for it; between retries and new messages the pops alternate. */
+static const char *
+pops_turn(struct pops *p, enum turn turn, unsigned n)
+{
+	static const char *const words[] = {
+		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
+		[TURN_LONGEST] = "retry",
+	};
+
+	if (turn != TURN_SHARE)
+		return words[turn];
+	if (p->due_first > 0) {
+		p->due_first -= n < p->due_first ? n : p->due_first;
+		return "due";
+	}
+	p->new_first = !p->new_first;
+	return p->new_first ? "retry" : "new";
+}
+
+void
+pops_begin(struct pops *p, const struct pop_terms *t, struct words *w)
+{
+	double timeout = (double)t->timeout / (double)SEC;
+	struct pop_call *pop = p->sent = xcalloc(1, sizeof(*pop));
+
+	pop->number = pops_next_number();
+	pop->sent = clock_mono();
+	pop->since = t->redis_now;
+	pop->deadline = pop->sent + t->timeout;
+	words_fmt(w, "%u", t->n);
+	words_fmt(w, "%d", REPLY_BYTES);
+	words_fmt(w, "%" PRIu64, t->inline_max);
+	pops_add_name(p, pop->number, w);
+	words_fmt(w, "%.6f", pop->since > 0 ? pop->since + timeout : 0);
+	words_fmt(w, "%d", t->fleet_concurrency);
+	words_fmt(w, "%.9f", t->gap);
+	words_fmt(w, "%.9f", RATE_SLACK);
+	words_add(w, pops_turn(p, t->turn, t->n));
+	words_fmt(w, "%" PRIu64, p->last);
+}
+
+bool
+pops_is_sent(const struct pops *p)
+{
+	return p->sent != NULL;
+}
+
+/* The pop on its way has ended. */
+static void
+pops_end(struct pops *p, bool unknown)
+{
+	if (unknown) {
+		pop_set_state(p->sent, POP_UNKNOWN);
+		TAILQ_INSERT_TAIL(&p->unknown, p->sent, entry);
+	} else {
+		free(p->sent);
+	}
+	p->sent = NULL;
+}
+
+void
+pops_replied(struct pops *p, bool took)
+{
+	if (took)
+		pops_saw_number(p, p->sent->number);
+	pops_set_error(p, NULL);
+	pops_end(p, false);
+}
+
+void
+pops_lost(struct pops *p, bool acted)
+{
+	pops_end(p, acted);
+}
+
+/* Whether an error reply surely came before the script's first write. */
+static bool
+pop_error_is_early(enum reply_error e)
+{
+	switch (e) {
+	case REPLY_NOSCRIPT:
+	case REPLY_TRANSIENT:
+	case REPLY_ELSEWHERE:
+	case REPLY_REFUSED:
+		return true;
+	case REPLY_OK:
+	case REPLY_DENIED:
+	case REPLY_WRONGTYPE:
+	case REPLY_OTHER:
+		break;
+	}
+	return false;
+}
+
+/* It has ended, and will not run later. */
+void
+pops_refused(struct pops *p, enum reply_error e, const char *text)
+{
+	p->sent->deadline = 0;
+	pops_end(p, !pop_error_is_early(e));
+	if (text != NULL)
+		pops_set_error(p, text);
+}
+
+const char *
+pops_error(const struct pops *p)
+{
+	return p->error;
+}
+
+/* -- asking ----------------------------------------------------------------- */
+
+struct pop_call *
+pops_to_ask(struct pops *p)
+{
+	usec_t now = clock_mono(), left;
+	struct pop_call *pop;
+
+	TAILQ_FOREACH(pop, &p->unknown, entry) {
+		left = pop->deadline + AFTER_DEADLINE - now;
+		if (pop->state == POP_UNKNOWN || (pop->state == POP_WAITING && left <= 0))
+			return pop;
+		if (pop->state == POP_WAITING &&
+		    (!timer_is_set(&p->ask) || timer_left(&p->ask) > left))
+			timer_set(&p->ask, left);
+	}
+	return NULL;
+}
+
+static double
+pop_from(const struct pop_call *pop)
+{
+	return pop->since > SLACK ? pop->since - SLACK : 0;
+}
+
+void
+pops_add_question(struct pops *p, struct pop_call *pop, uint64_t inline_max, struct words *w)
+{
+	bool first = pop->from[0] == '\0';
+
+	pop_set_state(pop, pop->state == POP_UNKNOWN ? POP_ASKED : POP_ASKED_AGAIN);
+	pops_add_name(p, pop->number, w);
+	if (first)
+		words_fmt(w, "%.6f", pop_from(pop));
+	else
+		words_add(w, pop->from);
+	words_fmt(w, "%" PRId64, first ? 0 : pop->offset);
+	words_fmt(w, "%" PRIu64, inline_max);
+	words_fmt(w, "%d", PAGE);
+}
+
+/* It must be asked about again, from this page on. */
+static void
+pop_ask_on(struct pop_call *pop, const char *from, int64_t offset)
+{
+	snprintf(pop->from, sizeof(pop->from), "%s", from);
+	pop->offset = offset;
+	if (pop->state == POP_ASKED)
+		pop_set_state(pop, POP_UNKNOWN);
+	else if (pop->state == POP_ASKED_AGAIN)
+		pop_set_state(pop, POP_WAITING);
+}
+
+void
+pops_not_told(struct pops *p, struct pop_call *pop)
+{
+	(void)p;
+	pop_ask_on(pop, "", 0);
+}
+
+void
+pops_not_answered(struct pops *p, struct pop_call *pop, usec_t most)
+{
+	pop_ask_on(pop, "", 0);
+	timer_set(&p->ask, backoff_delay(100 * MSEC, most, ++p->failures, random_unit()));
+}
+
+/* The last page: done, unless the pop could still run. */
+static void
+pops_told_all(struct pops *p, struct pop_call *pop)
+{
+	if (pop->took && !pop->found && !pop->whole) {
+		/* Redis' clock was set back: look beyond the time of the pop. */
+		pop->whole = true;
+		pop->since = 0;
+		pop_ask_on(pop, "", 0);
+		return;
+	}
+	pops_set_error(p, NULL);
+	if (!pop->found && !pop->took && clock_mono() < pop->deadline) {
+		pop->from[0] = '\0';
+		pop_set_state(pop, POP_WAITING);
+		return;
+	}
+	TAILQ_REMOVE(&p->unknown, pop, entry);
+	free(pop);
+}
+
+void
+pops_told(struct pops *p, struct pop_call *pop, const struct mine_page *page)
+{
+	p->failures = 0;
+	pop->found |= page->found;
+	pop->took |= page->took;
+	if (pop->found || pop->took)
+		pops_saw_number(p, pop->number);
+	if (page->from[0] != '\0')
+		pop_ask_on(pop, page->from, page->offset);
+	else
+		pops_told_all(p, pop);
+}
+
+/* -- what is unknown -------------------------------------------------------- */
+
+bool
+pops_is_unsure(const struct pops *p)
+{
+	const struct pop_call *pop;
+
+	TAILQ_FOREACH(pop, &p->unknown, entry) {
+		if (pop->state == POP_UNKNOWN || pop->state == POP_ASKED)
+			return true;
+	}
+	return false;
+}
+
+bool
+pops_is_idle(const struct pops *p)
+{
+	return p->sent == NULL && TAILQ_EMPTY(&p->unknown);
+}
+
+static bool
+pops_reply_is_late(const struct pops *p, usec_t interval)
+{
+	return p->sent != NULL && clock_mono() - p->sent->sent >= interval / 2;
+}
+
+bool
+pops_is_late(const struct pops *p, usec_t interval)
+{
+	return !TAILQ_EMPTY(&p->unknown) || pops_reply_is_late(p, interval);
+}
+
+static void
+pops_add_one_late(const struct pops *p, const struct pop_call *pop, struct words *w)
+{
+	pops_add_name(p, pop->number, w);
+	words_fmt(w, "%.6f", pop_from(pop));
+}
+
+void
+pops_add_late(const struct pops *p, usec_t interval, struct words *w)
+{
+	bool late = pops_reply_is_late(p, interval);
+	const struct pop_call *pop;
+	unsigned n = late ? 1 : 0;
+
+	TAILQ_FOREACH(pop, &p->unknown, entry)
+		n++;
+	words_fmt(w, "%u", n);
+	if (late)
+		pops_add_one_late(p, p->sent, w);
+	TAILQ_FOREACH(pop, &p->unknown, entry)
+		pops_add_one_late(p, pop, w);
+}
+
+/* -- life ------------------------------------------------------------------- */
+
+void
+pops_up(struct pops *p)
+{
+	struct pop_call *pop;
+
+	p->failures = 0;
+	TAILQ_FOREACH(pop, &p->unknown, entry)
+		pop->from[0] = '\0';
+}
+
+void
+pops_down(struct pops *p)
+{
+	timer_stop(&p->ask);
+}
+
+struct pops *
+pops_new(struct loop *loop, const char *instance, unsigned due_first, void (*ask)(void *),
+    void *arg)
+{
+	struct pops *p = xcalloc(1, sizeof(*p));
+
+	p->last = pops_next_number();
+	p->instance = xasprintf("%s-%" PRIu64, instance, p->last);
+	p->due_first = due_first;
+	TAILQ_INIT(&p->unknown);
+	timer_init(&p->ask, loop, ask, arg);
+	return p;
+}
+
+void
+pops_free(struct pops *p)
+{
+	struct pop_call *pop;
+
+	if (p == NULL)
+		return;
+	while ((pop = TAILQ_FIRST(&p->unknown)) != NULL) {
+		TAILQ_REMOVE(&p->unknown, pop, entry);
+		free(pop);
+	}
+	free(p->sent);
+	timer_stop(&p->ask);
+	free(p->instance);
+	free(p->error);
+	free(p);
+}
