@@ -326,7 +326,7 @@ ack_new(const struct ack_kind *kind, const struct queue_env *env, struct config 
 	TAILQ_INIT(&a->calls);
 	a->pops = pops_new(env->loop, env->instance, (unsigned)config_most(cfg), ack_ask, a);
 	ack_settler_init(a);
-	timer_init(&a->load, env->loop, ack_load_timer, a);
+	a->loader = loader_new(env->loop, a->ledger, ack_load, a);
 	a->ticker = ticker_new(env->loop, stats, ack_tick_due, a);
 	ack_watch(a);
 	return &a->queue;
@@ -444,12 +444,12 @@ ack_free(struct queue *q)
 
 	ack_cancel_calls(a);
 	settler_free(a->settler);
+	loader_free(a->loader);
 	ledger_free(a->ledger);
 	pops_free(a->pops);
 	for (i = 0; i < ARRAY_LEN(a->watch); i++)
 		watch_remove(a->env->watch, &a->watch[i].key);
 	watcher_free(a->watcher);
-	timer_stop(&a->load);
 	ticker_free(a->ticker);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);

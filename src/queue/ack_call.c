@@ -108,7 +108,7 @@ static bool
 ack_is_bulky(const struct ack *a, const struct call *call, const struct words *w)
 {
 	return call->script == ACK_BODY || (call->script == ACK_RESCUE &&
-	    a->env->bulk != NULL && w->bytes > ACK_INLINE && clock_mono() >= a->bulk_after);
+	    a->env->bulk != NULL && w->bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
 }
 
 void

@@ -20,6 +20,78 @@
 #define POP_HEAD	6		/* elements of a pop's reply before the first message */
 #define MESSAGE_ELEMENTS 6
 
+/* -- large payloads --------------------------------------------------------- */
+
+/* A longer payload is not in a pop's reply. */
+static uint64_t
+ack_inline(const struct ack *a)
+{
+	uint64_t most = a->cfg->message_max;
+
+	return a->env->bulk != NULL && most > LOADER_INLINE ? LOADER_INLINE : most;
+}
+
+/* No payload came: the connection ended, was not there, or Redis gave another answer. */
+static void
+ack_not_loaded(struct ack *a, struct delivery *d, enum conn_answer answer)
+{
+	struct aside aside = loader_failed(a->loader, d, answer != CONN_NOT_SENT && ack_is_up(a),
+	    bulk_cause(a->env->bulk), ledger_patience(a->ledger));
+
+	if (aside.text == NULL)
+		return;
+	if (aside.news)
+		ack_complain(a, ACK_BODY, NULL);
+	ack_complain(a, ACK_BODY, aside.text);
+	free(aside.text);
+	ack_wake(a);
+}
+
+static void
+ack_loaded(struct ack *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct delivery *d = call->batch.v[0];
+	char *payload;
+	size_t len;
+
+	if (d->state != DELIVERY_LOADING)
+		return;
+	if (answer == CONN_REPLY && reply_error(reply) != REPLY_OK)
+		(void)ack_failed(a, ACK_BODY, reply);
+	if (answer != CONN_REPLY || reply_str(reply, NULL) == NULL) {
+		ack_not_loaded(a, d, answer);
+		return;
+	}
+	payload = reply_take(reply, &len);
+	if (loader_loaded(a->loader, d, payload, len, reply_free_str))
+		ack_complain(a, ACK_BODY, NULL);
+	ack_wake(a);
+}
+
+static void
+ack_ask_body(struct ack *a, struct delivery *d)
+{
+	struct call *call = ack_call_new(a, ACK_BODY, ack_loaded);
+	struct words w = { 0 };
+
+	batch_add(&call->batch, d);
+	ack_keys(a, call, &w);
+	words_mem(&w, d->msg->tag, d->taglen);
+	words_add(&w, d->msg->token);
+	ack_send(a, call, &w);
+}
+
+void
+ack_load(void *arg)
+{
+	struct ack *a = arg;
+	struct delivery *d;
+
+	while ((d = loader_next(a->loader)) != NULL)
+		ack_ask_body(a, d);
+}
+
 /* -- messages in replies ---------------------------------------------------- */
 
 static void
@@ -64,8 +136,10 @@ ack_take(struct ack *a, const struct call *call, const struct redisReply *reply,
 	m->delivered = clock_mono();
 	ack_take_payload(m, reply_at(reply, i + 5));
 	d = ledger_add(a->ledger, m, taglen, idlen, call->request.sent_at);
-	if (m->payload == NULL && !m->too_large)
-		ack_load(a, d);
+	if (m->payload == NULL && !m->too_large) {
+		loader_add(a->loader, d);
+		ack_ask_body(a, d);
+	}
 	return d;
 }
 
@@ -235,6 +309,24 @@ ack_pop(struct ack *a, unsigned n)
 	pops_begin(a->pops, &terms, &w);
 	ack_words(a, call, &w);
 	ack_send(a, call, &w);
+}
+
+/* Popped, and not to be handed out yet. */
+static unsigned
+ack_unready(const struct ack *a)
+{
+	return ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_FOUND);
+}
+
+/* A fetch pops no more than it asks for beside those that are not ready. */
+static bool
+ack_has_no_room(struct ack *a)
+{
+	bool no_room = a->asked <= ack_unready(a);
+
+	a->no_room_at = ledger_departures(a->ledger);
+	watcher_set_no_room(a->watcher, no_room);
+	return no_room;
 }
 
 /* Nothing was found, or nothing can be asked for now. */

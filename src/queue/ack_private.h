@@ -5,13 +5,12 @@
  *	ack.c		life, turns of the loop; kind "ack"
  *	ack_call.c	script calls, sent and answered
  *	ack_fetch.c	fetches: sends pops, and takes the messages of their replies
- *	ack_bulk.c	large payloads, by a connection of their own
  *	ack_settle.c	sends results, and rescues of messages that Redis has lost
  *	ack_renew.c	renews leases
  *
- * Below them are objects that know nothing of struct ack: ledger.c (deliveries), pop.c
- * (pops, and those whose outcome is unknown), settler.c (results), ticker.c (expiry,
- * delayed messages, counters) and watcher.c (is there work?).
+ * Below them are objects that know nothing of struct ack: ledger.c (deliveries),
+ * loader.c (large payloads), pop.c (pops, and those whose outcome is unknown), settler.c
+ * (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is there work?).
  *
  * Whatever changes what could be done next ends in ack_wake(); at the end of
  * the turn ack_turn() does it.  Calls from above only change fields and wake.
@@ -25,6 +24,7 @@
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "queue/ledger.h"
+#include "queue/loader.h"
 #include "queue/pop.h"
 #include "queue/queue.h"
 #include "queue/script_args.h"
@@ -36,7 +36,6 @@
 #include "redis/script.h"
 
 #define ACK_BYTES	(1024 * 1024)	/* of payload or results per call */
-#define ACK_INLINE	(64 * 1024)	/* a larger payload is fetched by ack_bulk.c */
 #define ACK_POP_MAX	100
 
 enum ack_script {
@@ -125,10 +124,7 @@ struct ack {
 	unsigned		  got;
 	enum turn		  fetch_turn;
 	unsigned		  no_room_at;	/* the ledger's departures when a fetch found no room */
-	struct timer		  load;		/* set: LOADING ones are asked for again */
-	unsigned		  load_failures;	/* in a row */
-	unsigned		  asides;	/* messages put aside since a large payload came */
-	usec_t			  aside_at;	/* mono: the last one was put aside; 0: none was */
+	struct loader		 *loader;
 	usec_t			  bulk_after;	/* mono: no large rescue has the bulk connection before */
 	struct pops		 *pops;
 	bool			  leaving;	/* a call is on its way that ends what Redis notes of them */
@@ -211,13 +207,7 @@ void		 ack_fetch_step(struct ack *);
 void		 ack_ask(void *);	/* mine, about pops of unknown outcome */
 bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 bool		 ack_is_full(const struct ack *);	/* refused results have all the slots */
-
-/* ack_bulk.c */
-uint64_t	 ack_inline(const struct ack *);	/* a longer payload is not in a pop's reply */
-void		 ack_load(struct ack *, struct delivery *);
-void		 ack_load_timer(void *);
-unsigned	 ack_unready(const struct ack *);	/* popped, and not to be handed out yet */
-bool		 ack_has_no_room(struct ack *);	/* the fetch could pop nothing: those fill it */
+void		 ack_load(void *);	/* asks for large payloads again */
 
 /* ack_settle.c */
 void		 ack_settler_init(struct ack *);
