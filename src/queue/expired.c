@@ -107,14 +107,6 @@ expired_wake(void *arg)
 /* -- names ------------------------------------------------------------------ */
 
 static void
-expired_add(struct expired *q, struct expired_name *n)
-{
-	TAILQ_INSERT_TAIL(&q->waiting, n, entry);
-	q->nwaiting++;
-	q->bytes += n->len;
-}
-
-static void
 expired_remove(struct expired *q, struct expired_name *n)
 {
 	TAILQ_REMOVE(&q->waiting, n, entry);
@@ -197,7 +189,9 @@ expired_heard(const char *channel, size_t channel_len, const struct redisReply *
 	n->heard = clock_mono();
 	n->len = len;
 	memcpy(n->name, name, len);
-	expired_add(q, n);
+	TAILQ_INSERT_TAIL(&q->waiting, n, entry);
+	q->nwaiting++;
+	q->bytes += len;
 	expired_wake(q);
 }
 
@@ -325,7 +319,7 @@ expired_send(struct expired *q)
 static void
 expired_finish(struct expired *q)
 {
-	if (TAILQ_EMPTY(&q->waiting) && q->npushes == 0)
+	if (q->nwaiting + q->npushes == 0)
 		ack_close(q->ack);
 	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->push_delay))
 		timer_set(&q->push_delay, 100 * MSEC);
@@ -521,7 +515,7 @@ expired_is_empty(const struct queue *queue)
 {
 	const struct expired *q = (const struct expired *)queue;
 
-	return TAILQ_EMPTY(&q->waiting) && q->npushes == 0 && ack_is_empty(q->ack);
+	return q->nwaiting + q->npushes == 0 && ack_is_empty(q->ack);
 }
 
 static void
