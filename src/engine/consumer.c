@@ -367,6 +367,7 @@ consumer_ticked(const struct tick_report *t, void *arg)
 	c->stats.n[STAT_PROMOTED] += t->promoted;
 	c->stats.n[STAT_DROPPED] += t->dropped;
 	event_log_ticked(c->cfg, t);
+	consumer_touch(c);
 }
 
 static void

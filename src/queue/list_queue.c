@@ -235,7 +235,9 @@ list_push_back(struct direct *base)
 static void
 list_saw(struct direct *base, const struct looked *found)
 {
+	static const struct tick_report nothing = { .warning = NULL };
 	struct list *q = (struct list *)base;
+	bool was_empty = q->empty;
 
 	if (found->refused != NULL) {
 		q->known = true;
@@ -244,6 +246,8 @@ list_saw(struct direct *base, const struct looked *found)
 	direct_set_paused(base, found->paused, found->why);
 	q->empty = found->waiting == 0;
 	q->known = found->waiting > 0 && !found->paused;
+	if (q->empty && !was_empty)
+		base->queue.events->ticked(&nothing, base->queue.arg);
 }
 
 static bool

@@ -82,7 +82,10 @@ struct fetched {
 						 * borrowed for the call */
 };
 
-/* What a tick found, or a warning at any time; for the log and /metrics. */
+/*
+ * What a tick found, or a warning at any time; for the log and /metrics.  Nothing of
+ * that, when a look has found that queue_is_empty() is true now.
+ */
 struct tick_report {
 	unsigned	requeued, promoted, dropped;
 	const char	*warning;	/* NULL, or a sentence: once per change of state */

@@ -113,6 +113,7 @@ box_ticked(const struct tick_report *t, void *arg)
 {
 	struct box *b = arg;
 
+	b->ticks++;
 	b->requeued += t->requeued;
 	b->promoted += t->promoted;
 	b->dropped += t->dropped;

@@ -55,7 +55,7 @@ struct box {
 	unsigned	 readies, fetches, delivered, losts, closes;
 	unsigned	 fetched[FETCH_ERROR + 1];	/* by status */
 	unsigned	 settled[SETTLED_GAVE_UP + 1];
-	unsigned	 requeued, promoted, dropped, warnings;
+	unsigned	 ticks, requeued, promoted, dropped, warnings;
 	bool		 paused;
 	unsigned	 hears, deafs;	/* listening() */
 	char		 why[256], cause[256], warning[256];

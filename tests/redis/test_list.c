@@ -66,6 +66,19 @@ test_left(void **state)
 	assert_string_equal(server_do(&server, "LINDEX orders 0"), "{\"id\":2}");
 }
 
+/* The engine hears of it when the last message was settled before the look's answer. */
+static void
+test_empty(void **state)
+{
+	(void)state;
+	push_numbers(1);
+	box_start(&box, 2);
+	WAIT(&box, box.n == 1);
+	box_settle(&box, 0, VERDICT_ACK, false, 0);
+	WAIT(&box, queue_is_empty(box.queue));
+	assert_int_equal(box.ticks, 1);
+}
+
 /* What is no JSON, or has no id, gets one; bytes are bytes. */
 static void
 test_ids(void **state)
@@ -362,7 +375,7 @@ int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(test_batch), TEST(test_left), TEST(test_ids), TEST(test_failures),
+		TEST(test_batch), TEST(test_left), TEST(test_empty), TEST(test_ids), TEST(test_failures),
 		TEST(test_too_large), TEST(test_return), TEST(test_begun),
 		TEST(test_pause), TEST(test_wake_up), TEST(test_polls),
 		TEST(test_lost_reply), TEST(test_late), TEST(test_cut), TEST(test_wrong_type),
