@@ -57,6 +57,7 @@ static void
 bulk_send(struct bulk *b)
 {
 	struct pending *p = TAILQ_FIRST(&b->waiting);
+	struct words w;
 
 	if (b->conn == NULL || b->sent != NULL)
 		return;
@@ -72,10 +73,13 @@ bulk_send(struct bulk *b)
 	}
 	TAILQ_REMOVE(&b->waiting, p, entry);
 	b->sent = p;
-	conn_script(b->conn, p->script, bulk_answered, b, atoi(p->nkeys), p->argc - 3,
-	    p->argv + 3, p->argvlen + 3);
-	free(p->argv);
-	p->argv = NULL;
+	w = p->words;
+	w.v += 3;
+	w.len += 3;
+	w.n -= 3;
+	conn_script(b->conn, p->script, bulk_answered, b, &w);
+	free(p->words.v);
+	p->words.v = NULL;
 }
 
 /* -- the connection ----------------------------------------------------------- */
@@ -138,11 +142,11 @@ bulk_open(struct bulk *b)
 
 struct pending *
 bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
 
-	pending_set_script(p, script, nkeys, argc, argv, argvlen);
+	pending_set_script(p, script, w);
 	TAILQ_INSERT_TAIL(&b->waiting, p, entry);
 	timer_stop(&b->idle);
 	if (b->conn == NULL)
@@ -156,8 +160,7 @@ bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, voi
 void
 bulk_request(struct bulk *b, struct request *r, const struct script *script, struct words *w)
 {
-	request_sent(r, bulk_script(b, script, request_answered, r, w->nkeys, w->n, w->v,
-	    w->len));
+	request_sent(r, bulk_script(b, script, request_answered, r, w));
 	words_done(w);
 }
 

@@ -20,14 +20,9 @@ struct bulk	*bulk_new(struct loop *, struct conn *, const struct redis_options *
 void		 bulk_free(struct bulk *);	/* answers what is outstanding; NULL is fine */
 void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
 
-/*
- * As conn_script().  CONN_NOT_SENT: it has waited too long for the connection.
- * What the arguments point to is copied until it is sent.
- */
+/* As request_script().  CONN_NOT_SENT: it has waited too long for the connection. */
 struct pending	*bulk_script(struct bulk *, const struct script *, conn_answer_fn *, void *,
-		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
-
-/* As request_script(). */
+		    const struct words *);
 void		 bulk_request(struct bulk *, struct request *, const struct script *,
 		    struct words *);
 

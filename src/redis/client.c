@@ -292,10 +292,10 @@ client_close(struct client *cl)
 /* -- commands ----------------------------------------------------------------- */
 
 void
-client_append(struct client *cl, int argc, const char *const *argv, const size_t *argvlen)
+client_append(struct client *cl, const struct words *w)
 {
 	if (cl->context != NULL)
-		redisAppendCommandArgv(cl->context, argc, (const char **)(uintptr_t)argv, argvlen);
+		redisAppendCommandArgv(cl->context, w->n, w->v, w->len);
 }
 
 struct redisReply *
@@ -313,44 +313,25 @@ client_next(struct client *cl, char **cause)
 }
 
 struct redisReply *
-client_command(struct client *cl, char **cause, int argc, const char *const *argv,
-    const size_t *argvlen)
+client_command(struct client *cl, char **cause, const struct words *w)
 {
-	client_append(cl, argc, argv, argvlen);
+	client_append(cl, w);
 	return client_next(cl, cause);
 }
 
 struct redisReply *
-client_words(struct client *cl, char **cause, ...)
-{
-	const char *argv[32];
-	size_t argvlen[ARRAY_LEN(argv)];
-	int argc = 0;
-	va_list ap;
-
-	va_start(ap, cause);
-	while ((argv[argc] = va_arg(ap, const char *)) != NULL) {
-		argvlen[argc] = strlen(argv[argc]);
-		if (++argc == ARRAY_LEN(argv))
-			fatalx("client_words: more than %d words", argc - 1);
-	}
-	va_end(ap);
-	return client_command(cl, cause, argc, argv, argvlen);
-}
-
-struct redisReply *
-client_script(struct client *cl, char **cause, const struct script *script, int nkeys,
-    int argc, const char *const *argv, const size_t *argvlen)
+client_script(struct client *cl, char **cause, const struct script *script,
+    const struct words *w)
 {
 	struct pending *p = pending_new(NULL, NULL, true);
 	struct redisReply *r;
 
-	pending_set_script(p, script, nkeys, argc, argv, argvlen);
-	r = client_command(cl, cause, p->argc, p->argv, p->argvlen);
+	pending_set_script(p, script, w);
+	r = client_command(cl, cause, &p->words);
 	if (r != NULL && !p->eval && reply_error(r) == REPLY_NOSCRIPT) {
 		freeReplyObject(r);
 		pending_use_text(p);
-		r = client_command(cl, cause, p->argc, p->argv, p->argvlen);
+		r = client_command(cl, cause, &p->words);
 	}
 	pending_free(p);
 	return r;

@@ -71,14 +71,12 @@ conn_is_up(const struct conn *c)
 
 /* Gives a command to hiredis; fn is conn_reply() or conn_message(). */
 void
-conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, int argc,
-    const char *const *argv, const size_t *argvlen)
+conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, const struct words *w)
 {
 	p->since = clock_mono();
 	p->fate = PENDING_SENT;
 	TAILQ_INSERT_TAIL(&c->pending, p, entry);
-	if (redisAsyncCommandArgv(c->ac, fn, NULL, argc, (const char **)(uintptr_t)argv,
-	    argvlen) != REDIS_OK) {
+	if (redisAsyncCommandArgv(c->ac, fn, NULL, w->n, w->v, w->len) != REDIS_OK) {
 		p->fate = PENDING_NOT_SENT;
 		conn_want_turn(c);
 		return;
@@ -88,16 +86,18 @@ conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, int argc,
 		conn_look_begin(c);
 }
 
-/* A command of conn's own. */
+/* A command of the connection's own; its words are NULL-terminated. */
 static void
-conn_send_own(struct conn *c, redisCallbackFn *cb, conn_answer_fn *fn, void *arg, int argc,
-    const char *const *argv)
+conn_send_own(struct conn *c, redisCallbackFn *cb, conn_answer_fn *fn, const char *word, ...)
 {
-	size_t argvlen[3];
+	struct words w = { .n = 0 };
+	va_list ap;
 
-	for (int i = 0; i < argc; i++)
-		argvlen[i] = strlen(argv[i]);
-	conn_send(c, pending_new(fn, arg, true), cb, argc, argv, argvlen);
+	va_start(ap, word);
+	words_list(&w, word, ap);
+	va_end(ap);
+	conn_send(c, pending_new(fn, c, true), cb, &w);
+	words_done(&w);
 }
 
 /* Is this the moment for a caller's command?  If not p is answered so. */
@@ -114,32 +114,26 @@ conn_accepts(struct conn *c, struct pending *p)
 }
 
 struct pending *
-conn_command(struct conn *c, conn_answer_fn *fn, void *arg, int argc,
-    const char *const *argv, const size_t *argvlen)
+conn_command(struct conn *c, conn_answer_fn *fn, void *arg, const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
 
 	if (conn_accepts(c, p))
-		conn_send(c, p, conn_reply, argc, argv, argvlen);
+		conn_send(c, p, conn_reply, w);
 	return p;
 }
 
 void
 conn_words(struct conn *c, conn_answer_fn *fn, void *arg, ...)
 {
-	const char *argv[32];
-	size_t argvlen[ARRAY_LEN(argv)];
-	int argc = 0;
+	struct words w = { .n = 0 };
 	va_list ap;
 
 	va_start(ap, arg);
-	while ((argv[argc] = va_arg(ap, const char *)) != NULL) {
-		argvlen[argc] = strlen(argv[argc]);
-		if (++argc == ARRAY_LEN(argv))
-			fatalx("conn_words: more than %d words", argc - 1);
-	}
+	words_list(&w, va_arg(ap, const char *), ap);
 	va_end(ap);
-	(void)conn_command(c, fn, arg, argc, argv, argvlen);
+	(void)conn_command(c, fn, arg, &w);
+	words_done(&w);
 }
 
 static void
@@ -161,21 +155,23 @@ conn_set_caching(struct conn *c, void (*refused)(const struct redisReply *, void
 static void
 conn_send_script(struct conn *c, struct pending *p)
 {
-	static const char *const caching[] = { "CLIENT", "CACHING", "YES" };
+	static const char *v[] = { "CLIENT", "CACHING", "YES" };
+	static size_t len[] = { 6, 7, 3 };
+	static const struct words caching = { .v = v, .len = len, .n = 3 };
 
 	if (p->caching)
-		conn_send_own(c, conn_reply, conn_cached, c, 3, caching);
-	conn_send(c, p, conn_reply, p->argc, p->argv, p->argvlen);
+		conn_send(c, pending_new(conn_cached, c, true), conn_reply, &caching);
+	conn_send(c, p, conn_reply, &p->words);
 }
 
 static struct pending *
 conn_call(struct conn *c, bool caching, const struct script *script, conn_answer_fn *fn,
-    void *arg, int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    void *arg, const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
 
 	if (conn_accepts(c, p)) {
-		pending_set_script(p, script, nkeys, argc, argv, argvlen);
+		pending_set_script(p, script, w);
 		p->caching = caching;
 		conn_send_script(c, p);
 	}
@@ -184,16 +180,16 @@ conn_call(struct conn *c, bool caching, const struct script *script, conn_answer
 
 struct pending *
 conn_script(struct conn *c, const struct script *script, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    const struct words *w)
 {
-	return conn_call(c, false, script, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_call(c, false, script, fn, arg, w);
 }
 
 struct pending *
 conn_script_caching(struct conn *c, const struct script *script, conn_answer_fn *fn,
-    void *arg, int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    void *arg, const struct words *w)
 {
-	return conn_call(c, true, script, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_call(c, true, script, fn, arg, w);
 }
 
 static void
@@ -209,8 +205,6 @@ static void
 conn_send_text(struct conn *c, struct pending *p)
 {
 	const struct script *s = p->script;
-	const char *argv[] = { "SCRIPT", "LOAD", s->text };
-	size_t argvlen[] = { 6, 4, s->len };
 
 	TAILQ_REMOVE(&c->pending, p, entry);
 	pending_use_text(p);
@@ -218,7 +212,7 @@ conn_send_text(struct conn *c, struct pending *p)
 	if (c->loading == s)
 		return;
 	c->loading = s;
-	conn_send(c, pending_new(conn_loaded, c, true), conn_reply, 3, argv, argvlen);
+	conn_send_own(c, conn_reply, conn_loaded, "SCRIPT", "LOAD", s->text, NULL);
 }
 
 /* -- replies ------------------------------------------------------------------ */
@@ -337,9 +331,8 @@ conn_message(struct redisAsyncContext *ac, void *reply, void *unused UNUSED)
 void
 conn_send_subscribe(struct conn *c, const struct subscription *s)
 {
-	const char *argv[] = { s->pattern ? "PSUBSCRIBE" : "SUBSCRIBE", s->name };
-
-	conn_send_own(c, conn_message, NULL, NULL, 2, argv);
+	conn_send_own(c, conn_message, NULL, s->pattern ? "PSUBSCRIBE" : "SUBSCRIBE", s->name,
+	    NULL);
 }
 
 bool
@@ -399,14 +392,12 @@ conn_probed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 void
 conn_probe(struct conn *c)
 {
-	const char *const ping[] = { "PING", c->probe };
-
 	if (c->state != CONN_READY || c->probing)
 		return;
 	if (!(c->flags & CONN_SUBSCRIBER)) {
 		c->probing = true;
 		snprintf(c->probe, sizeof(c->probe), "rqd-%" PRIu64, ++c->probes);
-		conn_send_own(c, conn_reply, conn_probed, c, 2, ping);
+		conn_send_own(c, conn_reply, conn_probed, "PING", c->probe, NULL);
 	} else if (pending_oldest(&c->pending) == NULL && !TAILQ_EMPTY(&c->subs))
 		conn_send_subscribe(c, TAILQ_FIRST(&c->subs));
 }

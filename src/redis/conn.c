@@ -363,7 +363,7 @@ conn_on_connect(const struct redisAsyncContext *ac, int status)
 	}
 	conn_set_state(c, CONN_GREETING);
 	while (greet_next(&c->greet, &w))
-		conn_send(c, pending_new(NULL, NULL, true), conn_reply, w.n, w.v, w.len);
+		conn_send(c, pending_new(NULL, NULL, true), conn_reply, &w);
 	words_done(&w);
 }
 

@@ -31,6 +31,7 @@
 #include "loop/loop.h"
 #include "redis/redis_options.h"
 #include "redis/script.h"
+#include "redis/words.h"
 
 struct conn;
 struct pending;
@@ -96,23 +97,22 @@ void		 conn_close(struct conn *, usec_t within, void (*done)(void *), void *arg)
 void		 conn_free(struct conn *);
 
 /*
- * argv and argvlen are copied; fn may be NULL.  Returns the record of the command, which
- * is there until fn is called; see request.h.
+ * The words are copied; fn may be NULL.  Returns the record of the command, which is there
+ * until fn is called; see request.h, by which all callers but heartbeats send.
  */
 struct pending	*conn_command(struct conn *, conn_answer_fn *fn, void *arg,
-		    int argc, const char *const *argv, const size_t *argvlen);
+		    const struct words *);
 /* Words without spaces, NULL-terminated. */
 void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
 		    __attribute__((__sentinel__));
 
 /*
- * Calls a script: argv is KEYS then ARGV, argc in all.  Sent as EVALSHA; at
- * NOSCRIPT that one call is sent again as EVAL, at once, and the script loaded;
- * its answer then comes after those to what was called meanwhile.
+ * Calls a script: the words are KEYS, then ARGV.  Sent as EVALSHA; at NOSCRIPT that one
+ * call is sent again as EVAL, at once, and the script loaded; its answer then comes after
+ * those to later calls.
  */
 struct pending	*conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
-		    void *arg, int nkeys, int argc, const char *const *argv,
-		    const size_t *argvlen);
+		    void *arg, const struct words *);
 
 /*
  * For watch.c: the same with CLIENT CACHING YES right before it, whenever it is sent.
@@ -120,8 +120,7 @@ struct pending	*conn_script(struct conn *, const struct script *, conn_answer_fn
  * ends this.
  */
 struct pending	*conn_script_caching(struct conn *, const struct script *,
-		    conn_answer_fn *fn, void *arg, int nkeys, int argc,
-		    const char *const *argv, const size_t *argvlen);
+		    conn_answer_fn *fn, void *arg, const struct words *);
 void		 conn_set_caching(struct conn *,
 		    void (*refused)(const struct redisReply *, void *), void *arg);
 

@@ -111,7 +111,7 @@ void	conn_answer(struct conn *, struct pending *, enum conn_answer,
 void	conn_flush(struct conn *);		/* answers what was lost or not sent; busy */
 void	conn_send(struct conn *, struct pending *,
 	    void (*)(struct redisAsyncContext *, void *, void *),
-	    int argc, const char *const *argv, const size_t *argvlen);
+	    const struct words *);
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
 void	conn_send_subscribe(struct conn *, const struct subscription *);
 bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);	/* it is subscribed to */

@@ -24,45 +24,42 @@ pending_free(struct pending *p)
 {
 	if (p == NULL)
 		return;
-	free(p->argv);
+	free(p->words.v);
 	free(p);
 }
 
-/* Copies the words behind the first three, which the caller fills. */
+/* Copies the words, behind three that the caller fills in. */
 static void
-pending_copy(struct pending *p, int argc, const char *const *argv,
-    const size_t *argvlen)
+pending_copy(struct words *to, const struct words *from)
 {
-	size_t n = (size_t)argc + 3, bytes = 0;
-	char *to;
+	size_t n = (size_t)from->n + 3;
+	char *p;
 
-	for (int i = 0; i < argc; i++)
-		bytes += argvlen[i];
-	p->argc = argc + 3;
-	p->argv = xmalloc(n * (sizeof(*p->argv) + sizeof(*p->argvlen)) + bytes);
-	p->argvlen = (size_t *)(void *)(p->argv + n);
-	to = (char *)(p->argvlen + n);
-	for (int i = 0; i < argc; i++) {
-		p->argv[i + 3] = to;
-		p->argvlen[i + 3] = argvlen[i];
-		if (argvlen[i] > 0)
-			memcpy(to, argv[i], argvlen[i]);
-		to += argvlen[i];
+	to->v = xmalloc(n * (sizeof(*to->v) + sizeof(*to->len)) + from->bytes);
+	to->len = (size_t *)(void *)(to->v + n);
+	to->n = (int)n;
+	to->nkeys = from->nkeys;
+	to->bytes = from->bytes;
+	p = (char *)(to->len + n);
+	for (int i = 0; i < from->n; i++) {
+		to->v[i + 3] = p;
+		to->len[i + 3] = from->len[i];
+		if (from->len[i] > 0)
+			p = mempcpy(p, from->v[i], from->len[i]);
 	}
 }
 
 void
-pending_set_script(struct pending *p, const struct script *script, int nkeys, int argc,
-    const char *const *argv, const size_t *argvlen)
+pending_set_script(struct pending *p, const struct script *script, const struct words *w)
 {
 	p->script = script;
-	pending_copy(p, argc, argv, argvlen);
-	snprintf(p->nkeys, sizeof(p->nkeys), "%d", nkeys);
-	p->argv[0] = "EVALSHA";
-	p->argv[1] = script->sha;
-	p->argv[2] = p->nkeys;
+	pending_copy(&p->words, w);
+	snprintf(p->nkeys, sizeof(p->nkeys), "%d", w->nkeys);
+	p->words.v[0] = "EVALSHA";
+	p->words.v[1] = script->sha;
+	p->words.v[2] = p->nkeys;
 	for (int i = 0; i < 3; i++)
-		p->argvlen[i] = strlen(p->argv[i]);
+		p->words.len[i] = strlen(p->words.v[i]);
 	if (script->sha[0] == '\0')
 		pending_use_text(p);
 }
@@ -71,10 +68,10 @@ void
 pending_use_text(struct pending *p)
 {
 	p->eval = true;
-	p->argv[0] = "EVAL";
-	p->argvlen[0] = strlen("EVAL");
-	p->argv[1] = p->script->text;
-	p->argvlen[1] = p->script->len;
+	p->words.v[0] = "EVAL";
+	p->words.len[0] = strlen("EVAL");
+	p->words.v[1] = p->script->text;
+	p->words.len[1] = p->script->len;
 }
 
 struct pending *

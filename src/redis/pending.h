@@ -29,9 +29,7 @@ struct pending {
 	const struct script *script;	/* NULL: another command */
 	bool		  eval;		/* sent as text */
 	bool		  caching;	/* CLIENT CACHING YES goes before it */
-	int		  argc;
-	const char	**argv;		/* EVALSHA sha nkeys ARG...; owned */
-	size_t		 *argvlen;
+	struct words	  words;	/* EVALSHA sha nkeys ARG...; v is one block, owned */
 	char		  nkeys[12];
 };
 
@@ -41,8 +39,7 @@ struct pending	*pending_new(conn_answer_fn *, void *, bool own);
 void		 pending_free(struct pending *);
 
 /* Makes it a script's call; everything but the script is copied. */
-void		 pending_set_script(struct pending *, const struct script *, int nkeys,
-		    int argc, const char *const *argv, const size_t *argvlen);
+void		 pending_set_script(struct pending *, const struct script *, const struct words *);
 
 /* Makes it EVAL with the script's text. */
 void		 pending_use_text(struct pending *);

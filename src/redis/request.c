@@ -4,8 +4,6 @@
  */
 #include "redis/request.h"
 
-#include <stdarg.h>
-
 #include "redis/pending.h"
 
 void
@@ -47,7 +45,7 @@ request_sent(struct request *r, struct pending *p)
 void
 request_command(struct request *r, struct conn *c, struct words *w)
 {
-	request_sent(r, conn_command(c, request_answered, r, w->n, w->v, w->len));
+	request_sent(r, conn_command(c, request_answered, r, w));
 	words_done(w);
 }
 
@@ -55,8 +53,7 @@ void
 request_script(struct request *r, struct conn *c, const struct script *script,
     struct words *w)
 {
-	request_sent(r, conn_script(c, script, request_answered, r, w->nkeys, w->n, w->v,
-	    w->len));
+	request_sent(r, conn_script(c, script, request_answered, r, w));
 	words_done(w);
 }
 
@@ -64,12 +61,10 @@ void
 request_words(struct request *r, struct conn *c, ...)
 {
 	struct words w = { .n = 0 };
-	const char *word;
 	va_list ap;
 
 	va_start(ap, c);
-	while ((word = va_arg(ap, const char *)) != NULL)
-		words_add(&w, word);
+	words_list(&w, va_arg(ap, const char *), ap);
 	va_end(ap);
 	request_command(r, c, &w);
 }

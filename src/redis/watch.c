@@ -351,18 +351,16 @@ watch_cannot_arm(const struct redisReply *r, void *arg)
 
 struct pending *
 watch_script(struct watch *w, const struct script *script, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    const struct words *words)
 {
-	return (w->on ? conn_script_caching : conn_script)(w->conn, script, fn, arg, nkeys, argc,
-	    argv, argvlen);
+	return (w->on ? conn_script_caching : conn_script)(w->conn, script, fn, arg, words);
 }
 
 void
 watch_request(struct watch *w, struct request *r, const struct script *script,
     struct words *words)
 {
-	request_sent(r, watch_script(w, script, request_answered, r, words->nkeys, words->n,
-	    words->v, words->len));
+	request_sent(r, watch_script(w, script, request_answered, r, words));
 	words_done(words);
 }
 

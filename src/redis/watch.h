@@ -51,7 +51,7 @@ bool		 watch_is_on(const struct watch *);
 
 /* As conn_script(), arming the script's KEYS where tracking is on. */
 struct pending	*watch_script(struct watch *, const struct script *, conn_answer_fn *, void *,
-		    int nkeys, int argc, const char *const *argv, const size_t *argvlen);
+		    const struct words *);
 
 /* As request_script(), arming likewise. */
 void		 watch_request(struct watch *, struct request *, const struct script *,

@@ -3,7 +3,6 @@
  */
 #include "redis/words.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +38,13 @@ void
 words_add(struct words *w, const char *word)
 {
 	words_append(w, word, strlen(word), NULL);
+}
+
+void
+words_list(struct words *w, const char *word, va_list ap)
+{
+	for (; word != NULL; word = va_arg(ap, const char *))
+		words_add(w, word);
 }
 
 void

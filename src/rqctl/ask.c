@@ -121,7 +121,7 @@ ask_words(struct ctl *c, struct words *w)
 	char *cause = NULL;
 
 	if (ctl_connect(c) == 0) {
-		reply = client_command(c->client, &cause, w->n, w->v, w->len);
+		reply = client_command(c->client, &cause, w);
 		reply = take(c, reply, cause, false);
 	}
 	words_done(w);
@@ -150,7 +150,8 @@ ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 	if (script == NULL)
 		fatalx("no script %s", name);
 	if (ctl_connect(c) == 0) {
-		reply = client_script(c->client, &cause, script, nkeys, w->n, w->v, w->len);
+		w->nkeys = nkeys;
+		reply = client_script(c->client, &cause, script, w);
 		reply = take(c, reply, cause, false);
 	}
 	words_done(w);
@@ -184,7 +185,7 @@ ask_append_words(struct ctl *c, struct words *w)
 	int rc = ctl_connect(c);
 
 	if (rc == 0)
-		client_append(c->client, w->n, w->v, w->len);
+		client_append(c->client, w);
 	words_done(w);
 	return rc;
 }

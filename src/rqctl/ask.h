@@ -14,7 +14,6 @@
 
 #include "redis/reply.h"
 #include "redis/words.h"
-#include "redis/words.h"
 #include "rqctl/ctl.h"
 
 struct redisReply;

@@ -142,14 +142,15 @@ greet(struct loop *l, int fd)
 static void
 ask(struct conn *c, unsigned n)
 {
-	static const char *const keys[] = { "a", "b", "c" };
-	static const size_t lens[] = { 1, 1, 1 };
+	static const char *v[] = { "a", "b", "c" };
+	static size_t lens[] = { 1, 1, 1 };
+	static const struct words keys = { .v = v, .len = lens, .n = 3, .nkeys = 3, .bytes = 3 };
 
 	for (unsigned i = 0; i < n; i++) {
 		if (i % 2 == 0)
 			conn_words(c, answered, NULL, "GET", "x", NULL);
 		else
-			conn_script(c, script_find("renew"), answered, NULL, 3, 3, keys, lens);
+			conn_script(c, script_find("renew"), answered, NULL, &keys);
 	}
 }
 

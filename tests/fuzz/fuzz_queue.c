@@ -174,8 +174,8 @@ add_call(const struct script *s, conn_answer_fn *fn, void *arg)
 }
 
 struct pending *
-conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, int argc UNUSED,
-    const char *const *argv UNUSED, const size_t *argvlen UNUSED)
+conn_command(struct conn *c UNUSED, conn_answer_fn *fn, void *arg,
+    const struct words *w UNUSED)
 {
 	return add_call(NULL, fn, arg);
 }
@@ -188,17 +188,17 @@ conn_words(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, ...)
 
 struct pending *
 conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv UNUSED, const size_t *argvlen UNUSED)
+    const struct words *w)
 {
-	CHECK(s != NULL && nkeys <= argc);
+	CHECK(s != NULL && w->nkeys <= w->n);
 	return add_call(s, fn, arg);
 }
 
 struct pending *
 bulk_script(struct bulk *b UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    const struct words *w)
 {
-	return conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_script(NULL, s, fn, arg, w);
 }
 
 void
@@ -221,9 +221,9 @@ watch_is_on(const struct watch *w UNUSED)
 
 struct pending *
 watch_script(struct watch *w UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+    const struct words *words)
 {
-	return conn_script(NULL, s, fn, arg, nkeys, argc, argv, argvlen);
+	return conn_script(NULL, s, fn, arg, words);
 }
 
 void

@@ -4,6 +4,7 @@
 #include "harness.h"
 
 #include "loop/child.h"
+#include "redis/client.h"
 #include "redis/script.h"
 
 static unsigned answered;
@@ -78,4 +79,50 @@ call_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 	snprintf(c->text, sizeof(c->text), "%s", s != NULL ? s : reply_text(r));
 	if (c->then != NULL)
 		c->then(c);
+}
+
+struct words
+words_of(int nkeys, int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct words w = { .n = 0 };
+
+	for (int i = 0; i < argc; i++)
+		words_mem(&w, argv[i], argvlen[i]);
+	w.nkeys = nkeys;
+	return w;
+}
+
+void
+call_command(struct conn *c, conn_answer_fn *fn, void *arg, int argc, const char *const *argv,
+    const size_t *argvlen)
+{
+	struct words w = words_of(0, argc, argv, argvlen);
+
+	conn_command(c, fn, arg, &w);
+	words_done(&w);
+}
+
+void
+call_script(struct conn *c, const struct script *s, conn_answer_fn *fn, void *arg, int nkeys,
+    int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct words w = words_of(nkeys, argc, argv, argvlen);
+
+	conn_script(c, s, fn, arg, &w);
+	words_done(&w);
+}
+
+struct redisReply *
+client_words(struct client *c, char **cause, ...)
+{
+	struct words w = { .n = 0 };
+	struct redisReply *r;
+	va_list ap;
+
+	va_start(ap, cause);
+	words_list(&w, va_arg(ap, const char *), ap);
+	va_end(ap);
+	r = client_command(c, cause, &w);
+	words_done(&w);
+	return r;
 }

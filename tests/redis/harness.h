@@ -56,6 +56,17 @@ void	harness_init(struct harness *, const char *server, usec_t timeout);
 void	harness_open(struct harness *, unsigned flags);
 void	harness_done(struct harness *);
 
+/* The words as arrays, in place of those of conn_command() and conn_script(). */
+struct words words_of(int nkeys, int argc, const char *const *argv, const size_t *argvlen);
+void	call_command(struct conn *, conn_answer_fn *, void *, int argc, const char *const *argv,
+	    const size_t *argvlen);
+void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *, int nkeys,
+	    int argc, const char *const *argv, const size_t *argvlen);
+
+/* The reply to a command of a blocking connection; words are NULL-terminated. */
+struct client;
+struct redisReply *client_words(struct client *, char **cause, ...) __attribute__((__sentinel__));
+
 void	call_answered(enum conn_answer, const struct redisReply *, void *);	/* arg is a struct call */
 
 #endif

@@ -79,6 +79,17 @@ must_fail(struct fixture *f, const char *says)
 	assert_null(client_open(&f->opt, "rqctl", NULL));
 }
 
+static struct redisReply *
+command(struct fixture *f, struct client *c, int argc, const char *const *argv,
+    const size_t *argvlen)
+{
+	struct words w = words_of(0, argc, argv, argvlen);
+	struct redisReply *r = client_command(c, &f->cause, &w);
+
+	words_done(&w);
+	return r;
+}
+
 static void
 test_commands(void **state)
 {
@@ -89,12 +100,12 @@ test_commands(void **state)
 	size_t argvlen[] = { 3, 4, 3 };
 
 	assert_string_equal(client_address(c), f->s.uri);
-	r = client_command(c, &f->cause, 3, argv, argvlen);
+	r = command(f, c, 3, argv, argvlen);
 	assert_string_equal(reply_text(r), "OK");
 	client_reply_free(r);
 	argv[0] = "STRLEN";
 	argvlen[0] = 6;
-	r = client_command(c, &f->cause, 2, argv, argvlen);
+	r = command(f, c, 2, argv, argvlen);
 	assert_int_equal(reply_int(r, -1), 3);
 	client_reply_free(r);
 	r = client_words(c, &f->cause, "LPUSH", "k", NULL);
@@ -114,16 +125,17 @@ test_script(void **state)
 	struct fixture *f = *state;
 	struct client *c = must_open(f);
 	const char *argv[] = { "k", "5" };
-	size_t argvlen[] = { 1, 1 };
+	struct words w = words_of(1, 2, argv, (size_t[]){ 1, 1 });
 	struct redisReply *r;
 
 	for (int i = 1; i <= 4; i++) {
 		if (i == 3)
 			server_do(&f->s, "SCRIPT FLUSH");
-		r = client_script(c, &f->cause, script_table, 1, 2, argv, argvlen);
+		r = client_script(c, &f->cause, script_table, &w);
 		assert_int_equal(reply_int(r, -1), 5 * i);
 		client_reply_free(r);
 	}
+	words_done(&w);
 	client_close(c);
 }
 
@@ -135,10 +147,14 @@ test_pipeline(void **state)
 	struct redisReply *r;
 	char *big = xmalloc(1000000);
 	const char *argv[] = { "ECHO", big };
+	struct words w;
 
 	memset(big, 'x', 1000000);
-	for (size_t i = 0; i < 20; i++)
-		client_append(c, 2, argv, (size_t[]){ 4, i * 50000 });
+	for (size_t i = 0; i < 20; i++) {
+		w = words_of(0, 2, argv, (size_t[]){ 4, i * 50000 });
+		client_append(c, &w);
+		words_done(&w);
+	}
 	for (size_t i = 0; i < 20; i++) {
 		size_t len;
 
@@ -155,6 +171,7 @@ static void
 test_lost(void **state)
 {
 	struct fixture *f = *state;
+	static const struct words none;
 	struct client *c = must_open(f);
 	usec_t begin;
 
@@ -172,7 +189,7 @@ test_lost(void **state)
 	f->cause = NULL;
 	assert_null(client_words(c, &f->cause, "PING", NULL));
 	assert_string_equal(f->cause, "not connected");
-	client_append(c, 0, NULL, NULL);
+	client_append(c, &none);
 	assert_null(client_next(c, NULL));
 	client_close(c);
 	server_signal(&f->s, SIGCONT);
@@ -271,7 +288,7 @@ test_large(void **state)
 	struct redisReply *r;
 	size_t len;
 
-	r = client_command(c, &f->cause, 3, argv, (size_t[]){ 3, 5, LARGE });
+	r = command(f, c, 3, argv, (size_t[]){ 3, 5, LARGE });
 	if (r == NULL)
 		fail_msg("%s", f->cause);
 	assert_string_equal(reply_text(r), "OK");

@@ -76,7 +76,7 @@ run_script(struct fixture *f, const char *name, struct call *call, const char *a
 	const char *argv[] = { "key", arg };
 	size_t argvlen[] = { 3, strlen(arg) };
 
-	conn_script(f->h.conn, script_find(name), call_answered, call, 1, 2, argv, argvlen);
+	call_script(f->h.conn, script_find(name), call_answered, call, 1, 2, argv, argvlen);
 }
 
 /* -- commands ----------------------------------------------------------------- */
@@ -141,11 +141,11 @@ test_binary(void **state)
 	const char *get[] = { "STRLEN", "k\0e\r\ny" };
 
 	start(f);
-	conn_command(f->h.conn, call_answered, &c[0], 3, set, setlen);
-	conn_command(f->h.conn, call_answered, &c[1], 2, get, (size_t[]){ 6, 6 });
-	conn_command(f->h.conn, call_answered, &c[2], 2, (const char *[]){ "GET", "k\0e\r\ny" },
+	call_command(f->h.conn, call_answered, &c[0], 3, set, setlen);
+	call_command(f->h.conn, call_answered, &c[1], 2, get, (size_t[]){ 6, 6 });
+	call_command(f->h.conn, call_answered, &c[2], 2, (const char *[]){ "GET", "k\0e\r\ny" },
 	    setlen);
-	conn_command(f->h.conn, NULL, NULL, 2, get, (size_t[]){ 6, 6 });
+	call_command(f->h.conn, NULL, NULL, 2, get, (size_t[]){ 6, 6 });
 	WAIT(&f->h, c[2].answers == 1);
 	assert_string_equal(c[0].text, "OK");
 	assert_int_equal(c[1].number, sizeof(value) - 1);
@@ -245,7 +245,7 @@ test_script(void **state)
 	run_script(f, "add", &f->calls[1], "2");
 	WAIT(&f->h, f->calls[1].answers == 1);
 	assert_int_equal(f->calls[1].number, 42);
-	conn_script(f->h.conn, &unnamed, call_answered, &f->calls[2], 1, 2, argv,
+	call_script(f->h.conn, &unnamed, call_answered, &f->calls[2], 1, 2, argv,
 	    (size_t[]){ 0, 3 });
 	WAIT(&f->h, f->calls[2].answers == 1);
 	assert_int_equal(f->calls[2].answer, CONN_REPLY);

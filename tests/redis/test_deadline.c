@@ -117,7 +117,7 @@ test_large_request(void **state)
 	memset(large, 'x', LARGE);
 	start_link(f, 8192, 0, 300 * MSEC);
 	begin = clock_mono();
-	conn_command(f->h.conn, call_answered, &c[0], 3, argv, argvlen);
+	call_command(f->h.conn, call_answered, &c[0], 3, argv, argvlen);
 	conn_words(f->h.conn, call_answered, &c[1], "STRLEN", "large", NULL);
 	WAIT(&f->h, c[1].answers == 1);
 	assert_true(clock_mono() - begin > 2 * SEC);
@@ -143,7 +143,7 @@ test_more_requests(void **state)
 	conn_words(f->h.conn, call_answered, &f->calls[0], "PING", NULL);
 	end = clock_mono() + 3 * SEC;
 	while (f->calls[0].answers == 0 && clock_mono() < end) {
-		conn_command(f->h.conn, NULL, NULL, 3, argv, argvlen);
+		call_command(f->h.conn, NULL, NULL, 3, argv, argvlen);
 		wait_for(f, 100 * MSEC);
 	}
 	assert_int_equal(f->calls[0].answers, 1);

@@ -302,7 +302,7 @@ test_acl_user(void **state)
 	strcpy(f->h.username, "bare");
 	f->h.password_file[0] = '\0';
 	WAIT(&f->h, f->h.ups == 3);
-	conn_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
+	call_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
 	    (const char *[]){ "k", "5" }, (size_t[]){ 1, 1 });
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(f->calls[0].number, 5);
@@ -370,7 +370,7 @@ test_busy(void **state)
 	server_do(&f->s, "CONFIG SET busy-reply-threshold 50");
 	f->h.opt.timeout = 5 * SEC;
 	start(f);
-	conn_script(f->h.conn, &spin, call_answered, &f->calls[0], 0, 0, NULL, NULL);
+	call_script(f->h.conn, &spin, call_answered, &f->calls[0], 0, 0, NULL, NULL);
 	wait_for(f, 200 * MSEC);
 	conn_reset(f->h.conn, "again");
 	wait_cause(f, "BUSY Redis is busy");
@@ -406,7 +406,7 @@ test_replica(void **state)
 	assert_true(f->h.changed);
 	/* demoted beneath us */
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
-	conn_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
+	call_script(f->h.conn, script_find("add"), call_answered, &f->calls[0], 1, 2,
 	    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(f->calls[0].error, REPLY_ELSEWHERE);
@@ -589,7 +589,7 @@ walk_send(struct harness *h, struct random_call *c)
 	if (unit_below(2) == 0)
 		conn_words(h->conn, walk_answer, c, "PING", NULL);
 	else
-		conn_script(h->conn, script_table, walk_answer, c, 1, 2,
+		call_script(h->conn, script_table, walk_answer, c, 1, 2,
 		    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
 }
 

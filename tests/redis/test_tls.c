@@ -90,7 +90,7 @@ test_tls(void **state)
 	WAIT(&f->h, f->h.ups == 1);
 	memset(big, 'x', 3000000);
 	big[3000000] = '\0';
-	conn_script(f->h.conn, script_table, call_answered, &f->call, 0, 1, argv,
+	call_script(f->h.conn, script_table, call_answered, &f->call, 0, 1, argv,
 	    (size_t[]){ 3000000 });
 	WAIT(&f->h, f->call.answers == 1);
 	assert_int_equal(f->call.answer, CONN_REPLY);

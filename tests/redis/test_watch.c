@@ -60,6 +60,16 @@ mode(bool on, const char *why, void *arg)
 		snprintf(f->why, sizeof(f->why), "%s", why);
 }
 
+static void
+arm_script(struct watch *w, const struct script *s, conn_answer_fn *fn, void *arg, int nkeys,
+    int argc, const char *const *argv, const size_t *argvlen)
+{
+	struct words words = words_of(nkeys, argc, argv, argvlen);
+
+	watch_script(w, s, fn, arg, &words);
+	words_done(&words);
+}
+
 static struct fixture *current;
 
 static void
@@ -128,7 +138,7 @@ arm(struct fixture *f, const char *key)
 	struct call *c = &f->calls[63];
 
 	memset(c, 0, sizeof(*c));
-	watch_script(f->w, script_table, call_answered, c, 1, 1, &key,
+	arm_script(f->w, script_table, call_answered, c, 1, 1, &key,
 	    (size_t[]){ strlen(key) });
 	WAIT(&f->h, c->answers == 1);
 	assert_int_equal(c->answer, CONN_REPLY);
@@ -303,7 +313,7 @@ test_optin(void **state)
 	add(f, 0, "a");
 	start(f);
 	a->changes = 0;
-	conn_script(f->h.conn, script_table, call_answered, &f->calls[0], 1, 1, &key,
+	call_script(f->h.conn, script_table, call_answered, &f->calls[0], 1, 1, &key,
 	    (size_t[]){ 1 });
 	WAIT(&f->h, f->calls[0].answers == 1);
 	server_int(&f->s, "LPUSH a 1");
@@ -437,7 +447,7 @@ test_busy(void **state)
 	while (!done)
 		assert_int_equal(redisBufferWrite(other, &done), REDIS_OK);
 	usleep(300000);
-	watch_script(f->w, script_table, call_answered, c, 1, 1, &key, (size_t[]){ 1 });
+	arm_script(f->w, script_table, call_answered, c, 1, 1, &key, (size_t[]){ 1 });
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "BUSY"));
 	server_do(&f->s, "SCRIPT KILL");
@@ -571,7 +581,7 @@ test_free_in_changed(void **state)
 	arm(f, "a");
 	arm(f, "b");
 	for (unsigned i = 0; i < 5; i++)
-		watch_script(f->w, script_table, call_answered, &f->calls[i], 1, 1,
+		arm_script(f->w, script_table, call_answered, &f->calls[i], 1, 1,
 		    (const char *[]){ "a" }, (size_t[]){ 1 });
 	server_do(&f->s, "FLUSHALL");
 	WAIT(&f->h, f->w == NULL);
