@@ -59,7 +59,7 @@ struct renewal {
 struct lock {
 	struct loop		*loop;
 	struct redis_options	 redis;		/* with our timeout */
-	usec_t			 away_max;	/* the configured timeout: how long Redis may be away */
+	usec_t			 away_max;	/* Redis may be away for the configured timeout */
 	struct lock_options	 opt;
 	const struct lock_events *events;
 	void			*arg;
@@ -81,7 +81,7 @@ struct lock {
 	boot_t			 until;		/* HELD: the end, as far as we know */
 	bool			 ending;	/* events->ending() was called */
 	bool			 lost;		/* HELD: Redis says so */
-	char			*trouble;	/* why it was not had, or not renewed; owned */
+	char			*trouble;	/* why it was not taken or renewed; owned */
 	enum lock_refusal	 refusal;
 	enum reply_error	 error;		/* of trouble */
 	bool			 refusing;	/* RELEASING: ends in refused() */
@@ -90,7 +90,7 @@ struct lock {
 	enum lock_release	 how;
 
 	struct timer		 next;		/* WANTED: the next try.  HELD: the next renewal */
-	struct timer		 limit;		/* WANTED: the wait is over.  RELEASING: enough */
+	struct timer		 limit;		/* of the wait (WANTED), or of the release */
 	struct timer		 away;		/* WANTED: Redis was lost, and does not come back */
 	struct boot_timer	 end;		/* HELD: `grace` before until */
 	struct defer		 over;

@@ -1,21 +1,17 @@
 /*
  * A lock in Redis: the key Lock:NAME, which its holder renews.
  *
- *	WANTED -> HELD -> RELEASING -> OVER
- *	   `------------------^
+ * The value is a random token and, for people, the holder's host, process and time
+ * (see lock.lua).  Other programs may take the same key by SETNX and EXPIRE.
  *
- * The value is a random token and, for people, who holds it since when (see
- * lock.lua).  Other programs may take the same key by SETNX and EXPIRE.
+ * A waiter tries when the key changes (by client tracking, on a second connection
+ * that is made only then), when its time to live is over, and every few seconds;
+ * where tracking is refused, several times a second.  Waiters are not queued: the
+ * first to try after a release gets the lock.
  *
- * Who waits tries when the key changes (client tracking, a second connection
- * that is made only then), when its time to live is over, and now and then;
- * where tracking is refused, several times a second.  There is no line: who
- * comes first when it is free has it.
- *
- * A holder's time ends `ttl` after the moment at which the last renewal that
- * succeeded was SENT, on CLOCK_BOOTTIME: Redis began to count after that moment,
- * so the lock is ours until then, whatever has happened to Redis, except that
- * its memory may be lost or overwritten.
+ * A holder's time ends `ttl` after the last renewal that succeeded was SENT, on
+ * CLOCK_BOOTTIME.  Redis began to count after that, so until then the lock is ours,
+ * unless Redis loses the key or another program overwrites it.
  *
  * No callback comes from inside a call.
  */
@@ -33,33 +29,33 @@ struct lock_options {
 	const char	*name;		/* of the lock, without Lock: */
 	const char	*who;		/* "HOST PID" */
 	usec_t		 ttl;
-	usec_t		 grace;		/* ending() comes so long before the end; < ttl */
+	usec_t		 grace;		/* ending() is called so long before the end; < ttl */
 	usec_t		 wait;		/* how long to try; 0: once; < 0: without end */
 };
 
-/* Why the lock was not had. */
+/* Why the lock was not taken. */
 enum lock_refusal {
 	LOCK_BUSY,		/* text: the holder's value */
 	LOCK_DOWN,		/* text: why Redis cannot be reached */
 	LOCK_REFUSED		/* text: Redis' error */
 };
 
-/* How it went to give it back. */
+/* What became of the lock. */
 enum lock_release {
 	LOCK_RELEASED,
-	LOCK_LOST,		/* it was not ours any more */
-	LOCK_LEFT		/* Redis did not answer: it ends with its time to live */
+	LOCK_LOST,		/* it was no longer ours */
+	LOCK_LEFT		/* Redis did not answer: it expires by itself */
 };
 
 struct lock_events {
-	/* Once, when it turns out that somebody else has it: the holder's value. */
+	/* At most once, if another holder has it: the holder's value. */
 	void	(*waiting)(const char *holder, void *);
 	void	(*held)(void *);
 	/* Instead of held().  error is REPLY_OK but for LOCK_REFUSED. */
 	void	(*refused)(enum lock_refusal, enum reply_error error, const char *text, void *);
 	/*
-	 * While held, once: it is lost, or will be in `left`, because it cannot
-	 * be renewed.  What it protects must end.
+	 * At most once, while held: it is lost, or will be in `left`, because it cannot
+	 * be renewed.  The protected work must end.
 	 */
 	void	(*ending)(const char *why, usec_t left, void *);
 	void	(*released)(enum lock_release, void *);
@@ -69,13 +65,14 @@ struct lock_events {
 struct lock	*lock_new(struct loop *, const struct redis_options *,
 		    const struct lock_options *, const struct lock_events *, void *arg);
 
-/* Gives it back, and answers released(), in any state but after refused(). */
+/* Releases it; released() is called.  In any state but after refused(). */
 void		 lock_release(struct lock *);
-void		 lock_free(struct lock *);	/* any time, but not from its callbacks; NULL is fine */
+/* At any time, but not from its callbacks; NULL is allowed. */
+void		 lock_free(struct lock *);
 
 /* The parts of a value: "TOKEN HOST PID SINCE". */
 struct lock_holder {
-	char	host[256];	/* "": another program's, or nobody's */
+	char	host[256];	/* "": another program's value, or none */
 	long	pid;
 	double	since;		/* Redis' time */
 };

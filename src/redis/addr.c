@@ -267,7 +267,7 @@ addr_readable(int what UNUSED, void *arg)
 	loop_defer(r->loop, &r->defer, addr_finish, r);
 }
 
-/* Its answer has come, or ends, by the pipe: nothing to do. */
+/* The pipe's end of file says that the answer is complete: nothing to do here. */
 static void
 addr_exited(struct child *child UNUSED, const struct child_exit *x UNUSED)
 {

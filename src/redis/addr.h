@@ -2,9 +2,8 @@
  * Server addresses: "host:port", "[v6]:port", "unix:/path".  Syntax here is
  * what redis.server accepts; a port may be left out (6379).
  *
- * Names are resolved in a short-lived child process (getaddrinfo(3) blocks,
- * and must see resolv.conf's changes), again at every connect.  A numeric host
- * needs none.
+ * A short-lived child process resolves a name, at every connect: getaddrinfo(3)
+ * blocks, and must see changes of resolv.conf.  A numeric host needs none.
  */
 #ifndef RQD_REDIS_ADDR_H
 #define RQD_REDIS_ADDR_H
@@ -24,16 +23,16 @@ struct addr {
 /* Returns 0, or -1 with *cause: what is wrong and what to write instead. */
 int	addr_parse(const char *, struct addr *, char **cause) MUSTCHECK;
 void	addr_done(struct addr *);
-bool	 addr_is_numeric(const struct addr *);		/* needs no resolving */
+bool	addr_is_numeric(const struct addr *);		/* needs no resolving */
 
 /*
  * Finds the host's numeric addresses.  fn gets up to ADDR_MAX of them as text,
- * or n = 0 and a cause; never from inside addr_resolve().  NULL is returned
- * never; addr_resolve_cancel() ends it without a callback.
+ * or n = 0 and a cause, never from inside addr_resolve().  addr_resolve_cancel()
+ * ends it without a callback.
  */
 #define ADDR_MAX	8
-unsigned addr_lookup(const char *host, char (*)[INET6_ADDRSTRLEN],
-	    const char **cause);		/* the same, blocking; 0 and *cause (static) */
+/* The same, but blocking: returns how many, or 0 with *cause (static). */
+unsigned addr_lookup(const char *host, char (*)[INET6_ADDRSTRLEN], const char **cause);
 
 struct addr_resolve;
 struct addr_resolve *addr_resolve(struct loop *, const char *host,

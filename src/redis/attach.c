@@ -1,10 +1,9 @@
 /*
- * Serving hiredis' contexts, and counting what they read and write.
+ * Serves hiredis' contexts, and counts the bytes that they read and write.
  *
- * Commands are not written when the socket can be written, but at the end of the
- * turn, all of a turn in one call; only what the socket does not take is waited
- * for.  The context may be freed in any call of hiredis, and what is attached with
- * it: nothing of it is touched then unless `gone` says that it is still there.
+ * All commands of a turn are written in one call at its end.  Only the bytes that the
+ * socket does not take then wait until it is writable.  hiredis may free the
+ * context, and what is attached to it, in any call; `gone` tells write_out() so.
  */
 #include "redis/attach.h"
 
@@ -34,7 +33,7 @@ struct attached {
 
 /* -- the loop ----------------------------------------------------------------- */
 
-/* hiredis does not say how much it reads. */
+/* hiredis does not say how much it reads: ask the kernel before. */
 static void
 count_read(struct attached *at)
 {
@@ -95,7 +94,7 @@ del_read(void *arg)
 	io_stop(&at->in);
 }
 
-/* That the connection is there shows when the socket can be written, too. */
+/* A new connection must wait: it is established when its socket is writable. */
 static void
 add_write(void *arg)
 {

@@ -1,7 +1,7 @@
 /*
- * The bulk connection.  Calls wait in a list; the first one is on its way
- * whenever the connection is READY.  Owners are called from the answers of the
- * connection and from the timer `patience`, never from bulk_script().
+ * The bulk connection.  Calls wait in a list; the first one is sent when the
+ * connection is READY and no other is in flight.  Owners are called from the
+ * connection's answers and from `wait_timer`, never from bulk_script().
  */
 #include "redis/bulk.h"
 
@@ -21,15 +21,15 @@ struct bulk {
 	size_t		 reply_max;	/* 0: not set */
 	usec_t		 backoff_max;	/* 0: not set */
 	struct pending_list waiting;
-	struct pending	*sent;		/* on its way; NULL: none */
+	struct pending	*sent;		/* in flight; NULL: none */
 	char		*cause;		/* why the connection is down; owned */
 	struct timer	 idle;		/* set: nothing to do */
-	struct timer	 patience;	/* set: calls wait, and the connection is down */
+	struct timer	 wait_timer;	/* set: calls wait, and the connection is down */
 };
 
 static void	bulk_send(struct bulk *);
 
-/* Takes it out of the bulk's hands, and answers it. */
+/* Answers p, which is on no list, and frees it. */
 static void
 bulk_answer(struct pending *p, enum conn_answer answer, const struct redisReply *r)
 {
@@ -52,7 +52,7 @@ bulk_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 	bulk_send(b);
 }
 
-/* The words behind the first three are the caller's; see pending.h. */
+/* Sends the first call.  The caller's words follow the three of EVALSHA; see pending.h. */
 static void
 bulk_send(struct bulk *b)
 {
@@ -89,7 +89,7 @@ bulk_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct bulk *b = arg;
 
-	timer_stop(&b->patience);
+	timer_stop(&b->wait_timer);
 	bulk_send(b);
 }
 
@@ -100,8 +100,8 @@ bulk_down(const char *cause, void *arg)
 
 	free(b->cause);
 	b->cause = xstrdup(cause);
-	if (!TAILQ_EMPTY(&b->waiting) && !timer_is_set(&b->patience))
-		timer_set(&b->patience, b->opt->timeout);
+	if (!TAILQ_EMPTY(&b->waiting) && !timer_is_set(&b->wait_timer))
+		timer_set(&b->wait_timer, b->opt->timeout);
 }
 
 /* The calls have waited long enough: their owners decide. */
@@ -151,8 +151,8 @@ bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, voi
 	timer_stop(&b->idle);
 	if (b->conn == NULL)
 		bulk_open(b);
-	if (!conn_is_ready(b->conn) && !timer_is_set(&b->patience))
-		timer_set(&b->patience, b->opt->timeout);
+	if (!conn_is_ready(b->conn) && !timer_is_set(&b->wait_timer))
+		timer_set(&b->wait_timer, b->opt->timeout);
 	bulk_send(b);
 	return p;
 }
@@ -195,7 +195,7 @@ bulk_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	b->name = xasprintf("%s-bulk", name);
 	TAILQ_INIT(&b->waiting);
 	timer_init(&b->idle, loop, bulk_close, b);
-	timer_init(&b->patience, loop, bulk_give_up, b);
+	timer_init(&b->wait_timer, loop, bulk_give_up, b);
 	return b;
 }
 
@@ -207,7 +207,7 @@ bulk_free(struct bulk *b)
 	bulk_give_up(b);
 	conn_free(b->conn);
 	timer_stop(&b->idle);
-	timer_stop(&b->patience);
+	timer_stop(&b->wait_timer);
 	free(b->cause);
 	free(b->name);
 	free(b);

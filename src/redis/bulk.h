@@ -1,11 +1,11 @@
 /*
- * A connection for large payloads, beside the one for all else: what takes long
- * on a slow link, or what the server refuses to send by closing the connection
- * (client-output-buffer-limit), must not keep anything else waiting.
+ * A second connection, for large payloads.  A large reply takes long on a slow link,
+ * and the server may close the connection in place of sending it
+ * (client-output-buffer-limit).  Neither must delay the commands of the first one.
  *
  * It is made when it is first used, and closed after a minute without use.
- * Calls are sent one at a time, so each reply stands alone against the server's
- * limit.  They wait for the connection, but no longer than options.timeout.
+ * Calls are sent one at a time, so that the server's limit applies to one reply.
+ * They wait for the connection, but no longer than options.timeout.
  */
 #ifndef RQD_REDIS_BULK_H
 #define RQD_REDIS_BULK_H
@@ -16,7 +16,8 @@
 struct bulk;
 
 /* conn is the daemon's first connection, borrowed; both must be to the same server. */
-struct bulk	*bulk_new(struct loop *, struct conn *, const struct redis_options *, const char *name);
+struct bulk	*bulk_new(struct loop *, struct conn *, const struct redis_options *,
+		    const char *name);
 void		 bulk_free(struct bulk *);	/* answers what is outstanding; NULL is fine */
 void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
 
@@ -26,7 +27,7 @@ struct pending	*bulk_script(struct bulk *, const struct script *, conn_answer_fn
 void		 bulk_request(struct bulk *, struct request *, const struct script *,
 		    struct words *);
 
-/* Why there is no connection, or why the last one ended; "" before. */
+/* Why the connection cannot be made, or why the last one ended; "": neither was. */
 const char	*bulk_cause(const struct bulk *);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * The blocking connection.  It goes the way of conn.c, with the same greeting:
- * each server of the list, each address of its name, until one is a master.
+ * The blocking connection.  Like conn.c it tries each server of the list, and each
+ * address of its name, until one is a master; it has the same greeting.
  *
- * The socket does not block: poll(2) waits, so that the deadline is one for a
- * command and its reply and not one for each byte.  It is that of deadline.c: a
- * reply or request of any size may take as long as it needs while
- * ATTACH_PROGRESS_MIN bytes move within options.timeout.
+ * The socket does not block, and poll(2) waits, so that the deadline is for a whole
+ * command and its reply.  As in deadline.c a command or reply of any size may take as
+ * long as it needs while ATTACH_PROGRESS_MIN bytes move within options.timeout.
  */
 #include "redis/client.h"
 
@@ -76,7 +75,7 @@ client_drop(struct client *cl)
 
 /* -- sending and receiving ---------------------------------------------------- */
 
-/* Bytes that came, and that have left this machine. */
+/* Bytes received, and bytes that have left this machine. */
 static uint64_t
 client_moved(const struct client *cl)
 {
@@ -88,7 +87,7 @@ client_moved(const struct client *cl)
 	return cl->rules.read + ((uint64_t)queued < written ? written - (unsigned)queued : 0);
 }
 
-/* Nothing can be read or written: waits for it, unless that takes too long. */
+/* Waits until the socket can be read or written; -1 at the deadline. */
 static int
 client_wait(struct client *cl, char **cause)
 {
@@ -113,7 +112,7 @@ client_wait(struct client *cl, char **cause)
 	return 0;
 }
 
-/* Writes and reads what can be without waiting; -1 at the end of the connection. */
+/* Writes and reads without waiting; -1 at the end of the connection. */
 static int
 client_move(struct client *cl)
 {
@@ -189,7 +188,7 @@ client_greet(struct client *cl, struct greet *g, char **cause)
 	return g->cause == NULL ? 0 : util_cause(cause, "%s", g->cause);
 }
 
-/* From now on poll() waits, and the guard looks at what is read. */
+/* From now on poll() waits, and the guard checks the replies. */
 static void
 client_unblock(struct client *cl)
 {

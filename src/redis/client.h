@@ -12,13 +12,13 @@
 
 struct client;
 
-/* NULL with *cause where no server of the list can be used as a master. */
+/* Returns NULL with *cause if no server of the list can be used as a master. */
 struct client	*client_open(const struct redis_options *, const char *name, char **cause);
 void		 client_close(struct client *);
 
 /*
- * The reply, which the caller frees with client_reply_free(); NULL with *cause
- * when the connection is lost.  An error reply is a reply.
+ * Returns the reply, which the caller frees with client_reply_free(), or NULL with
+ * *cause when the connection is lost.  An error reply is a reply.
  */
 struct redisReply *client_command(struct client *, char **cause, const struct words *);
 struct redisReply *client_script(struct client *, char **cause, const struct script *,

@@ -1,9 +1,9 @@
 /*
- * The commands of a connection: sending them, and finding the command that a
- * reply belongs to.  See conn.c for what is done about hiredis' traps.
+ * The commands of a connection: sends them, and finds the command that a reply
+ * belongs to.  See conn.c for what is done about hiredis' traps.
  *
- * NOSCRIPT: that call is sent again with the script's text, behind what was
- * sent meanwhile; the script is loaded for the next ones.
+ * A call that Redis answers with NOSCRIPT is sent again with the script's text, after
+ * the commands that were sent meanwhile; the script is loaded for later calls.
  *
  * On a subscriber the list of pending commands holds the SUBSCRIBEs that are
  * not confirmed yet: the server confirms them in their order.
@@ -36,7 +36,7 @@ conn_answer(struct conn *c, struct pending *p, enum conn_answer answer,
 		fn(answer, r, arg);
 }
 
-/* The first that is to be answered without a reply, unless a caller's waits before it. */
+/* The first command without a reply to come, unless an older one of a caller waits. */
 static struct pending *
 conn_answerable(struct conn *c)
 {
@@ -100,7 +100,7 @@ conn_send_own(struct conn *c, redisCallbackFn *cb, conn_answer_fn *fn, const cha
 	words_done(&w);
 }
 
-/* Is this the moment for a caller's command?  If not p is answered so. */
+/* Whether callers' commands can be sent now.  If not, p will be NOT_SENT. */
 static bool
 conn_accepts(struct conn *c, struct pending *p)
 {
@@ -200,7 +200,7 @@ conn_loaded(enum conn_answer answer UNUSED, const struct redisReply *r UNUSED, v
 	c->loading = NULL;
 }
 
-/* NOSCRIPT: this call again, with its text, and the script for the next ones. */
+/* NOSCRIPT: sends this call again, with its text, and loads the script for later ones. */
 static void
 conn_send_text(struct conn *c, struct pending *p)
 {
@@ -217,7 +217,7 @@ conn_send_text(struct conn *c, struct pending *p)
 
 /* -- replies ------------------------------------------------------------------ */
 
-/* After a reply: no timer runs for nothing, and nobody waits behind it. */
+/* After a reply: stops the timer of an idle connection, and answers what can be now. */
 static void
 conn_after_reply(struct conn *c)
 {
@@ -283,7 +283,7 @@ conn_confirm(struct conn *c)
 		conn_after_reply(c);
 }
 
-/* A message, for all that are subscribed to this name; busy. */
+/* A message: calls all subscriptions of this name; busy. */
 static void
 conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
     const struct redisReply *channel, const struct redisReply *payload)
@@ -305,7 +305,7 @@ conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
 	}
 }
 
-/* hiredis' callback for all that comes on a subscribed connection. */
+/* hiredis' callback of a subscriber. */
 static void
 conn_message(struct redisAsyncContext *ac, void *reply, void *unused UNUSED)
 {
@@ -376,7 +376,7 @@ conn_psubscribe(struct conn *c, const char *pattern, conn_message_fn *fn, void *
 	conn_add_subscription(c, pattern, true, fn, arg);
 }
 
-/* PING returns our word, unless what answers has lost count of the questions. */
+/* A PING that returns another word: replies are out of step with commands. */
 static void
 conn_probed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {

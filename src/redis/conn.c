@@ -163,7 +163,7 @@ conn_end(struct conn *c)
 		c->closed(c->closed_arg);
 }
 
-/* The end of a turn in which something is to be told. */
+/* The end of a turn in which owners must be called. */
 static void
 conn_turn(void *arg)
 {
@@ -213,10 +213,9 @@ conn_failed(struct conn *c, const char *cause)
 }
 
 /*
- * Where the backoff goes on after a connection that was READY.  It starts over
- * after one that worked.  Short ones, one after the other, get longer pauses all
- * the same; and one that has only refused us does not count as a success, unless
- * it was there for long.
+ * Sets the backoff after a connection that was READY.  It starts over after one that
+ * worked for a second.  After shorter ones in a row the pauses grow, to 0.8 s.  A
+ * connection that refused all commands counts as a failure, unless it lasted.
  */
 static void
 conn_judge(struct conn *c, bool refused)
@@ -230,7 +229,7 @@ conn_judge(struct conn *c, bool refused)
 		c->failures = SHORT_FAILURES;
 }
 
-/* A connection that was READY has gone; refused: by us, since the server sends us elsewhere. */
+/* A connection that was READY has ended; refused: by conn_reset(). */
 static void
 conn_lost(struct conn *c, const char *cause, bool refused)
 {
@@ -254,8 +253,8 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 /* -- connecting --------------------------------------------------------------- */
 
 /*
- * Does the window of timely replies go on with this server?  Where INFO is denied the
- * ids of clients tell a restart: they rise for as long as a server lives.
+ * Whether the period of timely replies continues with this server.  Where INFO is denied
+ * the CLIENT IDs show a restart: they rise while a server lives.
  */
 static bool
 conn_period_continues(const struct conn *c, const char *address)
@@ -333,7 +332,7 @@ conn_greet(struct conn *c, const struct redisReply *r)
 	}
 }
 
-/* What hiredis says went wrong.  Of a failed TLS handshake it says "Success". */
+/* hiredis' error text.  After a failed TLS handshake that is "Success". */
 static const char *
 conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
 {
@@ -401,9 +400,9 @@ conn_tune(const struct redisAsyncContext *ac, bool tcp)
 }
 
 /*
- * A unix socket that this process may not connect to: takes a connection that the
- * launcher has made, in place of the one that failed.  hiredis 1.2 would find out whether
- * it is connected by connecting once more, which is denied: it is told instead.
+ * A unix socket that this process may not connect to: the launcher connects in its
+ * place.  hiredis 1.2 would test the connection by connecting once more, which is
+ * denied; so this marks the context as connected.
  */
 static bool
 conn_take_socket(struct redisAsyncContext *ac, const char *path)
@@ -504,7 +503,7 @@ conn_attempt(struct conn *c)
 
 /* -- deadlines ---------------------------------------------------------------- */
 
-/* The attempt has taken too long, if it still has after the grace. */
+/* The attempt has taken too long, if the grace is over too. */
 static void
 conn_attempt_late(struct conn *c)
 {
@@ -603,7 +602,8 @@ conn_set_reply_max(struct conn *c, size_t bytes)
 void
 conn_set_backoff_max(struct conn *c, usec_t most)
 {
-	c->backoff_max = most < BACKOFF_MIN ? BACKOFF_MIN : most < BACKOFF_MAX ? most : BACKOFF_MAX;
+	c->backoff_max = most < BACKOFF_MIN ? BACKOFF_MIN : most < BACKOFF_MAX ? most :
+	    BACKOFF_MAX;
 }
 
 void
@@ -707,8 +707,8 @@ conn_redis_time(const struct conn *c)
 }
 
 /*
- * A clock of Redis that jumps ahead makes all leases look expired, as an outage
- * does: the window of timely replies begins anew.
+ * If Redis' clock jumps ahead all leases look expired, as after an outage: the period of
+ * timely replies begins anew.
  */
 void
 conn_saw_time(struct conn *c, double redis_seconds)

@@ -114,6 +114,6 @@ void	conn_send(struct conn *, struct pending *,
 	    const struct words *);
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
 void	conn_send_subscribe(struct conn *, const struct subscription *);
-bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);	/* it is subscribed to */
+bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);
 
 #endif

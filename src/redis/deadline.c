@@ -1,24 +1,23 @@
 /*
  * How long a connection waits, and since when its server has answered in time.
  *
- * A command is overdue when for options.timeout neither its bytes nor those of
- * its reply have moved.  Its size says nothing: 16 MiB over a slow link take as
- * long as they take.  While commands are outstanding a timer looks every quarter
- * of the timeout.  A whole reply is progress; otherwise ATTACH_PROGRESS_MIN bytes
- * must have moved since the last progress, so that a server that sends a byte now
- * and then does not hold a connection for ever.  Of what is sent only the bytes
- * up to the end of the oldest command count: what we send after it says nothing
- * about the server.
+ * A command is overdue when for options.timeout neither its bytes nor those of its
+ * reply have moved, whatever their size.  While commands are outstanding a timer
+ * looks every quarter of the timeout.  A whole reply is progress; otherwise
+ * ATTACH_PROGRESS_MIN bytes must have moved since the last progress, so that a server
+ * that sends a byte now and then cannot hold a connection for ever.  Of the bytes
+ * sent only those up to the end of the oldest command count: those after it do not
+ * show that the server reads.
  *
- * The window of timely replies (conn_timely_since()) says since when the owners
- * of leases could renew them.  It ends with
+ * In the period of timely replies, which conn_timely_since() gives, the owners of
+ * leases could renew them.  It ends with
  *	- a reply that stood still for longer than conn_timely_limit(),
  *	- silence: no whole reply for longer than silence_max, on this connection
  *	  and the ones before it,
- *	- a round of attempts in which no server would have us, a server that sends
- *	  us elsewhere, or another server than before.
- * The end of a connection alone does not end it: a server closes idle clients,
- * and operators kill connections, while everybody else is being served.
+ *	- a round of attempts that all failed, conn_reset(), or another server than
+ *	  before.
+ * The end of a connection alone does not end it: a server closes idle clients, and
+ * operators kill connections, while the server works for all others.
  */
 #include <stdlib.h>
 
@@ -29,8 +28,8 @@
 #define PROBED_EVERY	(10 * SEC)	/* by the owner, see conn_set_silence_max() */
 
 /*
- * After a deadline: the daemon may have been stopped, and the reply be there.
- * A tenth of the timeout, and at least this much.
+ * More time after a deadline, a tenth of the timeout and at least this: the daemon may
+ * have been stopped while the reply arrived.
  */
 #define GRACE_MIN	(200 * MSEC)
 
@@ -56,7 +55,7 @@ later_of(usec_t a, usec_t b)
 	return a > b ? a : b;
 }
 
-/* The next look: at `at`, or in a quarter of the timeout. */
+/* The next look: at `at`, or in a quarter of the timeout, whichever is first. */
 static void
 conn_look_next(struct conn *c, usec_t at)
 {
@@ -75,7 +74,7 @@ conn_look_begin(struct conn *c)
 	timer_set(&c->timer, c->opt->timeout / 4);
 }
 
-/* Has enough moved since it last had? */
+/* Whether enough has moved since the last progress. */
 static bool
 conn_look_progress(struct conn *c, const struct pending *oldest)
 {
@@ -113,7 +112,7 @@ conn_look(struct conn *c)
 	return true;
 }
 
-/* -- the window of timely replies --------------------------------------------- */
+/* -- the period of timely replies --------------------------------------------- */
 
 usec_t
 conn_timely_limit(const struct conn *c)
@@ -127,7 +126,7 @@ conn_untimely(struct conn *c)
 	c->timely_since = c->state == CONN_READY ? clock_mono() : 0;
 }
 
-/* Does a reply stand still? */
+/* Whether the oldest reply stands still. */
 static bool
 conn_is_slow(const struct conn *c, usec_t now)
 {
@@ -183,7 +182,7 @@ conn_timely_since(const struct conn *c)
 
 /* -- an idle connection ------------------------------------------------------- */
 
-/* READY: a PING well before the silence would be too long, where the owner's are too rare. */
+/* READY: a PING at two thirds of silence_max, where the owner's PINGs are too rare. */
 void
 conn_ping_idle(void *arg)
 {

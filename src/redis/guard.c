@@ -1,14 +1,14 @@
 /*
- * Looking at what hiredis reads.
+ * The guard's functions.
  *
- * hiredis' reader makes its objects through a table of functions, each with the
+ * hiredis' reader makes its objects through a table of functions, which are given the
  * place of the object in the reply.  Ours call the reader's own, or return NULL to
  * reject an object; hiredis then reports out of memory and closes the connection.
  *
- * Replies are read one at a time, and each is handed out before the next is
- * begun.  So when the outermost object of one is made, hiredis' list of callbacks
- * says whether anybody waits for it.  What comes unasked on a subscribed context
- * must be a message, or the confirmation of one of our subscriptions.
+ * hiredis hands out each reply before it reads the next.  So when it makes the outermost
+ * object of a reply, its list of callbacks shows whether a command waits for a reply.
+ * A reply for no command must be a published message, or the confirmation of one of
+ * our subscriptions.
  */
 #include "redis/guard.h"
 
@@ -26,7 +26,7 @@
 
 #define ELEMENTS_MAX	1000000		/* in a reply, at all depths */
 
-/* hiredis 1.0 has changed it. */
+/* The type of an array's length changed in hiredis 1.0. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t		elements_t;
 #else
@@ -43,7 +43,7 @@ refuse(struct guard *g, const char *complaint)
 	return false;
 }
 
-/* The outermost object of a reply.  Unasked errors are hiredis' to deal with: it closes. */
+/* The outermost object of a reply.  hiredis closes the connection at an unasked error. */
 static bool
 may_begin(struct guard *g, int type, size_t elements)
 {
@@ -67,7 +67,7 @@ is_word(const char *word, const char *p, size_t len)
 	return strlen(word) == len && strncasecmp(word, p, len) == 0;
 }
 
-/* The first two words of what comes unasked: its kind and the channel or pattern. */
+/* The first two words of an unasked reply: its kind, and the channel or pattern. */
 static bool
 may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 {

@@ -1,6 +1,6 @@
 /*
- * A guard in front of hiredis' reader: it refuses replies that are larger than the
- * rules allow, of another protocol, or that nobody asked for.
+ * A guard before hiredis' reader: it refuses replies that are larger than the rules
+ * allow, of another protocol, or not the reply to any command.
  */
 #ifndef RQD_REDIS_GUARD_H
 #define RQD_REDIS_GUARD_H
@@ -29,7 +29,7 @@ struct guard {
 void	guard_start(struct guard *, struct redisReader *, const struct redisAsyncContext *,
 	    struct attach_rules *);
 
-/* Before each read: what was read and makes no object yet.  Too much: the reader fails. */
+/* Call this before each read: the reader fails if too much of an object is unfinished. */
 void	guard_backlog(struct guard *);
 
 #endif

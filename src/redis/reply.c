@@ -51,7 +51,7 @@ static const struct {
 	{ "WRONGTYPE", REPLY_WRONGTYPE },
 };
 
-/* Looks an error up by how its text begins, at the end of a word. */
+/* Finds an error by the first word of its text. */
 static enum reply_error
 reply_error_of_text(const char *text)
 {
@@ -146,7 +146,8 @@ const char *
 reply_hint(const char *cause)
 {
 	static const struct { const char *text, *hint; } hints[] = {
-		{ "Connection refused", "is Redis running there? Start it, or correct redis.server" },
+		{ "Connection refused", "is Redis running there? Start it, or correct "
+		    "redis.server" },
 		{ "NOAUTH", "write the password into a file, and its name into "
 		    "redis.password_file" },
 		{ "WRONGPASS", "compare redis.username and the file redis.password_file with "

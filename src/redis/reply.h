@@ -1,6 +1,6 @@
 /*
- * Typed access to replies, and what an error means.  Nothing here trusts the
- * server: an access of the wrong type or beyond the end gives the default.
+ * Typed access to replies, and the meaning of errors.  Nothing here trusts the
+ * server: an access of the wrong type or beyond the end returns the default.
  */
 #ifndef RQD_REDIS_REPLY_H
 #define RQD_REDIS_REPLY_H
@@ -23,25 +23,30 @@ enum reply_error {
 	REPLY_OTHER
 };
 
-enum reply_error reply_error(const struct redisReply *);	/* also of an error inside EXEC or a script */
-const char	*reply_text(const struct redisReply *);		/* error or status text; "" otherwise */
+/* Also finds an error among the elements of an array. */
+enum reply_error reply_error(const struct redisReply *);
+/* The text of an error or a status; "" otherwise. */
+const char	*reply_text(const struct redisReply *);
 /*
- * What is wrong with a reply, for people: an error without where in which script it
- * was, or that it is none that was expected.  Where the user may not run a command of a
+ * What is wrong with a reply, for people: the error text without the script's location,
+ * or "a reply that was not expected".  If the Redis user may not run a command of a
  * script, the command stands first.  Returns buf; REPLY_CAUSE is large enough.
  */
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);
 
-/* Advice on a cause why Redis cannot be used; NULL: there is none. */
+/* Advice for the operator on such a cause; NULL: none. */
 const char	*reply_hint(const char *cause);
 
 bool		 reply_is_array(const struct redisReply *);
 size_t		 reply_len(const struct redisReply *);		/* elements; 0 if no array */
-const struct redisReply *reply_at(const struct redisReply *, size_t);	/* NULL beyond the end */
+/* An element; NULL beyond the end. */
+const struct redisReply *reply_at(const struct redisReply *, size_t);
 bool		 reply_is_nil(const struct redisReply *);	/* also NULL */
-const char	*reply_str(const struct redisReply *, size_t *len);	/* NULL if no string; len may be NULL */
-int64_t		 reply_int(const struct redisReply *, int64_t otherwise);	/* integer, or a decimal string */
+/* NULL if it is no string; len may be NULL. */
+const char	*reply_str(const struct redisReply *, size_t *len);
+/* Of an integer, or a string of its digits. */
+int64_t		 reply_int(const struct redisReply *, int64_t otherwise);
 double		 reply_double(const struct redisReply *, double otherwise);
 
 /*

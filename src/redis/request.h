@@ -10,11 +10,11 @@
  *	request_cancel(&o->request);		// before o is freed
  *
  * It is idle, or in flight.  A request in flight is answered once, from the
- * loop, and is idle when its function is called: that may send it again, or free
- * it.  After request_cancel() there is no answer: the command may have been sent
- * and may act, but the owner may be freed at once.
+ * loop.  It is idle when its function is called, which may send it again, or free
+ * it.  After request_cancel() the function is not called, and the owner may be freed
+ * at once; the command may act all the same.
  *
- * Who has several commands of one sort in flight has a request for each.
+ * An owner of several commands in flight has a request for each.
  */
 #ifndef RQD_REDIS_REQUEST_H
 #define RQD_REDIS_REQUEST_H
@@ -49,8 +49,9 @@ void		 request_script(struct request *, struct conn *, const struct script *,
 void		 request_words(struct request *, struct conn *, ...)
 		    __attribute__((__sentinel__));
 
-/* For those who send it by other ways: the answer's function, its argument being the request. */
+/* For watch.c and bulk.c: conn_script()'s function, whose argument is the request ... */
 void		 request_answered(enum conn_answer, const struct redisReply *, void *);
+/* ... and what to call after sending. */
 void		 request_sent(struct request *, struct pending *);
 
 #endif

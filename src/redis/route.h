@@ -37,7 +37,7 @@ void	route_restart(struct route *);
 /* Finds the address to try now; ROUTE_BAD sets *cause. */
 enum route_find	route_find(struct route *, char **cause);
 
-/* Ends a name's resolution without found(). */
+/* Ends the resolution of a name; found() is not called. */
 void	route_cancel(struct route *);
 
 /*

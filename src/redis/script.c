@@ -1,5 +1,5 @@
 /*
- * Looking into the table of scripts: by name, and by what an error of Redis says.
+ * The table of scripts: finds a script by name, and the line that an error names.
  */
 #include "redis/script.h"
 

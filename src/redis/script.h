@@ -1,7 +1,7 @@
 /*
- * The Lua scripts of src/queue/lua, embedded at build time, and their SHA-1 sums,
- * which are their names to Redis.  After a wrong sum, which Redis answers with NOSCRIPT,
- * the text is sent.
+ * The Lua scripts of src/queue/lua, embedded at build time with their SHA-1 sums, by
+ * which EVALSHA names them.  If a sum were wrong, Redis would answer NOSCRIPT, and the
+ * text would be sent.
  * Each script's head says its KEYS, ARGV, returns, atomic effect, and why it is
  * safe to repeat.
  */
@@ -22,8 +22,8 @@ extern const struct script script_table[];
 
 const struct script *script_find(const char *name);	/* NULL: none such */
 /*
- * The commands that a script of the table calls in the line that an error of Redis names:
- * "LPUSH", or "LPUSH or HGET".  buf is "" where the error names none.  Returns buf.
+ * The commands in the line of a script that an error of Redis names: "LPUSH", or
+ * "LPUSH or HGET"; "" if the error names no line.  Returns buf.
  */
 const char	*script_commands(const char *error, char *buf, size_t);
 

@@ -10,7 +10,7 @@
 static int	(*opener)(const char *, void *);
 static void	*opener_arg;
 
-/* Not blocking, or a fifo would stop the daemon. */
+/* Non-blocking, since opening a fifo could block the daemon. */
 int
 secret_open(const char *path)
 {

@@ -1,11 +1,9 @@
 /*
- * TLS.  The context is made anew for every connection, so that renewed
- * certificates are seen without a restart; it takes no more than the reading
- * of the files, and the connection keeps what it needs of it.
+ * TLS.  Each connection gets a new OpenSSL context, so that renewed certificates are
+ * used without a restart.
  *
- * hiredis' own contexts check the server's certificate against the authorities
- * and not against its name, with which any certificate of a public authority
- * would do; so the context is OpenSSL's.
+ * hiredis' own contexts do not check the name in the server's certificate, and so
+ * would accept any certificate of a public authority.
  */
 #include <config.h>
 
@@ -55,12 +53,12 @@ file_cause(char **cause, const char *option, const char *path)
 	int fd = secret_open(path), error = errno;
 
 	if (fd == -1)
-		return util_cause(cause, "TLS: %s: cannot read \"%s\": %s; write the path of a PEM file "
-		    "that rqd may read", option, path, strerror(error));
+		return util_cause(cause, "TLS: %s: cannot read \"%s\": %s; write the path of a "
+		    "PEM file that rqd may read", option, path, strerror(error));
 	close(fd);
-	return util_cause(cause, "TLS: %s: \"%s\" cannot be used: %s; it must be a PEM file with %s",
-	    option, path, why, strcmp(option, "tls_key") == 0 ? "the private key of tls_cert" :
-	    "certificates");
+	return util_cause(cause, "TLS: %s: \"%s\" cannot be used: %s; it must be a PEM file with "
+	    "%s", option, path, why,
+	    strcmp(option, "tls_key") == 0 ? "the private key of tls_cert" : "certificates");
 }
 
 /* Only root may be allowed to read it. */

@@ -1,7 +1,7 @@
 /*
- * Watching keys.  Keys are found by a hash of their name.  What changed is
- * put on a list and told at the end of the turn, so that owners may add and
- * remove keys, or free the watch, while they are told.
+ * Watching keys.  Keys that changed are put on a list, and their owners are called at
+ * the end of the turn.  So an owner may add and remove keys from its callback, or free
+ * the watch.
  *
  * Tracking belongs to the command connection and names the second one by its
  * CLIENT ID.  So it is set up whenever both are READY and one of them is new.
@@ -18,14 +18,14 @@
 
 #define CHANNEL		"__redis__:invalidate"
 #define REPLY_MAX	((size_t)16 * 1024 * 1024)	/* names of keys */
-#define CHAINS_MIN	16
+#define CHAINS		1024		/* five keys each for 1000 queues */
 
-/* Tracking that is off as long as this, while conn is READY, is told. */
-#define PATIENCE	SEC
+/* mode() is called when tracking was off for so long while conn was READY. */
+#define OFF_MAX	SEC
 
 /*
- * A refusal is not for ever: a server that runs a long script refuses all but a few
- * commands.  A missing permission is one, until the connection is another one.
+ * A refused CLIENT TRACKING is tried again: a server that runs a long script refuses all
+ * but a few commands.  After a missing permission only a new connection tries again.
  */
 #define AGAIN_SOON	(10 * SEC)	/* BUSY, LOADING */
 #define AGAIN_MIN	MINUTE		/* anything else: 1, 2, 4 .. 32 minutes ... */
@@ -34,7 +34,7 @@
 
 TAILQ_HEAD(watch_chain, watch_key);
 
-enum told { TOLD_NOTHING, TOLD_ON, TOLD_OFF };
+enum mode { MODE_UNKNOWN, MODE_ON, MODE_OFF };
 
 struct watch {
 	struct loop	 *loop;
@@ -44,18 +44,16 @@ struct watch {
 	void		 *arg;
 
 	bool		  on;
-	bool		  misdirected;	/* sub is not what the server, or we, take it for */
+	bool		  misdirected;	/* sub is closed, or to another server: reset it */
 	struct request	  tracking;	/* CLIENT TRACKING */
 	char		 *why;		/* why it is off */
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
-	enum told	  told;
-	struct timer	  patience;
+	enum mode	  reported;	/* by mode() */
+	struct timer	  off_timer;	/* set: it is off, and mode() was not called */
 	usec_t		  again_at;	/* mono: refused, and tried again then; 0: it is not */
 	unsigned	  refusals;	/* of these connections */
 
-	struct watch_chain *chains;
-	size_t		  nchains;	/* a power of 2 */
-	size_t		  nkeys;
+	struct watch_chain chains[CHAINS];	/* keys by the hash of their name */
 	struct watch_chain due;
 	struct defer	  turn;
 	bool		  in_turn;
@@ -65,46 +63,18 @@ struct watch {
 /* -- keys --------------------------------------------------------------------- */
 
 static struct watch_chain *
-watch_chain_of(const struct watch *w, const char *key, size_t len)
+watch_chain_of(struct watch *w, const char *key, size_t len)
 {
 	uint64_t h = 0xcbf29ce484222325;
 
 	for (size_t i = 0; i < len; i++)
 		h = (h ^ (unsigned char)key[i]) * 0x100000001b3;
-	return &w->chains[(h ^ h >> 32) & (w->nchains - 1)];
-}
-
-static void
-watch_make_chains(struct watch *w, size_t n)
-{
-	w->nchains = n;
-	w->chains = xcalloc(n, sizeof(*w->chains));
-	for (size_t i = 0; i < n; i++)
-		TAILQ_INIT(&w->chains[i]);
-}
-
-static void
-watch_grow(struct watch *w)
-{
-	struct watch_chain *old = w->chains;
-	size_t n = w->nchains;
-	struct watch_key *k;
-
-	watch_make_chains(w, n * 2);
-	for (size_t i = 0; i < n; i++) {
-		while ((k = TAILQ_FIRST(&old[i])) != NULL) {
-			TAILQ_REMOVE(&old[i], k, entry);
-			TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
-		}
-	}
-	free(old);
+	return &w->chains[(h ^ h >> 32) % CHAINS];
 }
 
 void
 watch_add(struct watch *w, struct watch_key *k)
 {
-	if (++w->nkeys > w->nchains)
-		watch_grow(w);
 	k->is_due = false;
 	TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
 }
@@ -112,7 +82,6 @@ watch_add(struct watch *w, struct watch_key *k)
 void
 watch_remove(struct watch *w, struct watch_key *k)
 {
-	w->nkeys--;
 	TAILQ_REMOVE(watch_chain_of(w, k->key, k->len), k, entry);
 	if (k->is_due)
 		TAILQ_REMOVE(&w->due, k, due);
@@ -124,7 +93,6 @@ watch_remove(struct watch *w, struct watch_key *k)
 static void
 watch_destroy(struct watch *w)
 {
-	free(w->chains);
 	free(w->why);
 	free(w->sub_cause);
 	free(w);
@@ -162,13 +130,13 @@ watch_set_all_due(struct watch *w)
 {
 	struct watch_key *k;
 
-	for (size_t i = 0; i < w->nchains; i++) {
+	for (size_t i = 0; i < CHAINS; i++) {
 		TAILQ_FOREACH(k, &w->chains[i], entry)
 			watch_set_due(w, k);
 	}
 }
 
-/* Every owner of a key of this name. */
+/* Several owners may watch one key. */
 static void
 watch_key_changed(struct watch *w, const char *key, size_t len)
 {
@@ -201,19 +169,19 @@ watch_message(const char *channel UNUSED, size_t len UNUSED, const struct redisR
 
 /* -- tracking ----------------------------------------------------------------- */
 
-/* The owner may free the watch in mode(): nothing may follow. */
+/* mode() may free the watch: callers return at once. */
 static void
-watch_tell(struct watch *w, bool on)
+watch_report(struct watch *w, bool on)
 {
-	enum told told = on ? TOLD_ON : TOLD_OFF;
+	enum mode mode = on ? MODE_ON : MODE_OFF;
 
-	if (w->told == told)
+	if (w->reported == mode)
 		return;
-	w->told = told;
+	w->reported = mode;
 	w->mode(on, on ? NULL : w->why, w->arg);
 }
 
-/* Tracking does not work, for now: whoever relies on it is called. */
+/* Tracking does not work now.  Keys that were armed count as changed. */
 static void
 watch_off(struct watch *w, const char *why)
 {
@@ -224,22 +192,22 @@ watch_off(struct watch *w, const char *why)
 		w->on = false;
 		watch_set_all_due(w);
 	}
-	if (conn_is_ready(w->conn) && !timer_is_set(&w->patience))
-		timer_set(&w->patience, PATIENCE);
+	if (conn_is_ready(w->conn) && !timer_is_set(&w->off_timer))
+		timer_set(&w->off_timer, OFF_MAX);
 }
 
 static void
 watch_refused(struct watch *w, const char *why, enum reply_error e)
 {
 	watch_off(w, why);
-	timer_stop(&w->patience);
+	timer_stop(&w->off_timer);
 	w->again_at = 0;
 	if (e == REPLY_TRANSIENT)
 		w->again_at = clock_mono() + AGAIN_SOON;
 	else if (e != REPLY_DENIED)
 		w->again_at = clock_mono() + (w->refusals < AGAIN_DOUBLED ?
 		    AGAIN_MIN << w->refusals++ : AGAIN_MAX);
-	watch_tell(w, false);
+	watch_report(w, false);
 }
 
 /* CLIENT TRACKING is answered. */
@@ -251,7 +219,7 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	if (answer != CONN_REPLY)
 		return;
 	if (strncmp(reply_text(r), "ERR The client ID", 17) == 0) {
-		/* the server has closed sub, and we have not seen it yet */
+		/* The server has closed sub, and its end has not reached us yet. */
 		w->misdirected = true;
 		watch_off(w, reply_text(r));
 		return;
@@ -261,12 +229,12 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 		return;
 	}
 	w->on = true;
-	timer_stop(&w->patience);
+	timer_stop(&w->off_timer);
 	watch_set_all_due(w);
-	watch_tell(w, true);
+	watch_report(w, true);
 }
 
-/* One of the connections is new, or it is time to try again: both must be there. */
+/* Asks for tracking, if both connections are READY. */
 static void
 watch_set_up(struct watch *w)
 {
@@ -274,7 +242,8 @@ watch_set_up(struct watch *w)
 
 	w->misdirected = false;
 	w->again_at = 0;
-	watch_off(w, w->sub_cause != NULL ? w->sub_cause : "the second connection is not there");
+	watch_off(w, w->sub_cause != NULL ? w->sub_cause :
+	    "the second connection is not there");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
 	if (!conn_is_one_server(conn_server(w->conn), conn_server(w->sub))) {
@@ -287,18 +256,19 @@ watch_set_up(struct watch *w)
 		return;
 	}
 	snprintf(id, sizeof(id), "%" PRId64, conn_id(w->sub));
-	request_words(&w->tracking, w->conn, "CLIENT", "TRACKING", "ON", "REDIRECT", id, "OPTIN", NULL);
+	request_words(&w->tracking, w->conn, "CLIENT", "TRACKING", "ON", "REDIRECT", id,
+	    "OPTIN", NULL);
 }
 
-/* It is off for some time. */
+/* The timer: tracking was off for OFF_MAX. */
 static void
-watch_impatient(void *arg)
+watch_off_for_long(void *arg)
 {
 	struct watch *w = arg;
 
 	if (w->misdirected)
 		conn_reset(w->sub, w->why);
-	watch_tell(w, false);
+	watch_report(w, false);
 }
 
 static void
@@ -334,7 +304,7 @@ void
 watch_conn_down(struct watch *w)
 {
 	watch_off(w, "Redis is not there");
-	timer_stop(&w->patience);
+	timer_stop(&w->off_timer);
 }
 
 /* -- scripts ------------------------------------------------------------------ */
@@ -382,8 +352,9 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	TAILQ_INIT(&w->due);
 	request_init(&w->tracking, watch_tracked, w);
 	conn_set_caching(conn, watch_cannot_arm, w);
-	watch_make_chains(w, CHAINS_MIN);
-	timer_init(&w->patience, loop, watch_impatient, w);
+	for (size_t i = 0; i < CHAINS; i++)
+		TAILQ_INIT(&w->chains[i]);
+	timer_init(&w->off_timer, loop, watch_off_for_long, w);
 	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
 	conn_set_reply_max(w->sub, REPLY_MAX);
 	conn_subscribe(w->sub, CHANNEL, watch_message, w);
@@ -405,7 +376,7 @@ watch_free(struct watch *w)
 	conn_free(w->sub);
 	conn_set_caching(w->conn, NULL, NULL);
 	request_cancel(&w->tracking);
-	timer_stop(&w->patience);
+	timer_stop(&w->off_timer);
 	loop_defer_cancel(w->loop, &w->turn);
 	w->freed = true;
 	if (!w->in_turn)

@@ -3,12 +3,12 @@
  * connection, redirected to a second one that is subscribed to
  * __redis__:invalidate.
  *
- * A key is armed by reading it right after CLIENT CACHING YES; Redis then
- * says once when it changes, and it must be armed again.  watch_script() does
- * both.  Tracking is set up anew whenever either connection comes back, and
- * every key then counts as changed; so it does when the second connection is
- * lost.  Where tracking is refused (watch_is_on() is false) callers poll; it is tried
- * again now and then, and with each new connection.
+ * A key is armed by reading it right after CLIENT CACHING YES, which is what
+ * watch_request() does.  Redis then reports its next change, once.  The watch sets
+ * tracking up whenever one of the connections is new; then, and when the second
+ * connection is lost, every key counts as changed.  Where Redis refuses tracking
+ * (watch_is_on() is false) callers poll; the watch tries again later, and with each
+ * new connection.
  */
 #ifndef RQD_REDIS_WATCH_H
 #define RQD_REDIS_WATCH_H
@@ -26,17 +26,17 @@ struct watch_key {
 	TAILQ_ENTRY(watch_key)	 entry;
 	const char		*key;		/* borrowed; no NUL inside */
 	size_t			 len;
-	void			(*changed)(void *);	/* from the loop; key must be armed again */
+	void			(*changed)(void *);	/* from the loop; arm the key again */
 	void			*arg;
 	/* private: */
 	TAILQ_ENTRY(watch_key)	 due;
-	bool			 is_due;	/* on the list of keys to call */
+	bool			 is_due;	/* changed() will be called */
 };
 
 /*
- * conn is the command connection; the second one is the watch's own.  mode()
- * is called when tracking turns out to be on, or refused or lost for a second
- * while conn is READY (why), once per change; not before it is known.
+ * conn is the command connection; the second one belongs to the watch.  mode() is
+ * called once per change: when tracking is on, and when it is refused, or off for a
+ * second while conn is READY (why).
  */
 struct watch	*watch_new(struct loop *, struct conn *, const struct redis_options *,
 		    const char *name, void (*mode)(bool on, const char *why, void *), void *arg);
@@ -57,7 +57,7 @@ struct pending	*watch_script(struct watch *, const struct script *, conn_answer_
 void		 watch_request(struct watch *, struct request *, const struct script *,
 		    struct words *);
 
-/* Proves the second connection (see conn_probe()), and tries again what was refused. */
+/* Every 10 s: conn_probe() of the second connection, and another try after a refusal. */
 void		 watch_probe(struct watch *);
 
 #endif
