@@ -1,7 +1,7 @@
 /*
  * The bulk connection.  Calls wait in a list; the first one is sent when the
  * connection is READY and no other is in flight.  Owners are called from the
- * connection's answers and from `wait_timer`, never from bulk_script().
+ * connection's answers and from `wait_timer`, never from bulk_request().
  */
 #include "redis/bulk.h"
 
@@ -140,13 +140,14 @@ bulk_open(struct bulk *b)
 
 /* -- life --------------------------------------------------------------------- */
 
-struct pending *
-bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, void *arg,
-    const struct words *w)
+void
+bulk_request(struct bulk *b, struct request *r, const struct script *script, struct words *w)
 {
-	struct pending *p = pending_new(fn, arg, false);
+	struct pending *p = pending_new(request_answered, r, false);
 
 	pending_set_script(p, script, w);
+	words_done(w);
+	request_sent(r, p);
 	TAILQ_INSERT_TAIL(&b->waiting, p, entry);
 	timer_stop(&b->idle);
 	if (b->conn == NULL)
@@ -154,14 +155,6 @@ bulk_script(struct bulk *b, const struct script *script, conn_answer_fn *fn, voi
 	if (!conn_is_ready(b->conn) && !timer_is_set(&b->wait_timer))
 		timer_set(&b->wait_timer, b->opt->timeout);
 	bulk_send(b);
-	return p;
-}
-
-void
-bulk_request(struct bulk *b, struct request *r, const struct script *script, struct words *w)
-{
-	request_sent(r, bulk_script(b, script, request_answered, r, w));
-	words_done(w);
 }
 
 const char *

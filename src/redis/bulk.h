@@ -22,8 +22,6 @@ void		 bulk_free(struct bulk *);	/* answers what is outstanding; NULL is fine */
 void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
 
 /* As request_script().  CONN_NOT_SENT: it has waited too long for the connection. */
-struct pending	*bulk_script(struct bulk *, const struct script *, conn_answer_fn *, void *,
-		    const struct words *);
 void		 bulk_request(struct bulk *, struct request *, const struct script *,
 		    struct words *);
 

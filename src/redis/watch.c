@@ -319,18 +319,12 @@ watch_cannot_arm(const struct redisReply *r, void *arg)
 		watch_refused(w, reply_text(r), reply_error(r));
 }
 
-struct pending *
-watch_script(struct watch *w, const struct script *script, conn_answer_fn *fn, void *arg,
-    const struct words *words)
-{
-	return (w->on ? conn_script_caching : conn_script)(w->conn, script, fn, arg, words);
-}
-
 void
 watch_request(struct watch *w, struct request *r, const struct script *script,
     struct words *words)
 {
-	request_sent(r, watch_script(w, script, request_answered, r, words));
+	request_sent(r, (w->on ? conn_script_caching : conn_script)(w->conn, script,
+	    request_answered, r, words));
 	words_done(words);
 }
 

@@ -49,11 +49,7 @@ void		 watch_add(struct watch *, struct watch_key *);
 void		 watch_remove(struct watch *, struct watch_key *);
 bool		 watch_is_on(const struct watch *);
 
-/* As conn_script(), arming the script's KEYS where tracking is on. */
-struct pending	*watch_script(struct watch *, const struct script *, conn_answer_fn *, void *,
-		    const struct words *);
-
-/* As request_script(), arming likewise. */
+/* As request_script(), arming the script's KEYS where tracking is on. */
 void		 watch_request(struct watch *, struct request *, const struct script *,
 		    struct words *);
 

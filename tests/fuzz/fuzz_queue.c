@@ -194,13 +194,6 @@ conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, v
 	return add_call(s, fn, arg);
 }
 
-struct pending *
-bulk_script(struct bulk *b UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    const struct words *w)
-{
-	return conn_script(NULL, s, fn, arg, w);
-}
-
 void
 bulk_request(struct bulk *b UNUSED, struct request *r, const struct script *s, struct words *w)
 {
@@ -217,13 +210,6 @@ bool
 watch_is_on(const struct watch *w UNUSED)
 {
 	return up;
-}
-
-struct pending *
-watch_script(struct watch *w UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    const struct words *words)
-{
-	return conn_script(NULL, s, fn, arg, words);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 #include "redis/conn.h"
 #include "redis/reply.h"
+#include "redis/request.h"
 #include "server.h"
 
 #define WAIT_MAX	(20 * SEC)
@@ -49,6 +50,7 @@ struct call {
 	char		 text[64];	/* a string, status or error */
 	int64_t		 number;
 	void		(*then)(struct call *);	/* NULL: nothing */
+	struct request	 request;	/* where it was sent by one */
 };
 
 /* The connection is made by harness_open(), and not yet started. */

@@ -61,13 +61,13 @@ mode(bool on, const char *why, void *arg)
 }
 
 static void
-arm_script(struct watch *w, const struct script *s, conn_answer_fn *fn, void *arg, int nkeys,
-    int argc, const char *const *argv, const size_t *argvlen)
+arm_script(struct watch *w, const struct script *s, struct call *c, int nkeys, int argc,
+    const char *const *argv, const size_t *argvlen)
 {
 	struct words words = words_of(nkeys, argc, argv, argvlen);
 
-	watch_script(w, s, fn, arg, &words);
-	words_done(&words);
+	request_init(&c->request, call_answered, c);
+	watch_request(w, &c->request, s, &words);
 }
 
 static struct fixture *current;
@@ -138,7 +138,7 @@ arm(struct fixture *f, const char *key)
 	struct call *c = &f->calls[63];
 
 	memset(c, 0, sizeof(*c));
-	arm_script(f->w, script_table, call_answered, c, 1, 1, &key,
+	arm_script(f->w, script_table, c, 1, 1, &key,
 	    (size_t[]){ strlen(key) });
 	WAIT(&f->h, c->answers == 1);
 	assert_int_equal(c->answer, CONN_REPLY);
@@ -447,7 +447,7 @@ test_busy(void **state)
 	while (!done)
 		assert_int_equal(redisBufferWrite(other, &done), REDIS_OK);
 	usleep(300000);
-	arm_script(f->w, script_table, call_answered, c, 1, 1, &key, (size_t[]){ 1 });
+	arm_script(f->w, script_table, c, 1, 1, &key, (size_t[]){ 1 });
 	WAIT(&f->h, f->offs == 1);
 	assert_non_null(strstr(f->why, "BUSY"));
 	server_do(&f->s, "SCRIPT KILL");
@@ -581,7 +581,7 @@ test_free_in_changed(void **state)
 	arm(f, "a");
 	arm(f, "b");
 	for (unsigned i = 0; i < 5; i++)
-		arm_script(f->w, script_table, call_answered, &f->calls[i], 1, 1,
+		arm_script(f->w, script_table, &f->calls[i], 1, 1,
 		    (const char *[]){ "a" }, (size_t[]){ 1 });
 	server_do(&f->s, "FLUSHALL");
 	WAIT(&f->h, f->w == NULL);
