@@ -132,7 +132,7 @@ consumer_finish_close(struct consumer *c)
 }
 
 static void
-handler_closed(void *arg)
+consumer_handler_closed(void *arg)
 {
 	struct consumer_handler *h = arg;
 	struct consumer *c = h->consumer;
@@ -149,7 +149,7 @@ close_handler(struct consumer_handler *h)
 	if (h->closing)
 		return;
 	h->closing = true;
-	handler_close(h->handler, handler_closed, h);
+	handler_close(h->handler, consumer_handler_closed, h);
 }
 
 /* A drain is over when no message is in flight or on its way. */

@@ -43,16 +43,10 @@ enum run_state { RUNNING, STOPPING, TAIL, FAILED };
 
 struct exec {
 	struct handler		 base;
-	const struct handler_env *env;
-	struct config		*config;	/* reference held */
-	const struct queue_config *cfg;
 	struct command		*command;
 	TAILQ_HEAD(, exec_run)	 runs;
 	TAILQ_HEAD(, exec_run)	 unread;	/* the loop does not listen yet; oldest first */
 	struct timer		 listen;	/* set while unread is not empty, or once more */
-	void			(*closed)(void *);	/* NULL: not closing */
-	void			*closed_arg;
-	struct defer		 closing;
 };
 
 struct exec_run {
@@ -125,35 +119,19 @@ listen_later(struct exec_run *r)
 /* -- the end of a run -------------------------------------------------------------- */
 
 static void
-tell_closed(void *arg)
-{
-	struct exec *h = arg;
-	void (*closed)(void *) = h->closed;
-
-	h->closed = NULL;
-	closed(h->closed_arg);
-}
-
-static void
-check_closed(struct exec *h)
-{
-	if (h->closed != NULL && TAILQ_EMPTY(&h->runs))
-		loop_defer(h->env->loop, &h->closing, tell_closed, h);
-}
-
-static void
 run_free(struct exec_run *r)
 {
 	struct exec *h = exec_of(r);
 
 	TAILQ_REMOVE(&h->runs, r, entry);
 	leave_unread(r);
-	loop_defer_cancel(h->env->loop, &r->defer);
+	loop_defer_cancel(h->base.env->loop, &r->defer);
 	timer_stop(&r->timer);
 	subprocess_done(&r->process);
 	output_done(&r->output);
 	free(r);
-	check_closed(h);
+	if (TAILQ_EMPTY(&h->runs))
+		handler_closed(&h->base);
 }
 
 static void
@@ -168,7 +146,7 @@ finish(struct exec_run *r)
 {
 	output_close(&r->output);
 	timer_stop(&r->timer);
-	loop_defer(exec_of(r)->env->loop, &r->defer, run_free_cb, r);
+	loop_defer(exec_of(r)->base.env->loop, &r->defer, run_free_cb, r);
 }
 
 /* The last thing its caller does: the handler, and r with it, may be gone after. */
@@ -209,7 +187,7 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 		result = (struct result){ .end = END_NOT_STARTED, .stop = r->stop,
 		    .leftovers = x->leftovers, .error = error, .step = step };
 	if (r->stop != STOP_NONE)
-		child_hurry(exec_of(r)->env->loop);
+		child_hurry(exec_of(r)->base.env->loop);
 	run_set_state(r, TAIL);
 	timer_stop(&r->timer);
 	leave_unread(r);
@@ -246,7 +224,7 @@ begin_stop(struct exec_run *r, enum stop reason)
 		return;
 	run_set_state(r, STOPPING);
 	subprocess_stop(&r->process);
-	timer_set(&r->timer, exec_of(r)->cfg->kill_grace);
+	timer_set(&r->timer, exec_of(r)->base.cfg->kill_grace);
 }
 
 static void
@@ -339,7 +317,7 @@ open_fds(struct exec_run *r, int fd[3])
 		return -1;
 	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
 		return -1;
-	if (exec_of(r)->cfg->output == OUTPUT_NONE)
+	if (exec_of(r)->base.cfg->output == OUTPUT_NONE)
 		return 0;
 	r->step = "pipe";
 	for (i = 1; i < 3; i++) {
@@ -356,7 +334,7 @@ fail_later(struct exec_run *r)
 	run_set_state(r, FAILED);
 	r->error = errno;
 	output_done(&r->output);
-	loop_defer(exec_of(r)->env->loop, &r->defer, fail_cb, r);
+	loop_defer(exec_of(r)->base.env->loop, &r->defer, fail_cb, r);
 }
 
 static void
@@ -389,8 +367,8 @@ start_process(struct exec_run *r)
 	int fd[3] = { -1, -1, -1 }, ret = -1;
 
 	if (open_fds(r, fd) == 0)
-		ret = subprocess_start(&r->process, h->env, h->command, r->msg, fd,
-		    h->cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
+		ret = subprocess_start(&r->process, h->base.env, h->command, r->msg, fd,
+		    h->base.cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
 	fd_close_all(fd, 3);
 	return ret;
 }
@@ -404,8 +382,8 @@ begin(struct exec_run *r)
 	started(&r->process);
 	if (output_is_open(&r->output))
 		listen_later(r);
-	if (h->cfg->time_limit > 0)
-		timer_set(&r->timer, h->cfg->time_limit);
+	if (h->base.cfg->time_limit > 0)
+		timer_set(&r->timer, h->base.cfg->time_limit);
 }
 
 static struct run *
@@ -418,10 +396,10 @@ exec_start(struct handler *handler, struct message *msg)
 	r->msg = msg;
 	(void)snprintf(r->id, sizeof(r->id), "%s", msg->id);
 	r->started = clock_mono();
-	timer_init(&r->timer, h->env->loop, time_is_up, r);
-	output_init(&r->output, h->env->loop, handler, h->cfg->output_limit,
+	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
+	output_init(&r->output, h->base.env->loop, handler, h->base.cfg->output_limit,
 	    output_ended);
-	r->output.ctx = (struct log_ctx){ .queue = h->cfg->name, .id = r->id,
+	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
 	if (start_process(r) == 0)
@@ -433,33 +411,24 @@ exec_start(struct handler *handler, struct message *msg)
 
 /* -- the handler ----------------------------------------------------------------------- */
 
-static struct handler *
-exec_open(const struct handler_env *env, struct config *config,
-    const struct queue_config *cfg, const struct handler_events *events, void *arg)
-{
-	struct exec *h = xcalloc(1, sizeof(*h));
-
-	/* Under an RLIMIT_FSIZE of ours a large payload is an error, not our end. */
-	(void)signal(SIGXFSZ, SIG_IGN);
-	h->base = (struct handler){ &handler_exec, events, arg };
-	h->env = env;
-	h->config = config_ref(config);
-	h->cfg = cfg;
-	h->command = command_new(env, config, cfg);
-	TAILQ_INIT(&h->runs);
-	TAILQ_INIT(&h->unread);
-	timer_init(&h->listen, env->loop, listen_to_old, h);
-	return &h->base;
-}
-
 static void
-exec_close(struct handler *handler, void (*done)(void *), void *arg)
+exec_open(struct handler *handler)
 {
 	struct exec *h = (struct exec *)(void *)handler;
 
-	h->closed = done;
-	h->closed_arg = arg;
-	check_closed(h);
+	/* Above an RLIMIT_FSIZE of the daemon, writing a payload is an error, not a signal. */
+	(void)signal(SIGXFSZ, SIG_IGN);
+	h->command = command_new(handler->env, handler->config, handler->cfg);
+	TAILQ_INIT(&h->runs);
+	TAILQ_INIT(&h->unread);
+	timer_init(&h->listen, handler->env->loop, listen_to_old, h);
+}
+
+static void
+exec_close(struct handler *handler)
+{
+	if (TAILQ_EMPTY(&((struct exec *)(void *)handler)->runs))
+		handler_closed(handler);
 }
 
 static void
@@ -468,19 +437,16 @@ exec_free(struct handler *handler)
 	struct exec *h = (struct exec *)(void *)handler;
 	struct exec_run *r, *next;
 
-	h->closed = NULL;
 	TAILQ_FOREACH_SAFE(r, &h->runs, entry, next) {
 		exec_kill(&r->base);
 		run_free(r);
 	}
-	loop_defer_cancel(h->env->loop, &h->closing);
 	timer_stop(&h->listen);
 	command_free(h->command);
-	config_unref(h->config);
-	free(h);
 }
 
 const struct handler_ops handler_exec = {
+	.size = sizeof(struct exec),
 	.open = exec_open,
 	.start = exec_start,
 	.stop = exec_stop,

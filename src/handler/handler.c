@@ -3,6 +3,8 @@
  */
 #include "handler/handler.h"
 
+#include <stdlib.h>
+
 #include "handler/exec.h"
 #include "handler/persistent.h"
 
@@ -22,10 +24,15 @@ handler_open(const struct handler_env *env, struct config *config,
 {
 	const struct handler_ops *ops = cfg->mode == MODE_PERSISTENT ? &handler_persistent :
 	    &handler_exec;
+	struct handler *h;
 
 	if (env->ops != NULL)
 		ops = env->ops;
-	return ops->open(env, config, cfg, events, arg);
+	h = xcalloc(1, ops->size);
+	*h = (struct handler){ .ops = ops, .events = events, .arg = arg, .env = env,
+	    .config = config_ref(config), .cfg = cfg };
+	ops->open(h);
+	return h;
 }
 
 struct run *
@@ -49,12 +56,35 @@ handler_kill(struct run *r)
 void
 handler_close(struct handler *h, void (*done)(void *), void *arg)
 {
-	h->ops->close(h, done, arg);
+	h->closed = done;
+	h->closed_arg = arg;
+	h->ops->close(h);
+}
+
+static void
+tell_closed(void *arg)
+{
+	struct handler *h = arg;
+	void (*closed)(void *) = h->closed;
+
+	h->closed = NULL;
+	closed(h->closed_arg);
+}
+
+void
+handler_closed(struct handler *h)
+{
+	if (h->closed != NULL)
+		loop_defer(h->env->loop, &h->closing, tell_closed, h);
 }
 
 void
 handler_free(struct handler *h)
 {
-	if (h != NULL)
-		h->ops->free(h);
+	if (h == NULL)
+		return;
+	h->ops->free(h);
+	loop_defer_cancel(h->env->loop, &h->closing);
+	config_unref(h->config);
+	free(h);
 }

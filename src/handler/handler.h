@@ -50,13 +50,13 @@ struct handler_events {
 };
 
 struct handler_ops {
-	struct handler	*(*open)(const struct handler_env *, struct config *,
-			    const struct queue_config *, const struct handler_events *, void *arg);
+	size_t		  size;		/* of the mode's struct */
+	void		(*open)(struct handler *);	/* the base is set, the rest is 0 */
 	struct run	*(*start)(struct handler *, struct message *);
 	void		(*stop)(struct run *, enum stop);
 	void		(*kill)(struct run *);
-	void		(*close)(struct handler *, void (*done)(void *), void *);
-	void		(*free)(struct handler *);
+	void		(*close)(struct handler *);	/* handler_closed() must follow */
+	void		(*free)(struct handler *);	/* all but the base */
 };
 
 /* Every mode's struct begins with this. */
@@ -64,7 +64,17 @@ struct handler {
 	const struct handler_ops	*ops;
 	const struct handler_events	*events;
 	void				*arg;
+	const struct handler_env	*env;
+	struct config			*config;	/* reference held */
+	const struct queue_config	*cfg;
+	/* handler.c's: */
+	void				(*closed)(void *);	/* NULL: not closing */
+	void				*closed_arg;
+	struct defer			 closing;
 };
+
+/* For the modes: the handler is closed, if that was asked for. */
+void		 handler_closed(struct handler *);
 
 /* One message at a handler.  Every mode's struct begins with this. */
 struct run {

@@ -35,9 +35,6 @@ TAILQ_HEAD(worker_list, worker);
 
 struct persistent {
 	struct handler		   base;
-	const struct handler_env  *env;
-	struct config		  *config;	/* reference held */
-	const struct queue_config *cfg;
 	struct command		  *command;
 	struct worker_list	   workers;	/* idle ones first */
 	unsigned		   live;	/* of them: have a process */
@@ -50,8 +47,7 @@ struct persistent {
 	struct timer		   pause;
 	struct defer		   update;
 	bool			  *freed;	/* set when freed; NULL: not in done() */
-	void			 (*closed)(void *);	/* NULL: not closing */
-	void			  *closed_arg;
+	bool			   closing;
 };
 
 static struct persistent *
@@ -65,7 +61,7 @@ static void	update(void *);
 static void
 touch(struct persistent *h)
 {
-	loop_defer(h->env->loop, &h->update, update, h);
+	loop_defer(h->base.env->loop, &h->update, update, h);
 }
 
 static void
@@ -155,8 +151,8 @@ new_worker(struct persistent *h, const char **step)
 	struct worker *w = xcalloc(1, sizeof(*w));
 	int error;
 
-	w->env = h->env;
-	w->cfg = h->cfg;
+	w->env = h->base.env;
+	w->cfg = h->base.cfg;
 	w->handler = &h->base;
 	w->finished = worker_finished;
 	w->changed = worker_changed;
@@ -176,9 +172,9 @@ new_worker(struct persistent *h, const char **step)
 static bool
 may_start(struct persistent *h)
 {
-	unsigned most = (unsigned)h->cfg->concurrency;
+	unsigned most = (unsigned)h->base.cfg->concurrency;
 
-	if (h->closed != NULL || h->working >= most || h->live >= LIVE_FACTOR * most)
+	if (h->closing || h->working >= most || h->live >= LIVE_FACTOR * most)
 		return false;
 	if (h->not_before <= clock_mono())
 		return true;
@@ -256,7 +252,7 @@ give_to(struct persistent *h, struct worker *w, struct feed *f)
 static bool
 give(struct persistent *h, struct feed *f)
 {
-	bool may_grow = h->busy < (unsigned)h->cfg->concurrency;
+	bool may_grow = h->busy < (unsigned)h->base.cfg->concurrency;
 	struct worker *w = find_worker(h, may_grow);
 	const char *step = "";
 
@@ -309,18 +305,14 @@ static void
 update(void *arg)
 {
 	struct persistent *h = arg;
-	void (*closed)(void *);
 
 	count_workers(h);
 	give_waiting(h);
 	warm_up(h);
 	if (!tell_over(h))
 		return;
-	if (h->closed == NULL || !TAILQ_EMPTY(&h->workers))
-		return;
-	closed = h->closed;
-	h->closed = NULL;
-	closed(h->closed_arg);
+	if (TAILQ_EMPTY(&h->workers))
+		handler_closed(&h->base);
 }
 
 /* -- the handler ------------------------------------------------------------------------ */
@@ -342,7 +334,7 @@ persistent_start(struct handler *handler, struct message *msg)
 
 	f->base.handler = handler;
 	f->msg = msg;
-	if (is_unframeable(h->cfg, msg)) {
+	if (is_unframeable(h->base.cfg, msg)) {
 		f->result.end = END_UNFRAMEABLE;
 		feed_finished(h, f);
 		return &f->base;
@@ -378,34 +370,27 @@ persistent_kill(struct run *run)
 		worker_kill(f->worker);
 }
 
-static struct handler *
-persistent_open(const struct handler_env *env, struct config *config,
-    const struct queue_config *cfg, const struct handler_events *events, void *arg)
+static void
+persistent_open(struct handler *handler)
 {
-	struct persistent *h = xcalloc(1, sizeof(*h));
+	struct persistent *h = pool_of(handler);
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	h->base = (struct handler){ &handler_persistent, events, arg };
-	h->env = env;
-	h->config = config_ref(config);
-	h->cfg = cfg;
-	h->command = command_new(env, config, cfg);
-	timer_init(&h->pause, env->loop, pause_over, h);
+	h->command = command_new(handler->env, handler->config, handler->cfg);
+	timer_init(&h->pause, handler->env->loop, pause_over, h);
 	TAILQ_INIT(&h->workers);
 	TAILQ_INIT(&h->waiting);
 	TAILQ_INIT(&h->over);
-	return &h->base;
 }
 
 static void
-persistent_close(struct handler *handler, void (*done)(void *), void *arg)
+persistent_close(struct handler *handler)
 {
 	struct persistent *h = pool_of(handler);
 	struct worker *w;
 	struct feed *f;
 
-	h->closed = done;
-	h->closed_arg = arg;
+	h->closing = true;
 	while ((f = TAILQ_FIRST(&h->waiting)) != NULL)
 		not_run(h, f);
 	TAILQ_FOREACH(w, &h->workers, entry)
@@ -440,13 +425,12 @@ persistent_free(struct handler *handler)
 	free_feeds(&h->waiting);
 	free_feeds(&h->over);
 	timer_stop(&h->pause);
-	loop_defer_cancel(h->env->loop, &h->update);
+	loop_defer_cancel(h->base.env->loop, &h->update);
 	command_free(h->command);
-	config_unref(h->config);
-	free(h);
 }
 
 const struct handler_ops handler_persistent = {
+	.size = sizeof(struct persistent),
 	.open = persistent_open,
 	.start = persistent_start,
 	.stop = persistent_stop,

@@ -210,7 +210,8 @@ parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 
 	if (n != FIELDS)
 		return util_cause(cause, "%s: write minute, hour, day of the month, month "
-		    "and day of the week, as in \"30 4 * * mon-fri\"%s", n < FIELDS ? "too few fields" :
+		    "and day of the week, as in \"30 4 * * mon-fri\"%s",
+		    n < FIELDS ? "too few fields" :
 		    "more than five fields", n < FIELDS ? "" : "; for seconds there is every");
 	for (i = 0; i < FIELDS; i++) {
 		if (parse_field(&fields[i], words[i], &set[i], &star[i], cause) == -1)

@@ -84,7 +84,7 @@ redis_log_summary(void *arg)
 static void
 redis_log_change(struct redis_log *l)
 {
-	/* After a change that was not logged, waits until nothing changes: half a change confuses. */
+	/* One half of a change confuses: after an unlogged one, waits until it settles. */
 	if (!timer_is_set(&l->settled) && redis_log_may(l)) {
 		redis_log_write(l);
 		return;

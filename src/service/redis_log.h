@@ -17,8 +17,8 @@ struct redis_log {
 	unsigned	 unlogged;	/* changes since the last record */
 	const struct conn_server *server;	/* borrowed; up: of the connection */
 	char		*cause;		/* why it was down last; owned */
-	struct timer	 settled;	/* set: changes are not logged, and the last one is recent */
-	struct timer	 summary;	/* set: changes are not logged */
+	struct timer	 settled;	/* set: unlogged changes, the last one recent */
+	struct timer	 summary;	/* set: unlogged changes */
 	usec_t		 every;		/* between two summaries */
 };
 

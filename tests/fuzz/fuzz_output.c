@@ -123,7 +123,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct handler_events taken = {
 		.output = line_came, .output_cut = limit_passed
 	}, logged = { .output = NULL };
-	struct handler h = { NULL, &taken, NULL };
+	struct handler h = { .events = &taken };
 	struct output_pair o;
 	uint64_t limit = UINT64_MAX;
 	struct loop *l;

@@ -15,13 +15,7 @@
 
 struct fake_handler {
 	struct handler		 base;
-	const struct handler_env *env;
-	struct config		*config;	/* reference held */
-	const struct queue_config *cfg;
 	TAILQ_HEAD(, fake_run)	 runs;
-	void			(*closed)(void *);	/* NULL: not closing */
-	void			*closed_arg;
-	struct defer		 closing;
 };
 
 struct fake_run {
@@ -45,7 +39,7 @@ handler_of(struct run *r)
 static struct fake *
 fake_of(const struct fake_handler *h)
 {
-	return h->env->ops_arg;
+	return h->base.env->ops_arg;
 }
 
 static struct fake_run *
@@ -57,23 +51,6 @@ run_of(struct run *r)
 /* -- the end ------------------------------------------------------------------------ */
 
 static void
-tell_closed(void *arg)
-{
-	struct fake_handler *h = arg;
-	void (*closed)(void *) = h->closed;
-
-	h->closed = NULL;
-	closed(h->closed_arg);
-}
-
-static void
-check_closed(struct fake_handler *h)
-{
-	if (h->closed != NULL && TAILQ_EMPTY(&h->runs))
-		loop_defer(h->env->loop, &h->closing, tell_closed, h);
-}
-
-static void
 run_free(struct fake_run *r)
 {
 	struct fake_handler *h = handler_of(&r->base);
@@ -81,10 +58,11 @@ run_free(struct fake_run *r)
 	TAILQ_REMOVE(&h->runs, r, entry);
 	fake_of(h)->running--;
 	timer_stop(&r->timer);
-	loop_defer_cancel(h->env->loop, &r->defer);
+	loop_defer_cancel(h->base.env->loop, &r->defer);
 	result_done(&r->result);
 	free(r);
-	check_closed(h);
+	if (TAILQ_EMPTY(&h->runs))
+		handler_closed(&h->base);
 }
 
 static void
@@ -92,7 +70,7 @@ print(struct fake_run *r)
 {
 	struct fake_handler *h = handler_of(&r->base);
 	const char *p = r->script.error_tail;
-	struct log_ctx ctx = { .queue = h->cfg->name, .id = r->msg->id,
+	struct log_ctx ctx = { .queue = h->base.cfg->name, .id = r->msg->id,
 	    .attempt = r->msg->attempts + 1, .pid = r->result.pid };
 
 	if (p != NULL && h->base.events->output != NULL)
@@ -121,7 +99,7 @@ finish(struct fake_run *r)
 {
 	r->over = true;
 	timer_stop(&r->timer);
-	loop_defer(handler_of(&r->base)->env->loop, &r->defer, tell_done, r);
+	loop_defer(handler_of(&r->base)->base.env->loop, &r->defer, tell_done, r);
 }
 
 /* As its script says. */
@@ -153,7 +131,7 @@ end_by_signal(struct fake_run *r, int signo)
 static void
 begin_stop(struct fake_run *r, enum stop reason)
 {
-	usec_t grace = handler_of(&r->base)->cfg->kill_grace;
+	usec_t grace = handler_of(&r->base)->base.cfg->kill_grace;
 
 	r->result.stop = reason;
 	if (!r->over)
@@ -172,7 +150,7 @@ time_is_up(void *arg)
 			end_by_itself(r);
 		else
 			begin_stop(r, STOP_TIME_LIMIT);
-	} else if (r->script.term_after >= h->cfg->kill_grace) {
+	} else if (r->script.term_after >= h->base.cfg->kill_grace) {
 		end_by_signal(r, SIGKILL);
 	} else if (r->script.traps_term) {
 		r->result.end = END_EXIT;
@@ -189,7 +167,7 @@ static void
 begin(struct fake_run *r)
 {
 	struct fake_handler *h = handler_of(&r->base);
-	usec_t limit = h->cfg->time_limit;
+	usec_t limit = h->base.cfg->time_limit;
 
 	if (r->script.end == END_NOT_STARTED) {
 		r->result.end = END_NOT_STARTED;
@@ -217,7 +195,7 @@ fake_start(struct handler *handler, struct message *msg)
 	r->started = clock_mono();
 	if (f->script != NULL)
 		r->script = f->script(msg, f->arg);
-	timer_init(&r->timer, h->env->loop, time_is_up, r);
+	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
 	f->started++;
 	f->running++;
@@ -245,28 +223,17 @@ fake_kill(struct run *run)
 		end_by_signal(r, SIGKILL);
 }
 
-static struct handler *
-fake_open(const struct handler_env *env, struct config *config,
-    const struct queue_config *cfg, const struct handler_events *events, void *arg)
+static void
+fake_open(struct handler *handler)
 {
-	struct fake_handler *h = xcalloc(1, sizeof(*h));
-
-	h->base = (struct handler){ &handler_fake, events, arg };
-	h->env = env;
-	h->config = config_ref(config);
-	h->cfg = cfg;
-	TAILQ_INIT(&h->runs);
-	return &h->base;
+	TAILQ_INIT(&((struct fake_handler *)(void *)handler)->runs);
 }
 
 static void
-fake_close(struct handler *handler, void (*done)(void *), void *arg)
+fake_close(struct handler *handler)
 {
-	struct fake_handler *h = (struct fake_handler *)(void *)handler;
-
-	h->closed = done;
-	h->closed_arg = arg;
-	check_closed(h);
+	if (TAILQ_EMPTY(&((struct fake_handler *)(void *)handler)->runs))
+		handler_closed(handler);
 }
 
 static void
@@ -275,15 +242,12 @@ fake_free(struct handler *handler)
 	struct fake_handler *h = (struct fake_handler *)(void *)handler;
 	struct fake_run *r, *next;
 
-	h->closed = NULL;
 	TAILQ_FOREACH_SAFE(r, &h->runs, entry, next)
 		run_free(r);
-	loop_defer_cancel(h->env->loop, &h->closing);
-	config_unref(h->config);
-	free(h);
 }
 
 const struct handler_ops handler_fake = {
+	.size = sizeof(struct fake_handler),
 	.open = fake_open,
 	.start = fake_start,
 	.stop = fake_stop,
