@@ -1,15 +1,36 @@
 /*
- * The life of a queue that delivers at least once: what it is told from above,
- * and what it does with it at the end of the turn.  See ack_private.h for the
- * other files.
+ * A queue that delivers at least once: it composes six objects, none of which knows
+ * another one but the ledger.  Calls from the engine, answers of scripts and timers
+ * change their states and end in ack_wake(); at the end of the turn ack_turn() sends
+ * what can be sent.
  *
- * And kind "ack" itself, a Redis list: contract, sections 2 and 3.
+ *	what happens		who learns of it		what may follow
+ *
+ *	engine wants		watcher				arm, or ready()
+ *	engine fetches		watcher				pop, or FOUND ones
+ *	engine settles		settler -> ledger		settle, rescue
+ *	a key changes		watcher				arm, or ready()
+ *	connection is up	all of them			renew, mine, settle, tick
+ *
+ *	arm answers		watcher				ready()
+ *	pop answers		pops, ledger, loader, watcher	deliver(), body
+ *	mine answers		pops, ledger, loader		renew, body, mine
+ *	body answers		loader -> ledger		ready(): it is FOUND
+ *	settle answers		settler -> ledger, watcher	settled(), rescue
+ *	rescue answers		settler -> ledger, pops		settled()
+ *	renew answers		ledger				lost(), check
+ *	tick answers		ticker, watcher			tick, ready()
+ *
+ *	timers of		watcher: arm, ready(), tick	ticker: tick
+ *				pops: mine			loader: body
+ *				ledger: renew			settler: settle
+ *
+ * Kind "ack" itself, a Redis list, stands at the end: contract, sections 2 and 3.
  */
 #include "queue/ack_private.h"
 
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "policy/rate.h"
 
 /* -- ticks ------------------------------------------------------------------ */
@@ -173,7 +194,7 @@ ack_arm(struct ack *a)
 static void
 ack_look(struct ack *a)
 {
-	if (a->asked > 0 || a->closing || !ack_is_up(a) || ack_in_doubt(a) || ack_is_full(a))
+	if (a->asked > 0 || a->closing || !ack_is_up(a) || ack_is_unsure(a) || ack_is_full(a))
 		return;
 	if (a->no_room_at != ledger_departures(a->ledger))
 		watcher_set_no_room(a->watcher, false);
@@ -249,7 +270,8 @@ ack_finish(struct ack *a)
 	if (!pops_is_sent(a->pops) && ledger_is_empty(a->ledger))
 		ack_leave(a);
 	if (!a->closing || a->closed || a->asked > 0 || pops_is_sent(a->pops) ||
-	    ticker_is_sent(a->ticker) || a->leaving || ack_in_doubt(a) || !ledger_is_empty(a->ledger))
+	    ticker_is_sent(a->ticker) || a->leaving || ack_is_unsure(a) ||
+	    !ledger_is_empty(a->ledger))
 		return;
 	if (ack_is_up(a) && ticker_has_counters(a->ticker)) {
 		ack_tick(a, true);

@@ -1,21 +1,16 @@
 /*
- * Pops.  At most one is on its way.  What a pop whose reply was lost has taken
- * is asked for (mine) as soon as Redis is back, and before the next pop; and,
- * because a server may find the old connection's pop after the new one's
- * question, once more when the pop's deadline has passed.  Whatever is found
- * waits as FOUND for the next fetch, its lease renewed.
+ * Fetches: sends the scripts pop, mine and body, and makes deliveries of the
+ * messages in their replies.  pop.c says when mine is sent, loader.c when body is.
+ * What mine finds, and what body has loaded, waits as FOUND for the next fetch, its
+ * lease renewed.
  */
 #include "queue/ack_private.h"
 
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "policy/backoff.h"
-#include "policy/rate.h"
 
 #define POP_HEAD	6		/* elements of a pop's reply before the first message */
 #define MESSAGE_ELEMENTS 6
@@ -353,7 +348,7 @@ ack_fetch_step(struct ack *a)
 		ack_hand_out(a);
 	if (a->got > 0 || a->closing || ack_has_no_room(a))
 		ack_finish_fetch(a, FETCH_OK, NULL);
-	else if (!ack_is_up(a) || ack_in_doubt(a))
+	else if (!ack_is_up(a) || ack_is_unsure(a))
 		ack_cannot_pop(a);
 	else if (room == 0)
 		ack_finish_fetch(a, FETCH_LIMITED, "results");
@@ -366,12 +361,6 @@ ack_fetch_step(struct ack *a)
 }
 
 /* -- unknown outcomes ------------------------------------------------------- */
-
-bool
-ack_in_doubt(const struct ack *a)
-{
-	return settler_is_rescuing(a->settler) || pops_is_unsure(a->pops);
-}
 
 /* After an error of the pop the queue is suspended, and that says it. */
 static void

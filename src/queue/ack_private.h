@@ -27,7 +27,6 @@
 #include "queue/loader.h"
 #include "queue/pop.h"
 #include "queue/queue.h"
-#include "queue/script_args.h"
 #include "queue/settler.h"
 #include "queue/ticker.h"
 #include "queue/watcher.h"
@@ -108,8 +107,8 @@ struct ack {
 	void			(*on_turn)(void *);	/* does it: see ack_wake() */
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
-	bool			  complained[ACK_SCRIPTS];	/* a warning was told and still holds */
-	double			  gap;		/* seconds between two messages of cfg->rate; 0: none */
+	bool			  complained[ACK_SCRIPTS];	/* it was told, and still holds */
+	double			  gap;		/* seconds between messages of the rate; 0: none */
 
 	/* Looking for work. */
 	struct watcher		 *watcher;
@@ -123,11 +122,11 @@ struct ack {
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
 	unsigned		  got;
 	enum turn		  fetch_turn;
-	unsigned		  no_room_at;	/* the ledger's departures when a fetch found no room */
+	unsigned		  no_room_at;	/* the ledger's departures then */
 	struct loader		 *loader;
-	usec_t			  bulk_after;	/* mono: no large rescue has the bulk connection before */
+	usec_t			  bulk_after;	/* mono: a large rescue may try that connection */
 	struct pops		 *pops;
-	bool			  leaving;	/* a call is on its way that ends what Redis notes of them */
+	bool			  leaving;	/* the call that ends their note is on its way */
 
 	/* Deliveries and results. */
 	struct ledger		 *ledger;
@@ -188,8 +187,9 @@ bool		 ack_is_up(const struct ack *);
  * where the server is no longer the right one.  Says what kind of error.
  */
 enum reply_error ack_failed(struct ack *, enum ack_script, const struct redisReply *);
-void		 ack_complain(struct ack *, enum ack_script, const char *);	/* NULL: all is well */
-double		 ack_saw_now(struct ack *, const struct redisReply *);	/* the reply's first element */
+/* A warning, once until it is taken back by NULL. */
+void		 ack_complain(struct ack *, enum ack_script, const char *);
+double		 ack_saw_now(struct ack *, const struct redisReply *);	/* Redis' time, in a reply */
 /* A time in a reply, "" for none. */
 bool		 ack_time(const struct redisReply *, double *);
 /*
@@ -205,12 +205,13 @@ usec_t		 ack_until(const struct redisReply *, double now);
 /* ack_fetch.c */
 void		 ack_fetch_step(struct ack *);
 void		 ack_ask(void *);	/* mine, about pops of unknown outcome */
-bool		 ack_in_doubt(const struct ack *);	/* pops must wait */
 bool		 ack_is_full(const struct ack *);	/* refused results have all the slots */
 void		 ack_load(void *);	/* asks for large payloads again */
 
 /* ack_settle.c */
 void		 ack_settler_init(struct ack *);
+/* What a pop or a rescue did is unknown: no pop may be sent. */
+bool		 ack_is_unsure(const struct ack *);
 void		 ack_flush(struct ack *);	/* sends what is kept; calls nobody */
 void		 ack_leave(struct ack *);	/* nothing is in hand: Redis forgets our pops */
 /* Asks whether our message has the tag that another delivery holds: "there" or "other". */

@@ -279,11 +279,17 @@ ack_settler_init(struct ack *a)
 	a->settler = settler_new(a->env->loop, a->ledger, &events, a);
 }
 
+bool
+ack_is_unsure(const struct ack *a)
+{
+	return settler_is_rescuing(a->settler) || pops_is_unsure(a->pops);
+}
+
 void
 ack_flush(struct ack *a)
 {
 	bool may_rescue = !pops_is_sent(a->pops) &&
-	    (settler_is_rescuing(a->settler) || !ack_in_doubt(a));
+	    (settler_is_rescuing(a->settler) || !ack_is_unsure(a));
 	enum settler_call what;
 	struct delivery_batch b;
 

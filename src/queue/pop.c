@@ -40,7 +40,7 @@ struct pop_call {
 	enum pop_state		 state;
 	uint64_t		 number;
 	usec_t			 sent;		/* mono */
-	double			 since;		/* Redis seconds before which it did not run; 0: unknown */
+	double			 since;		/* Redis seconds: it ran later; 0: unknown */
 	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
 	bool			 found;		/* some of what it took: it has run */
 	bool			 took;		/* Redis says that it took something */
@@ -53,13 +53,13 @@ struct pops {
 	char			*instance;
 	struct pop_call		*sent;		/* on its way; NULL: none */
 	TAILQ_HEAD(, pop_call)	 unknown;
-	uint64_t		 last;		/* number of the last call known to have taken something */
-	bool			 noted;
+	uint64_t		 last;		/* number of the last call that took something */
+	bool			 noted;		/* Redis may have a note of our pops */
 	char			*error;
 	struct timer		 ask;
 	unsigned		 failures;	/* of mine, in a row */
-	bool			 new_first;	/* TURN_SHARE: the next pop begins with new messages */
-	unsigned		 due_first;	/* messages until retries and new ones take turns */
+	bool			 new_first;	/* TURN_SHARE: the next pop begins with new ones */
+	unsigned		 due_first;	/* messages before the turns begin */
 };
 
 static void

@@ -82,7 +82,7 @@ void		 pops_not_answered(struct pops *, struct pop_call *, usec_t most);
 /* May free the pop, or make it one of pops_to_ask(). */
 void		 pops_told(struct pops *, struct pop_call *, const struct mine_page *);
 
-/* An outcome is unknown and mine has not answered: no pop may be sent. */
+/* An outcome is unknown, and mine has not answered: no pop may be sent. */
 bool		 pops_is_unsure(const struct pops *);
 bool		 pops_is_idle(const struct pops *);	/* none is sent, none is unknown */
 
@@ -100,7 +100,8 @@ uint64_t	 pops_next_number(void);
 /* The call of this number has taken something, and Redis has a note of it. */
 void		 pops_saw_number(struct pops *, uint64_t);
 uint64_t	 pops_last_number(const struct pops *);	/* that has taken something */
-void		 pops_add_name(const struct pops *, uint64_t, struct words *);	/* INSTANCE.NUMBER */
+/* The word INSTANCE.NUMBER. */
+void		 pops_add_name(const struct pops *, uint64_t, struct words *);
 /* Redis may have a note of our pops; false after it was told to remove it. */
 bool		 pops_is_noted(const struct pops *);
 void		 pops_set_noted(struct pops *, bool);

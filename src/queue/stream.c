@@ -18,31 +18,31 @@
 #include <inttypes.h>
 
 static void
-stream_group(const struct ack *a, struct args *w)
+stream_group(const struct ack *a, struct words *w)
 {
-	args_str(w, a->cfg->consumer_group);
+	words_add(w, a->cfg->consumer_group);
 }
 
 static void
-stream_consumer(const struct ack *a, struct args *w)
+stream_consumer(const struct ack *a, struct words *w)
 {
 	stream_group(a, w);
-	args_fmt(w, "%s-%s", a->env->host, a->cfg->name);
+	words_fmt(w, "%s-%s", a->env->host, a->cfg->name);
 }
 
 static void
-stream_pop(const struct ack *a, struct args *w)
+stream_pop(const struct ack *a, struct words *w)
 {
 	stream_consumer(a, w);
-	args_fmt(w, "%" PRIu64, a->cfg->message_max);
+	words_fmt(w, "%" PRIu64, a->cfg->message_max);
 }
 
 static void
-stream_scan(const struct ack *a, struct args *w)
+stream_scan(const struct ack *a, struct words *w)
 {
 	stream_group(a, w);
-	args_str(w, ticker_scan(a->ticker));
-	args_fmt(w, "%" PRIu64, a->cfg->message_max);
+	words_add(w, ticker_scan(a->ticker));
+	words_fmt(w, "%" PRIu64, a->cfg->message_max);
 }
 
 static const struct ack_kind stream_kind = {

@@ -87,7 +87,7 @@ struct watcher {
 	bool			 full;		/* the same: fleet_concurrency is reached */
 	bool			 no_room;	/* see watcher_set_no_room() */
 	bool			 woken;		/* by a push, and no pop since */
-	unsigned		 misses;	/* wake-ups in a row after which a pop found nothing */
+	unsigned		 misses;	/* wake-ups in a row, and then an empty pop */
 	usec_t			 skip_after;	/* mono: from then on it may skip the backoff */
 	bool			 prompt;	/* looks at once at what is for later */
 	unsigned		 refusals;	/* of the arm script, in a row */
@@ -99,7 +99,7 @@ struct watcher {
 	struct timer		 retry_look;	/* set: a change of QRETRY waits for a look */
 	struct timer		 rate;		/* set: the rate allows no message before */
 	struct timer		 backoff;	/* set: a push waits for other daemons */
-	struct timer		 poll;		/* look again: polling, end of a pause, after errors */
+	struct timer		 poll;		/* polling, the end of a pause, after errors */
 };
 
 /* What an armed key would report is asked for by the script or by its answer. */
