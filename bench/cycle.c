@@ -30,7 +30,7 @@ struct cycle {
 const char *
 load_script(redisContext *ctx, const char *name)
 {
-	struct script *s;
+	const struct script *s;
 	redisReply *r;
 
 	s = script_find(name);
