@@ -73,6 +73,18 @@ ask_add(struct words *w, const char *fmt, ...)
 	va_end(ap);
 }
 
+void
+ask_add_list(struct words *w, const struct redisReply *list, size_t step)
+{
+	const char *text;
+	size_t i, len;
+
+	for (i = 0; i < reply_len(list); i += step) {
+		text = reply_str(reply_at(list, i), &len);
+		words_mem(w, text != NULL ? text : "", text != NULL ? len : 0);
+	}
+}
+
 /* -- errors ---------------------------------------------------------------------- */
 
 int

@@ -20,6 +20,8 @@ struct redisReply;
 
 /* Appends the words of such a format to a command. */
 void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
+/* Appends every step-th element of a list; borrowed. */
+void	ask_add_list(struct words *, const struct redisReply *, size_t step);
 
 /*
  * The reply, to be freed with client_reply_free(); NULL after an error was

@@ -164,49 +164,33 @@ find_file(const struct ctl *c, const char **server, const char **options)
 	return access(DEFAULT_FILE, F_OK) == 0 || errno != ENOENT ? DEFAULT_FILE : NULL;
 }
 
-/* Options over the file: -o, --server, and the environment. */
-struct overrides {
-	const char	**at;		/* a later one counts more; ends with NULL */
-	size_t		  n;
-	char		 *server;	/* owned, as lines: at points into them */
-	char		 *lines;
-};
-
-static void
-add_override(struct overrides *o, const char *text)
+void
+ctl_add_lines(struct words *w, const char *text)
 {
-	o->at = xreallocarray(o->at, o->n + 2, sizeof(o->at[0]));
-	o->at[o->n++] = text;
-	o->at[o->n] = NULL;
+	size_t n;
+
+	for (; *text != '\0'; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		if (n > 0)
+			words_own(w, xstrndup(text, n), n);
+	}
 }
 
-/* First the environment, then the command line. */
+/* What overrides the file: the environment, then the command line.  NULL ends the words. */
 static void
-overrides_init(struct overrides *o, const struct ctl *c, const char *server, const char *options)
+add_overrides(struct words *w, const struct ctl *c, const char *server, const char *options)
 {
 	bool given = ctl_given(c, OPT_SERVER);
-	char *rest, *line;
 	size_t i;
 
-	*o = (struct overrides){ .lines = xstrdup(options != NULL ? options : "") };
-	if (server != NULL)
-		o->server = xasprintf("redis.server=%s", server);
 	if (server != NULL && !given)
-		add_override(o, o->server);
-	for (rest = o->lines; options != NULL && (line = strsep(&rest, "\n")) != NULL;)
-		add_override(o, line);
+		words_fmt(w, "redis.server=%s", server);
+	ctl_add_lines(w, options != NULL ? options : "");
 	for (i = 0; c->args.set[i] != NULL; i++)
-		add_override(o, c->args.set[i]);
+		words_add(w, c->args.set[i]);
 	if (given)
-		add_override(o, o->server);
-}
-
-static void
-overrides_done(struct overrides *o)
-{
-	free(o->at);
-	free(o->server);
-	free(o->lines);
+		words_fmt(w, "redis.server=%s", server);
+	words_mem(w, NULL, 0);
 }
 
 /* One line for each file that has errors. */
@@ -231,24 +215,22 @@ ctl_configure(struct ctl *c)
 	struct config_report report = { 0 };
 	struct config_source source = { .client = true };
 	const char *server, *options;
-	struct overrides o;
+	struct words overrides = { .n = 0 };
 
 	source.file = find_file(c, &server, &options);
-	overrides_init(&o, c, server, options);
-	source.overrides = o.at;
+	add_overrides(&overrides, c, server, options);
+	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
 	if (c->config == NULL && report.nerrors > 1)
-		ctl_error(c, EX_CONFIG,
-		    "%s (and %zu more: rqd -t lists them); "
-		    "with --server ADDRESS no file is needed",
-		    report.errors[0], report.nerrors - 1);
+		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them); with --server "
+		    "ADDRESS no file is needed", report.errors[0], report.nerrors - 1);
 	else if (c->config == NULL)
 		ctl_error(c, EX_CONFIG, "%s; with --server ADDRESS no file is needed",
 		    report.nerrors == 1 ? report.errors[0] : "the configuration cannot be read");
 	else
 		say_left_out(c, &report);
 	config_report_done(&report);
-	overrides_done(&o);
+	words_done(&overrides);
 	if (c->config == NULL || (c->args.verb->flags & VERB_TARGET) == 0)
 		return c->config == NULL ? -1 : 0;
 	return target_find(c, c->args.words[0], c->args.verb->flags & VERB_TARGET, &c->target);

@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "policy/config.h"
 #include "redis/client.h"
+#include "redis/words.h"
 #include "rqctl/args.h"
 #include "rqctl/target.h"
 
@@ -75,6 +76,9 @@ int	ctl_duration(struct ctl *, enum opt, usec_t *ret) MUSTCHECK;
  * text is an imperative: "drop 12 dead letters of orders".
  */
 bool	ctl_confirm(struct ctl *, const char *, ...) PRINTF(2, 3);
+
+/* Adds the lines of a text, which are not empty, as words. */
+void	ctl_add_lines(struct words *, const char *);
 
 /* SIGINT and SIGTERM only set a flag from here on: long work stops between two steps. */
 void	ctl_catch_signals(void);

@@ -48,14 +48,9 @@ struct redisReply *
 delivery_fields(struct ctl *c, const struct target *t, const struct redisReply *tags, size_t step)
 {
 	struct words w = { .n = 0 };
-	const char *tag;
-	size_t i, len;
 
 	ask_add(&w, "HMGET %s", t->keys.name[KEY_DELIVERY]);
-	for (i = 0; i < reply_len(tags); i += step) {
-		tag = reply_str(reply_at(tags, i), &len);
-		words_mem(&w, tag != NULL ? tag : "", tag != NULL ? len : 0);
-	}
+	ask_add_list(&w, tags, step);
 	return ask_words(c, &w);
 }
 

@@ -4,8 +4,6 @@
  * For completion, rqctl fills in the templates in completion/ from its tables.  The result
  * is installed.  The scripts get the names of queues from `rqctl queues --names`.
  */
-#include "rqctl/help.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 
 #include "redis/script.h"
 #include "rqctl/ctl.h"
-#include "rqctl/help.h"
 #include "rqctl/out.h"
 
 #include <config.h>

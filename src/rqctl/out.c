@@ -39,31 +39,31 @@ out_init(void)
 
 /* From the terminal, else from the environment. */
 static int
-terminal_size(bool width)
+terminal_size(bool width, int otherwise)
 {
 	const char *env = getenv(width ? "COLUMNS" : "LINES");
-	struct winsize ws;
-	int n = 0;
+	struct winsize ws = { 0 };
+	int n;
 
 	if (!isatty(STDOUT_FILENO))
 		return 0;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0)
-		n = width ? ws.ws_col : ws.ws_row;
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws);
+	n = width ? ws.ws_col : ws.ws_row;
 	if (n <= 0 && env != NULL)
 		n = atoi(env);
-	return n > 0 ? n : width ? 80 : 24;
+	return n > 0 ? n : otherwise;
 }
 
 int
 out_width(void)
 {
-	return terminal_size(true);
+	return terminal_size(true, 80);
 }
 
 int
 out_height(void)
 {
-	return terminal_size(false);
+	return terminal_size(false, 24);
 }
 
 const char *

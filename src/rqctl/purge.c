@@ -80,39 +80,36 @@ purge_steps(struct ctl *c, const char *script, const char *key, const char *what
 	return 0;
 }
 
-/* One page of retries, n at most, from offset on: how many were there, and are gone. */
-static int
-forget_page(struct ctl *c, int64_t offset, int64_t n, int64_t *there, int64_t *gone)
+/* Deletes those retries that are not in flight; returns how many, or -1. */
+static int64_t
+forget(struct ctl *c, const struct redisReply *tags)
 {
 	char *const *k = c->target.keys.name;
 	struct words w = { .n = 0 };
-	struct redisReply *tags;
-	const char *tag;
-	size_t i, len;
 
-	*gone = 0;
-	tags = ask(c, "ZRANGE %s %lld %lld", k[KEY_RETRY], (long long)offset,
-	    (long long)(offset + n - 1));
-	*there = tags != NULL ? (int64_t)reply_len(tags) : -1;
+	if (reply_len(tags) == 0)
+		return tags == NULL ? -1 : 0;
 	ask_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
-	for (i = 0; i < reply_len(tags); i++)
-		if ((tag = reply_str(reply_at(tags, i), &len)) != NULL)
-			words_mem(&w, tag, len);
-	if (*there > 0)
-		*gone = ask_number(ask_script_words(c, "forget", 3, &w));
-	words_done(&w);
-	client_reply_free(tags);
-	return *there == -1 || *gone == -1 ? -1 : 0;
+	ask_add_list(&w, tags, 1);
+	return ask_number(ask_script_words(c, "forget", 3, &w));
 }
 
+/* offset: of the retries that stay, because they are in flight. */
 static int
 purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 {
+	const char *key = c->target.keys.name[KEY_RETRY];
 	int64_t offset = 0, there = 1, n, left;
+	struct redisReply *tags;
 
 	while (there > 0 && *gone < counted && !ctl_interrupted()) {
-		left = counted - *gone;
-		if (forget_page(c, offset, left < STEP ? left : STEP, &there, &n) == -1)
+		left = counted - *gone < STEP ? counted - *gone : STEP;
+		tags = ask(c, "ZRANGE %s %lld %lld", key, (long long)offset,
+		    (long long)(offset + left - 1));
+		there = (int64_t)reply_len(tags);
+		n = forget(c, tags);
+		client_reply_free(tags);
+		if (n == -1)
 			return -1;
 		offset += there - n;
 		*gone += n;

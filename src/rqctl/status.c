@@ -144,19 +144,19 @@ print_json(const struct ctl *c, const struct picture *p)
 static void
 print_warnings(const struct fleet *f, struct buf *b)
 {
-	const char *error;
-	char *line;
+	const char *error, *name;
 	size_t i;
 
 	for (i = 0; i < f->n; i++) {
 		error = fleet_text(f->daemons[i].beat, "log_error");
+		name = f->daemons[i].instance;
 		if (error[0] == '\0')
 			continue;
-		line = xasprintf("warning: daemon %s cannot write its log: %s",
-		    f->daemons[i].instance, error);
-		out_escape(b, line, strlen(line));
+		buf_puts(b, "warning: daemon ");
+		out_escape(b, name, strlen(name));
+		buf_puts(b, " cannot write its log: ");
+		out_escape(b, error, strlen(error));
 		buf_addc(b, '\n');
-		free(line);
 	}
 }
 

@@ -41,8 +41,7 @@ struct try {
 	const struct queue_config *cfg;
 	struct launcher		*launcher;	/* NULL: not root */
 	struct config_source	 source;	/* the launcher's */
-	const char		*overrides[64];	/* of source */
-	char			*override_text;	/* owned: they point into it */
+	struct words		 overrides;	/* of source */
 	struct handler		*handler;
 	struct message		*msg;
 	struct run		*run;		/* NULL: not started, or done */
@@ -160,16 +159,11 @@ on_signal(int signo, void *arg)
 static void
 fill_source(struct try *t)
 {
-	char *rest = t->override_text = xstrdup(t->ctl->config->overrides), *word;
-	size_t n = 0;
-
 	if (ctl_has_file(t->ctl))
 		t->source.file = t->ctl->config->file;
-	while (n + 1 < ARRAY_LEN(t->overrides) && (word = strsep(&rest, "\n")) != NULL) {
-		if (*word != '\0')
-			t->overrides[n++] = word;
-	}
-	t->source.overrides = t->overrides;
+	ctl_add_lines(&t->overrides, t->ctl->config->overrides);
+	words_mem(&t->overrides, NULL, 0);
+	t->source.overrides = t->overrides.v;
 }
 
 static int
@@ -433,6 +427,6 @@ try_run(struct ctl *c)
 		loop_free(t.loop);
 	message_free(t.msg);
 	config_unref(t.config);
-	free(t.override_text);
+	words_done(&t.overrides);
 	buf_done(&payload);
 }

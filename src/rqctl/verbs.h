@@ -120,10 +120,13 @@ void	unlock_run(struct ctl *);
 void	check_run(struct ctl *);
 void	ping_run(struct ctl *);
 void	help_run(struct ctl *);
+void	help_print(const struct verb *);	/* NULL: all verbs */
 
 
 /* push: text to ctl.target; NULL: standard input. */
 void	push_text(struct ctl *, const char *text);
+/* The templates of help --completion. */
+extern const char completion_bash[], completion_zsh[];
 /* The exit status of check, 0 to 3, for one of check_run() or of <sysexits.h>. */
 int	check_status(int);
 
