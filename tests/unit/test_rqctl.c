@@ -333,6 +333,33 @@ tables(void **state)
 	buf_done(&b);
 }
 
+/* A long id is cut, so that the error can be read; not more than needed, nor below 8 columns. */
+static void
+a_column_makes_room(void **state)
+{
+	struct buf b = BUF_INIT;
+	struct table t;
+
+	(void)state;
+	table_init(&t, "N|ID|ERROR");
+	t.last_min = 10;
+	t.cut = 1;
+	table_add(&t, "1");
+	table_add(&t, "an-id-of-twenty-byte");
+	table_add(&t, "no such host: db1");
+	table_print(&t, &b, 28);
+	assert_string_equal(buf_str(&b),
+	    "N  ID             ERROR\n"
+	    "1  an-id-of-twe+  no such ho\n");
+	buf_clear(&b);
+	table_print(&t, &b, 16);
+	assert_string_equal(buf_str(&b),
+	    "N  ID        ERR\n"
+	    "1  an-id-o+  no\n");
+	table_done(&t);
+	buf_done(&b);
+}
+
 static void
 json_bytes(void **state)
 {
@@ -424,6 +451,7 @@ main(void)
 		cmocka_unit_test(terminals_are_safe),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(tables),
+		cmocka_unit_test(a_column_makes_room),
 		cmocka_unit_test(json_bytes),
 		cmocka_unit_test(deliveries),
 		cmocka_unit_test(pauses),
