@@ -122,7 +122,7 @@ free_lines(char ***lines, size_t *n)
 	*lines = NULL;
 }
 
-/* Moves what is on one list behind another. */
+/* Moves the lines of one list behind those of another. */
 static void
 move_lines(char ***to, size_t *nto, char ***from, size_t *nfrom)
 {

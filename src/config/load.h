@@ -14,7 +14,7 @@
 
 #include "policy/config.h"
 
-/* What was found wrong; zero it to start. */
+/* The errors and warnings of a load; zero it to start. */
 struct config_report {
 	char		**errors;	/* owned lines, without newline */
 	size_t		  nerrors;
@@ -26,6 +26,7 @@ struct config_report {
 	size_t		  nfiles;
 };
 void	config_report_done(struct config_report *);
+/* Appends a copy of the text to one of the lists. */
 void	config_report_add(char ***lines, size_t *n, const char *text, size_t len);
 
 struct config_source {
@@ -38,11 +39,11 @@ struct config_source {
 	const char *const	 *command;	/* NULL-terminated */
 	bool			  strict;	/* -tt: warnings are errors */
 	/*
-	 * rqctl: commands, users and files are not looked at.  Included files that have errors
-	 * are left out, unless they may say where Redis is.
+	 * rqctl: does not look at commands, users and files.  Leaves out included files that
+	 * have errors, unless they may say where Redis is.
 	 */
 	bool			  client;
-	/* What config_print() has written, to be read in place of file and queue; NULL: none. */
+	/* Text of config_print(), read in place of file and queue; NULL: none. */
 	const char		 *text;
 	size_t			  text_len;
 };

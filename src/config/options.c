@@ -1,5 +1,5 @@
 /*
- * The table of options, and what is found by name in it.
+ * The table of options, and looking them up by name.
  */
 #include "config/options.h"
 

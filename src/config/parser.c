@@ -335,7 +335,7 @@ parse_option(struct parser *p, struct item *item)
 	item->settings[item->n++] = s;
 }
 
-/* -- what is none of it ------------------------------------------------------------ */
+/* -- neither option nor section ------------------------------------------------------------ */
 
 static void
 unexpected(struct parser *p, enum section section)

@@ -1,9 +1,9 @@
 /*
  * Reading one heartbeat: the JSON that a daemon wrote to rqd:daemon:INSTANCE.
  *
- * Anybody who may write to Redis may write one.  So its size, the memory that parsing
- * it takes, and its depth are bounded before it is parsed, and only the members that
- * heartbeat.c writes are kept, where they have the type that it gives them.
+ * Anybody who may write to Redis can write one.  So the reader first bounds its size, its
+ * depth, and the memory that parsing takes.  Then it keeps only the members that
+ * heartbeat.c writes, and only in the type that heartbeat.c gives them.
  */
 #ifndef RQD_STATUS_BEAT_H
 #define RQD_STATUS_BEAT_H

@@ -1,12 +1,13 @@
 /*
- * The daemons that live, by their heartbeats (section 2 of the contract).  The
- * index rqd:daemons names the instances, each one's heartbeat is a key with a
- * TTL: a daemon lives while its key is there.  No SCAN, and no more than the
- * latest thousand.
+ * The daemons that are alive, by their heartbeats (doc/keys.md).
  *
- * A heartbeat is JSON of which every member is optional; the accessors here
- * give NULL or a default for what is not there or of another type.  A heartbeat that
- * is too large (beat.h) is left out and counted, and so are all that come after
+ * The index rqd:daemons names the instances.  Each has a heartbeat, a key with a TTL, and
+ * is alive while that key exists.  Readers look at the latest FLEET_MAX of the index, and
+ * never SCAN.
+ *
+ * A heartbeat is JSON, and all its members are optional.  The functions here return NULL
+ * or a default for a member that is missing or has another type.  A heartbeat that is too
+ * large (beat.h) is left out and counted, and so are all that follow once
  * FLEET_WEIGHT_MAX is reached.
  */
 #ifndef RQD_STATUS_FLEET_H
@@ -45,7 +46,7 @@ void	fleet_done(struct fleet *);
 
 const char *fleet_text(const json_t *object, const char *member);	/* "" */
 double	fleet_number(const json_t *object, const char *member, double otherwise);
-int64_t	fleet_count(const json_t *object, const char *member);	/* 0 for what is none */
+int64_t	fleet_count(const json_t *object, const char *member);	/* 0: not a count */
 
 /* What a daemon says of the queue with this key; NULL: it does not serve it. */
 const json_t *fleet_queue(const struct daemon *, const char *key);

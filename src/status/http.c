@@ -82,7 +82,7 @@ struct http {
 	struct evhttp_bound_socket	*bound;	/* NULL: not listening */
 	struct listen_socket	 listener;	/* its descriptor is bound's */
 	char	*where;		/* as configured; "": nowhere */
-	bool	 complained;	/* that where cannot be had */
+	bool	 complained;	/* logged that it cannot listen */
 	struct timer	 retry;	/* to open where, or to end a rest */
 	struct peer_list	 peers;
 	unsigned	 npeers;

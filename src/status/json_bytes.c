@@ -1,6 +1,5 @@
 /*
- * Bytes in JSON: a string where they are UTF-8, else base64 under another name,
- * so that nothing is lost and nothing is mistaken.
+ * Bytes in JSON; see json_bytes.h.
  */
 #include "status/json_bytes.h"
 

@@ -1,5 +1,5 @@
 /*
- * Bytes in JSON.
+ * Bytes in JSON: a string where they are UTF-8, else base64 in a member NAME_base64.
  */
 #ifndef RQD_STATUS_JSON_BYTES_H
 #define RQD_STATUS_JSON_BYTES_H

@@ -1,9 +1,9 @@
 /*
  * Metric families, each a row of a table, and their samples.
  *
- * What is not known is left out, never 0: a graph has then a gap, as it should.
- * That concerns only what Redis is asked (depths); all other series are there from
- * the first moment.
+ * A value that is not known is left out, and never 0: the graph then has a gap.  Only
+ * values that come from Redis (depths) can be unknown; all other series exist from the
+ * first moment.
  */
 #include "status/metrics.h"
 

@@ -15,7 +15,7 @@ struct monitor;
 struct monitor	*monitor_new(struct loop *, struct conn *, const char *host,
 		    void (*look)(struct view *, void *), void *arg);
 void		 monitor_listen(struct monitor *, const char *where);	/* "": nowhere */
-/* Shows nothing any more: what is looked at may go now. */
+/* From now on answers 503; the view's objects may be freed. */
 void		 monitor_stop(struct monitor *);
 /* Any time but from its own callbacks. */
 void		 monitor_free(struct monitor *);

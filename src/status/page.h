@@ -1,5 +1,5 @@
 /*
- * The page at /: the files of src/service/page, embedded at build time.
+ * The page at /: the files of src/status/page, embedded at build time.
  */
 #ifndef RQD_STATUS_PAGE_H
 #define RQD_STATUS_PAGE_H

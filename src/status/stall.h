@@ -1,7 +1,7 @@
 /*
  * How long a queue has had waiting messages while none was taken.
  *
- * The surveys tell.  A queue makes progress when no message is ready, when deliveries
+ * Each survey is compared with the one before.  A queue makes progress when no message is ready, when deliveries
  * were counted since the last survey, or when fewer messages are ready than before.
  * Surveys further apart than STALL_GAP say nothing about the time between them.
  */

@@ -1,6 +1,6 @@
 /*
- * What an operator must know of a queue: `rqctl status` and /status say the
- * same, in the same words.
+ * The state of a queue as operators see it, in words and as JSON.  `rqctl status` and
+ * /status both use this, so they cannot differ.
  */
 #ifndef RQD_STATUS_STATE_H
 #define RQD_STATUS_STATE_H
@@ -31,7 +31,7 @@ enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
  */
 double	state_oldest(const struct facts *);
 
-/* Why nothing moves, or what is unusual, or "ok": a few words, unescaped. */
+/* Appends why the queue stands still, or what is unusual, or "ok": a few words, unescaped. */
 enum mood	 state_text(const struct facts *, struct buf *);
 
 /* A new object. */

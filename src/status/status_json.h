@@ -1,6 +1,6 @@
 /*
- * /status: the daemon and its fleet as one JSON object; rqd(8), HTTP.  What is
- * said of queues is what `rqctl status --json` says.
+ * /status: the daemon and its fleet as one JSON object; rqd(8), HTTP.  Queues
+ * look as in `rqctl status --json`.
  */
 #ifndef RQD_STATUS_STATUS_JSON_H
 #define RQD_STATUS_STATUS_JSON_H
