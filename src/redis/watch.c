@@ -34,7 +34,7 @@
 
 TAILQ_HEAD(watch_chain, watch_key);
 
-enum watch_mode { MODE_UNKNOWN, MODE_ON, MODE_OFF };
+enum watch_mode { WATCH_UNKNOWN, WATCH_ON, WATCH_OFF };
 
 struct watch {
 	struct loop	 *loop;
@@ -48,7 +48,7 @@ struct watch {
 	struct request	  tracking;	/* CLIENT TRACKING */
 	char		 *why;		/* why it is off */
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
-	enum watch_mode	  reported;	/* by mode() */
+	enum watch_mode  reported;	/* by mode() */
 	struct timer	  off_timer;	/* set: it is off, and mode() was not called */
 	usec_t		  again_at;	/* mono: refused, and tried again then; 0: it is not */
 	unsigned	  refusals;	/* of these connections */
@@ -173,7 +173,7 @@ watch_message(const char *channel UNUSED, size_t len UNUSED, const struct redisR
 static void
 watch_report(struct watch *w, bool on)
 {
-	enum watch_mode mode = on ? MODE_ON : MODE_OFF;
+	enum watch_mode mode = on ? WATCH_ON : WATCH_OFF;
 
 	if (w->reported == mode)
 		return;
