@@ -35,7 +35,7 @@ while IFS='	' read -r name words; do
 	like "$(grep "/$name:" "$T/t.out")" "rqd: warning: .*rqd.conf:[0-9]+: $words" "rqd -t: $name"
 	echo '{"id":1}' | RQD_CONFIG=$T/rqd.conf "$RQCTL" try "$name" >"$T/try.out" 2>&1
 	ok "[ $? -eq 126 ] || [ $? -eq 127 ]" "rqctl try $name: as a shell ends"
-	like "$(cat "$T/try.out")" "^rqctl: $name 1: cannot be started: $words.*: would be given back" "and says why"
+	like "$(cat "$T/try.out")" "^rqctl: $name 1: cannot be started: $words.*: would be returned without an attempt" "and says why"
 done <"$T/cases"
 
 rqd_run rqd -c "$T/rqd.conf"

@@ -100,7 +100,7 @@ log_wait 10 'event=unsubscribed queue=once' 1 one
 like "$(log_lines 'event=unsubscribed' one)" "level=error .*redis-cli CONFIG SET notify-keyspace-events 'Ex'" \
     'without the flags the log says what to do'
 wait_ok 20 'RQD_CONFIG=$T/one.conf "$RQCTL" status once | grep -q unsubscribed' 'rqctl status'
-like "$(RQD_CONFIG=$T/one.conf "$RQCTL" check)" '^error: once: a daemon does not hear' 'rqctl check'
+like "$(RQD_CONFIG=$T/one.conf "$RQCTL" check)" '^error: once: a daemon has lost a subscription' 'rqctl check'
 eval "$(log_lines 'event=unsubscribed' one | sed "s|.*do: redis-cli \(.*'Ex'\).*|r \1|")" >/dev/null
 log_wait 20 'event=subscribed queue=once$' 1 one
 r set send_message-last x px 50 >/dev/null

@@ -111,21 +111,21 @@ rig_letter(const struct rig *r, char letter)
 }
 
 redisReply *
-rig_script(struct rig *r, const char *name, const char *keys, struct args *args)
+rig_script(struct rig *r, const char *name, const char *keys, struct words *args)
 {
 	const struct script *s = script_find(name);
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 	int i;
 
 	assert_non_null(s);
-	args_str(&w, "EVALSHA");
-	args_str(&w, s->sha);
-	args_fmt(&w, "%zu", strlen(keys));
+	words_add(&w, "EVALSHA");
+	words_add(&w, s->sha);
+	words_fmt(&w, "%zu", strlen(keys));
 	for (i = 0; keys[i] != '\0'; i++)
-		args_str(&w, rig_letter(r, keys[i]));
+		words_add(&w, rig_letter(r, keys[i]));
 	for (i = 0; i < args->n; i++)
-		args_mem(&w, args->v[i], args->len[i]);
+		words_mem(&w, args->v[i], args->len[i]);
 	reply = redisCommandArgv(r->c, w.n, w.v, w.len);
 	if (reply != NULL && reply->type == REDIS_REPLY_ERROR &&
 	    strncmp(reply->str, "NOSCRIPT", 8) == 0) {
@@ -141,8 +141,8 @@ rig_script(struct rig *r, const char *name, const char *keys, struct args *args)
 		w.len[1] = s->len;
 		reply = redisCommandArgv(r->c, w.n, w.v, w.len);
 	}
-	args_done(&w);
-	args_done(args);
+	words_done(&w);
+	words_done(args);
 	if (reply == NULL) {
 		fail_msg("%s: %s", name, r->c->errstr);
 		abort();
@@ -181,13 +181,13 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 
 /* The words of kind "stream" that every script of it is given. */
 static void
-rig_add_group(const struct rig *r, struct args *w, bool consumer)
+rig_add_group(const struct rig *r, struct words *w, bool consumer)
 {
 	if (r->consumer == NULL)
 		return;
-	args_str(w, "rqd");
+	words_add(w, "rqd");
 	if (consumer)
-		args_str(w, r->consumer);
+		words_add(w, r->consumer);
 }
 
 int
@@ -195,24 +195,24 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
     double deadline, struct popped *p, const char **status)
 {
 	static char text[16];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 	size_t i;
 	int got = 0;
 
-	args_fmt(&w, "%d", n);
-	args_fmt(&w, "%lld", maxbytes);
-	args_fmt(&w, "%lld", max);
-	args_str(&w, call);
-	args_fmt(&w, "%.6f", deadline);
-	args_fmt(&w, "%d", r->fleet);
-	args_fmt(&w, "%.9f", r->gap);
-	args_fmt(&w, "%.9f", r->slack);
-	args_str(&w, r->turn != NULL ? r->turn : "retry");
-	args_fmt(&w, "%lld", r->prev);
+	words_fmt(&w, "%d", n);
+	words_fmt(&w, "%lld", maxbytes);
+	words_fmt(&w, "%lld", max);
+	words_add(&w, call);
+	words_fmt(&w, "%.6f", deadline);
+	words_fmt(&w, "%d", r->fleet);
+	words_fmt(&w, "%.9f", r->gap);
+	words_fmt(&w, "%.9f", r->slack);
+	words_add(&w, r->turn != NULL ? r->turn : "retry");
+	words_fmt(&w, "%lld", r->prev);
 	rig_add_group(r, &w, true);
 	if (r->consumer != NULL)
-		args_fmt(&w, "%lld", max);
+		words_fmt(&w, "%lld", max);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
 	    r->unique ? "unique_pop" : "pop", "QBCRDPK", &w);
 	if (reply == NULL)
@@ -235,17 +235,17 @@ int
 rig_mine(struct rig *r, const char *call, int page, long long max, struct popped *p)
 {
 	char from[40] = "0", offset[24] = "0";
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 	int got = 0, i;
 	size_t k;
 
 	while (from[0] != '\0') {
-		args_str(&w, call);
-		args_str(&w, from);
-		args_str(&w, offset);
-		args_fmt(&w, "%lld", max);
-		args_fmt(&w, "%d", page);
+		words_add(&w, call);
+		words_add(&w, from);
+		words_add(&w, offset);
+		words_fmt(&w, "%lld", max);
+		words_fmt(&w, "%d", page);
 		if ((reply = rig_script(r, "mine", "BCD", &w)) == NULL)
 			return -1;
 		snprintf(from, sizeof(from), "%s", reply->element[1]->str);
@@ -281,16 +281,16 @@ rig_popped_done(struct popped *p, int n)
 /* -- settle, renew, tick ---------------------------------------------------- */
 
 void
-rig_settle_begin(const struct rig *r, struct args *w)
+rig_settle_begin(const struct rig *r, struct words *w)
 {
-	args_str(w, "0");
-	args_str(w, "testhost");
-	args_str(w, r->over != NULL ? r->over : "");
+	words_add(w, "0");
+	words_add(w, "testhost");
+	words_add(w, r->over != NULL ? r->over : "");
 	rig_add_group(r, w, true);
 }
 
 redisReply *
-rig_settle_script(struct rig *r, struct args *w)
+rig_settle_script(struct rig *r, struct words *w)
 {
 	return r->consumer != NULL ? rig_script(r, "stream_settle", "BCRDXQ", w) :
 	    r->unique ? rig_script(r, "unique_settle", "BCRDXQ", w) :
@@ -301,20 +301,20 @@ const char *
 rig_settle(struct rig *r, const char *op, const struct popped *p, const char *arg)
 {
 	static char answer[256];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 
 	rig_settle_begin(r, &w);
-	args_str(&w, op);
-	args_mem(&w, p->tag, p->taglen);
-	args_str(&w, p->token);
+	words_add(&w, op);
+	words_mem(&w, p->tag, p->taglen);
+	words_add(&w, p->token);
 	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0)
-		args_str(&w, arg);
+		words_add(&w, arg);
 	if (strcmp(op, "dead") == 0) {
-		args_str(&w, arg);
-		args_str(&w, "attempts");
-		args_str(&w, "1");
-		args_str(&w, "stderr's end");
+		words_add(&w, arg);
+		words_add(&w, "attempts");
+		words_add(&w, "1");
+		words_add(&w, "stderr's end");
 	}
 	if ((reply = rig_settle_script(r, &w)) == NULL)
 		return NULL;
@@ -327,15 +327,15 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 int
 rig_renew(struct rig *r, const struct popped *p)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 	int answer;
 
-	args_fmt(&w, "%d", r->fleet);
+	words_fmt(&w, "%d", r->fleet);
 	rig_add_group(r, &w, true);
-	args_str(&w, "0");
-	args_mem(&w, p->tag, p->taglen);
-	args_str(&w, p->token);
+	words_add(&w, "0");
+	words_mem(&w, p->tag, p->taglen);
+	words_add(&w, p->token);
 	reply = r->consumer != NULL ? rig_script(r, "stream_renew", "BRDQ", &w) :
 	    rig_script(r, "renew", "BRD", &w);
 	if (reply == NULL)
@@ -350,24 +350,24 @@ int
 rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
     int batch, long long maxbytes, long long rank, const char *cursor, struct ticked *t)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *reply;
 
-	args_fmt(&w, "%.6f", lease);
-	args_fmt(&w, "%.6f", foreign);
-	args_str(&w, requeue ? "1" : "0");
-	args_fmt(&w, "%.6f", sent);
-	args_fmt(&w, "%d", batch);
-	args_fmt(&w, "%lld", maxbytes);
-	args_fmt(&w, "%lld", rank);
-	args_str(&w, cursor != NULL ? cursor : "-");
+	words_fmt(&w, "%.6f", lease);
+	words_fmt(&w, "%.6f", foreign);
+	words_add(&w, requeue ? "1" : "0");
+	words_fmt(&w, "%.6f", sent);
+	words_fmt(&w, "%d", batch);
+	words_fmt(&w, "%lld", maxbytes);
+	words_fmt(&w, "%lld", rank);
+	words_add(&w, cursor != NULL ? cursor : "-");
 	rig_add_group(r, &w, false);
 	if (r->consumer != NULL) {
-		args_str(&w, t->scan);
-		args_str(&w, "16777216");
+		words_add(&w, t->scan);
+		words_add(&w, "16777216");
 	}
-	args_str(&w, "acked");
-	args_str(&w, "1");
+	words_add(&w, "acked");
+	words_add(&w, "1");
 	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
 	    r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
 	    rig_script(r, "tick", "QBCRDLS", &w);

@@ -10,7 +10,7 @@
 
 #include "../redis/server.h"
 #include "../unit/unit.h"
-#include "queue/script_args.h"
+#include "redis/words.h"
 #include "queue/keys.h"
 
 struct rig {
@@ -58,7 +58,7 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
  * A script: keys is a letter for each of KEYS, as in the scripts (Q B C R D L
  * P S, X: QDEAD, T: QSCHEDULE, K: QRATE); args is done after it.  NULL, and r->error, on an error.
  */
-redisReply *rig_script(struct rig *, const char *name, const char *keys, struct args *);
+redisReply *rig_script(struct rig *, const char *name, const char *keys, struct words *);
 
 /* How many came, or -1; status is a static text. */
 int	 rig_pop(struct rig *, int n, long long maxbytes, long long max, const char *call,
@@ -67,8 +67,8 @@ int	 rig_mine(struct rig *, const char *call, int page, long long max, struct po
 void	 rig_popped_done(struct popped *, int n);
 
 /* settle's words in front of the results, and the script of the rig's kind. */
-void	 rig_settle_begin(const struct rig *, struct args *);
-redisReply *rig_settle_script(struct rig *, struct args *);
+void	 rig_settle_begin(const struct rig *, struct words *);
+redisReply *rig_settle_script(struct rig *, struct words *);
 /* One result; the answer is valid until the next call; NULL on an error. */
 const char *rig_settle(struct rig *, const char *op, const struct popped *, const char *arg);
 int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */

@@ -455,7 +455,7 @@ static const struct row rows[] = {
 };
 
 static void
-add_words(struct args *w, const char *words, int n)
+add_words(struct words *w, const char *words, int n)
 {
 	char *copy = xstrdup(words), *word, *rest = copy, text[300], *at;
 
@@ -467,7 +467,7 @@ add_words(struct args *w, const char *words, int n)
 			snprintf(text, sizeof(text), "%s%d%s", word, n, at + 2);
 			word = text;
 		}
-		args_fmt(w, "%s", strcmp(word, "\"\"") == 0 ? "" : word);
+		words_fmt(w, "%s", strcmp(word, "\"\"") == 0 ? "" : word);
 	}
 	free(copy);
 }
@@ -523,7 +523,7 @@ script_usec(long long since)
 static long long
 measure(const struct row *row)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	long long since;
 	redisReply *r;
 	int i;
@@ -579,23 +579,23 @@ test_bounds(void **state)
 static void
 add_entry(enum key key, const char *id, int fields)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int i;
 
-	args_str(&w, "XADD");
-	args_str(&w, rig_key(&rig, key));
-	args_str(&w, id);
-	args_str(&w, "id");
-	args_str(&w, "7");
+	words_add(&w, "XADD");
+	words_add(&w, rig_key(&rig, key));
+	words_add(&w, id);
+	words_add(&w, "id");
+	words_add(&w, "7");
 	for (i = 1; i < fields; i++) {
-		args_fmt(&w, "f%d", i);
-		args_str(&w, "v");
+		words_fmt(&w, "f%d", i);
+		words_add(&w, "v");
 	}
 	r = redisCommandArgv(rig.c, w.n, w.v, w.len);
 	assert_int_equal(r->type, REDIS_REPLY_STRING);
 	freeReplyObject(r);
-	args_done(&w);
+	words_done(&w);
 }
 
 static const struct entry_row {
@@ -615,7 +615,7 @@ static const struct entry_row {
 static long long
 measure_entry(const struct entry_row *row, int fields)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	long long since;
 	redisReply *r;
 	char id[24];

@@ -155,22 +155,22 @@ pops(void)
 static void
 settles(const char *op, const char *arg)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	size_t k;
 	int i;
 
 	rig_settle_begin(&rig, &w);
 	for (i = 0; i < nhad; i++) {
-		args_str(&w, op);
-		args_mem(&w, had[i].tag, had[i].taglen);
-		args_str(&w, had[i].token);
+		words_add(&w, op);
+		words_mem(&w, had[i].tag, had[i].taglen);
+		words_add(&w, had[i].token);
 		if (arg != NULL)
-			args_str(&w, arg);
+			words_add(&w, arg);
 		if (strcmp(op, "dead") == 0) {
-			args_str(&w, "exit");
-			args_str(&w, "1");
-			args_str(&w, "e");
+			words_add(&w, "exit");
+			words_add(&w, "1");
+			words_add(&w, "e");
 		}
 	}
 	if ((r = rig_settle_script(&rig, &w)) == NULL)
@@ -238,11 +238,11 @@ renews(void)
 static void
 bodies(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_mem(&w, had[0].tag, had[0].taglen);
-	args_str(&w, had[0].token);
+	words_mem(&w, had[0].tag, had[0].taglen);
+	words_add(&w, had[0].token);
 	if ((r = rig_script(&rig, "body", "CD", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -250,14 +250,14 @@ bodies(void)
 static void
 pushes(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_str(&w, "9#x");
-	args_str(&w, "1");
-	args_str(&w, "");
-	args_str(&w, "0");
-	args_str(&w, "pushed");
+	words_add(&w, "9#x");
+	words_add(&w, "1");
+	words_add(&w, "");
+	words_add(&w, "0");
+	words_add(&w, "pushed");
 	if ((r = rig_script(&rig, "push", "BCRD", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -265,24 +265,24 @@ pushes(void)
 static void
 rescues_as(const char *op)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_str(&w, op);
-	args_str(&w, "1");
-	args_str(&w, "1#f.0.1");
-	args_str(&w, "1");
-	args_str(&w, "2");
-	args_str(&w, "1");
-	args_str(&w, "0");
-	args_str(&w, "rescued");
-	args_str(&w, "10");
-	args_str(&w, "h");
-	args_str(&w, "exit");
-	args_str(&w, "1");
-	args_str(&w, "e");
-	args_str(&w, "f.99");
-	args_str(&w, "0");
+	words_add(&w, op);
+	words_add(&w, "1");
+	words_add(&w, "1#f.0.1");
+	words_add(&w, "1");
+	words_add(&w, "2");
+	words_add(&w, "1");
+	words_add(&w, "0");
+	words_add(&w, "rescued");
+	words_add(&w, "10");
+	words_add(&w, "h");
+	words_add(&w, "exit");
+	words_add(&w, "1");
+	words_add(&w, "e");
+	words_add(&w, "f.99");
+	words_add(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -304,13 +304,13 @@ rescues_dead(void)
 static void
 buries(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_mem(&w, had[0].tag, had[0].taglen);
-	args_str(&w, "0");
-	args_str(&w, "h");
-	args_str(&w, "e");
+	words_mem(&w, had[0].tag, had[0].taglen);
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "e");
 	if ((r = rig_script(&rig, "bury", "CRDX", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -318,12 +318,12 @@ buries(void)
 static void
 forgets(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int i;
 
 	for (i = 0; i < 2; i++)
-		args_mem(&w, had[i].tag, had[i].taglen);
+		words_mem(&w, had[i].tag, had[i].taglen);
 	if ((r = rig_script(&rig, "forget", "CRD", &w)) != NULL)
 		freeReplyObject(r);
 }
@@ -339,12 +339,12 @@ static void
 revives(void)
 {
 	redisReply *letters = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
-	struct args w = { 0 };
+	struct words w = { 0 };
 	size_t i;
 
-	args_str(&w, "1048576");
+	words_add(&w, "1048576");
 	for (i = 0; letters->type == REDIS_REPLY_ARRAY && i < letters->elements; i++)
-		args_str(&w, letters->element[i]->element[0]->str);
+		words_add(&w, letters->element[i]->element[0]->str);
 	if ((r = rig_script(&rig, "dead_retry", "BCRDX", &w)) != NULL)
 		freeReplyObject(r);
 	freeReplyObject(letters);
@@ -354,13 +354,13 @@ static void
 looks(void)
 {
 	struct popped p[8];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	char call[24];
 	int n;
 
-	args_str(&w, "0");
-	args_str(&w, "rqd");
+	words_add(&w, "0");
+	words_add(&w, "rqd");
 	r = rig_script(&rig, rig.consumer != NULL ? "stream_arm" : "arm", "QRLP", &w);
 	if (r != NULL)
 		freeReplyObject(r);

@@ -145,19 +145,19 @@ test_renew(void **state)
 static void
 test_full(void **state)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
 	(void)state;
 	begin(false, 5);
 	rig.fleet = 2;
 	assert_int_equal(pop_only(2), 2);
-	args_str(&w, "2");
+	words_add(&w, "2");
 	r = rig_script(&rig, "arm", "QRLPB", &w);
 	assert_int_equal(r->element[1]->integer, 3);
 	assert_int_equal(r->element[7]->integer, 1);
 	freeReplyObject(r);
-	args_str(&w, "3");
+	words_add(&w, "3");
 	r = rig_script(&rig, "arm", "QRLPB", &w);
 	assert_int_equal(r->element[7]->integer, 0);
 	freeReplyObject(r);

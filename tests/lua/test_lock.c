@@ -41,32 +41,32 @@ answer(redisReply *r)
 static int
 lock(const char *token, const char *ttl)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 
-	args_str(&w, token);
-	args_str(&w, "host 12");
-	args_str(&w, ttl);
+	words_add(&w, token);
+	words_add(&w, "host 12");
+	words_add(&w, ttl);
 	return answer(rig_script(&rig, "lock", "Q", &w));
 }
 
 static int
 renew(const char *token, const char *ttl)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 
-	args_str(&w, token);
-	args_str(&w, ttl);
+	words_add(&w, token);
+	words_add(&w, ttl);
 	return answer(rig_script(&rig, "lock_renew", "Q", &w));
 }
 
 static int
 unlock(const char *who)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int n;
 
-	args_str(&w, who);
+	words_add(&w, who);
 	if ((r = rig_script(&rig, "unlock", "Q", &w)) == NULL)
 		return -1;
 	n = (int)r->integer;
@@ -83,7 +83,7 @@ ttl(void)
 static void
 test_lock(void **state)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
 	(void)state;
@@ -111,7 +111,7 @@ test_lock(void **state)
 	assert_int_equal(left, -2);
 	assert_string_equal(holder, "");
 	assert_int_equal(lock("abd", "60000"), 1);
-	args_done(&w);
+	words_done(&w);
 	freeReplyObject(r);
 }
 

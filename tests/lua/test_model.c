@@ -146,13 +146,13 @@ step_push_later(void)
 
 	snprintf(tag, sizeof(tag), "x#push%u", ++calls);
 	for (again = 0; again < 2; again++) {
-		struct args w = { 0 };
+		struct words w = { 0 };
 		redisReply *r;
-		args_str(&w, tag);
-		args_str(&w, "1");
-		args_str(&w, "");
-		args_str(&w, due ? "0" : FAR);
-		args_mem(&w, payloads[i].text, payloads[i].len);
+		words_add(&w, tag);
+		words_add(&w, "1");
+		words_add(&w, "");
+		words_add(&w, due ? "0" : FAR);
+		words_mem(&w, payloads[i].text, payloads[i].len);
 		r = rig_script(&rig, "push", "BCRD", &w);
 		assert_int_equal(r->integer, again == 0);
 		freeReplyObject(r);
@@ -358,21 +358,21 @@ step_settle(void)
 		}
 	}
 	for (again = 0; again < 2; again++) {
-		struct args w = { 0 };
-		args_str(&w, "0");
-		args_str(&w, "h");
-		args_str(&w, "");
+		struct words w = { 0 };
+		words_add(&w, "0");
+		words_add(&w, "h");
+		words_add(&w, "");
 		for (i = 0; i < n; i++) {
-			args_str(&w, ops[op[i]]);
-			args_mem(&w, p[i]->tag, p[i]->taglen);
-			args_str(&w, p[i]->token);
+			words_add(&w, ops[op[i]]);
+			words_mem(&w, p[i]->tag, p[i]->taglen);
+			words_add(&w, p[i]->token);
 			if (op[i] == 1 || op[i] == 5)
-				args_str(&w, arg[i]);
+				words_add(&w, arg[i]);
 			if (op[i] == 3) {
-				args_str(&w, arg[i]);
-				args_str(&w, "exit");
-				args_str(&w, "1");
-				args_str(&w, "");
+				words_add(&w, arg[i]);
+				words_add(&w, "exit");
+				words_add(&w, "1");
+				words_add(&w, "");
 			}
 		}
 		r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -478,23 +478,23 @@ step_rescue(void)
 	t = model_find(tag, strlen(tag));
 	there = t != NULL && t->payload == i;
 	for (again = 0; again < 2; again++) {
-		struct args w = { 0 };
+		struct words w = { 0 };
 		redisReply *r;
-		args_str(&w, is_dead ? "dead" : "retry");
-		args_str(&w, tag);
-		args_str(&w, other);
-		args_str(&w, "1");
-		args_str(&w, "2");
-		args_str(&w, "1");
-		args_str(&w, "0");
-		args_mem(&w, payloads[i].text, payloads[i].len);
-		args_str(&w, "0");
-		args_str(&w, "h");
-		args_str(&w, "exit");
-		args_str(&w, "");
-		args_str(&w, "");
-		args_fmt(&w, "m.%u", calls);
-		args_str(&w, "0");
+		words_add(&w, is_dead ? "dead" : "retry");
+		words_add(&w, tag);
+		words_add(&w, other);
+		words_add(&w, "1");
+		words_add(&w, "2");
+		words_add(&w, "1");
+		words_add(&w, "0");
+		words_mem(&w, payloads[i].text, payloads[i].len);
+		words_add(&w, "0");
+		words_add(&w, "h");
+		words_add(&w, "exit");
+		words_add(&w, "");
+		words_add(&w, "");
+		words_fmt(&w, "m.%u", calls);
+		words_add(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);
 		assert_non_null(r);
 		assert_string_equal(r->str, there ? "there" : "ok");

@@ -118,12 +118,12 @@ static const struct path {
 static int
 run(const struct path *p)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(p->words) && p->words[i] != NULL; i++)
-		args_str(&w, p->words[i]);
+		words_add(&w, p->words[i]);
 	if ((r = rig_script(&rig, p->script, p->keys, &w)) == NULL)
 		return -1;
 	freeReplyObject(r);
@@ -227,7 +227,7 @@ test_forget_refuses(void **state)
 {
 	static const char *const words[] = { "count", "" };
 	char before[48], after[48];
-	struct args w;
+	struct words w;
 	redisReply *r;
 	size_t i;
 
@@ -236,8 +236,8 @@ test_forget_refuses(void **state)
 		server_do(&rig.server, "FLUSHALL");
 		add_queue();
 		rig_digest(&rig, before);
-		w = (struct args){ 0 };
-		args_str(&w, words[i]);
+		w = (struct words){ 0 };
+		words_add(&w, words[i]);
 		r = rig_script(&rig, "forget_queue", "QBRLXCDPSTK", &w);
 		assert_non_null(r);
 		assert_int_equal(r->element[0]->integer, 4);

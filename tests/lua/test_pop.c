@@ -515,7 +515,7 @@ static void
 test_settle_many(void **state)
 {
 	static struct popped p[120];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int i, n;
 
@@ -525,22 +525,22 @@ test_settle_many(void **state)
 	n = pop(60, "i.1", p);
 	n += pop(60, "i.2", p + n);
 	assert_int_equal(n, 120);
-	args_str(&w, "1000");
-	args_str(&w, "h");
-	args_str(&w, "");
+	words_add(&w, "1000");
+	words_add(&w, "h");
+	words_add(&w, "");
 	for (i = 0; i < n; i++) {
 		static const char *const ops[] = { "ack", "retry", "return", "dead", "ack" };
 		const char *op = ops[i % 5];
-		args_str(&w, op);
-		args_mem(&w, p[i].tag, p[i].taglen);
-		args_str(&w, i % 7 == 0 ? "not.ours.1" : p[i].token);
+		words_add(&w, op);
+		words_mem(&w, p[i].tag, p[i].taglen);
+		words_add(&w, i % 7 == 0 ? "not.ours.1" : p[i].token);
 		if (strcmp(op, "retry") == 0)
-			args_str(&w, "10");
+			words_add(&w, "10");
 		if (strcmp(op, "dead") == 0) {
-			args_str(&w, "1");
-			args_str(&w, "exit");
-			args_str(&w, "1");
-			args_str(&w, "");
+			words_add(&w, "1");
+			words_add(&w, "exit");
+			words_add(&w, "1");
+			words_add(&w, "");
 		}
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -560,7 +560,7 @@ test_settle_bounded(void **state)
 {
 	static char big[700000];
 	struct popped p[3];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int i;
 
@@ -573,17 +573,17 @@ test_settle_bounded(void **state)
 		snprintf(call, sizeof(call), "i.%d", i);
 		p[i] = pop_one(call);
 	}
-	args_str(&w, "0");
-	args_str(&w, "h");
-	args_str(&w, "");
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "");
 	for (i = 0; i < 3; i++) {
-		args_str(&w, "dead");
-		args_str(&w, p[i].tag);
-		args_str(&w, p[i].token);
-		args_str(&w, "1");
-		args_str(&w, "exit");
-		args_str(&w, "1");
-		args_str(&w, "");
+		words_add(&w, "dead");
+		words_add(&w, p[i].tag);
+		words_add(&w, p[i].token);
+		words_add(&w, "1");
+		words_add(&w, "exit");
+		words_add(&w, "1");
+		words_add(&w, "");
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);
 	assert_string_equal(r->element[2]->str, "ok");
@@ -680,11 +680,11 @@ test_settle_defer(void **state)
 static redisReply *
 body(const struct popped *p, const char *token)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_mem(&w, p->tag, p->taglen);
-	args_str(&w, token);
+	words_mem(&w, p->tag, p->taglen);
+	words_add(&w, token);
 	r = rig_script(&rig, "body", "CD", &w);
 	assert_non_null(r);
 	return r;

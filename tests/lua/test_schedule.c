@@ -19,15 +19,15 @@ setup(void **state)
 static const char *
 ask(const char *name, long long tick, int period, int grace, const char *how, const char *message)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_str(&w, name);
-	args_fmt(&w, "%lld", tick);
-	args_fmt(&w, "%d", period);
-	args_fmt(&w, "%d", grace);
-	args_str(&w, how);
-	args_str(&w, message);
+	words_add(&w, name);
+	words_fmt(&w, "%lld", tick);
+	words_fmt(&w, "%d", period);
+	words_fmt(&w, "%d", grace);
+	words_add(&w, how);
+	words_add(&w, message);
 	what[0] = '\0';
 	if ((r = rig_script(&rig, "schedule", "QT", &w)) == NULL)
 		return what;

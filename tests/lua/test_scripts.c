@@ -99,7 +99,7 @@ static void
 test_renew_many(void **state)
 {
 	static struct popped p[250];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	int i, n = 0;
 
@@ -111,11 +111,11 @@ test_renew_many(void **state)
 		snprintf(call, sizeof(call), "i.%d", n);
 		n += pop(100, call, p + n);
 	}
-	args_str(&w, "0");
-	args_str(&w, "0");
+	words_add(&w, "0");
+	words_add(&w, "0");
 	for (i = 0; i < 250; i++) {
-		args_str(&w, p[i].tag);
-		args_str(&w, i % 10 == 3 ? "not.ours.1" : p[i].token);
+		words_add(&w, p[i].tag);
+		words_add(&w, i % 10 == 3 ? "not.ours.1" : p[i].token);
 	}
 	r = rig_script(&rig, "renew", "BRD", &w);
 	assert_int_equal(r->elements, 251);
@@ -452,10 +452,10 @@ test_first_version_sweep(void **state)
 static redisReply *
 arm(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_str(&w, "0");
+	words_add(&w, "0");
 	r = rig_script(&rig, "arm", "QRLP", &w);
 	assert_non_null(r);
 	assert_int_equal(r->elements, 8);
@@ -535,15 +535,15 @@ test_mine(void **state)
 static long long
 push_later(const char *tag, const char *at, const char *delay, const char *payload)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	long long n;
 
-	args_str(&w, tag);
-	args_str(&w, "1");
-	args_str(&w, at);
-	args_str(&w, delay);
-	args_str(&w, payload);
+	words_add(&w, tag);
+	words_add(&w, "1");
+	words_add(&w, at);
+	words_add(&w, delay);
+	words_add(&w, payload);
 	r = rig_script(&rig, "push", "BCRD", &w);
 	assert_non_null(r);
 	n = r->integer;
@@ -575,24 +575,24 @@ static const char *
 rescue_again(const char *op, const char *tag, const char *other, const char *payload, int number)
 {
 	static char answer[128];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
-	args_str(&w, op);
-	args_str(&w, tag);
-	args_str(&w, other);
-	args_str(&w, "1");
-	args_str(&w, "3");
-	args_str(&w, "2");
-	args_str(&w, "0");
-	args_str(&w, payload);
-	args_str(&w, "0");
-	args_str(&w, "h");
-	args_str(&w, "exit");
-	args_str(&w, "1");
-	args_str(&w, "");
-	args_fmt(&w, "r.%d", number);
-	args_str(&w, "0");
+	words_add(&w, op);
+	words_add(&w, tag);
+	words_add(&w, other);
+	words_add(&w, "1");
+	words_add(&w, "3");
+	words_add(&w, "2");
+	words_add(&w, "0");
+	words_add(&w, payload);
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "exit");
+	words_add(&w, "1");
+	words_add(&w, "");
+	words_fmt(&w, "r.%d", number);
+	words_add(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) == NULL)
 		return NULL;
 	snprintf(answer, sizeof(answer), "%s", r->str);

@@ -80,7 +80,7 @@ holder(const char *id)
 
 /* The one number that a script answers, or that stands at index i of its answer. */
 static long long
-answer(const char *script, const char *keys, struct args *w, size_t i)
+answer(const char *script, const char *keys, struct words *w, size_t i)
 {
 	redisReply *r = rig_script(&rig, script, keys, w);
 	long long n;
@@ -95,19 +95,19 @@ answer(const char *script, const char *keys, struct args *w, size_t i)
 static long long
 waiting(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 
-	args_str(&w, "0");
-	args_str(&w, "rqd");
+	words_add(&w, "0");
+	words_add(&w, "rqd");
 	return answer("stream_arm", "QRLP", &w, 1);
 }
 
 static long long
 depth(void)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 
-	args_str(&w, "rqd");
+	words_add(&w, "rqd");
 	return answer("stream_depth", "Q", &w, 0);
 }
 
@@ -400,13 +400,13 @@ test_other_tags(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(tags); i++) {
-		struct args w = { 0 };
+		struct words w = { 0 };
 
-		args_str(&w, tags[i]);
-		args_str(&w, "2");
-		args_str(&w, "");
-		args_str(&w, "0");
-		args_str(&w, "body");
+		words_add(&w, tags[i]);
+		words_add(&w, "2");
+		words_add(&w, "");
+		words_add(&w, "0");
+		words_add(&w, "body");
 		assert_int_equal(answer("push", "BCRD", &w, 0), 1);
 		p = pop_one("i.1");
 		assert_string_equal(p.tag, tags[i]);
@@ -809,7 +809,7 @@ static void
 test_peek(void **state)
 {
 	struct popped p;
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
 	(void)state;
@@ -817,11 +817,11 @@ test_peek(void **state)
 	add("1-2", "bcd");
 	rig_do(&rig, "XADD %s 1-3 k v", Q);
 	p = pop_one("i.1");
-	args_str(&w, "rqd");
-	args_str(&w, "");
-	args_str(&w, "10");
-	args_str(&w, "1000");
-	args_str(&w, "2");
+	words_add(&w, "rqd");
+	words_add(&w, "");
+	words_add(&w, "10");
+	words_add(&w, "1000");
+	words_add(&w, "2");
 	r = rig_script(&rig, "stream_peek", "Q", &w);
 	assert_non_null(r);
 	assert_int_equal(r->elements, 12);

@@ -356,16 +356,16 @@ static void
 step_dead_retry(void)
 {
 	redisReply *letters = rig_command(&rig, "XRANGE %s - + COUNT 5", rig_key(&rig, KEY_DEAD));
-	struct args w = { 0 };
+	struct words w = { 0 };
 	struct id *id[5];
 	redisReply *r;
 	size_t i, n = letters->elements;
 
-	args_str(&w, "1048576");
+	words_add(&w, "1048576");
 	for (i = 0; i < n; i++) {
 		redisReply *body = letters->element[i]->element[1]->element[3];
 		id[i] = by_text(body->str, body->len);
-		args_str(&w, letters->element[i]->element[0]->str);
+		words_add(&w, letters->element[i]->element[0]->str);
 	}
 	if (n > 0) {
 		r = rig_script(&rig, "unique_dead_retry", "QX", &w);
@@ -374,7 +374,7 @@ step_dead_retry(void)
 		assert_int_equal(r->element[1]->integer, n);
 		freeReplyObject(r);
 	} else {
-		args_done(&w);
+		words_done(&w);
 	}
 	for (i = 0; i < n; i++) {
 		see_score(id[i]);

@@ -173,22 +173,22 @@ test_rescue(void **state)
 	reset();
 	enqueue("u7", "1");
 	for (again = 0; again < 2; again++) {
-		struct args w = { 0 };
-		args_str(&w, "retry");
-		args_str(&w, "u7");
-		args_fmt(&w, "u7#%s", p[0].token);
-		args_str(&w, "2");
-		args_str(&w, "4");
-		args_str(&w, "1");
-		args_str(&w, FAR);
-		args_str(&w, "u7");
-		args_str(&w, "0");
-		args_str(&w, "h");
-		args_str(&w, "exit");
-		args_str(&w, "1");
-		args_str(&w, "");
-		args_fmt(&w, "r.%d", again);
-		args_str(&w, "0");
+		struct words w = { 0 };
+		words_add(&w, "retry");
+		words_add(&w, "u7");
+		words_fmt(&w, "u7#%s", p[0].token);
+		words_add(&w, "2");
+		words_add(&w, "4");
+		words_add(&w, "1");
+		words_add(&w, FAR);
+		words_add(&w, "u7");
+		words_add(&w, "0");
+		words_add(&w, "h");
+		words_add(&w, "exit");
+		words_add(&w, "1");
+		words_add(&w, "");
+		words_fmt(&w, "r.%d", again);
+		words_add(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);
 		assert_non_null(r);
 		assert_string_equal(r->str, again ? "there" : "ok");
@@ -206,7 +206,7 @@ test_rescue(void **state)
 static void
 test_arm(void **state)
 {
-	struct args w = { 0 };
+	struct words w = { 0 };
 	char score[32];
 	redisReply *r;
 
@@ -215,7 +215,7 @@ test_arm(void **state)
 	snprintf(score, sizeof(score), "%.6f", rig_now(&rig) + 5);
 	enqueue("a", score);
 	enqueue("b", "inf");
-	args_str(&w, "0");
+	words_add(&w, "0");
 	r = rig_script(&rig, "unique_arm", "QRP", &w);
 	assert_non_null(r);
 	assert_int_equal(r->elements, 8);
@@ -223,7 +223,7 @@ test_arm(void **state)
 	assert_true(atof(r->element[3]->str) > 4 && atof(r->element[3]->str) < 5.02);
 	freeReplyObject(r);
 	enqueue("c", "-inf");
-	args_str(&w, "0");
+	words_add(&w, "0");
 	r = rig_script(&rig, "unique_arm", "QRP", &w);
 	assert_int_equal(r->element[1]->integer, 1);
 	freeReplyObject(r);
@@ -237,7 +237,7 @@ test_push(void **state)
 		{ "", "100", 1, 99, 101 }, { "", "200", 0, 99, 101 }, { "", "10", 0, 9, 11 },
 		{ "", "0", 0, -1, 1 }, { "", "50", 0, -1, 1 },
 	};
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 	double now;
 	size_t i;
@@ -246,9 +246,9 @@ test_push(void **state)
 	reset();
 	for (i = 0; i < ARRAY_LEN(t); i++) {
 		now = rig_now(&rig);
-		args_str(&w, t[i].at);
-		args_str(&w, t[i].delay);
-		args_str(&w, "u7");
+		words_add(&w, t[i].at);
+		words_add(&w, t[i].delay);
+		words_add(&w, "u7");
 		r = rig_script(&rig, "unique_push", "Q", &w);
 		assert_non_null(r);
 		assert_int_equal(r->integer, t[i].added);
@@ -267,7 +267,7 @@ static void
 test_push_put_off(void **state)
 {
 	struct popped p[2];
-	struct args w = { 0 };
+	struct words w = { 0 };
 	redisReply *r;
 
 	(void)state;
@@ -276,9 +276,9 @@ test_push_put_off(void **state)
 	assert_int_equal(pop(1, p), 1);
 	enqueue("u7", "2");
 	assert_int_equal(pop(1, p + 1), 0);
-	args_str(&w, "");
-	args_str(&w, "100");
-	args_str(&w, "u7");
+	words_add(&w, "");
+	words_add(&w, "100");
+	words_add(&w, "u7");
 	r = rig_script(&rig, "unique_push", "Q", &w);
 	assert_non_null(r);
 	assert_int_equal(r->integer, 0);
@@ -420,12 +420,12 @@ static void
 dead_retries(void)
 {
 	redisReply *all = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
-	struct args w = { 0 };
+	struct words w = { 0 };
 	size_t i;
 
-	args_str(&w, "1048576");
+	words_add(&w, "1048576");
 	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i++)
-		args_str(&w, all->element[i]->element[0]->str);
+		words_add(&w, all->element[i]->element[0]->str);
 	if ((r = rig_script(&rig, "unique_dead_retry", "QX", &w)) != NULL)
 		freeReplyObject(r);
 	freeReplyObject(all);
