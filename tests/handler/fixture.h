@@ -446,7 +446,7 @@ tear_down(void **state UNUSED)
 	return clean && count_fds() == t.fds ? 0 : -1;
 }
 
-#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-#define TEST_LAUNCHED(f)	cmocka_unit_test_setup_teardown(f, set_up_launched, tear_down)
+#define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
+#define LAUNCHED_TEST(name)	TEST_WITH(name, set_up_launched, tear_down)
 
 #endif

@@ -63,6 +63,8 @@ tear_down_file(void **state)
 	return tear_down(state);
 }
 
+#define FILE_TEST(name)	TEST_WITH(name, set_up_file, tear_down_file)
+
 /* -- the whole -------------------------------------------------------------------------- */
 
 static int
@@ -88,8 +90,7 @@ sorted(char *text)
 	return buf_str(&b);
 }
 
-static void
-nothing_but_what_is_documented(void **state UNUSED)
+FILE_TEST(nothing_but_what_is_documented)
 {
 	const struct passwd *pw = getpwuid(geteuid());
 	struct got *g;
@@ -111,8 +112,7 @@ nothing_but_what_is_documented(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-later_ones_win(void **state UNUSED)
+FILE_TEST(later_ones_win)
 {
 	struct got *g;
 
@@ -141,8 +141,7 @@ environment_for(struct environment *e, const struct message *msg)
 	return environment_with(e, words.data, words.len);
 }
 
-static void
-each_message_has_its_own(void **state UNUSED)
+FILE_TEST(each_message_has_its_own)
 {
 	struct environment *e;
 	struct identity id = { .name = NULL };
@@ -207,8 +206,7 @@ expect_parse(const char *text, const char *want)
 	buf_done(&b);
 }
 
-static void
-syntax_of_env_file(void **state UNUSED)
+FILE_TEST(syntax_of_env_file)
 {
 	expect_parse("", "");
 	expect_parse("\n\n# comment\n; too\n  # indented\n", "");
@@ -233,8 +231,7 @@ syntax_of_env_file(void **state UNUSED)
 }
 
 /* Random text never makes it read beyond the end; sanitizers look on. */
-static void
-env_file_of_random_text(void **state UNUSED)
+FILE_TEST(env_file_of_random_text)
 {
 	static const char some[] = "AZ_09= \t\r\n#;'\"\\$x";
 	char *p;
@@ -265,8 +262,7 @@ expect_env_file_error(int error)
 	got_free(g);
 }
 
-static void
-unreadable_env_file_is_not_started(void **state UNUSED)
+FILE_TEST(unreadable_env_file_is_not_started)
 {
 	char fifo[] = "/tmp/rqd-test-XXXXXX/fifo";
 	struct got *g;
@@ -296,8 +292,7 @@ unreadable_env_file_is_not_started(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-changed_env_file_is_read_again(void **state UNUSED)
+FILE_TEST(changed_env_file_is_read_again)
 {
 	struct got *g;
 
@@ -316,8 +311,7 @@ changed_env_file_is_read_again(void **state UNUSED)
 	expect_env_file_error(ENOENT);
 }
 
-static void
-huge_entry_is_not_started(void **state UNUSED)
+FILE_TEST(huge_entry_is_not_started)
 {
 	char *entry = xmalloc(200001);
 	struct got *g;
@@ -336,8 +330,7 @@ huge_entry_is_not_started(void **state UNUSED)
 
 /* -- identities ------------------------------------------------------------------------------- */
 
-static void
-identity_of_the_daemon(void **state UNUSED)
+FILE_TEST(identity_of_the_daemon)
 {
 	struct identity id = { .name = NULL };
 	const char *step = NULL;
@@ -356,8 +349,7 @@ identity_of_the_daemon(void **state UNUSED)
 	identity_done(&id);
 }
 
-static void
-identity_of_others(void **state UNUSED)
+FILE_TEST(identity_of_others)
 {
 	struct identity id = { .name = NULL };
 	const char *step = NULL;
@@ -384,24 +376,8 @@ identity_of_others(void **state UNUSED)
 	assert_int_equal(id.uid, 99);		/* untouched */
 }
 
-#define FILE_TEST(f)	cmocka_unit_test_setup_teardown(f, set_up_file, tear_down_file)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		FILE_TEST(nothing_but_what_is_documented),
-		FILE_TEST(later_ones_win),
-		FILE_TEST(each_message_has_its_own),
-		FILE_TEST(syntax_of_env_file),
-		FILE_TEST(env_file_of_random_text),
-		FILE_TEST(unreadable_env_file_is_not_started),
-		FILE_TEST(changed_env_file_is_read_again),
-		FILE_TEST(huge_entry_is_not_started),
-		FILE_TEST(identity_of_the_daemon),
-		FILE_TEST(identity_of_others),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* -- outcomes ------------------------------------------------------------------------- */
 
-static void
-exit_status_is_told(void **state UNUSED)
+FIXTURE_TEST(exit_status_is_told)
 {
 	expect_exit("exit 0", 0);
 	expect_exit("exit 1", 1);
@@ -17,8 +16,7 @@ exit_status_is_told(void **state UNUSED)
 	expect_exit("no-such-command-here", 127);
 }
 
-static void
-signal_is_told(void **state UNUSED)
+FIXTURE_TEST(signal_is_told)
 {
 	struct got *g;
 
@@ -45,8 +43,7 @@ make_script(char *path, const char *text, mode_t mode)
 	COMMAND(path);
 }
 
-static void
-what_cannot_be_started_says_why(void **state UNUSED)
+FIXTURE_TEST(what_cannot_be_started_says_why)
 {
 	char path[64];
 
@@ -84,8 +81,7 @@ limit_for(int n)
 	return fd;
 }
 
-static void
-no_descriptors_is_not_started(void **state UNUSED)
+FIXTURE_TEST(no_descriptors_is_not_started)
 {
 	struct rlimit old, few;
 	struct got *g;
@@ -109,8 +105,7 @@ no_descriptors_is_not_started(void **state UNUSED)
 	}
 }
 
-static void
-payload_beyond_our_file_size_is_not_started(void **state UNUSED)
+FIXTURE_TEST(payload_beyond_our_file_size_is_not_started)
 {
 	char *p = xcalloc(1, (1 << 20) + 1);
 	struct rlimit old, small;
@@ -151,8 +146,7 @@ expect_same(const char *p, size_t n)
 	got_free(g);
 }
 
-static void
-payload_arrives_byte_for_byte(void **state UNUSED)
+FIXTURE_TEST(payload_arrives_byte_for_byte)
 {
 	static const size_t sizes[] = { 1, 4096, 65537, 1 << 20, 20 << 20 };
 	char *p = xmalloc((20 << 20) + 1);
@@ -169,8 +163,7 @@ payload_arrives_byte_for_byte(void **state UNUSED)
 	free(p);
 }
 
-static void
-no_payload_is_an_empty_file(void **state UNUSED)
+FIXTURE_TEST(no_payload_is_an_empty_file)
 {
 	struct got *g;
 
@@ -181,8 +174,7 @@ no_payload_is_an_empty_file(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-stdin_may_be_ignored_or_closed(void **state UNUSED)
+FIXTURE_TEST(stdin_may_be_ignored_or_closed)
 {
 	char *p = xcalloc(1, (1 << 20) + 1);
 	struct got *g;
@@ -235,8 +227,7 @@ many_at_once(int n)
 	assert_int_equal(count_fds(), fds);
 }
 
-static void
-thousands_leave_nothing(void **state UNUSED)
+FIXTURE_TEST(thousands_leave_nothing)
 {
 	siginfo_t si;
 	long before;
@@ -257,8 +248,7 @@ thousands_leave_nothing(void **state UNUSED)
 	assert_int_equal(errno, ECHILD);
 }
 
-static void
-they_run_side_by_side(void **state UNUSED)
+FIXTURE_TEST(they_run_side_by_side)
 {
 	struct got *g[4];
 	usec_t began = clock_mono();
@@ -276,8 +266,7 @@ they_run_side_by_side(void **state UNUSED)
 
 /* -- ended early ------------------------------------------------------------------------- */
 
-static void
-time_limit_ends_it(void **state UNUSED)
+FIXTURE_TEST(time_limit_ends_it)
 {
 	struct got *g;
 
@@ -291,8 +280,7 @@ time_limit_ends_it(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-term_ignored_is_killed(void **state UNUSED)
+FIXTURE_TEST(term_ignored_is_killed)
 {
 	struct got *g;
 
@@ -307,8 +295,7 @@ term_ignored_is_killed(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-stopped_process_is_ended(void **state UNUSED)
+FIXTURE_TEST(stopped_process_is_ended)
 {
 	struct got *g;
 
@@ -322,8 +309,7 @@ stopped_process_is_ended(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-exit_0_after_term_shows_the_stop(void **state UNUSED)
+FIXTURE_TEST(exit_0_after_term_shows_the_stop)
 {
 	struct got *g;
 
@@ -339,8 +325,7 @@ exit_0_after_term_shows_the_stop(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-first_reason_counts(void **state UNUSED)
+FIXTURE_TEST(first_reason_counts)
 {
 	struct got *g;
 
@@ -359,8 +344,7 @@ first_reason_counts(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-stop_before_it_failed(void **state UNUSED)
+FIXTURE_TEST(stop_before_it_failed)
 {
 	struct got *g;
 
@@ -376,8 +360,7 @@ stop_before_it_failed(void **state UNUSED)
 }
 
 /* The group gets the signal, not only the leader. */
-static void
-group_is_signalled(void **state UNUSED)
+FIXTURE_TEST(group_is_signalled)
 {
 	struct got *g;
 
@@ -410,8 +393,7 @@ await_gone(pid_t pid)
 	assert_false(exists(pid));
 }
 
-static void
-grandchild_that_holds_the_pipe_does_not_delay(void **state UNUSED)
+FIXTURE_TEST(grandchild_that_holds_the_pipe_does_not_delay)
 {
 	struct got *g;
 
@@ -424,8 +406,7 @@ grandchild_that_holds_the_pipe_does_not_delay(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-leftovers_may_be_kept(void **state UNUSED)
+FIXTURE_TEST(leftovers_may_be_kept)
 {
 	struct got *g;
 	pid_t pid;
@@ -442,8 +423,7 @@ leftovers_may_be_kept(void **state UNUSED)
 }
 
 /* A run that rqd stopped must not go on beside the next delivery. */
-static void
-nothing_is_kept_of_a_stopped_run(void **state UNUSED)
+FIXTURE_TEST(nothing_is_kept_of_a_stopped_run)
 {
 	struct got *g;
 
@@ -458,8 +438,7 @@ nothing_is_kept_of_a_stopped_run(void **state UNUSED)
 }
 
 /* Nor what has made a group of its own: it is over when the result is there. */
-static void
-jobs_end_with_a_stopped_run(void **state UNUSED)
+FIXTURE_TEST(jobs_end_with_a_stopped_run)
 {
 	usec_t end;
 	siginfo_t si;
@@ -489,8 +468,7 @@ jobs_end_with_a_stopped_run(void **state UNUSED)
 	}
 }
 
-static void
-escapee_is_left_alone(void **state UNUSED)
+FIXTURE_TEST(escapee_is_left_alone)
 {
 	struct got *g;
 	pid_t pid;
@@ -507,8 +485,7 @@ escapee_is_left_alone(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-double_fork_is_found(void **state UNUSED)
+FIXTURE_TEST(double_fork_is_found)
 {
 	struct got *g;
 
@@ -522,8 +499,7 @@ double_fork_is_found(void **state UNUSED)
 
 /* -- close and free -------------------------------------------------------------------------- */
 
-static void
-close_waits_for_late_output(void **state UNUSED)
+FIXTURE_TEST(close_waits_for_late_output)
 {
 	struct got *g;
 
@@ -536,8 +512,7 @@ close_waits_for_late_output(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-free_while_output_is_open(void **state UNUSED)
+FIXTURE_TEST(free_while_output_is_open)
 {
 	struct got *g;
 
@@ -553,8 +528,7 @@ free_while_output_is_open(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-free_while_running(void **state UNUSED)
+FIXTURE_TEST(free_while_running)
 {
 	struct got *g;
 	pid_t pid;
@@ -572,8 +546,7 @@ free_while_running(void **state UNUSED)
 	handler_free(NULL);
 }
 
-static void
-free_before_failure_is_told(void **state UNUSED)
+FIXTURE_TEST(free_before_failure_is_told)
 {
 	struct got *g;
 
@@ -596,8 +569,7 @@ free_in_done(struct message *msg UNUSED, struct result *result, void *arg)
 	++*(int *)arg;
 }
 
-static void
-free_inside_done(void **state UNUSED)
+FIXTURE_TEST(free_inside_done)
 {
 	static const struct handler_events freeing = { .done = free_in_done };
 	static const char *const commands[] = { "/bin/true", "/no/such/command" };
@@ -622,37 +594,5 @@ free_inside_done(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(exit_status_is_told),
-		TEST(signal_is_told),
-		TEST(what_cannot_be_started_says_why),
-		TEST(no_descriptors_is_not_started),
-		TEST(payload_beyond_our_file_size_is_not_started),
-		TEST(payload_arrives_byte_for_byte),
-		TEST(no_payload_is_an_empty_file),
-		TEST(stdin_may_be_ignored_or_closed),
-		TEST(thousands_leave_nothing),
-		TEST(they_run_side_by_side),
-		TEST(time_limit_ends_it),
-		TEST(term_ignored_is_killed),
-		TEST(stopped_process_is_ended),
-		TEST(exit_0_after_term_shows_the_stop),
-		TEST(first_reason_counts),
-		TEST(stop_before_it_failed),
-		TEST(group_is_signalled),
-		TEST(grandchild_that_holds_the_pipe_does_not_delay),
-		TEST(leftovers_may_be_kept),
-		TEST(nothing_is_kept_of_a_stopped_run),
-		TEST(jobs_end_with_a_stopped_run),
-		TEST(escapee_is_left_alone),
-		TEST(double_fork_is_found),
-		TEST(close_waits_for_late_output),
-		TEST(free_while_output_is_open),
-		TEST(free_while_running),
-		TEST(free_before_failure_is_told),
-		TEST(free_inside_done),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

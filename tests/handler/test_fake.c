@@ -79,6 +79,8 @@ tear_down(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
+
 static struct run *
 start(void)
 {
@@ -89,8 +91,7 @@ start(void)
 	return handler_start(handler, msg);
 }
 
-static void
-as_scripted(void **state UNUSED)
+FIXTURE_TEST(as_scripted)
 {
 	usec_t began = clock_mono();
 
@@ -111,8 +112,7 @@ as_scripted(void **state UNUSED)
 	result_done(&last);
 }
 
-static void
-not_started(void **state UNUSED)
+FIXTURE_TEST(not_started)
 {
 	next = (struct fake_end){ .end = END_NOT_STARTED, .error = EAGAIN, .after = HOUR };
 	(void)start();
@@ -123,8 +123,7 @@ not_started(void **state UNUSED)
 	assert_int_equal(last.pid, 0);
 }
 
-static void
-time_limit(void **state UNUSED)
+FIXTURE_TEST(time_limit)
 {
 	usec_t began = clock_mono();
 
@@ -145,8 +144,7 @@ time_limit(void **state UNUSED)
 	assert_int_equal(done, 2);
 }
 
-static void
-stopped(void **state UNUSED)
+FIXTURE_TEST(stopped)
 {
 	struct run *r;
 
@@ -179,8 +177,7 @@ on_closed(void *arg)
 	++*(int *)arg;
 }
 
-static void
-many_and_close(void **state UNUSED)
+FIXTURE_TEST(many_and_close)
 {
 	int i;
 
@@ -197,8 +194,7 @@ many_and_close(void **state UNUSED)
 	assert_int_equal(fake.peak, 10);
 }
 
-static void
-without_a_script_all_succeed(void **state UNUSED)
+FIXTURE_TEST(without_a_script_all_succeed)
 {
 	fake.script = NULL;
 	(void)start();
@@ -207,19 +203,8 @@ without_a_script_all_succeed(void **state UNUSED)
 	assert_int_equal(last.status, 0);
 }
 
-#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(as_scripted),
-		TEST(not_started),
-		TEST(time_limit),
-		TEST(stopped),
-		TEST(many_and_close),
-		TEST(without_a_script_all_succeed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -88,8 +88,7 @@ expect_vanish(const char *const *scripts, int lines)
 #define VANISH(lines, ...) \
 	expect_vanish((const char *const[]){ __VA_ARGS__, NULL }, lines)
 
-static void
-handlers_die_with_the_daemon(void **state UNUSED)
+TEST(handlers_die_with_the_daemon)
 {
 	VANISH(1, "echo up; exec sleep 77");
 	VANISH(1, "echo up; sleep 77 & wait");
@@ -99,8 +98,7 @@ handlers_die_with_the_daemon(void **state UNUSED)
 }
 
 /* Should it have been killed just before: the commands themselves, by the kernel. */
-static void
-commands_die_without_a_guardian(void **state UNUSED)
+TEST(commands_die_without_a_guardian)
 {
 	guarded = false;
 	VANISH(1, "echo up; exec sleep 77");
@@ -109,8 +107,7 @@ commands_die_without_a_guardian(void **state UNUSED)
 }
 
 /* Own process groups in the handler's session, and stopped ones. */
-static void
-all_groups_of_the_session_die(void **state UNUSED)
+TEST(all_groups_of_the_session_die)
 {
 	VANISH(2, "timeout 77 sh -c 'echo up; exec sleep 77' & "
 	    "timeout 77 sh -c 'echo up; exec sleep 77' & wait");
@@ -118,15 +115,13 @@ all_groups_of_the_session_die(void **state UNUSED)
 }
 
 /* Orphans whose leader still runs, and those it forks while being killed. */
-static void
-forking_ones_die(void **state UNUSED)
+TEST(forking_ones_die)
 {
 	VANISH(1, "(sleep 77 &); echo up; wait; sleep 77");
 	VANISH(1, "echo up; while :; do (sleep 77 &); sleep 0.02; done");
 }
 
-static void
-without_handlers_the_guardian_just_ends(void **state UNUSED)
+TEST(without_handlers_the_guardian_just_ends)
 {
 	static const char *const none[] = { NULL };
 	pid_t pid = start_daemon(none, 0);
@@ -183,8 +178,7 @@ await_named(pid_t pid)
 	}
 }
 
-static void
-it_holds_nothing_of_the_daemon(void **state UNUSED)
+FIXTURE_TEST(it_holds_nothing_of_the_daemon)
 {
 	struct guardian *g = guardian_start(t.loop);
 	pid_t pid = guardian_pid(g);
@@ -209,8 +203,7 @@ it_holds_nothing_of_the_daemon(void **state UNUSED)
 }
 
 /* In the child: killed once, its guardian still knows a handler from before. */
-static void
-restarted_guardian_knows_all(void **state UNUSED)
+TEST(restarted_guardian_knows_all)
 {
 	pid_t *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -242,8 +235,7 @@ restarted_guardian_knows_all(void **state UNUSED)
 	(void)munmap(shared, sizeof(*shared));
 }
 
-static void
-slots_are_used_again(void **state UNUSED)
+FIXTURE_TEST(slots_are_used_again)
 {
 	struct guardian *g = guardian_start(t.loop);
 	volatile pid_t *slot[200], *again;
@@ -267,8 +259,7 @@ slots_are_used_again(void **state UNUSED)
 }
 
 /* A finished handler is no longer in the table; one that failed to start neither. */
-static void
-finished_ones_are_forgotten(void **state UNUSED)
+FIXTURE_TEST(finished_ones_are_forgotten)
 {
 	volatile pid_t *before, *after;
 	struct got *g;
@@ -291,8 +282,7 @@ finished_ones_are_forgotten(void **state UNUSED)
 }
 
 /* While it runs, its pid is in a slot. */
-static void
-running_ones_are_known(void **state UNUSED)
+FIXTURE_TEST(running_ones_are_known)
 {
 	volatile pid_t *first;
 	struct got *g;
@@ -315,19 +305,6 @@ running_ones_are_known(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handlers_die_with_the_daemon),
-		cmocka_unit_test(commands_die_without_a_guardian),
-		cmocka_unit_test(all_groups_of_the_session_die),
-		cmocka_unit_test(forking_ones_die),
-		cmocka_unit_test(without_handlers_the_guardian_just_ends),
-		cmocka_unit_test(restarted_guardian_knows_all),
-		TEST(it_holds_nothing_of_the_daemon),
-		TEST(slots_are_used_again),
-		TEST(finished_ones_are_forgotten),
-		TEST(running_ones_are_known),
-	};
-
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -167,6 +167,8 @@ tear_down(void **state UNUSED)
 	return r;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
+
 /* -- what is said ------------------------------------------------------------------------------- */
 
 static void
@@ -248,8 +250,7 @@ expect_end(void)
 
 /* -- tests ---------------------------------------------------------------------------------------- */
 
-static void
-what_is_configured_is_started(void **state UNUSED)
+FIXTURE_TEST(what_is_configured_is_started)
 {
 	static const char w[] = "RQD_ID=7";
 	struct launch_reply r;
@@ -262,8 +263,7 @@ what_is_configured_is_started(void **state UNUSED)
 }
 
 /* A queue or generation that is not there. */
-static void
-nothing_else_is_started(void **state UNUSED)
+FIXTURE_TEST(nothing_else_is_started)
 {
 	struct launch_reply r;
 	unsigned i;
@@ -282,8 +282,7 @@ nothing_else_is_started(void **state UNUSED)
 }
 
 /* Words that are not a message's: it is the end. */
-static void
-no_other_variables(void **state UNUSED)
+FIXTURE_TEST(no_other_variables)
 {
 	static const char w[] = "RQD_ID=7\0LD_PRELOAD=/tmp/x.so";
 
@@ -291,8 +290,7 @@ no_other_variables(void **state UNUSED)
 	expect_end();
 }
 
-static void
-not_another_queue_s_name(void **state UNUSED)
+FIXTURE_TEST(not_another_queue_s_name)
 {
 	static const char w[] = "RQD_QUEUE=other";
 
@@ -301,8 +299,7 @@ not_another_queue_s_name(void **state UNUSED)
 }
 
 /* One of env, perhaps: the words come first, and the first is what getenv() finds. */
-static void
-not_an_administrator_s_variable(void **state UNUSED)
+FIXTURE_TEST(not_an_administrator_s_variable)
 {
 	static const char w[] = "RQD_MODE=test";
 
@@ -311,8 +308,7 @@ not_an_administrator_s_variable(void **state UNUSED)
 }
 
 /* A slot in use is not given away: its handler would outlive the daemon. */
-static void
-a_slot_is_used_once(void **state UNUSED)
+FIXTURE_TEST(a_slot_is_used_once)
 {
 	static const char w[] = "RQD_ID=wait";
 	struct launch_reply r, second;
@@ -326,8 +322,7 @@ a_slot_is_used_once(void **state UNUSED)
 }
 
 /* A process of ours that the launcher has not started: in no slot, and no child by "end". */
-static void
-nobody_else_is_signalled(void **state UNUSED)
+FIXTURE_TEST(nobody_else_is_signalled)
 {
 	pid_t other = fork();
 	uint32_t i;
@@ -363,8 +358,7 @@ try_file(const char *path, int error)
 		assert_string_equal(read_all(fd), "secret\n");
 }
 
-static void
-only_named_files_are_opened(void **state UNUSED)
+FIXTURE_TEST(only_named_files_are_opened)
 {
 	char *path = xasprintf("%s/password", t.dir), *other = xasprintf("%s/other", t.dir);
 	char *dots = xasprintf("%s/../%s/password", t.dir, t.dir + 5);
@@ -379,8 +373,7 @@ only_named_files_are_opened(void **state UNUSED)
 }
 
 /* Somebody else may write to the folder: nothing in it is opened by root. */
-static void
-nothing_is_opened_where_others_write(void **state UNUSED)
+FIXTURE_TEST(nothing_is_opened_where_others_write)
 {
 	char *path = xasprintf("%s/password", t.dir);
 
@@ -409,8 +402,7 @@ ask(int op, int generation, int error)
 	return fd;
 }
 
-static void
-the_log_is_appended_to(void **state UNUSED)
+FIXTURE_TEST(the_log_is_appended_to)
 {
 	char *path = xasprintf("%s/log", t.dir), *other = xasprintf("%s/other", t.dir);
 	char text[8] = "";
@@ -455,8 +447,7 @@ answers(const char *path)
 	return does;
 }
 
-static void
-the_socket_is_listened_on(void **state UNUSED)
+FIXTURE_TEST(the_socket_is_listened_on)
 {
 	char *path = xasprintf("%s/http", t.dir);
 	struct stat st;
@@ -480,16 +471,14 @@ the_socket_is_listened_on(void **state UNUSED)
 	free(path);
 }
 
-static void
-no_path_of_a_log(void **state UNUSED)
+FIXTURE_TEST(no_path_of_a_log)
 {
 	order(LAUNCH_LOG, 0, 0, "/etc/shadow", 11, NULL, 0);
 	expect_end();
 }
 
 /* Random bytes, and orders with random members: it answers or ends, and starts nothing else. */
-static void
-random_bytes(void **state UNUSED)
+FIXTURE_TEST(random_bytes)
 {
 	struct launch_head head;
 	char bytes[128];
@@ -519,8 +508,7 @@ random_bytes(void **state UNUSED)
 }
 
 /* Another process has the sockets: the launcher ends with the main process all the same. */
-static void
-it_ends_with_the_main_process(void **state UNUSED)
+FIXTURE_TEST(it_ends_with_the_main_process)
 {
 	struct { pid_t launcher, heir; } got;
 	int fd[2], i;
@@ -599,8 +587,7 @@ try_everything(void)
 	return 0;
 }
 
-static void
-the_main_process_is_powerless(void **state UNUSED)
+FIXTURE_TEST(the_main_process_is_powerless)
 {
 	int status;
 	pid_t pid = fork();
@@ -647,8 +634,7 @@ let_time_pass(void)
 	(void)usleep(1500 * 1000);
 }
 
-static void
-a_number_of_another_is_not_swept(void **state UNUSED)
+FIXTURE_TEST(a_number_of_another_is_not_swept)
 {
 	pid_t number = number_of_a_dead_handler(4), other;
 	int status;
@@ -704,8 +690,7 @@ foreign_group(pid_t number, int *alive)
 	return got;
 }
 
-static void
-a_group_of_another_gets_no_signal(void **state UNUSED)
+FIXTURE_TEST(a_group_of_another_gets_no_signal)
 {
 	struct pollfd p = { .events = POLLIN };
 	pid_t number = number_of_a_dead_handler(4), other = foreign_group(number, &p.fd);
@@ -720,32 +705,10 @@ a_group_of_another_gets_no_signal(void **state UNUSED)
 	(void)close(p.fd);
 }
 
-#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(what_is_configured_is_started),
-		TEST(nothing_else_is_started),
-		TEST(no_other_variables),
-		TEST(not_another_queue_s_name),
-		TEST(not_an_administrator_s_variable),
-		TEST(a_slot_is_used_once),
-		TEST(nobody_else_is_signalled),
-		TEST(a_number_of_another_is_not_swept),
-		TEST(a_group_of_another_gets_no_signal),
-		TEST(it_ends_with_the_main_process),
-		TEST(only_named_files_are_opened),
-		TEST(nothing_is_opened_where_others_write),
-		TEST(the_log_is_appended_to),
-		TEST(the_socket_is_listened_on),
-		TEST(no_path_of_a_log),
-		TEST(random_bytes),
-		TEST(the_main_process_is_powerless),
-	};
-
 	if (geteuid() != 0)
-		return _cmocka_run_group_tests("launcher", tests, 0, NULL, NULL);
-	return _cmocka_run_group_tests("launcher", tests, ARRAY_LEN(tests), NULL, NULL);
+		unit_count = 0;
+	return unit_run(NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* What handlers print: lines, limits, floods, the tail of stderr, late lines. */
 #include "fixture.h"
 
-static void
-lines_of_both(void **state UNUSED)
+FIXTURE_TEST(lines_of_both)
 {
 	struct got *g;
 
@@ -18,8 +17,7 @@ lines_of_both(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-no_stderr_is_no_tail(void **state UNUSED)
+FIXTURE_TEST(no_stderr_is_no_tail)
 {
 	struct got *g;
 
@@ -30,8 +28,7 @@ no_stderr_is_no_tail(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-output_none_is_dev_null(void **state UNUSED)
+FIXTURE_TEST(output_none_is_dev_null)
 {
 	struct got *g;
 
@@ -44,8 +41,7 @@ output_none_is_dev_null(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-long_lines_are_cut(void **state UNUSED)
+FIXTURE_TEST(long_lines_are_cut)
 {
 	struct got *g;
 
@@ -58,8 +54,7 @@ long_lines_are_cut(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-everything_is_read_at_exit(void **state UNUSED)
+FIXTURE_TEST(everything_is_read_at_exit)
 {
 	struct got *g;
 
@@ -70,8 +65,7 @@ everything_is_read_at_exit(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-tail_is_the_last_4_kib(void **state UNUSED)
+FIXTURE_TEST(tail_is_the_last_4_kib)
 {
 	struct got *g;
 
@@ -90,8 +84,7 @@ tail_is_the_last_4_kib(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-limit_cuts_once(void **state UNUSED)
+FIXTURE_TEST(limit_cuts_once)
 {
 	struct got *g;
 
@@ -106,8 +99,7 @@ limit_cuts_once(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-limit_is_not_passed_by_reaching_it(void **state UNUSED)
+FIXTURE_TEST(limit_is_not_passed_by_reaching_it)
 {
 	struct got *g;
 
@@ -120,8 +112,7 @@ limit_is_not_passed_by_reaching_it(void **state UNUSED)
 }
 
 /* 300 MB of short lines: cut, and the loop turns many times meanwhile. */
-static void
-flood_does_not_stop_the_loop(void **state UNUSED)
+FIXTURE_TEST(flood_does_not_stop_the_loop)
 {
 	struct got *g, *other;
 	int turns = 0;
@@ -145,8 +136,7 @@ flood_does_not_stop_the_loop(void **state UNUSED)
 	got_free(other);
 }
 
-static void
-endless_flood_ends_at_its_time_limit(void **state UNUSED)
+FIXTURE_TEST(endless_flood_ends_at_its_time_limit)
 {
 	struct got *g;
 
@@ -161,8 +151,7 @@ endless_flood_ends_at_its_time_limit(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-pipes_closed_early(void **state UNUSED)
+FIXTURE_TEST(pipes_closed_early)
 {
 	struct got *g;
 
@@ -174,8 +163,7 @@ pipes_closed_early(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-late_lines_are_told(void **state UNUSED)
+FIXTURE_TEST(late_lines_are_told)
 {
 	struct got *g;
 	unsigned before;
@@ -198,8 +186,7 @@ late_lines_are_told(void **state UNUSED)
 }
 
 /* The second is over: what it holds of a line is handed out, then it is deaf. */
-static void
-later_lines_are_not(void **state UNUSED)
+FIXTURE_TEST(later_lines_are_not)
 {
 	struct got *g;
 	pid_t pid;
@@ -218,8 +205,7 @@ later_lines_are_not(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-leftover_that_floods_is_read_a_second(void **state UNUSED)
+FIXTURE_TEST(leftover_that_floods_is_read_a_second)
 {
 	struct got *g;
 	usec_t began;
@@ -247,8 +233,7 @@ keep_record(void *arg UNUSED, enum log_level level UNUSED, const char *p, size_t
 	(void)snprintf(records + len, sizeof(records) - len, "%.*s\n", (int)n, p);
 }
 
-static void
-without_callbacks_it_is_logged(void **state UNUSED)
+FIXTURE_TEST(without_callbacks_it_is_logged)
 {
 	static const struct handler_events quiet = { .done = got_done };
 	struct got *g;
@@ -271,23 +256,5 @@ without_callbacks_it_is_logged(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(lines_of_both),
-		TEST(no_stderr_is_no_tail),
-		TEST(output_none_is_dev_null),
-		TEST(long_lines_are_cut),
-		TEST(everything_is_read_at_exit),
-		TEST(tail_is_the_last_4_kib),
-		TEST(limit_cuts_once),
-		TEST(limit_is_not_passed_by_reaching_it),
-		TEST(flood_does_not_stop_the_loop),
-		TEST(endless_flood_ends_at_its_time_limit),
-		TEST(pipes_closed_early),
-		TEST(late_lines_are_told),
-		TEST(later_lines_are_not),
-		TEST(leftover_that_floods_is_read_a_second),
-		TEST(without_callbacks_it_is_logged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

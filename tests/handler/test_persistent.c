@@ -12,8 +12,7 @@ set_up_persistent(void **state)
 	return 0;
 }
 
-#undef TEST
-#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up_persistent, tear_down)
+#define PERSISTENT_TEST(name)	TEST_WITH(name, set_up_persistent, tear_down)
 
 #define LOOP	"while read -r n a l id && IFS= read -r m; do "
 
@@ -36,8 +35,7 @@ await_gone(pid_t pid)
 	assert_int_equal(kill(pid, 0), -1);
 }
 
-static void
-answers_are_told(void **state UNUSED)
+PERSISTENT_TEST(answers_are_told)
 {
 	struct got *g;
 
@@ -52,8 +50,7 @@ answers_are_told(void **state UNUSED)
 	expect(g, END_ANSWER_DEAD, STOP_NONE);
 }
 
-static void
-newline_cannot_be_framed(void **state UNUSED)
+PERSISTENT_TEST(newline_cannot_be_framed)
 {
 	SH(LOOP "echo \"$n ok\"; done");
 	expect(start("a\nb"), END_UNFRAMEABLE, STOP_NONE);
@@ -61,8 +58,7 @@ newline_cannot_be_framed(void **state UNUSED)
 	expect(start(""), END_ANSWER_OK, STOP_NONE);
 }
 
-static void
-any_order(void **state UNUSED)
+PERSISTENT_TEST(any_order)
 {
 	struct got *a, *b;
 
@@ -74,8 +70,7 @@ any_order(void **state UNUSED)
 	expect(b, END_ANSWER_DEAD, STOP_NONE);
 }
 
-static void
-breach_fails_the_oldest(void **state UNUSED)
+PERSISTENT_TEST(breach_fails_the_oldest)
 {
 	static const char *const said[] = { "hello", "9 ok", "1 OK", "" };
 	char script[128];
@@ -95,8 +90,7 @@ breach_fails_the_oldest(void **state UNUSED)
 	}
 }
 
-static void
-breach_is_quoted(void **state UNUSED)
+PERSISTENT_TEST(breach_is_quoted)
 {
 	struct got *g;
 
@@ -108,8 +102,7 @@ breach_is_quoted(void **state UNUSED)
 }
 
 /* Nobody's fault: nothing is outstanding the second time. */
-static void
-answers_twice(void **state UNUSED)
+PERSISTENT_TEST(answers_twice)
 {
 	struct got *g;
 	pid_t first;
@@ -122,16 +115,14 @@ answers_twice(void **state UNUSED)
 	expect(start("b"), END_ANSWER_OK, STOP_NONE);
 }
 
-static void
-too_long_an_answer(void **state UNUSED)
+PERSISTENT_TEST(too_long_an_answer)
 {
 	SH("read x; yes | head -c 100000 | tr -d '\\n'; exec cat >&2");
 	expect(start("a"), END_PROTOCOL, STOP_NONE);
 }
 
 /* What has no newline may be half of something. */
-static void
-half_an_answer(void **state UNUSED)
+PERSISTENT_TEST(half_an_answer)
 {
 	struct got *g;
 
@@ -141,8 +132,7 @@ half_an_answer(void **state UNUSED)
 	expect(g, END_EXIT, STOP_NONE);
 }
 
-static void
-closes_its_pipes(void **state UNUSED)
+PERSISTENT_TEST(closes_its_pipes)
 {
 	static const char *const scripts[] = {
 		"exec 1>&-; exec sleep 600", "exec 0<&-; exec sleep 600",
@@ -161,8 +151,7 @@ closes_its_pipes(void **state UNUSED)
 	free(p);
 }
 
-static void
-exit_fails_the_oldest(void **state UNUSED)
+PERSISTENT_TEST(exit_fails_the_oldest)
 {
 	struct got *a, *b;
 
@@ -184,8 +173,7 @@ exit_fails_the_oldest(void **state UNUSED)
 }
 
 /* The answers that it gave before it died are answers. */
-static void
-answers_then_dies(void **state UNUSED)
+PERSISTENT_TEST(answers_then_dies)
 {
 	struct got *a, *b, *c;
 
@@ -202,8 +190,7 @@ answers_then_dies(void **state UNUSED)
 }
 
 /* Each start after a fruitless one waits longer. */
-static void
-starts_with_pauses(void **state UNUSED)
+PERSISTENT_TEST(starts_with_pauses)
 {
 	usec_t start_at = clock_mono();
 	int i;
@@ -214,8 +201,7 @@ starts_with_pauses(void **state UNUSED)
 	assert_true(clock_mono() - start_at >= (100 + 200 + 400) * MSEC / 2);
 }
 
-static void
-time_limit_ends_it(void **state UNUSED)
+PERSISTENT_TEST(time_limit_ends_it)
 {
 	t.q->time_limit = 200 * MSEC;
 	SH("exec sleep 600");
@@ -225,8 +211,7 @@ time_limit_ends_it(void **state UNUSED)
 	expect(start("a"), END_SIGNAL, STOP_TIME_LIMIT);
 }
 
-static void
-polite_end_at_the_limit_is_a_timeout(void **state UNUSED)
+PERSISTENT_TEST(polite_end_at_the_limit_is_a_timeout)
 {
 	t.q->time_limit = 1 * SEC;	/* a busy machine needs a while to set the trap */
 	t.q->max_messages = 1;
@@ -234,8 +219,7 @@ polite_end_at_the_limit_is_a_timeout(void **state UNUSED)
 	expect(start("a"), END_EXIT, STOP_TIME_LIMIT);
 }
 
-static void
-recycled(void **state UNUSED)
+PERSISTENT_TEST(recycled)
 {
 	pid_t first;
 	struct got *g;
@@ -254,8 +238,7 @@ recycled(void **state UNUSED)
 }
 
 /* Its successor is started before it is gone, and never a third. */
-static void
-recycled_though_it_lingers(void **state UNUSED)
+PERSISTENT_TEST(recycled_though_it_lingers)
 {
 	pid_t pid[3];
 	struct got *g;
@@ -274,8 +257,7 @@ recycled_though_it_lingers(void **state UNUSED)
 	await_gone(pid[0]);
 }
 
-static void
-too_old(void **state UNUSED)
+PERSISTENT_TEST(too_old)
 {
 	struct got *g;
 	pid_t first;
@@ -292,8 +274,7 @@ too_old(void **state UNUSED)
 }
 
 /* Also one that has nothing to do. */
-static void
-idle_one_ages(void **state UNUSED)
+PERSISTENT_TEST(idle_one_ages)
 {
 	struct got *g;
 	pid_t first;
@@ -324,8 +305,7 @@ go(int want)
 }
 
 /* It is there before the last message of its predecessor is done, and gets the next. */
-static void
-successor_is_warm(void **state UNUSED)
+PERSISTENT_TEST(successor_is_warm)
 {
 	struct got *a, *b;
 
@@ -345,8 +325,7 @@ successor_is_warm(void **state UNUSED)
 }
 
 /* As many as concurrency says, each with its share. */
-static void
-several(void **state UNUSED)
+PERSISTENT_TEST(several)
 {
 	struct got *g[8];
 	int i, j, seen = 0;
@@ -368,8 +347,7 @@ several(void **state UNUSED)
 		got_free(g[i]);
 }
 
-static void
-what_it_is_told(void **state UNUSED)
+PERSISTENT_TEST(what_it_is_told)
 {
 	unsigned char bytes[3840];
 	char hex[2 * sizeof(bytes) + 1];
@@ -393,8 +371,7 @@ what_it_is_told(void **state UNUSED)
 }
 
 /* Nothing of one message is in the environment of a process that gets many. */
-static void
-environment(void **state UNUSED)
+PERSISTENT_TEST(environment)
 {
 	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_QUEUE "
 	    "$RQD_MAX_ATTEMPTS\" >&2; echo \"$n ok\"; done");
@@ -402,8 +379,7 @@ environment(void **state UNUSED)
 	assert_string_equal(output(2), "none none q 25\n");
 }
 
-static void
-stderr_has_a_name(void **state UNUSED)
+PERSISTENT_TEST(stderr_has_a_name)
 {
 	SH(LOOP "echo \"of $m\" >&2; echo \"$n ok\"; done; echo last words >&2");
 	expect(start("a"), END_ANSWER_OK, STOP_NONE);
@@ -419,8 +395,7 @@ stderr_has_a_name(void **state UNUSED)
 }
 
 /* Each message has output_limit for itself, and the tail of what it said. */
-static void
-output_is_counted_per_message(void **state UNUSED)
+PERSISTENT_TEST(output_is_counted_per_message)
 {
 	struct got *g;
 
@@ -445,8 +420,7 @@ output_is_counted_per_message(void **state UNUSED)
 	assert_int_equal(t.cuts, 1);
 }
 
-static void
-floods_stderr(void **state UNUSED)
+PERSISTENT_TEST(floods_stderr)
 {
 	int i;
 
@@ -455,8 +429,7 @@ floods_stderr(void **state UNUSED)
 		expect(start("a"), END_ANSWER_OK, STOP_NONE);
 }
 
-static void
-no_output(void **state UNUSED)
+PERSISTENT_TEST(no_output)
 {
 	t.q->output = OUTPUT_NONE;
 	SH(LOOP "echo nothing >&2; echo \"$n ok\"; done");
@@ -465,8 +438,7 @@ no_output(void **state UNUSED)
 }
 
 /* The header is enough for some; the message stays until it has been read. */
-static void
-answers_early(void **state UNUSED)
+PERSISTENT_TEST(answers_early)
 {
 	size_t n = 1 << 20;
 	char *p = xcalloc(1, n + 1);
@@ -481,8 +453,7 @@ answers_early(void **state UNUSED)
 	free(p);
 }
 
-static void
-answers_what_it_has_not_read(void **state UNUSED)
+PERSISTENT_TEST(answers_what_it_has_not_read)
 {
 	size_t n = 1 << 20;
 	char *p = xcalloc(1, n + 1);
@@ -501,8 +472,7 @@ answers_what_it_has_not_read(void **state UNUSED)
 	free(p);
 }
 
-static void
-never_reads(void **state UNUSED)
+PERSISTENT_TEST(never_reads)
 {
 	size_t n = 1 << 20;
 	char *p = xcalloc(1, n + 1);
@@ -522,8 +492,7 @@ never_reads(void **state UNUSED)
 }
 
 /* Four messages take longer than the limit, but no two answers are so far apart. */
-static void
-limit_is_per_answer(void **state UNUSED)
+PERSISTENT_TEST(limit_is_per_answer)
 {
 	struct got *g[4];
 	int i;
@@ -545,8 +514,7 @@ stop_when_up(struct got *g, enum stop reason)
 	handler_stop(g->run, reason);
 }
 
-static void
-done_at_the_last_moment(void **state UNUSED)
+PERSISTENT_TEST(done_at_the_last_moment)
 {
 	struct got *g;
 
@@ -556,8 +524,7 @@ done_at_the_last_moment(void **state UNUSED)
 	expect(g, END_ANSWER_OK, STOP_NONE);
 }
 
-static void
-only_ok_counts_then(void **state UNUSED)
+PERSISTENT_TEST(only_ok_counts_then)
 {
 	struct got *g;
 
@@ -567,8 +534,7 @@ only_ok_counts_then(void **state UNUSED)
 	expect(g, END_EXIT, STOP_DRAIN);
 }
 
-static void
-not_where_it_is_lost(void **state UNUSED)
+PERSISTENT_TEST(not_where_it_is_lost)
 {
 	struct got *g;
 
@@ -578,8 +544,7 @@ not_where_it_is_lost(void **state UNUSED)
 	expect(g, END_EXIT, STOP_LOST);
 }
 
-static void
-killed_at_once(void **state UNUSED)
+PERSISTENT_TEST(killed_at_once)
 {
 	struct got *g;
 
@@ -592,8 +557,7 @@ killed_at_once(void **state UNUSED)
 }
 
 /* Two wait behind one. */
-static void
-waiting_ones_go_back(void **state UNUSED)
+PERSISTENT_TEST(waiting_ones_go_back)
 {
 	struct got *a, *b, *c;
 
@@ -610,8 +574,7 @@ waiting_ones_go_back(void **state UNUSED)
 }
 
 /* End of input, SIGTERM, SIGKILL: the last one always helps. */
-static void
-close_has_three_steps(void **state UNUSED)
+PERSISTENT_TEST(close_has_three_steps)
 {
 	static const char *const scripts[] = {
 		LOOP "echo \"$n ok\"; done",
@@ -630,8 +593,7 @@ close_has_three_steps(void **state UNUSED)
 }
 
 /* As at a reload: what it has it may finish, what waits for it is given back. */
-static void
-closed_at_work(void **state UNUSED)
+PERSISTENT_TEST(closed_at_work)
 {
 	struct got *a, *b;
 
@@ -658,8 +620,7 @@ free_in_done(struct message *msg, struct result *result, void *arg)
 	t.handler = NULL;
 }
 
-static void
-freed_inside_done(void **state UNUSED)
+PERSISTENT_TEST(freed_inside_done)
 {
 	static const struct handler_events own = { .done = free_in_done };
 	struct got *a, *b, *c;
@@ -677,8 +638,7 @@ freed_inside_done(void **state UNUSED)
 	got_free(c);
 }
 
-static void
-guarded(void **state UNUSED)
+PERSISTENT_TEST(guarded)
 {
 	t.env.guardian = guardian_start(t.loop);
 	t.q->max_messages = 1;
@@ -689,8 +649,7 @@ guarded(void **state UNUSED)
 	guardian_stop(t.env.guardian);
 }
 
-static void
-big_payload(void **state UNUSED)
+PERSISTENT_TEST(big_payload)
 {
 	size_t n = 4 << 20;
 	char *p = xcalloc(1, n + 1);
@@ -701,8 +660,7 @@ big_payload(void **state UNUSED)
 	free(p);
 }
 
-static void
-stopped(void **state UNUSED)
+PERSISTENT_TEST(stopped)
 {
 	struct got *a, *b;
 
@@ -718,15 +676,13 @@ stopped(void **state UNUSED)
 	got_free(b);
 }
 
-static void
-cannot_be_started(void **state UNUSED)
+PERSISTENT_TEST(cannot_be_started)
 {
 	COMMAND("/no/such/command");
 	expect_not_started(ENOENT, "exec");
 }
 
-static void
-many(void **state UNUSED)
+PERSISTENT_TEST(many)
 {
 	int i;
 
@@ -738,24 +694,5 @@ many(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(answers_are_told), TEST(newline_cannot_be_framed),
-		TEST(any_order), TEST(breach_fails_the_oldest),
-		TEST(exit_fails_the_oldest), TEST(time_limit_ends_it),
-		TEST(polite_end_at_the_limit_is_a_timeout), TEST(recycled),
-		TEST(breach_is_quoted), TEST(answers_twice), TEST(too_long_an_answer),
-		TEST(half_an_answer), TEST(closes_its_pipes), TEST(answers_then_dies),
-		TEST(starts_with_pauses), TEST(recycled_though_it_lingers),
-		TEST(too_old), TEST(idle_one_ages), TEST(successor_is_warm), TEST(several), TEST(what_it_is_told),
-		TEST(environment), TEST(stderr_has_a_name),
-		TEST(output_is_counted_per_message), TEST(floods_stderr), TEST(no_output),
-		TEST(answers_early), TEST(answers_what_it_has_not_read), TEST(never_reads),
-		TEST(limit_is_per_answer), TEST(done_at_the_last_moment),
-		TEST(only_ok_counts_then), TEST(not_where_it_is_lost), TEST(killed_at_once),
-		TEST(waiting_ones_go_back), TEST(close_has_three_steps),
-		TEST(closed_at_work), TEST(freed_inside_done), TEST(guarded), TEST(big_payload), TEST(stopped),
-		TEST(cannot_be_started), TEST(many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -26,8 +26,7 @@ no_action(int signo UNUSED)
 {
 }
 
-static void
-signals_are_at_their_defaults(void **state UNUSED)
+FIXTURE_TEST(signals_are_at_their_defaults)
 {
 	struct got *g;
 	sigset_t set, old;
@@ -54,8 +53,7 @@ signals_are_at_their_defaults(void **state UNUSED)
 }
 
 /* Inherited by the daemon too: its own stay out by O_CLOEXEC, these by close_range(). */
-static void
-only_three_descriptors(void **state UNUSED)
+FIXTURE_TEST(only_three_descriptors)
 {
 	int a = open("/dev/null", O_RDONLY), b = dup(a), c = fcntl(a, F_DUPFD, 500);
 	struct got *g;
@@ -69,8 +67,7 @@ only_three_descriptors(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-leads_its_session(void **state UNUSED)
+FIXTURE_TEST(leads_its_session)
 {
 	int pid, ppid, group, session;
 	struct got *g;
@@ -89,8 +86,7 @@ leads_its_session(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-umask_nice_limits_directory(void **state UNUSED)
+FIXTURE_TEST(umask_nice_limits_directory)
 {
 	struct got *g;
 
@@ -118,8 +114,7 @@ umask_nice_limits_directory(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-nothing_set_is_inherited(void **state UNUSED)
+FIXTURE_TEST(nothing_set_is_inherited)
 {
 	mode_t mask = umask(0123);
 	struct got *g;
@@ -135,8 +130,7 @@ nothing_set_is_inherited(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-cpu_limit_says_so(void **state UNUSED)
+FIXTURE_TEST(cpu_limit_says_so)
 {
 	struct got *g;
 
@@ -150,8 +144,7 @@ cpu_limit_says_so(void **state UNUSED)
 
 /* -- as root ------------------------------------------------------------------------------ */
 
-static void
-runs_as_its_user(void **state UNUSED)
+LAUNCHED_TEST(runs_as_its_user)
 {
 	struct got *g;
 
@@ -165,8 +158,7 @@ runs_as_its_user(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-runs_in_its_group(void **state UNUSED)
+LAUNCHED_TEST(runs_in_its_group)
 {
 	struct got *g;
 
@@ -178,8 +170,7 @@ runs_in_its_group(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-number_without_a_name(void **state UNUSED)
+LAUNCHED_TEST(number_without_a_name)
 {
 	struct got *g;
 
@@ -193,8 +184,7 @@ number_without_a_name(void **state UNUSED)
 }
 
 /* Here we may have none that could be inherited. */
-static void
-groups_of_ours_are_not_its(void **state UNUSED)
+LAUNCHED_TEST(groups_of_ours_are_not_its)
 {
 	const gid_t more[] = { 0, 54323 };
 	gid_t ours[256];
@@ -211,8 +201,7 @@ groups_of_ours_are_not_its(void **state UNUSED)
 	got_free(g);
 }
 
-static void
-root_gets_its_groups(void **state UNUSED)
+LAUNCHED_TEST(root_gets_its_groups)
 {
 	struct got *g;
 
@@ -225,8 +214,7 @@ root_gets_its_groups(void **state UNUSED)
 }
 
 /* Entered as the user, who may not. */
-static void
-directory_of_others(void **state UNUSED)
+LAUNCHED_TEST(directory_of_others)
 {
 	char dir[] = "/tmp/rqd-test-XXXXXX";
 
@@ -237,8 +225,7 @@ directory_of_others(void **state UNUSED)
 	(void)rmdir(dir);
 }
 
-static void
-no_such_user_or_group(void **state UNUSED)
+LAUNCHED_TEST(no_such_user_or_group)
 {
 	set(&t.q->user, "no-such-user");
 	expect_not_started(ENOENT, "user");
@@ -268,8 +255,7 @@ start_without_processes(void)
 	return ok && tear_down(NULL) == 0 ? 0 : 2;
 }
 
-static void
-no_processes_is_not_started(void **state UNUSED)
+TEST(no_processes_is_not_started)
 {
 	pid_t pid;
 	int status;
@@ -283,8 +269,7 @@ no_processes_is_not_started(void **state UNUSED)
 }
 
 /* It has more processes than the limit already, and is started all the same. */
-static void
-process_limit_is_for_the_handler(void **state UNUSED)
+LAUNCHED_TEST(process_limit_is_for_the_handler)
 {
 	struct got *other, *g;
 
@@ -328,8 +313,7 @@ run_unprivileged(void)
 	return tear_down(NULL) == 0 ? 0 : 4;
 }
 
-static void
-unprivileged_daemon(void **state UNUSED)
+TEST(unprivileged_daemon)
 {
 	pid_t pid;
 	int status;
@@ -429,20 +413,17 @@ expect_not_held_up(enum mode mode, const char *directory, int error)
 }
 
 /* One whose user stops it before it is executed stops nobody else. */
-static void
-stopped_by_its_user(void **state UNUSED)
+LAUNCHED_TEST(stopped_by_its_user)
 {
 	expect_not_held_up(MODE_EXEC, "/", 0);
 }
 
-static void
-stopped_and_not_executed(void **state UNUSED)
+LAUNCHED_TEST(stopped_and_not_executed)
 {
 	expect_not_held_up(MODE_EXEC, "/no/such/directory", ENOENT);
 }
 
-static void
-stopped_persistent(void **state UNUSED)
+LAUNCHED_TEST(stopped_persistent)
 {
 	expect_not_held_up(MODE_PERSISTENT, "/no/such/directory", ENOENT);
 }
@@ -453,30 +434,8 @@ main(void)
 {
 	/* Those from runs_as_its_user on are for root. */
 	enum { FOR_ALL = 6 };
-	static const struct CMUnitTest tests[] = {
-		TEST(signals_are_at_their_defaults),
-		TEST(only_three_descriptors),
-		TEST(leads_its_session),
-		TEST(umask_nice_limits_directory),
-		TEST(nothing_set_is_inherited),
-		TEST(cpu_limit_says_so),
-		TEST_LAUNCHED(runs_as_its_user),
-		TEST_LAUNCHED(runs_in_its_group),
-		TEST_LAUNCHED(number_without_a_name),
-		TEST_LAUNCHED(groups_of_ours_are_not_its),
-		TEST_LAUNCHED(root_gets_its_groups),
-		TEST_LAUNCHED(directory_of_others),
-		TEST_LAUNCHED(no_such_user_or_group),
-#ifdef __x86_64__
-		TEST_LAUNCHED(stopped_by_its_user),
-		TEST_LAUNCHED(stopped_and_not_executed),
-		TEST_LAUNCHED(stopped_persistent),
-#endif
-		cmocka_unit_test(no_processes_is_not_started),
-		TEST_LAUNCHED(process_limit_is_for_the_handler),
-		cmocka_unit_test(unprivileged_daemon),
-	};
 
-	return _cmocka_run_group_tests("process", tests,
-	    geteuid() == 0 ? ARRAY_LEN(tests) : FOR_ALL, NULL, NULL);
+	if (geteuid() != 0)
+		unit_count = FOR_ALL;
+	return unit_run(NULL, NULL);
 }

@@ -541,15 +541,13 @@ measure(const struct row *row)
 	return script_usec(since);
 }
 
-static void
-test_bounds(void **state)
+TEST(test_bounds)
 {
 	const char *only = getenv("BOUNDS_ONLY");
 	long long best, usec;
 	size_t i;
 	int run, slow = 0;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		if (only != NULL && strstr(rows[i].name, only) == NULL)
 			continue;
@@ -642,15 +640,13 @@ measure_entry(const struct entry_row *row, int fields)
 	return script_usec(since);
 }
 
-static void
-test_many_fields(void **state)
+TEST(test_many_fields)
 {
 	static const int sizes[] = { FIELDS, 10 * FIELDS };
 	long long best, usec;
 	size_t i, k;
 	int run, runs, slow = 0;
 
-	(void)state;
 	for (k = 0; k < ARRAY_LEN(sizes); k++) {
 		for (i = 0; i < ARRAY_LEN(entry_rows); i++) {
 			/* Without a limit there is nothing to be sure of: once. */
@@ -672,17 +668,13 @@ test_many_fields(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many_fields),
-		cmocka_unit_test(test_bounds),
-	};
 	const struct script *s;
 	int rc;
 
 	rig_open(&rig, "orders");
 	for (s = script_table; s->name != NULL; s++)
 		rig_do(&rig, "SCRIPT LOAD %b", s->text, s->len);
-	rc = cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -60,8 +60,7 @@ check_pop(redisReply *r, const char *status, int waiting, const char *want)
 	freeReplyObject(r);
 }
 
-static void
-test_pop(void **state UNUSED)
+TEST(test_pop)
 {
 	check_pop(pop("right", 10, 1000, 1000, "0"), "ok", 0, "");
 	rig_do(&rig, "LPUSH q a bb ccc dddd eeeee");
@@ -89,8 +88,7 @@ test_pop(void **state UNUSED)
 }
 
 /* An error takes nothing. */
-static void
-test_pop_denied(void **state UNUSED)
+TEST(test_pop_denied)
 {
 	static const char *const commands[] = { "llen", "exists", "rpop", "time" };
 	redisReply *r;
@@ -134,8 +132,7 @@ push(const char *a, const char *b)
 	    locks[0], locks[1], a, b);
 }
 
-static void
-test_push(void **state UNUSED)
+TEST(test_push)
 {
 	rig_do(&rig, "FLUSHALL");
 	assert_int_equal(push("a", "b"), 2);
@@ -154,8 +151,7 @@ test_push(void **state UNUSED)
 }
 
 /* A name is pushed, or nobody is kept from pushing it. */
-static void
-test_push_faults(void **state UNUSED)
+TEST(test_push_faults)
 {
 	static const char *const commands[] = {
 		"llen", "zcard", "exists", "zremrangebyrank", "lpush", "set"
@@ -188,8 +184,7 @@ test_push_faults(void **state UNUSED)
 
 /* -- look, count ------------------------------------------------------------------ */
 
-static void
-test_look(void **state UNUSED)
+TEST(test_look)
 {
 	redisReply *r;
 
@@ -212,8 +207,7 @@ test_look(void **state UNUSED)
 }
 
 /* Never an error: totals decide nothing. */
-static void
-test_count(void **state UNUSED)
+TEST(test_count)
 {
 	rig_do(&rig, "FLUSHALL");
 	rig_do(&rig, "HSET qSTATS acked 5 failed x");
@@ -227,12 +221,5 @@ test_count(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pop), cmocka_unit_test(test_pop_denied),
-		cmocka_unit_test(test_push), cmocka_unit_test(test_push_faults),
-		cmocka_unit_test(test_look), cmocka_unit_test(test_count),
-	};
-
-	return cmocka_run_group_tests_name("scripts of kinds that keep nothing", tests, setup,
-	    teardown);
+	return unit_run(setup, teardown);
 }

@@ -46,8 +46,7 @@ check(const char *payload, size_t len, const char *want)
 		fail_msg("%.*s: pop.lua says '%s', message_id() '%s'", (int)len, payload, lua, c);
 }
 
-static void
-test_table(void **state)
+TEST(test_table)
 {
 #define S(payload, id) { payload, sizeof(payload) - 1, id }
 	static const struct {
@@ -116,7 +115,6 @@ test_table(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(table); i++)
 		check(table[i].payload, table[i].len, table[i].id);
 }
@@ -137,10 +135,8 @@ check_filled(const char *head, size_t fill, char c, const char *tail, bool has_i
 	buf_done(&b);
 }
 
-static void
-test_bounds(void **state)
+TEST(test_bounds)
 {
-	(void)state;
 	check_filled("{\"id\":\"", 200, 'a', "\"}", true);
 	check_filled("{\"id\":\"", 201, 'a', "\"}", false);
 	check_filled("{\"id\":", 200, '1', "}", true);
@@ -157,12 +153,10 @@ test_bounds(void **state)
 	check_filled("{\"x\":0,\"id\":", 201, '1', "}", false);
 }
 
-static void
-test_depth(void **state)
+TEST(test_depth)
 {
 	int depth;
 
-	(void)state;
 	for (depth = 997; depth <= 1003; depth++) {
 		struct buf b = BUF_INIT;
 		int i;
@@ -247,14 +241,12 @@ random_value(struct buf *b, int depth)
 	random_blank(b);
 }
 
-static void
-test_random(void **state)
+TEST(test_random)
 {
 	static const char junk[] = "{}[]\",:\\id7u \n\t0x.e-+";
 	int i, k, members, with_id = 0;
 	char id[MESSAGE_ID_MAX + 1];
 
-	(void)state;
 	for (i = 0; i < 20000; i++) {
 		struct buf b = BUF_INIT;
 		buf_addc(&b, '{');
@@ -280,17 +272,10 @@ test_random(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_random),
-	};
 	int rc;
 
-	unit_seed();
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("ids", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

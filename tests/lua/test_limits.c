@@ -93,22 +93,18 @@ places(bool unique)
 	rig_popped_done(p, 3);
 }
 
-static void
-test_places(void **state)
+TEST(test_places)
 {
-	(void)state;
 	places(false);
 	places(true);
 }
 
 /* Another has the place of one that expired: its owner does not get it back. */
-static void
-test_renew(void **state)
+TEST(test_renew)
 {
 	struct popped p[3];
 	struct ticked t;
 
-	(void)state;
 	begin(false, 3);
 	rig.fleet = 2;
 	assert_int_equal(pop(2, p), 2);
@@ -142,13 +138,11 @@ test_renew(void **state)
 	rig_popped_done(p, 1);
 }
 
-static void
-test_full(void **state)
+TEST(test_full)
 {
 	struct words w = { 0 };
 	redisReply *r;
 
-	(void)state;
 	begin(false, 5);
 	rig.fleet = 2;
 	assert_int_equal(pop_only(2), 2);
@@ -192,19 +186,15 @@ rate(bool unique)
 	assert_int_equal(waiting(), 400 - got);
 }
 
-static void
-test_rate(void **state)
+TEST(test_rate)
 {
-	(void)state;
 	rate(false);
 	rate(true);
 }
 
 /* What was left unused may come at once only within the slack. */
-static void
-test_burst(void **state)
+TEST(test_burst)
 {
-	(void)state;
 	begin(false, 100);
 	rig.gap = 1000;
 	rig.slack = 0.1;
@@ -220,13 +210,11 @@ test_burst(void **state)
 }
 
 /* Another rate counts at once, whatever an old one, a wrong clock or a hand left. */
-static void
-test_other_rate(void **state)
+TEST(test_other_rate)
 {
 	static const char *const left[] = { "99999999999", "inf", "nan", "-5", "x", "" };
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(left); i++) {
 		begin(false, 5);
 		rig.gap = 0.05;
@@ -247,13 +235,11 @@ test_other_rate(void **state)
 }
 
 /* Who may not write the rate takes nothing. */
-static void
-test_denied(void **state)
+TEST(test_denied)
 {
 	static const char *const commands[] = { "getrange", "set" };
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(commands); i++) {
 		begin(false, 5);
 		rig.gap = 1;
@@ -272,10 +258,8 @@ test_denied(void **state)
 }
 
 /* Both limits: the stricter one decides. */
-static void
-test_both(void **state)
+TEST(test_both)
 {
-	(void)state;
 	begin(false, 50);
 	rig.fleet = 4;
 	rig.gap = 0.01;
@@ -292,17 +276,10 @@ test_both(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places), cmocka_unit_test(test_renew),
-		cmocka_unit_test(test_full), cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_burst), cmocka_unit_test(test_other_rate),
-		cmocka_unit_test(test_denied), cmocka_unit_test(test_both),
-	};
 	int rc;
 
-	unit_seed();
 	rig_open(&rig, "{orders}");
-	rc = cmocka_run_group_tests_name("limits", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -13,6 +13,8 @@ setup(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+
 /* 1: ours; 0: somebody else's, whose value and ttl these are; -1: an error. */
 static char holder[1024];
 static long long left;
@@ -80,13 +82,11 @@ ttl(void)
 	return rig_int(&rig, "PTTL %s", rig_key(&rig, KEY_QUEUE));
 }
 
-static void
-test_lock(void **state)
+FIXTURE_TEST(test_lock)
 {
 	struct words w = { 0 };
 	redisReply *r;
 
-	(void)state;
 	assert_int_equal(lock("abc", "60000"), 1);
 	r = rig_command(&rig, "GET %s", rig_key(&rig, KEY_QUEUE));
 	assert_memory_equal(r->str, "abc host 12 1", 13);
@@ -116,10 +116,8 @@ test_lock(void **state)
 }
 
 /* SETNX without EXPIRE: it gets a ttl, once. */
-static void
-test_without_ttl(void **state)
+FIXTURE_TEST(test_without_ttl)
 {
-	(void)state;
 	rig_do(&rig, "SET %s peer", rig_key(&rig, KEY_QUEUE));
 	assert_int_equal(renew("abc", "60000"), 0);
 	assert_int_equal(ttl(), -1);
@@ -137,14 +135,12 @@ test_without_ttl(void **state)
 }
 
 /* Values of other programs: empty, blank, long, of all bytes. */
-static void
-test_values(void **state)
+FIXTURE_TEST(test_values)
 {
 	static const char *const values[] = { "", " ", "  abc", "1795243962", "-", "%s" };
 	char *big = xcalloc(1, 100000);
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(values); i++) {
 		rig_do(&rig, "SET %s %s PX 60000", rig_key(&rig, KEY_QUEUE), "");
 		rig_do(&rig, "SETRANGE %s 0 %s", rig_key(&rig, KEY_QUEUE), values[i]);
@@ -165,12 +161,10 @@ test_values(void **state)
 	free(big);
 }
 
-static void
-test_wrong_type(void **state)
+FIXTURE_TEST(test_wrong_type)
 {
 	char before[48], after[48];
 
-	(void)state;
 	rig_do(&rig, "LPUSH %s x", rig_key(&rig, KEY_QUEUE));
 	rig_digest(&rig, before);
 	assert_int_equal(lock("abc", "60000"), -1);
@@ -182,8 +176,7 @@ test_wrong_type(void **state)
 }
 
 /* With any of the commands denied a lock is had by at most one, and never for ever. */
-static void
-test_denied(void **state)
+FIXTURE_TEST(test_denied)
 {
 	static const char *const commands[] = {
 		"pttl", "getrange", "time", "set", "pexpire", "exists", "del"
@@ -191,7 +184,6 @@ test_denied(void **state)
 	size_t i;
 	int got;
 
-	(void)state;
 	rig_do(&rig, "ACL SETUSER weak on >x ~* +@all");
 	for (i = 0; i < ARRAY_LEN(commands); i++) {
 		server_do(&rig.server, "FLUSHALL");
@@ -210,10 +202,8 @@ test_denied(void **state)
 	}
 }
 
-static void
-test_maxmemory(void **state)
+FIXTURE_TEST(test_maxmemory)
 {
-	(void)state;
 	assert_int_equal(lock("abc", "60000"), 1);
 	rig_do(&rig, "CONFIG SET maxmemory 100000");
 	assert_int_equal(renew("abc", "60000"), 1);
@@ -226,18 +216,10 @@ test_maxmemory(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_lock, setup),
-		cmocka_unit_test_setup(test_without_ttl, setup),
-		cmocka_unit_test_setup(test_values, setup),
-		cmocka_unit_test_setup(test_wrong_type, setup),
-		cmocka_unit_test_setup(test_denied, setup),
-		cmocka_unit_test_setup(test_maxmemory, setup),
-	};
 	int rc;
 
 	rig_open(&rig, "Lock:x");
-	rc = cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -523,8 +523,7 @@ forget_known(void)
 	nknown = 0;
 }
 
-static void
-test_alone(void **state)
+TEST(test_alone)
 {
 	static void (*const steps[])(void) = {
 		step_push, step_push, step_push, step_push, step_push_later, step_delay,
@@ -534,7 +533,6 @@ test_alone(void **state)
 	struct popped p[100];
 	int i, n, rounds = 0;
 
-	(void)state;
 	for (i = 0; i < STEPS; i++) {
 		steps[unit_below(ARRAY_LEN(steps))]();
 		if (i % 20 == 0)
@@ -693,14 +691,12 @@ nothing_lost(unsigned n)
 	freeReplyObject(all);
 }
 
-static void
-test_shared(void **state)
+TEST(test_shared)
 {
 	unsigned n = 0, i;
 	struct ticked t = { .cursor = "0" };
 	int steps = 0;
 
-	(void)state;
 	server_do(&rig.server, "FLUSHALL");
 	while (n < MESSAGES) {
 		switch (unit_below(8)) {
@@ -772,15 +768,10 @@ test_shared(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_shared),
-	};
 	int rc;
 
-	unit_seed();
 	rig_open(&rig, "{orders}");
-	rc = cmocka_run_group_tests_name("model", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

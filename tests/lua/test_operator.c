@@ -148,13 +148,11 @@ check_unchanged(const struct path *p, const char *before, const char *what)
 		fail_msg("%s, %s: something has changed", p->script, what);
 }
 
-static void
-test_denied(void **state)
+TEST(test_denied)
 {
 	char before[48];
 	size_t i, k;
 
-	(void)state;
 	rig_do(&rig, "ACL SETUSER weak on >x ~* +@all");
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		const struct path *p = &paths[i];
@@ -173,13 +171,11 @@ test_denied(void **state)
 	}
 }
 
-static void
-test_wrong_types(void **state)
+TEST(test_wrong_types)
 {
 	char before[48];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		if (paths[i].wrong == NULL)
 			continue;
@@ -200,13 +196,11 @@ test_wrong_types(void **state)
 }
 
 /* A Redis that is full can be emptied; what it does not take has changed nothing. */
-static void
-test_maxmemory(void **state)
+TEST(test_maxmemory)
 {
 	char before[48];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		begin(&paths[i], before);
 		rig_do(&rig, "CONFIG SET maxmemory 100000");
@@ -222,8 +216,7 @@ test_maxmemory(void **state)
 }
 
 /* A queue with messages is counted, and kept. */
-static void
-test_forget_refuses(void **state)
+TEST(test_forget_refuses)
 {
 	static const char *const words[] = { "count", "" };
 	char before[48], after[48];
@@ -231,7 +224,6 @@ test_forget_refuses(void **state)
 	redisReply *r;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(words); i++) {
 		server_do(&rig.server, "FLUSHALL");
 		add_queue();
@@ -251,16 +243,10 @@ test_forget_refuses(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_denied),
-		cmocka_unit_test(test_wrong_types),
-		cmocka_unit_test(test_maxmemory),
-		cmocka_unit_test(test_forget_refuses),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("operator", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -15,6 +15,8 @@ setup(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+
 static void
 push(const char *payload)
 {
@@ -38,12 +40,10 @@ pop_one(const char *call)
 
 /* -- pop -------------------------------------------------------------------- */
 
-static void
-test_pop_fifo(void **state)
+FIXTURE_TEST(test_pop_fifo)
 {
 	struct popped p[8];
 
-	(void)state;
 	push("{\"id\":\"a\"}");
 	push("plain");
 	push("");
@@ -60,13 +60,11 @@ test_pop_fifo(void **state)
 	assert_int_equal(pop(8, "i.2", p), 0);
 }
 
-static void
-test_pop_equal_ids(void **state)
+FIXTURE_TEST(test_pop_equal_ids)
 {
 	struct popped p[8];
 	int i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		push("{\"id\":7}");
 	assert_int_equal(pop(3, "i.1", p), 3);
@@ -82,13 +80,11 @@ test_pop_equal_ids(void **state)
 }
 
 /* A producer who knows how tags are made gets no two messages into one. */
-static void
-test_pop_forged_ids(void **state)
+FIXTURE_TEST(test_pop_forged_ids)
 {
 	struct popped p[8];
 	int i, k;
 
-	(void)state;
 	push("{\"id\":\"~i.1.3\"}");
 	push("{\"id\":\"7#i.1.5\"}");
 	push("none");
@@ -103,14 +99,12 @@ test_pop_forged_ids(void **state)
 	rig_popped_done(p, 5);
 }
 
-static void
-test_pop_bounds(void **state)
+FIXTURE_TEST(test_pop_bounds)
 {
 	static char big[3000];
 	struct popped p[8];
 	int i, n;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 5; i++)
 		push(big);
@@ -197,12 +191,10 @@ push_new(int n)
 }
 
 /* The first has half of the batch, and each fills what the other has not. */
-static void
-test_turns_share(void **state)
+FIXTURE_TEST(test_turns_share)
 {
 	static const int attempts[6] = { 0 };
 
-	(void)state;
 	make_retries(attempts, 6);
 	push_new(6);
 	check_pop("retry", 1, "r0 ");
@@ -224,12 +216,10 @@ test_turns_share(void **state)
 }
 
 /* What probes take; where there is none of it, what there is. */
-static void
-test_turns_of_probes(void **state)
+FIXTURE_TEST(test_turns_of_probes)
 {
 	static const int attempts[] = { 3, 2, 1, 2, 1 };
 
-	(void)state;
 	make_retries(attempts, 5);
 	push_new(3);
 	check_pop("newest", 1, "n2 ");
@@ -250,12 +240,10 @@ test_turns_of_probes(void **state)
 }
 
 /* Retries without payload are dropped, also where the fewest attempts are looked for. */
-static void
-test_turns_dropped(void **state)
+FIXTURE_TEST(test_turns_dropped)
 {
 	static const int attempts[] = { 1, 0 };
 
-	(void)state;
 	make_retries(attempts, 2);
 	rig_do(&rig, "HDEL %s r1", rig_key(&rig, KEY_CONTEXT));
 	check_pop("fewest", 1, "r0 ");
@@ -264,14 +252,12 @@ test_turns_dropped(void **state)
 }
 
 /* Retries are bounded in the same way, and never skipped over for the list. */
-static void
-test_pop_bounds_retries(void **state)
+FIXTURE_TEST(test_pop_bounds_retries)
 {
 	static char big[3000];
 	struct popped p[8];
 	int i, n;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 3; i++)
 		push(big);
@@ -291,14 +277,12 @@ test_pop_bounds_retries(void **state)
 }
 
 /* Retries are looked at in chunks of 25: there may be no room for the first of the second. */
-static void
-test_pop_bounds_chunk(void **state)
+FIXTURE_TEST(test_pop_bounds_chunk)
 {
 	static char big[3000];
 	static struct popped p[60];
 	int i, n;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 60; i++)
 		push(big);
@@ -313,14 +297,12 @@ test_pop_bounds_chunk(void **state)
 	rig_check_clean(&rig);
 }
 
-static void
-test_pop_many(void **state)
+FIXTURE_TEST(test_pop_many)
 {
 	static struct popped p[300];
 	char text[32];
 	int i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 250; i++) {
 		snprintf(text, sizeof(text), "{\"id\":%d}", i);
 		push(text);
@@ -344,13 +326,11 @@ test_pop_many(void **state)
 	rig_popped_done(p, n);
 }
 
-static void
-test_pop_paused_late(void **state)
+FIXTURE_TEST(test_pop_paused_late)
 {
 	const char *status;
 	struct popped p[2];
 
-	(void)state;
 	push("x");
 	rig_do(&rig, "SET %s why", rig_key(&rig, KEY_PAUSED));
 	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.1", 0, p, &status), 0);
@@ -363,13 +343,11 @@ test_pop_paused_late(void **state)
 }
 
 /* A pause of any type is a pause. */
-static void
-test_pop_paused_by_a_list(void **state)
+FIXTURE_TEST(test_pop_paused_by_a_list)
 {
 	const char *status;
 	struct popped p[2];
 
-	(void)state;
 	push("x");
 	rig_do(&rig, "LPUSH %s why", rig_key(&rig, KEY_PAUSED));
 	assert_int_equal(rig_pop(&rig, 1, 100, MAX, "i.1", 0, p, &status), 0);
@@ -377,12 +355,10 @@ test_pop_paused_by_a_list(void **state)
 }
 
 /* What a hand or a bug has left in QRETRY stops nothing. */
-static void
-test_pop_odd_retries(void **state)
+FIXTURE_TEST(test_pop_odd_retries)
 {
 	struct popped p[8];
 
-	(void)state;
 	rig_do(&rig, "ZADD %s 1 nobody 2 byhand 3 %b 4 good", rig_key(&rig, KEY_RETRY), "a\0b", (size_t)3);
 	rig_do(&rig, "HSET %s byhand one %b two good three", rig_key(&rig, KEY_CONTEXT), "a\0b", (size_t)3);
 	rig_do(&rig, "HSET %s nobody x byhand 99999999999999999999999x good %s",
@@ -401,12 +377,10 @@ test_pop_odd_retries(void **state)
 
 /* -- settle ----------------------------------------------------------------- */
 
-static void
-test_settle_ack(void **state)
+FIXTURE_TEST(test_settle_ack)
 {
 	struct popped p;
 
-	(void)state;
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "ok");
@@ -417,12 +391,10 @@ test_settle_ack(void **state)
 	rig_popped_done(&p, 1);
 }
 
-static void
-test_settle_retry(void **state)
+FIXTURE_TEST(test_settle_retry)
 {
 	struct popped p, p2;
 
-	(void)state;
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	assert_string_equal(rig_settle(&rig, "retry", &p, "0.05"), "ok");
@@ -444,12 +416,10 @@ test_settle_retry(void **state)
 }
 
 /* Given back: nothing counted, and before the list. */
-static void
-test_settle_return(void **state)
+FIXTURE_TEST(test_settle_return)
 {
 	struct popped p, p2;
 
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	p = pop_one("i.1");
@@ -462,8 +432,7 @@ test_settle_return(void **state)
 	rig_popped_done(&p2, 1);
 }
 
-static void
-test_settle_dead(void **state)
+FIXTURE_TEST(test_settle_dead)
 {
 	static const char *const want[] = {
 		"id", "1", "message", "{\"id\":1}", "reason", "attempts", "attempts", "1",
@@ -473,7 +442,6 @@ test_settle_dead(void **state)
 	redisReply *r;
 	size_t i;
 
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":1}");
 	assert_int_equal(pop(2, "i.1", p), 2);
@@ -489,13 +457,11 @@ test_settle_dead(void **state)
 	rig_popped_done(p, 2);
 }
 
-static void
-test_settle_deferred(void **state)
+FIXTURE_TEST(test_settle_deferred)
 {
 	struct popped p, p2;
 	double due;
 
-	(void)state;
 	rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
 	push("{\"id\":1}");
 	p = pop_one("i.1");
@@ -511,15 +477,13 @@ test_settle_deferred(void **state)
 }
 
 /* Many in one call, each for itself. */
-static void
-test_settle_many(void **state)
+FIXTURE_TEST(test_settle_many)
 {
 	static struct popped p[120];
 	struct words w = { 0 };
 	redisReply *r;
 	int i, n;
 
-	(void)state;
 	for (i = 0; i < 120; i++)
 		push(i % 3 == 0 ? "{\"id\":7}" : "x");
 	n = pop(60, "i.1", p);
@@ -555,8 +519,7 @@ test_settle_many(void **state)
 }
 
 /* Dead letters are copied up to 1 MiB per call; the rest must come again. */
-static void
-test_settle_bounded(void **state)
+FIXTURE_TEST(test_settle_bounded)
 {
 	static char big[700000];
 	struct popped p[3];
@@ -564,7 +527,6 @@ test_settle_bounded(void **state)
 	redisReply *r;
 	int i;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 3; i++)
 		push(big);
@@ -595,14 +557,12 @@ test_settle_bounded(void **state)
 }
 
 /* A foreign consumer requeued it, or acked it: ours to forget. */
-static void
-test_settle_taken(void **state)
+FIXTURE_TEST(test_settle_taken)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(ops); i++) {
 		server_do(&rig.server, "FLUSHALL");
 		push("{\"id\":1}");
@@ -619,12 +579,10 @@ test_settle_taken(void **state)
 }
 
 /* Someone deleted the payload: forgotten, so that the daemon puts it back. */
-static void
-test_settle_no_payload(void **state)
+FIXTURE_TEST(test_settle_no_payload)
 {
 	struct popped p;
 
-	(void)state;
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	rig_do(&rig, "HDEL %s 1", rig_key(&rig, KEY_CONTEXT));
@@ -633,12 +591,10 @@ test_settle_no_payload(void **state)
 	rig_popped_done(&p, 1);
 }
 
-static void
-test_settle_empty_payload(void **state)
+FIXTURE_TEST(test_settle_empty_payload)
 {
 	struct popped p;
 
-	(void)state;
 	push("");
 	p = pop_one("i.1");
 	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "ok");
@@ -651,13 +607,11 @@ test_settle_empty_payload(void **state)
 }
 
 /* As it was, but later; a second time it does nothing. */
-static void
-test_settle_defer(void **state)
+FIXTURE_TEST(test_settle_defer)
 {
 	struct popped p;
 	double due;
 
-	(void)state;
 	push("x");
 	p = pop_one("i.1");
 	assert_string_equal(rig_settle(&rig, "defer", &p, "30"), "ok");
@@ -691,13 +645,11 @@ body(const struct popped *p, const char *token)
 }
 
 /* The payload that the pop has not sent, to the delivery's owner only. */
-static void
-test_body(void **state)
+FIXTURE_TEST(test_body)
 {
 	struct popped p;
 	redisReply *r;
 
-	(void)state;
 	push("0123456789");
 	assert_int_equal(rig_pop(&rig, 1, 1048576, 9, "i.1", 0, &p, NULL), 1);
 	assert_null(p.payload);
@@ -719,37 +671,10 @@ test_body(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_pop_fifo, setup),
-		cmocka_unit_test_setup(test_pop_equal_ids, setup),
-		cmocka_unit_test_setup(test_pop_forged_ids, setup),
-		cmocka_unit_test_setup(test_pop_bounds, setup),
-		cmocka_unit_test_setup(test_pop_bounds_retries, setup),
-		cmocka_unit_test_setup(test_turns_share, setup),
-		cmocka_unit_test_setup(test_turns_of_probes, setup),
-		cmocka_unit_test_setup(test_turns_dropped, setup),
-		cmocka_unit_test_setup(test_pop_bounds_chunk, setup),
-		cmocka_unit_test_setup(test_pop_many, setup),
-		cmocka_unit_test_setup(test_pop_paused_late, setup),
-		cmocka_unit_test_setup(test_pop_paused_by_a_list, setup),
-		cmocka_unit_test_setup(test_pop_odd_retries, setup),
-		cmocka_unit_test_setup(test_settle_ack, setup),
-		cmocka_unit_test_setup(test_settle_retry, setup),
-		cmocka_unit_test_setup(test_settle_return, setup),
-		cmocka_unit_test_setup(test_settle_dead, setup),
-		cmocka_unit_test_setup(test_settle_deferred, setup),
-		cmocka_unit_test_setup(test_settle_many, setup),
-		cmocka_unit_test_setup(test_settle_bounded, setup),
-		cmocka_unit_test_setup(test_settle_taken, setup),
-		cmocka_unit_test_setup(test_settle_no_payload, setup),
-		cmocka_unit_test_setup(test_settle_empty_payload, setup),
-		cmocka_unit_test_setup(test_settle_defer, setup),
-		cmocka_unit_test_setup(test_body, setup),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("pop", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

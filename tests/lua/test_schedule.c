@@ -15,6 +15,8 @@ setup(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+
 /* What it answered; "" and rig.error for an error. */
 static const char *
 ask(const char *name, long long tick, int period, int grace, const char *how, const char *message)
@@ -51,12 +53,10 @@ never_ran(const char *name)
 	return rig_int(&rig, "HEXISTS %s \001%s", schedule_key, name);
 }
 
-static void
-test_ticks(void **state)
+FIXTURE_TEST(test_ticks)
 {
 	long long now = (long long)rig_now(&rig);
 
-	(void)state;
 	/* Not known: noted, not run. */
 	assert_string_equal(ask("s", now - 1, 1, 10, "LPUSH", "m"), "new");
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
@@ -75,12 +75,10 @@ test_ticks(void **state)
 	assert_int_equal(rig_int(&rig, "HEXISTS %s t", schedule_key), 0);
 }
 
-static void
-test_late(void **state)
+FIXTURE_TEST(test_late)
 {
 	long long now = (long long)rig_now(&rig);
 
-	(void)state;
 	rig_do(&rig, "HSET %s s %d", schedule_key, 1000);
 	assert_string_equal(ask("s", now - 50, 3600, 40, "LPUSH", "m"), "missed");
 	assert_int_equal(last("s"), 1000);
@@ -101,13 +99,11 @@ test_late(void **state)
 	assert_int_equal(last("s"), now - 5);
 }
 
-static void
-test_kinds(void **state)
+FIXTURE_TEST(test_kinds)
 {
 	long long now = (long long)rig_now(&rig);
 	redisReply *r;
 
-	(void)state;
 	rig_do(&rig, "HSET %s s 1", schedule_key);
 	rig_do(&rig, "LPUSH orders middle");
 	assert_string_equal(ask("s", now - 3, 1, 10, "LPUSH", "left"), "pushed");
@@ -133,15 +129,13 @@ test_kinds(void **state)
 	assert_int_equal(rig_int(&rig, "ZSCORE orders id"), 5);
 }
 
-static void
-test_wrong_types(void **state)
+FIXTURE_TEST(test_wrong_types)
 {
 	static const char *const hows[] = { "LPUSH", "RPUSH", "ZADD", "XADD" };
 	long long now = (long long)rig_now(&rig);
 	char before[48], after[48];
 	size_t i;
 
-	(void)state;
 	rig_do(&rig, "HSET %s s 1", schedule_key);
 	rig_do(&rig, "SET orders x");
 	rig_digest(&rig, before);
@@ -159,14 +153,12 @@ test_wrong_types(void **state)
 }
 
 /* Whatever is denied, what is not noted is not pushed. */
-static void
-test_denied(void **state)
+FIXTURE_TEST(test_denied)
 {
 	static const char *const commands[] = { "time", "hget", "hset", "llen", "lpush" };
 	long long now = (long long)rig_now(&rig);
 	size_t i;
 
-	(void)state;
 	rig_do(&rig, "ACL SETUSER weak on >x ~* +@all");
 	for (i = 0; i < ARRAY_LEN(commands); i++) {
 		server_do(&rig.server, "FLUSHALL");
@@ -181,12 +173,10 @@ test_denied(void **state)
 	}
 }
 
-static void
-test_maxmemory(void **state)
+FIXTURE_TEST(test_maxmemory)
 {
 	long long now = (long long)rig_now(&rig);
 
-	(void)state;
 	rig_do(&rig, "HSET %s s 1", schedule_key);
 	rig_do(&rig, "CONFIG SET maxmemory 100000");
 	assert_string_equal(ask("s", now, 1, 10, "LPUSH", "m"), "");
@@ -199,18 +189,10 @@ test_maxmemory(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_ticks, setup),
-		cmocka_unit_test_setup(test_late, setup),
-		cmocka_unit_test_setup(test_kinds, setup),
-		cmocka_unit_test_setup(test_wrong_types, setup),
-		cmocka_unit_test_setup(test_denied, setup),
-		cmocka_unit_test_setup(test_maxmemory, setup),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

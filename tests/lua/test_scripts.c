@@ -15,6 +15,8 @@ setup(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+
 static void
 push(const char *payload)
 {
@@ -38,13 +40,11 @@ pop_one(const char *call)
 
 /* -- renew, tick ------------------------------------------------------------ */
 
-static void
-test_renew(void **state)
+FIXTURE_TEST(test_renew)
 {
 	struct popped p, p2;
 	struct ticked t;
 
-	(void)state;
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	assert_int_equal(rig_renew(&rig, &p), 1);
@@ -73,15 +73,13 @@ test_renew(void **state)
 }
 
 /* Settled after it has expired, before anyone took it. */
-static void
-test_settle_expired(void **state)
+FIXTURE_TEST(test_settle_expired)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "defer" };
 	struct popped p;
 	struct ticked t;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(ops); i++) {
 		server_do(&rig.server, "FLUSHALL");
 		push("{\"id\":1}");
@@ -95,15 +93,13 @@ test_settle_expired(void **state)
 	}
 }
 
-static void
-test_renew_many(void **state)
+FIXTURE_TEST(test_renew_many)
 {
 	static struct popped p[250];
 	struct words w = { 0 };
 	redisReply *r;
 	int i, n = 0;
 
-	(void)state;
 	for (i = 0; i < 250; i++)
 		push("x");
 	while (n < 250) {
@@ -126,14 +122,12 @@ test_renew_many(void **state)
 }
 
 /* A foreign consumer's entries: back into the list after their own time. */
-static void
-test_tick_foreign(void **state)
+FIXTURE_TEST(test_tick_foreign)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
 	struct popped p;
 
-	(void)state;
 	rig_do(&rig, "ZADD %s %f f1", rig_key(&rig, KEY_BACKUP), now - 100);
 	rig_do(&rig, "HSET %s f1 one", rig_key(&rig, KEY_CONTEXT));
 	rig_tick(&rig, 10, 200, true, 1e12, 250, 1048576, 0, NULL, &t);
@@ -148,15 +142,13 @@ test_tick_foreign(void **state)
 }
 
 /* Unexpired foreign entries before it do not hide an expired one of ours. */
-static void
-test_tick_pages(void **state)
+FIXTURE_TEST(test_tick_pages)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
 	struct popped p, p2;
 	int i, steps = 0;
 
-	(void)state;
 	push("{\"id\":\"ours\"}");
 	p = pop_one("i.1");
 	for (i = 0; i < 700; i++) {
@@ -177,14 +169,12 @@ test_tick_pages(void **state)
 	rig_popped_done(&p2, 1);
 }
 
-static void
-test_tick_bounds(void **state)
+FIXTURE_TEST(test_tick_bounds)
 {
 	static char big[600000];
 	struct ticked t;
 	int i;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 3; i++) {
 		rig_do(&rig, "ZADD %s %d f%d", rig_key(&rig, KEY_BACKUP), 1000 + i, i);
@@ -201,13 +191,11 @@ test_tick_bounds(void **state)
 	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 6);
 }
 
-static void
-test_tick_sent(void **state)
+FIXTURE_TEST(test_tick_sent)
 {
 	struct ticked t;
 	struct popped p;
 
-	(void)state;
 	push("{\"id\":1}");
 	p = pop_one("i.1");
 	rig_do(&rig, "ZADD %s %f 1", rig_key(&rig, KEY_BACKUP), rig_now(&rig) - 100);
@@ -222,14 +210,12 @@ test_tick_sent(void **state)
 	rig_popped_done(&p, 1);
 }
 
-static void
-test_tick_odd_backup(void **state)
+FIXTURE_TEST(test_tick_odd_backup)
 {
 	struct ticked t;
 	struct popped p;
 	double now = rig_now(&rig);
 
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	push("{\"id\":3}");
@@ -253,13 +239,11 @@ test_tick_odd_backup(void **state)
 	assert_string_equal(t.warning, "");
 }
 
-static void
-test_tick_delayed(void **state)
+FIXTURE_TEST(test_tick_delayed)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
 
-	(void)state;
 	rig_do(&rig, "ZADD %s %f a %f b %f c %f d -inf e +inf f", rig_key(&rig, KEY_DELAYED),
 	    now - 5, (now - 3) * 1000, now + 3, (now + 5) * 1000);
 	rig_tick(&rig, 60, 60, false, 0, 250, 1048576, 0, NULL, &t);
@@ -292,15 +276,13 @@ sweep(double lease)
 }
 
 /* Whatever is wrong with QDELAYED, leases end, and the warning says what it is. */
-static void
-test_tick_wrong_delayed(void **state)
+FIXTURE_TEST(test_tick_wrong_delayed)
 {
 	static const char *const faults[] = { "wrongtype", "zrangebyscore", "lpush" };
 	struct ticked t;
 	struct popped p;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(faults); i++) {
 		rig_connect(&rig, "");
 		rig_do(&rig, "FLUSHALL");
@@ -329,8 +311,7 @@ test_tick_wrong_delayed(void **state)
 }
 
 /* Others' leases in the near future, which are left alone, hide none of rqd's own. */
-static void
-test_tick_clamp_hidden(void **state)
+FIXTURE_TEST(test_tick_clamp_hidden)
 {
 	double now = rig_now(&rig), at;
 	struct ticked t;
@@ -338,7 +319,6 @@ test_tick_clamp_hidden(void **state)
 	redisReply *r;
 	int i;
 
-	(void)state;
 	push("{\"id\":\"own\"}");
 	p = pop_one("i.1");
 	for (i = 0; i < 300; i++)
@@ -360,14 +340,12 @@ test_tick_clamp_hidden(void **state)
 	rig_popped_done(&p, 1);
 }
 
-static void
-test_tick_sweep(void **state)
+FIXTURE_TEST(test_tick_sweep)
 {
 	struct popped p;
 	redisReply *r;
 	int i;
 
-	(void)state;
 	push("{\"id\":\"live\"}");
 	p = pop_one("i.1");
 	for (i = 0; i < 2000; i++)
@@ -405,13 +383,11 @@ test_tick_sweep(void **state)
 }
 
 /* A cursor that Redis does not take: the sweep begins anew, and all else is done. */
-static void
-test_tick_wrong_cursor(void **state)
+FIXTURE_TEST(test_tick_wrong_cursor)
 {
 	struct ticked t;
 	struct popped p;
 
-	(void)state;
 	push("{\"id\":7}");
 	p = pop_one("i.1");
 	rig_expire(&rig, p.tag, p.taglen);
@@ -426,12 +402,10 @@ test_tick_wrong_cursor(void **state)
  * The first version's tick takes what Redis has seen of our pops for a delivery whose tag is
  * nowhere.  This is its judgement of what is old; what it deletes makes settled ones lost.
  */
-static void
-test_first_version_sweep(void **state)
+FIXTURE_TEST(test_first_version_sweep)
 {
 	struct popped p;
 
-	(void)state;
 	push("{\"id\":7}");
 	p = pop_one("i.1");
 	assert_int_equal(rig_int(&rig, "EVAL %s 1 %s",
@@ -462,13 +436,11 @@ arm(void)
 	return r;
 }
 
-static void
-test_arm(void **state)
+FIXTURE_TEST(test_arm)
 {
 	redisReply *r;
 	double now = rig_now(&rig);
 
-	(void)state;
 	r = arm();
 	assert_int_equal(r->element[1]->integer, 0);
 	assert_string_equal(r->element[2]->str, "");
@@ -495,14 +467,12 @@ test_arm(void **state)
 	freeReplyObject(r);
 }
 
-static void
-test_mine(void **state)
+FIXTURE_TEST(test_mine)
 {
 	static struct popped a[100], b[200];
 	int i, j, n, pages[] = { 1, 3, 40, 100, 1000 };
 	size_t k;
 
-	(void)state;
 	for (i = 0; i < 150; i++)
 		push(i % 2 == 0 ? "{\"id\":1}" : "x");
 	n = pop(100, "i.1", a);
@@ -551,12 +521,10 @@ push_later(const char *tag, const char *at, const char *delay, const char *paylo
 	return n;
 }
 
-static void
-test_push(void **state)
+FIXTURE_TEST(test_push)
 {
 	struct popped p;
 
-	(void)state;
 	rig_do(&rig, "HSET %s 7#a leftover", rig_key(&rig, KEY_CONTEXT));
 	assert_int_equal(push_later("7#a", "", "0.01", "one"), 1);
 	assert_int_equal(push_later("7#a", "", "0.01", "one"), 0);
@@ -609,12 +577,10 @@ rescue(const char *op, const char *tag, const char *other, const char *payload)
 }
 
 /* A rescue whose reply was lost is sent again, with its number: it acts once. */
-static void
-test_rescue_twice(void **state)
+FIXTURE_TEST(test_rescue_twice)
 {
 	struct popped p;
 
-	(void)state;
 	assert_string_equal(rescue_again("dead", "8", "8#i.1.1", "three", 7), "ok");
 	assert_string_equal(rescue_again("dead", "8", "8#i.1.1", "three", 7), "ok");
 	assert_int_equal(rig_dead(&rig, "three", 5), 1);
@@ -639,12 +605,10 @@ test_rescue_twice(void **state)
  * A queue that a reload has taken away drains, and the same daemon has a new one of its key.
  * Its pops have later numbers than a rescue of the old one that never came to Redis.
  */
-static void
-test_rescue_beside_pops(void **state)
+FIXTURE_TEST(test_rescue_beside_pops)
 {
 	struct popped p[2];
 
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	p[0] = pop_one("r.7");
@@ -656,12 +620,10 @@ test_rescue_beside_pops(void **state)
 	rig_popped_done(p, 2);
 }
 
-static void
-test_rescue(void **state)
+FIXTURE_TEST(test_rescue)
 {
 	struct popped p;
 
-	(void)state;
 	assert_string_equal(rescue("check", "7", "7#i.1.1", "one"), "other");
 	assert_string_equal(rescue("retry", "7", "7#i.1.1", "one"), "ok");
 	assert_string_equal(rescue("retry", "7", "7#i.1.1", "one"), "there");
@@ -692,32 +654,10 @@ test_rescue(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_renew, setup),
-		cmocka_unit_test_setup(test_settle_expired, setup),
-		cmocka_unit_test_setup(test_renew_many, setup),
-		cmocka_unit_test_setup(test_tick_foreign, setup),
-		cmocka_unit_test_setup(test_tick_pages, setup),
-		cmocka_unit_test_setup(test_tick_bounds, setup),
-		cmocka_unit_test_setup(test_tick_sent, setup),
-		cmocka_unit_test_setup(test_tick_odd_backup, setup),
-		cmocka_unit_test_setup(test_tick_delayed, setup),
-		cmocka_unit_test_setup(test_tick_sweep, setup),
-		cmocka_unit_test_setup(test_tick_wrong_cursor, setup),
-		cmocka_unit_test_setup(test_first_version_sweep, setup),
-		cmocka_unit_test_setup(test_tick_clamp_hidden, setup),
-		cmocka_unit_test_setup(test_tick_wrong_delayed, setup),
-		cmocka_unit_test_setup(test_arm, setup),
-		cmocka_unit_test_setup(test_mine, setup),
-		cmocka_unit_test_setup(test_push, setup),
-		cmocka_unit_test_setup(test_rescue, setup),
-		cmocka_unit_test_setup(test_rescue_twice, setup),
-		cmocka_unit_test_setup(test_rescue_beside_pops, setup),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("scripts", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -18,6 +18,8 @@ setup(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+
 static void
 add(const char *id, const char *payload)
 {
@@ -127,13 +129,11 @@ expect_message(const char *message, size_t len)
 	settle(&p, "ack", NULL, "ok");
 }
 
-static void
-test_messages(void **state)
+FIXTURE_TEST(test_messages)
 {
 	static char big[6000000], json[2 * sizeof(big) + 16];
 	size_t i;
 
-	(void)state;
 	rig_do(&rig, "XADD %s * other 1 message %b", Q, "a\0\xff", (size_t)3);
 	expect_message("a\0\xff", 3);
 	rig_do(&rig, "XADD %s * message 1 x y message 2", Q);
@@ -153,12 +153,10 @@ test_messages(void **state)
 }
 
 /* Longer than max: its length comes, and it can be buried. */
-static void
-test_too_large(void **state)
+FIXTURE_TEST(test_too_large)
 {
 	struct popped p;
 
-	(void)state;
 	rig_do(&rig, "XADD %s 7-0 key value", Q);
 	assert_int_equal(rig_pop(&rig, 1, 1048576, 10, "i.1", 0, &p, NULL), 1);
 	assert_null(p.payload);
@@ -176,12 +174,10 @@ test_too_large(void **state)
 
 /* -- pop -------------------------------------------------------------------- */
 
-static void
-test_pop(void **state)
+FIXTURE_TEST(test_pop)
 {
 	struct popped p[8];
 
-	(void)state;
 	add("1-1", "a");
 	add("1-2", "b");
 	add("18446744073709551615-18446744073709551615", "c");
@@ -206,14 +202,12 @@ test_pop(void **state)
 }
 
 /* Bounds: n; and bytes, which the last message may exceed. */
-static void
-test_pop_bounds(void **state)
+FIXTURE_TEST(test_pop_bounds)
 {
 	static char big[3000];
 	struct popped p[80];
 	int i, n;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 0; i < 70; i++)
 		add("*", big);
@@ -232,12 +226,10 @@ test_pop_bounds(void **state)
 }
 
 /* Whatever happens to the group, a pop makes it, at the beginning of the stream. */
-static void
-test_group(void **state)
+FIXTURE_TEST(test_group)
 {
 	struct popped p;
 
-	(void)state;
 	assert_int_equal(waiting(), 1);
 	assert_int_equal(pop(1, "i.1", &p), 0);
 	assert_int_equal(pending(), 0);
@@ -260,12 +252,10 @@ test_group(void **state)
 }
 
 /* A live id comes again: from a stream that was deleted, or a group that was put back. */
-static void
-test_pop_equal_ids(void **state)
+FIXTURE_TEST(test_pop_equal_ids)
 {
 	struct popped p, again;
 
-	(void)state;
 	add("1-1", "old");
 	p = pop_one("i.1");
 	rig_do(&rig, "DEL %s", Q);
@@ -286,14 +276,12 @@ test_pop_equal_ids(void **state)
 }
 
 /* An entry of the same id that another consumer reads: ours is not that one's. */
-static void
-test_other_equal_ids(void **state)
+FIXTURE_TEST(test_other_equal_ids)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		rig_forget_pops(&rig);
 		add("1-1", "old");
@@ -322,12 +310,10 @@ test_other_equal_ids(void **state)
 }
 
 /* Is there work?  Deleted entries are none, wherever they were. */
-static void
-test_waiting(void **state)
+FIXTURE_TEST(test_waiting)
 {
 	struct popped p;
 
-	(void)state;
 	add("1-1", "a");
 	add("1-2", "b");
 	add("1-3", "c");
@@ -353,12 +339,10 @@ test_waiting(void **state)
 /* -- settle and renew ------------------------------------------------------- */
 
 /* Whatever the result: the entry leaves the pending list. */
-static void
-test_settle(void **state)
+FIXTURE_TEST(test_settle)
 {
 	struct popped p[5], q;
 
-	(void)state;
 	add("1-1", "a");
 	add("1-2", "b");
 	add("1-3", "c");
@@ -389,8 +373,7 @@ test_settle(void **state)
 }
 
 /* Messages that rqctl brought have tags that are no entries, or are named as one. */
-static void
-test_other_tags(void **state)
+FIXTURE_TEST(test_other_tags)
 {
 	static const char *const tags[] = {
 		"~x", "99999999999999999999-1", "1-1#x", "1-1-1", "-", "a-1",
@@ -398,7 +381,6 @@ test_other_tags(void **state)
 	struct popped p;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(tags); i++) {
 		struct words w = { 0 };
 
@@ -417,14 +399,12 @@ test_other_tags(void **state)
 }
 
 /* An entry that another consumer claimed is that one's, whatever we say. */
-static void
-test_claimed(void **state)
+FIXTURE_TEST(test_claimed)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(ops); i++) {
 		rig_do(&rig, "DEL %s", Q);
 		add("1-1", "a");
@@ -441,12 +421,10 @@ test_claimed(void **state)
 }
 
 /* What is not pending any more is ours by its token: nothing is lost. */
-static void
-test_not_pending(void **state)
+FIXTURE_TEST(test_not_pending)
 {
 	struct popped p;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	rig_do(&rig, "XACK %s rqd 1-1", Q);
@@ -462,13 +440,11 @@ test_not_pending(void **state)
 }
 
 /* A renewal is seen by others: the entry is not idle, and was not delivered again. */
-static void
-test_renew(void **state)
+FIXTURE_TEST(test_renew)
 {
 	struct popped p;
 	redisReply *r;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	rig_expire(&rig, "1-1", 3);
@@ -487,13 +463,11 @@ test_renew(void **state)
 
 /* -- tick ------------------------------------------------------------------- */
 
-static void
-test_expired(void **state)
+FIXTURE_TEST(test_expired)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p, again;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	assert_int_equal(tick(&t), 0);
@@ -513,13 +487,11 @@ test_expired(void **state)
 }
 
 /* The owner is dead, and another consumer has claimed the entry: that one's. */
-static void
-test_expired_claimed(void **state)
+FIXTURE_TEST(test_expired_claimed)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	rig_expire(&rig, "1-1", 3);
@@ -541,13 +513,11 @@ test_expired_claimed(void **state)
 }
 
 /* Its field in QDELIVERY is ours still: what it says is not for the next delivery. */
-static void
-test_claimed_abandoned(void **state)
+FIXTURE_TEST(test_claimed_abandoned)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p, again;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	rig_expire(&rig, "1-1", 3);
@@ -563,13 +533,11 @@ test_claimed_abandoned(void **state)
 }
 
 /* What a retry has left pending is acknowledged; not the entry of another stream. */
-static void
-test_pending_retry(void **state)
+FIXTURE_TEST(test_pending_retry)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
 
-	(void)state;
 	add("1-1", "old");
 	p = pop_one("i.1");
 	settle(&p, "retry", "100", "ok");
@@ -611,15 +579,13 @@ calls_of(const char *command)
 }
 
 /* More than a step looks at; only some are abandoned, some of them gone. */
-static void
-test_abandoned(void **state)
+FIXTURE_TEST(test_abandoned)
 {
 	struct ticked t = { .scan = "" };
 	static struct popped p[200];
 	char id[24];
 	int i, steps = 0, requeued = 0, dropped = 0, n;
 
-	(void)state;
 	for (i = 1; i <= 600; i++) {
 		snprintf(id, sizeof(id), "%d-1", i);
 		rig_do(&rig, "XADD %s %s n %d", Q, id, i);
@@ -660,13 +626,11 @@ test_abandoned(void **state)
  * A long list that another consumer works on: one step a tick, whose size does not
  * depend on the list's; in time all of it is looked at, and the oldest ones always.
  */
-static void
-test_long_list(void **state)
+FIXTURE_TEST(test_long_list)
 {
 	struct ticked t = { .scan = "" };
 	int i, ticks = 0, requeued = 0;
 
-	(void)state;
 	rig_do(&rig, "EVAL %s 1 %s", "for i = 1, 5000 do redis.call('XADD', KEYS[1], i .. '-1', 'n', i) end\n"
 	    "redis.call('XGROUP', 'CREATE', KEYS[1], 'rqd', 0)\n"
 	    "redis.call('XREADGROUP', 'GROUP', 'rqd', 'other', 'STREAMS', KEYS[1], '>')", Q);
@@ -693,13 +657,11 @@ test_long_list(void **state)
 }
 
 /* A place that Redis does not take: the next tick begins anew. */
-static void
-test_wrong_place(void **state)
+FIXTURE_TEST(test_wrong_place)
 {
 	struct ticked t = { .scan = "what" };
 	struct popped p;
 
-	(void)state;
 	add("1-1", "a");
 	p = pop_one("i.1");
 	rig_popped_done(&p, 1);
@@ -710,8 +672,7 @@ test_wrong_place(void **state)
 }
 
 /* An entry of more than 1000 fields is not made JSON; its message is one of them, if that is there. */
-static void
-test_many_fields(void **state)
+FIXTURE_TEST(test_many_fields)
 {
 	static const char add_fields[] = "local w = {'XADD', KEYS[1], '*'}\n"
 	    "for i = 1, ARGV[1] do w[#w + 1] = 'f' .. i w[#w + 1] = 'v' end\n"
@@ -719,7 +680,6 @@ test_many_fields(void **state)
 	    "return redis.call(unpack(w))";
 	struct popped p;
 
-	(void)state;
 	rig_do(&rig, "EVAL %s 1 %s 1000", add_fields, Q);
 	rig_do(&rig, "EVAL %s 1 %s 1001", add_fields, Q);
 	rig_do(&rig, "EVAL %s 1 %s 2000 message text", add_fields, Q);
@@ -737,15 +697,13 @@ test_many_fields(void **state)
 }
 
 /* Bytes bound a step, too, and nothing is skipped. */
-static void
-test_abandoned_bytes(void **state)
+FIXTURE_TEST(test_abandoned_bytes)
 {
 	struct ticked t = { .scan = "" };
 	static char big[3000];
 	char id[24];
 	int i, steps = 0, requeued = 0;
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	for (i = 1; i <= 10; i++) {
 		snprintf(id, sizeof(id), "%d-1", i);
@@ -768,12 +726,10 @@ test_abandoned_bytes(void **state)
 }
 
 /* Not before this daemon may judge; and a step that waited judges by when it was sent. */
-static void
-test_no_judge(void **state)
+FIXTURE_TEST(test_no_judge)
 {
 	struct ticked t = { .scan = "" };
 
-	(void)state;
 	add("1-1", "a");
 	rig_do(&rig, "XGROUP CREATE %s rqd 0", Q);
 	rig_do(&rig, "XREADGROUP GROUP rqd other STREAMS %s >", Q);
@@ -786,13 +742,11 @@ test_no_judge(void **state)
 	assert_int_equal(tick(&t), 1);
 }
 
-static void
-test_delayed(void **state)
+FIXTURE_TEST(test_delayed)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
 
-	(void)state;
 	rig_do(&rig, "ZADD %s 1000 later", rig_key(&rig, KEY_DELAYED));
 	assert_int_equal(tick(&t), 0);
 	assert_int_equal(t.promoted, 1);
@@ -805,14 +759,12 @@ test_delayed(void **state)
 
 /* -- looking ---------------------------------------------------------------- */
 
-static void
-test_peek(void **state)
+FIXTURE_TEST(test_peek)
 {
 	struct popped p;
 	struct words w = { 0 };
 	redisReply *r;
 
-	(void)state;
 	add("1-1", "a");
 	add("1-2", "bcd");
 	rig_do(&rig, "XADD %s 1-3 k v", Q);
@@ -837,37 +789,10 @@ test_peek(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_messages, setup),
-		cmocka_unit_test_setup(test_too_large, setup),
-		cmocka_unit_test_setup(test_pop, setup),
-		cmocka_unit_test_setup(test_pop_bounds, setup),
-		cmocka_unit_test_setup(test_group, setup),
-		cmocka_unit_test_setup(test_pop_equal_ids, setup),
-		cmocka_unit_test_setup(test_other_equal_ids, setup),
-		cmocka_unit_test_setup(test_waiting, setup),
-		cmocka_unit_test_setup(test_settle, setup),
-		cmocka_unit_test_setup(test_other_tags, setup),
-		cmocka_unit_test_setup(test_claimed, setup),
-		cmocka_unit_test_setup(test_not_pending, setup),
-		cmocka_unit_test_setup(test_renew, setup),
-		cmocka_unit_test_setup(test_expired, setup),
-		cmocka_unit_test_setup(test_expired_claimed, setup),
-		cmocka_unit_test_setup(test_claimed_abandoned, setup),
-		cmocka_unit_test_setup(test_pending_retry, setup),
-		cmocka_unit_test_setup(test_abandoned, setup),
-		cmocka_unit_test_setup(test_abandoned_bytes, setup),
-		cmocka_unit_test_setup(test_long_list, setup),
-		cmocka_unit_test_setup(test_wrong_place, setup),
-		cmocka_unit_test_setup(test_many_fields, setup),
-		cmocka_unit_test_setup(test_no_judge, setup),
-		cmocka_unit_test_setup(test_delayed, setup),
-		cmocka_unit_test_setup(test_peek, setup),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -462,12 +462,10 @@ work_off(void)
 	}
 }
 
-static void
-test_model(void **state)
+TEST(test_model)
 {
 	int i;
 
-	(void)state;
 	rig_do(&rig, "FLUSHALL");
 	rig_do(&rig, "XGROUP CREATE %s rqd 0 MKSTREAM", Q);
 	for (i = 0; i < STEPS; i++) {
@@ -499,13 +497,11 @@ test_model(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_model) };
 	int rc;
 
-	unit_seed();
 	rig_open(&rig, "orders");
 	rig.consumer = "me";
-	rc = cmocka_run_group_tests_name("stream model", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_popped_done(known, nknown);
 	rig_close(&rig);
 	return rc;

@@ -426,8 +426,7 @@ work_off(void)
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
 }
 
-static void
-test_model(void **state)
+TEST(test_model)
 {
 	static void (*const steps[])(void) = {
 		step_produce, step_produce, step_produce, step_produce, step_cancel,
@@ -436,7 +435,6 @@ test_model(void **state)
 	};
 	int i;
 
-	(void)state;
 	reset();
 	for (i = 0; i < STEPS; i++) {
 		steps[unit_below(ARRAY_LEN(steps))]();
@@ -450,16 +448,14 @@ test_model(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_model) };
 	char *big = xcalloc(1, 5001);
 	int rc;
 
-	unit_seed();
 	memset(big, 'z', 5000);
 	ids[8].text = big;
 	rig_open(&rig, "{Queue:users}");
 	rig.unique = true;
-	rc = cmocka_run_group_tests_name("unique", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	forget_known(nknown);
 	rig_close(&rig);
 	free(big);

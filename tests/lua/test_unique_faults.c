@@ -35,15 +35,13 @@ pop(int n, struct popped *p)
 }
 
 /* Thousands that run and are due again hide nothing, and are looked at once. */
-static void
-test_hidden(void **state)
+TEST(test_hidden)
 {
 	static struct popped p[2000];
 	struct popped one;
 	char id[16];
 	int i, n = 0;
 
-	(void)state;
 	reset();
 	for (i = 0; i < 2000; i++) {
 		snprintf(id, sizeof(id), "%d", i);
@@ -78,15 +76,13 @@ test_hidden(void **state)
 }
 
 /* Put off ids whose deliveries a hand has removed are found by ticks, among many. */
-static void
-test_strays(void **state)
+TEST(test_strays)
 {
 	static struct popped p[400];
 	struct ticked t;
 	char id[16];
 	int i, n;
 
-	(void)state;
 	reset();
 	for (i = 0; i < 400; i++) {
 		snprintf(id, sizeof(id), "%d", i);
@@ -109,15 +105,13 @@ test_strays(void **state)
 }
 
 /* The order of scores, whichever their unit. */
-static void
-test_order(void **state)
+TEST(test_order)
 {
 	static const char *const want[] = { "first", "second", "third", "now", "ms" };
 	struct popped p[8];
 	char ms[32], now[32];
 	int i;
 
-	(void)state;
 	reset();
 	snprintf(ms, sizeof(ms), "%.0f", (rig_now(&rig) - 1) * 1000);
 	snprintf(now, sizeof(now), "%.6f", rig_now(&rig) - 2);
@@ -135,14 +129,12 @@ test_order(void **state)
 }
 
 /* What is too large is told by its length, and becomes a letter whole. */
-static void
-test_too_large(void **state)
+TEST(test_too_large)
 {
 	struct popped p;
 	char *big = xcalloc(1, 300001);
 	redisReply *r;
 
-	(void)state;
 	reset();
 	memset(big, 'x', 300000);
 	enqueue(big, "1");
@@ -159,14 +151,12 @@ test_too_large(void **state)
 }
 
 /* Redis has lost its memory; what a daemon had in hand comes back, once. */
-static void
-test_rescue(void **state)
+TEST(test_rescue)
 {
 	struct popped p[2];
 	redisReply *r;
 	int again;
 
-	(void)state;
 	reset();
 	enqueue("u7", "1");
 	assert_int_equal(pop(1, p), 1);
@@ -203,14 +193,12 @@ test_rescue(void **state)
 	rig_check_clean(&rig);
 }
 
-static void
-test_arm(void **state)
+TEST(test_arm)
 {
 	struct words w = { 0 };
 	char score[32];
 	redisReply *r;
 
-	(void)state;
 	reset();
 	snprintf(score, sizeof(score), "%.6f", rig_now(&rig) + 5);
 	enqueue("a", score);
@@ -230,8 +218,7 @@ test_arm(void **state)
 }
 
 /* An id is never due later than it was. */
-static void
-test_push(void **state)
+TEST(test_push)
 {
 	static const struct { const char *at, *delay; long long added; double from, to; } t[] = {
 		{ "", "100", 1, 99, 101 }, { "", "200", 0, 99, 101 }, { "", "10", 0, 9, 11 },
@@ -242,7 +229,6 @@ test_push(void **state)
 	double now;
 	size_t i;
 
-	(void)state;
 	reset();
 	for (i = 0; i < ARRAY_LEN(t); i++) {
 		now = rig_now(&rig);
@@ -263,14 +249,12 @@ test_push(void **state)
 }
 
 /* That it runs, and was put off, does not change this. */
-static void
-test_push_put_off(void **state)
+TEST(test_push_put_off)
 {
 	struct popped p[2];
 	struct words w = { 0 };
 	redisReply *r;
 
-	(void)state;
 	reset();
 	enqueue("u7", "1");
 	assert_int_equal(pop(1, p), 1);
@@ -289,12 +273,10 @@ test_push_put_off(void **state)
 }
 
 /* What is left of a retry does not take an id with it that was enqueued since. */
-static void
-test_empty_retry(void **state)
+TEST(test_empty_retry)
 {
 	struct popped p;
 
-	(void)state;
 	reset();
 	rig_do(&rig, "ZADD %s 1 u7", rig_key(&rig, KEY_RETRY));
 	rig_do(&rig, "HSET %s u7 %s", rig_key(&rig, KEY_DELIVERY), "3 0 - 1 2");
@@ -525,14 +507,12 @@ static const char *const commands[] = {
 };
 
 /* A call that is refused has changed nothing, and its error names the command. */
-static void
-test_refused_whole(void **state)
+TEST(test_refused_whole)
 {
 	char was[48], is[48];
 	size_t i, k;
 	int run;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k < ARRAY_LEN(commands); k++) {
 			begin(&paths[i]);
@@ -562,13 +542,11 @@ test_refused_whole(void **state)
 	}
 }
 
-static void
-test_denied(void **state)
+TEST(test_denied)
 {
 	size_t i, k;
 	int refused = 0;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k < ARRAY_LEN(commands); k++) {
 			begin(&paths[i]);
@@ -590,14 +568,12 @@ test_denied(void **state)
 	assert_true(refused > 80);
 }
 
-static void
-test_wrong_types(void **state)
+TEST(test_wrong_types)
 {
 	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
 	char fault[64];
 	size_t i, k, m;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k <= KEY_RATE; k++) {
 			for (m = 0; m < ARRAY_LEN(makes); m++) {
@@ -623,12 +599,10 @@ test_wrong_types(void **state)
 	}
 }
 
-static void
-test_maxmemory(void **state)
+TEST(test_maxmemory)
 {
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		begin(&paths[i]);
 		rig_do(&rig, "CONFIG SET maxmemory 100000");
@@ -644,20 +618,11 @@ test_maxmemory(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hidden), cmocka_unit_test(test_strays),
-		cmocka_unit_test(test_order), cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_rescue), cmocka_unit_test(test_arm),
-		cmocka_unit_test(test_push), cmocka_unit_test(test_push_put_off),
-		cmocka_unit_test(test_empty_retry), cmocka_unit_test(test_denied),
-		cmocka_unit_test(test_refused_whole),
-		cmocka_unit_test(test_wrong_types), cmocka_unit_test(test_maxmemory),
-	};
 	int rc;
 
 	rig_open(&rig, "{Queue:users}");
 	rig.unique = true;
-	rc = cmocka_run_group_tests_name("unique_faults", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -90,6 +90,7 @@ extern struct server	server;
 extern struct box	box;
 int	 fixture_setup(void **);
 int	 fixture_teardown(void **);
+#define FIXTURE_TEST(name)	TEST_WITH(name, fixture_setup, fixture_teardown)
 
 void	 push(const char *payload);
 long long keys(void);				/* how many there are in Redis */

@@ -5,10 +5,8 @@
 
 /* -- the ordinary ----------------------------------------------------------- */
 
-static void
-test_ack(void **state)
+FIXTURE_TEST(test_ack)
 {
-	(void)state;
 	push("{\"id\":7}");
 	push("x\"y");
 	box_start(&box, 5);
@@ -25,12 +23,10 @@ test_ack(void **state)
 	WAIT(&box, queue_is_empty(box.queue));
 }
 
-static void
-test_outcomes(void **state)
+FIXTURE_TEST(test_outcomes)
 {
 	usec_t began;
 
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -52,10 +48,8 @@ test_outcomes(void **state)
 }
 
 /* A message larger than message_max is not fetched, but can be buried. */
-static void
-test_too_large(void **state)
+FIXTURE_TEST(test_too_large)
 {
-	(void)state;
 	box.cfg->message_max = 10;
 	push("0123456789012");
 	box_start(&box, 1);
@@ -68,12 +62,10 @@ test_too_large(void **state)
 }
 
 /* Never more than asked for; in order. */
-static void
-test_slots(void **state)
+FIXTURE_TEST(test_slots)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 200; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", i);
 	box_start(&box, 150);
@@ -130,13 +122,11 @@ settle_quickly(void)
 }
 
 /* The results of quick handlers wait for others, but not for long. */
-static void
-test_batching(void **state)
+FIXTURE_TEST(test_batching)
 {
 	bool waited = false;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 2000; i++)
 		server_int(&server, "LPUSH orders %d", i);
 	box_start(&box, 100);
@@ -190,13 +180,11 @@ compare_usec(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void
-test_wake_up(void **state)
+FIXTURE_TEST(test_wake_up)
 {
 	usec_t late[31];
 	size_t i;
 
-	(void)state;
 	box_start(&box, 1);
 	for (i = 0; i < ARRAY_LEN(late); i++)
 		late[i] = lateness();
@@ -206,13 +194,11 @@ test_wake_up(void **state)
 	assert_true(late[15] < 50 * MSEC);
 }
 
-static void
-test_wake_up_delayed(void **state)
+FIXTURE_TEST(test_wake_up_delayed)
 {
 	usec_t late[7];
 	size_t i, k;
 
-	(void)state;
 	box_start(&box, 1);
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < ARRAY_LEN(late); i++) {
@@ -242,12 +228,10 @@ test_wake_up_delayed(void **state)
 }
 
 /* An idle queue says nothing to Redis. */
-static void
-test_idle(void **state)
+FIXTURE_TEST(test_idle)
 {
 	long long before, after;
 
-	(void)state;
 	box_start(&box, 1);
 	box_turn(&box, 200 * MSEC);
 	server_do(&server, "CONFIG RESETSTAT");
@@ -259,10 +243,8 @@ test_idle(void **state)
 }
 
 /* Not wanted: nothing is popped, nothing armed. */
-static void
-test_unwanted(void **state)
+FIXTURE_TEST(test_unwanted)
 {
-	(void)state;
 	box_start(&box, 0);
 	push("x");
 	box_turn(&box, 100 * MSEC);
@@ -271,10 +253,8 @@ test_unwanted(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_polling(void **state)
+FIXTURE_TEST(test_polling)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default -client|tracking");
 	box_start(&box, 1);
 	assert_false(watch_is_on(box.watch));
@@ -283,10 +263,8 @@ test_polling(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_pause(void **state)
+FIXTURE_TEST(test_pause)
 {
-	(void)state;
 	server_do(&server, "SET ordersPAUSED because");
 	push("x");
 	box_start(&box, 1);
@@ -311,12 +289,10 @@ test_pause(void **state)
  * A pop's answer may come before the news of what it has met, of a push here,
  * which then look like old ones.  What is armed must suit what the pop has found.
  */
-static void
-test_full_again(void **state)
+FIXTURE_TEST(test_full_again)
 {
 	usec_t began;
 
-	(void)state;
 	box.cfg->fleet_concurrency = 1;
 	box_start(&box, 1);
 	server_do(&server, "ZADD ordersBACKUP 9999999999 other");
@@ -336,12 +312,10 @@ test_full_again(void **state)
 }
 
 /* A higher fleet_concurrency counts also where the arm script is on its way with the former one. */
-static void
-test_full_no_longer(void **state)
+FIXTURE_TEST(test_full_no_longer)
 {
 	usec_t began;
 
-	(void)state;
 	box.cfg->fleet_concurrency = 1;
 	box_start(&box, 1);
 	server_do(&server, "ZADD ordersBACKUP 9999999999 other");
@@ -357,10 +331,8 @@ test_full_no_longer(void **state)
 
 /* -- life --------------------------------------------------------------------- */
 
-static void
-test_close(void **state)
+FIXTURE_TEST(test_close)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -378,10 +350,8 @@ test_close(void **state)
 	assert_int_equal(box.closes, 1);
 }
 
-static void
-test_close_down(void **state)
+FIXTURE_TEST(test_close_down)
 {
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	box_start(&box, 2);
@@ -399,12 +369,10 @@ test_close_down(void **state)
 }
 
 /* Freed with everything on its way. */
-static void
-test_freed(void **state)
+FIXTURE_TEST(test_freed)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 30; i++)
 		push("x");
 	box.cfg->lease = 100 * MSEC;
@@ -419,10 +387,8 @@ test_freed(void **state)
 	box_turn(&box, 50 * MSEC);
 }
 
-static void
-test_stats(void **state)
+FIXTURE_TEST(test_stats)
 {
-	(void)state;
 	push("x");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -439,12 +405,10 @@ test_stats(void **state)
 	assert_string_equal(server_do(&server, "HGET ordersSTATS timeouts"), "5");
 }
 
-static void
-test_reconfigure(void **state)
+FIXTURE_TEST(test_reconfigure)
 {
 	struct config *c = config_new();
 
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -461,12 +425,10 @@ test_reconfigure(void **state)
 }
 
 /* With a shorter lease what is in hand is renewed as often as that needs. */
-static void
-test_reconfigure_lease(void **state)
+FIXTURE_TEST(test_reconfigure_lease)
 {
 	usec_t end;
 
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 2);
 	WAIT(&box, box.n == 1);
@@ -481,22 +443,8 @@ test_reconfigure_lease(void **state)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_ack), TEST(test_outcomes), TEST(test_too_large),
-		TEST(test_slots), TEST(test_batching),
-		TEST(test_wake_up), TEST(test_wake_up_delayed),
-		TEST(test_idle), TEST(test_unwanted), TEST(test_polling),
-		TEST(test_pause), TEST(test_full_again), TEST(test_full_no_longer),
-		TEST(test_close), TEST(test_close_down),
-		TEST(test_freed), TEST(test_stats), TEST(test_reconfigure),
-		TEST(test_reconfigure_lease),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

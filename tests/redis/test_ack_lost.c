@@ -16,12 +16,10 @@ wait_redis(const char *command, long long value)
 	assert_int_equal(server_int(&server, command), value);
 }
 
-static void
-test_lost_pop(void **state)
+FIXTURE_TEST(test_lost_pop)
 {
 	int i;
 
-	(void)state;
 	box_start(&box, 5);
 	box_deafen(&box);
 	for (i = 0; i < 7; i++)
@@ -48,12 +46,10 @@ test_lost_pop(void **state)
 	assert_int_equal(keys(), 0);
 }
 
-static void
-test_lost_pop_fewer_slots(void **state)
+FIXTURE_TEST(test_lost_pop_fewer_slots)
 {
 	int i;
 
-	(void)state;
 	box_start(&box, 5);
 	box_deafen(&box);
 	for (i = 0; i < 5; i++)
@@ -81,10 +77,8 @@ test_lost_pop_fewer_slots(void **state)
 }
 
 /* Found and not wanted: after a while others may have it. */
-static void
-test_lost_pop_unwanted(void **state)
+FIXTURE_TEST(test_lost_pop_unwanted)
 {
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	box_deafen(&box);
@@ -105,12 +99,10 @@ test_lost_pop_unwanted(void **state)
  * A server that hung finds the old connection's pop and the new one's question
  * in any order.  Either way the message is run soon, and no lease is waited for.
  */
-static void
-test_lost_pop_late(void **state)
+FIXTURE_TEST(test_lost_pop_late)
 {
 	int i;
 
-	(void)state;
 	box.config->redis.timeout = 400 * MSEC;
 	box_start(&box, 0);
 	for (i = 0; i < 10; i++) {
@@ -131,15 +123,13 @@ test_lost_pop_late(void **state)
 	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
 }
 
-static void
-test_lost_settles(void **state)
+FIXTURE_TEST(test_lost_settles)
 {
 	static const enum verdict_op ops[] = {
 		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
 	box_start(&box, 4);
@@ -161,10 +151,8 @@ test_lost_settles(void **state)
 }
 
 /* Results are kept while Redis is away. */
-static void
-test_down(void **state)
+FIXTURE_TEST(test_down)
 {
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	box_start(&box, 2);
@@ -182,13 +170,11 @@ test_down(void **state)
 }
 
 /* Others may soon take what looks expired: its own leases come first. */
-static void
-test_renewed_at_once(void **state)
+FIXTURE_TEST(test_renewed_at_once)
 {
 	double before;
 	usec_t began;
 
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -201,12 +187,10 @@ test_renewed_at_once(void **state)
 }
 
 /* A tick whose answer was lost may have counted: it is not counted again. */
-static void
-test_lost_tick(void **state)
+FIXTURE_TEST(test_lost_tick)
 {
 	int i;
 
-	(void)state;
 	box_start(&box, 1);
 	box.stats.n[STAT_TIMEOUTS] = 5;
 	box_turn(&box, 120 * MSEC);
@@ -224,10 +208,8 @@ test_lost_tick(void **state)
 }
 
 /* The dead letter could not be written, and that answer was lost: there is none to count. */
-static void
-test_lost_deferred(void **state)
+FIXTURE_TEST(test_lost_deferred)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -242,10 +224,8 @@ test_lost_deferred(void **state)
 }
 
 /* A dead letter whose answer was lost, and a message with the same id since. */
-static void
-test_lost_letter(void **state)
+FIXTURE_TEST(test_lost_letter)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -266,14 +246,12 @@ test_lost_letter(void **state)
  * Connections cut at random: every message is acked, none is delivered twice
  * without a failure or a return, because what was in doubt is asked for.
  */
-static void
-test_storm(void **state)
+FIXTURE_TEST(test_storm)
 {
 	enum { N = 1500 };
 	static unsigned char begun[N];
 	unsigned i, acked = 0, expected = 0;
 
-	(void)state;
 	memset(begun, 0, sizeof(begun));
 	for (i = 0; i < N; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
@@ -306,19 +284,8 @@ test_storm(void **state)
 	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY") == 0);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_lost_pop), TEST(test_lost_pop_fewer_slots),
-		TEST(test_lost_pop_unwanted), TEST(test_lost_pop_late),
-		TEST(test_lost_settles), TEST(test_down), TEST(test_renewed_at_once),
-		TEST(test_lost_tick), TEST(test_lost_deferred), TEST(test_lost_letter),
-		TEST(test_storm),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack_lost", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

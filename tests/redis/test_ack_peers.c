@@ -17,12 +17,10 @@ two_boxes(struct box *other, unsigned slots, usec_t lease)
 }
 
 /* box hangs; its lease ends, and the other one takes the message. */
-static void
-test_expiry(void **state)
+FIXTURE_TEST(test_expiry)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	(void)state;
 	two_boxes(other, 1, 600 * MSEC);
 	queue_tick(other->queue);
 	WAIT(other, other->n == 1);
@@ -38,12 +36,10 @@ test_expiry(void **state)
 }
 
 /* As long as nobody has taken it, it is still the first one's. */
-static void
-test_taken_back(void **state)
+FIXTURE_TEST(test_taken_back)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	(void)state;
 	two_boxes(other, 0, 600 * MSEC);
 	queue_tick(other->queue);
 	WAIT(other, other->requeued == 1);
@@ -57,13 +53,11 @@ test_taken_back(void **state)
 }
 
 /* Renewed for as long as it is in hand. */
-static void
-test_renewal(void **state)
+FIXTURE_TEST(test_renewal)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 	usec_t end;
 
-	(void)state;
 	two_boxes(other, 1, 1500 * MSEC);
 	for (end = clock_mono() + 5 * SEC; clock_mono() < end;) {
 		box_turn(&box, 20 * MSEC);
@@ -77,10 +71,8 @@ test_renewal(void **state)
 }
 
 /* A foreign consumer of the published convention has taken it. */
-static void
-test_taken(void **state)
+FIXTURE_TEST(test_taken)
 {
-	(void)state;
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
 	box_start(&box, 1);
@@ -93,10 +85,8 @@ test_taken(void **state)
 	assert_int_equal(keys(), 1);
 }
 
-static void
-test_foreign_expired(void **state)
+FIXTURE_TEST(test_foreign_expired)
 {
-	(void)state;
 	box.cfg->lease = box.cfg->foreign_timeout = 300 * MSEC;
 	server_do(&server, "ZADD ordersBACKUP 1000 9");
 	server_do(&server, "HSET ordersCONTEXT 9 {\"id\":9}");
@@ -111,13 +101,11 @@ test_foreign_expired(void **state)
 }
 
 /* Its lease ended, another daemon has finished it: no second run, no letter. */
-static void
-test_gone(void **state)
+FIXTURE_TEST(test_gone)
 {
 	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN, VERDICT_ACK };
 	unsigned i;
 
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box.cfg->concurrency = ARRAY_LEN(ops) + 1;
 	for (i = 0; i <= ARRAY_LEN(ops); i++)
@@ -155,15 +143,13 @@ fleet_open(struct box *b, unsigned i)
  * Daemons that die with messages in hand, hang, and lose their connections; and
  * Redis' scripts are flushed.  Every message is acked, and nothing is left over.
  */
-static void
-test_fleet(void **state)
+FIXTURE_TEST(test_fleet)
 {
 	static bool acked[FLEET_MESSAGES];
 	struct box *fleet[FLEET];
 	unsigned i, left = FLEET_MESSAGES, deaths = 0, again = 0;
 	usec_t next = 0;
 
-	(void)state;
 	memset(acked, 0, sizeof(acked));
 	for (i = 0; i < FLEET_MESSAGES; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
@@ -222,17 +208,8 @@ test_fleet(void **state)
 	}
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_expiry), TEST(test_taken_back), TEST(test_renewal),
-		TEST(test_taken), TEST(test_foreign_expired), TEST(test_gone),
-		TEST(test_fleet),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack_peers", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

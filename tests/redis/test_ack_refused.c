@@ -5,12 +5,10 @@
 #include "box.h"
 
 /* What has a result that Redis refuses is not left to its lease. */
-static void
-test_renewed_while_refused(void **state)
+FIXTURE_TEST(test_renewed_while_refused)
 {
 	double before;
 
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	push("{\"id\":1}");
 	box_start(&box, 1);
@@ -27,12 +25,10 @@ test_renewed_while_refused(void **state)
 	assert_int_equal(keys(), 0);
 }
 
-static void
-test_script_flush(void **state)
+FIXTURE_TEST(test_script_flush)
 {
 	int i;
 
-	(void)state;
 	box_start(&box, 3);
 	for (i = 0; i < 30; i++) {
 		server_do(&server, "SCRIPT FLUSH");
@@ -45,12 +41,10 @@ test_script_flush(void **state)
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 15);
 }
 
-static void
-test_wrong_type(void **state)
+FIXTURE_TEST(test_wrong_type)
 {
 	unsigned readies;
 
-	(void)state;
 	box_start(&box, 1);
 	server_do(&server, "SET orders x");
 	WAIT(&box, box.fetched[FETCH_ERROR] > 0);
@@ -65,12 +59,10 @@ test_wrong_type(void **state)
 }
 
 /* A key that only the arm script and the tick read: said once, and no spinning. */
-static void
-test_wrong_type_delayed(void **state)
+FIXTURE_TEST(test_wrong_type_delayed)
 {
 	long long calls;
 
-	(void)state;
 	server_do(&server, "SET ordersDELAYED x");
 	box_start(&box, 1);
 	WAIT(&box, box.warnings > 0);
@@ -85,10 +77,8 @@ test_wrong_type_delayed(void **state)
 	server_do(&server, "DEL ordersDELAYED");
 }
 
-static void
-test_wrong_type_backup(void **state)
+FIXTURE_TEST(test_wrong_type_backup)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -104,10 +94,8 @@ test_wrong_type_backup(void **state)
 	assert_int_equal(keys(), 0);
 }
 
-static void
-test_deferred(void **state)
+FIXTURE_TEST(test_deferred)
 {
-	(void)state;
 	server_do(&server, "SET ordersDEAD x");
 	push("{\"id\":1}");
 	push("{\"id\":2}");
@@ -121,12 +109,10 @@ test_deferred(void **state)
 }
 
 /* Refused results keep their slots: no more is popped than slots are left. */
-static void
-test_refused_keep_slots(void **state)
+FIXTURE_TEST(test_refused_keep_slots)
 {
 	unsigned i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
@@ -153,12 +139,10 @@ test_refused_keep_slots(void **state)
 }
 
 /* A whole call that is refused: likewise. */
-static void
-test_refused_calls_keep_slots(void **state)
+FIXTURE_TEST(test_refused_calls_keep_slots)
 {
 	unsigned i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
@@ -175,12 +159,10 @@ test_refused_calls_keep_slots(void **state)
 }
 
 /* One result that Redis does not take holds up no other one, nor the queue. */
-static void
-test_refused_one(void **state)
+FIXTURE_TEST(test_refused_one)
 {
 	unsigned i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
@@ -201,10 +183,8 @@ test_refused_one(void **state)
 }
 
 /* A pop that fails after it has taken something: that is asked for, and run. */
-static void
-test_pop_fails_in_the_middle(void **state)
+FIXTURE_TEST(test_pop_fails_in_the_middle)
 {
-	(void)state;
 	box_start(&box, 1);
 	server_do(&server, "ACL SETUSER default -ltrim");
 	push("{\"id\":1}");
@@ -222,10 +202,8 @@ test_pop_fails_in_the_middle(void **state)
 }
 
 /* What a pop was refused for once does not hide what is wrong later. */
-static void
-test_pop_error_over(void **state)
+FIXTURE_TEST(test_pop_error_over)
 {
-	(void)state;
 	box_start(&box, 0);
 	push("{\"id\":1}");
 	server_do(&server, "CONFIG SET min-replicas-to-write 1");
@@ -248,10 +226,8 @@ test_pop_error_over(void **state)
 }
 
 /* Demoted to a replica: another connection is sought; the result waits. */
-static void
-test_readonly(void **state)
+FIXTURE_TEST(test_readonly)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -265,12 +241,10 @@ test_readonly(void **state)
 	WAIT(&box, keys() == 0);
 }
 
-static void
-test_maxmemory(void **state)
+FIXTURE_TEST(test_maxmemory)
 {
 	int i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", i);
 	server_do(&server, "CONFIG SET maxmemory 100000");
@@ -285,10 +259,8 @@ test_maxmemory(void **state)
 	server_do(&server, "CONFIG SET maxmemory 0");
 }
 
-static void
-test_noreplicas(void **state)
+FIXTURE_TEST(test_noreplicas)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -303,21 +275,8 @@ test_noreplicas(void **state)
 	assert_int_equal(box.msgs[0]->attempts, 1);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_renewed_while_refused), TEST(test_script_flush),
-		TEST(test_wrong_type), TEST(test_wrong_type_delayed),
-		TEST(test_wrong_type_backup), TEST(test_deferred),
-		TEST(test_refused_keep_slots), TEST(test_refused_calls_keep_slots),
-		TEST(test_refused_one), TEST(test_pop_fails_in_the_middle),
-		TEST(test_pop_error_over), TEST(test_readonly), TEST(test_maxmemory),
-		TEST(test_noreplicas),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack_refused", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

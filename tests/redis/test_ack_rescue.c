@@ -5,15 +5,13 @@
 
 #include "queue/ack_private.h"
 
-static void
-test_rescue(void **state)
+FIXTURE_TEST(test_rescue)
 {
 	static const enum verdict_op ops[] = {
 		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
 	box_start(&box, 4);
@@ -38,13 +36,11 @@ test_rescue(void **state)
 }
 
 /* Nobody else has it: an answer that the script does not give ends nothing. */
-static void
-test_rescue_nonsense(void **state)
+FIXTURE_TEST(test_rescue_nonsense)
 {
 	static const struct script nonsense = { "rescue", "return 'what'", 13, "" };
 	const struct script **rescue, *saved;
 
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -61,10 +57,8 @@ test_rescue_nonsense(void **state)
 }
 
 /* Without a reconnect: nobody but an operator can have done it; the message is put back all the same. */
-static void
-test_flushall(void **state)
+FIXTURE_TEST(test_flushall)
 {
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	box_start(&box, 2);
@@ -83,14 +77,12 @@ test_flushall(void **state)
  * A reload has given the queue another name and left it its key: the daemon drains the old
  * one while the new one pops.  The calls of either say nothing about messages of the other.
  */
-static void
-test_renamed(void **state)
+FIXTURE_TEST(test_renamed)
 {
 	static const char *const parts[] = { "BACKUP", "CONTEXT", "DELIVERY" };
 	struct box new;
 	size_t i;
 
-	(void)state;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
 	box_start(&box, 2);
@@ -122,10 +114,8 @@ test_renamed(void **state)
 }
 
 /* Another message has got the tag of one that Redis has lost. */
-static void
-test_usurped(void **state)
+FIXTURE_TEST(test_usurped)
 {
-	(void)state;
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
 	box_start(&box, 1);
@@ -146,10 +136,8 @@ test_usurped(void **state)
 }
 
 /* So it can be without a reconnect, which nothing but the payload tells. */
-static void
-test_usurped_after_flushall(void **state)
+FIXTURE_TEST(test_usurped_after_flushall)
 {
-	(void)state;
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
@@ -171,10 +159,8 @@ test_usurped_after_flushall(void **state)
 }
 
 /* The same message runs elsewhere. */
-static void
-test_usurped_by_itself(void **state)
+FIXTURE_TEST(test_usurped_by_itself)
 {
-	(void)state;
 	push("{\"id\":1}");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -190,17 +176,8 @@ test_usurped_by_itself(void **state)
 	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_rescue), TEST(test_rescue_nonsense), TEST(test_flushall),
-		TEST(test_renamed), TEST(test_usurped), TEST(test_usurped_by_itself),
-		TEST(test_usurped_after_flushall),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack_rescue", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -4,16 +4,12 @@
  */
 #include "box.h"
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 /* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
-static void
-test_renewed_while_popping(void **state)
+FIXTURE_TEST(test_renewed_while_popping)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 	unsigned i;
 
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	box_init(other, &server, "b");
@@ -43,13 +39,11 @@ test_renewed_while_popping(void **state)
  * A daemon that was stopped finds the reply of its pop in the socket when its lease is
  * over, and another daemon has finished the message: it does not run again.
  */
-static void
-test_stopped_before_the_reply(void **state)
+FIXTURE_TEST(test_stopped_before_the_reply)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 	unsigned i;
 
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	box_init(other, &server, "b");
@@ -97,10 +91,8 @@ stop_before_the_reply(void)
 }
 
 /* What is renewed before it is handed out has a slot: nothing is popped beside it. */
-static void
-test_stopped_pops_no_more(void **state)
+FIXTURE_TEST(test_stopped_pops_no_more)
 {
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	push("{\"id\":1}");
@@ -117,10 +109,8 @@ test_stopped_pops_no_more(void **state)
 }
 
 /* Redis has lost it meanwhile: the copy goes back, and runs. */
-static void
-test_stopped_and_lost(void **state)
+FIXTURE_TEST(test_stopped_and_lost)
 {
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	push("{\"id\":1}");
@@ -134,10 +124,8 @@ test_stopped_and_lost(void **state)
 }
 
 /* And another message has its tag. */
-static void
-test_stopped_and_usurped(void **state)
+FIXTURE_TEST(test_stopped_and_usurped)
 {
-	(void)state;
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	push("{\"id\":1}");
@@ -154,10 +142,8 @@ test_stopped_and_usurped(void **state)
 }
 
 /* A queue is not empty while nobody knows what its last pop has taken. */
-static void
-test_lost_pop_is_not_empty(void **state)
+FIXTURE_TEST(test_lost_pop_is_not_empty)
 {
-	(void)state;
 	box_start(&box, 1);
 	WAIT(&box, queue_is_empty(box.queue));
 	box_deafen(&box);
@@ -175,15 +161,5 @@ test_lost_pop_is_not_empty(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_renewed_while_popping),
-		TEST(test_stopped_before_the_reply),
-		TEST(test_stopped_pops_no_more),
-		TEST(test_stopped_and_lost),
-		TEST(test_stopped_and_usurped),
-		TEST(test_lost_pop_is_not_empty),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("ack_stopped", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

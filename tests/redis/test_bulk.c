@@ -25,6 +25,8 @@ teardown(void **state)
 	return rc;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 /* The box is at the other end of a link of 1 MB/s. */
 static void
 by_link(void)
@@ -61,12 +63,10 @@ assert_large(const struct message *m, char letter, size_t len)
 }
 
 /* Small messages go on, and the large one comes once. */
-static void
-test_slow(void **state)
+QUEUE_TEST(test_slow)
 {
 	usec_t begin;
 
-	(void)state;
 	by_link();
 	box.config->redis.timeout = SEC;
 	box.cfg->lease = box.cfg->foreign_timeout = 3 * SEC;
@@ -95,10 +95,8 @@ test_slow(void **state)
 }
 
 /* No more is popped than there are slots; and it comes in its turn. */
-static void
-test_slots(void **state)
+QUEUE_TEST(test_slots)
 {
-	(void)state;
 	by_link();
 	box_start(&box, 1);
 	push_large('a', LARGE / 4);
@@ -121,10 +119,8 @@ test_slots(void **state)
 }
 
 /* Every connection ends in the middle of it; what a pop without an answer took is found. */
-static void
-test_lost(void **state)
+QUEUE_TEST(test_lost)
 {
-	(void)state;
 	by_link();
 	box_start(&box, 0);
 	push_large('a', LARGE / 4);
@@ -158,10 +154,8 @@ test_lost(void **state)
 }
 
 /* Redis has lost it: the copy that goes back is large, too. */
-static void
-test_rescue(void **state)
+QUEUE_TEST(test_rescue)
 {
-	(void)state;
 	by_link();
 	box.config->redis.timeout = SEC;
 	box_start(&box, 1);
@@ -193,10 +187,8 @@ refuse_bulk(void)
 }
 
 /* No connection is left for it: it takes the first one, and the queue goes on. */
-static void
-test_rescue_refused(void **state)
+QUEUE_TEST(test_rescue_refused)
 {
-	(void)state;
 	box.config->redis.timeout = SEC;
 	box_start(&box, 2);
 	push_large('a', LARGE);
@@ -218,10 +210,8 @@ test_rescue_refused(void **state)
 }
 
 /* The connection ends while it is sent, so that it may have acted, and then is refused. */
-static void
-test_rescue_lost_and_refused(void **state)
+QUEUE_TEST(test_rescue_lost_and_refused)
 {
-	(void)state;
 	by_link();
 	box.config->redis.timeout = SEC;
 	box_start(&box, 2);
@@ -239,12 +229,10 @@ test_rescue_lost_and_refused(void **state)
 }
 
 /* client-output-buffer-limit: that message is put aside, nothing else is touched. */
-static void
-test_limit(void **state)
+QUEUE_TEST(test_limit)
 {
 	long long due;
 
-	(void)state;
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
 	box_start(&box, 2);
 	push_large('a', LARGE);
@@ -277,10 +265,8 @@ test_limit(void **state)
 }
 
 /* No client more: a large message waits, and that is told. */
-static void
-test_refused(void **state)
+QUEUE_TEST(test_refused)
 {
-	(void)state;
 	box.config->redis.timeout = SEC;
 	box_start(&box, 1);
 	server_do(&server, "CONFIG SET maxclients 3");
@@ -298,10 +284,8 @@ test_refused(void **state)
 }
 
 /* Slots that become free while it waits take other messages. */
-static void
-test_refused_more_slots(void **state)
+QUEUE_TEST(test_refused_more_slots)
 {
-	(void)state;
 	box.config->redis.timeout = SEC;
 	box_start(&box, 1);
 	server_do(&server, "CONFIG SET maxclients 3");
@@ -320,10 +304,8 @@ test_refused_more_slots(void **state)
 }
 
 /* What adds up in one reply stays below a limit of 1 MB. */
-static void
-test_sum(void **state)
+QUEUE_TEST(test_sum)
 {
-	(void)state;
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
 	box_start(&box, 0);
 	for (unsigned i = 0; i < 100; i++)
@@ -336,10 +318,8 @@ test_sum(void **state)
 }
 
 /* One that is still on its way goes back when the queue is closed. */
-static void
-test_closed(void **state)
+QUEUE_TEST(test_closed)
 {
-	(void)state;
 	by_link();
 	box_start(&box, 1);
 	push_large('a', LARGE);
@@ -354,10 +334,8 @@ test_closed(void **state)
 }
 
 /* Taken away while it is on its way: its token is another one's. */
-static void
-test_taken(void **state)
+QUEUE_TEST(test_taken)
 {
-	(void)state;
 	by_link();
 	box.cfg->lease = box.cfg->foreign_timeout = 3 * SEC;
 	box_start(&box, 1);
@@ -375,26 +353,8 @@ test_taken(void **state)
 	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_slow),
-		BOTH(test_slots),
-		BOTH(test_lost),
-		BOTH(test_rescue),
-		BOTH(test_rescue_refused),
-		BOTH(test_rescue_lost_and_refused),
-		BOTH(test_limit),
-		BOTH(test_refused),
-		BOTH(test_refused_more_slots),
-		BOTH(test_sum),
-		BOTH(test_closed),
-		BOTH(test_taken),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

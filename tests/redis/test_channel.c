@@ -23,6 +23,8 @@ setup(void **state)
 	return 0;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, setup, fixture_teardown)
+
 static int
 setup_pattern(void **state)
 {
@@ -46,10 +48,8 @@ publish(const char *channel, const char *text)
 	return server_int(&server, "PUBLISH %s %s", channel, text);
 }
 
-static void
-test_channels(void **state)
+QUEUE_TEST(test_channels)
 {
-	(void)state;
 	start(5);
 	assert_int_equal(publish("news", "{\"id\":1}"), 1);
 	assert_int_equal(publish("more news", "plain"), 1);
@@ -70,10 +70,8 @@ test_channels(void **state)
 	assert_true(queue_is_empty(box.queue));
 }
 
-static void
-test_patterns(void **state)
+TEST_WITH(test_patterns, setup_pattern, fixture_teardown)
 {
-	(void)state;
 	start(5);
 	assert_int_equal(publish("news.all", "1"), 1);
 	assert_int_equal(publish("nows.c", "2"), 1);
@@ -90,13 +88,11 @@ test_patterns(void **state)
 }
 
 /* All that does not fit is dropped; two lines tell of any number. */
-static void
-test_backlog(void **state)
+QUEUE_TEST(test_backlog)
 {
 	char text[16];
 	int i;
 
-	(void)state;
 	start(0);
 	for (i = 0; i < 25; i++) {
 		snprintf(text, sizeof(text), "%d", i);
@@ -114,12 +110,10 @@ test_backlog(void **state)
 	assert_non_null(strstr(box.warning, "15 messages were dropped"));
 }
 
-static void
-test_backlog_bytes(void **state)
+QUEUE_TEST(test_backlog_bytes)
 {
 	char text[601];
 
-	(void)state;
 	memset(text, 'x', 600);
 	text[600] = '\0';
 	start(0);
@@ -145,13 +139,11 @@ test_backlog_bytes(void **state)
 }
 
 /* Publishers choose the names of channels: these take room as messages do. */
-static void
-test_names(void **state)
+TEST_WITH(test_names, setup_pattern, fixture_teardown)
 {
 	size_t len = 100 * 1024;
 	char *name = xmalloc(len + 1);
 
-	(void)state;
 	memset(name, 'n', len);
 	memcpy(name, "nows.c", 6);
 	name[len] = name[600] = '\0';
@@ -174,14 +166,12 @@ test_names(void **state)
 }
 
 /* What never began is heard again, at its place; what began is not. */
-static void
-test_return(void **state)
+QUEUE_TEST(test_return)
 {
 	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
 	struct result r = { .end = END_SIGNAL, .signo = 15, .stop = STOP_DRAIN, .pid = 4711 };
 	int i;
 
-	(void)state;
 	start(3);
 	for (i = 0; i < 5; i++)
 		server_int(&server, "PUBLISH news %d", i);
@@ -201,10 +191,8 @@ test_return(void **state)
 	assert_string_equal(box.msgs[1]->channel, "news");
 }
 
-static void
-test_pause(void **state)
+QUEUE_TEST(test_pause)
 {
-	(void)state;
 	server_do(&server, "SET ordersPAUSED why");
 	start(5);
 	publish("news", "1");
@@ -224,10 +212,8 @@ test_pause(void **state)
 }
 
 /* The subscriber is cut: it says so, hears again, and says that. */
-static void
-test_cut(void **state)
+QUEUE_TEST(test_cut)
 {
-	(void)state;
 	start(5);
 	assert_int_equal(server_int(&server, "CLIENT KILL TYPE pubsub"), 2);
 	WAIT(&box, box.deafs == 1 && box.hears == 2);
@@ -240,10 +226,8 @@ test_cut(void **state)
 	assert_int_equal(box.deafs, 1);
 }
 
-static void
-test_restart(void **state)
+QUEUE_TEST(test_restart)
 {
-	(void)state;
 	start(5);
 	server_kill(&server);
 	box_turn(&box, 50 * MSEC);
@@ -253,10 +237,8 @@ test_restart(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_denied(void **state)
+QUEUE_TEST(test_denied)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
 	box_start(&box, 0);
 	box_set_slots(&box, 5);
@@ -272,13 +254,11 @@ test_denied(void **state)
 }
 
 /* The daemon is stuck, Redis throws it out, and it comes back. */
-static void
-test_thrown_out(void **state)
+QUEUE_TEST(test_thrown_out)
 {
 	char *big = xcalloc(1, 100001);
 	int i;
 
-	(void)state;
 	memset(big, 'x', 100000);
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "pubsub 1mb 0 0");
 	start(0);
@@ -292,12 +272,10 @@ test_thrown_out(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_close(void **state)
+QUEUE_TEST(test_close)
 {
 	int i;
 
-	(void)state;
 	start(2);
 	for (i = 0; i < 5; i++)
 		server_int(&server, "PUBLISH news %d", i);
@@ -316,10 +294,8 @@ test_close(void **state)
 	assert_int_equal(keys(), 1);
 }
 
-static void
-test_freed(void **state)
+QUEUE_TEST(test_freed)
 {
-	(void)state;
 	start(1);
 	publish("news", "1");
 	publish("news", "2");
@@ -328,20 +304,8 @@ test_freed(void **state)
 	box_turn(&box, 20 * MSEC);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_channels),
-		cmocka_unit_test_setup_teardown(test_patterns, setup_pattern, fixture_teardown),
-		cmocka_unit_test_setup_teardown(test_names, setup_pattern, fixture_teardown),
-		TEST(test_backlog), TEST(test_backlog_bytes), TEST(test_return),
-		TEST(test_pause), TEST(test_cut), TEST(test_restart), TEST(test_denied),
-		TEST(test_thrown_out), TEST(test_close), TEST(test_freed),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -56,6 +56,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static struct client *
 must_open(struct fixture *f)
 {
@@ -90,8 +92,7 @@ command(struct fixture *f, struct client *c, int argc, const char *const *argv,
 	return r;
 }
 
-static void
-test_commands(void **state)
+FIXTURE_TEST(test_commands)
 {
 	struct fixture *f = *state;
 	struct client *c = must_open(f);
@@ -119,8 +120,7 @@ test_commands(void **state)
 	client_close(NULL);
 }
 
-static void
-test_script(void **state)
+FIXTURE_TEST(test_script)
 {
 	struct fixture *f = *state;
 	struct client *c = must_open(f);
@@ -139,8 +139,7 @@ test_script(void **state)
 	client_close(c);
 }
 
-static void
-test_pipeline(void **state)
+FIXTURE_TEST(test_pipeline)
 {
 	struct fixture *f = *state;
 	struct client *c = must_open(f);
@@ -167,8 +166,7 @@ test_pipeline(void **state)
 	client_close(c);
 }
 
-static void
-test_lost(void **state)
+FIXTURE_TEST(test_lost)
 {
 	struct fixture *f = *state;
 	static const struct words none;
@@ -205,8 +203,7 @@ test_lost(void **state)
 	must_fail(f, "Connection refused");
 }
 
-static void
-test_refused(void **state)
+FIXTURE_TEST(test_refused)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -234,8 +231,7 @@ test_refused(void **state)
 		must_fail(f, "max number of clients");
 }
 
-static void
-test_list(void **state)
+FIXTURE_TEST(test_list)
 {
 	struct fixture *f = *state;
 	struct server master;
@@ -277,8 +273,7 @@ open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 }
 
 /* What moves is not late, whatever its size. */
-static void
-test_large(void **state)
+FIXTURE_TEST(test_large)
 {
 	enum { LARGE = 1024 * 1024 };
 	struct fixture *f = *state;
@@ -301,8 +296,7 @@ test_large(void **state)
 	free(large);
 }
 
-static void
-test_trickle(void **state)
+FIXTURE_TEST(test_trickle)
 {
 	struct fixture *f = *state;
 	struct client *c = open_link(f, 0, 100, 500 * MSEC);
@@ -339,8 +333,7 @@ lying_server(const char *path, const char *says)
 }
 
 /* What is announced is refused before it is made room for. */
-static void
-test_too_large(void **state)
+FIXTURE_TEST(test_too_large)
 {
 	static const char *const says[] = { "$2147483647\r\nx", "*1\r\n$9999999999\r\n",
 	    "*2147483647\r\n" };
@@ -369,22 +362,8 @@ test_too_large(void **state)
 	}
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_commands),
-		BOTH(test_script),
-		BOTH(test_pipeline),
-		BOTH(test_lost),
-		BOTH(test_refused),
-		BOTH(test_list),
-		BOTH(test_large),
-		BOTH(test_trickle),
-		BOTH(test_too_large),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -61,6 +61,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 start(struct fixture *f)
 {
@@ -81,8 +83,7 @@ run_script(struct fixture *f, const char *name, struct call *call, const char *a
 
 /* -- commands ----------------------------------------------------------------- */
 
-static void
-test_up(void **state)
+FIXTURE_TEST(test_up)
 {
 	struct fixture *f = *state;
 	struct harness *h = &f->h;
@@ -106,8 +107,7 @@ test_up(void **state)
 }
 
 /* Not before it is up, and never from inside the call. */
-static void
-test_not_sent(void **state)
+FIXTURE_TEST(test_not_sent)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
@@ -130,8 +130,7 @@ test_not_sent(void **state)
 	assert_int_equal(conn_outstanding(f->h.conn), 0);
 }
 
-static void
-test_binary(void **state)
+FIXTURE_TEST(test_binary)
 {
 	static const char value[] = "a\0b\r\n\xff$5\r\n";
 	struct fixture *f = *state;
@@ -152,8 +151,7 @@ test_binary(void **state)
 	assert_memory_equal(c[2].text, value, 2);
 }
 
-static void
-test_order(void **state)
+FIXTURE_TEST(test_order)
 {
 	struct fixture *f = *state;
 	char number[16];
@@ -179,8 +177,7 @@ test_order(void **state)
 }
 
 /* While nothing is outstanding no timer runs. */
-static void
-test_idle(void **state)
+FIXTURE_TEST(test_idle)
 {
 	struct fixture *f = *state;
 
@@ -213,8 +210,7 @@ up_ping(struct harness *h)
 	conn_words(h->conn, call_answered, &up_call, "PING", NULL);
 }
 
-static void
-test_from_callbacks(void **state)
+FIXTURE_TEST(test_from_callbacks)
 {
 	struct fixture *f = *state;
 	struct call *c = &f->calls[0];
@@ -233,8 +229,7 @@ test_from_callbacks(void **state)
 
 /* -- scripts ------------------------------------------------------------------ */
 
-static void
-test_script(void **state)
+FIXTURE_TEST(test_script)
 {
 	struct fixture *f = *state;
 	const struct script unnamed = { "unnamed", "return {ARGV[1]}", 16, "" };
@@ -253,8 +248,7 @@ test_script(void **state)
 	assert_non_null(strstr(server_do(&f->s, "INFO commandstats"), "cmdstat_evalsha:calls=2"));
 }
 
-static void
-test_noscript(void **state)
+FIXTURE_TEST(test_noscript)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
@@ -282,8 +276,7 @@ test_noscript(void **state)
 }
 
 /* A flush at any moment. */
-static void
-test_noscript_often(void **state)
+FIXTURE_TEST(test_noscript_often)
 {
 	struct fixture *f = *state;
 
@@ -322,8 +315,7 @@ hear(const char *channel, size_t len, const struct redisReply *r, void *arg)
 	memcpy(heard->payload, s, heard->payload_len);
 }
 
-static void
-test_subscribe(void **state)
+TEST_WITH(test_subscribe, setup_subscriber, teardown)
 {
 	struct fixture *f = *state;
 	struct heard a = { 0 }, b = { 0 }, p = { 0 }, late = { 0 };
@@ -370,8 +362,7 @@ test_subscribe(void **state)
 }
 
 /* A refusal comes as the end of the connection, and must not be tried at once for ever. */
-static void
-test_subscribe_denied(void **state)
+TEST_WITH(test_subscribe_denied, setup_subscriber, teardown)
 {
 	struct fixture *f = *state;
 	struct heard a = { 0 };
@@ -394,8 +385,7 @@ test_subscribe_denied(void **state)
 	WAIT(&f->h, f->h.ups == 1);
 }
 
-static void
-test_no_subscriptions(void **state)
+TEST_WITH(test_no_subscriptions, setup_subscriber, teardown)
 {
 	struct fixture *f = *state;
 	struct heard a = { 0 };
@@ -415,8 +405,7 @@ closed(void *arg)
 	(*(unsigned *)arg)++;
 }
 
-static void
-test_close(void **state)
+FIXTURE_TEST(test_close)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
@@ -439,8 +428,7 @@ test_close(void **state)
 	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
 }
 
-static void
-test_close_late(void **state)
+FIXTURE_TEST(test_close_late)
 {
 	struct fixture *f = *state;
 	unsigned done = 0;
@@ -455,8 +443,7 @@ test_close_late(void **state)
 }
 
 /* In whatever state: also before it was started. */
-static void
-test_close_early(void **state)
+FIXTURE_TEST(test_close_early)
 {
 	struct fixture *f = *state;
 	unsigned done = 0;
@@ -468,8 +455,7 @@ test_close_early(void **state)
 	assert_int_equal(f->calls[0].answer, CONN_NOT_SENT);
 }
 
-static void
-test_free_answers(void **state)
+FIXTURE_TEST(test_free_answers)
 {
 	struct fixture *f = *state;
 
@@ -494,8 +480,7 @@ then_free(struct call *c)
 	conn_free(conn);
 }
 
-static void
-test_free_in_reply(void **state)
+FIXTURE_TEST(test_free_in_reply)
 {
 	struct fixture *f = *state;
 
@@ -519,8 +504,7 @@ free_conn(struct harness *h)
 	h->conn = NULL;
 }
 
-static void
-test_free_in_up(void **state)
+FIXTURE_TEST(test_free_in_up)
 {
 	struct fixture *f = *state;
 
@@ -530,8 +514,7 @@ test_free_in_up(void **state)
 	loop_turn(f->h.loop, 20 * MSEC);
 }
 
-static void
-test_free_in_down(void **state)
+FIXTURE_TEST(test_free_in_down)
 {
 	struct fixture *f = *state;
 
@@ -551,8 +534,7 @@ then_reset(struct call *c)
 	conn_reset(c->h->conn, "told to");
 }
 
-static void
-test_reset(void **state)
+FIXTURE_TEST(test_reset)
 {
 	struct fixture *f = *state;
 
@@ -574,8 +556,7 @@ test_reset(void **state)
 }
 
 /* A time that no clock of Redis shows is not believed. */
-static void
-test_times(void **state)
+FIXTURE_TEST(test_times)
 {
 	struct fixture *f = *state;
 	static const double wrong[] = { 0, -1, 1e11, 1e300, INFINITY, NAN };
@@ -590,35 +571,8 @@ test_times(void **state)
 	}
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define SUBSCRIBER(test) cmocka_unit_test_setup_teardown(test, setup_subscriber, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_up),
-		BOTH(test_not_sent),
-		BOTH(test_binary),
-		BOTH(test_order),
-		BOTH(test_idle),
-		BOTH(test_from_callbacks),
-		BOTH(test_script),
-		BOTH(test_noscript),
-		BOTH(test_noscript_often),
-		SUBSCRIBER(test_subscribe),
-		SUBSCRIBER(test_subscribe_denied),
-		SUBSCRIBER(test_no_subscriptions),
-		BOTH(test_close),
-		BOTH(test_close_late),
-		BOTH(test_close_early),
-		BOTH(test_free_answers),
-		BOTH(test_free_in_reply),
-		BOTH(test_free_in_up),
-		BOTH(test_free_in_down),
-		BOTH(test_reset),
-		BOTH(test_times),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

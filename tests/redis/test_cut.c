@@ -360,14 +360,28 @@ check_letters(void)
 	freeReplyObject(r);
 }
 
-static void
-test_cut(void **state)
+static int
+setup(void **state)
+{
+	(void)state;
+	server_start(&server, "--appendonly", "yes", "--appendfsync", "always", NULL);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	server_stop(&server);
+	return 0;
+}
+
+TEST_WITH(test_cut, setup, teardown)
 {
 	usec_t end;
 	unsigned i;
 	char name[8];
 
-	(void)state;
 	for (i = 0; i < BOXES; i++) {
 		boxes[i] = xcalloc(1, sizeof(struct box));
 		snprintf(name, sizeof(name), "d%u", i);
@@ -408,29 +422,8 @@ test_cut(void **state)
 	forget_admin();
 }
 
-static int
-setup(void **state)
-{
-	(void)state;
-	server_start(&server, "--appendonly", "yes", "--appendfsync", "always", NULL);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	server_stop(&server);
-	return 0;
-}
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

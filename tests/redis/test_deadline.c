@@ -48,6 +48,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 start(struct fixture *f)
 {
@@ -85,8 +87,7 @@ ping(struct fixture *f, unsigned i)
 
 /* -- what moves --------------------------------------------------------------- */
 
-static void
-test_large_reply(void **state)
+FIXTURE_TEST(test_large_reply)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
@@ -104,8 +105,7 @@ test_large_reply(void **state)
 	assert_int_equal(f->h.downs, 0);
 }
 
-static void
-test_large_request(void **state)
+FIXTURE_TEST(test_large_request)
 {
 	struct fixture *f = *state;
 	struct call *c = f->calls;
@@ -128,8 +128,7 @@ test_large_request(void **state)
 }
 
 /* What is sent behind a command that nobody answers keeps nothing alive. */
-static void
-test_more_requests(void **state)
+FIXTURE_TEST(test_more_requests)
 {
 	struct fixture *f = *state;
 	char large[8192];
@@ -151,8 +150,7 @@ test_more_requests(void **state)
 	server_signal(&f->s, SIGCONT);
 }
 
-static void
-test_trickle(void **state)
+FIXTURE_TEST(test_trickle)
 {
 	struct fixture *f = *state;
 	usec_t begin;
@@ -186,8 +184,7 @@ cut(struct fixture *f)
 }
 
 /* Connections that end are no outage. */
-static void
-test_window_kept(void **state)
+FIXTURE_TEST(test_window_kept)
 {
 	struct fixture *f = *state;
 	usec_t first;
@@ -208,8 +205,7 @@ test_window_kept(void **state)
 }
 
 /* The same where INFO is denied: the ids of clients tell whether it is the same server. */
-static void
-test_window_no_info(void **state)
+FIXTURE_TEST(test_window_no_info)
 {
 	struct fixture *f = *state;
 	usec_t first;
@@ -230,8 +226,7 @@ test_window_no_info(void **state)
 }
 
 /* Without a bound for silence every connection is a new window. */
-static void
-test_window_plain(void **state)
+FIXTURE_TEST(test_window_plain)
 {
 	struct fixture *f = *state;
 	usec_t first;
@@ -242,8 +237,7 @@ test_window_plain(void **state)
 	assert_true(since(f) > first);
 }
 
-static void
-test_window_reset(void **state)
+FIXTURE_TEST(test_window_reset)
 {
 	struct fixture *f = *state;
 	usec_t before;
@@ -273,8 +267,7 @@ test_window_reset(void **state)
 }
 
 /* A server that was stopped while nobody asked it anything, and then ends the connection. */
-static void
-test_window_silence(void **state)
+FIXTURE_TEST(test_window_silence)
 {
 	struct fixture *f = *state;
 	usec_t before;
@@ -298,8 +291,7 @@ test_window_silence(void **state)
 }
 
 /* A reply that moves is not late, one that paused is. */
-static void
-test_window_large(void **state)
+FIXTURE_TEST(test_window_large)
 {
 	struct fixture *f = *state;
 	usec_t before;
@@ -337,8 +329,7 @@ loads(struct fixture *f)
 }
 
 /* A server that sends us elsewhere is not asked ten times a second. */
-static void
-test_elsewhere(void **state)
+FIXTURE_TEST(test_elsewhere)
 {
 	struct fixture *f = *state;
 
@@ -356,8 +347,7 @@ test_elsewhere(void **state)
 }
 
 /* Connections that work, and end at once. */
-static void
-test_short(void **state)
+FIXTURE_TEST(test_short)
 {
 	struct fixture *f = *state;
 	usec_t end;
@@ -377,25 +367,8 @@ test_short(void **state)
 	assert_true(clock_mono() < end);
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_large_reply),
-		BOTH(test_large_request),
-		BOTH(test_more_requests),
-		BOTH(test_trickle),
-		BOTH(test_window_kept),
-		BOTH(test_window_no_info),
-		BOTH(test_window_plain),
-		BOTH(test_window_reset),
-		BOTH(test_window_silence),
-		BOTH(test_window_large),
-		BOTH(test_elsewhere),
-		BOTH(test_short),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

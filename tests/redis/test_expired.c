@@ -27,6 +27,8 @@ setup(void **state)
 	return 0;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, setup, fixture_teardown)
+
 static void
 start(struct box *b, unsigned slots)
 {
@@ -47,10 +49,8 @@ has_lock(const char *key)
 	return server_int(&server, "EXISTS Lock:orders:%s", key) == 1;
 }
 
-static void
-test_delivers(void **state)
+QUEUE_TEST(test_delivers)
 {
-	(void)state;
 	start(&box, 5);
 	expire("send:7:mail");
 	expire("other");
@@ -73,12 +73,10 @@ test_delivers(void **state)
 }
 
 /* Any name is a message; one that can be no id gets one. */
-static void
-test_names(void **state)
+QUEUE_TEST(test_names)
 {
 	char name[302];
 
-	(void)state;
 	start(&box, 5);
 	server_do(&server, "SET %b x PX 1", "send:\0\n", (size_t)7);
 	WAIT(&box, box.n == 1);
@@ -111,10 +109,8 @@ add_queue(struct config *c, const char *name)
 }
 
 /* The locks' own end, heartbeats, and the keys of queues are no events. */
-static void
-test_ours(void **state)
+QUEUE_TEST(test_ours)
 {
-	(void)state;
 	add_queue(box.config, "mail");
 	free(box.cfg->match[0]);
 	box.cfg->match[0] = xstrdup("*");
@@ -135,10 +131,8 @@ test_ours(void **state)
 	assert_int_equal(server_int(&server, "LLEN orders"), 0);
 }
 
-static void
-test_several_patterns(void **state)
+QUEUE_TEST(test_several_patterns)
 {
-	(void)state;
 	box.cfg->match[1] = xstrdup("[ab]?");
 	start(&box, 5);
 	expire("b1");
@@ -150,10 +144,8 @@ test_several_patterns(void **state)
 }
 
 /* A key that expires again within the lock counts once, after it again. */
-static void
-test_skew(void **state)
+QUEUE_TEST(test_skew)
 {
-	(void)state;
 	box.cfg->skew = 500 * MSEC;
 	start(&box, 9);
 	expire("send:1");
@@ -170,14 +162,12 @@ test_skew(void **state)
 }
 
 /* A fleet: each event once. */
-static void
-test_fleet(void **state)
+QUEUE_TEST(test_fleet)
 {
 	enum { BOXES = 5, KEYS = 300 };
 	static struct box more[BOXES - 1];
 	unsigned total = 0, i;
 
-	(void)state;
 	box.cfg->skew = 60 * SEC;
 	start(&box, BOX_MAX);
 	for (i = 0; i < BOXES - 1; i++) {
@@ -216,10 +206,8 @@ flags(void)
 	return server_do(&server, "CONFIG GET notify-keyspace-events");
 }
 
-static void
-test_flags_merged(void **state)
+QUEUE_TEST(test_flags_merged)
 {
-	(void)state;
 	server_do(&server, "CONFIG SET notify-keyspace-events %s", "Kg$");
 	start(&box, 5);
 	WAIT(&box, strpbrk(flags(), "E") != NULL);
@@ -237,10 +225,8 @@ test_flags_merged(void **state)
 	assert_non_null(strchr(flags(), 'E'));
 }
 
-static void
-test_flags_demanded(void **state)
+QUEUE_TEST(test_flags_demanded)
 {
-	(void)state;
 	box.cfg->notifications = NOTIFICATIONS_CHECK;
 	server_do(&server, "CONFIG SET notify-keyspace-events %s", "Eg$");
 	box_start(&box, 0);
@@ -256,10 +242,8 @@ test_flags_demanded(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_flags_denied(void **state)
+QUEUE_TEST(test_flags_denied)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default -config");
 	box_start(&box, 0);
 	WAIT(&box, box.hears == 1 && box.warnings == 1);
@@ -269,10 +253,8 @@ test_flags_denied(void **state)
 	assert_int_equal(box.warnings, 1);
 }
 
-static void
-test_set_denied(void **state)
+QUEUE_TEST(test_set_denied)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default -config|set");
 	box_start(&box, 0);
 	WAIT(&box, box.deafs == 1);
@@ -283,10 +265,8 @@ test_set_denied(void **state)
 /* -- faults ------------------------------------------------------------------- */
 
 /* The answer to a push is lost: sent again, and the lock keeps it from acting twice. */
-static void
-test_lost_answer(void **state)
+QUEUE_TEST(test_lost_answer)
 {
-	(void)state;
 	box.cfg->skew = 60 * SEC;
 	start(&box, 0);
 	box_deafen(&box);
@@ -299,10 +279,8 @@ test_lost_answer(void **state)
 }
 
 /* It could not be sent: done when it can, if that is soon. */
-static void
-test_refused(void **state)
+QUEUE_TEST(test_refused)
 {
-	(void)state;
 	box.cfg->skew = 10 * SEC;
 	start(&box, 0);
 	server_do(&server, "ACL SETUSER default -lpush");
@@ -315,10 +293,8 @@ test_refused(void **state)
 	assert_int_equal(box.stats.n[STAT_DROPPED], 0);
 }
 
-static void
-test_wrong_type(void **state)
+QUEUE_TEST(test_wrong_type)
 {
-	(void)state;
 	box.cfg->skew = 200 * MSEC;
 	start(&box, 0);
 	server_do(&server, "SET orders x");
@@ -333,10 +309,8 @@ test_wrong_type(void **state)
 }
 
 /* A full Redis takes it: the event comes once. */
-static void
-test_full(void **state)
+QUEUE_TEST(test_full)
 {
-	(void)state;
 	start(&box, 0);
 	server_do(&server, "SET send:1 x PX 300");
 	server_do(&server, "CONFIG SET maxmemory 1");
@@ -344,10 +318,8 @@ test_full(void **state)
 	server_do(&server, "CONFIG SET maxmemory 0");
 }
 
-static void
-test_cut(void **state)
+QUEUE_TEST(test_cut)
 {
-	(void)state;
 	start(&box, 9);
 	assert_int_equal(server_int(&server, "CLIENT KILL TYPE pubsub"), 2);
 	WAIT(&box, box.deafs == 1 && box.hears == 2);
@@ -359,10 +331,8 @@ test_cut(void **state)
 	WAIT(&box, box.n == 2);
 }
 
-static void
-test_denied_channel(void **state)
+QUEUE_TEST(test_denied_channel)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default resetchannels &__redis__:invalidate");
 	box_start(&box, 0);
 	WAIT(&box, box.deafs == 1);
@@ -371,10 +341,8 @@ test_denied_channel(void **state)
 	WAIT(&box, box.hears == 1);
 }
 
-static void
-test_close(void **state)
+QUEUE_TEST(test_close)
 {
-	(void)state;
 	start(&box, 1);
 	expire("send:1");
 	WAIT(&box, box.n == 1);
@@ -390,10 +358,8 @@ test_close(void **state)
 }
 
 /* What was heard, and could not be pushed yet, is pushed before the end. */
-static void
-test_close_refused(void **state)
+QUEUE_TEST(test_close_refused)
 {
-	(void)state;
 	box.cfg->skew = 10 * SEC;
 	start(&box, 0);
 	server_do(&server, "CONFIG SET min-replicas-to-write 1");
@@ -408,10 +374,8 @@ test_close_refused(void **state)
 }
 
 /* But Redis is not waited for beyond the time in which that is of use. */
-static void
-test_close_away(void **state)
+QUEUE_TEST(test_close_away)
 {
-	(void)state;
 	box.cfg->skew = 600 * MSEC;
 	start(&box, 0);
 	server_do(&server, "CONFIG SET min-replicas-to-write 1");
@@ -436,13 +400,11 @@ random_text(char *s, const char *letters, uint64_t max)
 }
 
 /* Ours and that of Redis are of one opinion. */
-static void
-test_globs(void **state)
+QUEUE_TEST(test_globs)
 {
 	char pattern[16], key[16];
 	unsigned i, matched = 0;
 
-	(void)state;
 	for (i = 0; i < 3000; i++) {
 		bool theirs, ours;
 
@@ -461,21 +423,8 @@ test_globs(void **state)
 	print_message("# %u of 3000 matched\n", matched);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_delivers), TEST(test_names), TEST(test_ours),
-		TEST(test_several_patterns), TEST(test_skew), TEST(test_fleet),
-		TEST(test_flags_merged), TEST(test_flags_demanded), TEST(test_flags_denied),
-		TEST(test_set_denied), TEST(test_lost_answer), TEST(test_refused),
-		TEST(test_wrong_type), TEST(test_full), TEST(test_cut),
-		TEST(test_denied_channel), TEST(test_close), TEST(test_close_refused),
-		TEST(test_close_away), TEST(test_globs),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("expired", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -51,6 +51,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 ping(struct fixture *f, unsigned i)
 {
@@ -87,8 +89,7 @@ wait_cause(struct fixture *f, const char *text)
 
 /* -- servers that go away ----------------------------------------------------- */
 
-static void
-test_killed(void **state)
+FIXTURE_TEST(test_killed)
 {
 	struct fixture *f = *state;
 	char run_id[48];
@@ -128,8 +129,7 @@ test_killed(void **state)
 		assert_int_equal(f->calls[i].answers, 1);
 }
 
-static void
-test_client_kill(void **state)
+FIXTURE_TEST(test_client_kill)
 {
 	struct fixture *f = *state;
 
@@ -150,8 +150,7 @@ test_client_kill(void **state)
 }
 
 /* A server that hangs loses its commands once, and its client returns. */
-static void
-test_stopped_server(void **state)
+FIXTURE_TEST(test_stopped_server)
 {
 	struct fixture *f = *state;
 	usec_t begin;
@@ -179,8 +178,7 @@ test_stopped_server(void **state)
 }
 
 /* The daemon itself was stopped: what has come meanwhile is read before any verdict. */
-static void
-test_stopped_daemon(void **state)
+FIXTURE_TEST(test_stopped_daemon)
 {
 	struct fixture *f = *state;
 	usec_t since;
@@ -206,8 +204,7 @@ test_stopped_daemon(void **state)
 }
 
 /* Slow but not too slow: noted. */
-static void
-test_timely(void **state)
+FIXTURE_TEST(test_timely)
 {
 	struct fixture *f = *state;
 	usec_t since;
@@ -226,8 +223,7 @@ test_timely(void **state)
 
 /* -- being refused ------------------------------------------------------------ */
 
-static void
-test_passwords(void **state)
+FIXTURE_TEST(test_passwords)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -253,8 +249,7 @@ test_passwords(void **state)
 	WAIT(&f->h, f->h.ups == 2);
 }
 
-static void
-test_credentials(void **state)
+FIXTURE_TEST(test_credentials)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -273,8 +268,7 @@ test_credentials(void **state)
 }
 
 /* A user that may do little: borne, and never taken for the same server. */
-static void
-test_acl_user(void **state)
+FIXTURE_TEST(test_acl_user)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -308,8 +302,7 @@ test_acl_user(void **state)
 	assert_int_equal(f->calls[0].number, 5);
 }
 
-static void
-test_database(void **state)
+FIXTURE_TEST(test_database)
 {
 	struct fixture *f = *state;
 
@@ -322,8 +315,7 @@ test_database(void **state)
 	    (long long)conn_id(f->h.conn)), " db=3 "));
 }
 
-static void
-test_max_clients(void **state)
+FIXTURE_TEST(test_max_clients)
 {
 	struct fixture *f = *state;
 
@@ -340,8 +332,7 @@ test_max_clients(void **state)
 	start(f);
 }
 
-static void
-test_loading(void **state)
+FIXTURE_TEST(test_loading)
 {
 	struct fixture *f = *state;
 	static const char *const words[] = { "--key-load-delay", "500",
@@ -360,8 +351,7 @@ test_loading(void **state)
 }
 
 /* A script that does not end. */
-static void
-test_busy(void **state)
+FIXTURE_TEST(test_busy)
 {
 	struct fixture *f = *state;
 	struct script spin = { "spin", "while true do end", 17,
@@ -381,8 +371,7 @@ test_busy(void **state)
 
 /* -- where to connect --------------------------------------------------------- */
 
-static void
-test_replica(void **state)
+FIXTURE_TEST(test_replica)
 {
 	struct fixture *f = *state;
 	struct server master;
@@ -417,8 +406,7 @@ test_replica(void **state)
 }
 
 /* It is the same with another replication id, unless it has been a replica. */
-static void
-test_same_server(void **state)
+FIXTURE_TEST(test_same_server)
 {
 	struct fixture *f = *state;
 	struct server master;
@@ -444,8 +432,7 @@ test_same_server(void **state)
 	server_stop(&master);
 }
 
-static void
-test_tcp(void **state)
+FIXTURE_TEST(test_tcp)
 {
 	struct fixture *f = *state;
 	struct server tcp;
@@ -477,8 +464,7 @@ test_tcp(void **state)
 	server_stop(&tcp);
 }
 
-static void
-test_nowhere(void **state)
+FIXTURE_TEST(test_nowhere)
 {
 	struct fixture *f = *state;
 
@@ -502,8 +488,7 @@ test_nowhere(void **state)
 }
 
 /* Somebody listens, and never says a word; or what no Redis would. */
-static void
-test_mute(void **state)
+FIXTURE_TEST(test_mute)
 {
 	struct fixture *f = *state;
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -593,8 +578,7 @@ walk_send(struct harness *h, struct random_call *c)
 		    (const char *[]){ "k", "1" }, (size_t[]){ 1, 1 });
 }
 
-static void
-test_walk(void **state)
+FIXTURE_TEST(test_walk)
 {
 	enum { STEPS = 4000 };
 	struct fixture *f = *state;
@@ -666,31 +650,8 @@ test_walk(void **state)
 	free(calls);
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_killed),
-		BOTH(test_client_kill),
-		BOTH(test_stopped_server),
-		BOTH(test_stopped_daemon),
-		BOTH(test_timely),
-		BOTH(test_passwords),
-		BOTH(test_credentials),
-		BOTH(test_acl_user),
-		BOTH(test_database),
-		BOTH(test_max_clients),
-		BOTH(test_loading),
-		BOTH(test_busy),
-		BOTH(test_replica),
-		BOTH(test_tcp), BOTH(test_same_server),
-		BOTH(test_nowhere),
-		BOTH(test_mute),
-		BOTH(test_walk),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -14,6 +14,8 @@ setup(void **state)
 	return 0;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, setup, fixture_teardown)
+
 static void
 push_numbers(int n)
 {
@@ -23,12 +25,10 @@ push_numbers(int n)
 		server_int(&server, "LPUSH orders {\"id\":%d}", i);
 }
 
-static void
-test_batch(void **state)
+QUEUE_TEST(test_batch)
 {
 	int i;
 
-	(void)state;
 	push_numbers(200);
 	box_start(&box, 150);
 	WAIT(&box, box.n == 150);
@@ -51,10 +51,8 @@ test_batch(void **state)
 	WAIT(&box, queue_is_empty(box.queue));
 }
 
-static void
-test_left(void **state)
+QUEUE_TEST(test_left)
 {
-	(void)state;
 	box.cfg->pop = POP_LEFT;
 	push_numbers(3);
 	box_start(&box, 2);
@@ -67,10 +65,8 @@ test_left(void **state)
 }
 
 /* The engine hears of it when the last message was settled before the look's answer. */
-static void
-test_empty(void **state)
+QUEUE_TEST(test_empty)
 {
-	(void)state;
 	push_numbers(1);
 	box_start(&box, 2);
 	WAIT(&box, box.n == 1);
@@ -80,10 +76,8 @@ test_empty(void **state)
 }
 
 /* What is no JSON, or has no id, gets one; bytes are bytes. */
-static void
-test_ids(void **state)
+QUEUE_TEST(test_ids)
 {
-	(void)state;
 	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");
 	box_start(&box, 2);
 	WAIT(&box, box.n == 2);
@@ -95,10 +89,8 @@ test_ids(void **state)
 }
 
 /* A failure, and whatever is no success, leaves nothing. */
-static void
-test_failures(void **state)
+QUEUE_TEST(test_failures)
 {
-	(void)state;
 	push_numbers(3);
 	box_start(&box, 3);
 	WAIT(&box, box.n == 3);
@@ -108,10 +100,8 @@ test_failures(void **state)
 	assert_int_equal(keys(), 0);
 }
 
-static void
-test_too_large(void **state)
+QUEUE_TEST(test_too_large)
 {
-	(void)state;
 	box.cfg->message_max = 10;
 	push("0123456789012");
 	box_start(&box, 1);
@@ -124,12 +114,10 @@ test_too_large(void **state)
 }
 
 /* Whatever the order of the returns within a turn, that of the list stays. */
-static void
-test_return(void **state)
+QUEUE_TEST(test_return)
 {
 	int i;
 
-	(void)state;
 	push_numbers(6);
 	box_start(&box, 4);
 	WAIT(&box, box.n == 4);
@@ -147,13 +135,11 @@ test_return(void **state)
 }
 
 /* One that has had a process is not run again. */
-static void
-test_begun(void **state)
+QUEUE_TEST(test_begun)
 {
 	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
 	struct result r = { .end = END_SIGNAL, .signo = 15, .stop = STOP_DRAIN, .pid = 4711 };
 
-	(void)state;
 	push_numbers(1);
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -163,10 +149,8 @@ test_begun(void **state)
 	assert_int_equal(keys(), 0);
 }
 
-static void
-test_pause(void **state)
+QUEUE_TEST(test_pause)
 {
-	(void)state;
 	server_do(&server, "SET ordersPAUSED why");
 	push_numbers(2);
 	box_start(&box, 1);
@@ -184,13 +168,11 @@ test_pause(void **state)
 }
 
 /* Idle it sends nothing, and wakes at once. */
-static void
-test_wake_up(void **state)
+QUEUE_TEST(test_wake_up)
 {
 	long long calls;
 	usec_t pushed;
 
-	(void)state;
 	box_start(&box, 1);
 	box_turn(&box, 50 * MSEC);
 	calls = server_int(&server, "EVAL %s 0", "return tonumber(string.match("
@@ -204,10 +186,8 @@ test_wake_up(void **state)
 	print_message("# push to delivery: %lld us\n", (long long)(box.last_delivery - pushed));
 }
 
-static void
-test_polls(void **state)
+QUEUE_TEST(test_polls)
 {
-	(void)state;
 	server_do(&server, "ACL SETUSER default -client|tracking");
 	box_start(&box, 1);
 	push("x");
@@ -215,10 +195,8 @@ test_polls(void **state)
 }
 
 /* The reply to a pop is lost, and the message with it; the next one comes. */
-static void
-test_lost_reply(void **state)
+QUEUE_TEST(test_lost_reply)
 {
-	(void)state;
 	box_start(&box, 1);
 	box_deafen(&box);
 	box_turn(&box, 50 * MSEC);
@@ -246,12 +224,10 @@ test_lost_reply(void **state)
  * A server that hung takes nothing for a pop whose connection is gone, whatever a
  * new configuration says of a timeout that needs a restart.
  */
-static void
-test_late(void **state)
+QUEUE_TEST(test_late)
 {
 	struct config *c = config_new();
 
-	(void)state;
 	box.config->redis.timeout = 400 * MSEC;
 	box_start(&box, 0);
 	c->redis.timeout = HOUR;
@@ -269,10 +245,8 @@ test_late(void **state)
 	queue_reconfigure(box.queue, box.config, box.cfg);
 }
 
-static void
-test_cut(void **state)
+QUEUE_TEST(test_cut)
 {
-	(void)state;
 	box_start(&box, 1);
 	box_cut(&box, &server);
 	server_do(&server, "FLUSHALL");
@@ -285,10 +259,8 @@ test_cut(void **state)
 	WAIT(&box, box.n == 1);
 }
 
-static void
-test_wrong_type(void **state)
+QUEUE_TEST(test_wrong_type)
 {
-	(void)state;
 	server_do(&server, "SET orders x");
 	box.slots = 1;
 	box_start(&box, 0);
@@ -301,10 +273,8 @@ test_wrong_type(void **state)
 }
 
 /* Not allowed to push back: it is told once, kept, and done when it is allowed. */
-static void
-test_denied(void **state)
+QUEUE_TEST(test_denied)
 {
-	(void)state;
 	push("x");
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
@@ -319,10 +289,8 @@ test_denied(void **state)
 	assert_int_equal(box.warnings, 1);
 }
 
-static void
-test_full(void **state)
+QUEUE_TEST(test_full)
 {
-	(void)state;
 	push_numbers(2);
 	box_start(&box, 0);
 	server_do(&server, "CONFIG SET maxmemory 1");
@@ -333,10 +301,8 @@ test_full(void **state)
 }
 
 /* Closing waits until what never began is back, and the totals are written. */
-static void
-test_close(void **state)
+QUEUE_TEST(test_close)
 {
-	(void)state;
 	push_numbers(3);
 	box_start(&box, 3);
 	WAIT(&box, box.n == 3);
@@ -354,10 +320,8 @@ test_close(void **state)
 }
 
 /* Redis is gone for good: what could not be pushed back is told so. */
-static void
-test_give_up(void **state)
+QUEUE_TEST(test_give_up)
 {
-	(void)state;
 	push_numbers(2);
 	box_start(&box, 2);
 	WAIT(&box, box.n == 2);
@@ -369,19 +333,8 @@ test_give_up(void **state)
 	assert_int_equal(box.settled[SETTLED_GAVE_UP], 1);
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_batch), TEST(test_left), TEST(test_empty), TEST(test_ids), TEST(test_failures),
-		TEST(test_too_large), TEST(test_return), TEST(test_begun),
-		TEST(test_pause), TEST(test_wake_up), TEST(test_polls),
-		TEST(test_lost_reply), TEST(test_late), TEST(test_cut), TEST(test_wrong_type),
-		TEST(test_denied), TEST(test_full), TEST(test_close), TEST(test_give_up),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("list", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -80,6 +80,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 start(struct fixture *f)
 {
@@ -97,8 +99,7 @@ cancel(struct fixture *f)
 	f->request = NULL;
 }
 
-static void
-test_answered(void **state)
+FIXTURE_TEST(test_answered)
 {
 	struct fixture *f = *state;
 	boot_t before;
@@ -119,8 +120,7 @@ test_answered(void **state)
 }
 
 /* From its own answer. */
-static void
-test_again(void **state)
+FIXTURE_TEST(test_again)
 {
 	struct fixture *f = *state;
 
@@ -132,8 +132,7 @@ test_again(void **state)
 }
 
 /* It acts, and nobody is told; later ones get their own answers. */
-static void
-test_cancel(void **state)
+FIXTURE_TEST(test_cancel)
 {
 	struct fixture *f = *state;
 	struct call later = { .h = &f->h };
@@ -150,8 +149,7 @@ test_cancel(void **state)
 }
 
 /* Not sent, and lost: answered so, unless it was cancelled. */
-static void
-test_no_reply(void **state)
+FIXTURE_TEST(test_no_reply)
 {
 	struct fixture *f = *state;
 
@@ -171,8 +169,7 @@ test_no_reply(void **state)
 }
 
 /* The connection goes first. */
-static void
-test_conn_freed(void **state)
+FIXTURE_TEST(test_conn_freed)
 {
 	struct fixture *f = *state;
 
@@ -186,8 +183,7 @@ test_conn_freed(void **state)
 }
 
 /* By the bulk connection: while it is made, on its way, and answered. */
-static void
-test_bulk(void **state)
+FIXTURE_TEST(test_bulk)
 {
 	struct fixture *f = *state;
 	struct bulk *b = bulk_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test");
@@ -223,8 +219,7 @@ watch_mode(bool on, const char *why UNUSED, void *arg)
 }
 
 /* Of a watched key, with tracking: CLIENT CACHING has no owner to ask. */
-static void
-test_watched(void **state)
+FIXTURE_TEST(test_watched)
 {
 	struct fixture *f = *state;
 	bool on = false;
@@ -246,8 +241,7 @@ test_watched(void **state)
 	assert_int_equal(f->call.answers, 0);
 }
 
-static void
-test_words(void **state UNUSED)
+TEST(test_words)
 {
 	struct words w = { .n = 0 };
 	char text[24];
@@ -281,21 +275,8 @@ test_words(void **state UNUSED)
 	words_done(&w);
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_answered),
-		BOTH(test_again),
-		BOTH(test_cancel),
-		BOTH(test_no_reply),
-		BOTH(test_conn_freed),
-		BOTH(test_bulk),
-		BOTH(test_watched),
-		cmocka_unit_test(test_words),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

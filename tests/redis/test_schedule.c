@@ -17,13 +17,11 @@ const struct script script_table[] = {
 };
 
 /* A reply that the script does not give settles nothing: the tick is asked for again. */
-static void
-test_nonsense(void **state)
+TEST_WITH(test_nonsense, fixture_setup, fixture_teardown)
 {
 	struct config *config = box.config;
 	struct schedules *all;
 
-	(void)state;
 	config->schedules = xreallocarray(config->schedules, 2, sizeof(*config->schedules));
 	config->schedules[0] = xcalloc(1, sizeof(**config->schedules));
 	config->schedules[1] = NULL;
@@ -47,10 +45,5 @@ test_nonsense(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_nonsense, fixture_setup, fixture_teardown),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -12,6 +12,8 @@ stream_setup(void **state)
 	return 0;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, stream_setup, fixture_teardown)
+
 static void
 add(unsigned n)
 {
@@ -39,10 +41,8 @@ number(const struct message *m)
 
 /* -- the ordinary ----------------------------------------------------------- */
 
-static void
-test_outcomes(void **state)
+QUEUE_TEST(test_outcomes)
 {
-	(void)state;
 	server_do(&server, "XADD orders 7-1 message hello");
 	server_do(&server, "XADD orders 7-2 message again");
 	box_start(&box, 5);
@@ -61,13 +61,11 @@ test_outcomes(void **state)
 	WAIT(&box, queue_is_empty(box.queue));
 }
 
-static void
-test_wake_up(void **state)
+QUEUE_TEST(test_wake_up)
 {
 	usec_t late = 0, pushed;
 	unsigned i;
 
-	(void)state;
 	box_start(&box, 1);
 	for (i = 0; i < 20; i++) {
 		box_turn(&box, 30 * MSEC);
@@ -82,12 +80,10 @@ test_wake_up(void **state)
 }
 
 /* At the end of the stream nothing is said to Redis, also where the newest entry is gone. */
-static void
-test_idle(void **state)
+QUEUE_TEST(test_idle)
 {
 	long long after;
 
-	(void)state;
 	box_start(&box, 1);
 	server_do(&server, "SET ordersPAUSED x");
 	WAIT(&box, box.paused);
@@ -104,10 +100,8 @@ test_idle(void **state)
 }
 
 /* Other consumers come and go: reading is no news, claiming is. */
-static void
-test_claimed(void **state)
+QUEUE_TEST(test_claimed)
 {
-	(void)state;
 	box.cfg->lease = 300 * MSEC;
 	box_start(&box, 1);
 	server_do(&server, "XADD orders 7-1 message x");
@@ -120,12 +114,10 @@ test_claimed(void **state)
 }
 
 /* A renewed entry is never idle for long. */
-static void
-test_renewal(void **state)
+QUEUE_TEST(test_renewal)
 {
 	int i;
 
-	(void)state;
 	box.cfg->lease = 300 * MSEC;
 	box_start(&box, 1);
 	add(1);
@@ -140,12 +132,10 @@ test_renewal(void **state)
 	assert_int_equal(pending(), 0);
 }
 
-static void
-test_limits(void **state)
+QUEUE_TEST(test_limits)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 
-	(void)state;
 	box.cfg->fleet_concurrency = 2;
 	box_init(other, &server, "b");
 	other->cfg->kind = KIND_STREAM;
@@ -170,15 +160,13 @@ test_limits(void **state)
 
 /* -- the group is gone ------------------------------------------------------ */
 
-static void
-test_no_group(void **state)
+QUEUE_TEST(test_no_group)
 {
 	static const char *const ways[] = {
 		"FLUSHALL", "DEL orders", "XGROUP DESTROY orders rqd",
 	};
 	size_t i;
 
-	(void)state;
 	box_start(&box, 1);
 	for (i = 0; i < ARRAY_LEN(ways); i++) {
 		server_do(&server, ways[i]);
@@ -194,15 +182,13 @@ test_no_group(void **state)
 }
 
 /* With an entry in hand: success is success, failure is handed out again. */
-static void
-test_no_group_in_hand(void **state)
+QUEUE_TEST(test_no_group_in_hand)
 {
 	static const char *const ways[] = {
 		"FLUSHALL", "DEL orders", "XGROUP DESTROY orders rqd", "XTRIM orders MAXLEN 0",
 	};
 	unsigned i;
 
-	(void)state;
 	box_start(&box, 2);
 	for (i = 0; i < ARRAY_LEN(ways); i++) {
 		server_do(&server, "DEL orders");
@@ -230,12 +216,10 @@ test_no_group_in_hand(void **state)
 
 /* -- replies that never come ------------------------------------------------ */
 
-static void
-test_lost_pop(void **state)
+QUEUE_TEST(test_lost_pop)
 {
 	unsigned i;
 
-	(void)state;
 	box_start(&box, 5);
 	box_deafen(&box);
 	for (i = 0; i < 7; i++)
@@ -260,15 +244,13 @@ test_lost_pop(void **state)
 	assert_int_equal(pending(), 0);
 }
 
-static void
-test_lost_settles(void **state)
+QUEUE_TEST(test_lost_settles)
 {
 	static const enum verdict_op ops[] = {
 		VERDICT_ACK, VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN,
 	};
 	unsigned i;
 
-	(void)state;
 	for (i = 0; i < 4; i++)
 		add(i);
 	box_start(&box, 4);
@@ -357,13 +339,11 @@ all_done(void)
  * their connections; another consumer that abandons entries; a group that is
  * destroyed.  Every entry is handled, and nothing is left pending.
  */
-static void
-test_fleet(void **state)
+QUEUE_TEST(test_fleet)
 {
 	unsigned i, chance, deaths = 0;
 	usec_t next = 0, end = clock_mono() + 4 * BOX_WAIT;
 
-	(void)state;
 	memset(done, 0, sizeof(done));
 	for (i = 0; i < FLEET; i++) {
 		fleet[i] = xcalloc(1, sizeof(struct box));
@@ -404,21 +384,5 @@ test_fleet(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, stream_setup, fixture_teardown)
-	static const struct CMUnitTest tests[] = {
-		TEST(test_outcomes),
-		TEST(test_wake_up),
-		TEST(test_idle),
-		TEST(test_claimed),
-		TEST(test_renewal),
-		TEST(test_limits),
-		TEST(test_no_group),
-		TEST(test_no_group_in_hand),
-		TEST(test_lost_pop),
-		TEST(test_lost_settles),
-		TEST(test_fleet),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -40,6 +40,17 @@ client_fails(struct fixture *f, const char *text)
 	free(cause);
 }
 
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	harness_done(&f->h);
+	server_stop(&f->s);
+	free(f);
+	return 0;
+}
+
 #ifdef HAVE_HIREDIS_SSL
 
 static void
@@ -77,8 +88,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-test_tls(void **state)
+TEST_WITH(test_tls, setup, teardown)
 {
 	struct fixture *f = *state;
 	char *big = xmalloc(3000001), *cause = NULL;
@@ -112,8 +122,7 @@ test_tls(void **state)
 }
 
 /* A good certificate, but of somebody else. */
-static void
-test_name(void **state)
+TEST_WITH(test_name, setup, teardown)
 {
 	struct fixture *f = *state;
 	char *cause = NULL;
@@ -133,8 +142,7 @@ test_name(void **state)
 	f->h.opt.tls_name = NULL;
 }
 
-static void
-test_refused(void **state)
+TEST_WITH(test_refused, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -180,8 +188,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-test_not_built(void **state)
+TEST_WITH(test_not_built, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -194,29 +201,8 @@ test_not_built(void **state)
 
 #endif
 
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	harness_done(&f->h);
-	server_stop(&f->s);
-	free(f);
-	return 0;
-}
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-#ifdef HAVE_HIREDIS_SSL
-		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_name, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-#else
-		cmocka_unit_test_setup_teardown(test_not_built, setup, teardown),
-#endif
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

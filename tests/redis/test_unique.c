@@ -27,6 +27,8 @@ setup(void **state)
 	return rc;
 }
 
+#define QUEUE_TEST(name)	TEST_WITH(name, setup, fixture_teardown)
+
 static long long
 scripts(void)
 {
@@ -37,12 +39,10 @@ scripts(void)
 
 /* -- kind "unique" ------------------------------------------------------------- */
 
-static void
-test_when(void **state)
+QUEUE_TEST(test_when)
 {
 	usec_t began;
 
-	(void)state;
 	box_start(&box, 2);
 	enqueue("7", -1);
 	WAIT(&box, box.n == 1);
@@ -63,14 +63,12 @@ test_when(void **state)
 }
 
 /* Enqueued for later costs a look, no pop; many for later are seen by the nearest. */
-static void
-test_later(void **state)
+QUEUE_TEST(test_later)
 {
 	long long before;
 	unsigned fetches;
 	int i;
 
-	(void)state;
 	box_start(&box, 1);
 	box_turn(&box, 50 * MSEC);
 	fetches = box.fetches;
@@ -87,12 +85,10 @@ test_later(void **state)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-static void
-test_again(void **state)
+QUEUE_TEST(test_again)
 {
 	int i;
 
-	(void)state;
 	box_start(&box, 3);
 	enqueue("a", -5);
 	WAIT(&box, box.n == 1);
@@ -117,12 +113,10 @@ test_again(void **state)
 }
 
 /* Idle, nothing is asked. */
-static void
-test_idle(void **state)
+QUEUE_TEST(test_idle)
 {
 	long long before;
 
-	(void)state;
 	enqueue("never", 1e6);
 	box_start(&box, 3);
 	box_turn(&box, 100 * MSEC);
@@ -132,10 +126,8 @@ test_idle(void **state)
 	server_do(&server, "DEL orders");
 }
 
-static void
-test_lost_pop(void **state)
+QUEUE_TEST(test_lost_pop)
 {
-	(void)state;
 	box_start(&box, 5);
 	box_deafen(&box);
 	enqueue("1", -1);
@@ -154,10 +146,8 @@ test_lost_pop(void **state)
 }
 
 /* Redis has lost everything while an id ran that then fails: it is rescued. */
-static void
-test_flushed(void **state)
+QUEUE_TEST(test_flushed)
 {
-	(void)state;
 	box_start(&box, 1);
 	enqueue("1", -1);
 	WAIT(&box, box.n == 1);
@@ -173,14 +163,12 @@ test_flushed(void **state)
 /* -- limits --------------------------------------------------------------------- */
 
 /* Who waits for a place asks for nothing, and is told at once. */
-static void
-test_place(void **state)
+QUEUE_TEST(test_place)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
 	long long before;
 	usec_t began;
 
-	(void)state;
 	box.cfg->fleet_concurrency = 1;
 	box_start(&box, 4);
 	enqueue("1", -2);
@@ -215,15 +203,13 @@ test_place(void **state)
 }
 
 /* One timer for the rate; another rate counts at once. */
-static void
-test_rate(void **state)
+QUEUE_TEST(test_rate)
 {
 	struct queue_config faster;
 	long long before;
 	char id[16];
 	int i;
 
-	(void)state;
 	box.cfg->kind = KIND_ACK;
 	free(box.cfg->rate);
 	box.cfg->rate = xstrdup("1/h");
@@ -301,14 +287,12 @@ check_hands(void)
  * Daemons that die, connections that break, scripts that are forgotten, ids that
  * are enqueued at any time: never one beside itself, and in the end none is left.
  */
-static void
-test_fleet(void **state)
+QUEUE_TEST(test_fleet)
 {
 	unsigned i, turns, deaths = 0, acked = 0;
 	usec_t next = 0;
 	char id[16];
 
-	(void)state;
 	for (i = 0; i < FLEET; i++) {
 		fleet[i] = xcalloc(1, sizeof(struct box));
 		fleet_open(fleet[i], i);
@@ -368,17 +352,8 @@ test_fleet(void **state)
 	}
 }
 
-#define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_when), TEST(test_later), TEST(test_again), TEST(test_idle),
-		TEST(test_lost_pop), TEST(test_flushed), TEST(test_place), TEST(test_rate),
-		TEST(test_fleet),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("queue unique", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

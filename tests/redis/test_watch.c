@@ -122,6 +122,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 start(struct fixture *f)
 {
@@ -153,8 +155,7 @@ quiet(struct fixture *f)
 		loop_turn(f->h.loop, 5 * MSEC);
 }
 
-static void
-test_push(void **state)
+FIXTURE_TEST(test_push)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0], *b = &f->keys[1], *same = &f->keys[2];
@@ -198,8 +199,7 @@ test_push(void **state)
 	assert_int_equal(timer_next(f->h.loop), USEC_MAX);
 }
 
-static void
-test_flushall(void **state)
+FIXTURE_TEST(test_flushall)
 {
 	struct fixture *f = *state;
 	static char names[40][8];
@@ -220,8 +220,7 @@ test_flushall(void **state)
 }
 
 /* Both connections, one after the other, and together. */
-static void
-test_kill(void **state)
+FIXTURE_TEST(test_kill)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -266,8 +265,7 @@ test_kill(void **state)
 	assert_int_equal(f->offs, 0);
 }
 
-static void
-test_restart(void **state)
+FIXTURE_TEST(test_restart)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -287,8 +285,7 @@ test_restart(void **state)
 }
 
 /* The script is not there any more: armed all the same. */
-static void
-test_noscript(void **state)
+FIXTURE_TEST(test_noscript)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -303,8 +300,7 @@ test_noscript(void **state)
 }
 
 /* Only what is armed is tracked. */
-static void
-test_optin(void **state)
+FIXTURE_TEST(test_optin)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -323,8 +319,7 @@ test_optin(void **state)
 
 /* -- refused ------------------------------------------------------------------ */
 
-static void
-test_denied(void **state)
+FIXTURE_TEST(test_denied)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -353,8 +348,7 @@ test_denied(void **state)
 }
 
 /* The channel of invalidations is not for this user: told, and not tried like mad. */
-static void
-test_channel_denied(void **state)
+FIXTURE_TEST(test_channel_denied)
 {
 	struct fixture *f = *state;
 	const char *p;
@@ -373,8 +367,7 @@ test_channel_denied(void **state)
 }
 
 /* Lost for longer than a moment: told. */
-static void
-test_second_lost(void **state)
+FIXTURE_TEST(test_second_lost)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -429,8 +422,7 @@ probe_later(struct fixture *f, usec_t after)
 }
 
 /* While a script runs for long, Redis refuses nearly all commands: later it is tried again. */
-static void
-test_busy(void **state)
+FIXTURE_TEST(test_busy)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -463,8 +455,7 @@ test_busy(void **state)
 	WAIT(&f->h, a->changes == 1);
 }
 
-static void
-test_caching_denied(void **state)
+FIXTURE_TEST(test_caching_denied)
 {
 	struct fixture *f = *state;
 
@@ -495,8 +486,7 @@ up_and_move(struct harness *h)
 }
 
 /* The second connection must not watch at another server. */
-static void
-test_two_servers(void **state)
+FIXTURE_TEST(test_two_servers)
 {
 	struct fixture *f = *state;
 	struct server other;
@@ -515,8 +505,7 @@ test_two_servers(void **state)
 }
 
 /* The server has dropped the second connection, which does not know it yet. */
-static void
-test_half_open(void **state)
+FIXTURE_TEST(test_half_open)
 {
 	struct fixture *f = *state;
 	struct watched *a = &f->keys[0];
@@ -555,8 +544,7 @@ then_free(struct watched *k)
 	k->f->h.on_up = k->f->h.on_down = NULL;
 }
 
-static void
-test_remove_in_changed(void **state)
+FIXTURE_TEST(test_remove_in_changed)
 {
 	struct fixture *f = *state;
 
@@ -569,8 +557,7 @@ test_remove_in_changed(void **state)
 	assert_int_equal(f->keys[0].changes + f->keys[1].changes + f->keys[2].changes, 1);
 }
 
-static void
-test_free_in_changed(void **state)
+FIXTURE_TEST(test_free_in_changed)
 {
 	struct fixture *f = *state;
 
@@ -590,8 +577,7 @@ test_free_in_changed(void **state)
 	assert_int_equal(f->keys[0].changes + f->keys[1].changes, 3);
 }
 
-static void
-test_free_early(void **state)
+FIXTURE_TEST(test_free_early)
 {
 	struct fixture *f = *state;
 
@@ -606,8 +592,7 @@ test_free_early(void **state)
 	watch_free(NULL);
 }
 
-static void
-test_probe(void **state)
+FIXTURE_TEST(test_probe)
 {
 	struct fixture *f = *state;
 
@@ -621,30 +606,8 @@ test_probe(void **state)
 	assert_true(watch_is_on(f->w));
 }
 
-#define BOTH(test)	cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		BOTH(test_push),
-		BOTH(test_flushall),
-		BOTH(test_kill),
-		BOTH(test_restart),
-		BOTH(test_noscript),
-		BOTH(test_optin),
-		BOTH(test_denied),
-		BOTH(test_channel_denied),
-		BOTH(test_second_lost),
-		BOTH(test_busy),
-		BOTH(test_caching_denied),
-		BOTH(test_two_servers),
-		BOTH(test_half_open),
-		BOTH(test_remove_in_changed),
-		BOTH(test_free_in_changed),
-		BOTH(test_free_early),
-		BOTH(test_probe),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

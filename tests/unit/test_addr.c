@@ -9,8 +9,7 @@
 #include "loop/child.h"
 #include "redis/addr.h"
 
-static void
-test_good(void **state UNUSED)
+TEST(test_good)
 {
 	static const struct {
 		const char *text, *host, *path;
@@ -45,8 +44,7 @@ test_good(void **state UNUSED)
 	}
 }
 
-static void
-test_bad(void **state UNUSED)
+TEST(test_bad)
 {
 	static const struct {
 		const char *text, *says;
@@ -96,8 +94,7 @@ test_bad(void **state UNUSED)
 	}
 }
 
-static void
-test_numeric(void **state UNUSED)
+TEST(test_numeric)
 {
 	static const char *const yes[] = { "127.0.0.1", "[::1]:2" };
 	static const char *const no[] = { "localhost", "unix:/a", "127.1", "1" };
@@ -171,8 +168,9 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-test_localhost(void **state)
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(test_localhost)
 {
 	struct answer *a = *state;
 
@@ -185,8 +183,7 @@ test_localhost(void **state)
 	assert_string_equal(a->first, "127.0.0.1");
 }
 
-static void
-test_unknown(void **state)
+FIXTURE_TEST(test_unknown)
 {
 	struct answer *a = *state;
 
@@ -196,8 +193,7 @@ test_unknown(void **state)
 }
 
 /* Nothing of a cancelled one is left: no callback, no zombie, no descriptor. */
-static void
-test_cancel(void **state)
+FIXTURE_TEST(test_cancel)
 {
 	struct answer *a = *state;
 	int before = dup(0), after;
@@ -224,14 +220,5 @@ test_cancel(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_numeric),
-		cmocka_unit_test_setup_teardown(test_localhost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

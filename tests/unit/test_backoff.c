@@ -3,8 +3,7 @@
 
 #include "policy/backoff.h"
 
-static void
-test_doubles(void **state UNUSED)
+TEST(test_doubles)
 {
 	static const struct { unsigned n; usec_t whole; } cases[] = {
 		{ 1, 5 * SEC }, { 2, 10 * SEC }, { 3, 20 * SEC }, { 9, 1280 * SEC },
@@ -22,8 +21,7 @@ test_doubles(void **state UNUSED)
 	}
 }
 
-static void
-test_edges(void **state UNUSED)
+TEST(test_edges)
 {
 	assert_int_equal(backoff_delay(0, HOUR, 25, 0.5), 0);
 	assert_int_equal(backoff_delay(0, HOUR, UINT32_MAX, 0.5), 0);
@@ -37,8 +35,7 @@ test_edges(void **state UNUSED)
 }
 
 /* Never less than half of the whole delay, never more than it, nor than max. */
-static void
-test_bounds(void **state UNUSED)
+TEST(test_bounds)
 {
 	int i;
 
@@ -63,12 +60,5 @@ test_bounds(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_doubles),
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_bounds),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -87,8 +87,7 @@ run(int limit, const struct step *steps, size_t n)
 
 #define RUN(limit, steps)	run((limit), (steps), ARRAY_LEN(steps))
 
-static void
-test_failures_in_a_row(void **state UNUSED)
+TEST(test_failures_in_a_row)
 {
 	static const struct step steps[] = {
 		{ FAIL, 1, NONE, CLOSED },
@@ -114,8 +113,7 @@ test_failures_in_a_row(void **state UNUSED)
 }
 
 /* The longest wait is 5 s where the command fails. */
-static void
-test_probes_of_failures(void **state UNUSED)
+TEST(test_probes_of_failures)
 {
 	static const struct step steps[] = {
 		{ FAIL, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
@@ -148,8 +146,7 @@ test_probes_of_failures(void **state UNUSED)
 }
 
 /* 1 min where it cannot be executed. */
-static void
-test_probes_of_a_missing_command(void **state UNUSED)
+TEST(test_probes_of_a_missing_command)
 {
 	static const struct step steps[] = {
 		{ TRIP, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
@@ -185,8 +182,7 @@ test_probes_of_a_missing_command(void **state UNUSED)
 }
 
 /* Where failures never suspend, one that was executed resumes. */
-static void
-test_failures_without_limit(void **state UNUSED)
+TEST(test_failures_without_limit)
 {
 	static const struct step steps[] = {
 		{ TRIP, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
@@ -199,8 +195,7 @@ test_failures_without_limit(void **state UNUSED)
 }
 
 /* Pops that Redis refuses; taken again they resume that suspension, and no other. */
-static void
-test_refused(void **state UNUSED)
+TEST(test_refused)
 {
 	static const struct step steps[] = {
 		{ REFUSE, 0, BREAKER_SUSPENDED, OPEN(1 * SEC) },
@@ -227,8 +222,7 @@ test_refused(void **state UNUSED)
 }
 
 /* Probes take all sorts of messages in turn, over suspensions. */
-static void
-test_turns(void **state UNUSED)
+TEST(test_turns)
 {
 	static const enum turn turns[] = {
 		TURN_OLDEST, TURN_NEWEST, TURN_FEWEST, TURN_LONGEST
@@ -248,8 +242,7 @@ test_turns(void **state UNUSED)
 	}
 }
 
-static void
-test_no_limit(void **state UNUSED)
+TEST(test_no_limit)
 {
 	static const struct step after[] = {
 		{ TRIP, 5, BREAKER_SUSPENDED, OPEN(5 + SEC) },
@@ -264,8 +257,7 @@ test_no_limit(void **state UNUSED)
 	RUN(0, after);
 }
 
-static void
-test_limit_of_one(void **state UNUSED)
+TEST(test_limit_of_one)
 {
 	static const struct step steps[] = {
 		{ FAIL, 5, BREAKER_SUSPENDED, OPEN(5 + SEC) },
@@ -277,8 +269,7 @@ test_limit_of_one(void **state UNUSED)
 	RUN(1, steps);
 }
 
-static void
-test_reason(void **state UNUSED)
+TEST(test_reason)
 {
 	struct breaker b;
 
@@ -296,8 +287,7 @@ test_reason(void **state UNUSED)
 }
 
 /* Weeks of failing probes. */
-static void
-test_long(void **state UNUSED)
+TEST(test_long)
 {
 	struct breaker b;
 	usec_t now = 0;
@@ -317,18 +307,5 @@ test_long(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_failures_in_a_row),
-		cmocka_unit_test(test_probes_of_failures),
-		cmocka_unit_test(test_probes_of_a_missing_command),
-		cmocka_unit_test(test_failures_without_limit),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_limit_of_one),
-		cmocka_unit_test(test_reason),
-		cmocka_unit_test(test_long),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 #include "base/buf.h"
 
-static void
-test_empty(void **state UNUSED)
+TEST(test_empty)
 {
 	struct buf b = BUF_INIT;
 	char *s;
@@ -25,8 +24,7 @@ test_empty(void **state UNUSED)
 	buf_done(NULL);
 }
 
-static void
-test_printf(void **state UNUSED)
+TEST(test_printf)
 {
 	struct buf b = BUF_INIT;
 	char *big = xmalloc(5001);
@@ -48,8 +46,7 @@ test_printf(void **state UNUSED)
 
 #define MODEL_MAX	(64 * 1024)
 
-static void
-test_model(void **state UNUSED)
+TEST(test_model)
 {
 	static char model[MODEL_MAX], piece[3000];
 	struct buf b = BUF_INIT;
@@ -93,8 +90,7 @@ test_model(void **state UNUSED)
 }
 
 /* All of a file, behind what is there; up to a bound. */
-static void
-test_read(void **state UNUSED)
+TEST(test_read)
 {
 	static const size_t sizes[] = { 0, 1, 4095, 4096, 4097, 100000 };
 	struct buf b = BUF_INIT;
@@ -132,13 +128,5 @@ test_read(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_printf),
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_read),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

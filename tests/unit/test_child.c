@@ -45,6 +45,8 @@ end_loop(void **state UNUSED)
 	return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : -1;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, start_loop, end_loop)
+
 /* In the child: waits for nothing but its end, and never outlives the test. */
 static void
 hang(void)
@@ -106,8 +108,7 @@ watch(struct watched *w, pid_t pid, bool leader, bool kill_leftovers)
 	child_watch(loop, &w->child, pid);
 }
 
-static void
-test_codes(void **state UNUSED)
+FIXTURE_TEST(test_codes)
 {
 	static struct watched w[4];
 	pid_t pid;
@@ -138,8 +139,7 @@ test_codes(void **state UNUSED)
 }
 
 /* Dead before anybody watches, with no SIGCHLD to come. */
-static void
-test_already_exited(void **state UNUSED)
+FIXTURE_TEST(test_already_exited)
 {
 	static struct watched w;
 	siginfo_t si;
@@ -156,8 +156,7 @@ test_already_exited(void **state UNUSED)
 }
 
 /* Many at once, in any order: each is told once, and gets its own status. */
-static void
-test_many(void **state UNUSED)
+FIXTURE_TEST(test_many)
 {
 	enum { MANY = 300 };
 	static struct watched w[MANY];
@@ -198,8 +197,7 @@ free_and_fork(struct child *c, const struct child_exit *x)
 	child_watch(loop, c, pid);
 }
 
-static void
-test_free_in_callback(void **state UNUSED)
+FIXTURE_TEST(test_free_in_callback)
 {
 	struct child *c = xcalloc(1, sizeof(*c));
 	pid_t pid;
@@ -243,8 +241,7 @@ start_leaver(bool own_group, pid_t *left)
 	return pid;
 }
 
-static void
-test_leftovers_killed(void **state UNUSED)
+FIXTURE_TEST(test_leftovers_killed)
 {
 	static struct watched w;
 	pid_t left, pid = start_leaver(false, &left);
@@ -258,8 +255,7 @@ test_leftovers_killed(void **state UNUSED)
 }
 
 /* The group is killed at the exit itself, and not by a sweep. */
-static void
-test_group_killed_at_once(void **state UNUSED)
+FIXTURE_TEST(test_group_killed_at_once)
 {
 	static struct watched w;
 	siginfo_t si;
@@ -276,8 +272,7 @@ test_group_killed_at_once(void **state UNUSED)
 	await_gone(left);
 }
 
-static void
-test_leftovers_left(void **state UNUSED)
+FIXTURE_TEST(test_leftovers_left)
 {
 	static struct watched w;
 	pid_t left, pid = start_leaver(false, &left);
@@ -292,8 +287,7 @@ test_leftovers_left(void **state UNUSED)
 }
 
 /* Finished but never waited for: that is nothing left. */
-static void
-test_zombies_are_no_leftovers(void **state UNUSED)
+FIXTURE_TEST(test_zombies_are_no_leftovers)
 {
 	static struct watched w;
 	siginfo_t si;
@@ -317,8 +311,7 @@ test_zombies_are_no_leftovers(void **state UNUSED)
 }
 
 /* In other groups of the session, and below one another. */
-static void
-test_session_swept(void **state UNUSED)
+FIXTURE_TEST(test_session_swept)
 {
 	static struct watched w[5];
 	pid_t left[5];
@@ -368,8 +361,7 @@ end_nested(const int fd[2])
 	close(fd[1]);
 }
 
-static void
-test_nested_swept(void **state UNUSED)
+FIXTURE_TEST(test_nested_swept)
 {
 	enum { DEPTH = 4 };
 	static struct watched w;
@@ -386,8 +378,7 @@ test_nested_swept(void **state UNUSED)
 }
 
 /* Many leaders finish between two sweeps. */
-static void
-test_many_swept(void **state UNUSED)
+FIXTURE_TEST(test_many_swept)
 {
 	enum { MANY = 200 };
 	static struct watched w[MANY];
@@ -403,8 +394,7 @@ test_many_swept(void **state UNUSED)
 }
 
 /* What the last sweep came too early for, and what would need several. */
-static void
-test_swept_at_the_end(void **state UNUSED)
+FIXTURE_TEST(test_swept_at_the_end)
 {
 	enum { DEPTH = 4 };
 	static struct watched w[3];
@@ -428,8 +418,7 @@ test_swept_at_the_end(void **state UNUSED)
 }
 
 /* Its owner lets go of a leader that runs: the whole session ends. */
-static void
-test_forgotten_swept(void **state UNUSED)
+FIXTURE_TEST(test_forgotten_swept)
 {
 	enum { DEPTH = 2 };
 	static struct watched w;
@@ -449,8 +438,7 @@ test_forgotten_swept(void **state UNUSED)
 }
 
 /* A live leader's session, and ours, are not swept with a finished one's. */
-static void
-test_others_spared(void **state UNUSED)
+FIXTURE_TEST(test_others_spared)
 {
 	static struct watched live, over;
 	pid_t pid, left, mine;
@@ -482,8 +470,7 @@ test_others_spared(void **state UNUSED)
 
 /* -- orphans -------------------------------------------------------------------- */
 
-static void
-test_orphans_reaped(void **state UNUSED)
+FIXTURE_TEST(test_orphans_reaped)
 {
 	pid_t pid, orphan;
 	static struct watched w;
@@ -511,8 +498,7 @@ test_orphans_reaped(void **state UNUSED)
 	close(fd[1]);
 }
 
-static void
-test_forget(void **state UNUSED)
+FIXTURE_TEST(test_forget)
 {
 	static struct watched w;
 	pid_t pid;
@@ -531,26 +517,5 @@ test_forget(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-#define T(f)	cmocka_unit_test_setup_teardown(f, start_loop, end_loop)
-		T(test_codes),
-		T(test_already_exited),
-		T(test_many),
-		T(test_free_in_callback),
-		T(test_leftovers_killed),
-		T(test_group_killed_at_once),
-		T(test_leftovers_left),
-		T(test_zombies_are_no_leftovers),
-		T(test_session_swept),
-		T(test_nested_swept),
-		T(test_many_swept),
-		T(test_swept_at_the_end),
-		T(test_forgotten_swept),
-		T(test_others_spared),
-		T(test_orphans_reaped),
-		T(test_forget),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

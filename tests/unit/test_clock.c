@@ -12,8 +12,9 @@ back_to_system(void **state UNUSED)
 	return 0;
 }
 
-static void
-test_system(void **state UNUSED)
+#define FIXTURE_TEST(name)	TEST_WITH(name, NULL, back_to_system)
+
+FIXTURE_TEST(test_system)
 {
 	usec_t a = clock_mono(), b = clock_mono();
 	time_t now = time(NULL);
@@ -23,8 +24,7 @@ test_system(void **state UNUSED)
 	assert_true(clock_wall() < (now + 100) * SEC);
 }
 
-static void
-test_fake(void **state UNUSED)
+FIXTURE_TEST(test_fake)
 {
 	clock_fake(5 * SEC, 1000 * SEC);
 	assert_int_equal(clock_mono(), 5 * SEC);
@@ -37,8 +37,7 @@ test_fake(void **state UNUSED)
 	assert_true(clock_wall() > 1000000000 * SEC);
 }
 
-static void
-test_text(void **state UNUSED)
+TEST(test_text)
 {
 	static const struct {
 		wall_t		 wall;
@@ -65,12 +64,5 @@ test_text(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_system, back_to_system),
-		cmocka_unit_test_teardown(test_fake, back_to_system),
-		cmocka_unit_test(test_text),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -120,8 +120,7 @@ static const struct value cases[] = {
 	    "{\"A=1\", \"B=2\"}" },
 };
 
-static void
-test_values(void **state UNUSED)
+TEST(test_values)
 {
 	struct config_report r;
 	struct config *c;
@@ -143,8 +142,7 @@ test_values(void **state UNUSED)
 }
 
 /* What is printed can hide a wrong place; these look at the struct. */
-static void
-test_struct(void **state UNUSED)
+TEST(test_struct)
 {
 	struct config *c = load_text("redis { database = 3 timeout = 2s username = \"u\" }\n"
 	    "log { level = \"warn\" format = \"json\" payloads = true target = \"/l\" }\n"
@@ -201,8 +199,7 @@ expect(const char *file, const char *error)
 	config_report_done(&r);
 }
 
-static void
-test_includes(void **state UNUSED)
+TEST(test_includes)
 {
 	static const char *const names[] = { "first", "a", "b", "Z", "last" };
 	struct config *c;
@@ -226,8 +223,7 @@ test_includes(void **state UNUSED)
 }
 
 /* A folder's name that would be a pattern; glob_error; variables in the name. */
-static void
-test_include_names(void **state UNUSED)
+TEST(test_include_names)
 {
 	struct config *c;
 	char text[200];
@@ -248,8 +244,7 @@ test_include_names(void **state UNUSED)
 	config_unref(c);
 }
 
-static void
-test_include_errors(void **state UNUSED)
+TEST(test_include_errors)
 {
 	struct config_report r;
 	char name[32], text[64];
@@ -291,8 +286,7 @@ test_include_errors(void **state UNUSED)
 }
 
 /* An error in an included file, many times over: nothing wears out. */
-static void
-test_include_again(void **state UNUSED)
+TEST(test_include_again)
 {
 	struct config_report r;
 	int i;
@@ -309,8 +303,7 @@ test_include_again(void **state UNUSED)
 	config_unref(load_good("t.conf"));
 }
 
-static void
-test_not_a_file(void **state UNUSED)
+TEST(test_not_a_file)
 {
 	char *big;
 
@@ -331,8 +324,7 @@ test_not_a_file(void **state UNUSED)
 }
 
 /* Only root has to look at who could have written it. */
-static void
-test_trust(void **state UNUSED)
+TEST(test_trust)
 {
 	put("trust.conf", "");
 	put("t.conf", "\ninclude(\"trust.conf\")");
@@ -359,8 +351,7 @@ load(const struct config_source *source, struct config_report *r)
 	return config_load(source, r);
 }
 
-static void
-test_overrides(void **state UNUSED)
+TEST(test_overrides)
 {
 	static const char *const good[] = {
 		"redis.server=h:1", "max_handlers=3", "log.level=debug", "redis.server={\"a\", b:2}",
@@ -393,8 +384,7 @@ test_overrides(void **state UNUSED)
 }
 
 /* All that -j says can run, unless -o max_handlers says otherwise. */
-static void
-test_many_at_once(void **state UNUSED)
+TEST(test_many_at_once)
 {
 	static const char *const command[] = { "/bin/echo", NULL };
 	static const char *const few[] = { "max_handlers=3", NULL };
@@ -411,8 +401,7 @@ test_many_at_once(void **state UNUSED)
 	config_unref(c);
 }
 
-static void
-test_no_file(void **state UNUSED)
+TEST(test_no_file)
 {
 	static const char *const command[] = { "/bin/echo", "a b", "", "${X}", NULL };
 	static const char *const relative[] = { "echo", NULL };
@@ -460,8 +449,7 @@ load_here(const char *text, bool strict, struct config_report *r)
 	return load(&source, r);
 }
 
-static void
-test_machine(void **state UNUSED)
+TEST(test_machine)
 {
 	static const char *const wanted[] = {
 		"t.conf:2: command /no/such/thing: No such file or directory",
@@ -559,8 +547,7 @@ test_not_root(void)
 }
 
 /* Root tries both sides; the other user's files are readable by all. */
-static void
-test_identity(void **state UNUSED)
+TEST(test_identity)
 {
 	if (geteuid() != 0) {
 		test_not_root();
@@ -580,21 +567,5 @@ test_identity(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_struct),
-		cmocka_unit_test(test_includes),
-		cmocka_unit_test(test_include_names),
-		cmocka_unit_test(test_include_errors),
-		cmocka_unit_test(test_include_again),
-		cmocka_unit_test(test_not_a_file),
-		cmocka_unit_test(test_trust),
-		cmocka_unit_test(test_overrides),
-		cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_many_at_once),
-		cmocka_unit_test(test_machine),
-		cmocka_unit_test(test_identity),
-	};
-
-	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+	return unit_run(fixture_setup, fixture_teardown);
 }

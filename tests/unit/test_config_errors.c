@@ -323,21 +323,18 @@ run(const struct wrong *cases, size_t n)
 	}
 }
 
-static void
-test_syntax(void **state UNUSED)
+TEST(test_syntax)
 {
 	run(syntax, ARRAY_LEN(syntax));
 }
 
-static void
-test_values(void **state UNUSED)
+TEST(test_values)
 {
 	run(values, ARRAY_LEN(values));
 }
 
 /* Nothing that goes wrong once changes what comes after it. */
-static void
-test_again_and_again(void **state UNUSED)
+TEST(test_again_and_again)
 {
 	static const char good[] = "# x\nredis { server = \"h\" }\n" Q("env = {\"A=${B:-c}\"}");
 	struct config_report r;
@@ -364,8 +361,7 @@ test_again_and_again(void **state UNUSED)
 }
 
 /* Rubbish makes a bounded report. */
-static void
-test_rubbish(void **state UNUSED)
+TEST(test_rubbish)
 {
 	size_t n = 1 << 20, i;
 	char *text = xmalloc(n);
@@ -383,13 +379,5 @@ test_rubbish(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_syntax),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_again_and_again),
-		cmocka_unit_test(test_rubbish),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+	return unit_run(fixture_setup, fixture_teardown);
 }

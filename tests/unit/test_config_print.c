@@ -191,8 +191,7 @@ random_config(struct buf *b)
 		add_schedule(b, i);
 }
 
-static void
-test_round_trip(void **state UNUSED)
+TEST(test_round_trip)
 {
 	int i;
 
@@ -222,8 +221,7 @@ test_round_trip(void **state UNUSED)
 }
 
 /* Every byte there is, in both kinds of quotes, comes out as it went in. */
-static void
-test_bytes(void **state UNUSED)
+TEST(test_bytes)
 {
 	char all[256], *single = xcalloc(600, 1), *p = single;
 	struct buf b = BUF_INIT;
@@ -255,8 +253,7 @@ test_bytes(void **state UNUSED)
 }
 
 /* The hash tells configurations apart, but not daemons. */
-static void
-test_hash(void **state UNUSED)
+TEST(test_hash)
 {
 	static const struct { const char *text; bool same; } cases[] = {
 		{ "# x\nqueue \"q\" { nice = 0 command = {\"/c\"} lease = 1m }", true },
@@ -282,8 +279,7 @@ test_hash(void **state UNUSED)
 
 /* -- the table ------------------------------------------------------------------------ */
 
-static void
-test_table(void **state UNUSED)
+TEST(test_table)
 {
 	const struct option *o, *p;
 	size_t n = 0;
@@ -332,8 +328,7 @@ shipped(void)
 	return text;
 }
 
-static void
-test_shipped(void **state UNUSED)
+TEST(test_shipped)
 {
 	char *text = shipped(), *full = uncommented(text);
 	struct config *c = load_text(text), *d;
@@ -365,8 +360,7 @@ test_shipped(void **state UNUSED)
 }
 
 /* Its errors stay where they are when all of its comments are in front. */
-static void
-test_shipped_lines(void **state UNUSED)
+TEST(test_shipped_lines)
 {
 	char *text = shipped(), *more = xasprintf("%sbogus = 1\n", text), want[64];
 	struct config_report r;
@@ -414,8 +408,7 @@ damage(char *text, size_t *len)
 	}
 }
 
-static void
-test_damage(void **state UNUSED)
+TEST(test_damage)
 {
 	char *text = shipped(), *full = uncommented(text);
 	int i;
@@ -443,16 +436,5 @@ test_damage(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_hash),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_shipped),
-		cmocka_unit_test(test_shipped_lines),
-		cmocka_unit_test(test_damage),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+	return unit_run(fixture_setup, fixture_teardown);
 }

@@ -37,8 +37,7 @@ refused(const char *text, const char *part)
 	free(cause);
 }
 
-static void
-test_accepted(void **state UNUSED)
+TEST(test_accepted)
 {
 	static const struct { const char *a, *b; } same[] = {
 		{ "@hourly", "0 * * * *" }, { "@daily", "0 0 * * *" }, { "@MIDNIGHT", "0 0 * * *" },
@@ -64,8 +63,7 @@ test_accepted(void **state UNUSED)
 	assert_true(!a.both_days && !a.wild);
 }
 
-static void
-test_refused(void **state UNUSED)
+TEST(test_refused)
 {
 	refused("", "too few fields");
 	refused("* * * *", "too few fields");
@@ -105,8 +103,7 @@ test_refused(void **state UNUSED)
 	(void)parsed("0 0 29 feb *");
 }
 
-static void
-test_zones(void **state UNUSED)
+TEST(test_zones)
 {
 	static const char *const bad[] = {
 		"", "/etc/passwd", "../../etc/passwd", "Europe/../Europe/Berlin", "Europe", "Mars/Base",
@@ -169,8 +166,7 @@ follows(const char *cron, const char *zone, const char *after, const char *next)
 	assert_true(cron_last(&c, zone, got - 1) <= at(after));
 }
 
-static void
-test_known(void **state UNUSED)
+TEST(test_known)
 {
 	follows("@hourly", "UTC", "2026-11-21 07:00", "2026-11-21 08:00");
 	follows("30 4 * * *", "UTC", "2026-11-21 04:29", "2026-11-21 04:30");
@@ -183,8 +179,7 @@ test_known(void **state UNUSED)
 }
 
 /* Skipped: right after the gap.  Repeated: the first time.  Wild ones: by the clock. */
-static void
-test_summer_time(void **state UNUSED)
+TEST(test_summer_time)
 {
 	follows("30 2 * * *", "Europe/Berlin", "2026-03-28 12:00", "2026-03-29 01:00");
 	follows("30 2 * * *", "Europe/Berlin", "2026-03-29 01:00", "2026-03-30 00:30");
@@ -362,8 +357,7 @@ random_start(const char *zone)
 	return t + (d - 1) * 86400;
 }
 
-static void
-test_model(void **state UNUSED)
+TEST(test_model)
 {
 	char text[96];
 	int i;
@@ -377,8 +371,7 @@ test_model(void **state UNUSED)
 }
 
 /* Rare ones, by the year. */
-static void
-test_years(void **state UNUSED)
+TEST(test_years)
 {
 	compare("30 2 29 2 *", "Europe/Berlin", at("2027-06-01 00:00"), 400);
 	compare("0 0 31 * *", "America/New_York", at("2026-01-01 00:00"), 400);
@@ -389,23 +382,13 @@ test_years(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_accepted),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_zones),
-		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_summer_time),
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_years),
-	};
 	size_t i;
 
-	unit_seed();
 	for (i = 0; i < ARRAY_LEN(zones); i++) {
 		if (zone_check(zones[i], NULL) == -1) {
 			printf("1..0 # SKIP no timezone %s\n", zones[i]);
 			return 0;
 		}
 	}
-	return cmocka_run_group_tests_name("cron", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -25,8 +25,7 @@ grow(int depth, int report)
 		pause();
 }
 
-static void
-test_kill(void **state UNUSED)
+TEST(test_kill)
 {
 	struct loop *l = loop_new();
 	int fd[2], i;
@@ -60,8 +59,7 @@ on_timer(void *arg)
 	fired++;
 }
 
-static void
-test_boot_timer(void **state UNUSED)
+TEST(test_boot_timer)
 {
 	struct loop *l = loop_new();
 	struct boot_timer t;
@@ -92,10 +90,5 @@ test_boot_timer(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kill),
-		cmocka_unit_test(test_boot_timer),
-	};
-
-	return cmocka_run_group_tests_name("descendants", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /*
  * The dispatcher under a simulated loop: limits, fairness, priority.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -70,14 +62,12 @@ begin(void)
 	return loop_new_simulated();
 }
 
-static void
-one_grant_takes_all_free_slots(void **state)
+TEST(one_grant_takes_all_free_slots)
 {
 	struct loop *loop = begin();
 	struct dispatcher *d = dispatcher_new(loop, 16);
 	struct queue q;
 
-	(void)state;
 	queue_init(&q, d, 10, 0);
 	dispatcher_enter(d, &q.member);
 	loop_run_for(loop, 1);
@@ -88,15 +78,13 @@ one_grant_takes_all_free_slots(void **state)
 	loop_free(loop);
 }
 
-static void
-equals_share(void **state)
+TEST(equals_share)
 {
 	struct loop *loop = begin();
 	struct dispatcher *d = dispatcher_new(loop, 9);
 	struct queue q[3];
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < 3; i++) {
 		queue_init(&q[i], d, 100, 0);
 		dispatcher_enter(d, &q[i].member);
@@ -108,14 +96,12 @@ equals_share(void **state)
 	loop_free(loop);
 }
 
-static void
-priority_comes_first(void **state)
+TEST(priority_comes_first)
 {
 	struct loop *loop = begin();
 	struct dispatcher *d = dispatcher_new(loop, 4);
 	struct queue low, high;
 
-	(void)state;
 	queue_init(&low, d, 100, 0);
 	queue_init(&high, d, 3, 5);
 	dispatcher_enter(d, &low.member);
@@ -131,8 +117,7 @@ priority_comes_first(void **state)
  * Random arrivals and ends: the limit holds, and with everybody always hungry
  * no equal gets more than one slot beyond another per round of releases.
  */
-static void
-random_load_is_fair(void **state)
+TEST(random_load_is_fair)
 {
 	enum { QUEUES = 20, STEPS = 20000, SLOTS = 7 };
 	unsigned seed = (unsigned)time(NULL);
@@ -142,7 +127,6 @@ random_load_is_fair(void **state)
 	unsigned held, least = UINT32_MAX, most = 0;
 	size_t i, step;
 
-	(void)state;
 	print_message("# seed %u\n", seed);
 	srand(seed);
 	for (i = 0; i < QUEUES; i++) {
@@ -172,12 +156,5 @@ random_load_is_fair(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_grant_takes_all_free_slots),
-		cmocka_unit_test(equals_share),
-		cmocka_unit_test(priority_comes_first),
-		cmocka_unit_test(random_load_is_fair),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -3,17 +3,9 @@
  * memory and a handler without processes.  Hours of retries, suspensions and
  * drains in milliseconds.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/log.h"
 #include "base/util.h"
@@ -144,12 +136,10 @@ takes_100ms(struct message *msg, void *arg)
 	return (struct fake_end){ .after = 100 * MSEC };
 }
 
-static void
-concurrency_is_used_and_kept(void **state)
+TEST(concurrency_is_used_and_kept)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, takes_100ms);
 	push(&w, 40);
 	world_start(&w);
@@ -167,13 +157,11 @@ fails(struct message *msg, void *arg)
 	return (struct fake_end){ .after = 10 * MSEC, .status = 1 };
 }
 
-static void
-a_failing_message_is_dead_after_max_attempts(void **state)
+TEST(a_failing_message_is_dead_after_max_attempts)
 {
 	const struct mem_entry *e;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, fails);
 	push(&w, 1);
 	world_start(&w);
@@ -198,13 +186,11 @@ cannot_start_for_a_minute(struct message *msg, void *arg)
 }
 
 /* One probe at a time at 1, 2, 4 .. s; no attempt is counted; then all run. */
-static void
-a_missing_command_suspends_and_costs_no_attempt(void **state)
+TEST(a_missing_command_suspends_and_costs_no_attempt)
 {
 	const struct mem_entry *e;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, cannot_start_for_a_minute);
 	push(&w, 10);
 	world_start(&w);
@@ -220,13 +206,11 @@ a_missing_command_suspends_and_costs_no_attempt(void **state)
 	world_end(&w);
 }
 
-static void
-failures_in_a_row_suspend(void **state)
+TEST(failures_in_a_row_suspend)
 {
 	struct world w;
 	unsigned started;
 
-	(void)state;
 	world_begin(&w, fails);
 	w.cfg->max_attempts = 1000;
 	push(&w, 200);
@@ -273,14 +257,12 @@ time_until_acked(struct world *w, const struct mem_entry *e, usec_t most)
 }
 
 /* Messages that fail, however many, do not keep a good one behind, or before, them from running. */
-static void
-a_producer_cannot_wedge_a_queue(void **state)
+TEST(a_producer_cannot_wedge_a_queue)
 {
 	const struct mem_entry *good, *first;
 	struct world w;
 	int i;
 
-	(void)state;
 	broken = false;
 	world_begin(&w, by_payload);
 	w.cfg->max_attempts = 25;
@@ -317,13 +299,11 @@ status_127_for_x(struct message *msg, void *arg)
 	return end;
 }
 
-static void
-an_uncounted_failure_does_not_hide_others(void **state)
+TEST(an_uncounted_failure_does_not_hide_others)
 {
 	const struct mem_entry *good, *bad;
 	struct world w;
 
-	(void)state;
 	broken = true;
 	world_begin(&w, status_127_for_x);
 	w.cfg->max_attempts = 1000;
@@ -342,14 +322,12 @@ an_uncounted_failure_does_not_hide_others(void **state)
 }
 
 /* With few attempts and a broken command: while suspended nothing becomes a dead letter. */
-static void
-no_probe_kills(void **state)
+TEST(no_probe_kills)
 {
 	const struct mem_entry *e;
 	unsigned dead, i;
 	struct world w;
 
-	(void)state;
 	broken = true;
 	world_begin(&w, by_payload);
 	w.cfg->max_attempts = 4;
@@ -373,13 +351,11 @@ no_probe_kills(void **state)
 }
 
 /* dead_status in a probe is the verdict that it always is; it does not resume, and the next follows at once. */
-static void
-a_probe_may_judge_its_message(void **state)
+TEST(a_probe_may_judge_its_message)
 {
 	struct world w;
 	int i;
 
-	(void)state;
 	broken = false;
 	world_begin(&w, by_payload);
 	for (i = 0; i < 20; i++)
@@ -405,13 +381,11 @@ retries_at_once(struct message *msg, void *arg)
 	return (struct fake_end){ .after = 10 * MSEC };
 }
 
-static void
-retries_and_new_messages_take_turns(void **state)
+TEST(retries_and_new_messages_take_turns)
 {
 	struct world w;
 	int i;
 
-	(void)state;
 	world_begin(&w, retries_at_once);
 	w.cfg->max_attempts = 100000;
 	w.cfg->suspend_after = 0;
@@ -433,12 +407,10 @@ poison(struct message *msg, void *arg)
 	return (struct fake_end){ .after = MSEC, .status = 65 };
 }
 
-static void
-dead_status_is_no_failure_of_the_command(void **state)
+TEST(dead_status_is_no_failure_of_the_command)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, poison);
 	push(&w, 100);
 	world_start(&w);
@@ -455,13 +427,11 @@ hangs(struct message *msg, void *arg)
 }
 
 /* A TERM trap that exits with 0 after the time limit is a failure all the same. */
-static void
-the_time_limit_outweighs_the_status(void **state)
+TEST(the_time_limit_outweighs_the_status)
 {
 	const struct mem_entry *e;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, hangs);
 	w.cfg->max_attempts = 1;
 	push(&w, 1);
@@ -473,13 +443,11 @@ the_time_limit_outweighs_the_status(void **state)
 	world_end(&w);
 }
 
-static void
-a_drain_gives_messages_back_uncounted(void **state)
+TEST(a_drain_gives_messages_back_uncounted)
 {
 	const struct mem_entry *e;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, hangs);
 	push(&w, 10);
 	world_start(&w);
@@ -498,12 +466,10 @@ a_drain_gives_messages_back_uncounted(void **state)
 	world_end(&w);
 }
 
-static void
-quiet_starts_nothing_until_it_ends(void **state)
+TEST(quiet_starts_nothing_until_it_ends)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, takes_100ms);
 	world_start(&w);
 	consumer_set_quiet(w.consumer, true);
@@ -516,13 +482,11 @@ quiet_starts_nothing_until_it_ends(void **state)
 	world_end(&w);
 }
 
-static void
-a_lost_delivery_is_ended_and_writes_nothing(void **state)
+TEST(a_lost_delivery_is_ended_and_writes_nothing)
 {
 	struct mem_entry *e;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, hangs);
 	push(&w, 1);
 	world_start(&w);
@@ -536,12 +500,10 @@ a_lost_delivery_is_ended_and_writes_nothing(void **state)
 	world_end(&w);
 }
 
-static void
-a_refused_pop_suspends_until_it_is_taken(void **state)
+TEST(a_refused_pop_suspends_until_it_is_taken)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, takes_100ms);
 	mem_set_error(w.store, "WRONGTYPE");
 	push(&w, 3);
@@ -563,12 +525,10 @@ cannot_start(struct message *msg, void *arg)
 }
 
 /* Suspended for its command, no pop that Redis takes again proves that to be there. */
-static void
-a_refused_pop_resumes_no_other_suspension(void **state)
+TEST(a_refused_pop_resumes_no_other_suspension)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, cannot_start);
 	push(&w, 10);
 	world_start(&w);
@@ -583,12 +543,10 @@ a_refused_pop_resumes_no_other_suspension(void **state)
 }
 
 /* Probes are as frequent as renewals: work goes on within a lease. */
-static void
-a_refused_pop_is_tried_within_a_lease(void **state)
+TEST(a_refused_pop_is_tried_within_a_lease)
 {
 	struct world w;
 
-	(void)state;
 	world_begin(&w, takes_100ms);
 	w.cfg->lease = 9 * SEC;
 	mem_set_error(w.store, "WRONGTYPE");
@@ -608,13 +566,11 @@ count_suspended(void *arg, enum log_level level, const char *text, size_t len)
 	*(unsigned *)arg += strstr(text, "event=suspended ") != NULL;
 }
 
-static void
-a_suspension_is_told_every_hour(void **state)
+TEST(a_suspension_is_told_every_hour)
 {
 	unsigned told = 0;
 	struct world w;
 
-	(void)state;
 	world_begin(&w, fails);
 	w.cfg->max_attempts = 100000;
 	log_set_sink(count_suspended, &told);
@@ -629,15 +585,13 @@ a_suspension_is_told_every_hour(void **state)
 
 /* -- reload ---------------------------------------------------------------------- */
 
-static void
-a_reload_changes_what_comes_next(void **state)
+TEST(a_reload_changes_what_comes_next)
 {
 	struct config *config = config_new();
 	struct queue_config *cfg = queue_config(config);
 	struct world w;
 	unsigned started;
 
-	(void)state;
 	world_begin(&w, fails);
 	w.cfg->suspend_after = 0;
 	push(&w, 30);
@@ -672,8 +626,7 @@ other_queue(struct config *config, int priority)
 }
 
 /* Two queues and one place; the second queue is the more important one from then on. */
-static void
-a_reload_changes_priority(void **state)
+TEST(a_reload_changes_priority)
 {
 	struct config *before = config_new(), *after = config_new();
 	struct queue_config *q = other_queue(before, 0), *important = other_queue(after, 5);
@@ -682,7 +635,6 @@ a_reload_changes_priority(void **state)
 	struct world w;
 	unsigned acked, i;
 
-	(void)state;
 	world_begin(&w, takes_100ms);
 	dispatcher_set_slots(w.dispatcher, 1);
 	push(&w, 200);
@@ -735,13 +687,11 @@ random_end(struct message *msg, void *arg)
 }
 
 /* Whatever handlers do, everything is acked or dead in the end, and slots add up. */
-static void
-random_handlers_finish_everything(void **state)
+TEST(random_handlers_finish_everything)
 {
 	unsigned seed = (unsigned)time(NULL);
 	struct world w;
 
-	(void)state;
 	print_message("# seed %u\n", seed);
 	srand(seed);
 	world_begin(&w, random_end);
@@ -756,29 +706,5 @@ random_handlers_finish_everything(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(concurrency_is_used_and_kept),
-		cmocka_unit_test(a_failing_message_is_dead_after_max_attempts),
-		cmocka_unit_test(a_missing_command_suspends_and_costs_no_attempt),
-		cmocka_unit_test(failures_in_a_row_suspend),
-		cmocka_unit_test(a_producer_cannot_wedge_a_queue),
-		cmocka_unit_test(an_uncounted_failure_does_not_hide_others),
-		cmocka_unit_test(no_probe_kills),
-		cmocka_unit_test(a_probe_may_judge_its_message),
-		cmocka_unit_test(retries_and_new_messages_take_turns),
-		cmocka_unit_test(dead_status_is_no_failure_of_the_command),
-		cmocka_unit_test(the_time_limit_outweighs_the_status),
-		cmocka_unit_test(a_drain_gives_messages_back_uncounted),
-		cmocka_unit_test(quiet_starts_nothing_until_it_ends),
-		cmocka_unit_test(a_lost_delivery_is_ended_and_writes_nothing),
-		cmocka_unit_test(a_refused_pop_suspends_until_it_is_taken),
-		cmocka_unit_test(a_refused_pop_is_tried_within_a_lease),
-		cmocka_unit_test(a_suspension_is_told_every_hour),
-		cmocka_unit_test(a_reload_changes_what_comes_next),
-		cmocka_unit_test(a_reload_changes_priority),
-		cmocka_unit_test(a_refused_pop_resumes_no_other_suspension),
-		cmocka_unit_test(random_handlers_finish_everything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

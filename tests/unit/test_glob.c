@@ -5,8 +5,7 @@
 
 #include "base/glob.h"
 
-static void
-test_table(void **state UNUSED)
+TEST(test_table)
 {
 	static const struct { const char *pattern, *s; bool is; } table[] = {
 		{ "", "", true }, { "", "a", false }, { "a", "", false }, { "*", "", true },
@@ -36,8 +35,7 @@ test_table(void **state UNUSED)
 }
 
 /* What would take others for ever. */
-static void
-test_bomb(void **state UNUSED)
+TEST(test_bomb)
 {
 	char s[10001], pattern[201];
 	size_t i;
@@ -54,9 +52,5 @@ test_bomb(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table), cmocka_unit_test(test_bomb),
-	};
-
-	return cmocka_run_group_tests_name("glob", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -103,6 +103,8 @@ end(void **state UNUSED)
 	return system(command);
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, start, end)
+
 /* Turns the loop until nothing happens any more. */
 static void
 settle(void)
@@ -201,8 +203,7 @@ check_status(const char *request, const char *status)
 
 /* -- tests ------------------------------------------------------------------------- */
 
-static void
-test_get(void **state UNUSED)
+FIXTURE_TEST(test_get)
 {
 	char *answer;
 
@@ -220,8 +221,7 @@ test_get(void **state UNUSED)
 	assert_non_null(strstr(answer, " 200 OK\r\n"));
 }
 
-static void
-test_refused(void **state UNUSED)
+FIXTURE_TEST(test_refused)
 {
 	http_listen(rig.http, "127.0.0.1:0");
 	check_status("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi", "405");
@@ -234,8 +234,7 @@ test_refused(void **state UNUSED)
 }
 
 /* A name that somebody else may have pointed here is refused on loopback. */
-static void
-test_rebinding(void **state UNUSED)
+FIXTURE_TEST(test_rebinding)
 {
 	char request[128], path[128];
 	static const char *const good[] = {
@@ -263,8 +262,7 @@ test_rebinding(void **state UNUSED)
 	check_status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "200");
 }
 
-static void
-test_keep_alive(void **state UNUSED)
+FIXTURE_TEST(test_keep_alive)
 {
 	int fd, i;
 	bool closed;
@@ -284,8 +282,7 @@ test_keep_alive(void **state UNUSED)
 }
 
 /* Bytes that come now and then do not move the deadline. */
-static void
-test_slow(void **state UNUSED)
+FIXTURE_TEST(test_slow)
 {
 	int fd;
 	usec_t t;
@@ -308,8 +305,7 @@ test_slow(void **state UNUSED)
  * A client that takes only a little of the answer is closed, too.  By a unix socket:
  * over TCP what the kernel has buffered would take a minute through its small window.
  */
-static void
-test_deaf(void **state UNUSED)
+FIXTURE_TEST(test_deaf)
 {
 	char path[80], some[16];
 	int fd, i;
@@ -329,8 +325,7 @@ test_deaf(void **state UNUSED)
 	close(fd);
 }
 
-static void
-test_whole_answer(void **state UNUSED)
+FIXTURE_TEST(test_whole_answer)
 {
 	size_t n = 0;
 	ssize_t r;
@@ -350,8 +345,7 @@ test_whole_answer(void **state UNUSED)
 	close(fd);
 }
 
-static void
-test_headers(void **state UNUSED)
+FIXTURE_TEST(test_headers)
 {
 	char *request = xmalloc(HTTP_HEADERS * 2);
 	bool closed;
@@ -374,8 +368,7 @@ test_headers(void **state UNUSED)
 	free(request);
 }
 
-static void
-test_garbage(void **state UNUSED)
+FIXTURE_TEST(test_garbage)
 {
 	char bytes[2000];
 	size_t i, k;
@@ -399,8 +392,7 @@ test_garbage(void **state UNUSED)
 }
 
 /* Whoever holds all connections does not keep others out. */
-static void
-test_crowd(void **state UNUSED)
+FIXTURE_TEST(test_crowd)
 {
 	int fds[2 * HTTP_CONNECTIONS], open = 0;
 	size_t i;
@@ -421,8 +413,7 @@ test_crowd(void **state UNUSED)
 }
 
 /* A request that is being answered is the last to go. */
-static void
-test_crowd_spares(void **state UNUSED)
+FIXTURE_TEST(test_crowd_spares)
 {
 	struct buf b = BUF_INIT;
 	int fds[HTTP_CONNECTIONS + 8], fd;
@@ -451,8 +442,7 @@ test_crowd_spares(void **state UNUSED)
 }
 
 /* Among clients that all hang, one that has just come is not the one to go. */
-static void
-test_crowd_hangs(void **state UNUSED)
+FIXTURE_TEST(test_crowd_hangs)
 {
 	int fds[HTTP_CONNECTIONS + 8], fd = -1, small = 4096;
 	bool closed;
@@ -477,8 +467,7 @@ test_crowd_hangs(void **state UNUSED)
 }
 
 /* Clients that connect and leave without a word do not push out one that is served. */
-static void
-test_passers_by(void **state UNUSED)
+FIXTURE_TEST(test_passers_by)
 {
 	int i, fd;
 	bool closed;
@@ -499,8 +488,7 @@ test_passers_by(void **state UNUSED)
 }
 
 /* The client is gone before its answer is there. */
-static void
-test_gone(void **state UNUSED)
+FIXTURE_TEST(test_gone)
 {
 	struct buf b = BUF_INIT;
 	int fd;
@@ -519,8 +507,7 @@ test_gone(void **state UNUSED)
 }
 
 /* The end with requests that wait: end() frees all. */
-static void
-test_free_waiting(void **state UNUSED)
+FIXTURE_TEST(test_free_waiting)
 {
 	int fd;
 
@@ -531,8 +518,7 @@ test_free_waiting(void **state UNUSED)
 	close(fd);
 }
 
-static void
-test_in_use(void **state UNUSED)
+FIXTURE_TEST(test_in_use)
 {
 	struct listen_socket other;
 	char *cause = NULL;
@@ -549,8 +535,7 @@ test_in_use(void **state UNUSED)
 	check_status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "200");
 }
 
-static void
-test_move(void **state UNUSED)
+FIXTURE_TEST(test_move)
 {
 	char first[128], path[128];
 	int idle;
@@ -573,8 +558,7 @@ test_move(void **state UNUSED)
 
 /* -- sockets ----------------------------------------------------------------------- */
 
-static void
-test_addresses(void **state UNUSED)
+FIXTURE_TEST(test_addresses)
 {
 	static const char *const good[] = {
 		"127.0.0.1:17379", "0.0.0.0:1", "[::1]:17379", "[::]:0", "unix:/run/x.sock",
@@ -598,8 +582,7 @@ test_addresses(void **state UNUSED)
 	}
 }
 
-static void
-test_socket_file(void **state UNUSED)
+FIXTURE_TEST(test_socket_file)
 {
 	struct listen_socket a, b;
 	char where[128], *cause = NULL;
@@ -622,8 +605,7 @@ test_socket_file(void **state UNUSED)
 }
 
 /* Something that is no socket is never removed. */
-static void
-test_not_ours(void **state UNUSED)
+FIXTURE_TEST(test_not_ours)
 {
 	struct listen_socket l;
 	char where[128], *cause = NULL;
@@ -637,35 +619,9 @@ test_not_ours(void **state UNUSED)
 	assert_int_equal(access(where + 5, F_OK), 0);
 }
 
-#define HTTP_TEST(f)	cmocka_unit_test_setup_teardown(f, start, end)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		HTTP_TEST(test_get),
-		HTTP_TEST(test_refused),
-		HTTP_TEST(test_rebinding),
-		HTTP_TEST(test_keep_alive),
-		HTTP_TEST(test_slow),
-		HTTP_TEST(test_deaf),
-		HTTP_TEST(test_whole_answer),
-		HTTP_TEST(test_headers),
-		HTTP_TEST(test_garbage),
-		HTTP_TEST(test_crowd),
-		HTTP_TEST(test_crowd_spares),
-		HTTP_TEST(test_crowd_hangs),
-		HTTP_TEST(test_passers_by),
-		HTTP_TEST(test_gone),
-		HTTP_TEST(test_free_waiting),
-		HTTP_TEST(test_in_use),
-		HTTP_TEST(test_move),
-		HTTP_TEST(test_addresses),
-		HTTP_TEST(test_socket_file),
-		HTTP_TEST(test_not_ours),
-	};
-
-	unit_seed();
 	signal(SIGPIPE, SIG_IGN);	/* as the daemon, see http.h */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -6,8 +6,7 @@
 #include "queue/keys.h"
 #include "queue/queue.h"
 
-static void
-test_names(void **state)
+TEST(test_names)
 {
 	static const char *const want[KEY_MAX] = {
 		"{q}", "{q}BACKUP", "{q}CONTEXT", "{q}DELIVERY", "{q}RETRY", "{q}DELAYED",
@@ -16,7 +15,6 @@ test_names(void **state)
 	struct keys k;
 	int i;
 
-	(void)state;
 	keys_init(&k, "{q}");
 	for (i = 0; i < KEY_MAX; i++) {
 		assert_string_equal(k.name[i], want[i]);
@@ -26,12 +24,10 @@ test_names(void **state)
 	keys_done(&k);
 }
 
-static void
-test_kinds(void **state)
+TEST(test_kinds)
 {
 	int kind;
 
-	(void)state;
 	queue_check_ops();
 	for (kind = 0; kind < KINDS; kind++)
 		assert_int_equal(kind_find(kind_name((enum kind)kind)), kind);
@@ -50,10 +46,5 @@ test_kinds(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_kinds),
-	};
-
-	return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -31,6 +31,8 @@ teardown(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static struct delivery *
 add_in(enum delivery_state state)
 {
@@ -49,8 +51,7 @@ send_batch(struct delivery_batch *batch, void *arg UNUSED)
 	sent[n_sent++] = *batch;
 }
 
-static void
-test_add(void **state UNUSED)
+FIXTURE_TEST(test_add)
 {
 	struct delivery *d;
 
@@ -67,8 +68,7 @@ test_add(void **state UNUSED)
 }
 
 /* Random moves: counts, lists and what the mover notes agree with a model. */
-static void
-test_moves(void **state UNUSED)
+FIXTURE_TEST(test_moves)
 {
 	struct delivery *d[50];
 	bool refused[50] = { 0 }, from[50] = { 0 };
@@ -108,8 +108,7 @@ test_moves(void **state UNUSED)
 	assert_true(ledger_is_empty(ledger));
 }
 
-static void
-test_give_back(void **state UNUSED)
+FIXTURE_TEST(test_give_back)
 {
 	struct delivery *found = add("c.1"), *loading = add_in(DELIVERY_LOADING);
 
@@ -123,8 +122,7 @@ test_give_back(void **state UNUSED)
 	assert_int_equal(loading->state, DELIVERY_KEPT);
 }
 
-static void
-test_sort(void **state UNUSED)
+FIXTURE_TEST(test_sort)
 {
 	static const char *const come[] = { "b.2", "a.10", "a.2", "b.1", "a.1", "odd" };
 	static const char *const want[] = { "b.1", "b.2", "a.1", "a.2", "a.10", "odd" };
@@ -140,8 +138,7 @@ test_sort(void **state UNUSED)
 }
 
 /* A lease of which less than a quarter is left is not sure: it is renewed first. */
-static void
-test_sure(void **state UNUSED)
+FIXTURE_TEST(test_sure)
 {
 	struct delivery *d = add("c.1");
 
@@ -157,8 +154,7 @@ test_sure(void **state UNUSED)
 	assert_ptr_equal(ledger_found(ledger), d);
 }
 
-static void
-test_when(void **state UNUSED)
+FIXTURE_TEST(test_when)
 {
 	assert_int_equal(ledger_renew_interval(ledger), 10 * SEC);
 	ledger_set_lease(ledger, 6 * SEC);
@@ -186,8 +182,7 @@ test_when(void **state UNUSED)
 }
 
 /* It goes on for pops without a reply, and ends with the last delivery. */
-static void
-test_when_empty(void **state UNUSED)
+FIXTURE_TEST(test_when_empty)
 {
 	ledger_expect(ledger);
 	assert_true(ledger_begin_renewal(ledger, true));
@@ -199,8 +194,7 @@ test_when_empty(void **state UNUSED)
 	assert_int_equal(renewals, 1);
 }
 
-static void
-test_what(void **state UNUSED)
+FIXTURE_TEST(test_what)
 {
 	struct delivery *d;
 	unsigned i;
@@ -221,8 +215,7 @@ test_what(void **state UNUSED)
 }
 
 /* A delivery that a call is about stays until the answer, beyond its end and the ledger's. */
-static void
-test_batch(void **state UNUSED)
+FIXTURE_TEST(test_batch)
 {
 	struct delivery *d = add_in(DELIVERY_IN_HAND);
 
@@ -237,8 +230,7 @@ test_batch(void **state UNUSED)
 	ledger_renewals(ledger, send_batch, NULL);	/* teardown frees the ledger first */
 }
 
-static void
-test_answers(void **state UNUSED)
+FIXTURE_TEST(test_answers)
 {
 	static const struct {
 		enum delivery_state	before;
@@ -280,8 +272,7 @@ test_answers(void **state UNUSED)
 }
 
 /* Where the payload cannot be compared, "held" counts. */
-static void
-test_unclear(void **state UNUSED)
+FIXTURE_TEST(test_unclear)
 {
 	struct delivery *d = add_in(DELIVERY_LOADING);
 
@@ -298,17 +289,8 @@ test_unclear(void **state UNUSED)
 	assert_int_equal(ledger_checked(ledger, d, false), LEASE_LOST);
 }
 
-#define TEST(t)	cmocka_unit_test_setup_teardown(t, setup, teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_add), TEST(test_moves), TEST(test_give_back), TEST(test_sort),
-		TEST(test_sure), TEST(test_when), TEST(test_when_empty), TEST(test_what),
-		TEST(test_batch), TEST(test_answers), TEST(test_unclear),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

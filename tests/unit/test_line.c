@@ -34,8 +34,7 @@ check(const char *in, size_t max, const char *want)
 	buf_done(&out);
 }
 
-static void
-test_lines(void **state UNUSED)
+TEST(test_lines)
 {
 	check("", 4, "");
 	check("\n", 4, "|");
@@ -65,8 +64,7 @@ in_place(const char *p, size_t n UNUSED, bool cut UNUSED, void *arg)
 		assert_ptr_equal(p, feed_at + 4);
 }
 
-static void
-test_no_copy(void **state UNUSED)
+TEST(test_no_copy)
 {
 	struct line l;
 	int count = 0;
@@ -79,8 +77,7 @@ test_no_copy(void **state UNUSED)
 	line_done(&l);
 }
 
-static void
-test_random_splits(void **state UNUSED)
+TEST(test_random_splits)
 {
 	char in[2000];
 	struct buf a = BUF_INIT, b = BUF_INIT;
@@ -136,12 +133,5 @@ test_random_splits(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_no_copy),
-		cmocka_unit_test(test_random_splits),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

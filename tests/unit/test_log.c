@@ -33,6 +33,8 @@ start_clean(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, start_clean, NULL)
+
 static char *
 in_dir(const char *name)
 {
@@ -69,8 +71,7 @@ text(enum log_format format, bool ts, const struct log_ctx *ctx,
 	return buf_steal(&b);
 }
 
-static void
-test_order(void **state UNUSED)
+FIXTURE_TEST(test_order)
 {
 	struct log_ctx ctx = { "orders", "7", 1, 812 };
 	struct log_field fields[] = {
@@ -98,8 +99,7 @@ test_order(void **state UNUSED)
 	free(s);
 }
 
-static void
-test_quotes(void **state UNUSED)
+FIXTURE_TEST(test_quotes)
 {
 	static const struct {
 		const char	*value, *logfmt, *json;
@@ -160,8 +160,7 @@ test_quotes(void **state UNUSED)
 }
 
 /* No value makes a second record, whatever it tries. */
-static void
-test_forged(void **state UNUSED)
+FIXTURE_TEST(test_forged)
 {
 	struct log_ctx ctx = { "q\nlevel=error", "7 event=dead", 0, 0 };
 	struct log_field f[] = {
@@ -178,8 +177,7 @@ test_forged(void **state UNUSED)
 }
 
 /* Random bytes: always one line of valid JSON, without control characters. */
-static void
-test_random_json(void **state UNUSED)
+FIXTURE_TEST(test_random_json)
 {
 	char value[64], *s, *p;
 	json_error_t error;
@@ -229,8 +227,7 @@ evaluate(void)
 	return ++evaluated;
 }
 
-static void
-test_levels(void **state UNUSED)
+FIXTURE_TEST(test_levels)
 {
 	struct buf b = BUF_INIT;
 
@@ -255,8 +252,7 @@ test_levels(void **state UNUSED)
 
 /* -- files -------------------------------------------------------------------- */
 
-static void
-test_file(void **state UNUSED)
+FIXTURE_TEST(test_file)
 {
 	char *path = in_dir("log"), *moved = in_dir("log.1"), *s, *cause = NULL;
 	struct stat st;
@@ -301,8 +297,7 @@ test_file(void **state UNUSED)
 }
 
 /* A limit on the file's size stands for a full disk: writes come out short. */
-static void
-test_short_write(void **state UNUSED)
+FIXTURE_TEST(test_short_write)
 {
 	char *path = in_dir("short"), *s;
 	const char *line = "thirty bytes in every record.\n";
@@ -337,8 +332,7 @@ test_short_write(void **state UNUSED)
 	free(path);
 }
 
-static void
-test_full_disk(void **state UNUSED)
+FIXTURE_TEST(test_full_disk)
 {
 	char *path = in_dir("after"), *s, *cause = NULL;
 	int i;
@@ -369,8 +363,7 @@ size_of(const char *path)
 }
 
 /* Held records leave together, in their order, and before a warning. */
-static void
-test_held(void **state UNUSED)
+FIXTURE_TEST(test_held)
 {
 	char *path = in_dir("held"), *s;
 	int i;
@@ -403,8 +396,7 @@ test_held(void **state UNUSED)
  * A log that cannot be written says so on stderr: once when it begins, once when it
  * ends, and again only a minute later where it goes up and down.
  */
-static void
-test_failure_is_reported(void **state UNUSED)
+FIXTURE_TEST(test_failure_is_reported)
 {
 	static const char failed[] = "level=error event=warning reason=log_failed target=",
 	    resumed[] = "level=warn event=warning reason=log_resumed target=";
@@ -452,8 +444,7 @@ test_failure_is_reported(void **state UNUSED)
 }
 
 /* What is lost of it is counted record by record. */
-static void
-test_held_on_a_full_disk(void **state UNUSED)
+FIXTURE_TEST(test_held_on_a_full_disk)
 {
 	char *path = in_dir("after"), *s;
 	int i;
@@ -593,8 +584,7 @@ flood(int r, int w)
 	close(r);
 }
 
-static void
-test_blocked_pipe(void **state UNUSED)
+FIXTURE_TEST(test_blocked_pipe)
 {
 	int fd[2];
 
@@ -602,8 +592,7 @@ test_blocked_pipe(void **state UNUSED)
 	flood(fd[0], fd[1]);
 }
 
-static void
-test_blocked_socket(void **state UNUSED)
+FIXTURE_TEST(test_blocked_socket)
 {
 	int fd[2];
 
@@ -612,8 +601,7 @@ test_blocked_socket(void **state UNUSED)
 }
 
 /* The same where /proc cannot give a second description. */
-static void
-test_polled_pipe(void **state UNUSED)
+FIXTURE_TEST(test_polled_pipe)
 {
 	struct log_sink *s;
 	struct buf got = BUF_INIT;
@@ -645,8 +633,7 @@ test_polled_pipe(void **state UNUSED)
 }
 
 /* A record larger than the backlog, and a reader that has gone. */
-static void
-test_hopeless(void **state UNUSED)
+FIXTURE_TEST(test_hopeless)
 {
 	struct buf got = BUF_INIT;
 	char *big = xcalloc(1, LOG_BACKLOG);
@@ -674,8 +661,7 @@ test_hopeless(void **state UNUSED)
 	buf_done(&got);
 }
 
-static void
-test_journal(void **state UNUSED)
+FIXTURE_TEST(test_journal)
 {
 	struct buf got = BUF_INIT;
 	struct stat st;
@@ -725,8 +711,7 @@ bind_datagram(const char *path)
 	return fd;
 }
 
-static void
-test_syslog(void **state UNUSED)
+FIXTURE_TEST(test_syslog)
 {
 	char *path = in_dir("devlog"), *cause = NULL, got[64];
 	int fd = bind_datagram(path), i, n = 0;
@@ -815,8 +800,7 @@ journal_off(int old, int fd, char *path)
 	free(path);
 }
 
-static void
-test_journal_fields(void **state UNUSED)
+FIXTURE_TEST(test_journal_fields)
 {
 	static const char want[] = "PRIORITY=4\nMESSAGE=level=warn event=retry queue=orders "
 	    "id=\"a b\" attempt=2 pid=77 status=1 duration=0.012 line=out error=\"x\\ny\"\n"
@@ -847,8 +831,7 @@ test_journal_fields(void **state UNUSED)
 }
 
 /* The journal is stuck: nothing waits, records are kept, and lost ones are told. */
-static void
-test_journal_slow(void **state UNUSED)
+FIXTURE_TEST(test_journal_slow)
 {
 	char *path, got[1024], line[900];
 	int fd, old = journal_on(&fd, &path), i, n = 0, told = 0;
@@ -879,8 +862,7 @@ test_journal_slow(void **state UNUSED)
 }
 
 /* Longer than a datagram may be: in a file whose descriptor comes instead. */
-static void
-test_journal_long(void **state UNUSED)
+FIXTURE_TEST(test_journal_long)
 {
 	char *path = in_dir("journal"), byte, space[CMSG_SPACE(sizeof(int))];
 	int fd = bind_datagram(path), small = 4096, file;
@@ -930,29 +912,5 @@ remove_dir(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_order, start_clean),
-		cmocka_unit_test_setup(test_quotes, start_clean),
-		cmocka_unit_test_setup(test_forged, start_clean),
-		cmocka_unit_test_setup(test_random_json, start_clean),
-		cmocka_unit_test_setup(test_levels, start_clean),
-		cmocka_unit_test_setup(test_file, start_clean),
-		cmocka_unit_test_setup(test_short_write, start_clean),
-		cmocka_unit_test_setup(test_full_disk, start_clean),
-		cmocka_unit_test_setup(test_blocked_pipe, start_clean),
-		cmocka_unit_test_setup(test_blocked_socket, start_clean),
-		cmocka_unit_test_setup(test_polled_pipe, start_clean),
-		cmocka_unit_test_setup(test_hopeless, start_clean),
-		cmocka_unit_test_setup(test_held, start_clean),
-		cmocka_unit_test_setup(test_held_on_a_full_disk, start_clean),
-		cmocka_unit_test_setup(test_failure_is_reported, start_clean),
-		cmocka_unit_test_setup(test_journal, start_clean),
-		cmocka_unit_test_setup(test_syslog, start_clean),
-		cmocka_unit_test_setup(test_journal_fields, start_clean),
-		cmocka_unit_test_setup(test_journal_slow, start_clean),
-		cmocka_unit_test_setup(test_journal_long, start_clean),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return unit_run(make_dir, remove_dir);
 }

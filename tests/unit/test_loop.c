@@ -30,6 +30,8 @@ start_clean(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, start_clean, NULL)
+
 static void
 trace_it(void *arg)
 {
@@ -70,8 +72,7 @@ run_chain(struct loop *l)
 	assert_false(ch.a.queued || ch.b.queued || ch.c.queued || gone.queued);
 }
 
-static void
-test_defer(void **state UNUSED)
+FIXTURE_TEST(test_defer)
 {
 	struct loop *l = loop_new();
 	struct defer last = { .queued = false };
@@ -92,8 +93,7 @@ free_it(void *arg)
 	free(ch);
 }
 
-static void
-test_defer_frees(void **state UNUSED)
+FIXTURE_TEST(test_defer_frees)
 {
 	struct loop *l = loop_new();
 	struct chain *ch = xcalloc(1, sizeof(*ch));
@@ -151,8 +151,7 @@ world_timer(void *arg)
 }
 
 /* A turn is events, then timers, then deferred calls. */
-static void
-test_order(void **state UNUSED)
+FIXTURE_TEST(test_order)
 {
 	struct world w = { .loop = loop_new() };
 
@@ -179,8 +178,7 @@ stop_loop(void *arg)
 	loop_stop(l);
 }
 
-static void
-test_time(void **state UNUSED)
+FIXTURE_TEST(test_time)
 {
 	struct loop *l = loop_new();
 	struct timer t, far;
@@ -206,8 +204,7 @@ test_time(void **state UNUSED)
 }
 
 /* Nobody but loop_stop() ends a real loop, and idle it does not spin. */
-static void
-test_idle(void **state UNUSED)
+FIXTURE_TEST(test_idle)
 {
 	struct loop *l = loop_new();
 	struct timer t;
@@ -242,8 +239,7 @@ other_signal(int signo UNUSED, void *arg UNUSED)
 	add_trace("o");
 }
 
-static void
-test_signals(void **state UNUSED)
+FIXTURE_TEST(test_signals)
 {
 	struct loop *l = loop_new();
 	struct sigaction sa;
@@ -299,8 +295,7 @@ retry_due(void *arg)
 	loop_defer(r->loop, &r->defer, retry_deferred, r);
 }
 
-static void
-test_simulated_hour(void **state UNUSED)
+FIXTURE_TEST(test_simulated_hour)
 {
 	struct retry r = { .delay = SEC };
 	usec_t start;
@@ -341,8 +336,7 @@ test_simulated_hour(void **state UNUSED)
 /* -- the log ----------------------------------------------------------------------- */
 
 /* A blocked stderr drains from the loop alone, and is not watched after. */
-static void
-test_log_drains(void **state UNUSED)
+FIXTURE_TEST(test_log_drains)
 {
 	struct loop *l = loop_new();
 	struct pollfd p = { .events = POLLIN };
@@ -407,8 +401,7 @@ writable(int what, void *arg)
 	io_stop(&w->io);
 }
 
-static void
-test_io(void **state UNUSED)
+FIXTURE_TEST(test_io)
 {
 	struct world w = { .loop = loop_new() };
 
@@ -433,17 +426,5 @@ test_io(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_defer, start_clean),
-		cmocka_unit_test_setup(test_defer_frees, start_clean),
-		cmocka_unit_test_setup(test_order, start_clean),
-		cmocka_unit_test_setup(test_time, start_clean),
-		cmocka_unit_test_setup(test_idle, start_clean),
-		cmocka_unit_test_setup(test_signals, start_clean),
-		cmocka_unit_test_setup(test_simulated_hour, start_clean),
-		cmocka_unit_test_setup(test_log_drains, start_clean),
-		cmocka_unit_test_setup(test_io, start_clean),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -133,6 +133,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static void
 fetch(unsigned n)
 {
@@ -156,10 +158,8 @@ settle(unsigned i, enum verdict_op op, bool failed, usec_t delay)
 	loop_run_for(f.loop, 0);
 }
 
-static void
-test_deliver(void **state)
+FIXTURE_TEST(test_deliver)
 {
-	(void)state;
 	CALL(queue_want(f.queue, true));
 	loop_run_for(f.loop, SEC);
 	assert_int_equal(f.readies, 0);
@@ -193,10 +193,8 @@ test_deliver(void **state)
 	settle(0, VERDICT_ACK, false, 0);
 }
 
-static void
-test_states(void **state)
+FIXTURE_TEST(test_states)
 {
-	(void)state;
 	mem_push(f.store, "x", 1, 0);
 	mem_set_paused(f.store, true);
 	fetch(1);
@@ -225,12 +223,10 @@ test_states(void **state)
 	assert_int_equal(f.closes, 1);
 }
 
-static void
-test_steal(void **state)
+FIXTURE_TEST(test_steal)
 {
 	struct mem_entry *e = mem_push(f.store, "x", 1, 0);
 
-	(void)state;
 	fetch(1);
 	mem_steal(f.store, e);
 	loop_run_for(f.loop, 0);
@@ -241,10 +237,8 @@ test_steal(void **state)
 }
 
 /* A daemon dies with messages in hand: their leases end. */
-static void
-test_die(void **state)
+FIXTURE_TEST(test_die)
 {
-	(void)state;
 	mem_push(f.store, "x", 1, 0);
 	mem_push(f.store, "y", 1, 0);
 	mem_push(f.store, "0123456789012345678901234567890123456789012345678901234567890123456789"
@@ -272,12 +266,5 @@ test_die(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_deliver, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_states, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_steal, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_die, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("mem", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -93,8 +93,7 @@ static const struct {
 	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"a\":0,\"id\":7,\"x\":0x.}", NULL },
 };
 
-static void
-test_ids(void **state UNUSED)
+TEST(test_ids)
 {
 	char id[MESSAGE_ID_MAX + 1];
 	size_t i;
@@ -131,8 +130,7 @@ padded(size_t n)
 	return p;
 }
 
-static void
-test_size(void **state UNUSED)
+TEST(test_size)
 {
 	static const struct { size_t n; int ret; } sizes[] = {
 		{ 100, 0 }, { 65535, 0 }, { 65536, 0 }, { 65537, -1 }, { 1 << 20, -1 },
@@ -148,8 +146,7 @@ test_size(void **state UNUSED)
 	}
 }
 
-static void
-test_nul(void **state UNUSED)
+TEST(test_nul)
 {
 	static const char a[] = "{\"x\":\"a\0b\",\"id\":7}", b[] = "{\"x\":0,\"id\":7}\0";
 	static const char c[] = "{\"id\":7,\"x\":\"a\0b\"}", d[] = "{\"id\":\"a\0b\"}";
@@ -182,8 +179,7 @@ nested(unsigned depth, bool object)
 	return ret;
 }
 
-static void
-test_depth(void **state UNUSED)
+TEST(test_depth)
 {
 	assert_int_equal(nested(1000, false), 0);
 	assert_int_equal(nested(1001, false), -1);
@@ -194,8 +190,7 @@ test_depth(void **state UNUSED)
 }
 
 /* Cut and changed anywhere: no read past the end, and only good ids. */
-static void
-test_random(void **state UNUSED)
+TEST(test_random)
 {
 	static const char bytes[] = "{}[]\":,\\ud8id07-.eExnull\n\x7f\xff ";
 	char id[MESSAGE_ID_MAX + 1];
@@ -216,8 +211,7 @@ test_random(void **state UNUSED)
 	}
 }
 
-static void
-test_id_ok(void **state UNUSED)
+TEST(test_id_ok)
 {
 	char text[MESSAGE_ID_MAX + 2];
 	int c;
@@ -243,8 +237,7 @@ count_free(char *p)
 }
 
 /* Keeps its configuration alive; frees the payload its own way. */
-static void
-test_memory(void **state UNUSED)
+TEST(test_memory)
 {
 	struct config *c = config_new();
 	struct queue_config q = { 0 };
@@ -270,16 +263,5 @@ test_memory(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ids),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_nul),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_id_ok),
-		cmocka_unit_test(test_memory),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -174,8 +174,7 @@ print(const struct metrics *m)
 	return p;
 }
 
-static void
-test_nothing(void **state UNUSED)
+TEST(test_nothing)
 {
 	struct metrics m = make(NULL, 0);
 	struct parsed p = print(&m);
@@ -193,8 +192,7 @@ test_nothing(void **state UNUSED)
 	parsed_done(&p);
 }
 
-static void
-test_queue(void **state UNUSED)
+TEST(test_queue)
 {
 	struct stats stats = { .n = { [STAT_ACKED] = 1234567890123 } };
 	struct depth depth = { .waiting = 5, .in_flight = 2, .retry = 1, .delayed = -1, .dead = 7 };
@@ -220,8 +218,7 @@ test_queue(void **state UNUSED)
 	parsed_done(&p);
 }
 
-static void
-test_schedules(void **state UNUSED)
+TEST(test_schedules)
 {
 	struct schedule_config cfg = { .name = (char *)(uintptr_t)"a \"b\"", .queue = (char *)(uintptr_t)"q" };
 	struct schedule_config young = { .name = (char *)(uintptr_t)"c", .queue = (char *)(uintptr_t)"q" };
@@ -249,8 +246,7 @@ test_schedules(void **state UNUSED)
 }
 
 /* Without an answer of Redis its figures are left out, and nothing else. */
-static void
-test_unknown(void **state UNUSED)
+TEST(test_unknown)
 {
 	struct stats stats = { .n = { 0 } };
 	struct metrics_queue q = { .name = "q", .stats = &stats, .stalled = NAN };
@@ -266,8 +262,7 @@ test_unknown(void **state UNUSED)
 	parsed_done(&p);
 }
 
-static void
-test_histogram(void **state UNUSED)
+TEST(test_histogram)
 {
 	static const usec_t runs[] = { 5 * MSEC, 6 * MSEC, 40 * SEC, 2 * HOUR };
 	struct stats stats = { .n = { 0 } };
@@ -299,8 +294,7 @@ check_label(const char *name, const char *want)
 	buf_done(&b);
 }
 
-static void
-test_labels(void **state UNUSED)
+TEST(test_labels)
 {
 	check_label("", "");
 	check_label("plain", "plain");
@@ -311,8 +305,7 @@ test_labels(void **state UNUSED)
 }
 
 /* Whatever a queue is called, the format holds. */
-static void
-test_random_names(void **state UNUSED)
+TEST(test_random_names)
 {
 	struct stats stats = { .n = { 0 } };
 	struct depth depth = { .waiting = 1 };
@@ -333,8 +326,7 @@ test_random_names(void **state UNUSED)
 }
 
 /* The dashboard is JSON that Grafana takes: panels with a place and expressions. */
-static void
-test_dashboard(void **state UNUSED)
+TEST(test_dashboard)
 {
 	const char *top = getenv("SRCDIR");
 	char *path = xasprintf("%s/etc/examples/grafana/rqd.json", top != NULL ? top :
@@ -358,8 +350,7 @@ test_dashboard(void **state UNUSED)
 
 /* -- stalls ------------------------------------------------------------------------ */
 
-static void
-test_stall(void **state UNUSED)
+TEST(test_stall)
 {
 	struct stall s = { .seen = 0 };
 	usec_t t = 1000 * SEC;
@@ -387,18 +378,5 @@ test_stall(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_schedules),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_histogram),
-		cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_random_names),
-		cmocka_unit_test(test_dashboard),
-		cmocka_unit_test(test_stall),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -51,8 +51,7 @@ close_socket(void **state UNUSED)
 	return close(sock);
 }
 
-static void
-test_messages(void **state UNUSED)
+TEST(test_messages)
 {
 	char got[128], *p;
 	struct timespec ts;
@@ -84,8 +83,7 @@ test_messages(void **state UNUSED)
 	assert_true(usec <= now && usec > now - 60000000);
 }
 
-static void
-test_none(void **state UNUSED)
+TEST(test_none)
 {
 	char *name = xstrdup(getenv("NOTIFY_SOCKET"));
 	char longname[300];
@@ -110,8 +108,7 @@ test_none(void **state UNUSED)
 }
 
 /* A manager that reads nothing holds nobody up for long. */
-static void
-test_stuck(void **state UNUSED)
+TEST(test_stuck)
 {
 	usec_t start = clock_mono();
 	int i, n = 0;
@@ -129,8 +126,7 @@ test_stuck(void **state UNUSED)
 	expect("READY=1");
 }
 
-static void
-test_watchdog(void **state UNUSED)
+TEST(test_watchdog)
 {
 	char pid[32];
 
@@ -153,12 +149,5 @@ test_watchdog(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_watchdog),
-	};
-
-	return cmocka_run_group_tests(tests, bind_socket, close_socket);
+	return unit_run(bind_socket, close_socket);
 }

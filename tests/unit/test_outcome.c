@@ -100,8 +100,7 @@ assert_verdict(const struct verdict *got, const struct verdict *want)
 	assert_int_equal(got->suspend, want->suspend);
 }
 
-static void
-test_backoff_max(void **state UNUSED)
+TEST(test_backoff_max)
 {
 	static const unsigned attempts[] = { 2, 3, 30, 998 };
 	struct queue_config q = queue;
@@ -119,8 +118,7 @@ test_backoff_max(void **state UNUSED)
 	}
 }
 
-static void
-test_table(void **state UNUSED)
+TEST(test_table)
 {
 	size_t i;
 
@@ -158,8 +156,7 @@ static const struct row suspended_rows[] = {
 	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
 };
 
-static void
-test_suspended(void **state UNUSED)
+TEST(test_suspended)
 {
 	struct queue_config list = { .kind = KIND_LIST, .max_attempts = 3 };
 	struct result r = EXIT(127);
@@ -178,8 +175,7 @@ test_suspended(void **state UNUSED)
 }
 
 /* Every status, unsignalled, one by one. */
-static void
-test_every_status(void **state UNUSED)
+TEST(test_every_status)
 {
 	int status;
 
@@ -198,8 +194,7 @@ test_every_status(void **state UNUSED)
 	}
 }
 
-static void
-test_environment(void **state UNUSED)
+TEST(test_environment)
 {
 	static const int yes[] = {
 		ENOENT, EACCES, EPERM, ENOTDIR, ELOOP, ENOEXEC, ETXTBSY, EIO,
@@ -215,8 +210,7 @@ test_environment(void **state UNUSED)
 		assert_int_equal(outcome_is_environment(e), is[e]);
 }
 
-static void
-test_refuse(void **state UNUSED)
+TEST(test_refuse)
 {
 	static const struct {
 		unsigned	attempts, crashes;
@@ -252,8 +246,7 @@ test_refuse(void **state UNUSED)
 }
 
 /* max_attempts 1: no retry; max_crashes 0: the first one is too many. */
-static void
-test_smallest(void **state UNUSED)
+TEST(test_smallest)
 {
 	struct queue_config q = { .max_attempts = 1, .max_crashes = 0 };
 	struct message m = { .cfg = &q };
@@ -267,8 +260,7 @@ test_smallest(void **state UNUSED)
 	assert_int_equal(v.reason, REASON_CRASHED);
 }
 
-static void
-test_names(void **state UNUSED)
+TEST(test_names)
 {
 	enum reason r;
 
@@ -280,16 +272,5 @@ test_names(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_suspended),
-		cmocka_unit_test(test_backoff_max),
-		cmocka_unit_test(test_every_status),
-		cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_refuse),
-		cmocka_unit_test(test_smallest),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

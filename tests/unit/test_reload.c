@@ -70,8 +70,7 @@ describe(const struct reload_plan *plan, char *steps, char *restart)
 		restart += sprintf(restart, "%s%s", i > 0 ? " " : "", plan->restart[i]);
 }
 
-static void
-test_plans(void **state UNUSED)
+TEST(test_plans)
 {
 	char steps[200], restart[200];
 	struct reload_plan plan;
@@ -93,8 +92,7 @@ test_plans(void **state UNUSED)
 }
 
 /* Every option that needs a restart, changed: the list has room for them. */
-static void
-test_all_restarts(void **state UNUSED)
+TEST(test_all_restarts)
 {
 	struct config *from = load_text(""), *to = load_text("name = \"x\" max_handlers = 1\n"
 	    "redis { server = \"b\" database = 1 username = \"u\" password_file = \"/p\" timeout = 1s\n"
@@ -111,8 +109,7 @@ test_all_restarts(void **state UNUSED)
 }
 
 /* A thousand queues: each is found, none is confused with another. */
-static void
-test_many(void **state UNUSED)
+TEST(test_many)
 {
 	struct buf b = BUF_INIT;
 	struct config *from, *to;
@@ -142,11 +139,5 @@ test_many(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plans),
-		cmocka_unit_test(test_all_restarts),
-		cmocka_unit_test(test_many),
-	};
-
-	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+	return unit_run(fixture_setup, fixture_teardown);
 }

@@ -55,8 +55,7 @@ error_of(const char *text)
 	return e;
 }
 
-static void
-test_errors(void **state UNUSED)
+TEST(test_errors)
 {
 	static const struct {
 		const char *text;
@@ -109,8 +108,7 @@ test_errors(void **state UNUSED)
 	assert_int_equal(reply_error(NULL), REPLY_OK);
 }
 
-static void
-test_cause(void **state UNUSED)
+TEST(test_cause)
 {
 	static const struct { const char *text, *cause; } t[] = {
 		{ "-WRONGTYPE Operation against a key script: 0123, on @user_script:1.\r\n",
@@ -134,8 +132,7 @@ test_cause(void **state UNUSED)
 }
 
 /* Whatever the reader was given in between, the reply is the same. */
-static void
-test_every_split(void **state UNUSED)
+TEST(test_every_split)
 {
 	static const char bytes[] = "*7\r\n$5\r\na\0b\r\n\r\n:-42\r\n$-1\r\n*2\r\n+OK\r\n"
 	    "-WRONGTYPE no\r\n$0\r\n\r\n*-1\r\n$3\r\n1.5\r\n";
@@ -168,8 +165,7 @@ test_every_split(void **state UNUSED)
 }
 
 /* No access of the wrong type gives anything but the default. */
-static void
-test_wrong_types(void **state UNUSED)
+TEST(test_wrong_types)
 {
 	static const char *const all[] = { "+OK\r\n", "-ERR x\r\n", ":7\r\n", "$1\r\n7\r\n",
 	    "$-1\r\n", "*0\r\n", "*1\r\n:7\r\n" };
@@ -214,8 +210,7 @@ double_of(const char *text, size_t len)
 	return reply_double(&r, -77);
 }
 
-static void
-test_numbers(void **state UNUSED)
+TEST(test_numbers)
 {
 	static const char *const bad[] = { "", " 1", "1 ", "+1", "0x10", "1.0", "-", "--1", "1a",
 	    "99999999999999999999", "nan" };
@@ -236,8 +231,7 @@ test_numbers(void **state UNUSED)
 	assert_true(double_of("1\0002", 3) == -77);
 }
 
-static void
-test_take(void **state UNUSED)
+TEST(test_take)
 {
 	redisReply *r = parse("*2\r\n$3\r\nabc\r\n:1\r\n");
 	size_t len = 0;
@@ -254,8 +248,7 @@ test_take(void **state UNUSED)
 	reply_free_str(NULL);
 }
 
-static void
-test_script_names(void **state UNUSED)
+TEST(test_script_names)
 {
 	assert_string_equal(script_find("one")->text, "return 1");
 	assert_string_equal(script_find("empty")->text, "");
@@ -272,8 +265,7 @@ has(const char *bytes, size_t at, const char *form)
 	return yes;
 }
 
-static void
-test_fields(void **state UNUSED)
+TEST(test_fields)
 {
 	enum { WHY, COUNT, NOW, DUE, BODY, FIELDS };
 	static const char form[] = {
@@ -315,14 +307,5 @@ test_fields(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_errors), cmocka_unit_test(test_cause),
-		cmocka_unit_test(test_every_split),
-		cmocka_unit_test(test_wrong_types),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_take), cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_script_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

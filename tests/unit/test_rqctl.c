@@ -2,13 +2,7 @@
  * rqctl without Redis: the command line, times and rates, escaping, tables,
  * and what is read out of keys.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "rqctl/args.h"
 #include "rqctl/delivery.h"
@@ -68,12 +62,10 @@ refuses(const char *line, const char *part)
 	args_done(&a);
 }
 
-static void
-options_stand_anywhere(void **state)
+TEST(options_stand_anywhere)
 {
 	struct args a;
 
-	(void)state;
 	accepts(&a, "-c /f dead --all retry --rate 5/s q -n", "dead retry", 1);
 	assert_string_equal(a.value[OPT_CONFIG], "/f");
 	assert_string_equal(a.value[OPT_RATE], "5/s");
@@ -98,12 +90,10 @@ options_stand_anywhere(void **state)
 }
 
 /* The same name is another option for another verb. */
-static void
-options_belong_to_verbs(void **state)
+TEST(options_belong_to_verbs)
 {
 	struct args a;
 
-	(void)state;
 	accepts(&a, "pause q --reason why", "pause", 1);
 	assert_string_equal(a.value[OPT_WHY], "why");
 	assert_null(a.value[OPT_REASON]);
@@ -137,10 +127,8 @@ options_belong_to_verbs(void **state)
 	args_done(&a);
 }
 
-static void
-mistakes_are_said(void **state)
+TEST(mistakes_are_said)
 {
-	(void)state;
 	refuses("", "rqctl help");
 	refuses("statsu", "did you mean status");
 	refuses("zzzzzzzz", "rqctl help lists");
@@ -168,14 +156,12 @@ no_verb_has_both(size_t i, size_t k)
 }
 
 /* Every row can be used: help is there, no verb has two options of one name. */
-static void
-tables_are_whole(void **state)
+TEST(tables_are_whole)
 {
 	const struct verb *v;
 	size_t i, k;
 	int words;
 
-	(void)state;
 	for (v = verb_table; v->name != NULL; v++) {
 		assert_non_null(v->args);
 		assert_non_null(v->help);
@@ -197,8 +183,7 @@ tables_are_whole(void **state)
 	}
 }
 
-static void
-times(void **state)
+TEST(times)
 {
 	static const struct { const char *text; int64_t usec; } good[] = {
 		{ "1970-01-01T00:00:00Z", 0 },
@@ -220,7 +205,6 @@ times(void **state)
 	wall_t t = 7;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(good); i++) {
 		assert_int_equal(when_parse(good[i].text, &t, NULL), 0);
 		assert_int_equal(t, good[i].usec);
@@ -235,8 +219,7 @@ times(void **state)
 	assert_int_equal(t, 0);
 }
 
-static void
-rates(void **state)
+TEST(rates)
 {
 	static const char *const bad[] = {
 		"", "0", "0/s", "-1/s", "/s", "1/d", "1/s ", "x", "1e99/s", "nan", "inf"
@@ -244,7 +227,6 @@ rates(void **state)
 	double r;
 	size_t i;
 
-	(void)state;
 	assert_int_equal(when_parse_rate("100/s", &r, NULL), 0);
 	assert_true(r == 100);
 	assert_int_equal(when_parse_rate("30/m", &r, NULL), 0);
@@ -265,10 +247,8 @@ escapes(const char *data, size_t len, const char *want)
 	buf_done(&b);
 }
 
-static void
-terminals_are_safe(void **state)
+TEST(terminals_are_safe)
 {
-	(void)state;
 	escapes("", 0, "");
 	escapes("a b\\\"", 5, "a b\\\"");
 	escapes("a\nb\tc\r", 6, "a\\nb\\tc\\r");
@@ -289,12 +269,10 @@ terminals_are_safe(void **state)
 	assert_int_equal(out_fit("\xc3\xa9\xe4\xb8\xad", 2), 2);
 }
 
-static void
-numbers(void **state)
+TEST(numbers)
 {
 	char b[OUT_NUMBER_MAX];
 
-	(void)state;
 	assert_string_equal(out_number(0, b), "0");
 	assert_string_equal(out_number(999, b), "999");
 	assert_string_equal(out_number(1000, b), "1,000");
@@ -303,13 +281,11 @@ numbers(void **state)
 	assert_string_equal(out_number(INT64_MAX, b), "9223372036854.8M");
 }
 
-static void
-tables(void **state)
+TEST(tables)
 {
 	struct buf b = BUF_INIT;
 	struct table t;
 
-	(void)state;
 	table_init(&t, "NAME|>N|REST");
 	table_add(&t, "a");
 	table_number(&t, 12345);
@@ -334,13 +310,11 @@ tables(void **state)
 }
 
 /* A long id is cut, so that the error can be read; not more than needed, nor below 8 columns. */
-static void
-a_column_makes_room(void **state)
+TEST(a_column_makes_room)
 {
 	struct buf b = BUF_INIT;
 	struct table t;
 
-	(void)state;
 	table_init(&t, "N|ID|ERROR");
 	t.last_min = 10;
 	t.cut = 1;
@@ -360,12 +334,10 @@ a_column_makes_room(void **state)
 	buf_done(&b);
 }
 
-static void
-json_bytes(void **state)
+TEST(json_bytes)
 {
 	json_t *o = json_object();
 
-	(void)state;
 	out_set(o, "good:b", "a\0\xc3\xa9", (size_t)4);
 	out_set(o, "bad:b", "\xff", (size_t)1);
 	out_set(o, "two:s", "\xff\xfe");
@@ -383,12 +355,10 @@ json_bytes(void **state)
 	json_decref(o);
 }
 
-static void
-deliveries(void **state)
+TEST(deliveries)
 {
 	struct delivery d;
 
-	(void)state;
 	delivery_parse("2 1 host.1.2 1795248000.25 9", &d);
 	assert_true(d.ours && d.owned);
 	assert_int_equal(d.attempts, 2);
@@ -405,13 +375,11 @@ deliveries(void **state)
 	assert_int_equal(d.attempts, 0);
 }
 
-static void
-pauses(void **state)
+TEST(pauses)
 {
 	char *text = pausetext_make("ann@web1", INT64_C(1795248000000000), "a b");
 	struct pausetext p;
 
-	(void)state;
 	p = pausetext_split(text);
 	assert_int_equal(p.who_len, 8);
 	assert_memory_equal(p.who, "ann@web1", 8);
@@ -426,10 +394,8 @@ pauses(void **state)
 	assert_string_equal(p.why, "");
 }
 
-static void
-letters(void **state)
+TEST(letters)
 {
-	(void)state;
 	assert_true(select_is_letter("1795235168529-353"));
 	assert_false(select_is_letter("1795235168529"));
 	assert_false(select_is_letter("-1"));
@@ -441,24 +407,7 @@ letters(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_stand_anywhere),
-		cmocka_unit_test(options_belong_to_verbs),
-		cmocka_unit_test(mistakes_are_said),
-		cmocka_unit_test(tables_are_whole),
-		cmocka_unit_test(times),
-		cmocka_unit_test(rates),
-		cmocka_unit_test(terminals_are_safe),
-		cmocka_unit_test(numbers),
-		cmocka_unit_test(tables),
-		cmocka_unit_test(a_column_makes_room),
-		cmocka_unit_test(json_bytes),
-		cmocka_unit_test(deliveries),
-		cmocka_unit_test(pauses),
-		cmocka_unit_test(letters),
-	};
-
 	setenv("LC_ALL", "C.UTF-8", 1);
 	out_init();
-	return cmocka_run_group_tests_name("rqctl", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

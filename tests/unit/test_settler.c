@@ -71,6 +71,8 @@ teardown(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static struct delivery *
 in_hand(void)
 {
@@ -133,8 +135,7 @@ answer(enum verdict_op op, bool doubt, const char *text, bool want)
 
 /* -- answers ---------------------------------------------------------------- */
 
-static void
-test_ends(void **state UNUSED)
+FIXTURE_TEST(test_ends)
 {
 	static const struct {
 		enum verdict_op	op;
@@ -170,8 +171,7 @@ test_ends(void **state UNUSED)
 	assert_int_equal(warnings, 1);
 }
 
-static void
-test_goes_on(void **state UNUSED)
+FIXTURE_TEST(test_goes_on)
 {
 	assert_int_equal(answer(VERDICT_RETRY, false, "lost", true), DELIVERY_KEPT);
 	assert_int_equal(answer(VERDICT_RETRY, false, "held lost", true), DELIVERY_KEPT);
@@ -186,8 +186,7 @@ test_goes_on(void **state UNUSED)
 }
 
 /* Redis lost the delivery, and a renewal has found another message under its tag. */
-static void
-test_usurped(void **state UNUSED)
+FIXTURE_TEST(test_usurped)
 {
 	struct delivery_batch b;
 
@@ -198,8 +197,7 @@ test_usurped(void **state UNUSED)
 	batch_done(&b);
 }
 
-static void
-test_checked(void **state UNUSED)
+FIXTURE_TEST(test_checked)
 {
 	struct delivery *other = keep(VERDICT_DEAD), *there = keep(VERDICT_DEAD);
 	struct delivery_batch b = settle(2);
@@ -212,8 +210,7 @@ test_checked(void **state UNUSED)
 }
 
 /* The engine hears nothing of what it never had. */
-static void
-test_unrun(void **state UNUSED)
+FIXTURE_TEST(test_unrun)
 {
 	struct delivery_batch b;
 
@@ -226,8 +223,7 @@ test_unrun(void **state UNUSED)
 	batch_done(&b);
 }
 
-static void
-test_put_away(void **state UNUSED)
+FIXTURE_TEST(test_put_away)
 {
 	struct delivery *d = keep(VERDICT_STALE);
 
@@ -243,8 +239,7 @@ test_put_away(void **state UNUSED)
 	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 1);
 }
 
-static void
-test_give_up(void **state UNUSED)
+FIXTURE_TEST(test_give_up)
 {
 	(void)keep(VERDICT_ACK);
 	(void)keep(VERDICT_RETRY);
@@ -256,8 +251,7 @@ test_give_up(void **state UNUSED)
 
 /* -- batches ---------------------------------------------------------------- */
 
-static void
-test_sizes(void **state UNUSED)
+FIXTURE_TEST(test_sizes)
 {
 	struct delivery_batch b[3];
 	size_t i;
@@ -273,8 +267,7 @@ test_sizes(void **state UNUSED)
 }
 
 /* Large tags: a call ends with the one that makes it too large. */
-static void
-test_bytes(void **state UNUSED)
+FIXTURE_TEST(test_bytes)
 {
 	struct delivery_batch b;
 	int i;
@@ -289,8 +282,7 @@ test_bytes(void **state UNUSED)
 }
 
 /* "over" only where the call has all that the daemon has, and all of it is acked. */
-static void
-test_over(void **state UNUSED)
+FIXTURE_TEST(test_over)
 {
 	static const struct {
 		enum verdict_op	op;
@@ -326,8 +318,7 @@ settle_quickly(void)
 }
 
 /* Quick handlers: results wait for others as long as many are still in hand. */
-static void
-test_waits(void **state UNUSED)
+FIXTURE_TEST(test_waits)
 {
 	int i;
 
@@ -351,8 +342,7 @@ test_waits(void **state UNUSED)
 	assert_false(settler_waits(settler, true));	/* 16 are enough */
 }
 
-static void
-test_batch_due(void **state UNUSED)
+FIXTURE_TEST(test_batch_due)
 {
 	int i;
 
@@ -373,8 +363,7 @@ test_batch_due(void **state UNUSED)
 }
 
 /* Only one came in the time: the next does not wait. */
-static void
-test_waited_in_vain(void **state UNUSED)
+FIXTURE_TEST(test_waited_in_vain)
 {
 	int i;
 
@@ -391,8 +380,7 @@ test_waited_in_vain(void **state UNUSED)
 /* -- refusals --------------------------------------------------------------- */
 
 /* Each of a refused call goes into one of half the size, until one is to blame. */
-static void
-test_halves(void **state UNUSED)
+FIXTURE_TEST(test_halves)
 {
 	struct delivery *bad;
 	struct delivery_batch b;
@@ -421,8 +409,7 @@ test_halves(void **state UNUSED)
 }
 
 /* A refused result backs off and keeps its slot; a new one is sent at once. */
-static void
-test_backs_off(void **state UNUSED)
+FIXTURE_TEST(test_backs_off)
 {
 	struct delivery *d = keep(VERDICT_ACK);
 	struct delivery_batch b = settle(1);
@@ -457,8 +444,7 @@ test_backs_off(void **state UNUSED)
 }
 
 /* While nothing is accepted, one call at a time is tried; a new connection tries at once. */
-static void
-test_hold(void **state UNUSED)
+FIXTURE_TEST(test_hold)
 {
 	struct delivery_batch b;
 
@@ -492,8 +478,7 @@ test_hold(void **state UNUSED)
 /* -- rescue ----------------------------------------------------------------- */
 
 /* Two results that Redis has lost: one at a time, and the one in doubt goes first. */
-static void
-test_rescue(void **state UNUSED)
+FIXTURE_TEST(test_rescue)
 {
 	struct delivery *first = keep(VERDICT_RETRY), *second = keep(VERDICT_DEAD);
 	struct delivery_batch b = settle(2), none;
@@ -528,8 +513,7 @@ test_rescue(void **state UNUSED)
 	batch_done(&b);
 }
 
-static void
-test_rescue_refused(void **state UNUSED)
+FIXTURE_TEST(test_rescue_refused)
 {
 	struct delivery *d = keep(VERDICT_RETURN);
 	struct delivery_batch b = settle(1);
@@ -556,19 +540,8 @@ test_rescue_refused(void **state UNUSED)
 	batch_done(&b);
 }
 
-#define TEST(t)	cmocka_unit_test_setup_teardown(t, setup, teardown)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(test_ends), TEST(test_goes_on), TEST(test_usurped), TEST(test_checked),
-		TEST(test_unrun), TEST(test_put_away), TEST(test_give_up), TEST(test_sizes),
-		TEST(test_bytes), TEST(test_over), TEST(test_waits), TEST(test_batch_due), TEST(test_waited_in_vain),
-		TEST(test_halves), TEST(test_backs_off), TEST(test_hold), TEST(test_rescue),
-		TEST(test_rescue_refused),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

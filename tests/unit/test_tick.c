@@ -12,8 +12,7 @@ every(usec_t period)
 		.timezone = (char *)(uintptr_t)ZONE_UTC };
 }
 
-static void
-test_every(void **state UNUSED)
+TEST(test_every)
 {
 	struct schedule_config s;
 	int64_t at, n;
@@ -31,8 +30,7 @@ test_every(void **state UNUSED)
 	}
 }
 
-static void
-test_grace(void **state UNUSED)
+TEST(test_grace)
 {
 	struct schedule_config s = every(SEC);
 
@@ -60,8 +58,7 @@ says(const struct schedule_config *s, bool of_ids, const char *want)
 	free(got);
 }
 
-static void
-test_message(void **state UNUSED)
+TEST(test_message)
 {
 	struct schedule_config s = every(SEC);
 
@@ -77,12 +74,5 @@ test_message(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every),
-		cmocka_unit_test(test_grace),
-		cmocka_unit_test(test_message),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests_name("tick", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -40,6 +40,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 #define NOTHING	.cursor = "-", .expires_in = -1
 #define ANSWER(...)	ticker_answered(t, &(struct ticker_answer){ __VA_ARGS__ }, &terms)
 
@@ -61,10 +63,8 @@ expect_words(const struct ticker_terms *with, const char *expected)
 }
 
 /* One at a time, 100 ms apart. */
-static void
-test_spacing(void **state)
+FIXTURE_TEST(test_spacing)
 {
-	(void)state;
 	assert_true(ticker_begin(t, false));
 	assert_true(ticker_is_sent(t));
 	assert_false(ticker_begin(t, true));
@@ -80,12 +80,10 @@ test_spacing(void **state)
 	assert_true(ticker_begin(t, true));
 }
 
-static void
-test_words(void **state)
+FIXTURE_TEST(test_words)
 {
 	struct ticker_terms judged = terms;
 
-	(void)state;
 	judged.judge_at = clock_mono();
 	judged.redis_now = 17.25;
 	expect_words(&terms, "30.000000 60.000000 0 0.000000 250 1048576 0 0");
@@ -95,12 +93,10 @@ test_words(void **state)
 }
 
 /* A round: the first tick sweeps, the others go on in QBACKUP. */
-static void
-test_round(void **state)
+FIXTURE_TEST(test_round)
 {
 	struct tick_report report;
 
-	(void)state;
 	assert_true(ticker_begin(t, false));
 	assert_true(ANSWER(.more = true, .rank = 7, .cursor = "123", .expires_in = -1,
 	    .scan = "5-1"));
@@ -121,13 +117,11 @@ test_round(void **state)
 }
 
 /* The next tick comes when a lease ends, or when leases may be judged. */
-static void
-test_plan(void **state)
+FIXTURE_TEST(test_plan)
 {
 	struct ticker_terms judged = terms;
 	struct ticker_answer a = { NOTHING };
 
-	(void)state;
 	assert_true(ticker_begin(t, false));
 	assert_false(ANSWER(.cursor = "-", .expires_in = 10 * SEC));
 	loop_run_for(loop, 11 * SEC - 1);
@@ -159,10 +153,8 @@ test_plan(void **state)
 }
 
 /* After an error it begins anew, and backs off until the connection is new. */
-static void
-test_refused(void **state)
+FIXTURE_TEST(test_refused)
 {
-	(void)state;
 	assert_true(ticker_begin(t, false));
 	assert_true(ANSWER(.more = true, .rank = 7, .cursor = "123", .expires_in = -1,
 	    .scan = "5-1"));
@@ -185,12 +177,10 @@ test_refused(void **state)
 }
 
 /* What was sent counts as added, also if the answer is lost: not twice. */
-static void
-test_counters(void **state)
+FIXTURE_TEST(test_counters)
 {
 	struct words w = { 0 };
 
-	(void)state;
 	assert_false(ticker_has_counters(t));
 	stats.n[0] = 3;
 	assert_true(ticker_has_counters(t));
@@ -225,10 +215,8 @@ test_counters(void **state)
 }
 
 /* No tick is due by itself without a connection, nor at the end. */
-static void
-test_ends(void **state)
+FIXTURE_TEST(test_ends)
 {
-	(void)state;
 	ticker_up(t);
 	ticker_down(t);
 	loop_run_for(loop, HOUR);
@@ -252,15 +240,5 @@ test_ends(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_spacing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_round, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_plan, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_counters, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("ticker", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -46,8 +46,7 @@ check_model(struct loop *l)
 	assert_true(timer_next(l) == least);
 }
 
-static void
-test_model(void **state UNUSED)
+TEST(test_model)
 {
 	struct loop *l;
 	struct model *m;
@@ -106,8 +105,7 @@ set_again(void *arg)
 	timer_set(arg, 0);
 }
 
-static void
-test_again(void **state UNUSED)
+TEST(test_again)
 {
 	struct loop *l;
 	struct timer t;
@@ -144,8 +142,7 @@ never(void *arg UNUSED)
 	fail_msg("a stopped timer fired");
 }
 
-static void
-test_stop_other(void **state UNUSED)
+TEST(test_stop_other)
 {
 	struct timer *pair[2], zero = { .loop = NULL };
 	struct loop *l;
@@ -177,12 +174,5 @@ test_stop_other(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_stop_other),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -52,6 +52,8 @@ tear_down(void **state UNUSED)
 	return r;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
+
 static void
 good(const char *path)
 {
@@ -87,8 +89,7 @@ bad(const char *path, const char *part)
 	assert_int_equal(trust_file(path, 0, NULL), -1);
 }
 
-static void
-roots(void **state UNUSED)
+FIXTURE_TEST(roots)
 {
 	good("/etc/passwd");
 	good(in_dir("a/b/file"));
@@ -96,8 +97,7 @@ roots(void **state UNUSED)
 	good(in_dir("a/../../../../etc/passwd"));
 }
 
-static void
-folders_of_others(void **state UNUSED)
+FIXTURE_TEST(folders_of_others)
 {
 	assert_int_equal(chown(in_dir("a"), OTHER, 0), 0);
 	bad(in_dir("a/b/file"), "/a belongs to user 60371");
@@ -108,8 +108,7 @@ folders_of_others(void **state UNUSED)
 	bad(in_dir("a/b/../../a/b/file"), "/a/b belongs to user 60371");
 }
 
-static void
-modes(void **state UNUSED)
+FIXTURE_TEST(modes)
 {
 	assert_int_equal(chmod(in_dir("a"), 0777), 0);
 	bad(in_dir("a/b/file"), "others than root may write to ");
@@ -120,8 +119,7 @@ modes(void **state UNUSED)
 }
 
 /* What is taken from a folder like /tmp must be root's: others may have put theirs there. */
-static void
-sticky(void **state UNUSED)
+FIXTURE_TEST(sticky)
 {
 	assert_int_equal(chmod(in_dir("a/b"), 01777), 0);
 	good(in_dir("a/b/file"));
@@ -136,8 +134,7 @@ sticky(void **state UNUSED)
 }
 
 /* Only trust_file() looks at the file. */
-static void
-the_file(void **state UNUSED)
+FIXTURE_TEST(the_file)
 {
 	char *cause = NULL;
 	int r;
@@ -159,8 +156,7 @@ the_file(void **state UNUSED)
 }
 
 /* Root's links are followed, and each folder on their way counts. */
-static void
-links(void **state UNUSED)
+FIXTURE_TEST(links)
 {
 	assert_int_equal(symlink("a/b", in_dir("short")), 0);
 	good(in_dir("short/file"));
@@ -177,8 +173,7 @@ links(void **state UNUSED)
 	assert_int_equal(errno, ELOOP);
 }
 
-static void
-too_long(void **state UNUSED)
+FIXTURE_TEST(too_long)
 {
 	char path[5000];
 
@@ -190,17 +185,10 @@ too_long(void **state UNUSED)
 	assert_int_equal(trust_folders("etc/passwd", 0, NULL), -1);
 }
 
-#define TEST(f)	cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(roots), TEST(folders_of_others), TEST(modes), TEST(sticky), TEST(the_file),
-		TEST(links), TEST(too_long),
-	};
-
 	if (geteuid() != 0)
-		return _cmocka_run_group_tests("trust", tests, 0, NULL, NULL);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		unit_count = 0;
+	return unit_run(NULL, NULL);
 }

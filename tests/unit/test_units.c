@@ -3,8 +3,7 @@
 
 #include "base/units.h"
 
-static void
-test_durations(void **state UNUSED)
+TEST(test_durations)
 {
 	static const struct {
 		const char	*text;
@@ -35,8 +34,7 @@ test_durations(void **state UNUSED)
 	}
 }
 
-static void
-test_bad_durations(void **state UNUSED)
+TEST(test_bad_durations)
 {
 	static const char *bad[] = {
 		"", " ", "1", "00", "10", "s", "ms", "-1s", "+1s", " 1s", "1s ",
@@ -55,8 +53,7 @@ test_bad_durations(void **state UNUSED)
 	}
 }
 
-static void
-test_sizes(void **state UNUSED)
+TEST(test_sizes)
 {
 	static const struct {
 		const char	*text;
@@ -91,8 +88,7 @@ test_sizes(void **state UNUSED)
 	}
 }
 
-static void
-test_integers(void **state UNUSED)
+TEST(test_integers)
 {
 	static const char *bad[] = {
 		"", "-", "+1", "--1", "1.0", " 1", "1 ", "0x1", "1e1", "a",
@@ -117,8 +113,7 @@ test_integers(void **state UNUSED)
 }
 
 /* Whatever is printed parses back, and prints the same again. */
-static void
-test_round_trip(void **state UNUSED)
+TEST(test_round_trip)
 {
 	char buf[UNITS_TEXT_MAX];
 	uint64_t size;
@@ -145,8 +140,7 @@ test_round_trip(void **state UNUSED)
 }
 
 /* Random bytes: never a crash, and what parses round-trips. */
-static void
-test_garbage(void **state UNUSED)
+TEST(test_garbage)
 {
 	static const char set[] = "0123456789.smhdKMGT-+ e\n";
 	char text[24], buf[UNITS_TEXT_MAX];
@@ -166,8 +160,7 @@ test_garbage(void **state UNUSED)
 	}
 }
 
-static void
-test_about(void **state UNUSED)
+TEST(test_about)
 {
 	static const struct {
 		usec_t		 usec;
@@ -194,16 +187,5 @@ test_about(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_bad_durations),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_integers),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_about),
-	};
-
-	unit_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,8 +5,7 @@
 
 #include "base/stats.h"
 
-static void
-test_allocation(void **state UNUSED)
+TEST(test_allocation)
 {
 	char *p = xmalloc(0), *q = xcalloc(0, 0), *s;
 
@@ -31,8 +30,7 @@ test_allocation(void **state UNUSED)
 	free(s);
 }
 
-static void
-test_cause(void **state UNUSED)
+TEST(test_cause)
 {
 	char *cause = NULL;
 
@@ -44,8 +42,7 @@ test_cause(void **state UNUSED)
 	free(cause);
 }
 
-static void
-test_random(void **state UNUSED)
+TEST(test_random)
 {
 	char name[24], other[24], none[1];
 	double sum = 0, v;
@@ -68,8 +65,7 @@ test_random(void **state UNUSED)
 	assert_true(sum > 4700 && sum < 5300);
 }
 
-static void
-test_distance(void **state UNUSED)
+TEST(test_distance)
 {
 	char lengthy[70];
 
@@ -87,8 +83,7 @@ test_distance(void **state UNUSED)
 	assert_int_equal(util_distance(lengthy, lengthy), 64);
 }
 
-static void
-test_stats(void **state UNUSED)
+TEST(test_stats)
 {
 	struct histogram h = { .count = 0 };
 	size_t i, j;
@@ -117,13 +112,5 @@ test_stats(void **state UNUSED)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_allocation),
-		cmocka_unit_test(test_cause),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_distance),
-		cmocka_unit_test(test_stats),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -208,13 +208,11 @@ static const struct {
 	{ ROW(arm_refused), { NEVER,	   { D, WAIT },  { D, WAIT },  NEVER } },
 };
 
-static void
-test_table(void **state)
+TEST(test_table)
 {
 	size_t i;
 	int s;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(table); i++) {
 		for (s = WATCHER_IDLE; s <= WATCHER_ARMED; s++) {
 			if (table[i].then[s].state < 0)
@@ -234,10 +232,8 @@ test_table(void **state)
 /* -- the owner -------------------------------------------------------------- */
 
 /* It is told once to fetch, for each time that it is wanted or fetches. */
-static void
-test_advises_once(void **state)
+TEST(test_advises_once)
 {
-	(void)state;
 	reach(WATCHER_ARMED);
 	watcher_saw_work(w);
 	assert_true(watcher_will_fetch(w));
@@ -254,10 +250,8 @@ test_advises_once(void **state)
 }
 
 /* What is in hand is fetched in any state, and whatever holds a pop back. */
-static void
-test_found(void **state)
+TEST(test_found)
 {
-	(void)state;
 	reach(WATCHER_ARMED);
 	on_pop_rate();
 	watcher_set_no_room(w, true);
@@ -266,10 +260,8 @@ test_found(void **state)
 	end();
 }
 
-static void
-test_empty(void **state)
+TEST(test_empty)
 {
-	(void)state;
 	begin(1, true);
 	assert_false(watcher_is_empty(w));
 	on_pop_none();
@@ -287,10 +279,8 @@ test_empty(void **state)
 }
 
 /* Messages that are loaded take the slots: until one is ready, or for a second. */
-static void
-test_no_room(void **state)
+TEST(test_no_room)
 {
-	(void)state;
 	reach(WATCHER_ARMED);
 	watcher_set_no_room(w, true);
 	watcher_set_no_room(w, false);
@@ -307,13 +297,11 @@ test_no_room(void **state)
 /* -- limits and errors ------------------------------------------------------ */
 
 /* Says once that a pause begins or ends; a late pop has not looked. */
-static void
-test_pause(void **state)
+TEST(test_pause)
 {
 	struct watcher_popped paused = { .paused = true }, late = { .late = true }, ok = { 0 };
 	struct watcher_found f = nothing_found;
 
-	(void)state;
 	reach(WATCHER_IDLE);
 	assert_true(watcher_popped(w, &paused));
 	assert_false(watcher_popped(w, &paused));
@@ -339,10 +327,8 @@ test_pause(void **state)
 }
 
 /* While the fleet is full only QBACKUP and QPAUSED matter. */
-static void
-test_full(void **state)
+TEST(test_full)
 {
-	(void)state;
 	reach(WATCHER_ARMING);
 	FOUND(with.waiting = with.full = true);
 	on_push();
@@ -363,15 +349,13 @@ test_full(void **state)
 	end();
 }
 
-static void
-test_rate(void **state)
+TEST(test_rate)
 {
 	static const usec_t wait[][2] = {
 		{ 1, 10 * MSEC }, { SEC, SEC }, { HOUR, MINUTE }
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(wait); i++) {
 		reach(WATCHER_ARMED);
 		POP(.waiting = true, .rate_wait = wait[i][0]);
@@ -384,10 +368,8 @@ test_rate(void **state)
 }
 
 /* A reload takes the limits back. */
-static void
-test_reload(void **state)
+TEST(test_reload)
 {
-	(void)state;
 	reach(WATCHER_ARMED);
 	on_pop_rate();
 	watcher_reconfigure(w);
@@ -400,10 +382,8 @@ test_reload(void **state)
 }
 
 /* After a refusal it waits longer each time; then a pop says what is wrong. */
-static void
-test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	reach(WATCHER_ARMING);
 	on_arm_refused();
 	assert_int_equal(watcher_look(w, false), WAIT);
@@ -421,10 +401,8 @@ test_refused(void **state)
 }
 
 /* Once the script was answered, or the connection is new, a poll is only a look. */
-static void
-test_refusal_forgotten(void **state)
+TEST(test_refusal_forgotten)
 {
-	(void)state;
 	reach(WATCHER_ARMING);
 	on_arm_refused();
 	loop_run_for(loop, SEC);
@@ -443,10 +421,8 @@ test_refusal_forgotten(void **state)
 }
 
 /* Redis has refused a pop: nothing for a second, although there may be work. */
-static void
-test_pop_refused(void **state)
+TEST(test_pop_refused)
 {
-	(void)state;
 	reach(WATCHER_IDLE);
 	on_saw_work();
 	on_pop_refused();
@@ -458,10 +434,8 @@ test_pop_refused(void **state)
 }
 
 /* No timer outlives the connection; the arm script makes two of them needless. */
-static void
-test_timers_stop(void **state)
+TEST(test_timers_stop)
 {
-	(void)state;
 	begin(1 << 30, true);
 	on_pop_none();
 	on_round();
@@ -489,10 +463,8 @@ test_timers_stop(void **state)
 }
 
 /* Of what a script has not seen any more, or has just seen, no timer is left. */
-static void
-test_timers_move(void **state)
+TEST(test_timers_move)
 {
-	(void)state;
 	reach(WATCHER_ARMING);
 	FOUND(with.retry_in = SEC; with.delayed_in = SEC);
 	on_retry();
@@ -513,10 +485,8 @@ test_timers_move(void **state)
 }
 
 /* Without tracking it polls. */
-static void
-test_polls(void **state)
+TEST(test_polls)
 {
-	(void)state;
 	reach(WATCHER_ARMING);
 	FOUND(with.tracked = false);
 	loop_run_for(loop, SEC - 1);
@@ -527,12 +497,10 @@ test_polls(void **state)
 }
 
 /* Redis says of QPAUSED again and again that it has changed: it evicts the keys. */
-static void
-test_evicted(void **state)
+TEST(test_evicted)
 {
 	int i;
 
-	(void)state;
 	reach(WATCHER_ARMED);
 	for (i = 0; i < 8; i++)
 		on_paused();
@@ -561,10 +529,8 @@ test_evicted(void **state)
 /* -- the fleet -------------------------------------------------------------- */
 
 /* What falls due in the source itself is for a pop. */
-static void
-test_not_promoted(void **state)
+TEST(test_not_promoted)
 {
-	(void)state;
 	begin(1, false);
 	on_pop_none();
 	assert_int_equal(watcher_look(w, false), ARM);
@@ -595,10 +561,8 @@ miss(unsigned times)
 }
 
 /* It backs off, and then asks before it pops, until it has taken something. */
-static void
-test_misses(void **state)
+TEST(test_misses)
 {
-	(void)state;
 	begin(0, true);
 	on_pop_none();
 	miss(1);
@@ -623,12 +587,10 @@ test_misses(void **state)
 }
 
 /* A look that was not for a push misses nothing; nor does one that finds work. */
-static void
-test_no_miss(void **state)
+TEST(test_no_miss)
 {
 	int i;
 
-	(void)state;
 	begin(0, true);
 	on_pop_none();
 	for (i = 0; i < 9; i++) {
@@ -644,13 +606,11 @@ test_no_miss(void **state)
 }
 
 /* After many misses the arm script counts, too: found empty, it doubles the backoff. */
-static void
-test_arm_misses(void **state)
+TEST(test_arm_misses)
 {
 	unsigned late = 0;
 	int i;
 
-	(void)state;
 	for (i = 0; i < 50; i++) {
 		begin(0, true);
 		on_pop_none();
@@ -668,10 +628,8 @@ test_arm_misses(void **state)
 }
 
 /* A daemon that is alone does not wait, but does not ask in vain all the time either. */
-static void
-test_alone(void **state)
+TEST(test_alone)
 {
-	(void)state;
 	begin(1, true);
 	on_pop_none();
 	miss(2);
@@ -686,13 +644,11 @@ test_alone(void **state)
 }
 
 /* What was delayed and waited for others is promoted by them: no tick. */
-static void
-test_promoted_by_others(void **state)
+TEST(test_promoted_by_others)
 {
 	unsigned overdue = 0;
 	int i;
 
-	(void)state;
 	begin(1 << 30, true);
 	on_pop_none();
 	on_round();
@@ -718,10 +674,8 @@ test_promoted_by_others(void **state)
 }
 
 /* A busy daemon lets idle ones go first. */
-static void
-test_busy(void **state)
+TEST(test_busy)
 {
-	(void)state;
 	begin(10, true);
 	on_pop_none();
 	watcher_key_changed(w, KEY_QUEUE, 0.5);
@@ -734,10 +688,8 @@ test_busy(void **state)
 }
 
 /* A daemon that is not prompt looks at QRETRY later, and not at QDELAYED. */
-static void
-test_not_prompt(void **state)
+TEST(test_not_prompt)
 {
-	(void)state;
 	begin(1 << 30, true);
 	on_pop_none();
 	assert_int_equal(watcher_look(w, false), ARM);
@@ -756,13 +708,11 @@ test_not_prompt(void **state)
 }
 
 /* What was due and waited for others was taken; but ours is looked at soon. */
-static void
-test_taken_by_others(void **state)
+TEST(test_taken_by_others)
 {
 	unsigned ours = 0, taken = 0;
 	int i;
 
-	(void)state;
 	begin(1 << 30, true);
 	on_pop_none();
 	on_round();
@@ -789,33 +739,5 @@ test_taken_by_others(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_advises_once),
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_no_room),
-		cmocka_unit_test(test_pause),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_reload),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_refusal_forgotten),
-		cmocka_unit_test(test_pop_refused),
-		cmocka_unit_test(test_timers_stop),
-		cmocka_unit_test(test_timers_move),
-		cmocka_unit_test(test_polls),
-		cmocka_unit_test(test_evicted),
-		cmocka_unit_test(test_not_promoted),
-		cmocka_unit_test(test_misses),
-		cmocka_unit_test(test_no_miss),
-		cmocka_unit_test(test_arm_misses),
-		cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_not_prompt),
-		cmocka_unit_test(test_taken_by_others),
-		cmocka_unit_test(test_promoted_by_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

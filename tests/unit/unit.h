@@ -19,7 +19,7 @@
 
 static uint64_t unit_state;
 
-/* Call first in main(): seeds and prints the seed as a TAP comment. */
+/* Seeds, and prints the seed as a TAP comment. */
 static inline void
 unit_seed(void)
 {
@@ -53,6 +53,57 @@ static inline uint64_t
 unit_number(void)
 {
 	return unit_random() >> unit_below(64);
+}
+
+/* -- the tests of a program ----------------------------------------------------- */
+
+#define UNIT_TESTS_MAX	64
+
+static struct CMUnitTest unit_tests[UNIT_TESTS_MAX];
+static int		 unit_lines[UNIT_TESTS_MAX];	/* where each is defined */
+static size_t		 unit_count;
+
+/* Adds a test in the order of lines: the order of constructors is the compiler's. */
+static inline void
+unit_add(int line, struct CMUnitTest test)
+{
+	size_t i;
+
+	if (unit_count == UNIT_TESTS_MAX)
+		abort();
+	for (i = unit_count++; i > 0 && unit_lines[i - 1] > line; i--) {
+		unit_lines[i] = unit_lines[i - 1];
+		unit_tests[i] = unit_tests[i - 1];
+	}
+	unit_lines[i] = line;
+	unit_tests[i] = test;
+}
+
+/*
+ * TEST(test_x) { ... } defines a test, and has unit_run() run it.  TEST_WITH() names its
+ * setup and its teardown too, NULL: none; they get the same void **state.
+ */
+#define TEST_WITH(name, setup, teardown)					\
+	static void name(void **);						\
+	static void __attribute__((__constructor__))				\
+	name##_add(void)							\
+	{									\
+		unit_add(__LINE__, (struct CMUnitTest){				\
+		    #name, name, setup, teardown, NULL });			\
+	}									\
+	static void								\
+	name(void **state UNUSED)
+#define TEST(name)	TEST_WITH(name, NULL, NULL)
+
+/*
+ * Runs the tests of this file, between the setup and the teardown of all; returns main()'s
+ * status.  Call it once.
+ */
+static inline int
+unit_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	unit_seed();
+	return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
 }
 
 #endif
