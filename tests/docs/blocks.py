@@ -65,6 +65,7 @@ def blocks(path):
 # What differs from run to run, the same in the document and on the screen.
 VARYING = [
     (r"\x1b\[[0-9;]*[mK]", ""),
+    (r"^\(integer\) ", ""),    # redis-cli, on a terminal
     (r"^[A-Z][a-z]{2} +\d+ [\d:]{8} \S+ [^:]*\[\d+\]: ", "JOURNAL "),
     (r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z| UTC|[+-]\d\d:\d\d)", "TIME"),
     (r"\b\d{13}-\d+\b", "LETTER"),

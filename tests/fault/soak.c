@@ -320,6 +320,21 @@ start_producer(void)
 	_exit(work_produce(soak_messages, 0.7 * (double)wanted_faults * (double)number_of("PACE", 1)));
 }
 
+/* Until each daemon has written its first heartbeat; on a busy machine that takes a while. */
+static void
+await_daemons(void)
+{
+	double limit = now() + 20;
+	bool up = false;
+
+	while (!up && now() < limit) {
+		redisReply *r = ask("ZCARD rqd:daemons");
+
+		up = r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer >= DAEMONS;
+		step();
+	}
+}
+
 static void
 scenario(const char *rqd, const char *proxy, const char *shim)
 {
@@ -328,6 +343,7 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	bool leaks = false;
 
 	world_start(rqd, proxy, shim);
+	await_daemons();
 	for (quiet = now() + 1; now() < quiet;)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++)

@@ -38,7 +38,7 @@
  * and those in hand whose daemon was killed too, or had lost its connection with
  * the result in doubt.  What else was in hand must come to its end.
  */
-#include "soak.h"
+#include "soak_explain.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,16 +46,11 @@
 
 #include <hiredis/hiredis.h>
 
-#define SPAWNED_LATER	2	/* than it was popped, on a machine that is busy */
-#define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
-#define TOO_LONG	(LEASE - RENEWAL)
 #define TAKEN_UP	(LEASE + 5)	/* and how long a machine that is busy may take: */
 #define BUSY		2
 #define BEHIND_BURST	30
 #define LARGE_LATER	6	/* than a megabyte a second would have it, and a half more */
 #define LARGE_ABOUT	10
-#define FAULTS_TOLD	8	/* around a problem */
-#define SUSPENDED_LATER	6	/* than the fault that suspended a queue: the next probe */
 
 static const char *const cause_names[CAUSES] = {
 	[CAUSE_NONE] = "nothing",
@@ -224,112 +219,7 @@ run_compare(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* -- explanations ----------------------------------------------------------- */
-
-static double
-fault_until(const struct fault *f)
-{
-	return f->to > 0 ? f->to : 1e12;
-}
-
-static bool
-overlaps(const struct fault *f, double from, double to)
-{
-	return f->from <= to && fault_until(f) >= from;
-}
-
-static bool
-concerns(const struct fault *f, unsigned slot)
-{
-	return f->kind->cause != CAUSE_NONE && (!f->kind->of_daemon || f->slot == slot);
-}
-
-/* The longest fault of the chain of faults through [from, to] that were too long. */
-static enum cause
-explain_chain(unsigned slot, double from, double to)
-{
-	double begun = 0, until = -1, longest = 0;
-	enum cause cause = CAUSE_NONE;
-
-	for (size_t i = 0; i <= nfaults; i++) {
-		const struct fault *f = &faults[i];
-
-		if (i < nfaults && !concerns(f, slot))
-			continue;
-		if (i == nfaults || f->from > until) {
-			if (until - begun >= TOO_LONG && begun <= to && until >= from)
-				return cause;
-			if (i == nfaults)
-				break;
-			begun = f->from;
-			longest = 0;
-		}
-		if (fault_until(f) - f->from >= longest) {
-			longest = fault_until(f) - f->from;
-			cause = f->kind->cause;
-		}
-		if (fault_until(f) + RECOVERY > until)
-			until = fault_until(f) + RECOVERY;
-	}
-	return CAUSE_NONE;
-}
-
-/* Since then it has: what is finished may come back. */
-static bool
-redis_forgot(double from, double to)
-{
-	for (size_t i = 0; i < nfaults; i++) {
-		const struct fault *f = &faults[i];
-
-		if (f->kind->effect == EFFECT_FORGETS && overlaps(f, from - SPAWNED_LATER, to))
-			return true;
-	}
-	return false;
-}
-
-/* born: the message's first run. */
-static enum cause
-explain(const struct run *r, double born, double until)
-{
-	const struct life *life = world_life(r->daemon);
-	enum cause found = CAUSE_NONE;
-
-	/* An orphan: its daemon was killed before the handler could ask who it is. */
-	if (life == NULL)
-		return CAUSE_KILLED;
-	for (size_t i = 0; i < nfaults; i++) {
-		const struct fault *f = &faults[i];
-		enum cause c = f->kind->cause;
-
-		if (!overlaps(f, c == CAUSE_PROMOTED ? born - SPAWNED_LATER : r->from, until))
-			continue;
-		if ((c == CAUSE_KILLED || c == CAUSE_ENDED) && f->pid != r->daemon)
-			continue;
-		if (c == CAUSE_STOPPED && (f->slot != life->slot ||
-		    fault_until(f) - f->from < TOO_LONG))
-			continue;
-		if (c == CAUSE_KILLED || c == CAUSE_STOPPED || c == CAUSE_PROMOTED)
-			return c;
-		if (c == CAUSE_ENDED)
-			found = c;
-	}
-	return found != CAUSE_NONE ? found : explain_chain(life->slot, r->from, until);
-}
-
-static void
-tell_around(double from, double to)
-{
-	unsigned told = 0;
-
-	for (size_t i = 0; i < nfaults && told < FAULTS_TOLD; i++) {
-		const struct fault *f = &faults[i];
-
-		told += overlaps(f, from - 2, to);
-		if (overlaps(f, from - 2, to))
-			printf("#     %.3f to %.3f: %s %s (daemon %u)\n", f->from, f->to,
-			    f->kind->name, f->detail, f->slot);
-	}
-}
+/* -- runs in doubt ----------------------------------------------------------- */
 
 /* Two runs of a message, one after the other; the second may not be there. */
 static void
@@ -360,7 +250,7 @@ judge_pair(const struct run *r, double born, const struct run *next)
 	if (next != NULL)
 		printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n",
 		    next->attempt, (int)next->daemon, next->from, next->to, next->status);
-	tell_around(r->from, next != NULL ? next->from : r->from + LEASE);
+	explain_tell(r->from, next != NULL ? next->from : r->from + LEASE);
 }
 
 /* A run that begins after one of which Redis has confirmed the end. */
@@ -371,7 +261,7 @@ judge_finished(const struct run *finished, double born, const struct run *r)
 
 	if (r->from <= finished->to || r->n == told)
 		return;
-	if (redis_forgot(born, r->from)) {
+	if (explain_forgot(born, r->from)) {
 		by_cause[CAUSE_PROMOTED].again++;
 		return;
 	}
@@ -382,55 +272,10 @@ judge_finished(const struct run *finished, double born, const struct run *r)
 	    (int)finished->daemon, finished->from, finished->to);
 	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
 	    (int)r->daemon, r->from, r->to, r->status);
-	tell_around(born, r->from);
+	explain_tell(born, r->from);
 }
 
 /* -- how long it takes ------------------------------------------------------ */
-
-/* When the fault no longer keeps handlers of this daemon from running; 0: it never did. */
-static double
-hinders_until(const struct fault *f, unsigned slot)
-{
-	if (f->kind->of_daemon && f->slot != slot)
-		return 0;
-	if (f->kind->effect == EFFECT_HINDERS || f->kind->cause == CAUSE_REFUSED)
-		return fault_until(f) + SUSPENDED_LATER;
-	return f->kind->cause != CAUSE_NONE ? fault_until(f) + RECOVERY : 0;
-}
-
-/*
- * The longest time within these that nothing hindered the daemon; bursts of
- * failures do, or do not.  Faults are in order.
- */
-static double
-longest_unhindered(unsigned slot, double from, double to, bool bursts)
-{
-	double longest = 0;
-
-	for (size_t i = 0; i < nfaults && faults[i].from < to; i++) {
-		double until = hinders_until(&faults[i], slot);
-
-		if (until <= from || (!bursts && strcmp(faults[i].kind->name, "poison") == 0))
-			continue;
-		if (faults[i].from - from > longest)
-			longest = faults[i].from - from;
-		from = until;
-	}
-	return to - from > longest ? to - from : longest;
-}
-
-static double
-unhindered(double from, double to, bool bursts)
-{
-	double longest = 0;
-
-	for (unsigned slot = 0; slot < DAEMONS; slot++) {
-		double one = longest_unhindered(slot, from, to, bursts);
-
-		longest = one > longest ? one : longest;
-	}
-	return longest;
-}
 
 /* Its daemon was killed: when the next run begins. */
 static void
@@ -446,14 +291,14 @@ judge_wait(const struct run *r, const struct run *next)
 	}
 	if (next == NULL || killed < r->from || next->from < killed || (r->to > 0 && r->to < killed))
 		return;
-	waited = unhindered(killed, next->from, true);
+	waited = explain_unhindered(killed, next->from, true);
 	if (waited > longest_taken)
 		longest_taken = waited;
 	if (waited <= TAKEN_UP + BUSY * soak_patience)
 		return;
 	PROBLEM("message %ld: its daemon %d was killed, and it ran again only after %.1f s, %.1f s "
 	    "of them without any fault", r->n, (int)r->daemon, next->from - killed, waited);
-	tell_around(killed, next->from);
+	explain_tell(killed, next->from);
 }
 
 /* The large messages that were about within these times. */
@@ -471,17 +316,6 @@ large_bytes(double from, double to)
 	return sum;
 }
 
-/* Redis did not let large replies out then; a minute later they are asked for again. */
-static bool
-limits_output(double from, double to)
-{
-	for (size_t i = 0; i < nfaults; i++) {
-		if (strcmp(faults[i].kind->name, "output limit") == 0 && overlaps(&faults[i], from, to))
-			return true;
-	}
-	return false;
-}
-
 /* A large message is not late for its size, and that of others before it. */
 static void
 check_large(const struct special *s, const struct fate *fate)
@@ -491,14 +325,14 @@ check_large(const struct special *s, const struct fate *fate)
 	if (fate->born == 0)
 		return;
 	most = 1.5 * large_bytes(s->at, fate->born) / 1e6 + LARGE_LATER * soak_patience;
-	waited = unhindered(s->at, fate->born, true);
+	waited = explain_unhindered(s->at, fate->born, true);
 	if (fate->born - s->at > longest_large)
 		longest_large = fate->born - s->at;
-	if (waited <= most || limits_output(s->at, fate->born))
+	if (waited <= most || explain_limited(s->at, fate->born))
 		return;
 	PROBLEM("message %ld, of %zu bytes, ran after %.1f s, %.1f s of them without any fault "
 	    "but a slow link", s->first, s->bytes, fate->born - s->at, waited);
-	tell_around(s->at, fate->born);
+	explain_tell(s->at, fate->born);
 }
 
 /* The one behind a burst; large ones. */
@@ -521,7 +355,7 @@ check_specials(struct fate *fates)
 		waited = last->born - s[i].at;
 		if (waited > longest_behind)
 			longest_behind = waited;
-		if (unhindered(s[i].at, last->born, false) > BEHIND_BURST)
+		if (explain_unhindered(s[i].at, last->born, false) > BEHIND_BURST)
 			PROBLEM("message %ld, behind a burst of failures, waited for %.1f s",
 			    s[i].last, waited);
 	}
@@ -582,24 +416,6 @@ letters_read(struct fate *fates, long messages)
 
 /* -- what Redis forgot ------------------------------------------------------- */
 
-/* Is there a fault of this kind, of that process or slot, around this time? */
-static bool
-struck(enum cause cause, const struct run *r, double from, double to)
-{
-	const struct life *life = world_life(r->daemon);
-
-	for (size_t i = 0; i < nfaults; i++) {
-		const struct fault *f = &faults[i];
-
-		if (f->kind->cause != cause || !overlaps(f, from, to))
-			continue;
-		if (life == NULL || !f->kind->of_daemon ||
-		    (cause == CAUSE_KILLED ? f->pid == r->daemon : f->slot == life->slot))
-			return true;
-	}
-	return false;
-}
-
 /*
  * It was in hand, by Redis' account.  Without a run it was on its way to a
  * daemon, which has never seen it.
@@ -617,13 +433,13 @@ may_be_gone(const struct forgotten *x)
 	if (last == NULL)
 		return true;
 	until = last->to > 0 ? last->to + LEASE : 1e12;
-	if (struck(CAUSE_KILLED, last, last->from, until) ||
-	    struck(CAUSE_ENDED, last, last->from, until))
+	if (explain_struck(CAUSE_KILLED, last, last->from, until) ||
+	    explain_struck(CAUSE_ENDED, last, last->from, until))
 		return true;
 	until = (last->to > 0 ? last->to : x->at) + LEASE;
-	return struck(CAUSE_CUT_OFF, last, x->at - 2, until) ||
-	    struck(CAUSE_REDIS_KILLED, last, x->at - 2, until) ||
-	    struck(CAUSE_REFUSED, last, x->at - 2, until);
+	return explain_struck(CAUSE_CUT_OFF, last, x->at - 2, until) ||
+	    explain_struck(CAUSE_REDIS_KILLED, last, x->at - 2, until) ||
+	    explain_struck(CAUSE_REFUSED, last, x->at - 2, until);
 }
 
 static void
@@ -767,7 +583,7 @@ print_sums(const struct fate *fates, long messages)
 			lost++;
 			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
 		}
-		if (f->letters + f->confirmed > 1 && !redis_forgot(f->born, f->end + 1)) {
+		if (f->letters + f->confirmed > 1 && !explain_forgot(f->born, f->end + 1)) {
 			PROBLEM("message %ld has ended more than once: dead letters %u, "
 			    "acks confirmed %u", n, f->letters, f->confirmed);
 			tell_runs(n);
@@ -791,6 +607,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		abort();
 	faults = f;
 	nfaults = n;
+	explain_by(f, n);
 	runs_read();
 	qsort(runs, nruns, sizeof(*runs), run_compare);
 	log_poll();
