@@ -38,6 +38,8 @@ teardown(void **state UNUSED)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 static struct delivery *
 add_large(const char *token)
 {
@@ -70,8 +72,7 @@ fails(struct delivery *d)
 	return told;
 }
 
-static void
-test_loaded(void **state UNUSED)
+FIXTURE_TEST(test_loaded)
 {
 	struct delivery *d = add_large("c.1");
 
@@ -84,8 +85,7 @@ test_loaded(void **state UNUSED)
 }
 
 /* Asked again after a backoff, each of them once. */
-static void
-test_again(void **state UNUSED)
+FIXTURE_TEST(test_again)
 {
 	struct delivery *d = add_large("c.1"), *e = add_large("c.2"), *f = add_large("c.3");
 
@@ -106,8 +106,7 @@ test_again(void **state UNUSED)
 }
 
 /* What the server never had does not count; the backoff has its bound. */
-static void
-test_not_sent(void **state UNUSED)
+FIXTURE_TEST(test_not_sent)
 {
 	struct delivery *d = add_large("c.1");
 	unsigned i;
@@ -147,8 +146,7 @@ put_aside(usec_t delay, bool news)
 }
 
 /* After three attempts; longer each time, until a payload has come. */
-static void
-test_aside(void **state UNUSED)
+FIXTURE_TEST(test_aside)
 {
 	put_aside(SEC, false);
 	put_aside(2 * SEC, false);
@@ -169,12 +167,5 @@ test_aside(void **state UNUSED)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_loaded, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_sent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_aside, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

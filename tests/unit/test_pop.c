@@ -38,6 +38,8 @@ teardown(void **state)
 	return 0;
 }
 
+#define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
+
 /* The words, separated by blanks; frees them. */
 static const char *
 joined(struct words *w)
@@ -109,13 +111,11 @@ assert_ends(const char *s, const char *end)
 
 /* -- a pop ------------------------------------------------------------------ */
 
-static void
-test_words(void **state)
+FIXTURE_TEST(test_words)
 {
 	char expected[200];
 	uint64_t first = pops_last_number(p);
 
-	(void)state;
 	begin();
 	snprintf(expected, sizeof(expected), "1 262144 77 host-1-%llu.%llu 5010.000000 3 "
 	    "0.500000000 0.100000000 new %llu", (unsigned long long)first,
@@ -145,10 +145,8 @@ turn_of(enum turn turn, unsigned n)
 	return strrchr(text, ' ') + 1;
 }
 
-static void
-test_turns(void **state)
+FIXTURE_TEST(test_turns)
 {
-	(void)state;
 	assert_string_equal(turn_of(TURN_OLDEST, 1), "new");
 	assert_string_equal(turn_of(TURN_NEWEST, 1), "newest");
 	assert_string_equal(turn_of(TURN_FEWEST, 1), "fewest");
@@ -166,10 +164,8 @@ test_turns(void **state)
 /* -- unknown outcomes ------------------------------------------------------- */
 
 /* It was not sent: nothing is unknown. */
-static void
-test_not_sent(void **state)
+FIXTURE_TEST(test_not_sent)
 {
-	(void)state;
 	begin();
 	pops_lost(p, false);
 	assert_true(pops_is_idle(p));
@@ -177,12 +173,10 @@ test_not_sent(void **state)
 }
 
 /* It has run: mine finds what it took. */
-static void
-test_found(void **state)
+FIXTURE_TEST(test_found)
 {
 	struct pop_call *pop = lose_and_ask();
 
-	(void)state;
 	assert_ends(text, " 4999.000000 0 77 1000");
 	assert_true(pops_is_unsure(p));
 	assert_null(pops_to_ask(p));
@@ -193,12 +187,10 @@ test_found(void **state)
 }
 
 /* It has not run yet: pops go on, and mine asks again after the deadline. */
-static void
-test_not_found(void **state)
+FIXTURE_TEST(test_not_found)
 {
 	struct pop_call *pop = lose_and_ask();
 
-	(void)state;
 	TOLD(pop, LAST);
 	assert_false(pops_is_unsure(p));
 	assert_false(pops_is_idle(p));
@@ -221,12 +213,10 @@ test_not_found(void **state)
 }
 
 /* No page is lost; a question that was not answered begins anew. */
-static void
-test_pages(void **state)
+FIXTURE_TEST(test_pages)
 {
 	struct pop_call *pop = lose_and_ask();
 
-	(void)state;
 	TOLD(pop, .from = "5001.5", .offset = 9, .found = true);
 	assert_true(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
@@ -244,12 +234,10 @@ test_pages(void **state)
 }
 
 /* It took something that is not where it should be: Redis' clock was set back. */
-static void
-test_clock_back(void **state)
+FIXTURE_TEST(test_clock_back)
 {
 	struct pop_call *pop = lose_and_ask();
 
-	(void)state;
 	TOLD(pop, LAST, .took = true);
 	assert_true(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
@@ -260,13 +248,11 @@ test_clock_back(void **state)
 }
 
 /* Redis refuses mine: it is asked again after a backoff. */
-static void
-test_mine_refused(void **state)
+FIXTURE_TEST(test_mine_refused)
 {
 	struct pop_call *pop = lose_and_ask();
 	unsigned i;
 
-	(void)state;
 	for (i = 1; i <= 10; i++) {
 		pops_not_answered(p, pop, BACKOFF);
 		assert_true(pops_is_unsure(p));
@@ -290,8 +276,7 @@ test_mine_refused(void **state)
 }
 
 /* An error that may have come after the first write; it has ended all the same. */
-static void
-test_errors(void **state)
+FIXTURE_TEST(test_errors)
 {
 	static const struct { enum reply_error e; bool early; } table[] = {
 		{ REPLY_NOSCRIPT, true }, { REPLY_TRANSIENT, true }, { REPLY_ELSEWHERE, true },
@@ -301,7 +286,6 @@ test_errors(void **state)
 	struct pop_call *pop;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(table); i++) {
 		begin();
 		pops_refused(p, table[i].e, "why");
@@ -335,12 +319,10 @@ late_words(void)
 	return joined(&w);
 }
 
-static void
-test_late(void **state)
+FIXTURE_TEST(test_late)
 {
 	struct pop_call *pop;
 
-	(void)state;
 	assert_false(pops_is_late(p, 10 * SEC));
 	begin();
 	assert_false(pops_is_late(p, 10 * SEC));
@@ -362,12 +344,10 @@ test_late(void **state)
 }
 
 /* Several at once: each has an answer of its own. */
-static void
-test_several(void **state)
+FIXTURE_TEST(test_several)
 {
 	struct pop_call *first = lose_and_ask(), *second;
 
-	(void)state;
 	TOLD(first, LAST);
 	loop_run_for(loop, SEC);
 	second = lose_and_ask();
@@ -389,19 +369,5 @@ test_several(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_words, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_sent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_found, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_clock_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mine_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_several, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("pop", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }
