@@ -357,7 +357,9 @@ push(const char *payload)
 long long
 keys(void)
 {
-	return server_int(&server, "DBSIZE");
+	return server_int(&server, "EVAL %s 0", "local n = 0 "
+	    "for _, key in ipairs(redis.call('KEYS', '*')) do "
+	    "if not string.find(key, 'STATS$') then n = n + 1 end end return n");
 }
 
 bool

@@ -93,7 +93,8 @@ int	 fixture_teardown(void **);
 #define FIXTURE_TEST(name)	TEST_WITH(name, fixture_setup, fixture_teardown)
 
 void	 push(const char *payload);
-long long keys(void);				/* how many there are in Redis */
+/* How many there are in Redis, but for QSTATS, which a tick may have written by now. */
+long long keys(void);
 /*
  * Whether something of deliveries is left.  What Redis has seen of the pops of daemons
  * that died with messages in hand does not count.

@@ -291,7 +291,7 @@ QUEUE_TEST(test_close)
 	assert_int_equal(box.dropped, 3);
 	assert_int_equal(box.settled[SETTLED_DROPPED], 1);
 	assert_string_equal(server_do(&server, "HGET ordersSTATS acked"), "1");
-	assert_int_equal(keys(), 1);
+	assert_int_equal(keys(), 0);
 }
 
 QUEUE_TEST(test_freed)
