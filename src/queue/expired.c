@@ -13,7 +13,7 @@
  * the lock must still be there if the push did act: half of skew.  Names that were
  * heard earlier are dropped, and the log says so.
  */
-#include "queue/ack_private.h"
+#include "queue/leased.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ struct expired_push {
 
 struct expired {
 	struct queue		  queue;	/* first */
-	struct queue		 *ack;		/* the second half; owned */
+	struct queue		 *leased;	/* the second half; owned */
 	const struct queue_env	 *env;
 	struct config		 *config;	/* reference */
 	const struct queue_config *cfg;
@@ -320,7 +320,7 @@ static void
 expired_finish(struct expired *q)
 {
 	if (q->nwaiting + q->npushes == 0)
-		ack_close(q->ack);
+		leased_close(q->leased);
 	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->push_delay))
 		timer_set(&q->push_delay, 100 * MSEC);
 }
@@ -413,9 +413,9 @@ expired_check(struct expired *q)
 
 /* -- the table's functions -------------------------------------------------- */
 
-static const struct ack_kind expired_kind = {
+static const struct leased_kind expired_kind = {
 	.ops = &queue_expired,
-	.role = { ACK_ROLES_LIST("expired_pop") },
+	.role = { LEASED_ROLES_LIST("expired_pop") },
 	.promotes = true,
 };
 
@@ -443,7 +443,7 @@ expired_open(const struct queue_env *env, struct config *config,
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
 	conn_subscribe(q->subscription.conn, channel, expired_heard, q);
-	q->ack = ack_new(&expired_kind, env, config, cfg, stats, events, arg);
+	q->leased = leased_new(&expired_kind, env, config, cfg, stats, events, arg);
 	return &q->queue;
 }
 
@@ -454,7 +454,7 @@ expired_reconfigure(struct queue *queue, struct config *config, const struct que
 
 	config_hold(&q->config, config);
 	q->cfg = cfg;
-	ack_reconfigure(q->ack, config, cfg);
+	leased_reconfigure(q->leased, config, cfg);
 	expired_check(q);
 }
 
@@ -464,7 +464,7 @@ expired_conn_up(struct queue *queue, const struct conn_server *server)
 	struct expired *q = (struct expired *)queue;
 
 	timer_stop(&q->push_delay);
-	ack_conn_up(q->ack, server);
+	leased_conn_up(q->leased, server);
 	expired_check(q);
 	if (!q->closing)
 		subscription_conn_up(&q->subscription);
@@ -477,26 +477,26 @@ expired_conn_down(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	subscription_conn_down(&q->subscription);
-	ack_conn_down(q->ack);
+	leased_conn_down(q->leased);
 }
 
 static void
 expired_want(struct queue *queue, bool wanted)
 {
-	ack_want(((struct expired *)queue)->ack, wanted);
+	leased_want(((struct expired *)queue)->leased, wanted);
 }
 
 static void
 expired_fetch(struct queue *queue, unsigned n, enum turn turn)
 {
-	ack_fetch(((struct expired *)queue)->ack, n, turn);
+	leased_fetch(((struct expired *)queue)->leased, n, turn);
 }
 
 static void
 expired_settle(struct queue *queue, struct message *msg, const struct verdict *verdict,
     struct result *result)
 {
-	ack_settle(((struct expired *)queue)->ack, msg, verdict, result);
+	leased_settle(((struct expired *)queue)->leased, msg, verdict, result);
 }
 
 /* Checks the setting, too: an operator may have changed it. */
@@ -505,7 +505,7 @@ expired_tick(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
 
-	ack_tick_round(q->ack);
+	leased_tick_round(q->leased);
 	conn_probe(q->subscription.conn);
 	expired_check(q);
 }
@@ -515,7 +515,7 @@ expired_is_empty(const struct queue *queue)
 {
 	const struct expired *q = (const struct expired *)queue;
 
-	return q->nwaiting + q->npushes == 0 && ack_is_empty(q->ack);
+	return q->nwaiting + q->npushes == 0 && leased_is_empty(q->leased);
 }
 
 static void
@@ -524,7 +524,7 @@ expired_close(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	q->closing = true;
-	ack_want(q->ack, false);
+	leased_want(q->leased, false);
 	expired_wake(q);
 }
 
@@ -539,7 +539,7 @@ expired_free(struct queue *queue)
 	request_cancel(&q->get);
 	request_cancel(&q->set);
 	free(q->flags);
-	ack_free(q->ack);
+	leased_free(q->leased);
 	subscription_done(&q->subscription);
 	timer_stop(&q->push_delay);
 	loop_defer_cancel(q->env->loop, &q->turn);

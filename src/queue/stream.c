@@ -13,49 +13,49 @@
  * those of other consumers.  It decides nothing between daemons: two with one
  * name do not disturb each other.
  */
-#include "queue/ack_private.h"
+#include "queue/leased.h"
 
 #include <inttypes.h>
 
 static void
-stream_group(const struct ack *a, struct words *w)
+stream_group(const struct leased_facts *facts, struct words *w)
 {
-	words_add(w, a->cfg->consumer_group);
+	words_add(w, facts->cfg->consumer_group);
 }
 
 static void
-stream_consumer(const struct ack *a, struct words *w)
+stream_consumer(const struct leased_facts *facts, struct words *w)
 {
-	stream_group(a, w);
-	words_fmt(w, "%s-%s", a->env->host, a->cfg->name);
+	stream_group(facts, w);
+	words_fmt(w, "%s-%s", facts->host, facts->cfg->name);
 }
 
 static void
-stream_pop(const struct ack *a, struct words *w)
+stream_pop(const struct leased_facts *facts, struct words *w)
 {
-	stream_consumer(a, w);
-	words_fmt(w, "%" PRIu64, a->cfg->message_max);
+	stream_consumer(facts, w);
+	words_fmt(w, "%" PRIu64, facts->cfg->message_max);
 }
 
 static void
-stream_scan(const struct ack *a, struct words *w)
+stream_scan(const struct leased_facts *facts, struct words *w)
 {
-	stream_group(a, w);
-	words_add(w, ticker_scan(a->ticker));
-	words_fmt(w, "%" PRIu64, a->cfg->message_max);
+	stream_group(facts, w);
+	words_add(w, facts->scan);
+	words_fmt(w, "%" PRIu64, facts->cfg->message_max);
 }
 
-static const struct ack_kind stream_kind = {
+static const struct leased_kind stream_kind = {
 	.ops = &queue_stream,
 	.role = {
-		[ACK_POP] = ACK_ROLE("stream_pop", stream_pop, ACK_KEYS_POP),
-		[ACK_SETTLE] = ACK_ROLE("stream_settle", stream_consumer, ACK_KEYS_SETTLE,
+		[LEASED_POP] = LEASED_ROLE("stream_pop", stream_pop, LEASED_KEYS_POP),
+		[LEASED_SETTLE] = LEASED_ROLE("stream_settle", stream_consumer, LEASED_KEYS_SETTLE,
 		    KEY_QUEUE),
-		[ACK_RENEW] = ACK_ROLE("stream_renew", stream_consumer, ACK_KEYS_RENEW,
+		[LEASED_RENEW] = LEASED_ROLE("stream_renew", stream_consumer, LEASED_KEYS_RENEW,
 		    KEY_QUEUE),
-		[ACK_TICK] = ACK_ROLE("stream_tick", stream_scan, ACK_KEYS_TICK),
-		[ACK_ARM] = ACK_ROLE("stream_arm", stream_group, ACK_KEYS_ARM),
-		ACK_ROLES_ANY
+		[LEASED_TICK] = LEASED_ROLE("stream_tick", stream_scan, LEASED_KEYS_TICK),
+		[LEASED_ARM] = LEASED_ROLE("stream_arm", stream_group, LEASED_KEYS_ARM),
+		LEASED_ROLES_ANY
 	},
 	.promotes = true,
 };
@@ -65,10 +65,10 @@ stream_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return ack_new(&stream_kind, env, config, cfg, stats, events, arg);
+	return leased_new(&stream_kind, env, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_stream = {
 	.open = stream_open,
-	ACK_OPS,
+	LEASED_OPS,
 };

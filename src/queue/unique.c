@@ -6,18 +6,18 @@
  * lua/part/unique.lua.  The zset holds what waits and what is scheduled, so there
  * is no QDELAYED, and nothing for the tick to promote.
  */
-#include "queue/ack_private.h"
+#include "queue/leased.h"
 
-static const struct ack_kind unique_kind = {
+static const struct leased_kind unique_kind = {
 	.ops = &queue_unique,
 	.role = {
-		[ACK_POP] = ACK_ROLE("unique_pop", NULL, ACK_KEYS_POP),
-		[ACK_SETTLE] = ACK_ROLE("unique_settle", NULL, ACK_KEYS_SETTLE, KEY_QUEUE),
-		[ACK_RENEW] = ACK_ROLE("renew", NULL, ACK_KEYS_RENEW),
-		[ACK_TICK] = ACK_ROLE("unique_tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
+		[LEASED_POP] = LEASED_ROLE("unique_pop", NULL, LEASED_KEYS_POP),
+		[LEASED_SETTLE] = LEASED_ROLE("unique_settle", NULL, LEASED_KEYS_SETTLE, KEY_QUEUE),
+		[LEASED_RENEW] = LEASED_ROLE("renew", NULL, LEASED_KEYS_RENEW),
+		[LEASED_TICK] = LEASED_ROLE("unique_tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
 		    KEY_RETRY, KEY_DELIVERY, KEY_STATS),
-		[ACK_ARM] = ACK_ROLE("unique_arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_PAUSED),
-		ACK_ROLES_ANY
+		[LEASED_ARM] = LEASED_ROLE("unique_arm", NULL, KEY_QUEUE, KEY_RETRY, KEY_PAUSED),
+		LEASED_ROLES_ANY
 	},
 };
 
@@ -26,10 +26,10 @@ unique_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return ack_new(&unique_kind, env, config, cfg, stats, events, arg);
+	return leased_new(&unique_kind, env, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_unique = {
 	.open = unique_open,
-	ACK_OPS,
+	LEASED_OPS,
 };

@@ -3,7 +3,7 @@
  */
 #include "box.h"
 
-#include "queue/ack_private.h"
+#include "queue/leased_private.h"
 
 FIXTURE_TEST(test_rescue)
 {
@@ -45,7 +45,7 @@ FIXTURE_TEST(test_rescue_nonsense)
 	box_start(&box, 1);
 	WAIT(&box, box.n == 1);
 	server_do(&server, "FLUSHALL");
-	rescue = &((struct ack *)box.queue)->script[ACK_RESCUE];
+	rescue = &((struct leased *)box.queue)->script[LEASED_RESCUE];
 	saved = *rescue;
 	*rescue = &nonsense;
 	box_settle(&box, 0, VERDICT_RETRY, true, HOUR);

@@ -2,7 +2,7 @@
  * Script calls of a queue: they are sent here, and every answer comes through
  * here.  What several scripts' replies have in common is read here, too.
  */
-#include "queue/ack_private.h"
+#include "queue/leased_private.h"
 
 #include <stdlib.h>
 
@@ -11,16 +11,16 @@
 #define LONGEST		(24 * HOUR)	/* that a timer is set for */
 #define BULK_AGAIN	MINUTE		/* until a large rescue tries the bulk connection again */
 
-static const char *const ack_role_names[ACK_SCRIPTS] = {
-	[ACK_POP] = "pop", [ACK_SETTLE] = "settle", [ACK_RENEW] = "renew",
-	[ACK_TICK] = "tick", [ACK_ARM] = "arm", [ACK_MINE] = "mine",
-	[ACK_RESCUE] = "rescue", [ACK_BODY] = "body",
+static const char *const leased_role_names[LEASED_SCRIPTS] = {
+	[LEASED_POP] = "pop", [LEASED_SETTLE] = "settle", [LEASED_RENEW] = "renew",
+	[LEASED_TICK] = "tick", [LEASED_ARM] = "arm", [LEASED_MINE] = "mine",
+	[LEASED_RESCUE] = "rescue", [LEASED_BODY] = "body",
 };
 
 void
-ack_wake(void *arg)
+leased_wake(void *arg)
 {
-	struct ack *a = arg;
+	struct leased *a = arg;
 
 	loop_defer(a->env->loop, &a->turn, a->on_turn, a);
 }
@@ -28,7 +28,7 @@ ack_wake(void *arg)
 /* -- calls ------------------------------------------------------------------ */
 
 static void
-ack_call_free(struct call *call)
+leased_call_free(struct call *call)
 {
 	TAILQ_REMOVE(&call->ack->calls, call, entry);
 	request_cancel(&call->request);
@@ -38,52 +38,52 @@ ack_call_free(struct call *call)
 
 /* The bulk connection cannot be made. */
 static void
-ack_no_bulk(struct ack *a)
+leased_no_bulk(struct leased *a)
 {
 	char *text = xasprintf("no connection for messages above 64 KiB: %s",
 	    bulk_cause(a->env->bulk));
 
 	a->bulk_after = clock_mono() + BULK_AGAIN;
-	ack_complain(a, ACK_BODY, text);
+	leased_complain(a, LEASED_BODY, text);
 	free(text);
 }
 
 static void
-ack_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+leased_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct call *call = arg;
-	struct ack *a = call->ack;
+	struct leased *a = call->ack;
 
-	if (call->bulky && answer == CONN_NOT_SENT && ack_is_up(a))
-		ack_no_bulk(a);
+	if (call->bulky && answer == CONN_NOT_SENT && leased_is_up(a))
+		leased_no_bulk(a);
 	call->answered(a, call, answer, reply);
-	ack_call_free(call);
+	leased_call_free(call);
 }
 
 struct call *
-ack_call_new(struct ack *a, enum ack_script script, ack_answer_fn *answered)
+leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *answered)
 {
 	struct call *call = xcalloc(1, sizeof(*call));
 
 	call->ack = a;
 	call->script = script;
 	call->answered = answered;
-	request_init(&call->request, ack_answered, call);
+	request_init(&call->request, leased_answered, call);
 	TAILQ_INSERT_TAIL(&a->calls, call, entry);
 	return call;
 }
 
 void
-ack_cancel_calls(struct ack *a)
+leased_cancel_calls(struct leased *a)
 {
 	struct call *call;
 
 	while ((call = TAILQ_FIRST(&a->calls)) != NULL)
-		ack_call_free(call);
+		leased_call_free(call);
 }
 
 void
-ack_keys(const struct ack *a, const struct call *call, struct words *w)
+leased_keys(const struct leased *a, const struct call *call, struct words *w)
 {
 	const enum key *key = a->kind->role[call->script].keys;
 
@@ -92,12 +92,15 @@ ack_keys(const struct ack *a, const struct call *call, struct words *w)
 }
 
 void
-ack_words(const struct ack *a, const struct call *call, struct words *w)
+leased_words(const struct leased *a, const struct call *call, struct words *w)
 {
-	const struct ack_role *role = &a->kind->role[call->script];
+	const struct leased_role *role = &a->kind->role[call->script];
+	const struct leased_facts facts = {
+		.cfg = a->cfg, .host = a->env->host, .scan = ticker_scan(a->ticker)
+	};
 
 	if (role->words != NULL)
-		role->words(a, w);
+		role->words(&facts, w);
 }
 
 /*
@@ -105,19 +108,19 @@ ack_words(const struct ack *a, const struct call *call, struct words *w)
  * rescue takes the first one: the message is nowhere but here, and pops wait for it.
  */
 static bool
-ack_is_bulky(const struct ack *a, const struct call *call, const struct words *w)
+leased_is_bulky(const struct leased *a, const struct call *call, const struct words *w)
 {
-	return call->script == ACK_BODY || (call->script == ACK_RESCUE &&
+	return call->script == LEASED_BODY || (call->script == LEASED_RESCUE &&
 	    a->env->bulk != NULL && w->bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
 }
 
 void
-ack_send(struct ack *a, struct call *call, struct words *w)
+leased_send(struct leased *a, struct call *call, struct words *w)
 {
 	const struct script *s = a->script[call->script];
 
-	call->bulky = ack_is_bulky(a, call, w);
-	if (call->script == ACK_ARM)
+	call->bulky = leased_is_bulky(a, call, w);
+	if (call->script == LEASED_ARM)
 		watch_request(a->env->watch, &call->request, s, w);
 	else if (call->bulky)
 		bulk_request(a->env->bulk, &call->request, s, w);
@@ -126,7 +129,7 @@ ack_send(struct ack *a, struct call *call, struct words *w)
 }
 
 bool
-ack_is_up(const struct ack *a)
+leased_is_up(const struct leased *a)
 {
 	return conn_is_ready(a->env->conn);
 }
@@ -135,7 +138,7 @@ ack_is_up(const struct ack *a)
 
 /* Once when it begins; what the script found is told by the tick's report. */
 void
-ack_complain(struct ack *a, enum ack_script script, const char *text)
+leased_complain(struct leased *a, enum leased_script script, const char *text)
 {
 	struct tick_report report = { .warning = NULL };
 	char *warning;
@@ -145,14 +148,14 @@ ack_complain(struct ack *a, enum ack_script script, const char *text)
 		return;
 	}
 	a->complained[script] = true;
-	warning = xasprintf("%s: %s", ack_role_names[script], text);
+	warning = xasprintf("%s: %s", leased_role_names[script], text);
 	report.warning = warning;
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
 }
 
 enum reply_error
-ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply)
+leased_failed(struct leased *a, enum leased_script script, const struct redisReply *reply)
 {
 	enum reply_error e = reply_error(reply);
 	char text[REPLY_CAUSE];
@@ -161,12 +164,12 @@ ack_failed(struct ack *a, enum ack_script script, const struct redisReply *reply
 	if (e == REPLY_ELSEWHERE)
 		conn_reset(a->env->conn, text);
 	else
-		ack_complain(a, script, text);
+		leased_complain(a, script, text);
 	return e == REPLY_OK ? REPLY_OTHER : e;
 }
 
 double
-ack_saw_now(struct ack *a, const struct redisReply *reply)
+leased_saw_now(struct leased *a, const struct redisReply *reply)
 {
 	double now = reply_double(reply, 0);
 
@@ -175,7 +178,7 @@ ack_saw_now(struct ack *a, const struct redisReply *reply)
 }
 
 bool
-ack_time(const struct redisReply *reply, double *ret)
+leased_time(const struct redisReply *reply, double *ret)
 {
 	size_t len;
 
@@ -186,7 +189,7 @@ ack_time(const struct redisReply *reply, double *ret)
 }
 
 usec_t
-ack_usec(double seconds)
+leased_usec(double seconds)
 {
 	if (!(seconds > 0))
 		return 0;
@@ -196,15 +199,15 @@ ack_usec(double seconds)
 }
 
 usec_t
-ack_until(const struct redisReply *reply, double now)
+leased_until(const struct redisReply *reply, double now)
 {
 	double at;
 
-	return ack_time(reply, &at) ? ack_usec(at - now) : -1;
+	return leased_time(reply, &at) ? leased_usec(at - now) : -1;
 }
 
 bool
-ack_saw_due(struct ack *a, double now, const struct redisReply *reply, bool ours)
+leased_saw_due(struct leased *a, double now, const struct redisReply *reply, bool ours)
 {
-	return watcher_saw_retry(a->watcher, ack_until(reply, now), ours);
+	return watcher_saw_retry(a->watcher, leased_until(reply, now), ours);
 }

@@ -1,7 +1,7 @@
 /*
  * The calls of the settler: words and replies of the settle and rescue scripts.
  */
-#include "queue/ack_private.h"
+#include "queue/leased_private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 /* -- what the scripts are told ---------------------------------------------- */
 
 static const char *
-ack_op_name(enum verdict_op op)
+leased_op_name(enum verdict_op op)
 {
 	static const char *const names[] = {
 		[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEAD] = "dead",
@@ -20,7 +20,7 @@ ack_op_name(enum verdict_op op)
 }
 
 static void
-ack_add_status(struct words *w, const struct result *r)
+leased_add_status(struct words *w, const struct result *r)
 {
 	char name[UTIL_SIGNAL_MAX];
 
@@ -33,7 +33,7 @@ ack_add_status(struct words *w, const struct result *r)
 }
 
 static void
-ack_add_error(struct words *w, const struct result *r)
+leased_add_error(struct words *w, const struct result *r)
 {
 	if (r->error_tail != NULL && r->error_len > 0)
 		words_mem(w, r->error_tail, r->error_len);
@@ -46,11 +46,11 @@ ack_add_error(struct words *w, const struct result *r)
 }
 
 static void
-ack_add_result(struct words *w, const struct delivery *d)
+leased_add_result(struct words *w, const struct delivery *d)
 {
 	const struct verdict *v = &d->verdict;
 
-	words_add(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : ack_op_name(v->op));
+	words_add(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : leased_op_name(v->op));
 	words_mem(w, d->msg->tag, d->taglen);
 	words_add(w, d->msg->token);
 	if (v->op == VERDICT_RETRY)
@@ -59,8 +59,8 @@ ack_add_result(struct words *w, const struct delivery *d)
 		return;
 	words_add(w, v->failed ? "1" : "0");
 	words_add(w, reason_name(v->reason));
-	ack_add_status(w, &d->result);
-	ack_add_error(w, &d->result);
+	leased_add_status(w, &d->result);
+	leased_add_error(w, &d->result);
 }
 
 /* -- settle ----------------------------------------------------------------- */
@@ -68,10 +68,10 @@ ack_add_result(struct words *w, const struct delivery *d)
 enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIRST };	/* an answer for each from there */
 
 static void
-ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
+leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	bool complained = a->complained[ACK_SETTLE];
+	bool complained = a->complained[LEASED_SETTLE];
 	size_t i, good = 0, refused = 0;
 	const char *text;
 	double now;
@@ -81,11 +81,11 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	if (reply_len(reply) != call->batch.n + SETTLE_FIRST) {
-		settler_refused(a->settler, &call->batch, ack_failed(a, ACK_SETTLE, reply));
+		settler_refused(a->settler, &call->batch, leased_failed(a, LEASED_SETTLE, reply));
 		return;
 	}
-	now = ack_saw_now(a, reply_at(reply, SETTLE_NOW));
-	if (ack_saw_due(a, now, reply_at(reply, SETTLE_DUE), true))
+	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
+	if (leased_saw_due(a, now, reply_at(reply, SETTLE_DUE), true))
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, SETTLE_FIRST + i), NULL);
@@ -97,63 +97,63 @@ ack_settled(struct ack *a, struct call *call, enum conn_answer answer,
 	if (call->batch.over && refused == 0)
 		pops_set_noted(a->pops, false);
 	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
-		ack_complain(a, ACK_SETTLE, NULL);
+		leased_complain(a, LEASED_SETTLE, NULL);
 }
 
 static void
-ack_send_settle(struct ack *a, const struct delivery_batch *b, ack_answer_fn *answered)
+leased_send_settle(struct leased *a, const struct delivery_batch *b, leased_answer_fn *answered)
 {
-	struct call *call = ack_call_new(a, ACK_SETTLE, answered);
+	struct call *call = leased_call_new(a, LEASED_SETTLE, answered);
 	struct words w = { 0 };
 	size_t i;
 
 	call->batch = *b;
-	ack_keys(a, call, &w);
+	leased_keys(a, call, &w);
 	words_fmt(&w, "%lld", (long long)a->cfg->dead_max);
 	words_add(&w, a->env->host);
 	if (b->over)
 		pops_add_name(a->pops, pops_last_number(a->pops), &w);
 	else
 		words_add(&w, "");
-	ack_words(a, call, &w);
+	leased_words(a, call, &w);
 	for (i = 0; i < b->n; i++)
-		ack_add_result(&w, b->v[i]);
-	ack_send(a, call, &w);
+		leased_add_result(&w, b->v[i]);
+	leased_send(a, call, &w);
 }
 
 /* -- leaving ---------------------------------------------------------------- */
 
 /* Whether Redis may forget our pops as soon as their deliveries are settled. */
 static bool
-ack_may_end(const struct ack *a)
+leased_may_end(const struct leased *a)
 {
 	return pops_is_noted(a->pops) && a->asked == 0 && pops_is_idle(a->pops);
 }
 
 static void
-ack_left(struct ack *a, struct call *call UNUSED, enum conn_answer answer,
+leased_left(struct leased *a, struct call *call UNUSED, enum conn_answer answer,
     const struct redisReply *reply UNUSED)
 {
 	a->leaving = false;
 	pops_set_noted(a->pops, answer != CONN_REPLY);
-	ack_wake(a);
+	leased_wake(a);
 }
 
 void
-ack_leave(struct ack *a)
+leased_leave(struct leased *a)
 {
 	struct delivery_batch none = { .over = true };
 
-	if (!ack_is_up(a) || a->leaving || watcher_will_fetch(a->watcher) || !ack_may_end(a))
+	if (!leased_is_up(a) || a->leaving || watcher_will_fetch(a->watcher) || !leased_may_end(a))
 		return;
 	a->leaving = true;
-	ack_send_settle(a, &none, ack_left);
+	leased_send_settle(a, &none, leased_left);
 }
 
 /* -- rescue ----------------------------------------------------------------- */
 
 static void
-ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
+leased_rescued(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	struct delivery *d = call->batch.v[0];
@@ -165,19 +165,19 @@ ack_rescued(struct ack *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	if (!settler_rescued(a->settler, d, text)) {
-		settler_refuse(a->settler, d, ack_failed(a, ACK_RESCUE, reply));
+		settler_refuse(a->settler, d, leased_failed(a, LEASED_RESCUE, reply));
 		return;
 	}
 	if (ledger_refused(a->ledger) == 0)
-		ack_complain(a, ACK_RESCUE, NULL);
+		leased_complain(a, LEASED_RESCUE, NULL);
 	if (strcmp(text, "there") != 0)
 		pops_saw_number(a->pops, number);
 }
 
 static void
-ack_send_rescue(struct ack *a, const struct delivery_batch *b)
+leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 {
-	struct call *call = ack_call_new(a, ACK_RESCUE, ack_rescued);
+	struct call *call = leased_call_new(a, LEASED_RESCUE, leased_rescued);
 	struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
 	struct words w = { 0 };
@@ -185,8 +185,8 @@ ack_send_rescue(struct ack *a, const struct delivery_batch *b)
 	if (d->rescue_call == 0)
 		d->rescue_call = pops_next_number();
 	call->batch = *b;
-	ack_keys(a, call, &w);
-	words_add(&w, ack_op_name(d->verdict.op));
+	leased_keys(a, call, &w);
+	words_add(&w, leased_op_name(d->verdict.op));
 	words_mem(&w, m->tag, d->taglen);
 	words_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
 	words_fmt(&w, "%u", d->idlen);
@@ -198,36 +198,36 @@ ack_send_rescue(struct ack *a, const struct delivery_batch *b)
 	words_fmt(&w, "%lld", (long long)m->cfg->dead_max);
 	words_add(&w, a->env->host);
 	words_add(&w, reason_name(d->verdict.reason));
-	ack_add_status(&w, &d->result);
-	ack_add_error(&w, &d->result);
+	leased_add_status(&w, &d->result);
+	leased_add_error(&w, &d->result);
 	pops_add_name(a->pops, d->rescue_call, &w);
 	words_fmt(&w, "%" PRIu64, pops_last_number(a->pops));
-	ack_words(a, call, &w);
-	ack_send(a, call, &w);
+	leased_words(a, call, &w);
+	leased_send(a, call, &w);
 }
 
 void
-ack_check(struct ack *a, struct delivery *d, ack_answer_fn *answered)
+leased_check(struct leased *a, struct delivery *d, leased_answer_fn *answered)
 {
-	struct call *call = ack_call_new(a, ACK_RESCUE, answered);
+	struct call *call = leased_call_new(a, LEASED_RESCUE, answered);
 	struct words w = { 0 };
 	int i;
 
 	batch_add(&call->batch, d);
-	ack_keys(a, call, &w);
+	leased_keys(a, call, &w);
 	words_add(&w, "check");
 	words_mem(&w, d->msg->tag, d->taglen);
 	words_add(&w, "");
 	for (i = 0; i < 4; i++)	/* idlen attempts crashes delay */
 		words_add(&w, "0");
 	words_mem(&w, d->msg->payload, d->msg->len);
-	ack_send(a, call, &w);
+	leased_send(a, call, &w);
 }
 
 /* -- the settler's events --------------------------------------------------- */
 
 static void
-ack_letter_checked(struct ack *a, struct call *call, enum conn_answer answer,
+leased_letter_checked(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	const char *text = reply_str(reply, NULL);
@@ -235,71 +235,72 @@ ack_letter_checked(struct ack *a, struct call *call, enum conn_answer answer,
 	if (answer != CONN_REPLY)
 		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
 	else if (text == NULL)
-		settler_refuse(a->settler, call->batch.v[0], ack_failed(a, ACK_RESCUE, reply));
+		settler_refuse(a->settler, call->batch.v[0],
+		    leased_failed(a, LEASED_RESCUE, reply));
 	else
 		settler_checked(a->settler, call->batch.v[0], text);
 }
 
 static void
-ack_check_letter(struct delivery *d, void *arg)
+leased_check_letter(struct delivery *d, void *arg)
 {
-	ack_check(arg, d, ack_letter_checked);
+	leased_check(arg, d, leased_letter_checked);
 }
 
 static void
-ack_settler_done(struct delivery *d, enum settled how, void *arg)
+leased_settler_done(struct delivery *d, enum settled how, void *arg)
 {
-	struct ack *a = arg;
+	struct leased *a = arg;
 
 	a->queue.events->settled(d->msg, &d->verdict, &d->result, how, a->queue.arg);
 }
 
 static void
-ack_settler_warn(const char *text, void *arg)
+leased_settler_warn(const char *text, void *arg)
 {
-	ack_complain(arg, ACK_SETTLE, text);
+	leased_complain(arg, LEASED_SETTLE, text);
 }
 
 static void
-ack_batch_due(void *arg)
+leased_batch_due(void *arg)
 {
-	ack_flush(arg);
-	ack_wake(arg);
+	leased_flush(arg);
+	leased_wake(arg);
 }
 
 void
-ack_settler_init(struct ack *a)
+leased_settler_init(struct leased *a)
 {
 	static const struct settler_events events = {
-		.settled = ack_settler_done, .check = ack_check_letter,
-		.warn = ack_settler_warn, .wake = ack_wake,
-		.batch_due = ack_batch_due,
+		.settled = leased_settler_done, .check = leased_check_letter,
+		.warn = leased_settler_warn, .wake = leased_wake,
+		.batch_due = leased_batch_due,
 	};
 
 	a->settler = settler_new(a->env->loop, a->ledger, &events, a);
 }
 
 bool
-ack_is_unsure(const struct ack *a)
+leased_is_unsure(const struct leased *a)
 {
 	return settler_is_rescuing(a->settler) || pops_is_unsure(a->pops);
 }
 
 void
-ack_flush(struct ack *a)
+leased_flush(struct leased *a)
 {
 	bool may_rescue = !pops_is_sent(a->pops) &&
-	    (settler_is_rescuing(a->settler) || !ack_is_unsure(a));
+	    (settler_is_rescuing(a->settler) || !leased_is_unsure(a));
 	enum settler_call what;
 	struct delivery_batch b;
 
-	if (!ack_is_up(a))
+	if (!leased_is_up(a))
 		return;
-	while ((what = settler_next(a->settler, may_rescue, ack_may_end(a), &b)) !=
+	while ((what = settler_next(a->settler, may_rescue, leased_may_end(a), &b)) !=
 	    SETTLER_NOTHING) {
 		if (what == SETTLER_RESCUE)
-			ack_send_rescue(a, &b);
+			leased_send_rescue(a, &b);
 		else
-			ack_send_settle(a, &b, ack_settled);
+			leased_send_settle(a, &b, leased_settled);
 	}
 }

@@ -1,0 +1,480 @@
+/*
+ * A queue that delivers at least once: it composes six objects, none of which knows
+ * another one but the ledger.  Calls from the engine, answers of scripts and timers
+ * change their states and end in leased_wake(); at the end of the turn leased_turn() sends
+ * what can be sent.
+ *
+ *	what happens		who learns of it		what may follow
+ *
+ *	engine wants		watcher				arm, or ready()
+ *	engine fetches		watcher				pop, or FOUND ones
+ *	engine settles		settler -> ledger		settle, rescue
+ *	a key changes		watcher				arm, or ready()
+ *	connection is up	all of them			renew, mine, settle, tick
+ *
+ *	arm answers		watcher				ready()
+ *	pop answers		pops, ledger, loader, watcher	deliver(), body
+ *	mine answers		pops, ledger, loader		renew, body, mine
+ *	body answers		loader -> ledger		ready(): it is FOUND
+ *	settle answers		settler -> ledger, watcher	settled(), rescue
+ *	rescue answers		settler -> ledger, pops		settled()
+ *	renew answers		ledger				lost(), check
+ *	tick answers		ticker, watcher			tick, ready()
+ *
+ *	timers of		watcher: arm, ready(), tick	ticker: tick
+ *				pops: mine			loader: body
+ *				ledger: renew			settler: settle
+ */
+#include "queue/leased.h"
+
+#include <stdlib.h>
+
+#include "policy/rate.h"
+#include "queue/leased_private.h"
+
+/* -- ticks ------------------------------------------------------------------ */
+
+/*
+ * Leases are judged only after an unbroken window of timely replies: after an
+ * outage all look expired, and their owners must have had time to renew.
+ */
+static struct ticker_terms
+leased_tick_terms(const struct leased *a)
+{
+	usec_t since = conn_timely_since(a->env->conn);
+	struct ticker_terms t = {
+		.lease = a->cfg->lease, .foreign_timeout = a->cfg->foreign_timeout,
+		.judge_at = USEC_MAX, .redis_now = conn_redis_time(a->env->conn),
+	};
+
+	if (!a->closing && since != 0 && t.redis_now > 0)
+		t.judge_at = since + 2 * ledger_renew_interval(a->ledger);
+	return t;
+}
+
+enum {
+	TICKED_NOW, TICKED_MORE, TICKED_REQUEUED, TICKED_PROMOTED, TICKED_DROPPED,
+	TICKED_WAITING, TICKED_EXPIRES, TICKED_DUE, TICKED_DELAYED, TICKED_RANK,
+	TICKED_CURSOR, TICKED_WARNING, TICKED_SCAN	/* the last of streams only */
+};
+static const char leased_ticked_form[] = {
+	FIELD_NUMBER, FIELD_INT, FIELD_INT, FIELD_INT, FIELD_INT,
+	FIELD_INT, FIELD_TIME, FIELD_TIME, FIELD_TIME, FIELD_INT,
+	FIELD_STR, FIELD_STR, 0
+};
+
+/* Returns true if the round goes on. */
+static bool
+leased_ticked_ok(struct leased *a, const struct redisReply *reply)
+{
+	double now = leased_saw_now(a, reply_at(reply, TICKED_NOW));
+	const char *warning = reply_str_at(reply, TICKED_WARNING);
+	usec_t delayed_in = leased_until(reply_at(reply, TICKED_DELAYED), now);
+	const struct ticker_terms terms = leased_tick_terms(a);
+	const struct ticker_answer answer = {
+		.more = reply_int_at(reply, TICKED_MORE) != 0,
+		.requeued = (unsigned)reply_int_at(reply, TICKED_REQUEUED),
+		.promoted = (unsigned)reply_int_at(reply, TICKED_PROMOTED),
+		.dropped = (unsigned)reply_int_at(reply, TICKED_DROPPED),
+		.expires_in = leased_until(reply_at(reply, TICKED_EXPIRES), now),
+		.rank = reply_int_at(reply, TICKED_RANK),
+		.cursor = reply_str_at(reply, TICKED_CURSOR),
+		.scan = reply_str(reply_at(reply, TICKED_SCAN), NULL),
+	};
+
+	leased_complain(a, LEASED_TICK, warning[0] != '\0' ? warning : NULL);
+	if (leased_saw_due(a, now, reply_at(reply, TICKED_DUE), false) ||
+	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICKED_WAITING) > 0)
+		watcher_saw_work(a->watcher);
+	if (ticker_answered(a->ticker, &answer, &terms))
+		return true;
+	if (!a->closing && delayed_in >= 0)
+		watcher_saw_delayed(a->watcher, delayed_in);
+	return false;
+}
+
+static void	leased_tick(struct leased *, bool at_once);
+
+static void
+leased_ticked(struct leased *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct tick_report report;
+
+	(void)call;
+	leased_wake(a);
+	if (answer != CONN_REPLY) {
+		ticker_lost(a->ticker, answer == CONN_LOST);
+	} else if (!reply_has(reply, 0, leased_ticked_form)) {
+		(void)leased_failed(a, LEASED_TICK, reply);
+		ticker_refused(a->ticker, ledger_patience(a->ledger));
+	} else if (leased_ticked_ok(a, reply)) {
+		leased_tick(a, true);
+		return;
+	}
+	if (ticker_report(a->ticker, &report))
+		a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+leased_tick(struct leased *a, bool at_once)
+{
+	const struct ticker_terms terms = leased_tick_terms(a);
+	struct call *call;
+	struct words w = { 0 };
+
+	if (!leased_is_up(a) || !ticker_begin(a->ticker, at_once))
+		return;
+	call = leased_call_new(a, LEASED_TICK, leased_ticked);
+	leased_keys(a, call, &w);
+	ticker_add_words(a->ticker, &terms, &w);
+	leased_words(a, call, &w);
+	ticker_add_counters(a->ticker, &w);
+	leased_send(a, call, &w);
+}
+
+static void
+leased_tick_due(void *arg)
+{
+	leased_tick(arg, false);
+}
+
+/* -- looking for work ------------------------------------------------------- */
+
+/* now waiting due delayed paused why ttl full; due and delayed count from now */
+static void
+leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
+    const struct redisReply *reply)
+{
+	struct watcher_found f = { .tracked = call->armed };
+	int64_t ttl;
+
+	if (answer != CONN_REPLY) {
+		watcher_arm_lost(a->watcher);
+		return;
+	}
+	leased_wake(a);
+	if (reply_len(reply) < 8) {
+		if (leased_failed(a, LEASED_ARM, reply) == REPLY_ELSEWHERE)
+			watcher_arm_lost(a->watcher);
+		else
+			watcher_arm_refused(a->watcher, ledger_patience(a->ledger));
+		return;
+	}
+	leased_complain(a, LEASED_ARM, NULL);
+	leased_saw_now(a, reply_at(reply, 0));
+	f.waiting = reply_int(reply_at(reply, 1), 0) != 0;
+	f.retry_in = leased_until(reply_at(reply, 2), 0);
+	f.delayed_in = a->closing ? -1 : leased_until(reply_at(reply, 3), 0);
+	f.paused = reply_int(reply_at(reply, 4), 0) != 0;
+	ttl = reply_int(reply_at(reply, 6), -1);
+	f.pause_left = ttl >= 0 ? leased_usec((double)ttl / 1e3) : -1;
+	f.full = reply_int(reply_at(reply, 7), 0) != 0;
+	if (watcher_armed(a->watcher, &f))
+		a->queue.events->paused(f.paused, reply_str(reply_at(reply, 5), NULL),
+		    a->queue.arg);
+}
+
+static void
+leased_arm(struct leased *a)
+{
+	struct call *call = leased_call_new(a, LEASED_ARM, leased_armed);
+	struct words w = { 0 };
+
+	call->armed = watch_is_on(a->env->watch);
+	leased_keys(a, call, &w);
+	if (a->cfg->fleet_concurrency > 0)
+		words_key(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
+	words_fmt(&w, "%d", a->cfg->fleet_concurrency);
+	leased_words(a, call, &w);
+	leased_send(a, call, &w);
+}
+
+static void
+leased_look(struct leased *a)
+{
+	if (a->asked > 0 || a->closing || !leased_is_up(a) || leased_is_unsure(a) ||
+	    leased_is_full(a))
+		return;
+	if (a->no_room_at != ledger_departures(a->ledger))
+		watcher_set_no_room(a->watcher, false);
+	switch (watcher_look(a->watcher, ledger_found(a->ledger) != NULL)) {
+	case WATCHER_FETCH:
+		a->queue.events->ready(a->queue.arg);
+		break;
+	case WATCHER_ARM:
+		leased_arm(a);
+		break;
+	case WATCHER_WAIT:
+		break;
+	}
+}
+
+static void
+leased_key_changed(void *arg)
+{
+	const struct leased_key *k = arg;
+	double taken = ledger_count(k->ack->ledger, DELIVERY_IN_HAND);
+	double most = config_most(k->ack->cfg);
+
+	watcher_key_changed(k->ack->watcher, k->which, taken < most ? taken / most : 1);
+}
+
+static void
+leased_promote(void *arg)
+{
+	struct leased *a = arg;
+
+	if (!a->closing)
+		leased_tick(a, false);
+}
+
+static void
+leased_warn(const char *text, void *arg)
+{
+	struct leased *a = arg;
+	struct tick_report report = { .warning = text };
+
+	a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+leased_watch(struct leased *a)
+{
+	static const enum key of[ARRAY_LEN(a->watch)] = {
+		KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED, KEY_BACKUP
+	};
+	static const struct watcher_events events = {
+		.wake = leased_wake, .promote = leased_promote, .warn = leased_warn,
+	};
+	struct leased_key *k;
+	size_t i;
+
+	a->watcher = watcher_new(a->env->loop, a->env->fleet, a->kind->promotes, &events, a);
+	for (i = 0; i < ARRAY_LEN(of); i++) {
+		k = &a->watch[i];
+		*k = (struct leased_key){
+			.key = { .key = a->keys.name[of[i]], .len = a->keys.len[of[i]],
+			    .changed = leased_key_changed, .arg = k },
+			.ack = a, .which = of[i],
+		};
+		watch_add(a->env->watch, &k->key);
+	}
+}
+
+/* -- turns ------------------------------------------------------------------ */
+
+static void
+leased_finish(struct leased *a)
+{
+	if (!pops_is_sent(a->pops) && ledger_is_empty(a->ledger))
+		leased_leave(a);
+	if (!a->closing || a->closed || a->asked > 0 || pops_is_sent(a->pops) ||
+	    ticker_is_sent(a->ticker) || a->leaving || leased_is_unsure(a) ||
+	    !ledger_is_empty(a->ledger))
+		return;
+	if (leased_is_up(a) && ticker_has_counters(a->ticker)) {
+		leased_tick(a, true);
+		return;
+	}
+	a->closed = true;
+	a->queue.events->closed(a->queue.arg);
+}
+
+/* Says that Redis accepts again what it has refused. */
+static void
+leased_refusals_over(struct leased *a)
+{
+	struct tick_report report = { .warning = "settle: Redis accepts the results again" };
+	unsigned refused = ledger_refused(a->ledger);
+
+	if (refused > 0 || !a->refusing) {
+		a->refusing = refused > 0;
+		return;
+	}
+	a->refusing = false;
+	leased_complain(a, LEASED_SETTLE, NULL);
+	leased_complain(a, LEASED_RESCUE, NULL);
+	a->queue.events->ticked(&report, a->queue.arg);
+}
+
+static void
+leased_turn(void *arg)
+{
+	struct leased *a = arg;
+
+	leased_fetch_step(a);
+	if (a->closing && ledger_give_back(a->ledger, true))
+		leased_wake(a);
+	settler_put_away(a->settler, leased_is_up(a));
+	leased_refusals_over(a);
+	if (!settler_waits(a->settler, !a->closing && leased_is_up(a))) {
+		leased_flush(a);
+		leased_look(a);
+	}
+	leased_finish(a);
+}
+
+/* -- the table's functions -------------------------------------------------- */
+
+static void
+leased_configure(struct leased *a, struct config *config, const struct queue_config *cfg)
+{
+	config_hold(&a->config, config);
+	a->cfg = cfg;
+	a->gap = rate_gap(cfg->rate);
+	ledger_set_lease(a->ledger, cfg->lease);
+}
+
+struct queue *
+leased_new(const struct leased_kind *kind, const struct queue_env *env, struct config *config,
+    const struct queue_config *cfg, struct stats *stats,
+    const struct queue_events *events, void *arg)
+{
+	struct leased *a = xcalloc(1, sizeof(*a));
+	int i;
+
+	a->kind = kind;
+	a->queue.ops = kind->ops;
+	a->queue.events = events;
+	a->queue.arg = arg;
+	a->env = env;
+	a->on_turn = leased_turn;
+	a->ledger = ledger_new(env->loop, cfg->lease, leased_renew, a);
+	leased_configure(a, config, cfg);
+	keys_init(&a->keys, cfg->key);
+	for (i = 0; i < LEASED_SCRIPTS; i++)
+		a->script[i] = script_find(kind->role[i].script);
+	TAILQ_INIT(&a->calls);
+	a->pops = pops_new(env->loop, env->instance, (unsigned)config_most(cfg), leased_ask, a);
+	leased_settler_init(a);
+	a->loader = loader_new(env->loop, a->ledger, leased_load, a);
+	a->ticker = ticker_new(env->loop, stats, leased_tick_due, a);
+	leased_watch(a);
+	return &a->queue;
+}
+
+void
+leased_reconfigure(struct queue *q, struct config *config, const struct queue_config *cfg)
+{
+	struct leased *a = (struct leased *)q;
+
+	leased_configure(a, config, cfg);
+	watcher_reconfigure(a->watcher);
+	/* The lease may be shorter than the time until the next renewal. */
+	leased_renew_all(a);
+	leased_wake(a);
+}
+
+void
+leased_conn_up(struct queue *q, const struct conn_server *server)
+{
+	struct leased *a = (struct leased *)q;
+
+	(void)server;
+	watcher_up(a->watcher);
+	pops_up(a->pops);
+	settler_up(a->settler);
+	leased_renew_all(a);
+	leased_ask(a);
+	leased_flush(a);
+	ticker_up(a->ticker);
+	leased_wake(a);
+}
+
+void
+leased_conn_down(struct queue *q)
+{
+	struct leased *a = (struct leased *)q;
+
+	watcher_down(a->watcher);
+	pops_down(a->pops);
+	ticker_down(a->ticker);
+	leased_wake(a);
+}
+
+void
+leased_want(struct queue *q, bool wanted)
+{
+	struct leased *a = (struct leased *)q;
+
+	if (a->closing || watcher_is_wanted(a->watcher) == wanted)
+		return;
+	watcher_want(a->watcher, wanted);
+	leased_wake(a);
+}
+
+void
+leased_fetch(struct queue *q, unsigned n, enum turn turn)
+{
+	struct leased *a = (struct leased *)q;
+
+	a->asked = n;
+	a->fetch_turn = turn;
+	a->got = 0;
+	watcher_fetching(a->watcher);
+	leased_wake(a);
+}
+
+void
+leased_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
+    struct result *result)
+{
+	struct leased *a = (struct leased *)q;
+
+	watcher_set_no_room(a->watcher, false);
+	settler_keep(a->settler, msg->queue_data, verdict, result);
+}
+
+/* Also the safety net under the watch: it is armed anew. */
+void
+leased_tick_round(struct queue *q)
+{
+	struct leased *a = (struct leased *)q;
+
+	watcher_round(a->watcher);
+	leased_tick(a, false);
+	leased_wake(a);
+}
+
+bool
+leased_is_empty(const struct queue *q)
+{
+	const struct leased *a = (const struct leased *)q;
+
+	return watcher_is_empty(a->watcher) && !pops_is_sent(a->pops) &&
+	    ledger_is_empty(a->ledger);
+}
+
+void
+leased_close(struct queue *q)
+{
+	struct leased *a = (struct leased *)q;
+
+	a->closing = true;
+	watcher_want(a->watcher, false);
+	watcher_down(a->watcher);
+	ticker_close(a->ticker);
+	leased_wake(a);
+}
+
+void
+leased_free(struct queue *q)
+{
+	struct leased *a = (struct leased *)q;
+	size_t i;
+
+	leased_cancel_calls(a);
+	settler_free(a->settler);
+	loader_free(a->loader);
+	ledger_free(a->ledger);
+	pops_free(a->pops);
+	for (i = 0; i < ARRAY_LEN(a->watch); i++)
+		watch_remove(a->env->watch, &a->watch[i].key);
+	watcher_free(a->watcher);
+	ticker_free(a->ticker);
+	loop_defer_cancel(a->env->loop, &a->turn);
+	keys_done(&a->keys);
+	config_unref(a->config);
+	free(a);
+}

@@ -1,0 +1,91 @@
+/*
+ * A queue that delivers at least once, for the tables of the kinds built on it: ack.c,
+ * unique.c, stream.c and expired.c.  The kinds differ in which script plays which part.
+ */
+#ifndef RQD_QUEUE_LEASED_H
+#define RQD_QUEUE_LEASED_H
+
+#include "queue/keys.h"
+#include "queue/queue.h"
+#include "redis/words.h"
+
+enum leased_script {
+	LEASED_POP, LEASED_SETTLE, LEASED_RENEW, LEASED_TICK, LEASED_ARM, LEASED_MINE,
+	LEASED_RESCUE, LEASED_BODY, LEASED_SCRIPTS
+};
+
+/* What the words of a kind are made of; borrowed for the call. */
+struct leased_facts {
+	const struct queue_config *cfg;
+	const char	*host;
+	const char	*scan;		/* where the tick goes on in the source */
+};
+
+/* A script's part in a kind. */
+struct leased_role {
+	const char	*script;	/* its name: src/queue/lua/NAME.lua */
+	/* Extra ARGV of this kind: after the common ones, before a list (results, counters). */
+	void		(*words)(const struct leased_facts *, struct words *);
+	enum key	 keys[KEY_MAX];	/* its KEYS; KEY_MAX ends them */
+};
+#define LEASED_ROLE(script, words, ...)	{ script, words, { __VA_ARGS__, KEY_MAX } }
+
+/* KEYS of parts that more than one kind's script plays. */
+#define LEASED_KEYS_POP	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, \
+			KEY_RATE
+#define LEASED_KEYS_SETTLE	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
+#define LEASED_KEYS_RENEW	KEY_BACKUP, KEY_RETRY, KEY_DELIVERY
+#define LEASED_KEYS_TICK	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, \
+			KEY_DELAYED, KEY_STATS
+#define LEASED_KEYS_ARM	KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED
+
+/* Parts that are played by the same script in every kind. */
+#define LEASED_ROLES_ANY \
+	[LEASED_MINE] = LEASED_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY), \
+	[LEASED_RESCUE] = LEASED_ROLE("rescue", NULL, LEASED_KEYS_SETTLE), \
+	[LEASED_BODY] = LEASED_ROLE("body", NULL, KEY_CONTEXT, KEY_DELIVERY)
+/* All parts of a kind whose source is a list. */
+#define LEASED_ROLES_LIST(pop) \
+	[LEASED_POP] = LEASED_ROLE(pop, NULL, LEASED_KEYS_POP), \
+	[LEASED_SETTLE] = LEASED_ROLE("settle", NULL, LEASED_KEYS_SETTLE), \
+	[LEASED_RENEW] = LEASED_ROLE("renew", NULL, LEASED_KEYS_RENEW), \
+	[LEASED_TICK] = LEASED_ROLE("tick", NULL, LEASED_KEYS_TICK), \
+	[LEASED_ARM] = LEASED_ROLE("arm", NULL, LEASED_KEYS_ARM), \
+	LEASED_ROLES_ANY
+
+/*
+ * A kind.  All that a script of a part is given and answers is the same for
+ * all kinds; the heads of pop.lua, settle.lua and so on say what.
+ */
+struct leased_kind {
+	const struct queue_ops	*ops;
+	struct leased_role		 role[LEASED_SCRIPTS];
+	/*
+	 * What falls due later in the source itself (arm's "delayed"): the tick
+	 * must put it where pops find it, or else pops find it themselves.
+	 */
+	bool			 promotes;
+};
+
+struct queue	*leased_new(const struct leased_kind *, const struct queue_env *, struct config *,
+		    const struct queue_config *, struct stats *,
+		    const struct queue_events *, void *arg);
+void		 leased_reconfigure(struct queue *, struct config *, const struct queue_config *);
+void		 leased_conn_up(struct queue *, const struct conn_server *);
+void		 leased_conn_down(struct queue *);
+void		 leased_want(struct queue *, bool);
+void		 leased_fetch(struct queue *, unsigned, enum turn);
+void		 leased_settle(struct queue *, struct message *, const struct verdict *,
+		    struct result *);
+void		 leased_tick_round(struct queue *);
+bool		 leased_is_empty(const struct queue *);
+void		 leased_close(struct queue *);
+void		 leased_free(struct queue *);
+/* All of a struct queue_ops but name and open, which calls leased_new(). */
+#define LEASED_OPS \
+	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
+	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
+	.settle = leased_settle, .tick = leased_tick_round, .is_empty = leased_is_empty, \
+	.close = leased_close, .free = leased_free
+
+#endif

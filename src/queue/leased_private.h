@@ -1,0 +1,149 @@
+/*
+ * What the files of leased.c share: the struct, and calls of scripts.
+ *
+ *	leased.c	life, turns of the loop, ticks, arming
+ *	leased_call.c	script calls, sent and answered
+ *	leased_fetch.c	fetches: sends pops, and takes the messages of their replies
+ *	leased_settle.c	sends results, and rescues of messages that Redis has lost
+ *	leased_renew.c	renews leases
+ *
+ * Below them are objects that know nothing of struct leased: ledger.c (deliveries),
+ * loader.c (large payloads), pop.c (pops, and those whose outcome is unknown), settler.c
+ * (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is there work?).
+ *
+ * Whatever changes what could be done next ends in leased_wake(); at the end of
+ * the turn leased_turn() does it.  Calls from above only change fields and wake.
+ */
+#ifndef RQD_QUEUE_LEASED_PRIVATE_H
+#define RQD_QUEUE_LEASED_PRIVATE_H
+
+#include <stdint.h>
+
+#include "base/list.h"
+#include "loop/timer.h"
+#include "queue/leased.h"
+#include "queue/ledger.h"
+#include "queue/loader.h"
+#include "queue/pop.h"
+#include "queue/settler.h"
+#include "queue/ticker.h"
+#include "queue/watcher.h"
+#include "redis/reply.h"
+#include "redis/request.h"
+#include "redis/script.h"
+
+#define LEASED_BYTES	(1024 * 1024)	/* of payload or results per call */
+#define LEASED_POP_MAX	100
+
+struct leased;
+struct call;
+
+struct leased {
+	struct queue		  queue;	/* first */
+	const struct leased_kind	 *kind;
+	const struct queue_env	 *env;
+	struct config		 *config;	/* reference; of the next pop */
+	const struct queue_config *cfg;
+	struct keys		  keys;
+	const struct script	 *script[LEASED_SCRIPTS];
+	TAILQ_HEAD(, call)	  calls;	/* on their way */
+	struct defer		  turn;
+	void			(*on_turn)(void *);	/* does it: see leased_wake() */
+	bool			  closing;
+	bool			  closed;	/* closed() was called */
+	bool			  complained[LEASED_SCRIPTS];	/* it was told, and still holds */
+	double			  gap;		/* seconds between messages of the rate; 0: none */
+
+	/* Looking for work. */
+	struct watcher		 *watcher;
+	struct leased_key {
+		struct watch_key  key;
+		struct leased	 *ack;
+		enum key	  which;
+	} watch[5];				/* the keys that the arm script reads */
+
+	/* Fetching. */
+	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
+	unsigned		  got;
+	enum turn		  fetch_turn;
+	unsigned		  no_room_at;	/* the ledger's departures then */
+	struct loader		 *loader;
+	usec_t			  bulk_after;	/* mono: a large rescue may try that connection */
+	struct pops		 *pops;
+	bool			  leaving;	/* the call that ends their note is on its way */
+
+	/* Deliveries and results. */
+	struct ledger		 *ledger;
+	struct settler		 *settler;
+	bool			  refusing;	/* the warning about them has not been taken back */
+	struct ticker		 *ticker;
+};
+
+typedef void	leased_answer_fn(struct leased *, struct call *, enum conn_answer,
+		    const struct redisReply *);
+
+/* A call of a script, from leased_call_new() until its function was called. */
+struct call {
+	TAILQ_ENTRY(call)	  entry;
+	struct leased		 *ack;
+	enum leased_script		  script;
+	leased_answer_fn		 *answered;
+	struct delivery_batch	  batch;	/* the deliveries about which it is */
+	struct pop_call		 *pop;		/* mine: about this one */
+	struct request		  request;
+	bool			  bulky;	/* it has the bulk connection */
+	bool			  armed;	/* arm: tracking was on */
+};
+
+/* leased_call.c */
+/* What changed is looked at, at the end of this turn. */
+void		 leased_wake(void *leased);
+struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
+/* A call's words: KEYS, what all kinds give, the kind's own, a list. */
+void		 leased_cancel_calls(struct leased *);	/* all: their functions are not called */
+void		 leased_keys(const struct leased *, const struct call *, struct words *);
+void		 leased_words(const struct leased *, const struct call *, struct words *);
+/* words_done() too. */
+void		 leased_send(struct leased *, struct call *, struct words *);
+bool		 leased_is_up(const struct leased *);
+/*
+ * An error reply, or none that the script gives: complains, and connects anew
+ * where the server is no longer the right one.  Says what kind of error.
+ */
+enum reply_error leased_failed(struct leased *, enum leased_script, const struct redisReply *);
+/* A warning, once until it is taken back by NULL. */
+void		 leased_complain(struct leased *, enum leased_script, const char *);
+/* Redis' time, in a reply. */
+double		 leased_saw_now(struct leased *, const struct redisReply *);
+/* A time in a reply, "" for none. */
+bool		 leased_time(const struct redisReply *, double *);
+/*
+ * The first time in QRETRY, as a reply has it: true if that is due.  ours: it was
+ * this daemon's call that brought it there, so that others may not know it.
+ */
+bool		 leased_saw_due(struct leased *, double now, const struct redisReply *, bool ours);
+
+usec_t		 leased_usec(double seconds);	/* from now, within what a timer can hold */
+/* Until a time in a reply; -1: there is none. */
+usec_t		 leased_until(const struct redisReply *, double now);
+
+/* leased_fetch.c */
+void		 leased_fetch_step(struct leased *);
+void		 leased_ask(void *);	/* mine, about pops of unknown outcome */
+bool		 leased_is_full(const struct leased *);	/* refused results have all the slots */
+void		 leased_load(void *);	/* asks for large payloads again */
+
+/* leased_settle.c */
+void		 leased_settler_init(struct leased *);
+/* What a pop or a rescue did is unknown: no pop may be sent. */
+bool		 leased_is_unsure(const struct leased *);
+void		 leased_flush(struct leased *);	/* sends what is kept; calls nobody */
+void		 leased_leave(struct leased *);	/* nothing is in hand: Redis forgets our pops */
+/* Asks whether our message has the tag that another delivery holds: "there" or "other". */
+void		 leased_check(struct leased *, struct delivery *, leased_answer_fn *);
+
+/* leased_renew.c */
+void		 leased_renew_all(struct leased *);
+void		 leased_renew(void *);		/* the ledger's: a renewal is due */
+
+#endif
