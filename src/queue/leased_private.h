@@ -99,8 +99,8 @@ struct call {
 /* What changed is looked at, at the end of this turn. */
 void		 leased_wake(void *leased);
 struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
-/* A call's words: KEYS, what all kinds give, the kind's own, a list. */
 void		 leased_cancel_calls(struct leased *);	/* all: their functions are not called */
+/* A call's words: KEYS, what all kinds give, the kind's own, a list. */
 void		 leased_keys(const struct leased *, const struct call *, struct words *);
 void		 leased_words(const struct leased *, const struct call *, struct words *);
 /* words_done() too. */
