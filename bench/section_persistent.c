@@ -1,6 +1,9 @@
 /*
  * Persistent handlers: rqd against the bare loop of cycle.c over the same
  * scripts, and for the shell against a pipe that feeds the same loop.
+ *
+ * Then a python3 script that imports modules, in a new process for each message:
+ * forked by the example forking.py, against started by rqd in mode "exec".
  */
 #include "bench.h"
 
@@ -29,6 +32,9 @@ static struct kind kinds[] = {
 };
 #define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
 
+static struct kind exec_python = { .name = "python3, exec", .count = 100 };
+static struct kind forking_python = { .name = "python3, forking.py", .count = 3000 };
+
 static struct series limit_rate, limit_redis, pipe_rate;
 
 static void
@@ -43,14 +49,13 @@ measure_limit(void)
 	series_add(&limit_redis, script_usec() / 60000);
 }
 
+/* Drains the queue that was configured. */
 static void
-measure_rqd(struct kind *k)
+measure_drain(struct kind *k)
 {
 	struct cost start, c;
 
 	flush();
-	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" concurrency = 8 %s }\n",
-	    helper(k->file), k->options);
 	start = rqd_start_cost();
 	fill("q", k->count);
 	freeReplyObject(redis("CONFIG RESETSTAT"));
@@ -58,6 +63,27 @@ measure_rqd(struct kind *k)
 	series_add(&k->rate, (double)k->count / c.wall);
 	series_add(&k->cpu, c.cpu * 1e6 / (double)k->count);
 	series_add(&k->redis, script_usec() / (double)k->count);
+}
+
+static void
+measure_rqd(struct kind *k)
+{
+	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" concurrency = 8 %s }\n",
+	    helper(k->file), k->options);
+	measure_drain(k);
+}
+
+static void
+measure_imports(void)
+{
+	char script[512];
+
+	(void)snprintf(script, sizeof(script), "%s", helper("imports.py"));
+	configure("queue \"q\" { command = {\"%s\"} concurrency = 8 }\n", script);
+	measure_drain(&exec_python);
+	configure("queue \"q\" { command = {\"%s\", \"%s\", \"json\", \"re\", \"sqlite3\"} "
+	    "mode = \"persistent\" concurrency = 8 }\n", helper("forking.py"), script);
+	measure_drain(&forking_python);
 }
 
 /* -- a pipe with the shell's loop at its end ---------------------------------------- */
@@ -111,13 +137,19 @@ measure_pipe(void)
 	}
 }
 
+static const struct series *
+limit_of(const struct kind *k)
+{
+	if (k == &exec_python || k == &forking_python)
+		return &exec_python.rate;
+	return strcmp(k->name, "sh") == 0 ? &pipe_rate : &limit_rate;
+}
+
 static void
 print(const struct kind *k)
 {
-	const struct series *limit = strcmp(k->name, "sh") == 0 ? &pipe_rate : &limit_rate;
-
-	say("| rqd, %-24s | %10.0f | %5.2f | %5.1f | %5.1f |\n", k->name,
-	    series_median(&k->rate), series_ratio(&k->rate, limit),
+	say("| rqd, %-24s | %10.0f | %5.2f | %7.1f | %5.1f |\n", k->name,
+	    series_median(&k->rate), series_ratio(&k->rate, limit_of(k)),
 	    series_median(&k->cpu), series_median(&k->redis));
 }
 
@@ -132,17 +164,21 @@ run(void)
 		measure_pipe();
 		for (i = 0; i < KINDS; i++)
 			measure_rqd(&kinds[i]);
+		measure_imports();
 	}
 	say("CPU (of rqd and its handlers) and Redis are in µs a message. The ratio is to the\n"
-	    "bare loop, that of sh to the pipe.\n\n");
-	say("|                               | messages/s | ratio |   CPU | Redis |\n");
-	say("| ----------------------------- | ---------: | ----: | ----: | ----: |\n");
-	say("| bare loop, batches of %-3d     | %10.0f |       |       | %5.1f |\n", BATCH,
+	    "bare loop, that of sh to the pipe.  The last two rows import json, re and sqlite3 in a\n"
+	    "process of its own for each message; their ratio is to mode \"exec\".\n\n");
+	say("|                               | messages/s | ratio |     CPU | Redis |\n");
+	say("| ----------------------------- | ---------: | ----: | ------: | ----: |\n");
+	say("| bare loop, batches of %-3d     | %10.0f |       |         | %5.1f |\n", BATCH,
 	    series_median(&limit_rate), series_median(&limit_redis));
-	say("| a pipe to a loop of sh        | %10.0f |       |       |       |\n",
+	say("| a pipe to a loop of sh        | %10.0f |       |         |       |\n",
 	    series_median(&pipe_rate));
 	for (i = 0; i < KINDS; i++)
 		print(&kinds[i]);
+	print(&exec_python);
+	print(&forking_python);
 }
 
 const struct section section_persistent = { "persistent", "persistent handlers, 8 of them",
