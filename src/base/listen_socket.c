@@ -1,5 +1,5 @@
 /*
- * Listening sockets; see listener.h.
+ * Listening sockets; see listen_socket.h.
  */
 #include "base/listen_socket.h"
 

@@ -451,7 +451,7 @@ write_now(struct log_sink *s, const char *p, size_t n)
 
 	if (s->midway)
 		(void)write_pieces(s, "\n", 1, &failed);
-	if (s->midway) {	/* not even that: this record cannot be had */
+	if (s->midway) {	/* the newline failed, too: drops this record */
 		s->lost++;
 		return false;
 	}

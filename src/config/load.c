@@ -162,7 +162,7 @@ config_load(const struct config_source *source, struct config_report *r)
 		free_lines(&r->warnings, &r->nwarnings);
 	}
 	move_lines(&r->files, &r->nfiles, &skip, &nskip);
-	if (c == NULL) {	/* what was wrong first is to be corrected first */
+	if (c == NULL) {	/* lists the first errors first */
 		move_lines(&r->left_out, &r->nleft_out, &r->errors, &r->nerrors);
 		move_lines(&r->errors, &r->nerrors, &r->left_out, &r->nleft_out);
 	}

@@ -310,7 +310,7 @@ check_log_owner(struct draft *d, const struct runner *r, const struct place *at)
 	return false;
 }
 
-/* Whoever may change the folder decides what the file is: root opens nothing there. */
+/* Root does not open a log in a folder that another user may change. */
 static void
 check_log_file(struct draft *d, const struct runner *r)
 {

@@ -1,11 +1,11 @@
 /*
- * One timer per schedule.  When it fires, what is due by Redis' time is the tick
- * after the one that Redis has answered for last (`done`); after a longer break
- * only the latest tick.  Then the timer waits for the next one, and a random
- * moment longer, so that a fleet does not ask all at once.
+ * One timer per schedule.  When it fires, the daemon asks for the tick after `done`,
+ * the last one that Redis has settled; after a longer break only for the latest.  Then
+ * the timer waits for the next tick, and a random moment longer, so that a fleet does
+ * not ask all at once.  It fires at least once a minute, because clocks may jump.
  *
- * After an error it tries again, later and later up to a minute; after a lost
- * connection as soon as there is another one.  Trying twice does no harm.
+ * After an error the daemon backs off, up to a minute; after a reconnect it asks at
+ * once.  Asking twice does no harm.
  */
 #include "engine/schedule.h"
 

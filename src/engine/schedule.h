@@ -2,9 +2,9 @@
  * Schedules: each tick pushes one message, once in the whole fleet.
  *
  * There is no leader: every daemon has a timer for every schedule, and asks
- * Redis by a script (schedule.lua) in which the first one wins.  Ticks are
- * judged by Redis' time, here as well as there, so that a daemon whose clock is
- * wrong works as any other.
+ * Redis by a script (schedule.lua) in which the first one wins.  The script and,
+ * after the first reply, the daemon judge ticks by Redis' time: a daemon whose
+ * clock is wrong does no harm.
  */
 #ifndef RQD_ENGINE_SCHEDULE_H
 #define RQD_ENGINE_SCHEDULE_H
@@ -22,22 +22,22 @@ struct schedules;
 struct schedules *schedules_new(const struct queue_env *, struct config *);
 void		 schedules_free(struct schedules *);	/* any time; NULL is fine */
 
-/* Those of another configuration instead; of equal names the number of runs is kept. */
+/* Takes the schedules of another configuration; equal names keep their number of runs. */
 void		 schedules_reconfigure(struct schedules *, struct config *);
 
 /* The state of one schedule, for metrics. */
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
-	int64_t		 last;		/* the last tick in QSCHEDULE; TICK_NEVER: not known */
+	int64_t		 last;		/* the latest tick in QSCHEDULE; TICK_NEVER: not known */
 	int64_t		 next;		/* the tick waited for, or tried; TICK_NEVER: none */
-	/* 1: the last tick has passed, and no daemon ran it in time; -1: not known. */
+	/* 1: no daemon ran the latest settled tick in time; -1: not known. */
 	int		 missed;
 	uint64_t	 runs;		/* pushed by this daemon */
 };
 size_t		 schedules_count(const struct schedules *);
 struct schedule_state	schedules_get(const struct schedules *, size_t);
 
-/* No more pushes. */
+/* Sends no more requests; one that was sent may still push. */
 void		 schedules_stop(struct schedules *);
 
 void		 schedules_conn_up(struct schedules *);

@@ -1,6 +1,6 @@
 /*
  * From how a handler ended to what becomes of its message: the table of
- * section 4 of the contract (rqd-handler(7)), as pure functions.
+ * rqd-handler(7), as pure functions.
  */
 #ifndef RQD_POLICY_OUTCOME_H
 #define RQD_POLICY_OUTCOME_H
@@ -53,7 +53,7 @@ void	result_done(struct result *);	/* frees what it owns */
 /* Moves what from owns to the first one, which must own nothing. */
 void	result_move(struct result *, struct result *from);
 
-/* The words of section 9; reason_name() is what logs and QDEAD hold. */
+/* Why a message was retried, buried or given back; logs and QDEAD hold reason_name(). */
 enum reason {
 	REASON_NONE,
 	REASON_EXIT,		/* a failing exit status */

@@ -1,5 +1,5 @@
 /*
- * Kind "ack": at least once, from a Redis list (contract, sections 2 and 3).
+ * Kind "ack": at least once, from a Redis list (doc/keys.md).
  */
 #include "queue/leased.h"
 

@@ -1,5 +1,5 @@
 /*
- * Names of Redis keys: Q and the suffixes of section 2 of the contract.
+ * Names of Redis keys: Q and the suffixes of doc/keys.md.
  */
 #include "queue/keys.h"
 

@@ -1,5 +1,5 @@
 /*
- * Names of Redis keys: section 2 of the contract, doc/keys.md.
+ * Names of Redis keys: doc/keys.md.
  */
 #ifndef RQD_QUEUE_KEYS_H
 #define RQD_QUEUE_KEYS_H

@@ -136,7 +136,7 @@ leased_is_up(const struct leased *a)
 
 /* -- what replies say ------------------------------------------------------- */
 
-/* Once when it begins; what the script found is told by the tick's report. */
+/* Reports a script's warning once, until NULL takes it back. */
 void
 leased_complain(struct leased *a, enum leased_script script, const char *text)
 {

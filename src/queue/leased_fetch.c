@@ -103,7 +103,7 @@ leased_take_payload(struct message *m, const struct redisReply *body)
 
 /*
  * The message that begins at element i: tag, length of the id, token, attempts,
- * crashes, payload.  Only a hand could have written a tag whose id is none.
+ * crashes, payload.  Our scripts write no tag with an invalid id: such an entry is ignored.
  */
 static struct delivery *
 leased_take(struct leased *a, const struct call *call, const struct redisReply *reply, size_t i)
@@ -209,7 +209,7 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	return limited;
 }
 
-/* What the pop may have taken all the same is asked for as if its reply were lost. */
+/* The refused pop may have taken messages: asks `mine`, as after a lost reply. */
 static void
 leased_pop_refused(struct leased *a, const struct redisReply *reply)
 {
@@ -267,7 +267,7 @@ leased_popped(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_finish_fetch(a, FETCH_DOWN, NULL);
 }
 
-/* Slots that neither messages in hand nor refused results have. */
+/* Slots that a fetch may fill; no limit unless Redis has refused a result. */
 static unsigned
 leased_free_slots(const struct leased *a)
 {
@@ -313,7 +313,7 @@ leased_unready(const struct leased *a)
 	return ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_FOUND);
 }
 
-/* A fetch pops no more than it asks for beside those that are not ready. */
+/* A fetch counts messages that are not ready yet against its limit. */
 static bool
 leased_has_no_room(struct leased *a)
 {

@@ -51,7 +51,7 @@ struct leased {
 	void			(*on_turn)(void *);	/* does it: see leased_wake() */
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
-	bool			  complained[LEASED_SCRIPTS];	/* it was told, and still holds */
+	bool			  complained[LEASED_SCRIPTS];	/* was reported, and not taken back */
 	double			  gap;		/* seconds between messages of the rate; 0: none */
 
 	/* Looking for work. */
@@ -138,7 +138,7 @@ void		 leased_settler_init(struct leased *);
 /* What a pop or a rescue did is unknown: no pop may be sent. */
 bool		 leased_is_unsure(const struct leased *);
 void		 leased_flush(struct leased *);	/* sends what is kept; calls nobody */
-void		 leased_leave(struct leased *);	/* nothing is in hand: Redis forgets our pops */
+void		 leased_leave(struct leased *);	/* nothing is in flight: Redis forgets our pops */
 /* Asks whether our message has the tag that another delivery holds: "there" or "other". */
 void		 leased_check(struct leased *, struct delivery *, leased_answer_fn *);
 

@@ -105,7 +105,7 @@ leased_renew_all(struct leased *a)
 	ledger_renewals(a->ledger, leased_renew_batch, a);
 }
 
-/* What was found and is not wanted goes back, for others to run. */
+/* Returns FOUND messages that the engine does not want any more. */
 void
 leased_renew(void *arg)
 {

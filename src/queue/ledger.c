@@ -291,7 +291,7 @@ ledger_renew_interval(const struct ledger *l)
 	return l->lease / 3 < 10 * SEC ? l->lease / 3 : 10 * SEC;
 }
 
-/* A queue must be at work again within a lease from when Redis lets it. */
+/* The longest retry delay: a queue resumes within one lease after Redis accepts commands. */
 usec_t
 ledger_patience(const struct ledger *l)
 {

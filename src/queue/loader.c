@@ -9,7 +9,7 @@
 
 #define ATTEMPTS_MAX	3
 #define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */
-#define ASIDE_NEWS	(10 * MINUTE)	/* without another one: the next is told again */
+#define ASIDE_NEWS	(10 * MINUTE)	/* after so long without one, the next is logged again */
 
 struct loader {
 	struct ledger	*ledger;

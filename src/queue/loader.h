@@ -26,7 +26,7 @@ struct loader;
 /* A message was put aside: what to report. */
 struct aside {
 	char	*text;		/* the caller frees it; NULL: none was */
-	bool	 news;		/* to be told, although the last one was */
+	bool	 news;		/* log it, although an earlier one was logged */
 };
 
 /* ask() comes from the loop: call loader_next() until NULL.  The ledger is borrowed. */

@@ -169,7 +169,7 @@ void	queue_tick(struct queue *);
 bool	queue_is_empty(const struct queue *);
 
 /*
- * After queue_close() no message is delivered; closed() comes when none is in hand
+ * After queue_close() no message is delivered; closed() comes when none is in flight
  * and all results are confirmed.  queue_free() does not wait for that: it calls
  * settled(SETTLED_GAVE_UP) for each unconfirmed result (the only callback from
  * inside a call), and frees messages that were never settled.

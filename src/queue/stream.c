@@ -1,13 +1,12 @@
 /*
  * Kind "stream": at least once, from a consumer group of a Redis stream.
  *
- * The machine is that of kind "ack"; scripts of its own read entries instead of
- * list elements.  An entry in hand stands twice: in the group's pending list,
- * for other consumers and for people, and in section 2's keys (contract), which
- * decide.  So the fence, the leases, rescue and what becomes of a pop whose reply
- * was lost are those of "ack".  An entry that fails, expires or dies is
- * acknowledged in the script that gives it its new place; from there it is a
- * message as any other.
+ * It is built on leased.c; its own scripts read entries instead of list elements.  An
+ * entry in flight stands twice: in the group's pending list, for other consumers and
+ * for people, and in the keys of doc/keys.md, which decide.  So leases, rescue, and
+ * pops of unknown outcome work as in kind "ack".  When an entry fails, expires or dies,
+ * the script that gives it its new place acknowledges it; from there it is a message
+ * like any other.
  *
  * The consumer's name says who has it, to people, and tells our deliveries from
  * those of other consumers.  It decides nothing between daemons: two with one

@@ -2,9 +2,9 @@
  * Kind "unique": at least once, one at a time per id, from a zset of ids and the
  * times when they are due.
  *
- * The machine is that of kind "ack"; what differs is done by the scripts, see
- * lua/part/unique.lua.  The zset holds what waits and what is scheduled, so there
- * is no QDELAYED, and nothing for the tick to promote.
+ * It is built on leased.c; only the scripts differ, see lua/part/unique.lua.  The
+ * zset holds waiting and delayed messages, so there is no QDELAYED, and the tick has
+ * nothing to promote.
  */
 #include "queue/leased.h"
 

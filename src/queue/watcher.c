@@ -45,7 +45,7 @@
  *   too, and the others see that it was taken.
  * - After a push, a daemon whose last pops came too late backs off.  It skips the
  *   backoff one time in as many as there are daemons, so that not the same daemon
- *   is always first.  A daemon with messages in hand lets idle ones go first.
+ *   is always first.  A daemon with messages in flight lets idle ones go first.
  *
  * A daemon that is alone does not wait.
  */
@@ -102,7 +102,7 @@ struct watcher {
 	struct timer		 poll;		/* polling, the end of a pause, after errors */
 };
 
-/* What an armed key would report is asked for by the script or by its answer. */
+/* Stops these timers while arming: the arm script reads the same state. */
 static void
 watcher_set_state(struct watcher *w, enum watcher_state state)
 {
@@ -182,8 +182,8 @@ watcher_backoff_delay(const struct watcher *w)
 }
 
 /*
- * One time in as many as there are daemons, but not so often that all of them
- * together ask in vain more often than watcher_backoff_delay() says.
+ * Returns true once in N calls, with N daemons, but not so often that the empty pops
+ * of all of them come faster than watcher_backoff_delay() allows.
  */
 static bool
 watcher_skips_backoff(struct watcher *w)
@@ -463,7 +463,7 @@ watcher_change(struct watcher *w)
 	w->events->wake(w->arg);
 }
 
-/* What was due waits for another daemon to take it: one has. */
+/* Another daemon took the overdue message: stops the timer. */
 static void
 watcher_stop_overdue(struct timer *t, usec_t at)
 {

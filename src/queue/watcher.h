@@ -79,7 +79,7 @@ void		 watcher_round(struct watcher *);
 
 /* The engine can run a message from now on, or cannot: call it when that changes. */
 void		 watcher_want(struct watcher *, bool);
-/* found: messages are in hand that a fetch can have without a pop. */
+/* found: a fetch can have messages without a pop. */
 enum watcher_advice watcher_look(struct watcher *, bool found);
 /* The engine fetches, as it was told to. */
 void		 watcher_fetching(struct watcher *);

@@ -2,9 +2,9 @@
  * The blocking connection.  Like conn.c it tries each server of the list, and each
  * address of its name, until one is a master; it has the same greeting.
  *
- * The socket does not block, and poll(2) waits, so that the deadline is for a whole
- * command and its reply.  As in deadline.c a command or reply of any size may take as
- * long as it needs while ATTACH_PROGRESS_MIN bytes move within options.timeout.
+ * After the greeting the socket does not block, and poll(2) waits.  As in deadline.c a call
+ * fails when fewer than ATTACH_PROGRESS_MIN bytes move within options.timeout, however
+ * large the command or its reply is.
  */
 #include "redis/client.h"
 

@@ -12,13 +12,17 @@
 
 struct client;
 
-/* Returns NULL with *cause if no server of the list can be used as a master. */
+/*
+ * Returns NULL with *cause if no server of the list can be used as a master.  The options
+ * are borrowed.  This process ignores SIGPIPE from now on.
+ */
 struct client	*client_open(const struct redis_options *, const char *name, char **cause);
 void		 client_close(struct client *);
 
 /*
  * Returns the reply, which the caller frees with client_reply_free(), or NULL with
- * *cause when the connection is lost.  An error reply is a reply.
+ * *cause when the connection is lost or too slow; it stays closed then.  An error reply is
+ * a reply.
  */
 struct redisReply *client_command(struct client *, char **cause, const struct words *);
 struct redisReply *client_script(struct client *, char **cause, const struct script *,

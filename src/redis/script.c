@@ -1,5 +1,7 @@
 /*
- * The table of scripts: finds a script by name, and the line that an error names.
+ * The table of scripts: finds a script by name.  For an error reply it finds the commands in
+ * the line where the script failed, because old versions of Redis do not name the command
+ * that they denied.
  */
 #include "redis/script.h"
 

@@ -1,7 +1,7 @@
 /*
  * The Lua scripts of src/queue/lua, embedded at build time with their SHA-1 sums, by
- * which EVALSHA names them.  If a sum were wrong, Redis would answer NOSCRIPT, and the
- * text would be sent.
+ * which EVALSHA names them.  When Redis answers NOSCRIPT, the caller sends the text.
+ *
  * Each script's head says its KEYS, ARGV, returns, atomic effect, and why it is
  * safe to repeat.
  */

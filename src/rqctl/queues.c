@@ -1,8 +1,9 @@
 /*
- * rqctl queues, forget: what is configured, and the keys of a queue that is no longer.
+ * rqctl queues, forget: what is configured, and the keys of a queue that nobody uses any more.
  *
- * forget takes the name as the key if the configuration does not have it.  The script that
- * deletes looks for messages itself, so no message that is pushed meanwhile is lost.
+ * If the configuration does not name the queue, forget takes its name as the key.  The script
+ * that deletes looks for messages itself: without --force a message that is pushed in between
+ * is kept.
  */
 #include <math.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
  *	   | drain_timeout has passed, or a second SIGTERM
  *	   v
  *	ENDING      handlers get SIGTERM, after kill_grace SIGKILL; then results
- *	   |        reach Redis, for GIVE_UP
+ *	   |        reach Redis, within 1.5 s (GIVE_UP); another SIGTERM: SIGKILL now
  *	   v
  *	STOPPED
  *
- * DRAINING leads to STOPPED as soon as all queues are closed.
+ * DRAINING and ENDING lead to STOPPED as soon as all queues are closed.  A reload ends QUIET.
  */
 #include "service/server.h"
 

@@ -1,6 +1,6 @@
 /*
  * The daemon: starts everything in order, steers it by signals, and stops it
- * in order (section 8 of the contract, rqd(8)).
+ * in order (rqd(8)).
  */
 #ifndef RQD_SERVICE_SERVER_H
 #define RQD_SERVICE_SERVER_H

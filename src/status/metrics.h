@@ -28,7 +28,7 @@ struct metrics_queue {
 	const struct depth	*depth;		/* NULL: not known now */
 	double			 running;
 	double			 concurrency;
-	double			 oldest;	/* seconds in hand; 0: nothing is */
+	double			 oldest;	/* seconds in flight; 0: nothing is */
 	double			 stalled;	/* seconds; NAN: not known now */
 };
 

@@ -27,7 +27,7 @@ enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
 
 /*
  * How long the longest handler has run, in seconds, as the heartbeats had it; -1 where
- * Redis knows better by now: nothing is in hand.
+ * Redis knows better by now: nothing is in flight.
  */
 double	state_oldest(const struct facts *);
 

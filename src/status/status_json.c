@@ -1,5 +1,5 @@
 /*
- * The JSON of /status; see status.h.
+ * The JSON of /status; see status_json.h.
  */
 #include "status/status_json.h"
 

@@ -48,9 +48,23 @@ opening() {
 	done
 }
 
+# A comment that sends the reader to a file names one that exists.
+dangling() {
+	grep -rnoE 'see ([a-z_]+/)*[a-z_]+\.[ch]\>' src tests --include='*.[ch]' | while IFS=: read -r at line text; do
+		find src tests -path "*/${text#see }" | grep -q . || echo "$at:$line: $text: no such file"
+	done
+}
+
+# Words that the glossary of HACKING.md replaces, and names that readers do not have.
+jargon() {
+	grep -rnwE "in ha""nd|company|grow_up|be_young|berth|deaf|recall|of the contr""act" src
+}
+
 silent 'no file has more than 800 lines, no test and no Makefile.am more than 1000' too_long
 silent 'nothing is marked as unfinished' marks
 silent 'no blanks at ends of lines' blanks
 silent 'no line of C is too long' wide
 silent 'every C file opens by saying what it is' opening
+silent 'comments refer to files that exist' dangling
+silent 'comments use the words of the glossary' jargon
 done_testing

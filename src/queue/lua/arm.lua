@@ -2,7 +2,7 @@
 -- makes Redis say when one of its keys changes.
 --
 -- KEYS    Q QRETRY QDELAYED QPAUSED, and QBACKUP where there is a fleet
--- ARGV    fleet      how many may be in hand at once, all daemons; "0": any
+-- ARGV    fleet      how many may be in flight at once, all daemons; "0": any
 -- Returns {now, waiting, due, delayed, paused, why, ttl, full}
 --         due, delayed: seconds until the first in QRETRY, in QDELAYED (there
 --         only if within 15 s); 0 if due, "" if none; paused: 1 or 0; ttl: of the

@@ -6,7 +6,7 @@
 --         host       for the letter
 --         error      for the letter: who did it, and why
 -- Returns "ok", "unknown" (it is not in QRETRY), or "held" (its lease ended
---         while a daemon had it in hand, which may still settle it)
+--         while a daemon had it in flight, which may still settle it)
 -- Effect  The letter is written before the message is deleted.
 -- Again   Safe to repeat: the second time it is unknown.
 local C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -7,7 +7,7 @@
 --         call       INSTANCE.NUMBER, unique in the fleet; numbers of one INSTANCE rise
 --                    (see part/seen.lua); tokens are CALL.1 CALL.2 ...
 --         deadline   Redis seconds; after it nothing is done ("0": none)
---         fleet      how many may be in hand at once, all daemons; "0": any
+--         fleet      how many may be in flight at once, all daemons; "0": any
 --         gap        seconds between two messages of the fleet's rate; "0": no rate
 --         slack      seconds that one may come before its time
 --         turn       what comes first.  "retry": due retries, the longest due first;

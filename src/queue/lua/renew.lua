@@ -1,7 +1,7 @@
 -- renew: says that deliveries are still being worked on.
 --
 -- KEYS    QBACKUP QRETRY QDELIVERY
--- ARGV    fleet      how many may be in hand at once, all daemons; "0": any
+-- ARGV    fleet      how many may be in flight at once, all daemons; "0": any
 --         count      of pops whose replies have not come
 --         CALL FROM ...  each of these: as mine has them
 --         TAG TOKEN ...  at most 250 pairs

@@ -3,7 +3,7 @@
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
---         over       the daemon's last call (INSTANCE.NUMBER), if it has no message in hand
+--         over       the daemon's last call (INSTANCE.NUMBER), if it has no message in flight
 --                    but these; else ""
 --         then for each result one of
 --           "ack" TAG TOKEN

@@ -34,7 +34,7 @@ function hooks.leave(tags)
     local row = row_of(tag)
     if row and row[2] == consumer then ids[#ids + 1] = row[1] end
   end
-  -- Where there is none it must be allowed all the same; no entry has this id.
+  -- Without an id, 0-0 tests the permission for XACK: no entry has that id.
   call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end
 --@ include letter

@@ -4,15 +4,14 @@
 --         set_pops(instance, first, last, time): the words that HSET writes;
 --         seen(token): true where Redis has seen the pop that made this token
 --
--- While a daemon has messages in hand, QDELIVERY has a field "\1INSTANCE" beside its
+-- While a daemon has messages in flight, QDELIVERY has a field "\1INSTANCE" beside its
 -- tags (no tag has a control character in front): "FIRST LAST TIME NEVER".  INSTANCE is here
 -- the daemon's and a number of the queue: two queues of one daemon may have one key while a
 -- reload drains one of them, and each has calls and messages of its own.  Of the queue's
 -- calls from FIRST to LAST, each one that has taken something is part of this Redis'
 -- past.  A call carries the number of the last one that is known to have taken something
 -- (prev).  If the LAST that it finds is that one or a later one, nothing is missing: FIRST
--- stays.  Otherwise Redis has lost its memory in between, and the call is the first one
--- again.  What Redis remembers is always a beginning of its past, so a past that holds a
+-- stays.  Otherwise Redis has lost data in between, and FIRST becomes this call.  What Redis remembers is always a beginning of its past, so a past that holds a
 -- later call of the same queue holds prev, too.
 --
 -- NEVER is always 9999999999.  The first version's tick deletes each field of QDELIVERY whose

@@ -95,7 +95,7 @@ local function one(a)
   if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'lost' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
-    -- Write nothing new; refused behind the first write they would leave half of it.
+    -- They change nothing: where an ACL denies one, it must be before the first change.
     call('ZREM', B, nobody)
     call('HSET', D, tag, value)
     call('ZADD', R, string.format('%.6f', now + delay), tag)

@@ -4,8 +4,8 @@
 --
 -- The tag is the id, if that can stand in a log: 1 to 200 bytes, no control
 -- characters.  Otherwise, and where it could be taken for such a tag, it is "~" and
--- the id's SHA1 sum.  So an id has one tag, always; that is what keeps it from
--- running beside itself.
+-- the id's SHA1 sum.  So an id always has the same tag, and cannot run twice at
+-- the same time.
 --
 -- An id that is due while it runs would hide what is due behind it.  Its score is
 -- put off by 1e10 (some three centuries), and put back when it leaves QBACKUP.
