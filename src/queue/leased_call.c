@@ -56,7 +56,7 @@ leased_answered(enum conn_answer answer, const struct redisReply *reply, void *a
 
 	if (call->bulky && answer == CONN_NOT_SENT && leased_is_up(a))
 		leased_no_bulk(a);
-	call->answered(a, call, answer, reply);
+	call->answered(a, call, answer, reply);	/* events never free the queue: they defer */
 	leased_call_free(call);
 }
 

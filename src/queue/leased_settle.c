@@ -40,7 +40,7 @@ leased_add_error(struct words *w, const struct result *r)
 	else if (r->reason != NULL)
 		words_add(w, r->reason);
 	else if (r->end == END_NOT_STARTED)
-		words_add(w, strerror(r->error));
+		words_fmt(w, "%s", strerror(r->error));
 	else
 		words_add(w, "");
 }

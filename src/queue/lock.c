@@ -183,6 +183,8 @@ lock_unlock(struct lock *l)
 {
 	struct words w = { .n = 0 };
 
+	if (request_is_sent(&l->unlock))
+		return;
 	if (!conn_is_ready(l->conn)) {
 		conn_start(l->conn);
 		return;

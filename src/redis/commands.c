@@ -127,10 +127,12 @@ void
 conn_words(struct conn *c, conn_answer_fn *fn, void *arg, ...)
 {
 	struct words w = { .n = 0 };
+	const char *first;
 	va_list ap;
 
 	va_start(ap, arg);
-	words_list(&w, va_arg(ap, const char *), ap);
+	first = va_arg(ap, const char *);
+	words_list(&w, first, ap);
 	va_end(ap);
 	(void)conn_command(c, fn, arg, &w);
 	words_done(&w);

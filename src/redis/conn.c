@@ -198,10 +198,11 @@ conn_backoff(struct conn *c)
 static void
 conn_failed(struct conn *c, const char *cause)
 {
-	bool more = route_failed(&c->route, cause);
+	bool more;
 
+	conn_set_state(c, CONN_DOWN);	/* logs the address: before route_failed() goes on */
+	more = route_failed(&c->route, cause);
 	conn_let_go(c);
-	conn_set_state(c, CONN_DOWN);
 	if (more) {
 		timer_set(&c->timer, 0);
 		return;

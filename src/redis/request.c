@@ -38,6 +38,7 @@ request_answered(enum conn_answer answer, const struct redisReply *reply, void *
 void
 request_sent(struct request *r, struct pending *p)
 {
+	request_cancel(r);	/* the owner hears of the last one only */
 	r->pending = p;
 	r->sent_at = clock_boot();
 }
@@ -61,10 +62,12 @@ void
 request_words(struct request *r, struct conn *c, ...)
 {
 	struct words w = { .n = 0 };
+	const char *first;
 	va_list ap;
 
 	va_start(ap, c);
-	words_list(&w, va_arg(ap, const char *), ap);
+	first = va_arg(ap, const char *);
+	words_list(&w, first, ap);
 	va_end(ap);
 	request_command(r, c, &w);
 }

@@ -178,9 +178,8 @@ silent_peer(const struct http *h, unsigned states, usec_t least)
 	return NULL;
 }
 
-/* Closes an idle connection, else a stalled one, else the longest silent of all. */
 static void
-make_room(struct http *h)
+close_gone(struct http *h)
 {
 	struct peer *p, *next;
 
@@ -189,6 +188,14 @@ make_room(struct http *h)
 		if (is_gone(p))
 			peer_shut(p);
 	}
+}
+
+/* Closes an idle connection, else a stalled one, else the longest silent of all. */
+static void
+make_room(struct http *h)
+{
+	struct peer *p;
+
 	if (h->npeers < HTTP_CONNECTIONS)
 		return;
 	p = silent_peer(h, PEER_NEW | PEER_READING, IDLE);
@@ -207,8 +214,8 @@ accepted(struct event_base *base, void *arg)
 	struct http *h = arg;
 	struct peer *p = xcalloc(1, sizeof(*p));
 
-	if (h->npeers >= HTTP_CONNECTIONS)
-		make_room(h);
+	close_gone(h);
+	make_room(h);
 	p->http = h;
 	p->state = PEER_NEW;
 	p->since = clock_mono();
@@ -406,6 +413,7 @@ accept_failed(struct evconnlistener *l, void *arg UNUSED)
 	LIST_FOREACH(h, &servers, entry) {
 		if (h->bound == NULL || evhttp_bound_socket_get_listener(h->bound) != l)
 			continue;
+		close_gone(h);
 		evconnlistener_disable(l);
 		timer_set(&h->retry, REST);
 	}
