@@ -298,6 +298,18 @@ leased_refusals_over(struct leased *a)
 	a->queue.events->ticked(&report, a->queue.arg);
 }
 
+/* The engine hears when the queue becomes empty, for --until-empty. */
+static void
+leased_report_empty(struct leased *a)
+{
+	static const struct tick_report nothing = { .warning = NULL };
+	bool empty = leased_is_empty(&a->queue);
+
+	if (empty && !a->was_empty)
+		a->queue.events->ticked(&nothing, a->queue.arg);
+	a->was_empty = empty;
+}
+
 static void
 leased_turn(void *arg)
 {
@@ -312,6 +324,7 @@ leased_turn(void *arg)
 		leased_flush(a);
 		leased_look(a);
 	}
+	leased_report_empty(a);
 	leased_finish(a);
 }
 

@@ -32,7 +32,6 @@
 #include "redis/request.h"
 #include "redis/script.h"
 
-#define LEASED_BYTES	(1024 * 1024)	/* of payload or results per call */
 #define LEASED_POP_MAX	100
 
 struct leased;
@@ -51,6 +50,7 @@ struct leased {
 	void			(*on_turn)(void *);	/* does it: see leased_wake() */
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
+	bool			  was_empty;	/* in the last turn */
 	bool			  complained[LEASED_SCRIPTS];	/* was reported, and not taken back */
 	double			  gap;		/* seconds between messages of the rate; 0: none */
 

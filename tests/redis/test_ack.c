@@ -263,6 +263,28 @@ FIXTURE_TEST(test_polling)
 	WAIT(&box, box.n == 1);
 }
 
+/*
+ * A daemon that polls learns after the last result that nothing is left: the engine hears
+ * of it, for --until-empty.
+ */
+FIXTURE_TEST(test_empty)
+{
+	unsigned ticks;
+
+	server_do(&server, "ACL SETUSER default -client|tracking");
+	box_start(&box, 2);
+	WAIT(&box, queue_is_empty(box.queue));
+	push("x");
+	WAIT(&box, box.n == 1);
+	assert_false(queue_is_empty(box.queue));
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	ticks = box.ticks;
+	if (queue_is_empty(box.queue))
+		fail_msg("it is empty before the poll");
+	WAIT(&box, queue_is_empty(box.queue));
+	assert_true(box.ticks > ticks);
+}
+
 FIXTURE_TEST(test_pause)
 {
 	server_do(&server, "SET ordersPAUSED because");
