@@ -85,8 +85,7 @@ direct_deliver(struct direct *q, uint64_t place, char *payload, size_t len, char
 {
 	struct direct_delivery *d = xcalloc(1, sizeof(*d));
 
-	d->place = place;
-	d->state = DIRECT_IN_HAND;
+	d->place = place;	/* the state is 0: DIRECT_IN_HAND */
 	d->msg = direct_message(q, payload, len, id);
 	d->msg->channel = channel;
 	d->msg->queue_data = d;

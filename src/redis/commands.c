@@ -293,7 +293,7 @@ conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
 	size_t name_len, channel_len;
 	const char *name_str = reply_str(name, &name_len);
 	const char *channel_str = reply_str(channel, &channel_len);
-	struct subscription *s;
+	struct conn_sub *s;
 
 	if (name_str == NULL || channel_str == NULL)
 		return;
@@ -331,7 +331,7 @@ conn_message(struct redisAsyncContext *ac, void *reply, void *unused UNUSED)
 }
 
 void
-conn_send_subscribe(struct conn *c, const struct subscription *s)
+conn_send_subscribe(struct conn *c, const struct conn_sub *s)
 {
 	conn_send_own(c, conn_message, NULL, s->pattern ? "PSUBSCRIBE" : "SUBSCRIBE", s->name,
 	    NULL);
@@ -341,7 +341,7 @@ bool
 conn_has_subscription(bool pattern, const char *name, size_t len, void *arg)
 {
 	const struct conn *c = arg;
-	const struct subscription *s;
+	const struct conn_sub *s;
 
 	TAILQ_FOREACH(s, &c->subs, entry) {
 		if (s->pattern == pattern && s->len == len && memcmp(s->name, name, len) == 0)
@@ -354,7 +354,7 @@ static void
 conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_message_fn *fn,
     void *arg)
 {
-	struct subscription *s = xcalloc(1, sizeof(*s));
+	struct conn_sub *s = xcalloc(1, sizeof(*s));
 
 	s->name = xstrdup(name);
 	s->len = strlen(name);

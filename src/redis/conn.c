@@ -85,7 +85,7 @@ conn_set_state(struct conn *c, enum conn_state state)
 static void
 conn_destroy(struct conn *c)
 {
-	struct subscription *s;
+	struct conn_sub *s;
 
 	while ((s = TAILQ_FIRST(&c->subs)) != NULL) {
 		TAILQ_REMOVE(&c->subs, s, entry);
@@ -318,7 +318,7 @@ conn_ready(struct conn *c)
 void
 conn_greet(struct conn *c, const struct redisReply *r)
 {
-	struct subscription *s;
+	struct conn_sub *s;
 
 	if (!greet_answer(&c->greet, r))
 		return;

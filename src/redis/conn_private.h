@@ -14,8 +14,8 @@
 
 struct redisAsyncContext;
 
-struct subscription {
-	TAILQ_ENTRY(subscription) entry;
+struct conn_sub {
+	TAILQ_ENTRY(conn_sub) entry;
 	char		*name;
 	size_t		 len;
 	bool		 pattern;
@@ -56,7 +56,7 @@ struct conn {
 	uint64_t	  seen_replies, seen_moved;	/* at the last progress that a look found */
 	usec_t		  still_since;	/* mono; the time of that look */
 	const struct script *loading;	/* SCRIPT LOAD is on its way */
-	TAILQ_HEAD(, subscription) subs;
+	TAILQ_HEAD(, conn_sub) subs;
 	void		(*caching_refused)(const struct redisReply *, void *);	/* or NULL */
 	void		 *caching_arg;
 
@@ -113,7 +113,7 @@ void	conn_send(struct conn *, struct pending *,
 	    void (*)(struct redisAsyncContext *, void *, void *),
 	    const struct words *);
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
-void	conn_send_subscribe(struct conn *, const struct subscription *);
+void	conn_send_subscribe(struct conn *, const struct conn_sub *);
 bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "rqctl/verbs.h"
 
-struct parser {
+struct reader {
 	struct args	*args;
 	char *const	*argv;		/* what is left of it */
 	const struct verb *guess;	/* NULL: none */
@@ -47,7 +47,7 @@ unknown_option(const char *text, size_t len, char **cause)
 
 /* The next word of argv as the value of an option; "" where it may be left out. */
 static int
-next_value(struct parser *p, const struct opt_def *def, const char **ret)
+next_value(struct reader *p, const struct opt_def *def, const char **ret)
 {
 	usec_t ignored;
 
@@ -64,7 +64,7 @@ next_value(struct parser *p, const struct opt_def *def, const char **ret)
 
 /* value NULL: the next word of argv, if the option takes one. */
 static int
-take_option(struct parser *p, const struct opt_def *def, const char *value)
+take_option(struct reader *p, const struct opt_def *def, const char *value)
 {
 	size_t o = (size_t)(def - opt_table);
 
@@ -80,7 +80,7 @@ take_option(struct parser *p, const struct opt_def *def, const char *value)
 
 /* --name, --name=value */
 static int
-take_long(struct parser *p, const char *text)
+take_long(struct reader *p, const char *text)
 {
 	size_t len = strcspn(text, "=");
 	const char *value = text[len] == '=' ? text + len + 1 : NULL;
@@ -95,7 +95,7 @@ take_long(struct parser *p, const char *text)
 
 /* -n, -ny, -cFILE, -c FILE */
 static int
-take_letters(struct parser *p, const char *text)
+take_letters(struct reader *p, const char *text)
 {
 	const struct opt_def *def;
 
@@ -124,7 +124,7 @@ guess_verb(char *const *argv)
 
 /* Takes argv apart; "-" alone is a word. */
 static int
-take_all(struct parser *p)
+take_all(struct reader *p)
 {
 	struct args *a = p->args;
 	const char *text;
@@ -225,7 +225,7 @@ check_words(const struct args *a, char **cause)
 int
 args_parse(struct args *a, int argc, char *const *argv, char **cause)
 {
-	struct parser p = { .args = a, .argv = argv + (argc > 0), .cause = cause };
+	struct reader p = { .args = a, .argv = argv + (argc > 0), .cause = cause };
 	size_t room = (size_t)argc + 1;
 	int rc;
 

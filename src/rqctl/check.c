@@ -20,7 +20,7 @@
 #define CHECK_ERRORS	2
 #define CHECK_UNKNOWN	3
 
-struct findings {
+struct problems {
 	struct ctl	*ctl;
 	json_t		*list;
 	bool		 json;
@@ -28,7 +28,7 @@ struct findings {
 
 /* One finding; queue is NULL if it concerns Redis or the fleet. */
 static void PRINTF(4, 5)
-find(struct findings *f, const char *level, const char *queue, const char *fmt, ...)
+find(struct problems *f, const char *level, const char *queue, const char *fmt, ...)
 {
 	char *text, *line;
 	va_list ap;
@@ -51,7 +51,7 @@ find(struct findings *f, const char *level, const char *queue, const char *fmt, 
 }
 
 static void
-check_server(struct findings *f)
+check_server(struct problems *f)
 {
 	char *policy = ask_config(f->ctl, "maxmemory-policy");
 	char *version = ask_info(f->ctl, "server", "redis_version");
@@ -74,7 +74,7 @@ check_server(struct findings *f)
 
 /* Each key of a queue must have its type, or not exist. */
 static void
-check_types(struct findings *f, const struct target *t)
+check_types(struct problems *f, const struct target *t)
 {
 	static const char *const sources[] = {
 		[SOURCE_LIST] = "list", [SOURCE_IDS] = "zset", [SOURCE_STREAM] = "stream",
@@ -107,7 +107,7 @@ check_types(struct findings *f, const struct target *t)
 
 /* One daemon's limits, lease and kind against the configuration that was read. */
 static void
-check_lease(struct findings *f, const struct picture *p, size_t i)
+check_lease(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
@@ -131,7 +131,7 @@ check_lease(struct findings *f, const struct picture *p, size_t i)
 
 /* A daemon that reads for another group would take this group's retries for its own. */
 static void
-check_group(struct findings *f, const struct picture *p, size_t i)
+check_group(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const char *group;
@@ -150,7 +150,7 @@ check_group(struct findings *f, const struct picture *p, size_t i)
 }
 
 static void
-check_queue(struct findings *f, const struct picture *p, size_t i)
+check_queue(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
 	const struct service *s = &p->services[i];
@@ -185,7 +185,7 @@ check_queue(struct findings *f, const struct picture *p, size_t i)
 }
 
 static void
-check_daemon(struct findings *f, const struct daemon *d)
+check_daemon(struct problems *f, const struct daemon *d)
 {
 	const char *error = fleet_text(d->beat, "log_error");
 
@@ -195,7 +195,7 @@ check_daemon(struct findings *f, const struct daemon *d)
 
 /* Schedules that no daemon has run in time. */
 static void
-check_schedules(struct findings *f)
+check_schedules(struct problems *f)
 {
 	struct schedule_config *const *s = f->ctl->config->schedules;
 	double now = *s != NULL ? ask_time(f->ctl) : -1;
@@ -221,7 +221,7 @@ check_status(int status)
 void
 check_run(struct ctl *c)
 {
-	struct findings f = { .ctl = c, .json = ctl_given(c, OPT_JSON) };
+	struct problems f = { .ctl = c, .json = ctl_given(c, OPT_JSON) };
 	struct picture p;
 	size_t i;
 

@@ -29,7 +29,7 @@ read_instance(const char *token, char *ret, size_t size)
 }
 
 void
-delivery_parse(const char *text, struct delivery *d)
+delivery_parse(const char *text, struct delivery_info *d)
 {
 	char token[256];
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct delivery {
+struct delivery_info {
 	bool	 ours;		/* rqd has written the field; else the rest is 0 */
 	long	 attempts;	/* failures so far */
 	long	 crashes;
@@ -20,7 +20,7 @@ struct delivery {
 };
 
 /* NULL, or text of another form: rqd has not written it. */
-void	delivery_parse(const char *, struct delivery *);
+void	delivery_parse(const char *, struct delivery_info *);
 
 struct ctl;
 struct redisReply;

@@ -25,7 +25,7 @@
 #define BATCH		1000		/* messages per command */
 #define BATCH_BYTES	(1 << 20)
 
-struct push {
+struct pushing {
 	struct ctl	*ctl;
 	const struct target *target;
 	const char	*at;		/* Redis seconds; "": after delay */
@@ -39,7 +39,7 @@ struct push {
 
 /* When the messages are due. */
 static int
-parse_due(struct push *p)
+parse_due(struct pushing *p)
 {
 	struct ctl *c = p->ctl;
 	char *cause = NULL;
@@ -68,7 +68,7 @@ parse_due(struct push *p)
 }
 
 static void
-print_id(struct push *p, const char *id)
+print_id(struct pushing *p, const char *id)
 {
 	if (p->ids != NULL)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
@@ -79,7 +79,7 @@ print_id(struct push *p, const char *id)
 
 /* Reports message i as pushed, with its id if it has one. */
 static void
-pushed(struct push *p, int i)
+pushed(struct pushing *p, int i)
 {
 	char id[MESSAGE_ID_MAX + 1];
 
@@ -90,7 +90,7 @@ pushed(struct push *p, int i)
 
 /* Adds all messages of the batch to a command, sends it and reports the messages. */
 static int
-push_all(struct push *p, struct words *w, const char *script)
+push_all(struct pushing *p, struct words *w, const char *script)
 {
 	struct redisReply *reply;
 	int i;
@@ -105,7 +105,7 @@ push_all(struct push *p, struct words *w, const char *script)
 }
 
 static int
-push_now(struct push *p)
+push_now(struct pushing *p)
 {
 	struct words w = { .n = 0 };
 
@@ -116,7 +116,7 @@ push_now(struct push *p)
 
 /* Into the sorted set of kind "unique", where an id is only once. */
 static int
-push_ids(struct push *p)
+push_ids(struct pushing *p)
 {
 	struct words w = { .n = 0 };
 
@@ -127,7 +127,7 @@ push_ids(struct push *p)
 
 /* How many subscribers have received a message. */
 static void
-count_subscribers(struct push *p, int64_t heard)
+count_subscribers(struct pushing *p, int64_t heard)
 {
 	p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
 	p->most = heard > p->most ? heard : p->most;
@@ -138,7 +138,7 @@ count_subscribers(struct push *p, int64_t heard)
  * channel, or XADD to a stream, which gives the id.
  */
 static int
-push_each(struct push *p)
+push_each(struct pushing *p)
 {
 	bool channel = p->target->source == SOURCE_CHANNEL;
 	struct redisReply *reply;
@@ -169,7 +169,7 @@ push_each(struct push *p)
 }
 
 static void
-report_subscribers(const struct push *p)
+report_subscribers(const struct pushing *p)
 {
 	const char *channel = p->target->cfg->keys[0];
 
@@ -187,7 +187,7 @@ report_subscribers(const struct push *p)
 
 /* Pushes one message that is due later.  To send it again with the same tag changes nothing. */
 static int
-push_later(struct push *p, const char *text, size_t len)
+push_later(struct pushing *p, const char *text, size_t len)
 {
 	char tag[MESSAGE_ID_MAX + 32], id[MESSAGE_ID_MAX + 1], unique[17];
 	char *const *k = p->target->keys.name;
@@ -212,7 +212,7 @@ push_later(struct push *p, const char *text, size_t len)
 }
 
 static int
-flush(struct push *p)
+flush(struct pushing *p)
 {
 	int i, rc = 0;
 
@@ -238,7 +238,7 @@ flush(struct push *p)
 
 /* Refuses what rqd would only make a dead letter of. */
 static int
-check_size(const struct push *p, size_t len)
+check_size(const struct pushing *p, size_t len)
 {
 	const struct queue_config *cfg = p->target->cfg;
 	char max[UNITS_TEXT_MAX];
@@ -251,7 +251,7 @@ check_size(const struct push *p, size_t len)
 }
 
 static int
-add_message(struct push *p, const char *data, size_t len)
+add_message(struct pushing *p, const char *data, size_t len)
 {
 	if (check_size(p, len) == -1)
 		return -1;
@@ -260,14 +260,14 @@ add_message(struct push *p, const char *data, size_t len)
 }
 
 static int
-read_failed(struct push *p)
+read_failed(struct pushing *p)
 {
 	return ctl_error(p->ctl, EX_IOERR, "standard input: %s", strerror(errno));
 }
 
 /* All of standard input is one message. */
 static int
-push_stdin(struct push *p)
+push_stdin(struct pushing *p)
 {
 	bool typed = isatty(STDIN_FILENO);
 	struct buf in = BUF_INIT;
@@ -292,7 +292,7 @@ push_stdin(struct push *p)
 
 /* Adds the complete lines of `in`, and drops them from it. */
 static int
-take_lines(struct push *p, struct buf *in)
+take_lines(struct pushing *p, struct buf *in)
 {
 	const char *from = in->data, *end = in->data + in->len, *nl;
 	int rc = 0;
@@ -319,7 +319,7 @@ more_is_there(void)
  * are not held back.
  */
 static int
-push_lines(struct push *p)
+push_lines(struct pushing *p)
 {
 	struct buf in = BUF_INIT;
 	ssize_t n = 0;
@@ -346,7 +346,7 @@ push_lines(struct push *p)
 }
 
 static int
-push_input(struct push *p, const char *text)
+push_input(struct pushing *p, const char *text)
 {
 	int rc;
 
@@ -365,7 +365,7 @@ push_input(struct push *p, const char *text)
 void
 push_text(struct ctl *c, const char *text)
 {
-	struct push push = { .ctl = c, .target = &c->target }, *p = &push;
+	struct pushing push = { .ctl = c, .target = &c->target }, *p = &push;
 
 	if (ctl_given(c, OPT_LINES) && text != NULL)
 		ctl_error(c, EX_USAGE, "--lines reads standard input; it takes no MESSAGE");

@@ -54,7 +54,7 @@ struct running {
 struct entry {
 	const char		*queue, *tag;
 	size_t			 taglen, idlen;
-	struct delivery		 delivery;	/* not ours: a foreign consumer's */
+	struct delivery_info		 delivery;	/* not ours: a foreign consumer's */
 	const char		*daemon;	/* NULL: not known */
 	int64_t			 pid;		/* 0: not known */
 	double			 age;
@@ -63,7 +63,7 @@ struct entry {
 static void
 add_row(struct listing *l, const struct entry *e)
 {
-	const struct delivery *d = &e->delivery;
+	const struct delivery_info *d = &e->delivery;
 	json_t *o = listing_row(l);
 	struct table *t = &l->table;
 	char text[UNITS_TEXT_MAX];
@@ -89,7 +89,7 @@ add_row(struct listing *l, const struct entry *e)
 /* score: of QBACKUP; of a foreign delivery nothing else is known. */
 static void
 add_entry(struct running *r, const struct target *t, const char *tag, size_t len, double score,
-    const struct delivery *d)
+    const struct delivery_info *d)
 {
 	struct entry e = {
 		.queue = t->name, .tag = tag, .taglen = len, .delivery = *d,
@@ -116,7 +116,7 @@ list_leases(struct running *r, const struct target *t)
 {
 	struct ctl *c = r->list.ctl;
 	struct redisReply *tags, *values;
-	struct delivery d;
+	struct delivery_info d;
 	const char *tag;
 	size_t i, len;
 
@@ -139,7 +139,7 @@ static void
 list_beats(struct running *r, const struct target *t)
 {
 	const struct fleet *f = &r->picture.fleet;
-	struct delivery d = { .ours = true };
+	struct delivery_info d = { .ours = true };
 	const json_t *list, *entry;
 	const char *id;
 	size_t i, k;

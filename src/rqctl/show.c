@@ -56,7 +56,7 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 
 /* "tag 42#x, attempt 2 (1 crash)" */
 static void
-describe(struct buf *b, json_t *facts, const char *tag, const struct delivery *d)
+describe(struct buf *b, json_t *facts, const char *tag, const struct delivery_info *d)
 {
 	buf_printf(b, "tag %s", tag);
 	out_set(facts, "tag:s", tag);
@@ -72,7 +72,7 @@ describe(struct buf *b, json_t *facts, const char *tag, const struct delivery *d
 
 /* Adds since when it runs, or when it is due. */
 static void
-describe_time(const struct show *s, struct buf *b, json_t *facts, const struct delivery *d,
+describe_time(const struct show *s, struct buf *b, json_t *facts, const struct delivery_info *d,
     double in_backup, double in_retry)
 {
 	double since = d->ours && d->time > 0 ? d->time : in_backup;
@@ -99,7 +99,7 @@ show_tag(struct show *s, const char *tag)
 	char *const *key = s->ctl->target.keys.name;
 	struct redisReply *r[4] = { NULL };
 	struct buf b = BUF_INIT;
-	struct delivery d;
+	struct delivery_info d;
 	double in_backup, in_retry;
 	const char *data;
 	json_t *facts;

@@ -158,27 +158,27 @@ is_chosen(const struct waiting_walk *l, const struct waiting *m)
 }
 
 /* How far a walk has come. */
-struct place {
+struct list_place {
 	char	 score[32];	/* of the last member; "": none yet */
 	int64_t	 passed;	/* members of this score that were seen, and are still there */
 	int64_t	 chosen;	/* of these, in this page */
 };
 
 static void
-place_pass(struct place *p, double score)
+place_pass(struct list_place *p, double score)
 {
 	char text[sizeof(p->score)];
 
 	snprintf(text, sizeof(text), "%.17g", score);
 	if (strcmp(text, p->score) != 0)
-		*p = (struct place){ .passed = 0 };
+		*p = (struct list_place){ .passed = 0 };
 	strcpy(p->score, text);
 	p->passed++;
 }
 
 /* So many of the chosen ones have left; to see one twice does no harm. */
 static void
-place_lose(struct place *p, int64_t gone)
+place_lose(struct list_place *p, int64_t gone)
 {
 	p->passed -= gone < p->chosen ? gone : p->chosen;
 	p->chosen = 0;
@@ -186,7 +186,7 @@ place_lose(struct place *p, int64_t gone)
 
 /* One page; *stop: each() wants no more. */
 static int
-do_page(struct waiting_walk *l, const struct redisReply *page, struct place *place, bool *stop)
+do_page(struct waiting_walk *l, const struct redisReply *page, struct list_place *place, bool *stop)
 {
 	struct words members = { .n = 0 };
 	int64_t gone = 0;
@@ -219,7 +219,7 @@ int
 waiting_each(struct waiting_walk *l)
 {
 	const struct target *t = &l->ctl->target;
-	struct place place = { .passed = 0 };
+	struct list_place place = { .passed = 0 };
 	struct redisReply *page;
 	bool stop = false;
 	size_t n = 1;

@@ -20,7 +20,7 @@ struct waiting {
 	double		 score;		/* 0 where there is none; see waiting_due() */
 	const char	*tag;		/* KEY_RETRY, ids of kind "unique", of entries; else "" */
 	size_t		 taglen;
-	struct delivery	 delivery;	/* KEY_RETRY only */
+	struct delivery_info	 delivery;	/* KEY_RETRY only */
 	int64_t		 size;		/* of the whole message */
 	const char	*data;		/* its beginning */
 	size_t		 len;

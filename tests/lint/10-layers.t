@@ -111,7 +111,7 @@ own_first() {
 }
 
 # The folders, or files, whose objects follow the next two rules.
-STRICT='src/base src/loop src/policy src/handler src/engine src/service src/rqd.c'
+STRICT="src/base src/loop src/redis src/policy src/queue src/handler src/engine src/config src/service src/rqd.c"
 
 # One function of a file moves its object: it is named *_set_state or *_move.
 movers() {
