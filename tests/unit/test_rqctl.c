@@ -357,7 +357,7 @@ TEST(json_bytes)
 
 TEST(deliveries)
 {
-	struct delivery d;
+	struct delivery_info d;
 
 	delivery_parse("2 1 host.1.2 1795248000.25 9", &d);
 	assert_true(d.ours && d.owned);
