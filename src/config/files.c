@@ -224,7 +224,9 @@ static void
 read_file(struct draft *d, const char *path, const struct place *from,
     const struct open_file *parent)
 {
-	struct open_file file = { .parent = parent, .depth = parent != NULL ? parent->depth + 1 : 0 };
+	struct open_file file = {
+		.parent = parent, .depth = parent != NULL ? parent->depth + 1 : 0
+	};
 	struct place at = { path, 0 };
 	struct buf b = BUF_INIT;
 	const char *why;
@@ -250,7 +252,9 @@ void
 files_take(struct draft *d)
 {
 	const struct config_source *source = d->source;
-	const struct buf text = { .data = (char *)(uintptr_t)source->text, .len = source->text_len };
+	const struct buf text = {
+		.data = (char *)(uintptr_t)source->text, .len = source->text_len
+	};
 
 	if (source->text != NULL)	/* includes were followed when it was written */
 		take_text(d, source->file != NULL ? source->file : "-q", &text, NULL);

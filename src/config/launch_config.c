@@ -111,7 +111,7 @@ read_config(int text, void *arg)
 	return config;
 }
 
-/* -- in the launcher: what the main process may not open ----------------------------------------- */
+/* -- in the launcher: what the main process may not open ------------------- */
 
 static struct listen_socket made = LISTEN_SOCKET_INIT;	/* its descriptor is the main process' */
 
@@ -156,7 +156,7 @@ const struct launcher_ops launch_config_ops = {
 	.unlisten = unlisten,
 };
 
-/* -- in the main process ------------------------------------------------------------------------ */
+/* -- in the main process --------------------------------------------------- */
 
 static void
 read_report(int fd, struct config_report *r)
@@ -258,7 +258,8 @@ launch_config_borrow(struct launcher *l, const struct config *config)
 	in_force = config;
 	secret_set_opener(l != NULL ? lend_secret : NULL, l);
 	log_set_opener(l != NULL ? lend_log : NULL, l);
-	listen_socket_set_opener(l != NULL ? lend_listener : NULL, l != NULL ? give_back_listener : NULL,
+	listen_socket_set_opener(l != NULL ? lend_listener : NULL,
+	    l != NULL ? give_back_listener : NULL,
 	    l);
 }
 

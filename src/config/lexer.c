@@ -23,7 +23,8 @@ struct scan {
 	struct place	 at;		/* of p */
 	struct tokens	*tokens;
 	struct findings	*findings;
-	size_t		 suspect;	/* token: a string that may lack its quote; SIZE_MAX: none */
+	/* token: a string that may lack its quote; SIZE_MAX: none */
+	size_t		 suspect;
 	size_t		 found_before;	/* findings older than the suspect */
 };
 
@@ -140,7 +141,8 @@ scan_variable(struct scan *s)
 		return false;
 	}
 	if (p == end && getenv(text) == NULL) {
-		finding_error(s->findings, &s->at, "${%.60s} is not set in the environment: set it, "
+		finding_error(s->findings, &s->at,
+		    "${%.60s} is not set in the environment: set it, "
 		    "write ${%.60s:-default}, or, if it is meant for a shell, use single quotes",
 		    text, text);
 		return false;
@@ -204,7 +206,8 @@ scan_escape(struct scan *s)
 		s->at.line++;
 	if (strchr("ntrbfaev\"'\\$\n", *p) != NULL)
 		return true;
-	finding_error(s->findings, &s->at, "bad escape \"\\%c\" in a string: write \"\\\\%c\" for a "
+	finding_error(s->findings, &s->at,
+	    "bad escape \"\\%c\" in a string: write \"\\\\%c\" for a "
 	    "backslash, or use single quotes", *p, *p);
 	return false;
 }
@@ -317,13 +320,15 @@ scan_stray(struct scan *s)
 
 	if (*start == ';') {
 		s->p++;
-		finding_error(s->findings, &s->at, "\";\" is not needed: options end by themselves");
+		finding_error(s->findings, &s->at,
+		    "\";\" is not needed: options end by themselves");
 		return;
 	}
 	do
 		s->p++;
 	while (s->p < s->end && !is_word(*s->p) && strchr(known, *s->p) == NULL);
-	finding_error(s->findings, &s->at, "stray \"%.*s\": put text with such characters into quotes",
+	finding_error(s->findings, &s->at,
+	    "stray \"%.*s\": put text with such characters into quotes",
 	    (int)(s->p - start > 20 ? 20 : s->p - start), start);
 }
 

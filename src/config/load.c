@@ -75,7 +75,8 @@ check_server_known(struct draft *d)
 	at.file = findings_file(&d->findings, d->source->file);
 	for (i = 0; i < d->nskip; i++)
 		if (files_mention(d->skip[i], "redis"))
-			finding_error(&d->findings, &at, "%s, which has errors, may say where Redis is",
+			finding_error(&d->findings, &at,
+			    "%s, which has errors, may say where Redis is",
 			    d->skip[i]);
 }
 

@@ -20,7 +20,8 @@ struct config_report {
 	size_t		  nerrors;
 	char		**warnings;
 	size_t		  nwarnings;
-	char		**left_out;	/* config_source.client: errors of files that were left out */
+	/* config_source.client: errors of files that were left out */
+	char		**left_out;
 	size_t		  nleft_out;
 	char		**files;	/* whose errors they are, each once */
 	size_t		  nfiles;
@@ -31,7 +32,8 @@ void	config_report_add(char ***lines, size_t *n, const char *text, size_t len);
 
 struct config_source {
 	const char		 *file;		/* NULL: none; defaults only */
-	const char *const	 *overrides;	/* "redis.server=..." (-o), NULL-terminated; or NULL */
+	/* "redis.server=..." (-o), NULL-terminated; or NULL */
+	const char *const	 *overrides;
 	/* -q: one queue from the command line; NULL: none. */
 	const char		 *queue;
 	int			  concurrency;	/* -j; 0: default */

@@ -144,7 +144,8 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 	}
 	/* The main process' own user could end it, or take its place. */
 	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid)) {
-		finding_error(&d->findings, draft_place(s, "user"), "user = \"%s\": rqd itself runs "
+		finding_error(&d->findings, draft_place(s, "user"),
+		    "user = \"%s\": rqd itself runs "
 		    "as that user, so no handler may: give handlers a user of their own", user);
 		return false;
 	}
@@ -223,7 +224,8 @@ check_queue(struct draft *d, const struct draft_section *s, struct lookup *k,
 		return;
 	find_identity(k, q, r);
 	if (k->step != NULL)
-		finding_warn(&d->findings, draft_place(s, k->step), "there is no %s \"%s\"", k->step,
+		finding_warn(&d->findings, draft_place(s, k->step),
+		    "there is no %s \"%s\"", k->step,
 		    strcmp(k->step, "user") == 0 ? q->user : q->group);
 	else
 		check_command_file(d, s, &k->id);
@@ -342,7 +344,8 @@ check_trust(struct draft *d, const struct runner *r, const struct place *at,
 	if (path[0] == '\0' || !r->privileged)
 		return;
 	if (trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
-		finding_warn(&d->findings, at, "%s %s: %s, so root does not open it for rqd: put it "
+		finding_warn(&d->findings, at,
+		    "%s %s: %s, so root does not open it for rqd: put it "
 		    "into a folder that only root may write to, such as /etc", option, path, why);
 	else if (why == NULL && trust_file(path, r->main.uid, &why) == -1 && errno == EPERM)
 		finding_warn(&d->findings, at, "%s: %s: chown root %s; chmod go-w %s", option, why,

@@ -49,12 +49,14 @@ struct option {
 	enum option_type type;
 	size_t		 offset;	/* in the struct of the section, see option_set() */
 	const char	*def;		/* the default; for a list its only element, "" for none */
-	int64_t		 min, max;	/* numbers, durations (usec), sizes; seconds for a time limit */
+	/* numbers, durations (usec), sizes; seconds for a time limit */
+	int64_t		 min, max;
 	bool		 zero;		/* 0 is allowed below min: its meaning is in help */
 	const char *const *choices;	/* OPTION_CHOICE: NULL-terminated */
 	/* More than the type can say; see option_check.h.  NULL: nothing. */
 	int		(*check)(const char *value, size_t i, size_t n, char **cause);
-	const char	*missing;	/* lists: the error for an empty one; NULL: it may be empty */
+	/* lists: the error for an empty one; NULL: it may be empty */
+	const char	*missing;
 	unsigned	 flags;
 	unsigned	 modes;		/* bits 1 << enum mode; 0: all */
 	enum trait	 trait;		/* only kinds with this one; 0: all */

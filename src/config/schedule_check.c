@@ -17,7 +17,8 @@ check_message(struct draft *d, const struct draft_section *s, const struct queue
 	size_t len = strlen(message);
 
 	if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
-		finding_error(&d->findings, draft_place(s, "message"), "the messages of queue \"%s\" "
+		finding_error(&d->findings, draft_place(s, "message"),
+		    "the messages of queue \"%s\" "
 		    "are ids: 1 to %d bytes without control characters", q->name, MESSAGE_ID_MAX);
 	else if (len > q->message_max)
 		finding_error(&d->findings, draft_place(s, "message"), "the message is longer than "
@@ -66,7 +67,8 @@ check_times(struct draft *d, const struct draft_section *s)
 	char *cause = NULL;
 
 	if (c->every != 0 && c->cron[0] != '\0')
-		finding_error(&d->findings, draft_place(s, "cron"), "schedule \"%s\" has both every "
+		finding_error(&d->findings, draft_place(s, "cron"),
+		    "schedule \"%s\" has both every "
 		    "and cron: write one of them", s->name);
 	else if (c->every == 0 && c->cron[0] == '\0')
 		check_never(d, s);
@@ -85,7 +87,8 @@ check_zone(struct draft *d, const struct draft_section *s)
 	char *cause = NULL;
 
 	if (c->cron[0] == '\0' && strcmp(c->timezone, ZONE_UTC) != 0 && draft_is_sound(s, "cron"))
-		finding_error(&d->findings, draft_place(s, "timezone"), "timezone has a meaning with "
+		finding_error(&d->findings, draft_place(s, "timezone"),
+		    "timezone has a meaning with "
 		    "cron only");
 	else if (!d->source->client && zone_check(c->timezone, &cause) == -1)
 		finding_error(&d->findings, draft_place(s, "timezone"), "%s", cause);

@@ -575,8 +575,3 @@ launcher_stop(struct launcher *l)
 	free(l);
 }
 
-pid_t
-launcher_pid(const struct launcher *l)
-{
-	return l->pid;
-}

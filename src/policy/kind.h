@@ -29,8 +29,10 @@ enum source {
 /* Bits of a set. */
 enum trait {
 	TRAIT_LEASES = 1 << 0,		/* at least once: leases, retries, delays, dead letters */
-	TRAIT_SUBSCRIBES = 1 << 1,	/* `key` names channels or patterns; Q is the queue's name */
-	TRAIT_KEY_EVENTS = 1 << 2,	/* messages are names of keys, from keyspace notifications */
+	/* `key` names channels or patterns; Q is the queue's name */
+	TRAIT_SUBSCRIBES = 1 << 1,
+	/* messages are names of keys, from keyspace notifications */
+	TRAIT_KEY_EVENTS = 1 << 2,
 	TRAIT_GROUP = 1 << 3,		/* reads through a consumer group */
 	TRAIT_POP_END = 1 << 4,		/* `pop` says from which end of the list */
 	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
@@ -43,7 +45,8 @@ const char	*kind_name(enum kind);
 enum kind	 kind_find(const char *name);		/* KIND_DEFAULT where it is none */
 enum source	 kind_source(enum kind);
 bool		 kind_has(enum kind, enum trait);
-const char	*kind_key_prefix(enum kind);		/* Q is this and the queue's name by default */
+/* Q is this and the queue's name by default */
+const char	*kind_key_prefix(enum kind);
 
 /* Whether messages wait in Redis, in Q; else those that nobody hears are gone. */
 bool		 kind_waits(enum kind);

@@ -30,7 +30,8 @@ struct scan {
 	const char	*end;		/* decoding a whole payload: *end is NUL */
 	unsigned	 depth;
 	char		 text[MESSAGE_ID_MAX + 8];	/* the string scanned last, decoded ... */
-	size_t		 len;				/* ... and cut, where len > MESSAGE_ID_MAX */
+	/* ... and cut, where len > MESSAGE_ID_MAX */
+	size_t		 len;
 	char		 id[MESSAGE_ID_MAX + 1];
 	size_t		 id_len;	/* 0: none */
 };

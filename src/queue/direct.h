@@ -42,7 +42,8 @@ struct direct_delivery {
 	struct message		*msg;		/* owned, as is what the result holds */
 	struct verdict		 verdict;	/* all states but IN_HAND: */
 	struct result		 result;
-	bool			 unbegun;	/* it never had a process: it may be delivered again */
+	/* it never had a process: it may be delivered again */
+	bool			 unbegun;
 	enum settled		 how;		/* DONE: what became of it */
 };
 TAILQ_HEAD(direct_deliveries, direct_delivery);

@@ -14,7 +14,8 @@
 #include <stdbool.h>
 
 struct evict {
-	unsigned	reports;	/* in this round: QPAUSED has changed, and there was no pause */
+	/* in this round: QPAUSED has changed, and there was no pause */
+	unsigned	reports;
 	bool		on;		/* keys are evicted: poll, and arm only with each poll */
 };
 

@@ -66,7 +66,8 @@ struct expired {
 	unsigned		  npushes;
 	struct request		  get, set;	/* CONFIG */
 	char			 *flags;	/* for CONFIG SET; owned */
-	char			  why[REPLY_CAUSE];	/* the last push was refused; "": it was not */
+	/* the last push was refused; "": it was not */
+	char			  why[REPLY_CAUSE];
 	bool			  unchecked;	/* CONFIG is refused, and that was logged */
 	uint64_t		  dropped;	/* since that was logged; 0: nothing is */
 	bool			  pushed;	/* something, since the last was dropped */
@@ -163,7 +164,8 @@ expired_end_drops(struct expired *q)
 {
 	if (q->dropped == 0 || !q->pushed || q->npushes > 0 || q->nwaiting > 0)
 		return;
-	queue_warn(&q->queue, "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
+	queue_warn(&q->queue,
+	    "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
 	q->dropped = 0;
 }
 
@@ -339,7 +341,7 @@ expired_turn(void *arg)
 
 /* -- notify-keyspace-events --------------------------------------------------- */
 
-/* The flags that are set and those that are missing; NULL: none is missing.  The caller frees it. */
+/* The flags that are set and those that are missing, which the caller frees; NULL: none is. */
 static char *
 expired_flags(const char *set)
 {
@@ -355,9 +357,9 @@ expired_flags(const char *set)
 static void
 expired_demand(struct expired *q, const char *flags, const char *refused)
 {
-	char *why = xasprintf("Redis does not tell of expired keys%s%.100s; do: redis-cli CONFIG SET "
-	    SETTING " '%s'", refused[0] != '\0' ? ", and setting that was refused: " : "",
-	    refused, flags);
+	char *why = xasprintf("Redis does not tell of expired keys%s%.100s; do: "
+	    "redis-cli CONFIG SET " SETTING " '%s'",
+	    refused[0] != '\0' ? ", and setting that was refused: " : "", refused, flags);
 
 	subscription_set_obstacle(&q->subscription, why);
 	free(why);

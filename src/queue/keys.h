@@ -29,7 +29,8 @@ void		 keys_set_group(struct keys *, const char *);	/* "": not known */
 const char	*keys_group(const struct keys *);	/* the default where it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
 void		 keys_add(const struct keys *, struct words *, enum key);	/* as words_key() */
-bool		 keys_is_one(const char *q, const char *name, size_t len);	/* Q or derived from it */
+/* Q or derived from it */
+bool		 keys_is_one(const char *q, const char *name, size_t len);
 
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"
 #define KEYS_DAEMONS		"rqd:daemons"

@@ -177,8 +177,9 @@ leased_saw_now(struct leased *a, const struct redisReply *reply)
 	return now;
 }
 
-bool
-leased_time(const struct redisReply *reply, double *ret)
+/* A time in a reply, "" for none. */
+static bool
+read_time(const struct redisReply *reply, double *ret)
 {
 	size_t len;
 
@@ -203,7 +204,7 @@ leased_until(const struct redisReply *reply, double now)
 {
 	double at;
 
-	return leased_time(reply, &at) ? leased_usec(at - now) : -1;
+	return read_time(reply, &at) ? leased_usec(at - now) : -1;
 }
 
 bool

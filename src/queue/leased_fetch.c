@@ -368,14 +368,14 @@ leased_mine_refused(struct leased *a, struct pop_call *pop, const struct redisRe
 {
 	if (pops_error(a->pops) == NULL || reply_error(reply) == REPLY_ELSEWHERE)
 		(void)leased_failed(a, LEASED_MINE, reply);
-	pops_not_answered(a->pops, pop, ledger_patience(a->ledger));
+	pops_mine_refused(a->pops, pop, ledger_patience(a->ledger));
 }
 
 enum { MINE_NOW, MINE_FROM, MINE_OFFSET, MINE_TOOK, MINE_HEAD };	/* then messages */
 static const char leased_mine_form[] = { FIELD_NUMBER, FIELD_STR, FIELD_INT, FIELD_INT, 0 };
 
 static void
-leased_told_mine(struct leased *a, struct call *call, enum conn_answer answer,
+leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	struct mine_page page = { .from = "" };
@@ -384,7 +384,7 @@ leased_told_mine(struct leased *a, struct call *call, enum conn_answer answer,
 	size_t i;
 
 	if (answer != CONN_REPLY) {
-		pops_not_told(a->pops, call->pop);
+		pops_mine_lost(a->pops, call->pop);
 		return;
 	}
 	if (!reply_has(reply, 0, leased_mine_form)) {
@@ -405,7 +405,7 @@ leased_told_mine(struct leased *a, struct call *call, enum conn_answer answer,
 	page.took = reply_int_at(reply, MINE_TOOK) != 0;
 	page.from = reply_str_at(reply, MINE_FROM);
 	page.offset = reply_int_at(reply, MINE_OFFSET);
-	pops_told(a->pops, call->pop, &page);
+	pops_mine_page(a->pops, call->pop, &page);
 	if (page.found)
 		leased_renew_all(a);
 	leased_ask(a);
@@ -423,7 +423,7 @@ leased_ask(void *arg)
 	while (leased_is_up(a) && (pop = pops_to_ask(a->pops)) != NULL) {
 		struct words w = { 0 };
 
-		call = leased_call_new(a, LEASED_MINE, leased_told_mine);
+		call = leased_call_new(a, LEASED_MINE, leased_mine_replied);
 		call->pop = pop;
 		leased_keys(a, call, &w);
 		pops_add_question(a->pops, pop, leased_inline(a), &w);

@@ -51,7 +51,8 @@ struct leased {
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
 	bool			  was_empty;	/* in the last turn */
-	bool			  complained[LEASED_SCRIPTS];	/* was reported, and not taken back */
+	/* was reported, and not taken back */
+	bool			  complained[LEASED_SCRIPTS];
 	double			  gap;		/* seconds between messages of the rate; 0: none */
 
 	/* Looking for work. */
@@ -115,8 +116,6 @@ enum reply_error leased_failed(struct leased *, enum leased_script, const struct
 void		 leased_complain(struct leased *, enum leased_script, const char *);
 /* Redis' time, in a reply. */
 double		 leased_saw_now(struct leased *, const struct redisReply *);
-/* A time in a reply, "" for none. */
-bool		 leased_time(const struct redisReply *, double *);
 /*
  * The first time in QRETRY, as a reply has it: true if that is due.  ours: it was
  * this daemon's call that brought it there, so that others may not know it.

@@ -48,12 +48,15 @@ struct delivery {
 	struct message		*msg;		/* owned */
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* of the tag: as QDELIVERY has it */
-	boot_t			 ours_at;	/* a call was sent, and its answer said that it is ours */
+	/* a call was sent, and its answer said that it is ours */
+	boot_t			 ours_at;
 	bool			 asked;		/* LOADING: body is on its way */
-	unsigned		 refused;	/* LOADING: how often the connection ended instead */
+	/* LOADING: how often the connection ended instead */
+	unsigned		 refused;
 
 	bool			 from_engine;	/* from KEPT on: the engine gave its result */
-	bool			 lost;		/* from IN_HAND on: the engine was told that it is not ours */
+	/* from IN_HAND on: the engine was told that it is not ours */
+	bool			 lost;
 	bool			 taken;		/* a renewal said that a foreign consumer took it */
 	bool			 usurped;	/* Redis lost it, and another message has its tag */
 	bool			 keeps_slot;	/* it was REFUSED, and is not DONE */
@@ -63,7 +66,8 @@ struct delivery {
 	struct result		 result;	/* owned */
 	bool			 rescue;	/* Redis lost it: send rescue, not settle */
 	bool			 may_have_acted; /* sent before; the answer was lost, or an error */
-	uint64_t		 rescue_call;	/* number of a rescue that may have acted; 0: none */
+	/* number of a rescue that may have acted; 0: none */
+	uint64_t		 rescue_call;
 	unsigned		 refusals;	/* in a row, of it alone */
 	unsigned		 most;		/* results that a call with it may hold; 0: any */
 	usec_t			 due;		/* mono: REFUSED: not sent before */

@@ -284,14 +284,14 @@ pop_ask_on(struct pop_call *pop, const char *from, int64_t offset)
 }
 
 void
-pops_not_told(struct pops *p, struct pop_call *pop)
+pops_mine_lost(struct pops *p, struct pop_call *pop)
 {
 	(void)p;
 	pop_ask_on(pop, "", 0);
 }
 
 void
-pops_not_answered(struct pops *p, struct pop_call *pop, usec_t most)
+pops_mine_refused(struct pops *p, struct pop_call *pop, usec_t most)
 {
 	pop_ask_on(pop, "", 0);
 	timer_set(&p->ask, backoff_delay(100 * MSEC, most, ++p->failures, random_unit()));
@@ -299,7 +299,7 @@ pops_not_answered(struct pops *p, struct pop_call *pop, usec_t most)
 
 /* The last page: done, unless the pop could still run. */
 static void
-pops_told_all(struct pops *p, struct pop_call *pop)
+pops_last_page(struct pops *p, struct pop_call *pop)
 {
 	if (pop->took && !pop->found && !pop->whole) {
 		/* Redis' clock was set back: look beyond the time of the pop. */
@@ -319,7 +319,7 @@ pops_told_all(struct pops *p, struct pop_call *pop)
 }
 
 void
-pops_told(struct pops *p, struct pop_call *pop, const struct mine_page *page)
+pops_mine_page(struct pops *p, struct pop_call *pop, const struct mine_page *page)
 {
 	p->failures = 0;
 	pop->found |= page->found;
@@ -329,7 +329,7 @@ pops_told(struct pops *p, struct pop_call *pop, const struct mine_page *page)
 	if (page->from[0] != '\0')
 		pop_ask_on(pop, page->from, page->offset);
 	else
-		pops_told_all(p, pop);
+		pops_last_page(p, pop);
 }
 
 /* -- what is unknown -------------------------------------------------------- */

@@ -76,11 +76,11 @@ struct pop_call	*pops_to_ask(struct pops *);
 /* Words of mine about it: its answer comes to one of the next three. */
 void		 pops_add_question(struct pops *, struct pop_call *, uint64_t inline_max,
 		    struct words *);
-void		 pops_not_told(struct pops *, struct pop_call *);
+void		 pops_mine_lost(struct pops *, struct pop_call *);
 /* Asked again after a backoff of at most `most`. */
-void		 pops_not_answered(struct pops *, struct pop_call *, usec_t most);
+void		 pops_mine_refused(struct pops *, struct pop_call *, usec_t most);
 /* May free the pop, or make it one of pops_to_ask(). */
-void		 pops_told(struct pops *, struct pop_call *, const struct mine_page *);
+void		 pops_mine_page(struct pops *, struct pop_call *, const struct mine_page *);
 
 /* An outcome is unknown, and mine has not answered: no pop may be sent. */
 bool		 pops_is_unsure(const struct pops *);

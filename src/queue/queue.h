@@ -71,7 +71,8 @@ enum fetch_status {
 	FETCH_PAUSED,		/* QPAUSED exists */
 	FETCH_LIMITED,		/* fleet_concurrency, rate, or results that Redis refuses */
 	FETCH_DOWN,		/* Redis is away; ready() comes when it is back */
-	FETCH_ERROR		/* Redis refused it: cause says why; the engine suspends the queue */
+	/* Redis refused it: cause says why; the engine suspends the queue */
+	FETCH_ERROR
 };
 
 struct fetched {
@@ -109,7 +110,8 @@ struct queue_ops {
 	struct queue	*(*open)(const struct queue_env *, struct config *,
 			    const struct queue_config *, struct stats *,
 			    const struct queue_events *, void *arg);
-	void		(*reconfigure)(struct queue *, struct config *, const struct queue_config *);
+	void		(*reconfigure)(struct queue *, struct config *,
+			    const struct queue_config *);
 	void		(*conn_up)(struct queue *, const struct conn_server *);
 	void		(*conn_down)(struct queue *);
 	void		(*want)(struct queue *, bool);

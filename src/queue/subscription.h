@@ -17,10 +17,13 @@ struct subscription {
 	const struct queue_env	*env;
 	const struct queue	*queue;		/* its events and their argument */
 	struct conn		*conn;		/* owned; for conn_subscribe() and conn_probe() */
-	char			*cause;		/* why it is down; NULL: it is up, or not known yet */
-	char			*obstacle;	/* why it hears nothing although it is up; NULL: none */
+	/* why it is down; NULL: it is up, or not known yet */
+	char			*cause;
+	/* why it hears nothing although it is up; NULL: none */
+	char			*obstacle;
 	enum subscription_report reported;
-	struct timer		 connecting;	/* set: it has time to come up before that is reported */
+	/* set: it has time to come up before that is reported */
+	struct timer		 connecting;
 };
 
 /* what: the end of the connection's name.  queue is borrowed. */

@@ -61,8 +61,9 @@ conn_flush(struct conn *c)
 		conn_answer(c, p, p->fate == PENDING_LOST ? CONN_LOST : CONN_NOT_SENT, NULL);
 }
 
-bool
-conn_is_up(const struct conn *c)
+/* Past the greeting. */
+static bool
+is_up(const struct conn *c)
 {
 	return c->ac != NULL && (c->state == CONN_READY || c->state == CONN_CLOSING);
 }
@@ -81,8 +82,8 @@ conn_send(struct conn *c, struct pending *p, redisCallbackFn *fn, const struct w
 		conn_want_turn(c);
 		return;
 	}
-	p->end = attach_produced(c->ac);
-	if (conn_is_up(c) && !timer_is_set(&c->timer))
+	p->end = hiredis_loop_produced(c->ac);
+	if (is_up(c) && !timer_is_set(&c->timer))
 		conn_look_begin(c);
 }
 
@@ -223,7 +224,7 @@ conn_send_text(struct conn *c, struct pending *p)
 static void
 conn_after_reply(struct conn *c)
 {
-	if (conn_is_up(c) && pending_oldest(&c->pending) == NULL) {
+	if (is_up(c) && pending_oldest(&c->pending) == NULL) {
 		timer_stop(&c->timer);
 		c->grace = false;
 	}

@@ -1,5 +1,5 @@
 /*
- * The connection.  route.c says where to connect, greet.c what to send first, and
+ * The connection.  address_walk.c says where to connect, greet.c what to send first, and
  * pending.c keeps the commands that wait for a reply.  Here is the state machine,
  * which conn_set_state() alone moves, and all dealings with hiredis' asynchronous
  * half.
@@ -76,7 +76,7 @@ conn_set_state(struct conn *c, enum conn_state state)
 		return;
 	log_event(LOG_LV_DEBUG, "redis_state", NULL, LF_STR("connection", c->name),
 	    LF_STR("from", names[c->state]), LF_STR("to", names[state]),
-	    LF_STR("server", route_server(&c->route)));
+	    LF_STR("server", walk_server(&c->route)));
 	c->state = state;
 }
 
@@ -92,7 +92,7 @@ conn_destroy(struct conn *c)
 		free(s->name);
 		free(s);
 	}
-	route_done(&c->route);
+	walk_done(&c->route);
 	free(c->down_cause);
 	free(c->name);
 	free(c);
@@ -118,7 +118,7 @@ conn_let_go(struct conn *c)
 {
 	struct redisAsyncContext *ac = c->ac;
 
-	route_cancel(&c->route);
+	walk_cancel(&c->route);
 	greet_done(&c->greet);
 	c->greeted = false;
 	timer_stop(&c->timer);
@@ -200,16 +200,16 @@ conn_failed(struct conn *c, const char *cause)
 {
 	bool more;
 
-	conn_set_state(c, CONN_DOWN);	/* logs the address: before route_failed() goes on */
-	more = route_failed(&c->route, cause);
+	conn_set_state(c, CONN_DOWN);	/* logs the address: before walk_failed() goes on */
+	more = walk_failed(&c->route, cause);
 	conn_let_go(c);
 	if (more) {
 		timer_set(&c->timer, 0);
 		return;
 	}
 	conn_untimely(c);
-	conn_say_down(c, route_causes(&c->route));
-	route_restart(&c->route);
+	conn_say_down(c, walk_causes(&c->route));
+	walk_restart(&c->route);
 	timer_set(&c->timer, conn_backoff(c));
 }
 
@@ -244,7 +244,7 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 		conn_want_turn(c);
 	} else {
 		conn_set_state(c, CONN_DOWN);
-		route_restart(&c->route);
+		walk_restart(&c->route);
 		conn_say_down(c, text);
 		timer_set(&c->timer, conn_backoff(c));
 	}
@@ -278,7 +278,7 @@ void
 conn_ready(struct conn *c)
 {
 	struct conn_server *s = &c->server;
-	const char *address = route_server(&c->route);
+	const char *address = walk_server(&c->route);
 
 	s->first = c->generation == 0;
 	s->changed = s->first || c->greet.run_id[0] == '\0' ||
@@ -427,12 +427,12 @@ conn_take_socket(struct redisAsyncContext *ac, const char *path)
 static int
 conn_open(struct conn *c, char **cause)
 {
-	const char *path = route_path(&c->route);
+	const char *path = walk_path(&c->route);
 	struct redisAsyncContext *ac;
 	bool taken;
 
 	ac = path != NULL ? redisAsyncConnectUnix(path) :
-	    redisAsyncConnect(route_host(&c->route), c->route.addr.port);
+	    redisAsyncConnect(walk_host(&c->route), c->route.addr.port);
 	if (ac == NULL)
 		return util_cause(cause, "out of memory");
 	taken = path != NULL && conn_take_socket(ac, path);
@@ -444,7 +444,7 @@ conn_open(struct conn *c, char **cause)
 	conn_tune(ac, path == NULL);
 	ac->data = c;
 	c->ac = ac;
-	attach(c->loop, ac, &c->rules);
+	hiredis_loop_attach(c->loop, ac, &c->rules);
 	redisAsyncSetConnectCallback(ac, conn_on_connect);
 	redisAsyncSetDisconnectCallback(ac, conn_on_disconnect);
 	if (taken)
@@ -488,14 +488,14 @@ conn_attempt(struct conn *c)
 
 	c->grace = false;
 	timer_set(&c->timer, c->opt->timeout);
-	switch (route_find(&c->route, &cause)) {
-	case ROUTE_FOUND:
+	switch (walk_find(&c->route, &cause)) {
+	case WALK_FOUND:
 		conn_connect(c);
 		break;
-	case ROUTE_RESOLVING:
+	case WALK_RESOLVING:
 		conn_set_state(c, CONN_RESOLVING);
 		break;
-	case ROUTE_BAD:
+	case WALK_BAD:
 		conn_failed(c, cause);
 		break;
 	}
@@ -586,9 +586,9 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	timer_init(&c->timer, loop, conn_timer, c);
 	timer_init(&c->idle, loop, conn_ping_idle, c);
 	timer_init(&c->closing, loop, conn_close_late, c);
-	route_init(&c->route, loop, opt, conn_found, c);
-	c->rules = (struct attach_rules){
-		.bytes_max = ATTACH_REPLY_MAX, .knows = conn_has_subscription,
+	walk_init(&c->route, loop, opt, conn_found, c);
+	c->rules = (struct reply_rules){
+		.bytes_max = REPLY_BYTES_MAX, .knows = conn_has_subscription,
 		.came = conn_received_bytes, .arg = c
 	};
 	return c;
@@ -597,7 +597,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 void
 conn_set_reply_max(struct conn *c, size_t bytes)
 {
-	c->rules.bytes_max = bytes < ATTACH_REPLY_MAX ? bytes : ATTACH_REPLY_MAX;
+	c->rules.bytes_max = bytes < REPLY_BYTES_MAX ? bytes : REPLY_BYTES_MAX;
 }
 
 void

@@ -77,7 +77,7 @@ enum { CONN_SUBSCRIBER = 1 };	/* for SUBSCRIBE: no scripts are loaded */
  */
 struct conn	*conn_new(struct loop *, const struct redis_options *, const char *name,
 		    unsigned flags, const struct conn_events *, void *arg);
-/* A larger reply ends the connection.  Default: ATTACH_REPLY_MAX, what Redis can hold. */
+/* A larger reply ends the connection.  Default: REPLY_BYTES_MAX, what Redis can hold. */
 void		 conn_set_reply_max(struct conn *, size_t bytes);
 /* The longest pause between attempts, if that is less than 10 s. */
 void		 conn_set_backoff_max(struct conn *, usec_t);

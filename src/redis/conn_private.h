@@ -6,11 +6,11 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
-#include "redis/attach.h"
+#include "redis/address_walk.h"
 #include "redis/conn.h"
 #include "redis/greet.h"
+#include "redis/hiredis_loop.h"
 #include "redis/pending.h"
-#include "redis/route.h"
 
 struct redisAsyncContext;
 
@@ -35,8 +35,8 @@ struct conn {
 	unsigned	  busy;		/* calls of ours on the stack that may call the owner */
 	bool		  freed;	/* by conn_free(): gone when busy is 0 */
 	struct redisAsyncContext *ac;	/* NULL: none */
-	struct attach_rules rules;	/* for its replies */
-	struct route	  route;
+	struct reply_rules rules;	/* for its replies */
+	struct address_walk	  route;
 	struct greet	  greet;
 	bool		  greeted;	/* GREETING: only subscriptions are still to be confirmed */
 	unsigned	  failures;	/* rounds since a connection worked; see conn_lost() */
@@ -105,7 +105,6 @@ void	conn_received_reply(struct conn *);	/* a whole reply or message */
 void	conn_ping_idle(void *);			/* the timer `idle` */
 
 /* commands.c */
-bool	conn_is_up(const struct conn *);	/* past the greeting */
 void	conn_answer(struct conn *, struct pending *, enum conn_answer,
 	    const struct redisReply *);		/* takes it off the list; busy */
 void	conn_flush(struct conn *);		/* answers what was lost or not sent; busy */

@@ -4,7 +4,7 @@
  * A command is overdue when for options.timeout neither its bytes nor those of its
  * reply have moved, whatever their size.  While commands are outstanding a timer
  * looks every quarter of the timeout.  A whole reply is progress; otherwise
- * ATTACH_PROGRESS_MIN bytes must have moved since the last progress, so that a server
+ * PROGRESS_BYTES_MIN bytes must have moved since the last progress, so that a server
  * that sends a byte now and then cannot hold a connection for ever.  Of the bytes
  * sent only those up to the end of the oldest command count: those after it do not
  * show that the server reads.
@@ -78,10 +78,10 @@ conn_look_begin(struct conn *c)
 static bool
 conn_look_progress(struct conn *c, const struct pending *oldest)
 {
-	uint64_t sent = attach_sent(c->ac), moved;
+	uint64_t sent = hiredis_loop_sent(c->ac), moved;
 
 	moved = c->rules.read + (sent < oldest->end ? sent : oldest->end);
-	if (c->replies == c->seen_replies && moved < c->seen_moved + ATTACH_PROGRESS_MIN)
+	if (c->replies == c->seen_replies && moved < c->seen_moved + PROGRESS_BYTES_MIN)
 		return false;
 	c->still_since = c->replies == c->seen_replies ? clock_mono() : c->heard_at;
 	c->seen_replies = c->replies;

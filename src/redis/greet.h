@@ -1,6 +1,6 @@
 /*
  * The greeting: the first commands on every connection, and what their replies
- * say.  conn.c and client.c send it: all commands at once, in one round trip; the
+ * say.  conn.c and blocking_conn.c send it: all commands at once, in one round trip; the
  * replies come in the same order.
  *
  *	AUTH SELECT PING CLIENT-SETNAME CLIENT-ID INFO ROLE CONFIG TIME SCRIPT-LOAD

@@ -22,7 +22,7 @@
 #include <hiredis/async.h>
 
 #include "base/util.h"
-#include "redis/attach.h"
+#include "redis/hiredis_loop.h"
 
 #define ELEMENTS_MAX	1000000		/* in a reply, at all depths */
 
@@ -148,7 +148,7 @@ guard_bool(const redisReadTask *t, int b)
 
 void
 guard_start(struct guard *g, struct redisReader *r, const struct redisAsyncContext *ac,
-    struct attach_rules *rules)
+    struct reply_rules *rules)
 {
 	*g = (struct guard){ .reader = r, .ac = ac, .rules = rules };
 	rules->complaint = NULL;

@@ -10,14 +10,14 @@
 
 struct redisReader;
 struct redisAsyncContext;
-struct attach_rules;
+struct reply_rules;
 
 enum push { PUSH_NONE, PUSH_MESSAGE, PUSH_CHANNEL, PUSH_PATTERN };
 
 struct guard {
 	struct redisReader	 *reader;
 	const struct redisAsyncContext *ac;	/* NULL: of a blocking connection */
-	struct attach_rules	 *rules;
+	struct reply_rules	 *rules;
 
 	/* Of the reply that is being read: */
 	size_t			  bytes, elements;
@@ -27,7 +27,7 @@ struct guard {
 
 /* From now on the reader is guarded; rules->complaint says why a reply was refused. */
 void	guard_start(struct guard *, struct redisReader *, const struct redisAsyncContext *,
-	    struct attach_rules *);
+	    struct reply_rules *);
 
 /* Call this before each read: the reader fails if too much of an object is unfinished. */
 void	guard_backlog(struct guard *);

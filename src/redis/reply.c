@@ -1,5 +1,5 @@
 /*
- * Replies.  hiredis' struct is looked into here, in conn.c, client.c and
+ * Replies.  hiredis' struct is looked into here, in conn.c, blocking_conn.c and
  * greet.c only; the rest of the program asks through these functions.
  *
  * Errors are known by their first word.  Inside a script Redis before 7 wraps

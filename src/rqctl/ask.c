@@ -105,7 +105,7 @@ ask_refused(struct ctl *c, const struct redisReply *reply)
 	char cause[REPLY_CAUSE];
 
 	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s",
-	    client_address(c->client), reply_cause(reply, cause, sizeof(cause)));
+	    blocking_address(c->client), reply_cause(reply, cause, sizeof(cause)));
 }
 
 /* Takes the cause of a missing reply; an error reply is an answer, but no success. */
@@ -113,11 +113,11 @@ static struct redisReply *
 take(struct ctl *c, struct redisReply *reply, char *cause, bool any)
 {
 	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", client_address(c->client),
+		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", blocking_address(c->client),
 		    cause != NULL ? cause : "connection lost");
 	else if (!any && reply_error(reply) != REPLY_OK) {
 		ask_refused(c, reply);
-		client_reply_free(reply);
+		blocking_reply_free(reply);
 		reply = NULL;
 	}
 	free(cause);
@@ -133,7 +133,7 @@ ask_words(struct ctl *c, struct words *w)
 	char *cause = NULL;
 
 	if (ctl_connect(c) == 0) {
-		reply = client_command(c->client, &cause, w);
+		reply = blocking_command(c->client, &cause, w);
 		reply = take(c, reply, cause, false);
 	}
 	words_done(w);
@@ -163,7 +163,7 @@ ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 		fatalx("no script %s", name);
 	if (ctl_connect(c) == 0) {
 		w->nkeys = nkeys;
-		reply = client_script(c->client, &cause, script, w);
+		reply = blocking_script(c->client, &cause, script, w);
 		reply = take(c, reply, cause, false);
 	}
 	words_done(w);
@@ -187,7 +187,7 @@ ask_number(struct redisReply *reply)
 {
 	int64_t n = reply_int(reply, -1);
 
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return n;
 }
 
@@ -197,7 +197,7 @@ ask_append_words(struct ctl *c, struct words *w)
 	int rc = ctl_connect(c);
 
 	if (rc == 0)
-		client_append(c->client, w);
+		blocking_append(c->client, w);
 	words_done(w);
 	return rc;
 }
@@ -218,7 +218,7 @@ struct redisReply *
 ask_next(struct ctl *c)
 {
 	char *cause = NULL;
-	struct redisReply *reply = client_next(c->client, &cause);
+	struct redisReply *reply = blocking_next(c->client, &cause);
 
 	return take(c, reply, cause, true);
 }
@@ -232,7 +232,7 @@ ask_time(struct ctl *c)
 	double t = reply == NULL ? -1 : (double)reply_int(reply_at(reply, 0), 0) +
 	    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
 
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return t;
 }
 
@@ -248,7 +248,7 @@ ask_info(struct ctl *c, const char *section, const char *field)
 	for (; p != NULL && ret == NULL; p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL)
 		if (strncmp(p, field, n) == 0 && p[n] == ':')
 			ret = xstrndup(p + n + 1, strcspn(p + n + 1, "\r\n"));
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return ret != NULL ? ret : xstrdup("");
 }
 
@@ -260,6 +260,6 @@ ask_config(struct ctl *c, const char *parameter)
 	const char *text = reply_str(reply_at(reply, 1), NULL);
 	char *ret = xstrdup(text != NULL ? text : "");
 
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return ret;
 }

@@ -24,7 +24,7 @@ void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
 void	ask_add_list(struct words *, const struct redisReply *, size_t step);
 
 /*
- * The reply, to be freed with client_reply_free(); NULL after an error was
+ * The reply, to be freed with blocking_reply_free(); NULL after an error was
  * reported, be it a lost connection or an error reply.  Connects at first use.
  * A script gets its keys first; ask_words() and ask_script_words() free the words.
  */

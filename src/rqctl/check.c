@@ -101,7 +101,7 @@ check_types(struct problems *f, const struct target *t)
 		    strcmp(type, want[i].type) != 0)
 			find(f, "error", t->name, "the key %s is a %s, not a %s",
 			    t->keys.name[want[i].key], type, want[i].type);
-		client_reply_free(reply);
+		blocking_reply_free(reply);
 	}
 }
 
@@ -257,12 +257,12 @@ ping_run(struct ctl *c)
 	began = clock_mono();
 	if ((reply = ask(c, "PING")) == NULL)
 		return;
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	began = clock_mono() - began;
 	version = ask_info(c, "server", "redis_version");
 	ctl_result(c, out_set(json_object(), "server:s version:s seconds:f",
-	    client_address(c->client), version, (double)began / 1e6), "redis %s%s%s answers in %s",
-	    client_address(c->client), version[0] != '\0' ? ", version " : "", version,
+	    blocking_address(c->client), version, (double)began / 1e6), "redis %s%s%s answers in %s",
+	    blocking_address(c->client), version[0] != '\0' ? ", version " : "", version,
 	    units_about(began, took));
 	free(version);
 }

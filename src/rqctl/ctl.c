@@ -271,7 +271,7 @@ ctl_connect(struct ctl *c)
 
 	if (c->client != NULL)
 		return 0;
-	c->client = client_open(&c->config->redis, "rqctl", &cause);
+	c->client = blocking_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
 		ctl_unreachable(c, cause);
 	free(cause);
@@ -281,14 +281,14 @@ ctl_connect(struct ctl *c)
 void
 ctl_disconnect(struct ctl *c)
 {
-	client_close(c->client);
+	blocking_close(c->client);
 	c->client = NULL;
 }
 
 void
 ctl_done(struct ctl *c)
 {
-	client_close(c->client);
+	blocking_close(c->client);
 	free(c->held);
 	target_done(&c->target);
 	config_unref(c->config);

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 #include "policy/config.h"
-#include "redis/client.h"
+#include "redis/blocking_conn.h"
 #include "redis/words.h"
 #include "rqctl/args.h"
 #include "rqctl/target.h"
@@ -29,7 +29,7 @@ struct ctl {
 	struct args	 args;
 	struct config	*config;	/* NULL for VERB_LOCAL */
 	struct target	 target;	/* of the first argument, with VERB_TARGET */
-	struct client	*client;	/* NULL until ctl_connect() */
+	struct blocking_conn	*client;	/* NULL until ctl_connect() */
 	int		 status;	/* of exit; the first error's */
 	char		 note[96];	/* how far long work has come: ends the error */
 	bool		 hold;		/* errors are kept in held, not printed */

@@ -278,7 +278,7 @@ retry_step(const struct action *a, const struct letters *l, int i, int n, int64_
 		done = (int)reply_int(reply_at(reply, 0), 0);
 		*moved = reply_int(reply_at(reply, 1), 0);
 	}
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return done;
 }
 

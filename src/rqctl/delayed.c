@@ -175,7 +175,7 @@ cancel_step(struct waiting_walk *w, const struct words *members, void *arg)
 	else
 		ask_add(&words, "ZREM %s", k[w->key]);
 	add_members(&words, members);
-	n = ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "forget", 3, &words) :
+	n = ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "drop_retries", 3, &words) :
 	    ask_words(w->ctl, &words));
 	ch->done += n > 0 ? n : 0;
 	return n;
@@ -198,7 +198,7 @@ bury_tag(struct ctl *c, const char *tag, size_t len, const char *error)
 		rc = strcmp(answer, "ok") == 0;
 	if (answer != NULL && strcmp(answer, "held") == 0)
 		ctl_error(c, EX_TEMPFAIL, "%.*s is still in flight", (int)len, tag);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return rc;
 }
 

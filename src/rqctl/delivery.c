@@ -67,7 +67,7 @@ delivery_daemons(struct ctl *c, const char *key)
 		next = reply_str(reply_at(reply, 0), NULL);
 		n += (int64_t)reply_len(reply_at(reply, 1)) / 2;
 		snprintf(cursor, sizeof(cursor), "%s", next != NULL ? next : "0");
-		client_reply_free(reply);
+		blocking_reply_free(reply);
 	} while (strcmp(cursor, "0") != 0 && !ctl_interrupted());
 	return n;
 }

@@ -30,7 +30,7 @@ letters_init(struct letters *l, struct ctl *c, const struct select *s)
 void
 letters_done(struct letters *l)
 {
-	client_reply_free(l->reply);
+	blocking_reply_free(l->reply);
 	free(l->seen);
 	free(l->at);
 	free(l->end);
@@ -60,7 +60,7 @@ call(struct letters *l, const char *from, const char *to, const char *only)
 	for (i = 0; only == NULL && i < s->nids; i++)
 		if (!l->seen[i])
 			ask_add(&w, "%s", s->ids[i]);
-	client_reply_free(l->reply);
+	blocking_reply_free(l->reply);
 	l->reply = ask_script_words(l->ctl, "dead_list", 1, &w);
 	return l->reply == NULL ? -1 : 0;
 }

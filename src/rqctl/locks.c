@@ -118,7 +118,7 @@ find_names(struct ctl *c, struct names *names)
 			return -1;
 		snprintf(cursor, sizeof(cursor), "%" PRId64, reply_int(reply_at(step, 0), 0));
 		take_names(names, reply_at(step, 1));
-		client_reply_free(step);
+		blocking_reply_free(step);
 		looked += STEP;
 		if (looked < total)
 			out_progress("%d%% of %lld keys looked at", (int)(100 * looked / total),
@@ -201,8 +201,8 @@ take_lock(struct listing *l, struct found *f)
 		lock_row(l, f);
 		free(text);
 	}
-	client_reply_free(value);
-	client_reply_free(left);
+	blocking_reply_free(value);
+	blocking_reply_free(left);
 	return left == NULL ? -1 : 0;
 }
 
@@ -250,7 +250,7 @@ locks_run(struct ctl *c)
 		}
 	}
 	listing_end(&l, names.n, "locks", "no lock is held on %s",
-	    c->client != NULL ? client_address(c->client) : "Redis");
+	    c->client != NULL ? blocking_address(c->client) : "Redis");
 	words_done(&names.found);
 	free(names.order);
 }
@@ -296,5 +296,5 @@ unlock_run(struct ctl *c)
 	text = reply_str(value, &len);
 	if (value != NULL)
 		unlock(c, name, text != NULL ? text : "", len);
-	client_reply_free(value);
+	blocking_reply_free(value);
 }

@@ -25,7 +25,7 @@ set_pause(struct ctl *c, const struct target *t, const char *text, usec_t left)
 	if (left > 0)
 		ask_add(&w, "PX %lld", (long long)(left / MSEC));
 	reply = ask_words(c, &w);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }
 
@@ -59,8 +59,8 @@ count_in_flight(struct ctl *c, const struct target *t)
 		for (i = 0; i < reply_len(values); i++)
 			n += !reply_is_nil(reply_at(values, i));
 	}
-	client_reply_free(values);
-	client_reply_free(tags);
+	blocking_reply_free(values);
+	blocking_reply_free(tags);
 	return c->status == 0 ? n : -1;
 }
 

@@ -76,7 +76,7 @@ add_page(struct listing *l, char *last)
 		add(l, t->source == SOURCE_IDS ? waiting_now(page) : -1, &m,
 		    waiting_id(t->kind, &m, last));
 	}
-	client_reply_free(page);
+	blocking_reply_free(page);
 	return n;
 }
 
@@ -108,7 +108,7 @@ write_raw(struct ctl *c)
 		fwrite(m.data, 1, m.len, stdout);
 	} else if (page != NULL)
 		ctl_error(c, EX_NOTHING, "no message waits in %s", t->name);
-	client_reply_free(page);
+	blocking_reply_free(page);
 }
 
 void

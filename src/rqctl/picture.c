@@ -56,7 +56,7 @@ read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_
 			rc = -1;
 		else
 			take_beat(f, index, i, reply);
-		client_reply_free(reply);
+		blocking_reply_free(reply);
 	}
 	return rc;
 }
@@ -78,7 +78,7 @@ picture_fleet(struct ctl *c, struct fleet *f)
 		rc = read_beats(c, f, index, i, end);
 	}
 	f->ignored += n - i;
-	client_reply_free(index);
+	blocking_reply_free(index);
 	if (rc == -1)
 		fleet_done(f);
 	return rc;
@@ -111,7 +111,7 @@ take_depth(struct ctl *c, const struct target *t, int step, const char *now, str
 	if ((reply = ask_next(c)) == NULL)
 		return -1;
 	depth_answer(d, step, reply);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return 0;
 }
 

@@ -91,7 +91,7 @@ forget(struct ctl *c, const struct redisReply *tags)
 		return tags == NULL ? -1 : 0;
 	ask_add(&w, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
 	ask_add_list(&w, tags, 1);
-	return ask_number(ask_script_words(c, "forget", 3, &w));
+	return ask_number(ask_script_words(c, "drop_retries", 3, &w));
 }
 
 /* offset: of the retries that stay, because they are in flight. */
@@ -108,7 +108,7 @@ purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 		    (long long)(offset + left - 1));
 		there = (int64_t)reply_len(tags);
 		n = forget(c, tags);
-		client_reply_free(tags);
+		blocking_reply_free(tags);
 		if (n == -1)
 			return -1;
 		offset += there - n;
@@ -139,7 +139,7 @@ look_at_stream(struct purge *p)
 	p->entries[0] = '\0';
 	if (entries >= 0)
 		snprintf(p->entries, sizeof(p->entries), "%lld", (long long)entries);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }
 

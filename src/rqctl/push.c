@@ -100,7 +100,7 @@ push_all(struct pushing *p, struct words *w, const char *script)
 	reply = script != NULL ? ask_script_words(p->ctl, script, 1, w) : ask_words(p->ctl, w);
 	for (i = 0; reply != NULL && i < p->batch.n; i++)
 		pushed(p, i);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }
 
@@ -163,7 +163,7 @@ push_each(struct pushing *p)
 			print_id(p, text);
 			p->pushed++;
 		}
-		client_reply_free(reply);
+		blocking_reply_free(reply);
 	}
 	return rc == 0 && p->ctl->status == 0 ? 0 : -1;
 }
@@ -205,7 +205,7 @@ push_later(struct pushing *p, const char *text, size_t len)
 	    p->delay, (int)len, text);
 	if (reply == NULL)
 		return -1;
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	print_id(p, id);
 	p->pushed++;
 	return 0;

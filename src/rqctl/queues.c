@@ -143,7 +143,7 @@ run_script(struct forget *f, const char *how)
 	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
 	f->nkeys = reply_int(reply_at(reply, 0), 0);
 	f->messages = reply_int(reply_at(reply, 1), 0);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }
 

@@ -129,8 +129,8 @@ list_leases(struct running *r, const struct target *t)
 		add_entry(r, t, tag != NULL ? tag : "", tag != NULL ? len : 0,
 		    reply_double(reply_at(tags, 2 * i + 1), 0), &d);
 	}
-	client_reply_free(values);
-	client_reply_free(tags);
+	blocking_reply_free(values);
+	blocking_reply_free(tags);
 	return c->status == 0 ? 0 : -1;
 }
 

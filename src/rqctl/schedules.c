@@ -57,7 +57,7 @@ schedules_ticks(struct ctl *c, const struct schedule_config *s, double now, stru
 	if (reply == NULL)
 		return -1;
 	known = take_reply(t, reply);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	if (t->error == NULL && zone_check(s->timezone, &t->error) == -1)
 		known = t->last = TICK_NEVER;
 	compute(t, s, known, now);

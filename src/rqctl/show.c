@@ -127,7 +127,7 @@ show_tag(struct show *s, const char *tag)
 		place(s, in_backup >= 0 ? "running" : "retry", facts, buf_str(&b), data, len);
 	}
 	for (i = 0; i < ARRAY_LEN(r); i++)
-		client_reply_free(r[i]);
+		blocking_reply_free(r[i]);
 	buf_done(&b);
 	return s->ctl->status == 0 ? 0 : -1;
 }
@@ -182,7 +182,7 @@ show_retries(struct show *s)
 			rc = show_tag(s, tag);
 		free(tag);
 	}
-	client_reply_free(tags);
+	blocking_reply_free(tags);
 	return rc;
 }
 
@@ -212,7 +212,7 @@ show_far_id(struct show *s)
 		m.score = reply_double(reply, 0);
 		show_id(s, &m);
 	}
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ show_waiting_page(struct show *s, int64_t offset)
 		place(s, "waiting", out_set(json_object(), "number:i", number), line, m.data,
 		    m.len);
 	}
-	client_reply_free(page);
+	blocking_reply_free(page);
 	return (int64_t)n;
 }
 
@@ -332,7 +332,7 @@ show_entry(struct show *s)
 		snprintf(line, sizeof(line), "in the stream, acknowledged");
 	if (data != NULL)
 		place(s, state, out_set(json_object(), "group:s", group), line, data, len);
-	client_reply_free(reply);
+	blocking_reply_free(reply);
 	return 0;
 }
 

@@ -137,7 +137,7 @@ print_json(const struct ctl *c, const struct picture *p)
 		json_array_append_new(queues, state_json(&facts));
 	}
 	out_json(out_set(json_object(), "time:s server:s daemons:i queues:j",
-	    clock_text(p->taken, when), client_address(c->client), (int64_t)p->fleet.n, queues));
+	    clock_text(p->taken, when), blocking_address(c->client), (int64_t)p->fleet.n, queues));
 }
 
 /* Problems of daemons, one per line; rqctl check reports the same. */
@@ -168,7 +168,7 @@ print_table(const struct ctl *c, const struct picture *p, const struct rates *ra
 	char when[CLOCK_TEXT_MAX];
 	struct table t;
 
-	buf_printf(b, "redis %s, %zu daemon%s", client_address(c->client), p->fleet.n,
+	buf_printf(b, "redis %s, %zu daemon%s", blocking_address(c->client), p->fleet.n,
 	    p->fleet.n == 1 ? "" : "s");
 	if (rates != NULL)
 		buf_printf(b, ", %.19sZ", clock_text(p->taken, when));

@@ -42,7 +42,7 @@ no_such_queue(struct ctl *c, const char *name)
 	return rc;
 }
 
-void
+static void
 target_init(struct target *t, const struct queue_config *cfg, const char *key)
 {
 	*t = (struct target){

@@ -27,7 +27,6 @@ struct target {
  * queue, or the verb does not serve its kind.  Call target_done() in both cases.
  */
 int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
-void	target_init(struct target *, const struct queue_config *, const char *key);
 void	target_done(struct target *);
 
 /* The queues that are the verb's arguments; without any, all of the configuration. */

@@ -234,7 +234,7 @@ waiting_each(struct waiting_walk *l)
 		page = waiting_page(l->ctl, t, l->key, place.score, place.passed, PAGE, l->cut);
 		n = waiting_len(page);
 		rc = page != NULL ? do_page(l, page, &place, &stop) : -1;
-		client_reply_free(page);
+		blocking_reply_free(page);
 	}
 	if (rc == 0 && ctl_interrupted() && l->ctl->status == 0)
 		l->ctl->status = EX_INTERRUPTED;

@@ -121,7 +121,9 @@ oldest(const json_t *queue)
 static int
 rank(const char *state)
 {
-	static const char *const order[] = { "quiet", "draining", "paused", "unsubscribed", "suspended" };
+	static const char *const order[] = {
+		"quiet", "draining", "paused", "unsubscribed", "suspended"
+	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(order); i++)

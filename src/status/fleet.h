@@ -64,7 +64,8 @@ struct service {
 	const char	*reason;
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
-	bool		 limited;	/* some daemon is kept from taking more, by rate or fleet_concurrency */
+	/* some daemon is kept from taking more, by rate or fleet_concurrency */
+	bool		 limited;
 };
 void	fleet_service(const struct fleet *, const char *key, struct service *);
 

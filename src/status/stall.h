@@ -1,8 +1,9 @@
 /*
  * How long a queue has had waiting messages while none was taken.
  *
- * Each survey is compared with the one before.  A queue makes progress when no message is ready, when deliveries
- * were counted since the last survey, or when fewer messages are ready than before.
+ * Each survey is compared with the one before.  A queue makes progress when no
+ * message is ready, when deliveries were counted since the last survey, or when
+ * fewer messages are ready than before.
  * Surveys further apart than STALL_GAP say nothing about the time between them.
  */
 #ifndef RQD_STATUS_STALL_H

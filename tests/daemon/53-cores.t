@@ -104,7 +104,7 @@ touch "$T/out/stop"
 if [ -n "$C" ]; then
 	is "$(stat -c %u "/proc/$C/maps")" 0 'its memory is not for its user to look at'
 	is "$(setpriv --reuid $EVIL --regid $EVIL --clear-groups cat "/proc/$C/mem" "/proc/$C/maps" 2>/dev/null | wc -c)" 0 'who cannot'
-	is "$(sed -n 's/^Max core file size *\([0-9]*\).*/\1/p' "/proc/$C/limits")" 1 'a core of it has no byte'
+	ok "[ $(sed -n 's/^Max core file size *\([0-9]*\).*/\1/p' "/proc/$C/limits") -le 1 ]" 'a core of it has no byte'
 	is "$(found "$C" "$small") $(found "$C" "$large") $(found "$C" "$own")" '0 0 0' 'and it has no message'
 fi
 touch "$T/out/end"

@@ -1,6 +1,6 @@
 /*
  * Any bytes as what a server, or what calls itself one, says on a connection:
- * hiredis' reader, redis/attach.c, conn.c, commands.c, greet.c.
+ * hiredis' reader, redis/hiredis_loop.c, conn.c, commands.c, greet.c.
  *
  * The first byte says what sort of connection, and when it comes to the rest:
  * bit 0: of a subscriber; bit 1: the greeting was answered properly before; bits

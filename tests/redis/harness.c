@@ -4,7 +4,7 @@
 #include "harness.h"
 
 #include "loop/child.h"
-#include "redis/client.h"
+#include "redis/blocking_conn.h"
 #include "redis/script.h"
 
 static unsigned answered;
@@ -113,7 +113,7 @@ call_script(struct conn *c, const struct script *s, conn_answer_fn *fn, void *ar
 }
 
 struct redisReply *
-client_words(struct client *c, char **cause, ...)
+blocking_words(struct blocking_conn *c, char **cause, ...)
 {
 	struct words w = { .n = 0 };
 	struct redisReply *r;
@@ -122,7 +122,7 @@ client_words(struct client *c, char **cause, ...)
 	va_start(ap, cause);
 	words_list(&w, va_arg(ap, const char *), ap);
 	va_end(ap);
-	r = client_command(c, cause, &w);
+	r = blocking_command(c, cause, &w);
 	words_done(&w);
 	return r;
 }

@@ -66,8 +66,8 @@ void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *,
 	    int argc, const char *const *argv, const size_t *argvlen);
 
 /* The reply to a command of a blocking connection; words are NULL-terminated. */
-struct client;
-struct redisReply *client_words(struct client *, char **cause, ...) __attribute__((__sentinel__));
+struct blocking_conn;
+struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...) __attribute__((__sentinel__));
 
 void	call_answered(enum conn_answer, const struct redisReply *, void *);	/* arg is a struct call */
 

@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-#include "redis/client.h"
+#include "redis/blocking_conn.h"
 #include "redis/script.h"
 
 const struct script script_table[] = {
@@ -30,11 +30,11 @@ wait_cause(struct fixture *f, const char *text)
 }
 
 static void
-client_fails(struct fixture *f, const char *text)
+blocking_fails(struct fixture *f, const char *text)
 {
 	char *cause = NULL;
 
-	assert_null(client_open(&f->h.opt, "rqctl", &cause));
+	assert_null(blocking_open(&f->h.opt, "rqctl", &cause));
 	if (strstr(cause, text) == NULL)
 		fail_msg("\"%s\" does not say \"%s\"", cause, text);
 	free(cause);
@@ -93,7 +93,7 @@ TEST_WITH(test_tls, setup, teardown)
 	struct fixture *f = *state;
 	char *big = xmalloc(3000001), *cause = NULL;
 	const char *argv[] = { big };
-	struct client *c;
+	struct blocking_conn *c;
 	struct redisReply *r;
 
 	conn_start(f->h.conn);
@@ -112,12 +112,12 @@ TEST_WITH(test_tls, setup, teardown)
 	f->h.opt.tls_key = f->key;
 	conn_reset(f->h.conn, "again");
 	WAIT(&f->h, f->h.ups == 2);
-	c = client_open(&f->h.opt, "rqctl", &cause);
+	c = blocking_open(&f->h.opt, "rqctl", &cause);
 	assert_non_null(c);
-	r = client_words(c, &cause, "ECHO", big, NULL);
+	r = blocking_words(c, &cause, "ECHO", big, NULL);
 	assert_string_equal(reply_str(r, NULL), big);
-	client_reply_free(r);
-	client_close(c);
+	blocking_reply_free(r);
+	blocking_close(c);
 	free(big);
 }
 
@@ -126,19 +126,19 @@ TEST_WITH(test_name, setup, teardown)
 {
 	struct fixture *f = *state;
 	char *cause = NULL;
-	struct client *c;
+	struct blocking_conn *c;
 
 	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
 	conn_start(f->h.conn);
 	/* hiredis gives the reason only where the server's answer was there at once */
 	WAIT(&f->h, strstr(f->h.cause, "TLS: the handshake failed") != NULL ||
 	    strstr(f->h.cause, "certificate verify failed") != NULL);
-	client_fails(f, "certificate verify failed");
+	blocking_fails(f, "certificate verify failed");
 	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
 	WAIT(&f->h, f->h.ups == 1);
-	c = client_open(&f->h.opt, "rqctl", &cause);
+	c = blocking_open(&f->h.opt, "rqctl", &cause);
 	assert_non_null(c);
-	client_close(c);
+	blocking_close(c);
 	f->h.opt.tls_name = NULL;
 }
 
@@ -149,17 +149,17 @@ TEST_WITH(test_refused, setup, teardown)
 	f->h.opt.tls_ca = f->missing;
 	conn_start(f->h.conn);
 	wait_cause(f, "TLS: tls_ca: cannot read");
-	client_fails(f, "No such file or directory");
+	blocking_fails(f, "No such file or directory");
 	/* a file without a certificate */
 	f->h.opt.tls_ca = f->key;
 	wait_cause(f, "it must be a PEM file with certificates");
-	client_fails(f, "cannot be used");
+	blocking_fails(f, "cannot be used");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
 	/* hiredis gives the reason only where the server's answer was there at once */
 	WAIT(&f->h, strstr(f->h.cause, "TLS: the handshake failed") != NULL ||
 	    strstr(f->h.cause, "certificate verify failed") != NULL);
-	client_fails(f, "certificate verify failed");
+	blocking_fails(f, "certificate verify failed");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
 	wait_cause(f, "TLS: tls_cert and tls_key go together");
@@ -194,7 +194,7 @@ TEST_WITH(test_not_built, setup, teardown)
 
 	conn_start(f->h.conn);
 	wait_cause(f, "this rqd was built without TLS");
-	client_fails(f, "this rqd was built without TLS");
+	blocking_fails(f, "this rqd was built without TLS");
 	f->h.opt.tls = false;
 	WAIT(&f->h, f->h.ups == 1);
 }

@@ -98,7 +98,7 @@ lose_and_ask(void)
 
 #define LAST	.from = ""	/* page */
 #define TOLD(pop, ...)	\
-	pops_told(p, pop, &(struct mine_page){ __VA_ARGS__ })
+	pops_mine_page(p, pop, &(struct mine_page){ __VA_ARGS__ })
 
 static void
 assert_ends(const char *s, const char *end)
@@ -204,7 +204,7 @@ FIXTURE_TEST(test_not_found)
 	assert_false(pops_is_unsure(p));
 	assert_null(pops_to_ask(p));
 	/* The answer is lost: once more. */
-	pops_not_told(p, pop);
+	pops_mine_lost(p, pop);
 	assert_false(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	TOLD(pop, LAST);
@@ -221,7 +221,7 @@ FIXTURE_TEST(test_pages)
 	assert_true(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_ends(text, " 5001.5 9 77 1000");
-	pops_not_told(p, pop);
+	pops_mine_lost(p, pop);
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_ends(text, " 4999.000000 0 77 1000");
 	TOLD(pop, .from = "5001.5", .offset = 9);
@@ -254,7 +254,7 @@ FIXTURE_TEST(test_mine_refused)
 	unsigned i;
 
 	for (i = 1; i <= 10; i++) {
-		pops_not_answered(p, pop, BACKOFF);
+		pops_mine_refused(p, pop, BACKOFF);
 		assert_true(pops_is_unsure(p));
 		loop_run_for(loop, 50 * MSEC - 1);
 		assert_int_equal(asks, i - 1);
@@ -262,7 +262,7 @@ FIXTURE_TEST(test_mine_refused)
 		assert_int_equal(asks, i);
 		assert_ptr_equal(question(pops_to_ask(p)), pop);
 	}
-	pops_not_answered(p, pop, BACKOFF);
+	pops_mine_refused(p, pop, BACKOFF);
 	loop_run_for(loop, BACKOFF / 2 - 1);
 	assert_int_equal(asks, 10);
 	pops_down(p);
@@ -270,7 +270,7 @@ FIXTURE_TEST(test_mine_refused)
 	assert_int_equal(asks, 10);
 	pops_up(p);
 	question(pops_to_ask(p));
-	pops_not_answered(p, pop, BACKOFF);
+	pops_mine_refused(p, pop, BACKOFF);
 	loop_run_for(loop, 100 * MSEC);
 	assert_int_equal(asks, 11);
 }

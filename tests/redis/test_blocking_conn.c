@@ -13,7 +13,7 @@
 #include <hiredis/hiredis.h>
 
 #include "link.h"
-#include "redis/client.h"
+#include "redis/blocking_conn.h"
 #include "redis/script.h"
 
 const struct script script_table[] = {
@@ -58,10 +58,10 @@ teardown(void **state)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-static struct client *
+static struct blocking_conn *
 must_open(struct fixture *f)
 {
-	struct client *c = client_open(&f->opt, "rqctl", &f->cause);
+	struct blocking_conn *c = blocking_open(&f->opt, "rqctl", &f->cause);
 
 	if (c == NULL)
 		fail_msg("%s", f->cause);
@@ -74,19 +74,19 @@ must_fail(struct fixture *f, const char *says)
 {
 	free(f->cause);
 	f->cause = NULL;
-	assert_null(client_open(&f->opt, "rqctl", &f->cause));
+	assert_null(blocking_open(&f->opt, "rqctl", &f->cause));
 	assert_non_null(f->cause);
 	if (strstr(f->cause, says) == NULL)
 		fail_msg("\"%s\" does not say \"%s\"", f->cause, says);
-	assert_null(client_open(&f->opt, "rqctl", NULL));
+	assert_null(blocking_open(&f->opt, "rqctl", NULL));
 }
 
 static struct redisReply *
-command(struct fixture *f, struct client *c, int argc, const char *const *argv,
+command(struct fixture *f, struct blocking_conn *c, int argc, const char *const *argv,
     const size_t *argvlen)
 {
 	struct words w = words_of(0, argc, argv, argvlen);
-	struct redisReply *r = client_command(c, &f->cause, &w);
+	struct redisReply *r = blocking_command(c, &f->cause, &w);
 
 	words_done(&w);
 	return r;
@@ -95,35 +95,35 @@ command(struct fixture *f, struct client *c, int argc, const char *const *argv,
 FIXTURE_TEST(test_commands)
 {
 	struct fixture *f = *state;
-	struct client *c = must_open(f);
+	struct blocking_conn *c = must_open(f);
 	struct redisReply *r;
 	const char *argv[] = { "SET", "k\0\r\n", "v\0\xff" };
 	size_t argvlen[] = { 3, 4, 3 };
 
-	assert_string_equal(client_address(c), f->s.uri);
+	assert_string_equal(blocking_address(c), f->s.uri);
 	r = command(f, c, 3, argv, argvlen);
 	assert_string_equal(reply_text(r), "OK");
-	client_reply_free(r);
+	blocking_reply_free(r);
 	argv[0] = "STRLEN";
 	argvlen[0] = 6;
 	r = command(f, c, 2, argv, argvlen);
 	assert_int_equal(reply_int(r, -1), 3);
-	client_reply_free(r);
-	r = client_words(c, &f->cause, "LPUSH", "k", NULL);
+	blocking_reply_free(r);
+	r = blocking_words(c, &f->cause, "LPUSH", "k", NULL);
 	assert_int_equal(reply_error(r), REPLY_OTHER);
-	client_reply_free(r);
-	r = client_words(c, &f->cause, "CLIENT", "GETNAME", NULL);
+	blocking_reply_free(r);
+	r = blocking_words(c, &f->cause, "CLIENT", "GETNAME", NULL);
 	assert_string_equal(reply_str(r, NULL), "rqctl");
-	client_reply_free(r);
-	client_reply_free(NULL);
-	client_close(c);
-	client_close(NULL);
+	blocking_reply_free(r);
+	blocking_reply_free(NULL);
+	blocking_close(c);
+	blocking_close(NULL);
 }
 
 FIXTURE_TEST(test_script)
 {
 	struct fixture *f = *state;
-	struct client *c = must_open(f);
+	struct blocking_conn *c = must_open(f);
 	const char *argv[] = { "k", "5" };
 	struct words w = words_of(1, 2, argv, (size_t[]){ 1, 1 });
 	struct redisReply *r;
@@ -131,18 +131,18 @@ FIXTURE_TEST(test_script)
 	for (int i = 1; i <= 4; i++) {
 		if (i == 3)
 			server_do(&f->s, "SCRIPT FLUSH");
-		r = client_script(c, &f->cause, script_table, &w);
+		r = blocking_script(c, &f->cause, script_table, &w);
 		assert_int_equal(reply_int(r, -1), 5 * i);
-		client_reply_free(r);
+		blocking_reply_free(r);
 	}
 	words_done(&w);
-	client_close(c);
+	blocking_close(c);
 }
 
 FIXTURE_TEST(test_pipeline)
 {
 	struct fixture *f = *state;
-	struct client *c = must_open(f);
+	struct blocking_conn *c = must_open(f);
 	struct redisReply *r;
 	char *big = xmalloc(1000000);
 	const char *argv[] = { "ECHO", big };
@@ -151,45 +151,45 @@ FIXTURE_TEST(test_pipeline)
 	memset(big, 'x', 1000000);
 	for (size_t i = 0; i < 20; i++) {
 		w = words_of(0, 2, argv, (size_t[]){ 4, i * 50000 });
-		client_append(c, &w);
+		blocking_append(c, &w);
 		words_done(&w);
 	}
 	for (size_t i = 0; i < 20; i++) {
 		size_t len;
 
-		r = client_next(c, &f->cause);
+		r = blocking_next(c, &f->cause);
 		assert_non_null(reply_str(r, &len));
 		assert_int_equal(len, i * 50000);
-		client_reply_free(r);
+		blocking_reply_free(r);
 	}
 	free(big);
-	client_close(c);
+	blocking_close(c);
 }
 
 FIXTURE_TEST(test_lost)
 {
 	struct fixture *f = *state;
 	static const struct words none;
-	struct client *c = must_open(f);
+	struct blocking_conn *c = must_open(f);
 	usec_t begin;
 
-	client_close(c);
+	blocking_close(c);
 	f->opt.timeout = 500 * MSEC;
 	c = must_open(f);
 	server_signal(&f->s, SIGSTOP);
 	begin = clock_mono();
-	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_null(blocking_words(c, &f->cause, "PING", NULL));
 	assert_non_null(strstr(f->cause, "no answer within 500ms"));
 	assert_true(clock_mono() - begin < 5 * SEC);
 	must_fail(f, "no answer within 500ms");
 	/* nothing more comes of it */
 	free(f->cause);
 	f->cause = NULL;
-	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_null(blocking_words(c, &f->cause, "PING", NULL));
 	assert_string_equal(f->cause, "not connected");
-	client_append(c, &none);
-	assert_null(client_next(c, NULL));
-	client_close(c);
+	blocking_append(c, &none);
+	assert_null(blocking_next(c, NULL));
+	blocking_close(c);
 	server_signal(&f->s, SIGCONT);
 
 	f->opt.timeout = 3 * SEC;
@@ -197,9 +197,9 @@ FIXTURE_TEST(test_lost)
 	f->cause = NULL;
 	c = must_open(f);
 	server_kill(&f->s);
-	assert_null(client_words(c, &f->cause, "PING", NULL));
+	assert_null(blocking_words(c, &f->cause, "PING", NULL));
 	assert_non_null(f->cause);
-	client_close(c);
+	blocking_close(c);
 	must_fail(f, "Connection refused");
 }
 
@@ -207,7 +207,7 @@ FIXTURE_TEST(test_refused)
 {
 	struct fixture *f = *state;
 	char path[128];
-	struct client *c;
+	struct blocking_conn *c;
 
 	server_do(&f->s, "CONFIG SET requirepass secret");
 	must_fail(f, "NOAUTH");
@@ -221,7 +221,7 @@ FIXTURE_TEST(test_refused)
 	free(f->cause);
 	f->cause = NULL;
 	c = must_open(f);
-	client_close(c);
+	blocking_close(c);
 	f->opt.database = 77;
 	must_fail(f, "DB index");
 	f->opt.database = 0;
@@ -235,7 +235,7 @@ FIXTURE_TEST(test_list)
 {
 	struct fixture *f = *state;
 	struct server master;
-	struct client *c;
+	struct blocking_conn *c;
 
 	server_start_tcp(&master);
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
@@ -245,8 +245,8 @@ FIXTURE_TEST(test_list)
 	free(f->cause);
 	f->cause = NULL;
 	c = must_open(f);
-	assert_string_equal(client_address(c), f->servers[2]);
-	client_close(c);
+	assert_string_equal(blocking_address(c), f->servers[2]);
+	blocking_close(c);
 	free(f->servers[1]);
 	free(f->servers[2]);
 	f->servers[1] = xstrdup("no..such.host");
@@ -259,10 +259,10 @@ FIXTURE_TEST(test_list)
 }
 
 /* Opens a connection by a slow link, and then is as impatient as this. */
-static struct client *
+static struct blocking_conn *
 open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 {
-	struct client *c;
+	struct blocking_conn *c;
 
 	link_start(&f->link, f->s.path, up, down, 20);
 	f->servers[0] = f->link.uri;
@@ -277,7 +277,7 @@ FIXTURE_TEST(test_large)
 {
 	enum { LARGE = 1024 * 1024 };
 	struct fixture *f = *state;
-	struct client *c = open_link(f, 8192, 8192, 300 * MSEC);
+	struct blocking_conn *c = open_link(f, 8192, 8192, 300 * MSEC);
 	char *large = xcalloc(1, LARGE);
 	const char *argv[] = { "SET", "large", large };
 	struct redisReply *r;
@@ -287,26 +287,26 @@ FIXTURE_TEST(test_large)
 	if (r == NULL)
 		fail_msg("%s", f->cause);
 	assert_string_equal(reply_text(r), "OK");
-	client_reply_free(r);
-	r = client_words(c, &f->cause, "GET", "large", NULL);
+	blocking_reply_free(r);
+	r = blocking_words(c, &f->cause, "GET", "large", NULL);
 	assert_non_null(reply_str(r, &len));
 	assert_int_equal(len, LARGE);
-	client_reply_free(r);
-	client_close(c);
+	blocking_reply_free(r);
+	blocking_close(c);
 	free(large);
 }
 
 FIXTURE_TEST(test_trickle)
 {
 	struct fixture *f = *state;
-	struct client *c = open_link(f, 0, 100, 500 * MSEC);
+	struct blocking_conn *c = open_link(f, 0, 100, 500 * MSEC);
 	usec_t begin = clock_mono();
 
 	server_do(&f->s, "SETRANGE large 1000000 x");
-	assert_null(client_words(c, &f->cause, "GET", "large", NULL));
+	assert_null(blocking_words(c, &f->cause, "GET", "large", NULL));
 	assert_non_null(strstr(f->cause, "no answer within 500ms"));
 	assert_true(clock_mono() - begin < 5 * SEC);
-	client_close(c);
+	blocking_close(c);
 }
 
 /* A server that greets as Redis does, and then says this. */
@@ -339,7 +339,7 @@ FIXTURE_TEST(test_too_large)
 	    "*2147483647\r\n" };
 	struct fixture *f = *state;
 	char path[108], uri[120];
-	struct client *c;
+	struct blocking_conn *c;
 	usec_t begin;
 	pid_t pid;
 
@@ -350,12 +350,12 @@ FIXTURE_TEST(test_too_large)
 		pid = lying_server(path, says[i]);
 		c = must_open(f);
 		begin = clock_mono();
-		assert_null(client_words(c, &f->cause, "GET", "x", NULL));
+		assert_null(blocking_words(c, &f->cause, "GET", "x", NULL));
 		assert_string_equal(f->cause, "a reply that is too large");
 		assert_true(clock_mono() - begin < SEC);
 		free(f->cause);
 		f->cause = NULL;
-		client_close(c);
+		blocking_close(c);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		unlink(path);

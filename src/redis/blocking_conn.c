@@ -3,10 +3,10 @@
  * address of its name, until one is a master; it has the same greeting.
  *
  * After the greeting the socket does not block, and poll(2) waits.  As in deadline.c a call
- * fails when fewer than ATTACH_PROGRESS_MIN bytes move within options.timeout, however
+ * fails when fewer than PROGRESS_BYTES_MIN bytes move within options.timeout, however
  * large the command or its reply is.
  */
-#include "redis/client.h"
+#include "redis/blocking_conn.h"
 
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -25,24 +25,24 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "redis/addr.h"
-#include "redis/attach.h"
 #include "redis/greet.h"
 #include "redis/guard.h"
+#include "redis/hiredis_loop.h"
 #include "redis/pending.h"
 #include "redis/tls.h"
 
-struct client {
+struct blocking_conn {
 	const struct redis_options *opt;
 	redisContext	*context;	/* NULL: not connected */
 	char		*address;	/* as configured */
-	struct attach_rules rules;
+	struct reply_rules rules;
 	struct guard	 guard;
 	uint64_t	 seen_moved;	/* bytes, at the last progress */
 	usec_t		 still_since;	/* mono; the last progress */
 };
 
 static struct timeval
-client_timeval(const struct redis_options *opt)
+blocking_timeval(const struct redis_options *opt)
 {
 	return (struct timeval){ .tv_sec = (time_t)(opt->timeout / SEC),
 		.tv_usec = (suseconds_t)(opt->timeout % SEC) };
@@ -50,7 +50,7 @@ client_timeval(const struct redis_options *opt)
 
 /* Says why the connection is lost; -1. */
 static int
-client_cause(const struct client *cl, char **cause)
+blocking_cause(const struct blocking_conn *cl, char **cause)
 {
 	const redisContext *c = cl->context;
 	char buf[UNITS_TEXT_MAX];
@@ -66,7 +66,7 @@ client_cause(const struct client *cl, char **cause)
 }
 
 static void
-client_drop(struct client *cl)
+blocking_drop(struct blocking_conn *cl)
 {
 	if (cl->context != NULL)
 		redisFree(cl->context);
@@ -77,7 +77,7 @@ client_drop(struct client *cl)
 
 /* Bytes received, and bytes that have left this machine. */
 static uint64_t
-client_moved(const struct client *cl)
+blocking_moved(const struct blocking_conn *cl)
 {
 	uint64_t written = cl->rules.written;
 	int queued = 0;
@@ -89,14 +89,14 @@ client_moved(const struct client *cl)
 
 /* Waits until the socket can be read or written; -1 at the deadline. */
 static int
-client_wait(struct client *cl, char **cause)
+blocking_wait(struct blocking_conn *cl, char **cause)
 {
 	struct pollfd p = { .fd = cl->context->fd, .events = POLLIN };
-	uint64_t moved = client_moved(cl);
+	uint64_t moved = blocking_moved(cl);
 	usec_t now = clock_mono(), left;
 	char buf[UNITS_TEXT_MAX];
 
-	if (moved >= cl->seen_moved + ATTACH_PROGRESS_MIN) {
+	if (moved >= cl->seen_moved + PROGRESS_BYTES_MIN) {
 		cl->seen_moved = moved;
 		cl->still_since = now;
 	}
@@ -114,7 +114,7 @@ client_wait(struct client *cl, char **cause)
 
 /* Writes and reads without waiting; -1 at the end of the connection. */
 static int
-client_move(struct client *cl)
+blocking_move(struct blocking_conn *cl)
 {
 	redisContext *c = cl->context;
 	size_t before = sdslen(c->obuf);
@@ -134,13 +134,13 @@ client_move(struct client *cl)
 
 /* The next reply, or NULL with the cause. */
 static void *
-client_receive(struct client *cl, char **cause)
+blocking_receive(struct blocking_conn *cl, char **cause)
 {
 	uint64_t before;
 	void *r = NULL;
 
 	cl->still_since = clock_mono();
-	cl->seen_moved = client_moved(cl);
+	cl->seen_moved = blocking_moved(cl);
 	for (;;) {
 		if (redisReaderGetReply(cl->context->reader, &r) != REDIS_OK) {
 			(void)util_cause(cause, "%s", cl->rules.complaint != NULL ?
@@ -150,12 +150,12 @@ client_receive(struct client *cl, char **cause)
 		if (r != NULL)
 			return r;
 		before = cl->rules.read + cl->rules.written;
-		if (client_move(cl) == -1) {
-			(void)client_cause(cl, cause);
+		if (blocking_move(cl) == -1) {
+			(void)blocking_cause(cl, cause);
 			return NULL;
 		}
 		if (cl->rules.read + cl->rules.written == before &&
-		    client_wait(cl, cause) == -1)
+		    blocking_wait(cl, cause) == -1)
 			return NULL;
 	}
 }
@@ -164,7 +164,7 @@ client_receive(struct client *cl, char **cause)
 
 /* Sends the greeting, and reads the answers to it. */
 static int
-client_greet(struct client *cl, struct greet *g, char **cause)
+blocking_greet(struct blocking_conn *cl, struct greet *g, char **cause)
 {
 	struct words w = { .n = 0 };
 	void *r;
@@ -175,7 +175,7 @@ client_greet(struct client *cl, struct greet *g, char **cause)
 		redisAppendCommandArgv(cl->context, w.n, w.v, w.len);
 	words_done(&w);
 	while (!over) {
-		if ((r = client_receive(cl, cause)) == NULL) {
+		if ((r = blocking_receive(cl, cause)) == NULL) {
 			if (greet_last_words(cl->context->fd, words, sizeof(words))) {
 				free(*cause);
 				(void)util_cause(cause, "%s", words);
@@ -190,22 +190,22 @@ client_greet(struct client *cl, struct greet *g, char **cause)
 
 /* From now on poll() waits, and the guard checks the replies. */
 static void
-client_unblock(struct client *cl)
+blocking_unblock(struct blocking_conn *cl)
 {
 	redisContext *c = cl->context;
 
 	(void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
 	c->flags &= ~REDIS_BLOCK;
-	cl->rules = (struct attach_rules){ .bytes_max = ATTACH_REPLY_MAX };
+	cl->rules = (struct reply_rules){ .bytes_max = REPLY_BYTES_MAX };
 	guard_start(&cl->guard, c->reader, NULL, &cl->rules);
 }
 
 /* Connects to one numeric address, or socket. */
 static int
-client_connect(struct client *cl, const struct addr *a, const char *host, const char *name,
+blocking_connect(struct blocking_conn *cl, const struct addr *a, const char *host, const char *name,
     char **cause)
 {
-	struct timeval tv = client_timeval(cl->opt);
+	struct timeval tv = blocking_timeval(cl->opt);
 	struct greet g;
 	int rc;
 
@@ -214,23 +214,23 @@ client_connect(struct client *cl, const struct addr *a, const char *host, const 
 	if (cl->context == NULL)
 		return util_cause(cause, "out of memory");
 	if (cl->context->err != 0)
-		return client_cause(cl, cause);
+		return blocking_cause(cl, cause);
 	(void)fcntl(cl->context->fd, F_SETFD, FD_CLOEXEC);
 	if (redisSetTimeout(cl->context, tv) != REDIS_OK)
-		return client_cause(cl, cause);
+		return blocking_cause(cl, cause);
 	if (cl->opt->tls && tls_start(cl->context, cl->opt, a->host, cause) == -1)
 		return -1;
-	client_unblock(cl);
+	blocking_unblock(cl);
 	rc = greet_init(&g, cl->opt, name, false, false, cause);
 	if (rc == 0)
-		rc = client_greet(cl, &g, cause);
+		rc = blocking_greet(cl, &g, cause);
 	greet_done(&g);
 	return rc;
 }
 
 /* Tries all addresses of one server. */
 static int
-client_try(struct client *cl, const char *server, const char *name, char **cause)
+blocking_try(struct blocking_conn *cl, const char *server, const char *name, char **cause)
 {
 	char found[ADDR_MAX][INET6_ADDRSTRLEN];
 	const char *why;
@@ -245,24 +245,24 @@ client_try(struct client *cl, const char *server, const char *name, char **cause
 	for (unsigned i = 0; i < n && rc == -1; i++) {
 		free(*cause);
 		*cause = NULL;
-		if ((rc = client_connect(cl, &a, found[i], name, cause)) == -1)
-			client_drop(cl);
+		if ((rc = blocking_connect(cl, &a, found[i], name, cause)) == -1)
+			blocking_drop(cl);
 	}
 	addr_done(&a);
 	return rc;
 }
 
-struct client *
-client_open(const struct redis_options *opt, const char *name, char **cause)
+struct blocking_conn *
+blocking_open(const struct redis_options *opt, const char *name, char **cause)
 {
-	struct client *cl = xcalloc(1, sizeof(*cl));
+	struct blocking_conn *cl = xcalloc(1, sizeof(*cl));
 	struct buf causes = BUF_INIT;
 	char *why = NULL;
 
 	signal(SIGPIPE, SIG_IGN);
 	cl->opt = opt;
 	for (char **s = opt->servers; *s != NULL; s++) {
-		if (client_try(cl, *s, name, &why) == 0) {
+		if (blocking_try(cl, *s, name, &why) == 0) {
 			cl->address = xstrdup(*s);
 			buf_done(&causes);
 			return cl;
@@ -274,16 +274,16 @@ client_open(const struct redis_options *opt, const char *name, char **cause)
 	(void)util_cause(cause, "%s",
 	    causes.len > 0 ? buf_str(&causes) : "no server is configured");
 	buf_done(&causes);
-	client_close(cl);
+	blocking_close(cl);
 	return NULL;
 }
 
 void
-client_close(struct client *cl)
+blocking_close(struct blocking_conn *cl)
 {
 	if (cl == NULL)
 		return;
-	client_drop(cl);
+	blocking_drop(cl);
 	free(cl->address);
 	free(cl);
 }
@@ -291,60 +291,60 @@ client_close(struct client *cl)
 /* -- commands ----------------------------------------------------------------- */
 
 void
-client_append(struct client *cl, const struct words *w)
+blocking_append(struct blocking_conn *cl, const struct words *w)
 {
 	if (cl->context != NULL)
 		redisAppendCommandArgv(cl->context, w->n, w->v, w->len);
 }
 
 struct redisReply *
-client_next(struct client *cl, char **cause)
+blocking_next(struct blocking_conn *cl, char **cause)
 {
 	void *r;
 
 	if (cl->context == NULL) {
-		(void)client_cause(cl, cause);
+		(void)blocking_cause(cl, cause);
 		return NULL;
 	}
-	if ((r = client_receive(cl, cause)) == NULL)
-		client_drop(cl);
+	if ((r = blocking_receive(cl, cause)) == NULL)
+		blocking_drop(cl);
 	return r;
 }
 
 struct redisReply *
-client_command(struct client *cl, char **cause, const struct words *w)
+blocking_command(struct blocking_conn *cl, char **cause, const struct words *w)
 {
-	client_append(cl, w);
-	return client_next(cl, cause);
+	blocking_append(cl, w);
+	return blocking_next(cl, cause);
 }
 
 struct redisReply *
-client_script(struct client *cl, char **cause, const struct script *script,
+blocking_script(struct blocking_conn *cl, char **cause, const struct script *script,
     const struct words *w)
 {
 	struct pending *p = pending_new(NULL, NULL, true);
 	struct redisReply *r;
 
 	pending_set_script(p, script, w);
-	r = client_command(cl, cause, &p->words);
+	r = blocking_command(cl, cause, &p->words);
 	if (r != NULL && !p->eval && reply_error(r) == REPLY_NOSCRIPT) {
 		freeReplyObject(r);
 		pending_use_text(p);
-		r = client_command(cl, cause, &p->words);
+		r = blocking_command(cl, cause, &p->words);
 	}
 	pending_free(p);
 	return r;
 }
 
 void
-client_reply_free(struct redisReply *r)
+blocking_reply_free(struct redisReply *r)
 {
 	if (r != NULL)
 		freeReplyObject(r);
 }
 
 const char *
-client_address(const struct client *cl)
+blocking_address(const struct blocking_conn *cl)
 {
 	return cl->address;
 }

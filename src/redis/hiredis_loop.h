@@ -6,8 +6,8 @@
  * proxy before it, may be broken or hostile.  So the guard checks each part of a
  * reply before hiredis makes an object of it, and ends the connection if it is wrong.
  */
-#ifndef RQD_REDIS_ATTACH_H
-#define RQD_REDIS_ATTACH_H
+#ifndef RQD_REDIS_HIREDIS_LOOP_H
+#define RQD_REDIS_HIREDIS_LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,11 +18,11 @@
 struct redisAsyncContext;
 
 /* Redis' largest string, and some more. */
-#define ATTACH_REPLY_MAX	((size_t)576 * 1024 * 1024)
-#define ATTACH_PROGRESS_MIN	4096	/* bytes within a timeout that are progress */
+#define REPLY_BYTES_MAX	((size_t)576 * 1024 * 1024)
+#define PROGRESS_BYTES_MIN	4096	/* bytes within a timeout that are progress */
 
 /* Owned by the connection; outlives its contexts. */
-struct attach_rules {
+struct reply_rules {
 	size_t		  bytes_max;	/* of a reply, whole */
 	const char	 *complaint;	/* why a reply was refused; NULL: none was */
 	/* Whether the connection has subscribed to this channel (or pattern). */
@@ -30,14 +30,14 @@ struct attach_rules {
 	/* Called before bytes are read; may be NULL. */
 	void		(*came)(void *);
 	void		 *arg;
-	uint64_t	  read, written;	/* bytes since attach(); to and from the kernel */
+	uint64_t	  read, written;	/* bytes since hiredis_loop_attach(); to and from the kernel */
 };
 
 /* Call this before setting the connect callback; ac frees what is made here. */
-void	attach(struct loop *, struct redisAsyncContext *ac, struct attach_rules *);
+void	hiredis_loop_attach(struct loop *, struct redisAsyncContext *ac, struct reply_rules *);
 
-/* Bytes of commands since attach(): all, and those that have left this machine's buffers. */
-uint64_t attach_produced(const struct redisAsyncContext *ac);
-uint64_t attach_sent(const struct redisAsyncContext *ac);
+/* Bytes of commands since hiredis_loop_attach(): all, and those that have left this machine's buffers. */
+uint64_t hiredis_loop_produced(const struct redisAsyncContext *ac);
+uint64_t hiredis_loop_sent(const struct redisAsyncContext *ac);
 
 #endif

@@ -5,7 +5,7 @@
  * socket does not take then wait until it is writable.  hiredis may free the
  * context, and what is attached to it, in any call; `gone` tells write_out() so.
  */
-#include "redis/attach.h"
+#include "redis/hiredis_loop.h"
 
 #include <sys/ioctl.h>
 
@@ -23,7 +23,7 @@
 
 struct attached {
 	struct redisAsyncContext *ac;
-	struct attach_rules	 *rules;
+	struct reply_rules	 *rules;
 	struct loop		 *loop;
 	struct io		  in, out;
 	struct defer		  write;
@@ -129,7 +129,7 @@ cleanup(void *arg)
 }
 
 void
-attach(struct loop *loop, struct redisAsyncContext *ac, struct attach_rules *rules)
+hiredis_loop_attach(struct loop *loop, struct redisAsyncContext *ac, struct reply_rules *rules)
 {
 	struct attached *at = xcalloc(1, sizeof(*at));
 
@@ -150,7 +150,7 @@ attach(struct loop *loop, struct redisAsyncContext *ac, struct attach_rules *rul
 }
 
 uint64_t
-attach_produced(const struct redisAsyncContext *ac)
+hiredis_loop_produced(const struct redisAsyncContext *ac)
 {
 	const struct attached *at = ac->ev.data;
 
@@ -158,7 +158,7 @@ attach_produced(const struct redisAsyncContext *ac)
 }
 
 uint64_t
-attach_sent(const struct redisAsyncContext *ac)
+hiredis_loop_sent(const struct redisAsyncContext *ac)
 {
 	const struct attached *at = ac->ev.data;
 	int queued = 0;

@@ -1,4 +1,4 @@
--- forget: deletes messages that wait in QRETRY.
+-- drop_retries: deletes messages that wait in QRETRY.
 --
 -- KEYS    QCONTEXT QRETRY QDELIVERY
 -- ARGV    tag ...

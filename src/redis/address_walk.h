@@ -1,0 +1,56 @@
+/*
+ * Which address to connect to next: a walk through redis.server's list, and
+ * through the addresses of each name in it.  One round tries them all.
+ */
+#ifndef RQD_REDIS_ADDRESS_WALK_H
+#define RQD_REDIS_ADDRESS_WALK_H
+
+#include "base/buf.h"
+#include "redis/addr.h"
+#include "redis/redis_options.h"
+
+struct address_walk {
+	struct loop	 *loop;
+	const struct redis_options *opt;
+	void		(*found_fn)(const char *cause, void *);
+	void		 *arg;
+	size_t		  server;	/* the one being tried: index in opt->servers */
+	struct addr	  addr;		/* that server's; empty before walk_find() */
+	char		  found[ADDR_MAX][INET6_ADDRSTRLEN];
+	unsigned	  nfound;	/* addresses of addr.host */
+	unsigned	  next;		/* the one being tried */
+	struct addr_resolve *resolve;	/* NULL: none is running */
+	char		 *cause;	/* the last failure of this server */
+	struct buf	  causes;	/* of the servers of this round before it */
+};
+
+enum walk_find { WALK_FOUND, WALK_RESOLVING, WALK_BAD };
+
+/* found() comes after WALK_RESOLVING only: NULL, or why there is no address. */
+void	walk_init(struct address_walk *, struct loop *, const struct redis_options *,
+	    void (*found)(const char *cause, void *), void *arg);
+void	walk_done(struct address_walk *);
+
+/* Back to the first server. */
+void	walk_restart(struct address_walk *);
+
+/* Finds the address to try now; WALK_BAD sets *cause. */
+enum walk_find	walk_find(struct address_walk *, char **cause);
+
+/* Ends the resolution of a name; found() is not called. */
+void	walk_cancel(struct address_walk *);
+
+/*
+ * The address cannot be used.  Returns true when another one is left in this
+ * round.  Otherwise walk_causes() says what was wrong with each, until
+ * walk_restart().
+ */
+bool	walk_failed(struct address_walk *, const char *cause) MUSTCHECK;
+const char *walk_causes(struct address_walk *);
+
+/* After WALK_FOUND or found(NULL): NULL, or the socket's path, or the numeric host. */
+const char *walk_path(const struct address_walk *);
+const char *walk_host(const struct address_walk *);
+const char *walk_server(const struct address_walk *);	/* as configured */
+
+#endif
