@@ -140,8 +140,8 @@ explain(const char *path, char **cause)
 	char *why = NULL;
 
 	if (error == EPERM && trust_folders(path, 0, &why) == -1)
-		(void)util_cause(cause, "%s: Permission denied, and root opens a log only where "
-		    "root alone may write: %s", path, why);
+		(void)util_cause(cause, "%s: Permission denied; as root rqd opens a log only in a "
+		    "folder that only root may write to: %s", path, why);
 	else
 		(void)util_cause(cause, "%s: %s", path, error == ELOOP ?
 		    "is a symbolic link, which is not followed" : strerror(error));

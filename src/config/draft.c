@@ -126,7 +126,7 @@ not_in_braces(struct draft *d, const struct setting *s)
 		buf_puts(&b, b.len > 0 ? ", " : "");
 		option_print_string(word, &b);
 	}
-	finding_error(&d->findings, &s->at, "%s is a list, and no shell takes it apart: "
+	finding_error(&d->findings, &s->at, "%s is a list of words, and no shell splits it: "
 	    "write {%.200s}", s->option->name, buf_str(&b));
 	buf_done(&b);
 	free(copy);

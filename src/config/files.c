@@ -47,9 +47,9 @@ refuse(const struct stat *st)
 	if (geteuid() != 0)
 		return NULL;
 	if (st->st_uid != 0 && st->st_uid != getuid())
-		return "does not belong to root, who runs this: chown it to root";
+		return "does not belong to root, and rqd runs as root: chown it to root";
 	if ((st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-		return "can be written by others, and root runs this: chmod go-w it";
+		return "others may write to it, and rqd runs as root: chmod go-w it";
 	return NULL;
 }
 
@@ -91,7 +91,7 @@ is_text(const struct buf *b, const char *file, struct findings *f)
 		return true;
 	for (p = b->data; p < nul; p++)
 		at.line += *p == '\n';
-	finding_error(f, &at, "there is a NUL byte: this is not text");
+	finding_error(f, &at, "this line has a NUL byte: save the file as plain text");
 	return false;
 }
 

@@ -138,7 +138,7 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 		return true;
 	if (user[0] == '\0' && s->at.line != 0 && !s->open) {
 		finding_error(&d->findings, draft_place(s, "user"), "queue \"%s\" does not say its "
-		    "user, and root runs this: write user = \"NAME\", also if it is \"root\"",
+		    "user, and rqd runs as root: write user = \"NAME\", also if it is \"root\"",
 		    s->name);
 		return false;
 	}
@@ -307,7 +307,7 @@ check_log_owner(struct draft *d, const struct runner *r, const struct place *at)
 
 	if (!r->held || r->privileged || lstat(path, &st) == -1 || st.st_uid == r->main.uid)
 		return true;
-	finding_warn(&d->findings, at, "target %s does not belong to %s, who writes it: "
+	finding_warn(&d->findings, at, "target %s does not belong to %s, which writes it: "
 	    "chown %s %s", path, r->main.name, r->main.name, path);
 	return false;
 }
@@ -324,8 +324,8 @@ check_log_file(struct draft *d, const struct runner *r)
 		return;
 	check_log_writable(d, r, at);
 	if (r->held && trust_folders(path, r->main.uid, &why) == -1 && errno == EPERM)
-		finding_warn(&d->findings, at, "target %s: %s, so others could put another file "
-		    "there: take a folder of %s's, such as /var/log/rqd", path, why, r->main.name);
+		finding_warn(&d->findings, at, "target %s: %s, so others could replace the "
+		    "file: use a folder of %s's, such as /var/log/rqd", path, why, r->main.name);
 	free(why);
 }
 

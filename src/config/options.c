@@ -95,7 +95,7 @@ static const struct option options[] = {
 	    .trait = TRAIT_KEY_EVENTS,
 	    .help = "if Redis has notifications off: set: turn them on; check: report an error"),
 	QUEUE(skew, DURATION, "2s", .min = 100 * MSEC, .max = DAY, .trait = TRAIT_KEY_EVENTS,
-	    .help = "how much later than another a daemon may hear of an expiry"),
+	    .help = "how much later than another daemon one may hear of an expiry"),
 	QUEUE(backlog, INT, "1000", .min = 1, .max = MILLION, .trait = TRAIT_SUBSCRIBES,
 	    .help = "messages that may wait in the daemon; more are dropped"),
 	QUEUE(backlog_bytes, SIZE, "16M", .min = 1, .max = TIB, .trait = TRAIT_SUBSCRIBES,

@@ -99,7 +99,7 @@ explain_first_line(const char *path)
 static char *
 explain_denied(const struct queue_config *q, const char *path)
 {
-	const char *user = q->user[0] != '\0' ? q->user : "who runs rqd";
+	const char *user = q->user[0] != '\0' ? q->user : "that runs rqd";
 	struct stat st;
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))

@@ -108,7 +108,7 @@ channel_drop(struct channel *q)
 	q->direct.stats->n[STAT_DROPPED]++;
 	if (q->dropped++ == 0)
 		queue_warn(&q->direct.queue, "the backlog is full (%u messages, %" PRIu64
-		    " bytes): what is heard now is dropped", q->waiting, q->bytes);
+		    " bytes): new messages are dropped", q->waiting, q->bytes);
 }
 
 static void
@@ -229,7 +229,7 @@ channel_saw(struct direct *base, const struct looked *found)
 
 	q->looked = true;
 	if (found->refused != NULL && !q->look_refused)
-		queue_warn(&base->queue, "it cannot be known whether the queue is paused: "
+		queue_warn(&base->queue, "cannot find out whether the queue is paused: "
 		    "%.150s", found->refused);
 	q->look_refused = found->refused != NULL;
 	direct_set_paused(base, found->refused == NULL && found->paused, found->why);

@@ -156,7 +156,7 @@ expired_drop(struct expired *q)
 	q->pushed = false;
 	if (q->dropped++ == 0)
 		queue_warn(&q->queue, "expired keys are dropped: %s", q->why[0] != '\0' ? q->why :
-		    "Redis could not be told in time");
+		    "Redis could not be reached in time");
 }
 
 static void
@@ -357,7 +357,7 @@ expired_flags(const char *set)
 static void
 expired_demand(struct expired *q, const char *flags, const char *refused)
 {
-	char *why = xasprintf("Redis does not tell of expired keys%s%.100s; do: "
+	char *why = xasprintf("Redis sends no events of expired keys%s%.100s; do: "
 	    "redis-cli CONFIG SET " SETTING " '%s'",
 	    refused[0] != '\0' ? ", and setting that was refused: " : "", refused, flags);
 
@@ -389,7 +389,7 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	if (answer != CONN_REPLY)
 		return;
 	if (set == NULL && !q->unchecked)
-		queue_warn(&q->queue, "it cannot be checked whether Redis tells of expired keys "
+		queue_warn(&q->queue, "cannot check whether Redis sends events of expired keys "
 		    "(%.100s): " SETTING " must have E and x", reply_text(reply));
 	q->unchecked = set == NULL;
 	if (set == NULL)

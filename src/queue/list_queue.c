@@ -96,8 +96,8 @@ list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
 	if (answer != CONN_REPLY) {
 		if (answer == CONN_LOST)
 			queue_warn(&q->direct.queue,
-			    "the answer to a pop was lost, and with it what "
-			    "it took, if anything");
+			    "the reply to a pop was lost, and with it any "
+			    "messages that it took");
 		q->known = true;
 		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
 		return;

@@ -16,7 +16,8 @@ struct blocking_conn;
  * Returns NULL with *cause if no server of the list can be used as a master.  The options
  * are borrowed.  This process ignores SIGPIPE from now on.
  */
-struct blocking_conn	*blocking_open(const struct redis_options *, const char *name, char **cause);
+struct blocking_conn	*blocking_open(const struct redis_options *, const char *name,
+			    char **cause);
 void		 blocking_close(struct blocking_conn *);
 
 /*

@@ -68,7 +68,7 @@ bulk_send(struct bulk *b)
 	if (!conn_is_ready(b->conn))
 		return;
 	if (!conn_is_one_server(conn_server(b->conn), conn_server(b->main))) {
-		conn_reset(b->conn, "it is to another server than the first connection");
+		conn_reset(b->conn, "it reached another server than the first connection");
 		return;
 	}
 	TAILQ_REMOVE(&b->waiting, p, entry);

@@ -51,11 +51,11 @@ may_begin(struct guard *g, int type, size_t elements)
 	g->push = PUSH_NONE;
 	g->unasked = g->ac != NULL && g->ac->replies.head == NULL && type != REDIS_REPLY_ERROR;
 	if (type > REDIS_REPLY_ERROR)
-		return refuse(g, "a reply of a protocol that was not asked for");
+		return refuse(g, "a reply of a protocol that rqd does not use");
 	if (!g->unasked)
 		return true;
 	if ((g->ac->c.flags & REDIS_SUBSCRIBED) == 0)
-		return refuse(g, "a reply that nobody asked for");
+		return refuse(g, "a reply to no command");
 	if (type != REDIS_REPLY_ARRAY || elements < 3 || elements > 4)
 		return refuse(g, "not a published message");
 	return true;
@@ -79,7 +79,7 @@ may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 	if (t->idx == 1)
 		return g->push == PUSH_MESSAGE ||
 		    g->rules->knows(g->push == PUSH_PATTERN, p, len, g->rules->arg) ||
-		    refuse(g, "a subscription that nobody asked for");
+		    refuse(g, "a subscription that rqd did not ask for");
 	if (is_word("message", p, len) || is_word("pmessage", p, len))
 		g->push = PUSH_MESSAGE;
 	else if (is_word("subscribe", p, len))

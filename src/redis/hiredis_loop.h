@@ -30,13 +30,17 @@ struct reply_rules {
 	/* Called before bytes are read; may be NULL. */
 	void		(*came)(void *);
 	void		 *arg;
-	uint64_t	  read, written;	/* bytes since hiredis_loop_attach(); to and from the kernel */
+	/* Bytes from and to the kernel since hiredis_loop_attach(). */
+	uint64_t	  read, written;
 };
 
 /* Call this before setting the connect callback; ac frees what is made here. */
 void	hiredis_loop_attach(struct loop *, struct redisAsyncContext *ac, struct reply_rules *);
 
-/* Bytes of commands since hiredis_loop_attach(): all, and those that have left this machine's buffers. */
+/*
+ * Bytes of commands since hiredis_loop_attach(): all, and those that have left this
+ * machine's buffers.
+ */
 uint64_t hiredis_loop_produced(const struct redisAsyncContext *ac);
 uint64_t hiredis_loop_sent(const struct redisAsyncContext *ac);
 

@@ -130,7 +130,7 @@ const char *
 reply_cause(const struct redisReply *r, char *buf, size_t size)
 {
 	const char *text = r != NULL && r->type == REDIS_REPLY_ERROR ?
-	    reply_script_error(r->str) : "a reply that was not expected";
+	    reply_script_error(r->str) : "an unexpected reply";
 	size_t len = cause_len(text);
 	char command[64] = "";
 

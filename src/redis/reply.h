@@ -29,7 +29,7 @@ enum reply_error reply_error(const struct redisReply *);
 const char	*reply_text(const struct redisReply *);
 /*
  * What is wrong with a reply, for people: the error text without the script's location,
- * or "a reply that was not expected".  If the Redis user may not run a command of a
+ * or "an unexpected reply".  If the Redis user may not run a command of a
  * script, the command stands first.  Returns buf; REPLY_CAUSE is large enough.
  */
 #define REPLY_CAUSE	256

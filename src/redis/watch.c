@@ -243,16 +243,16 @@ watch_set_up(struct watch *w)
 	w->misdirected = false;
 	w->again_at = 0;
 	watch_off(w, w->sub_cause != NULL ? w->sub_cause :
-	    "the second connection is not there");
+	    "the second connection is down");
 	if (!conn_is_ready(w->conn) || !conn_is_ready(w->sub))
 		return;
 	if (!conn_is_one_server(conn_server(w->conn), conn_server(w->sub))) {
 		w->misdirected = true;
-		watch_off(w, "the second connection is to another server");
+		watch_off(w, "the second connection reached another server");
 		return;
 	}
 	if (conn_id(w->sub) == 0) {
-		watch_refused(w, "the server tells no CLIENT ID", REPLY_DENIED);
+		watch_refused(w, "the server does not answer CLIENT ID", REPLY_DENIED);
 		return;
 	}
 	snprintf(id, sizeof(id), "%" PRId64, conn_id(w->sub));
@@ -303,7 +303,7 @@ watch_conn_up(struct watch *w)
 void
 watch_conn_down(struct watch *w)
 {
-	watch_off(w, "Redis is not there");
+	watch_off(w, "Redis is down");
 	timer_stop(&w->off_timer);
 }
 
@@ -342,7 +342,7 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	w->conn = conn;
 	w->mode = mode;
 	w->arg = arg;
-	w->why = xstrdup("Redis is not there");
+	w->why = xstrdup("Redis is down");
 	TAILQ_INIT(&w->due);
 	request_init(&w->tracking, watch_tracked, w);
 	conn_set_caching(conn, watch_cannot_arm, w);

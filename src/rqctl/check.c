@@ -261,7 +261,8 @@ ping_run(struct ctl *c)
 	began = clock_mono() - began;
 	version = ask_info(c, "server", "redis_version");
 	ctl_result(c, out_set(json_object(), "server:s version:s seconds:f",
-	    blocking_address(c->client), version, (double)began / 1e6), "redis %s%s%s answers in %s",
+	    blocking_address(c->client), version, (double)began / 1e6),
+	    "redis %s%s%s answers in %s",
 	    blocking_address(c->client), version[0] != '\0' ? ", version " : "", version,
 	    units_about(began, took));
 	free(version);

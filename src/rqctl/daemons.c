@@ -101,7 +101,8 @@ daemons_run(struct ctl *c)
 	if (listing_init(&l, c, "DAEMON|VERSION|>PID|>UP|>SEEN|CONFIG|QUEUES") == 0)
 		for (i = 0; i < f.n; i++)
 			daemon_row(&l, &f.daemons[i], now);
-	listing_end(&l, l.rows, "daemons", "no daemon is running on %s", blocking_address(c->client));
+	listing_end(&l, l.rows, "daemons", "no daemon is running on %s",
+	    blocking_address(c->client));
 	if (f.n > 0 && !ctl_given(c, OPT_JSON)) {
 		list_differences(&f);
 		if (f.ignored > 0)

@@ -396,7 +396,7 @@ requested(struct evhttp_request *req, void *arg)
 		refuse(h, req, 403, "This host goes by another name: use its address, "
 		    "localhost, or listen on an address that others reach.");
 	} else if ((route = find_route(h, uri != NULL ? evhttp_uri_get_path(uri) : NULL)) == NULL) {
-		refuse(h, req, HTTP_NOTFOUND, "Not here.  See rqd(8), HTTP.");
+		refuse(h, req, HTTP_NOTFOUND, "Not found: see rqd(8), HTTP.");
 	} else {
 		pass_on(h, req, route);
 	}

@@ -53,7 +53,7 @@ struct survey	*survey_new(struct loop *, struct conn *);
 void		 survey_free(struct survey *);
 
 /*
- * fn gets a result that is SURVEY_FRESH, or NULL where Redis is not there or does
+ * fn gets a result that is SURVEY_FRESH, or NULL where Redis is down or does
  * not answer SURVEY_WITHIN; never from inside this call, always exactly once.  The
  * result is borrowed for the call; the queues of the configuration are copied.
  */

@@ -68,10 +68,10 @@ said=$("$RQD" -t -c "$T/rqd.conf" 2>&1)
 like "$said" "rqd.conf:2: target .*/theirs belongs to user $EVIL, not to root, so others could" 'rqd -t warns of another user'"'"'s folder'
 rqd_signal HUP
 wait_ok 10 'grep -q "event=reloaded" "$F"' 'a reload'
-like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied, and root opens a log only where root alone may write: .*/theirs belongs to user $EVIL" \
+like "$(grep -a 'keeps the old log target' "$F")" "theirs/rqd.log: Permission denied; as root rqd opens a log only in a folder that only root may write to: .*/theirs belongs to user $EVIL" \
     'does not take it for the log'
 wait_ok 10 'grep -q "cannot listen on http.listen" "$F"' 'or for the socket'
-like "$(grep -a 'cannot listen on http.listen' "$F")" "theirs/http.sock: Permission denied, and root makes a socket only where .*/theirs belongs to user $EVIL" 'the log says why'
+like "$(grep -a 'cannot listen on http.listen' "$F")" "theirs/http.sock: Permission denied; as root rqd makes a socket only in .*/theirs belongs to user $EVIL" 'the log says why'
 is "$(ls "$T/theirs")" '' 'nothing was made there'
 ok '[ ! -e "$H" ]' 'the file of the old socket is gone'
 

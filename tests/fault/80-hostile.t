@@ -96,9 +96,9 @@ refused() {	# BYTES WHAT CAUSE
 	wait_ok 10 "[ \$(log_count 'event=redis_down.*$3') -gt $n ]" "$2: the connection is given up"
 	wait_ok 10 "[ \$(log_count event=redis_up) -gt $ups ]" "$2: and made anew"
 }
-refused '+OK\r\n' 'a reply too many' 'nobody asked for'
-refused '$3\r\nabc\r\n' 'a string too many' 'nobody asked for'
-refused '*2\r\n:1\r\n:2\r\n' 'an array too many' 'nobody asked for'
+refused '+OK\r\n' 'a reply too many' 'a reply to no command'
+refused '$3\r\nabc\r\n' 'a string too many' 'a reply to no command'
+refused '*2\r\n:1\r\n:2\r\n' 'an array too many' 'a reply to no command'
 # The log tells of ten changes of the connection in a row: those that follow want another daemon.
 another() {
 	rqd_stop
@@ -108,11 +108,11 @@ another() {
 }
 another
 refused 'HTTP/1.1 400 Bad Request\r\n\r\n' 'another protocol' 'Protocol error'
-refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|not asked for)'
+refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|that rqd does not use)'
 another
-refused '*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n' 'a message to no channel' 'nobody asked for'
+refused '*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n' 'a message to no channel' 'a reply to no command'
 # If a command is in flight just then, the error is its reply, and the true reply is one too many.
-refused '-ERR max number of clients reached\r\n' 'an error' '(max number of clients|nobody asked for)'
+refused '-ERR max number of clients reached\r\n' 'an error' '(max number of clients|a reply to no command)'
 
 another
 

@@ -247,7 +247,7 @@ QUEUE_TEST(test_flags_denied)
 	server_do(&server, "ACL SETUSER default -config");
 	box_start(&box, 0);
 	WAIT(&box, box.hears == 1 && box.warnings == 1);
-	assert_non_null(strstr(box.warning, "cannot be checked"));
+	assert_non_null(strstr(box.warning, "cannot check whether"));
 	queue_tick(box.queue);
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.warnings, 1);

@@ -311,7 +311,7 @@ TEST(test_not_a_file)
 	expect("/tmp", "/tmp: is a directory");
 	expect("/dev/null", "/dev/null: is not a regular file");
 	put_bytes("t.conf", "name = \"a\"\n\nx\0y", 15);
-	expect("t.conf", "t.conf:3: there is a NUL byte");
+	expect("t.conf", "t.conf:3: this line has a NUL byte");
 	put_bytes("t.conf", "\xff\xfen\0a\0", 6);
 	expect("t.conf", "t.conf:1: the file is UTF-16");
 	big = xmalloc((16 << 20) + 1);
@@ -330,11 +330,11 @@ TEST(test_trust)
 	put("t.conf", "\ninclude(\"trust.conf\")");
 	assert_int_equal(chmod("trust.conf", 0664), 0);
 	if (geteuid() == 0)
-		expect("t.conf", "t.conf:2: trust.conf: can be written by others");
+		expect("t.conf", "t.conf:2: trust.conf: others may write to it");
 	else
 		config_unref(load_good("t.conf"));
 	if (geteuid() == 0) {
-		expect("trust.conf", "trust.conf: can be written by others");
+		expect("trust.conf", "trust.conf: others may write to it");
 		assert_int_equal(chmod("trust.conf", 0644), 0);
 		assert_int_equal(chown("trust.conf", 12345, 0), 0);
 		expect("trust.conf", "trust.conf: does not belong to root");

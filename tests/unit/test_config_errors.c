@@ -187,7 +187,7 @@ static const struct wrong values[] = {
 	{ "queue \"q\" { command = {} }\n", { "1: the command is empty" } },
 	{ "queue \"q\" { command = {\"true\"} }\n", { "1: the command \"true\" is not an absolute path" } },
 	{ "queue \"q\" {\ncommand = \"/bin/echo a  b\" }\n",
-	    { "2: command is a list, and no shell takes it apart: write {\"/bin/echo\", \"a\", \"b\"}" } },
+	    { "2: command is a list of words, and no shell splits it: write {\"/bin/echo\", \"a\", \"b\"}" } },
 	{ "redis { server = {} }", { "1: no server: write host:port" } },
 	{ "redis { server = \"redis://a\" }", { "1: \"redis://a\" is a URL" } },
 	{ "redis { server = {\"a:1\",\n\"b:x\"} }", { "2: \"b:x\": the port must be" } },

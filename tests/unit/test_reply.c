@@ -119,7 +119,7 @@ TEST(test_cause)
 		    "script: 0123ab, on @user_script:1.\r\n",
 		    "ERR ACL failure in script: User u has no permissions to run the 'ltrim' command" },
 		{ "-OOM command not allowed\r\n", "OOM command not allowed" },
-		{ "*1\r\n:1\r\n", "a reply that was not expected" },
+		{ "*1\r\n:1\r\n", "an unexpected reply" },
 	};
 	char buf[REPLY_CAUSE], small[8];
 
