@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "handler/answer.h"
+#include "policy/statement.h"
 
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
@@ -303,18 +303,32 @@ worker_give(struct worker *w, struct feed *f)
 
 /* -- answers out ----------------------------------------------------------------------- */
 
+static bool
+is_answer(const struct statement *s)
+{
+	return s->word == STATEMENT_OK || s->word == STATEMENT_RETRY ||
+	    s->word == STATEMENT_DEAD;
+}
+
+static enum end
+end_of(const struct statement *s)
+{
+	return s->word == STATEMENT_OK ? END_ANSWER_OK :
+	    s->word == STATEMENT_RETRY ? END_ANSWER_RETRY : END_ANSWER_DEAD;
+}
+
 static void
-answer(struct worker *w, struct feed *f, const struct answer *a)
+answer(struct worker *w, struct feed *f, const struct statement *s)
 {
 	struct result *r = &f->result;
 
-	r->end = a->end;
-	r->delay = a->delay;
+	r->end = end_of(s);
+	r->delay = s->delay;
 	r->stop = STOP_NONE;
-	if (a->reason != NULL)
-		r->reason = xstrndup(a->reason, a->reason_len);
+	if (s->text != NULL)
+		r->reason = xstrndup(s->text, s->len);
 	r->output_cut = w->output.cut;
-	if (a->end != END_ANSWER_OK)
+	if (s->word != STATEMENT_OK)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
 	output_renew(&w->output, w->cfg->output_limit, w->outstanding == 1);
 	w->answered_at = clock_mono();
@@ -329,32 +343,32 @@ answer(struct worker *w, struct feed *f, const struct answer *a)
 
 /* Whether an answer counts that came after SIGTERM. */
 static bool
-still_counts(const struct worker *w, const struct feed *f, const struct answer *a)
+still_counts(const struct worker *w, const struct feed *f, const struct statement *s)
 {
 	return w->protocol == NULL && f != NULL && f != w->culprit &&
-	    a->end == END_ANSWER_OK && f->result.stop != STOP_LOST;
+	    s->word == STATEMENT_OK && f->result.stop != STOP_LOST;
 }
 
 static void
 line_came(const char *p, size_t n, bool cut, void *arg)
 {
 	struct worker *w = arg;
-	struct answer a;
+	struct statement s;
 	struct feed *f;
 
 	if (w->protocol != NULL)
 		return;
-	if (cut || answer_parse(p, n, &a) == -1) {
+	if (cut || statement_parse(p, n, STATEMENT_NUMBERED, &s) == -1 || !is_answer(&s)) {
 		breach(w, "not an answer", p, n);
 		return;
 	}
-	f = find(w, a.number);
-	if (w->state == WORKER_STOPPING && !still_counts(w, f, &a))
+	f = find(w, s.number);
+	if (w->state == WORKER_STOPPING && !still_counts(w, f, &s))
 		return;
 	if (f == NULL)
 		breach(w, "not outstanding", p, n);
 	else
-		answer(w, f, &a);
+		answer(w, f, &s);
 }
 
 /*

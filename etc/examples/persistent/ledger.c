@@ -130,7 +130,7 @@ main(void)
 			printf("%lu ok\n", number);
 			break;
 		case RETRY:
-			printf("%lu retry %s\n", number, reason);
+			printf("%lu retry - %s\n", number, reason);
 			break;
 		case DEAD:
 			printf("%lu dead %s\n", number, reason);

@@ -48,7 +48,7 @@ async function handle(ledger, number, id, message) {
 		await book(ledger, id, message);
 		answer(number, 'ok');
 	} catch (e) {
-		answer(number, e instanceof Never ? 'dead' : 'retry', e.message);
+		answer(number, e instanceof Never ? 'dead' : 'retry -', e.message);
 	}
 }
 

@@ -65,6 +65,6 @@ while (($header = fgets(STDIN)) !== false) {
 	} catch (Hopeless $e) {
 		answer($number, 'dead', $e->getMessage());
 	} catch (Throwable $e) {
-		answer($number, 'retry', $e->getMessage());
+		answer($number, 'retry -', $e->getMessage());
 	}
 }

@@ -54,7 +54,7 @@ while (defined(my $header = <STDIN>)) {
 	chop $message;
 	my $never = eval { book($id, $message) };
 	if ($@) {
-		answer($number, 'retry', $@);
+		answer($number, 'retry -', $@);
 	} elsif (defined $never) {
 		answer($number, 'dead', $never);
 	} else {

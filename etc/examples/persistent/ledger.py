@@ -57,7 +57,7 @@ def main():
         except Never as e:
             answer(number, "dead", e)
         except Exception as e:
-            answer(number, "retry", repr(e))
+            answer(number, "retry -", repr(e))
         else:
             answer(number, "ok")
 

@@ -38,6 +38,6 @@ while read -r n attempt length id && IFS= read -r message; do
 	case $? in
 	0)	echo "$n ok" ;;
 	65)	echo "$n dead $reason" ;;
-	*)	echo "$n retry $reason" ;;
+	*)	echo "$n retry - $reason" ;;
 	esac
 done

@@ -1,0 +1,232 @@
+/*
+ * Parsing of statements.  It is strict, so that a mistake is seen: the number is plain
+ * decimal, the word is whole, nothing follows "ok", and a word that begins with a digit
+ * where a duration may stand must be one.  Words stand apart by spaces or tabs.
+ *
+ * The message of a push begins behind the one blank that ends the queue's name.  It is
+ * taken byte for byte, and not empty.
+ */
+#include "policy/statement.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/units.h"
+
+struct statement_words { const char *p, *end; };
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static void
+skip_blanks(struct statement_words *w)
+{
+	while (w->p < w->end && is_blank(*w->p))
+		w->p++;
+}
+
+/* The word at w, which is empty at a blank and at the end. */
+static size_t
+take_word(struct statement_words *w, const char **word)
+{
+	*word = w->p;
+	while (w->p < w->end && !is_blank(*w->p))
+		w->p++;
+	return (size_t)(w->p - *word);
+}
+
+/* 1 to 19 digits without a leading zero. */
+static int
+parse_number(const char *p, size_t n, uint64_t *ret)
+{
+	uint64_t v = 0;
+	size_t i;
+
+	if (n == 0 || n > 19 || p[0] == '0')
+		return -1;
+	for (i = 0; i < n; i++) {
+		if (!is_digit(p[i]))
+			return -1;
+		v = v * 10 + (uint64_t)(p[i] - '0');
+	}
+	*ret = v;
+	return 0;
+}
+
+/* "30", "0.5": cut to whole microseconds, and to STATEMENT_DELAY_MAX. */
+static int
+parse_seconds(const char *p, size_t n, usec_t *ret)
+{
+	usec_t v = 0, unit = SEC / 10;
+	size_t i;
+
+	for (i = 0; i < n && is_digit(p[i]); i++) {
+		v = v * 10 + (p[i] - '0') * SEC;
+		if (v > STATEMENT_DELAY_MAX)
+			v = STATEMENT_DELAY_MAX;
+	}
+	if (i == 0)
+		return -1;
+	if (i < n && p[i] == '.' && i + 1 < n) {
+		for (i++; i < n && is_digit(p[i]); i++, unit /= 10)
+			v += (p[i] - '0') * unit;
+	}
+	if (i < n)
+		return -1;
+	*ret = v < STATEMENT_DELAY_MAX ? v : STATEMENT_DELAY_MAX;
+	return 0;
+}
+
+/* "300ms", "1.5h": as in the configuration; or seconds without a unit. */
+static int
+parse_delay(const char *p, size_t n, usec_t *ret)
+{
+	char text[UNITS_TEXT_MAX];
+
+	if (parse_seconds(p, n, ret) == 0)
+		return 0;
+	if (n >= sizeof(text) || memchr(p, '\0', n) != NULL)
+		return -1;
+	memcpy(text, p, n);
+	text[n] = '\0';
+	if (units_parse_duration(text, ret) == -1)
+		return -1;
+	if (*ret > STATEMENT_DELAY_MAX)
+		*ret = STATEMENT_DELAY_MAX;
+	return 0;
+}
+
+/* Any other first word belongs to the reason. */
+static int
+take_delay(struct statement_words *w, usec_t *ret)
+{
+	struct statement_words after = *w;
+	const char *p;
+	size_t n;
+
+	skip_blanks(&after);
+	n = take_word(&after, &p);
+	if (n == 0 || (!is_digit(*p) && (n > 1 || *p != '-')))
+		return 0;
+	*w = after;
+	return *p == '-' ? 0 : parse_delay(p, n, ret);
+}
+
+/* What is left, without blanks around it. */
+static void
+take_text(struct statement_words *w, struct statement *s)
+{
+	skip_blanks(w);
+	while (w->end > w->p && is_blank(w->end[-1]))
+		w->end--;
+	if (w->p == w->end)
+		return;
+	s->text = w->p;
+	s->len = (size_t)(w->end - w->p);
+	w->p = w->end;
+}
+
+static int
+take_push(struct statement_words *w, struct statement *s)
+{
+	skip_blanks(w);
+	s->queue_len = take_word(w, &s->queue);
+	if (s->queue_len == 0 || memchr(s->queue, '\0', s->queue_len) != NULL ||
+	    w->end - w->p < 2)
+		return -1;
+	s->text = w->p + 1;
+	s->len = (size_t)(w->end - s->text);
+	return 0;
+}
+
+static int
+find_word(const char *p, size_t n, enum statement_word *ret)
+{
+	static const char *const names[] = {
+		[STATEMENT_OK] = "ok", [STATEMENT_RETRY] = "retry",
+		[STATEMENT_DEFER] = "defer", [STATEMENT_DEAD] = "dead",
+		[STATEMENT_PROGRESS] = "progress", [STATEMENT_PUSH] = "push",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		if (n == strlen(names[i]) && memcmp(p, names[i], n) == 0) {
+			*ret = (enum statement_word)i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* What follows the word. */
+static int
+take_rest(struct statement_words *w, struct statement *s)
+{
+	if (s->word == STATEMENT_PUSH)
+		return take_push(w, s);
+	if (memchr(w->p, '\0', (size_t)(w->end - w->p)) != NULL)
+		return -1;
+	switch (s->word) {
+	case STATEMENT_RETRY:
+	case STATEMENT_DEFER:
+		if (take_delay(w, &s->delay) == -1)
+			return -1;
+		if (s->word == STATEMENT_DEFER && s->delay < STATEMENT_DEFER_MIN)
+			return -1;
+		break;
+	case STATEMENT_OK:
+		skip_blanks(w);
+		return w->p == w->end ? 0 : -1;
+	case STATEMENT_DEAD:
+	case STATEMENT_PROGRESS:
+	case STATEMENT_PUSH:
+		break;
+	}
+	take_text(w, s);
+	return 0;
+}
+
+static int
+take_number(struct statement_words *w, enum statement_number number, uint64_t *ret)
+{
+	const char *p;
+	size_t n;
+
+	if (number == STATEMENT_BARE ||
+	    (number == STATEMENT_EITHER && (w->p == w->end || !is_digit(*w->p))))
+		return 0;
+	n = take_word(w, &p);
+	if (parse_number(p, n, ret) == -1)
+		return -1;
+	skip_blanks(w);
+	return 0;
+}
+
+int
+statement_parse(const char *line, size_t len, enum statement_number number,
+    struct statement *ret)
+{
+	struct statement_words w = { line, line + len };
+	struct statement s = { .delay = -1 };
+	const char *p;
+	size_t n;
+
+	ret->number = 0;
+	if (take_number(&w, number, &s.number) == -1)
+		return -1;
+	ret->number = s.number;
+	n = take_word(&w, &p);
+	if (find_word(p, n, &s.word) == -1 || take_rest(&w, &s) == -1)
+		return -1;
+	*ret = s;
+	return 0;
+}
