@@ -6,7 +6,7 @@
  *	      -> settle -> settled (logged and counted)
  *
  *	RUNNING <-> QUIET		no new messages; handlers go on
- *	RUNNING | QUIET -> DRAINING	never again; when nothing is in flight ->
+ *	RUNNING | QUIET -> DRAINING	no new message any more; with none in flight ->
  *	CLOSING				results are confirmed by Redis ->
  *	CLOSED				closed(); the owner may free it
  *

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "engine/event_log.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 #include "policy/tick.h"
 #include "queue/keys.h"
 #include "redis/request.h"

@@ -1,6 +1,7 @@
 /*
  * The output of a handler: up to two pipes.  The loop reads them, and passes line after
- * line to the handler's events, with the context for a log record.  Embedded in its
+ * line to the handler's events, with the context for a log record.  The last OUTPUT_TAIL
+ * bytes of standard error are kept: the error of a dead letter.  Embedded in its
  * owner.
  */
 #ifndef RQD_HANDLER_OUTPUT_H

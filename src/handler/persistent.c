@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "handler/worker.h"
-#include "policy/backoff.h"
 
 #define PAUSE_MIN	(100 * MSEC)
 #define PAUSE_MAX	(10 * SEC)

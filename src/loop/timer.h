@@ -1,6 +1,7 @@
 /*
  * One-shot timers on the monotonic clock, embedded in their owners.  The loop
- * keeps them in a heap, so ten thousand cost no more per turn than ten.
+ * keeps them in a heap, so ten thousand cost no more per turn than ten.  A timer that
+ * is set from a timer's callback never fires in the same run, even with a delay of 0.
  */
 #ifndef RQD_LOOP_TIMER_H
 #define RQD_LOOP_TIMER_H

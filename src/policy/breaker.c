@@ -8,8 +8,8 @@
  */
 #include "policy/breaker.h"
 
+#include "base/backoff.h"
 #include "base/util.h"
-#include "policy/backoff.h"
 
 #define PROBE_FIRST		(1 * SEC)
 #define PROBE_FAILING		(5 * SEC)	/* the longest wait; a failing command can be run */

@@ -1,5 +1,5 @@
 /*
- * The table of outcomes.
+ * The rules of outcomes.
  *
  * If rqd has stopped the handler, the reason of the stop decides: a handler may trap
  * SIGTERM and exit with 0, so its status proves nothing.  Otherwise its end decides.
@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/util.h"
-#include "policy/backoff.h"
 
 void
 result_done(struct result *r)

@@ -42,7 +42,7 @@ struct result {
 	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
 	/* END_ANSWER_*: the handler's words; END_PROTOCOL: what was wrong; owned; or NULL. */
 	char		*reason;
-	char		*error_tail;	/* last 4 KiB of stderr, or NULL; owned */
+	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
 	pid_t		 pid;		/* 0: never started */
 	usec_t		 duration;	/* from start to exit; 0: never started */

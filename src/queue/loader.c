@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/units.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 
 #define ATTEMPTS_MAX	3
 #define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */

@@ -5,7 +5,7 @@
  */
 #include "queue/look.h"
 
-#include "policy/backoff.h"
+#include "base/backoff.h"
 #include "redis/reply.h"
 
 #define POLL_EVERY	SEC		/* where tracking is refused */

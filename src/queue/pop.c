@@ -23,9 +23,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/list.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 #include "policy/rate.h"
 
 #define REPLY_BYTES	(256 * 1024)	/* of payload in a pop's reply */

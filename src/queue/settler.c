@@ -30,9 +30,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/util.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 
 #define BATCH_TIME	MSEC
 #define BATCH_ENOUGH	16		/* more make a message hardly cheaper */

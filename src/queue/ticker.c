@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 #include "queue/count.h"
 
 #define SOONEST		(100 * MSEC)	/* after the last tick */

@@ -3,8 +3,11 @@
  * messages, sweeping, and the counters of QSTATS.
  *
  * The ticker says when a tick is sent and what with; it sends nothing itself.
- * A tick is due every 10 s, and when something is known to fall due.  One that
- * left work behind is followed by the next at once: together they are a round.
+ * Its owner asks for a tick every 10 s (the pulse of service/server.c) and when a
+ * delayed message falls due (watcher.h).  The ticker asks when a lease ends, when
+ * others' leases may be judged, and after a reconnect.  Ticks are 100 ms apart, and
+ * back off after an error.  One that left work behind is followed by the next at
+ * once: together they are a round.
  *
  *	if (ticker_begin(t, false)) {
  *		KEYS; ticker_add_words(t, &terms, &words); words of the kind;

@@ -53,9 +53,9 @@
 
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/util.h"
 #include "loop/timer.h"
-#include "policy/backoff.h"
 #include "queue/evict.h"
 
 #define POLL_EVERY	SEC		/* where tracking is refused */

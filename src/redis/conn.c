@@ -47,6 +47,7 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "redis/conn_private.h"
 #include "redis/reply.h"
@@ -183,15 +184,11 @@ conn_turn(void *arg)
 
 /* -- failure ------------------------------------------------------------------ */
 
-static usec_t
-conn_backoff(struct conn *c)
+static void
+conn_back_off(struct conn *c)
 {
-	usec_t delay = c->failures < 7 ? BACKOFF_MIN << c->failures : BACKOFF_MAX;
-
-	c->failures++;
-	if (delay > c->backoff_max)
-		delay = c->backoff_max;
-	return (usec_t)((double)delay * (0.5 + random_unit() / 2));
+	timer_set(&c->timer,
+	    backoff_delay(BACKOFF_MIN, c->backoff_max, ++c->failures, random_unit()));
 }
 
 /* This attempt has failed: the next address, or, after the last one, a pause. */
@@ -210,7 +207,7 @@ conn_failed(struct conn *c, const char *cause)
 	conn_untimely(c);
 	conn_say_down(c, walk_causes(&c->route));
 	walk_restart(&c->route);
-	timer_set(&c->timer, conn_backoff(c));
+	conn_back_off(c);
 }
 
 /*
@@ -246,7 +243,7 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 		conn_set_state(c, CONN_DOWN);
 		walk_restart(&c->route);
 		conn_say_down(c, text);
-		timer_set(&c->timer, conn_backoff(c));
+		conn_back_off(c);
 	}
 	free(text);
 }

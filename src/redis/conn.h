@@ -3,9 +3,9 @@
  * connect, greet (authenticate, select, load scripts), work.  After a failure it
  * backs off for 0.1 s to 10 s, with jitter.
  *
- * The backoff starts over after a connection that worked: a caller's command
- * has succeeded on it and conn_reset() did not end it, or it was READY for 10 s.
- * Connections that work but end within a second are 0.8 s apart at most.
+ * The backoff starts over after a connection that worked and lasted a second: a
+ * caller's command has succeeded on it and conn_reset() did not end it; or after one
+ * that was READY for 10 s.  One that worked for less only limits the next pause to 0.8 s.
  * Servers are tried in order; one whose role is not master is skipped.  Names
  * are resolved and the password file is read at every connect.
  *

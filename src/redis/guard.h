@@ -1,6 +1,11 @@
 /*
  * A guard before hiredis' reader: it refuses replies that are larger than the rules
  * allow, of another protocol, or not the reply to any command.
+ *
+ * hiredis trusts the server: an unexpected reply, or a malformed published message,
+ * fails an assertion in it, and a reply may exhaust all memory.  The server, or a
+ * proxy before it, may be broken or hostile.  So the guard checks each part of a
+ * reply before hiredis makes an object of it, and ends the connection if it is wrong.
  */
 #ifndef RQD_REDIS_GUARD_H
 #define RQD_REDIS_GUARD_H

@@ -1,10 +1,6 @@
 /*
- * Connects hiredis' asynchronous contexts to our loop, with a guard (guard.h).
- *
- * hiredis trusts the server: an unexpected reply, or a malformed published message,
- * fails an assertion in it, and a reply may exhaust all memory.  The server, or a
- * proxy before it, may be broken or hostile.  So the guard checks each part of a
- * reply before hiredis makes an object of it, and ends the connection if it is wrong.
+ * Connects hiredis' asynchronous contexts to our loop, with a guard (guard.h), and
+ * counts the bytes that they move: deadline.c judges by them whether a reply is late.
  */
 #ifndef RQD_REDIS_HIREDIS_LOOP_H
 #define RQD_REDIS_HIREDIS_LOOP_H

@@ -1,5 +1,6 @@
 /*
- * How to reach Redis: a plain struct, filled by the configuration.
+ * How to reach Redis: a plain struct, filled by the configuration.  policy/config.c
+ * frees the strings.
  */
 #ifndef RQD_REDIS_REDIS_OPTIONS_H
 #define RQD_REDIS_REDIS_OPTIONS_H

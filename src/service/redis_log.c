@@ -2,9 +2,10 @@
  * The log of the connection; see redis_log.h.
  *
  * Every change is a record, as long as there are few: RECORDS_MAX at once, and one
- * more each RECORD_EVERY.  Beyond that changes are counted.  The next record says
- * how many there were: redis_up or redis_down when nothing has changed for SETTLED,
- * else redis_warning after a minute, then after two, four, and so on up to an hour.
+ * more each RECORD_EVERY.  Beyond that changes are only counted, until nothing has
+ * changed for SETTLED: then redis_up or redis_down says the state and how many changes
+ * there were.  Meanwhile redis_warning says so after a minute, then after two, four,
+ * and so on up to an hour.
  */
 #include "service/redis_log.h"
 

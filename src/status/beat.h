@@ -3,7 +3,7 @@
  *
  * Anybody who may write to Redis can write one.  So the reader first bounds its size, its
  * depth, and the memory that parsing takes.  Then it keeps only the members that
- * heartbeat.c writes, and only in the type that heartbeat.c gives them.
+ * service/heartbeat.c writes, and only in the type that heartbeat.c gives them.
  */
 #ifndef RQD_STATUS_BEAT_H
 #define RQD_STATUS_BEAT_H

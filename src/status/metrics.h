@@ -1,7 +1,9 @@
 /*
  * /metrics: Prometheus' text format, version 0.0.4.
  *
- * monitor.c gathers the numbers; this file makes text of them.  Names and labels never
+ * monitor.c gathers the numbers; this file makes text of them.  A new metric is a
+ * member of struct metrics, filled in monitor.c, and a row in metrics.c.  A new counter
+ * of queues is a row of base/stats.c only.  Names and labels never
  * change; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
  */
 #ifndef RQD_STATUS_METRICS_H

@@ -1,7 +1,7 @@
 /* Delays that double: bounds, and no overflow anywhere. */
 #include "unit.h"
 
-#include "policy/backoff.h"
+#include "base/backoff.h"
 
 TEST(test_doubles)
 {

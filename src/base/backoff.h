@@ -1,9 +1,10 @@
 /*
  * Exponential backoff: base * 2^(n-1), at most max, times a random 0.5 to 1.
- * Used for retries of messages (n: failures so far), reconnects and probes.
+ * Used for retries of messages (n: failures so far), reconnects to Redis, and
+ * probes of suspended queues.
  */
-#ifndef RQD_POLICY_BACKOFF_H
-#define RQD_POLICY_BACKOFF_H
+#ifndef RQD_BASE_BACKOFF_H
+#define RQD_BASE_BACKOFF_H
 
 #include "base/clock.h"
 

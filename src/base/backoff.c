@@ -4,7 +4,7 @@
  * The doubling stops as soon as another one would pass max, so neither the
  * shift nor the product can overflow, however many failures there were.
  */
-#include "policy/backoff.h"
+#include "base/backoff.h"
 
 usec_t
 backoff_delay(usec_t base, usec_t max, unsigned n, double unit)
