@@ -3,7 +3,7 @@
  *
  * Other code does not name a kind: it asks for a trait, or for the source.  So
  * a new kind with a known source is a value here, a row in kind.c and in
- * queue/queue.c, and a file of its own (HACKING.md, "A kind of queue").
+ * queue/queue_kinds.c, and a file of its own (HACKING.md, "A kind of queue").
  */
 #ifndef RQD_POLICY_KIND_H
 #define RQD_POLICY_KIND_H

@@ -6,9 +6,9 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 cd "$SRCDIR" || exit 99
-FILES='src/policy/kind.c src/policy/kind.h src/queue/queue.c src/queue/queue.h'
+FILES='src/policy/kind.c src/policy/kind.h src/queue/queue_kinds.c src/queue/queue.h'
 is "$(grep -rlE '\<KIND_(ACK|UNIQUE|STREAM|LIST|CHANNEL|PATTERN|EXPIRED)\>' src | sort | xargs)" \
-    'src/policy/kind.c src/policy/kind.h src/queue/queue.c' 'no other file names a kind'
+    'src/policy/kind.c src/policy/kind.h src/queue/queue_kinds.c' 'no other file names a kind'
 
 # Puts TEXT before the line of a copied file that matches; fails where none does.
 before() {	# FILE REGEX TEXT
@@ -23,7 +23,7 @@ before policy/kind.h 'KINDS,' '	KIND_ONCE,' &&
     before policy/kind.c '\[KINDS\] = NULL' '	[KIND_ONCE] = "once",' &&
     before policy/kind.c '\[KIND_ACK\] = \{' '	[KIND_ONCE] = { SOURCE_LIST, 0, NULL },' &&
     before queue/queue.h 'queue_ack;' 'extern const struct queue_ops queue_once;' &&
-    before queue/queue.c '&queue_ack,' '	[KIND_ONCE] = &queue_once,'
+    before queue/queue_kinds.c '&queue_ack,' '	[KIND_ONCE] = &queue_once,'
 is "$?" 0 'the rows are where they were looked for'
 
 # Objects that are named come before those of a library that define the same.
@@ -33,7 +33,7 @@ built() {	# VARIABLE
 }
 build() {
 	_compile=$(built COMPILE) _objects=
-	for f in policy/kind queue/queue queue/once; do
+	for f in policy/kind queue/queue_kinds queue/once; do
 		_objects="$_objects $T/$(basename $f).o"
 		$_compile -iquote "$T/src" -c -o "$T/$(basename $f).o" "$T/src/$f.c" || return
 	done
