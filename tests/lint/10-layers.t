@@ -116,10 +116,10 @@ STRICT="src/base src/loop src/redis src/policy src/queue src/handler src/engine 
 # One function of a file moves its object: it is named *_set_state or *_move.
 movers() {
 	# shellcheck disable=SC2086
-	find $STRICT -name '*.c' | sort | while read -r f; do
+	find $STRICT src/rqctl -name '*.c' | sort | while read -r f; do
 		awk -v f="$f" '
-		/^[a-z_]+\(/ { name = $0; sub(/\(.*/, "", name) }
-		/(->|[a-z_]\.)state = / {
+		/^[a-z_0-9]+\(/ { name = $0; sub(/\(.*/, "", name) }
+		/(->|[]a-z_0-9)]\.)state = / {
 			if (name !~ /_(set_state|move)$/)
 				print f ":" FNR ": " name "() sets a state"
 			if (n++)
@@ -150,6 +150,14 @@ structs() {
 	}'
 }
 
+# A test that no list names never runs.
+unlisted() {
+	{ find tests -name '*.t'; find tests -name 'test_*.c' -o -name 'fuzz_*.c' | sed 's/\.c$//'; } |
+	while read -r f; do
+		grep -qE "(^|[[:space:]])$f([[:space:]]|\$)" Makefile.am || echo "$f"
+	done
+}
+
 floors_exist() {
 	for f in $FLOORS; do [ -d "src/$f" ] || echo "src/$f is missing"; done
 }
@@ -163,4 +171,5 @@ silent 'every source begins with its own header' own_first
 silent 'no file name occurs twice' names
 silent 'one function changes the state of an object' movers
 silent 'no struct has the name of another' structs
+silent 'Makefile.am names every test' unlisted
 done_testing

@@ -365,7 +365,7 @@ static const struct row rows[] = {
 	MANY("forget: 500",
 	    "same(R, 100000, 1000) for i = 1, 1000 do call('HSET', D, 't' .. i, '0 0 - "
 	    "1000.0 2') end bodies(1000, rep('x', 10000))",
-	    "forget", "CRD", "", 500, "t%d"),
+	    "drop_retries", "CRD", "", 500, "t%d"),
 	MANY("due: 500",
 	    "many('ZADD', R, 100000, function(i) return tostring(now + i), 't' .. i end)",
 	    "due", "R", "", 500, "t%d"),

@@ -324,7 +324,7 @@ forgets(void)
 
 	for (i = 0; i < 2; i++)
 		words_mem(&w, had[i].tag, had[i].taglen);
-	if ((r = rig_script(&rig, "forget", "CRD", &w)) != NULL)
+	if ((r = rig_script(&rig, "drop_retries", "CRD", &w)) != NULL)
 		freeReplyObject(r);
 }
 
@@ -397,7 +397,7 @@ static const struct path {
 	{ "renew of expired ones", moved, renews, false },
 	{ "push", in_list, pushes, false },
 	{ "bury", in_retry, buries, false },
-	{ "forget", in_retry, forgets, true },
+	{ "drop_retries", in_retry, forgets, true },
 	{ "dead retry", in_dead, revives, false },
 	{ "rescue", in_hand, rescues, false },
 	{ "rescue of a letter", in_hand, rescues_dead, false },
