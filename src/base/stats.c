@@ -15,6 +15,8 @@ static const struct {
 	[STAT_ACKED] = { "acked", "Messages done and removed from Redis." },
 	[STAT_FAILED] = { "failed", "Attempts that failed." },
 	[STAT_RETRIED] = { "retried", "Messages put back with a backoff." },
+	[STAT_DEFERRED] = { "deferred",
+	    "Messages that their handler put off without an attempt." },
 	[STAT_DEAD] = { "dead", "Messages made dead letters." },
 	[STAT_RETURNED] = { "returned",
 	    "Messages given back without counting an attempt." },

@@ -14,6 +14,7 @@ enum stat {
 	STAT_ACKED,		/* done: removed from Redis */
 	STAT_FAILED,		/* attempts that failed (retried or dead) */
 	STAT_RETRIED,		/* put back with a backoff */
+	STAT_DEFERRED,		/* put off by their handler, no attempt counted */
 	STAT_DEAD,		/* made a dead letter */
 	STAT_RETURNED,		/* given back, no attempt counted */
 	STAT_REQUEUED,		/* expired leases put back by the tick */

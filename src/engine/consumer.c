@@ -327,6 +327,7 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 	static const enum stat of_verdict[] = {
 		[VERDICT_ACK] = STAT_ACKED,
 		[VERDICT_RETRY] = STAT_RETRIED,
+		[VERDICT_DEFER] = STAT_DEFERRED,
 		[VERDICT_DEAD] = STAT_DEAD,
 		[VERDICT_RETURN] = STAT_RETURNED,
 		[VERDICT_STALE] = STAT_STALE,

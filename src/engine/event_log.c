@@ -77,11 +77,8 @@ fields_add_result(struct fields *fs, const struct result *r)
 		return;
 	case END_NOT_RUN:
 		return;
-	case END_ANSWER_OK:
-	case END_ANSWER_RETRY:
-	case END_ANSWER_DEAD:
+	case END_ANSWER:
 	case END_UNFRAMEABLE:
-	case END_PROTOCOL:
 		break;
 	}
 	fields_add(fs, LF_USEC("duration", r->duration));
@@ -98,6 +95,9 @@ verdict_event(enum verdict_op op, enum log_level *level)
 		return "acked";
 	case VERDICT_RETRY:
 		return "retry";
+	case VERDICT_DEFER:
+		*level = LOG_LV_INFO;
+		return "deferred";
 	case VERDICT_DEAD:
 		*level = LOG_LV_ERROR;
 		return "dead";
@@ -122,9 +122,9 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 	fields_add_result(&fs, r);
 	if (v->reason != REASON_NONE)
 		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
-	if (v->op == VERDICT_RETRY)
+	if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
 		fields_add(&fs, LF_USEC("delay", v->delay));
-	fields_add(&fs, LF_STR(r->end == END_PROTOCOL ? "cause" : "answer", r->reason));
+	fields_add(&fs, LF_STR(result_has_words(r) ? "answer" : "cause", r->answer));
 	switch (how) {
 	case SETTLED_OK:
 		break;

@@ -97,7 +97,7 @@ suspension_probe_now(struct suspension *s)
 static bool
 is_of_message(const struct verdict *v)
 {
-	return v->reason == REASON_STATUS ||
+	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
 	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
 }
 

@@ -306,15 +306,7 @@ worker_give(struct worker *w, struct feed *f)
 static bool
 is_answer(const struct statement *s)
 {
-	return s->word == STATEMENT_OK || s->word == STATEMENT_RETRY ||
-	    s->word == STATEMENT_DEAD;
-}
-
-static enum end
-end_of(const struct statement *s)
-{
-	return s->word == STATEMENT_OK ? END_ANSWER_OK :
-	    s->word == STATEMENT_RETRY ? END_ANSWER_RETRY : END_ANSWER_DEAD;
+	return said_by(s->word) != SAID_NOTHING;
 }
 
 static void
@@ -322,11 +314,12 @@ answer(struct worker *w, struct feed *f, const struct statement *s)
 {
 	struct result *r = &f->result;
 
-	r->end = end_of(s);
+	r->end = END_ANSWER;
+	r->said = said_by(s->word);
 	r->delay = s->delay;
 	r->stop = STOP_NONE;
 	if (s->text != NULL)
-		r->reason = xstrndup(s->text, s->len);
+		r->answer = xstrndup(s->text, s->len);
 	r->output_cut = w->output.cut;
 	if (s->word != STATEMENT_OK)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
@@ -421,8 +414,9 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	r->output_cut = w->output.cut;
 	r->error_tail = output_take_tail(&w->output, &r->error_len);
 	if (w->protocol != NULL && r->stop == STOP_NONE) {
-		r->end = END_PROTOCOL;
-		r->reason = xstrdup(w->protocol);
+		r->end = END_ANSWER;
+		r->said = SAID_WRONG;
+		r->answer = xstrdup(w->protocol);
 	}
 }
 

@@ -46,7 +46,7 @@ enum breaker_event	breaker_refused(struct breaker *, usec_t most, usec_t now);
 /* Redis has answered a pop: resumes a queue that was suspended for the pops alone. */
 enum breaker_event	breaker_accepted(struct breaker *);
 /*
- * The handler gave a verdict on its message (dead_status).  That it can be executed
+ * The handler gave a verdict on its message (dead_status, "dead", "defer").  That it can be executed
  * is then certain, but not that others would succeed: a queue that is suspended for
  * failures stays so, and the next probe may follow at once.
  */

@@ -2,7 +2,8 @@
  * The rules of outcomes.
  *
  * If rqd has stopped the handler, the reason of the stop decides: a handler may trap
- * SIGTERM and exit with 0, so its status proves nothing.  Otherwise its end decides.
+ * SIGTERM and exit with 0, so its status proves nothing.  Otherwise what it has said
+ * decides, and if it has said nothing, its end.
  * Only verdict_failed() counts an attempt and compares with max_attempts.
  */
 #include "policy/outcome.h"
@@ -13,12 +14,42 @@
 #include "base/backoff.h"
 #include "base/util.h"
 
+enum said
+said_by(enum statement_word word)
+{
+	switch (word) {
+	case STATEMENT_OK:
+		return SAID_OK;
+	case STATEMENT_RETRY:
+		return SAID_RETRY;
+	case STATEMENT_DEFER:
+		return SAID_DEFER;
+	case STATEMENT_DEAD:
+		return SAID_DEAD;
+	case STATEMENT_PROGRESS:
+	case STATEMENT_PUSH:
+		break;
+	}
+	return SAID_NOTHING;
+}
+
+const char *
+said_name(enum said said)
+{
+	static const char *const names[] = {
+		[SAID_OK] = "ok", [SAID_RETRY] = "retry", [SAID_DEFER] = "defer",
+		[SAID_DEAD] = "dead", [SAID_PUSHES] = NULL,
+	};
+
+	return names[said];
+}
+
 void
 result_done(struct result *r)
 {
-	free(r->reason);
+	free(r->answer);
 	free(r->error_tail);
-	r->reason = NULL;
+	r->answer = NULL;
 	r->error_tail = NULL;
 	r->error_len = 0;
 }
@@ -27,8 +58,14 @@ void
 result_move(struct result *r, struct result *from)
 {
 	*r = *from;
-	from->reason = from->error_tail = NULL;
+	from->answer = from->error_tail = NULL;
 	from->error_len = 0;
+}
+
+bool
+result_has_words(const struct result *r)
+{
+	return r->answer != NULL && r->said != SAID_WRONG && r->said != SAID_PUSHES;
 }
 
 const char *
@@ -50,6 +87,7 @@ reason_name(enum reason reason)
 		[REASON_DRAIN] = "drain",
 		[REASON_ANSWER] = "answer",
 		[REASON_PROTOCOL] = "protocol",
+		[REASON_PUSHES] = "pushes",
 	};
 
 	return names[reason];
@@ -108,7 +146,6 @@ verdict_exit(const struct judged *j, int status)
 {
 	const struct queue_config *cfg = j->msg->cfg;
 	bool says = cfg->mode != MODE_PERSISTENT;
-	struct verdict v;
 
 	if (says && status == 0)
 		return (struct verdict){ .op = VERDICT_ACK };
@@ -116,13 +153,30 @@ verdict_exit(const struct judged *j, int status)
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
-	v = verdict_failed(j, REASON_EXIT, -1);
-	if (status != 126 && status != 127)
-		return v;
-	v.suspend = REASON_CANNOT_EXECUTE;
-	if (j->suspended && v.op == VERDICT_RETRY)
-		v.failed = false;
-	return v;
+	return verdict_failed(j, REASON_EXIT, -1);
+}
+
+/* A shell's 126 and 127 suspend the queue, whatever the handler has said. */
+static void
+check_suspend(const struct judged *j, const struct result *r, struct verdict *v)
+{
+	if (r->end != END_EXIT || (r->status != 126 && r->status != 127) ||
+	    v->reason == REASON_STATUS)
+		return;
+	v->suspend = REASON_CANNOT_EXECUTE;
+	if (j->suspended && v->op == VERDICT_RETRY)
+		v->failed = false;
+}
+
+/* Kinds without leases cannot defer. */
+static struct verdict
+verdict_deferred(const struct judged *j, usec_t delay)
+{
+	if (!kind_has(j->msg->cfg->kind, TRAIT_LEASES))
+		return verdict_failed(j, REASON_PROTOCOL, -1);
+	return (struct verdict){
+		.op = VERDICT_DEFER, .reason = REASON_ANSWER, .delay = delay
+	};
 }
 
 /* Once rqd has signalled a delivery, how it ended no longer counts. */
@@ -143,41 +197,65 @@ verdict_stopped(const struct judged *j, enum stop stop)
 	return (struct verdict){ .op = VERDICT_RETURN };
 }
 
-struct verdict
-outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
+static struct verdict
+verdict_end(const struct judged *j, const struct result *r)
 {
-	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit };
-
-	if (r->stop != STOP_NONE)
-		return verdict_stopped(&j, r->stop);
 	switch (r->end) {
 	case END_EXIT:
-		return verdict_exit(&j, r->status);
+		return verdict_exit(j, r->status);
 	case END_SIGNAL:
-		return verdict_failed(&j, REASON_SIGNAL, -1);
+		return verdict_failed(j, REASON_SIGNAL, -1);
 	case END_NOT_STARTED:
 		if (!outcome_is_environment(r->error))
-			return verdict_failed(&j, REASON_CANNOT_EXECUTE, -1);
+			return verdict_failed(j, REASON_CANNOT_EXECUTE, -1);
 		return (struct verdict){
 			.op = VERDICT_RETURN, .reason = REASON_CANNOT_EXECUTE,
 			.suspend = REASON_CANNOT_EXECUTE
 		};
+	case END_UNFRAMEABLE:
+		return (struct verdict){ .op = VERDICT_DEAD, .reason = REASON_UNFRAMEABLE };
 	case END_NOT_RUN:
-		return (struct verdict){ .op = VERDICT_RETURN };
-	case END_ANSWER_OK:
+	case END_ANSWER:
+		break;
+	}
+	return (struct verdict){ .op = VERDICT_RETURN };
+}
+
+static struct verdict
+verdict_said(const struct judged *j, const struct result *r)
+{
+	switch (r->said) {
+	case SAID_NOTHING:
+		break;
+	case SAID_OK:
 		return (struct verdict){ .op = VERDICT_ACK };
-	case END_ANSWER_RETRY:
-		return verdict_failed(&j, REASON_ANSWER, r->delay);
-	case END_ANSWER_DEAD:
+	case SAID_RETRY:
+		return verdict_failed(j, REASON_ANSWER, r->delay);
+	case SAID_DEFER:
+		return verdict_deferred(j, r->delay);
+	case SAID_DEAD:
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_ANSWER, .failed = true
 		};
-	case END_UNFRAMEABLE:
-		return (struct verdict){ .op = VERDICT_DEAD, .reason = REASON_UNFRAMEABLE };
-	case END_PROTOCOL:
-		return verdict_failed(&j, REASON_PROTOCOL, -1);
+	case SAID_WRONG:
+		return verdict_failed(j, REASON_PROTOCOL, -1);
+	case SAID_PUSHES:
+		return verdict_failed(j, REASON_PUSHES, -1);
 	}
-	return (struct verdict){ .op = VERDICT_RETURN };
+	return verdict_end(j, r);
+}
+
+struct verdict
+outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
+{
+	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit };
+	struct verdict v;
+
+	if (r->stop != STOP_NONE)
+		return verdict_stopped(&j, r->stop);
+	v = verdict_said(&j, r);
+	check_suspend(&j, r, &v);
+	return v;
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "policy/config.h"
 #include "policy/message.h"
+#include "policy/statement.h"
 
 /* Why rqd signalled a delivery.  Stored before the signal is sent. */
 enum stop {
@@ -25,12 +26,24 @@ enum end {
 	END_SIGNAL,		/* signo */
 	END_NOT_STARTED,	/* error: errno of what failed */
 	END_NOT_RUN,		/* never tried: refused before, see reason */
-	END_ANSWER_OK,		/* persistent handlers' answers */
-	END_ANSWER_RETRY,	/* delay */
-	END_ANSWER_DEAD,
-	END_UNFRAMEABLE,	/* persistent, framing "line": newline or NUL inside */
-	END_PROTOCOL		/* persistent: it broke the protocol; reason says how */
+	END_ANSWER,		/* persistent: it answered, or broke the protocol; see said */
+	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
 };
+
+/* What a handler has said about its message: see policy/statement.h. */
+enum said {
+	SAID_NOTHING,		/* the end decides */
+	SAID_OK,
+	SAID_RETRY,		/* delay */
+	SAID_DEFER,		/* delay, at least STATEMENT_DEFER_MIN */
+	SAID_DEAD,
+	SAID_WRONG,		/* it broke the protocol; answer says how */
+	SAID_PUSHES		/* it may not push that; answer says why */
+};
+
+/* SAID_NOTHING where the word does not decide about the message. */
+enum said	said_by(enum statement_word);
+const char	*said_name(enum said);		/* "retry"; NULL: not a word of the handler's */
 
 struct result {
 	enum end	 end;
@@ -39,9 +52,10 @@ struct result {
 	int		 signo;		/* END_SIGNAL */
 	int		 error;		/* END_NOT_STARTED */
 	const char	*step;		/* END_NOT_STARTED: "exec", "user" ...; static */
-	usec_t		 delay;		/* END_ANSWER_RETRY: -1 for the backoff */
-	/* END_ANSWER_*: the handler's words; END_PROTOCOL: what was wrong; owned; or NULL. */
-	char		*reason;
+	/* Only with END_ANSWER, and with END_EXIT of a handler that rqd has not signalled. */
+	enum said	 said;
+	usec_t		 delay;		/* SAID_RETRY: -1 for the backoff; SAID_DEFER */
+	char		*answer;	/* the words that came with said; owned; or NULL */
 	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
 	pid_t		 pid;		/* 0: never started */
@@ -50,6 +64,8 @@ struct result {
 	bool		 leftovers;	/* left processes running */
 };
 void	result_done(struct result *);	/* frees what it owns */
+/* Whether answer has words of the handler's verdict, not why it is wrong. */
+bool	result_has_words(const struct result *);
 /* Moves what from owns to the first one, which must own nothing. */
 void	result_move(struct result *, struct result *from);
 
@@ -68,14 +84,16 @@ enum reason {
 	REASON_FAILING,		/* suspended: suspend_after failures in a row */
 	REASON_CANNOT_EXECUTE,	/* suspended: 126, 127, or the command cannot be started */
 	REASON_DRAIN,		/* returned at shutdown */
-	REASON_ANSWER,		/* a persistent handler said so */
-	REASON_PROTOCOL		/* a persistent handler broke the protocol */
+	REASON_ANSWER,		/* the handler said so */
+	REASON_PROTOCOL,	/* what it said was wrong */
+	REASON_PUSHES		/* it pushed what it may not push */
 };
 const char *reason_name(enum reason);
 
 enum verdict_op {
 	VERDICT_ACK,
 	VERDICT_RETRY,		/* due after delay; a failed attempt where failed says so */
+	VERDICT_DEFER,		/* due after delay, as the handler wished; nothing counted */
 	VERDICT_DEAD,		/* attempts counts this one where it failed */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
 	VERDICT_STALE		/* settled elsewhere: write nothing */
@@ -84,7 +102,7 @@ enum verdict_op {
 struct verdict {
 	enum verdict_op	 op;
 	enum reason	 reason;
-	usec_t		 delay;		/* VERDICT_RETRY */
+	usec_t		 delay;		/* VERDICT_RETRY, VERDICT_DEFER */
 	bool		 failed;	/* counts as an attempt: attempts + 1 */
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };

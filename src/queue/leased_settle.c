@@ -12,8 +12,8 @@ static const char *
 leased_op_name(enum verdict_op op)
 {
 	static const char *const names[] = {
-		[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEAD] = "dead",
-		[VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
+		[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
+		[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
 	};
 
 	return names[op];
@@ -37,12 +37,24 @@ leased_add_error(struct words *w, const struct result *r)
 {
 	if (r->error_tail != NULL && r->error_len > 0)
 		words_mem(w, r->error_tail, r->error_len);
-	else if (r->reason != NULL)
-		words_add(w, r->reason);
+	else if (r->answer != NULL && !result_has_words(r))
+		words_add(w, r->answer);
 	else if (r->end == END_NOT_STARTED)
 		words_fmt(w, "%s", strerror(r->error));
 	else
 		words_add(w, "");
+}
+
+static void
+leased_add_answer(struct words *w, const struct result *r)
+{
+	words_add(w, result_has_words(r) ? r->answer : "");
+}
+
+static bool
+leased_is_later(const struct verdict *v)
+{
+	return v->op == VERDICT_RETRY || v->op == VERDICT_DEFER;
 }
 
 static void
@@ -53,7 +65,7 @@ leased_add_result(struct words *w, const struct delivery *d)
 	words_add(w, v->op == VERDICT_RETRY && !v->failed ? "defer" : leased_op_name(v->op));
 	words_mem(w, d->msg->tag, d->taglen);
 	words_add(w, d->msg->token);
-	if (v->op == VERDICT_RETRY)
+	if (leased_is_later(v))
 		words_fmt(w, "%.6f", (double)v->delay / (double)SEC);
 	if (v->op != VERDICT_DEAD)
 		return;
@@ -61,6 +73,7 @@ leased_add_result(struct words *w, const struct delivery *d)
 	words_add(w, reason_name(v->reason));
 	leased_add_status(w, &d->result);
 	leased_add_error(w, &d->result);
+	leased_add_answer(w, &d->result);
 }
 
 /* -- settle ----------------------------------------------------------------- */
@@ -186,13 +199,13 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 		d->rescue_call = pops_next_number();
 	call->batch = *b;
 	leased_keys(a, call, &w);
-	words_add(&w, leased_op_name(d->verdict.op));
+	words_add(&w, leased_is_later(&d->verdict) ? "retry" : leased_op_name(d->verdict.op));
 	words_mem(&w, m->tag, d->taglen);
 	words_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
 	words_fmt(&w, "%u", d->idlen);
 	words_fmt(&w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
 	words_fmt(&w, "%u", m->crashes);
-	words_fmt(&w, "%.6f", d->verdict.op == VERDICT_RETRY ?
+	words_fmt(&w, "%.6f", leased_is_later(&d->verdict) ?
 	    (double)d->verdict.delay / (double)SEC : 0);
 	words_mem(&w, m->payload, m->len);
 	words_fmt(&w, "%lld", (long long)m->cfg->dead_max);
@@ -200,6 +213,7 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 	words_add(&w, reason_name(d->verdict.reason));
 	leased_add_status(&w, &d->result);
 	leased_add_error(&w, &d->result);
+	leased_add_answer(&w, &d->result);
 	pops_add_name(a->pops, d->rescue_call, &w);
 	words_fmt(&w, "%" PRIu64, pops_last_number(a->pops));
 	leased_words(a, call, &w);

@@ -38,7 +38,7 @@
 #define BATCH_ENOUGH	16		/* more make a message hardly cheaper */
 #define PACE_MAX	(10 * MSEC)
 #define CALL_MAX	64		/* results */
-#define CALL_BYTES	(1024 * 1024)	/* of their tags and error texts */
+#define CALL_BYTES	(1024 * 1024)	/* of their tags, answers and error texts */
 
 struct settler {
 	struct ledger	*ledger;
@@ -241,7 +241,8 @@ settler_take_list(struct settler *s, enum delivery_state from, bool may_end,
 		if (b->n == most)
 			break;
 		settler_take(s, d, b);
-		bytes += d->taglen + d->result.error_len;
+		bytes += d->taglen + d->result.error_len +
+		    (d->result.answer != NULL ? strlen(d->result.answer) : 0);
 	}
 	b->over = over;
 	return b->n > 0;
@@ -374,8 +375,8 @@ settler_gone(const struct delivery *d)
 static bool
 settler_can_rescue(const struct delivery *d)
 {
-	return d->msg->payload != NULL && (d->verdict.op == VERDICT_RETRY ||
-	    d->verdict.op == VERDICT_RETURN || d->verdict.op == VERDICT_DEAD);
+	return d->msg->payload != NULL && d->verdict.op != VERDICT_ACK &&
+	    d->verdict.op != VERDICT_STALE;
 }
 
 /* Redis has forgotten the delivery, and the tag is nowhere. */

@@ -87,7 +87,7 @@ list_row(struct listing *l, const struct letter *letter, double now)
 	table_add(t, "%s", units_age(now - letter->died, age));
 	add_bytes(t, f[FIELD_ATTEMPTS]);
 	add_reason(t, f[FIELD_REASON], f[FIELD_STATUS]);
-	add_bytes(t, last_line(f[FIELD_ERROR]));
+	add_bytes(t, f[FIELD_ANSWER].len > 0 ? f[FIELD_ANSWER] : last_line(f[FIELD_ERROR]));
 }
 
 /* Newest first. */
@@ -164,7 +164,8 @@ static void
 show_text(const struct letter *l)
 {
 	static const enum letter_field order[] = {
-		FIELD_REASON, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE
+		FIELD_REASON, FIELD_ANSWER, FIELD_ATTEMPTS, FIELD_STATUS, FIELD_HOST, FIELD_ERROR,
+		FIELD_MESSAGE
 	};
 	char when[CLOCK_TEXT_MAX];
 	const char *text = clock_text((wall_t)(l->died * 1e6), when);

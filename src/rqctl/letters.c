@@ -15,7 +15,7 @@
 #define LOOK_BYTES	"1048576"	/* of messages per call */
 
 const char *const letter_fields[FIELD_MAX] = {
-	"id", "reason", "status", "host", "error", "message", "attempts"
+	"id", "reason", "status", "host", "error", "answer", "message", "attempts"
 };
 
 void

@@ -17,8 +17,8 @@ struct bytes {
 
 /* The fields of a letter, in the order in which JSON has them. */
 enum letter_field {
-	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_MESSAGE,
-	FIELD_ATTEMPTS, FIELD_MAX
+	FIELD_ID, FIELD_REASON, FIELD_STATUS, FIELD_HOST, FIELD_ERROR, FIELD_ANSWER,
+	FIELD_MESSAGE, FIELD_ATTEMPTS, FIELD_MAX
 };
 
 /* Borrowed from the page. */

@@ -280,11 +280,8 @@ static const struct end_text {
 	int		 status;
 } ends[] = {
 	[END_NOT_RUN] = { "not run", EX_TEMPFAIL },
-	[END_ANSWER_OK] = { "answered ok", 0 },
-	[END_ANSWER_RETRY] = { "answered retry", EX_TEMPFAIL },
-	[END_ANSWER_DEAD] = { "answered dead", EX_DATAERR },
+	[END_ANSWER] = { "answered", EX_TEMPFAIL },
 	[END_UNFRAMEABLE] = { "the message cannot be framed", EX_DATAERR },
-	[END_PROTOCOL] = { "broke the protocol", EX_TEMPFAIL },
 };
 
 static void
@@ -299,7 +296,24 @@ describe_start(const struct try *t, struct buf *b)
 	free(why);
 }
 
-/* "status 75 after 2ms", "signal SIGTERM after 2ms", "cannot be started: ..." */
+/* "said retry (carrier is down)", "answered ok", "broke the protocol (not an answer: 1 okay)" */
+static void
+add_said(const struct result *r, struct buf *b)
+{
+	const char *word = said_name(r->said);
+
+	if (word != NULL)
+		buf_printf(b, "%s %s", r->end == END_ANSWER ? "answered" : "said", word);
+	else
+		buf_puts(b, r->said == SAID_WRONG ? "broke the protocol" : "may not push");
+	if (r->answer == NULL)
+		return;
+	buf_puts(b, " (");
+	out_escape(b, r->answer, strlen(r->answer));
+	buf_puts(b, ")");
+}
+
+/* "status 75 after 2ms, said retry (carrier is down)", "signal SIGTERM after 2ms" ... */
 static void
 ending(const struct try *t, struct buf *b)
 {
@@ -314,12 +328,16 @@ ending(const struct try *t, struct buf *b)
 		buf_printf(b, "status %d", r->status);
 	else if (r->end == END_SIGNAL)
 		buf_printf(b, "signal %s", util_signal(r->signo, signal));
+	else if (r->end == END_ANSWER)
+		add_said(r, b);
 	else
 		buf_puts(b, ends[r->end].text);
-	if (r->end == END_PROTOCOL)
-		buf_printf(b, " (%s)", r->reason);
 	if (r->end != END_NOT_RUN && r->end != END_UNFRAMEABLE)
 		buf_printf(b, " after %s", units_about(r->duration, took));
+	if (r->said != SAID_NOTHING && r->end != END_ANSWER) {
+		buf_puts(b, ", ");
+		add_said(r, b);
+	}
 }
 
 /* "would be retried in 2.5s to 5s" */
@@ -341,6 +359,9 @@ verdict(const struct try *t, struct buf *b)
 			buf_printf(b, "would be retried in %s", from);
 		else
 			buf_printf(b, "would be retried in %s to %s", from, to);
+		break;
+	case VERDICT_DEFER:
+		buf_printf(b, "would be deferred for %s", units_about(low.delay, from));
 		break;
 	case VERDICT_DEAD:
 		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :
@@ -386,7 +407,7 @@ exit_status(const struct try *t)
 		return 128 + r->signo;
 	if (r->end == END_NOT_STARTED)
 		return r->error == ENOENT ? 127 : 126;
-	return ends[r->end].status;
+	return r->said == SAID_OK ? 0 : r->said == SAID_DEAD ? EX_DATAERR : ends[r->end].status;
 }
 
 /* Reports a message that rqd would not run at all. */

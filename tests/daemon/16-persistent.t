@@ -163,6 +163,7 @@ try() {	# MESSAGE: what rqctl says, then its status
 like "$(try ok)" 'got ok' 'rqctl try: what it prints'
 like "$(try ok | tail -n 2 | tr '\n' ' ')" 'would be acked 0 $' 'rqctl try: ok'
 like "$(try 'retry 7' | tail -n 2 | tr '\n' ' ')" 'answered retry .*in 7s 75 $' 'rqctl try: retry'
+like "$(try 'defer 5m shut' | tail -n 2 | tr '\n' ' ')" 'answered defer \(shut\) .*deferred for 5m 75 $' 'rqctl try: defer'
 like "$(try 'dead no use' | tail -n 2 | tr '\n' ' ')" 'answered dead .*dead letter: answer 65 $' 'rqctl try: dead'
 like "$(try 'what' | tail -n 2 | tr '\n' ' ')" 'broke the protocol \(not an answer: 1 what\).* 75 $' 'rqctl try: garbage'
 like "$(printf 'a\nb' | "$RQCTL" -c "$T/try.conf" try q 2>&1; echo $?)" 'cannot be framed.*unframeable' 'rqctl try: two lines'

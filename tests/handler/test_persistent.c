@@ -26,6 +26,14 @@ expect(struct got *g, enum end end, enum stop stop)
 }
 
 static void
+expect_said(struct got *g, enum said said)
+{
+	await(&g->done, 1);
+	assert_int_equal(g->result.said, said);
+	expect(g, END_ANSWER, STOP_NONE);
+}
+
+static void
 await_gone(pid_t pid)
 {
 	usec_t end = clock_mono() + PATIENCE;
@@ -40,14 +48,18 @@ PERSISTENT_TEST(answers_are_told)
 	struct got *g;
 
 	SH(LOOP "echo \"$n $m\"; done");
-	expect(start("ok"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("ok"), SAID_OK);
 	g = run("retry 1.5 not yet");
 	assert_int_equal(g->result.delay, 1500 * MSEC);
-	assert_string_equal(g->result.reason, "not yet");
-	expect(g, END_ANSWER_RETRY, STOP_NONE);
+	assert_string_equal(g->result.answer, "not yet");
+	expect_said(g, SAID_RETRY);
+	g = run("defer 10m the shop is closed");
+	assert_int_equal(g->result.delay, 10 * MINUTE);
+	assert_string_equal(g->result.answer, "the shop is closed");
+	expect_said(g, SAID_DEFER);
 	g = run("dead no use");
-	assert_string_equal(g->result.reason, "no use");
-	expect(g, END_ANSWER_DEAD, STOP_NONE);
+	assert_string_equal(g->result.answer, "no use");
+	expect_said(g, SAID_DEAD);
 }
 
 PERSISTENT_TEST(newline_cannot_be_framed)
@@ -55,7 +67,7 @@ PERSISTENT_TEST(newline_cannot_be_framed)
 	SH(LOOP "echo \"$n ok\"; done");
 	expect(start("a\nb"), END_UNFRAMEABLE, STOP_NONE);
 	expect(start_bytes("a\0b", 3), END_UNFRAMEABLE, STOP_NONE);
-	expect(start(""), END_ANSWER_OK, STOP_NONE);
+	expect_said(start(""), SAID_OK);
 }
 
 PERSISTENT_TEST(any_order)
@@ -66,8 +78,8 @@ PERSISTENT_TEST(any_order)
 	SH("read x; read y; read x; read y; echo 2 dead; echo 1 ok; cat >&2");
 	a = start("a");
 	b = start("b");
-	expect(a, END_ANSWER_OK, STOP_NONE);
-	expect(b, END_ANSWER_DEAD, STOP_NONE);
+	expect_said(a, SAID_OK);
+	expect_said(b, SAID_DEAD);
 }
 
 PERSISTENT_TEST(breach_fails_the_oldest)
@@ -83,7 +95,7 @@ PERSISTENT_TEST(breach_fails_the_oldest)
 		SH(script);
 		a = start("a");
 		b = start("b");
-		expect(a, END_PROTOCOL, STOP_NONE);
+		expect_said(a, SAID_WRONG);
 		await(&b->done, 1);
 		assert_int_equal(b->result.stop, STOP_PEER);
 		got_free(b);
@@ -96,9 +108,9 @@ PERSISTENT_TEST(breach_is_quoted)
 
 	SH("echo why >&2; echo hello; exec cat >&2");
 	g = run("a");
-	assert_string_equal(g->result.reason, "not an answer: hello");
+	assert_string_equal(g->result.answer, "not an answer: hello");
 	assert_memory_equal(g->result.error_tail, "why\n", 4);
-	expect(g, END_PROTOCOL, STOP_NONE);
+	expect_said(g, SAID_WRONG);
 }
 
 /* Nobody's fault: nothing is outstanding the second time. */
@@ -110,15 +122,15 @@ PERSISTENT_TEST(answers_twice)
 	SH(LOOP "echo \"$n ok\"; echo \"$n ok\"; done");
 	g = run("a");
 	first = g->result.pid;
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 	await_gone(first);
-	expect(start("b"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("b"), SAID_OK);
 }
 
 PERSISTENT_TEST(too_long_an_answer)
 {
 	SH("read x; yes | head -c 100000 | tr -d '\\n'; exec cat >&2");
-	expect(start("a"), END_PROTOCOL, STOP_NONE);
+	expect_said(start("a"), SAID_WRONG);
 }
 
 /* What has no newline may be half of something. */
@@ -146,7 +158,7 @@ PERSISTENT_TEST(closes_its_pipes)
 	t.q->kill_grace = 100 * MSEC;
 	for (i = 0; i < ARRAY_LEN(scripts); i++) {
 		SH(scripts[i]);
-		expect(start_bytes(p, n), END_PROTOCOL, STOP_NONE);
+		expect_said(start_bytes(p, n), SAID_WRONG);
 	}
 	free(p);
 }
@@ -183,9 +195,9 @@ PERSISTENT_TEST(answers_then_dies)
 	b = start("b");
 	c = start("c");
 	await(&c->done, 1);
-	expect(b, END_ANSWER_OK, STOP_NONE);
+	expect_said(b, SAID_OK);
 	assert_int_equal(a->result.delay, 7 * SEC);
-	expect(a, END_ANSWER_RETRY, STOP_NONE);
+	expect_said(a, SAID_RETRY);
 	expect(c, END_SIGNAL, STOP_NONE);
 }
 
@@ -228,13 +240,13 @@ PERSISTENT_TEST(recycled)
 	SH(LOOP "echo \"$n ok\"; done");
 	g = run("a");
 	first = g->result.pid;
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 	g = run("b");
 	assert_int_equal(g->result.pid, first);
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 	g = run("c");
 	assert_int_not_equal(g->result.pid, first);
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 }
 
 /* Its successor is started before it is gone, and never a third. */
@@ -250,7 +262,7 @@ PERSISTENT_TEST(recycled_though_it_lingers)
 	for (i = 0; i < 3; i++) {
 		g = run("a");
 		pid[i] = g->result.pid;
-		expect(g, END_ANSWER_OK, STOP_NONE);
+		expect_said(g, SAID_OK);
 	}
 	assert_int_not_equal(pid[0], pid[1]);
 	assert_int_not_equal(pid[1], pid[2]);
@@ -266,11 +278,11 @@ PERSISTENT_TEST(too_old)
 	SH(LOOP "sleep 0.5; echo \"$n ok\"; done");
 	g = run("a");
 	first = g->result.pid;
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 	await_gone(first);
 	g = run("b");
 	assert_int_not_equal(g->result.pid, first);
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 }
 
 /* Also one that has nothing to do. */
@@ -283,7 +295,7 @@ PERSISTENT_TEST(idle_one_ages)
 	SH(LOOP "echo \"$n ok\"; done");
 	g = run("a");
 	first = g->result.pid;
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 	await_gone(first);
 }
 
@@ -320,8 +332,8 @@ PERSISTENT_TEST(successor_is_warm)
 	assert_int_not_equal(b->run->pid, a->result.pid);
 	await_lines(3);
 	go(2);
-	expect(a, END_ANSWER_OK, STOP_NONE);
-	expect(b, END_ANSWER_OK, STOP_NONE);
+	expect_said(a, SAID_OK);
+	expect_said(b, SAID_OK);
 }
 
 /* As many as concurrency says, each with its share. */
@@ -340,7 +352,7 @@ PERSISTENT_TEST(several)
 		for (j = 0; j < i && g[j]->result.pid != g[i]->result.pid; j++)
 			continue;
 		seen += j == i;
-		assert_int_equal(g[i]->result.end, END_ANSWER_OK);
+		assert_int_equal(g[i]->result.said, SAID_OK);
 	}
 	assert_int_equal(seen, 4);
 	for (i = 0; i < 8; i++)
@@ -361,12 +373,12 @@ PERSISTENT_TEST(what_it_is_told)
 	SH("while read -r n a l id; do { echo \"$n $a $l $id\"; "
 	    "head -c \"$l\" | od -An -v -tx1 | tr -d ' \\n'; echo; } >&2; "
 	    "read -r x; echo \"$n ok\"; done");
-	expect(start_bytes((char *)bytes, sizeof(bytes) - 1), END_ANSWER_OK, STOP_NONE);
+	expect_said(start_bytes((char *)bytes, sizeof(bytes) - 1), SAID_OK);
 	hex[2 * (sizeof(bytes) - 1)] = '\0';
 	assert_memory_equal(output(2), "1 3 3839 id-7\n", 14);
 	assert_memory_equal(output(2) + 14, hex, 2 * (sizeof(bytes) - 1));
 	buf_clear(&t.out[2]);
-	expect(start(""), END_ANSWER_OK, STOP_NONE);
+	expect_said(start(""), SAID_OK);
 	assert_string_equal(output(2), "2 3 0 id-7\n\n");
 }
 
@@ -375,14 +387,14 @@ PERSISTENT_TEST(environment)
 {
 	SH(LOOP "echo \"${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_QUEUE "
 	    "$RQD_MAX_ATTEMPTS\" >&2; echo \"$n ok\"; done");
-	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("a"), SAID_OK);
 	assert_string_equal(output(2), "none none q 25\n");
 }
 
 PERSISTENT_TEST(stderr_has_a_name)
 {
 	SH(LOOP "echo \"of $m\" >&2; echo \"$n ok\"; done; echo last words >&2");
-	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("a"), SAID_OK);
 	assert_string_equal(output(2), "of a\n");
 	assert_string_equal(t.out_id, "id-7");
 	assert_int_equal(t.out_attempt, 3);
@@ -426,14 +438,14 @@ PERSISTENT_TEST(floods_stderr)
 
 	SH("yes >&2 & " LOOP "echo \"$n ok\"; done");
 	for (i = 0; i < 100; i++)
-		expect(start("a"), END_ANSWER_OK, STOP_NONE);
+		expect_said(start("a"), SAID_OK);
 }
 
 PERSISTENT_TEST(no_output)
 {
 	t.q->output = OUTPUT_NONE;
 	SH(LOOP "echo nothing >&2; echo \"$n ok\"; done");
-	expect(start("a"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("a"), SAID_OK);
 	assert_int_equal(t.lines, 0);
 }
 
@@ -448,8 +460,8 @@ PERSISTENT_TEST(answers_early)
 	SH("read -r n a l id; echo \"$n ok\"; head -c 1048577 >/dev/null; "
 	    "read -r n a l id; echo \"$n ok\"; exit 3");
 	g = start_bytes(p, n);
-	expect(g, END_ANSWER_OK, STOP_NONE);
-	expect(start_bytes(p, n), END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
+	expect_said(start_bytes(p, n), SAID_OK);
 	free(p);
 }
 
@@ -464,7 +476,7 @@ PERSISTENT_TEST(answers_what_it_has_not_read)
 	SH("read x; echo 2 ok; exec sleep 600");
 	a = start_bytes(p, n);
 	b = start_bytes(p, n);
-	expect(a, END_PROTOCOL, STOP_NONE);
+	expect_said(a, SAID_WRONG);
 	await(&b->done, 1);
 	assert_int_equal(b->result.pid, 0);
 	assert_int_equal(b->result.duration, 0);
@@ -503,7 +515,7 @@ PERSISTENT_TEST(limit_is_per_answer)
 	for (i = 0; i < 4; i++)
 		g[i] = start("a");
 	for (i = 0; i < 4; i++)
-		expect(g[i], END_ANSWER_OK, STOP_NONE);
+		expect_said(g[i], SAID_OK);
 }
 
 /* Waits until a handler has said "up" on stderr. */
@@ -521,7 +533,7 @@ PERSISTENT_TEST(done_at_the_last_moment)
 	SH("trap 'echo 1 ok; exit 0' TERM; read x; echo up >&2; sleep 600 & wait");
 	g = start("a");
 	stop_when_up(g, STOP_DRAIN);
-	expect(g, END_ANSWER_OK, STOP_NONE);
+	expect_said(g, SAID_OK);
 }
 
 PERSISTENT_TEST(only_ok_counts_then)
@@ -587,7 +599,7 @@ PERSISTENT_TEST(close_has_three_steps)
 	for (i = 0; i < ARRAY_LEN(scripts); i++) {
 		SH(scripts[i]);
 		t.closed = 0;
-		expect(start("a"), END_ANSWER_OK, STOP_NONE);
+		expect_said(start("a"), SAID_OK);
 		close_handler();
 	}
 }
@@ -605,7 +617,7 @@ PERSISTENT_TEST(closed_at_work)
 	assert_int_equal(t.closed, 0);
 	assert_int_equal(b->result.pid, 0);
 	expect(b, END_NOT_RUN, STOP_NONE);
-	expect(a, END_ANSWER_OK, STOP_NONE);
+	expect_said(a, SAID_OK);
 	await(&t.closed, 1);
 	handler_free(t.handler);
 	t.handler = NULL;
@@ -631,7 +643,7 @@ PERSISTENT_TEST(freed_inside_done)
 	a = start("a");
 	b = start("b");
 	c = start("c");
-	expect(a, END_ANSWER_OK, STOP_NONE);
+	expect_said(a, SAID_OK);
 	assert_int_equal(b->done + c->done, 0);
 	b->done = c->done = 1;
 	got_free(b);
@@ -643,8 +655,8 @@ PERSISTENT_TEST(guarded)
 	t.env.guardian = guardian_start(t.loop);
 	t.q->max_messages = 1;
 	SH("sleep 600 & read x; read m; echo 1 ok; exit 3");
-	expect(start("a"), END_ANSWER_OK, STOP_NONE);
-	expect(start("b"), END_ANSWER_OK, STOP_NONE);
+	expect_said(start("a"), SAID_OK);
+	expect_said(start("b"), SAID_OK);
 	close_handler();
 	guardian_stop(t.env.guardian);
 }
@@ -656,7 +668,7 @@ PERSISTENT_TEST(big_payload)
 
 	t.q->framing = FRAMING_LENGTH;
 	SH("read n a l id; sleep 0.2; head -c 4194305 | wc -c >&2; echo \"$n ok\"; cat");
-	expect(start_bytes(p, n), END_ANSWER_OK, STOP_NONE);
+	expect_said(start_bytes(p, n), SAID_OK);
 	free(p);
 }
 
@@ -688,7 +700,7 @@ PERSISTENT_TEST(many)
 
 	SH(LOOP "echo \"$n ok\"; done");
 	for (i = 0; i < 10000; i++)
-		expect(start("m"), END_ANSWER_OK, STOP_NONE);
+		expect_said(start("m"), SAID_OK);
 }
 
 int

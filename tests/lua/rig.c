@@ -315,6 +315,7 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 		words_add(&w, "attempts");
 		words_add(&w, "1");
 		words_add(&w, "stderr's end");
+		words_add(&w, "the handler's words");
 	}
 	if ((reply = rig_settle_script(r, &w)) == NULL)
 		return NULL;

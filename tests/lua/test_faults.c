@@ -171,6 +171,7 @@ settles(const char *op, const char *arg)
 			words_add(&w, "exit");
 			words_add(&w, "1");
 			words_add(&w, "e");
+			words_add(&w, "a");
 		}
 	}
 	if ((r = rig_settle_script(&rig, &w)) == NULL)
@@ -281,6 +282,7 @@ rescues_as(const char *op)
 	words_add(&w, "exit");
 	words_add(&w, "1");
 	words_add(&w, "e");
+	words_add(&w, "");
 	words_add(&w, "f.99");
 	words_add(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) != NULL)

@@ -373,6 +373,7 @@ step_settle(void)
 				words_add(&w, "exit");
 				words_add(&w, "1");
 				words_add(&w, "");
+				words_add(&w, "");
 			}
 		}
 		r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -491,6 +492,7 @@ step_rescue(void)
 		words_add(&w, "0");
 		words_add(&w, "h");
 		words_add(&w, "exit");
+		words_add(&w, "");
 		words_add(&w, "");
 		words_add(&w, "");
 		words_fmt(&w, "m.%u", calls);

@@ -436,7 +436,8 @@ FIXTURE_TEST(test_settle_dead)
 {
 	static const char *const want[] = {
 		"id", "1", "message", "{\"id\":1}", "reason", "attempts", "attempts", "1",
-		"status", "1", "error", "stderr's end", "host", "testhost"
+		"status", "1", "error", "stderr's end", "host", "testhost",
+		"answer", "the handler's words"
 	};
 	struct popped p[2];
 	redisReply *r;
@@ -505,6 +506,7 @@ FIXTURE_TEST(test_settle_many)
 			words_add(&w, "exit");
 			words_add(&w, "1");
 			words_add(&w, "");
+			words_add(&w, "");
 		}
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -545,6 +547,7 @@ FIXTURE_TEST(test_settle_bounded)
 		words_add(&w, "1");
 		words_add(&w, "exit");
 		words_add(&w, "1");
+		words_add(&w, "");
 		words_add(&w, "");
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);

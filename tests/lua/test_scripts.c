@@ -559,6 +559,7 @@ rescue_again(const char *op, const char *tag, const char *other, const char *pay
 	words_add(&w, "exit");
 	words_add(&w, "1");
 	words_add(&w, "");
+	words_add(&w, "words");
 	words_fmt(&w, "r.%d", number);
 	words_add(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) == NULL)
@@ -623,6 +624,7 @@ FIXTURE_TEST(test_rescue_beside_pops)
 FIXTURE_TEST(test_rescue)
 {
 	struct popped p;
+	redisReply *r;
 
 	assert_string_equal(rescue("check", "7", "7#i.1.1", "one"), "other");
 	assert_string_equal(rescue("retry", "7", "7#i.1.1", "one"), "ok");
@@ -644,6 +646,11 @@ FIXTURE_TEST(test_rescue)
 	rig_popped_done(&p, 1);
 	assert_string_equal(rescue("dead", "8", "8#i.1.1", "three"), "ok");
 	assert_int_equal(rig_dead(&rig, "three", 5), 1);
+	r = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD));
+	assert_int_equal(r->element[0]->element[1]->elements, 16);
+	assert_string_equal(r->element[0]->element[1]->element[14]->str, "answer");
+	assert_string_equal(r->element[0]->element[1]->element[15]->str, "words");
+	freeReplyObject(r);
 	assert_int_equal(rig_live(&rig, "three", 5), 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));

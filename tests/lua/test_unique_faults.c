@@ -177,6 +177,7 @@ TEST(test_rescue)
 		words_add(&w, "exit");
 		words_add(&w, "1");
 		words_add(&w, "");
+		words_add(&w, "");
 		words_fmt(&w, "r.%d", again);
 		words_add(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);

@@ -112,9 +112,10 @@ end_by_itself(struct fake_run *r)
 	x->end = e->end;
 	x->status = e->status;
 	x->signo = e->signo;
+	x->said = e->said;
 	x->delay = e->delay;
 	x->leftovers = e->leftovers;
-	x->reason = e->reason != NULL ? xstrdup(e->reason) : NULL;
+	x->answer = e->answer != NULL ? xstrdup(e->answer) : NULL;
 	x->error_tail = e->error_tail != NULL ? xstrdup(e->error_tail) : NULL;
 	x->error_len = e->error_tail != NULL ? strlen(e->error_tail) : 0;
 	finish(r);

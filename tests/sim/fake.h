@@ -26,8 +26,9 @@ struct fake_end {
 	int		 status;	/* END_EXIT */
 	int		 signo;		/* END_SIGNAL */
 	int		 error;		/* END_NOT_STARTED; after does not count */
-	usec_t		 delay;		/* END_ANSWER_RETRY */
-	const char	*reason;	/* END_ANSWER_*; NULL: none */
+	enum said	 said;		/* END_ANSWER, END_EXIT */
+	usec_t		 delay;		/* SAID_RETRY, SAID_DEFER */
+	const char	*answer;	/* words of said; NULL: none */
 	const char	*error_tail;	/* its stderr, also its output; NULL: nothing */
 	bool		 leftovers;
 

@@ -304,6 +304,7 @@ mem_apply(struct mem_entry *e, const struct verdict *v)
 		e->state = MEM_ACKED;
 		break;
 	case VERDICT_RETRY:
+	case VERDICT_DEFER:
 		e->state = MEM_RETRY;
 		e->due += v->delay;
 		break;

@@ -377,7 +377,7 @@ retries_at_once(struct message *msg, void *arg)
 {
 	(void)arg;
 	if (msg->payload[0] == 'x')
-		return (struct fake_end){ .after = 10 * MSEC, .end = END_ANSWER_RETRY, .delay = 0 };
+		return (struct fake_end){ .after = 10 * MSEC, .end = END_ANSWER, .said = SAID_RETRY, .delay = 0 };
 	return (struct fake_end){ .after = 10 * MSEC };
 }
 

@@ -23,12 +23,14 @@ struct row {
 #define NOT_STARTED(n)	{ .end = END_NOT_STARTED, .error = (n) }
 #define STOPPED(s, n)	{ .end = END_EXIT, .status = (n), .stop = (s) }
 #define KILLED(s)	{ .end = END_SIGNAL, .signo = SIGTERM, .stop = (s) }
-#define ASKED(d)	{ .end = END_ANSWER_RETRY, .delay = (d) }
+#define ASKED(d)	{ .end = END_ANSWER, .said = SAID_RETRY, .delay = (d) }
+#define SAID(n, s)	{ .end = END_EXIT, .status = (n), .said = (s), .delay = HOUR }
 
 #define ACK		{ VERDICT_ACK, REASON_NONE, 0, false, REASON_NONE }
 #define STALE		{ VERDICT_STALE, REASON_NONE, 0, false, REASON_NONE }
 #define RETURN(r, s)	{ VERDICT_RETURN, (r), 0, false, (s) }
 #define RETRY(r, d, s)	{ VERDICT_RETRY, (r), (d), true, (s) }
+#define DEFER(s)	{ VERDICT_DEFER, REASON_ANSWER, HOUR, false, (s) }
 #define DEAD(r, s)	{ VERDICT_DEAD, (r), 0, true, (s) }
 #define REFUSED(r)	{ VERDICT_DEAD, (r), 0, false, REASON_NONE }
 
@@ -80,14 +82,37 @@ static const struct row rows[] = {
 	    RETURN(REASON_DRAIN, NO) },
 
 	/* Persistent handlers' answers. */
-	{ { .end = END_ANSWER_OK }, 2, ACK },
+	{ { .end = END_ANSWER, .said = SAID_OK }, 2, ACK },
 	{ ASKED(-1), 1, RETRY(REASON_ANSWER, 20 * SEC, NO) },
 	{ ASKED(0), 1, RETRY(REASON_ANSWER, 0, NO) },
 	{ ASKED(3 * HOUR), 1, RETRY(REASON_ANSWER, 3 * HOUR, NO) },
 	{ ASKED(0), 2, DEAD(REASON_ATTEMPTS, NO) },
-	{ { .end = END_ANSWER_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
+	{ { .end = END_ANSWER, .said = SAID_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
 	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
 	{ { .end = END_NOT_RUN }, 0, RETURN(NO, NO) },
+	{ { .end = END_ANSWER, .said = SAID_WRONG, .delay = -1 }, 0,
+	    RETRY(REASON_PROTOCOL, 10 * SEC, NO) },
+	{ { .end = END_ANSWER, .said = SAID_DEFER, .delay = HOUR }, 2, DEFER(NO) },
+
+	/* What an exec handler said counts, whatever its status; 126 and 127 suspend. */
+	{ SAID(0, SAID_RETRY), 0, RETRY(REASON_ANSWER, HOUR, NO) },
+	{ SAID(65, SAID_RETRY), 1, RETRY(REASON_ANSWER, HOUR, NO) },
+	{ SAID(1, SAID_RETRY), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ SAID(127, SAID_RETRY), 0, RETRY(REASON_ANSWER, HOUR, CANNOT) },
+	{ SAID(0, SAID_DEFER), 2, DEFER(NO) },
+	{ SAID(65, SAID_DEFER), 99, DEFER(NO) },
+	{ SAID(126, SAID_DEFER), 0, DEFER(CANNOT) },
+	{ SAID(0, SAID_DEAD), 0, DEAD(REASON_ANSWER, NO) },
+	{ SAID(127, SAID_DEAD), 0, DEAD(REASON_ANSWER, CANNOT) },
+	{ SAID(0, SAID_WRONG), 0, RETRY(REASON_PROTOCOL, 10 * SEC, NO) },
+	{ SAID(65, SAID_WRONG), 2, DEAD(REASON_ATTEMPTS, NO) },
+	{ SAID(127, SAID_WRONG), 0, RETRY(REASON_PROTOCOL, 10 * SEC, CANNOT) },
+	{ SAID(0, SAID_PUSHES), 0, RETRY(REASON_PUSHES, 10 * SEC, NO) },
+	{ SAID(0, SAID_OK), 0, ACK },
+	{ { .end = END_EXIT, .said = SAID_DEAD, .stop = STOP_TIME_LIMIT }, 0,
+	    RETRY(REASON_TIMEOUT, 10 * SEC, NO) },
+	{ { .end = END_EXIT, .said = SAID_DEAD, .stop = STOP_DRAIN }, 0,
+	    RETURN(REASON_DRAIN, NO) },
 };
 
 static void
@@ -152,8 +177,12 @@ static const struct row suspended_rows[] = {
 	{ NOT_STARTED(E2BIG), 2, LATER(CANNOT, MINUTE, NO) },
 	{ ASKED(0), 1, RETRY(REASON_ANSWER, 0, NO) },
 	{ ASKED(0), 2, LATER(REASON_ANSWER, MINUTE, NO) },
-	{ { .end = END_ANSWER_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
+	{ { .end = END_ANSWER, .said = SAID_DEAD }, 0, DEAD(REASON_ANSWER, NO) },
 	{ { .end = END_UNFRAMEABLE }, 0, REFUSED(REASON_UNFRAMEABLE) },
+	{ SAID(0, SAID_DEFER), 2, DEFER(NO) },
+	{ SAID(127, SAID_DEFER), 2, DEFER(CANNOT) },
+	{ SAID(127, SAID_RETRY), 0, LATER(REASON_ANSWER, HOUR, CANNOT) },
+	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, MINUTE, NO) },
 };
 
 TEST(test_suspended)
@@ -168,7 +197,12 @@ TEST(test_suspended)
 		v = outcome_decide(&m, &suspended_rows[i].result, true, 1);
 		assert_verdict(&v, &suspended_rows[i].want);
 	}
-	/* A kind that keeps nothing knows no later. */
+	/* A kind that keeps nothing knows no later: to defer is to break the protocol. */
+	r = (struct result)SAID(0, SAID_DEFER);
+	v = outcome_decide(&(struct message){ .cfg = &list }, &r, false, 1);
+	assert_int_equal(v.op, VERDICT_DEAD);
+	assert_int_equal(v.reason, REASON_PROTOCOL);
+	r = (struct result)EXIT(127);
 	v = outcome_decide(&(struct message){ .cfg = &list }, &r, true, 1);
 	assert_int_equal(v.op, VERDICT_DEAD);
 	assert_true(v.failed);

@@ -28,7 +28,7 @@ local nobody = '\0' .. t[1] .. t[2]
 call('ZREM', R, nobody)
 call('HDEL', C, nobody)
 local id = string.sub(tag, 1, tonumber(idlen) or #tag)
-call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4]), 2))
+call('XADD', unpack(letter(id, body, 'buried', attempts or 0, '', ARGV[4], ''), 2))
 call('ZREM', R, tag)
 call('HDEL', C, tag)
 call('HDEL', D, tag)

@@ -10,7 +10,7 @@
 --                    letter is always
 --         cut        bytes of a message that are returned, "-1": all
 --         reason     "": any
---         match      what message or error contain; "": anything
+--         match      what message, error or answer contain; "": anything
 --         id ...     of message or letter; none: any
 -- Returns {total, last, looked, next, then for each letter: {letter, length of
 --         its message, field, value, ...}}
@@ -32,7 +32,8 @@ end
 local function wanted(letter, f)
   return (reason == '' or f.reason == reason)
     and (not ids or ids[letter] or ids[f.id or ''])
-    and (text == '' or find(f.message or '', text, 1, true) or find(f.error or '', text, 1, true))
+    and (text == '' or find(f.message or '', text, 1, true) or find(f.error or '', text, 1, true)
+      or find(f.answer or '', text, 1, true))
 end
 
 local last = call('XREVRANGE', X, '+', '-', 'COUNT', 1)[1]

@@ -9,7 +9,7 @@
 --         crashes
 --         delay      seconds
 --         payload
---         dead_max host reason status error     for "dead"
+--         dead_max host reason status error answer     for "dead"
 --         call prev  as pop: a rescue has a number as pops have; its second sending
 --                    has the same, and no other call of the daemon is sent before
 -- Returns "ok", also where it has been done; "there": a live message with this tag and payload exists, nothing
@@ -29,7 +29,7 @@ local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 call('HLEN', C)
 call('HLEN', D)
-local instance, number = string.match(ARGV[14] or '', '^(.*)%.(%d+)$')
+local instance, number = string.match(ARGV[15] or '', '^(.*)%.(%d+)$')
 local p = instance and pops_of(instance)
 number = tonumber(number)
 local again = p and p[2] == number
@@ -50,7 +50,7 @@ call('ZREMRANGEBYRANK', B, 1, 0)
 call('ZADD', R, 'XX', 0, '\0' .. now)
 local delay, answer = tonumber(ARGV[7]), 'ok'
 local function note()
-  local from = p and p[2] >= tonumber(ARGV[15]) and p[1] or number
+  local from = p and p[2] >= tonumber(ARGV[16]) and p[1] or number
   call('HSET', D, set_pops(instance, from, number, string.format('%.6f', now)))
 end
 if op == 'dead' then
@@ -60,7 +60,8 @@ if op == 'dead' then
   local field, value = set_pops(instance, p and p[1] or 0, p and p[2] or 0, string.format('%.6f', now))
   call('HSET', D, field, value)
   if not p then call('HDEL', D, field) end
-  local e = redis.pcall(unpack(letter(id, payload, ARGV[11], ARGV[5], ARGV[12], ARGV[13])))
+  local e = redis.pcall(unpack(letter(id, payload, ARGV[11], ARGV[5], ARGV[12], ARGV[13],
+    ARGV[14])))
   if not (type(e) == 'table' and e.err) then
     note()
     return 'ok'

@@ -10,7 +10,9 @@
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
 --           "defer" TAG TOKEN DELAY            no attempt is counted; due in DELAY seconds
 --           "return" TAG TOKEN                 as it was; due now
---           "dead" TAG TOKEN FAILED REASON STATUS ERROR    FAILED "1": counts as an attempt
+--           "dead" TAG TOKEN FAILED REASON STATUS ERROR ANSWER
+--                                              FAILED "1": counts as an attempt; ANSWER: the
+--                                              words of the handler's verdict, or ""
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"

@@ -1,13 +1,17 @@
 -- letter: a dead letter.
 -- Needs   X: QDEAD; dead_max: letters to keep, "0": all; host
--- Gives   letter(id, message, reason, attempts, status, error): the words of the
---         command that writes it; deferred(error): the answer where that was refused
-local function letter(id, message, reason, attempts, status, error)
+-- Gives   letter(id, message, reason, attempts, status, error, answer): the words of the
+--         command that writes it, without an empty answer; deferred(error): the answer where that was refused
+local function letter(id, message, reason, attempts, status, error, answer)
   local words = {'XADD', X, 'MAXLEN', '~', dead_max}
   if dead_max == '0' then words = {'XADD', X} end
   for _, w in ipairs({'*', 'id', id, 'message', message, 'reason', reason, 'attempts', attempts,
       'status', status, 'error', error, 'host', host}) do
     words[#words + 1] = w
+  end
+  if answer ~= '' then
+    words[#words + 1] = 'answer'
+    words[#words + 1] = answer
   end
   return words
 end

@@ -5,7 +5,7 @@
 --         taken(tag): true where it is another consumer's by now;
 --         due(): a time to answer as due, nil for QRETRY's first;
 --         seen; ARGV[3]: the daemon's last call, if these are its last deliveries
-local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 7, stale = 3}
+local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 8, stale = 3}
 
 call('HLEN', D)
 local instance, last = match(ARGV[3], '^(.*)%.(%d+)$')
@@ -114,7 +114,8 @@ local function one(a)
   copied = copied + size
   attempts = attempts + (ARGV[a + 3] == '1' and 1 or 0)
   local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
-  local write = letter(id, call('HGET', C, tag), ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6])
+  local write = letter(id, call('HGET', C, tag), ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6],
+    ARGV[a + 7])
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
   if hooks.leave then hooks.leave({nobody}) end
