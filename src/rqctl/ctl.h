@@ -10,16 +10,14 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sysexits.h>
 
 #include "base/util.h"
 #include "policy/config.h"
 #include "redis/blocking_conn.h"
 #include "redis/words.h"
-#include "rqctl/args.h"
 #include "rqctl/target.h"
+#include "rqctl/verbs.h"
 
 /* Besides those of <sysexits.h>: nothing matched. */
 #define EX_NOTHING	1

@@ -4,8 +4,11 @@
  * Delayed messages are the members of QDELAYED (a producer's own ZADD; of kind "unique"
  * the ids of the queue that are not due yet) and those in QRETRY that no handler has
  * seen yet (rqctl push --delay).
+ *
+ * Verbs walk page by page.  The next page begins at the score of the last member, behind
+ * the members of this score that were seen.  An offset alone would skip members, because
+ * daemons take others from the front meanwhile.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +20,98 @@
 #include "rqctl/listing.h"
 #include "rqctl/waiting.h"
 
+#define PAGE	500
+
 /* Where a group of verbs finds its messages. */
 struct places {
 	enum key	 keys[2];
 	size_t		 n;
-	bool		 undelivered;	/* of KEY_RETRY, only those */
+	bool		 undelivered;	/* of KEY_RETRY, only those that no handler has seen */
 };
 
 static const struct places retries = { { KEY_RETRY }, 1, false };
 static const struct places delayed = { { KEY_DELAYED, KEY_RETRY }, 2, true };
 
-/* -- lists ------------------------------------------------------------------------ */
+/* -- walks ------------------------------------------------------------------------ */
+
+/* A walk over the chosen messages of c->target. */
+struct walk {
+	struct ctl		*ctl;
+	const struct select	*select;	/* ids, or tags, and match */
+	const struct places	*places;
+	long			 cut;		/* bytes of messages that are read; -1: all */
+	int64_t			 most;		/* the walk ends after so many; 0: at the end */
+	struct listing		*list;		/* to list them; or NULL */
+	const struct action	*action;	/* to change them; or NULL */
+	/* Where it is, and results: */
+	enum key		 key;
+	char			 score[32];	/* of the last member; "": none yet */
+	int64_t			 passed;	/* members of this score that it saw, and that stay */
+	int64_t			 chosen;	/* of these, in this page */
+	double			 now;		/* Redis seconds, of the last page */
+	int64_t			 matched;
+	int64_t			 gone;		/* removed or moved */
+};
+
+/*
+ * What a verb does at the end of a page with the members of the chosen messages.  step
+ * returns how many of these it has removed or moved, or -1 to stop.
+ */
+struct action {
+	const struct places *places;
+	int64_t	 (*step)(struct walk *, const struct words *);
+	const char *error;		/* of bury */
+};
 
 static bool
-list_one(struct waiting_walk *w, const struct waiting *m, void *arg)
+has_id(const struct walk *l, const struct waiting *m)
+{
+	const struct select *s = l->select;
+	char id[MESSAGE_ID_MAX + 1];
+	int i;
+
+	waiting_id(l->ctl->target.kind, m, id);
+	for (i = 0; i < s->nids; i++)
+		if ((id[0] != '\0' && strcmp(s->ids[i], id) == 0) ||
+		    (m->taglen == strlen(s->ids[i]) && m->taglen > 0 &&
+		    memcmp(m->tag, s->ids[i], m->taglen) == 0))
+			return true;
+	return s->nids == 0;
+}
+
+static bool
+is_chosen(const struct walk *l, const struct waiting *m)
+{
+	const char *match = l->select->match;
+
+	if (l->key == KEY_RETRY && l->places->undelivered && (m->delivery.attempts > 0 ||
+	    m->delivery.crashes > 0 || m->delivery.owned || m->score <= l->now))
+		return false;
+	if (l->key == KEY_QUEUE && waiting_due(m) <= l->now)
+		return false;
+	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
+		return false;
+	return has_id(l, m);
+}
+
+static void
+pass(struct walk *w, double score)
+{
+	char text[sizeof(w->score)];
+
+	snprintf(text, sizeof(text), "%.17g", score);
+	if (strcmp(text, w->score) != 0)
+		w->passed = w->chosen = 0;
+	strcpy(w->score, text);
+	w->passed++;
+}
+
+static bool
+list_one(struct walk *w, const struct waiting *m)
 {
 	char id[MESSAGE_ID_MAX + 1], text[WAITING_DUE_MAX];
 	double due = w->key == KEY_RETRY ? m->score : waiting_due(m);
-	struct listing *l = arg;
+	struct listing *l = w->list;
 	struct table *t = &l->table;
 	json_t *o;
 
@@ -60,6 +137,83 @@ list_one(struct waiting_walk *w, const struct waiting *m, void *arg)
 	return true;
 }
 
+/* One page; *stop: no more is wanted. */
+static int
+walk_page(struct walk *w, const struct redisReply *page, bool *stop)
+{
+	struct words members = { .n = 0 };
+	int64_t gone = 0;
+	struct waiting m;
+	size_t i;
+
+	w->now = waiting_now(page);
+	for (i = 0; i < waiting_len(page) && !*stop; i++) {
+		waiting_get(page, i, &m);
+		pass(w, m.score);
+		if (!is_chosen(w, &m))
+			continue;
+		w->matched++;
+		w->chosen++;
+		if (w->action != NULL && w->key == KEY_RETRY)
+			words_mem(&members, m.tag, m.taglen);
+		else if (w->action != NULL)
+			words_mem(&members, m.data, m.len);
+		*stop = (w->list != NULL && !list_one(w, &m)) || w->matched == w->most;
+	}
+	if (members.n > 0)
+		gone = w->action->step(w, &members);
+	words_done(&members);
+	if (gone == -1)
+		return -1;
+	w->gone += gone;
+	/* Of other scores some may have left, too: to see a member twice does no harm. */
+	w->passed -= gone < w->chosen ? gone : w->chosen;
+	w->chosen = 0;
+	return 0;
+}
+
+static int
+walk_key(struct walk *w, bool *stop)
+{
+	/* A member of QDELAYED is the message; and --match needs all of it. */
+	bool whole = (w->action != NULL && w->key != KEY_RETRY) || w->select->match[0] != '\0';
+	struct redisReply *page;
+	size_t n = 1;
+	int rc = 0;
+
+	w->score[0] = '\0';
+	w->passed = w->chosen = 0;
+	while (rc == 0 && n > 0 && !*stop && !ctl_interrupted()) {
+		page = waiting_page(w->ctl, &w->ctl->target, w->key, w->score, w->passed, PAGE,
+		     whole ? -1 : w->cut);
+		n = waiting_len(page);
+		rc = page != NULL ? walk_page(w, page, stop) : -1;
+		blocking_reply_free(page);
+	}
+	return rc;
+}
+
+/* Returns 0, or -1 after an error was reported or an interruption. */
+static int
+walk(struct walk *w)
+{
+	bool stop = false;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < w->places->n && !stop && !ctl_interrupted(); i++) {
+		w->key = w->places->keys[i];
+		if (w->key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
+			w->key = KEY_QUEUE;
+		rc = walk_key(w, &stop);
+	}
+	if (rc == 0 && ctl_interrupted() && w->ctl->status == 0)
+		w->ctl->status = EX_INTERRUPTED;
+	return ctl_interrupted() ? -1 : rc;
+}
+
+/* -- lists ------------------------------------------------------------------------ */
+
 /* How many there are; -1: nobody has counted them. */
 static int64_t
 count_all(struct ctl *c, const struct places *p, const struct select *s)
@@ -74,24 +228,15 @@ list(struct ctl *c, const struct places *p)
 {
 	struct listing l;
 	struct select s;
+	struct walk w = { .ctl = c, .select = &s, .places = p, .list = &l };
 	int64_t total = 0;
-	size_t i;
-	int rc;
 
-	rc = listing_init(&l, c, "ID|DUE|>ATTEMPTS|>BYTES|MESSAGE");
-	if (rc == 0)
-		rc = select_parse(c, &s);
-	for (i = 0; rc == 0 && i < p->n && !l.more; i++) {
-		struct waiting_walk w = {
-			.ctl = c, .select = &s, .key = p->keys[i], .each = list_one, .arg = &l,
-			.undelivered = p->undelivered && p->keys[i] == KEY_RETRY,
-			.cut = l.array != NULL ? -1 : WAITING_CUT
-		};
-
-		rc = waiting_each(&w);
+	if (listing_init(&l, c, "ID|DUE|>ATTEMPTS|>BYTES|MESSAGE") == 0 &&
+	    select_parse(c, &s) == 0) {
+		w.cut = l.array != NULL ? -1 : WAITING_CUT;
+		if (walk(&w) == 0 && listing_is_full(&l))
+			total = count_all(c, p, &s);
 	}
-	if (rc == 0 && listing_is_full(&l))
-		total = count_all(c, p, &s);
 	listing_end(&l, total, "messages", "%s has no %s", c->target.name,
 	    p->undelivered ? "delayed messages" : "retries");
 }
@@ -110,31 +255,18 @@ delayed_list(struct ctl *c)
 
 /* -- changes ---------------------------------------------------------------------- */
 
-/* What a verb does with the members of the chosen messages of a page. */
-struct action {
-	const struct places *places;
-	int64_t	 (*step)(struct waiting_walk *, const struct words *, void *);
-	const char *error;		/* of bury */
-};
-
 static void
-walk(struct change *ch)
+change(struct change *ch)
 {
 	const struct action *a = ch->arg;
-	size_t i;
-	int rc = 0;
+	struct walk w = {
+		.ctl = ch->ctl, .select = &ch->select, .places = a->places, .most = ch->most,
+		.cut = ch->dry ? WAITING_CUT : 0, .action = ch->dry ? NULL : a
+	};
 
-	for (i = 0; rc == 0 && i < a->places->n && change_goes_on(ch); i++) {
-		struct waiting_walk w = {
-			.ctl = ch->ctl, .select = &ch->select, .key = a->places->keys[i],
-			.undelivered = a->places->undelivered && a->places->keys[i] == KEY_RETRY,
-			.cut = ch->dry ? WAITING_CUT : 0, .step = ch->dry ? NULL : a->step,
-			.most = ch->most > 0 ? ch->most - ch->matched : 0, .arg = ch
-		};
-
-		rc = waiting_each(&w);
-		ch->matched += w.matched;
-	}
+	(void)walk(&w);
+	ch->matched = w.matched;
+	ch->done = w.gone;
 }
 
 static void
@@ -148,37 +280,29 @@ add_members(struct words *w, const struct words *members)
 
 /* Makes the members due. */
 static int64_t
-due_step(struct waiting_walk *w, const struct words *members, void *arg)
+due_step(struct walk *w, const struct words *members)
 {
 	struct words words = { .n = 0 };
-	struct change *ch = arg;
-	int64_t n;
 
 	ask_add(&words, "%s", w->ctl->target.keys.name[w->key]);
 	add_members(&words, members);
-	n = ask_number(ask_script_words(w->ctl, "due", 1, &words));
-	ch->done += n > 0 ? n : 0;
-	return n;
+	return ask_number(ask_script_words(w->ctl, "due", 1, &words));
 }
 
 /* Deletes the members. */
 static int64_t
-cancel_step(struct waiting_walk *w, const struct words *members, void *arg)
+cancel_step(struct walk *w, const struct words *members)
 {
 	char *const *k = w->ctl->target.keys.name;
 	struct words words = { .n = 0 };
-	struct change *ch = arg;
-	int64_t n;
 
 	if (w->key == KEY_RETRY)
 		ask_add(&words, "%s %s %s", k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY]);
 	else
 		ask_add(&words, "ZREM %s", k[w->key]);
 	add_members(&words, members);
-	n = ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "drop_retries", 3, &words) :
+	return ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "drop_retries", 3, &words) :
 	    ask_words(w->ctl, &words));
-	ch->done += n > 0 ? n : 0;
-	return n;
 }
 
 /* One tag: 1 if it was buried, 0 if it could not be, -1 after an error. */
@@ -202,20 +326,20 @@ bury_tag(struct ctl *c, const char *tag, size_t len, const char *error)
 	return rc;
 }
 
+/* After an error, those that were buried before it count, too. */
 static int64_t
-bury_step(struct waiting_walk *w, const struct words *members, void *arg)
+bury_step(struct walk *w, const struct words *members)
 {
-	struct change *ch = arg;
-	const struct action *a = ch->arg;
 	int64_t gone = 0;
 	int i, rc;
 
 	for (i = 0; i < members->n; i++) {
-		rc = bury_tag(w->ctl, members->v[i], members->len[i], a->error);
-		if (rc == -1)
+		rc = bury_tag(w->ctl, members->v[i], members->len[i], w->action->error);
+		if (rc == -1) {
+			w->gone += gone;
 			return -1;
+		}
 		gone += rc;
-		ch->done += rc;
 	}
 	return gone;
 }
@@ -231,7 +355,7 @@ report_none(struct change *ch)
 }
 
 static const struct change_ops due_ops = { .what = "message", .word = "made due",
-	.member = "made_due", .walk = walk, .none = report_none };
+	.member = "made_due", .walk = change, .none = report_none };
 
 void
 retry_now(struct ctl *c)
@@ -254,7 +378,7 @@ delayed_cancel(struct ctl *c)
 {
 	static const struct action action = { .places = &delayed, .step = cancel_step };
 	static const struct change_ops ops = { .verb = "cancel", .what = "delayed message",
-		.word = "cancelled", .thing = "message", .walk = walk, .none = report_none };
+		.word = "cancelled", .thing = "message", .walk = change, .none = report_none };
 
 	change_run(c, &ops, &action);
 }
@@ -263,7 +387,7 @@ void
 bury_run(struct ctl *c)
 {
 	static const struct change_ops ops = { .verb = "bury", .what = "message",
-		.word = "buried", .walk = walk };
+		.word = "buried", .walk = change };
 	const char *why = ctl_value(c, OPT_WHY);
 	char *who = pausetext_who();
 	char *error = xasprintf("buried by %s%s%s", who, why[0] != '\0' ? ": " : "", why);

@@ -1,4 +1,7 @@
 /*
+ * A table keeps its cells until it is printed, because a column's width is that of its
+ * widest cell.
+ *
  * A list is collected, then printed.  After an error, a table shows the rows that were
  * read; JSON is whole or not there.
  */
@@ -6,8 +9,180 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
+#define GAP		2
+#define CUT_MIN		8		/* a column that makes room is not cut below this */
 #define LIST_ALL	100000000L	/* more than anybody reads */
+
+/* -- tables ----------------------------------------------------------------------- */
+
+void
+table_init(struct table *t, const char *heads)
+{
+	char *rest, *head;
+
+	memset(t, 0, sizeof(*t));
+	rest = t->heads = xstrdup(heads);
+	while (t->ncolumns < TABLE_COLUMNS && (head = strsep(&rest, "|")) != NULL) {
+		t->align[t->ncolumns] = *head == '>' ? 'r' : 'l';
+		t->head[t->ncolumns++] = head + (*head == '>');
+	}
+}
+
+/* Takes the text. */
+static void
+take(struct table *t, char *text)
+{
+	if ((t->ncells & (t->ncells - 1)) == 0)
+		t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
+		    sizeof(t->cells[0]));
+	t->cells[t->ncells++] = (struct cell){ text, COLOUR_NONE };
+}
+
+void
+table_bytes(struct table *t, const char *data, size_t len)
+{
+	struct buf b = BUF_INIT;
+
+	out_escape(&b, data, len);
+	take(t, buf_steal(&b));
+}
+
+void
+table_add(struct table *t, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
+	table_bytes(t, text, strlen(text));
+	free(text);
+}
+
+void
+table_number(struct table *t, long long n)
+{
+	char text[OUT_NUMBER_MAX];
+
+	table_add(t, "%s", n < 0 ? "-" : out_number(n, text));
+}
+
+void
+table_colour(struct table *t, enum colour colour)
+{
+	t->cells[t->ncells - 1].colour = colour;
+}
+
+size_t
+table_rows(const struct table *t)
+{
+	return t->ncells / t->ncolumns;
+}
+
+static size_t
+column_width(const struct table *t, size_t column)
+{
+	size_t width = out_columns(t->head[column]), w, i;
+
+	for (i = column; i < t->ncells; i += t->ncolumns)
+		if ((w = out_columns(t->cells[i].text)) > width)
+			width = w;
+	return width;
+}
+
+static void
+pad(struct buf *b, size_t n)
+{
+	while (n-- > 0)
+		buf_addc(b, ' ');
+}
+
+/*
+ * One cell.  Text wider than `room` is cut, and ends with a plus where another column
+ * follows.  The last cell of a line is not padded.
+ */
+static void
+print_cell(struct buf *b, const char *text, enum colour colour, char align, size_t width,
+    bool last, size_t room)
+{
+	size_t used = out_columns(text), len = strlen(text);
+	bool cut = used > room;
+
+	if (cut) {
+		len = out_fit(text, last ? room : room - 1);
+		used = room;
+	}
+	if (align == 'r' && used < width)
+		pad(b, width - used);
+	if (colour != COLOUR_NONE)
+		buf_puts(b, out_colour(colour));
+	buf_add(b, text, len);
+	if (cut && !last)
+		buf_addc(b, '+');
+	if (colour != COLOUR_NONE)
+		buf_puts(b, out_colour(COLOUR_NONE));
+	if (!last)
+		pad(b, (align == 'l' && used < width ? width - used : 0) + GAP);
+}
+
+/* Widths of all columns but the last; returns how much room they leave to it. */
+static size_t
+layout(const struct table *t, size_t width, size_t *widths)
+{
+	size_t before = 0, c, need, *cut = &widths[t->cut];
+
+	for (c = 0; c + 1 < t->ncolumns; c++) {
+		widths[c] = column_width(t, c);
+		before += widths[c] + GAP;
+	}
+	widths[c] = column_width(t, c);
+	if (width == 0)
+		return SIZE_MAX / 2;
+	need = before + (widths[c] < t->last_min ? widths[c] : t->last_min);
+	if (t->last_min > 0 && need > width && *cut > CUT_MIN) {
+		before -= *cut;
+		*cut = *cut > need - width + CUT_MIN ? *cut - (need - width) : CUT_MIN;
+		before += *cut;
+	}
+	return width > before ? width - before : 0;
+}
+
+void
+table_print(const struct table *t, struct buf *b, size_t width)
+{
+	size_t widths[TABLE_COLUMNS], room = layout(t, width, widths), i, c;
+
+	for (c = 0; c < t->ncolumns; c++)
+		print_cell(b, t->head[c], COLOUR_BOLD, t->align[c], widths[c],
+		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
+	buf_addc(b, '\n');
+	for (i = 0; i < t->ncells; i++) {
+		c = i % t->ncolumns;
+		print_cell(b, t->cells[i].text, t->cells[i].colour, t->align[c], widths[c],
+		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
+		if (c + 1 == t->ncolumns) {
+			while (b->len > 0 && b->data[b->len - 1] == ' ')
+				b->len--;
+			buf_addc(b, '\n');
+		}
+	}
+}
+
+void
+table_done(struct table *t)
+{
+	while (t->ncells > 0)
+		free(t->cells[--t->ncells].text);
+	free(t->cells);
+	free(t->heads);
+	t->cells = NULL;
+	t->heads = NULL;
+}
+
+/* -- lists ------------------------------------------------------------------------ */
 
 int
 listing_init(struct listing *l, struct ctl *c, const char *heads)
@@ -64,6 +239,7 @@ note_cut(const struct listing *l, int64_t total, const char *what)
 void
 listing_end(struct listing *l, int64_t total, const char *what, const char *fmt, ...)
 {
+	struct buf b = BUF_INIT;
 	char *note;
 	va_list ap;
 
@@ -73,7 +249,9 @@ listing_end(struct listing *l, int64_t total, const char *what, const char *fmt,
 	if (l->ctl->status == 0 && l->array != NULL)
 		out_json(json_incref(l->array));
 	else if (table_rows(&l->table) > 0) {
-		table_show(&l->table);
+		table_print(&l->table, &b, (size_t)out_width());
+		fwrite(b.data, 1, b.len, stdout);
+		buf_done(&b);
 		if (listing_is_full(l) || l->more)
 			note_cut(l, total, what);
 	} else if (l->ctl->status == 0)

@@ -1,13 +1,46 @@
 /*
  * What a verb lists: as a table for people, which may be cut, or with --json as an
  * array of objects.
+ *
+ * A table's columns are as wide as they must be.  Where the terminal is too narrow, the last
+ * column is cut.  With last_min, another column makes room for it.
  */
 #ifndef RQD_RQCTL_LISTING_H
 #define RQD_RQCTL_LISTING_H
 
 #include "rqctl/ctl.h"
 #include "rqctl/out.h"
-#include "rqctl/table.h"
+
+#define TABLE_COLUMNS	12
+
+struct cell {
+	char		*text;		/* escaped; owned */
+	enum colour	 colour;
+};
+
+struct table {
+	size_t		 ncolumns;
+	char		*heads;			/* owned; head points into it */
+	const char	*head[TABLE_COLUMNS];
+	char		 align[TABLE_COLUMNS];	/* 'l' or 'r' */
+	struct cell	*cells;			/* row by row */
+	size_t		 ncells;
+	size_t		 last_min;		/* where the last column has less room than this,
+						   another one is cut; 0: never */
+	size_t		 cut;			/* that one */
+};
+
+/* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */
+void	table_init(struct table *, const char *heads);
+/* The next cell; rows follow each other. */
+void	table_add(struct table *, const char *, ...) PRINTF(2, 3);
+void	table_bytes(struct table *, const char *, size_t);	/* escaped */
+void	table_number(struct table *, long long);
+void	table_colour(struct table *, enum colour);		/* of the cell added last */
+size_t	table_rows(const struct table *);
+/* The lines, without trailing blanks, into b; width 0: not cut. */
+void	table_print(const struct table *, struct buf *b, size_t width);
+void	table_done(struct table *);
 
 struct listing {
 	struct ctl	*ctl;

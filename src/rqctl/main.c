@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/script.h"
 #include "rqctl/ctl.h"
 #include "rqctl/out.h"
 

@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "rqctl/table.h"
+#include "rqctl/listing.h"
 #include "status/state.h"
 
 /* Per second; < 0: not known yet. */

@@ -1,6 +1,6 @@
 /*
- * The table of verbs and the table of their options.  Parsing, help, completion and the
- * test of the man page use these two.
+ * The command line: the table of verbs, the table of their options, and the parser.  Help,
+ * completion and the test of the man page use the two tables.
  */
 #ifndef RQD_RQCTL_VERBS_H
 #define RQD_RQCTL_VERBS_H
@@ -9,7 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/util.h"
+
 struct ctl;
+typedef void verb_fn(struct ctl *);
 
 /*
  * Two options may share a name (pause --reason, dead --reason; pause --wait, lock --wait):
@@ -68,7 +71,7 @@ struct verb {
 	int		 min_args;
 	int		 max_args;	/* -1: any number */
 	unsigned	 flags;
-	void		(*run)(struct ctl *);
+	verb_fn		*run;
 	long		 rows;		/* of a list: how many a table shows; 0: all */
 };
 
@@ -76,53 +79,34 @@ struct verb {
 extern const struct verb verb_table[];
 
 const struct verb *verb_find(const char *first, const char *second, int *words);
-const char	*verb_nearest(const char *);	/* a verb that was probably meant, or NULL */
 uint64_t	 verb_options(const struct verb *);	/* a set; NULL: those of every verb */
-/* The verb's own option of that name, or else the first one of that name. */
-const struct opt_def *opt_find(const struct verb *, const char *name, size_t len);
-const struct opt_def *opt_find_letter(char);
 /* Whether its value, a duration, may be left out. */
 bool	 opt_is_optional(const struct opt_def *);
 
-/* The functions of the verbs. */
-void	status_run(struct ctl *);
-void	queues_run(struct ctl *);
-void	daemons_run(struct ctl *);
-void	running_run(struct ctl *);
-void	show_run(struct ctl *);
-void	peek_run(struct ctl *);
-void	push_run(struct ctl *);
-void	try_run(struct ctl *);
-void	dead_list(struct ctl *);
-void	dead_show(struct ctl *);
-void	dead_retry(struct ctl *);
-void	dead_drop(struct ctl *);
-void	dead_export(struct ctl *);
-void	dead_import(struct ctl *);
-void	dead_move(struct ctl *);
-void	retry_list(struct ctl *);
-void	retry_now(struct ctl *);
-void	delayed_list(struct ctl *);
-void	delayed_cancel(struct ctl *);
-void	delayed_now(struct ctl *);
-void	bury_run(struct ctl *);
-void	purge_run(struct ctl *);
-void	pause_run(struct ctl *);
-void	pause_resume(struct ctl *);
-void	schedules_run(struct ctl *);
-void	schedules_push(struct ctl *);
-void	forget_run(struct ctl *);
-void	quiet_run(struct ctl *);
-void	probe_run(struct ctl *);
-void	lock_run(struct ctl *);
-void	locks_run(struct ctl *);
-void	unlock_run(struct ctl *);
-void	check_run(struct ctl *);
-void	ping_run(struct ctl *);
-void	help_run(struct ctl *);
+/* The command line, taken apart: options anywhere before "--", then a verb's words. */
+struct args {
+	const struct verb	*verb;		/* NULL: --help or --version alone */
+	const char		*value[OPT_MAX];/* NULL: not given; "" where it takes no value */
+	const char		**set;		/* -o, in order, NULL-terminated; owned array */
+	const char		**words;	/* after the verb, NULL-terminated; owned array */
+	int			 nwords;
+};
+
+/*
+ * All but the arrays is borrowed from argv.  Returns 0, or -1 with *cause, one line that the
+ * caller frees.  Call args_done() in both cases.
+ */
+int	args_parse(struct args *, int argc, char *const *argv, char **cause) MUSTCHECK;
+void	args_done(struct args *);
+
+/* The functions of the verbs, each in the file of its group. */
+verb_fn	bury_run, check_run, daemons_run, dead_drop, dead_export, dead_import, dead_list, dead_move,
+	dead_retry, dead_show, delayed_cancel, delayed_list, delayed_now, forget_run, help_run,
+	lock_run, locks_run, pause_resume, pause_run, peek_run, ping_run, probe_run, purge_run,
+	push_run, queues_run, quiet_run, retry_list, retry_now, running_run, schedules_push,
+	schedules_run, show_run, status_run, try_run, unlock_run;
+
 void	help_print(const struct verb *);	/* NULL: all verbs */
-
-
 /* push: text to ctl.target; NULL: standard input. */
 void	push_text(struct ctl *, const char *text);
 /* The templates of help --completion. */

@@ -1,19 +1,19 @@
 /*
- * Pages come from peek.lua, bounded by count and bytes.  In a walk, the next page begins
- * at the score of the last member, behind the members of this score that were seen.  An
- * offset alone would skip members, because daemons take others from the front meanwhile.
+ * Pages of messages that wait, and rqctl peek, which shows those that come next.  Pages come
+ * from peek.lua, bounded by count and bytes.
  */
 #include "rqctl/waiting.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "policy/message.h"
+#include "rqctl/listing.h"
+#include "rqctl/picture.h"
 
-#define PAGE		500
 #define PAGE_BYTES	1048576LL	/* of messages that one call looks at */
 
 /* -- pages ------------------------------------------------------------------------ */
@@ -42,14 +42,6 @@ waiting_page(struct ctl *c, const struct target *t, enum key key, const char *fr
 	ask_add(&w, "%s %lld %lld %lld %lld %s", what_of(t, key), (long long)offset,
 	    (long long)count, PAGE_BYTES, (long long)cut, from);
 	return ask_script_words(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
-}
-
-struct redisReply *
-waiting_entries(struct ctl *c, const struct target *t, const char *after, long count, long cut)
-{
-	return ask_script(c, "stream_peek", 1, "%s %s %s %lld %lld %lld",
-	    t->keys.name[KEY_QUEUE], keys_group(&t->keys), after, (long long)count, PAGE_BYTES,
-	    (long long)cut);
 }
 
 size_t
@@ -124,119 +116,127 @@ waiting_due_text(double due, double now, char *buf)
 	return buf;
 }
 
-/* -- walks ------------------------------------------------------------------------ */
+/* -- peek -------------------------------------------------------------------------- */
 
-static bool
-has_id(const struct waiting_walk *l, const struct waiting *m)
+/*
+ * A page of c->target: from `offset` on, or of a stream behind the entry `after`; "": from
+ * the first.
+ */
+static struct redisReply *
+next_page(struct ctl *c, int64_t offset, const char *after, long count, long cut)
 {
-	const struct select *s = l->select;
-	char id[MESSAGE_ID_MAX + 1];
-	int i;
+	const struct target *t = &c->target;
 
-	waiting_id(l->ctl->target.kind, m, id);
-	for (i = 0; i < s->nids; i++)
-		if ((id[0] != '\0' && strcmp(s->ids[i], id) == 0) ||
-		    (m->taglen == strlen(s->ids[i]) && m->taglen > 0 &&
-		    memcmp(m->tag, s->ids[i], m->taglen) == 0))
-			return true;
-	return s->nids == 0;
+	if (t->source != SOURCE_STREAM)
+		return waiting_page(c, t, KEY_QUEUE, "", offset, count, cut);
+	return ask_script(c, "stream_peek", 1, "%s %s %s %lld %lld %lld",
+	    t->keys.name[KEY_QUEUE], keys_group(&t->keys), after, (long long)count, PAGE_BYTES,
+	    (long long)cut);
 }
 
-static bool
-is_chosen(const struct waiting_walk *l, const struct waiting *m)
-{
-	const char *match = l->select->match;
-
-	if (l->undelivered && (m->delivery.attempts > 0 || m->delivery.crashes > 0 ||
-	    m->delivery.owned || m->score <= l->now))
-		return false;
-	if (l->key == KEY_QUEUE && waiting_due(m) <= l->now)
-		return false;
-	if (match[0] != '\0' && memmem(m->data, m->len, match, strlen(match)) == NULL)
-		return false;
-	return has_id(l, m);
-}
-
-/* How far a walk has come. */
-struct list_place {
-	char	 score[32];	/* of the last member; "": none yet */
-	int64_t	 passed;	/* members of this score that were seen, and are still there */
-	int64_t	 chosen;	/* of these, in this page */
-};
-
+/* When an id of kind "unique" is due. */
 static void
-place_pass(struct list_place *p, double score)
+add_due(struct table *t, double now, const struct waiting *m)
 {
-	char text[sizeof(p->score)];
+	double due = waiting_due(m);
+	char text[WAITING_DUE_MAX];
 
-	snprintf(text, sizeof(text), "%.17g", score);
-	if (strcmp(text, p->score) != 0)
-		*p = (struct list_place){ .passed = 0 };
-	strcpy(p->score, text);
-	p->passed++;
+	if (due <= now && due != m->score && m->score < 1e11)
+		table_add(t, "after its run");
+	else
+		table_add(t, "%s", waiting_due_text(due, now, text));
 }
 
-/* So many of the chosen ones have left; to see one twice does no harm. */
+/* now: -1 for kinds whose messages have no time. */
 static void
-place_lose(struct list_place *p, int64_t gone)
+add(struct listing *l, double now, const struct waiting *m, const char *id)
 {
-	p->passed -= gone < p->chosen ? gone : p->chosen;
-	p->chosen = 0;
-}
+	json_t *o = listing_row(l);
+	struct table *t = &l->table;
 
-/* One page; *stop: each() wants no more. */
-static int
-do_page(struct waiting_walk *l, const struct redisReply *page, struct list_place *place, bool *stop)
-{
-	struct words members = { .n = 0 };
-	int64_t gone = 0;
-	struct waiting m;
-	size_t i;
-
-	l->now = waiting_now(page);
-	for (i = 0; i < waiting_len(page) && !*stop; i++) {
-		waiting_get(page, i, &m);
-		place_pass(place, m.score);
-		if (!is_chosen(l, &m))
-			continue;
-		l->matched++;
-		place->chosen++;
-		if (l->step != NULL && l->key == KEY_RETRY)
-			words_mem(&members, m.tag, m.taglen);
-		else if (l->step != NULL)
-			words_mem(&members, m.data, m.len);
-		*stop = (l->each != NULL && !l->each(l, &m, l->arg)) || l->matched == l->most;
+	if (o != NULL) {
+		out_set(o, "place:i id:s", l->rows, id[0] != '\0' ? id : NULL);
+		if (now >= 0)
+			out_set(o, "due:f", waiting_due(m));
+		out_set(o, "length:i message:b", m->size, m->data, m->len);
+		return;
 	}
-	if (members.n > 0)
-		gone = l->step(l, &members, l->arg);
-	words_done(&members);
-	if (gone != -1)
-		place_lose(place, gone);
-	return gone == -1 ? -1 : 0;
+	table_number(t, l->rows);
+	table_add(t, "%s", id[0] != '\0' ? id : "-");
+	if (now >= 0)
+		add_due(t, now, m);
+	table_number(t, m->size);
+	table_bytes(t, m->data, m->len < WAITING_SHOWN ? m->len : WAITING_SHOWN);
 }
 
-int
-waiting_each(struct waiting_walk *l)
+/* How many messages wait; 0 where the list is not cut, or after an error. */
+static int64_t
+count_waiting(const struct listing *l)
+{
+	struct depth d;
+	int64_t n;
+
+	if (l->ctl->status != 0 || !listing_is_full(l) || l->array != NULL ||
+	    picture_depths(l->ctl, &l->ctl->target, 1, &d) == -1)
+		return 0;
+	n = d.problem == NULL ? d.waiting : 0;
+	depth_done(&d);
+	return n;
+}
+
+/* One page; returns how many messages it had. */
+static size_t
+add_page(struct listing *l, char *last)
 {
 	const struct target *t = &l->ctl->target;
-	struct list_place place = { .passed = 0 };
-	struct redisReply *page;
-	bool stop = false;
-	size_t n = 1;
-	int rc = 0;
+	struct redisReply *page = next_page(l->ctl, l->rows, last, listing_room(l, LONG_MAX),
+	    l->array != NULL ? -1 : WAITING_CUT);
+	size_t n = waiting_len(page), i;
+	struct waiting m;
 
-	if (l->key == KEY_DELAYED && t->source == SOURCE_IDS)
-		l->key = KEY_QUEUE;
-	/* A member of QDELAYED is the message; and --match needs all of it. */
-	if ((l->step != NULL && l->key != KEY_RETRY) || l->select->match[0] != '\0')
-		l->cut = -1;
-	while (rc == 0 && n > 0 && !stop && !ctl_interrupted()) {
-		page = waiting_page(l->ctl, t, l->key, place.score, place.passed, PAGE, l->cut);
-		n = waiting_len(page);
-		rc = page != NULL ? do_page(l, page, &place, &stop) : -1;
-		blocking_reply_free(page);
+	for (i = 0; i < n; i++) {
+		waiting_get(page, i, &m);
+		add(l, t->source == SOURCE_IDS ? waiting_now(page) : -1, &m,
+		    waiting_id(t->kind, &m, last));
 	}
-	if (rc == 0 && ctl_interrupted() && l->ctl->status == 0)
-		l->ctl->status = EX_INTERRUPTED;
-	return rc == 0 && !ctl_interrupted() ? 0 : -1;
+	blocking_reply_free(page);
+	return n;
+}
+
+static void
+list(struct ctl *c)
+{
+	bool times = c->target.source == SOURCE_IDS;
+	char last[MESSAGE_ID_MAX + 1] = "";
+	struct listing l;
+	int rc;
+
+	rc = listing_init(&l, c,
+	    times ? ">PLACE|ID|DUE|>BYTES|MESSAGE" : ">PLACE|ID|>BYTES|MESSAGE");
+	while (rc == 0 && !listing_is_full(&l) && add_page(&l, last) > 0)
+		continue;
+	listing_end(&l, count_waiting(&l), "messages", "no message waits in %s", c->target.name);
+}
+
+static void
+write_raw(struct ctl *c)
+{
+	struct redisReply *page = next_page(c, 0, "", 1, -1);
+	struct waiting m;
+
+	if (waiting_len(page) > 0) {
+		waiting_get(page, 0, &m);
+		fwrite(m.data, 1, m.len, stdout);
+	} else if (page != NULL)
+		ctl_error(c, EX_NOTHING, "no message waits in %s", c->target.name);
+	blocking_reply_free(page);
+}
+
+void
+peek_run(struct ctl *c)
+{
+	if (ctl_given(c, OPT_RAW))
+		write_raw(c);
+	else
+		list(c);
 }

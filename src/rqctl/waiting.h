@@ -4,13 +4,11 @@
 #ifndef RQD_RQCTL_WAITING_H
 #define RQD_RQCTL_WAITING_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "rqctl/ask.h"
 #include "rqctl/delivery.h"
-#include "rqctl/select.h"
 
 #define WAITING_CUT	65536	/* bytes of a message that a table needs: enough to find its id */
 #define WAITING_SHOWN	200	/* and that it shows */
@@ -34,9 +32,6 @@ struct waiting {
  */
 struct redisReply *waiting_page(struct ctl *, const struct target *, enum key, const char *from,
 		    int64_t offset, long count, long cut);
-/* The same of a stream, for entries behind the id `after`; "": from the first. */
-struct redisReply *waiting_entries(struct ctl *, const struct target *, const char *after,
-		    long count, long cut);
 size_t	 waiting_len(const struct redisReply *);
 double	 waiting_now(const struct redisReply *);	/* Redis seconds of the page */
 void	 waiting_get(const struct redisReply *, size_t, struct waiting *);
@@ -48,29 +43,5 @@ double	 waiting_due(const struct waiting *);
 char	*waiting_due_text(double due, double now, char *buf);
 /* The id, or "" where rqd will make one or the message is cut; MESSAGE_ID_MAX + 1 bytes. */
 const char *waiting_id(enum kind, const struct waiting *, char *buf);
-
-/* A walk over chosen messages of one key. */
-struct waiting_walk {
-	struct ctl		*ctl;
-	const struct select	*select;	/* ids, or tags, and match */
-	enum key		 key;		/* KEY_RETRY, KEY_DELAYED */
-	bool			 undelivered;	/* KEY_RETRY: only what no handler has seen yet */
-	long			 cut;		/* bytes of messages that are read; -1: all */
-	int64_t			 most;		/* the walk ends after so many; 0: at the end */
-	/* Called for each message; false: stop.  May be NULL, as may step. */
-	bool	 (*each)(struct waiting_walk *, const struct waiting *, void *);
-	/*
-	 * At the end of a page: gets the members of the chosen messages and returns how many
-	 * of these it has removed or moved, or -1 to stop.
-	 */
-	int64_t	 (*step)(struct waiting_walk *, const struct words *, void *);
-	void	*arg;
-	/* Results: */
-	double			 now;		/* Redis seconds, of the last page */
-	int64_t			 matched;
-};
-
-/* Walks over c->target.  Returns 0, or -1 after an error was reported or an interruption. */
-int	waiting_each(struct waiting_walk *) MUSTCHECK;
 
 #endif

@@ -4,12 +4,12 @@
  */
 #include "unit.h"
 
-#include "rqctl/args.h"
+#include "rqctl/verbs.h"
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "queue/pausetext.h"
 #include "rqctl/select.h"
-#include "rqctl/table.h"
+#include "rqctl/listing.h"
 #include "rqctl/when.h"
 
 /* Parses words that are separated by single blanks; '' is the empty word. */
