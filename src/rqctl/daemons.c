@@ -4,7 +4,6 @@
  * Hints go over the daemons' control channels; Redis says how many have received one.  A
  * daemon that may not subscribe to its channel, or that is older, receives none.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,37 +54,24 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 	add_queues(t, d);
 }
 
-/* Whether a daemon before this one serves the key. */
-static bool
-served_before(const struct fleet *f, size_t i, const char *key)
-{
-	while (i > 0)
-		if (fleet_queue(&f->daemons[--i], key) != NULL)
-			return true;
-	return false;
-}
-
-/* Each queue about whose lease daemons disagree, once. */
+/* Each queue about whose lease daemons disagree. */
 static void
 list_differences(const struct fleet *f)
 {
+	size_t n, i;
+	struct served *served = fleet_served(f, &n);
 	struct service s;
-	const char *name, *key;
-	json_t *q;
-	size_t i;
 	char *line;
 
-	for (i = 0; i < f->n; i++)
-		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
-			key = fleet_text(q, "key");
-			key = key[0] != '\0' ? key : name;
-			fleet_service(f, key, &s);
-			if (!s.leases_differ || served_before(f, i, key))
-				continue;
-			line = xasprintf("warning: daemons disagree about the lease of %s", name);
-			out_escaped_line(line);
-			free(line);
-		}
+	for (i = 0; i < n; i++) {
+		fleet_service(f, served[i].key, &s);
+		if (!s.leases_differ)
+			continue;
+		line = xasprintf("warning: daemons disagree about the lease of %s", served[i].name);
+		out_escaped_line(line);
+		free(line);
+	}
+	free(served);
 }
 
 void

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,9 +17,7 @@
 #include <wchar.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "base/utf8.h"
-#include "status/json_bytes.h"
 
 static bool utf8;		/* the locale's encoding */
 static bool colours;
@@ -244,62 +241,6 @@ out_bytes(const char *name, const char *data, size_t len)
 		return json_stringn(data, len);
 	o = json_object();
 	json_set_bytes(o, name, data, len);
-	return o;
-}
-
-static void
-set_member(json_t *o, const char *name, char type, va_list *ap)
-{
-	const char *data;
-	double number;
-	json_t *value;
-
-	switch (type) {
-	case 's':
-	case 'b':
-		data = va_arg(*ap, const char *);
-		if (type == 'b')
-			json_set_bytes(o, name, data, va_arg(*ap, size_t));
-		else if (data != NULL)
-			json_set_bytes(o, name, data, strlen(data));
-		else
-			json_object_set_new(o, name, json_null());
-		return;
-	case 'i':
-		json_object_set_new(o, name, json_integer(va_arg(*ap, int64_t)));
-		return;
-	case 'f':
-		number = va_arg(*ap, double);
-		json_object_set_new(o, name, isfinite(number) ? json_real(number) : json_null());
-		return;
-	case 't':
-		json_object_set_new(o, name, json_boolean(va_arg(*ap, int)));
-		return;
-	case 'j':
-		value = va_arg(*ap, json_t *);
-		json_object_set_new(o, name, value != NULL ? value : json_null());
-		return;
-	}
-	fatalx("out_set: unknown type %c", type);
-}
-
-json_t *
-out_set(json_t *o, const char *fmt, ...)
-{
-	char name[32];
-	va_list ap;
-	size_t n;
-
-	va_start(ap, fmt);
-	for (; *fmt != '\0'; fmt += n + 2, fmt += *fmt == ' ') {
-		n = strcspn(fmt, ":");
-		if (*fmt == '*')
-			snprintf(name, sizeof(name), "%s", va_arg(ap, const char *));
-		else
-			snprintf(name, sizeof(name), "%.*s", (int)n, fmt);
-		set_member(o, name, fmt[n + 1], &ap);
-	}
-	va_end(ap);
 	return o;
 }
 

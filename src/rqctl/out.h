@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "status/json_bytes.h"
 
 enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_GREEN, COLOUR_YELLOW };
 
@@ -42,18 +43,7 @@ void	out_json(json_t *);
 void	out_json_line(json_t *);		/* in one line */
 /* A string, or an object with NAME_base64 where the bytes are not UTF-8. */
 json_t	*out_bytes(const char *name, const char *, size_t);
-/*
- * Sets members of an object and returns it: out_set(o, "queue:s count:i", name, n).  The
- * name "*" is an argument before the value.  The types of the values are
- *
- *	s	const char *; NULL: null.  As with b, NAME_base64 where it is not UTF-8.
- *	b	const char *, size_t
- *	i	int64_t
- *	f	double; NAN and INFINITY: null
- *	t	bool
- *	j	json_t *, whose reference it takes; NULL: null
- */
-json_t	*out_set(json_t *, const char *fmt, ...);
+#define out_set json_set
 
 /* A line on stderr that the next one overwrites; nothing if stderr is no terminal. */
 bool	out_progress_is_on(void);

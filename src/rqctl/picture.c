@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "rqctl/ask.h"
-#include "status/beat.h"
 
 #define QUEUES_MAX	10000	/* queues that are taken from heartbeats */
 #define BEATS		50	/* heartbeats that are asked for at once */
@@ -150,28 +149,22 @@ by_name(const void *a, const void *b)
 static struct target *
 served_queues(const struct fleet *f, size_t *n)
 {
-	json_t *seen = json_object(), *q;
-	struct target *t = NULL;
-	const char *name, *key;
+	struct served *served = fleet_served(f, n);
+	struct target *t;
 	size_t i;
 
-	*n = 0;
-	for (i = 0; i < f->n; i++)
-		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
-			key = fleet_text(q, "key");
-			key = key[0] != '\0' ? key : name;
-			if (*n >= QUEUES_MAX || json_object_get(seen, key) != NULL)
-				continue;
-			json_object_set_new(seen, key, json_true());
-			t = xreallocarray(t, *n + 1, sizeof(*t));
-			t[*n] = (struct target){ .name = name, .kind = fleet_kind(q),
-			    .source = kind_source(fleet_kind(q)) };
-			keys_init(&t[*n].keys, key);
-			keys_set_group(&t[(*n)++].keys, fleet_text(q, "consumer_group"));
-		}
-	json_decref(seen);
-	if (t != NULL)
-		qsort(t, *n, sizeof(*t), by_name);
+	*n = *n < QUEUES_MAX ? *n : QUEUES_MAX;
+	t = xcalloc(*n + 1, sizeof(*t));
+	for (i = 0; i < *n; i++) {
+		enum kind kind = fleet_kind(served[i].queue);
+
+		t[i] = (struct target){ .name = served[i].name, .kind = kind,
+		    .source = kind_source(kind) };
+		keys_init(&t[i].keys, served[i].key);
+		keys_set_group(&t[i].keys, fleet_text(served[i].queue, "consumer_group"));
+	}
+	free(served);
+	qsort(t, *n, sizeof(*t), by_name);
 	return t;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The heartbeat's JSON; see heartbeat.h.  Readers treat every member as optional, so
- * members may be added, here and in the tables of beat.c.
+ * members may be added, here and in the tables of fleet.c.
  */
 #include "service/heartbeat.h"
 
@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/reply.h"
-#include "status/beat.h"
+#include "status/fleet.h"
 #include "status/json_bytes.h"
 
 #include <config.h>
@@ -129,7 +129,7 @@ bounded_text(const struct heartbeat *h, const struct config *config,
 	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
 	char *text = heartbeat_text(h, config, consumers, n, most);
 
-	if (text == NULL || beat_weight(text, strlen(text)) <= BEAT_WEIGHT_MAX)
+	if (text == NULL || fleet_weight(text, strlen(text)) <= BEAT_WEIGHT_MAX)
 		return text;
 	free(text);
 	return heartbeat_text(h, config, consumers, n, 0);

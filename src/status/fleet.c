@@ -1,5 +1,10 @@
 /*
- * Sums over heartbeats; see fleet.h.
+ * Heartbeats, and sums over them; see fleet.h.
+ *
+ * Anybody who may write to Redis can write a heartbeat.  So the reader first bounds its size,
+ * its depth, and the memory that parsing takes.  Then it keeps only the members that
+ * service/heartbeat.c writes, and only in the type that heartbeat.c gives them.  A member that
+ * heartbeat.c adds belongs into the tables here, or no reader will see it.
  */
 #include "status/fleet.h"
 
@@ -7,9 +12,153 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "status/beat.h"
 
-#define COUNT_MAX	1e12		/* so that sums over a fleet are exact */
+#define COUNT_MAX	1e12	/* so that sums over a fleet are exact */
+#define TEXT_MAX	1024	/* bytes of one string in a heartbeat */
+#define DEPTH_MAX	5	/* heartbeat, queues, queue, in_hand, delivery */
+#define WEIGHT_NEST	192	/* memory that jansson takes for an empty object, or array */
+#define WEIGHT_MEMBER	96	/* and for a member with its value */
+
+/* -- one heartbeat ---------------------------------------------------------------- */
+
+enum type { TYPE_TEXT, TYPE_INTEGER, TYPE_NUMBER };
+
+struct member {
+	const char	*name;
+	enum type	 type;
+};
+
+static const struct member daemon_members[] = {
+	{ "instance", TYPE_TEXT }, { "name", TYPE_TEXT }, { "version", TYPE_TEXT },
+	{ "pid", TYPE_INTEGER }, { "started", TYPE_NUMBER }, { "config", TYPE_TEXT },
+	{ "max_handlers", TYPE_INTEGER }, { "log_error", TYPE_TEXT },
+};
+
+static const struct member queue_members[] = {
+	{ "key", TYPE_TEXT }, { "kind", TYPE_TEXT }, { "running", TYPE_INTEGER },
+	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
+	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
+	{ "since", TYPE_NUMBER },
+};
+
+static const struct member delivery_members[] = {
+	{ "attempt", TYPE_INTEGER }, { "pid", TYPE_INTEGER }, { "age", TYPE_NUMBER },
+	{ "id", TYPE_TEXT }, { "id_base64", TYPE_TEXT }, { "tag", TYPE_TEXT },
+	{ "tag_base64", TYPE_TEXT },
+};
+
+/* The length of the string that begins at s, with its quotes. */
+static size_t
+string_length(const char *s, size_t len)
+{
+	size_t i = 1;
+
+	while (i < len && s[i] != '"')
+		i += s[i] == '\\' ? 2 : 1;
+	return i < len ? i + 1 : len;
+}
+
+size_t
+fleet_weight(const char *text, size_t len)
+{
+	size_t weight = len, i, n;
+	int depth = 0;
+
+	if (len > BEAT_MAX)
+		return SIZE_MAX;
+	for (i = 0; i < len; i += n) {
+		n = text[i] == '"' ? string_length(text + i, len - i) : 1;
+		if (text[i] == '{' || text[i] == '[') {
+			weight += WEIGHT_NEST;
+			if (++depth > DEPTH_MAX)
+				return SIZE_MAX;
+		} else if (text[i] == '}' || text[i] == ']') {
+			depth--;
+		} else if (text[i] == ',') {
+			weight += WEIGHT_MEMBER;
+		}
+	}
+	return weight;
+}
+
+static bool
+is_of_type(const json_t *v, enum type type)
+{
+	switch (type) {
+	case TYPE_TEXT:
+		return json_is_string(v) && json_string_length(v) <= TEXT_MAX;
+	case TYPE_INTEGER:
+		return json_is_integer(v);
+	case TYPE_NUMBER:
+		return json_is_number(v);
+	}
+	return false;
+}
+
+/* A new object with those of the members that `from` has in the right type. */
+static json_t *
+known(const json_t *from, const struct member *members, size_t n)
+{
+	json_t *to = json_object(), *v;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		v = json_object_get(from, members[i].name);
+		if (is_of_type(v, members[i].type))
+			json_object_set(to, members[i].name, v);
+	}
+	return to;
+}
+
+static json_t *
+read_deliveries(const json_t *from)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < json_array_size(from); i++)
+		json_array_append_new(list, known(json_array_get(from, i), delivery_members,
+		    ARRAY_LEN(delivery_members)));
+	return list;
+}
+
+/* A queue whose name or key is too long is left out: its key would be taken for another. */
+static json_t *
+read_queues(json_t *from)
+{
+	json_t *queues = json_object(), *q, *to, *key;
+	const char *name;
+
+	json_object_foreach(from, name, q) {
+		key = json_object_get(q, "key");
+		if (!json_is_object(q) || strlen(name) > TEXT_MAX ||
+		    (key != NULL && !is_of_type(key, TYPE_TEXT)))
+			continue;
+		to = known(q, queue_members, ARRAY_LEN(queue_members));
+		json_object_set_new(to, "in_hand", read_deliveries(json_object_get(q, "in_hand")));
+		json_object_set_new(queues, name, to);
+	}
+	return queues;
+}
+
+/* A new object with the known members; NULL: not a heartbeat, or one that is too large. */
+static json_t *
+read_beat(const char *text, size_t len)
+{
+	json_t *all, *beat = NULL;
+
+	if (fleet_weight(text, len) > BEAT_WEIGHT_MAX)
+		return NULL;
+	all = json_loadb(text, len, 0, NULL);
+	if (json_is_object(all)) {
+		beat = known(all, daemon_members, ARRAY_LEN(daemon_members));
+		json_object_set_new(beat, "queues", read_queues(json_object_get(all, "queues")));
+	}
+	json_decref(all);
+	return beat;
+}
+
+/* -- the fleet -------------------------------------------------------------------- */
 
 const char *
 fleet_text(const json_t *object, const char *member)
@@ -41,18 +190,47 @@ fleet_queue(const struct daemon *d, const char *key)
 	return json_object_get(d->by_key, key);
 }
 
+/* A queue's key is its name, where the heartbeat does not say another one. */
+static const char *
+key_of(const char *name, const json_t *queue)
+{
+	const char *key = fleet_text(queue, "key");
+
+	return key[0] != '\0' ? key : name;
+}
+
 /* The heartbeat's queues by their keys; borrowed from it, and counted. */
 static json_t *
 index_queues(json_t *beat)
 {
 	json_t *index = json_object(), *q;
-	const char *name, *key;
+	const char *name;
 
-	json_object_foreach(json_object_get(beat, "queues"), name, q) {
-		key = fleet_text(q, "key");
-		json_object_set(index, key[0] != '\0' ? key : name, q);
-	}
+	json_object_foreach(json_object_get(beat, "queues"), name, q)
+		json_object_set(index, key_of(name, q), q);
 	return index;
+}
+
+struct served *
+fleet_served(const struct fleet *f, size_t *n)
+{
+	json_t *seen = json_object(), *q;
+	struct served *list = NULL;
+	const char *name, *key;
+	size_t i;
+
+	*n = 0;
+	for (i = 0; i < f->n; i++)
+		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
+			key = key_of(name, q);
+			if (json_object_get(seen, key) != NULL)
+				continue;
+			json_object_set_new(seen, key, json_true());
+			list = xreallocarray(list, *n + 1, sizeof(*list));
+			list[(*n)++] = (struct served){ name, key, q };
+		}
+	json_decref(seen);
+	return list;
 }
 
 bool
@@ -68,13 +246,13 @@ fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, 
 
 	if (len == 0)
 		return;
-	if (!fleet_is_full(f) && strlen(instance) <= BEAT_TEXT_MAX)
-		json = beat_read(beat, len);
+	if (!fleet_is_full(f) && strlen(instance) <= TEXT_MAX)
+		json = read_beat(beat, len);
 	if (json == NULL) {
 		f->ignored++;
 		return;
 	}
-	f->weight += beat_weight(beat, len);
+	f->weight += fleet_weight(beat, len);
 	f->daemons = xreallocarray(f->daemons, f->n + 1, sizeof(f->daemons[0]));
 	f->daemons[f->n++] = (struct daemon){
 		.beat = json, .by_key = index_queues(json), .instance = xstrdup(instance),

@@ -7,7 +7,7 @@
  *
  * A heartbeat is JSON, and all its members are optional.  The functions here return NULL
  * or a default for a member that is missing or has another type.  A heartbeat that is too
- * large (beat.h) is left out and counted, and so are all that follow once
+ * large is left out and counted, and so are all that follow once
  * FLEET_WEIGHT_MAX is reached.
  */
 #ifndef RQD_STATUS_FLEET_H
@@ -22,6 +22,8 @@
 
 #define FLEET_MAX	1000		/* daemons that are looked at: the latest */
 #define FLEET_WEIGHT_MAX ((size_t)48 << 20)	/* memory that all heartbeats may take */
+#define BEAT_MAX	((size_t)1 << 20)	/* bytes of one heartbeat */
+#define BEAT_WEIGHT_MAX	((size_t)8 << 20)	/* memory that one may take */
 
 struct daemon {
 	json_t		*beat;		/* owned; an object */
@@ -33,9 +35,15 @@ struct daemon {
 struct fleet {
 	struct daemon	*daemons;
 	size_t		 n;
-	size_t		 weight;	/* of their heartbeats, see beat_weight() */
+	size_t		 weight;	/* of their heartbeats, see fleet_weight() */
 	size_t		 ignored;	/* heartbeats that are too large, or none */
 };
+
+/*
+ * About how many bytes of memory a parser takes for the text of a heartbeat; more than
+ * BEAT_WEIGHT_MAX where it is longer than BEAT_MAX, or nested deeper than a heartbeat is.
+ */
+size_t	fleet_weight(const char *, size_t);
 
 /* Adds a daemon by its heartbeat; len 0: it has none any more. */
 void	fleet_add(struct fleet *, const char *instance, double seen, const char *beat,
@@ -50,6 +58,16 @@ int64_t	fleet_count(const json_t *object, const char *member);	/* 0: not a count
 
 /* What a daemon says of the queue with this key; NULL: it does not serve it. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
+
+/* A queue that some daemon serves, as the first of them says it; borrowed from the fleet. */
+struct served {
+	const char	*name;
+	const char	*key;
+	const json_t	*queue;
+};
+
+/* All of them, each key once; the caller frees the array. */
+struct served *fleet_served(const struct fleet *, size_t *n);
 
 /* As the daemon says it; KIND_DEFAULT where it says nothing that is known. */
 enum kind	 fleet_kind(const json_t *queue);

@@ -3,7 +3,10 @@
  */
 #include "status/json_bytes.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,4 +92,65 @@ json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 	json_object_set_new(object, key, json_string(text));
 	free(text);
 	free(key);
+}
+
+static void
+set_member(json_t *o, const char *name, char type, va_list *ap)
+{
+	const char *data;
+	int64_t count;
+	double number;
+	json_t *value;
+
+	switch (type) {
+	case 's':
+	case 'b':
+		data = va_arg(*ap, const char *);
+		if (type == 'b')
+			json_set_bytes(o, name, data, va_arg(*ap, size_t));
+		else if (data != NULL)
+			json_set_bytes(o, name, data, strlen(data));
+		else
+			json_object_set_new(o, name, json_null());
+		return;
+	case 'i':
+		json_object_set_new(o, name, json_integer(va_arg(*ap, int64_t)));
+		return;
+	case 'n':
+		count = va_arg(*ap, int64_t);
+		json_object_set_new(o, name, count >= 0 ? json_integer(count) : json_null());
+		return;
+	case 'f':
+		number = va_arg(*ap, double);
+		json_object_set_new(o, name, isfinite(number) ? json_real(number) : json_null());
+		return;
+	case 't':
+		json_object_set_new(o, name, json_boolean(va_arg(*ap, int)));
+		return;
+	case 'j':
+		value = va_arg(*ap, json_t *);
+		json_object_set_new(o, name, value != NULL ? value : json_null());
+		return;
+	}
+	fatalx("json_set: unknown type %c", type);
+}
+
+json_t *
+json_set(json_t *o, const char *fmt, ...)
+{
+	char name[32];
+	va_list ap;
+	size_t n;
+
+	va_start(ap, fmt);
+	for (; *fmt != '\0'; fmt += n + 2, fmt += *fmt == ' ') {
+		n = strcspn(fmt, ":");
+		if (*fmt == '*')
+			snprintf(name, sizeof(name), "%s", va_arg(ap, const char *));
+		else
+			snprintf(name, sizeof(name), "%.*s", (int)n, fmt);
+		set_member(o, name, fmt[n + 1], &ap);
+	}
+	va_end(ap);
+	return o;
 }

@@ -38,6 +38,7 @@ struct report {
 	void		(*make)(struct monitor *, const struct survey_result *, struct buf *);
 };
 enum { REPORT_METRICS, REPORT_STATUS, REPORTS };
+static const struct report reports[REPORTS];
 
 struct monitor {
 	bool		 stopping;	/* nothing can be looked at any more */
@@ -59,7 +60,7 @@ struct monitor {
 struct wait {
 	struct monitor	*monitor;
 	struct http_request	*request;
-	int	 report;
+	const struct report	*report;
 };
 
 static struct view
@@ -258,9 +259,8 @@ surveyed(const struct survey_result *r, void *arg)
 {
 	struct wait *w = arg;
 	struct monitor *m = w->monitor;
-	const struct report *report = &reports[w->report];
-	struct buf *text = &m->made[w->report].text, body = BUF_INIT;
-	usec_t now = clock_mono(), *at = &m->made[w->report].at;
+	struct buf *text = &m->made[w->report - reports].text, body = BUF_INIT;
+	usec_t now = clock_mono(), *at = &m->made[w->report - reports].at;
 
 	if (m->stopping) {
 		say(w->request, 503, "stopped");
@@ -269,33 +269,22 @@ surveyed(const struct survey_result *r, void *arg)
 	}
 	if (*at == 0 || now - *at > REUSE || r == NULL) {
 		buf_clear(text);
-		report->make(m, r, text);
+		w->report->make(m, r, text);
 		*at = r != NULL ? now : 0;
 	}
 	buf_add(&body, text->data, text->len);
-	http_answer(w->request, 200, report->type, &body);
+	http_answer(w->request, 200, w->report->type, &body);
 	free(w);
 }
 
 static void
-serve_report(struct http_request *r, struct monitor *m, int report)
+serve_report(struct http_request *r, const struct http_route *route, void *arg)
 {
+	struct monitor *m = arg;
 	struct wait *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct wait){ m, r, report };
-	survey_ask(m->survey, reports[report].scope, look(m).config, surveyed, w);
-}
-
-static void
-serve_metrics(struct http_request *r, const struct http_route *route UNUSED, void *arg)
-{
-	serve_report(r, arg, REPORT_METRICS);
-}
-
-static void
-serve_status(struct http_request *r, const struct http_route *route UNUSED, void *arg)
-{
-	serve_report(r, arg, REPORT_STATUS);
+	*w = (struct wait){ m, r, route->data };
+	survey_ask(m->survey, w->report->scope, look(m).config, surveyed, w);
 }
 
 /* -- the page ---------------------------------------------------------------- */
@@ -325,8 +314,8 @@ static const struct http_route routes[] = {
 	{ "/page.js", serve_file, &js },
 	{ "/healthz", serve_health, NULL },
 	{ "/readyz", serve_ready, NULL },
-	{ "/status", serve_status, NULL },
-	{ "/metrics", serve_metrics, NULL },
+	{ "/status", serve_report, &reports[REPORT_STATUS] },
+	{ "/metrics", serve_report, &reports[REPORT_METRICS] },
 	{ NULL, NULL, NULL },
 };
 

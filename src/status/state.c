@@ -3,6 +3,7 @@
  */
 #include "status/state.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -68,27 +69,15 @@ state_text(const struct facts *f, struct buf *b)
 }
 
 static json_t *
-number_or_null(int64_t n)
-{
-	return n >= 0 ? json_integer(n) : json_null();
-}
-
-static json_t *
 pause_json(const struct depth *d)
 {
 	struct pausetext t;
-	json_t *o;
 
 	if (!d->paused)
-		return json_null();
+		return NULL;
 	t = pausetext_split(d->pause);
-	o = json_object();
-	json_set_bytes(o, "by", t.who, (size_t)t.who_len);
-	json_set_bytes(o, "at", t.when, (size_t)t.when_len);
-	json_set_bytes(o, "reason", t.why, strlen(t.why));
-	json_object_set_new(o, "left", d->pause_left >= 0 ? json_real(d->pause_left) :
-	    json_null());
-	return o;
+	return json_set(json_object(), "by:b at:b reason:s left:f", t.who, (size_t)t.who_len,
+	    t.when, (size_t)t.when_len, t.why, d->pause_left >= 0 ? d->pause_left : NAN);
 }
 
 static json_t *
@@ -98,7 +87,7 @@ totals_json(const struct depth *d)
 	size_t i;
 
 	for (i = 0; i < STAT_MAX; i++)
-		json_object_set_new(o, stats_name((enum stat)i), json_integer(d->total[i]));
+		json_set(o, "*:i", stats_name((enum stat)i), d->total[i]);
 	return o;
 }
 
@@ -115,33 +104,18 @@ state_json(const struct facts *f)
 	const struct service *s = f->service;
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
-	json_t *o = json_object();
+	double oldest = state_oldest(f);
+	json_t *o;
 
-	json_set_bytes(o, "name", f->name, strlen(f->name));
-	json_set_bytes(o, "key", f->keys->name[KEY_QUEUE],
-	    f->keys->len[KEY_QUEUE]);
-	json_object_set_new(o, "kind", json_string(kind_name(f->kind)));
-	json_object_set_new(o, "waiting", number_or_null(d->waiting));
-	/* Of kinds without leases only daemons know. */
-	json_object_set_new(o, "running", number_or_null(kind_has(f->kind, TRAIT_LEASES) ?
-	    d->in_flight : f->service->running));
-	json_object_set_new(o, "retry", number_or_null(d->retry));
-	json_object_set_new(o, "due", number_or_null(d->due));
-	json_object_set_new(o, "delayed", number_or_null(d->delayed));
-	json_object_set_new(o, "dead", number_or_null(d->dead));
-	json_object_set_new(o, "daemons", json_integer(s->daemons));
-	json_object_set_new(o, "concurrency", json_integer(s->concurrency));
-	json_object_set_new(o, "oldest", state_oldest(f) >= 0 ? json_real(state_oldest(f)) :
-	    json_null());
-	json_set_bytes(o, "state", state.data, state.len);
-	json_object_set_new(o, "mood", json_string(moods[mood]));
-	json_object_set_new(o, "paused", pause_json(d));
-	json_object_set_new(o, "totals", totals_json(d));
-	if (d->problem != NULL)
-		json_set_bytes(o, "error", d->problem, strlen(d->problem));
-	else
-		json_object_set_new(o, "error", json_null());
+	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
+	    "delayed:n dead:n daemons:i concurrency:i oldest:f state:b mood:s paused:j totals:j "
+	    "error:s", f->name, f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE],
+	    kind_name(f->kind), d->waiting,
+	    /* Of kinds without leases only daemons know. */
+	    kind_has(f->kind, TRAIT_LEASES) ? d->in_flight : s->running, d->retry, d->due,
+	    d->delayed, d->dead, (int64_t)s->daemons, s->concurrency,
+	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
+	    totals_json(d), d->problem);
 	buf_done(&state);
 	return o;
 }
-

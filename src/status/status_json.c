@@ -16,45 +16,30 @@
 #include "status/json_bytes.h"
 #include "status/state.h"
 
-static void
-set_text(json_t *o, const char *name, const char *text)
-{
-	json_set_bytes(o, name, text, strlen(text));
-}
-
 static json_t *
 redis_json(const struct view *v)
 {
 	const struct conn_server *server = conn_server(v->conn);
-	json_t *o = json_object();
 
-	json_object_set_new(o, "up", json_boolean(conn_is_ready(v->conn)));
-	set_text(o, "server", server != NULL ? server->address : "");
-	set_text(o, "version", server != NULL ? server->version : "");
-	set_text(o, "error", v->redis_error);
-	return o;
+	return json_set(json_object(), "up:t server:s version:s error:s", conn_is_ready(v->conn),
+	    server != NULL ? server->address : "", server != NULL ? server->version : "",
+	    v->redis_error);
 }
 
 /* This daemon, whatever Redis says. */
 static json_t *
 daemon_json(const struct view *v)
 {
-	json_t *o = json_object();
+	json_t *o;
 
-	set_text(o, "instance", v->instance);
-	set_text(o, "name", v->config->name);
-	set_text(o, "version", PACKAGE_VERSION);
-	set_text(o, "state", v->state);
-	set_text(o, "config", v->config->hash);
-	json_object_set_new(o, "reload_failed", json_boolean(v->reload_failed));
-	json_object_set_new(o, "pid", json_integer(getpid()));
-	json_object_set_new(o, "started", json_real((double)(v->started / MSEC) / 1e3));
-	json_object_set_new(o, "handlers", json_integer(dispatcher_taken(v->dispatcher)));
-	json_object_set_new(o, "max_handlers", json_integer(v->config->max_handlers));
+	o = json_set(json_object(), "instance:s name:s version:s state:s config:s reload_failed:t "
+	    "pid:i started:f handlers:i max_handlers:i", v->instance, v->config->name,
+	    PACKAGE_VERSION, v->state, v->config->hash, v->reload_failed, (int64_t)getpid(),
+	    (double)(v->started / MSEC) / 1e3, (int64_t)dispatcher_taken(v->dispatcher),
+	    (int64_t)v->config->max_handlers);
 	if (log_failure() != NULL)
-		set_text(o, "log_error", log_failure());
-	json_object_set_new(o, "redis", redis_json(v));
-	return o;
+		json_set(o, "log_error:s", log_failure());
+	return json_set(o, "redis:j", redis_json(v));
 }
 
 /* Of a heartbeat what a list of daemons shows; and its queues that do not just run. */
@@ -66,10 +51,10 @@ member_json(const struct daemon *d, double now)
 	};
 	json_t *o = json_object(), *unusual = json_object(), *q;
 	const char *name, *state;
-	int64_t running = 0;
-	size_t i, n = 0;
+	int64_t running = 0, n = 0;
+	size_t i;
 
-	set_text(o, "instance", d->instance);
+	json_set(o, "instance:s", d->instance);
 	for (i = 0; i < ARRAY_LEN(copied); i++)
 		json_object_set(o, copied[i], json_object_get(d->beat, copied[i]));
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
@@ -79,11 +64,8 @@ member_json(const struct daemon *d, double now)
 		if (state[0] != '\0' && strcmp(state, "running") != 0)
 			json_object_set(unusual, name, json_object_get(q, "state"));
 	}
-	json_object_set_new(o, "queues", json_integer((json_int_t)n));
-	json_object_set_new(o, "running", json_integer(running));
-	json_object_set_new(o, "seen", json_real(now > d->seen ? now - d->seen : 0));
-	json_object_set_new(o, "states", unusual);
-	return o;
+	return json_set(o, "queues:i running:i seen:f states:j", n, running,
+	    now > d->seen ? now - d->seen : 0.0, unusual);
 }
 
 static json_t *
@@ -114,12 +96,9 @@ queue_json(const struct survey_queue *q, const struct survey_result *r)
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
 		.service = &service, .taken = r->taken,
 	};
-	json_t *o;
 
 	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], &service);
-	o = state_json(&facts);
-	json_object_set_new(o, "own", json_boolean(q->own));
-	return o;
+	return json_set(state_json(&facts), "own:t", q->own);
 }
 
 static json_t *
@@ -141,17 +120,13 @@ queues_json(const struct survey_result *r)
 void
 status_text(const struct view *v, const struct survey_result *r, struct buf *out)
 {
-	json_t *root = json_object();
 	char when[CLOCK_TEXT_MAX], *text;
+	json_t *root;
 
-	set_text(root, "time", clock_text(r != NULL ? r->taken : clock_wall(), when));
-	json_object_set_new(root, "daemon", daemon_json(v));
-	json_object_set_new(root, "daemons", r != NULL ?
-	    json_integer((json_int_t)r->fleet.n) : json_null());
-	json_object_set_new(root, "ignored", json_integer(r != NULL ?
-	    (json_int_t)r->fleet.ignored : 0));
-	json_object_set_new(root, "fleet", r != NULL ? fleet_json(v, r) : json_null());
-	json_object_set_new(root, "queues", r != NULL ? queues_json(r) : json_null());
+	root = json_set(json_object(), "time:s daemon:j daemons:n ignored:i fleet:j queues:j",
+	    clock_text(r != NULL ? r->taken : clock_wall(), when), daemon_json(v),
+	    r != NULL ? (int64_t)r->fleet.n : -1, r != NULL ? (int64_t)r->fleet.ignored : 0,
+	    r != NULL ? fleet_json(v, r) : NULL, r != NULL ? queues_json(r) : NULL);
 	text = json_dumps(root, JSON_COMPACT);
 	if (text == NULL)
 		fatalx("cannot make JSON");

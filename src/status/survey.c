@@ -19,7 +19,6 @@
 #include "base/util.h"
 #include "loop/timer.h"
 #include "redis/request.h"
-#include "status/beat.h"
 
 #define GROUP_BEATS	2	/* heartbeats can be long */
 #define GROUP_QUEUES	8
@@ -182,41 +181,27 @@ add_queue(struct survey_result *r, const char *name, const char *key, enum kind 
 	depth_init(&q->depth);
 }
 
-/* The queues that other daemons serve, each once. */
-static void
-add_served(struct survey_result *r, json_t *known)
-{
-	size_t i, most = r->n + SURVEY_QUEUES;
-	const char *name, *key;
-	json_t *q;
-
-	for (i = 0; i < r->fleet.n; i++)
-		json_object_foreach(json_object_get(r->fleet.daemons[i].beat, "queues"), name, q) {
-			key = fleet_text(q, "key");
-			key = key[0] != '\0' ? key : name;
-			if (r->n >= most || json_object_get(known, key) != NULL)
-				continue;
-			json_object_set_new(known, key, json_true());
-			add_queue(r, name, key, fleet_kind(q),
-			    fleet_text(q, "consumer_group"), false);
-		}
-}
-
+/* This daemon's queues, and those that only other daemons serve. */
 static void
 list_queues(struct survey *s)
 {
+	size_t n, i, own = s->config->nqueues;
+	struct served *served = fleet_served(&s->found.fleet, &n);
 	json_t *known = json_object();
 	const struct queue_config *cfg;
-	size_t i;
 
-	for (i = 0; i < s->config->nqueues; i++) {
+	for (i = 0; i < own; i++) {
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
-		add_queue(&s->found, cfg->name, cfg->key, cfg->kind,
-		    cfg->consumer_group, true);
+		add_queue(&s->found, cfg->name, cfg->key, cfg->kind, cfg->consumer_group, true);
 	}
-	add_served(&s->found, known);
+	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++)
+		if (json_object_get(known, served[i].key) == NULL)
+			add_queue(&s->found, served[i].name, served[i].key,
+			    fleet_kind(served[i].queue),
+			    fleet_text(served[i].queue, "consumer_group"), false);
 	json_decref(known);
+	free(served);
 	if (s->found.n > 1)
 		qsort(s->found.queues, s->found.n, sizeof(s->found.queues[0]), by_key);
 }
