@@ -1,13 +1,11 @@
 /*
- * The two clocks behind one pointer, the fake one, and the calendar's text.
+ * The system's clocks, the fake ones, and the calendar's text.
  *
- * Everything that asks for the time asks here, so clock_set_source() moves
- * the whole program; the fake source is two variables.
+ * Everything that asks for the time asks here, so clock_fake() moves the whole program.
  */
 #include "base/clock.h"
 
-#include <stddef.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,74 +18,49 @@ read_clock(clockid_t id)
 	return (int64_t)ts.tv_sec * SEC + ts.tv_nsec / 1000;
 }
 
-static usec_t
-system_mono(void)
-{
-	return read_clock(CLOCK_MONOTONIC);
-}
-
-static wall_t
-system_wall(void)
-{
-	return read_clock(CLOCK_REALTIME);
-}
-
-static usec_t fake_mono_now;
-static wall_t fake_wall_now;
-
-static usec_t
-fake_mono(void)
-{
-	return fake_mono_now;
-}
-
-static wall_t
-fake_wall(void)
-{
-	return fake_wall_now;
-}
-
-static const struct clock_source system_source = { system_mono, system_wall };
-static const struct clock_source fake_source = { fake_mono, fake_wall };
-static const struct clock_source *source = &system_source;
+static bool fake;
+static usec_t fake_mono;
+static wall_t fake_wall;
+static usec_t ahead;
 
 usec_t
 clock_mono(void)
 {
-	return source->mono();
+	return fake ? fake_mono : read_clock(CLOCK_MONOTONIC) + ahead;
 }
 
 wall_t
 clock_wall(void)
 {
-	return source->wall();
+	return fake ? fake_wall : read_clock(CLOCK_REALTIME) + ahead;
 }
 
 boot_t
 clock_boot(void)
 {
-	return source == &system_source ? read_clock(CLOCK_BOOTTIME) : source->mono();
-}
-
-void
-clock_set_source(const struct clock_source *s)
-{
-	source = s == NULL ? &system_source : s;
+	return fake ? fake_mono : read_clock(CLOCK_BOOTTIME) + ahead;
 }
 
 void
 clock_fake(usec_t mono, wall_t wall)
 {
-	fake_mono_now = mono;
-	fake_wall_now = wall;
-	source = &fake_source;
+	fake = true;
+	fake_mono = mono;
+	fake_wall = wall;
 }
 
 void
 clock_fake_advance(usec_t by)
 {
-	fake_mono_now += by;
-	fake_wall_now += by;
+	fake_mono += by;
+	fake_wall += by;
+}
+
+void
+clock_real(usec_t by)
+{
+	fake = false;
+	ahead = by;
 }
 
 /* Rounds down, also before 1970, so that the text never runs ahead. */

@@ -3,9 +3,7 @@
  * wall_t is the calendar: only for what people or Redis see.  boot_t goes on
  * while the machine sleeps: only for what ends outside of this process, such as
  * a lock.  All are in microseconds and are never mixed; there is no other clock
- * in the program.
- *
- * The source stands behind one pointer so that tests move time by hand.
+ * in the program.  Tests move time by hand.
  */
 #ifndef RQD_BASE_CLOCK_H
 #define RQD_BASE_CLOCK_H
@@ -22,21 +20,17 @@ typedef int64_t boot_t;		/* CLOCK_BOOTTIME, microseconds */
 #define MINUTE		(60 * SEC)
 #define HOUR		(3600 * SEC)
 
-struct clock_source {
-	usec_t	(*mono)(void);
-	wall_t	(*wall)(void);
-};
-
 usec_t	clock_mono(void);
 wall_t	clock_wall(void);
-boot_t	clock_boot(void);	/* under another source: that of clock_mono() */
+boot_t	clock_boot(void);	/* while fake: the same as clock_mono() */
 
-/* Sets the source; NULL is the system's.  Tests and simulation only. */
-void	clock_set_source(const struct clock_source *);
-
-/* A source that stands still until moved; both clocks move together. */
+/*
+ * Tests and simulation only.  Fake clocks stand still until moved, all by the same time.
+ * clock_real() ends that; the clocks then run so much ahead of the system's.
+ */
 void	clock_fake(usec_t mono, wall_t wall);
 void	clock_fake_advance(usec_t);
+void	clock_real(usec_t ahead);
 
 /* "2026-11-21T03:36:12.345Z" into buf, which holds CLOCK_TEXT_MAX bytes. */
 #define CLOCK_TEXT_MAX	32

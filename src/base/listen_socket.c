@@ -122,18 +122,16 @@ listen_socket_check(const char *where, char **cause)
 static bool
 is_dead(const struct listen_place *p)
 {
+	const char *path = p->u.un.sun_path;
 	struct stat st;
 	int fd;
-	bool dead;
 
-	if (lstat(p->u.un.sun_path, &st) == -1 || !S_ISSOCK(st.st_mode))
+	if (lstat(path, &st) == -1 || !S_ISSOCK(st.st_mode))
 		return false;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd == -1)
-		return false;
-	dead = connect(fd, &p->u.any, p->len) == -1 && errno == ECONNREFUSED;
-	close(fd);
-	return dead;
+	if ((fd = fd_connect(SOCK_STREAM, path)) == -1)
+		return errno == ECONNREFUSED;
+	fd_close(&fd);
+	return false;
 }
 
 /* Sets the mode by umask(2), so that the file is never open to others. */

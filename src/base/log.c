@@ -9,16 +9,13 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/log_journal.h"
-#include "base/log_sink.h"
-#include "base/log_text.h"
+#include "base/log_private.h"
 
 #define HELD_MAX	(32 * 1024)
 #define RECORD_KEEP	(16 * 1024)	/* a larger buffer is not kept */
@@ -309,18 +306,6 @@ log_open(const char *target, char **cause)
 		return -1;
 	replace_sink(s);
 	return 0;
-}
-
-int
-log_open_file(const char *path)
-{
-	return log_sink_open_file(path);
-}
-
-void
-log_set_opener(int (*fn)(const char *path, void *arg), void *arg)
-{
-	log_sink_set_opener(fn, arg);
 }
 
 int

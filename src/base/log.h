@@ -81,11 +81,16 @@ void	 log_write(enum log_level, const char *event, const struct log_ctx *,
 int	 log_open(const char *target, char **cause) MUSTCHECK;
 int	 log_reopen(char **cause) MUSTCHECK;	/* after logrotate; no-op but for files */
 /*
- * For a process that may not write to the file: fn opens it, to append and without
- * blocking, and returns a descriptor, or -1 with errno.  NULL: no such function.
+ * For a process that may not write to the file: fn opens it, as log_open_file() does, and
+ * returns a descriptor, or -1 with errno.  NULL: no such function.
  */
-int	 log_open_file(const char *path) MUSTCHECK;	/* for such a function */
 void	 log_set_opener(int (*fn)(const char *path, void *arg), void *arg);
+/*
+ * Opens a file to append; -1 with errno.  O_NONBLOCK makes open(2) refuse a FIFO without a
+ * reader instead of waiting.  O_NOFOLLOW: nobody who can replace the file may redirect our
+ * writes to another one.
+ */
+int	 log_open_file(const char *path) MUSTCHECK;
 void	 log_close(void);			/* writes what it can without blocking, frees all */
 
 void	 log_set_level(enum log_level);

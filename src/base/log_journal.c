@@ -4,7 +4,7 @@
  * and the value.  A record too long for a datagram is put into a sealed memfd, and
  * the descriptor is sent instead.
  */
-#include "base/log_journal.h"
+#include "base/log_private.h"
 
 #include <ctype.h>
 #include <endian.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log_text.h"
 
 /* -- records ------------------------------------------------------------------- */
 
@@ -62,20 +61,17 @@ put_field(struct buf *b, const struct log_field *f)
 }
 
 static void
-put_context(struct buf *b, const struct log_ctx *ctx)
+put_fields(struct buf *b, const struct log_field *f)
 {
-	put_field(b, &LF_STR("queue", ctx->queue));
-	put_field(b, &LF_STR("id", ctx->id));
-	if (ctx->attempt != 0)
-		put_field(b, &LF_INT("attempt", ctx->attempt));
-	if (ctx->pid != 0)
-		put_field(b, &LF_INT("pid", ctx->pid));
+	for (; f != NULL && f->type != LOG_T_END; f++)
+		put_field(b, f);
 }
 
 void
 log_journal(struct buf *b, enum log_format format, int priority, enum log_level level,
     const char *event, const struct log_ctx *ctx, const struct log_field *fields)
 {
+	struct log_field context[LOG_CONTEXT_MAX];
 	size_t start = b->len;
 	uint32_t len = 0;
 
@@ -85,10 +81,9 @@ log_journal(struct buf *b, enum log_format format, int priority, enum log_level 
 	log_text(b, format, false, level, event, ctx, fields);
 	buf_addc(b, '\n');
 	put_field(b, &LF_STR("event", event));
-	if (ctx != NULL)
-		put_context(b, ctx);
-	for (; fields != NULL && fields->type != LOG_T_END; fields++)
-		put_field(b, fields);
+	log_context(ctx, context);
+	put_fields(b, context);
+	put_fields(b, fields);
 	len = (uint32_t)(b->len - start);
 	memcpy(b->data + start, &len, sizeof(len));
 }

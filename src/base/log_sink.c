@@ -19,7 +19,7 @@
  * A record that a full disk cut short is taken off the file again; where that
  * is impossible the next record comes after a newline of its own.
  */
-#include "base/log_sink.h"
+#include "base/log_private.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,7 +33,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log_journal.h"
 #include "base/trust.h"
 
 #define PIECE	PIPE_BUF
@@ -116,7 +115,7 @@ open_stderr(char **cause)
 }
 
 int
-log_sink_open_file(const char *path)
+log_open_file(const char *path)
 {
 	return open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK |
 	    O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -125,7 +124,7 @@ log_sink_open_file(const char *path)
 static int
 open_by_opener(const char *path)
 {
-	int fd = log_sink_open_file(path);
+	int fd = log_open_file(path);
 
 	if (fd == -1 && errno == EACCES && opener != NULL)
 		fd = opener(path, opener_arg);
@@ -167,7 +166,7 @@ open_file(const char *path, char **cause)
 }
 
 void
-log_sink_set_opener(int (*fn)(const char *, void *), void *arg)
+log_set_opener(int (*fn)(const char *, void *), void *arg)
 {
 	opener = fn;
 	opener_arg = arg;

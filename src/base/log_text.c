@@ -9,7 +9,7 @@
  * A logfmt value is quoted where it is empty or holds a space, a quote, an
  * equals sign or anything escaped; the backslash counts as escaped.
  */
-#include "base/log_text.h"
+#include "base/log_private.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,16 +21,28 @@ struct glyph {
 	size_t		len;
 	uint32_t	code;
 	bool		valid;
+	bool		escape;		/* must not be written as it is */
 };
+
+/* Characters that no format escapes: most characters of most values. */
+static bool
+is_plain(char c)
+{
+	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
+}
 
 static struct glyph
 next_glyph(const char *s, size_t n)
 {
-	struct glyph g = { 1, (unsigned char)s[0], false };
-	size_t len = utf8_decode(s, n, &g.code);
+	struct glyph g = { 1, (unsigned char)s[0], true, false };
+	size_t len;
 
+	if (is_plain(*s))
+		return g;
+	len = utf8_decode(s, n, &g.code);
 	g.valid = len > 0;
 	g.len = len > 0 ? len : 1;
+	g.escape = !g.valid || !utf8_is_visible(g.code) || g.code == '"' || g.code == '\\';
 	return g;
 }
 
@@ -96,34 +108,20 @@ put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g
 	}
 }
 
-/* Characters that no format escapes: most characters of most values. */
-static bool
-is_plain(char c)
-{
-	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
-}
-
-/* Copies runs of plain characters at once: almost all values are one run. */
+/* Copies runs at once: almost all values are one run. */
 static void
 put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 {
-	size_t i = 0, from = 0;
+	size_t i, from = 0;
+	struct glyph g;
 
-	while (i < n) {
-		struct glyph g;
-
-		if (is_plain(s[i])) {
-			i++;
-			continue;
-		}
+	for (i = 0; i < n; i += g.len) {
 		g = next_glyph(s + i, n - i);
-		if (!g.valid || !utf8_is_visible(g.code) || g.code == '"' ||
-		    g.code == '\\') {
-			buf_add(b, s + from, i - from);
-			put_escaped(b, format, s + i, g);
-			from = i + g.len;
-		}
-		i += g.len;
+		if (!g.escape)
+			continue;
+		buf_add(b, s + from, i - from);
+		put_escaped(b, format, s + i, g);
+		from = i + g.len;
 	}
 	buf_add(b, s + from, n - from);
 }
@@ -131,20 +129,13 @@ put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 static bool
 needs_quotes(const char *s, size_t n)
 {
-	size_t i = 0;
+	struct glyph g;
+	size_t i;
 
-	while (i < n) {
-		struct glyph g;
-
-		if (is_plain(s[i])) {
-			i++;
-			continue;
-		}
+	for (i = 0; i < n; i += g.len) {
 		g = next_glyph(s + i, n - i);
-		if (!g.valid || !utf8_is_visible(g.code) ||
-		    (g.code < 0x80 && strchr(" \"=\\", (int)g.code) != NULL))
+		if (g.escape || g.code == ' ' || g.code == '=')
 			return true;
-		i += g.len;
 	}
 	return n == 0;
 }
@@ -225,15 +216,27 @@ log_number(struct buf *b, const struct log_field *f)
 		buf_printf(b, "%" PRId64, f->num);
 }
 
-static void
-put_context(struct buf *b, enum log_format format, const struct log_ctx *ctx)
+void
+log_context(const struct log_ctx *ctx, struct log_field f[LOG_CONTEXT_MAX])
 {
-	put_field(b, format, &LF_STR("queue", ctx->queue), false);
-	put_field(b, format, &LF_STR("id", ctx->id), false);
-	if (ctx->attempt != 0)
-		put_field(b, format, &LF_INT("attempt", ctx->attempt), false);
-	if (ctx->pid != 0)
-		put_field(b, format, &LF_INT("pid", ctx->pid), false);
+	size_t n = 0;
+
+	if (ctx != NULL) {
+		f[n++] = LF_STR("queue", ctx->queue);
+		f[n++] = LF_STR("id", ctx->id);
+		if (ctx->attempt != 0)
+			f[n++] = LF_INT("attempt", ctx->attempt);
+		if (ctx->pid != 0)
+			f[n++] = LF_INT("pid", ctx->pid);
+	}
+	f[n] = LF_END;
+}
+
+static void
+put_fields(struct buf *b, enum log_format format, const struct log_field *f)
+{
+	for (; f != NULL && f->type != LOG_T_END; f++)
+		put_field(b, format, f, false);
 }
 
 void
@@ -241,6 +244,7 @@ log_text(struct buf *b, enum log_format format, bool with_ts,
     enum log_level level, const char *event, const struct log_ctx *ctx,
     const struct log_field *fields)
 {
+	struct log_field context[LOG_CONTEXT_MAX];
 	char ts[CLOCK_TEXT_MAX];
 
 	if (with_ts)
@@ -248,10 +252,9 @@ log_text(struct buf *b, enum log_format format, bool with_ts,
 		    true);
 	put_field(b, format, &LF_STR("level", log_level_name(level)), !with_ts);
 	put_field(b, format, &LF_STR("event", event), false);
-	if (ctx != NULL)
-		put_context(b, format, ctx);
-	for (; fields != NULL && fields->type != LOG_T_END; fields++)
-		put_field(b, format, fields, false);
+	log_context(ctx, context);
+	put_fields(b, format, context);
+	put_fields(b, format, fields);
 	if (format == LOG_JSON)
 		buf_addc(b, '}');
 }

@@ -126,7 +126,6 @@ full_pattern(const char *file, const char *pattern)
 		}
 	}
 	buf_puts(&b, pattern);
-	(void)buf_str(&b);
 	return buf_steal(&b);
 }
 

@@ -58,7 +58,6 @@ printable(char *text)
 			buf_addc(&b, *p);
 	}
 	free(text);
-	(void)buf_str(&b);
 	return buf_steal(&b);
 }
 

@@ -165,7 +165,6 @@ choices_text(const struct option *o)
 
 	for (i = 0; o->choices[i] != NULL; i++)
 		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
-	(void)buf_str(&b);
 	return buf_steal(&b);
 }
 

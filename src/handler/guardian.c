@@ -283,7 +283,7 @@ guardian_stop(struct guardian *g)
 	if (g->fd != -1)
 		(void)close(g->fd);
 	(void)child_kill(&g->child, SIGCONT);	/* should somebody have stopped it */
-	child_wait(g->loop, &g->child);
+	child_wait(&g->child);
 	(void)munmap(g->table, sizeof(*g->table));
 	free(g->free);
 	free(g);

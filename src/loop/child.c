@@ -47,7 +47,7 @@ struct session {
 
 struct child_table {
 	struct loop	*loop;
-	struct child	*chain[CHAINS];
+	LIST_HEAD(child_chain, child) chain[CHAINS];
 	int		 fd;		/* signalfd */
 	struct io	 io;
 	sigset_t	 set;		/* SIGCHLD */
@@ -64,7 +64,7 @@ struct child_table {
 	struct session	 session[SESSIONS];	/* each at its id's remainder */
 };
 
-static struct child **
+static struct child_chain *
 chain_of(struct child_table *t, pid_t pid)
 {
 	return &t->chain[(unsigned)pid % CHAINS];
@@ -73,25 +73,21 @@ chain_of(struct child_table *t, pid_t pid)
 static struct child *
 find(struct child_table *t, pid_t pid)
 {
-	struct child *c = *chain_of(t, pid);
+	struct child *c;
 
-	while (c != NULL && c->pid != pid)
-		c = c->next;
-	return c;
+	LIST_FOREACH(c, chain_of(t, pid), entry) {
+		if (c->pid == pid)
+			return c;
+	}
+	return NULL;
 }
 
 /* Takes c out of the table; its pid is 0 after. */
 static void
-forget(struct child_table *t, struct child *c)
+forget(struct child *c)
 {
-	struct child **p = chain_of(t, c->pid);
-
-	while (*p != NULL && *p != c)
-		p = &(*p)->next;
-	if (*p == c)
-		*p = c->next;
+	LIST_REMOVE(c, entry);
 	c->pid = 0;
-	c->next = NULL;
 }
 
 /* -- the sweep ---------------------------------------------------------------- */
@@ -265,7 +261,7 @@ child_over(struct child_table *t, struct child *c)
 	if (kills && c->kill == NULL)
 		(void)kill(-pid, SIGKILL);
 	status = reap(pid);
-	forget(t, c);
+	forget(c);
 	if (c->leader)
 		x.leftovers = has_leftovers(t, pid, kills && c->kill == NULL);
 	if (kills && x.leftovers && c->kill != NULL)
@@ -382,10 +378,8 @@ child_done(struct loop *l)
 	if (t == NULL)
 		return;
 	for (i = 0; i < CHAINS; i++) {
-		while ((c = t->chain[i]) != NULL) {
-			t->chain[i] = c->next;
-			c->pid = 0;
-		}
+		while ((c = LIST_FIRST(&t->chain[i])) != NULL)
+			forget(c);
 	}
 	sweep_until_none(t);
 	io_done(&t->io);
@@ -403,12 +397,10 @@ void
 child_watch(struct loop *l, struct child *c, pid_t pid)
 {
 	struct child_table *t = l->children;
-	struct child **chain = chain_of(t, pid);
 
 	forget_session(t, pid);
 	c->pid = pid;
-	c->next = *chain;
-	*chain = c;
+	LIST_INSERT_HEAD(chain_of(t, pid), c, entry);
 }
 
 void
@@ -418,17 +410,17 @@ child_forget(struct loop *l, struct child *c)
 		return;
 	if (c->leader && c->kill_leftovers)
 		remember_session(l->children, c->pid);
-	forget(l->children, c);
+	forget(c);
 }
 
 void
-child_wait(struct loop *l, struct child *c)
+child_wait(struct child *c)
 {
 	pid_t pid = c->pid;
 
 	if (pid == 0)
 		return;
-	forget(l->children, c);
+	forget(c);
 	(void)reap(pid);
 }
 

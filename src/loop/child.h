@@ -31,7 +31,7 @@ struct child {
 	void	(*kill)(struct child *, int signo);	/* sends it; NULL: kill(2) */
 	/* private: */
 	pid_t	  pid;			/* 0: not watched */
-	struct child *next;		/* hash chain */
+	LIST_ENTRY(child) entry;
 };
 
 void	child_init(struct loop *);	/* SIGCHLD and subreaper; once per loop */
@@ -59,7 +59,7 @@ void	child_forget(struct loop *, struct child *);
 void	child_hurry(struct loop *);
 
 /* Blocks until the child, which must be about to exit, is reaped; no callback. */
-void	child_wait(struct loop *, struct child *);
+void	child_wait(struct child *);
 
 /* The same of one that is not in the table, or no longer: after child_done(). */
 void	child_wait_pid(pid_t);

@@ -26,14 +26,6 @@
 #include "loop/child.h"
 #include "loop/loop_private.h"
 
-struct loop_signal {
-	LIST_ENTRY(loop_signal)	  entry;
-	struct event		 *event;	/* owned */
-	int			  signo;
-	void			(*fn)(int, void *);
-	void			 *arg;
-};
-
 /* -- the log's descriptor ----------------------------------------------------- */
 
 static void watch_log(void *);
@@ -111,7 +103,6 @@ loop_new_simulated(void)
 	l->alarm_fd = -1;
 	TAILQ_INIT(&l->deferred);
 	TAILQ_INIT(&l->last);
-	LIST_INIT(&l->signals);
 	return l;
 }
 
@@ -153,14 +144,6 @@ run_deferred(struct loop *l)
 	}
 }
 
-static void
-signal_free(struct loop_signal *s)
-{
-	LIST_REMOVE(s, entry);
-	event_free(s->event);
-	free(s);
-}
-
 /*
  * libevent restores the default action of a signal with its last event, and the
  * default of most is to end the process.  Signals that the loop watched are ignored
@@ -176,9 +159,10 @@ signals_free(struct loop *l)
 	sigfillset(&set);
 	(void)sigprocmask(SIG_BLOCK, &set, &old);
 	sigemptyset(&ignore.sa_mask);
-	while (!LIST_EMPTY(&l->signals)) {
-		signo = LIST_FIRST(&l->signals)->signo;
-		signal_free(LIST_FIRST(&l->signals));
+	for (signo = 1; signo < NSIG; signo++) {
+		if (l->signals[signo].event == NULL)
+			continue;
+		event_free(l->signals[signo].event);
 		(void)sigaction(signo, &ignore, NULL);
 	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
@@ -369,34 +353,20 @@ signal_came(evutil_socket_t signo, short what UNUSED, void *arg)
 	s->fn((int)signo, s->arg);
 }
 
-static struct loop_signal *
-find_signal(struct loop *l, int signo)
-{
-	struct loop_signal *s;
-
-	LIST_FOREACH(s, &l->signals, entry) {
-		if (s->signo == signo)
-			return s;
-	}
-	return NULL;
-}
-
 void
 loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
 {
-	struct loop_signal *s = find_signal(l, signo);
+	struct loop_signal *s = &l->signals[signo];
 
-	if (fn == NULL && s != NULL)
-		signal_free(s);
-	if (fn == NULL || l->base == NULL)
+	if (l->base == NULL)
 		return;
-	if (s == NULL) {
-		s = xcalloc(1, sizeof(*s));
-		s->signo = signo;
+	if (fn == NULL && s->event != NULL) {
+		event_free(s->event);
+		s->event = NULL;
+	} else if (fn != NULL && s->event == NULL) {
 		s->event = evsignal_new(l->base, signo, signal_came, s);
 		if (s->event == NULL || event_add(s->event, NULL) == -1)
 			fatal_os("cannot watch signal %d", signo);
-		LIST_INSERT_HEAD(&l->signals, s, entry);
 	}
 	s->fn = fn;
 	s->arg = arg;

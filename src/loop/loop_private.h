@@ -4,14 +4,20 @@
 #ifndef RQD_LOOP_LOOP_PRIVATE_H
 #define RQD_LOOP_LOOP_PRIVATE_H
 
-#include "base/list.h"
+#include <signal.h>
+
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 
 struct child_table;
 struct event;
-struct loop_signal;
+
+struct loop_signal {
+	struct event	 *event;	/* owned; NULL: not watched */
+	void		(*fn)(int, void *);
+	void		 *arg;
+};
 
 struct loop {
 	struct event_base	 *base;		/* NULL: simulated */
@@ -22,7 +28,7 @@ struct loop {
 
 	TAILQ_HEAD(, defer)	  deferred;
 	TAILQ_HEAD(, defer)	  last;		/* run when deferred is empty */
-	LIST_HEAD(, loop_signal)  signals;
+	struct loop_signal	  signals[NSIG];
 
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */
 	unsigned		  timers;

@@ -51,7 +51,6 @@ describe(const struct ctl *c, const int64_t *n)
 		if (ctl_given(c, parts[i].opt))
 			buf_printf(&b, "%s%s %s", b.len > 0 ? ", " : "",
 			    out_number(n[i], text), parts[i].name);
-	buf_str(&b);
 	return buf_steal(&b);
 }
 

@@ -113,7 +113,7 @@ world_end(struct world *w)
 	loop_free(w->loop);
 	mem_store_free(w->store);
 	log_set_sink(NULL, NULL);
-	clock_set_source(NULL);
+	clock_real(0);
 }
 
 static void

@@ -98,7 +98,7 @@ end(void **state UNUSED)
 	http_free(rig.http);
 	loop_free(rig.loop);
 	log_set_sink(NULL, NULL);
-	clock_set_source(NULL);
+	clock_real(0);
 	snprintf(command, sizeof(command), "rm -rf %s", rig.dir);
 	return system(command);
 }

@@ -16,8 +16,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "base/log_journal.h"
-#include "base/log_sink.h"
+#include "base/log_private.h"
 
 static char dir[] = "/tmp/rqd-test-log-XXXXXX";
 

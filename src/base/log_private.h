@@ -1,11 +1,58 @@
 /*
- * Where records go, without ever blocking.  Private to log.c and its tests.
+ * The inside of the log, for log*.c and their tests.
+ *
+ *	log.c		levels, and the sink in use
+ *	log_text.c	records to text
+ *	log_journal.c	records for the journal
+ *	log_sink.c	where records go, without ever blocking
  */
-#ifndef RQD_BASE_LOG_SINK_H
-#define RQD_BASE_LOG_SINK_H
+#ifndef RQD_BASE_LOG_PRIVATE_H
+#define RQD_BASE_LOG_PRIVATE_H
 
 #include "base/buf.h"
 #include "base/log.h"
+
+/* -- log_text.c ---------------------------------------------------------------- */
+
+/*
+ * Appends one record without newline.  ctx may be NULL.  The text is valid
+ * UTF-8 and holds no control character, whatever bytes the values have.
+ */
+void	log_text(struct buf *, enum log_format, bool with_ts, enum log_level,
+	    const char *event, const struct log_ctx *, const struct log_field *);
+
+/* Appends the value of a LOG_T_INT or LOG_T_USEC field, as log_text() writes it. */
+void	log_number(struct buf *, const struct log_field *);
+
+/* Sets f to the fields of a context, which may be NULL, and LF_END. */
+#define LOG_CONTEXT_MAX	5
+void	log_context(const struct log_ctx *, struct log_field f[LOG_CONTEXT_MAX]);
+
+/* -- log_journal.c ------------------------------------------------------------- */
+
+/*
+ * sd_journal_sendv(3) waits while the journal's socket is full, for instance because
+ * the journal is stuck.  The log must not wait, so this file speaks the protocol
+ * itself (systemd.io, "Native Journal Protocol").
+ */
+#define LOG_JOURNAL_SOCKET	"/run/systemd/journal/socket"
+
+/*
+ * Appends one record as a frame: its length, then the datagram.  MESSAGE is the
+ * record's text without ts; event, context and fields are RQD_EVENT, RQD_QUEUE,
+ * RQD_ID and so on, raw bytes.  Bytes of messages and of output (LOG_T_MEM) are in
+ * the text only.
+ */
+void	 log_journal(struct buf *, enum log_format, int priority, enum log_level,
+	    const char *event, const struct log_ctx *, const struct log_field *);
+
+/* Returns the length of the frame at p, with its header. */
+size_t	 log_journal_frame(const char *p);
+
+/* Sends a datagram that is too long for the socket, in a memfd; returns as send(2). */
+ssize_t	 log_journal_send_long(int fd, const char *p, size_t n);
+
+/* -- log_sink.c ---------------------------------------------------------------- */
 
 /* How bytes are handed to the kernel without waiting. */
 enum sink_way {
@@ -33,13 +80,6 @@ struct log_sink {
 
 /* NULL with *cause; target as for log_open(). */
 struct log_sink	*log_sink_open(const char *target, char **cause);
-/*
- * As log_open() opens a file; -1 with errno.  O_NONBLOCK makes open(2) refuse a FIFO
- * without a reader instead of waiting.  O_NOFOLLOW: nobody who can replace the file may
- * redirect our writes to another one.
- */
-int		 log_sink_open_file(const char *path) MUSTCHECK;
-void		 log_sink_set_opener(int (*)(const char *path, void *arg), void *arg);
 struct log_sink	*log_sink_syslog(const char *socket_path, char **cause);
 struct log_sink	*log_sink_journal(const char *socket_path);	/* NULL: it is not there */
 void		 log_sink_free(struct log_sink *);	/* does not flush */
