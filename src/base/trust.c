@@ -16,7 +16,7 @@
 
 #define LINKS	16		/* symbolic links in a path */
 
-struct walk {
+struct trust_walk {
 	char	 done[PATH_MAX];	/* without links; "" is the root */
 	char	 rest[PATH_MAX];	/* to be walked from there */
 	bool	 shared;		/* done is sticky, and others may write to it */
@@ -27,13 +27,13 @@ struct walk {
 };
 
 static bool
-is_ours(const struct walk *w, uid_t uid)
+is_ours(const struct trust_walk *w, uid_t uid)
 {
 	return uid == 0 || uid == w->also;
 }
 
 static int
-refuse_owner(const struct walk *w, const struct stat *st)
+refuse_owner(const struct trust_walk *w, const struct stat *st)
 {
 	errno = EPERM;
 	return util_cause(w->cause, "%s belongs to user %u, not to root", w->done,
@@ -41,7 +41,7 @@ refuse_owner(const struct walk *w, const struct stat *st)
 }
 
 static int
-refuse_mode(const struct walk *w)
+refuse_mode(const struct trust_walk *w)
 {
 	errno = EPERM;
 	return util_cause(w->cause, "others than root may write to %s",
@@ -56,14 +56,14 @@ others_write(const struct stat *st)
 }
 
 static int
-cannot_look(const struct walk *w)
+cannot_look(const struct trust_walk *w)
 {
 	return util_cause(w->cause, "%s: %s", w->done[0] != '\0' ? w->done : "/",
 	    strerror(errno));
 }
 
 static int
-too_long(const struct walk *w)
+too_long(const struct trust_walk *w)
 {
 	errno = ENAMETOOLONG;
 	return cannot_look(w);
@@ -71,7 +71,7 @@ too_long(const struct walk *w)
 
 /* Notes whether it is shared. */
 static int
-check_folder(struct walk *w, const struct stat *st)
+check_folder(struct trust_walk *w, const struct stat *st)
 {
 	if (!is_ours(w, st->st_uid))
 		return refuse_owner(w, st);
@@ -80,7 +80,7 @@ check_folder(struct walk *w, const struct stat *st)
 }
 
 static int
-check_last(const struct walk *w, const struct stat *st)
+check_last(const struct trust_walk *w, const struct stat *st)
 {
 	if (!w->file)
 		return 0;
@@ -91,7 +91,7 @@ check_last(const struct walk *w, const struct stat *st)
 
 /* Takes the next component off the rest and puts it behind what is done; false: the end. */
 static bool
-next(struct walk *w, char parent[PATH_MAX])
+next(struct trust_walk *w, char parent[PATH_MAX])
 {
 	char *p = w->rest + strspn(w->rest, "/");
 	size_t n = strcspn(p, "/"), len = strlen(w->done);
@@ -112,7 +112,7 @@ next(struct walk *w, char parent[PATH_MAX])
 }
 
 static int
-begin(struct walk *w)
+begin(struct trust_walk *w)
 {
 	struct stat st;
 
@@ -122,7 +122,7 @@ begin(struct walk *w)
 
 /* The path walked so far is a link: goes on in the folder of the link, or at the root. */
 static int
-follow(struct walk *w, const char *parent)
+follow(struct trust_walk *w, const char *parent)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlink(w->done, target, sizeof(target) - 1);
@@ -148,7 +148,7 @@ follow(struct walk *w, const char *parent)
 
 /* One component that has been put behind what is done. */
 static int
-step(struct walk *w, const char *parent)
+step(struct trust_walk *w, const char *parent)
 {
 	bool last = w->rest[strspn(w->rest, "/")] == '\0';
 	struct stat st;
@@ -171,7 +171,7 @@ step(struct walk *w, const char *parent)
 }
 
 static int
-walk(struct walk *w, const char *path)
+walk(struct trust_walk *w, const char *path)
 {
 	char parent[PATH_MAX];
 
@@ -190,7 +190,7 @@ walk(struct walk *w, const char *path)
 int
 trust_folders(const char *path, uid_t also, char **cause)
 {
-	struct walk w = { .also = also, .cause = cause };
+	struct trust_walk w = { .also = also, .cause = cause };
 
 	return walk(&w, path);
 }
@@ -198,7 +198,7 @@ trust_folders(const char *path, uid_t also, char **cause)
 int
 trust_file(const char *path, uid_t also, char **cause)
 {
-	struct walk w = { .also = also, .file = true, .cause = cause };
+	struct trust_walk w = { .also = also, .file = true, .cause = cause };
 
 	return walk(&w, path);
 }

@@ -46,9 +46,9 @@ enum breaker_event	breaker_refused(struct breaker *, usec_t most, usec_t now);
 /* Redis has answered a pop: resumes a queue that was suspended for the pops alone. */
 enum breaker_event	breaker_accepted(struct breaker *);
 /*
- * The handler gave a verdict on its message (dead_status, "dead", "defer").  That it can be executed
- * is then certain, but not that others would succeed: a queue that is suspended for
- * failures stays so, and the next probe may follow at once.
+ * The handler gave a verdict on its message (dead_status, "dead", "defer").  So it can
+ * be executed, but others need not succeed: a queue that is suspended for failures
+ * stays so, and the next probe may follow at once.
  */
 enum breaker_event	breaker_judged(struct breaker *, usec_t now);
 

@@ -46,7 +46,7 @@ struct walk {
 	/* Where it is, and results: */
 	enum key		 key;
 	char			 score[32];	/* of the last member; "": none yet */
-	int64_t			 passed;	/* members of this score that it saw, and that stay */
+	int64_t			 passed;	/* members of this score that stay */
 	int64_t			 chosen;	/* of these, in this page */
 	double			 now;		/* Redis seconds, of the last page */
 	int64_t			 matched;
@@ -301,8 +301,8 @@ cancel_step(struct walk *w, const struct words *members)
 	else
 		ask_add(&words, "ZREM %s", k[w->key]);
 	add_members(&words, members);
-	return ask_number(w->key == KEY_RETRY ? ask_script_words(w->ctl, "drop_retries", 3, &words) :
-	    ask_words(w->ctl, &words));
+	return ask_number(w->key == KEY_RETRY ?
+	    ask_script_words(w->ctl, "drop_retries", 3, &words) : ask_words(w->ctl, &words));
 }
 
 /* One tag: 1 if it was buried, 0 if it could not be, -1 after an error. */

@@ -25,7 +25,10 @@ void	json_set_bytes(json_t *, const char *name, const char *, size_t);
  */
 json_t	*json_set(json_t *, const char *fmt, ...);
 
-/* The inverse of json_set_bytes(): bytes and a NUL that the caller frees, or NULL where there are none. */
+/*
+ * The inverse of json_set_bytes(): bytes and a NUL that the caller frees, or NULL if
+ * there are none.
+ */
 char	*json_get_bytes(const json_t *, const char *name, size_t *len);
 
 #endif
