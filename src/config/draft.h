@@ -87,9 +87,6 @@ bool	files_mention(const char *path, const char *word);
 /* consistency.c: names, keys and options against each other. */
 void	consistency_check(struct draft *);
 
-/* schedule_check.c: what schedules say of queues and times. */
-void	schedule_check(struct draft *);
-
 /* machine.c: what this machine lacks, and who runs what. */
 void	machine_check(struct draft *);
 

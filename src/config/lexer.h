@@ -3,7 +3,7 @@
  *
  * libconfuse's own lexer silently drops unknown characters, miscounts lines after
  * comments, and accepts unclosed comments and strings.  So this lexer runs first: it
- * removes comments and reports what libconfuse would swallow.  libconfuse later decodes
+ * removes comments and reports what libconfuse would swallow.  libconfuse decodes
  * only tokens that passed.
  */
 #ifndef RQD_CONFIG_LEXER_H
@@ -41,5 +41,16 @@ void	lexer_scan(struct tokens *, const char *text, size_t len, const char *file,
 	    struct findings *);
 void	lexer_done(struct tokens *);
 bool	token_is(const struct token *, char punct);
+
+/*
+ * The value of a token that is not bad, which the caller frees.  NULL with *cause, owned,
+ * where libconfuse refuses it.
+ *
+ * libconfuse decides the meaning of quotes, escapes and ${NAME}.  It gets one value at a
+ * time, as text that the lexer has checked, and takes it for a string; types and ranges
+ * are ours (value.c).  So its defects cannot show: wrong lines, one error per parse,
+ * silent drops, a lexer that fails for ever after a NUL or a bad escape.
+ */
+char	*token_decode(const struct token *, char **cause);
 
 #endif

@@ -101,7 +101,6 @@ load(const struct config_source *source, char *const *skip, size_t nskip,
 	consistency_check(&d);
 	if (!source->client)
 		machine_check(&d);
-	schedule_check(&d);
 	failed = d.findings.nerrors > 0;
 	draft_done(&d);
 	if (!failed) {

@@ -6,27 +6,13 @@
 #ifndef RQD_CONFIG_OPTION_CHECK_H
 #define RQD_CONFIG_OPTION_CHECK_H
 
-#include <stddef.h>
+#include "config/options.h"
 
-#include "base/util.h"
-
-#define OPTION_CHECK(name) \
-	int name(const char *value, size_t i, size_t n, char **cause) MUSTCHECK
-
-OPTION_CHECK(check_command);
-OPTION_CHECK(check_cron);
-OPTION_CHECK(check_env);
-OPTION_CHECK(check_group);
-OPTION_CHECK(check_key);
-OPTION_CHECK(check_listen);
-OPTION_CHECK(check_name);
-OPTION_CHECK(check_path);	/* absolute, or "" */
-OPTION_CHECK(check_rate);
-OPTION_CHECK(check_root);	/* absolute, never "" */
-OPTION_CHECK(check_servers);
-OPTION_CHECK(check_target);
-OPTION_CHECK(check_timezone);	/* the form of the name; see zone_check() for its existence */
-OPTION_CHECK(check_tls);
-OPTION_CHECK(check_word);	/* no control characters */
+option_check_fn	check_command, check_cron, check_env, check_group, check_key, check_listen, check_name,
+		check_rate, check_servers, check_target, check_tls;
+option_check_fn	check_path;		/* absolute, or "" */
+option_check_fn	check_root;		/* absolute, never "" */
+option_check_fn	check_timezone;		/* the form; see zone_check() for its existence */
+option_check_fn	check_word;		/* no control characters */
 
 #endif

@@ -43,6 +43,12 @@ enum option_flag {
 	OPTION_ALONE = 8	/* a list that is printed without braces where it has one element */
 };
 
+/*
+ * Checks value i of n; 0, or -1 with *cause: what is wrong, and what to write instead.  The
+ * caller puts the place in front.
+ */
+typedef int option_check_fn(const char *value, size_t i, size_t n, char **cause);
+
 struct option {
 	enum section	 section;
 	const char	*name;
@@ -53,8 +59,7 @@ struct option {
 	int64_t		 min, max;
 	bool		 zero;		/* 0 is allowed below min: its meaning is in help */
 	const char *const *choices;	/* OPTION_CHOICE: NULL-terminated */
-	/* More than the type can say; see option_check.h.  NULL: nothing. */
-	int		(*check)(const char *value, size_t i, size_t n, char **cause);
+	option_check_fn	*check;		/* more than the type can say; NULL: nothing */
 	/* lists: the error for an empty one; NULL: it may be empty */
 	const char	*missing;
 	unsigned	 flags;

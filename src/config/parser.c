@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/decode.h"
 #include "config/lexer.h"
 
 struct parser {
@@ -196,7 +195,7 @@ item_done(struct item *item)
 static char *
 decode(const struct parser *p, const struct token *t)
 {
-	char *cause = NULL, *value = t->bad ? NULL : decode_token(t, &cause);
+	char *cause = NULL, *value = t->bad ? NULL : token_decode(t, &cause);
 
 	if (cause != NULL)
 		error(p, t, "%s", cause);

@@ -2,7 +2,7 @@
  * One configuration file as settings: what stands in it, whatever it means.
  *
  *	bytes --lexer.c--> tokens --parser.c--> items, which hold settings;
- *	decode.c (libconfuse) decodes each value on the way
+ *	libconfuse decodes each value on the way (token_decode())
  *
  * What is wrong is a finding with its true line, and is left out.  The rest goes on, so
  * that one run finds everything.

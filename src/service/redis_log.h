@@ -16,7 +16,7 @@ struct redis_log {
 	bool		 up;		/* the connection is */
 	unsigned	 unlogged;	/* changes since the last record */
 	const struct conn_server *server;	/* borrowed; up: of the connection */
-	char		*cause;		/* why it was down last; owned */
+	char		*cause;		/* why it was down last; NULL: not connected yet; owned */
 	struct timer	 settled;	/* set: unlogged changes, the last one recent */
 	struct timer	 summary;	/* set: unlogged changes */
 	usec_t		 every;		/* between two summaries */
@@ -26,6 +26,8 @@ void	redis_log_init(struct redis_log *, struct loop *);
 void	redis_log_done(struct redis_log *);
 void	redis_log_up(struct redis_log *, const struct conn_server *);	/* which outlives the log */
 void	redis_log_down(struct redis_log *, const char *cause);
+
+const char *redis_log_error(const struct redis_log *);	/* why Redis is down; "": it is up */
 
 /* Warns of settings with which the server may lose messages. */
 void	redis_log_server(const struct conn_server *);

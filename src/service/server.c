@@ -43,10 +43,9 @@
 #include "redis/watch.h"
 #include "service/control.h"
 #include "service/heartbeat.h"
-#include "service/limits.h"
-#include "service/log_config.h"
 #include "service/redis_log.h"
 #include "service/reload.h"
+#include "service/settings.h"
 #include "status/monitor.h"
 
 #define GIVE_UP		(1500 * MSEC)	/* for the last results, after the last handler */
@@ -83,7 +82,6 @@ struct server {
 	struct schedules	*schedules;
 	struct heartbeat	 heartbeat;
 	struct monitor	*monitor;
-	char	*redis_error;	/* why Redis is down; "" while it is up; owned */
 	struct redis_log	 redis_log;
 	bool	 reload_failed;	/* the last one */
 
@@ -143,7 +141,7 @@ server_look(struct view *v, void *arg)
 	*v = (struct view){
 		.config = s->config, .instance = s->instance, .state = state_names[s->state],
 		.started = s->heartbeat.started, .reload_failed = s->reload_failed,
-		.conn = s->conn, .redis_error = s->redis_error, .dispatcher = s->dispatcher,
+		.conn = s->conn, .redis_error = redis_log_error(&s->redis_log), .dispatcher = s->dispatcher,
 		.schedules = s->schedules,
 		.consumers = s->consumers, .nconsumers = s->nconsumers,
 	};
@@ -158,20 +156,12 @@ server_beat(struct server *s)
 }
 
 static void
-server_note_redis(struct server *s, const char *error)
-{
-	free(s->redis_error);
-	s->redis_error = xstrdup(error);
-}
-
-static void
 server_conn_up(const struct conn_server *info, void *arg)
 {
 	struct server *s = arg;
 	size_t i;
 
 	redis_log_up(&s->redis_log, info);
-	server_note_redis(s, "");
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_conn_up(s->consumers[i], info);
 	watch_conn_up(s->watch);
@@ -191,7 +181,6 @@ server_conn_down(const char *cause, void *arg)
 	size_t i;
 
 	redis_log_down(&s->redis_log, cause);
-	server_note_redis(s, cause);
 	watch_conn_down(s->watch);
 	schedules_conn_down(s->schedules);
 	for (i = 0; i < s->nconsumers; i++)
@@ -232,16 +221,12 @@ server_news(void *arg)
 
 /* Sends a heartbeat early, so that rqctl shows the change.  Changes within NEWS_AFTER share it. */
 static void
-server_news_soon(struct server *s)
+server_news_soon(void *arg)
 {
+	struct server *s = arg;
+
 	if (!timer_is_set(&s->news))
 		timer_set(&s->news, NEWS_AFTER);
-}
-
-static void
-server_consumer_blocked(void *arg)
-{
-	server_news_soon(arg);
 }
 
 static void
@@ -474,14 +459,14 @@ server_apply(struct server *s, struct config *new, const struct reload_plan *pla
 		launch_config_borrow(s->launcher, new);
 	}
 	if (plan->log)
-		log_config_apply(&s->config->log, s->options->debug);
+		settings_log(&s->config->log, s->options->debug);
 	if (plan->http)
 		monitor_listen(s->monitor, new->http.listen);
 	for (i = 0; plan->restart[i] != NULL; i++)
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(s->dispatcher, (unsigned)new->max_handlers);
-	limits_apply(new, s->conn, s->bulk);
+	settings_limits(new, s->conn, s->bulk);
 	for (i = 0; i < plan->nsteps; i++)
 		server_apply_step(s, &plan->steps[i]);
 	schedules_reconfigure(s->schedules, new);
@@ -501,7 +486,6 @@ server_quiet(struct server *s, bool quiet)
 	for (i = 0; i < s->nconsumers; i++)
 		consumer_set_quiet(s->consumers[i], quiet);
 	server_news_soon(s);
-	server_status(s);
 }
 
 /* new: NULL where the report has errors. */
@@ -617,7 +601,7 @@ server_signal(int signo, void *arg)
 			server_reload(s);
 		break;
 	case SIGUSR1:
-		log_config_reopen();
+		settings_log_reopen();
 		break;
 	case SIGUSR2:
 		if (s->state == SERVER_RUNNING)
@@ -657,7 +641,7 @@ server_fill_envs(struct server *s)
 	s->consumer_env = (struct consumer_env){
 		.loop = s->loop, .dispatcher = s->dispatcher, .queue = &s->queue_env,
 		.handler = &s->handler_env, .closed = server_consumer_closed,
-		.idle = server_consumer_idle, .blocked = server_consumer_blocked, .arg = s,
+		.idle = server_consumer_idle, .blocked = server_news_soon, .arg = s,
 	};
 	s->heartbeat = (struct heartbeat){ .instance = s->instance, .started = clock_wall() };
 }
@@ -697,7 +681,7 @@ server_start(struct server *s)
 	redis_log_init(&s->redis_log, s->loop);
 	s->conn = conn_new(s->loop, &config->redis, s->instance, 0, &events, s);
 	s->bulk = bulk_new(s->loop, s->conn, &config->redis, s->instance);
-	limits_apply(config, s->conn, s->bulk);
+	settings_limits(config, s->conn, s->bulk);
 	s->watch = watch_new(s->loop, s->conn, &config->redis, s->instance,
 	    redis_log_watch, s);
 	s->control = control_new(s->loop, &config->redis, s->instance, &control, s);
@@ -771,7 +755,6 @@ server_stop(struct server *s)
 	loop_free(s->loop);
 	log_event(LOG_LV_INFO, "stopped", NULL, LF_STR("instance", s->instance));
 	free(s->instance);
-	free(s->redis_error);
 	config_unref(s->config);
 	config_unref(s->boot);
 }
@@ -784,9 +767,8 @@ server_run(const struct server_options *options, struct config *config)
 	s.config = config_ref(config);
 	s.boot = config_ref(config);
 	s.instance = heartbeat_instance(config->name);
-	server_note_redis(&s, "not connected yet");
 	launch_config_borrow(options->launcher, s.config);
-	log_config_apply(&s.config->log, options->debug);
+	settings_log(&s.config->log, options->debug);
 	server_start(&s);
 	launch_config_log(options->report);
 	loop_run(s.loop);

@@ -23,7 +23,6 @@
 #include "status/http.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,8 +182,7 @@ close_gone(struct http *h)
 {
 	struct peer *p, *next;
 
-	for (p = TAILQ_FIRST(&h->peers); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, entry);
+	TAILQ_FOREACH_SAFE(p, &h->peers, entry, next) {
 		if (is_gone(p))
 			peer_shut(p);
 	}
@@ -430,8 +428,7 @@ unlisten(struct http *h)
 	h->bound = NULL;
 	h->listener.fd = -1;
 	listen_socket_close(&h->listener);
-	for (p = TAILQ_FIRST(&h->peers); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, entry);
+	TAILQ_FOREACH_SAFE(p, &h->peers, entry, next) {
 		if (p->state != PEER_ANSWERING)
 			peer_shut(p);
 	}

@@ -9,17 +9,13 @@
 #ifndef RQD_STATUS_METRICS_H
 #define RQD_STATUS_METRICS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/stats.h"
 #include "engine/consumer.h"
 #include "engine/schedule.h"
 #include "queue/depth.h"
-#include "status/own_usage.h"
 
 #define METRICS_TYPE	"text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,6 +28,15 @@ struct metrics_queue {
 	double			 concurrency;
 	double			 oldest;	/* seconds in flight; 0: nothing is */
 	double			 stalled;	/* seconds; NAN: not known now */
+};
+
+/* What the kernel knows of this process; 0 where it could not be learned. */
+struct own_usage {
+	double		cpu;		/* seconds, user and system; children not counted */
+	double		resident;	/* bytes */
+	double		virtual;
+	double		fds;
+	double		max_fds;
 };
 
 struct metrics {
@@ -53,6 +58,7 @@ struct metrics {
 	size_t			 nschedules;
 };
 
+void	metrics_usage(struct own_usage *);
 void	metrics_text(const struct metrics *, struct buf *);
 
 /* The value of a label, without quotes: \, " and newline escaped, always UTF-8. */

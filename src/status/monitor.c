@@ -8,6 +8,7 @@
 #include "status/monitor.h"
 
 #include <math.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +47,7 @@ struct monitor {
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
-	struct history	*histories;	/* sorted by key */
-	size_t		 nhistories;
+	void		*histories;	/* of tsearch(3) */
 	usec_t		 noted;		/* the last survey that histories have seen */
 	/* A text that may be sent again. */
 	struct {
@@ -115,22 +115,27 @@ compare_key(const void *a, const void *b)
 	return strcmp(((const struct history *)a)->key, ((const struct history *)b)->key);
 }
 
+static void
+history_free(void *history)
+{
+	free(((struct history *)history)->key);
+	free(history);
+}
+
 /* The queue's history; a new one where there is none. */
 static struct stall *
 stall_of(struct monitor *m, const char *key)
 {
-	struct history wanted = { .key = (char *)(uintptr_t)key }, *found;
-	size_t i;
+	struct history wanted = { .key = (char *)(uintptr_t)key }, **found;
 
-	found = m->nhistories == 0 ? NULL : bsearch(&wanted, m->histories, m->nhistories,
-	    sizeof(wanted), compare_key);
-	if (found != NULL)
-		return &found->stall;
-	m->histories = xreallocarray(m->histories, m->nhistories + 1, sizeof(wanted));
-	for (i = m->nhistories++; i > 0 && strcmp(m->histories[i - 1].key, key) > 0; i--)
-		m->histories[i] = m->histories[i - 1];
-	m->histories[i] = (struct history){ .key = xstrdup(key) };
-	return &m->histories[i].stall;
+	found = tfind(&wanted, &m->histories, compare_key);
+	if (found == NULL) {
+		wanted.key = xstrdup(key);
+		found = tsearch(xmemdup(&wanted, sizeof(wanted)), &m->histories, compare_key);
+		if (found == NULL)
+			fatal_os("out of memory");
+	}
+	return &(*found)->stall;
 }
 
 /* A queue's deliveries: the fleet's as counted in Redis, and ours, which are newer. */
@@ -225,7 +230,7 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 	};
 
 	note(m, &v, r);
-	own_usage_look(&all.process);
+	metrics_usage(&all.process);
 	for (i = 0; i < v.nconsumers; i++) {
 		if (!is_replaced(&v, v.consumers[i]))
 			queues[all.nqueues++] = queue_metrics(m, v.consumers[i], r);
@@ -356,9 +361,7 @@ monitor_free(struct monitor *m)
 		return;
 	survey_free(m->survey);
 	http_free(m->http);
-	for (i = 0; i < m->nhistories; i++)
-		free(m->histories[i].key);
-	free(m->histories);
+	tdestroy(m->histories, history_free);
 	for (i = 0; i < REPORTS; i++)
 		buf_done(&m->made[i].text);
 	free(m);

@@ -5,9 +5,34 @@
 #ifndef RQD_STATUS_MONITOR_H
 #define RQD_STATUS_MONITOR_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "engine/consumer.h"
+#include "engine/dispatcher.h"
+#include "engine/schedule.h"
 #include "loop/loop.h"
+#include "policy/config.h"
 #include "redis/conn.h"
-#include "status/view.h"
+
+/*
+ * A snapshot of the daemon for metrics and status.  The server fills it for each
+ * request; everything in it is borrowed for the call.
+ */
+struct view {
+	struct config	*config;	/* in force */
+	const char	*instance;
+	const char	*state;		/* "running" "quiet" "draining" "stopped" */
+	wall_t		 started;
+	bool		 reload_failed;	/* the last one: what is in the file is not in force */
+	const struct conn *conn;
+	const char	*redis_error;	/* "" while it is up */
+	const struct dispatcher	*dispatcher;
+	const struct schedules	*schedules;
+	struct consumer	*const *consumers;
+	size_t		 nconsumers;
+};
 
 struct monitor;
 

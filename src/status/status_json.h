@@ -6,8 +6,8 @@
 #define RQD_STATUS_STATUS_JSON_H
 
 #include "base/buf.h"
+#include "status/monitor.h"
 #include "status/survey.h"
-#include "status/view.h"
 
 /* Without a survey (Redis is down or slow) "queues" and "fleet" are null. */
 void	status_text(const struct view *, const struct survey_result *, struct buf *);

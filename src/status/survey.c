@@ -94,16 +94,12 @@ by_key(const void *a, const void *b)
 	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
 }
 
-static int
-compare_key(const void *key, const void *queue)
-{
-	return strcmp(key, ((const struct survey_queue *)queue)->keys.name[KEY_QUEUE]);
-}
-
 const struct survey_queue *
 survey_find(const struct survey_result *r, const char *key)
 {
-	return r->n == 0 ? NULL : bsearch(key, r->queues, r->n, sizeof(r->queues[0]), compare_key);
+	struct survey_queue wanted = { .keys.name[KEY_QUEUE] = (char *)(uintptr_t)key };
+
+	return r->n == 0 ? NULL : bsearch(&wanted, r->queues, r->n, sizeof(wanted), by_key);
 }
 
 /* -- waiters ------------------------------------------------------------------- */

@@ -1,11 +1,46 @@
 /*
- * Limits of the connection; see limits.h.
+ * Settings put into force; see settings.h.
  */
-#include "service/limits.h"
+#include "service/settings.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
 
 #define RENEW_MAX	(10 * SEC)	/* owners renew as often, or every third of the lease */
 #define RENEW_SLACK	(500 * MSEC)	/* for a renewal to arrive */
 #define REPLY_SHARE	((size_t)64 * 1024 * 1024)
+
+/* -- the log -------------------------------------------------------------------- */
+
+void
+settings_log(const struct log_config *config, bool debug)
+{
+	char *cause = NULL;
+
+	log_set_format(config->format);
+	log_set_level(debug ? LOG_LV_DEBUG : config->level);
+	if (log_open(config->target, &cause) == -1) {
+		log_event(LOG_LV_ERROR, "warning", NULL,
+		    LF_STR("target", config->target), LF_STR("error", cause),
+		    LF_STR("warning", "rqd keeps the old log target"));
+		free(cause);
+	}
+}
+
+void
+settings_log_reopen(void)
+{
+	char *cause = NULL;
+
+	if (log_reopen(&cause) == -1) {
+		log_event(LOG_LV_ERROR, "warning", NULL, LF_STR("error", cause),
+		    LF_STR("warning", "the log file could not be reopened"));
+		free(cause);
+	}
+}
+
+/* -- limits --------------------------------------------------------------------- */
 
 /* Larger than any legitimate reply: the largest message, and a call's bytes of others. */
 static size_t
@@ -51,7 +86,7 @@ limits_silence(const struct config *config)
 }
 
 void
-limits_apply(const struct config *config, struct conn *conn, struct bulk *bulk)
+settings_limits(const struct config *config, struct conn *conn, struct bulk *bulk)
 {
 	size_t reply = limits_reply(config);
 	usec_t backoff = limits_backoff(config);
