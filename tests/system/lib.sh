@@ -50,6 +50,8 @@ machine_boot() {
 	: >"$R/etc/fstab"
 	echo rqdhost >"$R/etc/hostname"
 	rm -rf "$R/var/log/journal" "$R/etc/rqd.conf" "$R/etc/rqd.d"
+	# Else each dpkg -i indexes all manuals again.
+	rm -f "$R/var/lib/man-db/auto-update"
 	[ "$BARE" = yes ] || machine_install
 	# /usr/local/lib/sysusers.d is not looked at during boot; units there are.
 	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 systemd-nspawn -q --register=no --keep-unit --private-network \
