@@ -447,6 +447,6 @@ tear_down(void **state UNUSED)
 }
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
-#define LAUNCHED_TEST(name)	TEST_WITH(name, set_up_launched, tear_down)
+#define LAUNCHED_TEST(name)	ROOT_TEST_WITH(name, set_up_launched, tear_down)
 
 #endif

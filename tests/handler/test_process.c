@@ -255,7 +255,7 @@ start_without_processes(void)
 	return ok && tear_down(NULL) == 0 ? 0 : 2;
 }
 
-TEST(no_processes_is_not_started)
+ROOT_TEST(no_processes_is_not_started)
 {
 	pid_t pid;
 	int status;
@@ -313,7 +313,7 @@ run_unprivileged(void)
 	return tear_down(NULL) == 0 ? 0 : 4;
 }
 
-TEST(unprivileged_daemon)
+ROOT_TEST(unprivileged_daemon)
 {
 	pid_t pid;
 	int status;
@@ -432,10 +432,5 @@ LAUNCHED_TEST(stopped_persistent)
 int
 main(void)
 {
-	/* Those from runs_as_its_user on are for root. */
-	enum { FOR_ALL = 6 };
-
-	if (geteuid() != 0)
-		unit_count = FOR_ALL;
 	return unit_run(NULL, NULL);
 }

@@ -54,6 +54,12 @@ dangling() {
 	done
 }
 
+# A TEST() runs only where unit_run() does: it knows the tests of its own file.
+stranded() {
+	grep -rlE '^[A-Z_]*TEST[A-Z_]*\(' tests --include='*.c' | xargs grep -L 'unit_run(' | sed 's/$/ has tests and no unit_run()/'
+	grep -rnE 'cmocka_(unit_test|run_group)' tests --include='*.c'
+}
+
 # Words that the glossary of HACKING.md replaces, and names that readers do not have.
 jargon() {
 	grep -rnwE "in ha""nd|company|grow_up|be_young|berth|deaf|recall|of the contr""act" src
@@ -65,5 +71,6 @@ silent 'no blanks at ends of lines' blanks
 silent 'no line of C is too long' wide
 silent 'every C file opens by saying what it is' opening
 silent 'comments refer to files that exist' dangling
+silent 'unit_run() runs every test' stranded
 silent 'comments use the words of the glossary' jargon
 done_testing

@@ -531,13 +531,11 @@ static const char *const commands[] = {
 	"xack", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
 };
 
-static void
-test_denied(void **state)
+TEST(test_denied)
 {
 	size_t i, k;
 	int refused = 0;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k < ARRAY_LEN(commands); k++) {
 			begin(&paths[i]);
@@ -608,26 +606,22 @@ refused_whole(const struct path *p, const char *command)
 	end();
 }
 
-static void
-test_refused_whole(void **state)
+TEST(test_refused_whole)
 {
 	size_t i, k;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k < ARRAY_LEN(commands); k++)
 			refused_whole(&paths[i], commands[k]);
 	}
 }
 
-static void
-test_wrong_types(void **state)
+TEST(test_wrong_types)
 {
 	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
 	char fault[64];
 	size_t i, k, m;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		for (k = 0; k <= KEY_STATS; k++) {
 			for (m = 0; m < ARRAY_LEN(makes); m++) {
@@ -677,13 +671,11 @@ drain(void)
 }
 
 /* Who drains a full Redis is never refused; producers are. */
-static void
-test_maxmemory(void **state)
+TEST(test_maxmemory)
 {
 	redisReply *r;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_LEN(paths); i++) {
 		begin(&paths[i]);
 		rig_do(&rig, "CONFIG SET maxmemory 100000");
@@ -705,33 +697,40 @@ test_maxmemory(void **state)
 }
 
 static int
-of_a_stream(void **state)
+of_a_stream(void **state UNUSED)
 {
-	(void)state;
 	rig_connect(&rig, "");
 	rig.consumer = "host-orders";
 	return 0;
 }
 
-#define STREAM(f) { .name = #f "_of_a_stream", .test_func = f, .setup_func = of_a_stream }
+TEST_WITH(test_denied_of_a_stream, of_a_stream, NULL)
+{
+	test_denied(state);
+}
+
+TEST_WITH(test_refused_whole_of_a_stream, of_a_stream, NULL)
+{
+	test_refused_whole(state);
+}
+
+TEST_WITH(test_wrong_types_of_a_stream, of_a_stream, NULL)
+{
+	test_wrong_types(state);
+}
+
+TEST_WITH(test_maxmemory_of_a_stream, of_a_stream, NULL)
+{
+	test_maxmemory(state);
+}
 
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_denied),
-		cmocka_unit_test(test_refused_whole),
-		cmocka_unit_test(test_wrong_types),
-		cmocka_unit_test(test_maxmemory),
-		STREAM(test_denied),
-		STREAM(test_refused_whole),
-		STREAM(test_wrong_types),
-		STREAM(test_maxmemory),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;
 }

@@ -62,6 +62,7 @@ unit_number(void)
 static struct CMUnitTest unit_tests[UNIT_TESTS_MAX];
 static int		 unit_lines[UNIT_TESTS_MAX];	/* where each is defined */
 static size_t		 unit_count;
+static size_t		 unit_left_out;			/* they need root */
 
 /* Adds a test in the order of lines: the order of constructors is the compiler's. */
 static inline void
@@ -81,19 +82,28 @@ unit_add(int line, struct CMUnitTest test)
 
 /*
  * TEST(test_x) { ... } defines a test, and has unit_run() run it.  TEST_WITH() names its
- * setup and its teardown too, NULL: none; they get the same void **state.
+ * setup and its teardown too, NULL: none; they get the same void **state.  A ROOT_TEST runs
+ * only as root.
  */
-#define TEST_WITH(name, setup, teardown)					\
+#define TEST_WITH(name, setup, teardown)	TEST_IF(true, name, setup, teardown)
+#define TEST(name)				TEST_WITH(name, NULL, NULL)
+#define ROOT_TEST_WITH(name, setup, teardown)	\
+	TEST_IF(geteuid() == 0, name, setup, teardown)
+#define ROOT_TEST(name)				ROOT_TEST_WITH(name, NULL, NULL)
+
+#define TEST_IF(runs, name, setup, teardown)					\
 	static void name(void **);						\
 	static void __attribute__((__constructor__))				\
 	name##_add(void)							\
 	{									\
-		unit_add(__LINE__, (struct CMUnitTest){				\
-		    #name, name, setup, teardown, NULL });			\
+		if (!(runs))							\
+			unit_left_out++;					\
+		else								\
+			unit_add(__LINE__, (struct CMUnitTest){			\
+			    #name, name, setup, teardown, NULL });		\
 	}									\
 	static void								\
 	name(void **state UNUSED)
-#define TEST(name)	TEST_WITH(name, NULL, NULL)
 
 /*
  * Runs the tests of this file, between the setup and the teardown of all; returns main()'s
@@ -102,7 +112,13 @@ unit_add(int line, struct CMUnitTest test)
 static inline int
 unit_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
+	if (unit_count == 0 && unit_left_out > 0) {
+		printf("1..0 # SKIP all tests need root\n");
+		return 0;
+	}
 	unit_seed();
+	if (unit_left_out > 0)
+		printf("# left out: %zu tests that need root\n", unit_left_out);
 	return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
 }
 
