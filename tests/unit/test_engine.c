@@ -4,7 +4,6 @@
  * drains in milliseconds.
  */
 #include <errno.h>
-#include <time.h>
 #include "unit.h"
 
 #include "base/log.h"
@@ -689,11 +688,9 @@ random_end(struct message *msg, void *arg)
 /* Whatever handlers do, everything is acked or dead in the end, and slots add up. */
 TEST(random_handlers_finish_everything)
 {
-	unsigned seed = (unsigned)time(NULL);
 	struct world w;
 
-	print_message("# seed %u\n", seed);
-	srand(seed);
+	srand((unsigned)unit_random());
 	world_begin(&w, random_end);
 	push(&w, 200);
 	world_start(&w);
