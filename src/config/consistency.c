@@ -236,7 +236,8 @@ check_message(struct draft *d, const struct draft_section *s, const struct queue
 
 	if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
 		finding_error(&d->findings, draft_place(s, "message"), "the messages of queue "
-		    "\"%s\" are ids: 1 to %d bytes without control characters", q->name, MESSAGE_ID_MAX);
+		    "\"%s\" are ids: 1 to %d bytes without control characters", q->name,
+		    MESSAGE_ID_MAX);
 	else if (len > q->message_max)
 		finding_error(&d->findings, draft_place(s, "message"), "the message is longer than "
 		    "message_max of queue \"%s\"", q->name);

@@ -141,8 +141,8 @@ server_look(struct view *v, void *arg)
 	*v = (struct view){
 		.config = s->config, .instance = s->instance, .state = state_names[s->state],
 		.started = s->heartbeat.started, .reload_failed = s->reload_failed,
-		.conn = s->conn, .redis_error = redis_log_error(&s->redis_log), .dispatcher = s->dispatcher,
-		.schedules = s->schedules,
+		.conn = s->conn, .redis_error = redis_log_error(&s->redis_log),
+		.dispatcher = s->dispatcher, .schedules = s->schedules,
 		.consumers = s->consumers, .nconsumers = s->nconsumers,
 	};
 }
