@@ -29,6 +29,7 @@ static const struct {
 	    "Results refused because another delivery had begun." },
 	[STAT_RESCUED] = { "rescued",
 	    "Messages pushed again from memory after Redis lost them." },
+	[STAT_PUSHED] = { "pushed", "Messages that acked deliveries handed over to other queues." },
 	[STAT_TIMEOUTS] = { "timeouts", "Handlers ended at time_limit." },
 	[STAT_OUTPUT_CUT] = { "output_cut",
 	    "Deliveries whose output passed output_limit." },

@@ -22,6 +22,7 @@ enum stat {
 	STAT_DROPPED,		/* entries without a payload; messages given up unrun */
 	STAT_STALE,		/* results refused: another delivery had begun */
 	STAT_RESCUED,		/* pushed again from memory after Redis lost them */
+	STAT_PUSHED,		/* messages that acked deliveries handed over */
 	STAT_TIMEOUTS,		/* handlers ended at time_limit */
 	STAT_OUTPUT_CUT,	/* deliveries whose output passed output_limit */
 	STAT_LEFTOVERS,		/* deliveries that left processes running */

@@ -214,15 +214,86 @@ check_lease(struct draft *d, const struct draft_section *s)
 		    units_duration(timeout, b));
 }
 
+/* -- hand-over ---------------------------------------------------------------------- */
+
+static bool
+lists(const struct queue_config *q, const char *name)
+{
+	size_t i;
+
+	for (i = 0; q->pushes[i] != NULL; i++) {
+		if (strcmp(q->pushes[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+check_push(struct draft *d, const struct draft_section *s, const char *name)
+{
+	const struct place *at = draft_place(s, "pushes");
+	const struct queue_config *to = config_queue(d->config, name);
+
+	if (to == NULL)
+		finding_error(&d->findings, at, "pushes names \"%.60s\", and there is no queue of "
+		    "this name: add queue \"%.60s\" { concurrency = 0 } if others consume it",
+		    name, name);
+	else if (to->kind != KIND_ACK)
+		finding_error(&d->findings, at, "pushes names \"%s\", a queue of kind \"%s\": "
+		    "handlers can push to queues of kind \"%s\" only", name, kind_name(to->kind),
+		    kind_name(KIND_ACK));
+	else if (to == s->queue)
+		finding_warn(&d->findings, at, "queue \"%s\" pushes to itself: its messages may "
+		    "never end", name);
+}
+
+static void
+check_pushes(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	const struct place *at = draft_place(s, "output");
+	const char *output = config_output_queue(q);
+	size_t i;
+
+	if (output != NULL && q->mode == MODE_PERSISTENT)
+		finding_error(&d->findings, at, "output = \"%s\" has no meaning with mode "
+		    "\"persistent\", whose standard output has answers: let the handler write "
+		    "\"N push %s MESSAGE\"", q->output, output);
+	else if (output != NULL && !kind_has(q->kind, TRAIT_LEASES))
+		finding_error(&d->findings, at, "output = \"%s\" has no meaning with kind \"%s\", "
+		    "which does not keep its messages", q->output, kind_name(q->kind));
+	else if (output != NULL && draft_is_sound(s, "pushes") && !lists(q, output))
+		finding_error(&d->findings, at, "output = \"%s\", and pushes does not list "
+		    "\"%s\": write pushes = {\"%s\"}", q->output, output, output);
+	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))
+		return;
+	for (i = 0; q->pushes[i] != NULL; i++)
+		check_push(d, s, q->pushes[i]);
+}
+
+/* -- a queue ------------------------------------------------------------------------ */
+
+static void
+check_has_command(struct draft *d, const struct draft_section *s)
+{
+	if (!s->named || s->open || !config_consumes(s->queue))
+		return;
+	if (draft_setting(s, "command") == NULL)
+		finding_error(&d->findings, &s->at, "queue \"%s\" has no command: write "
+		    "command = {\"/path/to/command\"}", s->name);
+	else if (s->queue->command[0] == NULL && draft_is_sound(s, "command"))
+		finding_error(&d->findings, draft_place(s, "command"), "the command is empty: "
+		    "write {\"/path/to/command\", \"argument\"}");
+}
+
 static void
 check_queue(struct draft *d, const struct draft_section *s)
 {
 	check_channels(d, s);
-	if (s->named && !s->open && draft_setting(s, "command") == NULL)
-		finding_error(&d->findings, &s->at, "queue \"%s\" has no command: write "
-		    "command = {\"/path/to/command\"}", s->name);
+	check_has_command(d, s);
 	check_backoff(d, s);
 	check_lease(d, s);
+	check_pushes(d, s);
 }
 
 /* -- schedules --------------------------------------------------------------------- */

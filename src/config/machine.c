@@ -220,6 +220,8 @@ check_queue(struct draft *d, const struct draft_section *s, struct lookup *k,
 {
 	const struct queue_config *q = s->queue;
 
+	if (!config_consumes(q))
+		return;
 	if (!(r->privileged ? check_root_identity(d, s, r) : check_own_identity(d, s, r)))
 		return;
 	find_identity(k, q, r);

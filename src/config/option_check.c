@@ -11,6 +11,7 @@
 #include "base/listen_socket.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "policy/config.h"
 #include "policy/cron.h"
 #include "policy/message.h"
 #include "policy/rate.h"
@@ -154,6 +155,20 @@ check_target(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 		return 0;
 	return util_cause(cause, "target \"%.60s\": write \"stderr\", \"syslog\", "
 	    "or the absolute path of a file", value);
+}
+
+/* "log", "none", "push:QUEUE". */
+int
+check_output(const char *value, size_t i, size_t n, char **cause)
+{
+	size_t push = strlen(CONFIG_OUTPUT_PUSH);
+
+	if (strcmp(value, "log") == 0 || strcmp(value, "none") == 0)
+		return 0;
+	if (strncmp(value, CONFIG_OUTPUT_PUSH, push) == 0 && value[push] != '\0')
+		return check_word(value, i, n, cause);
+	return util_cause(cause, "output \"%.60s\": write \"log\", \"none\", or "
+	    "\"push:QUEUE\" with the name of a queue", value);
 }
 
 /* "100/s", "5/m", "1000/h", "1/d"; "" for none. */

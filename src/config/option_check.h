@@ -9,7 +9,7 @@
 #include "config/options.h"
 
 option_check_fn	check_command, check_cron, check_env, check_group, check_key, check_listen,
-		check_name, check_rate, check_servers, check_target, check_tls;
+		check_name, check_output, check_rate, check_servers, check_target, check_tls;
 option_check_fn	check_path;		/* absolute, or "" */
 option_check_fn	check_root;		/* absolute, never "" */
 option_check_fn	check_timezone;		/* the form; see zone_check() for its existence */

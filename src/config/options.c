@@ -33,7 +33,6 @@ static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const notifications[] = { "check", "set", NULL };
 static const char *const pops[] = { "right", "left", NULL };
 static const char *const framings[] = { "length", "line", NULL };
-static const char *const outputs[] = { "log", "none", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static const struct option options[] = {
@@ -109,7 +108,6 @@ static const struct option options[] = {
 
 	/* What is run. */
 	QUEUE(command, STRINGS, "", .check = check_command, .flags = OPTION_BRACES,
-	    .missing = "the command is empty: write {\"/path/to/command\", \"argument\"}",
 	    .help = "the command and its arguments"),
 	QUEUE(mode, CHOICE, "exec", .choices = config_modes,
 	    .help = "exec: one process per message; persistent: a process takes many"),
@@ -146,16 +144,21 @@ static const struct option options[] = {
 	    .help = "processes of its user, all programs together"),
 	QUEUE(limit_core, LIMIT_SIZE, "inherit", .max = 1024 * TIB,
 	    .help = "size of core dumps"),
-	QUEUE(output, CHOICE, "log", .choices = outputs,
-	    .help = "where standard output and standard error go"),
+	QUEUE(output, STRING, "log", .check = check_output,
+	    .help = "where output goes: log, none, or push:QUEUE: stdout to that queue"),
 	QUEUE(output_limit, SIZE, "1M", .max = TIB,
 	    .help = "output of one delivery that is logged"),
 	QUEUE(leftovers, CHOICE, "kill", .choices = leftovers,
 	    .help = "what to do with processes that outlive the command"),
+	QUEUE(pushes, STRINGS, "", .check = check_word, .flags = OPTION_BRACES,
+	    .trait = TRAIT_LEASES,
+	    .help = "the queues that its handlers may push to"),
+	QUEUE(push_max, INT, "1000", .min = 1, .max = CONFIG_PUSH_MAX, .trait = TRAIT_LEASES,
+	    .help = "messages that the handler of one message may push"),
 
 	/* How many, and who first. */
-	QUEUE(concurrency, INT, "1", .min = 1, .max = 10000,
-	    .help = "messages of this queue in flight at once, this daemon"),
+	QUEUE(concurrency, INT, "1", .max = 10000,
+	    .help = "messages in flight at once, this daemon; 0: others consume the queue"),
 	QUEUE(fleet_concurrency, INT, "0", .max = MILLION, .trait = TRAIT_LEASES,
 	    .help = "messages of this queue in flight at once, all daemons; 0: no limit"),
 	QUEUE(rate, STRING, "", .check = check_rate, .trait = TRAIT_LEASES,

@@ -319,6 +319,14 @@ consumer_lost(struct message *msg, void *arg)
 		handler_stop(w->run, STOP_LOST);
 }
 
+/* The messages that a delivery hands over are in their queues. */
+static void
+consumer_pushed(struct consumer *c, const struct message *msg, const struct result *r)
+{
+	c->stats.n[STAT_PUSHED] += pushes_count(r->pushes);
+	event_log_pushed(msg, r);
+}
+
 /* Redis has confirmed: now it is true, so now it is logged and counted. */
 static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
@@ -339,12 +347,16 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 		c->stats.n[of_verdict[v->op]]++;
 		if (v->failed)
 			c->stats.n[STAT_FAILED]++;
+		if (v->op == VERDICT_ACK && r->pushes != NULL)
+			consumer_pushed(c, msg, r);
 		break;
 	case SETTLED_STALE:
 		c->stats.n[STAT_STALE]++;
 		break;
 	case SETTLED_RESCUED:
 		c->stats.n[STAT_RESCUED]++;
+		if (v->op == VERDICT_ACK && r->pushes != NULL)
+			consumer_pushed(c, msg, r);
 		break;
 	case SETTLED_DROPPED:
 		c->stats.n[v->failed ? STAT_FAILED : STAT_DROPPED]++;

@@ -165,6 +165,20 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 }
 
 void
+event_log_pushed(const struct message *msg, const struct result *r)
+{
+	struct log_ctx ctx = ctx_of(msg, r->pid);
+	const struct pushes_target *t;
+	size_t i;
+
+	for (i = 0; i < pushes_targets(r->pushes); i++) {
+		t = pushes_target(r->pushes, i);
+		log_event(LOG_LV_DEBUG, "pushed", &ctx, LF_STR("to", t->queue->name),
+		    LF_INT("count", (int64_t)t->count));
+	}
+}
+
+void
 event_log_ticked(const struct queue_config *cfg, const struct tick_report *t)
 {
 	if (t->requeued > 0)

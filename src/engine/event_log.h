@@ -16,6 +16,8 @@
 void	 event_log_delivered(const struct message *);
 void	 event_log_settled(const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
+/* An acked delivery's messages are in their queues. */
+void	 event_log_pushed(const struct message *, const struct result *);
 void	 event_log_ticked(const struct queue_config *, const struct tick_report *);
 void	 event_log_paused(const struct queue_config *, bool, const char *why);
 void	 event_log_limited(const struct queue_config *, const char *reason);

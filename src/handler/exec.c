@@ -62,6 +62,7 @@ struct exec_run {
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
 	struct output_pair	 output;
+	struct pushes		*pushes;	/* owned; NULL: none so far */
 	struct defer		 defer;		/* to be failed, or freed */
 	int			 error;		/* valid in FAILED, as is step (static) */
 	const char		*step;
@@ -129,6 +130,7 @@ run_free(struct exec_run *r)
 	timer_stop(&r->timer);
 	subprocess_done(&r->process);
 	output_done(&r->output);
+	pushes_free(r->pushes);
 	free(r);
 	if (TAILQ_EMPTY(&h->runs))
 		handler_closed(&h->base);
@@ -192,6 +194,8 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 	timer_stop(&r->timer);
 	leave_unread(r);
 	output_drain(&r->output);
+	output_end_collect(&r->output);
+	result_take_pushes(&result, &r->pushes);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
 	if (output_is_open(&r->output)) {
@@ -317,7 +321,7 @@ open_fds(struct exec_run *r, int fd[3])
 		return -1;
 	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
 		return -1;
-	if (exec_of(r)->base.cfg->output == OUTPUT_NONE)
+	if (config_drops_output(exec_of(r)->base.cfg))
 		return 0;
 	r->step = "pipe";
 	for (i = 1; i < 3; i++) {
@@ -401,6 +405,8 @@ exec_start(struct handler *handler, struct message *msg)
 	    output_ended);
 	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
+	if (config_output_queue(h->base.cfg) != NULL)
+		output_collect(&r->output, msg, &r->pushes);
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
 	if (start_process(r) == 0)
 		begin(r);

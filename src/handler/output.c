@@ -13,6 +13,7 @@
 #include "handler/output.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -20,6 +21,7 @@
 #define READ_LINES	((size_t)8 * 1024)
 #define READ_WASTE	((size_t)64 * 1024)
 #define DRAIN_MAX	((size_t)128 * 1024)	/* a full pipe, twice */
+#define COLLECT_MAX	(2 * PUSHES_BYTES)	/* the largest pipe of a user, twice */
 
 /* -- handing out ------------------------------------------------------------------ */
 
@@ -36,6 +38,56 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 		    LF_INT("fd", s->number), LF_MEM("line", p, n));
 }
 
+/* -- collecting messages ----------------------------------------------------------- */
+
+/* Lines of this stream are messages for a queue, or were. */
+static bool
+stream_collects(const struct output_stream *s)
+{
+	return s->number == 1 && (s->output->msg != NULL || s->output->collected);
+}
+
+static void
+message_came(const char *p, size_t n, bool cut, void *arg)
+{
+	struct output_stream *s = arg;
+	struct output_pair *o = s->output;
+	const char *name;
+
+	if (o->collected || n == 0)
+		return;
+	name = config_output_queue(o->msg->cfg);
+	if (cut)
+		pushes_add_too_long(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name));
+	else
+		pushes_add(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name), p, n);
+}
+
+void
+output_collect(struct output_pair *o, const struct message *msg, struct pushes **pushes)
+{
+	struct output_stream *s = &o->stream[0];
+
+	o->msg = msg;
+	o->pushes = pushes;
+	line_done(&s->line);
+	line_init(&s->line, pushes_longest(msg->config, config_output_queue(msg->cfg)) + 1,
+	    message_came, s);
+}
+
+void
+output_end_collect(struct output_pair *o)
+{
+	if (o->msg == NULL)
+		return;
+	line_end(&o->stream[0].line);
+	o->collected = true;
+	o->msg = NULL;
+	o->pushes = NULL;
+}
+
+/* -- the limit ----------------------------------------------------------------------- */
+
 static void
 pass_limit(struct output_pair *o)
 {
@@ -43,8 +95,10 @@ pass_limit(struct output_pair *o)
 	size_t i;
 
 	o->cut = true;
-	for (i = 0; i < ARRAY_LEN(o->stream); i++)
-		line_end(&o->stream[i].line);
+	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+		if (!stream_collects(&o->stream[i]))
+			line_end(&o->stream[i].line);
+	}
 	if (h->events->output_cut != NULL)
 		h->events->output_cut(&o->ctx, h->arg);
 	else
@@ -70,6 +124,10 @@ bytes_came(struct output_stream *s, const char *p, size_t n)
 	struct output_pair *o = s->output;
 	size_t take = n < o->left ? n : (size_t)o->left;
 
+	if (stream_collects(s)) {
+		line_feed(&s->line, p, n);
+		return;
+	}
 	if (s->number == 2)
 		keep_tail(&o->tail, p, n);
 	if (o->cut)
@@ -108,7 +166,7 @@ stream_read(struct output_stream *s)
 
 	do {
 		n = read(s->fd, bytes,
-		    s->output->cut ? READ_WASTE : READ_LINES);
+		    s->output->cut || stream_collects(s) ? READ_WASTE : READ_LINES);
 	} while (n == -1 && errno == EINTR);
 	if (n > 0)
 		bytes_came(s, bytes, (size_t)n);
@@ -128,19 +186,30 @@ stream_ready(int what UNUSED, void *arg)
 		o->eof(o);
 }
 
+/* All messages that are in the pipe must be found: more than it could hold is a fault. */
+static void
+stream_drain(struct output_stream *s)
+{
+	struct output_pair *o = s->output;
+	size_t n, total, max = stream_collects(s) ? COLLECT_MAX : DRAIN_MAX;
+
+	for (total = 0; s->fd != -1 && total < max; total += n) {
+		n = stream_read(s);
+		if (n == 0)
+			return;
+	}
+	if (s->fd != -1 && stream_collects(s) && o->msg != NULL)
+		message_came("\n", 1, true, s);
+}
+
 void
 output_drain(struct output_pair *o)
 {
 	bool was_open = output_is_open(o);
-	size_t i, n, total;
+	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
-		for (total = 0; o->stream[i].fd != -1 && total < DRAIN_MAX; total += n) {
-			n = stream_read(&o->stream[i]);
-			if (n == 0)
-				break;
-		}
-	}
+	for (i = 0; i < ARRAY_LEN(o->stream); i++)
+		stream_drain(&o->stream[i]);
 	if (was_open && !output_is_open(o))
 		o->eof(o);
 }

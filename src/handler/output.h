@@ -15,6 +15,7 @@
 #include "handler/handler.h"
 #include "loop/io.h"
 #include "loop/line.h"
+#include "policy/pushes.h"
 
 #define OUTPUT_LINE_MAX	((size_t)8 * 1024)
 #define OUTPUT_TAIL	((size_t)4 * 1024)
@@ -39,6 +40,9 @@ struct output_pair {
 	bool			 cut;		/* the limit was passed */
 	/* private: */
 	struct output_stream	 stream[2];	/* stdout, stderr */
+	const struct message	*msg;		/* output_collect(); NULL: lines are logged */
+	struct pushes		**pushes;
+	bool			 collected;	/* output_end_collect() */
 	struct buf		 tail;		/* of stderr; up to twice OUTPUT_TAIL */
 	uint64_t		 left;		/* of the limit */
 };
@@ -55,6 +59,15 @@ void	output_init(struct output_pair *, struct loop *, const struct handler *,
  * child and close.  0, or -1 with errno.
  */
 int	output_open(struct output_pair *, int number, int *child_end) MUSTCHECK;
+
+/*
+ * Lines of stream 1 are messages for the queue that cfg->output names: they go to *pushes,
+ * without the limit, and no event tells of them.  Empty lines are skipped.  The message must
+ * stay until output_end_collect(), which also takes a last line without newline; what comes
+ * after it is dropped.
+ */
+void	output_collect(struct output_pair *, const struct message *, struct pushes **pushes);
+void	output_end_collect(struct output_pair *);
 
 /*
  * The loop reads what comes from now on.  Before it only output_drain() reads,

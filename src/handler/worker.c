@@ -538,7 +538,7 @@ open_fds(struct worker *w, int fd[3])
 {
 	if (feeder_open(&w->feeder, &fd[0]) == -1 || open_stdout(w, &fd[1]) == -1)
 		return -1;
-	if (w->cfg->output == OUTPUT_NONE)
+	if (config_drops_output(w->cfg))
 		return 0;
 	if (output_open(&w->output, 2, &fd[2]) == -1)
 		return -1;

@@ -31,6 +31,8 @@ queue_config_free(struct queue_config *q)
 	strings_free(q->keys);
 	strings_free(q->match);
 	strings_free(q->command);
+	strings_free(q->pushes);
+	free(q->output);
 	free(q->rate);
 	free(q->user);
 	free(q->group);
@@ -140,6 +142,26 @@ config_push_command(const struct queue_config *q)
 		break;
 	}
 	return config_pops_left(q) ? "RPUSH" : "LPUSH";
+}
+
+bool
+config_consumes(const struct queue_config *q)
+{
+	return q->concurrency > 0;
+}
+
+const char *
+config_output_queue(const struct queue_config *q)
+{
+	size_t n = strlen(CONFIG_OUTPUT_PUSH);
+
+	return strncmp(q->output, CONFIG_OUTPUT_PUSH, n) == 0 ? q->output + n : NULL;
+}
+
+bool
+config_drops_output(const struct queue_config *q)
+{
+	return strcmp(q->output, "none") == 0;
 }
 
 unsigned

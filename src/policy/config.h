@@ -24,12 +24,13 @@
 
 enum mode { MODE_EXEC, MODE_PERSISTENT };
 enum framing { FRAMING_LENGTH, FRAMING_LINE };
-enum output { OUTPUT_LOG, OUTPUT_NONE };	/* NONE: /dev/null, and no tail of stderr */
 enum pop { POP_RIGHT, POP_LEFT };	/* the end of the list that messages are taken from */
 enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
 
 #define CONFIG_LIMIT_INHERIT	((uint64_t)-1)
+#define CONFIG_OUTPUT_PUSH	"push:"	/* output: before a queue's name */
+#define CONFIG_PUSH_MAX		10000	/* the highest push_max */
 
 struct queue_config {
 	char		 *name;		/* the section's title */
@@ -52,7 +53,8 @@ struct queue_config {
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
-	int		  concurrency;	/* messages in flight at once, this daemon; >= 1 */
+	/* Messages in flight at once, this daemon; 0: others consume it, see config_consumes(). */
+	int		  concurrency;
 	int		  fleet_concurrency; /* 0: no limit */
 	char		 *rate;		/* "": no limit; "100/s" */
 	int		  priority;	/* higher first when max_handlers is short */
@@ -84,9 +86,12 @@ struct queue_config {
 	uint64_t	  limit_core;	/* bytes */
 	char		**env;		/* "NAME=value", NULL-terminated */
 	char		 *env_file;
-	enum output	  output;
+	/* "log"; "none": /dev/null, and no tail of stderr; "push:NAME" */
+	char		 *output;
 	uint64_t	  output_limit;	/* bytes per delivery */
 	enum leftovers	  leftovers;
+	char		**pushes;	/* names of queues that handlers push to; NULL-terminated */
+	int		  push_max;	/* messages that one delivery may push */
 
 	/* mode = "persistent" */
 	enum framing	  framing;
@@ -152,6 +157,12 @@ const struct queue_config *config_queue(const struct config *, const char *name)
 bool		 config_pops_left(const struct queue_config *);
 /* The command by which producers push a message: "LPUSH". */
 const char	*config_push_command(const struct queue_config *);
+/* False: the queue is declared for others, which consume it.  It may have no command. */
+bool		 config_consumes(const struct queue_config *);
+/* The queue that takes each line of standard output as a message; NULL: none. */
+const char	*config_output_queue(const struct queue_config *);
+/* Whether a handler's output goes to /dev/null. */
+bool		 config_drops_output(const struct queue_config *);
 /* How many messages of a queue may be in flight at once, this daemon. */
 unsigned	 config_most(const struct queue_config *);
 

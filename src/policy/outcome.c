@@ -49,6 +49,8 @@ result_done(struct result *r)
 {
 	free(r->answer);
 	free(r->error_tail);
+	pushes_free(r->pushes);
+	r->pushes = NULL;
 	r->answer = NULL;
 	r->error_tail = NULL;
 	r->error_len = 0;
@@ -60,6 +62,25 @@ result_move(struct result *r, struct result *from)
 	*r = *from;
 	from->answer = from->error_tail = NULL;
 	from->error_len = 0;
+	from->pushes = NULL;
+}
+
+void
+result_take_pushes(struct result *r, struct pushes **pushes)
+{
+	const char *fault = pushes_fault(*pushes);
+	bool counts = r->stop == STOP_NONE && (r->end == END_EXIT || r->end == END_ANSWER);
+
+	if (counts && fault != NULL && r->said != SAID_WRONG) {
+		r->said = SAID_PUSHES;
+		free(r->answer);
+		r->answer = xstrdup(fault);
+	}
+	if (counts && fault == NULL)
+		r->pushes = *pushes;
+	else
+		pushes_free(*pushes);
+	*pushes = NULL;
 }
 
 bool

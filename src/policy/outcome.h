@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "policy/config.h"
 #include "policy/message.h"
+#include "policy/pushes.h"
 #include "policy/statement.h"
 
 /* Why rqd signalled a delivery.  Stored before the signal is sent. */
@@ -58,6 +59,8 @@ struct result {
 	char		*answer;	/* the words that came with said; owned; or NULL */
 	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
+	/* What it hands over if its verdict is an ack; owned; NULL: nothing. */
+	struct pushes	*pushes;
 	pid_t		 pid;		/* 0: never started */
 	usec_t		 duration;	/* from start to exit; 0: never started */
 	bool		 output_cut;	/* passed output_limit */
@@ -68,6 +71,8 @@ void	result_done(struct result *);	/* frees what it owns */
 bool	result_has_words(const struct result *);
 /* Moves what from owns to the first one, which must own nothing. */
 void	result_move(struct result *, struct result *from);
+/* What the handler hands over, which may be a fault (SAID_PUSHES); *pushes is NULL after. */
+void	result_take_pushes(struct result *, struct pushes **pushes);
 
 /* Why a message was retried, buried or given back; logs and QDEAD hold reason_name(). */
 enum reason {

@@ -295,6 +295,8 @@ leased_refusals_over(struct leased *a)
 	a->refusing = false;
 	leased_complain(a, LEASED_SETTLE, NULL);
 	leased_complain(a, LEASED_RESCUE, NULL);
+	leased_complain(a, LEASED_HAND_OVER, NULL);
+	leased_complain(a, LEASED_HAND_OVER_LOST, NULL);
 	a->queue.events->ticked(&report, a->queue.arg);
 }
 

@@ -15,6 +15,7 @@ static const char *const leased_role_names[LEASED_SCRIPTS] = {
 	[LEASED_POP] = "pop", [LEASED_SETTLE] = "settle", [LEASED_RENEW] = "renew",
 	[LEASED_TICK] = "tick", [LEASED_ARM] = "arm", [LEASED_MINE] = "mine",
 	[LEASED_RESCUE] = "rescue", [LEASED_BODY] = "body",
+	[LEASED_HAND_OVER] = "hand_over", [LEASED_HAND_OVER_LOST] = "hand_over_lost",
 };
 
 void
@@ -110,8 +111,10 @@ leased_words(const struct leased *a, const struct call *call, struct words *w)
 static bool
 leased_is_bulky(const struct leased *a, const struct call *call, const struct words *w)
 {
-	return call->script == LEASED_BODY || (call->script == LEASED_RESCUE &&
-	    a->env->bulk != NULL && w->bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
+	bool rescue = call->script == LEASED_RESCUE || call->script == LEASED_HAND_OVER_LOST;
+
+	return call->script == LEASED_BODY || (rescue && a->env->bulk != NULL &&
+	    w->bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
 }
 
 void

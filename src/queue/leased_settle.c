@@ -4,6 +4,7 @@
 #include "queue/leased_private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* -- what the scripts are told ---------------------------------------------- */
@@ -76,6 +77,76 @@ leased_add_result(struct words *w, const struct delivery *d)
 	leased_add_answer(w, &d->result);
 }
 
+/* -- what is handed over ------------------------------------------------------ */
+
+/* The keys of queues that one call pushes to, each once; borrowed. */
+struct leased_targets {
+	const char	**keys;		/* owned */
+	size_t		  n;
+};
+
+/* Its number among them, from 1 on.  Two configurations may name one key. */
+static size_t
+leased_target_number(struct leased_targets *t, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < t->n; i++) {
+		if (strcmp(t->keys[i], key) == 0)
+			return i + 1;
+	}
+	t->keys = xreallocarray(t->keys, t->n + 1, sizeof(*t->keys));
+	t->keys[t->n++] = key;
+	return t->n;
+}
+
+/* Adds the keys to a call's, which must have no other words yet. */
+static void
+leased_add_targets(const struct delivery_batch *b, struct leased_targets *t, struct words *w)
+{
+	size_t i, k;
+
+	for (i = 0; i < b->n; i++) {
+		for (k = 0; k < pushes_targets(b->v[i]->result.pushes); k++)
+			(void)leased_target_number(t,
+			    pushes_target(b->v[i]->result.pushes, k)->queue->key);
+	}
+	for (i = 0; i < t->n; i++)
+		words_key(w, t->keys[i], strlen(t->keys[i]));
+}
+
+/* N, then N times TARGET COUNT MESSAGE ... */
+static void
+leased_add_pushes(const struct pushes *p, struct leased_targets *t, struct words *w)
+{
+	const struct pushes_target *target;
+	const char *message;
+	size_t i, at, len;
+
+	words_fmt(w, "%zu", pushes_targets(p));
+	for (i = 0; i < pushes_targets(p); i++) {
+		target = pushes_target(p, i);
+		words_fmt(w, "%zu", leased_target_number(t, target->queue->key));
+		words_fmt(w, "%zu", target->count);
+		at = 0;
+		while ((message = pushes_next(p, i, &at, &len)) != NULL)
+			words_mem(w, message, len);
+	}
+}
+
+/* The queues that it was pushed to may be this daemon's: they need not wait for Redis' word. */
+static void
+leased_report_pushed(const struct leased *a, const struct delivery *d)
+{
+	const char *key;
+	size_t i;
+
+	for (i = 0; i < pushes_targets(d->result.pushes); i++) {
+		key = pushes_target(d->result.pushes, i)->queue->key;
+		watch_note_change(a->env->watch, key, strlen(key));
+	}
+}
+
 /* -- settle ----------------------------------------------------------------- */
 
 enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIRST };	/* an answer for each from there */
@@ -84,7 +155,7 @@ static void
 leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	bool complained = a->complained[LEASED_SETTLE];
+	bool complained = a->complained[call->script];
 	size_t i, good = 0, refused = 0;
 	const char *text;
 	double now;
@@ -94,7 +165,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	if (reply_len(reply) != call->batch.n + SETTLE_FIRST) {
-		settler_refused(a->settler, &call->batch, leased_failed(a, LEASED_SETTLE, reply));
+		settler_refused(a->settler, &call->batch, leased_failed(a, call->script, reply));
 		return;
 	}
 	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
@@ -102,6 +173,8 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, SETTLE_FIRST + i), NULL);
+		if (call->script == LEASED_HAND_OVER)
+			leased_report_pushed(a, call->batch.v[i]);
 		if (!settler_answer(a->settler, &call->batch, i, text != NULL ? text : "error"))
 			refused++;
 		else if (text != NULL && strcmp(text, "ok") == 0)
@@ -110,7 +183,20 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	if (call->batch.over && refused == 0)
 		pops_set_noted(a->pops, false);
 	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
-		leased_complain(a, LEASED_SETTLE, NULL);
+		leased_complain(a, call->script, NULL);
+}
+
+/* What both scripts that settle are given before the results. */
+static void
+leased_add_common(const struct leased *a, const struct call *call, struct words *w)
+{
+	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
+	words_add(w, a->env->host);
+	if (call->batch.over)
+		pops_add_name(a->pops, pops_last_number(a->pops), w);
+	else
+		words_add(w, "");
+	leased_words(a, call, w);
 }
 
 static void
@@ -122,16 +208,31 @@ leased_send_settle(struct leased *a, const struct delivery_batch *b, leased_answ
 
 	call->batch = *b;
 	leased_keys(a, call, &w);
-	words_fmt(&w, "%lld", (long long)a->cfg->dead_max);
-	words_add(&w, a->env->host);
-	if (b->over)
-		pops_add_name(a->pops, pops_last_number(a->pops), &w);
-	else
-		words_add(&w, "");
-	leased_words(a, call, &w);
+	leased_add_common(a, call, &w);
 	for (i = 0; i < b->n; i++)
 		leased_add_result(&w, b->v[i]);
 	leased_send(a, call, &w);
+}
+
+static void
+leased_send_hand_over(struct leased *a, const struct delivery_batch *b)
+{
+	struct call *call = leased_call_new(a, LEASED_HAND_OVER, leased_settled);
+	struct leased_targets targets = { 0 };
+	struct words w = { 0 };
+	size_t i;
+
+	call->batch = *b;
+	leased_keys(a, call, &w);
+	leased_add_targets(b, &targets, &w);
+	leased_add_common(a, call, &w);
+	for (i = 0; i < b->n; i++) {
+		words_mem(&w, b->v[i]->msg->tag, b->v[i]->taglen);
+		words_add(&w, b->v[i]->msg->token);
+		leased_add_pushes(b->v[i]->result.pushes, &targets, &w);
+	}
+	leased_send(a, call, &w);
+	free(targets.keys);
 }
 
 /* -- leaving ---------------------------------------------------------------- */
@@ -177,26 +278,56 @@ leased_rescued(struct leased *a, struct call *call, enum conn_answer answer,
 		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
 		return;
 	}
+	if (call->script == LEASED_HAND_OVER_LOST)
+		leased_report_pushed(a, d);
 	if (!settler_rescued(a->settler, d, text)) {
-		settler_refuse(a->settler, d, leased_failed(a, LEASED_RESCUE, reply));
+		settler_refuse(a->settler, d, leased_failed(a, call->script, reply));
 		return;
 	}
 	if (ledger_refused(a->ledger) == 0)
-		leased_complain(a, LEASED_RESCUE, NULL);
+		leased_complain(a, call->script, NULL);
 	if (strcmp(text, "there") != 0)
 		pops_saw_number(a->pops, number);
+}
+
+/* The number by which Redis knows a rescue that is sent again. */
+static void
+leased_add_number(const struct leased *a, const struct delivery *d, struct words *w)
+{
+	pops_add_name(a->pops, d->rescue_call, w);
+	words_fmt(w, "%" PRIu64, pops_last_number(a->pops));
+}
+
+static void
+leased_send_hand_over_lost(struct leased *a, const struct delivery_batch *b)
+{
+	struct call *call = leased_call_new(a, LEASED_HAND_OVER_LOST, leased_rescued);
+	const struct delivery *d = b->v[0];
+	struct leased_targets targets = { 0 };
+	struct words w = { 0 };
+
+	call->batch = *b;
+	leased_keys(a, call, &w);
+	leased_add_targets(b, &targets, &w);
+	words_mem(&w, d->msg->tag, d->taglen);
+	if (d->msg->payload != NULL)
+		words_mem(&w, d->msg->payload, d->msg->len);
+	else
+		words_add(&w, "");
+	leased_add_number(a, d, &w);
+	leased_add_pushes(d->result.pushes, &targets, &w);
+	leased_send(a, call, &w);
+	free(targets.keys);
 }
 
 static void
 leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 {
 	struct call *call = leased_call_new(a, LEASED_RESCUE, leased_rescued);
-	struct delivery *d = b->v[0];
+	const struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
 	struct words w = { 0 };
 
-	if (d->rescue_call == 0)
-		d->rescue_call = pops_next_number();
 	call->batch = *b;
 	leased_keys(a, call, &w);
 	words_add(&w, leased_is_later(&d->verdict) ? "retry" : leased_op_name(d->verdict.op));
@@ -214,10 +345,22 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 	leased_add_status(&w, &d->result);
 	leased_add_error(&w, &d->result);
 	leased_add_answer(&w, &d->result);
-	pops_add_name(a->pops, d->rescue_call, &w);
-	words_fmt(&w, "%" PRIu64, pops_last_number(a->pops));
+	leased_add_number(a, d, &w);
 	leased_words(a, call, &w);
 	leased_send(a, call, &w);
+}
+
+static void
+leased_begin_rescue(struct leased *a, const struct delivery_batch *b)
+{
+	struct delivery *d = b->v[0];
+
+	if (d->rescue_call == 0)
+		d->rescue_call = pops_next_number();
+	if (delivery_hands_over(d))
+		leased_send_hand_over_lost(a, b);
+	else
+		leased_send_rescue(a, b);
 }
 
 void
@@ -313,7 +456,9 @@ leased_flush(struct leased *a)
 	while ((what = settler_next(a->settler, may_rescue, leased_may_end(a), &b)) !=
 	    SETTLER_NOTHING) {
 		if (what == SETTLER_RESCUE)
-			leased_send_rescue(a, &b);
+			leased_begin_rescue(a, &b);
+		else if (what == SETTLER_HAND_OVER)
+			leased_send_hand_over(a, &b);
 		else
 			leased_send_settle(a, &b, leased_settled);
 	}

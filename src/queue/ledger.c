@@ -34,6 +34,12 @@ struct ledger {
 	struct timer		renew;
 };
 
+bool
+delivery_hands_over(const struct delivery *d)
+{
+	return d->result.pushes != NULL && d->verdict.op == VERDICT_ACK;
+}
+
 struct ledger *
 ledger_new(struct loop *loop, usec_t lease, void (*renew)(void *), void *arg)
 {

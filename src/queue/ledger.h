@@ -73,6 +73,9 @@ struct delivery {
 	usec_t			 due;		/* mono: REFUSED: not sent before */
 };
 
+/* It has messages for other queues, which are pushed when it is acked. */
+bool		 delivery_hands_over(const struct delivery *);
+
 struct ledger;
 
 /* renew() comes from the loop, when a renewal is due. */

@@ -13,6 +13,10 @@
  * delivery: an ack is done then, anything else is rescued, that is, written again from
  * our copy.
  *
+ * Hand-over: acks with pushes have calls of their own, whose script pushes and acks, or does
+ * neither.  So an error says that nothing has happened.  "lost" is no success here: nobody
+ * has the messages, and they are pushed by a rescue.
+ *
  * Rescues: a rescue has a number, as pops have, and Redis notes it as it does for a pop.
  * So a rescue whose reply was lost can be sent again: the script sees whether the first
  * one has acted.  For that no other call with a number may come in between: one rescue
@@ -38,7 +42,8 @@
 #define BATCH_ENOUGH	16		/* more make a message hardly cheaper */
 #define PACE_MAX	(10 * MSEC)
 #define CALL_MAX	64		/* results */
-#define CALL_BYTES	(1024 * 1024)	/* of their tags, answers and error texts */
+#define CALL_BYTES	(1024 * 1024)	/* of their tags, answers, error texts and pushes */
+#define CALL_PUSHES	1000		/* or those of one result */
 
 struct settler {
 	struct ledger	*ledger;
@@ -216,64 +221,92 @@ settler_has_all(const struct settler *s, enum delivery_state from)
 			return false;
 	}
 	for (d = ledger_first(s->ledger, from); d != NULL; d = ledger_next(d)) {
-		if (d->verdict.op != VERDICT_ACK || d->most > 0 || d->due > now)
+		if (d->verdict.op != VERDICT_ACK || d->result.pushes != NULL || d->most > 0 ||
+		    d->due > now)
 			return false;
 	}
 	return true;
 }
 
-/* As many of a list as go into a call; false if there are none. */
+/* Whether a result may follow the others of its call. */
 static bool
-settler_take_list(struct settler *s, enum delivery_state from, bool may_end,
+settler_has_room(const struct delivery *d, size_t bytes, size_t pushes)
+{
+	return bytes <= CALL_BYTES && (pushes == 0 ||
+	    (bytes + pushes_bytes(d->result.pushes) <= CALL_BYTES &&
+	    pushes + pushes_count(d->result.pushes) <= CALL_PUSHES));
+}
+
+/* As many of a list as go into a call; false if there are none.  hand_over: those that do. */
+static bool
+settler_take_list(struct settler *s, enum delivery_state from, bool hand_over, bool may_end,
     struct delivery_batch *b)
 {
-	bool over = may_end && settler_has_all(s, from);
+	bool over = may_end && !hand_over && settler_has_all(s, from);
 	usec_t now = clock_mono();
-	size_t most = CALL_MAX, bytes = 0;
+	size_t most = CALL_MAX, bytes = 0, pushes = 0;
 	struct delivery *d, *next;
 
-	for (d = ledger_first(s->ledger, from); d != NULL && bytes <= CALL_BYTES; d = next) {
+	for (d = ledger_first(s->ledger, from); d != NULL; d = next) {
 		next = ledger_next(d);
-		if (d->rescue || (from == DELIVERY_REFUSED && d->due > now))
+		if (d->rescue || delivery_hands_over(d) != hand_over ||
+		    (from == DELIVERY_REFUSED && d->due > now))
 			continue;
 		if (d->most > 0 && d->most < most)
 			most = d->most > b->n ? d->most : b->n;
-		if (b->n == most)
+		if (b->n == most || !settler_has_room(d, bytes, pushes))
 			break;
 		settler_take(s, d, b);
 		bytes += d->taglen + d->result.error_len +
-		    (d->result.answer != NULL ? strlen(d->result.answer) : 0);
+		    (d->result.answer != NULL ? strlen(d->result.answer) : 0) +
+		    pushes_bytes(d->result.pushes);
+		pushes += hand_over ? pushes_count(d->result.pushes) : 0;
 	}
 	b->over = over;
 	return b->n > 0;
 }
 
+/* Either kind of call from a list. */
+static enum settler_call
+settler_take_call(struct settler *s, enum delivery_state from, bool may_end,
+    struct delivery_batch *b)
+{
+	if (settler_take_list(s, from, false, may_end, b))
+		return SETTLER_SETTLE;
+	if (ledger_count(s->ledger, from) > 0 && settler_take_list(s, from, true, false, b))
+		return SETTLER_HAND_OVER;
+	return SETTLER_NOTHING;
+}
+
 /* One call with results that were refused, or sets the time of the next one. */
-static bool
+static enum settler_call
 settler_retry(struct settler *s, bool may_rescue, bool may_end, struct delivery_batch *b)
 {
 	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* their ends wake us */
 	const struct delivery *d;
 	usec_t first = USEC_MAX, now = clock_mono();
+	enum settler_call what;
 
 	if (s->retrying || timer_is_set(&s->hold))
-		return false;
-	s->retrying = b->retry = settler_take_list(s, DELIVERY_REFUSED, may_end, b);
+		return SETTLER_NOTHING;
+	what = settler_take_call(s, DELIVERY_REFUSED, may_end, b);
+	s->retrying = b->retry = what != SETTLER_NOTHING;
 	if (s->retrying)
-		return true;
+		return what;
 	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d)) {
 		if (d->due < first && !(d->rescue && no_rescue))
 			first = d->due;
 	}
 	if (first != USEC_MAX)
 		timer_set(&s->hold, first > now ? first - now : MSEC);
-	return false;
+	return SETTLER_NOTHING;
 }
 
 enum settler_call
 settler_next(struct settler *s, bool may_rescue, bool may_end, struct delivery_batch *b)
 {
 	struct delivery *d = may_rescue ? settler_next_rescue(s) : NULL;
+	enum settler_call what;
 
 	*b = (struct delivery_batch){ 0 };
 	if (d != NULL) {
@@ -281,8 +314,8 @@ settler_next(struct settler *s, bool may_rescue, bool may_end, struct delivery_b
 		settler_take(s, d, b);
 		return SETTLER_RESCUE;
 	}
-	return settler_take_list(s, DELIVERY_KEPT, may_end, b) ||
-	    settler_retry(s, may_rescue, may_end, b) ? SETTLER_SETTLE : SETTLER_NOTHING;
+	what = settler_take_call(s, DELIVERY_KEPT, may_end, b);
+	return what != SETTLER_NOTHING ? what : settler_retry(s, may_rescue, may_end, b);
 }
 
 bool
@@ -326,7 +359,8 @@ settler_delay(const struct settler *s, enum reply_error e, unsigned failures)
 static void
 settler_put_off(struct settler *s, struct delivery *d, usec_t due)
 {
-	d->may_have_acted = true;
+	if (!delivery_hands_over(d))
+		d->may_have_acted = true;
 	d->due = due;
 	settler_move(s, d, DELIVERY_REFUSED);
 }
@@ -375,6 +409,8 @@ settler_gone(const struct delivery *d)
 static bool
 settler_can_rescue(const struct delivery *d)
 {
+	if (delivery_hands_over(d))
+		return true;
 	return d->msg->payload != NULL && d->verdict.op != VERDICT_ACK &&
 	    d->verdict.op != VERDICT_STALE;
 }
@@ -411,6 +447,7 @@ static void
 settler_held_lost(struct settler *s, struct delivery *d)
 {
 	if (settler_can_rescue(d)) {
+		d->may_have_acted = d->may_have_acted && !delivery_hands_over(d);
 		d->rescue = true;
 		settler_move(s, d, DELIVERY_KEPT);
 	} else if (d->usurped && d->verdict.op == VERDICT_ACK) {

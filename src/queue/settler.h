@@ -37,8 +37,10 @@ struct settler_events {
 
 enum settler_call {
 	SETTLER_NOTHING,
-	SETTLER_RESCUE,		/* one result, by the rescue script */
-	SETTLER_SETTLE
+	/* one result, by the rescue script, or if it hands over by hand_over_lost */
+	SETTLER_RESCUE,
+	SETTLER_SETTLE,		/* none of them hands over */
+	SETTLER_HAND_OVER	/* each of them does */
 };
 
 struct settler	*settler_new(struct loop *, struct ledger *, const struct settler_events *,

@@ -50,6 +50,8 @@ static const struct leased_kind stream_kind = {
 		[LEASED_POP] = LEASED_ROLE("stream_pop", stream_pop, LEASED_KEYS_POP),
 		[LEASED_SETTLE] = LEASED_ROLE("stream_settle", stream_consumer, LEASED_KEYS_SETTLE,
 		    KEY_QUEUE),
+		[LEASED_HAND_OVER] = LEASED_ROLE("stream_hand_over", stream_consumer,
+		    LEASED_KEYS_SETTLE, KEY_QUEUE),
 		[LEASED_RENEW] = LEASED_ROLE("stream_renew", stream_consumer, LEASED_KEYS_RENEW,
 		    KEY_QUEUE),
 		[LEASED_TICK] = LEASED_ROLE("stream_tick", stream_scan, LEASED_KEYS_TICK),

@@ -13,6 +13,8 @@ static const struct leased_kind unique_kind = {
 	.role = {
 		[LEASED_POP] = LEASED_ROLE("unique_pop", NULL, LEASED_KEYS_POP),
 		[LEASED_SETTLE] = LEASED_ROLE("unique_settle", NULL, LEASED_KEYS_SETTLE, KEY_QUEUE),
+		[LEASED_HAND_OVER] = LEASED_ROLE("unique_hand_over", NULL, LEASED_KEYS_SETTLE,
+		    KEY_QUEUE),
 		[LEASED_RENEW] = LEASED_ROLE("renew", NULL, LEASED_KEYS_RENEW),
 		[LEASED_TICK] = LEASED_ROLE("unique_tick", NULL, KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT,
 		    KEY_RETRY, KEY_DELIVERY, KEY_STATS),

@@ -497,6 +497,7 @@ watcher_pushed(struct watcher *w, double busy)
 {
 	if (watcher_minds_changes(w))
 		watcher_change(w);
+	w->empty = false;
 	if (!w->full)
 		watcher_work_soon(w, busy);
 	w->events->wake(w->arg);

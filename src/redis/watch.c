@@ -137,8 +137,8 @@ watch_set_all_due(struct watch *w)
 }
 
 /* Several owners may watch one key. */
-static void
-watch_key_changed(struct watch *w, const char *key, size_t len)
+void
+watch_note_change(struct watch *w, const char *key, size_t len)
 {
 	struct watch_key *k;
 
@@ -163,7 +163,7 @@ watch_message(const char *channel UNUSED, size_t len UNUSED, const struct redisR
 	}
 	for (size_t i = 0; i < reply_len(r); i++) {
 		if ((key = reply_str(reply_at(r, i), &key_len)) != NULL)
-			watch_key_changed(w, key, key_len);
+			watch_note_change(w, key, key_len);
 	}
 }
 

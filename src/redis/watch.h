@@ -48,6 +48,8 @@ void		 watch_conn_down(struct watch *);
 void		 watch_add(struct watch *, struct watch_key *);
 void		 watch_remove(struct watch *, struct watch_key *);
 bool		 watch_is_on(const struct watch *);
+/* This process has changed a key: its owners are called as if Redis had said it. */
+void		 watch_note_change(struct watch *, const char *key, size_t len);
 
 /* As request_script(), arming the script's KEYS where tracking is on. */
 void		 watch_request(struct watch *, struct request *, const struct script *,

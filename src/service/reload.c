@@ -56,14 +56,39 @@ sort_queues(const struct config *c)
 	return sorted;
 }
 
-/* The queue of this name, or NULL. */
+/* Whether it pushes to a queue that has other keys or limits now. */
+static bool
+pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
+{
+	const struct queue_config *a, *b;
+	size_t i;
+
+	for (i = 0; q->pushes[i] != NULL; i++) {
+		a = config_queue(from, q->pushes[i]);
+		b = config_queue(to, q->pushes[i]);
+		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
+		    a->message_max != b->message_max)
+			return true;
+	}
+	return false;
+}
+
+static enum reload_op
+op_of(const struct queue_config *a, const struct config *from, const struct queue_config *b,
+    const struct config *to)
+{
+	return config_same_queue(a, b) && !pushes_elsewhere(b, from, to) ?
+	    RELOAD_KEEP : RELOAD_CHANGE;
+}
+
+/* The queue of this name that this daemon consumes, or NULL. */
 static const struct queue_config *
 find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
 {
 	const struct queue_config **found = bsearch(&like, sorted, n, sizeof(*sorted),
 	    compare_names);
 
-	return found != NULL ? *found : NULL;
+	return found != NULL && config_consumes(*found) ? *found : NULL;
 }
 
 /* Removals first, so that a key that moves to another queue is free by then. */
@@ -76,16 +101,18 @@ plan_queues(struct reload_plan *plan, const struct config *from, const struct co
 	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
 	for (i = 0; i < from->nqueues; i++) {
 		a = from->queues[i];
-		if (!is_same_queue(a, find_queue(new, to->nqueues, a)))
+		if (config_consumes(a) && !is_same_queue(a, find_queue(new, to->nqueues, a)))
 			add_step(plan, RELOAD_REMOVE, a, NULL);
 	}
 	for (i = 0; i < to->nqueues; i++) {
 		b = to->queues[i];
+		if (!config_consumes(b))
+			continue;
 		a = find_queue(old, from->nqueues, b);
 		if (a == NULL || !is_same_queue(a, b))
 			add_step(plan, RELOAD_ADD, NULL, b);
 		else
-			add_step(plan, config_same_queue(a, b) ? RELOAD_KEEP : RELOAD_CHANGE, a, b);
+			add_step(plan, op_of(a, from, b, to), a, b);
 	}
 	free(old);
 	free(new);

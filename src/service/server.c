@@ -689,8 +689,10 @@ server_start(struct server *s)
 	/* 4. Queues, handlers, schedules. */
 	s->dispatcher = dispatcher_new(s->loop, (unsigned)config->max_handlers);
 	server_fill_envs(s);
-	for (i = 0; i < config->nqueues; i++)
-		server_add_consumer(s, config->queues[i]);
+	for (i = 0; i < config->nqueues; i++) {
+		if (config_consumes(config->queues[i]))
+			server_add_consumer(s, config->queues[i]);
+	}
 	s->schedules = schedules_new(&s->queue_env, config);
 
 	/* 5. Timers, with a random phase so that a fleet does not beat together. */

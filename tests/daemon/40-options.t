@@ -64,7 +64,7 @@ defaults { ${AS:-nice = 0} }
 max_handlers = many
 queue "orders" {
 	command = {"$T/fine"}	// each kind
-	concurrency = 0
+	concurrency = -1
 	lease = 60 parsecs
 	colour = "red"
 }

@@ -166,7 +166,8 @@ new_queue(void)
 		.limit_fsize = CONFIG_LIMIT_INHERIT,
 		.limit_nproc = CONFIG_LIMIT_INHERIT,
 		.limit_core = CONFIG_LIMIT_INHERIT,
-		.output = OUTPUT_LOG, .output_limit = 1024 * 1024,
+		.output = xstrdup("log"), .output_limit = 1024 * 1024,
+		.pushes = xcalloc(1, sizeof(char *)), .push_max = 1000,
 		.leftovers = LEFTOVERS_KILL, .env = xcalloc(1, sizeof(char *)),
 	};
 	return q;

@@ -32,7 +32,8 @@ FIXTURE_TEST(output_none_is_dev_null)
 {
 	struct got *g;
 
-	t.q->output = OUTPUT_NONE;
+	free(t.q->output);
+	t.q->output = xstrdup("none");
 	SH("[ /dev/fd/1 -ef /dev/null ] && [ /dev/fd/2 -ef /dev/null ] && echo x >&2; exit $?");
 	g = run("");
 	assert_int_equal(g->result.status, 0);

@@ -443,7 +443,8 @@ PERSISTENT_TEST(floods_stderr)
 
 PERSISTENT_TEST(no_output)
 {
-	t.q->output = OUTPUT_NONE;
+	free(t.q->output);
+	t.q->output = xstrdup("none");
 	SH(LOOP "echo nothing >&2; echo \"$n ok\"; done");
 	expect_said(start("a"), SAID_OK);
 	assert_int_equal(t.lines, 0);

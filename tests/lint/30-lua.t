@@ -74,7 +74,7 @@ done
 # What a script includes is in the tarball, too.
 in_the_tarball() {
 	find src/queue/lua -name '*.lua' | grep '/part/' | while read -r f; do
-		grep -qF "	$f" Makefile.am || echo "$f is not in Makefile.am"
+		grep -q "[	 ]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"
 	done
 }
 silent 'every part is in the tarball' in_the_tarball

@@ -121,9 +121,11 @@ rig_script(struct rig *r, const char *name, const char *keys, struct words *args
 	assert_non_null(s);
 	words_add(&w, "EVALSHA");
 	words_add(&w, s->sha);
-	words_fmt(&w, "%zu", strlen(keys));
+	words_fmt(&w, "%zu", strlen(keys) + r->nmore);
 	for (i = 0; keys[i] != '\0'; i++)
 		words_add(&w, rig_letter(r, keys[i]));
+	for (i = 0; i < (int)r->nmore; i++)
+		words_add(&w, r->more[i]);
 	for (i = 0; i < args->n; i++)
 		words_mem(&w, args->v[i], args->len[i]);
 	reply = redisCommandArgv(r->c, w.n, w.v, w.len);

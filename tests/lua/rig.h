@@ -27,6 +27,8 @@ struct rig {
 	long long	 prev;		/* pop's; see lua/part/seen.lua */
 	bool		 took;		/* as the last mine answered */
 	const char	*over;		/* settle's; NULL: "" */
+	const char	*const *more;	/* nmore KEYS that follow those with letters */
+	size_t		 nmore;
 	char		 error[512];	/* of the last call; "" if it was answered */
 	char		 cause[256];	/* the same, as the log has it */
 };

@@ -132,13 +132,12 @@ static const struct wrong values[] = {
 	    "3: max_handlers is given twice" } },
 
 	/* Numbers, durations, sizes. */
-	{ Q("concurrency = 0"), { "1: value 0 for concurrency is out of range 1 to 10000: " } },
-	{ Q("concurrency = 10001"), { "1: value 10001 for concurrency is out of range" } },
+	{ Q("concurrency = 10001"), { "1: value 10001 for concurrency is out of range 0 to 10000: " } },
 	{ Q("concurrency = -1"), { "1: value -1 for concurrency is out of range" } },
 	{ Q("concurrency = 99999999999999999999"), { "1: value 99999999999999999999 for" } },
 	{ Q("concurrency = 0x10"), { "1: value \"0x10\" for concurrency is not a whole number" } },
 	{ Q("concurrency = two"),
-	    { "1: value \"two\" for concurrency is not a whole number: write 1 to 10000" } },
+	    { "1: value \"two\" for concurrency is not a whole number: write 0 to 10000" } },
 	{ Q("concurrency = \"\""), { "1: value \"\" for concurrency is not a whole number" } },
 	{ Q("concurrency = 1.5"), { "1: value \"1.5\" for concurrency is not" } },
 	{ Q("lease = 30"), { "1: value 30 for lease has no unit: write 30s" } },
@@ -166,7 +165,7 @@ static const struct wrong values[] = {
 	/* Words. */
 	{ Q("kind = \"ackk\""), { "1: kind \"ackk\" is unknown: write \"ack\"" } },
 	{ Q("mode = \"x\""), { "1: mode \"x\" is unknown: write \"exec\"" } },
-	{ Q("output = \"x\""), { "1: output \"x\" is unknown: write \"log\" or \"none\"" } },
+	{ Q("output = \"x\""), { "1: output \"x\": write \"log\", \"none\", or" } },
 	{ "log { level = \"INFO\" }", { "1: level \"INFO\" is unknown: write \"error\" or" } },
 	{ "log { target = \"rqd.log\" }", { "1: target \"rqd.log\": write" } },
 
@@ -192,6 +191,25 @@ static const struct wrong values[] = {
 	{ "redis { server = \"redis://a\" }", { "1: \"redis://a\" is a URL" } },
 	{ "redis { server = {\"a:1\",\n\"b:x\"} }", { "2: \"b:x\": the port must be" } },
 	{ "redis { tls_cert = \"/a\" }", { "1: tls_cert and tls_key go together" } },
+
+	/* Hand-over. */
+	{ Q("output = \"file\""), { "1: output \"file\": write \"log\", \"none\", or \"push:QUEUE\"" } },
+	{ Q("output = \"push:\""), { "1: output \"push:\": write \"log\"" } },
+	{ Q("push_max = 0"), { "1: value 0 for push_max is out of range 1 to 10000" } },
+	{ Q("pushes = \"r\""), { "1: pushes is a list of words" } },
+	{ Q("\npushes = {\"r\"}"), { "2: pushes names \"r\", and there is no queue of this name: "
+	    "add queue \"r\" { concurrency = 0 } if others consume it" } },
+	{ Q("\npushes = {\"r\"}") "queue r { kind = stream concurrency = 0 }",
+	    { "2: pushes names \"r\", a queue of kind \"stream\": handlers can push to queues of "
+	    "kind \"ack\" only" } },
+	{ Q("\noutput = \"push:r\"") "queue r { concurrency = 0 }",
+	    { "2: output = \"push:r\", and pushes does not list \"r\": write pushes = {\"r\"}" } },
+	{ Q("\nmode = persistent pushes = {\"r\"}\noutput = \"push:r\"") "queue r { concurrency = 0 }",
+	    { "3: output = \"push:r\" has no meaning with mode \"persistent\"" } },
+	{ Q("\nkind = list pushes = {\"r\"}") "queue r { concurrency = 0 }",
+	    { "2: pushes has no meaning with kind \"list\"" } },
+	{ Q("\nkind = list output = \"push:r\"") "queue r { concurrency = 0 }",
+	    { "2: output = \"push:r\" has no meaning with kind \"list\", which does not keep" } },
 
 	/* Together. */
 	{ Q("backoff = 2h"), { "1: backoff 2h is longer than backoff_max 1h" } },

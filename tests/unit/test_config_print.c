@@ -119,7 +119,8 @@ is_free(const struct option *o)
 {
 	static const char *const fixed[] = {
 		"kind", "mode", "rate", "fleet_concurrency", "listen", "server", "tls",
-		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max",
+		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max", "output",
+		"pushes",
 	};
 	size_t i;
 

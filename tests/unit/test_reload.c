@@ -9,6 +9,8 @@
 #define B	"queue \"b\" { command = {\"/b\"} }\n"
 #define BASA	"queue \"b\" { command = {\"/b\"} key = \"a\" }\n"
 
+#define PUSH	"queue \"a\" { command = {\"/a\"} pushes = {\"b\"} }\n"
+
 struct plan {
 	const char	*from, *to;
 	const char	*steps;		/* "-a +b =c ~d": remove, add, keep, change */
@@ -37,6 +39,16 @@ static const struct plan plans[] = {
 	{ GROUP("x"), GROUP("y"), "-s +s", "", false, false },
 	{ A "defaults { consumer_group = \"x\" }", A "defaults { consumer_group = \"y\" }", "=a", "",
 	    false, false },
+	/* A queue that is declared for others is not this daemon's. */
+	{ A, "queue a { concurrency = 0 }\n", "-a", "", false, false },
+	{ "queue a { concurrency = 0 }\n", A, "+a", "", false, false },
+	/* One that pushes must know its targets' keys. */
+	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 }\n", "=a", "",
+	    false, false },
+	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 key = x }\n", "~a",
+	    "", false, false },
+	{ PUSH B, PUSH "queue b { command = {\"/b\"} message_max = 1 }\n", "~a ~b", "", false, false },
+	{ PUSH B, PUSH "queue b { command = {\"/b\"} nice = 3 }\n", "=a ~b", "", false, false },
 	/* A key that moves: its old owner goes first. */
 	{ A, BASA, "-a +b", "", false, false },
 	{ A, "defaults { nice = 1 }\n" A, "~a", "", false, false },

@@ -39,4 +39,5 @@ local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include letter
 --@ include seen
+--@ include settle_begin
 --@ include settle_all

@@ -10,12 +10,8 @@ local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include unique
-local again = false
-call('ZCARD', Q)
-hooks.leave = function(tags)
-  for _, tag in ipairs(tags) do again = put_back(id_of(tag)) or again end
-end
-hooks.due = function() return again and '0' or nil end
+--@ include unique_leave
 --@ include letter
 --@ include seen
+--@ include settle_begin
 --@ include settle_all

@@ -1,59 +1,10 @@
 -- settle_all: the results one after the other, and the answer.
--- Needs   letter; B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY; call match;
---         first: where in ARGV the results begin; hooks: a table with
---         leave(tags): called before they leave QBACKUP, for QRETRY or for good;
+-- Needs   letter; settle_begin, and what that needs;
+--         first: where in ARGV the results begin; hooks: also
 --         taken(tag): true where it is another consumer's by now;
---         due(): a time to answer as due, nil for QRETRY's first;
---         seen; ARGV[3]: the daemon's last call, if these are its last deliveries
+--         due(): a time to answer as due, nil for QRETRY's first
 local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 8, stale = 3}
-
-call('HLEN', D)
-local instance, last = match(ARGV[3], '^(.*)%.(%d+)$')
-local over = instance and pops_of(instance)
-over = over and over[2] == tonumber(last)
-local retries = call('ZRANGE', R, 0, 0)[1] ~= nil
-local t = call('TIME')
-local now = t[1] + t[2] / 1e6
--- Writes nothing, but is not refused at maxmemory; and tells now whether the fields of
--- what has left QBACKUP may be deleted.
-local nobody = '\0' .. t[1] .. t[2]
-call('HDEL', C, nobody)
-if hooks.leave then call('ZREM', B, nobody) end
-local out, copied = {string.format('%.6f', now), ''}, 0
-
--- An error's text.  Redis before 7.2 does not say which command is not permitted: so
--- those that were asked for do nothing, until one of them is refused, too.
-local function text(e)
-  e = type(e) == 'table' and e.err or tostring(e)
-  if not string.find(e, "can't run", 1, true) then return e end
-  for _, words in ipairs({{'HMGET', D, nobody}, {'HGET', D, nobody}, {'HSTRLEN', C, nobody},
-      {'HEXISTS', C, nobody}, {'ZSCORE', B, nobody}, {'ZMSCORE', B, nobody}, {'ZREM', B, nobody},
-      {'ZADD', R, 'XX', 0, nobody}, {'XPENDING', R, nobody}, {'XACK', R, nobody, '0-0'}}) do
-    local answer = redis.pcall(unpack(words))
-    if type(answer) == 'table' and answer.err and string.find(answer.err, "can't run", 1, true) then
-      return words[1] .. ': ' .. e
-    end
-  end
-  return 'HSET: ' .. e
-end
-
-local function token(value)
-  return match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)')
-end
-
--- The token is not that of the tag; live: the tag is somewhere.
-local function not_ours(live, tok)
-  if seen(tok) then return live and 'held' or 'gone' end
-  return live and 'held lost' or 'lost'
-end
-
-local function forget(tags)
-  if hooks.leave then hooks.leave(tags) end
-  call('ZREM', B, unpack(tags))
-  if retries then call('ZREM', R, unpack(tags)) end
-  call('HDEL', C, unpack(tags))
-  call('HDEL', D, unpack(tags))
-end
+local copied = 0
 
 -- Acks of at most 50 deliveries; at[i] is where ARGV has the ith.
 local function acks(at)

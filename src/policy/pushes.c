@@ -1,0 +1,216 @@
+/*
+ * Messages to hand over: see pushes.h.  One buffer has all of them, one after the other.
+ */
+#include "policy/pushes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+
+struct pushes_entry {
+	size_t	 target;	/* index in targets */
+	size_t	 len;
+	size_t	 begin;		/* in bytes */
+};
+
+struct pushes {
+	struct buf	 bytes;
+	struct pushes_entry *entries;	/* owned */
+	size_t		 n, cap;
+	struct pushes_target *targets;	/* owned; each has at least one message */
+	size_t		 ntargets;
+	char		*fault;		/* owned; NULL: none */
+};
+
+static struct pushes *
+pushes_have(struct pushes **p)
+{
+	if (*p == NULL)
+		*p = xcalloc(1, sizeof(**p));
+	return *p;
+}
+
+static void
+pushes_clear(struct pushes *p)
+{
+	buf_done(&p->bytes);
+	free(p->entries);
+	free(p->targets);
+	p->entries = NULL;
+	p->targets = NULL;
+	p->n = p->cap = p->ntargets = 0;
+}
+
+void
+pushes_free(struct pushes *p)
+{
+	if (p == NULL)
+		return;
+	pushes_clear(p);
+	free(p->fault);
+	free(p);
+}
+
+static void	pushes_fail(struct pushes *, const char *, ...) PRINTF(2, 3);
+
+/* The first fault counts. */
+static void
+pushes_fail(struct pushes *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	p->fault = xvasprintf(fmt, ap);
+	va_end(ap);
+	pushes_clear(p);
+}
+
+static bool
+is_name(const char *name, const char *s, size_t len)
+{
+	return strlen(name) == len && memcmp(name, s, len) == 0;
+}
+
+/* The queue of this name, if handlers of cfg may push to it. */
+static const struct queue_config *
+find_queue(const struct config *config, const struct queue_config *cfg, const char *name,
+    size_t len)
+{
+	size_t i;
+
+	for (i = 0; cfg->pushes[i] != NULL; i++) {
+		if (is_name(cfg->pushes[i], name, len))
+			return config_queue(config, cfg->pushes[i]);
+	}
+	return NULL;
+}
+
+static size_t
+longest(const struct queue_config *q)
+{
+	return q->message_max < PUSHES_BYTES ? (size_t)q->message_max : PUSHES_BYTES;
+}
+
+size_t
+pushes_longest(const struct config *config, const char *name)
+{
+	const struct queue_config *q = config_queue(config, name);
+
+	return q != NULL ? longest(q) : 0;
+}
+
+static size_t
+pushes_find_target(struct pushes *p, const struct queue_config *q)
+{
+	size_t i;
+
+	for (i = 0; i < p->ntargets; i++) {
+		if (p->targets[i].queue == q)
+			return i;
+	}
+	p->targets = xreallocarray(p->targets, p->ntargets + 1, sizeof(*p->targets));
+	p->targets[p->ntargets] = (struct pushes_target){ .queue = q };
+	return p->ntargets++;
+}
+
+static void
+pushes_put(struct pushes *p, const struct queue_config *q, const void *message, size_t len)
+{
+	size_t target = pushes_find_target(p, q);
+
+	if (p->n == p->cap) {
+		p->cap = p->cap > 0 ? 2 * p->cap : 4;
+		p->entries = xreallocarray(p->entries, p->cap, sizeof(*p->entries));
+	}
+	p->entries[p->n++] = (struct pushes_entry){
+		.target = target, .len = len, .begin = p->bytes.len
+	};
+	p->targets[target].count++;
+	buf_add(&p->bytes, message, len);
+}
+
+void
+pushes_add(struct pushes **pushes, const struct config *config, const struct queue_config *cfg,
+    const char *name, size_t name_len, const void *message, size_t len)
+{
+	const struct queue_config *q = find_queue(config, cfg, name, name_len);
+	struct pushes *p = pushes_have(pushes);
+
+	if (p->fault != NULL)
+		return;
+	if (q == NULL)
+		pushes_fail(p, "a message for the queue \"%.*s\", which \"pushes\" does not list",
+		    (int)(name_len < 200 ? name_len : 200), name);
+	else if (len > q->message_max)
+		pushes_fail(p, "a message of %zu bytes for the queue \"%s\": its message_max is "
+		    "%llu", len, q->name, (unsigned long long)q->message_max);
+	else if (p->n >= (size_t)cfg->push_max)
+		pushes_fail(p, "more messages than push_max, which is %d", cfg->push_max);
+	else if (len > PUSHES_BYTES - p->bytes.len)
+		pushes_fail(p, "messages of more than %zu bytes in all", PUSHES_BYTES);
+	else
+		pushes_put(p, q, message, len);
+}
+
+void
+pushes_add_too_long(struct pushes **pushes, const struct config *config,
+    const struct queue_config *cfg, const char *name, size_t name_len)
+{
+	const struct queue_config *q = find_queue(config, cfg, name, name_len);
+	struct pushes *p = pushes_have(pushes);
+
+	if (p->fault != NULL)
+		return;
+	if (q != NULL && q->message_max < PUSHES_BYTES)
+		pushes_fail(p, "a message for the queue \"%s\" is longer than its message_max, "
+		    "which is %llu", q->name, (unsigned long long)q->message_max);
+	else
+		pushes_fail(p, "messages of more than %zu bytes in all", PUSHES_BYTES);
+}
+
+const char *
+pushes_fault(const struct pushes *p)
+{
+	return p != NULL ? p->fault : NULL;
+}
+
+size_t
+pushes_count(const struct pushes *p)
+{
+	return p != NULL ? p->n : 0;
+}
+
+size_t
+pushes_bytes(const struct pushes *p)
+{
+	return p != NULL ? p->bytes.len : 0;
+}
+
+size_t
+pushes_targets(const struct pushes *p)
+{
+	return p != NULL ? p->ntargets : 0;
+}
+
+const struct pushes_target *
+pushes_target(const struct pushes *p, size_t i)
+{
+	return &p->targets[i];
+}
+
+const char *
+pushes_next(const struct pushes *p, size_t i, size_t *at, size_t *len)
+{
+	const struct pushes_entry *e;
+
+	while (*at < p->n) {
+		e = &p->entries[(*at)++];
+		if (e->target != i)
+			continue;
+		*len = e->len;
+		return e->len > 0 ? p->bytes.data + e->begin : "";
+	}
+	return NULL;
+}

@@ -1,0 +1,57 @@
+/*
+ * The messages that one delivery hands over to other queues: collected while its handler
+ * runs, and pushed by the script that acknowledges the delivery, all or none.
+ *
+ * A struct pushes is made for the first message; most deliveries have none.  It borrows
+ * the queues' configurations, so it must be freed before the message's reference to the
+ * configuration ends.
+ *
+ * What breaks a limit, or names a queue that `pushes` does not list, is a fault: it drops
+ * all messages, and later ones are ignored.  The delivery has then failed, with the reason
+ * "pushes".
+ */
+#ifndef RQD_POLICY_PUSHES_H
+#define RQD_POLICY_PUSHES_H
+
+#include <stddef.h>
+
+#include "policy/config.h"
+
+#define PUSHES_BYTES	((size_t)1024 * 1024)	/* of all messages of a delivery */
+
+struct pushes;
+
+/* Messages for one queue, in the order of their pushes. */
+struct pushes_target {
+	const struct queue_config *queue;	/* borrowed */
+	size_t	 count;
+};
+
+/*
+ * Adds a message of a handler of cfg, which is part of config, for the queue of this name.
+ * Makes *pushes where it is NULL.  An empty message is one.
+ */
+void	pushes_add(struct pushes **pushes, const struct config *config,
+	    const struct queue_config *cfg, const char *name, size_t name_len,
+	    const void *message, size_t len);
+/* A line is too long to be collected by its reader: a fault. */
+void	pushes_add_too_long(struct pushes **pushes, const struct config *config,
+	    const struct queue_config *cfg, const char *name, size_t name_len);
+/* The longest message that could be added for this queue; 1 more is a fault. */
+size_t	pushes_longest(const struct config *config, const char *name);
+void	pushes_free(struct pushes *);		/* NULL is fine */
+
+/* A sentence; NULL: there is no fault.  NULL is fine. */
+const char *pushes_fault(const struct pushes *);
+size_t	pushes_count(const struct pushes *);	/* of all messages; NULL: 0 */
+size_t	pushes_bytes(const struct pushes *);	/* of all messages; NULL: 0 */
+
+size_t	pushes_targets(const struct pushes *);	/* queues with messages; NULL: 0 */
+const struct pushes_target *pushes_target(const struct pushes *, size_t i);
+/*
+ * The messages for the target i, one after the other: zero *at to start.  Returns NULL
+ * after the last one.  Borrowed until the next message is added.
+ */
+const char *pushes_next(const struct pushes *, size_t i, size_t *at, size_t *len);
+
+#endif

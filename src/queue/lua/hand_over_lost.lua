@@ -1,0 +1,38 @@
+-- hand_over_lost: pushes what a delivery hands over, where Redis has lost the delivery.
+--
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY
+--         then the lists that are pushed to
+-- ARGV    tag
+--         payload    "" where it is not known
+--         call prev  as rescue
+--         N, then N times TARGET COUNT MESSAGE ..., as hand_over
+-- Returns "ok", also where it has been done; "there": a live message has this tag and
+--         payload, its own delivery hands over, nothing is pushed
+-- Effect  The messages are pushed, all or none, and that Redis has seen this call is noted.
+-- Again   Nothing where Redis has seen the first one.
+local B, C, R, D = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local call, targets = redis.call, 4
+local tag, payload = ARGV[1], ARGV[2]
+--@ include seen
+--@ include pushes
+
+local t = call('TIME')
+local now = string.format('%.6f', t[1] + t[2] / 1e6)
+local instance, number = string.match(ARGV[3], '^(.*)%.(%d+)$')
+local p = pops_of(instance)
+number = tonumber(number)
+if p and p[2] == number then return 'ok' end
+if (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and
+    (payload == '' or call('HGET', C, tag) == payload) then
+  return 'there'
+end
+-- Changes nothing, but is refused at maxmemory; and tells now whether the note may be
+-- written, without which the messages would be pushed twice.
+local field, value = set_pops(instance, p and p[1] or 0, p and p[2] or 0, now)
+call('HSET', D, field, value)
+if not p then call('HDEL', D, field) end
+local why = push(5)
+if why then return redis.error_reply('ERR ' .. why) end
+local from = p and p[2] >= tonumber(ARGV[4]) and p[1] or number
+call('HSET', D, set_pops(instance, from, number, now))
+return 'ok'

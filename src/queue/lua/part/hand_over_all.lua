@@ -1,0 +1,61 @@
+-- hand_over_all: acks with pushes one after the other, and the answer.
+-- Needs   settle_begin, pushes, and what they need; first: where in ARGV the results begin;
+--         hooks, as settle_all
+--
+-- All that could be refused is refused before the first push, by commands that change
+-- nothing: the acks that follow the pushes do not fail.
+local function prove()
+  if hooks.leave then hooks.leave({nobody}) end
+  call('ZREM', B, nobody)
+  if retries then call('ZREM', R, nobody) end
+  call('HDEL', D, nobody)
+end
+
+-- One whose token is that of the tag: its answer.
+local function hand_over(tag, a)
+  local live = call('ZSCORE', B, tag) or retries and call('ZSCORE', R, tag)
+  if not live or hooks.taken and hooks.taken(tag) then
+    forget({tag})
+    return 'taken'
+  end
+  local why = push(a)
+  return why and 'error ' .. why or 'ok'
+end
+
+-- At most 50; at[i] is where ARGV has the ith.
+local function hand_over_some(at)
+  local tags, done = {}, {}
+  for i, a in ipairs(at) do tags[i] = ARGV[a] end
+  local values = call('HMGET', D, unpack(tags))
+  prove()
+  for i, a in ipairs(at) do
+    local tag, tok, answer = tags[i], ARGV[a + 1], at.answer[i]
+    if token(values[i]) == tok then
+      out[answer] = hand_over(tag, a + 2)
+      if out[answer] == 'ok' then done[#done + 1] = tag end
+    else
+      out[answer] = not_ours(values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag), tok)
+    end
+  end
+  if #done > 0 then forget(done) end
+end
+
+local a, answer, batch = first, 3, {answer = {}}
+local function flush()
+  local ok, e = pcall(hand_over_some, batch)
+  if ok then
+    keep()
+  else
+    undo()
+    for _, i in ipairs(batch.answer) do out[i] = 'error ' .. text(e) end
+  end
+  batch = {answer = {}}
+end
+while ARGV[a] do
+  batch[#batch + 1], batch.answer[#batch + 1] = a, answer
+  if #batch == 50 then flush() end
+  a, answer = past(a + 2), answer + 1
+end
+if #batch > 0 then flush() end
+out[2] = hooks.due and hooks.due() or retries and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
+return out

@@ -1,0 +1,134 @@
+#!/bin/sh
+# Hand-over: what a handler prints is pushed to another queue in the step that
+# acknowledges its message.  What fails, or breaks a limit, pushes nothing; what Redis
+# refuses waits.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+MORE_KEYS='items moved parts Queue:ids ev'
+redis_start
+# Prints as its id says.
+handler as_told <<'H'
+case $RQD_ID in
+three) echo one; echo; echo 'two  2'; printf three ;;
+fails) echo lost; exit 1 ;;
+dead) echo lost; exit 65 ;;
+many) seq 1 6 ;;
+wide) head -c 2000 /dev/zero | tr '\0' w ;;
+huge) head -c 1100000 /dev/zero | tr '\0' h ;;
+loud) seq 1 3000 >&2; echo heard ;;
+late) (sleep 30; echo late) & echo early ;;
+binary) printf 'a\0b\377\n' ;;
+none) ;;
+waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;
+*) echo "child of $RQD_ID" ;;
+esac
+H
+config_text() {	# KEY-OF-ITEMS
+	cat <<C
+log { level = "debug" }
+queue "orders" {
+	command = {"$T/as_told"}
+	concurrency = 4
+	backoff = 1h
+	output = "push:items"
+	pushes = {"items", "parts"}
+	push_max = 5
+	output_limit = 100
+	suspend_after = 0
+}
+queue "wide" { command = {"$T/as_told"} output = "push:parts" pushes = {"parts"} max_attempts = 1 }
+queue "ids" { kind = "unique" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
+queue "ev" { kind = "stream" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
+queue "items" { concurrency = 0 key = "$1" message_max = 1K }
+queue "parts" { concurrency = 0 }
+C
+}
+rqd_start <<C
+$(config_text items)
+C
+push() { r lpush "${2:-orders}" "{\"id\":\"$1\"}" >/dev/null; }
+items() { r --raw lrange "${1:-items}" 0 -1 | sed "/^$/d" | tac | tr "\n" ","; }
+
+# -- what is pushed -----------------------------------------------------------------
+push three
+log_wait 10 'event=acked queue=orders id=three '
+is "$(items)" 'one,two  2,three,' 'each line is a message, in order; empty ones are not'
+is "$(log_lines 'event=pushed queue=orders id=three ' | grep -o 'to=items count=3')" \
+    'to=items count=3' 'the log says where and how many'
+is "$(log_count 'event=output queue=orders')" 0 'and has no such line as output'
+r del items >/dev/null
+push none
+log_wait 10 'event=acked queue=orders id=none '
+is "$(log_count 'event=pushed queue=orders id=none')" 0 'no line, no push'
+push binary
+log_wait 10 'event=acked queue=orders id=binary '
+is "$(r rpop items)" "$(r eval 'return "a\0b\255"' 0)" 'bytes stay as they are'
+push loud
+log_wait 10 'event=acked queue=orders id=loud '
+is "$(items)" 'heard,' 'the limit of output does not count messages'
+ok '[ "$(log_count "event=output_cut queue=orders id=loud")" -eq 1 ]' 'but standard error'
+r del items >/dev/null
+push late
+log_wait 10 'event=acked queue=orders id=late '
+is "$(items)" 'early,' 'what was printed before the exit counts'
+r del items >/dev/null
+r zadd Queue:ids 0 some-id >/dev/null
+log_wait 10 'event=acked queue=ids '
+r xadd ev '*' message m >/dev/null
+log_wait 10 'event=acked queue=ev '
+is "$(items | sed 's/of [0-9][0-9-]*/of ENTRY/')" 'child of some-id,child of ENTRY,' 'kinds unique and stream'
+r del items >/dev/null
+
+# -- what is not ------------------------------------------------------------------------
+for id in fails many dead; do push $id; done
+log_wait 10 'event=retry queue=orders id=fails '
+log_wait 10 'event=dead queue=orders id=dead '
+log_wait 10 'event=retry queue=orders id=many '
+is "$(items)" '' 'a failure pushes nothing, nor do too many'
+like "$(log_lines 'event=retry queue=orders id=many ')" \
+    'reason=pushes .*cause="more messages than push_max, which is 5"' 'the log says why'
+push wide
+log_wait 10 'event=retry queue=orders id=wide .*reason=pushes .*message_max, which is 1024'
+is "$(items)" '' 'a line above the message_max of its queue'
+push huge wide
+log_wait 10 'event=dead queue=wide id=huge '
+is "$(items parts)" '' 'more than 1 MiB'
+like "$(r --raw xrange wideDEAD - + | tr '\n' ' ')" 'error messages of more than 1048576 bytes in all' \
+    'and the dead letter says why'
+
+# -- what Redis refuses -----------------------------------------------------------------
+r set items 'no list' >/dev/null
+push a
+log_wait 10 'event=warning queue=orders .*cannot push to items: WRONGTYPE'
+push b wide
+wait_ok 10 '[ "$(items parts)" = "child of b," ]' 'another queue goes on'
+is "$(r zcard ordersBACKUP)" 1 'the delivery is still in hand'
+r del items >/dev/null
+log_wait 15 'event=acked queue=orders id=a '
+is "$(items)" 'child of a,' 'it is pushed when the key is right, once'
+like "$(log_lines 'event=warning queue=orders')" 'Redis accepts the results again' 'and the log says so'
+push waits
+log_wait 10 'event=delivered queue=orders id=waits '
+r config set maxmemory 1 >/dev/null
+: >"$T/go"
+log_wait 10 'event=warning queue=orders .*OOM'
+is "$(items)" 'child of a,' 'a full Redis: nothing is pushed'
+r config set maxmemory 0 >/dev/null
+log_wait 15 'event=acked queue=orders id=waits '
+is "$(items)" 'child of a,child of waits,' 'and then it is, once'
+
+# -- the daemon dies, and a reload ------------------------------------------------------
+config_write rqd <<C
+$(config_text moved)
+C
+rqd_signal HUP
+log_wait 10 event=reloaded
+push d
+log_wait 10 'event=acked queue=orders id=d '
+is "$(items moved)" 'child of d,' 'a reload that moves the queue moves what is pushed'
+wait_ok 15 '[ "$(r hget ordersSTATS pushed)" = 9 ]' 'the pushes are counted'
+is "$(ctl -c "$T/rqd.conf" status 2>/dev/null | grep -c '^items ')" 1 'a queue of others is in the status'
+rqd_stop
+r del items moved parts ordersRETRY ordersCONTEXT ordersDELIVERY ordersDEAD wideDEAD ev >/dev/null

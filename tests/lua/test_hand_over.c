@@ -1,0 +1,578 @@
+/*
+ * Hand-over: hand_over acks and pushes in one step, hand_over_lost pushes what Redis has
+ * forgotten.  Whatever is refused, nothing is pushed, and nothing is acked; and whatever is
+ * sent again, nothing is pushed twice.  For kinds "ack", "unique" and "stream".
+ */
+#include "rig.h"
+
+#define MAX	16777216LL
+
+static struct rig	rig;
+static struct popped	had[100];
+static int		nhad;
+static unsigned		calls;
+static const char	*const targets[] = { "items", "mails" };
+
+static void
+take(int n)
+{
+	char call[24];
+	int i, got;
+
+	for (i = 0; i < n; i++) {
+		if (rig.consumer != NULL)
+			rig_do(&rig, "XADD %s * message m%d", rig_key(&rig, KEY_QUEUE), i);
+		else if (rig.unique)
+			rig_do(&rig, "ZADD %s 0 m%d", rig_key(&rig, KEY_QUEUE), i);
+		else
+			rig_do(&rig, "LPUSH %s m%d", rig_key(&rig, KEY_QUEUE), i);
+	}
+	snprintf(call, sizeof(call), "f.%u", ++calls);
+	got = rig_pop(&rig, n, 1048576, MAX, call, 0, had, NULL);
+	assert_int_equal(got, n);
+	nhad = n;
+}
+
+static void
+begin(int n)
+{
+	rig_connect(&rig, "");
+	rig_do(&rig, "FLUSHALL");
+	rig_popped_done(had, nhad);
+	nhad = 0;
+	rig.prev = 0;
+	take(n);
+}
+
+/* The messages of the ith delivery: two for each list, but for the second one of `only`. */
+static void
+add_pushes(struct words *w, int i, const char *only)
+{
+	int t;
+
+	words_add(w, only != NULL ? "1" : "2");
+	for (t = 0; t < 2; t++) {
+		if (only != NULL && strcmp(only, targets[t]) != 0)
+			continue;
+		words_fmt(w, "%d", t + 1);
+		words_add(w, "2");
+		words_fmt(w, "%d.%d.1", i, t);
+		words_fmt(w, "%d.%d.2", i, t);
+	}
+}
+
+static redisReply *
+call(struct words *w)
+{
+	redisReply *r;
+
+	rig.more = targets;
+	rig.nmore = 2;
+	r = rig.consumer != NULL ? rig_script(&rig, "stream_hand_over", "BCRDXQ", w) :
+	    rig.unique ? rig_script(&rig, "unique_hand_over", "BCRDXQ", w) :
+	    rig_script(&rig, "hand_over", "BCRDX", w);
+	rig.nmore = 0;
+	return r;
+}
+
+static void
+add_one(struct words *w, int i, const char *only)
+{
+	words_mem(w, had[i].tag, had[i].taglen);
+	words_add(w, had[i].token);
+	add_pushes(w, i, only);
+}
+
+/* The answer to the ith delivery alone; an error's text with "ERR " in front. */
+static const char *
+hand_over_to(int i, const char *only)
+{
+	static char answer[600];
+	struct words w = { 0 };
+	redisReply *r;
+
+	rig_settle_begin(&rig, &w);
+	add_one(&w, i, only);
+	if ((r = call(&w)) == NULL) {
+		snprintf(answer, sizeof(answer), "ERR %s", rig.error);
+		return answer;
+	}
+	assert_int_equal(r->elements, 3);
+	snprintf(answer, sizeof(answer), "%s", r->element[2]->str);
+	freeReplyObject(r);
+	return answer;
+}
+
+static const char *
+hand_over(int i)
+{
+	return hand_over_to(i, NULL);
+}
+
+static void
+expect_lists(long long items, long long mails)
+{
+	assert_int_equal(rig_int(&rig, "LLEN items"), items);
+	assert_int_equal(rig_int(&rig, "LLEN mails"), mails);
+}
+
+static void
+expect_item(int from_right, const char *payload)
+{
+	redisReply *r = rig_command(&rig, "LINDEX items %d", -1 - from_right);
+
+	assert_string_equal(r->str, payload);
+	freeReplyObject(r);
+}
+
+/* Nothing but the lists, and what Redis knows of pops, is there. */
+static void
+expect_clean(void)
+{
+	redisReply *r;
+
+	rig_forget_pops(&rig);
+	if (rig.consumer != NULL) {
+		r = rig_command(&rig, "XPENDING %s rqd", rig_key(&rig, KEY_QUEUE));
+		if (r->type == REDIS_REPLY_ARRAY)
+			assert_int_equal(r->element[0]->integer, 0);
+		freeReplyObject(r);
+		rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
+	}
+	rig_do(&rig, "DEL items mails %s", rig_key(&rig, KEY_STATS));
+	if (rig_int(&rig, "DBSIZE") == 0)
+		return;
+	r = rig_command(&rig, "KEYS *");
+	fail_msg("left over: %s", r->element[0]->str);
+}
+
+/* -- once ------------------------------------------------------------------------ */
+
+static void
+test_once(void **state)
+{
+	(void)state;
+	begin(1);
+	assert_string_equal(hand_over(0), "ok");
+	expect_lists(2, 2);
+	expect_item(0, "0.0.1");	/* the first one is popped first */
+	expect_item(1, "0.0.2");
+	assert_string_equal(hand_over(0), "gone");
+	expect_lists(2, 2);
+	expect_clean();
+}
+
+/* Also from QRETRY, where the tick has put it: nobody else has it yet. */
+static void
+test_expired(void **state)
+{
+	struct ticked t = { .scan = "" };
+
+	(void)state;
+	begin(1);
+	rig_expire(&rig, had[0].tag, had[0].taglen);
+	if (rig.consumer != NULL)
+		rig_idle(&rig, had[0].tag, had[0].taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	assert_string_equal(hand_over(0), "ok");
+	expect_lists(2, 2);
+	assert_string_equal(hand_over(0), "gone");
+	expect_lists(2, 2);
+	expect_clean();
+}
+
+/* Another delivery has begun, or has ended; Redis has lost it: nothing is pushed. */
+static void
+test_not_ours(void **state)
+{
+	struct ticked t = { .scan = "" };
+	struct popped next[1];
+	char call_name[24];
+
+	(void)state;
+	begin(1);
+	rig_expire(&rig, had[0].tag, had[0].taglen);
+	if (rig.consumer != NULL)
+		rig_idle(&rig, had[0].tag, had[0].taglen);
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+	snprintf(call_name, sizeof(call_name), "f.%u", ++calls);
+	rig.prev = calls - 1;
+	assert_int_equal(rig_pop(&rig, 1, 1048576, MAX, call_name, 0, next, NULL), 1);
+	assert_string_equal(hand_over(0), "held");
+	assert_string_equal(rig_settle(&rig, "ack", &next[0], NULL), "ok");
+	assert_string_equal(hand_over(0), "gone");
+	rig_forget_pops(&rig);
+	assert_string_equal(hand_over(0), "lost");
+	expect_lists(0, 0);
+	rig_popped_done(next, 1);
+	begin(1);
+	rig_do(&rig, "FLUSHALL");
+	assert_string_equal(hand_over(0), "lost");
+	expect_lists(0, 0);
+}
+
+/* A foreign consumer has it: what is left of it goes, and nothing is pushed. */
+static void
+test_taken(void **state)
+{
+	(void)state;
+	begin(1);
+	if (rig.consumer != NULL)
+		rig_do(&rig, "XCLAIM %s rqd other 0 %s", rig_key(&rig, KEY_QUEUE), had[0].tag);
+	else
+		rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), had[0].tag);
+	assert_string_equal(hand_over(0), "taken");
+	expect_lists(0, 0);
+}
+
+/* More than one step of the script: each of 70 for itself, one of them another one's. */
+static void
+test_many(void **state)
+{
+	struct words w = { 0 };
+	redisReply *r;
+	int i;
+
+	(void)state;
+	begin(70);
+	assert_string_equal(rig_settle(&rig, "ack", &had[33], NULL), "ok");
+	rig_settle_begin(&rig, &w);
+	for (i = 0; i < 70; i++)
+		add_one(&w, i, i == 60 ? "mails" : NULL);
+	assert_non_null(r = call(&w));
+	assert_int_equal(r->elements, 72);
+	for (i = 0; i < 70; i++)
+		assert_string_equal(r->element[i + 2]->str, i == 33 ? "gone" : "ok");
+	freeReplyObject(r);
+	expect_lists(2 * 68, 2 * 69);
+	expect_item(0, "0.0.1");
+	expect_item(2, "1.0.1");
+	expect_clean();
+}
+
+/* As many as unpack() never takes at once, within 20 ms. */
+static void
+test_ten_thousand(void **state)
+{
+	double best = 1, began, took;
+	struct words w;
+	redisReply *r;
+	int i, run;
+
+	(void)state;
+	for (run = 0; run < 5; run++) {
+		begin(1);
+		w = (struct words){ 0 };
+		rig_settle_begin(&rig, &w);
+		words_mem(&w, had[0].tag, had[0].taglen);
+		words_add(&w, had[0].token);
+		words_add(&w, "1");
+		words_add(&w, "1");
+		words_add(&w, "10000");
+		for (i = 0; i < 10000; i++)
+			words_fmt(&w, "{\"number\":%d}%90d", i, i);
+		rig_do(&rig, "CONFIG RESETSTAT");
+		assert_non_null(r = call(&w));
+		assert_string_equal(r->element[2]->str, "ok");
+		freeReplyObject(r);
+		r = rig_command(&rig, "INFO commandstats");
+		began = 0;
+		assert_non_null(strstr(r->str, "cmdstat_evalsha:"));
+		took = strtod(strstr(strstr(r->str, "cmdstat_evalsha:"), "usec=") + 5, NULL) / 1e6;
+		best = took > began && took < best ? took : best;
+		freeReplyObject(r);
+		assert_int_equal(rig_int(&rig, "LLEN items"), 10000);
+		rig_do(&rig, "DEL items");
+		expect_clean();
+	}
+	print_message("# 10,000 messages: %.1f ms\n", best * 1e3);
+	assert_true(best < 0.02);
+}
+
+/* -- refused --------------------------------------------------------------------- */
+
+static const char *const commands[] = {
+	"evalsha", "hdel", "hexists", "hget", "hlen", "hmget", "hset", "llen", "lpush", "ltrim",
+	"time", "zadd", "zcard", "zmscore", "zrange", "zrem", "zscore", "xack", "xlen", "xpending",
+};
+
+/*
+ * Each command denied in turn: either all has happened or nothing has.  Then it is permitted,
+ * the result is sent again, and all has happened once.
+ */
+static void
+test_denied(void **state)
+{
+	const char *answer;
+	size_t k;
+	int refused = 0;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(commands); k++) {
+		begin(1);
+		if (rig.unique)	/* enqueued while it runs: the end of the run puts it back */
+			rig_do(&rig, "ZADD %s 15000000000 m0", rig_key(&rig, KEY_QUEUE));
+		rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
+		rig_connect(&rig, "few");
+		answer = hand_over(0);
+		if (strcmp(answer, "ok") != 0) {
+			refused++;
+			if (strcasestr(answer, commands[k]) == NULL &&
+			    strcasestr(rig.cause, commands[k]) == NULL)
+				fail_msg("%s is not named: %s", commands[k], answer);
+			rig_connect(&rig, "");
+			expect_lists(0, 0);
+			assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 1);
+			assert_int_equal(rig_int(&rig, "HEXISTS %s %s", rig_key(&rig, KEY_CONTEXT),
+			    had[0].tag), 1);
+			assert_string_equal(hand_over(0), "ok");
+		}
+		rig_connect(&rig, "");
+		expect_lists(2, 2);
+		assert_string_equal(hand_over(0), "gone");
+		expect_lists(2, 2);
+		if (rig.unique)
+			rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
+		expect_clean();
+	}
+	print_message("# %d of %zu were refused\n", refused, ARRAY_LEN(commands));
+	assert_true(refused >= 8);
+}
+
+/* The user may not touch one of the lists: the call is refused, the other list stays empty. */
+static void
+test_denied_key(void **state)
+{
+	(void)state;
+	begin(1);
+	rig_do(&rig, "ACL SETUSER few reset on >x ~orders* ~Queue* ~items &* +@all");
+	rig_connect(&rig, "few");
+	assert_non_null(strstr(hand_over(0), "NOPERM"));
+	rig_connect(&rig, "");
+	expect_lists(0, 0);
+	assert_string_equal(hand_over(0), "ok");
+	expect_lists(2, 2);
+	expect_clean();
+}
+
+/* One list is no list: its deliveries wait, and the others of the call do not. */
+static void
+test_wrong_target(void **state)
+{
+	struct words w = { 0 };
+	redisReply *r;
+
+	(void)state;
+	begin(3);
+	rig_do(&rig, "SET mails x");
+	rig_settle_begin(&rig, &w);
+	add_one(&w, 0, NULL);		/* to both, the wrong one is the second */
+	add_one(&w, 1, "items");
+	add_one(&w, 2, "mails");
+	assert_non_null(r = call(&w));
+	assert_string_equal(r->element[2]->str, "error cannot push to mails: WRONGTYPE Operation "
+	    "against a key holding the wrong kind of value");
+	assert_string_equal(r->element[3]->str, "ok");
+	assert_memory_equal(r->element[4]->str, "error cannot push to mails: ", 28);
+	freeReplyObject(r);
+	assert_int_equal(rig_int(&rig, "LLEN items"), 2);
+	expect_item(0, "1.0.1");
+	assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_BACKUP)), 2);
+	rig_do(&rig, "DEL mails");
+	assert_string_equal(hand_over(0), "ok");
+	assert_string_equal(hand_over_to(2, "mails"), "ok");
+	expect_lists(4, 4);
+	expect_clean();
+}
+
+/* What was pushed on top of others' messages is taken back, and theirs stay. */
+static void
+test_taken_back(void **state)
+{
+	(void)state;
+	begin(1);
+	rig_do(&rig, "LPUSH items theirs");
+	rig_do(&rig, "SET mails x");
+	assert_memory_equal(hand_over(0), "error cannot push to mails", 26);
+	assert_int_equal(rig_int(&rig, "LLEN items"), 1);
+	expect_item(0, "theirs");
+	rig_do(&rig, "DEL mails");
+	assert_string_equal(hand_over(0), "ok");
+	assert_int_equal(rig_int(&rig, "LLEN items"), 3);
+	expect_clean();
+}
+
+/* Each of the queue's own keys is of a wrong type. */
+static void
+test_wrong_types(void **state)
+{
+	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY };
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(keys); k++) {
+		begin(1);
+		if (rig_int(&rig, "EXISTS %s", rig_key(&rig, keys[k])) == 1)
+			rig_do(&rig, "RENAME %s saved", rig_key(&rig, keys[k]));
+		rig_do(&rig, "SET %s x", rig_key(&rig, keys[k]));
+		assert_non_null(strstr(hand_over(0), "WRONGTYPE"));
+		expect_lists(0, 0);
+		rig_do(&rig, "DEL %s", rig_key(&rig, keys[k]));
+		if (rig_int(&rig, "EXISTS saved") == 1)
+			rig_do(&rig, "RENAME saved %s", rig_key(&rig, keys[k]));
+		assert_string_equal(hand_over(0), "ok");
+		expect_lists(2, 2);
+		expect_clean();
+	}
+}
+
+/* A full Redis refuses it before anything has changed; acks without pushes go on. */
+static void
+test_maxmemory(void **state)
+{
+	char was[48], is[48];
+
+	(void)state;
+	begin(2);
+	rig_digest(&rig, was);
+	rig_do(&rig, "CONFIG SET maxmemory 100000");
+	assert_non_null(strstr(hand_over(0), "OOM"));
+	rig_digest(&rig, is);
+	assert_string_equal(was, is);
+	assert_string_equal(rig_settle(&rig, "ack", &had[1], NULL), "ok");
+	rig_do(&rig, "CONFIG SET maxmemory 0");
+	assert_string_equal(hand_over(0), "ok");
+	expect_lists(2, 2);
+	expect_clean();
+}
+
+/* -- lost ------------------------------------------------------------------------ */
+
+static const char *
+hand_over_lost(int number, const char *prev, const char *payload)
+{
+	static char answer[600];
+	struct words w = { 0 };
+	redisReply *r;
+
+	words_mem(&w, had[0].tag, had[0].taglen);
+	words_add(&w, payload);
+	words_fmt(&w, "f.%d", number);
+	words_add(&w, prev);
+	add_pushes(&w, 0, NULL);
+	rig.more = targets;
+	rig.nmore = 2;
+	r = rig_script(&rig, "hand_over_lost", "BCRD", &w);
+	rig.nmore = 0;
+	if (r == NULL) {
+		snprintf(answer, sizeof(answer), "ERR %s", rig.error);
+		return answer;
+	}
+	snprintf(answer, sizeof(answer), "%s", r->str);
+	freeReplyObject(r);
+	return answer;
+}
+
+static void
+test_lost(void **state)
+{
+	(void)state;
+	begin(1);
+	assert_string_equal(hand_over_lost(900, "0", had[0].payload), "there");
+	expect_lists(0, 0);
+	rig_do(&rig, "FLUSHALL");
+	assert_string_equal(hand_over_lost(900, "0", "m0"), "ok");
+	expect_lists(2, 2);
+	assert_string_equal(hand_over_lost(900, "0", "m0"), "ok");
+	expect_lists(2, 2);
+	expect_clean();
+	/* Another message has its tag now. */
+	begin(1);
+	assert_string_equal(hand_over_lost(901, "0", "another"), "ok");
+	expect_lists(2, 2);
+}
+
+static void
+test_lost_refused(void **state)
+{
+	static const char *const denied[] = { "hget", "hset", "hdel", "lpush", "ltrim", "llen",
+	    "zscore", "time" };
+	size_t k;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(denied); k++) {
+		begin(1);
+		rig_do(&rig, "FLUSHALL");
+		rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", denied[k]);
+		rig_connect(&rig, "few");
+		assert_memory_equal(hand_over_lost(900, "0", "m0"), "ERR ", 4);
+		if (strcasestr(rig.cause, denied[k]) == NULL)
+			fail_msg("%s is not named: %s", denied[k], rig.cause);
+		rig_connect(&rig, "");
+		expect_lists(0, 0);
+		assert_string_equal(hand_over_lost(901, "0", "m0"), "ok");
+		expect_lists(2, 2);
+	}
+	rig_do(&rig, "FLUSHALL");
+	rig_do(&rig, "SET mails x");
+	assert_non_null(strstr(hand_over_lost(902, "0", "m0"), "cannot push to mails: WRONGTYPE"));
+	assert_int_equal(rig_int(&rig, "EXISTS items"), 0);
+	rig_do(&rig, "DEL mails");
+	rig_do(&rig, "CONFIG SET maxmemory 100000");
+	assert_non_null(strstr(hand_over_lost(902, "0", "m0"), "OOM"));
+	rig_do(&rig, "CONFIG SET maxmemory 0");
+	assert_string_equal(hand_over_lost(902, "0", "m0"), "ok");
+	expect_lists(2, 2);
+}
+
+/* -- kinds ----------------------------------------------------------------------- */
+
+static int
+of_a_list(void **state)
+{
+	(void)state;
+	rig.consumer = NULL;
+	rig.unique = false;
+	return 0;
+}
+
+static int
+of_ids(void **state)
+{
+	(void)state;
+	rig.unique = true;
+	return 0;
+}
+
+static int
+of_a_stream(void **state)
+{
+	(void)state;
+	rig.unique = false;
+	rig.consumer = "host-orders";
+	return 0;
+}
+
+#define KINDS(f) \
+	{ .name = #f, .test_func = f, .setup_func = of_a_list }, \
+	{ .name = #f "_of_ids", .test_func = f, .setup_func = of_ids }, \
+	{ .name = #f "_of_a_stream", .test_func = f, .setup_func = of_a_stream }
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		KINDS(test_once), KINDS(test_expired), KINDS(test_not_ours), KINDS(test_taken),
+		KINDS(test_many), KINDS(test_ten_thousand), KINDS(test_denied),
+		KINDS(test_denied_key), KINDS(test_wrong_target), KINDS(test_taken_back),
+		KINDS(test_wrong_types), KINDS(test_maxmemory), KINDS(test_lost),
+		KINDS(test_lost_refused),
+	};
+	int rc;
+
+	rig_open(&rig, "orders");
+	rc = cmocka_run_group_tests_name("hand_over", tests, NULL, NULL);
+	rig_popped_done(had, nhad);
+	rig_close(&rig);
+	return rc;
+}

@@ -1,0 +1,131 @@
+/*
+ * What a delivery hands over: order, limits, faults.
+ */
+#include "unit.h"
+
+#include "policy/pushes.h"
+
+static char *none[] = { NULL }, *listed[] = { (char *)"items", (char *)"mails", NULL };
+static struct queue_config from = { .name = (char *)"from", .pushes = listed, .push_max = 3 };
+static struct queue_config items = { .name = (char *)"items", .message_max = 10, .pushes = none };
+static struct queue_config mails = { .name = (char *)"mails", .message_max = 1 << 30,
+    .pushes = none };
+static struct queue_config other = { .name = (char *)"other", .message_max = 10, .pushes = none };
+static struct queue_config *queues[] = { &from, &items, &mails, &other, NULL };
+static struct config config = { .queues = queues, .nqueues = 4 };
+
+static void
+add(struct pushes **p, const char *name, const char *message, size_t len)
+{
+	pushes_add(p, &config, &from, name, strlen(name), message, len);
+}
+
+static void
+expect_next(const struct pushes *p, size_t target, size_t *at, const char *message)
+{
+	size_t len;
+	const char *found = pushes_next(p, target, at, &len);
+
+	if (message == NULL) {
+		assert_null(found);
+		return;
+	}
+	assert_int_equal(len, strlen(message));
+	assert_memory_equal(found, message, len);
+}
+
+TEST(test_none)
+{
+	assert_null(pushes_fault(NULL));
+	assert_int_equal(pushes_count(NULL), 0);
+	assert_int_equal(pushes_bytes(NULL), 0);
+	assert_int_equal(pushes_targets(NULL), 0);
+	pushes_free(NULL);
+}
+
+TEST(test_order)
+{
+	struct pushes *p = NULL;
+	size_t at = 0;
+
+	add(&p, "items", "one", 3);
+	add(&p, "mails", "", 0);
+	add(&p, "items", "two", 3);
+	assert_null(pushes_fault(p));
+	assert_int_equal(pushes_count(p), 3);
+	assert_int_equal(pushes_bytes(p), 6);
+	assert_int_equal(pushes_targets(p), 2);
+	assert_ptr_equal(pushes_target(p, 0)->queue, &items);
+	assert_int_equal(pushes_target(p, 0)->count, 2);
+	assert_ptr_equal(pushes_target(p, 1)->queue, &mails);
+	assert_int_equal(pushes_target(p, 1)->count, 1);
+	expect_next(p, 0, &at, "one");
+	expect_next(p, 0, &at, "two");
+	expect_next(p, 0, &at, NULL);
+	at = 0;
+	expect_next(p, 1, &at, "");
+	expect_next(p, 1, &at, NULL);
+	pushes_free(p);
+}
+
+/* The first fault stays, and nothing is left to push. */
+static void
+expect_fault(struct pushes **p, const char *text)
+{
+	assert_non_null(pushes_fault(*p));
+	if (strstr(pushes_fault(*p), text) == NULL)
+		fail_msg("not in \"%s\": %s", pushes_fault(*p), text);
+	assert_int_equal(pushes_count(*p), 0);
+	assert_int_equal(pushes_bytes(*p), 0);
+	assert_int_equal(pushes_targets(*p), 0);
+	add(p, "items", "more", 4);
+	add(p, "nobody", "more", 4);
+	pushes_add_too_long(p, &config, &from, "items", 5);
+	assert_int_equal(pushes_count(*p), 0);
+	assert_non_null(strstr(pushes_fault(*p), text));
+	pushes_free(*p);
+	*p = NULL;
+}
+
+TEST(test_faults)
+{
+	char *large = xcalloc(PUSHES_BYTES, 1);
+	struct pushes *p = NULL;
+	int i;
+
+	add(&p, "items", "one", 3);
+	add(&p, "other", "x", 1);
+	expect_fault(&p, "\"other\", which \"pushes\" does not list");
+	add(&p, "item", "x", 1);
+	expect_fault(&p, "\"item\"");
+	add(&p, "items", "0123456789", 10);
+	add(&p, "items", "0123456789a", 11);
+	expect_fault(&p, "a message of 11 bytes for the queue \"items\": its message_max is 10");
+	for (i = 0; i < 4; i++)
+		add(&p, "items", "x", 1);
+	expect_fault(&p, "more messages than push_max, which is 3");
+	add(&p, "mails", large, PUSHES_BYTES);
+	assert_null(pushes_fault(p));
+	add(&p, "mails", "", 0);
+	assert_null(pushes_fault(p));
+	add(&p, "mails", "x", 1);
+	expect_fault(&p, "more than 1048576 bytes in all");
+	pushes_add_too_long(&p, &config, &from, "items", 5);
+	expect_fault(&p, "longer than its message_max, which is 10");
+	pushes_add_too_long(&p, &config, &from, "mails", 5);
+	expect_fault(&p, "more than 1048576 bytes in all");
+	free(large);
+}
+
+TEST(test_longest)
+{
+	assert_int_equal(pushes_longest(&config, "items"), 10);
+	assert_int_equal(pushes_longest(&config, "mails"), PUSHES_BYTES);
+	assert_int_equal(pushes_longest(&config, "nobody"), 0);
+}
+
+int
+main(void)
+{
+	return unit_run(NULL, NULL);
+}
