@@ -238,10 +238,9 @@ check_push(struct draft *d, const struct draft_section *s, const char *name)
 		finding_error(&d->findings, at, "pushes names \"%.60s\", and there is no queue of "
 		    "this name: add queue \"%.60s\" { concurrency = 0 } if others consume it",
 		    name, name);
-	else if (to->kind != KIND_ACK)
+	else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
 		finding_error(&d->findings, at, "pushes names \"%s\", a queue of kind \"%s\": "
-		    "handlers can push to queues of kind \"%s\" only", name, kind_name(to->kind),
-		    kind_name(KIND_ACK));
+		    "handlers can push to queues of kind \"ack\" only", name, kind_name(to->kind));
 	else if (to == s->queue)
 		finding_warn(&d->findings, at, "queue \"%s\" pushes to itself: its messages may "
 		    "never end", name);

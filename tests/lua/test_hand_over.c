@@ -146,12 +146,51 @@ expect_clean(void)
 	fail_msg("left over: %s", r->element[0]->str);
 }
 
+/* -- kinds ----------------------------------------------------------------------- */
+
+static int
+of_a_list(void **state UNUSED)
+{
+	rig.consumer = NULL;
+	rig.unique = false;
+	return 0;
+}
+
+static int
+of_ids(void **state UNUSED)
+{
+	rig.unique = true;
+	return 0;
+}
+
+static int
+of_a_stream(void **state UNUSED)
+{
+	rig.unique = false;
+	rig.consumer = "host-orders";
+	return 0;
+}
+
+/* A test of each kind that keeps its messages. */
+#define KINDS_TEST(name)							\
+	static void name(void **);						\
+	static void __attribute__((__constructor__))				\
+	name##_add(void)							\
+	{									\
+		unit_add(__LINE__, (struct CMUnitTest){				\
+		    #name, name, of_a_list, NULL, NULL });			\
+		unit_add(__LINE__, (struct CMUnitTest){				\
+		    #name "_of_ids", name, of_ids, NULL, NULL });		\
+		unit_add(__LINE__, (struct CMUnitTest){				\
+		    #name "_of_a_stream", name, of_a_stream, NULL, NULL });	\
+	}									\
+	static void								\
+	name(void **state UNUSED)
+
 /* -- once ------------------------------------------------------------------------ */
 
-static void
-test_once(void **state)
+KINDS_TEST(test_once)
 {
-	(void)state;
 	begin(1);
 	assert_string_equal(hand_over(0), "ok");
 	expect_lists(2, 2);
@@ -163,12 +202,10 @@ test_once(void **state)
 }
 
 /* Also from QRETRY, where the tick has put it: nobody else has it yet. */
-static void
-test_expired(void **state)
+KINDS_TEST(test_expired)
 {
 	struct ticked t = { .scan = "" };
 
-	(void)state;
 	begin(1);
 	rig_expire(&rig, had[0].tag, had[0].taglen);
 	if (rig.consumer != NULL)
@@ -182,14 +219,12 @@ test_expired(void **state)
 }
 
 /* Another delivery has begun, or has ended; Redis has lost it: nothing is pushed. */
-static void
-test_not_ours(void **state)
+KINDS_TEST(test_not_ours)
 {
 	struct ticked t = { .scan = "" };
 	struct popped next[1];
 	char call_name[24];
 
-	(void)state;
 	begin(1);
 	rig_expire(&rig, had[0].tag, had[0].taglen);
 	if (rig.consumer != NULL)
@@ -212,10 +247,8 @@ test_not_ours(void **state)
 }
 
 /* A foreign consumer has it: what is left of it goes, and nothing is pushed. */
-static void
-test_taken(void **state)
+KINDS_TEST(test_taken)
 {
-	(void)state;
 	begin(1);
 	if (rig.consumer != NULL)
 		rig_do(&rig, "XCLAIM %s rqd other 0 %s", rig_key(&rig, KEY_QUEUE), had[0].tag);
@@ -226,14 +259,12 @@ test_taken(void **state)
 }
 
 /* More than one step of the script: each of 70 for itself, one of them another one's. */
-static void
-test_many(void **state)
+KINDS_TEST(test_many)
 {
 	struct words w = { 0 };
 	redisReply *r;
 	int i;
 
-	(void)state;
 	begin(70);
 	assert_string_equal(rig_settle(&rig, "ack", &had[33], NULL), "ok");
 	rig_settle_begin(&rig, &w);
@@ -251,15 +282,13 @@ test_many(void **state)
 }
 
 /* As many as unpack() never takes at once, within 20 ms. */
-static void
-test_ten_thousand(void **state)
+KINDS_TEST(test_ten_thousand)
 {
 	double best = 1, began, took;
 	struct words w;
 	redisReply *r;
 	int i, run;
 
-	(void)state;
 	for (run = 0; run < 5; run++) {
 		begin(1);
 		w = (struct words){ 0 };
@@ -300,14 +329,12 @@ static const char *const commands[] = {
  * Each command denied in turn: either all has happened or nothing has.  Then it is permitted,
  * the result is sent again, and all has happened once.
  */
-static void
-test_denied(void **state)
+KINDS_TEST(test_denied)
 {
 	const char *answer;
 	size_t k;
 	int refused = 0;
 
-	(void)state;
 	for (k = 0; k < ARRAY_LEN(commands); k++) {
 		begin(1);
 		if (rig.unique)	/* enqueued while it runs: the end of the run puts it back */
@@ -340,10 +367,8 @@ test_denied(void **state)
 }
 
 /* The user may not touch one of the lists: the call is refused, the other list stays empty. */
-static void
-test_denied_key(void **state)
+KINDS_TEST(test_denied_key)
 {
-	(void)state;
 	begin(1);
 	rig_do(&rig, "ACL SETUSER few reset on >x ~orders* ~Queue* ~items &* +@all");
 	rig_connect(&rig, "few");
@@ -356,13 +381,11 @@ test_denied_key(void **state)
 }
 
 /* One list is no list: its deliveries wait, and the others of the call do not. */
-static void
-test_wrong_target(void **state)
+KINDS_TEST(test_wrong_target)
 {
 	struct words w = { 0 };
 	redisReply *r;
 
-	(void)state;
 	begin(3);
 	rig_do(&rig, "SET mails x");
 	rig_settle_begin(&rig, &w);
@@ -386,10 +409,8 @@ test_wrong_target(void **state)
 }
 
 /* What was pushed on top of others' messages is taken back, and theirs stay. */
-static void
-test_taken_back(void **state)
+KINDS_TEST(test_taken_back)
 {
-	(void)state;
 	begin(1);
 	rig_do(&rig, "LPUSH items theirs");
 	rig_do(&rig, "SET mails x");
@@ -403,13 +424,11 @@ test_taken_back(void **state)
 }
 
 /* Each of the queue's own keys is of a wrong type. */
-static void
-test_wrong_types(void **state)
+KINDS_TEST(test_wrong_types)
 {
 	static const enum key keys[] = { KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY };
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < ARRAY_LEN(keys); k++) {
 		begin(1);
 		if (rig_int(&rig, "EXISTS %s", rig_key(&rig, keys[k])) == 1)
@@ -427,12 +446,10 @@ test_wrong_types(void **state)
 }
 
 /* A full Redis refuses it before anything has changed; acks without pushes go on. */
-static void
-test_maxmemory(void **state)
+KINDS_TEST(test_maxmemory)
 {
 	char was[48], is[48];
 
-	(void)state;
 	begin(2);
 	rig_digest(&rig, was);
 	rig_do(&rig, "CONFIG SET maxmemory 100000");
@@ -473,10 +490,8 @@ hand_over_lost(int number, const char *prev, const char *payload)
 	return answer;
 }
 
-static void
-test_lost(void **state)
+KINDS_TEST(test_lost)
 {
-	(void)state;
 	begin(1);
 	assert_string_equal(hand_over_lost(900, "0", had[0].payload), "there");
 	expect_lists(0, 0);
@@ -492,14 +507,12 @@ test_lost(void **state)
 	expect_lists(2, 2);
 }
 
-static void
-test_lost_refused(void **state)
+KINDS_TEST(test_lost_refused)
 {
 	static const char *const denied[] = { "hget", "hset", "hdel", "lpush", "ltrim", "llen",
 	    "zscore", "time" };
 	size_t k;
 
-	(void)state;
 	for (k = 0; k < ARRAY_LEN(denied); k++) {
 		begin(1);
 		rig_do(&rig, "FLUSHALL");
@@ -525,53 +538,13 @@ test_lost_refused(void **state)
 	expect_lists(2, 2);
 }
 
-/* -- kinds ----------------------------------------------------------------------- */
-
-static int
-of_a_list(void **state)
-{
-	(void)state;
-	rig.consumer = NULL;
-	rig.unique = false;
-	return 0;
-}
-
-static int
-of_ids(void **state)
-{
-	(void)state;
-	rig.unique = true;
-	return 0;
-}
-
-static int
-of_a_stream(void **state)
-{
-	(void)state;
-	rig.unique = false;
-	rig.consumer = "host-orders";
-	return 0;
-}
-
-#define KINDS(f) \
-	{ .name = #f, .test_func = f, .setup_func = of_a_list }, \
-	{ .name = #f "_of_ids", .test_func = f, .setup_func = of_ids }, \
-	{ .name = #f "_of_a_stream", .test_func = f, .setup_func = of_a_stream }
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		KINDS(test_once), KINDS(test_expired), KINDS(test_not_ours), KINDS(test_taken),
-		KINDS(test_many), KINDS(test_ten_thousand), KINDS(test_denied),
-		KINDS(test_denied_key), KINDS(test_wrong_target), KINDS(test_taken_back),
-		KINDS(test_wrong_types), KINDS(test_maxmemory), KINDS(test_lost),
-		KINDS(test_lost_refused),
-	};
 	int rc;
 
 	rig_open(&rig, "orders");
-	rc = cmocka_run_group_tests_name("hand_over", tests, NULL, NULL);
+	rc = unit_run(NULL, NULL);
 	rig_popped_done(had, nhad);
 	rig_close(&rig);
 	return rc;
