@@ -145,7 +145,7 @@ tls_start(struct redisContext *c, const struct redis_options *opt, const char *h
 	if (redisInitiateSSL(c, ssl) == REDIS_OK)
 		return 0;
 	SSL_free(ssl);
-	return util_cause(cause, "TLS: %s", c->errstr);
+	return util_cause(cause, "TLS: the handshake failed: %s", c->errstr);
 }
 
 #else
