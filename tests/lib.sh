@@ -83,6 +83,7 @@ report() {	# STATUS DESCRIPTION
 
 pass() { report 0 "$1"; }
 fail() { report 1 "$1"; }
+skip() { TESTS_RUN=$((TESTS_RUN + 1)); echo "ok $TESTS_RUN # SKIP $1"; }	# WHAT AND WHY
 
 ok() {		# 'COMMAND' DESCRIPTION
 	if eval "$1"; then pass "$2"; else fail "$2"; note "false: $1"; return 1; fi

@@ -30,8 +30,7 @@ log_wait 10 'event=acked queue=q id=c '
 is "$(sort "$T/began" | tr '\n' ,)" 'a 1 1,b 1 1,c 1 1,' 'all ran, and there is one attempt only'
 is "$(keys)" '' 'nothing but the list was ever there'
 push d
-log_wait 10 'event=acked queue=q id=d '
-pass 'an idle queue wakes up'
+ok 'log_wait 10 "event=acked queue=q id=d "' 'an idle queue wakes up'
 
 push bad
 log_wait 10 'event=failed queue=q id=bad '

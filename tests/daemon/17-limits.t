@@ -63,7 +63,8 @@ for q in u s; do
 done
 # Only now: a daemon makes the stream again that it reads, with its group.
 rqd_stop one
-r flushall >/dev/null
+check_keys
+r unlink u s >/dev/null
 
 # -- fleet_concurrency ------------------------------------------------------------
 

@@ -95,8 +95,7 @@ fed() { wait_ok 15 "grep -qs '^$1\$' '$T/fed'" "$2"; }
 r publish one p1 >/dev/null
 fed 'c none 1 p1' 'a channel feeds a process'
 r publish one fail >/dev/null
-log_wait 15 'event=failed queue=c .*reason=answer'
-pass 'which fails for good'
+ok 'log_wait 15 "event=failed queue=c .*reason=answer"' 'which fails for good'
 r lpush l fail1 l2 die l3 >/dev/null
 fed 'l none 1 l3' 'a list feeds one'
 log_wait 15 'event=failed queue=l ' 2

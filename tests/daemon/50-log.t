@@ -111,15 +111,57 @@ rqd_start elsewhere <<C
 log { target = "$T/none/rqd.log" }
 queue "q" { command = {"$T/loud"} output = "none" }
 C
-log_wait 10 event=ready 1 elsewhere
-pass 'the daemon starts without its log'
+ok 'log_wait 10 event=ready 1 elsewhere' 'the daemon starts without its log'
 like "$(log_lines 'keeps the old log target' elsewhere)" 'none/rqd.log: No such file' 'and says so on stderr'
 rqd_stop elsewhere
 
+# -- a log that cannot be written --------------------------------------------------------
+# What everybody says while the log of the only daemon fails, whose name is in $daemon.
+failure_is_said() {	# NAME TARGET
+	ok "log_wait 10 reason=log_failed 1 $1" 'stderr says that the log cannot be written'
+	like "$(cat "$T/$1.log")" "level=error event=warning reason=log_failed target=$2 error=\"No space left on device\"" \
+	    'which, and why'
+	is "$(log_count reason=log_failed "$1")" 1 'once'
+	wait_ok 15 'r get "rqd:daemon:$daemon" | grep -q "\"log_error\":\"No space left on device\""' 'the heartbeat says it'
+	ctl -c "$T/$1.conf" check >"$T/said"
+	is $? 1 'rqctl check warns'
+	like "$(cat "$T/said")" "warning: daemon $daemon cannot write its log: No space left on device" 'in words'
+	like "$(ctl status)" "warning: daemon $daemon cannot write its log: No space left on device" 'and so does rqctl status'
+}
+success_is_said() {	# NAME
+	wait_ok 15 '_beat=$(r get "rqd:daemon:$daemon") && [ -n "$_beat" ] && case $_beat in *log_error*) false ;; esac' \
+	    'the heartbeat no longer says it'
+	unlike "$(ctl -c "$T/$1.conf" check)" 'cannot write its log' 'nor does rqctl check'
+	unlike "$(ctl status)" 'cannot write its log' 'nor rqctl status'
+}
+rqd_start device <<C
+http { listen = "unix:$OWN/http.sock" }
+log { target = "/dev/full" }
+queue "q" { command = {"$T/loud"} output = "none" }
+C
+r lpush q '{"id":1}' >/dev/null
+wait_ok 10 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a log that cannot be written stops no message'
+daemon=$(r zrange rqd:daemons 0 -1)
+failure_is_said device /dev/full
+failures() { curl -s -m 20 --unix-socket "$OWN/http.sock" http://rqd/status | grep -o '"log_error":"No space left on device"' | wc -l; }
+if command -v curl >/dev/null; then
+	wait_ok 15 '[ "$(failures)" -eq 2 ]' '/status says it of this daemon, and in the list of daemons'
+else
+	skip '/status says that the log fails: no curl'
+fi
+sed 's|target = .*|target = "stderr" }|' "$T/device.conf" >"$T/new.conf" && mv "$T/new.conf" "$T/device.conf"
+rqd_signal HUP device
+log_wait 10 event=reloaded 1 device
+success_is_said device
+rqd_stop device
+
 # -- a full disk -------------------------------------------------------------------------
 mkdir "$T/disk"
-if [ "$(id -u)" -ne 0 ] || ! mount -t tmpfs -o size=64k,mode=755 tmpfs "$T/disk" 2>/dev/null; then
-	note 'no full disk: it needs root, who may mount a tmpfs'
+if [ "$(id -u)" -ne 0 ]; then
+	skip 'a full disk: needs root'
+	exit
+elif ! mount -t tmpfs -o size=64k,mode=755 tmpfs "$T/disk" 2>/dev/null; then
+	skip 'a full disk: root may not mount a tmpfs here'
 	exit
 fi
 trap '_status=$?; umount -l "$T/disk"; (exit $_status); finish' EXIT
@@ -131,19 +173,10 @@ wait_for 10 'grep -q event=ready "$T/disk/rqd.log"'
 dd if=/dev/zero of="$T/disk/fill" bs=4k 2>/dev/null
 for i in $(seq 100); do echo "{\"id\":\"$(printf '%0100d' "$i")\"}"; done | xargs -d '\n' redis-cli -s "$SOCK" lpush q >/dev/null
 wait_ok 20 '[ "$(r llen q)" -eq 0 ] && [ "$(r zcard qBACKUP)" -eq 0 ]' 'a full disk stops no message'
-log_wait 10 'reason=log_failed' 1 disk
-like "$(cat "$T/disk.log")" 'level=error event=warning reason=log_failed target=.*/disk/rqd.log error="No space left on device"' \
-    'stderr says that the log cannot be written'
-is "$(log_count reason=log_failed disk)" 1 'once'
 daemon=$(r zrange rqd:daemons 0 -1)
-wait_ok 15 'r get "rqd:daemon:$daemon" | grep -q "\"log_error\":\"No space left on device\""' 'the heartbeat says it'
-ctl -c "$T/disk.conf" check >"$T/said"
-is $? 1 'rqctl check warns'
-like "$(cat "$T/said")" "warning: daemon $daemon cannot write its log: No space left on device" 'in words'
-like "$(ctl status)" "warning: daemon $daemon cannot write its log: No space left on device" 'and so does rqctl status'
+failure_is_said disk "$T/disk/rqd.log"
 rm "$T/disk/fill"
 wait_ok 15 'grep -q "reason=log_dropped dropped=" "$T/disk/rqd.log"' 'with room again the log says how much it lost, also while idle'
-log_wait 10 'reason=log_resumed' 1 disk
-wait_ok 15 '! r get "rqd:daemon:$daemon" | grep -q log_error' 'and the heartbeat nothing'
-unlike "$(ctl -c "$T/disk.conf" check)" 'cannot write its log' 'nor does rqctl check'
+ok 'log_wait 10 reason=log_resumed 1 disk' 'stderr says that it goes on'
+success_is_said disk
 rqd_stop disk

@@ -112,7 +112,11 @@ refused '>2\r\n+x\r\n+y\r\n' 'a protocol of the future' '(Protocol error|that rq
 another
 refused '*3\r\n$7\r\nmessage\r\n$-1\r\n$1\r\nx\r\n' 'a message to no channel' 'a reply to no command'
 # If a command is in flight just then, the error is its reply, and the true reply is one too many.
-refused '-ERR max number of clients reached\r\n' 'an error' '(max number of clients|a reply to no command)'
+for _try in 1 2 3; do
+	refused '-ERR max number of clients reached\r\n' 'an error' '(max number of clients|a reply to no command)'
+	log_count 'event=redis_down.*max number of clients' >/dev/null && break
+done
+ok 'log_count "event=redis_down.*max number of clients" >/dev/null' 'an error that no command asked for is the cause'
 
 another
 
