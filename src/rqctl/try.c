@@ -340,6 +340,41 @@ ending(const struct try *t, struct buf *b)
 	}
 }
 
+/* "would be acked, with 2 messages for items" */
+static void
+would_be_acked(const struct result *r, struct buf *b)
+{
+	const struct pushes_target *to;
+	size_t i;
+
+	buf_puts(b, "would be acked");
+	for (i = 0; i < pushes_targets(r->pushes); i++) {
+		to = pushes_target(r->pushes, i);
+		buf_printf(b, "%s %zu message%s for %s", i == 0 ? ", with" : ",", to->count,
+		    to->count == 1 ? "" : "s", to->queue->name);
+	}
+}
+
+/* What would be pushed, as a handler says it: "push QUEUE MESSAGE". */
+static void
+show_pushes(const struct pushes *p)
+{
+	size_t i, at, len;
+	const char *message;
+	struct buf b = BUF_INIT;
+
+	for (i = 0; i < pushes_targets(p); i++) {
+		at = 0;
+		while ((message = pushes_next(p, i, &at, &len)) != NULL) {
+			buf_clear(&b);
+			buf_printf(&b, "push %s ", pushes_target(p, i)->queue->name);
+			buf_add(&b, message, len);
+			output(NULL, 1, b.data, b.len, false, NULL);
+		}
+	}
+	buf_done(&b);
+}
+
 /* "would be retried in 2.5s to 5s" */
 static void
 verdict(const struct try *t, struct buf *b)
@@ -350,7 +385,7 @@ verdict(const struct try *t, struct buf *b)
 
 	switch (low.op) {
 	case VERDICT_ACK:
-		buf_puts(b, "would be acked");
+		would_be_acked(&t->result, b);
 		break;
 	case VERDICT_RETRY:
 		units_about(low.delay, from);
@@ -391,6 +426,8 @@ say(const struct try *t)
 		buf_puts(&b, ", left processes running");
 	buf_puts(&b, ": ");
 	verdict(t, &b);
+	if (outcome_decide(t->msg, &t->result, false, 0).op == VERDICT_ACK)
+		show_pushes(t->result.pushes);
 	ctl_note("%s", buf_str(&b));
 	buf_done(&b);
 }
@@ -435,6 +472,9 @@ try_run(struct ctl *c)
 	if (t.cfg == NULL)
 		ctl_error(c, EX_USAGE,
 		    "try needs a configuration file that has the queue: use -c FILE");
+	else if (!config_consumes(t.cfg))
+		ctl_error(c, EX_USAGE, "queue \"%s\" has concurrency = 0: others consume it, and "
+		    "there is no command to try", t.cfg->name);
 	else if (read_all(c, c->args.words[1], &payload) == 0 && become_rqd(&t) == 0 &&
 		 make_message(&t, &payload) == 0 && !refused(&t)) {
 		t.loop = loop_new();

@@ -33,6 +33,8 @@ queue "killed" { command = {"$T/killed"} }
 queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 1s }
 queue "long" { command = {"$T/slow"} }
 queue "none" { command = {"$T/nonexistent"} }
+queue "pipe" { command = {"/usr/bin/tr", " ", "\\n"}  output = "push:small"  pushes = {"small"} }
+queue "declared" { concurrency = 0 }
 queue "small" { command = {"$T/quiet"}  message_max = 10 }
 C
 RQD_CONFIG=$T/try.conf
@@ -70,6 +72,16 @@ try 143 'signal SIGTERM after .*, ended at time_limit: would be retried' slow
 try 127 'cannot be started: .*: would be returned without an attempt; the queue would be suspended' none
 printf 12345678901 >"$T/message"
 try 65 'without being run: too_large' small
+
+# What it would hand over, and nothing of what it may not.
+printf 'one two' >"$T/message"
+try 0 'would be acked, with 2 messages for small$' pipe
+is "$(cat "$T/out")" 'push small one
+push small two' 'what would be pushed'
+printf 'one 12345678901' >"$T/message"
+try 0 'may not push (.*message_max.*): would be retried' pipe
+is "$(cat "$T/out")" '' 'nothing would be pushed'
+try 64 'has concurrency = 0: others consume it' declared
 
 # Interrupted: as at a shutdown.
 rm -f "$T/started"
