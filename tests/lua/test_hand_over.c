@@ -171,21 +171,14 @@ of_a_stream(void **state UNUSED)
 	return 0;
 }
 
-/* A test of each kind that keeps its messages. */
-#define KINDS_TEST(name)							\
-	static void name(void **);						\
-	static void __attribute__((__constructor__))				\
-	name##_add(void)							\
-	{									\
-		unit_add(__LINE__, (struct CMUnitTest){				\
-		    #name, name, of_a_list, NULL, NULL });			\
-		unit_add(__LINE__, (struct CMUnitTest){				\
-		    #name "_of_ids", name, of_ids, NULL, NULL });		\
-		unit_add(__LINE__, (struct CMUnitTest){				\
-		    #name "_of_a_stream", name, of_a_stream, NULL, NULL });	\
-	}									\
-	static void								\
-	name(void **state UNUSED)
+/* A test of each kind. */
+#define KINDS_TEST(name)								\
+	static void name(void);								\
+	TEST_WITH(name##_of_a_list, of_a_list, NULL) { name(); }			\
+	TEST_WITH(name##_of_ids, of_ids, NULL) { name(); }				\
+	TEST_WITH(name##_of_a_stream, of_a_stream, NULL) { name(); }			\
+	static void									\
+	name(void)
 
 /* -- once ------------------------------------------------------------------------ */
 
