@@ -26,6 +26,7 @@
 #define MIB		((int64_t)1 << 20)
 #define TIB		((int64_t)1 << 40)
 #define MILLION		1000000
+#define EXEC		(1U << MODE_EXEC)
 #define PERSISTENT	(1U << MODE_PERSISTENT)
 
 static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
@@ -155,6 +156,9 @@ static const struct option options[] = {
 	    .help = "the queues that its handlers may push to"),
 	QUEUE(push_max, INT, "1000", .min = 1, .max = CONFIG_PUSH_MAX, .trait = TRAIT_LEASES,
 	    .help = "messages that the handler of one message may push"),
+
+	QUEUE(verdicts, BOOL, "true", .modes = EXEC,
+	    .help = "true: descriptor 3 takes the handler's verdict; false: it is closed"),
 
 	/* How many, and who first. */
 	QUEUE(concurrency, INT, "1", .max = 10000,

@@ -672,11 +672,11 @@ consumer_is_idle(const struct consumer *c)
 
 void
 consumer_each(const struct consumer *c,
-    void (*fn)(const struct message *, pid_t, usec_t, void *), void *arg)
+    void (*fn)(const struct message *, pid_t, const char *, usec_t, void *), void *arg)
 {
 	usec_t now = clock_mono();
 	const struct inflight *w;
 
 	TAILQ_FOREACH(w, &c->inflight, entry)
-		fn(w->msg, w->run->pid, now - w->msg->delivered, arg);
+		fn(w->msg, w->run->pid, w->run->progress, now - w->msg->delivered, arg);
 }

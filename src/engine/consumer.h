@@ -81,8 +81,11 @@ unsigned		 consumer_in_flight(const struct consumer *);
 bool			 consumer_is_confirmed(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
-/* Walks what is in flight; pid 0: no process yet; age is since delivery. */
-void	consumer_each(const struct consumer *,
-	    void (*fn)(const struct message *, pid_t, usec_t age, void *), void *);
+/*
+ * Walks what is in flight; pid 0: no process yet; progress: what its handler said last,
+ * visible UTF-8, or NULL; age is since delivery.
+ */
+void	consumer_each(const struct consumer *, void (*fn)(const struct message *, pid_t,
+	    const char *progress, usec_t age, void *), void *);
 
 #endif

@@ -132,7 +132,7 @@ command_free(struct command *c)
 }
 
 pid_t
-command_spawn(struct command *c, char *words, size_t len, const int fd[3],
+command_spawn(struct command *c, char *words, size_t len, const int fd[SPAWN_FDS],
     volatile pid_t *slot, const struct spawn_proxy *proxy, enum spawn_step *step)
 {
 	struct spawn s;
@@ -142,7 +142,7 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[3],
 	s = (struct spawn){
 		.argv = c->cfg->command,
 		.envp = environment_with(c->environment, words, len),
-		.fd = { fd[0], fd[1], fd[2] },
+		.fd = { fd[0], fd[1], fd[2], fd[3] },
 		.directory = c->cfg->directory,
 		.uid = c->identity.uid,
 		.gid = c->identity.gid,
@@ -164,18 +164,18 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[3],
  * /dev/stderr.  Other processes cannot reach the pipes.
  */
 static void
-allow_opening(const int fd[3])
+allow_opening(const int fd[SPAWN_FDS])
 {
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < SPAWN_FDS; i++) {
 		if (fd[i] != -1)
 			(void)fchmod(fd[i], 0666);
 	}
 }
 
 pid_t
-command_start(struct command *c, const struct message *msg, const int fd[3],
+command_start(struct command *c, const struct message *msg, const int fd[SPAWN_FDS],
     volatile pid_t *slot, struct start *start, enum spawn_step *step)
 {
 	struct buf words = BUF_INIT;

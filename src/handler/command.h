@@ -22,11 +22,11 @@ void		 command_free(struct command *);	/* NULL is fine */
  * or -1 with errno and *step: those of spawn_start(), or of a look-up ("user", "group",
  * "env_file"), which is tried again at each call.
  */
-pid_t		 command_start(struct command *, const struct message *, const int fd[3],
+pid_t		 command_start(struct command *, const struct message *, const int fd[SPAWN_FDS],
 		    volatile pid_t *slot, struct start *, enum spawn_step *step) MUSTCHECK;
 
 /* For a launcher; words as environment_words() makes them. */
-pid_t		 command_spawn(struct command *, char *words, size_t len, const int fd[3],
+pid_t		 command_spawn(struct command *, char *words, size_t len, const int fd[SPAWN_FDS],
 		    volatile pid_t *slot, const struct spawn_proxy *,
 		    enum spawn_step *step) MUSTCHECK;
 

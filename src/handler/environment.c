@@ -155,6 +155,8 @@ put_all(struct environment *e, const struct handler_env *env,
 	for (p = cfg->env; p != NULL && *p != NULL; p++)
 		put_theirs(*p, e);
 	put_value(e, "RQD_QUEUE", cfg->name);
+	if (cfg->mode == MODE_EXEC && cfg->verdicts)
+		put_value(e, "RQD_VERDICT_FD", "3");
 	if (env->config_file != NULL)
 		put_value(e, "RQD_CONFIG", env->config_file);
 	if (env->server != NULL)

@@ -14,6 +14,8 @@
  * not ours after that.  The run keeps what a late line of output needs, and lives
  * in TAIL until the pipes end, for TAIL_TIME at most.
  *
+ * Descriptor 3 is one more pipe (verdict_pipe.h), which is read to its end at the exit.
+ *
  * Most handlers are brief and print nothing.  The loop listens to the pipes of a
  * handler only after LISTEN_AFTER; until then they are read at the exit.
  */
@@ -30,6 +32,7 @@
 #include "handler/command.h"
 #include "handler/output.h"
 #include "handler/subprocess.h"
+#include "handler/verdict_pipe.h"
 #include "loop/timer.h"
 
 #define TAIL_TIME	SEC
@@ -62,6 +65,7 @@ struct exec_run {
 	enum stop		 stop;
 	struct timer		 timer;		/* time limit, then grace, then TAIL_TIME */
 	struct output_pair	 output;
+	struct verdict_pipe	 verdicts;	/* closed in TAIL and FAILED */
 	struct pushes		*pushes;	/* owned; NULL: none so far */
 	struct defer		 defer;		/* to be failed, or freed */
 	int			 error;		/* valid in FAILED, as is step (static) */
@@ -101,6 +105,7 @@ listen_to_old(void *arg)
 	while ((r = TAILQ_FIRST(&h->unread)) != NULL && r->started <= born) {
 		leave_unread(r);
 		output_listen(&r->output);
+		verdict_pipe_listen(&r->verdicts);
 	}
 	if (r != NULL)
 		timer_set_at(&h->listen, r->started + LISTEN_AFTER);
@@ -130,6 +135,8 @@ run_free(struct exec_run *r)
 	timer_stop(&r->timer);
 	subprocess_done(&r->process);
 	output_done(&r->output);
+	verdict_pipe_done(&r->verdicts);
+	free(r->base.progress);
 	pushes_free(r->pushes);
 	free(r);
 	if (TAILQ_EMPTY(&h->runs))
@@ -173,6 +180,16 @@ fail_cb(void *arg)
 	tell_done(r, &result);
 }
 
+/* Counts for a command that has exited by itself; after a signal it may say anything. */
+static void
+take_verdict(struct exec_run *r, struct result *result)
+{
+	if (result->end == END_EXIT && result->stop == STOP_NONE)
+		verdict_pipe_end(&r->verdicts, result);
+	else
+		verdict_pipe_done(&r->verdicts);
+}
+
 static void
 exited(struct subprocess *p, const struct child_exit *x, int error, const char *step)
 {
@@ -195,6 +212,7 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 	leave_unread(r);
 	output_drain(&r->output);
 	output_end_collect(&r->output);
+	take_verdict(r, &result);
 	result_take_pushes(&result, &r->pushes);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
@@ -308,10 +326,11 @@ write_all(int fd, const char *p, size_t len)
 	return 0;
 }
 
-/* The child's three descriptors; -1 is /dev/null.  On failure some may be open. */
+/* The child's descriptors; -1 is /dev/null.  On failure some may be open. */
 static int
-open_fds(struct exec_run *r, int fd[3])
+open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 {
+	const struct queue_config *cfg = exec_of(r)->base.cfg;
 	const struct message *msg = r->msg;
 	int i;
 
@@ -321,9 +340,11 @@ open_fds(struct exec_run *r, int fd[3])
 		return -1;
 	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
 		return -1;
-	if (config_drops_output(exec_of(r)->base.cfg))
-		return 0;
 	r->step = "pipe";
+	if (cfg->verdicts && verdict_pipe_open(&r->verdicts, &fd[3]) == -1)
+		return -1;
+	if (config_drops_output(cfg))
+		return 0;
 	for (i = 1; i < 3; i++) {
 		if (output_open(&r->output, i, &fd[i]) == -1)
 			return -1;
@@ -338,6 +359,7 @@ fail_later(struct exec_run *r)
 	run_set_state(r, FAILED);
 	r->error = errno;
 	output_done(&r->output);
+	verdict_pipe_done(&r->verdicts);
 	loop_defer(exec_of(r)->base.env->loop, &r->defer, fail_cb, r);
 }
 
@@ -368,12 +390,12 @@ static int
 start_process(struct exec_run *r)
 {
 	struct exec *h = exec_of(r);
-	int fd[3] = { -1, -1, -1 }, ret = -1;
+	int fd[SPAWN_FDS] = { -1, -1, -1, -1 }, ret = -1;
 
 	if (open_fds(r, fd) == 0)
 		ret = subprocess_start(&r->process, h->base.env, h->command, r->msg, fd,
 		    h->base.cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
-	fd_close_all(fd, 3);
+	fd_close_all(fd, SPAWN_FDS);
 	return ret;
 }
 
@@ -384,7 +406,7 @@ begin(struct exec_run *r)
 	struct exec *h = exec_of(r);
 
 	started(&r->process);
-	if (output_is_open(&r->output))
+	if (output_is_open(&r->output) || h->base.cfg->verdicts)
 		listen_later(r);
 	if (h->base.cfg->time_limit > 0)
 		timer_set(&r->timer, h->base.cfg->time_limit);
@@ -403,6 +425,7 @@ exec_start(struct handler *handler, struct message *msg)
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	output_init(&r->output, h->base.env->loop, handler, h->base.cfg->output_limit,
 	    output_ended);
+	verdict_pipe_init(&r->verdicts, h->base.env->loop, &r->base);
 	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
 	if (config_output_queue(h->base.cfg) != NULL)

@@ -4,7 +4,9 @@
 #include "handler/handler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "handler/exec.h"
 #include "handler/persistent.h"
 
@@ -51,6 +53,31 @@ void
 handler_kill(struct run *r)
 {
 	r->handler->ops->kill(r);
+}
+
+/* What nobody could see becomes a question mark. */
+void
+run_set_progress(struct run *r, const char *p, size_t len)
+{
+	size_t n, used = 0;
+	uint32_t code;
+
+	free(r->progress);
+	r->progress = len > 0 ? xmalloc(PROGRESS_MAX + 1) : NULL;
+	for (; len > 0; p += n, len -= n) {
+		n = utf8_decode(p, len, &code);
+		if (used + (n > 0 ? n : 1) > PROGRESS_MAX)
+			break;
+		if (n > 0 && utf8_is_visible(code)) {
+			memcpy(r->progress + used, p, n);
+			used += n;
+		} else {
+			r->progress[used++] = '?';
+			n = n > 0 ? n : 1;
+		}
+	}
+	if (r->progress != NULL)
+		r->progress[used] = '\0';
 }
 
 void

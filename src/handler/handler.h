@@ -80,7 +80,13 @@ void		 handler_closed(struct handler *);
 struct run {
 	struct handler			*handler;
 	pid_t				 pid;	/* whose process has it; 0: none yet */
+	char				*progress;	/* what it said last; owned; or NULL */
 };
+
+#define PROGRESS_MAX	200	/* bytes of progress that are kept */
+
+/* For the modes: visible UTF-8 of the text, which may be anything; none: no progress. */
+void		 run_set_progress(struct run *, const char *, size_t);
 
 /* The members that come from the configuration, which it borrows from; the rest is 0. */
 struct handler_env handler_env_of(const struct config *);

@@ -18,8 +18,8 @@
 #define LAUNCH_PATH	((size_t)4096)
 #define LAUNCH_FDS	4			/* beside an order */
 
-/* Descriptors of a start, bits of value: the child's 0, 1 and 2.  Bit 3 is for verdicts. */
-#define LAUNCH_FD_MASK	7U
+/* Descriptors of a start, bits of value: the child's 0, 1, 2 and 3. */
+#define LAUNCH_FD_MASK	15U
 
 enum launch_op {
 	LAUNCH_START = 1,	/* slot, generation, queue, value: descriptors; bytes: words */

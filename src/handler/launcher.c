@@ -260,19 +260,19 @@ launcher_forget(struct start *s)
 
 int
 launcher_start(struct launcher *l, struct start *s, unsigned generation, unsigned queue,
-    const struct buf *words, const int fd[3])
+    const struct buf *words, const int fd[SPAWN_FDS])
 {
 	struct launch_head head = { .op = LAUNCH_START, .generation = generation,
 	    .queue = queue, .size = (uint32_t)words->len };
 	struct buf *b = &l->order;
-	int fds[3], i, error;
+	int fds[SPAWN_FDS], i, error;
 	size_t nfds = 0;
 
 	errno = E2BIG;
 	if (words->len > LAUNCH_BYTES || take_slot(l, s) == -1)
 		return -1;
 	head.slot = s->slot;
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < SPAWN_FDS; i++) {
 		if (fd[i] == -1)
 			continue;
 		head.value |= 1U << i;

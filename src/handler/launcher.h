@@ -124,7 +124,7 @@ struct start {
 
 /* 0: it is under way, one of the callbacks will come; -1 with errno: none will. */
 int	launcher_start(struct launcher *, struct start *, unsigned generation, unsigned queue,
-	    const struct buf *words, const int fd[3]) MUSTCHECK;
+	    const struct buf *words, const int fd[SPAWN_FDS]) MUSTCHECK;
 void	launcher_signal(struct start *, int signo);
 /* At its exit: why it could not be executed, and *step; 0: it was. */
 int	launcher_exited(const struct start *, enum spawn_step *step);

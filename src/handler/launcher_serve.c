@@ -308,11 +308,11 @@ end_child(struct launcher_process *l, pid_t pid)
 
 /* The descriptors that came, by the child's numbers. */
 static void
-sort_fds(const struct launch_order *o, const int *fds, int fd[3])
+sort_fds(const struct launch_order *o, const int *fds, int fd[SPAWN_FDS])
 {
 	int i, n = 0;
 
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < SPAWN_FDS; i++)
 		fd[i] = (o->head.value & 1U << i) != 0 ? fds[n++] : -1;
 }
 
@@ -328,7 +328,7 @@ start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 	    .size = sizeof(hello), .pid_at = offsetof(struct launch_reply, pid),
 	    .report = &shared->report };
 	enum spawn_step step = STEP_LAUNCHER;
-	int fd[3];
+	int fd[SPAWN_FDS];
 
 	if (c == NULL || (*slot != 0 && shared->done == 0)) {
 		fail_start(l, o, EINVAL, step);

@@ -74,6 +74,7 @@ static void
 feed_free(struct feed *f)
 {
 	result_done(&f->result);
+	free(f->base.progress);
 	free(f);
 }
 
@@ -291,7 +292,8 @@ tell_over(struct persistent *h)
 		TAILQ_REMOVE(&h->over, f, entry);
 		result = f->result;
 		msg = f->msg;
-		free(f);
+		f->result = (struct result){ 0 };
+		feed_free(f);
 		h->freed = &freed;
 		h->base.events->done(msg, &result, h->base.arg);
 		if (freed)

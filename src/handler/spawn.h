@@ -4,7 +4,7 @@
  *
  * The child: own session and group, default signal dispositions and mask,
  * limits, umask, nice, groups and ids, PR_SET_PDEATHSIG, env_file, directory, its
- * three descriptors and no other, then execve(2).
+ * descriptors and no other, then execve(2).
  */
 #ifndef RQD_HANDLER_SPAWN_H
 #define RQD_HANDLER_SPAWN_H
@@ -13,6 +13,12 @@
 #include <sys/resource.h>
 
 #include "base/util.h"
+
+/*
+ * The descriptors of a child, all close-on-exec: stdin, stdout, stderr, where -1 is
+ * /dev/null; and that of verdicts, where -1 is none.
+ */
+#define SPAWN_FDS	4
 
 /* One that may not be raised above the daemon's own hard limit is set to that. */
 struct spawn_limit { int resource; struct rlimit value; };
@@ -34,8 +40,7 @@ struct spawn_report {
 struct spawn {
 	char *const		*argv;
 	char *const		*envp;
-	/* stdin, stdout, stderr: all close-on-exec; -1: /dev/null */
-	int			 fd[3];
+	int			 fd[SPAWN_FDS];
 	const char		*directory;	/* entered as the target user */
 	uid_t			 uid;		/* (uid_t)-1: unchanged */
 	gid_t			 gid;		/* (gid_t)-1: unchanged */

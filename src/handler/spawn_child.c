@@ -66,28 +66,29 @@ set_signals(const struct spawn_job *j)
 }
 
 /*
- * First moves all above 2, so that none overwrites another.  A child that shares memory
+ * First moves all above 3, so that none overwrites another.  A child that shares memory
  * closes all others at once: execve(2) may come late, and nobody waits for it.
  */
 CHILD static void
 set_fds(const struct spawn_job *j)
 {
-	long fd[3];
-	int i;
+	bool three = j->spawn->fd[3] != -1;
+	int i, n = three ? SPAWN_FDS : 3;
+	long fd[SPAWN_FDS];
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < n; i++) {
 		fd[i] = j->spawn->fd[i];
 		if (fd[i] == -1)
 			fd[i] = RAW(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
 		check(j, STEP_NULL, fd[i]);
-		if (fd[i] < 3)
-			fd[i] = RAW(SYS_fcntl, fd[i], F_DUPFD_CLOEXEC, 3, 0);
+		if (fd[i] < n)
+			fd[i] = RAW(SYS_fcntl, fd[i], F_DUPFD_CLOEXEC, n, 0);
 		check(j, STEP_DUP, fd[i]);
 	}
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < n; i++)
 		check(j, STEP_DUP, RAW(SYS_dup3, fd[i], i, 0, 0));
 	if (j->has_close_range)
-		check(j, STEP_CLOSE, RAW(SYS_close_range, 3, UINT_MAX,
+		check(j, STEP_CLOSE, RAW(SYS_close_range, n, UINT_MAX,
 		    j->memory != NULL ? 0 : CLOSE_RANGE_CLOEXEC, 0));
 }
 

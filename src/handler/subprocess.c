@@ -65,7 +65,7 @@ kill_by_launcher(struct child *child, int signo)
 
 int
 subprocess_start(struct subprocess *p, const struct handler_env *env, struct command *command,
-    const struct message *msg, const int fd[3], bool kill_leftovers,
+    const struct message *msg, const int fd[SPAWN_FDS], bool kill_leftovers,
     const struct subprocess_events *events, const char **step)
 {
 	enum spawn_step what;

@@ -44,7 +44,7 @@ struct subprocess {
  * no callback comes then.  pid is set after it, unless started() or failed() is to come.
  */
 int	subprocess_start(struct subprocess *, const struct handler_env *, struct command *,
-	    const struct message *, const int fd[3], bool kill_leftovers,
+	    const struct message *, const int fd[SPAWN_FDS], bool kill_leftovers,
 	    const struct subprocess_events *, const char **step) MUSTCHECK;
 
 /* SIGTERM, and SIGCONT for one that is stopped.  What it leaves is killed at its exit. */

@@ -39,7 +39,6 @@
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
 #define DRAIN_READS	32
-#define QUOTE_MAX	200
 
 static const char *const state_names[] = {
 	[WORKER_WORKING] = "working", [WORKER_RETIRING] = "retiring",
@@ -194,7 +193,7 @@ breach(struct worker *w, const char *what, const char *p, size_t n)
 	if (w->state >= WORKER_STOPPING || w->protocol != NULL)
 		return;
 	w->protocol = p == NULL ? xstrdup(what) :
-	    xasprintf("%s: %.*s", what, (int)(n < QUOTE_MAX ? n : QUOTE_MAX), p);
+	    xasprintf("%s: %.*s", what, (int)(n < RESULT_QUOTE_MAX ? n : RESULT_QUOTE_MAX), p);
 	w->culprit = oldest(w);
 	worker_stop(w, "protocol");
 }
@@ -303,23 +302,17 @@ worker_give(struct worker *w, struct feed *f)
 
 /* -- answers out ----------------------------------------------------------------------- */
 
-static bool
-is_answer(const struct statement *s)
-{
-	return said_by(s->word) != SAID_NOTHING;
-}
-
 static void
 answer(struct worker *w, struct feed *f, const struct statement *s)
 {
 	struct result *r = &f->result;
 
 	r->end = END_ANSWER;
-	r->said = said_by(s->word);
-	r->delay = s->delay;
 	r->stop = STOP_NONE;
-	if (s->text != NULL)
-		r->answer = xstrndup(s->text, s->len);
+	if (s->word == STATEMENT_OK && r->said == SAID_NOTHING)
+		r->said = SAID_OK;
+	else
+		result_say(r, s);
 	r->output_cut = w->output.cut;
 	if (s->word != STATEMENT_OK)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
@@ -351,7 +344,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 
 	if (w->protocol != NULL)
 		return;
-	if (cut || statement_parse(p, n, STATEMENT_NUMBERED, &s) == -1 || !is_answer(&s)) {
+	if (cut || statement_parse(p, n, STATEMENT_NUMBERED, &s) == -1) {
 		breach(w, "not an answer", p, n);
 		return;
 	}
@@ -360,6 +353,10 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 		return;
 	if (f == NULL)
 		breach(w, "not outstanding", p, n);
+	else if (s.word == STATEMENT_PROGRESS)
+		run_set_progress(&f->base, s.text, s.len);
+	else if (s.word == STATEMENT_PUSH)
+		result_say_wrong(&f->result, SAID_PUSHES, "the queue has no pushes", p, n);
 	else
 		answer(w, f, &s);
 }
@@ -416,6 +413,7 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	if (w->protocol != NULL && r->stop == STOP_NONE) {
 		r->end = END_ANSWER;
 		r->said = SAID_WRONG;
+		free(r->answer);
 		r->answer = xstrdup(w->protocol);
 	}
 }
@@ -534,7 +532,7 @@ open_stdout(struct worker *w, int *child_end)
 }
 
 static int
-open_fds(struct worker *w, int fd[3])
+open_fds(struct worker *w, int fd[SPAWN_FDS])
 {
 	if (feeder_open(&w->feeder, &fd[0]) == -1 || open_stdout(w, &fd[1]) == -1)
 		return -1;
@@ -599,14 +597,14 @@ begin(struct worker *w)
 int
 worker_start(struct worker *w, struct command *command, const char **step)
 {
-	int fd[3] = { -1, -1, -1 }, ret = -1;
+	int fd[SPAWN_FDS] = { -1, -1, -1, -1 }, ret = -1;
 
 	init(w);
 	*step = "pipe";
 	if (open_fds(w, fd) == 0)
 		ret = subprocess_start(&w->process, w->env, command, NULL, fd,
 		    w->cfg->leftovers == LEFTOVERS_KILL, &process_events, step);
-	fd_close_all(fd, 3);
+	fd_close_all(fd, SPAWN_FDS);
 	if (ret == 0)
 		begin(w);
 	return ret;

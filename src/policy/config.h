@@ -90,6 +90,7 @@ struct queue_config {
 	char		 *output;
 	uint64_t	  output_limit;	/* bytes per delivery */
 	enum leftovers	  leftovers;
+	bool		  verdicts;	/* exec: descriptor 3 takes statements */
 	char		**pushes;	/* names of queues that handlers push to; NULL-terminated */
 	int		  push_max;	/* messages that one delivery may push */
 

@@ -83,10 +83,45 @@ result_take_pushes(struct result *r, struct pushes **pushes)
 	*pushes = NULL;
 }
 
+static bool
+is_wrong(const struct result *r)
+{
+	return r->said == SAID_WRONG || r->said == SAID_PUSHES;
+}
+
+static void
+set_said(struct result *r, enum said said, usec_t delay, char *answer)
+{
+	free(r->answer);
+	r->said = said;
+	r->delay = delay;
+	r->answer = answer;
+}
+
+void
+result_say(struct result *r, const struct statement *s)
+{
+	enum said said = said_by(s->word);
+
+	if (is_wrong(r) || said == SAID_NOTHING)
+		return;
+	set_said(r, said == SAID_OK ? SAID_NOTHING : said, s->delay,
+	    s->text != NULL ? xstrndup(s->text, s->len) : NULL);
+}
+
+void
+result_say_wrong(struct result *r, enum said said, const char *what, const char *line, size_t n)
+{
+	if (r->said == SAID_WRONG || r->said == said)
+		return;
+	set_said(r, said, -1, xasprintf("%s: %.*s", what,
+	    (int)(n < RESULT_QUOTE_MAX ? n : RESULT_QUOTE_MAX), line));
+}
+
 bool
 result_has_words(const struct result *r)
 {
-	return r->answer != NULL && r->said != SAID_WRONG && r->said != SAID_PUSHES;
+	return r->answer != NULL && !is_wrong(r);
 }
 
 const char *

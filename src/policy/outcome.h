@@ -31,6 +31,8 @@ enum end {
 	END_UNFRAMEABLE		/* persistent, framing "line": newline or NUL inside */
 };
 
+#define RESULT_QUOTE_MAX	200
+
 /* What a handler has said about its message: see policy/statement.h. */
 enum said {
 	SAID_NOTHING,		/* the end decides */
@@ -67,6 +69,16 @@ struct result {
 	bool		 leftovers;	/* left processes running */
 };
 void	result_done(struct result *);	/* frees what it owns */
+/*
+ * A handler has said retry, defer or dead, or ok, which withdraws what it has said before.
+ * Nothing changes after result_say_wrong().
+ */
+void	result_say(struct result *, const struct statement *);
+/*
+ * It has said something wrong: SAID_WRONG, or SAID_PUSHES, which SAID_WRONG replaces.  The
+ * answer is "what: line", of which RESULT_QUOTE_MAX bytes at most, up to a NUL.
+ */
+void	result_say_wrong(struct result *, enum said, const char *what, const char *line, size_t);
 /* Whether answer has words of the handler's verdict, not why it is wrong. */
 bool	result_has_words(const struct result *);
 /* Moves what from owns to the first one, which must own nothing. */

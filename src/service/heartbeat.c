@@ -52,7 +52,7 @@ struct in_flight {
 };
 
 static void
-in_flight_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
+in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t age, void *arg)
 {
 	struct in_flight *in_flight = arg;
 	json_t *o;
@@ -63,6 +63,8 @@ in_flight_add(const struct message *msg, pid_t pid, usec_t age, void *arg)
 	    "age", (double)(age / MSEC) / 1e3);
 	json_set_bytes(o, "id", msg->id, strlen(msg->id));
 	json_set_bytes(o, "tag", msg->tag, strlen(msg->tag));
+	if (progress != NULL)
+		json_object_set_new(o, "progress", json_string(progress));
 	json_array_append_new(in_flight->list, o);
 }
 

@@ -169,7 +169,8 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 /* -- metrics ----------------------------------------------------------------- */
 
 static void
-older(const struct message *msg UNUSED, pid_t pid UNUSED, usec_t age, void *arg)
+older(const struct message *msg UNUSED, pid_t pid UNUSED, const char *progress UNUSED,
+    usec_t age, void *arg)
 {
 	usec_t *oldest = arg;
 

@@ -43,7 +43,7 @@ check_start(const struct launch_order *o, size_t nfds)
 	const char *p = o->bytes, *end = p + o->head.size;
 	size_t words = 0;
 
-	check(o->head.slot < LAUNCH_SLOTS && o->head.value <= LAUNCH_FD_MASK && nfds <= 3);
+	check(o->head.slot < LAUNCH_SLOTS && o->head.value <= LAUNCH_FD_MASK && nfds <= SPAWN_FDS);
 	for (; p < end; p += strlen(p) + 1, words++) {
 		check(memchr(p, '\0', (size_t)(end - p)) != NULL);
 		check_word(p);

@@ -168,7 +168,7 @@ new_queue(void)
 		.limit_core = CONFIG_LIMIT_INHERIT,
 		.output = xstrdup("log"), .output_limit = 1024 * 1024,
 		.pushes = xcalloc(1, sizeof(char *)), .push_max = 1000,
-		.leftovers = LEFTOVERS_KILL, .env = xcalloc(1, sizeof(char *)),
+		.leftovers = LEFTOVERS_KILL, .verdicts = true, .env = xcalloc(1, sizeof(char *)),
 	};
 	return q;
 }

@@ -103,7 +103,7 @@ FILE_TEST(nothing_but_what_is_documented)
 	g = run("");
 	want = xasprintf("HOME=%s\nLANG=C.UTF-8\nLC_TIME=C\nLOGNAME=%s\nPATH=%s\n"
 	    "RQD_ATTEMPT=3\nRQD_CONFIG=/etc/rqd.conf\nRQD_ID=id-7\n"
-	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nSHELL=%s\nTZ=Europe/Zurich\nUSER=%s\n",
+	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nRQD_VERDICT_FD=3\nSHELL=%s\nTZ=Europe/Zurich\nUSER=%s\n",
 	    pw->pw_dir, pw->pw_name, geteuid() == 0 ?
 	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
 	    "/usr/local/bin:/usr/bin:/bin", pw->pw_shell, pw->pw_name);
@@ -125,7 +125,7 @@ FILE_TEST(later_ones_win)
 	SH("echo $PATH $A $B [${C-unset}] $TZ $RQD_ID $RQD_ATTEMPT $RQD_QUEUE $RQD_SERVER"
 	    " ${RQD_CONFIG-none}; /usr/bin/env | /bin/grep -c ^RQD_; echo \"$RQD_OPTIONS\"");
 	g = run("");
-	assert_string_equal(output(1), "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n6\n"
+	assert_string_equal(output(1), "/file file again [] env id-7 3 q 127.0.0.1:6379 none\n7\n"
 	    "redis.database=3\nredis.timeout=1s\n");
 	got_free(g);
 }

@@ -62,6 +62,37 @@ PERSISTENT_TEST(answers_are_told)
 	expect_said(g, SAID_DEAD);
 }
 
+PERSISTENT_TEST(progress_is_no_answer)
+{
+	struct got *g;
+
+	SH(LOOP "echo \"$n progress 1/2\"; echo \"$n progress 2/2 $m\"; echo \"$n $m\"; done");
+	expect_said(start("ok"), SAID_OK);
+	SH(LOOP "echo \"$n progress 1/2\"; sleep 100; done");
+	close_handler();
+	g = start("x");
+	while (g->run->progress == NULL)
+		loop_turn(t.loop, 10 * MSEC);
+	assert_string_equal(g->run->progress, "1/2");
+	handler_stop(g->run, STOP_DRAIN);
+	await(&g->done, 1);
+	got_free(g);
+	close_handler();
+	SH(LOOP "echo \"$n ok\"; echo \"$n progress late\"; done");
+	expect_said(start("a"), SAID_OK);
+	turn_for(50 * MSEC);
+}
+
+PERSISTENT_TEST(pushes_need_the_option)
+{
+	struct got *g;
+
+	SH(LOOP "echo \"$n push items $m\"; echo \"$n ok\"; done");
+	g = run("x");
+	assert_string_equal(g->result.answer, "the queue has no pushes: 1 push items x");
+	expect_said(g, SAID_PUSHES);
+}
+
 PERSISTENT_TEST(newline_cannot_be_framed)
 {
 	SH(LOOP "echo \"$n ok\"; done");

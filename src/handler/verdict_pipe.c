@@ -1,0 +1,135 @@
+/*
+ * Reading descriptor 3.
+ *
+ * A handler may write as fast as it likes: the loop reads READ_LINES bytes a turn, and
+ * READ_WASTE once a line was wrong and the rest is thrown away.  When the command exits,
+ * FIONREAD says how much is in the pipe.  So what a process that it left behind goes on
+ * writing is not waited for.
+ */
+#include "handler/verdict_pipe.h"
+
+#include <sys/ioctl.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define READ_LINES	((size_t)8 * 1024)
+#define READ_WASTE	((size_t)64 * 1024)
+
+static char	bytes[READ_WASTE];
+
+/* The rest of a line that was too long is skipped. */
+static void
+line_came(const char *p, size_t n, bool cut, void *arg)
+{
+	struct verdict_pipe *v = arg;
+	bool rest = v->inside;
+	struct statement s;
+	int r;
+
+	v->inside = cut;
+	if (rest || v->said.said == SAID_WRONG)
+		return;
+	r = statement_parse(p, n, STATEMENT_BARE, &s);
+	if (r == 0 && s.word == STATEMENT_PUSH)
+		result_say_wrong(&v->said, SAID_PUSHES, "the queue has no pushes", p, n);
+	else if (r == -1 || cut)
+		result_say_wrong(&v->said, SAID_WRONG, cut ? "a line of more than 8 KiB" :
+		    "not a statement", p, n);
+	else if (s.word == STATEMENT_PROGRESS)
+		run_set_progress(v->run, s.text, s.len);
+	else
+		result_say(&v->said, &s);
+}
+
+static void
+pipe_close(struct verdict_pipe *v)
+{
+	if (v->fd == -1)
+		return;
+	io_done(&v->io);
+	fd_close(&v->fd);
+}
+
+/* Returns the bytes read, at most max; 0: none now, or the end, and then it is closed. */
+static size_t
+pipe_read(struct verdict_pipe *v, size_t max)
+{
+	ssize_t n;
+
+	do {
+		n = read(v->fd, bytes, max);
+	} while (n == -1 && errno == EINTR);
+	if (n > 0 && v->said.said != SAID_WRONG)
+		line_feed(&v->line, bytes, (size_t)n);
+	else if (n == 0 || (n == -1 && errno != EAGAIN))
+		pipe_close(v);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void
+pipe_ready(int what UNUSED, void *arg)
+{
+	struct verdict_pipe *v = arg;
+
+	(void)pipe_read(v, v->said.said == SAID_WRONG ? READ_WASTE : READ_LINES);
+}
+
+void
+verdict_pipe_init(struct verdict_pipe *v, struct loop *loop, struct run *run)
+{
+	*v = (struct verdict_pipe){ .loop = loop, .run = run, .fd = -1 };
+	line_init(&v->line, STATEMENT_LINE_MAX, line_came, v);
+}
+
+int
+verdict_pipe_open(struct verdict_pipe *v, int *child_end)
+{
+	return fd_pipe_from(&v->fd, child_end);
+}
+
+void
+verdict_pipe_listen(struct verdict_pipe *v)
+{
+	if (v->fd == -1)
+		return;
+	io_init(&v->io, v->loop, v->fd, IO_READ, pipe_ready, v);
+	io_start(&v->io);
+}
+
+static void
+read_rest(struct verdict_pipe *v)
+{
+	size_t n, left;
+	int there = 0;
+
+	if (ioctl(v->fd, FIONREAD, &there) == -1)
+		return;
+	for (left = (size_t)there; left > 0 && v->fd != -1; left -= n) {
+		n = pipe_read(v, left < READ_WASTE ? left : READ_WASTE);
+		if (n == 0)
+			return;
+	}
+}
+
+void
+verdict_pipe_end(struct verdict_pipe *v, struct result *r)
+{
+	if (v->fd != -1)
+		read_rest(v);
+	pipe_close(v);
+	line_end(&v->line);
+	r->said = v->said.said;
+	r->delay = v->said.delay;
+	r->answer = v->said.answer;
+	v->said.answer = NULL;
+}
+
+void
+verdict_pipe_done(struct verdict_pipe *v)
+{
+	pipe_close(v);
+	line_done(&v->line);
+	result_done(&v->said);
+}
