@@ -207,7 +207,8 @@ FIXTURE_TEST(it_is_named_and_can_be_opened)
 {
 	SH("echo dead \"$RQD_VERDICT_FD\" >/dev/fd/3");
 	expect_said(run(""), SAID_DEAD, "3");
-	t.q->output = OUTPUT_NONE;
+	free(t.q->output);
+	t.q->output = xstrdup("none");
 	SH("sleep 0.1; echo \"dead quiet\" >&$RQD_VERDICT_FD");
 	expect_said(run(""), SAID_DEAD, "quiet");
 }
