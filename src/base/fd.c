@@ -1,6 +1,4 @@
-/*
- * Thin layers over close(2), pipe2(2) and connect(2).
- */
+/* Thin layers over close(2), pipe2(2) and connect(2). */
 #include "base/fd.h"
 
 #include <sys/socket.h>

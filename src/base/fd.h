@@ -1,6 +1,4 @@
-/*
- * Descriptors: closing them, and pipes and unix sockets made the way rqd needs them.
- */
+/* Descriptors: closing them, and pipes and unix sockets made the way rqd needs them. */
 #ifndef RQD_BASE_FD_H
 #define RQD_BASE_FD_H
 

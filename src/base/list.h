@@ -1,6 +1,4 @@
-/*
- * <sys/queue.h> with the _SAFE walks that glibc lacks.
- */
+/* <sys/queue.h> with the _SAFE walks that glibc lacks. */
 #ifndef RQD_BASE_LIST_H
 #define RQD_BASE_LIST_H
 

@@ -1,6 +1,4 @@
-/*
- * Listening sockets; see listen_socket.h.
- */
+/* Listening sockets; see listen_socket.h. */
 #include "base/listen_socket.h"
 
 #include <arpa/inet.h>

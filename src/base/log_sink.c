@@ -79,17 +79,24 @@ sink_new(enum sink_way way, int fd)
 	return s;
 }
 
-struct log_sink *
-log_sink_journal(const char *path)
+/* NULL with errno. */
+static struct log_sink *
+datagram_sink(enum sink_way way, const char *path)
 {
-	int fd = path != NULL ? fd_connect(SOCK_DGRAM, path) : -1;
+	int fd = fd_connect(SOCK_DGRAM, path);
 	struct log_sink *s;
 
 	if (fd == -1)
 		return NULL;
-	s = sink_new(SINK_JOURNAL, fd);
+	s = sink_new(way, fd);
 	s->path = xstrdup(path);
 	return s;
+}
+
+struct log_sink *
+log_sink_journal(const char *path)
+{
+	return path != NULL ? datagram_sink(SINK_JOURNAL, path) : NULL;
 }
 
 static struct log_sink *
@@ -175,15 +182,10 @@ log_set_opener(int (*fn)(const char *, void *), void *arg)
 struct log_sink *
 log_sink_syslog(const char *path, char **cause)
 {
-	int fd = fd_connect(SOCK_DGRAM, path);
-	struct log_sink *s;
+	struct log_sink *s = datagram_sink(SINK_DATAGRAM, path);
 
-	if (fd == -1) {
+	if (s == NULL)
 		(void)util_cause(cause, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	s = sink_new(SINK_DATAGRAM, fd);
-	s->path = xstrdup(path);
 	return s;
 }
 

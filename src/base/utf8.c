@@ -1,6 +1,4 @@
-/*
- * UTF-8; see utf8.h.
- */
+/* UTF-8; see utf8.h. */
 #include "base/utf8.h"
 
 /* The length of a sequence that begins with this byte; 0: no sequence does. */

@@ -1,6 +1,4 @@
-/*
- * Strict UTF-8: overlong forms, surrogates and codes above U+10FFFF are invalid.
- */
+/* Strict UTF-8: overlong forms, surrogates and codes above U+10FFFF are invalid. */
 #ifndef RQD_BASE_UTF8_H
 #define RQD_BASE_UTF8_H
 

@@ -178,6 +178,17 @@ util_distance(const char *a, const char *b)
 	return row[n];
 }
 
+void
+util_nearest(struct nearest *n, const char *word)
+{
+	unsigned d = util_distance(n->typed, word);
+
+	if (d < n->within && d < strlen(word)) {
+		n->within = d;
+		n->best = word;
+	}
+}
+
 const char *
 util_signal(int signo, char buf[UTIL_SIGNAL_MAX])
 {

@@ -53,6 +53,17 @@ int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 /* Edit distance (Levenshtein) in bytes; 64 where a text is too long to compare. */
 unsigned util_distance(const char *, const char *);
 
+/*
+ * The word that was probably meant: after a call for each possible word, best is the one with
+ * the least distance, if that is less than `within` was at first and than the word's length.
+ */
+struct nearest {
+	const char	*typed;
+	unsigned	 within;
+	const char	*best;		/* NULL: none */
+};
+void	 util_nearest(struct nearest *, const char *word);
+
 /* Writes "SIGKILL", or "SIG42" for a signal without a name, to buf; returns buf. */
 #define UTIL_SIGNAL_MAX	24
 const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);

@@ -57,7 +57,7 @@ draft_add(struct draft *d, enum section section, const char *name, const struct 
 	return s;
 }
 
-/* Sections other than queues may be spread over files; an option may not. */
+/* Sections other than queues may be spread over files; no option is given twice. */
 static void
 take_settings(struct draft *d, struct item *item, struct setting **slots)
 {

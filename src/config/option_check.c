@@ -1,6 +1,4 @@
-/*
- * Checks of single options, apart from type and range; see option_check.h.
- */
+/* Checks of single options, apart from type and range; see option_check.h. */
 #include "config/option_check.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * The table of options, and looking them up by name.
- */
+/* The table of options, and looking them up by name. */
 #include "config/options.h"
 
 #include <stdlib.h>
@@ -296,29 +294,11 @@ section_find(const char *name, enum section *ret)
 	return false;
 }
 
-/* The option of this section whose name is nearest, if it is near. */
-static const struct option *
-option_near(enum section section, const char *name)
-{
-	const struct option *o, *best = NULL;
-	unsigned d, best_d = strlen(name) > 4 ? 3 : 2;
-
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section != section)
-			continue;
-		d = util_distance(name, o->name);
-		if (d < best_d) {
-			best_d = d;
-			best = o;
-		}
-	}
-	return best;
-}
-
 char *
 option_unknown(enum section section, const char *name)
 {
-	const struct option *near = option_near(section, name);
+	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
+	const struct option *o;
 	enum section s;
 
 	for (s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
@@ -326,7 +306,11 @@ option_unknown(enum section section, const char *name)
 			return xasprintf("%s does not belong here: it stands %s", name,
 			    sections[s].place);
 	}
-	if (near != NULL)
-		return xasprintf("unknown option \"%.60s\"; did you mean %s?", name, near->name);
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (o->section == section)
+			util_nearest(&near, o->name);
+	}
+	if (near.best != NULL)
+		return xasprintf("unknown option \"%.60s\"; did you mean %s?", name, near.best);
 	return xasprintf("unknown option \"%.60s\"", name);
 }

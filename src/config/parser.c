@@ -169,14 +169,12 @@ setting_add(struct setting *s, const char *value, int line)
 void
 setting_free(struct setting *s)
 {
-	size_t i;
-
-	for (i = 0; s != NULL && i < s->n; i++)
-		free(s->values[i]);
-	if (s != NULL) {
-		free(s->values);
-		free(s->lines);
-	}
+	if (s == NULL)
+		return;
+	while (s->n > 0)
+		free(s->values[--s->n]);
+	free(s->values);
+	free(s->lines);
 	free(s);
 }
 
@@ -275,25 +273,12 @@ parse_value(struct parser *p, struct setting *s, const struct token *name)
 	}
 }
 
-static const struct setting *
-find_setting(const struct item *item, const struct option *o)
-{
-	size_t i;
-
-	for (i = 0; i < item->n; i++) {
-		if (item->settings[i]->option == o)
-			return item->settings[i];
-	}
-	return NULL;
-}
-
-/* Whether the option may stand here, and for the first time; reported where not. */
+/* Whether the option may stand here; reported where not. */
 static bool
 check_option(struct parser *p, const struct item *item, const struct option *o,
     const struct token *name)
 {
-	const struct setting *first = o != NULL ? find_setting(item, o) : NULL;
-	char before[PLACE_TEXT_MAX], *cause;
+	char *cause;
 
 	if (o == NULL) {
 		cause = option_unknown(item->section, name->text);
@@ -302,9 +287,6 @@ check_option(struct parser *p, const struct item *item, const struct option *o,
 	} else if (item->type == ITEM_DEFAULTS && (o->flags & OPTION_OWN) != 0) {
 		error(p, name, "%s belongs to one queue: it cannot stand in defaults { }",
 		    name->text);
-	} else if (first != NULL) {
-		error(p, name, "%s is given twice (first at %s)", name->text,
-		    place_text(&first->at, before));
 	} else {
 		return true;
 	}
@@ -385,18 +367,15 @@ section_words(const struct token *name)
 static void
 unknown_section(struct parser *p)
 {
-	static const char *const names[] = {
-		"defaults", "http", "log", "queue", "redis", "schedule",
-	};
-	const char *name = p->t->text, *near = NULL;
-	size_t i;
+	const char *name = p->t->text;
+	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
+	enum section s;
 
-	for (i = 0; i < ARRAY_LEN(names); i++) {
-		if (util_distance(name, names[i]) <= (strlen(names[i]) > 4 ? 2 : 1))
-			near = names[i];
-	}
-	if (near != NULL)
-		error(p, p->t, "unknown section \"%.60s\"; did you mean %s?", name, near);
+	util_nearest(&near, "defaults");
+	for (s = SECTION_REDIS; s < SECTION_MAX; s++)
+		util_nearest(&near, section_name(s));
+	if (near.best != NULL)
+		error(p, p->t, "unknown section \"%.60s\"; did you mean %s?", name, near.best);
 	else
 		error(p, p->t, "unknown section \"%.60s\"", name);
 	skip_section(p);

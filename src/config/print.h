@@ -1,6 +1,4 @@
-/*
- * The configuration as text.
- */
+/* The configuration as text. */
 #ifndef RQD_CONFIG_PRINT_H
 #define RQD_CONFIG_PRINT_H
 

@@ -1,6 +1,4 @@
-/*
- * Readiness of a descriptor.  Level-triggered; fn may stop or free its io.
- */
+/* Readiness of a descriptor.  Level-triggered; fn may stop or free its io. */
 #ifndef RQD_LOOP_IO_H
 #define RQD_LOOP_IO_H
 

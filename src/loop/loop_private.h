@@ -1,6 +1,4 @@
-/*
- * The inside of a loop, for the files of this folder only.
- */
+/* The inside of a loop, for the files of this folder only. */
 #ifndef RQD_LOOP_LOOP_PRIVATE_H
 #define RQD_LOOP_LOOP_PRIVATE_H
 

@@ -13,13 +13,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <systemd/sd-daemon.h>
-
-#include "base/buf.h"
 
 #define SEND_WAIT	(100 * MSEC)
 
@@ -54,82 +53,34 @@ send_unix(const char *name, const char *text)
 	(void)close(fd);
 }
 
-static void
-notify(const char *text)
+void
+notify(const char *fmt, ...)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
+	va_list ap;
+	char *text;
 
 	if (name == NULL || name[0] == '\0')
 		return;
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
 	if (name[0] == '/' || name[0] == '@')
 		send_unix(name, text);
 	else
 		(void)sd_notify(0, text);
-}
-
-void
-notify_ready(void)
-{
-	notify("READY=1");
+	free(text);
 }
 
 /* Uses the system's clock, never the fake one: the manager compares the time with its own. */
 void
 notify_reloading(void)
 {
-	struct buf b = BUF_INIT;
 	struct timespec ts;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	buf_printf(&b, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+	notify("RELOADING=1\nMONOTONIC_USEC=%" PRId64,
 	    (int64_t)ts.tv_sec * SEC + ts.tv_nsec / 1000);
-	notify(buf_str(&b));
-	buf_done(&b);
-}
-
-void
-notify_stopping(void)
-{
-	notify("STOPPING=1");
-}
-
-/* A newline would begin another assignment: it becomes a space. */
-void
-notify_status(const char *fmt, ...)
-{
-	struct buf b = BUF_INIT;
-	va_list ap;
-	char *text, *p;
-
-	if (getenv("NOTIFY_SOCKET") == NULL)
-		return;
-	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
-	va_end(ap);
-	for (p = text; *p != '\0'; p++) {
-		if (*p == '\n')
-			*p = ' ';
-	}
-	buf_printf(&b, "STATUS=%s", text);
-	notify(buf_str(&b));
-	buf_done(&b);
-	free(text);
-}
-
-void
-notify_extend(usec_t from_now)
-{
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b, "EXTEND_TIMEOUT_USEC=%" PRId64, from_now);
-	notify(buf_str(&b));
-	buf_done(&b);
-}
-
-void
-notify_watchdog(void)
-{
-	notify("WATCHDOG=1");
 }
 
 usec_t

@@ -8,12 +8,9 @@
 #include "base/clock.h"
 #include "base/util.h"
 
-void	notify_ready(void);
+/* Sends assignments: "READY=1", "STATUS=..."; a newline stands between two of them. */
+void	notify(const char *, ...) PRINTF(1, 2);
 void	notify_reloading(void);		/* with MONOTONIC_USEC, for notify-reload */
-void	notify_stopping(void);
-void	notify_status(const char *, ...) PRINTF(1, 2);
-void	notify_extend(usec_t);		/* EXTEND_TIMEOUT_USEC, from now */
-void	notify_watchdog(void);		/* WATCHDOG=1 */
 usec_t	notify_watchdog_interval(void);	/* half of WatchdogSec; 0: none asked for */
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * What /proc/PID/stat says of a process.
- */
+/* What /proc/PID/stat says of a process. */
 #ifndef RQD_LOOP_PROC_STAT_H
 #define RQD_LOOP_PROC_STAT_H
 

@@ -1,6 +1,4 @@
-/*
- * Commands and their failures.
- */
+/* Commands and their failures. */
 #include "rqctl/ask.h"
 
 #include <stdarg.h>

@@ -14,14 +14,23 @@
 
 #include "base/util.h"
 #include "policy/config.h"
+#include "queue/keys.h"
 #include "redis/blocking_conn.h"
 #include "redis/words.h"
-#include "rqctl/target.h"
 #include "rqctl/verbs.h"
 
 /* Besides those of <sysexits.h>: nothing matched. */
 #define EX_NOTHING	1
 #define EX_INTERRUPTED	130
+
+/* A queue of the configuration, or, without a file, a bare key. */
+struct target {
+	const char			*name;	/* borrowed */
+	const struct queue_config	*cfg;	/* NULL: the name is the key */
+	enum kind			 kind;
+	enum source			 source;
+	struct keys			 keys;
+};
 
 struct ctl {
 	struct args	 args;
@@ -84,5 +93,18 @@ bool	ctl_interrupted(void);
 
 /* Sleeps; false when interrupted. */
 bool	ctl_sleep(usec_t);
+
+/*
+ * Finds a queue by its name.  serves is one of VERB_ANY, VERB_KEEPING, VERB_LISTS and
+ * VERB_PUSHES.  Returns 0, or -1 after an error was reported: the file does not have the
+ * queue, or the verb does not serve its kind.  Without a file, the name is the key.
+ * Call target_done() in both cases.
+ */
+int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
+void	target_done(struct target *);
+
+/* The queues that are the verb's arguments; without any, all of the configuration. */
+struct target *targets_find(struct ctl *, size_t *n);
+void	targets_free(struct target *, size_t);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Reads what the scripts in src/queue/lua write.
- */
+/* Reads what the scripts in src/queue/lua write. */
 #include "rqctl/delivery.h"
 
 #include <stdio.h>

@@ -80,34 +80,31 @@ print_group(const char *group)
 
 /* -- completion ------------------------------------------------------------------- */
 
-/* First words: verbs and groups, each once. */
-static void
-print_first_words(void)
-{
-	const struct verb *v;
-	const char *last = "";
-	size_t n, m = 0;
-
-	for (v = verb_table; v->name != NULL; v++) {
-		n = strcspn(v->name, " ");
-		if (n != m || strncmp(v->name, last, n) != 0)
-			printf("%.*s ", (int)n, v->name);
-		last = v->name;
-		m = n;
-	}
-}
-
-/* The words of a group, in one line, where v begins it; how many rows it has. */
+/* How many rows a group has that begins at v; 0: v is a verb of its own. */
 static size_t
 group_rows(const struct verb *v)
 {
 	size_t n = strcspn(v->name, " "), rows = 0;
 
-	if (v->name[n] == '\0')
-		return 0;
-	while (v[rows].name != NULL && strncmp(v[rows].name, v->name, n + 1) == 0)
+	while (v->name[n] == ' ' && v[rows].name != NULL &&
+	    strncmp(v[rows].name, v->name, n + 1) == 0)
 		rows++;
 	return rows;
+}
+
+/* First words: verbs and groups, each once. */
+static void
+print_first_words(void)
+{
+	const struct verb *v;
+	size_t n;
+
+	for (v = verb_table; v->name != NULL; v++) {
+		n = strcspn(v->name, " ");
+		if (v == verb_table || strncmp(v->name, v[-1].name, n) != 0 ||
+		    strchr(" ", v[-1].name[n]) == NULL)
+			printf("%.*s ", (int)n, v->name);
+	}
 }
 
 /* Whether a value must follow. */
@@ -302,8 +299,7 @@ help_run(struct ctl *c)
 		print_template(completion_zsh, zsh_parts);
 	else if (shell != NULL)
 		ctl_error(c, EX_USAGE,
-		    "--completion: \"%s\" is not a shell that rqctl knows: write "
-		    "bash or zsh",
+		    "--completion: \"%s\" is not a shell that rqctl knows: write bash or zsh",
 		    shell);
 	else if (word[0] == NULL)
 		help_print(NULL);

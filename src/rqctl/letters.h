@@ -1,6 +1,4 @@
-/*
- * Walking through the dead letters of c->target, page by page.
- */
+/* Walking through the dead letters of c->target, page by page. */
 #ifndef RQD_RQCTL_LETTERS_H
 #define RQD_RQCTL_LETTERS_H
 

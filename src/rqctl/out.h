@@ -1,6 +1,4 @@
-/*
- * Output: escaped text, colours only on a terminal, JSON, progress.
- */
+/* Output: escaped text, colours only on a terminal, JSON, progress. */
 #ifndef RQD_RQCTL_OUT_H
 #define RQD_RQCTL_OUT_H
 

@@ -1,6 +1,4 @@
-/*
- * All questions of a round trip are sent before its first answer is read.
- */
+/* All questions of a round trip are sent before its first answer is read. */
 #include "rqctl/picture.h"
 
 #include <stdio.h>

@@ -104,23 +104,19 @@ push_all(struct pushing *p, struct words *w, const char *script)
 	return reply == NULL ? -1 : 0;
 }
 
+/* Messages that are due now, or ids of kind "unique": that set holds each id only once. */
 static int
-push_now(struct pushing *p)
+push_batch(struct pushing *p)
 {
+	const struct target *t = p->target;
+	const char *key = t->keys.name[KEY_QUEUE];
 	struct words w = { .n = 0 };
 
-	ask_add(&w, "%s %s", p->target->cfg != NULL ?
-	    config_push_command(p->target->cfg) : "LPUSH", p->target->keys.name[KEY_QUEUE]);
-	return push_all(p, &w, NULL);
-}
-
-/* Into the sorted set of kind "unique", where an id is only once. */
-static int
-push_ids(struct pushing *p)
-{
-	struct words w = { .n = 0 };
-
-	ask_add(&w, "%s %s %s", p->target->keys.name[KEY_QUEUE], p->delay != NULL ? p->at : "",
+	if (t->source != SOURCE_IDS) {
+		ask_add(&w, "%s %s", t->cfg != NULL ? config_push_command(t->cfg) : "LPUSH", key);
+		return push_all(p, &w, NULL);
+	}
+	ask_add(&w, "%s %s %s", key, p->delay != NULL ? p->at : "",
 	    p->delay != NULL ? p->delay : "0");
 	return push_all(p, &w, "unique_push");
 }
@@ -222,13 +218,11 @@ flush(struct pushing *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->batch.n);
-	if (p->target->source == SOURCE_IDS)
-		rc = push_ids(p);
-	else if (p->target->source == SOURCE_CHANNEL ||
+	if (p->target->source == SOURCE_CHANNEL ||
 	    (p->delay == NULL && p->target->source == SOURCE_STREAM))
 		rc = push_each(p);
-	else if (p->delay == NULL)
-		rc = push_now(p);
+	else if (p->delay == NULL || p->target->source == SOURCE_IDS)
+		rc = push_batch(p);
 	else
 		for (i = 0; i < p->batch.n && rc == 0; i++)
 			rc = push_later(p, p->batch.v[i], p->batch.len[i]);

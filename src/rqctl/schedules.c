@@ -1,6 +1,4 @@
-/*
- * rqctl schedules: when they ran last, when they run next, and which run was missed.
- */
+/* rqctl schedules: when they ran last, when they run next, and which run was missed. */
 #include "rqctl/schedules.h"
 
 #include <stdio.h>

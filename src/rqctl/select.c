@@ -1,6 +1,4 @@
-/*
- * A message must meet all conditions.
- */
+/* A message must meet all conditions. */
 #include "rqctl/select.h"
 
 #include <stdlib.h>

@@ -267,22 +267,16 @@ struct reader {
 static int
 unknown_option(const char *text, size_t len, char **cause)
 {
-	const char *best = NULL;
 	char name[64];
-	unsigned d, best_d = 3;
+	struct nearest near = { name, 3, NULL };
 	size_t i;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(len < 63 ? len : 63), text);
-	for (i = 0; i < OPT_MAX; i++) {
-		d = util_distance(name, opt_table[i].name);
-		if (d < best_d) {
-			best_d = d;
-			best = opt_table[i].name;
-		}
-	}
-	if (best == NULL)
+	for (i = 0; i < OPT_MAX; i++)
+		util_nearest(&near, opt_table[i].name);
+	if (near.best == NULL)
 		return util_cause(cause, "there is no option --%s", name);
-	return util_cause(cause, "there is no option --%s; did you mean --%s?", name, best);
+	return util_cause(cause, "there is no option --%s; did you mean --%s?", name, near.best);
 }
 
 /* The next word of argv as the value of an option; "" where it may be left out. */
@@ -407,41 +401,31 @@ incomplete_group(const char *group, char **cause)
 	    strcmp(group, "retry") == 0 ? "; for dead letters: rqctl dead retry" : "");
 }
 
-/* A verb that was probably meant, or NULL. */
-static const char *
-verb_nearest(const char *word)
+static int
+unknown_verb(const char *word, char **cause)
 {
+	struct nearest near = { word, 3, NULL };
 	const struct verb *v;
-	const char *best = NULL;
-	unsigned d, best_d = 3;
 
-	for (v = verb_table; v->name != NULL; v++) {
-		d = util_distance(word, v->name);
-		if (d < best_d && d < strlen(v->name)) {
-			best_d = d;
-			best = v->name;
-		}
-	}
-	return best;
+	if (incomplete_group(word, cause) == -1)
+		return -1;
+	for (v = verb_table; v->name != NULL; v++)
+		util_nearest(&near, v->name);
+	if (near.best == NULL)
+		return util_cause(cause, "there is no verb \"%.40s\"; rqctl help lists them", word);
+	return util_cause(cause, "there is no verb \"%.40s\"; did you mean %s?", word, near.best);
 }
 
 static int
 find_verb(struct args *a, char **cause)
 {
-	const char *near;
 	int words = 0;
 
 	if (a->nwords == 0)
 		return 0;
 	a->verb = verb_find(a->words[0], a->words[1], &words);
-	if (a->verb == NULL) {
-		if (incomplete_group(a->words[0], cause) == -1)
-			return -1;
-		near = verb_nearest(a->words[0]);
-		return util_cause(cause, "there is no verb \"%.40s\"; %s%s%s", a->words[0],
-		    near != NULL ? "did you mean " : "rqctl help lists them",
-		    near != NULL ? near : "", near != NULL ? "?" : "");
-	}
+	if (a->verb == NULL)
+		return unknown_verb(a->words[0], cause);
 	a->nwords -= words;
 	memmove(a->words, a->words + words, ((size_t)a->nwords + 1) * sizeof(a->words[0]));
 	return 0;

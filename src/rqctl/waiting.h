@@ -1,6 +1,4 @@
-/*
- * Messages that wait in Redis, page by page: in Q, in QDELAYED and in QRETRY.
- */
+/* Messages that wait in Redis, page by page: in Q, in QDELAYED and in QRETRY. */
 #ifndef RQD_RQCTL_WAITING_H
 #define RQD_RQCTL_WAITING_H
 

@@ -1,6 +1,4 @@
-/*
- * Points in time and rates as an operator writes them.
- */
+/* Points in time and rates as an operator writes them. */
 #ifndef RQD_RQCTL_WHEN_H
 #define RQD_RQCTL_WHEN_H
 

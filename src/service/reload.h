@@ -1,6 +1,4 @@
-/*
- * From an old and a new configuration to what must be done: a pure function.
- */
+/* From an old and a new configuration to what must be done: a pure function. */
 #ifndef RQD_SERVICE_RELOAD_H
 #define RQD_SERVICE_RELOAD_H
 

@@ -122,7 +122,7 @@ server_status(struct server *s)
 	if (strcmp(text, s->status) == 0)
 		return;
 	memcpy(s->status, text, sizeof(text));
-	notify_status("%s", text);
+	notify("STATUS=%s", text);
 }
 
 static void
@@ -234,7 +234,7 @@ server_watchdog(void *arg)
 {
 	struct server *s = arg;
 
-	notify_watchdog();
+	notify("WATCHDOG=1");
 	timer_set(&s->watchdog, notify_watchdog_interval());
 }
 
@@ -243,7 +243,7 @@ server_extend(void *arg)
 {
 	struct server *s = arg;
 
-	notify_extend(EXTEND_BY);
+	notify("EXTEND_TIMEOUT_USEC=%lld", (long long)EXTEND_BY);
 	timer_set(&s->extend, EXTEND_BY / 3);
 	server_status(s);
 }
@@ -412,7 +412,7 @@ server_drain(struct server *s)
 	log_event(LOG_LV_INFO, "draining", NULL, LF_INT("running", server_in_flight(s)),
 	    LF_USEC("timeout", s->config->drain_timeout));
 	server_set_state(s, SERVER_DRAINING);
-	notify_stopping();
+	notify("STOPPING=1");
 	server_extend(s);
 	timer_set(&s->deadline, s->config->drain_timeout);
 	schedules_stop(s->schedules);
@@ -505,7 +505,7 @@ server_take_config(struct server *s, struct config *new, const struct config_rep
 		if (s->state == SERVER_QUIET)
 			server_quiet(s, false);
 	}
-	notify_ready();
+	notify("READY=1");
 	server_news_soon(s);
 	server_status(s);
 }
@@ -717,7 +717,7 @@ server_start(struct server *s)
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
 	monitor_listen(s->monitor, config->http.listen);
-	notify_ready();
+	notify("READY=1");
 	server_status(s);
 }
 

@@ -1,6 +1,4 @@
-/*
- * Settings put into force; see settings.h.
- */
+/* Settings put into force; see settings.h. */
 #include "service/settings.h"
 
 #include <stdlib.h>

@@ -1,6 +1,4 @@
-/*
- * Bytes in JSON; see json_bytes.h.
- */
+/* Bytes in JSON; see json_bytes.h. */
 #include "status/json_bytes.h"
 
 #include <math.h>

@@ -1,6 +1,4 @@
-/*
- * The page at /: the files of src/status/page, embedded at build time.
- */
+/* The page at /: the files of src/status/page, embedded at build time. */
 #ifndef RQD_STATUS_PAGE_H
 #define RQD_STATUS_PAGE_H
 

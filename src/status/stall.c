@@ -1,6 +1,4 @@
-/*
- * Stalled queues; see stall.h.
- */
+/* Stalled queues; see stall.h. */
 #include "status/stall.h"
 
 void

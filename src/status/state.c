@@ -1,6 +1,4 @@
-/*
- * One queue in words and as JSON; see state.h.
- */
+/* One queue in words and as JSON; see state.h. */
 #include "status/state.h"
 
 #include <math.h>

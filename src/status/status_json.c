@@ -1,6 +1,4 @@
-/*
- * The JSON of /status; see status_json.h.
- */
+/* The JSON of /status; see status_json.h. */
 #include "status/status_json.h"
 
 #include <jansson.h>
