@@ -102,7 +102,7 @@ print_first_words(void)
 	for (v = verb_table; v->name != NULL; v++) {
 		n = strcspn(v->name, " ");
 		if (v == verb_table || strncmp(v->name, v[-1].name, n) != 0 ||
-		    strchr(" ", v[-1].name[n]) == NULL)
+		    v[-1].name[n] > ' ')
 			printf("%.*s ", (int)n, v->name);
 	}
 }
