@@ -29,6 +29,14 @@ clock_mono(void)
 	return fake ? fake_mono : read_clock(CLOCK_MONOTONIC) + ahead;
 }
 
+usec_t
+clock_after(usec_t after)
+{
+	usec_t now = clock_mono();
+
+	return after > USEC_MAX - now ? USEC_MAX : now + after;
+}
+
 wall_t
 clock_wall(void)
 {
@@ -61,6 +69,12 @@ clock_real(usec_t by)
 {
 	fake = false;
 	ahead = by;
+}
+
+double
+clock_seconds(int64_t usec)
+{
+	return (double)usec / (double)SEC;
 }
 
 /* Rounds down, also before 1970, so that the text never runs ahead. */

@@ -22,6 +22,7 @@ typedef int64_t boot_t;		/* CLOCK_BOOTTIME, microseconds */
 
 usec_t	clock_mono(void);
 wall_t	clock_wall(void);
+usec_t	clock_after(usec_t);	/* so long after clock_mono(); USEC_MAX stays */
 boot_t	clock_boot(void);	/* while fake: the same as clock_mono() */
 
 /*
@@ -31,6 +32,8 @@ boot_t	clock_boot(void);	/* while fake: the same as clock_mono() */
 void	clock_fake(usec_t mono, wall_t wall);
 void	clock_fake_advance(usec_t);
 void	clock_real(usec_t ahead);
+
+double	clock_seconds(int64_t usec);
 
 /* "2026-11-21T03:36:12.345Z" into buf, which holds CLOCK_TEXT_MAX bytes. */
 #define CLOCK_TEXT_MAX	32

@@ -238,14 +238,6 @@ has_leftovers(struct child_table *t, pid_t group, bool killed)
 	return found || !group_is_empty(group);
 }
 
-static void
-tell_exit(struct child *c, int status, struct child_exit *x)
-{
-	x->signaled = WIFSIGNALED(status);
-	x->code = x->signaled ? WTERMSIG(status) : WEXITSTATUS(status);
-	c->exited(c, x);
-}
-
 /*
  * c has become a zombie.  Where another process kills what is left, it does so only
  * when there is something: a group keeps its number while it has members.
@@ -268,7 +260,9 @@ child_over(struct child_table *t, struct child *c)
 		c->kill(c, SIGKILL);
 	if (kills)
 		remember_session(t, pid);
-	tell_exit(c, status, &x);
+	x.signaled = WIFSIGNALED(status);
+	x.code = x.signaled ? WTERMSIG(status) : WEXITSTATUS(status);
+	c->exited(c, &x);
 }
 
 static struct child *

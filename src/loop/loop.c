@@ -256,18 +256,10 @@ turn(struct loop *l, usec_t until)
 	log_release();
 }
 
-static usec_t
-from_now(usec_t after)
-{
-	usec_t now = clock_mono();
-
-	return after > USEC_MAX - now ? USEC_MAX : now + after;
-}
-
 void
 loop_turn(struct loop *l, usec_t max)
 {
-	turn(l, from_now(max));
+	turn(l, clock_after(max));
 }
 
 void
@@ -284,7 +276,7 @@ loop_run(struct loop *l)
 void
 loop_run_for(struct loop *l, usec_t span)
 {
-	usec_t end = from_now(span);
+	usec_t end = clock_after(span);
 
 	do {
 		turn(l, end);

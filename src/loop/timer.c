@@ -92,11 +92,7 @@ timer_set_at(struct timer *t, usec_t at)
 void
 timer_set(struct timer *t, usec_t after)
 {
-	usec_t now = clock_mono();
-
-	if (after < 0)
-		after = 0;
-	timer_set_at(t, after > USEC_MAX - now ? USEC_MAX : now + after);
+	timer_set_at(t, clock_after(after > 0 ? after : 0));
 }
 
 void

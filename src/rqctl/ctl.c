@@ -106,12 +106,6 @@ ctl_result(const struct ctl *c, json_t *o, const char *fmt, ...)
 }
 
 void
-ctl_hold(struct ctl *c)
-{
-	c->hold = true;
-}
-
-void
 ctl_forget(struct ctl *c)
 {
 	free(c->held);

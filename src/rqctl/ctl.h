@@ -53,8 +53,7 @@ void	ctl_note(const char *, ...) PRINTF(1, 2);
 /* Prints what the verb has done: with --json the object, else the line.  Frees the object. */
 void	ctl_result(const struct ctl *, json_t *, const char *, ...) PRINTF(3, 4);
 
-/* From here to ctl_forget() errors are kept in c->held; ctl_forget() drops them. */
-void	ctl_hold(struct ctl *);
+/* Drops the error that was held, and holds no more. */
 void	ctl_forget(struct ctl *);
 
 /*

@@ -159,9 +159,8 @@ check_daemons(struct forget *f)
 		return -1;
 	for (i = 0; i < fleet.n && rc == 0; i++)
 		if (fleet_queue(&fleet.daemons[i], f->keys.name[KEY_QUEUE]) != NULL)
-			rc = ctl_error(f->ctl, EX_TEMPFAIL,
-			    "%s serves %s: remove the queue "
-			    "from its configuration first, or use --force",
+			rc = ctl_error(f->ctl, EX_TEMPFAIL, "%s serves %s: remove the queue from "
+			    "its configuration first, or use --force",
 			    fleet.daemons[i].instance, f->name);
 	fleet_done(&fleet);
 	return rc;
@@ -182,17 +181,14 @@ forget(struct forget *f)
 	if (f->nkeys == 0)
 		ctl_error(c, EX_NOTHING, "%s has no keys", f->name);
 	else if (f->messages > 0 && !force)
-		ctl_error(c, EX_TEMPFAIL,
-		    "%s holds %lld message%s: rqctl status shows them, --force "
-		    "deletes them",
-		    f->name, (long long)f->messages, f->messages == 1 ? "" : "s");
+		ctl_error(c, EX_TEMPFAIL, "%s holds %lld message%s: rqctl status shows them, "
+		    "--force deletes them", f->name, (long long)f->messages,
+		    f->messages == 1 ? "" : "s");
 	else if (dry || (ctl_confirm(c, "delete %s", what) &&
 	    run_script(f, force ? "force" : "") == 0)) {
 		if (f->messages > 0 && !force)
-			ctl_error(c, EX_TEMPFAIL,
-			    "messages were pushed to %s meanwhile: nothing was "
-			    "deleted",
-			    f->name);
+			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: nothing "
+			    "was deleted", f->name);
 		else
 			ctl_result(c, out_set(json_object(), "queue:s keys:i messages:i dry_run:t",
 			    f->name, f->nkeys, f->messages, dry), "%s %s",

@@ -338,7 +338,7 @@ show(struct ctl *c, struct watch_state *w)
 	struct buf b = BUF_INIT;
 	struct picture p;
 
-	ctl_hold(c);
+	c->hold = true;
 	if (picture_take(c, &p) == 0) {
 		track(w, &p);
 		print_table(c, &p, w->rates, &b);

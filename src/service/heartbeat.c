@@ -40,12 +40,6 @@ heartbeat_instance(const char *name)
 	return instance;
 }
 
-static double
-seconds(usec_t t)
-{
-	return (double)t / (double)SEC;
-}
-
 struct in_flight {
 	json_t	*list;
 	size_t	 most;
@@ -78,7 +72,7 @@ queue_json(const struct consumer *c, size_t most)
 	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", kind_name(cfg->kind),
 	    "running", (int)consumer_in_flight(c), "concurrency", (int)config_most(cfg),
-	    "lease", seconds(cfg->lease), "state", consumer_state_name(c),
+	    "lease", clock_seconds(cfg->lease), "state", consumer_state_name(c),
 	    "blocked", consumer_block_name(block));
 
 	if (kind_has(cfg->kind, TRAIT_GROUP))
@@ -86,7 +80,7 @@ queue_json(const struct consumer *c, size_t most)
 	if (block == BLOCK_SUSPENDED) {
 		json_object_set_new(q, "state", json_string("suspended"));
 		json_object_set_new(q, "reason", json_string(reason_name(b->reason)));
-		json_object_set_new(q, "since", json_real(seconds(clock_wall() -
+		json_object_set_new(q, "since", json_real(clock_seconds(clock_wall() -
 		    (clock_mono() - b->since))));
 	} else if (block == BLOCK_PAUSED)
 		json_object_set_new(q, "state", json_string("paused"));
@@ -114,7 +108,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 		    queue_json(consumers[i], most));
 	root = json_pack("{s:s, s:s, s:s, s:i, s:f, s:s, s:i, s:o}",
 	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
-	    "pid", (int)getpid(), "started", seconds(h->started), "config", config->hash,
+	    "pid", (int)getpid(), "started", clock_seconds(h->started), "config", config->hash,
 	    "max_handlers", config->max_handlers, "queues", queues);
 	if (log_failure() != NULL)
 		json_object_set_new(root, "log_error", json_string(log_failure()));

@@ -314,18 +314,11 @@ refuse(struct http *h, struct evhttp_request *req, int status, const char *why)
 	send_answer(h, req, status, "text/plain; charset=utf-8", &b);
 }
 
-static bool
-ends_with(const char *s, const char *end)
-{
-	size_t n = strlen(s), m = strlen(end);
-
-	return n >= m && strcasecmp(s + n - m, end) == 0;
-}
-
 /* A page from elsewhere can rebind its name, but not an address. */
 static bool
 host_is_ours(const struct http *h, const char *host)
 {
+	const char *last = strrchr(host, '.');
 	char bare[64];
 	struct in6_addr in6;
 	struct in_addr in;
@@ -337,7 +330,8 @@ host_is_ours(const struct http *h, const char *host)
 		snprintf(bare, sizeof(bare), "%.*s", (int)n - 2, host + 1);
 		return inet_pton(AF_INET6, bare, &in6) == 1;
 	}
-	return strcasecmp(host, "localhost") == 0 || ends_with(host, ".localhost") ||
+	return strcasecmp(host, "localhost") == 0 ||
+	    (last != NULL && strcasecmp(last, ".localhost") == 0) ||
 	    strcasecmp(host, util_hostname()) == 0 || strcasecmp(host, h->host) == 0;
 }
 
@@ -351,17 +345,6 @@ find_route(const struct http *h, const char *path)
 			return r;
 	}
 	return NULL;
-}
-
-static void
-pass_on(struct http *h, struct evhttp_request *req, const struct http_route *route)
-{
-	struct http_request *r = xcalloc(1, sizeof(*r));
-
-	r->http = h;
-	r->req = req;
-	TAILQ_INSERT_TAIL(&h->requests, r, entry);
-	route->fn(r, route, h->arg);
 }
 
 /* From its first request on, evhttp reports the connection's close. */
@@ -385,6 +368,7 @@ requested(struct evhttp_request *req, void *arg)
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
 	const char *host = evhttp_request_get_host(req);
 	const struct http_route *route;
+	struct http_request *r;
 
 	note_request(h, req);
 	if (command != EVHTTP_REQ_GET && command != EVHTTP_REQ_HEAD) {
@@ -396,7 +380,10 @@ requested(struct evhttp_request *req, void *arg)
 	} else if ((route = find_route(h, uri != NULL ? evhttp_uri_get_path(uri) : NULL)) == NULL) {
 		refuse(h, req, HTTP_NOTFOUND, "Not found: see rqd(8), HTTP.");
 	} else {
-		pass_on(h, req, route);
+		r = xcalloc(1, sizeof(*r));
+		*r = (struct http_request){ .http = h, .req = req };
+		TAILQ_INSERT_TAIL(&h->requests, r, entry);
+		route->fn(r, route, h->arg);
 	}
 }
 

@@ -178,12 +178,6 @@ older(const struct message *msg UNUSED, pid_t pid UNUSED, const char *progress U
 		*oldest = age;
 }
 
-static double
-seconds(usec_t t)
-{
-	return (double)t / (double)SEC;
-}
-
 static struct metrics_queue
 queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_result *r)
 {
@@ -195,9 +189,9 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 	return (struct metrics_queue){
 		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
 		.depth = q != NULL ? &q->depth : NULL, .running = consumer_in_flight(c),
-		.concurrency = config_most(cfg), .oldest = seconds(oldest),
+		.concurrency = config_most(cfg), .oldest = clock_seconds(oldest),
 		.stalled = q == NULL ? NAN :
-		    seconds(stall_length(stall_of(m, cfg->key), clock_mono())),
+		    clock_seconds(stall_length(stall_of(m, cfg->key), clock_mono())),
 	};
 }
 
@@ -226,7 +220,7 @@ make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 		.outstanding = conn_outstanding(v.conn),
 		.handlers = dispatcher_taken(v.dispatcher),
 		.max_handlers = v.config->max_handlers, .log_dropped = (double)log_dropped(),
-		.started = seconds(v.started), .queues = queues,
+		.started = clock_seconds(v.started), .queues = queues,
 		.schedules = schedules, .nschedules = nschedules,
 	};
 
