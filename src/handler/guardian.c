@@ -34,7 +34,7 @@
 #include "base/clock.h"
 #include "handler/launch_wire.h"
 #include "loop/child.h"
-#include "loop/proc_stat.h"
+#include "loop/proc.h"
 #include "loop/timer.h"
 
 #define SLOTS		((size_t)4 * 1024 * 1024)	/* PID_MAX_LIMIT of 64-bit Linux */

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "loop/proc_stat.h"
+#include "loop/proc.h"
 
 #define LOOKS		16		/* for a group whose members come and go */
 #define ANCESTORS	1000

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "loop/descendants.h"
+#include "loop/proc.h"
 #include "loop/io.h"
 #include "loop/loop_private.h"
 #include "loop/timer.h"
@@ -159,7 +159,7 @@ sweep(struct child_table *t)
 	t->swept_at = now;
 	if (t->finished_until <= now)
 		return false;
-	descendants_list(getpid(), &b);
+	proc_children(getpid(), &b);
 	for (p = buf_str(&b); (pid = strtol(p, &end, 10)) > 0; p = end)
 		found |= sweep_child(t, (pid_t)pid, now);
 	buf_done(&b);

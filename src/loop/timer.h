@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "loop/io.h"
 #include "loop/loop.h"
 
 struct timer {
@@ -26,6 +27,23 @@ void	timer_set_at(struct timer *, usec_t mono);
 void	timer_stop(struct timer *);			/* also of a zeroed timer */
 bool	timer_is_set(const struct timer *);
 usec_t	timer_left(const struct timer *);	/* until it fires; 0: overdue, or not set */
+
+/*
+ * A one-shot timer on CLOCK_BOOTTIME.  If it falls due while the machine sleeps it
+ * fires at once on wake-up.  Use it for deadlines that also hold outside of this
+ * process, such as the end of a lock in Redis.
+ */
+struct boot_timer {
+	struct io	 io;
+	int		 fd;		/* timerfd; owned */
+	void		(*fn)(void *);
+	void		*arg;
+};
+
+void	boot_timer_init(struct boot_timer *, struct loop *, void (*fn)(void *), void *arg);
+void	boot_timer_set_at(struct boot_timer *, boot_t);		/* moves one that is set */
+void	boot_timer_stop(struct boot_timer *);
+void	boot_timer_done(struct boot_timer *);
 
 /* For loop.c: fires what is due, and says when the next is due (USEC_MAX: never). */
 void	timer_run_due(struct loop *);

@@ -24,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loop/boot_timer.h"
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "redis/conn.h"

@@ -12,7 +12,7 @@
  *
  * When the lock is lost or about to expire, the command and all that it has started get
  * SIGTERM, and SIGKILL a grace later.  rqctl finds processes that the command left behind
- * because they become its children (loop/descendants.h).  If rqctl is killed, the kernel
+ * because they become its children (loop/proc.h).  If rqctl is killed, the kernel
  * sends SIGTERM to the command.
  */
 #include <sys/prctl.h>
@@ -30,7 +30,7 @@
 
 #include "base/units.h"
 #include "loop/child.h"
-#include "loop/descendants.h"
+#include "loop/proc.h"
 #include "loop/io.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
@@ -373,7 +373,7 @@ static void
 kill_all(void *arg)
 {
 	struct locked *r = arg;
-	unsigned left = descendants_kill(SIGKILL);
+	unsigned left = proc_kill_below(SIGKILL);
 
 	(void)child_kill(&r->child, SIGKILL);
 	if (r->exited && (left == 0 || r->kills++ >= KILLS_MAX))
@@ -390,7 +390,7 @@ exited(struct child *child, const struct child_exit *x)
 	r->exited = true;
 	r->status = x->signaled ? 128 + x->code : x->code;
 	/* When the lock is lost, no process may continue. */
-	if (!r->ending || descendants_kill(SIGTERM) == 0)
+	if (!r->ending || proc_kill_below(SIGTERM) == 0)
 		finish(r);
 }
 
@@ -491,10 +491,10 @@ ending(const char *why, usec_t left, void *arg)
 
 	ctl_error(r->ctl, EX_LOST, "lock %s is lost: %s; ending the command", r->opt.name, why);
 	r->ending = true;
-	(void)descendants_kill(SIGTERM);
+	(void)proc_kill_below(SIGTERM);
 	(void)child_kill(&r->child, SIGTERM);
 	/* A stopped process would not act on SIGTERM. */
-	(void)descendants_kill(SIGCONT);
+	(void)proc_kill_below(SIGCONT);
 	timer_set(&r->kill, left);
 }
 

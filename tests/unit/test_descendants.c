@@ -5,9 +5,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "loop/boot_timer.h"
+#include "loop/timer.h"
 #include "loop/child.h"
-#include "loop/descendants.h"
+#include "loop/proc.h"
 #include "loop/loop.h"
 
 #define DEEP	20
@@ -32,7 +32,7 @@ TEST(test_kill)
 	char c;
 
 	child_init(l);
-	assert_int_equal(descendants_kill(SIGTERM), 0);
+	assert_int_equal(proc_kill_below(SIGTERM), 0);
 	assert_int_equal(pipe(fd), 0);
 	for (i = 0; i < 3; i++) {
 		if (fork() == 0)
@@ -40,9 +40,9 @@ TEST(test_kill)
 	}
 	for (i = 0; i < 3; i++)
 		assert_int_equal(read(fd[0], &c, 1), 1);
-	assert_int_equal(descendants_kill(0), 3 * (DEEP + 1));
-	assert_int_equal(descendants_kill(SIGTERM), 3 * (DEEP + 1));
-	while (descendants_kill(SIGKILL) > 0)
+	assert_int_equal(proc_kill_below(0), 3 * (DEEP + 1));
+	assert_int_equal(proc_kill_below(SIGTERM), 3 * (DEEP + 1));
+	while (proc_kill_below(SIGKILL) > 0)
 		loop_turn(l, 10 * MSEC);
 	close(fd[0]);
 	close(fd[1]);

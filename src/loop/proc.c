@@ -1,24 +1,56 @@
 /*
+ * The stat file is read by one read(2), and one sscanf(3) behind the last ')': a process's
+ * name may hold anything.
+ *
  * The kernel lists the children of each thread in /proc/PID/task/TID/children.
  * collect() finds all of them before the first is signalled: when a process dies its
  * children move to us and are no longer found below it.
  */
-#include "loop/descendants.h"
+#include "loop/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "loop/proc_stat.h"
-
 #define DEPTH_MAX	256
+
+static bool
+parse(const char *p, struct proc_stat *ret)
+{
+	unsigned long long started;
+	char state;
+
+	if (p == NULL || sscanf(p + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+	    "%*d %*d %*d %*d %*d %*d %llu", &state, &ret->parent, &ret->group, &ret->session,
+	    &started) != 5)
+		return false;
+	ret->zombie = state == 'Z' || state == 'X';
+	ret->started = started;
+	return true;
+}
+
+bool
+proc_stat_read(pid_t pid, struct proc_stat *ret)
+{
+	char path[64], text[512];
+	ssize_t n;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	(void)close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return parse(strrchr(text, ')'), ret);
+}
 
 /* The whole of a small file of /proc; empty where it is not there. */
 static void
@@ -44,7 +76,7 @@ add_children(pid_t pid, const char *task, struct buf *b)
 
 /* A process's children are listed per thread. */
 void
-descendants_list(pid_t pid, struct buf *b)
+proc_children(pid_t pid, struct buf *b)
 {
 	char path[64];
 	struct dirent *e;
@@ -69,7 +101,7 @@ collect(pid_t pid, struct buf *found, unsigned depth)
 	struct proc_stat st;
 	pid_t child;
 
-	descendants_list(pid, &b);
+	proc_children(pid, &b);
 	for (p = buf_str(&b); (child = (pid_t)strtol(p, &end, 10)) > 0; p = end) {
 		if (proc_stat_read(child, &st) && !st.zombie)
 			buf_add(found, &child, sizeof(child));
@@ -80,7 +112,7 @@ collect(pid_t pid, struct buf *found, unsigned depth)
 }
 
 unsigned
-descendants_kill(int signo)
+proc_kill_below(int signo)
 {
 	struct buf found = BUF_INIT;
 	size_t at;

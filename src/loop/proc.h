@@ -1,0 +1,38 @@
+/*
+ * What /proc says of processes: of one, and of all below this one, in any group or session.
+ * After child_init() these include orphans: the subreaper inherits them.
+ */
+#ifndef RQD_LOOP_PROC_H
+#define RQD_LOOP_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct proc_stat {
+	bool		zombie;		/* or about to be taken away */
+	pid_t		parent;
+	pid_t		group;
+	pid_t		session;
+	uint64_t	started;	/* clock ticks since boot */
+};
+
+/* False: there is no such process, or /proc hides it.  Allocates nothing. */
+bool	proc_stat_read(pid_t, struct proc_stat *);
+
+/*
+ * Appends the pids of a process's children, decimal, a blank after each.  Appends
+ * nothing where the kernel does not list children.
+ */
+void	 proc_children(pid_t, struct buf *);
+
+/*
+ * Signals all descendants and returns how many there were, zombies excluded.  A
+ * process that is being forked meanwhile may be missed: repeat SIGKILL until it
+ * returns 0.  Returns 0 where the kernel does not list children.
+ */
+unsigned proc_kill_below(int signo);
+
+#endif
