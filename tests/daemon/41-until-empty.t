@@ -28,9 +28,32 @@ is "$STATUS" 0 'a failure: exit 0'
 is "$(r zcard qRETRY)" 1 'it does not wait for retries'
 is "$(r zcard qDELAYED)" 1 'nor for what is not due'
 
+# The other kinds; then by a daemon that Redis does not tell of changes: it polls.
+push() {	# KIND QUEUE
+	case $1 in
+	unique) seq 20 | sed "s/.*/ZADD $2 1 &/" ;;
+	stream) seq 20 | sed "s/.*/XADD $2 * message &/" ;;
+	*) seq 20 | sed "s/.*/LPUSH $2 &/" ;;
+	esac | r >/dev/null
+}
+for way in told polling; do
+	[ $way = told ] || r acl setuser default '-client|tracking' >/dev/null
+	for kind in ack unique stream list; do
+		rm -f "$T/ran"
+		push $kind $way-$kind
+		config_write $way-$kind <<C
+queue "$way-$kind" { kind = "$kind" key = "$way-$kind" command = {"$T/work"} concurrency = 3 }
+C
+		rqd_run $kind -c "$T/$way-$kind.conf" --until-empty
+		rqd_wait $kind 30
+		is "$STATUS $(wc -l <"$T/ran")" '0 20' "kind $kind, $way: exit 0 after all messages"
+	done
+done
+r acl setuser default '+client|tracking' >/dev/null
+
 # With several queues it ends when the last one is empty.
 r del qRETRY qCONTEXT qDELIVERY qDELAYED >/dev/null
-QUEUES='q none slow'
+QUEUES="$QUEUES none slow"
 handler slow <<'H'
 sleep 0.3
 echo "$RQD_ID" >>"$T/slow.ran"

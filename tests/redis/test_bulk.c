@@ -265,6 +265,22 @@ QUEUE_TEST(test_limit)
 	assert_int_equal(box.warnings, 1);
 }
 
+/* One that is put aside is the last: the engine hears that the queue is empty. */
+QUEUE_TEST(test_limit_empty)
+{
+	unsigned ticks;
+
+	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");
+	box_start(&box, 2);
+	push_large('a', LARGE);
+	WAIT(&box, box.warnings == 1);
+	assert_false(queue_is_empty(box.queue));
+	ticks = box.ticks;
+	WAIT(&box, queue_is_empty(box.queue));
+	assert_true(box.ticks > ticks);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+}
+
 /* No client more: a large message waits, and that is told. */
 QUEUE_TEST(test_refused)
 {
