@@ -151,14 +151,16 @@ sample(const struct parsed *p, const char *series)
 
 /* -- what goes in ------------------------------------------------------------------ */
 
+/* A number of its own for each member. */
 static struct metrics
 make(const struct metrics_queue *queues, size_t n)
 {
 	return (struct metrics){
 		.version = "1.2", .config_hash = "ab", .state = "draining", .redis_up = 1,
-		.reload_ok = 1,
-		.reconnects = 3, .max_handlers = 16, .handlers = 2, .queues = queues,
-		.nqueues = n, .started = 1795248000.5, .process = { .cpu = 1.25 },
+		.reload_ok = 0, .reconnects = 3, .outstanding = 4, .handlers = 5,
+		.max_handlers = 16, .log_dropped = 6, .queues = queues, .nqueues = n,
+		.started = 1795248000.5,
+		.process = { .cpu = 1.25, .resident = 7, .virtual = 8, .fds = 9, .max_fds = 10 },
 	};
 }
 
@@ -174,37 +176,71 @@ print(const struct metrics *m)
 	return p;
 }
 
+/* The samples of a daemon without queues, all of them. */
 TEST(test_nothing)
 {
+	static const struct {
+		const char	*series;
+		double		 value;
+	} want[] = {
+		{ "rqd_build_info{version=\"1.2\"}", 1 },
+		{ "rqd_config_info{hash=\"ab\"}", 1 },
+		{ "rqd_config_last_reload_successful", 0 },
+		{ "rqd_state{state=\"running\"}", 0 },
+		{ "rqd_state{state=\"quiet\"}", 0 },
+		{ "rqd_state{state=\"draining\"}", 1 },
+		{ "rqd_state{state=\"stopped\"}", 0 },
+		{ "rqd_redis_up", 1 },
+		{ "rqd_redis_reconnects_total", 3 },
+		{ "rqd_redis_outstanding_commands", 4 },
+		{ "rqd_handlers_running", 5 },
+		{ "rqd_handlers_max", 16 },
+		{ "rqd_log_dropped_total", 6 },
+		{ "process_cpu_seconds_total", 1.25 },
+		{ "process_resident_memory_bytes", 7 },
+		{ "process_virtual_memory_bytes", 8 },
+		{ "process_open_fds", 9 },
+		{ "process_max_fds", 10 },
+		{ "process_start_time_seconds", 1795248000.5 },
+	};
 	struct metrics m = make(NULL, 0);
 	struct parsed p = print(&m);
+	size_t i;
 
-	assert_true(sample(&p, "rqd_build_info{version=\"1.2\"}") == 1);
-	assert_true(sample(&p, "rqd_state{state=\"draining\"}") == 1);
-	assert_true(sample(&p, "rqd_state{state=\"running\"}") == 0);
-	assert_true(sample(&p, "rqd_redis_up") == 1);
-	assert_true(sample(&p, "rqd_redis_reconnects_total") == 3);
-	assert_true(sample(&p, "rqd_config_last_reload_successful") == 1);
-	assert_true(sample(&p, "process_cpu_seconds_total") == 1.25);
-	assert_true(sample(&p, "process_start_time_seconds") == 1795248000.5);
+	for (i = 0; i < ARRAY_LEN(want); i++)
+		if (sample(&p, want[i].series) != want[i].value)
+			fail_msg("%s is not %g", want[i].series, want[i].value);
+	assert_int_equal(json_object_size(p.samples), ARRAY_LEN(want));
 	assert_string_equal(json_string_value(json_object_get(p.types, "rqd_queue_acked_total")),
 	    "counter");
+	parsed_done(&p);
+	m.redis_up = 0;
+	m.reload_ok = 1;
+	p = print(&m);
+	assert_true(sample(&p, "rqd_redis_up") == 0);
+	assert_true(sample(&p, "rqd_config_last_reload_successful") == 1);
 	parsed_done(&p);
 }
 
 TEST(test_queue)
 {
-	struct stats stats = { .n = { [STAT_ACKED] = 1234567890123 } };
-	struct depth depth = { .waiting = 5, .in_flight = 2, .retry = 1, .delayed = -1, .dead = 7 };
+	struct depth depth = { .waiting = 5, .in_flight = 2, .retry = 3, .delayed = -1, .dead = 7 };
+	struct stats stats = { .n = { 0 } };
 	struct metrics_queue q = {
 		.name = "orders", .stats = &stats, .block = BLOCK_PAUSED, .running = 1,
 		.concurrency = 4, .oldest = 2.5, .depth = &depth, .stalled = 61.125,
 	};
 	struct metrics m = make(&q, 1);
-	struct parsed p = print(&m);
+	struct parsed p;
+	char name[80];
+	enum stat s;
 
+	for (s = 0; s < STAT_MAX; s++)
+		stats.n[s] = 1234567890123 + s;
+	p = print(&m);
 	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"waiting\"}") == 5);
 	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"running\"}") == 2);
+	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"retry\"}") == 3);
 	assert_true(sample(&p, "rqd_queue_messages{queue=\"orders\",state=\"dead\"}") == 7);
 	assert_null(json_object_get(p.samples,
 	    "rqd_queue_messages{queue=\"orders\",state=\"delayed\"}"));
@@ -213,8 +249,15 @@ TEST(test_queue)
 	assert_true(sample(&p, "rqd_queue_blocked{queue=\"orders\",reason=\"redis\"}") == 0);
 	assert_true(sample(&p, "rqd_queue_stalled_seconds{queue=\"orders\"}") == 61.125);
 	assert_true(sample(&p, "rqd_queue_oldest_seconds{queue=\"orders\"}") == 2.5);
-	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"orders\"}") == 1234567890123.0);
-	assert_true(sample(&p, "rqd_queue_dead_total{queue=\"orders\"}") == 0);
+	assert_true(sample(&p, "rqd_queue_running{queue=\"orders\"}") == 1);
+	assert_true(sample(&p, "rqd_queue_concurrency{queue=\"orders\"}") == 4);
+	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"orders\"}") ==
+	    1234567890123.0 + STAT_ACKED);
+	for (s = 0; s < STAT_MAX; s++) {
+		(void)snprintf(name, sizeof(name), "rqd_queue_%s_total{queue=\"orders\"}",
+		    stats_name(s));
+		assert_true(sample(&p, name) == 1234567890123.0 + s);
+	}
 	parsed_done(&p);
 }
 
