@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 
+#include "base/log.h"
 #include "loop/timer.h"
 #include "redis/script.h"
 
@@ -104,6 +105,34 @@ FIXTURE_TEST(test_up)
 	assert_true(conn_redis_time(h->conn) < (double)clock_wall() / 1e6 + 0.001);
 	assert_non_null(strstr(server_do(&f->s, "CLIENT LIST"), "name=rqd-test"));
 	assert_int_equal(server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(h->conn)), 1);
+}
+
+/* Keeps the address that a connection says to have failed first. */
+static void
+keep_failed(void *arg, enum log_level level UNUSED, const char *record, size_t n UNUSED)
+{
+	const char *at = strstr(record, " to=down server=");
+	char *failed = arg;
+
+	if (at != NULL && failed[0] == '\0')
+		assert_int_equal(sscanf(at, " to=down server=%127s", failed), 1);
+}
+
+/* The first of two servers is dead: the log says so of this one, and the other one is up. */
+FIXTURE_TEST(test_second_server)
+{
+	struct fixture *f = *state;
+	char failed[128] = "";
+
+	f->h.servers[1] = f->h.servers[0];
+	f->h.servers[0] = xstrdup("unix:/nonexistent/redis");
+	log_set_level(LOG_LV_DEBUG);
+	log_set_sink(keep_failed, failed);
+	start(f);
+	log_set_sink(NULL, NULL);
+	log_set_level(LOG_LV_INFO);
+	assert_string_equal(failed, "unix:/nonexistent/redis");
+	assert_string_equal(f->h.address, f->s.uri);
 }
 
 /* Not before it is up, and never from inside the call. */

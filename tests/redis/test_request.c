@@ -148,6 +148,21 @@ FIXTURE_TEST(test_cancel)
 	assert_int_equal(f->call.answers, 0);
 }
 
+/* Sent again while it is in flight: both act, and its owner hears of the last one only. */
+FIXTURE_TEST(test_sent_twice)
+{
+	struct fixture *f = *state;
+
+	start(f);
+	send_add(f);
+	send_add(f);
+	assert_true(request_is_sent(f->request));
+	WAIT(&f->h, conn_outstanding(f->h.conn) == 0);
+	assert_int_equal(f->call.answers, 1);
+	assert_int_equal(f->call.number, 14);
+	assert_false(request_is_sent(f->request));
+}
+
 /* Not sent, and lost: answered so, unless it was cancelled. */
 FIXTURE_TEST(test_no_reply)
 {
