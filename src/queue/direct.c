@@ -186,13 +186,16 @@ static void
 direct_turn(void *arg)
 {
 	struct direct *q = arg;
+	bool fetching = q->asked > 0;
 
 	direct_report_done(q);
 	q->kind->step(q);
-	if (q->asked > 0)
+	if (fetching)
 		q->kind->fetch(q);
 	direct_offer(q);
-	direct_finish(q);
+	/* The end of a fetch wakes the queue: kind->step() comes once more before the end. */
+	if (!fetching)
+		direct_finish(q);
 }
 
 void

@@ -113,6 +113,7 @@ box_ticked(const struct tick_report *t, void *arg)
 {
 	struct box *b = arg;
 
+	assert_int_equal(b->closes, 0);		/* that was the end */
 	b->ticks++;
 	b->requeued += t->requeued;
 	b->promoted += t->promoted;

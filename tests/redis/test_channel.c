@@ -294,6 +294,26 @@ QUEUE_TEST(test_close)
 	assert_int_equal(keys(), 0);
 }
 
+/* While a fetch is open: what was dropped is reported before the end, too. */
+QUEUE_TEST(test_close_fetching)
+{
+	int i;
+
+	start(0);
+	for (i = 0; i < 3; i++)
+		server_int(&server, "PUBLISH news %d", i);
+	WAIT(&box, !queue_is_empty(box.queue));
+	box_turn(&box, 50 * MSEC);
+	box.fetching = true;
+	box.asked = 1;
+	queue_fetch(box.queue, 1, TURN_OLDEST);
+	queue_close(box.queue);
+	WAIT(&box, box.closes == 1);
+	box_turn(&box, 20 * MSEC);
+	assert_int_equal(box.dropped, 3);
+	assert_int_equal(box.delivered, 0);
+}
+
 QUEUE_TEST(test_freed)
 {
 	start(1);
