@@ -18,7 +18,8 @@
 
 struct cycle {
 	redisContext	*ctx;
-	char		 keys[8][64];	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
+	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
+	char		 keys[8][64];
 	const char	*pop, *settle;	/* SHA1 */
 	const char	*op;		/* "ack", "retry", "" */
 	int		 batch;

@@ -88,7 +88,8 @@ run(void)
 			run_rqd(&kinds[i]);
 		}
 	}
-	say("CPU is in µs a message, of the program and its children; limit is the bare loop.\n\n");
+	say("CPU is in µs a message, of the program and its children; limit is the bare "
+	    "loop.\n\n");
 	say("| command            | limit  | rqd    | ratio | limit/s| rqd/s  | ratio | Redis |\n");
 	say("| ------------------ | -----: | -----: | ----: | -----: | -----: | ----: | ----: |\n");
 	for (i = 0; i < KINDS; i++)

@@ -167,7 +167,8 @@ run(void)
 		measure_imports();
 	}
 	say("CPU (of rqd and its handlers) and Redis are in µs a message. The ratio is to the\n"
-	    "bare loop, that of sh to the pipe.  The last two rows import json, re and sqlite3 in a\n"
+	    "bare loop, that of sh to the pipe.  The last two rows import json, re and sqlite3 "
+	    "in a\n"
 	    "process of its own for each message; their ratio is to mode \"exec\".\n\n");
 	say("|                               | messages/s | ratio |     CPU | Redis |\n");
 	say("| ----------------------------- | ---------: | ----: | ------: | ----: |\n");

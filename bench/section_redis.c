@@ -28,7 +28,8 @@ struct kind {
 };
 
 static struct kind kinds[] = {
-	{ .name = "JSON, `{\"id\":\"…\"` first", .head = "{\"id\":\"m%024d\",\"pad\":\"", .end = "\"}" },
+	{ .name = "JSON, `{\"id\":\"…\"` first", .head = "{\"id\":\"m%024d\",\"pad\":\"",
+	    .end = "\"}" },
 	{ .name = "JSON, `{\"id\":7` first", .head = "{\"id\":%d,\"pad\":\"", .end = "\"}" },
 	{ .name = "JSON, the id behind", .head = "{\"kind\":\"order\",\"id\":\"m%024d\",\"pad\":\"",
 	    .end = "\"}" },
@@ -66,7 +67,8 @@ say_kinds(void)
 	size_t i;
 
 	say("\nWhat the message is, one call at a time:\n\n");
-	say("| message                   | batch of %d | batch of %d |\n", kind_sizes[0], kind_sizes[1]);
+	say("| message                   | batch of %d | batch of %d |\n", kind_sizes[0],
+	    kind_sizes[1]);
 	say("| ------------------------- | ----------: | ----------: |\n");
 	for (i = 0; i < KINDS; i++)
 		say("| %-25s | %11.1f | %11.1f |\n", kinds[i].name,

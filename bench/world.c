@@ -259,7 +259,8 @@ static pid_t
 start_rqd(const char *option)
 {
 	const char *argv[] = { "/usr/bin/setpriv", "--reuid=65534", "--regid=65534",
-	    "--clear-groups", joined(build_dir, "rqd"), "-c", world_file("rqd.conf"), option, NULL };
+	    "--clear-groups", joined(build_dir, "rqd"), "-c", world_file("rqd.conf"), option,
+	    NULL };
 	bool steps_down = geteuid() == 0 && !world_launches;
 
 	return start_command(steps_down ? argv : argv + 4, world_file("rqd.out"));

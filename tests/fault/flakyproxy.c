@@ -266,7 +266,8 @@ tell_lie(struct evbuffer *to, char type, long n)
 	static const char *const others[] = {
 		":0", ":-1", ":1", ":9223372036854775807", ":-9223372036854775808", "$-1",
 		"$0\r\n", "$1\r\nx", "$4\r\n1e99", "$3\r\nnan", "$5\r\n-0.01", "+OK", "*0", "*-1",
-		"*1\r\n:7", "-ERR a lie", "-OOM command not allowed when used memory > 'maxmemory'.",
+		"*1\r\n:7", "-ERR a lie",
+		"-OOM command not allowed when used memory > 'maxmemory'.",
 		"-NOPERM this user has no permissions", "-WRONGTYPE Operation against a key",
 	};
 

@@ -168,7 +168,8 @@ fault_begin(void)
 	if (k == NULL)
 		return false;
 	lasts = k->least + (k->most - k->least) * draw(&rng, 1000000) / 1e6;
-	if ((k->asks_redis && (redis_away || redis_behind)) || (k->end != NULL && is_under_way(k, slot)))
+	if ((k->asks_redis && (redis_away || redis_behind)) ||
+	    (k->end != NULL && is_under_way(k, slot)))
 		return false;
 	fault_slot = slot;
 	*f = (struct fault){ .kind = k, .from = now() };
@@ -317,7 +318,8 @@ start_producer(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(99);
-	_exit(work_produce(soak_messages, 0.7 * (double)wanted_faults * (double)number_of("PACE", 1)));
+	_exit(work_produce(soak_messages,
+	    0.7 * (double)wanted_faults * (double)number_of("PACE", 1)));
 }
 
 /* Until each daemon has written its first heartbeat; on a busy machine that takes a while. */
@@ -371,7 +373,8 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	taken = check_taken_up(last_fault);
 	printf("# after the last fault: all taken up within %.1f s, drained within %.1f s\n",
 	    taken, drained_at - last_fault);
-	report(taken <= soak_patience * LEASE_AND_SLACK, "after the last fault no message waits for longer than a lease");
+	report(taken <= soak_patience * LEASE_AND_SLACK,
+	    "after the last fault no message waits for longer than a lease");
 	check_done();
 	log_done();
 	report(logs_are_clean(), "no sign of a bug in the logs");

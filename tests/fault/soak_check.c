@@ -289,7 +289,8 @@ judge_wait(const struct run *r, const struct run *next)
 		if (f->kind->cause == CAUSE_KILLED && f->pid == r->daemon)
 			killed = f->from;
 	}
-	if (next == NULL || killed < r->from || next->from < killed || (r->to > 0 && r->to < killed))
+	if (next == NULL || killed < r->from || next->from < killed ||
+	    (r->to > 0 && r->to < killed))
 		return;
 	waited = explain_unhindered(killed, next->from, true);
 	if (waited > longest_taken)
@@ -497,7 +498,8 @@ check_keys(void)
 
 		for (k = 0; k < 6 && strcmp(key, known[k]) != 0; k++)
 			;
-		if (k == 6 && !(soak_stream && strcmp(key, "q") == 0) && strncmp(key, "rqd:daemon:", 11) != 0)
+		if (k == 6 && !(soak_stream && strcmp(key, "q") == 0) &&
+		    strncmp(key, "rqd:daemon:", 11) != 0)
 			PROBLEM("key %s is left over", key);
 	}
 }
@@ -557,7 +559,8 @@ tell_runs(long n)
 		const struct run *r = &runs[i];
 
 		if (r->n == n)
-			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status %d%s\n",
+			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status "
+			    "%d%s\n",
 			    r->attempt, (int)r->daemon, (int)r->pid, r->from, r->to, r->status,
 			    r->confirmed ? ", confirmed" : "");
 	}

@@ -173,7 +173,8 @@ bool
 explain_limited(double from, double to)
 {
 	for (size_t i = 0; i < nfaults; i++) {
-		if (strcmp(faults[i].kind->name, "output limit") == 0 && overlaps(&faults[i], from, to))
+		if (strcmp(faults[i].kind->name, "output limit") == 0 &&
+		    overlaps(&faults[i], from, to))
 			return true;
 	}
 	return false;

@@ -46,16 +46,19 @@ bool redis_away, redis_behind;
  */
 #define COLLECT \
     "local out = {} " \
-    "local function put(what, body) out[#out+1] = what .. (string.match(body or '', '%d+') or '0') end " \
+    "local function put(what, body) out[#out+1] = what .. (string.match(body or '', '%d+') " \
+    "or '0') end " \
     UNREAD \
     "local kind = redis.call('TYPE', 'q').ok " \
-    "for _, body in ipairs(kind == 'list' and redis.call('LRANGE', 'q', 0, -1) or {}) do put('W', body) end " \
+    "for _, body in ipairs(kind == 'list' and redis.call('LRANGE', 'q', 0, -1) or {}) do " \
+    "put('W', body) end " \
     "for _, e in ipairs(kind == 'stream' and unread(1000000) or {}) do put('W', e[2][2]) end " \
     "local context, owner = {}, {} " \
     "local c, d = redis.call('HGETALL', 'qCONTEXT'), redis.call('HGETALL', 'qDELIVERY') " \
     "for i = 1, #c, 2 do context[c[i]] = c[i+1] end " \
     "for i = 1, #d, 2 do owner[d[i]] = string.match(d[i+1], '^%d+ %d+ (%S+)') end " \
-    "local rows = kind == 'stream' and redis.pcall('XPENDING', 'q', 'rqd', '-', '+', 1000000) or {} " \
+    "local rows = kind == 'stream' and redis.pcall('XPENDING', 'q', 'rqd', '-', '+', " \
+    "1000000) or {} " \
     "for _, row in ipairs(rows.err and {} or rows) do " \
     "local e = not context[row[1]] and redis.call('XRANGE', 'q', row[1], row[1])[1] " \
     "if e then put('W', e[2][2]) end end " \
@@ -63,7 +66,8 @@ bool redis_away, redis_behind;
     "for _, tag in ipairs(redis.call('ZRANGE', 'qRETRY', 0, -1)) do " \
     "put((owner[tag] or '-') == '-' and 'W' or 'H', context[tag]) end " \
     "for _, letter in ipairs(redis.call('XRANGE', 'qDEAD', '-', '+')) do " \
-    "for i = 1, #letter[2], 2 do if letter[2][i] == 'message' then put('D', letter[2][i+1]) end end end "
+    "for i = 1, #letter[2], 2 do if letter[2][i] == 'message' then put('D', letter[2][i+1]) " \
+    "end end end "
 
 /* -- processes -------------------------------------------------------------- */
 
@@ -94,7 +98,8 @@ server_start(struct server *s)
 {
 	char dir[256], sock[256], port[16], of[16], log[32];
 	char *argv[] = {
-		(char *)"redis-server", (char *)"--bind", (char *)"127.0.0.1", (char *)"--port", port,
+		(char *)"redis-server", (char *)"--bind", (char *)"127.0.0.1",
+		(char *)"--port", port,
 		(char *)"--unixsocket", sock, (char *)"--dir", dir, (char *)"--save", (char *)"",
 		(char *)"--appendonly", (char *)"yes", (char *)"--appendfsync",
 		(char *)"always", (char *)"--repl-diskless-sync-delay", (char *)"0",

@@ -111,7 +111,8 @@ make_payload(long n, char *buf, size_t size)
 	else
 		len = (size_t)snprintf(buf, size, "%ld \r\n", n);
 	for (size_t i = 0; i < pad; i++)
-		buf[len++] = (char)(kind < 8 ? 'a' + (int)draw(&state, 26) : (int)draw(&state, 256));
+		buf[len++] = (char)(kind < 8 ? 'a' +
+		    (int)draw(&state, 26) : (int)draw(&state, 256));
 	if (kind < 8) {
 		memcpy(buf + len, "\"}", 2);
 		len += 2;
@@ -313,7 +314,8 @@ static const char push_once[] =
     "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 0 end "
     "if waiting >= tonumber(ARGV[3]) then return -1 end "
     "if stream then redis.call('XADD', KEYS[1], '*', 'message', ARGV[2]) "
-    "else redis.call('LPUSH', KEYS[1], ARGV[2]) end redis.call('SET', KEYS[2], ARGV[1]) return waiting";
+    "else redis.call('LPUSH', KEYS[1], ARGV[2]) end redis.call('SET', KEYS[2], ARGV[1]) return "
+    "waiting";
 
 static redisContext *
 producer_connect(const char *path)

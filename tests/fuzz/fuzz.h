@@ -53,7 +53,8 @@ fuzz_main(const char *name)
 	struct dirent **list;
 	int i, n;
 
-	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/%s", srcdir != NULL ? srcdir : "..", name);
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/%s",
+	    srcdir != NULL ? srcdir : "..", name);
 	n = scandir(path, &list, fuzz_is_file, alphasort);
 	if (n <= 0) {
 		printf("Bail out! no corpus in %s\n", path);

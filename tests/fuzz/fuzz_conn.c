@@ -49,7 +49,8 @@ set_up(void)
 	strcpy(sun.sun_path, path);
 	atexit(tidy);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (bind(listener, (struct sockaddr *)&sun, sizeof(sun)) == -1 || listen(listener, 16) == -1)
+	if (bind(listener, (struct sockaddr *)&sun, sizeof(sun)) == -1 ||
+	    listen(listener, 16) == -1)
 		abort();
 }
 

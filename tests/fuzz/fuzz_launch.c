@@ -60,7 +60,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (n == 0)
 		return 0;
-	exact = xmalloc(n - 1 + (n == 1));	/* no byte more: a sanitizer sees what is read behind it */
+	/* no byte more: a sanitizer sees what is read behind it */
+	exact = xmalloc(n - 1 + (n == 1));
 	memcpy(exact, data + 1, n - 1);
 	if (launch_parse(exact, n - 1, nfds, &o) == 0) {
 		check(o.head.op >= LAUNCH_START && o.head.op <= LAUNCH_UNLISTEN);

@@ -242,7 +242,8 @@ is_of(const struct call *call, char of)
 
 	for (i = 0; i < ARRAY_LEN(names); i++) {
 		if (names[i].c == of)
-			return call->script != NULL && strstr(call->script->name, names[i].name) != NULL;
+			return call->script != NULL &&
+			    strstr(call->script->name, names[i].name) != NULL;
 	}
 	return false;
 }

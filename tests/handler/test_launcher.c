@@ -169,7 +169,7 @@ tear_down(void **state UNUSED)
 
 #define FIXTURE_TEST(name)	ROOT_TEST_WITH(name, set_up, tear_down)
 
-/* -- what is said ------------------------------------------------------------------------------- */
+/* -- what is said ---------------------------------------------------------- */
 
 static void
 order_of(int generation, unsigned queue, int op, uint32_t slot, uint32_t value,
@@ -248,7 +248,7 @@ expect_end(void)
 	assert_false(answer(t.orders, &r, NULL));
 }
 
-/* -- tests ---------------------------------------------------------------------------------------- */
+/* -- tests ----------------------------------------------------------------- */
 
 FIXTURE_TEST(what_is_configured_is_started)
 {
@@ -258,7 +258,8 @@ FIXTURE_TEST(what_is_configured_is_started)
 
 	assert_int_equal(r.answer, LAUNCH_STARTED);
 	assert_int_equal(r.slot, 5);
-	assert_string_equal(read_all(fd), "1\nq 7 /usr/local/bin:/usr/bin:/bin\n0000000000000000\n");
+	assert_string_equal(read_all(fd),
+	    "1\nq 7 /usr/local/bin:/usr/bin:/bin\n0000000000000000\n");
 	assert_int_equal(waitpid(r.pid, NULL, 0), r.pid);	/* it is our child */
 }
 
@@ -463,7 +464,8 @@ FIXTURE_TEST(the_socket_is_listened_on)
 	assert_true(answers(path));
 	(void)close(fd);
 	order(LAUNCH_UNLISTEN, 0, 0, NULL, 0, NULL, 0);
-	(void)ask(LAUNCH_LISTEN, 2, EINVAL);		/* no such generation; it has heard by now */
+	/* no such generation; it has heard by now */
+	(void)ask(LAUNCH_LISTEN, 2, EINVAL);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(chmod(t.dir, 0707), 0);
 	(void)ask(LAUNCH_LISTEN, 1, EPERM);
@@ -542,7 +544,7 @@ FIXTURE_TEST(it_ends_with_the_main_process)
 	(void)close(fd[1]);
 }
 
-/* -- what the main process can do by itself --------------------------------------------------------- */
+/* -- what the main process can do by itself -------------------------------- */
 
 /* Each of them would be the beginning of something. */
 static int

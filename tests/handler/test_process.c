@@ -396,7 +396,8 @@ expect_not_held_up(enum mode mode, const char *directory, int error)
 		g[i] = start("");
 		assert_true(clock_mono() - began < HELD / 2);
 		turn_for(10 * MSEC);
-		held += g[i]->run != NULL && g[i]->run->pid != 0 && is_held_before_exec(g[i]->run->pid);
+		held += g[i]->run != NULL && g[i]->run->pid != 0 &&
+		    is_held_before_exec(g[i]->run->pid);
 	}
 	(void)kill(hostile, SIGKILL);
 	assert_int_equal(waitid(P_PID, (id_t)hostile, &si, WEXITED | WNOWAIT), 0);

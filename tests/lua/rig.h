@@ -18,7 +18,8 @@ struct rig {
 	redisContext	*c;		/* scripts run here; perhaps with few rights */
 	struct keys	 keys;
 	bool		 unique;	/* pop, settle, tick are those of kind "unique" */
-	const char	*consumer;	/* not NULL: those of kind "stream", and renew; group "rqd" */
+	/* not NULL: those of kind "stream", and renew; group "rqd" */
+	const char	*consumer;
 	/* The limits that pop and renew are given; 0: none. */
 	int		 fleet;
 	double		 gap, slack;
@@ -47,7 +48,8 @@ struct popped {
 
 void	 rig_open(struct rig *, const char *q);
 void	 rig_close(struct rig *);
-void	 rig_connect(struct rig *, const char *user);	/* "": the default one; else without password */
+/* "": the default one; else without password */
+void	 rig_connect(struct rig *, const char *user);
 
 /* Any command, as redisCommand(3); never NULL; freed by the caller. */
 redisReply *rig_command(struct rig *, const char *fmt, ...);
@@ -97,7 +99,8 @@ void	 rig_idle(struct rig *, const char *id, size_t len);	/* kind "stream": a pe
  * QBACKUP or QRETRY; their payload is the value of their first field.
  */
 redisReply *rig_places(struct rig *);		/* element[0]: all live ones, [1]: dead */
-int	 rig_count(const redisReply *, const char *payload, size_t len);	/* in one of these */
+/* in one of these */
+int	 rig_count(const redisReply *, const char *payload, size_t len);
 int	 rig_live(struct rig *, const char *payload, size_t len);
 int	 rig_dead(struct rig *, const char *payload, size_t len);
 

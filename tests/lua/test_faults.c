@@ -112,7 +112,8 @@ foreign(void)
 		push("{\"id\":7}");
 		push("gone");
 		read_as_other();
-		rig_do(&rig, "EVAL %s 1 %s", "local e = redis.call('XREVRANGE', KEYS[1], '+', '-')\n"
+		rig_do(&rig, "EVAL %s 1 %s",
+		    "local e = redis.call('XREVRANGE', KEYS[1], '+', '-')\n"
 		    "return redis.call('XDEL', KEYS[1], e[1][1])", rig_key(&rig, KEY_QUEUE));
 		expire_all();
 		return;
@@ -618,7 +619,8 @@ TEST(test_refused_whole)
 
 TEST(test_wrong_types)
 {
-	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
+	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y",
+	    "ZADD %s 1 x" };
 	char fault[64];
 	size_t i, k, m;
 
@@ -634,7 +636,8 @@ TEST(test_wrong_types)
 				    keys_suffix((enum key)k), makes[m]);
 				rig_do(&rig, makes[m], rig.keys.name[k]);
 				/* A right type is no fault. */
-				if ((k == KEY_QUEUE && m == 1 && rig.consumer == NULL) || (k == KEY_DELAYED && m == 3) ||
+				if ((k == KEY_QUEUE && m == 1 && rig.consumer == NULL) ||
+				    (k == KEY_DELAYED && m == 3) ||
 				    (k == KEY_BACKUP && m == 3) || (k == KEY_RETRY && m == 3) ||
 				    (k == KEY_CONTEXT && m == 2) || (k == KEY_DELIVERY && m == 2)) {
 					end();

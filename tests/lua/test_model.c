@@ -116,7 +116,8 @@ model_check(void)
 		int live = rig_count(all->element[0], payloads[i].text, payloads[i].len);
 		int gone = rig_count(all->element[1], payloads[i].text, payloads[i].len);
 		if (live != pushed[i] - acked[i] - dead[i] || gone != dead[i])
-			fail_msg("payload %zu: pushed %lld acked %lld dead %lld, found %d and %d dead",
+			fail_msg("payload %zu: pushed %lld acked %lld dead %lld, found %d and "
+			    "%d dead",
 			    i, pushed[i], acked[i], dead[i], live, gone);
 	}
 	freeReplyObject(all);
@@ -264,7 +265,8 @@ step_pop(void)
 	rig.turn = turns[kind];
 
 	snprintf(call, sizeof(call), "m.%u", ++calls);
-	n = rig_pop(&rig, want, bounded ? (long long)unit_below(60) : 1048576, MAX, call, 0, p, NULL);
+	n = rig_pop(&rig, want, bounded ? (long long)unit_below(60) : 1048576, MAX, call, 0,
+	    p, NULL);
 	if (bounded)
 		assert_true(n > 0 || available == 0);
 	else
@@ -340,7 +342,8 @@ step_settle(void)
 		at = nknown - 1 - unit_below(unit_below(8) == 0 || nknown < 50 ? nknown : 50);
 		p[i] = &known[at];
 		op[i] = (int)unit_below(ARRAY_LEN(ops));
-		arg[i] = op[i] == 1 || op[i] == 5 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
+		arg[i] = op[i] == 1 || op[i] ==
+		    5 ? (unit_below(2) ? "0" : FAR) : (unit_below(2) ? "0" : "1");
 		for (at = 0; at < i && strcmp(p[at]->tag, p[i]->tag) != 0; at++)
 			;
 		if (at < i)
@@ -380,8 +383,10 @@ step_settle(void)
 		assert_non_null(r);
 		assert_int_equal(r->elements, n + 2);
 		for (i = 0; i < n; i++) {
-			if (strncmp(r->element[i + 2]->str, want[again][i], strlen(want[again][i])) != 0)
-				fail_msg("%s of %s (%s), time %d: %s, not %s", ops[op[i]], p[i]->tag,
+			if (strncmp(r->element[i + 2]->str, want[again][i],
+			    strlen(want[again][i])) != 0)
+				fail_msg("%s of %s (%s), time %d: %s, not %s", ops[op[i]],
+				    p[i]->tag,
 				    p[i]->token, again, r->element[i + 2]->str, want[again][i]);
 		}
 		freeReplyObject(r);
@@ -541,7 +546,8 @@ TEST(test_alone)
 			model_check();
 		if (nknown > TAGS_MAX - 200) {
 			rig_popped_done(known, TAGS_MAX / 2);
-			memmove(known, known + TAGS_MAX / 2, (nknown - TAGS_MAX / 2) * sizeof(known[0]));
+			memmove(known, known + TAGS_MAX / 2,
+			    (nknown - TAGS_MAX / 2) * sizeof(known[0]));
 			nknown -= TAGS_MAX / 2;
 		}
 	}
@@ -682,7 +688,8 @@ nothing_lost(unsigned n)
 	memset(seen, 0, sizeof(seen));
 	for (i = 0; i < 2; i++) {
 		for (k = 0; k < all->element[i]->elements; k++) {
-			assert_int_equal(sscanf(all->element[i]->element[k]->str, "{\"id\":%u}", &id), 1);
+			assert_int_equal(sscanf(all->element[i]->element[k]->str, "{\"id\":%u}",
+			    &id), 1);
 			seen[id] = true;
 		}
 	}
@@ -740,7 +747,8 @@ TEST(test_shared)
 			rig_expire(&rig, r->element[k]->str, r->element[k]->len);
 		freeReplyObject(r);
 		do
-			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0,
+			    NULL, &t), 0);
 		while (t.more);
 		nothing_lost(n);
 		do {

@@ -70,7 +70,8 @@ static long long
 left_to_group(void)
 {
 	redisReply *r = rig_command(&rig, "XREADGROUP GROUP rqd c COUNT 10 STREAMS orders >");
-	long long n = r->type == REDIS_REPLY_ARRAY ? (long long)r->element[0]->element[1]->elements : 0;
+	long long n = r->type == REDIS_REPLY_ARRAY ?
+	    (long long)r->element[0]->element[1]->elements : 0;
 
 	freeReplyObject(r);
 	return n;
@@ -186,7 +187,10 @@ TEST(test_wrong_types)
 		assert_memory_equal(rig.error, "WRONGTYPE", 9);
 		check_unchanged(&paths[i], before, "wrong type");
 	}
-	/* purge and forget_queue ask for the type: the one leaves others, the other deletes them. */
+	/*
+	 * purge and forget_queue ask for the type: the one leaves others, the other
+	 * deletes them.
+	 */
 	server_do(&rig.server, "FLUSHALL");
 	rig_do(&rig, "SET orders x");
 	assert_int_equal(run(&paths[0]), 0);

@@ -129,7 +129,10 @@ FIXTURE_TEST(test_pop_bounds)
 
 /* -- turns ------------------------------------------------------------------ */
 
-/* Due retries r0 r1 .. with these attempts, the first due for the longest time; ids of one character and a number. */
+/*
+ * Due retries r0 r1 .. with these attempts, the first due for the longest time; ids of
+ * one character and a number.
+ */
 static void
 make_retries(const int *attempts, int n)
 {
@@ -147,7 +150,8 @@ make_retries(const int *attempts, int n)
 			snprintf(call, sizeof(call), "made.%u", ++calls);
 			p = pop_one(call);
 			assert_string_equal(p.tag, tag);
-			assert_string_equal(rig_settle(&rig, k < attempts[i] ? "retry" : "defer", &p,
+			assert_string_equal(rig_settle(&rig,
+			    k < attempts[i] ? "retry" : "defer", &p,
 			    k < attempts[i] ? "0" : "1000"), "ok");
 			rig_popped_done(&p, 1);
 		}
@@ -359,8 +363,10 @@ FIXTURE_TEST(test_pop_odd_retries)
 {
 	struct popped p[8];
 
-	rig_do(&rig, "ZADD %s 1 nobody 2 byhand 3 %b 4 good", rig_key(&rig, KEY_RETRY), "a\0b", (size_t)3);
-	rig_do(&rig, "HSET %s byhand one %b two good three", rig_key(&rig, KEY_CONTEXT), "a\0b", (size_t)3);
+	rig_do(&rig, "ZADD %s 1 nobody 2 byhand 3 %b 4 good", rig_key(&rig, KEY_RETRY), "a\0b",
+	    (size_t)3);
+	rig_do(&rig, "HSET %s byhand one %b two good three", rig_key(&rig, KEY_CONTEXT), "a\0b",
+	    (size_t)3);
 	rig_do(&rig, "HSET %s nobody x byhand 99999999999999999999999x good %s",
 	    rig_key(&rig, KEY_DELIVERY), "99999999999999999999 3 - 0 99");
 	assert_int_equal(pop(8, "i.1", p), 3);

@@ -158,7 +158,8 @@ FIXTURE_TEST(test_tick_pages)
 	rig_do(&rig, "ZADD %s XX %f ours", rig_key(&rig, KEY_BACKUP), now - 100);
 	t.rank = 0;
 	do {
-		assert_int_equal(rig_tick(&rig, 60, 5000, true, 1e12, 250, 1048576, t.rank, NULL, &t), 0);
+		assert_int_equal(rig_tick(&rig, 60, 5000, true, 1e12, 250, 1048576, t.rank,
+		    NULL, &t), 0);
 		steps++;
 	} while (t.more);
 	assert_int_equal(steps, 3);
@@ -269,7 +270,8 @@ sweep(double lease)
 
 	do {
 		snprintf(cursor, sizeof(cursor), "%s", t.cursor);
-		assert_int_equal(rig_tick(&rig, lease, 60, false, 0, 250, 1048576, 0, cursor, &t), 0);
+		assert_int_equal(rig_tick(&rig, lease, 60, false, 0, 250, 1048576, 0, cursor,
+		    &t), 0);
 		n++;
 	} while (strcmp(t.cursor, "0") != 0);
 	return n;
@@ -303,7 +305,8 @@ FIXTURE_TEST(test_tick_wrong_delayed)
 		assert_int_equal(t.requeued, 1);
 		assert_int_equal(t.promoted, 0);
 		assert_int_equal(rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)), 1);
-		if (t.warning[0] == '\0' || (i > 0 && strncasecmp(t.warning, faults[i], strlen(faults[i])) != 0))
+		if (t.warning[0] == '\0' || (i > 0 &&
+		    strncasecmp(t.warning, faults[i], strlen(faults[i])) != 0))
 			fail_msg("%s: the warning is '%s'", faults[i], t.warning);
 		assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
 		rig_popped_done(&p, 1);
@@ -349,7 +352,8 @@ FIXTURE_TEST(test_tick_sweep)
 	push("{\"id\":\"live\"}");
 	p = pop_one("i.1");
 	for (i = 0; i < 2000; i++)
-		rig_do(&rig, "HSET %s old%d %s", rig_key(&rig, KEY_DELIVERY), i, "0 0 x.1.1 1000.5 3");
+		rig_do(&rig, "HSET %s old%d %s", rig_key(&rig, KEY_DELIVERY), i,
+		    "0 0 x.1.1 1000.5 3");
 	rig_do(&rig, "HSET %s young %s%f%s", rig_key(&rig, KEY_DELIVERY), "0 0 x.1.1 ",
 	    rig_now(&rig) + 1000, " 3");
 	rig_do(&rig, "HSET %s stolen %s", rig_key(&rig, KEY_DELIVERY), "1 2 x.1.1 1000.5 3");
@@ -597,7 +601,8 @@ FIXTURE_TEST(test_rescue_twice)
 	assert_string_equal(rescue_again("retry", "9", "9#i.1.1", "four", 8), "ok");
 	assert_int_equal(rig_live(&rig, "four", 4), 1);
 	rig_do(&rig, "SET %s x", rig_key(&rig, KEY_DEAD));
-	assert_memory_equal(rescue_again("dead", "8", "8#i.1.1", "three", 9), "deferred WRONGTYPE", 18);
+	assert_memory_equal(rescue_again("dead", "8", "8#i.1.1", "three", 9),
+	    "deferred WRONGTYPE", 18);
 	assert_memory_equal(rescue_again("dead", "8", "8#i.1.1", "three", 9), "deferred", 8);
 	assert_int_equal(rig_live(&rig, "three", 5), 1);
 }

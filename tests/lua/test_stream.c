@@ -140,7 +140,8 @@ FIXTURE_TEST(test_messages)
 	expect_message("2", 1);
 	rig_do(&rig, "XADD %s * message %b", Q, "", (size_t)0);
 	expect_message("", 0);
-	rig_do(&rig, "XADD %s * b 1 a %b b 3 %b 4", Q, "x\"\n\0\xc3\xa4\xff", (size_t)7, "", (size_t)0);
+	rig_do(&rig, "XADD %s * b 1 a %b b 3 %b 4", Q, "x\"\n\0\xc3\xa4\xff", (size_t)7, "",
+	    (size_t)0);
 	expect_message("{\"a\":\"x\\\"\\n\\u0000\xc3\xa4\xff\",\"b\":\"3\",\"\":\"4\"}", 37);
 	/* Quoted in pieces. */
 	memset(big, '"', sizeof(big) - 1);
@@ -631,7 +632,8 @@ FIXTURE_TEST(test_long_list)
 	struct ticked t = { .scan = "" };
 	int i, ticks = 0, requeued = 0;
 
-	rig_do(&rig, "EVAL %s 1 %s", "for i = 1, 5000 do redis.call('XADD', KEYS[1], i .. '-1', 'n', i) end\n"
+	rig_do(&rig, "EVAL %s 1 %s",
+	    "for i = 1, 5000 do redis.call('XADD', KEYS[1], i .. '-1', 'n', i) end\n"
 	    "redis.call('XGROUP', 'CREATE', KEYS[1], 'rqd', 0)\n"
 	    "redis.call('XREADGROUP', 'GROUP', 'rqd', 'other', 'STREAMS', KEYS[1], '>')", Q);
 	rig_do(&rig, "CONFIG RESETSTAT");
@@ -642,7 +644,8 @@ FIXTURE_TEST(test_long_list)
 	rig_idle(&rig, "4321-1", 6);
 	for (i = 0; i < 2 && requeued == 0; i++) {
 		do {
-			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+			assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0,
+			    NULL, &t), 0);
 			requeued += (int)t.requeued;
 			assert_true(++ticks < 60);
 		} while (t.scan[0] != '\0');
@@ -671,7 +674,10 @@ FIXTURE_TEST(test_wrong_place)
 	assert_string_equal(t.scan, "");
 }
 
-/* An entry of more than 1000 fields is not made JSON; its message is one of them, if that is there. */
+/*
+ * An entry of more than 1000 fields is not made JSON; its message is one of them, if that
+ * is there.
+ */
 FIXTURE_TEST(test_many_fields)
 {
 	static const char add_fields[] = "local w = {'XADD', KEYS[1], '*'}\n"

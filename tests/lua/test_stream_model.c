@@ -350,7 +350,8 @@ other_reads(void)
 {
 	int i, n = 1 + (int)unit_below(3);
 
-	freeReplyObject(rig_command(&rig, "XREADGROUP GROUP rqd other COUNT %d STREAMS %s >", n, Q));
+	freeReplyObject(rig_command(&rig, "XREADGROUP GROUP rqd other COUNT %d STREAMS %s >",
+	    n, Q));
 	for (i = 0; i < nmodel && n > 0; i++) {
 		if (model[i].state != NEW)
 			continue;

@@ -25,7 +25,8 @@ static struct id {
 } ids[] = {
 	{ .text = "1", .len = 1 }, { .text = "user-7", .len = 6 }, { .text = "a b", .len = 3 },
 	{ .text = "", .len = 0 }, { .text = "\0b\xff\n", .len = 4 }, { .text = "~7", .len = 2 },
-	{ .text = "{\"id\":5}", .len = 8 }, { .text = "#", .len = 1 }, { .text = NULL, .len = 5000 },
+	{ .text = "{\"id\":5}", .len = 8 }, { .text = "#", .len = 1 },
+	{ .text = NULL, .len = 5000 },
 	{ .text = "x#m.1.1", .len = 7 },
 };
 #define IDS	ARRAY_LEN(ids)
@@ -77,7 +78,8 @@ reset(void)
 static void
 see_score(struct id *id)
 {
-	redisReply *r = rig_command(&rig, "ZSCORE %s %b", rig_key(&rig, KEY_QUEUE), id->text, id->len);
+	redisReply *r = rig_command(&rig, "ZSCORE %s %b", rig_key(&rig, KEY_QUEUE), id->text,
+	    id->len);
 	double score, now = rig_now(&rig);
 
 	if (r->type == REDIS_REPLY_NIL) {
@@ -154,7 +156,8 @@ step_produce(void)
 	case 4: snprintf(score, sizeof(score), "%.6f", now + 1e5); break;
 	case 5: snprintf(score, sizeof(score), "%u", (unsigned)unit_below(1000)); break;
 	/* Long ago: by INCR it must not come to fall due during the test. */
-	default: snprintf(score, sizeof(score), "%.6f", now - 1000 - (double)unit_below(100)); break;
+	default: snprintf(score, sizeof(score), "%.6f",
+	    now - 1000 - (double)unit_below(100)); break;
 	}
 	if (strcmp(form, "INCR") == 0)
 		strcpy(score, "1");
@@ -275,7 +278,8 @@ step_settle(void)
 		answer = rig_settle(&rig, ops[op], p, arg);
 		assert_non_null(answer);
 		if (strcmp(answer, want) != 0)
-			fail_msg("%s of %s, time %d: %s, not %s", ops[op], p->tag, again, answer, want);
+			fail_msg("%s of %s, time %d: %s, not %s", ops[op], p->tag, again,
+			    answer, want);
 		rig_digest(&rig, digest[again]);
 	}
 	assert_string_equal(digest[0], digest[1]);
@@ -315,7 +319,8 @@ step_time(void)
 		if (unit_below(4) != 0)
 			continue;
 		if (ids[i].queued == Q_LATER) {
-			rig_do(&rig, "ZADD %s 1000 %b", rig_key(&rig, KEY_QUEUE), ids[i].text, ids[i].len);
+			rig_do(&rig, "ZADD %s 1000 %b", rig_key(&rig, KEY_QUEUE), ids[i].text,
+			    ids[i].len);
 			ids[i].queued = Q_DUE;
 		}
 		if (ids[i].state == TAG_RUNS) {
@@ -397,7 +402,8 @@ work_off(void)
 		step_time();
 	for (i = 0; i < IDS; i++) {
 		if (ids[i].queued == Q_LATER)
-			rig_do(&rig, "ZADD %s 1000 %b", rig_key(&rig, KEY_QUEUE), ids[i].text, ids[i].len);
+			rig_do(&rig, "ZADD %s 1000 %b", rig_key(&rig, KEY_QUEUE), ids[i].text,
+			    ids[i].len);
 		if (ids[i].state == TAG_RUNS) {
 			rig_expire(&rig, ids[i].tag, strlen(ids[i].tag));
 			ids[i].expired = true;

@@ -99,7 +99,8 @@ TEST(test_strays)
 	for (i = 0; i < 400; i += 40)
 		rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), p[i].tag);
 	rig_popped_done(p, 400);
-	for (i = 0; i < 1000 && rig_int(&rig, "ZCOUNT %s -inf 7", rig_key(&rig, KEY_QUEUE)) < 10; i++)
+	for (i = 0; i < 1000 && rig_int(&rig, "ZCOUNT %s -inf 7",
+	    rig_key(&rig, KEY_QUEUE)) < 10; i++)
 		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 	assert_int_equal(rig_int(&rig, "ZCOUNT %s -inf 7", rig_key(&rig, KEY_QUEUE)), 10);
 }
@@ -242,7 +243,8 @@ TEST(test_push)
 		freeReplyObject(r);
 		r = rig_command(&rig, "ZSCORE %s u7", rig_key(&rig, KEY_QUEUE));
 		if (i < 3)
-			assert_true(atof(r->str) - now >= t[i].from && atof(r->str) - now <= t[i].to + 5);
+			assert_true(atof(r->str) - now >= t[i].from &&
+			    atof(r->str) - now <= t[i].to + 5);
 		else
 			assert_true(atof(r->str) <= rig_now(&rig));
 		freeReplyObject(r);
@@ -571,7 +573,8 @@ TEST(test_denied)
 
 TEST(test_wrong_types)
 {
-	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y", "ZADD %s 1 x" };
+	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y",
+	    "ZADD %s 1 x" };
 	char fault[64];
 	size_t i, k, m;
 
@@ -579,9 +582,12 @@ TEST(test_wrong_types)
 		for (k = 0; k <= KEY_RATE; k++) {
 			for (m = 0; m < ARRAY_LEN(makes); m++) {
 				begin(&paths[i]);
-				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1 || k == KEY_DELAYED ||
-				    k == KEY_SCHEDULE || (m == 3 && (k == KEY_QUEUE || k == KEY_BACKUP ||
-				    k == KEY_RETRY)) || (m == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY ||
+				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1 ||
+				    k == KEY_DELAYED ||
+				    k == KEY_SCHEDULE ||
+				    (m == 3 && (k == KEY_QUEUE || k == KEY_BACKUP ||
+				    k == KEY_RETRY)) ||
+				    (m == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY ||
 				    k == KEY_STATS))) {
 					end();
 					continue;

@@ -238,7 +238,8 @@ box_init(struct box *b, const struct server *s, const char *name)
 	b->watch = watch_new(b->loop, b->conn, &b->config->redis, name, box_mode, b);
 	b->bulk = bulk_new(b->loop, b->conn, &b->config->redis, name);
 	b->env = (struct queue_env){
-		.loop = b->loop, .conn = b->conn, .watch = b->watch, .bulk = b->bulk, .redis = &b->config->redis,
+		.loop = b->loop, .conn = b->conn, .watch = b->watch, .bulk = b->bulk,
+		.redis = &b->config->redis,
 		.instance = b->instance, .host = "testhost",
 	};
 }
@@ -366,7 +367,8 @@ keys(void)
 bool
 left_over(void)
 {
-	return server_int(&server, "EVAL %s 4 ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY",
+	return server_int(&server,
+	    "EVAL %s 4 ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY",
 	    "local n = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3]) "
 	    "for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do "
 	    "if string.byte(field) ~= 1 then n = n + 1 end end return n") > 0;

@@ -67,8 +67,10 @@ void	call_script(struct conn *, const struct script *, conn_answer_fn *, void *,
 
 /* The reply to a command of a blocking connection; words are NULL-terminated. */
 struct blocking_conn;
-struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...) __attribute__((__sentinel__));
+struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...)
+    __attribute__((__sentinel__));
 
-void	call_answered(enum conn_answer, const struct redisReply *, void *);	/* arg is a struct call */
+/* arg is a struct call */
+void	call_answered(enum conn_answer, const struct redisReply *, void *);
 
 #endif

@@ -120,7 +120,8 @@ link_run(int listener, const char *upstream, size_t up, size_t down, int every)
 				.fd = ways[i].len < BUFFER ? ways[i].from : -1 };
 		(void)poll(fds, nways + 1, 5);
 		for (unsigned i = nways; i-- > 0; ) {
-			if ((fds[i + 1].revents == 0 || link_read(&ways[i])) && link_write(&ways[i]))
+			if ((fds[i + 1].revents == 0 || link_read(&ways[i])) &&
+			    link_write(&ways[i]))
 				continue;
 			link_close(i);
 			i &= ~1u;

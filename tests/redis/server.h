@@ -27,7 +27,8 @@ void	 server_start(struct server *, ...) __attribute__((__sentinel__));
 void	 server_start_tcp(struct server *);		/* also listens on 127.0.0.1:port */
 void	 server_signal(const struct server *, int signo);
 void	 server_kill(struct server *);			/* kill -9 */
-void	 server_again(struct server *);			/* after server_kill(): empty, on the same socket */
+/* after server_kill(): empty, on the same socket */
+void	 server_again(struct server *);
 void	 server_stop(struct server *);			/* and removes the directory */
 
 /*
@@ -39,6 +40,7 @@ long long server_int(struct server *, const char *fmt, ...);
 void	 server_drop_admin(struct server *);		/* close that connection */
 
 int	 server_free_port(void);			/* nobody listens there */
-void	 server_write_file(const struct server *, const char *name, const char *text, char path[128]);
+void	 server_write_file(const struct server *, const char *name, const char *text,
+    char path[128]);
 
 #endif

@@ -201,11 +201,13 @@ FIXTURE_TEST(test_wake_up_delayed)
 				server_do(&server, "EVAL %s 0",
 				    "local t = redis.call('TIME')"
 				    "redis.call('HSET', 'ordersCONTEXT', 'r', 'x')"
-				    "redis.call('ZADD', 'ordersRETRY', t[1] + t[2] / 1e6 + 0.1, 'r')");
+				    "redis.call('ZADD', 'ordersRETRY', "
+				    "t[1] + t[2] / 1e6 + 0.1, 'r')");
 			else
 				server_do(&server, "EVAL %s 0",
 				    "local t = redis.call('TIME')"
-				    "redis.call('ZADD', 'ordersDELAYED', t[1] + t[2] / 1e6 + 0.1, 'x')");
+				    "redis.call('ZADD', 'ordersDELAYED', "
+				    "t[1] + t[2] / 1e6 + 0.1, 'x')");
 			WAIT(&box, box.delivered == before + 1);
 			late[i] = box.last_delivery - pushed - 100 * MSEC;
 			finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);

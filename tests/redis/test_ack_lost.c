@@ -120,7 +120,8 @@ FIXTURE_TEST(test_lost_pop_late)
 		box_set_slots(&box, 0);
 		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	}
-	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	assert_int_equal(server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
 }
 
 FIXTURE_TEST(test_lost_settles)
@@ -138,7 +139,8 @@ FIXTURE_TEST(test_lost_settles)
 	box_turn(&box, 20 * MSEC);
 	box_deafen(&box);
 	for (i = 0; i < 4; i++)
-		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
+		    ops[i] == VERDICT_DEAD, HOUR);
 	while (server_int(&server, "ZCARD ordersBACKUP") > 0)
 		loop_turn(box.loop, 10 * MSEC);
 	assert_int_equal(total_settled(&box), 0);
@@ -258,7 +260,8 @@ FIXTURE_TEST(test_storm)
 	box_start(&box, 40);
 	while (acked < N) {
 		for (i = (unsigned)unit_below(8); i > 0 && box.n > 0; i--) {
-			unsigned at = (unsigned)unit_below(box.n), id = (unsigned)atoi(box.msgs[at]->id);
+			unsigned at = (unsigned)unit_below(box.n),
+			    id = (unsigned)atoi(box.msgs[at]->id);
 			bool ack = unit_below(4) != 0, failed = unit_below(2) == 0;
 			assert_in_range(begun[id], 0, 200);
 			if (ack) {
@@ -266,7 +269,8 @@ FIXTURE_TEST(test_storm)
 				assert_int_not_equal(begun[id], 255);
 				box_settle(&box, at, VERDICT_ACK, false, 0);
 			} else {
-				box_settle(&box, at, failed ? VERDICT_RETRY : VERDICT_RETURN, failed, 0);
+				box_settle(&box, at, failed ? VERDICT_RETRY : VERDICT_RETURN,
+				    failed, 0);
 			}
 			expected++;
 		}

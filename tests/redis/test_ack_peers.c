@@ -30,7 +30,8 @@ FIXTURE_TEST(test_expiry)
 	WAIT(&box, box.losts == 1);
 	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
 	finish(other, 0, VERDICT_ACK, false, 0, SETTLED_OK);
-	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	assert_int_equal(server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
 	box_done(other);
 	free(other);
 }
@@ -103,7 +104,8 @@ FIXTURE_TEST(test_foreign_expired)
 /* Its lease ended, another daemon has finished it: no second run, no letter. */
 FIXTURE_TEST(test_gone)
 {
-	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN, VERDICT_ACK };
+	static const enum verdict_op ops[] = { VERDICT_RETRY, VERDICT_DEAD, VERDICT_RETURN,
+	    VERDICT_ACK };
 	unsigned i;
 
 	box.cfg->lease = 900 * MSEC;

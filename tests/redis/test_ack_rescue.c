@@ -24,7 +24,8 @@ FIXTURE_TEST(test_rescue)
 	assert_int_equal(box.losts, 0);
 	box_set_slots(&box, 0);
 	for (i = 0; i < 4; i++)
-		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
+		    ops[i] == VERDICT_DEAD, HOUR);
 	WAIT(&box, total_settled(&box) == 4);
 	assert_int_equal(box.settled[SETTLED_OK], 1);
 	assert_int_equal(box.settled[SETTLED_RESCUED], 3);
@@ -56,7 +57,10 @@ FIXTURE_TEST(test_rescue_nonsense)
 	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
 }
 
-/* Without a reconnect: nobody but an operator can have done it; the message is put back all the same. */
+/*
+ * Without a reconnect: nobody but an operator can have done it; the message is put back
+ * all the same.
+ */
 FIXTURE_TEST(test_flushall)
 {
 	push("{\"id\":1}");

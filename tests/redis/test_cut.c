@@ -87,7 +87,8 @@ fate_of(const struct message *m)
 static bool
 is_live(const char *id)
 {
-	redisReply *b = command("ZSCORE ordersBACKUP %s", id), *r = command("ZSCORE ordersRETRY %s", id);
+	redisReply *b = command("ZSCORE ordersBACKUP %s", id),
+	    *r = command("ZSCORE ordersRETRY %s", id);
 	bool live = b->type != REDIS_REPLY_NIL || r->type != REDIS_REPLY_NIL;
 
 	freeReplyObject(b);
@@ -115,7 +116,8 @@ delivered(struct box *b, const struct message *m)
 	if (cuts > 0 && is_forgotten(m))
 		f->exempt = true;
 	if (!f->exempt && (f->done || f->dead))
-		fail_msg("message %s comes back after its %s", m->id, f->done ? "ack" : "dead letter");
+		fail_msg("message %s comes back after its %s", m->id,
+		    f->done ? "ack" : "dead letter");
 	again += f->over;
 	f->out++;
 }
@@ -162,7 +164,8 @@ moment_take(void)
 	size_t i;
 
 	moment_drop();
-	names = command("EVAL %s 0", "local out = {} for _, k in ipairs(redis.call('KEYS', '*')) do "
+	names = command("EVAL %s 0",
+	    "local out = {} for _, k in ipairs(redis.call('KEYS', '*')) do "
 	    "out[#out + 1] = k out[#out + 1] = redis.call('DUMP', k) end return out");
 	assert_true(names->elements <= 2 * STORED);
 	for (i = 0; i < names->elements; i += 2) {
@@ -404,8 +407,9 @@ TEST_WITH(test_cut, setup, teardown)
 		for (i = 0; i < 50; i++)
 			step(true);
 	}
-	print_message("# %u messages; Redis lost its memory %u times, restarted %u times; %u hangs, "
-	    "%u connections cut; %u rescued, %u stale, %u run again\n", pushed, cuts, restarts, hangs,
+	print_message("# %u messages; Redis lost its memory %u times, restarted %u times; "
+	    "%u hangs, %u connections cut; %u rescued, %u stale, %u run again\n",
+	    pushed, cuts, restarts, hangs,
 	    cuts_of_conns, rescued, stale, again);
 	for (i = 0; i < pushed; i++) {
 		if (fates[i].out > 0 || (!fates[i].over && !fates[i].gone))

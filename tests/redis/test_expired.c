@@ -416,7 +416,8 @@ QUEUE_TEST(test_globs)
 		    "if k == KEYS[1] then return 1 end end return 0", key, pattern) == 1;
 		ours = glob_match(pattern, key, strlen(key));
 		if (ours != theirs)
-			fail_msg("\"%s\" and \"%s\": %d, Redis says %d", pattern, key, ours, theirs);
+			fail_msg("\"%s\" and \"%s\": %d, Redis says %d", pattern, key, ours,
+			    theirs);
 		matched += theirs;
 		server_do(&server, "DEL %s", key);
 	}

@@ -292,7 +292,8 @@ static void
 foreign(void)
 {
 	static const char script[] =
-	    "local e = redis.pcall('XREADGROUP', 'GROUP', 'rqd', 'other', 'COUNT', 1, 'STREAMS', KEYS[1], '>')\n"
+	    "local e = redis.pcall('XREADGROUP', 'GROUP', 'rqd', 'other', 'COUNT', 1, "
+	    "'STREAMS', KEYS[1], '>')\n"
 	    "if not e or e.err then return -1 end\n"
 	    "if ARGV[1] == '0' then return -1 end\n"
 	    "redis.call('XACK', KEYS[1], 'rqd', e[1][2][1][1])\n"

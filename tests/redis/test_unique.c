@@ -14,7 +14,8 @@ enqueue(const char *id, double in)
 {
 	server_do(&server, "EVAL %s 1 orders %s %f",
 	    "local t = redis.call('TIME') "
-	    "return redis.call('ZADD', KEYS[1], string.format('%.6f', t[1] + t[2] / 1e6 + ARGV[2]), "
+	    "return redis.call('ZADD', KEYS[1], string.format('%.6f', t[1] + t[2] / 1e6 + "
+	    "ARGV[2]), "
 	    "ARGV[1])", id, in);
 }
 

@@ -283,7 +283,8 @@ mem_fetch_now(struct mem *q)
 	else if (s->paused)
 		f.status = FETCH_PAUSED;
 	f.cause = s->error;
-	while (f.status == FETCH_OK && f.got < q->asked && (e = mem_next(s, mem_turn_of(q))) != NULL) {
+	while (f.status == FETCH_OK && f.got < q->asked &&
+	    (e = mem_next(s, mem_turn_of(q))) != NULL) {
 		f.got++;
 		mem_deliver(q, e);
 	}

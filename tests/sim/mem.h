@@ -53,6 +53,7 @@ const struct mem_entries *mem_entries(const struct mem_store *);	/* in order of 
 void		 mem_set_up(struct mem_store *, bool);	/* Redis is there; true at first */
 void		 mem_set_paused(struct mem_store *, bool);
 void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
-void		 mem_steal(struct mem_store *, struct mem_entry *);	/* another delivery begins: lost() */
+/* another delivery begins: lost() */
+void		 mem_steal(struct mem_store *, struct mem_entry *);
 
 #endif

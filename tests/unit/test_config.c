@@ -53,7 +53,8 @@ static const struct value cases[] = {
 	{ Q("kind = expired match = {a, 'b*'}"), SECTION_QUEUE, "match", "{\"a\", \"b*\"}" },
 	{ Q("kind = expired"), SECTION_QUEUE, "database", "0" },
 	{ Q("kind = expired") " redis { database = 3 }", SECTION_QUEUE, "database", "3" },
-	{ Q("kind = expired database = 5") " redis { database = 3 }", SECTION_QUEUE, "database", "5" },
+	{ Q("kind = expired database = 5") " redis { database = 3 }", SECTION_QUEUE,
+	    "database", "5" },
 	{ Q("kind = list pop = left"), SECTION_QUEUE, "pop", "\"left\"" },
 	{ "defaults { lease = 2m }\n" Q("kind = list"), SECTION_QUEUE, "max_attempts", "1" },
 	{ Q("umask = 027"), SECTION_QUEUE, "umask", "\"027\"" },
@@ -71,9 +72,12 @@ static const struct value cases[] = {
 	{ Q("fleet_concurrency = 0 rate = \"\""), SECTION_QUEUE, "rate", "\"\"" },
 	{ "log { payloads = yes }", SECTION_LOG, "payloads", "true" },
 	{ "log { payloads = OFF }", SECTION_LOG, "payloads", "false" },
-	{ "log { level = debug format = json target = syslog }", SECTION_LOG, "level", "\"debug\"" },
-	{ "redis { server = unix:/run/r.sock }", SECTION_REDIS, "server", "{\"unix:/run/r.sock\"}" },
-	{ "redis { server = {\"a\", \"[::1]:7\",} }", SECTION_REDIS, "server", "{\"a\", \"[::1]:7\"}" },
+	{ "log { level = debug format = json target = syslog }", SECTION_LOG, "level",
+	    "\"debug\"" },
+	{ "redis { server = unix:/run/r.sock }", SECTION_REDIS, "server",
+	    "{\"unix:/run/r.sock\"}" },
+	{ "redis { server = {\"a\", \"[::1]:7\",} }", SECTION_REDIS, "server",
+	    "{\"a\", \"[::1]:7\"}" },
 	{ "drain_timeout = 0", SECTION_GLOBAL, "drain_timeout", "0" },
 
 	/* What quotes mean. */
@@ -83,7 +87,8 @@ static const struct value cases[] = {
 	{ "name = \"a\\\"\\\\\\'b\"", SECTION_GLOBAL, "name", "\"a\\\"\\\\'b\"" },
 	{ "name = \"\\x41\\102\\x43D\"", SECTION_GLOBAL, "name", "\"ABCD\"" },
 	{ "name = \"a\\\nb\"", SECTION_GLOBAL, "name", "\"ab\"" },
-	{ "name = \"# no // comment /* here\"", SECTION_GLOBAL, "name", "\"# no // comment /* here\"" },
+	{ "name = \"# no // comment /* here\"", SECTION_GLOBAL, "name",
+	    "\"# no // comment /* here\"" },
 	{ "name = '${HOME} $X'", SECTION_GLOBAL, "name", "\"\\${HOME} $X\"" },
 	{ "name = \"\\${HOME}\"", SECTION_GLOBAL, "name", "\"\\${HOME}\"" },
 	{ "name = \"a$b$\"", SECTION_GLOBAL, "name", "\"a$b$\"" },
@@ -151,7 +156,8 @@ TEST(test_struct)
 	    "log { level = \"warn\" format = \"json\" payloads = true target = \"/l\" }\n"
 	    "\n"
 	    "queue \"a\" { command = {\"/a\", \"b c\", \"\"} limit_cpu = 5s limit_nproc = 7 }\n"
-	    "queue \"b\" { command = {\"/b\"} dead_status = {1, 255} umask = \"022\" time_limit = 0 }\n");
+	    "queue \"b\" { command = {\"/b\"} dead_status = {1, 255} umask = \"022\" "
+	    "time_limit = 0 }\n");
 	const struct queue_config *a = config_queue(c, "a"), *b = config_queue(c, "b");
 
 	assert_int_equal(c->redis.database, 3);
@@ -357,11 +363,13 @@ load(const struct config_source *source, struct config_report *r)
 TEST(test_overrides)
 {
 	static const char *const good[] = {
-		"redis.server=h:1", "max_handlers=3", "log.level=debug", "redis.server={\"a\", b:2}",
+		"redis.server=h:1", "max_handlers=3", "log.level=debug",
+		"redis.server={\"a\", b:2}",
 		"log.target=/x=y", NULL
 	};
 	static const char *const bad[] = {
-		"redis.server=h:x", "max_handlers=no", "log.lvl=1", "queue.nice=3", "defaults.nice=3",
+		"redis.server=h:x", "max_handlers=no", "log.lvl=1", "queue.nice=3",
+		"defaults.nice=3",
 		"nice=3", "foo.bar=1", "x", "redis.=1", ".=", NULL
 	};
 	struct config_source source = { .file = "t.conf", .overrides = good, .client = true };
@@ -479,7 +487,8 @@ TEST(test_machine)
 	assert_int_equal(r.nerrors, 0);
 	assert_int_equal(r.nwarnings, ARRAY_LEN(wanted));
 	for (i = 0; i < ARRAY_LEN(wanted); i++) {
-		for (j = 0; j < r.nwarnings && strncmp(r.warnings[j], wanted[i], strlen(wanted[i])) != 0; j++)
+		for (j = 0; j < r.nwarnings &&
+		    strncmp(r.warnings[j], wanted[i], strlen(wanted[i])) != 0; j++)
 			continue;
 		assert_true(j < r.nwarnings);
 	}
@@ -518,7 +527,8 @@ test_root(void)
 	/* Executable for root only. */
 	put("mine.sh", "#!/bin/sh\n");
 	assert_int_equal(chmod("mine.sh", 0700), 0);
-	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} user = \"root\" }",
+	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} user = "
+	    "\"root\" }",
 	    false, &r));
 	assert_int_equal(r.nwarnings, 0);
 	config_report_done(&r);

@@ -106,7 +106,8 @@ TEST(test_refused)
 TEST(test_zones)
 {
 	static const char *const bad[] = {
-		"", "/etc/passwd", "../../etc/passwd", "Europe/../Europe/Berlin", "Europe", "Mars/Base",
+		"", "/etc/passwd", "../../etc/passwd", "Europe/../Europe/Berlin", "Europe",
+		"Mars/Base",
 		"Europe/Berlin ", ":UTC", "CET-1CEST", "zone.tab", "tzdata.zi", "UTC\n", "a\x80",
 	};
 	char *cause;
@@ -276,7 +277,8 @@ compare(const char *text, const char *zone, int64_t from, int days)
 		while (!runs && m.now < end && m.now != next);
 		zone_leave();
 		if (runs != (m.now == next))
-			fail_msg("\"%s\" in %s from %lld: at %lld %s, the search says %lld", text, zone,
+			fail_msg("\"%s\" in %s from %lld: at %lld %s, the search says %lld",
+			    text, zone,
 			    (long long)from, (long long)m.now, runs ? "runs" : "does not run",
 			    (long long)next);
 		if (!runs)

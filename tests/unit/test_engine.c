@@ -287,7 +287,10 @@ TEST(a_producer_cannot_wedge_a_queue)
 	world_end(&w);
 }
 
-/* A command that cannot be executed on one message only: that one, never counted, hides no other. */
+/*
+ * A command that cannot be executed on one message only: that one, never counted, hides
+ * no other.
+ */
 static struct fake_end
 status_127_for_x(struct message *msg, void *arg)
 {
@@ -349,7 +352,10 @@ TEST(no_probe_kills)
 	world_end(&w);
 }
 
-/* dead_status in a probe is the verdict that it always is; it does not resume, and the next follows at once. */
+/*
+ * dead_status in a probe is the verdict that it always is; it does not resume, and the
+ * next follows at once.
+ */
 TEST(a_probe_may_judge_its_message)
 {
 	struct world w;
@@ -376,7 +382,8 @@ retries_at_once(struct message *msg, void *arg)
 {
 	(void)arg;
 	if (msg->payload[0] == 'x')
-		return (struct fake_end){ .after = 10 * MSEC, .end = END_ANSWER, .said = SAID_RETRY, .delay = 0 };
+		return (struct fake_end){ .after = 10 * MSEC, .end = END_ANSWER,
+		    .said = SAID_RETRY, .delay = 0 };
 	return (struct fake_end){ .after = 10 * MSEC };
 }
 

@@ -73,7 +73,8 @@ hear(void *arg UNUSED, enum log_level level, const char *text, size_t len UNUSED
 	const char *p = strstr(text, "address=");
 
 	if (p != NULL)
-		snprintf(rig.address, sizeof(rig.address), "%.*s", (int)strcspn(p + 8, " \n"), p + 8);
+		snprintf(rig.address, sizeof(rig.address), "%.*s", (int)strcspn(p + 8, " \n"),
+		    p + 8);
 	rig.warnings += level <= LOG_LV_WARN;
 }
 
@@ -197,7 +198,8 @@ check_status(const char *request, const char *status)
 {
 	char *answer = ask(request);
 
-	if (strncmp(answer, "HTTP/1.1 ", 9) != 0 || strncmp(answer + 9, status, strlen(status)) != 0)
+	if (strncmp(answer, "HTTP/1.1 ", 9) != 0 ||
+	    strncmp(answer + 9, status, strlen(status)) != 0)
 		fail_msg("%.40s gives %.40s", request, answer);
 }
 
@@ -242,7 +244,8 @@ FIXTURE_TEST(test_rebinding)
 		"10.0.0.1", "queue-host", "x.localhost:1",
 	};
 	static const char *const bad[] = {
-		"evil.example", "evil.example:17379", "localhost.evil.example", "127.0.0.1.evil.example",
+		"evil.example", "evil.example:17379", "localhost.evil.example",
+		"127.0.0.1.evil.example",
 		"[::1", "notlocalhost",
 	};
 	size_t i;

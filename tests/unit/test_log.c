@@ -675,7 +675,8 @@ FIXTURE_TEST(test_journal_fields)
 	log_event(LOG_LV_INFO, "b", NULL);
 	n = recv(fd, got, sizeof(got) - 1, 0);
 	got[n] = '\0';
-	assert_non_null(strstr(got, "\nMESSAGE={\"level\":\"info\",\"event\":\"b\"}\nRQD_EVENT=b\n"));
+	assert_non_null(strstr(got,
+	    "\nMESSAGE={\"level\":\"info\",\"event\":\"b\"}\nRQD_EVENT=b\n"));
 	journal_off(old, fd, path);
 }
 

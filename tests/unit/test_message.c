@@ -77,7 +77,8 @@ static const struct {
 	{ "{\"a\":0,\"id\":7}x", NULL }, { "{\"a\":0,\"id\":7,}", NULL }, { "{,\"id\":7}", NULL },
 	{ "{\"id\" 7}", NULL }, { "{\"id\":}", NULL }, { "{id:7}", NULL },
 	{ "{'id':7}", NULL }, { "{\"id\":7]", NULL }, { "{\"a\":0,\"id\":7,\"x\":[1,]}", NULL },
-	{ "{\"id\":7 8}", NULL }, { "{\"id\":tru}", NULL }, { "{\"a\":0,\"id\":7,\"x\":truee}", NULL },
+	{ "{\"id\":7 8}", NULL }, { "{\"id\":tru}", NULL },
+	{ "{\"a\":0,\"id\":7,\"x\":truee}", NULL },
 	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"a\":0,\"id\":7}//", NULL },
 	{ "\v{\"id\":7}", NULL }, { "{\"id\":\v7}", NULL },
 

@@ -263,8 +263,10 @@ TEST(test_queue)
 
 TEST(test_schedules)
 {
-	struct schedule_config cfg = { .name = (char *)(uintptr_t)"a \"b\"", .queue = (char *)(uintptr_t)"q" };
-	struct schedule_config young = { .name = (char *)(uintptr_t)"c", .queue = (char *)(uintptr_t)"q" };
+	struct schedule_config cfg = { .name = (char *)(uintptr_t)"a \"b\"",
+	    .queue = (char *)(uintptr_t)"q" };
+	struct schedule_config young = { .name = (char *)(uintptr_t)"c",
+	    .queue = (char *)(uintptr_t)"q" };
 	struct schedule_state schedules[] = {
 		{ .cfg = &cfg, .last = 1795248000, .next = 1795248060, .missed = 1, .runs = 3 },
 		{ .cfg = &young, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 },
@@ -275,12 +277,15 @@ TEST(test_schedules)
 	m.schedules = schedules;
 	m.nschedules = 2;
 	p = print(&m);
-	assert_true(sample(&p, "rqd_schedule_last_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
+	assert_true(sample(&p,
+	    "rqd_schedule_last_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
 	    1795248000);
-	assert_true(sample(&p, "rqd_schedule_next_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
+	assert_true(sample(&p,
+	    "rqd_schedule_next_timestamp_seconds{schedule=\"a \\\"b\\\"\",queue=\"q\"}") ==
 	    1795248060);
 	assert_true(sample(&p, "rqd_schedule_missed{schedule=\"a \\\"b\\\"\",queue=\"q\"}") == 1);
-	assert_true(sample(&p, "rqd_schedule_runs_total{schedule=\"a \\\"b\\\"\",queue=\"q\"}") == 3);
+	assert_true(sample(&p,
+	    "rqd_schedule_runs_total{schedule=\"a \\\"b\\\"\",queue=\"q\"}") == 3);
 	assert_true(sample(&p, "rqd_schedule_runs_total{schedule=\"c\",queue=\"q\"}") == 0);
 	assert_null(json_object_get(p.samples, "rqd_schedule_missed{schedule=\"c\",queue=\"q\"}"));
 	assert_null(json_object_get(p.samples,
@@ -296,12 +301,14 @@ TEST(test_unknown)
 	struct metrics m = make(&q, 1);
 	struct parsed p = print(&m);
 
-	assert_null(json_object_get(p.samples, "rqd_queue_messages{queue=\"q\",state=\"waiting\"}"));
+	assert_null(json_object_get(p.samples,
+	    "rqd_queue_messages{queue=\"q\",state=\"waiting\"}"));
 	assert_null(json_object_get(p.samples, "rqd_queue_stalled_seconds{queue=\"q\"}"));
 	assert_true(sample(&p, "rqd_queue_running{queue=\"q\"}") == 0);
 	assert_true(sample(&p, "rqd_queue_acked_total{queue=\"q\"}") == 0);
 	assert_true(sample(&p, "rqd_handler_duration_seconds_count{queue=\"q\"}") == 0);
-	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 0);
+	assert_true(sample(&p,
+	    "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 0);
 	parsed_done(&p);
 }
 
@@ -317,11 +324,14 @@ TEST(test_histogram)
 	for (i = 0; i < ARRAY_LEN(runs); i++)
 		stats_observe(&stats.duration, runs[i]);
 	p = print(&m);
-	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 1);
-	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.01\"}") == 2);
+	assert_true(sample(&p,
+	    "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.005\"}") == 1);
+	assert_true(sample(&p,
+	    "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"0.01\"}") == 2);
 	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"30\"}") == 2);
 	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"60\"}") == 3);
-	assert_true(sample(&p, "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"+Inf\"}") == 4);
+	assert_true(sample(&p,
+	    "rqd_handler_duration_seconds_bucket{queue=\"q\",le=\"+Inf\"}") == 4);
 	assert_true(sample(&p, "rqd_handler_duration_seconds_count{queue=\"q\"}") == 4);
 	assert_true(sample(&p, "rqd_handler_duration_seconds_sum{queue=\"q\"}") == 7240.011);
 	parsed_done(&p);

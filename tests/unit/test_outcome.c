@@ -159,7 +159,10 @@ TEST(test_table)
 
 #define LATER(r, d, s)	{ VERDICT_RETRY, (r), (d), false, (s) }
 
-/* While the queue is suspended no failure makes a dead letter, but a verdict on the message does. */
+/*
+ * While the queue is suspended no failure makes a dead letter, but a verdict on the
+ * message does.
+ */
 static const struct row suspended_rows[] = {
 	{ EXIT(0), 0, ACK },
 	{ EXIT(65), 2, DEAD(REASON_STATUS, NO) },

@@ -18,7 +18,8 @@ struct plan {
 	bool		 log, http;
 };
 
-#define GROUP(name)	"queue \"s\" { kind = \"stream\" consumer_group = \"" name "\" command = {\"/s\"} }\n"
+#define GROUP(name) \
+	"queue \"s\" { kind = \"stream\" consumer_group = \"" name "\" command = {\"/s\"} }\n"
 #define HEAR(keys)	"queue c { kind = channel command = {'/c'} key = " keys " }\n"
 
 static const struct plan plans[] = {
@@ -37,7 +38,8 @@ static const struct plan plans[] = {
 	{ HEAR("{'x', 'y'}"), HEAR("{'x', 'z'}"), "-c +c", "", false, false },
 	{ GROUP("x"), GROUP("x"), "=s", "", false, false },
 	{ GROUP("x"), GROUP("y"), "-s +s", "", false, false },
-	{ A "defaults { consumer_group = \"x\" }", A "defaults { consumer_group = \"y\" }", "=a", "",
+	{ A "defaults { consumer_group = \"x\" }", A "defaults { consumer_group = \"y\" }",
+	    "=a", "",
 	    false, false },
 	/* A queue that is declared for others is not this daemon's. */
 	{ A, "queue a { concurrency = 0 }\n", "-a", "", false, false },
@@ -47,7 +49,8 @@ static const struct plan plans[] = {
 	    false, false },
 	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 key = x }\n", "~a",
 	    "", false, false },
-	{ PUSH B, PUSH "queue b { command = {\"/b\"} message_max = 1 }\n", "~a ~b", "", false, false },
+	{ PUSH B, PUSH "queue b { command = {\"/b\"} message_max = 1 }\n", "~a ~b", "", false,
+	    false },
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} nice = 3 }\n", "=a ~b", "", false, false },
 	/* A key that moves: its old owner goes first. */
 	{ A, BASA, "-a +b", "", false, false },
@@ -57,7 +60,8 @@ static const struct plan plans[] = {
 	{ A, A "redis { server = \"b\" database = 3 }\n", "=a", "redis", false, false },
 	{ A, A "name = \"x\" redis { timeout = 1s }\n", "=a", "name redis", false, false },
 	{ A, A "log { level = \"warn\" }\n", "=a", "", true, false },
-	{ "log { level = \"warn\" }\n", "log { level = \"warn\" payloads = true }\n", "", "", true, false },
+	{ "log { level = \"warn\" }\n", "log { level = \"warn\" payloads = true }\n", "", "",
+	    true, false },
 };
 
 static void
@@ -107,7 +111,8 @@ TEST(test_plans)
 TEST(test_all_restarts)
 {
 	struct config *from = load_text(""), *to = load_text("name = \"x\" max_handlers = 1\n"
-	    "redis { server = \"b\" database = 1 username = \"u\" password_file = \"/p\" timeout = 1s\n"
+	    "redis { server = \"b\" database = 1 username = \"u\" password_file = \"/p\" "
+	    "timeout = 1s\n"
 	    "tls_ca = \"/a\" tls_cert = \"/a\" tls_key = \"/a\" }\n");
 	struct reload_plan plan;
 
@@ -133,7 +138,8 @@ TEST(test_many)
 	from = load_text(buf_str(&b));
 	buf_clear(&b);
 	for (i = 500; i < 1500; i++)
-		buf_printf(&b, "queue \"%zu\" { command = {\"/%s\"} }\n", i, i % 2 == 0 ? "a" : "b");
+		buf_printf(&b, "queue \"%zu\" { command = {\"/%s\"} }\n", i,
+		    i % 2 == 0 ? "a" : "b");
 	to = load_text(buf_str(&b));
 	reload_plan(&plan, from, to);
 	for (i = 0; i < plan.nsteps; i++)

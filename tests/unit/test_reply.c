@@ -115,9 +115,11 @@ TEST(test_cause)
 		    "WRONGTYPE Operation against a key" },
 		{ "-ERR Error running script (call to f_0123): @user_script:1: WRONGTYPE no\r\n",
 		    "WRONGTYPE no" },
-		{ "-ERR ACL failure in script: User u has no permissions to run the 'ltrim' command "
+		{ "-ERR ACL failure in script: User u has no permissions to run the 'ltrim' "
+		    "command "
 		    "script: 0123ab, on @user_script:1.\r\n",
-		    "ERR ACL failure in script: User u has no permissions to run the 'ltrim' command" },
+		    "ERR ACL failure in script: User u has no permissions to run the 'ltrim' "
+		    "command" },
 		{ "-OOM command not allowed\r\n", "OOM command not allowed" },
 		{ "*1\r\n:1\r\n", "an unexpected reply" },
 	};

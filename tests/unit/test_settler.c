@@ -208,7 +208,8 @@ FIXTURE_TEST(test_hand_over_bounds)
 		unsigned	count;
 		size_t		len;
 		size_t		together;
-	} rows[] = { { 1, 10, 64 }, { 400, 10, 2 }, { 3000, 10, 1 }, { 1, 400000, 2 }, { 1, 1000000, 1 } };
+	} rows[] = { { 1, 10, 64 }, { 400, 10, 2 }, { 3000, 10, 1 }, { 1, 400000, 2 },
+	    { 1, 1000000, 1 } };
 	struct delivery_batch b;
 	size_t i, k;
 
@@ -253,7 +254,8 @@ FIXTURE_TEST(test_hand_over_ends)
 		}
 		if (rows[i].refused) {
 			b = hand_over(1);
-			assert_false(settler_answer(settler, &b, 0, "error cannot push to items: x"));
+			assert_false(settler_answer(settler, &b, 0,
+			    "error cannot push to items: x"));
 			assert_int_equal(ledger_refused(ledger), 1);
 			batch_done(&b);
 			settler_up(settler);
