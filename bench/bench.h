@@ -113,7 +113,11 @@ void		 wire_close(redisContext *);	/* NULL: nothing */
  * on their way at a time (16 at most); returns the seconds.
  */
 double	cycle(const char *queue, long count, int batch, int depth);
-/* On this connection; "ack", or "retry", and they come again at once, or "" for neither. */
+/*
+ * On this connection; "ack", "hand over" (an ack that pushes the message to BENCH_TARGET),
+ * "retry", and they come again at once, or "" for neither.
+ */
+#define BENCH_TARGET	"handed"
 double	cycle_on(redisContext *, const char *op, const char *queue, long count, int batch,
 	    int depth);
 /* By several connections, a batch of each on its way all the time. */

@@ -13,7 +13,7 @@
 #include "redis/script.h"
 
 #define POP_HEAD	6		/* status now waiting due dropped limited */
-#define RESULT_WORDS	4		/* at most */
+#define RESULT_WORDS	6		/* at most */
 #define ONTO_WIRE	16		/* batches on their way at most */
 
 struct cycle {
@@ -21,7 +21,8 @@ struct cycle {
 	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
 	char		 keys[8][64];
 	const char	*pop, *settle;	/* SHA1 */
-	const char	*op;		/* "ack", "retry", "" */
+	const char	*op;		/* "ack", "retry", "hand over", "" */
+	bool		 hands_over;	/* an ack that pushes one message to BENCH_TARGET */
 	int		 batch;
 	long		 calls;
 	char		 is_pop[4 * ONTO_WIRE];	/* what the answers belong to, a ring */
@@ -53,7 +54,8 @@ begin(struct cycle *c, redisContext *ctx, const char *op, const char *queue, int
 	for (i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++)
 		(void)snprintf(c->keys[i], sizeof(c->keys[i]), "%s%s", queue, suffix[i]);
 	c->pop = load_script(c->ctx, "pop");
-	c->settle = load_script(c->ctx, "settle");
+	c->hands_over = strcmp(op, "hand over") == 0;
+	c->settle = load_script(c->ctx, c->hands_over ? "hand_over" : "settle");
 }
 
 static void
@@ -73,24 +75,43 @@ append_pop(struct cycle *c)
 	sent(c, true);
 }
 
+/* One result's words, behind n others; returns how many there are then. */
+static int
+add_result(const struct cycle *c, const redisReply *r, size_t i, const char **argv, int n)
+{
+	if (!c->hands_over)
+		argv[n++] = c->op;
+	argv[n++] = r->element[i]->str;
+	argv[n++] = r->element[i + 2]->str;
+	if (strcmp(c->op, "retry") == 0)
+		argv[n++] = "0";
+	if (!c->hands_over)
+		return n;
+	argv[n++] = "1";	/* one queue, the first, one message */
+	argv[n++] = "1";
+	argv[n++] = "1";
+	argv[n++] = r->element[i + 5]->str;
+	return n;
+}
+
 /* Settles all that a pop has brought: six elements each, behind what it says first. */
 static long
 append_results(struct cycle *c, const redisReply *r)
 {
-	const char *argv[11 + RESULT_WORDS * 256] = { "EVALSHA", c->settle, "5", c->keys[1],
-	    c->keys[2], c->keys[3], c->keys[4], c->keys[7], "0", "bench", "" };
+	const char *argv[12 + RESULT_WORDS * 256] = { "EVALSHA", c->settle,
+	    c->hands_over ? "6" : "5", c->keys[1], c->keys[2], c->keys[3], c->keys[4],
+	    c->keys[7] };
 	size_t i, len[sizeof(argv) / sizeof(argv[0])];
-	int n = 11;
+	int n = 8;
 	long messages = 0;
-	bool retry = strcmp(c->op, "retry") == 0;
 
-	for (i = POP_HEAD; i + 6 <= r->elements && messages < 256; i += 6, messages++) {
-		argv[n++] = c->op;
-		argv[n++] = r->element[i]->str;
-		argv[n++] = r->element[i + 2]->str;
-		if (retry)
-			argv[n++] = "0";
-	}
+	if (c->hands_over)
+		argv[n++] = BENCH_TARGET;
+	argv[n++] = "0";
+	argv[n++] = "bench";
+	argv[n++] = "";
+	for (i = POP_HEAD; i + 6 <= r->elements && messages < 256; i += 6, messages++)
+		n = add_result(c, r, i, argv, n);
 	if (messages == 0 || c->op[0] == '\0')
 		return messages;
 	for (i = 0; i < (size_t)n; i++)

@@ -1,7 +1,8 @@
 /*
  * What Redis pays for a message: rqd's own pop and settle scripts, driven by a
  * bare loop, in batches of several sizes, one call at a time and four on their way;
- * and what reading the id of several kinds of messages adds to it.
+ * what reading the id of several kinds of messages adds to it; and what an ack costs that
+ * hands a message over.
  */
 #include "bench.h"
 
@@ -40,6 +41,18 @@ static struct kind kinds[] = {
 #define KIND_COUNT	20000
 static const int kind_sizes[2] = { 16, 64 };
 
+static struct ack {
+	const char	*name, *op;
+	struct series	 usec[2];	/* in batches of ack_sizes */
+} acks[] = {
+	{ .name = "the pop alone", .op = "" },
+	{ .name = "the pop and an ack", .op = "ack" },
+	{ .name = "and an ack that hands over", .op = "hand over" },
+};
+static const int ack_sizes[2] = { 1, 16 };
+#define ACK_COUNT	5000
+#define ACKS		(sizeof(acks) / sizeof(acks[0]))
+
 static void
 measure(struct batch *b)
 {
@@ -59,6 +72,32 @@ measure_kind(struct kind *k, int which)
 	fill_like("q", KIND_COUNT, MESSAGE_SIZE, k->head, k->end);
 	(void)cycle("q", KIND_COUNT, kind_sizes[which], 1);
 	series_add(&k->usec[which], script_usec() / KIND_COUNT);
+}
+
+static void
+measure_ack(struct ack *a, int which)
+{
+	redisContext *ctx = world_redis();
+
+	flush();
+	fill("q", ACK_COUNT);
+	(void)cycle_on(ctx, a->op, "q", ACK_COUNT, ack_sizes[which], 1);
+	series_add(&a->usec[which], script_usec() / ACK_COUNT);
+	redisFree(ctx);
+}
+
+static void
+say_acks(void)
+{
+	size_t i;
+
+	say("\nAn ack, and one that hands one message over to another queue:\n\n");
+	say("|                            | batch of %2d | batch of %d |\n", ack_sizes[0],
+	    ack_sizes[1]);
+	say("| -------------------------- | ----------: | ----------: |\n");
+	for (i = 0; i < ACKS; i++)
+		say("| %-26s | %11.1f | %11.1f |\n", acks[i].name,
+		    series_median(&acks[i].usec[0]), series_median(&acks[i].usec[1]));
 }
 
 static void
@@ -86,6 +125,8 @@ run(void)
 			measure(&batches[i]);
 		for (i = 0; i < 2 * KINDS; i++)
 			measure_kind(&kinds[i / 2], i % 2);
+		for (i = 0; i < 2 * ACKS; i++)
+			measure_ack(&acks[i / 2], i % 2);
 	}
 	say("Redis is in µs a message for its pop and its ack, of INFO commandstats.\n\n");
 	say("| batch | calls on their way | messages/s | Redis |\n");
@@ -94,6 +135,7 @@ run(void)
 		say("| %5d | %18d | %10.0f | %5.1f |\n", batches[i].size, batches[i].depth,
 		    series_median(&batches[i].rate), series_median(&batches[i].usec));
 	say_kinds();
+	say_acks();
 }
 
 const struct section section_redis = { "redis", "what Redis pays for a message", run };

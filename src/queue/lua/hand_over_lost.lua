@@ -31,8 +31,10 @@ end
 local field, value = set_pops(instance, p and p[1] or 0, p and p[2] or 0, now)
 call('HSET', D, field, value)
 if not p then call('HDEL', D, field) end
-local why = push(5)
-if why then return redis.error_reply('ERR ' .. why) end
+repeat
+  local why = gather(5)
+  if why then return redis.error_reply('ERR ' .. why) end
+until push_all()
 local from = p and p[2] >= tonumber(ARGV[4]) and p[1] or number
 call('HSET', D, set_pops(instance, from, number, now))
 return 'ok'

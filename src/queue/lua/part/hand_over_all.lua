@@ -11,32 +11,34 @@ local function prove()
   call('HDEL', D, nobody)
 end
 
--- One whose token is that of the tag: its answer.
-local function hand_over(tag, a)
-  local live = call('ZSCORE', B, tag) or retries and call('ZSCORE', R, tag)
-  if not live or hooks.taken and hooks.taken(tag) then
-    forget({tag})
-    return 'taken'
-  end
-  local why = push(a)
-  return why and 'error ' .. why or 'ok'
-end
-
 -- At most 50; at[i] is where ARGV has the ith.
 local function hand_over_some(at)
-  local tags, done = {}, {}
+  local tags, ours, done = {}, {}, {}
   for i, a in ipairs(at) do tags[i] = ARGV[a] end
   local values = call('HMGET', D, unpack(tags))
+  local inb = #tags > 8 and call('ZMSCORE', B, unpack(tags))
   prove()
   for i, a in ipairs(at) do
     local tag, tok, answer = tags[i], ARGV[a + 1], at.answer[i]
-    if token(values[i]) == tok then
-      out[answer] = hand_over(tag, a + 2)
-      if out[answer] == 'ok' then done[#done + 1] = tag end
+    local live = inb and inb[i] or not inb and call('ZSCORE', B, tag)
+    live = live or retries and call('ZSCORE', R, tag)
+    if token(values[i]) ~= tok then
+      out[answer] = not_ours(values[i] or live, tok)
+    elseif not live or hooks.taken and hooks.taken(tag) then
+      forget({tag})
+      out[answer] = 'taken'
     else
-      out[answer] = not_ours(values[i] or call('ZSCORE', B, tag) or call('ZSCORE', R, tag), tok)
+      ours[#ours + 1] = i
     end
   end
+  repeat
+    done = {}
+    for _, i in ipairs(ours) do
+      local why = gather(at[i] + 2)
+      out[at.answer[i]] = why and 'error ' .. why or 'ok'
+      if not why then done[#done + 1] = tags[i] end
+    end
+  until push_all()
   if #done > 0 then forget(done) end
 end
 

@@ -1,13 +1,14 @@
--- pushes: what deliveries hand over, in lists of other queues.
+-- pushes: what deliveries hand over, to lists of other queues.
 -- Needs   call; targets: how many KEYS stand before those of the lists
--- Gives   push(a): pushes what ARGV has at a: N, then N times TARGET COUNT MESSAGE ...;
---         the answer where that cannot be, and nothing of it is pushed then, else nil
+-- Gives   gather(a): what ARGV has at a is pushed by push_all(): N, then N times TARGET
+--         COUNT MESSAGE ...; or why that cannot be, and nothing of it is pushed
 --         past(a): where ARGV goes on behind it
---         undo(): takes back all that was pushed since keep()
---         keep(): what was pushed is there to stay
+--         push_all(): pushes all that was gathered; false: nothing is pushed, because a
+--         list has refused it, as gather() will say of it from now on
+--         undo(): takes back what was pushed since keep(); keep(): it is there to stay
 --
--- Who could refuse to take a push back is asked before it: LTRIM 0 -1 removes nothing.
-local pushed, troubles = {}, {}
+-- Whether a push could be taken back is asked before it: LTRIM 0 -1 removes nothing.
+local gathered, pushed, troubles = {}, {}, {}
 
 local function trouble(answer, command)
   local e = type(answer) == 'table' and answer.err
@@ -15,7 +16,7 @@ local function trouble(answer, command)
   return e and (string.find(e, "can't run", 1, true) and command .. ': ' .. e or e)
 end
 
--- Why the list cannot be pushed to; false if nothing is known.
+-- Why the list cannot be pushed to; false where nothing is known against it.
 local function trouble_of(target)
   if troubles[target] == nil then
     local key = KEYS[targets + target]
@@ -25,17 +26,6 @@ local function trouble_of(target)
   return troubles[target]
 end
 
-local function take_back(counts)
-  for target, count in pairs(counts) do call('LTRIM', KEYS[targets + target], count, -1) end
-end
-
-local function undo()
-  take_back(pushed)
-  pushed = {}
-end
-
-local function keep() pushed = {} end
-
 local function past(a)
   local n = tonumber(ARGV[a])
   a = a + 1
@@ -43,28 +33,45 @@ local function past(a)
   return a
 end
 
--- As much as unpack() may take: some 8000 values would be too many.
-local function push_list(target, from, to, counts)
-  for i = from, to, 50 do
-    local last = math.min(i + 49, to)
-    troubles[target] = trouble_of(target) or trouble(redis.pcall('LPUSH', KEYS[targets + target],
-        unpack(ARGV, i, last)), 'LPUSH') or false
-    if troubles[target] then return troubles[target] end
-    counts[target] = (counts[target] or 0) + last - i + 1
+local function gather(a)
+  local last = past(a) - 1
+  local at = a + 1
+  while at <= last do
+    local why = trouble_of(tonumber(ARGV[at]))
+    if why then return 'cannot push to ' .. KEYS[targets + ARGV[at]] .. ': ' .. why end
+    at = at + 2 + tonumber(ARGV[at + 1])
+  end
+  at = a + 1
+  while at <= last do
+    local target, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+    local list = gathered[target] or {}
+    gathered[target] = list
+    for i = at + 2, at + 1 + count do list[#list + 1] = ARGV[i] end
+    at = at + 2 + count
   end
 end
 
-local function push(a)
-  local counts, n = {}, tonumber(ARGV[a])
-  a = a + 1
-  for _ = 1, n do
-    local target, count = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
-    local why = push_list(target, a + 2, a + 1 + count, counts)
-    if why then
-      take_back(counts)
-      return 'cannot push to ' .. KEYS[targets + target] .. ': ' .. why
+local function undo()
+  for target, count in pairs(pushed) do call('LTRIM', KEYS[targets + target], count, -1) end
+  pushed = {}
+end
+
+local function keep() pushed = {} end
+
+local function push_all()
+  local lists = gathered
+  gathered = {}
+  for target, list in pairs(lists) do
+    for i = 1, #list, 50 do
+      local last = math.min(i + 49, #list)
+      local why = trouble(redis.pcall('LPUSH', KEYS[targets + target], unpack(list, i, last)), 'LPUSH')
+      if why then
+        troubles[target] = why
+        undo()
+        return false
+      end
+      pushed[target] = last
     end
-    a = a + 2 + count
   end
-  for target, count in pairs(counts) do pushed[target] = (pushed[target] or 0) + count end
+  return true
 end
