@@ -213,7 +213,9 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 	output_drain(&r->output);
 	output_end_collect(&r->output);
 	take_verdict(r, &result);
-	result_take_pushes(&result, &r->pushes);
+	result.pushes = r->pushes;
+	r->pushes = NULL;
+	result_check_pushes(&result);
 	result.error_tail = output_take_tail(&r->output, &result.error_len);
 	result.output_cut = r->output.cut;
 	if (output_is_open(&r->output)) {
@@ -425,7 +427,7 @@ exec_start(struct handler *handler, struct message *msg)
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	output_init(&r->output, h->base.env->loop, handler, h->base.cfg->output_limit,
 	    output_ended);
-	verdict_pipe_init(&r->verdicts, h->base.env->loop, &r->base);
+	verdict_pipe_init(&r->verdicts, h->base.env->loop, &r->base, msg, &r->pushes);
 	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name, .id = r->id,
 	    .attempt = msg->attempts + 1 };
 	if (config_output_queue(h->base.cfg) != NULL)

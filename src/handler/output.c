@@ -12,6 +12,7 @@
  */
 #include "handler/output.h"
 
+#include <sys/ioctl.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,6 @@
 #define READ_LINES	((size_t)8 * 1024)
 #define READ_WASTE	((size_t)64 * 1024)
 #define DRAIN_MAX	((size_t)128 * 1024)	/* a full pipe, twice */
-#define COLLECT_MAX	(2 * PUSHES_BYTES)	/* the largest pipe of a user, twice */
 
 /* -- handing out ------------------------------------------------------------------ */
 
@@ -186,20 +186,27 @@ stream_ready(int what UNUSED, void *arg)
 		o->eof(o);
 }
 
-/* All messages that are in the pipe must be found: more than it could hold is a fault. */
+/* Of messages all that are in the pipe now, however large it is. */
+static size_t
+drain_max(const struct output_stream *s)
+{
+	int there;
+
+	if (!stream_collects(s) || ioctl(s->fd, FIONREAD, &there) == -1)
+		return DRAIN_MAX;
+	return (size_t)there;
+}
+
 static void
 stream_drain(struct output_stream *s)
 {
-	struct output_pair *o = s->output;
-	size_t n, total, max = stream_collects(s) ? COLLECT_MAX : DRAIN_MAX;
+	size_t n, total, max = s->fd != -1 ? drain_max(s) : 0;
 
-	for (total = 0; s->fd != -1 && total < max; total += n) {
+	for (total = 0; s->fd != -1 && total <= max; total += n) {
 		n = stream_read(s);
 		if (n == 0)
 			return;
 	}
-	if (s->fd != -1 && stream_collects(s) && o->msg != NULL)
-		message_came("\n", 1, true, s);
 }
 
 void

@@ -33,10 +33,10 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 		return;
 	r = statement_parse(p, n, STATEMENT_BARE, &s);
 	if (r == 0 && s.word == STATEMENT_PUSH)
-		result_say_wrong(&v->said, SAID_PUSHES, "the queue has no pushes", p, n);
-	else if (r == -1 || cut)
-		result_say_wrong(&v->said, SAID_WRONG, cut ? "a line of more than 8 KiB" :
-		    "not a statement", p, n);
+		pushes_add_said(v->pushes, v->msg, &s, cut);
+	else if (r == -1 || cut || n > STATEMENT_LINE_MAX)
+		result_say_wrong(&v->said, SAID_WRONG, cut || n > STATEMENT_LINE_MAX ?
+		    "a line of more than 8 KiB" : "not a statement", p, n);
 	else if (s.word == STATEMENT_PROGRESS)
 		run_set_progress(v->run, s.text, s.len);
 	else
@@ -77,10 +77,13 @@ pipe_ready(int what UNUSED, void *arg)
 }
 
 void
-verdict_pipe_init(struct verdict_pipe *v, struct loop *loop, struct run *run)
+verdict_pipe_init(struct verdict_pipe *v, struct loop *loop, struct run *run,
+    const struct message *msg, struct pushes **pushes)
 {
-	*v = (struct verdict_pipe){ .loop = loop, .run = run, .fd = -1 };
-	line_init(&v->line, STATEMENT_LINE_MAX, line_came, v);
+	*v = (struct verdict_pipe){
+		.loop = loop, .run = run, .msg = msg, .pushes = pushes, .fd = -1
+	};
+	line_init(&v->line, pushes_line_max(msg->cfg), line_came, v);
 }
 
 int

@@ -16,6 +16,8 @@ struct verdict_pipe {
 	/* private: */
 	struct loop	*loop;
 	struct run	*run;		/* whose progress it tells */
+	const struct message *msg;
+	struct pushes	**pushes;
 	int		 fd;		/* our end; -1: closed, or never opened */
 	struct io	 io;
 	struct line	 line;
@@ -23,8 +25,12 @@ struct verdict_pipe {
 	struct result	 said;		/* said, delay and answer, so far */
 };
 
-/* Nothing is open after it.  run outlives the pipe. */
-void	verdict_pipe_init(struct verdict_pipe *, struct loop *, struct run *);
+/*
+ * Nothing is open after it.  run outlives the pipe, msg verdict_pipe_end().  What the handler
+ * pushes goes to *pushes.
+ */
+void	verdict_pipe_init(struct verdict_pipe *, struct loop *, struct run *,
+	    const struct message *, struct pushes **pushes);
 
 /* *child_end is the caller's to give to the child and close.  0, or -1 with errno. */
 int	verdict_pipe_open(struct verdict_pipe *, int *child_end) MUSTCHECK;

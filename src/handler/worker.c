@@ -313,6 +313,7 @@ answer(struct worker *w, struct feed *f, const struct statement *s)
 		r->said = SAID_OK;
 	else
 		result_say(r, s);
+	result_check_pushes(r);
 	r->output_cut = w->output.cut;
 	if (s->word != STATEMENT_OK)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
@@ -327,24 +328,28 @@ answer(struct worker *w, struct feed *f, const struct statement *s)
 		w->changed(w);
 }
 
-/* Whether an answer counts that came after SIGTERM. */
+/* Whether an answer counts that came after SIGTERM; so do the pushes before it. */
 static bool
 still_counts(const struct worker *w, const struct feed *f, const struct statement *s)
 {
 	return w->protocol == NULL && f != NULL && f != w->culprit &&
-	    s->word == STATEMENT_OK && f->result.stop != STOP_LOST;
+	    (s->word == STATEMENT_OK || s->word == STATEMENT_PUSH) &&
+	    f->result.stop != STOP_LOST;
 }
 
 static void
 line_came(const char *p, size_t n, bool cut, void *arg)
 {
 	struct worker *w = arg;
+	bool rest = w->inside;
 	struct statement s;
 	struct feed *f;
 
-	if (w->protocol != NULL)
+	w->inside = cut;
+	if (w->protocol != NULL || rest)
 		return;
-	if (cut || statement_parse(p, n, STATEMENT_NUMBERED, &s) == -1) {
+	if (statement_parse(p, n, STATEMENT_NUMBERED, &s) == -1 ||
+	    (s.word != STATEMENT_PUSH && (cut || n > STATEMENT_LINE_MAX))) {
 		breach(w, "not an answer", p, n);
 		return;
 	}
@@ -356,7 +361,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 	else if (s.word == STATEMENT_PROGRESS)
 		run_set_progress(&f->base, s.text, s.len);
 	else if (s.word == STATEMENT_PUSH)
-		result_say_wrong(&f->result, SAID_PUSHES, "the queue has no pushes", p, n);
+		pushes_add_said(&f->result.pushes, f->msg, &s, cut);
 	else
 		answer(w, f, &s);
 }
@@ -550,7 +555,7 @@ init(struct worker *w)
 	TAILQ_INIT(&w->feeds);
 	w->out = -1;
 	feeder_init(&w->feeder, w->env->loop, written, stdin_broken);
-	line_init(&w->line, OUTPUT_LINE_MAX, line_came, w);
+	line_init(&w->line, pushes_line_max(w->cfg), line_came, w);
 	timer_init(&w->timer, w->env->loop, time_is_up, w);
 	timer_init(&w->age, w->env->loop, too_old, w);
 	output_init(&w->output, w->env->loop, w->handler, w->cfg->output_limit,

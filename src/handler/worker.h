@@ -55,6 +55,7 @@ struct worker {
 	struct subprocess		   process;
 	int			   out;		/* our end of its stdout; -1: closed */
 	struct io		   out_io;
+	bool			   inside;	/* of a line that is too long */
 	struct line		   line;
 	struct output_pair	   output;	/* stderr */
 	usec_t			   answered_at;	/* mono; 0: never */

@@ -65,24 +65,6 @@ result_move(struct result *r, struct result *from)
 	from->pushes = NULL;
 }
 
-void
-result_take_pushes(struct result *r, struct pushes **pushes)
-{
-	const char *fault = pushes_fault(*pushes);
-	bool counts = r->stop == STOP_NONE && (r->end == END_EXIT || r->end == END_ANSWER);
-
-	if (counts && fault != NULL && r->said != SAID_WRONG) {
-		r->said = SAID_PUSHES;
-		free(r->answer);
-		r->answer = xstrdup(fault);
-	}
-	if (counts && fault == NULL)
-		r->pushes = *pushes;
-	else
-		pushes_free(*pushes);
-	*pushes = NULL;
-}
-
 static bool
 is_wrong(const struct result *r)
 {
@@ -116,6 +98,20 @@ result_say_wrong(struct result *r, enum said said, const char *what, const char 
 		return;
 	set_said(r, said, -1, xasprintf("%s: %.*s", what,
 	    (int)(n < RESULT_QUOTE_MAX ? n : RESULT_QUOTE_MAX), line));
+}
+
+void
+result_check_pushes(struct result *r)
+{
+	const char *fault = pushes_fault(r->pushes);
+	bool counts = r->stop == STOP_NONE && (r->end == END_EXIT || r->end == END_ANSWER);
+
+	if (counts && fault != NULL && r->said != SAID_WRONG)
+		set_said(r, SAID_PUSHES, -1, xstrdup(fault));
+	if (counts && fault == NULL)
+		return;
+	pushes_free(r->pushes);
+	r->pushes = NULL;
 }
 
 bool

@@ -83,8 +83,8 @@ void	result_say_wrong(struct result *, enum said, const char *what, const char *
 bool	result_has_words(const struct result *);
 /* Moves what from owns to the first one, which must own nothing. */
 void	result_move(struct result *, struct result *from);
-/* What the handler hands over, which may be a fault (SAID_PUSHES); *pushes is NULL after. */
-void	result_take_pushes(struct result *, struct pushes **pushes);
+/* Its end and what it said are set: frees pushes that do not count; a fault is SAID_PUSHES. */
+void	result_check_pushes(struct result *);
 
 /* Why a message was retried, buried or given back; logs and QDEAD hold reason_name(). */
 enum reason {

@@ -67,6 +67,13 @@ pushes_fail(struct pushes *p, const char *fmt, ...)
 	pushes_clear(p);
 }
 
+static void
+pushes_fail_unlisted(struct pushes *p, const char *name, size_t len)
+{
+	pushes_fail(p, "a message for the queue \"%.*s\", which \"pushes\" does not list",
+	    (int)(len < 200 ? len : 200), name);
+}
+
 static bool
 is_name(const char *name, const char *s, size_t len)
 {
@@ -141,8 +148,7 @@ pushes_add(struct pushes **pushes, const struct config *config, const struct que
 	if (p->fault != NULL)
 		return;
 	if (q == NULL)
-		pushes_fail(p, "a message for the queue \"%.*s\", which \"pushes\" does not list",
-		    (int)(name_len < 200 ? name_len : 200), name);
+		pushes_fail_unlisted(p, name, name_len);
 	else if (len > q->message_max)
 		pushes_fail(p, "a message of %zu bytes for the queue \"%s\": its message_max is "
 		    "%llu", len, q->name, (unsigned long long)q->message_max);
@@ -163,11 +169,29 @@ pushes_add_too_long(struct pushes **pushes, const struct config *config,
 
 	if (p->fault != NULL)
 		return;
-	if (q != NULL && q->message_max < PUSHES_BYTES)
+	if (q == NULL)
+		pushes_fail_unlisted(p, name, name_len);
+	else if (q->message_max < PUSHES_BYTES)
 		pushes_fail(p, "a message for the queue \"%s\" is longer than its message_max, "
 		    "which is %llu", q->name, (unsigned long long)q->message_max);
 	else
 		pushes_fail(p, "messages of more than %zu bytes in all", PUSHES_BYTES);
+}
+
+void
+pushes_add_said(struct pushes **p, const struct message *m, const struct statement *s, bool cut)
+{
+	if (cut)
+		pushes_add_too_long(p, m->config, m->cfg, s->queue, s->queue_len);
+	else
+		pushes_add(p, m->config, m->cfg, s->queue, s->queue_len,
+		    s->text != NULL ? s->text : "", s->len);
+}
+
+size_t
+pushes_line_max(const struct queue_config *q)
+{
+	return q->pushes[0] != NULL ? PUSHES_BYTES + STATEMENT_LINE_MAX : STATEMENT_LINE_MAX;
 }
 
 const char *

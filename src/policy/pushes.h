@@ -16,6 +16,8 @@
 #include <stddef.h>
 
 #include "policy/config.h"
+#include "policy/message.h"
+#include "policy/statement.h"
 
 #define PUSHES_BYTES	((size_t)1024 * 1024)	/* of all messages of a delivery */
 
@@ -34,6 +36,11 @@ struct pushes_target {
 void	pushes_add(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len,
 	    const void *message, size_t len);
+/* What a handler says of its message: "push QUEUE MESSAGE".  cut: the line is too long. */
+void	pushes_add_said(struct pushes **, const struct message *, const struct statement *,
+	    bool cut);
+/* The longest line with such a statement that handlers of this queue may write. */
+size_t	pushes_line_max(const struct queue_config *);
 /* A line is too long to be collected by its reader: a fault. */
 void	pushes_add_too_long(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len);

@@ -25,6 +25,16 @@ waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;
 *) echo "child of $RQD_ID" ;;
 esac
 H
+# Does what its message says, in sh; m is a message of 5000 bytes.
+handler sh <<'H'
+m=$(head -c 5000 /dev/zero | tr '\0' m)
+eval "$(cat)"
+H
+handler persistent <<'H'
+while read -r n attempt length id && IFS= read -r message; do
+	eval "$message"
+done
+H
 config_text() {	# KEY-OF-ITEMS
 	cat <<C
 log { level = "debug" }
@@ -41,6 +51,11 @@ queue "orders" {
 queue "wide" { command = {"$T/as_told"} output = "push:parts" pushes = {"parts"} max_attempts = 1 }
 queue "ids" { kind = "unique" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
 queue "ev" { kind = "stream" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
+queue "sh" { command = {"$T/sh"} pushes = {"items", "parts"} backoff = 1h suspend_after = 0 }
+queue "answers" {
+	command = {"$T/persistent"} mode = "persistent" framing = "line"
+	pushes = {"items", "parts"} backoff = 1h
+}
 queue "items" { concurrency = 0 key = "$1" message_max = 1K }
 queue "parts" { concurrency = 0 }
 C
@@ -80,6 +95,37 @@ r xadd ev '*' message m >/dev/null
 log_wait 10 'event=acked queue=ev '
 is "$(items | sed 's/of [0-9][0-9-]*/of ENTRY/')" 'child of some-id,child of ENTRY,' 'kinds unique and stream'
 r del items >/dev/null
+
+
+# -- statements: descriptor 3, and persistent handlers -----------------------------------
+say() { r lpush "$1" "$2" >/dev/null; log_wait 10 "event=$3 queue=$1 " "$(($(log_count "event=$3 queue=$1 ") + 1))"; }
+say sh 'echo push items a b >&3; echo push parts $m$m >&3; printf "push items c" >&3; echo logged' acked
+is "$(items),$(items parts | wc -c)" 'a b,c,,10001' 'push on descriptor 3, longer than other statements may be'
+is "$(log_lines 'event=pushed queue=sh' | grep -o 'to=.*' | tr '\n' ' ')" 'to=items count=2 to=parts count=1 ' \
+    'a record for each queue'
+is "$(log_count 'event=output queue=sh .*line=logged')" 1 'output is logged'
+r del items parts >/dev/null
+say sh 'echo push items a >&3; echo retry 1h later >&3; exit 1' retry
+say sh 'echo push items a >&3; echo defer 1h later >&3' deferred
+say sh 'echo push items a >&3; exit 3' retry
+say sh 'echo push items a >&3; echo push orders b >&3' retry
+say sh 'echo push items $m >&3' retry
+say sh 'echo push items a >&3; echo pusch items b >&3' retry
+is "$(items)" '' 'with another verdict nothing is pushed, nor where a statement is wrong'
+is "$(log_lines 'event=retry queue=sh ' | grep -o ' reason=[a-z]*' | tr -d '\n')" \
+    ' reason=answer reason=exit reason=pushes reason=pushes reason=protocol' 'the reasons'
+say answers 'echo $n push items one; echo $n push parts two; echo $n push items three; echo $n ok' acked
+is "$(items),$(items parts)" 'one,three,,two,' 'a persistent handler pushes before its answer'
+r del items parts >/dev/null
+say answers 'echo $n push items one; echo $n retry 1h later' retry
+say answers 'echo $n push nowhere one; echo $n ok' retry
+say answers 'echo $n push items $(head -c 2000 /dev/zero | tr "\0" x); echo $n ok' retry
+is "$(items)" '' 'and nothing if it has failed, or may not push that'
+is "$(log_lines 'event=retry queue=answers ' | grep -o ' reason=[a-z]*' | tr -d '\n')" \
+    ' reason=answer reason=pushes reason=pushes' 'the reasons'
+say answers 'echo $n push items last; echo $n ok' acked
+is "$(items)" 'last,' 'its process goes on'
+r del items parts >/dev/null
 
 # -- what is not ------------------------------------------------------------------------
 for id in fails many dead; do push $id; done
@@ -131,4 +177,5 @@ is "$(items moved)" 'child of d,' 'a reload that moves the queue moves what is p
 wait_ok 15 '[ "$(r hget ordersSTATS pushed)" = 9 ]' 'the pushes are counted'
 is "$(ctl -c "$T/rqd.conf" status 2>/dev/null | grep -c '^items ')" 1 'a queue of others is in the status'
 rqd_stop
-r del items moved parts ordersRETRY ordersCONTEXT ordersDELIVERY ordersDEAD wideDEAD ev >/dev/null
+for q in orders sh answers; do r del ${q}RETRY ${q}CONTEXT ${q}DELIVERY ${q}DEAD >/dev/null; done
+r del items moved parts wideDEAD ev >/dev/null

@@ -89,7 +89,8 @@ PERSISTENT_TEST(pushes_need_the_option)
 
 	SH(LOOP "echo \"$n push items $m\"; echo \"$n ok\"; done");
 	g = run("x");
-	assert_string_equal(g->result.answer, "the queue has no pushes: 1 push items x");
+	assert_string_equal(g->result.answer, "a message for the queue \"items\", which "
+	    "\"pushes\" does not list");
 	expect_said(g, SAID_PUSHES);
 }
 
