@@ -89,12 +89,11 @@ daemons_run(struct ctl *c)
 			daemon_row(&l, &f.daemons[i], now);
 	listing_end(&l, l.rows, "daemons", "no daemon is running on %s",
 	    blocking_address(c->client));
-	if (f.n > 0 && !ctl_given(c, OPT_JSON)) {
+	if (!ctl_given(c, OPT_JSON))
 		list_differences(&f);
-		if (f.ignored > 0)
-			ctl_note("skipped %zu heartbeat%s: too large, or not readable", f.ignored,
-			    f.ignored == 1 ? "" : "s");
-	}
+	if (f.ignored > 0)
+		ctl_note("skipped %zu heartbeat%s: too large, or not readable", f.ignored,
+		    f.ignored == 1 ? "" : "s");
 	fleet_done(&f);
 }
 

@@ -48,6 +48,7 @@ struct running {
 	struct listing	 list;
 	struct picture	 picture;
 	double		 now;
+	int64_t		 unlisted;	/* that run, but that no heartbeat lists */
 };
 
 /* One delivery, as far as it is known. */
@@ -140,13 +141,13 @@ list_beats(struct running *r, const struct target *t)
 {
 	const struct fleet *f = &r->picture.fleet;
 	struct delivery_info d = { .ours = true };
-	const json_t *list, *entry;
+	const json_t *queue, *list, *entry;
 	const char *id;
 	size_t i, k;
 
 	for (i = 0; i < f->n; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
-		    "in_hand");
+		queue = fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]);
+		list = json_object_get(queue, "in_hand");
 		json_array_foreach(list, k, entry)
 		{
 			if (listing_is_full(&r->list))
@@ -158,6 +159,9 @@ list_beats(struct running *r, const struct target *t)
 			d.time = f->daemons[i].seen - fleet_number(entry, "age", 0);
 			add_entry(r, t, id, strlen(id), d.time, &d);
 		}
+		if (fleet_count(queue, "running") > (int64_t)json_array_size(list))
+			r->unlisted += fleet_count(queue, "running") -
+			    (int64_t)json_array_size(list);
 	}
 }
 
@@ -184,7 +188,7 @@ list_all(struct running *r)
 void
 running_run(struct ctl *c)
 {
-	struct running r;
+	struct running r = { .unlisted = 0 };
 	int64_t total = 0;
 	int rc;
 
@@ -194,4 +198,7 @@ running_run(struct ctl *c)
 		picture_done(&r.picture);
 	}
 	listing_end(&r.list, total, "messages", "no message is in flight");
+	if (r.unlisted > 0)
+		ctl_note("%lld more are in flight: heartbeats do not list all of a queue without "
+		    "leases", (long long)r.unlisted);
 }

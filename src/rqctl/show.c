@@ -28,6 +28,7 @@ struct show {
 	double		 now;
 	json_t		*places;	/* with --json */
 	int		 found;
+	bool		 older;		/* there are dead letters that were not looked at */
 };
 
 /* Prints one place of the message: a line and the message itself, or JSON, or its bytes. */
@@ -303,6 +304,7 @@ show_letters(struct show *s)
 			letters_get(&l, i, &letter);
 			show_letter(s, &letter);
 		}
+	s->older = l.looked >= LATEST && l.total > l.looked;
 	letters_done(&l);
 	return s->ctl->status == 0 ? 0 : -1;
 }
@@ -345,10 +347,10 @@ look(struct show *s)
 	if (s->ctl->target.source == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
-		ctl_error(s->ctl, EX_NOTHING,
-		    "%s has no message %s: not in flight, no retry, not dead, "
-		    "not among the next %d; finished messages are only in the log",
-		    s->ctl->target.name, s->id, NEXT);
+		ctl_error(s->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
+		    "%s, not among the next %d; finished messages are only in the log",
+		    s->ctl->target.name, s->id, s->older ? "among the latest dead letters" : "dead",
+		    NEXT);
 	else if (s->places != NULL)
 		out_json(json_incref(s->places));
 }

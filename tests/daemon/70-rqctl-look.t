@@ -19,10 +19,16 @@ is "$(ctl status | tail -1)" 'no queues: no configuration file was read, and no 
 like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +- +no daemon$' 'status: an unknown key is empty'
 is "$(ctl daemons 2>/dev/null; echo $?)" 0 'daemons: none'
 is "$(ctl daemons --json)" '[]' 'daemons: none, in JSON'
+beat wrong 'no JSON'
+like "$(ctl daemons 2>&1)" '^rqctl: skipped 1 heartbeat: ' 'daemons: none, but something in its place'
+r flushall >/dev/null
 is "$(ctl running q 2>/dev/null; echo $?)" 0 'running: nothing'
 is "$(ctl peek q 2>/dev/null; echo $?)" 0 'peek: nothing'
 is "$(ctl peek q --raw 2>/dev/null; echo $?)" 1 'peek --raw: there is none'
 is "$(ctl show q 7 2>/dev/null; echo $?)" 1 'show: nothing'
+r eval "for i = 1, 11000 do redis.call('XADD', 'qDEAD', '*', 'id', i, 'message', 'm') end" 0 >/dev/null
+like "$(ctl show q 1 2>&1)" 'no retry, not among the latest dead letters, ' 'show: does not look at all dead letters'
+r del qDEAD >/dev/null
 like "$(ctl ping)" '^redis unix:.*, version [0-9.]+ answers in ' 'ping'
 RQD_SERVER=unix:$T/none "$RQCTL" ping 2>/dev/null
 is $? 69 'ping: no Redis'
@@ -105,6 +111,10 @@ is $? 64 'watch: needs a terminal'
 # -- a heartbeat that no daemon wrote ------------------------------------------------------
 
 r flushall >/dev/null
+beat h.2 '{"queues":{"l":{"key":"l","kind":"list","running":66,"in_hand":[{"id":"1","tag":"1","age":1}]}}}'
+is "$(ctl running 2>&1 >/dev/null)" 'rqctl: 65 more are in flight: heartbeats do not list all of a queue without leases' \
+    'running: not all are listed'
+r del rqd:daemon:h.2 rqd:daemons >/dev/null
 r zadd rqd:daemons 4e9 odd >/dev/null
 r set rqd:daemon:odd '{"pid":1e300,"queues":{"q":{"running":1e300,"concurrency":-1e300,"in_hand":{"x":1}},"s":7}}' >/dev/null
 is "$(ctl status q | tail -1)" 'q         0    0      0      0     0       -  ok' 'status: figures that cannot be'

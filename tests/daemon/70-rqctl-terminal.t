@@ -246,7 +246,7 @@ offered() {	# WORDS RESULT DESCRIPTION
 	tm kill-server
 	N=$((N + 1))
 	tm -f /dev/null new-session -d -x 80 -y 20 "PATH=$(dirname "$RQCTL"):\$PATH exec bash --norc --noprofile -i"
-	tm send-keys "PS1='$ '; . '$SRCDIR/etc/completion/rqctl'; clear" Enter
+	tm send-keys "PS1='$ '; . '$BUILDDIR/etc/completion/rqctl'; clear" Enter
 	wait_for 10 'screen | grep -qx "\\$"'
 	tm send-keys "rqctl -c $T/colon.conf $1" Tab
 	wanted=$2

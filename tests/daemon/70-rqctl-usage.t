@@ -92,8 +92,8 @@ done
 
 for shell in bash zsh; do
 	"$RQCTL" help --completion $shell >"$T/completion.$shell"
-	file=$SRCDIR/etc/completion/rqctl
-	[ $shell = zsh ] && file=$SRCDIR/etc/completion/_rqctl
+	file=$BUILDDIR/etc/completion/rqctl
+	[ $shell = zsh ] && file=$BUILDDIR/etc/completion/_rqctl
 	ok 'cmp -s "$T/completion.$shell" "$file"' "$file is current"
 done
 if command -v bash >/dev/null; then

@@ -74,3 +74,7 @@ wait $holder
 is $? 76 'its holder is told'
 r lpush Lock:list x >/dev/null
 fails 65 WRONGTYPE "$RQCTL" unlock list
+r flushall >/dev/null
+r eval "for i = 1, 105000 do redis.call('SET', 'Lock:' .. i, 'x') end" 0 >/dev/null
+like "$("$RQCTL" locks --json 2>&1 >/dev/null)" '^rqctl: stopped after 10[0-9]{4} locks: there may be more$' \
+    'a list that is cut says so'
