@@ -56,17 +56,11 @@ others_write(const struct stat *st)
 }
 
 static int
-cannot_look(const struct trust_walk *w)
+cannot_look(const struct trust_walk *w, int error)
 {
+	errno = error;
 	return util_cause(w->cause, "%s: %s", w->done[0] != '\0' ? w->done : "/",
-	    strerror(errno));
-}
-
-static int
-too_long(const struct trust_walk *w)
-{
-	errno = ENAMETOOLONG;
-	return cannot_look(w);
+	    strerror(error));
 }
 
 /* Notes whether it is shared. */
@@ -117,7 +111,7 @@ begin(struct trust_walk *w)
 	struct stat st;
 
 	w->done[0] = '\0';
-	return lstat("/", &st) == -1 ? cannot_look(w) : check_folder(w, &st);
+	return lstat("/", &st) == -1 ? cannot_look(w, errno) : check_folder(w, &st);
 }
 
 /* The path walked so far is a link: goes on in the folder of the link, or at the root. */
@@ -129,14 +123,12 @@ follow(struct trust_walk *w, const char *parent)
 	size_t rest = strlen(w->rest);
 
 	if (n == -1)
-		return cannot_look(w);
+		return cannot_look(w, errno);
 	target[n] = '\0';
-	if (++w->links > LINKS) {
-		errno = ELOOP;
-		return cannot_look(w);
-	}
+	if (++w->links > LINKS)
+		return cannot_look(w, ELOOP);
 	if (strlen(parent) + (size_t)n + 1 + rest + 2 > sizeof(w->rest))
-		return too_long(w);
+		return cannot_look(w, ENAMETOOLONG);
 	memmove(w->rest + n + 1, w->rest, rest + 1);
 	memcpy(w->rest, target, (size_t)n);
 	w->rest[n] = '/';
@@ -155,7 +147,7 @@ step(struct trust_walk *w, const char *parent)
 
 	if (lstat(w->done[0] != '\0' ? w->done : "/", &st) == -1) {
 		if (errno != ENOENT || !last || w->file)
-			return cannot_look(w);
+			return cannot_look(w, errno);
 		if (!w->shared)
 			return 0;
 		strcpy(w->done, parent);	/* anybody may create it */
@@ -176,7 +168,7 @@ walk(struct trust_walk *w, const char *path)
 	char parent[PATH_MAX];
 
 	if (path[0] != '/' || strlen(path) + 2 > sizeof(w->rest))
-		return too_long(w);
+		return cannot_look(w, ENAMETOOLONG);
 	strcpy(w->rest, path);
 	if (begin(w) == -1)
 		return -1;

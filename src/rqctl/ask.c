@@ -239,15 +239,14 @@ char *
 ask_info(struct ctl *c, const char *section, const char *field)
 {
 	struct redisReply *reply = ask_append(c, "INFO %s", section) == 0 ? ask_next(c) : NULL;
-	const char *p = reply_str(reply, NULL);
-	size_t n = strlen(field);
-	char *ret = NULL;
+	char *line = xasprintf("\n%s:", field);
+	const char *text = reply_str(reply, NULL), *p = text != NULL ? strstr(text, line) : NULL;
+	char *ret = p != NULL ? xstrndup(p + strlen(line), strcspn(p + strlen(line), "\r\n")) :
+	    xstrdup("");
 
-	for (; p != NULL && ret == NULL; p = (p = strchr(p, '\n')) != NULL ? p + 1 : NULL)
-		if (strncmp(p, field, n) == 0 && p[n] == ':')
-			ret = xstrndup(p + n + 1, strcspn(p + n + 1, "\r\n"));
+	free(line);
 	blocking_reply_free(reply);
-	return ret != NULL ? ret : xstrdup("");
+	return ret;
 }
 
 char *

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -382,15 +381,10 @@ bool
 ctl_sleep(usec_t usec)
 {
 	usec_t end = clock_mono() + usec, left;
-	struct timespec ts;
 
-	while (!interrupted && (left = end - clock_mono()) > 0) {
-		/* Short sleeps: a signal may come just before nanosleep(). */
-		if (left > 100 * MSEC)
-			left = 100 * MSEC;
-		ts = (struct timespec){ left / SEC, left % SEC * 1000 };
-		nanosleep(&ts, NULL);
-	}
+	/* Short sleeps: a signal may come just before usleep(). */
+	while (!interrupted && (left = end - clock_mono()) > 0)
+		(void)usleep((useconds_t)(left < 100 * MSEC ? left : 100 * MSEC));
 	return interrupted == 0;
 }
 

@@ -259,6 +259,20 @@ read_failed(struct pushing *p)
 	return ctl_error(p->ctl, EX_IOERR, "standard input: %s", strerror(errno));
 }
 
+/* As read(2), to the end of the buffer. */
+static ssize_t
+read_some(struct buf *in)
+{
+	ssize_t n;
+
+	buf_reserve(in, 65536);
+	do
+		n = read(STDIN_FILENO, in->data + in->len, 65536);
+	while (n == -1 && errno == EINTR);
+	in->len += n > 0 ? (size_t)n : 0;
+	return n;
+}
+
 /* All of standard input is one message. */
 static int
 push_stdin(struct pushing *p)
@@ -270,15 +284,10 @@ push_stdin(struct pushing *p)
 
 	if (typed)
 		ctl_note("type the message; Control-D ends it");
-	do {
-		buf_reserve(&in, 65536);
-		n = read(STDIN_FILENO, in.data + in.len, 65536);
-		if (n > 0)
-			in.len += (size_t)n;
-		/* A terminal hands out lines: one without a newline was ended by Control-D. */
-		if (n > 0 && typed && in.data[in.len - 1] != '\n')
-			break;
-	} while (n > 0 || (n == -1 && errno == EINTR));
+	/* A terminal hands out lines: one without a newline was ended by Control-D. */
+	do
+		n = read_some(&in);
+	while (n > 0 && (!typed || in.data[in.len - 1] == '\n'));
 	rc = n == -1 ? read_failed(p) : add_message(p, in.data, in.len);
 	buf_done(&in);
 	return rc;
@@ -319,14 +328,7 @@ push_lines(struct pushing *p)
 	ssize_t n = 0;
 	int rc = 0;
 
-	while (rc == 0) {
-		buf_reserve(&in, 65536);
-		n = read(STDIN_FILENO, in.data + in.len, 65536);
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		in.len += (size_t)n;
+	while (rc == 0 && (n = read_some(&in)) > 0) {
 		rc = take_lines(p, &in);
 		if (rc == 0 && !more_is_there())
 			rc = flush(p);

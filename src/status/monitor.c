@@ -19,7 +19,6 @@
 #include "status/http.h"
 #include "status/metrics.h"
 #include "status/page.h"
-#include "status/stall.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
@@ -108,6 +107,25 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 }
 
 /* -- queues from one survey to the next ------------------------------------------ */
+
+void
+stall_note(struct stall *s, usec_t now, int64_t ready, int64_t delivered)
+{
+	bool blind = s->seen == 0 || now - s->seen > STALL_GAP;
+
+	s->waits = ready > 0;
+	if (blind || !s->waits || ready < s->ready || delivered != s->delivered)
+		s->since = now;
+	s->seen = now;
+	s->ready = ready;
+	s->delivered = delivered;
+}
+
+usec_t
+stall_length(const struct stall *s, usec_t now)
+{
+	return s->waits ? now - s->since : 0;
+}
 
 static int
 compare_key(const void *a, const void *b)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "engine/consumer.h"
@@ -44,5 +45,28 @@ void		 monitor_listen(struct monitor *, const char *where);	/* "": nowhere */
 void		 monitor_stop(struct monitor *);
 /* Any time but from its own callbacks. */
 void		 monitor_free(struct monitor *);
+
+/*
+ * How long a queue has had waiting messages while none was taken; for tests, too.
+ *
+ * Each survey is compared with the one before.  A queue makes progress when no
+ * message is ready, when deliveries were counted since the last survey, or when
+ * fewer messages are ready than before.
+ * Surveys further apart than STALL_GAP say nothing about the time between them.
+ */
+#define STALL_GAP	(15 * MINUTE)
+
+/* Zero it to start. */
+struct stall {
+	bool	 waits;		/* a message was ready at the last survey */
+	usec_t	 seen;		/* mono; the last survey; 0: none */
+	usec_t	 since;		/* mono; the last progress */
+	int64_t	 ready;
+	int64_t	 delivered;
+};
+
+/* ready: waiting or due; delivered: a count that only grows. */
+void	stall_note(struct stall *, usec_t now, int64_t ready, int64_t delivered);
+usec_t	stall_length(const struct stall *, usec_t now);	/* 0: it moves */
 
 #endif
