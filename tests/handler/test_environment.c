@@ -103,7 +103,8 @@ FILE_TEST(nothing_but_what_is_documented)
 	g = run("");
 	want = xasprintf("HOME=%s\nLANG=C.UTF-8\nLC_TIME=C\nLOGNAME=%s\nPATH=%s\n"
 	    "RQD_ATTEMPT=3\nRQD_CONFIG=/etc/rqd.conf\nRQD_ID=id-7\n"
-	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nRQD_VERDICT_FD=3\nSHELL=%s\nTZ=Europe/Zurich\nUSER=%s\n",
+	    "RQD_MAX_ATTEMPTS=25\nRQD_QUEUE=q\nRQD_VERDICT_FD=3\nSHELL=%s\n"
+	    "TZ=Europe/Zurich\nUSER=%s\n",
 	    pw->pw_dir, pw->pw_name, geteuid() == 0 ?
 	    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" :
 	    "/usr/local/bin:/usr/bin:/bin", pw->pw_shell, pw->pw_name);

@@ -58,7 +58,8 @@ FIXTURE_TEST(a_wrong_line_beats_all)
 
 FIXTURE_TEST(pushes_need_the_option)
 {
-	static const char text[] = "a message for the queue \"items\", which \"pushes\" does not list";
+	static const char text[] =
+	    "a message for the queue \"items\", which \"pushes\" does not list";
 
 	expect_said(say("push items x\ndead y\nok\n"), SAID_PUSHES, text);
 	expect_said(say("push items x\nwhat\n"), SAID_WRONG, "not a statement: what");
@@ -181,7 +182,8 @@ FIXTURE_TEST(progress_is_kept)
 	handler_stop(g->run, STOP_DRAIN);
 	await(&g->done, 1);
 	got_free(g);
-	SH("{ printf 'progress '; head -c 5000 /dev/zero | tr '\\0' y; echo; } >&3; exec sleep 100");
+	SH("{ printf 'progress '; head -c 5000 /dev/zero | tr '\\0' y; echo; } >&3; "
+	    "exec sleep 100");
 	g = start("");
 	while (g->run->progress == NULL)
 		loop_turn(t.loop, 10 * MSEC);

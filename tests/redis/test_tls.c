@@ -132,7 +132,8 @@ TEST_WITH(test_name, setup, teardown)
 	conn_start(f->h.conn);
 	/* hiredis gives the reason only where the server's answer was there at once */
 	wait_cause(f, "TLS: the handshake failed");
-	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: certificate verify failed");
+	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
+	    "certificate verify failed");
 	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
 	WAIT(&f->h, f->h.ups == 1);
 	c = blocking_open(&f->h.opt, "rqctl", &cause);
@@ -157,7 +158,8 @@ TEST_WITH(test_refused, setup, teardown)
 	f->h.opt.tls_ca = NULL;
 	/* hiredis gives the reason only where the server's answer was there at once */
 	wait_cause(f, "TLS: the handshake failed");
-	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: certificate verify failed");
+	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
+	    "certificate verify failed");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
 	wait_cause(f, "TLS: tls_cert and tls_key go together");
