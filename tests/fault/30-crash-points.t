@@ -24,6 +24,7 @@ pop-before pop-sent pop-answered pop-before:2 pop-sent:2 pop-answered:3
 spawn-before spawn-after spawn-before:3 spawn-after:4
 exit-before exit-after exit-before:3 exit-after:4
 settle-before settle-sent settle-answered settle-before:3 settle-sent:3 settle-answered:4
+settle-before:5 settle-sent:4 settle-sent:5
 tick-before tick-sent tick-answered:2 renew-before renew-sent renew-answered
 arm-before arm-sent arm-answered
 term+exit-before term+settle-before term+settle-sent term+settle-answered term+call:20
@@ -51,7 +52,8 @@ if [ "$(id -u)" -eq 0 ]; then
 	AS=''
 	chmod 777 "$T"
 fi
-# m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time.  Where
+# m1 to m8: m2 fails once, m3 is refused for good, m4 and m7 take their time, and m5 is
+# deferred once.  Where
 # the point has to do with large payloads, m1, m2, m5 and m8 are large: their ids are
 # not those that they hold, but in streams.
 handler work <<'H'
@@ -70,8 +72,10 @@ case $n in
 2) [ "$RQD_ATTEMPT" -gt 1 ] || status=1 ;;
 3) status=65 ;;
 4 | 7) sleep 1.3 ;;
+5) grep -q "^E $id .* deferred$" "$T/runs.$q" || status=deferred ;;
 esac
 echo "E $id $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+[ "$status" != deferred ] || exec sh -c 'echo defer 1 not yet >&3'
 exit $status
 H
 PAD=$(head -c 300000 /dev/zero | tr '\0' x)
@@ -147,8 +151,8 @@ problems() {	# NUMBER POINT
 		n=$(grep -c "^E $id [0-9]* [0-9]* 0$" "$T/runs.$q")
 		[ "$n" -ge 1 ] || echo "m$m is lost"
 		[ "$n" -le 2 ] || echo "m$m ran $n times"
-		# m2's first result, a failure, was sent in any case.
-		[ "$n" -lt 2 ] || [ $m -eq 2 ] || ! grep -qaF "$id" "$T/crash.$q" ||
+		# The first results of m2 and m5 are no successes, and were sent in any case.
+		[ "$n" -lt 2 ] || [ $m -eq 2 ] || [ $m -eq 5 ] || ! grep -qaF "$id" "$T/crash.$q" ||
 		    echo "m$m ran again after its result was sent"
 		want=1
 		[ $m -eq 2 ] && want=2
@@ -156,6 +160,7 @@ problems() {	# NUMBER POINT
 			[ "$a" -le $want ] || echo "m$m: attempt $a"
 		done
 	done
+	grep -q "^E $(id_of "$1" "$2" 5) .* deferred$" "$T/runs.$q" || echo 'm5 was not deferred'
 	n=$(r xlen "${q}DEAD")
 	[ "$n" -eq 1 ] || echo "m3: $n letters"
 	r --raw xrange "${q}DEAD" - + | grep -qx "$(id_of "$1" "$2" 3)" || echo "m3: no letter"

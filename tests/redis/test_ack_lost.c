@@ -127,29 +127,30 @@ FIXTURE_TEST(test_lost_pop_late)
 FIXTURE_TEST(test_lost_settles)
 {
 	static const enum verdict_op ops[] = {
-		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD, VERDICT_DEFER
 	};
 	size_t i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_start(&box, 5);
+	WAIT(&box, box.n == 5);
 	box_set_slots(&box, 0);
 	box_turn(&box, 20 * MSEC);
 	box_deafen(&box);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
 		    ops[i] == VERDICT_DEAD, HOUR);
 	while (server_int(&server, "ZCARD ordersBACKUP") > 0)
 		loop_turn(box.loop, 10 * MSEC);
 	assert_int_equal(total_settled(&box), 0);
 	box_cut(&box, &server);
-	WAIT(&box, total_settled(&box) == 4);
-	assert_int_equal(box.settled[SETTLED_OK], 4);
+	WAIT(&box, total_settled(&box) == 5);
+	assert_int_equal(box.settled[SETTLED_OK], 5);
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
-	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
-	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 2);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 3);
+	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 3);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 4"), "0 0 - ", 6);
 }
 
 /* Results are kept while Redis is away. */

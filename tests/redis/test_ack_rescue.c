@@ -8,14 +8,14 @@
 FIXTURE_TEST(test_rescue)
 {
 	static const enum verdict_op ops[] = {
-		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD, VERDICT_DEFER
 	};
 	size_t i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_start(&box, 5);
+	WAIT(&box, box.n == 5);
 	server_kill(&server);
 	box_turn(&box, 50 * MSEC);
 	server_again(&server);
@@ -23,14 +23,15 @@ FIXTURE_TEST(test_rescue)
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.losts, 0);
 	box_set_slots(&box, 0);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
 		    ops[i] == VERDICT_DEAD, HOUR);
-	WAIT(&box, total_settled(&box) == 4);
+	WAIT(&box, total_settled(&box) == 5);
 	assert_int_equal(box.settled[SETTLED_OK], 1);
-	assert_int_equal(box.settled[SETTLED_RESCUED], 3);
+	assert_int_equal(box.settled[SETTLED_RESCUED], 4);
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
-	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 2);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 3);
+	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 4"), "0 0 - ", 6);
 	assert_string_equal(server_do(&server, "HGET ordersCONTEXT 1"), "{\"id\":1}");
 	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 1"), "1 0 - ", 6);
 	assert_memory_equal(server_do(&server, "HGET ordersDELIVERY 2"), "0 0 - ", 6);

@@ -136,7 +136,7 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	 * Redis had taken it back before the cut, and its answer was on the way: nobody
 	 * but Redis had the message when Redis forgot it.
 	 */
-	if (how == SETTLED_OK && (op == VERDICT_RETRY || op == VERDICT_RETURN) &&
+	if (how == SETTLED_OK && op != VERDICT_ACK && op != VERDICT_DEAD &&
 	    f->ended_at != cuts)
 		f->gone = true;
 	/* "ok" may also mean that another daemon holds it by now. */
@@ -300,8 +300,10 @@ end_one(struct box *b, bool ack)
 	if (chance < 5) {
 		f->over = true;
 		box_settle(b, k, VERDICT_ACK, false, 0);
-	} else if (chance < 7) {
+	} else if (chance < 6) {
 		box_settle(b, k, VERDICT_RETRY, true, (usec_t)unit_below(50) * MSEC);
+	} else if (chance < 7) {
+		box_settle(b, k, VERDICT_DEFER, false, (usec_t)unit_below(50) * MSEC);
 	} else if (chance < 9) {
 		f->over = true;
 		box_settle(b, k, VERDICT_DEAD, true, 0);
