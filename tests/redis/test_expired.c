@@ -293,6 +293,43 @@ QUEUE_TEST(test_refused)
 	assert_int_equal(box.stats.n[STAT_DROPPED], 0);
 }
 
+/*
+ * While pushes are refused, `published` keys of `len` bytes expire: between `least` and
+ * `most` of them are dropped, and all others are pushed later.
+ */
+static void
+overflow(unsigned published, unsigned len, unsigned least, unsigned most)
+{
+	uint64_t dropped;
+
+	box.cfg->skew = 2 * MINUTE;
+	start(&box, 0);
+	server_do(&server, "CONFIG SET min-replicas-to-write 1");
+	server_do(&server, "EVAL %s 0 %d %d", "for i = 1, ARGV[1] do local name = 'send:' .. i "
+	    "redis.call('PUBLISH', '__keyevent@0__:expired', "
+	    "name .. string.rep('x', ARGV[2] - #name)) end", published, len);
+	WAIT(&box, box.stats.n[STAT_DROPPED] >= least);
+	box_turn(&box, 200 * MSEC);
+	dropped = box.stats.n[STAT_DROPPED];
+	assert_in_range(dropped, least, most);
+	server_do(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT(&box, server_int(&server, "LLEN orders") == (long long)(published - dropped));
+	WAIT(&box, strstr(box.warning, "were dropped") != NULL);
+	assert_int_equal(box.stats.n[STAT_DROPPED], dropped);
+}
+
+/* 100,000 may wait, beside those of eight pushes in flight with 250 each. */
+QUEUE_TEST(test_too_many)
+{
+	overflow(104000, 20, 2000, 4000);
+}
+
+/* 16 MiB may wait, beside eight pushes in flight with one such name each. */
+QUEUE_TEST(test_too_large)
+{
+	overflow(30, 1000000, 6, 14);
+}
+
 QUEUE_TEST(test_wrong_type)
 {
 	box.cfg->skew = 200 * MSEC;
