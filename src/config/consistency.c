@@ -45,7 +45,7 @@ key_compare(const void *key, const void *v)
 	return strcmp(key, (*s)->queue->key);
 }
 
-/* Those whose title could be read; the caller frees the array. */
+/* The sections whose titles could be read; the caller frees the array. */
 static const struct draft_section **
 named_sections(const struct draft_sections *all, size_t *n)
 {

@@ -1,9 +1,9 @@
 /*
- * What this machine lacks, and who runs what: users, commands, folders, and the files
+ * Checks the configuration against this machine: users, commands, folders, and the files
  * that rqd itself opens.
  *
- * Errors are what can never work; what may yet come (a command, a user, a file) is a
- * warning.  rqctl does not look at this: the daemons may be on another machine.
+ * A thing that can never work is an error.  A thing that may yet come (a command, a user, a
+ * file) is a warning.  rqctl does not look at this: the daemons may be on another machine.
  */
 #include "config/draft.h"
 
@@ -21,7 +21,7 @@
 #include "handler/identity.h"
 #include "handler/privilege.h"
 
-/* Who runs handlers, and as whom. */
+/* The process that runs handlers, and their user. */
 struct runner {
 	bool		 held;		/* this process has privileges */
 	bool		 privileged;	/* and rqd would keep them */

@@ -119,7 +119,7 @@ static const struct option options[] = {
 	QUEUE(message_max, SIZE, "16M", .min = 1, .max = 512 * MIB,
 	    .help = "larger messages become dead letters without being run"),
 
-	/* What is run. */
+	/* The command and its process. */
 	QUEUE(command, STRINGS, "", .check = check_command, .flags = OPTION_BRACES,
 	    .help = "the command and its arguments"),
 	QUEUE(mode, CHOICE, "exec", .choices = config_modes,
@@ -194,7 +194,7 @@ static const struct option options[] = {
 	QUEUE(kill_grace, DURATION, "5s", .max = DAY,
 	    .help = "the time between SIGTERM and SIGKILL"),
 
-	/* What if it fails. */
+	/* Failures. */
 	QUEUE(max_attempts, INT, "25", .min = 1, .max = MILLION, .trait = TRAIT_LEASES,
 	    .help = "failures after which a message is a dead letter"),
 	QUEUE(backoff, DURATION, "5s", .max = 30 * DAY, .trait = TRAIT_LEASES,

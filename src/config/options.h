@@ -82,8 +82,8 @@ bool		 section_has_title(enum section);	/* there may be many of them */
 bool		 section_find(const char *name, enum section *);
 
 /*
- * What to say of a name that option_find() does not know in this section: a
- * sentence that the caller frees.
+ * The error for a name that option_find() does not know in this section: a sentence that
+ * the caller frees.
  */
 char		*option_unknown(enum section, const char *name);
 

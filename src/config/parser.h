@@ -4,8 +4,8 @@
  *	bytes --lexer.c--> tokens --parser.c--> items, which hold settings;
  *	libconfuse decodes each value on the way (token_decode())
  *
- * What is wrong is a finding with its true line, and is left out.  The rest goes on, so
- * that one run finds everything.
+ * The parser reports an error with its true line, leaves out the item or value, and goes
+ * on: one run finds all errors.
  */
 #ifndef RQD_CONFIG_PARSER_H
 #define RQD_CONFIG_PARSER_H

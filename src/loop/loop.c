@@ -352,10 +352,7 @@ loop_signal(struct loop *l, int signo, void (*fn)(int, void *), void *arg)
 
 	if (l->base == NULL)
 		return;
-	if (fn == NULL && s->event != NULL) {
-		event_free(s->event);
-		s->event = NULL;
-	} else if (fn != NULL && s->event == NULL) {
+	if (s->event == NULL) {
 		s->event = evsignal_new(l->base, signo, signal_came, s);
 		if (s->event == NULL || event_add(s->event, NULL) == -1)
 			fatal_os("cannot watch signal %d", signo);

@@ -57,8 +57,7 @@ bool		 loop_has_deferred(const struct loop *);
 
 /*
  * Sets the one callback of a signal; the loop calls it, never in signal context.
- * NULL restores the signal's former disposition.  loop_free() leaves the signals
- * ignored that the loop still watches.
+ * loop_free() leaves the signals ignored that the loop watches.
  */
 void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg);
 

@@ -1,5 +1,5 @@
 /*
- * What /proc says of processes: of one, and of all below this one, in any group or session.
+ * Processes as /proc shows them: one, and all below this one, in any group or session.
  * After child_init() these include orphans: the subreaper inherits them.
  */
 #ifndef RQD_LOOP_PROC_H

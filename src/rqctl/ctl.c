@@ -170,7 +170,7 @@ ctl_add_lines(struct words *w, const char *text)
 	}
 }
 
-/* What overrides the file: the environment, then the command line.  NULL ends the words. */
+/* Adds the overrides of the environment, then those of the command line, then NULL. */
 static void
 add_overrides(struct words *w, const struct ctl *c, const char *server, const char *options)
 {

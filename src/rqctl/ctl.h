@@ -1,5 +1,5 @@
 /*
- * What the verbs share: the command line, the configuration, one connection,
+ * The verbs share this: the command line, the configuration, one connection,
  * and the exit status.
  *
  * A verb is a void function.  ctl_error() reports a failure once and sets the exit

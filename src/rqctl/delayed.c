@@ -43,7 +43,7 @@ struct walk {
 	int64_t			 most;		/* the walk ends after so many; 0: at the end */
 	struct listing		*list;		/* to list them; or NULL */
 	const struct action	*action;	/* to change them; or NULL */
-	/* Where it is, and results: */
+	/* The walk keeps here how far it is, and its results: */
 	enum key		 key;
 	char			 score[32];	/* of the last member; "": none yet */
 	int64_t			 passed;	/* members of this score that stay */
@@ -54,8 +54,8 @@ struct walk {
 };
 
 /*
- * What a verb does at the end of a page with the members of the chosen messages.  step
- * returns how many of these it has removed or moved, or -1 to stop.
+ * A verb that changes messages.  At the end of a page, step gets the members of the chosen
+ * messages; it returns how many of these it has removed or moved, or -1 to stop.
  */
 struct action {
 	const struct places *places;

@@ -250,7 +250,7 @@ common_options(void)
 	print_options_of(NULL);
 }
 
-/* What stands for @NAME@ in a template.  A newline behind it belongs to the name. */
+/* print() replaces @NAME@ in a template.  A newline behind @NAME@ is replaced, too. */
 struct part {
 	const char	*name;
 	void		(*print)(void);

@@ -1,6 +1,5 @@
 /*
- * What a verb lists: as a table for people, which may be cut, or with --json as an
- * array of objects.
+ * A verb's list: a table for people, which may be cut, or with --json an array of objects.
  *
  * A table's columns are as wide as they must be.  Where the terminal is too narrow, the last
  * column is cut.  With last_min, another column makes room for it.

@@ -96,7 +96,7 @@ list(struct ctl *c, const struct target *targets, size_t n)
 	listing_end(&l, n, "queues", "there are no queues");
 }
 
-/* Those of the file need no Redis; without a file, the daemons know them. */
+/* The queues of a file need no Redis; without a file, rqctl asks which ones daemons serve. */
 void
 queues_run(struct ctl *c)
 {

@@ -95,7 +95,7 @@ struct server {
 
 static void	server_drain(struct server *);
 
-/* -- what systemd sees ------------------------------------------------------ */
+/* -- the state, as systemd and HTTP show it ---------------------------------- */
 
 static const char *const state_names[] = {
 	[SERVER_RUNNING] = "running", [SERVER_QUIET] = "quiet",
@@ -132,7 +132,7 @@ server_set_state(struct server *s, enum server_state state)
 	server_status(s);
 }
 
-/* What the HTTP listener sees. */
+/* Fills the snapshot that the HTTP listener shows. */
 static void
 server_look(struct view *v, void *arg)
 {
@@ -705,7 +705,7 @@ server_start(struct server *s)
 	if (notify_watchdog_interval() > 0)
 		server_watchdog(s);
 
-	/* 6. What others see. */
+	/* 6. The HTTP listener. */
 	s->monitor = monitor_new(s->loop, s->conn, config->name, server_look, s);
 
 	/* 7. Go. */
@@ -726,7 +726,7 @@ server_stop(struct server *s)
 {
 	size_t i;
 
-	/* 0. What others see. */
+	/* 0. The HTTP listener. */
 	monitor_stop(s->monitor);
 
 	/* 1. Schedules and queues. */

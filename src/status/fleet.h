@@ -56,7 +56,7 @@ const char *fleet_text(const json_t *object, const char *member);	/* "" */
 double	fleet_number(const json_t *object, const char *member, double otherwise);
 int64_t	fleet_count(const json_t *object, const char *member);	/* 0: not a count */
 
-/* What a daemon says of the queue with this key; NULL: it does not serve it. */
+/* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
 /* A queue that some daemon serves, as the first of them says it; borrowed from the fleet. */
@@ -69,7 +69,7 @@ struct served {
 /* All of them, each key once; the caller frees the array. */
 struct served *fleet_served(const struct fleet *, size_t *n);
 
-/* As the daemon says it; KIND_DEFAULT where it says nothing that is known. */
+/* The kind that the daemon names; KIND_DEFAULT where it names none that is known. */
 enum kind	 fleet_kind(const json_t *queue);
 
 /* Sums over all daemons that serve the queue. */

@@ -27,7 +27,7 @@
 struct http;
 struct http_request;	/* one that waits for its answer */
 
-/* What is served: a table that ends with a NULL path. */
+/* The server answers requests for these paths.  A NULL path ends the table. */
 struct http_route {
 	const char	*path;
 	/* Calls http_answer() exactly once, now or later, but before http_free(). */

@@ -19,7 +19,7 @@
 #include "base/utf8.h"
 #include "base/util.h"
 
-/* What is printed: the numbers, and each queue's `queue="name"`. */
+/* The functions that put samples get this: the numbers, and each queue's `queue="name"`. */
 struct page {
 	const struct metrics	*m;
 	char			**labels;

@@ -30,7 +30,7 @@ struct metrics_queue {
 	double			 stalled;	/* seconds; NAN: not known now */
 };
 
-/* What the kernel knows of this process; 0 where it could not be learned. */
+/* The kernel's figures of this process; 0 where it does not tell one. */
 struct own_usage {
 	double		cpu;		/* seconds, user and system; children not counted */
 	double		resident;	/* bytes */

@@ -25,13 +25,13 @@
 #define REUSE		(500 * MSEC)
 #define TEXT		"text/plain; charset=utf-8"
 
-/* What is known of a queue from one survey to the next. */
+/* The monitor remembers this of a queue from one survey to the next. */
 struct history {
 	char		*key;	/* owned */
 	struct stall	 stall;
 };
 
-/* What is made from a survey. */
+/* A page that make() writes from a survey. */
 struct report {
 	enum survey_scope scope;
 	const char	*type;

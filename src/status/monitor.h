@@ -1,6 +1,6 @@
 /*
- * What the HTTP listener shows of the daemon: /healthz, /readyz, /metrics,
- * /status, and the page that draws /status.
+ * The pages of the HTTP listener: /healthz, /readyz, /metrics, /status, and the page that
+ * draws /status.
  */
 #ifndef RQD_STATUS_MONITOR_H
 #define RQD_STATUS_MONITOR_H

@@ -1,5 +1,5 @@
 /*
- * What Redis knows of queues and daemons, for /metrics and /status.  A request for one of
+ * Surveys ask Redis about queues and daemons, for /metrics and /status.  A request for one of
  * these starts a survey; its result serves all requests of the next SURVEY_FRESH.
  *
  * A survey sends its commands in small groups, each when the one before is answered.  So
@@ -37,7 +37,7 @@ struct survey_queue {
 	struct depth	 depth;
 };
 
-/* What one survey found. */
+/* The result of one survey. */
 struct survey_result {
 	wall_t		 taken;
 	usec_t		 at;
