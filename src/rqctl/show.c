@@ -347,10 +347,12 @@ look(struct show *s)
 	if (s->ctl->target.source == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;
 	if (s->found == 0)
-		ctl_error(s->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
-		    "%s, not among the next %d; finished messages are only in the log",
-		    s->ctl->target.name, s->id, s->older ? "among the latest dead letters" : "dead",
-		    NEXT);
+		ctl_error(s->ctl, EX_NOTHING, s->older ?
+		    "%s has no message %s: not in flight, no retry, not among the latest dead "
+		    "letters, not among the next %d; finished messages are only in the log" :
+		    "%s has no message %s: not in flight, no retry, not dead, "
+		    "not among the next %d; finished messages are only in the log",
+		    s->ctl->target.name, s->id, NEXT);
 	else if (s->places != NULL)
 		out_json(json_incref(s->places));
 }
