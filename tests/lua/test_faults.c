@@ -4,17 +4,14 @@
  * once the fault is over everything can be delivered and nothing is left over.
  * Once for kind "ack", once for kind "stream".
  */
-#include "rig.h"
+#include "script_test.h"
 
-#define MAX	16777216LL
-
-static struct rig	rig;
 static struct popped	had[8];		/* deliveries of the setup */
 static int		nhad;
 static unsigned		calls;
 
 static void
-push(const char *payload)
+produce(const char *payload)
 {
 	if (rig.consumer != NULL)
 		rig_do(&rig, "XADD %s * message %s", rig_key(&rig, KEY_QUEUE), payload);
@@ -68,9 +65,9 @@ expire_all(void)
 static void
 in_list(void)
 {
-	push("{\"id\":1}");
-	push("{\"id\":1}");
-	push("no id");
+	produce("{\"id\":1}");
+	produce("{\"id\":1}");
+	produce("no id");
 }
 
 static void
@@ -86,7 +83,7 @@ in_retry(void)
 	in_hand();
 	assert_string_equal(rig_settle(&rig, "retry", &had[0], "0"), "ok");
 	assert_string_equal(rig_settle(&rig, "return", &had[1], NULL), "ok");
-	push("another");
+	produce("another");
 }
 
 static void
@@ -109,8 +106,8 @@ static void
 foreign(void)
 {
 	if (rig.consumer != NULL) {
-		push("{\"id\":7}");
-		push("gone");
+		produce("{\"id\":7}");
+		produce("gone");
 		read_as_other();
 		rig_do(&rig, "EVAL %s 1 %s",
 		    "local e = redis.call('XREVRANGE', KEYS[1], '+', '-')\n"
@@ -138,7 +135,7 @@ taken(void)
 		return;
 	}
 	rig_do(&rig, "ZREM %s %s", rig_key(&rig, KEY_BACKUP), had[0].tag);
-	push("{\"id\":1}");
+	produce("{\"id\":1}");
 }
 
 static void
@@ -730,10 +727,5 @@ TEST_WITH(test_maxmemory_of_a_stream, of_a_stream, NULL)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

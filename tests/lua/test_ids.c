@@ -2,12 +2,11 @@
  * The id in a payload: what pop.lua finds is what message_id() finds, on a table
  * of nasty ones and on random JSON, some of it broken.
  */
-#include "rig.h"
+#include "script_test.h"
 
 #include "base/buf.h"
 #include "policy/message.h"
 
-static struct rig	rig;
 static unsigned		calls;
 
 /* The id that the pop gives; "" where it has to make one up. */
@@ -277,10 +276,5 @@ TEST(test_random)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

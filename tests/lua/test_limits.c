@@ -2,11 +2,8 @@
  * The limits of the fleet, which pop and renew decide: rate and
  * fleet_concurrency, of the kinds "ack" and "unique".
  */
-#include "rig.h"
+#include "script_test.h"
 
-#define MAX	16777216LL
-
-static struct rig	rig;
 static unsigned		calls;
 
 static void
@@ -34,7 +31,7 @@ begin(bool unique, int messages)
 }
 
 static int
-pop(int n, struct popped *p)
+take(int n, struct popped *p)
 {
 	char call[24];
 
@@ -46,7 +43,7 @@ static int
 pop_only(int n)
 {
 	static struct popped p[100];
-	int got = pop(n, p);
+	int got = take(n, p);
 
 	if (got > 0)
 		rig_popped_done(p, got);
@@ -68,9 +65,9 @@ places(bool unique)
 
 	begin(unique, 10);
 	rig.fleet = 3;
-	assert_int_equal(pop(2, p), 2);
+	assert_int_equal(take(2, p), 2);
 	assert_string_equal(rig.limited, "");
-	assert_int_equal(pop(5, p + 2), 1);
+	assert_int_equal(take(5, p + 2), 1);
 	assert_string_equal(rig.limited, "fleet");
 	assert_int_equal(pop_only(5), 0);
 	assert_string_equal(rig.limited, "fleet");
@@ -80,7 +77,7 @@ places(bool unique)
 	/* A retry needs a place as any other. */
 	assert_string_equal(rig_settle(&rig, "retry", &p[1], "0"), "ok");
 	rig_popped_done(p + 1, 1);
-	assert_int_equal(pop(5, p + 1), 1);
+	assert_int_equal(take(5, p + 1), 1);
 	assert_int_equal(p[1].attempts, 1);
 	/* A limit that was lowered below what is in hand. */
 	rig.fleet = 1;
@@ -107,14 +104,14 @@ TEST(test_renew)
 
 	begin(false, 3);
 	rig.fleet = 2;
-	assert_int_equal(pop(2, p), 2);
+	assert_int_equal(take(2, p), 2);
 	rig_expire(&rig, p[0].tag, p[0].taglen);
 	rig_expire(&rig, p[1].tag, p[1].taglen);
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 	assert_int_equal(t.requeued, 2);
 	assert_int_equal(rig_renew(&rig, &p[0]), 2);
 	/* The other one goes to somebody else. */
-	assert_int_equal(pop(2, p + 2), 1);
+	assert_int_equal(take(2, p + 2), 1);
 	assert_string_equal(p[2].tag, p[1].tag);
 	assert_int_equal(p[2].crashes, 1);
 	assert_int_equal(rig_renew(&rig, &p[1]), 0);
@@ -127,7 +124,7 @@ TEST(test_renew)
 	/* Refused while it waits in QRETRY, where it stays for others. */
 	begin(false, 2);
 	rig.fleet = 1;
-	assert_int_equal(pop(1, p), 1);
+	assert_int_equal(take(1, p), 1);
 	rig_do(&rig, "ZADD %s 1e10 later", rig_key(&rig, KEY_RETRY));
 	rig_expire(&rig, p[0].tag, p[0].taglen);
 	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
@@ -276,10 +273,5 @@ TEST(test_both)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "{orders}");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("{orders}");
 }

@@ -1,19 +1,7 @@
 /*
  * The scripts of locks: lock, lock_renew, unlock.
  */
-#include "rig.h"
-
-static struct rig rig;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	server_do(&rig.server, "FLUSHALL");
-	return 0;
-}
-
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+#include "script_test.h"
 
 /* 1: ours; 0: somebody else's, whose value and ttl these are; -1: an error. */
 static char holder[1024];
@@ -82,7 +70,7 @@ ttl(void)
 	return rig_int(&rig, "PTTL %s", rig_key(&rig, KEY_QUEUE));
 }
 
-FIXTURE_TEST(test_lock)
+SCRIPT_TEST(test_lock)
 {
 	struct words w = { 0 };
 	redisReply *r;
@@ -116,7 +104,7 @@ FIXTURE_TEST(test_lock)
 }
 
 /* SETNX without EXPIRE: it gets a ttl, once. */
-FIXTURE_TEST(test_without_ttl)
+SCRIPT_TEST(test_without_ttl)
 {
 	rig_do(&rig, "SET %s peer", rig_key(&rig, KEY_QUEUE));
 	assert_int_equal(renew("abc", "60000"), 0);
@@ -135,7 +123,7 @@ FIXTURE_TEST(test_without_ttl)
 }
 
 /* Values of other programs: empty, blank, long, of all bytes. */
-FIXTURE_TEST(test_values)
+SCRIPT_TEST(test_values)
 {
 	static const char *const values[] = { "", " ", "  abc", "1795243962", "-", "%s" };
 	char *big = xcalloc(1, 100000);
@@ -161,7 +149,7 @@ FIXTURE_TEST(test_values)
 	free(big);
 }
 
-FIXTURE_TEST(test_wrong_type)
+SCRIPT_TEST(test_wrong_type)
 {
 	char before[48], after[48];
 
@@ -176,7 +164,7 @@ FIXTURE_TEST(test_wrong_type)
 }
 
 /* With any of the commands denied a lock is had by at most one, and never for ever. */
-FIXTURE_TEST(test_denied)
+SCRIPT_TEST(test_denied)
 {
 	static const char *const commands[] = {
 		"pttl", "getrange", "time", "set", "pexpire", "exists", "del"
@@ -202,7 +190,7 @@ FIXTURE_TEST(test_denied)
 	}
 }
 
-FIXTURE_TEST(test_maxmemory)
+SCRIPT_TEST(test_maxmemory)
 {
 	assert_int_equal(lock("abc", "60000"), 1);
 	rig_do(&rig, "CONFIG SET maxmemory 100000");
@@ -216,10 +204,5 @@ FIXTURE_TEST(test_maxmemory)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "Lock:x");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("Lock:x");
 }

@@ -4,9 +4,8 @@
  * promise, and a call sent twice acts once.  Then the same beside a consumer
  * that follows the published convention: nothing is lost, whoever consumes.
  */
-#include "rig.h"
+#include "script_test.h"
 
-#define MAX		16777216LL
 #define STEPS		2500
 #define TAGS_MAX	4096
 #define FAR		"100000"
@@ -34,7 +33,6 @@ struct tag {
 	bool		 expired;	/* in QBACKUP, and its time is over */
 };
 
-static struct rig	rig;
 static struct tag	tags[TAGS_MAX];
 static size_t		ntags;
 static size_t		list[TAGS_MAX];		/* payloads; [0] is the next to be popped */
@@ -778,10 +776,5 @@ TEST(test_shared)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "{orders}");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("{orders}");
 }

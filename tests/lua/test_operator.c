@@ -3,9 +3,7 @@
  * with keys of a wrong type, and at maxmemory.  Each writes once at its end, so that
  * what is refused has changed nothing.
  */
-#include "rig.h"
-
-static struct rig rig;
+#include "script_test.h"
 
 static void
 add_list(void)
@@ -247,10 +245,5 @@ TEST(test_forget_refuses)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

@@ -1,46 +1,11 @@
 /*
  * pop and settle, each by itself: what its head comment says.
  */
-#include "rig.h"
-
-#define MAX	16777216LL
-
-static struct rig rig;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	server_do(&rig.server, "FLUSHALL");
-	return 0;
-}
-
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
-
-static void
-push(const char *payload)
-{
-	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payload, strlen(payload));
-}
-
-static int
-pop(int n, const char *call, struct popped *p)
-{
-	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
-}
-
-static struct popped
-pop_one(const char *call)
-{
-	struct popped p;
-
-	assert_int_equal(pop(1, call, &p), 1);
-	return p;
-}
+#include "script_test.h"
 
 /* -- pop -------------------------------------------------------------------- */
 
-FIXTURE_TEST(test_pop_fifo)
+SCRIPT_TEST(test_pop_fifo)
 {
 	struct popped p[8];
 
@@ -60,7 +25,7 @@ FIXTURE_TEST(test_pop_fifo)
 	assert_int_equal(pop(8, "i.2", p), 0);
 }
 
-FIXTURE_TEST(test_pop_equal_ids)
+SCRIPT_TEST(test_pop_equal_ids)
 {
 	struct popped p[8];
 	int i;
@@ -80,7 +45,7 @@ FIXTURE_TEST(test_pop_equal_ids)
 }
 
 /* A producer who knows how tags are made gets no two messages into one. */
-FIXTURE_TEST(test_pop_forged_ids)
+SCRIPT_TEST(test_pop_forged_ids)
 {
 	struct popped p[8];
 	int i, k;
@@ -99,7 +64,7 @@ FIXTURE_TEST(test_pop_forged_ids)
 	rig_popped_done(p, 5);
 }
 
-FIXTURE_TEST(test_pop_bounds)
+SCRIPT_TEST(test_pop_bounds)
 {
 	static char big[3000];
 	struct popped p[8];
@@ -195,7 +160,7 @@ push_new(int n)
 }
 
 /* The first has half of the batch, and each fills what the other has not. */
-FIXTURE_TEST(test_turns_share)
+SCRIPT_TEST(test_turns_share)
 {
 	static const int attempts[6] = { 0 };
 
@@ -220,7 +185,7 @@ FIXTURE_TEST(test_turns_share)
 }
 
 /* What probes take; where there is none of it, what there is. */
-FIXTURE_TEST(test_turns_of_probes)
+SCRIPT_TEST(test_turns_of_probes)
 {
 	static const int attempts[] = { 3, 2, 1, 2, 1 };
 
@@ -244,7 +209,7 @@ FIXTURE_TEST(test_turns_of_probes)
 }
 
 /* Retries without payload are dropped, also where the fewest attempts are looked for. */
-FIXTURE_TEST(test_turns_dropped)
+SCRIPT_TEST(test_turns_dropped)
 {
 	static const int attempts[] = { 1, 0 };
 
@@ -256,7 +221,7 @@ FIXTURE_TEST(test_turns_dropped)
 }
 
 /* Retries are bounded in the same way, and never skipped over for the list. */
-FIXTURE_TEST(test_pop_bounds_retries)
+SCRIPT_TEST(test_pop_bounds_retries)
 {
 	static char big[3000];
 	struct popped p[8];
@@ -281,7 +246,7 @@ FIXTURE_TEST(test_pop_bounds_retries)
 }
 
 /* Retries are looked at in chunks of 25: there may be no room for the first of the second. */
-FIXTURE_TEST(test_pop_bounds_chunk)
+SCRIPT_TEST(test_pop_bounds_chunk)
 {
 	static char big[3000];
 	static struct popped p[60];
@@ -301,7 +266,7 @@ FIXTURE_TEST(test_pop_bounds_chunk)
 	rig_check_clean(&rig);
 }
 
-FIXTURE_TEST(test_pop_many)
+SCRIPT_TEST(test_pop_many)
 {
 	static struct popped p[300];
 	char text[32];
@@ -330,7 +295,7 @@ FIXTURE_TEST(test_pop_many)
 	rig_popped_done(p, n);
 }
 
-FIXTURE_TEST(test_pop_paused_late)
+SCRIPT_TEST(test_pop_paused_late)
 {
 	const char *status;
 	struct popped p[2];
@@ -347,7 +312,7 @@ FIXTURE_TEST(test_pop_paused_late)
 }
 
 /* A pause of any type is a pause. */
-FIXTURE_TEST(test_pop_paused_by_a_list)
+SCRIPT_TEST(test_pop_paused_by_a_list)
 {
 	const char *status;
 	struct popped p[2];
@@ -359,7 +324,7 @@ FIXTURE_TEST(test_pop_paused_by_a_list)
 }
 
 /* What a hand or a bug has left in QRETRY stops nothing. */
-FIXTURE_TEST(test_pop_odd_retries)
+SCRIPT_TEST(test_pop_odd_retries)
 {
 	struct popped p[8];
 
@@ -383,7 +348,7 @@ FIXTURE_TEST(test_pop_odd_retries)
 
 /* -- settle ----------------------------------------------------------------- */
 
-FIXTURE_TEST(test_settle_ack)
+SCRIPT_TEST(test_settle_ack)
 {
 	struct popped p;
 
@@ -397,7 +362,7 @@ FIXTURE_TEST(test_settle_ack)
 	rig_popped_done(&p, 1);
 }
 
-FIXTURE_TEST(test_settle_retry)
+SCRIPT_TEST(test_settle_retry)
 {
 	struct popped p, p2;
 
@@ -422,7 +387,7 @@ FIXTURE_TEST(test_settle_retry)
 }
 
 /* Given back: nothing counted, and before the list. */
-FIXTURE_TEST(test_settle_return)
+SCRIPT_TEST(test_settle_return)
 {
 	struct popped p, p2;
 
@@ -438,7 +403,7 @@ FIXTURE_TEST(test_settle_return)
 	rig_popped_done(&p2, 1);
 }
 
-FIXTURE_TEST(test_settle_dead)
+SCRIPT_TEST(test_settle_dead)
 {
 	static const char *const want[] = {
 		"id", "1", "message", "{\"id\":1}", "reason", "attempts", "attempts", "1",
@@ -464,7 +429,7 @@ FIXTURE_TEST(test_settle_dead)
 	rig_popped_done(p, 2);
 }
 
-FIXTURE_TEST(test_settle_deferred)
+SCRIPT_TEST(test_settle_deferred)
 {
 	struct popped p, p2;
 	double due;
@@ -484,7 +449,7 @@ FIXTURE_TEST(test_settle_deferred)
 }
 
 /* Many in one call, each for itself. */
-FIXTURE_TEST(test_settle_many)
+SCRIPT_TEST(test_settle_many)
 {
 	static struct popped p[120];
 	struct words w = { 0 };
@@ -527,7 +492,7 @@ FIXTURE_TEST(test_settle_many)
 }
 
 /* Dead letters are copied up to 1 MiB per call; the rest must come again. */
-FIXTURE_TEST(test_settle_bounded)
+SCRIPT_TEST(test_settle_bounded)
 {
 	static char big[700000];
 	struct popped p[3];
@@ -566,7 +531,7 @@ FIXTURE_TEST(test_settle_bounded)
 }
 
 /* A foreign consumer requeued it, or acked it: ours to forget. */
-FIXTURE_TEST(test_settle_taken)
+SCRIPT_TEST(test_settle_taken)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
@@ -588,7 +553,7 @@ FIXTURE_TEST(test_settle_taken)
 }
 
 /* Someone deleted the payload: forgotten, so that the daemon puts it back. */
-FIXTURE_TEST(test_settle_no_payload)
+SCRIPT_TEST(test_settle_no_payload)
 {
 	struct popped p;
 
@@ -600,7 +565,7 @@ FIXTURE_TEST(test_settle_no_payload)
 	rig_popped_done(&p, 1);
 }
 
-FIXTURE_TEST(test_settle_empty_payload)
+SCRIPT_TEST(test_settle_empty_payload)
 {
 	struct popped p;
 
@@ -616,7 +581,7 @@ FIXTURE_TEST(test_settle_empty_payload)
 }
 
 /* As it was, but later; a second time it does nothing. */
-FIXTURE_TEST(test_settle_defer)
+SCRIPT_TEST(test_settle_defer)
 {
 	struct popped p;
 	double due;
@@ -654,7 +619,7 @@ body(const struct popped *p, const char *token)
 }
 
 /* The payload that the pop has not sent, to the delivery's owner only. */
-FIXTURE_TEST(test_body)
+SCRIPT_TEST(test_body)
 {
 	struct popped p;
 	redisReply *r;
@@ -680,10 +645,5 @@ FIXTURE_TEST(test_body)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

@@ -1,21 +1,10 @@
 /*
  * The script of schedules.
  */
-#include "rig.h"
+#include "script_test.h"
 
-static struct rig rig;
 static char what[16];
 static char schedule_key[] = "ordersSCHEDULE";
-
-static int
-setup(void **state)
-{
-	(void)state;
-	server_do(&rig.server, "FLUSHALL");
-	return 0;
-}
-
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
 
 /* What it answered; "" and rig.error for an error. */
 static const char *
@@ -53,7 +42,7 @@ never_ran(const char *name)
 	return rig_int(&rig, "HEXISTS %s \001%s", schedule_key, name);
 }
 
-FIXTURE_TEST(test_ticks)
+SCRIPT_TEST(test_ticks)
 {
 	long long now = (long long)rig_now(&rig);
 
@@ -75,7 +64,7 @@ FIXTURE_TEST(test_ticks)
 	assert_int_equal(rig_int(&rig, "HEXISTS %s t", schedule_key), 0);
 }
 
-FIXTURE_TEST(test_late)
+SCRIPT_TEST(test_late)
 {
 	long long now = (long long)rig_now(&rig);
 
@@ -99,7 +88,7 @@ FIXTURE_TEST(test_late)
 	assert_int_equal(last("s"), now - 5);
 }
 
-FIXTURE_TEST(test_kinds)
+SCRIPT_TEST(test_kinds)
 {
 	long long now = (long long)rig_now(&rig);
 	redisReply *r;
@@ -129,7 +118,7 @@ FIXTURE_TEST(test_kinds)
 	assert_int_equal(rig_int(&rig, "ZSCORE orders id"), 5);
 }
 
-FIXTURE_TEST(test_wrong_types)
+SCRIPT_TEST(test_wrong_types)
 {
 	static const char *const hows[] = { "LPUSH", "RPUSH", "ZADD", "XADD" };
 	long long now = (long long)rig_now(&rig);
@@ -153,7 +142,7 @@ FIXTURE_TEST(test_wrong_types)
 }
 
 /* Whatever is denied, what is not noted is not pushed. */
-FIXTURE_TEST(test_denied)
+SCRIPT_TEST(test_denied)
 {
 	static const char *const commands[] = { "time", "hget", "hset", "llen", "lpush" };
 	long long now = (long long)rig_now(&rig);
@@ -173,7 +162,7 @@ FIXTURE_TEST(test_denied)
 	}
 }
 
-FIXTURE_TEST(test_maxmemory)
+SCRIPT_TEST(test_maxmemory)
 {
 	long long now = (long long)rig_now(&rig);
 
@@ -189,10 +178,5 @@ FIXTURE_TEST(test_maxmemory)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

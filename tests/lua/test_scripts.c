@@ -1,46 +1,11 @@
 /*
  * Each script but pop and settle by itself: what its head comment says.
  */
-#include "rig.h"
-
-#define MAX	16777216LL
-
-static struct rig rig;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	server_do(&rig.server, "FLUSHALL");
-	return 0;
-}
-
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
-
-static void
-push(const char *payload)
-{
-	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payload, strlen(payload));
-}
-
-static int
-pop(int n, const char *call, struct popped *p)
-{
-	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
-}
-
-static struct popped
-pop_one(const char *call)
-{
-	struct popped p;
-
-	assert_int_equal(pop(1, call, &p), 1);
-	return p;
-}
+#include "script_test.h"
 
 /* -- renew, tick ------------------------------------------------------------ */
 
-FIXTURE_TEST(test_renew)
+SCRIPT_TEST(test_renew)
 {
 	struct popped p, p2;
 	struct ticked t;
@@ -73,7 +38,7 @@ FIXTURE_TEST(test_renew)
 }
 
 /* Settled after it has expired, before anyone took it. */
-FIXTURE_TEST(test_settle_expired)
+SCRIPT_TEST(test_settle_expired)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "defer" };
 	struct popped p;
@@ -93,7 +58,7 @@ FIXTURE_TEST(test_settle_expired)
 	}
 }
 
-FIXTURE_TEST(test_renew_many)
+SCRIPT_TEST(test_renew_many)
 {
 	static struct popped p[250];
 	struct words w = { 0 };
@@ -122,7 +87,7 @@ FIXTURE_TEST(test_renew_many)
 }
 
 /* A foreign consumer's entries: back into the list after their own time. */
-FIXTURE_TEST(test_tick_foreign)
+SCRIPT_TEST(test_tick_foreign)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
@@ -142,7 +107,7 @@ FIXTURE_TEST(test_tick_foreign)
 }
 
 /* Unexpired foreign entries before it do not hide an expired one of ours. */
-FIXTURE_TEST(test_tick_pages)
+SCRIPT_TEST(test_tick_pages)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
@@ -170,7 +135,7 @@ FIXTURE_TEST(test_tick_pages)
 	rig_popped_done(&p2, 1);
 }
 
-FIXTURE_TEST(test_tick_bounds)
+SCRIPT_TEST(test_tick_bounds)
 {
 	static char big[600000];
 	struct ticked t;
@@ -192,7 +157,7 @@ FIXTURE_TEST(test_tick_bounds)
 	assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 6);
 }
 
-FIXTURE_TEST(test_tick_sent)
+SCRIPT_TEST(test_tick_sent)
 {
 	struct ticked t;
 	struct popped p;
@@ -211,7 +176,7 @@ FIXTURE_TEST(test_tick_sent)
 	rig_popped_done(&p, 1);
 }
 
-FIXTURE_TEST(test_tick_odd_backup)
+SCRIPT_TEST(test_tick_odd_backup)
 {
 	struct ticked t;
 	struct popped p;
@@ -240,7 +205,7 @@ FIXTURE_TEST(test_tick_odd_backup)
 	assert_string_equal(t.warning, "");
 }
 
-FIXTURE_TEST(test_tick_delayed)
+SCRIPT_TEST(test_tick_delayed)
 {
 	struct ticked t;
 	double now = rig_now(&rig);
@@ -278,7 +243,7 @@ sweep(double lease)
 }
 
 /* Whatever is wrong with QDELAYED, leases end, and the warning says what it is. */
-FIXTURE_TEST(test_tick_wrong_delayed)
+SCRIPT_TEST(test_tick_wrong_delayed)
 {
 	static const char *const faults[] = { "wrongtype", "zrangebyscore", "lpush" };
 	struct ticked t;
@@ -314,7 +279,7 @@ FIXTURE_TEST(test_tick_wrong_delayed)
 }
 
 /* Others' leases in the near future, which are left alone, hide none of rqd's own. */
-FIXTURE_TEST(test_tick_clamp_hidden)
+SCRIPT_TEST(test_tick_clamp_hidden)
 {
 	double now = rig_now(&rig), at;
 	struct ticked t;
@@ -343,7 +308,7 @@ FIXTURE_TEST(test_tick_clamp_hidden)
 	rig_popped_done(&p, 1);
 }
 
-FIXTURE_TEST(test_tick_sweep)
+SCRIPT_TEST(test_tick_sweep)
 {
 	struct popped p;
 	redisReply *r;
@@ -387,7 +352,7 @@ FIXTURE_TEST(test_tick_sweep)
 }
 
 /* A cursor that Redis does not take: the sweep begins anew, and all else is done. */
-FIXTURE_TEST(test_tick_wrong_cursor)
+SCRIPT_TEST(test_tick_wrong_cursor)
 {
 	struct ticked t;
 	struct popped p;
@@ -406,7 +371,7 @@ FIXTURE_TEST(test_tick_wrong_cursor)
  * The first version's tick takes what Redis has seen of our pops for a delivery whose tag is
  * nowhere.  This is its judgement of what is old; what it deletes makes settled ones lost.
  */
-FIXTURE_TEST(test_first_version_sweep)
+SCRIPT_TEST(test_first_version_sweep)
 {
 	struct popped p;
 
@@ -440,7 +405,7 @@ arm(void)
 	return r;
 }
 
-FIXTURE_TEST(test_arm)
+SCRIPT_TEST(test_arm)
 {
 	redisReply *r;
 	double now = rig_now(&rig);
@@ -471,7 +436,7 @@ FIXTURE_TEST(test_arm)
 	freeReplyObject(r);
 }
 
-FIXTURE_TEST(test_mine)
+SCRIPT_TEST(test_mine)
 {
 	static struct popped a[100], b[200];
 	int i, j, n, pages[] = { 1, 3, 40, 100, 1000 };
@@ -525,7 +490,7 @@ push_later(const char *tag, const char *at, const char *delay, const char *paylo
 	return n;
 }
 
-FIXTURE_TEST(test_push)
+SCRIPT_TEST(test_push)
 {
 	struct popped p;
 
@@ -582,7 +547,7 @@ rescue(const char *op, const char *tag, const char *other, const char *payload)
 }
 
 /* A rescue whose reply was lost is sent again, with its number: it acts once. */
-FIXTURE_TEST(test_rescue_twice)
+SCRIPT_TEST(test_rescue_twice)
 {
 	struct popped p;
 
@@ -611,7 +576,7 @@ FIXTURE_TEST(test_rescue_twice)
  * A queue that a reload has taken away drains, and the same daemon has a new one of its key.
  * Its pops have later numbers than a rescue of the old one that never came to Redis.
  */
-FIXTURE_TEST(test_rescue_beside_pops)
+SCRIPT_TEST(test_rescue_beside_pops)
 {
 	struct popped p[2];
 
@@ -626,7 +591,7 @@ FIXTURE_TEST(test_rescue_beside_pops)
 	rig_popped_done(p, 2);
 }
 
-FIXTURE_TEST(test_rescue)
+SCRIPT_TEST(test_rescue)
 {
 	struct popped p;
 	redisReply *r;
@@ -666,10 +631,5 @@ FIXTURE_TEST(test_rescue)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

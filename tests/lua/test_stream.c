@@ -2,43 +2,23 @@
  * The scripts of kind "stream", each by itself: what their heads say beyond those
  * of kind "ack".
  */
-#include "rig.h"
+#include "script_test.h"
 
-#define MAX	16777216LL
 #define Q	rig_key(&rig, KEY_QUEUE)
-
-static struct rig rig;
 
 static int
 setup(void **state)
 {
-	(void)state;
-	server_do(&rig.server, "FLUSHALL");
 	rig.consumer = "me";
-	return 0;
+	return empty_redis(state);
 }
 
-#define FIXTURE_TEST(name)	TEST_WITH(name, setup, NULL)
+#define STREAM_TEST(name)	TEST_WITH(name, setup, NULL)
 
 static void
 add(const char *id, const char *payload)
 {
 	rig_do(&rig, "XADD %s %s message %s", Q, id, payload);
-}
-
-static int
-pop(int n, const char *call, struct popped *p)
-{
-	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
-}
-
-static struct popped
-pop_one(const char *call)
-{
-	struct popped p;
-
-	assert_int_equal(pop(1, call, &p), 1);
-	return p;
 }
 
 /* Ends a delivery, and frees it. */
@@ -129,7 +109,7 @@ expect_message(const char *message, size_t len)
 	settle(&p, "ack", NULL, "ok");
 }
 
-FIXTURE_TEST(test_messages)
+STREAM_TEST(test_messages)
 {
 	static char big[6000000], json[2 * sizeof(big) + 16];
 	size_t i;
@@ -154,7 +134,7 @@ FIXTURE_TEST(test_messages)
 }
 
 /* Longer than max: its length comes, and it can be buried. */
-FIXTURE_TEST(test_too_large)
+STREAM_TEST(test_too_large)
 {
 	struct popped p;
 
@@ -175,7 +155,7 @@ FIXTURE_TEST(test_too_large)
 
 /* -- pop -------------------------------------------------------------------- */
 
-FIXTURE_TEST(test_pop)
+STREAM_TEST(test_pop)
 {
 	struct popped p[8];
 
@@ -203,7 +183,7 @@ FIXTURE_TEST(test_pop)
 }
 
 /* Bounds: n; and bytes, which the last message may exceed. */
-FIXTURE_TEST(test_pop_bounds)
+STREAM_TEST(test_pop_bounds)
 {
 	static char big[3000];
 	struct popped p[80];
@@ -227,7 +207,7 @@ FIXTURE_TEST(test_pop_bounds)
 }
 
 /* Whatever happens to the group, a pop makes it, at the beginning of the stream. */
-FIXTURE_TEST(test_group)
+STREAM_TEST(test_group)
 {
 	struct popped p;
 
@@ -253,7 +233,7 @@ FIXTURE_TEST(test_group)
 }
 
 /* A live id comes again: from a stream that was deleted, or a group that was put back. */
-FIXTURE_TEST(test_pop_equal_ids)
+STREAM_TEST(test_pop_equal_ids)
 {
 	struct popped p, again;
 
@@ -277,7 +257,7 @@ FIXTURE_TEST(test_pop_equal_ids)
 }
 
 /* An entry of the same id that another consumer reads: ours is not that one's. */
-FIXTURE_TEST(test_other_equal_ids)
+STREAM_TEST(test_other_equal_ids)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
@@ -311,7 +291,7 @@ FIXTURE_TEST(test_other_equal_ids)
 }
 
 /* Is there work?  Deleted entries are none, wherever they were. */
-FIXTURE_TEST(test_waiting)
+STREAM_TEST(test_waiting)
 {
 	struct popped p;
 
@@ -340,7 +320,7 @@ FIXTURE_TEST(test_waiting)
 /* -- settle and renew ------------------------------------------------------- */
 
 /* Whatever the result: the entry leaves the pending list. */
-FIXTURE_TEST(test_settle)
+STREAM_TEST(test_settle)
 {
 	struct popped p[5], q;
 
@@ -374,7 +354,7 @@ FIXTURE_TEST(test_settle)
 }
 
 /* Messages that rqctl brought have tags that are no entries, or are named as one. */
-FIXTURE_TEST(test_other_tags)
+STREAM_TEST(test_other_tags)
 {
 	static const char *const tags[] = {
 		"~x", "99999999999999999999-1", "1-1#x", "1-1-1", "-", "a-1",
@@ -400,7 +380,7 @@ FIXTURE_TEST(test_other_tags)
 }
 
 /* An entry that another consumer claimed is that one's, whatever we say. */
-FIXTURE_TEST(test_claimed)
+STREAM_TEST(test_claimed)
 {
 	static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 	struct popped p;
@@ -422,7 +402,7 @@ FIXTURE_TEST(test_claimed)
 }
 
 /* What is not pending any more is ours by its token: nothing is lost. */
-FIXTURE_TEST(test_not_pending)
+STREAM_TEST(test_not_pending)
 {
 	struct popped p;
 
@@ -441,7 +421,7 @@ FIXTURE_TEST(test_not_pending)
 }
 
 /* A renewal is seen by others: the entry is not idle, and was not delivered again. */
-FIXTURE_TEST(test_renew)
+STREAM_TEST(test_renew)
 {
 	struct popped p;
 	redisReply *r;
@@ -464,7 +444,7 @@ FIXTURE_TEST(test_renew)
 
 /* -- tick ------------------------------------------------------------------- */
 
-FIXTURE_TEST(test_expired)
+STREAM_TEST(test_expired)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p, again;
@@ -488,7 +468,7 @@ FIXTURE_TEST(test_expired)
 }
 
 /* The owner is dead, and another consumer has claimed the entry: that one's. */
-FIXTURE_TEST(test_expired_claimed)
+STREAM_TEST(test_expired_claimed)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
@@ -514,7 +494,7 @@ FIXTURE_TEST(test_expired_claimed)
 }
 
 /* Its field in QDELIVERY is ours still: what it says is not for the next delivery. */
-FIXTURE_TEST(test_claimed_abandoned)
+STREAM_TEST(test_claimed_abandoned)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p, again;
@@ -534,7 +514,7 @@ FIXTURE_TEST(test_claimed_abandoned)
 }
 
 /* What a retry has left pending is acknowledged; not the entry of another stream. */
-FIXTURE_TEST(test_pending_retry)
+STREAM_TEST(test_pending_retry)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
@@ -580,7 +560,7 @@ calls_of(const char *command)
 }
 
 /* More than a step looks at; only some are abandoned, some of them gone. */
-FIXTURE_TEST(test_abandoned)
+STREAM_TEST(test_abandoned)
 {
 	struct ticked t = { .scan = "" };
 	static struct popped p[200];
@@ -627,7 +607,7 @@ FIXTURE_TEST(test_abandoned)
  * A long list that another consumer works on: one step a tick, whose size does not
  * depend on the list's; in time all of it is looked at, and the oldest ones always.
  */
-FIXTURE_TEST(test_long_list)
+STREAM_TEST(test_long_list)
 {
 	struct ticked t = { .scan = "" };
 	int i, ticks = 0, requeued = 0;
@@ -660,7 +640,7 @@ FIXTURE_TEST(test_long_list)
 }
 
 /* A place that Redis does not take: the next tick begins anew. */
-FIXTURE_TEST(test_wrong_place)
+STREAM_TEST(test_wrong_place)
 {
 	struct ticked t = { .scan = "what" };
 	struct popped p;
@@ -678,7 +658,7 @@ FIXTURE_TEST(test_wrong_place)
  * An entry of more than 1000 fields is not made JSON; its message is one of them, if that
  * is there.
  */
-FIXTURE_TEST(test_many_fields)
+STREAM_TEST(test_many_fields)
 {
 	static const char add_fields[] = "local w = {'XADD', KEYS[1], '*'}\n"
 	    "for i = 1, ARGV[1] do w[#w + 1] = 'f' .. i w[#w + 1] = 'v' end\n"
@@ -703,7 +683,7 @@ FIXTURE_TEST(test_many_fields)
 }
 
 /* Bytes bound a step, too, and nothing is skipped. */
-FIXTURE_TEST(test_abandoned_bytes)
+STREAM_TEST(test_abandoned_bytes)
 {
 	struct ticked t = { .scan = "" };
 	static char big[3000];
@@ -732,7 +712,7 @@ FIXTURE_TEST(test_abandoned_bytes)
 }
 
 /* Not before this daemon may judge; and a step that waited judges by when it was sent. */
-FIXTURE_TEST(test_no_judge)
+STREAM_TEST(test_no_judge)
 {
 	struct ticked t = { .scan = "" };
 
@@ -748,7 +728,7 @@ FIXTURE_TEST(test_no_judge)
 	assert_int_equal(tick(&t), 1);
 }
 
-FIXTURE_TEST(test_delayed)
+STREAM_TEST(test_delayed)
 {
 	struct ticked t = { .scan = "" };
 	struct popped p;
@@ -765,7 +745,7 @@ FIXTURE_TEST(test_delayed)
 
 /* -- looking ---------------------------------------------------------------- */
 
-FIXTURE_TEST(test_peek)
+STREAM_TEST(test_peek)
 {
 	struct popped p;
 	struct words w = { 0 };
@@ -795,10 +775,5 @@ FIXTURE_TEST(test_peek)
 int
 main(void)
 {
-	int rc;
-
-	rig_open(&rig, "orders");
-	rc = unit_run(NULL, NULL);
-	rig_close(&rig);
-	return rc;
+	return rig_run("orders");
 }

@@ -1,0 +1,59 @@
+/*
+ * What tests of scripts share: one rig, and tests that begin with an empty Redis.
+ *
+ *	SCRIPT_TEST(test_pop_fifo) { push("m"); ... }
+ *	int main(void) { return rig_run("orders"); }
+ */
+#ifndef RQD_TESTS_SCRIPT_TEST_H
+#define RQD_TESTS_SCRIPT_TEST_H
+
+#include "rig.h"
+
+#define MAX	16777216LL		/* the largest message */
+
+static struct rig rig;
+
+static inline int
+empty_redis(void **state UNUSED)
+{
+	server_do(&rig.server, "FLUSHALL");
+	return 0;
+}
+
+#define SCRIPT_TEST(name)	TEST_WITH(name, empty_redis, NULL)
+
+/* Pushes to a list. */
+static inline void
+push(const char *payload)
+{
+	rig_do(&rig, "LPUSH %s %b", rig_key(&rig, KEY_QUEUE), payload, strlen(payload));
+}
+
+static inline int
+pop(int n, const char *call, struct popped *p)
+{
+	return rig_pop(&rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+static inline struct popped
+pop_one(const char *call)
+{
+	struct popped p;
+
+	assert_int_equal(pop(1, call, &p), 1);
+	return p;
+}
+
+/* Runs the tests of a file on the queue of this name; returns main()'s status. */
+static inline int
+rig_run(const char *queue)
+{
+	int rc;
+
+	rig_open(&rig, queue);
+	rc = unit_run(NULL, NULL);
+	rig_close(&rig);
+	return rc;
+}
+
+#endif
