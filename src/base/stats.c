@@ -30,6 +30,8 @@ static const struct {
 	[STAT_RESCUED] = { "rescued",
 	    "Messages pushed again from memory after Redis lost them." },
 	[STAT_PUSHED] = { "pushed", "Messages that acked deliveries handed over to other queues." },
+	[STAT_CANCELLED] = { "cancelled",
+	    "Delivered messages that rqctl cancel ended." },
 	[STAT_TIMEOUTS] = { "timeouts", "Handlers ended at time_limit." },
 	[STAT_OUTPUT_CUT] = { "output_cut",
 	    "Deliveries whose output passed output_limit." },

@@ -23,6 +23,7 @@ enum stat {
 	STAT_STALE,		/* results refused: another delivery had begun */
 	STAT_RESCUED,		/* pushed again from memory after Redis lost them */
 	STAT_PUSHED,		/* messages that acked deliveries handed over */
+	STAT_CANCELLED,		/* delivered ones that rqctl cancel ended, dead letters included */
 	STAT_TIMEOUTS,		/* handlers ended at time_limit */
 	STAT_OUTPUT_CUT,	/* deliveries whose output passed output_limit */
 	STAT_LEFTOVERS,		/* deliveries that left processes running */

@@ -327,6 +327,16 @@ consumer_pushed(struct consumer *c, const struct message *msg, const struct resu
 	event_log_pushed(msg, r);
 }
 
+static void
+consumer_cancelled(struct message *msg, void *arg)
+{
+	struct inflight *w = msg->engine_data;
+
+	(void)arg;
+	if (w != NULL)
+		handler_stop(w->run, STOP_CANCEL);
+}
+
 /* Redis has confirmed: now it is true, so now it is logged and counted. */
 static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
@@ -334,6 +344,7 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 {
 	static const enum stat of_verdict[] = {
 		[VERDICT_ACK] = STAT_ACKED,
+		[VERDICT_DROP] = STAT_CANCELLED,
 		[VERDICT_RETRY] = STAT_RETRIED,
 		[VERDICT_DEFER] = STAT_DEFERRED,
 		[VERDICT_DEAD] = STAT_DEAD,
@@ -349,6 +360,8 @@ consumer_settled(struct message *msg, const struct verdict *v, const struct resu
 			c->stats.n[STAT_FAILED]++;
 		if (v->op == VERDICT_ACK && r->pushes != NULL)
 			consumer_pushed(c, msg, r);
+		if (v->op == VERDICT_DEAD && v->reason == REASON_CANCELLED)
+			c->stats.n[STAT_CANCELLED]++;
 		break;
 	case SETTLED_STALE:
 		c->stats.n[STAT_STALE]++;
@@ -418,6 +431,7 @@ static const struct queue_events consumer_queue_events = {
 	.deliver = consumer_deliver,
 	.fetched = consumer_fetched,
 	.lost = consumer_lost,
+	.cancelled = consumer_cancelled,
 	.settled = consumer_settled,
 	.ticked = consumer_ticked,
 	.paused = consumer_paused,
@@ -592,6 +606,12 @@ void
 consumer_tick(struct consumer *c)
 {
 	queue_tick(c->queue);
+}
+
+void
+consumer_renew(struct consumer *c)
+{
+	queue_renew(c->queue);
 }
 
 /* -- what others see -------------------------------------------------------- */

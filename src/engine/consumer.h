@@ -67,6 +67,8 @@ void		 consumer_conn_up(struct consumer *, const struct conn_server *);
 void		 consumer_conn_down(struct consumer *);
 void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
+void		 consumer_renew(struct consumer *);	/* see queue_renew() */
+
 void		 consumer_probe_now(struct consumer *);	/* where it is suspended */
 
 /* For status, heartbeat, metrics. */

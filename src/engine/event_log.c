@@ -93,6 +93,9 @@ verdict_event(enum verdict_op op, enum log_level *level)
 	case VERDICT_ACK:
 		*level = LOG_LV_INFO;
 		return "acked";
+	case VERDICT_DROP:
+		*level = LOG_LV_INFO;
+		return "cancelled";
 	case VERDICT_RETRY:
 		return "retry";
 	case VERDICT_DEFER:

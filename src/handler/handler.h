@@ -106,7 +106,7 @@ struct run	*handler_start(struct handler *, struct message *);
 
 /*
  * SIGTERM and SIGCONT to its group now, SIGKILL after kill_grace.  The first
- * reason counts; a second call with STOP_DRAIN or STOP_LOST hastens nothing.
+ * reason counts; a second call with another reason hastens nothing.
  */
 void		 handler_stop(struct run *, enum stop);
 void		 handler_kill(struct run *);	/* SIGKILL at once, after a handler_stop() */

@@ -334,7 +334,8 @@ still_counts(const struct worker *w, const struct feed *f, const struct statemen
 {
 	return w->protocol == NULL && f != NULL && f != w->culprit &&
 	    (s->word == STATEMENT_OK || s->word == STATEMENT_PUSH) &&
-	    f->result.stop != STOP_LOST;
+	    f->result.stop != STOP_LOST &&
+	    f->result.stop != STOP_CANCEL;
 }
 
 static void

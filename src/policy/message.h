@@ -15,6 +15,9 @@
 #include "base/util.h"
 #include "policy/config.h"
 
+/* What rqctl cancel wants to become of a message; see queue/lua/part/mark.lua. */
+enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD };
+
 struct message {
 	const struct queue_config *cfg;		/* in force at the pop; see config */
 	struct config		*config;	/* reference held: keeps cfg alive */
@@ -31,6 +34,7 @@ struct message {
 
 	unsigned		 attempts;	/* failures before this delivery */
 	unsigned		 crashes;	/* leases that ended without a result */
+	enum cancel		 cancel;	/* also set while it runs; may change to another */
 	usec_t			 delivered;	/* mono: when the pop was answered */
 
 	void			*queue_data;	/* the kind's own */

@@ -140,6 +140,7 @@ reason_name(enum reason reason)
 		[REASON_ANSWER] = "answer",
 		[REASON_PROTOCOL] = "protocol",
 		[REASON_PUSHES] = "pushes",
+		[REASON_CANCELLED] = "cancelled",
 	};
 
 	return names[reason];
@@ -231,6 +232,15 @@ verdict_deferred(const struct judged *j, usec_t delay)
 	};
 }
 
+static struct verdict
+verdict_cancelled(const struct message *msg)
+{
+	return (struct verdict){
+		.op = msg->cancel == CANCEL_DEAD ? VERDICT_DEAD : VERDICT_DROP,
+		.reason = REASON_CANCELLED
+	};
+}
+
 /* Once rqd has signalled a delivery, how it ended no longer counts. */
 static struct verdict
 verdict_stopped(const struct judged *j, enum stop stop)
@@ -242,6 +252,8 @@ verdict_stopped(const struct judged *j, enum stop stop)
 		return (struct verdict){ .op = VERDICT_STALE };
 	case STOP_DRAIN:
 		return (struct verdict){ .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	case STOP_CANCEL:
+		return verdict_cancelled(j->msg);
 	case STOP_PEER:
 	case STOP_NONE:
 		break;
@@ -315,6 +327,10 @@ outcome_refuse(const struct message *msg, struct verdict *v)
 {
 	enum reason reason = REASON_NONE;
 
+	if (msg->cancel != CANCEL_NONE) {
+		*v = verdict_cancelled(msg);
+		return true;
+	}
 	if (msg->too_large)
 		reason = REASON_TOO_LARGE;
 	else if (msg->crashes > (unsigned)msg->cfg->max_crashes)

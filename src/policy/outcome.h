@@ -19,6 +19,7 @@ enum stop {
 	STOP_TIME_LIMIT,
 	STOP_DRAIN,		/* shutdown: give the message back */
 	STOP_LOST,		/* another delivery has begun: write nothing */
+	STOP_CANCEL,		/* rqctl cancel: message.cancel says what follows */
 	STOP_PEER		/* persistent: its process ended over another message */
 };
 
@@ -103,7 +104,8 @@ enum reason {
 	REASON_DRAIN,		/* returned at shutdown */
 	REASON_ANSWER,		/* the handler said so */
 	REASON_PROTOCOL,	/* what it said was wrong */
-	REASON_PUSHES		/* it pushed what it may not push */
+	REASON_PUSHES,		/* it pushed what it may not push */
+	REASON_CANCELLED	/* rqctl cancel */
 };
 const char *reason_name(enum reason);
 
@@ -112,6 +114,7 @@ enum verdict_op {
 	VERDICT_RETRY,		/* due after delay; a failed attempt where failed says so */
 	VERDICT_DEFER,		/* due after delay, as the handler wished; nothing counted */
 	VERDICT_DEAD,		/* attempts counts this one where it failed */
+	VERDICT_DROP,		/* cancelled: removed as by an ack */
 	VERDICT_RETURN,		/* as it was; due at once; nothing counted */
 	VERDICT_STALE		/* settled elsewhere: write nothing */
 };
@@ -137,7 +140,7 @@ struct verdict	outcome_decide(const struct message *, const struct result *, boo
 
 /*
  * Before anything is run: true, and the verdict, where the message must not be
- * run at all (too large, crashed too often, attempts used up).
+ * run at all (cancelled, too large, crashed too often, attempts used up).
  */
 bool		outcome_refuse(const struct message *, struct verdict *);
 

@@ -512,6 +512,14 @@ expired_tick(struct queue *queue)
 	expired_check(q);
 }
 
+static void
+expired_renew(struct queue *queue)
+{
+	const struct expired *q = (struct expired *)queue;
+
+	leased_renew_hint(q->leased);
+}
+
 static bool
 expired_is_empty(const struct queue *queue)
 {
@@ -560,6 +568,7 @@ const struct queue_ops queue_expired = {
 	.fetch = expired_fetch,
 	.settle = expired_settle,
 	.tick = expired_tick,
+	.renew = expired_renew,
 	.is_empty = expired_is_empty,
 	.close = expired_close,
 	.free = expired_free,

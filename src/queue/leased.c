@@ -452,6 +452,14 @@ leased_tick_round(struct queue *q)
 	leased_wake(a);
 }
 
+void
+leased_renew_hint(struct queue *q)
+{
+	const struct leased *a = (struct leased *)q;
+
+	ledger_renew_hint(a->ledger);
+}
+
 bool
 leased_is_empty(const struct queue *q)
 {

@@ -81,6 +81,7 @@ void		 leased_fetch(struct queue *, unsigned, enum turn);
 void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
 void		 leased_tick_round(struct queue *);
+void		 leased_renew_hint(struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
@@ -89,6 +90,6 @@ void		 leased_free(struct queue *);
 	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.settle = leased_settle, .tick = leased_tick_round, .is_empty = leased_is_empty, \
-	.close = leased_close, .free = leased_free
+	.close = leased_close, .free = leased_free, .renew = leased_renew_hint
 
 #endif

@@ -101,6 +101,22 @@ leased_take_payload(struct message *m, const struct redisReply *body)
 	}
 }
 
+/* The token in a reply, without the mark of a cancelled message; NULL: none. */
+static const char *
+leased_token(const struct redisReply *reply, enum cancel *cancel)
+{
+	static const char *const marks[] = {
+		[CANCEL_DROP] = "!drop:", [CANCEL_DEAD] = "!dead:"
+	};
+	const char *token = reply_str(reply, NULL);
+
+	for (*cancel = CANCEL_DEAD; token != NULL && *cancel != CANCEL_NONE; (*cancel)--)
+		if (strncmp(token, marks[*cancel], strlen(marks[*cancel])) == 0)
+			return token + strlen(marks[*cancel]);
+	*cancel = CANCEL_NONE;
+	return token;
+}
+
 /*
  * The message that begins at element i: tag, length of the id, token, attempts,
  * crashes, payload.  Our scripts write no tag with an invalid id: such an entry is ignored.
@@ -110,7 +126,8 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 {
 	size_t taglen, idlen = (size_t)reply_int(reply_at(reply, i + 1), 0);
 	const char *tag = reply_str(reply_at(reply, i), &taglen);
-	const char *token = reply_str(reply_at(reply, i + 2), NULL);
+	enum cancel cancel;
+	const char *token = leased_token(reply_at(reply, i + 2), &cancel);
 	struct message *m;
 	struct delivery *d;
 
@@ -122,6 +139,7 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 	memcpy(m->tag, tag, taglen);
 	m->tag[taglen] = '\0';
 	m->token = xstrdup(token);
+	m->cancel = cancel;
 	if (idlen <= taglen && message_id_ok(tag, idlen))
 		m->id = xstrndup(tag, idlen);
 	else
@@ -380,6 +398,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 {
 	struct mine_page page = { .from = "" };
 	struct delivery *d;
+	enum cancel cancel;
 	const char *token;
 	size_t i;
 
@@ -394,7 +413,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	leased_complain(a, LEASED_MINE, NULL);
 	leased_saw_now(a, reply_at(reply, MINE_NOW));
 	for (i = MINE_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS) {
-		token = reply_str(reply_at(reply, i + 2), NULL);
+		token = leased_token(reply_at(reply, i + 2), &cancel);
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = leased_take(a, call, reply, i)) == NULL)
 			continue;

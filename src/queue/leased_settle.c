@@ -15,6 +15,7 @@ leased_op_name(enum verdict_op op)
 	static const char *const names[] = {
 		[VERDICT_ACK] = "ack", [VERDICT_RETRY] = "retry", [VERDICT_DEFER] = "defer",
 		[VERDICT_DEAD] = "dead", [VERDICT_RETURN] = "return", [VERDICT_STALE] = "stale",
+		[VERDICT_DROP] = "ack",
 	};
 
 	return names[op];

@@ -16,10 +16,13 @@
 #include "loop/timer.h"
 
 #define RENEW_MOST	250		/* deliveries in one call */
+#define HINT_EVERY	(100 * MSEC)	/* renewals that hints ask for */
+#define HINT_AGAIN	(400 * MSEC)	/* the second one: a reply that was on its way is here */
 
 /* What renew.lua answers for each delivery. */
 enum renewed {
 	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_LOST = -1,
+	RENEWED_DROP = 3, RENEWED_DEAD = 4,	/* ours, and cancelled */
 	RENEWED_TAKEN = -2, RENEWED_GONE = -3, RENEWED_HELD_LOST = -4
 };
 
@@ -32,6 +35,8 @@ struct ledger {
 	unsigned		departures;
 	usec_t			lease;
 	struct timer		renew;
+	usec_t			renewed_at;	/* mono: the last renewal began */
+	bool			again;		/* after a hint: once more, soon */
 };
 
 bool
@@ -313,11 +318,28 @@ ledger_expect(struct ledger *l)
 		timer_set(&l->renew, ledger_renew_interval(l));
 }
 
+static void
+ledger_renew_within(struct ledger *l, usec_t within)
+{
+	if (timer_left(&l->renew) > within)
+		timer_set(&l->renew, within);
+}
+
 void
 ledger_renew_soon(struct ledger *l)
 {
-	if (timer_left(&l->renew) > SEC)
-		timer_set(&l->renew, SEC);
+	ledger_renew_within(l, SEC);
+}
+
+void
+ledger_renew_hint(struct ledger *l)
+{
+	usec_t since = clock_mono() - l->renewed_at;
+
+	if (!timer_is_set(&l->renew))
+		return;
+	l->again = true;
+	ledger_renew_within(l, since < HINT_EVERY ? HINT_EVERY - since : 0);
 }
 
 bool
@@ -329,7 +351,11 @@ ledger_begin_renewal(struct ledger *l, bool pops)
 		timer_stop(&l->renew);
 		return false;
 	}
+	l->renewed_at = clock_mono();
 	timer_set(&l->renew, (usec_t)((double)ledger_renew_interval(l) * part));
+	if (l->again)
+		ledger_renew_within(l, HINT_AGAIN);
+	l->again = false;
 	return true;
 }
 
@@ -391,6 +417,16 @@ ledger_forgotten(struct ledger *l, struct delivery *d)
 	return LEASE_SEEN;
 }
 
+/* The message keeps its place, and is renewed, until its handler has ended. */
+static enum lease
+ledger_cancel(struct delivery *d, enum cancel cancel)
+{
+	bool news = d->msg->cancel == CANCEL_NONE && d->state == DELIVERY_IN_HAND;
+
+	d->msg->cancel = cancel;
+	return news ? LEASE_CANCELLED : LEASE_SEEN;
+}
+
 enum lease
 ledger_renewed(struct ledger *l, struct delivery *d, int64_t answer, boot_t sent_at)
 {
@@ -401,6 +437,10 @@ ledger_renewed(struct ledger *l, struct delivery *d, int64_t answer, boot_t sent
 	case RENEWED_BACK:
 		d->ours_at = sent_at;
 		return LEASE_SEEN;
+	case RENEWED_DROP:
+	case RENEWED_DEAD:
+		d->ours_at = sent_at;
+		return ledger_cancel(d, answer == RENEWED_DROP ? CANCEL_DROP : CANCEL_DEAD);
 	case RENEWED_LOST:
 		return ledger_forgotten(l, d);
 	case RENEWED_TAKEN:

@@ -139,6 +139,8 @@ usec_t		 ledger_patience(const struct ledger *);
 void		 ledger_expect(struct ledger *);
 /* A renewal failed: the next one comes within a second. */
 void		 ledger_renew_soon(struct ledger *);
+/* See queue_renew().  Nothing where no renewal is expected. */
+void		 ledger_renew_hint(struct ledger *);
 /*
  * Begins a renewal, and sets the time of the next.  Returns false if there is nothing to
  * renew; pops says that pops without a reply may have taken something.
@@ -151,6 +153,7 @@ void		 ledger_renewals(struct ledger *, void (*send)(struct delivery_batch *, vo
 /* What the caller must do about a delivery after an answer to its renewal. */
 enum lease {
 	LEASE_SEEN,		/* nothing; its state may have changed */
+	LEASE_CANCELLED,	/* tell the engine to end its handler: msg->cancel */
 	LEASE_LOST,		/* tell the engine that it is not ours any more */
 	LEASE_UNCLEAR		/* compare the payloads (rescue's check), then ledger_checked() */
 };

@@ -65,6 +65,13 @@ queue_tick(struct queue *q)
 	q->ops->tick(q);
 }
 
+void
+queue_renew(struct queue *q)
+{
+	if (q->ops->renew != NULL)
+		q->ops->renew(q);
+}
+
 bool
 queue_is_empty(const struct queue *q)
 {

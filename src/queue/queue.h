@@ -20,7 +20,8 @@
  *
  * The queue renews the leases of delivered messages until they are settled.
  * lost() says that another daemon may have the message now: the engine ends the
- * handler, and still settles the message (VERDICT_STALE).
+ * handler, and still settles the message (VERDICT_STALE).  cancelled() says that rqctl
+ * cancelled it: the engine ends the handler and settles as message.cancel says.
  *
  * No callback comes from inside a call into the queue.
  */
@@ -97,6 +98,7 @@ struct queue_events {
 	void	(*deliver)(struct message *, void *);
 	void	(*fetched)(const struct fetched *, void *);
 	void	(*lost)(struct message *, void *);
+	void	(*cancelled)(struct message *, void *);
 	void	(*settled)(struct message *, const struct verdict *, const struct result *,
 		    enum settled, void *);	/* the message is freed after it */
 	void	(*ticked)(const struct tick_report *, void *);
@@ -119,6 +121,7 @@ struct queue_ops {
 	void		(*settle)(struct queue *, struct message *, const struct verdict *,
 			    struct result *);
 	void		(*tick)(struct queue *);
+	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
 	bool		(*is_empty)(const struct queue *);
 	void		(*close)(struct queue *);
 	void		(*free)(struct queue *);
@@ -166,6 +169,13 @@ void	queue_settle(struct queue *, struct message *, const struct verdict *, stru
 
 /* Periodic work: expiry, promotion, counters.  The server calls it every 10 s. */
 void	queue_tick(struct queue *);
+
+/*
+ * A hint that a message in flight was cancelled: leases are renewed now, and once more a
+ * little later, for a message whose pop is not answered yet.  Many hints cost no more
+ * than one renewal each 100 ms.
+ */
+void	queue_renew(struct queue *);
 
 /* For --until-empty: the last look found no message waiting or due, and none is in flight. */
 bool	queue_is_empty(const struct queue *);

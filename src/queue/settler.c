@@ -400,6 +400,13 @@ settler_accepted(struct settler *s)
 
 /* -- answers ------------------------------------------------------------------ */
 
+/* Whether Redis need not have the message any more. */
+static bool
+settler_removes(const struct delivery *d)
+{
+	return d->verdict.op == VERDICT_ACK || d->verdict.op == VERDICT_DROP;
+}
+
 static enum settled
 settler_gone(const struct delivery *d)
 {
@@ -420,7 +427,7 @@ static void
 settler_lost(struct settler *s, struct delivery *d)
 {
 	if (!settler_can_rescue(d)) {
-		settler_end(s, d, d->verdict.op == VERDICT_ACK ? SETTLED_OK : SETTLED_STALE);
+		settler_end(s, d, settler_removes(d) ? SETTLED_OK : SETTLED_STALE);
 		return;
 	}
 	d->rescue = true;
@@ -450,7 +457,7 @@ settler_held_lost(struct settler *s, struct delivery *d)
 		d->may_have_acted = d->may_have_acted && !delivery_hands_over(d);
 		d->rescue = true;
 		settler_move(s, d, DELIVERY_KEPT);
-	} else if (d->usurped && d->verdict.op == VERDICT_ACK) {
+	} else if (d->usurped && settler_removes(d)) {
 		settler_end(s, d, SETTLED_OK);
 	} else {
 		settler_end(s, d, settler_gone(d));
@@ -466,6 +473,10 @@ settler_answer(struct settler *s, const struct delivery_batch *b, size_t i, cons
 	if (d->verdict.op == VERDICT_STALE) {
 		settler_end(s, d, SETTLED_STALE);
 	} else if (strcmp(text, "ok") == 0) {
+		settler_end(s, d, SETTLED_OK);
+	} else if (strncmp(text, "cancelled", 9) == 0) {
+		d->verdict = (struct verdict){ .reason = REASON_CANCELLED,
+		    .op = strcmp(text, "cancelled") == 0 ? VERDICT_DROP : VERDICT_DEAD };
 		settler_end(s, d, SETTLED_OK);
 	} else if (strcmp(text, "lost") == 0) {
 		settler_lost(s, d);

@@ -10,17 +10,18 @@
  * Tokens are INSTANCE-QUEUE.CALL.NUMBER, and INSTANCE is NAME.RANDOM; those of older
  * daemons have no QUEUE.
  */
-static void
-read_instance(const char *token, char *ret, size_t size)
+void
+delivery_instance(const char *token, char ret[DELIVERY_INSTANCE])
 {
 	const char *end = strrchr(token, '.');
 	char *dash;
 
+	ret[0] = '\0';
 	while (end != NULL && end > token && *--end != '.')
 		;
 	if (end == NULL || end == token)
 		return;
-	snprintf(ret, size, "%.*s", (int)(end - token), token);
+	snprintf(ret, DELIVERY_INSTANCE, "%.*s", (int)(end - token), token);
 	dash = strrchr(ret, '-');
 	if (dash != NULL && strchr(ret, '.') != NULL && strrchr(ret, '.') < dash)
 		*dash = '\0';
@@ -29,6 +30,7 @@ read_instance(const char *token, char *ret, size_t size)
 void
 delivery_parse(const char *text, struct delivery_info *d)
 {
+	const char *bare = NULL;
 	char token[256];
 
 	memset(d, 0, sizeof(*d));
@@ -38,8 +40,10 @@ delivery_parse(const char *text, struct delivery_info *d)
 		return;
 	}
 	d->ours = true;
-	d->owned = strcmp(token, "-") != 0;
-	read_instance(token, d->instance, sizeof(d->instance));
+	d->cancelled = token[0] == '!' && (bare = strchr(token, ':')) != NULL;
+	bare = d->cancelled ? bare + 1 : token;
+	d->owned = strcmp(bare, "-") != 0;
+	delivery_instance(bare, d->instance);
 }
 
 struct redisReply *

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DELIVERY_INSTANCE	128	/* bytes of a daemon's name in it */
+
 struct delivery_info {
 	bool	 ours;		/* rqd has written the field; else the rest is 0 */
 	long	 attempts;	/* failures so far */
@@ -16,8 +18,12 @@ struct delivery_info {
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* how much of the tag is the id */
-	char	 instance[128];	/* the daemon's, while owned; else "" */
+	bool	 cancelled;	/* it ends with its run, or is not delivered again */
+	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
 };
+
+/* The daemon of a token; "" where it is none. */
+void	delivery_instance(const char *token, char ret[DELIVERY_INSTANCE]);
 
 /* NULL, or text of another form: rqd has not written it. */
 void	delivery_parse(const char *, struct delivery_info *);

@@ -402,6 +402,7 @@ verdict(const struct try *t, struct buf *b)
 		buf_printf(b, kind_has(t->cfg->kind, TRAIT_LEASES) ? "would be a dead letter: %s" :
 		    "would be a failure, not tried again: %s", reason_name(low.reason));
 		break;
+	case VERDICT_DROP:
 	case VERDICT_RETURN:
 	case VERDICT_STALE:
 		buf_puts(b, "would be returned without an attempt");

@@ -64,6 +64,8 @@ const struct opt_def opt_table[OPT_MAX] = {
 	    "time until a lock whose holder died is free (30s)" },
 	[OPT_FORCE] = { "force", 0, NULL, "do it even if it is in use or not empty" },
 	[OPT_END] = { "end", 0, NULL, "end it: the daemon takes messages again" },
+	[OPT_LETTER] = { "dead", 0, NULL, "make them dead letters, reason cancelled" },
+	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL",
 	    "print the completion script for bash or zsh" },
 };
@@ -141,6 +143,12 @@ const struct verb verb_table[] = {
 	    "Select them by ID, with --match, or with --all, which asks first.",
 	    OPT(ALL) | OPT(MATCH) | OPT(WHY), 1, -1,
 	    VERB_JSON | VERB_KEEPING | VERB_ASKS_ALL | VERB_SELECTS, bury_run, 0 },
+	{ "cancel", "QUEUE ID...", "end messages, wherever they are",
+	    "A message that waits, is delayed, or waits for a retry is deleted. The handler of\n"
+	    "one in flight gets SIGTERM, and SIGKILL after kill_grace. It asks nothing. ID is a\n"
+	    "message's id, which means all messages that have it, or a tag.",
+	    OPT(LETTER) | OPT(SCAN) | OPT(DRY_RUN), 2, -1,
+	    VERB_JSON | VERB_KEEPING | VERB_LINES, cancel_run, 0 },
 	{ "purge", "QUEUE", "delete the messages in parts of a queue",
 	    "Messages in flight stay.",
 	    OPT(WAITING) | OPT(RETRY) | OPT(DELAYED) | OPT(DEAD), 1, 1,

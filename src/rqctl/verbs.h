@@ -15,7 +15,7 @@ struct ctl;
 typedef void verb_fn(struct ctl *);
 
 /*
- * Two options may share a name (pause --reason, dead --reason; pause --wait, lock --wait):
+ * Two options may share a name (pause --reason, dead --reason; purge --dead, cancel --dead):
  * a verb takes only one of them.
  */
 enum opt {
@@ -30,6 +30,7 @@ enum opt {
 	OPT_WAITING, OPT_RETRY, OPT_DELAYED, OPT_DEAD,
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_END,
+	OPT_LETTER, OPT_SCAN,
 	OPT_COMPLETION,
 	OPT_MAX
 };
@@ -104,7 +105,7 @@ verb_fn	bury_run, check_run, daemons_run, dead_drop, dead_export, dead_import, d
 	dead_retry, dead_show, delayed_cancel, delayed_list, delayed_now, forget_run, help_run,
 	lock_run, locks_run, pause_resume, pause_run, peek_run, ping_run, probe_run, purge_run,
 	push_run, queues_run, quiet_run, retry_list, retry_now, running_run, schedules_push,
-	schedules_run, show_run, status_run, try_run, unlock_run;
+	cancel_run, schedules_run, show_run, status_run, try_run, unlock_run;
 
 void	help_print(const struct verb *);	/* NULL: all verbs */
 /* push: text to ctl.target; NULL: standard input. */

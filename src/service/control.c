@@ -4,6 +4,8 @@
  *	quiet
  *	end_quiet
  *	probe KEY
+ *	renew KEY
+ *	beat
  */
 #include "service/control.h"
 
@@ -16,6 +18,7 @@
 #include "redis/reply.h"
 
 #define PROBE	"probe "
+#define RENEW	"renew "
 
 struct control {
 	struct conn			*conn;
@@ -38,7 +41,11 @@ control_heard(const char *channel UNUSED, size_t channel_len UNUSED,
 	else if (strcmp(text, "end_quiet") == 0)
 		c->events->quiet(false, c->arg);
 	else if (strncmp(text, PROBE, strlen(PROBE)) == 0)
-		c->events->probe(text + strlen(PROBE), c->arg);
+		c->events->queue(text + strlen(PROBE), consumer_probe_now, c->arg);
+	else if (strncmp(text, RENEW, strlen(RENEW)) == 0)
+		c->events->queue(text + strlen(RENEW), consumer_renew, c->arg);
+	else if (strcmp(text, "beat") == 0)
+		c->events->beat(c->arg);
 }
 
 static void

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "engine/consumer.h"
 #include "loop/loop.h"
 #include "redis/redis_options.h"
 
@@ -19,8 +20,12 @@ struct control;
 
 struct control_events {
 	void	(*quiet)(bool, void *);	/* take no new messages, or take them again */
-	/* Probe the suspended queue with this key now. */
-	void	(*probe)(const char *key, void *);
+	/*
+	 * Call it for the queues with this key: consumer_probe_now(), or, where a message was
+	 * cancelled, consumer_renew(): the renewal tells which one.
+	 */
+	void	(*queue)(const char *key, void (*)(struct consumer *), void *);
+	void	(*beat)(void *);	/* rqctl wants a fresh heartbeat */
 };
 
 /* The options are borrowed. */

@@ -570,15 +570,16 @@ server_on_quiet(bool quiet, void *arg)
 		server_quiet(s, quiet);
 }
 
+/* Two consumers have one key while a reload drains one of them. */
 static void
-server_on_probe(const char *key, void *arg)
+server_on_hint(const char *key, void (*fn)(struct consumer *), void *arg)
 {
 	struct server *s = arg;
 	size_t i;
 
 	for (i = 0; i < s->nconsumers; i++)
 		if (strcmp(consumer_config(s->consumers[i])->key, key) == 0)
-			consumer_probe_now(s->consumers[i]);
+			fn(s->consumers[i]);
 }
 
 /* -- signals ---------------------------------------------------------------- */
@@ -664,7 +665,7 @@ server_start(struct server *s)
 {
 	static const struct conn_events events = { server_conn_up, server_conn_down };
 	static const struct control_events control = {
-		server_on_quiet, server_on_probe
+		server_on_quiet, server_on_hint, server_news_soon
 	};
 	struct config *config = s->config;
 	size_t i;

@@ -308,6 +308,12 @@ on_lost(struct message *m, void *arg UNUSED)
 }
 
 static void
+on_cancelled(struct message *m, void *arg UNUSED)
+{
+	CHECK(m->cancel != CANCEL_NONE);
+}
+
+static void
 on_settled(struct message *m, const struct verdict *v UNUSED, const struct result *r UNUSED,
     enum settled how UNUSED, void *arg UNUSED)
 {
@@ -344,7 +350,7 @@ on_closed(void *arg UNUSED)
 
 static const struct queue_events events = {
 	.ready = on_ready, .deliver = on_deliver, .fetched = on_fetched, .lost = on_lost,
-	.settled = on_settled, .ticked = on_ticked, .paused = on_paused,
+	.cancelled = on_cancelled, .settled = on_settled, .ticked = on_ticked, .paused = on_paused,
 	.listening = on_listening, .closed = on_closed,
 };
 

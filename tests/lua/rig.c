@@ -164,11 +164,15 @@ static void
 rig_take(const redisReply *reply, size_t i, struct popped *p)
 {
 	const redisReply *body = reply->element[i + 5];
+	const char *token;
 
 	p->tag = xmemdup(reply->element[i]->str, reply->element[i]->len + 1);
 	p->taglen = reply->element[i]->len;
 	p->idlen = (size_t)reply->element[i + 1]->integer;
-	p->token = xstrdup(reply->element[i + 2]->str);
+	token = reply->element[i + 2]->str;
+	p->mark = strncmp(token, "!drop:", 6) == 0 ? "drop" :
+	    strncmp(token, "!dead:", 6) == 0 ? "dead" : NULL;
+	p->token = xstrdup(p->mark != NULL ? token + 6 : token);
 	p->attempts = reply->element[i + 3]->integer;
 	p->crashes = reply->element[i + 4]->integer;
 	p->payload = NULL;
@@ -347,6 +351,26 @@ rig_renew(struct rig *r, const struct popped *p)
 	answer = (int)reply->element[1]->integer;
 	freeReplyObject(reply);
 	return answer;
+}
+
+const char *
+rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
+{
+	static char state[16];
+	struct words w = { 0 };
+	redisReply *reply;
+
+	words_add(&w, mode);
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "cancelled by me");
+	words_mem(&w, tag, taglen);
+	if ((reply = rig_script(r, "cancel", "BCRDX", &w)) == NULL)
+		return NULL;
+	assert_int_equal(reply->elements, 3);
+	snprintf(state, sizeof(state), "%s", reply->element[0]->str);
+	freeReplyObject(reply);
+	return state;
 }
 
 int

@@ -39,7 +39,8 @@ struct popped {
 	char		*tag;
 	size_t		 taglen;
 	size_t		 idlen;
-	char		*token;
+	char		*token;		/* without its mark */
+	const char	*mark;		/* "drop" or "dead" where it was cancelled; NULL */
 	long long	 attempts;
 	long long	 crashes;
 	char		*payload;	/* NULL: too large */
@@ -76,6 +77,8 @@ redisReply *rig_settle_script(struct rig *, struct words *);
 /* One result; the answer is valid until the next call; NULL on an error. */
 const char *rig_settle(struct rig *, const char *op, const struct popped *, const char *arg);
 int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */
+/* Of one tag; its state, valid until the next call; NULL on an error. */
+const char *rig_cancel(struct rig *, const char *mode, const char *tag, size_t taglen);
 
 struct ticked {
 	long long more, requeued, promoted, dropped, waiting, rank;

@@ -329,6 +329,76 @@ forgets(void)
 }
 
 static void
+cancels(void)
+{
+	(void)rig_cancel(&rig, "drop", had[0].tag, had[0].taglen);
+}
+
+static void
+cancels_dead(void)
+{
+	(void)rig_cancel(&rig, "dead", had[0].tag, had[0].taglen);
+}
+
+static void
+cancelled(void)
+{
+	int i;
+
+	in_hand();
+	for (i = 0; i < nhad; i++)
+		assert_string_equal(rig_cancel(&rig, "dead", had[i].tag, had[i].taglen), "running");
+}
+
+static void
+cancelled_moved(void)
+{
+	int i;
+
+	moved();
+	for (i = 0; i < nhad; i++)
+		assert_string_equal(rig_cancel(&rig, "dead", had[i].tag, had[i].taglen), "expired");
+}
+
+static void
+cancels_delayed(void)
+{
+	struct words w = { 0 };
+	redisReply *r;
+
+	words_add(&w, "zset");
+	words_add(&w, "dead");
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "e");
+	words_add(&w, "10");
+	words_add(&w, "id");
+	words_add(&w, "later");
+	if ((r = rig_script(&rig, "cancel_waiting", "LX", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
+cancels_waiting(void)
+{
+	struct words w = { 0 };
+	redisReply *r;
+
+	if (rig.consumer != NULL)
+		return;
+	words_add(&w, "list");
+	words_add(&w, "dead");
+	words_add(&w, "0");
+	words_add(&w, "h");
+	words_add(&w, "e");
+	words_add(&w, "10");
+	words_add(&w, "id");
+	words_add(&w, "no id");
+	if ((r = rig_script(&rig, "cancel_waiting", "QX", &w)) != NULL)
+		freeReplyObject(r);
+}
+
+static void
 in_dead(void)
 {
 	in_hand();
@@ -398,6 +468,15 @@ static const struct path {
 	{ "push", in_list, pushes, false },
 	{ "bury", in_retry, buries, false },
 	{ "drop_retries", in_retry, forgets, true },
+	{ "cancel", in_hand, cancels, false },
+	{ "cancel of a retry", in_retry, cancels, true },
+	{ "cancel to a letter", in_retry, cancels_dead, false },
+	{ "cancel of delayed", delayed, cancels_delayed, false },
+	{ "cancel in the list", in_list, cancels_waiting, false },
+	{ "retry of cancelled ones", cancelled, retries, false },
+	{ "return of cancelled, expired ones", cancelled_moved, returns, false },
+	{ "pop of cancelled ones", cancelled_moved, pops, false },
+	{ "renew of cancelled ones", cancelled, renews, false },
 	{ "dead retry", in_dead, revives, false },
 	{ "rescue", in_hand, rescues, false },
 	{ "rescue of a letter", in_hand, rescues_dead, false },
@@ -444,7 +523,7 @@ one_letter_each(const struct path *p, const char *fault)
 {
 	long long letters;
 
-	if (p->run != deads && p->run != buries)
+	if (p->run != deads && p->run != buries && p->run != cancels_dead)
 		return;
 	letters = rig_int(&rig, "XLEN %s", rig_key(&rig, KEY_DEAD));
 	if (letters > nhad)
@@ -523,7 +602,7 @@ end(void)
 
 static const char *const commands[] = {
 	"exists", "getrange", "hdel", "hexists", "hget", "hincrby", "hlen", "hmget",
-	"hscan", "hset", "hstrlen", "lindex", "llen", "lpush", "lrange", "ltrim",
+	"hscan", "hset", "hstrlen", "lindex", "llen", "lpos", "lpush", "lrange", "lrem", "ltrim",
 	"pttl", "time", "xadd", "zadd", "zcard", "zcount", "zmscore", "zrange",
 	"zrangebyscore", "zrem", "zremrangebyrank", "zscore",
 	"xack", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",

@@ -31,6 +31,7 @@ struct tag {
 	bool		 retry;		/* in QRETRY */
 	bool		 due;		/* retry: now */
 	bool		 expired;	/* in QBACKUP, and its time is over */
+	const char	*mark;		/* it was cancelled: "drop" or "dead"; NULL */
 };
 
 static struct tag	tags[TAGS_MAX];
@@ -203,6 +204,7 @@ took(const struct popped *p)
 	}
 	i = t->payload;
 	model_set_token(t, p->token);
+	assert_string_equal(p->mark != NULL ? p->mark : "", t->mark != NULL ? t->mark : "");
 	t->expired = false;
 	assert_int_equal(p->len, payloads[i].len);
 	assert_memory_equal(p->payload, payloads[i].text, p->len);
@@ -298,11 +300,24 @@ static const char *
 expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
 {
 	struct tag *t = model_find(p->tag, p->taglen);
+	bool drop;
 
 	if (t == NULL)
 		return "gone";
 	if (strcmp(t->token, p->token) != 0 || op == 4)
 		return "held";
+	if (t->mark != NULL && op != 0 && op != 3) {
+		if (strcmp(t->mark, "dead") == 0 && deferred) {
+			t->retry = true;
+			t->expired = t->due = false;
+			model_set_token(t, "-");
+			return "deferred";
+		}
+		drop = strcmp(t->mark, "drop") == 0;
+		(drop ? acked : dead)[t->payload]++;
+		model_drop(t);
+		return drop ? "cancelled" : "cancelled dead";
+	}
 	if (op == 0 || (op == 3 && !deferred)) {
 		(op == 0 ? acked : dead)[t->payload]++;
 		model_drop(t);
@@ -410,12 +425,40 @@ step_renew(void)
 		want = -3;
 	else if (strcmp(t->token, p->token) != 0)
 		want = 0;
+	else if (t->mark != NULL)
+		want = strcmp(t->mark, "drop") == 0 ? 3 : 4;
 	else
 		want = t->retry ? 2 : 1;
 	assert_int_equal(rig_renew(&rig, p), want);
 	assert_int_equal(rig_renew(&rig, p), want == 2 ? 1 : want);
 	if (want > 0)
 		t->retry = t->due = t->expired = false;
+}
+
+/* Of any tag, or of one that is gone; twice. */
+static void
+step_cancel(void)
+{
+	const char *mode = unit_below(3) == 0 ? "dead" : "drop";
+	struct tag *t = ntags > 0 ? &tags[unit_below(ntags)] : NULL;
+	const char *want;
+
+	if (t == NULL || unit_below(20) == 0) {
+		assert_string_equal(rig_cancel(&rig, mode, "nothing", 7), "unknown");
+		return;
+	}
+	assert_string_equal(rig_cancel(&rig, "look", t->tag, t->len), !t->retry ? "running" :
+	    strcmp(t->token, "-") == 0 ? "waiting" : "expired");
+	want = !t->retry ? "running" : strcmp(t->token, "-") == 0 ? "waiting" : "expired";
+	assert_string_equal(rig_cancel(&rig, mode, t->tag, t->len), want);
+	assert_string_equal(rig_cancel(&rig, mode, t->tag, t->len),
+	    strcmp(want, "waiting") == 0 ? "unknown" : want);
+	if (strcmp(want, "waiting") != 0) {
+		t->mark = mode;
+		return;
+	}
+	(strcmp(mode, "dead") == 0 ? dead : acked)[t->payload]++;
+	model_drop(t);
 }
 
 /* Time passes: leases end, retries fall due. */
@@ -533,7 +576,7 @@ TEST(test_alone)
 	static void (*const steps[])(void) = {
 		step_push, step_push, step_push, step_push, step_push_later, step_delay,
 		step_pop, step_pop, step_pop, step_settle, step_settle, step_settle,
-		step_renew, step_renew, step_time, step_tick, step_rescue,
+		step_renew, step_renew, step_time, step_tick, step_rescue, step_cancel,
 	};
 	struct popped p[100];
 	int i, n, rounds = 0;

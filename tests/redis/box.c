@@ -87,6 +87,15 @@ box_lost(struct message *m, void *arg)
 }
 
 static void
+box_cancelled(struct message *m, void *arg)
+{
+	struct box *b = arg;
+
+	assert_true(m->cancel != CANCEL_NONE);
+	b->cancels++;
+}
+
+static void
 box_settled(struct message *m, const struct verdict *v, const struct result *r,
     enum settled how, void *arg)
 {
@@ -94,7 +103,7 @@ box_settled(struct message *m, const struct verdict *v, const struct result *r,
 	static const enum stat of[] = {
 		[VERDICT_ACK] = STAT_ACKED, [VERDICT_RETRY] = STAT_RETRIED,
 		[VERDICT_DEAD] = STAT_DEAD, [VERDICT_RETURN] = STAT_RETURNED,
-		[VERDICT_STALE] = STAT_STALE,
+		[VERDICT_STALE] = STAT_STALE, [VERDICT_DROP] = STAT_CANCELLED,
 	};
 
 	(void)r;
@@ -156,7 +165,7 @@ box_closed(void *arg)
 
 static const struct queue_events box_events = {
 	.ready = box_ready, .deliver = box_deliver, .fetched = box_fetched,
-	.lost = box_lost, .settled = box_settled, .ticked = box_ticked,
+	.lost = box_lost, .cancelled = box_cancelled, .settled = box_settled, .ticked = box_ticked,
 	.paused = box_paused, .listening = box_listening,
 	.closed = box_closed,
 };

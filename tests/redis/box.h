@@ -52,7 +52,7 @@ struct box {
 
 	/* What was told: */
 	unsigned	 ups, watching;
-	unsigned	 readies, fetches, delivered, losts, closes;
+	unsigned	 readies, fetches, delivered, losts, cancels, closes;
 	unsigned	 fetched[FETCH_ERROR + 1];	/* by status */
 	unsigned	 settled[SETTLED_GAVE_UP + 1];
 	unsigned	 ticks, requeued, promoted, dropped, warnings;

@@ -210,6 +210,106 @@ FIXTURE_TEST(test_fleet)
 	}
 }
 
+/* As rqctl cancel does it. */
+static void
+cancel(const struct message *m, const char *mode)
+{
+	char value[256];
+
+	snprintf(value, sizeof(value), "0 0 !%s:%s %.6f %zu", mode, m->token,
+	    (double)clock_wall() / (double)SEC, strlen(m->id));
+	server_int(&server, "HSET ordersDELIVERY %s %s", m->tag, value);
+}
+
+static enum verdict_op	last_op;
+
+static void
+note_op(struct box *b, const struct message *m, enum verdict_op op, enum settled how)
+{
+	(void)b;
+	(void)m;
+	(void)how;
+	last_op = op;
+}
+
+/* A hint brings the mark at once; the message keeps its lease until its handler is gone. */
+FIXTURE_TEST(test_cancelled)
+{
+	usec_t start;
+	int k;
+
+	box.on_settled = note_op;
+	box.cfg->lease = 3 * SEC;
+	box_start(&box, 1);
+	for (k = 0; k < 2; k++) {
+		push("{\"id\":1}");
+		box_set_slots(&box, 1);
+		WAIT(&box, box.n == 1);
+		box_set_slots(&box, 0);
+		cancel(box.msgs[0], k == 0 ? "drop" : "dead");
+		start = clock_mono();
+		if (k == 0)
+			queue_renew(box.queue);
+		WAIT(&box, box.cancels == (unsigned)k + 1);
+		assert_true(clock_mono() - start < (k == 0 ? 500 * MSEC : 2 * SEC));
+		box_turn(&box, 1200 * MSEC);
+		assert_int_equal(box.cancels, k + 1);
+		assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
+		if (k == 0)
+			finish(&box, 0, VERDICT_DROP, false, 0, SETTLED_OK);
+		else
+			finish(&box, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
+		assert_int_equal(last_op, k == 0 ? VERDICT_DROP : VERDICT_DEAD);
+		assert_int_equal(server_int(&server, "XLEN ordersDEAD"), k);
+		assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY"), 0);
+	}
+}
+
+/* Cancelled while Redis is away from its owner: an ack wins, and a retry is none. */
+FIXTURE_TEST(test_cancelled_kept)
+{
+	static const enum verdict_op ops[] = { VERDICT_ACK, VERDICT_RETRY, VERDICT_DROP };
+	size_t i;
+
+	box.on_settled = note_op;
+	box_start(&box, 1);
+	for (i = 0; i < ARRAY_LEN(ops); i++) {
+		push("{\"id\":1}");
+		box_set_slots(&box, 1);
+		WAIT(&box, box.n == 1);
+		box_set_slots(&box, 0);
+		cancel(box.msgs[0], "drop");
+		box_deafen(&box);
+		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY, HOUR);
+		while (server_int(&server, "ZCARD ordersBACKUP") > 0)
+			loop_turn(box.loop, 10 * MSEC);
+		box_cut(&box, &server);
+		WAIT(&box, total_settled(&box) == i + 1);
+		assert_int_equal(box.last_settled, SETTLED_OK);
+		assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY"), 0);
+	}
+}
+
+/* Its owner died: whoever pops it next is told so, and settles it unrun. */
+FIXTURE_TEST(test_cancelled_expired)
+{
+	struct box *other = xcalloc(1, sizeof(*other));
+
+	two_boxes(other, 1, 600 * MSEC);
+	cancel(box.msgs[0], "dead");
+	queue_tick(other->queue);
+	WAIT(other, other->n == 1);
+	assert_int_equal(other->msgs[0]->cancel, CANCEL_DEAD);
+	assert_int_equal(other->msgs[0]->token[0] == '!', 0);
+	WAIT(&box, box.losts == 1);
+	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
+	finish(other, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
+	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
+	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	box_done(other);
+	free(other);
+}
+
 int
 main(void)
 {

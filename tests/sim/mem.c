@@ -302,6 +302,7 @@ mem_apply(struct mem_entry *e, const struct verdict *v)
 	e->attempts += v->failed;
 	switch (v->op) {
 	case VERDICT_ACK:
+	case VERDICT_DROP:
 		e->state = MEM_ACKED;
 		break;
 	case VERDICT_RETRY:

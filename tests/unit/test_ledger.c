@@ -194,6 +194,44 @@ FIXTURE_TEST(test_when_empty)
 	assert_int_equal(renewals, 1);
 }
 
+static unsigned hinted;
+
+static void
+renew_hinted(void *arg)
+{
+	(void)arg;
+	hinted++;
+	assert_true(ledger_begin_renewal(ledger, true));
+}
+
+/* The first hint renews at once, and again for what was on its way; many renew rarely. */
+FIXTURE_TEST(test_hints)
+{
+	unsigned i;
+
+	ledger_free(ledger);
+	ledger = ledger_new(loop, LEASE, renew_hinted, NULL);
+	hinted = 0;
+	ledger_renew_hint(ledger);
+	loop_run_for(loop, HOUR);
+	assert_int_equal(hinted, 0);
+	(void)add("c.1");
+	ledger_renew_hint(ledger);
+	loop_run_for(loop, 0);
+	assert_int_equal(hinted, 1);
+	loop_run_for(loop, 399 * MSEC);
+	assert_int_equal(hinted, 1);
+	loop_run_for(loop, MSEC);
+	assert_int_equal(hinted, 2);
+	loop_run_for(loop, 7 * SEC);
+	assert_int_equal(hinted, 2);
+	for (i = 0; i < 10000; i++) {
+		ledger_renew_hint(ledger);
+		loop_run_for(loop, 100);
+	}
+	assert_in_range(hinted, 10, 13);
+}
+
 FIXTURE_TEST(test_what)
 {
 	struct delivery *d;
@@ -246,7 +284,12 @@ FIXTURE_TEST(test_answers)
 		{ DELIVERY_FOUND, -1, LEASE_SEEN, DELIVERY_KEPT, VERDICT_RETURN },
 		{ DELIVERY_FOUND, -2, LEASE_SEEN, DELIVERY_KEPT, VERDICT_STALE },
 		{ DELIVERY_FOUND, -4, LEASE_UNCLEAR, DELIVERY_FOUND, 0 },
+		{ DELIVERY_LOADING, 3, LEASE_SEEN, DELIVERY_LOADING, 0 },
+		{ DELIVERY_FOUND, 4, LEASE_SEEN, DELIVERY_FOUND, 0 },
 		{ DELIVERY_IN_HAND, 1, LEASE_SEEN, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, 3, LEASE_CANCELLED, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_IN_HAND, 4, LEASE_CANCELLED, DELIVERY_IN_HAND, 0 },
+		{ DELIVERY_KEPT, 3, LEASE_SEEN, DELIVERY_KEPT, VERDICT_ACK },
 		{ DELIVERY_IN_HAND, 0, LEASE_LOST, DELIVERY_IN_HAND, 0 },
 		{ DELIVERY_IN_HAND, -1, LEASE_SEEN, DELIVERY_IN_HAND, 0 },
 		{ DELIVERY_IN_HAND, -2, LEASE_LOST, DELIVERY_IN_HAND, 0 },
@@ -265,6 +308,8 @@ FIXTURE_TEST(test_answers)
 		assert_int_equal(d->state, rows[i].after);
 		assert_int_equal(d->verdict.op, rows[i].op);
 		assert_int_equal(d->taken, rows[i].answer == -2);
+		if (d->state != DELIVERY_KEPT && rows[i].answer > 2)
+			assert_int_equal(d->msg->cancel, rows[i].answer == 3 ? CANCEL_DROP : CANCEL_DEAD);
 		/* Of several renewals on their way only the first loses it. */
 		if (rows[i].lease == LEASE_LOST)
 			assert_int_equal(ledger_renewed(ledger, d, 0, 0), LEASE_SEEN);

@@ -188,6 +188,31 @@ static const struct row suspended_rows[] = {
 	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, MINUTE, NO) },
 };
 
+/* What a cancelled message becomes, however its handler ended; and before it is run. */
+TEST(test_cancelled)
+{
+	static const struct result results[] = {
+		STOPPED(STOP_CANCEL, 0), STOPPED(STOP_CANCEL, 65), KILLED(STOP_CANCEL),
+		{ .end = END_NOT_STARTED, .error = ENOENT, .stop = STOP_CANCEL },
+	};
+	static const struct verdict drop = { .op = VERDICT_DROP, .reason = REASON_CANCELLED };
+	static const struct verdict dead = { .op = VERDICT_DEAD, .reason = REASON_CANCELLED };
+	struct message m = { .cfg = &queue, .attempts = 99, .crashes = 99 };
+	struct verdict v;
+	size_t i;
+
+	for (i = 0; i < 2 * ARRAY_LEN(results); i++) {
+		m.cancel = i % 2 == 0 ? CANCEL_DROP : CANCEL_DEAD;
+		v = outcome_decide(&m, &results[i / 2], i % 3 == 0, 1);
+		assert_verdict(&v, i % 2 == 0 ? &drop : &dead);
+		assert_true(outcome_refuse(&m, &v));
+		assert_verdict(&v, i % 2 == 0 ? &drop : &dead);
+	}
+	/* What ended before the signal counts. */
+	v = outcome_decide(&m, &(struct result){ .end = END_EXIT }, false, 1);
+	assert_int_equal(v.op, VERDICT_ACK);
+}
+
 TEST(test_suspended)
 {
 	struct queue_config list = { .kind = KIND_LIST, .max_attempts = 3 };

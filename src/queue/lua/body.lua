@@ -5,6 +5,8 @@
 -- Returns the payload; nil where the delivery has another token, or no payload
 -- Effect  None: reads only.
 -- Again   Reads again.
+--@ include mark
 local value = redis.call('HGET', KEYS[2], ARGV[1])
-if string.match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)') ~= ARGV[2] then return false end
+local token = unmark(string.match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)'))
+if token ~= ARGV[2] then return false end
 return redis.call('HGET', KEYS[1], ARGV[1])

@@ -20,7 +20,7 @@ if not call('ZSCORE', R, tag) then return 'unknown' end
 local body = call('HGET', C, tag)
 local attempts, token, idlen = string.match(string.sub(value or '', 1, 300), '^(%d+) %d+ (%S+) %S+ (%d+)$')
 if not body then return 'unknown' end
-if (token or '-') ~= '-' then return 'held' end
+if not string.find(token or '-', '%-$') then return 'held' end
 -- Remove nothing, are not refused at maxmemory, and tell now whether the message may be
 -- removed.
 local t = call('TIME')

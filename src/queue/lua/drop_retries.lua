@@ -17,7 +17,7 @@ call('HDEL', C, '\0' .. t[1] .. t[2])
 local n = 0
 for _, tag in ipairs(ARGV) do
   local token = string.match(string.sub(call('HGET', D, tag) or '', 1, 300), '^%d+ %d+ (%S+)')
-  if call('ZSCORE', R, tag) and (token or '-') == '-' then
+  if call('ZSCORE', R, tag) and string.find(token or '-', '%-$') then
     call('ZREM', R, tag)
     call('HDEL', C, tag)
     call('HDEL', D, tag)

@@ -10,6 +10,7 @@
 -- that is made up: "~" and the token.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include seen
+--@ include mark
 --@ include pop_begin
 --@ include pause
 local waiting = call('LLEN', Q)

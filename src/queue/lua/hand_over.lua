@@ -22,6 +22,7 @@ local first, targets, hooks = 4, 5, {}
 -- Changes nothing, but is refused at maxmemory if it is the first command that writes.
 call('ZADD', R, 'XX', 0, '\0')
 --@ include seen
+--@ include mark
 --@ include settle_begin
 --@ include pushes
 --@ include hand_over_all

@@ -19,6 +19,7 @@ local call = redis.call
 local prefix, from, offset = ARGV[1] .. '.', ARGV[2], tonumber(ARGV[3])
 local max, page = tonumber(ARGV[4]), tonumber(ARGV[5])
 --@ include seen
+--@ include mark
 --@ include taken_by
 
 local t = call('TIME')
@@ -28,7 +29,8 @@ local p = pops_of(instance)
 local found, go_on, past = taken_by(prefix, from, offset, page)
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), go_on, past, p and p[2] == tonumber(number) and 1 or 0}
 for _, m in ipairs(found) do
-  local tag, a, c, token, l = unpack(m)
+  local tag, a, c, token, l, mark = unpack(m)
+  if mark then token = '!' .. mark .. ':' .. token end
   local size = call('HSTRLEN', C, tag)
   local body = size > max and size or call('HGET', C, tag)
   if body then

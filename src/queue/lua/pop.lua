@@ -28,6 +28,8 @@
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
 --         leaves its source last, so an error in the middle leaves a message
 --         twice, never nowhere; QBACKUP without QCONTEXT is dropped by tick.
+--         A retry that was cancelled comes with its mark before the token (see
+--         part/mark.lua), and keeps it: the caller settles it and does not run it.
 --         A retry without payload is dropped and counted.  A retry whose token
 --         is not "-" expired there: crashes + 1.
 -- Again   A second call pops other messages; what a call whose reply was
@@ -45,6 +47,7 @@
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local gsub = string.gsub
 --@ include seen
+--@ include mark
 --@ include pop_begin
 --@ include pause
 local waiting = call('LLEN', Q)

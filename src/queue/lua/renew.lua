@@ -11,7 +11,8 @@
 --         forgotten our pop; -2 our token, but in neither zset: a foreign consumer
 --         requeued or acked it (settle's "stale" clears up after it); -3 gone: the tag
 --         is nowhere, and Redis has seen our pop; -4 as 0, but Redis has forgotten
---         our pop: it may be another message.
+--         our pop: it may be another message; 3 renewed as 1 or 2, and cancelled: end
+--         the handler, then ack; 4 the same, then make a dead letter.
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
 --         QBACKUP again before it leaves QRETRY.  What a pop has taken whose reply has
 --         not come is renewed, too: of one page of QBACKUP, at most 100.  Once an hour
@@ -20,5 +21,6 @@
 local B, R, D = KEYS[1], KEYS[2], KEYS[3]
 local call, first, hooks = redis.call, 2, {}
 --@ include seen
+--@ include mark
 --@ include taken_by
 --@ include renew_all

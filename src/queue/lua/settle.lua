@@ -23,6 +23,8 @@
 --         "held lost"  as held, but Redis has forgotten our pop: perhaps another message
 --         "taken"    our token, but in neither zset: a foreign consumer
 --                    requeued or acked it; what is left of it is removed
+--         "cancelled"  instead of retry, defer or return: it was cancelled, and is
+--                    removed; "cancelled dead": it is a dead letter, reason "cancelled"
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
 --         "again"    not done: enough payload was copied in this call
 --         "error TEXT"     not known to be done; send it again
@@ -38,6 +40,7 @@ local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include letter
+--@ include mark
 --@ include seen
 --@ include settle_begin
 --@ include settle_all

@@ -20,6 +20,7 @@
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local group, consumer, message_max = ARGV[11], ARGV[12], tonumber(ARGV[13])
 --@ include seen
+--@ include mark
 --@ include pop_begin
 --@ include pause
 --@ include stream_new

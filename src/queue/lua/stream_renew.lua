@@ -15,6 +15,7 @@ local call, first, hooks = redis.call, 4, {}
 local group, consumer = ARGV[2], ARGV[3]
 call('XLEN', Q)
 --@ include seen
+--@ include mark
 --@ include taken_by
 --@ include stream_entry
 

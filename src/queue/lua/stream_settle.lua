@@ -18,6 +18,7 @@ call('XLEN', Q)
 --@ include stream_entry
 --@ include stream_leave
 --@ include letter
+--@ include mark
 --@ include seen
 --@ include settle_begin
 --@ include settle_all

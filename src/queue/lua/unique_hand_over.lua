@@ -16,6 +16,7 @@ call('ZADD', R, 'XX', 0, '\0')
 --@ include unique
 --@ include unique_leave
 --@ include seen
+--@ include mark
 --@ include settle_begin
 --@ include pushes
 --@ include hand_over_all

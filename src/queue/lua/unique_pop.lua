@@ -7,11 +7,13 @@
 --         QCONTEXT, and leaves its source last.  One that is due in Q and waits
 --         in QRETRY keeps the counts that it has there.  One that is in QBACKUP
 --         is not delivered: put off until it leaves (see part/unique.lua).
+--         One whose cancelled run waits in QRETRY is put off, too: it is another message.
 --         A score from 1e11 on is milliseconds, and is replaced when due.
 -- Again   A second call pops other messages; what a call whose reply was
 --         lost has taken, mine tells.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include seen
+--@ include mark
 --@ include pop_begin
 --@ include pause
 --@ include soonest
@@ -70,12 +72,13 @@ local function fresh(most, newest)
         break
       end
       seen_ids, bytes = seen_ids + 1, bytes + #id
-      if inb[i] then
+      local a, c, tok = match(inr[i] and sub(call('HGET', D, tag) or '', 1, 300) or '', '^(%d+) (%d+) (%S+)')
+      local bare, mark = unmark(tok or '-')
+      if inb[i] or mark then
         away[#away + 1], away[#away + 2] = put_off(scores[i]), id
       else
-        local a, c, tok = match(inr[i] and sub(call('HGET', D, tag) or '', 1, 300) or '', '^(%d+) (%d+) (%S+)')
         local attempts = math.min(tonumber(a) or 0, 999999999)
-        local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
+        local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
         if inr[i] then retried[#retried + 1] = tag end
         got = got + 1
         local token = name .. text(got)

@@ -12,6 +12,7 @@ local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
 --@ include unique
 --@ include unique_leave
 --@ include letter
+--@ include mark
 --@ include seen
 --@ include settle_begin
 --@ include settle_all

@@ -1,7 +1,7 @@
 -- pop_retries: the first write; and functions that lease due retries, which keep tag
 -- and counts.
--- Needs   pop_begin, pop_gate; hooks.retried(tags): called with tags that are in
---         QBACKUP, before they leave QRETRY; hooks.prove(due): does nothing with each
+-- Needs   pop_begin, pop_gate, mark; hooks.retried(tags): called with tags that are in
+--         QBACKUP, before they leave QRETRY; not with cancelled ones; hooks.prove(due): does nothing with each
 --         command that follows the first write to the source, so that a missing permission
 --         strikes now; due: retries are taken, too
 -- Gives   retries(most): the longest due ones first, until got is most;
@@ -80,11 +80,13 @@ local function take(tags, values)
     else
       local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
       local attempts = math.min(tonumber(a) or 0, 999999999)
-      local crashes = math.min(tonumber(c) or 0, 999999999) + ((tok or '-') ~= '-' and 1 or 0)
+      local bare, mark = unmark(tok or '-')
+      local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
       local idlen = math.min(tonumber(l) or #tag, #tag)
-      got, bytes, back[#back + 1] = got + 1, bytes + size, tag
+      got, bytes = got + 1, bytes + size
+      if not mark then back[#back + 1] = tag end
       if #tag > 300 then bytes = bytes + #tag end
-      local token = name .. text(got)
+      local token = (mark and '!' .. mark .. ':' or '') .. name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
       give(tag, idlen, token, attempts, crashes, body)
@@ -95,7 +97,7 @@ local function take(tags, values)
     sign(hset)
     call('HSET', D, unpack(hset))
     call('ZADD', B, unpack(zadd))
-    if hooks.retried then hooks.retried(back) end
+    if hooks.retried and #back > 0 then hooks.retried(back) end
   end
   call('ZREM', R, unpack(leave))
   if #gone > 0 then

@@ -1,5 +1,5 @@
 -- renew_all: the deliveries one after the other, and the answer.
--- Needs   call seen taken_by; B R D: QBACKUP QRETRY QDELIVERY; first: where in ARGV the
+-- Needs   call seen taken_by unmark; B R D: QBACKUP QRETRY QDELIVERY; first: where in ARGV the
 --         pops whose replies have not come begin, with their count; hooks: a table with
 --         taken(tag): called with one that is ours by its token: true where it is
 --         another consumer's by now;
@@ -50,7 +50,8 @@ for base = 1, #words, 50 do
     local held, token = inb[i], words[base + 2 * i - 1]
     local inr = not held and call('ZSCORE', R, tag)
     local answer
-    if string.match(values[i] or '', '^%d+ %d+ (%S+)') ~= token then
+    local has, mark = unmark(string.match(values[i] or '', '^%d+ %d+ (%S+)'))
+    if has ~= token then
       answer = not_ours(held or inr or values[i], token)
     elseif not (held or inr) or hooks.taken and hooks.taken(tag) then
       answer = -2
@@ -59,7 +60,7 @@ for base = 1, #words, 50 do
     else
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       if inr then back[#back + 1], inhand = tag, inhand + 1 end
-      answer = held and 1 or 2
+      answer = mark and (mark == 'drop' and 3 or 4) or held and 1 or 2
     end
     if #out <= asked then out[#out + 1] = answer end
   end

@@ -1,5 +1,5 @@
 -- settle_all: the results one after the other, and the answer.
--- Needs   letter; settle_begin, and what that needs;
+-- Needs   letter unmark; settle_begin, and what that needs;
 --         first: where in ARGV the results begin; hooks: also
 --         taken(tag): true where it is another consumer's by now;
 --         due(): a time to answer as due, nil for QRETRY's first
@@ -39,11 +39,16 @@ local function one(a)
   local value = call('HGET', D, tag)
   local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
   local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
-  if tok ~= ARGV[a + 2] then return not_ours(live or value, ARGV[a + 2]) end
+  local bare, mark = unmark(tok)
+  if bare ~= ARGV[a + 2] then return not_ours(live or value, ARGV[a + 2]) end
   if not live or hooks.taken and hooks.taken(tag) then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
   local size = call('HSTRLEN', C, tag)
-  if size == 0 and call('HEXISTS', C, tag) == 0 then forget({tag}) return 'lost' end
+  local missing = size == 0 and call('HEXISTS', C, tag) == 0
+  -- An ack and a letter of its own end the message, too; anything else would deliver it again.
+  local cancelled = mark and op ~= 'dead'
+  if cancelled and (mark == 'drop' or missing) then forget({tag}) return 'cancelled' end
+  if missing then forget({tag}) return 'lost' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
     -- They change nothing: where an ACL denies one, it must be before the first change.
@@ -53,20 +58,22 @@ local function one(a)
     retries = true
     if hooks.leave then hooks.leave({tag}) end
     call('ZREM', B, tag)
-    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' - ' .. rest)
+    local nobodys = mark and '!' .. mark .. ':-' or '-'
+    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. nobodys .. ' ' .. rest)
   end
-  if op == 'return' then later(0) return 'ok' end
-  if op == 'retry' or op == 'defer' then
+  if op == 'return' and not cancelled then later(0) return 'ok' end
+  if (op == 'retry' or op == 'defer') and not cancelled then
     attempts = attempts + (op == 'retry' and 1 or 0)
     later(tonumber(ARGV[a + 3]) or 0)
     return 'ok'
   end
   if copied > 0 and copied + size > 1048576 then return 'again' end
   copied = copied + size
-  attempts = attempts + (ARGV[a + 3] == '1' and 1 or 0)
+  attempts = attempts + (not cancelled and ARGV[a + 3] == '1' and 1 or 0)
   local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
-  local write = letter(id, call('HGET', C, tag), ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6],
-    ARGV[a + 7])
+  local body = call('HGET', C, tag)
+  local write = cancelled and letter(id, body, 'cancelled', attempts, '', '', '') or
+    letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
   if hooks.leave then hooks.leave({nobody}) end
@@ -76,7 +83,7 @@ local function one(a)
   local e = redis.pcall(unpack(write))
   if type(e) == 'table' and e.err then later(60) return deferred(e) end
   forget({tag})
-  return 'ok'
+  return cancelled and 'cancelled dead' or 'ok'
 end
 
 local a, answer, batch, others = first, 3, {answer = {}}, {}

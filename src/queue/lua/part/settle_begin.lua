@@ -1,11 +1,11 @@
 -- settle_begin: what every call with results is given, and reads first.
--- Needs   seen; B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY; call match; ARGV[3]: the
+-- Needs   seen unmark; B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY; call match; ARGV[3]: the
 --         daemon's last call, if these are its last deliveries;
 --         hooks: a table with
 --         leave(tags): called before they leave QBACKUP, for QRETRY or for good
 -- Gives   now; out: the answer so far; retries: QRETRY may have entries; nobody: a name
 --         that no zset or hash has; over, instance: what the daemon's pops have left may go;
---         text(e): an error's text; token(value) of QDELIVERY; not_ours(live, token): the
+--         text(e): an error's text; token(value) of QDELIVERY, and its mark; not_ours(live, token): the
 --         answer for another one's; forget(tags): they are done
 call('HLEN', D)
 local instance, last = match(ARGV[3], '^(.*)%.(%d+)$')
@@ -38,7 +38,7 @@ local function text(e)
 end
 
 local function token(value)
-  return match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)')
+  return unmark(match(string.sub(value or '', 1, 300), '^%d+ %d+ (%S+)'))
 end
 
 -- The token is not that of the tag; live: the tag is somewhere.

@@ -1,0 +1,56 @@
+-- cancel: ends a message that was delivered before, or that is delayed in QRETRY.
+--
+-- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
+-- ARGV    mode       "drop": it is deleted; "dead": it becomes a dead letter, reason
+--                    "cancelled"; "look": nothing is changed
+--         dead_max   letters to keep, "0": all
+--         host       for the letter
+--         error      for the letter: who did it
+--         tag
+-- Returns {state, token, mark}
+--         state "waiting": nobody had it, and it is done; "running": its owner ends
+--         the handler, then settles it; "expired": the same, or the next pop does
+--         it where the owner is gone; "foreign": another consumer has it, nothing is
+--         changed; "unknown": it is in neither zset
+--         token: of the owner, else ""; mark: "drop" or "dead" where it was cancelled
+--         before, else ""
+-- Effect  A message that has an owner gets a mark before its token (see part/mark.lua),
+--         and stays where it is until its handler has ended.  Any other one is gone at once;
+--         its letter is written before.
+-- Again   Marks it again, with the later mode.  Otherwise the second time it is unknown.
+local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call = redis.call
+local mode, dead_max, host, tag = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
+--@ include mark
+--@ include letter
+
+local value = string.sub(call('HGET', D, tag) or '', 1, 300)
+local in_backup, in_retry = call('ZSCORE', B, tag), call('ZSCORE', R, tag)
+call('HLEN', C)
+if not (in_backup or in_retry) then return {'unknown', '', ''} end
+local counts, attempts, token, rest = string.match(value, '^((%d+) %d+ )(%S+)( %S+ (%d+))$')
+local bare, mark = unmark(token)
+if in_backup and not token then return {'foreign', '', ''} end
+-- Remove nothing, are not refused at maxmemory, and tell now whether the message may be
+-- removed.
+local t = call('TIME')
+local nobody = '\0' .. t[1] .. t[2]
+if mode ~= 'look' then
+  call('HDEL', C, nobody)
+  call('HDEL', D, nobody)
+  call('ZREM', R, nobody)
+end
+if in_backup or (bare or '-') ~= '-' then
+  if mode ~= 'look' then call('HSET', D, tag, counts .. '!' .. mode .. ':' .. bare .. rest) end
+  return {in_backup and 'running' or 'expired', bare, mark or ''}
+end
+if mode == 'look' then return {'waiting', '', mark or ''} end
+local body = mode == 'dead' and call('HGET', C, tag)
+if body then
+  local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
+  call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', ARGV[4], ''), 2))
+end
+call('ZREM', R, tag)
+call('HDEL', C, tag)
+call('HDEL', D, tag)
+return {'waiting', '', mark or ''}

@@ -1,0 +1,40 @@
+-- cancel_waiting: ends a message that waits for its first delivery.
+--
+-- KEYS    Q or QDELAYED; QDEAD
+-- ARGV    what       "list" or "zset": what the first key is
+--         mode       "drop", "dead" or "look", as cancel has it
+--         dead_max host error    as cancel
+--         scan       of a list: entries that are looked at, from the next one on
+--         id         for the letter
+--         message    the whole of it
+-- Returns "ok"; "gone": it is not there, or not among these entries
+-- Effect  One entry that is this message is removed: of a list the next one.  A letter is
+--         written before.
+-- Again   Of a list it removes another entry that is equal: the caller must not send it
+--         again.
+local K, X = KEYS[1], KEYS[2]
+local call = redis.call
+local what, mode, dead_max, host = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local message = ARGV[8]
+--@ include letter
+
+local there
+if what == 'list' then
+  there = call('LPOS', K, message, 'RANK', -1, 'MAXLEN', ARGV[6])
+else
+  there = call('ZSCORE', K, message)
+end
+if not there then return 'gone' end
+if mode == 'look' then return 'ok' end
+-- Change nothing, and are not refused at maxmemory.
+if what == 'list' then call('LTRIM', K, 0, -1) else call('ZREM', K, '\0' .. message) end
+-- A stream is no list: LREM says so, or that it is not permitted.
+local e = mode == 'dead' and what == 'list' and redis.pcall('LREM', X, 1, '\0nobody')
+if type(e) == 'table' and e.err and not string.find(e.err, 'WRONGTYPE', 1, true) then
+  return redis.error_reply('LREM: ' .. e.err)
+end
+if mode == 'dead' then
+  call('XADD', unpack(letter(ARGV[7], message, 'cancelled', 0, '', ARGV[5], ''), 2))
+end
+if what == 'list' then call('LREM', K, -1, message) else call('ZREM', K, message) end
+return 'ok'

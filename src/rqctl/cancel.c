@@ -1,0 +1,425 @@
+/*
+ * rqctl cancel: ends messages wherever they are.
+ *
+ * A message moves from QDELAYED to the list, from there to a handler, and to QRETRY; rqctl
+ * looks at these places in this order, so that one that moves meanwhile is met.  Of QDELAYED
+ * and the list it looks at the entries that come next, from the last of these to the
+ * first: they move that way.
+ *
+ * A message in flight is only marked (cancel.lua).  Its daemon sees the mark when it renews the
+ * lease; a hint on its control channel makes it renew now.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/message.h"
+#include "queue/pausetext.h"
+#include "rqctl/ask.h"
+#include "rqctl/out.h"
+#include "rqctl/select.h"
+#include "rqctl/waiting.h"
+
+#define SCAN		10000		/* default of --scan */
+#define SCAN_MAX	10000000
+#define WINDOW		500		/* entries of the list that are read at once */
+
+struct canceller {
+	struct ctl	*ctl;
+	const char	*mode;		/* cancel.lua's */
+	char		*error;		/* for letters */
+	long		 scan;
+	struct select	 select;	/* the ids */
+	bool		*found;		/* for each of them */
+	int64_t		 waiting;	/* messages in the list, when it was looked at */
+	struct words	 tags;		/* were cancelled: a scan may show one twice */
+	struct words	 daemons;	/* who must be told */
+};
+
+/* -- words about one ---------------------------------------------------------------- */
+
+static bool
+is_dry(const struct canceller *j)
+{
+	return ctl_given(j->ctl, OPT_DRY_RUN);
+}
+
+/* Adds a copy, unless the list has it; false: it has. */
+static bool
+add_once(struct words *w, const char *text, size_t len)
+{
+	int i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->len[i] == len && memcmp(w->v[i], text, len) == 0)
+			return false;
+	words_own(w, xmemdup(text, len), len);
+	return true;
+}
+
+/* An id may be given twice. */
+static void
+set_found(struct canceller *j, int which)
+{
+	int i;
+
+	for (i = 0; i < j->select.nids; i++)
+		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0)
+			j->found[i] = true;
+}
+
+/* place: where it was; daemon: NULL where none has it. */
+static void
+report(const struct canceller *j, const char *name, size_t len, const char *place,
+    const char *daemon)
+{
+	bool dead = ctl_given(j->ctl, OPT_LETTER);
+	struct buf b = BUF_INIT;
+	json_t *o;
+
+	out_escape(&b, name, len);
+	o = out_set(json_object(), "queue:s tag:b place:s daemon:s dead:t dry_run:t",
+	    j->ctl->target.name, name, len, place, daemon, dead, is_dry(j));
+	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", is_dry(j) ? "would be " : "",
+	    dead ? " as a dead letter" : "", buf_str(&b), j->ctl->target.name, place,
+	    daemon != NULL ? " on " : "", daemon != NULL ? daemon : "");
+	buf_done(&b);
+}
+
+/* -- waiting and delayed -------------------------------------------------------------- */
+
+/* Which of the ids it has, or -1. */
+static int
+which_id(const struct canceller *j, const char *id)
+{
+	int i;
+
+	for (i = 0; i < j->select.nids; i++)
+		if (strcmp(j->select.ids[i], id) == 0)
+			return i;
+	return -1;
+}
+
+/* Ends one message of a key: 1, 0 where it is gone by now, -1 after an error. */
+static int
+cancel_waiting(struct canceller *j, enum key key, int which, const char *data, size_t len)
+{
+	const struct target *t = &j->ctl->target;
+	bool list = key == KEY_QUEUE && t->source == SOURCE_LIST;
+	struct words w = { .n = 0 };
+	struct redisReply *reply;
+	const char *answer;
+	int rc = -1;
+
+	ask_add(&w, "%s %s %s %s %lld %s %s %lld %s", t->keys.name[key], t->keys.name[KEY_DEAD],
+	    list ? "list" : "zset", j->mode, t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL,
+	    j->ctl->config->name, j->error, (long long)j->scan, j->select.ids[which]);
+	words_mem(&w, data, len);
+	reply = ask_script_words(j->ctl, "cancel_waiting", 2, &w);
+	if ((answer = reply_str(reply, NULL)) != NULL)
+		rc = strcmp(answer, "ok") == 0;
+	if (rc == 1) {
+		set_found(j, which);
+		report(j, j->select.ids[which], strlen(j->select.ids[which]),
+		    key == KEY_DELAYED ? "delayed" : "waiting", NULL);
+	}
+	blocking_reply_free(reply);
+	return rc;
+}
+
+/* Entries lo to hi of the list or of QDELAYED, counted from the next one. */
+static int
+cancel_window(struct canceller *j, enum key key, int64_t lo, int64_t hi)
+{
+	struct redisReply *page;
+	char id[MESSAGE_ID_MAX + 1];
+	struct waiting m;
+	size_t i, n = 1;
+	int which, rc = 0;
+
+	for (; lo < hi && n > 0 && rc != -1; lo += (int64_t)n) {
+		page = waiting_page(j->ctl, &j->ctl->target, key, "", lo, (long)(hi - lo),
+		    WAITING_CUT);
+		if (page == NULL)
+			return -1;
+		n = waiting_len(page);
+		for (i = 0; i < waiting_len(page) && rc != -1; i++) {
+			waiting_get(page, i, &m);
+			which = which_id(j, waiting_id(j->ctl->target.kind, &m, id));
+			if (which == -1 || (int64_t)m.len != m.size)
+				continue;
+			rc = cancel_waiting(j, key, which, m.data, m.len);
+			lo -= rc == 1 && !is_dry(j);	/* what follows has moved up */
+		}
+		blocking_reply_free(page);
+	}
+	return rc == -1 ? -1 : 0;
+}
+
+/* total: of the key; -1 after an error. */
+static int
+cancel_key(struct canceller *j, enum key key, int64_t total)
+{
+	int64_t lo, hi;
+
+	for (hi = total < j->scan ? total : j->scan; hi > 0; hi = lo) {
+		lo = hi > WINDOW ? hi - WINDOW : 0;
+		if (ctl_interrupted() || cancel_window(j, key, lo, hi) == -1)
+			return -1;
+	}
+	return total == -1 ? -1 : 0;
+}
+
+static int
+cancel_delayed(struct canceller *j)
+{
+	return cancel_key(j, KEY_DELAYED,
+	    ask_number(ask(j->ctl, "ZCARD %s", j->ctl->target.keys.name[KEY_DELAYED])));
+}
+
+static int
+cancel_list(struct canceller *j)
+{
+	j->waiting = ask_number(ask(j->ctl, "LLEN %s", j->ctl->target.keys.name[KEY_QUEUE]));
+	return cancel_key(j, KEY_QUEUE, j->waiting);
+}
+
+/* The ids themselves, due or not. */
+static int
+cancel_ids(struct canceller *j)
+{
+	int i;
+
+	for (i = 0; i < j->select.nids; i++)
+		if (cancel_waiting(j, KEY_QUEUE, i, j->select.ids[i],
+		    strlen(j->select.ids[i])) == -1)
+			return -1;
+	return 0;
+}
+
+/* -- deliveries ------------------------------------------------------------------------- */
+
+/* What became of a tag, as cancel.lua says. */
+static void
+tag_done(struct canceller *j, int which, const char *tag, size_t len,
+    const struct redisReply *reply)
+{
+	const char *state = reply_str_at(reply, 0), *token = reply_str_at(reply, 1);
+	char daemon[DELIVERY_INSTANCE];
+
+	if (strcmp(state, "unknown") == 0)
+		return;
+	set_found(j, which);
+	if (strcmp(state, "foreign") == 0) {
+		ctl_error(j->ctl, EX_NOTHING, "%.*s of %s cannot be cancelled: another consumer "
+		    "than rqd has it", (int)len, tag, j->ctl->target.name);
+		return;
+	}
+	delivery_instance(token, daemon);
+	report(j, tag, len, strcmp(state, "waiting") == 0 ? "retry" : state,
+	    daemon[0] != '\0' ? daemon : NULL);
+	if (daemon[0] != '\0')
+		(void)add_once(&j->daemons, daemon, strlen(daemon) + 1);
+}
+
+static int
+cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
+{
+	const struct target *t = &j->ctl->target;
+	char *const *k = t->keys.name;
+	struct redisReply *reply;
+
+	if (!add_once(&j->tags, tag, len))
+		return 0;
+	reply = ask_script(j->ctl, "cancel", 5, "%s %s %s %s %s %s %lld %s %s %.*s",
+	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], j->mode,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
+	    (int)len, tag);
+	if (reply == NULL)
+		return -1;
+	tag_done(j, which, tag, len, reply);
+	blocking_reply_free(reply);
+	return 0;
+}
+
+/* A field of QDELIVERY: whether it is a further delivery, id#..., of one of the ids. */
+static int
+cancel_field(struct canceller *j, const struct redisReply *tag, const struct redisReply *value)
+{
+	struct delivery_info d;
+	const char *text;
+	size_t len;
+	int i;
+
+	delivery_parse(reply_str(value, NULL), &d);
+	if ((text = reply_str(tag, &len)) == NULL || !d.ours || d.idlen >= len)
+		return 0;
+	for (i = 0; i < j->select.nids; i++)
+		if (strlen(j->select.ids[i]) == d.idlen &&
+		    memcmp(j->select.ids[i], text, d.idlen) == 0)
+			return cancel_tag(j, i, text, len);
+	return 0;
+}
+
+/* A pattern that the further deliveries of the ids match. */
+static char *
+further_pattern(const struct canceller *j)
+{
+	struct buf b = BUF_INIT;
+	const char *p;
+
+	if (j->select.nids > 1)
+		buf_puts(&b, "*");
+	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
+		buf_printf(&b, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
+	buf_puts(&b, "#*");
+	(void)buf_str(&b);
+	return buf_steal(&b);
+}
+
+static int
+cancel_further(struct canceller *j)
+{
+	char cursor[24] = "0", *pattern = further_pattern(j);
+	struct redisReply *reply;
+	const struct redisReply *page;
+	size_t i;
+	int rc = 0;
+
+	do {
+		reply = ask(j->ctl, "HSCAN %s %s MATCH %s COUNT 1000",
+		    j->ctl->target.keys.name[KEY_DELIVERY], cursor, pattern);
+		page = reply_at(reply, 1);
+		snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
+		for (i = 0; i + 1 < reply_len(page) && rc == 0; i += 2)
+			rc = cancel_field(j, reply_at(page, i), reply_at(page, i + 1));
+		rc = reply == NULL || ctl_interrupted() ? -1 : rc;
+		blocking_reply_free(reply);
+	} while (rc == 0 && strcmp(cursor, "0") != 0);
+	free(pattern);
+	return rc;
+}
+
+static int
+cancel_deliveries(struct canceller *j)
+{
+	int i;
+
+	for (i = 0; i < j->select.nids; i++)
+		if (cancel_tag(j, i, j->select.ids[i], strlen(j->select.ids[i])) == -1)
+			return -1;
+	return j->ctl->target.source == SOURCE_IDS ? 0 : cancel_further(j);
+}
+
+/* -- the end ------------------------------------------------------------------------------ */
+
+/* A daemon that hears nothing sees the mark at its next renewal. */
+static void
+tell_daemons(struct canceller *j)
+{
+	const char *key = j->ctl->target.keys.name[KEY_QUEUE];
+	struct redisReply *reply = NULL;
+	char *hint = xasprintf("renew %s", key);
+	int i;
+
+	for (i = 0; i < j->daemons.n && !is_dry(j); i++) {
+		if (ask_append(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
+		    hint) == -1 || (reply = ask_next(j->ctl)) == NULL)
+			break;
+		if (reply_int(reply, 0) == 0)
+			ctl_note("%s hears no hints: it ends the handler within 10 s",
+			    j->daemons.v[i]);
+		blocking_reply_free(reply);
+	}
+	free(hint);
+}
+
+/* Whether the stream has the entry, and why it cannot be cancelled. */
+static void
+entry_not_found(struct canceller *j, const char *id)
+{
+	const struct target *t = &j->ctl->target;
+	struct redisReply *reply = ask_script(j->ctl, "stream_show", 1, "%s %s %s",
+	    t->keys.name[KEY_QUEUE], keys_group(&t->keys), id);
+	const char *state = reply_str_at(reply, 0);
+
+	if (reply == NULL)
+		return;
+	if (reply_str(reply_at(reply, 1), NULL) == NULL)
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
+		    "delayed, no entry of the stream", t->name, id);
+	else if (strcmp(state, "pending") == 0)
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: the consumer %s has "
+		    "it", id, t->name, reply_str_at(reply, 2));
+	else if (strcmp(state, "done") == 0)
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s is done: it is acknowledged", id, t->name);
+	else
+		ctl_error(j->ctl, EX_NOTHING, "%s of %s cannot be cancelled: an entry of a stream "
+		    "that was never delivered stays there", id, t->name);
+	blocking_reply_free(reply);
+}
+
+static void
+not_found(struct canceller *j, const char *id)
+{
+	const struct target *t = &j->ctl->target;
+
+	if (t->source == SOURCE_STREAM)
+		entry_not_found(j, id);
+	else if (j->waiting > j->scan)
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
+		    "delayed, not among the next %ld of %lld that wait; --scan N looks at more",
+		    t->name, id, j->scan, (long long)j->waiting);
+	else
+		ctl_error(j->ctl, EX_NOTHING, "%s has no message %s: not in flight, no retry, not "
+		    "delayed, not waiting; finished messages are only in the log", t->name, id);
+}
+
+static int
+cancel_everywhere(struct canceller *j)
+{
+	enum source source = j->ctl->target.source;
+
+	if (source == SOURCE_IDS ? cancel_ids(j) == -1 : cancel_delayed(j) == -1)
+		return -1;
+	if (source == SOURCE_LIST && cancel_list(j) == -1)
+		return -1;
+	return cancel_deliveries(j);
+}
+
+static void
+run(struct canceller *j)
+{
+	int i, rc = cancel_everywhere(j);
+
+	tell_daemons(j);	/* also of what was marked before an error */
+	for (i = 0; i < j->select.nids && rc == 0; i++)
+		if (!j->found[i])
+			not_found(j, j->select.ids[i]);
+	if (ctl_interrupted() && j->ctl->status == 0)
+		j->ctl->status = EX_INTERRUPTED;
+}
+
+void
+cancel_run(struct ctl *c)
+{
+	struct canceller j = {
+		.ctl = c, .scan = SCAN,
+		.mode = ctl_given(c, OPT_DRY_RUN) ? "look" :
+		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
+	};
+	char *who;
+
+	if (ctl_count(c, OPT_SCAN, 1, SCAN_MAX, &j.scan) == -1 ||
+	    select_parse(c, &j.select) == -1)
+		return;
+	ctl_catch_signals();
+	who = pausetext_who();
+	j.error = xasprintf("cancelled by %s", who);
+	j.found = xcalloc((size_t)j.select.nids, sizeof(bool));
+	run(&j);
+	words_done(&j.tags);
+	words_done(&j.daemons);
+	free(j.found);
+	free(j.error);
+	free(who);
+}
