@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "queue/keys.h"
 #include "redis/conn.h"
@@ -24,6 +25,7 @@ struct control {
 	struct conn			*conn;
 	const struct control_events	*events;
 	void				*arg;
+	bool				 forbidden;	/* Redis has said so, and so has the log */
 };
 
 static void
@@ -49,14 +51,25 @@ control_heard(const char *channel UNUSED, size_t channel_len UNUSED,
 }
 
 static void
-control_up(const struct conn_server *server UNUSED, void *arg UNUSED)
+control_up(const struct conn_server *server UNUSED, void *arg)
 {
+	struct control *c = arg;
+
+	c->forbidden = false;
 }
 
 /* The sender of a hint sees that no daemon received it. */
 static void
-control_down(const char *cause UNUSED, void *arg UNUSED)
+control_down(const char *cause, void *arg)
 {
+	struct control *c = arg;
+
+	if (c->forbidden || strstr(cause, "NOPERM") == NULL)
+		return;
+	c->forbidden = true;
+	log_event(LOG_LV_WARN, "warning", NULL, LF_STR("error", cause),
+	    LF_STR("warning", "rqctl cannot reach this daemon: it may not subscribe to its "
+	    "control channel"));
 }
 
 struct control *

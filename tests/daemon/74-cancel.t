@@ -34,7 +34,7 @@ wait_for 10 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
 ctl() { "$RQCTL" -c "$T/one.conf" "$@"; }
 # What is left in Redis of a message's places.
 left() { echo "$(r llen "$1") $(r zcard "$1BACKUP") $(r hlen "$1CONTEXT") $(r zcard "$1RETRY") $(r xlen "$1DEAD")"; }
-began() { [ "$(grep -cx -e "$1" "$T/began" 2>/dev/null)" -ge "${2:-1}" ]; }
+began() { n=$(grep -cx -e "$1" "$T/began" 2>/dev/null); [ "${n:-0}" -ge "${2:-1}" ]; }
 
 # -- in flight -----------------------------------------------------------------------
 
