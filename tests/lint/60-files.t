@@ -55,7 +55,8 @@ dangling() {
 
 # A TEST() runs only where unit_run() does: it knows the tests of its own file.
 stranded() {
-	grep -rlE '^[A-Z_]*TEST[A-Z_]*\(' tests --include='*.c' | xargs grep -L 'unit_run(' | sed 's/$/ has tests and no unit_run()/'
+	grep -rlE '^[A-Z_]*TEST[A-Z_]*\(' tests --include='*.c' | xargs grep -LE '(unit|rig)_run\(' |
+	    sed 's/$/ has tests and no unit_run()/'
 	grep -rnE 'cmocka_(unit_test|run_group)' tests --include='*.c'
 }
 

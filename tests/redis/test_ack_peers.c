@@ -305,7 +305,8 @@ FIXTURE_TEST(test_cancelled_expired)
 	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
 	finish(other, 0, VERDICT_RETURN, false, 0, SETTLED_OK);
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
-	assert_int_equal(server_int(&server, "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	assert_int_equal(server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
 	box_done(other);
 	free(other);
 }

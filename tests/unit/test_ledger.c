@@ -309,7 +309,8 @@ FIXTURE_TEST(test_answers)
 		assert_int_equal(d->verdict.op, rows[i].op);
 		assert_int_equal(d->taken, rows[i].answer == -2);
 		if (d->state != DELIVERY_KEPT && rows[i].answer > 2)
-			assert_int_equal(d->msg->cancel, rows[i].answer == 3 ? CANCEL_DROP : CANCEL_DEAD);
+			assert_int_equal(d->msg->cancel,
+			    rows[i].answer == 3 ? CANCEL_DROP : CANCEL_DEAD);
 		/* Of several renewals on their way only the first loses it. */
 		if (rows[i].lease == LEASE_LOST)
 			assert_int_equal(ledger_renewed(ledger, d, 0, 0), LEASE_SEEN);
