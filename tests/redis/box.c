@@ -269,6 +269,43 @@ box_start(struct box *b, unsigned slots)
 }
 
 void
+box_take(struct box *b, unsigned slots)
+{
+	box_start(b, slots);
+	WAIT(b, b->n == slots);
+}
+
+void
+box_ack_until(struct box *b, unsigned delivered)
+{
+	while (b->n > 0 || b->delivered < delivered) {
+		if (b->n > 0)
+			box_settle(b, 0, VERDICT_ACK, false, 0);
+		else
+			loop_turn(b->loop, SEC);
+	}
+}
+
+void
+box_drain(struct box *const *fleet, unsigned n, void (*each)(void))
+{
+	usec_t end = clock_mono() + BOX_WAIT;
+	unsigned i;
+
+	while (left_over() || server_int(&server, "EXISTS orders") > 0) {
+		assert_true(clock_mono() < end);
+		for (i = 0; i < n; i++) {
+			while (fleet[i]->n > 0)
+				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
+			queue_tick(fleet[i]->queue);
+			box_turn(fleet[i], 10 * MSEC);
+		}
+		if (each != NULL)
+			each();
+	}
+}
+
+void
 box_set_slots(struct box *b, unsigned slots)
 {
 	b->slots = slots;

@@ -70,6 +70,8 @@ struct box {
 
 void	box_init(struct box *, const struct server *, const char *name);
 void	box_start(struct box *, unsigned slots);	/* and waits until it is up and watches */
+void	box_take(struct box *, unsigned slots);		/* and waits for as many messages */
+void	box_ack_until(struct box *, unsigned delivered);
 void	box_set_slots(struct box *, unsigned);
 void	box_free_queue(struct box *);
 void	box_done(struct box *);
@@ -77,6 +79,8 @@ void	box_done(struct box *);
 /* Ends the delivery with index i. */
 void	box_settle(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay);
 void	box_turn(struct box *, usec_t);		/* for this long */
+/* Acks whatever these are given, until nothing is left; calls each() between turns. */
+void	box_drain(struct box *const *, unsigned n, void (*each)(void));
 
 /*
  * Nothing that Redis answers from now on arrives; box_cut() then closes the

@@ -65,6 +65,21 @@ harness_done(struct harness *h)
 }
 
 void
+harness_start(struct harness *h, struct server *s, usec_t timeout, unsigned flags)
+{
+	server_start(s, NULL);
+	harness_init(h, s->uri, timeout);
+	harness_open(h, flags);
+}
+
+void
+harness_connect(struct harness *h)
+{
+	conn_start(h->conn);
+	WAIT(h, h->ups == 1);
+}
+
+void
 call_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	struct call *c = arg;

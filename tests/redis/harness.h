@@ -57,6 +57,9 @@ struct call {
 void	harness_init(struct harness *, const char *server, usec_t timeout);
 void	harness_open(struct harness *, unsigned flags);
 void	harness_done(struct harness *);
+/* On a server of its own; and until it is up. */
+void	harness_start(struct harness *, struct server *, usec_t timeout, unsigned flags);
+void	harness_connect(struct harness *);
 
 /* The words as arrays, in place of those of conn_command() and conn_script(). */
 struct words words_of(int nkeys, int argc, const char *const *argv, const size_t *argvlen);

@@ -28,8 +28,7 @@ FIXTURE_TEST(test_outcomes)
 	usec_t began;
 
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	began = clock_mono();
 	finish(&box, 0, VERDICT_RETRY, true, 200 * MSEC, SETTLED_OK);
 	WAIT(&box, box.n == 1);
@@ -52,8 +51,7 @@ FIXTURE_TEST(test_too_large)
 {
 	box.cfg->message_max = 10;
 	push("0123456789012");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	assert_true(box.msgs[0]->too_large);
 	assert_null(box.msgs[0]->payload);
 	assert_int_equal(box.msgs[0]->len, 13);
@@ -68,8 +66,7 @@ FIXTURE_TEST(test_slots)
 
 	for (i = 0; i < 200; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", i);
-	box_start(&box, 150);
-	WAIT(&box, box.n == 150);
+	box_take(&box, 150);
 	box_turn(&box, 30 * MSEC);
 	assert_int_equal(box.n, 150);
 	for (i = 0; i < 150; i++)
@@ -132,8 +129,7 @@ FIXTURE_TEST(test_batching)
 
 	server_do(&server, "EVAL %s 1 orders",
 	    "for i = 1, 4000 do redis.call('LPUSH', KEYS[1], i) end");
-	box_start(&box, 100);
-	WAIT(&box, box.n == 100);
+	box_take(&box, 100);
 	box_set_slots(&box, 0);
 	settle_and_turn(1);		/* nobody knows yet how quick they are */
 	assert_true(backup_falls_to(99, BOX_WAIT));
@@ -349,8 +345,7 @@ FIXTURE_TEST(test_full_no_longer)
 FIXTURE_TEST(test_close)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	queue_close(box.queue);
 	push("{\"id\":2}");
 	box_turn(&box, 50 * MSEC);
@@ -369,8 +364,7 @@ FIXTURE_TEST(test_close_down)
 {
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	server_kill(&server);
 	WAIT(&box, !conn_is_ready(box.conn));
 	queue_close(box.queue);
@@ -391,8 +385,7 @@ FIXTURE_TEST(test_freed)
 	for (i = 0; i < 30; i++)
 		push("x");
 	box.cfg->lease = 100 * MSEC;
-	box_start(&box, 10);
-	WAIT(&box, box.n == 10);
+	box_take(&box, 10);
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
 	box_settle(&box, 0, VERDICT_DEAD, false, 0);
 	loop_turn(box.loop, 0);
@@ -405,8 +398,7 @@ FIXTURE_TEST(test_freed)
 FIXTURE_TEST(test_stats)
 {
 	push("x");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	box.stats.n[STAT_TIMEOUTS] = 5;
 	box_turn(&box, 120 * MSEC);
@@ -425,8 +417,7 @@ FIXTURE_TEST(test_reconfigure)
 	struct config *c = config_new();
 
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	c->redis.timeout = SEC;
 	queue_reconfigure(box.queue, c, box.cfg);
 	config_unref(c);

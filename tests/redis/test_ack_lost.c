@@ -36,12 +36,7 @@ FIXTURE_TEST(test_lost_pop)
 		assert_int_equal(box.msgs[i]->crashes, 0);
 	}
 	/* With fewer slots than messages found, the rest waits. */
-	while (box.n > 0 || box.delivered < 7) {
-		if (box.n > 0)
-			box_settle(&box, 0, VERDICT_ACK, false, 0);
-		else
-			loop_turn(box.loop, SEC);
-	}
+	box_ack_until(&box, 7);
 	WAIT(&box, box.settled[SETTLED_OK] == 7);
 	assert_int_equal(keys(), 0);
 }
@@ -133,8 +128,7 @@ FIXTURE_TEST(test_lost_settles)
 
 	for (i = 0; i < 5; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
-	box_start(&box, 5);
-	WAIT(&box, box.n == 5);
+	box_take(&box, 5);
 	box_set_slots(&box, 0);
 	box_turn(&box, 20 * MSEC);
 	box_deafen(&box);
@@ -158,8 +152,7 @@ FIXTURE_TEST(test_down)
 {
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	server_signal(&server, SIGSTOP);
 	conn_reset(box.conn, "test");
 	box_turn(&box, 20 * MSEC);
@@ -179,8 +172,7 @@ FIXTURE_TEST(test_renewed_at_once)
 	usec_t began;
 
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	before = atof(server_do(&server, "ZSCORE ordersBACKUP 1"));
 	box_turn(&box, 20 * MSEC);
 	began = clock_mono();
@@ -214,8 +206,7 @@ FIXTURE_TEST(test_lost_tick)
 FIXTURE_TEST(test_lost_deferred)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box_set_slots(&box, 0);
 	server_do(&server, "SET ordersDEAD x");
 	box_deafen(&box);
@@ -230,8 +221,7 @@ FIXTURE_TEST(test_lost_deferred)
 FIXTURE_TEST(test_lost_letter)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box_set_slots(&box, 0);
 	box_deafen(&box);
 	box_settle(&box, 0, VERDICT_DEAD, true, 0);

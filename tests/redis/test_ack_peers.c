@@ -9,8 +9,7 @@ two_boxes(struct box *other, unsigned slots, usec_t lease)
 {
 	box.cfg->lease = box.cfg->foreign_timeout = lease;
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box_init(other, &server, "b");
 	other->cfg->lease = other->cfg->foreign_timeout = lease;
 	box_start(other, slots);
@@ -76,8 +75,7 @@ FIXTURE_TEST(test_taken)
 {
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "ZREM ordersBACKUP 1");
 	push("{\"id\":1}");
 	WAIT(&box, box.losts == 1);
@@ -194,16 +192,7 @@ FIXTURE_TEST(test_fleet)
 	}
 	print_message("# %u deaths, %u acked again\n", deaths, again);
 	/* What was delivered twice is done with, too. */
-	for (next = clock_mono() + BOX_WAIT; (left_over() ||
-	    server_int(&server, "EXISTS orders") > 0) && clock_mono() < next;) {
-		for (i = 0; i < FLEET; i++) {
-			while (fleet[i]->n > 0)
-				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
-			queue_tick(fleet[i]->queue);
-			box_turn(fleet[i], 10 * MSEC);
-		}
-	}
-	assert_true(clock_mono() < next);
+	box_drain(fleet, FLEET, NULL);
 	for (i = 0; i < FLEET; i++) {
 		box_done(fleet[i]);
 		free(fleet[i]);

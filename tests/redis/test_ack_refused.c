@@ -11,8 +11,7 @@ FIXTURE_TEST(test_renewed_while_refused)
 
 	box.cfg->lease = 900 * MSEC;
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box_set_slots(&box, 0);
 	server_do(&server, "ACL SETUSER default -zrem");
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
@@ -80,8 +79,7 @@ FIXTURE_TEST(test_wrong_type_delayed)
 FIXTURE_TEST(test_wrong_type_backup)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "RENAME ordersBACKUP saved");
 	server_do(&server, "SET ordersBACKUP x");
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
@@ -99,8 +97,7 @@ FIXTURE_TEST(test_deferred)
 	server_do(&server, "SET ordersDEAD x");
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
 	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DEFERRED);
 	assert_int_equal(box.warnings, 1);
@@ -116,8 +113,7 @@ FIXTURE_TEST(test_refused_keep_slots)
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_take(&box, 4);
 	server_do(&server, "ACL SETUSER default -hdel");
 	/* One pop may leave with the first result. */
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
@@ -146,8 +142,7 @@ FIXTURE_TEST(test_refused_calls_keep_slots)
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_take(&box, 4);
 	server_do(&server, "ACL SETUSER default -zcard");
 	while (box.n > 0)
 		box_settle(&box, 0, VERDICT_ACK, false, 0);
@@ -166,8 +161,7 @@ FIXTURE_TEST(test_refused_one)
 	for (i = 0; i < 20; i++)
 		server_int(&server, "LPUSH orders {\"id\":%u}", i);
 	box.cfg->concurrency = 4;
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_take(&box, 4);
 	/* A retry needs it, neither an ack nor the pop of a new message does. */
 	server_do(&server, "ACL SETUSER default -hstrlen");
 	box_settle(&box, 0, VERDICT_RETRY, true, 0);
@@ -229,8 +223,7 @@ FIXTURE_TEST(test_pop_error_over)
 FIXTURE_TEST(test_readonly)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "REPLICAOF 127.0.0.1 1");
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
 	WAIT(&box, !conn_is_ready(box.conn));
@@ -262,8 +255,7 @@ FIXTURE_TEST(test_maxmemory)
 FIXTURE_TEST(test_noreplicas)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "CONFIG SET min-replicas-to-write 1");
 	box_settle(&box, 0, VERDICT_RETRY, true, 0);
 	WAIT(&box, box.warnings > 0);

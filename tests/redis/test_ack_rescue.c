@@ -14,8 +14,7 @@ FIXTURE_TEST(test_rescue)
 
 	for (i = 0; i < 5; i++)
 		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
-	box_start(&box, 5);
-	WAIT(&box, box.n == 5);
+	box_take(&box, 5);
 	server_kill(&server);
 	box_turn(&box, 50 * MSEC);
 	server_again(&server);
@@ -44,8 +43,7 @@ FIXTURE_TEST(test_rescue_nonsense)
 	const struct script **rescue, *saved;
 
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "FLUSHALL");
 	rescue = &((struct leased *)box.queue)->script[LEASED_RESCUE];
 	saved = *rescue;
@@ -66,8 +64,7 @@ FIXTURE_TEST(test_flushall)
 {
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	server_do(&server, "FLUSHALL");
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_RESCUED);
@@ -90,8 +87,7 @@ FIXTURE_TEST(test_renamed)
 
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	box_set_slots(&box, 0);
 	box_init(&new, &server, "a");
 	memcpy(new.instance, box.instance, sizeof(new.instance));
@@ -123,8 +119,7 @@ FIXTURE_TEST(test_usurped)
 {
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_kill(&server);
 	server_again(&server);
 	server_do(&server, "ZADD ordersBACKUP 1e10 1");
@@ -146,8 +141,7 @@ FIXTURE_TEST(test_usurped_after_flushall)
 	box.cfg->lease = 300 * MSEC;
 	push("{\"id\":1}");
 	push("{\"id\":2}");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	server_do(&server, "FLUSHALL");
 	for (int i = 1; i <= 2; i++) {
 		server_do(&server, "ZADD ordersBACKUP 1e10 %d", i);
@@ -167,8 +161,7 @@ FIXTURE_TEST(test_usurped_after_flushall)
 FIXTURE_TEST(test_usurped_by_itself)
 {
 	push("{\"id\":1}");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_kill(&server);
 	server_again(&server);
 	server_do(&server, "ZADD ordersBACKUP 1e10 1");

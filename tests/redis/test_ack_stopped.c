@@ -4,17 +4,26 @@
  */
 #include "box.h"
 
-/* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
-FIXTURE_TEST(test_renewed_while_popping)
+/* Starts the fixture's daemon and another one, which takes nothing yet. */
+static struct box *
+start_two(void)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
-	unsigned i;
 
 	box.cfg->lease = 900 * MSEC;
 	box_start(&box, 1);
 	box_init(other, &server, "b");
 	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
 	box_start(other, 0);
+	return other;
+}
+
+/* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
+FIXTURE_TEST(test_renewed_while_popping)
+{
+	struct box *other = start_two();
+	unsigned i;
+
 	box_turn(&box, 300 * MSEC);
 	box_deafen(&box);
 	push("{\"id\":1}");
@@ -41,14 +50,9 @@ FIXTURE_TEST(test_renewed_while_popping)
  */
 FIXTURE_TEST(test_stopped_before_the_reply)
 {
-	struct box *other = xcalloc(1, sizeof(*other));
+	struct box *other = start_two();
 	unsigned i;
 
-	box.cfg->lease = 900 * MSEC;
-	box_start(&box, 1);
-	box_init(other, &server, "b");
-	other->cfg->lease = other->cfg->foreign_timeout = 900 * MSEC;
-	box_start(other, 0);
 	push("{\"id\":1}");
 	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
 		loop_turn(box.loop, 0);

@@ -32,9 +32,7 @@ setup_flags(void **state, unsigned flags)
 {
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
-	server_start(&f->s, NULL);
-	harness_init(&f->h, f->s.uri, TIMEOUT);
-	harness_open(&f->h, flags);
+	harness_start(&f->h, &f->s, TIMEOUT, flags);
 	*state = f;
 	return 0;
 }

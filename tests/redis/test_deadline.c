@@ -29,9 +29,7 @@ setup(void **state)
 {
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
-	server_start(&f->s, NULL);
-	harness_init(&f->h, f->s.uri, 5 * SEC);
-	harness_open(&f->h, 0);
+	harness_start(&f->h, &f->s, 5 * SEC, 0);
 	*state = f;
 	return 0;
 }
@@ -50,13 +48,6 @@ teardown(void **state)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-static void
-start(struct fixture *f)
-{
-	conn_start(f->h.conn);
-	WAIT(&f->h, f->h.ups == 1);
-}
-
 /* Connects by a link, and then is as impatient as this. */
 static void
 start_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
@@ -64,7 +55,7 @@ start_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 	link_start(&f->link, f->s.path, up, down, 20);
 	free(f->h.servers[0]);
 	f->h.servers[0] = xstrdup(f->link.uri);
-	start(f);
+	harness_connect(&f->h);
 	f->h.opt.timeout = timeout;
 }
 
@@ -190,7 +181,7 @@ FIXTURE_TEST(test_window_kept)
 	usec_t first;
 
 	conn_set_silence_max(f->h.conn, 5 * SEC);
-	start(f);
+	harness_connect(&f->h);
 	first = since(f);
 	assert_int_not_equal(first, 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -212,7 +203,7 @@ FIXTURE_TEST(test_window_no_info)
 
 	server_do(&f->s, "ACL SETUSER default -@dangerous +client +config +acl");
 	conn_set_silence_max(f->h.conn, 5 * SEC);
-	start(f);
+	harness_connect(&f->h);
 	assert_string_equal(f->h.run_id, "");
 	first = since(f);
 	wait_for(f, 100 * MSEC);
@@ -231,7 +222,7 @@ FIXTURE_TEST(test_window_plain)
 	struct fixture *f = *state;
 	usec_t first;
 
-	start(f);
+	harness_connect(&f->h);
 	first = since(f);
 	cut(f);
 	assert_true(since(f) > first);
@@ -243,7 +234,7 @@ FIXTURE_TEST(test_window_reset)
 	usec_t before;
 
 	conn_set_silence_max(f->h.conn, 5 * SEC);
-	start(f);
+	harness_connect(&f->h);
 	before = since(f);
 	conn_reset(f->h.conn, "READONLY");
 	WAIT(&f->h, f->h.ups == 2);
@@ -272,7 +263,7 @@ FIXTURE_TEST(test_window_silence)
 	struct fixture *f = *state;
 	usec_t before;
 
-	start(f);
+	harness_connect(&f->h);
 	conn_set_silence_max(f->h.conn, SEC);
 	before = since(f);
 	/* PINGs keep it going */
@@ -352,7 +343,7 @@ FIXTURE_TEST(test_short)
 	struct fixture *f = *state;
 	usec_t end;
 
-	start(f);
+	harness_connect(&f->h);
 	end = clock_mono() + 4 * SEC;
 	while (clock_mono() < end) {
 		ping(f, 0);

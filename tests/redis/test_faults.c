@@ -33,9 +33,7 @@ setup(void **state)
 {
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
-	server_start(&f->s, NULL);
-	harness_init(&f->h, f->s.uri, TIMEOUT);
-	harness_open(&f->h, 0);
+	harness_start(&f->h, &f->s, TIMEOUT, 0);
 	*state = f;
 	return 0;
 }
@@ -57,13 +55,6 @@ static void
 ping(struct fixture *f, unsigned i)
 {
 	conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
-}
-
-static void
-start(struct fixture *f)
-{
-	conn_start(f->h.conn);
-	WAIT(&f->h, f->h.ups == 1);
 }
 
 static void
@@ -94,7 +85,7 @@ FIXTURE_TEST(test_killed)
 	struct fixture *f = *state;
 	char run_id[48];
 
-	start(f);
+	harness_connect(&f->h);
 	strcpy(run_id, f->h.run_id);
 	server_signal(&f->s, SIGSTOP);
 	for (unsigned i = 0; i < 50; i++)
@@ -133,7 +124,7 @@ FIXTURE_TEST(test_client_kill)
 {
 	struct fixture *f = *state;
 
-	start(f);
+	harness_connect(&f->h);
 	for (unsigned i = 0; i < 5; i++) {
 		server_int(&f->s, "CLIENT KILL ID %lld", (long long)conn_id(f->h.conn));
 		WAIT(&f->h, f->h.ups == i + 2);
@@ -155,7 +146,7 @@ FIXTURE_TEST(test_stopped_server)
 	struct fixture *f = *state;
 	usec_t begin;
 
-	start(f);
+	harness_connect(&f->h);
 	f->h.opt.timeout = 300 * MSEC;
 	server_signal(&f->s, SIGSTOP);
 	begin = clock_mono();
@@ -183,7 +174,7 @@ FIXTURE_TEST(test_stopped_daemon)
 	struct fixture *f = *state;
 	usec_t since;
 
-	start(f);
+	harness_connect(&f->h);
 	since = conn_timely_since(f->h.conn);
 	for (unsigned i = 0; i < 10; i++)
 		ping(f, i);
@@ -210,7 +201,7 @@ FIXTURE_TEST(test_timely)
 	usec_t since;
 
 	f->h.opt.timeout = 2 * SEC;
-	start(f);
+	harness_connect(&f->h);
 	since = conn_timely_since(f->h.conn);
 	ping(f, 0);
 	WAIT(&f->h, f->calls[0].answers == 1);
@@ -277,7 +268,7 @@ FIXTURE_TEST(test_acl_user)
 	server_write_file(&f->s, "password", "pw", path);
 	strcpy(f->h.password_file, path);
 	strcpy(f->h.username, "rqd");
-	start(f);
+	harness_connect(&f->h);
 	assert_string_equal(f->h.run_id, "");
 	assert_string_equal(f->h.policy, "");
 	assert_int_not_equal(conn_id(f->h.conn), 0);
@@ -329,7 +320,7 @@ FIXTURE_TEST(test_max_clients)
 	}
 	assert_int_equal(f->h.downs, 5);
 	server_do(&f->s, "CONFIG SET maxclients 100");
-	start(f);
+	harness_connect(&f->h);
 }
 
 FIXTURE_TEST(test_loading)
@@ -359,7 +350,7 @@ FIXTURE_TEST(test_busy)
 
 	server_do(&f->s, "CONFIG SET busy-reply-threshold 50");
 	f->h.opt.timeout = 5 * SEC;
-	start(f);
+	harness_connect(&f->h);
 	call_script(f->h.conn, &spin, call_answered, &f->calls[0], 0, 0, NULL, NULL);
 	wait_for(f, 200 * MSEC);
 	conn_reset(f->h.conn, "again");
@@ -414,7 +405,7 @@ FIXTURE_TEST(test_same_server)
 	server_start_tcp(&master);
 	free(f->h.servers[0]);
 	f->h.servers[0] = xasprintf("127.0.0.1:%d", master.port);
-	start(f);
+	harness_connect(&f->h);
 	/* its first replica: it takes an id */
 	server_do(&f->s, "REPLICAOF 127.0.0.1 %d", master.port);
 	for (int i = 0; i < 2000 && strstr(server_do(&f->s, "INFO replication"),
@@ -441,7 +432,7 @@ FIXTURE_TEST(test_tcp)
 	server_start_tcp(&tcp);
 	free(f->h.servers[0]);
 	f->h.servers[0] = xasprintf("localhost:%d", tcp.port);
-	start(f);
+	harness_connect(&f->h);
 	/* no handler inherits it */
 	for (fd = 3; fd < 64; fd++) {
 		int flags = fcntl(fd, F_GETFD), type;

@@ -30,8 +30,7 @@ QUEUE_TEST(test_batch)
 	int i;
 
 	push_numbers(200);
-	box_start(&box, 150);
-	WAIT(&box, box.n == 150);
+	box_take(&box, 150);
 	box_turn(&box, 30 * MSEC);
 	assert_int_equal(box.n, 150);
 	assert_true(box.fetches <= 3);
@@ -55,8 +54,7 @@ QUEUE_TEST(test_left)
 {
 	box.cfg->pop = POP_LEFT;
 	push_numbers(3);
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	assert_string_equal(box.msgs[0]->id, "2");
 	assert_string_equal(box.msgs[1]->id, "1");
 	box_set_slots(&box, 0);
@@ -79,8 +77,7 @@ QUEUE_TEST(test_empty)
 QUEUE_TEST(test_ids)
 {
 	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	assert_int_equal(box.msgs[0]->id[0], '~');
 	assert_int_equal(box.msgs[0]->len, 3);
 	assert_memory_equal(box.msgs[0]->payload, "a\0b", 3);
@@ -92,8 +89,7 @@ QUEUE_TEST(test_ids)
 QUEUE_TEST(test_failures)
 {
 	push_numbers(3);
-	box_start(&box, 3);
-	WAIT(&box, box.n == 3);
+	box_take(&box, 3);
 	finish(&box, 0, VERDICT_DEAD, true, 0, SETTLED_DROPPED);
 	finish(&box, 0, VERDICT_RETRY, true, 0, SETTLED_DROPPED);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
@@ -104,8 +100,7 @@ QUEUE_TEST(test_too_large)
 {
 	box.cfg->message_max = 10;
 	push("0123456789012");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	assert_true(box.msgs[0]->too_large);
 	assert_null(box.msgs[0]->payload);
 	assert_int_equal(box.msgs[0]->len, 13);
@@ -119,8 +114,7 @@ QUEUE_TEST(test_return)
 	int i;
 
 	push_numbers(6);
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_take(&box, 4);
 	box_set_slots(&box, 0);
 	box_settle(&box, 2, VERDICT_RETURN, false, 0);
 	box_settle(&box, 0, VERDICT_RETURN, false, 0);
@@ -141,8 +135,7 @@ QUEUE_TEST(test_begun)
 	struct result r = { .end = END_SIGNAL, .signo = 15, .stop = STOP_DRAIN, .pid = 4711 };
 
 	push_numbers(1);
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box.n = 0;
 	queue_settle(box.queue, box.msgs[0], &v, &r);
 	WAIT(&box, box.settled[SETTLED_DROPPED] == 1);
@@ -276,8 +269,7 @@ QUEUE_TEST(test_wrong_type)
 QUEUE_TEST(test_denied)
 {
 	push("x");
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	server_do(&server, "ACL SETUSER default -rpush");
 	box_set_slots(&box, 0);
 	box_settle(&box, 0, VERDICT_RETURN, false, 0);
@@ -304,8 +296,7 @@ QUEUE_TEST(test_full)
 QUEUE_TEST(test_close)
 {
 	push_numbers(3);
-	box_start(&box, 3);
-	WAIT(&box, box.n == 3);
+	box_take(&box, 3);
 	box_set_slots(&box, 0);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	queue_close(box.queue);
@@ -323,8 +314,7 @@ QUEUE_TEST(test_close)
 QUEUE_TEST(test_give_up)
 {
 	push_numbers(2);
-	box_start(&box, 2);
-	WAIT(&box, box.n == 2);
+	box_take(&box, 2);
 	server_kill(&server);
 	box_settle(&box, 0, VERDICT_RETURN, false, 0);
 	queue_close(box.queue);

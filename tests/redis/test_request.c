@@ -58,9 +58,7 @@ setup(void **state)
 {
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
-	server_start(&f->s, NULL);
-	harness_init(&f->h, f->s.uri, TIMEOUT);
-	harness_open(&f->h, 0);
+	harness_start(&f->h, &f->s, TIMEOUT, 0);
 	f->call.h = &f->h;
 	f->request = xcalloc(1, sizeof(*f->request));
 	request_init(f->request, answered, f);
@@ -82,13 +80,6 @@ teardown(void **state)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, setup, teardown)
 
-static void
-start(struct fixture *f)
-{
-	conn_start(f->h.conn);
-	WAIT(&f->h, f->h.ups == 1);
-}
-
 /* As an owner does that goes away. */
 static void
 cancel(struct fixture *f)
@@ -104,7 +95,7 @@ FIXTURE_TEST(test_answered)
 	struct fixture *f = *state;
 	boot_t before;
 
-	start(f);
+	harness_connect(&f->h);
 	assert_false(request_is_sent(f->request));
 	before = clock_boot();
 	send_add(f);
@@ -124,7 +115,7 @@ FIXTURE_TEST(test_again)
 {
 	struct fixture *f = *state;
 
-	start(f);
+	harness_connect(&f->h);
 	f->again = 2;
 	send_add(f);
 	WAIT(&f->h, f->call.answers == 3);
@@ -137,7 +128,7 @@ FIXTURE_TEST(test_cancel)
 	struct fixture *f = *state;
 	struct call later = { .h = &f->h };
 
-	start(f);
+	harness_connect(&f->h);
 	send_add(f);
 	cancel(f);
 	conn_words(f->h.conn, call_answered, &later, "GET", "key", NULL);
@@ -172,7 +163,7 @@ FIXTURE_TEST(test_no_reply)
 	assert_int_equal(f->call.answers, 0);
 	WAIT(&f->h, f->call.answers == 1);
 	assert_int_equal(f->call.answer, CONN_NOT_SENT);
-	start(f);
+	harness_connect(&f->h);
 	send_add(f);
 	conn_reset(f->h.conn, "test");
 	WAIT(&f->h, f->call.answers == 2);
@@ -188,7 +179,7 @@ FIXTURE_TEST(test_conn_freed)
 {
 	struct fixture *f = *state;
 
-	start(f);
+	harness_connect(&f->h);
 	send_add(f);
 	conn_free(f->h.conn);
 	f->h.conn = NULL;
@@ -206,7 +197,7 @@ FIXTURE_TEST(test_bulk)
 	struct call call = { .h = &f->h };
 	struct words w = { .n = 0 };
 
-	start(f);
+	harness_connect(&f->h);
 	request_init(&gone, answered, f);
 	request_init(&kept, call_answered, &call);
 	words_key(&w, "key", 3);
@@ -242,7 +233,7 @@ FIXTURE_TEST(test_watched)
 	    &on);
 	struct words w = { .n = 0 };
 
-	start(f);
+	harness_connect(&f->h);
 	watch_start(watch);
 	watch_conn_up(watch);
 	WAIT(&f->h, on);

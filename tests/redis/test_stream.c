@@ -143,8 +143,7 @@ QUEUE_TEST(test_limits)
 	add(1);
 	add(2);
 	add(3);
-	box_start(&box, 1);
-	WAIT(&box, box.n == 1);
+	box_take(&box, 1);
 	box_start(other, 0);
 	box_set_slots(other, 5);
 	WAIT(other, other->n == 1);
@@ -233,12 +232,7 @@ QUEUE_TEST(test_lost_pop)
 		assert_int_equal(number(box.msgs[i]), i);
 		assert_int_equal(box.msgs[i]->attempts + box.msgs[i]->crashes, 0);
 	}
-	while (box.n > 0 || box.delivered < 7) {
-		if (box.n > 0)
-			box_settle(&box, 0, VERDICT_ACK, false, 0);
-		else
-			loop_turn(box.loop, SEC);
-	}
+	box_ack_until(&box, 7);
 	WAIT(&box, box.settled[SETTLED_OK] == 7);
 	assert_int_equal(left_over(), 0);
 	assert_int_equal(pending(), 0);
@@ -253,8 +247,7 @@ QUEUE_TEST(test_lost_settles)
 
 	for (i = 0; i < 4; i++)
 		add(i);
-	box_start(&box, 4);
-	WAIT(&box, box.n == 4);
+	box_take(&box, 4);
 	box_set_slots(&box, 0);
 	box_turn(&box, 20 * MSEC);
 	box_deafen(&box);

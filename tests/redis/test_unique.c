@@ -335,17 +335,7 @@ QUEUE_TEST(test_fleet)
 		snprintf(id, sizeof(id), "%u", i);
 		enqueue(id, 0);
 	}
-	for (next = clock_mono() + BOX_WAIT; (left_over() ||
-	    server_int(&server, "EXISTS orders") > 0) && clock_mono() < next;) {
-		for (i = 0; i < FLEET; i++) {
-			while (fleet[i]->n > 0)
-				box_settle(fleet[i], 0, VERDICT_ACK, false, 0);
-			queue_tick(fleet[i]->queue);
-			box_turn(fleet[i], 10 * MSEC);
-		}
-		check_hands();
-	}
-	assert_true(clock_mono() < next);
+	box_drain(fleet, FLEET, check_hands);
 	print_message("# %u deaths, %u acked before the end\n", deaths, acked);
 	for (i = 0; i < FLEET; i++) {
 		box_done(fleet[i]);

@@ -99,9 +99,7 @@ setup(void **state)
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
 	current = f;
-	server_start(&f->s, NULL);
-	harness_init(&f->h, f->s.uri, TIMEOUT);
-	harness_open(&f->h, 0);
+	harness_start(&f->h, &f->s, TIMEOUT, 0);
 	f->h.on_up = up;
 	f->h.on_down = down;
 	f->w = watch_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test", mode, f);
