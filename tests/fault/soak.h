@@ -17,6 +17,7 @@
 #define RENEWAL		1.0
 #define LEASE_AND_SLACK	(1.25 * LEASE)	/* until it is taken that has ended */
 #define MAX_ATTEMPTS	8
+#define SOAK_DEFERRED	3	/* status of a run that has deferred its message */
 
 /* The ids of entries that nobody has been given, as Lua; q is a stream or not there. */
 #define UNREAD \

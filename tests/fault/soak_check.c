@@ -77,6 +77,7 @@ struct fate {
 	double		born;		/* the first run; 0: none */
 	double		end;		/* when it last ended, by a run or a letter */
 	bool		doubtful;	/* perhaps it was never pushed */
+	unsigned	deferred;	/* runs */
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
 };
@@ -393,7 +394,7 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 	if (fate->runs == 0)
 		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
-	    strcmp(reason->str, "attempts") == 0 ? fate->runs < MAX_ATTEMPTS :
+	    strcmp(reason->str, "attempts") == 0 ? fate->runs - fate->deferred < MAX_ATTEMPTS :
 	    strcmp(reason->str, "crashed") != 0)
 		PROBLEM("message %ld is dead: %s, after %u runs", n, reason->str, fate->runs);
 }
@@ -512,19 +513,24 @@ total(const char *counter)
 	return r != NULL && r->type == REDIS_REPLY_STRING ? atol(r->str) : 0;
 }
 
-/* Each run is acknowledged, fails, or neither. */
+/* Each run is acknowledged, deferred, fails, or none of these. */
 static void
 check_totals(void)
 {
-	long acked = total("acked"), failed = total("failed");
-	size_t ok = 0;
+	long acked = total("acked"), failed = total("failed"), put_off = total("deferred");
+	size_t ok = 0, deferred = 0, bad;
 
-	for (size_t i = 0; i < nruns; i++)
+	for (size_t i = 0; i < nruns; i++) {
 		ok += runs[i].to > 0 && runs[i].status == 0;
-	printf("# totals: acked %ld of %zu, failed %ld of %zu\n", acked, ok, failed, nruns - ok);
-	if (acked > (long)ok || acked + failed > (long)nruns)
+		deferred += runs[i].to > 0 && runs[i].status == SOAK_DEFERRED;
+	}
+	bad = nruns - ok - deferred;
+	printf("# totals: acked %ld of %zu, deferred %ld of %zu, failed %ld of %zu\n", acked, ok,
+	    put_off, deferred, failed, bad);
+	if (acked > (long)ok || put_off > (long)deferred ||
+	    acked + put_off + failed > (long)nruns)
 		PROBLEM("more was counted than has happened");
-	if (nfaults == 0 && (acked < (long)ok || failed < (long)(nruns - ok)))
+	if (nfaults == 0 && (acked < (long)ok || put_off < (long)deferred || failed < (long)bad))
 		PROBLEM("less was counted than has happened, without any fault");
 }
 
@@ -632,6 +638,7 @@ check_all(long messages, const struct fault *f, size_t n)
 		fates[r->n].confirmed += r->confirmed && r->status == 0;
 		fates[r->n].born = born;
 		fates[r->n].end = r->to > fates[r->n].end ? r->to : fates[r->n].end;
+		fates[r->n].deferred += r->to > 0 && r->status == SOAK_DEFERRED;
 		fates[r->n].status65 |= r->to > 0 && r->status == 65;
 		if (finished != NULL)
 			judge_finished(finished, born, r);
