@@ -144,7 +144,7 @@ FIXTURE_TEST(test_sent_twice)
 {
 	struct fixture *f = *state;
 
-	start(f);
+	harness_connect(&f->h);
 	send_add(f);
 	send_add(f);
 	assert_true(request_is_sent(f->request));
