@@ -5,15 +5,23 @@
  * does not fit, is refused rather than rounded ("0.0001ms" must not become 0,
  * which often means "off").  No sign, no blanks, no hexadecimal, no locale.
  * Size suffixes are powers of 1024, in either case.
+ *
+ * A date that could mean two things (no offset, day 31 of a month that has 30) is refused:
+ * nobody would notice a message that is delayed to the wrong day.
  */
 #include "base/units.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FRACTION_DIGITS	8	/* keeps DAY * fraction within 64 bits */
 #define DAY		(24 * HOUR)
+
+/* 9999-12-31T23:59:59Z, the last second that RFC 3339 can say. */
+#define LAST_SECOND	UINT64_C(253402300799)
 
 struct unit {
 	const char	*name;
@@ -253,4 +261,138 @@ units_age(double seconds, char *buf)
 	if (seconds > 1e9)
 		return strcpy(buf, "ages");
 	return units_about((usec_t)(seconds * 1e6), buf);
+}
+
+/* -- times and rates ------------------------------------------------------------ */
+
+/* Whether text begins as the pattern does, in which d stands for a digit; it moves on then. */
+static bool
+begins(const char **text, const char *pattern)
+{
+	const char *p = *text;
+
+	for (; *pattern != '\0'; pattern++, p++)
+		if (*pattern == 'd' ? !is_digit(*p) : *p != *pattern)
+			return false;
+	*text = p;
+	return true;
+}
+
+/* ".345" as microseconds; ignores digits beyond the sixth. */
+static int
+fraction(const char **p, wall_t *ret)
+{
+	wall_t unit = 100000, v = 0;
+
+	if (**p != '.')
+		return 0;
+	if (!is_digit(*++*p))
+		return -1;
+	for (; is_digit(**p); (*p)++, unit /= 10)
+		v += unit * (**p - '0');
+	*ret = v;
+	return 0;
+}
+
+/* "Z" or "+01:00", in seconds. */
+static int
+offset(const char **p, int *ret)
+{
+	const char *from = *p;
+	int h, m;
+
+	*ret = 0;
+	if (begins(p, "Z") || begins(p, "z"))
+		return 0;
+	if ((!begins(p, "+dd:dd") && !begins(p, "-dd:dd")) ||
+	    sscanf(from + 1, "%2d:%2d", &h, &m) != 2 || h > 23 || m > 59)
+		return -1;
+	*ret = (*from == '-' ? -1 : 1) * (h * 3600 + m * 60);
+	return 0;
+}
+
+/* Whether there are such a day and such a time.  timegm(3) would carry them over. */
+static bool
+exists(const struct tm *tm)
+{
+	struct tm copy = { .tm_year = tm->tm_year, .tm_mon = tm->tm_mon, .tm_mday = tm->tm_mday };
+
+	return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec <= 60 &&
+	    timegm(&copy) != (time_t)-1 && copy.tm_mon == tm->tm_mon &&
+	    copy.tm_mday == tm->tm_mday;
+}
+
+static int
+rfc3339(const char *text, wall_t *ret)
+{
+	struct tm tm = { 0 };
+	const char *p = text;
+	wall_t usec = 0;
+	int off;
+
+	if (!begins(&p, "dddd-dd-dd") || strchr("Tt ", *p) == NULL || *p++ == '\0' ||
+	    !begins(&p, "dd:dd:dd"))
+		return -1;
+	sscanf(text, "%4d-%2d-%2d%*c%2d:%2d:%2d", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+	    &tm.tm_hour, &tm.tm_min, &tm.tm_sec);
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	if (fraction(&p, &usec) == -1 || offset(&p, &off) == -1 || *p != '\0' || !exists(&tm))
+		return -1;
+	*ret = ((wall_t)timegm(&tm) - off) * SEC + usec;
+	return 0;
+}
+
+/* "@1795248000.5" */
+static int
+epoch(const char *text, wall_t *ret)
+{
+	wall_t usec = 0;
+	uint64_t sec;
+
+	if (take_number(&text, &sec) == -1 || sec > LAST_SECOND ||
+	    fraction(&text, &usec) == -1 || *text != '\0')
+		return -1;
+	*ret = (wall_t)sec * SEC + usec;
+	return 0;
+}
+
+int
+units_parse_time(const char *text, wall_t *ret, char **cause)
+{
+	if ((text[0] == '@' ? epoch(text + 1, ret) : rfc3339(text, ret)) == 0)
+		return 0;
+	return util_cause(cause, "\"%.60s\" is not a time: write 2026-11-21T08:00:00Z "
+	    "or @1795248000", text);
+}
+
+int
+units_parse_past(const char *text, wall_t now, wall_t *ret, char **cause)
+{
+	usec_t ago;
+
+	if (units_parse_duration(text, &ago) == 0) {
+		*ret = ago < now ? now - ago : 0;
+		return 0;
+	}
+	if (units_parse_time(text, ret, NULL) == 0)
+		return 0;
+	return util_cause(cause, "\"%.60s\" is not a time: write 2h (ago), "
+	    "2026-11-21T08:00:00Z or @1795248000", text);
+}
+
+int
+units_parse_rate(const char *text, double *ret, char **cause)
+{
+	double n, per;
+	char *end;
+
+	n = is_digit(*text) || *text == '.' ? strtod(text, &end) : (end = NULL, 0);
+	per = end == NULL ? 0 : strcmp(end, "") == 0 || strcmp(end, "/s") == 0 ? 1 :
+	    strcmp(end, "/m") == 0 ? 60 : strcmp(end, "/h") == 0 ? 3600 : 0;
+	if (per <= 0 || !(n > 0) || n > 1e9)
+		return util_cause(cause, "\"%.60s\" is not a rate: write 100/s, 30/m or 500/h",
+		    text);
+	*ret = n / per;
+	return 0;
 }

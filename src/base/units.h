@@ -1,5 +1,5 @@
 /*
- * Durations and sizes as people write them: "250ms" "30s" "5m" "2h" "1d",
+ * Durations, sizes, times and rates as people write them: "250ms" "30s" "5m" "2h" "1d",
  * "64K" "16M" "1G".  A duration needs its unit, except 0: people disagree on what
  * a bare number means.  A size may be a plain number of bytes.  Fractions are
  * allowed in durations: "1.5s".
@@ -33,5 +33,17 @@ char	*units_size(uint64_t, char *buf);
 char	*units_about(usec_t, char *buf);
 /* The same for a number of seconds; "-" where it is negative. */
 char	*units_age(double seconds, char *buf);
+
+/*
+ * RFC 3339 ("2026-11-21T08:00:00Z", "2026-11-21 09:00:00.5+01:00") or
+ * "@1795248000[.5]".  Returns 0, or -1 with *cause.
+ */
+int	units_parse_time(const char *, wall_t *ret, char **cause) MUSTCHECK;
+
+/* The same, or a duration: so long before now. */
+int	units_parse_past(const char *, wall_t now, wall_t *ret, char **cause) MUSTCHECK;
+
+/* "100/s", "30/m", "500/h": per second, > 0.  A bare number is per second. */
+int	units_parse_rate(const char *, double *ret, char **cause) MUSTCHECK;
 
 #endif

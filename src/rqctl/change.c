@@ -9,7 +9,6 @@
 
 #include "base/units.h"
 #include "rqctl/out.h"
-#include "rqctl/when.h"
 
 int
 change_begin(struct ctl *c, struct change *ch, const char *word)
@@ -20,7 +19,7 @@ change_begin(struct ctl *c, struct change *ch, const char *word)
 	if (select_parse(c, &ch->select) == -1)
 		return -1;
 	if (ctl_given(c, OPT_RATE) &&
-	    when_parse_rate(ctl_value(c, OPT_RATE), &ch->rate, &cause) == -1) {
+	    units_parse_rate(ctl_value(c, OPT_RATE), &ch->rate, &cause) == -1) {
 		ctl_error(c, EX_USAGE, "--rate: %s", cause);
 		free(cause);
 		return -1;

@@ -14,7 +14,6 @@
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
-#include "rqctl/schedules.h"
 
 #define CHECK_WARNINGS	1
 #define CHECK_ERRORS	2
@@ -193,21 +192,10 @@ check_daemon(struct problems *f, const struct daemon *d)
 		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
 }
 
-/* Schedules that no daemon has run in time. */
 static void
-check_schedules(struct problems *f)
+check_schedule(const struct schedule_config *s, const char *missed, void *arg)
 {
-	struct schedule_config *const *s = f->ctl->config->schedules;
-	double now = *s != NULL ? ask_time(f->ctl) : -1;
-	char text[TICK_TEXT_MAX];
-	struct ticks t;
-
-	for (; now >= 0 && *s != NULL && schedules_ticks(f->ctl, *s, now, &t) == 0; s++) {
-		if (t.error == NULL && t.missed != TICK_NEVER)
-			find(f, "warning", (*s)->queue, "schedule %s did not run at %s", (*s)->name,
-			    tick_text(t.missed, text));
-		free(t.error);
-	}
+	find(arg, "warning", s->queue, "schedule %s did not run at %s", s->name, missed);
 }
 
 int
@@ -238,7 +226,7 @@ check_run(struct ctl *c)
 		check_daemon(&f, &p.fleet.daemons[i]);
 	for (i = 0; i < p.n; i++)
 		check_queue(&f, &p, i);
-	check_schedules(&f);
+	schedules_missed(c, check_schedule, &f);
 	if (f.json)
 		out_json(json_incref(f.list));
 	json_decref(f.list);

@@ -20,7 +20,6 @@
 #include "policy/message.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
-#include "rqctl/when.h"
 
 #define BATCH		1000		/* messages per command */
 #define BATCH_BYTES	(1 << 20)
@@ -55,7 +54,7 @@ parse_due(struct pushing *p)
 		p->at = "";
 		p->delay = p->text;
 	} else if (ctl_given(c, OPT_AT)) {
-		if (when_parse(ctl_value(c, OPT_AT), &at, &cause) == -1) {
+		if (units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1) {
 			ctl_error(c, EX_USAGE, "--at: %s", cause);
 			free(cause);
 			return -1;

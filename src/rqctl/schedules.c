@@ -1,16 +1,28 @@
-/* rqctl schedules: when they ran last, when they run next, and which run was missed. */
-#include "rqctl/schedules.h"
-
+/*
+ * rqctl schedules: when they ran last, when they run next, and which run was missed.
+ *
+ * The configuration has a schedule; Redis has its last tick, in QSCHEDULE, and whether it ran
+ * then.  rqctl computes the rest, with Redis' time.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "policy/tick.h"
 #include "policy/zone.h"
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
 
 /* -- ticks ------------------------------------------------------------------------ */
+
+struct ticks {
+	int64_t	 last;		/* the last run; TICK_NEVER: it has not run */
+	bool	 seen;		/* a daemon has seen the schedule */
+	int64_t	 next;
+	int64_t	 missed;	/* the latest tick, if no daemon ran it; else TICK_NEVER */
+	char	*error;		/* why some of that is not known, or NULL; the caller frees it */
+};
 
 /* known: the tick in QSCHEDULE, of the last run or of when a daemon first saw it. */
 static void
@@ -39,8 +51,9 @@ take_reply(struct ticks *t, const struct redisReply *reply)
 	return (int64_t)known;
 }
 
-int
-schedules_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ticks *t)
+/* 0, or -1 after an error was reported. */
+static int
+read_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ticks *t)
 {
 	struct redisReply *reply = NULL;
 	struct target target;
@@ -60,6 +73,22 @@ schedules_ticks(struct ctl *c, const struct schedule_config *s, double now, stru
 		known = t->last = TICK_NEVER;
 	compute(t, s, known, now);
 	return 0;
+}
+
+void
+schedules_missed(struct ctl *c,
+    void (*report)(const struct schedule_config *, const char *, void *), void *arg)
+{
+	struct schedule_config *const *s = c->config->schedules;
+	double now = *s != NULL ? ask_time(c) : -1;
+	char text[TICK_TEXT_MAX];
+	struct ticks t;
+
+	for (; now >= 0 && *s != NULL && read_ticks(c, *s, now, &t) == 0; s++) {
+		if (t.error == NULL && t.missed != TICK_NEVER)
+			report(*s, tick_text(t.missed, text), arg);
+		free(t.error);
+	}
 }
 
 /* -- schedules -------------------------------------------------------------------- */
@@ -184,7 +213,7 @@ schedules_run(struct ctl *c)
 		for (; *s != NULL; s++) {
 			if (!is_meant(c, *s))
 				continue;
-			if (schedules_ticks(c, *s, now, &ticks) == -1)
+			if (read_ticks(c, *s, now, &ticks) == -1)
 				break;
 			schedule_row(&l, *s, &ticks, now);
 			free(ticks.error);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "rqctl/when.h"
+#include "base/units.h"
 
 bool
 select_is_letter(const char *id)
@@ -23,7 +23,7 @@ parse_time(struct ctl *c, enum opt o, wall_t *ret)
 	int rc = 0;
 
 	if (ctl_given(c, o) &&
-	    when_parse_past(ctl_value(c, o), clock_wall(), ret, &cause) == -1)
+	    units_parse_past(ctl_value(c, o), clock_wall(), ret, &cause) == -1)
 		rc = ctl_error(c, EX_USAGE, "--%s: %s", opt_table[o].name, cause);
 	free(cause);
 	return rc;

@@ -112,6 +112,10 @@ void	help_print(const struct verb *);	/* NULL: all verbs */
 void	push_text(struct ctl *, const char *text);
 /* The templates of help --completion. */
 extern const char completion_bash[], completion_zsh[];
+/* Calls report() for each schedule that no daemon has run in time, with the tick. */
+struct schedule_config;
+void	schedules_missed(struct ctl *, void (*report)(const struct schedule_config *, const char *,
+	    void *), void *arg);
 /* The exit status of check, 0 to 3, for one of check_run() or of <sysexits.h>. */
 int	check_status(int);
 

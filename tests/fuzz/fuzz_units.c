@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "rqctl/when.h"
 
 FUZZ_MAIN("units")
 
@@ -50,15 +49,15 @@ times(const char *text)
 	wall_t a, b;
 	double rate;
 
-	if (when_parse(text, &a, &cause) == -1) {
+	if (units_parse_time(text, &a, &cause) == -1) {
 		check(cause != NULL);
 	} else if (a >= 0) {
-		check(when_parse(clock_text(a, buf), &b, NULL) == 0);
+		check(units_parse_time(clock_text(a, buf), &b, NULL) == 0);
 		check(a - b >= 0 && a - b < MSEC);
 	}
 	free(cause);
-	(void)!when_parse_past(text, 0, &a, NULL);
-	if (when_parse_rate(text, &rate, NULL) == 0)
+	(void)!units_parse_past(text, 0, &a, NULL);
+	if (units_parse_rate(text, &rate, NULL) == 0)
 		check(rate > 0);
 }
 

@@ -10,7 +10,7 @@
 #include "queue/pausetext.h"
 #include "rqctl/select.h"
 #include "rqctl/listing.h"
-#include "rqctl/when.h"
+#include "base/units.h"
 
 /* Parses words that are separated by single blanks; '' is the empty word. */
 static int
@@ -206,16 +206,16 @@ TEST(times)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(good); i++) {
-		assert_int_equal(when_parse(good[i].text, &t, NULL), 0);
+		assert_int_equal(units_parse_time(good[i].text, &t, NULL), 0);
 		assert_int_equal(t, good[i].usec);
 	}
 	for (t = 7, i = 0; i < ARRAY_LEN(bad); i++) {
-		assert_int_equal(when_parse(bad[i], &t, NULL), -1);
+		assert_int_equal(units_parse_time(bad[i], &t, NULL), -1);
 		assert_int_equal(t, 7);
 	}
-	assert_int_equal(when_parse_past("2h", 10000 * SEC, &t, NULL), 0);
+	assert_int_equal(units_parse_past("2h", 10000 * SEC, &t, NULL), 0);
 	assert_int_equal(t, 2800 * SEC);
-	assert_int_equal(when_parse_past("7d", 10000 * SEC, &t, NULL), 0);
+	assert_int_equal(units_parse_past("7d", 10000 * SEC, &t, NULL), 0);
 	assert_int_equal(t, 0);
 }
 
@@ -227,14 +227,14 @@ TEST(rates)
 	double r;
 	size_t i;
 
-	assert_int_equal(when_parse_rate("100/s", &r, NULL), 0);
+	assert_int_equal(units_parse_rate("100/s", &r, NULL), 0);
 	assert_true(r == 100);
-	assert_int_equal(when_parse_rate("30/m", &r, NULL), 0);
+	assert_int_equal(units_parse_rate("30/m", &r, NULL), 0);
 	assert_true(r == 0.5);
-	assert_int_equal(when_parse_rate("2.5", &r, NULL), 0);
+	assert_int_equal(units_parse_rate("2.5", &r, NULL), 0);
 	assert_true(r == 2.5);
 	for (i = 0; i < ARRAY_LEN(bad); i++)
-		assert_int_equal(when_parse_rate(bad[i], &r, NULL), -1);
+		assert_int_equal(units_parse_rate(bad[i], &r, NULL), -1);
 }
 
 static void
