@@ -4,7 +4,6 @@
  */
 #include "rqctl/change.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/units.h"

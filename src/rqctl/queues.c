@@ -6,7 +6,6 @@
  * is kept.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

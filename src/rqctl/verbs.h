@@ -6,7 +6,6 @@
 #define RQD_RQCTL_VERBS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/util.h"
