@@ -18,7 +18,6 @@
 #include "base/util.h"
 #include "config/launch_config.h"
 #include "config/load.h"
-#include "config/print.h"
 #include "handler/privilege.h"
 #include "queue/queue.h"
 #include "redis/script.h"

@@ -16,7 +16,6 @@
 #include "base/listen_socket.h"
 #include "base/log.h"
 #include "base/trust.h"
-#include "config/print.h"
 #include "redis/secret.h"
 
 #define HASH_MARK	"# "

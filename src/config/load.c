@@ -15,7 +15,6 @@
 
 #include "base/utf8.h"
 #include "config/draft.h"
-#include "config/print.h"
 
 /* The path for RQD_CONFIG: absolute, symbolic links kept. */
 static char *

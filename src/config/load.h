@@ -1,5 +1,5 @@
 /*
- * From configuration text to struct config, whole or not at all.
+ * From configuration text to struct config, whole or not at all; and back to text.
  *
  * Every error is reported, not just the first, each as a line
  * "FILE:LINE: what is wrong, the range, what to write instead".  Options from
@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "policy/config.h"
 
@@ -52,5 +53,19 @@ struct config_source {
 
 /* NULL where there is any error.  The same checks for start, reload, and -t. */
 struct config	*config_load(const struct config_source *, struct config_report *);
+
+/* -- print.c: the configuration as text ------------------------------------------- */
+
+struct option;	/* config/options.h */
+
+/* -T: text that reads back to the same configuration. */
+void	config_print(const struct config *, FILE *);
+
+/* 16 hex digits into c->hash, of all but the daemon's name. */
+void	config_print_hash(struct config *);
+
+/* Whether both print the same. */
+bool	config_same_queue(const struct queue_config *, const struct queue_config *);
+bool	config_same_option(const struct option *, const struct config *, const struct config *);
 
 #endif

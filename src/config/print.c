@@ -3,7 +3,7 @@
  * hash in heartbeats and the comparison at a reload all use this text, so they cannot
  * disagree.  The daemon's name is not part of the hash: it differs between daemons.
  */
-#include "config/print.h"
+#include "config/load.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -15,8 +15,8 @@
 #include "policy/message.h"
 #include "queue/pausetext.h"
 #include "rqctl/ask.h"
+#include "rqctl/change.h"
 #include "rqctl/out.h"
-#include "rqctl/select.h"
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */

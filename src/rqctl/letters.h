@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/select.h"
+#include "rqctl/change.h"
 
 struct bytes {
 	const char	*data;		/* NULL: not there */

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 #include "config/options.h"
-#include "config/print.h"
+#include "config/load.h"
 
 static void
 add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,

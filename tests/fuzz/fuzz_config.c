@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "config/load.h"
-#include "config/print.h"
 
 FUZZ_MAIN("config")
 

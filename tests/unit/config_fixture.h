@@ -13,7 +13,6 @@
 
 #include "config/load.h"
 #include "config/options.h"
-#include "config/print.h"
 
 static char fixture_dir[] = "/tmp/rqd-config.XXXXXX";
 

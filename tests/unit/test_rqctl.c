@@ -8,7 +8,7 @@
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "queue/pausetext.h"
-#include "rqctl/select.h"
+#include "rqctl/change.h"
 #include "rqctl/listing.h"
 #include "base/units.h"
 
