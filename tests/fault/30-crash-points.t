@@ -6,7 +6,8 @@
 #
 #	POINTS='pop-sent settle-before:2 unique/unique_pop-sent call:123' sh tests/fault/30-crash-points.t
 #
-# In front of a point: the kind of queue, "ack" unless said otherwise.
+# In front of a point: the kind of queue, "ack" unless said otherwise; with "pipe" it hands
+# over, and each message's child arrives once.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -38,6 +39,9 @@ done)
 unique/renew-sent stream/stream_renew-sent
 body-before body-sent body-answered body-before:2 body-answered:2
 stream/body-before stream/body-sent stream/body-answered
+pipe/hand_over-before pipe/hand_over-sent pipe/hand_over-answered pipe/exit-after
+pipe/hand_over-before:3 pipe/hand_over-sent:3 pipe/hand_over-answered:4
+pipe/term+settle-before pipe/term+settle-sent
 $(x=$SEED
 for i in $(seq "$SOME"); do
 	x=$(((x * 1103515245 + 12345) % 2147483648))
@@ -75,12 +79,13 @@ case $n in
 5) grep -q "^E $id .* deferred$" "$T/runs.$q" || status=deferred ;;
 esac
 echo "E $id $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+echo "child of $id"
 [ "$status" != deferred ] || exec sh -c 'echo defer 1 not yet >&3'
 exit $status
 H
 PAD=$(head -c 300000 /dev/zero | tr '\0' x)
 
-kind_of() { case $1 in */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
+kind_of() { case $1 in pipe/*) echo ack ;; */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
 
 configure() {	# QUEUE POINT
 	cat <<C
@@ -95,7 +100,9 @@ queue "$1" {
 	max_attempts = 3
 	backoff = 50ms
 	kill_grace = 1s
+$(case $2 in pipe/*) echo "output = 'push:$1out' pushes = {'$1out'}" ;; esac)
 }
+$(case $2 in pipe/*) echo "queue '$1out' { concurrency = 0 }" ;; esac)
 C
 }
 
@@ -169,6 +176,14 @@ problems() {	# NUMBER POINT
 	DUPLICATES=$((DUPLICATES + n))
 }
 
+# Of those that succeed each has one child, however often it ran.
+children() {	# NUMBER POINT
+	case $2 in pipe/*) ;; *) return ;; esac
+	for m in 1 2 4 5 6 7 8; do echo "child of p$1.m$m"; done >"$T/children"
+	r --raw lrange "p$1out" 0 -1 | sort | diff "$T/children" -
+	r del "p$1out" >/dev/null
+}
+
 DUPLICATES=0 i=0
 for p in $POINTS; do
 	i=$((i + 1))
@@ -194,7 +209,7 @@ for p in $POINTS; do
 	rqd_wait "b$i"
 	[ "$STATUS" -eq 0 ] || fail "$p: the other daemon ends with status $STATUS"
 	eval "STATUS=\$STATUS_$i"
-	problems $i "$p" >"$T/problems"
+	{ problems $i "$p"; children $i "$p"; } >"$T/problems"
 	is "$(cat "$T/problems")" '' "killed at $p"
 done
 note "points: $i; messages: $((8 * i)); lost: 0 where ok; ran again after success: $DUPLICATES"

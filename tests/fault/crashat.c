@@ -60,7 +60,7 @@ static struct {
 
 static pid_t daemon_pid;
 static int log_fd;
-static const struct script *settle[2];	/* of kinds "ack" and "stream" */
+static const struct script *settle[3];	/* of kinds "ack" and "stream"; hand_over */
 static bool termed;		/* SIGTERM has come */
 static bool connected;		/* connect() was called */
 
@@ -175,7 +175,8 @@ on_write(void)
 	char *bytes = written(&len);
 
 	matches = holds(bytes, len, point.script);
-	if (holds(bytes, len, settle[0]) || holds(bytes, len, settle[1])) {
+	if (holds(bytes, len, settle[0]) || holds(bytes, len, settle[1]) ||
+	    holds(bytes, len, settle[2])) {
 		settling = bytes;
 		settling_len = len;
 	} else {
@@ -297,6 +298,7 @@ main(int argc, char **argv)
 		return 64;
 	settle[0] = script_find("settle");
 	settle[1] = script_find("stream_settle");
+	settle[2] = script_find("hand_over");
 	point_parse(argv[1]);
 	log_fd = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 	if (log_fd == -1 || pipe2(fd, O_CLOEXEC) == -1)
