@@ -149,6 +149,15 @@ check_group(struct problems *f, const struct picture *p, size_t i)
 }
 
 static void
+find_unserved(struct problems *f, const char *name, bool work)
+{
+	if (work)
+		find(f, "error", name, "no daemon serves it, and messages wait");
+	else
+		find(f, "warning", name, "no daemon serves it");
+}
+
+static void
 check_queue(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
@@ -158,10 +167,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 
 	if (d->problem != NULL)
 		find(f, "error", name, "%s", d->problem);
-	if (s->daemons == 0 && (d->waiting > 0 || d->due > 0))
-		find(f, "error", name, "no daemon serves it, and messages wait");
-	else if (s->daemons == 0)
-		find(f, "warning", name, "no daemon serves it");
+	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
+		find_unserved(f, name, d->waiting > 0 || d->due > 0);
 	if (strcmp(s->state, "suspended") == 0)
 		find(f, "error", name, "suspended: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)

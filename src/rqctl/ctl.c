@@ -433,6 +433,12 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key)
 		keys_set_group(&t->keys, cfg->consumer_group);
 }
 
+bool
+target_is_elsewhere(const struct target *t)
+{
+	return t->cfg != NULL && !config_consumes(t->cfg);
+}
+
 void
 target_done(struct target *t)
 {

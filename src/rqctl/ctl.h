@@ -101,6 +101,8 @@ bool	ctl_sleep(usec_t);
  */
 int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
 void	target_done(struct target *);
+/* The configuration declares it for others, which consume it. */
+bool	target_is_elsewhere(const struct target *);
 
 /* The queues that are the verb's arguments; without any, all of the configuration. */
 struct target *targets_find(struct ctl *, size_t *n);

@@ -34,6 +34,7 @@ facts_of(const struct picture *p, size_t i)
 	return (struct facts){
 		.name = p->targets[i].name, .keys = &p->targets[i].keys,
 		.kind = p->targets[i].kind, .depth = &p->depths[i],
+		.elsewhere = target_is_elsewhere(&p->targets[i]),
 		.service = &p->services[i], .taken = p->taken,
 	};
 }

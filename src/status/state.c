@@ -43,6 +43,10 @@ state_text(const struct facts *f, struct buf *b)
 		pause_text(d, b);
 		return MOOD_WARN;
 	}
+	if (s->daemons == 0 && f->elsewhere) {
+		buf_puts(b, "others consume it");
+		return MOOD_IDLE;
+	}
 	if (s->daemons == 0) {
 		buf_puts(b, "no daemon");
 		return d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE;

@@ -18,6 +18,7 @@ struct facts {
 	const char		*name;
 	const struct keys	*keys;
 	enum kind		 kind;
+	bool			 elsewhere;	/* declared for others: concurrency = 0 */
 	const struct depth	*depth;
 	const struct service	*service;
 	wall_t			 taken;

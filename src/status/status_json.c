@@ -92,7 +92,7 @@ queue_json(const struct survey_queue *q, const struct survey_result *r)
 	struct service service;
 	struct facts facts = {
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
-		.service = &service, .taken = r->taken,
+		.elsewhere = !q->own, .service = &service, .taken = r->taken,
 	};
 
 	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], &service);

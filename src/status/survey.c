@@ -189,7 +189,8 @@ list_queues(struct survey *s)
 	for (i = 0; i < own; i++) {
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
-		add_queue(&s->found, cfg->name, cfg->key, cfg->kind, cfg->consumer_group, true);
+		add_queue(&s->found, cfg->name, cfg->key, cfg->kind, cfg->consumer_group,
+		    config_consumes(cfg));
 	}
 	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++)
 		if (json_object_get(known, served[i].key) == NULL)

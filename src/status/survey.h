@@ -33,7 +33,7 @@ struct survey_queue {
 	char		*name;
 	struct keys	 keys;
 	enum kind	 kind;
-	bool		 own;		/* of this daemon */
+	bool		 own;		/* this daemon consumes it */
 	struct depth	 depth;
 };
 
