@@ -64,8 +64,8 @@ unlike "$(cat "$T/seen")" 'CREDENTIALS|NOTIFY_SOCKET|SECRET' 'nor where they are
 r lpush fds '{"id":"fds"}' >/dev/null
 wait_ok 10 'log_count "event=acked queue=fds" >/dev/null' 'another lists its descriptors'
 is "$(log_lines 'event=output queue=fds' | sed -n 's/.* \([0-9]*\) -> \([^:" ]*\).*/\1 \2/p' | sort | tr '\n' ' ')" \
-    "0 /memfd 1 pipe 2 pipe 3 /proc/$(log_lines 'event=acked queue=fds' | log_field pid)/fd " \
-    'which are its input, output and error, and the directory that it reads'
+    "0 /memfd 1 pipe 2 pipe 3 pipe 4 /proc/$(log_lines 'event=acked queue=fds' | log_field pid)/fd " \
+    'which are its input, output, error and verdict, and the directory that it reads'
 # Not of a shell: that blocks signals itself, for moments.
 r lpush signals '{"id":"signals"}' >/dev/null
 wait_ok 10 'log_count "event=acked queue=signals" >/dev/null' 'another looks at its signals'
