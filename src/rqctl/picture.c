@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "rqctl/ask.h"
+#include "rqctl/out.h"
 
 #define QUEUES_MAX	10000	/* queues that are taken from heartbeats */
 #define BEATS		50	/* heartbeats that are asked for at once */
+#define REFRESH_MAX	(1500 * MSEC)	/* until fresh ones have come */
+#define REFRESH_SLACK	0.05	/* seconds: daemons know Redis' time about so exactly */
 
 /* -- the fleet -------------------------------------------------------------------- */
 
@@ -79,6 +82,81 @@ picture_fleet(struct ctl *c, struct fleet *f)
 	if (rc == -1)
 		fleet_done(f);
 	return rc;
+}
+
+/* Whether an entry has all members of `want`: the tag, as text or as tag_base64. */
+static bool
+has(const json_t *entry, json_t *want)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(want, name, value) {
+		if (!json_equal(json_object_get(entry, name), value))
+			return false;
+	}
+	return true;
+}
+
+const struct daemon *
+picture_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
+    const json_t **entry)
+{
+	json_t *want = out_set(json_object(), "tag:b", tag, len);
+	const struct daemon *by = NULL;
+	const json_t *list;
+	size_t i, k;
+
+	*entry = NULL;
+	for (i = 0; i < f->n && by == NULL; i++) {
+		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
+		    "in_hand");
+		for (k = 0; k < json_array_size(list) && by == NULL; k++)
+			if (has(json_array_get(list, k), want)) {
+				*entry = json_array_get(list, k);
+				by = &f->daemons[i];
+			}
+	}
+	json_decref(want);
+	return by;
+}
+
+/* Asks all daemons for a heartbeat now; how many have heard it, or -1. */
+static int64_t
+ask_beats(struct ctl *c, const struct fleet *f)
+{
+	struct redisReply *reply;
+	int64_t heard = 0;
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
+		if (ask_append(c, "PUBLISH %s%s beat", KEYS_CONTROL_PREFIX,
+		    f->daemons[i].instance) == -1)
+			return -1;
+	for (i = 0; i < f->n; i++) {
+		if ((reply = ask_next(c)) == NULL)
+			return -1;
+		heard += reply_int(reply, 0) > 0;	/* an error reply: it is forbidden */
+		blocking_reply_free(reply);
+	}
+	return heard;
+}
+
+int
+picture_refresh(struct ctl *c)
+{
+	double since = ask_time(c) - REFRESH_SLACK;
+	usec_t until = clock_mono() + REFRESH_MAX;
+	struct fleet f;
+	int64_t heard, fresh = 0;
+
+	if (since < 0 || picture_fleet(c, &f) == -1)
+		return -1;
+	heard = ask_beats(c, &f);
+	fleet_done(&f);
+	while (heard > fresh && fresh >= 0 && clock_mono() < until && ctl_sleep(20 * MSEC))
+		fresh = ask_number(ask(c, "ZCOUNT %s %f +inf", KEYS_DAEMONS, since));
+	return heard >= 0 && fresh >= 0 ? 0 : -1;
 }
 
 /* -- depths ----------------------------------------------------------------------- */

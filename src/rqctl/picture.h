@@ -29,6 +29,16 @@ void	picture_done(struct picture *);
 /* The live daemons alone; end with fleet_done(). */
 int	picture_fleet(struct ctl *, struct fleet *) MUSTCHECK;
 
+/*
+ * Asks the daemons for heartbeats that are as of now, and waits 1.5 s at most for those
+ * that have heard it.  Returns 0, or -1 after an error was reported.
+ */
+int	picture_refresh(struct ctl *) MUSTCHECK;
+
+/* The daemon whose heartbeat lists the tag, and its entry there; both NULL: none. */
+const struct daemon *picture_holder(const struct fleet *, const struct target *, const char *tag,
+	    size_t len, const json_t **entry);
+
 /* Depths alone: ret holds n, each to be freed with depth_done(). */
 int	picture_depths(struct ctl *, const struct target *, size_t n, struct depth *ret) MUSTCHECK;
 

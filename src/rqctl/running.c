@@ -11,39 +11,6 @@
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
 
-/* Whether an entry has all members of `want`: the tag, as text or as tag_base64. */
-static bool
-has(const json_t *entry, json_t *want)
-{
-	const char *name;
-	json_t *value;
-
-	json_object_foreach(want, name, value) {
-		if (!json_equal(json_object_get(entry, name), value))
-			return false;
-	}
-	return true;
-}
-
-/* The daemon whose heartbeat has the tag, and the entry there. */
-static const struct daemon *
-find_holder(const struct fleet *f, const char *key, json_t *tag, const json_t **ret)
-{
-	const json_t *list;
-	size_t i, k;
-
-	for (i = 0; i < f->n; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], key), "in_hand");
-		for (k = 0; k < json_array_size(list); k++) {
-			*ret = json_array_get(list, k);
-			if (has(*ret, tag))
-				return &f->daemons[i];
-		}
-	}
-	*ret = NULL;
-	return NULL;
-}
-
 struct running {
 	struct listing	 list;
 	struct picture	 picture;
@@ -58,6 +25,7 @@ struct entry {
 	struct delivery_info		 delivery;	/* not ours: a foreign consumer's */
 	const char		*daemon;	/* NULL: not known */
 	int64_t			 pid;		/* 0: not known */
+	const char		*progress;	/* "": none */
 	double			 age;
 };
 
@@ -74,6 +42,8 @@ add_row(struct listing *l, const struct entry *e)
 		    e->tag, e->idlen, e->tag, e->taglen,
 		    d->ours ? json_integer(d->attempts + 1) : NULL, e->age, e->daemon,
 		    e->pid > 0 ? json_integer(e->pid) : NULL, !d->ours);
+		out_set(o, "progress:s cancelled:t", e->progress[0] != '\0' ? e->progress : NULL,
+		    d->cancelled);
 		return;
 	}
 	table_add(t, "%s", e->queue);
@@ -85,6 +55,7 @@ add_row(struct listing *l, const struct entry *e)
 	else
 		table_add(t, "-");
 	table_add(t, "%s", e->daemon != NULL ? e->daemon : d->ours ? "?" : "(foreign)");
+	table_add(t, "%s", e->progress[0] == '\0' && d->cancelled ? "(cancelled)" : e->progress);
 }
 
 /* score: of QBACKUP; of a foreign delivery nothing else is known. */
@@ -96,15 +67,14 @@ add_entry(struct running *r, const struct target *t, const char *tag, size_t len
 		.queue = t->name, .tag = tag, .taglen = len, .delivery = *d,
 		.idlen = d->ours && d->idlen <= len ? d->idlen : len
 	};
-	json_t *want = out_set(json_object(), "tag:b", tag, len);
 	const struct daemon *by = NULL;
 	const json_t *entry = NULL;
 
 	if (d->ours)
-		by = find_holder(&r->picture.fleet, t->keys.name[KEY_QUEUE], want, &entry);
-	json_decref(want);
+		by = picture_holder(&r->picture.fleet, t, tag, len, &entry);
 	e.daemon = by != NULL ? by->instance : d->instance[0] != '\0' ? d->instance : NULL;
 	e.pid = fleet_count(entry, "pid");
+	e.progress = fleet_text(entry, "progress");
 	e.age = r->now - (d->ours && d->time > 0 ? d->time : score);
 	if (e.age < 0)
 		e.age = 0;
@@ -192,8 +162,9 @@ running_run(struct ctl *c)
 	int64_t total = 0;
 	int rc;
 
-	rc = listing_init(&r.list, c, "QUEUE|ID|>ATTEMPT|>AGE|>PID|DAEMON");
-	if (rc == 0 && (r.now = ask_time(c)) >= 0 && picture_take(c, &r.picture) == 0) {
+	rc = listing_init(&r.list, c, "QUEUE|ID|>ATTEMPT|>AGE|>PID|DAEMON|PROGRESS");
+	if (rc == 0 && picture_refresh(c) == 0 && (r.now = ask_time(c)) >= 0 &&
+	    picture_take(c, &r.picture) == 0) {
 		total = list_all(&r);
 		picture_done(&r.picture);
 	}

@@ -79,6 +79,10 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 	double since = d->ours && d->time > 0 ? d->time : in_backup;
 	char text[UNITS_TEXT_MAX];
 
+	if (d->cancelled) {
+		buf_puts(b, ", cancelled");
+		out_set(facts, "cancelled:t", true);
+	}
 	if (in_backup >= 0) {
 		buf_printf(b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
 		out_set(facts, "age:f", s->now - since);
@@ -91,6 +95,21 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 	if (d->owned)
 		buf_puts(b, ", its lease ended while it ran");
 	out_set(facts, "due:f", in_retry);
+}
+
+/* Adds what its handler said last of how far it is. */
+static void
+describe_progress(const struct show *s, struct buf *b, json_t *facts, const char *tag)
+{
+	const json_t *entry;
+	const char *text;
+
+	(void)picture_holder(&s->fleet, &s->ctl->target, tag, strlen(tag), &entry);
+	text = fleet_text(entry, "progress");
+	if (text[0] == '\0')
+		return;
+	buf_printf(b, ", progress: %s", text);
+	out_set(facts, "progress:s", text);
 }
 
 /* Shows a tag that is in flight or a retry.  0, also if it is neither; -1 after an error. */
@@ -125,6 +144,7 @@ show_tag(struct show *s, const char *tag)
 			data = "", len = 0;
 		describe(&b, facts, tag, &d);
 		describe_time(s, &b, facts, &d, in_backup, in_retry);
+		describe_progress(s, &b, facts, tag);
 		place(s, in_backup >= 0 ? "running" : "retry", facts, buf_str(&b), data, len);
 	}
 	for (i = 0; i < ARRAY_LEN(r); i++)
@@ -362,7 +382,7 @@ show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 
-	if ((s.now = ask_time(c)) < 0 || picture_fleet(c, &s.fleet) == -1)
+	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 || picture_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	look(&s);

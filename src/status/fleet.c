@@ -44,7 +44,7 @@ static const struct member queue_members[] = {
 static const struct member delivery_members[] = {
 	{ "attempt", TYPE_INTEGER }, { "pid", TYPE_INTEGER }, { "age", TYPE_NUMBER },
 	{ "id", TYPE_TEXT }, { "id_base64", TYPE_TEXT }, { "tag", TYPE_TEXT },
-	{ "tag_base64", TYPE_TEXT },
+	{ "tag_base64", TYPE_TEXT }, { "progress", TYPE_TEXT },
 };
 
 /* The length of the string that begins at s, with its quotes. */

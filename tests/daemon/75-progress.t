@@ -1,0 +1,55 @@
+#!/bin/sh
+# The progress that handlers tell: rqctl running and show, where daemons hear hints and not.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+redis_start
+handler copy <<'H'
+echo "progress 10/100 pages" >&3
+touch "$T/began"
+until [ -e "$T/more" ]; do sleep 0.02; done
+echo "progress 40/100 $(printf '\033[31m')pages" >&3
+touch "$T/further"
+until [ -e "$T/release" ]; do sleep 0.02; done
+H
+ctl() { RQD_SERVER=unix:$SOCK "$RQCTL" "$@"; }
+rqd_start one <<C
+name = "web1"
+queue "q" { command = {"$T/copy"} }
+C
+log_wait 10 event=ready 1 one
+INSTANCE=$(log_lines event=started one | log_field instance)
+wait_for 10 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
+r lpush q '{"id":1}' >/dev/null
+wait_for 10 '[ -e "$T/began" ]'
+start=$(msec)
+like "$(ctl running q)" "^q +1 +1 +[0-9.]+m?s +[0-9]+ +$INSTANCE +10/100 pages\$" 'running shows it at once'
+took=$(($(msec) - start))
+ok "[ $took -lt $((2000 * SLOW)) ]" "within 2 s ($took ms)"
+touch "$T/more"
+wait_for 10 '[ -e "$T/further" ]'
+wait_for 10 'ctl running q | grep -q 40/100'
+unlike "$(ctl running q)" "$(printf '\033')" 'nothing that drives a terminal'
+like "$(ctl running q --json)" '"progress": "40/100 .*pages"' '--json'
+like "$(ctl show q 1)" '^running  tag 1, attempt 1, for .*, progress: 40/100 .*pages$' 'show'
+is "$(ctl cancel q 1 | cut -d, -f1)" 'cancelled: 1 of q' 'cancelled'
+log_wait 5 'event=cancelled queue=q' 1 one
+rqd_stop one
+
+# -- where Redis forbids the channel: as of the last heartbeat ----------------------------
+
+rm -f "$T/began" "$T/more" "$T/further"
+r acl setuser noch on nopass '~*' +@all resetchannels '&__redis__:invalidate' >/dev/null
+rqd_start two <<C
+name = "web2"
+redis { server = "unix:$SOCK" username = "noch" }
+queue "q" { command = {"$T/copy"} }
+C
+log_wait 10 event=ready 1 two
+r lpush q '{"id":2}' >/dev/null
+wait_for 10 '[ -e "$T/began" ]'
+like "$(ctl running q)" '^q +2 +1 ' 'it is listed'
+wait_for 25 'ctl running q | grep -q 10/100'
+like "$(ctl show q 2)" 'progress: 10/100 pages' 'the next heartbeat has it'
+touch "$T/more" "$T/release"
+log_wait 10 'event=acked queue=q id=2' 1 two
