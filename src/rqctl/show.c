@@ -382,7 +382,8 @@ show_run(struct ctl *c)
 {
 	struct show s = { .ctl = c, .id = c->args.words[1] };
 
-	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 || picture_fleet(c, &s.fleet) == -1)
+	if (picture_refresh(c) == -1 || (s.now = ask_time(c)) < 0 ||
+	    picture_fleet(c, &s.fleet) == -1)
 		return;
 	s.places = ctl_given(c, OPT_JSON) ? json_array() : NULL;
 	look(&s);
