@@ -1,8 +1,8 @@
 /*
  * Time.  usec_t is monotonic: deadlines and durations inside the process.
- * wall_t is the calendar: only for what people or Redis see.  boot_t goes on
- * while the machine sleeps: only for what ends outside of this process, such as
- * a lock.  All are in microseconds and are never mixed; there is no other clock
+ * wall_t is the calendar: use it only for times that people or Redis see.  boot_t goes on
+ * while the machine sleeps: use it only for deadlines that also hold outside of this process,
+ * such as the end of a lock.  All are in microseconds and are never mixed; there is no other clock
  * in the program.  Tests move time by hand.
  */
 #ifndef RQD_BASE_CLOCK_H

@@ -1,9 +1,8 @@
 /*
- * Whether root alone decides what a path leads to.
+ * Checks that only root decides where a path leads.
  *
- * Root that opens a path follows whoever may change a folder on the way: that user can
- * put a symbolic link there, to a file that only root may open.  Also sshd(8) looks at
- * each folder (StrictModes).
+ * When root opens a path, a user who may change a folder on the way can put a symbolic link
+ * there, to a file that only root may open.  sshd(8) checks each folder, too (StrictModes).
  *
  * A folder must be root's, and nobody but root and root's group may write to it.  A sticky
  * folder, as /tmp is, may be open to others; the file that is taken from it must then be

@@ -1,6 +1,6 @@
 /*
- * Verbs that change many messages: which ones are meant, the question, --rate, the
- * progress on a terminal, and the closing words.
+ * The selection of messages by ids and filters, and verbs that change many: the question,
+ * --rate, the progress on a terminal, and the line with the result.
  */
 #ifndef RQD_RQCTL_CHANGE_H
 #define RQD_RQCTL_CHANGE_H
@@ -12,7 +12,7 @@
 #include "rqctl/ctl.h"
 
 /*
- * Which messages are meant: by id, --match, and for dead letters --reason, --since and
+ * A selection of messages: by id, --match, and for dead letters --reason, --since and
  * --until.
  */
 struct select {
@@ -56,7 +56,7 @@ struct change_ops {
 	const char	*verb;		/* for the question: "retry" */
 	const char	*what;		/* "dead letter" */
 	const char	*word;		/* "retried" */
-	const char	*thing;		/* for the closing words; NULL: what */
+	const char	*thing;		/* for the result; NULL: what */
 	const char	*member;	/* the number's name in JSON; NULL: word */
 	bool		 complete;	/* JSON has "complete" */
 	void		(*walk)(struct change *);

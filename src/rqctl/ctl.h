@@ -38,7 +38,7 @@ struct ctl {
 	struct target	 target;	/* of the first argument, with VERB_TARGET */
 	struct blocking_conn	*client;	/* NULL until ctl_connect() */
 	int		 status;	/* of exit; the first error's */
-	char		 note[96];	/* how far long work has come: ends the error */
+	char		 note[96];	/* printed after an error: what long work has done so far */
 	bool		 hold;		/* errors are kept in held, not printed */
 	char		*held;		/* the first; escaped; owned */
 	bool		 left_out;	/* files with errors were skipped: queues may be missing */
