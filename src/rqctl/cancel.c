@@ -77,7 +77,7 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 	json_t *o;
 
 	out_escape(&b, name, len);
-	o = out_set(json_object(), "queue:s tag:b place:s daemon:s dead:t dry_run:t",
+	o = json_set(json_object(), "queue:s tag:b place:s daemon:s dead:t dry_run:t",
 	    j->ctl->target.name, name, len, place, daemon, dead, is_dry(j));
 	ctl_result(j->ctl, o, "%scancelled%s: %s of %s, %s%s%s", is_dry(j) ? "would be " : "",
 	    dead ? " as a dead letter" : "", buf_str(&b), j->ctl->target.name, place,

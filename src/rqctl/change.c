@@ -193,10 +193,10 @@ report(const struct change *ch, const struct change_ops *ops)
 	char text[OUT_NUMBER_MAX];
 	json_t *o;
 
-	o = out_set(json_object(), "queue:s *:i dry_run:t", queue,
+	o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
 	    ops->member != NULL ? ops->member : ops->word, n, ch->dry);
 	if (ops->complete)
-		out_set(o, "complete:t", c->status == 0);
+		json_set(o, "complete:t", c->status == 0);
 	out_number(n, text);
 	ctl_result(c, o, "%s%s%s %s %s%s of %s%s", ch->dry ? "would be " : "", ops->word,
 	    ch->dry ? ":" : "", text, thing, n == 1 ? "" : "s", queue,

@@ -40,7 +40,7 @@ find(struct problems *f, const char *level, const char *queue, const char *fmt, 
 	else if (f->ctl->status == 0)
 		f->ctl->status = CHECK_WARNINGS;
 	json_array_append_new(f->list,
-	    out_set(json_object(), "level:s queue:s text:s", level, queue, text));
+	    json_set(json_object(), "level:s queue:s text:s", level, queue, text));
 	line = xasprintf("%s: %s%s%s", level, queue != NULL ? queue : "", queue != NULL ? ": " : "",
 	    text);
 	if (!f->json)
@@ -255,7 +255,7 @@ ping_run(struct ctl *c)
 	blocking_reply_free(reply);
 	began = clock_mono() - began;
 	version = ask_info(c, "server", "redis_version");
-	ctl_result(c, out_set(json_object(), "server:s version:s seconds:f",
+	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",
 	    blocking_address(c->client), version, (double)began / 1e6),
 	    "redis %s%s%s answers in %s",
 	    blocking_address(c->client), version[0] != '\0' ? ", version " : "", version,

@@ -42,7 +42,7 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 
 	if (o != NULL) {
 		json_object_update(o, d->beat);
-		out_set(o, "seen:f", d->seen);
+		json_set(o, "seen:f", d->seen);
 		return;
 	}
 	table_add(t, "%s", d->instance);
@@ -129,7 +129,7 @@ quiet_run(struct ctl *c)
 			continue;
 		n++;
 		if (send_hint(c, instance, hint))
-			ctl_result(c, out_set(json_object(), "daemon:s done:s", instance, hint),
+			ctl_result(c, json_set(json_object(), "daemon:s done:s", instance, hint),
 			    "%s: %s", end ? "no longer quiet" : "quiet", instance);
 	}
 	if (n == 0)
@@ -155,7 +155,7 @@ probe_run(struct ctl *c)
 		n++;
 		instance = f.daemons[i].instance;
 		if (send_hint(c, instance, hint))
-			ctl_result(c, out_set(json_object(), "daemon:s queue:s done:s", instance,
+			ctl_result(c, json_set(json_object(), "daemon:s queue:s done:s", instance,
 			    c->target.name, "probe"), "%s probes %s", instance, c->target.name);
 	}
 	if (n == 0)

@@ -27,13 +27,13 @@ letter_json(json_t *o, const struct letter *l)
 	char when[CLOCK_TEXT_MAX];
 	size_t i;
 
-	out_set(o, "letter:b died:s", l->name.data, l->name.len,
+	json_set(o, "letter:b died:s", l->name.data, l->name.len,
 	    clock_text((wall_t)(l->died * 1e6), when));
 	if (l->field[FIELD_ATTEMPTS].data != NULL)
-		out_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
+		json_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
 	for (i = 0; i < FIELD_ATTEMPTS; i++)
 		if (l->field[i].data != NULL)
-			out_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
+			json_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
 	return o;
 }
 
@@ -479,7 +479,7 @@ dead_import(struct ctl *c)
 		return;
 	import_all(&m);
 	ctl_result(c,
-	    out_set(json_object(), "queue:s imported:i present:i complete:t", c->target.name,
+	    json_set(json_object(), "queue:s imported:i present:i complete:t", c->target.name,
 		m.imported, m.present, c->status == 0),
 	    "imported %s dead letter%s of %s%s%s%s", out_number(m.imported, n),
 	    m.imported == 1 ? "" : "s", c->target.name, m.present > 0 ? "; skipped " : "",

@@ -122,10 +122,10 @@ list_one(struct walk *w, const struct waiting *m)
 	o = listing_row(l);
 	waiting_id(w->ctl->target.kind, m, id);
 	if (o != NULL) {
-		out_set(o, "id:s", id[0] != '\0' ? id : NULL);
+		json_set(o, "id:s", id[0] != '\0' ? id : NULL);
 		if (m->taglen > 0)
-			out_set(o, "tag:b", m->tag, m->taglen);
-		out_set(o, "due:f attempts:i crashes:i message:b", due,
+			json_set(o, "tag:b", m->tag, m->taglen);
+		json_set(o, "due:f attempts:i crashes:i message:b", due,
 		    (int64_t)m->delivery.attempts, (int64_t)m->delivery.crashes, m->data, m->len);
 	} else {
 		table_add(t, "%s", id[0] != '\0' ? id : "-");

@@ -180,7 +180,7 @@ lock_json(json_t *o, const struct found *f)
 
 	buf_puts(&key, KEYS_LOCK_PREFIX);
 	buf_add(&key, f->name->text, f->name->len);
-	out_set(o, "name:b key:b value:b host:s pid:j since:f left:f", f->name->text, f->name->len,
+	json_set(o, "name:b key:b value:b host:s pid:j since:f left:f", f->name->text, f->name->len,
 	    key.data, key.len, f->value, f->len, ours ? f->holder.host : NULL,
 	    ours ? json_integer(f->holder.pid) : NULL, ours ? f->holder.since : NAN,
 	    f->left >= 0 ? (double)f->left / 1e3 : NAN);
@@ -298,7 +298,7 @@ unlock(struct ctl *c, const char *name, const char *value, size_t len)
 			ctl_error(c, EX_NOTHING,
 			    "lock %s has another holder now: nothing was done", name);
 		else if (n > 0)
-			ctl_result(c, out_set(json_object(), "name:s broken:i dry_run:t", name, n,
+			ctl_result(c, json_set(json_object(), "name:s broken:i dry_run:t", name, n,
 			    dry), "%s %s", dry ? "would break" : "broke", name);
 	}
 	free(holder);

@@ -41,8 +41,6 @@ void	out_json(json_t *);
 void	out_json_line(json_t *);		/* in one line */
 /* A string, or an object with NAME_base64 where the bytes are not UTF-8. */
 json_t	*out_bytes(const char *name, const char *, size_t);
-#define out_set json_set
-
 /* A line on stderr that the next one overwrites; nothing if stderr is no terminal. */
 bool	out_progress_is_on(void);
 void	out_progress(const char *, ...) PRINTF(1, 2);

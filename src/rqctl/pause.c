@@ -122,7 +122,7 @@ wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
 static void
 report(const struct ctl *c, const struct target *t, const char *what)
 {
-	ctl_result(c, out_set(json_object(), "queue:s done:s", t->name, what), "%s %s", what,
+	ctl_result(c, json_set(json_object(), "queue:s done:s", t->name, what), "%s %s", what,
 	    t->name);
 }
 

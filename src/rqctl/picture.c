@@ -102,7 +102,7 @@ const struct daemon *
 picture_holder(const struct fleet *f, const struct target *t, const char *tag, size_t len,
     const json_t **entry)
 {
-	json_t *want = out_set(json_object(), "tag:b", tag, len);
+	json_t *want = json_set(json_object(), "tag:b", tag, len);
 	const struct daemon *by = NULL;
 	const json_t *list;
 	size_t i, k;

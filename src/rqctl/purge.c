@@ -189,15 +189,15 @@ static void
 report(const struct purge *p, const int64_t *n)
 {
 	const struct ctl *c = p->ctl;
-	json_t *o = out_set(json_object(), "queue:s", c->target.name);
+	json_t *o = json_set(json_object(), "queue:s", c->target.name);
 	bool dry = ctl_given(c, OPT_DRY_RUN);
 	char *text = describe(c, n);
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
-			out_set(o, "*:i", parts[i].name, n[i]);
-	ctl_result(c, out_set(o, "dry_run:t", dry), "%s %s of %s",
+			json_set(o, "*:i", parts[i].name, n[i]);
+	ctl_result(c, json_set(o, "dry_run:t", dry), "%s %s of %s",
 	    dry ? "would be purged:" : "purged", text, c->target.name);
 	free(text);
 }

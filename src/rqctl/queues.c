@@ -42,13 +42,13 @@ queue_json(json_t *o, const struct target *t)
 {
 	const struct queue_config *q = t->cfg;
 
-	out_set(o, "name:s key:b kind:s", t->name, t->keys.name[KEY_QUEUE],
+	json_set(o, "name:s key:b kind:s", t->name, t->keys.name[KEY_QUEUE],
 	    t->keys.len[KEY_QUEUE], kind_name(t->kind));
 	if (q == NULL)
 		return;
 	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
-		out_set(o, "channels:j", words_json(q->keys));
-	out_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
+		json_set(o, "channels:j", words_json(q->keys));
+	json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
 	    config_mode_name(q->mode), (int64_t)q->concurrency,
 	    kind_has(q->kind, TRAIT_LEASES) ? (double)q->lease / 1e6 : NAN,
 	    (int64_t)q->max_attempts, words_json(q->command), q->file, (int64_t)q->line);
@@ -189,7 +189,7 @@ forget(struct forget *f)
 			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: nothing "
 			    "was deleted", f->name);
 		else
-			ctl_result(c, out_set(json_object(), "queue:s keys:i messages:i dry_run:t",
+			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
 			    f->name, f->nkeys, f->messages, dry), "%s %s",
 			    dry ? "would forget" : "forgot", what);
 	}

@@ -38,11 +38,11 @@ add_row(struct listing *l, const struct entry *e)
 	char text[UNITS_TEXT_MAX];
 
 	if (o != NULL) {
-		out_set(o, "queue:s id:b tag:b attempt:j age:f daemon:s pid:j foreign:t", e->queue,
+		json_set(o, "queue:s id:b tag:b attempt:j age:f daemon:s pid:j foreign:t", e->queue,
 		    e->tag, e->idlen, e->tag, e->taglen,
 		    d->ours ? json_integer(d->attempts + 1) : NULL, e->age, e->daemon,
 		    e->pid > 0 ? json_integer(e->pid) : NULL, !d->ours);
-		out_set(o, "progress:s cancelled:t", e->progress[0] != '\0' ? e->progress : NULL,
+		json_set(o, "progress:s cancelled:t", e->progress[0] != '\0' ? e->progress : NULL,
 		    d->cancelled);
 		return;
 	}

@@ -105,10 +105,10 @@ schedule_json(json_t *o, const struct ctl *c, const struct schedule_config *s,
 {
 	bool cron = s->every == 0;
 
-	out_set(o, "name:s queue:s key:s every:j cron:s timezone:s catch_up:t", s->name, s->queue,
+	json_set(o, "name:s queue:s key:s every:j cron:s timezone:s catch_up:t", s->name, s->queue,
 	    config_queue(c->config, s->queue)->key, cron ? NULL : json_integer(s->every / SEC),
 	    cron ? s->cron : NULL, cron ? s->timezone : NULL, s->catch_up);
-	out_set(o, "last:j next:j missed:j error:s", tick_json(t->last), tick_json(t->next),
+	json_set(o, "last:j next:j missed:j error:s", tick_json(t->last), tick_json(t->next),
 	    tick_json(t->missed), t->error);
 }
 

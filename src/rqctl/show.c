@@ -43,7 +43,7 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 		if (s->found == 1)
 			fwrite(data, 1, len, stdout);
 	} else if (s->places != NULL) {
-		json_array_append(s->places, out_set(facts, "place:s message:b", name, data, len));
+		json_array_append(s->places, json_set(facts, "place:s message:b", name, data, len));
 	} else {
 		out_escape(&b, line, strlen(line));
 		printf("%-8s %s\n", name, buf_str(&b));
@@ -60,7 +60,7 @@ static void
 describe(struct buf *b, json_t *facts, const char *tag, const struct delivery_info *d)
 {
 	buf_printf(b, "tag %s", tag);
-	out_set(facts, "tag:s", tag);
+	json_set(facts, "tag:s", tag);
 	if (!d->ours) {
 		buf_puts(b, ", delivered to a foreign consumer");
 		return;
@@ -68,7 +68,7 @@ describe(struct buf *b, json_t *facts, const char *tag, const struct delivery_in
 	buf_printf(b, ", attempt %ld", d->attempts + 1);
 	if (d->crashes > 0)
 		buf_printf(b, " (%ld crash%s)", d->crashes, d->crashes == 1 ? "" : "es");
-	out_set(facts, "attempt:i crashes:i", (int64_t)d->attempts + 1, (int64_t)d->crashes);
+	json_set(facts, "attempt:i crashes:i", (int64_t)d->attempts + 1, (int64_t)d->crashes);
 }
 
 /* Adds since when it runs, or when it is due. */
@@ -81,11 +81,11 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 
 	if (d->cancelled) {
 		buf_puts(b, ", cancelled");
-		out_set(facts, "cancelled:t", true);
+		json_set(facts, "cancelled:t", true);
 	}
 	if (in_backup >= 0) {
 		buf_printf(b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));
-		out_set(facts, "age:f", s->now - since);
+		json_set(facts, "age:f", s->now - since);
 		return;
 	}
 	if (in_retry > s->now)
@@ -94,7 +94,7 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 		buf_puts(b, ", due now");
 	if (d->owned)
 		buf_puts(b, ", its lease ended while it ran");
-	out_set(facts, "due:f", in_retry);
+	json_set(facts, "due:f", in_retry);
 }
 
 /* Adds what its handler said last of how far it is. */
@@ -109,7 +109,7 @@ describe_progress(const struct show *s, struct buf *b, json_t *facts, const char
 	if (text[0] == '\0')
 		return;
 	buf_printf(b, ", progress: %s", text);
-	out_set(facts, "progress:s", text);
+	json_set(facts, "progress:s", text);
 }
 
 /* Shows a tag that is in flight or a retry.  0, also if it is neither; -1 after an error. */
@@ -216,7 +216,7 @@ show_id(struct show *s, const struct waiting *m)
 
 	snprintf(line, sizeof(line), isinf(due) && due > 0 ? "%s due" : "due %s",
 	    waiting_due_text(due, s->now, text));
-	place(s, "waiting", out_set(json_object(), "due:f", due), line, m->data, m->len);
+	place(s, "waiting", json_set(json_object(), "due:f", due), line, m->data, m->len);
 }
 
 /* One that is not among the next: a zset knows it by its name. */
@@ -261,7 +261,7 @@ show_waiting_page(struct show *s, int64_t offset)
 			continue;
 		}
 		snprintf(line, sizeof(line), "number %lld in line", (long long)number);
-		place(s, "waiting", out_set(json_object(), "number:i", number), line, m.data,
+		place(s, "waiting", json_set(json_object(), "number:i", number), line, m.data,
 		    m.len);
 	}
 	blocking_reply_free(page);
@@ -289,7 +289,7 @@ show_letter(struct show *s, const struct letter *l)
 {
 	const struct bytes *reason = &l->field[FIELD_REASON], *message = &l->field[FIELD_MESSAGE];
 	const struct bytes *attempts = &l->field[FIELD_ATTEMPTS];
-	json_t *facts = out_set(json_object(), "letter:b age:f", l->name.data, l->name.len,
+	json_t *facts = json_set(json_object(), "letter:b age:f", l->name.data, l->name.len,
 	    s->now - l->died);
 	struct buf b = BUF_INIT;
 	char age[UNITS_TEXT_MAX];
@@ -298,11 +298,11 @@ show_letter(struct show *s, const struct letter *l)
 	    units_age(s->now > l->died ? s->now - l->died : 0, age));
 	if (reason->data != NULL) {
 		buf_printf(&b, ", reason %.*s", (int)reason->len, reason->data);
-		out_set(facts, "reason:b", reason->data, reason->len);
+		json_set(facts, "reason:b", reason->data, reason->len);
 	}
 	if (attempts->data != NULL) {
 		buf_printf(&b, ", attempts %.*s", (int)attempts->len, attempts->data);
-		out_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
+		json_set(facts, "attempts:i", (int64_t)atoll(attempts->data));
 	}
 	place(s, "dead", facts, buf_str(&b), message->data != NULL ? message->data : "",
 	    message->len);
@@ -353,7 +353,7 @@ show_entry(struct show *s)
 	else if (strcmp(state, "done") == 0)
 		snprintf(line, sizeof(line), "in the stream, acknowledged");
 	if (data != NULL)
-		place(s, state, out_set(json_object(), "group:s", group), line, data, len);
+		place(s, state, json_set(json_object(), "group:s", group), line, data, len);
 	blocking_reply_free(reply);
 	return 0;
 }

@@ -137,7 +137,7 @@ print_json(const struct ctl *c, const struct picture *p)
 		facts = facts_of(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
-	out_json(out_set(json_object(), "time:s server:s daemons:i queues:j",
+	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j",
 	    clock_text(p->taken, when), blocking_address(c->client), (int64_t)p->fleet.n, queues));
 }
 

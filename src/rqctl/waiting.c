@@ -155,10 +155,10 @@ add(struct listing *l, double now, const struct waiting *m, const char *id)
 	struct table *t = &l->table;
 
 	if (o != NULL) {
-		out_set(o, "place:i id:s", l->rows, id[0] != '\0' ? id : NULL);
+		json_set(o, "place:i id:s", l->rows, id[0] != '\0' ? id : NULL);
 		if (now >= 0)
-			out_set(o, "due:f", waiting_due(m));
-		out_set(o, "length:i message:b", m->size, m->data, m->len);
+			json_set(o, "due:f", waiting_due(m));
+		json_set(o, "length:i message:b", m->size, m->data, m->len);
 		return;
 	}
 	table_number(t, l->rows);

@@ -338,10 +338,10 @@ TEST(json_bytes)
 {
 	json_t *o = json_object();
 
-	out_set(o, "good:b", "a\0\xc3\xa9", (size_t)4);
-	out_set(o, "bad:b", "\xff", (size_t)1);
-	out_set(o, "two:s", "\xff\xfe");
-	out_set(o, "three:s", "\xff\xfe\xfd");
+	json_set(o, "good:b", "a\0\xc3\xa9", (size_t)4);
+	json_set(o, "bad:b", "\xff", (size_t)1);
+	json_set(o, "two:s", "\xff\xfe");
+	json_set(o, "three:s", "\xff\xfe\xfd");
 	assert_int_equal(json_string_length(json_object_get(o, "good")), 4);
 	assert_string_equal(json_string_value(json_object_get(o, "bad_base64")), "/w==");
 	assert_string_equal(json_string_value(json_object_get(o, "two_base64")), "//4=");
