@@ -1,4 +1,4 @@
-/* Thin layers over close(2), pipe2(2) and connect(2). */
+/* Thin layers over close(2), pipe2(2), connect(2) and pwrite(2). */
 #include "base/fd.h"
 
 #include <sys/socket.h>
@@ -65,4 +65,24 @@ fd_connect(int type, const char *path)
 	if (fd != -1 && connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == -1)
 		fd_close(&fd);
 	return fd;
+}
+
+int
+fd_write_at(int fd, const char *p, size_t len, off_t at)
+{
+	ssize_t n;
+
+	while (len > 0) {
+		n = pwrite(fd, p, len, at);
+		if (n > 0) {
+			p += n;
+			at += n;
+			len -= (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			if (n == 0)
+				errno = ENOSPC;
+			return -1;
+		}
+	}
+	return 0;
 }

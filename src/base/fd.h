@@ -1,8 +1,12 @@
-/* Descriptors: closing them, and pipes and unix sockets made the way rqd needs them. */
+/*
+ * Descriptors: closing them, pipes and unix sockets made the way rqd needs them, and
+ * writing all bytes.
+ */
 #ifndef RQD_BASE_FD_H
 #define RQD_BASE_FD_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/util.h"
 
@@ -22,5 +26,8 @@ int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
  * waiting.  Returns the descriptor, or -1 with errno.
  */
 int	fd_connect(int type, const char *path) MUSTCHECK;
+
+/* pwrite(2) of all bytes: the file's position stays.  Returns 0, or -1 with errno. */
+int	fd_write_at(int fd, const char *, size_t, off_t) MUSTCHECK;
 
 #endif

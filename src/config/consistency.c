@@ -285,6 +285,33 @@ check_has_command(struct draft *d, const struct draft_section *s)
 		    "write {\"/path/to/command\", \"argument\"}");
 }
 
+/* Where batch is above 1, and framing where it is given. */
+static void
+check_batch(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+
+	if (q->mode == MODE_PERSISTENT && q->framing == FRAMING_RAW)
+		finding_error(&d->findings, draft_place(s, "framing"), "framing \"raw\" has no "
+		    "meaning with mode \"persistent\": write \"length\" or \"line\"");
+	if (!config_has_batches(q))
+		return;
+	if (config_output_queue(q) != NULL)
+		finding_error(&d->findings, draft_place(s, "output"), "output = \"%s\" cannot be "
+		    "used with batch %d: a line belongs to no single message; write batch = 1",
+		    q->output, q->batch);
+	if (q->fleet_concurrency > 0)
+		finding_error(&d->findings, draft_place(s, "fleet_concurrency"),
+		    "fleet_concurrency cannot be used with batch %d: it counts messages, and "
+		    "batches would share what it allows; write batch = 1", q->batch);
+	if (q->batch_wait > q->lease / 3)
+		finding_error(&d->findings, draft_place(s, "batch_wait"), "batch_wait %s is longer "
+		    "than a third of the lease %s: the messages have begun their lease; write %s "
+		    "or less", units_duration(q->batch_wait, a), units_duration(q->lease, b),
+		    units_duration(q->lease / 3, (char[UNITS_TEXT_MAX]){ 0 }));
+}
+
 static void
 check_queue(struct draft *d, const struct draft_section *s)
 {
@@ -293,6 +320,7 @@ check_queue(struct draft *d, const struct draft_section *s)
 	check_backoff(d, s);
 	check_lease(d, s);
 	check_pushes(d, s);
+	check_batch(d, s);
 }
 
 /* -- schedules --------------------------------------------------------------------- */

@@ -166,8 +166,8 @@ check_applies(struct draft *d, const struct draft_section *s)
 		if (s->given[i] == NULL || s->given[i] == d->defaults[i] || option_applies(o, q))
 			continue;
 		finding_error(&d->findings, &s->given[i]->at, "%s has no meaning with kind \"%s\" "
-		    "and mode \"%s\"", o->name, kind_name(q->kind),
-		    config_mode_name(q->mode));
+		    "and mode \"%s\"%s", o->name, kind_name(q->kind),
+		    config_mode_name(q->mode), o->batches ? " unless batch is above 1" : "");
 	}
 }
 
@@ -207,6 +207,8 @@ build_section(struct draft *d, struct draft_section *s)
 		apply(d, *given, base);
 	}
 	if (s->queue != NULL) {
+		if (!option_applies(option_find(SECTION_QUEUE, "batch"), s->queue))
+			s->queue->batch = 1;
 		check_applies(d, s);
 		finish_queue(d, s->queue);
 	}

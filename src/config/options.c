@@ -41,7 +41,7 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const formats[] = { "logfmt", "json", NULL };
 static const char *const notifications[] = { "check", "set", NULL };
 static const char *const pops[] = { "right", "left", NULL };
-static const char *const framings[] = { "length", "line", NULL };
+static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static option_check_fn check_command, check_cron, check_env, check_group, check_key, check_listen,
@@ -124,8 +124,12 @@ static const struct option options[] = {
 	    .help = "the command and its arguments"),
 	QUEUE(mode, CHOICE, "exec", .choices = config_modes,
 	    .help = "exec: one process per message; persistent: a process takes many"),
+	QUEUE(batch, INT, "1", .min = 1, .max = 10000, .modes = EXEC, .trait = TRAIT_LEASES,
+	    .help = "messages that one run of the command may get"),
+	QUEUE(batch_wait, DURATION, "0", .max = HOUR, .modes = EXEC, .trait = TRAIT_LEASES,
+	    .help = "how long the first message waits for others of its batch"),
 	QUEUE(framing, CHOICE, "length", .choices = framings, .modes = PERSISTENT,
-	    .help = "how rqd separates messages"),
+	    .batches = true, .help = "how rqd separates messages"),
 	QUEUE(pipeline, INT, "1", .min = 1, .max = 10000, .modes = PERSISTENT,
 	    .help = "messages that a process may have at once"),
 	QUEUE(max_messages, INT, "0", .max = INT32_MAX, .modes = PERSISTENT,
@@ -174,7 +178,7 @@ static const struct option options[] = {
 
 	/* How many, and who first. */
 	QUEUE(concurrency, INT, "1", .max = 10000,
-	    .help = "messages in flight at once, this daemon; 0: others consume the queue"),
+	    .help = "runs of the command at once, this daemon; 0: others consume the queue"),
 	QUEUE(fleet_concurrency, INT, "0", .max = MILLION, .trait = TRAIT_LEASES,
 	    .help = "messages of this queue in flight at once, all daemons; 0: no limit"),
 	QUEUE(rate, STRING, "", .check = check_rate, .trait = TRAIT_LEASES,
@@ -227,6 +231,7 @@ static const struct option options[] = {
 _Static_assert(ARRAY_LEN(options) <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 _Static_assert(ARRAY_LEN(notifications) == NOTIFICATIONS_SET + 2,
     "notifications must match enum notifications");
+_Static_assert(ARRAY_LEN(framings) == FRAMING_RAW + 2, "framings must match enum framing");
 _Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
 
@@ -278,7 +283,9 @@ option_is_list(const struct option *o)
 bool
 option_applies(const struct option *o, const struct queue_config *q)
 {
-	return (o->modes == 0 || (o->modes & 1U << q->mode) != 0) &&
+	bool modes = o->modes == 0 || (o->modes & 1U << q->mode) != 0;
+
+	return (modes || (o->batches && config_has_batches(q))) &&
 	    (o->trait == 0 || kind_has(q->kind, o->trait));
 }
 

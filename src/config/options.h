@@ -64,6 +64,7 @@ struct option {
 	const char	*missing;
 	unsigned	 flags;
 	unsigned	 modes;		/* bits 1 << enum mode; 0: all */
+	bool		 batches;	/* also where batch is above 1 */
 	enum trait	 trait;		/* only kinds with this one; 0: all */
 	const char	*help;		/* what it is, in a few words */
 };

@@ -5,8 +5,11 @@
  * of the turn consumer_update() then decides, and nothing else does: whether the queue
  * watches for work, whether the consumer competes for slots, and whether a drain is over.
  *
- * After a reload, deliveries stay with the handler that began them.  That handler is
- * closed, and is freed (struct consumer_handler) when its last delivery is done.
+ * After a reload, deliveries stay with the handler that began them (handler_set.h).
+ *
+ * The collector (collector.h) has the slots that no run has taken, and the messages that
+ * wait for a batch or a slot.  Without batches a message passes it by: a fetch asks for
+ * as many as there are slots.
  */
 #include "engine/consumer.h"
 
@@ -14,29 +17,13 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "base/log.h"
 #include "base/util.h"
+#include "engine/collector.h"
 #include "engine/event_log.h"
+#include "engine/handler_set.h"
+#include "engine/inflight.h"
 #include "engine/suspension.h"
-
-/* The handler for new messages, or one of an older configuration. */
-struct consumer_handler {
-	TAILQ_ENTRY(consumer_handler)	 entry;
-	struct consumer	*consumer;
-	struct handler	*handler;
-	bool	 closing;	/* handler_close() was called */
-};
-TAILQ_HEAD(handler_list, consumer_handler);
-
-/* One message in flight. */
-struct inflight {
-	TAILQ_ENTRY(inflight)	 entry;
-	struct message	*msg;
-	struct run	*run;
-	bool	 slot;	/* holds a slot of the dispatcher */
-	bool	 probe;	/* begun while the queue was suspended */
-};
-TAILQ_HEAD(inflight_list, inflight);
+#include "engine/tally.h"
 
 struct consumer {
 	const struct consumer_env	*env;
@@ -45,14 +32,14 @@ struct consumer {
 	enum consumer_state	 state;
 
 	struct queue	*queue;
-	struct consumer_handler	*current;	/* for new messages; also on handlers */
-	struct handler_list	 handlers;
-	struct inflight_list	 inflight;
-	unsigned	 ninflight;	/* length of inflight */
+	struct handler_set	*handlers;
+	struct inflight_list	 inflight;	/* runs */
+	unsigned	 nruns;	/* length of inflight */
+	unsigned	 ninflight;	/* messages of them that have no result */
+	struct inflight_list	 over;	/* batches with results that Redis has not confirmed */
+	struct collector	 collector;	/* also says whether a fetch is on its way */
 
 	struct dispatcher_member	 member;
-	unsigned	 reserved;	/* slots granted, message not there yet */
-	bool	 fetching;	/* between queue_fetch() and fetched() */
 	bool	 ready;	/* the queue has said so, not fetched since */
 	bool	 wanted;	/* what queue_want() was told last */
 	bool	 paused;
@@ -105,91 +92,90 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 	consumer_touch(c);
 }
 
-/* How many messages could be begun now, beyond those in flight. */
+/*
+ * How many runs could be begun now, beyond those in flight and the slots granted.  If
+ * there are only collected messages: no more than those need.
+ */
 static unsigned
 consumer_room(void *arg)
 {
 	const struct consumer *c = arg;
-	unsigned most = config_most(c->cfg);
+	unsigned used = c->nruns + c->collector.slots, most = config_most_runs(c->cfg), runs;
 	bool single;
 
-	if (c->state != CONSUMER_RUNNING || c->fetching || c->ninflight >= most)
+	if (c->state != CONSUMER_RUNNING || c->collector.fetching || used >= most)
 		return 0;
 	if (!suspension_allows(&c->suspension, &single))
 		return 0;
-	return single ? 1 : most - c->ninflight;
+	most = single ? 1 : most - used;
+	if (c->ready || collector_count(&c->collector) == 0)
+		return most;
+	runs = collector_runs(&c->collector);
+	return runs < most ? runs : most;
 }
 
 /* The last step.  Processes and Redis may each take their time.  c may be gone after it. */
 static void
 consumer_finish_close(struct consumer *c)
 {
-	if (!c->confirmed || !TAILQ_EMPTY(&c->handlers))
+	if (!c->confirmed || !handler_set_is_empty(c->handlers))
 		return;
 	consumer_set_state(c, CONSUMER_CLOSED);
 	loop_defer_cancel(c->env->loop, &c->update);
 	c->env->closed(c, c->env->arg);
 }
 
-static void
-consumer_handler_closed(void *arg)
-{
-	struct consumer_handler *h = arg;
-	struct consumer *c = h->consumer;
-
-	TAILQ_REMOVE(&c->handlers, h, entry);
-	handler_free(h->handler);
-	free(h);
-	consumer_touch(c);
-}
-
-static void
-close_handler(struct consumer_handler *h)
-{
-	if (h->closing)
-		return;
-	h->closing = true;
-	handler_close(h->handler, consumer_handler_closed, h);
-}
-
 /* A drain is over when no message is in flight or on its way. */
 static void
 consumer_finish_drain(struct consumer *c)
 {
-	struct consumer_handler *h, *next;
-
-	if (c->ninflight > 0 || c->fetching)
+	if (c->nruns > 0 || c->collector.fetching)
 		return;
 	consumer_set_state(c, CONSUMER_CLOSING);
-	TAILQ_FOREACH_SAFE(h, &c->handlers, entry, next)
-		close_handler(h);
+	handler_set_close(c->handlers);
 	queue_close(c->queue);
 }
 
 static void
 consumer_fetch(struct consumer *c, unsigned n)
 {
-	c->fetching = true;
+	c->collector.fetching = true;
 	c->ready = false;
 	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
 }
 
 /*
  * The processes of a persistent handler are there anyway, `concurrency` of them:
- * their messages need no slot.  Those of a process per message do.
+ * their messages need no slot.  Those of a process per run do.  A batch that is not full
+ * has its slot already.
  */
 static void
-consumer_compete(struct consumer *c, bool able)
+consumer_compete(struct consumer *c, bool room, bool fill)
 {
 	bool needs_slot = c->cfg->mode == MODE_EXEC;
+	bool collected = c->collector.slots == 0 && collector_count(&c->collector) > 0;
 
-	if (able && needs_slot) {
+	if (room && needs_slot && !(fill && c->ready) && (c->ready || collected)) {
 		dispatcher_enter(c->env->dispatcher, &c->member);
 		return;
 	}
 	dispatcher_leave(c->env->dispatcher, &c->member);
-	if (able)
+	if (!c->ready)
+		return;
+	if (fill)
+		consumer_fetch(c, collector_wants(&c->collector));
+	else if (room)
 		consumer_fetch(c, consumer_room(c));
+}
+
+/* Nothing is collected for a queue that is to run nothing. */
+static void
+consumer_look_at_collected(struct consumer *c)
+{
+	if (c->state != CONSUMER_RUNNING || c->suspension.breaker.state == BREAKER_OPEN)
+		collector_give_back(&c->collector);
+	else
+		collector_look(&c->collector);
 }
 
 /* Derives all that follows from the fields; see the head of this file. */
@@ -197,19 +183,23 @@ static void
 consumer_update(void *arg)
 {
 	struct consumer *c = arg;
-	bool room = consumer_room(c) > 0;
+	bool room, fill;
 
 	if (c->state == CONSUMER_CLOSING) {
 		consumer_finish_close(c);
 		return;
 	}
-	if (c->wanted != room && !c->fetching) {
-		c->wanted = room;
-		if (!room)
+	consumer_look_at_collected(c);
+	room = consumer_room(c) > 0;
+	fill = c->state == CONSUMER_RUNNING && !c->collector.fetching &&
+	    collector_is_filling(&c->collector) && collector_wants(&c->collector) > 0;
+	if (c->wanted != (room || fill) && !c->collector.fetching) {
+		c->wanted = room || fill;
+		if (!c->wanted)
 			c->ready = false;
-		queue_want(c->queue, room);
+		queue_want(c->queue, c->wanted);
 	}
-	consumer_compete(c, c->ready && room);
+	consumer_compete(c, room, fill);
 	if (c->state == CONSUMER_DRAINING)
 		consumer_finish_drain(c);
 	else if (consumer_is_idle(c) && c->env->idle != NULL)
@@ -223,20 +213,14 @@ consumer_grant(unsigned n, void *arg)
 {
 	struct consumer *c = arg;
 
-	c->reserved = n;
-	consumer_fetch(c, n);
+	collector_grant(&c->collector, n);
+	if (c->ready && collector_wants(&c->collector) > 0)
+		consumer_fetch(c, collector_wants(&c->collector));
+	else
+		collector_look(&c->collector);
 }
 
-/* -- from the queue --------------------------------------------------------- */
-
-static void
-consumer_ready(void *arg)
-{
-	struct consumer *c = arg;
-
-	c->ready = true;
-	consumer_touch(c);
-}
+/* -- runs ------------------------------------------------------------------- */
 
 /* Gives a message that never ran back to the queue with its verdict. */
 static void
@@ -249,55 +233,115 @@ consumer_settle_unrun(struct consumer *c, struct message *msg, const struct verd
 }
 
 static void
-consumer_start(struct consumer *c, struct message *msg, bool slot)
+consumer_give_back(struct message *msg, void *arg)
 {
-	struct inflight *w = xcalloc(1, sizeof(*w));
+	struct consumer *c = arg;
+	const struct verdict v = {
+		.op = VERDICT_RETURN,
+		.reason = c->state == CONSUMER_RUNNING ? REASON_NONE : REASON_DRAIN
+	};
 
-	w->msg = msg;
-	w->slot = slot;
-	w->probe = suspension_is_on(&c->suspension);
-	msg->engine_data = w;
-	TAILQ_INSERT_TAIL(&c->inflight, w, entry);
-	c->ninflight++;
+	consumer_settle_unrun(c, msg, &v);
+}
+
+static void
+consumer_delivered(struct consumer *c, const struct message *msg)
+{
 	c->stats.n[STAT_DELIVERED]++;
 	event_log_delivered(msg);
-	w->run = handler_start(c->current->handler, msg);
+}
+
+static void
+consumer_began(struct consumer *c, struct inflight *f)
+{
+	f->slot = c->cfg->mode == MODE_EXEC;
+	f->probe = suspension_is_on(&c->suspension);
+	TAILQ_INSERT_TAIL(&c->inflight, f, entry);
+	c->nruns++;
+	c->ninflight += f->size;
+}
+
+static void
+consumer_start(struct consumer *c, struct message *msg)
+{
+	consumer_delivered(c, msg);
+	consumer_began(c, inflight_start(handler_set_current(c->handlers), msg));
+}
+
+static void
+consumer_start_collected(struct held_list *list, unsigned n, void *arg)
+{
+	struct consumer *c = arg;
+	struct held *h = TAILQ_FIRST(list);
+	struct message *msg = h->msg;
+
+	if (!config_has_batches(c->cfg)) {
+		TAILQ_REMOVE(list, h, entry);
+		held_free(h);
+		consumer_start(c, msg);
+		return;
+	}
+	TAILQ_FOREACH(h, list, entry)
+		consumer_delivered(c, h->msg);
+	consumer_began(c, inflight_start_batch(handler_set_current(c->handlers), list, n));
+}
+
+static const struct collector_events consumer_collector_events = {
+	.start = consumer_start_collected,
+	.give_back = consumer_give_back,
+	.changed = consumer_touch,
+};
+
+/* -- from the queue --------------------------------------------------------- */
+
+static void
+consumer_ready(void *arg)
+{
+	struct consumer *c = arg;
+
+	c->ready = true;
+	consumer_touch(c);
+}
+
+/* A run needs a slot; the last reload may have come between the fetch and its messages. */
+static void
+consumer_run(struct consumer *c, struct message *msg)
+{
+	bool needs_slot = c->cfg->mode == MODE_EXEC;
+
+	if (needs_slot && (config_has_batches(c->cfg) || c->collector.slots == 0)) {
+		collector_add(&c->collector, msg);
+		return;
+	}
+	if (needs_slot)
+		collector_use_slot(&c->collector);
+	consumer_start(c, msg);
 }
 
 static void
 consumer_deliver(struct message *msg, void *arg)
 {
-	static const struct verdict give_back = {
-		.op = VERDICT_RETURN, .reason = REASON_DRAIN
-	};
 	struct consumer *c = arg;
 	struct verdict v;
-	bool slot = c->reserved > 0;
 
-	if (slot)
-		c->reserved--;
-	if (c->state == CONSUMER_RUNNING && !outcome_refuse(msg, &v)) {
-		consumer_start(c, msg, slot);
-		return;
-	}
-	consumer_settle_unrun(c, msg, c->state == CONSUMER_RUNNING ? &v : &give_back);
-	if (slot)
-		dispatcher_release(c->env->dispatcher, 1);
+	if (c->state != CONSUMER_RUNNING)
+		consumer_give_back(msg, c);
+	else if (outcome_refuse(msg, &v))
+		consumer_settle_unrun(c, msg, &v);
+	else
+		consumer_run(c, msg);
 }
 
 static void
 consumer_fetched(const struct fetched *f, void *arg)
 {
 	struct consumer *c = arg;
-	unsigned unused = c->reserved;
 
-	c->fetching = false;
-	c->reserved = 0;
+	c->collector.fetching = false;
 	if (f->status == FETCH_LIMITED && c->last != FETCH_LIMITED)
 		event_log_limited(c->cfg, f->cause);
 	c->last = f->status;
-	if (unused > 0)
-		dispatcher_release(c->env->dispatcher, unused);
+	collector_release(&c->collector);
 	if (f->status == FETCH_ERROR) {
 		suspension_refused(&c->suspension, f->cause);
 		return;
@@ -309,32 +353,60 @@ consumer_fetched(const struct fetched *f, void *arg)
 	consumer_touch(c);
 }
 
+/* The message is not ours any more, or was cancelled: it must not run, or not go on. */
+static void
+consumer_end_message(struct consumer *c, struct message *msg, enum stop reason)
+{
+	const struct result r = { .end = END_NOT_RUN, .stop = reason };
+	struct held *h = msg->engine_data;
+	struct verdict v;
+
+	if (h == NULL)
+		return;
+	if (h->flight != NULL) {
+		inflight_stop_message(h, reason);
+		return;
+	}
+	collector_remove(&c->collector, h);
+	v = outcome_decide(msg, &r, false, 0);
+	consumer_settle_unrun(c, msg, &v);
+	consumer_touch(c);
+}
+
 static void
 consumer_lost(struct message *msg, void *arg)
 {
-	struct inflight *w = msg->engine_data;
-
-	(void)arg;
-	if (w != NULL)
-		handler_stop(w->run, STOP_LOST);
-}
-
-/* The messages that a delivery hands over are in their queues. */
-static void
-consumer_pushed(struct consumer *c, const struct message *msg, const struct result *r)
-{
-	c->stats.n[STAT_PUSHED] += pushes_count(r->pushes);
-	event_log_pushed(msg, r);
+	consumer_end_message(arg, msg, STOP_LOST);
 }
 
 static void
 consumer_cancelled(struct message *msg, void *arg)
 {
-	struct inflight *w = msg->engine_data;
+	consumer_end_message(arg, msg, STOP_CANCEL);
+}
 
-	(void)arg;
-	if (w != NULL)
-		handler_stop(w->run, STOP_CANCEL);
+/* A batch whose run is over stays until Redis has confirmed all results. */
+static void
+consumer_finish_batch(struct consumer *c, struct inflight *f)
+{
+	if (!inflight_is_complete(f))
+		return;
+	TAILQ_REMOVE(&c->over, f, entry);
+	if (f->acked > 0)
+		event_log_batch(c->cfg, &f->result, f->acked);
+	inflight_free(f);
+}
+
+/* One message of a batch. */
+static void
+consumer_confirmed(struct consumer *c, struct held *h, bool acked)
+{
+	struct inflight *f = h->flight;
+
+	f->acked += acked;
+	f->unconfirmed--;
+	held_free(h);
+	consumer_finish_batch(c, f);
 }
 
 /* Redis has confirmed: now it is true, so now it is logged and counted. */
@@ -342,45 +414,14 @@ static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
     enum settled how, void *arg)
 {
-	static const enum stat of_verdict[] = {
-		[VERDICT_ACK] = STAT_ACKED,
-		[VERDICT_DROP] = STAT_CANCELLED,
-		[VERDICT_RETRY] = STAT_RETRIED,
-		[VERDICT_DEFER] = STAT_DEFERRED,
-		[VERDICT_DEAD] = STAT_DEAD,
-		[VERDICT_RETURN] = STAT_RETURNED,
-		[VERDICT_STALE] = STAT_STALE,
-	};
 	struct consumer *c = arg;
 
-	switch (how) {
-	case SETTLED_OK:
-		c->stats.n[of_verdict[v->op]]++;
-		if (v->failed)
-			c->stats.n[STAT_FAILED]++;
-		if (v->op == VERDICT_ACK && r->pushes != NULL)
-			consumer_pushed(c, msg, r);
-		if (v->op == VERDICT_DEAD && v->reason == REASON_CANCELLED)
-			c->stats.n[STAT_CANCELLED]++;
-		break;
-	case SETTLED_STALE:
-		c->stats.n[STAT_STALE]++;
-		break;
-	case SETTLED_RESCUED:
-		c->stats.n[STAT_RESCUED]++;
-		if (v->op == VERDICT_ACK && r->pushes != NULL)
-			consumer_pushed(c, msg, r);
-		break;
-	case SETTLED_DROPPED:
-		c->stats.n[v->failed ? STAT_FAILED : STAT_DROPPED]++;
-		break;
-	case SETTLED_GAVE_UP:
-		c->stats.n[STAT_DROPPED] += !kind_has(msg->cfg->kind, TRAIT_LEASES);
-		break;
-	case SETTLED_DEFERRED:
-		break;
-	}
+	tally_settled(&c->stats, msg, v, r, how);
+	if (tally_was_pushed(v, r, how))
+		event_log_pushed(msg, r);
 	event_log_settled(msg, v, r, how);
+	if (msg->engine_data != NULL)
+		consumer_confirmed(c, msg->engine_data, how == SETTLED_OK && v->op == VERDICT_ACK);
 	consumer_touch(c);
 }
 
@@ -389,9 +430,7 @@ consumer_ticked(const struct tick_report *t, void *arg)
 {
 	struct consumer *c = arg;
 
-	c->stats.n[STAT_REQUEUED] += t->requeued;
-	c->stats.n[STAT_PROMOTED] += t->promoted;
-	c->stats.n[STAT_DROPPED] += t->dropped;
+	tally_ticked(&c->stats, t);
 	event_log_ticked(c->cfg, t);
 	consumer_touch(c);
 }
@@ -442,49 +481,67 @@ static const struct queue_events consumer_queue_events = {
 /* -- from the handler ------------------------------------------------------- */
 
 static void
+consumer_ended(struct consumer *c, struct inflight *f)
+{
+	TAILQ_REMOVE(&c->inflight, f, entry);
+	c->nruns--;
+	if (f->slot)
+		dispatcher_release(c->env->dispatcher, 1);
+	consumer_touch(c);
+}
+
+/* One message has its result; a batch may go on. */
+static void
 consumer_done(struct message *msg, struct result *r, void *arg)
 {
 	struct consumer *c = arg;
-	struct inflight *w = msg->engine_data;
-	bool suspended = w->probe || suspension_is_on(&c->suspension);
-	struct verdict v = outcome_decide(msg, r, suspended, random_unit());
+	struct held *h = msg->engine_data;
+	struct inflight *f = h->flight;
+	bool suspended = f->probe || suspension_is_on(&c->suspension);
+	struct verdict v;
 
-	TAILQ_REMOVE(&c->inflight, w, entry);
+	if (f->batch && h->stop != STOP_NONE)
+		r->stop = h->stop;
+	v = outcome_decide(msg, r, suspended, random_unit());
+	inflight_done(h);
 	c->ninflight--;
+	if (f->batch) {
+		inflight_judge(f, &v);
+		queue_settle(c->queue, msg, &v, r);
+		return;
+	}
 	msg->engine_data = NULL;
-	if (r->duration > 0)
-		stats_observe(&c->stats.duration, r->duration);
-	if (r->output_cut)
-		c->stats.n[STAT_OUTPUT_CUT]++;
-	if (r->leftovers)
-		c->stats.n[STAT_LEFTOVERS]++;
-	if (r->stop == STOP_TIME_LIMIT)
-		c->stats.n[STAT_TIMEOUTS]++;
+	tally_run(&c->stats, r);
 	suspension_judge(&c->suspension, &v, r);
 	queue_settle(c->queue, msg, &v, r);
-	if (w->slot)
-		dispatcher_release(c->env->dispatcher, 1);
-	free(w);
-	consumer_touch(c);
+	consumer_ended(c, f);
+	inflight_free(f);
+}
+
+/* A batch has ended. */
+static void
+consumer_over(struct run *run, const struct result *r, void *arg)
+{
+	struct consumer *c = arg;
+	struct inflight *f = run->owner;
+
+	f->run = NULL;
+	f->result = (struct result){ .end = r->end, .status = r->status, .signo = r->signo,
+	    .error = r->error, .step = r->step, .pid = r->pid, .duration = r->duration,
+	    .batch = r->batch };
+	tally_run(&c->stats, r);
+	suspension_judge(&c->suspension, &f->verdict, r);
+	consumer_ended(c, f);
+	TAILQ_INSERT_TAIL(&c->over, f, entry);
+	consumer_finish_batch(c, f);
 }
 
 static const struct handler_events consumer_handler_events = {
 	.done = consumer_done,
+	.over = consumer_over,
 };
 
 /* -- life ------------------------------------------------------------------- */
-
-static struct consumer_handler *
-open_handler(struct consumer *c)
-{
-	struct consumer_handler *h = xcalloc(1, sizeof(*h));
-
-	h->consumer = c;
-	h->handler = handler_open(c->env->handler, c->config, c->cfg,
-	    &consumer_handler_events, c);
-	TAILQ_INSERT_TAIL(&c->handlers, h, entry);
-	return h;
-}
 
 struct consumer *
 consumer_new(const struct consumer_env *env, struct config *config,
@@ -499,37 +556,45 @@ consumer_new(const struct consumer_env *env, struct config *config,
 	c->member.room = consumer_room;
 	c->member.grant = consumer_grant;
 	c->member.arg = c;
-	TAILQ_INIT(&c->handlers);
 	TAILQ_INIT(&c->inflight);
+	TAILQ_INIT(&c->over);
+	collector_init(&c->collector, env->loop, env->dispatcher, &c->suspension,
+	    &consumer_collector_events, c);
+	c->collector.cfg = cfg;
 	suspension_init(&c->suspension, env->loop, cfg, &c->stats, consumer_touch,
 	    consumer_tell_blocked, c);
-	c->current = open_handler(c);
+	c->handlers = handler_set_new(env->handler, &consumer_handler_events,
+	    consumer_touch, c);
+	handler_set_open(c->handlers, config, cfg);
 	c->queue = ops->open(env->queue, config, cfg, &c->stats,
 	    &consumer_queue_events, c);
 	consumer_touch(c);
 	return c;
 }
 
+static void
+free_inflight(struct inflight_list *list)
+{
+	struct inflight *f;
+
+	while ((f = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, f, entry);
+		inflight_free(f);
+	}
+}
+
 void
 consumer_free(struct consumer *c)
 {
-	struct consumer_handler *h;
-	struct inflight *w;
-
 	if (c == NULL)
 		return;
 	dispatcher_leave(c->env->dispatcher, &c->member);
 	/* Handlers first: their runs point at messages that the queue owns. */
-	while ((h = TAILQ_FIRST(&c->handlers)) != NULL) {
-		TAILQ_REMOVE(&c->handlers, h, entry);
-		handler_free(h->handler);
-		free(h);
-	}
+	handler_set_free(c->handlers);
 	queue_free(c->queue);
-	while ((w = TAILQ_FIRST(&c->inflight)) != NULL) {
-		TAILQ_REMOVE(&c->inflight, w, entry);
-		free(w);
-	}
+	free_inflight(&c->inflight);
+	free_inflight(&c->over);
+	collector_done(&c->collector);
 	suspension_done(&c->suspension);
 	loop_defer_cancel(c->env->loop, &c->update);
 	config_unref(c->config);
@@ -540,17 +605,16 @@ void
 consumer_reconfigure(struct consumer *c, struct config *config,
     const struct queue_config *cfg)
 {
-	struct consumer_handler *old = c->current;
 	struct config *previous = c->config;
 
 	dispatcher_leave(c->env->dispatcher, &c->member);
+	collector_give_back(&c->collector);
 	c->config = config_ref(config);
-	c->cfg = cfg;
+	c->cfg = c->collector.cfg = cfg;
 	c->member.priority = cfg->priority;
 	suspension_reconfigure(&c->suspension, cfg);
-	c->current = open_handler(c);
 	queue_reconfigure(c->queue, config, cfg);
-	close_handler(old);
+	handler_set_open(c->handlers, config, cfg);
 	config_unref(previous);
 	consumer_touch(c);
 }
@@ -578,12 +642,12 @@ consumer_drain(struct consumer *c)
 void
 consumer_stop_handlers(struct consumer *c, bool hasten)
 {
-	struct inflight *w, *next;
+	struct inflight *f, *next;
 
-	TAILQ_FOREACH_SAFE(w, &c->inflight, entry, next) {
-		handler_stop(w->run, STOP_DRAIN);
+	TAILQ_FOREACH_SAFE(f, &c->inflight, entry, next) {
+		handler_stop(f->run, STOP_DRAIN);
 		if (hasten)
-			handler_kill(w->run);
+			handler_kill(f->run);
 	}
 }
 
@@ -639,7 +703,7 @@ consumer_block(const struct consumer *c)
 		return BLOCK_PAUSED;
 	if (c->last == FETCH_LIMITED)
 		return BLOCK_LIMITED;
-	if (c->ninflight >= config_most(c->cfg))
+	if (c->nruns >= config_most_runs(c->cfg))
 		return BLOCK_FULL;
 	return BLOCK_NONE;
 }
@@ -674,7 +738,7 @@ consumer_stats(const struct consumer *c)
 unsigned
 consumer_in_flight(const struct consumer *c)
 {
-	return c->ninflight;
+	return c->ninflight + collector_count(&c->collector);
 }
 
 bool
@@ -686,8 +750,8 @@ consumer_is_confirmed(const struct consumer *c)
 bool
 consumer_is_idle(const struct consumer *c)
 {
-	return c->ninflight == 0 && !c->fetching && !c->ready && c->up &&
-	    c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
+	return c->nruns == 0 && c->collector.slots == 0 && !c->collector.fetching &&
+	    !c->ready && c->up && c->state == CONSUMER_RUNNING && queue_is_empty(c->queue);
 }
 
 void
@@ -695,8 +759,13 @@ consumer_each(const struct consumer *c,
     void (*fn)(const struct message *, pid_t, const char *, usec_t, void *), void *arg)
 {
 	usec_t now = clock_mono();
-	const struct inflight *w;
+	const struct inflight *f;
+	const struct held *h;
 
-	TAILQ_FOREACH(w, &c->inflight, entry)
-		fn(w->msg, w->run->pid, w->run->progress, now - w->msg->delivered, arg);
+	TAILQ_FOREACH(f, &c->inflight, entry) {
+		TAILQ_FOREACH(h, &f->messages, entry)
+			fn(h->msg, f->run->pid, f->run->progress,
+			    now - h->msg->delivered, arg);
+	}
+	collector_each(&c->collector, fn, arg);
 }

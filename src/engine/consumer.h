@@ -5,6 +5,14 @@
  *	ready -> slot granted -> fetch -> deliver -> handler -> verdict
  *	      -> settle -> settled (logged and counted)
  *
+ * With batches, and where a slot is missing, a message is collected between deliver and
+ * handler:
+ *
+ *	deliver -> COLLECTED -> batch is full, batch_wait is over, or it must run alone,
+ *	                        and there is a slot -> handler
+ *	                     -> no slot for a second, suspended, quiet, draining, or a
+ *	                        reload -> given back
+ *
  *	RUNNING <-> QUIET		no new messages; handlers go on
  *	RUNNING | QUIET -> DRAINING	no new message any more; with none in flight ->
  *	CLOSING				results are confirmed by Redis ->

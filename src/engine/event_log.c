@@ -130,6 +130,9 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 	fields_add(&fs, LF_STR(result_has_words(r) ? "answer" : "cause", r->answer));
 	switch (how) {
 	case SETTLED_OK:
+		/* A batch has a record of its own. */
+		if (v->op == VERDICT_ACK && r->batch > 0)
+			level = LOG_LV_DEBUG;
 		break;
 	case SETTLED_STALE:
 		event = "stale";
@@ -179,6 +182,21 @@ event_log_pushed(const struct message *msg, const struct result *r)
 		log_event(LOG_LV_DEBUG, "pushed", &ctx, LF_STR("to", t->queue->name),
 		    LF_INT("count", (int64_t)t->count));
 	}
+}
+
+void
+event_log_batch(const struct queue_config *cfg, const struct result *r, unsigned acked)
+{
+	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
+	struct fields fs = { .n = 0 };
+
+	fields_add(&fs, LF_INT("batch", r->batch));
+	if (acked != r->batch)
+		fields_add(&fs, LF_INT("acked", acked));
+	fields_add_result(&fs, r);
+	fs.f[fs.n] = LF_END;
+	if (log_is_on(LOG_LV_INFO))
+		log_write(LOG_LV_INFO, "acked", &ctx, fs.f);
 }
 
 void

@@ -18,6 +18,8 @@ void	 event_log_settled(const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
 /* An acked delivery's messages are in their queues. */
 void	 event_log_pushed(const struct message *, const struct result *);
+/* Redis has confirmed the acks of a batch. */
+void	 event_log_batch(const struct queue_config *, const struct result *, unsigned acked);
 void	 event_log_ticked(const struct queue_config *, const struct tick_report *);
 void	 event_log_paused(const struct queue_config *, bool, const char *why);
 void	 event_log_limited(const struct queue_config *, const char *reason);

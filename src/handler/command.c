@@ -175,13 +175,13 @@ allow_opening(const int fd[SPAWN_FDS])
 }
 
 pid_t
-command_start(struct command *c, const struct message *msg, const int fd[SPAWN_FDS],
+command_start(struct command *c, const struct message *msg, unsigned batch, const int fd[SPAWN_FDS],
     volatile pid_t *slot, struct start *start, enum spawn_step *step)
 {
 	struct buf words = BUF_INIT;
 	pid_t pid;
 
-	environment_words(&words, msg, c->cfg);
+	environment_words(&words, msg, batch, c->cfg);
 	start->launcher = NULL;
 	if (c->generation == 0) {
 		pid = command_spawn(c, words.data, words.len, fd, slot, NULL, step);

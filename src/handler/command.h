@@ -17,12 +17,14 @@ struct command	*command_new(const struct handler_env *, const struct config *,
 void		 command_free(struct command *);	/* NULL is fine */
 
 /*
- * Starts it for msg (NULL: for many) with these descriptors, see struct spawn.
+ * Starts it with these descriptors, see struct spawn; msg and batch as for
+ * environment_words().
  * Returns the pid; or 0 where a launcher does it, and start's callbacks will say more;
  * or -1 with errno and *step: those of spawn_start(), or of a look-up ("user", "group",
  * "env_file"), which is tried again at each call.
  */
-pid_t		 command_start(struct command *, const struct message *, const int fd[SPAWN_FDS],
+pid_t		 command_start(struct command *, const struct message *, unsigned batch,
+		    const int fd[SPAWN_FDS],
 		    volatile pid_t *slot, struct start *, enum spawn_step *step) MUSTCHECK;
 
 /* For a launcher; words as environment_words() makes them. */

@@ -162,7 +162,7 @@ SHARED bool
 env_file_is_reserved(const char *entry)
 {
 	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
-	    "RQD_MAX_ATTEMPTS=" };
+	    "RQD_BATCH=", "RQD_MAX_ATTEMPTS=" };
 	const char *a, *b;
 	size_t i;
 

@@ -257,7 +257,8 @@ add_word(struct buf *b, const char *name, const char *value)
 }
 
 void
-environment_words(struct buf *b, const struct message *msg, const struct queue_config *cfg)
+environment_words(struct buf *b, const struct message *msg, unsigned batch,
+    const struct queue_config *cfg)
 {
 	char number[24];
 
@@ -267,6 +268,10 @@ environment_words(struct buf *b, const struct message *msg, const struct queue_c
 		add_word(b, "RQD_ID", msg->id);
 		(void)snprintf(number, sizeof(number), "%u", msg->attempts + 1);
 		add_word(b, "RQD_ATTEMPT", number);
+	}
+	if (batch > 0) {
+		(void)snprintf(number, sizeof(number), "%u", batch);
+		add_word(b, "RQD_BATCH", number);
 	}
 	(void)snprintf(number, sizeof(number), "%d",
 	    msg != NULL ? msg->cfg->max_attempts : cfg->max_attempts);

@@ -38,7 +38,11 @@ char	**environment_with(struct environment *, char *words, size_t len);
 /* For a child that reads env_file: see struct spawn.  NULL: it need not. */
 const char *environment_left_file(const struct environment *, size_t *first, size_t *weak);
 
-/* The words of a message; NULL: of a process that is fed many. */
-void	environment_words(struct buf *, const struct message *, const struct queue_config *);
+/*
+ * The words of a message.  NULL: of a batch of so many messages, or where that is 0, of
+ * a process that is fed many one by one.
+ */
+void	environment_words(struct buf *, const struct message *, unsigned batch,
+	    const struct queue_config *);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * One process per message.
+ * One process per message, or per batch of messages (run_batch.h).
  *
  *	             stop, limit             exit
  *	    RUNNING ------------> STOPPING -------.
@@ -7,10 +7,10 @@
  *	start -'   `--------- exit -----------> TAIL ----------> freed
  *	    `--> FAILED ------- end of turn --------------------> freed
  *
- * The daemon writes the whole payload to a memfd before the child runs.  The child
+ * The daemon writes the whole input to a memfd before the child runs.  The child
  * may read it, seek in it or ignore it, and neither process waits for the other.
  *
- * The exit of the command decides, and done() is called at once.  The message is
+ * The exit of the command decides, and done() is called at once.  The messages are
  * not ours after that.  The run keeps what a late line of output needs, and lives
  * in TAIL until the pipes end, for TAIL_TIME at most.
  *
@@ -31,6 +31,7 @@
 #include "base/fd.h"
 #include "handler/command.h"
 #include "handler/output.h"
+#include "handler/run_batch.h"
 #include "handler/subprocess.h"
 #include "handler/verdict_pipe.h"
 #include "loop/timer.h"
@@ -58,7 +59,8 @@ struct exec_run {
 	TAILQ_ENTRY(exec_run)	 by_age;	/* of exec.unread; valid while is_unread */
 	bool			 is_unread;
 	enum run_state		 state;
-	struct message		*msg;		/* NULL in TAIL */
+	struct message		*msg;		/* NULL in TAIL, and where it is a batch */
+	struct run_batch	*batch;		/* owned; NULL: it is none */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
 	struct subprocess		 process;	/* in RUNNING and STOPPING */
 	usec_t			 started;	/* mono */
@@ -138,6 +140,7 @@ run_free(struct exec_run *r)
 	verdict_pipe_done(&r->verdicts);
 	free(r->base.progress);
 	pushes_free(r->pushes);
+	run_batch_free(r->batch);
 	free(r);
 	if (TAILQ_EMPTY(&h->runs))
 		handler_closed(&h->base);
@@ -166,7 +169,10 @@ tell_done(struct exec_run *r, struct result *result)
 	struct message *msg = r->msg;
 
 	r->msg = NULL;
-	h->events->done(msg, result, h->arg);
+	if (r->batch != NULL)
+		run_batch_finish(r->batch, result);
+	else
+		h->events->done(msg, result, h->arg);
 }
 
 static void
@@ -180,14 +186,22 @@ fail_cb(void *arg)
 	tell_done(r, &result);
 }
 
-/* Counts for a command that has exited by itself; after a signal it may say anything. */
+/*
+ * Counts for a command that has exited by itself; after a signal it may say anything.
+ * But a message of a batch that it calls done is done.
+ */
 static void
 take_verdict(struct exec_run *r, struct result *result)
 {
-	if (result->end == END_EXIT && result->stop == STOP_NONE)
+	struct result ignored = { .end = END_EXIT };
+
+	if (result->end == END_EXIT && result->stop == STOP_NONE) {
 		verdict_pipe_end(&r->verdicts, result);
-	else
-		verdict_pipe_done(&r->verdicts);
+	} else if (r->batch != NULL) {
+		verdict_pipe_end(&r->verdicts, &ignored);
+		result_done(&ignored);
+	}
+	verdict_pipe_done(&r->verdicts);
 }
 
 static void
@@ -308,24 +322,14 @@ new_memfd(void)
 	return memfd_create("rqd-message", MFD_CLOEXEC);
 }
 
-/* pwrite(2) leaves the file's position at its beginning. */
 static int
-write_all(int fd, const char *p, size_t len)
+write_input(const struct exec_run *r, int fd)
 {
-	size_t at = 0;
-	ssize_t n;
+	const struct message *msg = r->msg;
 
-	while (at < len) {
-		n = pwrite(fd, p + at, len - at, (off_t)at);
-		if (n > 0) {
-			at += (size_t)n;
-		} else if (n == 0 || errno != EINTR) {
-			if (n == 0)
-				errno = ENOSPC;
-			return -1;
-		}
-	}
-	return 0;
+	if (r->batch != NULL)
+		return run_batch_write(r->batch, fd);
+	return msg->payload != NULL ? fd_write_at(fd, msg->payload, msg->len, 0) : 0;
 }
 
 /* The child's descriptors; -1 is /dev/null.  On failure some may be open. */
@@ -333,14 +337,11 @@ static int
 open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 {
 	const struct queue_config *cfg = exec_of(r)->base.cfg;
-	const struct message *msg = r->msg;
 	int i;
 
 	r->step = "memfd";
 	fd[0] = new_memfd();
-	if (fd[0] == -1)
-		return -1;
-	if (msg->payload != NULL && write_all(fd[0], msg->payload, msg->len) == -1)
+	if (fd[0] == -1 || write_input(r, fd[0]) == -1)
 		return -1;
 	r->step = "pipe";
 	if (cfg->verdicts && verdict_pipe_open(&r->verdicts, &fd[3]) == -1)
@@ -395,7 +396,8 @@ start_process(struct exec_run *r)
 	int fd[SPAWN_FDS] = { -1, -1, -1, -1 }, ret = -1;
 
 	if (open_fds(r, fd) == 0)
-		ret = subprocess_start(&r->process, h->base.env, h->command, r->msg, fd,
+		ret = subprocess_start(&r->process, h->base.env, h->command, r->msg,
+		    r->batch != NULL ? run_batch_size(r->batch) : 0, fd,
 		    h->base.cfg->leftovers == LEFTOVERS_KILL, &process_events, &r->step);
 	fd_close_all(fd, SPAWN_FDS);
 	return ret;
@@ -414,30 +416,55 @@ begin(struct exec_run *r)
 		timer_set(&r->timer, h->base.cfg->time_limit);
 }
 
-static struct run *
-exec_start(struct handler *handler, struct message *msg)
+static struct exec_run *
+run_new(struct handler *handler)
 {
 	struct exec *h = (struct exec *)(void *)handler;
 	struct exec_run *r = xcalloc(1, sizeof(*r));
 
 	r->base.handler = handler;
-	r->msg = msg;
-	(void)snprintf(r->id, sizeof(r->id), "%s", msg->id);
 	r->started = clock_mono();
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	output_init(&r->output, h->base.env->loop, handler, h->base.cfg->output_limit,
 	    output_ended);
-	verdict_pipe_init(&r->verdicts, h->base.env->loop, &r->base, msg, &r->pushes);
-	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name, .id = r->id,
-	    .attempt = msg->attempts + 1 };
-	if (config_output_queue(h->base.cfg) != NULL)
-		output_collect(&r->output, msg, &r->pushes);
+	r->output.ctx = (struct log_ctx){ .queue = h->base.cfg->name };
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
+	return r;
+}
+
+static struct run *
+run_start(struct exec_run *r)
+{
+	verdict_pipe_init(&r->verdicts, &r->base, r->msg, &r->pushes, r->batch);
 	if (start_process(r) == 0)
 		begin(r);
 	else
 		fail_later(r);
 	return &r->base;
+}
+
+static struct run *
+exec_start(struct handler *handler, struct message *msg)
+{
+	struct exec_run *r = run_new(handler);
+
+	r->msg = msg;
+	(void)snprintf(r->id, sizeof(r->id), "%s", msg->id);
+	r->output.ctx.id = r->id;
+	r->output.ctx.attempt = msg->attempts + 1;
+	if (config_output_queue(handler->cfg) != NULL)
+		output_collect(&r->output, msg, &r->pushes);
+	return run_start(r);
+}
+
+/* Its output belongs to no single message: the records have no id. */
+static struct run *
+exec_start_batch(struct handler *handler, struct message *const *msgs, unsigned n)
+{
+	struct exec_run *r = run_new(handler);
+
+	r->batch = run_batch_new(&r->base, msgs, n);
+	return run_start(r);
 }
 
 /* -- the handler ----------------------------------------------------------------------- */
@@ -480,6 +507,7 @@ const struct handler_ops handler_exec = {
 	.size = sizeof(struct exec),
 	.open = exec_open,
 	.start = exec_start,
+	.start_batch = exec_start_batch,
 	.stop = exec_stop,
 	.kill = exec_kill,
 	.close = exec_close,

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "handler/frame.h"
 
-#define HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
 #define BATCH_MAX	((size_t)64 * 1024)	/* what a pipe holds */
 #define VECTORS		64
@@ -32,52 +32,14 @@ struct vector {
 
 static char text[BATCH_MAX];
 
-static size_t
-payload_len(const struct feed *f)
-{
-	return f->msg->payload != NULL ? f->msg->len : 0;
-}
-
 /* -- putting together -------------------------------------------------------------- */
-
-static char *
-put_number(char *p, uint64_t n)
-{
-	char digits[20];
-	size_t i = sizeof(digits);
-
-	do {
-		digits[--i] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n > 0);
-	memcpy(p, digits + i, sizeof(digits) - i);
-	return p + sizeof(digits) - i;
-}
-
-/* "N ATTEMPT LENGTH ID\n"; no snprintf(3): it would cost more than all the rest. */
-static size_t
-put_header(char *to, const struct feed *f)
-{
-	size_t id_len = strlen(f->msg->id);
-	char *p = put_number(to, f->number);
-
-	*p++ = ' ';
-	p = put_number(p, (uint64_t)f->msg->attempts + 1);
-	*p++ = ' ';
-	p = put_number(p, payload_len(f));
-	*p++ = ' ';
-	memcpy(p, f->msg->id, id_len);
-	p += id_len;
-	*p++ = '\n';
-	return (size_t)(p - to);
-}
 
 static size_t
 frame_len(const struct feed *f)
 {
-	char header[HEADER_MAX];
+	char header[FRAME_HEADER_MAX];
 
-	return put_header(header, f) + payload_len(f) + 1;
+	return frame_header(header, f->number, f->msg) + frame_payload_len(f->msg) + 1;
 }
 
 /* Adds bytes that may lie right behind the last ones. */
@@ -105,19 +67,19 @@ static bool
 vector_has_room(const struct vector *b)
 {
 	return b->n + 3 <= VECTORS && b->bytes < BATCH_MAX &&
-	    b->used + HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX;
+	    b->used + FRAME_HEADER_MAX + COPY_MAX + 1 <= BATCH_MAX;
 }
 
 static void
 vector_feed(struct vector *b, const struct feed *f)
 {
-	size_t n = put_header(text + b->used, f);
+	size_t n = frame_header(text + b->used, f->number, f->msg);
 
 	vector_add(b, text + b->used, n);
 	b->used += n;
-	if (payload_len(f) > COPY_MAX)
+	if (frame_payload_len(f->msg) > COPY_MAX)
 		vector_add(b, f->msg->payload, f->msg->len);
-	else if (payload_len(f) > 0)
+	else if (frame_payload_len(f->msg) > 0)
 		vector_text(b, f->msg->payload, f->msg->len);
 	vector_text(b, "\n", 1);
 }

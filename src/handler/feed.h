@@ -1,8 +1,6 @@
 /*
  * Messages on their way into a process: what a persistent handler has in flight,
- * and the pipe to its standard input.
- *
- *	N ATTEMPT LENGTH ID\n  PAYLOAD  \n
+ * and the pipe to its standard input.  frame.h says how a message stands there.
  */
 #ifndef RQD_HANDLER_FEED_H
 #define RQD_HANDLER_FEED_H

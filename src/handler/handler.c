@@ -43,6 +43,12 @@ handler_start(struct handler *h, struct message *msg)
 	return h->ops->start(h, msg);
 }
 
+struct run *
+handler_start_batch(struct handler *h, struct message *const *msgs, unsigned n)
+{
+	return h->ops->start_batch(h, msgs, n);
+}
+
 void
 handler_stop(struct run *r, enum stop reason)
 {

@@ -18,6 +18,7 @@
 struct guardian;
 struct handler;
 struct launcher;
+struct run;
 
 /* Shared by all handlers of a daemon; borrowed. */
 struct handler_env {
@@ -33,11 +34,16 @@ struct handler_env {
 
 struct handler_events {
 	/*
-	 * Exactly once per handler_start() that returned a run; never from inside
-	 * it.  The handler does not touch msg after it.  The callee takes what result
-	 * owns.
+	 * Exactly once per message that was started; never from inside a call.  The
+	 * handler does not touch msg after it.  The callee takes what result owns.
 	 */
 	void	(*done)(struct message *, struct result *, void *arg);
+	/*
+	 * A batch has ended, and done() was called for each of its messages, for some of
+	 * them perhaps long before.  The run is gone after it.  The result tells how the
+	 * run ended; it stays the handler's.  NULL: no batch is started.
+	 */
+	void	(*over)(struct run *, const struct result *, void *arg);
 	/*
 	 * One line of output: before done(), or up to a second after it, hence no
 	 * message.  fd is 1 or 2; cut: the line goes on.  NULL: it is logged, as
@@ -53,6 +59,8 @@ struct handler_ops {
 	size_t		  size;		/* of the mode's struct */
 	void		(*open)(struct handler *);	/* the base is set, the rest is 0 */
 	struct run	*(*start)(struct handler *, struct message *);
+	/* NULL: the mode has no batches. */
+	struct run	*(*start_batch)(struct handler *, struct message *const *, unsigned n);
 	void		(*stop)(struct run *, enum stop);
 	void		(*kill)(struct run *);
 	void		(*close)(struct handler *);	/* handler_closed() must follow */
@@ -76,11 +84,12 @@ struct handler {
 /* For the modes: the handler is closed, if that was asked for. */
 void		 handler_closed(struct handler *);
 
-/* One message at a handler.  Every mode's struct begins with this. */
+/* One message at a handler, or a batch of them.  Every mode's struct begins with this. */
 struct run {
 	struct handler			*handler;
 	pid_t				 pid;	/* whose process has it; 0: none yet */
 	char				*progress;	/* what it said last; owned; or NULL */
+	void				*owner;	/* the caller's own */
 };
 
 #define PROGRESS_MAX	200	/* bytes of progress that are kept */
@@ -103,6 +112,12 @@ struct handler	*handler_open(const struct handler_env *, struct config *,
  * fails: what cannot be started is done() with END_NOT_STARTED, from the loop.
  */
 struct run	*handler_start(struct handler *, struct message *);
+
+/*
+ * The same for n messages of a queue with `batch` above 1, n >= 1: one process gets them
+ * all, framed as rqd-handler(7) says.  The array is the caller's.
+ */
+struct run	*handler_start_batch(struct handler *, struct message *const *, unsigned n);
 
 /*
  * SIGTERM and SIGCONT to its group now, SIGKILL after kill_grace.  The first

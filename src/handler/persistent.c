@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/backoff.h"
 #include "handler/worker.h"
@@ -319,15 +318,6 @@ update(void *arg)
 
 /* -- the handler ------------------------------------------------------------------------ */
 
-static bool
-is_unframeable(const struct queue_config *cfg, const struct message *msg)
-{
-	if (cfg->framing != FRAMING_LINE || msg->payload == NULL)
-		return false;
-	return memchr(msg->payload, '\n', msg->len) != NULL ||
-	    memchr(msg->payload, '\0', msg->len) != NULL;
-}
-
 static struct run *
 persistent_start(struct handler *handler, struct message *msg)
 {
@@ -336,7 +326,7 @@ persistent_start(struct handler *handler, struct message *msg)
 
 	f->base.handler = handler;
 	f->msg = msg;
-	if (is_unframeable(h->base.cfg, msg)) {
+	if (h->base.cfg->framing == FRAMING_LINE && !message_is_line(msg)) {
 		f->result.end = END_UNFRAMEABLE;
 		feed_finished(h, f);
 		return &f->base;

@@ -65,8 +65,8 @@ kill_by_launcher(struct child *child, int signo)
 
 int
 subprocess_start(struct subprocess *p, const struct handler_env *env, struct command *command,
-    const struct message *msg, const int fd[SPAWN_FDS], bool kill_leftovers,
-    const struct subprocess_events *events, const char **step)
+    const struct message *msg, unsigned batch, const int fd[SPAWN_FDS],
+    bool kill_leftovers, const struct subprocess_events *events, const char **step)
 {
 	enum spawn_step what;
 	int error;
@@ -76,7 +76,7 @@ subprocess_start(struct subprocess *p, const struct handler_env *env, struct com
 	    .start = { .started = started, .failed = failed },
 	    .child = { .exited = exited, .leader = true, .kill_leftovers = kill_leftovers } };
 	p->slot = guardian_slot(env->guardian);
-	pid = command_start(command, msg, fd, p->slot, &p->start, &what);
+	pid = command_start(command, msg, batch, fd, p->slot, &p->start, &what);
 	if (pid == -1) {
 		*step = spawn_step_name(what);
 		error = errno;

@@ -39,12 +39,14 @@ struct subprocess {
 };
 
 /*
- * Starts the command for msg (NULL: for many) with these descriptors; -1 in fd is
- * /dev/null.  The caller closes its copies.  Returns 0, or -1 with errno and *step;
- * no callback comes then.  pid is set after it, unless started() or failed() is to come.
+ * Starts the command with these descriptors, for msg, for a batch of so many messages
+ * (msg is NULL), or for many one by one (NULL, and 0); -1 in fd is /dev/null.  The caller
+ * closes its copies.  Returns 0, or -1 with errno and *step; no callback comes then.  pid
+ * is set after it, unless started() or failed() is to come.
  */
 int	subprocess_start(struct subprocess *, const struct handler_env *, struct command *,
-	    const struct message *, const int fd[SPAWN_FDS], bool kill_leftovers,
+	    const struct message *, unsigned batch,
+	    const int fd[SPAWN_FDS], bool kill_leftovers,
 	    const struct subprocess_events *, const char **step) MUSTCHECK;
 
 /* SIGTERM, and SIGCONT for one that is stopped.  What it leaves is killed at its exit. */

@@ -19,28 +19,58 @@
 
 static char	bytes[READ_WASTE];
 
+/* What is wrong with the line; NULL: nothing. */
+static const char *
+fault_of(const struct verdict_pipe *v, int parsed, bool long_line, const struct statement *s)
+{
+	if (parsed == 0 && s->word == STATEMENT_PUSH)
+		return v->batch != NULL && s->number == 0 ?
+		    "a push without the number of a message" : NULL;
+	if (long_line)
+		return "a line of more than 8 KiB";
+	return parsed == -1 ? "not a statement" : NULL;
+}
+
+static void
+take_bare(struct verdict_pipe *v, const struct statement *s, const char *fault, bool cut,
+    const char *p, size_t n)
+{
+	if (fault != NULL)
+		result_say_wrong(&v->said, SAID_WRONG, fault, p, n);
+	else if (s->word == STATEMENT_PUSH)
+		pushes_add_said(v->pushes, v->msg, s, cut);
+	else if (s->word == STATEMENT_PROGRESS)
+		run_set_progress(v->run, s->text, s->len);
+	else
+		result_say(&v->said, s);
+}
+
+/* Nothing more can change the verdict.  In a batch other messages' verdicts may follow. */
+static bool
+is_decided(const struct verdict_pipe *v)
+{
+	return v->said.said == SAID_WRONG && v->batch == NULL;
+}
+
 /* The rest of a line that was too long is skipped. */
 static void
 line_came(const char *p, size_t n, bool cut, void *arg)
 {
 	struct verdict_pipe *v = arg;
 	bool rest = v->inside;
+	const char *fault;
 	struct statement s;
 	int r;
 
 	v->inside = cut;
-	if (rest || v->said.said == SAID_WRONG)
+	if (rest || is_decided(v))
 		return;
-	r = statement_parse(p, n, STATEMENT_BARE, &s);
-	if (r == 0 && s.word == STATEMENT_PUSH)
-		pushes_add_said(v->pushes, v->msg, &s, cut);
-	else if (r == -1 || cut || n > STATEMENT_LINE_MAX)
-		result_say_wrong(&v->said, SAID_WRONG, cut || n > STATEMENT_LINE_MAX ?
-		    "a line of more than 8 KiB" : "not a statement", p, n);
-	else if (s.word == STATEMENT_PROGRESS)
-		run_set_progress(v->run, s.text, s.len);
-	else
-		result_say(&v->said, &s);
+	r = statement_parse(p, n, v->batch != NULL ? STATEMENT_EITHER : STATEMENT_BARE, &s);
+	fault = fault_of(v, r, cut || n > STATEMENT_LINE_MAX, &s);
+	if (v->batch == NULL || s.number == 0)
+		take_bare(v, &s, fault, cut, p, n);
+	else if (!run_batch_say(v->batch, &s, fault, cut, p, n))
+		result_say_wrong(&v->said, SAID_WRONG, "no message has this number", p, n);
 }
 
 static void
@@ -61,7 +91,7 @@ pipe_read(struct verdict_pipe *v, size_t max)
 	do {
 		n = read(v->fd, bytes, max);
 	} while (n == -1 && errno == EINTR);
-	if (n > 0 && v->said.said != SAID_WRONG)
+	if (n > 0 && !is_decided(v))
 		line_feed(&v->line, bytes, (size_t)n);
 	else if (n == 0 || (n == -1 && errno != EAGAIN))
 		pipe_close(v);
@@ -73,17 +103,17 @@ pipe_ready(int what UNUSED, void *arg)
 {
 	struct verdict_pipe *v = arg;
 
-	(void)pipe_read(v, v->said.said == SAID_WRONG ? READ_WASTE : READ_LINES);
+	(void)pipe_read(v, is_decided(v) ? READ_WASTE : READ_LINES);
 }
 
 void
-verdict_pipe_init(struct verdict_pipe *v, struct loop *loop, struct run *run,
-    const struct message *msg, struct pushes **pushes)
+verdict_pipe_init(struct verdict_pipe *v, struct run *run,
+    const struct message *msg, struct pushes **pushes, struct run_batch *batch)
 {
 	*v = (struct verdict_pipe){
-		.loop = loop, .run = run, .msg = msg, .pushes = pushes, .fd = -1
+		.run = run, .msg = msg, .pushes = pushes, .batch = batch, .fd = -1
 	};
-	line_init(&v->line, pushes_line_max(msg->cfg), line_came, v);
+	line_init(&v->line, pushes_line_max(run->handler->cfg), line_came, v);
 }
 
 int
@@ -97,7 +127,7 @@ verdict_pipe_listen(struct verdict_pipe *v)
 {
 	if (v->fd == -1)
 		return;
-	io_init(&v->io, v->loop, v->fd, IO_READ, pipe_ready, v);
+	io_init(&v->io, v->run->handler->env->loop, v->fd, IO_READ, pipe_ready, v);
 	io_start(&v->io);
 }
 

@@ -4,20 +4,24 @@
  *
  * The last retry, defer or dead counts; ok withdraws it.  A line that is no statement
  * beats them all.
+ *
+ * In a batch a line may begin with the number of a message: it is the run_batch's.  A
+ * line without one is about all messages of which no such line has decided.
  */
 #ifndef RQD_HANDLER_VERDICT_PIPE_H
 #define RQD_HANDLER_VERDICT_PIPE_H
 
 #include "handler/handler.h"
+#include "handler/run_batch.h"
 #include "loop/io.h"
 #include "loop/line.h"
 
 struct verdict_pipe {
 	/* private: */
-	struct loop	*loop;
 	struct run	*run;		/* whose progress it tells */
 	const struct message *msg;
 	struct pushes	**pushes;
+	struct run_batch *batch;	/* takes lines with a number; NULL: there are none */
 	int		 fd;		/* our end; -1: closed, or never opened */
 	struct io	 io;
 	struct line	 line;
@@ -26,11 +30,11 @@ struct verdict_pipe {
 };
 
 /*
- * Nothing is open after it.  run outlives the pipe, msg verdict_pipe_end().  What the handler
- * pushes goes to *pushes.
+ * Nothing is open after it.  run outlives the pipe, msg verdict_pipe_end().  What the
+ * handler pushes goes to *pushes.  For a batch msg is NULL, and batch outlives the pipe.
  */
-void	verdict_pipe_init(struct verdict_pipe *, struct loop *, struct run *,
-	    const struct message *, struct pushes **pushes);
+void	verdict_pipe_init(struct verdict_pipe *, struct run *, const struct message *,
+	    struct pushes **pushes, struct run_batch *batch);
 
 /* *child_end is the caller's to give to the child and close.  0, or -1 with errno. */
 int	verdict_pipe_open(struct verdict_pipe *, int *child_end) MUSTCHECK;

@@ -608,7 +608,7 @@ worker_start(struct worker *w, struct command *command, const char **step)
 	init(w);
 	*step = "pipe";
 	if (open_fds(w, fd) == 0)
-		ret = subprocess_start(&w->process, w->env, command, NULL, fd,
+		ret = subprocess_start(&w->process, w->env, command, NULL, 0, fd,
 		    w->cfg->leftovers == LEFTOVERS_KILL, &process_events, step);
 	fd_close_all(fd, SPAWN_FDS);
 	if (ret == 0)

@@ -165,11 +165,23 @@ config_drops_output(const struct queue_config *q)
 }
 
 unsigned
-config_most(const struct queue_config *q)
+config_most_runs(const struct queue_config *q)
 {
 	unsigned most = (unsigned)q->concurrency;
 
 	return q->mode == MODE_PERSISTENT ? most * (unsigned)q->pipeline : most;
+}
+
+unsigned
+config_most(const struct queue_config *q)
+{
+	return config_most_runs(q) * (config_has_batches(q) ? (unsigned)q->batch : 1);
+}
+
+bool
+config_has_batches(const struct queue_config *q)
+{
+	return q->batch > 1;
 }
 
 const char *const config_modes[] = {

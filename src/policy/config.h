@@ -23,7 +23,7 @@
 #include "redis/redis_options.h"
 
 enum mode { MODE_EXEC, MODE_PERSISTENT };
-enum framing { FRAMING_LENGTH, FRAMING_LINE };
+enum framing { FRAMING_LENGTH, FRAMING_LINE, FRAMING_RAW };
 enum pop { POP_RIGHT, POP_LEFT };	/* the end of the list that messages are taken from */
 enum notifications { NOTIFICATIONS_CHECK, NOTIFICATIONS_SET };
 enum leftovers { LEFTOVERS_KILL, LEFTOVERS_KEEP };
@@ -53,7 +53,8 @@ struct queue_config {
 	enum mode	  mode;
 	char		**command;	/* NULL-terminated; [0] is absolute */
 
-	/* Messages in flight at once, this daemon; 0: others consume it, see config_consumes(). */
+	/* Runs of the command at once, this daemon; 0: others consume it, see
+	 * config_consumes(). */
 	int		  concurrency;
 	int		  fleet_concurrency; /* 0: no limit */
 	char		 *rate;		/* "": no limit; "100/s" */
@@ -94,8 +95,12 @@ struct queue_config {
 	char		**pushes;	/* names of queues that handlers push to; NULL-terminated */
 	int		  push_max;	/* messages that one delivery may push */
 
-	/* mode = "persistent" */
+	/* mode = "exec" */
+	int		  batch;	/* messages of one run, at most; 1: unframed; never 0 */
+	usec_t		  batch_wait;	/* how long the first waits for others */
+	/* mode = "persistent", and a batch above 1 */
 	enum framing	  framing;
+	/* mode = "persistent" */
 	int		  pipeline;	/* messages outstanding per process */
 	int		  max_messages;	/* 0: no limit */
 	usec_t		  max_age;	/* 0: no limit */
@@ -166,6 +171,10 @@ const char	*config_output_queue(const struct queue_config *);
 bool		 config_drops_output(const struct queue_config *);
 /* How many messages of a queue may be in flight at once, this daemon. */
 unsigned	 config_most(const struct queue_config *);
+/* The same in runs: a batch is one. */
+unsigned	 config_most_runs(const struct queue_config *);
+/* Whether one run may get several messages. */
+bool		 config_has_batches(const struct queue_config *);
 
 /* Names by enum mode; NULL-terminated. */
 extern const char *const config_modes[];

@@ -32,6 +32,13 @@ message_free(struct message *m)
 	free(m);
 }
 
+bool
+message_is_line(const struct message *m)
+{
+	return m->payload == NULL || (memchr(m->payload, '\n', m->len) == NULL &&
+	    memchr(m->payload, '\0', m->len) == NULL);
+}
+
 int
 message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
 {

@@ -164,6 +164,7 @@ struct judged {
 	const struct message	*msg;
 	bool			 suspended;
 	double			 unit;
+	unsigned		 batch;	/* dead_status says nothing of one of many messages */
 };
 
 /* One more attempt has failed: retry, or dead.  Kinds without leases never retry. */
@@ -202,7 +203,7 @@ verdict_exit(const struct judged *j, int status)
 
 	if (says && status == 0)
 		return (struct verdict){ .op = VERDICT_ACK };
-	if (says && cfg->dead_status[status & 0xff])
+	if (says && j->batch < 2 && cfg->dead_status[status & 0xff])
 		return (struct verdict){
 			.op = VERDICT_DEAD, .reason = REASON_STATUS, .failed = true
 		};
@@ -312,7 +313,8 @@ verdict_said(const struct judged *j, const struct result *r)
 struct verdict
 outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
 {
-	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit };
+	const struct judged j = { .msg = msg, .suspended = suspended, .unit = unit,
+	    .batch = r->batch };
 	struct verdict v;
 
 	if (r->stop != STOP_NONE)
@@ -333,6 +335,9 @@ outcome_refuse(const struct message *msg, struct verdict *v)
 	}
 	if (msg->too_large)
 		reason = REASON_TOO_LARGE;
+	else if (config_has_batches(msg->cfg) && msg->cfg->framing != FRAMING_LENGTH &&
+	    !message_is_line(msg))
+		reason = REASON_UNFRAMEABLE;
 	else if (msg->crashes > (unsigned)msg->cfg->max_crashes)
 		reason = REASON_CRASHED;
 	else if (msg->attempts >= (unsigned)msg->cfg->max_attempts)

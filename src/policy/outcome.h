@@ -66,6 +66,7 @@ struct result {
 	struct pushes	*pushes;
 	pid_t		 pid;		/* 0: never started */
 	usec_t		 duration;	/* from start to exit; 0: never started */
+	unsigned	 batch;		/* messages of the run; 0: the queue has no batches */
 	bool		 output_cut;	/* passed output_limit */
 	bool		 leftovers;	/* left processes running */
 };

@@ -120,6 +120,15 @@ done(struct message *msg, struct result *result, void *arg)
 	handler_close(t->handler, closed, t);
 }
 
+/* done() has closed the handler. */
+static void
+over(struct run *run, const struct result *result, void *arg)
+{
+	(void)run;
+	(void)result;
+	(void)arg;
+}
+
 static void
 output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut, void *arg)
 {
@@ -256,7 +265,7 @@ static void
 run(struct try *t)
 {
 	static const struct handler_events events = {
-		.done = done, .output = output, .output_cut = output_cut
+		.done = done, .over = over, .output = output, .output_cut = output_cut
 	};
 	struct handler_env env = handler_env_of(t->config);
 
@@ -268,7 +277,8 @@ run(struct try *t)
 	loop_signal(t->loop, SIGINT, on_signal, t);
 	loop_signal(t->loop, SIGTERM, on_signal, t);
 	t->handler = handler_open(&env, t->config, t->cfg, &events, t);
-	t->run = handler_start(t->handler, t->msg);
+	t->run = config_has_batches(t->cfg) ? handler_start_batch(t->handler, &t->msg, 1) :
+	    handler_start(t->handler, t->msg);
 	loop_run(t->loop);
 	handler_free(t->handler);
 	child_done(t->loop);

@@ -138,7 +138,7 @@ environment_for(struct environment *e, const struct message *msg)
 	static struct buf words;
 
 	buf_clear(&words);
-	environment_words(&words, msg, t.q);
+	environment_words(&words, msg, 0, t.q);
 	return environment_with(e, words.data, words.len);
 }
 

@@ -4,6 +4,9 @@
  * A run has one timer, which stands at the next thing to happen to it: its own
  * end, or its time limit if that is earlier; once stopped, what it does at
  * SIGTERM, or SIGKILL.  result is filled in as things become certain.
+ *
+ * A batch asks the script for each message.  It takes as long as the longest, and ends
+ * as the first that does not succeed; one with an answer has that for itself.
  */
 #include "fake.h"
 
@@ -21,8 +24,11 @@ struct fake_handler {
 struct fake_run {
 	struct run		 base;
 	TAILQ_ENTRY(fake_run)	 entry;
-	struct message		*msg;
+	struct message		*msg;		/* of a batch the first */
 	struct fake_end		 script;
+	struct message		**batch;	/* NULL: it is none */
+	struct fake_end		 *scripts;	/* of the messages of a batch */
+	unsigned		 n;		/* of them */
 	struct result		 result;
 	usec_t			 started;	/* mono */
 	bool			 over;		/* result is certain; done() is under way */
@@ -60,6 +66,8 @@ run_free(struct fake_run *r)
 	timer_stop(&r->timer);
 	loop_defer_cancel(h->base.env->loop, &r->defer);
 	result_done(&r->result);
+	free(r->batch);
+	free(r->scripts);
 	free(r);
 	if (TAILQ_EMPTY(&h->runs))
 		handler_closed(&h->base);
@@ -77,6 +85,32 @@ print(struct fake_run *r)
 		h->base.events->output(&ctx, 2, p, strlen(p), false, h->base.arg);
 }
 
+static bool
+has_answer(const struct fake_end *e)
+{
+	return e->said != SAID_NOTHING;
+}
+
+static void
+tell_batch(struct fake_run *r)
+{
+	struct handler *h = r->base.handler;
+	struct result result;
+	unsigned i;
+
+	for (i = 0; i < r->n; i++) {
+		result = r->result;
+		if (result.stop == STOP_NONE && has_answer(&r->scripts[i])) {
+			result.end = END_ANSWER;
+			result.said = r->scripts[i].said;
+			result.delay = r->scripts[i].delay;
+		}
+		h->events->done(r->batch[i], &result, h->arg);
+	}
+	h->events->over(&r->base, &r->result, h->arg);
+	run_free(r);
+}
+
 static void
 tell_done(void *arg)
 {
@@ -86,10 +120,14 @@ tell_done(void *arg)
 	struct result result;
 
 	print(r);
+	if (r->result.end != END_NOT_STARTED)
+		r->result.duration = clock_mono() - r->started;
+	if (r->batch != NULL) {
+		tell_batch(r);
+		return;
+	}
 	result = r->result;
 	r->result = (struct result){ .end = END_EXIT };
-	if (result.end != END_NOT_STARTED)
-		result.duration = clock_mono() - r->started;
 	run_free(r);
 	h->events->done(msg, &result, h->arg);
 }
@@ -184,26 +222,71 @@ begin(struct fake_run *r)
 		timer_set(&r->timer, r->script.after);
 }
 
-static struct run *
-fake_start(struct handler *handler, struct message *msg)
+static struct fake_end
+ask_script(const struct fake *f, struct message *msg)
+{
+	return f->script != NULL ? f->script(msg, f->arg) : (struct fake_end){ .after = 0 };
+}
+
+static struct fake_run *
+run_new(struct handler *handler, struct message *msg)
 {
 	struct fake_handler *h = (struct fake_handler *)(void *)handler;
-	struct fake *f = fake_of(h);
 	struct fake_run *r = xcalloc(1, sizeof(*r));
 
 	r->base.handler = handler;
 	r->msg = msg;
 	r->started = clock_mono();
-	if (f->script != NULL)
-		r->script = f->script(msg, f->arg);
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
+	return r;
+}
+
+static struct run *
+run_start(struct fake_run *r)
+{
+	struct fake *f = fake_of(handler_of(&r->base));
+
 	f->started++;
 	f->running++;
 	if (f->running > f->peak)
 		f->peak = f->running;
 	begin(r);
 	return &r->base;
+}
+
+static struct run *
+fake_start(struct handler *handler, struct message *msg)
+{
+	struct fake_run *r = run_new(handler, msg);
+
+	r->script = ask_script(fake_of(handler_of(&r->base)), msg);
+	return run_start(r);
+}
+
+static struct run *
+fake_start_batch(struct handler *handler, struct message *const *msgs, unsigned n)
+{
+	struct fake_run *r = run_new(handler, msgs[0]);
+	struct fake *f = fake_of(handler_of(&r->base));
+	usec_t longest = 0;
+	unsigned i;
+
+	r->batch = xmemdup(msgs, n * sizeof(struct message *));
+	r->scripts = xcalloc(n, sizeof(*r->scripts));
+	r->n = r->result.batch = n;
+	for (i = 0; i < n; i++) {
+		r->scripts[i] = ask_script(f, msgs[i]);
+		if (r->scripts[i].after > longest)
+			longest = r->scripts[i].after;
+		if (!has_answer(&r->scripts[i]) && r->script.end == END_EXIT &&
+		    r->script.status == 0)
+			r->script = r->scripts[i];
+	}
+	r->script.after = longest;
+	if (n > f->largest)
+		f->largest = n;
+	return run_start(r);
 }
 
 static void
@@ -251,6 +334,7 @@ const struct handler_ops handler_fake = {
 	.size = sizeof(struct fake_handler),
 	.open = fake_open,
 	.start = fake_start,
+	.start_batch = fake_start_batch,
 	.stop = fake_stop,
 	.kill = fake_kill,
 	.close = fake_close,

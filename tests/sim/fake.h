@@ -46,6 +46,7 @@ struct fake {
 	unsigned	  started;
 	unsigned	  running;
 	unsigned	  peak;		/* most at once */
+	unsigned	  largest;	/* batch */
 };
 
 extern const struct handler_ops handler_fake;

@@ -6,125 +6,7 @@
 #include <errno.h>
 #include "unit.h"
 
-#include "base/log.h"
-#include "base/util.h"
-#include "engine/consumer.h"
-#include "engine/dispatcher.h"
-#include "../sim/fake.h"
-#include "../sim/mem.h"
-
-#define KEY	"q"
-
-/* A daemon of one queue. */
-struct world {
-	struct loop		*loop;
-	struct dispatcher	*dispatcher;
-	struct mem_store	*store;
-	struct config		*config;
-	struct queue_config	*cfg;
-	struct queue_env	 queue_env;
-	struct handler_env	 handler_env;
-	struct consumer_env	 env;
-	struct consumer		*consumer;
-	struct fake		 fake;
-	bool			 closed;
-};
-
-static void
-closed(struct consumer *c, void *arg)
-{
-	struct world *w = arg;
-
-	(void)c;
-	w->closed = true;
-}
-
-static void
-no_log(void *arg, enum log_level level, const char *text, size_t len)
-{
-	(void)arg, (void)level, (void)text, (void)len;
-}
-
-static struct queue_config *
-queue_config(struct config *config)
-{
-	struct queue_config *q = xcalloc(1, sizeof(*q));
-
-	q->name = xstrdup(KEY);
-	q->file = xstrdup("");
-	q->key = xstrdup(KEY);
-	q->concurrency = 4;
-	q->lease = q->foreign_timeout = MINUTE;
-	q->time_limit = 30 * MINUTE;
-	q->kill_grace = 5 * SEC;
-	q->max_attempts = 5;
-	q->max_crashes = 3;
-	q->backoff = 5 * SEC;
-	q->backoff_max = HOUR;
-	q->dead_status[65] = true;
-	q->suspend_after = 20;
-	q->message_max = 1 << 20;
-	config->queues = xreallocarray(config->queues, 2, sizeof(*config->queues));
-	config->queues[0] = q;
-	config->queues[1] = NULL;
-	config->nqueues = 1;
-	return q;
-}
-
-static void
-world_begin(struct world *w, struct fake_end (*script)(struct message *, void *))
-{
-	memset(w, 0, sizeof(*w));
-	clock_fake(SEC, 1000000 * SEC);
-	log_set_sink(no_log, NULL);
-	w->loop = loop_new_simulated();
-	w->dispatcher = dispatcher_new(w->loop, 16);
-	w->store = mem_store_new(KEY);
-	w->config = config_new();
-	w->cfg = queue_config(w->config);
-	w->fake.script = script;
-	w->fake.arg = w;
-	w->queue_env = (struct queue_env){ .loop = w->loop, .instance = "sim", .host = "sim" };
-	w->handler_env = (struct handler_env){ .loop = w->loop,
-	    .ops = &handler_fake, .ops_arg = &w->fake };
-	w->env = (struct consumer_env){ .loop = w->loop, .dispatcher = w->dispatcher,
-	    .queue = &w->queue_env, .handler = &w->handler_env, .closed = closed, .arg = w };
-}
-
-static void
-world_start(struct world *w)
-{
-	static const struct conn_server server = { .first = true, .changed = true };
-
-	w->consumer = consumer_new(&w->env, w->config, w->cfg, &queue_mem);
-	consumer_conn_up(w->consumer, &server);
-}
-
-static void
-world_end(struct world *w)
-{
-	consumer_set_quiet(w->consumer, true);
-	loop_run_for(w->loop, SEC);
-	consumer_free(w->consumer);
-	assert_int_equal(dispatcher_taken(w->dispatcher), 0);
-	dispatcher_free(w->dispatcher);
-	config_unref(w->config);
-	loop_free(w->loop);
-	mem_store_free(w->store);
-	log_set_sink(NULL, NULL);
-	clock_real(0);
-}
-
-static void
-push(struct world *w, unsigned n)
-{
-	char text[16];
-
-	while (n-- > 0) {
-		snprintf(text, sizeof(text), "m%u", n);
-		mem_push(w->store, text, strlen(text), 0);
-	}
-}
+#include "engine_fixture.h"
 
 /* -- scenarios ----------------------------------------------------------------- */
 
@@ -236,12 +118,6 @@ by_payload(struct message *msg, void *arg)
 	if (broken || msg->payload[0] == 'x')
 		return (struct fake_end){ .after = 10 * MSEC, .status = 1 };
 	return (struct fake_end){ .after = 10 * MSEC, .status = msg->payload[0] == 'd' ? 65 : 0 };
-}
-
-static struct mem_entry *
-push_text(struct world *w, const char *text, usec_t delay)
-{
-	return mem_push(w->store, text, strlen(text), delay);
 }
 
 static usec_t

@@ -1,0 +1,77 @@
+/*
+ * One run of a handler, and its messages: one message, or those of a batch.
+ *
+ *	held, without a run	the collector has it
+ *	held, at a run		inflight.messages
+ *	done			its result waits for Redis (a message of a batch only)
+ *
+ * A batch may finish single messages before it ends.  It is kept until Redis has
+ * confirmed all of its results, because one log record then says how many were acked.
+ */
+#ifndef RQD_ENGINE_INFLIGHT_H
+#define RQD_ENGINE_INFLIGHT_H
+
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "handler/handler.h"
+#include "policy/message.h"
+#include "policy/outcome.h"
+
+struct inflight;
+
+/* One message that the engine has; the message's engine_data. */
+struct held {
+	TAILQ_ENTRY(held)	 entry;	/* of a list of the collector, or of inflight.messages */
+	struct message	*msg;
+	struct inflight	*flight;	/* NULL: no run has it yet */
+	bool	 done;	/* on no list; the run may go on */
+	/* of a batch, which goes on: why the result of this message does not count */
+	enum stop	 stop;
+};
+TAILQ_HEAD(held_list, held);
+
+struct inflight {
+	TAILQ_ENTRY(inflight)	 entry;	/* of its consumer */
+	struct run	*run;	/* NULL: over */
+	bool	 slot;	/* holds a slot of the dispatcher */
+	bool	 probe;	/* begun while the queue was suspended */
+	bool	 batch;	/* its messages are framed; also if it has only one */
+	struct held_list	 messages;	/* without a result */
+	unsigned	 size;	/* messages that it began with */
+	/* A batch: */
+	unsigned	 live;	/* messages without a result that Redis still expects from us */
+	unsigned	 unconfirmed;	/* held that are done */
+	unsigned	 acked;	/* confirmed by Redis */
+	/* of its messages' verdicts the one that says most about the command */
+	struct verdict	 verdict;
+	struct result	 result;	/* how it ended; it owns nothing; valid if run is NULL */
+	struct held	 only;	/* the message if it is no batch */
+};
+TAILQ_HEAD(inflight_list, inflight);
+
+/* A message that waits for a run; sets its engine_data. */
+struct held	*held_new(struct message *);
+/* Also of one that is part of an inflight. */
+void		 held_free(struct held *);
+
+/* Begins a run.  A batch takes what is on the list, which is empty after it. */
+struct inflight	*inflight_start(struct handler *, struct message *);
+struct inflight	*inflight_start_batch(struct handler *, struct held_list *, unsigned n);
+/* With all that it holds. */
+void		 inflight_free(struct inflight *);
+
+/*
+ * This daemon may not settle the message any more.  Its handler is stopped, except if it
+ * has other messages: then the run goes on, and the message's result is dropped.
+ */
+void		 inflight_stop_message(struct held *, enum stop);
+
+/* The message has a result. */
+void		 inflight_done(struct held *);
+/* Keeps the verdict in inflight.verdict if it says more than the one there. */
+void		 inflight_judge(struct inflight *, const struct verdict *);
+/* The run is over, and Redis has confirmed all its results. */
+bool		 inflight_is_complete(const struct inflight *);
+
+#endif

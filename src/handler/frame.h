@@ -1,0 +1,20 @@
+/*
+ * How a message stands in the input of a process that gets several: the header line
+ * "N ATTEMPT LENGTH ID", the payload, and a newline.
+ */
+#ifndef RQD_HANDLER_FRAME_H
+#define RQD_HANDLER_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/message.h"
+
+#define FRAME_HEADER_MAX	((size_t)64 + MESSAGE_ID_MAX)
+
+/* Writes the header line, FRAME_HEADER_MAX bytes at most; returns its length. */
+size_t	frame_header(char *to, uint64_t number, const struct message *);
+/* Of the payload in the frame: 0 where it was not fetched. */
+size_t	frame_payload_len(const struct message *);
+
+#endif

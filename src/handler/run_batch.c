@@ -1,0 +1,289 @@
+/*
+ * A batch at a process; see run_batch.h.
+ */
+#include "handler/run_batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "handler/frame.h"
+
+#define CHUNK	((size_t)64 * 1024)	/* frames are gathered up to this size */
+
+/* What was said of one message. */
+struct run_said {
+	struct result	 said;		/* said, delay and answer */
+	struct pushes	*pushes;
+};
+
+struct run_batch {
+	struct run	*run;
+	usec_t		 started;	/* mono */
+	bool		*freed;		/* set while done() is called; NULL: it is not */
+	struct run_said	*said;		/* of all messages; NULL: nothing yet */
+	struct message	**ok;		/* done, and done() is to come; NULL: there was none */
+	unsigned	*ok_at;		/* their indexes */
+	unsigned	 nok;
+	struct defer	 tell;
+	unsigned	 n;
+	struct message	*msgs[];	/* NULL: done */
+};
+
+struct run_batch *
+run_batch_new(struct run *run, struct message *const *msgs, unsigned n)
+{
+	struct run_batch *b = xcalloc(1, sizeof(*b) + n * sizeof(struct message *));
+
+	b->run = run;
+	b->started = clock_mono();
+	b->n = n;
+	memcpy(b->msgs, msgs, n * sizeof(struct message *));
+	return b;
+}
+
+void
+run_batch_free(struct run_batch *b)
+{
+	unsigned i;
+
+	if (b == NULL)
+		return;
+	if (b->freed != NULL)
+		*b->freed = true;
+	loop_defer_cancel(b->run->handler->env->loop, &b->tell);
+	for (i = 0; b->said != NULL && i < b->n; i++) {
+		result_done(&b->said[i].said);
+		pushes_free(b->said[i].pushes);
+	}
+	free(b->said);
+	free(b->ok);
+	free(b->ok_at);
+	free(b);
+}
+
+unsigned
+run_batch_size(const struct run_batch *b)
+{
+	return b->n;
+}
+
+/* -- frames ------------------------------------------------------------------- */
+
+/* What was gathered, and how much of the file is written. */
+struct out {
+	struct buf	buf;
+	int		fd;
+	off_t		at;
+};
+
+static int
+out_write(struct out *o, const char *p, size_t len)
+{
+	if (fd_write_at(o->fd, p, len, o->at) == -1)
+		return -1;
+	o->at += (off_t)len;
+	return 0;
+}
+
+static int
+out_flush(struct out *o)
+{
+	int ret = out_write(o, o->buf.data, o->buf.len);
+
+	buf_clear(&o->buf);
+	return ret;
+}
+
+/* Small ones are copied; a large one is written from where it is. */
+static int
+out_add(struct out *o, const char *p, size_t len)
+{
+	if (o->buf.len + len > CHUNK && out_flush(o) == -1)
+		return -1;
+	if (len > CHUNK)
+		return out_write(o, p, len);
+	buf_add(&o->buf, p, len);
+	return 0;
+}
+
+static int
+out_frame(struct out *o, enum framing framing, unsigned number, const struct message *msg)
+{
+	char header[FRAME_HEADER_MAX];
+
+	if (framing != FRAMING_RAW &&
+	    out_add(o, header, frame_header(header, number, msg)) == -1)
+		return -1;
+	if (out_add(o, msg->payload, frame_payload_len(msg)) == -1)
+		return -1;
+	return out_add(o, "\n", 1);
+}
+
+int
+run_batch_write(const struct run_batch *b, int fd)
+{
+	enum framing framing = b->run->handler->cfg->framing;
+	struct out o = { .fd = fd };
+	int ret = 0;
+	unsigned i;
+
+	for (i = 0; i < b->n && ret == 0; i++)
+		ret = out_frame(&o, framing, i + 1, b->msgs[i]);
+	if (ret == 0)
+		ret = out_flush(&o);
+	buf_done(&o.buf);
+	return ret;
+}
+
+/* -- results ------------------------------------------------------------------ */
+
+/* False: the batch is gone. */
+static bool
+tell_done(struct run_batch *b, struct message *msg, struct result *r)
+{
+	struct handler *h = b->run->handler;
+	bool freed = false;
+
+	r->batch = b->n;
+	b->freed = &freed;
+	h->events->done(msg, r, h->arg);
+	if (freed)
+		return false;
+	b->freed = NULL;
+	return true;
+}
+
+/* False: the batch is gone. */
+static bool
+tell_ok(struct run_batch *b)
+{
+	struct result r;
+	unsigned i;
+
+	for (i = 0; i < b->nok; i++) {
+		r = (struct result){ .end = END_ANSWER, .said = SAID_OK, .pid = b->run->pid,
+		    .duration = clock_mono() - b->started };
+		result_take_pushes(&r, &b->said[b->ok_at[i]].pushes);
+		if (!tell_done(b, b->ok[i], &r))
+			return false;
+	}
+	b->nok = 0;
+	return true;
+}
+
+static void
+tell_ok_cb(void *arg)
+{
+	(void)tell_ok(arg);
+}
+
+/* The run's result for one message, which owns copies; stderr only where it may be shown. */
+static struct result
+copy_result(const struct result *of)
+{
+	struct result r = *of;
+
+	r.answer = of->answer != NULL ? xstrdup(of->answer) : NULL;
+	r.pushes = NULL;
+	r.error_tail = NULL;
+	r.error_len = 0;
+	if (of->error_len > 0 && !(of->end == END_EXIT && of->status == 0)) {
+		r.error_tail = xmemdup(of->error_tail, of->error_len);
+		r.error_len = of->error_len;
+	}
+	return r;
+}
+
+/* What was said of message i replaces what was said of all; not after a signal. */
+static void
+add_said(struct run_batch *b, unsigned i, struct result *r)
+{
+	struct run_said *s = &b->said[i];
+
+	if (r->end != END_EXIT || r->stop != STOP_NONE)
+		return;
+	if (s->said.said != SAID_NOTHING) {
+		free(r->answer);
+		r->said = s->said.said;
+		r->delay = s->said.delay;
+		r->answer = s->said.answer;
+		s->said.answer = NULL;
+	}
+	result_take_pushes(r, &s->pushes);
+}
+
+void
+run_batch_finish(struct run_batch *b, struct result *result)
+{
+	struct handler *h = b->run->handler;
+	struct run *run = b->run;
+	struct message *msg;
+	bool here = tell_ok(b);
+	struct result r;
+	unsigned i;
+
+	result->batch = here ? b->n : 0;
+	for (i = 0; here && i < b->n; i++) {
+		if ((msg = b->msgs[i]) == NULL)
+			continue;
+		r = copy_result(result);
+		if (b->said != NULL)
+			add_said(b, i, &r);
+		b->msgs[i] = NULL;
+		here = tell_done(b, msg, &r);
+	}
+	if (here)
+		h->events->over(run, result, h->arg);
+	result_done(result);
+}
+
+/* -- lines -------------------------------------------------------------------- */
+
+static void
+say_ok(struct run_batch *b, unsigned i)
+{
+	if (b->ok == NULL) {
+		b->ok = xcalloc(b->n, sizeof(*b->ok));
+		b->ok_at = xcalloc(b->n, sizeof(*b->ok_at));
+	}
+	b->ok[b->nok] = b->msgs[i];
+	b->ok_at[b->nok++] = i;
+	b->msgs[i] = NULL;
+	loop_defer(b->run->handler->env->loop, &b->tell, tell_ok_cb, b);
+}
+
+static bool
+is_wrong(const struct result *r)
+{
+	return r->said == SAID_WRONG || r->said == SAID_PUSHES;
+}
+
+bool
+run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
+    bool cut, const char *line, size_t n)
+{
+	unsigned i = (unsigned)s->number - 1;
+	struct run_said *said;
+	struct message *msg;
+
+	if (s->number == 0 || s->number > b->n)
+		return false;
+	if ((msg = b->msgs[i]) == NULL)
+		return true;
+	if (b->said == NULL)
+		b->said = xcalloc(b->n, sizeof(*b->said));
+	said = &b->said[i];
+	if (fault != NULL)
+		result_say_wrong(&said->said, SAID_WRONG, fault, line, n);
+	else if (s->word == STATEMENT_PROGRESS)
+		run_set_progress(b->run, s->text, s->len);
+	else if (s->word == STATEMENT_PUSH)
+		pushes_add_said(&said->pushes, msg, s, cut);
+	else if (s->word != STATEMENT_OK)
+		result_say(&said->said, s);
+	else if (!is_wrong(&said->said) && pushes_fault(said->pushes) == NULL)
+		say_ok(b, i);
+	return true;
+}

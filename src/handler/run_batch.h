@@ -1,0 +1,40 @@
+/*
+ * The messages of one run of a batch: their frames, and which of them are done.
+ *
+ * Messages are numbered from 1, in the order in which the process gets them.  A line "N ok"
+ * on descriptor 3 ends message N at the end of the turn; other verdicts on it count when
+ * the command exits by itself.
+ */
+#ifndef RQD_HANDLER_RUN_BATCH_H
+#define RQD_HANDLER_RUN_BATCH_H
+
+#include "handler/handler.h"
+#include "policy/statement.h"
+
+struct run_batch;
+
+struct run_batch	*run_batch_new(struct run *, struct message *const *, unsigned n);
+/* Also inside of done(). */
+void			 run_batch_free(struct run_batch *);	/* NULL is fine */
+unsigned		 run_batch_size(const struct run_batch *);
+
+/*
+ * Writes the frames of all messages into a new file; its position stays at the beginning.
+ * 0, or -1 with errno.
+ */
+int			 run_batch_write(const struct run_batch *, int fd) MUSTCHECK;
+
+/*
+ * A line with a number; cut: its beginning.  fault: why it is no statement, or NULL.
+ * Then the message has failed.  Returns false if no message has the number.
+ */
+bool			 run_batch_say(struct run_batch *, const struct statement *,
+			    const char *fault, bool cut, const char *line, size_t) MUSTCHECK;
+
+/*
+ * The run has ended: done() for each message that is not done, then over().  The last
+ * thing that its caller does: the run may be gone.
+ */
+void			 run_batch_finish(struct run_batch *, struct result *);
+
+#endif

@@ -1,0 +1,300 @@
+#!/bin/sh
+# Batches: one run of an exec handler gets several messages, framed; what fails together
+# runs alone afterwards; and who dies in the middle of it.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2046
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+# In one command, so that a batch finds all of them.
+push() {	# QUEUE FROM TO
+	r lpush "$1" $(seq "$2" "$3" | sed 's/.*/{"id":&}/') >/dev/null
+}
+
+# Waits until a queue has nothing in any state.
+empty() {	# QUEUE
+	[ "$(r eval 'local n = redis.call("LLEN", KEYS[1])
+	    for i = 2, 4 do n = n + redis.call(i == 4 and "HLEN" or "ZCARD", KEYS[i]) end
+	    return n' 4 "$1" "$1BACKUP" "$1RETRY" "$1CONTEXT")" = 0 ]
+}
+
+lines() { wc -l <"$1" | tr -d ' '; }
+
+# -- framing ---------------------------------------------------------------------
+
+redis_start
+handler raw <<'H'
+echo "${RQD_ID-none} ${RQD_ATTEMPT-none} $RQD_BATCH $RQD_MAX_ATTEMPTS" >>"$T/raw.env"
+cat >"$T/raw.$$"
+[ "$(wc -l <"$T/raw.$$")" -eq "$RQD_BATCH" ] || exit 9
+H
+# Every header and every byte, as rqd-handler(7) says.
+cat >"$T/length.py" <<P
+import os, re, sys
+have, n = sys.stdin.buffer.read(), 0
+out = open("$T/length.done", "ab", buffering=0)
+while have:
+    head = re.match(rb"(\d+) (\d+) (\d+) (.*)\n", have)
+    n += 1
+    end = head.end() + int(head[3])
+    assert int(head[1]) == n and have[end:end + 1] == b"\n"
+    out.write(head[4] + b" " + head[2] + b" " + have[head.end():end].hex().encode() + b"\n")
+    have = have[end + 1:]
+assert n == int(os.environ["RQD_BATCH"])
+P
+handler line <<'H'
+while read -r n attempt length id && IFS= read -r message; do
+	[ "${#message}" -eq "$length" ] || exit 9
+	echo "$n $id $attempt $message" >>"$T/line.done"
+done
+H
+handler plain <<'H'
+cat >"$T/plain"
+H
+rqd_start <<C
+log { level = "debug" }
+queue "raw" { command = {"$T/raw"} batch = 100 concurrency = 2 framing = "raw" }
+queue "length" { command = {"$(command -v python3)", "$T/length.py"} batch = 7 }
+queue "line" { command = {"$T/line"} batch = 500 framing = "line" }
+queue "plain" { command = {"$T/plain"} }
+C
+push raw 1 1000
+wait_ok 20 'empty raw' '1000 messages in batches of 100'
+sort "$T"/raw.[0-9]* >"$T/raw.all"
+seq 1000 | sed 's/.*/{"id":&}/' | sort | cmp -s - "$T/raw.all"
+is $? 0 'framing raw: each message is a line, once'
+is "$(cut -d ' ' -f 1,2,4 "$T/raw.env" | sort -u)" 'none none 25' 'RQD_ID and RQD_ATTEMPT are not set'
+ok '[ "$(lines "$T/raw.env")" -le 40 ]' "few runs ($(lines "$T/raw.env"))"
+is "$(cut -d ' ' -f 3 "$T/raw.env" | awk '{ n += $1 } END { print n }')" 1000 'RQD_BATCH is the count'
+ok 'log_wait 5 "level=info event=acked queue=raw pid=[0-9]+ batch=100 status=0 duration="' 'one record for a run'
+is "$(log_count 'level=info event=acked queue=raw')" "$(lines "$T/raw.env")" 'at level info'
+is "$(log_count 'level=debug event=acked queue=raw id=')" 1000 'and one for each message at level debug'
+is "$(log_lines 'level=info event=acked queue=raw' | log_field batch | awk '{ n += $1 } END { print n }')" 1000 \
+    'the records count the messages'
+
+printf 'a\nb\0c' | r -x lpush length >/dev/null
+r lpush length '' '{"id":"x y"}' >/dev/null
+wait_ok 20 'empty length' 'framing length'
+is "$(sed 's/^~[^ ]*/~/' "$T/length.done" | sort | tr '\n' ';')" 'x y 1 7b226964223a22782079227d;~ 1 ;~ 1 610a620063;' \
+    'headers and bytes are right'
+
+printf 'a\nb' | r -x lpush line >/dev/null
+r lpush line '{"id":1}' '{"id":2}' >/dev/null
+wait_ok 20 'empty line' 'framing line'
+is "$(cut -d ' ' -f 2- "$T/line.done" | sort)" '1 1 {"id":1}
+2 1 {"id":2}' 'a shell reads it'
+like "$(r --raw xrange lineDEAD - +)" 'unframeable' 'a message with a newline is a dead letter'
+r lpush plain 'bare' >/dev/null
+wait_ok 10 'empty plain' 'without batch'
+is "$(cat "$T/plain")" bare 'the message is bare'
+rqd_stop
+r flushall >/dev/null
+
+# -- failures ----------------------------------------------------------------------
+
+handler bad <<'H'
+cat >"$T/bad.in.$$"
+echo "$RQD_BATCH $(tr '\n' ' ' <"$T/bad.in.$$")" >>"$T/bad.runs"
+! grep -q '"id":25}' "$T/bad.in.$$"
+H
+handler dies <<'H'
+echo "$RQD_BATCH" >>"$T/dies.runs"
+[ "$(wc -l <"$T/dies.runs")" -gt 1 ] || { echo $$ >"$T/dies.pid"; sleep 100; }
+H
+handler status65 <<'H'
+echo "$RQD_BATCH" >>"$T/status65.runs"
+exit 65
+H
+rqd_start <<C
+queue "bad" { command = {"$T/bad"} batch = 50 framing = "raw" backoff = 100ms max_attempts = 3 }
+queue "dies" { command = {"$T/dies"} batch = 5 backoff = 100ms }
+queue "status65" { command = {"$T/status65"} batch = 5 backoff = 100ms }
+queue "missing" { command = {"$T/nothing"} batch = 5 }
+C
+push bad 1 50
+wait_ok 30 'empty bad' 'one of 50 is bad'
+is "$(head -n 1 "$T/bad.runs" | cut -d ' ' -f 1)" 50 'they fail together'
+is "$(sed 1d "$T/bad.runs" | cut -d ' ' -f 1 | sort -u)" 1 'and then run alone'
+is "$(lines "$T/bad.runs")" 52 'the others once more, the bad one until its last attempt'
+is "$(r xlen badDEAD)" 1 'which makes it a dead letter'
+like "$(r --raw xrange badDEAD - +)" '{"id":25}' 'that one'
+
+push dies 1 5
+ok 'wait_for 10 "[ -s $T/dies.pid ]"' 'a batch runs'
+kill -KILL "$(cat "$T/dies.pid")"
+wait_ok 20 'empty dies' 'its handler is killed'
+is "$(tr '\n' ' ' <"$T/dies.runs")" '5 1 1 1 1 1 ' 'all have failed, and run alone'
+is "$(log_count 'event=retry queue=dies .*signal=SIGKILL')" 5 'each has a record'
+
+push status65 1 2
+wait_ok 20 'empty status65' 'a dead_status'
+is "$(tr '\n' ' ' <"$T/status65.runs")" '2 1 1 ' 'is an ordinary failure in a batch of two'
+is "$(r xlen status65DEAD)" 2 'and not in a batch of one'
+
+push missing 1 5
+ok 'log_wait 10 "event=suspended queue=missing reason=cannot_execute"' 'a missing command suspends'
+wait_ok 10 '[ "$(r zcard missingRETRY)" = 5 ]' 'its messages are returned'
+is "$(r --raw hvals missingDELIVERY | grep -c "^0 0 ")" 5 'and no attempt is counted'
+rqd_stop
+r flushall >/dev/null
+
+# -- batch_wait ----------------------------------------------------------------------
+
+handler together <<'H'
+echo "$RQD_BATCH" >>"$T/together.runs"
+H
+together_conf() {	# WAIT
+	echo "queue \"together\" { command = {\"$T/together\"} batch = 10 batch_wait = $1 }"
+}
+together_conf 2s >"$T/c"
+rqd_start <"$T/c"
+r lpush together 1 >/dev/null
+wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
+is "$(cat "$T/together.runs" 2>/dev/null)" '' 'the first waits'
+r lpush together 2 3 >/dev/null
+wait_ok 20 'empty together' 'for others'
+is "$(cat "$T/together.runs")" 3 'they run together'
+start=$(msec)
+r lpush together 1 2 3 4 5 6 7 8 9 10 >/dev/null
+wait_for 20 'empty together'
+ok "[ $(($(msec) - start)) -lt $((1500 * SLOW)) ]" 'a full batch does not wait'
+r lpush together 1 >/dev/null
+wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
+ok '[ "$("$RQCTL" --server "unix:$SOCK" running --json | grep -c together)" -ge 1 ]' 'rqctl running shows what waits'
+rqd_stop
+is "$(r zcard togetherRETRY) $(r zcard togetherBACKUP)" '1 0' 'a shutdown gives back what waits'
+is "$(lines "$T/together.runs")" 2 'and does not run it'
+together_conf 500ms >"$T/c"
+rqd_start <"$T/c"
+wait_ok 20 'empty together' 'the next daemon runs it'
+rqd_stop
+r flushall >/dev/null
+
+# -- faults --------------------------------------------------------------------------
+
+handler slow <<'H'
+cat >"$T/slow.in.$$"
+echo $$ >"$T/slow.pid"
+echo "$RQD_BATCH" >>"$T/slow.runs"
+[ -e "$T/go" ] || { while [ ! -e "$T/go" ]; do sleep 0.05; done; }
+cat "$T/slow.in.$$" >>"$T/slow.done"
+H
+slow_conf() {
+	echo "queue \"slow\" { command = {\"$T/slow\"} batch = 20 framing = \"raw\" lease = 3s concurrency = 4 }"
+}
+slow_conf >"$T/c"
+push slow 1 20
+rqd_start <"$T/c"
+ok 'wait_for 10 "[ -s $T/slow.runs ]"' 'twenty messages run'
+# A heartbeat says it.
+wait_ok 20 '[ "$("$RQCTL" -c "$T/rqd.conf" running --json | grep -c "\"pid\": *$(cat "$T/slow.pid")\\>")" -eq 20 ]' \
+    'rqctl running shows one process for them'
+rqd_kill9
+touch "$T/go"
+rqd_start <"$T/c"
+wait_ok 30 'empty slow' 'the daemon was killed, and all run again'
+is "$(sed 1d "$T/slow.runs" | sort -u) $(($(lines "$T/slow.runs") - 1))" '1 20' 'each alone'
+is "$(sort -u "$T/slow.done" | wc -l | tr -d ' ')" 20 'none is missing'
+rqd_stop
+rm -f "$T/go" "$T/slow.runs" "$T/slow.done"
+
+push slow 1 20
+rqd_start <"$T/c"
+wait_for 10 '[ -s "$T/slow.runs" ]'
+kill -STOP "$REDIS_PID"
+touch "$T/go"
+wait_ok 20 '[ -s "$T/slow.done" ] && [ "$(lines "$T/slow.done")" -eq 20 ]' 'the batch ends while Redis does not answer'
+kill -CONT "$REDIS_PID"
+wait_ok 20 'empty slow' 'the results are delivered'
+is "$(lines "$T/slow.done")" 20 'nothing ran twice'
+
+# -- verdicts --------------------------------------------------------------------------
+
+rqd_stop
+r flushall >/dev/null
+# Does what the messages say, in the first run: lines for descriptor 3, a status, or a wait.
+cat >"$T/says.py" <<P
+import json, os, sys, time
+if int(os.environ["RQD_BATCH"]) > 1:
+    status = 0
+    for line in sys.stdin:
+        message = json.loads(line)
+        if "say" in message:
+            os.write(3, (message["say"] + "\n").encode())
+        status = message.get("exit", status)
+        if "signal" in message:
+            os.kill(os.getpid(), 9)
+        while "wait" in message and not os.path.exists("$T/say.go"):
+            time.sleep(0.05)
+    sys.exit(status)
+open("$T/alone", "a").write(sys.stdin.read())
+P
+rqd_start <<C
+log { level = "debug" }
+defaults { command = {"$(command -v python3)", "$T/says.py"} batch = 10 framing = "raw" backoff = 100ms $AS }
+queue "own" {}
+queue "rest" {}
+queue "typo" {}
+queue "nobody" {}
+queue "early" {}
+queue "killed" {}
+queue "stopped" { time_limit = 500ms }
+queue "push" { pushes = {"next"} }
+queue "next" { concurrency = 0 }
+C
+r lpush own '{"id":"a","say":"1 ok"}' '{"id":"b","say":"2 retry 1h later"}' '{"id":"c","say":"3 defer 1h shop is closed"}' \
+    '{"id":"d","say":"4 dead no use"}' '{"id":"e","exit":75}' '{"id":"f"}' >/dev/null
+ok 'log_wait 10 "event=dead queue=own id=d .*reason=answer answer=\"no use\""' 'N dead'
+ok 'log_wait 5 "event=acked queue=own id=a "' 'N ok, although the status is 75'
+ok 'log_wait 5 "event=retry queue=own id=b .*reason=answer delay=3600.* answer=later"' 'N retry'
+ok 'log_wait 5 "event=deferred queue=own id=c .*delay=3600.*"' 'N defer'
+ok 'log_wait 5 "event=retry queue=own id=e .*status=75 .*reason=exit"' 'the status speaks for the rest'
+ok 'log_wait 5 "event=retry queue=own id=f .*status=75"' 'of them, all'
+ok 'log_wait 5 "level=info event=acked queue=own pid=[0-9]+ batch=6 acked=1 status=75"' 'the record says how many are done'
+ok 'log_wait 10 "level=debug event=acked queue=own id=f "' 'which run alone then'
+is "$(r hget ownDELIVERY c | cut -d ' ' -f 1,2)" '0 0' 'a deferred one has no failure'
+
+r lpush rest '{"id":1,"say":"2 ok"}' '{"id":2,"say":"dead all of them"}' '{"id":3}' >/dev/null
+ok 'log_wait 10 "event=dead queue=rest " 2' 'a line without a number is for the rest'
+is "$(log_lines 'event=acked queue=rest id=' | log_field id)" 2 'not for the one that has its own'
+
+r lpush typo '{"id":1,"say":"1 okay"}' '{"id":2}' >/dev/null
+ok 'log_wait 10 "event=retry queue=typo id=1 .*reason=protocol"' 'a typo fails its message'
+ok 'log_wait 10 "event=acked queue=typo id=2 "' 'alone'
+r lpush nobody '{"id":1,"say":"1 ok"}' '{"id":2,"say":"7 ok"}' '{"id":3}' >/dev/null
+ok 'log_wait 10 "event=retry queue=nobody id=[23] .*reason=protocol" 2' 'a number that does not exist fails the rest'
+is "$(log_count 'event=acked queue=nobody id=1 ')" 1 'and not what was done before'
+
+r lpush early '{"id":1,"say":"1 ok","wait":1}' '{"id":2}' >/dev/null
+ok 'log_wait 10 "event=acked queue=early id=1 "' 'N ok settles while the run goes on'
+is "$(r hexists earlyCONTEXT 1) $(r hexists earlyCONTEXT 2)" '0 1' 'that message only'
+touch "$T/say.go"
+ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=2 status=0"' 'and counts with the run'
+rm -f "$T/say.go"
+
+r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
+ok 'log_wait 10 "event=retry queue=killed id=2 .*signal=SIGKILL"' 'after a signal a verdict does not count'
+ok 'log_wait 10 "event=acked queue=killed id=1 "' 'but N ok does'
+r lpush stopped '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","wait":1}' >/dev/null
+ok 'log_wait 10 "event=retry queue=stopped id=2 .*reason=timeout"' 'nor after time_limit'
+is "$(log_count 'event=acked queue=stopped id=1 ')" 1 'N ok does'
+r lpush push '{"id":1,"say":"1 push next x"}' '{"id":2,"say":"2 push other x"}' '{"id":3,"say":"3 push next y"}' >/dev/null
+ok 'log_wait 10 "event=retry queue=push id=2 .*reason=pushes"' 'N push to a queue that pushes does not list'
+wait_ok 10 '[ "$(r llen next)" = 2 ]' 'N push goes with the ack of N'
+r del next >/dev/null
+
+# -- by hand ---------------------------------------------------------------------------
+
+handler try <<'H'
+echo "$RQD_BATCH ${RQD_ID-none}"
+cat
+H
+config_write try <<C
+queue "try" { command = {"$T/try"} batch = 20 }
+queue "tryraw" { command = {"$T/try"} batch = 20 framing = "raw" }
+C
+is "$(printf '{"id":7}' | "$RQCTL" -c "$T/try.conf" try try 2>/dev/null)" '1 none
+1 1 8 7
+{"id":7}' 'rqctl try frames the message as a batch of one'
+printf 'a\nb' | "$RQCTL" -c "$T/try.conf" try tryraw >/dev/null 2>"$T/err"
+is $? 65 'and says that one cannot be framed'
+like "$(cat "$T/err")" 'unframeable' 'in words'

@@ -1,0 +1,622 @@
+/*
+ * Batches in simulated time: which messages share a run, when it begins, and what becomes
+ * of each message.
+ */
+#include <errno.h>
+#include <time.h>
+#include "unit.h"
+
+#include "engine_fixture.h"
+
+/* The first letter of a message says how it ends: see ends_as_it_says(). */
+static struct fake_end
+ends_as_it_says(struct message *msg, void *arg)
+{
+	(void)arg;
+	switch (msg->payload[0]) {
+	case 'x':		/* the whole run fails */
+		return (struct fake_end){ .after = 10 * MSEC, .status = 1 };
+	case 'd':		/* a dead_status */
+		return (struct fake_end){ .after = 10 * MSEC, .status = 65 };
+	case 'r':		/* this message alone: retry */
+		return (struct fake_end){ .said = SAID_RETRY, .delay = HOUR };
+	case 'o':		/* this message alone: ok */
+		return (struct fake_end){ .said = SAID_OK };
+	case 'h':		/* hangs */
+		return (struct fake_end){ .after = USEC_MAX };
+	default:
+		return (struct fake_end){ .after = 10 * MSEC };
+	}
+}
+
+static void
+batch_begin(struct world *w, int concurrency, int batch, usec_t wait)
+{
+	world_begin(w, ends_as_it_says);
+	w->cfg->concurrency = concurrency;
+	w->cfg->batch = batch;
+	w->cfg->batch_wait = wait;
+}
+
+static void
+push_many(struct world *w, unsigned n)
+{
+	while (n-- > 0)
+		push_text(w, "good", 0);
+}
+
+/* -- which share a run ------------------------------------------------------------- */
+
+TEST(runs_are_counted_and_messages_are_not)
+{
+	struct world w;
+
+	batch_begin(&w, 2, 10, 0);
+	push_many(&w, 100);
+	world_start(&w);
+	loop_run_for(w.loop, MSEC);
+	assert_int_equal(w.fake.running, 2);
+	assert_int_equal(consumer_in_flight(w.consumer), 20);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_FULL);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 100);
+	assert_int_equal(w.fake.started, 10);
+	assert_int_equal(w.fake.peak, 2);
+	assert_int_equal(w.fake.largest, 10);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_ACKED], 100);
+	assert_int_equal(consumer_stats(w.consumer)->duration.count, 10);
+	world_end(&w);
+}
+
+TEST(a_slot_is_a_run)
+{
+	struct world w;
+
+	batch_begin(&w, 4, 10, 0);
+	dispatcher_set_slots(w.dispatcher, 1);
+	push_many(&w, 100);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 100);
+	assert_int_equal(w.fake.peak, 1);
+	assert_int_equal(w.fake.started, 10);
+	world_end(&w);
+}
+
+TEST(what_is_there_runs_at_once_without_batch_wait)
+{
+	struct world w;
+
+	batch_begin(&w, 2, 10, 0);
+	push_many(&w, 3);
+	world_start(&w);
+	loop_run_for(w.loop, MSEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(w.fake.largest, 3);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 1);
+	world_end(&w);
+}
+
+/* 16 MiB are one batch, or one message larger than that. */
+TEST(a_batch_holds_16_MiB)
+{
+	size_t len = 6 << 20, i;
+	char *text = xcalloc(1, 4 * len);
+	struct world w;
+
+	batch_begin(&w, 10, 10, 0);
+	w.cfg->message_max = 64 << 20;
+	for (i = 0; i < 6; i++)
+		mem_push(w.store, text, len, 0);
+	mem_push(w.store, text, 4 * len, 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 7);
+	assert_int_equal(w.fake.started, 4);
+	assert_int_equal(w.fake.largest, 2);
+	free(text);
+	world_end(&w);
+}
+
+/* -- batch_wait ---------------------------------------------------------------------- */
+
+TEST(the_first_waits_for_others)
+{
+	struct world w;
+	int i;
+
+	batch_begin(&w, 1, 10, 200 * MSEC);
+	push_many(&w, 1);
+	world_start(&w);
+	for (i = 0; i < 4; i++) {
+		loop_run_for(w.loop, 30 * MSEC);
+		push_many(&w, 1);
+	}
+	loop_run_for(w.loop, 75 * MSEC);
+	assert_int_equal(w.fake.started, 0);
+	assert_int_equal(consumer_in_flight(w.consumer), 5);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 1);
+	loop_run_for(w.loop, 10 * MSEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(w.fake.largest, 5);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 5);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
+TEST(a_full_batch_does_not_wait)
+{
+	struct world w;
+
+	batch_begin(&w, 1, 10, 10 * SEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(w.fake.started, 0);
+	push_many(&w, 6);
+	loop_run_for(w.loop, MSEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(w.fake.largest, 10);
+	world_end(&w);
+}
+
+TEST(a_drain_gives_back_what_waits)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	batch_begin(&w, 1, 10, 10 * SEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(consumer_in_flight(w.consumer), 4);
+	consumer_drain(w.consumer);
+	loop_run_for(w.loop, MSEC);
+	assert_true(w.closed);
+	assert_int_equal(w.fake.started, 0);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts + e->crashes, 0);
+	world_end(&w);
+}
+
+/* What waits is given back, and runs under the new configuration, here one by one. */
+TEST(a_reload_while_messages_wait)
+{
+	struct config *config = config_new();
+	struct queue_config *cfg = queue_config(config);
+	struct world w;
+
+	batch_begin(&w, 1, 10, 10 * SEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(consumer_in_flight(w.consumer), 4);
+	cfg->concurrency = 1;
+	consumer_reconfigure(w.consumer, config, cfg);
+	config_unref(config);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 4);
+	assert_int_equal(w.fake.started, 4);
+	assert_int_equal(w.fake.peak, 1);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
+/* A batch fetched for one slot comes after the reload: no more than one runs at once. */
+TEST(a_reload_while_a_batch_is_fetched)
+{
+	struct config *config = config_new();
+	struct queue_config *cfg = queue_config(config);
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	w.cfg->concurrency = 1;
+	world_start(&w);
+	loop_run_for(w.loop, MSEC);
+	push_many(&w, 30);
+	cfg->concurrency = 1;
+	/* The turn in which the fetch is asked for ends before the reply comes. */
+	loop_turn(w.loop, 0);
+	consumer_reconfigure(w.consumer, config, cfg);
+	config_unref(config);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 30);
+	assert_int_equal(w.fake.peak, 1);
+	world_end(&w);
+}
+
+/* Redis goes while messages wait: they run in time, and the results are kept. */
+TEST(redis_goes_while_messages_wait)
+{
+	struct world w;
+
+	batch_begin(&w, 1, 10, 200 * MSEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	mem_set_up(w.store, false);
+	consumer_conn_down(w.consumer);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(w.fake.largest, 4);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 4);
+	mem_set_up(w.store, true);
+	consumer_conn_up(w.consumer, &(struct conn_server){ .first = false });
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 4);
+	world_end(&w);
+}
+
+/* -- failures -------------------------------------------------------------------------- */
+
+/* The run fails as a whole; then each message runs alone, and only the bad one fails. */
+TEST(one_bad_message_costs_the_others_one_attempt)
+{
+	const struct mem_entry *e;
+	unsigned i;
+	struct world w;
+
+	batch_begin(&w, 1, 500, 0);
+	for (i = 0; i < 500; i++)
+		push_text(&w, i == 250 ? "x" : "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(w.fake.largest, 500);
+	loop_run_for(w.loop, 20 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 499);
+	assert_in_range(w.fake.started, 501, 503);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry) {
+		if (e->payload[0] != 'x')
+			assert_int_equal(e->attempts, 1);
+	}
+	loop_run_for(w.loop, HOUR);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	world_end(&w);
+}
+
+/* New ones do not run together with one that has failed, and do not wait for it. */
+TEST(a_failed_message_spoils_no_batch_again)
+{
+	const struct mem_entry *e;
+	struct world w;
+	int i;
+
+	batch_begin(&w, 2, 10, 0);
+	push_text(&w, "x", 0);
+	world_start(&w);
+	for (i = 0; i < 200; i++) {
+		loop_run_for(w.loop, 100 * MSEC);
+		push_many(&w, 5);
+	}
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1000);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->deliveries > 1, e->payload[0] == 'x');
+	world_end(&w);
+}
+
+TEST(single_messages_have_their_own_verdict)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	push_text(&w, "x", 0);
+	push_text(&w, "o", 0);
+	push_text(&w, "r", 0);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	e = TAILQ_FIRST(mem_entries(w.store));
+	assert_int_equal(e->state, MEM_RETRY);
+	assert_int_equal(e->reason, REASON_EXIT);
+	e = TAILQ_NEXT(TAILQ_NEXT(e, entry), entry);
+	assert_int_equal(e->state, MEM_RETRY);
+	assert_int_equal(e->reason, REASON_ANSWER);
+	assert_in_range(e->due - clock_mono(), HOUR - SEC, HOUR);
+	world_end(&w);
+}
+
+TEST(dead_status_is_for_one_message)
+{
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	push_many(&w, 3);
+	push_text(&w, "d", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_RETRY), 4);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 0);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 3);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 1);
+	world_end(&w);
+}
+
+TEST(the_time_limit_is_of_the_run)
+{
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	w.cfg->time_limit = MINUTE;
+	w.cfg->max_attempts = 1;
+	push_many(&w, 2);
+	push_text(&w, "h", 0);
+	world_start(&w);
+	loop_run_for(w.loop, 2 * MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_DEAD), 3);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_TIMEOUTS], 1);
+	world_end(&w);
+}
+
+/* Ten messages fail in one run: one failure of twenty. */
+TEST(suspend_after_counts_runs)
+{
+	struct world w;
+	int i;
+
+	batch_begin(&w, 1, 10, 0);
+	w.cfg->suspend_after = 3;
+	w.cfg->backoff = w.cfg->backoff_max = HOUR;
+	for (i = 0; i < 20; i++)
+		push_text(&w, "x", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(w.fake.started, 2);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_NONE);
+	push_text(&w, "x", 0);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	/* A probe runs alone; the others follow together. */
+	w.fake.largest = 0;
+	push_many(&w, 100);
+	while (w.fake.largest == 0)
+		loop_run_for(w.loop, 5 * MSEC);
+	assert_int_equal(w.fake.largest, 1);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(w.fake.largest, 10);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 100);
+	world_end(&w);
+}
+
+static struct fake_end
+cannot_start(struct message *msg, void *arg)
+{
+	(void)msg, (void)arg;
+	if (clock_mono() < 20 * SEC)
+		return (struct fake_end){ .end = END_NOT_STARTED, .error = ENOENT };
+	return (struct fake_end){ .after = MSEC };
+}
+
+TEST(a_batch_that_cannot_start_costs_no_attempt)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	world_begin(&w, cannot_start);
+	w.cfg->batch = 50;
+	w.cfg->batch_wait = 5 * SEC;
+	push_many(&w, 60);
+	world_start(&w);
+	loop_run_for(w.loop, 10 * MSEC);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_SUSPENDED);
+	assert_int_equal(w.fake.largest, 50);
+	w.fake.largest = 0;
+	loop_run_for(w.loop, 18 * SEC);
+	assert_int_equal(w.fake.largest, 1);
+	assert_in_range(mem_count(w.store, MEM_LEASED), 0, 1);
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 60);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts, 0);
+	world_end(&w);
+}
+
+/* -- leases ------------------------------------------------------------------------------ */
+
+/* The run goes on without the message; with its last one it is ended. */
+TEST(a_lost_message_does_not_end_the_run)
+{
+	struct mem_entry *a, *b;
+	struct world w;
+
+	batch_begin(&w, 1, 2, 0);
+	a = push_text(&w, "h", 0);
+	b = push_text(&w, "h", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	mem_steal(w.store, a);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(w.fake.running, 1);
+	mem_steal(w.store, b);
+	loop_run_for(w.loop, 6 * SEC);
+	assert_int_equal(w.fake.running, 0);
+	assert_int_equal(a->state, MEM_LEASED);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_STALE], 2);
+	world_end(&w);
+}
+
+TEST(the_result_of_a_lost_message_is_dropped)
+{
+	struct mem_entry *a;
+	struct world w;
+
+	batch_begin(&w, 1, 3, 0);
+	a = push_text(&w, "good", 0);
+	push_many(&w, 2);
+	world_start(&w);
+	loop_run_for(w.loop, 5 * MSEC);
+	mem_steal(w.store, a);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 2);
+	assert_int_equal(a->state, MEM_LEASED);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_STALE], 1);
+	world_end(&w);
+}
+
+TEST(a_message_lost_while_it_waits_does_not_run)
+{
+	struct mem_entry *a;
+	struct world w;
+
+	batch_begin(&w, 1, 3, 10 * SEC);
+	a = push_text(&w, "good", 0);
+	push_text(&w, "good", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	mem_steal(w.store, a);
+	loop_run_for(w.loop, 20 * SEC);
+	assert_int_equal(w.fake.largest, 1);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	assert_int_equal(a->deliveries, 1);
+	world_end(&w);
+}
+
+TEST(a_drain_ends_the_run_and_counts_nothing)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	push_many(&w, 5);
+	push_text(&w, "h", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	consumer_drain(w.consumer);
+	consumer_stop_handlers(w.consumer, false);
+	loop_run_for(w.loop, 6 * SEC);
+	assert_true(w.closed);
+	assert_int_equal(mem_count(w.store, MEM_RETRY), 6);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts, 0);
+	world_end(&w);
+}
+
+/* -- slots --------------------------------------------------------------------------------- */
+
+/* What has failed needs a run each; what finds no slot in a second goes back, uncounted. */
+TEST(what_finds_no_slot_is_given_back)
+{
+	struct mem_entry *e;
+	struct world w;
+	int i;
+
+	batch_begin(&w, 1, 10, 0);
+	for (i = 0; i < 10; i++)
+		push_text(&w, "h", 0);
+	w.cfg->time_limit = 10 * SEC;
+	w.cfg->backoff = w.cfg->backoff_max = SEC;
+	world_start(&w);
+	loop_run_for(w.loop, 20 * SEC);
+	/* Each has failed once, with the others; now one runs, and nine wait in the queue. */
+	assert_int_equal(w.fake.running, 1);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 1);
+	assert_int_equal(mem_count(w.store, MEM_RETRY), 9);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts, 1);
+	world_end(&w);
+}
+
+/* The daemon dies in the middle: each message's crash counts, and each runs alone then. */
+TEST(after_a_crash_each_runs_alone)
+{
+	struct mem_entry *e;
+	struct consumer *dead;
+	struct world w;
+
+	batch_begin(&w, 1, 10, 0);
+	push_many(&w, 3);
+	push_text(&w, "h", 0);
+	world_start(&w);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 4);
+	dead = w.consumer;
+	consumer_free(dead);
+	dispatcher_release(w.dispatcher, dispatcher_taken(w.dispatcher));
+	w.fake.largest = 0;
+	world_start(&w);
+	loop_run_for(w.loop, 2 * MINUTE);
+	assert_int_equal(w.fake.largest, 1);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 3);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->crashes, 1);
+	consumer_stop_handlers(w.consumer, true);
+	world_end(&w);
+}
+
+/* Whatever happens, everything is acked or dead in the end, and slots add up. */
+static struct fake_end
+random_end(struct message *msg, void *arg)
+{
+	struct fake_end end = { .after = rand() % SEC };
+
+	(void)msg, (void)arg;
+	switch (rand() % 40) {
+	case 0:
+		end.status = 1;
+		break;
+	case 1:
+		end.end = END_SIGNAL;
+		end.signo = 11;
+		break;
+	case 2:
+		end.status = 65;
+		break;
+	case 3:
+		end.end = END_NOT_STARTED;
+		end.error = EAGAIN;
+		break;
+	case 4:
+		end.said = SAID_RETRY;
+		end.delay = SEC;
+		break;
+	case 5:
+		end.said = SAID_OK;
+		break;
+	default:
+		break;
+	}
+	return end;
+}
+
+TEST(random_batches_finish_everything)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct world w;
+	int i;
+
+	print_message("# seed %u\n", seed);
+	srand(seed);
+	world_begin(&w, random_end);
+	w.cfg->batch = 7;
+	w.cfg->batch_wait = 50 * MSEC;
+	world_start(&w);
+	for (i = 0; i < 300; i++) {
+		push_many(&w, (unsigned)rand() % 6);
+		loop_run_for(w.loop, rand() % (100 * MSEC));
+		if (rand() % 50 == 0) {
+			consumer_set_quiet(w.consumer, true);
+			loop_run_for(w.loop, rand() % SEC);
+			consumer_set_quiet(w.consumer, false);
+		}
+	}
+	loop_run_for(w.loop, 10 * HOUR);
+	assert_int_equal(mem_count(w.store, MEM_ACKED) + mem_count(w.store, MEM_DEAD),
+	    mem_count(w.store, MEM_ACKED) + mem_count(w.store, MEM_DEAD) +
+	    mem_count(w.store, MEM_WAITING) + mem_count(w.store, MEM_RETRY) +
+	    mem_count(w.store, MEM_LEASED));
+	assert_int_equal(consumer_in_flight(w.consumer), 0);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
+int
+main(void)
+{
+	return unit_run(NULL, NULL);
+}
