@@ -12,17 +12,12 @@
 
 #define CHUNK	((size_t)64 * 1024)	/* frames are gathered up to this size */
 
-/* What was said of one message. */
-struct run_said {
-	struct result	 said;		/* said, delay and answer */
-	struct pushes	*pushes;
-};
-
 struct run_batch {
 	struct run	*run;
 	usec_t		 started;	/* mono */
 	bool		*freed;		/* set while done() is called; NULL: it is not */
-	struct run_said	*said;		/* of all messages; NULL: nothing yet */
+	/* Of each message what was said: said, delay, answer and pushes; NULL: nothing yet. */
+	struct result	*said;
 	struct message	**ok;		/* done, and done() is to come; NULL: there was none */
 	unsigned	*ok_at;		/* their indexes */
 	unsigned	 nok;
@@ -53,10 +48,8 @@ run_batch_free(struct run_batch *b)
 	if (b->freed != NULL)
 		*b->freed = true;
 	loop_defer_cancel(b->run->handler->env->loop, &b->tell);
-	for (i = 0; b->said != NULL && i < b->n; i++) {
-		result_done(&b->said[i].said);
-		pushes_free(b->said[i].pushes);
-	}
+	for (i = 0; b->said != NULL && i < b->n; i++)
+		result_done(&b->said[i]);
 	free(b->said);
 	free(b->ok);
 	free(b->ok_at);
@@ -164,8 +157,10 @@ tell_ok(struct run_batch *b)
 
 	for (i = 0; i < b->nok; i++) {
 		r = (struct result){ .end = END_ANSWER, .said = SAID_OK, .pid = b->run->pid,
-		    .duration = clock_mono() - b->started };
-		result_take_pushes(&r, &b->said[b->ok_at[i]].pushes);
+		    .duration = clock_mono() - b->started,
+		    .pushes = b->said[b->ok_at[i]].pushes };
+		b->said[b->ok_at[i]].pushes = NULL;
+		result_check_pushes(&r);
 		if (!tell_done(b, b->ok[i], &r))
 			return false;
 	}
@@ -200,18 +195,20 @@ copy_result(const struct result *of)
 static void
 add_said(struct run_batch *b, unsigned i, struct result *r)
 {
-	struct run_said *s = &b->said[i];
+	struct result *s = &b->said[i];
 
 	if (r->end != END_EXIT || r->stop != STOP_NONE)
 		return;
-	if (s->said.said != SAID_NOTHING) {
+	if (s->said != SAID_NOTHING) {
 		free(r->answer);
-		r->said = s->said.said;
-		r->delay = s->said.delay;
-		r->answer = s->said.answer;
-		s->said.answer = NULL;
+		r->said = s->said;
+		r->delay = s->delay;
+		r->answer = s->answer;
+		s->answer = NULL;
 	}
-	result_take_pushes(r, &s->pushes);
+	r->pushes = s->pushes;
+	s->pushes = NULL;
+	result_check_pushes(r);
 }
 
 void
@@ -254,18 +251,12 @@ say_ok(struct run_batch *b, unsigned i)
 	loop_defer(b->run->handler->env->loop, &b->tell, tell_ok_cb, b);
 }
 
-static bool
-is_wrong(const struct result *r)
-{
-	return r->said == SAID_WRONG || r->said == SAID_PUSHES;
-}
-
 bool
 run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
     bool cut, const char *line, size_t n)
 {
 	unsigned i = (unsigned)s->number - 1;
-	struct run_said *said;
+	struct result *said;
 	struct message *msg;
 
 	if (s->number == 0 || s->number > b->n)
@@ -276,14 +267,14 @@ run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
 		b->said = xcalloc(b->n, sizeof(*b->said));
 	said = &b->said[i];
 	if (fault != NULL)
-		result_say_wrong(&said->said, SAID_WRONG, fault, line, n);
+		result_say_wrong(said, SAID_WRONG, fault, line, n);
 	else if (s->word == STATEMENT_PROGRESS)
 		run_set_progress(b->run, s->text, s->len);
 	else if (s->word == STATEMENT_PUSH)
 		pushes_add_said(&said->pushes, msg, s, cut);
 	else if (s->word != STATEMENT_OK)
-		result_say(&said->said, s);
-	else if (!is_wrong(&said->said) && pushes_fault(said->pushes) == NULL)
+		result_say(said, s);
+	else if (said->said != SAID_WRONG && pushes_fault(said->pushes) == NULL)
 		say_ok(b, i);
 	return true;
 }
