@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 static const struct section *const sections[] = {
-	&section_exec, &section_persistent, &section_redis, &section_backlog,
-	&section_fleet, &section_latency, &section_herd, &section_idle,
+	&section_exec, &section_batch, &section_persistent, &section_redis,
+	&section_backlog, &section_fleet, &section_latency, &section_herd, &section_idle,
 };
 #define SECTIONS	(sizeof(sections) / sizeof(sections[0]))
 

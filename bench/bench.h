@@ -33,7 +33,7 @@ struct section {
 	void		(*run)(void);
 };
 
-extern const struct section section_exec, section_persistent, section_redis,
+extern const struct section section_exec, section_batch, section_persistent, section_redis,
     section_backlog, section_fleet, section_latency, section_herd, section_idle;
 
 /* From the command line. */
