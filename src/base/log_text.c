@@ -31,15 +31,23 @@ is_plain(char c)
 	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
 }
 
+/* How many plain characters s begins with; records are made of these, so it must be fast. */
+static size_t
+plain_run(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && is_plain(s[i]))
+		i++;
+	return i;
+}
+
 static struct glyph
 next_glyph(const char *s, size_t n)
 {
-	struct glyph g = { 1, (unsigned char)s[0], true, false };
-	size_t len;
+	struct glyph g = { .code = (unsigned char)s[0] };
+	size_t len = utf8_decode(s, n, &g.code);
 
-	if (is_plain(*s))
-		return g;
-	len = utf8_decode(s, n, &g.code);
 	g.valid = len > 0;
 	g.len = len > 0 ? len : 1;
 	g.escape = !g.valid || !utf8_is_visible(g.code) || g.code == '"' || g.code == '\\';
@@ -112,16 +120,17 @@ put_escaped(struct buf *b, enum log_format format, const char *s, struct glyph g
 static void
 put_text(struct buf *b, enum log_format format, const char *s, size_t n)
 {
-	size_t i, from = 0;
+	size_t i = 0, from = 0;
 	struct glyph g;
 
-	for (i = 0; i < n; i += g.len) {
+	while ((i += plain_run(s + i, n - i)) < n) {
 		g = next_glyph(s + i, n - i);
-		if (!g.escape)
-			continue;
-		buf_add(b, s + from, i - from);
-		put_escaped(b, format, s + i, g);
-		from = i + g.len;
+		if (g.escape) {
+			buf_add(b, s + from, i - from);
+			put_escaped(b, format, s + i, g);
+			from = i + g.len;
+		}
+		i += g.len;
 	}
 	buf_add(b, s + from, n - from);
 }
@@ -130,12 +139,13 @@ static bool
 needs_quotes(const char *s, size_t n)
 {
 	struct glyph g;
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < n; i += g.len) {
+	while ((i += plain_run(s + i, n - i)) < n) {
 		g = next_glyph(s + i, n - i);
 		if (g.escape || g.code == ' ' || g.code == '=')
 			return true;
+		i += g.len;
 	}
 	return n == 0;
 }
