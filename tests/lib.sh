@@ -175,6 +175,16 @@ ASK="$BUILDDIR/tests/helpers/ask"
 [ "$SLOW" -eq 1 ] || ASK='redis-cli -s'
 r() { $ASK "$SOCK" "$@"; }
 
+# A connection to Redis by $T/proxy.sock that fails as it is told on descriptor 3; what it
+# answers is in $T/answers.  flakyproxy.c has the commands.
+proxy_start() {	# [SEED]
+	mkfifo "$T/commands"
+	"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" "$@" <"$T/commands" >"$T/answers" &
+	OTHER_PIDS="$OTHER_PIDS $!"
+	exec 3>"$T/commands"
+	wait_for 10 '[ -S "$T/proxy.sock" ]'
+}
+
 # Every key in a line, sorted, but for what every daemon writes.
 keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
 

@@ -6,11 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 redis_start
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start
 config_write ctl <<C
 redis { server = "unix:$T/proxy.sock" timeout = 1s }
 queue "q" { command = {"/bin/true"} }

@@ -76,11 +76,7 @@ done
 
 # -- lost replies ---------------------------------------------------------------------------
 
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start
 rqd_start flaky <<C
 $ONE
 redis { server = "unix:$T/proxy.sock" timeout = 2s }

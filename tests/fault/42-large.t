@@ -7,11 +7,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 redis_start
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start
 
 touch "$T/ran"
 handler large <<'H'

@@ -61,11 +61,7 @@ at_rest() {
 }
 
 redis_run
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start
 for i in $(seq $N); do echo "lpush orders '{\"id\":$i,\"items\":[\"$i/1\",\"$i/2\"]}'"; done | r >/dev/null
 echo 'lose 30' >&3
 for d in $DAEMON_NAMES; do rqd_start $d <"$T/text"; done

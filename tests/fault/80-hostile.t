@@ -9,11 +9,7 @@
 
 r() { REDISCLI_AUTH=s3cr3t-of-redis redis-cli -s "$SOCK" "$@"; }
 redis_start --requirepass s3cr3t-of-redis
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start
 proxy() { echo "$*" >&3; }
 hex() { printf -- "$1" | od -An -v -tx1 | tr -d ' \n'; }
 

@@ -10,11 +10,7 @@ SEED=${SEED:-$(date +%s)}	# of the lies; printed
 LIES=${LIES:-400}
 note "SEED=$SEED"
 redis_start
-mkfifo "$T/commands"
-"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" "$SEED" <"$T/commands" >"$T/answers" &
-OTHER_PIDS="$OTHER_PIDS $!"
-exec 3>"$T/commands"
-wait_for 10 '[ -S "$T/proxy.sock" ]'
+proxy_start "$SEED"
 proxy() { echo "$*" >&3; }
 lies() {
 	proxy lies

@@ -6,12 +6,9 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
 machine_boot
-etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
 
 # A Redis inside, and a handler of a user who is not rqd's.
-m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-mr() { m redis-cli "$@"; }
-wait_for 10 '[ "$(mr ping)" = PONG ]'
+machine_redis
 mkdir -p "$R/opt"
 cat >"$R/opt/work" <<'H'
 #!/bin/sh

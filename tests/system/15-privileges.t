@@ -7,13 +7,9 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
 machine_boot
-etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
 sbin=$(prefix)/sbin
 bin=$(prefix)/bin
-m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-mr() { m redis-cli "$@"; }
-wait_for 10 '[ "$(mr ping)" = PONG ]'
-inside() { cat "/proc/$LEADER/root$1" 2>/dev/null; }
+machine_redis
 handled() { _queue=$1; wait_for 15 'journal | grep -q "event=acked queue=$_queue "'; }
 
 for u in alice orders hooks app; do m useradd -m $u; done

@@ -22,11 +22,7 @@ for p in postfix exim4-daemon-light; do
 done
 
 machine_boot
-etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
-m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-mr() { m redis-cli "$@"; }
-wait_for 10 '[ "$(mr ping)" = PONG ]'
-inside() { cat "/proc/$LEADER/root$1" 2>/dev/null; }
+machine_redis
 
 m useradd -m alice
 m useradd -m bob

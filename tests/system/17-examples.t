@@ -6,11 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
 machine_boot
-etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
-m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-mr() { m redis-cli "$@"; }
-wait_for 10 '[ "$(mr ping)" = PONG ]'
-inside() { cat "/proc/$LEADER/root$1" 2>/dev/null; }
+machine_redis
 LOG=/var/log/rqd/rqd.log
 acked() { _queue=$1; wait_for 20 'inside $LOG | grep -q "event=acked queue=$_queue "'; }
 

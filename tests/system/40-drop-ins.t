@@ -6,9 +6,7 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/system/lib.sh"
 
 machine_boot
-etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
 sbin=$(prefix)/sbin
-mr() { m redis-cli "$@"; }
 mkdir -p "$R/opt"
 cat >"$R/opt/work" <<'H'
 #!/bin/sh
@@ -31,8 +29,7 @@ m systemctl start rqd
 is $? 0 'it starts without Redis'
 is "$(prop ActiveState)" active 'and is active'
 like "$(prop StatusText)" '[Rr]edis' 'its status names Redis'
-m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
-wait_for 10 '[ "$(mr ping 2>/dev/null)" = PONG ]'
+machine_redis
 mr lpush q first >/dev/null
 wait_ok 20 '[ "$(mr llen q)" = 0 ] && [ "$(mr zcard qBACKUP)" = 0 ]' 'when Redis comes, it serves'
 

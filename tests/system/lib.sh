@@ -110,6 +110,17 @@ package_make() {
 
 prefix() { sed -n 's/^prefix = //p' "$BUILDDIR/Makefile"; }
 m() { $IN "$@" </dev/null; }
+mr() { m redis-cli "$@"; }
+# A file of the machine.
+inside() { cat "/proc/$LEADER/root$1" 2>/dev/null; }
+etc=$(sed -n 's/^sysconfdir = //p' "$BUILDDIR/Makefile" | sed "s|\${prefix}|$(prefix)|")
+
+# A Redis inside.
+machine_redis() {
+	m redis-server --port 6379 --bind 127.0.0.1 --save '' --dir /run --daemonize yes >/dev/null
+	wait_for 10 '[ "$(mr ping 2>/dev/null)" = PONG ]'
+}
+
 # A property of a unit.
 prop() { m systemctl show -P "$1" "${2:-rqd.service}"; }
 journal() { m journalctl -o cat --no-pager -u rqd; }
