@@ -440,3 +440,15 @@ finish(struct box *b, unsigned i, enum verdict_op op, bool failed, usec_t delay,
 	WAIT(b, total_settled(b) == before + 1);
 	assert_int_equal(b->last_settled, how);
 }
+
+void
+bury_too_large(enum settled how)
+{
+	box.cfg->message_max = 10;
+	push("0123456789012");
+	box_take(&box, 1);
+	assert_true(box.msgs[0]->too_large);
+	assert_null(box.msgs[0]->payload);
+	assert_int_equal(box.msgs[0]->len, 13);
+	finish(&box, 0, VERDICT_DEAD, false, 0, how);
+}

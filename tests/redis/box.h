@@ -108,5 +108,7 @@ unsigned total_settled(const struct box *);
 /* Ends the delivery with index i, and waits until that is confirmed, and how. */
 void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay,
 	    enum settled);
+/* Is given a message larger than message_max, without its payload, and buries it. */
+void	 bury_too_large(enum settled);
 
 #endif

@@ -49,13 +49,7 @@ FIXTURE_TEST(test_outcomes)
 /* A message larger than message_max is not fetched, but can be buried. */
 FIXTURE_TEST(test_too_large)
 {
-	box.cfg->message_max = 10;
-	push("0123456789012");
-	box_take(&box, 1);
-	assert_true(box.msgs[0]->too_large);
-	assert_null(box.msgs[0]->payload);
-	assert_int_equal(box.msgs[0]->len, 13);
-	finish(&box, 0, VERDICT_DEAD, false, 0, SETTLED_OK);
+	bury_too_large(SETTLED_OK);
 	assert_int_equal(server_int(&server, "XLEN ordersDEAD"), 1);
 }
 

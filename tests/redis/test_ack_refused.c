@@ -4,6 +4,16 @@
  */
 #include "box.h"
 
+/* Redis refuses to settle: that is said once, and nothing is settled for this long. */
+static void
+is_refused(usec_t time)
+{
+	WAIT(&box, box.warnings > 0);
+	box_turn(&box, time);
+	assert_int_equal(total_settled(&box), 0);
+	assert_int_equal(box.warnings, 1);
+}
+
 /* What has a result that Redis refuses is not left to its lease. */
 FIXTURE_TEST(test_renewed_while_refused)
 {
@@ -83,10 +93,7 @@ FIXTURE_TEST(test_wrong_type_backup)
 	server_do(&server, "RENAME ordersBACKUP saved");
 	server_do(&server, "SET ordersBACKUP x");
 	box_settle(&box, 0, VERDICT_ACK, false, 0);
-	WAIT(&box, box.warnings > 0);
-	box_turn(&box, 100 * MSEC);
-	assert_int_equal(total_settled(&box), 0);
-	assert_int_equal(box.warnings, 1);
+	is_refused(100 * MSEC);
 	server_do(&server, "RENAME saved ordersBACKUP");
 	WAIT(&box, box.settled[SETTLED_OK] == 1);
 	assert_int_equal(keys(), 0);
@@ -258,10 +265,7 @@ FIXTURE_TEST(test_noreplicas)
 	box_take(&box, 1);
 	server_do(&server, "CONFIG SET min-replicas-to-write 1");
 	box_settle(&box, 0, VERDICT_RETRY, true, 0);
-	WAIT(&box, box.warnings > 0);
-	box_turn(&box, 300 * MSEC);
-	assert_int_equal(total_settled(&box), 0);
-	assert_int_equal(box.warnings, 1);
+	is_refused(300 * MSEC);
 	server_do(&server, "CONFIG SET min-replicas-to-write 0");
 	WAIT(&box, box.settled[SETTLED_OK] == 1 && box.n == 1);
 	assert_int_equal(box.msgs[0]->attempts, 1);

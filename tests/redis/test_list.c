@@ -98,13 +98,7 @@ QUEUE_TEST(test_failures)
 
 QUEUE_TEST(test_too_large)
 {
-	box.cfg->message_max = 10;
-	push("0123456789012");
-	box_take(&box, 1);
-	assert_true(box.msgs[0]->too_large);
-	assert_null(box.msgs[0]->payload);
-	assert_int_equal(box.msgs[0]->len, 13);
-	finish(&box, 0, VERDICT_DEAD, false, 0, SETTLED_DROPPED);
+	bury_too_large(SETTLED_DROPPED);
 	assert_int_equal(keys(), 0);
 }
 
