@@ -282,6 +282,46 @@ ok 'log_wait 10 "event=retry queue=push id=2 .*reason=pushes"' 'N push to a queu
 wait_ok 10 '[ "$(r llen next)" = 2 ]' 'N push goes with the ack of N'
 r del next >/dev/null
 
+# -- programs that take lines ----------------------------------------------------------
+
+rqd_stop
+r flushall >/dev/null
+# As psql -qc 'COPY clicks FROM STDIN' does, it takes all lines or none; no server is needed.
+handler psql <<'H'
+[ "$1 $2" = "-qc COPY clicks FROM STDIN" ] || exit 2
+cat >"$T/copy.$$"
+awk -F '\t' 'NF != 2 { print "ERROR: missing data, line " NR >"/dev/stderr"; bad = 1 } END { exit bad }' "$T/copy.$$" ||
+	exit 1
+cat "$T/copy.$$" >>"$T/clicks"
+H
+handler resize <<'H'
+for name; do echo "$name" >>"$T/resized"; done
+H
+SQLITE=$(command -v sqlite3)
+[ -z "$SQLITE" ] || sqlite3 "$T/clicks.db" 'CREATE TABLE clicks (id TEXT PRIMARY KEY, page TEXT)'
+rqd_start <<C
+defaults { batch = 100 framing = "raw" max_attempts = 2 backoff = 100ms $AS }
+queue "copy" { command = {"$T/psql", "-qc", "COPY clicks FROM STDIN"} }
+queue "xargs" { command = {"$(command -v xargs)", "-d", "\n", "-n", "10", "$T/resize"} }
+queue "sqlite" { command = {"${SQLITE:-/bin/true}", "-bail", "$T/clicks.db", "BEGIN", ".import /dev/stdin clicks", "COMMIT"} }
+C
+tab=$(printf '\t')
+(
+	IFS='
+'
+	r lpush copy $(seq 60 | sed "s/.*/&${tab}page/") 'no column' $(seq 61 99 | sed "s/.*/&${tab}page/") >/dev/null
+)
+wait_ok 30 'empty copy' 'COPY: a hundred rows, one of them bad'
+is "$(sort -n "$T/clicks" | cut -f 1 | tr '\n' ' ')" "$(seq 99 | tr '\n' ' ')" 'each good row is there once'
+like "$(r --raw xrange copyDEAD - + | tr '\n' ' ')" 'no column.*missing data' 'the bad one is a dead letter, which says why'
+r lpush xargs $(seq 95) 'a file with blanks' >/dev/null
+wait_ok 30 'empty xargs' 'xargs: a hundred names'
+is "$(sort "$T/resized" | cksum)" "$({ seq 95; echo 'a file with blanks'; } | sort | cksum)" 'each once'
+r lpush sqlite $(seq 30 | sed 's/.*/&|page/') '7|twice' >/dev/null
+wait_ok 30 'empty sqlite' '.import of SQLite in a transaction'
+[ -z "$SQLITE" ] || is "$(sqlite3 "$T/clicks.db" 'SELECT count(*), count(DISTINCT id) FROM clicks')" '30|30' 'each id once'
+[ -z "$SQLITE" ] || is "$(r xlen sqliteDEAD)" 1 'the second one of an id is a dead letter'
+
 # -- by hand ---------------------------------------------------------------------------
 
 handler try <<'H'
