@@ -271,6 +271,14 @@ touch "$T/say.go"
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=2 status=0"' 'and counts with the run'
 rm -f "$T/say.go"
 
+r lpush early '{"id":1,"wait":1}' '{"id":2}' '{"id":3}' >/dev/null
+wait_for 10 '[ "$(r zcard earlyBACKUP)" = 3 ]'
+ok '"$RQCTL" -c "$T/rqd.conf" cancel early 2' 'rqctl cancel of one of a batch'
+touch "$T/say.go"
+ok 'log_wait 10 "event=cancelled queue=early id=2 "' 'and the result of that message is dropped'
+ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=3 acked=2 status=0"' 'the run went on, and the others are done'
+rm -f "$T/say.go"
+
 r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
 ok 'log_wait 10 "event=retry queue=killed id=2 .*signal=SIGKILL"' 'after a signal a verdict does not count'
 ok 'log_wait 10 "event=acked queue=killed id=1 "' 'but N ok does'
