@@ -31,9 +31,10 @@ hooks.retried = function(tags)
 end
 --@ include pop_retries
 
--- Due ids whose scores are milliseconds take their place among the others.
+-- Due ids whose scores are milliseconds take their place among the others.  As many as
+-- fresh() may look at: those that run already would hide the others.
 local seen, most = 0, string.format('%.0f', now * 1000)
-for _ = 1, n do
+for _ = 1, n + 100 do
   local e = call('ZRANGEBYSCORE', Q, '1e11', most, 'WITHSCORES', 'LIMIT', 0, 1)
   if not e[1] or seen > room then break end
   seen = seen + #e[1]
