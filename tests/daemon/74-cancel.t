@@ -21,8 +21,8 @@ H
 rqd_start one <<C
 name = "web1"
 log { level = "debug" }
-queue "q" { command = {"$T/hold"} concurrency = 4 lease = 60s kill_grace = 1s }
-queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 300ms }
+queue "q" { command = {"$T/hold"} concurrency = 4 lease = 60s kill_grace = 2s }
+queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 3s }
 queue "f" { command = {"$T/fails"} backoff = 1h }
 queue "u" { kind = "unique" key = "u" command = {"$T/hold"} concurrency = 2 }
 queue "e" { kind = "stream" command = {"$T/hold"} }
@@ -68,7 +68,7 @@ r lpush s '{"id":1}' >/dev/null
 wait_for 10 '[ -s "$T/stubborn" ]'
 is "$(ctl cancel s 1 --dead --json)" '{"queue":"s","tag":"1","place":"running","daemon":"'"$INSTANCE"'","dead":true,"dry_run":false}' '--json'
 is "$(ctl cancel s 1)" "cancelled: 1 of s, running on $INSTANCE" 'again during kill_grace'
-log_wait 5 'event=cancelled queue=s id=1 .*signal=SIGKILL' 1 one
+log_wait 15 'event=cancelled queue=s id=1 .*signal=SIGKILL' 1 one
 is "$(left s)" '0 0 0 0 0' 'the later mode counts'
 
 # Equal ids, and one of them by its tag.
