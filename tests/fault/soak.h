@@ -92,6 +92,13 @@ struct life {
 	unsigned	 slot;
 };
 
+/* A message in flight that was cancelled, to be a dead letter. */
+struct cancelled {
+	long	n;
+	double	at;			/* from then on it may not be delivered */
+	bool	certain;		/* Redis has said that it is marked */
+};
+
 /* What Redis forgot at some moment: FLUSHALL, or a promoted replica that was behind. */
 enum place { PLACE_WAITING, PLACE_IN_HAND, PLACE_DEAD };
 
@@ -150,6 +157,8 @@ bool	 work_push_large(size_t len);
 bool	 work_push_late(double seconds);
 pid_t	 work_late_daemon(long n);	/* that runs the late message; 0: none yet */
 const struct special *work_special(size_t *n);
+bool	 work_cancel(uint32_t any);	/* one of those in flight, if there is any */
+const struct cancelled *work_cancelled(long n);	/* NULL: it was not */
 long	 work_last(void);		/* number of the last message of all */
 double	 now(void);
 uint32_t draw(uint64_t *state, uint32_t n);

@@ -81,6 +81,7 @@ struct fate {
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
 };
+static unsigned cancelled_letters;
 static unsigned by_redis[PLACE_DEAD + 1];
 
 static struct count {
@@ -235,6 +236,8 @@ judge_pair(const struct run *r, double born, const struct run *next)
 		return;
 	if (r->confirmed && !beside)
 		return;		/* judge_finished() has it */
+	if (r->to == 0 && work_cancelled(r->n) != NULL)
+		return;		/* its handler was ended */
 	cause = explain(r, born, until);
 	by_cause[cause].again += final && next != NULL;
 	by_cause[cause].beside += beside;
@@ -252,6 +255,22 @@ judge_pair(const struct run *r, double born, const struct run *next)
 		printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n",
 		    next->attempt, (int)next->daemon, next->from, next->to, next->status);
 	explain_tell(r->from, next != NULL ? next->from : r->from + LEASE);
+}
+
+/*
+ * A run that begins although the message was cancelled.  A delivery that was on its way
+ * then may begin within a lease.
+ */
+static void
+judge_cancelled(const struct run *r, double born)
+{
+	const struct cancelled *c = work_cancelled(r->n);
+
+	if (c == NULL || !c->certain || r->from <= c->at + LEASE + soak_patience ||
+	    explain_forgot(born, r->from))
+		return;
+	PROBLEM("message %ld ran %.1f s after it was cancelled", r->n, r->from - c->at);
+	explain_tell(born, r->from);
 }
 
 /* A run that begins after one of which Redis has confirmed the end. */
@@ -391,6 +410,12 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 	}
 	fate->letters++;
 	fate->end = at > fate->end ? at : fate->end;
+	if (strcmp(reason->str, "cancelled") == 0) {
+		cancelled_letters++;
+		if (work_cancelled(n) == NULL)
+			PROBLEM("message %ld is a dead letter, cancelled by nobody", n);
+		return;
+	}
 	if (fate->runs == 0)
 		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
@@ -601,6 +626,7 @@ print_sums(const struct fate *fates, long messages)
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
 	    "second successes %u, lost %u\n", messages, nruns, ok, dead, both, duplicates,
 	    lost);
+	printf("# cancelled: %u letters\n", cancelled_letters);
 	printf("# Redis forgot: waiting %u, in hand %u, letters %u; messages gone with it %u\n",
 	    by_redis[PLACE_WAITING], by_redis[PLACE_IN_HAND], by_redis[PLACE_DEAD], forgotten);
 }
@@ -635,7 +661,9 @@ check_all(long messages, const struct fault *f, size_t n)
 		}
 		fates[r->n].runs++;
 		fates[r->n].successes += r->to > 0 && r->status == 0;
-		fates[r->n].confirmed += r->confirmed && r->status == 0;
+		/* Of a cancelled one the log confirms the letter, whatever its status was. */
+		fates[r->n].confirmed += r->confirmed && r->status == 0 &&
+		    work_cancelled(r->n) == NULL;
 		fates[r->n].born = born;
 		fates[r->n].end = r->to > fates[r->n].end ? r->to : fates[r->n].end;
 		fates[r->n].deferred += r->to > 0 && r->status == SOAK_DEFERRED;
@@ -644,6 +672,7 @@ check_all(long messages, const struct fault *f, size_t n)
 			judge_finished(finished, born, r);
 		if (r->confirmed && finished == NULL)
 			finished = r;
+		judge_cancelled(r, born);
 		judge_pair(r, born, more ? &runs[i + 1] : NULL);
 		judge_wait(r, more ? &runs[i + 1] : NULL);
 	}

@@ -359,6 +359,16 @@ burst_over(unsigned slot, const char *detail)
 	return !log_is_suspended();
 }
 
+/* A message in flight, if there is one, is cancelled: a dead letter that never runs again. */
+FAULT_BEGIN(cancel)
+{
+	static uint64_t state = 1;
+
+	UNUSED;
+	(void)work_cancel(draw(&state, 1000000));
+	return true;
+}
+
 /*
  * A daemon is away for longer than a lease while it has handlers that fail
  * afterwards, and the other one finishes their messages meanwhile.  It is the one
@@ -587,6 +597,8 @@ const struct fault_kind fault_kinds[] = {
 	    tracking_limit, limits_again },
 	{ "poison", 2, CAUSE_NONE, 2, 3, true, false, EFFECT_HINDERS,
 	    burst, burst_over },
+	{ "cancel", 8, CAUSE_NONE, 0.01, 0.1, true, false, EFFECT_NONE,
+	    cancel, NULL },
 	{ "late, stopped", 4, CAUSE_STOPPED, LEASE + 1.5, LEASE + 2.5, true, true, EFFECT_CHOOSES,
 	    stop_late, continue_daemon },
 	{ "late, cut off", 4, CAUSE_CUT_OFF, LEASE + 1.5, LEASE + 2.5, true, true, EFFECT_CHOOSES,

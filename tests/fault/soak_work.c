@@ -497,3 +497,63 @@ work_push_late(double seconds)
 	}
 	return push(4, payloads, lengths, false);
 }
+
+/* -- cancelled messages ------------------------------------------------------------------ */
+
+/* A tag in flight, and the beginning of its message. */
+static const char choose_one[] =
+    "local n = redis.call('ZCARD', 'qBACKUP') if n == 0 then return {} end "
+    "local at = ARGV[1] % n local tag = redis.call('ZRANGE', 'qBACKUP', at, at)[1] "
+    "return {tag, string.sub(redis.call('HGET', 'qCONTEXT', tag) or '', 1, 120)}";
+
+/* As cancel.lua with "dead", and the hint of rqctl. */
+static const char mark_one[] =
+    "if string.sub(redis.call('HGET', 'qCONTEXT', ARGV[1]) or '', 1, 120) ~= ARGV[2] then "
+    "return 0 end "
+    "local counts, token, rest = string.match(redis.call('HGET', 'qDELIVERY', ARGV[1]) or '', "
+    "'^(%d+ %d+ )(%S+)( %S+ %d+)$') "
+    "if not token or string.find(token, '^[-!]') then return 0 end "
+    "redis.call('HSET', 'qDELIVERY', ARGV[1], counts .. '!dead:' .. token .. rest) "
+    "local instance = string.match(token, '^(.*)%-%d+%.%d+%.%d+$') "
+    "if instance then redis.call('PUBLISH', 'rqd:control:' .. instance, 'renew q') end return 1";
+
+#define CANCELLED_MAX	2000
+
+static struct cancelled cancelled[CANCELLED_MAX];
+static size_t ncancelled;
+
+bool
+work_cancel(uint32_t any)
+{
+	redisReply *r = ask("EVAL %s 0 %u", choose_one, any);
+	char tag[600], head[121];
+	size_t taglen, len;
+
+	if (r == NULL || r->type != REDIS_REPLY_ARRAY || r->elements != 2 ||
+	    r->element[0]->len > sizeof(tag) || ncancelled == CANCELLED_MAX)
+		return false;
+	taglen = r->element[0]->len;
+	memcpy(tag, r->element[0]->str, taglen);
+	len = r->element[1]->len;
+	memcpy(head, r->element[1]->str, len);
+	/* Noted before: the mark may be there although its reply is lost. */
+	cancelled[ncancelled++] = (struct cancelled){
+		.n = work_number(head, len), .at = now()
+	};
+	r = ask("EVAL %s 0 %b %b", mark_one, tag, taglen, head, len);
+	cancelled[ncancelled - 1].certain = r != NULL && r->type == REDIS_REPLY_INTEGER &&
+	    r->integer == 1;
+	return true;
+}
+
+const struct cancelled *
+work_cancelled(long n)
+{
+	const struct cancelled *found = NULL;
+
+	for (size_t i = 0; i < ncancelled; i++) {
+		if (cancelled[i].n == n && (found == NULL || !found->certain))
+			found = &cancelled[i];
+	}
+	return found;
+}
