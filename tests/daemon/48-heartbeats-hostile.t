@@ -46,8 +46,10 @@ plant types '"{\"config\":5,\"queues\":{},\"name\":[],\"version\":{},\"pid\":\"x
 plant odd '"{\"queues\":{\"q\":[1],\"r\":{\"key\":\"r\",\"state\":7,\"in_hand\":{\"a\":1}},\"s\":{\"key\":8}},\"evil\":{\"a\":1}}"'
 plant text '"no JSON"'
 
-is "$(get /status | value 'sorted(d["instance"] for d in v["fleet"]), v["ignored"]')" "['long', 'odd', 'types', '$INSTANCE'] 4" \
-    '/status shows what is a heartbeat, and counts the others'
+# The daemon asks Redis at most once a second for all who look at it.
+fleet() { get /status | value 'sorted(d["instance"] for d in v["fleet"]), v["ignored"]'; }
+wait_for 10 'fleet | grep -q types'
+is "$(fleet)" "['long', 'odd', 'types', '$INSTANCE'] 4" '/status shows what is a heartbeat, and counts the others'
 is "$(get /status | value '[sorted(d) for d in v["fleet"] if d["instance"] == "types"][0]')" \
     "['instance', 'queues', 'running', 'seen', 'states']" 'members of another type are left out'
 for i in $(seq 30); do plant "wide$i" "'{\"queues\":{' + ','.join('\"w%d-$i\":{}' % i for i in range(12000)) + '}}'"; done
