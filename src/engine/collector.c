@@ -150,9 +150,12 @@ collector_begin(struct collector *c, bool due)
 	unsigned n;
 
 	while (c->slots > 0) {
-		n = due || is_full(c) ? take_together(c, &list) : 0;
+		n = c->alone_last ? 0 : take_alone(c, &list);
+		c->alone_last = n > 0;
+		if (n == 0 && (due || is_full(c)))
+			n = take_together(c, &list);
 		if (n == 0)
-			n = take_alone(c, &list);
+			c->alone_last = (n = take_alone(c, &list)) > 0;
 		if (n == 0)
 			return;
 		c->slots--;

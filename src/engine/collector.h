@@ -51,6 +51,7 @@ struct collector {
 	struct held_list	 together;	/* never failed; oldest first */
 	struct held_list	 alone;	/* have failed before; oldest first */
 	size_t	 bytes;	/* of the payloads on together */
+	bool	 alone_last;	/* the last run had one of alone: they take turns */
 	struct timer	 timer;	/* set: something must be done then, whatever comes */
 	struct defer	 launch;
 };

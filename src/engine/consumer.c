@@ -137,11 +137,13 @@ consumer_finish_drain(struct consumer *c)
 }
 
 static void
-consumer_fetch(struct consumer *c, unsigned n)
+consumer_fetch(struct consumer *c, unsigned n, bool fill)
 {
+	enum turn turn = suspension_turn(&c->suspension);
+
 	c->collector.fetching = true;
 	c->ready = false;
-	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
+	queue_fetch(c->queue, n, fill && turn == TURN_SHARE ? TURN_TOGETHER : turn);
 }
 
 /*
@@ -163,16 +165,17 @@ consumer_compete(struct consumer *c, bool room, bool fill)
 	if (!c->ready)
 		return;
 	if (fill)
-		consumer_fetch(c, collector_wants(&c->collector));
+		consumer_fetch(c, collector_wants(&c->collector), true);
 	else if (room)
-		consumer_fetch(c, consumer_room(c));
+		consumer_fetch(c, consumer_room(c), false);
 }
 
 /* Nothing is collected for a queue that is to run nothing. */
 static void
 consumer_look_at_collected(struct consumer *c)
 {
-	if (c->state != CONSUMER_RUNNING || c->suspension.breaker.state == BREAKER_OPEN)
+	if (c->state != CONSUMER_RUNNING || c->paused ||
+	    c->suspension.breaker.state == BREAKER_OPEN)
 		collector_give_back(&c->collector);
 	else
 		collector_look(&c->collector);
@@ -215,7 +218,7 @@ consumer_grant(unsigned n, void *arg)
 
 	collector_grant(&c->collector, n);
 	if (c->ready && collector_wants(&c->collector) > 0)
-		consumer_fetch(c, collector_wants(&c->collector));
+		consumer_fetch(c, collector_wants(&c->collector), false);
 	else
 		collector_look(&c->collector);
 }

@@ -103,6 +103,16 @@ inflight_stop_message(struct held *h, enum stop reason)
 		handler_stop(f->run, reason);
 }
 
+/* No message counts any more of those that the run still has. */
+static void
+stop_rest(struct inflight *f)
+{
+	struct held *h = TAILQ_FIRST(&f->messages);
+
+	if (f->live == 0 && h != NULL && f->run != NULL)
+		handler_stop(f->run, h->stop);
+}
+
 void
 inflight_done(struct held *h)
 {
@@ -113,6 +123,8 @@ inflight_done(struct held *h)
 	if (h->stop == STOP_NONE)
 		f->live--;
 	f->unconfirmed++;
+	if (f->batch)
+		stop_rest(f);
 }
 
 /*

@@ -80,6 +80,8 @@ output_end_collect(struct output_pair *o)
 {
 	if (o->msg == NULL)
 		return;
+	if (o->stream[0].fd != -1 && o->stream[0].line.partial.len > 0)
+		pushes_add_cut(o->pushes);
 	line_end(&o->stream[0].line);
 	o->collected = true;
 	o->msg = NULL;

@@ -10,6 +10,7 @@
 
 #include <sys/ioctl.h>
 #include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -66,7 +67,11 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 	if (rest || is_decided(v))
 		return;
 	r = statement_parse(p, n, v->batch != NULL ? STATEMENT_EITHER : STATEMENT_BARE, &s);
+	if (v->unfinished && r == -1)
+		return;
 	fault = fault_of(v, r, cut || n > STATEMENT_LINE_MAX, &s);
+	if (v->unfinished && s.word == STATEMENT_PUSH)
+		fault = "a push without newline, which a process may still be writing";
 	if (v->batch == NULL || s.number == 0)
 		take_bare(v, &s, fault, cut, p, n);
 	else if (!run_batch_say(v->batch, &s, fault, cut, p, n))
@@ -146,11 +151,21 @@ read_rest(struct verdict_pipe *v)
 	}
 }
 
+/* The end of a pipe shows only in a read after the last byte, or here. */
+static bool
+has_writers(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == -1 || (p.revents & POLLHUP) == 0;
+}
+
 void
 verdict_pipe_end(struct verdict_pipe *v, struct result *r)
 {
 	if (v->fd != -1)
 		read_rest(v);
+	v->unfinished = v->fd != -1 && v->line.partial.len > 0 && has_writers(v->fd);
 	pipe_close(v);
 	line_end(&v->line);
 	r->said = v->said.said;

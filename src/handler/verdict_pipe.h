@@ -26,6 +26,7 @@ struct verdict_pipe {
 	struct io	 io;
 	struct line	 line;
 	bool		 inside;	/* of a line that is too long */
+	bool		 unfinished;	/* a process may still be writing the last line */
 	struct result	 said;		/* said, delay and answer, so far */
 };
 

@@ -194,6 +194,16 @@ pushes_line_max(const struct queue_config *q)
 	return q->pushes[0] != NULL ? PUSHES_BYTES + STATEMENT_LINE_MAX : STATEMENT_LINE_MAX;
 }
 
+void
+pushes_add_cut(struct pushes **pushes)
+{
+	struct pushes *p = pushes_have(pushes);
+
+	if (p->fault == NULL)
+		pushes_fail(p, "the last message has no newline, and a process that goes on may "
+		    "still be writing it");
+}
+
 const char *
 pushes_fault(const struct pushes *p)
 {

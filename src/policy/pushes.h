@@ -44,6 +44,8 @@ size_t	pushes_line_max(const struct queue_config *);
 /* A line is too long to be collected by its reader: a fault. */
 void	pushes_add_too_long(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len);
+/* The last message has no end, and a process may still be writing it: a fault. */
+void	pushes_add_cut(struct pushes **pushes);
 /* The longest message that could be added for this queue; 1 more is a fault. */
 size_t	pushes_longest(const struct config *config, const char *name);
 void	pushes_free(struct pushes *);		/* NULL is fine */

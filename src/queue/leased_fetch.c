@@ -305,12 +305,25 @@ leased_is_full(const struct leased *a)
 	return leased_free_slots(a) == 0;
 }
 
+/* A message of a batch queue that has failed before needs a run for itself. */
+static unsigned
+leased_alone(const struct leased *a, unsigned n)
+{
+	unsigned batch = (unsigned)a->cfg->batch;
+
+	if (!config_has_batches(a->cfg))
+		return n;
+	return a->fetch_turn == TURN_TOGETHER ? 0 : (n + batch - 1) / batch;
+}
+
 static void
 leased_pop(struct leased *a, unsigned n)
 {
 	struct call *call = leased_call_new(a, LEASED_POP, leased_popped);
 	const struct pop_terms terms = {
-		.n = n, .turn = a->fetch_turn, .inline_max = leased_inline(a),
+		.n = n, .turn = a->fetch_turn, .batches = config_has_batches(a->cfg),
+		.alone = leased_alone(a, n),
+		.inline_max = leased_inline(a),
 		.fleet_concurrency = a->cfg->fleet_concurrency, .gap = a->gap,
 		.timeout = a->env->redis->timeout,
 		.redis_now = conn_redis_time(a->env->conn),

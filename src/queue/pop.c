@@ -129,7 +129,7 @@ pops_turn(struct pops *p, enum turn turn, unsigned n)
 		[TURN_LONGEST] = "retry",
 	};
 
-	if (turn != TURN_SHARE)
+	if (turn != TURN_SHARE && turn != TURN_TOGETHER)
 		return words[turn];
 	if (p->due_first > 0) {
 		p->due_first -= n < p->due_first ? n : p->due_first;
@@ -157,7 +157,10 @@ pops_begin(struct pops *p, const struct pop_terms *t, struct words *w)
 	words_fmt(w, "%d", t->fleet_concurrency);
 	words_fmt(w, "%.9f", t->gap);
 	words_fmt(w, "%.9f", RATE_SLACK);
-	words_add(w, pops_turn(p, t->turn, t->n));
+	if (t->batches)
+		words_fmt(w, "%s %u", pops_turn(p, t->turn, t->n), t->alone);
+	else
+		words_add(w, pops_turn(p, t->turn, t->n));
 	words_fmt(w, "%" PRIu64, p->last);
 }
 

@@ -30,6 +30,8 @@ struct pop_call;
 struct pop_terms {
 	unsigned	n;		/* messages at most */
 	enum turn	turn;
+	bool		batches;	/* at most `alone` of them may have failed before */
+	unsigned	alone;
 	uint64_t	inline_max;	/* of a larger payload only the length is sent */
 	int		fleet_concurrency;
 	double		gap;		/* seconds between two messages of the rate; 0: none */

@@ -87,13 +87,13 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 
 /* -- waiting and delayed -------------------------------------------------------------- */
 
-/* Which of the ids it has, or -1. */
+/* Which of the ids it has, or -1, as for a message without an id (""). */
 static int
 which_id(const struct canceller *j, const char *id)
 {
 	int i;
 
-	for (i = 0; i < j->select.nids; i++)
+	for (i = 0; id[0] != '\0' && i < j->select.nids; i++)
 		if (strcmp(j->select.ids[i], id) == 0)
 			return i;
 	return -1;
@@ -408,10 +408,16 @@ cancel_run(struct ctl *c)
 		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
 	};
 	char *who;
+	int i;
 
 	if (ctl_count(c, OPT_SCAN, 1, SCAN_MAX, &j.scan) == -1 ||
 	    select_parse(c, &j.select) == -1)
 		return;
+	for (i = 0; i < j.select.nids; i++)
+		if (j.select.ids[i][0] == '\0') {
+			ctl_error(c, EX_USAGE, "the id of a message is empty");
+			return;
+		}
 	ctl_catch_signals();
 	who = pausetext_who();
 	j.error = xasprintf("cancelled by %s", who);

@@ -8,8 +8,10 @@
 --         fewest(): one, of the first 50 that are due that with the fewest attempts;
 --         text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
 --         which writes to QDELIVERY, QCONTEXT, QBACKUP
--- due: there may be due retries that this call has not looked at.
+-- due: there may be due retries that this call has not looked at; alone: how many may be
+-- taken that have failed before; passed: one was passed over for that.
 local looked, due = 0, first ~= nil and tonumber(first) <= now
+local alone, passed = tonumber(match(ARGV[9], '%d+$') or '') or n, false
 
 -- Each of these commands will follow, and does nothing now.  Redis does not refuse the
 -- first of them at maxmemory, and then refuses none: from here on only a missing permission
@@ -70,18 +72,23 @@ end
 local function take(tags, values)
   local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
   for i, tag in ipairs(tags) do
-    local size = call('HSTRLEN', C, tag)
+    local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
+    local attempts = math.min(tonumber(a) or 0, 999999999)
+    local bare, mark = unmark(tok or '-')
+    local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
+    local failed = attempts + crashes > 0 and not mark
+    local pass = failed and alone == 0
+    local size = pass and 0 or call('HSTRLEN', C, tag)
     if got > 0 and bytes + size > room then full = true break end
-    local body = size > max and size or call('HGET', C, tag)
+    local body = not pass and (size > max and size or call('HGET', C, tag))
     looked = looked + 1
-    leave[#leave + 1] = tag
-    if not body then
-      gone[#gone + 1] = tag
+    if pass then
+      passed = true
+    elseif not body then
+      leave[#leave + 1], gone[#gone + 1] = tag, tag
     else
-      local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
-      local attempts = math.min(tonumber(a) or 0, 999999999)
-      local bare, mark = unmark(tok or '-')
-      local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
+      leave[#leave + 1] = tag
+      if failed then alone = alone - 1 end
       local idlen = math.min(tonumber(l) or #tag, #tag)
       got, bytes = got + 1, bytes + size
       if not mark then back[#back + 1] = tag end

@@ -3,7 +3,7 @@
 -- ARGV[9] says what comes first: it gets half of n, rounded up, and the other one the
 -- rest; what one of them has not the other one fills.  'due' gives retries all of n.  The
 -- words are those of pop.lua.
-local turn, half = ARGV[9], math.ceil(n / 2)
+local turn, half = match(ARGV[9], '^%a+'), math.ceil(n / 2)
 if turn == 'new' then fresh(half)
 elseif turn == 'newest' then fresh(half, true)
 elseif turn == 'fewest' then fewest()
