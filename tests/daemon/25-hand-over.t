@@ -19,6 +19,7 @@ wide) head -c 2000 /dev/zero | tr '\0' w ;;
 huge) head -c 1100000 /dev/zero | tr '\0' h ;;
 loud) seq 1 3000 >&2; echo heard ;;
 late) (sleep 30; echo late) & echo early ;;
+half) { printf '{"amount":10'; sleep 30; echo '000}'; } & sleep 0.2 ;;
 binary) printf 'a\0b\377\n' ;;
 none) ;;
 waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;
@@ -89,6 +90,10 @@ push late
 log_wait 10 'event=acked queue=orders id=late '
 is "$(items)" 'early,' 'what was printed before the exit counts'
 r del items >/dev/null
+push half
+log_wait 10 'event=[a-z]* queue=orders id=half .*reason=pushes'
+is "$(log_count 'event=acked queue=orders id=half ') $(items)" '0 ' 'a message that a process is still writing is none'
+ctl cancel orders half >/dev/null
 r zadd Queue:ids 0 some-id >/dev/null
 log_wait 10 'event=acked queue=ids '
 r xadd ev '*' message m >/dev/null

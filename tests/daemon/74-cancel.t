@@ -175,6 +175,10 @@ is "$(ctl cancel q 77 2>&1; echo $?)" 'rqctl: 77 of q cannot be cancelled: anoth
 r zrem qBACKUP 77 >/dev/null
 r hdel qCONTEXT 77 >/dev/null
 
+r lpush q 'no id' >/dev/null
+is "$(ctl cancel q '' 2>&1; echo $?)" 'rqctl: the id of a message is empty
+64' 'an empty id is none, and not that of all messages without one'
+
 # -- what nobody should send ---------------------------------------------------------------
 
 r lpush q '{"id":50}' >/dev/null
