@@ -145,11 +145,11 @@ wait_ok() {	# SECONDS 'COMMAND' DESCRIPTION
 
 msec() { echo $(($(date +%s%N) / 1000000)); }
 
+# A file of one line: of a longer one bash keeps the rest for the next read, from whatever
+# file, if the process has died meanwhile.
 is_alive() {	# PID: a zombie does not live
-	while read -r _word _state _; do
-		case $_word$_state in State:[ZX]) return 1 ;; State:*) return 0 ;; esac
-	done 2>/dev/null <"/proc/$1/status"
-	return 1
+	{ read -r _line <"/proc/$1/stat"; } 2>/dev/null || return 1
+	case ${_line##*) } in [ZX]*) return 1 ;; esac
 }
 
 # -- Redis -------------------------------------------------------------------
