@@ -114,14 +114,17 @@ FIXTURE_TEST(children_speak_while_it_runs)
 {
 	char path[] = "/tmp/rqd-test-XXXXXX";
 	int fd = mkstemp(path);
-	char script[256];
+	char script[320];
 
 	assert_true(fd >= 0);
 	SH("(echo dead child >&3) & wait; exit 0");
 	expect_said(run(""), SAID_DEAD, "child");
 	t.q->leftovers = LEFTOVERS_KEEP;
-	(void)snprintf(script, sizeof(script), "(trap '' PIPE; while echo dead late >&3; do sleep "
-	    "0.01; done; echo x >%s) 2>/dev/null & echo retry first >&3; exit 0", path);
+	/* It speaks a second after the command has exited: what it said before would count. */
+	(void)snprintf(script, sizeof(script), "(trap '' PIPE; "
+	    "while grep -qs '^State:.[^ZX]' /proc/$$/status; do sleep 0.01; done; sleep 1; "
+	    "while echo dead late >&3; do sleep 0.01; done; echo x >%s) 2>/dev/null & "
+	    "echo retry first >&3; exit 0", path);
 	SH(script);
 	expect_said(run(""), SAID_RETRY, "first");
 	while (lseek(fd, 0, SEEK_END) == 0)
