@@ -225,7 +225,7 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 	timer_stop(&r->timer);
 	leave_unread(r);
 	output_drain(&r->output);
-	output_end_collect(&r->output);
+	output_end_collect(&r->output, x->leftovers);
 	take_verdict(r, &result);
 	result.pushes = r->pushes;
 	r->pushes = NULL;

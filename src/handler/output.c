@@ -76,11 +76,11 @@ output_collect(struct output_pair *o, const struct message *msg, struct pushes *
 }
 
 void
-output_end_collect(struct output_pair *o)
+output_end_collect(struct output_pair *o, bool leftovers)
 {
 	if (o->msg == NULL)
 		return;
-	if (o->stream[0].fd != -1 && o->stream[0].line.partial.len > 0)
+	if ((leftovers || o->stream[0].fd != -1) && o->stream[0].line.partial.len > 0)
 		pushes_add_cut(o->pushes);
 	line_end(&o->stream[0].line);
 	o->collected = true;

@@ -67,7 +67,8 @@ int	output_open(struct output_pair *, int number, int *child_end) MUSTCHECK;
  * after it is dropped.
  */
 void	output_collect(struct output_pair *, const struct message *, struct pushes **pushes);
-void	output_end_collect(struct output_pair *);
+/* leftovers: the command has left processes, which may have been killed while they wrote. */
+void	output_end_collect(struct output_pair *, bool leftovers);
 
 /*
  * The loop reads what comes from now on.  Before it only output_drain() reads,

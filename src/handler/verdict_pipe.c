@@ -165,7 +165,8 @@ verdict_pipe_end(struct verdict_pipe *v, struct result *r)
 {
 	if (v->fd != -1)
 		read_rest(v);
-	v->unfinished = v->fd != -1 && v->line.partial.len > 0 && has_writers(v->fd);
+	v->unfinished = v->line.partial.len > 0 &&
+	    (r->leftovers || (v->fd != -1 && has_writers(v->fd)));
 	pipe_close(v);
 	line_end(&v->line);
 	r->said = v->said.said;
