@@ -61,7 +61,7 @@ handler_kill(struct run *r)
 	r->handler->ops->kill(r);
 }
 
-/* What nobody could see becomes a question mark. */
+/* A question mark replaces each character that is not visible. */
 void
 run_set_progress(struct run *r, const char *p, size_t len)
 {

@@ -64,7 +64,7 @@ run_batch_size(const struct run_batch *b)
 
 /* -- frames ------------------------------------------------------------------- */
 
-/* What was gathered, and how much of the file is written. */
+/* A file that is written from its beginning, in large pieces. */
 struct out {
 	struct buf	buf;
 	int		fd;
@@ -191,7 +191,7 @@ copy_result(const struct result *of)
 	return r;
 }
 
-/* What was said of message i replaces what was said of all; not after a signal. */
+/* A statement about message i replaces those about all; not after a signal. */
 static void
 add_said(struct run_batch *b, unsigned i, struct result *r)
 {

@@ -20,7 +20,7 @@
 
 static char	bytes[READ_WASTE];
 
-/* What is wrong with the line; NULL: nothing. */
+/* Returns the fault of a line, or NULL. */
 static const char *
 fault_of(const struct verdict_pipe *v, int parsed, bool long_line, const struct statement *s)
 {

@@ -1,5 +1,5 @@
 /*
- * What an exec handler says on descriptor 3: a pipe, whose lines are statements
+ * Descriptor 3 of an exec handler: a pipe, whose lines are statements
  * (policy/statement.h) without a number.  Embedded in its owner.
  *
  * The last retry, defer or dead counts; ok withdraws it.  A line that is no statement

@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "policy/config.h"
 
-/* What rqctl cancel wants to become of a message; see queue/lua/part/mark.lua. */
+/* rqctl cancel has asked for this; see queue/lua/part/mark.lua. */
 enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD };
 
 struct message {
