@@ -475,6 +475,7 @@ leased_close(struct queue *q)
 	struct leased *a = (struct leased *)q;
 
 	a->closing = true;
+	settler_close(a->settler);
 	watcher_want(a->watcher, false);
 	watcher_down(a->watcher);
 	ticker_close(a->ticker);

@@ -55,6 +55,7 @@ struct settler {
 	struct timer	 hold;		/* set: no refused result is sent before */
 	struct delivery	*rescuing;	/* its rescue is on its way, or may have acted */
 	bool		 retrying;	/* a call with refused results is on its way */
+	bool		 closing;	/* refused hand-overs are given back */
 	unsigned	 failures;	/* calls in a row of which nothing was accepted */
 };
 
@@ -347,6 +348,24 @@ settler_returned(struct settler *s, const struct delivery_batch *b, bool may_hav
 	}
 }
 
+/*
+ * An error of a hand-over says that nothing has happened.  The queue closes, and nobody
+ * would try again: the message is returned, uncounted.  Otherwise its lease would end, and
+ * count as a crash.
+ */
+static bool
+settler_gives_back(struct settler *s, struct delivery *d)
+{
+	if (!s->closing || !delivery_hands_over(d) || d->rescue)
+		return false;
+	pushes_free(d->result.pushes);
+	d->result.pushes = NULL;
+	d->verdict = (struct verdict){ .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+	d->refusals = d->most = 0;
+	settler_move(s, d, DELIVERY_KEPT);
+	return true;
+}
+
 static usec_t
 settler_delay(const struct settler *s, enum reply_error e, unsigned failures)
 {
@@ -368,7 +387,21 @@ settler_put_off(struct settler *s, struct delivery *d, usec_t due)
 void
 settler_refuse(struct settler *s, struct delivery *d, enum reply_error e)
 {
+	if (settler_gives_back(s, d))
+		return;
 	settler_put_off(s, d, clock_mono() + settler_delay(s, e, ++d->refusals));
+}
+
+void
+settler_close(struct settler *s)
+{
+	struct delivery *d, *next;
+
+	s->closing = true;
+	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = next) {
+		next = ledger_next(d);
+		(void)settler_gives_back(s, d);
+	}
 }
 
 /* Which of them is to blame is not known. */
@@ -382,6 +415,8 @@ settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_er
 	settler_call_over(s, b);
 	timer_set(&s->hold, settler_delay(s, e, ++s->failures));
 	for (i = 0; i < b->n; i++) {
+		if (e == REPLY_REFUSED && settler_gives_back(s, b->v[i]))
+			continue;
 		if (!passes && b->n == 1)
 			settler_refuse(s, b->v[i], e);
 		else

@@ -50,6 +50,12 @@ void		 settler_free(struct settler *);
 /* Connected: what was refused may be sent at once. */
 void		 settler_up(struct settler *);
 
+/*
+ * The queue closes.  A hand-over that Redis has refused, or refuses from now on, is not
+ * tried again: its message is returned.
+ */
+void		 settler_close(struct settler *);
+
 /* Takes the result that the engine gives: see ledger_keep(). */
 void		 settler_keep(struct settler *, struct delivery *, const struct verdict *,
 		    struct result *);

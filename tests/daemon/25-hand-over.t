@@ -182,6 +182,11 @@ is "$(items moved)" 'child of d,' 'a reload that moves the queue moves what is p
 wait_ok 15 '[ "$(r hget ordersSTATS pushed)" = 9 ]' 'the pushes are counted'
 like "$(ctl -c "$T/rqd.conf" status 2>/dev/null | grep '^items ')" 'others consume it' 'a queue of others is in the status'
 unlike "$(ctl -c "$T/rqd.conf" check 2>&1)" 'items' 'and no problem for rqctl check'
+r set moved 'no list' >/dev/null
+push e
+log_wait 10 'event=warning queue=orders .*cannot push to moved: WRONGTYPE'
 rqd_stop
+is "$(log_count 'event=returned queue=orders id=e .*reason=drain') $(r hget ordersDELIVERY e | cut -d ' ' -f 1-3)" \
+    '1 0 0 -' 'a daemon that stops gives back what Redis refuses, uncounted'
 for q in orders sh answers; do r del ${q}RETRY ${q}CONTEXT ${q}DELIVERY ${q}DEAD >/dev/null; done
 r del items moved parts wideDEAD ev >/dev/null

@@ -320,6 +320,44 @@ FIXTURE_TEST(test_hand_over_refused)
 	assert_int_equal(ended[SETTLED_OK], 2);
 }
 
+/* The queue closes: what is refused then, or was before, is returned. */
+FIXTURE_TEST(test_hand_over_closing)
+{
+	static const enum reply_error errors[] = { REPLY_REFUSED, REPLY_DENIED, REPLY_OTHER };
+	struct delivery_batch b;
+	size_t i;
+
+	(void)keep_pushes(VERDICT_ACK, 1, 1);
+	b = hand_over(1);
+	settler_refused(settler, &b, REPLY_REFUSED);
+	batch_done(&b);
+	settler_close(settler);
+	for (i = 0; i < ARRAY_LEN(errors); i++) {
+		b = settle(1);
+		assert_int_equal(b.v[0]->verdict.op, VERDICT_RETURN);
+		assert_null(b.v[0]->result.pushes);
+		over(&b);
+		(void)keep_pushes(VERDICT_ACK, 1, 1);
+		b = hand_over(1);
+		if (i == 2)
+			assert_false(settler_answer(settler, &b, 0, "error cannot push"));
+		else
+			settler_refused(settler, &b, errors[i]);
+		batch_done(&b);
+	}
+	b = settle(1);
+	over(&b);
+	/* Redis is loading: it has said nothing about the result. */
+	(void)keep_pushes(VERDICT_ACK, 1, 1);
+	b = hand_over(1);
+	settler_refused(settler, &b, REPLY_TRANSIENT);
+	batch_done(&b);
+	settler_up(settler);
+	b = hand_over(1);
+	over(&b);
+	assert_int_equal(ended[SETTLED_OK], 5);
+}
+
 /* -- answers ---------------------------------------------------------------- */
 
 FIXTURE_TEST(test_ends)
