@@ -12,7 +12,7 @@ until [ -e "$T/release" ]; do sleep 0.02; done
 H
 handler stubborn <<'H'
 trap '' TERM
-echo "$RQD_ID" >> "$T/stubborn"
+echo "$RQD_ID" >> "$T/ignores"
 until [ -e "$T/release" ]; do sleep 0.02; done
 H
 handler fails <<'H'
@@ -65,9 +65,9 @@ is "$(ctl dead list q --reason cancelled --json | grep -c '"reason": "cancelled"
 
 # A handler that goes on gets SIGKILL after kill_grace; cancelled twice meanwhile.
 r lpush s '{"id":1}' >/dev/null
-wait_for 10 '[ -s "$T/stubborn" ]'
+wait_for 10 '[ -s "$T/ignores" ]'
 is "$(ctl cancel s 1 --dead --json)" '{"queue":"s","tag":"1","place":"running","daemon":"'"$INSTANCE"'","dead":true,"dry_run":false}' '--json'
-is "$(ctl cancel s 1)" "cancelled: 1 of s, running on $INSTANCE" 'again during kill_grace'
+is "$(ctl cancel s 1 2>&1)" "cancelled: 1 of s, running on $INSTANCE" 'again during kill_grace'
 log_wait 15 'event=cancelled queue=s id=1 .*signal=SIGKILL' 1 one
 is "$(left s)" '0 0 0 0 0' 'the later mode counts'
 
