@@ -3,7 +3,9 @@
  *
  * It reads what is there, answers all that it holds, and writes the answers at
  * once: as many messages a read and a write as the daemon has sent together.
+ * `answer each` writes each answer at once, as the handlers in rqd-handler(7) do.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 
 static char	in[256 * 1024], out[256 * 1024];
 static size_t	have;		/* bytes in in */
+static bool	each;
 
 static void
 put(size_t len)
@@ -50,7 +53,7 @@ answer_all(void)
 	while ((len = whole(in + at, have - at, &number)) > 0) {
 		at += len;
 		said += (size_t)sprintf(out + said, "%lu ok\n", number);
-		if (said > sizeof(out) - 64) {
+		if (each || said > sizeof(out) - 64) {
 			put(said);
 			said = 0;
 		}
@@ -61,10 +64,11 @@ answer_all(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	ssize_t n;
 
+	each = argc == 2 && strcmp(argv[1], "each") == 0;
 	while ((n = read(0, in + have, sizeof(in) - have)) > 0) {
 		have += (size_t)n;
 		answer_all();

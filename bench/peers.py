@@ -138,6 +138,10 @@ class Peer:
     def fill(self, n):
         """Queues n messages that begin with 0."""
 
+    def fill_noop(self, n):
+        """Queues n messages for jobs that do nothing."""
+        self.fill(n)
+
     def push(self):
         """Queues one that begins with the time."""
 
@@ -179,11 +183,17 @@ class Rqd(RedisList):
     exec_count = 3000
     noop_count = 60000
 
+    def fill_noop(self, n):
+        """The others' ids come with their envelopes: so here is one, too."""
+        for i in range(0, n, 1000):
+            self.w.redis.lpush("q", *[json.dumps({"id": f"order-{k:019d}", "text": f"0 {PAD}"})
+                                      for k in range(i, i + 1000)])
+
     def work(self, noop=False):
         path = os.path.join(self.w.dir, "rqd.conf")
         user = 'defaults { user = "root" }\n' if os.geteuid() == 0 else ""
         run = f'command = {{"{self.w.stamp}", "{self.w.stamps}"}} concurrency = {AT_ONCE}'
-        fed = (f'command = {{"{self.w.build}/bench/answer"}} mode = "persistent" '
+        fed = (f'command = {{"{self.w.build}/bench/answer", "each"}} mode = "persistent" '
                f'concurrency = {AT_ONCE} pipeline = 64')
         with open(path, "w", encoding="ascii") as f:
             f.write(f'redis {{ server = "unix:{self.w.socket}" }}\n{user}'
@@ -523,7 +533,7 @@ def measure_latency(peer):
 def measure_noop(peer):
     """Messages a second from the first that was taken to the last."""
     begin(peer, "noop")
-    peer.fill(peer.noop_count)
+    peer.fill_noop(peer.noop_count)
     total = peer.waiting()
     peer.work(noop=True)
     wait_for(f"{peer.name}: a worker", lambda: peer.waiting() < total)
