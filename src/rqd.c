@@ -2,7 +2,7 @@
  * rqd: runs a command for every message of a Redis queue.
  *
  * This file reads the command line and the configuration, and gives up privileges; the
- * daemon is service/server.c.
+ * daemon is service/daemon.c.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #include "handler/privilege.h"
 #include "queue/queue.h"
 #include "redis/script.h"
-#include "service/server.h"
+#include "service/daemon.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
 
@@ -197,12 +197,12 @@ static int
 run(const struct arguments *a, struct config *config, const struct config_report *report,
     struct launcher *launcher)
 {
-	struct server_options options = {
+	struct daemon_options options = {
 		.source = &a->source, .until_empty = a->until_empty, .debug = a->debug,
 		.report = report, .launcher = launcher,
 	};
 
-	return server_run(&options, config);
+	return daemon_run(&options, config);
 }
 
 static int

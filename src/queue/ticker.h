@@ -3,7 +3,7 @@
  * messages, sweeping, and the counters of QSTATS.
  *
  * The ticker says when a tick is sent and what with; it sends nothing itself.
- * Its owner asks for a tick every 10 s (the pulse of service/server.c) and when a
+ * Its owner asks for a tick every 10 s (the pulse of service/daemon.c) and when a
  * delayed message falls due (watcher.h).  The ticker asks when a lease ends, when
  * others' leases may be judged, and after a reconnect.  Ticks are 100 ms apart, and
  * back off after an error.  One that left work behind is followed by the next at

@@ -1,160 +1,209 @@
 /*
- * The plan of a reload: queues are the same by name, and a queue is another
- * one when its key, kind or consumer group has changed.  For all other options the row
- * in the table decides (OPTION_RESTART, its section).
+ * Reloads; see reload.h.  reload_plan.c compares the two configurations.
+ *
+ *	IDLE --reload_begin()--> LOADING --reload_begin()--> AGAIN
+ *	  ^                         |                          |
+ *	  '-------- loaded ---------'<------ loaded -----------'   (it begins again)
+ *
+ *	any --reload_stop()--> STOPPED
  */
 #include "service/reload.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
-#include "config/options.h"
-#include "config/load.h"
+#include "config/launch_config.h"
+#include "loop/notify.h"
+#include "service/reload_plan.h"
+#include "service/settings.h"
+
+enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_AGAIN, RELOAD_STOPPED };
+
+struct reload {
+	struct reload_env	 env;
+	struct config		*config;	/* reference; the one in force */
+	enum reload_state	 state;
+	bool			 failed;	/* the last one */
+	struct defer		 load;		/* LOADING without a launcher */
+};
 
 static void
-add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,
-    const struct queue_config *to)
+reload_set_state(struct reload *r, enum reload_state state)
 {
-	plan->steps[plan->nsteps++] = (struct reload_step){ op, from, to };
+	r->state = state;
 }
 
-static bool
-is_same_queue(const struct queue_config *a, const struct queue_config *b)
-{
-	size_t i;
-
-	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
-	    (kind_has(a->kind, TRAIT_GROUP) &&
-	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
-	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
-		return false;
-	for (i = 0; a->keys[i] != NULL && b->keys[i] != NULL; i++) {
-		if (strcmp(a->keys[i], b->keys[i]) != 0)
-			return false;
-	}
-	return a->keys[i] == b->keys[i];
-}
-
-static int
-compare_names(const void *a, const void *b)
-{
-	const struct queue_config *const *x = a, *const *y = b;
-
-	return strcmp((*x)->name, (*y)->name);
-}
-
-/* A configuration's queues, by name; a look-up in each would take the square of them. */
-static const struct queue_config **
-sort_queues(const struct config *c)
-{
-	const struct queue_config **sorted = xcalloc(c->nqueues + 1, sizeof(*sorted));
-
-	if (c->nqueues > 0)
-		memcpy(sorted, c->queues, c->nqueues * sizeof(*sorted));
-	qsort(sorted, c->nqueues, sizeof(*sorted), compare_names);
-	return sorted;
-}
-
-/* Whether it pushes to a queue that has other keys or limits now. */
-static bool
-pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
-{
-	const struct queue_config *a, *b;
-	size_t i;
-
-	for (i = 0; q->pushes[i] != NULL; i++) {
-		a = config_queue(from, q->pushes[i]);
-		b = config_queue(to, q->pushes[i]);
-		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
-		    a->message_max != b->message_max)
-			return true;
-	}
-	return false;
-}
-
-static enum reload_op
-op_of(const struct queue_config *a, const struct config *from, const struct queue_config *b,
-    const struct config *to)
-{
-	return config_same_queue(a, b) && !pushes_elsewhere(b, from, to) ?
-	    RELOAD_KEEP : RELOAD_CHANGE;
-}
-
-/* The queue of this name that this daemon consumes, or NULL. */
-static const struct queue_config *
-find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
-{
-	const struct queue_config **found = bsearch(&like, sorted, n, sizeof(*sorted),
-	    compare_names);
-
-	return found != NULL && config_consumes(*found) ? *found : NULL;
-}
-
-/* Removals first, so that a key that moves to another queue is free by then. */
 static void
-plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
+reload_step(struct reload *r, const struct reload_step *step)
 {
-	const struct queue_config *a, *b, **old = sort_queues(from), **new = sort_queues(to);
-	size_t i;
+	struct consumer *c;
 
-	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
-	for (i = 0; i < from->nqueues; i++) {
-		a = from->queues[i];
-		if (config_consumes(a) && !is_same_queue(a, find_queue(new, to->nqueues, a)))
-			add_step(plan, RELOAD_REMOVE, a, NULL);
+	switch (step->op) {
+	case RELOAD_REMOVE:
+		if ((c = consumers_find(r->env.consumers, step->from)) != NULL)
+			consumer_drain(c);
+		break;
+	case RELOAD_ADD:
+		consumers_add(r->env.consumers, r->config, step->to);
+		break;
+	case RELOAD_KEEP:
+	case RELOAD_CHANGE:
+		if ((c = consumers_find(r->env.consumers, step->from)) != NULL)
+			consumer_reconfigure(c, r->config, step->to);
+		break;
 	}
-	for (i = 0; i < to->nqueues; i++) {
-		b = to->queues[i];
-		if (!config_consumes(b))
-			continue;
-		a = find_queue(old, from->nqueues, b);
-		if (a == NULL || !is_same_queue(a, b))
-			add_step(plan, RELOAD_ADD, NULL, b);
-		else
-			add_step(plan, op_of(a, from, b, to), a, b);
-	}
-	free(old);
-	free(new);
 }
 
-/* Notes a section (or an option outside of all) that needs a restart, once. */
+/* Puts the new configuration into force.  What still uses the old one holds it. */
 static void
-add_restart(struct reload_plan *plan, const struct option *o)
+reload_apply(struct reload *r, struct config *new, const struct reload_plan *plan)
 {
-	const char *what = o->section == SECTION_GLOBAL ? o->name : section_name(o->section);
+	const struct reload_env *env = &r->env;
+	struct config *old = r->config;
+	unsigned old_generation = old->generation;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(plan->restart) - 1; i++) {
-		if (plan->restart[i] == NULL) {
-			plan->restart[i] = what;
-			return;
-		}
-		if (strcmp(plan->restart[i], what) == 0)
-			return;
+	r->config = new;
+	if (env->launcher != NULL) {
+		launcher_hold(env->launcher, new->generation);
+		launch_config_borrow(env->launcher, new);
 	}
+	if (plan->log)
+		settings_log(&new->log, env->debug);
+	if (plan->http)
+		monitor_listen(env->monitor, new->http.listen);
+	for (i = 0; plan->restart[i] != NULL; i++)
+		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
+		    LF_STR("warning", "changed, but needs a restart"));
+	dispatcher_set_slots(env->dispatcher, (unsigned)new->max_handlers);
+	settings_limits(new, env->conn, env->bulk);
+	for (i = 0; i < plan->nsteps; i++)
+		reload_step(r, &plan->steps[i]);
+	schedules_reconfigure(env->schedules, new);
+	config_unref(old);
+	if (env->launcher != NULL)
+		launcher_drop(env->launcher, old_generation);
+}
+
+/* new: NULL where the report has errors. */
+static void
+reload_take(struct reload *r, struct config *new, const struct config_report *report)
+{
+	struct reload_plan plan;
+
+	launch_config_log(report);
+	r->failed = new == NULL;
+	if (new != NULL) {
+		reload_plan(&plan, r->config, new);
+		reload_apply(r, new, &plan);
+		reload_plan_done(&plan);
+		log_event(LOG_LV_INFO, "reloaded", NULL,
+		    LF_INT("queues", (int64_t)new->nqueues), LF_STR("config", new->hash));
+	}
+	r->env.ended(new != NULL, r->env.arg);
+}
+
+/* A shutdown may have begun. */
+static void
+reload_end(struct reload *r, struct config *new, const struct config_report *report)
+{
+	bool again = r->state == RELOAD_AGAIN;
+
+	if (r->state == RELOAD_STOPPED) {
+		config_unref(new);
+		return;
+	}
+	reload_set_state(r, RELOAD_IDLE);
+	reload_take(r, new, report);
+	if (again)
+		reload_begin(r);
+}
+
+/* The launcher has read it. */
+static void
+reload_loaded(struct launcher_loaded *loaded, void *arg)
+{
+	struct reload *r = arg;
+	struct config_report report = { 0 };
+	struct config *new = launch_config_take(r->env.source, loaded, &report);
+	unsigned generation = new != NULL ? new->generation : 0;
+
+	if (generation != 0)
+		launcher_hold(r->env.launcher, generation);
+	reload_end(r, new, &report);
+	/* Handlers hold it by now, and so does r->config. */
+	if (generation != 0)
+		launcher_drop(r->env.launcher, generation);
+	config_report_done(&report);
+}
+
+static void
+reload_load(void *arg)
+{
+	struct reload *r = arg;
+	struct config_report report = { 0 };
+	struct config *new = config_load(r->env.source, &report);
+
+	reload_end(r, new, &report);
+	config_report_done(&report);
 }
 
 void
-reload_plan(struct reload_plan *plan, const struct config *from, const struct config *to)
+reload_begin(struct reload *r)
 {
-	const struct option *o;
-
-	*plan = (struct reload_plan){ .steps = NULL };
-	plan_queues(plan, from, to);
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (section_has_title(o->section) || config_same_option(o, from, to))
-			continue;
-		if ((o->flags & OPTION_RESTART) != 0)
-			add_restart(plan, o);
-		plan->log |= o->section == SECTION_LOG;
-		plan->http |= o->section == SECTION_HTTP;
+	switch (r->state) {
+	case RELOAD_IDLE:
+		break;
+	case RELOAD_LOADING:
+		reload_set_state(r, RELOAD_AGAIN);
+		return;
+	case RELOAD_AGAIN:
+	case RELOAD_STOPPED:
+		return;
 	}
+	notify_reloading();
+	reload_set_state(r, RELOAD_LOADING);
+	if (r->env.launcher != NULL)
+		launcher_load(r->env.launcher, reload_loaded, r);
+	else
+		loop_defer(r->env.loop, &r->load, reload_load, r);
 }
 
 void
-reload_plan_done(struct reload_plan *plan)
+reload_stop(struct reload *r)
 {
-	free(plan->steps);
-	*plan = (struct reload_plan){ .steps = NULL };
+	reload_set_state(r, RELOAD_STOPPED);
+}
+
+struct config *
+reload_config(const struct reload *r)
+{
+	return r->config;
+}
+
+bool
+reload_has_failed(const struct reload *r)
+{
+	return r->failed;
+}
+
+struct reload *
+reload_new(const struct reload_env *env, struct config *config)
+{
+	struct reload *r = xcalloc(1, sizeof(*r));
+
+	r->env = *env;
+	r->config = config_ref(config);
+	return r;
+}
+
+void
+reload_free(struct reload *r)
+{
+	if (r == NULL)
+		return;
+	loop_defer_cancel(r->env.loop, &r->load);
+	config_unref(r->config);
+	free(r);
 }

@@ -1,35 +1,52 @@
-/* From an old and a new configuration to what must be done: a pure function. */
+/*
+ * Reloads: the configuration in force, and how a new one takes its place.  A configuration
+ * with errors is logged, and the old one stays.
+ */
 #ifndef RQD_SERVICE_RELOAD_H
 #define RQD_SERVICE_RELOAD_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "policy/config.h"
+#include "config/load.h"
+#include "engine/dispatcher.h"
+#include "engine/schedule.h"
+#include "handler/launcher.h"
+#include "loop/loop.h"
+#include "redis/bulk.h"
+#include "redis/conn.h"
+#include "service/consumers.h"
+#include "status/monitor.h"
 
-enum reload_op {
-	RELOAD_KEEP,		/* nothing about it changed */
-	RELOAD_CHANGE,		/* same key and kind: new settings for what is popped next */
-	RELOAD_ADD,
-	RELOAD_REMOVE,		/* gone, or its key or kind changed (then an ADD follows) */
+struct reload;
+
+/* What a new configuration changes, and where it comes from; all borrowed. */
+struct reload_env {
+	struct loop	*loop;
+	const struct config_source	*source;
+	bool	 debug;		/* the log's level, whatever the file says */
+	struct launcher		*launcher;	/* reads the files; NULL: this process does */
+	struct conn		*conn;
+	struct bulk		*bulk;
+	struct monitor		*monitor;
+	struct dispatcher	*dispatcher;
+	struct consumers	*consumers;
+	struct schedules	*schedules;
+	/* One has ended; from the loop.  ok: another configuration is in force. */
+	void	(*ended)(bool ok, void *);
+	void	*arg;
 };
 
-struct reload_step {
-	enum reload_op			 op;
-	const struct queue_config	*from;	/* in the old; NULL for ADD */
-	const struct queue_config	*to;	/* in the new; NULL for REMOVE */
-};
+/* Copies env.  Takes its own reference of the configuration that is in force. */
+struct reload	*reload_new(const struct reload_env *, struct config *);
+/* After launcher_stop(), before loop_free(); NULL is fine. */
+void		 reload_free(struct reload *);
 
-struct reload_plan {
-	struct reload_step	*steps;		/* removals first; owned */
-	size_t			 nsteps;
-	/* Sections and options that changed and need a restart; NULL-terminated. */
-	const char		*restart[8];
-	bool			 log;		/* the log section changed */
-	bool			 http;
-};
+/* Where the launcher reads one, another follows it. */
+void		 reload_begin(struct reload *);
+/* The daemon stops: what is under way has no effect, and no other begins. */
+void		 reload_stop(struct reload *);
 
-void	reload_plan(struct reload_plan *, const struct config *from, const struct config *to);
-void	reload_plan_done(struct reload_plan *);
+struct config	*reload_config(const struct reload *);	/* in force; borrowed until the next */
+bool		 reload_has_failed(const struct reload *);	/* the last one */
 
 #endif

@@ -1,7 +1,7 @@
 /* From two configurations to the steps between them. */
 #include "config_fixture.h"
 
-#include "service/reload.h"
+#include "service/reload_plan.h"
 
 #define A	"queue \"a\" { command = {\"/a\"} }\n"
 #define A2	"queue \"a\" { command = {\"/a2\"} }\n"

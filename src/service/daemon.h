@@ -1,0 +1,24 @@
+/* The daemon: starts everything in order, obeys signals, and stops it in order (rqd(8)). */
+#ifndef RQD_SERVICE_DAEMON_H
+#define RQD_SERVICE_DAEMON_H
+
+#include <stdbool.h>
+
+#include "config/load.h"
+#include "policy/config.h"
+
+struct daemon_options {
+	const struct config_source	*source;	/* read again at SIGHUP; borrowed */
+	bool	 until_empty;	/* drain once all queues are empty */
+	bool	 debug;	/* -v: level debug whatever the file says */
+	const struct config_report	*report;	/* warnings to log at the start; borrowed */
+	struct launcher	*launcher;	/* daemon_run() stops it; NULL: none, not privileged */
+};
+
+/*
+ * Runs until a drain is over.  Takes its own reference of the configuration.  Returns an
+ * exit status.
+ */
+int	daemon_run(const struct daemon_options *, struct config *) MUSTCHECK;
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * The plan of a reload: queues are the same by name, and a queue is another
+ * one when its key, kind or consumer group has changed.  For all other options the row
+ * in the table decides (OPTION_RESTART, its section).
+ */
+#include "service/reload_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "config/options.h"
+#include "config/load.h"
+
+static void
+add_step(struct reload_plan *plan, enum reload_op op, const struct queue_config *from,
+    const struct queue_config *to)
+{
+	plan->steps[plan->nsteps++] = (struct reload_step){ op, from, to };
+}
+
+static bool
+is_same_queue(const struct queue_config *a, const struct queue_config *b)
+{
+	size_t i;
+
+	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
+	    (kind_has(a->kind, TRAIT_GROUP) &&
+	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
+	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
+		return false;
+	for (i = 0; a->keys[i] != NULL && b->keys[i] != NULL; i++) {
+		if (strcmp(a->keys[i], b->keys[i]) != 0)
+			return false;
+	}
+	return a->keys[i] == b->keys[i];
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	const struct queue_config *const *x = a, *const *y = b;
+
+	return strcmp((*x)->name, (*y)->name);
+}
+
+/* A configuration's queues, by name; a look-up in each would take the square of them. */
+static const struct queue_config **
+sort_queues(const struct config *c)
+{
+	const struct queue_config **sorted = xcalloc(c->nqueues + 1, sizeof(*sorted));
+
+	if (c->nqueues > 0)
+		memcpy(sorted, c->queues, c->nqueues * sizeof(*sorted));
+	qsort(sorted, c->nqueues, sizeof(*sorted), compare_names);
+	return sorted;
+}
+
+/* Whether it pushes to a queue that has other keys or limits now. */
+static bool
+pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
+{
+	const struct queue_config *a, *b;
+	size_t i;
+
+	for (i = 0; q->pushes[i] != NULL; i++) {
+		a = config_queue(from, q->pushes[i]);
+		b = config_queue(to, q->pushes[i]);
+		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
+		    a->message_max != b->message_max)
+			return true;
+	}
+	return false;
+}
+
+static enum reload_op
+op_of(const struct queue_config *a, const struct config *from, const struct queue_config *b,
+    const struct config *to)
+{
+	return config_same_queue(a, b) && !pushes_elsewhere(b, from, to) ?
+	    RELOAD_KEEP : RELOAD_CHANGE;
+}
+
+/* The queue of this name that this daemon consumes, or NULL. */
+static const struct queue_config *
+find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
+{
+	const struct queue_config **found = bsearch(&like, sorted, n, sizeof(*sorted),
+	    compare_names);
+
+	return found != NULL && config_consumes(*found) ? *found : NULL;
+}
+
+/* Removals first, so that a key that moves to another queue is free by then. */
+static void
+plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
+{
+	const struct queue_config *a, *b, **old = sort_queues(from), **new = sort_queues(to);
+	size_t i;
+
+	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
+	for (i = 0; i < from->nqueues; i++) {
+		a = from->queues[i];
+		if (config_consumes(a) && !is_same_queue(a, find_queue(new, to->nqueues, a)))
+			add_step(plan, RELOAD_REMOVE, a, NULL);
+	}
+	for (i = 0; i < to->nqueues; i++) {
+		b = to->queues[i];
+		if (!config_consumes(b))
+			continue;
+		a = find_queue(old, from->nqueues, b);
+		if (a == NULL || !is_same_queue(a, b))
+			add_step(plan, RELOAD_ADD, NULL, b);
+		else
+			add_step(plan, op_of(a, from, b, to), a, b);
+	}
+	free(old);
+	free(new);
+}
+
+/* Notes a section (or an option outside of all) that needs a restart, once. */
+static void
+add_restart(struct reload_plan *plan, const struct option *o)
+{
+	const char *what = o->section == SECTION_GLOBAL ? o->name : section_name(o->section);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(plan->restart) - 1; i++) {
+		if (plan->restart[i] == NULL) {
+			plan->restart[i] = what;
+			return;
+		}
+		if (strcmp(plan->restart[i], what) == 0)
+			return;
+	}
+}
+
+void
+reload_plan(struct reload_plan *plan, const struct config *from, const struct config *to)
+{
+	const struct option *o;
+
+	*plan = (struct reload_plan){ .steps = NULL };
+	plan_queues(plan, from, to);
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (section_has_title(o->section) || config_same_option(o, from, to))
+			continue;
+		if ((o->flags & OPTION_RESTART) != 0)
+			add_restart(plan, o);
+		plan->log |= o->section == SECTION_LOG;
+		plan->http |= o->section == SECTION_HTTP;
+	}
+}
+
+void
+reload_plan_done(struct reload_plan *plan)
+{
+	free(plan->steps);
+	*plan = (struct reload_plan){ .steps = NULL };
+}

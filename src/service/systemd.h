@@ -1,0 +1,26 @@
+/*
+ * What the daemon tells systemd from time to time (loop/notify.h): its line in "systemctl
+ * status", that it lives (WatchdogSec), and, while it stops, that it needs more time.
+ */
+#ifndef RQD_SERVICE_SYSTEMD_H
+#define RQD_SERVICE_SYSTEMD_H
+
+#include <stddef.h>
+
+#include "loop/loop.h"
+
+struct systemd;
+
+/* Writes the line, of size bytes at most. */
+typedef void	systemd_line(char *line, size_t size, void *arg);
+
+/* The watchdog begins at once.  line() is called inside of the functions below, and by timers. */
+struct systemd	*systemd_new(struct loop *, systemd_line *line, void *arg);
+void		 systemd_free(struct systemd *);	/* NULL is fine */
+
+/* Sends the line, if it has changed. */
+void		 systemd_update(struct systemd *);
+/* The daemon stops: asks for more time from now on, until systemd_free(). */
+void		 systemd_stopping(struct systemd *);
+
+#endif
