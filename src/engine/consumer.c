@@ -606,12 +606,13 @@ consumer_free(struct consumer *c)
 
 void
 consumer_reconfigure(struct consumer *c, struct config *config,
-    const struct queue_config *cfg)
+    const struct queue_config *cfg, bool same)
 {
 	struct config *previous = c->config;
 
 	dispatcher_leave(c->env->dispatcher, &c->member);
-	collector_give_back(&c->collector);
+	if (!same)
+		collector_give_back(&c->collector);
 	c->config = config_ref(config);
 	c->cfg = c->collector.cfg = cfg;
 	c->member.priority = cfg->priority;

@@ -64,8 +64,9 @@ struct consumer	*consumer_new(const struct consumer_env *, struct config *,
 		    const struct queue_config *, const struct queue_ops *);
 void		 consumer_free(struct consumer *);	/* any time; NULL is fine */
 
+/* same: the queue's settings have not changed, but the object that has them. */
 void		 consumer_reconfigure(struct consumer *, struct config *,
-		    const struct queue_config *);
+		    const struct queue_config *, bool same);
 void		 consumer_set_quiet(struct consumer *, bool);
 void		 consumer_drain(struct consumer *);
 /* Ends the handlers that still run (STOP_DRAIN); hasten: by SIGKILL. */

@@ -50,7 +50,8 @@ reload_step(struct reload *r, const struct reload_step *step)
 	case RELOAD_KEEP:
 	case RELOAD_CHANGE:
 		if ((c = consumers_find(r->env.consumers, step->from)) != NULL)
-			consumer_reconfigure(c, r->config, step->to);
+			consumer_reconfigure(c, r->config, step->to,
+			    step->op == RELOAD_KEEP);
 		break;
 	}
 }

@@ -194,12 +194,40 @@ TEST(a_reload_while_messages_wait)
 	loop_run_for(w.loop, 100 * MSEC);
 	assert_int_equal(consumer_in_flight(w.consumer), 4);
 	cfg->concurrency = 1;
-	consumer_reconfigure(w.consumer, config, cfg);
+	consumer_reconfigure(w.consumer, config, cfg, false);
 	config_unref(config);
 	loop_run_for(w.loop, SEC);
 	assert_int_equal(mem_count(w.store, MEM_ACKED), 4);
 	assert_int_equal(w.fake.started, 4);
 	assert_int_equal(w.fake.peak, 1);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
+/* A reload that changes nothing of the queue: the batch waits on, and runs as one. */
+TEST(a_reload_without_a_change_while_messages_wait)
+{
+	struct config *config = config_new();
+	struct queue_config *cfg = queue_config(config);
+	struct world w;
+
+	batch_begin(&w, 1, 10, 10 * SEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	cfg->concurrency = 1;
+	cfg->batch = 10;
+	cfg->batch_wait = 10 * SEC;
+	consumer_reconfigure(w.consumer, config, cfg, true);
+	config_unref(config);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(w.fake.started, 0);
+	assert_int_equal(mem_count(w.store, MEM_LEASED), 4);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 1);
+	loop_run_for(w.loop, 10 * SEC);
+	assert_int_equal(w.fake.started, 1);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 4);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_RETURNED], 0);
 	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
 	world_end(&w);
 }
@@ -219,7 +247,7 @@ TEST(a_reload_while_a_batch_is_fetched)
 	cfg->concurrency = 1;
 	/* The turn in which the fetch is asked for ends before the reply comes. */
 	loop_turn(w.loop, 0);
-	consumer_reconfigure(w.consumer, config, cfg);
+	consumer_reconfigure(w.consumer, config, cfg, false);
 	config_unref(config);
 	loop_run_for(w.loop, 10 * SEC);
 	assert_int_equal(mem_count(w.store, MEM_ACKED), 30);

@@ -484,7 +484,7 @@ TEST(a_reload_changes_what_comes_next)
 	cfg->max_attempts = 1;
 	cfg->suspend_after = 3;
 	cfg->concurrency = 1;
-	consumer_reconfigure(w.consumer, config, cfg);
+	consumer_reconfigure(w.consumer, config, cfg, false);
 	config_unref(config);
 	started = w.fake.started;
 	push(&w, 30);
@@ -527,7 +527,7 @@ TEST(a_reload_changes_priority)
 	consumer_conn_up(second, &(struct conn_server){ .first = true });
 	loop_run_for(w.loop, 4 * SEC);
 	assert_in_range(mem_count(store, MEM_ACKED), 15, 25);
-	consumer_reconfigure(second, after, important);
+	consumer_reconfigure(second, after, important, false);
 	acked = mem_count(w.store, MEM_ACKED);
 	loop_run_for(w.loop, 4 * SEC);
 	assert_in_range(mem_count(w.store, MEM_ACKED) - acked, 0, 2);
