@@ -71,6 +71,18 @@ ask_add(struct words *w, const char *fmt, ...)
 	va_end(ap);
 }
 
+struct words
+ask_format(const char *fmt, ...)
+{
+	struct words w = { .n = 0 };
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_list(&w, fmt, ap);
+	va_end(ap);
+	return w;
+}
+
 void
 ask_add_list(struct words *w, const struct redisReply *list, size_t step)
 {
@@ -106,20 +118,25 @@ ask_refused(struct ctl *c, const struct redisReply *reply)
 	    blocking_address(c->client), reply_cause(reply, cause, sizeof(cause)));
 }
 
-/* Takes the cause of a missing reply; an error reply is an answer, but no success. */
+/* Takes the cause of a missing reply, and reports it. */
 static struct redisReply *
-take(struct ctl *c, struct redisReply *reply, char *cause, bool any)
+check_lost(struct ctl *c, struct redisReply *reply, char *cause)
 {
 	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", blocking_address(c->client),
-		    cause != NULL ? cause : "connection lost");
-	else if (!any && reply_error(reply) != REPLY_OK) {
-		ask_refused(c, reply);
-		blocking_reply_free(reply);
-		reply = NULL;
-	}
+		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", blocking_address(c->client), cause);
 	free(cause);
 	return reply;
+}
+
+/* An error reply is an answer, but no success. */
+static struct redisReply *
+check_error(struct ctl *c, struct redisReply *reply)
+{
+	if (reply_error(reply) == REPLY_OK)
+		return reply;
+	ask_refused(c, reply);
+	blocking_reply_free(reply);
+	return NULL;
 }
 
 /* -- commands -------------------------------------------------------------------- */
@@ -127,27 +144,13 @@ take(struct ctl *c, struct redisReply *reply, char *cause, bool any)
 struct redisReply *
 ask_words(struct ctl *c, struct words *w)
 {
-	struct redisReply *reply = NULL;
-	char *cause = NULL;
-
-	if (ctl_connect(c) == 0) {
-		reply = blocking_command(c->client, &cause, w);
-		reply = take(c, reply, cause, false);
-	}
-	words_done(w);
-	return reply;
+	return check_error(c, ask_any_words(c, w));
 }
 
 struct redisReply *
-ask(struct ctl *c, const char *fmt, ...)
+ask_any_words(struct ctl *c, struct words *w)
 {
-	struct words w = { .n = 0 };
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_list(&w, fmt, ap);
-	va_end(ap);
-	return ask_words(c, &w);
+	return ask_append_words(c, w) == 0 ? ask_next(c) : NULL;
 }
 
 struct redisReply *
@@ -162,22 +165,10 @@ ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 	if (ctl_connect(c) == 0) {
 		w->nkeys = nkeys;
 		reply = blocking_script(c->client, &cause, script, w);
-		reply = take(c, reply, cause, false);
+		reply = check_error(c, check_lost(c, reply, cause));
 	}
 	words_done(w);
 	return reply;
-}
-
-struct redisReply *
-ask_script(struct ctl *c, const char *name, int nkeys, const char *fmt, ...)
-{
-	struct words w = { .n = 0 };
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_list(&w, fmt, ap);
-	va_end(ap);
-	return ask_script_words(c, name, nkeys, &w);
 }
 
 int64_t
@@ -200,25 +191,13 @@ ask_append_words(struct ctl *c, struct words *w)
 	return rc;
 }
 
-int
-ask_append(struct ctl *c, const char *fmt, ...)
-{
-	struct words w = { .n = 0 };
-	va_list ap;
-
-	va_start(ap, fmt);
-	add_list(&w, fmt, ap);
-	va_end(ap);
-	return ask_append_words(c, &w);
-}
-
 struct redisReply *
 ask_next(struct ctl *c)
 {
 	char *cause = NULL;
 	struct redisReply *reply = blocking_next(c->client, &cause);
 
-	return take(c, reply, cause, true);
+	return check_lost(c, reply, cause);
 }
 
 /* -- common questions ------------------------------------------------------------ */
@@ -238,7 +217,7 @@ ask_time(struct ctl *c)
 char *
 ask_info(struct ctl *c, const char *section, const char *field)
 {
-	struct redisReply *reply = ask_append(c, "INFO %s", section) == 0 ? ask_next(c) : NULL;
+	struct redisReply *reply = ask_any(c, "INFO %s", section);
 	char *line = xasprintf("\n%s:", field);
 	const char *text = reply_str(reply, NULL), *p = text != NULL ? strstr(text, line) : NULL;
 	char *ret = p != NULL ? xstrndup(p + strlen(line), strcspn(p + strlen(line), "\r\n")) :
@@ -252,8 +231,7 @@ ask_info(struct ctl *c, const char *section, const char *field)
 char *
 ask_config(struct ctl *c, const char *parameter)
 {
-	struct redisReply *reply = ask_append(c, "CONFIG GET %s", parameter) == 0 ?
-	    ask_next(c) : NULL;
+	struct redisReply *reply = ask_any(c, "CONFIG GET %s", parameter);
 	const char *text = reply_str(reply_at(reply, 1), NULL);
 	char *ret = xstrdup(text != NULL ? text : "");
 

@@ -18,20 +18,25 @@
 
 struct redisReply;
 
-/* Appends the words of such a format to a command. */
+/* The words of such a format, or appends them to a command. */
+struct words ask_format(const char *fmt, ...) PRINTF(1, 2);
 void	ask_add(struct words *, const char *fmt, ...) PRINTF(2, 3);
 /* Appends every step-th element of a list; borrowed. */
 void	ask_add_list(struct words *, const struct redisReply *, size_t step);
 
 /*
- * The reply, to be freed with blocking_reply_free(); NULL after an error was
- * reported, be it a lost connection or an error reply.  Connects at first use.
- * A script gets its keys first; ask_words() and ask_script_words() free the words.
+ * ask(c, fmt, ...) and ask_script(c, name, nkeys, fmt, ...) return the reply, to be freed with
+ * blocking_reply_free(); NULL after an error was reported, be it a lost connection or an
+ * error reply.  ask_any(c, fmt, ...) returns error replies, too.  All connect at first use.
+ * A script gets its keys first.  The functions below free the words.
  */
-struct redisReply *ask(struct ctl *, const char *fmt, ...) PRINTF(2, 3);
+#define ASK(...)		((struct words[]){ ask_format(__VA_ARGS__) })
+#define ask(c, ...)		ask_words((c), ASK(__VA_ARGS__))
+#define ask_any(c, ...)		ask_any_words((c), ASK(__VA_ARGS__))
+#define ask_script(c, name, nkeys, ...) \
+	ask_script_words((c), (name), (nkeys), ASK(__VA_ARGS__))
 struct redisReply *ask_words(struct ctl *, struct words *);
-struct redisReply *ask_script(struct ctl *, const char *name, int nkeys, const char *fmt, ...)
-		    PRINTF(4, 5);
+struct redisReply *ask_any_words(struct ctl *, struct words *);
 struct redisReply *ask_script_words(struct ctl *, const char *name, int nkeys, struct words *);
 
 /* Frees a reply of ask() and returns its integer: -1 for NULL or another type. */
@@ -42,7 +47,7 @@ int64_t	ask_number(struct redisReply *);
  * (a key of the wrong type concerns one queue only); NULL: the connection is lost, and
  * that was reported.
  */
-int	ask_append(struct ctl *, const char *fmt, ...) PRINTF(2, 3) MUSTCHECK;
+#define ask_append(c, ...)	ask_append_words((c), ASK(__VA_ARGS__))
 int	ask_append_words(struct ctl *, struct words *) MUSTCHECK;	/* frees the words */
 struct redisReply *ask_next(struct ctl *);
 

@@ -317,13 +317,14 @@ static void
 tell_daemons(struct canceller *j)
 {
 	const char *key = j->ctl->target.keys.name[KEY_QUEUE];
-	struct redisReply *reply = NULL;
+	struct redisReply *reply;
 	char *hint = xasprintf("renew %s", key);
 	int i;
 
 	for (i = 0; i < j->daemons.n && !is_dry(j); i++) {
-		if (ask_append(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
-		    hint) == -1 || (reply = ask_next(j->ctl)) == NULL)
+		reply = ask_any(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
+		    hint);
+		if (reply == NULL)
 			break;
 		if (reply_int(reply, 0) == 0)
 			ctl_note("%s hears no hints: it ends the handler within 10 s",

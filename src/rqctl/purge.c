@@ -120,13 +120,12 @@ purge_retries(struct ctl *c, int64_t counted, int64_t *gone)
 static int
 look_at_stream(struct purge *p)
 {
-	struct redisReply *reply = NULL;
+	struct redisReply *reply = ask_any(p->ctl, "XINFO STREAM %s",
+	    p->ctl->target.keys.name[KEY_QUEUE]);
 	const char *name, *last = NULL;
 	int64_t entries = -1;
 	size_t i;
 
-	if (ask_append(p->ctl, "XINFO STREAM %s", p->ctl->target.keys.name[KEY_QUEUE]) == 0)
-		reply = ask_next(p->ctl);
 	for (i = 0; i + 1 < reply_len(reply); i += 2) {
 		name = reply_str(reply_at(reply, i), NULL);
 		if (name != NULL && strcmp(name, "last-generated-id") == 0)

@@ -60,10 +60,9 @@ read_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ti
 	int64_t known;
 
 	*t = (struct ticks){ .last = TICK_NEVER };
-	if (target_find(c, s->queue, VERB_ANY, &target) == 0 &&
-	    ask_append(c, "HMGET %s %s \1%s", target.keys.name[KEY_SCHEDULE], s->name,
-	    s->name) == 0)
-		reply = ask_next(c);
+	if (target_find(c, s->queue, VERB_ANY, &target) == 0)
+		reply = ask_any(c, "HMGET %s %s \1%s", target.keys.name[KEY_SCHEDULE], s->name,
+		    s->name);
 	target_done(&target);
 	if (reply == NULL)
 		return -1;
