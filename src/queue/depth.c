@@ -1,6 +1,6 @@
 /*
  * The steps are the rows of a table: command, key, and where a number goes.
- * The last three are not numbers: see depth_answer().
+ * The last four are not numbers: see depth_answer().
  */
 #include "queue/depth.h"
 
@@ -14,7 +14,7 @@
 
 enum step {
 	STEP_WAITING, STEP_IN_FLIGHT, STEP_RETRY, STEP_DELAYED, STEP_DEAD, STEP_OWN, STEP_DUE,
-	STEP_PAUSE, STEP_PAUSE_LEFT, STEP_TOTALS, STEP_MAX
+	STEP_OVERDUE, STEP_PAUSE, STEP_PAUSE_LEFT, STEP_TOTALS, STEP_MAX
 };
 _Static_assert((int)STEP_MAX == (int)DEPTH_STEPS, "DEPTH_STEPS must be the number of steps");
 
@@ -30,6 +30,7 @@ static const struct {
 	[STEP_DEAD] = { "XLEN", KEY_DEAD, offsetof(struct depth, dead) },
 	[STEP_OWN] = { "HLEN", KEY_DELIVERY, offsetof(struct depth, own) },
 	[STEP_DUE] = { "ZCOUNT", KEY_RETRY, offsetof(struct depth, due) },
+	[STEP_OVERDUE] = { "EVAL", KEY_QUEUE, 0 },
 	[STEP_PAUSE] = { "GET", KEY_PAUSED, 0 },
 	[STEP_PAUSE_LEFT] = { "PTTL", KEY_PAUSED, 0 },
 	[STEP_TOTALS] = { "HMGET", KEY_STATS, 0 },
@@ -58,6 +59,26 @@ static const char *const waiting_commands[] = {
 	[SOURCE_CHANNEL] = NULL, [SOURCE_PATTERN] = NULL
 };
 
+/* What overdue.lua is given. */
+static int
+add_overdue(const struct keys *keys, enum source source, const char **argv)
+{
+	static const char *const names[] = {
+		[SOURCE_LIST] = "list", [SOURCE_IDS] = "ids", [SOURCE_STREAM] = "stream",
+		[SOURCE_CHANNEL] = "", [SOURCE_PATTERN] = ""
+	};
+	int argc = 1;
+
+	argv[argc++] = script_find("overdue")->text;
+	argv[argc++] = "3";
+	argv[argc++] = keys->name[KEY_RETRY];
+	argv[argc++] = keys->name[KEY_DELAYED];
+	argv[argc++] = keys->name[KEY_QUEUE];
+	argv[argc++] = names[source];
+	argv[argc++] = keys_group(keys);
+	return argc;
+}
+
 int
 depth_command(const struct keys *keys, enum kind kind, int step, const char *now,
     const char **argv)
@@ -66,7 +87,7 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	int argc = 2, i;
 
 	/* Other kinds keep nothing of a message that was taken. */
-	if (step > STEP_WAITING && step <= STEP_DUE && !kind_has(kind, TRAIT_LEASES))
+	if (step > STEP_WAITING && step <= STEP_OVERDUE && !kind_has(kind, TRAIT_LEASES))
 		return 0;
 	argv[0] = step == STEP_WAITING ? waiting_commands[source] : steps[step].command;
 	argv[1] = keys->name[steps[step].key];
@@ -86,6 +107,8 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	} else if (step == STEP_DUE || (source == SOURCE_IDS && step == STEP_WAITING)) {
 		argv[argc++] = "-inf";
 		argv[argc++] = now;
+	} else if (step == STEP_OVERDUE) {
+		argc = add_overdue(keys, source, argv);
 	} else if (step == STEP_TOTALS) {
 		for (i = 0; i < STAT_MAX; i++)
 			argv[argc++] = stats_name((enum stat)i);
@@ -104,12 +127,29 @@ take_pause(struct depth *d, const struct redisReply *reply)
 	d->pause = text != NULL ? xstrndup(text, len) : xstrdup("");
 }
 
+/* Where it is refused (an ACL may forbid scripts) it is only not known. */
+static void
+take_overdue(struct depth *d, const struct redisReply *reply)
+{
+	double seconds = reply_double(reply_at(reply, 0), -1);
+	bool least = reply_int(reply_at(reply, 1), 0) != 0;
+
+	if (!(seconds >= 0))
+		return;
+	d->overdue = latency_of_both((struct latency){ LATENCY_KNOWN, seconds },
+	    (struct latency){ least ? LATENCY_UNKNOWN : LATENCY_KNOWN, 0 });
+}
+
 void
 depth_answer(struct depth *d, int step, const struct redisReply *reply)
 {
 	int64_t number;
 	int i;
 
+	if (step == STEP_OVERDUE) {
+		take_overdue(d, reply);
+		return;
+	}
 	if (reply_error(reply) != REPLY_OK && d->problem == NULL)
 		d->problem = xstrdup(reply_text(reply));
 	if (step == STEP_PAUSE) {

@@ -17,6 +17,7 @@
 
 #include "base/stats.h"
 #include "policy/config.h"
+#include "policy/latency.h"
 #include "queue/keys.h"
 
 struct redisReply;
@@ -30,6 +31,7 @@ struct depth {
 	int64_t	 delayed;
 	int64_t	 dead;
 	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry, and daemons */
+	struct latency overdue;	/* of all but messages in a list: those have no times */
 	bool	 paused;
 	char	*pause;		/* what QPAUSED says; "" where not paused; owned */
 	double	 pause_left;	/* seconds; -1: no end */
@@ -37,7 +39,7 @@ struct depth {
 	char	*problem;	/* the first error reply; NULL: none; owned */
 };
 
-enum { DEPTH_STEPS = 10, DEPTH_WORDS = 2 + STAT_MAX };
+enum { DEPTH_STEPS = 11, DEPTH_WORDS = 2 + STAT_MAX };
 
 void	depth_init(struct depth *);	/* nothing known yet */
 void	depth_done(struct depth *);	/* a zeroed one is fine, too */

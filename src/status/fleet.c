@@ -38,7 +38,7 @@ static const struct member queue_members[] = {
 	{ "key", TYPE_TEXT }, { "kind", TYPE_TEXT }, { "running", TYPE_INTEGER },
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
-	{ "since", TYPE_NUMBER },
+	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
 };
 
 static const struct member delivery_members[] = {
@@ -322,6 +322,20 @@ add_state(struct service *s, const json_t *q)
 	s->since = fleet_number(q, "since", 0);
 }
 
+/* What the daemon knows of a list's messages. */
+static struct latency
+latency_of(const json_t *q)
+{
+	double known = fleet_number(q, "latency", -1);
+	double least = fleet_number(q, "latency_least", -1);
+
+	if (known >= 0)
+		return (struct latency){ LATENCY_KNOWN, known };
+	if (least > 0)
+		return (struct latency){ LATENCY_LEAST, least };
+	return (struct latency){ LATENCY_UNKNOWN, 0 };
+}
+
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
@@ -344,6 +358,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		if (lease >= 0 && theirs != lease)
 			s->leases_differ = true;
 		lease = theirs;
+		s->latency = latency_best(s->latency, latency_of(q));
 		add_state(s, q);
 	}
 }

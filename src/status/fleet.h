@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "policy/config.h"
+#include "policy/latency.h"
 
 #define FLEET_MAX	1000		/* daemons that are looked at: the latest */
 #define FLEET_WEIGHT_MAX ((size_t)48 << 20)	/* memory that all heartbeats may take */
@@ -78,6 +79,7 @@ struct service {
 	int64_t		 running;
 	int64_t		 concurrency;
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
+	struct latency	 latency;	/* of messages in a list, some seconds ago */
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;
 	double		 since;		/* wall seconds; 0: not said */

@@ -99,6 +99,20 @@ state_oldest(const struct facts *f)
 	return f->depth->in_flight == 0 ? -1 : f->service->oldest;
 }
 
+struct latency
+state_latency(enum kind kind, const struct depth *d, struct latency list)
+{
+	static const struct latency none = { LATENCY_KNOWN, 0 };
+
+	if (!kind_waits(kind) || d->waiting < 0)
+		return (struct latency){ LATENCY_UNKNOWN, 0 };
+	if (kind_source(kind) != SOURCE_LIST)
+		return d->overdue;
+	if (d->waiting == 0)
+		list = none;
+	return kind_has(kind, TRAIT_LEASES) ? latency_of_both(list, d->overdue) : list;
+}
+
 json_t *
 state_json(const struct facts *f)
 {
@@ -106,6 +120,7 @@ state_json(const struct facts *f)
 	const struct service *s = f->service;
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
+	struct latency l = state_latency(f->kind, d, s->latency);
 	double oldest = state_oldest(f);
 	json_t *o;
 
@@ -119,5 +134,7 @@ state_json(const struct facts *f)
 	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
 	    totals_json(d), d->problem);
 	buf_done(&state);
+	json_set(o, "latency:f latency_least:f", l.how == LATENCY_KNOWN ? l.seconds : NAN,
+	    l.how == LATENCY_LEAST ? l.seconds : NAN);
 	return o;
 }

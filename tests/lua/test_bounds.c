@@ -464,6 +464,14 @@ static const struct row rows[] = {
 	    "call('XREADGROUP', 'GROUP', 'rqd', 'o', 'COUNT', 10, 'STREAMS', Q, '>') "
 	    "call('XDEL', Q, '3000-1')",
 	    "stream_depth", "Q", "rqd"),
+	ROW("overdue: 200,000 ids, milliseconds, payloads of 1 MiB",
+	    "for i = 1, 200000 do call('ZADD', Q, i % 2 == 0 and 1.5e9 + i or 1.5e12 + i, i) end "
+	    "for i = 1, 20 do call('ZADD', L, 1.5e9 + i, MIB .. i) end "
+	    "for i = 1, 1000 do call('ZADD', R, 1.5e9 + i, 'tag' .. i) end",
+	    "overdue", "RLQ", "ids rqd"),
+	ROW("overdue: entries of 3,900 fields",
+	    "for i = 1, 30 do xadd(Q, 3900) end group()",
+	    "overdue", "RLQ", "stream rqd"),
 	ROW("stream_depth: entries of 3,900 fields",
 	    "for i = 1, 30 do xadd(Q, 3900) end group() call('XREADGROUP', 'GROUP', 'rqd', "
 	    "'o', 'COUNT', 1, 'STREAMS', Q, '>') local e = call('XREVRANGE', Q, '+', '-', "
@@ -623,6 +631,7 @@ static const struct entry_row {
 	{ "stream_peek", "Q", "rqd \"\" 100 1048576 200", false },
 	{ "stream_show", "Q", "rqd 1-1", false },
 	{ "stream_depth", "Q", "rqd", false },
+	{ "overdue", "RLQ", "stream rqd", false },
 	{ "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\"", false },
 	{ "dead_retry", "BCRDX", "1048576 1-1", false },
 };

@@ -1,0 +1,281 @@
+/*
+ * The estimate of how long the oldest message of a list has waited, under simulated time:
+ * each message is stamped, so that the truth is known.
+ */
+#include "unit.h"
+
+#include "policy/arrivals.h"
+
+#define MESSAGES	200000
+
+/* A list: message i arrived at stamp[i]; first..end wait. */
+static usec_t	stamp[MESSAGES];
+static int64_t	first, end;
+static usec_t	now;
+static struct arrivals curve;
+
+static int
+empty_list(void **state UNUSED)
+{
+	first = end = 0;
+	now = 1000 * SEC;
+	curve = (struct arrivals){ .n = 0 };
+	return 0;
+}
+
+#define CURVE_TEST(name)	TEST_WITH(name, empty_list, NULL)
+
+static void
+push(int64_t n)
+{
+	while (n-- > 0 && end < MESSAGES)
+		stamp[end++] = now;
+}
+
+static void
+take(int64_t n)
+{
+	first += n < end - first ? n : end - first;
+}
+
+static void
+look(void)
+{
+	arrivals_saw(&curve, now, first, end - first);
+}
+
+static void
+assert_latency(enum latency_how how, double seconds)
+{
+	struct latency l = arrivals_latency(&curve, now);
+
+	assert_int_equal(l.how, how);
+	assert_true(l.seconds >= seconds - 0.001 && l.seconds <= seconds + 0.001);
+}
+
+static double
+truth(void)
+{
+	return first == end ? 0 : clock_seconds(now - stamp[first]);
+}
+
+/* Within 10 s, or 10 % of the truth. */
+static void
+assert_close(void)
+{
+	struct latency l = arrivals_latency(&curve, now);
+	double off = l.seconds - truth(), most = truth() / 10 > 10 ? truth() / 10 : 10;
+
+	if (l.how != LATENCY_KNOWN || off > most + 0.01 || off < -most - 0.01)
+		fail_msg("%d: %.3f is not about %.3f, %u samples", (int)l.how, l.seconds, truth(),
+		    curve.n);
+}
+
+CURVE_TEST(test_nothing)
+{
+	assert_latency(LATENCY_UNKNOWN, 0);
+	look();
+	assert_latency(LATENCY_KNOWN, 0);
+	now += HOUR;
+	assert_latency(LATENCY_KNOWN, 0);
+}
+
+CURVE_TEST(test_one_message)
+{
+	look();
+	now += 10 * SEC;
+	push(1);
+	look();
+	now += 90 * SEC;
+	look();
+	assert_latency(LATENCY_KNOWN, 95);	/* it arrived between two samples */
+	take(1);
+	look();
+	assert_latency(LATENCY_KNOWN, 0);
+}
+
+CURVE_TEST(test_before_the_first_sample)
+{
+	push(100);
+	now += HOUR;
+	look();
+	now += 12 * MINUTE;
+	push(100);
+	look();
+	assert_latency(LATENCY_LEAST, 720);
+	take(99);
+	look();
+	assert_latency(LATENCY_LEAST, 720);
+	take(1);
+	look();
+	assert_int_equal(arrivals_latency(&curve, now).how, LATENCY_KNOWN);
+}
+
+/* A steady stream, taken slower than it comes. */
+CURVE_TEST(test_backlog)
+{
+	int i;
+
+	look();
+	for (i = 0; i < 10000; i++) {
+		now += 10 * SEC;
+		push(10);
+		take(5);
+		look();
+		assert_close();
+	}
+	assert_true(truth() > 40000);
+	assert_int_equal(curve.n, ARRIVALS_SAMPLES);
+}
+
+/* Some were cancelled; the others keep their times. */
+CURVE_TEST(test_a_few_are_gone)
+{
+	look();
+	now += 2 * SEC;
+	push(100);
+	look();
+	now += 100 * SEC;
+	end -= 5;
+	look();
+	assert_close();
+	now += 90 * SEC;
+	look();
+	now += 9 * SEC;
+	push(50);
+	look();
+	assert_close();
+	take(95);
+	look();
+	assert_close();
+}
+
+CURVE_TEST(test_purge)
+{
+	look();
+	now += 2 * SEC;
+	push(100);
+	look();
+	now += 100 * SEC;
+	/* Purged are the oldest, and nobody counts them: so the numbers change. */
+	arrivals_saw(&curve, now, 0, 40);
+	assert_latency(LATENCY_LEAST, 0);
+	now += 30 * SEC;
+	arrivals_saw(&curve, now, 0, 140);
+	assert_latency(LATENCY_LEAST, 30);
+	/* Of an empty list everything is known again. */
+	arrivals_saw(&curve, now, 0, 0);
+	assert_latency(LATENCY_KNOWN, 0);
+	now += 10 * SEC;
+	arrivals_saw(&curve, now, 0, 1);
+	assert_latency(LATENCY_KNOWN, 5);
+}
+
+/* An older Redis took over, or it lost its memory, or somebody deleted QSTATS. */
+CURVE_TEST(test_lost_memory)
+{
+	look();
+	push(100);
+	now += 2 * SEC;
+	take(50);
+	look();
+	now += 60 * SEC;
+	arrivals_saw(&curve, now, 49, 51);
+	assert_latency(LATENCY_LEAST, 0);
+	now += 60 * SEC;
+	arrivals_saw(&curve, now, 49, 51);
+	assert_latency(LATENCY_LEAST, 60);
+}
+
+CURVE_TEST(test_others)
+{
+	look();
+	now += 10 * SEC;
+	push(100);
+	look();
+	arrivals_saw_others(&curve, now);
+	now += 10 * SEC;
+	look();
+	assert_latency(LATENCY_UNKNOWN, 0);
+	now += 10 * SEC;
+	push(10);
+	look();
+	assert_latency(LATENCY_UNKNOWN, 0);
+	/* Their time is past when all that arrived in it is taken. */
+	take(100);
+	look();
+	assert_close();
+}
+
+CURVE_TEST(test_hostile_counts)
+{
+	static const int64_t counts[] = { 0, 1, 5, INT64_MAX, INT64_MIN, -1, INT64_MAX - 1 };
+	struct latency l;
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		now += (usec_t)unit_below(3 * SEC);
+		arrivals_saw(&curve, now, counts[unit_below(ARRAY_LEN(counts))],
+		    counts[unit_below(ARRAY_LEN(counts))]);
+		l = arrivals_latency(&curve, now);
+		assert_true(l.seconds >= 0 && l.seconds <= clock_seconds(now));
+	}
+}
+
+/* Bursts, silence, handlers that hang for hours; a look at each pop, or by the tick alone. */
+static void
+live(bool pops, usec_t until)
+{
+	double in = 0, out = 0;
+	usec_t change = now, tick = now;
+
+	look();
+	while (now < until && end < MESSAGES) {
+		if (now >= change) {
+			change = now + (usec_t)unit_below(unit_below(2) ? HOUR : MINUTE);
+			in = unit_below(3) == 0 ? 0 : (double)unit_below(1000) / 100;
+			out = unit_below(2) == 0 ? 0 : (double)unit_below(2000) / 100;
+			push(unit_below(4) == 0 ? (int64_t)unit_below(500) : 0);
+		}
+		now += SEC / 2;
+		push((int64_t)(in / 2 + (double)unit_below(1000) / 1000));
+		if (out > 0 && first < end) {
+			take((int64_t)(out / 2 + (double)unit_below(1000) / 1000));
+			if (pops)
+				look();
+		}
+		if (now >= tick) {
+			tick = now + 10 * SEC;
+			look();
+			assert_close();
+		} else if (pops && out > 0) {
+			assert_close();
+		}
+	}
+}
+
+CURVE_TEST(test_random_ticks)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		empty_list(NULL);
+		live(false, 48 * HOUR);
+	}
+}
+
+CURVE_TEST(test_random_pops)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		empty_list(NULL);
+		live(true, 48 * HOUR);
+	}
+}
+
+int
+main(void)
+{
+	return unit_run(NULL, NULL);
+}
