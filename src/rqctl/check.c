@@ -1,9 +1,11 @@
 /*
  * rqctl check, ping: the health of Redis, queues and daemons.
  *
- * check prints a line for each problem, which begins with "warning" or "error", and exits
- * as a plugin of a monitoring system does.
+ * check prints a line for each problem, which begins with "warning", "error" or "unknown", and
+ * exits as a plugin of a monitoring system does.  With --plugin or a threshold, it also prints
+ * as one does: see plugin.h.
  */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +16,57 @@
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "rqctl/plugin.h"
 
-#define CHECK_WARNINGS	1
-#define CHECK_ERRORS	2
-#define CHECK_UNKNOWN	3
+/* What thresholds are about. */
+enum measure { MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
+
+static const struct {
+	enum opt	 option;
+	const char	*name;
+	const char	*unit;		/* "s", or "": a count */
+} measures[MEASURE_MAX] = {
+	[MEASURE_WAITING] = { OPT_WARN_WAITING, "waiting", "" },
+	[MEASURE_DEAD] = { OPT_WARN_DEAD, "dead", "" },
+};
+
+struct problem {
+	const char	*level;
+	char		*text;		/* "orders: 7 dead letters"; owned */
+};
 
 struct problems {
 	struct ctl	*ctl;
-	json_t		*list;
-	bool		 json;
+	json_t		*list;		/* for --json */
+	struct problem	*found;		/* n */
+	size_t		 n;
+	int		 status;	/* PLUGIN_...; of the worst finding */
+	struct threshold limits[MEASURE_MAX];
+	struct buf	 data;		/* performance data */
 };
+
+bool
+check_is_plugin(const struct ctl *c)
+{
+	bool plugin = ctl_given(c, OPT_PLUGIN);
+	int m;
+
+	for (m = 0; m < MEASURE_MAX; m++)
+		plugin = plugin || ctl_given(c, measures[m].option);
+	return plugin && !ctl_given(c, OPT_JSON);
+}
+
+/* An error is worse than a warning, and a warning than what is unknown. */
+static void
+raise_status(struct problems *f, const char *level)
+{
+	if (strcmp(level, "error") == 0)
+		f->status = PLUGIN_CRITICAL;
+	else if (strcmp(level, "warning") == 0 && f->status != PLUGIN_CRITICAL)
+		f->status = PLUGIN_WARNING;
+	else if (f->status == PLUGIN_OK)
+		f->status = PLUGIN_UNKNOWN;
+}
 
 /* One finding; queue is NULL if it concerns Redis or the fleet. */
 static void PRINTF(4, 5)
@@ -35,18 +78,27 @@ find(struct problems *f, const char *level, const char *queue, const char *fmt, 
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (strcmp(level, "error") == 0)
-		f->ctl->status = CHECK_ERRORS;
-	else if (f->ctl->status == 0)
-		f->ctl->status = CHECK_WARNINGS;
+	raise_status(f, level);
 	json_array_append_new(f->list,
 	    json_set(json_object(), "level:s queue:s text:s", level, queue, text));
-	line = xasprintf("%s: %s%s%s", level, queue != NULL ? queue : "", queue != NULL ? ": " : "",
-	    text);
-	if (!f->json)
+	f->found = xreallocarray(f->found, f->n + 1, sizeof(f->found[0]));
+	f->found[f->n].level = level;
+	f->found[f->n].text = queue == NULL ? xstrdup(text) : xasprintf("%s: %s", queue, text);
+	line = xasprintf("%s: %s", level, f->found[f->n++].text);
+	if (!check_is_plugin(f->ctl) && !ctl_given(f->ctl, OPT_JSON))
 		out_escaped_line(line);
 	free(line);
 	free(text);
+}
+
+static void
+problems_done(struct problems *f)
+{
+	while (f->n > 0)
+		free(f->found[--f->n].text);
+	free(f->found);
+	json_decref(f->list);
+	buf_done(&f->data);
 }
 
 static void
@@ -148,6 +200,80 @@ check_group(struct problems *f, const struct picture *p, size_t i)
 	}
 }
 
+/* -- thresholds ------------------------------------------------------------------- */
+
+/* NAN: not known; < 0: this kind of queue has none. */
+static double
+measure_value(const struct depth *d, enum measure m)
+{
+	int64_t n = 0;
+
+	switch (m) {
+	case MEASURE_WAITING:
+		n = d->waiting;
+		break;
+	case MEASURE_DEAD:
+		n = d->dead;
+		break;
+	case MEASURE_MAX:
+		break;
+	}
+	return n < 0 && d->problem != NULL ? NAN : (double)n;
+}
+
+/* "12 dead letters" */
+static void
+measure_text(enum measure m, double value, struct buf *b)
+{
+	const char *s = value == 1 ? "" : "s";
+
+	switch (m) {
+	case MEASURE_WAITING:
+		buf_printf(b, "%.0f message%s wait%s", value, s, value == 1 ? "s" : "");
+		break;
+	case MEASURE_DEAD:
+		buf_printf(b, "%.0f dead letter%s", value, s);
+		break;
+	case MEASURE_MAX:
+		break;
+	}
+}
+
+static void
+check_measure(struct problems *f, const char *name, const struct depth *d, enum measure m)
+{
+	const struct threshold *t = &f->limits[m];
+	double value = measure_value(d, m);
+	int status = threshold_judge(t, value);
+	struct buf b = BUF_INIT;
+
+	if (value < 0)
+		return;
+	plugin_add(&f->data, name, measures[m].name, value, measures[m].unit, t);
+	if (status == PLUGIN_OK)
+		return;
+	measure_text(m, value, &b);
+	find(f, status == PLUGIN_CRITICAL ? "error" : "warning", name, "%s, more than %.0f",
+	    buf_str(&b), status == PLUGIN_CRITICAL ? t->critical : t->warning);
+	buf_done(&b);
+}
+
+/* Those with a threshold, or all if none has one. */
+static void
+check_measures(struct problems *f, const char *name, const struct depth *d)
+{
+	bool all = true;
+	int m;
+
+	for (m = 0; m < MEASURE_MAX; m++)
+		all = all && !ctl_given(f->ctl, measures[m].option);
+	for (m = 0; m < MEASURE_MAX; m++)
+		if (all || ctl_given(f->ctl, measures[m].option))
+			check_measure(f, name, d, (enum measure)m);
+}
+
+/* -- queues and daemons ------------------------------------------------------------ */
+
 static void
 find_unserved(struct problems *f, const char *name, bool work)
 {
@@ -175,9 +301,10 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find(f, "error", name, "a daemon has lost a subscription; its log says why");
 	if (d->paused)
 		find(f, "warning", name, "paused: %s", d->pause);
-	if (d->dead > 0)
+	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
 		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
+	check_measures(f, name, d);
 	if (d->problem == NULL && orphans > 0)
 		orphans -= delivery_daemons(f->ctl, p->targets[i].keys.name[KEY_DELIVERY]);
 	if (d->problem == NULL && orphans > 0)
@@ -205,38 +332,131 @@ check_schedule(const struct schedule_config *s, const char *missed, void *arg)
 	find(arg, "warning", s->queue, "schedule %s did not run at %s", s->name, missed);
 }
 
+/* -- the report ------------------------------------------------------------------- */
+
 int
 check_status(int status)
 {
-	if (status <= CHECK_UNKNOWN)
+	if (status <= PLUGIN_UNKNOWN)
 		return status;
-	return status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? CHECK_ERRORS : CHECK_UNKNOWN;
+	return status == EX_UNAVAILABLE || status == EX_TEMPFAIL ? PLUGIN_CRITICAL : PLUGIN_UNKNOWN;
+}
+
+void
+check_end(struct ctl *c)
+{
+	struct buf none = BUF_INIT;
+
+	if (c->held != NULL)
+		plugin_line(check_status(c->status), c->held, &none);
+	c->hold = false;
+}
+
+/* The first of the problems that make the status; NULL: there is none. */
+static const struct problem *
+worst_problem(const struct problems *f)
+{
+	static const char *const levels[] = {
+		[PLUGIN_OK] = "", [PLUGIN_WARNING] = "warning", [PLUGIN_CRITICAL] = "error",
+		[PLUGIN_UNKNOWN] = "unknown",
+	};
+	size_t i;
+
+	for (i = 0; i < f->n; i++)
+		if (strcmp(f->found[i].level, levels[f->status]) == 0)
+			return &f->found[i];
+	return NULL;
+}
+
+/* What the first line says when all is well. */
+static char *
+totals_text(const struct picture *p)
+{
+	int64_t waiting = 0, dead = 0;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		waiting += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
+		dead += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
+	}
+	return xasprintf("%zu queue%s, %zu daemon%s, %lld waiting, %lld dead", p->n,
+	    p->n == 1 ? "" : "s", p->fleet.n, p->fleet.n == 1 ? "" : "s", (long long)waiting,
+	    (long long)dead);
+}
+
+/* All problems follow the first line, unless it holds the only one. */
+static void
+print_plugin(struct problems *f, const struct picture *p)
+{
+	const struct problem *worst = worst_problem(f);
+	char *text = worst == NULL ? totals_text(p) : xstrdup(worst->text), *line;
+	size_t more = f->n > 0 ? f->n - 1 : 0, i;
+
+	line = more == 0 ? xstrdup(text) :
+	    xasprintf("%s (and %zu more problem%s)", text, more, more == 1 ? "" : "s");
+	plugin_line(f->status, line, &f->data);
+	free(line);
+	free(text);
+	for (i = 0; more > 0 && i < f->n; i++) {
+		text = plugin_text(f->found[i].text);
+		printf("%s: %s\n", f->found[i].level, text);
+		free(text);
+	}
+}
+
+static void
+check_all(struct problems *f, const struct picture *p)
+{
+	size_t i;
+
+	check_server(f);
+	if (p->fleet.n == 0)
+		find(f, "warning", NULL, "no daemon is running");
+	if (p->fleet.ignored > 0)
+		find(f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
+		    p->fleet.ignored);
+	for (i = 0; i < p->fleet.n; i++)
+		check_daemon(f, &p->fleet.daemons[i]);
+	for (i = 0; i < p->n; i++)
+		check_queue(f, p, i);
+	schedules_missed(f->ctl, check_schedule, f);
+}
+
+/* Prints what check_all() has found, and sets the exit status; c->held: why it ended early. */
+static void
+report(struct problems *f, const struct picture *p)
+{
+	struct ctl *c = f->ctl;
+
+	if (c->status == 0 || f->status == PLUGIN_CRITICAL)
+		c->status = f->status;
+	if (check_is_plugin(c) && c->held == NULL)
+		print_plugin(f, p);
+	else if (ctl_given(c, OPT_JSON))
+		out_json(json_incref(f->list));
 }
 
 void
 check_run(struct ctl *c)
 {
-	struct problems f = { .ctl = c, .json = ctl_given(c, OPT_JSON) };
+	struct problems f = { .ctl = c, .status = PLUGIN_OK };
 	struct picture p;
-	size_t i;
+	int m;
 
+	if (ctl_given(c, OPT_PLUGIN) && ctl_given(c, OPT_JSON)) {
+		ctl_error(c, EX_USAGE, "--plugin and --json do not go together");
+		return;
+	}
+	for (m = 0; m < MEASURE_MAX; m++)
+		if (threshold_read(c, measures[m].option, measures[m].unit[0] != '\0',
+		    &f.limits[m]) == -1)
+			return;
 	if (picture_take(c, &p) == -1)
 		return;
 	f.list = json_array();
-	check_server(&f);
-	if (p.fleet.n == 0)
-		find(&f, "warning", NULL, "no daemon is running");
-	if (p.fleet.ignored > 0)
-		find(&f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
-		    p.fleet.ignored);
-	for (i = 0; i < p.fleet.n; i++)
-		check_daemon(&f, &p.fleet.daemons[i]);
-	for (i = 0; i < p.n; i++)
-		check_queue(&f, &p, i);
-	schedules_missed(c, check_schedule, &f);
-	if (f.json)
-		out_json(json_incref(f.list));
-	json_decref(f.list);
+	check_all(&f, &p);
+	report(&f, &p);
+	problems_done(&f);
 	picture_done(&p);
 }
 

@@ -26,8 +26,12 @@ run(struct ctl *c, int argc, char **argv)
 		puts("rqctl " PACKAGE_VERSION);
 	else if (ctl_given(c, OPT_HELP))
 		help_print(c->args.verb);
-	else if ((c->args.verb->flags & VERB_LOCAL) != 0 || ctl_configure(c) == 0)
-		c->args.verb->run(c);
+	else {
+		c->hold = check_is_plugin(c);
+		if ((c->args.verb->flags & VERB_LOCAL) != 0 || ctl_configure(c) == 0)
+			c->args.verb->run(c);
+		check_end(c);
+	}
 	free(cause);
 }
 

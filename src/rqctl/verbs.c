@@ -66,6 +66,11 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_END] = { "end", 0, NULL, "end it: the daemon takes messages again" },
 	[OPT_LETTER] = { "dead", 0, NULL, "make them dead letters, reason cancelled" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
+	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
+	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
+	    "a problem if more messages wait: 1000 or 1000:5000" },
+	[OPT_WARN_DEAD] = { "dead", 0, "THRESHOLD",
+	    "a problem if a queue has more dead letters: 10 or 10:100" },
 	[OPT_COMPLETION] = { "completion", 0, "SHELL",
 	    "print the completion script for bash or zsh" },
 };
@@ -186,7 +191,9 @@ const struct verb verb_table[] = {
 	    OPT(FORCE), 1, 1, VERB_JSON | VERB_ASKS, unlock_run, 0 },
 	{ "check", "[QUEUE...]", "find problems in Redis, queues and daemons",
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
-	    "reached, 3 if it cannot tell.", 0, 0, -1,
+	    "reached, 3 if it cannot tell. With --plugin or a threshold, it prints as a plugin\n"
+	    "of Nagios or Icinga does. A threshold is for each queue.",
+	    OPT(PLUGIN) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, 2,

@@ -14,8 +14,8 @@ struct ctl;
 typedef void verb_fn(struct ctl *);
 
 /*
- * Two options may share a name (pause --reason, dead --reason; purge --dead, cancel --dead):
- * a verb takes only one of them.
+ * Options may share a name (pause --reason, dead --reason; purge --dead, cancel --dead): a verb
+ * takes only one of them.
  */
 enum opt {
 	OPT_CONFIG, OPT_SERVER, OPT_SET, OPT_HELP, OPT_VERSION,
@@ -30,6 +30,7 @@ enum opt {
 	OPT_LOCK_WAIT, OPT_TTL, OPT_FORCE,
 	OPT_END,
 	OPT_LETTER, OPT_SCAN,
+	OPT_PLUGIN, OPT_WARN_WAITING, OPT_WARN_DEAD,
 	OPT_COMPLETION,
 	OPT_MAX
 };
@@ -117,5 +118,8 @@ void	schedules_missed(struct ctl *, void (*report)(const struct schedule_config 
 	    void *), void *arg);
 /* The exit status of check, 0 to 3, for one of check_run() or of <sysexits.h>. */
 int	check_status(int);
+/* Whether check prints as a plugin: errors are then held, and check_end() prints the first. */
+bool	check_is_plugin(const struct ctl *);
+void	check_end(struct ctl *);
 
 #endif

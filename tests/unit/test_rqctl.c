@@ -102,6 +102,13 @@ TEST(options_belong_to_verbs)
 	assert_string_equal(a.value[OPT_REASON], "crashed");
 	assert_null(a.value[OPT_WHY]);
 	args_done(&a);
+	accepts(&a, "--dead 5:7 check q", "check", 1);
+	assert_string_equal(a.value[OPT_WARN_DEAD], "5:7");
+	assert_null(a.value[OPT_DEAD]);
+	args_done(&a);
+	accepts(&a, "purge --dead q", "purge", 1);
+	assert_null(a.value[OPT_WARN_DEAD]);
+	args_done(&a);
 	accepts(&a, "--wait 5s lock --ttl 9s a -- b --wait -c", "lock", 4);
 	assert_string_equal(a.value[OPT_LOCK_WAIT], "5s");
 	assert_string_equal(a.value[OPT_TTL], "9s");

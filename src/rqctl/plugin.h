@@ -1,0 +1,40 @@
+/*
+ * What plugins of Nagios, Icinga and other monitoring systems share: thresholds, and the
+ * output.  Its first line is a status, then "|" and performance data; more lines may follow.
+ */
+#ifndef RQD_RQCTL_PLUGIN_H
+#define RQD_RQCTL_PLUGIN_H
+
+#include "rqctl/ctl.h"
+#include "rqctl/out.h"
+
+/* The exit status of a plugin. */
+enum { PLUGIN_OK, PLUGIN_WARNING, PLUGIN_CRITICAL, PLUGIN_UNKNOWN };
+
+/* A value above one of these is a problem; at it, it is not.  In seconds, or a count. */
+struct threshold {
+	double	 warning;	/* NAN: none */
+	double	 critical;	/* NAN: none; else at least warning */
+};
+
+/*
+ * Reads WARN, WARN:CRIT or :CRIT, each a duration or a count.  Without the option there is no
+ * threshold.  Returns 0, or -1 after an error was reported.
+ */
+int	threshold_read(struct ctl *, enum opt, bool durations, struct threshold *ret) MUSTCHECK;
+/* PLUGIN_OK, PLUGIN_WARNING or PLUGIN_CRITICAL; NAN is OK. */
+int	threshold_judge(const struct threshold *, double value);
+
+/*
+ * Appends " 'orders_dead'=7;10;100;0" to performance data.  NAN is an unknown value.  The
+ * queue's name may have any bytes; unit is "s", or "" for a count.
+ */
+void	plugin_add(struct buf *, const char *queue, const char *measure, double value,
+	    const char *unit, const struct threshold *);
+
+/* Prints the first line.  data: what plugin_add() made; it may be empty. */
+void	plugin_line(int status, const char *text, struct buf *data);
+/* Text in which no "|" begins performance data; the caller frees it. */
+char	*plugin_text(const char *);
+
+#endif

@@ -1,0 +1,124 @@
+#!/bin/sh
+# rqctl check as a monitoring plugin: thresholds, the first line, performance data, and the
+# exit status, when it can tell and when it cannot.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2034
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+command -v python3 >/dev/null || skip_all 'no python3'
+redis_start
+
+# Prints "STATUS LABEL=VALUE UNIT WARN CRIT MIN|..." of a plugin's output; fails where the
+# Monitoring Plugins Development Guidelines do not allow it.
+cat >"$T/parse.py" <<'P'
+import re, sys
+lines = sys.stdin.read().split('\n')
+assert lines.pop() == '', 'no newline at the end'
+first = re.fullmatch(r'RQD (OK|WARNING|CRITICAL|UNKNOWN) - ([^|]+?)(?: \|(( .*)))?', lines[0])
+assert first, lines[0]
+for line in lines[1:]:
+    assert re.fullmatch(r'(warning|error|unknown): [^|]+', line), line
+number = r'[0-9]+(?:\.[0-9]+)?'
+datum = re.compile(r" (?:'((?:[^'=]|'')+)'|([^ '=]+))="
+                   rf'(?:({number})(s|)|(U));({number})?;({number})?;({number})?(?= |$)')
+data, at, seen = first[3] or '', 0, []
+while at < len(data):
+    m = datum.match(data, at)
+    assert m, data[at:]
+    label = m[1].replace("''", "'") if m[1] is not None else m[2]
+    assert label not in seen and '|' not in label, label
+    seen.append(label)
+    print('%s=%s' % (label, ' '.join(x if x else '-' for x in (m[3] or m[5], *m.group(4, 6, 7, 8)))))
+    at = m.end()
+P
+check() { # ARGUMENT...: status, output and performance data into $STATUS, $OUT and $DATA
+	OUT=$(ctl check "$@" 2>"$T/err")
+	STATUS=$?
+	DATA=$(printf '%s\n' "$OUT" | python3 "$T/parse.py" 2>&1)
+}
+is_check() { # STATUS FIRST-LINE DATA DESCRIPTION
+	is "$STATUS|$(printf '%s\n' "$OUT" | head -1 | sed 's/ |.*//')|$DATA" "$1|$2|$3" "$4" ||
+	    note "$OUT"
+}
+daemon() { # JSON of queues
+	r set rqd:daemon:h.9 "{\"queues\":{$1}}" ex 300 >/dev/null
+	r zadd rqd:daemons "$(date +%s)" h.9 >/dev/null
+}
+dead() { # QUEUE NUMBER
+	r eval 'for i = 1, ARGV[1] do redis.call("XADD", KEYS[1], "*", "id", i, "message", "m", "reason", "exit") end' \
+	    1 "$1DEAD" "$2" >/dev/null
+}
+
+# -- thresholds --------------------------------------------------------------------
+
+daemon '"q":{"state":"running"}'
+dead q 3
+r lpush q 1 2 3 4 5 >/dev/null
+is "$(ctl check)" 'warning: q: 3 dead letters' 'without thresholds: a line for each problem'
+check --dead 4
+is_check 0 'RQD OK - 1 queue, 1 daemon, 5 waiting, 3 dead' 'q_dead=3 - 4 - 0' 'below'
+check --dead 3
+is_check 0 'RQD OK - 1 queue, 1 daemon, 5 waiting, 3 dead' 'q_dead=3 - 3 - 0' 'at it'
+check --dead 2
+is_check 1 'RQD WARNING - q: 3 dead letters, more than 2' 'q_dead=3 - 2 - 0' 'above'
+check --dead 2:3
+is_check 1 'RQD WARNING - q: 3 dead letters, more than 2' 'q_dead=3 - 2 3 0' 'at the critical one'
+check --dead 2:2
+is_check 2 'RQD CRITICAL - q: 3 dead letters, more than 2' 'q_dead=3 - 2 2 0' 'above the critical one'
+check --dead :3
+is_check 0 'RQD OK - 1 queue, 1 daemon, 5 waiting, 3 dead' 'q_dead=3 - - 3 0' 'a critical one alone'
+check --dead=:2
+is_check 2 'RQD CRITICAL - q: 3 dead letters, more than 2' 'q_dead=3 - - 2 0' 'above that'
+check --waiting 5
+is_check 1 'RQD WARNING - q: 3 dead letters' 'q_waiting=5 - 5 - 0' 'dead letters stay a warning'
+check --waiting 5 --dead 10
+is_check 0 'RQD OK - 1 queue, 1 daemon, 5 waiting, 3 dead' 'q_waiting=5 - 5 - 0
+q_dead=3 - 10 - 0' 'unless they have a threshold'
+check --waiting 4:5 --dead 10
+is_check 1 'RQD WARNING - q: 5 messages wait, more than 4' 'q_waiting=5 - 4 5 0
+q_dead=3 - 10 - 0' 'waiting: above'
+check --waiting 3:4 --dead 2
+is_check 2 'RQD CRITICAL - q: 5 messages wait, more than 4 (and 1 more problem)' 'q_waiting=5 - 3 4 0
+q_dead=3 - 2 - 0' 'waiting: above the critical one'
+is "$(printf '%s\n' "$OUT" | tail -n +2)" 'error: q: 5 messages wait, more than 4
+warning: q: 3 dead letters, more than 2' 'a line for each of several problems'
+check --plugin
+is_check 1 'RQD WARNING - q: 3 dead letters' 'q_waiting=5 - - - 0
+q_dead=3 - - - 0' '--plugin: all data'
+is "$(ctl check --dead 1:2 --json | tr -d '\n ')" \
+    '[{"level":"error","queue":"q","text":"3deadletters,morethan2"}]' 'thresholds with --json'
+
+# -- queues ---------------------------------------------------------------------------
+
+daemon "\"q\":{\"state\":\"running\"},\"it's a=b|c\":{},\"o\":{\"state\":\"suspended\",\"reason\":\"a|b\"},\"c\":{\"kind\":\"channel\"}"
+check --waiting 10 --dead 10
+is_check 2 'RQD CRITICAL - o: suspended: a\x7cb' "it's a\\x3db\\x7cc_waiting=0 - 10 - 0
+it's a\\x3db\\x7cc_dead=0 - 10 - 0
+o_waiting=0 - 10 - 0
+o_dead=0 - 10 - 0
+q_waiting=5 - 10 - 0
+q_dead=3 - 10 - 0" 'names with all kinds of characters; a channel has no messages'
+check --dead 10 q
+is_check 0 'RQD OK - 1 queue, 1 daemon, 5 waiting, 3 dead' 'q_dead=3 - 10 - 0' 'one queue by name'
+r set wBACKUP x >/dev/null
+r set w x >/dev/null
+check --waiting 10 --dead 10 w
+is "$STATUS $DATA" '2 w_waiting=U - 10 - 0
+w_dead=0 - 10 - 0' 'a number that is not known'
+is "$(printf '%s\n' "$OUT" | grep -c '^error: w: WRONGTYPE')" 1 'and why'
+
+# -- it cannot tell ---------------------------------------------------------------------
+
+for bad in 10: : '' x 10:x x:10 -1 1.5 5m 10:20:30 1000000000001 @10 10:2; do
+	check --dead "$bad"
+	is "$STATUS $(printf '%s\n' "$OUT" | wc -l) $(cat "$T/err")" '3 1 ' "--dead '$bad': status, and one line"
+	like "$OUT" "^RQD UNKNOWN - --dead: \"$bad\".*write 10(:100| or 10:100)\$" "--dead '$bad': what to write"
+done
+check --plugin --json
+is "$STATUS $(cat "$T/err")" '3 rqctl: --plugin and --json do not go together' 'a plugin prints no JSON'
+check --plugin -c "$T/none.conf"
+like "$STATUS $OUT" "^3 RQD UNKNOWN - $T/none.conf: No such file" 'no configuration'
+OUT=$("$RQCTL" --server "unix:$T/none" check --dead 5 2>&1)
+is "$? $(printf '%s\n' "$OUT" | wc -l)" '2 1' 'no Redis: status, one line'
+like "$OUT" "^RQD CRITICAL - redis unix:$T/none: " 'no Redis: why'
+OUT=$("$RQCTL" --server "unix:$T/none" check 2>&1)
+is "$?|${OUT%%: *}" '2|rqctl' 'no Redis, without a threshold: as ever'
