@@ -228,6 +228,27 @@ lists(const struct queue_config *q, const char *name)
 	return false;
 }
 
+/* By a line of standard output, or else by its name in a statement. */
+static void
+check_can_push(struct draft *d, const struct draft_section *s, const char *name)
+{
+	const struct queue_config *q = s->queue;
+	const struct place *at = draft_place(s, "pushes");
+	const char *output = config_output_queue(q);
+
+	if (output != NULL && strcmp(output, name) == 0)
+		return;
+	if (strchr(name, ' ') != NULL)
+		finding_error(&d->findings, at, "pushes names \"%s\", and no handler can: in "
+		    "\"push NAME MESSAGE\" the name ends at the first blank; give the queue a name "
+		    "without blanks, and key = \"%s\" if its key in Redis must stay", name,
+		    config_queue(d->config, name)->key);
+	else if (q->mode == MODE_EXEC && !q->verdicts)
+		finding_error(&d->findings, at, "pushes names \"%s\", and no handler can push to "
+		    "it: verdicts = false closes descriptor 3; write verdicts = true or "
+		    "output = \"push:%s\"", name, name);
+}
+
 static void
 check_push(struct draft *d, const struct draft_section *s, const char *name)
 {
@@ -244,6 +265,8 @@ check_push(struct draft *d, const struct draft_section *s, const char *name)
 	else if (to == s->queue)
 		finding_warn(&d->findings, at, "queue \"%s\" pushes to itself: its messages may "
 		    "never end", name);
+	if (to != NULL)
+		check_can_push(d, s, name);
 }
 
 static void

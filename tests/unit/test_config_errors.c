@@ -221,6 +221,15 @@ static const struct wrong values[] = {
 	{ Q("\nmode = persistent pushes = {\"r\"}\noutput = \"push:r\"") "queue r { "
 	    "concurrency = 0 }",
 	    { "3: output = \"push:r\" has no meaning with mode \"persistent\"" } },
+	{ Q("\npushes = {\"r s\"}") "queue 'r s' { concurrency = 0 }",
+	    { "2: pushes names \"r s\", and no handler can: in \"push NAME MESSAGE\" the name ends "
+	    "at the first blank; give the queue a name without blanks, and key = \"r s\"" } },
+	{ Q("\npushes = {\"r s\", \"r\"} output = \"push:r s\" verdicts = false")
+	    "queue 'r s' { concurrency = 0 } queue r { concurrency = 0 }",
+	    { "2: pushes names \"r\", and no handler can push to it: verdicts = false closes "
+	    "descriptor 3; write verdicts = true or output = \"push:r\"" } },
+	{ "defaults { verdicts = false }" Q("mode = persistent\npushes = {\"r\"}\nlease = 2s")
+	    "queue r { concurrency = 0 }", { "3: value 2s for lease is out of range" } },
 	{ Q("\nkind = list pushes = {\"r\"}") "queue r { concurrency = 0 }",
 	    { "2: pushes has no meaning with kind \"list\"" } },
 	{ Q("\nkind = list output = \"push:r\"") "queue r { concurrency = 0 }",
