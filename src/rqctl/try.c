@@ -44,8 +44,9 @@ struct try {
 	struct words		 overrides;	/* of source */
 	struct handler		*handler;
 	struct message		*msg;
-	struct run		*run;		/* NULL: not started, or done */
-	struct result		 result;
+	struct run		*run;		/* NULL: not started, or over */
+	struct result		 result;	/* of the message */
+	struct result		 end;		/* of the run; what it owns is freed or in result */
 	int			 signo;		/* the last signal that rqctl received; 0: none */
 };
 
@@ -110,23 +111,26 @@ closed(void *arg)
 }
 
 static void
+over(struct run *run, const struct result *result, void *arg)
+{
+	struct try *t = arg;
+
+	(void)run;
+	t->end = *result;
+	t->run = NULL;
+	handler_close(t->handler, closed, t);
+}
+
+/* A batch calls its message done when it says so, and goes on until over(). */
+static void
 done(struct message *msg, struct result *result, void *arg)
 {
 	struct try *t = arg;
 
 	(void)msg;
 	t->result = *result;
-	t->run = NULL;
-	handler_close(t->handler, closed, t);
-}
-
-/* done() has closed the handler. */
-static void
-over(struct run *run, const struct result *result, void *arg)
-{
-	(void)run;
-	(void)result;
-	(void)arg;
+	if (!config_has_batches(t->cfg))
+		over(t->run, result, t);
 }
 
 static void
@@ -313,7 +317,8 @@ add_said(const struct result *r, struct buf *b)
 	const char *word = said_name(r->said);
 
 	if (word != NULL)
-		buf_printf(b, "%s %s", r->end == END_ANSWER ? "answered" : "said", word);
+		buf_printf(b, "%s %s", r->end == END_ANSWER && r->batch == 0 ? "answered" : "said",
+		    word);
 	else
 		buf_puts(b, r->said == SAID_WRONG ? "broke the protocol" : "may not push");
 	if (r->answer == NULL)
@@ -323,17 +328,12 @@ add_said(const struct result *r, struct buf *b)
 	buf_puts(b, ")");
 }
 
-/* "status 75 after 2ms, said retry (carrier is down)", "signal SIGTERM after 2ms" ... */
+/* "status 75 after 2ms", "signal SIGTERM after 2ms", "answered ok after 2ms" ... */
 static void
-ending(const struct try *t, struct buf *b)
+add_end(const struct result *r, struct buf *b)
 {
-	const struct result *r = &t->result;
 	char took[UNITS_TEXT_MAX], signal[UTIL_SIGNAL_MAX];
 
-	if (r->end == END_NOT_STARTED) {
-		describe_start(t, b);
-		return;
-	}
 	if (r->end == END_EXIT)
 		buf_printf(b, "status %d", r->status);
 	else if (r->end == END_SIGNAL)
@@ -344,7 +344,23 @@ ending(const struct try *t, struct buf *b)
 		buf_puts(b, ends[r->end].text);
 	if (r->end != END_NOT_RUN && r->end != END_UNFRAMEABLE)
 		buf_printf(b, " after %s", units_about(r->duration, took));
-	if (r->said != SAID_NOTHING && r->end != END_ANSWER) {
+}
+
+/* How the run ended and what it said; for a batch what it said of the message, and then. */
+static void
+ending(const struct try *t, struct buf *b)
+{
+	const struct result *r = &t->result;
+
+	if (r->end == END_NOT_STARTED) {
+		describe_start(t, b);
+		return;
+	}
+	add_end(r, b);
+	if (r->end == END_ANSWER && r->batch > 0) {
+		buf_puts(b, ", ");
+		add_end(&t->end, b);
+	} else if (r->said != SAID_NOTHING && r->end != END_ANSWER) {
 		buf_puts(b, ", ");
 		add_said(r, b);
 	}
@@ -429,11 +445,11 @@ say(const struct try *t)
 
 	buf_printf(&b, "%s %s: ", t->cfg->name, t->msg->id);
 	ending(t, &b);
-	if (t->result.stop == STOP_TIME_LIMIT)
+	if (t->end.stop == STOP_TIME_LIMIT)
 		buf_puts(&b, ", ended at time_limit");
-	if (t->result.output_cut)
+	if (t->end.output_cut)
 		buf_puts(&b, ", output passed output_limit");
-	if (t->result.leftovers && t->result.stop == STOP_NONE)
+	if (t->end.leftovers && t->end.stop == STOP_NONE)
 		buf_puts(&b, ", left processes running");
 	buf_puts(&b, ": ");
 	verdict(t, &b);
@@ -447,7 +463,7 @@ say(const struct try *t)
 static int
 exit_status(const struct try *t)
 {
-	const struct result *r = &t->result;
+	const struct result *r = &t->end;
 
 	if (r->end == END_EXIT)
 		return t->cfg->mode == MODE_PERSISTENT ? EX_TEMPFAIL : r->status;

@@ -23,6 +23,11 @@ handler killed <<'H'
 kill -KILL $$
 H
 handler quiet </dev/null
+# Does what the message says, in sh.
+handler batch <<'H'
+read -r head
+eval "$(head -n 1)"
+H
 
 config_write try <<C
 queue "env" { command = {"$T/env"}  directory = "/usr" }
@@ -34,6 +39,7 @@ queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 1s }
 queue "long" { command = {"$T/slow"} }
 queue "none" { command = {"$T/nonexistent"} }
 queue "pipe" { command = {"/usr/bin/tr", " ", "\\n"}  output = "push:small"  pushes = {"small"} }
+queue "batch" { command = {"$T/batch"}  batch = 10  time_limit = 300ms  kill_grace = 1s }
 queue "declared" { concurrency = 0 }
 queue "small" { command = {"$T/quiet"}  message_max = 10 }
 C
@@ -82,6 +88,20 @@ printf 'one 12345678901' >"$T/message"
 try 0 'may not push (.*message_max.*): would be retried' pipe
 is "$(cat "$T/out")" '' 'nothing would be pushed'
 try 64 'has concurrency = 0: others consume it' declared
+
+# A batch of one goes on after what it says of its message: the status is that of its end.
+printf 'echo 1 ok >&3; sleep 0.05; exit 3' >"$T/message"
+try 3 'said ok after .*, status 3 after .*: would be acked$' batch
+printf 'echo 1 ok >&3; sleep 0.05; kill -KILL $$' >"$T/message"
+try 137 'said ok after .*, signal SIGKILL after .*: would be acked$' batch
+printf 'echo 1 ok >&3; exec sleep 1000' >"$T/message"
+try 143 'said ok after .*, signal SIGTERM after .*, ended at time_limit: would be acked$' batch
+printf 'echo 1 dead hopeless >&3' >"$T/message"
+try 0 'status 0 after .*, said dead \(hopeless\): would be a dead letter: answer$' batch
+printf 'echo 2 ok >&3' >"$T/message"
+try 0 'broke the protocol .*: would be retried' batch
+printf 'exit 75' >"$T/message"
+try 75 'status 75 after .*: would be retried in' batch
 
 # Interrupted: as at a shutdown.
 rm -f "$T/started"
