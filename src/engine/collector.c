@@ -3,7 +3,6 @@
  */
 #include "engine/collector.h"
 
-#define BYTES_MAX	((size_t)16 * 1024 * 1024)	/* of one batch, or one message */
 #define SLOT_WAIT	SEC
 #define FETCH_WAIT	(100 * MSEC)	/* a batch that is due waits so long for a fetch */
 
@@ -37,8 +36,9 @@ unsigned
 collector_wants(const struct collector *c)
 {
 	unsigned most = c->slots * batch_max(c), have = collector_count(c);
+	size_t bytes = c->bytes + c->nalone * CONFIG_RUN_BYTES;
 
-	return most > have ? most - have : 0;
+	return most > have && bytes < c->slots * CONFIG_RUN_BYTES ? most - have : 0;
 }
 
 bool
@@ -51,7 +51,7 @@ collector_is_filling(const struct collector *c)
 static bool
 is_full(const struct collector *c)
 {
-	return c->ntogether >= batch_max(c) || c->bytes >= BYTES_MAX;
+	return c->ntogether >= batch_max(c) || c->bytes >= CONFIG_RUN_BYTES;
 }
 
 /* -- its messages ----------------------------------------------------------- */
@@ -93,7 +93,7 @@ take_together(struct collector *c, struct held_list *to)
 
 	while (n < most && (h = TAILQ_FIRST(&c->together)) != NULL) {
 		bytes += h->msg->len;
-		if (n > 0 && bytes > BYTES_MAX)
+		if (n > 0 && bytes > CONFIG_RUN_BYTES)
 			break;
 		collector_move(c, h, to);
 		n++;

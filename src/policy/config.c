@@ -184,6 +184,16 @@ config_has_batches(const struct queue_config *q)
 	return q->batch > 1;
 }
 
+uint64_t
+config_bytes_max(const struct config *config, const struct queue_config *q)
+{
+	int runs = q->concurrency > 0 ? q->concurrency : 1;
+
+	if (q->mode == MODE_EXEC && config->max_handlers > 0 && config->max_handlers < runs)
+		runs = config->max_handlers;
+	return (uint64_t)runs * CONFIG_RUN_BYTES;
+}
+
 const char *const config_modes[] = {
 	[MODE_EXEC] = "exec", [MODE_PERSISTENT] = "persistent", NULL
 };

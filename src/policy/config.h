@@ -131,6 +131,8 @@ struct log_config {
 	bool		  payloads;
 };
 
+#define CONFIG_RUN_BYTES	((size_t)16 * 1024 * 1024)	/* of a batch, or one message */
+
 struct config {
 	unsigned		  refs;		/* config_ref(), config_unref() */
 	unsigned		  generation;	/* the launcher's number for it; 0: there is none */
@@ -175,6 +177,11 @@ unsigned	 config_most(const struct queue_config *);
 unsigned	 config_most_runs(const struct queue_config *);
 /* Whether one run may get several messages. */
 bool		 config_has_batches(const struct queue_config *);
+/*
+ * From so many bytes on, of messages and of what they hand over, a queue pops no more:
+ * CONFIG_RUN_BYTES for each run that there may be at once.
+ */
+uint64_t	 config_bytes_max(const struct config *, const struct queue_config *);
 
 /* Names by enum mode; NULL-terminated. */
 extern const char *const config_modes[];

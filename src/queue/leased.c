@@ -193,12 +193,14 @@ leased_arm(struct leased *a)
 static void
 leased_look(struct leased *a)
 {
+	bool found = ledger_found(a->ledger) != NULL;
+
 	if (a->asked > 0 || a->closing || !leased_is_up(a) || leased_is_unsure(a) ||
-	    leased_is_full(a))
+	    leased_is_full(a) || (leased_is_heavy(a) && !found))
 		return;
 	if (a->no_room_at != ledger_departures(a->ledger))
 		watcher_set_no_room(a->watcher, false);
-	switch (watcher_look(a->watcher, ledger_found(a->ledger) != NULL)) {
+	switch (watcher_look(a->watcher, found)) {
 	case WATCHER_FETCH:
 		a->queue.events->ready(a->queue.arg);
 		break;

@@ -305,6 +305,12 @@ leased_is_full(const struct leased *a)
 	return leased_free_slots(a) == 0;
 }
 
+bool
+leased_is_heavy(const struct leased *a)
+{
+	return ledger_bytes(a->ledger) >= config_bytes_max(a->config, a->cfg);
+}
+
 /* A message of a batch queue that has failed before needs a run for itself. */
 static unsigned
 leased_alone(const struct leased *a, unsigned n)
@@ -377,7 +383,7 @@ leased_fetch_step(struct leased *a)
 		return;
 	if (!a->closing)
 		leased_hand_out(a);
-	if (a->got > 0 || a->closing || leased_has_no_room(a))
+	if (a->got > 0 || a->closing || leased_has_no_room(a) || leased_is_heavy(a))
 		leased_finish_fetch(a, FETCH_OK, NULL);
 	else if (!leased_is_up(a) || leased_is_unsure(a))
 		leased_cannot_pop(a);

@@ -130,6 +130,8 @@ usec_t		 leased_until(const struct redisReply *, double now);
 void		 leased_fetch_step(struct leased *);
 void		 leased_ask(void *);	/* mine, about pops of unknown outcome */
 bool		 leased_is_full(const struct leased *);	/* refused results have all the slots */
+/* Messages and results have all the bytes that they may have: only FOUND ones are given out. */
+bool		 leased_is_heavy(const struct leased *);
 void		 leased_load(void *);	/* asks for large payloads again */
 
 /* leased_settle.c */

@@ -33,6 +33,7 @@ struct ledger {
 	unsigned		count[DELIVERY_LISTS];
 	unsigned		refused;	/* deliveries with keeps_slot */
 	unsigned		departures;
+	uint64_t		bytes;		/* of all deliveries */
 	usec_t			lease;
 	struct timer		renew;
 	usec_t			renewed_at;	/* mono: the last renewal began */
@@ -80,6 +81,22 @@ ledger_set_lease(struct ledger *l, usec_t lease)
 
 /* -- deliveries ------------------------------------------------------------- */
 
+/* A run of one message may be as large as that message: it has no other. */
+static size_t
+message_bytes(const struct message *m)
+{
+	if (!config_has_batches(m->cfg) || m->too_large)
+		return 0;
+	return m->len < CONFIG_RUN_BYTES ? m->len : CONFIG_RUN_BYTES;
+}
+
+static void
+ledger_count_bytes(struct ledger *l, struct delivery *d, size_t bytes)
+{
+	d->bytes += bytes;
+	l->bytes += bytes;
+}
+
 /* Puts it on the list of its state. */
 static void
 ledger_put(struct ledger *l, struct delivery *d)
@@ -98,6 +115,7 @@ ledger_add(struct ledger *l, struct message *m, size_t taglen, size_t idlen, boo
 	d->idlen = (unsigned)(idlen <= taglen ? idlen : taglen);
 	d->ours_at = ours_at;
 	m->queue_data = d;
+	ledger_count_bytes(l, d, message_bytes(m));
 	ledger_put(l, d);	/* FOUND */
 	ledger_expect(l);
 	return d;
@@ -108,6 +126,7 @@ ledger_end(struct ledger *l, struct delivery *d)
 {
 	if (d->keeps_slot)
 		l->refused--;
+	l->bytes -= d->bytes;
 	message_free(d->msg);
 	d->msg = NULL;
 	result_done(&d->result);
@@ -141,6 +160,7 @@ ledger_keep(struct ledger *l, struct delivery *d, const struct verdict *verdict,
 {
 	d->verdict = *verdict;
 	result_move(&d->result, result);
+	ledger_count_bytes(l, d, pushes_bytes(d->result.pushes));
 	ledger_move(l, d, DELIVERY_KEPT);
 }
 
@@ -210,6 +230,12 @@ unsigned
 ledger_refused(const struct ledger *l)
 {
 	return l->refused;
+}
+
+uint64_t
+ledger_bytes(const struct ledger *l)
+{
+	return l->bytes;
 }
 
 unsigned

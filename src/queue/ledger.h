@@ -50,6 +50,7 @@ struct delivery {
 	unsigned		 idlen;		/* of the tag: as QDELIVERY has it */
 	/* a call was sent, and its answer said that it is ours */
 	boot_t			 ours_at;
+	size_t			 bytes;		/* its part of ledger_bytes() */
 	bool			 asked;		/* LOADING: body is on its way */
 	/* LOADING: how often the connection ended instead */
 	unsigned		 refused;
@@ -104,6 +105,11 @@ struct delivery	*ledger_next(const struct delivery *);	/* of the same state */
 unsigned	 ledger_count(const struct ledger *, enum delivery_state);
 /* Deliveries that keep a slot, because Redis refused their results. */
 unsigned	 ledger_refused(const struct ledger *);
+/*
+ * Bytes of the payloads of batches' messages, those that are LOADING included, and of what
+ * kept results hand over.  A message counts as CONFIG_RUN_BYTES at most.
+ */
+uint64_t	 ledger_bytes(const struct ledger *);
 /* Rises each time that a delivery stops to be LOADING, or FOUND. */
 unsigned	 ledger_departures(const struct ledger *);
 bool		 ledger_is_empty(const struct ledger *);

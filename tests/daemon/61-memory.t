@@ -38,3 +38,24 @@ ok "[ $((after - warm)) -le 256 ]" "no growth over $n messages"
 fds=$(ls "/proc/$PID/fd" | wc -l)
 ok "[ $fds -le 25 ]" "no descriptor is left open ($fds)"
 is "$(log_count event=acked)" $((1000 + n)) 'all were handled'
+
+# -- batches of large messages: 16 MiB for each run, not for each message ----------------
+rqd_stop
+r flushall >/dev/null
+handler slow <<'H'
+cat >/dev/null
+sleep 0.1
+H
+rqd_start <<C
+queue "big" { command = {"$T/slow"} batch = 100 concurrency = 2 framing = "raw" }
+C
+log_wait 10 event=redis_up
+r eval 'local body = string.rep("x", 6000000)
+    for i = 1, 40 do redis.call("LPUSH", KEYS[1], body) end' 1 big >/dev/null
+wait_ok 60 '[ "$(r llen big)$(r zcard bigBACKUP)$(r zcard bigRETRY)" = 000 ]' '40 messages of 6 MB'
+most=$(awk '/^VmHWM/ { print $2 }' "/proc/$PID/status")
+note "$most kB at most"
+# Two runs, the message that comes beside each, its copy, and what was small before.
+ok "[ $most -lt 81920 ]" 'take no more memory than two batches of 16 MiB and a constant'
+is "$(log_count 'event=acked queue=big')" "$(log_lines 'event=acked queue=big' | grep -c 'batch=[12] ')" \
+    'each run has 16 MiB at most'
