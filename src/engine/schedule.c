@@ -38,7 +38,7 @@ struct schedule {
 	char			*cause;		/* of the last failure, as logged; NULL: none */
 };
 
-/* What the script returns. */
+/* Returned by schedule.lua. */
 enum { ANSWER_WHAT, ANSWER_NOW, ANSWER_FIELDS };
 static const char answer_form[] = {
 	[ANSWER_WHAT] = FIELD_STR, [ANSWER_NOW] = FIELD_NUMBER, [ANSWER_FIELDS] = 0

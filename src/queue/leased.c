@@ -52,39 +52,42 @@ leased_tick_terms(const struct leased *a)
 	return t;
 }
 
+/* Returned by tick.lua; stream_tick.lua adds the last one. */
 enum {
-	TICKED_NOW, TICKED_MORE, TICKED_REQUEUED, TICKED_PROMOTED, TICKED_DROPPED,
-	TICKED_WAITING, TICKED_EXPIRES, TICKED_DUE, TICKED_DELAYED, TICKED_RANK,
-	TICKED_CURSOR, TICKED_WARNING, TICKED_SCAN	/* the last of streams only */
+	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
+	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,
+	TICK_FIELDS, TICK_SCAN = TICK_FIELDS
 };
-static const char leased_ticked_form[] = {
-	FIELD_NUMBER, FIELD_INT, FIELD_INT, FIELD_INT, FIELD_INT,
-	FIELD_INT, FIELD_TIME, FIELD_TIME, FIELD_TIME, FIELD_INT,
-	FIELD_STR, FIELD_STR, 0
+static const char leased_tick_form[] = {
+	[TICK_NOW] = FIELD_NUMBER, [TICK_MORE] = FIELD_INT, [TICK_REQUEUED] = FIELD_INT,
+	[TICK_PROMOTED] = FIELD_INT, [TICK_DROPPED] = FIELD_INT, [TICK_WAITING] = FIELD_INT,
+	[TICK_EXPIRES] = FIELD_TIME, [TICK_DUE] = FIELD_TIME, [TICK_DELAYED] = FIELD_TIME,
+	[TICK_RANK] = FIELD_INT, [TICK_CURSOR] = FIELD_STR, [TICK_WARNING] = FIELD_STR,
+	[TICK_FIELDS] = 0
 };
 
 /* Returns true if the round goes on. */
 static bool
 leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 {
-	double now = leased_saw_now(a, reply_at(reply, TICKED_NOW));
-	const char *warning = reply_str_at(reply, TICKED_WARNING);
-	usec_t delayed_in = leased_until(reply_at(reply, TICKED_DELAYED), now);
+	double now = leased_saw_now(a, reply_at(reply, TICK_NOW));
+	const char *warning = reply_str_at(reply, TICK_WARNING);
+	usec_t delayed_in = leased_until(reply_at(reply, TICK_DELAYED), now);
 	const struct ticker_terms terms = leased_tick_terms(a);
 	const struct ticker_answer answer = {
-		.more = reply_int_at(reply, TICKED_MORE) != 0,
-		.requeued = (unsigned)reply_int_at(reply, TICKED_REQUEUED),
-		.promoted = (unsigned)reply_int_at(reply, TICKED_PROMOTED),
-		.dropped = (unsigned)reply_int_at(reply, TICKED_DROPPED),
-		.expires_in = leased_until(reply_at(reply, TICKED_EXPIRES), now),
-		.rank = reply_int_at(reply, TICKED_RANK),
-		.cursor = reply_str_at(reply, TICKED_CURSOR),
-		.scan = reply_str(reply_at(reply, TICKED_SCAN), NULL),
+		.more = reply_int_at(reply, TICK_MORE) != 0,
+		.requeued = (unsigned)reply_int_at(reply, TICK_REQUEUED),
+		.promoted = (unsigned)reply_int_at(reply, TICK_PROMOTED),
+		.dropped = (unsigned)reply_int_at(reply, TICK_DROPPED),
+		.expires_in = leased_until(reply_at(reply, TICK_EXPIRES), now),
+		.rank = reply_int_at(reply, TICK_RANK),
+		.cursor = reply_str_at(reply, TICK_CURSOR),
+		.scan = reply_str_at(reply, TICK_SCAN),
 	};
 
 	leased_complain(a, LEASED_TICK, warning[0] != '\0' ? warning : NULL);
-	if (leased_saw_due(a, now, reply_at(reply, TICKED_DUE), false) ||
-	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICKED_WAITING) > 0)
+	if (leased_saw_due(a, now, reply_at(reply, TICK_DUE), false) ||
+	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICK_WAITING) > 0)
 		watcher_saw_work(a->watcher);
 	if (ticker_answered(a->ticker, &answer, &terms))
 		return true;
@@ -105,7 +108,7 @@ leased_ticked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 	if (answer != CONN_REPLY) {
 		ticker_lost(a->ticker, answer == CONN_LOST);
-	} else if (!reply_has(reply, 0, leased_ticked_form)) {
+	} else if (!reply_has(reply, 0, leased_tick_form)) {
 		(void)leased_failed(a, LEASED_TICK, reply);
 		ticker_refused(a->ticker, ledger_patience(a->ledger));
 	} else if (leased_ticked_ok(a, reply)) {
@@ -141,7 +144,17 @@ leased_tick_due(void *arg)
 
 /* -- looking for work ------------------------------------------------------- */
 
-/* now waiting due delayed paused why ttl full; due and delayed count from now */
+/* Returned by arm.lua. */
+enum {
+	ARM_NOW, ARM_WAITING, ARM_DUE, ARM_DELAYED, ARM_PAUSED, ARM_WHY, ARM_TTL, ARM_FULL,
+	ARM_FIELDS
+};
+static const char leased_arm_form[] = {
+	[ARM_NOW] = FIELD_NUMBER, [ARM_WAITING] = FIELD_INT, [ARM_DUE] = FIELD_TIME,
+	[ARM_DELAYED] = FIELD_TIME, [ARM_PAUSED] = FIELD_INT, [ARM_WHY] = FIELD_STR,
+	[ARM_TTL] = FIELD_INT, [ARM_FULL] = FIELD_INT, [ARM_FIELDS] = 0
+};
+
 static void
 leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -154,7 +167,7 @@ leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	leased_wake(a);
-	if (reply_len(reply) < 8) {
+	if (!reply_has(reply, 0, leased_arm_form)) {
 		if (leased_failed(a, LEASED_ARM, reply) == REPLY_ELSEWHERE)
 			watcher_arm_lost(a->watcher);
 		else
@@ -162,17 +175,16 @@ leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	leased_complain(a, LEASED_ARM, NULL);
-	leased_saw_now(a, reply_at(reply, 0));
-	f.waiting = reply_int(reply_at(reply, 1), 0) != 0;
-	f.retry_in = leased_until(reply_at(reply, 2), 0);
-	f.delayed_in = a->closing ? -1 : leased_until(reply_at(reply, 3), 0);
-	f.paused = reply_int(reply_at(reply, 4), 0) != 0;
-	ttl = reply_int(reply_at(reply, 6), -1);
+	leased_saw_now(a, reply_at(reply, ARM_NOW));
+	f.waiting = reply_int_at(reply, ARM_WAITING) != 0;
+	f.retry_in = leased_until(reply_at(reply, ARM_DUE), 0);
+	f.delayed_in = a->closing ? -1 : leased_until(reply_at(reply, ARM_DELAYED), 0);
+	f.paused = reply_int_at(reply, ARM_PAUSED) != 0;
+	ttl = reply_int_at(reply, ARM_TTL);
 	f.pause_left = ttl >= 0 ? leased_usec((double)ttl / 1e3) : -1;
-	f.full = reply_int(reply_at(reply, 7), 0) != 0;
+	f.full = reply_int_at(reply, ARM_FULL) != 0;
 	if (watcher_armed(a->watcher, &f))
-		a->queue.events->paused(f.paused, reply_str(reply_at(reply, 5), NULL),
-		    a->queue.arg);
+		a->queue.events->paused(f.paused, reply_str_at(reply, ARM_WHY), a->queue.arg);
 }
 
 static void

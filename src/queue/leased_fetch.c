@@ -12,8 +12,28 @@
 
 #include "base/clock.h"
 
-#define POP_HEAD	6		/* elements of a pop's reply before the first message */
-#define MESSAGE_ELEMENTS 6
+/* Returned by pop.lua; then messages.  Of a paused queue: then the reason. */
+enum {
+	POP_STATUS, POP_NOW, POP_WAITING, POP_DUE, POP_DROPPED, POP_LIMITED, POP_FIELDS
+};
+static const char leased_pop_form[] = {
+	[POP_STATUS] = FIELD_STR, [POP_NOW] = FIELD_NUMBER, [POP_WAITING] = FIELD_INT,
+	[POP_DUE] = FIELD_TIME, [POP_DROPPED] = FIELD_INT, [POP_LIMITED] = FIELD_STR,
+	[POP_FIELDS] = 0
+};
+
+/* Returned by mine.lua; then messages. */
+enum { MINE_NOW, MINE_FROM, MINE_OFFSET, MINE_TOOK, MINE_FIELDS };
+static const char leased_mine_form[] = {
+	[MINE_NOW] = FIELD_NUMBER, [MINE_FROM] = FIELD_STR, [MINE_OFFSET] = FIELD_INT,
+	[MINE_TOOK] = FIELD_INT, [MINE_FIELDS] = 0
+};
+
+/* Returned by pop.lua and mine.lua for each message. */
+enum {
+	MESSAGE_TAG, MESSAGE_IDLEN, MESSAGE_TOKEN, MESSAGE_ATTEMPTS, MESSAGE_CRASHES,
+	MESSAGE_PAYLOAD, MESSAGE_FIELDS
+};
 
 /* -- large payloads --------------------------------------------------------- */
 
@@ -117,21 +137,18 @@ leased_token(const struct redisReply *reply, enum cancel *cancel)
 	return token;
 }
 
-/*
- * The message that begins at element i: tag, length of the id, token, attempts,
- * crashes, payload.  Our scripts write no tag with an invalid id: such an entry is ignored.
- */
+/* The message that begins at element i; NULL: it is none. */
 static struct delivery *
 leased_take(struct leased *a, const struct call *call, const struct redisReply *reply, size_t i)
 {
-	size_t taglen, idlen = (size_t)reply_int(reply_at(reply, i + 1), 0);
-	const char *tag = reply_str(reply_at(reply, i), &taglen);
+	size_t taglen, idlen = (size_t)reply_int_at(reply, i + MESSAGE_IDLEN);
+	const char *tag = reply_str(reply_at(reply, i + MESSAGE_TAG), &taglen);
 	enum cancel cancel;
-	const char *token = leased_token(reply_at(reply, i + 2), &cancel);
+	const char *token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel);
 	struct message *m;
 	struct delivery *d;
 
-	/* A token that no script of ours has made: that is no message. */
+	/* The token was not written by our scripts: ignore the entry. */
 	if (tag == NULL || token == NULL || !message_id_ok(token, strlen(token)))
 		return NULL;
 	m = message_new(a->config, a->cfg);
@@ -144,10 +161,10 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 		m->id = xstrndup(tag, idlen);
 	else
 		m->id = xasprintf("~%.*s", MESSAGE_ID_MAX - 1, token);
-	m->attempts = (unsigned)reply_int(reply_at(reply, i + 3), 0);
-	m->crashes = (unsigned)reply_int(reply_at(reply, i + 4), 0);
+	m->attempts = (unsigned)reply_int_at(reply, i + MESSAGE_ATTEMPTS);
+	m->crashes = (unsigned)reply_int_at(reply, i + MESSAGE_CRASHES);
 	m->delivered = clock_mono();
-	leased_take_payload(m, reply_at(reply, i + 5));
+	leased_take_payload(m, reply_at(reply, i + MESSAGE_PAYLOAD));
 	d = ledger_add(a->ledger, m, taglen, idlen, call->request.sent_at);
 	if (m->payload == NULL && !m->too_large) {
 		loader_add(a->loader, d);
@@ -204,26 +221,26 @@ leased_saw_limit(struct watcher_popped *p, const struct redisReply *limited)
 static const char *
 leased_popped_state(struct leased *a, const struct redisReply *reply, const char *status)
 {
-	double now = leased_saw_now(a, reply_at(reply, 1));
+	double now = leased_saw_now(a, reply_at(reply, POP_NOW));
 	struct watcher_popped p = {
-		.waiting = reply_int(reply_at(reply, 2), 0) > 0,
-		.due = leased_saw_due(a, now, reply_at(reply, 3), true),
+		.waiting = reply_int_at(reply, POP_WAITING) > 0,
+		.due = leased_saw_due(a, now, reply_at(reply, POP_DUE), true),
 		.late = strcmp(status, "late") == 0,
 		.paused = strcmp(status, "paused") == 0,
 	};
 	struct tick_report report = {
-		.dropped = (unsigned)reply_int(reply_at(reply, 4), 0)
+		.dropped = (unsigned)reply_int_at(reply, POP_DROPPED)
 	};
-	const char *limited = leased_saw_limit(&p, reply_at(reply, 5));
+	const char *limited = leased_saw_limit(&p, reply_at(reply, POP_LIMITED));
 	bool changed;
 
-	p.any = !p.paused && reply_len(reply) >= POP_HEAD + MESSAGE_ELEMENTS;
+	p.any = !p.paused && reply_len(reply) >= POP_FIELDS + MESSAGE_FIELDS;
 	changed = watcher_popped(a->watcher, &p);
 	if (report.dropped > 0)
 		a->queue.events->ticked(&report, a->queue.arg);
 	if (changed)
 		a->queue.events->paused(p.paused,
-		    p.paused ? reply_str(reply_at(reply, POP_HEAD), NULL) : NULL, a->queue.arg);
+		    p.paused ? reply_str_at(reply, POP_FIELDS) : NULL, a->queue.arg);
 	return limited;
 }
 
@@ -246,26 +263,26 @@ leased_pop_refused(struct leased *a, const struct redisReply *reply)
 	leased_finish_fetch(a, FETCH_ERROR, pops_error(a->pops));
 }
 
-/* status now waiting due dropped limited, then messages (or, paused: why ttl) */
 static void
 leased_pop_answered(struct leased *a, struct call *call, const struct redisReply *reply)
 {
-	const char *status = reply_str(reply_at(reply, 0), NULL), *limited;
+	const char *status, *limited;
 	size_t i;
 
-	if (status == NULL || reply_len(reply) < POP_HEAD) {
+	if (!reply_has(reply, 0, leased_pop_form)) {
 		leased_pop_refused(a, reply);
 		return;
 	}
+	status = reply_str_at(reply, POP_STATUS);
 	if (strcmp(status, "paused") == 0) {
 		pops_replied(a->pops, false);
 		(void)leased_popped_state(a, reply, status);
 		leased_finish_fetch(a, FETCH_PAUSED, NULL);
 		return;
 	}
-	for (i = POP_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS)
+	for (i = POP_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS)
 		(void)leased_take(a, call, reply, i);
-	pops_replied(a->pops, i > POP_HEAD);
+	pops_replied(a->pops, i > POP_FIELDS);
 	limited = leased_popped_state(a, reply, status);
 	if (!a->closing)
 		leased_hand_out(a);
@@ -408,9 +425,6 @@ leased_mine_refused(struct leased *a, struct pop_call *pop, const struct redisRe
 	pops_mine_refused(a->pops, pop, ledger_patience(a->ledger));
 }
 
-enum { MINE_NOW, MINE_FROM, MINE_OFFSET, MINE_TOOK, MINE_HEAD };	/* then messages */
-static const char leased_mine_form[] = { FIELD_NUMBER, FIELD_STR, FIELD_INT, FIELD_INT, 0 };
-
 static void
 leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
@@ -431,8 +445,8 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	}
 	leased_complain(a, LEASED_MINE, NULL);
 	leased_saw_now(a, reply_at(reply, MINE_NOW));
-	for (i = MINE_HEAD; i + MESSAGE_ELEMENTS <= reply_len(reply); i += MESSAGE_ELEMENTS) {
-		token = leased_token(reply_at(reply, i + 2), &cancel);
+	for (i = MINE_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS) {
+		token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel);
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = leased_take(a, call, reply, i)) == NULL)
 			continue;

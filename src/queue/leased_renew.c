@@ -36,7 +36,8 @@ leased_checked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 }
 
-enum { RENEW_NOW, RENEW_FIRST };	/* a number for each from there */
+/* Returned by renew.lua; then a number for each. */
+enum { RENEW_NOW, RENEW_FIELDS };
 
 static void
 leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
@@ -47,7 +48,7 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
 
 	if (answer != CONN_REPLY)
 		return;
-	if (reply_len(reply) != call->batch.n + RENEW_FIRST) {
+	if (reply_len(reply) != call->batch.n + RENEW_FIELDS) {
 		(void)leased_failed(a, LEASED_RENEW, reply);
 		ledger_renew_soon(a->ledger);
 		return;
@@ -57,7 +58,7 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
 	for (i = 0; i < call->batch.n; i++) {
 		d = call->batch.v[i];
 		leased_leased(a, d, ledger_renewed(a->ledger, d,
-		    reply_int(reply_at(reply, RENEW_FIRST + i), 1), call->request.sent_at));
+		    reply_int(reply_at(reply, RENEW_FIELDS + i), 1), call->request.sent_at));
 	}
 	leased_wake(a);
 }

@@ -150,7 +150,8 @@ leased_report_pushed(const struct leased *a, const struct delivery *d)
 
 /* -- settle ----------------------------------------------------------------- */
 
-enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIRST };	/* an answer for each from there */
+/* Returned by settle.lua and hand_over.lua; then an answer for each. */
+enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIELDS };
 
 static void
 leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
@@ -165,7 +166,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		settler_returned(a->settler, &call->batch, answer == CONN_LOST);
 		return;
 	}
-	if (reply_len(reply) != call->batch.n + SETTLE_FIRST) {
+	if (reply_len(reply) != call->batch.n + SETTLE_FIELDS) {
 		settler_refused(a->settler, &call->batch, leased_failed(a, call->script, reply));
 		return;
 	}
@@ -173,7 +174,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	if (leased_saw_due(a, now, reply_at(reply, SETTLE_DUE), true))
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
-		text = reply_str(reply_at(reply, SETTLE_FIRST + i), NULL);
+		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
 		if (call->script == LEASED_HAND_OVER)
 			leased_report_pushed(a, call->batch.v[i]);
 		if (!settler_answer(a->settler, &call->batch, i, text != NULL ? text : "error"))

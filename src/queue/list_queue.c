@@ -32,9 +32,12 @@ struct list {
 	bool			  refused;	/* a push was, and that was logged */
 };
 
-/* What list_pop.lua answers; then messages. */
+/* Returned by list_pop.lua; then messages. */
 enum { POP_STATUS, POP_NOW, POP_WAITING, POP_FIELDS };
-static const char	pop_form[] = { FIELD_STR, FIELD_NUMBER, FIELD_INT, 0 };
+static const char pop_form[] = {
+	[POP_STATUS] = FIELD_STR, [POP_NOW] = FIELD_NUMBER, [POP_WAITING] = FIELD_INT,
+	[POP_FIELDS] = 0
+};
 
 /* -- pops ------------------------------------------------------------------- */
 

@@ -40,7 +40,7 @@
 #define SINCE_MAX	1e11		/* no time that a clock of Redis shows */
 #define RENEWALS	3		/* per ttl; an older one's answer is of no use */
 
-/* What lock and lock_renew return: 1 alone, or 0 and these. */
+/* Returned by lock.lua and lock_renew.lua: 1 alone, or all. */
 enum { ANSWER_OURS, ANSWER_HOLDER, ANSWER_LEFT, ANSWER_FIELDS };
 static const char answer_form[] = {
 	[ANSWER_OURS] = FIELD_INT, [ANSWER_HOLDER] = FIELD_STR, [ANSWER_LEFT] = FIELD_INT,

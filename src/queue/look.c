@@ -11,9 +11,12 @@
 #define POLL_EVERY	SEC		/* where tracking is refused */
 #define LONGEST		HOUR		/* that a timer waits for the end of a pause */
 
-/* What look.lua answers. */
-enum { LOOK_WAITING, LOOK_PAUSED, LOOK_WHY, LOOK_TTL };
-static const char	look_form[] = { FIELD_INT, FIELD_INT, FIELD_STR, FIELD_INT, 0 };
+/* Returned by look.lua. */
+enum { LOOK_WAITING, LOOK_PAUSED, LOOK_WHY, LOOK_TTL, LOOK_FIELDS };
+static const char look_form[] = {
+	[LOOK_WAITING] = FIELD_INT, [LOOK_PAUSED] = FIELD_INT, [LOOK_WHY] = FIELD_STR,
+	[LOOK_TTL] = FIELD_INT, [LOOK_FIELDS] = 0
+};
 
 static void	look_send(struct look *);
 

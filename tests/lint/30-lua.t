@@ -78,4 +78,69 @@ in_the_tarball() {
 	done
 }
 silent 'every part is in the tarball' in_the_tarball
+
+# fields NAME [each]: what the script's head says that it returns, or returns of each message.
+fields() {
+	awk -v each="$2" '
+	/^-- Returns \{/ { on = 1; sub(/^-- Returns \{/, "") }
+	on { sub(/^-- */, ""); text = text $0 " "; if (/\}/) exit }
+	END {
+		sub(/\}.*/, "", text)
+		n = match(text, /,? then for each message: */)
+		if (each != "")
+			text = n ? substr(text, n + RLENGTH) : ""
+		else if (n)
+			text = substr(text, 1, n - 1)
+		sub(/, [a-z]+, \.\.\. *$/, "", text)
+		gsub(/ /, "", text)
+		print text
+	}' "src/queue/lua/$1.lua"
+}
+
+# "FILE SCRIPT EACH FIELDS" for each enum under the comment "Returned by SCRIPT.lua".
+enums() {
+	find src -name '*.c' -exec awk '
+	/^\/\* Returned by .*\.lua/ {
+		said = $0
+		each = /for each message/ ? "each" : "-"
+	}
+	said != "" && /^enum/ { text = "" }
+	said != "" && !/^\/\*/ {
+		text = text $0
+		if (/\};/) {
+			sub(/^[^{]*\{/, "", text)
+			sub(/,[ \t]*[A-Z]+_FIELDS.*/, "", text)
+			gsub(/[ \t]/, "", text)
+			gsub(/(^|,)[A-Z]+_/, ",", text)
+			sub(/^,/, "", text)
+			while (match(said, /[a-z_]+\.lua/)) {
+				print FILENAME, substr(said, RSTART, RLENGTH - 4), each, tolower(text)
+				said = substr(said, RSTART + RLENGTH)
+				if (!sub(/^ and /, "", said))
+					break
+			}
+			said = text = ""
+		}
+	}' {} +
+}
+
+# The script decides the places of what it returns, and the enum must name the same.
+# Scripts that say "as pop" and the like have no list of their own.
+returns_agree() {
+	enums | while read -r file script each names; do
+		[ "$each" = each ] || each=
+		said=$(fields "$script" "$each")
+		[ "$said" = "$names" ] || echo "$file: $script.lua returns $said, the enum says $names"
+	done
+}
+# An enum of fields without that comment would not be compared.
+unnamed() {
+	find src/queue src/engine -name '*.c' | while read -r f; do
+		[ "$(grep -cE '^[^=]*[A-Z]_FIELDS( \}|,|$)' "$f")" = \
+		    "$(grep -c '^/\* Returned by .*\.lua' "$f")" ] ||
+			echo "$f: an enum of fields does not say which script returns them"
+	done
+}
+silent 'enums name what scripts return' returns_agree
+silent 'such an enum names its script' unnamed
 done_testing

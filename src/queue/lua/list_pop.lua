@@ -6,7 +6,7 @@
 --         maxbytes   of messages per call, however large; one is always taken
 --         max        a longer message is not sent: its length is
 --         deadline   Redis seconds; after it nothing is done ("0": none)
--- Returns {status, now, waiting, then the messages}
+-- Returns {status, now, waiting, then for each message: payload}
 --         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
 --         waiting: how many are left; a message longer than max is an integer.
 -- Effect  The messages are nowhere but in the reply.

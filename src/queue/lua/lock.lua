@@ -4,7 +4,8 @@
 -- ARGV    token      random, one word
 --         who        HOST PID, for people
 --         ttl        ms
--- Returns {1}, or {0, holder, left}: the value, cut, and its ttl in ms
+-- Returns {ours, holder, left}
+--         ours: 1, and no more; or 0, then the value, cut, and its ttl in ms
 -- Effect  The value is token, who, and Redis' time.  A key without a ttl, whose
 --         holder died between SETNX and EXPIRE, gets this one.
 -- Again   Who has it gets it again, for a whole ttl.

@@ -3,7 +3,8 @@
 -- KEYS    Lock:NAME
 -- ARGV    token      of the holder
 --         ttl        ms
--- Returns {1}, or {0, holder, left}: somebody else has it; "" and -2: nobody
+-- Returns {ours, holder, left}
+--         ours: 1, and no more; or 0: another one has it, as lock; "" and -2: nobody
 -- Effect  The key's time to live; nothing where it is not the holder's.
 -- Again   As before.
 local K = KEYS[1]

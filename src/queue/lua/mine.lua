@@ -6,8 +6,8 @@
 --         offset     among those; 0, or what the last page returned
 --         max        a longer payload is not sent: its length is
 --         page       entries looked at, <= 1000; fewer where their tags are large
--- Returns {now, from, offset, took, then for each message as pop:
---         tag, length of the id in it, token, attempts, crashes, payload}
+-- Returns {now, from, offset, took, then for each message:
+--         tag, idlen, token, attempts, crashes, payload} as pop
 --         from: "" after the last page; the same message may be on two pages, and
 --         those of one call are not in their order; took: 1 where this Redis has seen
 --         that the pop took something, and no later one did; else 0

@@ -20,10 +20,11 @@
 --         prev       number of the last call of this daemon that is known to have taken
 --                    something; 0: none (see part/seen.lua)
 -- Returns {status, now, waiting, due, dropped, limited, then for each message:
---         tag, length of the id in it, token, attempts, crashes, payload}
+--         tag, idlen, token, attempts, crashes, payload}
 --         status "ok", or "late" (after its deadline, or after a later call of
 --         the same daemon), or "paused" (then: why, its TTL in ms or -1);
---         due: first time in QRETRY, "" if empty; limited: "" or why not
+--         due: first time in QRETRY, "" if empty; idlen: length of the id in
+--         the tag; limited: "" or why not
 --         more came: "fleet", or the seconds until the rate allows one; payload:
 --         an integer (its length) where it is longer than max.
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It

@@ -5,7 +5,7 @@
 --         count      of pops whose replies have not come
 --         CALL FROM ...  each of these: as mine has them
 --         TAG TOKEN ...  at most 250 pairs
--- Returns {now, answer for each pair ...}: 1 renewed; 2 it had expired, but nobody has
+-- Returns {now, answer, ...}; of each pair: 1 renewed; 2 it had expired, but nobody has
 --         taken it: ours again; 0 held by another delivery, or expired while others
 --         hold all places of the fleet; -1 lost: the tag is nowhere, and Redis has
 --         forgotten our pop; -2 our token, but in neither zset: a foreign consumer
