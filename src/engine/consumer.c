@@ -433,6 +433,8 @@ consumer_ticked(const struct tick_report *t, void *arg)
 {
 	struct consumer *c = arg;
 
+	if (t->refused != NULL)
+		suspension_results(&c->suspension, t->refused);
 	tally_ticked(&c->stats, t);
 	event_log_ticked(c->cfg, t);
 	consumer_touch(c);
@@ -705,6 +707,8 @@ consumer_block(const struct consumer *c)
 		return BLOCK_SUSPENDED;
 	if (c->paused)
 		return BLOCK_PAUSED;
+	if (c->suspension.refused != NULL)
+		return BLOCK_REFUSED;
 	if (c->last == FETCH_LIMITED)
 		return BLOCK_LIMITED;
 	if (c->nruns >= config_most_runs(c->cfg))
@@ -721,6 +725,7 @@ consumer_block_name(enum consumer_block b)
 		[BLOCK_SUSPENDED] = "suspended",
 		[BLOCK_PAUSED] = "paused",
 		[BLOCK_LIMITED] = "limited",
+		[BLOCK_REFUSED] = "refused",
 		[BLOCK_REDIS] = "redis",
 	};
 
@@ -731,6 +736,13 @@ const struct breaker *
 consumer_breaker(const struct consumer *c)
 {
 	return &c->suspension.breaker;
+}
+
+const char *
+consumer_refused(const struct consumer *c, usec_t *since)
+{
+	*since = c->suspension.refused_since;
+	return c->suspension.refused;
 }
 
 const struct stats *

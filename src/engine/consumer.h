@@ -40,6 +40,7 @@ enum consumer_state {
 /* Why a running consumer starts nothing. */
 enum consumer_block {
 	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED,
+	BLOCK_REFUSED,		/* Redis refuses results, which keep their slots */
 	BLOCK_REDIS		/* it is away, or does not let the queue subscribe */
 };
 
@@ -54,7 +55,7 @@ struct consumer_env {
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
 	/* One has nothing in flight, and its queue is empty. */
 	void	(*idle)(void *);
-	/* One was suspended, resumed, paused or unpaused. */
+	/* One was suspended, resumed, paused or unpaused, or Redis refuses its results. */
 	void	(*blocked)(void *);
 	void	*arg;
 };
@@ -86,6 +87,8 @@ const char		*consumer_state_name(const struct consumer *);
 enum consumer_block	 consumer_block(const struct consumer *);
 const char		*consumer_block_name(enum consumer_block);
 const struct breaker	*consumer_breaker(const struct consumer *);
+/* Why Redis refuses results, and since when (mono); NULL: it accepts them. */
+const char		*consumer_refused(const struct consumer *, usec_t *since);
 const struct stats	*consumer_stats(const struct consumer *);
 unsigned		 consumer_in_flight(const struct consumer *);
 /* Redis has all results. */

@@ -59,6 +59,7 @@ suspension_done(struct suspension *s)
 {
 	timer_stop(&s->probe);
 	timer_stop(&s->reminder);
+	free(s->refused);
 }
 
 void
@@ -152,4 +153,15 @@ void
 suspension_accepted(struct suspension *s)
 {
 	after(s, breaker_accepted(&s->breaker), NULL);
+}
+
+void
+suspension_results(struct suspension *s, const char *why)
+{
+	if ((why[0] != '\0') == (s->refused != NULL))
+		return;
+	free(s->refused);
+	s->refused = why[0] != '\0' ? xstrdup(why) : NULL;
+	s->refused_since = clock_mono();
+	s->blocked(s->arg);
 }

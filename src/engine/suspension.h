@@ -1,6 +1,8 @@
 /*
  * The suspension of one queue: its circuit breaker (policy/breaker.h), with the timers,
  * the log records and the counter that belong to it.  Embedded in its consumer.
+ *
+ * It also remembers why Redis refuses results of the queue.  That suspends nothing.
  */
 #ifndef RQD_ENGINE_SUSPENSION_H
 #define RQD_ENGINE_SUSPENSION_H
@@ -13,6 +15,8 @@
 struct suspension {
 	/* read only: */
 	struct breaker	 breaker;
+	char		*refused;	/* why Redis refuses results; owned; NULL: it does not */
+	usec_t		 refused_since;	/* mono */
 	/* private: */
 	const struct queue_config *cfg;
 	struct stats	*stats;
@@ -25,7 +29,8 @@ struct suspension {
 
 /*
  * changed() says that suspension_allows() may have another answer now; blocked() says
- * that the queue was suspended or resumed.  Both may come from inside of a call.
+ * that the queue was suspended or resumed, or that refused has changed.  Both may come from
+ * inside of a call.
  */
 void	suspension_init(struct suspension *, struct loop *, const struct queue_config *,
 	    struct stats *, void (*changed)(void *), void (*blocked)(void *), void *arg);
@@ -45,5 +50,7 @@ void	suspension_idle(struct suspension *);
 /* Redis refused a fetch, with this error; or it answered one. */
 void	suspension_refused(struct suspension *, const char *error);
 void	suspension_accepted(struct suspension *);
+/* Redis refuses results, and why; "": it accepts them again.  The first reason stays. */
+void	suspension_results(struct suspension *, const char *why);
 
 #endif

@@ -299,7 +299,9 @@ leased_finish(struct leased *a)
 static void
 leased_refusals_over(struct leased *a)
 {
-	struct tick_report report = { .warning = "settle: Redis accepts the results again" };
+	struct tick_report report = {
+		.warning = "settle: Redis accepts the results again", .refused = ""
+	};
 	unsigned refused = ledger_refused(a->ledger);
 
 	if (refused > 0 || !a->refusing) {

@@ -139,6 +139,14 @@ leased_is_up(const struct leased *a)
 
 /* -- what replies say ------------------------------------------------------- */
 
+/* Whether an error of the script keeps a result from Redis. */
+static bool
+leased_settles(enum leased_script script)
+{
+	return script == LEASED_SETTLE || script == LEASED_RESCUE || script == LEASED_HAND_OVER ||
+	    script == LEASED_HAND_OVER_LOST;
+}
+
 /* Reports a script's warning once, until NULL takes it back. */
 void
 leased_complain(struct leased *a, enum leased_script script, const char *text)
@@ -153,6 +161,7 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 	a->complained[script] = true;
 	warning = xasprintf("%s: %s", leased_role_names[script], text);
 	report.warning = warning;
+	report.refused = leased_settles(script) ? text : NULL;
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
 }

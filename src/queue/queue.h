@@ -91,6 +91,7 @@ struct fetched {
 struct tick_report {
 	unsigned	requeued, promoted, dropped;
 	const char	*warning;	/* NULL, or a sentence: once per change of state */
+	const char	*refused;	/* why Redis refuses results; "": it accepts them again */
 };
 
 struct queue_events {

@@ -297,6 +297,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find_unserved(f, name, d->waiting > 0 || d->due > 0);
 	if (strcmp(s->state, "suspended") == 0)
 		find(f, "error", name, "suspended: %s", s->reason);
+	if (strcmp(s->state, "refused") == 0)
+		find(f, "error", name, "Redis refuses the results of its messages: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)
 		find(f, "error", name, "a daemon has lost a subscription; its log says why");
 	if (d->paused)

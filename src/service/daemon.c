@@ -100,7 +100,7 @@ daemon_blocked(const struct rqd *d)
 
 	for (i = 0; i < n; i++) {
 		b = consumer_block(all[i]);
-		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED;
+		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED || b == BLOCK_REFUSED;
 	}
 	return blocked;
 }

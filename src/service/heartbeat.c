@@ -62,12 +62,23 @@ in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t
 	json_array_append_new(in_flight->list, o);
 }
 
+/* A state other than the consumer's own, why, and since when (mono). */
+static void
+set_state(json_t *q, const char *state, const char *why, usec_t since)
+{
+	double began = clock_seconds(clock_wall() - (clock_mono() - since));
+
+	json_set(q, "state:s reason:s since:f", state, why, began);
+}
+
 static json_t *
 queue_json(const struct consumer *c, size_t most)
 {
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
 	const struct breaker *b = consumer_breaker(c);
+	usec_t since;
+	const char *refused = consumer_refused(c, &since);
 	struct in_flight in_flight = { json_array(), most };
 	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
 	    "key", cfg->key, "kind", kind_name(cfg->kind),
@@ -77,12 +88,11 @@ queue_json(const struct consumer *c, size_t most)
 
 	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_object_set_new(q, "consumer_group", json_string(cfg->consumer_group));
-	if (block == BLOCK_SUSPENDED) {
-		json_object_set_new(q, "state", json_string("suspended"));
-		json_object_set_new(q, "reason", json_string(reason_name(b->reason)));
-		json_object_set_new(q, "since", json_real(clock_seconds(clock_wall() -
-		    (clock_mono() - b->since))));
-	} else if (block == BLOCK_PAUSED)
+	if (block == BLOCK_SUSPENDED)
+		set_state(q, "suspended", reason_name(b->reason), b->since);
+	else if (block == BLOCK_REFUSED)
+		set_state(q, "refused", refused, since);
+	else if (block == BLOCK_PAUSED)
 		json_object_set_new(q, "state", json_string("paused"));
 	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
 		json_object_set_new(q, "state", json_string("unsubscribed"));

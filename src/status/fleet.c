@@ -300,7 +300,7 @@ static int
 rank(const char *state)
 {
 	static const char *const order[] = {
-		"quiet", "draining", "paused", "unsubscribed", "suspended"
+		"quiet", "draining", "paused", "unsubscribed", "refused", "suspended"
 	};
 	size_t i;
 

@@ -28,12 +28,23 @@ pause_text(const struct depth *d, struct buf *b)
 		buf_printf(b, ": %s", t.why);
 }
 
+/* "suspended: signal for 5m" */
+static void
+reason_text(const struct facts *f, const char *what, struct buf *b)
+{
+	const struct service *s = f->service;
+	char age[UNITS_TEXT_MAX];
+
+	buf_printf(b, "%s: %s", what, s->reason);
+	if (s->since > 0)
+		buf_printf(b, " for %s", units_age((double)f->taken / 1e6 - s->since, age));
+}
+
 enum mood
 state_text(const struct facts *f, struct buf *b)
 {
 	const struct depth *d = f->depth;
 	const struct service *s = f->service;
-	char age[UNITS_TEXT_MAX];
 
 	if (d->problem != NULL) {
 		buf_printf(b, "error: %s", d->problem);
@@ -52,9 +63,11 @@ state_text(const struct facts *f, struct buf *b)
 		return d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE;
 	}
 	if (strcmp(s->state, "suspended") == 0) {
-		buf_printf(b, "suspended: %s", s->reason);
-		if (s->since > 0)
-			buf_printf(b, " for %s", units_age((double)f->taken / 1e6 - s->since, age));
+		reason_text(f, "suspended", b);
+		return MOOD_BAD;
+	}
+	if (strcmp(s->state, "refused") == 0) {
+		reason_text(f, "Redis refuses results", b);
 		return MOOD_BAD;
 	}
 	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0) {

@@ -153,6 +153,14 @@ like "$(r --raw xrange wideDEAD - + | tr '\n' ' ')" 'error messages of more than
 r set items 'no list' >/dev/null
 push a
 log_wait 10 'event=warning queue=orders .*cannot push to items: WRONGTYPE'
+about() { "$RQCTL" -c "$T/rqd.conf" "$@"; }
+wait_ok 10 'about status orders | grep -q "Redis refuses results: .*cannot push to items: WRONGTYPE"' 'status says so'
+like "$(about status orders --json | tr -d '\n')" '"mood": "bad"' 'and that it is bad'
+is "$(about check orders | sed 's/^\(error.*\) messages: .*WRONGTYPE.*/\1/'; about check orders >/dev/null; echo $?)" "error: orders: Redis refuses the results of its
+warning: orders: 1 dead letter
+2" 'check, too'
+like "$(r --raw keys 'rqd:daemon:*' | while read -r key; do r get "$key"; done)" \
+    '"orders": *\{[^{]*"state": *"refused", *"blocked": *"refused", *"reason": *"[^"]*WRONGTYPE' 'the heartbeat'
 push b wide
 wait_ok 10 '[ "$(items parts)" = "child of b," ]' 'another queue goes on'
 is "$(r zcard ordersBACKUP)" 1 'the delivery is still in hand'
@@ -160,6 +168,7 @@ r del items >/dev/null
 log_wait 15 'event=acked queue=orders id=a '
 is "$(items)" 'child of a,' 'it is pushed when the key is right, once'
 like "$(log_lines 'event=warning queue=orders')" 'Redis accepts the results again' 'and the log says so'
+wait_ok 10 'about status orders | grep -q " ok$"' 'and the status'
 push waits
 log_wait 10 'event=delivered queue=orders id=waits '
 r config set maxmemory 1 >/dev/null

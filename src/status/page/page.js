@@ -373,7 +373,7 @@ function writeStates(cell, d) {
 			cell.append(element("span"));
 		write(cell.childNodes[i], t);
 		dress(cell.childNodes[i], "pill " + (states.length === 0 ? "ok" :
-		    states[i] && states[i][1] === "suspended" ? "bad" : "warn"));
+		    states[i] && ["suspended", "refused"].includes(states[i][1]) ? "bad" : "warn"));
 	});
 }
 
