@@ -102,6 +102,21 @@ problems_done(struct problems *f)
 }
 
 static void
+check_memory(struct problems *f)
+{
+	char *used = ask_info(f->ctl, "memory", "used_memory");
+	char *most = ask_info(f->ctl, "memory", "maxmemory");
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+	uint64_t bytes = strtoull(used, NULL, 10), max = strtoull(most, NULL, 10);
+
+	if (max > 0 && bytes > max)
+		find(f, "error", NULL, "Redis is full: it uses %s of maxmemory %s, and refuses "
+		    "pushes, hand-overs and heartbeats", units_size(bytes, a), units_size(max, b));
+	free(used);
+	free(most);
+}
+
+static void
 check_server(struct problems *f)
 {
 	char *policy = ask_config(f->ctl, "maxmemory-policy");
@@ -118,6 +133,7 @@ check_server(struct problems *f)
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
 		find(f, "error", NULL, "Redis %s is too old: rqd needs 6.2", version);
+	check_memory(f);
 	free(policy);
 	free(version);
 	free(role);
@@ -274,6 +290,30 @@ check_measures(struct problems *f, const char *name, const struct depth *d)
 
 /* -- queues and daemons ------------------------------------------------------------ */
 
+/* How many members of QDELAYED are due; producers may write milliseconds, too. */
+static int64_t
+count_delayed_due(struct ctl *c, const struct target *t, double now)
+{
+	const char *key = t->keys.name[KEY_DELAYED];
+
+	return ask_number(ask(c, "ZCOUNT %s -inf %f", key, now)) +
+	    ask_number(ask(c, "ZCOUNT %s 1e11 %f", key, now * 1e3));
+}
+
+/* A queue for others, who know nothing of QRETRY, and perhaps nothing of QDELAYED. */
+static void
+check_elsewhere(struct problems *f, const struct target *t, const struct depth *d)
+{
+	int64_t due = d->due > 0 ? d->due : 0;
+
+	if (d->problem == NULL && d->delayed > 0)
+		due += count_delayed_due(f->ctl, t, ask_time(f->ctl));
+	if (due > 0)
+		find(f, "warning", t->name, "%lld of its retries and delayed messages are due, and "
+		    "no daemon delivers them: it is declared with concurrency = 0",
+		    (long long)due);
+}
+
 static void
 find_unserved(struct problems *f, const char *name, bool work)
 {
@@ -295,6 +335,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find(f, "error", name, "%s", d->problem);
 	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
 		find_unserved(f, name, d->waiting > 0 || d->due > 0);
+	else if (s->daemons == 0)
+		check_elsewhere(f, &p->targets[i], d);
 	if (strcmp(s->state, "suspended") == 0)
 		find(f, "error", name, "suspended: %s", s->reason);
 	if (strcmp(s->state, "refused") == 0)
@@ -417,6 +459,9 @@ check_all(struct problems *f, const struct picture *p)
 	if (p->fleet.ignored > 0)
 		find(f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
 		    p->fleet.ignored);
+	if (p->fleet.unread > 0)
+		find(f, "warning", NULL, "only the latest %d daemons were looked at: %s has %zu "
+		    "more, alive or not", FLEET_MAX, KEYS_DAEMONS, p->fleet.unread);
 	for (i = 0; i < p->fleet.n; i++)
 		check_daemon(f, &p->fleet.daemons[i]);
 	for (i = 0; i < p->n; i++)

@@ -94,6 +94,9 @@ daemons_run(struct ctl *c)
 	if (f.ignored > 0)
 		ctl_note("skipped %zu heartbeat%s: too large, or not readable", f.ignored,
 		    f.ignored == 1 ? "" : "s");
+	if (f.unread > 0)
+		ctl_note("these are of the latest %d daemons; %s has %zu more, alive or not",
+		    FLEET_MAX, KEYS_DAEMONS, f.unread);
 	fleet_done(&f);
 }
 

@@ -61,6 +61,16 @@ read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_
 	return rc;
 }
 
+static int
+count_unread(struct ctl *c, struct fleet *f, size_t read)
+{
+	int64_t all = ask_number(ask(c, "ZCARD %s", KEYS_DAEMONS));
+
+	if (all > (int64_t)read)
+		f->unread = (size_t)all - read;
+	return all < 0 ? -1 : 0;
+}
+
 int
 picture_fleet(struct ctl *c, struct fleet *f)
 {
@@ -79,6 +89,8 @@ picture_fleet(struct ctl *c, struct fleet *f)
 	}
 	f->ignored += n - i;
 	blocking_reply_free(index);
+	if (n == FLEET_MAX && rc == 0)
+		rc = count_unread(c, f, n);
 	if (rc == -1)
 		fleet_done(f);
 	return rc;

@@ -38,6 +38,7 @@ struct fleet {
 	size_t		 n;
 	size_t		 weight;	/* of their heartbeats, see fleet_weight() */
 	size_t		 ignored;	/* heartbeats that are too large, or none */
+	size_t		 unread;	/* instances of the index beyond FLEET_MAX */
 };
 
 /*

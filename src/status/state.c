@@ -55,8 +55,9 @@ state_text(const struct facts *f, struct buf *b)
 		return MOOD_WARN;
 	}
 	if (s->daemons == 0 && f->elsewhere) {
-		buf_puts(b, "others consume it");
-		return MOOD_IDLE;
+		buf_puts(b, d->due > 0 ? "others consume it, but not its retries" :
+		    "others consume it");
+		return d->due > 0 ? MOOD_WARN : MOOD_IDLE;
 	}
 	if (s->daemons == 0) {
 		buf_puts(b, "no daemon");

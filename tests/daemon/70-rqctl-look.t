@@ -33,6 +33,39 @@ like "$(ctl ping)" '^redis unix:.*, version [0-9.]+ answers in ' 'ping'
 RQD_SERVER=unix:$T/none "$RQCTL" ping 2>/dev/null
 is $? 69 'ping: no Redis'
 
+# -- a queue that is declared for others, whom rqd's retries and delayed messages do not concern
+config_write others <<C
+queue "others" { concurrency = 0 }
+C
+about() { "$RQCTL" -c "$T/others.conf" "$@"; }
+r lpush others 1 >/dev/null
+is "$(about check)" 'warning: no daemon is running' 'check: what waits for others is their affair'
+about push --delay 1h others later >/dev/null
+r zadd othersDELAYED 4000000000 a 4000000000000 b >/dev/null
+is "$(about check)" 'warning: no daemon is running' 'check: and what is not due yet'
+like "$(about status | tail -1)" ' others consume it$' 'status'
+r zadd othersDELAYED 1 c 1700000000000 d >/dev/null
+r zadd othersRETRY 1 "$(r zrange othersRETRY 0 -1)" >/dev/null
+is "$(about check | tail -1)" 'warning: others: 3 of its retries and delayed messages are due, and no daemon delivers them: it is declared with concurrency = 0' \
+    'check: what nobody delivers'
+like "$(about status | tail -1)" ' others consume it, but not its retries$' 'status: the same'
+beat h.1 '{"queues":{"others":{"concurrency":1,"state":"running"}}}'
+is "$(about check)" '' 'check: a daemon elsewhere does'
+r flushall >/dev/null
+
+# -- a full Redis, and more daemons than are looked at
+r lpush q 1 >/dev/null
+r config set maxmemory 1 >/dev/null
+like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9]+ of maxmemory 1, and refuses' 'check: a full Redis'
+r config set maxmemory 0 >/dev/null
+unlike "$(ctl check q 2>&1)" 'full' 'check: it has room again'
+r eval "for i = 1, 1005 do redis.call('ZADD', 'rqd:daemons', 1000000000 + i, 'h.' .. i) end" 0 >/dev/null
+beat h.1005 '{"queues":{}}'
+is "$(ctl daemons 2>&1 >/dev/null)" 'rqctl: these are of the latest 1000 daemons; rqd:daemons has 5 more, alive or not' \
+    'daemons: it says what it leaves out'
+like "$(ctl check q)" '^warning: only the latest 1000 daemons were looked at: rqd:daemons has 5 more' 'check: the same'
+r flushall >/dev/null
+
 # -- a queue with everything -----------------------------------------------------------
 
 now=$(date +%s)
