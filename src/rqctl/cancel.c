@@ -7,11 +7,14 @@
  * first: they move that way.
  *
  * A message in flight is only marked (cancel.lua).  Its daemon sees the mark when it renews the
- * lease; a hint on its control channel makes it renew now.
+ * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
+ * ends, and the pop that would deliver the message again sees the mark.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "policy/message.h"
 #include "queue/pausetext.h"
 #include "rqctl/ask.h"
@@ -23,6 +26,13 @@
 #define SCAN_MAX	10000000
 #define WINDOW		500		/* entries of the list that are read at once */
 
+/* A message that a daemon has. */
+struct marked {
+	char		*tag;		/* escaped; owned */
+	const char	*daemon;	/* borrowed */
+	double		 left;		/* seconds of its lease, as far as is known; NAN: not */
+};
+
 struct canceller {
 	struct ctl	*ctl;
 	const char	*mode;		/* cancel.lua's */
@@ -33,6 +43,8 @@ struct canceller {
 	int64_t		 waiting;	/* messages in the list, when it was looked at */
 	struct words	 tags;		/* were cancelled: a scan may show one twice */
 	struct words	 daemons;	/* who must be told */
+	struct marked	*marked;	/* owned */
+	size_t		 nmarked;
 };
 
 /* -- words about one ---------------------------------------------------------------- */
@@ -198,6 +210,41 @@ cancel_ids(struct canceller *j)
 
 /* -- deliveries ------------------------------------------------------------------------- */
 
+/* Seconds until the lease of a tag ends; < 0: it has ended.  NAN: the lease is not known. */
+static double
+lease_left(struct canceller *j, const char *tag, size_t len)
+{
+	const struct target *t = &j->ctl->target;
+	struct redisReply *reply;
+	double left = NAN;
+
+	if (t->cfg == NULL)
+		return NAN;
+	reply = ask(j->ctl, "ZSCORE %s %.*s", t->keys.name[KEY_BACKUP], (int)len, tag);
+	if (reply != NULL)
+		left = reply_is_nil(reply) ? -1 : reply_double(reply, 0) +
+		    clock_seconds(t->cfg->lease) - ask_time(j->ctl);
+	blocking_reply_free(reply);
+	return left;
+}
+
+/* The daemon will be told. */
+static void
+add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
+{
+	struct buf b = BUF_INIT;
+	int i;
+
+	(void)add_once(&j->daemons, daemon, strlen(daemon) + 1);
+	for (i = 0; strcmp(j->daemons.v[i], daemon) != 0; i++)
+		continue;
+	out_escape(&b, tag, len);
+	(void)buf_str(&b);
+	j->marked = xreallocarray(j->marked, j->nmarked + 1, sizeof(*j->marked));
+	j->marked[j->nmarked++] = (struct marked){ buf_steal(&b), j->daemons.v[i],
+		is_dry(j) ? NAN : lease_left(j, tag, len) };
+}
+
 /* What became of a tag, as cancel.lua says. */
 static void
 tag_done(struct canceller *j, int which, const char *tag, size_t len,
@@ -218,7 +265,7 @@ tag_done(struct canceller *j, int which, const char *tag, size_t len,
 	report(j, tag, len, strcmp(state, "waiting") == 0 ? "retry" : state,
 	    daemon[0] != '\0' ? daemon : NULL);
 	if (daemon[0] != '\0')
-		(void)add_once(&j->daemons, daemon, strlen(daemon) + 1);
+		add_marked(j, daemon, tag, len);
 }
 
 static int
@@ -312,6 +359,44 @@ cancel_deliveries(struct canceller *j)
 
 /* -- the end ------------------------------------------------------------------------------ */
 
+/* What becomes of a message whose daemon is dead. */
+static void
+note_left(const struct canceller *j, const struct marked *m)
+{
+	const char *what = ctl_given(j->ctl, OPT_LETTER) ? "makes it a dead letter" : "drops it";
+	char age[UNITS_TEXT_MAX];
+
+	if (isnan(m->left))
+		ctl_note("%s: the next daemon that serves %s %s when its lease has ended", m->tag,
+		    j->ctl->target.name, what);
+	else if (m->left <= 0)
+		ctl_note("%s: its lease has ended, and the next daemon that serves %s %s", m->tag,
+		    j->ctl->target.name, what);
+	else
+		ctl_note("%s: its lease ends in %s; the next daemon that serves %s then %s", m->tag,
+		    units_age(m->left, age), j->ctl->target.name, what);
+}
+
+/*
+ * It is not subscribed.  A heartbeat lives on for 30 seconds: so a daemon that has one may be
+ * dead, too.
+ */
+static void
+note_unheard(struct canceller *j, const char *daemon)
+{
+	int64_t beats = ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon));
+	size_t i;
+
+	if (beats > 0)
+		ctl_note("%s hears no hints: it ends the handler within 10 s; but if it is dead:",
+		    daemon);
+	else
+		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
+	for (i = 0; i < j->nmarked; i++)
+		if (strcmp(j->marked[i].daemon, daemon) == 0)
+			note_left(j, &j->marked[i]);
+}
+
 /* A daemon that hears nothing sees the mark at its next renewal. */
 static void
 tell_daemons(struct canceller *j)
@@ -327,8 +412,7 @@ tell_daemons(struct canceller *j)
 		if (reply == NULL)
 			break;
 		if (reply_int(reply, 0) == 0)
-			ctl_note("%s hears no hints: it ends the handler within 10 s",
-			    j->daemons.v[i]);
+			note_unheard(j, j->daemons.v[i]);
 		blocking_reply_free(reply);
 	}
 	free(hint);
@@ -426,6 +510,9 @@ cancel_run(struct ctl *c)
 	run(&j);
 	words_done(&j.tags);
 	words_done(&j.daemons);
+	while (j.nmarked > 0)
+		free(j.marked[--j.nmarked].tag);
+	free(j.marked);
 	free(j.found);
 	free(j.error);
 	free(who);
