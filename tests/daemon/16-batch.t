@@ -237,7 +237,7 @@ queue "typo" {}
 queue "nobody" {}
 queue "early" {}
 queue "killed" {}
-queue "stopped" { time_limit = 500ms }
+queue "stopped" { time_limit = 2s }
 queue "push" { pushes = {"next"} }
 queue "next" { concurrency = 0 }
 C
@@ -267,6 +267,7 @@ is "$(log_count 'event=acked queue=nobody id=1 ')" 1 'and not what was done befo
 r lpush early '{"id":1,"say":"1 ok","wait":1}' '{"id":2}' >/dev/null
 ok 'log_wait 10 "event=acked queue=early id=1 "' 'N ok settles while the run goes on'
 is "$(r hexists earlyCONTEXT 1) $(r hexists earlyCONTEXT 2)" '0 1' 'that message only'
+is "$("$RQCTL" -c "$T/rqd.conf" cancel early 1 2>/dev/null; echo $?)" 1 'which cannot be cancelled any more'
 touch "$T/say.go"
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=2 status=0"' 'and counts with the run'
 rm -f "$T/say.go"
@@ -277,6 +278,13 @@ ok '"$RQCTL" -c "$T/rqd.conf" cancel early 2' 'rqctl cancel of one of a batch'
 touch "$T/say.go"
 ok 'log_wait 10 "event=cancelled queue=early id=2 "' 'and the result of that message is dropped'
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=3 acked=2 status=0"' 'the run went on, and the others are done'
+rm -f "$T/say.go"
+
+r lpush early '{"id":1,"wait":1}' '{"id":2}' >/dev/null
+wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
+"$RQCTL" -c "$T/rqd.conf" cancel --dead early 2 >/dev/null
+touch "$T/say.go"
+ok 'log_wait 10 "event=dead queue=early id=2 .*status=0 .*reason=cancelled"' 'cancel --dead, though the run ends with 0'
 rm -f "$T/say.go"
 
 r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
