@@ -2,6 +2,7 @@
 #include "status/json_bytes.h"
 
 #include <math.h>
+#include <resolv.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,51 +11,20 @@
 
 #include "base/util.h"
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static char *
-base64(const char *data, size_t len)
-{
-	char *text = xmalloc((len + 2) / 3 * 4 + 1), *to = text;
-	const unsigned char *p = (const unsigned char *)data;
-	uint32_t v;
-
-	for (; len > 0; p += 3, len -= len < 3 ? len : 3) {
-		v = (uint32_t)p[0] << 16 | (len > 1 ? (uint32_t)p[1] << 8 : 0) |
-		    (len > 2 ? p[2] : 0);
-		*to++ = digits[v >> 18];
-		*to++ = digits[v >> 12 & 63];
-		*to++ = len > 1 ? digits[v >> 6 & 63] : '=';
-		*to++ = len > 2 ? digits[v & 63] : '=';
-		if (len < 3)
-			break;
-	}
-	*to = '\0';
-	return text;
-}
-
 /* NULL: this is not base64. */
 static char *
 decode(const char *text, size_t len, size_t *ret)
 {
-	char *data = xmalloc(len / 4 * 3 + 4), *to = data;
-	uint32_t bits = 0;
-	size_t i, n = len;
-	const char *digit;
+	size_t room = len / 4 * 3 + 4;
+	char *data = xmalloc(room);
+	int n = strlen(text) == len ? b64_pton(text, (unsigned char *)data, room) : -1;
 
-	while (n > 0 && len - n < 2 && text[n - 1] == '=')
-		n--;
-	for (i = 0; i < n && text[i] != '\0' && (digit = strchr(digits, text[i])) != NULL; i++) {
-		bits = bits << 6 | (uint32_t)(digit - digits);
-		if (i % 4 > 0)
-			*to++ = (char)(bits >> (6 - i % 4 * 2) & 255);
-	}
-	if (i < n || n % 4 == 1 || len % 4 != 0) {
+	if (n == -1) {
 		free(data);
 		return NULL;
 	}
-	*ret = (size_t)(to - data);
-	*to = '\0';
+	*ret = (size_t)n;
+	data[n] = '\0';
 	return data;
 }
 
@@ -79,6 +49,7 @@ void
 json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 {
 	json_t *value = json_stringn(data, len);
+	size_t room = (len + 2) / 3 * 4 + 1;
 	char *key, *text;
 
 	if (value != NULL) {
@@ -86,7 +57,8 @@ json_set_bytes(json_t *object, const char *name, const char *data, size_t len)
 		return;
 	}
 	key = xasprintf("%s_base64", name);
-	text = base64(data, len);
+	text = xmalloc(room);
+	(void)b64_ntop((const unsigned char *)data, len, text, room);
 	json_object_set_new(object, key, json_string(text));
 	free(text);
 	free(key);
