@@ -7,12 +7,12 @@
 #include <sys/socket.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
 #include "redis/reply.h"
 #include "redis/script.h"
 #include "redis/secret.h"
@@ -20,24 +20,16 @@
 #define PASSWORD_MAX	4096
 
 /* Reads a whole small file; -1 with errno. */
-static ssize_t
-greet_read_file(const char *path, char *buf, size_t size)
+static int
+greet_read_file(const char *path, struct buf *b)
 {
-	int fd = secret_open(path);
-	size_t len = 0;
-	ssize_t n;
-	int error;
+	int fd = secret_open(path), rc;
 
 	if (fd == -1)
 		return -1;
-	while ((n = read(fd, buf + len, size - len)) > 0)
-		len += (size_t)n;
-	error = n == 0 ? 0 : errno;
-	close(fd);
-	if (error == 0 && len == size)
-		error = EFBIG;
-	errno = error;
-	return error == 0 ? (ssize_t)len : -1;
+	rc = buf_read(b, fd, PASSWORD_MAX - 1);
+	fd_close(&fd);
+	return rc;
 }
 
 /*
@@ -64,27 +56,27 @@ greet_read_password(struct greet *g, char **cause)
 {
 	bool may_lack;
 	char *path = greet_password_path(g->opt, &may_lack);
-	char buf[PASSWORD_MAX], *end;
-	ssize_t len;
+	struct buf b = BUF_INIT;
+	size_t len;
 	int rc = 0;
 
 	if (path == NULL)
 		return 0;
-	if ((len = greet_read_file(path, buf, sizeof(buf))) == -1) {
+	buf_reserve(&b, 4 * PASSWORD_MAX);	/* it must not move, and leave a copy */
+	if (greet_read_file(path, &b) == -1) {
 		if (!may_lack || errno != ENOENT)
 			rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
 	} else {
-		end = memchr(buf, '\n', (size_t)len);
-		if (end != NULL)
-			len = end - buf;
-		if (len > 0 && buf[len - 1] == '\r')
+		len = strcspn(buf_str(&b), "\n");
+		if (len > 0 && b.data[len - 1] == '\r')
 			len--;
 		if (len == 0)
 			rc = util_cause(cause, "password file %s is empty", path);
-		g->password = xstrndup(buf, (size_t)len);
-		g->password_len = (size_t)len;
+		g->password = xstrndup(b.data, len);
+		g->password_len = len;
 	}
-	explicit_bzero(buf, sizeof(buf));
+	explicit_bzero(b.data, b.cap);
+	buf_done(&b);
 	free(path);
 	return rc;
 }
@@ -232,15 +224,10 @@ greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
 static void
 greet_saw_role(struct greet *g, const char *role)
 {
-	if (strcmp(role, "master") == 0) {
-		g->role = GREET_ROLE_MASTER;
-	} else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0) {
-		g->role = GREET_ROLE_OTHER;
+	if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
 		g->cause = xstrdup("is a replica");
-	} else if (strcmp(role, "sentinel") == 0) {
-		g->role = GREET_ROLE_OTHER;
+	else if (strcmp(role, "sentinel") == 0)
 		g->cause = xstrdup("is a Sentinel, not a Redis server");
-	}
 }
 
 /* Is this error one that every command would get? */

@@ -38,8 +38,6 @@ enum greet_step {
 	GREET_END
 };
 
-enum greet_role { GREET_ROLE_UNKNOWN, GREET_ROLE_MASTER, GREET_ROLE_OTHER };
-
 /* Where the walk through the steps stands. */
 struct greet_place {
 	enum greet_step	 step;
@@ -58,7 +56,6 @@ struct greet {
 
 	/* From the replies: */
 	char		 *cause;	/* why this server cannot be used; NULL: no reason yet */
-	enum greet_role	  role;
 	int64_t		  id;		/* CLIENT ID; 0: unknown */
 	double		  time;		/* Redis' own; 0: unknown */
 	char		  run_id[48];
