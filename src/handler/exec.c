@@ -19,8 +19,6 @@
  * Most handlers are brief and print nothing.  The loop listens to the pipes of a
  * handler only after LISTEN_AFTER; until then they are read at the exit.
  */
-#include "handler/exec.h"
-
 #include <sys/mman.h>
 #include <errno.h>
 #include <signal.h>
@@ -30,6 +28,7 @@
 
 #include "base/fd.h"
 #include "handler/command.h"
+#include "handler/handler.h"
 #include "handler/output.h"
 #include "handler/run_batch.h"
 #include "handler/subprocess.h"
@@ -127,8 +126,9 @@ listen_later(struct exec_run *r)
 /* -- the end of a run -------------------------------------------------------------- */
 
 static void
-run_free(struct exec_run *r)
+run_free(void *arg)
 {
+	struct exec_run *r = arg;
 	struct exec *h = exec_of(r);
 
 	TAILQ_REMOVE(&h->runs, r, entry);
@@ -146,19 +146,13 @@ run_free(struct exec_run *r)
 		handler_closed(&h->base);
 }
 
-static void
-run_free_cb(void *arg)
-{
-	run_free(arg);
-}
-
 /* Frees it at the end of this turn. */
 static void
 finish(struct exec_run *r)
 {
 	output_close(&r->output);
 	timer_stop(&r->timer);
-	loop_defer(exec_of(r)->base.env->loop, &r->defer, run_free_cb, r);
+	loop_defer(exec_of(r)->base.env->loop, &r->defer, run_free, r);
 }
 
 /* The last thing its caller does: the handler, and r with it, may be gone after. */

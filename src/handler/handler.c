@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "handler/exec.h"
-#include "handler/persistent.h"
 
 struct handler_env
 handler_env_of(const struct config *config)

@@ -67,6 +67,8 @@ struct handler_ops {
 	void		(*free)(struct handler *);	/* all but the base */
 };
 
+extern const struct handler_ops handler_exec, handler_persistent;
+
 /* Every mode's struct begins with this. */
 struct handler {
 	const struct handler_ops	*ops;

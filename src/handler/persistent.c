@@ -17,13 +17,12 @@
  * Finished messages go to the list `over`.  One deferred call each turn calls done() for
  * them, because done() may start messages, or free the handler.
  */
-#include "handler/persistent.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 
 #include "base/backoff.h"
+#include "handler/handler.h"
 #include "handler/worker.h"
 
 #define PAUSE_MIN	(100 * MSEC)
@@ -58,15 +57,11 @@ pool_of(struct handler *h)
 static void	update(void *);
 
 static void
-touch(struct persistent *h)
+touch(void *arg)
 {
-	loop_defer(h->base.env->loop, &h->update, update, h);
-}
+	struct persistent *h = arg;
 
-static void
-pause_over(void *arg)
-{
-	touch(arg);
+	loop_defer(h->base.env->loop, &h->update, update, h);
 }
 
 static void
@@ -151,11 +146,9 @@ new_worker(struct persistent *h, const char **step)
 	struct worker *w = xcalloc(1, sizeof(*w));
 	int error;
 
-	w->env = h->base.env;
-	w->cfg = h->base.cfg;
-	w->handler = &h->base;
-	w->finished = worker_finished;
-	w->changed = worker_changed;
+	*w = (struct worker){ .env = h->base.env, .cfg = h->base.cfg,
+	    .handler = &h->base, .finished = worker_finished,
+	    .changed = worker_changed };
 	if (worker_start(w, h->command, step) == 0) {
 		TAILQ_INSERT_HEAD(&h->workers, w, entry);
 		h->live++;
@@ -369,7 +362,7 @@ persistent_open(struct handler *handler)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	h->command = command_new(handler->env, handler->config, handler->cfg);
-	timer_init(&h->pause, handler->env->loop, pause_over, h);
+	timer_init(&h->pause, handler->env->loop, touch, h);
 	TAILQ_INIT(&h->workers);
 	TAILQ_INIT(&h->waiting);
 	TAILQ_INIT(&h->over);
