@@ -131,9 +131,7 @@ write_batch(struct feeder *e)
 	for (f = e->next; f != NULL && vector_has_room(&b); f = TAILQ_NEXT(f, entry))
 		vector_feed(&b, f);
 	vector_skip(&b, e->sent);
-	do {
-		n = writev(e->fd, b.v, b.n);
-	} while (n == -1 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(writev(e->fd, b.v, b.n));
 	if (n == -1 && errno != EAGAIN) {
 		feeder_close(e);
 		e->broken(e);

@@ -164,8 +164,7 @@ guard(int fd, const struct guardian_table *t)
 	if (chdir("/") == -1 || dup2(fd, 0) == -1)
 		_exit(1);
 	closefrom(1);
-	while (read(0, &c, 1) == -1 && errno == EINTR)
-		continue;
+	(void)!TEMP_FAILURE_RETRY(read(0, &c, 1));
 	sweep(t);
 	_exit(0);
 }

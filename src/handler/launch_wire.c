@@ -110,7 +110,6 @@ launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int fl
 	struct iovec iov = { (void *)(uintptr_t)p, n };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
 	union fd_control control = { .space = "" };
-	ssize_t r;
 
 	if (nfds > 0) {
 		m.msg_control = &control;
@@ -120,10 +119,7 @@ launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int fl
 		control.head.cmsg_len = CMSG_LEN(nfds * sizeof(int));
 		memcpy(CMSG_DATA(&control.head), fds, nfds * sizeof(int));
 	}
-	do {
-		r = sendmsg(fd, &m, flags | MSG_NOSIGNAL);
-	} while (r == -1 && errno == EINTR);
-	return r == -1 ? -1 : 0;
+	return TEMP_FAILURE_RETRY(sendmsg(fd, &m, flags | MSG_NOSIGNAL)) == -1 ? -1 : 0;
 }
 
 static size_t
@@ -158,9 +154,7 @@ launch_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags)
 	ssize_t r;
 
 	*nfds = 0;
-	do {
-		r = recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC);
-	} while (r == -1 && errno == EINTR);
+	r = TEMP_FAILURE_RETRY(recvmsg(fd, &m, flags | MSG_CMSG_CLOEXEC));
 	if (r == -1)
 		return -1;
 	*nfds = take_fds(&m, fds);

@@ -113,13 +113,6 @@ start_guardian(struct launcher_process *l)
 		l->guardian = pid;
 }
 
-static void
-guardian_died(struct launcher_process *l)
-{
-	(void)close(l->guardian_fd);
-	l->guardian = 0;
-}
-
 /* The main process is gone: so are all sessions. */
 static NORETURN void
 end(struct launcher_process *l)
@@ -131,8 +124,7 @@ end(struct launcher_process *l)
 		start_guardian(l);
 	if (l->guardian != 0) {
 		(void)close(l->guardian_fd);
-		while (waitpid(l->guardian, NULL, 0) == -1 && errno == EINTR)
-			continue;
+		(void)TEMP_FAILURE_RETRY(waitpid(l->guardian, NULL, 0));
 	}
 	_exit(EX_OK);
 }
@@ -227,8 +219,7 @@ check_load(struct launcher_process *l)
 		return;
 	if (l->loader > 0) {
 		(void)kill(l->loader, SIGKILL);
-		while (waitpid(l->loader, NULL, 0) == -1 && errno == EINTR)
-			continue;
+		(void)TEMP_FAILURE_RETRY(waitpid(l->loader, NULL, 0));
 	}
 	end_load(l, false, l->loader > 0 ? ETIMEDOUT : EAGAIN);
 }
@@ -416,11 +407,13 @@ reap(struct launcher_process *l)
 
 	(void)!read(l->signals, &si, sizeof(si));
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == l->guardian)
-			guardian_died(l);
-		else if (pid == l->loader)
+		if (pid == l->guardian) {
+			(void)close(l->guardian_fd);
+			l->guardian = 0;
+		} else if (pid == l->loader) {
 			end_load(l, WIFEXITED(status) && WEXITSTATUS(status) == EX_OK,
 			    WIFEXITED(status) ? 0 : EIO);
+		}
 	}
 }
 

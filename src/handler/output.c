@@ -164,12 +164,9 @@ static size_t
 stream_read(struct output_stream *s)
 {
 	static char bytes[READ_WASTE];
-	ssize_t n;
+	size_t max = s->output->cut || stream_collects(s) ? READ_WASTE : READ_LINES;
+	ssize_t n = TEMP_FAILURE_RETRY(read(s->fd, bytes, max));
 
-	do {
-		n = read(s->fd, bytes,
-		    s->output->cut || stream_collects(s) ? READ_WASTE : READ_LINES);
-	} while (n == -1 && errno == EINTR);
 	if (n > 0)
 		bytes_came(s, bytes, (size_t)n);
 	else if (n == 0 || errno != EAGAIN)

@@ -148,8 +148,7 @@ probe_memory(void)
 	(void)sigprocmask(SIG_SETMASK, &all, &old);
 	pid = clone(probe, stack, CLONE_VM | CLONE_VFORK, NULL);
 	if (pid != -1) {
-		while (waitpid(pid, &status, __WALL) == -1 && errno == EINTR)
-			continue;
+		(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, __WALL));
 		memory = child_ran ? MEMORY_SHARED : MEMORY_COPIED;
 	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
@@ -184,8 +183,7 @@ wait_exec(int fd[2])
 	char c;
 
 	(void)close(fd[1]);
-	while (read(fd[0], &c, 1) == -1 && errno == EINTR)
-		continue;
+	(void)!TEMP_FAILURE_RETRY(read(fd[0], &c, 1));
 	(void)close(fd[0]);
 }
 

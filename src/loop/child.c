@@ -189,15 +189,10 @@ want_sweep(struct child_table *t)
 static pid_t
 next_zombie(idtype_t type, pid_t id)
 {
-	siginfo_t si;
+	siginfo_t si = { .si_signo = 0 };
+	int flags = WEXITED | WNOHANG | WNOWAIT;
 
-	for (;;) {
-		si.si_pid = 0;
-		if (waitid(type, (id_t)id, &si, WEXITED | WNOHANG | WNOWAIT) == 0)
-			return si.si_pid;
-		if (errno != EINTR)
-			return 0;
-	}
+	return TEMP_FAILURE_RETRY(waitid(type, (id_t)id, &si, flags)) == 0 ? si.si_pid : 0;
 }
 
 static int
@@ -205,8 +200,7 @@ reap(pid_t pid)
 {
 	int status = 0;
 
-	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
-		continue;
+	(void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 	return status;
 }
 
