@@ -264,9 +264,8 @@ launch_config_borrow(struct launcher *l, const struct config *config)
 
 /* Its guardian ends the handlers: all that is left to do is to be started again. */
 void
-launch_config_lost(void *arg)
+launch_config_lost(void *arg UNUSED)
 {
-	(void)arg;
 	log_event(LOG_LV_ERROR, "stopped", NULL,
 	    LF_STR("error", "the launcher died: rqd cannot start handlers without it"));
 	log_close();

@@ -168,12 +168,11 @@ timer_forget_all(struct loop *l)
 /* -- on CLOCK_BOOTTIME --------------------------------------------------------- */
 
 static void
-boot_timer_fired(int what, void *arg)
+boot_timer_fired(int what UNUSED, void *arg)
 {
 	struct boot_timer *t = arg;
 	uint64_t times;
 
-	(void)what;
 	if (read(t->fd, &times, sizeof(times)) == sizeof(times))
 		t->fn(t->arg);
 }

@@ -171,15 +171,14 @@ expired_end_drops(struct expired *q)
 
 /* The subscription calls it. */
 static void
-expired_heard(const char *channel, size_t channel_len, const struct redisReply *r, void *arg)
+expired_heard(const char *channel UNUSED, size_t channel_len UNUSED, const struct redisReply *r,
+    void *arg)
 {
 	struct expired *q = arg;
 	const char *name;
 	struct expired_name *n;
 	size_t len;
 
-	(void)channel;
-	(void)channel_len;
 	if (q->closing || (name = reply_str(r, &len)) == NULL ||
 	    expired_is_ours(q, name, len) || !expired_matches(q, name, len))
 		return;

@@ -356,9 +356,8 @@ ctl_confirm(struct ctl *c, const char *fmt, ...)
 }
 
 static void
-on_signal(int signo)
+on_signal(int signo UNUSED)
 {
-	(void)signo;
 	interrupted = 1;
 }
 

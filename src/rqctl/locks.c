@@ -519,12 +519,11 @@ take_signal(struct locked *r, const struct signalfd_siginfo *si)
 }
 
 static void
-on_signals(int what, void *arg)
+on_signals(int what UNUSED, void *arg)
 {
 	struct locked *r = arg;
 	struct signalfd_siginfo si;
 
-	(void)what;
 	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si))
 		take_signal(r, &si);
 }

@@ -10,7 +10,6 @@
  * SIGINT and SIGTERM end the handler as a shutdown does.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,15 +52,11 @@ struct try {
 static int
 read_all(struct ctl *c, const char *file, struct buf *b)
 {
-	int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	int rc = 0;
-
-	if (fd == -1 || buf_read(b, fd, SIZE_MAX) == -1)
-		rc = ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
-		    strerror(errno));
-	if (file != NULL && fd != -1)
-		close(fd);
-	return rc;
+	if ((file == NULL || freopen(file, "r", stdin) != NULL) &&
+	    buf_read(b, fileno(stdin), SIZE_MAX) == 0)
+		return 0;
+	return ctl_error(c, EX_NOINPUT, "%s: %s", file != NULL ? file : "standard input",
+	    strerror(errno));
 }
 
 static void
@@ -105,17 +100,14 @@ make_message(struct try *t, struct buf *payload)
 static void
 closed(void *arg)
 {
-	struct try *t = arg;
-
-	loop_stop(t->loop);
+	loop_stop(((struct try *)arg)->loop);
 }
 
 static void
-over(struct run *run, const struct result *result, void *arg)
+over(struct run *run UNUSED, const struct result *result, void *arg)
 {
 	struct try *t = arg;
 
-	(void)run;
 	t->end = *result;
 	t->run = NULL;
 	handler_close(t->handler, closed, t);
@@ -123,23 +115,21 @@ over(struct run *run, const struct result *result, void *arg)
 
 /* A batch calls its message done when it says so, and goes on until over(). */
 static void
-done(struct message *msg, struct result *result, void *arg)
+done(struct message *msg UNUSED, struct result *result, void *arg)
 {
 	struct try *t = arg;
 
-	(void)msg;
 	t->result = *result;
 	if (!config_has_batches(t->cfg))
 		over(t->run, result, t);
 }
 
 static void
-output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut, void *arg)
+output(const struct log_ctx *ctx UNUSED, int fd, const char *line, size_t len, bool cut,
+    void *arg UNUSED)
 {
 	FILE *out = fd == 2 ? stderr : stdout;
 
-	(void)ctx;
-	(void)arg;
 	out_foreign(out, line, len);
 	if (!cut)
 		putc('\n', out);
@@ -148,10 +138,8 @@ output(const struct log_ctx *ctx, int fd, const char *line, size_t len, bool cut
 
 /* The report at the end mentions it. */
 static void
-output_cut(const struct log_ctx *ctx, void *arg)
+output_cut(const struct log_ctx *ctx UNUSED, void *arg UNUSED)
 {
-	(void)ctx;
-	(void)arg;
 }
 
 static void
@@ -179,16 +167,6 @@ fill_source(struct try *t)
 	t->source.overrides = t->overrides.v;
 }
 
-static int
-refused_by_rqd(struct try *t, struct config_report *report)
-{
-	size_t i;
-
-	for (i = 0; i < report->nerrors; i++)
-		ctl_error(t->ctl, EX_CONFIG, "%s", report->errors[i]);
-	return -1;
-}
-
 /* The configuration as rqd would have it, or its errors. */
 static int
 load_with_launcher(struct try *t)
@@ -196,24 +174,23 @@ load_with_launcher(struct try *t)
 	struct config_report report = { 0 };
 	struct launcher_loaded loaded;
 	struct config *config = NULL;
-	int rc = 0;
+	size_t i;
 
 	umask(022);		/* the service's; a queue may have its own */
 	fill_source(t);
 	t->launcher = launcher_fork(&launch_config_ops, &t->source);
 	if (launcher_load_now(t->launcher, &loaded) == 0)
 		config = launch_config_take(&t->source, &loaded, &report);
-	if (config == NULL)
-		rc = refused_by_rqd(t, &report);
+	for (i = 0; config == NULL && i < report.nerrors; i++)
+		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors[i]);
 	config_report_done(&report);
 	if (config == NULL)
-		return rc == 0 ? -1 : rc;
+		return -1;
 	config_unref(t->config);
 	t->config = config;
 	t->cfg = config_queue(config, t->cfg->name);
-	return t->cfg != NULL
-		   ? 0
-		   : ctl_error(t->ctl, EX_CONFIG, "the configuration has changed meanwhile");
+	return t->cfg != NULL ? 0 :
+	    ctl_error(t->ctl, EX_CONFIG, "the configuration has changed meanwhile");
 }
 
 /* An ordinary user cannot run the handler of somebody else. */
