@@ -16,9 +16,8 @@ new_queue(struct config *c, const char *name, const struct place *at)
 {
 	struct queue_config *q = xcalloc(1, sizeof(*q));
 
-	q->name = xstrdup(name);
-	q->file = xstrdup(at->line > 0 ? at->file : "");
-	q->line = at->line;
+	*q = (struct queue_config){ .name = xstrdup(name),
+	    .file = xstrdup(at->line > 0 ? at->file : ""), .line = at->line };
 	c->queues = xreallocarray(c->queues, c->nqueues + 2, sizeof(*c->queues));
 	c->queues[c->nqueues++] = q;
 	c->queues[c->nqueues] = NULL;
@@ -30,9 +29,8 @@ new_schedule(struct config *c, const char *name, const struct place *at)
 {
 	struct schedule_config *s = xcalloc(1, sizeof(*s));
 
-	s->name = xstrdup(name);
-	s->file = xstrdup(at->file);
-	s->line = at->line;
+	*s = (struct schedule_config){ .name = xstrdup(name), .file = xstrdup(at->file),
+	    .line = at->line };
 	c->schedules = xreallocarray(c->schedules, c->nschedules + 2, sizeof(*c->schedules));
 	c->schedules[c->nschedules++] = s;
 	c->schedules[c->nschedules] = NULL;

@@ -529,9 +529,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	static const struct conn_events conn_events = { lock_conn_up, lock_conn_down };
 	struct lock *l = xcalloc(1, sizeof(*l));
 
-	l->loop = loop;
-	l->redis = *redis;
-	l->away_max = redis->timeout;
+	*l = (struct lock){ .loop = loop, .redis = *redis, .away_max = redis->timeout };
 	if (l->redis.timeout > opt->ttl / 3)
 		l->redis.timeout = opt->ttl / 3;
 	l->opt = *opt;

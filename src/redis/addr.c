@@ -296,10 +296,7 @@ addr_resolve(struct loop *loop, const char *host,
 	int fds[2] = { -1, -1 };
 	pid_t pid = -1;
 
-	r->loop = loop;
-	r->fn = fn;
-	r->arg = arg;
-	r->fd = -1;
+	*r = (struct addr_resolve){ .loop = loop, .fn = fn, .arg = arg, .fd = -1 };
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == -1 || (pid = addr_fork(host, fds[1])) == -1) {
 		buf_printf(&r->answer, "!Cannot start the resolver: %s\n", strerror(errno));
 		if (fds[0] != -1)

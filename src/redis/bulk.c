@@ -182,10 +182,8 @@ bulk_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 {
 	struct bulk *b = xcalloc(1, sizeof(*b));
 
-	b->loop = loop;
-	b->main = conn;
-	b->opt = opt;
-	b->name = xasprintf("%s-bulk", name);
+	*b = (struct bulk){ .loop = loop, .main = conn, .opt = opt,
+	    .name = xasprintf("%s-bulk", name) };
 	TAILQ_INIT(&b->waiting);
 	timer_init(&b->idle, loop, bulk_close, b);
 	timer_init(&b->wait_timer, loop, bulk_give_up, b);

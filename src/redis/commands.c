@@ -357,11 +357,8 @@ conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_messa
 {
 	struct conn_sub *s = xcalloc(1, sizeof(*s));
 
-	s->name = xstrdup(name);
-	s->len = strlen(name);
-	s->pattern = pattern;
-	s->fn = fn;
-	s->arg = arg;
+	*s = (struct conn_sub){ .name = xstrdup(name), .len = strlen(name),
+	    .pattern = pattern, .fn = fn, .arg = arg };
 	TAILQ_INSERT_TAIL(&c->subs, s, entry);
 	if (c->state == CONN_READY || (c->state == CONN_GREETING && c->greeted))
 		conn_send_subscribe(c, s);

@@ -571,13 +571,8 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	struct conn *c = xcalloc(1, sizeof(*c));
 
 	signal(SIGPIPE, SIG_IGN);
-	c->loop = loop;
-	c->opt = opt;
-	c->name = xstrdup(name);
-	c->flags = flags;
-	c->events = events;
-	c->arg = arg;
-	c->backoff_max = BACKOFF_MAX;
+	*c = (struct conn){ .loop = loop, .opt = opt, .name = xstrdup(name),
+	    .flags = flags, .events = events, .arg = arg, .backoff_max = BACKOFF_MAX };
 	TAILQ_INIT(&c->pending);
 	TAILQ_INIT(&c->subs);
 	timer_init(&c->timer, loop, conn_timer, c);

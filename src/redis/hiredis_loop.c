@@ -133,9 +133,7 @@ hiredis_loop_attach(struct loop *loop, struct redisAsyncContext *ac, struct repl
 {
 	struct attached *at = xcalloc(1, sizeof(*at));
 
-	at->ac = ac;
-	at->loop = loop;
-	at->rules = rules;
+	*at = (struct attached){ .ac = ac, .loop = loop, .rules = rules };
 	rules->complaint = NULL;
 	rules->read = rules->written = 0;
 	io_init(&at->in, loop, ac->c.fd, IO_READ, readable, at);

@@ -338,11 +338,8 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	struct watch *w = xcalloc(1, sizeof(*w));
 	char *sub_name = xasprintf("%s-watch", name);
 
-	w->loop = loop;
-	w->conn = conn;
-	w->mode = mode;
-	w->arg = arg;
-	w->why = xstrdup("Redis is down");
+	*w = (struct watch){ .loop = loop, .conn = conn, .mode = mode, .arg = arg,
+	    .why = xstrdup("Redis is down") };
 	TAILQ_INIT(&w->due);
 	request_init(&w->tracking, watch_tracked, w);
 	conn_set_caching(conn, watch_cannot_arm, w);

@@ -214,10 +214,8 @@ accepted(struct event_base *base, void *arg)
 
 	close_gone(h);
 	make_room(h);
-	p->http = h;
-	p->state = PEER_NEW;
-	p->since = clock_mono();
-	p->bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+	*p = (struct peer){ .http = h, .state = PEER_NEW, .since = clock_mono(),
+	    .bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE) };
 	if (p->bev == NULL)
 		fatal_os("out of memory");
 	bufferevent_incref(p->bev);
@@ -485,12 +483,9 @@ http_new(struct loop *loop, const struct http_route *routes, const char *host, v
 {
 	struct http *h = xcalloc(1, sizeof(*h));
 
-	h->loop = loop;
-	h->routes = routes;
-	h->host = xstrdup(host);
-	h->arg = arg;
-	h->where = xstrdup("");
-	h->listener = (struct listen_socket)LISTEN_SOCKET_INIT;
+	*h = (struct http){ .loop = loop, .routes = routes, .host = xstrdup(host),
+	    .arg = arg, .where = xstrdup(""),
+	    .listener = (struct listen_socket)LISTEN_SOCKET_INIT };
 	TAILQ_INIT(&h->peers);
 	TAILQ_INIT(&h->requests);
 	timer_init(&h->retry, loop, retry, h);
