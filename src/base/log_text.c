@@ -77,9 +77,8 @@ static void
 put_hex(struct buf *b, const char *prefix, const char *s, size_t n)
 {
 	static const char digits[] = "0123456789abcdef";
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 
 		buf_puts(b, prefix);

@@ -85,9 +85,7 @@ take_fraction(const char **s, uint64_t *num, uint64_t *den)
 static const struct unit *
 find_unit(const struct unit *units, size_t n, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (strcmp(units[i].name, name) == 0)
 			return &units[i];
 	}
@@ -177,9 +175,7 @@ put_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)
 static bool
 put_whole(char *buf, uint64_t n, const struct unit *units, size_t count)
 {
-	size_t i;
-
-	for (i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (n != 0 && n % units[i].value == 0) {
 			(void)snprintf(buf, UNITS_TEXT_MAX, "%" PRIu64 "%s",
 			    n / units[i].value, units[i].name);
@@ -240,9 +236,8 @@ char *
 units_about(usec_t usec, char *buf)
 {
 	uint64_t n = usec < 0 ? 0 : (uint64_t)usec;
-	size_t i;
 
-	for (i = 0; i < 3; i++) {
+	for (size_t i = 0; i < 3; i++) {
 		if (n >= durations[i].value)
 			return about_pair(buf, n, &durations[i], &durations[i + 1]);
 	}

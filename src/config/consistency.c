@@ -50,9 +50,8 @@ static const struct draft_section **
 named_sections(const struct draft_sections *all, size_t *n)
 {
 	const struct draft_section **named = xcalloc(all->n + 1, sizeof(*named));
-	size_t i;
 
-	for (i = *n = 0; i < all->n; i++) {
+	for (size_t i = *n = 0; i < all->n; i++) {
 		if (all->list[i].named)
 			named[(*n)++] = &all->list[i];
 	}
@@ -99,9 +98,8 @@ static void
 check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
 {
 	char first[PLACE_TEXT_MAX];
-	size_t i;
 
-	for (i = 1; i < n; i++) {
+	for (size_t i = 1; i < n; i++) {
 		const struct draft_section *a = sorted[i - 1], *b = sorted[i];
 
 		if (strcmp(a->queue->key, b->queue->key) != 0 || strcmp(a->name, b->name) == 0)
@@ -119,9 +117,8 @@ check_derived_keys(struct draft *d, const struct draft_section *s,
     const struct draft_section **sorted, size_t n)
 {
 	char place[PLACE_TEXT_MAX];
-	enum key k;
 
-	for (k = KEY_QUEUE + 1; k < KEY_MAX; k++) {
+	for (enum key k = KEY_QUEUE + 1; k < KEY_MAX; k++) {
 		char *key = xasprintf("%s%s", s->queue->key, keys_suffix(k));
 		const struct draft_section *const *at = bsearch(key, sorted, n, sizeof(*sorted),
 		    key_compare);
@@ -219,9 +216,7 @@ check_lease(struct draft *d, const struct draft_section *s)
 static bool
 lists(const struct queue_config *q, const char *name)
 {
-	size_t i;
-
-	for (i = 0; q->pushes[i] != NULL; i++) {
+	for (size_t i = 0; q->pushes[i] != NULL; i++) {
 		if (strcmp(q->pushes[i], name) == 0)
 			return true;
 	}
@@ -275,7 +270,6 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	const struct queue_config *q = s->queue;
 	const struct place *at = draft_place(s, "output");
 	const char *output = config_output_queue(q);
-	size_t i;
 
 	if (output != NULL && q->mode == MODE_PERSISTENT)
 		finding_error(&d->findings, at, "output = \"%s\" has no meaning with mode "
@@ -289,7 +283,7 @@ check_pushes(struct draft *d, const struct draft_section *s)
 		    "\"%s\": write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))
 		return;
-	for (i = 0; q->pushes[i] != NULL; i++)
+	for (size_t i = 0; q->pushes[i] != NULL; i++)
 		check_push(d, s, q->pushes[i]);
 }
 
@@ -456,14 +450,12 @@ check_tls(struct draft *d)
 void
 consistency_check(struct draft *d)
 {
-	size_t i;
-
 	check_tls(d);
 	check_names(d, &d->queues);
 	check_names(d, &d->schedules);
 	check_keys(d);
-	for (i = 0; i < d->queues.n; i++)
+	for (size_t i = 0; i < d->queues.n; i++)
 		check_queue(d, &d->queues.list[i]);
-	for (i = 0; i < d->schedules.n; i++)
+	for (size_t i = 0; i < d->schedules.n; i++)
 		check_schedule(d, &d->schedules.list[i]);
 }

@@ -60,9 +60,8 @@ static void
 take_settings(struct draft *d, struct item *item, struct setting **slots)
 {
 	char first[PLACE_TEXT_MAX];
-	size_t i;
 
-	for (i = 0; i < item->n; i++) {
+	for (size_t i = 0; i < item->n; i++) {
 		struct setting *s = item->settings[i], **slot = &slots[option_index(s->option)];
 
 		if (*slot == NULL) {
@@ -219,9 +218,8 @@ build_defaults(struct draft *d)
 	struct place nowhere = { "", 0 };
 	struct config *scratch = config_new();
 	struct queue_config *q = new_queue(scratch, "", &nowhere);
-	size_t i;
 
-	for (i = 0; i < OPTIONS_MAX; i++)
+	for (size_t i = 0; i < OPTIONS_MAX; i++)
 		apply(d, d->defaults[i], q);
 	config_unref(scratch);
 }
@@ -230,7 +228,6 @@ void
 draft_build(struct draft *d)
 {
 	const struct option *o;
-	size_t i;
 
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
 		if (section_has_title(o->section))
@@ -239,9 +236,9 @@ draft_build(struct draft *d)
 		apply(d, d->given[option_index(o)], d->config);
 	}
 	build_defaults(d);
-	for (i = 0; i < d->queues.n; i++)
+	for (size_t i = 0; i < d->queues.n; i++)
 		build_section(d, &d->queues.list[i]);
-	for (i = 0; i < d->schedules.n; i++)
+	for (size_t i = 0; i < d->schedules.n; i++)
 		build_section(d, &d->schedules.list[i]);
 }
 
@@ -281,11 +278,9 @@ draft_global_place(const struct draft *d, enum section section, const char *opti
 void
 draft_done(struct draft *d)
 {
-	size_t i;
-
-	for (i = 0; i < d->ntexts; i++)
+	for (size_t i = 0; i < d->ntexts; i++)
 		parser_done(&d->texts[i]);
-	for (i = 0; i < d->nextra; i++)
+	for (size_t i = 0; i < d->nextra; i++)
 		setting_free(d->extra[i]);
 	free(d->texts);
 	free(d->extra);

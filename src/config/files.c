@@ -147,12 +147,11 @@ include(struct draft *d, const struct item *item, const struct open_file *parent
 {
 	char *pattern = full_pattern(item->at.file, item->title);
 	glob_t g;
-	size_t i;
 
 	switch (glob(pattern, GLOB_NOSORT, glob_error, &g)) {
 	case 0:
 		qsort(g.gl_pathv, g.gl_pathc, sizeof(*g.gl_pathv), compare);
-		for (i = 0; i < g.gl_pathc; i++)
+		for (size_t i = 0; i < g.gl_pathc; i++)
 			read_file(d, g.gl_pathv[i], &item->at, parent);
 		break;
 	case GLOB_NOMATCH:
@@ -194,12 +193,11 @@ static void
 take_text(struct draft *d, const char *name, const struct buf *b, const struct open_file *file)
 {
 	struct parsed parsed;
-	size_t i;
 
 	parser_read(&parsed, b->data, b->len, findings_file(&d->findings, name), &d->findings);
 	d->texts = xreallocarray(d->texts, d->ntexts + 1, sizeof(*d->texts));
 	d->texts[d->ntexts++] = parsed;
-	for (i = 0; i < parsed.n; i++) {
+	for (size_t i = 0; i < parsed.n; i++) {
 		if (parsed.items[i].type != ITEM_INCLUDE)
 			draft_take(d, &parsed.items[i]);
 		else if (parsed.items[i].title != NULL && file != NULL)
@@ -210,9 +208,7 @@ take_text(struct draft *d, const char *name, const struct buf *b, const struct o
 static bool
 is_skipped(const struct draft *d, const char *path)
 {
-	size_t i;
-
-	for (i = 0; i < d->nskip; i++)
+	for (size_t i = 0; i < d->nskip; i++)
 		if (strcmp(d->skip[i], path) == 0)
 			return true;
 	return false;

@@ -151,9 +151,7 @@ compare(const void *va, const void *vb)
 static bool
 is_repeated(const struct findings *f, size_t i)
 {
-	size_t j;
-
-	for (j = i; j-- > 0 && f->found[j].file == f->found[i].file &&
+	for (size_t j = i; j-- > 0 && f->found[j].file == f->found[i].file &&
 	    f->found[j].line == f->found[i].line;) {
 		if (strcmp(f->found[j].text, f->found[i].text) == 0)
 			return true;
@@ -186,11 +184,10 @@ void
 findings_done(struct findings *f)
 {
 	struct config_report *r = f->report;
-	size_t i;
 
 	if (f->nfound > 0)
 		qsort(f->found, f->nfound, sizeof(*f->found), compare);
-	for (i = 0; i < f->nfound; i++) {
+	for (size_t i = 0; i < f->nfound; i++) {
 		if (is_repeated(f, i))
 			continue;
 		if (f->found[i].warning)
@@ -205,9 +202,9 @@ findings_done(struct findings *f)
 		free(text);
 	}
 	list_files(f, r);
-	for (i = 0; i < f->nfound; i++)
+	for (size_t i = 0; i < f->nfound; i++)
 		free(f->found[i].text);
-	for (i = 0; i < f->nfiles; i++)
+	for (size_t i = 0; i < f->nfiles; i++)
 		free(f->files[i]);
 	free(f->found);
 	free(f->files);

@@ -25,11 +25,9 @@
 static void
 write_report(FILE *f, const struct config_report *report)
 {
-	size_t i;
-
-	for (i = 0; i < report->nerrors; i++)
+	for (size_t i = 0; i < report->nerrors; i++)
 		fprintf(f, "E%s\n", report->errors[i]);
-	for (i = 0; i < report->nwarnings; i++)
+	for (size_t i = 0; i < report->nwarnings; i++)
 		fprintf(f, "W%s\n", report->warnings[i]);
 }
 
@@ -208,12 +206,10 @@ launch_config_take(const struct config_source *source, struct launcher_loaded *l
 void
 launch_config_log(const struct config_report *report)
 {
-	size_t i;
-
-	for (i = 0; i < report->nerrors; i++)
+	for (size_t i = 0; i < report->nerrors; i++)
 		log_event(LOG_LV_ERROR, "reload_failed", NULL,
 		    LF_STR("error", report->errors[i]));
-	for (i = 0; i < report->nwarnings; i++)
+	for (size_t i = 0; i < report->nwarnings; i++)
 		log_event(LOG_LV_WARN, "warning", NULL,
 		    LF_STR("warning", report->warnings[i]));
 }

@@ -168,9 +168,8 @@ scan_octal(struct scan *s)
 	const char *digits = s->p + 1;
 	size_t n = run_of(s, digits, "0123456789", 20);
 	unsigned value = 0;
-	size_t i;
 
-	for (i = 0; i < n && i < 3; i++)
+	for (size_t i = 0; i < n && i < 3; i++)
 		value = value * 8 + (unsigned)(digits[i] - '0');
 	s->p += 1 + n;
 	if (n <= 3 && value > 0 && value <= 0xff && run_of(s, digits, "01234567", n) == n)

@@ -67,12 +67,11 @@ static void
 check_server_known(struct draft *d)
 {
 	struct place at = { NULL, 0 };
-	size_t i;
 
 	if (d->nskip == 0 || is_given(d, SECTION_REDIS, "server"))
 		return;
 	at.file = findings_file(&d->findings, d->source->file);
-	for (i = 0; i < d->nskip; i++)
+	for (size_t i = 0; i < d->nskip; i++)
 		if (files_mention(d->skip[i], "redis"))
 			finding_error(&d->findings, &at,
 			    "%s, which has errors, may say where Redis is",
@@ -138,9 +137,7 @@ move_lines(char ***to, size_t *nto, char ***from, size_t *nfrom)
 static bool
 only_included(const struct config_source *source, const struct config_report *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nfiles; i++)
+	for (size_t i = 0; i < r->nfiles; i++)
 		if (source->file == NULL || strcmp(r->files[i], source->file) == 0 ||
 		    strchr(r->files[i], '/') == NULL)
 			return false;

@@ -47,9 +47,7 @@ find_runner(const struct config *c)
 static bool
 is_in_groups(const struct identity *id, gid_t gid)
 {
-	size_t i;
-
-	for (i = 0; i < id->ngroups; i++) {
+	for (size_t i = 0; i < id->ngroups; i++) {
 		if (id->groups[i] == gid)
 			return true;
 	}
@@ -365,9 +363,8 @@ check_redis(struct draft *d, const struct runner *r)
 	};
 	const struct place *at;
 	struct stat st;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(files); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		at = draft_global_place(d, SECTION_REDIS, files[i].option);
 		check_file(d, at, files[i].option, files[i].path, false);
 		check_trust(d, r, at, files[i].option, files[i].path);
@@ -384,11 +381,10 @@ machine_check(struct draft *d)
 {
 	struct runner r = find_runner(d->config);
 	struct lookup k = { .user = NULL };
-	size_t i;
 
 	check_log_file(d, &r);
 	check_redis(d, &r);
-	for (i = 0; i < d->queues.n; i++)
+	for (size_t i = 0; i < d->queues.n; i++)
 		check_queue(d, &d->queues.list[i], &k, &r);
 	identity_done(&k.id);
 }

@@ -304,9 +304,7 @@ section_has_title(enum section section)
 bool
 section_find(const char *name, enum section *ret)
 {
-	enum section s;
-
-	for (s = SECTION_REDIS; s < SECTION_MAX; s++) {
+	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++) {
 		if (strcmp(sections[s].name, name) == 0) {
 			*ret = s;
 			return true;
@@ -320,9 +318,8 @@ option_unknown(enum section section, const char *name)
 {
 	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
 	const struct option *o;
-	enum section s;
 
-	for (s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
+	for (enum section s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
 		if (option_find(s, name) != NULL)
 			return xasprintf("%s does not belong here: it stands %s", name,
 			    sections[s].place);
@@ -423,9 +420,7 @@ check_command(const char *value, size_t i, size_t n, char **cause)
 static bool
 is_variable_name(const char *s, size_t len)
 {
-	size_t i;
-
-	for (i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if (s[i] == '_' || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z'))
 			continue;
 		if (i == 0 || s[i] < '0' || s[i] > '9')

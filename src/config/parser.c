@@ -181,9 +181,7 @@ setting_free(struct setting *s)
 static void
 item_done(struct item *item)
 {
-	size_t i;
-
-	for (i = 0; i < item->n; i++)
+	for (size_t i = 0; i < item->n; i++)
 		setting_free(item->settings[i]);
 	free(item->settings);
 	free(item->title);
@@ -369,10 +367,9 @@ unknown_section(struct parser *p)
 {
 	const char *name = p->t->text;
 	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
-	enum section s;
 
 	util_nearest(&near, "defaults");
-	for (s = SECTION_REDIS; s < SECTION_MAX; s++)
+	for (enum section s = SECTION_REDIS; s < SECTION_MAX; s++)
 		util_nearest(&near, section_name(s));
 	if (near.best != NULL)
 		error(p, p->t, "unknown section \"%.60s\"; did you mean %s?", name, near.best);
@@ -502,9 +499,7 @@ parser_read(struct parsed *parsed, const char *text, size_t len, const char *fil
 void
 parser_done(struct parsed *parsed)
 {
-	size_t i;
-
-	for (i = 0; i < parsed->n; i++)
+	for (size_t i = 0; i < parsed->n; i++)
 		item_done(&parsed->items[i]);
 	free(parsed->items);
 }

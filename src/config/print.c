@@ -42,14 +42,12 @@ print_section(enum section section, const char *title, const void *base, struct 
 static void
 print_sections(const struct config *c, struct buf *b)
 {
-	enum section s;
-	size_t i;
 
-	for (s = SECTION_REDIS; s < SECTION_QUEUE; s++)
+	for (enum section s = SECTION_REDIS; s < SECTION_QUEUE; s++)
 		print_section(s, NULL, c, b);
-	for (i = 0; i < c->nqueues; i++)
+	for (size_t i = 0; i < c->nqueues; i++)
 		print_section(SECTION_QUEUE, c->queues[i]->name, c->queues[i], b);
-	for (i = 0; i < c->nschedules; i++)
+	for (size_t i = 0; i < c->nschedules; i++)
 		print_section(SECTION_SCHEDULE, c->schedules[i]->name, c->schedules[i], b);
 }
 
@@ -69,9 +67,8 @@ static uint64_t
 hash(const struct buf *b)
 {
 	uint64_t h = 0xcbf29ce484222325;
-	size_t i;
 
-	for (i = 0; i < b->len; i++)
+	for (size_t i = 0; i < b->len; i++)
 		h = (h ^ (unsigned char)b->data[i]) * 0x100000001b3;
 	return h;
 }

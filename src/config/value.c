@@ -134,9 +134,8 @@ static int
 parse_bool(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
 	static const char *const words[] = { "false", "true", "no", "yes", "off", "on" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(words); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if (strcasecmp(value, words[i]) == 0) {
 			*ret = i % 2;
 			return 0;
@@ -161,9 +160,8 @@ static char *
 choices_text(const struct option *o)
 {
 	struct buf b = BUF_INIT;
-	size_t i;
 
-	for (i = 0; o->choices[i] != NULL; i++)
+	for (size_t i = 0; o->choices[i] != NULL; i++)
 		buf_printf(&b, "%s\"%s\"", b.len > 0 ? " or " : "", o->choices[i]);
 	return buf_steal(&b);
 }
@@ -172,12 +170,11 @@ static int
 parse_choice(const struct option *o, const char *value, int64_t *ret, char **cause)
 {
 	char *list;
-	size_t i;
 
 	/* As syslog and many others call it. */
 	if (strcmp(o->name, "level") == 0 && strcmp(value, "warning") == 0)
 		value = "warn";
-	for (i = 0; o->choices[i] != NULL; i++) {
+	for (size_t i = 0; o->choices[i] != NULL; i++) {
 		if (strcmp(o->choices[i], value) == 0) {
 			*ret = (int64_t)i;
 			return 0;
@@ -220,11 +217,10 @@ static void
 store_strings(void *at, char *const *values, size_t n)
 {
 	char ***list = at, **new = xcalloc(n + 1, sizeof(*new));
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		new[i] = xstrdup(values[i]);
-	for (i = 0; *list != NULL && (*list)[i] != NULL; i++)
+	for (size_t i = 0; *list != NULL && (*list)[i] != NULL; i++)
 		free((*list)[i]);
 	free(*list);
 	*list = new;
@@ -353,14 +349,12 @@ option_print_string(const char *s, struct buf *b)
 static void
 print_strings(const struct option *o, char *const *list, struct buf *b)
 {
-	size_t i;
-
 	if ((o->flags & OPTION_ALONE) != 0 && list[0] != NULL && list[1] == NULL) {
 		option_print_string(list[0], b);
 		return;
 	}
 	buf_addc(b, '{');
-	for (i = 0; list[i] != NULL; i++) {
+	for (size_t i = 0; list[i] != NULL; i++) {
 		if (i > 0)
 			buf_puts(b, ", ");
 		option_print_string(list[i], b);
@@ -372,10 +366,9 @@ static void
 print_statuses(const bool *set, struct buf *b)
 {
 	const char *comma = "";
-	int i;
 
 	buf_addc(b, '{');
-	for (i = 0; i < 256; i++) {
+	for (int i = 0; i < 256; i++) {
 		if (!set[i])
 			continue;
 		buf_printf(b, "%s%d", comma, i);

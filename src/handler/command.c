@@ -166,9 +166,7 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[SPAWN_FDS
 static void
 allow_opening(const int fd[SPAWN_FDS])
 {
-	int i;
-
-	for (i = 0; i < SPAWN_FDS; i++) {
+	for (int i = 0; i < SPAWN_FDS; i++) {
 		if (fd[i] != -1)
 			(void)fchmod(fd[i], 0666);
 	}

@@ -123,10 +123,8 @@ take_value(struct env_text *t)
 SHARED void
 env_file_begin(struct env_text *t, char *p, size_t n)
 {
-	size_t i;
-
 	*t = (struct env_text){ p, p + n, p, false };
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (p[i] == '\0')
 			t->bad = true;
 	}
@@ -164,9 +162,8 @@ env_file_is_reserved(const char *entry)
 	static const char *const names[] = { "RQD_CHANNEL=", "RQD_ID=", "RQD_ATTEMPT=",
 	    "RQD_BATCH=", "RQD_MAX_ATTEMPTS=" };
 	const char *a, *b;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		for (a = names[i], b = entry; *a != '\0' && *a == *b; a++, b++)
 			continue;
 		if (*a == '\0')

@@ -100,10 +100,9 @@ put_locale(struct environment *e)
 {
 	static const char *const names[] = { "LANG=", "LC_", "TZ=" };
 	char **p;
-	size_t i;
 
 	for (p = environ; p != NULL && *p != NULL; p++) {
-		for (i = 0; i < ARRAY_LEN(names); i++) {
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 			if (strncmp(*p, names[i], strlen(names[i])) == 0 &&
 			    strchr(*p, '=') != NULL)
 				put(e, xstrdup(*p));
@@ -188,11 +187,9 @@ environment_new(const struct handler_env *env, const struct queue_config *cfg,
 void
 environment_free(struct environment *e)
 {
-	size_t i;
-
 	if (e == NULL)
 		return;
-	for (i = ENVIRONMENT_WORDS; i < e->n; i++)
+	for (size_t i = ENVIRONMENT_WORDS; i < e->n; i++)
 		free(e->entries[i]);
 	free(e->entries);
 	free(e);

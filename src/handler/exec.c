@@ -331,7 +331,6 @@ static int
 open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 {
 	const struct queue_config *cfg = exec_of(r)->base.cfg;
-	int i;
 
 	r->step = "memfd";
 	fd[0] = new_memfd();
@@ -342,7 +341,7 @@ open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 		return -1;
 	if (config_drops_output(cfg))
 		return 0;
-	for (i = 1; i < 3; i++) {
+	for (int i = 1; i < 3; i++) {
 		if (output_open(&r->output, i, &fd[i]) == -1)
 			return -1;
 	}

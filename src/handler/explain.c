@@ -39,9 +39,7 @@ read_beginning(const char *path, char *text, size_t size)
 static bool
 is_text(const char *begin, size_t len)
 {
-	size_t i;
-
-	for (i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if ((unsigned char)begin[i] < ' ' && strchr("\t\n\r\f", begin[i]) == NULL)
 			return false;
 		if (begin[i] == '\0')

@@ -146,9 +146,8 @@ static void
 flush(void *arg)
 {
 	struct feeder *e = arg;
-	int i;
 
-	for (i = 0; i < WRITES_MAX && e->next != NULL && !e->stopped; i++) {
+	for (int i = 0; i < WRITES_MAX && e->next != NULL && !e->stopped; i++) {
 		if (!write_batch(e))
 			break;
 	}

@@ -40,9 +40,7 @@ generations_add(struct generations *all, struct config *config)
 static void
 generation_free(struct generation *g)
 {
-	size_t i;
-
-	for (i = 0; i < g->config->nqueues; i++)
+	for (size_t i = 0; i < g->config->nqueues; i++)
 		command_free(g->commands[i]);
 	free(g->commands);
 	config_unref(g->config);
@@ -100,9 +98,8 @@ is_named(const struct config *c, const char *path)
 {
 	const char *const names[] = { c->redis.password_file, c->redis.tls_ca,
 	    c->redis.tls_cert, c->redis.tls_key };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(names[i], path) == 0)
 			return true;
 	}
@@ -142,9 +139,8 @@ int
 generations_open(const struct generations *all, const char *path)
 {
 	bool credential = is_credential(path), known = credential;
-	size_t i;
 
-	for (i = 0; i < all->n && !known; i++) {
+	for (size_t i = 0; i < all->n && !known; i++) {
 		if (is_server(all->list[i]->config, path))
 			return connect_to(path);
 		known = is_named(all->list[i]->config, path);

@@ -104,10 +104,9 @@ end_sessions(const pid_t *sid, size_t n)
 {
 	const struct timespec pause = { .tv_nsec = SWEEP_PAUSE * 1000 };
 	usec_t until = clock_mono() + SWEEP_TIME;
-	size_t i;
 
 	do {
-		for (i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++)
 			(void)kill(-sid[i], SIGKILL);
 		if (!kill_sessions(sid, n))
 			break;

@@ -126,9 +126,7 @@ set_groups(struct identity *id)
 static bool
 has_group(const gid_t *groups, size_t n, gid_t group)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (groups[i] == group)
 			return true;
 	}
@@ -141,13 +139,12 @@ are_our_groups(const struct identity *id)
 {
 	gid_t ours[64];
 	int n = getgroups((int)ARRAY_LEN(ours), ours);
-	size_t i;
 
-	for (i = 0; n >= 0 && i < (size_t)n; i++) {
+	for (size_t i = 0; n >= 0 && i < (size_t)n; i++) {
 		if (ours[i] != id->gid && !has_group(id->groups, id->ngroups, ours[i]))
 			return false;
 	}
-	for (i = 0; n >= 0 && i < id->ngroups; i++) {
+	for (size_t i = 0; n >= 0 && i < id->ngroups; i++) {
 		if (id->groups[i] != id->gid &&
 		    !has_group(ours, (size_t)n, id->groups[i]))
 			return false;

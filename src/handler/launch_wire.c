@@ -21,13 +21,12 @@ static bool
 are_words(const char *p, size_t n)
 {
 	const char *end = p + n;
-	size_t count;
 
 	if (n == 0)
 		return true;
 	if (end[-1] != '\0')
 		return false;
-	for (count = 0; p < end; count++) {
+	for (size_t count = 0; p < end; count++) {
 		if (count == ENVIRONMENT_WORDS || !env_file_is_reserved(p))
 			return false;
 		p += strlen(p) + 1;

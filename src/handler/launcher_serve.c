@@ -75,12 +75,11 @@ limit_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-	size_t i;
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &head, data) == -1)
 		fatal_os("capget: %s", strerror(errno));
-	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		data[i].permitted &= (uint32_t)(capabilities >> (32 * i));
 		data[i].effective = data[i].permitted;
 		data[i].inheritable = 0;
@@ -392,9 +391,7 @@ take_order(struct launcher_process *l, int fd)
 static void
 take_orders(struct launcher_process *l)
 {
-	int i;
-
-	for (i = 0; i < TURN && take_order(l, l->orders); i++)
+	for (int i = 0; i < TURN && take_order(l, l->orders); i++)
 		continue;
 }
 

@@ -94,10 +94,9 @@ static void
 pass_limit(struct output_pair *o)
 {
 	const struct handler *h = o->handler;
-	size_t i;
 
 	o->cut = true;
-	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++) {
 		if (!stream_collects(&o->stream[i]))
 			line_end(&o->stream[i].line);
 	}
@@ -212,9 +211,8 @@ void
 output_drain(struct output_pair *o)
 {
 	bool was_open = output_is_open(o);
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(o->stream); i++)
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++)
 		stream_drain(&o->stream[i]);
 	if (was_open && !output_is_open(o))
 		o->eof(o);
@@ -226,11 +224,9 @@ void
 output_init(struct output_pair *o, struct loop *loop, const struct handler *h,
     uint64_t limit, void (*eof)(struct output_pair *))
 {
-	size_t i;
-
 	*o = (struct output_pair){ .loop = loop, .handler = h, .eof = eof,
 	    .left = limit };
-	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++) {
 		o->stream[i].output = o;
 		o->stream[i].number = (int)i + 1;
 		o->stream[i].fd = -1;
@@ -249,9 +245,8 @@ void
 output_listen(struct output_pair *o)
 {
 	struct output_stream *s;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++) {
 		s = &o->stream[i];
 		if (s->fd == -1 || s->io.on)
 			continue;
@@ -289,18 +284,14 @@ output_renew(struct output_pair *o, uint64_t limit, bool forget)
 void
 output_close(struct output_pair *o)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(o->stream); i++)
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++)
 		stream_end(&o->stream[i]);
 }
 
 void
 output_done(struct output_pair *o)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(o->stream); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(o->stream); i++) {
 		stream_close(&o->stream[i]);
 		line_done(&o->stream[i].line);
 	}

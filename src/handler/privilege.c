@@ -44,9 +44,8 @@ privilege_user(void)
 {
 	static const char *const names[] = { "_rqd", "nobody" };
 	const struct passwd *pw;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if ((pw = getpwnam(names[i])) != NULL && pw->pw_uid != 0)
 			return (struct privilege_user){ names[i], pw->pw_uid, pw->pw_gid };
 	}
@@ -127,12 +126,11 @@ static int
 forbid_arguments(scmp_filter_ctx ctx)
 {
 	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	size_t i;
 
-	for (i = 0; r == 0 && i < ARRAY_LEN(namespaces); i++)
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(namespaces); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
 		    SCMP_CMP(CLONE_FLAGS, SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
-	for (i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(typing); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
 		    SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, typing[i]));
 	return r;
@@ -143,10 +141,9 @@ static int
 filter(void)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-	size_t i;
 	int r = ctx != NULL ? 0 : -ENOMEM;
 
-	for (i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(forbidden); i++)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), forbidden[i], 0);
 	if (r == 0)
 		r = forbid_arguments(ctx);

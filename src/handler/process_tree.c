@@ -28,9 +28,8 @@ static enum descent
 descends(pid_t root, pid_t pid)
 {
 	struct proc_stat st;
-	int i;
 
-	for (i = 0; pid > 0 && i < ANCESTORS; i++) {
+	for (int i = 0; pid > 0 && i < ANCESTORS; i++) {
 		if (pid == root)
 			return YES;
 		if (!proc_stat_read(pid, &st))
@@ -64,9 +63,8 @@ bool
 process_tree_has_group(pid_t root, pid_t group)
 {
 	enum descent is = GONE;
-	int i;
 
-	for (i = 0; is == GONE && i < LOOKS; i++) {
+	for (int i = 0; is == GONE && i < LOOKS; i++) {
 		if (kill(-group, 0) == -1)
 			return false;
 		is = look(root, group);

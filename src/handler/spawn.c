@@ -101,10 +101,9 @@ void
 spawn_look_at_signals(void)
 {
 	uint64_t action[KERNEL_ACTION / sizeof(uint64_t)];
-	int signo;
 
 	signals = DAEMONS_SIGNALS;
-	for (signo = 1; signo <= 64; signo++) {
+	for (int signo = 1; signo <= 64; signo++) {
 		if (syscall(SYS_rt_sigaction, signo, NULL, action, KERNEL_SIGSET) == 0 &&
 		    action[0] != 0)
 			signals |= SIGNAL_BIT(signo);

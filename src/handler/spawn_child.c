@@ -53,12 +53,10 @@ CHILD static void
 set_signals(const struct spawn_job *j)
 {
 	uint64_t dfl[KERNEL_ACTION / sizeof(uint64_t)];
-	size_t i;
-	int signo;
 
-	for (i = 0; i < ARRAY_LEN(dfl); i++)
+	for (size_t i = 0; i < ARRAY_LEN(dfl); i++)
 		dfl[i] = 0;
-	for (signo = 1; signo <= 64; signo++) {
+	for (int signo = 1; signo <= 64; signo++) {
 		if ((j->signals & SIGNAL_BIT(signo)) != 0)
 			check(j, STEP_SIGNALS, RAW(SYS_rt_sigaction, signo, dfl, NULL,
 			    KERNEL_SIGSET));
@@ -117,9 +115,8 @@ CHILD static void
 set_limits(const struct spawn_job *j, bool nproc)
 {
 	const struct spawn *s = j->spawn;
-	size_t i;
 
-	for (i = 0; i < s->nlimits; i++) {
+	for (size_t i = 0; i < s->nlimits; i++) {
 		if ((s->limits[i].resource == RLIMIT_NPROC) == nproc)
 			set_limit(j, &s->limits[i]);
 	}
@@ -131,9 +128,8 @@ drop_capabilities(const struct spawn_job *j)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-	size_t i;
 
-	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
+	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
 		none[i].effective = none[i].permitted = none[i].inheritable = 0;
 	check(j, STEP_CAPS, RAW(SYS_capset, &head, none, 0, 0));
 }
@@ -220,11 +216,9 @@ read_env_file(const struct spawn_job *j, size_t *len)
 CHILD static size_t
 merge(const struct spawn *s, char **envp, size_t n, size_t first_new, char *entry)
 {
-	size_t i;
-
 	if (env_file_is_reserved(entry))
 		return n;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (!same_name(envp[i], entry))
 			continue;
 		if (i >= first_new || (i >= s->env_first && i < s->env_first + s->env_weak))

@@ -361,11 +361,10 @@ child_done(struct loop *l)
 {
 	struct child_table *t = l->children;
 	struct child *c;
-	size_t i;
 
 	if (t == NULL)
 		return;
-	for (i = 0; i < CHAINS; i++) {
+	for (size_t i = 0; i < CHAINS; i++) {
 		while ((c = LIST_FIRST(&t->chain[i])) != NULL)
 			forget(c);
 	}

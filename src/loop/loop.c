@@ -154,12 +154,11 @@ signals_free(struct loop *l)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t set, old;
-	int signo;
 
 	sigfillset(&set);
 	(void)sigprocmask(SIG_BLOCK, &set, &old);
 	sigemptyset(&ignore.sa_mask);
-	for (signo = 1; signo < NSIG; signo++) {
+	for (int signo = 1; signo < NSIG; signo++) {
 		if (l->signals[signo].event == NULL)
 			continue;
 		event_free(l->signals[signo].event);

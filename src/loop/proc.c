@@ -115,12 +115,11 @@ unsigned
 proc_kill_below(int signo)
 {
 	struct buf found = BUF_INIT;
-	size_t at;
 	unsigned n;
 	pid_t pid;
 
 	collect(getpid(), &found, 0);
-	for (at = 0; at < found.len; at += sizeof(pid)) {
+	for (size_t at = 0; at < found.len; at += sizeof(pid)) {
 		memcpy(&pid, found.data + at, sizeof(pid));
 		(void)kill(pid, signo);
 	}

@@ -76,14 +76,12 @@ config_ref(struct config *c)
 void
 config_unref(struct config *c)
 {
-	size_t i;
-
 	if (c == NULL || --c->refs > 0)
 		return;
-	for (i = 0; i < c->nqueues; i++)
+	for (size_t i = 0; i < c->nqueues; i++)
 		queue_config_free(c->queues[i]);
 	free(c->queues);
-	for (i = 0; i < c->nschedules; i++)
+	for (size_t i = 0; i < c->nschedules; i++)
 		schedule_config_free(c->schedules[i]);
 	free(c->schedules);
 	strings_free(c->redis.servers);
@@ -113,9 +111,7 @@ config_hold(struct config **held, struct config *config)
 const struct queue_config *
 config_queue(const struct config *c, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < c->nqueues; i++) {
+	for (size_t i = 0; i < c->nqueues; i++) {
 		if (strcmp(c->queues[i]->name, name) == 0)
 			return c->queues[i];
 	}

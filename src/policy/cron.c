@@ -173,9 +173,8 @@ static bool
 is_possible(const struct cron *c)
 {
 	static const int lengths[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	int m;
 
-	for (m = 1; m <= 12; m++) {
+	for (int m = 1; m <= 12; m++) {
 		if ((c->months >> m & 1) != 0 &&
 		    (c->days & ((UINT64_C(1) << (lengths[m - 1] + 1)) - 1)) != 0)
 			return true;
@@ -206,14 +205,13 @@ parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 	uint64_t set[FIELDS];
 	bool star[FIELDS];
 	struct cron c;
-	int i;
 
 	if (n != FIELDS)
 		return util_cause(cause, "%s: write minute, hour, day of the month, month "
 		    "and day of the week, as in \"30 4 * * mon-fri\"%s",
 		    n < FIELDS ? "too few fields" :
 		    "more than five fields", n < FIELDS ? "" : "; for seconds there is every");
-	for (i = 0; i < FIELDS; i++) {
+	for (int i = 0; i < FIELDS; i++) {
 		if (parse_field(&fields[i], words[i], &set[i], &star[i], cause) == -1)
 			return -1;
 	}
@@ -233,9 +231,7 @@ parse_words(const char *const *words, int n, struct cron *ret, char **cause)
 static int
 parse_nickname(const char *word, char **text, char **cause)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(nicknames); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(nicknames); i++) {
 		if (strcasecmp(word, nicknames[i].name) != 0)
 			continue;
 		free(*text);
@@ -385,12 +381,11 @@ search(struct search *s, const char *zone)
 {
 	int64_t step = s->forward ? 1 : -1, day;
 	bool found = false;
-	int i;
 
 	s->best = CRON_NEVER;
 	zone_enter(zone);
 	day = day_of(s->from + zone_offset(s->from)) - step;
-	for (i = 0; i < DAYS_MAX && !found; i++, day += step) {
+	for (int i = 0; i < DAYS_MAX && !found; i++, day += step) {
 		found = s->best != CRON_NEVER;
 		if (day_matches(s->cron, day))
 			consider_day(s, day);

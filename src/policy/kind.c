@@ -35,9 +35,7 @@ kind_name(enum kind kind)
 enum kind
 kind_find(const char *name)
 {
-	int kind;
-
-	for (kind = 0; kind < KINDS; kind++) {
+	for (int kind = 0; kind < KINDS; kind++) {
 		if (strcmp(name, kind_names[kind]) == 0)
 			return (enum kind)kind;
 	}

@@ -54,11 +54,9 @@ message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
 bool
 message_id_ok(const char *id, size_t len)
 {
-	size_t i;
-
 	if (len < 1 || len > MESSAGE_ID_MAX)
 		return false;
-	for (i = 0; i < len; i++) {
+	for (size_t i = 0; i < len; i++) {
 		if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
 			return false;
 	}

@@ -85,9 +85,7 @@ static const struct queue_config *
 find_queue(const struct config *config, const struct queue_config *cfg, const char *name,
     size_t len)
 {
-	size_t i;
-
-	for (i = 0; cfg->pushes[i] != NULL; i++) {
+	for (size_t i = 0; cfg->pushes[i] != NULL; i++) {
 		if (is_name(cfg->pushes[i], name, len))
 			return config_queue(config, cfg->pushes[i]);
 	}
@@ -111,9 +109,7 @@ pushes_longest(const struct config *config, const char *name)
 static size_t
 pushes_find_target(struct pushes *p, const struct queue_config *q)
 {
-	size_t i;
-
-	for (i = 0; i < p->ntargets; i++) {
+	for (size_t i = 0; i < p->ntargets; i++) {
 		if (p->targets[i].queue == q)
 			return i;
 	}

@@ -49,11 +49,10 @@ static int
 parse_number(const char *p, size_t n, uint64_t *ret)
 {
 	uint64_t v = 0;
-	size_t i;
 
 	if (n == 0 || n > 19 || p[0] == '0')
 		return -1;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (!is_digit(p[i]))
 			return -1;
 		v = v * 10 + (uint64_t)(p[i] - '0');
@@ -156,9 +155,8 @@ find_word(const char *p, size_t n, enum statement_word *ret)
 		[STATEMENT_DEFER] = "defer", [STATEMENT_DEAD] = "dead",
 		[STATEMENT_PROGRESS] = "progress", [STATEMENT_PUSH] = "push",
 	};
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (n == strlen(names[i]) && memcmp(p, names[i], n) == 0) {
 			*ret = (enum statement_word)i;
 			return 0;

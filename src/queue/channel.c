@@ -275,12 +275,11 @@ channel_open(const struct queue_env *env, struct config *config, const struct qu
 {
 	struct channel *q = xcalloc(1, sizeof(*q));
 	bool pattern = kind_source(cfg->kind) == SOURCE_PATTERN;
-	size_t i;
 
 	direct_init(&q->direct, &channel_kind, env, config, cfg, stats, events, arg);
 	TAILQ_INIT(&q->backlog);
 	subscription_init(&q->subscription, env, kind_name(cfg->kind), &q->direct.queue);
-	for (i = 0; cfg->keys[i] != NULL; i++)
+	for (size_t i = 0; cfg->keys[i] != NULL; i++)
 		(pattern ? conn_psubscribe : conn_subscribe)(q->subscription.conn, cfg->keys[i],
 		    channel_heard, q);
 	return &q->direct.queue;

@@ -15,9 +15,7 @@ count_has(const struct stats *s)
 void
 count_words(const struct stats *s, struct words *w)
 {
-	int i;
-
-	for (i = 0; i < STAT_MAX; i++) {
+	for (int i = 0; i < STAT_MAX; i++) {
 		if (s->n[i] == s->sent[i])
 			continue;
 		words_add(w, stats_name((enum stat)i));

@@ -144,7 +144,6 @@ void
 depth_answer(struct depth *d, int step, const struct redisReply *reply)
 {
 	int64_t number;
-	int i;
 
 	if (step == STEP_OVERDUE) {
 		take_overdue(d, reply);
@@ -158,7 +157,7 @@ depth_answer(struct depth *d, int step, const struct redisReply *reply)
 		number = reply_int(reply, -1);
 		d->pause_left = number >= 0 ? (double)number / 1e3 : -1;
 	} else if (step == STEP_TOTALS) {
-		for (i = 0; i < STAT_MAX; i++)
+		for (int i = 0; i < STAT_MAX; i++)
 			d->total[i] = reply_int(reply_at(reply, (size_t)i), 0);
 	} else {
 		number = reply_int(reply, -1);

@@ -43,9 +43,7 @@ direct_done(struct direct *q, struct direct_delivery *d, enum settled how)
 bool
 direct_has_deliveries(const struct direct *q)
 {
-	int i;
-
-	for (i = 0; i < DIRECT_STATES; i++) {
+	for (int i = 0; i < DIRECT_STATES; i++) {
 		if (!TAILQ_EMPTY(&q->deliveries[i]))
 			return true;
 	}
@@ -296,8 +294,6 @@ direct_init(struct direct *q, const struct direct_kind *kind, const struct queue
     struct config *config, const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	int i;
-
 	q->queue = (struct queue){ .ops = kind->ops, .events = events, .arg = arg };
 	q->kind = kind;
 	q->env = env;
@@ -305,7 +301,7 @@ direct_init(struct direct *q, const struct direct_kind *kind, const struct queue
 	q->cfg = cfg;
 	q->stats = stats;
 	keys_init(&q->keys, cfg->key);
-	for (i = 0; i < DIRECT_STATES; i++)
+	for (int i = 0; i < DIRECT_STATES; i++)
 		TAILQ_INIT(&q->deliveries[i]);
 	look_init(&q->look, env, &q->keys, !kind->looks_always, direct_saw, q);
 	request_init(&q->totals, direct_totals_sent, q);
@@ -315,12 +311,11 @@ void
 direct_free(struct direct *q)
 {
 	struct direct_delivery *d;
-	int i;
 
 	q->closing = true;
 	while ((d = TAILQ_FIRST(&q->deliveries[DIRECT_IN_HAND])) != NULL)
 		direct_free_delivery(q, d);
-	for (i = DIRECT_GIVEN_BACK; i <= DIRECT_PUSHING; i++) {
+	for (int i = DIRECT_GIVEN_BACK; i <= DIRECT_PUSHING; i++) {
 		while ((d = TAILQ_FIRST(&q->deliveries[i])) != NULL)
 			direct_done(q, d, SETTLED_GAVE_UP);
 	}

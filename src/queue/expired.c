@@ -125,11 +125,9 @@ begins_with(const char *s, size_t len, const char *prefix)
 static bool
 expired_is_ours(const struct expired *q, const char *name, size_t len)
 {
-	size_t i;
-
 	if (begins_with(name, len, KEYS_LOCK_PREFIX) || begins_with(name, len, KEYS_DAEMON_PREFIX))
 		return true;
-	for (i = 0; i < q->config->nqueues; i++) {
+	for (size_t i = 0; i < q->config->nqueues; i++) {
 		if (keys_is_one(q->config->queues[i]->key, name, len))
 			return true;
 	}
@@ -139,9 +137,7 @@ expired_is_ours(const struct expired *q, const char *name, size_t len)
 static bool
 expired_matches(const struct expired *q, const char *name, size_t len)
 {
-	size_t i;
-
-	for (i = 0; q->cfg->match[i] != NULL; i++) {
+	for (size_t i = 0; q->cfg->match[i] != NULL; i++) {
 		if (glob_match(q->cfg->match[i], name, len))
 			return true;
 	}
@@ -273,9 +269,8 @@ expired_take(struct expired *q, struct expired_push *p)
 {
 	struct expired_name *n;
 	size_t bytes = 0;
-	int count;
 
-	for (count = 0; count < PUSH_MAX && bytes < PUSH_BYTES; count++) {
+	for (int count = 0; count < PUSH_MAX && bytes < PUSH_BYTES; count++) {
 		if ((n = TAILQ_FIRST(&q->waiting)) == NULL)
 			break;
 		expired_remove(q, n);

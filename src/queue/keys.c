@@ -25,9 +25,7 @@ static const char *const keys_suffixes[KEY_MAX] = {
 void
 keys_init(struct keys *k, const char *q)
 {
-	int i;
-
-	for (i = 0; i < KEY_MAX; i++) {
+	for (int i = 0; i < KEY_MAX; i++) {
 		k->name[i] = xasprintf("%s%s", q, keys_suffixes[i]);
 		k->len[i] = strlen(k->name[i]);
 	}
@@ -50,9 +48,7 @@ keys_group(const struct keys *k)
 void
 keys_done(struct keys *k)
 {
-	int i;
-
-	for (i = 0; i < KEY_MAX; i++)
+	for (int i = 0; i < KEY_MAX; i++)
 		free(k->name[i]);
 	free(k->group);
 	memset(k, 0, sizeof(*k));
@@ -74,11 +70,10 @@ bool
 keys_is_one(const char *q, const char *name, size_t len)
 {
 	size_t qlen = strlen(q), n;
-	int i;
 
 	if (len < qlen || memcmp(name, q, qlen) != 0)
 		return false;
-	for (i = 0; i < KEY_MAX; i++) {
+	for (int i = 0; i < KEY_MAX; i++) {
 		n = strlen(keys_suffixes[i]);
 		if (len - qlen == n && memcmp(name + qlen, keys_suffixes[i], n) == 0)
 			return true;

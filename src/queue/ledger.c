@@ -50,9 +50,8 @@ struct ledger *
 ledger_new(struct loop *loop, usec_t lease, void (*renew)(void *), void *arg)
 {
 	struct ledger *l = xcalloc(1, sizeof(*l));
-	size_t i;
 
-	for (i = 0; i < DELIVERY_LISTS; i++)
+	for (size_t i = 0; i < DELIVERY_LISTS; i++)
 		TAILQ_INIT(&l->lists[i]);
 	l->lease = lease;
 	timer_init(&l->renew, loop, renew, arg);
@@ -63,9 +62,8 @@ void
 ledger_free(struct ledger *l)
 {
 	struct delivery *d;
-	size_t i;
 
-	for (i = 0; i < DELIVERY_LISTS; i++) {
+	for (size_t i = 0; i < DELIVERY_LISTS; i++) {
 		while ((d = TAILQ_FIRST(&l->lists[i])) != NULL)
 			ledger_move(l, d, DELIVERY_DONE);
 	}
@@ -247,9 +245,7 @@ ledger_departures(const struct ledger *l)
 bool
 ledger_is_empty(const struct ledger *l)
 {
-	size_t i;
-
-	for (i = 0; i < DELIVERY_LISTS; i++) {
+	for (size_t i = 0; i < DELIVERY_LISTS; i++) {
 		if (l->count[i] > 0)
 			return false;
 	}
@@ -260,9 +256,8 @@ bool
 ledger_has_token(const struct ledger *l, const char *token)
 {
 	const struct delivery *d;
-	size_t i;
 
-	for (i = 0; i < DELIVERY_LISTS; i++) {
+	for (size_t i = 0; i < DELIVERY_LISTS; i++) {
 		TAILQ_FOREACH(d, &l->lists[i], entry) {
 			if (strcmp(d->msg->token, token) == 0)
 				return true;
@@ -310,9 +305,7 @@ batch_add(struct delivery_batch *b, struct delivery *d)
 void
 batch_done(struct delivery_batch *b)
 {
-	size_t i;
-
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		if (--b->v[i]->calls == 0 && b->v[i]->state == DELIVERY_DONE)
 			free(b->v[i]);
 	}
@@ -408,9 +401,7 @@ ledger_renew_list(const struct delivery_list *list, void (*send)(struct delivery
 void
 ledger_renewals(struct ledger *l, void (*send)(struct delivery_batch *, void *), void *arg)
 {
-	size_t i;
-
-	for (i = 0; i < DELIVERY_LISTS; i++) {
+	for (size_t i = 0; i < DELIVERY_LISTS; i++) {
 		if (i != DELIVERY_SENT)
 			ledger_renew_list(&l->lists[i], send, arg);
 	}

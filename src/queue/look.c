@@ -144,12 +144,11 @@ look_init(struct look *l, const struct queue_env *env, const struct keys *keys, 
     void (*saw)(const struct looked *, void *), void *arg)
 {
 	static const enum key of[] = { KEY_PAUSED, KEY_QUEUE };
-	int i;
 
 	*l = (struct look){ .env = env, .keys = keys, .list = list, .saw = saw, .arg = arg };
 	request_init(&l->request, look_answered, l);
 	timer_init(&l->again, env->loop, look_now, l);
-	for (i = 0; i < 1 + (list ? 1 : 0); i++) {
+	for (int i = 0; i < 1 + (list ? 1 : 0); i++) {
 		l->watch[i].key = keys->name[of[i]];
 		l->watch[i].len = keys->len[of[i]];
 		l->watch[i].changed = i == 0 ? look_changed_paused : look_changed;

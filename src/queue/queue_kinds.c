@@ -26,9 +26,8 @@ void
 queue_check_ops(void)
 {
 	const struct queue_ops *o;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(queue_kinds); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(queue_kinds); i++) {
 		o = queue_kinds[i];
 		if (o == NULL || o->open == NULL || o->reconfigure == NULL ||
 		    o->conn_up == NULL || o->conn_down == NULL || o->want == NULL ||

@@ -59,9 +59,7 @@ is_dry(const struct canceller *j)
 static bool
 add_once(struct words *w, const char *text, size_t len)
 {
-	int i;
-
-	for (i = 0; i < w->n; i++)
+	for (int i = 0; i < w->n; i++)
 		if (w->len[i] == len && memcmp(w->v[i], text, len) == 0)
 			return false;
 	words_own(w, xmemdup(text, len), len);
@@ -72,9 +70,7 @@ add_once(struct words *w, const char *text, size_t len)
 static void
 set_found(struct canceller *j, int which)
 {
-	int i;
-
-	for (i = 0; i < j->select.nids; i++)
+	for (int i = 0; i < j->select.nids; i++)
 		if (strcmp(j->select.ids[i], j->select.ids[which]) == 0)
 			j->found[i] = true;
 }
@@ -103,9 +99,7 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 static int
 which_id(const struct canceller *j, const char *id)
 {
-	int i;
-
-	for (i = 0; id[0] != '\0' && i < j->select.nids; i++)
+	for (int i = 0; id[0] != '\0' && i < j->select.nids; i++)
 		if (strcmp(j->select.ids[i], id) == 0)
 			return i;
 	return -1;
@@ -199,9 +193,7 @@ cancel_list(struct canceller *j)
 static int
 cancel_ids(struct canceller *j)
 {
-	int i;
-
-	for (i = 0; i < j->select.nids; i++)
+	for (int i = 0; i < j->select.nids; i++)
 		if (cancel_waiting(j, KEY_QUEUE, i, j->select.ids[i],
 		    strlen(j->select.ids[i])) == -1)
 			return -1;
@@ -295,12 +287,11 @@ cancel_field(struct canceller *j, const struct redisReply *tag, const struct red
 	struct delivery_info d;
 	const char *text;
 	size_t len;
-	int i;
 
 	delivery_parse(reply_str(value, NULL), &d);
 	if ((text = reply_str(tag, &len)) == NULL || !d.ours || d.idlen >= len)
 		return 0;
-	for (i = 0; i < j->select.nids; i++)
+	for (int i = 0; i < j->select.nids; i++)
 		if (strlen(j->select.ids[i]) == d.idlen &&
 		    memcmp(j->select.ids[i], text, d.idlen) == 0)
 			return cancel_tag(j, i, text, len);
@@ -329,7 +320,6 @@ cancel_further(struct canceller *j)
 	char cursor[24] = "0", *pattern = further_pattern(j);
 	struct redisReply *reply;
 	const struct redisReply *page;
-	size_t i;
 	int rc = 0;
 
 	do {
@@ -337,7 +327,7 @@ cancel_further(struct canceller *j)
 		    j->ctl->target.keys.name[KEY_DELIVERY], cursor, pattern);
 		page = reply_at(reply, 1);
 		snprintf(cursor, sizeof(cursor), "%s", reply_str_at(reply, 0));
-		for (i = 0; i + 1 < reply_len(page) && rc == 0; i += 2)
+		for (size_t i = 0; i + 1 < reply_len(page) && rc == 0; i += 2)
 			rc = cancel_field(j, reply_at(page, i), reply_at(page, i + 1));
 		rc = reply == NULL || ctl_interrupted() ? -1 : rc;
 		blocking_reply_free(reply);
@@ -349,9 +339,7 @@ cancel_further(struct canceller *j)
 static int
 cancel_deliveries(struct canceller *j)
 {
-	int i;
-
-	for (i = 0; i < j->select.nids; i++)
+	for (int i = 0; i < j->select.nids; i++)
 		if (cancel_tag(j, i, j->select.ids[i], strlen(j->select.ids[i])) == -1)
 			return -1;
 	return j->ctl->target.source == SOURCE_IDS ? 0 : cancel_further(j);
@@ -404,9 +392,8 @@ tell_daemons(struct canceller *j)
 	const char *key = j->ctl->target.keys.name[KEY_QUEUE];
 	struct redisReply *reply;
 	char *hint = xasprintf("renew %s", key);
-	int i;
 
-	for (i = 0; i < j->daemons.n && !is_dry(j); i++) {
+	for (int i = 0; i < j->daemons.n && !is_dry(j); i++) {
 		reply = ask_any(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
 		    hint);
 		if (reply == NULL)
@@ -493,12 +480,11 @@ cancel_run(struct ctl *c)
 		    ctl_given(c, OPT_LETTER) ? "dead" : "drop"
 	};
 	char *who;
-	int i;
 
 	if (ctl_count(c, OPT_SCAN, 1, SCAN_MAX, &j.scan) == -1 ||
 	    select_parse(c, &j.select) == -1)
 		return;
-	for (i = 0; i < j.select.nids; i++)
+	for (int i = 0; i < j.select.nids; i++)
 		if (j.select.ids[i][0] == '\0') {
 			ctl_error(c, EX_USAGE, "the id of a message is empty");
 			return;

@@ -175,12 +175,11 @@ static void
 add_overrides(struct words *w, const struct ctl *c, const char *server, const char *options)
 {
 	bool given = ctl_given(c, OPT_SERVER);
-	size_t i;
 
 	if (server != NULL && !given)
 		words_fmt(w, "redis.server=%s", server);
 	ctl_add_lines(w, options != NULL ? options : "");
-	for (i = 0; c->args.set[i] != NULL; i++)
+	for (size_t i = 0; c->args.set[i] != NULL; i++)
 		words_add(w, c->args.set[i]);
 	if (given)
 		words_fmt(w, "redis.server=%s", server);
@@ -191,9 +190,7 @@ add_overrides(struct words *w, const struct ctl *c, const char *server, const ch
 static void
 say_left_out(struct ctl *c, const struct config_report *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->nleft_out && i < 5; i++)
+	for (size_t i = 0; i < r->nleft_out && i < 5; i++)
 		ctl_note("warning: %s", r->left_out[i]);
 	if (r->nleft_out > 5)
 		ctl_note("warning: and %zu more errors: rqd -t lists them", r->nleft_out - 5);
@@ -241,9 +238,8 @@ static int
 connect_status(const char *cause)
 {
 	static const char *const refused[] = { "NOAUTH", "WRONGPASS", "NOPERM", "password" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(refused); i++)
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (strstr(cause, refused[i]) != NULL)
 			return EX_NOPERM;
 	return EX_UNAVAILABLE;

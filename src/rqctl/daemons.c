@@ -80,12 +80,11 @@ daemons_run(struct ctl *c)
 	double now = ask_time(c);
 	struct fleet f;
 	struct listing l;
-	size_t i;
 
 	if (now < 0 || picture_fleet(c, &f) == -1)
 		return;
 	if (listing_init(&l, c, "DAEMON|VERSION|>PID|>UP|>SEEN|CONFIG|QUEUES") == 0)
-		for (i = 0; i < f.n; i++)
+		for (size_t i = 0; i < f.n; i++)
 			daemon_row(&l, &f.daemons[i], now);
 	listing_end(&l, l.rows, "daemons", "no daemon is running on %s",
 	    blocking_address(c->client));

@@ -25,13 +25,12 @@ static json_t *
 letter_json(json_t *o, const struct letter *l)
 {
 	char when[CLOCK_TEXT_MAX];
-	size_t i;
 
 	json_set(o, "letter:b died:s", l->name.data, l->name.len,
 	    clock_text((wall_t)(l->died * 1e6), when));
 	if (l->field[FIELD_ATTEMPTS].data != NULL)
 		json_set(o, "attempts:i", (int64_t)atoll(l->field[FIELD_ATTEMPTS].data));
-	for (i = 0; i < FIELD_ATTEMPTS; i++)
+	for (size_t i = 0; i < FIELD_ATTEMPTS; i++)
 		if (l->field[i].data != NULL)
 			json_set(o, "*:b", letter_fields[i], l->field[i].data, l->field[i].len);
 	return o;
@@ -169,12 +168,11 @@ show_text(const struct letter *l)
 	};
 	char when[CLOCK_TEXT_MAX];
 	const char *text = clock_text((wall_t)(l->died * 1e6), when);
-	size_t i;
 
 	show_field("letter", l->name);
 	show_field("id", l->field[FIELD_ID]);
 	show_field("died", (struct bytes){ text, strlen(text) });
-	for (i = 0; i < ARRAY_LEN(order); i++)
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
 		show_field(letter_fields[order[i]], l->field[order[i]]);
 }
 

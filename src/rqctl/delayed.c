@@ -68,10 +68,9 @@ has_id(const struct walk *l, const struct waiting *m)
 {
 	const struct select *s = l->select;
 	char id[MESSAGE_ID_MAX + 1];
-	int i;
 
 	waiting_id(l->ctl->target.kind, m, id);
-	for (i = 0; i < s->nids; i++)
+	for (int i = 0; i < s->nids; i++)
 		if ((id[0] != '\0' && strcmp(s->ids[i], id) == 0) ||
 		    (m->taglen == strlen(s->ids[i]) && m->taglen > 0 &&
 		    memcmp(m->tag, s->ids[i], m->taglen) == 0))
@@ -144,10 +143,9 @@ walk_page(struct walk *w, const struct redisReply *page, bool *stop)
 	struct words members = { .n = 0 };
 	int64_t gone = 0;
 	struct waiting m;
-	size_t i;
 
 	w->now = waiting_now(page);
-	for (i = 0; i < waiting_len(page) && !*stop; i++) {
+	for (size_t i = 0; i < waiting_len(page) && !*stop; i++) {
 		waiting_get(page, i, &m);
 		pass(w, m.score);
 		if (!is_chosen(w, &m))
@@ -272,9 +270,7 @@ change(struct change *ch)
 static void
 add_members(struct words *w, const struct words *members)
 {
-	int i;
-
-	for (i = 0; i < members->n; i++)
+	for (int i = 0; i < members->n; i++)
 		words_mem(w, members->v[i], members->len[i]);
 }
 

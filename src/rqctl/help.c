@@ -23,9 +23,7 @@ print_option(const struct opt_def *o)
 static void
 print_options(uint64_t set)
 {
-	size_t i;
-
-	for (i = 0; i < OPT_MAX; i++)
+	for (size_t i = 0; i < OPT_MAX; i++)
 		if (set >> i & 1)
 			print_option(&opt_table[i]);
 }
@@ -118,9 +116,8 @@ static void
 print_options_of(const struct verb *v)
 {
 	uint64_t set = verb_options(v);
-	size_t i;
 
-	for (i = 0; i < OPT_MAX; i++)
+	for (size_t i = 0; i < OPT_MAX; i++)
 		if (set >> i & 1)
 			printf(" --%s%s", opt_table[i].name, needs_value(&opt_table[i]) ? "=" : "");
 }
@@ -191,9 +188,8 @@ zsh_options(const struct verb *v, const char *indent)
 {
 	uint64_t set = verb_options(v);
 	const struct opt_def *o;
-	size_t i;
 
-	for (i = 0; i < OPT_MAX; i++) {
+	for (size_t i = 0; i < OPT_MAX; i++) {
 		if ((set >> i & 1) == 0)
 			continue;
 		o = &opt_table[i];

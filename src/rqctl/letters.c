@@ -50,14 +50,13 @@ call(struct letters *l, const char *from, const char *to, const char *only)
 {
 	const struct select *s = l->select;
 	struct words w = { .n = 0 };
-	int i;
 
 	ask_add(&w, "%s %s %s %s %lld " LOOK " " LOOK_BYTES " %lld %s %s",
 	    l->ctl->target.keys.name[KEY_DEAD], l->newest ? "1" : "0", from, to,
 	    (long long)l->page, (long long)l->cut, s->reason, s->match);
 	if (only != NULL)
 		ask_add(&w, "%s", only);
-	for (i = 0; only == NULL && i < s->nids; i++)
+	for (int i = 0; only == NULL && i < s->nids; i++)
 		if (!l->seen[i])
 			ask_add(&w, "%s", s->ids[i]);
 	blocking_reply_free(l->reply);
@@ -97,9 +96,7 @@ next_direct(struct letters *l)
 static bool
 all_seen(const struct letters *l)
 {
-	int i;
-
-	for (i = 0; i < l->select->nids; i++)
+	for (int i = 0; i < l->select->nids; i++)
 		if (!l->seen[i])
 			return false;
 	return l->select->nids > 0;
@@ -164,14 +161,13 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 {
 	const struct redisReply *row = reply_at(l->reply, (size_t)i + 4);
 	const char *name;
-	size_t at, f;
 
 	memset(ret, 0, sizeof(*ret));
 	set(&ret->name, reply_at(row, 0));
 	ret->died = ret->name.data != NULL ? strtod(ret->name.data, NULL) / 1e3 : 0;
-	for (at = 2; at + 1 < reply_len(row); at += 2) {
+	for (size_t at = 2; at + 1 < reply_len(row); at += 2) {
 		name = reply_str(reply_at(row, at), NULL);
-		for (f = 0; name != NULL && f < FIELD_MAX; f++)
+		for (size_t f = 0; name != NULL && f < FIELD_MAX; f++)
 			if (strcmp(letter_fields[f], name) == 0)
 				set(&ret->field[f], reply_at(row, at + 1));
 	}

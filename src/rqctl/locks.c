@@ -240,15 +240,14 @@ static int
 list_some(struct listing *l, const struct lock_name *names, size_t n, double now)
 {
 	struct found f = { .now = now };
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (ask_append(l->ctl, "GETRANGE " KEYS_LOCK_PREFIX "%.*s 0 " VALUE_END,
 		    (int)names[i].len, names[i].text) == -1 ||
 		    ask_append(l->ctl, "PTTL " KEYS_LOCK_PREFIX "%.*s", (int)names[i].len,
 		    names[i].text) == -1)
 			return -1;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		f.name = &names[i];
 		if (take_lock(l, &f) == -1)
 			return -1;
@@ -535,10 +534,9 @@ watch_signals(struct locked *r)
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
 	    SIGALRM };
 	sigset_t set;
-	size_t i;
 
 	sigemptyset(&set);
-	for (i = 0; i < ARRAY_LEN(signals); i++)
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
 	r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

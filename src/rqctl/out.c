@@ -185,7 +185,6 @@ out_number(long long n, char *buf)
 {
 	char digits[OUT_NUMBER_MAX], *to = buf;
 	const char *from = digits;
-	size_t len;
 
 	if (n >= 10000000) {
 		snprintf(buf, OUT_NUMBER_MAX, "%.1fM", (double)n / 1e6);
@@ -194,7 +193,7 @@ out_number(long long n, char *buf)
 	snprintf(digits, sizeof(digits), "%lld", n);
 	if (*from == '-')
 		*to++ = *from++;
-	for (len = strlen(from); len > 0; len--) {
+	for (size_t len = strlen(from); len > 0; len--) {
 		*to++ = *from++;
 		if (len > 1 && len % 3 == 1)
 			*to++ = ',';

@@ -68,9 +68,8 @@ static int64_t
 count_all(struct ctl *c, const struct target *t, size_t n)
 {
 	int64_t sum = 0, some = 0;
-	size_t i;
 
-	for (i = 0; i < n && some != -1; i++) {
+	for (size_t i = 0; i < n && some != -1; i++) {
 		some = count_in_flight(c, &t[i]);
 		sum += some;
 	}
@@ -81,9 +80,7 @@ count_all(struct ctl *c, const struct target *t, size_t n)
 static bool
 can_wait(struct ctl *c, const struct target *t, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (kind_has(t[i].kind, TRAIT_LEASES))
 			continue;
 		ctl_error(c, EX_USAGE,

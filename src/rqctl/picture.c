@@ -42,16 +42,15 @@ read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_
 {
 	struct redisReply *reply;
 	char *name;
-	size_t i;
 	int rc = 0;
 
-	for (i = first; i < end && rc == 0; i++) {
+	for (size_t i = first; i < end && rc == 0; i++) {
 		name = instance_at(index, i);
 		rc = ask_append(c, "GETRANGE %s%s 0 %lld", KEYS_DAEMON_PREFIX, name,
 		    (long long)BEAT_MAX);
 		free(name);
 	}
-	for (i = first; i < end && rc == 0; i++) {
+	for (size_t i = first; i < end && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;
 		else
@@ -117,13 +116,12 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 	json_t *want = json_set(json_object(), "tag:b", tag, len);
 	const struct daemon *by = NULL;
 	const json_t *list;
-	size_t i, k;
 
 	*entry = NULL;
-	for (i = 0; i < f->n && by == NULL; i++) {
+	for (size_t i = 0; i < f->n && by == NULL; i++) {
 		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
 		    "in_hand");
-		for (k = 0; k < json_array_size(list) && by == NULL; k++)
+		for (size_t k = 0; k < json_array_size(list) && by == NULL; k++)
 			if (has(json_array_get(list, k), want)) {
 				*entry = json_array_get(list, k);
 				by = &f->daemons[i];
@@ -139,13 +137,12 @@ ask_beats(struct ctl *c, const struct fleet *f)
 {
 	struct redisReply *reply;
 	int64_t heard = 0;
-	size_t i;
 
-	for (i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++)
 		if (ask_append(c, "PUBLISH %s%s beat", KEYS_CONTROL_PREFIX,
 		    f->daemons[i].instance) == -1)
 			return -1;
-	for (i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			return -1;
 		heard += reply_int(reply, 0) > 0;	/* an error reply: it is forbidden */
@@ -208,19 +205,18 @@ picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *re
 	char now[32];
 	double at = ask_time(c);
 	int rc = at < 0 ? -1 : 0;
-	size_t i;
 
 	snprintf(now, sizeof(now), "%.6f", at);
-	for (i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
 		rc = append_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
 	if (rc == -1)
 		return -1;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		depth_init(&ret[i]);
-	for (i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
 		rc = take_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now,
 		    &ret[i / DEPTH_STEPS]);
-	for (i = 0; rc == -1 && i < n; i++)
+	for (size_t i = 0; rc == -1 && i < n; i++)
 		depth_done(&ret[i]);
 	return rc;
 }
@@ -239,11 +235,10 @@ served_queues(const struct fleet *f, size_t *n)
 {
 	struct served *served = fleet_served(f, n);
 	struct target *t;
-	size_t i;
 
 	*n = *n < QUEUES_MAX ? *n : QUEUES_MAX;
 	t = xcalloc(*n + 1, sizeof(*t));
-	for (i = 0; i < *n; i++) {
+	for (size_t i = 0; i < *n; i++) {
 		enum kind kind = fleet_kind(served[i].queue);
 
 		t[i] = (struct target){ .name = served[i].name, .kind = kind,
@@ -271,9 +266,7 @@ find_targets(struct ctl *c, struct picture *p)
 void
 picture_done(struct picture *p)
 {
-	size_t i;
-
-	for (i = 0; p->depths != NULL && i < p->n; i++)
+	for (size_t i = 0; p->depths != NULL && i < p->n; i++)
 		depth_done(&p->depths[i]);
 	free(p->depths);
 	free(p->services);
@@ -285,8 +278,6 @@ picture_done(struct picture *p)
 int
 picture_take(struct ctl *c, struct picture *p)
 {
-	size_t i;
-
 	memset(p, 0, sizeof(*p));
 	if (picture_fleet(c, &p->fleet) == -1)
 		return -1;
@@ -300,7 +291,7 @@ picture_take(struct ctl *c, struct picture *p)
 		picture_done(p);
 		return -1;
 	}
-	for (i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE], &p->services[i]);
 		/* Without leases, only daemons know what runs. */
 		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))

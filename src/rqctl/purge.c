@@ -45,9 +45,8 @@ describe(const struct ctl *c, const int64_t *n)
 {
 	struct buf b = BUF_INIT;
 	char text[OUT_NUMBER_MAX];
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(parts); i++)
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
 			buf_printf(&b, "%s%s %s", b.len > 0 ? ", " : "",
 			    out_number(n[i], text), parts[i].name);
@@ -124,9 +123,8 @@ look_at_stream(struct purge *p)
 	    p->ctl->target.keys.name[KEY_QUEUE]);
 	const char *name, *last = NULL;
 	int64_t entries = -1;
-	size_t i;
 
-	for (i = 0; i + 1 < reply_len(reply); i += 2) {
+	for (size_t i = 0; i + 1 < reply_len(reply); i += 2) {
 		name = reply_str(reply_at(reply, i), NULL);
 		if (name != NULL && strcmp(name, "last-generated-id") == 0)
 			last = reply_str(reply_at(reply, i + 1), NULL);
@@ -191,9 +189,8 @@ report(const struct purge *p, const int64_t *n)
 	json_t *o = json_set(json_object(), "queue:s", c->target.name);
 	bool dry = ctl_given(c, OPT_DRY_RUN);
 	char *text = describe(c, n);
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(parts); i++)
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		if (ctl_given(c, parts[i].opt))
 			json_set(o, "*:i", parts[i].name, n[i]);
 	ctl_result(c, json_set(o, "dry_run:t", dry), "%s %s of %s",
@@ -205,10 +202,9 @@ static void
 purge_parts(struct purge *p)
 {
 	struct ctl *c = p->ctl;
-	size_t i;
 
 	ctl_catch_signals();
-	for (i = 0; i < ARRAY_LEN(parts) && !ctl_interrupted(); i++)
+	for (size_t i = 0; i < ARRAY_LEN(parts) && !ctl_interrupted(); i++)
 		if (ctl_given(c, parts[i].opt) && purge_part(p, i) == -1)
 			break;
 	if (ctl_interrupted())
@@ -221,9 +217,8 @@ purge(struct purge *p)
 {
 	int64_t counted[ARRAY_LEN(parts)];
 	char *text;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(parts); i++)
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
 		counted[i] = number(&p->depth, &parts[i]);
 	text = describe(p->ctl, counted);
 	if (p->depth.problem != NULL)

@@ -92,12 +92,11 @@ static int
 push_all(struct pushing *p, struct words *w, const char *script)
 {
 	struct redisReply *reply;
-	int i;
 
-	for (i = 0; i < p->batch.n; i++)
+	for (int i = 0; i < p->batch.n; i++)
 		words_mem(w, p->batch.v[i], p->batch.len[i]);
 	reply = script != NULL ? ask_script_words(p->ctl, script, 1, w) : ask_words(p->ctl, w);
-	for (i = 0; reply != NULL && i < p->batch.n; i++)
+	for (int i = 0; reply != NULL && i < p->batch.n; i++)
 		pushed(p, i);
 	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;

@@ -141,9 +141,8 @@ list_all(struct running *r)
 {
 	const struct picture *p = &r->picture;
 	int64_t total = 0;
-	size_t i;
 
-	for (i = 0; i < p->n && r->list.ctl->status == 0; i++) {
+	for (size_t i = 0; i < p->n && r->list.ctl->status == 0; i++) {
 		total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
 		if (listing_is_full(&r->list))
 			continue;

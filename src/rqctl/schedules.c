@@ -177,12 +177,10 @@ find(struct ctl *c, const char *name)
 static int
 check_arguments(struct ctl *c)
 {
-	int i;
-
 	if (!ctl_has_file(c))
 		return ctl_error(c, EX_USAGE,
 		    "there is no configuration file with schedules: use -c FILE");
-	for (i = 0; i < c->args.nwords; i++)
+	for (int i = 0; i < c->args.nwords; i++)
 		if (find(c, c->args.words[i]) == NULL)
 			return -1;
 	return 0;
@@ -191,9 +189,7 @@ check_arguments(struct ctl *c)
 static bool
 is_meant(const struct ctl *c, const struct schedule_config *s)
 {
-	int i;
-
-	for (i = 0; i < c->args.nwords; i++)
+	for (int i = 0; i < c->args.nwords; i++)
 		if (strcmp(c->args.words[i], s->name) == 0)
 			return true;
 	return c->args.nwords == 0;

@@ -168,12 +168,11 @@ show_in_flight(struct show *s)
 {
 	const json_t *list;
 	const char *tag;
-	size_t i, k;
 
-	for (i = 0; i < s->fleet.n; i++) {
+	for (size_t i = 0; i < s->fleet.n; i++) {
 		list = json_object_get(fleet_queue(&s->fleet.daemons[i],
 		    s->ctl->target.keys.name[KEY_QUEUE]), "in_hand");
-		for (k = 0; k < json_array_size(list); k++) {
+		for (size_t k = 0; k < json_array_size(list); k++) {
 			tag = fleet_text(json_array_get(list, k), "tag");
 			if (is_further(tag, s->id) && show_tag(s, tag) == -1)
 				return -1;

@@ -174,14 +174,13 @@ load_with_launcher(struct try *t)
 	struct config_report report = { 0 };
 	struct launcher_loaded loaded;
 	struct config *config = NULL;
-	size_t i;
 
 	umask(022);		/* the service's; a queue may have its own */
 	fill_source(t);
 	t->launcher = launcher_fork(&launch_config_ops, &t->source);
 	if (launcher_load_now(t->launcher, &loaded) == 0)
 		config = launch_config_take(&t->source, &loaded, &report);
-	for (i = 0; config == NULL && i < report.nerrors; i++)
+	for (size_t i = 0; config == NULL && i < report.nerrors; i++)
 		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors[i]);
 	config_report_done(&report);
 	if (config == NULL)
@@ -348,10 +347,9 @@ static void
 would_be_acked(const struct result *r, struct buf *b)
 {
 	const struct pushes_target *to;
-	size_t i;
 
 	buf_puts(b, "would be acked");
-	for (i = 0; i < pushes_targets(r->pushes); i++) {
+	for (size_t i = 0; i < pushes_targets(r->pushes); i++) {
 		to = pushes_target(r->pushes, i);
 		buf_printf(b, "%s %zu message%s for %s", i == 0 ? ", with" : ",", to->count,
 		    to->count == 1 ? "" : "s", to->queue->name);

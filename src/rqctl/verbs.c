@@ -246,9 +246,8 @@ opt_find(const struct verb *v, const char *name, size_t len)
 {
 	const struct opt_def *first = NULL;
 	uint64_t takes = verb_options(v);
-	size_t i;
 
-	for (i = 0; i < OPT_MAX; i++) {
+	for (size_t i = 0; i < OPT_MAX; i++) {
 		if (strlen(opt_table[i].name) != len || memcmp(opt_table[i].name, name, len) != 0)
 			continue;
 		if ((takes >> i & 1) != 0)
@@ -262,9 +261,7 @@ opt_find(const struct verb *v, const char *name, size_t len)
 static const struct opt_def *
 opt_find_letter(char letter)
 {
-	size_t i;
-
-	for (i = 0; i < OPT_MAX; i++)
+	for (size_t i = 0; i < OPT_MAX; i++)
 		if (opt_table[i].letter == letter)
 			return &opt_table[i];
 	return NULL;
@@ -284,10 +281,9 @@ unknown_option(const char *text, size_t len, char **cause)
 {
 	char name[64];
 	struct nearest near = { name, 3, NULL };
-	size_t i;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(len < 63 ? len : 63), text);
-	for (i = 0; i < OPT_MAX; i++)
+	for (size_t i = 0; i < OPT_MAX; i++)
 		util_nearest(&near, opt_table[i].name);
 	if (near.best == NULL)
 		return util_cause(cause, "there is no option --%s", name);

@@ -100,9 +100,8 @@ static json_t *
 known(const json_t *from, const struct member *members, size_t n)
 {
 	json_t *to = json_object(), *v;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		v = json_object_get(from, members[i].name);
 		if (is_of_type(v, members[i].type))
 			json_object_set(to, members[i].name, v);
@@ -114,9 +113,8 @@ static json_t *
 read_deliveries(const json_t *from)
 {
 	json_t *list = json_array();
-	size_t i;
 
-	for (i = 0; i < json_array_size(from); i++)
+	for (size_t i = 0; i < json_array_size(from); i++)
 		json_array_append_new(list, known(json_array_get(from, i), delivery_members,
 		    ARRAY_LEN(delivery_members)));
 	return list;
@@ -217,10 +215,9 @@ fleet_served(const struct fleet *f, size_t *n)
 	json_t *seen = json_object(), *q;
 	struct served *list = NULL;
 	const char *name, *key;
-	size_t i;
 
 	*n = 0;
-	for (i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++)
 		json_object_foreach(json_object_get(f->daemons[i].beat, "queues"), name, q) {
 			key = key_of(name, q);
 			if (json_object_get(seen, key) != NULL)
@@ -285,9 +282,8 @@ oldest(const json_t *queue)
 {
 	const json_t *list = json_object_get(queue, "in_hand");
 	double max = -1, age;
-	size_t i;
 
-	for (i = 0; i < json_array_size(list); i++) {
+	for (size_t i = 0; i < json_array_size(list); i++) {
 		age = fleet_number(json_array_get(list, i), "age", -1);
 		if (age > max)
 			max = age;
@@ -302,9 +298,8 @@ rank(const char *state)
 	static const char *const order[] = {
 		"quiet", "draining", "paused", "unsubscribed", "refused", "suspended"
 	};
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(order); i++)
+	for (size_t i = 0; i < ARRAY_LEN(order); i++)
 		if (strcmp(state, order[i]) == 0)
 			return (int)i + 1;
 	return 0;
@@ -341,10 +336,9 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, age;
 	const json_t *q;
-	size_t i;
 
 	*s = (struct service){ .oldest = -1, .state = "", .reason = "" };
-	for (i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i++) {
 		if ((q = fleet_queue(&f->daemons[i], key)) == NULL)
 			continue;
 		s->daemons++;

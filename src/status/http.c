@@ -260,12 +260,11 @@ add_headers(struct evhttp_request *req, const char *type, size_t len)
 	};
 	struct evkeyvalq *to = evhttp_request_get_output_headers(req);
 	char length[24];
-	size_t i;
 
 	snprintf(length, sizeof(length), "%zu", len);
 	evhttp_add_header(to, "Content-Type", type);
 	evhttp_add_header(to, "Content-Length", length);
-	for (i = 0; i < ARRAY_LEN(fixed); i++)
+	for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
 		evhttp_add_header(to, fixed[i][0], fixed[i][1]);
 }
 

@@ -152,9 +152,8 @@ static void
 put_queues(const struct page *p, const struct family *f)
 {
 	double v;
-	size_t i;
 
-	for (i = 0; i < p->m->nqueues; i++) {
+	for (size_t i = 0; i < p->m->nqueues; i++) {
 		v = *(const double *)((const char *)&p->m->queues[i] + f->at);
 		if (isnan(v))
 			continue;
@@ -178,9 +177,8 @@ static void
 put_state(const struct page *p, const struct family *f)
 {
 	static const char *const states[] = { "running", "quiet", "draining", "stopped" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(states); i++)
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
 		buf_printf(p->out, "%s{state=\"%s\"} %d\n", f->name, states[i],
 		    strcmp(states[i], p->m->state) == 0);
 }
@@ -200,11 +198,10 @@ put_messages(const struct page *p, const struct family *f)
 	};
 	const struct depth *d;
 	int64_t n;
-	size_t i, k;
 
-	for (i = 0; i < p->m->nqueues; i++) {
+	for (size_t i = 0; i < p->m->nqueues; i++) {
 		d = p->m->queues[i].depth;
-		for (k = 0; d != NULL && k < ARRAY_LEN(states); k++) {
+		for (size_t k = 0; d != NULL && k < ARRAY_LEN(states); k++) {
 			memcpy(&n, (const char *)d + states[k].at, sizeof(n));
 			if (n < 0)
 				continue;
@@ -218,11 +215,9 @@ static void
 put_blocked(const struct page *p, const struct family *f)
 {
 	char label[64];
-	enum consumer_block b;
-	size_t i;
 
-	for (i = 0; i < p->m->nqueues; i++)
-		for (b = BLOCK_NONE + 1; b <= BLOCK_REDIS; b++) {
+	for (size_t i = 0; i < p->m->nqueues; i++)
+		for (enum consumer_block b = BLOCK_NONE + 1; b <= BLOCK_REDIS; b++) {
 			snprintf(label, sizeof(label), "reason=\"%s\"", consumer_block_name(b));
 			put_series(p, f->name, i, label);
 			put_number(p->out, p->m->queues[i].block == b);
@@ -276,9 +271,8 @@ put_schedules(const struct page *p, const struct family *f)
 {
 	const struct schedule_state *s;
 	double v;
-	size_t i;
 
-	for (i = 0; i < p->m->nschedules; i++) {
+	for (size_t i = 0; i < p->m->nschedules; i++) {
 		s = &p->m->schedules[i];
 		v = schedule_value(s, f->at);
 		if (isnan(v))
@@ -357,11 +351,10 @@ static void
 put_counter(const struct page *p, enum stat s)
 {
 	char name[64];
-	size_t i;
 
 	snprintf(name, sizeof(name), "rqd_queue_%s_total", stats_name(s));
 	put_head(p->out, name, "counter", stats_help(s));
-	for (i = 0; i < p->m->nqueues; i++) {
+	for (size_t i = 0; i < p->m->nqueues; i++) {
 		put_series(p, name, i, NULL);
 		buf_printf(p->out, "%" PRIu64 "\n", p->m->queues[i].stats->n[s]);
 	}
@@ -372,9 +365,8 @@ make_labels(const struct metrics *m)
 {
 	char **labels = xcalloc(m->nqueues + 1, sizeof(char *));
 	struct buf b = BUF_INIT;
-	size_t i;
 
-	for (i = 0; i < m->nqueues; i++) {
+	for (size_t i = 0; i < m->nqueues; i++) {
 		buf_puts(&b, "queue=\"");
 		metrics_label(m->queues[i].name, &b);
 		buf_addc(&b, '"');
@@ -389,17 +381,15 @@ metrics_text(const struct metrics *m, struct buf *out)
 {
 	struct page p = { m, make_labels(m), out };
 	const struct family *f;
-	enum stat s;
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(families); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
 		f = &families[i];
 		put_head(out, f->name, f->type, f->help);
 		f->put(&p, f);
 	}
-	for (s = 0; s < STAT_MAX; s++)
+	for (enum stat s = 0; s < STAT_MAX; s++)
 		put_counter(&p, s);
-	for (i = 0; i < m->nqueues; i++)
+	for (size_t i = 0; i < m->nqueues; i++)
 		free(p.labels[i]);
 	free(p.labels);
 }

@@ -169,12 +169,11 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 {
 	const struct survey_queue *q;
 	const struct consumer *c;
-	size_t i;
 
 	if (r == NULL || r->at == m->noted)
 		return;
 	m->noted = r->at;
-	for (i = 0; i < v->nconsumers; i++) {
+	for (size_t i = 0; i < v->nconsumers; i++) {
 		c = v->consumers[i];
 		if ((q = survey_find(r, consumer_config(c)->key)) == NULL || q->depth.waiting < 0)
 			continue;
@@ -368,14 +367,12 @@ monitor_stop(struct monitor *m)
 void
 monitor_free(struct monitor *m)
 {
-	size_t i;
-
 	if (m == NULL)
 		return;
 	survey_free(m->survey);
 	http_free(m->http);
 	tdestroy(m->histories, history_free);
-	for (i = 0; i < REPORTS; i++)
+	for (size_t i = 0; i < REPORTS; i++)
 		buf_done(&m->made[i].text);
 	free(m);
 }

@@ -100,9 +100,8 @@ static json_t *
 totals_json(const struct depth *d)
 {
 	json_t *o = json_object();
-	size_t i;
 
-	for (i = 0; i < STAT_MAX; i++)
+	for (size_t i = 0; i < STAT_MAX; i++)
 		json_set(o, "*:i", stats_name((enum stat)i), d->total[i]);
 	return o;
 }

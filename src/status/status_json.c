@@ -50,10 +50,9 @@ member_json(const struct daemon *d, double now)
 	json_t *o = json_object(), *unusual = json_object(), *q;
 	const char *name, *state;
 	int64_t running = 0, n = 0;
-	size_t i;
 
 	json_set(o, "instance:s", d->instance);
-	for (i = 0; i < ARRAY_LEN(copied); i++)
+	for (size_t i = 0; i < ARRAY_LEN(copied); i++)
 		json_object_set(o, copied[i], json_object_get(d->beat, copied[i]));
 	json_object_foreach(json_object_get(d->beat, "queues"), name, q) {
 		n++;
@@ -71,9 +70,8 @@ fleet_json(const struct view *v, const struct survey_result *r)
 {
 	json_t *list = json_array();
 	double now = conn_redis_time(v->conn);
-	size_t i;
 
-	for (i = 0; i < r->fleet.n; i++)
+	for (size_t i = 0; i < r->fleet.n; i++)
 		json_array_append_new(list, member_json(&r->fleet.daemons[i], now));
 	return list;
 }
@@ -104,12 +102,11 @@ queues_json(const struct survey_result *r)
 {
 	const struct survey_queue **sorted = xcalloc(r->n + 1, sizeof(*sorted));
 	json_t *list = json_array();
-	size_t i;
 
-	for (i = 0; i < r->n; i++)
+	for (size_t i = 0; i < r->n; i++)
 		sorted[i] = &r->queues[i];
 	qsort(sorted, r->n, sizeof(*sorted), by_name);
-	for (i = 0; i < r->n; i++)
+	for (size_t i = 0; i < r->n; i++)
 		json_array_append_new(list, queue_json(sorted[i], r));
 	free(sorted);
 	return list;

@@ -75,9 +75,7 @@ static void	survey_wake(void *);
 static void
 result_done(struct survey_result *r)
 {
-	size_t i;
-
-	for (i = 0; i < r->n; i++) {
+	for (size_t i = 0; i < r->n; i++) {
 		free(r->queues[i].name);
 		keys_done(&r->queues[i].keys);
 		depth_done(&r->queues[i].depth);
@@ -112,11 +110,10 @@ static const struct survey_result *
 fresh(const struct survey *s, enum survey_scope scope)
 {
 	const struct survey_result *best = NULL, *r;
-	int i;
 
 	if (!conn_is_ready(s->conn))
 		return NULL;
-	for (i = (int)scope; i < SURVEY_SCOPES; i++) {
+	for (int i = (int)scope; i < SURVEY_SCOPES; i++) {
 		r = &s->results[i];
 		if (r->at > 0 && clock_mono() - r->at < SURVEY_FRESH &&
 		    (best == NULL || r->at > best->at))
@@ -461,7 +458,6 @@ void
 survey_free(struct survey *s)
 {
 	struct waiter *w;
-	int i;
 
 	if (s == NULL)
 		return;
@@ -471,7 +467,7 @@ survey_free(struct survey *s)
 	timer_stop(&s->patience);
 	while ((w = TAILQ_FIRST(&s->waiters)) != NULL)
 		answer(s, w, NULL);
-	for (i = 0; i < SURVEY_SCOPES; i++)
+	for (int i = 0; i < SURVEY_SCOPES; i++)
 		result_done(&s->results[i]);
 	result_done(&s->found);
 	free_index(s);
