@@ -119,12 +119,11 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 static void
 take_pause(struct depth *d, const struct redisReply *reply)
 {
-	size_t len;
-	const char *text = reply_str(reply, &len);
+	const char *text = reply_str(reply, NULL);
 
 	d->paused = text != NULL;
 	free(d->pause);
-	d->pause = text != NULL ? xstrndup(text, len) : xstrdup("");
+	d->pause = xstrdup(text != NULL ? text : "");
 }
 
 /* Where it is refused (an ACL may forbid scripts) it is only not known. */

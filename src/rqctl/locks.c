@@ -60,20 +60,16 @@
  * of another program, the value itself.  The caller frees it.
  */
 static char *
-holder_text(const char *value, size_t len)
+holder_text(const char *value)
 {
-	char *copy = xstrndup(value, len), *text;
 	char since[CLOCK_TEXT_MAX];
 	struct lock_holder h;
 
-	lock_holder(copy, &h);
-	if (h.host[0] != '\0')
-		text = xasprintf("%s, process %ld, since %s", h.host, h.pid,
-		    clock_text((wall_t)(h.since * (double)SEC), since));
-	else
-		text = xasprintf("another program: \"%.*s\"", SHOWN, copy);
-	free(copy);
-	return text;
+	lock_holder(value, &h);
+	if (h.host[0] == '\0')
+		return xasprintf("another program: \"%.*s\"", SHOWN, value);
+	return xasprintf("%s, process %ld, since %s", h.host, h.pid,
+	    clock_text((wall_t)(h.since * (double)SEC), since));
 }
 
 /* -- names ------------------------------------------------------------------------ */
@@ -219,16 +215,13 @@ static int
 take_lock(struct listing *l, struct found *f)
 {
 	struct redisReply *value = ask_next(l->ctl), *left;
-	char *text;
 
 	left = value != NULL ? ask_next(l->ctl) : NULL;
 	f->value = reply_error(value) == REPLY_OK ? reply_str(value, &f->len) : NULL;
 	f->left = reply_int(left, -2);
 	if (f->value != NULL && f->left != -2) {
-		text = xstrndup(f->value, f->len);
-		lock_holder(text, &f->holder);
+		lock_holder(f->value, &f->holder);
 		lock_row(l, f);
-		free(text);
 	}
 	blocking_reply_free(value);
 	blocking_reply_free(left);
@@ -285,7 +278,7 @@ static void
 unlock(struct ctl *c, const char *name, const char *value, size_t len)
 {
 	bool dry = ctl_given(c, OPT_DRY_RUN);
-	char *holder = holder_text(value, len);
+	char *holder = holder_text(value);
 	int64_t n;
 
 	if (!ctl_given(c, OPT_FORCE))
@@ -456,7 +449,7 @@ waiting(const char *value, void *arg)
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	holder = holder_text(value, strlen(value));
+	holder = holder_text(value);
 	ctl_note("waiting for lock %s, held by %s", r->opt.name, holder);
 	free(holder);
 }
@@ -469,7 +462,7 @@ refused(enum lock_refusal refusal, enum reply_error error, const char *text, voi
 
 	switch (refusal) {
 	case LOCK_BUSY:
-		holder = holder_text(text, strlen(text));
+		holder = holder_text(text);
 		ctl_error(r->ctl, EX_TEMPFAIL, "lock %s is held by %s", r->opt.name, holder);
 		free(holder);
 		break;
@@ -546,14 +539,6 @@ watch_signals(struct locked *r)
 	io_start(&r->signals);
 }
 
-static void
-unwatch_signals(struct locked *r)
-{
-	io_done(&r->signals);
-	close(r->signal_fd);
-	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
-}
-
 /* -- the verb ------------------------------------------------------------------- */
 
 /* "HOST PID" of this process: one word of harmless characters, and a number. */
@@ -605,7 +590,9 @@ lock_run(struct ctl *c)
 	r.lock = lock_new(r.loop, &c->config->redis, &r.opt, &events, &r);
 	loop_run(r.loop);
 	lock_free(r.lock);
-	unwatch_signals(&r);
+	io_done(&r.signals);
+	close(r.signal_fd);
+	sigprocmask(SIG_SETMASK, &r.old_mask, NULL);
 	child_done(r.loop);
 	loop_free(r.loop);
 	free(who);

@@ -15,25 +15,22 @@
 
 /* -- the fleet -------------------------------------------------------------------- */
 
-/* The name of instance i of the index; the caller frees it. */
-static char *
+/* The name of instance i of the index. */
+static const char *
 instance_at(const struct redisReply *index, size_t i)
 {
-	size_t len;
-	const char *name = reply_str(reply_at(index, 2 * i), &len);
+	const char *name = reply_str_at(index, 2 * i);
 
-	return name != NULL ? xstrndup(name, len) : xstrdup("");
+	return name != NULL ? name : "";
 }
 
 static void
 take_beat(struct fleet *f, const struct redisReply *index, size_t i, const struct redisReply *beat)
 {
-	char *name = instance_at(index, i);
 	size_t len = 0;
 	const char *text = reply_str(beat, &len);
 
-	fleet_add(f, name, reply_double(reply_at(index, 2 * i + 1), 0), text, len);
-	free(name);
+	fleet_add(f, instance_at(index, i), reply_double_at(index, 2 * i + 1), text, len);
 }
 
 /* Reads the heartbeats of instances first to end - 1. */
@@ -41,15 +38,11 @@ static int
 read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_t first, size_t end)
 {
 	struct redisReply *reply;
-	char *name;
 	int rc = 0;
 
-	for (size_t i = first; i < end && rc == 0; i++) {
-		name = instance_at(index, i);
-		rc = ask_append(c, "GETRANGE %s%s 0 %lld", KEYS_DAEMON_PREFIX, name,
-		    (long long)BEAT_MAX);
-		free(name);
-	}
+	for (size_t i = first; i < end && rc == 0; i++)
+		rc = ask_append(c, "GETRANGE %s%s 0 %lld", KEYS_DAEMON_PREFIX,
+		    instance_at(index, i), (long long)BEAT_MAX);
 	for (size_t i = first; i < end && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
 			rc = -1;

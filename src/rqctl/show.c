@@ -186,21 +186,17 @@ static int
 show_retries(struct show *s)
 {
 	struct redisReply *tags;
-	const char *text;
-	size_t i, len;
-	char *tag;
+	const char *tag;
+	size_t i;
 	int rc = 0;
 
 	tags = ask(s->ctl, "ZRANGE %s 0 %lld", s->ctl->target.keys.name[KEY_RETRY], NEXT - 1LL);
 	if (tags == NULL)
 		return -1;
 	for (i = 0; i < reply_len(tags) && rc == 0; i++) {
-		if ((text = reply_str(reply_at(tags, i), &len)) == NULL)
-			continue;
-		tag = xstrndup(text, len);
-		if (is_further(tag, s->id))
+		tag = reply_str_at(tags, i);
+		if (tag != NULL && is_further(tag, s->id))
 			rc = show_tag(s, tag);
-		free(tag);
 	}
 	blocking_reply_free(tags);
 	return rc;
