@@ -175,20 +175,6 @@ cancel_key(struct canceller *j, enum key key, int64_t total)
 	return total == -1 ? -1 : 0;
 }
 
-static int
-cancel_delayed(struct canceller *j)
-{
-	return cancel_key(j, KEY_DELAYED,
-	    ask_number(ask(j->ctl, "ZCARD %s", j->ctl->target.keys.name[KEY_DELAYED])));
-}
-
-static int
-cancel_list(struct canceller *j)
-{
-	j->waiting = ask_number(ask(j->ctl, "LLEN %s", j->ctl->target.keys.name[KEY_QUEUE]));
-	return cancel_key(j, KEY_QUEUE, j->waiting);
-}
-
 /* The ids themselves, due or not. */
 static int
 cancel_ids(struct canceller *j)
@@ -450,11 +436,16 @@ static int
 cancel_everywhere(struct canceller *j)
 {
 	enum source source = j->ctl->target.source;
+	char *const *k = j->ctl->target.keys.name;
 
-	if (source == SOURCE_IDS ? cancel_ids(j) == -1 : cancel_delayed(j) == -1)
+	if (source == SOURCE_IDS ? cancel_ids(j) == -1 : cancel_key(j, KEY_DELAYED,
+	    ask_number(ask(j->ctl, "ZCARD %s", k[KEY_DELAYED]))) == -1)
 		return -1;
-	if (source == SOURCE_LIST && cancel_list(j) == -1)
-		return -1;
+	if (source == SOURCE_LIST) {
+		j->waiting = ask_number(ask(j->ctl, "LLEN %s", k[KEY_QUEUE]));
+		if (cancel_key(j, KEY_QUEUE, j->waiting) == -1)
+			return -1;
+	}
 	return cancel_deliveries(j);
 }
 

@@ -119,14 +119,6 @@ push_batch(struct pushing *p)
 	return push_all(p, &w, "unique_push");
 }
 
-/* How many subscribers have received a message. */
-static void
-count_subscribers(struct pushing *p, int64_t heard)
-{
-	p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
-	p->most = heard > p->most ? heard : p->most;
-}
-
 /*
  * Sends a command for each message of the batch, in one round trip: PUBLISH to the first
  * channel, or XADD to a stream, which gives the id.
@@ -136,6 +128,7 @@ push_each(struct pushing *p)
 {
 	bool channel = p->target->source == SOURCE_CHANNEL;
 	struct redisReply *reply;
+	int64_t heard;
 	const char *text;
 	int i, len, rc = 0;
 
@@ -151,7 +144,9 @@ push_each(struct pushing *p)
 		if (p->ctl->status == 0 && reply_error(reply) != REPLY_OK)
 			ask_refused(p->ctl, reply);
 		else if (p->ctl->status == 0 && channel) {
-			count_subscribers(p, reply_int(reply, 0));
+			heard = reply_int(reply, 0);
+			p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
+			p->most = heard > p->most ? heard : p->most;
 			pushed(p, i);
 		} else if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
 			print_id(p, text);
@@ -304,14 +299,6 @@ take_lines(struct pushing *p, struct buf *in)
 	return rc;
 }
 
-static bool
-more_is_there(void)
-{
-	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
-
-	return poll(&fd, 1, 0) == 1;
-}
-
 /*
  * Each line is one, without its newline; the last one may have none.  Lines are
  * pushed when there is no more to read at the moment, so that a slow producer's
@@ -320,13 +307,14 @@ more_is_there(void)
 static int
 push_lines(struct pushing *p)
 {
+	struct pollfd more = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct buf in = BUF_INIT;
 	ssize_t n = 0;
 	int rc = 0;
 
 	while (rc == 0 && (n = read_some(&in)) > 0) {
 		rc = take_lines(p, &in);
-		if (rc == 0 && !more_is_there())
+		if (rc == 0 && poll(&more, 1, 0) != 1)
 			rc = flush(p);
 	}
 	if (rc == 0 && n == -1)
