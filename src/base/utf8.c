@@ -16,18 +16,11 @@ sequence_length(unsigned char c)
 	return 0;
 }
 
-static bool
-is_code(uint32_t code, size_t len)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-
-	return code >= least[len] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-}
-
 size_t
 utf8_decode(const char *s, size_t len, uint32_t *code)
 {
 	static const unsigned char lead[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = (const unsigned char *)s;
 	size_t n = sequence_length(p[0]), i;
 	uint32_t c;
@@ -40,7 +33,7 @@ utf8_decode(const char *s, size_t len, uint32_t *code)
 			return 0;
 		c = c << 6 | (p[i] & 0x3f);
 	}
-	if (!is_code(c, n))
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	*code = c;
 	return n;

@@ -105,24 +105,6 @@ remember_session(struct child_table *t, pid_t id)
 	*session_at(t, id) = (struct session){ id, t->finished_until };
 }
 
-/* A new leader has this id: forget the finished session of that number. */
-static void
-forget_session(struct child_table *t, pid_t id)
-{
-	struct session *s = session_at(t, id);
-
-	if (s->id == id)
-		s->id = 0;
-}
-
-static bool
-is_finished_session(struct child_table *t, pid_t id, usec_t now)
-{
-	const struct session *s = session_at(t, id);
-
-	return s->id == id && s->until > now;
-}
-
 /*
  * A child cannot vanish between getsid() and kill(): only we reap it.  All processes
  * of its group belong to that session.
@@ -131,12 +113,14 @@ static bool
 sweep_child(struct child_table *t, pid_t pid, usec_t now)
 {
 	pid_t session, group;
+	const struct session *s;
 
 	if (find(t, pid) != NULL)
 		return false;
 	session = getsid(pid);
+	s = session_at(t, session);
 	if (session <= 0 || session == getsid(0) || find(t, session) != NULL ||
-	    !is_finished_session(t, session, now))
+	    s->id != session || s->until <= now)
 		return false;
 	group = getpgid(pid);
 	if (t->end != NULL)
@@ -384,8 +368,10 @@ void
 child_watch(struct loop *l, struct child *c, pid_t pid)
 {
 	struct child_table *t = l->children;
+	struct session *finished = session_at(t, pid);
 
-	forget_session(t, pid);
+	if (finished->id == pid)	/* its number is this leader's now */
+		finished->id = 0;
 	c->pid = pid;
 	LIST_INSERT_HEAD(chain_of(t, pid), c, entry);
 }

@@ -227,15 +227,6 @@ wait_events(struct loop *l, usec_t until)
 		fatal_os("the event loop failed");
 }
 
-static void
-wait_simulated(usec_t until)
-{
-	usec_t now = clock_mono();
-
-	if (until != USEC_MAX && until > now)
-		clock_fake_advance(until - now);
-}
-
 /* One turn.  Waits for events until this moment, not at all while a call is deferred. */
 static void
 turn(struct loop *l, usec_t until)
@@ -248,8 +239,8 @@ turn(struct loop *l, usec_t until)
 		until = next;
 	if (l->base != NULL)
 		wait_events(l, until);
-	else
-		wait_simulated(until);
+	else if (until != USEC_MAX && until > clock_mono())
+		clock_fake_advance(until - clock_mono());
 	timer_run_due(l);
 	run_deferred(l);
 	log_release();

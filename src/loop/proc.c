@@ -65,20 +65,11 @@ read_file(const char *path, struct buf *b)
 	(void)buf_str(b);
 }
 
-static void
-add_children(pid_t pid, const char *task, struct buf *b)
-{
-	char path[128];
-
-	(void)snprintf(path, sizeof(path), "/proc/%ld/task/%.20s/children", (long)pid, task);
-	read_file(path, b);
-}
-
 /* A process's children are listed per thread. */
 void
 proc_children(pid_t pid, struct buf *b)
 {
-	char path[64];
+	char path[128];
 	struct dirent *e;
 	DIR *dir;
 
@@ -86,8 +77,11 @@ proc_children(pid_t pid, struct buf *b)
 	if ((dir = opendir(path)) == NULL)
 		return;
 	while ((e = readdir(dir)) != NULL) {
-		if (e->d_name[0] != '.')
-			add_children(pid, e->d_name, b);
+		if (e->d_name[0] == '.')
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%ld/task/%.20s/children", (long)pid,
+		    e->d_name);
+		read_file(path, b);
 	}
 	(void)closedir(dir);
 }
