@@ -426,14 +426,6 @@ check_zone(struct draft *d, const struct draft_section *s)
 	free(cause);
 }
 
-static void
-check_schedule(struct draft *d, const struct draft_section *s)
-{
-	check_target(d, s);
-	check_times(d, s);
-	check_zone(d, s);
-}
-
 /* -- all --------------------------------------------------------------------------- */
 
 static void
@@ -456,6 +448,9 @@ consistency_check(struct draft *d)
 	check_keys(d);
 	for (size_t i = 0; i < d->queues.n; i++)
 		check_queue(d, &d->queues.list[i]);
-	for (size_t i = 0; i < d->schedules.n; i++)
-		check_schedule(d, &d->schedules.list[i]);
+	for (size_t i = 0; i < d->schedules.n; i++) {
+		check_target(d, &d->schedules.list[i]);
+		check_times(d, &d->schedules.list[i]);
+		check_zone(d, &d->schedules.list[i]);
+	}
 }

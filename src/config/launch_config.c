@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/listen_socket.h"
 #include "base/log.h"
 #include "base/trust.h"
@@ -73,14 +74,6 @@ read_all(int fd, struct buf *b)
 	return 0;
 }
 
-static bool
-has_hash(const struct buf *b, const char *hash)
-{
-	size_t mark = strlen(HASH_MARK), n = strlen(hash);
-
-	return b->len > mark + n && memcmp(b->data + mark, hash, n) == 0;
-}
-
 static struct config *
 parse(const struct config_source *source, const struct buf *b)
 {
@@ -92,7 +85,8 @@ parse(const struct config_source *source, const struct buf *b)
 	struct config *config = config_load(&from, &ignored);
 
 	config_report_done(&ignored);
-	if (config != NULL && has_hash(b, config->hash))
+	if (config != NULL && strncmp(b->data + strlen(HASH_MARK), config->hash,
+	    strlen(config->hash)) == 0)
 		return config;
 	config_unref(config);
 	return NULL;
@@ -174,32 +168,26 @@ read_report(int fd, struct config_report *r)
 	buf_done(&b);
 }
 
-static void
-add_error(struct config_report *report, const char *why)
-{
-	char *line = xasprintf("the launcher cannot read the configuration: %s", why);
-
-	config_report_add(&report->errors, &report->nerrors, line, strlen(line));
-	free(line);
-}
-
 struct config *
 launch_config_take(const struct config_source *source, struct launcher_loaded *loaded,
     struct config_report *report)
 {
 	struct config *config = NULL;
+	char *line;
 
 	if (loaded->report != -1)
 		read_report(loaded->report, report);
 	if (loaded->text != -1 && (config = read_config(loaded->text,
 	    (void *)(uintptr_t)source)) != NULL)
 		config->generation = loaded->generation;
-	if (config == NULL && report->nerrors == 0)
-		add_error(report, loaded->error != 0 ? strerror(loaded->error) : "no reason given");
-	if (loaded->text != -1)
-		(void)close(loaded->text);
-	if (loaded->report != -1)
-		(void)close(loaded->report);
+	if (config == NULL && report->nerrors == 0) {
+		line = xasprintf("the launcher cannot read the configuration: %s",
+		    loaded->error != 0 ? strerror(loaded->error) : "no reason given");
+		config_report_add(&report->errors, &report->nerrors, line, strlen(line));
+		free(line);
+	}
+	fd_close(&loaded->text);
+	fd_close(&loaded->report);
 	return config;
 }
 

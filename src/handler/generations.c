@@ -128,21 +128,16 @@ is_server(const struct config *c, const char *path)
 	return false;
 }
 
-/* Does not wait: a server whose backlog is full refuses.  It sees root connect. */
-static int
-connect_to(const char *path)
-{
-	return trust_folders(path, 0, NULL) == -1 ? -1 : fd_connect(SOCK_STREAM, path);
-}
-
 int
 generations_open(const struct generations *all, const char *path)
 {
 	bool credential = is_credential(path), known = credential;
 
 	for (size_t i = 0; i < all->n && !known; i++) {
+		/* Does not wait: a server whose backlog is full refuses.  It sees root connect. */
 		if (is_server(all->list[i]->config, path))
-			return connect_to(path);
+			return trust_folders(path, 0, NULL) == -1 ? -1 :
+			    fd_connect(SOCK_STREAM, path);
 		known = is_named(all->list[i]->config, path);
 	}
 	if (!known) {

@@ -185,24 +185,17 @@ begin_load(struct launcher_process *l)
 		l->loader_until = 0;
 }
 
-static unsigned
-take_text(struct launcher_process *l)
-{
-	struct config *config = l->ops->read(l->text, l->arg);
-
-	return config != NULL ? generations_add(&l->generations, config) : 0;
-}
-
 static void
 end_load(struct launcher_process *l, bool good, int error)
 {
 	struct launch_reply r = { .answer = LAUNCH_LOADED, .error = error };
 	int fds[2] = { l->report, l->text };
 	size_t nfds = l->report == -1 ? 0 : 1;
+	struct config *config = good ? l->ops->read(l->text, l->arg) : NULL;
 
 	l->loader = 0;
 	if (good) {
-		r.generation = take_text(l);
+		r.generation = config != NULL ? generations_add(&l->generations, config) : 0;
 		r.error = r.generation == 0 ? EINVAL : 0;
 		nfds = r.generation == 0 ? 1 : 2;
 	}
@@ -389,13 +382,6 @@ take_order(struct launcher_process *l, int fd)
 }
 
 static void
-take_orders(struct launcher_process *l)
-{
-	for (int i = 0; i < TURN && take_order(l, l->orders); i++)
-		continue;
-}
-
-static void
 reap(struct launcher_process *l)
 {
 	struct signalfd_siginfo si;
@@ -444,8 +430,8 @@ turn(struct launcher_process *l)
 		end(l);
 	if (p[0].revents != 0)
 		(void)take_order(l, l->files);
-	if (p[1].revents != 0)
-		take_orders(l);
+	for (int i = 0; p[1].revents != 0 && i < TURN && take_order(l, l->orders); i++)
+		continue;
 	if (p[2].revents != 0)
 		reap(l);
 	check_load(l);

@@ -52,13 +52,6 @@ privilege_user(void)
 	return (struct privilege_user){ names[1], NOBODY, NOBODY };
 }
 
-/* Groups of _rqd's own: redis, perhaps, for a socket that only they may write to. */
-static int
-take_groups(const struct privilege_user *u)
-{
-	return strcmp(u->name, "_rqd") == 0 ? initgroups(u->name, u->gid) : setgroups(0, NULL);
-}
-
 static int
 drop_capabilities(void)
 {
@@ -74,8 +67,10 @@ int
 privilege_drop(char **cause)
 {
 	struct privilege_user u = privilege_user();
+	bool ours = strcmp(u.name, "_rqd") == 0;
 
-	if (take_groups(&u) == -1 || setresgid(u.gid, u.gid, u.gid) == -1 ||
+	/* Groups of _rqd's own: redis, perhaps, for a socket that only they may write to. */
+	if ((ours ? initgroups(u.name, u.gid) : setgroups(0, NULL)) == -1 || setresgid(u.gid, u.gid, u.gid) == -1 ||
 	    setresuid(u.uid, u.uid, u.uid) == -1 || drop_capabilities() == -1)
 		return util_cause(cause, "cannot become user %s: %s; start rqd as the user that "
 		    "handlers are to run as", u.name, strerror(errno));
