@@ -278,12 +278,6 @@ civil(int64_t day, int *month, int *mday)
 	*month = (int)(mp < 10 ? mp + 3 : mp - 9);
 }
 
-static int64_t
-day_of(int64_t seconds)
-{
-	return seconds >= 0 ? seconds / DAY : -((DAY - 1 - seconds) / DAY);
-}
-
 static bool
 day_matches(const struct cron *c, int64_t day)
 {
@@ -379,12 +373,13 @@ consider_day(struct search *s, int64_t day)
 static int64_t
 search(struct search *s, const char *zone)
 {
-	int64_t step = s->forward ? 1 : -1, day;
+	int64_t step = s->forward ? 1 : -1, local, day;
 	bool found = false;
 
 	s->best = CRON_NEVER;
 	zone_enter(zone);
-	day = day_of(s->from + zone_offset(s->from)) - step;
+	local = s->from + zone_offset(s->from);
+	day = (local >= 0 ? local / DAY : -((DAY - 1 - local) / DAY)) - step;
 	for (int i = 0; i < DAYS_MAX && !found; i++, day += step) {
 		found = s->best != CRON_NEVER;
 		if (day_matches(s->cron, day))

@@ -124,13 +124,6 @@ channel_end_drops(struct channel *q)
 	q->dropped = 0;
 }
 
-/* Whether a channel's name fits into a handler's environment. */
-static bool
-channel_can_name(const char *channel, size_t len)
-{
-	return len <= CHANNEL_MAX && memchr(channel, '\0', len) == NULL;
-}
-
 /* Counted each time, logged once. */
 static void
 channel_refuse(struct channel *q, size_t len)
@@ -153,7 +146,8 @@ channel_heard(const char *channel, size_t len, const struct redisReply *payload,
 
 	if (q->direct.closing || reply_str(payload, &size) == NULL)
 		return;
-	if (!channel_can_name(channel, len)) {
+	/* Its name must fit into a handler's environment. */
+	if (len > CHANNEL_MAX || memchr(channel, '\0', len) != NULL) {
 		channel_refuse(q, len);
 		return;
 	}
@@ -197,22 +191,17 @@ channel_settling(struct direct *base, struct direct_delivery *d)
 	channel_enqueue((struct channel *)base, b);
 }
 
-static struct backlogged *
-channel_next(struct channel *q)
-{
-	return q->direct.fetch_turn == TURN_NEWEST ? TAILQ_LAST(&q->backlog, backlog) :
-	    TAILQ_FIRST(&q->backlog);
-}
-
 static void
 channel_fetch(struct direct *base)
 {
 	struct channel *q = (struct channel *)base;
+	bool newest = base->fetch_turn == TURN_NEWEST;
 	struct backlogged *b;
 	unsigned got = 0;
 
 	while (!base->paused && !base->closing && got < base->asked &&
-	    (b = channel_next(q)) != NULL) {
+	    !TAILQ_EMPTY(&q->backlog)) {
+		b = newest ? TAILQ_LAST(&q->backlog, backlog) : TAILQ_FIRST(&q->backlog);
 		channel_dequeue(q, b);
 		got++;
 		direct_deliver(base, b->place, b->payload, b->len, b->id, b->channel);

@@ -303,14 +303,6 @@ expired_send_one(struct expired *q)
 	request_script(&p->request, q->env->conn, script_find("expired_push"), &w);
 }
 
-static void
-expired_send(struct expired *q)
-{
-	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->push_delay) &&
-	    conn_is_ready(q->env->conn))
-		expired_send_one(q);
-}
-
 /* The other half is closed when all names are pushed, or too late for that. */
 static void
 expired_finish(struct expired *q)
@@ -327,7 +319,9 @@ expired_turn(void *arg)
 	struct expired *q = arg;
 
 	expired_drop_late(q);
-	expired_send(q);
+	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->push_delay) &&
+	    conn_is_ready(q->env->conn))
+		expired_send_one(q);
 	expired_end_drops(q);
 	if (q->closing)
 		expired_finish(q);

@@ -41,13 +41,6 @@ struct blocking_conn {
 	usec_t		 still_since;	/* mono; the last progress */
 };
 
-static struct timeval
-blocking_timeval(const struct redis_options *opt)
-{
-	return (struct timeval){ .tv_sec = (time_t)(opt->timeout / SEC),
-		.tv_usec = (suseconds_t)(opt->timeout % SEC) };
-}
-
 /* Says why the connection is lost; -1. */
 static int
 blocking_cause(const struct blocking_conn *cl, char **cause)
@@ -205,7 +198,8 @@ static int
 blocking_connect(struct blocking_conn *cl, const struct addr *a, const char *host, const char *name,
     char **cause)
 {
-	struct timeval tv = blocking_timeval(cl->opt);
+	struct timeval tv = { .tv_sec = (time_t)(cl->opt->timeout / SEC),
+		.tv_usec = (suseconds_t)(cl->opt->timeout % SEC) };
 	struct greet g;
 	int rc;
 

@@ -156,13 +156,6 @@ stall_of(struct monitor *m, const char *key)
 	return &(*found)->stall;
 }
 
-/* A queue's deliveries: the fleet's as counted in Redis, and ours, which are newer. */
-static int64_t
-deliveries(const struct depth *d, const struct consumer *c)
-{
-	return d->total[STAT_DELIVERED] + (int64_t)consumer_stats(c)->n[STAT_DELIVERED];
-}
-
 /* Adds a new survey to the histories. */
 static void
 note(struct monitor *m, const struct view *v, const struct survey_result *r)
@@ -179,7 +172,9 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 			continue;
 		stall_note(stall_of(m, consumer_config(c)->key), r->at,
 		    q->depth.waiting + (q->depth.due > 0 ? q->depth.due : 0),
-		    deliveries(&q->depth, c));
+		    /* The fleet's as counted in Redis, and ours, which are newer. */
+		    q->depth.total[STAT_DELIVERED] +
+		    (int64_t)consumer_stats(c)->n[STAT_DELIVERED]);
 	}
 }
 
