@@ -23,7 +23,7 @@
 #include "rqctl/waiting.h"
 
 #define SCAN		10000		/* default of --scan */
-#define SCAN_MAX	10000000
+#define SCAN_MAX	300000		/* Redis looks at them twice for each, 10 ms */
 #define WINDOW		500		/* entries of the list that are read at once */
 
 /* A message that a daemon has. */

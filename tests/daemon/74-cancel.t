@@ -101,7 +101,7 @@ cancelled: w29 of q, waiting' 'waiting'
 is "$(r llen q) $(r lrange q 0 -1 | grep -c -e w5 -e w29)" '28 0' 'these alone are gone'
 is "$(ctl cancel q w28 --scan 10 2>&1; echo $?)" 'rqctl: q has no message w28: not in flight, no retry, not delayed, not among the next 10 of 28 that wait; --scan N looks at more
 1' 'beyond --scan'
-is "$(ctl cancel q w28 --scan 0 2>&1; echo $?)" 'rqctl: --scan: "0" is not a number from 1 to 10000000
+is "$(ctl cancel q w28 --scan 0 2>&1; echo $?)" 'rqctl: --scan: "0" is not a number from 1 to 300000
 64' '--scan has a range'
 is "$(ctl cancel q w0 --dead)" 'cancelled as a dead letter: w0 of q, waiting' 'waiting, --dead'
 like "$(r xrevrange qDEAD + - count 1)" 'reason

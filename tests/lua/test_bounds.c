@@ -17,7 +17,7 @@ struct row {
 	const char	*name;
 	const char	*setup;		/* Lua; the keys have the names of the scripts */
 	const char	*script, *keys;
-	const char	*words;		/* ARGV, separated by blanks; "" is an empty one */
+	const char	*words;		/* ARGV and blanks; "" is an empty one, @9 nine x */
 	int		 many;		/* so many times ... */
 	const char	*each;		/* ... these words follow, with %d */
 };
@@ -383,6 +383,37 @@ static const struct row rows[] = {
 	ROW("bury: 1 MiB in QDELIVERY",
 	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
 	    "bury", "CRDX", "t1 0 h e"),
+	ROW("cancel: a letter of 1 MiB",
+	    "same(R, N, 1000) bodies(1, MIB) call('HSET', D, 't1', '0 0 - 1000.0 2')",
+	    "cancel", "BCRDX", "dead 0 h e t1"),
+	ROW("cancel: 1 MiB in QDELIVERY",
+	    "same(R, N, 1000) bodies(1, 'x') digits(1)",
+	    "cancel", "BCRDX", "drop 0 h e t1"),
+	ROW("cancel: one of 100,000 in flight",
+	    "same(B, N, 1000) state(N) bodies(N, 'x')",
+	    "cancel", "BCRDX", "drop 0 h e t50000"),
+	ROW("cancel: a tag of 1 MiB",
+	    "call('ZADD', R, 1000, MIB) call('HSET', C, MIB, MIB)",
+	    "cancel", "BCRDX", "dead 0 h e @1048576"),
+	/* As many as rqctl looks at. */
+	ROW("cancel_waiting: the last one of 300,000",
+	    "push(299999, 'm') call('LPUSH', Q, 'x')",
+	    "cancel_waiting", "QX", "list drop 0 h e 300000 i @1"),
+	ROW("cancel_waiting: 10,000 of 1 KiB that differ in the last byte",
+	    "push(9999, rep('x', 1023) .. 'y') call('LPUSH', Q, rep('x', 1024))",
+	    "cancel_waiting", "QX", "list dead 0 h e 10000 i @1024"),
+	ROW("cancel_waiting: 60 of 1 MiB that differ in the last byte",
+	    "push(59, string.sub(MIB, 2) .. 'y') call('LPUSH', Q, MIB)",
+	    "cancel_waiting", "QX", "list dead 0 h e 10000 i @1048576"),
+	ROW("cancel_waiting: 20,000 letters",
+	    "push(1, 'x') letters(20000, 8, 10)",
+	    "cancel_waiting", "QX", "list dead 10 h e 10000 i @1"),
+	ROW("cancel_waiting: QDEAD is a list of 1 M",
+	    "push(1000000, 'x') call('RENAME', Q, X) call('LPUSH', Q, 'x')",
+	    "cancel_waiting", "QX", "list dead 0 h e 10000 i @1"),
+	ROW("cancel_waiting: one of 100,000 delayed",
+	    "zset(L, N) call('ZADD', L, 1000, MIB)",
+	    "cancel_waiting", "LX", "zset dead 0 h e 0 i @1048576"),
 	MANY("forget: 500",
 	    "same(R, 100000, 1000) for i = 1, 1000 do call('HSET', D, 't' .. i, '0 0 - 1000.0 "
 	    "2') end bodies(1000, rep('x', 10000))",
@@ -479,6 +510,16 @@ static const struct row rows[] = {
 	    "stream_depth", "Q", "rqd"),
 };
 
+/* Borrowed by the words. */
+static const char *
+many_x(void)
+{
+	static char x[1 << 20];
+
+	memset(x, 'x', sizeof(x));
+	return x;
+}
+
 static void
 add_words(struct words *w, const char *words, int n)
 {
@@ -487,6 +528,10 @@ add_words(struct words *w, const char *words, int n)
 	while ((word = strsep(&rest, " ")) != NULL) {
 		if (word[0] == '\0')
 			continue;
+		if (word[0] == '@') {
+			words_mem(w, many_x(), (size_t)atol(word + 1));
+			continue;
+		}
 		if ((at = strstr(word, "%d")) != NULL) {
 			*at = '\0';
 			snprintf(text, sizeof(text), "%s%d%s", word, n, at + 2);
@@ -560,7 +605,7 @@ measure(const struct row *row)
 	rig_do(&rig, "CONFIG RESETSTAT");
 	since = cpu_usec();
 	r = rig_script(&rig, row->script, row->keys, &w);
-	if (r == NULL)
+	if (r == NULL && strstr(rig.error, "WRONGTYPE") == NULL)
 		fail_msg("%s: %s", row->name, rig.error);
 	freeReplyObject(r);
 	return script_usec(since);

@@ -26,6 +26,8 @@ else
 end
 if not there then return 'gone' end
 if mode == 'look' then return 'ok' end
+-- Another type than a stream is refused here: LREM would search the whole of a list.
+if mode == 'dead' then call('XLEN', X) end
 -- Change nothing, and are not refused at maxmemory.
 if what == 'list' then call('LTRIM', K, 0, -1) else call('ZREM', K, '\0' .. message) end
 -- A stream is no list: LREM says so, or that it is not permitted.
