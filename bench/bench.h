@@ -120,6 +120,12 @@ double	cycle(const char *queue, long count, int batch, int depth);
 #define BENCH_TARGET	"handed"
 double	cycle_on(redisContext *, const char *op, const char *queue, long count, int batch,
 	    int depth);
+/*
+ * Pops so many messages, a multiple of 64, and settles them in calls of this many, one call
+ * at a time, with nothing else on its way; returns the CPU of Redis for the settling, in
+ * seconds.  64 messages are in flight at most.
+ */
+double	settle_cpu(redisContext *, const char *op, const char *queue, long count, int batch);
 /* By several connections, a batch of each on its way all the time. */
 double	cycle_crowd(redisContext *const *, int n, const char *op, const char *queue, long count,
 	    int batch);

@@ -14,6 +14,8 @@
 
 #define POP_HEAD	6		/* status now waiting due dropped limited */
 #define RESULT_WORDS	6		/* at most */
+#define RESULTS_MAX	256		/* in a call */
+#define IN_FLIGHT	64		/* in settle_cpu() */
 #define ONTO_WIRE	16		/* batches on their way at most */
 
 struct cycle {
@@ -94,14 +96,17 @@ add_result(const struct cycle *c, const redisReply *r, size_t i, const char **ar
 	return n;
 }
 
-/* Settles all that a pop has brought: six elements each, behind what it says first. */
+/*
+ * Settles some of what a pop has brought, from element i on: six elements each, behind what
+ * it says first.
+ */
 static long
-append_results(struct cycle *c, const redisReply *r)
+append_some(struct cycle *c, const redisReply *r, size_t i, long most)
 {
-	const char *argv[12 + RESULT_WORDS * 256] = { "EVALSHA", c->settle,
+	const char *argv[12 + RESULT_WORDS * RESULTS_MAX] = { "EVALSHA", c->settle,
 	    c->hands_over ? "6" : "5", c->keys[1], c->keys[2], c->keys[3], c->keys[4],
 	    c->keys[7] };
-	size_t i, len[sizeof(argv) / sizeof(argv[0])];
+	size_t k, len[sizeof(argv) / sizeof(argv[0])];
 	int n = 8;
 	long messages = 0;
 
@@ -110,15 +115,21 @@ append_results(struct cycle *c, const redisReply *r)
 	argv[n++] = "0";
 	argv[n++] = "bench";
 	argv[n++] = "";
-	for (i = POP_HEAD; i + 6 <= r->elements && messages < 256; i += 6, messages++)
+	for (; i + 6 <= r->elements && messages < most; i += 6, messages++)
 		n = add_result(c, r, i, argv, n);
 	if (messages == 0 || c->op[0] == '\0')
 		return messages;
-	for (i = 0; i < (size_t)n; i++)
-		len[i] = strlen(argv[i]);
+	for (k = 0; k < (size_t)n; k++)
+		len[k] = strlen(argv[k]);
 	redisAppendCommandArgv(c->ctx, n, argv, len);
 	sent(c, false);
 	return messages;
+}
+
+static long
+append_results(struct cycle *c, const redisReply *r)
+{
+	return append_some(c, r, POP_HEAD, RESULTS_MAX);
 }
 
 static redisReply *
@@ -183,6 +194,33 @@ cycle_on(redisContext *ctx, const char *op, const char *queue, long count, int b
 	while (c.head != c.tail)
 		take(&c, &p);
 	return ended(&p, from);
+}
+
+double
+settle_cpu(redisContext *ctx, const char *op, const char *queue, long count, int batch)
+{
+	double cpu = 0;
+	struct cycle c;
+	redisReply *r;
+	bool pop;
+	size_t i;
+	long got;
+
+	begin(&c, ctx, op, queue, IN_FLIGHT);
+	for (got = 0; got < count; got += IN_FLIGHT) {
+		append_pop(&c);
+		r = next(&c, &pop);
+		if (r->elements != POP_HEAD + 6 * IN_FLIGHT)
+			die("only %zu elements came", r->elements);
+		cpu -= redis_cpu();
+		for (i = POP_HEAD; i < r->elements; i += 6 * (size_t)batch) {
+			append_some(&c, r, i, batch);
+			freeReplyObject(next(&c, &pop));
+		}
+		cpu += redis_cpu();
+		freeReplyObject(r);
+	}
+	return cpu;
 }
 
 /* True where it waits for an answer. */

@@ -1,8 +1,8 @@
 /*
  * What Redis pays for a message: rqd's own pop and settle scripts, driven by a
  * bare loop, in batches of several sizes, one call at a time and four on their way;
- * what reading the id of several kinds of messages adds to it; and what an ack costs that
- * hands a message over.
+ * what reading the id of several kinds of messages adds to it; and what an ack that hands a
+ * message over costs beside a plain one, both in calls of their own.
  */
 #include "bench.h"
 
@@ -41,16 +41,15 @@ static struct kind kinds[] = {
 #define KIND_COUNT	20000
 static const int kind_sizes[2] = { 16, 64 };
 
-static struct ack {
-	const char	*name, *op;
-	struct series	 usec[2];	/* in batches of ack_sizes */
+/* Calls with a plain ack, and with one that hands over; in turns. */
+static struct acks {
+	int		size;		/* in a call */
+	long		count;
+	struct series	plain, over;	/* of Redis' CPU, in us a message */
 } acks[] = {
-	{ .name = "the pop alone", .op = "" },
-	{ .name = "the pop and an ack", .op = "ack" },
-	{ .name = "and an ack that hands over", .op = "hand over" },
+	{ .size = 1, .count = 3200 },
+	{ .size = 16, .count = 12800 },
 };
-static const int ack_sizes[2] = { 1, 16 };
-#define ACK_COUNT	10000
 #define ACKS		(sizeof(acks) / sizeof(acks[0]))
 
 static void
@@ -74,32 +73,38 @@ measure_kind(struct kind *k, int which)
 	series_add(&k->usec[which], script_usec() / KIND_COUNT);
 }
 
-static void
-measure_ack(struct ack *a, int which)
+static double
+ack_usec(const char *op, const struct acks *a)
 {
 	redisContext *ctx = world_redis();
 	double cpu;
 
 	flush();
-	fill("q", ACK_COUNT);
-	cpu = redis_cpu();
-	(void)cycle_on(ctx, a->op, "q", ACK_COUNT, ack_sizes[which], 1);
-	series_add(&a->usec[which], (redis_cpu() - cpu) * 1e6 / ACK_COUNT);
+	fill("q", a->count);
+	cpu = settle_cpu(ctx, op, "q", a->count, a->size);
 	redisFree(ctx);
+	return cpu * 1e6 / (double)a->count;
+}
+
+static void
+measure_acks(struct acks *a)
+{
+	series_add(&a->plain, ack_usec("ack", a));
+	series_add(&a->over, ack_usec("hand over", a));
 }
 
 static void
 say_acks(void)
 {
-	size_t i;
+	const struct acks *a;
 
-	say("\nAn ack, and one that hands one message over, in µs of CPU of Redis:\n\n");
-	say("|                            | batch of %2d | batch of %d |\n", ack_sizes[0],
-	    ack_sizes[1]);
-	say("| -------------------------- | ----------: | ----------: |\n");
-	for (i = 0; i < ACKS; i++)
-		say("| %-26s | %11.1f | %11.1f |\n", acks[i].name,
-		    series_median(&acks[i].usec[0]), series_median(&acks[i].usec[1]));
+	say("\nAn ack, and one that hands one message over, in calls of their own: µs of CPU of "
+	    "Redis\na message.\n\n");
+	say("| acks in a call | plain | hands over | times |\n");
+	say("| -------------: | ----: | ---------: | ----: |\n");
+	for (a = acks; a < acks + ACKS; a++)
+		say("| %14d | %5.1f | %10.1f | %5.2f |\n", a->size, series_median(&a->plain),
+		    series_median(&a->over), series_ratio(&a->over, &a->plain));
 }
 
 static void
@@ -127,8 +132,8 @@ run(void)
 			measure(&batches[i]);
 		for (i = 0; i < 2 * KINDS; i++)
 			measure_kind(&kinds[i / 2], i % 2);
-		for (i = 0; i < 2 * ACKS; i++)
-			measure_ack(&acks[i / 2], i % 2);
+		for (i = 0; i < ACKS; i++)
+			measure_acks(&acks[i]);
 	}
 	say("Redis is in µs a message for its pop and its ack, of INFO commandstats.\n\n");
 	say("| batch | calls on their way | messages/s | Redis |\n");
