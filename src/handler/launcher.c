@@ -1,9 +1,6 @@
 /*
  * The main process' side of the launcher; launcher.h has the whole.
  *
- * Orders are sent at once.  Where the socket is full they wait here, in order, with
- * copies of their descriptors: at most one start for each handler that may run.
- *
  * A child introduces itself before it can exit.  So child.c asks us, before it reaps
  * a process that it does not know, to read what has come (introduce()).
  */
@@ -12,31 +9,20 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "base/list.h"
+#include "handler/launch_ask.h"
+#include "handler/launch_queue.h"
 #include "handler/launch_wire.h"
+#include "handler/launcher_serve.h"
 #include "loop/child.h"
 #include "loop/io.h"
 
-#define FILE_PATIENCE	(5 * SEC)
 #define SOCKET_BUFFER	(1024 * 1024)
-
-/* An order that waits for room in the socket. */
-struct waiting_order {
-	TAILQ_ENTRY(waiting_order)	 entry;
-	char			*bytes;
-	size_t			 n;
-	int			 fd[LAUNCH_FDS];
-	size_t			 nfds;
-};
 
 struct held_generation {
 	unsigned	number;
@@ -45,7 +31,7 @@ struct held_generation {
 
 struct launcher {
 	pid_t			 pid;
-	int			 orders;
+	struct launch_queue	 orders;
 	int			 files;
 	struct launch_slot	*slots;		/* shared; LAUNCH_SLOTS of them */
 	struct start		*starts[LAUNCH_SLOTS];	/* by slot; NULL: nobody waits */
@@ -54,84 +40,22 @@ struct launcher {
 	uint32_t		 used;
 	struct held_generation	*generations;
 	size_t			 ngenerations;
-	TAILQ_HEAD(, waiting_order)	 waiting;
 	struct buf		 order;		/* the last start */
 	/* from launcher_attach() on: */
 	struct loop		*loop;		/* NULL: not attached */
 	struct child		 child;
 	struct io		 in;
-	struct io		 out;		/* on while something waits */
 	void			(*died)(void *);
 	void			*died_arg;
 	void			(*loaded)(struct launcher_loaded *, void *);	/* NULL: no load */
 	void			*loaded_arg;
 };
 
-/* -- orders ----------------------------------------------------------------------------- */
-
-static void
-waiting_free(struct waiting_order *w)
-{
-	fd_close_all(w->fd, w->nfds);
-	free(w->bytes);
-	free(w);
-}
-
-/* -1 where its descriptors cannot be copied. */
-static int
-wait_for_room(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
-{
-	struct waiting_order *w = xcalloc(1, sizeof(*w));
-
-	for (; w->nfds < nfds; w->nfds++) {
-		w->fd[w->nfds] = fcntl(fds[w->nfds], F_DUPFD_CLOEXEC, 3);
-		if (w->fd[w->nfds] == -1) {
-			waiting_free(w);
-			return -1;
-		}
-	}
-	w->bytes = xmemdup(p, n);
-	w->n = n;
-	TAILQ_INSERT_TAIL(&l->waiting, w, entry);
-	io_start(&l->out);
-	return 0;
-}
-
-/* Any error but a full socket means that the launcher has ended; exited() tells it. */
-static int
-send_order(struct launcher *l, const char *p, size_t n, const int *fds, size_t nfds)
-{
-	if (TAILQ_EMPTY(&l->waiting)) {
-		if (launch_send(l->orders, p, n, fds, nfds, MSG_DONTWAIT) == 0)
-			return 0;
-		if (errno != EAGAIN && errno != ENOBUFS)
-			return -1;
-	}
-	if (l->loop == NULL)
-		return -1;
-	return wait_for_room(l, p, n, fds, nfds);
-}
-
+/* Where the launcher has ended, exited() tells it. */
 static void
 say(struct launcher *l, const struct launch_head *head)
 {
-	(void)send_order(l, (const char *)head, sizeof(*head), NULL, 0);
-}
-
-static void
-has_room(int what UNUSED, void *arg)
-{
-	struct launcher *l = arg;
-	struct waiting_order *w;
-
-	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
-		if (launch_send(l->orders, w->bytes, w->n, w->fd, w->nfds, MSG_DONTWAIT) == -1 &&
-		    (errno == EAGAIN || errno == ENOBUFS))
-			return;
-		TAILQ_REMOVE(&l->waiting, w, entry);
-		waiting_free(w);
-	}
-	io_stop(&l->out);
+	(void)!launch_queue_send(&l->orders, head, sizeof(*head), NULL, 0);
 }
 
 /* -- replies ----------------------------------------------------------------------------- */
@@ -190,7 +114,7 @@ read_reply(struct launcher *l, int flags)
 	struct launch_reply r;
 	size_t nfds;
 
-	if (launch_receive(l->orders, &r, sizeof(r), fds, &nfds, flags) != sizeof(r))
+	if (launch_receive(l->orders.fd, &r, sizeof(r), fds, &nfds, flags) != sizeof(r))
 		return false;
 	take_reply(l, &r, fds, nfds);
 	return true;
@@ -281,7 +205,7 @@ launcher_start(struct launcher *l, struct start *s, unsigned generation, unsigne
 	buf_clear(b);
 	buf_add(b, &head, sizeof(head));
 	buf_add(b, words->data, words->len);
-	if (send_order(l, b->data, b->len, fds, nfds) == 0)
+	if (launch_queue_send(&l->orders, b->data, b->len, fds, nfds) == 0)
 		return 0;
 	error = errno == EMSGSIZE ? E2BIG : errno;
 	launcher_finish(s);
@@ -368,9 +292,9 @@ launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
 	size_t nfds;
 	ssize_t n;
 
-	if (launch_send(l->orders, &head, sizeof(head), NULL, 0, 0) == -1)
+	if (launch_send(l->orders.fd, &head, sizeof(head), NULL, 0, 0) == -1)
 		return -1;
-	n = launch_receive(l->orders, &r, sizeof(r), fds, &nfds, 0);
+	n = launch_receive(l->orders.fd, &r, sizeof(r), fds, &nfds, 0);
 	if (n != sizeof(r)) {
 		errno = n == -1 ? errno : EPIPE;
 		return -1;
@@ -379,48 +303,7 @@ launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
 	return 0;
 }
 
-/* Drops answers to questions that were given up. */
-static void
-drop_late_answers(struct launcher *l)
-{
-	int fds[LAUNCH_FDS];
-	struct launch_reply r;
-	size_t nfds;
-
-	while (launch_receive(l->files, &r, sizeof(r), fds, &nfds, MSG_DONTWAIT) > 0)
-		fd_close_all(fds, nfds);
-}
-
-static int
-receive_file(struct launcher *l)
-{
-	struct pollfd p = { .fd = l->files, .events = POLLIN };
-	int fds[LAUNCH_FDS];
-	struct launch_reply r;
-	size_t nfds;
-
-	errno = ETIMEDOUT;
-	if (poll(&p, 1, (int)(FILE_PATIENCE / MSEC)) != 1)
-		return -1;
-	if (launch_receive(l->files, &r, sizeof(r), fds, &nfds, 0) != sizeof(r)) {
-		errno = EPIPE;
-		return -1;
-	}
-	if (nfds == 1 && r.error == 0)
-		return fds[0];
-	fd_close_all(fds, nfds);
-	errno = r.error != 0 ? r.error : EPROTO;
-	return -1;
-}
-
-static int
-ask_for_file(struct launcher *l, const void *order, size_t n)
-{
-	drop_late_answers(l);
-	if (launch_send(l->files, order, n, NULL, 0, MSG_DONTWAIT) == -1)
-		return -1;
-	return receive_file(l);
-}
+/* -- files ------------------------------------------------------------------------------- */
 
 int
 launcher_open(struct launcher *l, const char *path)
@@ -434,7 +317,7 @@ launcher_open(struct launcher *l, const char *path)
 	}
 	memcpy(bytes, &head, sizeof(head));
 	memcpy(bytes + sizeof(head), path, head.size);
-	return ask_for_file(l, bytes, sizeof(head) + head.size);
+	return launch_ask_fd(l->files, bytes, sizeof(head) + head.size);
 }
 
 int
@@ -442,7 +325,7 @@ launcher_open_log(struct launcher *l, unsigned generation)
 {
 	struct launch_head head = { .op = LAUNCH_LOG, .generation = generation };
 
-	return ask_for_file(l, &head, sizeof(head));
+	return launch_ask_fd(l->files, &head, sizeof(head));
 }
 
 int
@@ -450,7 +333,7 @@ launcher_listen(struct launcher *l, unsigned generation)
 {
 	struct launch_head head = { .op = LAUNCH_LISTEN, .generation = generation };
 
-	return ask_for_file(l, &head, sizeof(head));
+	return launch_ask_fd(l->files, &head, sizeof(head));
 }
 
 void
@@ -494,7 +377,6 @@ launcher_fork(const struct launcher_ops *ops, void *arg)
 	int orders[2], files[2];
 	sigset_t all, old;
 
-	TAILQ_INIT(&l->waiting);
 	l->slots = mmap(NULL, LAUNCH_SLOTS * sizeof(*l->slots), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (l->slots == MAP_FAILED)
@@ -514,7 +396,7 @@ launcher_fork(const struct launcher_ops *ops, void *arg)
 	(void)close(files[1]);
 	if (l->pid == -1)
 		fatal_os("cannot fork the launcher: %s", strerror(errno));
-	l->orders = orders[0];
+	launch_queue_init(&l->orders, orders[0]);
 	l->files = files[0];
 	return l;
 }
@@ -536,23 +418,15 @@ launcher_attach(struct launcher *l, struct loop *loop, void (*died)(void *), voi
 	l->child.exited = exited;
 	child_watch(loop, &l->child, l->pid);
 	child_set_proxy(loop, introduce, end_child, l);
-	io_init(&l->in, loop, l->orders, IO_READ, readable, l);
-	io_init(&l->out, loop, l->orders, IO_WRITE, has_room, l);
+	launch_queue_attach(&l->orders, loop);
+	io_init(&l->in, loop, l->orders.fd, IO_READ, readable, l);
 	io_start(&l->in);
 }
 
-/* Orders that still wait are dropped: the guardian ends what they were for. */
 static void
 detach(struct launcher *l)
 {
-	struct waiting_order *w;
-
-	while ((w = TAILQ_FIRST(&l->waiting)) != NULL) {
-		TAILQ_REMOVE(&l->waiting, w, entry);
-		waiting_free(w);
-	}
 	io_done(&l->in);
-	io_done(&l->out);
 	child_forget(l->loop, &l->child);
 	child_set_proxy(l->loop, NULL, NULL, NULL);
 }
@@ -565,7 +439,7 @@ launcher_stop(struct launcher *l)
 		return;
 	if (l->loop != NULL)
 		detach(l);
-	(void)close(l->orders);
+	launch_queue_done(&l->orders);
 	(void)close(l->files);
 	child_wait_pid(l->pid);
 	(void)munmap(l->slots, LAUNCH_SLOTS * sizeof(*l->slots));

@@ -133,9 +133,4 @@ void	launcher_finish(struct start *);
 /* Its owner goes away first: no callback any more; what may still run is the launcher's. */
 void	launcher_forget(struct start *);
 
-/* For launcher.c: the process itself. */
-struct launch_slot;
-void	launcher_serve(int orders, int files, struct launch_slot *, const struct launcher_ops *,
-	    void *arg) NORETURN;
-
 #endif

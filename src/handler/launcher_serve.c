@@ -9,7 +9,7 @@
  * launcher has: a queue of a generation, a slot, a file that the configuration
  * names, a child of the main process.  A pid counts only after a look at its parent.
  */
-#include "handler/launcher.h"
+#include "handler/launcher_serve.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "handler/launch_wire.h"
 #include "handler/launcher.h"
+#include "handler/launcher_serve.h"
 #include "config/launch_config.h"
 #include "handler/privilege.h"
 

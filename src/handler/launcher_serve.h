@@ -1,0 +1,16 @@
+/* The launcher's own process, which has the privileges; launcher.h says what it is for. */
+#ifndef RQD_HANDLER_LAUNCHER_SERVE_H
+#define RQD_HANDLER_LAUNCHER_SERVE_H
+
+#include "base/util.h"
+#include "handler/launch_wire.h"
+#include "handler/launcher.h"
+
+/*
+ * Obeys what comes over the two sockets (launch_wire.h) until the main process has ended.
+ * The slots are shared with the main process.
+ */
+void	launcher_serve(int orders, int files, struct launch_slot *, const struct launcher_ops *,
+	    void *arg) NORETURN;
+
+#endif
