@@ -20,6 +20,7 @@ struct run_batch {
 	struct result	*said;
 	struct message	**ok;		/* done, and done() is to come; NULL: there was none */
 	unsigned	*ok_at;		/* their indexes */
+	size_t		 pushed;	/* pushes_memory() of said */
 	unsigned	 nok;
 	struct defer	 tell;
 	unsigned	 n;
@@ -160,6 +161,7 @@ tell_ok(struct run_batch *b)
 		    .duration = clock_mono() - b->started,
 		    .pushes = b->said[b->ok_at[i]].pushes };
 		b->said[b->ok_at[i]].pushes = NULL;
+		b->pushed -= pushes_memory(r.pushes);
 		result_check_pushes(&r);
 		if (!tell_done(b, b->ok[i], &r))
 			return false;
@@ -251,7 +253,17 @@ say_ok(struct run_batch *b, unsigned i)
 	loop_defer(b->run->handler->env->loop, &b->tell, tell_ok_cb, b);
 }
 
-bool
+/* It was done before: what is said of it now counts nowhere, and nothing may be lost silently. */
+static const char *
+say_late(struct run_batch *b, const struct statement *s, const char *fault)
+{
+	if (fault == NULL && s->word == STATEMENT_PROGRESS)
+		run_set_progress(b->run, s->text, s->len);
+	return fault == NULL && (s->word == STATEMENT_PROGRESS || s->word == STATEMENT_OK) ?
+	    NULL : "this message is acknowledged already";
+}
+
+const char *
 run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
     bool cut, const char *line, size_t n)
 {
@@ -260,9 +272,9 @@ run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
 	struct message *msg;
 
 	if (s->number == 0 || s->number > b->n)
-		return false;
+		return "no message has this number";
 	if ((msg = b->msgs[i]) == NULL)
-		return true;
+		return say_late(b, s, fault);
 	if (b->said == NULL)
 		b->said = xcalloc(b->n, sizeof(*b->said));
 	said = &b->said[i];
@@ -271,10 +283,10 @@ run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
 	else if (s->word == STATEMENT_PROGRESS)
 		run_set_progress(b->run, s->text, s->len);
 	else if (s->word == STATEMENT_PUSH)
-		pushes_add_said(&said->pushes, msg, s, cut);
+		pushes_add_said(&said->pushes, msg, s, cut, &b->pushed);
 	else if (s->word != STATEMENT_OK)
 		result_say(said, s);
 	else if (said->said != SAID_WRONG && pushes_fault(said->pushes) == NULL)
 		say_ok(b, i);
-	return true;
+	return NULL;
 }

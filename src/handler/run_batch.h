@@ -26,9 +26,10 @@ int			 run_batch_write(const struct run_batch *, int fd) MUSTCHECK;
 
 /*
  * A line with a number; cut: its beginning.  fault: why it is no statement, or NULL.
- * Then the message has failed.  Returns false if no message has the number.
+ * Then the message has failed.  Returns NULL, or why the line fails the run: no message has
+ * the number, or that message is done.
  */
-bool			 run_batch_say(struct run_batch *, const struct statement *,
+const char		*run_batch_say(struct run_batch *, const struct statement *,
 			    const char *fault, bool cut, const char *line, size_t) MUSTCHECK;
 
 /*

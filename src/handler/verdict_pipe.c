@@ -39,7 +39,7 @@ take_bare(struct verdict_pipe *v, const struct statement *s, const char *fault, 
 	if (fault != NULL)
 		result_say_wrong(&v->said, SAID_WRONG, fault, p, n);
 	else if (s->word == STATEMENT_PUSH)
-		pushes_add_said(v->pushes, v->msg, s, cut);
+		pushes_add_said(v->pushes, v->msg, s, cut, NULL);
 	else if (s->word == STATEMENT_PROGRESS)
 		run_set_progress(v->run, s->text, s->len);
 	else
@@ -74,8 +74,8 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 		fault = "a push without newline, which a process may still be writing";
 	if (v->batch == NULL || s.number == 0)
 		take_bare(v, &s, fault, cut, p, n);
-	else if (!run_batch_say(v->batch, &s, fault, cut, p, n))
-		result_say_wrong(&v->said, SAID_WRONG, "no message has this number", p, n);
+	else if ((fault = run_batch_say(v->batch, &s, fault, cut, p, n)) != NULL)
+		result_say_wrong(&v->said, SAID_WRONG, fault, p, n);
 }
 
 static void

@@ -313,6 +313,7 @@ answer(struct worker *w, struct feed *f, const struct statement *s)
 		r->said = SAID_OK;
 	else
 		result_say(r, s);
+	w->pushed -= pushes_memory(r->pushes);
 	result_check_pushes(r);
 	r->output_cut = w->output.cut;
 	if (s->word != STATEMENT_OK)
@@ -362,7 +363,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 	else if (s.word == STATEMENT_PROGRESS)
 		run_set_progress(&f->base, s.text, s.len);
 	else if (s.word == STATEMENT_PUSH)
-		pushes_add_said(&f->result.pushes, f->msg, &s, cut);
+		pushes_add_said(&f->result.pushes, f->msg, &s, cut, &w->pushed);
 	else
 		answer(w, f, &s);
 }

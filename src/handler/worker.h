@@ -57,6 +57,7 @@ struct worker {
 	struct io		   out_io;
 	bool			   inside;	/* of a line that is too long */
 	struct line		   line;
+	size_t			   pushed;	/* pushes_memory() of what is not answered */
 	struct output_pair	   output;	/* stderr */
 	usec_t			   answered_at;	/* mono; 0: never */
 	struct timer		   timer;	/* limit, then grace, then the tail's */

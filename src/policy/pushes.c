@@ -175,13 +175,24 @@ pushes_add_too_long(struct pushes **pushes, const struct config *config,
 }
 
 void
-pushes_add_said(struct pushes **p, const struct message *m, const struct statement *s, bool cut)
+pushes_add_said(struct pushes **p, const struct message *m, const struct statement *s, bool cut,
+    size_t *sum)
 {
+	size_t before = pushes_memory(*p);
+
 	if (cut)
 		pushes_add_too_long(p, m->config, m->cfg, s->queue, s->queue_len);
 	else
 		pushes_add(p, m->config, m->cfg, s->queue, s->queue_len,
 		    s->text != NULL ? s->text : "", s->len);
+	if (sum == NULL)
+		return;
+	*sum += pushes_memory(*p) - before;
+	if (*sum <= PUSHES_RUN_BYTES || (*p)->fault != NULL)
+		return;
+	*sum -= pushes_memory(*p);
+	pushes_fail(*p, "with it all messages of its run, or of its process, that are not "
+	    "acknowledged yet would hand over more than %zu bytes", PUSHES_RUN_BYTES);
 }
 
 size_t
@@ -216,6 +227,12 @@ size_t
 pushes_bytes(const struct pushes *p)
 {
 	return p != NULL ? p->bytes.len : 0;
+}
+
+size_t
+pushes_memory(const struct pushes *p)
+{
+	return pushes_bytes(p) + pushes_count(p) * PUSHES_EACH;
 }
 
 size_t

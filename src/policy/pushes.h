@@ -20,6 +20,8 @@
 #include "policy/statement.h"
 
 #define PUSHES_BYTES	((size_t)1024 * 1024)	/* of all messages of a delivery */
+/* pushes_memory() of a run's messages, or of those that a process has not answered */
+#define PUSHES_RUN_BYTES	((size_t)16 * 1024 * 1024)
 
 struct pushes;
 
@@ -36,9 +38,13 @@ struct pushes_target {
 void	pushes_add(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len,
 	    const void *message, size_t len);
-/* What a handler says of its message: "push QUEUE MESSAGE".  cut: the line is too long. */
+/*
+ * What a handler says of its message: "push QUEUE MESSAGE".  cut: the line is too long.
+ * Adds what that takes to *sum, the pushes_memory() of all messages of its run; a sum
+ * above PUSHES_RUN_BYTES is a fault of this message.  NULL: it has no others.
+ */
 void	pushes_add_said(struct pushes **, const struct message *, const struct statement *,
-	    bool cut);
+	    bool cut, size_t *sum);
 /* The longest line with such a statement that handlers of this queue may write. */
 size_t	pushes_line_max(const struct queue_config *);
 /* A line is too long to be collected by its reader: a fault. */
@@ -54,6 +60,9 @@ void	pushes_free(struct pushes *);		/* NULL is fine */
 const char *pushes_fault(const struct pushes *);
 size_t	pushes_count(const struct pushes *);	/* of all messages; NULL: 0 */
 size_t	pushes_bytes(const struct pushes *);	/* of all messages; NULL: 0 */
+/* The same, and PUSHES_EACH for each: small ones take memory, too. */
+size_t	pushes_memory(const struct pushes *);
+#define PUSHES_EACH	24
 
 size_t	pushes_targets(const struct pushes *);	/* queues with messages; NULL: 0 */
 const struct pushes_target *pushes_target(const struct pushes *, size_t i);

@@ -117,6 +117,43 @@ TEST(test_faults)
 	free(large);
 }
 
+static void
+say(struct pushes **p, size_t len, size_t *sum)
+{
+	static char text[PUSHES_BYTES];
+	const struct message m = { .config = &config, .cfg = &from };
+	const struct statement s = { .word = STATEMENT_PUSH, .queue = "mails", .queue_len = 5,
+	    .text = text, .len = len };
+
+	pushes_add_said(p, &m, &s, false, sum);
+}
+
+/* The messages of a run share 16 MiB; what goes beyond fails alone, and gives back its part. */
+TEST(test_run)
+{
+	struct pushes *p[18] = { NULL };
+	size_t sum = 0, i, each = 1000000 + PUSHES_EACH;
+
+	for (i = 0; i < 16; i++)
+		say(&p[i], 1000000, &sum);
+	assert_int_equal(sum, 16 * each);
+	say(&p[16], 700000, &sum);
+	assert_null(pushes_fault(p[16]));
+	say(&p[16], 100000, &sum);
+	expect_fault(&p[16], "would hand over more than 16777216 bytes");
+	assert_int_equal(sum, 16 * each);
+	say(&p[17], 700000, &sum);
+	assert_null(pushes_fault(p[17]));
+	/* Its own fault gives back its part, too. */
+	say(&p[17], 700000, &sum);
+	expect_fault(&p[17], "more than 1048576 bytes in all");
+	assert_int_equal(sum, 16 * each);
+	for (i = 0; i < 16; i++) {
+		assert_null(pushes_fault(p[i]));
+		pushes_free(p[i]);
+	}
+}
+
 TEST(test_longest)
 {
 	assert_int_equal(pushes_longest(&config, "items"), 10);
