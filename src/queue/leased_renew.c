@@ -14,6 +14,8 @@ leased_leased(struct leased *a, struct delivery *d, enum lease lease)
 {
 	if (lease == LEASE_LOST)
 		a->queue.events->lost(d->msg, a->queue.arg);
+	else if (lease == LEASE_CANCELLED && d->state == DELIVERY_REFUSED)
+		settler_cancel(a->settler, d);
 	else if (lease == LEASE_CANCELLED)
 		a->queue.events->cancelled(d->msg, a->queue.arg);
 	else if (lease == LEASE_UNCLEAR)

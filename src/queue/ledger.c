@@ -158,7 +158,7 @@ ledger_keep(struct ledger *l, struct delivery *d, const struct verdict *verdict,
 {
 	d->verdict = *verdict;
 	result_move(&d->result, result);
-	ledger_count_bytes(l, d, pushes_bytes(d->result.pushes));
+	ledger_count_bytes(l, d, pushes_memory(d->result.pushes));
 	ledger_move(l, d, DELIVERY_KEPT);
 }
 
@@ -434,11 +434,21 @@ ledger_forgotten(struct ledger *l, struct delivery *d)
 	return LEASE_SEEN;
 }
 
-/* The message keeps its place, and is renewed, until its handler has ended. */
+static bool
+is_held_hand_over(const struct delivery *d)
+{
+	return d->state == DELIVERY_REFUSED && delivery_hands_over(d) && !d->rescue;
+}
+
+/*
+ * The message keeps its place, and is renewed, until its handler has ended.  A hand-over
+ * that Redis refuses would wait for ever.
+ */
 static enum lease
 ledger_cancel(struct delivery *d, enum cancel cancel)
 {
-	bool news = d->msg->cancel == CANCEL_NONE && d->state == DELIVERY_IN_HAND;
+	bool news = d->state == DELIVERY_REFUSED ||
+	    (d->msg->cancel == CANCEL_NONE && d->state == DELIVERY_IN_HAND);
 
 	d->msg->cancel = cancel;
 	return news ? LEASE_CANCELLED : LEASE_SEEN;
@@ -447,7 +457,9 @@ ledger_cancel(struct delivery *d, enum cancel cancel)
 enum lease
 ledger_renewed(struct ledger *l, struct delivery *d, int64_t answer, boot_t sent_at)
 {
-	if (d->state > DELIVERY_IN_HAND)
+	bool cancelled = answer == RENEWED_DROP || answer == RENEWED_DEAD;
+
+	if (d->state > DELIVERY_IN_HAND && !(cancelled && is_held_hand_over(d)))
 		return LEASE_SEEN;
 	switch ((enum renewed)answer) {
 	case RENEWED_YES:

@@ -159,7 +159,8 @@ void		 ledger_renewals(struct ledger *, void (*send)(struct delivery_batch *, vo
 /* What the caller must do about a delivery after an answer to its renewal. */
 enum lease {
 	LEASE_SEEN,		/* nothing; its state may have changed */
-	LEASE_CANCELLED,	/* tell the engine to end its handler: msg->cancel */
+	/* See msg->cancel.  IN_HAND: tell the engine to end its handler; REFUSED: settle it so */
+	LEASE_CANCELLED,
 	LEASE_LOST,		/* tell the engine that it is not ours any more */
 	LEASE_UNCLEAR		/* compare the payloads (rescue's check), then ledger_checked() */
 };

@@ -14,8 +14,9 @@
  * our copy.
  *
  * Hand-over: acks with pushes have calls of their own, whose script pushes and acks, or does
- * neither.  So an error says that nothing has happened.  "lost" is no success here: nobody
- * has the messages, and they are pushed by a rescue.
+ * neither.  So an error says that nothing has happened.  One call pushes to one set of
+ * queues, since an ACL that denies one of them refuses the whole call.  "lost" is no success
+ * here: nobody has the messages, and they are pushed by a rescue.
  *
  * Rescues: a rescue has a number, as pops have, and Redis notes it as it does for a pop.
  * So a rescue whose reply was lost can be sent again: the script sees whether the first
@@ -52,7 +53,8 @@ struct settler {
 	usec_t		 result_at;	/* mono: the last result came */
 	usec_t		 pace;		/* between two results, smoothed; at most PACE_MAX */
 	struct timer	 batch_timer;	/* set: results wait for others */
-	struct timer	 hold;		/* set: no refused result is sent before */
+	struct timer	 hold;		/* set: a call was refused; no refused result goes before */
+	struct timer	 again;		/* set: no refused result is due before */
 	struct delivery	*rescuing;	/* its rescue is on its way, or may have acted */
 	bool		 retrying;	/* a call with refused results is on its way */
 	bool		 closing;	/* refused hand-overs are given back */
@@ -90,6 +92,7 @@ settler_new(struct loop *loop, struct ledger *ledger, const struct settler_event
 	s->pace = PACE_MAX;
 	timer_init(&s->batch_timer, loop, settler_batch_due, s);
 	timer_init(&s->hold, loop, settler_wake, s);
+	timer_init(&s->again, loop, settler_wake, s);
 	return s;
 }
 
@@ -120,6 +123,7 @@ settler_free(struct settler *s)
 	}
 	timer_stop(&s->batch_timer);
 	timer_stop(&s->hold);
+	timer_stop(&s->again);
 	free(s);
 }
 
@@ -130,6 +134,7 @@ settler_up(struct settler *s)
 
 	s->failures = 0;
 	timer_stop(&s->hold);
+	timer_stop(&s->again);
 	for (d = ledger_first(s->ledger, DELIVERY_REFUSED); d != NULL; d = ledger_next(d))
 		d->due = 0;
 }
@@ -238,6 +243,39 @@ settler_has_room(const struct delivery *d, size_t bytes, size_t pushes)
 	    pushes + pushes_count(d->result.pushes) <= CALL_PUSHES));
 }
 
+static bool
+has_target(const struct pushes *p, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < pushes_targets(p); i++) {
+		if (strcmp(pushes_target(p, i)->queue->key, key) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether each target of p is one of other's. */
+static bool
+has_targets(const struct pushes *other, const struct pushes *p)
+{
+	size_t i;
+
+	for (i = 0; i < pushes_targets(p); i++) {
+		if (!has_target(other, pushes_target(p, i)->queue->key))
+			return false;
+	}
+	return true;
+}
+
+/* Whether two results hand over to the same queues. */
+static bool
+same_targets(const struct delivery *a, const struct delivery *b)
+{
+	return has_targets(a->result.pushes, b->result.pushes) &&
+	    has_targets(b->result.pushes, a->result.pushes);
+}
+
 /* As many of a list as go into a call; false if there are none.  hand_over: those that do. */
 static bool
 settler_take_list(struct settler *s, enum delivery_state from, bool hand_over, bool may_end,
@@ -252,6 +290,8 @@ settler_take_list(struct settler *s, enum delivery_state from, bool hand_over, b
 		next = ledger_next(d);
 		if (d->rescue || delivery_hands_over(d) != hand_over ||
 		    (from == DELIVERY_REFUSED && d->due > now))
+			continue;
+		if (hand_over && b->n > 0 && !same_targets(b->v[0], d))
 			continue;
 		if (d->most > 0 && d->most < most)
 			most = d->most > b->n ? d->most : b->n;
@@ -288,7 +328,7 @@ settler_retry(struct settler *s, bool may_rescue, bool may_end, struct delivery_
 	usec_t first = USEC_MAX, now = clock_mono();
 	enum settler_call what;
 
-	if (s->retrying || timer_is_set(&s->hold))
+	if (s->retrying || timer_is_set(&s->hold) || timer_is_set(&s->again))
 		return SETTLER_NOTHING;
 	what = settler_take_call(s, DELIVERY_REFUSED, may_end, b);
 	s->retrying = b->retry = what != SETTLER_NOTHING;
@@ -299,7 +339,7 @@ settler_retry(struct settler *s, bool may_rescue, bool may_end, struct delivery_
 			first = d->due;
 	}
 	if (first != USEC_MAX)
-		timer_set(&s->hold, first > now ? first - now : MSEC);
+		timer_set(&s->again, first > now ? first - now : MSEC);
 	return SETTLER_NOTHING;
 }
 
@@ -348,6 +388,26 @@ settler_returned(struct settler *s, const struct delivery_batch *b, bool may_hav
 	}
 }
 
+/* Redis has refused the hand-over: the delivery ends otherwise, and hands nothing over. */
+static void
+settler_end_hand_over(struct settler *s, struct delivery *d, const struct verdict *verdict)
+{
+	pushes_free(d->result.pushes);
+	d->result.pushes = NULL;
+	d->verdict = *verdict;
+	d->refusals = d->most = 0;
+	settler_move(s, d, DELIVERY_KEPT);
+}
+
+void
+settler_cancel(struct settler *s, struct delivery *d)
+{
+	const struct result stopped = { .end = END_NOT_RUN, .stop = STOP_CANCEL };
+	const struct verdict v = outcome_decide(d->msg, &stopped, false, 0);
+
+	settler_end_hand_over(s, d, &v);
+}
+
 /*
  * An error of a hand-over says that nothing has happened.  The queue closes, and nobody
  * would try again: the message is returned, uncounted.  Otherwise its lease would end, and
@@ -356,13 +416,11 @@ settler_returned(struct settler *s, const struct delivery_batch *b, bool may_hav
 static bool
 settler_gives_back(struct settler *s, struct delivery *d)
 {
+	const struct verdict back = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };
+
 	if (!s->closing || !delivery_hands_over(d) || d->rescue)
 		return false;
-	pushes_free(d->result.pushes);
-	d->result.pushes = NULL;
-	d->verdict = (struct verdict){ .op = VERDICT_RETURN, .reason = REASON_DRAIN };
-	d->refusals = d->most = 0;
-	settler_move(s, d, DELIVERY_KEPT);
+	settler_end_hand_over(s, d, &back);
 	return true;
 }
 
@@ -381,6 +439,7 @@ settler_put_off(struct settler *s, struct delivery *d, usec_t due)
 	if (!delivery_hands_over(d))
 		d->may_have_acted = true;
 	d->due = due;
+	timer_stop(&s->again);
 	settler_move(s, d, DELIVERY_REFUSED);
 }
 
@@ -404,6 +463,18 @@ settler_close(struct settler *s)
 	}
 }
 
+/* A queue that it pushes to is to blame: each is tried alone, and holds up no other one. */
+static void
+settler_refused_targets(struct settler *s, const struct delivery_batch *b, enum reply_error e)
+{
+	size_t i;
+
+	for (i = 0; i < b->n; i++) {
+		b->v[i]->most = 1;
+		settler_refuse(s, b->v[i], e);
+	}
+}
+
 /* Which of them is to blame is not known. */
 void
 settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_error e)
@@ -413,6 +484,10 @@ settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_er
 	size_t i;
 
 	settler_call_over(s, b);
+	if (!passes && b->n > 0 && delivery_hands_over(b->v[0])) {
+		settler_refused_targets(s, b, e);
+		return;
+	}
 	timer_set(&s->hold, settler_delay(s, e, ++s->failures));
 	for (i = 0; i < b->n; i++) {
 		if (e == REPLY_REFUSED && settler_gives_back(s, b->v[i]))
@@ -431,6 +506,7 @@ settler_accepted(struct settler *s)
 {
 	s->failures = 0;
 	timer_stop(&s->hold);
+	timer_stop(&s->again);
 }
 
 /* -- answers ------------------------------------------------------------------ */

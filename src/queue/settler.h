@@ -40,7 +40,7 @@ enum settler_call {
 	/* one result, by the rescue script, or if it hands over by hand_over_lost */
 	SETTLER_RESCUE,
 	SETTLER_SETTLE,		/* none of them hands over */
-	SETTLER_HAND_OVER	/* each of them does */
+	SETTLER_HAND_OVER	/* each of them does, to the same queues */
 };
 
 struct settler	*settler_new(struct loop *, struct ledger *, const struct settler_events *,
@@ -55,6 +55,9 @@ void		 settler_up(struct settler *);
  * tried again: its message is returned.
  */
 void		 settler_close(struct settler *);
+
+/* A hand-over that is REFUSED was cancelled: it ends as msg->cancel says. */
+void		 settler_cancel(struct settler *, struct delivery *);
 
 /* Takes the result that the engine gives: see ledger_keep(). */
 void		 settler_keep(struct settler *, struct delivery *, const struct verdict *,

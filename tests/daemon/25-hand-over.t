@@ -52,7 +52,10 @@ queue "orders" {
 queue "wide" { command = {"$T/as_told"} output = "push:parts" pushes = {"parts"} max_attempts = 1 }
 queue "ids" { kind = "unique" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
 queue "ev" { kind = "stream" command = {"$T/as_told"} output = "push:items" pushes = {"items"} }
-queue "sh" { command = {"$T/sh"} pushes = {"items", "parts"} backoff = 1h suspend_after = 0 }
+queue "sh" {
+	command = {"$T/sh"} pushes = {"items", "parts"} backoff = 1h suspend_after = 0
+	concurrency = 2
+}
 queue "answers" {
 	command = {"$T/persistent"} mode = "persistent" framing = "line"
 	pushes = {"items", "parts"} backoff = 1h
@@ -103,7 +106,11 @@ r del items >/dev/null
 
 
 # -- statements: descriptor 3, and persistent handlers -----------------------------------
-say() { r lpush "$1" "$2" >/dev/null; log_wait 10 "event=$3 queue=$1 " "$(($(log_count "event=$3 queue=$1 ") + 1))"; }
+say() {	# QUEUE MESSAGE EVENT
+	_before=$(log_count "event=$3 queue=$1 ")
+	r lpush "$1" "$2" >/dev/null
+	log_wait 10 "event=$3 queue=$1 " "$((_before + 1))"
+}
 say sh 'echo push items a b >&3; echo push parts $m$m >&3; printf "push items c" >&3; echo logged' acked
 is "$(items),$(items parts | wc -c)" 'a b,c,,10001' 'push on descriptor 3, longer than other statements may be'
 is "$(log_lines 'event=pushed queue=sh' | grep -o 'to=.*' | tr '\n' ' ')" 'to=items count=2 to=parts count=1 ' \
@@ -179,6 +186,23 @@ r config set maxmemory 0 >/dev/null
 log_wait 15 'event=acked queue=orders id=waits '
 is "$(items)" 'child of a,child of waits,' 'and then it is, once'
 
+# An ACL denies one of two queues, which refuses each call that names it.
+r acl setuser default resetkeys '~[^p]*' >/dev/null
+r lpush sh 'echo push parts denied >&3' >/dev/null
+log_wait 10 'event=warning queue=sh .*NOPERM'
+held=$(log_lines 'event=delivered queue=sh ' | tail -n 1 | log_field id)
+r lpush orders '{"id":"beside"}' >/dev/null
+log_wait 10 'event=acked queue=orders id=beside '
+say sh 'echo push items goes >&3' acked
+like "$(items)" 'goes,$' 'a denied queue holds up nothing for another one'
+is "$(r zcard shBACKUP)" 1 'the delivery is held'
+ok 'ctl cancel sh "$held" >/dev/null' 'rqctl cancel'
+ok 'log_wait 10 "event=cancelled queue=sh id=$held "' 'ends it'
+wait_ok 10 '[ "$(r zcard shBACKUP)" = 0 ]' 'for good'
+r acl setuser default allkeys >/dev/null
+is "$(items parts)" "child of b," "and nothing is pushed"
+r del items >/dev/null
+
 # -- the daemon dies, and a reload ------------------------------------------------------
 config_write rqd <<C
 $(config_text moved)
@@ -188,7 +212,7 @@ log_wait 10 event=reloaded
 push d
 log_wait 10 'event=acked queue=orders id=d '
 is "$(items moved)" 'child of d,' 'a reload that moves the queue moves what is pushed'
-wait_ok 15 '[ "$(r hget ordersSTATS pushed)" = 9 ]' 'the pushes are counted'
+wait_ok 15 '[ "$(r hget ordersSTATS pushed)" = 10 ]' 'the pushes are counted'
 like "$(ctl -c "$T/rqd.conf" status 2>/dev/null | grep '^items ')" 'others consume it' 'a queue of others is in the status'
 unlike "$(ctl -c "$T/rqd.conf" check 2>&1)" 'items' 'and no problem for rqctl check'
 r set moved 'no list' >/dev/null

@@ -317,6 +317,65 @@ FIXTURE_TEST(test_answers)
 	}
 }
 
+/* A hand-over that Redis refuses has no other end; what is on its way ends by itself. */
+FIXTURE_TEST(test_renewed_hand_over)
+{
+	static char *none[] = { NULL }, *listed[] = { (char *)"q", NULL };
+	static struct queue_config q = { .name = (char *)"q", .message_max = 100, .pushes = none };
+	static struct queue_config *queues[] = { &q, NULL };
+	static const enum delivery_state states[] = { DELIVERY_KEPT, DELIVERY_SENT,
+	    DELIVERY_REFUSED };
+	const struct queue_config from = { .pushes = listed, .push_max = 1 };
+	struct config with = { .queues = queues, .nqueues = 1 };
+	struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(states); i++) {
+		d = add_in(states[i]);
+		assert_int_equal(ledger_renewed(ledger, d, 3, clock_boot()), LEASE_SEEN);
+		pushes_add(&d->result.pushes, &with, &from, "q", 1, "x", 1);
+		assert_int_equal(ledger_renewed(ledger, d, 1, clock_boot()), LEASE_SEEN);
+		assert_int_equal(ledger_renewed(ledger, d, -3, clock_boot()), LEASE_SEEN);
+		assert_int_equal(d->msg->cancel, CANCEL_NONE);
+		assert_int_equal(ledger_renewed(ledger, d, 4, clock_boot()),
+		    states[i] == DELIVERY_REFUSED ? LEASE_CANCELLED : LEASE_SEEN);
+		assert_int_equal(d->state, states[i]);
+	}
+	assert_int_equal(d->msg->cancel, CANCEL_DEAD);
+}
+
+/* Messages of batches count from the pop until their results are confirmed. */
+FIXTURE_TEST(test_bytes)
+{
+	struct delivery *d = add("c.1"), *small, *large;
+	struct message *m;
+
+	assert_int_equal(ledger_bytes(ledger), 0);
+	ledger_move(ledger, d, DELIVERY_DONE);
+	cfg.batch = 2;
+	m = message_new(config, &cfg);
+	m->token = xstrdup("c.2");
+	m->len = 1000;
+	small = ledger_add(ledger, m, 0, 0, clock_boot());
+	m = message_new(config, &cfg);
+	m->token = xstrdup("c.3");
+	m->len = 3 * CONFIG_RUN_BYTES;
+	large = ledger_add(ledger, m, 0, 0, clock_boot());
+	assert_int_equal(ledger_bytes(ledger), 1000 + CONFIG_RUN_BYTES);
+	ledger_move(ledger, small, DELIVERY_LOADING);
+	ledger_move(ledger, large, DELIVERY_REFUSED);
+	assert_int_equal(ledger_bytes(ledger), 1000 + CONFIG_RUN_BYTES);
+	ledger_move(ledger, large, DELIVERY_DONE);
+	assert_int_equal(ledger_bytes(ledger), 1000);
+	m = message_new(config, &cfg);
+	m->token = xstrdup("c.4");
+	m->len = 3 * CONFIG_RUN_BYTES;
+	m->too_large = true;
+	(void)ledger_add(ledger, m, 0, 0, clock_boot());
+	assert_int_equal(ledger_bytes(ledger), 1000);
+	cfg.batch = 1;
+}
+
 /* Where the payload cannot be compared, "held" counts. */
 FIXTURE_TEST(test_unclear)
 {

@@ -136,25 +136,38 @@ answer(enum verdict_op op, bool doubt, const char *text, bool want)
 /* -- hand-over ---------------------------------------------------------------- */
 
 static struct delivery *
-keep_pushes(enum verdict_op op, unsigned count, size_t len)
+keep_pushes_to(const char *to, enum verdict_op op, unsigned count, size_t len)
 {
-	static char *no_strings[] = { NULL }, *pushed[] = { (char *)"items", NULL };
+	static char *no_strings[] = { NULL };
+	static char *pushed[] = { (char *)"items", (char *)"mails", NULL };
 	static struct queue_config items = { .name = (char *)"items", .key = (char *)"items",
 	    .message_max = 1 << 30, .pushes = no_strings };
-	static struct queue_config *queues[] = { &items, NULL };
-	struct config with = { .queues = queues, .nqueues = 1 };
+	static struct queue_config mails = { .name = (char *)"mails", .key = (char *)"mails",
+	    .message_max = 1 << 30, .pushes = no_strings };
+	static struct queue_config *queues[] = { &items, &mails, NULL };
+	struct config with = { .queues = queues, .nqueues = 2 };
 	struct queue_config from = { .pushes = pushed, .push_max = 10000 };
 	struct verdict verdict = { .op = op };
 	struct result result = { .end = END_EXIT };
 	struct delivery *d = in_hand();
 	char *message = xcalloc(len + 1, 1);
 
-	while (count-- > 0)
-		pushes_add(&result.pushes, &with, &from, "items", 5, message, len);
+	while (count-- > 0) {
+		if (strchr(to, 'm') != NULL)
+			pushes_add(&result.pushes, &with, &from, "mails", 5, message, len);
+		if (strchr(to, 'i') != NULL)
+			pushes_add(&result.pushes, &with, &from, "items", 5, message, len);
+	}
 	assert_null(pushes_fault(result.pushes));
 	free(message);
 	settler_keep(settler, d, &verdict, &result);
 	return d;
+}
+
+static struct delivery *
+keep_pushes(enum verdict_op op, unsigned count, size_t len)
+{
+	return keep_pushes_to("i", op, count, len);
 }
 
 /* The one call that there must be hands over. */
@@ -318,6 +331,98 @@ FIXTURE_TEST(test_hand_over_refused)
 	over(&b);
 	assert_int_equal(ledger_refused(ledger), 0);
 	assert_int_equal(ended[SETTLED_OK], 2);
+}
+
+/* One call pushes to one set of queues, in whatever order they were named. */
+FIXTURE_TEST(test_hand_over_targets)
+{
+	static const char *const to[] = { "i", "m", "im", "i", "m", "im" };
+	struct delivery_batch b[3], none;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(to); i++)
+		(void)keep_pushes_to(to[i], VERDICT_ACK, 1, 1);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(next(&b[i]), SETTLER_HAND_OVER);
+		assert_int_equal(b[i].n, 2);
+	}
+	assert_int_equal(next(&none), SETTLER_NOTHING);
+	for (i = 0; i < 3; i++)
+		over(&b[i]);
+	assert_int_equal(ended[SETTLED_OK], 6);
+}
+
+/*
+ * An ACL denies one queue: what is for another one goes on at once, also what was refused
+ * before for another reason; each that is held is tried alone, ever more rarely.
+ */
+FIXTURE_TEST(test_hand_over_denied)
+{
+	struct delivery_batch b;
+	unsigned calls = 0;
+	usec_t end;
+	size_t i;
+
+	for (i = 0; i < 3; i++)
+		(void)keep_pushes_to("m", VERDICT_ACK, 1, 1);
+	b = hand_over(3);
+	settler_refused(settler, &b, REPLY_DENIED);
+	batch_done(&b);
+	assert_int_equal(ledger_refused(ledger), 3);
+	assert_int_equal(next(&b), SETTLER_NOTHING);
+	(void)keep_pushes_to("i", VERDICT_ACK, 1, 1);
+	b = hand_over(1);
+	settler_refused(settler, &b, REPLY_REFUSED);
+	batch_done(&b);
+	for (end = clock_mono() + 5 * MINUTE; clock_mono() < end; loop_run_for(loop, 50 * MSEC)) {
+		while (next(&b) == SETTLER_HAND_OVER) {
+			assert_int_equal(b.n, 1);
+			if (strcmp(pushes_target(b.v[0]->result.pushes, 0)->queue->name,
+			    "items") == 0) {
+				assert_true(end - clock_mono() > 5 * MINUTE - SEC);
+				over(&b);
+				continue;
+			}
+			calls++;
+			settler_refused(settler, &b, REPLY_DENIED);
+			batch_done(&b);
+		}
+	}
+	assert_int_equal(ended[SETTLED_OK], 1);
+	/* Three in five minutes, at least every 10 s, soon not more often than every 5 s. */
+	assert_in_range(calls, 3 * 5 * 6, 3 * 5 * 12 + 30);
+	settler_up(settler);
+	for (i = 0; i < 3; i++) {
+		b = hand_over(1);
+		over(&b);
+	}
+	assert_int_equal(ended[SETTLED_OK], 4);
+}
+
+/* rqctl cancel: what Redis refuses ends, and hands nothing over. */
+FIXTURE_TEST(test_hand_over_cancelled)
+{
+	static const enum cancel cancels[] = { CANCEL_DROP, CANCEL_DEAD };
+	static const enum verdict_op ops[] = { VERDICT_DROP, VERDICT_DEAD };
+	struct delivery_batch b;
+	struct delivery *d;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(ops); i++) {
+		d = keep_pushes(VERDICT_ACK, 1, 1);
+		b = hand_over(1);
+		settler_refused(settler, &b, REPLY_DENIED);
+		batch_done(&b);
+		d->msg->cancel = cancels[i];
+		settler_cancel(settler, d);
+		b = settle(1);
+		assert_int_equal(b.v[0]->verdict.op, ops[i]);
+		assert_int_equal(b.v[0]->verdict.reason, REASON_CANCELLED);
+		assert_null(b.v[0]->result.pushes);
+		over(&b);
+	}
+	assert_int_equal(ended[SETTLED_OK], 2);
+	assert_int_equal(ledger_refused(ledger), 0);
 }
 
 /* The queue closes: what is refused then, or was before, is returned. */
