@@ -6,12 +6,6 @@
 #define SLOT_WAIT	SEC
 #define FETCH_WAIT	(100 * MSEC)	/* a batch that is due waits so long for a fetch */
 
-static bool
-has_failed(const struct message *msg)
-{
-	return msg->attempts > 0 || msg->crashes > 0;
-}
-
 static unsigned
 batch_max(const struct collector *c)
 {
@@ -35,7 +29,8 @@ collector_runs(const struct collector *c)
 unsigned
 collector_wants(const struct collector *c)
 {
-	unsigned most = c->slots * batch_max(c), have = collector_count(c);
+	unsigned most = c->slots * batch_max(c);
+	unsigned have = c->ntogether + c->nalone * batch_max(c);
 	size_t bytes = c->bytes + c->nalone * CONFIG_RUN_BYTES;
 
 	return most > have && bytes < c->slots * CONFIG_RUN_BYTES ? most - have : 0;
@@ -59,7 +54,7 @@ is_full(const struct collector *c)
 static void
 collector_unlink(struct collector *c, struct held *h)
 {
-	if (has_failed(h->msg)) {
+	if (message_has_failed(h->msg)) {
 		TAILQ_REMOVE(&c->alone, h, entry);
 		c->nalone--;
 	} else {
@@ -175,7 +170,7 @@ collector_add(struct collector *c, struct message *msg)
 {
 	struct held *h = held_new(msg);
 
-	if (has_failed(msg)) {
+	if (message_has_failed(msg)) {
 		TAILQ_INSERT_TAIL(&c->alone, h, entry);
 		c->nalone++;
 		return;

@@ -78,7 +78,7 @@ void		 collector_release(struct collector *);
 unsigned	 collector_count(const struct collector *);
 /* About how many runs its messages need. */
 unsigned	 collector_runs(const struct collector *);
-/* How many messages more its slots have room for. */
+/* How many messages more its slots have room for; one that must run alone takes a slot. */
 unsigned	 collector_wants(const struct collector *);
 /* A batch that is not full has a slot. */
 bool		 collector_is_filling(const struct collector *);

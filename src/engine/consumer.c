@@ -25,6 +25,8 @@
 #include "engine/suspension.h"
 #include "engine/tally.h"
 
+#define LINGERS_AFTER	(10 * SEC)	/* a run without messages is reported */
+
 struct consumer {
 	const struct consumer_env	*env;
 	struct config	*config;	/* reference: keeps cfg alive */
@@ -137,13 +139,11 @@ consumer_finish_drain(struct consumer *c)
 }
 
 static void
-consumer_fetch(struct consumer *c, unsigned n, bool fill)
+consumer_fetch(struct consumer *c, unsigned n)
 {
-	enum turn turn = suspension_turn(&c->suspension);
-
 	c->collector.fetching = true;
 	c->ready = false;
-	queue_fetch(c->queue, n, fill && turn == TURN_SHARE ? TURN_TOGETHER : turn);
+	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
 }
 
 /*
@@ -165,9 +165,9 @@ consumer_compete(struct consumer *c, bool room, bool fill)
 	if (!c->ready)
 		return;
 	if (fill)
-		consumer_fetch(c, collector_wants(&c->collector), true);
+		consumer_fetch(c, collector_wants(&c->collector));
 	else if (room)
-		consumer_fetch(c, consumer_room(c), false);
+		consumer_fetch(c, consumer_room(c));
 }
 
 /* Nothing is collected for a queue that is to run nothing. */
@@ -218,7 +218,7 @@ consumer_grant(unsigned n, void *arg)
 
 	collector_grant(&c->collector, n);
 	if (c->ready && collector_wants(&c->collector) > 0)
-		consumer_fetch(c, collector_wants(&c->collector), false);
+		consumer_fetch(c, collector_wants(&c->collector));
 	else
 		collector_look(&c->collector);
 }
@@ -450,6 +450,7 @@ consumer_paused(bool paused, const char *why, void *arg)
 	c->paused = paused;
 	event_log_paused(c->cfg, paused, why);
 	consumer_tell_blocked(c);
+	consumer_touch(c);
 }
 
 static void
@@ -535,6 +536,8 @@ consumer_over(struct run *run, const struct result *r, void *arg)
 	    .error = r->error, .step = r->step, .pid = r->pid, .duration = r->duration,
 	    .batch = r->batch };
 	tally_run(&c->stats, r);
+	if (r->said == SAID_WRONG)
+		event_log_wrong(c->cfg, r);
 	suspension_judge(&c->suspension, &f->verdict, r);
 	consumer_ended(c, f);
 	TAILQ_INSERT_TAIL(&c->over, f, entry);
@@ -675,6 +678,12 @@ consumer_conn_down(struct consumer *c)
 void
 consumer_tick(struct consumer *c)
 {
+	struct inflight *f;
+
+	TAILQ_FOREACH(f, &c->inflight, entry) {
+		if (inflight_lingers(f, LINGERS_AFTER))
+			event_log_lingers(c->cfg, f->run->pid, f->size);
+	}
 	queue_tick(c->queue);
 }
 

@@ -200,6 +200,26 @@ event_log_batch(const struct queue_config *cfg, const struct result *r, unsigned
 }
 
 void
+event_log_lingers(const struct queue_config *cfg, pid_t pid, unsigned batch)
+{
+	struct log_ctx ctx = { .queue = cfg->name, .pid = pid };
+
+	log_event(LOG_LV_WARN, "warning", &ctx, LF_INT("batch", batch), LF_STR("warning",
+	    "all messages of the batch are settled, and its process runs on: it keeps its slot "
+	    "until it exits"));
+}
+
+void
+event_log_wrong(const struct queue_config *cfg, const struct result *r)
+{
+	struct log_ctx ctx = { .queue = cfg->name, .pid = r->pid };
+
+	log_event(LOG_LV_WARN, "warning", &ctx, LF_INT("batch", r->batch),
+	    LF_STR("cause", r->answer), LF_STR("warning", "the batch breaks the protocol: its "
+	    "messages without a verdict of their own have failed"));
+}
+
+void
 event_log_ticked(const struct queue_config *cfg, const struct tick_report *t)
 {
 	if (t->requeued > 0)

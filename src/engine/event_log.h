@@ -20,6 +20,10 @@ void	 event_log_settled(const struct message *, const struct verdict *,
 void	 event_log_pushed(const struct message *, const struct result *);
 /* Redis has confirmed the acks of a batch. */
 void	 event_log_batch(const struct queue_config *, const struct result *, unsigned acked);
+/* The messages of a batch have results, and its process runs on. */
+void	 event_log_lingers(const struct queue_config *, pid_t, unsigned batch);
+/* A batch has said something wrong, beside its messages. */
+void	 event_log_wrong(const struct queue_config *, const struct result *);
 void	 event_log_ticked(const struct queue_config *, const struct tick_report *);
 void	 event_log_paused(const struct queue_config *, bool, const char *why);
 void	 event_log_limited(const struct queue_config *, const char *reason);

@@ -123,8 +123,20 @@ inflight_done(struct held *h)
 	if (h->stop == STOP_NONE)
 		f->live--;
 	f->unconfirmed++;
-	if (f->batch)
-		stop_rest(f);
+	if (!f->batch)
+		return;
+	if (TAILQ_EMPTY(&f->messages))
+		f->done_at = clock_mono();
+	stop_rest(f);
+}
+
+bool
+inflight_lingers(struct inflight *f, usec_t after)
+{
+	if (f->done_at == 0 || clock_mono() - f->done_at < after)
+		return false;
+	f->done_at = 0;
+	return true;
 }
 
 /*

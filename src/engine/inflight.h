@@ -43,6 +43,7 @@ struct inflight {
 	unsigned	 live;	/* messages without a result that Redis still expects from us */
 	unsigned	 unconfirmed;	/* held that are done */
 	unsigned	 acked;	/* confirmed by Redis */
+	usec_t		 done_at;	/* mono: all have a result; 0: not all, or it is told */
 	/* of its messages' verdicts the one that says most about the command */
 	struct verdict	 verdict;
 	struct result	 result;	/* how it ended; it owns nothing; valid if run is NULL */
@@ -71,6 +72,11 @@ void		 inflight_stop_message(struct held *, enum stop);
 void		 inflight_done(struct held *);
 /* Keeps the verdict in inflight.verdict if it says more than the one there. */
 void		 inflight_judge(struct inflight *, const struct verdict *);
+/*
+ * All its messages have results since so long, and its process goes on: it has a slot that
+ * no message shows.  True once.
+ */
+bool		 inflight_lingers(struct inflight *, usec_t after);
 /* The run is over, and Redis has confirmed all its results. */
 bool		 inflight_is_complete(const struct inflight *);
 

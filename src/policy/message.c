@@ -33,6 +33,12 @@ message_free(struct message *m)
 }
 
 bool
+message_has_failed(const struct message *m)
+{
+	return m->attempts > 0 || m->crashes > 0;
+}
+
+bool
 message_is_line(const struct message *m)
 {
 	return m->payload == NULL || (memchr(m->payload, '\n', m->len) == NULL &&

@@ -44,6 +44,9 @@ struct message {
 struct message	*message_new(struct config *, const struct queue_config *);
 void		 message_free(struct message *);	/* NULL is fine */
 
+/* In an attempt, or its lease ended: it runs alone, that it makes no others fail twice. */
+bool		 message_has_failed(const struct message *);
+
 /* Whether its payload holds no newline and no NUL: it can be framed as a line. */
 bool		 message_is_line(const struct message *);
 

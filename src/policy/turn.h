@@ -19,9 +19,7 @@ enum turn {
 	TURN_OLDEST,	/* the oldest message that was never delivered */
 	TURN_NEWEST,	/* the newest one; where the kind cannot tell, the oldest */
 	TURN_FEWEST,	/* of the due retries one with the fewest attempts */
-	TURN_LONGEST,	/* the one that has been due for the longest time */
-	/* As TURN_SHARE, but no retry that has failed before: there is no run for it. */
-	TURN_TOGETHER
+	TURN_LONGEST	/* the one that has been due for the longest time */
 };
 
 #endif

@@ -188,12 +188,24 @@ leased_finish_fetch(struct leased *a, enum fetch_status status, const char *caus
 	a->queue.events->fetched(&f, a->queue.arg);
 }
 
+/* What it takes of the room of a fetch. */
+static unsigned
+leased_weight(const struct leased *a, const struct message *m)
+{
+	return config_has_batches(a->cfg) && message_has_failed(m) ? (unsigned)a->cfg->batch : 1;
+}
+
+/* The first one always goes: it could wait for ever. */
 static void
 leased_hand_out(struct leased *a)
 {
+	unsigned used = 0;
 	struct delivery *d;
 
 	while (a->got < a->asked && (d = ledger_found(a->ledger)) != NULL) {
+		used += leased_weight(a, d->msg);
+		if (used > a->asked && a->got > 0)
+			break;
 		ledger_move(a->ledger, d, DELIVERY_IN_HAND);
 		a->got++;
 		a->queue.events->deliver(d->msg, a->queue.arg);
@@ -328,24 +340,15 @@ leased_is_heavy(const struct leased *a)
 	return ledger_bytes(a->ledger) >= config_bytes_max(a->config, a->cfg);
 }
 
-/* A message of a batch queue that has failed before needs a run for itself. */
-static unsigned
-leased_alone(const struct leased *a, unsigned n)
-{
-	unsigned batch = (unsigned)a->cfg->batch;
-
-	if (!config_has_batches(a->cfg))
-		return n;
-	return a->fetch_turn == TURN_TOGETHER ? 0 : (n + batch - 1) / batch;
-}
-
+/* A probe is one message, which runs alone anyhow. */
 static void
-leased_pop(struct leased *a, unsigned n)
+leased_pop(struct leased *a, unsigned room)
 {
 	struct call *call = leased_call_new(a, LEASED_POP, leased_popped);
+	bool batches = config_has_batches(a->cfg) && a->fetch_turn == TURN_SHARE;
 	const struct pop_terms terms = {
-		.n = n, .turn = a->fetch_turn, .batches = config_has_batches(a->cfg),
-		.alone = leased_alone(a, n),
+		.n = room < LEASED_POP_MAX ? room : LEASED_POP_MAX, .turn = a->fetch_turn,
+		.batch = batches ? (unsigned)a->cfg->batch : 0, .room = room,
 		.inline_max = leased_inline(a),
 		.fleet_concurrency = a->cfg->fleet_concurrency, .gap = a->gap,
 		.timeout = a->env->redis->timeout,
@@ -360,11 +363,18 @@ leased_pop(struct leased *a, unsigned n)
 	leased_send(a, call, &w);
 }
 
-/* Popped, and not to be handed out yet. */
+/* The room of messages that are popped, and not to be handed out yet. */
 static unsigned
 leased_unready(const struct leased *a)
 {
-	return ledger_count(a->ledger, DELIVERY_LOADING) + ledger_count(a->ledger, DELIVERY_FOUND);
+	unsigned weight = 0;
+	const struct delivery *d;
+
+	for (d = ledger_first(a->ledger, DELIVERY_LOADING); d != NULL; d = ledger_next(d))
+		weight += leased_weight(a, d->msg);
+	for (d = ledger_first(a->ledger, DELIVERY_FOUND); d != NULL; d = ledger_next(d))
+		weight += leased_weight(a, d->msg);
+	return weight;
 }
 
 /* A fetch counts messages that are not ready yet against its limit. */
@@ -408,8 +418,6 @@ leased_fetch_step(struct leased *a)
 		leased_finish_fetch(a, FETCH_LIMITED, "results");
 	else {
 		n = a->asked - leased_unready(a);
-		if (n > LEASED_POP_MAX)
-			n = LEASED_POP_MAX;
 		leased_pop(a, n < room ? n : room);
 	}
 }

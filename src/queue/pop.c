@@ -120,22 +120,27 @@ pops_set_noted(struct pops *p, bool noted)
 
 /* -- a pop ------------------------------------------------------------------ */
 
-/* The script's word for it; between retries and new messages the pops alternate. */
+/*
+ * The script's word for it; between retries and new messages the pops alternate.  A pop
+ * without room for a message that has failed before does not count: else those might
+ * always be second.
+ */
 static const char *
-pops_turn(struct pops *p, enum turn turn, unsigned n)
+pops_turn(struct pops *p, const struct pop_terms *t)
 {
 	static const char *const words[] = {
 		[TURN_OLDEST] = "new", [TURN_NEWEST] = "newest", [TURN_FEWEST] = "fewest",
 		[TURN_LONGEST] = "retry",
 	};
 
-	if (turn != TURN_SHARE && turn != TURN_TOGETHER)
-		return words[turn];
+	if (t->turn != TURN_SHARE)
+		return words[t->turn];
 	if (p->due_first > 0) {
-		p->due_first -= n < p->due_first ? n : p->due_first;
+		p->due_first -= t->n < p->due_first ? t->n : p->due_first;
 		return "due";
 	}
-	p->new_first = !p->new_first;
+	if (t->batch == 0 || t->room >= t->batch)
+		p->new_first = !p->new_first;
 	return p->new_first ? "retry" : "new";
 }
 
@@ -157,10 +162,10 @@ pops_begin(struct pops *p, const struct pop_terms *t, struct words *w)
 	words_fmt(w, "%d", t->fleet_concurrency);
 	words_fmt(w, "%.9f", t->gap);
 	words_fmt(w, "%.9f", RATE_SLACK);
-	if (t->batches)
-		words_fmt(w, "%s %u", pops_turn(p, t->turn, t->n), t->alone);
+	if (t->batch > 0)
+		words_fmt(w, "%s %u %u", pops_turn(p, t), t->room, t->batch);
 	else
-		words_add(w, pops_turn(p, t->turn, t->n));
+		words_add(w, pops_turn(p, t));
 	words_fmt(w, "%" PRIu64, p->last);
 }
 

@@ -30,8 +30,9 @@ struct pop_call;
 struct pop_terms {
 	unsigned	n;		/* messages at most */
 	enum turn	turn;
-	bool		batches;	/* at most `alone` of them may have failed before */
-	unsigned	alone;
+	/* 0: no batches; else a message that has failed before takes so much of the room */
+	unsigned	batch;
+	unsigned	room;		/* messages that the free runs can take */
 	uint64_t	inline_max;	/* of a larger payload only the length is sent */
 	int		fleet_concurrency;
 	double		gap;		/* seconds between two messages of the rate; 0: none */

@@ -159,6 +159,11 @@ void	queue_conn_up(struct queue *, const struct conn_server *);
 void	queue_conn_down(struct queue *);
 
 void	queue_want(struct queue *, bool);
+
+/*
+ * Of a queue of batches, a message that has failed before counts as a whole batch: it needs
+ * a run for itself.
+ */
 void	queue_fetch(struct queue *, unsigned n, enum turn);
 
 /*

@@ -225,9 +225,18 @@ if int(os.environ["RQD_BATCH"]) > 1:
             os.kill(os.getpid(), 9)
         while "wait" in message and not os.path.exists("$T/say.go"):
             time.sleep(0.05)
+        while "hang" in message:
+            time.sleep(1)
     sys.exit(status)
 open("$T/alone", "a").write(sys.stdin.read())
 P
+# A megabyte for each message.
+handler fat <<'H'
+head -c 1000000 /dev/zero | tr '\0' f >"$T/megabyte"
+for i in $(seq "$RQD_BATCH"); do
+	{ echo "$i push next $(cat "$T/megabyte")"; } >&3
+done
+H
 rqd_start <<C
 log { level = "debug" }
 defaults { command = {"$(command -v python3)", "$T/says.py"} batch = 10 framing = "raw" backoff = 100ms $AS }
@@ -237,9 +246,11 @@ queue "typo" {}
 queue "nobody" {}
 queue "early" {}
 queue "killed" {}
-queue "stopped" { time_limit = 2s }
+queue "stopped" { time_limit = 3s }
 queue "push" { pushes = {"next"} }
+queue "late" { pushes = {"next"} }
 queue "next" { concurrency = 0 }
+queue "fat" { command = {"$T/fat"} pushes = {"next"} batch = 20 backoff = 1h }
 C
 r lpush own '{"id":"a","say":"1 ok"}' '{"id":"b","say":"2 retry 1h later"}' '{"id":"c","say":"3 defer 1h shop is closed"}' \
     '{"id":"d","say":"4 dead no use"}' '{"id":"e","exit":75}' '{"id":"f"}' >/dev/null
@@ -286,6 +297,15 @@ wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
 touch "$T/say.go"
 ok 'log_wait 10 "event=dead queue=early id=2 .*status=0 .*reason=cancelled"' 'cancel --dead, though the run ends with 0'
 rm -f "$T/say.go"
+r lpush early '{"id":1,"wait":1}' '{"id":2,"say":"1 ok","hang":1}' >/dev/null
+wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
+"$RQCTL" -c "$T/rqd.conf" cancel early 2 >/dev/null
+ok 'wait_for 10 "r hget earlyDELIVERY 2 | grep -q !drop"' 'one is cancelled while the run goes on'
+touch "$T/say.go"
+ok 'log_wait 15 "event=acked queue=early id=1 "' 'another one is done then'
+ok 'log_wait 15 "event=cancelled queue=early id=2 " 2' 'and the run is ended: all that is left of it is cancelled'
+ok 'log_wait 5 "event=acked queue=early pid=[0-9]+ batch=2 acked=1 signal=SIGTERM"' 'by SIGTERM'
+rm -f "$T/say.go"
 
 r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
 ok 'log_wait 10 "event=retry queue=killed id=2 .*signal=SIGKILL"' 'after a signal a verdict does not count'
@@ -297,6 +317,20 @@ r lpush push '{"id":1,"say":"1 push next x"}' '{"id":2,"say":"2 push other x"}' 
 ok 'log_wait 10 "event=retry queue=push id=2 .*reason=pushes"' 'N push to a queue that pushes does not list'
 wait_ok 10 '[ "$(r llen next)" = 2 ]' 'N push goes with the ack of N'
 r del next >/dev/null
+r lpush late '{"id":1,"say":"1 ok"}' '{"id":2,"say":"1 push next x"}' '{"id":3}' >/dev/null
+ok 'log_wait 10 "event=retry queue=late id=[23] .*reason=protocol" 2' 'a push after N ok fails the rest'
+ok 'log_wait 5 "event=warning queue=late .*batch=3 .*acknowledged already: 1 push next x"' 'and a record tells of it'
+is "$(log_count 'event=acked queue=late id=1 ') $(r llen next)" '1 0' 'N is done, and pushed nothing'
+r lpush late '{"id":4,"say":"1 ok"}' '{"id":5,"say":"2 ok"}' '{"id":6,"say":"3 ok"}' '{"id":7,"say":"4 ok"}' \
+    '{"id":8,"say":"5 ok"}' >/dev/null
+ok 'log_wait 10 "event=acked queue=late pid=[0-9]+ batch=5 status=0"' 'all say N ok'
+is "$(log_count 'event=warning queue=late ')" 1 'which is no fault'
+
+r lpush fat $(seq 20) >/dev/null
+ok 'log_wait 20 "event=retry queue=fat .*reason=pushes .*more than 16777216 bytes" 4' 'a run hands over 16 MiB at most'
+ok 'log_wait 10 "level=debug event=acked queue=fat id=" 16' 'what is beyond fails alone'
+is "$(r llen next)" 16 'the others are pushed'
+r del next fatRETRY fatCONTEXT fatDELIVERY >/dev/null
 
 # -- programs that take lines ----------------------------------------------------------
 

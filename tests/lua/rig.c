@@ -227,6 +227,8 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	if (status != NULL)
 		*status = text;
 	snprintf(r->limited, sizeof(r->limited), "%s", reply->element[5]->str);
+	r->popped_now = atof(reply->element[1]->str);
+	r->popped_due = atof(reply->element[3]->str);
 	if (strcmp(text, "ok") == 0) {
 		assert_int_equal(reply->elements % 6, 0);
 		for (i = 6; i < reply->elements; i += 6)

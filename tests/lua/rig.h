@@ -25,6 +25,7 @@ struct rig {
 	double		 gap, slack;
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* as the last pop answered */
+	double		 popped_now, popped_due;	/* the same */
 	long long	 prev;		/* pop's; see lua/part/seen.lua */
 	bool		 took;		/* as the last mine answered */
 	const char	*over;		/* settle's; NULL: "" */

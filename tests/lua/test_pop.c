@@ -1,6 +1,8 @@
 /*
  * pop and settle, each by itself: what its head comment says.
  */
+#include <math.h>
+
 #include "script_test.h"
 
 /* -- pop -------------------------------------------------------------------- */
@@ -179,6 +181,48 @@ SCRIPT_TEST(test_turns_share)
 	check_pop("retry", 4, "n3 ");
 	make_retries(attempts, 1);
 	check_pop("new", 1, "r0 ");
+	rig_check_clean(&rig);
+	rig_forget_pops(&rig);
+	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+}
+
+/* Whether the last pop has said that what is due is passed over until 0.1 s from now. */
+static bool
+passed_over(void)
+{
+	struct popped p[4];
+
+	rig.turn = "new 3 4";
+	assert_int_equal(pop(3, "over.1", p), 0);
+	rig.turn = NULL;
+	return fabs(rig.popped_due - rig.popped_now - 0.1) < 0.001;
+}
+
+/*
+ * Batches: "ROOM EACH" behind the turn.  A retry that has failed takes EACH of the room;
+ * what was only deferred takes 1, and does not wait behind one that finds no room.
+ */
+SCRIPT_TEST(test_turns_of_batches)
+{
+	static const int failed[] = { 1, 1, 1, 1 }, mixed[] = { 0, 2, 0, 1 };
+
+	/* One run: a message that has failed, or others together. */
+	make_retries(failed, 4);
+	push_new(12);
+	check_pop("retry 4 4", 4, "r0 ");
+	check_pop("new 4 4", 4, "n0 n1 n2 n3 ");
+	/* The rest of a run that has begun to fill. */
+	check_pop("retry 3 4", 3, "n4 n5 n6 ");
+	/* Two runs and a rest. */
+	check_pop("retry 9 4", 9, "r1 r2 n7 ");
+	check_pop("due 8 4", 8, "r3 n8 n9 n10 n11 ");
+	make_retries(mixed, 4);
+	check_pop("retry 4 4", 4, "r0 r2 ");
+	check_pop("retry 8 4", 8, "r1 r3 ");
+	/* Nothing but what is passed over. */
+	make_retries(failed, 2);
+	assert_true(passed_over());
+	check_pop("new 8 4", 8, "r0 r1 ");
 	rig_check_clean(&rig);
 	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);

@@ -6,7 +6,8 @@
  * SIGTERM, or SIGKILL.  result is filled in as things become certain.
  *
  * A batch asks the script for each message.  It takes as long as the longest, and ends
- * as the first that does not succeed; one with an answer has that for itself.
+ * as the first that does not succeed; one with an answer has that for itself.  One with
+ * ok_after is done at that time, by a second timer.
  */
 #include "fake.h"
 
@@ -33,6 +34,7 @@ struct fake_run {
 	usec_t			 started;	/* mono */
 	bool			 over;		/* result is certain; done() is under way */
 	struct timer		 timer;
+	struct timer		 ok;		/* set: a message of the batch is done then */
 	struct defer		 defer;
 };
 
@@ -64,6 +66,7 @@ run_free(struct fake_run *r)
 	TAILQ_REMOVE(&h->runs, r, entry);
 	fake_of(h)->running--;
 	timer_stop(&r->timer);
+	timer_stop(&r->ok);
 	loop_defer_cancel(h->base.env->loop, &r->defer);
 	result_done(&r->result);
 	free(r->batch);
@@ -91,6 +94,33 @@ has_answer(const struct fake_end *e)
 	return e->said != SAID_NOTHING;
 }
 
+/* Messages whose ok_after has passed are done; sets the timer for the next. */
+static void
+tell_ok(void *arg)
+{
+	struct fake_run *r = arg;
+	struct handler *h = r->base.handler;
+	struct result ok = { .end = END_ANSWER, .said = SAID_OK, .batch = r->n };
+	usec_t at, next = USEC_MAX;
+	struct message *msg;
+	unsigned i;
+
+	for (i = 0; i < r->n; i++) {
+		at = r->started + r->scripts[i].ok_after;
+		if (r->batch[i] == NULL || r->scripts[i].ok_after == 0)
+			continue;
+		if (at > clock_mono()) {
+			next = at < next ? at : next;
+			continue;
+		}
+		msg = r->batch[i];
+		r->batch[i] = NULL;
+		h->events->done(msg, &ok, h->arg);
+	}
+	if (next != USEC_MAX)
+		timer_set_at(&r->ok, next);
+}
+
 static void
 tell_batch(struct fake_run *r)
 {
@@ -99,6 +129,8 @@ tell_batch(struct fake_run *r)
 	unsigned i;
 
 	for (i = 0; i < r->n; i++) {
+		if (r->batch[i] == NULL)
+			continue;
 		result = r->result;
 		if (result.stop == STOP_NONE && has_answer(&r->scripts[i])) {
 			result.end = END_ANSWER;
@@ -238,6 +270,7 @@ run_new(struct handler *handler, struct message *msg)
 	r->msg = msg;
 	r->started = clock_mono();
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
+	timer_init(&r->ok, h->base.env->loop, tell_ok, r);
 	TAILQ_INSERT_TAIL(&h->runs, r, entry);
 	return r;
 }
@@ -286,6 +319,7 @@ fake_start_batch(struct handler *handler, struct message *const *msgs, unsigned 
 	r->script.after = longest;
 	if (n > f->largest)
 		f->largest = n;
+	tell_ok(r);
 	return run_start(r);
 }
 

@@ -28,6 +28,7 @@ struct fake_end {
 	int		 error;		/* END_NOT_STARTED; after does not count */
 	enum said	 said;		/* END_ANSWER, END_EXIT */
 	usec_t		 delay;		/* SAID_RETRY, SAID_DEFER */
+	usec_t		 ok_after;	/* of a batch: "N ok" then, and the run goes on; 0: no */
 	const char	*answer;	/* words of said; NULL: none */
 	const char	*error_tail;	/* its stderr, also its output; NULL: nothing */
 	bool		 leftovers;

@@ -35,6 +35,7 @@ struct mem {
 	unsigned		  asked;
 	enum turn		  fetch_turn;
 	bool			  new_first;	/* TURN_SHARE: the next message is a new one */
+	usec_t			  not_before;	/* mono: what a fetch passed over is looked at */
 	bool			  wanted;
 	bool			  told;
 	bool			  paused;	/* as the engine was told */
@@ -206,28 +207,35 @@ mem_is_before(const struct mem_entry *e, const struct mem_entry *best, enum turn
 	    e->attempts < best->attempts : e->due < best->due;
 }
 
-/* The first that may be handed out now. */
+static bool
+mem_has_failed(const struct mem_entry *e)
+{
+	return e->attempts + e->crashes + e->expired > 0;
+}
+
+/* The first that may be handed out now; failed: also one that has failed before. */
 static struct mem_entry *
-mem_next(struct mem_store *s, enum turn turn)
+mem_next(struct mem_store *s, enum turn turn, bool failed)
 {
 	struct mem_entry *e, *best = NULL;
 	usec_t now = clock_mono();
 
 	TAILQ_FOREACH(e, &s->entries, entry) {
 		if ((e->state == MEM_WAITING || (e->state == MEM_RETRY && e->due <= now)) &&
-		    mem_is_before(e, best, turn))
+		    (failed || !mem_has_failed(e)) && mem_is_before(e, best, turn))
 			best = e;
 	}
 	return best;
 }
 
-/* The turn of the next message. */
+/* The turn of the next message; one that may be none of those that have failed has none. */
 static enum turn
-mem_turn_of(struct mem *q)
+mem_turn_of(struct mem *q, bool failed)
 {
 	if (q->fetch_turn != TURN_SHARE)
 		return q->fetch_turn;
-	q->new_first = !q->new_first;
+	if (failed)
+		q->new_first = !q->new_first;
 	return q->new_first ? TURN_LONGEST : TURN_OLDEST;
 }
 
@@ -274,6 +282,8 @@ mem_fetch_now(struct mem *q)
 {
 	struct fetched f = { .status = FETCH_OK };
 	struct mem_store *s = q->store;
+	bool batches = q->fetch_turn == TURN_SHARE && config_has_batches(q->cfg);
+	unsigned left = q->asked, each = batches ? (unsigned)q->cfg->batch : 1;
 	struct mem_entry *e;
 
 	if (s->down)
@@ -283,11 +293,14 @@ mem_fetch_now(struct mem *q)
 	else if (s->paused)
 		f.status = FETCH_PAUSED;
 	f.cause = s->error;
-	while (f.status == FETCH_OK && f.got < q->asked &&
-	    (e = mem_next(s, mem_turn_of(q))) != NULL) {
+	while (f.status == FETCH_OK && left > 0 &&
+	    (e = mem_next(s, mem_turn_of(q, left >= each), left >= each)) != NULL) {
 		f.got++;
+		left -= mem_has_failed(e) ? each : 1;
 		mem_deliver(q, e);
 	}
+	if (f.status == FETCH_OK && f.got == 0)
+		q->not_before = clock_mono() + 100 * MSEC;
 	q->asked = 0;
 	q->queue.events->fetched(&f, q->queue.arg);
 	mem_wake(q);
@@ -376,7 +389,8 @@ mem_look(struct mem *q)
 	timer_stop(&q->due);
 	if (!q->wanted || q->told || q->asked > 0 || q->store->down || q->store->paused)
 		return;
-	if (mem_next(q->store, TURN_SHARE) != NULL) {
+	if (mem_next(q->store, TURN_SHARE, true) != NULL &&
+	    (clock_mono() >= q->not_before || mem_next(q->store, TURN_SHARE, false) != NULL)) {
 		q->told = true;
 		q->queue.events->ready(q->queue.arg);
 		return;
@@ -385,6 +399,8 @@ mem_look(struct mem *q)
 		if (e->state == MEM_RETRY && e->due < first)
 			first = e->due;
 	}
+	if (first < q->not_before)
+		first = q->not_before;
 	if (first < USEC_MAX)
 		timer_set_at(&q->due, first);
 }
@@ -508,7 +524,7 @@ mem_is_empty(const struct queue *queue)
 {
 	const struct mem *q = (const struct mem *)queue;
 
-	return mem_next(q->store, TURN_SHARE) == NULL && mem_is_idle(q);
+	return mem_next(q->store, TURN_SHARE, true) == NULL && mem_is_idle(q);
 }
 
 static void

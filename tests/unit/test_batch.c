@@ -22,6 +22,10 @@ ends_as_it_says(struct message *msg, void *arg)
 		return (struct fake_end){ .said = SAID_RETRY, .delay = HOUR };
 	case 'o':		/* this message alone: ok */
 		return (struct fake_end){ .said = SAID_OK };
+	case 'a':		/* N ok after a second, and the run goes on */
+		return (struct fake_end){ .after = USEC_MAX, .ok_after = SEC };
+	case 'l':		/* long */
+		return (struct fake_end){ .after = MINUTE };
 	case 'h':		/* hangs */
 		return (struct fake_end){ .after = USEC_MAX };
 	default:
@@ -255,6 +259,33 @@ TEST(a_reload_while_a_batch_is_fetched)
 	world_end(&w);
 }
 
+/* An operator pauses the queue: what waits goes back, and is not run until the pause ends. */
+TEST(a_pause_gives_back_what_waits)
+{
+	const struct mem_entry *e;
+	struct world w;
+
+	batch_begin(&w, 1, 10, 10 * SEC);
+	push_many(&w, 4);
+	world_start(&w);
+	loop_run_for(w.loop, 100 * MSEC);
+	assert_int_equal(consumer_in_flight(w.consumer), 4);
+	mem_set_paused(w.store, true);
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(consumer_block(w.consumer), BLOCK_PAUSED);
+	assert_int_equal(consumer_in_flight(w.consumer), 0);
+	assert_int_equal(w.fake.started, 0);
+	assert_int_equal(mem_count(w.store, MEM_RETRY), 4);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	TAILQ_FOREACH(e, mem_entries(w.store), entry)
+		assert_int_equal(e->attempts + e->crashes, 0);
+	mem_set_paused(w.store, false);
+	loop_run_for(w.loop, MINUTE);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 4);
+	assert_int_equal(w.fake.started, 1);
+	world_end(&w);
+}
+
 /* Redis goes while messages wait: they run in time, and the results are kept. */
 TEST(redis_goes_while_messages_wait)
 {
@@ -469,6 +500,68 @@ TEST(a_lost_message_does_not_end_the_run)
 	world_end(&w);
 }
 
+/* All that is left of a run was lost, then the last of the others is done. */
+TEST(a_run_ends_with_its_last_message_that_counts)
+{
+	struct mem_entry *lost;
+	struct world w;
+
+	batch_begin(&w, 1, 2, 0);
+	lost = push_text(&w, "h", 0);
+	push_text(&w, "a", 0);
+	world_start(&w);
+	loop_run_for(w.loop, 500 * MSEC);
+	mem_steal(w.store, lost);
+	loop_run_for(w.loop, 400 * MSEC);
+	assert_int_equal(w.fake.running, 1);
+	/* SIGTERM, SIGKILL after kill_grace. */
+	loop_run_for(w.loop, 6 * SEC);
+	assert_int_equal(w.fake.running, 0);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 1);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_STALE], 1);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
+static unsigned lingering;
+
+static void
+count_lingering(void *arg, enum log_level level, const char *text, size_t len)
+{
+	(void)arg, (void)len;
+	lingering += level == LOG_LV_WARN && strstr(text, "its process runs on") != NULL;
+}
+
+/* It keeps its slot, as its time_limit allows, and a tick says so once. */
+TEST(a_run_may_outlive_its_messages)
+{
+	struct world w;
+	int i;
+
+	batch_begin(&w, 1, 2, 0);
+	w.cfg->time_limit = 2 * MINUTE;
+	push_text(&w, "a", 0);
+	push_text(&w, "a", 0);
+	world_start(&w);
+	log_set_sink(count_lingering, NULL);
+	lingering = 0;
+	loop_run_for(w.loop, 2 * SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 2);
+	assert_int_equal(consumer_in_flight(w.consumer), 0);
+	consumer_tick(w.consumer);
+	assert_int_equal(lingering, 0);
+	for (i = 0; i < 3; i++) {
+		loop_run_for(w.loop, 10 * SEC);
+		consumer_tick(w.consumer);
+		assert_int_equal(lingering, 1);
+		assert_int_equal(consumer_block(w.consumer), BLOCK_FULL);
+	}
+	loop_run_for(w.loop, 2 * MINUTE);
+	assert_int_equal(w.fake.running, 0);
+	assert_int_equal(dispatcher_taken(w.dispatcher), 0);
+	world_end(&w);
+}
+
 TEST(the_result_of_a_lost_message_is_dropped)
 {
 	struct mem_entry *a;
@@ -547,6 +640,43 @@ TEST(what_finds_no_slot_is_given_back)
 	assert_int_equal(mem_count(w.store, MEM_RETRY), 9);
 	TAILQ_FOREACH(e, mem_entries(w.store), entry)
 		assert_int_equal(e->attempts, 1);
+	world_end(&w);
+}
+
+/*
+ * One run at a time, and each is long: a batch takes no retry that would wait for a run, nor
+ * a retry fresh messages.  Both have their turn.
+ */
+TEST(nothing_is_taken_that_finds_no_run)
+{
+	struct mem_entry *e;
+	struct world w;
+	unsigned turn = 0, changes = 0, i, retries;
+
+	batch_begin(&w, 1, 10, 0);
+	for (i = 0; i < 10; i++)
+		push_text(&w, "long", 1)->attempts = 1;
+	for (i = 0; i < 100; i++)
+		push_text(&w, "long", 0);
+	loop_run_for(w.loop, MSEC);
+	world_start(&w);
+	for (i = 0; i < 20; i++) {
+		retries = 0;
+		loop_run_for(w.loop, 30 * SEC);
+		assert_int_equal(w.fake.running, 1);
+		TAILQ_FOREACH(e, mem_entries(w.store), entry)
+			retries += e->state == MEM_LEASED && e->attempts > 0;
+		assert_in_range(retries, 0, 1);
+		assert_int_equal(mem_count(w.store, MEM_LEASED), retries > 0 ? 1 : 10);
+		changes += i > 0 && turn != retries;
+		turn = retries;
+		loop_run_for(w.loop, 30 * SEC);
+	}
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 110);
+	assert_int_equal(w.fake.started, 20);
+	assert_int_equal(changes, 19);
+	assert_int_equal(consumer_stats(w.consumer)->n[STAT_RETURNED], 0);
 	world_end(&w);
 }
 

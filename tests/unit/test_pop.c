@@ -55,6 +55,24 @@ joined(struct words *w)
 	return text;
 }
 
+/* Of a pop for a queue of batches the turn and the room, as the script gets them. */
+static const char *
+batch_words(enum turn turn, unsigned room)
+{
+	const struct pop_terms terms = {
+		.n = 10, .turn = turn, .batch = turn == TURN_SHARE ? 10 : 0, .room = room,
+		.timeout = TIMEOUT,
+	};
+	static char word[40];
+	struct words w = { 0 };
+
+	pops_begin(p, &terms, &w);
+	snprintf(word, sizeof(word), "%s", w.v[8]);
+	words_done(&w);
+	pops_replied(p, false);
+	return word;
+}
+
 static void
 begin_turn(enum turn turn, unsigned n)
 {
@@ -364,6 +382,24 @@ FIXTURE_TEST(test_several)
 	assert_ptr_equal(question(pops_to_ask(p)), second);
 	TOLD(second, LAST);
 	assert_true(pops_is_idle(p));
+}
+
+/*
+ * Pops with room for a message that has failed before take turns between retries and new
+ * messages; pops that only fill a batch leave the turn as it is.
+ */
+FIXTURE_TEST(test_batch_turns)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		assert_string_equal(batch_words(TURN_SHARE, 20), "retry 20 10");
+		assert_string_equal(batch_words(TURN_SHARE, 9), "retry 9 10");
+		assert_string_equal(batch_words(TURN_SHARE, 10), "new 10 10");
+		assert_string_equal(batch_words(TURN_SHARE, 1), "new 1 10");
+		assert_string_equal(batch_words(TURN_SHARE, 2), "new 2 10");
+	}
+	assert_string_equal(batch_words(TURN_FEWEST, 1), "fewest");
 }
 
 int

@@ -15,8 +15,8 @@
 --                    and what one has not the other one fills.  "due": retries as many as
 --                    there are, then waiting messages.  For a probe, with n = 1:
 --                    "newest": the newest waiting message; "fewest": the due retry
---                    with the fewest attempts.  A number behind it says how many of
---                    the messages may have failed before (see part/pop_retries.lua)
+--                    with the fewest attempts.  Behind it may stand ROOM EACH: a
+--                    message takes 1 of the room, one that has failed before takes EACH
 --         prev       number of the last call of this daemon that is known to have taken
 --                    something; 0: none (see part/seen.lua)
 -- Returns {status, now, waiting, due, dropped, limited, then for each message:

@@ -88,18 +88,18 @@ end
 
 -- A stream gives its entries in their order: the newest has no turn of its own.
 local function fresh(most)
-  while got < most and bytes < room and waiting == 1 and not full do
+  while got < most and bytes < room and waiting == 1 and not full and left >= 1 do
     local entries = {}
     repeat
       local e = read()
       if e then
         local body, cost, large = message(e[2], message_max)
-        got, bytes = got + 1, bytes + cost
+        got, bytes, left = got + 1, bytes + cost, left - 1
         entries[#entries + 1] = {id = e[1], body = body, large = large, token = name .. text(got)}
       else
         waiting = 0
       end
-    until waiting == 0 or #entries == 25 or got == most or bytes >= room
+    until waiting == 0 or #entries == 25 or got == most or bytes >= room or left < 1
     if #entries > 0 then lease(entries) end
   end
 end

@@ -60,7 +60,7 @@ end
 
 local waits, seen_ids = first ~= nil, 0
 local function fresh(most, newest)
-  while got < most and seen_ids < n + 100 and not full do
+  while got < most and seen_ids < n + 100 and not full and left >= 1 do
     local ids, tags, scores = look(math.min(most - got, 25), newest)
     if #ids == 0 then break end
     local inb = call('ZMSCORE', B, unpack(tags))
@@ -68,7 +68,7 @@ local function fresh(most, newest)
     local zadd, hset, copy, taken, retried, away = {}, {}, {}, {}, {}, {}
     for i, id in ipairs(ids) do
       local tag = tags[i]
-      if got + seen_ids > 0 and bytes + #id > room then
+      if got + seen_ids > 0 and bytes + #id > room or left < 1 then
         full = true
         break
       end
@@ -81,7 +81,8 @@ local function fresh(most, newest)
         local attempts = math.min(tonumber(a) or 0, 999999999)
         local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
         if inr[i] then retried[#retried + 1] = tag end
-        got = got + 1
+        -- Without room it is taken, too, and may be given back: what is behind it must not wait.
+        got, left = got + 1, left - (attempts + crashes > 0 and math.min(each, left) or 1)
         local token = name .. text(got)
         zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
         hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(#tag)

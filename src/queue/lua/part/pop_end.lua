@@ -7,7 +7,7 @@ end
 out[3] = waiting
 out[4] = first and call('ZRANGE', R, 0, 0, 'WITHSCORES')[2] or ''
 -- Nothing but what was passed over is due: not at once again.
-if passed and got == 0 then out[4] = string.format('%.6f', now + 0.1) end
+if passed > 0 and got == 0 then out[4] = string.format('%.6f', now + 0.1) end
 out[5] = dropped
 out[6] = got == n and limited() or ''
 return out

@@ -11,9 +11,9 @@ local function fresh(most, newest)
     -- One by one: a chunk of LRANGE could be of any size.
     repeat
       local body = call('LINDEX', Q, newest and text(m) or '-' .. text(m + 1))
-      local id = (got == 0 or bytes + #body <= room) and ident(body)
+      local id = left >= 1 and (got == 0 or bytes + #body <= room) and ident(body)
       if id == false then full = true break end
-      m, got, bytes = m + 1, got + 1, bytes + #body
+      m, got, bytes, left = m + 1, got + 1, bytes + #body, left - 1
       tokens[m] = name .. text(got)
       bodies[m], tags[m] = body, id or '~' .. tokens[m]
       idlens[m] = #tags[m]

@@ -6,12 +6,14 @@
 --         strikes now; due: retries are taken, too
 -- Gives   retries(most): the longest due ones first, until got is most;
 --         fewest(): one, of the first 50 that are due that with the fewest attempts;
+--         left: of the room in ARGV[9]; each: what a message that has failed takes of it;
 --         text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
 --         which writes to QDELIVERY, QCONTEXT, QBACKUP
--- due: there may be due retries that this call has not looked at; alone: how many may be
--- taken that have failed before; passed: one was passed over for that.
-local looked, due = 0, first ~= nil and tonumber(first) <= now
-local alone, passed = tonumber(match(ARGV[9], '%d+$') or '') or n, false
+-- due: there may be due retries that this call has not looked at; passed: how many it has
+-- passed over, because there was no room for one that has failed.
+local looked, due, passed = 0, first ~= nil and tonumber(first) <= now, 0
+local left, each = match(ARGV[9], ' (%d+) (%d+)$')
+left, each = tonumber(left or math.huge), tonumber(each or 1)
 
 -- Each of these commands will follow, and does nothing now.  Redis does not refuse the
 -- first of them at maxmemory, and then refuses none: from here on only a missing permission
@@ -68,7 +70,7 @@ local function lease(zadd, hset, copy)
 end
 
 -- Leases these due retries, whose fields in QDELIVERY are values, as far as there is
--- room for them.  False: none has left QRETRY.
+-- room for them.
 local function take(tags, values)
   local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
   for i, tag in ipairs(tags) do
@@ -77,18 +79,18 @@ local function take(tags, values)
     local bare, mark = unmark(tok or '-')
     local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
     local failed = attempts + crashes > 0 and not mark
-    local pass = failed and alone == 0
+    local pass = failed and left < each
     local size = pass and 0 or call('HSTRLEN', C, tag)
-    if got > 0 and bytes + size > room then full = true break end
+    if got > 0 and bytes + size > room or left < 1 then full = true break end
     local body = not pass and (size > max and size or call('HGET', C, tag))
     looked = looked + 1
     if pass then
-      passed = true
+      passed = passed + 1
     elseif not body then
       leave[#leave + 1], gone[#gone + 1] = tag, tag
     else
       leave[#leave + 1] = tag
-      if failed then alone = alone - 1 end
+      left = left - (failed and each or 1)
       local idlen = math.min(tonumber(l) or #tag, #tag)
       got, bytes = got + 1, bytes + size
       if not mark then back[#back + 1] = tag end
@@ -99,7 +101,7 @@ local function take(tags, values)
       give(tag, idlen, token, attempts, crashes, body)
     end
   end
-  if #leave == 0 then return false end
+  if #leave == 0 then return end
   if #zadd > 0 then
     sign(hset)
     call('HSET', D, unpack(hset))
@@ -111,16 +113,16 @@ local function take(tags, values)
     dropped = dropped + #gone
     call('HDEL', D, unpack(gone))
   end
-  return true
 end
 
--- The first count due tags, and their fields of QDELIVERY; fewer where this pop has read
+-- The next count due tags, and their fields of QDELIVERY; fewer where this pop has read
 -- many bytes of them.  One by one: both could be of any size.
 local size = 0
-local function first_due(count)
+local function next_due(count)
   local tags, values = {}, {}
   while #tags < count and size <= 65536 do
-    local e = call('ZRANGE', R, #tags, #tags, 'WITHSCORES')
+    local rank = passed + #tags
+    local e = call('ZRANGE', R, rank, rank, 'WITHSCORES')
     if not e[2] or tonumber(e[2]) > now then break end
     local value = call('HGET', D, e[1]) or ''
     size = size + #e[1] + #value
@@ -131,14 +133,15 @@ end
 
 local function retries(most)
   while due and got < most and not full and looked < n + 100 do
-    local tags, values = first_due(math.min(most - got, 25))
-    due = #tags > 0 and take(tags, values)
+    local tags, values = next_due(math.min(most - got, 25))
+    due = #tags > 0
+    if due then take(tags, values) end
   end
 end
 
 local function fewest()
   if not due or got >= n then return end
-  local tags, values = first_due(50)
+  local tags, values = next_due(50)
   if #tags == 0 then return end
   local best, least
   for i in ipairs(tags) do
