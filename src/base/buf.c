@@ -1,6 +1,6 @@
 /*
  * A growing byte buffer.  It doubles, so that adding is linear over all; it
- * never shrinks but in buf_done() and buf_steal().
+ * shrinks only in buf_done() and buf_steal().
  */
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 /*
- * A growing byte buffer.  data is NULL while empty; after buf_str() it is
- * also a C string.  Plain struct: zero it to start, buf_done() to end.
+ * A growing byte buffer.  data is NULL until bytes are added, and a C string only
+ * after buf_str().  Plain struct: zero it to start, buf_done() to end.
  */
 #ifndef RQD_BASE_BUF_H
 #define RQD_BASE_BUF_H
@@ -26,8 +26,8 @@ void	 buf_printf(struct buf *, const char *, ...) PRINTF(2, 3);
 void	 buf_drain(struct buf *, size_t);	/* drops the first n bytes */
 void	 buf_clear(struct buf *);		/* keeps the memory */
 /*
- * Appends what is left in fd, which blocks: 0, or -1 with errno; EFBIG as soon as the
- * buffer has more than max bytes.
+ * Reads fd, a blocking descriptor, to its end and appends the bytes.  Returns 0, or -1
+ * with errno: EFBIG as soon as the buffer has more than max bytes.
  */
 int	 buf_read(struct buf *, int fd, size_t max) MUSTCHECK;
 char	*buf_str(struct buf *);			/* NUL-terminated view; still owned by buf */

@@ -1,7 +1,8 @@
 /*
  * The system's clocks, the fake ones, and the calendar's text.
  *
- * Everything that asks for the time asks here, so clock_fake() moves the whole program.
+ * Other files read the system's clock only where the kernel or systemd compares the time
+ * with its own; so clock_fake() moves everything else.
  */
 #include "base/clock.h"
 

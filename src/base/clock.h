@@ -1,9 +1,10 @@
 /*
- * Time.  usec_t is monotonic: deadlines and durations inside the process.
- * wall_t is the calendar: use it only for times that people or Redis see.  boot_t goes on
- * while the machine sleeps: use it only for deadlines that also hold outside of this process,
- * such as the end of a lock.  All are in microseconds and are never mixed; there is no other clock
- * in the program.  Tests move time by hand.
+ * Time, in microseconds, of three clocks that are never mixed.
+ *
+ * usec_t is monotonic: use it for deadlines and durations inside the process.  wall_t is
+ * the calendar: use it only for times that people or Redis see.  boot_t goes on while the
+ * machine sleeps: use it only for deadlines that also hold outside of this process, such
+ * as the end of a lock.  Tests move all three by hand.
  */
 #ifndef RQD_BASE_CLOCK_H
 #define RQD_BASE_CLOCK_H
@@ -22,12 +23,12 @@ typedef int64_t boot_t;		/* CLOCK_BOOTTIME, microseconds */
 
 usec_t	clock_mono(void);
 wall_t	clock_wall(void);
-usec_t	clock_after(usec_t);	/* so long after clock_mono(); USEC_MAX stays */
+usec_t	clock_after(usec_t);	/* clock_mono() plus this; USEC_MAX instead of an overflow */
 boot_t	clock_boot(void);	/* while fake: the same as clock_mono() */
 
 /*
- * Tests and simulation only.  Fake clocks stand still until moved, all by the same time.
- * clock_real() ends that; the clocks then run so much ahead of the system's.
+ * Tests and simulation only.  Fake clocks stand still until clock_fake_advance() moves all
+ * of them.  clock_real() ends that; the clocks are then `ahead` of the system's.
  */
 void	clock_fake(usec_t mono, wall_t wall);
 void	clock_fake_advance(usec_t);

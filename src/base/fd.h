@@ -15,8 +15,8 @@ void	fd_close(int *);
 void	fd_close_all(int *fds, size_t n);
 
 /*
- * A pipe, both ends close-on-exec.  Only our end does not block: the flag belongs to
- * the end, which the child's copies share.  Returns 0, or -1 with errno.
+ * A pipe, both ends close-on-exec.  Only our end is non-blocking: the flag belongs to an
+ * end, and a child's copies of the other end must block.  Returns 0, or -1 with errno.
  */
 int	fd_pipe_from(int *ours, int *theirs) MUSTCHECK;	/* we read */
 int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
@@ -27,7 +27,7 @@ int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
  */
 int	fd_connect(int type, const char *path) MUSTCHECK;
 
-/* pwrite(2) of all bytes: the file's position stays.  Returns 0, or -1 with errno. */
+/* Writes all bytes by pwrite(2), which keeps the file's position.  Returns 0, or -1 with errno. */
 int	fd_write_at(int fd, const char *, size_t, off_t) MUSTCHECK;
 
 #endif

@@ -20,7 +20,7 @@
 #define BACKLOG		128
 #define UNIX_MODE	0660
 
-/* Makes a unix socket where this process may not. */
+/* As listen_socket_set_opener() set them; NULL: none. */
 static int	(*opener)(const char *, void *);
 static void	(*closer)(void *);
 static void	*opener_arg;
@@ -235,7 +235,7 @@ open_place(const struct listen_place *p)
 	return fd;
 }
 
-/* Asks the opener.  "in use" tells more than that the opener does not follow the path. */
+/* Asks the opener.  Keeps EADDRINUSE where the opener only refuses the path. */
 static void
 borrow(struct listen_socket *l, const char *where)
 {

@@ -21,12 +21,12 @@ struct listen_socket {
 	int	 fd;		/* -1: not open */
 	char	*address;	/* what it listens on, the true port; owned; NULL: not open */
 	char	*path;		/* of the unix socket's file; owned; NULL for TCP */
-	/* That file as it was made: only that one is removed, and numbers are used again. */
+	/* The file as it was made.  No other one is removed; the kernel reuses inode numbers. */
 	dev_t	 dev;
 	ino_t	 ino;
 	struct timespec	 made;
 	bool	 loopback;	/* TCP that only this machine reaches */
-	bool	 lent;		/* by listen_socket_set_opener()'s function */
+	bool	 lent;		/* made by the function of listen_socket_set_opener() */
 };
 
 #define LISTEN_SOCKET_INIT	{ .fd = -1 }

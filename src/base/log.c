@@ -4,7 +4,7 @@
  * log_text.c makes the text and log_sink.c gets it out; this file joins them
  * and puts around the text what the sink wants (priority, syslog's head).
  * One record is put together in a buffer that is kept between calls, so that
- * a usual record costs one write(2) and no allocation.
+ * a usual record costs one write(2) at most (log_hold()) and no allocation.
  */
 #include "base/log.h"
 

@@ -1,7 +1,7 @@
 /*
  * The log: one record a line, as logfmt or JSON, with stable keys.
  *
- *	log_event(LOG_INFO, "acked", &ctx, LF_INT("status", 0),
+ *	log_event(LOG_LV_INFO, "acked", &ctx, LF_INT("status", 0),
  *	    LF_USEC("duration", usec));
  *	-> ts=2026-11-21T03:36:12.345Z level=info event=acked queue=orders
  *	   id=7 attempt=1 pid=812 status=0 duration=0.012431
@@ -11,7 +11,7 @@
  * are not printable are escaped (\xHH, \n, \t), so that nothing of a message
  * or of a handler's output can forge a record or drive a terminal.
  *
- * Nothing here blocks.  A sink that cannot take a record keeps it in a buffer of
+ * No function waits for a reader.  A sink that cannot take a record keeps it in a buffer of
  * at most LOG_BACKLOG bytes (LOG_BACKLOG_JOURNAL for the journal).  Records beyond
  * it are dropped and counted; `event=warning reason=log_dropped` says how many
  * when there is room again.
@@ -31,7 +31,7 @@
 /* Larger: the journal's records are three times as long, and it takes them one by one. */
 #define LOG_BACKLOG_JOURNAL	(4 * 1024 * 1024)
 
-/* Not syslog.h's names: both may be included in log.c. */
+/* LV: log.c includes syslog.h, too, which has a LOG_INFO. */
 enum log_level { LOG_LV_ERROR, LOG_LV_WARN, LOG_LV_INFO, LOG_LV_DEBUG };
 enum log_format { LOG_LOGFMT, LOG_JSON };
 

@@ -61,7 +61,7 @@ enum sink_way {
 	SINK_POLL,	/* pipe or terminal that cannot be opened again: poll, then a small write */
 	SINK_SEND,	/* stream socket: MSG_DONTWAIT */
 	SINK_DATAGRAM,	/* syslog: a record is a datagram */
-	SINK_JOURNAL	/* the journal: datagrams; records come as frames (log_journal.h) */
+	SINK_JOURNAL	/* the journal: datagrams; log_journal() makes records frames */
 };
 
 struct log_sink {

@@ -31,7 +31,7 @@ is_plain(char c)
 	return c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '=';
 }
 
-/* How many plain characters s begins with; records are made of these, so it must be fast. */
+/* How many plain characters s begins with.  Most bytes of all records pass here. */
 static size_t
 plain_run(const char *s, size_t n)
 {
@@ -54,7 +54,7 @@ next_glyph(const char *s, size_t n)
 	return g;
 }
 
-/* The letter after the backslash for what has one in both formats; else 0. */
+/* The letter of the escape sequence that both formats have for it; 0: none. */
 static char
 short_escape(uint32_t code)
 {
@@ -178,8 +178,8 @@ put_key(struct buf *b, enum log_format format, const char *key, bool first)
 }
 
 /*
- * Seconds with three decimals, cut and not rounded, and below one second with six: many
- * handlers take less than a millisecond.  A number in JSON too.
+ * Seconds with three decimals, cut and not rounded.  Below one second they have six, where
+ * three are not exact: many handlers take less than a millisecond.  A number in JSON too.
  */
 static void
 put_usec(struct buf *b, int64_t usec)

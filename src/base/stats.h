@@ -1,6 +1,6 @@
 /*
  * Counters, per queue and process.  QSTATS, /metrics and the man page use the
- * table of names in stats.c; a new counter is one row there.
+ * names of the table in stats.c.
  */
 #ifndef RQD_BASE_STATS_H
 #define RQD_BASE_STATS_H
@@ -31,7 +31,7 @@ enum stat {
 	STAT_MAX
 };
 
-/* Upper bounds of the buckets are STATS_BOUNDS (seconds); the last is +Inf. */
+/* Their upper bounds are stats_bounds[] (seconds); one more bucket holds what is longer. */
 #define STATS_BUCKETS	14
 
 struct histogram {

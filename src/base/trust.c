@@ -83,7 +83,7 @@ check_last(const struct trust_walk *w, const struct stat *st)
 	return others_write(st) ? refuse_mode(w) : 0;
 }
 
-/* Takes the next component off the rest and puts it behind what is done; false: the end. */
+/* Moves the next component from the rest to what is done; false: there is none. */
 static bool
 next(struct trust_walk *w, char parent[PATH_MAX])
 {
@@ -96,7 +96,7 @@ next(struct trust_walk *w, char parent[PATH_MAX])
 	if (n == 2 && memcmp(p, "..", 2) == 0) {
 		w->done[len > 0 ? (size_t)(strrchr(w->done, '/') - w->done) : 0] = '\0';
 	} else if (n != 1 || *p != '.') {
-		/* Room is seen to by walk(): both parts together are shorter than the buffer. */
+		/* walk() and follow() checked that both parts together are shorter than this. */
 		w->done[len] = '/';
 		memcpy(w->done + len + 1, p, n);
 		w->done[len + 1 + n] = '\0';
@@ -114,7 +114,7 @@ begin(struct trust_walk *w)
 	return lstat("/", &st) == -1 ? cannot_look(w, errno) : check_folder(w, &st);
 }
 
-/* The path walked so far is a link: goes on in the folder of the link, or at the root. */
+/* The path walked so far is a link: goes on in the link's folder, or at the root. */
 static int
 follow(struct trust_walk *w, const char *parent)
 {
@@ -138,7 +138,7 @@ follow(struct trust_walk *w, const char *parent)
 	return target[0] == '/' ? begin(w) : 0;
 }
 
-/* One component that has been put behind what is done. */
+/* Checks the component that next() has appended. */
 static int
 step(struct trust_walk *w, const char *parent)
 {

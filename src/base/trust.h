@@ -6,7 +6,8 @@
  *
  * A folder must be root's, and nobody but root and root's group may write to it.  A sticky
  * folder, as /tmp is, may be open to others; the file that is taken from it must then be
- * root's.  A symbolic link of root's is root's decision, and is followed in the same way.
+ * root's.  Only root can have made a symbolic link that passes these checks: it is followed,
+ * and its target is checked in the same way.
  */
 #ifndef RQD_BASE_TRUST_H
 #define RQD_BASE_TRUST_H
@@ -16,9 +17,9 @@
 #include "base/util.h"
 
 /*
- * Looks at all folders of an absolute path.  The last component may be missing, and the
- * owner of the file itself does not matter, but in a sticky folder.  Folders of the
- * user `also` are as good as root's; 0: no such user.
+ * Looks at all folders of an absolute path.  The last component may be missing; the
+ * owner of the file itself matters only in a sticky folder.  What belongs to the user
+ * `also` counts as root's; 0: no such user.
  *
  * Returns 0, or -1 with errno and *cause, a sentence that names the folder: EPERM where
  * somebody else decides, or why it cannot be looked at.

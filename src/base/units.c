@@ -1,10 +1,10 @@
 /*
  * Durations, sizes and integers as people write them, and back.
  *
- * Everything is exact: text that is no whole number of microseconds, or that
- * does not fit, is refused rather than rounded ("0.0001ms" must not become 0,
- * which often means "off").  No sign, no blanks, no hexadecimal, no locale.
- * Size suffixes are powers of 1024, in either case.
+ * Durations and sizes are exact: text that is no whole number of microseconds, or
+ * that does not fit, is refused rather than rounded ("0.0001ms" must not become 0,
+ * which often means "off").  There are no blanks, no hexadecimal and no locale; only
+ * an integer may have a sign, "-".  Size suffixes are powers of 1024, in either case.
  *
  * A date that could mean two things (no offset, day 31 of a month that has 30) is refused:
  * nobody would notice a message that is delayed to the wrong day.
@@ -28,7 +28,7 @@ struct unit {
 	uint64_t	 value;
 };
 
-/* Largest first: units_duration() takes the first that divides. */
+/* Largest first: put_whole() takes the first that divides. */
 static const struct unit durations[] = {
 	{ "d", DAY }, { "h", HOUR }, { "m", MINUTE }, { "s", SEC },
 	{ "ms", MSEC },
@@ -260,7 +260,7 @@ units_age(double seconds, char *buf)
 
 /* -- times and rates ------------------------------------------------------------ */
 
-/* Whether text begins as the pattern does, in which d stands for a digit; it moves on then. */
+/* Moves *text past the pattern, in which d stands for a digit.  False: it begins otherwise. */
 static bool
 begins(const char **text, const char *pattern)
 {

@@ -22,16 +22,16 @@ int	units_parse_size(const char *, uint64_t *ret) MUSTCHECK;
 int	units_parse_int(const char *, int64_t *ret) MUSTCHECK;	/* decimal only */
 
 /*
- * The shortest text that parses back to the same value, into buf, which
- * holds UNITS_TEXT_MAX bytes; returns buf.  Whole units where exact: "90s".
+ * Text that parses back to the same value, into buf, which holds UNITS_TEXT_MAX
+ * bytes; returns buf.  In the largest unit of which it is a whole number: "90s".
  */
 #define UNITS_TEXT_MAX	32
 char	*units_duration(usec_t, char *buf);
 char	*units_size(uint64_t, char *buf);
 
-/* For people: three digits and a unit, "1.25s" "350ms" "2h5m"; not for parsing. */
+/* For people: three digits and a unit, or two units: "1.25s" "350ms" "2h5m".  Never rounded up. */
 char	*units_about(usec_t, char *buf);
-/* The same for a number of seconds; "-" where it is negative. */
+/* The same for a number of seconds; "-" where it is negative, "ages" beyond 30 years. */
 char	*units_age(double seconds, char *buf);
 
 /*
@@ -40,7 +40,7 @@ char	*units_age(double seconds, char *buf);
  */
 int	units_parse_time(const char *, wall_t *ret, char **cause) MUSTCHECK;
 
-/* The same, or a duration: so long before now. */
+/* The same, or a duration, which means that long before now. */
 int	units_parse_past(const char *, wall_t now, wall_t *ret, char **cause) MUSTCHECK;
 
 /* "100/s", "30/m", "500/h": per second, > 0.  A bare number is per second. */

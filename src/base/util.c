@@ -1,10 +1,10 @@
 /*
- * Allocation that cannot fail, sentences for causes, and randomness.
+ * Allocation that cannot fail, fatal errors, and the rest of util.h.
  *
  * A size of 0 is rounded up to 1, so that NULL always means "none".  Random numbers
- * come from the kernel by arc4random(3), which needs no seed and cannot fail.  They
- * are fetched in batches: do not use them in a forked child, which would repeat the
- * parent's numbers.
+ * come from the kernel by arc4random(3), which needs no seed and cannot fail.
+ * random_u64() fetches a batch of them: do not use it in a forked child, which would
+ * repeat the parent's numbers.
  */
 #include "base/util.h"
 
@@ -96,7 +96,7 @@ xvasprintf(const char *fmt, va_list ap)
 	return s;
 }
 
-/* Does not allocate: it also reports failed allocations. */
+/* Formats on the stack: it also reports failed allocations. */
 static void
 last_words(const char *fmt, va_list ap)
 {
@@ -111,7 +111,7 @@ last_words(const char *fmt, va_list ap)
 	line[n++] = '\n';
 	if (!dying) {
 		dying = true;
-		log_release();		/* it may come back here */
+		log_release();		/* which may fail, and call this again */
 	}
 	r = write(STDERR_FILENO, line, (size_t)n);
 	(void)r;

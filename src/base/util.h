@@ -1,5 +1,6 @@
 /*
- * Allocation that cannot fail, attributes, and randomness.
+ * What every file may need: allocation that cannot fail, attributes, fatal errors,
+ * causes, similar words, names of signals, and randomness.
  *
  * A failed allocation ends the process.  The supervisor restarts the daemon, and
  * every message in flight is redelivered when its lease ends.  No code in rqd tries
@@ -25,7 +26,7 @@
 #define CONTAINER_OF(ptr, type, member) \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* As their namesakes, but never NULL: on failure it is fatal_os(). */
+/* As their namesakes, but never NULL: on failure the process ends. */
 void	*xmalloc(size_t);
 void	*xcalloc(size_t, size_t);
 void	*xrealloc(void *, size_t);
@@ -50,12 +51,13 @@ void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
  */
 int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 
-/* Edit distance (Levenshtein) in bytes; 64 where a text is too long to compare. */
+/* Edit distance (Levenshtein) in bytes; 64 where a text has more than 64 bytes. */
 unsigned util_distance(const char *, const char *);
 
 /*
- * The word that was probably meant: after a call for each possible word, best is the one with
- * the least distance, if that is less than `within` was at first and than the word's length.
+ * The word that was probably meant.  Call util_nearest() for each possible word: best is
+ * then the one with the least distance.  A word counts only if its distance is less than its
+ * length, and less than `within` was at first.
  */
 struct nearest {
 	const char	*typed;
@@ -71,7 +73,7 @@ const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);
 /* This machine's name, read at the first call; "localhost" where it has none. */
 const char *util_hostname(void);
 
-/* Random numbers from the kernel; never fails.  Not in a forked child: see util.c. */
+/* Random numbers from the kernel.  Do not use them in a forked child: see util.c. */
 uint64_t random_u64(void);
 double	 random_unit(void);		/* uniform in [0, 1) */
 

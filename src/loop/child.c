@@ -5,7 +5,7 @@
  * signalfd: one read(2) a turn, however many have exited, and no handler.
  * waitid(WNOWAIT) shows one at a time; until it is reaped its pid and group id
  * are not given to anyone else, so its group can be killed safely, and then
- * wait4() takes it away.  A zombie without a watcher is reaped silently.
+ * waitpid() takes it away.  A zombie without a watcher is reaped silently.
  *
  * Leftovers.  Processes in the group of a finished leader are killed at once.
  * Those in another group of its session are found later: the session id stays in

@@ -1,5 +1,6 @@
 /*
- * Child processes.  No other file calls waitpid(2) or its relatives.
+ * Child processes.  In the main process only this file reaps them; spawn.c alone reaps one
+ * with which it tries out clone(2).  The launcher, another process, reaps its own.
  *
  * The process becomes a subreaper: it inherits and reaps the processes that a
  * handler leaves behind.  As PID 1 of a container it reaps orphans the same way.
@@ -61,7 +62,7 @@ void	child_hurry(struct loop *);
 /* Blocks until the child, which must be about to exit, is reaped; no callback. */
 void	child_wait(struct child *);
 
-/* The same of one that is not in the table, or no longer: after child_done(). */
+/* The same of one that is not watched: after child_done(). */
 void	child_wait_pid(pid_t);
 
 /*
@@ -72,7 +73,7 @@ void	child_wait_pid(pid_t);
 void	child_set_proxy(struct loop *, void (*introduce)(void *), void (*end)(pid_t, void *),
 	    void *arg);
 
-/* Signals the group (leader) or the process; 0, or -1 when it is gone. */
+/* Signals the group (leader) or the process; 0, or -1: it is gone.  0 where kill() is set. */
 int	child_kill(struct child *, int signo);
 
 #endif

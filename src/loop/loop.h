@@ -34,7 +34,7 @@ struct loop	*loop_new(void);		/* never NULL: failure is fatal */
 struct loop	*loop_new_simulated(void);	/* the fake clock must be on */
 void		 loop_free(struct loop *);	/* NULL is fine; runs what is deferred first */
 
-/* Runs until loop_stop(), or, without real events, until nothing is left. */
+/* Runs until loop_stop(); a simulated loop also until no timer and no call is left. */
 void		 loop_run(struct loop *);
 void		 loop_stop(struct loop *);	/* after this turn */
 

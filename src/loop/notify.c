@@ -3,8 +3,8 @@
  *
  * A notification is one datagram.  sd_notify(3) would wait while the manager's queue
  * is full, for instance because the manager is stuck.  So this file sends datagrams
- * to a Unix socket itself and waits 0.1 s at most; libsystemd does the rest (other
- * address families, the watchdog's environment).
+ * to a Unix socket itself and waits 0.1 s at most.  libsystemd does the rest: other
+ * address families, for which it may wait, and the watchdog's environment.
  *
  * Nothing is cached: each call reads $NOTIFY_SOCKET and opens a socket.
  */

@@ -1,6 +1,6 @@
 /*
  * systemd's notification protocol (sd_notify(3)).  Without $NOTIFY_SOCKET all
- * functions do nothing.  None of them fails, or waits longer than 0.1 s.
+ * functions do nothing.  None of them fails, or waits longer than 0.1 s for a Unix socket.
  */
 #ifndef RQD_LOOP_NOTIFY_H
 #define RQD_LOOP_NOTIFY_H

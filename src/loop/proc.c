@@ -1,4 +1,6 @@
 /*
+ * Processes as /proc shows them; see proc.h.
+ *
  * The stat file is read by one read(2), and one sscanf(3) behind the last ')': a process's
  * name may hold anything.
  *
@@ -86,7 +88,7 @@ proc_children(pid_t pid, struct buf *b)
 	(void)closedir(dir);
 }
 
-/* Appends all descendants of pid as pid_t.  depth ends a loop in the kernel's answers. */
+/* Appends all descendants of pid as pid_t.  depth bounds the recursion. */
 static void
 collect(pid_t pid, struct buf *found, unsigned depth)
 {
