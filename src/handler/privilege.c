@@ -70,7 +70,8 @@ privilege_drop(char **cause)
 	bool ours = strcmp(u.name, "_rqd") == 0;
 
 	/* Groups of _rqd's own: redis, perhaps, for a socket that only they may write to. */
-	if ((ours ? initgroups(u.name, u.gid) : setgroups(0, NULL)) == -1 || setresgid(u.gid, u.gid, u.gid) == -1 ||
+	if ((ours ? initgroups(u.name, u.gid) : setgroups(0, NULL)) == -1 ||
+	    setresgid(u.gid, u.gid, u.gid) == -1 ||
 	    setresuid(u.uid, u.uid, u.uid) == -1 || drop_capabilities() == -1)
 		return util_cause(cause, "cannot become user %s: %s; start rqd as the user that "
 		    "handlers are to run as", u.name, strerror(errno));
