@@ -269,8 +269,7 @@ channel_open(const struct queue_env *env, struct config *config, const struct qu
 	TAILQ_INIT(&q->backlog);
 	subscription_init(&q->subscription, env, kind_name(cfg->kind), &q->direct.queue);
 	for (size_t i = 0; cfg->keys[i] != NULL; i++)
-		(pattern ? conn_psubscribe : conn_subscribe)(q->subscription.conn, cfg->keys[i],
-		    channel_heard, q);
+		conn_subscribe(q->subscription.conn, pattern, cfg->keys[i], channel_heard, q);
 	return &q->direct.queue;
 }
 

@@ -432,7 +432,7 @@ expired_open(const struct queue_env *env, struct config *config,
 	timer_init(&q->push_delay, env->loop, expired_wake, q);
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
-	conn_subscribe(q->subscription.conn, channel, expired_heard, q);
+	conn_subscribe(q->subscription.conn, false, channel, expired_heard, q);
 	q->leased = leased_new(&expired_kind, env, config, cfg, stats, events, arg);
 	return &q->queue;
 }

@@ -77,7 +77,7 @@ bulk_send(struct bulk *b)
 	w.v += 3;
 	w.len += 3;
 	w.n -= 3;
-	conn_script(b->conn, p->script, bulk_answered, b, &w);
+	conn_script(b->conn, false, p->script, bulk_answered, b, &w);
 	free(p->words.v);
 	p->words.v = NULL;
 }

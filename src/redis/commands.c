@@ -167,8 +167,8 @@ conn_send_script(struct conn *c, struct pending *p)
 	conn_send(c, p, conn_reply, &p->words);
 }
 
-static struct pending *
-conn_call(struct conn *c, bool caching, const struct script *script, conn_answer_fn *fn,
+struct pending *
+conn_script(struct conn *c, bool caching, const struct script *script, conn_answer_fn *fn,
     void *arg, const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
@@ -179,20 +179,6 @@ conn_call(struct conn *c, bool caching, const struct script *script, conn_answer
 		conn_send_script(c, p);
 	}
 	return p;
-}
-
-struct pending *
-conn_script(struct conn *c, const struct script *script, conn_answer_fn *fn, void *arg,
-    const struct words *w)
-{
-	return conn_call(c, false, script, fn, arg, w);
-}
-
-struct pending *
-conn_script_caching(struct conn *c, const struct script *script, conn_answer_fn *fn,
-    void *arg, const struct words *w)
-{
-	return conn_call(c, true, script, fn, arg, w);
 }
 
 static void
@@ -351,9 +337,8 @@ conn_has_subscription(bool pattern, const char *name, size_t len, void *arg)
 	return false;
 }
 
-static void
-conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_message_fn *fn,
-    void *arg)
+void
+conn_subscribe(struct conn *c, bool pattern, const char *name, conn_message_fn *fn, void *arg)
 {
 	struct conn_sub *s = xcalloc(1, sizeof(*s));
 
@@ -362,18 +347,6 @@ conn_add_subscription(struct conn *c, const char *name, bool pattern, conn_messa
 	TAILQ_INSERT_TAIL(&c->subs, s, entry);
 	if (c->state == CONN_READY || (c->state == CONN_GREETING && c->greeted))
 		conn_send_subscribe(c, s);
-}
-
-void
-conn_subscribe(struct conn *c, const char *channel, conn_message_fn *fn, void *arg)
-{
-	conn_add_subscription(c, channel, false, fn, arg);
-}
-
-void
-conn_psubscribe(struct conn *c, const char *pattern, conn_message_fn *fn, void *arg)
-{
-	conn_add_subscription(c, pattern, true, fn, arg);
 }
 
 /* A PING that returns another word: replies are out of step with commands. */

@@ -110,16 +110,12 @@ void		 conn_words(struct conn *, conn_answer_fn *fn, void *arg, ...)
  * Calls a script: the words are KEYS, then ARGV.  Sent as EVALSHA; at NOSCRIPT that one
  * call is sent again as EVAL, at once, and the script loaded; its answer then comes after
  * those to later calls.
- */
-struct pending	*conn_script(struct conn *, const struct script *, conn_answer_fn *fn,
-		    void *arg, const struct words *);
-
-/*
- * For watch.c: the same with CLIENT CACHING YES right before it, whenever it is sent.
+ *
+ * caching, for watch.c: with CLIENT CACHING YES right before it, whenever it is sent.
  * refused() is called from the loop with an error reply to that, before fn; NULL
  * ends this.
  */
-struct pending	*conn_script_caching(struct conn *, const struct script *,
+struct pending	*conn_script(struct conn *, bool caching, const struct script *,
 		    conn_answer_fn *fn, void *arg, const struct words *);
 void		 conn_set_caching(struct conn *,
 		    void (*refused)(const struct redisReply *, void *), void *arg);
@@ -130,8 +126,8 @@ void		 conn_set_caching(struct conn *,
  * again by itself after a reconnect, before up() is called.
  */
 typedef void conn_message_fn(const char *channel, size_t, const struct redisReply *, void *);
-void		 conn_subscribe(struct conn *, const char *channel, conn_message_fn *, void *);
-void		 conn_psubscribe(struct conn *, const char *pattern, conn_message_fn *, void *);
+void		 conn_subscribe(struct conn *, bool pattern, const char *name,
+		    conn_message_fn *, void *);
 
 /*
  * Tests the connection by a PING with a word, or on a subscriber by another SUBSCRIBE

@@ -54,7 +54,7 @@ void
 request_script(struct request *r, struct conn *c, const struct script *script,
     struct words *w)
 {
-	request_sent(r, conn_script(c, script, request_answered, r, w));
+	request_sent(r, conn_script(c, false, script, request_answered, r, w));
 	words_done(w);
 }
 

@@ -323,8 +323,7 @@ void
 watch_request(struct watch *w, struct request *r, const struct script *script,
     struct words *words)
 {
-	request_sent(r, (w->on ? conn_script_caching : conn_script)(w->conn, script,
-	    request_answered, r, words));
+	request_sent(r, conn_script(w->conn, w->on, script, request_answered, r, words));
 	words_done(words);
 }
 
@@ -348,7 +347,7 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
 	timer_init(&w->off_timer, loop, watch_off_for_long, w);
 	w->sub = conn_new(loop, opt, sub_name, CONN_SUBSCRIBER, &events, w);
 	conn_set_reply_max(w->sub, REPLY_MAX);
-	conn_subscribe(w->sub, CHANNEL, watch_message, w);
+	conn_subscribe(w->sub, false, CHANNEL, watch_message, w);
 	free(sub_name);
 	return w;
 }

@@ -84,7 +84,7 @@ control_new(struct loop *loop, const struct redis_options *options, const char *
 	*c = (struct control){ .events = events, .arg = arg };
 	c->conn = conn_new(loop, options, name, CONN_SUBSCRIBER, &conn_events, c);
 	conn_set_reply_max(c->conn, (size_t)16 * CONTROL_MAX);
-	conn_subscribe(c->conn, channel, control_heard, c);
+	conn_subscribe(c->conn, false, channel, control_heard, c);
 	free(channel);
 	free(name);
 	return c;

@@ -151,7 +151,7 @@ ask(struct conn *c, unsigned n)
 		if (i % 2 == 0)
 			conn_words(c, answered, NULL, "GET", "x", NULL);
 		else
-			conn_script(c, script_find("renew"), answered, NULL, &keys);
+			conn_script(c, false, script_find("renew"), answered, NULL, &keys);
 	}
 }
 
@@ -195,8 +195,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	c = conn_new(l, &opt, "fuzz", data[0] & CONN_SUBSCRIBER, &events, NULL);
 	conn_set_reply_max(c, 1 << 20);
 	if ((data[0] & CONN_SUBSCRIBER) != 0) {
-		conn_subscribe(c, "news", message, NULL);
-		conn_psubscribe(c, "n*", message, NULL);
+		conn_subscribe(c, false, "news", message, NULL);
+		conn_subscribe(c, true, "n*", message, NULL);
 	}
 	conn_start(c);
 	turns(l);

@@ -136,17 +136,12 @@ conn_probe(struct conn *c)
 }
 
 void
-conn_subscribe(struct conn *c, const char *s UNUSED, conn_message_fn *fn, void *arg)
+conn_subscribe(struct conn *c, bool pattern UNUSED, const char *s UNUSED, conn_message_fn *fn,
+    void *arg)
 {
 	CHECK(c == SUB && nsubs < ARRAY_LEN(subs));
 	subs[nsubs].fn = fn;
 	subs[nsubs++].arg = arg;
-}
-
-void
-conn_psubscribe(struct conn *c, const char *s, conn_message_fn *fn, void *arg)
-{
-	conn_subscribe(c, s, fn, arg);
 }
 
 static bool
@@ -187,8 +182,8 @@ conn_words(struct conn *c UNUSED, conn_answer_fn *fn, void *arg, ...)
 }
 
 struct pending *
-conn_script(struct conn *c UNUSED, const struct script *s, conn_answer_fn *fn, void *arg,
-    const struct words *w)
+conn_script(struct conn *c UNUSED, bool caching UNUSED, const struct script *s,
+    conn_answer_fn *fn, void *arg, const struct words *w)
 {
 	CHECK(s != NULL && w->nkeys <= w->n);
 	return add_call(s, fn, arg);

@@ -123,7 +123,7 @@ call_script(struct conn *c, const struct script *s, conn_answer_fn *fn, void *ar
 {
 	struct words w = words_of(nkeys, argc, argv, argvlen);
 
-	conn_script(c, s, fn, arg, &w);
+	conn_script(c, false, s, fn, arg, &w);
 	words_done(&w);
 }
 

@@ -348,9 +348,9 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 	struct heard a = { 0 }, b = { 0 }, p = { 0 }, late = { 0 };
 	struct conn *c = f->h.conn;
 
-	conn_subscribe(c, "a", hear, &a);
-	conn_subscribe(c, "b\xff \r\n", hear, &b);
-	conn_psubscribe(c, "p.*", hear, &p);
+	conn_subscribe(c, false, "a", hear, &a);
+	conn_subscribe(c, false, "b\xff \r\n", hear, &b);
+	conn_subscribe(c, true, "p.*", hear, &p);
 	start(f);
 	/* up() comes after the subscriptions */
 	assert_int_equal(server_int(&f->s, "PUBLISH a %b", "x\0y", (size_t)3), 1);
@@ -365,8 +365,8 @@ TEST_WITH(test_subscribe, setup_subscriber, teardown)
 	assert_memory_equal(b.channel, "b\xff \r\n", 5);
 	assert_string_equal(p.channel, "p.q");
 	/* one more on the way, and the same name again */
-	conn_subscribe(c, "late", hear, &late);
-	conn_subscribe(c, "late", hear, &p);
+	conn_subscribe(c, false, "late", hear, &late);
+	conn_subscribe(c, false, "late", hear, &p);
 	WAIT(&f->h, server_int(&f->s, "PUBLISH late 3") == 1);
 	WAIT(&f->h, late.n > 0 && p.n > 1);
 	/* commands are not for this connection */
@@ -396,7 +396,7 @@ TEST_WITH(test_subscribe_denied, setup_subscriber, teardown)
 	usec_t end;
 
 	server_do(&f->s, "ACL SETUSER default resetchannels");
-	conn_subscribe(f->h.conn, "a", hear, &a);
+	conn_subscribe(f->h.conn, false, "a", hear, &a);
 	conn_start(f->h.conn);
 	WAIT(&f->h, f->h.downs == 1);
 	assert_non_null(strstr(f->h.cause, "NOPERM"));
@@ -419,7 +419,7 @@ TEST_WITH(test_no_subscriptions, setup_subscriber, teardown)
 
 	start(f);
 	conn_probe(f->h.conn);
-	conn_subscribe(f->h.conn, "a", hear, &a);
+	conn_subscribe(f->h.conn, false, "a", hear, &a);
 	WAIT(&f->h, server_int(&f->s, "PUBLISH a 1") == 1);
 	WAIT(&f->h, a.n == 1);
 }
