@@ -53,12 +53,10 @@ in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t
 
 	if (json_array_size(in_flight->list) >= in_flight->most)
 		return;
-	o = json_pack("{s:i, s:i, s:f}", "attempt", (int)msg->attempts + 1, "pid", (int)pid,
-	    "age", (double)(age / MSEC) / 1e3);
-	json_set_bytes(o, "id", msg->id, strlen(msg->id));
-	json_set_bytes(o, "tag", msg->tag, strlen(msg->tag));
+	o = json_set(json_object(), "attempt:i pid:i age:f id:s tag:s", (int64_t)msg->attempts + 1,
+	    (int64_t)pid, (double)(age / MSEC) / 1e3, msg->id, msg->tag);
 	if (progress != NULL)
-		json_object_set_new(o, "progress", json_string(progress));
+		json_set(o, "progress:s", progress);
 	json_array_append_new(in_flight->list, o);
 }
 
@@ -80,27 +78,24 @@ queue_json(const struct consumer *c, size_t most)
 	usec_t since;
 	const char *refused = consumer_refused(c, &since);
 	struct in_flight in_flight = { json_array(), most };
-	json_t *q = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s}",
-	    "key", cfg->key, "kind", kind_name(cfg->kind),
-	    "running", (int)consumer_in_flight(c), "concurrency", (int)config_most(cfg),
-	    "lease", clock_seconds(cfg->lease), "state", consumer_state_name(c),
-	    "blocked", consumer_block_name(block));
+	json_t *q = json_set(json_object(), "key:s kind:s running:i concurrency:i", cfg->key,
+	    kind_name(cfg->kind), (int64_t)consumer_in_flight(c), (int64_t)config_most(cfg));
 
+	if (kind_has(cfg->kind, TRAIT_LEASES))
+		json_set(q, "lease:f", clock_seconds(cfg->lease));
+	json_set(q, "state:s blocked:s", consumer_state_name(c), consumer_block_name(block));
 	if (kind_has(cfg->kind, TRAIT_GROUP))
-		json_object_set_new(q, "consumer_group", json_string(cfg->consumer_group));
+		json_set(q, "consumer_group:s", cfg->consumer_group);
 	if (block == BLOCK_SUSPENDED)
 		set_state(q, "suspended", reason_name(b->reason), b->since);
 	else if (block == BLOCK_REFUSED)
 		set_state(q, "refused", refused, since);
 	else if (block == BLOCK_PAUSED)
-		json_object_set_new(q, "state", json_string("paused"));
+		json_set(q, "state:s", "paused");
 	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
-		json_object_set_new(q, "state", json_string("unsubscribed"));
-	if (!kind_has(cfg->kind, TRAIT_LEASES))
-		json_object_del(q, "lease");
+		json_set(q, "state:s", "unsubscribed");
 	consumer_each(c, in_flight_add, &in_flight);
-	json_object_set_new(q, "in_hand", in_flight.list);
-	return q;
+	return json_set(q, "in_hand:j", in_flight.list);
 }
 
 /* most: deliveries listed per queue */
@@ -111,18 +106,17 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	json_t *queues = json_object();
 	json_t *root;
 	char *text;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		json_object_set_new(queues, consumer_config(consumers[i])->name,
 		    queue_json(consumers[i], most));
-	root = json_pack("{s:s, s:s, s:s, s:i, s:f, s:s, s:i, s:o}",
-	    "instance", h->instance, "name", config->name, "version", PACKAGE_VERSION,
-	    "pid", (int)getpid(), "started", clock_seconds(h->started), "config", config->hash,
-	    "max_handlers", config->max_handlers, "queues", queues);
+	root = json_set(json_object(), "instance:s name:s version:s pid:i started:f config:s "
+	    "max_handlers:i queues:j", h->instance, config->name, PACKAGE_VERSION,
+	    (int64_t)getpid(), clock_seconds(h->started), config->hash,
+	    (int64_t)config->max_handlers, queues);
 	if (log_failure() != NULL)
-		json_object_set_new(root, "log_error", json_string(log_failure()));
-	text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+		json_set(root, "log_error:s", log_failure());
+	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	return text;
 }
