@@ -283,42 +283,34 @@ loop_stop(struct loop *l)
 /* -- deferred calls and signals -------------------------------------------------- */
 
 static void
-defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg, bool last)
+defer(struct defer_list *list, struct defer *d, void (*fn)(void *), void *arg)
 {
-	if (d->queued)
+	if (d->list != NULL)
 		return;
 	d->fn = fn;
 	d->arg = arg;
-	d->queued = true;
-	d->last = last;
-	if (last)
-		TAILQ_INSERT_TAIL(&l->last, d, entry);
-	else
-		TAILQ_INSERT_TAIL(&l->deferred, d, entry);
+	d->list = list;
+	TAILQ_INSERT_TAIL(list, d, entry);
 }
 
 void
 loop_defer(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
 {
-	defer(l, d, fn, arg, false);
+	defer(&l->deferred, d, fn, arg);
 }
 
 void
 loop_defer_last(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
 {
-	defer(l, d, fn, arg, true);
+	defer(&l->last, d, fn, arg);
 }
 
 void
-loop_defer_cancel(struct loop *l, struct defer *d)
+loop_defer_cancel(struct loop *l UNUSED, struct defer *d)
 {
-	if (!d->queued)
-		return;
-	d->queued = false;
-	if (d->last)
-		TAILQ_REMOVE(&l->last, d, entry);
-	else
-		TAILQ_REMOVE(&l->deferred, d, entry);
+	if (d->list != NULL)
+		TAILQ_REMOVE(d->list, d, entry);
+	d->list = NULL;
 }
 
 bool

@@ -26,9 +26,9 @@ struct defer {
 	TAILQ_ENTRY(defer)	 entry;
 	void			(*fn)(void *);
 	void			*arg;
-	bool			 queued;	/* on one of the loop's lists */
-	bool			 last;		/* on the list of loop_defer_last() */
+	struct defer_list	*list;		/* of the loop; NULL: it is on none */
 };
+TAILQ_HEAD(defer_list, defer);
 
 struct loop	*loop_new(void);		/* never NULL: failure is fatal */
 struct loop	*loop_new_simulated(void);	/* the fake clock must be on */

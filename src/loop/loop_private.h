@@ -24,8 +24,8 @@ struct loop {
 	usec_t			  alarm_at;	/* mono; USEC_MAX: not set */
 	bool			  stopping;	/* loop_stop() was called */
 
-	TAILQ_HEAD(, defer)	  deferred;
-	TAILQ_HEAD(, defer)	  last;		/* run when deferred is empty */
+	struct defer_list	  deferred;
+	struct defer_list	  last;		/* run when deferred is empty */
 	struct loop_signal	  signals[NSIG];
 
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */

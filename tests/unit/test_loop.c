@@ -58,7 +58,7 @@ static void
 run_chain(struct loop *l)
 {
 	struct chain ch = { .loop = l };
-	struct defer gone = { .queued = false };
+	struct defer gone = { .list = NULL };
 
 	loop_defer(l, &ch.a, chain_a, &ch);
 	loop_defer(l, &ch.b, trace_it, (char *)"b");
@@ -69,13 +69,14 @@ run_chain(struct loop *l)
 	assert_string_equal(trace, "");
 	loop_turn(l, HOUR);		/* does not wait: there is work */
 	assert_string_equal(trace, "abc");
-	assert_false(ch.a.queued || ch.b.queued || ch.c.queued || gone.queued);
+	assert_true(ch.a.list == NULL && ch.b.list == NULL && ch.c.list == NULL);
+	assert_null(gone.list);
 }
 
 FIXTURE_TEST(test_defer)
 {
 	struct loop *l = loop_new();
-	struct defer last = { .queued = false };
+	struct defer last = { .list = NULL };
 
 	run_chain(l);
 	loop_defer(l, &last, trace_it, (char *)"z");
