@@ -40,9 +40,9 @@ print_section(enum section section, const char *title, const void *base, struct 
 }
 
 static void
-print_sections(const struct config *c, struct buf *b)
+print_all(const struct config *c, struct buf *b)
 {
-
+	print_options(SECTION_GLOBAL, c, "", b);
 	for (enum section s = SECTION_REDIS; s < SECTION_QUEUE; s++)
 		print_section(s, NULL, c, b);
 	for (size_t i = 0; i < c->nqueues; i++)
@@ -56,38 +56,22 @@ config_print(const struct config *c, FILE *fp)
 {
 	struct buf b = BUF_INIT;
 
-	print_options(SECTION_GLOBAL, c, "", &b);
-	print_sections(c, &b);
+	print_all(c, &b);
 	(void)fwrite(b.data, 1, b.len, fp);
 	buf_done(&b);
 }
 
-/* FNV-1a. */
-static uint64_t
-hash(const struct buf *b)
-{
-	uint64_t h = 0xcbf29ce484222325;
-
-	for (size_t i = 0; i < b->len; i++)
-		h = (h ^ (unsigned char)b->data[i]) * 0x100000001b3;
-	return h;
-}
-
+/* FNV-1a of all but the first line, which is the daemon's name. */
 void
 config_print_hash(struct config *c)
 {
+	uint64_t h = 0xcbf29ce484222325;
 	struct buf b = BUF_INIT;
-	const struct option *o;
 
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
-		if (o->section != SECTION_GLOBAL || strcmp(o->name, "name") == 0)
-			continue;
-		buf_printf(&b, "%s = ", o->name);
-		option_print(o, c, &b);
-		buf_addc(&b, '\n');
-	}
-	print_sections(c, &b);
-	snprintf(c->hash, sizeof(c->hash), "%016" PRIx64, hash(&b));
+	print_all(c, &b);
+	for (const char *p = strchr(buf_str(&b), '\n') + 1; *p != '\0'; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3;
+	snprintf(c->hash, sizeof(c->hash), "%016" PRIx64, h);
 	buf_done(&b);
 }
 

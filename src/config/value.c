@@ -18,37 +18,18 @@
 
 /* -- the range, in the words of the type ------------------------------------- */
 
-static bool
-is_duration(const struct option *o)
-{
-	return o->type == OPTION_DURATION || o->type == OPTION_LIMIT_TIME;
-}
-
-static bool
-is_size(const struct option *o)
-{
-	return o->type == OPTION_SIZE || o->type == OPTION_LIMIT_SIZE;
-}
-
-static bool
-is_limit(const struct option *o)
-{
-	return o->type == OPTION_LIMIT || o->type == OPTION_LIMIT_SIZE ||
-	    o->type == OPTION_LIMIT_TIME;
-}
-
-static bool
-is_int(const struct option *o)
-{
-	return o->type == OPTION_INT || o->type == OPTION_OCTAL || o->type == OPTION_CHOICE;
-}
+#define IN(o, types)	((1U << (o)->type & (types)) != 0)
+#define DURATIONS	(1U << OPTION_DURATION | 1U << OPTION_LIMIT_TIME)
+#define SIZES		(1U << OPTION_SIZE | 1U << OPTION_LIMIT_SIZE)
+#define LIMITS		(1U << OPTION_LIMIT | 1U << OPTION_LIMIT_SIZE | 1U << OPTION_LIMIT_TIME)
+#define INTS		(1U << OPTION_INT | 1U << OPTION_OCTAL | 1U << OPTION_CHOICE)
 
 static char *
 number_text(const struct option *o, int64_t n, char *buf)
 {
-	if (is_duration(o))
+	if (IN(o, DURATIONS))
 		return units_duration(o->type == OPTION_LIMIT_TIME ? n * SEC : n, buf);
-	if (is_size(o))
+	if (IN(o, SIZES))
 		return units_size((uint64_t)n, buf);
 	snprintf(buf, UNITS_TEXT_MAX, "%" PRId64, n);
 	return buf;
@@ -62,7 +43,7 @@ range_text(const struct option *o)
 
 	return xasprintf("%s to %s%s%s", number_text(o, o->min, min),
 	    number_text(o, o->max, max), o->zero ? " or 0" : "",
-	    is_limit(o) ? " or \"" INHERIT "\"" : "");
+	    IN(o, LIMITS) ? " or \"" INHERIT "\"" : "");
 }
 
 static int
@@ -80,19 +61,19 @@ range_error(const struct option *o, const char *value, const char *what, char **
 static int
 number_error(const struct option *o, const char *value, char **cause)
 {
-	const char *want = is_duration(o) ? "a duration" : is_size(o) ? "a size" :
+	const char *want = IN(o, DURATIONS) ? "a duration" : IN(o, SIZES) ? "a size" :
 	    "a whole number";
 	bool digits = value[0] != '\0' && strspn(value, "0123456789") == strlen(value);
 	char *range;
 
-	if (digits && is_duration(o))
+	if (digits && IN(o, DURATIONS))
 		return util_cause(cause, "value %.*s for %s has no unit: write %.*ss "
 		    "(or ms, m, h, d)", SHOWN, value, o->name, SHOWN, value);
 	if (digits)
 		return range_error(o, value, "is out of range", cause);
 	range = range_text(o);
 	(void)util_cause(cause, "value \"%.*s\" for %s is not %s%s: write %s", SHOWN, value,
-	    o->name, want, is_duration(o) ? " such as 30s or 5m" : is_size(o) ?
+	    o->name, want, IN(o, DURATIONS) ? " such as 30s or 5m" : IN(o, SIZES) ?
 	    " such as 64K or 16M" : "", range);
 	free(range);
 	return -1;
@@ -108,9 +89,9 @@ parse_number(const struct option *o, const char *value, int64_t *ret, char **cau
 	int64_t n = 0;
 	int rc;
 
-	if (is_duration(o))
+	if (IN(o, DURATIONS))
 		rc = units_parse_duration(value, &n);
-	else if (is_size(o))
+	else if (IN(o, SIZES))
 		rc = units_parse_size(value, &size);
 	else
 		rc = units_parse_int(value, &n);
@@ -122,7 +103,7 @@ parse_number(const struct option *o, const char *value, int64_t *ret, char **cau
 			    "seconds", SHOWN, value, o->name);
 		n /= SEC;
 	}
-	if (is_size(o))
+	if (IN(o, SIZES))
 		n = size > INT64_MAX ? INT64_MAX : (int64_t)size;
 	if ((n < o->min || n > o->max) && !(n == 0 && o->zero))
 		return range_error(o, value, "is out of range", cause);
@@ -196,7 +177,7 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 		return parse_octal(o, value, ret, cause);
 	if (o->type == OPTION_CHOICE)
 		return parse_choice(o, value, ret, cause);
-	if (!is_limit(o) || strcmp(value, INHERIT) != 0)
+	if (!IN(o, LIMITS) || strcmp(value, INHERIT) != 0)
 		return parse_number(o, value, ret, cause);
 	*ret = -1;
 	return 0;
@@ -252,7 +233,7 @@ store_scalar(const struct option *o, void *at, int64_t n)
 {
 	if (o->type == OPTION_BOOL)
 		*(bool *)at = n != 0;
-	else if (is_int(o))
+	else if (IN(o, INTS))
 		*(int *)at = (int)n;
 	else
 		*(int64_t *)at = n;
@@ -263,7 +244,7 @@ load_scalar(const struct option *o, const void *at)
 {
 	if (o->type == OPTION_BOOL)
 		return *(const bool *)at;
-	return is_int(o) ? *(const int *)at : *(const int64_t *)at;
+	return IN(o, INTS) ? *(const int *)at : *(const int64_t *)at;
 }
 
 _Static_assert(sizeof(enum kind) == sizeof(int), "OPTION_CHOICE stores an int");
@@ -382,7 +363,7 @@ print_scalar(const struct option *o, int64_t n, struct buf *b)
 {
 	char text[UNITS_TEXT_MAX];
 
-	if (is_limit(o) && n == -1)
+	if (IN(o, LIMITS) && n == -1)
 		option_print_string(INHERIT, b);
 	else if (o->type == OPTION_BOOL)
 		buf_puts(b, n != 0 ? "true" : "false");
