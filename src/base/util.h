@@ -26,6 +26,9 @@
 #define CONTAINER_OF(ptr, type, member) \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
+/* Makes room for one more at the end of an allocated array, and counts it; where it is. */
+#define APPEND(list, n)	((list) = xreallocarray((list), (n) + 1, sizeof(*(list))), &(list)[(n)++])
+
 /* As their namesakes, but never NULL: on failure the process ends. */
 void	*xmalloc(size_t);
 void	*xcalloc(size_t, size_t);

@@ -44,8 +44,7 @@ draft_add(struct draft *d, enum section section, const char *name, const struct 
 	const char *text = name != NULL ? name : "";
 	struct draft_section *s;
 
-	all->list = xreallocarray(all->list, all->n + 1, sizeof(*all->list));
-	s = &all->list[all->n++];
+	s = APPEND(all->list, all->n);
 	*s = (struct draft_section){ .section = section, .at = *at, .named = name != NULL };
 	if (section == SECTION_QUEUE)
 		s->queue = new_queue(d->config, text, at);
@@ -103,9 +102,7 @@ draft_setting_new(struct draft *d, const struct option *o, const struct place *a
 	struct setting *s = setting_new(o, at);
 
 	s->list = true;
-	d->extra = xreallocarray(d->extra, d->nextra + 1, sizeof(*d->extra));
-	d->extra[d->nextra++] = s;
-	return s;
+	return *APPEND(d->extra, d->nextra) = s;
 }
 
 /* -- building --------------------------------------------------------------------- */

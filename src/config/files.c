@@ -195,8 +195,7 @@ take_text(struct draft *d, const char *name, const struct buf *b, const struct o
 	struct parsed parsed;
 
 	parser_read(&parsed, b->data, b->len, findings_file(&d->findings, name), &d->findings);
-	d->texts = xreallocarray(d->texts, d->ntexts + 1, sizeof(*d->texts));
-	d->texts[d->ntexts++] = parsed;
+	*APPEND(d->texts, d->ntexts) = parsed;
 	for (size_t i = 0; i < parsed.n; i++) {
 		if (parsed.items[i].type != ITEM_INCLUDE)
 			draft_take(d, &parsed.items[i]);

@@ -168,8 +168,7 @@ config_load(const struct config_source *source, struct config_report *r)
 void
 config_report_add(char ***lines, size_t *n, const char *text, size_t len)
 {
-	*lines = xreallocarray(*lines, *n + 1, sizeof(**lines));
-	(*lines)[(*n)++] = xstrndup(text, len);
+	*APPEND(*lines, *n) = xstrndup(text, len);
 }
 
 void

@@ -32,8 +32,7 @@ generations_add(struct generations *all, struct config *config)
 	g->config = config;
 	g->env = handler_env_of(config);
 	g->commands = xcalloc(config->nqueues + 1, sizeof(*g->commands));
-	all->list = xreallocarray(all->list, all->n + 1, sizeof(struct generation *));
-	all->list[all->n++] = g;
+	*APPEND(all->list, all->n) = g;
 	return g->number;
 }
 

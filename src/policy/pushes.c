@@ -113,9 +113,8 @@ pushes_find_target(struct pushes *p, const struct queue_config *q)
 		if (p->targets[i].queue == q)
 			return i;
 	}
-	p->targets = xreallocarray(p->targets, p->ntargets + 1, sizeof(*p->targets));
-	p->targets[p->ntargets] = (struct pushes_target){ .queue = q };
-	return p->ntargets++;
+	*APPEND(p->targets, p->ntargets) = (struct pushes_target){ .queue = q };
+	return p->ntargets - 1;
 }
 
 static void

@@ -223,8 +223,7 @@ fleet_served(const struct fleet *f, size_t *n)
 			if (json_object_get(seen, key) != NULL)
 				continue;
 			json_object_set_new(seen, key, json_true());
-			list = xreallocarray(list, *n + 1, sizeof(*list));
-			list[(*n)++] = (struct served){ name, key, q };
+			*APPEND(list, *n) = (struct served){ name, key, q };
 		}
 	json_decref(seen);
 	return list;
@@ -250,8 +249,7 @@ fleet_add(struct fleet *f, const char *instance, double seen, const char *beat, 
 		return;
 	}
 	f->weight += fleet_weight(beat, len);
-	f->daemons = xreallocarray(f->daemons, f->n + 1, sizeof(f->daemons[0]));
-	f->daemons[f->n++] = (struct daemon){
+	*APPEND(f->daemons, f->n) = (struct daemon){
 		.beat = json, .by_key = index_queues(json), .instance = xstrdup(instance),
 		.seen = seen,
 	};

@@ -164,10 +164,8 @@ static void
 add_queue(struct survey_result *r, const char *name, const char *key, enum kind kind,
     const char *group, bool own)
 {
-	struct survey_queue *q;
+	struct survey_queue *q = APPEND(r->queues, r->n);
 
-	r->queues = xreallocarray(r->queues, r->n + 1, sizeof(*q));
-	q = &r->queues[r->n++];
 	*q = (struct survey_queue){ .name = xstrdup(name), .kind = kind, .own = own };
 	keys_init(&q->keys, key);
 	keys_set_group(&q->keys, group);
