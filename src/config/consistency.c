@@ -147,10 +147,9 @@ check_reserved_key(struct draft *d, const struct draft_section *s)
 static void
 check_keys(struct draft *d)
 {
-	const struct draft_section **sorted;
 	size_t i, n;
+	const struct draft_section **sorted = named_sections(&d->queues, &n);
 
-	sorted = named_sections(&d->queues, &n);
 	qsort(sorted, n, sizeof(*sorted), by_key);
 	check_equal_keys(d, sorted, n);
 	for (i = 0; i < n; i++) {

@@ -31,8 +31,7 @@ file_number(struct findings *f, const char *name)
 		if (f->files[i] == name || strcmp(f->files[i], name) == 0)
 			return i;
 	}
-	f->files = xreallocarray(f->files, f->nfiles + 1, sizeof(*f->files));
-	f->files[f->nfiles++] = xstrdup(name);
+	*APPEND(f->files, f->nfiles) = xstrdup(name);
 	return i;
 }
 
@@ -61,8 +60,8 @@ printable(char *text)
 	return buf_steal(&b);
 }
 
-static void PRINTF(4, 0)
-add(struct findings *f, const struct place *at, bool warning, const char *fmt, va_list ap)
+void
+finding_add(struct findings *f, const struct place *at, bool warning, const char *fmt, va_list ap)
 {
 	char *text, *line;
 
@@ -86,18 +85,12 @@ add(struct findings *f, const struct place *at, bool warning, const char *fmt, v
 }
 
 void
-finding_verror(struct findings *f, const struct place *at, const char *fmt, va_list ap)
-{
-	add(f, at, false, fmt, ap);
-}
-
-void
 finding_error(struct findings *f, const struct place *at, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	add(f, at, false, fmt, ap);
+	finding_add(f, at, false, fmt, ap);
 	va_end(ap);
 }
 
@@ -107,7 +100,7 @@ finding_warn(struct findings *f, const struct place *at, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	add(f, at, true, fmt, ap);
+	finding_add(f, at, true, fmt, ap);
 	va_end(ap);
 }
 

@@ -50,7 +50,8 @@ struct findings {
 const char *findings_file(struct findings *, const char *name);
 
 void	finding_error(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
-void	finding_verror(struct findings *, const struct place *, const char *, va_list) PRINTF(3, 0);
+void	finding_add(struct findings *, const struct place *, bool warning, const char *, va_list)
+	    PRINTF(4, 0);
 void	finding_warn(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
 
 /* The last error is reported where a file is included, but is that file's fault. */

@@ -35,7 +35,7 @@ error(const struct parser *p, const struct token *t, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	finding_verror(p->findings, &at, fmt, ap);
+	finding_add(p->findings, &at, false, fmt, ap);
 	va_end(ap);
 }
 
@@ -310,8 +310,7 @@ parse_option(struct parser *p, struct item *item)
 		error(p, name, "%s takes one value, not a list", name->text);
 		s->bad = true;
 	}
-	item->settings = xreallocarray(item->settings, item->n + 1, sizeof(*item->settings));
-	item->settings[item->n++] = s;
+	*APPEND(item->settings, item->n) = s;
 }
 
 /* -- neither option nor section ------------------------------------------------------------ */

@@ -65,10 +65,9 @@ char *
 spawn_map_stack(size_t above)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *p;
-
-	p = mmap(NULL, page + STACK_SIZE + above, PROT_READ | PROT_WRITE,
+	char *p = mmap(NULL, page + STACK_SIZE + above, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+
 	if (p == MAP_FAILED || mprotect(p, page, PROT_NONE) == -1)
 		fatal_os("cannot map a stack: %s", strerror(errno));
 	return p + page + STACK_SIZE;

@@ -14,7 +14,8 @@
 #include "base/backoff.h"
 #include "base/util.h"
 
-enum said
+/* SAID_NOTHING where the word does not decide about the message. */
+static enum said
 said_by(enum statement_word word)
 {
 	switch (word) {

@@ -45,8 +45,6 @@ enum said {
 	SAID_PUSHES		/* it may not push that; answer says why */
 };
 
-/* SAID_NOTHING where the word does not decide about the message. */
-enum said	said_by(enum statement_word);
 const char	*said_name(enum said);		/* "retry"; NULL: not a word of the handler's */
 
 struct result {

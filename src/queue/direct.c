@@ -197,15 +197,11 @@ direct_turn(void *arg)
 }
 
 void
-direct_wake(struct direct *q)
+direct_wake(void *arg)
 {
-	loop_defer(q->env->loop, &q->turn, direct_turn, q);
-}
+	struct direct *q = arg;
 
-void
-direct_wake_timer(void *arg)
-{
-	direct_wake(arg);
+	loop_defer(q->env->loop, &q->turn, direct_turn, q);
 }
 
 void

@@ -88,8 +88,7 @@ void	direct_init(struct direct *, const struct direct_kind *, const struct queue
 /* Reports what was not settled as SETTLED_GAVE_UP, and frees the struct. */
 void	direct_free(struct direct *);
 
-void	direct_wake(struct direct *);
-void	direct_wake_timer(void *);	/* the same, for timers */
+void	direct_wake(void *);		/* a struct direct: timers call it, too */
 void	direct_set_paused(struct direct *, bool, const char *why);
 
 /*

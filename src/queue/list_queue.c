@@ -280,7 +280,7 @@ list_open(const struct queue_env *env, struct config *config, const struct queue
 	q->known = true;
 	request_init(&q->pop, list_popped, q);
 	request_init(&q->push, list_pushed, q);
-	timer_init(&q->push_delay, env->loop, direct_wake_timer, q);
+	timer_init(&q->push_delay, env->loop, direct_wake, q);
 	return &q->direct.queue;
 }
 

@@ -105,24 +105,6 @@ walk_failed(struct address_walk *r, const char *cause)
 }
 
 const char *
-walk_causes(struct address_walk *r)
-{
-	return buf_str(&r->causes);
-}
-
-const char *
-walk_path(const struct address_walk *r)
-{
-	return r->addr.path;
-}
-
-const char *
-walk_host(const struct address_walk *r)
-{
-	return r->addr.path == NULL && r->next < r->nfound ? r->found[r->next] : NULL;
-}
-
-const char *
 walk_server(const struct address_walk *r)
 {
 	return r->opt->servers[r->server];

@@ -16,7 +16,7 @@ struct address_walk {
 	void		 *arg;
 	size_t		  server;	/* the one being tried: index in opt->servers */
 	struct addr	  addr;		/* that server's; empty before walk_find() */
-	char		  found[ADDR_MAX][INET6_ADDRSTRLEN];
+	char		  found[ADDR_MAX][INET6_ADDRSTRLEN];	/* unless addr has a path */
 	unsigned	  nfound;	/* addresses of addr.host */
 	unsigned	  next;		/* the one being tried */
 	struct addr_resolve *resolve;	/* NULL: none is running */
@@ -42,15 +42,11 @@ void	walk_cancel(struct address_walk *);
 
 /*
  * The address cannot be used.  Returns true when another one is left in this
- * round.  Otherwise walk_causes() says what was wrong with each, until
+ * round.  Otherwise `causes` says what was wrong with each, until
  * walk_restart().
  */
 bool	walk_failed(struct address_walk *, const char *cause) MUSTCHECK;
-const char *walk_causes(struct address_walk *);
 
-/* After WALK_FOUND or found(NULL): NULL, or the socket's path, or the numeric host. */
-const char *walk_path(const struct address_walk *);
-const char *walk_host(const struct address_walk *);
 const char *walk_server(const struct address_walk *);	/* as configured */
 
 #endif

@@ -205,7 +205,7 @@ conn_failed(struct conn *c, const char *cause)
 		return;
 	}
 	conn_untimely(c);
-	conn_say_down(c, walk_causes(&c->route));
+	conn_say_down(c, buf_str(&c->route.causes));
 	walk_restart(&c->route);
 	conn_back_off(c);
 }
@@ -424,12 +424,11 @@ conn_take_socket(struct redisAsyncContext *ac, const char *path)
 static int
 conn_open(struct conn *c, char **cause)
 {
-	const char *path = walk_path(&c->route);
-	struct redisAsyncContext *ac;
+	const char *path = c->route.addr.path;
 	bool taken;
+	struct redisAsyncContext *ac = path != NULL ? redisAsyncConnectUnix(path) :
+	    redisAsyncConnect(c->route.found[c->route.next], c->route.addr.port);
 
-	ac = path != NULL ? redisAsyncConnectUnix(path) :
-	    redisAsyncConnect(walk_host(&c->route), c->route.addr.port);
 	if (ac == NULL)
 		return util_cause(cause, "out of memory");
 	taken = path != NULL && conn_take_socket(ac, path);

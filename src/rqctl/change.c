@@ -191,10 +191,9 @@ report(const struct change *ch, const struct change_ops *ops)
 	const char *queue = c->target.name, *thing = ops->thing != NULL ? ops->thing : ops->what;
 	int64_t n = ch->dry ? ch->matched : ch->done;
 	char text[OUT_NUMBER_MAX];
-	json_t *o;
-
-	o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
+	json_t *o = json_set(json_object(), "queue:s *:i dry_run:t", queue,
 	    ops->member != NULL ? ops->member : ops->word, n, ch->dry);
+
 	if (ops->complete)
 		json_set(o, "complete:t", c->status == 0);
 	out_number(n, text);

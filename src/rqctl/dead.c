@@ -120,9 +120,8 @@ dead_list(struct ctl *c)
 	struct listing l;
 	int64_t total = 0;
 	double now;
-	int rc;
+	int rc = listing_init(&l, c, "LETTER|ID|>AGE|>ATTEMPTS|REASON|ERROR");
 
-	rc = listing_init(&l, c, "LETTER|ID|>AGE|>ATTEMPTS|REASON|ERROR");
 	l.table.last_min = ERROR_MIN;
 	l.table.cut = 1;
 	if (rc == 0 && select_parse(c, &s) == 0 && (now = ask_time(c)) >= 0)

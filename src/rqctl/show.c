@@ -330,12 +330,11 @@ show_entry(struct show *s)
 {
 	const char *group = keys_group(&s->ctl->target.keys), *state, *data;
 	char line[256] = "not delivered yet", text[UNITS_TEXT_MAX];
-	struct redisReply *reply;
 	double idle;
 	size_t len;
-
-	reply = ask_script(s->ctl, "stream_show", 1, "%s %s %s",
+	struct redisReply *reply = ask_script(s->ctl, "stream_show", 1, "%s %s %s",
 	    s->ctl->target.keys.name[KEY_QUEUE], group, s->id);
+
 	if (reply == NULL)
 		return -1;
 	state = reply_str(reply_at(reply, 0), NULL);

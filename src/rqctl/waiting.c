@@ -209,10 +209,9 @@ list(struct ctl *c)
 	bool times = c->target.source == SOURCE_IDS;
 	char last[MESSAGE_ID_MAX + 1] = "";
 	struct listing l;
-	int rc;
-
-	rc = listing_init(&l, c,
+	int rc = listing_init(&l, c,
 	    times ? ">PLACE|ID|DUE|>BYTES|MESSAGE" : ">PLACE|ID|>BYTES|MESSAGE");
+
 	while (rc == 0 && !listing_is_full(&l) && add_page(&l, last) > 0)
 		continue;
 	listing_end(&l, count_waiting(&l), "messages", "no message waits in %s", c->target.name);

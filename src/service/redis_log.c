@@ -38,10 +38,11 @@ redis_log_may(struct redis_log *l)
 	return true;
 }
 
-/* The state as it is. */
+/* The state as it is; the timer `settled`: nothing has changed, and some changes are not logged. */
 static void
-redis_log_write(struct redis_log *l)
+redis_log_write(void *arg)
 {
+	struct redis_log *l = arg;
 	const struct conn_server *s = l->server;
 	char changes[16];
 
@@ -59,13 +60,6 @@ redis_log_write(struct redis_log *l)
 	l->every = SUMMARY_MIN;
 	timer_stop(&l->settled);
 	timer_stop(&l->summary);
-}
-
-/* Nothing has changed for SETTLED, and some changes are not logged. */
-static void
-redis_log_settle(void *arg)
-{
-	redis_log_write(arg);
 }
 
 static void
@@ -124,7 +118,7 @@ redis_log_init(struct redis_log *l, struct loop *loop)
 {
 	*l = (struct redis_log){ .tokens = RECORDS_MAX, .filled_at = clock_mono(),
 		.every = SUMMARY_MIN };
-	timer_init(&l->settled, loop, redis_log_settle, l);
+	timer_init(&l->settled, loop, redis_log_write, l);
 	timer_init(&l->summary, loop, redis_log_summary, l);
 }
 
