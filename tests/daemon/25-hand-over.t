@@ -19,7 +19,8 @@ wide) head -c 2000 /dev/zero | tr '\0' w ;;
 huge) head -c 1100000 /dev/zero | tr '\0' h ;;
 loud) seq 1 3000 >&2; echo heard ;;
 late) (sleep 30; echo late) & echo early ;;
-half) { printf '{"amount":10'; sleep 30; echo '000}'; } & sleep 0.2 ;;
+half) { printf '{"amount":10'; : >"$T/half"; sleep 30; echo '000}'; } &
+	until [ -e "$T/half" ]; do sleep 0.05; done ;;
 binary) printf 'a\0b\377\n' ;;
 none) ;;
 waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;

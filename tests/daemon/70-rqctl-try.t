@@ -35,11 +35,11 @@ queue "exit1" { command = {"$T/exit1"}  backoff = 5s }
 queue "exit65" { command = {"$T/exit65"} }
 queue "exit75" { command = {"$T/exit75"}  max_attempts = 3 }
 queue "killed" { command = {"$T/killed"} }
-queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 1s }
+queue "slow" { command = {"$T/slow"}  time_limit = 300ms  kill_grace = 10s }
 queue "long" { command = {"$T/slow"} }
 queue "none" { command = {"$T/nonexistent"} }
 queue "pipe" { command = {"/usr/bin/tr", " ", "\\n"}  output = "push:small"  pushes = {"small"} }
-queue "batch" { command = {"$T/batch"}  batch = 10  time_limit = 300ms  kill_grace = 1s }
+queue "batch" { command = {"$T/batch"}  batch = 10  time_limit = 300ms  kill_grace = 10s }
 queue "declared" { concurrency = 0 }
 queue "small" { command = {"$T/quiet"}  message_max = 10 }
 C

@@ -105,7 +105,8 @@ is "$(ctl cancel q 5 6 2>&1 | sed 's/.*on \(web.\).*/\1/' | sort | tr '\n' ' ')"
 log_wait 5 'event=cancelled queue=q' 1 one
 log_wait 5 'event=cancelled queue=q' 1 two
 took=$(($(msec) - start))
-ok "[ $took -lt $((1500 * SLOW)) ]" "both end within a second or so ($took ms)"
+# A hint that is lost takes 10 s, until the next renewal; 74-cancel.t measures the second.
+ok "[ $took -lt $((5000 * SLOW)) ]" "both end soon ($took ms)"
 
 OWNER=one OTHER=two
 holder=$(ctl running s --json | tr -d ' \n' | sed 's/.*"id":"3",[^}]*"daemon":"\(web.\).*/\1/')
