@@ -112,16 +112,120 @@ queues_json(const struct survey_result *r)
 	return list;
 }
 
+/* -- progress --------------------------------------------------------------------- */
+
+#define PROGRESS_SHOWN	50	/* the messages that have run longest */
+
+/* Messages in flight whose handlers told how far they are. */
+struct progress_list {
+	const struct view *view;
+	const char	*queue;		/* of the messages that are being added */
+	int64_t		 pid;		/* of the one that was added last */
+	json_t		**v;		/* n objects */
+	size_t		 n;
+};
+
+/*
+ * o has the id and the attempt, and is taken.  A batch tells for all of its messages: the first
+ * of them stands for it.
+ */
+static void
+progress_add(struct progress_list *l, json_t *o, const char *daemon, int64_t pid,
+    const char *progress, double age)
+{
+	if (l->n > 0 && pid == l->pid &&
+	    strcmp(progress, fleet_text(l->v[l->n - 1], "progress")) == 0) {
+		json_decref(o);
+		return;
+	}
+	json_set(o, "queue:s daemon:s progress:s age:f", l->queue, daemon, progress, age);
+	l->pid = pid;
+	l->v = xreallocarray(l->v, l->n + 1, sizeof(l->v[0]));
+	l->v[l->n++] = o;
+}
+
+static void
+progress_own(const struct message *msg, pid_t pid, const char *progress, usec_t age, void *arg)
+{
+	struct progress_list *l = arg;
+
+	if (progress != NULL)
+		progress_add(l, json_set(json_object(), "id:s attempt:i", msg->id,
+		    (int64_t)msg->attempts + 1), l->view->instance, pid, progress,
+		    clock_seconds(age));
+}
+
+/* Another daemon's, as its last heartbeat has them. */
+static void
+progress_of(struct progress_list *l, const struct daemon *d, double now)
+{
+	static const char *const copied[] = { "id", "id_base64", "attempt" };
+	double old = now > d->seen ? now - d->seen : 0;
+	json_t *q, *e, *o;
+	size_t i, k;
+
+	json_object_foreach(json_object_get(d->beat, "queues"), l->queue, q) {
+		json_array_foreach(json_object_get(q, "in_hand"), i, e) {
+			if (fleet_text(e, "progress")[0] == '\0')
+				continue;
+			o = json_object();
+			for (k = 0; k < ARRAY_LEN(copied); k++)
+				json_object_set(o, copied[k], json_object_get(e, copied[k]));
+			progress_add(l, o, d->instance, fleet_count(e, "pid"),
+			    fleet_text(e, "progress"), fleet_number(e, "age", 0) + old);
+		}
+	}
+}
+
+static int
+by_age(const void *a, const void *b)
+{
+	double x = fleet_number(*(json_t *const *)a, "age", 0);
+	double y = fleet_number(*(json_t *const *)b, "age", 0);
+
+	return (x < y) - (x > y);
+}
+
+static json_t *
+progress_json(const struct view *v, const struct survey_result *r)
+{
+	struct progress_list l = { .view = v };
+	double now = conn_redis_time(v->conn);
+	json_t *shown = json_array();
+	size_t i;
+
+	for (i = 0; i < v->nconsumers; i++) {
+		l.queue = consumer_config(v->consumers[i])->name;
+		consumer_each(v->consumers[i], progress_own, &l);
+	}
+	for (i = 0; i < r->fleet.n; i++) {
+		l.pid = 0;
+		if (strcmp(r->fleet.daemons[i].instance, v->instance) != 0)
+			progress_of(&l, &r->fleet.daemons[i], now);
+	}
+	if (l.n > 1)
+		qsort(l.v, l.n, sizeof(l.v[0]), by_age);
+	for (i = 0; i < l.n; i++) {
+		if (i < PROGRESS_SHOWN)
+			json_array_append(shown, l.v[i]);
+		json_decref(l.v[i]);
+	}
+	free(l.v);
+	return shown;
+}
+
 void
 status_text(const struct view *v, const struct survey_result *r, struct buf *out)
 {
 	char when[CLOCK_TEXT_MAX], *text;
 	json_t *root;
 
-	root = json_set(json_object(), "time:s daemon:j daemons:n ignored:i fleet:j queues:j",
+	root = json_set(json_object(), "time:s daemon:j daemons:n ignored:i fleet:j queues:j "
+	    "progress:j",
 	    clock_text(r != NULL ? r->taken : clock_wall(), when), daemon_json(v),
 	    r != NULL ? (int64_t)r->fleet.n : -1, r != NULL ? (int64_t)r->fleet.ignored : 0,
-	    r != NULL ? fleet_json(v, r) : NULL, r != NULL ? queues_json(r) : NULL);
+	    r != NULL ? fleet_json(v, r) : NULL, r != NULL ? queues_json(r) : NULL,
+	    r != NULL ? progress_json(v, r) : NULL);
 	text = json_dumps(root, JSON_COMPACT);
 	if (text == NULL)
 		fatalx("cannot make JSON");

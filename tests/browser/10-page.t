@@ -25,6 +25,7 @@ handler good <<'H'
 cat >/dev/null
 H
 handler slow <<'H'
+echo 'progress half <b>way</b>' >&3
 until [ -e "$T/release" ]; do sleep 0.05; done
 H
 config() {	# NAME
@@ -63,6 +64,8 @@ like "$(js document.title)" '^\(1\) rqd on web1$' 'and the title counts it'
 is "$(cell queues '<b>odd</b>' State)" ok 'a name is text, never HTML'
 is "$(js 'document.querySelectorAll("#queues b").length')" 0 'whatever it holds'
 is "$(rows daemons)" 1 'one daemon lives'
+js_wait 20 'document.querySelectorAll("#progress tbody tr").length === 2' 'messages whose handlers tell their progress'
+is "$(js 'document.querySelector("#progress tbody tr").cells[1].textContent')" 'half <b>way</b>' 'it is text, too'
 
 # -- it follows
 r lpush orders 1 2 3 >/dev/null
@@ -119,7 +122,8 @@ cat >"$T/odd.js" <<'J'
 	const whole = { time: '2026-11-22T00:00:00Z', daemon: { name: 'a', version: version, state: 'running', instance: 'a.1',
 	    redis: { up: true, server: 's', version: '7' } }, daemons: 1, fleet: [{ instance: 'a.1', name: 'a', version: 'v',
 	    pid: 1, started: 1, config: 'c', queues: 1, running: 0, seen: 1, max_handlers: 1, states: { q: 'paused' } }],
-	    queues: [{ name: 'q', key: 'q', kind: 'ack', state: 'ok', mood: 'ok', waiting: 1, totals: { acked: 1, failed: 1 } }] };
+	    queues: [{ name: 'q', key: 'q', kind: 'ack', state: 'ok', mood: 'ok', waiting: 1, totals: { acked: 1, failed: 1 } }],
+	    progress: [{ queue: 'q', id: '7', attempt: 1, age: 2.5, daemon: 'a.1', progress: '4/10' }] };
 	const odd = [null, 5, -1e308, 'x', '', true, [], {}, [1, null, [2]], { a: { b: 1 } }];
 	let failed = '';
 	const attempt = answer => { try { show(answer); } catch (e) { failed += JSON.stringify(answer) + ': ' + e + '; '; } };
@@ -170,6 +174,7 @@ touch "$T/release"
 rqd_run web1 -c "$T/web1.conf"
 js_wait 40 'document.querySelector("#link span").textContent === "live"' 'and that a new one is there'
 is "$(banner)" '' 'with no complaint left'
+js_wait 40 'document.querySelector("#progress-section").hidden' 'no progress of what is over, when the heartbeat of the dead daemon has ended'
 rqd_signal USR2 web1
 js_wait 20 'document.querySelector("#banner").textContent === "This daemon is quiet."' 'a quiet daemon is one to know of'
 browser_stop

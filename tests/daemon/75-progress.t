@@ -12,9 +12,15 @@ echo "progress 40/100 $(printf '\033[31m')pages" >&3
 touch "$T/further"
 until [ -e "$T/release" ]; do sleep 0.02; done
 H
+handler batch <<'H'
+echo "progress 1/3 loaded" >&3
+touch "$T/loaded"
+until [ -e "$T/release" ]; do sleep 0.02; done
+H
 ctl() { RQD_SERVER=unix:$SOCK "$RQCTL" "$@"; }
 rqd_start one <<C
 name = "web1"
+http { listen = "unix:$OWN/web1.sock" }
 queue "q" { command = {"$T/copy"} }
 C
 log_wait 10 event=ready 1 one
@@ -25,6 +31,16 @@ wait_for 10 '[ -e "$T/began" ]'
 start=$(msec)
 like "$(ctl running q)" "^q +1 +1 +[0-9.]+m?s +[0-9]+ +$INSTANCE +10/100 pages\$" 'running shows it at once'
 took=$(($(msec) - start))
+# What /status of the daemon has: "QUEUE ID ATTEMPT PROGRESS by DAEMON" of each.
+progress() {	# NAME
+	curl -s -m 20 --unix-socket "$OWN/$1.sock" http://rqd/status | sed 's/.*"progress":\[//' | tr '{' '\n' |
+	    sed -n 's/"id":"\([^"]*\)","attempt":\([0-9]*\),"queue":"\([^"]*\)","daemon":"\([^".]*\)[^"]*","progress":"\([^"]*\)","age":[0-9.]*}.*/\3 \1 \2 \5 by \4/p'
+}
+if command -v curl >/dev/null; then
+	is "$(progress web1)" 'q 1 1 10/100 pages by web1' '/status has it'
+else
+	skip '/status has it: no curl'
+fi
 ok "[ $took -lt $((2000 * SLOW)) ]" "within 2 s ($took ms)"
 touch "$T/more"
 wait_for 10 '[ -e "$T/further" ]'
@@ -43,7 +59,9 @@ r acl setuser noch on nopass '~*' +@all resetchannels '&__redis__:invalidate' >/
 rqd_start two <<C
 name = "web2"
 redis { server = "unix:$SOCK" username = "noch" }
+http { listen = "unix:$OWN/web2.sock" }
 queue "q" { command = {"$T/copy"} }
+queue "b" { command = {"$T/batch"} batch = 3 batch_wait = 2s }
 C
 log_wait 10 event=ready 1 two
 r lpush q '{"id":2}' >/dev/null
@@ -51,5 +69,21 @@ wait_for 10 '[ -e "$T/began" ]'
 like "$(ctl running q)" '^q +2 +1 ' 'it is listed'
 wait_for 25 'ctl running q | grep -q 10/100'
 like "$(ctl show q 2)" 'progress: 10/100 pages' 'the next heartbeat has it'
+if command -v curl >/dev/null; then
+	rqd_start three <<C
+name = "web3"
+http { listen = "unix:$OWN/web3.sock" }
+queue "other" { command = {"$T/copy"} }
+C
+	r lpush b '{"id":3}' '{"id":4}' '{"id":5}' >/dev/null
+	wait_for 10 '[ -e "$T/loaded" ]'
+	wait_ok 10 '[ "$(progress web2 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' '/status: one for a batch'
+	wait_ok 25 '[ "$(progress web3 | tr "\n" ",")" = "q 2 1 10/100 pages by web2,b 3 1 1/3 loaded by web2," ]' "/status: another daemon's"
+	touch "$T/release"
+	log_wait 10 'event=acked queue=b .*batch=3' 1 two
+	wait_ok 10 '[ "$(progress web2)" = "q 2 1 10/100 pages by web2" ]' '/status: a run that is over'
+else
+	skip '/status of two daemons: no curl'
+fi
 touch "$T/more" "$T/release"
 log_wait 10 'event=acked queue=q id=2' 1 two

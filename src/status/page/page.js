@@ -360,6 +360,21 @@ const queueTable = new Table(byId("queues"), [
 	    write: writePlot("rate", ["done", "fail"], "Rates", q => [column(q.samples, 4), column(q.samples, 5)]) },
 ], { column: 0, down: false });
 
+/* What handlers told of their messages; those that have run longest. */
+const progressTable = new Table(byId("progress"), [
+	{ label: "Message", cls: "name", value: p => p.queue + " " + p.message,
+	    write: (cell, p) => {
+		    if (!cell.firstChild)
+			    cell.append(element("span"), element("small"));
+		    write(cell.firstChild, p.message);
+		    write(cell.lastChild, p.queue);
+	    } },
+	{ label: "Progress", cls: "state", write: (cell, p) => write(cell, p.progress) },
+	{ label: "Attempt", cls: "n", write: (cell, p) => write(cell, number(p.attempt)) },
+	{ label: "Running for", cls: "n", value: p => p.age, write: (cell, p) => write(cell, age(p.age)) },
+	{ label: "Daemon", cls: "mono", write: (cell, p) => write(cell, p.daemon) },
+], { column: 3, down: true });
+
 function writeStates(cell, d) {
 	const states = d.states;
 	const text = states.length === 0 ? ["ok"] : states.slice(0, 4).map(s => s[0] + ": " + s[1]);
@@ -459,6 +474,17 @@ function queueItem(from) {
 	return q;
 }
 
+function progressItem(from) {
+	const p = { message: textOf(from.id) || textOf(from.id_base64) };
+
+	for (const name of ["queue", "progress", "daemon"])
+		p[name] = textOf(from[name]);
+	for (const name of ["attempt", "age"])
+		p[name] = numberOf(from[name]);
+	p.id = p.queue + "\n" + p.message + "\n" + p.daemon;
+	return p;
+}
+
 function daemonItem(from, here, time) {
 	const d = { id: textOf(from.instance), instance: textOf(from.instance), name: textOf(from.name),
 	    version: textOf(from.version), config: textOf(from.config) };
@@ -525,6 +551,10 @@ function showQueues(status) {
 	showSums(shown);
 	daemonTable.show(fleet);
 	write(byId("daemons-count"), String(fleet.length));
+	const progress = eachOnce(listOf(status.progress).map(progressItem));
+	byId("progress-section").hidden = progress.length === 0;
+	progressTable.show(progress);
+	write(byId("progress-count"), String(progress.length));
 }
 
 /* The members that are shown; each has its type. */
@@ -543,7 +573,8 @@ function daemonOf(from) {
 function show(answer) {
 	const from = objectOf(answer);
 	const status = { time: textOf(from.time), daemon: daemonOf(objectOf(from.daemon)),
-	    queues: Array.isArray(from.queues) ? from.queues : null, fleet: from.fleet };
+	    queues: Array.isArray(from.queues) ? from.queues : null, fleet: from.fleet,
+	    progress: from.progress };
 	const d = status.daemon, redis = d.redis;
 
 	/* A new version has a new page. */
