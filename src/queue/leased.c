@@ -295,20 +295,24 @@ leased_finish(struct leased *a)
 	a->queue.events->closed(a->queue.arg);
 }
 
-/* Says that Redis accepts again what it has refused. */
+/* Says that Redis refuses results, and why, or that it accepts them again. */
 static void
-leased_refusals_over(struct leased *a)
+leased_report_refusals(struct leased *a)
 {
-	struct tick_report report = {
-		.warning = "settle: Redis accepts the results again", .refused = ""
-	};
-	unsigned refused = ledger_refused(a->ledger);
+	struct tick_report report = { .warning = NULL };
+	bool refusing = ledger_refused(a->ledger) > 0;
 
-	if (refused > 0 || !a->refusing) {
-		a->refusing = refused > 0;
+	if (refusing == a->refusing)
+		return;
+	a->refusing = refusing;
+	if (refusing) {
+		report.refused = a->cause != NULL ? a->cause : "an unknown error";
+		a->queue.events->ticked(&report, a->queue.arg);
 		return;
 	}
-	a->refusing = false;
+	report = (struct tick_report){
+		.warning = "settle: Redis accepts the results again", .refused = ""
+	};
 	leased_complain(a, LEASED_SETTLE, NULL);
 	leased_complain(a, LEASED_RESCUE, NULL);
 	leased_complain(a, LEASED_HAND_OVER, NULL);
@@ -337,7 +341,7 @@ leased_turn(void *arg)
 	if (a->closing && ledger_give_back(a->ledger, true))
 		leased_wake(a);
 	settler_put_away(a->settler, leased_is_up(a));
-	leased_refusals_over(a);
+	leased_report_refusals(a);
 	if (!settler_waits(a->settler, !a->closing && leased_is_up(a))) {
 		leased_flush(a);
 		leased_look(a);
@@ -516,5 +520,6 @@ leased_free(struct queue *q)
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
 	config_unref(a->config);
+	free(a->cause);
 	free(a);
 }

@@ -154,6 +154,10 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 	struct tick_report report = { .warning = NULL };
 	char *warning;
 
+	if (text != NULL && leased_settles(script)) {
+		free(a->cause);
+		a->cause = xstrdup(text);
+	}
 	if (text == NULL || a->complained[script]) {
 		a->complained[script] = text != NULL;
 		return;
@@ -161,7 +165,6 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 	a->complained[script] = true;
 	warning = xasprintf("%s: %s", leased_role_names[script], text);
 	report.warning = warning;
-	report.refused = leased_settles(script) ? text : NULL;
 	a->queue.events->ticked(&report, a->queue.arg);
 	free(warning);
 }

@@ -76,7 +76,8 @@ struct leased {
 	/* Deliveries and results. */
 	struct ledger		 *ledger;
 	struct settler		 *settler;
-	bool			  refusing;	/* the warning about them has not been taken back */
+	bool			  refusing;	/* some are refused; that was reported */
+	char			  *cause;	/* why, in the last complaint; owned; or NULL */
 	struct ticker		 *ticker;
 };
 

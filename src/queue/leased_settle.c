@@ -414,10 +414,11 @@ leased_settler_done(struct delivery *d, enum settled how, void *arg)
 	a->queue.events->settled(d->msg, &d->verdict, &d->result, how, a->queue.arg);
 }
 
+/* "error TEXT", an answer of the script */
 static void
 leased_settler_warn(const char *text, void *arg)
 {
-	leased_complain(arg, LEASED_SETTLE, text);
+	leased_complain(arg, LEASED_SETTLE, strncmp(text, "error ", 6) == 0 ? text + 6 : text);
 }
 
 static void

@@ -111,7 +111,8 @@ check_memory(struct problems *f)
 
 	if (max > 0 && bytes > max)
 		find(f, "error", NULL, "Redis is full: it uses %s of maxmemory %s, and refuses "
-		    "pushes, hand-overs and heartbeats", units_size(bytes, a), units_size(max, b));
+		    "pushes, hand-overs and heartbeats: daemons may run unseen",
+		    units_size(bytes, a), units_size(max, b));
 	free(used);
 	free(most);
 }

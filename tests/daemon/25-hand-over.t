@@ -203,6 +203,13 @@ wait_ok 10 '[ "$(r zcard shBACKUP)" = 0 ]' 'for good'
 r acl setuser default allkeys >/dev/null
 is "$(items parts)" "child of b," "and nothing is pushed"
 r del items >/dev/null
+# A dead letter that cannot be written waits in QRETRY: that is no result that Redis refuses.
+r set shDEAD 'no stream' >/dev/null
+r lpush sh 'echo dead hopeless >&3' >/dev/null
+log_wait 10 'event=warning queue=sh .*could not be written'
+about running >/dev/null
+like "$(r --raw keys 'rqd:daemon:*' | while read -r key; do r get "$key"; done)" '"sh":\{[^{]*"state":"running","blocked":""' 'a dead letter that cannot be written is none'
+for k in shDEAD shRETRY shCONTEXT shDELIVERY; do r del $k >/dev/null; done
 
 # -- the daemon dies, and a reload ------------------------------------------------------
 config_write rqd <<C
