@@ -84,7 +84,7 @@ const struct verb verb_table[] = {
 	{ "daemons", "", "list live daemons and the queues that they serve",
 	    "Also reports where daemons disagree about a queue.", 0,
 	    0, 0, VERB_JSON, daemons_run, 0 },
-	{ "running", "[QUEUE...]", "list messages in flight", NULL, OPTS_LIST,
+	{ "running", "[QUEUE...]", "list messages in flight, and their progress", NULL, OPTS_LIST,
 	    0, -1, VERB_JSON | VERB_QUEUES, running_run, 100 },
 	{ "show", "QUEUE ID", "show where a message is, and its attempts",
 	    "ID is the message's id or its tag. Of the messages that wait for their first\n"
