@@ -40,7 +40,7 @@ measure(struct kind *k)
 static void
 print(const struct kind *k)
 {
-	say("| %-21s | %8.0f | %6.1f | %5.2f | %5.2f |\n", k->name, series_median(&k->rate),
+	say("| %-21s | %8.0f | %6.1f | %7.2f | %6.2f |\n", k->name, series_median(&k->rate),
 	    series_ratio(&k->rate, &kinds[0].rate), series_median(&k->cpu),
 	    series_median(&k->redis));
 }
@@ -56,8 +56,8 @@ run(void)
 			measure(&kinds[i]);
 	}
 	say("rqd with its children, and Redis' scripts: µs a message.\n\n");
-	say("| /bin/cat              | rqd/s    | times  | rqd   | Redis |\n");
-	say("| --------------------- | -------: | -----: | ----: | ----: |\n");
+	say("| /bin/cat              | rqd/s    | times  | rqd     | Redis  |\n");
+	say("| --------------------- | -------: | -----: | ------: | -----: |\n");
 	for (i = 0; i < KINDS; i++)
 		print(&kinds[i]);
 }

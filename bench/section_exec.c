@@ -13,12 +13,15 @@ struct kind {
 	const char	*file;		/* what runs, absolute or of the helpers */
 	int		 count;		/* messages a round */
 	bool		 launched;
+	const char	*options;	/* of the queue; NULL: none */
 	struct series	 limit_rate, limit_cpu, rate, cpu, redis;
 };
 
 static struct kind kinds[] = {
 	{ .name = "/bin/true", .file = "/bin/true", .count = 2000 },
 	{ .name = "the same, launcher", .file = "/bin/true", .count = 2000, .launched = true },
+	{ .name = "true, no verdicts", .file = "/bin/true", .count = 2000,
+	    .options = "verdicts = false" },
 	{ .name = "C, reads all", .file = "hello", .count = 2000 },
 	{ .name = "the same, launcher", .file = "hello", .count = 2000, .launched = true },
 	{ .name = "sh, reads a line", .file = "hello.sh", .count = 1500 },
@@ -55,7 +58,8 @@ run_rqd(struct kind *k)
 
 	flush();
 	world_launches = k->launched;
-	configure("queue \"q\" { command = {\"%s\"} concurrency = 8 }\n", path_of(k));
+	configure("queue \"q\" { command = {\"%s\"} concurrency = 8 %s }\n", path_of(k),
+	    k->options != NULL ? k->options : "");
 	start = rqd_start_cost();
 	fill("q", k->count);
 	before = cpu_of(world_redis_pid());
