@@ -6,6 +6,8 @@
  */
 #include "script_test.h"
 
+#include "faults.h"
+
 static struct popped	had[8];		/* deliveries of the setup */
 static int		nhad;
 static unsigned		calls;
@@ -42,22 +44,31 @@ take(int n)
 static void
 expire_all(void)
 {
-	redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
+	redisReply *r;
 	size_t i;
 
-	for (i = 0; i < r->elements; i++)
-		rig_expire(&rig, r->element[i]->str, r->element[i]->len);
-	freeReplyObject(r);
-	r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_RETRY));
-	for (i = 0; i < r->elements; i++)
-		rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
-	freeReplyObject(r);
+	faults_expire_all(&rig);
 	if (rig.consumer == NULL)
 		return;
 	r = rig_command(&rig, "XPENDING %s rqd - + 100", rig_key(&rig, KEY_QUEUE));
 	for (i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
 		rig_idle(&rig, r->element[i]->element[0]->str, r->element[i]->element[0]->len);
 	freeReplyObject(r);
+}
+
+/* Calls a script with these words, up to a NULL. */
+static void
+script(const char *name, const char *keys, const char *word, ...)
+{
+	struct words w = { 0 };
+	redisReply *r;
+	va_list ap;
+
+	va_start(ap, word);
+	words_list(&w, word, ap);
+	va_end(ap);
+	if ((r = rig_script(&rig, name, keys, &w)) != NULL)
+		freeReplyObject(r);
 }
 
 /* -- paths: what is there before, and the call ------------------------------ */
@@ -237,54 +248,20 @@ renews(void)
 static void
 bodies(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	words_mem(&w, had[0].tag, had[0].taglen);
-	words_add(&w, had[0].token);
-	if ((r = rig_script(&rig, "body", "CD", &w)) != NULL)
-		freeReplyObject(r);
+	script("body", "CD", had[0].tag, had[0].token, NULL);
 }
 
 static void
 pushes(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	words_add(&w, "9#x");
-	words_add(&w, "1");
-	words_add(&w, "");
-	words_add(&w, "0");
-	words_add(&w, "pushed");
-	if ((r = rig_script(&rig, "push", "BCRD", &w)) != NULL)
-		freeReplyObject(r);
+	script("push", "BCRD", "9#x", "1", "", "0", "pushed", NULL);
 }
 
 static void
 rescues_as(const char *op)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	words_add(&w, op);
-	words_add(&w, "1");
-	words_add(&w, "1#f.0.1");
-	words_add(&w, "1");
-	words_add(&w, "2");
-	words_add(&w, "1");
-	words_add(&w, "0");
-	words_add(&w, "rescued");
-	words_add(&w, "10");
-	words_add(&w, "h");
-	words_add(&w, "exit");
-	words_add(&w, "1");
-	words_add(&w, "e");
-	words_add(&w, "");
-	words_add(&w, "f.99");
-	words_add(&w, "0");
-	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) != NULL)
-		freeReplyObject(r);
+	script("rescue", "BCRDX", op, "1", "1#f.0.1", "1", "2", "1", "0", "rescued", "10", "h",
+	    "exit", "1", "e", "", "f.99", "0", NULL);
 }
 
 static void
@@ -304,28 +281,13 @@ rescues_dead(void)
 static void
 buries(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	words_mem(&w, had[0].tag, had[0].taglen);
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "e");
-	if ((r = rig_script(&rig, "bury", "CRDX", &w)) != NULL)
-		freeReplyObject(r);
+	script("bury", "CRDX", had[0].tag, "0", "h", "e", NULL);
 }
 
 static void
 forgets(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		words_mem(&w, had[i].tag, had[i].taglen);
-	if ((r = rig_script(&rig, "drop_retries", "CRD", &w)) != NULL)
-		freeReplyObject(r);
+	script("drop_retries", "CRD", had[0].tag, had[1].tag, NULL);
 }
 
 static void
@@ -363,39 +325,15 @@ cancelled_moved(void)
 static void
 cancels_delayed(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	words_add(&w, "zset");
-	words_add(&w, "dead");
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "e");
-	words_add(&w, "10");
-	words_add(&w, "id");
-	words_add(&w, "later");
-	if ((r = rig_script(&rig, "cancel_waiting", "LX", &w)) != NULL)
-		freeReplyObject(r);
+	script("cancel_waiting", "LX", "zset", "dead", "0", "h", "e", "10", "id", "later", NULL);
 }
 
 static void
 cancels_waiting(void)
 {
-	struct words w = { 0 };
-	redisReply *r;
-
-	if (rig.consumer != NULL)
-		return;
-	words_add(&w, "list");
-	words_add(&w, "dead");
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "e");
-	words_add(&w, "10");
-	words_add(&w, "id");
-	words_add(&w, "no id");
-	if ((r = rig_script(&rig, "cancel_waiting", "QX", &w)) != NULL)
-		freeReplyObject(r);
+	if (rig.consumer == NULL)
+		script("cancel_waiting", "QX", "list", "dead", "0", "h", "e", "10", "id", "no id",
+		    NULL);
 }
 
 static void
@@ -424,27 +362,16 @@ static void
 looks(void)
 {
 	struct popped p[8];
-	struct words w = { 0 };
-	redisReply *r;
 	char call[24];
 	int n;
 
-	words_add(&w, "0");
-	words_add(&w, "rqd");
-	r = rig_script(&rig, rig.consumer != NULL ? "stream_arm" : "arm", "QRLP", &w);
-	if (r != NULL)
-		freeReplyObject(r);
+	script(rig.consumer != NULL ? "stream_arm" : "arm", "QRLP", "0", "rqd", NULL);
 	snprintf(call, sizeof(call), "f.%u", calls);
 	if ((n = rig_mine(&rig, call, 10, MAX, p)) > 0)
 		rig_popped_done(p, n);
 }
 
-static const struct path {
-	const char	*name;
-	void		(*setup)(void);
-	void		(*run)(void);
-	bool		 finishes;	/* messages in hand are meant to go */
-} paths[] = {
+static const struct fault_path paths[] = {
 	{ "pop", in_list, pops, false },
 	{ "pop of retries", in_retry, pops, false },
 	{ "pop of expired ones", moved, pops, false },
@@ -502,24 +429,21 @@ count(int n[])
 	freeReplyObject(all);
 }
 
-/* Duplicates are allowed, holes are not. */
-static void
-nothing_lost(const struct path *p, const char *fault)
+static int
+copies(void)
 {
-	int now[ARRAY_LEN(payloads)];
+	int n[ARRAY_LEN(payloads)], all = 0;
 	size_t i;
 
-	count(now);
-	for (i = 0; i < ARRAY_LEN(payloads); i++) {
-		if (now[i] < before[i] && !p->finishes)
-			fail_msg("%s, %s: %d of %s, %d were there", p->name, fault,
-			    now[i], payloads[i], before[i]);
-	}
+	count(n);
+	for (i = 0; i < ARRAY_LEN(payloads); i++)
+		all += n[i];
+	return all;
 }
 
 /* A settle that is refused is sent again and again: no letter each time. */
 static void
-one_letter_each(const struct path *p, const char *fault)
+one_letter_each(const struct fault_path *p, const char *fault)
 {
 	long long letters;
 
@@ -530,9 +454,25 @@ one_letter_each(const struct path *p, const char *fault)
 		fail_msg("%s, %s: %lld letters of %d messages", p->name, fault, letters, nhad);
 }
 
+/* Duplicates are allowed, holes are not. */
+static void
+nothing_lost(const struct fault_path *p, const char *fault)
+{
+	int now[ARRAY_LEN(payloads)];
+	size_t i;
+
+	count(now);
+	for (i = 0; i < ARRAY_LEN(payloads); i++) {
+		if (now[i] < before[i] && !p->finishes)
+			fail_msg("%s, %s: %d of %s, %d were there", p->name, fault,
+			    now[i], payloads[i], before[i]);
+	}
+	one_letter_each(p, fault);
+}
+
 /* Nobody has anything pending of the stream, and nothing of it is unread. */
 static void
-remove_stream(const struct path *p, const char *fault)
+remove_stream(const struct fault_path *p, const char *fault)
 {
 	redisReply *r = rig_command(&rig, "XPENDING %s rqd", rig_key(&rig, KEY_QUEUE));
 
@@ -546,17 +486,14 @@ remove_stream(const struct path *p, const char *fault)
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_QUEUE));
 }
 
-/* The fault is over: the call again, then everything is worked off. */
 static void
-recover(const struct path *p, const char *fault)
+recover(const struct fault_path *p, const char *fault)
 {
 	struct popped got[50];
 	struct ticked t = { .scan = "" };
 	int i, n, rounds = 0;
 	char call[24];
 
-	p->run();
-	nothing_lost(p, fault);
 	do {
 		expire_all();
 		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
@@ -583,7 +520,7 @@ recover(const struct path *p, const char *fault)
 }
 
 static void
-begin(const struct path *p)
+begin(const struct fault_path *p)
 {
 	rig_connect(&rig, "");
 	rig_do(&rig, "FLUSHALL");
@@ -608,126 +545,41 @@ static const char *const commands[] = {
 	"xack", "xclaim", "xdel", "xgroup", "xinfo", "xlen", "xpending", "xrange", "xreadgroup",
 };
 
+/* Of several results some may be done. */
+static bool
+may_change(const struct fault_path *p UNUSED, const char *command UNUSED)
+{
+	return strncmp(rig.error, "error ", 6) == 0;
+}
+
+static bool
+fits(enum key k, size_t type)
+{
+	return (k == KEY_QUEUE && type == 1 && rig.consumer == NULL) ||
+	    (type == 3 && (k == KEY_DELAYED || k == KEY_BACKUP || k == KEY_RETRY)) ||
+	    (type == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY));
+}
+
+static const struct faults faults = {
+	.rig = &rig, .paths = paths, .npaths = ARRAY_LEN(paths), .commands = commands,
+	.ncommands = ARRAY_LEN(commands), .last = KEY_STATS, .begin = begin, .end = end,
+	.nothing_lost = nothing_lost, .recover = recover, .copies = copies,
+	.may_change = may_change, .fits = fits,
+};
+
 TEST(test_denied)
 {
-	size_t i, k;
-	int refused = 0;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k < ARRAY_LEN(commands); k++) {
-			begin(&paths[i]);
-			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
-			rig_connect(&rig, "few");
-			paths[i].run();
-			refused += rig.error[0] != '\0';
-			paths[i].run();
-			rig_connect(&rig, "");
-			nothing_lost(&paths[i], commands[k]);
-			one_letter_each(&paths[i], commands[k]);
-			recover(&paths[i], commands[k]);
-			end();
-		}
-	}
-	print_message("# %d of %zu calls were refused\n", refused,
-	    ARRAY_LEN(paths) * ARRAY_LEN(commands));
-	assert_true(refused > 150);
-}
-
-/* How many copies of these messages are anywhere. */
-static int
-copies(void)
-{
-	int n[ARRAY_LEN(payloads)], all = 0;
-	size_t i;
-
-	count(n);
-	for (i = 0; i < ARRAY_LEN(payloads); i++)
-		all += n[i];
-	return all;
-}
-
-/*
- * A call that is refused has changed nothing, and its error names the command.  And
- * when it comes again, no message becomes two: the third finds what the second found.
- */
-static void
-refused_whole(const struct path *p, const char *command)
-{
-	char was[48], is[48];
-	int n, i;
-
-	begin(p);
-	n = copies();
-	rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", command);
-	rig_connect(&rig, "few");
-	rig.error[0] = '\0';
-	for (i = 0; i < 3; i++) {
-		rig_connect(&rig, "");
-		rig_digest(&rig, was);
-		rig_connect(&rig, "few");
-		rig.error[0] = '\0';
-		p->run();
-		if (rig.error[0] == '\0')
-			continue;
-		if (strcasestr(rig.cause, command) == NULL)
-			fail_msg("%s, %s is not named: %s", p->name, command, rig.cause);
-		rig_connect(&rig, "");
-		rig_digest(&rig, is);
-		/* Of several results some may be done. */
-		if (strncmp(rig.error, "error ", 6) != 0 && strcmp(was, is) != 0)
-			fail_msg("%s, %s: something has changed: %s", p->name, command, rig.cause);
-	}
-	rig_connect(&rig, "");
-	if (copies() > n)
-		fail_msg("%s, %s: %d copies, %d were there", p->name, command, copies(), n);
-	end();
+	faults_denied(&faults, 150);
 }
 
 TEST(test_refused_whole)
 {
-	size_t i, k;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k < ARRAY_LEN(commands); k++)
-			refused_whole(&paths[i], commands[k]);
-	}
+	faults_refused_whole(&faults);
 }
 
 TEST(test_wrong_types)
 {
-	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y",
-	    "ZADD %s 1 x" };
-	char fault[64];
-	size_t i, k, m;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k <= KEY_STATS; k++) {
-			for (m = 0; m < ARRAY_LEN(makes); m++) {
-				begin(&paths[i]);
-				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1) {
-					end();
-					break;
-				}
-				snprintf(fault, sizeof(fault), "Q%s by %.4s",
-				    keys_suffix((enum key)k), makes[m]);
-				rig_do(&rig, makes[m], rig.keys.name[k]);
-				/* A right type is no fault. */
-				if ((k == KEY_QUEUE && m == 1 && rig.consumer == NULL) ||
-				    (k == KEY_DELAYED && m == 3) ||
-				    (k == KEY_BACKUP && m == 3) || (k == KEY_RETRY && m == 3) ||
-				    (k == KEY_CONTEXT && m == 2) || (k == KEY_DELIVERY && m == 2)) {
-					end();
-					continue;
-				}
-				paths[i].run();
-				paths[i].run();
-				rig_do(&rig, "DEL %s", rig.keys.name[k]);
-				nothing_lost(&paths[i], fault);
-				recover(&paths[i], fault);
-				end();
-			}
-		}
-	}
+	faults_wrong_types(&faults);
 }
 
 static void
@@ -770,6 +622,8 @@ TEST(test_maxmemory)
 		drain();
 		count(before);
 		rig_do(&rig, "CONFIG SET maxmemory 0");
+		paths[i].run();
+		nothing_lost(&paths[i], "maxmemory");
 		recover(&paths[i], "maxmemory");
 		end();
 	}
@@ -785,17 +639,17 @@ of_a_stream(void **state UNUSED)
 
 TEST_WITH(test_denied_of_a_stream, of_a_stream, NULL)
 {
-	test_denied(state);
+	faults_denied(&faults, 150);
 }
 
 TEST_WITH(test_refused_whole_of_a_stream, of_a_stream, NULL)
 {
-	test_refused_whole(state);
+	faults_refused_whole(&faults);
 }
 
 TEST_WITH(test_wrong_types_of_a_stream, of_a_stream, NULL)
 {
-	test_wrong_types(state);
+	faults_wrong_types(&faults);
 }
 
 TEST_WITH(test_maxmemory_of_a_stream, of_a_stream, NULL)

@@ -2,7 +2,7 @@
  * The scripts of kind "unique": particular cases, and their faults: each command
  * denied, each key of the wrong type, maxmemory.
  */
-#include "rig.h"
+#include "faults.h"
 
 #define MAX	16777216LL
 #define FAR	"100000"
@@ -343,21 +343,10 @@ in_retry(void)
 }
 
 static void
-expire_all(void)
-{
-	int i;
-
-	for (i = 0; i < nhad; i++) {
-		rig_expire(&rig, had[i].tag, had[i].taglen);
-		rig_fall_due(&rig, had[i].tag, had[i].taglen);
-	}
-}
-
-static void
 expired(void)
 {
 	put_off();
-	expire_all();
+	faults_expire_all(&rig);
 }
 
 static void
@@ -416,12 +405,7 @@ dead_retries(void)
 	freeReplyObject(all);
 }
 
-static const struct path {
-	const char	*name;
-	void		(*setup)(void);
-	void		(*run)(void);
-	bool		 finishes;	/* what was in hand is meant to go */
-} paths[] = {
+static const struct fault_path paths[] = {
 	{ "pop", waiting, pops, false },
 	{ "pop of what runs", again, pops, false },
 	{ "pop of retries", in_retry, pops, false },
@@ -439,7 +423,7 @@ static const struct path {
 
 /* Every id that was enqueued is in the zset, in hand, a retry, or a letter. */
 static void
-nothing_lost(const struct path *p, const char *fault)
+nothing_lost(const struct fault_path *p, const char *fault)
 {
 	static const char *const names[] = { "1", "two", "~3", "ms" };
 	redisReply *places;
@@ -456,23 +440,15 @@ nothing_lost(const struct path *p, const char *fault)
 	freeReplyObject(places);
 }
 
-/* The fault is over: all can be worked off, and nothing is left. */
 static void
-recover(const struct path *p, const char *fault)
+recover(const struct fault_path *p, const char *fault)
 {
 	struct popped got[8];
 	struct ticked t;
 	int i, n, rounds = 0;
 
 	do {
-		redisReply *r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_BACKUP));
-		for (i = 0; i < (int)r->elements; i++)
-			rig_expire(&rig, r->element[i]->str, r->element[i]->len);
-		freeReplyObject(r);
-		r = rig_command(&rig, "ZRANGE %s 0 -1", rig_key(&rig, KEY_RETRY));
-		for (i = 0; i < (int)r->elements; i++)
-			rig_fall_due(&rig, r->element[i]->str, r->element[i]->len);
-		freeReplyObject(r);
+		faults_expire_all(&rig);
 		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
 		if ((n = pop(8, got)) < 0)
 			fail_msg("%s, %s: %s", p->name, fault, rig.error);
@@ -490,7 +466,7 @@ recover(const struct path *p, const char *fault)
 }
 
 static void
-begin(const struct path *p)
+begin(const struct fault_path *p)
 {
 	reset();
 	p->setup();
@@ -509,101 +485,40 @@ static const char *const commands[] = {
 	"zrange", "zrangebyscore", "zrem", "zremrangebyrank", "zscore",
 };
 
-/* A call that is refused has changed nothing, and its error names the command. */
+/* Times in milliseconds may be seconds now. */
+static bool
+may_change(const struct fault_path *p, const char *command)
+{
+	return p->run == pops && strcmp(command, "hset") == 0;
+}
+
+static bool
+fits(enum key k, size_t type)
+{
+	return k == KEY_DELAYED || k == KEY_SCHEDULE ||
+	    (type == 3 && (k == KEY_QUEUE || k == KEY_BACKUP || k == KEY_RETRY)) ||
+	    (type == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY || k == KEY_STATS));
+}
+
+static const struct faults faults = {
+	.rig = &rig, .paths = paths, .npaths = ARRAY_LEN(paths), .commands = commands,
+	.ncommands = ARRAY_LEN(commands), .last = KEY_RATE, .begin = begin, .end = end,
+	.nothing_lost = nothing_lost, .recover = recover, .may_change = may_change, .fits = fits,
+};
+
 TEST(test_refused_whole)
 {
-	char was[48], is[48];
-	size_t i, k;
-	int run;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k < ARRAY_LEN(commands); k++) {
-			begin(&paths[i]);
-			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
-			for (run = 0; run < 3; run++) {
-				rig_connect(&rig, "");
-				rig_digest(&rig, was);
-				rig_connect(&rig, "few");
-				rig.error[0] = '\0';
-				paths[i].run();
-				if (rig.error[0] == '\0')
-					continue;
-				if (strcasestr(rig.cause, commands[k]) == NULL)
-					fail_msg("%s, %s is not named: %s", paths[i].name,
-					    commands[k], rig.cause);
-				rig_connect(&rig, "");
-				rig_digest(&rig, is);
-				/* Times in milliseconds may be seconds now. */
-				if (strcmp(was, is) != 0 &&
-				    (paths[i].run != pops || strcmp(commands[k], "hset") != 0))
-					fail_msg("%s, %s: something has changed: %s",
-					    paths[i].name, commands[k], rig.cause);
-			}
-			rig_connect(&rig, "");
-			end();
-		}
-	}
+	faults_refused_whole(&faults);
 }
 
 TEST(test_denied)
 {
-	size_t i, k;
-	int refused = 0;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k < ARRAY_LEN(commands); k++) {
-			begin(&paths[i]);
-			rig_do(&rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", commands[k]);
-			rig_connect(&rig, "few");
-			paths[i].run();
-			refused += rig.error[0] != '\0';
-			paths[i].run();
-			rig_connect(&rig, "");
-			nothing_lost(&paths[i], commands[k]);
-			paths[i].run();
-			nothing_lost(&paths[i], commands[k]);
-			recover(&paths[i], commands[k]);
-			end();
-		}
-	}
-	print_message("# %d of %zu calls were refused\n", refused,
-	    ARRAY_LEN(paths) * ARRAY_LEN(commands));
-	assert_true(refused > 80);
+	faults_denied(&faults, 80);
 }
 
 TEST(test_wrong_types)
 {
-	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y",
-	    "ZADD %s 1 x" };
-	char fault[64];
-	size_t i, k, m;
-
-	for (i = 0; i < ARRAY_LEN(paths); i++) {
-		for (k = 0; k <= KEY_RATE; k++) {
-			for (m = 0; m < ARRAY_LEN(makes); m++) {
-				begin(&paths[i]);
-				if (rig_int(&rig, "EXISTS %s", rig.keys.name[k]) == 1 ||
-				    k == KEY_DELAYED ||
-				    k == KEY_SCHEDULE ||
-				    (m == 3 && (k == KEY_QUEUE || k == KEY_BACKUP ||
-				    k == KEY_RETRY)) ||
-				    (m == 2 && (k == KEY_CONTEXT || k == KEY_DELIVERY ||
-				    k == KEY_STATS))) {
-					end();
-					continue;
-				}
-				snprintf(fault, sizeof(fault), "Q%s by %.4s",
-				    keys_suffix((enum key)k), makes[m]);
-				rig_do(&rig, makes[m], rig.keys.name[k]);
-				paths[i].run();
-				paths[i].run();
-				rig_do(&rig, "DEL %s", rig.keys.name[k]);
-				nothing_lost(&paths[i], fault);
-				recover(&paths[i], fault);
-				end();
-			}
-		}
-	}
+	faults_wrong_types(&faults);
 }
 
 TEST(test_maxmemory)

@@ -1,0 +1,152 @@
+/* Denied commands and wrong types; see faults.h. */
+#include "faults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+expire(struct rig *rig, enum key k, void (*fn)(struct rig *, const char *, size_t))
+{
+	redisReply *r = rig_command(rig, "ZRANGE %s 0 -1", rig_key(rig, k));
+
+	for (size_t i = 0; i < r->elements; i++)
+		fn(rig, r->element[i]->str, r->element[i]->len);
+	freeReplyObject(r);
+}
+
+void
+faults_expire_all(struct rig *rig)
+{
+	expire(rig, KEY_BACKUP, rig_expire);
+	expire(rig, KEY_RETRY, rig_fall_due);
+}
+
+/* From now on `few` is who may not use the command. */
+static void
+deny(struct rig *rig, const char *command)
+{
+	rig_do(rig, "ACL SETUSER few reset on >x ~* &* +@all -%s", command);
+}
+
+static void
+recover(const struct faults *f, const struct fault_path *p, const char *fault)
+{
+	f->nothing_lost(p, fault);
+	p->run();
+	f->nothing_lost(p, fault);
+	f->recover(p, fault);
+	f->end();
+}
+
+static bool
+denied(const struct faults *f, const struct fault_path *p, const char *command)
+{
+	bool refused;
+
+	f->begin(p);
+	deny(f->rig, command);
+	rig_connect(f->rig, "few");
+	p->run();
+	refused = f->rig->error[0] != '\0';
+	p->run();
+	rig_connect(f->rig, "");
+	recover(f, p, command);
+	return refused;
+}
+
+void
+faults_denied(const struct faults *f, int least)
+{
+	int refused = 0;
+
+	for (size_t i = 0; i < f->npaths; i++) {
+		for (size_t k = 0; k < f->ncommands; k++)
+			refused += denied(f, &f->paths[i], f->commands[k]);
+	}
+	print_message("# %d of %zu calls were refused\n", refused, f->npaths * f->ncommands);
+	assert_true(refused > least);
+}
+
+static void
+run_denied(const struct faults *f, const struct fault_path *p, const char *command)
+{
+	struct rig *rig = f->rig;
+	char was[48], is[48];
+
+	rig_connect(rig, "");
+	rig_digest(rig, was);
+	rig_connect(rig, "few");
+	rig->error[0] = '\0';
+	p->run();
+	if (rig->error[0] == '\0')
+		return;
+	if (strcasestr(rig->cause, command) == NULL)
+		fail_msg("%s, %s is not named: %s", p->name, command, rig->cause);
+	rig_connect(rig, "");
+	rig_digest(rig, is);
+	if (strcmp(was, is) != 0 && !f->may_change(p, command))
+		fail_msg("%s, %s: something has changed: %s", p->name, command, rig->cause);
+}
+
+static void
+refused_whole(const struct faults *f, const struct fault_path *p, const char *command)
+{
+	int n, now;
+
+	f->begin(p);
+	n = f->copies != NULL ? f->copies() : 0;
+	deny(f->rig, command);
+	for (int i = 0; i < 3; i++)
+		run_denied(f, p, command);
+	rig_connect(f->rig, "");
+	now = f->copies != NULL ? f->copies() : 0;
+	if (now > n)
+		fail_msg("%s, %s: %d copies, %d were there", p->name, command, now, n);
+	f->end();
+}
+
+void
+faults_refused_whole(const struct faults *f)
+{
+	for (size_t i = 0; i < f->npaths; i++) {
+		for (size_t k = 0; k < f->ncommands; k++)
+			refused_whole(f, &f->paths[i], f->commands[k]);
+	}
+}
+
+/* False: the key is there. */
+static bool
+wrong_type(const struct faults *f, const struct fault_path *p, enum key k, size_t type)
+{
+	static const char *const makes[] = { "SET %s x", "LPUSH %s x", "HSET %s x y",
+	    "ZADD %s 1 x" };
+	const char *key = rig_key(f->rig, k);
+	char fault[64];
+
+	if (f->fits(k, type))
+		return true;
+	f->begin(p);
+	if (rig_int(f->rig, "EXISTS %s", key) == 1) {
+		f->end();
+		return false;
+	}
+	snprintf(fault, sizeof(fault), "Q%s by %.4s", keys_suffix(k), makes[type]);
+	rig_do(f->rig, makes[type], key);
+	p->run();
+	p->run();
+	rig_do(f->rig, "DEL %s", key);
+	recover(f, p, fault);
+	return true;
+}
+
+void
+faults_wrong_types(const struct faults *f)
+{
+	for (size_t i = 0; i < f->npaths; i++) {
+		for (size_t k = 0; k <= (size_t)f->last; k++) {
+			for (size_t type = 0; type < 4; type++)
+				if (!wrong_type(f, &f->paths[i], (enum key)k, type))
+					break;
+		}
+	}
+}
