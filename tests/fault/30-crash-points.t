@@ -7,7 +7,9 @@
 #	POINTS='pop-sent settle-before:2 unique/unique_pop-sent call:123' sh tests/fault/30-crash-points.t
 #
 # In front of a point: the kind of queue, "ack" unless said otherwise; with "pipe" it hands
-# over, and each message's child arrives once.
+# over, and each message's child arrives once; with "batch" three messages share a run, and
+# half of them are settled while it goes on; with "collect" one run waits for all of them;
+# with "defer" each message is deferred once.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -42,6 +44,15 @@ stream/body-before stream/body-sent stream/body-answered
 pipe/hand_over-before pipe/hand_over-sent pipe/hand_over-answered pipe/exit-after
 pipe/hand_over-before:3 pipe/hand_over-sent:3 pipe/hand_over-answered:4
 pipe/term+settle-before pipe/term+settle-sent
+batch/settle-before batch/settle-sent batch/settle-answered
+batch/settle-before:2 batch/settle-sent:2 batch/settle-answered:2 batch/settle-sent:3
+batch/pop-answered batch/pop-sent:2 batch/spawn-before batch/spawn-after batch/spawn-after:2
+batch/exit-before batch/exit-after batch/exit-before:2 batch/renew-sent
+batch/term+settle-before batch/term+settle-sent
+collect/pop-sent collect/pop-answered collect/arm-before collect/arm-sent collect/arm-answered
+collect/renew-sent collect/spawn-before collect/term+settle-before collect/term+settle-sent
+defer/settle-before defer/settle-sent defer/settle-answered defer/settle-sent:3
+defer/settle-answered:4 defer/pop-sent:3 defer/pop-answered:4 defer/term+settle-sent
 $(x=$SEED
 for i in $(seq "$SOME"); do
 	x=$(((x * 1103515245 + 12345) % 2147483648))
@@ -61,7 +72,36 @@ fi
 # the point has to do with large payloads, m1, m2, m5 and m8 are large: their ids are
 # not those that they hold, but in streams.
 handler work <<'H'
-q=${RQD_QUEUE} id=$RQD_ID
+q=${RQD_QUEUE}
+run() {	# ID ATTEMPT; sets status
+	n=${1##*[m-]}
+	echo "B $1 $2 $PPID" >>"$T/runs.$q"
+	status=0
+	case $n in
+	2) [ "$2" -gt 1 ] || status=1 ;;
+	3) status=65 ;;
+	4 | 7) sleep 1.3 ;;
+	5) grep -q "^E $1 .* deferred$" "$T/runs.$q" || status=deferred ;;
+	esac
+	[ "$KIND" != defer ] || [ "$status" != 0 ] || grep -q "^E $1 .* deferred$" "$T/runs.$q" ||
+	    status=deferred
+	echo "E $1 $2 $PPID $status" >>"$T/runs.$q"
+}
+case $KIND in batch | collect)
+	while read -r number attempt _ id && IFS= read -r _; do
+		run "$id" "$attempt"
+		# The status of the run speaks for the others.
+		case $status-$number in
+		0-*[13579]) echo "$number ok" >&3 ;;
+		1-*) echo "$number retry" >&3 ;;
+		65-*) echo "$number dead" >&3 ;;
+		deferred-*) echo "$number defer 1 not yet" >&3 ;;
+		esac
+	done
+	exit 0
+	;;
+esac
+id=$RQD_ID
 case $id in '~'*)
 	cat >"$T/large.$$"
 	id=$(head -c 40 "$T/large.$$" | sed 's/{"id":"\([^"]*\)".*/\1/')
@@ -69,23 +109,14 @@ case $id in '~'*)
 	rm "$T/large.$$"
 	;;
 esac
-n=${id##*[m-]}
-echo "B $id $RQD_ATTEMPT $PPID" >>"$T/runs.$q"
-status=0
-case $n in
-2) [ "$RQD_ATTEMPT" -gt 1 ] || status=1 ;;
-3) status=65 ;;
-4 | 7) sleep 1.3 ;;
-5) grep -q "^E $id .* deferred$" "$T/runs.$q" || status=deferred ;;
-esac
-echo "E $id $RQD_ATTEMPT $PPID $status" >>"$T/runs.$q"
+run "$id" "$RQD_ATTEMPT"
 echo "child of $id"
 [ "$status" != deferred ] || exec sh -c 'echo defer 1 not yet >&3'
 exit $status
 H
 PAD=$(head -c 300000 /dev/zero | tr '\0' x)
 
-kind_of() { case $1 in pipe/*) echo ack ;; */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
+kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/*) echo ack ;; */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
 
 configure() {	# QUEUE POINT
 	cat <<C
@@ -100,7 +131,12 @@ queue "$1" {
 	max_attempts = 3
 	backoff = 50ms
 	kill_grace = 1s
-$(case $2 in pipe/*) echo "output = 'push:$1out' pushes = {'$1out'}" ;; esac)
+	env = {"KIND=${2%%/*}"}
+$(case $2 in
+	pipe/*) echo "output = 'push:$1out' pushes = {'$1out'}" ;;
+	batch/*) echo "batch = 3 framing = 'line'" ;;
+	collect/*) echo "batch = 20 batch_wait = 900ms framing = 'line'" ;;
+	esac)
 }
 $(case $2 in pipe/*) echo "queue '$1out' { concurrency = 0 }" ;; esac)
 C
@@ -126,6 +162,10 @@ push() {	# NUMBER POINT
 		esac
 	done | r >/dev/null
 	case $2 in
+	collect/term+*)
+		wait_for 20 "[ \"\$(r zcard p$1BACKUP)\" -gt 0 ]" || fail "$2: they are collected"
+		rqd_signal TERM "a$1"
+		;;
 	*term+*)
 		wait_for 20 "grep -qs '^B $(id_of "$1" "$2" 4)' '$T/runs.p$1'" || fail "$2: m4 runs"
 		rqd_signal TERM "a$1"
@@ -158,8 +198,9 @@ problems() {	# NUMBER POINT
 		n=$(grep -c "^E $id [0-9]* [0-9]* 0$" "$T/runs.$q")
 		[ "$n" -ge 1 ] || echo "m$m is lost"
 		[ "$n" -le 2 ] || echo "m$m ran $n times"
-		# The first results of m2 and m5 are no successes, and were sent in any case.
-		[ "$n" -lt 2 ] || [ $m -eq 2 ] || [ $m -eq 5 ] || ! grep -qaF "$id" "$T/crash.$q" ||
+		# The first results of m2 and m5, and of all that are deferred, are no successes, and were sent in any case.
+		[ "$n" -lt 2 ] || [ $m -eq 2 ] || [ $m -eq 5 ] || [ "${2%%/*}" = defer ] ||
+		    ! grep -qaF "$id" "$T/crash.$q" ||
 		    echo "m$m ran again after its result was sent"
 		want=1
 		[ $m -eq 2 ] && want=2
@@ -172,7 +213,8 @@ problems() {	# NUMBER POINT
 	[ "$n" -eq 1 ] || echo "m3: $n letters"
 	r --raw xrange "${q}DEAD" - + | grep -qx "$(id_of "$1" "$2" 3)" || echo "m3: no letter"
 	n=$(grep "^E .* 0$" "$T/runs.$q" | cut -d' ' -f2 | sort | uniq -d | wc -l)
-	[ "$n" -le 2 ] || echo "$n duplicates"
+	case $2 in batch/* | collect/*) most=6 ;; *) most=2 ;; esac	# in hand at once
+	[ "$n" -le $most ] || echo "$n duplicates"
 	DUPLICATES=$((DUPLICATES + n))
 }
 
