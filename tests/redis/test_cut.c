@@ -11,7 +11,9 @@
  *	   until it has succeeded or is dead.
  *
  * Exempt from 1 is a message that a daemon had in hand at the moment when Redis lost its
- * memory: Redis may have it in the list again, while the daemon has it in hand.
+ * memory: Redis may have it in the list again, while the daemon has it in hand.  That
+ * begins in Redis: the pop's reply may wait in the socket of a daemon that hangs, and
+ * Redis may lose its memory, or another daemon settle the message, before it is read.
  */
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -32,6 +34,7 @@ struct fate {
 	bool	gone;		/* Redis has lost its push while nobody had it in hand */
 	unsigned ended_at;	/* cuts when it was given back last */
 	unsigned out;		/* deliveries that are not settled */
+	bool	given[BOXES];	/* by Redis, and the daemon may not have seen it yet */
 };
 
 struct moment {
@@ -49,6 +52,62 @@ static unsigned		 pushed;
 static struct moment	 moment;
 static redisContext	*admin;
 static unsigned		 cuts, restarts, hangs, cuts_of_conns, rescued, stale, again;
+
+/* What has happened, for the account of a failure. */
+static struct event {
+	usec_t		 at;
+	const char	*what;
+	int		 message, box;	/* -1: all, none */
+	char		 token[40];
+}			*events;
+static size_t		 nevents;
+
+static void
+note(const char *what, int message, int b, const char *token)
+{
+	if ((nevents & (nevents - 1)) == 0)
+		events = xreallocarray(events, 2 * nevents + 1, sizeof(*events));
+	events[nevents] = (struct event){
+		.at = clock_mono(), .what = what, .message = message, .box = b
+	};
+	snprintf(events[nevents++].token, sizeof(events->token), "%s", token);
+}
+
+static int
+number_of(const struct box *b)
+{
+	int i;
+
+	for (i = 0; i < BOXES && boxes[i] != b; i++)
+		;
+	return i;
+}
+
+/* What has happened to the message, and all that was done to Redis and to the daemons. */
+static void
+tell(int message)
+{
+	usec_t from = 0;
+	size_t i;
+
+	for (i = 0; i < nevents; i++) {
+		const struct event *e = &events[i];
+
+		if (e->message == message && from == 0)
+			from = e->at - 3 * SEC;
+	}
+	for (i = 0; i < nevents; i++) {
+		const struct event *e = &events[i];
+
+		if (e->at < from || (e->message != message && e->message != -1))
+			continue;
+		print_message("# %8.3f %s %s", (double)(e->at - events[0].at) / 1e6,
+		    e->what, e->token);
+		if (e->box >= 0)
+			print_message(" by d%d", e->box);
+		print_message("\n");
+	}
+}
 
 static redisReply *
 command(const char *fmt, ...)
@@ -112,32 +171,43 @@ delivered(struct box *b, const struct message *m)
 {
 	struct fate *f = fate_of(m);
 
-	(void)b;
 	if (cuts > 0 && is_forgotten(m))
 		f->exempt = true;
-	if (!f->exempt && (f->done || f->dead))
+	note(f->exempt ? "delivered, exempt," : "delivered", (int)(f - fates), number_of(b),
+	    m->token);
+	if (!f->exempt && (f->done || f->dead)) {
+		tell((int)(f - fates));
 		fail_msg("message %s comes back after its %s", m->id,
 		    f->done ? "ack" : "dead letter");
+	}
 	again += f->over;
+	f->given[number_of(b)] = false;
 	f->out++;
 }
+
+static const char *const settled_names[] = {
+	[SETTLED_OK] = "settled", [SETTLED_RESCUED] = "rescued", [SETTLED_STALE] = "stale",
+	[SETTLED_DROPPED] = "dropped", [SETTLED_DEFERRED] = "letter deferred",
+	[SETTLED_GAVE_UP] = "given up",
+};
 
 static void
 settled(struct box *b, const struct message *m, enum verdict_op op, enum settled how)
 {
 	struct fate *f = fate_of(m);
 
-	(void)b;
+	note(settled_names[how], (int)(f - fates), number_of(b), m->token);
 	assert_true(f->out > 0);
 	f->out--;
+	f->given[number_of(b)] = false;
 	rescued += how == SETTLED_RESCUED;
 	stale += how == SETTLED_STALE;
 	/*
-	 * Redis had taken it back before the cut, and its answer was on the way: nobody
-	 * but Redis had the message when Redis forgot it.
+	 * Redis had taken it back before the cut, or a rescue had pushed it, and the answer
+	 * was on the way: nobody but Redis had the message when Redis forgot it.
 	 */
-	if (how == SETTLED_OK && op != VERDICT_ACK && op != VERDICT_DEAD &&
-	    f->ended_at != cuts)
+	if (f->ended_at != cuts && op != VERDICT_ACK && op != VERDICT_DEAD &&
+	    (how == SETTLED_OK || (how == SETTLED_RESCUED && !is_live(m->id))))
 		f->gone = true;
 	/* "ok" may also mean that another daemon holds it by now. */
 	if (how != SETTLED_OK || f->exempt || is_live(m->id))
@@ -146,8 +216,40 @@ settled(struct box *b, const struct message *m, enum verdict_op op, enum settled
 	f->dead = f->dead || op == VERDICT_DEAD;
 }
 
+/*
+ * Looks up what Redis has given to whom.  A lease that ends is seen before, for it lasts
+ * longer than it takes until the next look.
+ */
+static void
+look_at_given(void)
+{
+	redisReply *r = command("HGETALL ordersDELIVERY");
+	unsigned id, number, who, at;
+	size_t i;
+
+	for (i = 0; i + 1 < r->elements; i += 2) {
+		if (sscanf(r->element[i]->str, "%u", &id) == 1 && id < MESSAGES &&
+		    sscanf(r->element[i + 1]->str, "%*u %*u d%u-%*[0-9a-f]-%*u.%u.%u", &who,
+		    &number, &at) == 3 && who < BOXES)
+			fates[id].given[who] = true;
+	}
+	freeReplyObject(r);
+}
+
+static bool
+is_in_hand(const struct fate *f)
+{
+	bool in_hand = f->out > 0;
+	unsigned i;
+
+	for (i = 0; i < BOXES; i++)
+		in_hand |= f->given[i];
+	return in_hand;
+}
+
 /* -- faults ------------------------------------------------------------------- */
 
+/* From then on the moment is that of an empty Redis. */
 static void
 moment_drop(void)
 {
@@ -155,6 +257,7 @@ moment_drop(void)
 		free(moment.key[--moment.n]);
 		freeReplyObject(moment.dump[moment.n]);
 	}
+	moment.pushed = 0;
 }
 
 static void
@@ -163,6 +266,8 @@ moment_take(void)
 	redisReply *names;
 	size_t i;
 
+	note("moment", -1, -1, "");
+	look_at_given();
 	moment_drop();
 	names = command("EVAL %s 0",
 	    "local out = {} for _, k in ipairs(redis.call('KEYS', '*')) do "
@@ -185,6 +290,8 @@ lose_memory(void)
 	bool flush = unit_below(3) == 0;
 	unsigned i;
 
+	note(flush ? "Redis is empty" : "Redis is as at the moment", -1, -1, "");
+	look_at_given();
 	if (flush)
 		moment_drop();
 	else {
@@ -200,7 +307,7 @@ lose_memory(void)
 		bool was = !flush && i < moment.pushed && then->pushed;
 		f->done = was && then->done;
 		f->dead = was && then->dead;
-		f->exempt = f->exempt || f->out > 0 || (was && then->out > 0);
+		f->exempt = f->exempt || is_in_hand(f) || (was && is_in_hand(then));
 		if (!was && f->out == 0)
 			f->gone = true;
 		f->pushed = was;
@@ -213,6 +320,7 @@ restart(void)
 {
 	redisReply *r = NULL;
 
+	note("Redis restarts", -1, -1, "");
 	forget_admin();
 	server_kill(&server);
 	server_again(&server);
@@ -252,11 +360,13 @@ some_fault(unsigned i)
 	case 5:
 	case 6:
 	case 7:
+		note("hangs", -1, (int)i, "");
 		hangs_until[i] = now + LEASE + (usec_t)unit_below(1500) * MSEC;
 		hangs++;
 		break;
 	default:
 		if (conn_is_ready(b->conn) && deaf_until[i] == 0) {
+			note("deaf", -1, (int)i, "");
 			box_deafen(b);
 			deaf_until[i] = now + (usec_t)unit_below(30) * MSEC;
 		}
@@ -272,6 +382,7 @@ end_deafness(unsigned i)
 
 	if (deaf_until[i] == 0 || clock_mono() < deaf_until[i])
 		return;
+	note("connection ends", -1, (int)i, "");
 	if (conn_is_ready(b->conn))
 		conn_reset(b->conn, "deaf");
 	deaf_until[i] = 0;
@@ -286,6 +397,7 @@ push_one(void)
 	if (pushed == MESSAGES || server_int(&server, "LLEN orders") > 10)
 		return;
 	freeReplyObject(command("LPUSH orders {\"id\":%u}", pushed));
+	note("pushed", (int)pushed, -1, "");
 	fates[pushed].pushed = true;
 	pushed++;
 }
@@ -297,6 +409,8 @@ end_one(struct box *b, bool ack)
 	struct fate *f = fate_of(b->msgs[k]);
 
 	f->ended_at = cuts;
+	note(chance < 5 ? "ack" : chance < 6 ? "retry" : chance < 7 ? "defer" :
+	    chance < 9 ? "dead" : "return", (int)(f - fates), number_of(b), b->msgs[k]->token);
 	if (chance < 5) {
 		f->over = true;
 		box_settle(b, k, VERDICT_ACK, false, 0);
@@ -332,6 +446,7 @@ step(bool calm)
 	loop_turn(b->loop, (usec_t)unit_below(3) * MSEC);
 	if (clock_mono() < tick)
 		return;
+	look_at_given();
 	for (k = 0; k < BOXES; k++)
 		queue_tick(boxes[k]->queue);
 	tick = clock_mono() + 200 * MSEC;
@@ -414,9 +529,11 @@ TEST_WITH(test_cut, setup, teardown)
 	    pushed, cuts, restarts, hangs,
 	    cuts_of_conns, rescued, stale, again);
 	for (i = 0; i < pushed; i++) {
-		if (fates[i].out > 0 || (!fates[i].over && !fates[i].gone))
-			print_message("# message %u is lost%s%s\n", i, fates[i].exempt ?
-			    ", in hand at a cut" : "", fates[i].out > 0 ? ", not settled" : "");
+		if (fates[i].out == 0 && (fates[i].over || fates[i].gone))
+			continue;
+		print_message("# message %u is lost%s%s\n", i, fates[i].exempt ?
+		    ", in hand at a cut" : "", fates[i].out > 0 ? ", not settled" : "");
+		tell((int)i);
 	}
 	assert_true(all_over());
 	check_letters();
@@ -426,6 +543,7 @@ TEST_WITH(test_cut, setup, teardown)
 	}
 	moment_drop();
 	forget_admin();
+	free(events);
 }
 
 int
