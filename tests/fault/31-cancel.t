@@ -1,6 +1,9 @@
 #!/bin/sh
 # rqctl cancel while the daemon is killed between its mark and its end, and while every
 # tenth reply is lost: no cancelled message runs again, and each letter is written once.
+#
+# In front of a point: the kind of queue, or "batch".  With "mark" the owner has died, and
+# the daemon that is killed is the one that pops what is marked.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -18,6 +21,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	chmod 777 "$T"
 fi
 handler hold <<'H'
+[ -n "$RQD_ID" ] || read -r _ _ _ RQD_ID	# a batch of one
 trap 'echo "E $RQD_ID" >> "$T/runs"; exit 0' TERM
 echo "B $RQD_ID" >> "$T/runs"
 while sleep 0.02; do [ ! -e "$T/release" ] || break; done
@@ -27,52 +31,78 @@ began() { grep -qsx "B $1" "$T/runs"; }
 
 # -- killed ---------------------------------------------------------------------------------
 
-POINTS='renew-before renew-sent renew-answered settle-before settle-sent settle-answered'
-i=0
-for p in $POINTS; do
-	for mode in drop dead; do
-		i=$((i + 1))
-		config_write "p$i" <<C
+POINTS='renew-before renew-sent renew-answered settle-before settle-sent settle-answered
+exit-before exit-after batch/renew-answered batch/settle-before batch/settle-sent
+unique/renew-sent unique/unique_settle-before unique/unique_settle-sent
+stream/stream_renew-sent stream/stream_settle-before stream/stream_settle-sent
+mark/pop-before mark/pop-sent mark/pop-answered mark/settle-before mark/settle-sent
+mark/settle-answered'
+kind_of() { case $1 in unique/* | stream/*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
+id_of() { case $2 in stream/*) echo "$1-1" ;; *) echo "m$1" ;; esac; }	# NUMBER POINT
+each() {	# FUNCTION: is called with NUMBER POINT MODE
+	i=0
+	for p in $POINTS; do
+		for mode in drop dead; do "$1" $((i += 1)) "$p" $mode; done
+	done
+}
+
+begin() {
+	config_write "p$1" <<C
 $ONE
-queue "p$i" { command = {"$T/hold"} lease = 6s kill_grace = 1s }
+queue "p$1" {
+	kind = "$(kind_of "$2")" key = "p$1" command = {"$T/hold"} kill_grace = 1s
+	lease = $(case $2 in mark/*) echo 3s ;; *) echo 6s ;; esac)
+	$(case $2 in batch/*) echo 'batch = 4' ;; esac)
+}
 C
-		RQD_WRAPPER="$CRASHAT $p $T/crash.p$i"
-		rqd_spawn "a$i" -c "$T/p$i.conf"
-		RQD_WRAPPER=''
-		r lpush "p$i" "{\"id\":\"m$i\"}" >/dev/null
-	done
-done
+	RQD_WRAPPER=''
+	case $2 in mark/*) ;; *) RQD_WRAPPER="$CRASHAT ${2#*/} $T/crash.p$1" ;; esac
+	rqd_spawn "a$1" -c "$T/p$1.conf"
+	RQD_WRAPPER=''
+	case $2 in
+	unique/*) r zadd "p$1" 1 "m$1" ;;
+	stream/*) r xadd "p$1" "$1-1" message m ;;
+	*) r lpush "p$1" "{\"id\":\"m$1\"}" ;;
+	esac >/dev/null
+}
+end_it() {
+	option=''
+	[ "$3" = drop ] || option=--dead
+	wait_for 20 "began $(id_of "$1" "$2")"
+	case $2 in mark/*) rqd_signal STOP "a$1" ;; esac
+	ctl cancel -c "$T/p$1.conf" "p$1" "$(id_of "$1" "$2")" $option >>"$T/ctl.out" 2>&1 || fail "$2: $(tail -1 "$T/ctl.out")"
+	case $2 in mark/*) ;; *) return ;; esac
+	rqd_kill9 "a$1"
+	RQD_WRAPPER="$CRASHAT ${2#*/} $T/crash.p$1"
+	rqd_spawn "a$1" -c "$T/p$1.conf"
+	RQD_WRAPPER=''
+}
+go_on() {
+	rqd_wait "a$1" 20
+	grep -qsa '^CRASH' "$T/crash.p$1" || fail "$2: not reached"
+	rqd_spawn "b$1" -c "$T/p$1.conf"
+}
+drained() {
+	case $2 in
+	stream/*) [ "$(r xpending "p$1" rqd | head -1)" = 0 ] || return ;;
+	*) [ "$(r exists "p$1")" -eq 0 ] || return ;;
+	esac
+	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT")" -eq 0 ]
+}
+judge() {
+	wait_for 40 "drained $1 $2"
+	rqd_signal TERM "b$1"
+	rqd_wait "b$1"
+	want=0
+	[ "$3" = drop ] || want=1
+	is "$(grep -cx "B $(id_of "$1" "$2")" "$T/runs") $(r xlen "p${1}DEAD")" "1 $want" \
+	    "killed at $2, $3"
+}
+each begin
 QUEUES=$(seq -f 'p%.0f' $i | tr '\n' ' ')
-i=0
-for p in $POINTS; do
-	for mode in '' --dead; do
-		i=$((i + 1))
-		wait_for 20 "began m$i"
-		ctl cancel "p$i" "m$i" $mode >/dev/null 2>&1
-	done
-done
-i=0
-for p in $POINTS; do
-	for mode in drop dead; do
-		i=$((i + 1))
-		rqd_wait "a$i" 20
-		grep -qsa '^CRASH' "$T/crash.p$i" || fail "$p: not reached"
-		rqd_spawn "b$i" -c "$T/p$i.conf"
-	done
-done
-drained() { [ "$(r exists "p$1" "p$1BACKUP" "p$1RETRY" "p$1CONTEXT")" -eq 0 ]; }
-i=0
-for p in $POINTS; do
-	for mode in drop dead; do
-		i=$((i + 1))
-		wait_for 40 "drained $i"
-		rqd_signal TERM "b$i"
-		rqd_wait "b$i"
-		want=0
-		[ $mode = drop ] || want=1
-		is "$(grep -cx "B m$i" "$T/runs") $(r xlen "p${i}DEAD")" "1 $want" "killed at $p, $mode"
-	done
-done
+each end_it
+each go_on
+each judge
 
 # -- lost replies ---------------------------------------------------------------------------
 
@@ -84,13 +114,15 @@ queue "q" { command = {"$T/hold"} concurrency = 4 lease = 3s kill_grace = 1s }
 C
 log_wait 10 event=redis_up 1 flaky
 echo 'lose 10' >&3
-n=40
-for i in $(seq $n); do echo "lpush q '{\"id\":\"q$i\"}'"; done | r >/dev/null
-for i in $(seq $n); do
-	wait_for 30 "began q$i"
+n=0
+more() { [ $n -lt 40 ] || { [ "$(log_count event=redis_down flaky)" -lt 5 ] && [ $n -lt 400 ]; }; }
+while [ $((n % 4)) -ne 0 ] || more; do
+	[ $((n % 4)) -ne 0 ] || for i in 1 2 3 4; do echo "lpush q '{\"id\":\"q$((n + i))\"}'"; done | r >/dev/null
+	n=$((n + 1))
+	wait_for 30 "began q$n"
 	mode=''
-	[ $((i % 2)) -eq 0 ] || mode=--dead
-	ctl cancel q "q$i" $mode >/dev/null 2>&1
+	[ $((n % 2)) -eq 0 ] || mode=--dead
+	ctl cancel q "q$n" $mode >/dev/null 2>&1
 done
 wait_for 30 '[ "$(r exists q qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
 echo calm >&3

@@ -26,8 +26,10 @@
  */
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <linux/ptrace.h>
@@ -63,6 +65,7 @@ static int log_fd;
 static const struct script *settle[3];	/* of kinds "ack" and "stream"; hand_over */
 static bool termed;		/* SIGTERM has come */
 static bool connected;		/* connect() was called */
+static bool spawned;		/* a handler was made */
 
 /* Of the system call that the daemon is in: */
 static struct __ptrace_syscall_info entry;
@@ -184,24 +187,54 @@ on_write(void)
 	}
 }
 
-/* A handler begins in the daemon's memory: the guardian is made by fork(). */
+/* To Redis: the C library asks nscd for users, too. */
+static bool
+is_connect(void)
+{
+	struct sockaddr_un address = { 0 };
+	struct iovec to = { &address, sizeof(address) - 1 };
+	struct iovec from = { (void *)(uintptr_t)entry.entry.args[1], sizeof(address) - 1 };
+
+	if (entry.entry.nr != SYS_connect)
+		return false;
+	if (from.iov_len > entry.entry.args[2])
+		from.iov_len = entry.entry.args[2];
+	(void)process_vm_readv(daemon_pid, &to, 1, &from, 1, 0);
+	return address.sun_family != AF_UNIX || strstr(address.sun_path, "nscd") == NULL;
+}
+
+/*
+ * A handler begins in the daemon's memory: the guardian is made by fork().  The process that
+ * tries whether there can be such a one sends no signal when it ends.
+ */
+static bool
+is_spawn(void)
+{
+	return entry.entry.nr == SYS_clone && (entry.entry.args[0] & CLONE_VM) != 0 &&
+	    (entry.entry.args[0] & CSIGNAL) == SIGCHLD;
+}
+
+/* Whether this call is the point.  Those that are waited for before are no handlers. */
 static bool
 is_point_call(void)
 {
 	if (point.script != NULL || !connected)
 		return false;
-	if (point.call == -1)
-		return true;
-	if (entry.entry.nr != (unsigned long)point.call)
-		return false;
-	return point.call != SYS_clone || (entry.entry.args[0] & CLONE_VM) != 0;
+	if (point.call == SYS_connect)
+		return is_connect();
+	if (point.call == SYS_clone)
+		return is_spawn();
+	if (point.call == SYS_wait4)
+		return entry.entry.nr == SYS_wait4 && spawned;
+	return point.call == -1;
 }
 
 static void
 on_entry(void)
 {
 	matches = false;
-	connected = connected || entry.entry.nr == SYS_connect;
+	connected = connected || is_connect();
+	spawned = spawned || is_spawn();
 	if (is_write())
 		on_write();
 	if (point.script == NULL)
