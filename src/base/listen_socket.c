@@ -211,19 +211,6 @@ open_failed(const struct listen_place *p, const char *where, char **cause)
 	return -1;
 }
 
-static void
-note_file(struct listen_socket *l, const char *path)
-{
-	struct stat st;
-
-	l->path = xstrdup(path);
-	if (lstat(path, &st) == 0) {
-		l->dev = st.st_dev;
-		l->ino = st.st_ino;
-		l->made = st.st_ctim;
-	}
-}
-
 /* -1 with errno. */
 static int
 open_place(const struct listen_place *p)
@@ -258,8 +245,10 @@ listen_socket_open(struct listen_socket *l, const char *where, char **cause)
 		return -1;
 	is_unix = p.u.any.sa_family == AF_UNIX;
 	l->fd = open_place(&p);
-	if (l->fd != -1 && is_unix)
-		note_file(l, p.u.un.sun_path);
+	if (l->fd != -1 && is_unix) {
+		l->path = xstrdup(p.u.un.sun_path);
+		(void)lstat(l->path, &l->file);
+	}
 	if (l->fd == -1 && is_unix && opener != NULL)
 		borrow(l, where);
 	if (l->fd == -1)
@@ -284,8 +273,9 @@ remove_file(const struct listen_socket *l)
 {
 	struct stat st;
 
-	if (lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino &&
-	    memcmp(&st.st_ctim, &l->made, sizeof(l->made)) == 0)
+	if (lstat(l->path, &st) == 0 && st.st_dev == l->file.st_dev &&
+	    st.st_ino == l->file.st_ino &&
+	    memcmp(&st.st_ctim, &l->file.st_ctim, sizeof(st.st_ctim)) == 0)
 		(void)unlink(l->path);
 }
 

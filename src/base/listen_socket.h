@@ -12,8 +12,7 @@
 #define RQD_BASE_LISTEN_SOCKET_H
 
 #include <stdbool.h>
-#include <sys/types.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #include "base/util.h"
 
@@ -22,9 +21,7 @@ struct listen_socket {
 	char	*address;	/* what it listens on, the true port; owned; NULL: not open */
 	char	*path;		/* of the unix socket's file; owned; NULL for TCP */
 	/* The file as it was made.  No other one is removed; the kernel reuses inode numbers. */
-	dev_t	 dev;
-	ino_t	 ino;
-	struct timespec	 made;
+	struct stat	 file;
 	bool	 loopback;	/* TCP that only this machine reaches */
 	bool	 lent;		/* made by the function of listen_socket_set_opener() */
 };

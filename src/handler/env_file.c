@@ -197,11 +197,9 @@ int
 env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct stat *ret)
 {
 	struct buf b = BUF_INIT;
-	struct stat st;
-	int r, error;
+	int r = fstat(fd, ret);
 
-	r = fstat(fd, &st);
-	if (r == 0 && !S_ISREG(st.st_mode)) {
+	if (r == 0 && !S_ISREG(ret->st_mode)) {
 		errno = EINVAL;
 		r = -1;
 	}
@@ -209,11 +207,7 @@ env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct st
 		r = buf_read(&b, fd, ENV_FILE_MAX);
 	if (r == 0)
 		r = env_file_parse(b.data, b.len, set, arg);
-	error = errno;
-	buf_done(&b);
-	if (r == 0)
-		*ret = st;
-	errno = error;
+	buf_done(&b);		/* free(3) keeps errno */
 	return r;
 }
 

@@ -215,18 +215,14 @@ identity_find(const char *user, const char *group, struct identity *ret,
     const char **step)
 {
 	struct identity id = { .groups = NULL };
-	int r, error;
-
-	r = user[0] != '\0' ? find_target(user, group, &id, step) :
+	int r = user[0] != '\0' ? find_target(user, group, &id, step) :
 	    find_own(group, &id, step);
-	if (r == -1) {
-		error = errno;
-		identity_done(&id);
-		errno = error;
-		return -1;
-	}
-	*ret = id;
-	return 0;
+
+	if (r == 0)
+		*ret = id;
+	else
+		identity_done(&id);	/* free(3) keeps errno */
+	return r;
 }
 
 void

@@ -239,12 +239,6 @@ request_sent(struct evhttp_request *req, void *arg)
 }
 
 static void
-body_free(const void *data, size_t len UNUSED, void *arg UNUSED)
-{
-	free((void *)(uintptr_t)data);
-}
-
-static void
 add_headers(struct evhttp_request *req, const char *type, size_t len)
 {
 	/* Nothing is loaded from elsewhere, nor shown inside of another page. */
@@ -272,18 +266,15 @@ static void
 send_answer(struct http *h, struct evhttp_request *req, int status, const char *type,
     struct buf *body)
 {
+	bool head = evhttp_request_get_command(req) == EVHTTP_REQ_HEAD;
 	struct evbuffer *out = evbuffer_new();
-	size_t len = body->len;
-	char *data = buf_steal(body);
 
-	if (out == NULL)
+	if (out == NULL || (!head && evbuffer_add(out, body->data, body->len) == -1))
 		fatal_os("out of memory");
-	add_headers(req, type, len);
+	add_headers(req, type, body->len);
+	buf_done(body);
 	if (h->bound == NULL)	/* no more of it here */
 		evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
-	if (evhttp_request_get_command(req) == EVHTTP_REQ_HEAD ||
-	    evbuffer_add_reference(out, data, len, body_free, NULL) == -1)
-		free(data);
 	evhttp_request_set_on_complete_cb(req, request_sent, h);
 	evhttp_send_reply(req, status, NULL, out);
 	evbuffer_free(out);
