@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <linux/capability.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -33,10 +34,12 @@
 #include "handler/generations.h"
 #include "handler/guardian.h"
 #include "handler/launch_wire.h"
-#include "handler/process_tree.h"
+#include "loop/proc.h"
 
 #define LOAD_PATIENCE	MINUTE
 #define RESTART_PAUSE	SEC
+#define LOOKS		16		/* for a group whose members come and go */
+#define ANCESTORS	1000
 #define TURN		64		/* orders in a row, before anything else is looked at */
 
 struct launcher_process {
@@ -256,6 +259,72 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 
 /* -- processes ------------------------------------------------------------------------ */
 
+enum descent { NO, YES, GONE };
+
+/* 0: there is no such process. */
+static pid_t
+parent_of(pid_t pid)
+{
+	struct proc_stat st;
+
+	return proc_stat_read(pid, &st) ? st.parent : 0;
+}
+
+/* GONE: a process on the way has gone meanwhile. */
+static enum descent
+descends(pid_t root, pid_t pid)
+{
+	struct proc_stat st;
+
+	for (int i = 0; pid > 0 && i < ANCESTORS; i++) {
+		if (pid == root)
+			return YES;
+		if (!proc_stat_read(pid, &st))
+			return GONE;
+		pid = st.parent;
+	}
+	return NO;
+}
+
+/* GONE: no process of the group was there long enough. */
+static enum descent
+look(pid_t root, pid_t group)
+{
+	DIR *dir = opendir("/proc");
+	enum descent is = GONE;
+	struct proc_stat st;
+	struct dirent *d;
+	pid_t pid;
+
+	while (is == GONE && dir != NULL && (d = readdir(dir)) != NULL) {
+		pid = atoi(d->d_name);
+		if (pid > 0 && proc_stat_read(pid, &st) && st.group == group)
+			is = descends(root, pid);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+	return is;
+}
+
+/*
+ * Whether the processes of this group, whose leader is gone, descend from root.  A
+ * group belongs to one session, so one of its processes is enough.  True also where
+ * /proc hides the processes.  A process may go away between two looks; the whole look is
+ * then repeated.
+ */
+static bool
+has_group(pid_t root, pid_t group)
+{
+	enum descent is = GONE;
+
+	for (int i = 0; is == GONE && i < LOOKS; i++) {
+		if (kill(-group, 0) == -1)
+			return false;
+		is = look(root, group);
+	}
+	return is == YES || (is == GONE && parent_of(root) == 0);
+}
+
 /*
  * The leader of a session that we started is a child of the main process.  Where it
  * has been reaped its number stays taken while its group has members; but when that has
@@ -269,8 +338,8 @@ send_signal(struct launcher_process *l, const struct launch_order *o)
 
 	if (sid <= 1)
 		return;
-	parent = process_tree_parent(sid);
-	if (parent != 0 ? parent != l->main : !process_tree_has_group(l->main, sid))
+	parent = parent_of(sid);
+	if (parent != 0 ? parent != l->main : !has_group(l->main, sid))
 		return;
 	/* The group may not exist yet: the child makes it. */
 	if (kill(-sid, signo) == -1 && parent != 0)
@@ -283,7 +352,7 @@ end_child(struct launcher_process *l, pid_t pid)
 {
 	pid_t group = getpgid(pid), session = getsid(pid);
 
-	if (process_tree_parent(pid) != l->main || pid == getpid() || session == getsid(0) ||
+	if (parent_of(pid) != l->main || pid == getpid() || session == getsid(0) ||
 	    session == getsid(l->main) || group <= 1)
 		return;
 	(void)kill(-group, SIGKILL);
