@@ -34,15 +34,6 @@ put_value(struct buf *b, const char *value, size_t n)
 	buf_addc(b, '\n');
 }
 
-/* "duration" is RQD_DURATION. */
-static void
-put_name(struct buf *b, const char *key)
-{
-	buf_puts(b, "RQD_");
-	for (; *key != '\0'; key++)
-		buf_addc(b, (char)toupper((unsigned char)*key));
-}
-
 static void
 put_field(struct buf *b, const struct log_field *f)
 {
@@ -50,7 +41,9 @@ put_field(struct buf *b, const struct log_field *f)
 
 	if (f->type == LOG_T_MEM || (f->type == LOG_T_STR && f->str == NULL))
 		return;
-	put_name(b, f->key);
+	buf_puts(b, "RQD_");		/* "duration" is RQD_DURATION */
+	for (const char *p = f->key; *p != '\0'; p++)
+		buf_addc(b, (char)toupper((unsigned char)*p));
 	if (f->type == LOG_T_STR) {
 		put_value(b, f->str, strlen(f->str));
 		return;

@@ -53,10 +53,8 @@ pushes_free(struct pushes *p)
 	free(p);
 }
 
-static void	pushes_fail(struct pushes *, const char *, ...) PRINTF(2, 3);
-
 /* The first fault counts. */
-static void
+static void PRINTF(2, 3)
 pushes_fail(struct pushes *p, const char *fmt, ...)
 {
 	va_list ap;
@@ -74,19 +72,13 @@ pushes_fail_unlisted(struct pushes *p, const char *name, size_t len)
 	    (int)(len < 200 ? len : 200), name);
 }
 
-static bool
-is_name(const char *name, const char *s, size_t len)
-{
-	return strlen(name) == len && memcmp(name, s, len) == 0;
-}
-
 /* The queue of this name, if handlers of cfg may push to it. */
 static const struct queue_config *
 find_queue(const struct config *config, const struct queue_config *cfg, const char *name,
     size_t len)
 {
 	for (size_t i = 0; cfg->pushes[i] != NULL; i++) {
-		if (is_name(cfg->pushes[i], name, len))
+		if (strlen(cfg->pushes[i]) == len && memcmp(cfg->pushes[i], name, len) == 0)
 			return config_queue(config, cfg->pushes[i]);
 	}
 	return NULL;

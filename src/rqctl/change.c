@@ -27,14 +27,12 @@ select_is_letter(const char *id)
 static int
 parse_time(struct ctl *c, enum opt o, wall_t *ret)
 {
-	char *cause = NULL;
-	int rc = 0;
+	char *cause;
 
 	if (ctl_given(c, o) &&
 	    units_parse_past(ctl_value(c, o), clock_wall(), ret, &cause) == -1)
-		rc = ctl_error(c, EX_USAGE, "--%s: %s", opt_table[o].name, cause);
-	free(cause);
-	return rc;
+		return ctl_wrong(c, o, cause);
+	return 0;
 }
 
 /* It must be one that a letter can have. */
@@ -95,17 +93,14 @@ select_parse(struct ctl *c, struct select *s)
 int
 change_begin(struct ctl *c, struct change *ch, const char *word)
 {
-	char *cause = NULL;
+	char *cause;
 
 	*ch = (struct change){ .ctl = c, .word = word, .began = clock_mono() };
 	if (select_parse(c, &ch->select) == -1)
 		return -1;
 	if (ctl_given(c, OPT_RATE) &&
-	    units_parse_rate(ctl_value(c, OPT_RATE), &ch->rate, &cause) == -1) {
-		ctl_error(c, EX_USAGE, "--rate: %s", cause);
-		free(cause);
-		return -1;
-	}
+	    units_parse_rate(ctl_value(c, OPT_RATE), &ch->rate, &cause) == -1)
+		return ctl_wrong(c, OPT_RATE, cause);
 	ctl_catch_signals();
 	return 0;
 }

@@ -314,6 +314,14 @@ ctl_duration(struct ctl *c, enum opt o, usec_t *ret)
 	return 0;
 }
 
+int
+ctl_wrong(struct ctl *c, enum opt o, char *cause)
+{
+	ctl_error(c, EX_USAGE, "--%s: %s", opt_table[o].name, cause);
+	free(cause);
+	return -1;
+}
+
 /* Reads the answer to a question; the end of input is a no. */
 static bool
 answer_is_yes(void)

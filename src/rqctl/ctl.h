@@ -76,6 +76,7 @@ const char	*ctl_value(const struct ctl *, enum opt);	/* "": not given */
  */
 int	ctl_count(struct ctl *, enum opt, long min, long max, long *ret) MUSTCHECK;
 int	ctl_duration(struct ctl *, enum opt, usec_t *ret) MUSTCHECK;
+int	ctl_wrong(struct ctl *, enum opt, char *cause);	/* takes the cause; -1 */
 
 /*
  * For verbs that ask: true if the work may be done.  Asks on a terminal; -y answers.  The

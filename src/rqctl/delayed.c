@@ -212,15 +212,6 @@ walk(struct walk *w)
 
 /* -- lists ------------------------------------------------------------------------ */
 
-/* How many there are; -1: nobody has counted them. */
-static int64_t
-count_all(struct ctl *c, const struct places *p, const struct select *s)
-{
-	if (p->undelivered || s->match[0] != '\0')
-		return -1;
-	return ask_number(ask(c, "ZCARD %s", c->target.keys.name[KEY_RETRY]));
-}
-
 static void
 list(struct ctl *c, const struct places *p)
 {
@@ -233,7 +224,8 @@ list(struct ctl *c, const struct places *p)
 	    select_parse(c, &s) == 0) {
 		w.cut = l.array != NULL ? -1 : WAITING_CUT;
 		if (walk(&w) == 0 && listing_is_full(&l))
-			total = count_all(c, p, &s);
+			total = p->undelivered || s.match[0] != '\0' ? -1 :	/* not counted */
+			    ask_number(ask(c, "ZCARD %s", c->target.keys.name[KEY_RETRY]));
 	}
 	listing_end(&l, total, "messages", "%s has no %s", c->target.name,
 	    p->undelivered ? "delayed messages" : "retries");

@@ -150,12 +150,6 @@ letters_next(struct letters *l)
 	return count(l);
 }
 
-static void
-set(struct bytes *b, const struct redisReply *value)
-{
-	b->data = reply_str(value, &b->len);
-}
-
 void
 letters_get(const struct letters *l, int i, struct letter *ret)
 {
@@ -163,13 +157,14 @@ letters_get(const struct letters *l, int i, struct letter *ret)
 	const char *name;
 
 	memset(ret, 0, sizeof(*ret));
-	set(&ret->name, reply_at(row, 0));
+	ret->name.data = reply_str(reply_at(row, 0), &ret->name.len);
 	ret->died = ret->name.data != NULL ? strtod(ret->name.data, NULL) / 1e3 : 0;
 	for (size_t at = 2; at + 1 < reply_len(row); at += 2) {
 		name = reply_str(reply_at(row, at), NULL);
 		for (size_t f = 0; name != NULL && f < FIELD_MAX; f++)
 			if (strcmp(letter_fields[f], name) == 0)
-				set(&ret->field[f], reply_at(row, at + 1));
+				ret->field[f].data = reply_str(reply_at(row, at + 1),
+				    &ret->field[f].len);
 	}
 }
 

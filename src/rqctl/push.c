@@ -41,7 +41,7 @@ static int
 parse_due(struct pushing *p)
 {
 	struct ctl *c = p->ctl;
-	char *cause = NULL;
+	char *cause;
 	usec_t delay = 0;
 	wall_t at;
 
@@ -54,11 +54,8 @@ parse_due(struct pushing *p)
 		p->at = "";
 		p->delay = p->text;
 	} else if (ctl_given(c, OPT_AT)) {
-		if (units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1) {
-			ctl_error(c, EX_USAGE, "--at: %s", cause);
-			free(cause);
-			return -1;
-		}
+		if (units_parse_time(ctl_value(c, OPT_AT), &at, &cause) == -1)
+			return ctl_wrong(c, OPT_AT, cause);
 		snprintf(p->text, sizeof(p->text), "%.6f", (double)at / 1e6);
 		p->at = p->text;
 		p->delay = "0";
