@@ -44,16 +44,6 @@ find_runner(const struct config *c)
 	return r;
 }
 
-static bool
-is_in_groups(const struct identity *id, gid_t gid)
-{
-	for (size_t i = 0; i < id->ngroups; i++) {
-		if (id->groups[i] == gid)
-			return true;
-	}
-	return id->gid == gid;
-}
-
 /*
  * Whether somebody else may execute (S_IXUSR) or write it (S_IWUSR): root asks this for
  * another user.  Folders on the way are not looked at.
@@ -63,7 +53,7 @@ may_use(const struct stat *st, const struct identity *id, mode_t owner_bit)
 {
 	if (st->st_uid == id->runs_as)
 		return (st->st_mode & owner_bit) != 0;
-	if (is_in_groups(id, st->st_gid))
+	if (st->st_gid == id->gid || identity_has_group(id->groups, id->ngroups, st->st_gid))
 		return (st->st_mode & owner_bit >> 3) != 0;
 	return (st->st_mode & owner_bit >> 6) != 0;
 }

@@ -123,8 +123,8 @@ set_groups(struct identity *id)
 	id->ngroups = (size_t)(got < n ? got : n);
 }
 
-static bool
-has_group(const gid_t *groups, size_t n, gid_t group)
+bool
+identity_has_group(const gid_t *groups, size_t n, gid_t group)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (groups[i] == group)
@@ -141,12 +141,12 @@ are_our_groups(const struct identity *id)
 	int n = getgroups((int)ARRAY_LEN(ours), ours);
 
 	for (size_t i = 0; n >= 0 && i < (size_t)n; i++) {
-		if (ours[i] != id->gid && !has_group(id->groups, id->ngroups, ours[i]))
+		if (ours[i] != id->gid && !identity_has_group(id->groups, id->ngroups, ours[i]))
 			return false;
 	}
 	for (size_t i = 0; n >= 0 && i < id->ngroups; i++) {
 		if (id->groups[i] != id->gid &&
-		    !has_group(ours, (size_t)n, id->groups[i]))
+		    !identity_has_group(ours, (size_t)n, id->groups[i]))
 			return false;
 	}
 	return n >= 0;

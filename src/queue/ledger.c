@@ -297,8 +297,7 @@ ledger_is_unsure(const struct ledger *l)
 void
 batch_add(struct delivery_batch *b, struct delivery *d)
 {
-	b->v = xreallocarray(b->v, b->n + 1, sizeof(struct delivery *));
-	b->v[b->n++] = d;
+	*APPEND(b->v, b->n) = d;
 	d->calls++;
 }
 

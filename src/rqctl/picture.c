@@ -274,13 +274,11 @@ picture_take(struct ctl *c, struct picture *p)
 	memset(p, 0, sizeof(*p));
 	if (picture_fleet(c, &p->fleet) == -1)
 		return -1;
-	if (find_targets(c, p) == -1) {
-		picture_done(p);
-		return -1;
+	if (find_targets(c, p) == 0) {
+		p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
+		p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
 	}
-	p->depths = xcalloc(p->n + 1, sizeof(p->depths[0]));
-	p->services = xcalloc(p->n + 1, sizeof(p->services[0]));
-	if (picture_depths(c, p->targets, p->n, p->depths) == -1) {
+	if (p->depths == NULL || picture_depths(c, p->targets, p->n, p->depths) == -1) {
 		picture_done(p);
 		return -1;
 	}

@@ -127,14 +127,8 @@ put_number(struct buf *out, double v)
 static void
 put_series(const struct page *p, const char *name, size_t queue, const char *more)
 {
-	buf_puts(p->out, name);
-	buf_addc(p->out, '{');
-	buf_puts(p->out, p->labels[queue]);
-	if (more != NULL) {
-		buf_addc(p->out, ',');
-		buf_puts(p->out, more);
-	}
-	buf_puts(p->out, "} ");
+	buf_printf(p->out, "%s{%s%s%s} ", name, p->labels[queue], more != NULL ? "," : "",
+	    more != NULL ? more : "");
 }
 
 /* -- ways to put the samples of a family ------------------------------------------ */
@@ -142,8 +136,7 @@ put_series(const struct page *p, const char *name, size_t queue, const char *mor
 static void
 put_value(const struct page *p, const struct family *f)
 {
-	buf_puts(p->out, f->name);
-	buf_addc(p->out, ' ');
+	buf_printf(p->out, "%s ", f->name);
 	put_number(p->out, *(const double *)((const char *)p->m + f->at));
 }
 
