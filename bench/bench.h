@@ -98,6 +98,13 @@ void		 rqd_stop(pid_t);
 struct cost	 rqd_drain(struct cost start);
 struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
 
+/* A message: how many a second, and CPU of rqd with its children and of Redis' scripts, in us. */
+struct drained {
+	struct series	rate, cpu, redis;
+};
+/* Fills the queue q, as configured, with so many messages, and adds what its drain cost. */
+void		 rqd_measure(struct drained *, long count);
+
 /* -- wire.c -------------------------------------------------------------------------- */
 
 enum wire { WIRE_UNIX, WIRE_TCP, WIRE_TLS };

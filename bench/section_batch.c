@@ -9,7 +9,7 @@
 struct kind {
 	const char	*name, *options;
 	long		 count;
-	struct series	 rate, cpu, redis;
+	struct drained	 cost;
 };
 
 static struct kind kinds[] = {
@@ -23,26 +23,17 @@ static struct kind kinds[] = {
 static void
 measure(struct kind *k)
 {
-	struct cost start, c;
-
-	flush();
 	configure("queue \"q\" { command = {\"/bin/cat\"} output = \"none\" concurrency = 8 %s }\n",
 	    k->options);
-	start = rqd_start_cost();
-	fill("q", k->count);
-	freeReplyObject(redis("CONFIG RESETSTAT"));
-	c = rqd_drain(start);
-	series_add(&k->rate, (double)k->count / c.wall);
-	series_add(&k->cpu, c.cpu * 1e6 / (double)k->count);
-	series_add(&k->redis, script_usec() / (double)k->count);
+	rqd_measure(&k->cost, k->count);
 }
 
 static void
 print(const struct kind *k)
 {
-	say("| %-21s | %8.0f | %6.1f | %7.2f | %6.2f |\n", k->name, series_median(&k->rate),
-	    series_ratio(&k->rate, &kinds[0].rate), series_median(&k->cpu),
-	    series_median(&k->redis));
+	say("| %-21s | %8.0f | %6.1f | %7.2f | %6.2f |\n", k->name, series_median(&k->cost.rate),
+	    series_ratio(&k->cost.rate, &kinds[0].cost.rate), series_median(&k->cost.cpu),
+	    series_median(&k->cost.redis));
 }
 
 static void

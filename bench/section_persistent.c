@@ -21,7 +21,7 @@
 struct kind {
 	const char	*name, *file, *options;
 	long		 count;
-	struct series	 rate, cpu, redis;
+	struct drained	 cost;
 };
 
 static struct kind kinds[] = {
@@ -49,28 +49,12 @@ measure_limit(void)
 	series_add(&limit_redis, script_usec() / 60000);
 }
 
-/* Drains the queue that was configured. */
-static void
-measure_drain(struct kind *k)
-{
-	struct cost start, c;
-
-	flush();
-	start = rqd_start_cost();
-	fill("q", k->count);
-	freeReplyObject(redis("CONFIG RESETSTAT"));
-	c = rqd_drain(start);
-	series_add(&k->rate, (double)k->count / c.wall);
-	series_add(&k->cpu, c.cpu * 1e6 / (double)k->count);
-	series_add(&k->redis, script_usec() / (double)k->count);
-}
-
 static void
 measure_rqd(struct kind *k)
 {
 	configure("queue \"q\" { command = {\"%s\"} mode = \"persistent\" concurrency = 8 %s }\n",
 	    helper(k->file), k->options);
-	measure_drain(k);
+	rqd_measure(&k->cost, k->count);
 }
 
 static void
@@ -80,10 +64,10 @@ measure_imports(void)
 
 	(void)snprintf(script, sizeof(script), "%s", helper("imports.py"));
 	configure("queue \"q\" { command = {\"%s\"} concurrency = 8 }\n", script);
-	measure_drain(&exec_python);
+	rqd_measure(&exec_python.cost, exec_python.count);
 	configure("queue \"q\" { command = {\"%s\", \"%s\", \"json\", \"re\", \"sqlite3\"} "
 	    "mode = \"persistent\" concurrency = 8 }\n", helper("forking.py"), script);
-	measure_drain(&forking_python);
+	rqd_measure(&forking_python.cost, forking_python.count);
 }
 
 /* -- a pipe with the shell's loop at its end ---------------------------------------- */
@@ -141,7 +125,7 @@ static const struct series *
 limit_of(const struct kind *k)
 {
 	if (k == &exec_python || k == &forking_python)
-		return &exec_python.rate;
+		return &exec_python.cost.rate;
 	return strcmp(k->name, "sh") == 0 ? &pipe_rate : &limit_rate;
 }
 
@@ -149,8 +133,8 @@ static void
 print(const struct kind *k)
 {
 	say("| rqd, %-24s | %10.0f | %5.2f | %7.1f | %5.1f |\n", k->name,
-	    series_median(&k->rate), series_ratio(&k->rate, limit_of(k)),
-	    series_median(&k->cpu), series_median(&k->redis));
+	    series_median(&k->cost.rate), series_ratio(&k->cost.rate, limit_of(k)),
+	    series_median(&k->cost.cpu), series_median(&k->cost.redis));
 }
 
 static void

@@ -311,3 +311,18 @@ rqd_drain(struct cost start)
 
 	return (struct cost){ c.wall - start.wall, c.cpu - start.cpu };
 }
+
+void
+rqd_measure(struct drained *d, long count)
+{
+	struct cost start, c;
+
+	flush();
+	start = rqd_start_cost();
+	fill("q", count);
+	freeReplyObject(redis("CONFIG RESETSTAT"));
+	c = rqd_drain(start);
+	series_add(&d->rate, (double)count / c.wall);
+	series_add(&d->cpu, c.cpu * 1e6 / (double)count);
+	series_add(&d->redis, script_usec() / (double)count);
+}

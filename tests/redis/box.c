@@ -350,6 +350,18 @@ box_settle(struct box *b, unsigned i, enum verdict_op op, bool failed, usec_t de
 }
 
 void
+box_settle_each_way(struct box *b)
+{
+	static const enum verdict_op ops[] = {
+		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD, VERDICT_DEFER
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(ops); i++)
+		box_settle(b, 0, ops[i], ops[i] == VERDICT_RETRY || ops[i] == VERDICT_DEAD, HOUR);
+}
+
+void
 box_turn(struct box *b, usec_t time)
 {
 	usec_t end = clock_mono() + time;
@@ -400,6 +412,15 @@ void
 push(const char *payload)
 {
 	server_int(&server, "LPUSH orders %s", payload);
+}
+
+void
+push_numbers(int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		server_int(&server, "LPUSH orders {\"id\":%d}", i);
 }
 
 long long

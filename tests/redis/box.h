@@ -78,6 +78,8 @@ void	box_done(struct box *);
 
 /* Ends the delivery with index i. */
 void	box_settle(struct box *, unsigned i, enum verdict_op, bool failed, usec_t delay);
+/* Ends the five oldest ones: ack, failed retry, return, dead letter, deferral; by an hour. */
+void	box_settle_each_way(struct box *);
 void	box_turn(struct box *, usec_t);		/* for this long */
 /* Acks whatever these are given, until nothing is left; calls each() between turns. */
 void	box_drain(struct box *const *, unsigned n, void (*each)(void));
@@ -97,6 +99,7 @@ int	 fixture_teardown(void **);
 #define FIXTURE_TEST(name)	TEST_WITH(name, fixture_setup, fixture_teardown)
 
 void	 push(const char *payload);
+void	 push_numbers(int n);		/* messages with the ids 0 to n - 1 */
 /* How many there are in Redis, but for QSTATS, which a tick may have written by now. */
 long long keys(void);
 /*

@@ -58,8 +58,7 @@ FIXTURE_TEST(test_slots)
 {
 	int i;
 
-	for (i = 0; i < 200; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	push_numbers(200);
 	box_take(&box, 150);
 	box_turn(&box, 30 * MSEC);
 	assert_int_equal(box.n, 150);

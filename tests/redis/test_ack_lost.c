@@ -22,8 +22,7 @@ FIXTURE_TEST(test_lost_pop)
 
 	box_start(&box, 5);
 	box_deafen(&box);
-	for (i = 0; i < 7; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	push_numbers(7);
 	while (server_int(&server, "LLEN orders") == 7)
 		loop_turn(box.loop, 10 * MSEC);
 	wait_redis("ZCARD ordersBACKUP", 5);
@@ -47,8 +46,7 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
 
 	box_start(&box, 5);
 	box_deafen(&box);
-	for (i = 0; i < 5; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	push_numbers(5);
 	while (server_int(&server, "LLEN orders") > 0)
 		loop_turn(box.loop, 10 * MSEC);
 	box_set_slots(&box, 2);
@@ -121,20 +119,12 @@ FIXTURE_TEST(test_lost_pop_late)
 
 FIXTURE_TEST(test_lost_settles)
 {
-	static const enum verdict_op ops[] = {
-		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD, VERDICT_DEFER
-	};
-	size_t i;
-
-	for (i = 0; i < 5; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
+	push_numbers(5);
 	box_take(&box, 5);
 	box_set_slots(&box, 0);
 	box_turn(&box, 20 * MSEC);
 	box_deafen(&box);
-	for (i = 0; i < 5; i++)
-		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
-		    ops[i] == VERDICT_DEAD, HOUR);
+	box_settle_each_way(&box);
 	while (server_int(&server, "ZCARD ordersBACKUP") > 0)
 		loop_turn(box.loop, 10 * MSEC);
 	assert_int_equal(total_settled(&box), 0);

@@ -243,10 +243,7 @@ FIXTURE_TEST(test_readonly)
 
 FIXTURE_TEST(test_maxmemory)
 {
-	int i;
-
-	for (i = 0; i < 20; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", i);
+	push_numbers(20);
 	server_do(&server, "CONFIG SET maxmemory 100000");
 	box_start(&box, 3);
 	while (total_settled(&box) < 20) {

@@ -7,13 +7,7 @@
 
 FIXTURE_TEST(test_rescue)
 {
-	static const enum verdict_op ops[] = {
-		VERDICT_ACK, VERDICT_RETRY, VERDICT_RETURN, VERDICT_DEAD, VERDICT_DEFER
-	};
-	size_t i;
-
-	for (i = 0; i < 5; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", (int)i);
+	push_numbers(5);
 	box_take(&box, 5);
 	server_kill(&server);
 	box_turn(&box, 50 * MSEC);
@@ -22,9 +16,7 @@ FIXTURE_TEST(test_rescue)
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.losts, 0);
 	box_set_slots(&box, 0);
-	for (i = 0; i < 5; i++)
-		box_settle(&box, 0, ops[i], ops[i] == VERDICT_RETRY ||
-		    ops[i] == VERDICT_DEAD, HOUR);
+	box_settle_each_way(&box);
 	WAIT(&box, total_settled(&box) == 5);
 	assert_int_equal(box.settled[SETTLED_OK], 1);
 	assert_int_equal(box.settled[SETTLED_RESCUED], 4);

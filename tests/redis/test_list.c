@@ -16,15 +16,6 @@ setup(void **state)
 
 #define QUEUE_TEST(name)	TEST_WITH(name, setup, fixture_teardown)
 
-static void
-push_numbers(int n)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		server_int(&server, "LPUSH orders {\"id\":%d}", i);
-}
-
 QUEUE_TEST(test_batch)
 {
 	int i;
