@@ -169,11 +169,9 @@ parse_arguments(struct arguments *a, int argc, char **argv)
 static void
 print_report(const struct config_report *report)
 {
-	size_t i;
-
-	for (i = 0; i < report->nerrors; i++)
+	for (size_t i = 0; i < report->nerrors; i++)
 		fprintf(stderr, "rqd: %s\n", report->errors[i]);
-	for (i = 0; i < report->nwarnings; i++)
+	for (size_t i = 0; i < report->nwarnings; i++)
 		fprintf(stderr, "rqd: warning: %s\n", report->warnings[i]);
 }
 

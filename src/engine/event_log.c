@@ -175,9 +175,8 @@ event_log_pushed(const struct message *msg, const struct result *r)
 {
 	struct log_ctx ctx = ctx_of(msg, r->pid);
 	const struct pushes_target *t;
-	size_t i;
 
-	for (i = 0; i < pushes_targets(r->pushes); i++) {
+	for (size_t i = 0; i < pushes_targets(r->pushes); i++) {
 		t = pushes_target(r->pushes, i);
 		log_event(LOG_LV_DEBUG, "pushed", &ctx, LF_STR("to", t->queue->name),
 		    LF_INT("count", (int64_t)t->count));

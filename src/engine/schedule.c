@@ -154,9 +154,8 @@ static bool
 schedule_knows(const char *what)
 {
 	static const char *const words[] = { "pushed", "done", "new", "missed", "early" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(words); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		if (strcmp(what, words[i]) == 0)
 			return true;
 	}
@@ -242,9 +241,7 @@ schedule_start(struct schedule *s)
 static void
 remove_all(struct schedules *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->n; i++)
+	for (size_t i = 0; i < all->n; i++)
 		schedule_free(all->at[i]);
 	free(all->at);
 	all->at = NULL;
@@ -254,9 +251,7 @@ remove_all(struct schedules *all)
 static uint64_t
 runs_of(const struct schedules *all, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < all->n; i++) {
+	for (size_t i = 0; i < all->n; i++) {
 		if (strcmp(all->at[i]->cfg->name, name) == 0)
 			return all->at[i]->status.runs;
 	}
@@ -268,9 +263,8 @@ void
 schedules_reconfigure(struct schedules *all, struct config *config)
 {
 	struct schedule **new = xcalloc(config->nschedules + 1, sizeof(struct schedule *));
-	size_t i;
 
-	for (i = 0; i < config->nschedules; i++) {
+	for (size_t i = 0; i < config->nschedules; i++) {
 		new[i] = schedule_new(all, config, config->schedules[i]);
 		new[i]->status.runs = runs_of(all, new[i]->cfg->name);
 		schedule_start(new[i]);
@@ -314,27 +308,21 @@ schedules_free(struct schedules *all)
 void
 schedules_stop(struct schedules *all)
 {
-	size_t i;
-
 	all->stopped = true;
-	for (i = 0; i < all->n; i++)
+	for (size_t i = 0; i < all->n; i++)
 		timer_stop(&all->at[i]->timer);
 }
 
 void
 schedules_conn_up(struct schedules *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->n && !all->stopped; i++)
+	for (size_t i = 0; i < all->n && !all->stopped; i++)
 		schedule_start(all->at[i]);
 }
 
 void
 schedules_conn_down(struct schedules *all)
 {
-	size_t i;
-
-	for (i = 0; i < all->n; i++)
+	for (size_t i = 0; i < all->n; i++)
 		timer_stop(&all->at[i]->timer);
 }

@@ -245,9 +245,7 @@ end_child(pid_t pid, void *arg)
 void
 launcher_hold(struct launcher *l, unsigned generation)
 {
-	size_t i;
-
-	for (i = 0; i < l->ngenerations; i++) {
+	for (size_t i = 0; i < l->ngenerations; i++) {
 		if (l->generations[i].number == generation) {
 			l->generations[i].held++;
 			return;
@@ -262,9 +260,8 @@ void
 launcher_drop(struct launcher *l, unsigned generation)
 {
 	struct launch_head head = { .op = LAUNCH_RETIRE, .generation = generation };
-	size_t i;
 
-	for (i = 0; i < l->ngenerations; i++) {
+	for (size_t i = 0; i < l->ngenerations; i++) {
 		if (l->generations[i].number != generation || --l->generations[i].held > 0)
 			continue;
 		l->generations[i] = l->generations[--l->ngenerations];
@@ -351,11 +348,10 @@ static void
 make_pair(int fd[2])
 {
 	const int size = SOCKET_BUFFER;
-	int i;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) == -1)
 		fatal_os("cannot make a socket: %s", strerror(errno));
-	for (i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++)
 		(void)setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 

@@ -42,14 +42,12 @@ run_batch_new(struct run *run, struct message *const *msgs, unsigned n)
 void
 run_batch_free(struct run_batch *b)
 {
-	unsigned i;
-
 	if (b == NULL)
 		return;
 	if (b->freed != NULL)
 		*b->freed = true;
 	loop_defer_cancel(b->run->handler->env->loop, &b->tell);
-	for (i = 0; b->said != NULL && i < b->n; i++)
+	for (unsigned i = 0; b->said != NULL && i < b->n; i++)
 		result_done(&b->said[i]);
 	free(b->said);
 	free(b->ok);
@@ -121,9 +119,8 @@ run_batch_write(const struct run_batch *b, int fd)
 	enum framing framing = b->run->handler->cfg->framing;
 	struct out o = { .fd = fd };
 	int ret = 0;
-	unsigned i;
 
-	for (i = 0; i < b->n && ret == 0; i++)
+	for (unsigned i = 0; i < b->n && ret == 0; i++)
 		ret = out_frame(&o, framing, i + 1, b->msgs[i]);
 	if (ret == 0)
 		ret = out_flush(&o);
@@ -154,9 +151,8 @@ static bool
 tell_ok(struct run_batch *b)
 {
 	struct result r;
-	unsigned i;
 
-	for (i = 0; i < b->nok; i++) {
+	for (unsigned i = 0; i < b->nok; i++) {
 		r = (struct result){ .end = END_ANSWER, .said = SAID_OK, .pid = b->run->pid,
 		    .duration = clock_mono() - b->started,
 		    .pushes = b->said[b->ok_at[i]].pushes };
@@ -221,10 +217,9 @@ run_batch_finish(struct run_batch *b, struct result *result)
 	struct message *msg;
 	bool here = tell_ok(b);
 	struct result r;
-	unsigned i;
 
 	result->batch = here ? b->n : 0;
-	for (i = 0; here && i < b->n; i++) {
+	for (unsigned i = 0; here && i < b->n; i++) {
 		if ((msg = b->msgs[i]) == NULL)
 			continue;
 		r = copy_result(result);

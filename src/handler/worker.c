@@ -501,10 +501,9 @@ exited(struct subprocess *p, const struct child_exit *x, int error, const char *
 {
 	struct worker *w = CONTAINER_OF(p, struct worker, process);
 	bool stopped = w->state == WORKER_STOPPING;
-	int i;
 
 	output_drain(&w->output);
-	for (i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
+	for (int i = 0; i < DRAIN_READS && w->out != -1 && read_answers(w); i++)
 		continue;
 	enter_tail(w);
 	if (w->outstanding > 0)

@@ -70,13 +70,12 @@ static void
 lower(struct arrivals *a, int64_t count)
 {
 	int64_t last = a->sample[a->n - 1].count;
-	unsigned i;
 
 	if (last - count > 1 + (last - a->taken) / 16) {
 		arrivals_forget(a);
 		return;
 	}
-	for (i = 0; i < a->n; i++)
+	for (unsigned i = 0; i < a->n; i++)
 		if (a->sample[i].count > count)
 			a->sample[i].count = count;
 }

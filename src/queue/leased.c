@@ -262,10 +262,9 @@ leased_watch(struct leased *a)
 		.wake = leased_wake, .promote = leased_promote, .warn = leased_warn,
 	};
 	struct leased_key *k;
-	size_t i;
 
 	a->watcher = watcher_new(a->env->loop, a->env->fleet, a->kind->promotes, &events, a);
-	for (i = 0; i < ARRAY_LEN(of); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
 		k = &a->watch[i];
 		*k = (struct leased_key){
 			.key = { .key = a->keys.name[of[i]], .len = a->keys.len[of[i]],
@@ -367,7 +366,6 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, struct c
     const struct queue_events *events, void *arg)
 {
 	struct leased *a = xcalloc(1, sizeof(*a));
-	int i;
 
 	a->kind = kind;
 	a->queue.ops = kind->ops;
@@ -378,7 +376,7 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, struct c
 	a->ledger = ledger_new(env->loop, cfg->lease, leased_renew, a);
 	leased_configure(a, config, cfg);
 	keys_init(&a->keys, cfg->key);
-	for (i = 0; i < LEASED_SCRIPTS; i++)
+	for (int i = 0; i < LEASED_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);
 	a->pops = pops_new(env->loop, env->instance, (unsigned)config_most(cfg), leased_ask, a);
@@ -506,14 +504,13 @@ void
 leased_free(struct queue *q)
 {
 	struct leased *a = (struct leased *)q;
-	size_t i;
 
 	leased_cancel_calls(a);
 	settler_free(a->settler);
 	loader_free(a->loader);
 	ledger_free(a->ledger);
 	pops_free(a->pops);
-	for (i = 0; i < ARRAY_LEN(a->watch); i++)
+	for (size_t i = 0; i < ARRAY_LEN(a->watch); i++)
 		watch_remove(a->env->watch, &a->watch[i].key);
 	watcher_free(a->watcher);
 	ticker_free(a->ticker);

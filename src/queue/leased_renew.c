@@ -46,7 +46,6 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
 	struct delivery *d;
-	size_t i;
 
 	if (answer != CONN_REPLY)
 		return;
@@ -57,7 +56,7 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
 	}
 	leased_complain(a, LEASED_RENEW, NULL);
 	leased_saw_now(a, reply_at(reply, RENEW_NOW));
-	for (i = 0; i < call->batch.n; i++) {
+	for (size_t i = 0; i < call->batch.n; i++) {
 		d = call->batch.v[i];
 		leased_leased(a, d, ledger_renewed(a->ledger, d,
 		    reply_int(reply_at(reply, RENEW_FIELDS + i), 1), call->request.sent_at));
@@ -82,10 +81,9 @@ leased_renew_batch(struct delivery_batch *batch, void *arg)
 	struct leased *a = arg;
 	struct words w = { 0 };
 	struct call *call = leased_renew_begin(a, &w);
-	size_t i;
 
 	words_add(&w, "0");
-	for (i = 0; i < batch->n; i++) {
+	for (size_t i = 0; i < batch->n; i++) {
 		words_mem(&w, batch->v[i]->msg->tag, batch->v[i]->taglen);
 		words_add(&w, batch->v[i]->msg->token);
 	}

@@ -90,9 +90,7 @@ struct leased_targets {
 static size_t
 leased_target_number(struct leased_targets *t, const char *key)
 {
-	size_t i;
-
-	for (i = 0; i < t->n; i++) {
+	for (size_t i = 0; i < t->n; i++) {
 		if (strcmp(t->keys[i], key) == 0)
 			return i + 1;
 	}
@@ -105,14 +103,12 @@ leased_target_number(struct leased_targets *t, const char *key)
 static void
 leased_add_targets(const struct delivery_batch *b, struct leased_targets *t, struct words *w)
 {
-	size_t i, k;
-
-	for (i = 0; i < b->n; i++) {
-		for (k = 0; k < pushes_targets(b->v[i]->result.pushes); k++)
+	for (size_t i = 0; i < b->n; i++) {
+		for (size_t k = 0; k < pushes_targets(b->v[i]->result.pushes); k++)
 			(void)leased_target_number(t,
 			    pushes_target(b->v[i]->result.pushes, k)->queue->key);
 	}
-	for (i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++)
 		words_key(w, t->keys[i], strlen(t->keys[i]));
 }
 
@@ -140,9 +136,8 @@ static void
 leased_report_pushed(const struct leased *a, const struct delivery *d)
 {
 	const char *key;
-	size_t i;
 
-	for (i = 0; i < pushes_targets(d->result.pushes); i++) {
+	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
 		key = pushes_target(d->result.pushes, i)->queue->key;
 		watch_note_change(a->env->watch, key, strlen(key));
 	}
@@ -206,12 +201,11 @@ leased_send_settle(struct leased *a, const struct delivery_batch *b, leased_answ
 {
 	struct call *call = leased_call_new(a, LEASED_SETTLE, answered);
 	struct words w = { 0 };
-	size_t i;
 
 	call->batch = *b;
 	leased_keys(a, call, &w);
 	leased_add_common(a, call, &w);
-	for (i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++)
 		leased_add_result(&w, b->v[i]);
 	leased_send(a, call, &w);
 }
@@ -222,13 +216,12 @@ leased_send_hand_over(struct leased *a, const struct delivery_batch *b)
 	struct call *call = leased_call_new(a, LEASED_HAND_OVER, leased_settled);
 	struct leased_targets targets = { 0 };
 	struct words w = { 0 };
-	size_t i;
 
 	call->batch = *b;
 	leased_keys(a, call, &w);
 	leased_add_targets(b, &targets, &w);
 	leased_add_common(a, call, &w);
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		words_mem(&w, b->v[i]->msg->tag, b->v[i]->taglen);
 		words_add(&w, b->v[i]->msg->token);
 		leased_add_pushes(b->v[i]->result.pushes, &targets, &w);
@@ -370,14 +363,13 @@ leased_check(struct leased *a, struct delivery *d, leased_answer_fn *answered)
 {
 	struct call *call = leased_call_new(a, LEASED_RESCUE, answered);
 	struct words w = { 0 };
-	int i;
 
 	batch_add(&call->batch, d);
 	leased_keys(a, call, &w);
 	words_add(&w, "check");
 	words_mem(&w, d->msg->tag, d->taglen);
 	words_add(&w, "");
-	for (i = 0; i < 4; i++)	/* idlen attempts crashes delay */
+	for (int i = 0; i < 4; i++)	/* idlen attempts crashes delay */
 		words_add(&w, "0");
 	words_mem(&w, d->msg->payload, d->msg->len);
 	leased_send(a, call, &w);

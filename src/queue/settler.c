@@ -218,11 +218,10 @@ settler_has_all(const struct settler *s, enum delivery_state from)
 {
 	const struct delivery *d;
 	usec_t now = clock_mono();
-	enum delivery_state state;
 
 	if (ledger_count(s->ledger, from) > CALL_MAX)
 		return false;
-	for (state = 0; state < DELIVERY_LISTS; state++) {
+	for (enum delivery_state state = 0; state < DELIVERY_LISTS; state++) {
 		if (state != from && ledger_count(s->ledger, state) > 0)
 			return false;
 	}
@@ -246,9 +245,7 @@ settler_has_room(const struct delivery *d, size_t bytes, size_t pushes)
 static bool
 has_target(const struct pushes *p, const char *key)
 {
-	size_t i;
-
-	for (i = 0; i < pushes_targets(p); i++) {
+	for (size_t i = 0; i < pushes_targets(p); i++) {
 		if (strcmp(pushes_target(p, i)->queue->key, key) == 0)
 			return true;
 	}
@@ -259,9 +256,7 @@ has_target(const struct pushes *p, const char *key)
 static bool
 has_targets(const struct pushes *other, const struct pushes *p)
 {
-	size_t i;
-
-	for (i = 0; i < pushes_targets(p); i++) {
+	for (size_t i = 0; i < pushes_targets(p); i++) {
 		if (!has_target(other, pushes_target(p, i)->queue->key))
 			return false;
 	}
@@ -378,10 +373,8 @@ settler_call_over(struct settler *s, const struct delivery_batch *b)
 void
 settler_returned(struct settler *s, const struct delivery_batch *b, bool may_have_acted)
 {
-	size_t i;
-
 	settler_call_over(s, b);
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		if (may_have_acted)
 			b->v[i]->may_have_acted = true;
 		settler_move(s, b->v[i], DELIVERY_KEPT);
@@ -467,9 +460,7 @@ settler_close(struct settler *s)
 static void
 settler_refused_targets(struct settler *s, const struct delivery_batch *b, enum reply_error e)
 {
-	size_t i;
-
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		b->v[i]->most = 1;
 		settler_refuse(s, b->v[i], e);
 	}
@@ -481,7 +472,6 @@ settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_er
 {
 	bool passes = e == REPLY_TRANSIENT || e == REPLY_REFUSED || e == REPLY_ELSEWHERE;
 	usec_t now = clock_mono();
-	size_t i;
 
 	settler_call_over(s, b);
 	if (!passes && b->n > 0 && delivery_hands_over(b->v[0])) {
@@ -489,7 +479,7 @@ settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_er
 		return;
 	}
 	timer_set(&s->hold, settler_delay(s, e, ++s->failures));
-	for (i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < b->n; i++) {
 		if (e == REPLY_REFUSED && settler_gives_back(s, b->v[i]))
 			continue;
 		if (!passes && b->n == 1)

@@ -359,14 +359,13 @@ static void
 note_unheard(struct canceller *j, const char *daemon)
 {
 	int64_t beats = ask_number(ask(j->ctl, "EXISTS %s%s", KEYS_DAEMON_PREFIX, daemon));
-	size_t i;
 
 	if (beats > 0)
 		ctl_note("%s hears no hints: it ends the handler within 10 s; but if it is dead:",
 		    daemon);
 	else
 		ctl_note("%s has no heartbeat: it is dead, or Redis refuses it", daemon);
-	for (i = 0; i < j->nmarked; i++)
+	for (size_t i = 0; i < j->nmarked; i++)
 		if (strcmp(j->marked[i].daemon, daemon) == 0)
 			note_left(j, &j->marked[i]);
 }

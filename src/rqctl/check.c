@@ -49,9 +49,8 @@ bool
 check_is_plugin(const struct ctl *c)
 {
 	bool plugin = ctl_given(c, OPT_PLUGIN);
-	int m;
 
-	for (m = 0; m < MEASURE_MAX; m++)
+	for (int m = 0; m < MEASURE_MAX; m++)
 		plugin = plugin || ctl_given(c, measures[m].option);
 	return plugin && !ctl_given(c, OPT_JSON);
 }
@@ -180,13 +179,12 @@ check_lease(struct problems *f, const struct picture *p, size_t i)
 	const struct target *t = &p->targets[i];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
 	const json_t *q;
-	size_t k;
 
 	if (p->services[i].leases_differ) {
 		find(f, "error", t->name, "daemons disagree about the lease");
 		return;
 	}
-	for (k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
+	for (size_t k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
 		q = fleet_queue(&p->fleet.daemons[k], t->keys.name[KEY_QUEUE]);
 		lease = fleet_number(q, "lease", want);
 		if (lease != want) {
@@ -203,9 +201,8 @@ check_group(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
 	const char *group;
-	size_t k;
 
-	for (k = 0; k < p->fleet.n; k++) {
+	for (size_t k = 0; k < p->fleet.n; k++) {
 		group = fleet_text(fleet_queue(&p->fleet.daemons[k],
 		    t->keys.name[KEY_QUEUE]), "consumer_group");
 		if (group[0] == '\0' || strcmp(group, keys_group(&t->keys)) == 0)
@@ -280,11 +277,10 @@ static void
 check_measures(struct problems *f, const char *name, const struct depth *d)
 {
 	bool all = true;
-	int m;
 
-	for (m = 0; m < MEASURE_MAX; m++)
+	for (int m = 0; m < MEASURE_MAX; m++)
 		all = all && !ctl_given(f->ctl, measures[m].option);
-	for (m = 0; m < MEASURE_MAX; m++)
+	for (int m = 0; m < MEASURE_MAX; m++)
 		if (all || ctl_given(f->ctl, measures[m].option))
 			check_measure(f, name, d, (enum measure)m);
 }
@@ -405,9 +401,8 @@ worst_problem(const struct problems *f)
 		[PLUGIN_OK] = "", [PLUGIN_WARNING] = "warning", [PLUGIN_CRITICAL] = "error",
 		[PLUGIN_UNKNOWN] = "unknown",
 	};
-	size_t i;
 
-	for (i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++)
 		if (strcmp(f->found[i].level, levels[f->status]) == 0)
 			return &f->found[i];
 	return NULL;
@@ -418,9 +413,8 @@ static char *
 totals_text(const struct picture *p)
 {
 	int64_t waiting = 0, dead = 0;
-	size_t i;
 
-	for (i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		waiting += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
 		dead += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
 	}
@@ -452,8 +446,6 @@ print_plugin(struct problems *f, const struct picture *p)
 static void
 check_all(struct problems *f, const struct picture *p)
 {
-	size_t i;
-
 	check_server(f);
 	if (p->fleet.n == 0)
 		find(f, "warning", NULL, "no daemon is running");
@@ -463,9 +455,9 @@ check_all(struct problems *f, const struct picture *p)
 	if (p->fleet.unread > 0)
 		find(f, "warning", NULL, "only the latest %d daemons were looked at: %s has %zu "
 		    "more, alive or not", FLEET_MAX, KEYS_DAEMONS, p->fleet.unread);
-	for (i = 0; i < p->fleet.n; i++)
+	for (size_t i = 0; i < p->fleet.n; i++)
 		check_daemon(f, &p->fleet.daemons[i]);
-	for (i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		check_queue(f, p, i);
 	schedules_missed(f->ctl, check_schedule, f);
 }
@@ -489,13 +481,12 @@ check_run(struct ctl *c)
 {
 	struct problems f = { .ctl = c, .status = PLUGIN_OK };
 	struct picture p;
-	int m;
 
 	if (ctl_given(c, OPT_PLUGIN) && ctl_given(c, OPT_JSON)) {
 		ctl_error(c, EX_USAGE, "--plugin and --json do not go together");
 		return;
 	}
-	for (m = 0; m < MEASURE_MAX; m++)
+	for (int m = 0; m < MEASURE_MAX; m++)
 		if (threshold_read(c, measures[m].option, measures[m].unit[0] != '\0',
 		    &f.limits[m]) == -1)
 			return;

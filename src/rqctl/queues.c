@@ -83,14 +83,13 @@ static void
 list(struct ctl *c, const struct target *targets, size_t n)
 {
 	struct listing l;
-	size_t i;
 
-	for (i = 0; i < n && ctl_given(c, OPT_NAMES); i++)
+	for (size_t i = 0; i < n && ctl_given(c, OPT_NAMES); i++)
 		out_escaped_line(targets[i].name);
 	if (ctl_given(c, OPT_NAMES))
 		return;
 	if (listing_init(&l, c, "QUEUE|KIND|KEY|>AT ONCE|>LEASE|>ATTEMPTS|COMMAND") == 0)
-		for (i = 0; i < n; i++)
+		for (size_t i = 0; i < n; i++)
 			queue_row(&l, &targets[i]);
 	listing_end(&l, n, "queues", "there are no queues");
 }
@@ -134,9 +133,8 @@ run_script(struct forget *f, const char *how)
 	};
 	struct redisReply *reply;
 	struct words w = { .n = 0 };
-	size_t i;
 
-	for (i = 0; i < KEY_MAX; i++)
+	for (size_t i = 0; i < KEY_MAX; i++)
 		words_mem(&w, f->keys.name[order[i]], f->keys.len[order[i]]);
 	ask_add(&w, "%s", how);
 	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
@@ -151,12 +149,11 @@ static int
 check_daemons(struct forget *f)
 {
 	struct fleet fleet;
-	size_t i;
 	int rc = 0;
 
 	if (picture_fleet(f->ctl, &fleet) == -1)
 		return -1;
-	for (i = 0; i < fleet.n && rc == 0; i++)
+	for (size_t i = 0; i < fleet.n && rc == 0; i++)
 		if (fleet_queue(&fleet.daemons[i], f->keys.name[KEY_QUEUE]) != NULL)
 			rc = ctl_error(f->ctl, EX_TEMPFAIL, "%s serves %s: remove the queue from "
 			    "its configuration first, or use --force",

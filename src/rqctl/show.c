@@ -187,13 +187,12 @@ show_retries(struct show *s)
 {
 	struct redisReply *tags;
 	const char *tag;
-	size_t i;
 	int rc = 0;
 
 	tags = ask(s->ctl, "ZRANGE %s 0 %lld", s->ctl->target.keys.name[KEY_RETRY], NEXT - 1LL);
 	if (tags == NULL)
 		return -1;
-	for (i = 0; i < reply_len(tags) && rc == 0; i++) {
+	for (size_t i = 0; i < reply_len(tags) && rc == 0; i++) {
 		tag = reply_str_at(tags, i);
 		if (tag != NULL && is_further(tag, s->id))
 			rc = show_tag(s, tag);

@@ -116,12 +116,11 @@ fill(struct table *t, const struct picture *p, const struct rates *rates)
 		[WIDE] = "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OK/S|>FAIL/S|>OLDEST|STATE",
 	};
 	enum width width = width_of(rates != NULL);
-	size_t i;
 
 	table_init(t, rates != NULL ? heads[width] :
 	    "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OLDEST|STATE");
 	t->last_min = rates != NULL ? STATE_MIN : 0;
-	for (i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++)
 		row(t, p, i, rates != NULL ? &rates[i] : NULL, width);
 }
 
@@ -131,9 +130,8 @@ print_json(const struct ctl *c, const struct picture *p)
 	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
 	struct facts facts;
-	size_t i;
 
-	for (i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		facts = facts_of(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
@@ -146,9 +144,8 @@ static void
 print_warnings(const struct fleet *f, struct buf *b)
 {
 	const char *error, *name;
-	size_t i;
 
-	for (i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n; i++) {
 		error = fleet_text(f->daemons[i].beat, "log_error");
 		name = f->daemons[i].instance;
 		if (error[0] == '\0')
@@ -228,9 +225,7 @@ rates_of(const struct track *t)
 static struct track *
 track_of(struct watch_state *w, const char *key)
 {
-	size_t i;
-
-	for (i = 0; i < w->n; i++)
+	for (size_t i = 0; i < w->n; i++)
 		if (strcmp(w->tracks[i].key, key) == 0)
 			return &w->tracks[i];
 	w->tracks = xreallocarray(w->tracks, w->n + 1, sizeof(w->tracks[0]));
@@ -243,11 +238,10 @@ static void
 track(struct watch_state *w, const struct picture *p)
 {
 	struct track *t;
-	size_t i;
 
 	free(w->rates);
 	w->rates = xcalloc(p->n + 1, sizeof(w->rates[0]));
-	for (i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		t = track_of(w, p->targets[i].keys.name[KEY_QUEUE]);
 		t->sample[t->n++ % HISTORY] = (struct sample){ clock_mono(),
 		    p->depths[i].total[STAT_ACKED], p->depths[i].total[STAT_FAILED] };
@@ -268,9 +262,8 @@ static int
 count_lines(const struct buf *b)
 {
 	int n = 0;
-	size_t i;
 
-	for (i = 0; i < b->len; i++)
+	for (size_t i = 0; i < b->len; i++)
 		n += b->data[i] == '\n';
 	return n;
 }

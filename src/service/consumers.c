@@ -63,11 +63,9 @@ consumers_new(const struct consumer_env *env, struct conn *conn,
 void
 consumers_free(struct consumers *s)
 {
-	size_t i;
-
 	if (s == NULL)
 		return;
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		consumer_free(s->all[i]);
 	free(s->all);
 	free(s);
@@ -89,9 +87,7 @@ consumers_add(struct consumers *s, struct config *config, const struct queue_con
 struct consumer *
 consumers_find(const struct consumers *s, const struct queue_config *cfg)
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		if (consumer_config(s->all[i]) == cfg)
 			return s->all[i];
 	}
@@ -108,9 +104,7 @@ consumers_all(const struct consumers *s, size_t *n)
 void
 consumers_with_key(const struct consumers *s, const char *key, void (*fn)(struct consumer *))
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		if (strcmp(consumer_config(s->all[i])->key, key) == 0)
 			fn(s->all[i]);
 }
@@ -118,37 +112,29 @@ consumers_with_key(const struct consumers *s, const char *key, void (*fn)(struct
 void
 consumers_conn_up(struct consumers *s, const struct conn_server *info)
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		consumer_conn_up(s->all[i], info);
 }
 
 void
 consumers_conn_down(struct consumers *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		consumer_conn_down(s->all[i]);
 }
 
 void
 consumers_tick(struct consumers *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		consumer_tick(s->all[i]);
 }
 
 void
 consumers_set_quiet(struct consumers *s, bool quiet)
 {
-	size_t i;
-
 	s->quiet = quiet;
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		consumer_set_quiet(s->all[i], quiet);
 }
 
@@ -161,9 +147,7 @@ consumers_are_quiet(const struct consumers *s)
 bool
 consumers_are_idle(const struct consumers *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->n; i++) {
 		if (!consumer_is_idle(s->all[i]))
 			return false;
 	}
@@ -174,9 +158,8 @@ unsigned
 consumers_in_flight(const struct consumers *s)
 {
 	unsigned n = 0;
-	size_t i;
 
-	for (i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++)
 		n += consumer_in_flight(s->all[i]);
 	return n;
 }

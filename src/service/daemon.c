@@ -347,9 +347,8 @@ static void
 daemon_watch_signals(struct rqd *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(signals); i++)
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
 		loop_signal(d->loop, signals[i], daemon_signal, d);
 }
 
@@ -412,13 +411,12 @@ daemon_start_queues(struct rqd *d)
 	struct consumer_env env = {
 		.loop = d->loop, .queue = &d->queue_env, .handler = &d->handler_env,
 	};
-	size_t i;
 
 	d->dispatcher = dispatcher_new(d->loop, (unsigned)config->max_handlers);
 	daemon_fill_envs(d);
 	env.dispatcher = d->dispatcher;
 	d->consumers = consumers_new(&env, d->conn, &events, d);
-	for (i = 0; i < config->nqueues; i++) {
+	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config_consumes(config->queues[i]))
 			consumers_add(d->consumers, config, config->queues[i]);
 	}

@@ -63,7 +63,6 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 	const struct reload_env *env = &r->env;
 	struct config *old = r->config;
 	unsigned old_generation = old->generation;
-	size_t i;
 
 	r->config = new;
 	if (env->launcher != NULL) {
@@ -74,12 +73,12 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 		settings_log(&new->log, env->debug);
 	if (plan->http)
 		monitor_listen(env->monitor, new->http.listen);
-	for (i = 0; plan->restart[i] != NULL; i++)
+	for (size_t i = 0; plan->restart[i] != NULL; i++)
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(env->dispatcher, (unsigned)new->max_handlers);
 	settings_limits(new, env->conn, env->bulk);
-	for (i = 0; i < plan->nsteps; i++)
+	for (size_t i = 0; i < plan->nsteps; i++)
 		reload_step(r, &plan->steps[i]);
 	schedules_reconfigure(env->schedules, new);
 	config_unref(old);

@@ -61,9 +61,8 @@ static bool
 pushes_elsewhere(const struct queue_config *q, const struct config *from, const struct config *to)
 {
 	const struct queue_config *a, *b;
-	size_t i;
 
-	for (i = 0; q->pushes[i] != NULL; i++) {
+	for (size_t i = 0; q->pushes[i] != NULL; i++) {
 		a = config_queue(from, q->pushes[i]);
 		b = config_queue(to, q->pushes[i]);
 		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
@@ -96,15 +95,14 @@ static void
 plan_queues(struct reload_plan *plan, const struct config *from, const struct config *to)
 {
 	const struct queue_config *a, *b, **old = sort_queues(from), **new = sort_queues(to);
-	size_t i;
 
 	plan->steps = xcalloc(from->nqueues + to->nqueues + 1, sizeof(*plan->steps));
-	for (i = 0; i < from->nqueues; i++) {
+	for (size_t i = 0; i < from->nqueues; i++) {
 		a = from->queues[i];
 		if (config_consumes(a) && !is_same_queue(a, find_queue(new, to->nqueues, a)))
 			add_step(plan, RELOAD_REMOVE, a, NULL);
 	}
-	for (i = 0; i < to->nqueues; i++) {
+	for (size_t i = 0; i < to->nqueues; i++) {
 		b = to->queues[i];
 		if (!config_consumes(b))
 			continue;
@@ -123,9 +121,8 @@ static void
 add_restart(struct reload_plan *plan, const struct option *o)
 {
 	const char *what = o->section == SECTION_GLOBAL ? o->name : section_name(o->section);
-	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(plan->restart) - 1; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(plan->restart) - 1; i++) {
 		if (plan->restart[i] == NULL) {
 			plan->restart[i] = what;
 			return;

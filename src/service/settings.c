@@ -45,9 +45,8 @@ static size_t
 limits_reply(const struct config *config)
 {
 	uint64_t most = 0;
-	size_t i;
 
-	for (i = 0; i < config->nqueues; i++) {
+	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config->queues[i]->message_max > most)
 			most = config->queues[i]->message_max;
 	}
@@ -62,9 +61,8 @@ static usec_t
 limits_backoff(const struct config *config)
 {
 	usec_t most = HOUR;
-	size_t i;
 
-	for (i = 0; i < config->nqueues; i++) {
+	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config->queues[i]->lease / 3 < most)
 			most = config->queues[i]->lease / 3;
 	}

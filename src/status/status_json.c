@@ -192,20 +192,19 @@ progress_json(const struct view *v, const struct survey_result *r)
 	struct progress_list l = { .view = v };
 	double now = conn_redis_time(v->conn);
 	json_t *shown = json_array();
-	size_t i;
 
-	for (i = 0; i < v->nconsumers; i++) {
+	for (size_t i = 0; i < v->nconsumers; i++) {
 		l.queue = consumer_config(v->consumers[i])->name;
 		consumer_each(v->consumers[i], progress_own, &l);
 	}
-	for (i = 0; i < r->fleet.n; i++) {
+	for (size_t i = 0; i < r->fleet.n; i++) {
 		l.pid = 0;
 		if (strcmp(r->fleet.daemons[i].instance, v->instance) != 0)
 			progress_of(&l, &r->fleet.daemons[i], now);
 	}
 	if (l.n > 1)
 		qsort(l.v, l.n, sizeof(l.v[0]), by_age);
-	for (i = 0; i < l.n; i++) {
+	for (size_t i = 0; i < l.n; i++) {
 		if (i < PROGRESS_SHOWN)
 			json_array_append(shown, l.v[i]);
 		json_decref(l.v[i]);
