@@ -74,6 +74,15 @@ xstrndup(const char *s, size_t max)
 	return checked(strndup(s, max));
 }
 
+void
+xreplace(char **s, const char *text)
+{
+	char *copy = text != NULL ? xstrdup(text) : NULL;
+
+	free(*s);
+	*s = copy;
+}
+
 char *
 xasprintf(const char *fmt, ...)
 {

@@ -37,6 +37,8 @@ void	*xreallocarray(void *, size_t, size_t);
 void	*xmemdup(const void *, size_t);
 char	*xstrdup(const char *);
 char	*xstrndup(const char *, size_t);
+/* Frees *s, and puts a copy of the text there, which may be a part of it; NULL: none. */
+void	 xreplace(char **s, const char *text);
 char	*xasprintf(const char *, ...) PRINTF(1, 2);
 char	*xvasprintf(const char *, va_list) PRINTF(1, 0);
 

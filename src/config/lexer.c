@@ -431,8 +431,7 @@ token_decode(const struct token *t, char **cause)
 		*cause = complaint != NULL ? complaint : xstrdup("syntax error");
 		complaint = NULL;
 	}
-	free(complaint);
-	complaint = NULL;
+	xreplace(&complaint, NULL);
 	free(text);
 	cfg_free(cfg);
 	return value;

@@ -39,8 +39,7 @@ fill_name(struct config *c)
 
 	if (c->name[0] != '\0')
 		return;
-	free(c->name);
-	c->name = xstrdup(util_hostname());
+	xreplace(&c->name, util_hostname());
 	for (p = c->name; *p != '\0' && !utf8_is_valid(c->name, strlen(c->name)); p++) {
 		if ((unsigned char)*p >= 0x80)
 			*p = '_';

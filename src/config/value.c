@@ -186,15 +186,6 @@ parse_scalar(const struct option *o, const char *value, int64_t *ret, char **cau
 /* -- storing --------------------------------------------------------------------- */
 
 static void
-store_string(void *at, const char *value)
-{
-	char **s = at;
-
-	free(*s);
-	*s = xstrdup(value);
-}
-
-static void
 store_strings(void *at, char *const *values, size_t n)
 {
 	char ***list = at, **new = xcalloc(n + 1, sizeof(*new));
@@ -280,7 +271,7 @@ option_set(const struct option *o, void *base, char *const *values, size_t n,
 		return 0;
 	}
 	if (o->type == OPTION_STRING) {
-		store_string(member(o, base), values[0]);
+		xreplace(member(o, base), values[0]);
 		return 0;
 	}
 	if (parse_scalar(o, values[0], &number, cause) == -1)

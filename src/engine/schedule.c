@@ -122,8 +122,7 @@ schedule_failed(struct schedule *s, const char *cause)
 {
 	if (s->cause == NULL || strcmp(s->cause, cause) != 0) {
 		event_log_schedule_failed(s->queue, s->cfg, cause);
-		free(s->cause);
-		s->cause = xstrdup(cause);
+		xreplace(&s->cause, cause);
 	}
 	timer_set(&s->timer, backoff_delay(SEC, MINUTE, ++s->failures, random_unit()));
 }
@@ -132,8 +131,7 @@ static void
 schedule_settle(struct schedule *s, const char *what, double now)
 {
 	s->failures = 0;
-	free(s->cause);
-	s->cause = NULL;
+	xreplace(&s->cause, NULL);
 	conn_saw_time(s->all->env->conn, now);
 	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;

@@ -420,8 +420,7 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	if (w->protocol != NULL && r->stop == STOP_NONE) {
 		r->end = END_ANSWER;
 		r->said = SAID_WRONG;
-		free(r->answer);
-		r->answer = xstrdup(w->protocol);
+		xreplace(&r->answer, w->protocol);
 	}
 }
 

@@ -234,8 +234,7 @@ parse_nickname(const char *word, char **text, char **cause)
 	for (size_t i = 0; i < ARRAY_LEN(nicknames); i++) {
 		if (strcasecmp(word, nicknames[i].name) != 0)
 			continue;
-		free(*text);
-		*text = xstrdup(nicknames[i].text);
+		xreplace(text, nicknames[i].text);
 		return 0;
 	}
 	return util_cause(cause, "\"%.40s\" is unknown: write @hourly, @daily, @weekly, @monthly "

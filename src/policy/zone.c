@@ -105,8 +105,7 @@ zone_leave(void)
 	else
 		(void)unsetenv("TZ");
 	tzset();
-	free(old_tz);
-	old_tz = NULL;
+	xreplace(&old_tz, NULL);
 }
 
 int64_t

@@ -122,8 +122,7 @@ take_pause(struct depth *d, const struct redisReply *reply)
 	const char *text = reply_str(reply, NULL);
 
 	d->paused = text != NULL;
-	free(d->pause);
-	d->pause = xstrdup(text != NULL ? text : "");
+	xreplace(&d->pause, text != NULL ? text : "");
 }
 
 /* Where it is refused (an ACL may forbid scripts) it is only not known. */

@@ -155,8 +155,7 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 	char *warning;
 
 	if (text != NULL && leased_settles(script)) {
-		free(a->cause);
-		a->cause = xstrdup(text);
+		xreplace(&a->cause, text);
 	}
 	if (text == NULL || a->complained[script]) {
 		a->complained[script] = text != NULL;

@@ -112,10 +112,7 @@ static void
 lock_set_trouble(struct lock *l, enum lock_refusal refusal, enum reply_error error,
     const char *text)
 {
-	char *copy = text != NULL ? xstrdup(text) : NULL;
-
-	free(l->trouble);
-	l->trouble = copy;
+	xreplace(&l->trouble, text);
 	l->refusal = refusal;
 	l->error = error;
 }

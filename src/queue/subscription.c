@@ -38,8 +38,7 @@ subscription_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct subscription *s = arg;
 
-	free(s->cause);
-	s->cause = NULL;
+	xreplace(&s->cause, NULL);
 	timer_stop(&s->connecting);
 	subscription_report(s);
 }
@@ -49,8 +48,7 @@ subscription_down(const char *cause, void *arg)
 {
 	struct subscription *s = arg;
 
-	free(s->cause);
-	s->cause = xstrdup(cause);
+	xreplace(&s->cause, cause);
 	if (s->reported == SUBSCRIPTION_UNREPORTED) {
 		if (!timer_is_set(&s->connecting))
 			timer_set(&s->connecting, CONNECT_TIME);
@@ -106,8 +104,7 @@ subscription_set_obstacle(struct subscription *s, const char *why)
 	if (why == NULL ? s->obstacle == NULL :
 	    s->obstacle != NULL && strcmp(why, s->obstacle) == 0)
 		return;
-	free(s->obstacle);
-	s->obstacle = why != NULL ? xstrdup(why) : NULL;
+	xreplace(&s->obstacle, why);
 	if (!conn_is_ready(s->conn))
 		return;
 	if (why != NULL)

@@ -23,8 +23,7 @@ walk_forget(struct address_walk *r)
 	walk_cancel(r);
 	addr_done(&r->addr);
 	r->nfound = r->next = 0;
-	free(r->cause);
-	r->cause = NULL;
+	xreplace(&r->cause, NULL);
 }
 
 void
@@ -88,8 +87,7 @@ bool
 walk_failed(struct address_walk *r, const char *cause)
 {
 	walk_cancel(r);
-	free(r->cause);
-	r->cause = xstrdup(cause);
+	xreplace(&r->cause, cause);
 	if (r->next < r->nfound && ++r->next < r->nfound)
 		return true;
 	if (r->causes.len > 0)

@@ -237,8 +237,7 @@ blocking_try(struct blocking_conn *cl, const char *server, const char *name, cha
 	if (a.path == NULL && (n = addr_lookup(a.host, found, &why)) == 0)
 		(void)util_cause(cause, "cannot resolve the name: %s", why);
 	for (unsigned i = 0; i < n && rc == -1; i++) {
-		free(*cause);
-		*cause = NULL;
+		xreplace(cause, NULL);
 		if ((rc = blocking_connect(cl, &a, found[i], name, cause)) == -1)
 			blocking_drop(cl);
 	}
@@ -262,8 +261,7 @@ blocking_open(const struct redis_options *opt, const char *name, char **cause)
 			return cl;
 		}
 		buf_printf(&causes, "%s%s: %s", causes.len > 0 ? "; " : "", *s, why);
-		free(why);
-		why = NULL;
+		xreplace(&why, NULL);
 	}
 	(void)util_cause(cause, "%s",
 	    causes.len > 0 ? buf_str(&causes) : "no server is configured");

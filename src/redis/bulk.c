@@ -98,8 +98,7 @@ bulk_down(const char *cause, void *arg)
 {
 	struct bulk *b = arg;
 
-	free(b->cause);
-	b->cause = xstrdup(cause);
+	xreplace(&b->cause, cause);
 	if (!TAILQ_EMPTY(&b->waiting) && !timer_is_set(&b->wait_timer))
 		timer_set(&b->wait_timer, b->opt->timeout);
 }

@@ -147,8 +147,7 @@ conn_say_down(struct conn *c, const char *cause)
 {
 	if (c->down_cause != NULL && strcmp(c->down_cause, cause) == 0)
 		return;
-	free(c->down_cause);
-	c->down_cause = xstrdup(cause);
+	xreplace(&c->down_cause, cause);
 	c->down_due = true;
 	conn_want_turn(c);
 }
@@ -295,8 +294,7 @@ conn_ready(struct conn *c)
 	conn_saw_time(c, c->greet.time);
 	greet_done(&c->greet);
 	timer_stop(&c->timer);
-	free(c->down_cause);
-	c->down_cause = NULL;
+	xreplace(&c->down_cause, NULL);
 	c->down_due = false;
 	c->greeted = c->grace = false;
 	c->worked = (c->flags & CONN_SUBSCRIBER) != 0;

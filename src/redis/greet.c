@@ -105,8 +105,7 @@ void
 greet_done(struct greet *g)
 {
 	greet_forget_password(g);
-	free(g->cause);
-	g->cause = NULL;
+	xreplace(&g->cause, NULL);
 }
 
 static bool

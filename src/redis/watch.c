@@ -186,8 +186,7 @@ static void
 watch_off(struct watch *w, const char *why)
 {
 	request_cancel(&w->tracking);
-	free(w->why);
-	w->why = xstrdup(why);
+	xreplace(&w->why, why);
 	if (w->on) {
 		w->on = false;
 		watch_set_all_due(w);
@@ -276,8 +275,7 @@ watch_sub_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct watch *w = arg;
 
-	free(w->sub_cause);
-	w->sub_cause = NULL;
+	xreplace(&w->sub_cause, NULL);
 	w->refusals = 0;
 	watch_set_up(w);
 }
@@ -287,8 +285,7 @@ watch_sub_down(const char *cause, void *arg)
 {
 	struct watch *w = arg;
 
-	free(w->sub_cause);
-	w->sub_cause = xstrdup(cause);
+	xreplace(&w->sub_cause, cause);
 	watch_off(w, cause);
 }
 

@@ -107,8 +107,7 @@ ctl_result(const struct ctl *c, json_t *o, const char *fmt, ...)
 void
 ctl_forget(struct ctl *c)
 {
-	free(c->held);
-	c->held = NULL;
+	xreplace(&c->held, NULL);
 	c->hold = false;
 	c->status = 0;
 }

@@ -124,8 +124,7 @@ advance(struct letters *l)
 		l->total = reply_int(reply_at(l->reply, 0), 0);
 	l->looked += reply_int(reply_at(l->reply, 2), 0);
 	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0') {
-		free(l->end);
-		l->end = xstrdup(last);
+		xreplace(&l->end, last);
 	}
 	free(l->at);
 	l->at = next != NULL && next[0] != '\0' ? xstrdup(next) : NULL;

@@ -102,8 +102,7 @@ void
 redis_log_down(struct redis_log *l, const char *cause)
 {
 	l->up = false;
-	free(l->cause);
-	l->cause = xstrdup(cause);
+	xreplace(&l->cause, cause);
 	redis_log_change(l);
 }
 
@@ -127,8 +126,7 @@ redis_log_done(struct redis_log *l)
 {
 	timer_stop(&l->settled);
 	timer_stop(&l->summary);
-	free(l->cause);
-	l->cause = NULL;
+	xreplace(&l->cause, NULL);
 }
 
 void

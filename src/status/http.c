@@ -459,8 +459,7 @@ http_listen(struct http *h, const char *where)
 		return;
 	timer_stop(&h->retry);
 	unlisten(h);
-	free(h->where);
-	h->where = xstrdup(where);
+	xreplace(&h->where, where);
 	h->complained = false;
 	if (where[0] != '\0')
 		open_listener(h);
