@@ -79,6 +79,13 @@ const struct place *draft_global_place(const struct draft *, enum section, const
 /* command_line.c: $RQD_SERVER where there is no file, -o, and -q's queue. */
 void	command_line_take(struct draft *);
 
+/*
+ * servers.c: which options say where Redis is, before draft_build(); and afterwards with
+ * Sentinels: their ports, and the short form as the only server, for people and handlers.
+ */
+void	servers_choose(struct draft *);
+void	servers_finish(struct redis_options *);
+
 /* files.c: takes the source's text, or its file and what that includes. */
 void	files_take(struct draft *);
 /* Whether the file holds this word, or cannot be read. */

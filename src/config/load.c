@@ -67,7 +67,8 @@ check_server_known(struct draft *d)
 {
 	struct place at = { NULL, 0 };
 
-	if (d->nskip == 0 || is_given(d, SECTION_REDIS, "server"))
+	if (d->nskip == 0 || is_given(d, SECTION_REDIS, "server") ||
+	    is_given(d, SECTION_REDIS, "sentinel"))
 		return;
 	at.file = findings_file(&d->findings, d->source->file);
 	for (size_t i = 0; i < d->nskip; i++)
@@ -92,7 +93,9 @@ load(const struct config_source *source, char *const *skip, size_t nskip,
 	files_take(&d);
 	command_line_take(&d);
 	check_server_known(&d);
+	servers_choose(&d);
 	draft_build(&d);
+	servers_finish(&config->redis);
 	raise_max_handlers(&d);
 	fill_name(config);
 	consistency_check(&d);

@@ -348,7 +348,8 @@ check_redis(struct draft *d, const struct runner *r)
 {
 	const struct redis_options *o = &d->config->redis;
 	const struct { const char *option, *path; } files[] = {
-		{ "password_file", o->password_file }, { "tls_ca", o->tls_ca },
+		{ "password_file", o->password_file },
+		{ "sentinel_password_file", o->sentinel_password_file }, { "tls_ca", o->tls_ca },
 		{ "tls_cert", o->tls_cert }, { "tls_key", o->tls_key },
 	};
 	const struct place *at;

@@ -45,8 +45,8 @@ static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
 static option_check_fn check_command, check_cron, check_env, check_group, check_key, check_listen,
-	check_name, check_output, check_path, check_rate, check_root, check_servers,
-	check_target, check_timezone, check_tls, check_word;
+	check_name, check_output, check_path, check_rate, check_root, check_sentinels,
+	check_servers, check_target, check_timezone, check_tls, check_word;
 
 static const struct option options[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
@@ -62,6 +62,15 @@ static const struct option options[] = {
 	    .check = check_servers, .flags = OPTION_RESTART,
 	    .missing = "no server: write host:port or unix:/path",
 	    .help = "host:port, [v6]:port or unix:/path; rqd tries a list in order"),
+	ROW(REDIS, sentinel, STRINGS, struct config, redis.sentinels, "",
+	    .check = check_sentinels, .flags = OPTION_RESTART,
+	    .help = "Redis Sentinels, host:port, in place of server; port 26379 by default"),
+	REDIS(master, STRING, "", .check = check_word, .flags = OPTION_RESTART,
+	    .help = "the name by which the Sentinels know the master"),
+	REDIS(sentinel_username, STRING, "", .check = check_word, .flags = OPTION_RESTART,
+	    .help = "the Sentinels' ACL user; empty: the default user"),
+	REDIS(sentinel_password_file, STRING, "", .check = check_path, .flags = OPTION_RESTART,
+	    .help = "the file whose first line is the Sentinels' password"),
 	REDIS(database, INT, "0", .max = INT32_MAX, .flags = OPTION_RESTART,
 	    .help = "the number of the database"),
 	REDIS(username, STRING, "", .check = check_word, .flags = OPTION_RESTART,
@@ -452,6 +461,15 @@ check_servers(const char *value, size_t i UNUSED, size_t n UNUSED, char **cause)
 		return -1;
 	addr_done(&addr);
 	return 0;
+}
+
+static int
+check_sentinels(const char *value, size_t i, size_t n, char **cause)
+{
+	if (value[0] == '/' || strncmp(value, "unix:", strlen("unix:")) == 0)
+		return util_cause(cause, "sentinel \"%s\": write host:port; a Sentinel has no "
+		    "unix socket", value);
+	return check_servers(value, i, n, cause);
 }
 
 static int

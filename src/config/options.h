@@ -69,7 +69,7 @@ struct option {
 	const char	*help;		/* what it is, in a few words */
 };
 
-#define OPTIONS_MAX	80		/* more than there are rows */
+#define OPTIONS_MAX	96		/* more than there are rows */
 
 /* All rows in order of the table: option_next(NULL) is the first, NULL the end. */
 const struct option *option_next(const struct option *);

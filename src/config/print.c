@@ -10,6 +10,13 @@
 
 #include "config/options.h"
 
+/* With Sentinels `server` says the same again, which would be an error to read. */
+static bool
+is_short_form(const struct option *o, const struct config *c)
+{
+	return strcmp(o->name, "server") == 0 && c->redis.sentinels[0] != NULL;
+}
+
 /* The options of a section in base; of a queue only those that apply to its kind and mode. */
 static void
 print_options(enum section section, const void *base, const char *indent, struct buf *b)
@@ -18,7 +25,8 @@ print_options(enum section section, const void *base, const char *indent, struct
 
 	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
 		if (o->section != section ||
-		    (section == SECTION_QUEUE && !option_applies(o, base)))
+		    (section == SECTION_QUEUE && !option_applies(o, base)) ||
+		    (section == SECTION_REDIS && is_short_form(o, base)))
 			continue;
 		buf_printf(b, "%s%s = ", indent, o->name);
 		option_print(o, base, b);

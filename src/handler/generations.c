@@ -96,7 +96,7 @@ static bool
 is_named(const struct config *c, const char *path)
 {
 	const char *const names[] = { c->redis.password_file, c->redis.tls_ca,
-	    c->redis.tls_cert, c->redis.tls_key };
+	    c->redis.tls_cert, c->redis.tls_key, c->redis.sentinel_password_file };
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		if (strcmp(names[i], path) == 0)

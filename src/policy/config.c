@@ -85,6 +85,10 @@ config_unref(struct config *c)
 		schedule_config_free(c->schedules[i]);
 	free(c->schedules);
 	strings_free(c->redis.servers);
+	strings_free(c->redis.sentinels);
+	free(c->redis.master);
+	free(c->redis.sentinel_username);
+	free(c->redis.sentinel_password_file);
 	free(c->redis.username);
 	free(c->redis.password_file);
 	free(c->redis.tls_ca);

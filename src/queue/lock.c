@@ -28,6 +28,7 @@
 #include "queue/keys.h"
 #include "redis/conn.h"
 #include "redis/request.h"
+#include "redis/sentinel.h"
 #include "redis/script.h"
 #include "redis/watch.h"
 
@@ -547,6 +548,8 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	}
 	if (opt->wait > 0)
 		timer_set(&l->limit, opt->wait);
+	if (redis->sentinels != NULL && redis->sentinels[0] != NULL)
+		l->redis.sentinel = sentinel_new(loop, redis, "rqctl");
 	l->conn = conn_new(loop, &l->redis, "rqctl", 0, &conn_events, l);
 	conn_start(l->conn);
 	return l;
@@ -560,6 +563,7 @@ lock_free(struct lock *l)
 	lock_set_state(l, LOCK_OVER);
 	watch_free(l->watch);
 	conn_free(l->conn);
+	sentinel_free(l->redis.sentinel);
 	boot_timer_done(&l->end);
 	loop_defer_cancel(l->loop, &l->over);
 	free(l->trouble);

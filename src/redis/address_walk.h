@@ -1,6 +1,7 @@
 /*
  * Which address to connect to next: a walk through redis.server's list, and
- * through the addresses of each name in it.  One round tries them all.
+ * through the addresses of each name in it.  One round tries them all.  With Sentinels the
+ * list is the one server that they name, which is asked for in each round.
  */
 #ifndef RQD_REDIS_ADDRESS_WALK_H
 #define RQD_REDIS_ADDRESS_WALK_H
@@ -8,12 +9,17 @@
 #include "base/buf.h"
 #include "redis/addr.h"
 #include "redis/redis_options.h"
+#include "redis/sentinel.h"
 
 struct address_walk {
 	struct loop	 *loop;
 	const struct redis_options *opt;
 	void		(*found_fn)(const char *cause, void *);
+	/* With Sentinels: they name another master than walk_server(). */
+	void		(*switched_fn)(const char *master, void *);
 	void		 *arg;
+	struct sentinel_client client;	/* with Sentinels only */
+	char		 *master;	/* what they have named; NULL: nothing yet */
 	size_t		  server;	/* the one being tried: index in opt->servers */
 	struct addr	  addr;		/* that server's; empty before walk_find() */
 	char		  found[ADDR_MAX][INET6_ADDRSTRLEN];	/* unless addr has a path */
@@ -28,8 +34,12 @@ enum walk_find { WALK_FOUND, WALK_RESOLVING, WALK_BAD };
 
 /* found() comes after WALK_RESOLVING only: NULL, or why there is no address. */
 void	walk_init(struct address_walk *, struct loop *, const struct redis_options *,
-	    void (*found)(const char *cause, void *), void *arg);
+	    void (*found)(const char *cause, void *),
+	    void (*switched)(const char *master, void *), void *arg);
 void	walk_done(struct address_walk *);
+
+/* The Sentinels may go; only walk_done() may follow. */
+void	walk_leave(struct address_walk *);
 
 /* Back to the first server. */
 void	walk_restart(struct address_walk *);
@@ -47,6 +57,7 @@ void	walk_cancel(struct address_walk *);
  */
 bool	walk_failed(struct address_walk *, const char *cause) MUSTCHECK;
 
-const char *walk_server(const struct address_walk *);	/* as configured */
+/* As configured, or named; NULL: the Sentinels have named none. */
+const char *walk_server(const struct address_walk *);
 
 #endif

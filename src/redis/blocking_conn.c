@@ -29,6 +29,7 @@
 #include "redis/guard.h"
 #include "redis/hiredis_loop.h"
 #include "redis/pending.h"
+#include "redis/sentinel.h"
 #include "redis/tls.h"
 
 struct blocking_conn {
@@ -245,27 +246,95 @@ blocking_try(struct blocking_conn *cl, const char *server, const char *name, cha
 	return rc;
 }
 
-struct blocking_conn *
-blocking_open(const struct redis_options *opt, const char *name, char **cause)
+/* The master's address, which the caller frees; NULL: this Sentinel does not say it. */
+static char *
+blocking_ask_sentinel(const struct redis_options *opt, const char *name, char **cause)
 {
-	struct blocking_conn *cl = xcalloc(1, sizeof(*cl));
+	struct blocking_conn *cl = blocking_open(opt, name, cause);
+	struct words w = { .n = 0 };
+	struct redisReply *reply;
+	char *address = NULL, text[REPLY_CAUSE];
+
+	if (cl == NULL)
+		return NULL;
+	words_add(&w, "SENTINEL");
+	words_add(&w, "get-master-addr-by-name");
+	words_add(&w, opt->master);
+	reply = blocking_command(cl, cause, &w);
+	if (reply != NULL && (address = sentinel_address(reply)) == NULL)
+		(void)util_cause(cause, "%s: %s", cl->address, reply_is_nil(reply) ?
+		    "it does not know this master" : reply_cause(reply, text, sizeof(text)));
+	blocking_reply_free(reply);
+	words_done(&w);
+	blocking_close(cl);
+	return address;
+}
+
+/*
+ * A Sentinel may name a server that is no master any more: then the next is asked.  A list
+ * of the causes, or NULL: connected.
+ */
+static char *
+blocking_find_master(struct blocking_conn *cl, const char *name)
+{
+	char **s, *one[] = { NULL, NULL }, *why = NULL;
+	struct redis_options opt;
+	struct buf causes = BUF_INIT;
+
+	sentinel_options(cl->opt, &opt);
+	opt.servers = one;
+	for (s = cl->opt->sentinels; *s != NULL; s++) {
+		one[0] = *s;
+		cl->address = blocking_ask_sentinel(&opt, name, &why);
+		if (cl->address != NULL && blocking_try(cl, cl->address, name, &why) == 0) {
+			buf_done(&causes);
+			return NULL;
+		}
+		buf_printf(&causes, "%s%s%s%s", causes.len > 0 ? "; " : "",
+		    cl->address != NULL ? cl->address : "Sentinel ",
+		    cl->address != NULL ? ": " : "", why);
+		free(cl->address);
+		free(why);
+		cl->address = why = NULL;
+	}
+	return buf_steal(&causes);
+}
+
+/* The same for a list of servers. */
+static char *
+blocking_find_server(struct blocking_conn *cl, const char *name)
+{
 	struct buf causes = BUF_INIT;
 	char *why = NULL;
 
-	signal(SIGPIPE, SIG_IGN);
-	cl->opt = opt;
-	for (char **s = opt->servers; *s != NULL; s++) {
+	for (char **s = cl->opt->servers; *s != NULL; s++) {
 		if (blocking_try(cl, *s, name, &why) == 0) {
 			cl->address = xstrdup(*s);
 			buf_done(&causes);
-			return cl;
+			return NULL;
 		}
 		buf_printf(&causes, "%s%s: %s", causes.len > 0 ? "; " : "", *s, why);
 		xreplace(&why, NULL);
 	}
-	(void)util_cause(cause, "%s",
-	    causes.len > 0 ? buf_str(&causes) : "no server is configured");
-	buf_done(&causes);
+	if (causes.len == 0)
+		buf_puts(&causes, "no server is configured");
+	return buf_steal(&causes);
+}
+
+struct blocking_conn *
+blocking_open(const struct redis_options *opt, const char *name, char **cause)
+{
+	struct blocking_conn *cl = xcalloc(1, sizeof(*cl));
+	char *causes;
+
+	signal(SIGPIPE, SIG_IGN);
+	cl->opt = opt;
+	causes = opt->sentinels != NULL && opt->sentinels[0] != NULL ?
+	    blocking_find_master(cl, name) : blocking_find_server(cl, name);
+	if (causes == NULL)
+		return cl;
+	(void)util_cause(cause, "%s", causes);
+	free(causes);
 	blocking_close(cl);
 	return NULL;
 }

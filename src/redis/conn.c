@@ -452,27 +452,51 @@ conn_connect(struct conn *c)
 	char *cause = NULL;
 
 	conn_set_state(c, CONN_CONNECTING);
-	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER), !c->unproven,
-	    &cause) == -1 ||
+	if (greet_init(&c->greet, c->opt, c->name, !(c->flags & CONN_SUBSCRIBER) &&
+	    !c->opt->is_sentinel, !c->unproven, &cause) == -1 ||
 	    conn_open(c, &cause) == -1)
 		conn_failed(c, cause);
 	free(cause);
 }
 
-/* The name is resolved, or not. */
+/* The address is found, or not. */
 static void
 conn_found(const char *cause, void *arg)
 {
 	struct conn *c = arg;
-	char *text;
 
-	if (cause == NULL) {
+	if (cause == NULL)
 		conn_connect(c);
-		return;
+	else
+		conn_failed(c, cause);
+}
+
+/*
+ * The Sentinels name another master than the one that this connects to, or is connected
+ * to: what that still accepts is forgotten.
+ */
+static void
+conn_switched(const char *master, void *arg)
+{
+	struct conn *c = arg;
+	char *cause = xasprintf("Sentinel names another master: %s", master);
+
+	switch (c->state) {
+	case CONN_READY:
+		conn_lost(c, cause, false);
+		break;
+	case CONN_CONNECTING:
+	case CONN_GREETING:
+		conn_failed(c, cause);
+		break;
+	case CONN_DOWN:
+	case CONN_RESOLVING:
+	case CONN_CLOSING:
+		break;
 	}
-	text = xasprintf("cannot resolve the name: %s", cause);
-	conn_failed(c, text);
-	free(text);
+	if (c->state == CONN_DOWN && timer_is_set(&c->timer))
+		timer_set(&c->timer, 0);
+	free(cause);
 }
 
 static void
@@ -575,7 +599,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	timer_init(&c->timer, loop, conn_timer, c);
 	timer_init(&c->idle, loop, conn_ping_idle, c);
 	timer_init(&c->closing, loop, conn_close_late, c);
-	walk_init(&c->route, loop, opt, conn_found, c);
+	walk_init(&c->route, loop, opt, conn_found, conn_switched, c);
 	c->rules = (struct reply_rules){
 		.bytes_max = REPLY_BYTES_MAX, .knows = conn_has_subscription,
 		.came = conn_received_bytes, .arg = c
@@ -628,6 +652,7 @@ conn_free(struct conn *c)
 	c->freed = true;
 	conn_set_state(c, CONN_DOWN);
 	conn_let_go(c);
+	walk_leave(&c->route);
 	timer_stop(&c->closing);
 	loop_defer_cancel(c->loop, &c->turn);
 	while ((p = TAILQ_FIRST(&c->pending)) != NULL)

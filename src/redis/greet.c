@@ -44,7 +44,8 @@ greet_password_path(const struct redis_options *opt, bool *may_lack)
 	*may_lack = false;
 	if (opt->password_file != NULL && opt->password_file[0] != '\0')
 		return xstrdup(opt->password_file);
-	if ((dir = getenv("CREDENTIALS_DIRECTORY")) == NULL || dir[0] == '\0')
+	if (opt->is_sentinel || (dir = getenv("CREDENTIALS_DIRECTORY")) == NULL ||
+	    dir[0] == '\0')
 		return NULL;
 	*may_lack = true;
 	return xasprintf("%s/redis-password", dir);
@@ -223,10 +224,15 @@ greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
 static void
 greet_saw_role(struct greet *g, const char *role)
 {
-	if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
+	bool sentinel = strcmp(role, "sentinel") == 0;
+
+	if (role[0] == '\0')
+		return;
+	if (g->opt->is_sentinel != sentinel)
+		g->cause = xstrdup(sentinel ? "is a Sentinel, not a Redis server" :
+		    "is a Redis server, not a Sentinel");
+	else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
 		g->cause = xstrdup("is a replica");
-	else if (strcmp(role, "sentinel") == 0)
-		g->cause = xstrdup("is a Sentinel, not a Redis server");
 }
 
 /* Is this error one that every command would get? */

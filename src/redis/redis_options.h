@@ -9,8 +9,16 @@
 
 #include "base/clock.h"
 
+struct sentinel;
+
 struct redis_options {
 	char	**servers;	/* NULL-terminated; tried in order; owned */
+	char	**sentinels;	/* NULL-terminated; { NULL }: the servers above; with ports */
+	char	 *master;	/* as the Sentinels call it */
+	char	 *sentinel_username;
+	char	 *sentinel_password_file;	/* "": no password */
+	bool	  is_sentinel;	/* the servers are Sentinels */
+	struct sentinel *sentinel;	/* set at run time: who knows the master; NULL: servers */
 	int	  database;
 	char	 *username;	/* "": the default user */
 	char	 *password_file;/* "": $CREDENTIALS_DIRECTORY/redis-password, if there */

@@ -36,6 +36,7 @@
 #include "queue/queue.h"
 #include "redis/bulk.h"
 #include "redis/conn.h"
+#include "redis/sentinel.h"
 #include "redis/watch.h"
 #include "service/consumers.h"
 #include "service/control.h"
@@ -59,6 +60,7 @@ struct rqd {
 	struct guardian	*guardian;	/* NULL: the launcher has one */
 	struct launcher	*launcher;	/* borrowed; NULL: not privileged */
 	struct systemd	*systemd;
+	struct redis_options	 redis;	/* boot's, and the Sentinels */
 	struct conn	*conn;
 	struct watch	*watch;
 	struct control	*control;
@@ -182,6 +184,8 @@ daemon_pulse(void *arg)
 	struct rqd *d = arg;
 
 	timer_set(&d->pulse, HEARTBEAT_EVERY);
+	if (d->redis.sentinel != NULL)
+		sentinel_probe(d->redis.sentinel);
 	if (conn_is_ready(d->conn)) {
 		conn_probe(d->conn);
 		watch_probe(d->watch);
@@ -374,8 +378,11 @@ daemon_start_redis(struct rqd *d)
 	static const struct control_events control = {
 		daemon_quiet, daemon_hint, daemon_news_soon
 	};
-	const struct redis_options *options = &d->boot->redis;
+	const struct redis_options *options = &d->redis;
 
+	d->redis = d->boot->redis;
+	if (d->redis.sentinels[0] != NULL)
+		d->redis.sentinel = sentinel_new(d->loop, options, d->instance);
 	redis_log_init(&d->redis_log, d->loop);
 	d->conn = conn_new(d->loop, options, d->instance, 0, &events, d);
 	d->bulk = bulk_new(d->loop, d->conn, options, d->instance);
@@ -392,7 +399,7 @@ daemon_fill_envs(struct rqd *d)
 	d->heartbeat = (struct heartbeat){ .instance = d->instance, .started = clock_wall() };
 	d->queue_env = (struct queue_env){
 		.loop = d->loop, .conn = d->conn, .watch = d->watch,
-		.bulk = d->bulk, .redis = &config->redis, .fleet = &d->heartbeat.fleet,
+		.bulk = d->bulk, .redis = &d->redis, .fleet = &d->heartbeat.fleet,
 		.instance = d->instance, .host = config->name,
 	};
 	d->handler_env = handler_env_of(config);
@@ -499,6 +506,7 @@ daemon_stop(struct rqd *d)
 	watch_free(d->watch);
 	bulk_free(d->bulk);
 	conn_free(d->conn);
+	sentinel_free(d->redis.sentinel);
 	redis_log_done(&d->redis_log);
 	monitor_free(d->monitor);
 

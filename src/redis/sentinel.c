@@ -1,0 +1,340 @@
+/*
+ * The master's address; see sentinel.h.
+ *
+ * `query` carries the questions, `news` the subscription.  Both walk through the same list,
+ * so that they usually talk to the same Sentinel.  When `news` is up again it may have
+ * missed a switch: then the master is asked for, and compared with the one that is known.
+ */
+#include "redis/sentinel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "loop/timer.h"
+#include "redis/conn.h"
+#include "redis/reply.h"
+#include "redis/request.h"
+
+#define CHANNEL		"+switch-master"
+#define ANSWER_WITHIN	(2 * SEC)	/* a question may pass several Sentinels */
+#define FRESH		SEC		/* what +switch-master said needs no question */
+#define BACKOFF_MOST	SEC
+
+struct sentinel {
+	struct loop		*loop;
+	struct redis_options	 options;	/* of the Sentinels */
+	char			**list;		/* options.servers: owned; its strings are borrowed */
+	const char		*master;	/* the name */
+	struct conn		*query, *news;
+	struct request		 request;	/* the question that is on its way */
+	char			*known;		/* the last address; NULL: none yet */
+	usec_t			 switched_at;	/* mono; +switch-master said it; 0: never */
+	char			*cause;		/* why the last Sentinel did not answer */
+	uint64_t		 round;		/* of questions */
+	struct timer		 limit;		/* set: somebody waits for an answer */
+	TAILQ_HEAD(, sentinel_client) clients;
+};
+
+void
+sentinel_options(const struct redis_options *from, struct redis_options *to)
+{
+	*to = *from;
+	to->servers = from->sentinels;
+	to->sentinels = NULL;
+	to->sentinel = NULL;
+	to->is_sentinel = true;
+	to->database = 0;
+	to->username = from->sentinel_username;
+	to->password_file = from->sentinel_password_file;
+}
+
+static char *
+sentinel_join_address(const char *host, const char *port)
+{
+	return xasprintf(strchr(host, ':') != NULL ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+char *
+sentinel_address(const struct redisReply *reply)
+{
+	if (reply_len(reply) != 2 || reply_str(reply_at(reply, 0), NULL) == NULL ||
+	    reply_str(reply_at(reply, 1), NULL) == NULL)
+		return NULL;
+	return sentinel_join_address(reply_str_at(reply, 0), reply_str_at(reply, 1));
+}
+
+/* -- the list ------------------------------------------------------------------------ */
+
+/* This one has answered: it comes first. */
+static void
+sentinel_prefer(struct sentinel *s, const char *server)
+{
+	size_t i;
+
+	for (i = 0; s->list[i] != NULL; i++) {
+		if (strcmp(s->list[i], server) != 0)
+			continue;
+		server = s->list[i];
+		memmove(&s->list[1], &s->list[0], i * sizeof(*s->list));
+		s->list[0] = (char *)server;
+		return;
+	}
+}
+
+/* The first one becomes the last. */
+static void
+sentinel_rotate(struct sentinel *s)
+{
+	char *first = s->list[0];
+	size_t i;
+
+	for (i = 0; s->list[i + 1] != NULL; i++)
+		s->list[i] = s->list[i + 1];
+	s->list[i] = first;
+}
+
+/* -- what is known --------------------------------------------------------------------- */
+
+static void
+sentinel_know(struct sentinel *s, const char *master)
+{
+	bool first = s->known == NULL;
+	struct sentinel_client *c, *next;
+
+	if (!first && strcmp(s->known, master) == 0)
+		return;
+	free(s->known);
+	s->known = xstrdup(master);
+	if (first)
+		return;
+	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next)
+		c->switched(s->known, c->arg);
+}
+
+/* Answers all questions of this round: with the last master, if one is known. */
+static void
+sentinel_tell(struct sentinel *s, const char *cause)
+{
+	uint64_t round = s->round++;
+	char *why = xasprintf("Sentinel: %s", cause);
+	struct sentinel_client *c, *next;
+
+	timer_stop(&s->limit);
+	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next) {
+		if (c->asked != round)
+			continue;
+		c->asked = 0;
+		c->told(s->known, s->known == NULL ? why : NULL, c->arg);
+	}
+	free(why);
+}
+
+/* No Sentinel has answered in time.  The master's own role tells whether it is one. */
+static void
+sentinel_late(void *arg)
+{
+	struct sentinel *s = arg;
+
+	sentinel_tell(s, s->cause != NULL ? s->cause : "no answer");
+}
+
+static void
+sentinel_set_cause(struct sentinel *s, const char *cause)
+{
+	free(s->cause);
+	s->cause = xstrdup(cause);
+}
+
+/* -- questions -------------------------------------------------------------------------- */
+
+/* Asks, unless the question is on its way; without a connection, when there is one. */
+static void
+sentinel_query(struct sentinel *s)
+{
+	if (request_is_sent(&s->request))
+		return;
+	if (conn_is_ready(s->query))
+		request_words(&s->request, s->query, "SENTINEL", "get-master-addr-by-name",
+		    s->master, NULL);
+	else
+		conn_start(s->query);
+}
+
+static void
+sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct sentinel *s = arg;
+	char *address, cause[REPLY_CAUSE];
+
+	if (answer != CONN_REPLY)
+		return;		/* sentinel_up() asks again, sentinel_late() gives up */
+	if ((address = sentinel_address(reply)) != NULL) {
+		sentinel_know(s, address);
+		free(address);
+		sentinel_tell(s, "");
+		return;
+	}
+	if (reply_is_nil(reply))
+		snprintf(cause, sizeof(cause), "%s does not know a master \"%.64s\"",
+		    conn_server(s->query)->address, s->master);
+	else
+		(void)reply_cause(reply, cause, sizeof(cause));
+	sentinel_set_cause(s, cause);
+	sentinel_doubt(s);
+	if (timer_is_set(&s->limit))
+		sentinel_tell(s, cause);
+}
+
+void
+sentinel_ask(struct sentinel *s, struct sentinel_client *c)
+{
+	usec_t limit = ANSWER_WITHIN < s->options.timeout ? ANSWER_WITHIN : s->options.timeout;
+
+	c->asked = s->round;
+	conn_start(s->news);
+	if (s->switched_at != 0 && clock_mono() - s->switched_at < FRESH)
+		limit = 0;
+	else
+		sentinel_query(s);
+	if (!timer_is_set(&s->limit) || limit == 0)
+		timer_set(&s->limit, limit);
+}
+
+void
+sentinel_cancel(struct sentinel_client *c)
+{
+	c->asked = 0;
+}
+
+/* Each connection that fails doubts: what is asked meanwhile goes to the next Sentinel. */
+void
+sentinel_doubt(struct sentinel *s)
+{
+	if (!conn_is_ready(s->query))
+		return;
+	sentinel_rotate(s);
+	conn_reset(s->query, "another Sentinel is asked");
+}
+
+/* -- the connections ---------------------------------------------------------------------- */
+
+static void
+sentinel_up(const struct conn_server *server, void *arg)
+{
+	struct sentinel *s = arg;
+
+	sentinel_prefer(s, server->address);
+	if (timer_is_set(&s->limit))
+		sentinel_query(s);
+}
+
+static void
+sentinel_down(const char *cause, void *arg)
+{
+	struct sentinel *s = arg;
+
+	sentinel_set_cause(s, cause);
+}
+
+/* A switch may have been missed. */
+static void
+sentinel_news_up(const struct conn_server *server UNUSED, void *arg)
+{
+	sentinel_query(arg);
+}
+
+static void
+sentinel_news_down(const char *cause UNUSED, void *arg UNUSED)
+{
+}
+
+/* NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT */
+static void
+sentinel_heard(const char *channel UNUSED, size_t len UNUSED, const struct redisReply *payload,
+    void *arg)
+{
+	struct sentinel *s = arg;
+	const char *text = reply_str(payload, NULL);
+	char name[256], host[256], port[8], *address;
+
+	if (text == NULL || sscanf(text, "%255s %*s %*s %255s %7s", name, host, port) != 3 ||
+	    strcmp(name, s->master) != 0)
+		return;
+	address = sentinel_join_address(host, port);
+	s->switched_at = clock_mono();
+	sentinel_know(s, address);
+	free(address);
+}
+
+void
+sentinel_probe(struct sentinel *s)
+{
+	if (conn_is_ready(s->query))
+		conn_probe(s->query);
+	if (conn_is_ready(s->news))
+		conn_probe(s->news);
+}
+
+/* -- life ---------------------------------------------------------------------------------- */
+
+void
+sentinel_join(struct sentinel *s, struct sentinel_client *c)
+{
+	c->asked = 0;
+	c->joined = true;
+	TAILQ_INSERT_TAIL(&s->clients, c, entry);
+}
+
+void
+sentinel_leave(struct sentinel *s, struct sentinel_client *c)
+{
+	if (c->joined)
+		TAILQ_REMOVE(&s->clients, c, entry);
+	c->joined = false;
+}
+
+struct sentinel *
+sentinel_new(struct loop *loop, const struct redis_options *opt, const char *name)
+{
+	static const struct conn_events query = { sentinel_up, sentinel_down };
+	static const struct conn_events news = { sentinel_news_up, sentinel_news_down };
+	struct sentinel *s = xcalloc(1, sizeof(*s));
+	size_t n = 0;
+
+	s->loop = loop;
+	s->master = opt->master;
+	sentinel_options(opt, &s->options);
+	while (opt->sentinels[n] != NULL)
+		n++;
+	s->list = xmalloc((n + 1) * sizeof(*s->list));
+	memcpy(s->list, opt->sentinels, (n + 1) * sizeof(*s->list));
+	s->options.servers = s->list;
+	s->round = 1;
+	TAILQ_INIT(&s->clients);
+	timer_init(&s->limit, loop, sentinel_late, s);
+	request_init(&s->request, sentinel_answered, s);
+	s->query = conn_new(loop, &s->options, name, 0, &query, s);
+	s->news = conn_new(loop, &s->options, name, CONN_SUBSCRIBER, &news, s);
+	conn_set_backoff_max(s->query, BACKOFF_MOST);
+	conn_set_backoff_max(s->news, BACKOFF_MOST);
+	conn_subscribe(s->news, CHANNEL, sentinel_heard, s);
+	return s;
+}
+
+void
+sentinel_free(struct sentinel *s)
+{
+	if (s == NULL)
+		return;
+	request_cancel(&s->request);
+	timer_stop(&s->limit);
+	conn_free(s->query);
+	conn_free(s->news);
+	free(s->list);
+	free(s->known);
+	free(s->cause);
+	free(s);
+}

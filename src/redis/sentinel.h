@@ -1,0 +1,65 @@
+/*
+ * Which server is the master, as Redis Sentinel says.
+ *
+ * A connection asks before each attempt.  The question goes to one Sentinel; the first that
+ * answers becomes the first of the list, and stays it until it fails, or until an attempt
+ * proves that its answer is stale.  While no Sentinel answers, the last
+ * master that one named is the answer: its own ROLE says whether it still is.
+ *
+ * A second connection subscribes to +switch-master.  After a failover the old master
+ * accepts commands for seconds, and all of them are forgotten: so every listener hears of
+ * the new one at once.
+ */
+#ifndef RQD_REDIS_SENTINEL_H
+#define RQD_REDIS_SENTINEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "loop/loop.h"
+#include "redis/redis_options.h"
+
+struct redisReply;
+struct sentinel;
+
+/* Who asks, and hears of a switch; embedded.  Both functions are called from the loop. */
+struct sentinel_client {
+	TAILQ_ENTRY(sentinel_client) entry;
+	/* "host:port" of the master, or NULL and why there is none. */
+	void		(*told)(const char *master, const char *cause, void *);
+	/* The master is now this server. */
+	void		(*switched)(const char *master, void *);
+	void		*arg;
+	/* private: */
+	uint64_t	 asked;		/* the round of its question; 0: none */
+	bool		 joined;
+};
+
+/*
+ * The options are those of the data servers; they are copied, their strings borrowed.
+ * name is for CLIENT SETNAME.  It connects at the first question.
+ */
+struct sentinel	*sentinel_new(struct loop *, const struct redis_options *, const char *name);
+void		 sentinel_free(struct sentinel *);	/* when all clients have left; or NULL */
+
+void		 sentinel_join(struct sentinel *, struct sentinel_client *);
+void		 sentinel_leave(struct sentinel *, struct sentinel_client *);	/* also twice */
+
+/* told() comes, within 2 s, unless the question is cancelled. */
+void		 sentinel_ask(struct sentinel *, struct sentinel_client *);
+void		 sentinel_cancel(struct sentinel_client *);
+
+/* The answer was of no use: another Sentinel is asked next time. */
+void		 sentinel_doubt(struct sentinel *);
+
+/* Every 10 s: finds out whether the connections still work. */
+void		 sentinel_probe(struct sentinel *);
+
+/* How to reach the Sentinels themselves: *to borrows all strings of the first. */
+void		 sentinel_options(const struct redis_options *, struct redis_options *to);
+
+/* "host:port" of a reply to SENTINEL get-master-addr-by-name; NULL: it is not one. */
+char		*sentinel_address(const struct redisReply *);
+
+#endif
