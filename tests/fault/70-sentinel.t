@@ -7,47 +7,18 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
+# shellcheck source=tests/fault/sentinel.sh
+. "$SRCDIR/tests/fault/sentinel.sh"
 
-# A port that nobody has, and nobody will get soon: below those given out by themselves.
-port() {
-	while :; do
-		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
-		redis-cli -p $p ping >/dev/null 2>&1 || break
-	done
-	echo $p
-}
 A=$(port) B=$(port) S=$(port)
 
-server() {	# NAME PORT OPTION...
-	name=$1 port=$2
-	shift 2
-	mkdir -p "$T/$name"
-	redis-server --port "$port" --bind 127.0.0.1 --dir "$T/$name" --save '' \
-	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 "$@" \
-	    >"$T/$name.out" 2>&1 &
-	OTHER_PIDS="$OTHER_PIDS $!"
-	eval "PID_$name=$!"
-	wait_for 10 "[ \"\$(redis-cli -p $port ping 2>/dev/null)\" = PONG ]" || fail "server $name starts"
-}
 a() { redis-cli -p "$A" "$@"; }
 b() { redis-cli -p "$B" "$@"; }
 
 server a "$A"
 server b "$B" --replicaof 127.0.0.1 "$A"
 wait_for 20 'b info replication | grep -q master_link_status:up'
-cat >"$T/sentinel.conf" <<C
-port $S
-bind 127.0.0.1
-dir $T
-sentinel monitor m 127.0.0.1 $A 1
-sentinel down-after-milliseconds m 500
-sentinel failover-timeout m 3000
-C
-redis-sentinel "$T/sentinel.conf" >"$T/sentinel.out" 2>&1 &
-OTHER_PIDS="$OTHER_PIDS $!"
-wait_for 10 '[ "$(redis-cli -p "$S" ping 2>/dev/null)" = PONG ]'
-redis-cli -p "$S" sentinel debug info-period 500 ping-period 100 publish-period 200 ask-period 100 >/dev/null
+sentinel 1 "$S" "$A" 1
 wait_for 30 'redis-cli -p "$S" sentinel replicas m | grep -q "$B"'
 
 # Each waits until it is told to go; "bad" ones fail at first, "dead" ones for good.

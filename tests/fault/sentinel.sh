@@ -1,0 +1,50 @@
+# Redis servers on loopback and the Sentinels that watch them, sourced after tests/lib.sh.
+#
+#	server a "$(port)"			# PID_a
+#	server b "$(port)" --replicaof 127.0.0.1 PORT
+#	sentinel 1 "$(port)" PORT QUORUM	# watches the master "m" at PORT; PID_s1
+#
+# shellcheck shell=sh disable=SC2034,SC2154
+
+command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
+
+# A port that nobody has, and nobody will get soon: below those given out by themselves.
+port() {
+	while :; do
+		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
+		redis-cli -p $p ping >/dev/null 2>&1 || break
+	done
+	echo $p
+}
+
+answers() { [ "$(redis-cli -p "$1" ping 2>/dev/null)" = PONG ]; }
+
+server() {	# NAME PORT OPTION...
+	name=$1 port=$2
+	shift 2
+	mkdir -p "$T/$name"
+	redis-server --port "$port" --bind 127.0.0.1 --dir "$T/$name" --save '' \
+	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 "$@" \
+	    >>"$T/$name.out" 2>&1 &
+	OTHER_PIDS="$OTHER_PIDS $!"
+	eval "PID_$name=$!"
+	wait_for 10 "answers $port" || fail "server $name starts"
+}
+
+sentinel() {	# NUMBER PORT MASTER QUORUM
+	mkdir -p "$T/s$1"
+	cat >"$T/s$1/conf" <<C
+port $2
+bind 127.0.0.1
+dir $T/s$1
+sentinel monitor m 127.0.0.1 $3 $4
+sentinel down-after-milliseconds m 1500
+sentinel failover-timeout m 6000
+C
+	redis-sentinel "$T/s$1/conf" >"$T/s$1.out" 2>&1 &
+	OTHER_PIDS="$OTHER_PIDS $!"
+	eval "PID_s$1=$!"
+	wait_for 10 "answers $2" || fail "Sentinel $1 starts"
+	redis-cli -p "$2" sentinel debug info-period 500 ping-period 100 publish-period 200 \
+	    ask-period 100 >/dev/null
+}
