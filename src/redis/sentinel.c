@@ -320,7 +320,7 @@ sentinel_new(struct loop *loop, const struct redis_options *opt, const char *nam
 	s->news = conn_new(loop, &s->options, name, CONN_SUBSCRIBER, &news, s);
 	conn_set_backoff_max(s->query, BACKOFF_MOST);
 	conn_set_backoff_max(s->news, BACKOFF_MOST);
-	conn_subscribe(s->news, CHANNEL, sentinel_heard, s);
+	conn_subscribe(s->news, false, CHANNEL, sentinel_heard, s);
 	return s;
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Failovers by Sentinel while messages are pushed and handled: half of them by hand, half
 # because the master is killed.  rqd knows the Sentinels only.  What the replica had when
-# it was pushed is handled, and work goes on within half a second of +switch-master.
-# RQD_SOAK, as in make soak: 20 failovers, not 2.
+# it was pushed is handled, and work goes on after +switch-master.
+# RQD_SOAK, as in make soak: 20 failovers, not 2, and half a second at the median.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -43,23 +43,24 @@ log_wait 10 'event=redis_up server=127.0.0.1:'"$A"
 	n=0
 	until [ -e "$T/enough" ]; do
 		n=$((n + 1))
-		replies=$(printf 'lpush q {"id":"m%d"}\nwait 1 300\n' $n |
+		replies=$(printf "lpush q '{\"id\":\"m%d\"}'\nwait 1 300\n" $n |
 		    timeout 2 redis-cli -p "$(master)" 2>/dev/null | tail -1)
 		[ "$replies" != 1 ] || echo "m$n" >>"$T/kept"
 	done
 ) &
 PRODUCER=$!
 OTHER_PIDS="$OTHER_PIDS $PRODUCER"
-wait_for 10 '[ "$(wc -l <"$T/ran")" -gt 20 ]'
+wait_ok 30 '[ "$(wc -l <"$T/ran")" -gt 20 ]' 'messages are handled'
 
-# The other server is a replica again, and has all data.
-both() {
+# The server at PORT is a replica again, and has all data.
+has_all() {	# PORT
 	redis-cli -p "$1" role 2>/dev/null | grep -q '^slave' &&
 	    redis-cli -p "$1" info replication | grep -q master_link_status:up &&
 	    s sentinel replicas m | grep -q "127.0.0.1:$1" &&
 	    s sentinel replicas m | grep -q '^ok$'
 }
-# Milliseconds from +switch-master to the next acked message at the new server.
+
+# Milliseconds from +switch-master to the next message that runs; empty: there is none yet.
 resumed() {
 	set -- $(tail -1 "$T/switches")
 	awk -v at="$1" '$1 >= at { print $1 - at; exit }' "$T/times"
@@ -69,7 +70,7 @@ i=0
 while [ $i -lt $FAILOVERS ]; do
 	old=$(master) new=$A
 	[ "$old" = "$B" ] || new=$B
-	wait_ok 60 "both $new" "$i: the replica has all data"
+	wait_ok 60 "has_all $new" "$i: the replica has all data"
 	if [ $((i % 2)) -eq 0 ]; then
 		how='SENTINEL failover'
 		wait_for 20 '[ "$(s sentinel failover m 2>/dev/null)" = OK ]'
@@ -90,8 +91,10 @@ done
 touch "$T/enough"
 wait "$PRODUCER"
 wait_ok 30 '[ "$(redis-cli -p "$(master)" exists q qBACKUP qRETRY)" -eq 0 ]' 'all is handled'
+most=500
+[ -n "${RQD_SOAK:-}" ] || most=3000	# other tests run beside
 median=$(sort -n "$T/resumed" | sed -n "$(((FAILOVERS + 1) / 2))p")
-ok "[ $median -le $((500 * SLOW)) ]" "work goes on within 500 ms of +switch-master: $median ms at the median"
+ok "[ $median -le $((most * SLOW)) ]" "work goes on within $most ms of +switch-master: $median ms at the median"
 sort -u "$T/kept" >"$T/kept.sorted"
 sort -u "$T/ran" >"$T/ran.sorted"
 is "$(comm -23 "$T/kept.sorted" "$T/ran.sorted" | wc -l)" 0 \

@@ -203,6 +203,18 @@ static const struct wrong values[] = {
 	{ "redis { server = {} }", { "1: no server: write host:port" } },
 	{ "redis { server = \"redis://a\" }", { "1: \"redis://a\" is a URL" } },
 	{ "redis { server = {\"a:1\",\n\"b:x\"} }", { "2: \"b:x\": the port must be" } },
+	{ "redis { sentinel = \"s1\" }", { "1: sentinel without master: write the name" } },
+	{ "redis {\nmaster = \"m\" }", { "2: master has no meaning without sentinel" } },
+	{ "redis { sentinel_username = \"u\" }", { "1: sentinel_username has no meaning" } },
+	{ "redis { sentinel = \"unix:/s\" master = \"m\" }", { "1: sentinel \"unix:/s\": write "
+	    "host:port; a Sentinel has no unix socket" } },
+	{ "redis { sentinel = {\"a\",\n\"b:x\"} master = \"m\" }", { "2: \"b:x\": the port" } },
+	{ "redis { server = \"a\"\nsentinel = \"s1\" master = \"m\" }",
+	    { "2: server at t.conf:1 says where Redis is: remove that, or sentinel" } },
+	{ "redis { server = \"sentinel://s1\" }",
+	    { "1: \"sentinel://s1\": write sentinel://MASTER@HOST:PORT" } },
+	{ "redis { server = \"sentinel://m@s1\"\nmaster = \"m\" }",
+	    { "1: server gives the Sentinels, and so does master: remove one" } },
 	{ "redis { tls_cert = \"/a\" }", { "1: tls_cert and tls_key go together" } },
 
 	/* Hand-over. */
