@@ -47,8 +47,8 @@ add(struct draft *d, const char *option, const struct setting *like)
 	return NULL;
 }
 
-/* Turns the short form into the two options. */
-static void
+/* Turns the short form into the two options; -1: reported. */
+static int
 take_short_form(struct draft *d, struct setting *server)
 {
 	const char *text = server->values[0] + strlen(SCHEME), *at = strrchr(text, '@');
@@ -59,11 +59,11 @@ take_short_form(struct draft *d, struct setting *server)
 	if (at == NULL || at == text || at[1] == '\0') {
 		finding_error(&d->findings, &server->at, "\"%s\": write "
 		    SCHEME "MASTER@HOST:PORT,HOST:PORT", server->values[0]);
-		return;
+		return -1;
 	}
 	if ((sentinel = add(d, "sentinel", server)) == NULL ||
 	    (master = add(d, "master", server)) == NULL)
-		return;
+		return -1;
 	name = xstrndup(text, (size_t)(at - text));
 	setting_add(master, name, server->lines[0]);
 	rest = copy = xstrdup(at + 1);
@@ -71,6 +71,7 @@ take_short_form(struct draft *d, struct setting *server)
 		setting_add(sentinel, host, server->lines[0]);
 	free(copy);
 	free(name);
+	return 0;
 }
 
 /* -- one of the forms -------------------------------------------------------------------- */
@@ -131,8 +132,9 @@ servers_choose(struct draft *d)
 	struct setting *server = *given(d, "server");
 
 	if (server != NULL && server->n == 1 &&
-	    strncmp(server->values[0], SCHEME, strlen(SCHEME)) == 0)
-		take_short_form(d, server);
+	    strncmp(server->values[0], SCHEME, strlen(SCHEME)) == 0 &&
+	    take_short_form(d, server) == -1)
+		return;
 	choose(d);
 	check_pairs(d);
 }

@@ -26,7 +26,7 @@
 struct sentinel {
 	struct loop		*loop;
 	struct redis_options	 options;	/* of the Sentinels */
-	char			**list;		/* options.servers: owned; its strings are borrowed */
+	char			**list;		/* options.servers: owned; strings borrowed */
 	const char		*master;	/* the name */
 	struct conn		*query, *news;
 	struct request		 request;	/* the question that is on its way */
