@@ -370,6 +370,9 @@ leased_unready(const struct leased *a)
 	unsigned weight = 0;
 	const struct delivery *d;
 
+	if (!config_has_batches(a->cfg))
+		return ledger_count(a->ledger, DELIVERY_LOADING) +
+		    ledger_count(a->ledger, DELIVERY_FOUND);
 	for (d = ledger_first(a->ledger, DELIVERY_LOADING); d != NULL; d = ledger_next(d))
 		weight += leased_weight(a, d->msg);
 	for (d = ledger_first(a->ledger, DELIVERY_FOUND); d != NULL; d = ledger_next(d))
