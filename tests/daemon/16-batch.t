@@ -100,6 +100,12 @@ handler dies <<'H'
 echo "$RQD_BATCH" >>"$T/dies.runs"
 [ "$(wc -l <"$T/dies.runs")" -gt 1 ] || { echo $$ >"$T/dies.pid"; sleep 100; }
 H
+# Longer than what finds no run is kept.
+handler turns <<'H'
+echo "$RQD_BATCH" >>"$T/turns.runs"
+sleep 1.5
+[ "$(wc -l <"$T/turns.runs")" -gt 1 ]
+H
 handler status65 <<'H'
 echo "$RQD_BATCH" >>"$T/status65.runs"
 exit 65
@@ -109,6 +115,7 @@ queue "bad" { command = {"$T/bad"} batch = 50 framing = "raw" backoff = 100ms ma
 queue "dies" { command = {"$T/dies"} batch = 5 backoff = 100ms }
 queue "status65" { command = {"$T/status65"} batch = 5 backoff = 100ms }
 queue "missing" { command = {"$T/nothing"} batch = 5 }
+queue "turns" { command = {"$T/turns"} batch = 10 backoff = 1ms }
 C
 push bad 1 50
 wait_ok 30 'empty bad' 'one of 50 is bad'
@@ -129,6 +136,13 @@ push status65 1 2
 wait_ok 20 'empty status65' 'a dead_status'
 is "$(tr '\n' ' ' <"$T/status65.runs")" '2 1 1 ' 'is an ordinary failure in a batch of two'
 is "$(r xlen status65DEAD)" 2 'and not in a batch of one'
+
+push turns 1 3
+ok 'wait_for 10 "[ -s $T/turns.runs ]"' 'one run at a time'
+push turns 4 13
+wait_ok 40 'empty turns' 'retries and new messages take turns'
+is "$(sort -n "$T/turns.runs" | tr '\n' ' ')" '1 1 1 3 10 ' 'retries alone, the others together'
+is "$(log_count 'event=returned queue=turns')" 0 'and nothing is taken that finds no run'
 
 push missing 1 5
 ok 'log_wait 10 "event=suspended queue=missing reason=cannot_execute"' 'a missing command suspends'
