@@ -151,7 +151,8 @@ tell_done(void *arg)
 	struct message *msg = r->msg;
 	struct result result;
 
-	print(r);
+	if (r->batch == NULL)
+		print(r);
 	if (r->result.end != END_NOT_STARTED)
 		r->result.duration = clock_mono() - r->started;
 	if (r->batch != NULL) {
