@@ -3,7 +3,7 @@
 # acknowledges its message.  What fails, or breaks a limit, pushes nothing; what Redis
 # refuses waits.
 
-# shellcheck source=tests/lib.sh
+# shellcheck source=tests/lib.sh disable=SC2046
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 MORE_KEYS='items moved parts Queue:ids ev'
@@ -37,6 +37,16 @@ while read -r n attempt length id && IFS= read -r message; do
 	eval "$message"
 done
 H
+# Pushes a megabyte for each message, and answers twenty together.
+handler piped <<'H'
+m=$(head -c 1000000 /dev/zero | tr '\0' m)
+count=0
+while read -r n attempt length id && IFS= read -r message; do
+	echo "$n push parts $m"
+	count=$((count + 1))
+	[ $((count % 20)) -gt 0 ] || for k in $(seq $((n - 19)) "$n"); do echo "$k ok"; done
+done
+H
 config_text() {	# KEY-OF-ITEMS
 	cat <<C
 log { level = "debug" }
@@ -60,6 +70,10 @@ queue "sh" {
 queue "answers" {
 	command = {"$T/persistent"} mode = "persistent" framing = "line"
 	pushes = {"items", "parts"} backoff = 1h
+}
+queue "piped" {
+	command = {"$T/piped"} mode = "persistent" framing = "line" pipeline = 20
+	pushes = {"parts"} backoff = 1h suspend_after = 0
 }
 queue "items" { concurrency = 0 key = "$1" message_max = 1K }
 queue "parts" { concurrency = 0 }
@@ -139,6 +153,15 @@ is "$(log_lines 'event=retry queue=answers ' | grep -o ' reason=[a-z]*' | tr -d 
 say answers 'echo $n push items last; echo $n ok' acked
 is "$(items)" 'last,' 'its process goes on'
 r del items parts >/dev/null
+for round in 1 2; do
+	r lpush piped $(seq 20) >/dev/null
+	ok "log_wait 20 'event=acked queue=piped ' $((16 * round))" \
+	    'what a persistent process has in hand may push 16 MiB'
+	ok "log_wait 10 'event=retry queue=piped .*reason=pushes .*more than 16777216 bytes' $((4 * round))" \
+	    'and what goes beyond fails alone'
+done
+is "$(r llen parts)" 32 'answered ones count no longer'
+r del parts >/dev/null
 
 # -- what is not ------------------------------------------------------------------------
 for id in fails many dead; do push $id; done
@@ -229,5 +252,5 @@ log_wait 10 'event=warning queue=orders .*cannot push to moved: WRONGTYPE'
 rqd_stop
 is "$(log_count 'event=returned queue=orders id=e .*reason=drain') $(r hget ordersDELIVERY e | cut -d ' ' -f 1-3)" \
     '1 0 0 -' 'a daemon that stops gives back what Redis refuses, uncounted'
-for q in orders sh answers; do r del ${q}RETRY ${q}CONTEXT ${q}DELIVERY ${q}DEAD >/dev/null; done
+for q in orders sh answers piped; do r del ${q}RETRY ${q}CONTEXT ${q}DELIVERY ${q}DEAD >/dev/null; done
 r del items moved parts wideDEAD ev >/dev/null
