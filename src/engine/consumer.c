@@ -729,13 +729,9 @@ const char *
 consumer_block_name(enum consumer_block b)
 {
 	static const char *const names[] = {
-		[BLOCK_NONE] = "",
-		[BLOCK_FULL] = "full",
-		[BLOCK_SUSPENDED] = "suspended",
-		[BLOCK_PAUSED] = "paused",
-		[BLOCK_LIMITED] = "limited",
-		[BLOCK_REFUSED] = "refused",
-		[BLOCK_REDIS] = "redis",
+		[BLOCK_NONE] = "", [BLOCK_FULL] = "full", [BLOCK_SUSPENDED] = "suspended",
+		[BLOCK_PAUSED] = "paused", [BLOCK_LIMITED] = "limited",
+		[BLOCK_REFUSED] = "refused", [BLOCK_REDIS] = "redis",
 	};
 
 	return names[b];
@@ -758,6 +754,12 @@ const struct stats *
 consumer_stats(const struct consumer *c)
 {
 	return &c->stats;
+}
+
+const struct arrivals *
+consumer_arrivals(const struct consumer *c)
+{
+	return queue_arrivals(c->queue);
 }
 
 unsigned

@@ -90,6 +90,7 @@ const struct breaker	*consumer_breaker(const struct consumer *);
 /* Why Redis refuses results, and since when (mono); NULL: it accepts them. */
 const char		*consumer_refused(const struct consumer *, usec_t *since);
 const struct stats	*consumer_stats(const struct consumer *);
+const struct arrivals	*consumer_arrivals(const struct consumer *);	/* see queue_arrivals() */
 unsigned		 consumer_in_flight(const struct consumer *);
 /* Redis has all results. */
 bool			 consumer_is_confirmed(const struct consumer *);

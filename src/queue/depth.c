@@ -112,6 +112,7 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	} else if (step == STEP_TOTALS) {
 		for (i = 0; i < STAT_MAX; i++)
 			argv[argc++] = stats_name((enum stat)i);
+		argv[argc++] = "taken";
 	}
 	return argc;
 }
@@ -157,6 +158,7 @@ depth_answer(struct depth *d, int step, const struct redisReply *reply)
 	} else if (step == STEP_TOTALS) {
 		for (int i = 0; i < STAT_MAX; i++)
 			d->total[i] = reply_int(reply_at(reply, (size_t)i), 0);
+		d->taken = reply_int(reply_at(reply, STAT_MAX), 0);
 	} else {
 		number = reply_int(reply, -1);
 		memcpy((char *)d + steps[step].at, &number, sizeof(number));

@@ -36,10 +36,12 @@ struct depth {
 	char	*pause;		/* what QPAUSED says; "" where not paused; owned */
 	double	 pause_left;	/* seconds; -1: no end */
 	int64_t	 total[STAT_MAX];	/* QSTATS */
+	int64_t	 taken;		/* QSTATS; 0 where it is not there */
+	double	 now;		/* Redis seconds, when it was asked; the caller sets it */
 	char	*problem;	/* the first error reply; NULL: none; owned */
 };
 
-enum { DEPTH_STEPS = 11, DEPTH_WORDS = 2 + STAT_MAX };
+enum { DEPTH_STEPS = 11, DEPTH_WORDS = 3 + STAT_MAX };
 
 void	depth_init(struct depth *);	/* nothing known yet */
 void	depth_done(struct depth *);	/* a zeroed one is fine, too */

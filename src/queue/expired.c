@@ -547,6 +547,12 @@ expired_free(struct queue *queue)
 	free(q);
 }
 
+static const struct arrivals *
+expired_arrivals(const struct queue *queue)
+{
+	return leased_arrivals(((const struct expired *)queue)->leased);
+}
+
 const struct queue_ops queue_expired = {
 	.open = expired_open,
 	.reconfigure = expired_reconfigure,
@@ -557,6 +563,7 @@ const struct queue_ops queue_expired = {
 	.settle = expired_settle,
 	.tick = expired_tick,
 	.renew = expired_renew,
+	.arrivals = expired_arrivals,
 	.is_empty = expired_is_empty,
 	.close = expired_close,
 	.free = expired_free,

@@ -56,13 +56,14 @@ leased_tick_terms(const struct leased *a)
 enum {
 	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
 	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,
-	TICK_FIELDS, TICK_SCAN = TICK_FIELDS
+	TICK_SCAN, TICK_TAKEN, TICK_OTHERS, TICK_FIELDS
 };
 static const char leased_tick_form[] = {
 	[TICK_NOW] = FIELD_NUMBER, [TICK_MORE] = FIELD_INT, [TICK_REQUEUED] = FIELD_INT,
 	[TICK_PROMOTED] = FIELD_INT, [TICK_DROPPED] = FIELD_INT, [TICK_WAITING] = FIELD_INT,
 	[TICK_EXPIRES] = FIELD_TIME, [TICK_DUE] = FIELD_TIME, [TICK_DELAYED] = FIELD_TIME,
 	[TICK_RANK] = FIELD_INT, [TICK_CURSOR] = FIELD_STR, [TICK_WARNING] = FIELD_STR,
+	[TICK_SCAN] = FIELD_STR, [TICK_TAKEN] = FIELD_INT, [TICK_OTHERS] = FIELD_INT,
 	[TICK_FIELDS] = 0
 };
 
@@ -86,6 +87,9 @@ leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 	};
 
 	leased_complain(a, LEASED_TICK, warning[0] != '\0' ? warning : NULL);
+	leased_saw_list(a, reply_at(reply, TICK_TAKEN), reply_at(reply, TICK_WAITING));
+	if (a->arrivals != NULL && reply_int_at(reply, TICK_OTHERS) != 0)
+		arrivals_saw_others(a->arrivals, clock_mono());
 	if (leased_saw_due(a, now, reply_at(reply, TICK_DUE), false) ||
 	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICK_WAITING) > 0)
 		watcher_saw_work(a->watcher);
@@ -383,6 +387,8 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, struct c
 	leased_settler_init(a);
 	a->loader = loader_new(env->loop, a->ledger, leased_load, a);
 	a->ticker = ticker_new(env->loop, stats, leased_tick_due, a);
+	if (kind_source(cfg->kind) == SOURCE_LIST)
+		a->arrivals = xcalloc(1, sizeof(*a->arrivals));
 	leased_watch(a);
 	return &a->queue;
 }
@@ -487,6 +493,12 @@ leased_is_empty(const struct queue *q)
 	    ledger_is_empty(a->ledger);
 }
 
+const struct arrivals *
+leased_arrivals(const struct queue *q)
+{
+	return ((const struct leased *)q)->arrivals;
+}
+
 void
 leased_close(struct queue *q)
 {
@@ -514,6 +526,7 @@ leased_free(struct queue *q)
 		watch_remove(a->env->watch, &a->watch[i].key);
 	watcher_free(a->watcher);
 	ticker_free(a->ticker);
+	free(a->arrivals);
 	loop_defer_cancel(a->env->loop, &a->turn);
 	keys_done(&a->keys);
 	config_unref(a->config);

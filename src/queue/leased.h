@@ -33,6 +33,7 @@ struct leased_role {
 /* KEYS of parts that more than one kind's script plays. */
 #define LEASED_KEYS_POP	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, \
 			KEY_RATE
+#define LEASED_KEYS_POP_LIST	LEASED_KEYS_POP, KEY_STATS
 #define LEASED_KEYS_SETTLE	KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_DEAD
 #define LEASED_KEYS_RENEW	KEY_BACKUP, KEY_RETRY, KEY_DELIVERY
 #define LEASED_KEYS_TICK	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, \
@@ -48,7 +49,7 @@ struct leased_role {
 	    KEY_RETRY, KEY_DELIVERY)
 /* All parts of a kind whose source is a list. */
 #define LEASED_ROLES_LIST(pop) \
-	[LEASED_POP] = LEASED_ROLE(pop, NULL, LEASED_KEYS_POP), \
+	[LEASED_POP] = LEASED_ROLE(pop, NULL, LEASED_KEYS_POP_LIST), \
 	[LEASED_SETTLE] = LEASED_ROLE("settle", NULL, LEASED_KEYS_SETTLE), \
 	[LEASED_HAND_OVER] = LEASED_ROLE("hand_over", NULL, LEASED_KEYS_SETTLE), \
 	[LEASED_RENEW] = LEASED_ROLE("renew", NULL, LEASED_KEYS_RENEW), \
@@ -82,6 +83,7 @@ void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
 void		 leased_tick_round(struct queue *);
 void		 leased_renew_hint(struct queue *);
+const struct arrivals *leased_arrivals(const struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
@@ -90,6 +92,7 @@ void		 leased_free(struct queue *);
 	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.settle = leased_settle, .tick = leased_tick_round, .is_empty = leased_is_empty, \
-	.close = leased_close, .free = leased_free, .renew = leased_renew_hint
+	.close = leased_close, .free = leased_free, .renew = leased_renew_hint, \
+	.arrivals = leased_arrivals
 
 #endif

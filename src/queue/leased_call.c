@@ -203,6 +203,15 @@ read_time(const struct redisReply *reply, double *ret)
 	return true;
 }
 
+void
+leased_saw_list(struct leased *a, const struct redisReply *taken, const struct redisReply *waiting)
+{
+	int64_t n = reply_int(taken, -1);
+
+	if (a->arrivals != NULL && n >= 0)
+		arrivals_saw(a->arrivals, clock_mono(), n, reply_int(waiting, -1));
+}
+
 usec_t
 leased_usec(double seconds)
 {

@@ -14,12 +14,13 @@
 
 /* Returned by pop.lua; then messages.  Of a paused queue: then the reason. */
 enum {
-	POP_STATUS, POP_NOW, POP_WAITING, POP_DUE, POP_DROPPED, POP_LIMITED, POP_FIELDS
+	POP_STATUS, POP_NOW, POP_WAITING, POP_DUE, POP_DROPPED, POP_LIMITED, POP_TAKEN,
+	POP_FIELDS
 };
 static const char leased_pop_form[] = {
 	[POP_STATUS] = FIELD_STR, [POP_NOW] = FIELD_NUMBER, [POP_WAITING] = FIELD_INT,
 	[POP_DUE] = FIELD_TIME, [POP_DROPPED] = FIELD_INT, [POP_LIMITED] = FIELD_STR,
-	[POP_FIELDS] = 0
+	[POP_TAKEN] = FIELD_INT, [POP_FIELDS] = 0
 };
 
 /* Returned by mine.lua; then messages. */
@@ -246,6 +247,7 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	const char *limited = leased_saw_limit(&p, reply_at(reply, POP_LIMITED));
 	bool changed;
 
+	leased_saw_list(a, reply_at(reply, POP_TAKEN), reply_at(reply, POP_WAITING));
 	p.any = !p.paused && reply_len(reply) >= POP_FIELDS + MESSAGE_FIELDS;
 	changed = watcher_popped(a->watcher, &p);
 	if (report.dropped > 0)

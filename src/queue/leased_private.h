@@ -21,6 +21,7 @@
 
 #include "base/list.h"
 #include "loop/timer.h"
+#include "policy/arrivals.h"
 #include "queue/leased.h"
 #include "queue/ledger.h"
 #include "queue/loader.h"
@@ -79,6 +80,7 @@ struct leased {
 	bool			  refusing;	/* some are refused; that was reported */
 	char			  *cause;	/* why, in the last complaint; owned; or NULL */
 	struct ticker		 *ticker;
+	struct arrivals		 *arrivals;	/* of a list; NULL: another source */
 };
 
 typedef void	leased_answer_fn(struct leased *, struct call *, enum conn_answer,
@@ -123,6 +125,9 @@ double		 leased_saw_now(struct leased *, const struct redisReply *);
  */
 bool		 leased_saw_due(struct leased *, double now, const struct redisReply *, bool ours);
 
+/* A list, in a reply: taken from it so far, -1 where the reply does not say it; and waiting. */
+void		 leased_saw_list(struct leased *, const struct redisReply *taken,
+		    const struct redisReply *waiting);
 usec_t		 leased_usec(double seconds);	/* from now, within what a timer can hold */
 /* Until a time in a reply; -1: there is none. */
 usec_t		 leased_until(const struct redisReply *, double now);

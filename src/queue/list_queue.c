@@ -25,7 +25,8 @@
 struct list {
 	struct direct		  direct;	/* first */
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
-	struct request		  pop, push;
+	struct request		  pop, push, count;
+	struct arrivals		  arrivals;
 	enum pop		  from;		/* the end that the last pop took from */
 	bool			  known;	/* a pop may find something */
 	bool			  empty;	/* the last look or pop found nothing */
@@ -33,11 +34,55 @@ struct list {
 };
 
 /* Returned by list_pop.lua; then messages. */
-enum { POP_STATUS, POP_NOW, POP_WAITING, POP_FIELDS };
+enum { POP_STATUS, POP_NOW, POP_WAITING, POP_TAKEN, POP_FIELDS };
 static const char pop_form[] = {
 	[POP_STATUS] = FIELD_STR, [POP_NOW] = FIELD_NUMBER, [POP_WAITING] = FIELD_INT,
-	[POP_FIELDS] = 0
+	[POP_TAKEN] = FIELD_INT, [POP_FIELDS] = 0
 };
+
+/* Returned by list_taken.lua. */
+enum { TAKEN_WAITING, TAKEN_TAKEN, TAKEN_FIELDS };
+static const char taken_form[] = {
+	[TAKEN_WAITING] = FIELD_INT, [TAKEN_TAKEN] = FIELD_INT, [TAKEN_FIELDS] = 0
+};
+
+/* -- latency ---------------------------------------------------------------- */
+
+static void
+list_saw_count(struct list *q, int64_t taken, int64_t waiting)
+{
+	if (taken >= 0)
+		arrivals_saw(&q->arrivals, clock_mono(), taken, waiting);
+}
+
+static void
+list_counted(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	if (answer == CONN_REPLY && reply_has(reply, 0, taken_form))
+		list_saw_count(arg, reply_int_at(reply, TAKEN_TAKEN),
+		    reply_int_at(reply, TAKEN_WAITING));
+}
+
+static void
+list_tick(struct queue *queue)
+{
+	struct list *q = (struct list *)queue;
+	const struct direct *base = &q->direct;
+	struct words w = { 0 };
+
+	direct_tick(queue);
+	if (request_is_sent(&q->count) || !conn_is_ready(base->env->conn))
+		return;
+	keys_add(&base->keys, &w, KEY_QUEUE);
+	keys_add(&base->keys, &w, KEY_STATS);
+	request_script(&q->count, base->env->conn, script_find("list_taken"), &w);
+}
+
+static const struct arrivals *
+list_arrivals(const struct queue *queue)
+{
+	return &((const struct list *)queue)->arrivals;
+}
 
 /* -- pops ------------------------------------------------------------------- */
 
@@ -83,6 +128,7 @@ list_popped_ok(struct list *q, const struct redisReply *reply)
 	size_t i;
 
 	conn_saw_time(q->direct.env->conn, reply_double_at(reply, POP_NOW));
+	list_saw_count(q, reply_int_at(reply, POP_TAKEN), waiting);
 	for (i = POP_FIELDS; !paused && i < reply_len(reply) && got < q->direct.asked; i++, got++)
 		list_deliver(q, reply_at(reply, i));
 	q->known = waiting > 0 && !paused;
@@ -124,11 +170,13 @@ list_pop(struct list *q)
 		q->from = q->from == POP_LEFT ? POP_RIGHT : POP_LEFT;
 	keys_add(&base->keys, &w, KEY_QUEUE);
 	keys_add(&base->keys, &w, KEY_PAUSED);
+	keys_add(&base->keys, &w, KEY_STATS);
 	words_add(&w, q->from == POP_LEFT ? "left" : "right");
 	words_fmt(&w, "%u", base->asked < POP_MAX ? base->asked : POP_MAX);
 	words_fmt(&w, "%d", POP_BYTES);
 	words_fmt(&w, "%" PRIu64, base->cfg->message_max);
 	words_fmt(&w, "%.6f", now > 0 ? now + timeout : 0);
+	words_add(&w, base->fetch_turn == TURN_NEWEST ? "newest" : "oldest");
 	request_script(&q->pop, base->env->conn, script_find("list_pop"), &w);
 }
 
@@ -280,6 +328,7 @@ list_open(const struct queue_env *env, struct config *config, const struct queue
 	q->known = true;
 	request_init(&q->pop, list_popped, q);
 	request_init(&q->push, list_pushed, q);
+	request_init(&q->count, list_counted, q);
 	timer_init(&q->push_delay, env->loop, direct_wake, q);
 	return &q->direct.queue;
 }
@@ -340,6 +389,7 @@ list_free(struct queue *queue)
 
 	request_cancel(&q->pop);
 	request_cancel(&q->push);
+	request_cancel(&q->count);
 	timer_stop(&q->push_delay);
 	direct_free(&q->direct);
 }
@@ -352,7 +402,8 @@ const struct queue_ops queue_list = {
 	.want = list_want,
 	.fetch = direct_fetch,
 	.settle = list_settle,
-	.tick = direct_tick,
+	.tick = list_tick,
+	.arrivals = list_arrivals,
 	.is_empty = list_is_empty,
 	.close = list_close,
 	.free = list_free,

@@ -72,6 +72,12 @@ queue_renew(struct queue *q)
 		q->ops->renew(q);
 }
 
+const struct arrivals *
+queue_arrivals(const struct queue *q)
+{
+	return q->ops->arrivals != NULL ? q->ops->arrivals(q) : NULL;
+}
+
 bool
 queue_is_empty(const struct queue *q)
 {

@@ -33,6 +33,7 @@
 
 #include "base/stats.h"
 #include "loop/loop.h"
+#include "policy/arrivals.h"
 #include "policy/config.h"
 #include "policy/message.h"
 #include "policy/outcome.h"
@@ -123,6 +124,7 @@ struct queue_ops {
 			    struct result *);
 	void		(*tick)(struct queue *);
 	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
+	const struct arrivals *(*arrivals)(const struct queue *);	/* NULL: not a list */
 	bool		(*is_empty)(const struct queue *);
 	void		(*close)(struct queue *);
 	void		(*free)(struct queue *);
@@ -182,6 +184,9 @@ void	queue_tick(struct queue *);
  * than one renewal each 100 ms.
  */
 void	queue_renew(struct queue *);
+
+/* Of a list, for how long its oldest message has waited; NULL for other sources. */
+const struct arrivals *queue_arrivals(const struct queue *);
 
 /* For --until-empty: the last look found no message waiting or due, and none is in flight. */
 bool	queue_is_empty(const struct queue *);

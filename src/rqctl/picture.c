@@ -204,8 +204,10 @@ picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *re
 		rc = append_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
 	if (rc == -1)
 		return -1;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		depth_init(&ret[i]);
+		ret[i].now = at;
+	}
 	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
 		rc = take_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now,
 		    &ret[i / DEPTH_STEPS]);

@@ -59,6 +59,17 @@ running_cell(struct table *t, const struct depth *d, const struct service *s)
 		table_add(t, "%s", out_number(d->in_flight, n));
 }
 
+/* ">12m": it has waited since before the daemon's first look at the list, 12 minutes ago. */
+static void
+latency_cell(struct table *t, const struct facts *f)
+{
+	struct latency l = state_latency(f);
+	char age[UNITS_TEXT_MAX];
+
+	table_add(t, "%s%s", l.how == LATENCY_LEAST ? ">" : "",
+	    units_age(l.how == LATENCY_UNKNOWN ? -1 : l.seconds, age));
+}
+
 static void
 rate_cell(struct table *t, double r)
 {
@@ -92,6 +103,8 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 		rate_cell(t, rates->failed);
 	}
 	if (width > NARROW)
+		latency_cell(t, &facts);
+	if (width == WIDE)
 		table_add(t, "%s", units_age(state_oldest(&facts), age));
 	table_bytes(t, state.data, state.len);
 	table_colour(t, colours[mood]);
@@ -112,13 +125,14 @@ fill(struct table *t, const struct picture *p, const struct rates *rates)
 {
 	static const char *const heads[] = {
 		[NARROW] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|STATE",
-		[MEDIUM] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|>OK/S|>FAIL/S|>OLDEST|STATE",
-		[WIDE] = "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OK/S|>FAIL/S|>OLDEST|STATE",
+		[MEDIUM] = "QUEUE|>WAIT|>RUN|>RETRY|>DEAD|>OK/S|>FAIL/S|>LATENCY|STATE",
+		[WIDE] = "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OK/S|>FAIL/S|>LATENCY|"
+		    ">OLDEST RUN|STATE",
 	};
 	enum width width = width_of(rates != NULL);
 
 	table_init(t, rates != NULL ? heads[width] :
-	    "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>OLDEST|STATE");
+	    "QUEUE|>WAIT|>RUN|>RETRY|>DELAY|>DEAD|>LATENCY|>OLDEST RUN|STATE");
 	t->last_min = rates != NULL ? STATE_MIN : 0;
 	for (size_t i = 0; i < p->n; i++)
 		row(t, p, i, rates != NULL ? &rates[i] : NULL, width);

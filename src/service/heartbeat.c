@@ -69,6 +69,19 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 	json_set(q, "state:s reason:s since:f", state, why, began);
 }
 
+/* Readers see by `taken` whether the same message still waits. */
+static void
+add_latency(json_t *q, const struct arrivals *a)
+{
+	struct latency l = arrivals_latency(a, clock_mono());
+	const char *name = l.how == LATENCY_KNOWN ? "latency" : "latency_least";
+
+	if (l.how == LATENCY_UNKNOWN)
+		return;
+	json_object_set_new(q, name, json_real((double)(int64_t)(l.seconds * 1e3) / 1e3));
+	json_object_set_new(q, "taken", json_integer(a->taken));
+}
+
 static json_t *
 queue_json(const struct consumer *c, size_t most)
 {
@@ -94,6 +107,8 @@ queue_json(const struct consumer *c, size_t most)
 		json_set(q, "state:s", "paused");
 	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
 		json_set(q, "state:s", "unsubscribed");
+	if (consumer_arrivals(c) != NULL)
+		add_latency(q, consumer_arrivals(c));
 	consumer_each(c, in_flight_add, &in_flight);
 	return json_set(q, "in_hand:j", in_flight.list);
 }

@@ -39,6 +39,7 @@ static const struct member queue_members[] = {
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
+	{ "taken", TYPE_INTEGER },
 };
 
 static const struct member delivery_members[] = {
@@ -315,7 +316,7 @@ add_state(struct service *s, const json_t *q)
 	s->since = fleet_number(q, "since", 0);
 }
 
-/* What the daemon knows of a list's messages. */
+/* What the daemon knew of a list's messages when it wrote its heartbeat. */
 static struct latency
 latency_of(const json_t *q)
 {
@@ -327,6 +328,19 @@ latency_of(const json_t *q)
 	if (least > 0)
 		return (struct latency){ LATENCY_LEAST, least };
 	return (struct latency){ LATENCY_UNKNOWN, 0 };
+}
+
+/* The largest one of those that are known; else of what they are at least. */
+static void
+add_latency(struct service *s, const json_t *q, double seen)
+{
+	struct latency l = latency_of(q), best = latency_best(s->latency, l);
+
+	if (best.how == s->latency.how && best.seconds == s->latency.seconds)
+		return;
+	s->latency = l;
+	s->latency_at = seen;
+	s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
 }
 
 void
@@ -350,7 +364,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		if (lease >= 0 && theirs != lease)
 			s->leases_differ = true;
 		lease = theirs;
-		s->latency = latency_best(s->latency, latency_of(q));
+		add_latency(s, q, f->daemons[i].seen);
 		add_state(s, q);
 	}
 }

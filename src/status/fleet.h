@@ -80,7 +80,9 @@ struct service {
 	int64_t		 running;
 	int64_t		 concurrency;
 	double		 oldest;	/* seconds that a handler has run; -1: none known */
-	struct latency	 latency;	/* of messages in a list, some seconds ago */
+	struct latency	 latency;	/* of messages in a list, by one heartbeat, which */
+	double		 latency_at;	/* came then, in Redis seconds, when */
+	int64_t		 latency_taken;	/* so many had been taken; -1: not said */
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;
 	double		 since;		/* wall seconds; 0: not said */

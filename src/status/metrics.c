@@ -302,6 +302,12 @@ static const struct family families[] = {
 	{ "rqd_queue_messages", "gauge",
 	    "Messages in Redis, whoever put or took them: the same from every "
 	    "daemon, so take max, not sum.", put_messages, 0 },
+	{ "rqd_queue_latency_seconds", "gauge",
+	    "How long the message has waited that has waited longest; an estimate for lists.",
+	    QUEUE(latency) },
+	{ "rqd_queue_latency_least_seconds", "gauge",
+	    "Where rqd_queue_latency_seconds is not known: it is at least that.",
+	    QUEUE(latency_least) },
 	{ "rqd_queue_stalled_seconds", "gauge",
 	    "How long messages have waited with none of them being taken by any daemon.",
 	    QUEUE(stalled) },

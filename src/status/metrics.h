@@ -28,6 +28,8 @@ struct metrics_queue {
 	double			 concurrency;
 	double			 oldest;	/* seconds in flight; 0: nothing is */
 	double			 stalled;	/* seconds; NAN: not known now */
+	double			 latency;	/* seconds; NAN: not known */
+	double			 latency_least;	/* seconds; NAN: not known, or latency is */
 };
 
 /* The kernel's figures of this process; 0 where it does not tell one. */

@@ -19,6 +19,7 @@
 #include "status/http.h"
 #include "status/metrics.h"
 #include "status/page.h"
+#include "status/state.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
@@ -195,8 +196,13 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 {
 	const struct queue_config *cfg = consumer_config(c);
 	const struct survey_queue *q = r != NULL ? survey_find(r, cfg->key) : NULL;
+	struct latency l = { LATENCY_UNKNOWN, 0 };
 	usec_t oldest = 0;
 
+	if (consumer_arrivals(c) != NULL)
+		l = arrivals_latency(consumer_arrivals(c), clock_mono());
+	if (q != NULL)
+		l = state_latency_with(cfg->kind, &q->depth, l);
 	consumer_each(c, older, &oldest);
 	return (struct metrics_queue){
 		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
@@ -204,6 +210,8 @@ queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_r
 		.concurrency = config_most(cfg), .oldest = clock_seconds(oldest),
 		.stalled = q == NULL ? NAN :
 		    clock_seconds(stall_length(stall_of(m, cfg->key), clock_mono())),
+		.latency = q != NULL && l.how == LATENCY_KNOWN ? l.seconds : NAN,
+		.latency_least = q != NULL && l.how == LATENCY_LEAST ? l.seconds : NAN,
 	};
 }
 

@@ -8,6 +8,8 @@
 #include "queue/pausetext.h"
 #include "status/json_bytes.h"
 
+#define BEAT_OLD	60.0	/* seconds: a living daemon's heartbeat is not older */
+
 static const char *const moods[] = {
 	[MOOD_OK] = "ok", [MOOD_IDLE] = "idle", [MOOD_WARN] = "warn", [MOOD_BAD] = "bad",
 };
@@ -113,7 +115,7 @@ state_oldest(const struct facts *f)
 }
 
 struct latency
-state_latency(enum kind kind, const struct depth *d, struct latency list)
+state_latency_with(enum kind kind, const struct depth *d, struct latency list)
 {
 	static const struct latency none = { LATENCY_KNOWN, 0 };
 
@@ -126,6 +128,19 @@ state_latency(enum kind kind, const struct depth *d, struct latency list)
 	return kind_has(kind, TRAIT_LEASES) ? latency_of_both(list, d->overdue) : list;
 }
 
+/* Where nothing was taken since the heartbeat, the message has waited on. */
+struct latency
+state_latency(const struct facts *f)
+{
+	const struct service *s = f->service;
+	struct latency list = s->latency;
+	double since = f->depth->now - s->latency_at;
+
+	if (list.seconds > 0 && s->latency_taken == f->depth->taken && since > 0)
+		list.seconds += since < BEAT_OLD ? since : BEAT_OLD;
+	return state_latency_with(f->kind, f->depth, list);
+}
+
 json_t *
 state_json(const struct facts *f)
 {
@@ -133,7 +148,7 @@ state_json(const struct facts *f)
 	const struct service *s = f->service;
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
-	struct latency l = state_latency(f->kind, d, s->latency);
+	struct latency l = state_latency(f);
 	double oldest = state_oldest(f);
 	json_t *o;
 

@@ -32,11 +32,10 @@ enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
  */
 double	state_oldest(const struct facts *);
 
-/*
- * The queue's latency.  list: of messages that wait in a list, as a daemon knows it
- * (policy/arrivals.h); other kinds do not need it.
- */
-struct latency	 state_latency(enum kind, const struct depth *, struct latency list);
+/* The queue's latency, as all daemons and Redis know it. */
+struct latency	 state_latency(const struct facts *);
+/* The same, where the caller knows how long messages in a list have waited. */
+struct latency	 state_latency_with(enum kind, const struct depth *, struct latency list);
 
 /* Appends why the queue stands still, or what is unusual, or "ok": a few words, unescaped. */
 enum mood	 state_text(const struct facts *, struct buf *);

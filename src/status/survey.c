@@ -161,8 +161,8 @@ out_of_patience(void *arg)
 /* -- asking -------------------------------------------------------------------- */
 
 static void
-add_queue(struct survey_result *r, const char *name, const char *key, enum kind kind,
-    const char *group, bool own)
+add_queue(struct survey_result *r, double now, const char *name, const char *key,
+    enum kind kind, const char *group, bool own)
 {
 	struct survey_queue *q = APPEND(r->queues, r->n);
 
@@ -170,11 +170,12 @@ add_queue(struct survey_result *r, const char *name, const char *key, enum kind 
 	keys_init(&q->keys, key);
 	keys_set_group(&q->keys, group);
 	depth_init(&q->depth);
+	q->depth.now = now;
 }
 
 /* This daemon's queues, and those that only other daemons serve. */
 static void
-list_queues(struct survey *s)
+list_queues(struct survey *s, double now)
 {
 	size_t n, i, own = s->config->nqueues;
 	struct served *served = fleet_served(&s->found.fleet, &n);
@@ -184,12 +185,12 @@ list_queues(struct survey *s)
 	for (i = 0; i < own; i++) {
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
-		add_queue(&s->found, cfg->name, cfg->key, cfg->kind, cfg->consumer_group,
+		add_queue(&s->found, now, cfg->name, cfg->key, cfg->kind, cfg->consumer_group,
 		    config_consumes(cfg));
 	}
 	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++)
 		if (json_object_get(known, served[i].key) == NULL)
-			add_queue(&s->found, served[i].name, served[i].key,
+			add_queue(&s->found, now, served[i].name, served[i].key,
 			    fleet_kind(served[i].queue),
 			    fleet_text(served[i].queue, "consumer_group"), false);
 	json_decref(known);
@@ -319,8 +320,10 @@ set_phase(struct survey *s, enum phase phase)
 	s->next = 0;
 	if (phase != PHASE_DEPTHS)
 		return;
-	snprintf(s->now, sizeof(s->now), "%.6f", now > 0 ? now : (double)clock_wall() / 1e6);
-	list_queues(s);
+	if (!(now > 0))
+		now = (double)clock_wall() / 1e6;
+	snprintf(s->now, sizeof(s->now), "%.6f", now);
+	list_queues(s, now);
 }
 
 static void

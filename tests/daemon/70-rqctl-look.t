@@ -16,7 +16,7 @@ beat() { # INSTANCE JSON
 
 is "$(ctl status | tail -1)" 'no queues: no configuration file was read, and no daemon serves one' \
     'status: no file, no daemon'
-like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +- +no daemon$' 'status: an unknown key is empty'
+like "$(ctl status q | tail -1)" '^q +0 +0 +0 +0 +0 +0s +- +no daemon$' 'status: an unknown key is empty'
 is "$(ctl daemons 2>/dev/null; echo $?)" 0 'daemons: none'
 is "$(ctl daemons --json)" '[]' 'daemons: none, in JSON'
 beat wrong 'no JSON'
@@ -79,7 +79,7 @@ r xadd qDEAD '*' id 9 message nine reason attempts attempts 25 status 1 error bo
 r hset qSTATS acked 5 >/dev/null
 beat h.1 "{\"instance\":\"h.1\",\"name\":\"h\",\"version\":\"0.1\",\"pid\":12,\"started\":$((now - 7200)),\"config\":\"abcdef0123456789\",\"queues\":{\"q\":{\"key\":\"q\",\"kind\":\"ack\",\"running\":1,\"concurrency\":4,\"lease\":60,\"state\":\"running\",\"in_hand\":[{\"id\":\"7\",\"tag\":\"7\",\"attempt\":2,\"pid\":4711,\"age\":90}]}}}"
 
-like "$(ctl status | tail -1)" '^q +3 +2/4 +2 +1 +1 +1m3[0-9]s +ok$' 'status: finds the queue by its heartbeat'
+like "$(ctl status | tail -1)" '^q +3 +2/4 +2 +1 +1 +- +1m3[0-9]s +ok$' 'status: finds the queue by its heartbeat'
 like "$(ctl status | head -1)" ', 1 daemon$' 'status: counts daemons'
 is "$(ctl status --json | tr -d ' \n' | sed 's/.*"waiting":\([0-9]*\),"running":\([0-9]*\),"retry":\([0-9]*\),"due":\([0-9]*\),"delayed":\([0-9]*\),"dead":\([0-9]*\).*"acked":\([0-9]*\).*/\1 \2 \3 \4 \5 \6 \7/')" \
     '3 2 2 1 1 1 5' 'status: JSON'
@@ -150,5 +150,5 @@ is "$(ctl running 2>&1 >/dev/null)" 'rqctl: 65 more are in flight: heartbeats do
 r del rqd:daemon:h.2 rqd:daemons >/dev/null
 r zadd rqd:daemons 4e9 odd >/dev/null
 r set rqd:daemon:odd '{"pid":1e300,"queues":{"q":{"running":1e300,"concurrency":-1e300,"in_hand":{"x":1}},"s":7}}' >/dev/null
-is "$(ctl status q | tail -1)" 'q         0    0      0      0     0       -  ok' 'status: figures that cannot be'
+is "$(ctl status q | tail -1)" 'q         0    0      0      0     0       0s           -  ok' 'status: figures that cannot be'
 like "$(ctl daemons | tail -1)" '^odd +0 ' 'daemons: the same'

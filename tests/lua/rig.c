@@ -220,7 +220,8 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	if (r->consumer != NULL)
 		words_fmt(&w, "%lld", max);
 	reply = rig_script(r, r->consumer != NULL ? "stream_pop" :
-	    r->unique ? "unique_pop" : "pop", "QBCRDPK", &w);
+	    r->unique ? "unique_pop" : "pop", r->consumer != NULL || r->unique ? "QBCRDPK" :
+	    "QBCRDPKS", &w);
 	if (reply == NULL)
 		return -1;
 	snprintf(text, sizeof(text), "%s", reply->element[0]->str);
@@ -229,9 +230,10 @@ rig_pop(struct rig *r, int n, long long maxbytes, long long max, const char *cal
 	snprintf(r->limited, sizeof(r->limited), "%s", reply->element[5]->str);
 	r->popped_now = atof(reply->element[1]->str);
 	r->popped_due = atof(reply->element[3]->str);
+	r->taken = reply->element[6]->integer;
 	if (strcmp(text, "ok") == 0) {
-		assert_int_equal(reply->elements % 6, 0);
-		for (i = 6; i < reply->elements; i += 6)
+		assert_int_equal(reply->elements % 6, 1);
+		for (i = 7; i < reply->elements; i += 6)
 			rig_take(reply, i, &p[got++]);
 	}
 	assert_true(got <= n);
@@ -402,7 +404,7 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	    rig_script(r, "tick", "QBCRDLS", &w);
 	if (reply == NULL)
 		return -1;
-	assert_int_equal(reply->elements, r->consumer != NULL ? 13 : 12);
+	assert_int_equal(reply->elements, 15);
 	if (r->consumer != NULL)
 		snprintf(t->scan, sizeof(t->scan), "%s", reply->element[12]->str);
 	t->more = reply->element[1]->integer;
@@ -416,6 +418,8 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	t->rank = reply->element[9]->integer;
 	snprintf(t->cursor, sizeof(t->cursor), "%s", reply->element[10]->str);
 	snprintf(t->warning, sizeof(t->warning), "%s", reply->element[11]->str);
+	t->taken = reply->element[13]->integer;
+	t->others = reply->element[14]->integer;
 	freeReplyObject(reply);
 	return 0;
 }
@@ -577,6 +581,12 @@ rig_check_clean(struct rig *r)
 	if (bad->elements > 0)
 		fail_msg("%zu stray fields: %s ...", bad->elements, bad->element[0]->str);
 	freeReplyObject(bad);
+}
+
+long long
+rig_left(struct rig *r)
+{
+	return rig_int(r, "DBSIZE") - rig_int(r, "EXISTS %s", rig_key(r, KEY_STATS));
 }
 
 int

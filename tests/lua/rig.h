@@ -26,6 +26,7 @@ struct rig {
 	const char	*turn;		/* what a pop takes first; NULL: "retry" */
 	char		 limited[32];	/* as the last pop answered */
 	double		 popped_now, popped_due;	/* the same */
+	long long	 taken;		/* likewise */
 	long long	 prev;		/* pop's; see lua/part/seen.lua */
 	bool		 took;		/* as the last mine answered */
 	const char	*over;		/* settle's; NULL: "" */
@@ -82,7 +83,7 @@ int	 rig_renew(struct rig *, const struct popped *);	/* -99 on errors */
 const char *rig_cancel(struct rig *, const char *mode, const char *tag, size_t taglen);
 
 struct ticked {
-	long long more, requeued, promoted, dropped, waiting, rank;
+	long long more, requeued, promoted, dropped, waiting, rank, taken, others;
 	char expires[32], due[32], delayed[32], cursor[24], warning[128];
 	char scan[48];		/* in and out: kind "stream" */
 };
@@ -113,6 +114,7 @@ void	 rig_digest(struct rig *, char digest[48]);
 
 /* Calls fails() if QCONTEXT or QDELIVERY do not hold exactly the tags of QBACKUP and QRETRY. */
 void	 rig_check_clean(struct rig *);
+long long rig_left(struct rig *);		/* keys; QSTATS does not count */
 /* Deletes from QDELIVERY what Redis has seen of the pops of daemons; how many fields. */
 int	 rig_forget_pops(struct rig *);
 

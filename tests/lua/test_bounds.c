@@ -85,7 +85,7 @@ static const char prelude[] =
     "  for i = 1, n, 1000 do call('XREADGROUP', 'GROUP', 'rqd', 'other', 'COUNT', 1000, "
     "'STREAMS', Q, '>') end end\n";
 
-#define POP	"pop", "QBCRDPK"
+#define POP	"pop", "QBCRDPKS"
 #define POP_N	"100 1048576 16777216 x.1 0 0 0 0 retry 0"
 #define TICK	"tick", "QBCRDLS"
 #define TICK_N	"60 60 1 1e12 250 1048576 0 0"
@@ -429,10 +429,10 @@ static const struct row rows[] = {
 	    "rescue", "BCRDX", "retry t1 t1#x 2 1 0 0 payload 0 h exit 1 e a x.1 0"),
 	ROW("list_pop: 100 of 10 KiB",
 	    "push(100, rep('x', 10400))",
-	    "list_pop", "QP", "right 100 1048576 16777216 0"),
+	    "list_pop", "QPS", "right 100 1048576 16777216 0"),
 	ROW("list_pop: 1 MiB each",
 	    "push(60, MIB)",
-	    "list_pop", "QP", "right 100 1048576 16777216 0"),
+	    "list_pop", "QPS", "right 100 1048576 16777216 0"),
 	ROW("schedule",
 	    "zset(Q, N)",
 	    "schedule", "QT", "n 1000 60 -1 ZADD x"),

@@ -34,8 +34,8 @@ text(const char *script)
 static redisReply *
 pop(const char *side, int n, int bytes, int max, const char *deadline)
 {
-	return rig_command(&rig, "EVAL %s 2 q qPAUSED %s %d %d %d %s", text("list_pop"), side, n,
-	    bytes, max, deadline);
+	return rig_command(&rig, "EVAL %s 3 q qPAUSED qSTATS %s %d %d %d %s", text("list_pop"),
+	    side, n, bytes, max, deadline);
 }
 
 /* What a reply has behind its head, joined; the head's words are checked. */
@@ -48,7 +48,7 @@ check_pop(redisReply *r, const char *status, int waiting, const char *want)
 	assert_int_equal(r->type, REDIS_REPLY_ARRAY);
 	assert_string_equal(r->element[0]->str, status);
 	assert_int_equal(r->element[2]->integer, waiting);
-	for (i = 3; i < r->elements; i++) {
+	for (i = 4; i < r->elements; i++) {
 		size_t len = strlen(got);
 
 		if (r->element[i]->type == REDIS_REPLY_INTEGER)
@@ -78,8 +78,8 @@ TEST(test_pop)
 	rig_do(&rig, "SET qPAUSED why PX 60000");
 	redisReply *r = pop("right", 9, 1000, 1000, "0");
 	assert_string_equal(r->element[0]->str, "paused");
-	assert_string_equal(r->element[3]->str, "why");
-	assert_in_range(r->element[4]->integer, 1, 60000);
+	assert_string_equal(r->element[4]->str, "why");
+	assert_in_range(r->element[5]->integer, 1, 60000);
 	freeReplyObject(r);
 	rig_do(&rig, "DEL qPAUSED");
 	rig_do(&rig, "CONFIG SET maxmemory 1");

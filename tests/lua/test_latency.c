@@ -1,5 +1,6 @@
 /*
- * What scripts tell about the time that messages have waited: overdue.
+ * What scripts tell about the time that messages have waited: overdue; what pops count, and
+ * ticks find, for the curve of arrivals.
  */
 #include "script_test.h"
 
@@ -92,6 +93,175 @@ SCRIPT_TEST(test_overdue_stream)
 	rig_do(&rig, "DEL orders");
 	rig_do(&rig, "XADD orders 1-1 a 1");
 	assert_overdue("stream", 0, 1);
+}
+
+/* -- what pops count, and ticks find -------------------------------------------- */
+
+static struct ticked
+tick(void)
+{
+	struct ticked t;
+
+	assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, "0", &t), 0);
+	return t;
+}
+
+SCRIPT_TEST(test_pops_count)
+{
+	struct popped p[3];
+
+	assert_int_equal(tick().taken, 0);
+	push("a");
+	push("b");
+	push("c");
+	assert_int_equal(pop(2, "c.1", p), 2);
+	assert_int_equal(rig.taken, 2);
+	assert_int_equal(tick().taken, 2);
+	assert_string_equal(rig_settle(&rig, "retry", &p[0], "0"), "ok");
+	/* A retry was taken from the list once. */
+	assert_int_equal(pop(1, "c.2", &p[2]), 1);
+	assert_int_equal(rig.taken, -1);
+	assert_int_equal(tick().taken, 2);
+	rig_popped_done(p, 3);
+	rig.turn = "newest";
+	p[0] = pop_one("c.3");
+	rig.turn = NULL;
+	assert_int_equal(rig.taken, -1);
+	assert_int_equal(tick().taken, 2);
+	rig_popped_done(p, 1);
+	assert_int_equal(pop(1, "c.4", p), 0);
+	assert_int_equal(rig.taken, -1);
+}
+
+/* The counter decides nothing. */
+SCRIPT_TEST(test_odd_counters)
+{
+	struct popped p;
+
+	push("a");
+	push("b");
+	rig_do(&rig, "HSET ordersSTATS taken x");
+	p = pop_one("c.1");
+	rig_popped_done(&p, 1);
+	assert_int_equal(rig.taken, -1);
+	assert_int_equal(tick().taken, -1);
+	rig_do(&rig, "DEL ordersSTATS");
+	rig_do(&rig, "SET ordersSTATS x");
+	p = pop_one("c.2");
+	rig_popped_done(&p, 1);
+	assert_int_equal(rig.taken, -1);
+	assert_int_equal(tick().taken, -1);
+	assert_int_equal(rig_int(&rig, "ZCARD ordersBACKUP"), 2);
+}
+
+SCRIPT_TEST(test_others)
+{
+	struct popped p;
+
+	push("a");
+	p = pop_one("host.abc-1.1");
+	assert_int_equal(tick().others, 0);
+	/* A consumer of the published convention. */
+	rig_do(&rig, "ZADD ordersBACKUP %f 7", rig_now(&rig));
+	rig_do(&rig, "HSET ordersCONTEXT 7 payload");
+	assert_int_equal(tick().others, 1);
+	rig_do(&rig, "ZREM ordersBACKUP 7");
+	rig_do(&rig, "HDEL ordersCONTEXT 7");
+	assert_int_equal(tick().others, 0);
+	/* The first version writes tokens as this one does, but no notes of its pops. */
+	rig_forget_pops(&rig);
+	assert_int_equal(tick().others, 1);
+	rig_popped_done(&p, 1);
+}
+
+/* One that has left a message for too long; the tick puts it back. */
+SCRIPT_TEST(test_others_gone)
+{
+	struct ticked t;
+
+	rig_do(&rig, "ZADD ordersBACKUP 1000000000 7");
+	rig_do(&rig, "HSET ordersCONTEXT 7 payload");
+	t = tick();
+	assert_int_equal(t.requeued, 1);
+	assert_int_equal(t.others, 1);
+	assert_int_equal(tick().others, 0);
+}
+
+/* However many others there are: one of theirs is found before long among ours. */
+SCRIPT_TEST(test_others_among_many)
+{
+	struct popped p[50];
+	int i, found = 0;
+
+	for (i = 0; i < 50; i++)
+		push("a");
+	assert_int_equal(pop(50, "host.abc-1.1", p), 50);
+	rig_popped_done(p, 50);
+	for (i = 0; i < 5; i++)
+		rig_do(&rig, "ZADD ordersBACKUP %f foreign%d", rig_now(&rig) + 1, i);
+	for (i = 0; i < 5; i++)
+		rig_do(&rig, "HSET ordersCONTEXT foreign%d payload", i);
+	for (i = 0; i < 100; i++)
+		found += tick().others == 1;
+	assert_in_range(found, 1, 99);
+}
+
+/* -- the list without leases ----------------------------------------------------- */
+
+static long long
+list_pop(const char *turn)
+{
+	struct words w = { 0 };
+	long long taken;
+	redisReply *r;
+
+	words_add(&w, "right");
+	words_add(&w, "2");
+	words_add(&w, "1000");
+	words_add(&w, "1000");
+	words_add(&w, "0");
+	words_add(&w, turn);
+	r = rig_script(&rig, "list_pop", "QPS", &w);
+	assert_non_null(r);
+	taken = r->element[3]->integer;
+	freeReplyObject(r);
+	return taken;
+}
+
+static void
+assert_list_taken(long long waiting, long long taken)
+{
+	struct words w = { 0 };
+	redisReply *r = rig_script(&rig, "list_taken", "QS", &w);
+
+	assert_non_null(r);
+	assert_int_equal(r->element[0]->integer, waiting);
+	assert_int_equal(r->element[1]->integer, taken);
+	freeReplyObject(r);
+}
+
+SCRIPT_TEST(test_list)
+{
+	int i;
+
+	assert_list_taken(0, 0);
+	for (i = 0; i < 5; i++)
+		push("a");
+	assert_int_equal(list_pop("oldest"), 2);
+	assert_list_taken(3, 2);
+	assert_int_equal(list_pop("newest"), -1);
+	assert_list_taken(1, 2);
+	assert_int_equal(list_pop("oldest"), 3);
+	assert_int_equal(list_pop("oldest"), -1);
+	assert_list_taken(0, 3);
+	rig_do(&rig, "HSET ordersSTATS taken 99999999999999999999999");
+	assert_list_taken(0, -1);
+	rig_do(&rig, "DEL ordersSTATS");
+	rig_do(&rig, "SET ordersSTATS x");
+	assert_list_taken(0, -1);
+	push("a");
+	assert_int_equal(list_pop("oldest"), -1);
+	assert_list_taken(0, -1);
 }
 
 int

@@ -611,7 +611,7 @@ TEST(test_alone)
 	assert_int_equal(ntags + nlist, 0);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	rig_forget_pops(&rig);
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 	rig_popped_done(known, (int)nknown);
 }
 

@@ -183,7 +183,7 @@ SCRIPT_TEST(test_turns_share)
 	check_pop("new", 1, "r0 ");
 	rig_check_clean(&rig);
 	rig_forget_pops(&rig);
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 }
 
 /* Whether the last pop has said that what is due is passed over until 0.1 s from now. */
@@ -225,7 +225,7 @@ SCRIPT_TEST(test_turns_of_batches)
 	check_pop("new 8 4", 8, "r0 r1 ");
 	rig_check_clean(&rig);
 	rig_forget_pops(&rig);
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 }
 
 /* What probes take; where there is none of it, what there is. */
@@ -249,7 +249,7 @@ SCRIPT_TEST(test_turns_of_probes)
 	check_pop("newest", 1, "");
 	rig_check_clean(&rig);
 	rig_forget_pops(&rig);
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 }
 
 /* Retries without payload are dropped, also where the fewest attempts are looked for. */
@@ -261,7 +261,7 @@ SCRIPT_TEST(test_turns_dropped)
 	rig_do(&rig, "HDEL %s r1", rig_key(&rig, KEY_CONTEXT));
 	check_pop("fewest", 1, "r0 ");
 	rig_forget_pops(&rig);
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 }
 
 /* Retries are bounded in the same way, and never skipped over for the list. */
@@ -402,7 +402,7 @@ SCRIPT_TEST(test_settle_ack)
 	rig.over = "i.1";
 	assert_string_equal(rig_settle(&rig, "ack", &p, NULL), "gone");
 	rig.over = NULL;
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 	rig_popped_done(&p, 1);
 }
 
@@ -425,7 +425,7 @@ SCRIPT_TEST(test_settle_retry)
 	rig.over = "i.3";
 	assert_string_equal(rig_settle(&rig, "ack", &p2, NULL), "ok");
 	rig.over = NULL;
-	assert_int_equal(rig_int(&rig, "DBSIZE"), 0);
+	assert_int_equal(rig_left(&rig), 0);
 	rig_popped_done(&p, 1);
 	rig_popped_done(&p2, 1);
 }

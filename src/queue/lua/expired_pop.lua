@@ -1,6 +1,6 @@
 -- expired_pop: pop.lua, but that a message is the name of a key, which is its id.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS
 -- ARGV    as in pop.lua
 -- Returns as pop.lua
 -- Effect  as pop.lua
@@ -8,7 +8,7 @@
 --
 -- A name that cannot be an id (1 to 200 bytes, no control characters) gets one
 -- that is made up: "~" and the token.
-local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local Q, B, C, R, D, P, K, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 --@ include seen
 --@ include mark
 --@ include pop_begin
@@ -28,4 +28,5 @@ end
 --@ include pop_turns
 
 waiting = waiting - took
+--@ include pop_count
 --@ include pop_end

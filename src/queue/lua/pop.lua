@@ -1,6 +1,6 @@
 -- pop: leases due retries and waiting messages to the caller.
 --
--- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
+-- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS
 -- ARGV    n          messages wanted, >= 1
 --         maxbytes   payload per call; one message is always taken
 --         max        a longer payload is not sent: its length is
@@ -19,19 +19,21 @@
 --                    message takes 1 of the room, one that has failed before takes EACH
 --         prev       number of the last call of this daemon that is known to have taken
 --                    something; 0: none (see part/seen.lua)
--- Returns {status, now, waiting, due, dropped, limited, then for each message:
+-- Returns {status, now, waiting, due, dropped, limited, taken, then for each message:
 --         tag, idlen, token, attempts, crashes, payload}
 --         status "ok", or "late" (after its deadline, or after a later call of
 --         the same daemon), or "paused" (then: why, its TTL in ms or -1);
 --         due: first time in QRETRY, "" if empty; idlen: length of the id in
 --         the tag; limited: "" or why not
---         more came: "fleet", or the seconds until the rate allows one; payload:
---         an integer (its length) where it is longer than max.
+--         more came: "fleet", or the seconds until the rate allows one; taken: how many
+--         the fleet has taken from Q so far, -1 where this pop has not counted;
+--         payload: an integer (its length) where it is longer than max.
 -- Effect  Each message leaves QRETRY or Q for QBACKUP, QDELIVERY, QCONTEXT.  It
 --         leaves its source last, so an error in the middle leaves a message
 --         twice, never nowhere; QBACKUP without QCONTEXT is dropped by tick.
 --         A retry that was cancelled comes with its mark before the token (see
 --         part/mark.lua), and keeps it: the caller settles it and does not run it.
+--         QSTATS counts what was taken from the oldest end of Q, last of all.
 --         A retry without payload is dropped and counted.  A retry whose token
 --         is not "-" expired there: crashes + 1.
 -- Again   A second call pops other messages; what a call whose reply was
@@ -46,7 +48,7 @@
 --
 -- Reading ids is bounded, too: where the messages to decode are larger than 64 KiB
 -- together, the pop ends before the next of them.
-local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local Q, B, C, R, D, P, K, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local gsub = string.gsub
 --@ include seen
 --@ include mark
@@ -112,4 +114,5 @@ end
 --@ include pop_turns
 
 waiting = waiting - took
+--@ include pop_count
 --@ include pop_end

@@ -8,7 +8,7 @@
 --         max        as pop
 --         COUNTER DELTA ..., as tick
 -- Returns as tick; requeued and dropped count what was found in the pending list,
---         too; behind it all: scan.  waiting: 0 or 1
+--         too; scan: see ARGV; waiting: 0 or 1; taken: -1
 -- Effect  Expired: as tick, and acknowledged (XACK), unless another consumer
 --         has claimed the entry since: then it is that one's.  Pending, not in
 --         QBACKUP or QRETRY, and idle for longer than foreign: another consumer has

@@ -2,7 +2,7 @@
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QSTATS; Q: zset, id -> due time
 -- ARGV    as tick
--- Returns as tick; waiting: ids that are due; promoted: 0; delayed: ""
+-- Returns as tick; waiting: ids that are due; promoted: 0; delayed: ""; taken: -1
 -- Effect  Expired deliveries, whoever has written them: to QRETRY, due now, token and
 --         counts kept.  Without payload: dropped.  A time more than a day ahead:
 --         set to now.  Fields of QDELIVERY whose tag is nowhere and old: removed.

@@ -336,6 +336,14 @@ function writePlot(cls, lines, what, points) {
 	};
 }
 
+/* ">12m": it has waited since before the daemon's first look. */
+function writeLatency(cell, q) {
+	const least = q.latency === null && q.latency_least !== null;
+
+	write(cell, least ? ">" + age(q.latency_least) : age(q.latency));
+	dress(cell, q.latency || least ? "n" : "n zero");
+}
+
 const column = (samples, i) => samples.map(s => [s[0], s[i]]);
 const MOODS = { bad: 0, warn: 1, ok: 2, idle: 3 };
 
@@ -352,7 +360,8 @@ const queueTable = new Table(byId("queues"), [
 	    write: (cell, q) => { write(cell, rate(q.okRate)); dress(cell, q.okRate ? "n" : "n zero"); } },
 	{ label: "Failed/s", cls: "n", value: q => q.failRate,
 	    write: (cell, q) => { write(cell, rate(q.failRate)); dress(cell, q.failRate ? "n bad" : "n zero"); } },
-	{ label: "Oldest", cls: "n", value: q => q.oldest,
+	{ label: "Latency", cls: "n", value: q => q.latency === null ? q.latency_least : q.latency, write: writeLatency },
+	{ label: "Oldest run", cls: "n", value: q => q.oldest,
 	    write: (cell, q) => { write(cell, age(q.oldest)); dress(cell, q.oldest === null ? "n zero" : "n"); } },
 	{ label: "Depth", cls: "plots",
 	    write: writePlot("", ["depth"], "Depth", q => [column(q.samples, 1)]) },
@@ -457,7 +466,8 @@ function showSums(queues) {
 let shown = null;	/* the last answer that had queues, as it is shown */
 let version = null;	/* of the daemon that this page came from */
 
-const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest"];
+const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest",
+    "latency", "latency_least"];
 
 function queueItem(from) {
 	const q = { id: textOf(from.key), name: textOf(from.name), kind: textOf(from.kind), state: textOf(from.state) };

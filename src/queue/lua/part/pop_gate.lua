@@ -8,12 +8,12 @@
 -- before its time.  A tat farther ahead than any message could have set it is that
 -- of another rate, or of another clock: one message may come, and begins anew.
 local why, ttl = pause()
-if why then return {'paused', stamp, waiting, first or '', 0, '', why, ttl} end
+if why then return {'paused', stamp, waiting, first or '', 0, '', -1, why, ttl} end
 if late or deadline > 0 and now > deadline then
-  return {'late', stamp, waiting, first or '', 0, ''}
+  return {'late', stamp, waiting, first or '', 0, '', -1}
 end
 if waiting == 0 and not (first and tonumber(first) <= now) then
-  return {'ok', stamp, 0, first or '', 0, ''}
+  return {'ok', stamp, 0, first or '', 0, '', -1}
 end
 
 local fleet, gap, slack = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
@@ -33,4 +33,4 @@ local function limited()
   if limit ~= 'rate' then return limit end
   return string.format('%.6f', math.max(tat - slack - now, 0))
 end
-if n == 0 then return {'ok', stamp, waiting, first or '', 0, limited()} end
+if n == 0 then return {'ok', stamp, waiting, first or '', 0, limited(), -1} end

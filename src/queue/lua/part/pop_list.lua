@@ -2,8 +2,9 @@
 -- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
 --         id, nil where it has none, or false: the pop ends before this message
 -- Gives   fresh(most, newest): leases them from the right end, or, the newest first, from
---         the left one, until got is most; took: how many came from the list
-local took, last = 0, ' ' .. stamp .. ' '
+--         the left one, until got is most; took: how many came from the list;
+--         counted: how many of them from the right end
+local took, counted, last = 0, 0, ' ' .. stamp .. ' '
 local later = first and 1 or 0
 local function fresh(most, newest)
   while got < most and took < waiting and not full do
@@ -37,5 +38,6 @@ local function fresh(most, newest)
     lease(zadd, hset, copy)
     call('LTRIM', Q, newest and m or 0, newest and -1 or -m - 1)
     took = took + m
+    if not newest then counted = counted + m end
   end
 end

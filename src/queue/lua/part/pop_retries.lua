@@ -33,7 +33,7 @@ local function save_rate(messages)
   return 'SET', K, string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
 end
 if gap > 0 then call(save_rate(n)) end
-local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, ''}, 0, 0, 0, false
+local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, '', -1}, 0, 0, 0, false
 
 -- By '..' a number would become text as a fraction does, at the cost of a small command.
 local function text(number) return string.format('%d', number) end
