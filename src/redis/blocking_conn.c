@@ -42,6 +42,8 @@ struct blocking_conn {
 	usec_t		 still_since;	/* mono; the last progress */
 };
 
+static const volatile sig_atomic_t *interrupt;	/* NULL: nothing interrupts */
+
 /* Says why the connection is lost; -1. */
 static int
 blocking_cause(const struct blocking_conn *cl, char **cause)
@@ -95,6 +97,8 @@ blocking_wait(struct blocking_conn *cl, char **cause)
 		cl->still_since = now;
 	}
 	left = cl->still_since + cl->opt->timeout - now;
+	if (interrupt != NULL && *interrupt)
+		return util_cause(cause, "interrupted");
 	if (left <= 0)
 		return util_cause(cause, "no answer within %s",
 		    units_duration(cl->opt->timeout, buf));
@@ -402,6 +406,12 @@ blocking_reply_free(struct redisReply *r)
 {
 	if (r != NULL)
 		freeReplyObject(r);
+}
+
+void
+blocking_interrupt(const volatile sig_atomic_t *flag)
+{
+	interrupt = flag;
 }
 
 const char *

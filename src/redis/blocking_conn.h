@@ -4,6 +4,8 @@
 #ifndef RQD_REDIS_BLOCKING_CONN_H
 #define RQD_REDIS_BLOCKING_CONN_H
 
+#include <signal.h>
+
 #include "base/util.h"
 #include "redis/redis_options.h"
 #include "redis/reply.h"
@@ -33,6 +35,12 @@ void		 blocking_reply_free(struct redisReply *);
 /* Pipelining: queue commands, then take their replies in order. */
 void		 blocking_append(struct blocking_conn *, const struct words *);
 struct redisReply *blocking_next(struct blocking_conn *, char **cause);
+
+/*
+ * From now on a command that waits fails when a signal handler has set *flag.  NULL: no more.
+ * For all connections of the process.
+ */
+void		 blocking_interrupt(const volatile sig_atomic_t *flag);
 
 const char	*blocking_address(const struct blocking_conn *);
 

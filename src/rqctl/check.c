@@ -429,14 +429,14 @@ print_plugin(struct problems *f, const struct picture *p)
 {
 	const struct problem *worst = worst_problem(f);
 	char *text = worst == NULL ? totals_text(p) : xstrdup(worst->text), *line;
-	size_t more = f->n > 0 ? f->n - 1 : 0, i;
+	size_t more = f->n > 0 ? f->n - 1 : 0;
 
 	line = more == 0 ? xstrdup(text) :
 	    xasprintf("%s (and %zu more problem%s)", text, more, more == 1 ? "" : "s");
 	plugin_line(f->status, line, &f->data);
 	free(line);
 	free(text);
-	for (i = 0; more > 0 && i < f->n; i++) {
+	for (size_t i = 0; more > 0 && i < f->n; i++) {
 		text = plugin_text(f->found[i].text);
 		printf("%s: %s\n", f->found[i].level, text);
 		free(text);

@@ -100,32 +100,45 @@ pad(struct buf *b, size_t n)
 		buf_addc(b, ' ');
 }
 
+/* Text that is cut to `room` columns, and ends with a plus, or has it in its middle. */
+static void
+print_cut(struct buf *b, const char *text, size_t room, bool middle)
+{
+	const char *rest = text + out_skip(text, middle ? room / 2 : 0);
+	size_t len = out_fit(text, room - 1 - out_columns(rest));
+	size_t cut = out_columns(text + len) - out_columns(rest), all = out_columns(text);
+
+	buf_add(b, text, len);
+	buf_addc(b, '+');
+	buf_puts(b, rest);
+	pad(b, room - (all - cut + 1));		/* beside a wide character there may be room */
+}
+
 /*
- * One cell.  Text wider than `room` is cut, and ends with a plus where another column
- * follows.  The last cell of a line is not padded.
+ * One cell.  Text wider than `room` is cut, with a plus where another column follows.  The last
+ * cell of a line is not padded.
  */
 static void
-print_cell(struct buf *b, const char *text, enum colour colour, char align, size_t width,
-    bool last, size_t room)
+print_cell(struct buf *b, const struct table *t, size_t column, const char *text,
+    enum colour colour, size_t width, size_t room)
 {
-	size_t used = out_columns(text), len = strlen(text);
-	bool cut = used > room;
+	size_t used = out_columns(text);
+	bool last = column + 1 == t->ncolumns, right = t->align[column] == 'r';
 
-	if (cut) {
-		len = out_fit(text, last ? room : room - 1);
-		used = room;
-	}
-	if (align == 'r' && used < width)
+	if (right && used < width)
 		pad(b, width - used);
 	if (colour != COLOUR_NONE)
 		buf_puts(b, out_colour(colour));
-	buf_add(b, text, len);
-	if (cut && !last)
-		buf_addc(b, '+');
+	if (used <= room)
+		buf_puts(b, text);
+	else if (last)
+		buf_add(b, text, out_fit(text, room));
+	else
+		print_cut(b, text, room, t->middle);
 	if (colour != COLOUR_NONE)
 		buf_puts(b, out_colour(COLOUR_NONE));
 	if (!last)
-		pad(b, (align == 'l' && used < width ? width - used : 0) + GAP);
+		pad(b, (!right && used < width ? width - used : 0) + GAP);
 }
 
 /* Widths of all columns but the last; returns how much room they leave to it. */
@@ -153,17 +166,17 @@ layout(const struct table *t, size_t width, size_t *widths)
 void
 table_print(const struct table *t, struct buf *b, size_t width)
 {
-	size_t widths[TABLE_COLUMNS], room = layout(t, width, widths), i, c;
+	size_t widths[TABLE_COLUMNS], last = t->ncolumns - 1, room = layout(t, width, widths), i, c;
 
-	for (c = 0; c < t->ncolumns; c++)
-		print_cell(b, t->head[c], COLOUR_BOLD, t->align[c], widths[c],
-		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
+	for (c = 0; c <= last; c++)
+		print_cell(b, t, c, t->head[c], COLOUR_BOLD, widths[c],
+		    c == last ? room : widths[c]);
 	buf_addc(b, '\n');
 	for (i = 0; i < t->ncells; i++) {
 		c = i % t->ncolumns;
-		print_cell(b, t->cells[i].text, t->cells[i].colour, t->align[c], widths[c],
-		    c + 1 == t->ncolumns, c + 1 == t->ncolumns ? room : widths[c]);
-		if (c + 1 == t->ncolumns) {
+		print_cell(b, t, c, t->cells[i].text, t->cells[i].colour, widths[c],
+		    c == last ? room : widths[c]);
+		if (c == last) {
 			while (b->len > 0 && b->data[b->len - 1] == ' ')
 				b->len--;
 			buf_addc(b, '\n');

@@ -27,6 +27,7 @@ struct table {
 	size_t		 last_min;		/* where the last column has less room than this,
 						   another one is cut; 0: never */
 	size_t		 cut;			/* that one */
+	bool		 middle;		/* it is cut in the middle */
 };
 
 /* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */

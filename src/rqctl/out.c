@@ -180,6 +180,19 @@ out_fit(const char *text, size_t columns)
 	return measure(text, columns, &used);
 }
 
+size_t
+out_skip(const char *text, size_t columns)
+{
+	size_t all = out_columns(text), at;
+
+	if (all <= columns)
+		return 0;
+	at = out_fit(text, all - columns);
+	if (out_columns(text + at) > columns)	/* a wide character did not fit */
+		at = out_fit(text, all - columns + 1);
+	return at;
+}
+
 char *
 out_number(long long n, char *buf)
 {

@@ -32,6 +32,9 @@ size_t	out_columns(const char *);		/* that escaped text takes */
 /* Bytes of the longest beginning of escaped text that fits into so many columns. */
 size_t	out_fit(const char *, size_t columns);
 
+/* Bytes of the beginning without which the rest fits into so many columns. */
+size_t	out_skip(const char *, size_t columns);
+
 /* "1,204", "12.5M" into buf. */
 #define OUT_NUMBER_MAX	32
 char	*out_number(long long, char *buf);

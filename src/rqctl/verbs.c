@@ -77,8 +77,8 @@ const struct opt_def opt_table[OPT_MAX] = {
 
 const struct verb verb_table[] = {
 	{ "status", "[QUEUE...]", "show queues, their daemons, and what blocks them",
-	    "With -w, it redraws like top(1) and shows rates.", OPT(WATCH) | OPT(INTERVAL),
-	    0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
+	    "With -w, it redraws like top(1) and shows rates; ? lists the keys.",
+	    OPT(WATCH) | OPT(INTERVAL), 0, -1, VERB_JSON | VERB_QUEUES, status_run, 0 },
 	{ "queues", "[QUEUE...]", "list the queues of the configuration", NULL, OPT(NAMES),
 	    0, -1, VERB_JSON | VERB_QUEUES, queues_run, 0 },
 	{ "daemons", "", "list live daemons and the queues that they serve",

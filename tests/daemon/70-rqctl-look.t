@@ -138,8 +138,8 @@ is "$(tail -n +3 "$T/out" | wc -l)" 200 'status: 200 queues'
 note "status of 200 queues with 200,000 messages: $took ms"
 is "$(r info commandstats | grep -cE 'cmdstat_(keys|scan|hgetall|zrange|lrange)\b')" 0 'status: only commands of O(1) or O(log n)'
 
-ctl status -w 2>/dev/null </dev/null
-is $? 64 'watch: needs a terminal'
+ctl status -w --json 2>/dev/null </dev/null
+is $? 64 'watch: not in JSON'
 
 # -- a heartbeat that no daemon wrote ------------------------------------------------------
 

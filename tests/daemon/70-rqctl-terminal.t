@@ -191,7 +191,7 @@ like "$(screen)" '^\\x1b\[2Jerr$' 'try: on standard error, too'
 is "$("$RQCTL" -c "$T/try.conf" try paint "$T/message" 2>/dev/null | od -An -tx1 | tr -d ' \n')" \
     "$(printf 'a\tb\033]0;title\007\033[31mred\330\234\n' | od -An -tx1 | tr -d ' \n')" 'try: elsewhere it is as it was'
 
-# -- status -w ---------------------------------------------------------------------------
+# -- status -w: the rest of it is in 70-rqctl-top.t ------------------------------------------
 
 beat() { # INSTANCE JSON
 	r set "rqd:daemon:$1" "$2" ex 30 >/dev/null
@@ -199,45 +199,36 @@ beat() { # INSTANCE JSON
 }
 beat h.9 '{"queues":{"watched":{"state":"running","concurrency":2}}}'
 terminal status -w --interval 100ms
-ok "wait_for 10 'screen | grep -q \"^watched .* ok\"'" 'watch: the queue is there'
+ok "wait_for 10 'screen | grep -q \"^> watched .* ok\"'" 'watch: the queue is there'
 r lpush watched a b c >/dev/null
-ok "wait_for 10 'screen | grep -qE \"^watched +3 \"'" 'watch: it is redrawn'
+ok "wait_for 10 'screen | grep -qE \"^> watched +3 \"'" 'watch: it is redrawn'
 r hincrby watchedSTATS acked 100 >/dev/null
-ok "wait_for 10 'screen | grep -qE \"^watched +3 +0/2 +0 +0 +[0-9.]*[1-9][0-9.]* \"'" 'watch: rates'
+ok "wait_for 10 'screen | grep -qE \"^> watched +3 +0/2 +0 +0 +[0-9.]*[1-9][0-9.]* \"'" 'watch: rates'
 beat h.8 '{"queues":{"second":{"state":"suspended","reason":"failing"}}}'
-ok "wait_for 10 'screen | grep -qE \"^second .*suspended\"'" 'watch: a daemon comes'
+ok "wait_for 10 'screen | grep -qE \"^> second .*suspended\"'" 'watch: a daemon comes'
 r del rqd:daemon:h.8 >/dev/null
-ok "wait_for 10 '! screen | grep -q ^second'" 'watch: and goes'
+ok "wait_for 10 '! screen | grep -q second'" 'watch: and goes'
 redis_stop
-ok "wait_for 10 'screen | grep -q \"^redis unix:.*:\"'" 'watch: Redis goes away'
+ok "wait_for 10 'screen | grep -q \"^redis unix:.*: \"'" 'watch: Redis goes away'
 redis_start
 beat h.9 '{"queues":{"watched":{"state":"paused","concurrency":2}}}'
-ok "wait_for 10 'screen | grep -q \"^watched .* paused\"'" 'watch: Redis comes back'
-for i in $(seq 1 40); do echo "\"many$i\":{}"; done | paste -sd, >"$T/many"
-beat h.7 "{\"queues\":{$(cat "$T/many")}}"
-ok "wait_for 10 'screen | grep -qE \"^[0-9]+ more; name the queues to see\"'" 'watch: more than fit'
+ok "wait_for 10 'screen | grep -q \"^> watched .* paused\"'" 'watch: Redis comes back'
+tm send-keys Enter
+ok "wait_for 10 'screen | grep -q \"^watched: paused\"'" 'watch: Enter opens it'
+tm send-keys Escape
+ok "wait_for 10 'screen | grep -q \"^> watched\"'" 'watch: Escape'
+tm resize-window -x 50 -y 20
+ok "wait_for 10 'screen | grep -qE \"^  QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" 'watch: fewer columns on a narrow terminal'
+tm resize-window -x 24 -y 8
+ok "wait_for 10 'screen | grep -qE \"^> watched +[0-9]\"'" 'watch: a very narrow one'
+ok "wait_for 10 '[ \$(screen | grep -c .) -eq 5 ]'" 'watch: no line wraps'
 tm send-keys q
 ended 0 'watch: q ends it'
-r del rqd:daemon:h.7 >/dev/null
+unlike "$(screen)" 'watched' 'watch: the screen is as it was before'
 terminal status -w
-wait_for 10 'screen | grep -q ^watched'
+wait_for 10 'screen | grep -q watched'
 tm send-keys C-c
 ended 0 'watch: so does Control-C'
-
-# A terminal that is too narrow: each line is cut, none wraps.
-long=a.queue.whose.name.is.much.longer.than.its.column
-beat h.6 "{\"queues\":{\"$long\":{\"state\":\"suspended\",\"reason\":\"failing\",\"concurrency\":2}}}"
-terminal status -w --interval 100ms
-ok "wait_for 10 'screen | grep -qE \"^a\.queue\.[a-z.]*[+] .*suspended\"'" 'watch: a long name is cut, the state is seen'
-tm resize-window -x 50 -y 20
-ok "wait_for 10 'screen | grep -qE \"^QUEUE +WAIT +RUN +RETRY +DEAD +STATE\"'" 'watch: fewer columns on a narrow terminal'
-ok "wait_for 10 'screen | grep -qE \"^a\.queue\.[a-z.]*[+] .*suspended\"'" 'watch: the state is seen there'
-tm resize-window -x 24 -y 20
-ok "wait_for 10 'screen | grep -qE \"^watched +[0-9]\"'" 'watch: a very narrow one'
-ok "wait_for 10 '[ \$(screen | grep -c .) -eq 4 ]'" 'watch: no line wraps'
-tm send-keys q
-ended 0 'watch: q ends it there'
-r del rqd:daemon:h.6 >/dev/null
 
 # -- completion in bash ---------------------------------------------------------------------
 

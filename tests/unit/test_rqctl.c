@@ -341,6 +341,35 @@ TEST(a_column_makes_room)
 	buf_done(&b);
 }
 
+/* The end of a long name often tells more than its middle. */
+TEST(a_name_is_cut_in_the_middle)
+{
+	static const char wide[] = "\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5\xe6\x97\xa5x";
+	struct buf b = BUF_INIT;
+	struct table t;
+
+	assert_int_equal(out_skip("abcdef", 2), 4);
+	assert_int_equal(out_skip("abcdef", 6), 0);
+	assert_int_equal(out_skip("abcdef", 0), 6);
+	assert_int_equal(out_skip(wide, 3), 12);
+	assert_int_equal(out_skip(wide, 4), 12);	/* half of a character cannot stay */
+	assert_int_equal(out_skip(wide, 5), 9);
+	table_init(&t, "NAME|STATE");
+	t.last_min = 5;
+	t.middle = true;
+	table_add(&t, "orders.of.europe");
+	table_add(&t, "right");
+	table_add(&t, "%s", wide);
+	table_add(&t, "right");
+	table_print(&t, &b, 16);
+	assert_string_equal(buf_str(&b),
+	    "NAME       STATE\n"
+	    "orde+rope  right\n"
+	    "\xe6\x97\xa5\xe6\x97\xa5+\xe6\x97\xa5x   right\n");
+	table_done(&t);
+	buf_done(&b);
+}
+
 TEST(json_bytes)
 {
 	json_t *o = json_object();

@@ -1,0 +1,457 @@
+/*
+ * The letters are read again when their number has changed, and only the latest LETTERS: an
+ * open queue costs Redis little, however many letters it has.
+ */
+#include "rqctl/detail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "rqctl/letters.h"
+#include "rqctl/listing.h"
+#include "rqctl/out.h"
+#include "rqctl/status.h"
+
+#define LETTERS		200		/* that are counted by reason */
+#define REASONS		8		/* that are listed */
+#define ERROR_LINES	6		/* the last ones of an error */
+
+static void
+heading(struct buf *b, const char *text)
+{
+	buf_printf(b, "\n%s%s%s\n", out_colour(COLOUR_BOLD), text, out_colour(COLOUR_NONE));
+}
+
+static void
+add_bytes(struct buf *b, struct bytes text)
+{
+	out_escape(b, text.data != NULL ? text.data : "", text.len);
+}
+
+/* -- dead letters ----------------------------------------------------------------- */
+
+struct reason_count {
+	char	*reason;	/* owned */
+	int64_t	 n;
+	double	 last;		/* when the latest died */
+};
+
+struct reasons {
+	struct reason_count list[REASONS + 1];	/* the last one: all others */
+	size_t		 n;
+};
+
+/* Letters come from the newest to the oldest. */
+static void
+count_reason(struct reasons *r, const struct letter *l)
+{
+	struct bytes reason = l->field[FIELD_REASON];
+	char *name = xstrndup(reason.data != NULL ? reason.data : "", reason.len);
+	size_t i;
+
+	for (i = 0; i < r->n && i < REASONS && strcmp(r->list[i].reason, name) != 0; i++)
+		continue;
+	if (i == r->n)
+		r->list[r->n++] = (struct reason_count){
+			xstrdup(i < REASONS ? name : "others"), 0, l->died
+		};
+	r->list[i].n++;
+	free(name);
+}
+
+static int
+more_first(const void *a, const void *b)
+{
+	int64_t x = ((const struct reason_count *)a)->n, y = ((const struct reason_count *)b)->n;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void
+print_reasons(struct reasons *r, const struct letters *l, struct buf *b)
+{
+	char when[CLOCK_TEXT_MAX], *title;
+	struct table t;
+
+	title = l->total > l->looked ? xasprintf("Dead letters by reason, of the latest %lld",
+	    (long long)l->looked) : xstrdup("Dead letters by reason");
+	heading(b, title);
+	free(title);
+	qsort(r->list, r->n < REASONS ? r->n : REASONS, sizeof(r->list[0]), more_first);
+	table_init(&t, ">NUMBER|REASON|LAST");
+	for (size_t i = 0; i < r->n; i++) {
+		table_number(&t, r->list[i].n);
+		table_add(&t, "%s", r->list[i].reason);
+		table_add(&t, "%.19sZ", clock_text((wall_t)(r->list[i].last * 1e6), when));
+		free(r->list[i].reason);
+	}
+	table_print(&t, b, 0);
+	table_done(&t);
+}
+
+/* The last lines of an error that are not empty, each behind "  ". */
+static void
+print_error(struct buf *b, struct bytes error)
+{
+	const char *line[ERROR_LINES], *p = error.data, *end = error.data + error.len, *nl;
+	size_t len[ERROR_LINES], n = 0;
+
+	for (; p != NULL && p < end; p = nl + 1) {
+		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
+			nl = end;
+		if (nl == p)
+			continue;
+		line[n % ERROR_LINES] = p;
+		len[n++ % ERROR_LINES] = (size_t)(nl - p);
+	}
+	for (size_t i = n > ERROR_LINES ? n - ERROR_LINES : 0; i < n; i++) {
+		buf_puts(b, "  ");
+		out_escape(b, line[i % ERROR_LINES], len[i % ERROR_LINES]);
+		buf_addc(b, '\n');
+	}
+}
+
+/* "42 died 2026-11-23T03:12:01Z on web1: exit, status 1, attempts 25" and its error. */
+static void
+print_last(struct buf *b, const struct letter *l)
+{
+	char when[CLOCK_TEXT_MAX];
+	struct bytes answer = l->field[FIELD_ANSWER];
+
+	heading(b, "Last error");
+	add_bytes(b, l->field[FIELD_ID]);
+	buf_printf(b, " died %.19sZ on ", clock_text((wall_t)(l->died * 1e6), when));
+	add_bytes(b, l->field[FIELD_HOST]);
+	buf_puts(b, ": ");
+	add_bytes(b, l->field[FIELD_REASON]);
+	buf_puts(b, ", status ");
+	add_bytes(b, l->field[FIELD_STATUS]);
+	buf_puts(b, ", attempts ");
+	add_bytes(b, l->field[FIELD_ATTEMPTS]);
+	buf_addc(b, '\n');
+	if (answer.len > 0) {
+		buf_puts(b, "  it said: ");
+		add_bytes(b, answer);
+		buf_addc(b, '\n');
+	}
+	print_error(b, l->field[FIELD_ERROR]);
+}
+
+/* Reads a page of letters, and writes what is known of them. */
+static int
+read_letters(struct ctl *c, struct detail *d)
+{
+	const struct select any = { .reason = "", .match = "" };
+	struct reasons reasons = { .n = 0 };
+	struct letters l;
+	struct letter letter;
+	int n;
+
+	letters_init(&l, c, &any);
+	l.newest = true;
+	l.cut = 0;
+	l.page = LETTERS;
+	n = letters_next(&l);
+	for (int i = 0; i < n; i++) {
+		letters_get(&l, i, &letter);
+		count_reason(&reasons, &letter);
+		if (i > 0)
+			continue;
+		print_last(&d->text, &letter);
+		free(d->newest);
+		d->newest = xstrndup(letter.name.data != NULL ? letter.name.data : "",
+		    letter.name.len);
+	}
+	if (n > 0)
+		print_reasons(&reasons, &l, &d->text);
+	letters_done(&l);
+	return c->status == 0 ? 0 : -1;
+}
+
+int
+detail_read(struct ctl *c, struct detail *d, const struct picture *p, size_t i)
+{
+	const struct target *t = &p->targets[i];
+	const char *key = t->keys.name[KEY_QUEUE];
+	int64_t dead = p->depths[i].dead;
+	int rc = 0;
+
+	if (d->key != NULL && strcmp(d->key, key) == 0 && d->dead == dead)
+		return 0;
+	detail_done(d);
+	d->newest = xstrdup("");
+	if (dead > 0) {
+		c->target = *t;		/* which letters_next() reads; borrowed */
+		rc = read_letters(c, d);
+		memset(&c->target, 0, sizeof(c->target));
+	}
+	if (rc == -1)
+		return -1;
+	d->key = xstrdup(key);
+	d->dead = dead;
+	return 0;
+}
+
+void
+detail_done(struct detail *d)
+{
+	free(d->key);
+	free(d->newest);
+	buf_done(&d->text);
+	memset(d, 0, sizeof(*d));
+}
+
+/* -- the queue -------------------------------------------------------------------- */
+
+static const char *
+suspended_hint(const struct service *s)
+{
+	return strcmp(s->reason, "cannot_execute") == 0 ?
+	    "Its command cannot be started. rqd tries again at least once a minute." :
+	    "Its command always failed. rqd tries one message at a time until one succeeds.";
+}
+
+/* What the state means, or what is unusual; NULL: nothing. */
+static const char *
+hint_of(const struct facts *f)
+{
+	const struct depth *d = f->depth;
+	const struct service *s = f->service;
+
+	if (d->problem != NULL)
+		return "Redis refuses a command. Often a key has the wrong type.";
+	if (d->paused)
+		return "Its daemons take no message until somebody resumes it.";
+	if (s->daemons == 0 && f->elsewhere)
+		return "This configuration declares it with concurrency = 0.";
+	if (s->daemons == 0)
+		return "Start a daemon, or compare the names of the queues in its configuration.";
+	if (strcmp(s->state, "suspended") == 0)
+		return suspended_hint(s);
+	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
+		return "A daemon takes nothing new. Its log says why.";
+	if (s->leases_differ)
+		return "Two daemons have different configurations.";
+	if (d->dead > 0)
+		return "Messages have failed for good: they are dead letters.";
+	if (d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency)
+		return "All handlers are busy. Raise concurrency, or start another host.";
+	return NULL;
+}
+
+static void
+add_count(struct buf *b, const char *name, int64_t n)
+{
+	char text[OUT_NUMBER_MAX];
+
+	if (n >= 0)
+		buf_printf(b, "%s%s %s", b->data[b->len - 1] == '\n' ? "" : ", ", name,
+		    out_number(n, text));
+}
+
+static void
+print_numbers(const struct facts *f, const struct rates *r, struct buf *b)
+{
+	const struct depth *d = f->depth;
+	char age[UNITS_TEXT_MAX];
+
+	add_count(b, "waiting", d->waiting);
+	add_count(b, "running", d->in_flight);
+	add_count(b, "retry", d->retry);
+	add_count(b, "delayed", d->delayed);
+	add_count(b, "dead", d->dead);
+	buf_printf(b, "\nlongest run %s", units_age(state_oldest(f), age));
+	if (r->acked >= 0)
+		buf_printf(b, ", %.1f acked/s", r->acked);
+	if (r->failed >= 0)
+		buf_printf(b, ", %.1f failed/s", r->failed);
+	buf_addc(b, '\n');
+}
+
+static void
+print_state(const struct facts *f, struct buf *b)
+{
+	const char *key = f->keys->name[KEY_QUEUE], *hint = hint_of(f);
+	struct buf state = BUF_INIT;
+	enum mood mood = state_text(f, &state);
+
+	buf_puts(b, out_colour(COLOUR_BOLD));
+	out_escape(b, f->name, strlen(f->name));
+	buf_printf(b, "%s: %s", out_colour(COLOUR_NONE), out_colour(status_colours[mood]));
+	out_escape(b, state.data, state.len);
+	buf_printf(b, "%s\nkind %s, key ", out_colour(COLOUR_NONE), kind_name(f->kind));
+	out_escape(b, key, f->keys->len[KEY_QUEUE]);
+	buf_addc(b, '\n');
+	if (hint != NULL)
+		buf_printf(b, "%s\n", hint);
+	buf_done(&state);
+}
+
+static void
+print_daemons(const struct picture *p, size_t i, struct buf *b)
+{
+	const char *key = p->targets[i].keys.name[KEY_QUEUE], *reason;
+	const struct daemon *d;
+	const json_t *q;
+	struct table t;
+
+	heading(b, "Daemons");
+	table_init(&t, "DAEMON|VERSION|>RUN|STATE");
+	for (size_t k = 0; k < p->fleet.n; k++) {
+		d = &p->fleet.daemons[k];
+		if ((q = fleet_queue(d, key)) == NULL)
+			continue;
+		reason = fleet_text(q, "reason");
+		table_add(&t, "%s", d->instance);
+		table_add(&t, "%s", fleet_text(d->beat, "version"));
+		table_add(&t, "%lld/%lld", (long long)fleet_count(q, "running"),
+		    (long long)fleet_count(q, "concurrency"));
+		table_add(&t, "%s%s%s", fleet_text(q, "state"), reason[0] != '\0' ? ": " : "",
+		    reason);
+	}
+	if (table_rows(&t) == 0)
+		buf_puts(b, "none\n");
+	else
+		table_print(&t, b, 0);
+	table_done(&t);
+}
+
+/* -- commands --------------------------------------------------------------------- */
+
+static bool
+is_plain(const char *text)
+{
+	return text[0] != '\0' && text[0] != '-' &&
+	    text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	    "_./:@%+=,-")] == '\0';
+}
+
+/* A word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
+static void
+add_word(struct buf *b, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	bool odd = false;
+
+	if (is_plain(text)) {
+		buf_puts(b, text);
+		return;
+	}
+	for (; *p != '\0'; p++)
+		odd = odd || *p < 0x20 || *p > 0x7e || *p == '\'' || *p == '\\';
+	buf_puts(b, odd ? "$'" : "'");
+	for (p = (const unsigned char *)text; *p != '\0'; p++)
+		if (*p == '\'' || *p == '\\')
+			buf_printf(b, "\\%c", *p);
+		else if (*p < 0x20 || *p > 0x7e)
+			buf_printf(b, "\\x%02x", *p);
+		else
+			buf_addc(b, (char)*p);
+	buf_addc(b, '\'');
+}
+
+struct commands {
+	const struct ctl	*ctl;
+	const char		*queue;	/* as rqctl needs it */
+	struct buf		*text;
+};
+
+/* "rqctl -c FILE" with the options that this rqctl has. */
+static void
+add_rqctl(const struct commands *c)
+{
+	const struct ctl *ctl = c->ctl;
+
+	buf_puts(c->text, "rqctl");
+	if (ctl_given(ctl, OPT_CONFIG)) {
+		buf_puts(c->text, " -c ");
+		add_word(c->text, ctl_value(ctl, OPT_CONFIG));
+	}
+	if (ctl_given(ctl, OPT_SERVER)) {
+		buf_puts(c->text, " --server ");
+		add_word(c->text, ctl_value(ctl, OPT_SERVER));
+	}
+	for (size_t i = 0; ctl->args.set[i] != NULL; i++) {
+		buf_puts(c->text, " -o ");
+		add_word(c->text, ctl->args.set[i]);
+	}
+}
+
+/* A line: rqctl, the verb, the queue, and the rest. */
+static void
+command(const struct commands *c, const char *verb, const char *rest)
+{
+	buf_puts(c->text, "  ");
+	add_rqctl(c);
+	buf_printf(c->text, " %s%s ", verb, c->queue[0] == '-' ? " --" : "");
+	add_word(c->text, c->queue);
+	if (rest[0] != '\0') {
+		buf_addc(c->text, ' ');
+		add_word(c->text, rest);
+	}
+	buf_addc(c->text, '\n');
+}
+
+static void
+journal(const struct commands *c, const char *name)
+{
+	buf_puts(c->text, "  journalctl -p warning -n 50 RQD_QUEUE=");
+	add_word(c->text, name);
+	buf_addc(c->text, '\n');
+}
+
+static void
+add_commands(const struct commands *c, const struct facts *f, const char *newest)
+{
+	const struct depth *d = f->depth;
+	const struct service *s = f->service;
+
+	if (d->problem != NULL)
+		command(c, "check", "");
+	if (d->paused)
+		command(c, "resume", "");
+	if (s->daemons == 0 && !f->elsewhere)
+		buf_puts(c->text, "  systemctl status rqd\n");
+	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
+		journal(c, f->name);
+	if (strcmp(s->state, "suspended") == 0)
+		command(c, "probe", "");
+	if (d->in_flight > 0)
+		command(c, "running", "");
+	if (d->waiting > 0 && kind_waits(f->kind))
+		command(c, "peek", "");
+	if (d->retry > 0)
+		command(c, "retry list", "");
+	if (d->dead > 0) {
+		command(c, "dead list", "");
+		if (newest[0] != '\0')
+			command(c, "dead show", newest);
+		command(c, "dead retry --all", "");
+	}
+	command(c, "pause", "");
+}
+
+static void
+print_commands(const struct ctl *c, const struct detail *d, const struct target *t,
+    const struct facts *f, struct buf *b)
+{
+	struct commands commands = { c, t->cfg != NULL ? t->name : t->keys.name[KEY_QUEUE], b };
+
+	heading(b, "Commands");
+	add_commands(&commands, f, d->newest != NULL ? d->newest : "");
+}
+
+void
+detail_print(const struct ctl *c, const struct detail *d, const struct picture *p, size_t i,
+    const struct rates_log *log, struct buf *b)
+{
+	struct facts f = status_facts(p, i);
+	struct rates rates = rates_of(log, i);
+
+	print_state(&f, b);
+	print_numbers(&f, &rates, b);
+	buf_add(b, d->text.data, d->text.len);
+	print_daemons(p, i, b);
+	print_commands(c, d, &p->targets[i], &f, b);
+}

@@ -1,0 +1,31 @@
+/*
+ * One queue in full, for status -w: what its trouble is, the last error, its dead letters by
+ * reason, its daemons, and commands that help.
+ */
+#ifndef RQD_RQCTL_DETAIL_H
+#define RQD_RQCTL_DETAIL_H
+
+#include "base/buf.h"
+#include "rqctl/picture.h"
+#include "rqctl/rates.h"
+
+/* What was read of a queue's dead letters. */
+struct detail {
+	char		*key;		/* of the queue; NULL: nothing was read; owned */
+	int64_t		 dead;		/* how many there were then */
+	char		*newest;	/* id of the newest letter's message; "": none; owned */
+	struct buf	 text;		/* lines about them */
+};
+
+/*
+ * Reads the latest dead letters of queue i, unless their number is as before.  Returns 0, or
+ * -1 after an error was reported.
+ */
+int	detail_read(struct ctl *, struct detail *, const struct picture *, size_t i) MUSTCHECK;
+void	detail_done(struct detail *);
+
+/* Appends lines; read by detail_read() before. */
+void	detail_print(const struct ctl *, const struct detail *, const struct picture *, size_t i,
+	    const struct rates_log *, struct buf *);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The table of rqctl status, which status -w shows, too: a line for each queue.  `rates` and
+ * `log` add columns with rates.
+ */
+#ifndef RQD_RQCTL_STATUS_H
+#define RQD_RQCTL_STATUS_H
+
+#include "rqctl/listing.h"
+#include "rqctl/picture.h"
+#include "rqctl/rates.h"
+#include "status/state.h"
+
+/* By enum mood. */
+extern const enum colour status_colours[];
+
+/* All that is known of queue i; borrowed. */
+struct facts status_facts(const struct picture *, size_t i);
+
+/* A table without rows, with the columns that fit; 0: with all. */
+void	status_table(struct table *, bool rates, size_t columns);
+void	status_row(struct table *, const struct picture *, size_t i, const struct rates_log *log,
+	    size_t columns);
+
+/* "redis 127.0.0.1:6379, 3 daemons" */
+void	status_headline(const struct ctl *, const struct picture *, struct buf *);
+/* Problems of daemons, one per line; rqctl check reports the same. */
+void	status_warnings(const struct fleet *, struct buf *);
+/* Why there is no queue: a line. */
+const char *status_none(const struct ctl *);
+
+/* Warnings and the table with all columns; log NULL: without rates. */
+void	status_print(const struct ctl *, const struct picture *, const struct rates_log *log,
+	    struct buf *);
+
+#endif

@@ -1,0 +1,704 @@
+/*
+ * status -w.  On a terminal:
+ *
+ *	TABLE --/--> FILTER --Enter, Esc--> TABLE
+ *	TABLE --Enter--> QUEUE --Esc--> TABLE
+ *	TABLE, QUEUE --?--> HELP --any key--> TABLE
+ *
+ * top keeps the last picture.  While Redis cannot be reached it shows that one below the error,
+ * and tries again at each interval: it may run unattended for days.  The marked queue is kept
+ * by its key, because rows move.
+ */
+#include "rqctl/top.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rqctl/detail.h"
+#include "rqctl/out.h"
+#include "rqctl/screen.h"
+#include "rqctl/status.h"
+
+#define GUTTER		2		/* columns before a row, for the mark */
+#define FILTER_MAX	100		/* bytes */
+#define WARNINGS	2		/* lines of them that are shown */
+
+enum view { VIEW_TABLE, VIEW_FILTER, VIEW_QUEUE, VIEW_HELP };
+
+enum order { ORDER_TROUBLE, ORDER_NAME, ORDER_WAITING, ORDER_RUNNING, ORDER_FAILURES, ORDER_DEAD };
+
+static const struct {
+	char		 key;
+	const char	*name;
+} orders[] = {
+	[ORDER_TROUBLE] = { 't', "trouble" }, [ORDER_NAME] = { 'n', "name" },
+	[ORDER_WAITING] = { 'w', "waiting" }, [ORDER_RUNNING] = { 'i', "in flight" },
+	[ORDER_FAILURES] = { 'f', "failures/s" }, [ORDER_DEAD] = { 'd', "dead" },
+};
+
+struct ranked {
+	size_t		 queue;		/* its place in the picture */
+	const char	*name;		/* borrowed */
+	double		 rank;		/* the highest comes first */
+};
+
+struct top {
+	struct ctl	*ctl;
+	struct picture	 picture;	/* the last one */
+	struct buf	 headline;	/* of it */
+	char		*error;		/* why there is no newer one; NULL: none; owned */
+	struct rates_log rates;
+	struct detail	 detail;	/* of the open queue */
+	enum view	 view;
+	struct buf	 filter;	/* what names must contain */
+	enum order	 order;
+	bool		 reversed;
+	struct ranked	*lines;		/* n: the queues that the filter lets through, in order */
+	size_t		 n;
+	char		*marked;	/* the key of a queue; NULL: the first; owned */
+	size_t		 at;		/* its place in lines */
+	size_t		 first;		/* line at the top of the table */
+	size_t		 page;		/* lines that the table shows */
+	size_t		 scroll;	/* of VIEW_QUEUE */
+};
+
+/* -- order and filter -------------------------------------------------------------- */
+
+/* Suspended queues and the like, then paused ones, then those that fail, then the longest. */
+static double
+trouble_of(const struct top *t, size_t i)
+{
+	static const double weight[] = {
+		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
+	};
+	const struct depth *d = &t->picture.depths[i];
+	struct facts f = status_facts(&t->picture, i);
+	struct buf ignored = BUF_INIT;
+	double rank = weight[state_text(&f, &ignored)];
+
+	buf_done(&ignored);
+	if (rank <= 1 && (d->dead > 0 || rates_of(&t->rates, i).failed > 0))
+		rank = 2;
+	return rank * 1e12 + (double)(d->waiting > 0 ? d->waiting : 0);
+}
+
+static double
+rank_of(const struct top *t, size_t i)
+{
+	const struct depth *d = &t->picture.depths[i];
+
+	switch (t->order) {
+	case ORDER_TROUBLE:
+		return trouble_of(t, i);
+	case ORDER_NAME:
+		return 0;
+	case ORDER_WAITING:
+		return (double)d->waiting;
+	case ORDER_RUNNING:
+		return (double)d->in_flight;
+	case ORDER_FAILURES:
+		return rates_of(&t->rates, i).failed;
+	case ORDER_DEAD:
+		return (double)d->dead;
+	}
+	return 0;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static void
+reverse(struct ranked *lines, size_t n)
+{
+	struct ranked other;
+
+	for (size_t i = 0; i < n / 2; i++) {
+		other = lines[i];
+		lines[i] = lines[n - 1 - i];
+		lines[n - 1 - i] = other;
+	}
+}
+
+static const char *
+key_of(const struct top *t, size_t line)
+{
+	return t->picture.targets[t->lines[line].queue].keys.name[KEY_QUEUE];
+}
+
+/* Marks the queue at a place, as far as there is one. */
+static void
+mark(struct top *t, size_t at)
+{
+	t->at = t->n == 0 ? 0 : at < t->n ? at : t->n - 1;
+	free(t->marked);
+	t->marked = t->n > 0 ? xstrdup(key_of(t, t->at)) : NULL;
+}
+
+static bool
+has_marked(const struct top *t)
+{
+	return t->n > 0 && t->marked != NULL && strcmp(key_of(t, t->at), t->marked) == 0;
+}
+
+/* Filters and sorts the picture's queues; the marked one stays marked if it is still there. */
+static void
+arrange(struct top *t)
+{
+	const char *part = buf_str(&t->filter), *name;
+	size_t i;
+
+	free(t->lines);
+	t->lines = xcalloc(t->picture.n + 1, sizeof(t->lines[0]));
+	t->n = 0;
+	for (i = 0; i < t->picture.n; i++) {
+		name = t->picture.targets[i].name;
+		if (strcasestr(name, part) != NULL)
+			t->lines[t->n++] = (struct ranked){ i, name, rank_of(t, i) };
+	}
+	qsort(t->lines, t->n, sizeof(t->lines[0]), compare);
+	if (t->reversed)
+		reverse(t->lines, t->n);
+	for (i = 0; t->marked != NULL && i < t->n; i++)
+		if (strcmp(key_of(t, i), t->marked) == 0)
+			break;
+	if (t->marked == NULL)
+		t->at = 0;
+	else
+		t->at = i < t->n ? i : t->at < t->n ? t->at : t->n > 0 ? t->n - 1 : 0;
+}
+
+static void
+set_view(struct top *t, enum view view)
+{
+	t->view = view;
+	t->scroll = 0;
+	detail_done(&t->detail);
+}
+
+/* -- pictures ---------------------------------------------------------------------- */
+
+static void
+set_headline(struct top *t)
+{
+	char when[CLOCK_TEXT_MAX];
+
+	buf_clear(&t->headline);
+	status_headline(t->ctl, &t->picture, &t->headline);
+	buf_printf(&t->headline, ", %.19sZ", clock_text(t->picture.taken, when));
+}
+
+/* A new picture; -1 after an error. */
+static int
+take_picture(struct top *t)
+{
+	struct picture p;
+
+	if (picture_take(t->ctl, &p) == -1)
+		return -1;
+	picture_done(&t->picture);
+	t->picture = p;
+	rates_add(&t->rates, &p);
+	set_headline(t);
+	arrange(t);
+	if (t->view == VIEW_QUEUE && !has_marked(t))
+		set_view(t, VIEW_TABLE);
+	return 0;
+}
+
+static int
+read_detail(struct top *t)
+{
+	if (t->view != VIEW_QUEUE || t->n == 0)
+		return 0;
+	return detail_read(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue);
+}
+
+/* Runs a part that asks Redis, and keeps its error; a signal's interruption is none. */
+static void
+try_part(struct top *t, int (*part)(struct top *))
+{
+	struct ctl *c = t->ctl;
+
+	free(t->error);
+	t->error = NULL;
+	c->hold = true;
+	if (part(t) == -1) {
+		if (!screen_is_asked() && c->held != NULL)
+			t->error = xstrdup(c->held);
+		ctl_disconnect(c);
+	}
+	ctl_forget(c);
+}
+
+static int
+refresh(struct top *t)
+{
+	return take_picture(t) == 0 && read_detail(t) == 0 ? 0 : -1;
+}
+
+/* -- views ------------------------------------------------------------------------- */
+
+static void
+draw_error(const struct top *t, struct buf *b)
+{
+	if (t->error != NULL)
+		buf_printf(b, "%s%s%s\n", out_colour(COLOUR_RED), t->error,
+		    out_colour(COLOUR_NONE));
+}
+
+/* "300 queues: 2 bad, 1 warn; 1,204 waiting, 12 in flight, 7 dead" */
+static void
+draw_summary(const struct top *t, struct buf *b)
+{
+	const struct picture *p = &t->picture;
+	size_t moods[] = { [MOOD_OK] = 0, [MOOD_IDLE] = 0, [MOOD_WARN] = 0, [MOOD_BAD] = 0 };
+	char waiting[OUT_NUMBER_MAX], running[OUT_NUMBER_MAX], dead[OUT_NUMBER_MAX];
+	int64_t sum[3] = { 0 };
+	struct buf ignored = BUF_INIT;
+	struct facts f;
+
+	for (size_t i = 0; i < p->n; i++) {
+		f = status_facts(p, i);
+		moods[state_text(&f, &ignored)]++;
+		sum[0] += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
+		sum[1] += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
+		sum[2] += p->depths[i].dead > 0 ? p->depths[i].dead : 0;
+	}
+	buf_done(&ignored);
+	buf_printf(b, "%zu queue%s, %zu bad, %zu warn; %s waiting, %s in flight, %s dead\n", p->n,
+	    p->n == 1 ? "" : "s", moods[MOOD_BAD], moods[MOOD_WARN], out_number(sum[0], waiting),
+	    out_number(sum[1], running), out_number(sum[2], dead));
+}
+
+/* Appends line i of a text, or nothing; whether it is there. */
+static bool
+add_line(struct buf *b, const struct buf *text, size_t i)
+{
+	const char *p = text->data, *end = text->data + text->len, *nl = p;
+
+	for (; p < end; p = nl + 1, i--) {
+		if ((nl = memchr(p, '\n', (size_t)(end - p))) == NULL)
+			nl = end;
+		if (i == 0)
+			break;
+	}
+	if (p >= end)
+		return false;
+	buf_add(b, p, (size_t)(nl - p));
+	buf_addc(b, '\n');
+	return true;
+}
+
+static void
+draw_warnings(const struct top *t, size_t *room, struct buf *b)
+{
+	struct buf text = BUF_INIT;
+
+	status_warnings(&t->picture.fleet, &text);
+	for (size_t i = 0; i < WARNINGS && *room > 6 && add_line(b, &text, i); i++)
+		(*room)--;
+	buf_done(&text);
+}
+
+/* The keys, and which queues are shown.  What matters most comes first: it may be cut. */
+static void
+draw_footer(const struct top *t, struct buf *b)
+{
+	const char *filter = buf_str((struct buf *)&t->filter);
+
+	if (t->view == VIEW_FILTER) {
+		buf_puts(b, "/");
+		out_escape(b, filter, strlen(filter));
+		buf_puts(b, "_  Enter keeps it, Esc ends it");
+		return;
+	}
+	buf_printf(b, "%zu/%zu by %s%s", t->n > 0 ? t->at + 1 : 0, t->n, orders[t->order].name,
+	    t->reversed ? ", reversed" : "");
+	if (filter[0] != '\0') {
+		buf_puts(b, ", /");
+		out_escape(b, filter, strlen(filter));
+	}
+	buf_printf(b, "  %sq quit  ? help  / filter  Enter open  sort: t n w i f d%s",
+	    out_colour(COLOUR_DIM), out_colour(COLOUR_NONE));
+}
+
+/* The rows around the marked one, under their heads. */
+static void
+draw_rows(struct top *t, size_t room, struct buf *b)
+{
+	size_t columns = (size_t)out_width(), i;
+	struct buf text = BUF_INIT;
+	struct table table;
+
+	t->page = room > 1 ? room - 1 : 1;
+	if (t->at < t->first)
+		t->first = t->at;
+	if (t->at >= t->first + t->page)
+		t->first = t->at - t->page + 1;
+	if (t->first + t->page > t->n)
+		t->first = t->n > t->page ? t->n - t->page : 0;
+	status_table(&table, true, columns);
+	for (i = 0; i < t->n; i++)
+		status_row(&table, &t->picture, t->lines[i].queue, &t->rates, columns);
+	table_print(&table, &text, columns > GUTTER ? columns - GUTTER : 1);
+	table_done(&table);
+	if (room > 1) {
+		buf_puts(b, "  ");
+		add_line(b, &text, 0);
+	}
+	for (i = t->first; i < t->n && i < t->first + t->page; i++) {
+		buf_puts(b, i == t->at ? "> " : "  ");
+		add_line(b, &text, i + 1);
+	}
+	buf_done(&text);
+}
+
+/* Fills up to a number of lines, so that the footer is the last one. */
+static void
+fill_up(struct buf *b, size_t lines)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->len; i++)
+		n += b->data[i] == '\n';
+	for (; n < lines; n++)
+		buf_addc(b, '\n');
+}
+
+static void
+draw_table(struct top *t, struct buf *b)
+{
+	size_t height = (size_t)out_height(), room = height;
+
+	if (t->error != NULL) {
+		draw_error(t, b);
+		room--;
+	}
+	if (height > 2 && t->headline.len > 0) {
+		buf_add(b, t->headline.data, t->headline.len);
+		buf_addc(b, '\n');
+		room--;
+	}
+	if (height > 7 && t->headline.len > 0) {
+		draw_summary(t, b);
+		room--;
+	}
+	draw_warnings(t, &room, b);
+	if (height > 4)
+		room--;
+	if (t->n > 0)
+		draw_rows(t, room, b);
+	else if (t->filter.len > 0)
+		buf_puts(b, "no queue's name contains the filter\n");
+	else if (t->headline.len > 0)
+		buf_puts(b, status_none(t->ctl));
+	if (height <= 4)
+		return;
+	fill_up(b, height - 1);
+	draw_footer(t, b);
+}
+
+/* One line in as many as it needs; sequences that set colours take no room. */
+static void
+wrap(struct buf *b, const char *p, size_t len, size_t width)
+{
+	char *copy = xstrndup(p, len), *text;
+	size_t room = width, n;
+	const char *at;
+
+	for (at = copy; *at != '\0'; at += n) {
+		if (*at == '\033') {
+			n = strcspn(at, "m") + 1;
+			buf_add(b, at, n);
+			continue;
+		}
+		text = xstrndup(at, strcspn(at, "\033"));
+		n = out_fit(text, room);
+		if (n == 0 && room == width)	/* wider than the terminal */
+			n = strlen(text);
+		text[n] = '\0';
+		buf_puts(b, text);
+		room -= out_columns(text) < room ? out_columns(text) : room;
+		free(text);
+		if (at[n] != '\0' && at[n] != '\033') {
+			buf_addc(b, '\n');
+			room = width;
+		}
+	}
+	buf_addc(b, '\n');
+	free(copy);
+}
+
+/* The open queue; its lines are wrapped, because its commands are to be copied. */
+static void
+draw_queue(struct top *t, struct buf *b)
+{
+	size_t height = (size_t)out_height(), page = height > 2 ? height - 2 : 1, n = 0, i;
+	struct buf text = BUF_INIT, lines = BUF_INIT, line = BUF_INIT;
+
+	detail_print(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue, &t->rates, &text);
+	for (i = 0; add_line(&line, &text, i); i++) {
+		wrap(&lines, line.data, line.len - 1, (size_t)out_width());
+		buf_clear(&line);
+	}
+	for (i = 0; i < lines.len; i++)
+		n += lines.data[i] == '\n';
+	if (t->scroll + page > n)
+		t->scroll = n > page ? n - page : 0;
+	draw_error(t, b);
+	for (i = 0; i < page - (t->error != NULL && page > 1) &&
+	    add_line(b, &lines, t->scroll + i); i++)
+		continue;
+	fill_up(b, height - 1);
+	buf_printf(b, "%sEsc back  q quit  ? help  up and down scroll%s%s", out_colour(COLOUR_DIM),
+	    t->scroll + page < n ? ": there is more" : "", out_colour(COLOUR_NONE));
+	t->page = page;
+	buf_done(&text);
+	buf_done(&lines);
+	buf_done(&line);
+}
+
+static void
+draw_help(struct buf *b)
+{
+	buf_puts(b, "rqctl status -w\n\n"
+	    "  up down PgUp PgDn Home End   mark a queue (also k j g G)\n"
+	    "  Enter                        open the marked queue: its trouble, its last\n"
+	    "                               error, its daemons, commands that help\n"
+	    "  Esc                          back; ends the filter\n"
+	    "  /                            show only names that contain some text\n"
+	    "  q                            quit\n\n"
+	    "  sort, and again to reverse:\n"
+	    "  t  trouble     n  name        w  waiting\n"
+	    "  i  in flight   f  failures/s  d  dead letters\n\n"
+	    "  OK/S and FAIL/S are rates of the last seconds. RUN is running/possible.\n"
+	    "\nany key goes back");
+}
+
+static bool
+draw(struct top *t)
+{
+	struct buf b = BUF_INIT;
+	bool ok;
+
+	if (t->view == VIEW_HELP)
+		draw_help(&b);
+	else if (t->view == VIEW_QUEUE)
+		draw_queue(t, &b);
+	else
+		draw_table(t, &b);
+	ok = screen_draw(&b);
+	buf_done(&b);
+	return ok;
+}
+
+/* -- keys -------------------------------------------------------------------------- */
+
+/* Where a key that moves leads to from a place; SIZE_MAX: it does not move. */
+static size_t
+moved(int key, size_t at, size_t page)
+{
+	switch (key) {
+	case SCREEN_UP:
+	case 'k':
+		return at > 0 ? at - 1 : 0;
+	case SCREEN_DOWN:
+	case 'j':
+		return at + 1;
+	case SCREEN_PAGE_UP:
+		return at > page ? at - page : 0;
+	case SCREEN_PAGE_DOWN:
+	case ' ':
+		return at + page;
+	case SCREEN_HOME:
+	case 'g':
+		return 0;
+	case SCREEN_LAST:
+	case 'G':
+		return SIZE_MAX / 2;
+	}
+	return SIZE_MAX;
+}
+
+static void
+filter_key(struct top *t, int key)
+{
+	if (key == SCREEN_ENTER || key == SCREEN_ESCAPE)
+		set_view(t, VIEW_TABLE);
+	if (key == SCREEN_ESCAPE || key == 'U' - '@')
+		buf_clear(&t->filter);
+	else if (key == SCREEN_BACKSPACE)
+		/* With all bytes of a character. */
+		while (t->filter.len > 0 && (t->filter.data[--t->filter.len] & 0xc0) == 0x80)
+			continue;
+	else if (key >= ' ' && key < SCREEN_TIMEOUT && t->filter.len < FILTER_MAX)
+		buf_addc(&t->filter, (char)key);
+	arrange(t);
+}
+
+static void
+sort_key(struct top *t, int key)
+{
+	for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+		if (orders[i].key != key)
+			continue;
+		t->reversed = t->order == (enum order)i && !t->reversed;
+		t->order = (enum order)i;
+		free(t->marked);	/* what comes first is asked for, whichever it is */
+		t->marked = NULL;
+		arrange(t);
+	}
+}
+
+static void
+table_key(struct top *t, int key)
+{
+	size_t to = moved(key, t->at, t->page);
+
+	if (to != SIZE_MAX)
+		mark(t, to);
+	else if (key == SCREEN_ENTER && t->n > 0) {
+		mark(t, t->at);
+		set_view(t, VIEW_QUEUE);
+		try_part(t, read_detail);
+	} else if (key == '/')
+		set_view(t, VIEW_FILTER);
+	else if (key == SCREEN_ESCAPE) {
+		buf_clear(&t->filter);
+		arrange(t);
+	} else
+		sort_key(t, key);
+}
+
+static void
+queue_key(struct top *t, int key)
+{
+	size_t to = moved(key, t->scroll, t->page);
+
+	if (to != SIZE_MAX)
+		t->scroll = to;		/* draw_queue() limits it */
+	else if (key == SCREEN_ESCAPE || key == SCREEN_BACKSPACE || key == SCREEN_LEFT ||
+	    key == SCREEN_ENTER)
+		set_view(t, VIEW_TABLE);
+}
+
+/* False: quit. */
+static bool
+take_key(struct top *t, int key)
+{
+	if (key == SCREEN_TIMEOUT || key == SCREEN_CHANGED)
+		return true;
+	if (t->view == VIEW_FILTER)
+		filter_key(t, key);
+	else if (key == 'q' || key == 'Q')
+		return false;
+	else if (t->view == VIEW_HELP)
+		set_view(t, VIEW_TABLE);
+	else if (key == '?' || key == 'h')
+		set_view(t, VIEW_HELP);
+	else if (t->view == VIEW_QUEUE)
+		queue_key(t, key);
+	else
+		table_key(t, key);
+	return true;
+}
+
+/* -- status -w --------------------------------------------------------------------- */
+
+static void
+watch(struct top *t, usec_t interval)
+{
+	usec_t due = 0, now;
+	int key;
+
+	do {
+		if (clock_mono() >= due) {
+			try_part(t, refresh);
+			due = clock_mono() + interval;
+		}
+		if (!draw(t))
+			return;
+		now = clock_mono();
+		key = screen_key(due > now ? due - now : 0);
+	} while (key != SCREEN_END && take_key(t, key));
+}
+
+static void
+top_done(struct top *t)
+{
+	picture_done(&t->picture);
+	rates_done(&t->rates);
+	detail_done(&t->detail);
+	buf_done(&t->headline);
+	buf_done(&t->filter);
+	free(t->error);
+	free(t->lines);
+	free(t->marked);
+}
+
+static void
+full_screen(struct ctl *c, usec_t interval)
+{
+	struct top t = { .ctl = c };
+
+	if (screen_open() == -1) {
+		ctl_error(c, EX_OSERR, "the terminal: %s", strerror(errno));
+		return;
+	}
+	watch(&t, interval);
+	screen_close();
+	top_done(&t);
+}
+
+/* Without a terminal: a table each time, with an empty line behind it. */
+static void
+print_frame(struct top *t)
+{
+	struct buf b = BUF_INIT;
+
+	try_part(t, take_picture);
+	if (t->error != NULL)
+		buf_printf(&b, "%s\n", t->error);
+	else {
+		buf_add(&b, t->headline.data, t->headline.len);
+		buf_addc(&b, '\n');
+		status_print(t->ctl, &t->picture, &t->rates, &b);
+	}
+	buf_addc(&b, '\n');
+	fwrite(b.data, 1, b.len, stdout);
+	fflush(stdout);
+	buf_done(&b);
+}
+
+static void
+frames(struct ctl *c, usec_t interval)
+{
+	struct top t = { .ctl = c };
+
+	ctl_catch_signals();
+	do
+		print_frame(&t);
+	while (!out_failed() && ctl_sleep(interval));
+	top_done(&t);
+}
+
+void
+top_run(struct ctl *c, usec_t interval)
+{
+	/* A first error ends rqctl before it takes over the screen. */
+	if (ctl_connect(c) == -1)
+		return;
+	if (screen_is_possible())
+		full_screen(c, interval);
+	else
+		frames(c, interval);
+}
