@@ -253,6 +253,9 @@ add_names(const struct letters *l, int i, int n, struct words *w)
 	}
 }
 
+/* Returned by dead_retry.lua. */
+enum { RETRY_DONE, RETRY_MOVED, RETRY_FIELDS };
+
 /* Moves up to n letters from i on; returns how many of these are dealt with, or -1. */
 static int
 retry_step(const struct action *a, const struct letters *l, int i, int n, int64_t *moved)
@@ -273,8 +276,8 @@ retry_step(const struct action *a, const struct letters *l, int i, int n, int64_
 	reply = a->to->source == SOURCE_IDS ? ask_script_words(l->ctl, "unique_dead_retry", 2, &w) :
 	    ask_script_words(l->ctl, "dead_retry", 5, &w);
 	if (reply != NULL) {
-		done = (int)reply_int(reply_at(reply, 0), 0);
-		*moved = reply_int(reply_at(reply, 1), 0);
+		done = (int)reply_int_at(reply, RETRY_DONE);
+		*moved = reply_int_at(reply, RETRY_MOVED);
 	}
 	blocking_reply_free(reply);
 	return done;

@@ -14,6 +14,9 @@
 #define LOOK		"1000"		/* letters per call */
 #define LOOK_BYTES	"1048576"	/* of messages per call */
 
+/* Returned by dead_list.lua; then an array for each letter: its name, size, fields. */
+enum { LIST_TOTAL, LIST_LAST, LIST_LOOKED, LIST_NEXT, LIST_FIELDS };
+
 const char *const letter_fields[FIELD_MAX] = {
 	"id", "reason", "status", "host", "error", "answer", "message", "attempts"
 };
@@ -69,7 +72,7 @@ count(const struct letters *l)
 {
 	size_t n = reply_len(l->reply);
 
-	return n > 4 ? (int)(n - 4) : 0;
+	return n > LIST_FIELDS ? (int)(n - LIST_FIELDS) : 0;
 }
 
 /* Tries the next id that could be a letter's number; -1: no more of them. */
@@ -117,12 +120,12 @@ begin(struct letters *l)
 static void
 advance(struct letters *l)
 {
-	const char *last = reply_str(reply_at(l->reply, 1), NULL);
-	const char *next = reply_str(reply_at(l->reply, 3), NULL);
+	const char *last = reply_str_at(l->reply, LIST_LAST);
+	const char *next = reply_str_at(l->reply, LIST_NEXT);
 
 	if (l->total == 0)
-		l->total = reply_int(reply_at(l->reply, 0), 0);
-	l->looked += reply_int(reply_at(l->reply, 2), 0);
+		l->total = reply_int_at(l->reply, LIST_TOTAL);
+	l->looked += reply_int_at(l->reply, LIST_LOOKED);
 	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0') {
 		xreplace(&l->end, last);
 	}
@@ -152,7 +155,7 @@ letters_next(struct letters *l)
 void
 letters_get(const struct letters *l, int i, struct letter *ret)
 {
-	const struct redisReply *row = reply_at(l->reply, (size_t)i + 4);
+	const struct redisReply *row = reply_at(l->reply, (size_t)i + LIST_FIELDS);
 	const char *name;
 
 	memset(ret, 0, sizeof(*ret));

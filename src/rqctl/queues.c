@@ -123,6 +123,9 @@ struct forget {
 	int64_t		 messages;
 };
 
+/* Returned by forget_queue.lua. */
+enum { FORGET_KEYS, FORGET_MESSAGES, FORGET_FIELDS };
+
 /* how: "count", "force", or "": deletes only if there are no messages. */
 static int
 run_script(struct forget *f, const char *how)
@@ -138,8 +141,8 @@ run_script(struct forget *f, const char *how)
 		words_mem(&w, f->keys.name[order[i]], f->keys.len[order[i]]);
 	ask_add(&w, "%s", how);
 	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
-	f->nkeys = reply_int(reply_at(reply, 0), 0);
-	f->messages = reply_int(reply_at(reply, 1), 0);
+	f->nkeys = reply_int_at(reply, FORGET_KEYS);
+	f->messages = reply_int_at(reply, FORGET_MESSAGES);
 	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
 }

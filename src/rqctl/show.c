@@ -323,6 +323,11 @@ show_letters(struct show *s)
 	return s->ctl->status == 0 ? 0 : -1;
 }
 
+/* Returned by stream_show.lua. */
+enum {
+	SHOW_STATE, SHOW_MESSAGE, SHOW_CONSUMER, SHOW_IDLE, SHOW_DELIVERIES, SHOW_FIELDS
+};
+
 /* Shows an entry that rqd does not have: what the stream and its group know of it. */
 static int
 show_entry(struct show *s)
@@ -336,13 +341,13 @@ show_entry(struct show *s)
 
 	if (reply == NULL)
 		return -1;
-	state = reply_str(reply_at(reply, 0), NULL);
-	data = reply_str(reply_at(reply, 1), &len);
-	idle = reply_double(reply_at(reply, 3), 0) / 1e3;
+	state = reply_str_at(reply, SHOW_STATE);
+	data = reply_str(reply_at(reply, SHOW_MESSAGE), &len);
+	idle = reply_double_at(reply, SHOW_IDLE) / 1e3;
 	if (strcmp(state, "pending") == 0)
 		snprintf(line, sizeof(line), "for consumer %.150s, idle for %s, delivery %lld",
-		    reply_str(reply_at(reply, 2), NULL), units_age(idle, text),
-		    (long long)reply_int(reply_at(reply, 4), 0));
+		    reply_str_at(reply, SHOW_CONSUMER), units_age(idle, text),
+		    (long long)reply_int_at(reply, SHOW_DELIVERIES));
 	else if (strcmp(state, "done") == 0)
 		snprintf(line, sizeof(line), "in the stream, acknowledged");
 	if (data != NULL)

@@ -44,30 +44,37 @@ waiting_page(struct ctl *c, const struct target *t, enum key key, const char *fr
 	return ask_script_words(c, "peek", key == KEY_RETRY ? 3 : 1, &w);
 }
 
+/* Returned by peek.lua. */
+enum { PEEK_NOW, PEEK_TOTAL, PEEK_FIELDS };
+/* Returned by peek.lua for each message. */
+enum {
+	PEEKED_SCORE, PEEKED_TAG, PEEKED_DELIVERY, PEEKED_SIZE, PEEKED_PAYLOAD, PEEKED_FIELDS
+};
+
 size_t
 waiting_len(const struct redisReply *page)
 {
 	size_t n = reply_len(page);
 
-	return n > 2 ? (n - 2) / 5 : 0;
+	return n > PEEK_FIELDS ? (n - PEEK_FIELDS) / PEEKED_FIELDS : 0;
 }
 
 double
 waiting_now(const struct redisReply *page)
 {
-	return reply_double(reply_at(page, 0), 0);
+	return reply_double_at(page, PEEK_NOW);
 }
 
 void
 waiting_get(const struct redisReply *page, size_t i, struct waiting *ret)
 {
-	size_t at = 2 + 5 * i;
+	size_t at = PEEK_FIELDS + PEEKED_FIELDS * i;
 
-	ret->score = reply_double(reply_at(page, at), 0);
-	ret->tag = reply_str(reply_at(page, at + 1), &ret->taglen);
-	delivery_parse(reply_str(reply_at(page, at + 2), NULL), &ret->delivery);
-	ret->size = reply_int(reply_at(page, at + 3), 0);
-	ret->data = reply_str(reply_at(page, at + 4), &ret->len);
+	ret->score = reply_double_at(page, at + PEEKED_SCORE);
+	ret->tag = reply_str(reply_at(page, at + PEEKED_TAG), &ret->taglen);
+	delivery_parse(reply_str_at(page, at + PEEKED_DELIVERY), &ret->delivery);
+	ret->size = reply_int_at(page, at + PEEKED_SIZE);
+	ret->data = reply_str(reply_at(page, at + PEEKED_PAYLOAD), &ret->len);
 	if (ret->tag == NULL)
 		ret->tag = "";
 	if (ret->data == NULL)

@@ -86,7 +86,7 @@ fields() {
 	on { sub(/^-- */, ""); text = text $0 " "; if (/\}/) exit }
 	END {
 		sub(/\}.*/, "", text)
-		n = match(text, /,? then for each message: */)
+		n = match(text, /,? then for each [a-z]*: */)
 		if (each != "")
 			text = n ? substr(text, n + RLENGTH) : ""
 		else if (n)
@@ -135,7 +135,7 @@ returns_agree() {
 }
 # An enum of fields without that comment would not be compared.
 unnamed() {
-	find src/queue src/engine -name '*.c' | while read -r f; do
+	find src/queue src/engine src/rqctl -name '*.c' | while read -r f; do
 		[ "$(grep -cE '^[^=]*[A-Z]_FIELDS( \}|,|$)' "$f")" = \
 		    "$(grep -c '^/\* Returned by .*\.lua' "$f")" ] ||
 			echo "$f: an enum of fields does not say which script returns them"

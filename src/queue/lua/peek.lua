@@ -9,7 +9,7 @@
 --         cut        bytes of a message that are returned, "-1": all
 --         from       a score: offset counts from the first that has it, or more; "":
 --                    from the first of all
--- Returns {now, total, then for each: score, tag, delivery, length, message}
+-- Returns {now, total, then for each message: score, tag, delivery, size, payload}
 --         score, tag, delivery (the field of QDELIVERY): "" where it has none
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
