@@ -42,9 +42,8 @@ draft_add(struct draft *d, enum section section, const char *name, const struct 
 {
 	struct draft_sections *all = section == SECTION_QUEUE ? &d->queues : &d->schedules;
 	const char *text = name != NULL ? name : "";
-	struct draft_section *s;
+	struct draft_section *s = APPEND(all->list, all->n);
 
-	s = APPEND(all->list, all->n);
 	*s = (struct draft_section){ .section = section, .at = *at, .named = name != NULL };
 	if (section == SECTION_QUEUE)
 		s->queue = new_queue(d->config, text, at);

@@ -112,12 +112,11 @@ check_pairs(struct draft *d)
 		"master", "sentinel_username", "sentinel_password_file"
 	};
 	const struct setting *sentinel = *given(d, "sentinel"), *server = *given(d, "server");
-	size_t i;
 
 	if (has_value(sentinel) && !has_value(*given(d, "master")))
 		finding_error(&d->findings, &sentinel->at, "sentinel without master: write the "
 		    "name that the Sentinels know, such as master = \"mymaster\"");
-	for (i = 0; i < ARRAY_LEN(parts) && !has_value(sentinel); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(parts) && !has_value(sentinel); i++) {
 		const struct setting *s = *given(d, parts[i]);
 
 		if (has_value(s) && (server == NULL || !is_override(server)))

@@ -94,8 +94,7 @@ leased_target_number(struct leased_targets *t, const char *key)
 		if (strcmp(t->keys[i], key) == 0)
 			return i + 1;
 	}
-	t->keys = xreallocarray(t->keys, t->n + 1, sizeof(*t->keys));
-	t->keys[t->n++] = key;
+	*APPEND(t->keys, t->n) = key;
 	return t->n;
 }
 

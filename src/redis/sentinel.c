@@ -72,9 +72,7 @@ sentinel_address(const struct redisReply *reply)
 static void
 sentinel_prefer(struct sentinel *s, const char *server)
 {
-	size_t i;
-
-	for (i = 0; s->list[i] != NULL; i++) {
+	for (size_t i = 0; s->list[i] != NULL; i++) {
 		if (strcmp(s->list[i], server) != 0)
 			continue;
 		server = s->list[i];
@@ -106,8 +104,7 @@ sentinel_know(struct sentinel *s, const char *master)
 
 	if (!first && strcmp(s->known, master) == 0)
 		return;
-	free(s->known);
-	s->known = xstrdup(master);
+	xreplace(&s->known, master);
 	if (first)
 		return;
 	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next)
@@ -144,8 +141,7 @@ sentinel_late(void *arg)
 static void
 sentinel_set_cause(struct sentinel *s, const char *cause)
 {
-	free(s->cause);
-	s->cause = xstrdup(cause);
+	xreplace(&s->cause, cause);
 }
 
 /* -- questions -------------------------------------------------------------------------- */

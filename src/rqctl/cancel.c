@@ -218,8 +218,7 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 		continue;
 	out_escape(&b, tag, len);
 	(void)buf_str(&b);
-	j->marked = xreallocarray(j->marked, j->nmarked + 1, sizeof(*j->marked));
-	j->marked[j->nmarked++] = (struct marked){ buf_steal(&b), j->daemons.v[i],
+	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), j->daemons.v[i],
 		is_dry(j) ? NAN : lease_left(j, tag, len) };
 }
 

@@ -76,8 +76,7 @@ consumers_add(struct consumers *s, struct config *config, const struct queue_con
 {
 	struct consumer *c = consumer_new(&s->env, config, cfg, queue_ops(cfg->kind));
 
-	s->all = xreallocarray(s->all, s->n + 1, sizeof(struct consumer *));
-	s->all[s->n++] = c;
+	*APPEND(s->all, s->n) = c;
 	if (conn_is_ready(s->conn))
 		consumer_conn_up(c, conn_server(s->conn));
 	if (s->quiet)

@@ -140,8 +140,7 @@ progress_add(struct progress_list *l, json_t *o, const char *daemon, int64_t pid
 	}
 	json_set(o, "queue:s daemon:s progress:s age:f", l->queue, daemon, progress, age);
 	l->pid = pid;
-	l->v = xreallocarray(l->v, l->n + 1, sizeof(l->v[0]));
-	l->v[l->n++] = o;
+	*APPEND(l->v, l->n) = o;
 }
 
 static void
