@@ -155,7 +155,9 @@ static void
 stream_end(struct output_stream *s)
 {
 	stream_close(s);
-	line_end(&s->line);
+	/* The end may come because a process was killed: see output_end_collect(). */
+	if (s->number != 1 || s->output->msg == NULL)
+		line_end(&s->line);
 }
 
 /* Returns the bytes read; 0: none now, or the end, and then it is closed. */

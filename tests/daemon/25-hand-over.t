@@ -21,6 +21,8 @@ loud) seq 1 3000 >&2; echo heard ;;
 late) (sleep 30; echo late) & echo early ;;
 half) { printf '{"amount":10'; : >"$T/half"; sleep 30; echo '000}'; } &
 	until [ -e "$T/half" ]; do sleep 0.05; done ;;
+shut) { printf '{"amount":10'; exec >&-; : >"$T/shut"; sleep 30; } &
+	until [ -e "$T/shut" ]; do sleep 0.05; done ;;
 binary) printf 'a\0b\377\n' ;;
 none) ;;
 waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;
@@ -112,6 +114,10 @@ push half
 log_wait 10 'event=[a-z]* queue=orders id=half .*reason=pushes'
 is "$(log_count 'event=acked queue=orders id=half ') $(items)" '0 ' 'a message that a process is still writing is none'
 ctl cancel orders half >/dev/null
+push shut
+log_wait 10 'event=[a-z]* queue=orders id=shut .*reason=pushes'
+is "$(log_count 'event=acked queue=orders id=shut ') $(items)" '0 ' 'also where the pipe has ended'
+ctl cancel orders shut >/dev/null
 r zadd Queue:ids 0 some-id >/dev/null
 log_wait 10 'event=acked queue=ids '
 r xadd ev '*' message m >/dev/null
