@@ -19,13 +19,14 @@
 #include "rqctl/plugin.h"
 
 /* What thresholds are about. */
-enum measure { MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
+enum measure { MEASURE_LATENCY, MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
 
 static const struct {
 	enum opt	 option;
 	const char	*name;
 	const char	*unit;		/* "s", or "": a count */
 } measures[MEASURE_MAX] = {
+	[MEASURE_LATENCY] = { OPT_WARN_LATENCY, "latency", "s" },
 	[MEASURE_WAITING] = { OPT_WARN_WAITING, "waiting", "" },
 	[MEASURE_DEAD] = { OPT_WARN_DEAD, "dead", "" },
 };
@@ -216,13 +217,34 @@ check_group(struct problems *f, const struct picture *p, size_t i)
 
 /* -- thresholds ------------------------------------------------------------------- */
 
-/* NAN: not known; < 0: this kind of queue has none. */
-static double
-measure_value(const struct depth *d, enum measure m)
+/* One value of a queue. */
+struct measured {
+	double	 value;		/* NAN: not known; < 0: this kind of queue has none */
+	double	 least;		/* of an unknown latency; 0: nothing is known */
+};
+
+static struct measured
+measure_latency(const struct picture *p, size_t i)
 {
+	struct facts f = picture_facts(p, i);
+	struct latency l = state_latency(&f);
+
+	if (!kind_waits(f.kind))
+		return (struct measured){ -1, 0 };
+	if (l.how == LATENCY_KNOWN)
+		return (struct measured){ l.seconds, 0 };
+	return (struct measured){ NAN, l.seconds };
+}
+
+static struct measured
+measure(const struct picture *p, size_t i, enum measure m)
+{
+	const struct depth *d = &p->depths[i];
 	int64_t n = 0;
 
 	switch (m) {
+	case MEASURE_LATENCY:
+		return measure_latency(p, i);
 	case MEASURE_WAITING:
 		n = d->waiting;
 		break;
@@ -232,49 +254,73 @@ measure_value(const struct depth *d, enum measure m)
 	case MEASURE_MAX:
 		break;
 	}
-	return n < 0 && d->problem != NULL ? NAN : (double)n;
+	return (struct measured){ n < 0 && d->problem != NULL ? NAN : (double)n, 0 };
 }
 
-/* "12 dead letters" */
+/* A value is above a limit. */
 static void
-measure_text(enum measure m, double value, struct buf *b)
+find_above(struct problems *f, const char *level, const char *name, enum measure m, double value,
+    double limit)
 {
-	const char *s = value == 1 ? "" : "s";
+	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
 
 	switch (m) {
+	case MEASURE_LATENCY:
+		find(f, level, name, "a message has waited %s, longer than %s",
+		    units_age(value, age), units_age(limit, most));
+		break;
 	case MEASURE_WAITING:
-		buf_printf(b, "%.0f message%s wait%s", value, s, value == 1 ? "s" : "");
+		find(f, level, name, "%.0f message%s, more than %.0f", value,
+		    value == 1 ? " waits" : "s wait", limit);
 		break;
 	case MEASURE_DEAD:
-		buf_printf(b, "%.0f dead letter%s", value, s);
+		find(f, level, name, "%.0f dead letter%s, more than %.0f", value,
+		    value == 1 ? "" : "s", limit);
 		break;
 	case MEASURE_MAX:
 		break;
 	}
 }
 
+/*
+ * The latency of a queue that has a threshold, and that is not known.  Without a daemon that
+ * is the problem, and others may consume the queue.
+ */
 static void
-check_measure(struct problems *f, const char *name, const struct depth *d, enum measure m)
+find_unknown(struct problems *f, const struct picture *p, size_t i, double least)
+{
+	char age[UNITS_TEXT_MAX];
+
+	if (p->depths[i].problem != NULL || p->services[i].daemons == 0 ||
+	    !ctl_given(f->ctl, OPT_WARN_LATENCY))
+		return;
+	find(f, "unknown", p->targets[i].name, "how long messages have waited is not known%s%s",
+	    least > 0 ? ": at least " : "", least > 0 ? units_age(least, age) : "");
+}
+
+static void
+check_measure(struct problems *f, const struct picture *p, size_t i, enum measure m)
 {
 	const struct threshold *t = &f->limits[m];
-	double value = measure_value(d, m);
+	const char *name = p->targets[i].name;
+	struct measured got = measure(p, i, m);
+	double value = isnan(got.value) ? got.least : got.value;
 	int status = threshold_judge(t, value);
-	struct buf b = BUF_INIT;
 
-	if (value < 0)
+	if (got.value < 0)
 		return;
-	plugin_add(&f->data, name, measures[m].name, value, measures[m].unit, t);
-	if (status == PLUGIN_OK)
-		return;
-	measure_text(m, value, &b);
-	find(f, status == PLUGIN_CRITICAL ? "error" : "warning", name, "%s, more than %.0f",
-	    buf_str(&b), status == PLUGIN_CRITICAL ? t->critical : t->warning);
-	buf_done(&b);
+	plugin_add(&f->data, name, measures[m].name, got.value, measures[m].unit, t);
+	if (status == PLUGIN_CRITICAL)
+		find_above(f, "error", name, m, value, t->critical);
+	else if (status == PLUGIN_WARNING)
+		find_above(f, "warning", name, m, value, t->warning);
+	else if (isnan(got.value) && m == MEASURE_LATENCY)
+		find_unknown(f, p, i, got.least);
 }
 
 /* Those with a threshold, or all if none has one. */
 static void
-check_measures(struct problems *f, const char *name, const struct depth *d)
+check_measures(struct problems *f, const struct picture *p, size_t i)
 {
 	bool all = true;
 
@@ -282,7 +328,7 @@ check_measures(struct problems *f, const char *name, const struct depth *d)
 		all = all && !ctl_given(f->ctl, measures[m].option);
 	for (int m = 0; m < MEASURE_MAX; m++)
 		if (all || ctl_given(f->ctl, measures[m].option))
-			check_measure(f, name, d, (enum measure)m);
+			check_measure(f, p, i, (enum measure)m);
 }
 
 /* -- queues and daemons ------------------------------------------------------------ */
@@ -345,7 +391,7 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
 		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
-	check_measures(f, name, d);
+	check_measures(f, p, i);
 	if (d->problem == NULL && orphans > 0)
 		orphans -= delivery_daemons(f->ctl, p->targets[i].keys.name[KEY_DELIVERY]);
 	if (d->problem == NULL && orphans > 0)

@@ -254,14 +254,15 @@ static void
 print_numbers(const struct facts *f, const struct rates *r, struct buf *b)
 {
 	const struct depth *d = f->depth;
-	char age[UNITS_TEXT_MAX];
+	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
 
 	add_count(b, "waiting", d->waiting);
 	add_count(b, "running", d->in_flight);
 	add_count(b, "retry", d->retry);
 	add_count(b, "delayed", d->delayed);
 	add_count(b, "dead", d->dead);
-	buf_printf(b, "\nlongest run %s", units_age(state_oldest(f), age));
+	buf_printf(b, "\nlatency %s, oldest run %s", status_latency(f, latency),
+	    units_age(state_oldest(f), age));
 	if (r->acked >= 0)
 		buf_printf(b, ", %.1f acked/s", r->acked);
 	if (r->failed >= 0)
@@ -446,7 +447,7 @@ void
 detail_print(const struct ctl *c, const struct detail *d, const struct picture *p, size_t i,
     const struct rates_log *log, struct buf *b)
 {
-	struct facts f = status_facts(p, i);
+	struct facts f = picture_facts(p, i);
 	struct rates rates = rates_of(log, i);
 
 	print_state(&f, b);

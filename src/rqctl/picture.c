@@ -293,3 +293,14 @@ picture_take(struct ctl *c, struct picture *p)
 	p->taken = clock_wall();
 	return 0;
 }
+
+struct facts
+picture_facts(const struct picture *p, size_t i)
+{
+	return (struct facts){
+		.name = p->targets[i].name, .keys = &p->targets[i].keys,
+		.kind = p->targets[i].kind, .depth = &p->depths[i],
+		.elsewhere = target_is_elsewhere(&p->targets[i]),
+		.service = &p->services[i], .taken = p->taken,
+	};
+}

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "queue/depth.h"
 #include "rqctl/ctl.h"
-#include "status/fleet.h"
+#include "status/state.h"
 
 struct picture {
 	struct fleet	 fleet;
@@ -25,6 +25,8 @@ struct picture {
  */
 int	picture_take(struct ctl *, struct picture *) MUSTCHECK;
 void	picture_done(struct picture *);
+/* All that is known of queue i; borrowed. */
+struct facts picture_facts(const struct picture *, size_t i);
 
 /* The live daemons alone; end with fleet_done(). */
 int	picture_fleet(struct ctl *, struct fleet *) MUSTCHECK;

@@ -18,17 +18,6 @@ enum width { NARROW, MEDIUM, WIDE };
 
 #define STATE_MIN	10	/* "suspended", "paused": names of queues are cut for it */
 
-struct facts
-status_facts(const struct picture *p, size_t i)
-{
-	return (struct facts){
-		.name = p->targets[i].name, .keys = &p->targets[i].keys,
-		.kind = p->targets[i].kind, .depth = &p->depths[i],
-		.elsewhere = target_is_elsewhere(&p->targets[i]),
-		.service = &p->services[i], .taken = p->taken,
-	};
-}
-
 const enum colour status_colours[] = {
 	[MOOD_OK] = COLOUR_GREEN, [MOOD_IDLE] = COLOUR_DIM, [MOOD_WARN] = COLOUR_YELLOW,
 	[MOOD_BAD] = COLOUR_RED,
@@ -50,14 +39,15 @@ running_cell(struct table *t, const struct depth *d, const struct service *s)
 }
 
 /* ">12m": it has waited since before the daemon's first look at the list, 12 minutes ago. */
-static void
-latency_cell(struct table *t, const struct facts *f)
+char *
+status_latency(const struct facts *f, char *text)
 {
 	struct latency l = state_latency(f);
 	char age[UNITS_TEXT_MAX];
 
-	table_add(t, "%s%s", l.how == LATENCY_LEAST ? ">" : "",
+	snprintf(text, STATUS_LATENCY_MAX, "%s%s", l.how == LATENCY_LEAST ? ">" : "",
 	    units_age(l.how == LATENCY_UNKNOWN ? -1 : l.seconds, age));
+	return text;
 }
 
 static void
@@ -84,10 +74,10 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
     enum width width)
 {
 	const struct depth *d = &p->depths[i];
-	struct facts facts = status_facts(p, i);
+	struct facts facts = picture_facts(p, i);
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(&facts, &state);
-	char age[UNITS_TEXT_MAX];
+	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
 
 	table_add(t, "%s", p->targets[i].name);
 	table_number(t, d->waiting);
@@ -103,7 +93,7 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 		rate_cell(t, rates->failed);
 	}
 	if (width > NARROW)
-		latency_cell(t, &facts);
+		table_add(t, "%s", status_latency(&facts, latency));
 	if (width == WIDE)
 		table_add(t, "%s", units_age(state_oldest(&facts), age));
 	table_bytes(t, state.data, state.len);
@@ -147,7 +137,7 @@ print_json(const struct ctl *c, const struct picture *p)
 	struct facts facts;
 
 	for (size_t i = 0; i < p->n; i++) {
-		facts = status_facts(p, i);
+		facts = picture_facts(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
 	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j",

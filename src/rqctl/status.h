@@ -5,16 +5,17 @@
 #ifndef RQD_RQCTL_STATUS_H
 #define RQD_RQCTL_STATUS_H
 
+#include "base/units.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
 #include "rqctl/rates.h"
-#include "status/state.h"
 
 /* By enum mood. */
 extern const enum colour status_colours[];
 
-/* All that is known of queue i; borrowed. */
-struct facts status_facts(const struct picture *, size_t i);
+/* ">12m", "3s" or "-" into text, which holds STATUS_LATENCY_MAX bytes; returns it. */
+#define STATUS_LATENCY_MAX	(UNITS_TEXT_MAX + 1)
+char	*status_latency(const struct facts *, char *text);
 
 /* A table without rows, with the columns that fit; 0: with all. */
 void	status_table(struct table *, bool rates, size_t columns);

@@ -27,15 +27,19 @@
 
 enum view { VIEW_TABLE, VIEW_FILTER, VIEW_QUEUE, VIEW_HELP };
 
-enum order { ORDER_TROUBLE, ORDER_NAME, ORDER_WAITING, ORDER_RUNNING, ORDER_FAILURES, ORDER_DEAD };
+enum order {
+	ORDER_TROUBLE, ORDER_NAME, ORDER_WAITING, ORDER_LATENCY, ORDER_RUNNING, ORDER_FAILURES,
+	ORDER_DEAD
+};
 
 static const struct {
 	char		 key;
 	const char	*name;
 } orders[] = {
 	[ORDER_TROUBLE] = { 't', "trouble" }, [ORDER_NAME] = { 'n', "name" },
-	[ORDER_WAITING] = { 'w', "waiting" }, [ORDER_RUNNING] = { 'i', "in flight" },
-	[ORDER_FAILURES] = { 'f', "failures/s" }, [ORDER_DEAD] = { 'd', "dead" },
+	[ORDER_WAITING] = { 'w', "waiting" }, [ORDER_LATENCY] = { 'l', "latency" },
+	[ORDER_RUNNING] = { 'i', "in flight" }, [ORDER_FAILURES] = { 'f', "failures/s" },
+	[ORDER_DEAD] = { 'd', "dead" },
 };
 
 struct ranked {
@@ -74,7 +78,7 @@ trouble_of(const struct top *t, size_t i)
 		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
 	};
 	const struct depth *d = &t->picture.depths[i];
-	struct facts f = status_facts(&t->picture, i);
+	struct facts f = picture_facts(&t->picture, i);
 	struct buf ignored = BUF_INIT;
 	double rank = weight[state_text(&f, &ignored)];
 
@@ -82,6 +86,16 @@ trouble_of(const struct top *t, size_t i)
 	if (rank <= 1 && (d->dead > 0 || rates_of(&t->rates, i).failed > 0))
 		rank = 2;
 	return rank * 1e12 + (double)(d->waiting > 0 ? d->waiting : 0);
+}
+
+/* An unknown one comes last. */
+static double
+latency_rank(const struct top *t, size_t i)
+{
+	struct facts f = picture_facts(&t->picture, i);
+	struct latency l = state_latency(&f);
+
+	return l.how == LATENCY_UNKNOWN ? -1 : l.seconds;
 }
 
 static double
@@ -96,6 +110,8 @@ rank_of(const struct top *t, size_t i)
 		return 0;
 	case ORDER_WAITING:
 		return (double)d->waiting;
+	case ORDER_LATENCY:
+		return latency_rank(t, i);
 	case ORDER_RUNNING:
 		return (double)d->in_flight;
 	case ORDER_FAILURES:
@@ -267,7 +283,7 @@ draw_summary(const struct top *t, struct buf *b)
 	struct facts f;
 
 	for (size_t i = 0; i < p->n; i++) {
-		f = status_facts(p, i);
+		f = picture_facts(p, i);
 		moods[state_text(&f, &ignored)]++;
 		sum[0] += p->depths[i].waiting > 0 ? p->depths[i].waiting : 0;
 		sum[1] += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
@@ -327,7 +343,7 @@ draw_footer(const struct top *t, struct buf *b)
 		buf_puts(b, ", /");
 		out_escape(b, filter, strlen(filter));
 	}
-	buf_printf(b, "  %sq quit  ? help  / filter  Enter open  sort: t n w i f d%s",
+	buf_printf(b, "  %sq quit  ? help  / filter  Enter open  sort: t n w l i f d%s",
 	    out_colour(COLOUR_DIM), out_colour(COLOUR_NONE));
 }
 
@@ -478,8 +494,9 @@ draw_help(struct buf *b)
 	    "  /                            show only names that contain some text\n"
 	    "  q                            quit\n\n"
 	    "  sort, and again to reverse:\n"
-	    "  t  trouble     n  name        w  waiting\n"
+	    "  t  trouble     n  name        w  waiting   l  latency\n"
 	    "  i  in flight   f  failures/s  d  dead letters\n\n"
+	    "  LATENCY is how long the oldest message has waited; \">\": at least so long.\n"
 	    "  OK/S and FAIL/S are rates of the last seconds. RUN is running/possible.\n"
 	    "\nany key goes back");
 }

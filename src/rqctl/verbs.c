@@ -67,6 +67,8 @@ const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_LETTER] = { "dead", 0, NULL, "make them dead letters, reason cancelled" },
 	[OPT_SCAN] = { "scan", 0, "N", "look at the next N of the messages that wait (10000)" },
 	[OPT_PLUGIN] = { "plugin", 0, NULL, "print a status line and performance data" },
+	[OPT_WARN_LATENCY] = { "latency", 0, "THRESHOLD",
+	    "a problem if a message has waited longer: 5m or 5m:30m" },
 	[OPT_WARN_WAITING] = { "waiting", 0, "THRESHOLD",
 	    "a problem if more messages wait: 1000 or 1000:5000" },
 	[OPT_WARN_DEAD] = { "dead", 0, "THRESHOLD",
@@ -193,7 +195,7 @@ const struct verb verb_table[] = {
 	    "Exits 0 if there are none, 1 with warnings, 2 with errors or if Redis cannot be\n"
 	    "reached, 3 if it cannot tell. With --plugin or a threshold, it prints as a plugin\n"
 	    "of Nagios or Icinga does. A threshold is for each queue.",
-	    OPT(PLUGIN) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
+	    OPT(PLUGIN) | OPT(WARN_LATENCY) | OPT(WARN_WAITING) | OPT(WARN_DEAD), 0, -1,
 	    VERB_JSON | VERB_QUEUES, check_run, 0 },
 	{ "ping", "", "check that Redis answers", NULL, 0, 0, 0, VERB_JSON, ping_run, 0 },
 	{ "help", "[VERB...]", "show this list, or how to use a verb", NULL, OPT(COMPLETION), 0, 2,

@@ -82,10 +82,52 @@ q_dead=3 - 2 - 0' 'waiting: above the critical one'
 is "$(printf '%s\n' "$OUT" | tail -n +2)" 'error: q: 5 messages wait, more than 4
 warning: q: 3 dead letters, more than 2' 'a line for each of several problems'
 check --plugin
-is_check 1 'RQD WARNING - q: 3 dead letters' 'q_waiting=5 - - - 0
+is_check 1 'RQD WARNING - q: 3 dead letters' 'q_latency=U - - - 0
+q_waiting=5 - - - 0
 q_dead=3 - - - 0' '--plugin: all data'
 is "$(ctl check --dead 1:2 --json | tr -d '\n ')" \
     '[{"level":"error","queue":"q","text":"3deadletters,morethan2"}]' 'thresholds with --json'
+
+# -- latency: exact for a sorted set; of a list only daemons know it ---------------------
+
+r zadd u "$(($(date +%s) - 400))" a "$(($(date +%s) + 400))" b >/dev/null
+config_write late <<'C'
+queue "u" { kind = "unique" key = "u" command = {"/bin/true"} }
+C
+list() { daemon "\"u\":{\"kind\":\"unique\"},\"q\":{\"state\":\"running\"$1}"; }
+late() { # ARGUMENT...: as check, without the seconds
+	check "$@"
+	DATA=$(printf '%s\n' "$DATA" | sed -E 's/=[0-9.]+ s/=N s/')
+	OUT=$(printf '%s\n' "$OUT" | sed -E 's/waited 6m[0-9.]*s?/waited T/')
+}
+list ''
+late -c "$T/late.conf" --latency 5m u
+is_check 1 'RQD WARNING - u: a message has waited T, longer than 5m' 'u_latency=N s 300 - 0' 'latency: above'
+late -c "$T/late.conf" --latency 1m:5m u
+is_check 2 'RQD CRITICAL - u: a message has waited T, longer than 5m' 'u_latency=N s 60 300 0' 'latency: critical'
+late -c "$T/late.conf" --latency 1h u
+is_check 0 'RQD OK - 1 queue, 1 daemon, 1 waiting, 0 dead' 'u_latency=N s 3600 - 0' 'latency: below'
+r del u >/dev/null
+late -c "$T/late.conf" --latency 0 u
+is_check 0 'RQD OK - 1 queue, 1 daemon, 0 waiting, 0 dead' 'u_latency=N s 0 - 0' 'latency: an empty queue, at 0'
+late --latency 5m --dead 9 q
+is_check 3 'RQD UNKNOWN - q: how long messages have waited is not known' 'q_latency=U - 300 - 0
+q_dead=3 - 9 - 0' 'latency: not known'
+late --latency 5m --dead 1 q
+is_check 1 'RQD WARNING - q: 3 dead letters, more than 1 (and 1 more problem)' 'q_latency=U - 300 - 0
+q_dead=3 - 1 - 0' 'a warning is worse than what is not known'
+is "$(ctl check --latency 5m --dead 9 --json q | tr -d '\n ')" \
+    '[{"level":"unknown","queue":"q","text":"howlongmessageshavewaitedisnotknown"}]' 'latency: not known, in JSON'
+list ',"latency":400'
+late --latency 5m:1h --dead 9 q
+is_check 1 'RQD WARNING - q: a message has waited T, longer than 5m' 'q_latency=N s 300 3600 0
+q_dead=3 - 9 - 0' 'latency: a daemon knows it'
+list ',"latency_least":400'
+late --latency 5m:1h --dead 9 q
+is_check 1 'RQD WARNING - q: a message has waited T, longer than 5m' 'q_latency=U - 300 3600 0
+q_dead=3 - 9 - 0' 'latency: at least so long'
+late --latency 1h --dead 9 q
+like "$STATUS $OUT" '^3 RQD UNKNOWN - q: how long messages have waited is not known: at least 6m' 'latency: it may be longer'
 
 # -- queues ---------------------------------------------------------------------------
 
@@ -112,6 +154,10 @@ for bad in 10: : '' x 10:x x:10 -1 1.5 5m 10:20:30 1000000000001 @10 10:2; do
 	check --dead "$bad"
 	is "$STATUS $(printf '%s\n' "$OUT" | wc -l) $(cat "$T/err")" '3 1 ' "--dead '$bad': status, and one line"
 	like "$OUT" "^RQD UNKNOWN - --dead: \"$bad\".*write 10(:100| or 10:100)\$" "--dead '$bad': what to write"
+done
+for bad in 5 5m:1 x: 1h:5m; do
+	check --latency "$bad"
+	like "$STATUS $OUT" "^3 RQD UNKNOWN - --latency: \"$bad\".*write 5m(:30m| or 5m:30m)\$" "--latency '$bad'"
 done
 check --plugin --json
 is "$STATUS $(cat "$T/err")" '3 rqctl: --plugin and --json do not go together' 'a plugin prints no JSON'

@@ -15,11 +15,12 @@ beat() { # INSTANCE JSON
 python3 - >"$T/beat" <<'P'
 import json
 long = 'first.' + 'x' * 187 + '.second'
-queues = {'q%d' % i: {'state': 'running', 'concurrency': 4, 'version': 1} for i in range(294)}
+queues = {'q%d' % i: {'state': 'running', 'concurrency': 4, 'version': 1} for i in range(293)}
 queues.update({
     long: {'state': 'suspended', 'reason': 'failing'},
     '日本語' * 22: {'state': 'paused'}, 'e\u0301e\u0301': {}, 'a\x1b[2Jb\rc\nd\u202ee': {},
     "it's a\ttab": {'state': 'running', 'concurrency': 1},
+    'late': {'kind': 'unique'},
     'mail': {'state': 'suspended', 'reason': 'cannot_execute', 'since': 1, 'running': 1, 'concurrency': 2},
 })
 print(json.dumps({'version': '0.1', 'queues': queues}))
@@ -27,6 +28,7 @@ P
 beat h.9 "$(cat "$T/beat")"
 r lpush q7 1 2 3 4 5 6 >/dev/null
 r lpush q9 1 2 >/dev/null
+r zadd late "$(($(date +%s) - 4000))" 1 >/dev/null
 r eval 'for i = 1, 12 do redis.call("XADD", "mailDEAD", "*", "id", "id" .. i, "message", "m",
 	"reason", i % 3 == 0 and "timeout" or "exit", "status", "1", "attempts", "25", "host", "web1",
 	"error", "Traceback:\n  line " .. i .. "\n\27[31mValueError\n", "answer", "no such customer") end' 0 >/dev/null
@@ -65,8 +67,8 @@ def fits():
     t = top()
     t.wait(r'^1/300 by trouble')
     assert t.line(0).startswith('redis unix:') and ', 1 daemon, ' in t.line(0), t.line(0)
-    assert re.match(r'300 queues, 2 bad, 1 warn; 9 waiting, 0 in flight, 13 dead$', t.line(1)), t.line(1)
-    assert re.match(r'  QUEUE +WAIT +RUN +RETRY +DEAD +OK/S +FAIL/S +', t.line(2)), t.line(2)
+    assert re.match(r'300 queues, 2 bad, 1 warn; 10 waiting, 0 in flight, 13 dead$', t.line(1)), t.line(1)
+    assert re.match(r'  QUEUE +WAIT +RUN +RETRY +DEAD +OK/S +FAIL/S +LATENCY +STATE$', t.line(2)), t.line(2)
     assert t.line(23).startswith('1/300 by trouble  q quit'), t.line(23)
     assert {'1049'} <= t.modes and not t.modes & {'25', '7'}
     assert t.raw.count(b'\x1b[H') >= 1 and b'\x1b[2J' not in t.raw
@@ -97,7 +99,7 @@ def sizes():
 def sorts():
     t = top()
     t.wait('^1/300')
-    for key, by, first in (('n', 'name', r'> a\\x1b\[2Jb'), ('w', 'waiting', '> q7 '), ('d', 'dead', '> mail '),
+    for key, by, first in (('n', 'name', r'> a\\x1b\[2Jb'), ('w', 'waiting', '> q7 '), ('d', 'dead', '> mail '), ('l', 'latency', '> late .* 1h'),
                            ('i', 'in flight', '> '), ('f', 'failures/s', '> '), ('t', 'trouble', '> first')):
         t.send(key)
         t.wait(r'^1/300 by %s  ' % by)

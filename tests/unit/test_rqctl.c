@@ -4,12 +4,15 @@
  */
 #include "unit.h"
 
+#include <math.h>
+
 #include "rqctl/verbs.h"
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "queue/pausetext.h"
 #include "rqctl/change.h"
 #include "rqctl/listing.h"
+#include "rqctl/plugin.h"
 #include "base/units.h"
 
 /* Parses words that are separated by single blanks; '' is the empty word. */
@@ -368,6 +371,22 @@ TEST(a_name_is_cut_in_the_middle)
 	    "\xe6\x97\xa5\xe6\x97\xa5+\xe6\x97\xa5x   right\n");
 	table_done(&t);
 	buf_done(&b);
+}
+
+/* A value is a problem above a threshold, not at it. */
+TEST(thresholds)
+{
+	const struct threshold none = { NAN, NAN }, both = { 5, 10 }, critical = { NAN, 10 };
+
+	assert_int_equal(threshold_judge(&none, 1e12), PLUGIN_OK);
+	assert_int_equal(threshold_judge(&both, 4.999), PLUGIN_OK);
+	assert_int_equal(threshold_judge(&both, 5), PLUGIN_OK);
+	assert_int_equal(threshold_judge(&both, 5.001), PLUGIN_WARNING);
+	assert_int_equal(threshold_judge(&both, 10), PLUGIN_WARNING);
+	assert_int_equal(threshold_judge(&both, 10.001), PLUGIN_CRITICAL);
+	assert_int_equal(threshold_judge(&critical, 10), PLUGIN_OK);
+	assert_int_equal(threshold_judge(&critical, 11), PLUGIN_CRITICAL);
+	assert_int_equal(threshold_judge(&both, NAN), PLUGIN_OK);
 }
 
 TEST(json_bytes)
