@@ -21,6 +21,7 @@
 # SRCDIR, BUILDDIR	found from $0 and the working directory where unset
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
 # RQD_TEST_KEEP		keep $T
+# RQD_TEST_LONG		more rounds, more messages, where a test has a number of them
 #
 # shellcheck shell=sh disable=SC2016,SC2086,SC2013
 

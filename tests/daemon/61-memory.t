@@ -6,7 +6,8 @@
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
 [ "$SLOW" -eq 1 ] || skip_all 'tells nothing of a build with sanitizers or valgrind'
-n=${RQD_TEST_MESSAGES:-4000}
+n=${RQD_TEST_MESSAGES:-1500}
+[ -z "$RQD_TEST_LONG" ] || n=4000
 redis_start
 rqd_start <<C
 log { level = "info" }
@@ -15,7 +16,7 @@ queue "bad" { command = {"/bin/false"} backoff = 1ms backoff_max = 2ms max_attem
 C
 rss() { awk '/^VmRSS/ { print $2 }' "/proc/$PID/status"; }
 push() {	# HOW-MANY QUEUE
-	for i in $(seq "$1"); do echo "{\"id\":$i,\"pad\":\"$(printf '%0200d' "$i")\"}"; done |
+	seq "$1" | awk '{ printf "{\"id\":%d,\"pad\":\"%0200d\"}\n", $1, $1 }' |
 	    xargs -d '\n' -n 500 redis-cli -s "$SOCK" lpush "$2" >/dev/null
 }
 settled() { wait_for $((60 + n / 200)) '[ "$(r llen q)$(r zcard qBACKUP)$(r llen bad)$(r zcard badBACKUP)$(r zcard badRETRY)" = 00000 ]'; }
