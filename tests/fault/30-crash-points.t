@@ -116,14 +116,21 @@ exit $status
 H
 PAD=$(head -c 300000 /dev/zero | tr '\0' x)
 
-kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/*) echo ack ;; */*) echo "${1%%/*}" ;; *) echo ack ;; esac; }
+kind_of() { case $1 in pipe/* | batch/* | collect/* | defer/*) kind=ack ;; */*) kind=${1%%/*} ;; *) kind=ack ;; esac; }
 
 configure() {	# QUEUE POINT
-	cat <<C
+	kind_of "$2"
+	more='' next=''
+	case $2 in
+	pipe/*) more="output = 'push:$1out' pushes = {'$1out'}" next="queue '$1out' { concurrency = 0 }" ;;
+	batch/*) more="batch = 3 framing = 'line'" ;;
+	collect/*) more="batch = 20 batch_wait = 900ms framing = 'line'" ;;
+	esac
+	config_write "$1" <<C
 $ONE
 drain_timeout = 300ms
 queue "$1" {
-	kind = "$(kind_of "$2")"
+	kind = "$kind"
 	key = "$1"
 	command = {"$T/work"}
 	concurrency = 2
@@ -132,13 +139,9 @@ queue "$1" {
 	backoff = 50ms
 	kill_grace = 1s
 	env = {"KIND=${2%%/*}"}
-$(case $2 in
-	pipe/*) echo "output = 'push:$1out' pushes = {'$1out'}" ;;
-	batch/*) echo "batch = 3 framing = 'line'" ;;
-	collect/*) echo "batch = 20 batch_wait = 900ms framing = 'line'" ;;
-	esac)
+	$more
 }
-$(case $2 in pipe/*) echo "queue '$1out' { concurrency = 0 }" ;; esac)
+$next
 C
 }
 
@@ -178,44 +181,72 @@ id_of() {	# NUMBER POINT MESSAGE
 	case $2 in stream/*) echo "$((70000 + $1))-$3" ;; *) echo "p$1.m$3" ;; esac
 }
 
-drained() {	# NUMBER POINT
-	case $2 in
-	stream/*) [ "$(r --raw xinfo groups "p$1" | sed -n '6p;12p' | tr -d '\n')" = 00 ] || return ;;
-	*) [ "$(r exists "p$1")" -eq 0 ] || return ;;
-	esac
-	[ "$(r exists "p$1BACKUP" "p$1RETRY" "p$1CONTEXT")" -eq 0 ] || return
-	# The fields of daemons, dead ones too, begin with the byte 1.
-	[ -z "$(r --raw hkeys "p$1DELIVERY" | grep -v "^$(printf '\001')")" ]
+# Nothing of it waits or is in hand.
+DRAINED='
+local q = KEYS[1]
+if redis.call("TYPE", q).ok == "stream" then
+	local group = redis.call("XINFO", "GROUPS", q)[1]
+	for i = 1, #group, 2 do
+		if (group[i] == "pending" or group[i] == "lag") and group[i + 1] ~= 0 then return 0 end
+	end
+elseif redis.call("EXISTS", q) == 1 then
+	return 0
+end
+if redis.call("EXISTS", q .. "BACKUP", q .. "RETRY", q .. "CONTEXT") ~= 0 then return 0 end
+for _, field in ipairs(redis.call("HKEYS", q .. "DELIVERY")) do
+	-- The fields of daemons, dead ones too, begin with the byte 1.
+	if field:byte() ~= 1 then return 0 end
+end
+return 1'
+drained() {	# NUMBER
+	[ "$(r eval "$DRAINED" 1 "p$1")" = 1 ]
 }
 
+# From the lines of the runs: what is wrong; "again M" where one succeeded twice; at the end
+# "duplicates N".
+FINDINGS='
+$1 == "E" && $5 == "0" { done[$2]++ }
+$1 == "E" && $5 == "deferred" { deferred[$2] = 1 }
+$1 == "B" { begun[++runs] = $2; attempt[runs] = $3 }
+END {
+	n = split("1 2 4 5 6 7 8", all)
+	for (i = 1; i <= n; i++) {
+		m = all[i]
+		id = prefix m
+		if (done[id] < 1) print "m" m " is lost"
+		if (done[id] > 2) print "m" m " ran " done[id] " times"
+		# The first results of m2 and m5, and of all that are deferred, are no successes, and were sent in any case.
+		if (done[id] >= 2 && m != 2 && m != 5 && kind != "defer") print "again", m
+		for (run = 1; run <= runs; run++)
+			if (begun[run] == id && attempt[run] > (m == 2 ? 2 : 1)) print "m" m ": attempt " attempt[run]
+	}
+	if (!((prefix 5) in deferred)) print "m5 was not deferred"
+	for (id in done) duplicates += (done[id] > 1)
+	# So many are in hand at once.
+	if (duplicates > (kind ~ /^(batch|collect)$/ ? 6 : 2)) print duplicates " duplicates"
+	print "duplicates", duplicates + 0
+}'
+
 problems() {	# NUMBER POINT
-	q=p$1
-	drained "$1" "$2" || echo 'not drained'
+	q=p$1 prefix=p$1.m
+	case $2 in stream/*) prefix=$((70000 + $1))- ;; esac
+	drained "$1" || echo 'not drained'
 	# A call drawn may come after the last one: it is killed while it idles then.
 	grep -qsa "^CRASH" "$T/crash.$q" || [ "${2#call:}" != "$2" ] || echo "not reached: status $STATUS"
-	for m in 1 2 4 5 6 7 8; do
-		id=$(id_of "$1" "$2" $m)
-		n=$(grep -c "^E $id [0-9]* [0-9]* 0$" "$T/runs.$q")
-		[ "$n" -ge 1 ] || echo "m$m is lost"
-		[ "$n" -le 2 ] || echo "m$m ran $n times"
-		# The first results of m2 and m5, and of all that are deferred, are no successes, and were sent in any case.
-		[ "$n" -lt 2 ] || [ $m -eq 2 ] || [ $m -eq 5 ] || [ "${2%%/*}" = defer ] ||
-		    ! grep -qaF "$id" "$T/crash.$q" ||
-		    echo "m$m ran again after its result was sent"
-		want=1
-		[ $m -eq 2 ] && want=2
-		grep "^B $id " "$T/runs.$q" | while read -r _ _ a _; do
-			[ "$a" -le $want ] || echo "m$m: attempt $a"
-		done
-	done
-	grep -q "^E $(id_of "$1" "$2" 5) .* deferred$" "$T/runs.$q" || echo 'm5 was not deferred'
-	n=$(r xlen "${q}DEAD")
+	awk -v prefix="$prefix" -v kind="${2%%/*}" "$FINDINGS" "$T/runs.$q" >"$T/findings"
+	while read -r what m; do
+		case $what in
+		duplicates) DUPLICATES=$((DUPLICATES + m)) ;;
+		again)
+			! grep -qaF "$prefix$m" "$T/crash.$q" || echo "m$m ran again after its result was sent"
+			;;
+		*) echo "$what $m" ;;
+		esac
+	done <"$T/findings"
+	r --raw xrange "${q}DEAD" - + >"$T/letters"
+	n=$(grep -cx reason "$T/letters")
 	[ "$n" -eq 1 ] || echo "m3: $n letters"
-	r --raw xrange "${q}DEAD" - + | grep -qx "$(id_of "$1" "$2" 3)" || echo "m3: no letter"
-	n=$(grep "^E .* 0$" "$T/runs.$q" | cut -d' ' -f2 | sort | uniq -d | wc -l)
-	case $2 in batch/* | collect/*) most=6 ;; *) most=2 ;; esac	# in hand at once
-	[ "$n" -le $most ] || echo "$n duplicates"
-	DUPLICATES=$((DUPLICATES + n))
+	grep -qx "${prefix}3" "$T/letters" || echo "m3: no letter"
 }
 
 # Of those that succeed each has one child, however often it ran.
@@ -229,7 +260,7 @@ children() {	# NUMBER POINT
 DUPLICATES=0 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	configure "p$i" "$p" | config_write "p$i"
+	configure "p$i" "$p"
 	crash $i "$p"
 done
 QUEUES=$(seq -f 'p%.0f' $i | tr '\n' ' ')
@@ -246,7 +277,7 @@ done
 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	wait_for 30 "drained $i $p"
+	wait_for 30 "drained $i"
 	rqd_signal TERM "b$i"
 	rqd_wait "b$i"
 	[ "$STATUS" -eq 0 ] || fail "$p: the other daemon ends with status $STATUS"
