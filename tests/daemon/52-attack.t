@@ -10,8 +10,8 @@
 [ "$SLOW" -eq 1 ] || skip_all 'a figure of time'
 command -v setpriv >/dev/null || skip_all 'no setpriv'
 EVIL=60372		# nobody else's
-MESSAGES=200
-TURN=20000		# microseconds
+MESSAGES=100
+[ -z "$RQD_TEST_LONG" ] || MESSAGES=200
 
 redis_start
 mkdir -m 777 "$T/out"
@@ -65,7 +65,7 @@ while not os.path.exists(sys.argv[1]):
         except OSError:
             pass
 P
-dd if=/dev/zero of="$T/turns" bs=24 count=1 2>/dev/null
+dd if=/dev/zero of="$T/turns" bs=32 count=1 2>/dev/null
 # A long way to its command: that user may signal the process meanwhile.
 way=$(i=0; while [ $i -lt 300 ]; do printf '/tmp/..'; i=$((i + 1)); done)/
 BAD="directory = \"$way\" user = \"$EVIL\" group = \"$EVIL\" nice = 19 concurrency = 4 time_limit = 1s kill_grace = 100ms max_attempts = 2 backoff = 10ms suspend_after = 0"
@@ -89,7 +89,7 @@ wait_for 10 'probe | r >/dev/null; [ -s "$T/out/probe" ]'
 turns() { od -An -t d8 -w8 "$T/turns" | sed -n "${1}p" | tr -d ' '; }
 
 # -- the attack --------------------------------------------------------------------
-dd if=/dev/zero of="$T/turns" bs=24 count=1 conv=notrunc 2>/dev/null
+dd if=/dev/zero of="$T/turns" bs=32 count=1 conv=notrunc 2>/dev/null
 head -c 400000 /dev/zero | tr '\0' x >"$T/large"
 i=0
 while [ $i -lt 2000 ]; do
@@ -113,9 +113,11 @@ touch "$T/out/end"
 sort -n "$T/out/probe" >"$T/sorted"
 at() { sed -n "$(($MESSAGES * $1 / 100))p" "$T/sorted"; }
 note "from the push to the handler, in microseconds: p50 $(at 50), p99 $(at 99), max $(at 100)"
-note "turns of the loop: $(turns 1), the longest $(turns 2) us; with waits for a processor $(turns 3) us"
+note "turns of the loop: $(turns 1), the longest $(turns 2) us; with waits for a processor $(turns 3) us; slow: $(turns 4)"
 ok '[ "$(turns 1)" -gt $MESSAGES ]' 'turns were measured'
-ok "[ $(turns 2) -lt $TURN ]" "the longest turn of the loop takes less than 20 ms ($(turns 2) us)"
+# A busy machine's processor may be slow for one turn; a loop that waits for a handler is so in many.
+ok "[ $(turns 4) -le 3 ]" "the loop turns in less than 20 ms (but for $(turns 4) turns)"
+ok "[ $(turns 2) -lt 100000 ]" "and in less than 100 ms always ($(turns 2) us)"
 ok "[ $(at 99) -lt 3000000 ]" 'no message waits for the attacker'
 ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
 unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$L/status" "/proc/$G/status")" '[Tt] \(' 'or stopped'

@@ -17,11 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SLOW	20000		/* microseconds */
+
 /* In microseconds. */
 struct turns {
 	volatile long	count;
 	volatile long	longest;
 	volatile long	longest_with_waits;	/* for a processor, too */
+	volatile long	slow;			/* how many took SLOW or more */
 };
 
 static struct turns	*turns;
@@ -91,6 +94,8 @@ note(void)
 		turns->longest_with_waits = took;
 	if (least > turns->longest)
 		turns->longest = least;
+	if (least >= SLOW)
+		turns->slow++;
 }
 
 int

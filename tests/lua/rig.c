@@ -599,3 +599,43 @@ rig_forget_pops(struct rig *r)
 	    "end\n"
 	    "return n", rig_key(r, KEY_DELIVERY));
 }
+
+/* The time that Redis' main thread has been on a processor; -1: the kernel does not say. */
+static long long
+cpu_usec(const struct rig *rig)
+{
+	char path[64];
+	long long ns = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)rig->server.pid);
+	f = fopen(path, "r");
+	if (f == NULL || fscanf(f, "%lld", &ns) != 1)
+		ns = -1000;
+	if (f != NULL)
+		fclose(f);
+	return ns / 1000;
+}
+
+long long
+rig_time(struct rig *rig)
+{
+	rig_do(rig, "CONFIG RESETSTAT");
+	return cpu_usec(rig);
+}
+
+long long
+rig_took(struct rig *rig, long long since)
+{
+	long long cpu = cpu_usec(rig) - since;
+	redisReply *r = rig_command(rig, "INFO commandstats");
+	const char *at = strstr(r->str, "cmdstat_evalsha:");
+	long long usec = -1;
+
+	assert_non_null(at);
+	at = strstr(at, "usec=");
+	assert_non_null(at);
+	usec = atoll(at + 5);
+	freeReplyObject(r);
+	return since >= 0 && cpu >= 0 && cpu < usec ? cpu : usec;
+}

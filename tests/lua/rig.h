@@ -66,6 +66,12 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
  * P S, X: QDEAD, T: QSCHEDULE, K: QRATE); args is done after it.  NULL, and r->error, on an error.
  */
 redisReply *rig_script(struct rig *, const char *name, const char *keys, struct words *);
+/*
+ * Microseconds that Redis took for the scripts since rig_time(), which says since when: by
+ * INFO commandstats, or, where it had to wait for a processor, the time that it had one.
+ */
+long long   rig_time(struct rig *);
+long long   rig_took(struct rig *, long long since);
 
 /* How many came, or -1; status is a static text. */
 int	 rig_pop(struct rig *, int n, long long maxbytes, long long max, const char *call,
