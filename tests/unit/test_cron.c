@@ -372,13 +372,13 @@ TEST(test_model)
 	}
 }
 
-/* Rare ones, by the year. */
+/* Rare ones: until they have run, and some days more. */
 TEST(test_years)
 {
-	compare("30 2 29 2 *", "Europe/Berlin", at("2027-06-01 00:00"), 400);
-	compare("0 0 31 * *", "America/New_York", at("2026-01-01 00:00"), 400);
-	compare("59 23 * 12 5", "Asia/Kolkata", at("2026-01-01 00:00"), 400);
-	compare("0 0 1 1 *", "Australia/Lord_Howe", at("2026-06-01 00:00"), 800);
+	compare("30 2 29 2 *", "Europe/Berlin", at("2027-06-01 00:00"), 280);
+	compare("0 0 31 * *", "America/New_York", at("2026-01-01 00:00"), 120);
+	compare("59 23 * 12 5", "Asia/Kolkata", at("2026-01-01 00:00"), 370);
+	compare("0 0 1 1 *", "Australia/Lord_Howe", at("2026-06-01 00:00"), 230);
 }
 
 int
