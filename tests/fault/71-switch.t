@@ -62,8 +62,8 @@ has_all() {	# PORT
 
 # Milliseconds from +switch-master to the next message that runs; empty: there is none yet.
 resumed() {
-	set -- $(tail -1 "$T/switches")
-	awk -v at="$1" '$1 >= at { print $1 - at; exit }' "$T/times"
+	at=$(tail -1 "$T/switches" | cut -d ' ' -f 1)
+	awk -v at="$at" '$1 >= at { print $1 - at; exit }' "$T/times"
 }
 
 i=0

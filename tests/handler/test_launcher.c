@@ -86,6 +86,7 @@ read_config(int text UNUSED, void *arg UNUSED)
 	c->redis.tls_ca = xstrdup("");
 	c->redis.tls_cert = xstrdup("");
 	c->redis.tls_key = xstrdup("");
+	c->redis.sentinel_password_file = xstrdup("");
 	c->log.target = xasprintf("%s/log", t.dir);
 	c->http.listen = xasprintf("unix:%s/http", t.dir);
 	c->queues = xreallocarray(c->queues, 2, sizeof(*c->queues));

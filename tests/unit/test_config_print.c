@@ -120,7 +120,7 @@ is_free(const struct option *o)
 	static const char *const fixed[] = {
 		"kind", "mode", "rate", "fleet_concurrency", "listen", "server", "tls",
 		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max", "output",
-		"pushes",
+		"pushes", "sentinel", "master", "sentinel_username", "sentinel_password_file",
 	};
 	size_t i;
 
@@ -219,6 +219,28 @@ TEST(test_round_trip)
 		config_unref(d);
 		buf_done(&b);
 	}
+}
+
+/* The short form and the two options are the same; ports are added. */
+TEST(test_sentinels)
+{
+	struct config *c, *d;
+	char *text;
+
+	put("t.conf", "redis { server = 'sentinel://m@a:7,b' }");
+	c = load_good("t.conf");
+	print_to(c, "printed.conf");
+	text = slurp("printed.conf");
+	assert_non_null(strstr(text, "sentinel = {\"a:7\", \"b:26379\"}"));
+	assert_non_null(strstr(text, "master = \"m\""));
+	assert_null(strstr(text, "server ="));
+	d = load_good("printed.conf");
+	assert_string_equal(c->hash, d->hash);
+	assert_string_equal(d->redis.servers[0], "sentinel://m@a:7,b:26379");
+	assert_null(d->redis.servers[1]);
+	free(text);
+	config_unref(c);
+	config_unref(d);
 }
 
 /* Every byte there is, in both kinds of quotes, comes out as it went in. */
