@@ -153,6 +153,15 @@ is_alive() {	# PID: a zombie does not live
 	case ${_line##*) } in [ZX]*) return 1 ;; esac
 }
 
+# Lives, and is a child of this shell: of one that has ended another process may have the
+# number by now, and be another test's.
+is_child() {	# PID
+	is_alive "$1" || return
+	# shellcheck disable=SC2086
+	set -- ${_line##*) }
+	[ "$2" = $$ ]
+}
+
 # -- Redis -------------------------------------------------------------------
 
 redis_start() {	# [OPTION...]
@@ -269,7 +278,7 @@ pid_of() { eval "echo \$PID_${1:-rqd}"; }
 rqd_wait() {	# [NAME [SECONDS]]
 	_p=$(pid_of "$1")
 	STATUS=0
-	wait_for "${2:-40}" '! is_alive "$_p"' || kill -KILL "$_p"
+	wait_for "${2:-40}" '! is_child "$_p"' || kill -KILL "$_p"
 	wait "$_p" 2>/dev/null || STATUS=$?
 	eval "PID_${1:-rqd}="
 }
@@ -327,9 +336,12 @@ our_processes() {
 cleanup() {
 	for _d in $DAEMONS; do
 		_p=$(pid_of "$_d")
-		[ -n "$_p" ] && kill -KILL "$_p" 2>/dev/null
+		[ -n "$_p" ] && is_child "$_p" && kill -KILL "$_p" 2>/dev/null
 	done
-	for _p in $OTHER_PIDS $(our_processes); do
+	for _p in $OTHER_PIDS; do
+		is_child "$_p" && kill -KILL "$_p" 2>/dev/null
+	done
+	for _p in $(our_processes); do
 		kill -KILL "$_p" 2>/dev/null
 	done
 	redis_stop KILL
