@@ -215,8 +215,8 @@ END {
 		id = prefix m
 		if (done[id] < 1) print "m" m " is lost"
 		if (done[id] > 2) print "m" m " ran " done[id] " times"
-		# The first results of m2 and m5, and of all that are deferred, are no successes, and were sent in any case.
-		if (done[id] >= 2 && m != 2 && m != 5 && kind != "defer") print "again", m
+		# The first results of m2 and m5 are no successes, and were sent in any case.
+		if (done[id] >= 2 && m != 2 && m != 5) print "again", m
 		for (run = 1; run <= runs; run++)
 			if (begun[run] == id && attempt[run] > (m == 2 ? 2 : 1)) print "m" m ": attempt " attempt[run]
 	}
@@ -231,6 +231,11 @@ problems() {	# NUMBER POINT
 	q=p$1 prefix=p$1.m
 	case $2 in stream/*) prefix=$((70000 + $1))- ;; esac
 	drained "$1" || echo 'not drained'
+	# The result that was sent may be no success: all are deferred, or the run was ended.
+	case $2 in
+	defer/* | batch/term* | collect/term*) sent=/dev/null ;;
+	*) sent=$T/crash.$q ;;
+	esac
 	# A call drawn may come after the last one: it is killed while it idles then.
 	grep -qsa "^CRASH" "$T/crash.$q" || [ "${2#call:}" != "$2" ] || echo "not reached: status $STATUS"
 	awk -v prefix="$prefix" -v kind="${2%%/*}" "$FINDINGS" "$T/runs.$q" >"$T/findings"
@@ -238,7 +243,7 @@ problems() {	# NUMBER POINT
 		case $what in
 		duplicates) DUPLICATES=$((DUPLICATES + m)) ;;
 		again)
-			! grep -qaF "$prefix$m" "$T/crash.$q" || echo "m$m ran again after its result was sent"
+			! grep -qaF "$prefix$m" "$sent" || echo "m$m ran again after its result was sent"
 			;;
 		*) echo "$what $m" ;;
 		esac

@@ -70,8 +70,8 @@ static bool spawned;		/* a handler was made */
 /* Of the system call that the daemon is in: */
 static struct __ptrace_syscall_info entry;
 static bool matches;		/* it is the point */
-static char *settling;		/* it writes this, which holds settle's calls; NULL: no */
-static size_t settling_len;
+static char *settling;		/* settle's calls of what it writes; NULL: none */
+static size_t settling_len, writing_len;
 static int awaited = -1;	/* descriptor whose next reading is the point */
 
 static void __attribute__((__noreturn__))
@@ -171,6 +171,25 @@ holds(const char *bytes, size_t len, const struct script *s)
 	return s != NULL && memmem(bytes, len, s->sha, strlen(s->sha)) != NULL;
 }
 
+/* Leaves settle's calls only: a renewal beside them holds tags, too.  False: there are none. */
+static bool
+keep_settles(char *bytes, size_t len)
+{
+	static const char word[] = "EVALSHA";
+	char *at = memmem(bytes, len, word, strlen(word)), *next, *end = bytes + len;
+
+	for (settling_len = 0; at != NULL; at = next) {
+		next = memmem(at + 1, (size_t)(end - at - 1), word, strlen(word));
+		len = (size_t)((next != NULL ? next : end) - at);
+		if (!holds(at, len, settle[0]) && !holds(at, len, settle[1]) &&
+		    !holds(at, len, settle[2]))
+			continue;
+		memmove(bytes + settling_len, at, len);
+		settling_len += len;
+	}
+	return settling_len > 0;
+}
+
 static void
 on_write(void)
 {
@@ -178,13 +197,11 @@ on_write(void)
 	char *bytes = written(&len);
 
 	matches = holds(bytes, len, point.script);
-	if (holds(bytes, len, settle[0]) || holds(bytes, len, settle[1]) ||
-	    holds(bytes, len, settle[2])) {
+	writing_len = len;
+	if (keep_settles(bytes, len))
 		settling = bytes;
-		settling_len = len;
-	} else {
+	else
 		free(bytes);
-	}
 }
 
 /* To Redis: the C library asks nscd for users, too. */
@@ -246,7 +263,7 @@ on_entry(void)
 static void
 on_exit_call(long result)
 {
-	bool whole = settling != NULL && result == (long)settling_len;
+	bool whole = settling != NULL && result == (long)writing_len;
 
 	if (whole && write(log_fd, settling, settling_len) == -1)
 		fail("log");
