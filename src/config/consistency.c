@@ -138,7 +138,7 @@ check_reserved_key(struct draft *d, const struct draft_section *s)
 {
 	const char *key = s->queue->key;
 
-	if (strcmp(key, KEYS_DAEMONS) == 0 ||
+	if (strcmp(key, KEYS_DAEMONS) == 0 || strcmp(key, KEYS_QUEUES) == 0 ||
 	    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
 		finding_error(&d->findings, draft_place(s, "key"), "the key \"%s\" is one that "
 		    "daemons use for themselves: give the queue another one", key);

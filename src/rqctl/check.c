@@ -16,6 +16,7 @@
 #include "rqctl/delivery.h"
 #include "rqctl/out.h"
 #include "rqctl/picture.h"
+#include "rqctl/unnamed.h"
 #include "rqctl/plugin.h"
 
 /* What thresholds are about. */
@@ -489,6 +490,24 @@ print_plugin(struct problems *f, const struct picture *p)
 	}
 }
 
+/* Messages that nobody will ever take. */
+static void
+check_unnamed(struct problems *f, const struct picture *p)
+{
+	struct unnamed u;
+	char *text;
+
+	if (unnamed_find(f->ctl, p, &u) == 0)
+		for (size_t k = 0; k < u.n; k++) {
+			text = unnamed_text(&u.depths[k]);
+			find(f, unnamed_is_only_dead(&u.depths[k]) ? "warning" : "error",
+			    u.targets[k].name, "no configuration names it, and it holds "
+			    "messages: %s", text);
+			free(text);
+		}
+	unnamed_done(&u);
+}
+
 static void
 check_all(struct problems *f, const struct picture *p)
 {
@@ -505,6 +524,7 @@ check_all(struct problems *f, const struct picture *p)
 		check_daemon(f, &p->fleet.daemons[i]);
 	for (size_t i = 0; i < p->n; i++)
 		check_queue(f, p, i);
+	check_unnamed(f, p);
 	schedules_missed(f->ctl, check_schedule, f);
 }
 

@@ -13,6 +13,7 @@
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
+#include "rqctl/unnamed.h"
 
 /* -- queues ----------------------------------------------------------------------- */
 
@@ -192,6 +193,8 @@ forget(struct forget *f)
 			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
 			    f->name, f->nkeys, f->messages, dry), "%s %s",
 			    dry ? "would forget" : "forgot", what);
+		if (!dry && (f->messages == 0 || force))
+			unnamed_forget(c, f->keys.name[KEY_QUEUE]);
 	}
 	free(what);
 }

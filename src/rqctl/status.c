@@ -12,6 +12,7 @@
 #include "rqctl/out.h"
 #include "rqctl/listing.h"
 #include "rqctl/top.h"
+#include "rqctl/unnamed.h"
 
 /* How many columns the table has; with rates there is no room for all in 80 columns. */
 enum width { NARROW, MEDIUM, WIDE };
@@ -130,7 +131,7 @@ status_row(struct table *t, const struct picture *p, size_t i, const struct rate
 }
 
 static void
-print_json(const struct ctl *c, const struct picture *p)
+print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u)
 {
 	json_t *queues = json_array();
 	char when[CLOCK_TEXT_MAX];
@@ -140,8 +141,9 @@ print_json(const struct ctl *c, const struct picture *p)
 		facts = picture_facts(p, i);
 		json_array_append_new(queues, state_json(&facts));
 	}
-	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j",
-	    clock_text(p->taken, when), blocking_address(c->client), (int64_t)p->fleet.n, queues));
+	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j unnamed:j",
+	    clock_text(p->taken, when), blocking_address(c->client), (int64_t)p->fleet.n, queues,
+	    unnamed_json(u)));
 }
 
 void
@@ -198,19 +200,24 @@ static void
 once(struct ctl *c)
 {
 	struct buf b = BUF_INIT;
+	struct unnamed u;
 	struct picture p;
 
 	if (picture_take(c, &p) == -1)
 		return;
-	if (ctl_given(c, OPT_JSON))
-		print_json(c, &p);
-	else {
+	if (unnamed_find(c, &p, &u) == -1) {
+		/* The error was reported. */
+	} else if (ctl_given(c, OPT_JSON)) {
+		print_json(c, &p, &u);
+	} else {
 		status_headline(c, &p, &b);
 		buf_addc(&b, '\n');
 		status_print(c, &p, NULL, &b);
+		unnamed_print(&u, &b);
 		fwrite(b.data, 1, b.len, stdout);
 	}
 	buf_done(&b);
+	unnamed_done(&u);
 	picture_done(&p);
 }
 

@@ -22,6 +22,8 @@
 
 #define IN_HAND_MAX	64	/* deliveries listed per queue ... */
 #define IN_HAND_ALL	2048	/* ... and of all queues, about */
+#define QUEUES_EVERY	(10 * MINUTE)	/* the index of queues is written */
+#define QUEUES_KEEP	10000	/* queues in it, the latest */
 #define INDEX_KEEP	3600	/* seconds that a dead daemon stays in the index */
 
 /* NAME.RANDOM, of characters that keys and tokens can hold. */
@@ -159,6 +161,56 @@ saw_fleet(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		h->fleet = (unsigned)reply_int(reply, 0);
 }
 
+/* As rqctl/unnamed.c reads it. */
+static char *
+index_member(const struct queue_config *cfg)
+{
+	json_t *o = json_set(json_object(), "key:s kind:s", cfg->key, kind_name(cfg->kind));
+	char *text;
+
+	if (kind_has(cfg->kind, TRAIT_GROUP))
+		json_set(o, "consumer_group:s", cfg->consumer_group);
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}
+
+/*
+ * Notes which queues are served, so that rqctl finds those that nobody names any more: at
+ * times, when the configuration has changed, and when Redis may have forgotten it.
+ */
+static void
+send_queues(struct heartbeat *h, struct conn *conn, const struct config *config,
+    struct consumer *const *consumers, size_t n, const char *now)
+{
+	const struct queue_config *cfg;
+	struct words w = { 0 };
+	char *member, last[16];
+
+	if (h->indexed != 0 && clock_mono() - h->indexed < QUEUES_EVERY &&
+	    h->generation == conn_generation(conn) && strcmp(h->hash, config->hash) == 0)
+		return;
+	words_add(&w, "ZADD");
+	words_add(&w, KEYS_QUEUES);
+	for (size_t i = 0; i < n; i++) {
+		cfg = consumer_config(consumers[i]);
+		if (!kind_waits(cfg->kind) || (member = index_member(cfg)) == NULL)
+			continue;
+		words_add(&w, now);
+		words_fmt(&w, "%s", member);	/* a copy */
+		free(member);
+	}
+	h->indexed = clock_mono();
+	h->generation = conn_generation(conn);
+	snprintf(h->hash, sizeof(h->hash), "%s", config->hash);
+	snprintf(last, sizeof(last), "%d", -QUEUES_KEEP - 1);
+	if (w.n > 2) {
+		conn_command(conn, NULL, NULL, &w);
+		conn_words(conn, NULL, NULL, "ZREMRANGEBYRANK", KEYS_QUEUES, "0", last, NULL);
+	}
+	words_done(&w);
+}
+
 void
 heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *config,
     struct consumer *const *consumers, size_t n)
@@ -183,6 +235,7 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
 		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
 		    NULL);
 		conn_words(conn, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
+		send_queues(h, conn, config, consumers, n, score);
 	}
 	free(text);
 	free(key);

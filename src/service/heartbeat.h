@@ -16,6 +16,9 @@ struct heartbeat {
 	const char	*instance;	/* borrowed */
 	wall_t		 started;
 	unsigned	 fleet;		/* daemons in the index, as of the last beat; 0: unknown */
+	usec_t		 indexed;	/* mono: when the queues were written to KEYS_QUEUES; */
+	uint64_t	 generation;	/* over this connection, */
+	char		 hash[17];	/* for this configuration */
 };
 
 /* A new instance's name: NAME.RANDOM, of characters that keys and tokens can hold; caller frees. */

@@ -511,7 +511,8 @@ static void
 check_keys(void)
 {
 	static const char *const known[] = {
-		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons", "qDELIVERY"
+		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons", "qDELIVERY",
+		"rqd:daemons:queues"
 	};
 	redisReply *r = ask("EVAL %s 0", TAGS "return tags()");
 	size_t i, k;
@@ -522,9 +523,9 @@ check_keys(void)
 	for (i = 0; r != NULL && i < r->elements; i++) {
 		const char *key = r->element[i]->str;
 
-		for (k = 0; k < 6 && strcmp(key, known[k]) != 0; k++)
+		for (k = 0; k < ARRAY_LEN(known) && strcmp(key, known[k]) != 0; k++)
 			;
-		if (k == 6 && !(soak_stream && strcmp(key, "q") == 0) &&
+		if (k == ARRAY_LEN(known) && !(soak_stream && strcmp(key, "q") == 0) &&
 		    strncmp(key, "rqd:daemon:", 11) != 0)
 			PROBLEM("key %s is left over", key);
 	}

@@ -271,6 +271,8 @@ static const struct wrong values[] = {
 	{ Q("kind = \"stream\" consumer_group = \"\""),
 	    { "1: a consumer group must have a name" } },
 	{ Q("key = \"rqd:daemons\""), { "1: the key \"rqd:daemons\" is one that daemons use" } },
+	{ Q("key = \"rqd:daemons:queues\""),
+	    { "1: the key \"rqd:daemons:queues\" is one that daemons use" } },
 	{ "queue \"\" { command = {\"/a\"} }", { "1: queue \"\": a name has 1 to 200 bytes" } },
 	{ "queue \"a\xe9\" { command = {\"/a\"} }",
 	    { "1: queue \"a\xe9\": a name has 1 to 200 bytes of UTF-8" } },

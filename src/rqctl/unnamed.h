@@ -1,0 +1,38 @@
+/*
+ * Queues that nobody names: keys with messages that neither the configuration nor a living
+ * daemon has, for example since a queue was renamed.  The index KEYS_QUEUES lists the
+ * queues that daemons have served, so nobody scans the keys of Redis.
+ */
+#ifndef RQD_RQCTL_UNNAMED_H
+#define RQD_RQCTL_UNNAMED_H
+
+#include "base/buf.h"
+#include "rqctl/picture.h"
+
+struct unnamed {
+	struct target	*targets;	/* n of each; their name is their key */
+	struct depth	*depths;
+	size_t		 n;
+};
+
+/*
+ * All of them, of the latest UNNAMED_MAX of the index.  None where the verb has arguments,
+ * where a heartbeat or a file of the configuration cannot be read, or where Redis refuses the
+ * index.  Returns 0, or -1 after an error was reported; unnamed_done() is due in both cases.
+ */
+#define UNNAMED_MAX	1000
+int	unnamed_find(struct ctl *, const struct picture *, struct unnamed *) MUSTCHECK;
+void	unnamed_done(struct unnamed *);
+
+/* "3 waiting, 1 in flight, 2 dead letters"; the caller frees it. */
+char	*unnamed_text(const struct depth *);
+bool	 unnamed_is_only_dead(const struct depth *);
+
+/* A line for each; and an array of objects. */
+void	 unnamed_print(const struct unnamed *, struct buf *);
+json_t	*unnamed_json(const struct unnamed *);
+
+/* The index forgets the key.  An error is reported. */
+void	unnamed_forget(struct ctl *, const char *key);
+
+#endif

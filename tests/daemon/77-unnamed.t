@@ -1,0 +1,95 @@
+#!/bin/sh
+# Queues that nobody names any more: a queue is renamed, and messages stay behind.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+redis_start
+handler good <<'H'
+cat >/dev/null
+H
+rqd_start <<C
+queue "old" { command = {"$T/good"} }
+queue "ids" { kind = "unique" key = "oldids" command = {"$T/good"} }
+queue "events" { kind = "stream" key = "oldevents" consumer_group = "g" command = {"$T/good"} }
+C
+log_wait 10 event=redis_up
+wait_ok 10 '[ "$(r zcard rqd:daemons:queues)" = 3 ]' 'the daemon notes which queues it serves'
+status() { ctl -c "$T/rqd.conf" status; }
+unnamed() { status | sed -n 's/^warning: no configuration names //p'; }
+r lpush old kept >/dev/null
+wait_for 10 '[ "$(r llen old)" = 0 ]'
+is "$(unnamed)" '' 'nothing is unnamed'
+
+config_write rqd <<C
+queue "new" { command = {"$T/good"} }
+C
+QUEUES="$QUEUES old oldids oldevents"
+rqd_signal HUP
+wait_ok 10 '[ "$(r zcard rqd:daemons:queues)" = 4 ]' 'the new name is noted, the old ones stay'
+INSTANCE=$(log_lines event=started | log_field instance)
+wait_for 20 '! r --raw get "rqd:daemon:$INSTANCE" | grep -q "\"old\""'
+is "$(unnamed)" '' 'renamed, and nothing left behind'
+
+# One kind of place after the other.
+now=$(date +%s)
+left() { # TEXT COMMAND...
+	text=$1
+	shift
+	r "$@" >/dev/null
+	is "$(unnamed)" "old, which holds messages: $text" "status: $text"
+	like "$(ctl -c "$T/rqd.conf" check)" "^[a-z]+: old: no configuration names it, and it holds messages: $text\$" "check: $text"
+}
+left '1 waiting' lpush old a
+r del old >/dev/null
+left '1 in flight' zadd oldBACKUP "$now" 7
+r del oldBACKUP >/dev/null
+left '1 retry' zadd oldRETRY $((now + 900)) 8
+left '2 retries' zadd oldRETRY $((now + 900)) 9
+r del oldRETRY >/dev/null
+left '1 delayed' zadd oldDELAYED $((now + 900)) m
+r del oldDELAYED >/dev/null
+left '1 dead letter' xadd oldDEAD '*' id 7 message m reason attempts
+check=$(ctl -c "$T/rqd.conf" check)
+is "$?" 1 'dead letters alone are a warning'
+like "$check" '^warning: old: ' 'and are called so'
+left '3 waiting, 1 dead letter' lpush old a b c
+ctl -c "$T/rqd.conf" check >/dev/null
+is "$?" 2 'messages that nobody takes are an error'
+like "$(ctl -c "$T/rqd.conf" status --json | tr -d ' \n')" '"unnamed": ?\[\{"key": ?"old", ?"kind": ?"ack", ?"waiting": ?3,' 'JSON'
+is "$(ctl status new | grep -c 'no configuration')" 0 'not where a queue is named'
+
+# Other kinds.
+r zadd Queue:x 1 1 >/dev/null	# never served by anybody: not known
+r del Queue:x >/dev/null
+r zadd oldids 1 a 1 b >/dev/null
+r xadd oldevents '*' message m >/dev/null
+is "$(unnamed | sort)" "$(printf '%s\n' 'old, which holds messages: 3 waiting, 1 dead letter' \
+    'oldevents, which holds messages: 1 waiting' 'oldids, which holds messages: 2 waiting')" \
+    'a sorted set and a stream'
+
+# Whoever names it: no warning.
+is "$(ctl -o 'redis.timeout=5s' -c "$T/rqd.conf" status old | grep -c 'no configuration')" 0 'as an argument'
+rqd_start other <<C
+queue "renamed" { key = "old" command = {"$T/good"} }
+queue "oldids" { kind = "unique" key = "oldids" command = {"$T/good"} concurrency = 1 }
+C
+wait_ok 10 '[ "$(r llen old)" = 0 ]' 'another daemon serves the key'
+wait_ok 20 '[ -z "$(unnamed | grep -v oldevents)" ]' 'so it has a name'
+rqd_stop other
+wait_ok 10 'unnamed | grep -q "^old, which holds messages: 1 dead letter"' 'it is gone, and its dead letter shows again'
+
+# forget
+is "$(ctl -c "$T/rqd.conf" forget old --force -y | cut -d ' ' -f 1)" forgot 'rqctl forget'
+is "$(r --raw zrange rqd:daemons:queues 0 -1 | grep -c '"key":"old"')" 0 'the index forgets it, too'
+ok '[ -z "$(unnamed | grep "^old,")" ]' 'and nothing is said'
+
+# What anybody may have written to the index.
+r zadd rqd:daemons:queues 9e9 '{' 9e9 '[]' 9e9 '{"key":7}' 9e9 '{"key":""}' 9e9 '"x"' 9e9 '{"key":"old","kind":"what"}' >/dev/null
+r lpush old a >/dev/null
+like "$(unnamed)" '^old, which holds messages: 1 waiting' 'an odd index'
+r del rqd:daemons:queues >/dev/null
+r set rqd:daemons:queues x >/dev/null
+is "$(unnamed)" '' 'no index at all'
+like "$(status | tail -1)" '^new ' 'and the table is there'
+r del rqd:daemons:queues >/dev/null
