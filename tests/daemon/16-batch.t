@@ -48,7 +48,7 @@ while read -r n attempt length id && IFS= read -r message; do
 done
 H
 handler plain <<'H'
-cat >"$T/plain"
+cat >"$T/plain.got"
 H
 rqd_start <<C
 log { level = "debug" }
@@ -85,7 +85,7 @@ is "$(cut -d ' ' -f 2- "$T/line.done" | sort)" '1 1 {"id":1}
 like "$(r --raw xrange lineDEAD - +)" 'unframeable' 'a message with a newline is a dead letter'
 r lpush plain 'bare' >/dev/null
 wait_ok 10 'empty plain' 'without batch'
-is "$(cat "$T/plain")" bare 'the message is bare'
+is "$(cat "$T/plain.got")" bare 'the message is bare'
 rqd_stop
 r flushall >/dev/null
 

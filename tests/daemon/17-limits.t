@@ -117,4 +117,4 @@ is "$(grep -c ^begin "$T/turns")" 101 'before another one begins'
 rm "$T/hold"
 wait_ok 30 '[ "$(grep -c ^end "$T/turns")" -eq 103 ]' 'and the lease frees its place'
 is "$(overlaps)" '' 'never two at once, still'
-wait_ok 10 'no_keys' 'nothing is left' || note "$(for k in $(left_keys); do echo "$k"; r --raw hgetall "$k" 2>/dev/null | cat -v; done)"
+wait_ok 40 'no_keys' 'nothing is left' || note "$(for k in $(left_keys); do echo "$k"; r --raw hgetall "$k" 2>/dev/null | cat -v; done)"

@@ -56,7 +56,7 @@ way=$(i=0; while [ $i -lt 300 ]; do printf '/tmp/..'; i=$((i + 1)); done)/
 rqd_start <<C
 queue "secret" { command = {"$T/keep"} user = "daemon" max_attempts = 1 }
 queue "other" { command = {"$T/keep"} user = "$EVIL" group = "$EVIL" }
-queue "late" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" directory = "$way" concurrency = 4 limit_core = 1G suspend_after = 0 time_limit = 30s kill_grace = 100ms max_attempts = 1 }
+queue "late" { command = {"/bin/true"} user = "$EVIL" group = "$EVIL" directory = "$way" concurrency = 16 limit_core = 1G suspend_after = 0 time_limit = 30s kill_grace = 100ms max_attempts = 1 }
 queue "lines" { command = {"$T/answer"} mode = "persistent" framing = "line" user = "$EVIL" group = "$EVIL" }
 C
 log_wait 10 event=ready
@@ -93,13 +93,13 @@ chmod 755 "$T/evil"
 setpriv --reuid $EVIL --regid $EVIL --clear-groups setsid sh "$T/evil" &
 OTHER_PIDS="$OTHER_PIDS $!"
 stopped() {
-	for _i in 1 2 3 4 5 6 7 8; do echo "lpush late $_i"; done | r >/dev/null
+	r lpush late 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 >/dev/null
 	for _c in $(pgrep -u $EVIL -x rqd-launcher); do
 		grep -qs '^State:.T' "/proc/$_c/status" && C=$_c && return 0
 	done
 	return 1
 }
-wait_ok 40 stopped 'such a process is stopped by its user'
+wait_ok 120 stopped 'such a process is stopped by its user'
 touch "$T/out/stop"
 if [ -n "$C" ]; then
 	is "$(stat -c %u "/proc/$C/maps")" 0 'its memory is not for its user to look at'

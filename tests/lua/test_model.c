@@ -573,7 +573,7 @@ TEST(test_alone)
 	struct popped p[100];
 	int i, n, rounds = 0;
 
-	for (i = 0; i < STEPS; i++) {
+	for (i = 0; i < unit_rounds(STEPS); i++) {
 		steps[unit_below(ARRAY_LEN(steps))]();
 		if (i % 20 == 0)
 			model_check();

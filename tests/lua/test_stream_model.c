@@ -469,7 +469,7 @@ TEST(test_model)
 
 	rig_do(&rig, "FLUSHALL");
 	rig_do(&rig, "XGROUP CREATE %s rqd 0 MKSTREAM", Q);
-	for (i = 0; i < STEPS; i++) {
+	for (i = 0; i < unit_rounds(STEPS); i++) {
 		step();
 		if (i % 20 == 0 || nmodel < 40)
 			check();

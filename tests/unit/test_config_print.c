@@ -196,7 +196,7 @@ TEST(test_round_trip)
 {
 	int i;
 
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < unit_rounds(1000); i++) {
 		struct buf b = BUF_INIT;
 		struct config *c, *d;
 		char *first, *second;
@@ -436,7 +436,7 @@ TEST(test_damage)
 	char *text = shipped(), *full = uncommented(text);
 	int i;
 
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < unit_rounds(5000); i++) {
 		struct config_report r;
 		struct config *c;
 		size_t len = strlen(i % 2 == 0 ? text : full);

@@ -364,7 +364,7 @@ TEST(test_model)
 	char text[96];
 	int i;
 
-	for (i = 0; i < 150; i++) {
+	for (i = 0; i < unit_rounds(150); i++) {
 		const char *zone = zones[unit_random() % ARRAY_LEN(zones)];
 
 		random_cron(text, sizeof(text));

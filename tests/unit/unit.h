@@ -55,6 +55,13 @@ unit_number(void)
 	return unit_random() >> unit_below(64);
 }
 
+/* Rounds with random inputs: a quarter of them outside of the long form of ./check. */
+static inline int
+unit_rounds(int n)
+{
+	return getenv("RQD_TEST_LONG") != NULL ? n : n / 4;
+}
+
 /* -- the tests of a program ----------------------------------------------------- */
 
 #define UNIT_TESTS_MAX	64
