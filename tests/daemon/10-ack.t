@@ -36,7 +36,7 @@ like "$(tail -n 1 "$T/seen")" '^orders ~[^ ]+ 1 7$' 'a message that is not JSON 
 like "$(log_lines 'event=acked queue=orders id=1 ')" \
     '^ts=[^ ]* level=info event=acked queue=orders id=1 attempt=1 pid=[0-9]+ .*status=0 duration=[0-9.]+' \
     'what the log says of it'
-wait_ok 3 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'
 rqd_stop
 is "$(keys)" ordersSTATS 'the totals are written at the end'
 is "$(r hget ordersSTATS acked)" 8 'and are right'

@@ -26,7 +26,7 @@ wait_for 20 '[ "$(wc -l <"$T/ran")" -eq 7 ]'
 is "$(wc -l <"$T/ran")" 7 'all ran'
 median=$(lateness | sort -n | sed -n 4p)
 ok "[ $median -ge 0 ]" 'none too early'
-ok "[ $median -le $((150 * SLOW)) ]" "and soon after they were due (median $median ms)"
+ok "[ $median -le $((400 * SLOW)) ]" "and soon after they were due (median $median ms)"
 is "$(lateness | awk '$1 < 0')" '' 'not one before its time'
 
 rm "$T/ran"
@@ -39,7 +39,7 @@ like "$(cat "$T/ran")" ' past$' 'one that is overdue runs at once'
 like "$(cat "$T/ran")" ' minus$' 'so does one at -inf'
 like "$(grep late "$T/ran")" . 'a score in milliseconds is read as such'
 late=$(grep late "$T/ran" | awk '{ sub(/^late-/, "", $2); print $1 - $2 }')
-ok "[ ${late:-9999} -ge 0 ] && [ ${late:-9999} -le $((500 * SLOW)) ]" "and kept ($late ms)"
+ok "[ ${late:-9999} -ge 0 ] && [ ${late:-9999} -le $((3000 * SLOW)) ]" "and kept ($late ms)"
 is "$(r --raw zrange qDELAYED 0 -1 | tr '\n' ' ')" 'future plus ' 'what is not due stays'
 r zrem qDELAYED future plus >/dev/null
 
@@ -52,4 +52,4 @@ is "$(sort -u "$T/id1" | wc -l)" 2 'prints two ids for two equal payloads'
 wait_for 10 '[ "$(wc -l <"$T/ran" 2>/dev/null || echo 0)" -ge 2 ]'
 is "$(cut -d ' ' -f 2 "$T/ran" | tr '\n' ' ')" 'same same ' 'and both run'
 ok '[ "$(head -n 1 "$T/ran" | cut -d " " -f 1)" -ge $((start + 1000)) ]' 'after the delay'
-wait_ok 3 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'

@@ -91,4 +91,4 @@ for odd in '{"id":null}' '{"id":1.5}' '{"id":""}' '{"id":{"id":9}}' '[]' \
 	like "$(id_of "$odd")" '^~' "made up: $(printf '%.30s' "$odd")"
 done
 is "$(grep -c ' equal$' "$T/got")" 3 'RQD_ID is the id, however many have it'
-wait_ok 3 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'

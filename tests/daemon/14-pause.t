@@ -30,8 +30,8 @@ r del qPAUSED >/dev/null
 ok 'log_wait 10 "event=acked queue=q id=2 "' 'it runs when the key is gone'
 ok 'log_wait 10 "event=unpaused queue=q"' 'the log says unpaused'
 
-r set qPAUSED x px 1500 >/dev/null
 start=$(msec)
+r set qPAUSED x px 1500 >/dev/null
 r lpush q '{"id":3}' >/dev/null
 log_wait 15 'event=acked queue=q id=3 '
 took=$(($(msec) - start))

@@ -50,14 +50,15 @@ like "$(log_lines 'event=suspended queue=nope')" 'reason=cannot_execute' 'for th
 ok 'log_wait 10 "event=retry queue=nope id=n1 attempt=1 .*status=127"' 'but is a failed attempt'
 touch "$T/nope.ok"
 ok 'log_wait 20 "event=acked queue=nope id=n1"' 'it goes on'
-ok 'log_wait 5 "event=resumed queue=nope"' 'and says so'
+ok 'log_wait 15 "event=resumed queue=nope"' 'and says so'
 is "$(tail -n 1 "$T/nope.ran")" 2 'the first failure was counted, those of probes were not'
 
 # -- failures in a row ---------------------------------------------------------------
 for i in 1 2 3 4 5 6 7 8; do r lpush failing "{\"id\":\"x$i\"}" >/dev/null; done
 ok 'log_wait 20 "event=suspended queue=failing"' 'suspend_after failures in a row suspend'
 like "$(log_lines 'event=suspended queue=failing')" 'reason=failing' 'and it says so'
-ran=$(wc -l <"$T/failing.ran")
+# By the log: the first probe may have run by now.
+ran=$(sed '/event=suspended queue=failing/q' "$T/rqd.log" | grep -c 'event=delivered queue=failing ')
 ok "[ $ran -ge 3 ] && [ $ran -le 4 ]" "after three of them ($ran)"
 touch "$T/failing.ok"
 ok 'log_wait 20 "event=resumed queue=failing"' 'the first success resumes'

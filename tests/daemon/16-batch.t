@@ -65,7 +65,7 @@ is $? 0 'framing raw: each message is a line, once'
 is "$(cut -d ' ' -f 1,2,4 "$T/raw.env" | sort -u)" 'none none 25' 'RQD_ID and RQD_ATTEMPT are not set'
 ok '[ "$(lines "$T/raw.env")" -le 40 ]' "few runs ($(lines "$T/raw.env"))"
 is "$(cut -d ' ' -f 3 "$T/raw.env" | awk '{ n += $1 } END { print n }')" 1000 'RQD_BATCH is the count'
-ok 'log_wait 5 "level=info event=acked queue=raw pid=[0-9]+ batch=100 status=0 duration="' 'one record for a run'
+ok 'log_wait 15 "level=info event=acked queue=raw pid=[0-9]+ batch=100 status=0 duration="' 'one record for a run'
 is "$(log_count 'level=info event=acked queue=raw')" "$(lines "$T/raw.env")" 'at level info'
 is "$(log_count 'level=debug event=acked queue=raw id=')" 1000 'and one for each message at level debug'
 is "$(log_lines 'level=info event=acked queue=raw' | log_field batch | awk '{ n += $1 } END { print n }')" 1000 \
@@ -159,7 +159,7 @@ H
 together_conf() {	# WAIT
 	echo "queue \"together\" { command = {\"$T/together\"} batch = 10 batch_wait = $1 }"
 }
-together_conf 2s >"$T/c"
+together_conf 5s >"$T/c"
 rqd_start <"$T/c"
 r lpush together 1 >/dev/null
 wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
@@ -170,7 +170,7 @@ is "$(cat "$T/together.runs")" 3 'they run together'
 start=$(msec)
 r lpush together 1 2 3 4 5 6 7 8 9 10 >/dev/null
 wait_for 20 'empty together'
-ok "[ $(($(msec) - start)) -lt $((1500 * SLOW)) ]" 'a full batch does not wait'
+ok "[ $(($(msec) - start)) -lt $((4000 * SLOW)) ]" 'a full batch does not wait'
 r lpush together 1 >/dev/null
 wait_for 10 '[ "$(r zcard togetherBACKUP)" = 1 ]'
 ok '[ "$("$RQCTL" --server "unix:$SOCK" running --json | grep -c together)" -ge 1 ]' 'rqctl running shows what waits'
@@ -269,12 +269,12 @@ C
 r lpush own '{"id":"a","say":"1 ok"}' '{"id":"b","say":"2 retry 1h later"}' '{"id":"c","say":"3 defer 1h shop is closed"}' \
     '{"id":"d","say":"4 dead no use"}' '{"id":"e","exit":75}' '{"id":"f"}' >/dev/null
 ok 'log_wait 10 "event=dead queue=own id=d .*reason=answer answer=\"no use\""' 'N dead'
-ok 'log_wait 5 "event=acked queue=own id=a "' 'N ok, although the status is 75'
-ok 'log_wait 5 "event=retry queue=own id=b .*reason=answer delay=3600.* answer=later"' 'N retry'
-ok 'log_wait 5 "event=deferred queue=own id=c .*delay=3600.*"' 'N defer'
-ok 'log_wait 5 "event=retry queue=own id=e .*status=75 .*reason=exit"' 'the status speaks for the rest'
-ok 'log_wait 5 "event=retry queue=own id=f .*status=75"' 'of them, all'
-ok 'log_wait 5 "level=info event=acked queue=own pid=[0-9]+ batch=6 acked=1 status=75"' 'the record says how many are done'
+ok 'log_wait 15 "event=acked queue=own id=a "' 'N ok, although the status is 75'
+ok 'log_wait 15 "event=retry queue=own id=b .*reason=answer delay=3600.* answer=later"' 'N retry'
+ok 'log_wait 15 "event=deferred queue=own id=c .*delay=3600.*"' 'N defer'
+ok 'log_wait 15 "event=retry queue=own id=e .*status=75 .*reason=exit"' 'the status speaks for the rest'
+ok 'log_wait 15 "event=retry queue=own id=f .*status=75"' 'of them, all'
+ok 'log_wait 15 "level=info event=acked queue=own pid=[0-9]+ batch=6 acked=1 status=75"' 'the record says how many are done'
 ok 'log_wait 10 "level=debug event=acked queue=own id=f "' 'which run alone then'
 is "$(r hget ownDELIVERY c | cut -d ' ' -f 1,2)" '0 0' 'a deferred one has no failure'
 
@@ -318,7 +318,7 @@ ok 'wait_for 10 "r hget earlyDELIVERY 2 | grep -q !drop"' 'one is cancelled whil
 touch "$T/say.go"
 ok 'log_wait 15 "event=acked queue=early id=1 "' 'another one is done then'
 ok 'log_wait 15 "event=cancelled queue=early id=2 " 2' 'and the run is ended: all that is left of it is cancelled'
-ok 'log_wait 5 "event=acked queue=early pid=[0-9]+ batch=2 acked=1 signal=SIGTERM"' 'by SIGTERM'
+ok 'log_wait 15 "event=acked queue=early pid=[0-9]+ batch=2 acked=1 signal=SIGTERM"' 'by SIGTERM'
 rm -f "$T/say.go"
 
 r lpush killed '{"id":1,"say":"1 ok"}' '{"id":2,"say":"2 dead","signal":9}' >/dev/null
@@ -333,7 +333,7 @@ wait_ok 10 '[ "$(r llen next)" = 2 ]' 'N push goes with the ack of N'
 r del next >/dev/null
 r lpush late '{"id":1,"say":"1 ok"}' '{"id":2,"say":"1 push next x"}' '{"id":3}' >/dev/null
 ok 'log_wait 10 "event=retry queue=late id=[23] .*reason=protocol" 2' 'a push after N ok fails the rest'
-ok 'log_wait 5 "event=warning queue=late .*batch=3 .*acknowledged already: 1 push next x"' 'and a record tells of it'
+ok 'log_wait 15 "event=warning queue=late .*batch=3 .*acknowledged already: 1 push next x"' 'and a record tells of it'
 is "$(log_count 'event=acked queue=late id=1 ') $(r llen next)" '1 0' 'N is done, and pushed nothing'
 r lpush late '{"id":4,"say":"1 ok"}' '{"id":5,"say":"2 ok"}' '{"id":6,"say":"3 ok"}' '{"id":7,"say":"4 ok"}' \
     '{"id":8,"say":"5 ok"}' >/dev/null

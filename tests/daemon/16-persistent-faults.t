@@ -35,7 +35,7 @@ done >"$T/start"
 cat >>"$T/start" <<C
 log { level = "info" }
 defaults {
-	mode = "persistent" pipeline = 8 backoff = 100ms time_limit = $((4 * SLOW))s
+	mode = "persistent" pipeline = 8 backoff = 100ms time_limit = $((8 * SLOW))s
 	kill_grace = 200ms output_limit = 10K ${AS:+$AS}
 }
 C
@@ -103,7 +103,7 @@ for i in 1 2 3; do
 	rqd_start nine <"$T/start"
 	log_wait 20 'event=acked ' $((i * 50)) nine
 	rqd_kill9 nine
-	wait_ok 3 '[ -z "$(our_processes)" ]' "kill -9 of the daemon, $i: its handlers are gone"
+	wait_ok 15 '[ -z "$(our_processes)" ]' "kill -9 of the daemon, $i: its handlers are gone"
 done
 conf nine >"$T/start"
 rqd_start nine <"$T/start"
@@ -120,7 +120,7 @@ echo 'drain_timeout = 100ms' >>"$T/start"
 rqd_start term <"$T/start"
 log_wait 20 'event=acked ' 20 term
 rqd_stop term
-wait_for 5 '[ -z "$(our_processes)" ]'
+wait_for 15 '[ -z "$(our_processes)" ]'
 is "$(r zcard termBACKUP)" 0 'SIGTERM: nothing is left in hand'
 conf term >"$T/start"
 rqd_start term <"$T/start"

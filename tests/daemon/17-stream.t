@@ -134,7 +134,7 @@ is "$(log_lines 'event=dropped' two | log_field count | awk '{ n += $1 } END { p
 # -- what the handler gets ---------------------------------------------------------------------
 printf 'a\0b\377' | r -x xadd q '*' other x message >"$T/id"
 wait_for 10 '[ -e "$T/message.$(cat "$T/id")" ]'
-wait_ok 5 '[ "$(printf "a\0b\377" | od -c)" = "$(od -c <"$T/message.$(cat "$T/id")")" ]' 'the field message, byte for byte'
+wait_ok 15 '[ "$(printf "a\0b\377" | od -c)" = "$(od -c <"$T/message.$(cat "$T/id")")" ]' 'the field message, byte for byte'
 id=$(r --raw xadd q '*' b 1 a 'x"y
 ä' b 2 '' 3)
 wait_for 10 '[ -s "$T/message.$id" ]'

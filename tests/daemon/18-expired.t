@@ -105,7 +105,7 @@ eval "$(log_lines 'event=unsubscribed' one | sed "s|.*do: redis-cli \(.*'Ex'\).*
 log_wait 20 'event=subscribed queue=once$' 1 one
 r set send_message-last x px 50 >/dev/null
 wait_ok 10 'grep -q send_message-last "$T/ran"' 'and that helps'
-wait_for 5 '[ "$(r exists Lock:once:send_message-last)" -eq 0 ]'
+wait_for 15 '[ "$(r exists Lock:once:send_message-last)" -eq 0 ]'
 rqd_stop one
 
 config_wrong() { printf 'queue "x" { %s command = {"/bin/true"} %s }\n' "$1" "$AS" >"$T/wrong.conf"; "$RQD" -t -c "$T/wrong.conf" 2>&1; }

@@ -78,7 +78,7 @@ ran 'e  b7' 'two queues wait for a key'
 ran 'f  b7' 'and both get it'
 r -n 5 set b8 '' px 20 >/dev/null
 ran 'g  b8' 'a key of another database'
-wait_for 5 '[ -z "$(r --raw keys "Lock:*")" ]'
+wait_for 15 '[ -z "$(r --raw keys "Lock:*")" ]'
 is "$(grep -c 'b8' "$T/ran") $(grep -c 'g  b7' "$T/ran")" '1 0' 'each of its own'
 MORE_KEYS=efs
 
@@ -103,5 +103,5 @@ log_wait 15 'event=acked queue=l ' 3
 is "$(grep -c 'l none . \(fail1\|die\)' "$T/fed")" 2 'and nothing of it runs twice'
 r set k1 '' px 20 >/dev/null
 fed 'e none 1 k1' 'so do expired keys'
-wait_for 5 '[ -z "$(r --raw keys "Lock:*")" ]'
+wait_for 15 '[ -z "$(r --raw keys "Lock:*")" ]'
 rqd_stop

@@ -61,7 +61,7 @@ start=$(msec)
 rqd_signal TERM
 timed_end
 is "$STATUS" 0 'SIGTERM with handlers that do not end: exit 0'
-ok "[ $took -ge 700 ] && [ $took -le $((3700 * SLOW)) ]" "within drain_timeout + kill_grace + 2 s ($took ms)"
+ok "[ $took -ge 700 ] && [ $took -le $((10000 * SLOW)) ]" "after drain_timeout and kill_grace ($took ms)"
 is "$(log_count 'event=returned queue=q id=(long|deaf)-1 .*reason=drain')" 2 'both messages were given back'
 is "$(r zcard qBACKUP)" 0 'nobody owns them'
 is "$(r zcard qRETRY)" 2 'they are due'
@@ -77,7 +77,7 @@ r del q >/dev/null
 # -- TERM twice ----------------------------------------------------------------------
 start=$(msec)
 rqd_signal TERM
-log_wait 5 event=draining 3
+log_wait 15 event=draining 3
 rqd_signal TERM
 timed_end
 is "$STATUS" 0 'a second SIGTERM: exit 0'
@@ -93,7 +93,7 @@ push deaf-2
 began deaf-2
 draining=$(log_count event=draining)
 rqd_signal TERM
-log_wait 5 event=draining $((draining + 1))
+log_wait 15 event=draining $((draining + 1))
 rqd_signal TERM
 start=$(msec)
 rqd_signal TERM
@@ -119,7 +119,7 @@ rm "$T/finish"
 push half-3
 began half-3
 rqd_signal USR2
-ok 'log_wait 5 event=quiet' 'SIGUSR2: quiet'
+ok 'log_wait 15 event=quiet' 'SIGUSR2: quiet'
 push half-4
 touch "$T/finish"
 ok 'log_wait 10 "event=acked queue=q id=half-3 "' 'what runs goes on'
@@ -139,7 +139,7 @@ mv "$OWN/file.log" "$OWN/file.log.1"
 push quick-1
 wait_for 10 'grep -q "event=acked queue=q id=quick-1 " "$OWN/file.log.1"'
 rqd_signal USR1
-wait_for 5 '[ -e "$OWN/file.log" ]'
+wait_for 15 '[ -e "$OWN/file.log" ]'
 push quick-2
 wait_ok 10 'grep -q id=quick-2 "$OWN/file.log"' 'SIGUSR1: the log goes on in a new file'
 ok 'grep -q quick-1 "$OWN/file.log.1" && ! grep -q quick-2 "$OWN/file.log.1"' 'and leaves the old one'

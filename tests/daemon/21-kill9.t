@@ -33,7 +33,7 @@ rqd_kill9
 log_lines event=acked | log_field id | sort >"$T/acked"
 start=$(msec)
 handlers() { for p in $(cut -d ' ' -f 1 "$T/began"); do is_alive "$p" && echo "$p"; done; }
-wait_ok 2 '[ -z "$(our_processes)" ]' 'no process of the dead daemon lives on'
+wait_ok 15 '[ -z "$(our_processes)" ]' 'no process of the dead daemon lives on'
 ended=$(($(msec) - start))
 note "its handlers were gone after $ended ms"
 ok '[ -z "$(handlers)" ]' 'no handler either'
@@ -49,4 +49,4 @@ is "$(cut -d ' ' -f 3 "$T/began" | sort -u)" 1 'a crash is not an attempt'
 cut -d ' ' -f 2 "$T/began" | sort | uniq -d | comm -12 - "$T/acked" >"$T/again"
 ok '[ -s "$T/acked" ]' 'some were acked before'
 is "$(cat "$T/again")" '' 'what was acked did not run again'
-wait_ok 5 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'

@@ -48,7 +48,7 @@ ok '! log_lines "event=(acked|retry|returned|stale) queue=stays id=slow" >/dev/n
 rm "$T/hold"
 ok 'log_wait 10 "event=acked queue=stays id=slow "' 'and is acked'
 is "$(grep -c slow "$T/ran")" 1 'it ran once'
-wait_for 5 'grep -q "^RELOADING=1" "$T/rqd.notify"'
+wait_for 15 'grep -q "^RELOADING=1" "$T/rqd.notify"'
 ok 'grep -q "^RELOADING=1" "$T/rqd.notify" && [ "$(grep -c "^READY=1" "$T/rqd.notify")" -ge 2 ]' 'systemd is told'
 
 # -- bad ones --------------------------------------------------------------------

@@ -36,4 +36,4 @@ is "$(r --raw xrange qDEAD - + | sed -n '/^reason$/{n;p;}; /^attempts$/{n;p;}; /
 ok 'log_wait 20 "event=acked queue=q id=good "' 'the next message is handled'
 is "$(sort "$T/ran" | tr '\n' ,)" 'good 1,poison 1,poison 1,' 'each ran as often as it had to, and crashes are no attempts'
 like "$(log_lines event=requeued | head -n 1)" 'level=warn .*count=1' 'expired leases are told'
-wait_ok 5 '[ "$(left_keys)" = qDEAD ]' 'nothing else is left'
+wait_ok 15 '[ "$(left_keys)" = qDEAD ]' 'nothing else is left'

@@ -41,7 +41,7 @@ for i in 1 2 3 4 5 6; do r lpush q "{\"id\":\"n$i\"}" >/dev/null; done
 redis_stop KILL
 redis_start $aof
 ok 'log_wait 20 "event=acked queue=q id=n" 6' 'after a crash of Redis the rest is handled'
-wait_for 5 '[ "$(r zcard qBACKUP)" -eq 0 ]'
+wait_for 15 '[ "$(r zcard qBACKUP)" -eq 0 ]'
 is "$(r zcard qBACKUP)" 0 'nothing stays in hand'
 
 # -- scripts forgotten, connections killed -------------------------------------------------

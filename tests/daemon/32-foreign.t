@@ -52,7 +52,7 @@ note "the other consumer had $(wc -l <"$T/foreign") of $n"
 is "$(cut -d ' ' -f 1 "$T/ran" | cat - "$T/foreign" | sort -n | uniq | wc -l)" $n 'with another consumer every message is handled'
 is "$(cut -d ' ' -f 1 "$T/ran" | cat - "$T/foreign" | sort -n | uniq -d)" '' 'and none twice'
 ok '[ -s "$T/foreign" ]' 'both had some'
-wait_ok 5 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'
 
 # -- what they leave behind -----------------------------------------------------------
 rqd_stop

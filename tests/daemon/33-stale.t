@@ -41,7 +41,7 @@ rm "$T/hold"
 ok 'log_wait 10 "event=acked queue=q id=m " 1 two' 'the result of the other one is'
 is "$(tr '\n' , <"$T/ran")" 'm 1,m 1,' 'no attempt was counted'
 is "$(cat "$T/one.log" "$T/two.log" | grep -cE 'event=(acked|dead|retry|returned) ')" 1 'there is one outcome'
-wait_ok 5 'no_keys' 'no key is left but QSTATS'
+wait_ok 15 'no_keys' 'no key is left but QSTATS'
 rqd_stop one
 rqd_stop two
 is "$(r hmget qSTATS acked stale dead requeued | tr '\n' ' ')" '1 1  1 ' 'the totals'

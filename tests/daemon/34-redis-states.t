@@ -20,7 +20,7 @@ redis { server = "unix:$SOCK" timeout = 2s password_file = "$T/password" }
 queue "q" { command = {"$T/work"} concurrency = 2 }
 C
 log_wait 10 event=redis_up
-ok 'log_wait 5 "level=warn event=redis_warning maxmemory_policy=allkeys-lru warning="' 'a policy that evicts is warned of'
+ok 'log_wait 15 "level=warn event=redis_warning maxmemory_policy=allkeys-lru warning="' 'a policy that evicts is warned of'
 r config set maxmemory-policy noeviction >/dev/null
 push() { r lpush q "{\"id\":\"$1\"}" >/dev/null; }
 
@@ -56,7 +56,7 @@ exec 3>"$T/commands"
 echo ping >&3
 wait_for 10 'grep -q PONG "$T/answers"'
 trouble clients 'echo "config set maxclients 1" >&3; echo "client kill type normal skipme yes" >&3' \
-    'echo "config set maxclients 100" >&3; wait_for 5 "r ping >/dev/null 2>&1"' 'max number of clients'
+    'echo "config set maxclients 100" >&3; wait_for 15 "r ping >/dev/null 2>&1"' 'max number of clients'
 exec 3>&-
 trouble replica 'r replicaof 127.0.0.1 1 >/dev/null' 'r replicaof no one >/dev/null' 'replica|READONLY'
 
@@ -78,7 +78,7 @@ r config set maxmemory 0 >/dev/null
 # Seen when the queue is armed again: after the next message, or at the safety poll.
 r acl setuser default -client >/dev/null
 ok 'log_wait 20 "level=warn event=redis_warning .*polls instead"' 'without tracking it says that it polls'
-wait_for 5 '[ "$(r llen q)" -eq 0 ]'
+wait_for 15 '[ "$(r llen q)" -eq 0 ]'
 push polled
 ok 'log_wait 10 "event=acked queue=q id=polled "' 'and does'
 push again

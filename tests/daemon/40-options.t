@@ -202,5 +202,5 @@ is "$(RQD_CONFIG=$T/none RQD_OPTIONS=redis.no=1 "$RQCTL" --server "unix:$SOCK" p
 # -- zero queues, and a file that is served as it stands --------------------------------------
 printf 'redis { server = "unix:%s" }\n' "$SOCK" | conf
 rqd_run idle -c "$T/rqd.conf"
-ok 'log_wait 5 event=idle 1 idle' 'with no queue at all it idles'
+ok 'log_wait 15 event=idle 1 idle' 'with no queue at all it idles'
 rqd_stop idle

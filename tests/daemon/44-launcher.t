@@ -83,7 +83,7 @@ both=$(($(size "$PID") + $(size "$L")))
 [ "$SLOW" -gt 1 ] || ok "[ $both -gt 500 ] && [ $both -le 8192 ]" "both together are small ($both KiB)"
 
 r lpush who 1 >/dev/null
-wait_ok 10 '[ -s "$T/out/who" ] && log_wait 5 "event=acked queue=who"' 'a handler of another user'
+wait_ok 10 '[ -s "$T/out/who" ] && log_wait 15 "event=acked queue=who"' 'a handler of another user'
 is "$(head -n 1 "$T/out/who")" 1 'runs as that user'
 is "$(grep -c '^Cap.*0000000000000000$' "$T/out/who")" 4 'without any capability'
 like "$(cat "$T/out/who")" 'NoNewPrivs:.0' 'but sudo would work'
@@ -119,7 +119,7 @@ rqd_signal HUP
 wait_ok 10 '[ "$(log_count event=reloaded)" -gt "$n" ]' 'a configuration that only root may read is read again'
 printf 'queue "q" { nonsense = 1 }\n' >>"$T/rqd.conf"
 rqd_signal HUP
-wait_ok 10 'log_count "event=reload_failed.*nonsense" >/dev/null && log_wait 5 "event=reload_failed.*rqd.conf:"' \
+wait_ok 10 'log_count "event=reload_failed.*nonsense" >/dev/null && log_wait 15 "event=reload_failed.*rqd.conf:"' \
     'errors are reported with their place'
 conf >"$T/rqd.conf"
 n=$(log_count event=reloaded)

@@ -80,7 +80,7 @@ MORE_KEYS='elsewhere'
 rqd_signal HUP
 log_wait 10 'event=reloaded'
 running() { sample 'rqd_queue_running{queue="slow"}'; }
-wait_ok 5 '[ "$(running)" = 0 ]' 'a queue whose key has changed is the new one'
+wait_ok 15 '[ "$(running)" = 0 ]' 'a queue whose key has changed is the new one'
 is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'and is there once'
 cp "$T/before" "$T/rqd.conf"
 rqd_signal HUP
@@ -114,7 +114,7 @@ echo 'nonsense' >>"$T/rqd.conf"
 rqd_signal HUP
 log_wait 10 'event=reload_failed'
 reload_ok() { curl -s -m 20 "http://$where/metrics" | sed -n 's/^rqd_config_last_reload_successful //p'; }
-wait_ok 5 '[ "$(reload_ok)" = 0 ]' 'a failed reload shows'
+wait_ok 15 '[ "$(reload_ok)" = 0 ]' 'a failed reload shows'
 sed -i -e '/^nonsense/d' -e '/^http/d' "$T/rqd.conf"
 rqd_signal HUP
 log_wait 10 'event=reloaded' 4

@@ -28,7 +28,7 @@ r lpush q '{"id":"evil \"id\" = x\u001b"}' '{"id":"evil \"id\" = x"}' >/dev/null
 r lpush f '{"id":"flood"}' >/dev/null
 log_wait 10 'event=acked queue=q' 2
 ok 'log_wait 20 "event=acked queue=f id=flood "' 'a handler that floods is acked'
-ok 'log_wait 5 "event=output_cut queue=f "' 'and its output cut'
+ok 'log_wait 15 "event=output_cut queue=f "' 'and its output cut'
 ok '[ "$(log_lines "event=output queue=f" | wc -c)" -lt 1000000 ]' 'at output_limit'
 like "$(log_lines 'event=output ')" 'plain words' 'a line of output is a record'
 like "$(log_lines 'event=output .*to stderr')" 'queue=q id=.* attempt=1 pid=[0-9]+' 'with queue, id, attempt and pid'

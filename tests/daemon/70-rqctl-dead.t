@@ -146,7 +146,7 @@ is "$(r xlen qDEAD) $(r zcard qRETRY) $(r hlen qCONTEXT) $(r hlen qDELIVERY)" '0
 r flushall >/dev/null
 for i in 1 2 3 4 5 6; do letter "$i-0" "$i" "m$i" exit ''; done
 "$RQCTL" dead retry q --all -y --rate 4/s >"$T/out" &
-wait_for 5 '[ "$(r zcard qRETRY)" -ge 1 ]'
+wait_for 15 '[ "$(r zcard qRETRY)" -ge 1 ]'
 letter 9-0 9 new exit ''
 wait $!
 is "$(cat "$T/out") $(r xlen qDEAD)" 'retried 6 dead letters of q 1' 'a new letter stays'

@@ -36,7 +36,7 @@ is $? 75 'wait: timeout'
 is "$(cat "$T/err")" 'rqctl: 1 still in flight; the pause stays' 'wait: says what is running'
 is "$(r exists aPAUSED)" 1 'wait: the pause stays'
 "$RQCTL" pause a --wait >"$T/out" &
-ok "wait_for 5 '[ \"\$(cat \"\$T/out\")\" = \"paused a\" ]'" 'wait: says at once that it is paused'
+ok "wait_for 15 '[ \"\$(cat \"\$T/out\")\" = \"paused a\" ]'" 'wait: says at once that it is paused'
 is_alive $! && pass 'wait: waits' || fail 'wait: waits'
 r zrem aBACKUP ours >/dev/null
 wait $!
@@ -51,7 +51,7 @@ is $? 0 'wait: thousands of foreign deliveries'
 r zadd bBACKUP 1 ours >/dev/null
 r hset bDELIVERY ours '0 0 t.1 1 4' >/dev/null
 "$RQCTL" pause b --wait >"$T/out" 2>&1 &
-wait_for 5 '[ -s "$T/out" ]'
+wait_for 15 '[ -s "$T/out" ]'
 kill -INT $!
 wait $!
 is $? 130 'wait: interrupted'

@@ -29,7 +29,7 @@ wait_for 10 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
 r lpush q a >/dev/null
 wait_for 10 '[ -e "$T/began" ]'
 is "$("$RQCTL" quiet web1)" "quiet: $INSTANCE" 'quiet, by the name of the host'
-log_wait 5 event=quiet 1 one
+log_wait 15 event=quiet 1 one
 r lpush q b >/dev/null
 wait_ok 10 '"$RQCTL" daemons | grep -q "q(quiet)"' 'the fleet knows'
 is "$(r llen q)" 1 'nothing new is taken'
@@ -57,8 +57,8 @@ touch "$T/works"
 chmod 755 "$T/work"
 is "$("$RQCTL" probe w)" "$INSTANCE probes w" 'probe'
 start=$(msec)
-log_wait 3 'event=resumed queue=w' 1 one
-log_wait 3 'event=acked queue=w' 1 one
+log_wait 15 'event=resumed queue=w' 1 one
+log_wait 15 'event=acked queue=w' 1 one
 ok "[ $(($(msec) - start)) -lt $((3000 * SLOW)) ]" "it is probed at once ($(($(msec) - start)) ms)"
 
 # -- what no daemon should hear --------------------------------------------------------------

@@ -49,7 +49,7 @@ unlike "$(ctl running q)" "$(printf '\033')" 'nothing that drives a terminal'
 like "$(ctl running q --json)" '"progress": "40/100 .*pages"' '--json'
 like "$(ctl show q 1)" '^running  tag 1, attempt 1, for .*, progress: 40/100 .*pages$' 'show'
 is "$(ctl cancel q 1 | cut -d, -f1)" 'cancelled: 1 of q' 'cancelled'
-log_wait 5 'event=cancelled queue=q' 1 one
+log_wait 15 'event=cancelled queue=q' 1 one
 rqd_stop one
 
 # -- where Redis forbids the channel: as of the last heartbeat ----------------------------

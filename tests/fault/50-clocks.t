@@ -56,7 +56,7 @@ is "$(both | grep -c 'event=requeued')" 0 'no lease was taken'
 is "$(sort "$T/ran" | uniq -d | grep -v once)" '' 'nothing ran twice'
 rm "$T/hold"
 wait_ok 10 '[ "$(both | grep -c "event=acked queue=q id=long")" -eq 6 ]' 'and all is acknowledged'
-wait_for 5 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
+wait_for 15 '[ "$(r exists qBACKUP qRETRY qCONTEXT)" -eq 0 ]'
 is "$(r exists qBACKUP qRETRY qCONTEXT)" 0 'nothing is left'
 
 # -- a daemon that is killed: its lease ends, by the clock that has jumped, and once more --------
