@@ -81,7 +81,8 @@ static const char prelude[] =
     /* A stream that f makes, once, too. */
     "local function once(name, f) call('SELECT', 1) if call('EXISTS', name) == 0 then f(name) end\n"
     "  assert(call('COPY', name, Q, 'DB', 0) == 1) call('SELECT', 0) end\n"
-    "local function entries(key, n) for i = 1, n do call('XADD', key, i .. '-1', 'message', 'm') end end\n"
+    "local function entries(key, n)\n"
+    "  for i = 1, n do call('XADD', key, i .. '-1', 'message', 'm') end end\n"
     "local function unread(n) once('entries' .. n, function(key) entries(key, n) end) end\n"
     "local function pend(n) once('pend' .. n, function(key) entries(key, n)\n"
     "  call('XGROUP', 'CREATE', key, 'rqd', '0')\n"
