@@ -71,7 +71,7 @@ small=$(word a) large=$(word b) done=$(word c) own=$(word d)
 } | r >/dev/null
 { head -c 300000 /dev/zero | tr '\0' x; printf '%s' "$large"; head -c 300000 /dev/zero | tr '\0' y; } >"$T/large"
 r -x lpush secret <"$T/large" >/dev/null
-wait_ok 10 '[ -e "$T/out/secret" ] && [ -e "$T/out/other" ] && [ -e "$T/out/lines" ]' 'messages are in hand'
+wait_ok 60 '[ -e "$T/out/secret" ] && [ -e "$T/out/other" ] && [ -e "$T/out/lines" ]' 'messages are in hand'
 H=$(pgrep -o -u daemon -f "$T/keep") O=$(pgrep -o -u $EVIL -f "$T/keep") P=$(pgrep -o -u $EVIL -f "$T/answer")
 ok "[ $(found "$PID" "$small") -gt 0 ]" 'the main process has a message in hand'
 ok "[ $(found "$H" "$small") -gt 0 ]" 'so has its handler'
