@@ -46,6 +46,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/util.h"
+
 #define TAKEN_UP	(LEASE + 5)	/* and how long a machine that is busy may take: */
 #define BUSY		2
 #define BEHIND_BURST	30
