@@ -437,6 +437,7 @@ check_end(struct ctl *c)
 
 	if (c->held != NULL)
 		plugin_line(check_status(c->status), c->held, &none);
+	buf_done(&none);
 	c->hold = false;
 }
 
