@@ -56,7 +56,7 @@ r flushall >/dev/null
 # -- a full Redis, and more daemons than are looked at
 r lpush q 1 >/dev/null
 r config set maxmemory 1 >/dev/null
-like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9]+ of maxmemory 1, and refuses' 'check: a full Redis'
+like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9]+[KM]? of maxmemory 1, and refuses' 'check: a full Redis'
 r config set maxmemory 0 >/dev/null
 unlike "$(ctl check q 2>&1)" 'full' 'check: it has room again'
 r eval "for i = 1, 1005 do redis.call('ZADD', 'rqd:daemons', 1000000000 + i, 'h.' .. i) end" 0 >/dev/null
