@@ -21,6 +21,7 @@ struct run_batch {
 	struct message	**ok;		/* done, and done() is to come; NULL: there was none */
 	unsigned	*ok_at;		/* their indexes */
 	size_t		 pushed;	/* pushes_memory() of said */
+	struct pushes_debt *debt;	/* reference; of messages that are done; NULL: none */
 	unsigned	 nok;
 	struct defer	 tell;
 	unsigned	 n;
@@ -49,6 +50,7 @@ run_batch_free(struct run_batch *b)
 	loop_defer_cancel(b->run->handler->env->loop, &b->tell);
 	for (unsigned i = 0; b->said != NULL && i < b->n; i++)
 		result_done(&b->said[i]);
+	pushes_debt_unref(b->debt);
 	free(b->said);
 	free(b->ok);
 	free(b->ok_at);
@@ -159,6 +161,7 @@ tell_ok(struct run_batch *b)
 		b->said[b->ok_at[i]].pushes = NULL;
 		b->pushed -= pushes_memory(r.pushes);
 		result_check_pushes(&r);
+		pushes_owe(r.pushes, &b->debt);
 		if (!tell_done(b, b->ok[i], &r))
 			return false;
 	}
@@ -207,6 +210,12 @@ add_said(struct run_batch *b, unsigned i, struct result *r)
 	r->pushes = s->pushes;
 	s->pushes = NULL;
 	result_check_pushes(r);
+}
+
+bool
+run_batch_must_wait(const struct run_batch *b)
+{
+	return pushes_debt_is_large(b->debt);
 }
 
 void

@@ -32,6 +32,9 @@ int			 run_batch_write(const struct run_batch *, int fd) MUSTCHECK;
 const char		*run_batch_say(struct run_batch *, const struct statement *,
 			    const char *fault, bool cut, const char *line, size_t) MUSTCHECK;
 
+/* Redis takes no results, and those that wait are large: read no more lines for now. */
+bool			 run_batch_must_wait(const struct run_batch *);
+
 /*
  * The run has ended: done() for each message that is not done, then over().  The last
  * thing that its caller does: the run may be gone.

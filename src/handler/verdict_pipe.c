@@ -17,6 +17,7 @@
 
 #define READ_LINES	((size_t)8 * 1024)
 #define READ_WASTE	((size_t)64 * 1024)
+#define REDIS_WAIT	(20 * MSEC)	/* between two looks */
 
 static char	bytes[READ_WASTE];
 
@@ -83,6 +84,7 @@ pipe_close(struct verdict_pipe *v)
 {
 	if (v->fd == -1)
 		return;
+	timer_stop(&v->again);
 	io_done(&v->io);
 	fd_close(&v->fd);
 }
@@ -104,10 +106,23 @@ pipe_read(struct verdict_pipe *v, size_t max)
 }
 
 static void
+read_again(void *arg)
+{
+	struct verdict_pipe *v = arg;
+
+	io_start(&v->io);
+}
+
+static void
 pipe_ready(int what UNUSED, void *arg)
 {
 	struct verdict_pipe *v = arg;
 
+	if (v->batch != NULL && run_batch_must_wait(v->batch)) {
+		io_stop(&v->io);
+		timer_set(&v->again, REDIS_WAIT);
+		return;
+	}
 	(void)pipe_read(v, is_decided(v) ? READ_WASTE : READ_LINES);
 }
 
@@ -132,6 +147,7 @@ verdict_pipe_listen(struct verdict_pipe *v)
 {
 	if (v->fd == -1)
 		return;
+	timer_init(&v->again, v->run->handler->env->loop, read_again, v);
 	io_init(&v->io, v->run->handler->env->loop, v->fd, IO_READ, pipe_ready, v);
 	io_start(&v->io);
 }

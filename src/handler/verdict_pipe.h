@@ -15,6 +15,7 @@
 #include "handler/run_batch.h"
 #include "loop/io.h"
 #include "loop/line.h"
+#include "loop/timer.h"
 
 struct verdict_pipe {
 	/* private: */
@@ -24,6 +25,7 @@ struct verdict_pipe {
 	struct run_batch *batch;	/* takes lines with a number; NULL: there are none */
 	int		 fd;		/* our end; -1: closed, or never opened */
 	struct io	 io;
+	struct timer	 again;		/* set: Redis is waited for, and nothing is read */
 	struct line	 line;
 	bool		 inside;	/* of a line that is too long */
 	bool		 unfinished;	/* a process may still be writing the last line */

@@ -39,6 +39,7 @@
 #define TAIL_TIME	SEC
 #define READ_SIZE	((size_t)64 * 1024)
 #define DRAIN_READS	32
+#define REDIS_WAIT	(20 * MSEC)	/* between two looks */
 
 static const char *const state_names[] = {
 	[WORKER_WORKING] = "working", [WORKER_RETIRING] = "retiring",
@@ -315,6 +316,7 @@ answer(struct worker *w, struct feed *f, const struct statement *s)
 		result_say(r, s);
 	w->pushed -= pushes_memory(r->pushes);
 	result_check_pushes(r);
+	pushes_owe(r->pushes, &w->debt);
 	r->output_cut = w->output.cut;
 	if (s->word != STATEMENT_OK)
 		r->error_tail = output_take_tail(&w->output, &r->error_len);
@@ -390,10 +392,32 @@ read_answers(struct worker *w)
 }
 
 static void
+read_again(void *arg)
+{
+	struct worker *w = arg;
+
+	if (w->out != -1)
+		io_start(&w->out_io);
+}
+
+/* While Redis takes no results, the process waits; that is none of its time. */
+static void
+wait_for_redis(struct worker *w)
+{
+	io_stop(&w->out_io);
+	timer_set(&w->again, REDIS_WAIT);
+	w->answered_at = clock_mono();
+}
+
+static void
 stdout_ready(int what UNUSED, void *arg)
 {
 	struct worker *w = arg;
 
+	if (pushes_debt_is_large(w->debt)) {
+		wait_for_redis(w);
+		return;
+	}
 	(void)read_answers(w);
 	if (w->out == -1)
 		begin_close(w);
@@ -558,6 +582,7 @@ init(struct worker *w)
 	line_init(&w->line, pushes_line_max(w->cfg), line_came, w);
 	timer_init(&w->timer, w->env->loop, time_is_up, w);
 	timer_init(&w->age, w->env->loop, too_old, w);
+	timer_init(&w->again, w->env->loop, read_again, w);
 	output_init(&w->output, w->env->loop, w->handler, w->cfg->output_limit,
 	    stderr_ended);
 	w->output.ctx.queue = w->cfg->name;
@@ -623,6 +648,8 @@ worker_free(struct worker *w)
 	close_stdout(w);
 	timer_stop(&w->timer);
 	timer_stop(&w->age);
+	timer_stop(&w->again);
+	pushes_debt_unref(w->debt);
 	subprocess_done(&w->process);
 	output_done(&w->output);
 	line_done(&w->line);

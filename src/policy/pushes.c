@@ -22,6 +22,12 @@ struct pushes {
 	struct pushes_target *targets;	/* owned; each has at least one message */
 	size_t		 ntargets;
 	char		*fault;		/* owned; NULL: none */
+	struct pushes_debt *debt;	/* reference; NULL: its message is not answered */
+};
+
+struct pushes_debt {
+	unsigned	 refs;
+	size_t		 bytes;		/* pushes_memory() of those that refer to it */
 };
 
 static struct pushes *
@@ -44,10 +50,40 @@ pushes_clear(struct pushes *p)
 }
 
 void
+pushes_owe(struct pushes *p, struct pushes_debt **debt)
+{
+	if (p == NULL)
+		return;
+	if (*debt == NULL) {
+		*debt = xcalloc(1, sizeof(**debt));
+		(*debt)->refs = 1;
+	}
+	(*debt)->refs++;
+	(*debt)->bytes += pushes_memory(p);
+	p->debt = *debt;
+}
+
+bool
+pushes_debt_is_large(const struct pushes_debt *debt)
+{
+	return debt != NULL && debt->bytes >= PUSHES_RUN_BYTES;
+}
+
+void
+pushes_debt_unref(struct pushes_debt *debt)
+{
+	if (debt != NULL && --debt->refs == 0)
+		free(debt);
+}
+
+void
 pushes_free(struct pushes *p)
 {
 	if (p == NULL)
 		return;
+	if (p->debt != NULL)
+		p->debt->bytes -= pushes_memory(p);
+	pushes_debt_unref(p->debt);
 	pushes_clear(p);
 	free(p->fault);
 	free(p);

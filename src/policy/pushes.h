@@ -13,6 +13,7 @@
 #ifndef RQD_POLICY_PUSHES_H
 #define RQD_POLICY_PUSHES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "policy/config.h"
@@ -55,6 +56,17 @@ void	pushes_add_cut(struct pushes **pushes);
 /* The longest message that could be added for this queue; 1 more is a fault. */
 size_t	pushes_longest(const struct config *config, const char *name);
 void	pushes_free(struct pushes *);		/* NULL is fine */
+
+/*
+ * What the answered messages of one process hand over, from the answer until each is freed:
+ * Redis has taken it then.  It lives as long as the process or one of them.
+ */
+struct pushes_debt;
+/* Its message is answered.  Makes *debt where it is NULL; p may be NULL. */
+void	pushes_owe(struct pushes *p, struct pushes_debt **debt);
+/* PUSHES_RUN_BYTES or more: read no more answers.  NULL: nothing was answered. */
+bool	pushes_debt_is_large(const struct pushes_debt *);
+void	pushes_debt_unref(struct pushes_debt *);	/* NULL is fine */
 
 /* A sentence; NULL: there is no fault.  NULL is fine. */
 const char *pushes_fault(const struct pushes *);

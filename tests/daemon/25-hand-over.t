@@ -49,6 +49,16 @@ while read -r n attempt length id && IFS= read -r message; do
 	[ $((count % 20)) -gt 0 ] || for k in $(seq $((n - 19)) "$n"); do echo "$k ok"; done
 done
 H
+# Answers each at once.
+handler owes <<'H'
+m=$(head -c 1000000 /dev/zero | tr '\0' m)
+until [ -e "$T/owe" ]; do sleep 0.05; done
+while read -r n attempt length id && IFS= read -r message; do
+	echo "$n push parts $m"
+	echo "$n ok"
+	echo "answered-$n" >&2
+done
+H
 config_text() {	# KEY-OF-ITEMS
 	cat <<C
 log { level = "debug" }
@@ -76,6 +86,10 @@ queue "answers" {
 queue "piped" {
 	command = {"$T/piped"} mode = "persistent" framing = "line" pipeline = 20
 	pushes = {"parts"} backoff = 1h suspend_after = 0
+}
+queue "owes" {
+	command = {"$T/owes"} mode = "persistent" framing = "line" pipeline = 40
+	pushes = {"parts"} backoff = 1h
 }
 queue "items" { concurrency = 0 key = "$1" message_max = 1K }
 queue "parts" { concurrency = 0 }
@@ -216,6 +230,23 @@ r config set maxmemory 0 >/dev/null
 log_wait 15 'event=acked queue=orders id=waits '
 is "$(items)" 'child of a,child of waits,' 'and then it is, once'
 
+# Answers that Redis does not take are not read without a bound.
+r del parts >/dev/null
+r lpush owes $(seq 40) >/dev/null
+r lpush sh 'until [ -e "$T/busy" ]; do sleep 0.05; done; echo was-busy' >/dev/null
+log_wait 10 'event=delivered queue=owes ' 40
+log_wait 10 'event=delivered queue=sh '
+r config set maxmemory 1 >/dev/null
+: >"$T/owe"
+ok 'log_wait 20 "event=output queue=owes .*line=answered-16"' 'a full Redis: a process answers 16 MiB'
+: >"$T/busy"
+log_wait 10 'event=output queue=sh .*line=was-busy'
+ok '[ "$(log_count "event=output queue=owes .*line=answered-")" -le 20 ]' 'and waits then'
+r config set maxmemory 0 >/dev/null
+ok 'log_wait 30 "event=acked queue=owes " 40' 'until Redis takes them'
+is "$(r llen parts) $(log_count 'event=retry queue=owes ')" '40 0' 'and nothing has failed'
+r del parts >/dev/null
+
 # An ACL denies one of two queues, which refuses each call that names it.
 r acl setuser default resetkeys '~[^p]*' >/dev/null
 r lpush sh 'echo push parts denied >&3' >/dev/null
@@ -230,7 +261,7 @@ ok 'ctl cancel sh "$held" >/dev/null' 'rqctl cancel'
 ok 'log_wait 10 "event=cancelled queue=sh id=$held "' 'ends it'
 wait_ok 10 '[ "$(r zcard shBACKUP)" = 0 ]' 'for good'
 r acl setuser default allkeys >/dev/null
-is "$(items parts)" "child of b," "and nothing is pushed"
+is "$(items parts)" '' "and nothing is pushed"
 r del items >/dev/null
 # A dead letter that cannot be written waits in QRETRY: that is no result that Redis refuses.
 r set shDEAD 'no stream' >/dev/null
