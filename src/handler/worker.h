@@ -58,8 +58,8 @@ struct worker {
 	bool			   inside;	/* of a line that is too long */
 	struct line		   line;
 	size_t			   pushed;	/* pushes_memory() of what is not answered */
-	struct pushes_debt	  *debt;	/* reference; of what is answered; NULL: none was */
-	struct timer		   again;	/* set: Redis is waited for, and stdout is not read */
+	struct pushes_debt	  *debt;	/* reference; NULL: none */
+	struct timer		   again;	/* set: stdout is not read before */
 	struct output_pair	   output;	/* stderr */
 	usec_t			   answered_at;	/* mono; 0: never */
 	struct timer		   timer;	/* limit, then grace, then the tail's */

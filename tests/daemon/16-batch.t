@@ -245,6 +245,15 @@ if int(os.environ["RQD_BATCH"]) > 1:
 open("$T/alone", "a").write(sys.stdin.read())
 P
 # A megabyte for each message.
+handler owes <<'H'
+m=$(head -c 1000000 /dev/zero | tr '\0' m)
+until [ -e "$T/owe" ]; do sleep 0.05; done
+for i in $(seq "$RQD_BATCH"); do
+	echo "$i push next $m" >&3
+	echo "$i ok" >&3
+	echo "answered-$i"
+done
+H
 handler fat <<'H'
 head -c 1000000 /dev/zero | tr '\0' f >"$T/megabyte"
 for i in $(seq "$RQD_BATCH"); do
@@ -265,6 +274,7 @@ queue "push" { pushes = {"next"} }
 queue "late" { pushes = {"next"} }
 queue "next" { concurrency = 0 }
 queue "fat" { command = {"$T/fat"} pushes = {"next"} batch = 20 backoff = 1h }
+queue "owes" { command = {"$T/owes"} pushes = {"next"} batch = 40 }
 C
 r lpush own '{"id":"a","say":"1 ok"}' '{"id":"b","say":"2 retry 1h later"}' '{"id":"c","say":"3 defer 1h shop is closed"}' \
     '{"id":"d","say":"4 dead no use"}' '{"id":"e","exit":75}' '{"id":"f"}' >/dev/null
@@ -345,6 +355,17 @@ ok 'log_wait 20 "event=retry queue=fat .*reason=pushes .*more than 16777216 byte
 ok 'log_wait 10 "level=debug event=acked queue=fat id=" 16' 'what is beyond fails alone'
 is "$(r llen next)" 16 'the others are pushed'
 r del next fatRETRY fatCONTEXT fatDELIVERY >/dev/null
+r lpush owes $(seq 40) >/dev/null
+log_wait 10 'event=delivered queue=owes ' 40
+r config set maxmemory 1 >/dev/null
+: >"$T/owe"
+ok 'log_wait 20 "event=output queue=owes .*line=answered-16"' 'while Redis is full a run acknowledges 16 MiB'
+ok 'log_wait 10 "event=warning queue=owes .*OOM"' 'that Redis does not take'
+ok '[ "$(log_count "event=output queue=owes .*line=answered-")" -le 20 ]' 'and waits then'
+r config set maxmemory 0 >/dev/null
+ok 'log_wait 30 "event=acked queue=owes .*batch=40 "' 'until Redis takes them'
+is "$(r llen next)" 40 'and nothing is lost'
+r del next >/dev/null
 
 # -- programs that take lines ----------------------------------------------------------
 

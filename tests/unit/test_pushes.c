@@ -154,6 +154,30 @@ TEST(test_run)
 	}
 }
 
+/* What was answered counts until Redis has it, also after the process is gone. */
+TEST(test_debt)
+{
+	struct pushes *p[17] = { NULL };
+	struct pushes_debt *debt = NULL;
+	size_t sum, i;
+
+	pushes_owe(NULL, &debt);
+	assert_null(debt);
+	assert_false(pushes_debt_is_large(debt));
+	for (i = 0; i < ARRAY_LEN(p); i++) {
+		assert_false(pushes_debt_is_large(debt));
+		sum = 0;
+		say(&p[i], 1000000, &sum);
+		pushes_owe(p[i], &debt);
+	}
+	assert_true(pushes_debt_is_large(debt));
+	pushes_free(p[0]);
+	assert_false(pushes_debt_is_large(debt));
+	pushes_debt_unref(debt);
+	for (i = 1; i < ARRAY_LEN(p); i++)
+		pushes_free(p[i]);
+}
+
 TEST(test_longest)
 {
 	assert_int_equal(pushes_longest(&config, "items"), 10);
