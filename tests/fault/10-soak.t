@@ -31,6 +31,8 @@ soak 40 20 ''
 # Redis forgets, and machines are in trouble.
 soak 3 20 'FLUSHALL,replica promoted,daemon killed,fork fails,exec fails,no descriptors,disk full,clock jump'
 soak 22 20 '' STREAM=1
+# Messages that hand over, batches; both are cancelled.
+soak 50 20 'daemon killed,daemon ended,Redis killed,reply lost,cut,maxmemory,wrong type,cancel,late, killed' PIPE=1
 # Daemons are away while their handlers fail.
 soak 5 3 'late, stopped,late, cut off' PACE=2
 # Redis refuses things.

@@ -7,7 +7,8 @@
  *
  * From the environment: SEED (random unless given; printed), FAULTS (20),
  * MESSAGES (300), KINDS (names of faults, with commas; all), PACE (faults come so
- * many times slower; 1), STREAM (the queue is of kind "stream"), SOAK_VERBOSE (each
+ * many times slower; 1), STREAM (the queue is of kind "stream"), PIPE (it hands over to a
+ * queue of batches and to a list, and Redis forgets nothing), SOAK_VERBOSE (each
  * fault is printed), PATIENCE (the machine may be so many times slower; 1), and
  * RQD_TEST_KEEP, which keeps the directory with all logs.
  * The output is TAP.
@@ -48,7 +49,7 @@ const char *soak_dir, *soak_self;
 uint64_t soak_seed;
 long soak_messages;
 double soak_patience;
-bool soak_stream;
+bool soak_stream, soak_pipe;
 volatile long *soak_pushed;
 
 static struct fault faults[FAULTS_MAX];
@@ -106,6 +107,8 @@ is_wanted(const struct fault_kind *k)
 	const char *kinds = getenv("KINDS"), *at;
 	size_t len = strlen(k->name);
 
+	if (soak_pipe && k->effect == EFFECT_FORGETS)
+		return false;
 	if (kinds == NULL || *kinds == '\0')
 		return true;
 	for (at = kinds; (at = strstr(at, k->name)) != NULL; at += len) {
@@ -403,8 +406,11 @@ main(int argc, char **argv)
 {
 	char dir[] = "/tmp/rqd-soak.XXXXXX", self[256];
 
-	if (argc == 4 && strcmp(argv[1], "--handle") == 0)
-		return work_handle(argv[2], strtoull(argv[3], NULL, 10));
+	if (argc == 4 && strcmp(argv[1], "--batch") == 0)
+		return work_handle_batch(argv[2], strtoull(argv[3], NULL, 10));
+	if (argc == 4 && argv[1][0] == '-')
+		return work_handle(argv[2], strtoull(argv[3], NULL, 10),
+		    strcmp(argv[1], "--hand-over") == 0);
 	if (argc != 4)
 		return 64;
 	soak_seed = (uint64_t)number_of("SEED", 0);
@@ -413,6 +419,7 @@ main(int argc, char **argv)
 	rng = soak_seed;
 	soak_patience = (double)number_of("PATIENCE", 1);
 	soak_stream = getenv("STREAM") != NULL;
+	soak_pipe = getenv("PIPE") != NULL;
 	wanted_faults = (size_t)number_of("FAULTS", 20);
 	soak_messages = number_of("MESSAGES", 300);
 	/* Handlers write there, too. */
@@ -426,10 +433,10 @@ main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	signal(SIGINT, on_signal);
 	signal(SIGHUP, on_signal);
-	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld KINDS='%s'%s PACE=%ld\n",
+	printf("# SEED=%llu FAULTS=%zu MESSAGES=%ld KINDS='%s'%s%s PACE=%ld\n",
 	    (unsigned long long)soak_seed, wanted_faults, soak_messages,
 	    getenv("KINDS") != NULL ? getenv("KINDS") : "", soak_stream ? " STREAM=1" : "",
-	    number_of("PACE", 1));
+	    soak_pipe ? " PIPE=1" : "", number_of("PACE", 1));
 	soak_pushed = mmap(NULL, sizeof(*soak_pushed), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (soak_pushed == MAP_FAILED)

@@ -19,6 +19,16 @@
 #define MAX_ATTEMPTS	8
 #define SOAK_DEFERRED	3	/* status of a run that has deferred its message */
 
+/*
+ * With PIPE message n hands over up to two children to queue "b", each with a number of
+ * its own, and, if it is a multiple of four, its number to list "end".  A run of queue "b"
+ * gets a batch of children, and hands the number of each one to "end".
+ */
+#define CHILDREN	1000000L	/* numbers of children are larger */
+#define CHILDREN_EACH	4		/* numbers that a message has for them */
+#define CHILDREN_MOST	2
+#define BATCH_MOST	5
+
 /* The ids of entries that nobody has been given, as Lua; q is a stream or not there. */
 #define UNREAD \
     "local function unread(most) " \
@@ -75,6 +85,7 @@ struct settled {
 	unsigned slot;
 	pid_t	 pid;			/* of the handler */
 	int	 attempt;
+	long	 n;			/* of the child, in queue "b"; else 0 */
 	double	 at;			/* seen; it was written up to then */
 };
 
@@ -109,6 +120,7 @@ struct forgotten {
 };
 
 extern bool soak_stream;	/* the queue is of kind "stream" */
+extern bool soak_pipe;		/* it hands over to queue "b" and list "end" */
 extern const struct fault_kind	 fault_kinds[];
 extern unsigned		 fault_slot;	/* of the fault that begins; it may choose */
 extern const char	*soak_dir, *soak_self;
@@ -148,7 +160,12 @@ struct redisReply *ask_argv(int argc, const char *const argv[], const size_t len
 const struct forgotten *redis_forgotten(size_t *n);
 
 /* soak_work.c */
-int	 work_handle(const char *dir, uint64_t seed);
+int	 work_handle(const char *dir, uint64_t seed, bool hands_over);
+int	 work_handle_batch(const char *dir, uint64_t seed);
+/* Whether message n, or child n, hands over: its own number to "end", child i to "b". */
+bool	 work_hands_number(long n);
+bool	 work_hands_child(long n, int i);
+long	 work_child(long n, int i);	/* the number of child i, from 1 on */
 int	 work_produce(long messages, double seconds);	/* counts in *soak_pushed */
 long	 work_number(const char *payload, size_t len);
 /* Pushes messages beside the producer's; see soak_work.c.  False: it did not. */

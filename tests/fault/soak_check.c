@@ -34,6 +34,11 @@
  * The totals in QSTATS may be too small: those since the last tick die with the
  * daemon, or with a reply that is lost.  They are never too large.
  *
+ * What is handed over (with PIPE): a message that Redis has acknowledged has handed over
+ * each child, and its number, once; a dead one nothing, however often either one ran.  The
+ * same holds for each child.  No fault explains an exception: what Redis forgets is none of
+ * the faults then.
+ *
  * What Redis itself forgot is counted apart: messages that waited, dead letters,
  * and those in hand whose daemon was killed too, or had lost its connection with
  * the result in doubt.  What else was in hand must come to its end.
@@ -82,7 +87,9 @@ struct fate {
 	unsigned	deferred;	/* runs */
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
+	unsigned	arrived;	/* its number, in "end" */
 };
+static unsigned handed;		/* numbers and children, as they must be */
 static unsigned cancelled_letters;
 static unsigned by_redis[PLACE_DEAD + 1];
 
@@ -151,7 +158,8 @@ run_is_confirmed(const struct run *r, const struct settled *all, size_t n)
 	for (; from < n && all[from].pid == r->pid; from++) {
 		const struct settled *s = &all[from];
 
-		if (s->slot == life->slot && s->attempt == r->attempt && s->at >= r->to)
+		if (s->slot == life->slot && s->attempt == r->attempt && s->at >= r->to &&
+		    s->n == (r->n > CHILDREN ? r->n : 0))
 			return !log_was_cut(life->slot, r->from, s->at);
 	}
 	return false;
@@ -398,15 +406,29 @@ letter_field(const redisReply *fields, const char *name)
 	return NULL;
 }
 
+/* Of a message, or of a child; NULL: there is no such one. */
+static struct fate *
+fate_of(struct fate *fates, long n, long messages)
+{
+	long parent = (n - CHILDREN) / CHILDREN_EACH, i = (n - CHILDREN) % CHILDREN_EACH;
+
+	if (n >= 1 && n <= messages)
+		return &fates[n];
+	if (!soak_pipe || n <= CHILDREN || parent < 1 || parent > soak_messages || i < 1 ||
+	    i > CHILDREN_MOST)
+		return NULL;
+	return &fates[n];
+}
+
 static void
 judge_letter(const redisReply *fields, double at, struct fate *fates, long messages)
 {
 	const redisReply *body = letter_field(fields, "message");
 	const redisReply *reason = letter_field(fields, "reason");
 	long n = body != NULL ? work_number(body->str, body->len) : 0;
-	struct fate *fate = &fates[n];
+	struct fate *fate = fate_of(fates, n, messages);
 
-	if (n < 1 || n > messages || reason == NULL) {
+	if (fate == NULL || reason == NULL) {
 		PROBLEM("a dead letter that nobody pushed");
 		return;
 	}
@@ -420,20 +442,20 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 	}
 	if (fate->runs == 0)
 		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
-	else if (strcmp(reason->str, "status") == 0 ? !fate->status65 :
+	else if (strcmp(reason->str, n > CHILDREN ? "answer" : "status") == 0 ? !fate->status65 :
 	    strcmp(reason->str, "attempts") == 0 ? fate->runs - fate->deferred < MAX_ATTEMPTS :
 	    strcmp(reason->str, "crashed") != 0)
 		PROBLEM("message %ld is dead: %s, after %u runs", n, reason->str, fate->runs);
 }
 
 static void
-letters_read(struct fate *fates, long messages)
+letters_read(const char *key, struct fate *fates, long messages)
 {
 	char from[64] = "-";
 	double offset = (double)time(NULL) - now();	/* of Redis' clock, to a second */
 	redisReply *r;
 
-	while ((r = ask("XRANGE qDEAD %s + COUNT 500", from)) != NULL &&
+	while ((r = ask("XRANGE %s %s + COUNT 500", key, from)) != NULL &&
 	    r->type == REDIS_REPLY_ARRAY && r->elements > 0) {
 		for (size_t i = 0; i < r->elements; i++)
 			judge_letter(r->element[i]->element[1],
@@ -488,13 +510,94 @@ judge_forgotten(struct fate *fates, long messages)
 	}
 }
 
+static void
+tell_runs(long n)
+{
+	for (size_t i = 0; i < nruns; i++) {
+		const struct run *r = &runs[i];
+
+		if (r->n == n)
+			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status "
+			    "%d%s\n",
+			    r->attempt, (int)r->daemon, (int)r->pid, r->from, r->to, r->status,
+			    r->confirmed ? ", confirmed" : "");
+	}
+}
+
+/* -- what was handed over ------------------------------------------------------ */
+
+/* Counts what arrived in "end". */
+static void
+end_read(struct fate *fates, long messages)
+{
+	redisReply *r = soak_pipe ? ask("LRANGE end 0 -1") : NULL;
+	struct fate *fate;
+
+	for (size_t i = 0; r != NULL && i < r->elements; i++) {
+		fate = fate_of(fates, atol(r->element[i]->str), messages);
+		if (fate == NULL)
+			PROBLEM("\"%s\" was handed over by nobody", r->element[i]->str);
+		else
+			fate->arrived++;
+	}
+}
+
+/* Its own number: once where it was acknowledged, else never. */
+static void
+judge_number(const struct fate *fate, long n)
+{
+	unsigned wanted = fate->letters == 0 && fate->successes > 0 && work_hands_number(n);
+
+	handed += wanted;
+	if (fate->arrived == wanted)
+		return;
+	PROBLEM("message %ld handed over its number %u times instead of %u (letters %u)", n,
+	    fate->arrived, wanted, fate->letters);
+	tell_runs(n);
+	explain_tell(fate->born, fate->end + LEASE);
+}
+
+/* A child has one end, if its parent has handed it over, else none. */
+static void
+judge_child(struct fate *fates, long n, int i)
+{
+	const struct fate *parent = &fates[n], *child = &fates[work_child(n, i)];
+	unsigned wanted = parent->letters == 0 && parent->successes > 0 &&
+	    work_hands_child(n, i);
+
+	handed += wanted;
+	if (child->letters + child->arrived == wanted && (child->runs == 0 || wanted > 0)) {
+		judge_number(child, work_child(n, i));
+		return;
+	}
+	PROBLEM("child %d of message %ld: %u ends instead of %u (parent's letters %u; letters %u, "
+	    "handed on %u, runs %u)", i, n, child->letters + child->arrived, wanted,
+	    parent->letters, child->letters, child->arrived, child->runs);
+	tell_runs(n);
+	tell_runs(work_child(n, i));
+	explain_tell(parent->born, child->end + LEASE);
+}
+
+static void
+judge_handed_over(struct fate *fates)
+{
+	if (!soak_pipe)
+		return;
+	for (long n = 1; n <= soak_messages; n++) {
+		judge_number(&fates[n], n);
+		for (int i = 1; i <= CHILDREN_MOST; i++)
+			judge_child(fates, n, i);
+	}
+	printf("# handed over: %u, each once\n", handed);
+}
+
 /* -- all of it -------------------------------------------------------------- */
 
 /* Fields of QDELIVERY that name a message; the others are the daemons' own. */
 #define TAGS \
-    "local function tags() local n = 0 " \
-    "for _, f in ipairs(redis.call('HKEYS', 'qDELIVERY')) do " \
-    "if string.byte(f) ~= 1 then n = n + 1 end end return n end "
+    "local function tags() local n = 0 for _, q in ipairs({'q', 'b'}) do " \
+    "for _, f in ipairs(redis.call('HKEYS', q .. 'DELIVERY')) do " \
+    "if string.byte(f) ~= 1 then n = n + 1 end end end return n end "
 
 bool
 check_drained(void)
@@ -504,7 +607,8 @@ check_drained(void)
 	    "return #unread(1) + redis.call('XPENDING', 'q', 'rqd')[1] + tags() + "
 	    "redis.call('EXISTS', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED')") :
 	    ask("EVAL %s 0", TAGS "return tags() + "
-	    "redis.call('EXISTS', 'q', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED')");
+	    "redis.call('EXISTS', 'q', 'qBACKUP', 'qRETRY', 'qCONTEXT', 'qDELAYED', "
+	    "'b', 'bBACKUP', 'bRETRY', 'bCONTEXT')");
 
 	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 0;
 }
@@ -514,7 +618,8 @@ check_keys(void)
 {
 	static const char *const known[] = {
 		"qSTATS", "qDEAD", "pushed", "specials", "rqd:daemons", "qDELIVERY",
-		"rqd:daemons:queues"
+		"rqd:daemons:queues",
+		"bSTATS", "bDEAD", "bDELIVERY", "end"
 	};
 	redisReply *r = ask("EVAL %s 0", TAGS "return tags()");
 	size_t i, k;
@@ -546,17 +651,17 @@ static void
 check_totals(void)
 {
 	long acked = total("acked"), failed = total("failed"), put_off = total("deferred");
-	size_t ok = 0, deferred = 0, bad;
+	size_t ok = 0, deferred = 0, bad, all = 0;
 
-	for (size_t i = 0; i < nruns; i++) {
+	for (size_t i = 0; i < nruns && runs[i].n < CHILDREN; i++, all++) {
 		ok += runs[i].to > 0 && runs[i].status == 0;
 		deferred += runs[i].to > 0 && runs[i].status == SOAK_DEFERRED;
 	}
-	bad = nruns - ok - deferred;
+	bad = all - ok - deferred;
 	printf("# totals: acked %ld of %zu, deferred %ld of %zu, failed %ld of %zu\n", acked, ok,
 	    put_off, deferred, failed, bad);
 	if (acked > (long)ok || put_off > (long)deferred ||
-	    acked + put_off + failed > (long)nruns)
+	    acked + put_off + failed > (long)all)
 		PROBLEM("more was counted than has happened");
 	if (nfaults == 0 && (acked < (long)ok || put_off < (long)deferred || failed < (long)bad))
 		PROBLEM("less was counted than has happened, without any fault");
@@ -583,20 +688,6 @@ print_tables(void)
 		if (n->again + n->beside + n->unfinished > 0)
 			printf("# %-20s %10u %10u %10u\n", cause_names[c], n->again,
 			    n->beside, n->unfinished);
-	}
-}
-
-static void
-tell_runs(long n)
-{
-	for (size_t i = 0; i < nruns; i++) {
-		const struct run *r = &runs[i];
-
-		if (r->n == n)
-			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status "
-			    "%d%s\n",
-			    r->attempt, (int)r->daemon, (int)r->pid, r->from, r->to, r->status,
-			    r->confirmed ? ", confirmed" : "");
 	}
 }
 
@@ -637,7 +728,8 @@ print_sums(const struct fate *fates, long messages)
 int
 check_all(long messages, const struct fault *f, size_t n)
 {
-	struct fate *fates = calloc((size_t)messages + 1, sizeof(*fates));
+	long last = soak_pipe ? work_child(soak_messages, CHILDREN_MOST) : messages;
+	struct fate *fates = calloc((size_t)last + 1, sizeof(*fates)), *fate;
 	const struct run *finished = NULL;
 	double born = 0;
 
@@ -658,19 +750,19 @@ check_all(long messages, const struct fault *f, size_t n)
 			born = r->from;
 			finished = NULL;
 		}
-		if (r->n < 1 || r->n > messages) {
+		if ((fate = fate_of(fates, r->n, messages)) == NULL) {
 			PROBLEM("a run of message %ld, which nobody pushed", r->n);
 			continue;
 		}
-		fates[r->n].runs++;
-		fates[r->n].successes += r->to > 0 && r->status == 0;
+		fate->runs++;
+		fate->successes += r->to > 0 && r->status == 0;
 		/* Of a cancelled one the log confirms the letter, whatever its status was. */
-		fates[r->n].confirmed += r->confirmed && r->status == 0 &&
+		fate->confirmed += r->confirmed && r->status == 0 &&
 		    work_cancelled(r->n) == NULL;
-		fates[r->n].born = born;
-		fates[r->n].end = r->to > fates[r->n].end ? r->to : fates[r->n].end;
-		fates[r->n].deferred += r->to > 0 && r->status == SOAK_DEFERRED;
-		fates[r->n].status65 |= r->to > 0 && r->status == 65;
+		fate->born = born;
+		fate->end = r->to > fate->end ? r->to : fate->end;
+		fate->deferred += r->to > 0 && r->status == SOAK_DEFERRED;
+		fate->status65 |= r->to > 0 && r->status == 65;
 		if (finished != NULL)
 			judge_finished(finished, born, r);
 		if (r->confirmed && finished == NULL)
@@ -680,11 +772,14 @@ check_all(long messages, const struct fault *f, size_t n)
 		judge_wait(r, more ? &runs[i + 1] : NULL);
 	}
 	check_specials(fates);
-	letters_read(fates, messages);
+	letters_read("qDEAD", fates, messages);
+	letters_read("bDEAD", fates, messages);
+	end_read(fates, messages);
 	judge_forgotten(fates, messages);
 	check_keys();
 	check_totals();
 	print_sums(fates, messages);
+	judge_handed_over(fates);
 	print_tables();
 	free(fates);
 	return (int)problems;
@@ -707,7 +802,8 @@ is_large(long n)
  * From a moment on, for each message that ran after it: how long it waited for
  * its first run then.  Handlers that take their time are not counted, nor the
  * backoff after a failure, nor large messages: one that Redis' output limit keeps
- * back is tried again a minute later.
+ * back is tried again a minute later, as is a dead letter that Redis refused.  Nor are children,
+ * whose parents may have run late.
  */
 double
 check_taken_up(double since)
@@ -718,12 +814,15 @@ check_taken_up(double since)
 		const struct run *r = &runs[i], *before = i > 0 ? &runs[i - 1] : NULL;
 		double from = since;
 
-		if (r->from <= since || is_large(r->n))
+		if (r->from <= since || is_large(r->n) || r->n > CHILDREN)
 			continue;
 		if (before != NULL && before->n == r->n && before->from > since)
 			continue;
 		if (before != NULL && before->n == r->n && before->to > since)
 			from = before->to;
+		if (before != NULL && before->n == r->n &&
+		    (before->status == 65 || work_cancelled(r->n) != NULL))
+			continue;
 		if (r->from - from > longest)
 			longest = r->from - from;
 	}

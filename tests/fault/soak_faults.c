@@ -132,9 +132,10 @@ FAULT_BEGIN(script_flush)
 FAULT_BEGIN(wrong_type)
 {
 	static const char *const keys[] = {
-		"q", "qBACKUP", "qCONTEXT", "qRETRY", "qDELIVERY", "qDELAYED", "qPAUSED", "qSTATS"
+		"q", "qBACKUP", "qCONTEXT", "qRETRY", "qDELIVERY", "qDELAYED", "qPAUSED", "qSTATS",
+		"b", "bBACKUP", "bDELIVERY", "end"	/* with PIPE */
 	};
-	const char *key = keys[(unsigned)(seconds * 1000) % 8];
+	const char *key = keys[(unsigned)(seconds * 1000) % (soak_pipe ? 12 : 8)];
 	redisReply *r;
 
 	UNUSED;

@@ -31,6 +31,7 @@ static void
 settled_add(unsigned slot, const char *line)
 {
 	const char *pid = strstr(line, " pid="), *attempt = strstr(line, " attempt=");
+	const char *child = strstr(line, " queue=b id=");
 
 	if (pid == NULL || attempt == NULL)
 		return;
@@ -41,7 +42,7 @@ settled_add(unsigned slot, const char *line)
 	}
 	settled[nsettled++] = (struct settled){
 		.slot = slot, .pid = (pid_t)atol(pid + 5), .attempt = atoi(attempt + 9),
-		.at = now(),
+		.n = child != NULL ? atol(child + strlen(" queue=b id=")) : 0, .at = now(),
 	};
 }
 

@@ -23,6 +23,10 @@
  *	large N		is N bytes long, and succeeds
  *	late MS E	its first run ends after MS with status E; others succeed at once.
  *			DIR/late.N holds the process of the daemon that has the first.
+ *
+ * With PIPE each run of a message says what it hands over, whatever becomes of it then:
+ * children to standard output, a number to descriptor 3.  A run of a batch gives some
+ * messages their own verdicts; its exit status speaks for the others.
  */
 #include "soak.h"
 
@@ -155,6 +159,37 @@ is_whole(long n, const char *payload, size_t len, bool special)
 	return len == want && memcmp(payload, wanted, len) == 0;
 }
 
+/* -- what is handed over ---------------------------------------------------- */
+
+long
+work_child(long n, int i)
+{
+	return CHILDREN + CHILDREN_EACH * n + i;
+}
+
+bool
+work_hands_number(long n)
+{
+	return n > CHILDREN || n % 4 == 0;
+}
+
+bool
+work_hands_child(long n, int i)
+{
+	return n < CHILDREN && i <= (int)(n % (CHILDREN_MOST + 1));
+}
+
+static void
+hand_over(long n)
+{
+	for (int i = 1; i <= CHILDREN_MOST; i++) {
+		if (work_hands_child(n, i))
+			dprintf(1, "{\"n\":%ld,\"id\":%ld}\n", work_child(n, i), work_child(n, i));
+	}
+	if (work_hands_number(n) && getenv("RQD_VERDICT_FD") != NULL)
+		dprintf(3, "push end %ld\n", n);
+}
+
 /* -- the handler ------------------------------------------------------------ */
 
 static void
@@ -217,7 +252,6 @@ work_defer(void)
 {
 	if (getenv("RQD_VERDICT_FD") == NULL)
 		return 0;
-	signal(SIGPIPE, SIG_IGN);
 	return dprintf(3, "defer 1 not now\n") > 0 ? SOAK_DEFERRED : 0;
 }
 
@@ -288,7 +322,7 @@ work_special_one(const char *dir, long n, const char *payload, int attempt)
 }
 
 int
-work_handle(const char *dir, uint64_t seed)
+work_handle(const char *dir, uint64_t seed, bool hands_over)
 {
 	static const struct rlimit no_core = { 0, 0 };
 	static char payload[PAYLOAD_MAX];
@@ -300,6 +334,7 @@ work_handle(const char *dir, uint64_t seed)
 	long n;
 
 	soak_seed = seed;
+	signal(SIGPIPE, SIG_IGN);
 	while ((got = read(0, payload + len, sizeof(payload) - len)) > 0)
 		len += (size_t)got;
 	n = work_number(payload, len);
@@ -307,6 +342,8 @@ work_handle(const char *dir, uint64_t seed)
 	status = work_special_one(dir, n, payload, attempt);
 	if (!is_whole(n, payload, len, status != -1))
 		record(dir, 'X', n, attempt, (int)getppid());
+	if (status == -1 && hands_over)
+		hand_over(n);
 	if (status == -1)
 		status = work_or_defer(n, attempt, slot);
 	record(dir, 'E', n, attempt, status);
@@ -316,6 +353,62 @@ work_handle(const char *dir, uint64_t seed)
 		raise(SIGSEGV);
 	}
 	return status;
+}
+
+/* A message of a batch: its verdict, or none where the run's exit status speaks for it. */
+static void
+say_in_batch(unsigned number, long n, int status)
+{
+	dprintf(3, "%u push end %ld\n", number, n);
+	if (status == 1)
+		dprintf(3, "%u retry\n", number);
+	else if (status == 65)
+		dprintf(3, "%u dead\n", number);
+	else if (status == SOAK_DEFERRED)
+		dprintf(3, "%u defer 1 not now\n", number);
+	else if (number % 2 == 1)
+		dprintf(3, "%u ok\n", number);
+}
+
+static void
+work_in_batch(const char *dir, unsigned number, long n, int attempt, bool fails)
+{
+	uint64_t state = mix(soak_seed ^ mix((uint64_t)n * 10 + (uint64_t)attempt) ^
+	    (uint64_t)getpid());
+	uint32_t kind = draw(&state, 100);
+	int status = kind < 5 ? 1 : kind < 7 ? 65 : kind < 12 ? SOAK_DEFERRED : 0;
+
+	pause_for(draw(&state, 30000) / 1e6);
+	if (status == 0 && number % 2 == 0)
+		status = fails ? 2 : 0;		/* the run's */
+	record(dir, 'E', n, attempt, status);
+	say_in_batch(number, n, status);
+}
+
+/*
+ * Frames of the default: "N ATTEMPT LENGTH ID", the message, and a newline.  All of them
+ * begin at once, for that is when they were delivered.
+ */
+int
+work_handle_batch(const char *dir, uint64_t seed)
+{
+	struct { unsigned number; int attempt; long n; } batch[BATCH_MOST], *m = batch, *end;
+	bool fails = mix((uint64_t)getpid()) % 100 < 5;
+	char line[512], message[64];
+	size_t len;
+
+	soak_seed = seed;
+	signal(SIGPIPE, SIG_IGN);
+	for (; m < batch + BATCH_MOST && fgets(line, sizeof(line), stdin) != NULL; m++) {
+		if (sscanf(line, "%u %d %zu", &m->number, &m->attempt, &len) != 3 ||
+		    len >= sizeof(message) || fread(message, 1, len + 1, stdin) != len + 1)
+			return 70;
+		m->n = work_number(message, len);
+		record(dir, 'B', m->n, m->attempt, (int)getppid());
+	}
+	for (end = m, m = batch; m < end; m++)
+		work_in_batch(dir, m->number, m->n, m->attempt, fails);
+	return fails;
 }
 
 /* -- the producer ----------------------------------------------------------- */
@@ -502,20 +595,23 @@ work_push_late(double seconds)
 
 /* A tag in flight, and the beginning of its message. */
 static const char choose_one[] =
-    "local n = redis.call('ZCARD', 'qBACKUP') if n == 0 then return {} end "
-    "local at = ARGV[1] % n local tag = redis.call('ZRANGE', 'qBACKUP', at, at)[1] "
-    "return {tag, string.sub(redis.call('HGET', 'qCONTEXT', tag) or '', 1, 120)}";
+    "local q = ARGV[2] local n = redis.call('ZCARD', q .. 'BACKUP') "
+    "if n == 0 then return {} end "
+    "local at = ARGV[1] % n local tag = redis.call('ZRANGE', q .. 'BACKUP', at, at)[1] "
+    "return {tag, string.sub(redis.call('HGET', q .. 'CONTEXT', tag) or '', 1, 120)}";
 
 /* As cancel.lua with "dead", and the hint of rqctl. */
 static const char mark_one[] =
-    "if string.sub(redis.call('HGET', 'qCONTEXT', ARGV[1]) or '', 1, 120) ~= ARGV[2] then "
+    "local q = ARGV[3] "
+    "if string.sub(redis.call('HGET', q .. 'CONTEXT', ARGV[1]) or '', 1, 120) ~= ARGV[2] then "
     "return 0 end "
-    "local counts, token, rest = string.match(redis.call('HGET', 'qDELIVERY', ARGV[1]) or '', "
+    "local counts, token, rest = string.match(redis.call('HGET', q .. 'DELIVERY', ARGV[1]) or '', "
     "'^(%d+ %d+ )(%S+)( %S+ %d+)$') "
     "if not token or string.find(token, '^[-!]') then return 0 end "
-    "redis.call('HSET', 'qDELIVERY', ARGV[1], counts .. '!dead:' .. token .. rest) "
+    "redis.call('HSET', q .. 'DELIVERY', ARGV[1], counts .. '!dead:' .. token .. rest) "
     "local instance = string.match(token, '^(.*)%-%d+%.%d+%.%d+$') "
-    "if instance then redis.call('PUBLISH', 'rqd:control:' .. instance, 'renew q') end return 1";
+    "if instance then redis.call('PUBLISH', 'rqd:control:' .. instance, 'renew ' .. q) end "
+    "return 1";
 
 #define CANCELLED_MAX	2000
 
@@ -525,7 +621,8 @@ static size_t ncancelled;
 bool
 work_cancel(uint32_t any)
 {
-	redisReply *r = ask("EVAL %s 0 %u", choose_one, any);
+	const char *queue = soak_pipe && any % 2 == 1 ? "b" : "q";
+	redisReply *r = ask("EVAL %s 0 %u %s", choose_one, any / 2, queue);
 	char tag[600], head[121];
 	size_t taglen, len;
 
@@ -540,7 +637,7 @@ work_cancel(uint32_t any)
 	cancelled[ncancelled++] = (struct cancelled){
 		.n = work_number(head, len), .at = now()
 	};
-	r = ask("EVAL %s 0 %b %b", mark_one, tag, taglen, head, len);
+	r = ask("EVAL %s 0 %b %b %s", mark_one, tag, taglen, head, len, queue);
 	cancelled[ncancelled - 1].certain = r != NULL && r->type == REDIS_REPLY_INTEGER &&
 	    r->integer == 1;
 	return true;

@@ -123,6 +123,19 @@ shim_open(unsigned slot)
 	daemons[slot].shim->clock_offset = slot % 2 == 0 ? -86400 : 86400;
 }
 
+/* Queue "b" has what the children are given, "end" their numbers. */
+static void
+pipe_configure(FILE *f)
+{
+	if (soak_pipe)
+		fprintf(f, "queue \"b\" {\n\tcommand = {\"%s\", \"--batch\", \"%s\", \"%llu\"}\n"
+		    "\tbatch = %d\n\tbatch_wait = 50ms\n\tpushes = {\"end\"}\n"
+		    "\tconcurrency = 2\n\tlease = 3s\n\tmax_attempts = %d\n"
+		    "\tbackoff = 100ms\n\tbackoff_max = 500ms\n\tkill_grace = 1s\n}\n"
+		    "queue \"end\" {\n\tconcurrency = 0\n}\n", soak_self, soak_dir,
+		    (unsigned long long)soak_seed, BATCH_MOST, MAX_ATTEMPTS);
+}
+
 static void
 daemon_configure(unsigned slot)
 {
@@ -135,12 +148,15 @@ daemon_configure(unsigned slot)
 	/* One process, which is not root, as its handlers are not. */
 	fprintf(f, "%sredis {\n\tserver = \"unix:%s/proxy%u.sock\"\n\ttimeout = 2s\n}\n"
 	    "log {\n\tlevel = \"debug\"\n}\nname = \"host%u\"\ndrain_timeout = 1s\n"
-	    "queue \"q\" {\n\tcommand = {\"%s\", \"--handle\", \"%s\", \"%llu\"}\n%s"
+	    "queue \"q\" {\n\tcommand = {\"%s\", \"%s\", \"%s\", \"%llu\"}\n%s%s"
 	    "\tconcurrency = 8\n\tlease = 3s\n\tmax_attempts = %d\n"
 	    "\tbackoff = 100ms\n\tbackoff_max = 500ms\n\tkill_grace = 1s\n}\n",
 	    geteuid() == 0 ? "privileged = false\n" : "", soak_dir, slot, slot, soak_self,
-	    soak_dir, (unsigned long long)soak_seed,
-	    soak_stream ? "\tkind = \"stream\"\n" : "", MAX_ATTEMPTS);
+	    soak_pipe ? "--hand-over" : "--handle", soak_dir, (unsigned long long)soak_seed,
+	    soak_stream ? "\tkind = \"stream\"\n" : "",
+	    soak_pipe ? "\toutput = \"push:b\"\n\tpushes = {\"b\", \"end\"}\n" : "",
+	    MAX_ATTEMPTS);
+	pipe_configure(f);
 	fclose(f);
 }
 
