@@ -79,6 +79,21 @@ collector_move(struct collector *c, struct held *h, struct held_list *to)
 	TAILQ_INSERT_TAIL(to, h, entry);
 }
 
+/* The first of a list whose lease surely holds; gives back those before it.  NULL: none. */
+static struct held *
+first_sure(struct collector *c, const struct held_list *list)
+{
+	struct message *msg;
+	struct held *h;
+
+	while ((h = TAILQ_FIRST(list)) != NULL && !message_is_sure(h->msg)) {
+		msg = h->msg;
+		collector_remove(c, h);
+		c->events->give_back(msg, c->arg);
+	}
+	return h;
+}
+
 static unsigned
 take_together(struct collector *c, struct held_list *to)
 {
@@ -86,7 +101,7 @@ take_together(struct collector *c, struct held_list *to)
 	size_t bytes = 0;
 	struct held *h;
 
-	while (n < most && (h = TAILQ_FIRST(&c->together)) != NULL) {
+	while (n < most && (h = first_sure(c, &c->together)) != NULL) {
 		bytes += h->msg->len;
 		if (n > 0 && bytes > CONFIG_RUN_BYTES)
 			break;
@@ -99,7 +114,7 @@ take_together(struct collector *c, struct held_list *to)
 static unsigned
 take_alone(struct collector *c, struct held_list *to)
 {
-	struct held *h = TAILQ_FIRST(&c->alone);
+	struct held *h = first_sure(c, &c->alone);
 
 	if (h == NULL)
 		return 0;

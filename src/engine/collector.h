@@ -4,7 +4,7 @@
  *
  *	add -> waits for others of its batch -> start	when the batch is full, or batch_wait
  *	                                     		is over, or the message must run alone
- *	    -> no slot for a second          -> give_back
+ *	    -> no slot for a second, or its lease may have ended -> give_back
  *
  * A message that has failed before (an attempt, or a crash) gets a run for itself, so
  * that it cannot make others fail twice.  While the queue is suspended each one does.
@@ -61,7 +61,7 @@ void		 collector_init(struct collector *, struct loop *, struct dispatcher *,
 /* Forgets its messages; calls nobody. */
 void		 collector_done(struct collector *);
 
-/* May call start(). */
+/* May call start(), and give_back() for messages whose leases may have ended. */
 void		 collector_grant(struct collector *, unsigned slots);
 void		 collector_add(struct collector *, struct message *);
 /* A run has begun in one of the slots, without start(). */

@@ -39,6 +39,12 @@ message_has_failed(const struct message *m)
 }
 
 bool
+message_is_sure(const struct message *m)
+{
+	return m->ours_at == 0 || clock_boot() - m->ours_at < m->cfg->lease / 4 * 3;
+}
+
+bool
 message_is_line(const struct message *m)
 {
 	return m->payload == NULL || (memchr(m->payload, '\n', m->len) == NULL &&

@@ -36,6 +36,8 @@ struct message {
 	unsigned		 crashes;	/* leases that ended without a result */
 	enum cancel		 cancel;	/* also set while it runs; may change to another */
 	usec_t			 delivered;	/* mono: when the pop was answered */
+	/* Its lease held then: a call was sent whose answer said so; 0: it has none. */
+	boot_t			 ours_at;
 
 	void			*queue_data;	/* the kind's own */
 	void			*engine_data;	/* the consumer's own; NULL outside */
@@ -46,6 +48,12 @@ void		 message_free(struct message *);	/* NULL is fine */
 
 /* In an attempt, or its lease ended: it runs alone, that it makes no others fail twice. */
 bool		 message_has_failed(const struct message *);
+
+/*
+ * Whether its lease surely holds.  If the daemon was stopped for so long that it does not,
+ * another one may have finished the message.
+ */
+bool		 message_is_sure(const struct message *);
 
 /* Whether its payload holds no newline and no NUL: it can be framed as a line. */
 bool		 message_is_line(const struct message *);

@@ -111,7 +111,7 @@ ledger_add(struct ledger *l, struct message *m, size_t taglen, size_t idlen, boo
 	d->msg = m;
 	d->taglen = taglen;
 	d->idlen = (unsigned)(idlen <= taglen ? idlen : taglen);
-	d->ours_at = ours_at;
+	m->ours_at = ours_at;
 	m->queue_data = d;
 	ledger_count_bytes(l, d, message_bytes(m));
 	ledger_put(l, d);	/* FOUND */
@@ -266,19 +266,13 @@ ledger_has_token(const struct ledger *l, const char *token)
 	return false;
 }
 
-static bool
-ledger_is_sure(const struct delivery *d)
-{
-	return clock_boot() - d->ours_at < d->msg->cfg->lease / 4 * 3;
-}
-
 struct delivery *
 ledger_found(const struct ledger *l)
 {
 	struct delivery *d;
 
 	TAILQ_FOREACH(d, &l->lists[DELIVERY_FOUND], entry) {
-		if (ledger_is_sure(d))
+		if (message_is_sure(d->msg))
 			return d;
 	}
 	return NULL;
@@ -289,7 +283,7 @@ ledger_is_unsure(const struct ledger *l)
 {
 	const struct delivery *d = TAILQ_FIRST(&l->lists[DELIVERY_FOUND]);
 
-	return d != NULL && !ledger_is_sure(d) && d->calls == 0;
+	return d != NULL && !message_is_sure(d->msg) && d->calls == 0;
 }
 
 /* -- batches ---------------------------------------------------------------- */
@@ -463,11 +457,11 @@ ledger_renewed(struct ledger *l, struct delivery *d, int64_t answer, boot_t sent
 	switch ((enum renewed)answer) {
 	case RENEWED_YES:
 	case RENEWED_BACK:
-		d->ours_at = sent_at;
+		d->msg->ours_at = sent_at;
 		return LEASE_SEEN;
 	case RENEWED_DROP:
 	case RENEWED_DEAD:
-		d->ours_at = sent_at;
+		d->msg->ours_at = sent_at;
 		return ledger_cancel(d, answer == RENEWED_DROP ? CANCEL_DROP : CANCEL_DEAD);
 	case RENEWED_LOST:
 		return ledger_forgotten(l, d);

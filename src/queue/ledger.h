@@ -48,8 +48,6 @@ struct delivery {
 	struct message		*msg;		/* owned */
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* of the tag: as QDELIVERY has it */
-	/* a call was sent, and its answer said that it is ours */
-	boot_t			 ours_at;
 	size_t			 bytes;		/* its part of ledger_bytes() */
 	bool			 asked;		/* LOADING: body is on its way */
 	/* LOADING: how often the connection ended instead */

@@ -598,6 +598,37 @@ TEST(a_message_lost_while_it_waits_does_not_run)
 	world_end(&w);
 }
 
+static void
+hold_now(const struct message *m, pid_t pid UNUSED, const char *progress UNUSED,
+    usec_t age UNUSED, void *arg UNUSED)
+{
+	((struct message *)(uintptr_t)m)->ours_at = clock_boot();
+}
+
+/* The daemon is stopped while it collects: another one may have finished the messages. */
+TEST(a_lease_that_may_have_ended_begins_no_run)
+{
+	struct mem_entry *a, *b;
+	struct world w;
+
+	batch_begin(&w, 2, 3, 10 * SEC);
+	world_start(&w);
+	a = push_text(&w, "good", 0);
+	b = push_text(&w, "good", 0);
+	loop_run_for(w.loop, SEC);
+	assert_int_equal(consumer_in_flight(w.consumer), 2);
+	consumer_each(w.consumer, hold_now, NULL);
+	clock_fake_advance(w.cfg->lease);
+	loop_run_for(w.loop, 10 * MSEC);
+	assert_int_equal(w.fake.started, 0);
+	assert_int_equal(a->deliveries, 2);
+	assert_int_equal(b->deliveries, 2);
+	loop_run_for(w.loop, 20 * SEC);
+	assert_int_equal(w.fake.largest, 2);
+	assert_int_equal(mem_count(w.store, MEM_ACKED), 2);
+	world_end(&w);
+}
+
 TEST(a_drain_ends_the_run_and_counts_nothing)
 {
 	const struct mem_entry *e;
