@@ -1,7 +1,7 @@
 -- tick_list: how many messages the fleet has taken from the list, and whether others take
 -- some uncounted; for the curve of arrivals (src/policy/arrivals.h).
 -- Needs   tick_begin, mark, taken; S: QSTATS
--- Gives   hooks.taken: -1 where it is not known; hooks.others: 1 or 0
+-- Gives   hooks.so_far: -1 where it is not known; hooks.others: 1 or 0
 --
 -- Looks at 8 entries of QBACKUP: at those that nobody has renewed for longest, and from any
 -- one on.  One without field in QDELIVERY is a foreign consumer's.  A daemon of the first
@@ -25,4 +25,4 @@ attempt(function()
     if hooks.others or size > 65536 then break end
   end
 end)
-hooks.taken = taken_so_far(S)
+hooks.so_far = taken_so_far(S)
