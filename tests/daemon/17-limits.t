@@ -64,7 +64,8 @@ done
 # Only now: a daemon makes the stream again that it reads, with its group.
 rqd_stop one
 check_keys
-r unlink u s >/dev/null
+# With what the daemon had in hand, and gave back.
+r unlink u uRETRY uCONTEXT uDELIVERY s sRETRY sCONTEXT sDELIVERY >/dev/null
 
 # -- fleet_concurrency ------------------------------------------------------------
 
