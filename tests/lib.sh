@@ -156,7 +156,7 @@ is_alive() {	# PID: a zombie does not live
 # Lives, and is a child of this shell: of one that has ended another process may have the
 # number by now, and be another test's.
 is_child() {	# PID
-	is_alive "$1" || return
+	is_alive "$1" || return 1	# not bare: in a trap bash returns the status before it
 	# shellcheck disable=SC2086
 	set -- ${_line##*) }
 	[ "$2" = $$ ]
