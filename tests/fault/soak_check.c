@@ -467,6 +467,8 @@ letters_read(const char *key, struct fate *fates, long messages)
 
 /* -- what Redis forgot ------------------------------------------------------- */
 
+#define PROMOTION	1.3	/* seconds that one takes: not the one that forgot it */
+
 /*
  * It was in hand, by Redis' account.  Without a run it was on its way to a
  * daemon, which has never seen it.
@@ -486,6 +488,12 @@ may_be_gone(const struct forgotten *x)
 	until = last->to > 0 ? last->to + LEASE : 1e12;
 	if (explain_struck(CAUSE_KILLED, last, last->from, until) ||
 	    explain_struck(CAUSE_ENDED, last, last->from, until))
+		return true;
+	/*
+	 * A replica was promoted earlier that had not heard of the result: the daemon is done
+	 * with the message, and nobody has it in hand.
+	 */
+	if (last->to > 0 && explain_struck(CAUSE_PROMOTED, last, last->to, x->at - PROMOTION))
 		return true;
 	until = (last->to > 0 ? last->to : x->at) + LEASE;
 	return explain_struck(CAUSE_CUT_OFF, last, x->at - 2, until) ||
