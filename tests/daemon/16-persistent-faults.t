@@ -140,7 +140,8 @@ done
 wait_ok 60 'nothing_left load' 'reload: all messages are done'
 is "$(distinct load) $(double load)" '900 0' 'each once'
 is "$(log_count 'event=(retry|returned|stale) ' load)" 0 'and nothing failed or was given back'
-ok '[ "$(log_count "event=handler_started" load)" -ge 12 ]' 'each reload brought new processes'
+# Three at the start; on a busy machine each reload may bring one alone.
+ok '[ "$(log_count "event=handler_started" load)" -ge 6 ]' 'each reload brought new processes'
 rqd_stop load
 is "$(log_count 'event=handler_exited .*status=0 .*reason=closed' load)" \
     "$(log_count 'event=handler_started' load)" 'and the old ones ended in peace'
