@@ -164,6 +164,15 @@ is_child() {	# PID
 
 # -- Redis -------------------------------------------------------------------
 
+# A port that nobody has, and nobody will get soon: below those given out by themselves.
+free_port() {
+	while :; do
+		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
+		redis-cli -p "$p" ping >/dev/null 2>&1 || break
+	done
+	echo "$p"
+}
+
 redis_start() {	# [OPTION...]
 	command -v redis-server >/dev/null || skip_all 'no redis-server'
 	# The main process of a privileged rqd is not root.

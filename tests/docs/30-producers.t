@@ -7,7 +7,7 @@
 
 DOC=$SRCDIR/doc/producers.md
 command -v python3 >/dev/null || skip_all 'no python3'
-PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+PORT=$(free_port)
 redis_start --port "$PORT" --bind 127.0.0.1
 MORE_KEYS=orders
 RQD_SERVER=127.0.0.1:$PORT

@@ -10,7 +10,7 @@
 . "$SRCDIR/tests/fault/sentinel.sh"
 FAILOVERS=2
 [ -z "${RQD_SOAK:-}" ] || FAILOVERS=20
-A=$(port) B=$(port) S1=$(port) S2=$(port) S3=$(port)
+A=$(free_port) B=$(free_port) S1=$(free_port) S2=$(free_port) S3=$(free_port)
 s() { redis-cli -p "$S2" "$@"; }
 master() { s sentinel get-master-addr-by-name m | tail -1; }
 

@@ -1,21 +1,12 @@
 # Redis servers on loopback and the Sentinels that watch them, sourced after tests/lib.sh.
 #
-#	server a "$(port)"			# PID_a
-#	server b "$(port)" --replicaof 127.0.0.1 PORT
-#	sentinel 1 "$(port)" PORT QUORUM	# watches the master "m" at PORT; PID_s1
+#	server a "$(free_port)"			# PID_a
+#	server b "$(free_port)" --replicaof 127.0.0.1 PORT
+#	sentinel 1 "$(free_port)" PORT QUORUM	# watches the master "m" at PORT; PID_s1
 #
 # shellcheck shell=sh disable=SC2034,SC2154
 
 command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
-
-# A port that nobody has, and nobody will get soon: below those given out by themselves.
-port() {
-	while :; do
-		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
-		redis-cli -p $p ping >/dev/null 2>&1 || break
-	done
-	echo $p
-}
 
 answers() { [ "$(redis-cli -p "$1" ping 2>/dev/null)" = PONG ]; }
 

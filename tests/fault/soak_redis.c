@@ -10,10 +10,7 @@
  */
 #include "soak_private.h"
 
-#include <sys/socket.h>
 #include <sys/stat.h>
-
-#include <netinet/in.h>
 
 #include <errno.h>
 #include <signal.h>
@@ -23,6 +20,8 @@
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
+
+#include "tests/sim/port.h"
 
 struct server {
 	pid_t	 pid;		/* 0: none */
@@ -70,22 +69,6 @@ bool redis_away, redis_behind;
     "end end end "
 
 /* -- processes -------------------------------------------------------------- */
-
-static int
-free_port(void)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port;
-
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd == -1 || bind(fd, (struct sockaddr *)&sin, len) == -1 ||
-	    getsockname(fd, (struct sockaddr *)&sin, &len) == -1)
-		die("port");
-	port = ntohs(sin.sin_port);
-	close(fd);
-	return port;
-}
 
 static void
 server_path(const struct server *s, const char *what, char *buf, size_t size)
@@ -136,8 +119,10 @@ server_link(void)
 void
 redis_begin(void)
 {
-	for (unsigned i = 0; i < 2; i++)
-		servers[i].port = free_port();
+	for (unsigned i = 0; i < 2; i++) {
+		if ((servers[i].port = port_reserve()) == -1)
+			die("port");
+	}
 	server_start(&servers[0]);
 	server_link();
 	for (int i = 0; ask("PING") == NULL; i++) {
@@ -167,6 +152,17 @@ redis_is(pid_t pid)
 	return pid == servers[0].pid || pid == servers[1].pid;
 }
 
+/* The last lines of its log say why. */
+static void
+show_log(unsigned i)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof(cmd), "tail -n 5 '%s/redis%u.log' | sed 's/^/# /'", soak_dir, i);
+	fflush(stdout);
+	(void)!system(cmd);
+}
+
 void
 redis_reaped(pid_t pid)
 {
@@ -174,8 +170,10 @@ redis_reaped(pid_t pid)
 		if (servers[i].pid != pid)
 			continue;
 		servers[i].pid = 0;
-		if (i != master || !expected)
-			die("Redis ended");
+		if (i == master && expected)
+			continue;
+		show_log(i);
+		die("Redis ended");
 	}
 }
 

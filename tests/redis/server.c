@@ -5,12 +5,10 @@
 #include "server.h"
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +17,8 @@
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
+
+#include "tests/sim/port.h"
 
 static void __attribute__((__noreturn__, __format__(__printf__, 1, 2)))
 fail_now(const char *fmt, ...)
@@ -228,16 +228,11 @@ server_int(struct server *s, const char *fmt, ...)
 int
 server_free_port(void)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int port = port_reserve();
 
-	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd == -1 || bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == -1 ||
-	    getsockname(fd, (struct sockaddr *)&sin, &len) == -1)
+	if (port == -1)
 		fail_now("no free port: %s", strerror(errno));
-	close(fd);
-	return ntohs(sin.sin_port);
+	return port;
 }
 
 void
