@@ -199,8 +199,10 @@ static bool
 is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	    memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) == 0 &&
-	    memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim)) == 0;
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	    a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	    a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	    a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 bool

@@ -109,7 +109,7 @@ arrivals_saw(struct arrivals *a, usec_t now, int64_t taken, int64_t waiting)
 		lower(a, count);
 	a->taken = taken;
 	add(a, now, count);
-	/* What is before the oldest message's arrival is not needed any more. */
+	/* Samples before the arrival of the oldest message are not needed any more. */
 	while (a->n >= 2 && a->sample[1].count <= taken)
 		remove_sample(a, 0);
 	if (a->shared && a->n > 0 && a->shared_at < a->sample[0].at)

@@ -8,7 +8,7 @@
  * curve passed its number.  The caller shows samples of the curve.  Those without which the line
  * through the others would be most wrong are kept; what lies between two is interpolated.
  *
- * Who takes messages must count them: the pops of all daemons add to `taken` in QSTATS.
+ * All consumers must count the messages that they take: daemons add to `taken` in QSTATS.
  */
 #ifndef RQD_POLICY_ARRIVALS_H
 #define RQD_POLICY_ARRIVALS_H

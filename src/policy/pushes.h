@@ -40,7 +40,7 @@ void	pushes_add(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len,
 	    const void *message, size_t len);
 /*
- * What a handler says of its message: "push QUEUE MESSAGE".  cut: the line is too long.
+ * The handler has said "push QUEUE MESSAGE" of its message.  cut: the line is too long.
  * Adds what that takes to *sum, the pushes_memory() of all messages of its run; a sum
  * above PUSHES_RUN_BYTES is a fault of this message.  NULL: it has no others.
  */

@@ -52,7 +52,7 @@ leased_tick_terms(const struct leased *a)
 	return t;
 }
 
-/* Returned by tick.lua; stream_tick.lua adds the last one. */
+/* Returned by tick.lua, and by those of other kinds. */
 enum {
 	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
 	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,

@@ -154,9 +154,8 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 	struct tick_report report = { .warning = NULL };
 	char *warning;
 
-	if (text != NULL && leased_settles(script)) {
+	if (text != NULL && leased_settles(script))
 		xreplace(&a->cause, text);
-	}
 	if (text == NULL || a->complained[script]) {
 		a->complained[script] = text != NULL;
 		return;

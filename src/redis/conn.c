@@ -487,6 +487,7 @@ conn_switched(const char *master, void *arg)
 		break;
 	case CONN_CONNECTING:
 	case CONN_GREETING:
+		walk_restart(&c->route);	/* the old one's other addresses, too, are old */
 		conn_failed(c, cause);
 		break;
 	case CONN_DOWN:

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "loop/timer.h"
 #include "redis/conn.h"
@@ -24,7 +23,6 @@
 #define BACKOFF_MOST	SEC
 
 struct sentinel {
-	struct loop		*loop;
 	struct redis_options	 options;	/* of the Sentinels */
 	char			**list;		/* options.servers: owned; strings borrowed */
 	const char		*master;	/* the name */
@@ -138,12 +136,6 @@ sentinel_late(void *arg)
 	sentinel_tell(s, s->cause != NULL ? s->cause : "no answer");
 }
 
-static void
-sentinel_set_cause(struct sentinel *s, const char *cause)
-{
-	xreplace(&s->cause, cause);
-}
-
 /* -- questions -------------------------------------------------------------------------- */
 
 /* Asks, unless the question is on its way; without a connection, when there is one. */
@@ -178,7 +170,7 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 		    conn_server(s->query)->address, s->master);
 	else
 		(void)reply_cause(reply, cause, sizeof(cause));
-	sentinel_set_cause(s, cause);
+	xreplace(&s->cause, cause);
 	sentinel_doubt(s);
 	if (timer_is_set(&s->limit))
 		sentinel_tell(s, cause);
@@ -232,7 +224,7 @@ sentinel_down(const char *cause, void *arg)
 {
 	struct sentinel *s = arg;
 
-	sentinel_set_cause(s, cause);
+	xreplace(&s->cause, cause);
 }
 
 /* A switch may have been missed. */
@@ -240,11 +232,6 @@ static void
 sentinel_news_up(const struct conn_server *server UNUSED, void *arg)
 {
 	sentinel_query(arg);
-}
-
-static void
-sentinel_news_down(const char *cause UNUSED, void *arg UNUSED)
-{
 }
 
 /* NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT */
@@ -296,11 +283,10 @@ struct sentinel *
 sentinel_new(struct loop *loop, const struct redis_options *opt, const char *name)
 {
 	static const struct conn_events query = { sentinel_up, sentinel_down };
-	static const struct conn_events news = { sentinel_news_up, sentinel_news_down };
+	static const struct conn_events news = { sentinel_news_up, NULL };
 	struct sentinel *s = xcalloc(1, sizeof(*s));
 	size_t n = 0;
 
-	s->loop = loop;
 	s->master = opt->master;
 	sentinel_options(opt, &s->options);
 	while (opt->sentinels[n] != NULL)

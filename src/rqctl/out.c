@@ -181,6 +181,17 @@ out_fit(const char *text, size_t columns)
 }
 
 size_t
+out_sequence(const char *text)
+{
+	size_t n;
+
+	if (text[0] != '\033')
+		return 0;
+	n = strcspn(text, "m");
+	return text[n] == 'm' ? n + 1 : n;
+}
+
+size_t
 out_skip(const char *text, size_t columns)
 {
 	size_t all = out_columns(text), at;

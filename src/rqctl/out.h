@@ -32,6 +32,9 @@ size_t	out_columns(const char *);		/* that escaped text takes */
 /* Bytes of the longest beginning of escaped text that fits into so many columns. */
 size_t	out_fit(const char *, size_t columns);
 
+/* Bytes of a sequence of out_colour() that the text begins with; 0: there is none. */
+size_t	out_sequence(const char *);
+
 /* Bytes of the beginning without which the rest fits into so many columns. */
 size_t	out_skip(const char *, size_t columns);
 

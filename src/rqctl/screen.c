@@ -186,9 +186,7 @@ add_line(struct buf *b, const char *line, size_t len, size_t width)
 	const char *p;
 
 	for (p = copy; *p != '\0'; p += n) {
-		if (*p == '\033') {
-			n = strcspn(p, "m");
-			n += p[n] == 'm';
+		if ((n = out_sequence(p)) > 0) {
 			buf_add(b, p, n);
 			continue;
 		}

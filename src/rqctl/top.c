@@ -432,8 +432,7 @@ wrap(struct buf *b, const char *p, size_t len, size_t width)
 	const char *at;
 
 	for (at = copy; *at != '\0'; at += n) {
-		if (*at == '\033') {
-			n = strcspn(at, "m") + 1;
+		if ((n = out_sequence(at)) > 0) {
 			buf_add(b, at, n);
 			continue;
 		}

@@ -1,3 +1,4 @@
+/* See port.h: the descriptor stays open, which is what keeps the port. */
 #include <sys/socket.h>
 
 #include <arpa/inet.h>
