@@ -10,7 +10,7 @@
 # shellcheck source=tests/fault/sentinel.sh
 . "$SRCDIR/tests/fault/sentinel.sh"
 
-A=$(port) B=$(port) S=$(port)
+A=$(free_port) B=$(free_port) S=$(free_port)
 
 a() { redis-cli -p "$A" "$@"; }
 b() { redis-cli -p "$B" "$@"; }
