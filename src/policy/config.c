@@ -86,6 +86,7 @@ config_unref(struct config *c)
 	free(c->schedules);
 	strings_free(c->redis.servers);
 	strings_free(c->redis.sentinels);
+	strings_free(c->redis.clusters);
 	free(c->redis.master);
 	free(c->redis.sentinel_username);
 	free(c->redis.sentinel_password_file);

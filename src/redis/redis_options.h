@@ -19,6 +19,8 @@ struct redis_options {
 	char	 *sentinel_password_file;	/* "": no password */
 	bool	  is_sentinel;	/* the servers are Sentinels */
 	struct sentinel *sentinel;	/* set at run time: who knows the master; NULL: servers */
+	char	**clusters;	/* nodes of a cluster, to ask for all; NULL-terminated, with ports;
+				 * NULL or { NULL }: no cluster; owned */
 	int	  database;
 	char	 *username;	/* "": the default user */
 	char	 *password_file;/* "": $CREDENTIALS_DIRECTORY/redis-password, if there */

@@ -1,0 +1,204 @@
+/*
+ * Slots; see slots.h.
+ *
+ * CLUSTER SLOTS answers an array of ranges:
+ *
+ *	FIRST LAST (HOST PORT ...)  (HOST PORT ...) ...
+ *
+ * The master stands first, its replicas behind it.  A host that is nil or "" is the host
+ * of the server that answers.  A host "?" is not known yet: its slots have no node.
+ */
+#include "redis/slots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/addr.h"
+#include "redis/reply.h"
+
+#define POLYNOMIAL	0x1021	/* CRC-16/XMODEM, from 0 */
+
+/* The hash tag within the key; NULL: there is none. */
+static const char *
+slot_tag(const char *key, size_t len, size_t *tag_len)
+{
+	const char *open = memchr(key, '{', len), *close;
+
+	if (open == NULL)
+		return NULL;
+	open++;
+	close = memchr(open, '}', len - (size_t)(open - key));
+	if (close == NULL || close == open)
+		return NULL;
+	*tag_len = (size_t)(close - open);
+	return open;
+}
+
+bool
+slot_has_tag(const char *key, size_t len)
+{
+	return slot_tag(key, len, &len) != NULL;
+}
+
+unsigned
+slot_of(const char *key, size_t len)
+{
+	const char *tag = slot_tag(key, len, &len);
+	unsigned crc = 0;
+
+	if (tag != NULL)
+		key = tag;
+	for (size_t i = 0; i < len; i++) {
+		crc ^= (unsigned)(unsigned char)key[i] << 8;
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc << 1 ^ ((crc & 0x8000) != 0 ? POLYNOMIAL : 0);
+	}
+	return crc % SLOTS;
+}
+
+/* -- addresses ------------------------------------------------------------------ */
+
+/* A new "host:port", or NULL: that is no address. */
+static char *
+slots_address(const char *host, size_t len, int64_t port, const char *from)
+{
+	struct addr here = { .port = 0 }, there = { .port = 0 };
+	char *text = NULL;
+
+	if (port < 1 || port > 65535 || len > 253 || memchr(host, '\0', len) != NULL)
+		return NULL;
+	if (len == 0) {
+		if (addr_parse(from, &here, NULL) == -1)
+			return NULL;
+		host = here.host != NULL ? here.host : "";
+		len = strlen(host);
+	}
+	text = xasprintf(memchr(host, ':', len) != NULL ? "[%.*s]:%d" : "%.*s:%d", (int)len,
+	    host, (int)port);
+	if (addr_parse(text, &there, NULL) == -1) {
+		free(text);
+		text = NULL;
+	}
+	addr_done(&here);
+	addr_done(&there);
+	return text;
+}
+
+char *
+slots_redirection(const char *error, const char *from, unsigned *slot)
+{
+	const char *host, *port;
+	char *end;
+	unsigned long n;
+
+	if (strncmp(error, "MOVED ", 6) != 0 && strncmp(error, "ASK ", 4) != 0)
+		return NULL;
+	error = strchr(error, ' ') + 1;
+	n = strtoul(error, &end, 10);
+	if (*error < '0' || *error > '9' || n >= SLOTS || *end != ' ')
+		return NULL;
+	host = end + 1;
+	if ((port = strrchr(host, ':')) == NULL)
+		return NULL;
+	*slot = (unsigned)n;
+	return slots_address(host, (size_t)(port - host), strtol(port + 1, NULL, 10), from);
+}
+
+/* -- the table ------------------------------------------------------------------ */
+
+/* The number of a node, which is taken; 0: the table is full. */
+static uint16_t
+slots_number(struct slots *s, char *node)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (strcmp(s->nodes[i], node) != 0)
+			continue;
+		free(node);
+		return (uint16_t)(i + 1);
+	}
+	if (s->n == SLOTS_NODES_MAX) {
+		free(node);
+		return 0;
+	}
+	*APPEND(s->nodes, s->n) = node;
+	return (uint16_t)s->n;
+}
+
+/* One range of the reply. */
+static int
+slots_take(struct slots *s, const struct redisReply *range, const char *from, char **cause)
+{
+	const struct redisReply *master = reply_at(range, 2);
+	const char *host = reply_str(reply_at(master, 0), NULL);
+	int64_t first = reply_int(reply_at(range, 0), -1), last = reply_int(reply_at(range, 1), -1);
+	size_t len = 0;
+	char *node;
+	uint16_t number;
+
+	if (first < 0 || last < first || last >= SLOTS || reply_len(master) < 2)
+		return util_cause(cause, "CLUSTER SLOTS: a range of slots is not valid");
+	if (host == NULL && !reply_is_nil(reply_at(master, 0)))
+		return util_cause(cause, "CLUSTER SLOTS: an address is not valid");
+	host = host == NULL ? "" : reply_str(reply_at(master, 0), &len);
+	if (strcmp(host, "?") == 0)
+		return 0;
+	node = slots_address(host, len, reply_int(reply_at(master, 1), 0), from);
+	if (node == NULL)
+		return util_cause(cause, "CLUSTER SLOTS: an address is not valid");
+	if ((number = slots_number(s, node)) == 0)
+		return util_cause(cause, "CLUSTER SLOTS: more than %d masters", SLOTS_NODES_MAX);
+	for (int64_t i = first; i <= last; i++) {
+		if (s->owner[i] != 0)
+			return util_cause(cause, "CLUSTER SLOTS: slot %d stands there twice",
+			    (int)i);
+		s->owner[i] = number;
+	}
+	return 0;
+}
+
+int
+slots_fill(struct slots *s, const struct redisReply *reply, const char *from, char **cause)
+{
+	struct slots *new = xcalloc(1, sizeof(*new));
+	char text[REPLY_CAUSE];
+	int rc = 0;
+
+	if (!reply_is_array(reply))
+		rc = util_cause(cause, "CLUSTER SLOTS: %s",
+		    reply_cause(reply, text, sizeof(text)));
+	for (size_t i = 0; rc == 0 && i < reply_len(reply); i++)
+		rc = slots_take(new, reply_at(reply, i), from, cause);
+	if (rc == 0 && new->n == 0)
+		rc = util_cause(cause, "CLUSTER SLOTS: no slot is assigned");
+	if (rc == 0) {
+		slots_done(s);
+		*s = *new;
+	} else {
+		slots_done(new);
+	}
+	free(new);
+	return rc;
+}
+
+const char *
+slots_node(const struct slots *s, unsigned slot)
+{
+	return s->owner[slot] == 0 ? NULL : s->nodes[s->owner[slot] - 1];
+}
+
+/* Where the table is full the slot has no node, until the next CLUSTER SLOTS. */
+void
+slots_set(struct slots *s, unsigned slot, const char *node)
+{
+	s->owner[slot] = slots_number(s, xstrdup(node));
+}
+
+void
+slots_done(struct slots *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->nodes[i]);
+	free(s->nodes);
+	*s = (struct slots){ .n = 0 };
+}
