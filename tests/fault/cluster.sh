@@ -1,0 +1,94 @@
+# A Redis Cluster on loopback, sourced after tests/lib.sh.
+#
+#	cluster_start 3			# masters n1 n2 n3: PORT_n1, PID_n1, ...
+#	cluster_start 3 1 --save ''	# and a replica of each, n4 n5 n6; options for all nodes
+#	node_kill n1; node_again n1	# kill -9, and again on its port, with what it had saved
+#	n n1 cluster nodes		# redis-cli to one node
+#	c get x				# redis-cli -c: follows redirections
+#	owner_of '{orders}'		# the name of the master of that key, as n1 sees it
+#
+# A node's bus has its port and 10,000.  So ports are 20000 to 21999: the buses then are above
+# those of free_port, and below the ports that the kernel gives to connections.
+#
+# shellcheck shell=sh disable=SC2016,SC2034,SC2086,SC2154
+
+command -v redis-server >/dev/null || skip_all 'no redis-server'
+
+NODES=''
+port_of() { eval "echo \$PORT_$1"; }
+n() { _at=$(port_of "$1") && shift && redis-cli -p "$_at" "$@"; }
+c() { redis-cli -c -p "$PORT_n1" "$@"; }
+
+# It is this process that answers there, not another test's.
+node_answers() { redis-cli -p "$2" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$1"; }
+
+node_run() {	# NAME PORT OPTION...; false: the port is another's
+	_name=$1 _port=$2
+	shift 2
+	mkdir -p "$T/$_name"
+	redis-server --port "$_port" --bind 127.0.0.1 --dir "$T/$_name" --save '' \
+	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 \
+	    --cluster-enabled yes --cluster-node-timeout 1500 "$@" >>"$T/$_name.out" 2>&1 &
+	_pid=$!
+	wait_for 10 'node_answers $_pid $_port || ! is_child $_pid'
+	is_child $_pid || return 1
+	OTHER_PIDS="$OTHER_PIDS $_pid"
+	eval "PID_$_name=$_pid PORT_$_name=$_port"
+}
+
+node_start() {	# NAME OPTION...
+	_name=$1
+	shift
+	until node_run "$_name" $(($(od -An -N2 -tu2 /dev/urandom) % 2000 + 20000)) \
+	    $CLUSTER_OPTIONS "$@"; do :; done
+	NODES="$NODES $_name"
+}
+
+node_kill() {
+	eval "kill -KILL \$PID_$1; wait \$PID_$1 2>/dev/null"
+}
+
+node_again() {
+	node_run "$1" "$(port_of "$1")" $CLUSTER_OPTIONS || fail "node $1 starts again"
+}
+
+# All nodes know each other, and each slot has a master.
+cluster_is_ok() {
+	_count=0
+	for _node in $NODES; do _count=$((_count + 1)); done
+	for _node in $NODES; do
+		[ "$(n "$_node" cluster info 2>/dev/null | tr -d '\r' |
+		    grep -cxE "cluster_state:ok|cluster_known_nodes:$_count")" = 2 ] || return 1
+	done
+}
+
+cluster_start() {	# MASTERS [REPLICAS OF EACH [OPTION...]]
+	_masters=$1 _replicas=${2:-0} _list=''
+	shift $(($# > 2 ? 2 : $#))
+	CLUSTER_OPTIONS=$*
+	_i=0
+	while [ $((_i += 1)) -le $((_masters + _masters * _replicas)) ]; do
+		node_start "n$_i"
+		_list="$_list 127.0.0.1:$(port_of "n$_i")"
+	done
+	redis-cli --cluster create $_list --cluster-replicas "$_replicas" --cluster-yes \
+	    >"$T/create.out" 2>&1 || fail 'the cluster is made'
+	wait_for 30 cluster_is_ok || fail 'the cluster is up'
+}
+
+# The node's name by its port.
+node_at() {
+	for _node in $NODES; do
+		[ "$(port_of "$_node")" != "$1" ] || echo "$_node"
+	done
+}
+
+owner_of() {	# KEY
+	_slot=$(n n1 cluster keyslot "$1")
+	node_at "$(n n1 cluster nodes | awk -v slot="$_slot" '$3 ~ /master/ {
+		for (i = 9; i <= NF; i++) {
+			split($i, range, "-")
+			if ($i !~ /\[/ && slot >= range[1] && slot <= (range[2] != "" ? range[2] : range[1]))
+				print $2
+		} }' | sed 's/@.*//; s/.*://')"
+}
