@@ -181,7 +181,7 @@ class RedisList(Peer):
 class Rqd(RedisList):
     name = "rqd"
     exec_count = 3000
-    noop_count = 60000
+    noop_count = 200000
 
     def fill_noop(self, n):
         """The others' ids come with their envelopes: so here is one, too."""
