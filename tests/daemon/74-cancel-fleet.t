@@ -154,7 +154,7 @@ rqd_stop one
 rqd_start one <<C
 name = "web1"
 drain_timeout = 200ms
-queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 500ms }
+queue "s" { command = {"$T/stubborn"} lease = 60s kill_grace = 4s }
 C
 log_wait 10 event=ready 1 one
 r lpush s '{"id":7}' >/dev/null

@@ -188,10 +188,14 @@ for hint in renew 'renew ' 'renew nothing' 'renew q' beat 'beat now'; do
 done
 calls() { r info commandstats | tr -d '\r' | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'; }
 before=$(calls)
+start=$(msec)
 i=0
 while [ $i -lt 3000 ]; do echo "publish rqd:control:$INSTANCE \"renew q\""; i=$((i + 1)); done | r >/dev/null
 wait_for 10 '[ "$(calls)" -gt "$before" ]'
-ok "[ $(($(calls) - before)) -lt 60 ]" "3000 hints are few renewals ($(($(calls) - before)) calls)"
+# One in 100 ms; ticks and the like go beside them.
+took=$(($(msec) - start))
+made=$(($(calls) - before))
+ok "[ $made -lt $((40 + took / 50)) ]" "3000 hints are few renewals ($made calls in $took ms)"
 is "$(log_count 'event=cancelled queue=q id=50' one)" 0 'a hint alone cancels nothing'
 ctl cancel q 50 >/dev/null
 log_wait 5 'event=cancelled queue=q id=50' 1 one
