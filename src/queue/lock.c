@@ -37,6 +37,7 @@
 #define EXPIRY_SPREAD	(20 * MSEC)	/* not all at once when a key expires */
 #define RELEASE_MAX	(5 * SEC)	/* to unlock what was held */
 #define UNDO_MAX	SEC		/* to unlock what perhaps was never taken */
+#define SENTINELS_MAX	(3 * SEC)	/* the first master may be wrong, then others are asked */
 
 #define SINCE_MAX	1e11		/* no time that a clock of Redis shows */
 #define RENEWALS	3		/* per ttl; an older one's answer is of no use */
@@ -512,10 +513,10 @@ lock_conn_down(const char *cause, void *arg)
 	if (l->state == LOCK_HELD)
 		return;
 	timer_stop(&l->next);
-	if (conn_generation(l->conn) == 0 || l->opt.wait == 0)
+	if (conn_generation(l->conn) == 0 ? l->redis.sentinel == NULL : l->opt.wait == 0)
 		lock_refuse(l);
 	else if (!timer_is_set(&l->away))
-		timer_set(&l->away, l->away_max);
+		timer_set(&l->away, conn_generation(l->conn) > 0 ? l->away_max : SENTINELS_MAX);
 }
 
 /* -- life ----------------------------------------------------------------------- */
@@ -549,7 +550,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	if (opt->wait > 0)
 		timer_set(&l->limit, opt->wait);
 	if (redis->sentinels != NULL && redis->sentinels[0] != NULL)
-		l->redis.sentinel = sentinel_new(loop, redis, "rqctl");
+		l->redis.sentinel = sentinel_new(loop, redis, "rqctl", NULL, NULL);
 	l->conn = conn_new(loop, &l->redis, "rqctl", 0, &conn_events, l);
 	conn_start(l->conn);
 	return l;

@@ -145,7 +145,7 @@ walk_failed(struct address_walk *r, const char *cause)
 		buf_printf(&r->causes, "%s: ", walk_server(r));
 	buf_puts(&r->causes, r->cause);
 	if (r->master != NULL)
-		sentinel_doubt(r->opt->sentinel);
+		sentinel_doubt(r->opt->sentinel, r->master);
 	if (walk_server(r) == NULL || r->opt->sentinel != NULL ||
 	    r->opt->servers[r->server + 1] == NULL)
 		return false;

@@ -145,21 +145,26 @@ reply_cause(const struct redisReply *r, char *buf, size_t size)
 const char *
 reply_hint(const char *cause)
 {
-	static const struct { const char *text, *hint; } hints[] = {
+	static const struct { const char *text, *hint, *sentinel; } hints[] = {
 		{ "Connection refused", "is Redis running there? Start it, or correct "
-		    "redis.server" },
+		    "redis.server", "are Sentinels running there? Start them, or correct "
+		    "redis.sentinel" },
 		{ "NOAUTH", "write the password into a file, and its name into "
-		    "redis.password_file" },
+		    "redis.password_file", "write the Sentinels' password into a file, and its "
+		    "name into redis.sentinel_password_file" },
 		{ "WRONGPASS", "compare redis.username and the file redis.password_file with "
-		    "the settings of Redis" },
+		    "the settings of Redis", "compare redis.sentinel_username and the file "
+		    "redis.sentinel_password_file with the settings of the Sentinels" },
 		{ "invalid password", "compare the file redis.password_file with requirepass of "
-		    "Redis" },
-		{ "NOPERM", "see Permissions in rqd(8)" },
+		    "Redis", "compare the file redis.sentinel_password_file with requirepass of "
+		    "the Sentinels" },
+		{ "NOPERM", "see Permissions in rqd(8)", "see sentinel_username in rqd.conf(5)" },
 	};
+	bool sentinel = strncmp(cause, "Sentinel", strlen("Sentinel")) == 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
 		if (strstr(cause, hints[i].text) != NULL)
-			return hints[i].hint;
+			return sentinel ? hints[i].sentinel : hints[i].hint;
 	}
 	return NULL;
 }

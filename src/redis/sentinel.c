@@ -4,6 +4,14 @@
  * `query` carries the questions, `news` the subscription.  Both walk through the same list,
  * so that they usually talk to the same Sentinel.  When `news` is up again it may have
  * missed a switch: then the master is asked for, and compared with the one that is known.
+ *
+ * The list is a ring, whose first one is the Sentinel that answers.  One that ends the
+ * connection, or whose answer was of no use, becomes the last.
+ *
+ * A Sentinel that was cut off, or came back with an old configuration, names an old master.
+ * So another address than the known one counts when `check` has connected to it, and its
+ * ROLE says that it is a master.  Until then the known one is kept.  What +switch-master
+ * says counts at once.
  */
 #include "redis/sentinel.h"
 
@@ -18,21 +26,31 @@
 #include "redis/request.h"
 
 #define CHANNEL		"+switch-master"
-#define ANSWER_WITHIN	(2 * SEC)	/* a question may pass several Sentinels */
+#define EACH		SEC		/* for one Sentinel, or a tenth of the timeout */
 #define FRESH		SEC		/* what +switch-master said needs no question */
 #define BACKOFF_MOST	SEC
 
 struct sentinel {
+	struct loop		*loop;
+	char			*name;		/* for CLIENT SETNAME */
 	struct redis_options	 options;	/* of the Sentinels */
 	char			**list;		/* options.servers: owned; strings borrowed */
 	const char		*master;	/* the name */
 	struct conn		*query, *news;
 	struct request		 request;	/* the question that is on its way */
+	struct redis_options	 data;		/* of `check` */
+	struct conn		*check;		/* is the candidate a master?  NULL: no question */
+	char			*candidate[2];	/* data.servers: an address, owned, and NULL */
 	char			*known;		/* the last address; NULL: none yet */
+	char			*source;	/* who named it; NULL: +switch-master */
 	usec_t			 switched_at;	/* mono; +switch-master said it; 0: never */
 	char			*cause;		/* why the last Sentinel did not answer */
 	uint64_t		 round;		/* of questions */
+	usec_t			 answer_within;	/* a question may pass several Sentinels */
 	struct timer		 limit;		/* set: somebody waits for an answer */
+	const struct sentinel_events *events;
+	void			*arg;
+	bool			 forbidden;	/* a Sentinel has said so, and so has the owner */
 	TAILQ_HEAD(, sentinel_client) clients;
 };
 
@@ -47,6 +65,8 @@ sentinel_options(const struct redis_options *from, struct redis_options *to)
 	to->database = 0;
 	to->username = from->sentinel_username;
 	to->password_file = from->sentinel_password_file;
+	if (from->timeout > EACH)
+		to->timeout = from->timeout / 10 > EACH ? from->timeout / 10 : EACH;
 }
 
 static char *
@@ -66,20 +86,6 @@ sentinel_address(const struct redisReply *reply)
 
 /* -- the list ------------------------------------------------------------------------ */
 
-/* This one has answered: it comes first. */
-static void
-sentinel_prefer(struct sentinel *s, const char *server)
-{
-	for (size_t i = 0; s->list[i] != NULL; i++) {
-		if (strcmp(s->list[i], server) != 0)
-			continue;
-		server = s->list[i];
-		memmove(&s->list[1], &s->list[0], i * sizeof(*s->list));
-		s->list[0] = (char *)server;
-		return;
-	}
-}
-
 /* The first one becomes the last. */
 static void
 sentinel_rotate(struct sentinel *s)
@@ -90,6 +96,22 @@ sentinel_rotate(struct sentinel *s)
 	for (i = 0; s->list[i + 1] != NULL; i++)
 		s->list[i] = s->list[i + 1];
 	s->list[i] = first;
+}
+
+/* This one has answered: it comes first, and those that have failed before it come last. */
+static void
+sentinel_prefer(struct sentinel *s, const char *server)
+{
+	for (size_t i = 0; s->list[i] != NULL && strcmp(s->list[0], server) != 0; i++)
+		sentinel_rotate(s);
+}
+
+/* The connection to this one has ended: the next comes first. */
+static void
+sentinel_put_last(struct sentinel *s, const char *server)
+{
+	if (strcmp(s->list[0], server) == 0)
+		sentinel_rotate(s);
 }
 
 /* -- what is known --------------------------------------------------------------------- */
@@ -107,6 +129,13 @@ sentinel_know(struct sentinel *s, const char *master)
 		return;
 	TAILQ_FOREACH_SAFE(c, &s->clients, entry, next)
 		c->switched(s->known, c->arg);
+}
+
+static void
+sentinel_learn(struct sentinel *s, const char *master, const char *source)
+{
+	xreplace(&s->source, source);
+	sentinel_know(s, master);
 }
 
 /* Answers all questions of this round: with the last master, if one is known. */
@@ -136,6 +165,62 @@ sentinel_late(void *arg)
 	sentinel_tell(s, s->cause != NULL ? s->cause : "no answer");
 }
 
+/* -- another address than the known one ---------------------------------------------------- */
+
+static void
+sentinel_check_end(struct sentinel *s)
+{
+	conn_free(s->check);
+	s->check = NULL;
+	xreplace(&s->candidate[0], NULL);
+}
+
+/* Another Sentinel is asked next.  Until then nothing is asked: query connects anew. */
+static void
+sentinel_ask_next(struct sentinel *s)
+{
+	if (!conn_is_ready(s->query))
+		return;
+	sentinel_put_last(s, conn_server(s->query)->address);
+	conn_reset(s->query, "another Sentinel is asked");
+}
+
+static void
+sentinel_check_up(const struct conn_server *server UNUSED, void *arg)
+{
+	struct sentinel *s = arg;
+	char *master = xstrdup(s->candidate[0]);
+
+	sentinel_check_end(s);
+	sentinel_learn(s, master, conn_is_ready(s->query) ?
+	    conn_server(s->query)->address : NULL);
+	sentinel_tell(s, "");
+	free(master);
+}
+
+static void
+sentinel_check_down(const char *cause, void *arg)
+{
+	struct sentinel *s = arg;
+
+	xreplace(&s->cause, cause);
+	sentinel_check_end(s);
+	sentinel_ask_next(s);
+}
+
+static void
+sentinel_check(struct sentinel *s, const char *master)
+{
+	static const struct conn_events events = { sentinel_check_up, sentinel_check_down };
+
+	if (s->check != NULL && strcmp(s->candidate[0], master) == 0)
+		return;
+	sentinel_check_end(s);
+	s->candidate[0] = xstrdup(master);
+	s->check = conn_new(s->loop, &s->data, s->name, CONN_SUBSCRIBER, &events, s);
+	conn_start(s->check);
+}
+
 /* -- questions -------------------------------------------------------------------------- */
 
 /* Asks, unless the question is on its way; without a connection, when there is one. */
@@ -151,6 +236,19 @@ sentinel_query(struct sentinel *s)
 		conn_start(s->query);
 }
 
+/* A Sentinel has named this one. */
+static void
+sentinel_named(struct sentinel *s, const char *master)
+{
+	if (s->known != NULL && strcmp(s->known, master) != 0) {
+		sentinel_check(s, master);
+		return;
+	}
+	sentinel_check_end(s);
+	sentinel_learn(s, master, conn_server(s->query)->address);
+	sentinel_tell(s, "");
+}
+
 static void
 sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
@@ -160,9 +258,8 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 	if (answer != CONN_REPLY)
 		return;		/* sentinel_up() asks again, sentinel_late() gives up */
 	if ((address = sentinel_address(reply)) != NULL) {
-		sentinel_know(s, address);
+		sentinel_named(s, address);
 		free(address);
-		sentinel_tell(s, "");
 		return;
 	}
 	if (reply_is_nil(reply))
@@ -171,7 +268,7 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 	else
 		(void)reply_cause(reply, cause, sizeof(cause));
 	xreplace(&s->cause, cause);
-	sentinel_doubt(s);
+	sentinel_ask_next(s);
 	if (timer_is_set(&s->limit))
 		sentinel_tell(s, cause);
 }
@@ -179,7 +276,7 @@ sentinel_answered(enum conn_answer answer, const struct redisReply *reply, void 
 void
 sentinel_ask(struct sentinel *s, struct sentinel_client *c)
 {
-	usec_t limit = ANSWER_WITHIN < s->options.timeout ? ANSWER_WITHIN : s->options.timeout;
+	usec_t limit = s->answer_within;
 
 	c->asked = s->round;
 	conn_start(s->news);
@@ -197,14 +294,16 @@ sentinel_cancel(struct sentinel_client *c)
 	c->asked = 0;
 }
 
-/* Each connection that fails doubts: what is asked meanwhile goes to the next Sentinel. */
+/*
+ * Several connections may have been sent to this master, and fail one after the other: only
+ * who named it is doubted, not the Sentinel that is asked by now.
+ */
 void
-sentinel_doubt(struct sentinel *s)
+sentinel_doubt(struct sentinel *s, const char *master)
 {
-	if (!conn_is_ready(s->query))
-		return;
-	sentinel_rotate(s);
-	conn_reset(s->query, "another Sentinel is asked");
+	if (s->known != NULL && strcmp(s->known, master) == 0 && s->source != NULL &&
+	    strcmp(s->source, conn_server(s->query)->address) == 0)
+		sentinel_ask_next(s);
 }
 
 /* -- the connections ---------------------------------------------------------------------- */
@@ -225,13 +324,29 @@ sentinel_down(const char *cause, void *arg)
 	struct sentinel *s = arg;
 
 	xreplace(&s->cause, cause);
+	sentinel_put_last(s, conn_server(s->query)->address);
 }
 
 /* A switch may have been missed. */
 static void
 sentinel_news_up(const struct conn_server *server UNUSED, void *arg)
 {
-	sentinel_query(arg);
+	struct sentinel *s = arg;
+
+	s->forbidden = false;
+	sentinel_query(s);
+}
+
+static void
+sentinel_news_down(const char *cause, void *arg)
+{
+	struct sentinel *s = arg;
+
+	sentinel_put_last(s, conn_server(s->news)->address);
+	if (s->forbidden || s->events == NULL || strstr(cause, "NOPERM") == NULL)
+		return;
+	s->forbidden = true;
+	s->events->forbidden(cause, s->arg);
 }
 
 /* NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT */
@@ -248,7 +363,8 @@ sentinel_heard(const char *channel UNUSED, size_t len UNUSED, const struct redis
 		return;
 	address = sentinel_join_address(host, port);
 	s->switched_at = clock_mono();
-	sentinel_know(s, address);
+	sentinel_check_end(s);
+	sentinel_learn(s, address, NULL);
 	free(address);
 }
 
@@ -280,15 +396,21 @@ sentinel_leave(struct sentinel *s, struct sentinel_client *c)
 }
 
 struct sentinel *
-sentinel_new(struct loop *loop, const struct redis_options *opt, const char *name)
+sentinel_new(struct loop *loop, const struct redis_options *opt, const char *name,
+    const struct sentinel_events *events, void *arg)
 {
 	static const struct conn_events query = { sentinel_up, sentinel_down };
-	static const struct conn_events news = { sentinel_news_up, NULL };
+	static const struct conn_events news = { sentinel_news_up, sentinel_news_down };
 	struct sentinel *s = xcalloc(1, sizeof(*s));
 	size_t n = 0;
 
-	s->master = opt->master;
+	*s = (struct sentinel){ .loop = loop, .name = xstrdup(name), .master = opt->master,
+		.data = *opt, .events = events, .arg = arg };
+	s->data.servers = s->candidate;
+	s->data.sentinel = NULL;
 	sentinel_options(opt, &s->options);
+	s->answer_within = 2 * s->options.timeout < opt->timeout ? 2 * s->options.timeout :
+	    opt->timeout;
 	while (opt->sentinels[n] != NULL)
 		n++;
 	s->list = xmalloc((n + 1) * sizeof(*s->list));
@@ -313,10 +435,13 @@ sentinel_free(struct sentinel *s)
 		return;
 	request_cancel(&s->request);
 	timer_stop(&s->limit);
+	sentinel_check_end(s);
 	conn_free(s->query);
 	conn_free(s->news);
 	free(s->list);
+	free(s->name);
 	free(s->known);
+	free(s->source);
 	free(s->cause);
 	free(s);
 }

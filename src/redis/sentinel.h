@@ -3,8 +3,12 @@
  *
  * A connection asks before each attempt.  The question goes to one Sentinel; the first that
  * answers becomes the first of the list, and stays it until it fails, or until an attempt
- * proves that its answer is stale.  While no Sentinel answers, the last
- * master that one named is the answer: its own ROLE says whether it still is.
+ * proves that its answer is stale.  Each Sentinel has a second to answer, or a tenth of
+ * redis.timeout if that is more.  While none answers, the last master that one named is the
+ * answer: its own ROLE says whether it still is.
+ *
+ * Once a master is known, an answer that differs counts only when ROLE has confirmed it, so
+ * that a Sentinel with an old configuration does not end a connection that works.
  *
  * A second connection subscribes to +switch-master.  After a failover the old master
  * accepts commands for seconds, and all of them are forgotten: so every listener hears of
@@ -36,27 +40,39 @@ struct sentinel_client {
 	bool		 joined;
 };
 
+struct sentinel_events {
+	/* A Sentinel forbids the subscription: switches are noticed late.  Once, from the loop. */
+	void	(*forbidden)(const char *cause, void *);
+};
+
 /*
  * The options are those of the data servers; they are copied, their strings borrowed.
- * name is for CLIENT SETNAME.  It connects at the first question.
+ * name is for CLIENT SETNAME.  It connects at the first question.  events may be NULL.
  */
-struct sentinel	*sentinel_new(struct loop *, const struct redis_options *, const char *name);
+struct sentinel	*sentinel_new(struct loop *, const struct redis_options *, const char *name,
+		    const struct sentinel_events *events, void *arg);
 void		 sentinel_free(struct sentinel *);	/* when all clients have left; or NULL */
 
 void		 sentinel_join(struct sentinel *, struct sentinel_client *);
 void		 sentinel_leave(struct sentinel *, struct sentinel_client *);	/* also twice */
 
-/* told() comes, within 2 s, unless the question is cancelled. */
+/*
+ * told() comes, unless the question is cancelled: within the time of two Sentinels, and within
+ * redis.timeout.
+ */
 void		 sentinel_ask(struct sentinel *, struct sentinel_client *);
 void		 sentinel_cancel(struct sentinel_client *);
 
-/* The answer was of no use: another Sentinel is asked next time. */
-void		 sentinel_doubt(struct sentinel *);
+/* This answer was of no use: another Sentinel is asked next time. */
+void		 sentinel_doubt(struct sentinel *, const char *master);
 
 /* Every 10 s: finds out whether the connections still work. */
 void		 sentinel_probe(struct sentinel *);
 
-/* How to reach the Sentinels themselves: *to borrows all strings of the first. */
+/*
+ * How to reach the Sentinels themselves: *to borrows all strings of the first.  Its timeout is
+ * the time for one Sentinel.
+ */
 void		 sentinel_options(const struct redis_options *, struct redis_options *to);
 
 /* "host:port" of a reply to SENTINEL get-master-addr-by-name; NULL: it is not one. */

@@ -378,11 +378,12 @@ daemon_start_redis(struct rqd *d)
 	static const struct control_events control = {
 		daemon_quiet, daemon_hint, daemon_news_soon
 	};
+	static const struct sentinel_events sentinel = { redis_log_sentinel };
 	const struct redis_options *options = &d->redis;
 
 	d->redis = d->boot->redis;
 	if (d->redis.sentinels[0] != NULL)
-		d->redis.sentinel = sentinel_new(d->loop, options, d->instance);
+		d->redis.sentinel = sentinel_new(d->loop, options, d->instance, &sentinel, d);
 	redis_log_init(&d->redis_log, d->loop);
 	d->conn = conn_new(d->loop, options, d->instance, 0, &events, d);
 	d->bulk = bulk_new(d->loop, d->conn, options, d->instance);

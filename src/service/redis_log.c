@@ -148,3 +148,11 @@ redis_log_watch(bool on, const char *why, void *arg UNUSED)
 		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
 		    LF_STR("warning", "client tracking does not work: rqd polls instead"));
 }
+
+void
+redis_log_sentinel(const char *why, void *arg UNUSED)
+{
+	log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", why),
+	    LF_STR("warning", "rqd notices a failover late: sentinel_username may not subscribe to "
+	    "+switch-master"));
+}

@@ -33,5 +33,7 @@ const char *redis_log_error(const struct redis_log *);	/* why Redis is down; "":
 void	redis_log_server(const struct conn_server *);
 /* For watch_new(): warns where the server refuses wake-ups; arg is not used. */
 void	redis_log_watch(bool on, const char *why, void *arg);
+/* For sentinel_new(): warns where a Sentinel refuses the subscription; arg is not used. */
+void	redis_log_sentinel(const char *why, void *arg);
 
 #endif

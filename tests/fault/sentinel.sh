@@ -4,6 +4,8 @@
 #	server b "$(free_port)" --replicaof 127.0.0.1 PORT
 #	sentinel 1 "$(free_port)" PORT QUORUM	# watches the master "m" at PORT; PID_s1
 #
+# SENTINEL_CONF		more lines of its configuration
+#
 # shellcheck shell=sh disable=SC2034,SC2154
 
 command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
@@ -28,6 +30,7 @@ sentinel() {	# NUMBER PORT MASTER QUORUM
 port $2
 bind 127.0.0.1
 dir $T/s$1
+$SENTINEL_CONF
 sentinel monitor m 127.0.0.1 $3 $4
 sentinel down-after-milliseconds m 1500
 sentinel failover-timeout m 6000
