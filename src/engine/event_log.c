@@ -125,6 +125,8 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 	fields_add_result(&fs, r);
 	if (v->reason != REASON_NONE)
 		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
+	if (v->reason == REASON_CANCELLED)
+		fields_add(&fs, LF_STR("by", msg->cancelled_by));
 	if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
 		fields_add(&fs, LF_USEC("delay", v->delay));
 	fields_add(&fs, LF_STR(result_has_words(r) ? "answer" : "cause", r->answer));

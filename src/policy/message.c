@@ -28,6 +28,7 @@ message_free(struct message *m)
 	free(m->id);
 	free(m->token);
 	free(m->channel);
+	free(m->cancelled_by);
 	config_unref(m->config);
 	free(m);
 }

@@ -35,6 +35,7 @@ struct message {
 	unsigned		 attempts;	/* failures before this delivery */
 	unsigned		 crashes;	/* leases that ended without a result */
 	enum cancel		 cancel;	/* also set while it runs; may change to another */
+	char			*cancelled_by;	/* owned; NULL: nobody, or it is not known who */
 	usec_t			 delivered;	/* mono: when the pop was answered */
 	/* Its lease held then: a call was sent whose answer said so; 0: it has none. */
 	boot_t			 ours_at;

@@ -122,19 +122,25 @@ leased_take_payload(struct message *m, const struct redisReply *body)
 	}
 }
 
-/* The token in a reply, without the mark of a cancelled message; NULL: none. */
+/*
+ * The token in a reply, without the mark of a cancelled message; NULL: none.  *mark: what
+ * stands behind "!drop:" or "!dead:": "WHO:TOKEN", or "TOKEN".
+ */
 static const char *
-leased_token(const struct redisReply *reply, enum cancel *cancel)
+leased_token(const struct redisReply *reply, enum cancel *cancel, const char **mark)
 {
 	static const char *const marks[] = {
 		[CANCEL_DROP] = "!drop:", [CANCEL_DEAD] = "!dead:"
 	};
-	const char *token = reply_str(reply, NULL);
+	const char *token = reply_str(reply, NULL), *colon;
 
-	for (*cancel = CANCEL_DEAD; token != NULL && *cancel != CANCEL_NONE; (*cancel)--)
-		if (strncmp(token, marks[*cancel], strlen(marks[*cancel])) == 0)
-			return token + strlen(marks[*cancel]);
-	*cancel = CANCEL_NONE;
+	*mark = NULL;
+	for (*cancel = CANCEL_DEAD; token != NULL && *cancel != CANCEL_NONE; (*cancel)--) {
+		if (strncmp(token, marks[*cancel], strlen(marks[*cancel])) != 0)
+			continue;
+		*mark = token + strlen(marks[*cancel]);
+		return (colon = strrchr(*mark, ':')) != NULL ? colon + 1 : *mark;
+	}
 	return token;
 }
 
@@ -145,7 +151,7 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 	size_t taglen, idlen = (size_t)reply_int_at(reply, i + MESSAGE_IDLEN);
 	const char *tag = reply_str(reply_at(reply, i + MESSAGE_TAG), &taglen);
 	enum cancel cancel;
-	const char *token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel);
+	const char *mark, *token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel, &mark);
 	struct message *m;
 	struct delivery *d;
 
@@ -158,6 +164,8 @@ leased_take(struct leased *a, const struct call *call, const struct redisReply *
 	m->tag[taglen] = '\0';
 	m->token = xstrdup(token);
 	m->cancel = cancel;
+	if (mark != NULL && token > mark)
+		m->cancelled_by = xstrndup(mark, (size_t)(token - mark) - 1);
 	if (idlen <= taglen && message_id_ok(tag, idlen))
 		m->id = xstrndup(tag, idlen);
 	else
@@ -445,7 +453,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	struct mine_page page = { .from = "" };
 	struct delivery *d;
 	enum cancel cancel;
-	const char *token;
+	const char *token, *mark;
 	size_t i;
 
 	if (answer != CONN_REPLY) {
@@ -459,7 +467,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	leased_complain(a, LEASED_MINE, NULL);
 	leased_saw_now(a, reply_at(reply, MINE_NOW));
 	for (i = MINE_FIELDS; i + MESSAGE_FIELDS <= reply_len(reply); i += MESSAGE_FIELDS) {
-		token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel);
+		token = leased_token(reply_at(reply, i + MESSAGE_TOKEN), &cancel, &mark);
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = leased_take(a, call, reply, i)) == NULL)
 			continue;

@@ -38,15 +38,26 @@ leased_checked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 }
 
-/* Returned by renew.lua; then a number for each. */
+/* Returned by renew.lua; then a number for each, or a text: the number, and who cancelled it. */
 enum { RENEW_NOW, RENEW_FIELDS };
+
+static void
+leased_renewed_one(struct leased *a, struct delivery *d, const struct redisReply *r, boot_t sent_at)
+{
+	const char *text = reply_str(r, NULL);
+	int64_t answer = reply_int(r, 1);
+
+	if (text != NULL && (text[0] == '3' || text[0] == '4') && text[1] == ' ') {
+		answer = text[0] - '0';
+		xreplace(&d->msg->cancelled_by, text + 2);
+	}
+	leased_leased(a, d, ledger_renewed(a->ledger, d, answer, sent_at));
+}
 
 static void
 leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
     const struct redisReply *reply)
 {
-	struct delivery *d;
-
 	if (answer != CONN_REPLY)
 		return;
 	if (reply_len(reply) != call->batch.n + RENEW_FIELDS) {
@@ -56,11 +67,9 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
 	}
 	leased_complain(a, LEASED_RENEW, NULL);
 	leased_saw_now(a, reply_at(reply, RENEW_NOW));
-	for (size_t i = 0; i < call->batch.n; i++) {
-		d = call->batch.v[i];
-		leased_leased(a, d, ledger_renewed(a->ledger, d,
-		    reply_int(reply_at(reply, RENEW_FIELDS + i), 1), call->request.sent_at));
-	}
+	for (size_t i = 0; i < call->batch.n; i++)
+		leased_renewed_one(a, call->batch.v[i], reply_at(reply, RENEW_FIELDS + i),
+		    call->request.sent_at);
 	leased_wake(a);
 }
 

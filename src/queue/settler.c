@@ -565,6 +565,19 @@ settler_held_lost(struct settler *s, struct delivery *d)
 	}
 }
 
+/* "cancelled", or "cancelled dead"; then perhaps " by WHO". */
+static void
+settler_cancelled(struct settler *s, struct delivery *d, const char *text)
+{
+	const char *by = strstr(text, " by ");
+
+	d->verdict = (struct verdict){ .reason = REASON_CANCELLED,
+	    .op = strncmp(text, "cancelled dead", 14) == 0 ? VERDICT_DEAD : VERDICT_DROP };
+	if (by != NULL)
+		xreplace(&d->msg->cancelled_by, by + 4);
+	settler_end(s, d, SETTLED_OK);
+}
+
 bool
 settler_answer(struct settler *s, const struct delivery_batch *b, size_t i, const char *text)
 {
@@ -576,9 +589,7 @@ settler_answer(struct settler *s, const struct delivery_batch *b, size_t i, cons
 	} else if (strcmp(text, "ok") == 0) {
 		settler_end(s, d, SETTLED_OK);
 	} else if (strncmp(text, "cancelled", 9) == 0) {
-		d->verdict = (struct verdict){ .reason = REASON_CANCELLED,
-		    .op = strcmp(text, "cancelled") == 0 ? VERDICT_DROP : VERDICT_DEAD };
-		settler_end(s, d, SETTLED_OK);
+		settler_cancelled(s, d, text);
 	} else if (strcmp(text, "lost") == 0) {
 		settler_lost(s, d);
 	} else if (strcmp(text, "held") == 0) {

@@ -10,6 +10,7 @@
  * lease; a hint on its control channel makes it renew now.  If the daemon is dead, the lease
  * ends, and the pop that would deliver the message again sees the mark.
  */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ struct canceller {
 	struct ctl	*ctl;
 	const char	*mode;		/* cancel.lua's */
 	char		*error;		/* for letters */
+	char		 who[DELIVERY_BY];	/* as cancel.lua takes it */
 	long		 scan;
 	struct select	 select;	/* the ids */
 	bool		*found;		/* for each of them */
@@ -256,7 +258,7 @@ cancel_tag(struct canceller *j, int which, const char *tag, size_t len)
 		return 0;
 	reply = ask_script(j->ctl, "cancel", 5, "%s %s %s %s %s %s %lld %s %s %.*s",
 	    k[KEY_BACKUP], k[KEY_CONTEXT], k[KEY_RETRY], k[KEY_DELIVERY], k[KEY_DEAD], j->mode,
-	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->error,
+	    t->cfg != NULL ? (long long)t->cfg->dead_max : 0LL, j->ctl->config->name, j->who,
 	    (int)len, tag);
 	if (reply == NULL)
 		return -1;
@@ -430,6 +432,16 @@ not_found(struct canceller *j, const char *id)
 		    "delayed, not waiting; finished messages are only in the log", t->name, id);
 }
 
+/* "USER@HOST", as it may stand in a mark (see cancel.lua). */
+static void
+set_who(struct canceller *j, const char *who)
+{
+	snprintf(j->who, sizeof(j->who), "%s", who);
+	for (char *p = j->who; *p != '\0'; p++)
+		if (!isalnum((unsigned char)*p) && strchr("@._-", *p) == NULL)
+			*p = '_';
+}
+
 static int
 cancel_everywhere(struct canceller *j)
 {
@@ -481,6 +493,7 @@ cancel_run(struct ctl *c)
 	ctl_catch_signals();
 	who = pausetext_who();
 	j.error = xasprintf("cancelled by %s", who);
+	set_who(&j, who);
 	j.found = xcalloc((size_t)j.select.nids, sizeof(bool));
 	run(&j);
 	words_done(&j.tags);

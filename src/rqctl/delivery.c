@@ -27,10 +27,22 @@ delivery_instance(const char *token, char ret[DELIVERY_INSTANCE])
 		*dash = '\0';
 }
 
+/* "!drop:WHO:TOKEN" or "!dead:WHO:TOKEN"; WHO: may lack. */
+static void
+delivery_mark(const char *token, struct delivery_info *d)
+{
+	const char *who = strchr(token, ':');
+
+	d->cancelled = token[0] == '!' && who != NULL;
+	if (d->cancelled && strrchr(token, ':') > who)
+		snprintf(d->by, sizeof(d->by), "%.*s", (int)(strrchr(token, ':') - who - 1),
+		    who + 1);
+}
+
 void
 delivery_parse(const char *text, struct delivery_info *d)
 {
-	const char *bare = NULL;
+	const char *bare;
 	char token[256];
 
 	memset(d, 0, sizeof(*d));
@@ -40,8 +52,8 @@ delivery_parse(const char *text, struct delivery_info *d)
 		return;
 	}
 	d->ours = true;
-	d->cancelled = token[0] == '!' && (bare = strchr(token, ':')) != NULL;
-	bare = d->cancelled ? bare + 1 : token;
+	delivery_mark(token, d);
+	bare = d->cancelled ? strrchr(token, ':') + 1 : token;
 	d->owned = strcmp(bare, "-") != 0;
 	delivery_instance(bare, d->instance);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define DELIVERY_INSTANCE	128	/* bytes of a daemon's name in it */
+#define DELIVERY_BY		65	/* who has cancelled it */
 
 struct delivery_info {
 	bool	 ours;		/* rqd has written the field; else the rest is 0 */
@@ -18,7 +19,8 @@ struct delivery_info {
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
 	size_t	 idlen;		/* how much of the tag is the id */
-	bool	 cancelled;	/* it ends with its run, or is not delivered again */
+	bool	 cancelled;	/* it ends with its run, or is not delivered again ... */
+	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
 	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
 };
 

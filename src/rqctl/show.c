@@ -80,8 +80,9 @@ describe_time(const struct show *s, struct buf *b, json_t *facts, const struct d
 	char text[UNITS_TEXT_MAX];
 
 	if (d->cancelled) {
-		buf_puts(b, ", cancelled");
-		json_set(facts, "cancelled:t", true);
+		buf_printf(b, ", cancelled%s%s", d->by[0] != '\0' ? " by " : "", d->by);
+		json_set(facts, "cancelled:t cancelled_by:s", true,
+		    d->by[0] != '\0' ? d->by : NULL);
 	}
 	if (in_backup >= 0) {
 		buf_printf(b, ", for %s", units_age(s->now > since ? s->now - since : 0, text));

@@ -55,20 +55,24 @@ r lpush q '{"id":43,"x":1}' >/dev/null
 wait_for 10 'began 43'
 is "$(ctl cancel q 43 --dead)" "cancelled as a dead letter: 43 of q, running on $INSTANCE" '--dead'
 log_wait 5 'event=dead queue=q id=43 .*reason=cancelled' 1 one
+like "$(log_lines 'event=dead queue=q id=43' one)" " by=[^ @]+@$(hostname)" 'the log says who did it'
 is "$(left q)" '0 0 0 0 1' 'it is a dead letter'
 is "$(ctl dead show q 43 --raw)" '{"id":43,"x":1}' 'the whole message'
 like "$(r xrange qDEAD - +)" 'reason
 cancelled
 attempts
 0' 'its reason; no attempt is counted'
+like "$(r xrange qDEAD - +)" "error
+cancelled by [^ @]+@$(hostname)" 'its letter says who did it'
 is "$(ctl dead list q --reason cancelled --json | grep -c '"reason": "cancelled"')" 1 'and is found by that'
 
 # A handler that goes on gets SIGKILL after kill_grace; cancelled twice meanwhile.
 r lpush s '{"id":1}' >/dev/null
 wait_for 10 '[ -s "$T/ignores" ]'
 is "$(ctl cancel s 1 --dead --json)" '{"queue":"s","tag":"1","place":"running","daemon":"'"$INSTANCE"'","dead":true,"dry_run":false}' '--json'
+like "$(ctl show s 1)" ", cancelled by [^ @]+@$(hostname)" 'rqctl show says who did it'
 is "$(ctl cancel s 1 2>&1)" "cancelled: 1 of s, running on $INSTANCE" 'again during kill_grace'
-log_wait 30 'event=cancelled queue=s id=1 .*signal=SIGKILL' 1 one
+log_wait 30 'event=cancelled queue=s id=1 .*signal=SIGKILL .*reason=cancelled by=' 1 one
 is "$(left s)" '0 0 0 0 0' 'the later mode counts'
 
 # Equal ids, and one of them by its tag.

@@ -172,7 +172,7 @@ rig_take(const redisReply *reply, size_t i, struct popped *p)
 	token = reply->element[i + 2]->str;
 	p->mark = strncmp(token, "!drop:", 6) == 0 ? "drop" :
 	    strncmp(token, "!dead:", 6) == 0 ? "dead" : NULL;
-	p->token = xstrdup(p->mark != NULL ? token + 6 : token);
+	p->token = xstrdup(p->mark != NULL ? strrchr(token, ':') + 1 : token);
 	p->attempts = reply->element[i + 3]->integer;
 	p->crashes = reply->element[i + 4]->integer;
 	p->payload = NULL;
@@ -352,7 +352,9 @@ rig_renew(struct rig *r, const struct popped *p)
 	if (reply == NULL)
 		return -99;
 	assert_int_equal(reply->elements, 2);
-	answer = (int)reply->element[1]->integer;
+	/* "3 WHO" where it was cancelled. */
+	answer = reply->element[1]->type == REDIS_REPLY_STRING ? atoi(reply->element[1]->str) :
+	    (int)reply->element[1]->integer;
 	freeReplyObject(reply);
 	return answer;
 }
@@ -367,7 +369,7 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 	words_add(&w, mode);
 	words_add(&w, "0");
 	words_add(&w, "h");
-	words_add(&w, "cancelled by me");
+	words_add(&w, "me@host");
 	words_mem(&w, tag, taglen);
 	if ((reply = rig_script(r, "cancel", "BCRDX", &w)) == NULL)
 		return NULL;

@@ -80,15 +80,19 @@ check_gone(int letters)
 		assert_int_equal(rig_int(&rig, "XLEN %s", rig_key(&rig, KEY_QUEUE)), 1);
 }
 
+/* rig_cancel() says who. */
+#define DROPPED	"cancelled by me@host"
+#define BURIED	"cancelled dead by me@host"
+
 /* What a settle by token answers for a marked message, and how many letters there are then. */
 static const struct order {
 	const char	*mode, *op, *answer;
 	int		 letters;
 } orders[] = {
 	{ "drop", "ack", "ok", 0 },		{ "dead", "ack", "ok", 0 },
-	{ "drop", "retry", "cancelled", 0 },	{ "dead", "retry", "cancelled dead", 1 },
-	{ "drop", "defer", "cancelled", 0 },	{ "dead", "defer", "cancelled dead", 1 },
-	{ "drop", "return", "cancelled", 0 },	{ "dead", "return", "cancelled dead", 1 },
+	{ "drop", "retry", DROPPED, 0 },	{ "dead", "retry", BURIED, 1 },
+	{ "drop", "defer", DROPPED, 0 },	{ "dead", "defer", BURIED, 1 },
+	{ "drop", "return", DROPPED, 0 },	{ "dead", "return", BURIED, 1 },
 	{ "drop", "dead", "ok", 1 },		{ "dead", "dead", "ok", 1 },
 };
 
@@ -150,7 +154,7 @@ check_pops(void)
 		assert_string_equal(third.mark, modes[k / 2]);
 		assert_int_equal(rig_renew(&rig, &third), k / 2 == 0 ? 3 : 4);
 		assert_string_equal(rig_settle(&rig, "return", &third, NULL),
-		    k / 2 == 0 ? "cancelled" : "cancelled dead");
+		    k / 2 == 0 ? DROPPED : BURIED);
 		check_gone(k / 2);
 		rig_popped_done(&p, 1);
 		rig_popped_done(&again, 1);
@@ -179,7 +183,7 @@ check_deferred(void)
 	rig_fall_due(&rig, p.tag, p.taglen);
 	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
 	assert_int_equal(pop(&third), 1);
-	assert_string_equal(rig_settle(&rig, "return", &third, NULL), "cancelled dead");
+	assert_string_equal(rig_settle(&rig, "return", &third, NULL), BURIED);
 	check_gone(1);
 	rig_popped_done(&p, 1);
 	rig_popped_done(&again, 1);
@@ -317,7 +321,7 @@ FIXTURE_TEST(test_foreign)
 	p = in_flight();
 	rig_do(&rig, "HDEL %s %s", rig_key(&rig, KEY_CONTEXT), p.tag);
 	cancel("dead", &p);
-	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), "cancelled");
+	assert_string_equal(rig_settle(&rig, "retry", &p, "0"), DROPPED);
 	rig_popped_done(&p, 1);
 }
 

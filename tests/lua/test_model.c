@@ -315,7 +315,7 @@ expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
 		drop = strcmp(t->mark, "drop") == 0;
 		(drop ? acked : dead)[t->payload]++;
 		model_drop(t);
-		return drop ? "cancelled" : "cancelled dead";
+		return drop ? "cancelled by me@host" : "cancelled dead by me@host";
 	}
 	if (op == 0 || (op == 3 && !deferred)) {
 		(op == 0 ? acked : dead)[t->payload]++;

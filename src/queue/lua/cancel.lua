@@ -5,7 +5,8 @@
 --                    "cancelled"; "look": nothing is changed
 --         dead_max   letters to keep, "0": all
 --         host       for the letter
---         error      for the letter: who did it
+--         who        did it, for the letter and for the owner's log; up to 64 bytes of
+--                    letters, digits, "@", ".", "_" and "-", or ""
 --         tag
 -- Returns {state, token, mark}
 --         state "waiting": nobody had it, and it is done; "running": its owner ends
@@ -41,14 +42,16 @@ if mode ~= 'look' then
   call('ZREM', R, nobody)
 end
 if in_backup or (bare or '-') ~= '-' then
-  if mode ~= 'look' then call('HSET', D, tag, counts .. '!' .. mode .. ':' .. bare .. rest) end
+  local front = '!' .. mode .. ':' .. (ARGV[4] ~= '' and ARGV[4] .. ':' or '')
+  if mode ~= 'look' then call('HSET', D, tag, counts .. front .. bare .. rest) end
   return {in_backup and 'running' or 'expired', bare, mark or ''}
 end
 if mode == 'look' then return {'waiting', '', mark or ''} end
 local body = mode == 'dead' and call('HGET', C, tag)
 if body then
   local id = string.sub(tag, 1, tonumber(string.match(rest or '', '%d+$')) or #tag)
-  call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', ARGV[4], ''), 2))
+  local by = ARGV[4] ~= '' and 'cancelled by ' .. ARGV[4] or ''
+  call('XADD', unpack(letter(id, body, 'cancelled', attempts or 0, '', by, ''), 2))
 end
 call('ZREM', R, tag)
 call('HDEL', C, tag)

@@ -29,8 +29,8 @@ local p = pops_of(instance)
 local found, go_on, past = taken_by(prefix, from, offset, page)
 local out = {string.format('%.6f', t[1] + t[2] / 1e6), go_on, past, p and p[2] == tonumber(number) and 1 or 0}
 for _, m in ipairs(found) do
-  local tag, a, c, token, l, mark = unpack(m)
-  if mark then token = '!' .. mark .. ':' .. token end
+  local tag, a, c, token, l, front = unpack(m)
+  if front then token = front .. token end
   local size = call('HSTRLEN', C, tag)
   local body = size > max and size or call('HGET', C, tag)
   if body then

@@ -12,7 +12,8 @@
 --         requeued or acked it (settle's "stale" clears up after it); -3 gone: the tag
 --         is nowhere, and Redis has seen our pop; -4 as 0, but Redis has forgotten
 --         our pop: it may be another message; 3 renewed as 1 or 2, and cancelled: end
---         the handler, then ack; 4 the same, then make a dead letter.
+--         the handler, then ack; 4 the same, then make a dead letter; "3 WHO" and
+--         "4 WHO" where it is known who cancelled it.
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
 --         QBACKUP again before it leaves QRETRY.  What a pop has taken whose reply has
 --         not come is renewed, too: of one page of QBACKUP, at most 100.  Once an hour

@@ -24,7 +24,8 @@
 --         "taken"    our token, but in neither zset: a foreign consumer
 --                    requeued or acked it; what is left of it is removed
 --         "cancelled"  instead of retry, defer or return: it was cancelled, and is
---                    removed; "cancelled dead": it is a dead letter, reason "cancelled"
+--                    removed; "cancelled dead": it is a dead letter, reason "cancelled";
+--                    " by WHO" follows where it is known who cancelled it
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
 --         "again"    not done: enough payload was copied in this call
 --         "error TEXT"     not known to be done; send it again

@@ -1,13 +1,14 @@
 -- mark: what cancel writes before the token of a delivery.
 -- Needs   nothing
--- Gives   unmark(token): the token alone, and its mark: nil, "drop" or "dead", where it
---         is "!drop:TOKEN" or "!dead:TOKEN"
+-- Gives   unmark(token): the token alone; and, where it is "!drop:WHO:TOKEN" or
+--         "!dead:WHO:TOKEN", its mark, "drop" or "dead"; WHO; and all that stands before
+--         the token.  Where nobody has said who, "!drop:TOKEN", WHO is "".
 --
 -- The token says who has the message; the mark says that nobody may deliver it again.  What
 -- compares tokens compares them without the mark, so the owner still renews and settles.
 local function unmark(token)
   if not token or string.byte(token) ~= 33 then return token end
-  local mark, bare = string.match(token, '^!(d%a+):(%S+)$')
-  if mark == 'drop' or mark == 'dead' then return bare, mark end
+  local front, mark, who, bare = string.match(token, '^(!(d%a+):([^:]-):?)([^:]+)$')
+  if mark == 'drop' or mark == 'dead' then return bare, mark, who, front end
   return token
 end

@@ -76,7 +76,7 @@ local function take(tags, values)
   for i, tag in ipairs(tags) do
     local a, c, tok, l = match(values[i], '^(%d+) (%d+) (%S+) %S+ (%d+)$')
     local attempts = math.min(tonumber(a) or 0, 999999999)
-    local bare, mark = unmark(tok or '-')
+    local bare, mark, _, front = unmark(tok or '-')
     local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
     local failed = attempts + crashes > 0 and not mark
     local pass = failed and left < each
@@ -95,7 +95,7 @@ local function take(tags, values)
       got, bytes = got + 1, bytes + size
       if not mark then back[#back + 1] = tag end
       if #tag > 300 then bytes = bytes + #tag end
-      local token = (mark and '!' .. mark .. ':' or '') .. name .. text(got)
+      local token = (front or '') .. name .. text(got)
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       hset[#hset + 1], hset[#hset + 2] = tag, attempts .. ' ' .. crashes .. ' ' .. token .. ' ' .. stamp .. ' ' .. text(idlen)
       give(tag, idlen, token, attempts, crashes, body)

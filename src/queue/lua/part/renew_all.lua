@@ -50,7 +50,7 @@ for base = 1, #words, 50 do
     local held, token = inb[i], words[base + 2 * i - 1]
     local inr = not held and call('ZSCORE', R, tag)
     local answer
-    local has, mark = unmark(string.match(values[i] or '', '^%d+ %d+ (%S+)'))
+    local has, mark, who = unmark(string.match(values[i] or '', '^%d+ %d+ (%S+)'))
     if has ~= token then
       answer = not_ours(held or inr or values[i], token)
     elseif not (held or inr) or hooks.taken and hooks.taken(tag) then
@@ -61,6 +61,7 @@ for base = 1, #words, 50 do
       zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag
       if inr then back[#back + 1], inhand = tag, inhand + 1 end
       answer = mark and (mark == 'drop' and 3 or 4) or held and 1 or 2
+      if mark and who ~= '' then answer = answer .. ' ' .. who end
     end
     if #out <= asked then out[#out + 1] = answer end
   end

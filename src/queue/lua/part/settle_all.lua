@@ -39,7 +39,7 @@ local function one(a)
   local value = call('HGET', D, tag)
   local live = call('ZSCORE', B, tag) or call('ZSCORE', R, tag)
   local n, crashes, tok, rest = match(string.sub(value or '', 1, 300), '^(%d+) (%d+) (%S+) (%S+ %d+)$')
-  local bare, mark = unmark(tok)
+  local bare, mark, who, front = unmark(tok)
   if bare ~= ARGV[a + 2] then return not_ours(live or value, ARGV[a + 2]) end
   if not live or hooks.taken and hooks.taken(tag) then forget({tag}) return 'taken' end
   if op == 'stale' then return 'held' end
@@ -47,7 +47,10 @@ local function one(a)
   local missing = size == 0 and call('HEXISTS', C, tag) == 0
   -- An ack and a letter of its own end the message, too; anything else would deliver it again.
   local cancelled = mark and op ~= 'dead'
-  if cancelled and (mark == 'drop' or missing) then forget({tag}) return 'cancelled' end
+  local by = mark and who ~= '' and 'by ' .. who
+  local answer = (mark == 'drop' or missing) and 'cancelled' or 'cancelled dead'
+  if by then answer = answer .. ' ' .. by end
+  if cancelled and (mark == 'drop' or missing) then forget({tag}) return answer end
   if missing then forget({tag}) return 'lost' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
@@ -58,8 +61,7 @@ local function one(a)
     retries = true
     if hooks.leave then hooks.leave({tag}) end
     call('ZREM', B, tag)
-    local nobodys = mark and '!' .. mark .. ':-' or '-'
-    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. nobodys .. ' ' .. rest)
+    call('HSET', D, tag, attempts .. ' ' .. crashes .. ' ' .. (front or '') .. '- ' .. rest)
   end
   if op == 'return' and not cancelled then later(0) return 'ok' end
   if (op == 'retry' or op == 'defer') and not cancelled then
@@ -72,8 +74,13 @@ local function one(a)
   attempts = attempts + (not cancelled and ARGV[a + 3] == '1' and 1 or 0)
   local id = string.sub(tag, 1, tonumber(match(rest, '%d+$')))
   local body = call('HGET', C, tag)
-  local write = cancelled and letter(id, body, 'cancelled', attempts, '', '', '') or
-    letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], ARGV[a + 6], ARGV[a + 7])
+  by = by and 'cancelled ' .. by or ''
+  local said = ARGV[a + 6] or ''
+  if by ~= '' and ARGV[a + 4] == 'cancelled' then
+    said = string.gsub(said, '[^\n]$', '%0\n') .. by
+  end
+  local write = cancelled and letter(id, body, 'cancelled', attempts, '', by, '') or
+    letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7])
   -- What is refused after the letter was written would be tried again, with
   -- one more letter each time: it is refused here, where nothing has changed.
   if hooks.leave then hooks.leave({nobody}) end
@@ -83,7 +90,7 @@ local function one(a)
   local e = redis.pcall(unpack(write))
   if type(e) == 'table' and e.err then later(60) return deferred(e) end
   forget({tag})
-  return cancelled and 'cancelled dead' or 'ok'
+  return cancelled and answer or 'ok'
 end
 
 local a, answer, batch, others = first, 3, {answer = {}}, {}

@@ -1,7 +1,7 @@
 -- taken_by: deliveries in QBACKUP that one pop has made.
 -- Needs   call unmark; B D: QBACKUP QDELIVERY
 -- Gives   taken_by(prefix, from, offset, page): {tag, attempts, crashes, token, length of
---         the id, mark} of each whose token begins with the prefix, among `page` entries of
+--         the id, and what stands before the token or nil} of each whose token begins with the prefix, among `page` entries of
 --         QBACKUP, fewer where their tags are large; and where the next page begins: a
 --         time ("" after the last one), and an offset among those of that time
 local function taken_by(prefix, from, offset, page)
@@ -24,9 +24,9 @@ local function taken_by(prefix, from, offset, page)
   for _, tag in ipairs(tags) do
     local value = call('HSTRLEN', D, tag) <= 300 and call('HGET', D, tag) or ''
     local a, c, token, l = string.match(value, '^(%d+) (%d+) (%S+) %S+ (%d+)$')
-    local bare, mark = unmark(token)
+    local bare, _, _, front = unmark(token)
     if bare and string.sub(bare, 1, #prefix) == prefix then
-      rows[#rows + 1] = {tag, a, c, bare, l, mark}
+      rows[#rows + 1] = {tag, a, c, bare, l, front}
     end
   end
   return rows, go_on, past
