@@ -790,6 +790,8 @@ consumer_each(const struct consumer *c,
 	const struct held *h;
 
 	TAILQ_FOREACH(f, &c->inflight, entry) {
+		if (f->batch && f->done_at != 0)
+			fn(NULL, f->run->pid, NULL, now - f->done_at, arg);
 		TAILQ_FOREACH(h, &f->messages, entry)
 			fn(h->msg, f->run->pid, f->run->progress,
 			    now - h->msg->delivered, arg);

@@ -98,7 +98,8 @@ bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
 /*
  * Walks what is in flight; pid 0: no process yet; progress: what its handler said last,
- * visible UTF-8, or NULL; age is since delivery.
+ * visible UTF-8, or NULL; age is since delivery.  A batch whose messages all have results, and
+ * whose process goes on, is a message NULL; age is since then.
  */
 void	consumer_each(const struct consumer *, void (*fn)(const struct message *, pid_t,
 	    const char *progress, usec_t age, void *), void *);

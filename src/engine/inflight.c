@@ -133,9 +133,9 @@ inflight_done(struct held *h)
 bool
 inflight_lingers(struct inflight *f, usec_t after)
 {
-	if (f->done_at == 0 || clock_mono() - f->done_at < after)
+	if (f->told || f->done_at == 0 || clock_mono() - f->done_at < after)
 		return false;
-	f->done_at = 0;
+	f->told = true;
 	return true;
 }
 

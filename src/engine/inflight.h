@@ -43,7 +43,8 @@ struct inflight {
 	unsigned	 live;	/* messages without a result that Redis still expects from us */
 	unsigned	 unconfirmed;	/* held that are done */
 	unsigned	 acked;	/* confirmed by Redis */
-	usec_t		 done_at;	/* mono: all have a result; 0: not all, or it is told */
+	usec_t		 done_at;	/* mono: all have a result; 0: not all */
+	bool		 told;		/* by inflight_lingers() */
 	/* of its messages' verdicts the one that says most about the command */
 	struct verdict	 verdict;
 	struct result	 result;	/* how it ended; it owns nothing; valid if run is NULL */

@@ -1,6 +1,7 @@
 /*
  * rqctl running: the deliveries in QBACKUP, the oldest leases first, with their fields of
- * QDELIVERY and their entries in heartbeats.
+ * QDELIVERY and their entries in heartbeats.  Before them the batches without messages whose
+ * processes go on, as heartbeats say.
  */
 #include <limits.h>
 #include <string.h>
@@ -81,6 +82,54 @@ add_entry(struct running *r, const struct target *t, const char *tag, size_t len
 	add_row(&r->list, &e);
 }
 
+/* One that goes on without messages. */
+static void
+add_settled(struct listing *l, const struct target *t, const struct daemon *by,
+    const json_t *entry, double now)
+{
+	double age = now - by->seen + fleet_number(entry, "age", 0);
+	int64_t pid = fleet_count(entry, "pid");
+	json_t *o = listing_row(l);
+	char text[UNITS_TEXT_MAX];
+
+	if (o != NULL) {
+		json_set(o, "queue:s age:f daemon:s pid:i settled:t", t->name, age, by->instance,
+		    pid, true);
+		return;
+	}
+	table_add(&l->table, "%s", t->name);
+	table_add(&l->table, "-");
+	table_number(&l->table, -1);
+	table_add(&l->table, "%s", units_age(age > 0 ? age : 0, text));
+	table_add(&l->table, "%lld", (long long)pid);
+	table_add(&l->table, "%s", by->instance);
+	table_add(&l->table, "(all settled, runs on)");
+}
+
+/* Batches whose messages are all settled, and whose processes go on; returns how many. */
+static int64_t
+list_settled(struct running *r, const struct target *t)
+{
+	const struct fleet *f = &r->picture.fleet;
+	const json_t *list, *entry;
+	int64_t n = 0;
+	size_t i, k;
+
+	for (i = 0; i < f->n; i++) {
+		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
+		    "in_hand");
+		json_array_foreach(list, k, entry)
+		{
+			if (fleet_is_delivery(entry))
+				continue;
+			n++;
+			if (!listing_is_full(&r->list))
+				add_settled(&r->list, t, &f->daemons[i], entry, r->now);
+		}
+	}
+	return n;
+}
+
 /* The oldest leases of one queue, and their fields of QDELIVERY. */
 static int
 list_leases(struct running *r, const struct target *t)
@@ -144,6 +193,7 @@ list_all(struct running *r)
 
 	for (size_t i = 0; i < p->n && r->list.ctl->status == 0; i++) {
 		total += p->depths[i].in_flight > 0 ? p->depths[i].in_flight : 0;
+		total += list_settled(r, &p->targets[i]);
 		if (listing_is_full(&r->list))
 			continue;
 		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))

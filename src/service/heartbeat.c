@@ -47,6 +47,7 @@ struct in_flight {
 	size_t	 most;
 };
 
+/* No message: a batch that goes on without any has an entry without id. */
 static void
 in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t age, void *arg)
 {
@@ -55,8 +56,9 @@ in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t
 
 	if (json_array_size(in_flight->list) >= in_flight->most)
 		return;
-	o = json_set(json_object(), "attempt:i pid:i age:f id:s tag:s", (int64_t)msg->attempts + 1,
-	    (int64_t)pid, (double)(age / MSEC) / 1e3, msg->id, msg->tag);
+	o = json_set(json_object(), "pid:i age:f", (int64_t)pid, (double)(age / MSEC) / 1e3);
+	if (msg != NULL)
+		json_set(o, "attempt:i id:s tag:s", (int64_t)msg->attempts + 1, msg->id, msg->tag);
 	if (progress != NULL)
 		json_set(o, "progress:s", progress);
 	json_array_append_new(in_flight->list, o);

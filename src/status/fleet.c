@@ -275,16 +275,24 @@ fleet_done(struct fleet *f)
 	memset(f, 0, sizeof(*f));
 }
 
+bool
+fleet_is_delivery(const json_t *entry)
+{
+	return json_object_get(entry, "id") != NULL || json_object_get(entry, "id_base64") != NULL;
+}
+
 /* The age of the oldest delivery that a daemon lists. */
 static double
 oldest(const json_t *queue)
 {
-	const json_t *list = json_object_get(queue, "in_hand");
+	const json_t *list = json_object_get(queue, "in_hand"), *e;
 	double max = -1, age;
+	size_t i;
 
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		age = fleet_number(json_array_get(list, i), "age", -1);
-		if (age > max)
+	json_array_foreach(list, i, e)
+	{
+		age = fleet_number(e, "age", -1);
+		if (age > max && fleet_is_delivery(e))
 			max = age;
 	}
 	return max;

@@ -58,6 +58,9 @@ const char *fleet_text(const json_t *object, const char *member);	/* "" */
 double	fleet_number(const json_t *object, const char *member, double otherwise);
 int64_t	fleet_count(const json_t *object, const char *member);	/* 0: not a count */
 
+/* Of in_hand: false: a batch that goes on although all its messages are settled. */
+bool	fleet_is_delivery(const json_t *entry);
+
 /* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 

@@ -182,12 +182,12 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 /* -- metrics ----------------------------------------------------------------- */
 
 static void
-older(const struct message *msg UNUSED, pid_t pid UNUSED, const char *progress UNUSED,
-    usec_t age, void *arg)
+older(const struct message *msg, pid_t pid UNUSED, const char *progress UNUSED, usec_t age,
+    void *arg)
 {
 	usec_t *oldest = arg;
 
-	if (age > *oldest)
+	if (msg != NULL && age > *oldest)
 		*oldest = age;
 }
 

@@ -315,6 +315,17 @@ ok 'log_wait 10 "event=cancelled queue=early id=2 "' 'and the result of that mes
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=3 acked=2 status=0"' 'the run went on, and the others are done'
 rm -f "$T/say.go"
 
+r lpush early '{"id":21,"say":"1 ok"}' '{"id":22,"say":"2 ok","wait":1}' >/dev/null
+ok 'log_wait 10 "event=acked queue=early id=2[12] " 2' 'all are done, and the run goes on'
+wait_ok 10 '"$RQCTL" -c "$T/rqd.conf" running early |
+    grep -q "^early  *-  *-  *[0-9.]*m*s  *[0-9]*  .* (all settled, runs on)$"' 'rqctl running shows it'
+like "$("$RQCTL" -c "$T/rqd.conf" running early --json | tr -d '\n ')" \
+    '^\[\{"queue":"early","age":[0-9.]+,"daemon":"[^"]+","pid":[0-9]+,"settled":true\}\]$' 'also in JSON'
+touch "$T/say.go"
+ok 'log_wait 10 "level=info event=acked queue=early pid=[0-9]+ batch=2 status=0" 2' 'until it ends'
+wait_ok 10 '[ -z "$("$RQCTL" -c "$T/rqd.conf" running early 2>/dev/null)" ]' 'then no more'
+rm -f "$T/say.go"
+
 r lpush early '{"id":1,"wait":1}' '{"id":2}' >/dev/null
 wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
 "$RQCTL" -c "$T/rqd.conf" cancel --dead early 2 >/dev/null
