@@ -136,6 +136,7 @@ schedule_settle(struct schedule *s, const char *what, double now)
 	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;
 		s->status.missed = strcmp(what, "missed") == 0;
+		s->status.missed_at = s->asked;
 		if (!s->status.missed)
 			s->status.last = s->asked;
 	}

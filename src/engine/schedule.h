@@ -25,13 +25,14 @@ void		 schedules_free(struct schedules *);	/* any time; NULL is fine */
 /* Takes the schedules of another configuration; equal names keep their number of runs. */
 void		 schedules_reconfigure(struct schedules *, struct config *);
 
-/* The state of one schedule, for metrics. */
+/* The state of one schedule, for metrics and the page. */
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
 	int64_t		 last;		/* the latest tick in QSCHEDULE; TICK_NEVER: not known */
 	int64_t		 next;		/* the tick waited for, or tried; TICK_NEVER: none */
 	/* 1: no daemon ran the latest settled tick in time; -1: not known. */
 	int		 missed;
+	int64_t		 missed_at;	/* that tick, where missed is 1 */
 	uint64_t	 runs;		/* pushed by this daemon */
 };
 size_t		 schedules_count(const struct schedules *);

@@ -53,6 +53,17 @@ depth_done(struct depth *d)
 	d->pause = d->problem = NULL;
 }
 
+int64_t
+depth_messages(const struct depth *d)
+{
+	const int64_t counts[] = { d->waiting, d->in_flight, d->retry, d->delayed, d->dead };
+	int64_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
+		n += counts[i] > 0 ? counts[i] : 0;
+	return n;
+}
+
 /* The command that counts the messages in Q; NULL: none wait in Redis. */
 static const char *const waiting_commands[] = {
 	[SOURCE_LIST] = "LLEN", [SOURCE_IDS] = "ZCOUNT", [SOURCE_STREAM] = "EVAL",

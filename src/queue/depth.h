@@ -46,6 +46,9 @@ enum { DEPTH_STEPS = 11, DEPTH_WORDS = 3 + STAT_MAX };
 void	depth_init(struct depth *);	/* nothing known yet */
 void	depth_done(struct depth *);	/* a zeroed one is fine, too */
 
+/* How many messages there are, in all states. */
+int64_t	depth_messages(const struct depth *);
+
 /*
  * The command of a step: its words, borrowed, into argv, which has room for
  * DEPTH_WORDS; returns how many, 0 where this kind has no such step.  now is

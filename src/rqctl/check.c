@@ -18,6 +18,7 @@
 #include "rqctl/picture.h"
 #include "rqctl/unnamed.h"
 #include "rqctl/plugin.h"
+#include "status/advice.h"
 
 /* What thresholds are about. */
 enum measure { MEASURE_LATENCY, MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
@@ -107,13 +108,11 @@ check_memory(struct problems *f)
 {
 	char *used = ask_info(f->ctl, "memory", "used_memory");
 	char *most = ask_info(f->ctl, "memory", "maxmemory");
-	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
-	uint64_t bytes = strtoull(used, NULL, 10), max = strtoull(most, NULL, 10);
+	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
 
-	if (max > 0 && bytes > max)
-		find(f, "error", NULL, "Redis is full: it uses %s of maxmemory %s, and refuses "
-		    "pushes, hand-overs and heartbeats: daemons may run unseen",
-		    units_size(bytes, a), units_size(max, b));
+	if (full != NULL)
+		find(f, "error", NULL, "%s", full);
+	free(full);
 	free(used);
 	free(most);
 }

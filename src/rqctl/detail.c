@@ -12,6 +12,7 @@
 #include "rqctl/listing.h"
 #include "rqctl/out.h"
 #include "rqctl/status.h"
+#include "status/advice.h"
 
 #define LETTERS		200		/* that are counted by reason */
 #define REASONS		8		/* that are listed */
@@ -204,42 +205,6 @@ detail_done(struct detail *d)
 
 /* -- the queue -------------------------------------------------------------------- */
 
-static const char *
-suspended_hint(const struct service *s)
-{
-	return strcmp(s->reason, "cannot_execute") == 0 ?
-	    "Its command cannot be started. rqd tries again at least once a minute." :
-	    "Its command always failed. rqd tries one message at a time until one succeeds.";
-}
-
-/* What the state means, or what is unusual; NULL: nothing. */
-static const char *
-hint_of(const struct facts *f)
-{
-	const struct depth *d = f->depth;
-	const struct service *s = f->service;
-
-	if (d->problem != NULL)
-		return "Redis refuses a command. Often a key has the wrong type.";
-	if (d->paused)
-		return "Its daemons take no message until somebody resumes it.";
-	if (s->daemons == 0 && f->elsewhere)
-		return "This configuration declares it with concurrency = 0.";
-	if (s->daemons == 0)
-		return "Start a daemon, or compare the names of the queues in its configuration.";
-	if (strcmp(s->state, "suspended") == 0)
-		return suspended_hint(s);
-	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
-		return "A daemon takes nothing new. Its log says why.";
-	if (s->leases_differ)
-		return "Two daemons have different configurations.";
-	if (d->dead > 0)
-		return "Messages have failed for good: they are dead letters.";
-	if (d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency)
-		return "All handlers are busy. Raise concurrency, or start another host.";
-	return NULL;
-}
-
 static void
 add_count(struct buf *b, const char *name, int64_t n)
 {
@@ -273,7 +238,7 @@ print_numbers(const struct facts *f, const struct rates *r, struct buf *b)
 static void
 print_state(const struct facts *f, struct buf *b)
 {
-	const char *key = f->keys->name[KEY_QUEUE], *hint = hint_of(f);
+	const char *key = f->keys->name[KEY_QUEUE], *hint = advice_hint(f);
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
 
@@ -320,127 +285,41 @@ print_daemons(const struct picture *p, size_t i, struct buf *b)
 
 /* -- commands --------------------------------------------------------------------- */
 
-static bool
-is_plain(const char *text)
-{
-	return text[0] != '\0' && text[0] != '-' &&
-	    text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	    "_./:@%+=,-")] == '\0';
-}
-
-/* A word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
-static void
-add_word(struct buf *b, const char *text)
-{
-	const unsigned char *p = (const unsigned char *)text;
-	bool odd = false;
-
-	if (is_plain(text)) {
-		buf_puts(b, text);
-		return;
-	}
-	for (; *p != '\0'; p++)
-		odd = odd || *p < 0x20 || *p > 0x7e || *p == '\'' || *p == '\\';
-	buf_puts(b, odd ? "$'" : "'");
-	for (p = (const unsigned char *)text; *p != '\0'; p++)
-		if (*p == '\'' || *p == '\\')
-			buf_printf(b, "\\%c", *p);
-		else if (*p < 0x20 || *p > 0x7e)
-			buf_printf(b, "\\x%02x", *p);
-		else
-			buf_addc(b, (char)*p);
-	buf_addc(b, '\'');
-}
-
-struct commands {
-	const struct ctl	*ctl;
-	const char		*queue;	/* as rqctl needs it */
-	struct buf		*text;
-};
-
 /* "rqctl -c FILE" with the options that this rqctl has. */
 static void
-add_rqctl(const struct commands *c)
+add_rqctl(const struct ctl *c, struct buf *b)
 {
-	const struct ctl *ctl = c->ctl;
-
-	buf_puts(c->text, "rqctl");
-	if (ctl_given(ctl, OPT_CONFIG)) {
-		buf_puts(c->text, " -c ");
-		add_word(c->text, ctl_value(ctl, OPT_CONFIG));
+	buf_puts(b, "rqctl");
+	if (ctl_given(c, OPT_CONFIG)) {
+		buf_puts(b, " -c ");
+		advice_word(b, ctl_value(c, OPT_CONFIG));
 	}
-	if (ctl_given(ctl, OPT_SERVER)) {
-		buf_puts(c->text, " --server ");
-		add_word(c->text, ctl_value(ctl, OPT_SERVER));
+	if (ctl_given(c, OPT_SERVER)) {
+		buf_puts(b, " --server ");
+		advice_word(b, ctl_value(c, OPT_SERVER));
 	}
-	for (size_t i = 0; ctl->args.set[i] != NULL; i++) {
-		buf_puts(c->text, " -o ");
-		add_word(c->text, ctl->args.set[i]);
+	for (size_t i = 0; c->args.set[i] != NULL; i++) {
+		buf_puts(b, " -o ");
+		advice_word(b, c->args.set[i]);
 	}
-}
-
-/* A line: rqctl, the verb, the queue, and the rest. */
-static void
-command(const struct commands *c, const char *verb, const char *rest)
-{
-	buf_puts(c->text, "  ");
-	add_rqctl(c);
-	buf_printf(c->text, " %s%s ", verb, c->queue[0] == '-' ? " --" : "");
-	add_word(c->text, c->queue);
-	if (rest[0] != '\0') {
-		buf_addc(c->text, ' ');
-		add_word(c->text, rest);
-	}
-	buf_addc(c->text, '\n');
-}
-
-static void
-journal(const struct commands *c, const char *name)
-{
-	buf_puts(c->text, "  journalctl -p warning -n 50 RQD_QUEUE=");
-	add_word(c->text, name);
-	buf_addc(c->text, '\n');
-}
-
-static void
-add_commands(const struct commands *c, const struct facts *f, const char *newest)
-{
-	const struct depth *d = f->depth;
-	const struct service *s = f->service;
-
-	if (d->problem != NULL)
-		command(c, "check", "");
-	if (d->paused)
-		command(c, "resume", "");
-	if (s->daemons == 0 && !f->elsewhere)
-		buf_puts(c->text, "  systemctl status rqd\n");
-	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
-		journal(c, f->name);
-	if (strcmp(s->state, "suspended") == 0)
-		command(c, "probe", "");
-	if (d->in_flight > 0)
-		command(c, "running", "");
-	if (d->waiting > 0 && kind_waits(f->kind))
-		command(c, "peek", "");
-	if (d->retry > 0)
-		command(c, "retry list", "");
-	if (d->dead > 0) {
-		command(c, "dead list", "");
-		if (newest[0] != '\0')
-			command(c, "dead show", newest);
-		command(c, "dead retry --all", "");
-	}
-	command(c, "pause", "");
 }
 
 static void
 print_commands(const struct ctl *c, const struct detail *d, const struct target *t,
     const struct facts *f, struct buf *b)
 {
-	struct commands commands = { c, t->cfg != NULL ? t->name : t->keys.name[KEY_QUEUE], b };
+	struct buf rqctl = BUF_INIT;
+	struct advice advice = {
+		.indent = "  ", .newest = d->newest != NULL ? d->newest : "",
+		.queue = t->cfg != NULL ? t->name : t->keys.name[KEY_QUEUE],
+		.program = t->cfg != NULL ? advice_program(t->cfg) : "",
+	};
 
 	heading(b, "Commands");
-	add_commands(&commands, f, d->newest != NULL ? d->newest : "");
+	add_rqctl(c, &rqctl);
+	advice.rqctl = buf_str(&rqctl);
+	advice_commands(f, &advice, b);
+	buf_done(&rqctl);
 }
 
 void

@@ -20,10 +20,12 @@
 #include "rqctl/out.h"
 #include "rqctl/screen.h"
 #include "rqctl/status.h"
+#include "rqctl/unnamed.h"
 
 #define GUTTER		2		/* columns before a row, for the mark */
 #define FILTER_MAX	100		/* bytes */
 #define WARNINGS	2		/* lines of them that are shown */
+#define UNNAMED_EVERY	(10 * SEC)	/* queues that nobody names are looked for */
 
 enum view { VIEW_TABLE, VIEW_FILTER, VIEW_QUEUE, VIEW_HELP };
 
@@ -54,6 +56,8 @@ struct top {
 	struct buf	 headline;	/* of it */
 	char		*error;		/* why there is no newer one; NULL: none; owned */
 	struct rates_log rates;
+	struct unnamed	 unnamed;	/* as of then: */
+	usec_t		 unnamed_at;	/* mono; 0: never */
 	struct detail	 detail;	/* of the open queue */
 	enum view	 view;
 	struct buf	 filter;	/* what names must contain */
@@ -74,18 +78,14 @@ struct top {
 static double
 trouble_of(const struct top *t, size_t i)
 {
-	static const double weight[] = {
-		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
-	};
 	const struct depth *d = &t->picture.depths[i];
 	struct facts f = picture_facts(&t->picture, i);
 	struct buf ignored = BUF_INIT;
-	double rank = weight[state_text(&f, &ignored)];
+	enum mood mood = state_text(&f, &ignored);
 
 	buf_done(&ignored);
-	if (rank <= 1 && (d->dead > 0 || rates_of(&t->rates, i).failed > 0))
-		rank = 2;
-	return rank * 1e12 + (double)(d->waiting > 0 ? d->waiting : 0);
+	return state_trouble(mood, d, rates_of(&t->rates, i).failed) * 1e12 +
+	    (double)(d->waiting > 0 ? d->waiting : 0);
 }
 
 /* An unknown one comes last. */
@@ -212,6 +212,22 @@ set_headline(struct top *t)
 	buf_printf(&t->headline, ", %.19sZ", clock_text(t->picture.taken, when));
 }
 
+/* At times: each of them costs as much as a queue. */
+static int
+find_unnamed(struct top *t)
+{
+	usec_t now = clock_mono();
+
+	if (t->unnamed_at != 0 && now - t->unnamed_at < UNNAMED_EVERY)
+		return 0;
+	unnamed_done(&t->unnamed);
+	t->unnamed_at = 0;
+	if (unnamed_find(t->ctl, &t->picture, &t->unnamed) == -1)
+		return -1;
+	t->unnamed_at = now;
+	return 0;
+}
+
 /* A new picture; -1 after an error. */
 static int
 take_picture(struct top *t)
@@ -227,7 +243,7 @@ take_picture(struct top *t)
 	arrange(t);
 	if (t->view == VIEW_QUEUE && !has_marked(t))
 		set_view(t, VIEW_TABLE);
-	return 0;
+	return find_unnamed(t);
 }
 
 static int
@@ -314,14 +330,23 @@ add_line(struct buf *b, const struct buf *text, size_t i)
 	return true;
 }
 
+/* The last line that there is room for counts those that follow. */
 static void
 draw_warnings(const struct top *t, size_t *room, struct buf *b)
 {
 	struct buf text = BUF_INIT;
+	size_t n = 0, i;
 
 	status_warnings(&t->picture.fleet, &text);
-	for (size_t i = 0; i < WARNINGS && *room > 6 && add_line(b, &text, i); i++)
-		(*room)--;
+	unnamed_print(&t->unnamed, &text);
+	for (i = 0; i < text.len; i++)
+		n += text.data[i] == '\n';
+	for (i = 0; i < n && i < WARNINGS && *room > 6; i++, (*room)--) {
+		if (i == WARNINGS - 1 && n > WARNINGS)
+			buf_printf(b, "warning: %zu more, see rqctl status\n", n - i);
+		else
+			add_line(b, &text, i);
+	}
 	buf_done(&text);
 }
 
@@ -654,6 +679,7 @@ top_done(struct top *t)
 	picture_done(&t->picture);
 	rates_done(&t->rates);
 	detail_done(&t->detail);
+	unnamed_done(&t->unnamed);
 	buf_done(&t->headline);
 	buf_done(&t->filter);
 	free(t->error);
@@ -688,6 +714,7 @@ print_frame(struct top *t)
 		buf_add(&b, t->headline.data, t->headline.len);
 		buf_addc(&b, '\n');
 		status_print(t->ctl, &t->picture, &t->rates, &b);
+		unnamed_print(&t->unnamed, &b);
 	}
 	buf_addc(&b, '\n');
 	fwrite(b.data, 1, b.len, stdout);

@@ -56,17 +56,6 @@ add_target(struct unnamed *u, const json_t *member, const char *key)
 	t->name = t->keys.name[KEY_QUEUE];
 }
 
-static int64_t
-messages(const struct depth *d)
-{
-	const int64_t counts[] = { d->waiting, d->in_flight, d->retry, d->delayed, d->dead };
-	int64_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-		n += counts[i] > 0 ? counts[i] : 0;
-	return n;
-}
-
 /* Leaves those out that hold nothing. */
 static void
 keep_full(struct unnamed *u)
@@ -74,7 +63,7 @@ keep_full(struct unnamed *u)
 	size_t n = 0;
 
 	for (size_t i = 0; i < u->n; i++) {
-		if (messages(&u->depths[i]) > 0) {
+		if (depth_messages(&u->depths[i]) > 0) {
 			u->targets[n] = u->targets[i];
 			u->depths[n++] = u->depths[i];
 		} else {
@@ -153,7 +142,7 @@ unnamed_text(const struct depth *d)
 bool
 unnamed_is_only_dead(const struct depth *d)
 {
-	return d->dead == messages(d);
+	return d->dead == depth_messages(d);
 }
 
 void

@@ -34,6 +34,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 
 #include "base/list.h"
@@ -291,6 +292,22 @@ http_answer(struct http_request *r, int status, const char *type, struct buf *bo
 		peer_set_state(p, PEER_ANSWERING, HTTP_PATIENCE);
 	send_answer(h, r->req, status, type, body);
 	free(r);
+}
+
+char *
+http_parameter(const struct http_request *r, const char *name)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(r->req);
+	const char *query = uri != NULL ? evhttp_uri_get_query(uri) : NULL, *value = NULL;
+	struct evkeyvalq parameters;
+	char *copy;
+
+	if (query == NULL || evhttp_parse_query_str(query, &parameters) == -1)
+		return NULL;
+	value = evhttp_find_header(&parameters, name);
+	copy = value != NULL ? xstrdup(value) : NULL;
+	evhttp_clear_headers(&parameters);
+	return copy;
 }
 
 static void

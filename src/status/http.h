@@ -48,6 +48,9 @@ void		 http_free(struct http *);		/* NULL is fine */
  */
 void		 http_listen(struct http *, const char *where);
 
+/* The parameter of that name after the "?" of the request, decoded; NULL: none.  Caller frees. */
+char		*http_parameter(const struct http_request *, const char *name);
+
 /* Sends what body holds and leaves that empty; the request is gone after it. */
 void		 http_answer(struct http_request *, int status, const char *type, struct buf *body);
 

@@ -124,3 +124,15 @@ json_set(json_t *o, const char *fmt, ...)
 	va_end(ap);
 	return o;
 }
+
+void
+json_add_text(const json_t *value, struct buf *out)
+{
+	char *text = json_dumps(value, JSON_COMPACT);
+
+	if (text == NULL)
+		fatalx("cannot make JSON");
+	buf_puts(out, text);
+	buf_addc(out, '\n');
+	free(text);
+}

@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "base/buf.h"
+
 /* Sets name to a string; where the bytes are not UTF-8, NAME_base64. */
 void	json_set_bytes(json_t *, const char *name, const char *, size_t);
 
@@ -30,5 +32,8 @@ json_t	*json_set(json_t *, const char *fmt, ...);
  * there are none.
  */
 char	*json_get_bytes(const json_t *, const char *name, size_t *len);
+
+/* Appends the value as compact text and a newline. */
+void	json_add_text(const json_t *, struct buf *);
 
 #endif

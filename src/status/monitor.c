@@ -4,6 +4,9 @@
  * Metrics and status need a survey of Redis (survey.h): the request waits for it, at most
  * SURVEY_WITHIN, and the loop goes on.  A client that asks again within REUSE gets the
  * same text, so that one in a tight loop costs little.
+ *
+ * While the daemon listens, it also takes a survey every 10 seconds for its history
+ * (history.h), whether a client asks or not.
  */
 #include "status/monitor.h"
 
@@ -16,18 +19,24 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "loop/timer.h"
+#include "status/dead_summary.h"
+#include "status/history.h"
 #include "status/http.h"
 #include "status/metrics.h"
 #include "status/page.h"
+#include "status/queue_json.h"
 #include "status/state.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
 #define REUSE		(500 * MSEC)
+#define FIRST_SAMPLE	(1 * SEC)	/* when Redis and the first heartbeat are there */
+#define JSON		"application/json"
 #define TEXT		"text/plain; charset=utf-8"
 
 /* The monitor remembers this of a queue from one survey to the next. */
-struct history {
+struct noted {
 	char		*key;	/* owned */
 	struct stall	 stall;
 };
@@ -47,8 +56,13 @@ struct monitor {
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
-	void		*histories;	/* of tsearch(3) */
-	usec_t		 noted;		/* the last survey that histories have seen */
+	void		*queues;	/* struct noted; of tsearch(3) */
+	usec_t		 noted;		/* the last survey that was noted */
+	struct dead_reader	*reader;
+	struct history	*history;
+	struct buf	 history_text;
+	usec_t		 history_made;	/* its last sample then */
+	struct timer	 sample;	/* set while it listens */
 	/* A text that may be sent again. */
 	struct {
 		struct buf	 text;
@@ -131,33 +145,63 @@ stall_length(const struct stall *s, usec_t now)
 static int
 compare_key(const void *a, const void *b)
 {
-	return strcmp(((const struct history *)a)->key, ((const struct history *)b)->key);
+	return strcmp(((const struct noted *)a)->key, ((const struct noted *)b)->key);
 }
 
 static void
-history_free(void *history)
+noted_free(void *noted)
 {
-	free(((struct history *)history)->key);
-	free(history);
+	free(((struct noted *)noted)->key);
+	free(noted);
 }
 
-/* The queue's history; a new one where there is none. */
+/* The queue's stall; a new one where there is none. */
 static struct stall *
 stall_of(struct monitor *m, const char *key)
 {
-	struct history wanted = { .key = (char *)(uintptr_t)key }, **found;
+	struct noted wanted = { .key = (char *)(uintptr_t)key }, **found;
 
-	found = tfind(&wanted, &m->histories, compare_key);
+	found = tfind(&wanted, &m->queues, compare_key);
 	if (found == NULL) {
 		wanted.key = xstrdup(key);
-		found = tsearch(xmemdup(&wanted, sizeof(wanted)), &m->histories, compare_key);
+		found = tsearch(xmemdup(&wanted, sizeof(wanted)), &m->queues, compare_key);
 		if (found == NULL)
 			fatal_os("out of memory");
 	}
 	return &(*found)->stall;
 }
 
-/* Adds a new survey to the histories. */
+static struct history_point
+point_of(const struct survey_queue *q, const struct survey_result *r)
+{
+	const struct depth *d = &q->depth;
+	struct service service;
+	struct facts f = survey_facts(q, r, &service);
+	struct latency l = state_latency(&f);
+
+	return (struct history_point){
+		.depth = d->waiting >= 0 && d->due > 0 ? d->waiting + d->due : d->waiting,
+		.running = state_running(&f),
+		.latency = l.how == LATENCY_UNKNOWN ? -1 : l.seconds,
+		.acked = d->total[STAT_ACKED], .failed = d->total[STAT_FAILED],
+	};
+}
+
+/* Adds a survey of the fleet to the history, if a sample is due. */
+static void
+remember(struct monitor *m, const struct survey_result *r)
+{
+	struct history_point p;
+
+	if (r->scope != SURVEY_FLEET || !history_begin(m->history, r->at))
+		return;
+	for (size_t i = 0; i < r->n; i++) {
+		p = point_of(&r->queues[i], r);
+		history_add(m->history, r->queues[i].keys.name[KEY_QUEUE], &p);
+	}
+}
+
+/* Compares a new survey with the one before, and adds it to the history. */
 static void
 note(struct monitor *m, const struct view *v, const struct survey_result *r)
 {
@@ -167,6 +211,7 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 	if (r == NULL || r->at == m->noted)
 		return;
 	m->noted = r->at;
+	remember(m, r);
 	for (size_t i = 0; i < v->nconsumers; i++) {
 		c = v->consumers[i];
 		if ((q = survey_find(r, consumer_config(c)->key)) == NULL || q->depth.waiting < 0)
@@ -263,14 +308,14 @@ make_status(struct monitor *m, const struct survey_result *r, struct buf *out)
 	struct view v = look(m);
 
 	note(m, &v, r);
-	status_text(&v, r, out);
+	status_text(&v, r, m->history, out);
 }
 
 /* -- what waits for a survey ---------------------------------------------------- */
 
 static const struct report reports[REPORTS] = {
 	[REPORT_METRICS] = { SURVEY_OWN, METRICS_TYPE, make_metrics },
-	[REPORT_STATUS] = { SURVEY_FLEET, "application/json", make_status },
+	[REPORT_STATUS] = { SURVEY_FLEET, JSON, make_status },
 };
 
 /* Sends what was made just now, or makes it. */
@@ -307,6 +352,136 @@ serve_report(struct http_request *r, const struct http_route *route, void *arg)
 	survey_ask(m->survey, w->report->scope, look(m).config, surveyed, w);
 }
 
+/* -- the history ----------------------------------------------------------------- */
+
+static void
+sampled(const struct survey_result *r, void *arg)
+{
+	struct monitor *m = arg;
+	struct view v;
+
+	if (r == NULL || m->stopping)
+		return;
+	v = look(m);
+	note(m, &v, r);
+	timer_set(&m->sample, history_pace(r->fleet.n, r->n));
+}
+
+/* Also while Redis is down.  The text of a large fleet is long: it is made once per sample. */
+static void
+serve_history(struct http_request *r, const struct http_route *route UNUSED, void *arg)
+{
+	struct monitor *m = arg;
+	struct buf body = BUF_INIT;
+
+	if (m->history_text.len == 0 || m->history_made != history_last(m->history)) {
+		buf_clear(&m->history_text);
+		history_text(m->history, &m->history_text);
+		m->history_made = history_last(m->history);
+	}
+	buf_add(&body, m->history_text.data, m->history_text.len);
+	http_answer(r, 200, JSON, &body);
+}
+
+/* sampled() sets the timer again, for later if the fleet is large. */
+static void
+take_sample(void *arg)
+{
+	struct monitor *m = arg;
+	struct view v = look(m);
+
+	timer_set(&m->sample, HISTORY_STEP);
+	if (conn_is_ready(v.conn))
+		survey_ask(m->survey, SURVEY_FLEET, v.config, sampled, m);
+}
+
+/* -- one queue ------------------------------------------------------------------ */
+
+/* A request for /queue. */
+struct inquiry {
+	struct monitor	*monitor;
+	struct http_request	*request;
+	char		*key;		/* of the queue; owned */
+	bool		 was_dead;	/* the letters were asked for */
+	json_t		*dead;		/* what was found; NULL: nothing; owned */
+};
+
+static void	inquire(struct inquiry *);
+
+static void
+inquiry_end(struct inquiry *i, int status, const char *type, struct buf *body)
+{
+	http_answer(i->request, status, type, body);
+	json_decref(i->dead);
+	free(i->key);
+	free(i);
+}
+
+static void
+inquiry_refuse(struct inquiry *i, int status, const char *why)
+{
+	struct buf b = BUF_INIT;
+
+	buf_printf(&b, "%s\n", why);
+	inquiry_end(i, status, TEXT, &b);
+}
+
+/* The survey may be another one now. */
+static void
+got_letters(const json_t *dead, void *arg)
+{
+	struct inquiry *i = arg;
+
+	i->dead = json_incref((json_t *)(uintptr_t)dead);
+	if (i->monitor->stopping)
+		inquiry_refuse(i, 503, "stopped");
+	else
+		inquire(i);
+}
+
+/* Only of queues that the survey has: nobody can have other keys read. */
+static void
+found_queue(const struct survey_result *r, void *arg)
+{
+	struct inquiry *i = arg;
+	const struct survey_queue *q = r != NULL ? survey_find(r, i->key) : NULL;
+	struct buf b = BUF_INIT;
+	struct view v;
+
+	if (i->monitor->stopping || r == NULL) {
+		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
+	} else if (q == NULL) {
+		inquiry_refuse(i, 404, "There is no such queue.");
+	} else if (q->depth.dead > 0 && !i->was_dead) {
+		i->was_dead = true;
+		dead_reader_ask(i->monitor->reader, q->keys.name[KEY_DEAD], got_letters, i);
+	} else {
+		v = look(i->monitor);
+		queue_text(&v, r, q, i->dead, &b);
+		inquiry_end(i, 200, JSON, &b);
+	}
+}
+
+static void
+inquire(struct inquiry *i)
+{
+	struct monitor *m = i->monitor;
+
+	survey_ask(m->survey, SURVEY_FLEET, look(m).config, found_queue, i);
+}
+
+static void
+serve_queue(struct http_request *r, const struct http_route *route UNUSED, void *arg)
+{
+	struct inquiry *i = xcalloc(1, sizeof(*i));
+
+	*i = (struct inquiry){ .monitor = arg, .request = r, .key = http_parameter(r, "key") };
+	if (i->key == NULL)
+		inquiry_refuse(i, 400, "Which one? Ask for /queue?key=KEY.");
+	else
+		inquire(i);
+}
+
 /* -- the page ---------------------------------------------------------------- */
 
 struct file {
@@ -335,6 +510,8 @@ static const struct http_route routes[] = {
 	{ "/healthz", serve_health, NULL },
 	{ "/readyz", serve_ready, NULL },
 	{ "/status", serve_report, &reports[REPORT_STATUS] },
+	{ "/queue", serve_queue, NULL },
+	{ "/history", serve_history, NULL },
 	{ "/metrics", serve_report, &reports[REPORT_METRICS] },
 	{ NULL, NULL, NULL },
 };
@@ -350,6 +527,9 @@ monitor_new(struct loop *loop, struct conn *conn, const char *host,
 	m->look = look_fn;
 	m->arg = arg;
 	m->survey = survey_new(loop, conn);
+	m->reader = dead_reader_new(loop, conn);
+	m->history = history_new();
+	timer_init(&m->sample, loop, take_sample, m);
 	m->http = http_new(loop, routes, host, m);
 	return m;
 }
@@ -358,12 +538,17 @@ void
 monitor_listen(struct monitor *m, const char *where)
 {
 	http_listen(m->http, where);
+	if (where[0] == '\0')
+		timer_stop(&m->sample);
+	else if (!timer_is_set(&m->sample))
+		timer_set(&m->sample, FIRST_SAMPLE);
 }
 
 void
 monitor_stop(struct monitor *m)
 {
 	m->stopping = true;
+	timer_stop(&m->sample);
 	http_listen(m->http, "");
 }
 
@@ -372,9 +557,12 @@ monitor_free(struct monitor *m)
 {
 	if (m == NULL)
 		return;
+	dead_reader_free(m->reader);
 	survey_free(m->survey);
 	http_free(m->http);
-	tdestroy(m->histories, history_free);
+	tdestroy(m->queues, noted_free);
+	history_free(m->history);
+	buf_done(&m->history_text);
 	for (size_t i = 0; i < REPORTS; i++)
 		buf_done(&m->made[i].text);
 	free(m);

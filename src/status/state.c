@@ -52,6 +52,10 @@ state_text(const struct facts *f, struct buf *b)
 		buf_printf(b, "error: %s", d->problem);
 		return MOOD_BAD;
 	}
+	if (f->unnamed) {
+		buf_puts(b, "no configuration names it");
+		return d->dead == depth_messages(d) ? MOOD_WARN : MOOD_BAD;
+	}
 	if (d->paused) {
 		pause_text(d, b);
 		return MOOD_WARN;
@@ -86,6 +90,16 @@ state_text(const struct facts *f, struct buf *b)
 	return MOOD_OK;
 }
 
+int
+state_trouble(enum mood mood, const struct depth *d, double failed_rate)
+{
+	static const int rank[] = {
+		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
+	};
+
+	return rank[mood] <= 1 && (d->dead > 0 || failed_rate > 0) ? 2 : rank[mood];
+}
+
 static json_t *
 pause_json(const struct depth *d)
 {
@@ -112,6 +126,13 @@ double
 state_oldest(const struct facts *f)
 {
 	return f->depth->in_flight == 0 ? -1 : f->service->oldest;
+}
+
+/* Of kinds without leases only daemons know. */
+int64_t
+state_running(const struct facts *f)
+{
+	return kind_has(f->kind, TRAIT_LEASES) ? f->depth->in_flight : f->service->running;
 }
 
 struct latency
@@ -155,10 +176,8 @@ state_json(const struct facts *f)
 	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
 	    "delayed:n dead:n daemons:i concurrency:i oldest:f state:b mood:s paused:j totals:j "
 	    "error:s", f->name, f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE],
-	    kind_name(f->kind), d->waiting,
-	    /* Of kinds without leases only daemons know. */
-	    kind_has(f->kind, TRAIT_LEASES) ? d->in_flight : s->running, d->retry, d->due,
-	    d->delayed, d->dead, (int64_t)s->daemons, s->concurrency,
+	    kind_name(f->kind), d->waiting, state_running(f), d->retry, d->due, d->delayed,
+	    d->dead, (int64_t)s->daemons, s->concurrency,
 	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
 	    totals_json(d), d->problem);
 	buf_done(&state);

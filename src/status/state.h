@@ -19,6 +19,7 @@ struct facts {
 	const struct keys	*keys;
 	enum kind		 kind;
 	bool			 elsewhere;	/* declared for others: concurrency = 0 */
+	bool			 unnamed;	/* no configuration has it */
 	const struct depth	*depth;
 	const struct service	*service;
 	wall_t			 taken;
@@ -32,6 +33,9 @@ enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
  */
 double	state_oldest(const struct facts *);
 
+/* How many messages run; -1: not known. */
+int64_t	state_running(const struct facts *);
+
 /* The queue's latency, as all daemons and Redis know it. */
 struct latency	 state_latency(const struct facts *);
 /* The same, where the caller knows how long messages in a list have waited. */
@@ -39,6 +43,12 @@ struct latency	 state_latency_with(enum kind, const struct depth *, struct laten
 
 /* Appends why the queue stands still, or what is unusual, or "ok": a few words, unescaped. */
 enum mood	 state_text(const struct facts *, struct buf *);
+
+/*
+ * How urgent it is, from 0 (idle) to 4 (bad); 2: all is well but for dead letters, or for
+ * messages that fail now.  Those of one rank are shown by the number that waits.
+ */
+int		 state_trouble(enum mood, const struct depth *, double failed_rate);
 
 /* A new object. */
 json_t		*state_json(const struct facts *);

@@ -2,6 +2,7 @@
 #include "status/status_json.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,8 @@
 #include "base/log.h"
 #include "base/stats.h"
 #include "base/util.h"
+#include "policy/tick.h"
+#include "status/advice.h"
 #include "status/json_bytes.h"
 #include "status/state.h"
 
@@ -85,30 +88,106 @@ by_name(const void *va, const void *vb)
 }
 
 static json_t *
-queue_json(const struct survey_queue *q, const struct survey_result *r)
+queue_json(const struct survey_queue *q, const struct survey_result *r, const struct history *h)
 {
+	struct history_rates rates = history_rates(h, q->keys.name[KEY_QUEUE]);
 	struct service service;
-	struct facts facts = {
-		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
-		.elsewhere = !q->own, .service = &service, .taken = r->taken,
-	};
+	struct facts facts = survey_facts(q, r, &service);
+	struct buf ignored = BUF_INIT;
+	enum mood mood = state_text(&facts, &ignored);
 
-	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], &service);
-	return json_set(state_json(&facts), "own:t", q->own);
+	buf_done(&ignored);
+	return json_set(state_json(&facts), "own:t trouble:i acked_rate:f failed_rate:f", q->own,
+	    (int64_t)state_trouble(mood, &q->depth, rates.failed),
+	    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
 }
 
+/* Those that some configuration has, or those that hold messages and that none has. */
 static json_t *
-queues_json(const struct survey_result *r)
+queues_json(const struct survey_result *r, const struct history *h, bool unnamed)
 {
 	const struct survey_queue **sorted = xcalloc(r->n + 1, sizeof(*sorted));
 	json_t *list = json_array();
+	size_t n = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		sorted[i] = &r->queues[i];
-	qsort(sorted, r->n, sizeof(*sorted), by_name);
-	for (size_t i = 0; i < r->n; i++)
-		json_array_append_new(list, queue_json(sorted[i], r));
+		if (r->queues[i].unnamed == unnamed &&
+		    (!unnamed || depth_messages(&r->queues[i].depth) > 0))
+			sorted[n++] = &r->queues[i];
+	qsort(sorted, n, sizeof(*sorted), by_name);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, queue_json(sorted[i], r, h));
 	free(sorted);
+	return list;
+}
+
+/* -- schedules -------------------------------------------------------------------- */
+
+static json_t *
+tick_json(int64_t tick)
+{
+	return tick != TICK_NEVER ? json_integer(tick) : NULL;
+}
+
+/* As `rqctl schedules --json` has it. */
+static json_t *
+schedule_json(const struct config *config, const struct schedule_state *s)
+{
+	const struct schedule_config *cfg = s->cfg;
+	const struct queue_config *q = config_queue(config, cfg->queue);
+	bool cron = cfg->every == 0;
+
+	return json_set(json_object(), "name:s queue:s key:s every:j cron:s timezone:s last:j "
+	    "next:j missed:j", cfg->name, cfg->queue, q != NULL ? q->key : cfg->queue,
+	    cron ? NULL : json_integer(cfg->every / SEC), cron ? cfg->cron : NULL,
+	    cron ? cfg->timezone : NULL, tick_json(s->last), tick_json(s->next),
+	    s->missed == 1 ? tick_json(s->missed_at) : NULL);
+}
+
+/* Of this daemon's configuration. */
+static json_t *
+schedules_json(const struct view *v)
+{
+	json_t *list = json_array();
+	struct schedule_state s;
+
+	for (size_t i = 0; i < schedules_count(v->schedules); i++) {
+		s = schedules_get(v->schedules, i);
+		json_array_append_new(list, schedule_json(v->config, &s));
+	}
+	return list;
+}
+
+/* -- problems of the fleet -------------------------------------------------------- */
+
+/* Takes the text. */
+static void
+add_problem(json_t *list, const char *level, char *text)
+{
+	json_array_append_new(list, json_set(json_object(), "level:s text:s", level, text));
+	free(text);
+}
+
+/* What concerns Redis or daemons, in the words of `rqctl check`. */
+static json_t *
+problems_json(const struct view *v, const struct survey_result *r)
+{
+	const struct conn_server *server = conn_server(v->conn);
+	const char *policy = server != NULL ? server->maxmemory_policy : "", *error;
+	char *full = advice_memory(r->memory, r->memory_max);
+	json_t *list = json_array();
+
+	if (full != NULL)
+		add_problem(list, "error", full);
+	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
+		add_problem(list, "error", xasprintf("maxmemory-policy is %s: Redis may evict "
+		    "messages; it must be noeviction", policy));
+	for (size_t i = 0; i < r->fleet.n; i++) {
+		error = fleet_text(r->fleet.daemons[i].beat, "log_error");
+		if (error[0] != '\0')
+			add_problem(list, "warning", xasprintf("daemon %s cannot write its log: "
+			    "%s", r->fleet.daemons[i].instance, error));
+	}
 	return list;
 }
 
@@ -213,22 +292,21 @@ progress_json(const struct view *v, const struct survey_result *r)
 }
 
 void
-status_text(const struct view *v, const struct survey_result *r, struct buf *out)
+status_text(const struct view *v, const struct survey_result *r, const struct history *h,
+    struct buf *out)
 {
-	char when[CLOCK_TEXT_MAX], *text;
+	char when[CLOCK_TEXT_MAX];
 	json_t *root;
 
 	root = json_set(json_object(), "time:s daemon:j daemons:n ignored:i fleet:j queues:j "
-	    "progress:j",
+	    "unnamed:j progress:j schedules:j problems:j",
 	    clock_text(r != NULL ? r->taken : clock_wall(), when), daemon_json(v),
 	    r != NULL ? (int64_t)r->fleet.n : -1, r != NULL ? (int64_t)r->fleet.ignored : 0,
-	    r != NULL ? fleet_json(v, r) : NULL, r != NULL ? queues_json(r) : NULL,
-	    r != NULL ? progress_json(v, r) : NULL);
-	text = json_dumps(root, JSON_COMPACT);
-	if (text == NULL)
-		fatalx("cannot make JSON");
-	buf_puts(out, text);
-	buf_addc(out, '\n');
-	free(text);
+	    r != NULL ? fleet_json(v, r) : NULL,
+	    r != NULL ? queues_json(r, h, false) : NULL,
+	    r != NULL ? queues_json(r, h, true) : NULL,
+	    r != NULL ? progress_json(v, r) : NULL, schedules_json(v),
+	    r != NULL ? problems_json(v, r) : NULL);
+	json_add_text(root, out);
 	json_decref(root);
 }

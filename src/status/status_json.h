@@ -6,10 +6,12 @@
 #define RQD_STATUS_STATUS_JSON_H
 
 #include "base/buf.h"
+#include "status/history.h"
 #include "status/monitor.h"
 #include "status/survey.h"
 
 /* Without a survey (Redis is down or slow) "queues" and "fleet" are null. */
-void	status_text(const struct view *, const struct survey_result *, struct buf *);
+void	status_text(const struct view *, const struct survey_result *, const struct history *,
+	    struct buf *);
 
 #endif

@@ -20,6 +20,7 @@
 #include "loop/timer.h"
 #include "redis/request.h"
 
+#define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
 #define GROUP_BEATS	2	/* heartbeats can be long */
 #define GROUP_QUEUES	8
 
@@ -62,6 +63,7 @@ struct survey {
 	struct survey_result	 found;	/* so far */
 	struct indexed	*indexed;	/* BEATS: what the index lists */
 	size_t	 nindexed;
+	json_t	*noted;		/* an array: the latest members of KEYS_QUEUES */
 	char	 now[32];	/* DEPTHS: Redis' time */
 	size_t	 next;	/* the first that was not asked yet */
 	unsigned	 out;	/* questions without an answer */
@@ -98,6 +100,17 @@ survey_find(const struct survey_result *r, const char *key)
 	struct survey_queue wanted = { .keys.name[KEY_QUEUE] = (char *)(uintptr_t)key };
 
 	return r->n == 0 ? NULL : bsearch(&wanted, r->queues, r->n, sizeof(wanted), by_key);
+}
+
+struct facts
+survey_facts(const struct survey_queue *q, const struct survey_result *r, struct service *service)
+{
+	fleet_service(&r->fleet, q->keys.name[KEY_QUEUE], service);
+	return (struct facts){
+		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
+		.elsewhere = !q->own, .unnamed = q->unnamed, .service = service,
+		.taken = r->taken,
+	};
 }
 
 /* -- waiters ------------------------------------------------------------------- */
@@ -173,6 +186,32 @@ add_queue(struct survey_result *r, double now, const char *name, const char *key
 	q->depth.now = now;
 }
 
+/*
+ * Keys that a daemon has served, and that neither this configuration nor a living daemon has.
+ * None if a daemon is not known: it may have them.
+ */
+static void
+add_unnamed(struct survey *s, double now, json_t *known, const struct served *served, size_t n)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	if (s->found.fleet.ignored > 0 || s->nindexed >= FLEET_MAX)
+		return;
+	for (i = 0; i < n; i++)
+		json_object_set_new_nocheck(known, served[i].key, json_true());
+	json_array_foreach(s->noted, i, member) {
+		key = fleet_text(member, "key");
+		if (key[0] == '\0' || json_object_get(known, key) != NULL)
+			continue;
+		json_object_set_new_nocheck(known, key, json_true());
+		add_queue(&s->found, now, key, key, fleet_kind(member),
+		    fleet_text(member, "consumer_group"), false);
+		s->found.queues[s->found.n - 1].unnamed = true;
+	}
+}
+
 /* This daemon's queues, and those that only other daemons serve. */
 static void
 list_queues(struct survey *s, double now)
@@ -193,6 +232,7 @@ list_queues(struct survey *s, double now)
 			add_queue(&s->found, now, served[i].name, served[i].key,
 			    fleet_kind(served[i].queue),
 			    fleet_text(served[i].queue, "consumer_group"), false);
+	add_unnamed(s, now, known, served, n);
 	json_decref(known);
 	free(served);
 	if (s->found.n > 1)
@@ -291,13 +331,63 @@ got_index(enum conn_answer how, const struct redisReply *reply, void *arg)
 }
 
 static void
+got_noted(enum conn_answer how, const struct redisReply *reply, void *arg)
+{
+	struct question *q = arg;
+	struct survey *s = q->survey;
+	size_t n = how == CONN_REPLY ? reply_len(reply) : 0, len;
+	const char *text;
+	json_t *member;
+
+	s->noted = json_array();
+	for (size_t i = 0; i < n; i++) {
+		text = reply_str(reply_at(reply, i), &len);
+		member = text != NULL && len <= MEMBER_MAX ? json_loadb(text, len, 0, NULL) : NULL;
+		if (member != NULL)
+			json_array_append_new(s->noted, member);
+	}
+	answered(s, how);
+}
+
+/* A field of INFO memory; 0: it is not there. */
+static uint64_t
+bytes_of(const struct redisReply *reply, const char *field)
+{
+	const char *text = reply_str(reply, NULL);
+	const char *p = text != NULL ? strstr(text, field) : NULL;
+
+	return p != NULL ? strtoull(p + strlen(field), NULL, 10) : 0;
+}
+
+/* What it does not say is not known. */
+static void
+got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
+{
+	struct question *q = arg;
+	struct survey *s = q->survey;
+
+	if (how == CONN_REPLY) {
+		s->found.memory = bytes_of(reply, "\nused_memory:");
+		s->found.memory_max = bytes_of(reply, "\nmaxmemory:");
+	}
+	answered(s, how);
+}
+
+static void
 ask_index(struct survey *s)
 {
-	char last[16];
+	const struct conn_server *server = conn_server(s->conn);
+	char last[16], noted[16];
 
 	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
+	snprintf(noted, sizeof(noted), "%d", SURVEY_UNNAMED - 1);
 	request_words(question_new(s, got_index, 0, 0), s->conn, "ZREVRANGE", KEYS_DAEMONS,
 	    "0", last, "WITHSCORES", NULL);
+	request_words(question_new(s, got_noted, 0, 0), s->conn, "ZREVRANGE", KEYS_QUEUES,
+	    "0", noted, NULL);
+	/* The greeting has asked for INFO, too: without a run id it was denied. */
+	if (server != NULL && server->run_id[0] != '\0')
+		request_words(question_new(s, got_memory, 0, 0), s->conn, "INFO", "memory", NULL);
 }
 
 /* -- one survey ---------------------------------------------------------------- */
@@ -309,6 +399,8 @@ free_index(struct survey *s)
 		free(s->indexed[--s->nindexed].instance);
 	free(s->indexed);
 	s->indexed = NULL;
+	json_decref(s->noted);
+	s->noted = NULL;
 }
 
 static void
@@ -336,6 +428,7 @@ finish(struct survey *s)
 	if (failed) {
 		result_done(&s->found);
 	} else {
+		s->found.scope = s->scope;
 		s->found.at = clock_mono();
 		s->found.taken = clock_wall();
 		result_done(&s->results[s->scope]);

@@ -11,21 +11,24 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "policy/config.h"
 #include "queue/depth.h"
 #include "queue/keys.h"
 #include "redis/conn.h"
-#include "status/fleet.h"
+#include "status/state.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
 #define SURVEY_WITHIN	(3 * SEC)	/* a waiter waits no longer */
 #define SURVEY_QUEUES	1000		/* of other daemons, at most */
+#define SURVEY_UNNAMED	200		/* the latest of KEYS_QUEUES: as many may be unnamed */
 
 enum survey_scope {
 	SURVEY_OWN,	/* depths of this daemon's queues */
-	SURVEY_FLEET	/* heartbeats, and depths of all queues that a daemon serves */
+	/* heartbeats, and depths of all queues that a daemon serves, or has served */
+	SURVEY_FLEET
 };
 enum { SURVEY_SCOPES = SURVEY_FLEET + 1 };
 
@@ -34,14 +37,18 @@ struct survey_queue {
 	struct keys	 keys;
 	enum kind	 kind;
 	bool		 own;		/* this daemon consumes it */
+	bool		 unnamed;	/* no daemon has it; its name is its key */
 	struct depth	 depth;
 };
 
 /* The result of one survey. */
 struct survey_result {
+	enum survey_scope scope;
 	wall_t		 taken;
 	usec_t		 at;
-	struct fleet	 fleet;		/* empty in SURVEY_OWN */
+	struct fleet	 fleet;		/* these three: empty in SURVEY_OWN */
+	uint64_t	 memory;	/* of Redis, in bytes; 0: not known */
+	uint64_t	 memory_max;	/* 0: not known, or not limited */
 	struct survey_queue *queues;	/* sorted by key */
 	size_t		 n;
 };
@@ -60,6 +67,10 @@ void		 survey_free(struct survey *);
 typedef void survey_fn(const struct survey_result *, void *);
 void		 survey_ask(struct survey *, enum survey_scope, struct config *,
 		    survey_fn *, void *);
+
+/* What the survey knows of one of its queues; all is borrowed, service is filled. */
+struct facts	 survey_facts(const struct survey_queue *, const struct survey_result *,
+		    struct service *);
 
 /* The queue of that key; NULL: not in it. */
 const struct survey_queue *survey_find(const struct survey_result *, const char *key);

@@ -57,6 +57,17 @@ is "$(get /metrics | promtool 2>&1)" '' 'promtool accepts it, where there is one
 is "$(get /metrics | grep -v '^#' | cut -d ' ' -f 1 | sort | uniq -d)" '' 'no series is there twice'
 is "$(get /metrics | grep -cvE '^# (HELP|TYPE) [a-z_]+ |^[a-z_]+(\{[^{}]*\})? [-+0-9.e]+$')" 0 'every line has the form'
 
+# -- one queue, and the history
+is "$(code /queue) $(code '/queue?key=')" '400 404' '/queue wants a key'
+is "$(code '/queue?key=none')" 404 'of a queue that there is'
+like "$(get '/queue?key=bad')" '^\{"name":"bad",.*"hint":"Messages have failed for good.*"servers":\[\{"instance":"[^"]*",.*"commands":\[.*dead list bad.*"letters":\{"total":1,"looked":1,"reasons":\[\{"reason":"status","count":1,"last":[0-9.]+\}\],"newest":\{' '/queue'
+like "$(get '/queue?key=q')" '"hint":null,.*"letters":null' 'without dead letters'
+wait_ok 10 'get /history | grep -q "\"times\":\[[0-9]"' '/history: the first sample comes by itself'
+like "$(get /history)" '^\{"step":10,"window":900,"times":\[[0-9.,]+\],"queues":\[\{"key":"bad","depth":\[[0-9,]+\],"running":\[[0-9,]+\],"latency":\[[^]]+\],"acked_rate":\[null[^]]*\],"failed_rate":\[null[^]]*\]\},\{"key":"q",' \
+    'an object for each queue'
+like "$(get /status)" '"unnamed":\[\],.*"schedules":\[\],"problems":\[\]' '/status: nothing else is wrong'
+like "$(get /status)" '"name":"bad",.*"mood":"ok",.*"trouble":2,"acked_rate":' 'but for the dead letter'
+
 is "$(json state)" running '/status: the daemon'
 like "$(get /status)" '"name":"slow".*"waiting":2,"running":1' 'its queues'
 # shellcheck disable=SC2016

@@ -74,6 +74,15 @@ def fits():
     assert t.raw.count(b'\x1b[H') >= 1 and b'\x1b[2J' not in t.raw
     quit(t)
 
+def unnamed():
+    redis('zadd', 'rqd:daemons:queues', '1', '{"key":"leftover","kind":"ack"}')
+    redis('lpush', 'leftover', 'x')
+    t = top()
+    t.wait(r'^warning: no configuration names leftover, which holds messages: 1 waiting$')
+    t.wait(r'^1/300 by trouble')
+    quit(t)
+    redis('del', 'rqd:daemons:queues', 'leftover')
+
 def trouble_first():
     t = top()
     t.wait(r'^1/300')
@@ -374,7 +383,7 @@ def pipe():
     p.stdout.close()
     assert p.wait(10 * int(slow)) == 0 and p.stderr.read() == '', p.returncode
 
-for test in (fits, trouble_first, sizes, sorts, moves, filters, opens, scrolls, commands, helps, rates, redis_gone,
+for test in (fits, unnamed, trouble_first, sizes, sorts, moves, filters, opens, scrolls, commands, helps, rates, redis_gone,
              ends, hung, stops, continued, colours, refused, dumb, pipe):
     if len(sys.argv) > 6 and test.__name__ not in sys.argv[6:]:
         continue

@@ -58,6 +58,8 @@ ctl -c "$T/rqd.conf" check >/dev/null
 is "$?" 2 'messages that nobody takes are an error'
 like "$(ctl -c "$T/rqd.conf" status --json | tr -d ' \n')" '"unnamed": ?\[\{"key": ?"old", ?"kind": ?"ack", ?"waiting": ?3,' 'JSON'
 is "$(ctl status new | grep -c 'no configuration')" 0 'not where a queue is named'
+watch=$(ctl -c "$T/rqd.conf" status -w --interval 100ms | grep -am 1 '^warning: no configuration')
+is "$watch" 'warning: no configuration names old, which holds messages: 3 waiting, 1 dead letter' 'status -w'
 
 # Other kinds.
 r zadd Queue:x 1 1 >/dev/null	# never served by anybody: not known

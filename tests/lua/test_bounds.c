@@ -372,6 +372,12 @@ static const struct row rows[] = {
 	    "letters(400, 0, 2600)",
 	    "dead_list", "X",
 	    "1 + - 500 1000 1048576 200 \"\" mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmn"),
+	ROW("dead_summary: 1,000 letters",
+	    "letters(1000, 0, 1000)",
+	    "dead_summary", "X", "200 262144 2000 8"),
+	ROW("dead_summary: other fields of 1 MiB",
+	    "for i = 1, 60 do call('XADD', X, '*', 'error', MIB) end",
+	    "dead_summary", "X", "200 262144 2000 8"),
 	MANY("dead_retry: 500 letters of 2,000 bytes",
 	    "letters(500, 0, 2000)",
 	    "dead_retry", "BCRDX", "1048576", 500, "%d-1"),
@@ -647,6 +653,7 @@ static const struct entry_row {
 	{ "stream_depth", "Q", "rqd", false },
 	{ "overdue", "RLQ", "stream rqd", false },
 	{ "dead_list", "X", "1 + - 500 1000 1048576 200 \"\" \"\"", false },
+	{ "dead_summary", "X", "200 262144 2000 8", false },
 	{ "dead_retry", "BCRDX", "1048576 1-1", false },
 };
 

@@ -1,0 +1,37 @@
+/*
+ * What an operator may do about a queue: a sentence, and commands to copy.  `rqctl status -w`
+ * and the page both show these.
+ */
+#ifndef RQD_STATUS_ADVICE_H
+#define RQD_STATUS_ADVICE_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "status/state.h"
+
+/* How commands are written; borrowed. */
+struct advice {
+	const char	*indent;	/* before each line */
+	const char	*rqctl;		/* "rqctl -c FILE": with the options that it needs */
+	const char	*queue;		/* as rqctl needs it */
+	const char	*newest;	/* id of the newest dead letter; "": not known */
+	const char	*program;	/* that the queue runs; "": not known */
+};
+
+/* "Redis is full: ...", if it is; the caller frees it.  NULL: it is not.  max 0: no limit. */
+char		*advice_memory(uint64_t used, uint64_t max);
+
+/* What the state means, or what is unusual; NULL: nothing. */
+const char	*advice_hint(const struct facts *);
+
+/* What a queue runs; "": it has no command. */
+const char	*advice_program(const struct queue_config *);
+
+/* Appends a line for each command. */
+void		 advice_commands(const struct facts *, const struct advice *, struct buf *);
+
+/* Appends a word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
+void		 advice_word(struct buf *, const char *);
+
+#endif

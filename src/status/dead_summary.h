@@ -1,0 +1,35 @@
+/*
+ * What a queue's dead letters died of: the latest 200 by reason, and the last error.
+ *
+ * A reader asks Redis for one queue after the other, with a pause between, so that a client
+ * that asks in a tight loop costs Redis little.  A summary is bounded, whatever the letters
+ * hold.
+ */
+#ifndef RQD_STATUS_DEAD_SUMMARY_H
+#define RQD_STATUS_DEAD_SUMMARY_H
+
+#include <jansson.h>
+
+#include "loop/loop.h"
+#include "redis/conn.h"
+
+struct dead_reader;
+
+struct dead_reader *dead_reader_new(struct loop *, struct conn *);
+/* Any time but from a function of dead_reader_ask().  These functions get NULL. */
+void	dead_reader_free(struct dead_reader *);
+
+/*
+ * key: QDEAD, copied.  fn gets an object, borrowed, or NULL where Redis did not answer; never
+ * from inside this call, always exactly once:
+ *
+ *	"total"		letters in the queue
+ *	"looked"	the latest, which were counted
+ *	"reasons"	[{"reason", "count", "last" (seconds since 1970)}], the most first
+ *	"newest"	{"id", "died", "reason", "status", "host", "attempts", "answer",
+ *			"error"}, or null
+ */
+void	dead_reader_ask(struct dead_reader *, const char *key,
+	    void (*fn)(const json_t *, void *), void *arg);
+
+#endif

@@ -1,0 +1,297 @@
+/*
+ * The times of samples are in a ring.  Each queue has a ring of figures that turns with it:
+ * place i of all rings belongs to the same sample.
+ */
+#include "status/history.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "queue/depth.h"
+#include "status/json_bytes.h"
+
+/* Daemons add their totals to Redis about every 10 seconds: a shorter span would jump. */
+#define RATE_SPAN	(21 * SEC)
+#define RATE_LEAST	(9 * SEC)
+#define JITTER		(500 * MSEC)	/* a sample may come that much early */
+
+/* A queue; not known: NAN, or -1. */
+struct track {
+	char	*key;		/* owned */
+	usec_t	 seen;		/* mono; its last sample */
+	float	 depth[HISTORY_SAMPLES];
+	float	 running[HISTORY_SAMPLES];
+	float	 latency[HISTORY_SAMPLES];
+	int64_t	 acked[HISTORY_SAMPLES];
+	int64_t	 failed[HISTORY_SAMPLES];
+};
+
+struct history {
+	usec_t	 at[HISTORY_SAMPLES];
+	size_t	 n;		/* samples so far, at most HISTORY_SAMPLES */
+	size_t	 last;		/* the place of the newest */
+	struct track	**tracks;	/* sorted by key */
+	size_t	 ntracks;
+};
+
+struct history *
+history_new(void)
+{
+	return xcalloc(1, sizeof(struct history));
+}
+
+static void
+track_free(struct track *t)
+{
+	free(t->key);
+	free(t);
+}
+
+void
+history_free(struct history *h)
+{
+	if (h == NULL)
+		return;
+	for (size_t i = 0; i < h->ntracks; i++)
+		track_free(h->tracks[i]);
+	free(h->tracks);
+	free(h);
+}
+
+/* -- samples ---------------------------------------------------------------------- */
+
+static void
+track_clear(struct track *t, size_t place)
+{
+	t->depth[place] = t->running[place] = t->latency[place] = NAN;
+	t->acked[place] = t->failed[place] = -1;
+}
+
+/* Forgets queues that are gone. */
+static void
+expire(struct history *h, usec_t now)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->ntracks; i++) {
+		if (now - h->tracks[i]->seen > HISTORY_WINDOW)
+			track_free(h->tracks[i]);
+		else
+			h->tracks[n++] = h->tracks[i];
+	}
+	h->ntracks = n;
+}
+
+bool
+history_begin(struct history *h, usec_t now)
+{
+	if (h->n > 0 && now - h->at[h->last] < HISTORY_STEP - JITTER)
+		return false;
+	expire(h, now);
+	h->last = h->n > 0 ? (h->last + 1) % HISTORY_SAMPLES : 0;
+	h->n += h->n < HISTORY_SAMPLES;
+	h->at[h->last] = now;
+	for (size_t i = 0; i < h->ntracks; i++)
+		track_clear(h->tracks[i], h->last);
+	return true;
+}
+
+/* The place of the first track whose key is not smaller. */
+static size_t
+lower_bound(const struct history *h, const char *key)
+{
+	size_t from = 0, to = h->ntracks, mid;
+
+	while (from < to) {
+		mid = from + (to - from) / 2;
+		if (strcmp(h->tracks[mid]->key, key) < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct track *
+find_track(const struct history *h, const char *key)
+{
+	size_t i = lower_bound(h, key);
+
+	return i < h->ntracks && strcmp(h->tracks[i]->key, key) == 0 ? h->tracks[i] : NULL;
+}
+
+static struct track *
+new_track(struct history *h, const char *key)
+{
+	struct track *t = xcalloc(1, sizeof(*t));
+	size_t i = lower_bound(h, key);
+
+	t->key = xstrdup(key);
+	for (size_t k = 0; k < HISTORY_SAMPLES; k++)
+		track_clear(t, k);
+	(void)APPEND(h->tracks, h->ntracks);
+	memmove(&h->tracks[i + 1], &h->tracks[i], (h->ntracks - 1 - i) * sizeof(h->tracks[0]));
+	h->tracks[i] = t;
+	return t;
+}
+
+void
+history_add(struct history *h, const char *key, const struct history_point *p)
+{
+	struct track *t = find_track(h, key);
+
+	if (t == NULL && h->ntracks >= HISTORY_QUEUES)
+		return;
+	if (t == NULL)
+		t = new_track(h, key);
+	t->seen = h->at[h->last];
+	t->depth[h->last] = p->depth >= 0 ? (float)p->depth : NAN;
+	t->running[h->last] = p->running >= 0 ? (float)p->running : NAN;
+	t->latency[h->last] = p->latency >= 0 ? (float)p->latency : NAN;
+	t->acked[h->last] = p->acked;
+	t->failed[h->last] = p->failed;
+}
+
+/* -- rates ------------------------------------------------------------------------ */
+
+/* The place of the i-th sample, 0 for the oldest. */
+static size_t
+place_of(const struct history *h, size_t i)
+{
+	return (h->last + HISTORY_SAMPLES + 1 - h->n + i) % HISTORY_SAMPLES;
+}
+
+/* The sample from which the rate at sample i is counted; i: there is none. */
+static size_t
+rate_from(const struct history *h, size_t i)
+{
+	usec_t now = h->at[place_of(h, i)], since;
+	size_t k = i;
+
+	while (k > 0 && (k == i || now - h->at[place_of(h, k - 1)] <= RATE_SPAN))
+		k--;
+	since = now - h->at[place_of(h, k)];
+	return since >= RATE_LEAST ? k : i;
+}
+
+/* Where a total has become smaller, somebody has deleted it. */
+static double
+rate_at(const struct history *h, const int64_t *total, size_t i)
+{
+	size_t to = place_of(h, i), from = place_of(h, rate_from(h, i));
+
+	if (from == to || total[from] < 0 || total[to] < total[from])
+		return -1;
+	return (double)(total[to] - total[from]) / clock_seconds(h->at[to] - h->at[from]);
+}
+
+struct history_rates
+history_rates(const struct history *h, const char *key)
+{
+	const struct track *t = find_track(h, key);
+
+	if (t == NULL || h->n == 0)
+		return (struct history_rates){ -1, -1 };
+	return (struct history_rates){
+		rate_at(h, t->acked, h->n - 1), rate_at(h, t->failed, h->n - 1)
+	};
+}
+
+/* -- text ------------------------------------------------------------------------- */
+
+/* Rounded to so many parts of one, so that the text is short; null: not known. */
+static void
+add_number(struct buf *out, size_t i, double v, double parts)
+{
+	if (i > 0)
+		buf_addc(out, ',');
+	if (v == 0)
+		buf_addc(out, '0');	/* most are */
+	else if (isnan(v) || v < 0)
+		buf_puts(out, "null");
+	else
+		buf_printf(out, "%.15g", (double)(int64_t)(v * parts + 0.5) / parts);
+}
+
+static void
+add_figures(const struct history *h, const char *name, const float *figure, double parts,
+    struct buf *out)
+{
+	buf_printf(out, ",\"%s\":[", name);
+	for (size_t i = 0; i < h->n; i++)
+		add_number(out, i, (double)figure[place_of(h, i)], parts);
+	buf_addc(out, ']');
+}
+
+static void
+add_rates(const struct history *h, const char *name, const int64_t *total, struct buf *out)
+{
+	buf_printf(out, ",\"%s\":[", name);
+	for (size_t i = 0; i < h->n; i++)
+		add_number(out, i, rate_at(h, total, i), 100);
+	buf_addc(out, ']');
+}
+
+/* "key":"orders" */
+static void
+add_key(const char *key, struct buf *out)
+{
+	json_t *o = json_set(json_object(), "key:s", key);
+	char *text = json_dumps(o, JSON_COMPACT);
+
+	if (text == NULL)
+		fatalx("cannot make JSON");
+	buf_add(out, text + 1, strlen(text) - 2);
+	free(text);
+	json_decref(o);
+}
+
+static void
+add_track(const struct history *h, const struct track *t, struct buf *out)
+{
+	buf_addc(out, '{');
+	add_key(t->key, out);
+	add_figures(h, "depth", t->depth, 1, out);
+	add_figures(h, "running", t->running, 1, out);
+	add_figures(h, "latency", t->latency, 10, out);
+	add_rates(h, "acked_rate", t->acked, out);
+	add_rates(h, "failed_rate", t->failed, out);
+	buf_addc(out, '}');
+}
+
+void
+history_text(const struct history *h, struct buf *out)
+{
+	wall_t began = clock_wall() - clock_mono();
+
+	buf_printf(out, "{\"step\":%lld,\"window\":%lld,\"times\":[",
+	    (long long)(HISTORY_STEP / SEC), (long long)(HISTORY_WINDOW / SEC));
+	for (size_t i = 0; i < h->n; i++)
+		add_number(out, i, clock_seconds(began + h->at[place_of(h, i)]), 10);
+	buf_puts(out, "],\"queues\":[");
+	for (size_t i = 0; i < h->ntracks; i++) {
+		if (i > 0)
+			buf_addc(out, ',');
+		add_track(h, h->tracks[i], out);
+	}
+	buf_puts(out, "]}\n");
+}
+
+usec_t
+history_last(const struct history *h)
+{
+	return h->n > 0 ? h->at[h->last] : 0;
+}
+
+usec_t
+history_pace(size_t daemons, size_t queues)
+{
+	/* A survey asks for one heartbeat of each daemon, and for the depths of each queue. */
+	double commands = (double)daemons + (double)queues * DEPTH_STEPS;
+	double pace = (double)daemons * commands / HISTORY_COMMANDS * (double)SEC;
+
+	return pace > (double)HISTORY_STEP ? (usec_t)pace : HISTORY_STEP;
+}

@@ -1,0 +1,16 @@
+/*
+ * /queue: one queue in full, as JSON; rqd(8), HTTP.  It is what an opened row of the page
+ * shows.
+ */
+#ifndef RQD_STATUS_QUEUE_JSON_H
+#define RQD_STATUS_QUEUE_JSON_H
+
+#include "base/buf.h"
+#include "status/monitor.h"
+#include "status/survey.h"
+
+/* dead: as dead_summary.h has it, borrowed; NULL: no letters, or they are not known. */
+void	queue_text(const struct view *, const struct survey_result *, const struct survey_queue *,
+	    const json_t *dead, struct buf *);
+
+#endif
