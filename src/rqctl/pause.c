@@ -99,7 +99,6 @@ wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
 	usec_t end = clock_mono() + timeout, step = 50 * MSEC;
 	int64_t left;
 
-	ctl_catch_signals();
 	while ((left = count_all(c, t, n)) > 0) {
 		if (clock_mono() >= end) {
 			ctl_error(c, EX_TEMPFAIL, "%lld still in flight; the pause stays",
@@ -170,6 +169,7 @@ pause_run(struct ctl *c)
 		    ctl_value(c, OPT_FOR));
 	else if ((t = targets_find(c, &n)) != NULL) {
 		if ((!wait || can_wait(c, t, n)) && pause_all(c, t, n, left) == n && wait) {
+			ctl_catch_signals();	/* before anybody sees that it waits */
 			fflush(stdout);
 			wait_idle(c, t, n, timeout);
 		}
