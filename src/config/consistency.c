@@ -445,6 +445,7 @@ consistency_check(struct draft *d)
 	check_names(d, &d->queues);
 	check_names(d, &d->schedules);
 	check_keys(d);
+	hash_tags_check(d);
 	for (size_t i = 0; i < d->queues.n; i++)
 		check_queue(d, &d->queues.list[i]);
 	for (size_t i = 0; i < d->schedules.n; i++) {

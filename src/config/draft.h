@@ -81,7 +81,7 @@ void	command_line_take(struct draft *);
 
 /*
  * servers.c: which options say where Redis is, before draft_build(); and afterwards with
- * Sentinels: their ports, and the short form as the only server, for people and handlers.
+ * Sentinels or a cluster: ports, and the short form as the only server, for people and handlers.
  */
 void	servers_choose(struct draft *);
 void	servers_finish(struct redis_options *);
@@ -93,6 +93,9 @@ bool	files_mention(const char *path, const char *word);
 
 /* consistency.c: names, keys and options against each other. */
 void	consistency_check(struct draft *);
+
+/* hash_tags.c: what a Redis Cluster needs, if there is one. */
+void	hash_tags_check(struct draft *);
 
 /* machine.c: what this machine lacks, and who runs what. */
 void	machine_check(struct draft *);

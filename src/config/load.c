@@ -68,7 +68,7 @@ check_server_known(struct draft *d)
 	struct place at = { NULL, 0 };
 
 	if (d->nskip == 0 || is_given(d, SECTION_REDIS, "server") ||
-	    is_given(d, SECTION_REDIS, "sentinel"))
+	    is_given(d, SECTION_REDIS, "sentinel") || is_given(d, SECTION_REDIS, "cluster"))
 		return;
 	at.file = findings_file(&d->findings, d->source->file);
 	for (size_t i = 0; i < d->nskip; i++)

@@ -44,9 +44,9 @@ static const char *const pops[] = { "right", "left", NULL };
 static const char *const framings[] = { "length", "line", "raw", NULL };
 static const char *const leftovers[] = { "kill", "keep", NULL };
 
-static option_check_fn check_command, check_cron, check_env, check_group, check_key, check_listen,
-	check_name, check_output, check_path, check_rate, check_root, check_sentinels,
-	check_servers, check_target, check_timezone, check_tls, check_word;
+static option_check_fn check_cluster, check_command, check_cron, check_env, check_group,
+	check_key, check_listen, check_name, check_output, check_path, check_rate, check_root,
+	check_sentinels, check_servers, check_target, check_timezone, check_tls, check_word;
 
 static const struct option options[] = {
 	GLOBAL(name, STRING, "", .check = check_name, .flags = OPTION_RESTART,
@@ -71,6 +71,9 @@ static const struct option options[] = {
 	    .help = "the Sentinels' ACL user; empty: the default user"),
 	REDIS(sentinel_password_file, STRING, "", .check = check_path, .flags = OPTION_RESTART,
 	    .help = "the file whose first line is the Sentinels' password"),
+	ROW(REDIS, cluster, STRINGS, struct config, redis.clusters, "",
+	    .check = check_cluster, .flags = OPTION_RESTART,
+	    .help = "nodes of a Redis Cluster, host:port, in place of server"),
 	REDIS(database, INT, "0", .max = INT32_MAX, .flags = OPTION_RESTART,
 	    .help = "the number of the database"),
 	REDIS(username, STRING, "", .check = check_word, .flags = OPTION_RESTART,
@@ -469,6 +472,15 @@ check_sentinels(const char *value, size_t i, size_t n, char **cause)
 	if (value[0] == '/' || strncmp(value, "unix:", strlen("unix:")) == 0)
 		return util_cause(cause, "sentinel \"%s\": write host:port; a Sentinel has no "
 		    "unix socket", value);
+	return check_servers(value, i, n, cause);
+}
+
+static int
+check_cluster(const char *value, size_t i, size_t n, char **cause)
+{
+	if (value[0] == '/' || strncmp(value, "unix:", strlen("unix:")) == 0)
+		return util_cause(cause, "cluster \"%s\": write host:port; the nodes of a cluster "
+		    "name each other by host and port", value);
 	return check_servers(value, i, n, cause);
 }
 

@@ -10,11 +10,12 @@
 
 #include "config/options.h"
 
-/* With Sentinels `server` says the same again, which would be an error to read. */
+/* With Sentinels or a cluster `server` says the same again, which would be an error to read. */
 static bool
 is_short_form(const struct option *o, const struct config *c)
 {
-	return strcmp(o->name, "server") == 0 && c->redis.sentinels[0] != NULL;
+	return strcmp(o->name, "server") == 0 &&
+	    (c->redis.sentinels[0] != NULL || c->redis.clusters[0] != NULL);
 }
 
 /* The options of a section in base; of a queue only those that apply to its kind and mode. */

@@ -231,7 +231,8 @@ greet_saw_role(struct greet *g, const char *role)
 	if (g->opt->is_sentinel != sentinel)
 		g->cause = xstrdup(sentinel ? "is a Sentinel, not a Redis server" :
 		    "is a Redis server, not a Sentinel");
-	else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
+	else if (!g->opt->any_role &&
+	    (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0))
 		g->cause = xstrdup("is a replica");
 }
 

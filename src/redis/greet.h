@@ -7,8 +7,8 @@
  *
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
- * clients.  The greeting also fails if the server says that it is not a master, or, where
- * a Sentinel is wanted, that it is none.
+ * clients.  The greeting also fails if the server says that it is not a master (unless
+ * options.any_role), or, where a Sentinel is wanted, that it is none.
  */
 #ifndef RQD_REDIS_GREET_H
 #define RQD_REDIS_GREET_H

@@ -449,6 +449,58 @@ TEST(test_no_file)
 	unsetenv("RQD_SERVER");
 }
 
+/* What the command line says replaces what the file says, whichever form each has. */
+TEST(test_where_redis_is)
+{
+	static const char *const files[] = {
+		"redis { server = \"x\" }", "redis { cluster = {\"x\"} }",
+		"redis { sentinel = {\"x\"} master = \"m\" sentinel_username = \"u\" }"
+	};
+	static const struct { const char *override, *server; } given[] = {
+		{ "redis.server=b:1", "b:1" },
+		{ "redis.server=cluster://a:1,b", "cluster://a:1,b:6379" },
+		{ "redis.cluster={a:1,b}", "cluster://a:1,b:6379" },
+		{ "redis.server=sentinel://m@a:1,b", "sentinel://m@a:1,b:26379" },
+	};
+	const char *overrides[] = { NULL, NULL };
+	struct config_source source = { .file = "t.conf", .overrides = overrides };
+	struct config_report r;
+	struct config *c;
+
+	for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+		put("t.conf", files[f]);
+		for (size_t i = 0; i < ARRAY_LEN(given); i++) {
+			overrides[0] = given[i].override;
+			c = load(&source, &r);
+			assert_non_null(c);
+			assert_string_equal(c->redis.servers[0], given[i].server);
+			assert_null(c->redis.servers[1]);
+			config_unref(c);
+			config_report_done(&r);
+		}
+	}
+}
+
+/* A queue of -q has no other key. */
+TEST(test_queue_without_tag)
+{
+	static const char *const command[] = { "/bin/echo", NULL };
+	struct config_source source = { .queue = "orders", .command = command };
+	struct config_report r;
+
+	setenv("RQD_SERVER", "cluster://a", 1);
+	assert_null(load(&source, &r));
+	assert_int_equal(r.nerrors, 1);
+	assert_non_null(strstr(r.errors[0], "-q: the key \"orders\" of queue \"orders\" has no "
+	    "hash tag, and on a cluster all keys of a queue must be in one slot: "
+	    "write -q '{orders}'"));
+	config_report_done(&r);
+	source.queue = "{orders}";
+	config_unref(load(&source, &r));
+	assert_int_equal(r.nerrors, 0);
+	unsetenv("RQD_SERVER");
+}
+
 /* -- this machine ------------------------------------------------------------------- */
 
 static struct config *

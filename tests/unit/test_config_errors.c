@@ -5,6 +5,7 @@
  */
 #include "config_fixture.h"
 
+#define C	"redis { cluster = \"a\" }\n"
 #define Q(options)	"queue \"q\" { command = {\"/bin/true\"} " options " }"
 #define S(options)	Q("") "schedule \"s\" { queue = \"q\" " options " }"
 
@@ -215,6 +216,36 @@ static const struct wrong values[] = {
 	    { "1: \"sentinel://s1\": write sentinel://MASTER@HOST:PORT" } },
 	{ "redis { server = \"sentinel://m@s1\"\nmaster = \"m\" }",
 	    { "1: server gives the Sentinels, and so does master: remove one" } },
+
+	/* Redis Cluster. */
+	{ "redis { cluster = \"unix:/s\" }", { "1: cluster \"unix:/s\": write host:port" } },
+	{ "redis { cluster = {\"a\",\n\"b:x\"} }", { "2: \"b:x\": the port" } },
+	{ "redis { server = \"a\"\ncluster = \"c1\" }",
+	    { "2: server at t.conf:1 says where Redis is: remove that, or cluster" } },
+	{ "redis { cluster = \"c1\"\nsentinel = \"s1\" master = \"m\" }",
+	    { "2: cluster at t.conf:1 says where Redis is: remove that, or sentinel" } },
+	{ "redis { server = \"cluster://\" }",
+	    { "1: \"cluster://\": write cluster://HOST:PORT,HOST:PORT" } },
+	{ "redis { server = \"cluster://a\"\ncluster = \"b\" }",
+	    { "1: server gives the cluster, and so does cluster: remove one" } },
+	{ "redis { cluster = \"a\"\nmaster = \"m\" }",
+	    { "2: master has no meaning without sentinel" } },
+	{ "redis { cluster = \"a\"\ndatabase = 1 }",
+	    { "2: database 1 with cluster: a Redis Cluster has database 0 only" } },
+	{ C "queue \"o\" { command = {\"/bin/true\"} }", { "2: the key \"o\" of queue \"o\" has no "
+	    "hash tag, and on a cluster all keys of a queue must be in one slot: write "
+	    "key = \"{o}\"" } },
+	{ C "queue \"o\" { command = {\"/bin/true\"}\nkey = \"{}o\" }",
+	    { "3: the key \"{}o\" of queue \"o\" has no hash tag" } },
+	{ C "queue \"j\" { command = {\"/bin/true\"} kind = \"unique\" }",
+	    { "2: the key \"Queue:j\" of queue \"j\" has no hash tag, and on a cluster all keys of "
+	    "a queue must be in one slot: write key = \"Queue:{j}\"" } },
+	{ C "queue \"{e}\" { command = {\"/bin/true\"}\nkind = \"expired\" }",
+	    { "3: kind \"expired\" does not work on a cluster" } },
+	{ C "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"}\npushes = {\"t\"} }\n"
+	    "queue \"t\" { key = \"{t}\" command = {\"/bin/true\"} }",
+	    { "3: pushes names \"t\", whose key \"{t}\" is in another slot of the cluster than "
+	    "\"{o}\": give both one hash tag, such as key = \"{o}:t\" for queue \"t\"" } },
 	{ "redis { tls_cert = \"/a\" }", { "1: tls_cert and tls_key go together" } },
 
 	/* Hand-over. */

@@ -121,6 +121,7 @@ is_free(const struct option *o)
 		"kind", "mode", "rate", "fleet_concurrency", "listen", "server", "tls",
 		"tls_ca", "tls_cert", "tls_key", "key", "backoff", "backoff_max", "output",
 		"pushes", "sentinel", "master", "sentinel_username", "sentinel_password_file",
+		"cluster",
 	};
 	size_t i;
 
@@ -237,6 +238,29 @@ TEST(test_sentinels)
 	d = load_good("printed.conf");
 	assert_string_equal(c->hash, d->hash);
 	assert_string_equal(d->redis.servers[0], "sentinel://m@a:7,b:26379");
+	assert_null(d->redis.servers[1]);
+	free(text);
+	config_unref(c);
+	config_unref(d);
+}
+
+TEST(test_cluster)
+{
+	struct config *c, *d;
+	char *text;
+
+	put("t.conf", "redis { server = 'cluster://a:7,[::1],b' }\n"
+	    "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"} pushes = {\"t\"} }\n"
+	    "queue \"t\" { key = \"{o}:t\" concurrency = 0 }\n"
+	    "queue \"c\" { kind = \"channel\" command = {\"/bin/true\"} }");
+	c = load_good("t.conf");
+	print_to(c, "printed.conf");
+	text = slurp("printed.conf");
+	assert_non_null(strstr(text, "cluster = {\"a:7\", \"[::1]:6379\", \"b:6379\"}"));
+	assert_null(strstr(text, "server ="));
+	d = load_good("printed.conf");
+	assert_string_equal(c->hash, d->hash);
+	assert_string_equal(d->redis.servers[0], "cluster://a:7,[::1]:6379,b:6379");
 	assert_null(d->redis.servers[1]);
 	free(text);
 	config_unref(c);
