@@ -97,7 +97,7 @@ blocking_wait(struct blocking_conn *cl, char **cause)
 		cl->still_since = now;
 	}
 	left = cl->still_since + cl->opt->timeout - now;
-	if (interrupt != NULL && *interrupt)
+	if (blocking_is_interrupted())
 		return util_cause(cause, "interrupted");
 	if (left <= 0)
 		return util_cause(cause, "no answer within %s",
@@ -362,6 +362,18 @@ blocking_append(struct blocking_conn *cl, const struct words *w)
 		redisAppendCommandArgv(cl->context, w->n, w->v, w->len);
 }
 
+void
+blocking_flush(struct blocking_conn *cl)
+{
+	redisContext *c = cl->context;
+	size_t before = c != NULL ? sdslen(c->obuf) : 0;
+	int done;
+
+	/* After an error the context refuses all that follows. */
+	if (before > 0 && redisBufferWrite(c, &done) == REDIS_OK)
+		cl->rules.written += before - sdslen(c->obuf);
+}
+
 struct redisReply *
 blocking_next(struct blocking_conn *cl, char **cause)
 {
@@ -406,6 +418,12 @@ blocking_reply_free(struct redisReply *r)
 {
 	if (r != NULL)
 		freeReplyObject(r);
+}
+
+bool
+blocking_is_interrupted(void)
+{
+	return interrupt != NULL && *interrupt;
 }
 
 void

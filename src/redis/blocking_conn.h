@@ -5,6 +5,7 @@
 #define RQD_REDIS_BLOCKING_CONN_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 #include "base/util.h"
 #include "redis/redis_options.h"
@@ -35,12 +36,15 @@ void		 blocking_reply_free(struct redisReply *);
 /* Pipelining: queue commands, then take their replies in order. */
 void		 blocking_append(struct blocking_conn *, const struct words *);
 struct redisReply *blocking_next(struct blocking_conn *, char **cause);
+/* Sends of it what needs no waiting; blocking_next() sends the rest, and reports errors. */
+void		 blocking_flush(struct blocking_conn *);
 
 /*
  * From now on a command that waits fails when a signal handler has set *flag.  NULL: no more.
  * For all connections of the process.
  */
 void		 blocking_interrupt(const volatile sig_atomic_t *flag);
+bool		 blocking_is_interrupted(void);
 
 const char	*blocking_address(const struct blocking_conn *);
 

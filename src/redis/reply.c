@@ -159,6 +159,10 @@ reply_hint(const char *cause)
 		    "Redis", "compare the file redis.sentinel_password_file with requirepass of "
 		    "the Sentinels" },
 		{ "NOPERM", "see Permissions in rqd(8)", "see sentinel_username in rqd.conf(5)" },
+		{ "MOVED ", "this server is a node of a Redis Cluster: write redis.cluster in "
+		    "place of redis.server", NULL },
+		{ "cluster support disabled", "this server is no Redis Cluster: write "
+		    "redis.server in place of redis.cluster", NULL },
 	};
 	bool sentinel = strncmp(cause, "Sentinel", strlen("Sentinel")) == 0;
 

@@ -113,9 +113,13 @@ int
 ask_refused(struct ctl *c, const struct redisReply *reply)
 {
 	char cause[REPLY_CAUSE];
+	const char *hint = NULL;
 
-	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s",
-	    blocking_address(c->client), reply_cause(reply, cause, sizeof(cause)));
+	(void)reply_cause(reply, cause, sizeof(cause));
+	if (reply_error(reply) == REPLY_ELSEWHERE)
+		hint = reply_hint(cause);
+	return ctl_error(c, ask_status(reply_error(reply)), "redis %s: %s%s%s",
+	    masters_last(c->client), cause, hint != NULL ? ": " : "", hint != NULL ? hint : "");
 }
 
 /* Takes the cause of a missing reply, and reports it. */
@@ -123,7 +127,7 @@ static struct redisReply *
 check_lost(struct ctl *c, struct redisReply *reply, char *cause)
 {
 	if (reply == NULL)
-		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", blocking_address(c->client), cause);
+		ctl_error(c, EX_UNAVAILABLE, "redis %s: %s", masters_last(c->client), cause);
 	free(cause);
 	return reply;
 }
@@ -164,7 +168,7 @@ ask_script_words(struct ctl *c, const char *name, int nkeys, struct words *w)
 		fatalx("no script %s", name);
 	if (ctl_connect(c) == 0) {
 		w->nkeys = nkeys;
-		reply = blocking_script(c->client, &cause, script, w);
+		reply = masters_script(c->client, &cause, script, w);
 		reply = check_error(c, check_lost(c, reply, cause));
 	}
 	words_done(w);
@@ -186,7 +190,7 @@ ask_append_words(struct ctl *c, struct words *w)
 	int rc = ctl_connect(c);
 
 	if (rc == 0)
-		blocking_append(c->client, w);
+		masters_append(c->client, w);
 	words_done(w);
 	return rc;
 }
@@ -195,7 +199,7 @@ struct redisReply *
 ask_next(struct ctl *c)
 {
 	char *cause = NULL;
-	struct redisReply *reply = blocking_next(c->client, &cause);
+	struct redisReply *reply = masters_next(c->client, &cause);
 
 	return check_lost(c, reply, cause);
 }
@@ -210,6 +214,17 @@ ask_time(struct ctl *c)
 	    (double)reply_int(reply_at(reply, 1), 0) / 1e6;
 
 	blocking_reply_free(reply);
+	return t;
+}
+
+double
+ask_time_of(struct ctl *c, const char *key)
+{
+	double t;
+
+	ask_master_of(c, key);
+	t = ask_time(c);
+	ask_master_of(c, NULL);
 	return t;
 }
 
@@ -237,4 +252,44 @@ ask_config(struct ctl *c, const char *parameter)
 
 	blocking_reply_free(reply);
 	return ret;
+}
+
+/* -- a cluster --------------------------------------------------------------------- */
+
+size_t
+ask_masters(struct ctl *c)
+{
+	return ctl_connect(c) == 0 ? masters_count(c->client) : 0;
+}
+
+void
+ask_master(struct ctl *c, size_t i)
+{
+	masters_choose(c->client, i);
+}
+
+void
+ask_master_of(struct ctl *c, const char *key)
+{
+	if (key == NULL && c->target.name != NULL)
+		key = c->target.keys.name[KEY_QUEUE];
+	if (ctl_connect(c) == 0)
+		masters_choose_key(c->client, key != NULL ? key : "");
+}
+
+int64_t
+ask_heard(struct ctl *c, const char *channel, int64_t heard)
+{
+	size_t n = heard == 0 ? ask_masters(c) : 0;
+	struct redisReply *reply;
+
+	for (size_t i = 0; n > 1 && heard == 0 && i < n; i++) {
+		ask_master(c, i);
+		reply = ask_any(c, "PUBSUB NUMSUB %s", channel);
+		heard = reply_int(reply_at(reply, 1), 0);
+		blocking_reply_free(reply);
+	}
+	if (n > 1)
+		ask_master_of(c, NULL);
+	return heard;
 }

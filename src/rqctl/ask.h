@@ -57,8 +57,27 @@ int	ask_refused(struct ctl *, const struct redisReply *);
 /* The exit status for an error reply. */
 int	ask_status(enum reply_error);
 
-/* Redis' time in seconds since 1970; -1 after an error was reported. */
+/*
+ * Redis' time in seconds since 1970; -1 after an error was reported.  In a cluster each
+ * master has a clock of its own: that of the verb's queue, or of this key.
+ */
 double	ask_time(struct ctl *);
+double	ask_time_of(struct ctl *, const char *key);
+
+/*
+ * How many masters there are: 1 without a cluster; 0 after an error was reported.  Commands
+ * without a key, and the two questions below, go to the one that ask_master() names, until
+ * ask_master_of() a key; NULL: that of the verb's queue, as at the beginning.
+ */
+size_t	ask_masters(struct ctl *);
+void	ask_master(struct ctl *, size_t);
+void	ask_master_of(struct ctl *, const char *key);
+
+/*
+ * How many are subscribed to a channel, after PUBLISH has answered `heard`: in a cluster that
+ * counts the subscribers of one node only.
+ */
+int64_t	ask_heard(struct ctl *, const char *channel, int64_t heard);
 
 /* A field of INFO, or a parameter of CONFIG; "" where Redis denies it.  The caller frees it. */
 char	*ask_info(struct ctl *, const char *section, const char *field);

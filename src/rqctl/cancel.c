@@ -377,16 +377,17 @@ tell_daemons(struct canceller *j)
 {
 	const char *key = j->ctl->target.keys.name[KEY_QUEUE];
 	struct redisReply *reply;
-	char *hint = xasprintf("renew %s", key);
+	char *hint = xasprintf("renew %s", key), *channel;
 
 	for (int i = 0; i < j->daemons.n && !is_dry(j); i++) {
-		reply = ask_any(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
-		    hint);
-		if (reply == NULL)
-			break;
-		if (reply_int(reply, 0) == 0)
+		channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, j->daemons.v[i]);
+		reply = ask_any(j->ctl, "PUBLISH %s %s", channel, hint);
+		if (reply != NULL && ask_heard(j->ctl, channel, reply_int(reply, 0)) == 0)
 			note_unheard(j, j->daemons.v[i]);
 		blocking_reply_free(reply);
+		free(channel);
+		if (reply == NULL)
+			break;
 	}
 	free(hint);
 }

@@ -103,22 +103,23 @@ problems_done(struct problems *f)
 	buf_done(&f->data);
 }
 
+/* at: "" or "127.0.0.1:7001: " */
 static void
-check_memory(struct problems *f)
+check_memory(struct problems *f, const char *at)
 {
 	char *used = ask_info(f->ctl, "memory", "used_memory");
 	char *most = ask_info(f->ctl, "memory", "maxmemory");
 	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
 
 	if (full != NULL)
-		find(f, "error", NULL, "%s", full);
+		find(f, "error", NULL, "%s%s", at, full);
 	free(full);
 	free(used);
 	free(most);
 }
 
 static void
-check_server(struct problems *f)
+check_server(struct problems *f, const char *at)
 {
 	char *policy = ask_config(f->ctl, "maxmemory-policy");
 	char *version = ask_info(f->ctl, "server", "redis_version");
@@ -126,18 +127,51 @@ check_server(struct problems *f)
 	int major = 0, minor = 0;
 
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-		find(f, "error", NULL, "maxmemory-policy is %s: Redis may evict messages; "
-		    "it must be noeviction", policy);
+		find(f, "error", NULL, "%smaxmemory-policy is %s: Redis may evict messages; "
+		    "it must be noeviction", at, policy);
 	if (role[0] != '\0' && strcmp(role, "master") != 0)
 		find(f, "error", NULL, "this Redis is a %s: redis.server must name the master",
 		    role);
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
-		find(f, "error", NULL, "Redis %s is too old: rqd needs 6.2", version);
-	check_memory(f);
+		find(f, "error", NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);
+	check_memory(f, at);
 	free(policy);
 	free(version);
 	free(role);
+}
+
+/* Whether a master that is down stops the queues of all others, too. */
+static bool
+needs_full_coverage(struct ctl *c)
+{
+	char *value = ask_config(c, "cluster-require-full-coverage");
+	bool yes = strcmp(value, "yes") == 0;
+
+	free(value);
+	return yes;
+}
+
+/* Each master of a cluster, or the one server. */
+static void
+check_servers(struct problems *f)
+{
+	bool cluster = ctl_is_cluster(f->ctl), full = false;
+	size_t n = ask_masters(f->ctl);
+	char *at;
+
+	for (size_t i = 0; i < n; i++) {
+		ask_master(f->ctl, i);
+		at = cluster ? xasprintf("%s: ", masters_chosen(f->ctl->client)) : xstrdup("");
+		check_server(f, at);
+		full = cluster && (full || needs_full_coverage(f->ctl));
+		free(at);
+	}
+	if (n > 0)
+		ask_master_of(f->ctl, NULL);
+	if (full)
+		find(f, "warning", NULL, "cluster-require-full-coverage is yes: while one master "
+		    "is down, all queues stop; with no, only the queues of its slots do");
 }
 
 /* Each key of a queue must have its type, or not exist. */
@@ -350,7 +384,8 @@ check_elsewhere(struct problems *f, const struct target *t, const struct depth *
 	int64_t due = d->due > 0 ? d->due : 0;
 
 	if (d->problem == NULL && d->delayed > 0)
-		due += count_delayed_due(f->ctl, t, ask_time(f->ctl));
+		due += count_delayed_due(f->ctl, t,
+		    ask_time_of(f->ctl, t->keys.name[KEY_DELAYED]));
 	if (due > 0)
 		find(f, "warning", t->name, "%lld of its retries and delayed messages are due, and "
 		    "no daemon delivers them: it is declared with concurrency = 0",
@@ -511,7 +546,7 @@ check_unnamed(struct problems *f, const struct picture *p)
 static void
 check_all(struct problems *f, const struct picture *p)
 {
-	check_server(f);
+	check_servers(f);
 	if (p->fleet.n == 0)
 		find(f, "warning", NULL, "no daemon is running");
 	if (p->fleet.ignored > 0)
@@ -565,15 +600,17 @@ check_run(struct ctl *c)
 	picture_done(&p);
 }
 
-void
-ping_run(struct ctl *c)
+static void
+ping(struct ctl *c)
 {
 	char took[UNITS_TEXT_MAX], *version;
+	const char *server = masters_chosen(c->client);
 	struct redisReply *reply;
 	usec_t began;
 
-	if (ctl_connect(c) == -1)
-		return;
+	/* The first command of a cluster's master connects, too. */
+	if (ctl_is_cluster(c))
+		blocking_reply_free(ask_any(c, "PING"));
 	began = clock_mono();
 	if ((reply = ask(c, "PING")) == NULL)
 		return;
@@ -581,9 +618,20 @@ ping_run(struct ctl *c)
 	began = clock_mono() - began;
 	version = ask_info(c, "server", "redis_version");
 	ctl_result(c, json_set(json_object(), "server:s version:s seconds:f",
-	    blocking_address(c->client), version, (double)began / 1e6),
+	    server, version, (double)began / 1e6),
 	    "redis %s%s%s answers in %s",
-	    blocking_address(c->client), version[0] != '\0' ? ", version " : "", version,
+	    server, version[0] != '\0' ? ", version " : "", version,
 	    units_about(began, took));
 	free(version);
+}
+
+void
+ping_run(struct ctl *c)
+{
+	size_t n = ask_masters(c);
+
+	for (size_t i = 0; i < n && c->status == 0; i++) {
+		ask_master(c, i);
+		ping(c);
+	}
 }

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "config/load.h"
 #include "redis/reply.h"
+#include "redis/slots.h"
 #include "rqctl/out.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
@@ -232,6 +233,12 @@ ctl_has_file(const struct ctl *c)
 	return c->config->file[0] != '\0';
 }
 
+bool
+ctl_is_cluster(const struct ctl *c)
+{
+	return c->config->redis.clusters[0] != NULL;
+}
+
 /* A refusal needs an operator; other failures may pass by themselves. */
 static int
 connect_status(const char *cause)
@@ -260,9 +267,11 @@ ctl_connect(struct ctl *c)
 
 	if (c->client != NULL)
 		return 0;
-	c->client = blocking_open(&c->config->redis, "rqctl", &cause);
+	c->client = masters_open(&c->config->redis, "rqctl", &cause);
 	if (c->client == NULL)
 		ctl_unreachable(c, cause);
+	else if (c->target.name != NULL)
+		masters_choose_key(c->client, c->target.keys.name[KEY_QUEUE]);
 	free(cause);
 	return c->client == NULL ? -1 : 0;
 }
@@ -270,14 +279,14 @@ ctl_connect(struct ctl *c)
 void
 ctl_disconnect(struct ctl *c)
 {
-	blocking_close(c->client);
+	masters_close(c->client);
 	c->client = NULL;
 }
 
 void
 ctl_done(struct ctl *c)
 {
-	blocking_close(c->client);
+	masters_close(c->client);
 	free(c->held);
 	target_done(&c->target);
 	config_unref(c->config);
@@ -468,6 +477,9 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 	if (cfg == NULL && ctl_has_file(c))
 		return no_such_queue(c, name);
 	target_init(t, cfg, name);
+	if (cfg == NULL && ctl_is_cluster(c) && !slot_has_tag(name, strlen(name)))
+		return ctl_error(c, EX_USAGE, "the key %s has no hash tag, and on a cluster all "
+		    "keys of a queue must be in one slot: such as {%s}", name, name);
 	if (is_served(t->kind, serves))
 		return 0;
 	return ctl_error(c, EX_USAGE, "%s does not serve queues of kind %s, as %s is%s",

@@ -16,6 +16,7 @@
 #include "policy/config.h"
 #include "queue/keys.h"
 #include "redis/blocking_conn.h"
+#include "redis/masters.h"
 #include "redis/words.h"
 #include "rqctl/verbs.h"
 
@@ -36,7 +37,7 @@ struct ctl {
 	struct args	 args;
 	struct config	*config;	/* NULL for VERB_LOCAL */
 	struct target	 target;	/* of the first argument, with VERB_TARGET */
-	struct blocking_conn	*client;	/* NULL until ctl_connect() */
+	struct masters	*client;	/* NULL until ctl_connect() */
 	int		 status;	/* of exit; the first error's */
 	char		 note[96];	/* printed after an error: what long work has done so far */
 	bool		 hold;		/* errors are kept in held, not printed */
@@ -62,6 +63,7 @@ void	ctl_forget(struct ctl *);
  */
 int	ctl_configure(struct ctl *) MUSTCHECK;
 bool	ctl_has_file(const struct ctl *);	/* the queues' names are known */
+bool	ctl_is_cluster(const struct ctl *);
 int	ctl_connect(struct ctl *) MUSTCHECK;
 void	ctl_disconnect(struct ctl *);		/* the next command connects again */
 int	ctl_unreachable(struct ctl *, const char *cause);	/* reports it; returns -1 */

@@ -87,7 +87,7 @@ daemons_run(struct ctl *c)
 		for (size_t i = 0; i < f.n; i++)
 			daemon_row(&l, &f.daemons[i], now);
 	listing_end(&l, l.rows, "daemons", "no daemon is running on %s",
-	    blocking_address(c->client));
+	    masters_name(c->client));
 	if (!ctl_given(c, OPT_JSON))
 		list_differences(&f);
 	if (f.ignored > 0)
@@ -105,11 +105,14 @@ daemons_run(struct ctl *c)
 static bool
 send_hint(struct ctl *c, const char *instance, const char *hint)
 {
-	int64_t heard = ask_number(ask(c, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, instance, hint));
+	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, instance);
+	int64_t heard = ask_number(ask(c, "PUBLISH %s %s", channel, hint));
 
+	heard = ask_heard(c, channel, heard);
 	if (heard == 0)
-		ctl_error(c, EX_UNAVAILABLE, "%s is not subscribed to %s%s: Redis forbids it, or "
-		    "its version is too old", instance, KEYS_CONTROL_PREFIX, instance);
+		ctl_error(c, EX_UNAVAILABLE, "%s is not subscribed to %s: Redis forbids it, or "
+		    "its version is too old", instance, channel);
+	free(channel);
 	return heard > 0;
 }
 

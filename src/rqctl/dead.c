@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "redis/slots.h"
 #include "rqctl/change.h"
 #include "rqctl/letters.h"
 #include "rqctl/listing.h"
@@ -349,6 +350,17 @@ dead_drop(struct ctl *c)
 	change_run(c, &ops, &action);
 }
 
+/* One script moves them. */
+static bool
+is_one_slot(const struct ctl *c, const struct target *to)
+{
+	const struct keys *a = &c->target.keys, *b = &to->keys;
+
+	return !ctl_is_cluster(c) ||
+	    slot_of(a->name[KEY_QUEUE], a->len[KEY_QUEUE]) ==
+	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE]);
+}
+
 /* The last argument is the queue to which the messages go. */
 void
 dead_move(struct ctl *c)
@@ -363,6 +375,11 @@ dead_move(struct ctl *c)
 	if (target_find(c, name, VERB_KEEPING, &to) == 0) {
 		if (strcmp(name, c->target.name) == 0)
 			ctl_error(c, EX_USAGE, "%s is the same queue: use rqctl dead retry", name);
+		else if (!is_one_slot(c, &to))
+			ctl_error(c, EX_USAGE, "the keys of %s and %s are in different slots of "
+			    "the cluster: copy the letters by rqctl dead export %s | rqctl dead "
+			    "import %s, then drop them here and retry them there", c->target.name,
+			    name, c->target.name, name);
 		else
 			change_run(c, &ops, &action);
 	}

@@ -125,16 +125,15 @@ take_names(struct names *names, const struct redisReply *keys)
 			    xmemdup(key + skip, len - skip), len - skip };
 }
 
-/* All names: 0, or -1 after an error was reported. */
+/* All names of one master: 0, or -1 after an error was reported. */
 static int
-find_names(struct ctl *c, struct names *names)
+scan_names(struct ctl *c, struct names *names)
 {
 	int64_t total = ask_number(ask(c, "DBSIZE")), looked = 0;
 	struct redisReply *step;
 	char cursor[24] = "0";
 	const char *next;
 
-	ctl_catch_signals();
 	do {
 		step = ask(c, "SCAN %s MATCH " KEYS_LOCK_PREFIX "* COUNT %lld", cursor, STEP);
 		if (step == NULL)
@@ -153,8 +152,22 @@ find_names(struct ctl *c, struct names *names)
 	out_progress_clear();
 	if (strcmp(cursor, "0") != 0)
 		ctl_note("stopped after %zu locks: there may be more", names->n);
-	names_sort(names);
 	return 0;
+}
+
+static int
+find_names(struct ctl *c, struct names *names)
+{
+	size_t n = ask_masters(c);
+	int rc = n > 0 ? 0 : -1;
+
+	ctl_catch_signals();
+	for (size_t i = 0; i < n && rc == 0 && names->n < LOCKS_MAX; i++) {
+		ask_master(c, i);
+		rc = scan_names(c, names);
+	}
+	names_sort(names);
+	return rc;
 }
 
 /* -- locks ------------------------------------------------------------------------ */
@@ -265,7 +278,7 @@ locks_run(struct ctl *c)
 				break;
 	}
 	listing_end(&l, (int64_t)names.n, "locks", "no lock is held on %s",
-	    c->client != NULL ? blocking_address(c->client) : "Redis");
+	    c->client != NULL ? masters_name(c->client) : "Redis");
 	while (names.n > 0)
 		free(names.list[--names.n].text);
 	free(names.list);
@@ -580,6 +593,10 @@ lock_run(struct ctl *c)
 	struct locked r = { .ctl = c, .argv = (char *const *)(uintptr_t)(c->args.words + 1) };
 	char *who;
 
+	if (ctl_is_cluster(c)) {
+		ctl_error(c, EX_UNAVAILABLE, "lock does not work on a cluster yet");
+		return;
+	}
 	if (read_options(c, &r.opt) == -1)
 		return;
 	r.opt.who = who = self();

@@ -128,26 +128,33 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 static int64_t
 ask_beats(struct ctl *c, const struct fleet *f)
 {
+	int64_t *told = xcalloc(f->n + 1, sizeof(*told)), heard = 0;
 	struct redisReply *reply;
-	int64_t heard = 0;
+	char *channel;
+	int rc = 0;
 
-	for (size_t i = 0; i < f->n; i++)
-		if (ask_append(c, "PUBLISH %s%s beat", KEYS_CONTROL_PREFIX,
-		    f->daemons[i].instance) == -1)
-			return -1;
-	for (size_t i = 0; i < f->n; i++) {
+	for (size_t i = 0; i < f->n && rc == 0; i++)
+		rc = ask_append(c, "PUBLISH %s%s beat", KEYS_CONTROL_PREFIX,
+		    f->daemons[i].instance);
+	for (size_t i = 0; i < f->n && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
-			return -1;
-		heard += reply_int(reply, 0) > 0;	/* an error reply: it is forbidden */
+			rc = -1;
+		told[i] = reply_int(reply, -1);		/* an error reply: it is forbidden */
 		blocking_reply_free(reply);
 	}
-	return heard;
+	for (size_t i = 0; i < f->n && rc == 0; i++) {
+		channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, f->daemons[i].instance);
+		heard += ask_heard(c, channel, told[i]) > 0;
+		free(channel);
+	}
+	free(told);
+	return rc == 0 ? heard : -1;
 }
 
 int
 picture_refresh(struct ctl *c)
 {
-	double since = ask_time(c) - REFRESH_SLACK;
+	double since = ask_time_of(c, KEYS_DAEMONS) - REFRESH_SLACK;
 	usec_t until = clock_mono() + REFRESH_MAX;
 	struct fleet f;
 	int64_t heard, fresh = 0;

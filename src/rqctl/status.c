@@ -142,7 +142,7 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 		json_array_append_new(queues, state_json(&facts));
 	}
 	out_json(json_set(json_object(), "time:s server:s daemons:i queues:j unnamed:j",
-	    clock_text(p->taken, when), blocking_address(c->client), (int64_t)p->fleet.n, queues,
+	    clock_text(p->taken, when), masters_name(c->client), (int64_t)p->fleet.n, queues,
 	    unnamed_json(u)));
 }
 
@@ -174,7 +174,7 @@ status_none(const struct ctl *c)
 void
 status_headline(const struct ctl *c, const struct picture *p, struct buf *b)
 {
-	buf_printf(b, "redis %s, %zu daemon%s", blocking_address(c->client), p->fleet.n,
+	buf_printf(b, "redis %s, %zu daemon%s", masters_name(c->client), p->fleet.n,
 	    p->fleet.n == 1 ? "" : "s");
 }
 

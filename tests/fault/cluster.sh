@@ -6,6 +6,8 @@
 #	n n1 cluster nodes		# redis-cli to one node
 #	c get x				# redis-cli -c: follows redirections
 #	owner_of '{orders}'		# the name of the master of that key, as n1 sees it
+#	slot_open '{orders}' n2		# its slot begins to move to n2; no key has moved
+#	slot_move '{orders}' n2		# it moves, or goes on to
 #
 # A node's bus has its port and 10,000.  So ports are 20000 to 21999: the buses then are above
 # those of free_port, and below the ports that the kernel gives to connections.
@@ -28,7 +30,7 @@ node_run() {	# NAME PORT OPTION...; false: the port is another's
 	mkdir -p "$T/$_name"
 	redis-server --port "$_port" --bind 127.0.0.1 --dir "$T/$_name" --save '' \
 	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 \
-	    --cluster-enabled yes --cluster-node-timeout 1500 "$@" >>"$T/$_name.out" 2>&1 &
+	    --cluster-enabled yes --cluster-node-timeout 1500 "$@" >>"$T/$_name/log" 2>&1 &
 	_pid=$!
 	wait_for 10 'node_answers $_pid $_port || ! is_child $_pid'
 	is_child $_pid || return 1
@@ -91,4 +93,24 @@ owner_of() {	# KEY
 			if ($i !~ /\[/ && slot >= range[1] && slot <= (range[2] != "" ? range[2] : range[1]))
 				print $2
 		} }' | sed 's/@.*//; s/.*://')"
+}
+
+node_id() { n "$1" cluster myid; }
+
+slot_open() {	# KEY TO
+	_slot=$(n n1 cluster keyslot "$1") _from=$(owner_of "$1")
+	n "$2" cluster setslot "$_slot" importing "$(node_id "$_from")" >/dev/null
+	n "$_from" cluster setslot "$_slot" migrating "$(node_id "$2")" >/dev/null
+}
+
+# The target hears of it first, then the source, then the others.
+slot_move() {	# KEY TO
+	_from=$(owner_of "$1")
+	slot_open "$1" "$2"
+	while _keys=$(n "$_from" cluster getkeysinslot "$_slot" 1000) && [ -n "$_keys" ]; do
+		n "$_from" migrate 127.0.0.1 "$(port_of "$2")" '' 0 5000 keys $_keys >/dev/null
+	done
+	for _node in $2 $_from $NODES; do
+		n "$_node" cluster setslot "$_slot" node "$(node_id "$2")" >/dev/null 2>&1
+	done
 }
