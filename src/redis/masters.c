@@ -69,7 +69,8 @@ struct masters {
 	struct master	**list;		/* all that were talked to; without a cluster one */
 	size_t		 n;
 	struct slots	 slots;
-	struct masters_calls calls;		/* in order */
+	usec_t		 refreshed;	/* mono; when the table was last asked for */
+	struct masters_calls calls;	/* in order */
 	unsigned	 chosen;	/* a slot: its master gets commands without a key */
 	const struct master *last;	/* NULL: none yet */
 };
@@ -124,10 +125,11 @@ master_connect(struct masters *m, struct master *a, char **cause)
 	return util_cause(cause, "%s", a->cause);
 }
 
-/* Fills the table of slots from one node's answer. */
+/* Fills the table of slots from one node's answer; a replica will do. */
 static int
 masters_ask(struct masters *m, struct master *node, char **cause)
 {
+	bool open = node->conn != NULL;
 	struct redisReply *reply;
 	struct words w = { .n = 0 };
 	int rc;
@@ -142,10 +144,11 @@ masters_ask(struct masters *m, struct master *node, char **cause)
 	reply = blocking_command(node->conn, cause, &w);
 	rc = reply == NULL ? -1 : slots_fill(&m->slots, reply, node->address, cause);
 	words_done(&w);
+	if (!open || reply == NULL) {
+		blocking_close(node->conn);
+		node->conn = NULL;
+	}
 	blocking_reply_free(reply);
-	/* It may be a replica, and a connection for commands must not be one's. */
-	blocking_close(node->conn);
-	node->conn = NULL;
 	return rc;
 }
 
@@ -155,32 +158,54 @@ master_is_idle(const struct master *a)
 	return TAILQ_EMPTY(&a->sent);
 }
 
-/* Asks the configured nodes, then the masters, until one answers. */
+/* True: it has answered.  One whose replies are due cannot be asked. */
+static bool
+masters_try(struct masters *m, struct master *node, struct buf *causes)
+{
+	char *why = NULL;
+
+	if (!master_is_idle(node))
+		return false;
+	if (masters_ask(m, node, &why) == 0)
+		return true;
+	buf_printf(causes, "%s%s: %s", causes->len > 0 ? "; " : "", node->address, why);
+	free(why);
+	return false;
+}
+
+/* Those that are connected, then the configured nodes, then the rest, until one answers. */
+static bool
+masters_try_all(struct masters *m, struct buf *causes)
+{
+	struct master *node;
+
+	for (size_t i = 0; i < m->n; i++)
+		if (m->list[i]->conn != NULL && masters_try(m, m->list[i], causes))
+			return true;
+	for (char **seed = m->opt->clusters; *seed != NULL; seed++) {
+		node = masters_find(m, *seed);
+		if (node->conn == NULL && masters_try(m, node, causes))
+			return true;
+	}
+	for (size_t i = 0; i < m->n; i++)
+		if (m->list[i]->conn == NULL && m->list[i]->failed == 0 &&
+		    masters_try(m, m->list[i], causes))
+			return true;
+	return false;
+}
+
 static int
 masters_refresh(struct masters *m, char **cause)
 {
 	struct buf causes = BUF_INIT;
-	size_t nseeds = 0;
-	char *why = NULL;
+	int rc = 0;
 
-	while (m->opt->clusters[nseeds] != NULL)
-		nseeds++;
-	for (size_t i = 0; i < nseeds + m->n; i++) {
-		struct master *node = i < nseeds ? masters_find(m, m->opt->clusters[i]) :
-		    m->list[i - nseeds];
-
-		if (!master_is_idle(node))
-			continue;
-		if (masters_ask(m, node, &why) == 0) {
-			buf_done(&causes);
-			return 0;
-		}
-		buf_printf(&causes, "%s%s: %s", causes.len > 0 ? "; " : "", node->address, why);
-		xreplace(&why, NULL);
-	}
-	(void)util_cause(cause, "%s", causes.len > 0 ? buf_str(&causes) : "no node answers");
+	m->refreshed = clock_mono();
+	if (!masters_try_all(m, &causes))
+		rc = util_cause(cause, "%s", causes.len > 0 ? buf_str(&causes) :
+		    "no node answers");
 	buf_done(&causes);
-	return -1;
+	return rc;
 }
 
 static void
@@ -349,7 +374,8 @@ masters_send(struct masters *m, struct masters_call *c)
 	if (c->at == NULL || master_connect(m, c->at, &cause) == -1) {
 		masters_put_off(c, cause != NULL ? cause : xstrdup("no master serves its slot"));
 		c->unreachable = true;
-		(void)masters_refresh(m, &ignored);
+		if (clock_mono() - m->refreshed >= PAUSE)
+			(void)masters_refresh(m, &ignored);
 		free(ignored);
 		return;
 	}
