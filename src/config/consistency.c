@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "policy/message.h"
+#include "policy/shard_keys.h"
 #include "policy/zone.h"
 #include "queue/keys.h"
 
@@ -111,15 +112,16 @@ check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
 	}
 }
 
-/* Whether another queue's key is one that rqd derives from this one's. */
+/* Whether another queue's key is one that rqd derives from q, a key of this one. */
 static void
-check_derived_keys(struct draft *d, const struct draft_section *s,
+check_derived_keys(struct draft *d, const struct draft_section *s, const char *q,
     const struct draft_section **sorted, size_t n)
 {
 	char place[PLACE_TEXT_MAX];
+	bool own = strcmp(q, s->queue->key) == 0;
 
-	for (enum key k = KEY_QUEUE + 1; k < KEY_MAX; k++) {
-		char *key = xasprintf("%s%s", s->queue->key, keys_suffix(k));
+	for (enum key k = own ? KEY_QUEUE + 1 : KEY_QUEUE; k < KEY_MAX; k++) {
+		char *key = xasprintf("%s%s", q, keys_suffix(k));
 		const struct draft_section *const *at = bsearch(key, sorted, n, sizeof(*sorted),
 		    key_compare);
 
@@ -155,10 +157,54 @@ check_keys(struct draft *d)
 	for (i = 0; i < n; i++) {
 		if (i > 0 && strcmp(sorted[i - 1]->queue->key, sorted[i]->queue->key) == 0)
 			continue;
-		check_derived_keys(d, sorted[i], sorted, n);
+		for (size_t k = 0; k < config_key_count(sorted[i]->queue); k++)
+			check_derived_keys(d, sorted[i], config_key_at(sorted[i]->queue, k),
+			    sorted, n);
 		check_reserved_key(d, sorted[i]);
 	}
 	free(sorted);
+}
+
+/* -- shards ------------------------------------------------------------------------ */
+
+static void
+check_count(struct draft *d, const struct draft_section *s, const char *option, int n)
+{
+	int below = 1;
+
+	if (shard_keys_count_ok(n) || !draft_is_sound(s, option))
+		return;
+	while (below * 2 <= n)
+		below *= 2;
+	finding_error(&d->findings, draft_place(s, option), "%s %d is not a power of two: write "
+	    "%d or %d", option, n, below, below * 2);
+}
+
+static void
+check_shards(struct draft *d, const struct draft_section *s)
+{
+	const struct queue_config *q = s->queue;
+	const char *given = draft_setting(s, "key") != NULL ? "key" : "shards";
+
+	check_count(d, s, "shards", q->shards);
+	check_count(d, s, "shards_drain", q->shards_drain);
+	if (!config_is_sharded(q))
+		return;
+	if (q->shards_drain > 1 && q->shards_drain <= q->shards)
+		finding_error(&d->findings, draft_place(s, "shards_drain"), "shards_drain %d is "
+		    "not above shards %d: write the number of shards that there were before, or "
+		    "leave it out", q->shards_drain, q->shards);
+	if (strpbrk(q->keys[0], "{}") != NULL)
+		finding_error(&d->findings, draft_place(s, given), "the key \"%s\" of a queue "
+		    "with shards has a brace: rqd writes {KEY.0}, {KEY.1} ...; give it a key "
+		    "without braces", q->keys[0]);
+	if (q->rate[0] != '\0')
+		finding_error(&d->findings, draft_place(s, "rate"), "rate cannot be used with "
+		    "shards: no key knows what the others deliver; write shards = 1");
+	if (q->fleet_concurrency > 0)
+		finding_error(&d->findings, draft_place(s, "fleet_concurrency"),
+		    "fleet_concurrency cannot be used with shards: no key knows what the others "
+		    "deliver; write shards = 1");
 }
 
 /* Several channels or patterns; rqd would get each message of one given twice, twice. */
@@ -332,6 +378,7 @@ static void
 check_queue(struct draft *d, const struct draft_section *s)
 {
 	check_channels(d, s);
+	check_shards(d, s);
 	check_has_command(d, s);
 	check_backoff(d, s);
 	check_lease(d, s);

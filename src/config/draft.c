@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/shard_keys.h"
+
 /* -- collecting ------------------------------------------------------------------- */
 
 static struct queue_config *
@@ -175,6 +177,8 @@ finish_queue(struct draft *d, struct queue_config *q)
 		q->keys[1] = NULL;
 	}
 	q->key = xstrdup(kind_has(q->kind, TRAIT_SUBSCRIBES) ? q->name : q->keys[0]);
+	if (shard_keys_count_ok(q->shards) && shard_keys_count_ok(q->shards_drain))
+		shard_keys_set(q);
 	if (!kind_has(q->kind, TRAIT_LEASES))
 		q->max_attempts = 1;
 	if (q->database == -1)

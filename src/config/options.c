@@ -12,6 +12,7 @@
 #include "policy/cron.h"
 #include "policy/message.h"
 #include "policy/rate.h"
+#include "policy/shard_keys.h"
 #include "policy/zone.h"
 #include "redis/addr.h"
 
@@ -111,6 +112,12 @@ static const struct option options[] = {
 	ROW(QUEUE, key, STRINGS, struct queue_config, keys, "", .check = check_key,
 	    .flags = OPTION_OWN | OPTION_ALONE,
 	    .help = "the key in Redis, or the channels; empty: the queue's name"),
+	QUEUE(shards, INT, "1", .min = 1, .max = SHARDS_MAX, .trait = TRAIT_SHARDS,
+	    .flags = OPTION_OWN,
+	    .help = "keys that the queue is spread over: 1, 2, 4, 8 ... 256"),
+	QUEUE(shards_drain, INT, "1", .min = 1, .max = SHARDS_MAX, .trait = TRAIT_SHARDS,
+	    .flags = OPTION_OWN,
+	    .help = "the former, larger number of shards, until they are empty; 1: none"),
 	QUEUE(match, STRINGS, "*", .check = check_key, .flags = OPTION_ALONE,
 	    .trait = TRAIT_KEY_EVENTS, .help = "pattern of the keys whose expiry is a message"),
 	QUEUE(database, INT, "-1", .min = -1, .max = INT32_MAX, .trait = TRAIT_KEY_EVENTS,

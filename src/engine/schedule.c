@@ -15,6 +15,7 @@
 #include "base/backoff.h"
 #include "engine/event_log.h"
 #include "loop/timer.h"
+#include "policy/shard_keys.h"
 #include "policy/tick.h"
 #include "queue/keys.h"
 #include "redis/request.h"
@@ -225,7 +226,7 @@ schedule_new(struct schedules *all, struct config *config, const struct schedule
 	s->status = (struct schedule_state){
 		.cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1,
 	};
-	keys_init(&s->keys, s->queue->key);
+	keys_init(&s->keys, shard_keys_schedule(s->queue));
 	timer_init(&s->timer, all->env->loop, schedule_look, s);
 	request_init(&s->request, schedule_answered, s);
 	return s;

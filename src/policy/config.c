@@ -29,6 +29,7 @@ queue_config_free(struct queue_config *q)
 	free(q->key);
 	free(q->consumer_group);
 	strings_free(q->keys);
+	strings_free(q->shard_keys);
 	strings_free(q->match);
 	strings_free(q->command);
 	strings_free(q->pushes);
@@ -121,6 +122,34 @@ config_queue(const struct config *c, const char *name)
 			return c->queues[i];
 	}
 	return NULL;
+}
+
+bool
+config_is_sharded(const struct queue_config *q)
+{
+	return q->shard_keys != NULL;
+}
+
+size_t
+config_key_count(const struct queue_config *q)
+{
+	return config_is_sharded(q) ? q->nshard_keys : 1;
+}
+
+const char *
+config_key_at(const struct queue_config *q, size_t i)
+{
+	return config_is_sharded(q) ? q->shard_keys[i] : q->key;
+}
+
+bool
+config_has_key(const struct queue_config *q, const char *key)
+{
+	for (size_t i = 0; i < config_key_count(q); i++) {
+		if (strcmp(config_key_at(q, i), key) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool

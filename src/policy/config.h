@@ -41,6 +41,15 @@ struct queue_config {
 	char		 *key;		/* Q, from which other keys' names are made */
 	/* As given, NULL-terminated: Q alone, or with TRAIT_SUBSCRIBES channels or patterns. */
 	char		**keys;
+	/* TRAIT_SHARDS: parts of the queue, each with a key of its own; 1: it has one key */
+	int		  shards;
+	int		  shards_drain;	/* a larger number that there was; 1: none */
+	/*
+	 * Its keys in Redis: the `shards` parts in order, those that are only drained, then Q.
+	 * NULL: Q is the only one; see config_key_at().
+	 */
+	char		**shard_keys;
+	size_t		  nshard_keys;
 	int		  backlog;	/* TRAIT_SUBSCRIBES: messages that wait for a handler */
 	uint64_t	  backlog_bytes;
 	/* TRAIT_KEY_EVENTS: */
@@ -161,6 +170,11 @@ void		 config_hold(struct config **, struct config *);
 /* NULL: there is none of this name. */
 const struct queue_config *config_queue(const struct config *, const char *name);
 
+/* Whether it has several keys; then all of them, of any queue at least one. */
+bool		 config_is_sharded(const struct queue_config *);
+size_t		 config_key_count(const struct queue_config *);
+const char	*config_key_at(const struct queue_config *, size_t i);
+bool		 config_has_key(const struct queue_config *, const char *key);
 /* Whether messages are taken from the left end of a list. */
 bool		 config_pops_left(const struct queue_config *);
 /* The command by which producers push a message: "LPUSH". */

@@ -16,7 +16,7 @@ static const struct {
 	unsigned	 traits;
 	const char	*key_prefix;	/* NULL: none */
 } kinds[] = {
-	[KIND_ACK] = { SOURCE_LIST, TRAIT_LEASES | TRAIT_TAKES_PUSHES, NULL },
+	[KIND_ACK] = { SOURCE_LIST, TRAIT_LEASES | TRAIT_TAKES_PUSHES | TRAIT_SHARDS, NULL },
 	[KIND_UNIQUE] = { SOURCE_IDS, TRAIT_LEASES | TRAIT_ID_ONLY, "Queue:" },
 	[KIND_STREAM] = { SOURCE_STREAM, TRAIT_LEASES | TRAIT_GROUP, NULL },
 	[KIND_LIST] = { SOURCE_LIST, TRAIT_POP_END, NULL },

@@ -37,6 +37,7 @@ enum trait {
 	TRAIT_POP_END = 1 << 4,		/* `pop` says from which end of the list */
 	TRAIT_ID_ONLY = 1 << 5,		/* the whole message is its id */
 	TRAIT_TAKES_PUSHES = 1 << 6,	/* handlers of other queues may push to it */
+	TRAIT_SHARDS = 1 << 7,		/* it may be spread over several keys */
 };
 
 /* Names as in kind = "...", by enum kind; NULL-terminated. */

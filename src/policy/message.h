@@ -41,6 +41,7 @@ struct message {
 	boot_t			 ours_at;
 
 	void			*queue_data;	/* the kind's own */
+	void			*shard;		/* queue/shards.c: which one delivered it */
 	void			*engine_data;	/* the consumer's own; NULL outside */
 };
 

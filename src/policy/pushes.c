@@ -1,5 +1,6 @@
 /*
  * Messages to hand over: see pushes.h.  One buffer has all of them, one after the other.
+ * A message's shard is chosen when it is added, so a result that is sent again names the same.
  */
 #include "policy/pushes.h"
 
@@ -8,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "policy/shard_keys.h"
 
 struct pushes_entry {
 	size_t	 target;	/* index in targets */
@@ -135,20 +137,21 @@ pushes_longest(const struct config *config, const char *name)
 }
 
 static size_t
-pushes_find_target(struct pushes *p, const struct queue_config *q)
+pushes_find_target(struct pushes *p, const struct queue_config *q, const char *key)
 {
 	for (size_t i = 0; i < p->ntargets; i++) {
-		if (p->targets[i].queue == q)
+		if (p->targets[i].queue == q && p->targets[i].key == key)
 			return i;
 	}
-	*APPEND(p->targets, p->ntargets) = (struct pushes_target){ .queue = q };
+	*APPEND(p->targets, p->ntargets) = (struct pushes_target){ .queue = q, .key = key };
 	return p->ntargets - 1;
 }
 
 static void
 pushes_put(struct pushes *p, const struct queue_config *q, const void *message, size_t len)
 {
-	size_t target = pushes_find_target(p, q);
+	const char *key = config_key_at(q, shard_keys_pick(q, message, len));
+	size_t target = pushes_find_target(p, q, key);
 
 	if (p->n == p->cap) {
 		p->cap = p->cap > 0 ? 2 * p->cap : 4;

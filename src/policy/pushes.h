@@ -29,6 +29,7 @@ struct pushes;
 /* Messages for one queue, in the order of their pushes. */
 struct pushes_target {
 	const struct queue_config *queue;	/* borrowed */
+	const char *key;	/* borrowed from it: its key, or that of a shard */
 	size_t	 count;
 };
 

@@ -175,3 +175,42 @@ depth_answer(struct depth *d, int step, const struct redisReply *reply)
 		memcpy((char *)d + steps[step].at, &number, sizeof(number));
 	}
 }
+
+static void
+add_number(int64_t *sum, int64_t n)
+{
+	if (n >= 0)
+		*sum = *sum >= 0 ? *sum + n : n;
+}
+
+static void
+add_pause(struct depth *sum, const struct depth *d)
+{
+	bool any = sum->paused || sum->partly;
+
+	sum->partly = sum->partly || d->partly || sum->paused != d->paused;
+	sum->paused = sum->paused && d->paused;
+	if (any || !d->paused)
+		return;
+	xreplace(&sum->pause, d->pause);
+	sum->pause_left = d->pause_left;
+}
+
+void
+depth_add(struct depth *sum, const struct depth *d)
+{
+	add_number(&sum->waiting, d->waiting);
+	add_number(&sum->in_flight, d->in_flight);
+	add_number(&sum->retry, d->retry);
+	add_number(&sum->due, d->due);
+	add_number(&sum->delayed, d->delayed);
+	add_number(&sum->dead, d->dead);
+	add_number(&sum->own, d->own);
+	sum->overdue = latency_of_both(sum->overdue, d->overdue);
+	add_pause(sum, d);
+	for (int i = 0; i < STAT_MAX; i++)
+		sum->total[i] += d->total[i];
+	sum->taken += d->taken;
+	if (sum->problem == NULL && d->problem != NULL)
+		sum->problem = xstrdup(d->problem);
+}

@@ -39,6 +39,7 @@ struct depth {
 	int64_t	 taken;		/* QSTATS; 0 where it is not there */
 	double	 now;		/* Redis seconds, when it was asked; the caller sets it */
 	char	*problem;	/* the first error reply; NULL: none; owned */
+	bool	 partly;	/* of a sum: some are paused, and some are not */
 };
 
 enum { DEPTH_STEPS = 11, DEPTH_WORDS = 3 + STAT_MAX };
@@ -56,6 +57,12 @@ int64_t	depth_messages(const struct depth *);
  */
 int	depth_command(const struct keys *, enum kind, int step, const char *now,
 	    const char **argv);
+
+/*
+ * Adds the depth of another key of the same queue.  The sum is paused where all are; it has
+ * the pause of the first that is paused.
+ */
+void	depth_add(struct depth *, const struct depth *);
 
 /* Takes the reply to it; an error becomes the queue's problem. */
 void	depth_answer(struct depth *, int step, const struct redisReply *);

@@ -121,6 +121,16 @@ begins_with(const char *s, size_t len, const char *prefix)
 	return len >= strlen(prefix) && memcmp(s, prefix, strlen(prefix)) == 0;
 }
 
+static bool
+is_of_queue(const struct queue_config *cfg, const char *name, size_t len)
+{
+	for (size_t i = 0; i < config_key_count(cfg); i++) {
+		if (keys_is_one(config_key_at(cfg, i), name, len))
+			return true;
+	}
+	return false;
+}
+
 /* Locks, heartbeats, and the keys of queues: QPAUSED and QRATE may have a TTL. */
 static bool
 expired_is_ours(const struct expired *q, const char *name, size_t len)
@@ -128,7 +138,7 @@ expired_is_ours(const struct expired *q, const char *name, size_t len)
 	if (begins_with(name, len, KEYS_LOCK_PREFIX) || begins_with(name, len, KEYS_DAEMON_PREFIX))
 		return true;
 	for (size_t i = 0; i < q->config->nqueues; i++) {
-		if (keys_is_one(q->config->queues[i]->key, name, len))
+		if (is_of_queue(q->config->queues[i], name, len))
 			return true;
 	}
 	return false;
@@ -433,7 +443,7 @@ expired_open(const struct queue_env *env, struct config *config,
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
 	conn_subscribe(q->subscription.conn, false, channel, expired_heard, q);
-	q->leased = leased_new(&expired_kind, env, config, cfg, stats, events, arg);
+	q->leased = leased_new(&expired_kind, env, cfg->key, config, cfg, stats, events, arg);
 	return &q->queue;
 }
 

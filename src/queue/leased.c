@@ -365,8 +365,8 @@ leased_configure(struct leased *a, struct config *config, const struct queue_con
 }
 
 struct queue *
-leased_new(const struct leased_kind *kind, const struct queue_env *env, struct config *config,
-    const struct queue_config *cfg, struct stats *stats,
+leased_new(const struct leased_kind *kind, const struct queue_env *env, const char *key,
+    struct config *config, const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
 	struct leased *a = xcalloc(1, sizeof(*a));
@@ -379,7 +379,7 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, struct c
 	a->on_turn = leased_turn;
 	a->ledger = ledger_new(env->loop, cfg->lease, leased_renew, a);
 	leased_configure(a, config, cfg);
-	keys_init(&a->keys, cfg->key);
+	keys_init(&a->keys, key);
 	for (int i = 0; i < LEASED_SCRIPTS; i++)
 		a->script[i] = script_find(kind->role[i].script);
 	TAILQ_INIT(&a->calls);

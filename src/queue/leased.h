@@ -71,8 +71,9 @@ struct leased_kind {
 	bool			 promotes;
 };
 
-struct queue	*leased_new(const struct leased_kind *, const struct queue_env *, struct config *,
-		    const struct queue_config *, struct stats *,
+/* key: Q; that of the configuration, or of one of its shards. */
+struct queue	*leased_new(const struct leased_kind *, const struct queue_env *, const char *key,
+		    struct config *, const struct queue_config *, struct stats *,
 		    const struct queue_events *, void *arg);
 void		 leased_reconfigure(struct queue *, struct config *, const struct queue_config *);
 void		 leased_conn_up(struct queue *, const struct conn_server *);
@@ -84,6 +85,7 @@ void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 void		 leased_tick_round(struct queue *);
 void		 leased_renew_hint(struct queue *);
 const struct arrivals *leased_arrivals(const struct queue *);
+unsigned	 leased_held(const struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
@@ -93,6 +95,6 @@ void		 leased_free(struct queue *);
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
 	.settle = leased_settle, .tick = leased_tick_round, .is_empty = leased_is_empty, \
 	.close = leased_close, .free = leased_free, .renew = leased_renew_hint, \
-	.arrivals = leased_arrivals
+	.held = leased_held, .arrivals = leased_arrivals
 
 #endif

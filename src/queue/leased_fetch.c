@@ -390,6 +390,15 @@ leased_unready(const struct leased *a)
 	return weight;
 }
 
+/* Redis is away: nobody knows when they will be ready. */
+unsigned
+leased_held(const struct queue *q)
+{
+	const struct leased *a = (const struct leased *)q;
+
+	return leased_is_up(a) ? leased_unready(a) : 0;
+}
+
 /* A fetch counts messages that are not ready yet against its limit. */
 static bool
 leased_has_no_room(struct leased *a)

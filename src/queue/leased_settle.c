@@ -105,7 +105,7 @@ leased_add_targets(const struct delivery_batch *b, struct leased_targets *t, str
 	for (size_t i = 0; i < b->n; i++) {
 		for (size_t k = 0; k < pushes_targets(b->v[i]->result.pushes); k++)
 			(void)leased_target_number(t,
-			    pushes_target(b->v[i]->result.pushes, k)->queue->key);
+			    pushes_target(b->v[i]->result.pushes, k)->key);
 	}
 	for (size_t i = 0; i < t->n; i++)
 		words_key(w, t->keys[i], strlen(t->keys[i]));
@@ -122,7 +122,7 @@ leased_add_pushes(const struct pushes *p, struct leased_targets *t, struct words
 	words_fmt(w, "%zu", pushes_targets(p));
 	for (i = 0; i < pushes_targets(p); i++) {
 		target = pushes_target(p, i);
-		words_fmt(w, "%zu", leased_target_number(t, target->queue->key));
+		words_fmt(w, "%zu", leased_target_number(t, target->key));
 		words_fmt(w, "%zu", target->count);
 		at = 0;
 		while ((message = pushes_next(p, i, &at, &len)) != NULL)
@@ -137,7 +137,7 @@ leased_report_pushed(const struct leased *a, const struct delivery *d)
 	const char *key;
 
 	for (size_t i = 0; i < pushes_targets(d->result.pushes); i++) {
-		key = pushes_target(d->result.pushes, i)->queue->key;
+		key = pushes_target(d->result.pushes, i)->key;
 		watch_note_change(a->env->watch, key, strlen(key));
 	}
 }

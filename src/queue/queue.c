@@ -72,6 +72,12 @@ queue_renew(struct queue *q)
 		q->ops->renew(q);
 }
 
+unsigned
+queue_held(const struct queue *q)
+{
+	return q->ops->held != NULL ? q->ops->held(q) : 0;
+}
+
 const struct arrivals *
 queue_arrivals(const struct queue *q)
 {

@@ -124,6 +124,7 @@ struct queue_ops {
 			    struct result *);
 	void		(*tick)(struct queue *);
 	void		(*renew)(struct queue *);	/* NULL: a kind without leases */
+	unsigned	(*held)(const struct queue *);	/* NULL: a kind without large payloads */
 	const struct arrivals *(*arrivals)(const struct queue *);	/* NULL: not a list */
 	bool		(*is_empty)(const struct queue *);
 	void		(*close)(struct queue *);
@@ -138,8 +139,11 @@ struct queue {
 };
 
 const struct queue_ops	*queue_ops(enum kind);
+/* The same, or those of shards.h where the queue has several keys. */
+const struct queue_ops	*queue_ops_of(const struct queue_config *);
 void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
 extern const struct queue_ops queue_ack;
+extern const struct queue_ops queue_shards;
 extern const struct queue_ops queue_list;
 extern const struct queue_ops queue_unique;
 extern const struct queue_ops queue_stream;
@@ -184,6 +188,12 @@ void	queue_tick(struct queue *);
  * than one renewal each 100 ms.
  */
 void	queue_renew(struct queue *);
+
+/*
+ * The room of a fetch that messages take which the queue has, and has not delivered: their
+ * payloads are on the way, or no fetch has asked for them.
+ */
+unsigned	queue_held(const struct queue *);
 
 /* Of a list, for how long its oldest message has waited; NULL for other sources. */
 const struct arrivals *queue_arrivals(const struct queue *);

@@ -246,7 +246,7 @@ static bool
 has_target(const struct pushes *p, const char *key)
 {
 	for (size_t i = 0; i < pushes_targets(p); i++) {
-		if (strcmp(pushes_target(p, i)->queue->key, key) == 0)
+		if (strcmp(pushes_target(p, i)->key, key) == 0)
 			return true;
 	}
 	return false;
@@ -257,7 +257,7 @@ static bool
 has_targets(const struct pushes *other, const struct pushes *p)
 {
 	for (size_t i = 0; i < pushes_targets(p); i++) {
-		if (!has_target(other, pushes_target(p, i)->queue->key))
+		if (!has_target(other, pushes_target(p, i)->key))
 			return false;
 	}
 	return true;

@@ -66,7 +66,7 @@ stream_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return leased_new(&stream_kind, env, config, cfg, stats, events, arg);
+	return leased_new(&stream_kind, env, cfg->key, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_stream = {

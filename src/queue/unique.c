@@ -28,7 +28,7 @@ unique_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	return leased_new(&unique_kind, env, config, cfg, stats, events, arg);
+	return leased_new(&unique_kind, env, cfg->key, config, cfg, stats, events, arg);
 }
 
 const struct queue_ops queue_unique = {

@@ -45,12 +45,17 @@ unsigned
 slot_of(const char *key, size_t len)
 {
 	const char *tag = slot_tag(key, len, &len);
+
+	return slot_of_text(tag != NULL ? tag : key, len);
+}
+
+unsigned
+slot_of_text(const char *text, size_t len)
+{
 	unsigned crc = 0;
 
-	if (tag != NULL)
-		key = tag;
 	for (size_t i = 0; i < len; i++) {
-		crc ^= (unsigned)(unsigned char)key[i] << 8;
+		crc ^= (unsigned)(unsigned char)text[i] << 8;
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc << 1 ^ ((crc & 0x8000) != 0 ? POLYNOMIAL : 0);
 	}

@@ -27,6 +27,7 @@ struct slots {
 
 /* Of the whole key, or of the text between its first "{" and the next "}" unless empty. */
 unsigned	 slot_of(const char *key, size_t len);
+unsigned	 slot_of_text(const char *, size_t len);	/* of all of it: no tags */
 bool		 slot_has_tag(const char *key, size_t len);
 
 /*

@@ -42,8 +42,8 @@ struct canceller {
 	long		 scan;
 	struct select	 select;	/* the ids */
 	bool		*found;		/* for each of them */
-	int64_t		 waiting;	/* messages in the list, when it was looked at */
-	struct words	 tags;		/* were cancelled: a scan may show one twice */
+	int64_t		 waiting;	/* messages in the list, or in the longest shard */
+	struct words	 tags;		/* of this key, cancelled: a scan may show one twice */
 	struct words	 daemons;	/* who must be told */
 	struct marked	*marked;	/* owned */
 	size_t		 nmarked;
@@ -375,7 +375,7 @@ note_unheard(struct canceller *j, const char *daemon)
 static void
 tell_daemons(struct canceller *j)
 {
-	const char *key = j->ctl->target.keys.name[KEY_QUEUE];
+	const char *key = j->ctl->target.key;
 	struct redisReply *reply;
 	char *hint = xasprintf("renew %s", key), *channel;
 
@@ -443,21 +443,36 @@ set_who(struct canceller *j, const char *who)
 			*p = '_';
 }
 
+/* In one key of the queue. */
 static int
-cancel_everywhere(struct canceller *j)
+cancel_in_key(struct canceller *j)
 {
 	enum source source = j->ctl->target.source;
 	char *const *k = j->ctl->target.keys.name;
+	int64_t waiting;
 
 	if (source == SOURCE_IDS ? cancel_ids(j) == -1 : cancel_key(j, KEY_DELAYED,
 	    ask_number(ask(j->ctl, "ZCARD %s", k[KEY_DELAYED]))) == -1)
 		return -1;
 	if (source == SOURCE_LIST) {
-		j->waiting = ask_number(ask(j->ctl, "LLEN %s", k[KEY_QUEUE]));
-		if (cancel_key(j, KEY_QUEUE, j->waiting) == -1)
+		waiting = ask_number(ask(j->ctl, "LLEN %s", k[KEY_QUEUE]));
+		j->waiting = waiting > j->waiting ? waiting : j->waiting;
+		if (cancel_key(j, KEY_QUEUE, waiting) == -1)
 			return -1;
 	}
 	return cancel_deliveries(j);
+}
+
+static int
+cancel_everywhere(struct canceller *j)
+{
+	int rc = 0;
+
+	EACH_KEY(i, &j->ctl->target) {
+		words_done(&j->tags);
+		rc = rc == 0 ? cancel_in_key(j) : rc;
+	}
+	return rc;
 }
 
 static void

@@ -215,12 +215,14 @@ check_lease(struct problems *f, const struct picture *p, size_t i)
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
 	const json_t *q;
 
+	if (p->services[i].shards_differ)
+		find(f, "error", t->name, "daemons disagree about the shards");
 	if (p->services[i].leases_differ) {
 		find(f, "error", t->name, "daemons disagree about the lease");
 		return;
 	}
 	for (size_t k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
-		q = fleet_queue(&p->fleet.daemons[k], t->keys.name[KEY_QUEUE]);
+		q = fleet_queue(&p->fleet.daemons[k], t->key);
 		lease = fleet_number(q, "lease", want);
 		if (lease != want) {
 			find(f, "warning", t->name, "%s runs with a lease of %gs, this "
@@ -369,17 +371,22 @@ check_measures(struct problems *f, const struct picture *p, size_t i)
 
 /* How many members of QDELAYED are due; producers may write milliseconds, too. */
 static int64_t
-count_delayed_due(struct ctl *c, const struct target *t, double now)
+count_delayed_due(struct ctl *c, struct target *t, double now)
 {
-	const char *key = t->keys.name[KEY_DELAYED];
+	int64_t n = 0;
 
-	return ask_number(ask(c, "ZCOUNT %s -inf %f", key, now)) +
-	    ask_number(ask(c, "ZCOUNT %s 1e11 %f", key, now * 1e3));
+	EACH_KEY(i, t) {
+		const char *key = t->keys.name[KEY_DELAYED];
+
+		n += ask_number(ask(c, "ZCOUNT %s -inf %f", key, now));
+		n += ask_number(ask(c, "ZCOUNT %s 1e11 %f", key, now * 1e3));
+	}
+	return n;
 }
 
 /* A queue for others, who know nothing of QRETRY, and perhaps nothing of QDELAYED. */
 static void
-check_elsewhere(struct problems *f, const struct target *t, const struct depth *d)
+check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
 {
 	int64_t due = d->due > 0 ? d->due : 0;
 
@@ -399,6 +406,17 @@ find_unserved(struct problems *f, const char *name, bool work)
 		find(f, "error", name, "no daemon serves it, and messages wait");
 	else
 		find(f, "warning", name, "no daemon serves it");
+}
+
+/* Fields of QDELIVERY that belong to daemons. */
+static int64_t
+count_daemons(struct ctl *c, struct target *t)
+{
+	int64_t n = 0;
+
+	EACH_KEY(i, t)
+		n += delivery_daemons(c, t->keys.name[KEY_DELIVERY]);
+	return n;
 }
 
 static void
@@ -421,18 +439,19 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find(f, "error", name, "Redis refuses the results of its messages: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)
 		find(f, "error", name, "a daemon has lost a subscription; its log says why");
-	if (d->paused)
-		find(f, "warning", name, "paused: %s", d->pause);
+	if (d->paused || d->partly)
+		find(f, "warning", name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
 		find(f, "warning", name, "%lld dead letter%s", (long long)d->dead,
 		    d->dead == 1 ? "" : "s");
 	check_measures(f, p, i);
 	if (d->problem == NULL && orphans > 0)
-		orphans -= delivery_daemons(f->ctl, p->targets[i].keys.name[KEY_DELIVERY]);
+		orphans -= count_daemons(f->ctl, &p->targets[i]);
 	if (d->problem == NULL && orphans > 0)
 		find(f, "warning", name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));
-	check_types(f, &p->targets[i]);
+	EACH_KEY(k, &p->targets[i])
+		check_types(f, &p->targets[i]);
 	if (kind_has(p->targets[i].kind, TRAIT_LEASES))
 		check_lease(f, p, i);
 	if (kind_has(p->targets[i].kind, TRAIT_GROUP))

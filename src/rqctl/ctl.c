@@ -22,8 +22,10 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "config/load.h"
+#include "policy/shard_keys.h"
 #include "redis/reply.h"
 #include "redis/slots.h"
+#include "rqctl/ask.h"
 #include "rqctl/out.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
@@ -431,17 +433,73 @@ no_such_queue(struct ctl *c, const char *name)
 	return rc;
 }
 
-static void
-target_init(struct target *t, const struct queue_config *cfg, const char *key)
+bool
+target_select(struct target *t, size_t i)
 {
+	if (i < t->nkeys)
+		t->keys = t->all[i];
+	else
+		target_unselect(t);
+	return i < t->nkeys;
+}
+
+void
+target_unselect(struct target *t)
+{
+	t->keys = t->all[t->nkeys - 1];
+}
+
+int64_t
+target_count(struct ctl *c, struct target *t, const char *command, enum key key)
+{
+	int64_t sum = 0, n = 0;
+
+	EACH_KEY(i, t) {
+		n = ask_number(ask(c, "%s %s", command, t->keys.name[key]));
+		if (n == -1)
+			break;
+		sum += n;
+	}
+	target_unselect(t);
+	return n == -1 ? -1 : sum;
+}
+
+static void
+add_keys(struct target *t, const char *key)
+{
+	keys_init(APPEND(t->all, t->nkeys), key);
+}
+
+void
+target_init(struct target *t, const struct queue_config *cfg, const char *key, int64_t shards)
+{
+	char **keys = cfg == NULL ? shard_keys_all(key, shards) : NULL;
+
 	*t = (struct target){
 		.name = cfg != NULL ? cfg->name : key, .cfg = cfg,
 		.kind = cfg != NULL ? cfg->kind : KIND_DEFAULT
 	};
-	keys_init(&t->keys, cfg != NULL ? cfg->key : key);
+	for (size_t i = 0; cfg != NULL && i < config_key_count(cfg); i++)
+		add_keys(t, config_key_at(cfg, i));
+	for (size_t i = 0; keys != NULL && keys[i] != NULL; i++)
+		add_keys(t, keys[i]);
+	if (t->nkeys == 0)
+		add_keys(t, key);
+	shard_keys_free(keys);
 	t->source = kind_source(t->kind);
 	if (cfg != NULL)
-		keys_set_group(&t->keys, cfg->consumer_group);
+		keys_set_group(&t->all[t->nkeys - 1], cfg->consumer_group);
+	target_unselect(t);
+	t->key = t->keys.name[KEY_QUEUE];
+}
+
+void
+target_set_kind(struct target *t, enum kind kind, const char *group)
+{
+	t->kind = kind;
+	t->source = kind_source(kind);
+	keys_set_group(&t->all[t->nkeys - 1], group);
+	target_unselect(t);
 }
 
 bool
@@ -453,7 +511,10 @@ target_is_elsewhere(const struct target *t)
 void
 target_done(struct target *t)
 {
-	keys_done(&t->keys);
+	while (t->nkeys > 0)
+		keys_done(&t->all[--t->nkeys]);
+	free(t->all);
+	t->all = NULL;
 }
 
 static bool
@@ -476,7 +537,7 @@ target_find(struct ctl *c, const char *name, unsigned serves, struct target *t)
 		return ctl_error(c, EX_USAGE, "the name of the queue is empty");
 	if (cfg == NULL && ctl_has_file(c))
 		return no_such_queue(c, name);
-	target_init(t, cfg, name);
+	target_init(t, cfg, name, 0);
 	if (cfg == NULL && ctl_is_cluster(c) && !slot_has_tag(name, strlen(name)))
 		return ctl_error(c, EX_USAGE, "the key %s has no hash tag, and on a cluster all "
 		    "keys of a queue must be in one slot: such as {%s}", name, name);
@@ -497,7 +558,7 @@ targets_find(struct ctl *c, size_t *n)
 	t = xcalloc(*n + 1, sizeof(*t));
 	for (i = 0; i < *n; i++) {
 		if (given == 0)
-			target_init(&t[i], c->config->queues[i], NULL);
+			target_init(&t[i], c->config->queues[i], NULL, 0);
 		else if (target_find(c, c->args.words[i], VERB_ANY, &t[i]) == -1) {
 			targets_free(t, i);
 			return NULL;

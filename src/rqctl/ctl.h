@@ -24,14 +24,34 @@
 #define EX_NOTHING	1
 #define EX_INTERRUPTED	130
 
-/* A queue of the configuration, or, without a file, a bare key. */
+/*
+ * A queue of the configuration, or, without a file, a bare key.  One with shards has several
+ * keys: EACH_KEY() goes over them.
+ */
 struct target {
 	const char			*name;	/* borrowed */
 	const struct queue_config	*cfg;	/* NULL: the name is the key */
 	enum kind			 kind;
 	enum source			 source;
-	struct keys			 keys;
+	struct keys			 keys;	/* Q's, or of a shard in EACH_KEY(); borrowed */
+	struct keys			*all;	/* those of each key; Q is the last; owned */
+	size_t				 nkeys;
+	const char			*key;	/* Q: heartbeats know the queue by it */
 };
+
+/* Sets t->keys to those of key i, 0 to nkeys - 1, or of Q; false: there is no such key. */
+bool	target_select(struct target *, size_t i);
+void	target_unselect(struct target *);
+/* For each key, as t->keys.  A loop that is left early calls target_unselect(). */
+#define EACH_KEY(i, t) \
+	for (size_t i = 0; target_select((t), i); i++)
+/* The sum of the replies to COMMAND KEY, for that key of each shard; -1 after an error. */
+int64_t	target_count(struct ctl *, struct target *, const char *command, enum key);
+/* shards: as many keys beside this one; of the configuration where cfg is not NULL. */
+void	target_init(struct target *, const struct queue_config *cfg, const char *key,
+	    int64_t shards);
+/* Without a configuration: the kind, and of a stream its group, "" where it has none. */
+void	target_set_kind(struct target *, enum kind, const char *group);
 
 struct ctl {
 	struct args	 args;

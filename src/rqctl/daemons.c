@@ -54,22 +54,29 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 	add_queues(t, d);
 }
 
-/* Each queue about whose lease daemons disagree. */
+static void
+print_difference(const char *what, const char *queue)
+{
+	char *line = xasprintf("warning: daemons disagree about the %s of %s", what, queue);
+
+	out_escaped_line(line);
+	free(line);
+}
+
+/* Each queue about whose lease or shards daemons disagree. */
 static void
 list_differences(const struct fleet *f)
 {
 	size_t n, i;
 	struct served *served = fleet_served(f, &n);
 	struct service s;
-	char *line;
 
 	for (i = 0; i < n; i++) {
 		fleet_service(f, served[i].key, &s);
-		if (!s.leases_differ)
-			continue;
-		line = xasprintf("warning: daemons disagree about the lease of %s", served[i].name);
-		out_escaped_line(line);
-		free(line);
+		if (s.leases_differ)
+			print_difference("lease", served[i].name);
+		if (s.shards_differ)
+			print_difference("shards", served[i].name);
 	}
 	free(served);
 }
@@ -146,7 +153,7 @@ quiet_run(struct ctl *c)
 void
 probe_run(struct ctl *c)
 {
-	const char *key = c->target.keys.name[KEY_QUEUE], *instance;
+	const char *key = c->target.key, *instance;
 	struct fleet f;
 	size_t i, n = 0;
 	char *hint;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "policy/shard_keys.h"
 #include "redis/slots.h"
 #include "rqctl/change.h"
 #include "rqctl/letters.h"
@@ -109,8 +110,10 @@ list(struct listing *l, const struct select *s, double now)
 			list_row(l, &letter, now);
 		}
 	total = letters.total;
-	l->more = listing_is_full(l) && total > l->rows;
 	letters_done(&letters);
+	if (listing_is_full(l) && l->ctl->target.nkeys > 1)
+		total = target_count(l->ctl, &l->ctl->target, "XLEN", KEY_DEAD);
+	l->more = listing_is_full(l) && total > l->rows;
 	return select_is_narrow(s) ? -1 : total;
 }
 
@@ -428,6 +431,19 @@ add_fields(struct words *w, const json_t *letter)
 	return message;
 }
 
+/* The shard of a letter is the same when it is imported again. */
+static void
+select_shard(struct ctl *c, const json_t *letter)
+{
+	const char *id = json_string_value(json_object_get(letter, "id"));
+	const char *number = json_string_value(json_object_get(letter, "letter"));
+	const char *name = id != NULL ? id : number != NULL ? number : "";
+
+	if (c->target.cfg != NULL && c->target.cfg->shards > 1)
+		target_select(&c->target, shard_keys_part(name, strlen(name),
+		    (unsigned)c->target.cfg->shards));
+}
+
 static int
 import_letter(struct import *m, const json_t *letter)
 {
@@ -435,6 +451,7 @@ import_letter(struct import *m, const json_t *letter)
 	struct words w = { .n = 0 };
 	int64_t n;
 
+	select_shard(m->ctl, letter);
 	ask_add(&w, "%s %s", m->ctl->target.keys.name[KEY_DEAD],
 	    number != NULL && select_is_letter(number) ? number : "");
 	if (!add_fields(&w, letter)) {

@@ -191,20 +191,30 @@ walk_key(struct walk *w, bool *stop)
 	return rc;
 }
 
+static int
+walk_places(struct walk *w, bool *stop)
+{
+	int rc = 0;
+
+	for (size_t i = 0; rc == 0 && i < w->places->n && !*stop && !ctl_interrupted(); i++) {
+		w->key = w->places->keys[i];
+		if (w->key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
+			w->key = KEY_QUEUE;
+		rc = walk_key(w, stop);
+	}
+	return rc;
+}
+
 /* Returns 0, or -1 after an error was reported or an interruption. */
 static int
 walk(struct walk *w)
 {
 	bool stop = false;
-	size_t i;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && i < w->places->n && !stop && !ctl_interrupted(); i++) {
-		w->key = w->places->keys[i];
-		if (w->key == KEY_DELAYED && w->ctl->target.source == SOURCE_IDS)
-			w->key = KEY_QUEUE;
-		rc = walk_key(w, &stop);
-	}
+	EACH_KEY(i, &w->ctl->target)
+		if (rc == 0 && !stop && !ctl_interrupted())
+			rc = walk_places(w, &stop);
 	if (rc == 0 && ctl_interrupted() && w->ctl->status == 0)
 		w->ctl->status = EX_INTERRUPTED;
 	return ctl_interrupted() ? -1 : rc;
@@ -225,7 +235,7 @@ list(struct ctl *c, const struct places *p)
 		w.cut = l.array != NULL ? -1 : WAITING_CUT;
 		if (walk(&w) == 0 && listing_is_full(&l))
 			total = p->undelivered || s.match[0] != '\0' ? -1 :	/* not counted */
-			    ask_number(ask(c, "ZCARD %s", c->target.keys.name[KEY_RETRY]));
+			    target_count(c, &c->target, "ZCARD", KEY_RETRY);
 	}
 	listing_end(&l, total, "messages", "%s has no %s", c->target.name,
 	    p->undelivered ? "delayed messages" : "retries");

@@ -153,7 +153,9 @@ read_letters(struct ctl *c, struct detail *d)
 	l.newest = true;
 	l.cut = 0;
 	l.page = LETTERS;
-	n = letters_next(&l);
+	do	/* a shard may have none */
+		n = letters_next(&l);
+	while (n == 0);
 	for (int i = 0; i < n; i++) {
 		letters_get(&l, i, &letter);
 		count_reason(&reasons, &letter);

@@ -5,6 +5,9 @@
  * An id that looks like a letter's number is first tried as one, without a walk.  The walk
  * then looks for the other ids among those of the messages.  It ends at the letter that was
  * the newest when it began: so it does not meet a message that dies again meanwhile.
+ *
+ * A queue with shards is walked shard by shard.  Two shards may have a letter of the same
+ * number: the number means the one in the first of them.
  */
 #include "rqctl/letters.h"
 
@@ -28,11 +31,13 @@ letters_init(struct letters *l, struct ctl *c, const struct select *s)
 		.ctl = c, .select = s, .cut = -1, .page = 500,
 		.seen = xcalloc((size_t)s->nids + 1, sizeof(l->seen[0]))
 	};
+	target_select(&c->target, 0);
 }
 
 void
 letters_done(struct letters *l)
 {
+	target_unselect(&l->ctl->target);
 	blocking_reply_free(l->reply);
 	free(l->seen);
 	free(l->at);
@@ -82,7 +87,8 @@ next_direct(struct letters *l)
 	const struct select *s = l->select;
 	int i;
 
-	while (l->direct < s->nids && !select_is_letter(s->ids[l->direct]))
+	while (l->direct < s->nids &&
+	    (l->seen[l->direct] || !select_is_letter(s->ids[l->direct])))
 		l->direct++;
 	if (l->direct >= s->nids)
 		return -1;
@@ -123,8 +129,9 @@ advance(struct letters *l)
 	const char *last = reply_str_at(l->reply, LIST_LAST);
 	const char *next = reply_str_at(l->reply, LIST_NEXT);
 
-	if (l->total == 0)
-		l->total = reply_int_at(l->reply, LIST_TOTAL);
+	if (!l->counted)
+		l->total += reply_int_at(l->reply, LIST_TOTAL);
+	l->counted = true;
 	l->looked += reply_int_at(l->reply, LIST_LOOKED);
 	if (!l->newest && strcmp(l->end, "+") == 0 && last != NULL && last[0] != '\0') {
 		xreplace(&l->end, last);
@@ -133,17 +140,32 @@ advance(struct letters *l)
 	l->at = next != NULL && next[0] != '\0' ? xstrdup(next) : NULL;
 }
 
+/* The letters of this key are done: goes on with the next shard's; false: there is none. */
+static bool
+next_key(struct letters *l)
+{
+	if (l->key + 1 >= l->ctl->target.nkeys || all_seen(l))
+		return false;
+	target_select(&l->ctl->target, ++l->key);
+	xreplace(&l->end, NULL);
+	l->scanning = l->counted = false;
+	l->direct = 0;
+	return true;
+}
+
 int
 letters_next(struct letters *l)
 {
 	int n;
 
-	if (!l->scanning && (n = next_direct(l)) >= 0)
+	if (!l->scanning && !l->done && (n = next_direct(l)) >= 0)
 		return n;
 	if (l->done || (!l->scanning && all_seen(l)))
 		return -1;
 	if (!l->scanning)
 		begin(l);
+	if (l->at == NULL && next_key(l))
+		return 0;
 	if (l->at == NULL || call(l, l->at, l->end, NULL) == -1) {
 		l->done = true;
 		return -1;

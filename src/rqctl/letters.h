@@ -39,6 +39,8 @@ struct letters {
 	struct redisReply	*reply;
 	bool			*seen;		/* ids that were found by their letter */
 	int			 direct;	/* the next id to be tried as a letter's */
+	size_t			 key;		/* of c->target, which is selected */
+	bool			 counted;	/* total has the letters of that key */
 	bool			 scanning;
 	bool			 done;
 	char			*at;

@@ -29,6 +29,17 @@ set_pause(struct ctl *c, const struct target *t, const char *text, usec_t left)
 	return reply == NULL ? -1 : 0;
 }
 
+/* Of all shards, and of the key without one. */
+static int
+set_pauses(struct ctl *c, struct target *t, const char *text, usec_t left)
+{
+	int rc = 0;
+
+	EACH_KEY(i, t)
+		rc = rc == 0 ? set_pause(c, t, text, left) : rc;
+	return rc;
+}
+
 /* For more tags than that: retries have such fields too, and daemons have their own. */
 static int64_t
 count_by_totals(struct ctl *c, const struct target *t)
@@ -65,14 +76,15 @@ count_in_flight(struct ctl *c, const struct target *t)
 }
 
 static int64_t
-count_all(struct ctl *c, const struct target *t, size_t n)
+count_all(struct ctl *c, struct target *t, size_t n)
 {
 	int64_t sum = 0, some = 0;
 
-	for (size_t i = 0; i < n && some != -1; i++) {
-		some = count_in_flight(c, &t[i]);
-		sum += some;
-	}
+	for (size_t i = 0; i < n; i++)
+		EACH_KEY(k, &t[i]) {
+			some = some != -1 ? count_in_flight(c, &t[i]) : -1;
+			sum += some;
+		}
 	return some == -1 ? -1 : sum;
 }
 
@@ -94,7 +106,7 @@ can_wait(struct ctl *c, const struct target *t, size_t n)
 
 /* Polls, slower and slower up to once a second. */
 static void
-wait_idle(struct ctl *c, const struct target *t, size_t n, usec_t timeout)
+wait_idle(struct ctl *c, struct target *t, size_t n, usec_t timeout)
 {
 	usec_t end = clock_mono() + timeout, step = 50 * MSEC;
 	int64_t left;
@@ -124,13 +136,13 @@ report(const struct ctl *c, const struct target *t, const char *what)
 
 /* Sets the pauses; how many, less than n after an error. */
 static size_t
-pause_all(struct ctl *c, const struct target *t, size_t n, usec_t left)
+pause_all(struct ctl *c, struct target *t, size_t n, usec_t left)
 {
 	char *who = pausetext_who();
 	char *text = pausetext_make(who, clock_wall(), ctl_value(c, OPT_WHY));
 	size_t i;
 
-	for (i = 0; i < n && set_pause(c, &t[i], text, left) == 0; i++)
+	for (i = 0; i < n && set_pauses(c, &t[i], text, left) == 0; i++)
 		report(c, &t[i], "paused");
 	free(text);
 	free(who);
@@ -187,7 +199,7 @@ pause_resume(struct ctl *c)
 	if ((t = targets_find(c, &n)) == NULL)
 		return;
 	for (i = 0; i < n && gone != -1; i++) {
-		gone = ask_number(ask(c, "DEL %s", t[i].keys.name[KEY_PAUSED]));
+		gone = target_count(c, &t[i], "DEL", KEY_PAUSED);
 		if (gone > 0)
 			report(c, &t[i], "resumed");
 		else if (gone == 0)

@@ -112,8 +112,7 @@ picture_holder(const struct fleet *f, const struct target *t, const char *tag, s
 
 	*entry = NULL;
 	for (size_t i = 0; i < f->n && by == NULL; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
-		    "in_hand");
+		list = json_object_get(fleet_queue(&f->daemons[i], t->key), "in_hand");
 		for (size_t k = 0; k < json_array_size(list) && by == NULL; k++)
 			if (has(json_array_get(list, k), want)) {
 				*entry = json_array_get(list, k);
@@ -170,11 +169,18 @@ picture_refresh(struct ctl *c)
 
 /* -- depths ----------------------------------------------------------------------- */
 
+/* One key of a queue. */
+struct depth_of {
+	const struct keys	*keys;
+	enum kind		 kind;
+	struct depth		 depth;
+};
+
 static int
-append_depth(struct ctl *c, const struct target *t, int step, const char *now)
+append_depth(struct ctl *c, const struct depth_of *of, int step, const char *now)
 {
 	const char *argv[DEPTH_WORDS];
-	int argc = depth_command(&t->keys, t->kind, step, now, argv), i;
+	int argc = depth_command(of->keys, of->kind, step, now, argv), i;
 	struct words w = { .n = 0 };
 
 	if (argc == 0)
@@ -185,41 +191,69 @@ append_depth(struct ctl *c, const struct target *t, int step, const char *now)
 }
 
 static int
-take_depth(struct ctl *c, const struct target *t, int step, const char *now, struct depth *d)
+take_depth(struct ctl *c, struct depth_of *of, int step, const char *now)
 {
 	const char *argv[DEPTH_WORDS];
 	struct redisReply *reply;
 
-	if (depth_command(&t->keys, t->kind, step, now, argv) == 0)
+	if (depth_command(of->keys, of->kind, step, now, argv) == 0)
 		return 0;
 	if ((reply = ask_next(c)) == NULL)
 		return -1;
-	depth_answer(d, step, reply);
+	depth_answer(&of->depth, step, reply);
 	blocking_reply_free(reply);
 	return 0;
+}
+
+/* All questions about all keys, then all answers. */
+static int
+ask_depths(struct ctl *c, struct depth_of *of, size_t n, double at)
+{
+	char now[32];
+	int rc = 0;
+
+	snprintf(now, sizeof(now), "%.6f", at);
+	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+		rc = append_depth(c, &of[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
+	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
+		rc = take_depth(c, &of[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
+	return rc;
+}
+
+/* The depths of a queue's keys, from *of on; the sum goes to ret. */
+static void
+sum_up(struct depth *ret, const struct target *t, struct depth_of *of, size_t *at)
+{
+	*ret = of[*at].depth;
+	of[*at].depth = (struct depth){ 0 };
+	for (size_t i = 1; i < t->nkeys; i++)
+		depth_add(ret, &of[*at + i].depth);
+	*at += t->nkeys;
 }
 
 int
 picture_depths(struct ctl *c, const struct target *t, size_t n, struct depth *ret)
 {
-	char now[32];
 	double at = ask_time(c);
+	struct depth_of *of = NULL;
+	size_t nof = 0, i, k;
 	int rc = at < 0 ? -1 : 0;
 
-	snprintf(now, sizeof(now), "%.6f", at);
-	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
-		rc = append_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now);
-	if (rc == -1)
-		return -1;
-	for (size_t i = 0; i < n; i++) {
-		depth_init(&ret[i]);
-		ret[i].now = at;
-	}
-	for (size_t i = 0; rc == 0 && i < n * DEPTH_STEPS; i++)
-		rc = take_depth(c, &t[i / DEPTH_STEPS], (int)(i % DEPTH_STEPS), now,
-		    &ret[i / DEPTH_STEPS]);
-	for (size_t i = 0; rc == -1 && i < n; i++)
-		depth_done(&ret[i]);
+	for (i = 0; i < n; i++)
+		for (k = 0; k < t[i].nkeys; k++) {
+			*APPEND(of, nof) = (struct depth_of){
+				.keys = &t[i].all[k], .kind = t[i].kind
+			};
+			depth_init(&of[nof - 1].depth);
+			of[nof - 1].depth.now = at;
+		}
+	if (rc == 0)
+		rc = ask_depths(c, of, nof, at);
+	for (i = k = 0; rc == 0 && i < n; i++)
+		sum_up(&ret[i], &t[i], of, &k);
+	for (i = 0; i < nof; i++)
+		depth_done(&of[i].depth);
+	free(of);
 	return rc;
 }
 
@@ -241,12 +275,10 @@ served_queues(const struct fleet *f, size_t *n)
 	*n = *n < QUEUES_MAX ? *n : QUEUES_MAX;
 	t = xcalloc(*n + 1, sizeof(*t));
 	for (size_t i = 0; i < *n; i++) {
-		enum kind kind = fleet_kind(served[i].queue);
-
-		t[i] = (struct target){ .name = served[i].name, .kind = kind,
-		    .source = kind_source(kind) };
-		keys_init(&t[i].keys, served[i].key);
-		keys_set_group(&t[i].keys, fleet_text(served[i].queue, "consumer_group"));
+		target_init(&t[i], NULL, served[i].key, fleet_count(served[i].queue, "shards"));
+		t[i].name = served[i].name;
+		target_set_kind(&t[i], fleet_kind(served[i].queue),
+		    fleet_text(served[i].queue, "consumer_group"));
 	}
 	free(served);
 	qsort(t, *n, sizeof(*t), by_name);
@@ -292,7 +324,7 @@ picture_take(struct ctl *c, struct picture *p)
 		return -1;
 	}
 	for (size_t i = 0; i < p->n; i++) {
-		fleet_service(&p->fleet, p->targets[i].keys.name[KEY_QUEUE], &p->services[i]);
+		fleet_service(&p->fleet, p->targets[i].key, &p->services[i]);
 		/* Without leases, only daemons know what runs. */
 		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 			p->depths[i].in_flight = p->services[i].running;

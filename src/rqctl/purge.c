@@ -160,7 +160,7 @@ pass_entries(struct purge *p, int64_t counted, int64_t *gone)
 }
 
 static int
-purge_part(struct purge *p, size_t i)
+purge_key(struct purge *p, size_t i)
 {
 	const struct target *t = &p->ctl->target;
 	const struct part *part = &parts[i];
@@ -179,6 +179,17 @@ purge_part(struct purge *p, size_t i)
 		return pass_entries(p, counted, gone);
 	return purge_steps(p->ctl, "purge", t->keys.name[part->key], left ? "left" : "right",
 	    counted, gone);
+}
+
+/* Of each shard, together no more than were counted. */
+static int
+purge_part(struct purge *p, size_t i)
+{
+	int rc = 0;
+
+	EACH_KEY(k, &p->ctl->target)
+		rc = rc == 0 ? purge_key(p, i) : rc;
+	return rc;
 }
 
 /* Reports what was purged, also after an early end. */

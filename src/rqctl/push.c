@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "policy/message.h"
+#include "policy/shard_keys.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
@@ -26,7 +27,7 @@
 
 struct pushing {
 	struct ctl	*ctl;
-	const struct target *target;
+	struct target	*target;
 	const char	*at;		/* Redis seconds; "": after delay */
 	const char	*delay;		/* seconds; NULL: now */
 	char		 text[32];	/* of one of these */
@@ -116,9 +117,37 @@ push_batch(struct pushing *p)
 	return push_all(p, &w, "unique_push");
 }
 
+/* Whether each message chooses its own key. */
+static bool
+has_shards(const struct pushing *p)
+{
+	return p->target->cfg != NULL && p->target->cfg->shards > 1;
+}
+
+static void
+select_shard(struct pushing *p, const char *text, size_t len)
+{
+	if (has_shards(p))
+		target_select(p->target, shard_keys_pick(p->target->cfg, text, len));
+}
+
+static int
+append_push(struct pushing *p, const char *text, int len)
+{
+	const char *key;
+
+	if (p->target->source == SOURCE_CHANNEL)
+		return ask_append(p->ctl, "PUBLISH %s %.*s", p->target->cfg->keys[0], len, text);
+	select_shard(p, text, (size_t)len);
+	key = p->target->keys.name[KEY_QUEUE];
+	return p->target->source == SOURCE_LIST ?
+	    ask_append(p->ctl, "LPUSH %s %.*s", key, len, text) :
+	    ask_append(p->ctl, "XADD %s * message %.*s", key, len, text);
+}
+
 /*
  * Sends a command for each message of the batch, in one round trip: PUBLISH to the first
- * channel, or XADD to a stream, which gives the id.
+ * channel, LPUSH to a shard, or XADD to a stream, which gives the id.
  */
 static int
 push_each(struct pushing *p)
@@ -127,15 +156,10 @@ push_each(struct pushing *p)
 	struct redisReply *reply;
 	int64_t heard;
 	const char *text;
-	int i, len, rc = 0;
+	int i, rc = 0;
 
-	for (i = 0; i < p->batch.n && rc == 0; i++) {
-		text = p->batch.v[i];
-		len = (int)p->batch.len[i];
-		rc = channel ? ask_append(p->ctl, "PUBLISH %s %.*s", p->target->cfg->keys[0],
-		    len, text) : ask_append(p->ctl, "XADD %s * message %.*s",
-		    p->target->keys.name[KEY_QUEUE], len, text);
-	}
+	for (i = 0; i < p->batch.n && rc == 0; i++)
+		rc = append_push(p, p->batch.v[i], (int)p->batch.len[i]);
 	/* After a refusal, the other replies are read, but not reported. */
 	for (i = 0; i < p->batch.n && rc == 0 && (reply = ask_next(p->ctl)) != NULL; i++) {
 		if (p->ctl->status == 0 && reply_error(reply) != REPLY_OK)
@@ -144,6 +168,8 @@ push_each(struct pushing *p)
 			heard = reply_int(reply, 0);
 			p->least = p->pushed == 0 || heard < p->least ? heard : p->least;
 			p->most = heard > p->most ? heard : p->most;
+			pushed(p, i);
+		} else if (p->ctl->status == 0 && has_shards(p)) {
 			pushed(p, i);
 		} else if (p->ctl->status == 0 && (text = reply_str(reply, NULL)) != NULL) {
 			print_id(p, text);
@@ -182,6 +208,7 @@ push_later(struct pushing *p, const char *text, size_t len)
 	char *const *k = p->target->keys.name;
 	struct redisReply *reply;
 
+	select_shard(p, text, len);
 	random_name(unique, sizeof(unique));
 	if (message_id_of(p->target->kind, text, len, id) == 0)
 		snprintf(tag, sizeof(tag), "%s#%s", id, unique);
@@ -211,7 +238,7 @@ flush(struct pushing *p)
 		snprintf(p->ctl->note, sizeof(p->ctl->note),
 		    "; %lld lines were pushed before, and perhaps some of the next %d",
 		    p->pushed, p->batch.n);
-	if (p->target->source == SOURCE_CHANNEL ||
+	if (p->target->source == SOURCE_CHANNEL || (p->delay == NULL && has_shards(p)) ||
 	    (p->delay == NULL && p->target->source == SOURCE_STREAM))
 		rc = push_each(p);
 	else if (p->delay == NULL || p->target->source == SOURCE_IDS)

@@ -38,6 +38,18 @@ add_words(struct table *t, char *const *word)
 	buf_done(&b);
 }
 
+/* The keys that producers push to. */
+static json_t *
+shards_json(const struct queue_config *q)
+{
+	json_t *array = json_array();
+
+	for (int i = 0; i < q->shards; i++)
+		json_array_append_new(array, out_bytes("key", q->shard_keys[i],
+		    strlen(q->shard_keys[i])));
+	return array;
+}
+
 static void
 queue_json(json_t *o, const struct target *t)
 {
@@ -47,6 +59,8 @@ queue_json(json_t *o, const struct target *t)
 	    t->keys.len[KEY_QUEUE], kind_name(t->kind));
 	if (q == NULL)
 		return;
+	if (config_is_sharded(q))
+		json_set(o, "shards:i keys:j", (int64_t)q->shards, shards_json(q));
 	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
 		json_set(o, "channels:j", words_json(q->keys));
 	json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
@@ -80,6 +94,19 @@ queue_row(struct listing *l, const struct target *target)
 	add_words(t, q != NULL ? q->command : NULL);
 }
 
+/* Those that producers push to: the shards, in their order, or Q. */
+static void
+print_keys(const struct target *t)
+{
+	size_t n = t->cfg != NULL && t->cfg->shards > 1 ? (size_t)t->cfg->shards :
+	    t->cfg == NULL && t->nkeys > 1 ? t->nkeys - 1 : 0;
+
+	for (size_t i = 0; i < n; i++)
+		out_escaped_line(t->all[i].name[KEY_QUEUE]);
+	if (n == 0)
+		out_escaped_line(t->key);
+}
+
 static void
 list(struct ctl *c, const struct target *targets, size_t n)
 {
@@ -87,7 +114,9 @@ list(struct ctl *c, const struct target *targets, size_t n)
 
 	for (size_t i = 0; i < n && ctl_given(c, OPT_NAMES); i++)
 		out_escaped_line(targets[i].name);
-	if (ctl_given(c, OPT_NAMES))
+	for (size_t i = 0; i < n && ctl_given(c, OPT_KEYS); i++)
+		print_keys(&targets[i]);
+	if (ctl_given(c, OPT_NAMES) || ctl_given(c, OPT_KEYS))
 		return;
 	if (listing_init(&l, c, "QUEUE|KIND|KEY|>AT ONCE|>LEASE|>ATTEMPTS|COMMAND") == 0)
 		for (size_t i = 0; i < n; i++)
@@ -119,17 +148,16 @@ queues_run(struct ctl *c)
 struct forget {
 	struct ctl	*ctl;
 	const char	*name;
-	struct keys	 keys;
-	int64_t		 nkeys;		/* of the last run of the script */
+	struct target	 target;
+	int64_t		 nkeys;		/* of the last run of the script, for all shards */
 	int64_t		 messages;
 };
 
 /* Returned by forget_queue.lua. */
 enum { FORGET_KEYS, FORGET_MESSAGES, FORGET_FIELDS };
 
-/* how: "count", "force", or "": deletes only if there are no messages. */
 static int
-run_script(struct forget *f, const char *how)
+run_for_key(struct forget *f, const char *how)
 {
 	static const enum key order[KEY_MAX] = {
 		KEY_QUEUE, KEY_BACKUP, KEY_RETRY, KEY_DELAYED, KEY_DEAD,
@@ -139,13 +167,25 @@ run_script(struct forget *f, const char *how)
 	struct words w = { .n = 0 };
 
 	for (size_t i = 0; i < KEY_MAX; i++)
-		words_mem(&w, f->keys.name[order[i]], f->keys.len[order[i]]);
+		words_mem(&w, f->target.keys.name[order[i]], f->target.keys.len[order[i]]);
 	ask_add(&w, "%s", how);
 	reply = ask_script_words(f->ctl, "forget_queue", KEY_MAX, &w);
-	f->nkeys = reply_int_at(reply, FORGET_KEYS);
-	f->messages = reply_int_at(reply, FORGET_MESSAGES);
+	f->nkeys += reply_int_at(reply, FORGET_KEYS);
+	f->messages += reply_int_at(reply, FORGET_MESSAGES);
 	blocking_reply_free(reply);
 	return reply == NULL ? -1 : 0;
+}
+
+/* how: "count", "force", or "": deletes only if there are no messages. */
+static int
+run_script(struct forget *f, const char *how)
+{
+	int rc = 0;
+
+	f->nkeys = f->messages = 0;
+	EACH_KEY(i, &f->target)
+		rc = rc == 0 ? run_for_key(f, how) : rc;
+	return rc;
 }
 
 /* 0 if no daemon serves it, else -1 after an error was reported. */
@@ -158,7 +198,7 @@ check_daemons(struct forget *f)
 	if (picture_fleet(f->ctl, &fleet) == -1)
 		return -1;
 	for (size_t i = 0; i < fleet.n && rc == 0; i++)
-		if (fleet_queue(&fleet.daemons[i], f->keys.name[KEY_QUEUE]) != NULL)
+		if (fleet_queue(&fleet.daemons[i], f->target.key) != NULL)
 			rc = ctl_error(f->ctl, EX_TEMPFAIL, "%s serves %s: remove the queue from "
 			    "its configuration first, or use --force",
 			    fleet.daemons[i].instance, f->name);
@@ -187,14 +227,15 @@ forget(struct forget *f)
 	else if (dry || (ctl_confirm(c, "delete %s", what) &&
 	    run_script(f, force ? "force" : "") == 0)) {
 		if (f->messages > 0 && !force)
-			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: nothing "
-			    "was deleted", f->name);
+			ctl_error(c, EX_TEMPFAIL, "messages were pushed to %s meanwhile: %s",
+			    f->name, f->target.nkeys > 1 ? "their shards were not deleted" :
+			    "nothing was deleted");
 		else
 			ctl_result(c, json_set(json_object(), "queue:s keys:i messages:i dry_run:t",
 			    f->name, f->nkeys, f->messages, dry), "%s %s",
 			    dry ? "would forget" : "forgot", what);
 		if (!dry && (f->messages == 0 || force))
-			unnamed_forget(c, f->keys.name[KEY_QUEUE]);
+			unnamed_forget(c, f->target.key);
 	}
 	free(what);
 }
@@ -214,7 +255,7 @@ forget_run(struct ctl *c)
 		    f.name, cfg->file, cfg->line);
 		return;
 	}
-	keys_init(&f.keys, cfg != NULL ? cfg->key : f.name);
+	target_init(&f.target, cfg, f.name, cfg == NULL ? unnamed_shards(c, f.name) : 0);
 	forget(&f);
-	keys_done(&f.keys);
+	target_done(&f.target);
 }

@@ -165,7 +165,7 @@ list_beats(struct running *r, const struct target *t)
 	size_t i, k;
 
 	for (i = 0; i < f->n; i++) {
-		queue = fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]);
+		queue = fleet_queue(&f->daemons[i], t->key);
 		list = json_object_get(queue, "in_hand");
 		json_array_foreach(list, k, entry)
 		{
@@ -184,6 +184,17 @@ list_beats(struct running *r, const struct target *t)
 	}
 }
 
+static int
+list_shards(struct running *r, struct target *t)
+{
+	int rc = 0;
+
+	EACH_KEY(i, t)
+		if (rc == 0 && !listing_is_full(&r->list))
+			rc = list_leases(r, t);
+	return rc;
+}
+
 /* Returns how many are in flight. */
 static int64_t
 list_all(struct running *r)
@@ -198,7 +209,7 @@ list_all(struct running *r)
 			continue;
 		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 			list_beats(r, &p->targets[i]);
-		else if (p->depths[i].in_flight > 0 && list_leases(r, &p->targets[i]) == -1)
+		else if (p->depths[i].in_flight > 0 && list_shards(r, &p->targets[i]) == -1)
 			break;
 	}
 	return total;

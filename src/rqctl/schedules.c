@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "policy/shard_keys.h"
 #include "policy/tick.h"
 #include "policy/zone.h"
 #include "rqctl/ask.h"
@@ -51,6 +52,17 @@ take_reply(struct ticks *t, const struct redisReply *reply)
 	return (int64_t)known;
 }
 
+/* Schedules of a queue with shards are in one of them. */
+static void
+select_schedules(struct target *t)
+{
+	const char *key = shard_keys_schedule(t->cfg);
+
+	for (size_t i = 0; i < t->nkeys; i++)
+		if (strcmp(config_key_at(t->cfg, i), key) == 0)
+			target_select(t, i);
+}
+
 /* 0, or -1 after an error was reported. */
 static int
 read_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ticks *t)
@@ -60,9 +72,11 @@ read_ticks(struct ctl *c, const struct schedule_config *s, double now, struct ti
 	int64_t known;
 
 	*t = (struct ticks){ .last = TICK_NEVER };
-	if (target_find(c, s->queue, VERB_ANY, &target) == 0)
+	if (target_find(c, s->queue, VERB_ANY, &target) == 0) {
+		select_schedules(&target);
 		reply = ask_any(c, "HMGET %s %s \1%s", target.keys.name[KEY_SCHEDULE], s->name,
 		    s->name);
+	}
 	target_done(&target);
 	if (reply == NULL)
 		return -1;

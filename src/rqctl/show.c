@@ -172,7 +172,7 @@ show_in_flight(struct show *s)
 
 	for (size_t i = 0; i < s->fleet.n; i++) {
 		list = json_object_get(fleet_queue(&s->fleet.daemons[i],
-		    s->ctl->target.keys.name[KEY_QUEUE]), "in_hand");
+		    s->ctl->target.key), "in_hand");
 		for (size_t k = 0; k < json_array_size(list); k++) {
 			tag = fleet_text(json_array_get(list, k), "tag");
 			if (is_further(tag, s->id) && show_tag(s, tag) == -1)
@@ -357,11 +357,23 @@ show_entry(struct show *s)
 	return 0;
 }
 
+/* 0, or -1 after an error. */
+static int
+look_at_keys(struct show *s)
+{
+	int rc = 0;
+
+	EACH_KEY(i, &s->ctl->target)
+		if (rc == 0 && (show_tag(s, s->id) == -1 || show_in_flight(s) == -1 ||
+		    show_retries(s) == -1 || show_waiting(s) == -1))
+			rc = -1;
+	return rc;
+}
+
 static void
 look(struct show *s)
 {
-	if (show_tag(s, s->id) == -1 || show_in_flight(s) == -1 || show_retries(s) == -1 ||
-	    show_waiting(s) == -1 || show_letters(s) == -1)
+	if (look_at_keys(s) == -1 || show_letters(s) == -1)
 		return;
 	if (s->ctl->target.source == SOURCE_STREAM && s->found == 0 && show_entry(s) == -1)
 		return;

@@ -1,12 +1,14 @@
 /*
- * A member of the index is JSON: {"key":"orders","kind":"ack"}, and of a stream its
- * "consumer_group".  Anybody who may write to Redis can write one: others are passed over.
+ * A member of the index is JSON: {"key":"orders","kind":"ack"}, of a stream with its
+ * "consumer_group", and of a queue with shards with their number, "shards".  Anybody who may
+ * write to Redis can write one: others are passed over.
  */
 #include "rqctl/unnamed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/shard_keys.h"
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
@@ -47,13 +49,57 @@ read_member(const struct redisReply *reply)
 static void
 add_target(struct unnamed *u, const json_t *member, const char *key)
 {
-	struct target *t = &u->targets[u->n++];
+	struct target *t = APPEND(u->targets, u->n);
 
-	t->kind = fleet_kind(member);
-	t->source = kind_source(t->kind);
-	keys_init(&t->keys, key);
-	keys_set_group(&t->keys, fleet_text(member, "consumer_group"));
-	t->name = t->keys.name[KEY_QUEUE];
+	target_init(t, NULL, key, fleet_count(member, "shards"));
+	target_set_kind(t, fleet_kind(member), fleet_text(member, "consumer_group"));
+	t->name = t->key;
+}
+
+/* The most shards that the configuration or a living daemon gives this key. */
+static int64_t
+shards_of(const struct ctl *c, const struct picture *p, const char *key)
+{
+	const struct queue_config *cfg;
+	int64_t most = 0, n;
+
+	for (size_t i = 0; i < c->config->nqueues; i++) {
+		cfg = c->config->queues[i];
+		if (strcmp(cfg->key, key) == 0)
+			most = (int64_t)config_key_count(cfg) - 1;
+	}
+	for (size_t i = 0; i < p->fleet.n; i++) {
+		n = fleet_count(fleet_queue(&p->fleet.daemons[i], key), "shards");
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static bool
+is_in(char *const *keys, const char *key)
+{
+	for (; keys != NULL && *keys != NULL; keys++)
+		if (strcmp(*keys, key) == 0)
+			return true;
+	return false;
+}
+
+/* A queue that had more shards once: those that nobody names any more. */
+static void
+add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *u,
+    const json_t *member, const char *key)
+{
+	char **had = shard_keys_all(key, fleet_count(member, "shards")), **k;
+	char **has = shard_keys_all(key, shards_of(c, p, key));
+
+	for (k = had; k != NULL && *k != NULL && u->n < UNNAMED_MAX; k++) {
+		if (strcmp(*k, key) == 0 || is_in(has, *k) || is_listed(u, *k))
+			continue;
+		target_init(APPEND(u->targets, u->n), NULL, *k, 0);
+		u->targets[u->n - 1].name = u->targets[u->n - 1].key;
+	}
+	shard_keys_free(had);
+	shard_keys_free(has);
 }
 
 /* Leaves those out that hold nothing. */
@@ -67,7 +113,7 @@ keep_full(struct unnamed *u)
 			u->targets[n] = u->targets[i];
 			u->depths[n++] = u->depths[i];
 		} else {
-			keys_done(&u->targets[i].keys);
+			target_done(&u->targets[i]);
 			depth_done(&u->depths[i]);
 		}
 	}
@@ -87,11 +133,12 @@ unnamed_find(struct ctl *c, const struct picture *p, struct unnamed *u)
 	index = ask_any(c, "ZREVRANGE %s 0 %lld", KEYS_QUEUES, (long long)UNNAMED_MAX - 1);
 	if (index == NULL)
 		return -1;
-	u->targets = xcalloc(reply_len(index) + 1, sizeof(u->targets[0]));
 	for (size_t i = 0; i < reply_len(index); i++) {
 		member = read_member(reply_at(index, i));
 		key = fleet_text(member, "key");
-		if (key[0] != '\0' && !is_named(c, p, key) && !is_listed(u, key))
+		if (is_named(c, p, key))
+			add_former_shards(c, p, u, member, key);
+		else if (key[0] != '\0' && !is_listed(u, key))
 			add_target(u, member, key);
 		json_decref(member);
 	}
@@ -109,7 +156,7 @@ void
 unnamed_done(struct unnamed *u)
 {
 	for (size_t i = 0; i < u->n; i++) {
-		keys_done(&u->targets[i].keys);
+		target_done(&u->targets[i]);
 		depth_done(&u->depths[i]);
 	}
 	free(u->targets);
@@ -182,6 +229,25 @@ drop_member(struct ctl *c, const char *member, size_t len)
 	words_add(&w, KEYS_QUEUES);
 	words_mem(&w, member, len);
 	blocking_reply_free(ask_any_words(c, &w));
+}
+
+int64_t
+unnamed_shards(struct ctl *c, const char *key)
+{
+	struct redisReply *index = ask_any(c, "ZREVRANGE %s 0 %lld", KEYS_QUEUES,
+	    (long long)UNNAMED_MAX - 1);
+	int64_t shards = 0, n;
+	json_t *member;
+
+	for (size_t i = 0; i < reply_len(index); i++) {
+		member = read_member(reply_at(index, i));
+		n = fleet_count(member, "shards");
+		if (strcmp(fleet_text(member, "key"), key) == 0 && n > shards)
+			shards = n;
+		json_decref(member);
+	}
+	blocking_reply_free(index);
+	return shards;
 }
 
 void

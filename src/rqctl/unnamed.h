@@ -32,6 +32,9 @@ bool	 unnamed_is_only_dead(const struct depth *);
 void	 unnamed_print(const struct unnamed *, struct buf *);
 json_t	*unnamed_json(const struct unnamed *);
 
+/* The most shards that the index says of this key; 0: it has none, or is not in the index. */
+int64_t	unnamed_shards(struct ctl *, const char *key);
+
 /* The index forgets the key.  An error is reported. */
 void	unnamed_forget(struct ctl *, const char *key);
 

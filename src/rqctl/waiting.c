@@ -191,13 +191,13 @@ count_waiting(const struct listing *l)
 	return n;
 }
 
-/* One page; returns how many messages it had. */
+/* One page of a key whose messages begin at row `first`; returns how many it had. */
 static size_t
-add_page(struct listing *l, char *last)
+add_page(struct listing *l, int64_t first, char *last)
 {
 	const struct target *t = &l->ctl->target;
-	struct redisReply *page = next_page(l->ctl, l->rows, last, listing_room(l, LONG_MAX),
-	    l->array != NULL ? -1 : WAITING_CUT);
+	struct redisReply *page = next_page(l->ctl, l->rows - first, last,
+	    listing_room(l, LONG_MAX), l->array != NULL ? -1 : WAITING_CUT);
 	size_t n = waiting_len(page), i;
 	struct waiting m;
 
@@ -219,23 +219,40 @@ list(struct ctl *c)
 	int rc = listing_init(&l, c,
 	    times ? ">PLACE|ID|DUE|>BYTES|MESSAGE" : ">PLACE|ID|>BYTES|MESSAGE");
 
-	while (rc == 0 && !listing_is_full(&l) && add_page(&l, last) > 0)
-		continue;
+	EACH_KEY(i, &c->target) {
+		int64_t first = l.rows;
+
+		while (rc == 0 && !listing_is_full(&l) && add_page(&l, first, last) > 0)
+			continue;
+	}
 	listing_end(&l, count_waiting(&l), "messages", "no message waits in %s", c->target.name);
+}
+
+/* The next message of the key; returns 1 if there is one, 0, or -1 after an error. */
+static int
+write_next(struct ctl *c)
+{
+	struct redisReply *page = next_page(c, 0, "", 1, -1);
+	int rc = page == NULL ? -1 : waiting_len(page) > 0;
+	struct waiting m;
+
+	if (rc == 1) {
+		waiting_get(page, 0, &m);
+		fwrite(m.data, 1, m.len, stdout);
+	}
+	blocking_reply_free(page);
+	return rc;
 }
 
 static void
 write_raw(struct ctl *c)
 {
-	struct redisReply *page = next_page(c, 0, "", 1, -1);
-	struct waiting m;
+	int rc = 0;
 
-	if (waiting_len(page) > 0) {
-		waiting_get(page, 0, &m);
-		fwrite(m.data, 1, m.len, stdout);
-	} else if (page != NULL)
+	EACH_KEY(i, &c->target)
+		rc = rc == 0 ? write_next(c) : rc;
+	if (rc == 0)
 		ctl_error(c, EX_NOTHING, "no message waits in %s", c->target.name);
-	blocking_reply_free(page);
 }
 
 void

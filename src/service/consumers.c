@@ -74,7 +74,7 @@ consumers_free(struct consumers *s)
 void
 consumers_add(struct consumers *s, struct config *config, const struct queue_config *cfg)
 {
-	struct consumer *c = consumer_new(&s->env, config, cfg, queue_ops(cfg->kind));
+	struct consumer *c = consumer_new(&s->env, config, cfg, queue_ops_of(cfg));
 
 	*APPEND(s->all, s->n) = c;
 	if (conn_is_ready(s->conn))
@@ -104,7 +104,7 @@ void
 consumers_with_key(const struct consumers *s, const char *key, void (*fn)(struct consumer *))
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (strcmp(consumer_config(s->all[i])->key, key) == 0)
+		if (config_has_key(consumer_config(s->all[i]), key))
 			fn(s->all[i]);
 }
 

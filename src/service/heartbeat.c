@@ -103,6 +103,8 @@ queue_json(const struct consumer *c, size_t most)
 	json_set(q, "state:s blocked:s", consumer_state_name(c), consumer_block_name(block));
 	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_set(q, "consumer_group:s", cfg->consumer_group);
+	if (config_is_sharded(cfg))
+		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
 	if (block == BLOCK_SUSPENDED)
 		set_state(q, "suspended", reason_name(b->reason), b->since);
 	else if (block == BLOCK_REFUSED)
@@ -172,6 +174,8 @@ index_member(const struct queue_config *cfg)
 
 	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_set(o, "consumer_group:s", cfg->consumer_group);
+	if (config_is_sharded(cfg))
+		json_set(o, "shards:i", (int64_t)config_key_count(cfg) - 1);
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;

@@ -1,6 +1,6 @@
 /*
  * The plan of a reload: queues are the same by name, and a queue is another
- * one when its key, kind or consumer group has changed.  For all other options the row
+ * one when its keys, kind or consumer group have changed.  For all other options the row
  * in the table decides (OPTION_RESTART, its section).
  */
 #include "service/reload_plan.h"
@@ -25,6 +25,7 @@ is_same_queue(const struct queue_config *a, const struct queue_config *b)
 	size_t i;
 
 	if (b == NULL || a->kind != b->kind || strcmp(a->key, b->key) != 0 ||
+	    a->shards != b->shards || a->shards_drain != b->shards_drain ||
 	    (kind_has(a->kind, TRAIT_GROUP) &&
 	    strcmp(a->consumer_group, b->consumer_group) != 0) ||
 	    (kind_has(a->kind, TRAIT_KEY_EVENTS) && a->database != b->database))
@@ -66,7 +67,7 @@ pushes_elsewhere(const struct queue_config *q, const struct config *from, const 
 		a = config_queue(from, q->pushes[i]);
 		b = config_queue(to, q->pushes[i]);
 		if (a == NULL || b == NULL || strcmp(a->key, b->key) != 0 ||
-		    a->message_max != b->message_max)
+		    a->shards != b->shards || a->message_max != b->message_max)
 			return true;
 	}
 	return false;

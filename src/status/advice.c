@@ -39,6 +39,8 @@ advice_hint(const struct facts *f)
 	if (f->unnamed)
 		return "No daemon takes its messages. Configure a queue with this key, or delete "
 		    "it.";
+	if (d->partly)
+		return "Some of its keys are paused. Pause it, or resume it, once more.";
 	if (d->paused)
 		return "Its daemons take no message until somebody resumes it.";
 	if (s->daemons == 0 && f->elsewhere)
@@ -49,7 +51,7 @@ advice_hint(const struct facts *f)
 		return suspended_hint(s);
 	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
 		return "A daemon takes nothing new. Its log says why.";
-	if (s->leases_differ)
+	if (s->leases_differ || s->shards_differ)
 		return "Two daemons have different configurations.";
 	if (d->dead > 0)
 		return "Messages have failed for good: they are dead letters.";
@@ -144,9 +146,9 @@ add_remedies(const struct command_list *l, const struct facts *f)
 	const struct depth *d = f->depth;
 	const struct service *s = f->service;
 
-	if (d->problem != NULL || s->leases_differ)
+	if (d->problem != NULL || s->leases_differ || s->shards_differ)
 		command(l, "check", "");
-	if (d->paused)
+	if (d->paused || d->partly)
 		command(l, "resume", "");
 	if (s->daemons == 0 && !f->elsewhere && !f->unnamed)
 		buf_printf(l->text, "%ssystemctl status rqd\n", l->advice->indent);

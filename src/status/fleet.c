@@ -39,7 +39,7 @@ static const struct member queue_members[] = {
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
-	{ "taken", TYPE_INTEGER },
+	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER },
 };
 
 static const struct member delivery_members[] = {
@@ -355,6 +355,7 @@ void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
 	double lease = -1, theirs, age;
+	int64_t shards = -1, their_shards;
 	const json_t *q;
 
 	*s = (struct service){ .oldest = -1, .state = "", .reason = "" };
@@ -372,6 +373,9 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		if (lease >= 0 && theirs != lease)
 			s->leases_differ = true;
 		lease = theirs;
+		their_shards = fleet_count(q, "shards");
+		s->shards_differ |= shards >= 0 && their_shards != shards;
+		shards = their_shards;
 		add_latency(s, q, f->daemons[i].seen);
 		add_state(s, q);
 	}

@@ -21,7 +21,7 @@ pause_text(const struct depth *d, struct buf *b)
 	struct pausetext t = pausetext_split(d->pause);
 	char left[UNITS_TEXT_MAX];
 
-	buf_puts(b, "paused");
+	buf_puts(b, d->partly ? "partly paused" : "paused");
 	if (t.who_len > 0)
 		buf_printf(b, " by %.*s", t.who_len, t.who);
 	if (d->pause_left >= 0)
@@ -56,7 +56,7 @@ state_text(const struct facts *f, struct buf *b)
 		buf_puts(b, "no configuration names it");
 		return d->dead == depth_messages(d) ? MOOD_WARN : MOOD_BAD;
 	}
-	if (d->paused) {
+	if (d->paused || d->partly) {
 		pause_text(d, b);
 		return MOOD_WARN;
 	}
@@ -85,6 +85,10 @@ state_text(const struct facts *f, struct buf *b)
 		buf_puts(b, "daemons disagree about the lease");
 		return MOOD_WARN;
 	}
+	if (s->shards_differ) {
+		buf_puts(b, "daemons disagree about the shards");
+		return MOOD_WARN;
+	}
 	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
 	buf_puts(b, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 	return MOOD_OK;
@@ -104,12 +108,14 @@ static json_t *
 pause_json(const struct depth *d)
 {
 	struct pausetext t;
+	json_t *o;
 
-	if (!d->paused)
+	if (!d->paused && !d->partly)
 		return NULL;
 	t = pausetext_split(d->pause);
-	return json_set(json_object(), "by:b at:b reason:s left:f", t.who, (size_t)t.who_len,
+	o = json_set(json_object(), "by:b at:b reason:s left:f", t.who, (size_t)t.who_len,
 	    t.when, (size_t)t.when_len, t.why, d->pause_left >= 0 ? d->pause_left : NAN);
+	return d->partly ? json_set(o, "partly:t", true) : o;
 }
 
 static json_t *

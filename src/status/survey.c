@@ -18,6 +18,7 @@
 #include "base/list.h"
 #include "base/util.h"
 #include "loop/timer.h"
+#include "policy/shard_keys.h"
 #include "redis/request.h"
 
 #define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
@@ -75,13 +76,18 @@ static void	survey_go_on(struct survey *);
 static void	survey_wake(void *);
 
 static void
+queue_done(struct survey_queue *q)
+{
+	free(q->name);
+	keys_done(&q->keys);
+	depth_done(&q->depth);
+}
+
+static void
 result_done(struct survey_result *r)
 {
-	for (size_t i = 0; i < r->n; i++) {
-		free(r->queues[i].name);
-		keys_done(&r->queues[i].keys);
-		depth_done(&r->queues[i].depth);
-	}
+	for (size_t i = 0; i < r->n; i++)
+		queue_done(&r->queues[i]);
 	free(r->queues);
 	fleet_done(&r->fleet);
 	*r = (struct survey_result){ .at = 0 };
@@ -94,8 +100,8 @@ by_key(const void *a, const void *b)
 	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
 }
 
-const struct survey_queue *
-survey_find(const struct survey_result *r, const char *key)
+static struct survey_queue *
+find_queue(const struct survey_result *r, const char *key)
 {
 	struct survey_queue wanted = { .keys.name[KEY_QUEUE] = (char *)(uintptr_t)key };
 
@@ -111,6 +117,12 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 		.elsewhere = !q->own, .unnamed = q->unnamed, .service = service,
 		.taken = r->taken,
 	};
+}
+
+const struct survey_queue *
+survey_find(const struct survey_result *r, const char *key)
+{
+	return find_queue(r, key);
 }
 
 /* -- waiters ------------------------------------------------------------------- */
@@ -173,7 +185,7 @@ out_of_patience(void *arg)
 
 /* -- asking -------------------------------------------------------------------- */
 
-static void
+static struct survey_queue *
 add_queue(struct survey_result *r, double now, const char *name, const char *key,
     enum kind kind, const char *group, bool own)
 {
@@ -184,6 +196,40 @@ add_queue(struct survey_result *r, double now, const char *name, const char *key
 	keys_set_group(&q->keys, group);
 	depth_init(&q->depth);
 	q->depth.now = now;
+	return q;
+}
+
+/* Adds the other keys of the queue that was added last; keys: all, and it is the last. */
+static void
+add_shards(struct survey_result *r, char *const *keys)
+{
+	const struct survey_queue q = r->queues[r->n - 1];
+
+	for (; keys != NULL && keys[0] != NULL && keys[1] != NULL; keys++)
+		add_queue(r, q.depth.now, "", keys[0], q.kind, "", q.own)->shard_of =
+		    q.keys.name[KEY_QUEUE];
+}
+
+/* Adds the depths of shards to those of their queues, and leaves only these. */
+static void
+sum_up_shards(struct survey_result *r)
+{
+	struct survey_queue *q;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->queues[i].shard_of == NULL)
+			continue;
+		if ((q = find_queue(r, r->queues[i].shard_of)) != NULL)
+			depth_add(&q->depth, &r->queues[i].depth);
+	}
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->queues[i].shard_of != NULL)
+			queue_done(&r->queues[i]);
+		else
+			r->queues[n++] = r->queues[i];
+	}
+	r->n = n;
 }
 
 /*
@@ -194,6 +240,7 @@ static void
 add_unnamed(struct survey *s, double now, json_t *known, const struct served *served, size_t n)
 {
 	const char *key;
+	char **keys;
 	json_t *member;
 	size_t i;
 
@@ -209,6 +256,9 @@ add_unnamed(struct survey *s, double now, json_t *known, const struct served *se
 		add_queue(&s->found, now, key, key, fleet_kind(member),
 		    fleet_text(member, "consumer_group"), false);
 		s->found.queues[s->found.n - 1].unnamed = true;
+		keys = shard_keys_all(key, fleet_count(member, "shards"));
+		add_shards(&s->found, keys);
+		shard_keys_free(keys);
 	}
 }
 
@@ -216,22 +266,30 @@ add_unnamed(struct survey *s, double now, json_t *known, const struct served *se
 static void
 list_queues(struct survey *s, double now)
 {
-	size_t n, i, own = s->config->nqueues;
+	size_t n, i, own;
+	char **keys;
 	struct served *served = fleet_served(&s->found.fleet, &n);
 	json_t *known = json_object();
 	const struct queue_config *cfg;
 
-	for (i = 0; i < own; i++) {
+	for (i = 0; i < s->config->nqueues; i++) {
 		cfg = s->config->queues[i];
 		json_object_set_new_nocheck(known, cfg->key, json_true());
 		add_queue(&s->found, now, cfg->name, cfg->key, cfg->kind, cfg->consumer_group,
 		    config_consumes(cfg));
+		add_shards(&s->found, cfg->shard_keys);
 	}
-	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++)
-		if (json_object_get(known, served[i].key) == NULL)
-			add_queue(&s->found, now, served[i].name, served[i].key,
-			    fleet_kind(served[i].queue),
-			    fleet_text(served[i].queue, "consumer_group"), false);
+	own = s->found.n;
+	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++) {
+		if (json_object_get(known, served[i].key) != NULL)
+			continue;
+		add_queue(&s->found, now, served[i].name, served[i].key,
+		    fleet_kind(served[i].queue),
+		    fleet_text(served[i].queue, "consumer_group"), false);
+		keys = shard_keys_all(served[i].key, fleet_count(served[i].queue, "shards"));
+		add_shards(&s->found, keys);
+		shard_keys_free(keys);
+	}
 	add_unnamed(s, now, known, served, n);
 	json_decref(known);
 	free(served);
@@ -429,6 +487,7 @@ finish(struct survey *s)
 		result_done(&s->found);
 	} else {
 		s->found.scope = s->scope;
+		sum_up_shards(&s->found);
 		s->found.at = clock_mono();
 		s->found.taken = clock_wall();
 		result_done(&s->results[s->scope]);

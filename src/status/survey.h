@@ -39,6 +39,8 @@ struct survey_queue {
 	bool		 own;		/* this daemon consumes it */
 	bool		 unnamed;	/* no daemon has it; its name is its key */
 	struct depth	 depth;
+	/* While it is asked about: this is a shard of the queue with that key, which owns it. */
+	const char	*shard_of;
 };
 
 /* The result of one survey. */

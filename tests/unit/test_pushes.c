@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include "policy/pushes.h"
+#include "policy/shard_keys.h"
 
 static char *none[] = { NULL }, *listed[] = { (char *)"items", (char *)"mails", NULL };
 static struct queue_config from = { .name = (char *)"from", .pushes = listed, .push_max = 3 };
@@ -66,6 +67,43 @@ TEST(test_order)
 	expect_next(p, 1, &at, "");
 	expect_next(p, 1, &at, NULL);
 	pushes_free(p);
+}
+
+TEST(a_queue_with_shards_gets_each_message_in_one_of_them)
+{
+	char *keys[] = { (char *)"many", NULL };
+	struct queue_config many = { .name = (char *)"items", .key = keys[0], .keys = keys,
+	    .shards = 8, .shards_drain = 1, .message_max = 100, .pushes = none };
+	struct queue_config *with[] = { &from, &many, NULL };
+	struct config c = { .queues = with, .nqueues = 2 };
+	struct pushes *p = NULL;
+	char text[32];
+	const char *key;
+	size_t total = 0;
+
+	shard_keys_set(&many);
+	for (int i = 0; i < 3; i++)
+		pushes_add(&p, &c, &from, "items", 5, "{\"id\":\"123456789\"}", 18);
+	assert_int_equal(pushes_targets(p), 1);
+	key = pushes_target(p, 0)->key;
+	assert_ptr_equal(key, many.shard_keys[shard_keys_part("123456789", 9, 8)]);
+	pushes_free(p);
+	p = NULL;
+	from.push_max = 1000;
+	for (int i = 0; i < 400; i++) {
+		snprintf(text, sizeof(text), i % 2 == 0 ? "{\"id\":%d}" : "no id %d", i);
+		pushes_add(&p, &c, &from, "items", 5, text, strlen(text));
+	}
+	from.push_max = 3;
+	assert_int_equal(pushes_targets(p), 8);
+	for (size_t i = 0; i < 8; i++) {
+		assert_ptr_equal(pushes_target(p, i)->queue, &many);
+		assert_true(config_has_key(&many, pushes_target(p, i)->key));
+		total += pushes_target(p, i)->count;
+	}
+	assert_int_equal(total, 400);
+	pushes_free(p);
+	shard_keys_free(many.shard_keys);
 }
 
 /* The first fault stays, and nothing is left to push. */

@@ -20,6 +20,7 @@ struct plan {
 
 #define GROUP(name) \
 	"queue \"s\" { kind = \"stream\" consumer_group = \"" name "\" command = {\"/s\"} }\n"
+#define SHARDS(n)	"queue \"a\" { command = {\"/a\"} shards = " n " }\n"
 #define HEAR(keys)	"queue c { kind = channel command = {'/c'} key = " keys " }\n"
 
 static const struct plan plans[] = {
@@ -41,6 +42,10 @@ static const struct plan plans[] = {
 	{ A "defaults { consumer_group = \"x\" }", A "defaults { consumer_group = \"y\" }",
 	    "=a", "",
 	    false, false },
+	{ A, SHARDS("8"), "-a +a", "", false, false },
+	{ SHARDS("4"), SHARDS("8"), "-a +a", "", false, false },
+	{ SHARDS("4"), SHARDS("4 shards_drain = 8"), "-a +a", "", false, false },
+	{ SHARDS("4"), SHARDS("4 nice = 1"), "~a", "", false, false },
 	/* A queue that is declared for others is not this daemon's. */
 	{ A, "queue a { concurrency = 0 }\n", "-a", "", false, false },
 	{ "queue a { concurrency = 0 }\n", A, "+a", "", false, false },
@@ -50,6 +55,8 @@ static const struct plan plans[] = {
 	{ PUSH "queue b { concurrency = 0 }\n", PUSH "queue b { concurrency = 0 key = x }\n", "~a",
 	    "", false, false },
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} message_max = 1 }\n", "~a ~b", "", false,
+	    false },
+	{ PUSH B, PUSH "queue b { command = {\"/b\"} shards = 2 }\n", "-b ~a +b", "", false,
 	    false },
 	{ PUSH B, PUSH "queue b { command = {\"/b\"} nice = 3 }\n", "=a ~b", "", false, false },
 	/* A key that moves: its old owner goes first. */
