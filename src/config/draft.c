@@ -166,6 +166,17 @@ check_applies(struct draft *d, const struct draft_section *s)
 	}
 }
 
+/* With shards on a cluster, Q needs a tag as each of them has one. */
+static char *
+make_key(const struct draft *d, const struct queue_config *q)
+{
+	bool tag = d->config->redis.clusters[0] != NULL && (q->shards > 1 || q->shards_drain > 1);
+
+	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
+		return xstrdup(q->name);
+	return xasprintf(tag ? "{%s}" : "%s", q->keys[0]);
+}
+
 /* Sets Q, and the options whose default depends on others. */
 static void
 finish_queue(struct draft *d, struct queue_config *q)
@@ -176,7 +187,7 @@ finish_queue(struct draft *d, struct queue_config *q)
 		q->keys[0] = xasprintf("%s%s", kind_key_prefix(q->kind), q->name);
 		q->keys[1] = NULL;
 	}
-	q->key = xstrdup(kind_has(q->kind, TRAIT_SUBSCRIBES) ? q->name : q->keys[0]);
+	q->key = make_key(d, q);
 	if (shard_keys_count_ok(q->shards) && shard_keys_count_ok(q->shards_drain))
 		shard_keys_set(q);
 	if (!kind_has(q->kind, TRAIT_LEASES))

@@ -53,10 +53,15 @@ check_key(struct draft *d, const struct draft_section *s)
 static void
 check_push(struct draft *d, const struct draft_section *s, const struct queue_config *to)
 {
-	const struct queue_config *q = s->queue;
+	const struct queue_config *q = s->queue, *shards = config_is_sharded(q) ? q :
+	    config_is_sharded(to) ? to : NULL;
 	const char *tag = strchr(q->key, '{'), *end = tag != NULL ? strchr(tag, '}') : NULL;
 
-	if (end == NULL || !has_tag(q) || !has_tag(to) ||
+	if (shards != NULL)
+		finding_error(&d->findings, draft_place(s, "pushes"), "pushes names \"%s\", and "
+		    "queue \"%s\" has shards, which are in many slots of the cluster: a script "
+		    "that acknowledges cannot push to another slot", to->name, shards->name);
+	if (shards != NULL || end == NULL || !has_tag(q) || !has_tag(to) ||
 	    slot_of(q->key, strlen(q->key)) == slot_of(to->key, strlen(to->key)))
 		return;
 	finding_error(&d->findings, draft_place(s, "pushes"), "pushes names \"%s\", whose key "

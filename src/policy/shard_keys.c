@@ -102,15 +102,18 @@ shard_keys_all(const char *key, int64_t shards)
 	return keys;
 }
 
+/* A key with a brace is an error, reported later: all its shards would have one tag. */
 void
 shard_keys_set(struct queue_config *q)
 {
-	unsigned shards = (unsigned)q->shards, drain = (unsigned)q->shards_drain;
+	bool brace = strpbrk(q->keys[0], "{}") != NULL;
+	unsigned shards = brace ? 1 : (unsigned)q->shards;
+	unsigned drain = brace ? 1 : (unsigned)q->shards_drain;
 	unsigned most = shards > drain ? shards : drain;
 	char **all;
 	size_t n = shards > 1 ? shards : 0;
 
-	if (most <= 1)
+	if (q->shards <= 1 && q->shards_drain <= 1)
 		return;
 	all = n > 0 ? shard_keys_new(q->keys[0], shards) : NULL;
 	all = xreallocarray(all, most + 2, sizeof(*all));

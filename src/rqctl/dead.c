@@ -359,9 +359,9 @@ is_one_slot(const struct ctl *c, const struct target *to)
 {
 	const struct keys *a = &c->target.keys, *b = &to->keys;
 
-	return !ctl_is_cluster(c) ||
+	return !ctl_is_cluster(c) || (c->target.nkeys == 1 && to->nkeys == 1 &&
 	    slot_of(a->name[KEY_QUEUE], a->len[KEY_QUEUE]) ==
-	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE]);
+	    slot_of(b->name[KEY_QUEUE], b->len[KEY_QUEUE]));
 }
 
 /* The last argument is the queue to which the messages go. */

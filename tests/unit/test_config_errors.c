@@ -242,6 +242,11 @@ static const struct wrong values[] = {
 	    "a queue must be in one slot: write key = \"Queue:{j}\"" } },
 	{ C "queue \"{e}\" { command = {\"/bin/true\"}\nkind = \"expired\" }",
 	    { "3: kind \"expired\" does not work on a cluster" } },
+	{ C "queue \"o\" { shards = 4 command = {\"/bin/true\"}\nkey = \"{o}\" }",
+	    { "3: the key \"{o}\" of a queue with shards has a brace" } },
+	{ C "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"}\npushes = {\"t\"} }\n"
+	    "queue \"t\" { shards = 4 command = {\"/bin/true\"} }",
+	    { "3: pushes names \"t\", and queue \"t\" has shards" } },
 	{ C "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"}\npushes = {\"t\"} }\n"
 	    "queue \"t\" { key = \"{t}\" command = {\"/bin/true\"} }",
 	    { "3: pushes names \"t\", whose key \"{t}\" is in another slot of the cluster than "

@@ -252,8 +252,10 @@ TEST(test_cluster)
 	put("t.conf", "redis { server = 'cluster://a:7,[::1],b' }\n"
 	    "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"} pushes = {\"t\"} }\n"
 	    "queue \"t\" { key = \"{o}:t\" concurrency = 0 }\n"
+	    "queue \"s\" { shards = 4 command = {\"/bin/true\"} }\n"
 	    "queue \"c\" { kind = \"channel\" command = {\"/bin/true\"} }");
 	c = load_good("t.conf");
+	assert_string_equal(c->queues[2]->key, "{s}");
 	print_to(c, "printed.conf");
 	text = slurp("printed.conf");
 	assert_non_null(strstr(text, "cluster = {\"a:7\", \"[::1]:6379\", \"b:6379\"}"));
