@@ -12,7 +12,7 @@
 
 #include "redis/script.h"
 
-#define POP_HEAD	6		/* status now waiting due dropped limited */
+#define POP_HEAD	7		/* status now waiting due dropped limited taken */
 #define RESULT_WORDS	6		/* at most */
 #define RESULTS_MAX	256		/* in a call */
 #define IN_FLIGHT	64		/* in settle_cpu() */
@@ -20,12 +20,13 @@
 
 struct cycle {
 	redisContext	*ctx;
-	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD */
-	char		 keys[8][64];
+	/* Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QDEAD QSTATS */
+	char		 keys[9][64];
 	const char	*pop, *settle;	/* SHA1 */
 	const char	*op;		/* "ack", "retry", "hand over", "" */
 	bool		 hands_over;	/* an ack that pushes one message to BENCH_TARGET */
 	int		 batch;
+	int		 daemon;	/* its calls are another daemon's; their numbers rise */
 	long		 calls;
 	char		 is_pop[4 * ONTO_WIRE];	/* what the answers belong to, a ring */
 	unsigned	 head, tail;
@@ -49,7 +50,7 @@ static void
 begin(struct cycle *c, redisContext *ctx, const char *op, const char *queue, int batch)
 {
 	static const char *const suffix[] = { "", "BACKUP", "CONTEXT", "RETRY",
-	    "DELIVERY", "PAUSED", "RATE", "DEAD" };
+	    "DELIVERY", "PAUSED", "RATE", "DEAD", "STATS" };
 	size_t i;
 
 	*c = (struct cycle){ .ctx = ctx, .op = op, .batch = batch };
@@ -70,9 +71,10 @@ static void
 append_pop(struct cycle *c)
 {
 	redisAppendCommand(c->ctx,
-	    "EVALSHA %s 7 %s %s %s %s %s %s %s %d 1048576 16777216 bench.%ld 0 0 0 0 retry %ld",
+	    "EVALSHA %s 8 %s %s %s %s %s %s %s %s "
+	    "%d 1048576 16777216 bench%d.%ld 0 0 0 0 retry %ld",
 	    c->pop, c->keys[0], c->keys[1], c->keys[2], c->keys[3], c->keys[4],
-	    c->keys[5], c->keys[6], c->batch, c->calls + 1, c->calls);
+	    c->keys[5], c->keys[6], c->keys[8], c->batch, c->daemon, c->calls + 1, c->calls);
 	c->calls++;
 	sent(c, true);
 }
@@ -250,7 +252,7 @@ cycle_crowd(redisContext *const *ctx, int n, const char *op, const char *queue, 
 		begin(&c[i], ctx[i], op, queue, batch);
 	from = now();
 	for (i = 0; i < n; i++) {
-		c[i].calls = i * count;		/* tokens are unique */
+		c[i].daemon = i;
 		ask(&c[i], &p);
 	}
 	while (busy > 0) {

@@ -187,8 +187,8 @@ static int
 pop_nothing(redisContext *c, const struct row *row, long done)
 {
 	(void)row;
-	redisAppendCommand(c, "EVALSHA %s 7 q qBACKUP qCONTEXT qRETRY qDELIVERY qPAUSED qRATE "
-	    "8 1048576 16777216 bench.%ld 0 0 0 0 retry 0", sha, done);
+	redisAppendCommand(c, "EVALSHA %s 8 q qBACKUP qCONTEXT qRETRY qDELIVERY qPAUSED qRATE "
+	    "qSTATS 8 1048576 16777216 bench.%ld 0 0 0 0 retry 0", sha, done);
 	return 1;
 }
 
