@@ -34,7 +34,8 @@ struct section {
 };
 
 extern const struct section section_exec, section_batch, section_persistent, section_redis,
-    section_backlog, section_fleet, section_latency, section_herd, section_idle;
+    section_backlog, section_fleet, section_latency, section_herd, section_many,
+    section_idle;
 
 /* From the command line. */
 extern int		 rounds;
@@ -72,6 +73,9 @@ void		 world_start(void);
 void		 world_stop(void);
 redisContext	*world_redis(void);
 pid_t		 world_redis_pid(void);
+/* kill -9; redis() may be called again after world_redis_again(), which starts an empty one. */
+void		 world_redis_kill(void);
+void		 world_redis_again(int port);	/* on 127.0.0.1, too; 0: only the unix socket */
 const char	*world_file(const char *name);	/* in the directory; 16 at a time */
 const char	*helper(const char *name);	/* a program of bench/; likewise */
 redisReply	*redis(const char *, ...);	/* dies of errors */
@@ -89,6 +93,7 @@ double		 script_usec(void);
 /* Seconds of Redis' main thread; waits until it has nothing to do. */
 double		 redis_cpu(void);
 
+extern const char *world_server;	/* redis.server of daemons; NULL: the unix socket */
 /* Writes a configuration of these queues; the text is what stands in the file. */
 void		 configure(const char *queues, ...)
 		    __attribute__((__format__(__printf__, 1, 2)));
@@ -112,6 +117,7 @@ enum wire { WIRE_UNIX, WIRE_TCP, WIRE_TLS };
 /* A connection; CROWD_MAX by TLS at most.  NULL: this Redis has no TLS. */
 redisContext	*wire_open(enum wire);
 void		 wire_close(redisContext *);	/* NULL: nothing */
+int		 wire_port(void);		/* by which WIRE_TCP connects; 0: Redis has none */
 
 /* -- cycle.c ------------------------------------------------------------------------ */
 

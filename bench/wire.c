@@ -140,21 +140,30 @@ open_tls(void)
 	return checked(redisConnectFd(fd[0]));
 }
 
+int
+wire_port(void)
+{
+	static int port;
+
+	if (port == 0)
+		port = listening("port");
+	return port;
+}
+
 /* -- open and close ------------------------------------------------------------- */
 
 redisContext *
 wire_open(enum wire wire)
 {
-	static int port;
 	redisContext *c;
 
 	switch (wire) {
 	case WIRE_UNIX:
 		return world_redis();
 	case WIRE_TCP:
-		if (port == 0 && (port = listening("port")) == 0)
+		if (wire_port() == 0)
 			die("Redis does not listen");
-		c = checked(redisConnect("127.0.0.1", port));
+		c = checked(redisConnect("127.0.0.1", wire_port()));
 		if (c == NULL)
 			die("no connection by TCP");
 		return c;

@@ -63,13 +63,15 @@ world_redis_pid(void)
 }
 
 static void
-start_redis(void)
+start_redis(int port)
 {
-	const char *argv[] = { "/usr/bin/env", "redis-server", "--port", "0",
+	char listen[16];
+	const char *argv[] = { "/usr/bin/env", "redis-server", "--port", listen,
 	    "--unixsocket", world_file("redis.sock"), "--unixsocketperm", "777", "--save", "",
 	    "--dir", dir, NULL };
 	double until = now() + 10;
 
+	(void)snprintf(listen, sizeof(listen), "%d", port);
 	redis_pid = start_command(argv, world_file("redis.log"));
 	for (;;) {
 		ctx = world_redis();
@@ -89,6 +91,20 @@ stop_redis(void)
 	(void)waitpid(redis_pid, NULL, 0);
 }
 
+void
+world_redis_kill(void)
+{
+	redisFree(ctx);
+	(void)kill(redis_pid, SIGKILL);
+	(void)waitpid(redis_pid, NULL, 0);
+}
+
+void
+world_redis_again(int port)
+{
+	start_redis(port);
+}
+
 /* What a failure leaves behind is the directory, to look into. */
 void
 world_start(void)
@@ -96,7 +112,7 @@ world_start(void)
 	/* The main process of a privileged rqd is nobody in particular. */
 	if (mkdtemp(dir) == NULL || chmod(dir, 0777) == -1)
 		die("cannot make %s", dir);
-	start_redis();
+	start_redis(0);
 	(void)atexit(stop_redis);
 }
 
@@ -234,6 +250,7 @@ redis_cpu(void)
 }
 
 bool world_launches = true;
+const char *world_server;
 
 /* -- rqd ------------------------------------------------------------------------------ */
 
@@ -245,7 +262,8 @@ configure(const char *queues, ...)
 
 	if (f == NULL)
 		die("cannot write %s", world_file("rqd.conf"));
-	fprintf(f, "redis { server = \"unix:%s\" }\n", world_file("redis.sock"));
+	fprintf(f, "redis { server = \"%s%s\" }\n", world_server != NULL ? "" : "unix:",
+	    world_server != NULL ? world_server : world_file("redis.sock"));
 	if (geteuid() == 0 && world_launches)
 		fprintf(f, "defaults { user = \"root\" }\n");
 	va_start(ap, queues);
