@@ -13,15 +13,17 @@
  *	paused()		all of them			paused()
  *	closed()		all of them			closed()
  *
- * A fetch begins with the shard after the last one that was asked; each daemon begins
- * with another shard.  The `share` of a shard says how many messages it is asked for.  It
- * doubles while the shard has all that it was asked for, and falls to what it had.  So a
- * long queue is fetched in large pops from few shards, and a short one from all shards
- * that are ready at once.
+ * Fetches go round the shards that are ready; each daemon begins with another shard.  They
+ * stay with one shard for 20 ms, so that the results of quick handlers go to Redis in few
+ * calls.  The `share` of a shard says how many messages it is asked for.  It doubles while
+ * the shard has all that it was asked for, and falls to what it had.  So a long queue is
+ * fetched in large pops from few shards, and a short one from all shards that are ready at
+ * once.
  *
  * The engine wants and does not want, often, and most shards have nothing then.  A shard
  * that is wanted once stays so until a tick finds that the engine does not want: it is
- * armed, or it has said ready() and waits.
+ * armed, or it has said ready() and waits.  Only the shard that fetches stay with learns
+ * what the engine wants at once: its ready() then comes with its results, as queue.h says.
  *
  * The engine counts into one struct stats.  Its counters go to Redis with the ticks of
  * one shard, {KEY.0}; while the queue closes, with those of the shard that has settled
@@ -33,9 +35,12 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "loop/timer.h"
 #include "policy/shard_keys.h"
 
 #define SHARE_MAX	64
+#define STAY		(20 * MSEC)
+#define PATIENCE	(2 * MSEC)	/* results wait for 1 ms */
 #define WARN_AGAIN	MINUTE		/* the same warning, of another shard */
 
 struct shards;
@@ -45,7 +50,9 @@ struct shard {
 	const char	*key;		/* borrowed from the configuration */
 	struct queue	*queue;
 	struct stats	 stats;		/* what its ticks add to QSTATS */
+	bool		 wanted;	/* as it was told */
 	bool		 ready;		/* it has said so, and was not asked since */
+	bool		 has_more;	/* the last fetch had all that was asked for */
 	bool		 paused;
 	bool		 failed;	/* Redis refused its last pop */
 	bool		 refusing;	/* Redis refuses its results */
@@ -73,11 +80,13 @@ struct shards {
 	size_t		 n;
 	struct shard	*counting;	/* its ticks have the engine's counters */
 	size_t		 next;		/* the next fetch begins there */
+	struct shard	*staying;	/* the last one that was asked; or NULL */
+	usec_t		 stay_until;	/* mono */
 	enum shards_state state;
-	bool		 want_sent;	/* the shards were told that they are wanted */
 	/* A fetch found that held messages take its room: ready() waits for a change. */
 	bool		 no_room;
 	struct defer	 turn;
+	struct timer	 patience;	/* set: ready() waits for the shard `staying` */
 
 	/* The fetch under way. */
 	unsigned	 npending;
@@ -143,6 +152,37 @@ shards_have_ready(const struct shards *s)
 
 static void	shards_fetched_all(struct shards *);
 
+/* The shard that fetches stay with, unless it has no more, or its time is over. */
+static struct shard *
+shards_staying(const struct shards *s)
+{
+	struct shard *d = s->staying;
+
+	return d != NULL && d->has_more && clock_mono() < s->stay_until ? d : NULL;
+}
+
+/* Whether the shard that fetches stay with has more, and its ready() waits for results. */
+static bool
+shards_wait(struct shards *s)
+{
+	const struct shard *d = shards_staying(s);
+
+	if (d == NULL || d->ready)
+		return false;
+	if (!timer_is_set(&s->patience))
+		timer_set(&s->patience, PATIENCE);
+	return true;
+}
+
+static void
+shards_out_of_patience(void *arg)
+{
+	struct shards *s = arg;
+
+	s->staying = NULL;
+	shards_touch(s);
+}
+
 /* At the end of a turn: all shards that have become ready in it are asked together. */
 static void
 shards_turn(void *arg)
@@ -151,8 +191,10 @@ shards_turn(void *arg)
 
 	if (s->state == SHARDS_FETCHING && s->npending == 0)
 		shards_fetched_all(s);	/* nobody could be asked */
-	if (s->state != SHARDS_WANTED || s->no_room || shards_is_full(s) || !shards_have_ready(s))
+	if (s->state != SHARDS_WANTED || s->no_room || shards_is_full(s) ||
+	    !shards_have_ready(s) || shards_wait(s))
 		return;
+	timer_stop(&s->patience);
 	shards_set_state(s, SHARDS_READY);
 	s->queue.events->ready(s->queue.arg);
 }
@@ -232,15 +274,27 @@ shards_ask_for_held(struct shards *s, unsigned n)
 	return n > sum ? n - sum : 0;
 }
 
+/* After a fetch: the next one goes on behind the last shard that was asked, or stays there. */
+static void
+shards_go_on(struct shards *s, struct shard *last)
+{
+	s->next = (size_t)(last - s->shard + 1) % s->n;
+	if (last == shards_staying(s))
+		return;
+	s->staying = last;
+	s->stay_until = clock_mono() + STAY;
+}
+
 /* Spreads `left` new messages over shards that are ready; returns what is left over. */
 static unsigned
 shards_spread(struct shards *s, unsigned left)
 {
-	struct shard *d, *last = NULL;
+	struct shard *d = shards_staying(s), *last = NULL;
+	size_t first = d != NULL ? (size_t)(d - s->shard) : s->next;
 	unsigned portion;
 
 	for (size_t i = 0; i < s->n && left > 0; i++) {
-		d = &s->shard[(s->next + i) % s->n];
+		d = &s->shard[(first + i) % s->n];
 		if (!d->ready)
 			continue;
 		portion = shards_portion(s, d, left);
@@ -249,7 +303,7 @@ shards_spread(struct shards *s, unsigned left)
 		last = d;
 	}
 	if (last != NULL)
-		s->next = (size_t)(last - s->shard + 1) % s->n;
+		shards_go_on(s, last);
 	return left;
 }
 
@@ -371,8 +425,10 @@ shard_set_share(struct shard *d, unsigned got)
 {
 	if (got < d->asked)
 		d->share = got > 0 ? got : 1;
-	else
-		d->share = d->asked < SHARE_MAX / 2 ? 2 * d->asked : SHARE_MAX;
+	else if (d->asked >= SHARE_MAX / 2)
+		d->share = SHARE_MAX;
+	else if (d->share < 2 * d->asked)
+		d->share = 2 * d->asked;
 }
 
 static void
@@ -381,6 +437,7 @@ shard_fetched(const struct fetched *f, void *arg)
 	struct shard *d = arg;
 	struct shards *s = d->all;
 
+	d->has_more = f->got >= d->asked;
 	shard_set_share(d, f->got);
 	d->asked = 0;
 	s->npending--;
@@ -535,15 +592,13 @@ static const struct queue_events shard_events = {
 /* -- from the engine --------------------------------------------------------- */
 
 static void
-shards_send_want(struct shards *s, bool wanted)
+shard_want(struct shard *d, bool wanted)
 {
-	if (s->want_sent == wanted)
+	if (d->wanted == wanted)
 		return;
-	s->want_sent = wanted;
-	EACH_SHARD(d, s) {
-		d->ready = false;
-		queue_want(d->queue, wanted);
-	}
+	d->wanted = wanted;
+	d->ready = false;
+	queue_want(d->queue, wanted);
 }
 
 static void
@@ -553,11 +608,14 @@ shards_want(struct queue *q, bool wanted)
 
 	if (!wanted) {
 		shards_set_state(s, SHARDS_UNWANTED);
+		if (shards_staying(s) != NULL)
+			shard_want(s->staying, false);
 		return;
 	}
 	s->no_room = false;
 	shards_set_state(s, SHARDS_WANTED);
-	shards_send_want(s, true);
+	EACH_SHARD(d, s)
+		shard_want(d, true);
 }
 
 static void
@@ -587,8 +645,10 @@ shards_tick(struct queue *q)
 {
 	struct shards *s = shards_of(q);
 
-	if (s->state == SHARDS_UNWANTED)
-		shards_send_want(s, false);
+	EACH_SHARD(d, s) {
+		if (s->state == SHARDS_UNWANTED)
+			shard_want(d, false);
+	}
 	s->no_room = false;
 	shards_look_at_pauses(s);
 	shard_take_counters(s->counting);
@@ -692,6 +752,7 @@ shards_free(struct queue *q)
 	EACH_SHARD(d, s)
 		queue_free(d->queue);
 	loop_defer_cancel(s->env->loop, &s->turn);
+	timer_stop(&s->patience);
 	config_unref(s->config);
 	free(s->shard);
 	free(s->cause);
@@ -715,6 +776,7 @@ shards_new(shard_open_fn *open, const struct queue_env *env, struct config *conf
 	s->shard = xcalloc(s->n, sizeof(*s->shard));
 	s->worst = xcalloc(1, sizeof(*s->worst));
 	s->next = random_u64() % s->n;
+	timer_init(&s->patience, env->loop, shards_out_of_patience, s);
 	for (size_t i = 0; i < s->n; i++) {
 		struct shard *d = &s->shard[i];
 

@@ -383,9 +383,65 @@ FIXTURE_TEST(shards_take_turns)
 	for (size_t i = 0; i < KEYS; i++) {
 		assert_int_equal(fetch(1), 1);
 		seen[f.msgs[i]->id[0] - '0'] = true;
+		loop_run_for(f.loop, 30 * MSEC);
 	}
 	for (size_t i = 0; i < KEYS; i++)
 		assert_true(seen[i]);
+}
+
+FIXTURE_TEST(fetches_stay_with_a_shard_for_a_moment)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		push(i, 20);
+	want(true);
+	for (size_t i = 0; i < 10; i++) {
+		assert_int_equal(fetch(1), 1);
+		assert_int_equal(f.msgs[i]->id[0], f.msgs[0]->id[0]);
+		loop_run_for(f.loop, MSEC);
+	}
+	loop_run_for(f.loop, 20 * MSEC);
+	fetch(1);
+	assert_int_equal(fetch(1), 1);
+	assert_int_not_equal(f.msgs[11]->id[0], f.msgs[0]->id[0]);
+}
+
+/* Its ready() may wait for results: others are asked 2 ms later. */
+FIXTURE_TEST(fetches_wait_for_that_shard_no_longer_than_a_moment)
+{
+	size_t first;
+
+	for (size_t i = 0; i < KEYS; i++)
+		push(i, 20);
+	want(true);
+	fetch(1);
+	first = (size_t)(f.msgs[0]->id[0] - '0');
+	f.readies = 0;
+	want(false);
+	mem_set_up(f.store[first], false);	/* it says nothing */
+	want(true);
+	assert_int_equal(f.readies, 0);
+	loop_run_for(f.loop, 3 * MSEC);
+	assert_int_equal(f.readies, 1);
+	assert_int_equal(fetch(1), 1);
+	assert_int_not_equal(f.msgs[1]->id[0], f.msgs[0]->id[0]);
+}
+
+/* A message comes to a shard now and then: a small fetch of it says nothing about the rest. */
+FIXTURE_TEST(small_fetches_make_no_shard_small)
+{
+	size_t i;
+
+	push(0, 600);
+	want(true);
+	for (unsigned n = 1; n <= 64; n *= 2)
+		assert_int_equal(fetch(n), n);
+	fetch(1);
+	for (i = 1; i < KEYS; i++)
+		push(i, 1);
+	turn();
+	memset(f.fetches, 0, sizeof(f.fetches));
+	assert_int_equal(fetch(60), 60);
+	assert_int_equal(f.asked_of[0], 60);
 }
 
 FIXTURE_TEST(all_that_are_ready_are_asked_at_once_where_each_has_little)
