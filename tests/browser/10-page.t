@@ -123,23 +123,39 @@ cat >"$T/odd.js" <<'J'
 	    redis: { up: true, server: 's', version: '7' } }, daemons: 1, fleet: [{ instance: 'a.1', name: 'a', version: 'v',
 	    pid: 1, started: 1, config: 'c', queues: 1, running: 0, seen: 1, max_handlers: 1, states: { q: 'paused' } }],
 	    queues: [{ name: 'q', key: 'q', kind: 'ack', state: 'ok', mood: 'ok', waiting: 1, totals: { acked: 1, failed: 1 } }],
-	    progress: [{ queue: 'q', id: '7', attempt: 1, age: 2.5, daemon: 'a.1', progress: '4/10' }] };
+	    progress: [{ queue: 'q', id: '7', attempt: 1, age: 2.5, daemon: 'a.1', progress: '4/10' }],
+	    unnamed: [{ name: 'k', key: 'k', kind: 'ack', state: 'no configuration names it', mood: 'bad', trouble: 4 }],
+	    schedules: [{ name: 's', queue: 'q', key: 'q', every: 60, cron: null, timezone: null, last: 1, next: 2, missed: 3 }],
+	    problems: [{ level: 'error', text: 'Redis is full' }] };
+	const past = { times: [Date.now() / 1000 - 20, Date.now() / 1000 - 10], queues: [{ key: 'q', depth: [1, 2],
+	    running: [0, 1], latency: [0, null], acked_rate: [1, 2], failed_rate: [0, 0] }] };
+	const queue = { hint: 'h', commands: ['rqctl peek q'], servers: [{ instance: 'a.1', version: '1', config: 'c', running: 1,
+	    concurrency: 2, state: 'running', reason: '', since: 1 }], letters: { total: 2, looked: 1, reasons: [{ reason: 'exit',
+	    count: 1, last: 1 }], newest: { id: '7', died: 1, reason: 'exit', status: '1', host: 'h', attempts: '25', answer: 'a',
+	    error: 'e' } } };
 	const odd = [null, 5, -1e308, 'x', '', true, [], {}, [1, null, [2]], { a: { b: 1 } }];
 	let failed = '';
-	const attempt = answer => { try { show(answer); } catch (e) { failed += JSON.stringify(answer) + ': ' + e + '; '; } };
-	const walk = o => {
+	const walk = (o, attempt) => {
 		for (const name of Object.keys(o)) {
 			if (o === whole.daemon && name === 'version')
 				continue;
 			const was = o[name];
-			for (const v of odd.concat(undefined)) { o[name] = v; attempt(whole); }
+			for (const v of odd.concat(undefined)) {
+				o[name] = v;
+				try { attempt(); } catch (e) { failed += name + ' ' + JSON.stringify(v) + ': ' + e + '; '; }
+			}
 			o[name] = was;
 			if (was !== null && typeof was === 'object')
-				walk(was);
+				walk(was, attempt);
 		}
 	};
-	walk(whole);
-	attempt(whole);
+	walk(whole, () => show(whole));
+	show(whole);
+	walk(past, () => { takeHistory(past); drawn = 0; show(whole); });
+	queueTable.toggle('q');
+	walk(queue, () => { details.set('q', queue); drawOpen(true); });
+	queueTable.toggle('q');
+	sampled = 0;
 	return failed || 'fine';
 })()
 J

@@ -6,19 +6,18 @@
  * flickers and a selection stays.  Everything that comes from the daemon is written
  * as text, never as HTML.
  *
- * Rates are differences of totals that daemons add up in Redis about every 10
- * seconds, so they are taken over RATE_SPAN.  Plots keep HISTORY; a reload of the
- * page keeps them, too.
+ * The daemon keeps the history of the last 15 minutes: /history is read once, and after
+ * a pause.  From then on each answer of /status adds a sample when STEP is over.  An open
+ * row also asks for /queue, with each POLL.
  */
 "use strict";
 
 const POLL = 2000;			/* milliseconds */
 const POLL_AT_WORST = 10000;		/* while nobody answers */
 const PATIENCE = 8000;			/* for one answer */
-const RATE_SPAN = 21000;
-const RATE_LEAST = 9000;		/* before that a rate would be a guess */
-const HISTORY = 5 * 60 * 1000;
-const HISTORY_LEAST = 45 * 1000;	/* that a plot is wide */
+const STEP = 9500;			/* between two samples, about */
+const WINDOW = 15 * 60 * 1000;		/* that plots show */
+const GAP = 150 * 1000;			/* longer without a sample: the line is broken */
 const FIND_FROM = 8;			/* queues from which on a field to find one helps */
 
 const byId = id => document.getElementById(id);
@@ -32,7 +31,8 @@ const byId = id => document.getElementById(id);
 const textOf = v => typeof v === "string" ? v : "";
 const numberOf = v => typeof v === "number" && isFinite(v) ? v : null;
 const objectOf = v => v !== null && typeof v === "object" && !Array.isArray(v) ? v : {};
-const listOf = v => Array.isArray(v) ? v.map(objectOf) : [];
+const arrayOf = v => Array.isArray(v) ? v : [];
+const listOf = v => arrayOf(v).map(objectOf);
 
 /* -- figures as people read them --------------------------------------------- */
 
@@ -56,12 +56,34 @@ function age(s) {
 	if (s === null || s === undefined || s < 0)
 		return "\u2013";
 	if (s < 60)
-		return s < 10 ? s.toFixed(1) + "s" : Math.floor(s) + "s";
+		return s > 0 && s < 10 ? s.toFixed(1) + "s" : Math.floor(s) + "s";
 	if (s < 3600)
 		return Math.floor(s / 60) + "m " + Math.floor(s % 60) + "s";
 	if (s < 86400)
 		return Math.floor(s / 3600) + "h " + Math.floor(s % 3600 / 60) + "m";
 	return Math.floor(s / 86400) + "d " + Math.floor(s % 86400 / 3600) + "h";
+}
+
+const two = n => String(n).padStart(2, "0");
+
+/* The reader's own time: "03:12", or with the day where that is another one. */
+function moment(seconds) {
+	const t = new Date(seconds * 1000 + skew), today = new Date();
+
+	if (isNaN(t))
+		return "\u2013";
+	return (t.toDateString() === today.toDateString() ? "" : t.getFullYear() + "-" +
+	    two(t.getMonth() + 1) + "-" + two(t.getDate()) + " ") +
+	    two(t.getHours()) + ":" + two(t.getMinutes()) + ":" + two(t.getSeconds());
+}
+
+/* The same, and how far that is. */
+function when(seconds) {
+	if (seconds === null)
+		return "\u2013";
+	const left = seconds + (skew - Date.now()) / 1000;
+
+	return moment(seconds) + (left < 0 ? " (" + age(-left) + " ago)" : " (in " + age(left) + ")");
 }
 
 /* -- elements ------------------------------------------------------------------ */
@@ -86,6 +108,22 @@ function dress(e, cls) {
 		e.className = cls;
 }
 
+function set(e, attribute, value) {
+	if (e.getAttribute(attribute) !== value)
+		e.setAttribute(attribute, value);
+}
+
+/* As many children as there are items; those that are there are written over. */
+function fill(parent, items, make, update) {
+	while (parent.children.length > items.length)
+		parent.lastElementChild.remove();
+	items.forEach((item, i) => {
+		if (!parent.children[i])
+			parent.append(make());
+		update(parent.children[i], item);
+	});
+}
+
 /* -- plots --------------------------------------------------------------------- */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -105,13 +143,11 @@ function plot(cls, lines) {
 	return svg;
 }
 
-/* All plots begin when the first of them does, so that they can be compared. */
-let plotsFrom = Date.now();
+/* The end of the scale: 1, 2 or 5 with zeros. */
+function scale(max) {
+	const unit = Math.pow(10, Math.floor(Math.log10(max)));
 
-function axis(now) {
-	const span = Math.min(HISTORY, Math.max(HISTORY_LEAST, now - plotsFrom));
-
-	return t => (100 * (1 - (now - t) / span)).toFixed(2);
+	return [1, 2, 5, 10].map(n => n * unit).find(n => n >= max * 0.999);
 }
 
 /* A path through the points [time, value]; a long silence is a gap in the line. */
@@ -119,98 +155,131 @@ function path(points, x, max) {
 	let d = "", last = null;
 
 	for (const [t, v] of points) {
-		const y = (28 - 26 * v / max).toFixed(2);
-		d += (last === null || t - last > 4 * POLL_AT_WORST ? "M" : "L") + x(t) + " " + y;
+		const y = (29 - 27 * v / max).toFixed(2);
+		d += (last === null || t - last > GAP ? "M" : "L") + x(t) + " " + y;
 		last = t;
 	}
 	return d;
 }
 
-/* The first line is filled down to the ground; others are left out while they are 0. */
-function drawPlot(svg, lines, what) {
-	const now = Date.now(), x = axis(now);
-	const known = lines.map(points => points.filter(p => p[1] !== null));
-	const max = Math.max(1e-9, ...known.flat().map(p => p[1]));
-	const paths = svg.querySelectorAll("path");
-	const first = known[0];
+/* Each part of the line is filled down to the ground. */
+function area(points, x, max) {
+	return path(points, x, max).split("M").filter(part => part).map(part => {
+		const ends = part.split("L").map(p => p.split(" ")[0]);
+		return "M" + part + "L" + ends[ends.length - 1] + " 30L" + ends[0] + " 30Z";
+	}).join("");
+}
 
-	known.forEach((points, i) => paths[i + 1].setAttribute("d",
-	    i === 0 || points.some(p => p[1] > 0) ? path(points, x, max) : ""));
-	if (first.length > 1)
-		paths[0].setAttribute("d", path(first, x, max).replace(/M/g, "L").replace("L", "M") +
-		    "L" + x(first[first.length - 1][0]) + " 30L" + x(first[0][0]) + " 30Z");
-	svg.classList.toggle("flat", max < 1e-6);
-	svg.setAttribute("aria-label", what + " of the last minutes, at most " + rate(max < 1e-6 ? 0 : max));
+/* Returns the end of the scale.  The first line is filled; others are left out while 0. */
+function drawPlot(svg, lines, what, text) {
+	const now = Date.now(), x = t => (100 * (1 - (now - t) / WINDOW)).toFixed(2);
+	const known = lines.map(points => points.filter(p => p[1] !== null && p[0] > now - WINDOW));
+	const max = Math.max(0, ...known.flat().map(p => p[1])), end = max > 0 ? scale(max) : 1;
+	const paths = svg.querySelectorAll("path");
+
+	known.forEach((points, i) => set(paths[i + 1], "d",
+	    i === 0 || points.some(p => p[1] > 0) ? path(points, x, end) : ""));
+	set(paths[0], "d", max > 0 ? area(known[0], x, end) : "");
+	svg.classList.toggle("flat", max === 0);
+	set(svg, "aria-label", what + " of the last 15 minutes, at most " + text(max));
+	return max > 0 ? end : 0;
+}
+
+/* A plot with its scale and times, for an open row. */
+function figurePlot(title, cls, lines) {
+	const figure = element("figure"), frame = element("div", "frame"), times = element("div", "times");
+
+	frame.append(plot(cls, lines), element("span", "top"), element("span", "ground", "0"));
+	for (let i = 0; i < 4; i++)
+		times.append(element("span"));
+	figure.append(element("figcaption", "", title), frame, times);
+	return figure;
+}
+
+function drawFigure(figure, lines, what, text) {
+	const frame = figure.children[1], end = drawPlot(frame.firstChild, lines, what, text);
+	const now = (Date.now() - skew) / 1000;
+
+	write(frame.querySelector(".top"), end > 0 ? text(end) : "");
+	[15, 10, 5].forEach((minutes, i) => write(figure.lastChild.children[i],
+	    moment(now - minutes * 60).slice(-8, -3)));
+	write(figure.lastChild.children[3], "now");
 }
 
 /* -- what was ------------------------------------------------------------------ */
 
-/* Of each queue, by key: [time, depth, acked, failed, rate of acked, rate of failed]. */
+/* Of each queue, by key: arrays of a time and these figures. */
 const past = new Map();
+const DEPTH = 1, RUNNING = 2, LATENCY = 3, ACKED = 4, FAILED = 5;
 
-function perSecond(samples, i, sample) {
-	const then = samples.find(s => sample[0] - s[0] <= RATE_SPAN);
+let skew = 0;		/* milliseconds that this clock is ahead of the daemon's */
+let sampled = 0;	/* when the last sample was added; 0: the history must be read */
+let drawn = 0;		/* the sample that plots show */
 
-	if (then === undefined || sample[0] - then[0] < RATE_LEAST || sample[i] < then[i])
-		return null;
-	return (sample[i] - then[i]) / ((sample[0] - then[0]) / 1000);
+/* Takes the answer of /history in place of what was. */
+function takeHistory(answer) {
+	const from = objectOf(answer);
+	const times = arrayOf(from.times).map(t => numberOf(t) === null ? NaN : t * 1000 + skew);
+
+	past.clear();
+	for (const q of listOf(from.queues)) {
+		const figures = ["depth", "running", "latency", "acked_rate", "failed_rate"].map(name => arrayOf(q[name]));
+		past.set(textOf(q.key), times.map((t, i) => [t].concat(figures.map(f => numberOf(f[i]))))
+		    .filter(s => s[0] > Date.now() - WINDOW));
+	}
+	sampled = Math.max(0, ...times.filter(t => !isNaN(t)));
 }
 
-function remember(key, depth, acked, failed) {
-	const samples = past.get(key) || [];
-	const sample = [Date.now(), depth, acked, failed, null, null];
+/* Adds what an answer of /status says, when a step is over. */
+function remember(queues) {
+	const now = Date.now();
 
-	sample[4] = perSecond(samples, 2, sample);
-	sample[5] = perSecond(samples, 3, sample);
-	samples.push(sample);
-	while (samples[0][0] < sample[0] - HISTORY)
-		samples.shift();
-	past.set(key, samples);
-	return samples;
-}
-
-function forgetOld() {
-	plotsFrom = Date.now();
-	for (const [key, samples] of past)
-		if (samples[samples.length - 1][0] < Date.now() - HISTORY)
+	if (now - sampled < STEP)
+		return;
+	sampled = now;
+	for (const q of queues) {
+		const samples = past.get(q.id) || [];
+		samples.push([now, q.depth, q.running, q.latency === null ? q.latency_least : q.latency,
+		    q.okRate, q.failRate]);
+		past.set(q.id, samples);
+	}
+	for (const [key, samples] of past) {
+		while (samples.length > 0 && samples[0][0] < now - WINDOW)
+			samples.shift();
+		if (samples.length === 0)
 			past.delete(key);
-		else
-			plotsFrom = Math.min(plotsFrom, samples[0][0]);
-}
-
-/* A reload of the page must not cost the plots. */
-function keepPast() {
-	try {
-		sessionStorage.setItem("past", JSON.stringify([...past]));
-	} catch (e) {
-		/* full or forbidden: then not */
 	}
 }
 
-function recallPast() {
-	try {
-		for (const [key, samples] of JSON.parse(sessionStorage.getItem("past") || "[]"))
-			past.set(key, samples.filter(s => s[0] > Date.now() - HISTORY));
-		for (const [key, samples] of past)
-			if (samples.length === 0)
-				past.delete(key);
-	} catch (e) {
-		past.clear();
-	}
+const column = (key, i) => (past.get(key) || []).map(s => [s[0], s[i]]);
+
+/* The sum over all queues at each time. */
+function sums(i) {
+	const at = new Map();
+
+	for (const samples of past.values())
+		for (const s of samples)
+			if (s[i] !== null)
+				at.set(s[0], (at.get(s[0]) || 0) + s[i]);
+	return [...at].sort((a, b) => a[0] - b[0]);
 }
 
 /* -- tables --------------------------------------------------------------------- */
 
 /*
  * A table of rows that have a key.  Columns: label, class, and write(cell, item);
- * value(item) where it can be sorted.
+ * value(item) where it can be sorted.  detail(row, item), if there is one, makes what an
+ * opened row shows below itself.
  */
 class Table {
-	constructor(table, columns, sort) {
+	constructor(table, columns, sort, detail) {
 		this.columns = columns;
 		this.body = table.tBodies[0];
 		this.rows = new Map();
 		this.sort = sort;
+		this.detail = detail;
+		this.open = new Map();		/* rows below opened ones, by key */
+		this.items = [];
 		this.head(table.tHead.rows[0]);
 	}
 
@@ -271,48 +340,115 @@ class Table {
 				cell.dataset.label = column.label;
 				row.append(cell);
 			}
+			if (this.detail)
+				row.addEventListener("click", event => this.clicked(event, key));
 			this.rows.set(key, row);
 		}
 		return row;
 	}
 
+	/* A click anywhere in the row, but not the end of a selection. */
+	clicked(event, key) {
+		const selection = getSelection();
+
+		if (selection.isCollapsed || event.target.closest("button"))
+			this.toggle(key);
+	}
+
+	toggle(key) {
+		const row = this.rows.get(key), below = this.open.get(key);
+
+		if (below) {
+			below.remove();
+			this.open.delete(key);
+		} else {
+			const item = this.items.find(q => q.id === key);
+			const cell = element("td");
+			const made = element("tr", "detail");
+			cell.colSpan = this.columns.length;
+			cell.append(this.detail(item));
+			made.append(cell);
+			made.id = row.querySelector("[aria-controls]").getAttribute("aria-controls");
+			this.open.set(key, made);
+			row.after(made);
+		}
+		this.markOpen(key);
+	}
+
+	markOpen(key) {
+		const row = this.rows.get(key), button = row.querySelector("[aria-controls]");
+
+		row.classList.toggle("open", this.open.has(key));
+		if (button)
+			set(button, "aria-expanded", String(this.open.has(key)));
+	}
+
 	show(items) {
 		const gone = new Set(this.rows.keys());
+		let place = this.body.firstElementChild;
+		const put = row => {
+			if (row === place)
+				place = place.nextElementSibling;
+			else
+				this.body.insertBefore(row, place);
+		};
 
 		this.items = items;
-		this.order(items).forEach((item, i) => {
+		for (const item of this.order(items)) {
 			const row = this.row(item.id);
-			dress(row, item.mood || "");
+			dress(row, (item.mood || "") + (this.open.has(item.id) ? " open" : ""));
 			gone.delete(item.id);
 			this.columns.forEach((column, k) => column.write(row.cells[k], item));
-			if (this.body.rows[i] !== row)
-				this.body.insertBefore(row, this.body.rows[i] || null);
-		});
+			put(row);
+			if (this.open.has(item.id))
+				put(this.open.get(item.id));
+		}
 		for (const key of gone) {
 			this.rows.get(key).remove();
 			this.rows.delete(key);
+			if (this.open.has(key))
+				this.open.get(key).remove();
+			this.open.delete(key);
 		}
 	}
 }
 
-/* A figure; nothing is pale, and a class of its own marks what matters. */
+/* A figure; a class of its own marks what matters. */
 function figure(cell, n, cls) {
 	write(cell, number(n));
 	dress(cell, "n" + (n ? (cls ? " " + cls : "") : " zero"));
 }
 
+let rowNumber = 0;
+
+/* The button opens the row by keyboard, and says so to those who do not see it. */
 function writeName(cell, q) {
-	if (!cell.firstChild)
-		cell.append(element("span"), element("small"));
+	if (!cell.firstChild) {
+		const button = element("button", "open");
+		button.type = "button";
+		button.setAttribute("aria-expanded", "false");
+		button.setAttribute("aria-controls", "queue-" + ++rowNumber);
+		cell.append(button, element("small"));
+	}
 	write(cell.firstChild, q.name);
 	write(cell.lastChild, q.kind === "ack" ? "" : q.kind);
 }
 
+/* "ok" beside dead letters is not ok: the words of rqctl check. */
+function stateOf(q) {
+	if (q.mood !== "ok" && q.mood !== "idle" || !q.dead)
+		return [q.state, q.mood];
+	return [(q.state === "ok" ? "" : q.state + ", ") + number(q.dead) + " dead letter" +
+	    (q.dead === 1 ? "" : "s"), "warn"];
+}
+
 function writeState(cell, q) {
+	const [text, mood] = stateOf(q);
+
 	if (!cell.firstChild)
 		cell.append(element("span"));
-	write(cell.firstChild, q.state);
-	dress(cell.firstChild, "pill " + q.mood);
+	write(cell.firstChild, text);
+	dress(cell.firstChild, "pill " + mood);
 }
 
 function writeRunning(cell, q) {
@@ -328,28 +464,37 @@ function writeRunning(cell, q) {
 	dress(cell, "n" + (q.running ? "" : " zero"));
 }
 
-function writePlot(cls, lines, what, points) {
+/* A plot, drawn again with each sample, and the end of its scale. */
+function writePlot(cls, lines, what, points, text) {
 	return (cell, q) => {
 		if (!cell.firstChild)
-			cell.append(plot(cls, lines));
-		drawPlot(cell.firstChild, points(q), what);
+			cell.append(element("span", "top"), plot(cls, lines));
+		if (cell.dataset.drawn === String(drawn))
+			return;
+		cell.dataset.drawn = String(drawn);
+		const end = drawPlot(cell.lastChild, points(q), what, text);
+		write(cell.firstChild, end > 0 ? text(end) : "");
 	};
 }
 
 /* ">12m": it has waited since before the daemon's first look. */
-function writeLatency(cell, q) {
-	const least = q.latency === null && q.latency_least !== null;
-
-	write(cell, least ? ">" + age(q.latency_least) : age(q.latency));
-	dress(cell, q.latency || least ? "n" : "n zero");
+function latencyText(q) {
+	return q.latency === null && q.latency_least !== null ? ">" + age(q.latency_least) : age(q.latency);
 }
 
-const column = (samples, i) => samples.map(s => [s[0], s[i]]);
+function writeLatency(cell, q) {
+	write(cell, latencyText(q));
+	dress(cell, q.latency || q.latency_least !== null && q.latency === null ? "n" : "n zero");
+}
+
 const MOODS = { bad: 0, warn: 1, ok: 2, idle: 3 };
+
+/* As rqctl status -w orders them: the most urgent, then the most that waits. */
+const urgency = q => q.trouble * 1e12 + (q.waiting || 0);
 
 const queueTable = new Table(byId("queues"), [
 	{ label: "Queue", cls: "name", write: writeName, value: q => q.name },
-	{ label: "State", cls: "state", write: writeState, value: q => MOODS[q.mood] + q.state },
+	{ label: "State", cls: "state", write: writeState, value: urgency },
 	{ label: "Waiting", cls: "n", value: q => q.waiting,
 	    write: (cell, q) => figure(cell, q.waiting, "strong") },
 	{ label: "Running", cls: "n", write: writeRunning, value: q => q.running },
@@ -363,11 +508,187 @@ const queueTable = new Table(byId("queues"), [
 	{ label: "Latency", cls: "n", value: q => q.latency === null ? q.latency_least : q.latency, write: writeLatency },
 	{ label: "Oldest run", cls: "n", value: q => q.oldest,
 	    write: (cell, q) => { write(cell, age(q.oldest)); dress(cell, q.oldest === null ? "n zero" : "n"); } },
-	{ label: "Depth", cls: "plots",
-	    write: writePlot("", ["depth"], "Depth", q => [column(q.samples, 1)]) },
-	{ label: "Done, failed", cls: "plots second",
-	    write: writePlot("rate", ["done", "fail"], "Rates", q => [column(q.samples, 4), column(q.samples, 5)]) },
-], { column: 0, down: false });
+	{ label: "Depth, 15 min", cls: "plots",
+	    write: writePlot("", ["depth"], "Depth", q => [column(q.id, DEPTH)], number) },
+	{ label: "Done, failed/s", cls: "plots second",
+	    write: writePlot("rate", ["done", "fail"], "Rates", q => [column(q.id, ACKED), column(q.id, FAILED)], rate) },
+], { column: 1, down: true }, openQueue);
+
+/* -- an open row ------------------------------------------------------------------ */
+
+const details = new Map();	/* the newest answer of /queue, by key */
+
+function copyButton(code) {
+	const button = element("button", "copy", "Copy");
+
+	button.type = "button";
+	button.addEventListener("click", async () => {
+		write(button, await copy(code) ? "Copied" : "Press Ctrl+C");
+		setTimeout(() => write(button, "Copy"), 2000);
+	});
+	return button;
+}
+
+/* Without TLS a browser has no clipboard for scripts, but it copies a selection. */
+async function copy(code) {
+	try {
+		await navigator.clipboard.writeText(code.textContent);
+		return true;
+	} catch (e) {
+		getSelection().selectAllChildren(code);
+		return document.execCommand("copy");
+	}
+}
+
+function part(title, cls, inner) {
+	const box = element("section", "part " + cls);
+
+	box.append(element("h3", "", title), inner);
+	return box;
+}
+
+function openQueue(q) {
+	const box = element("div", "queue");
+	const plots = element("div", "figures");
+	const last = element("div");
+
+	plots.append(figurePlot("Depth", "", ["depth"]), figurePlot("Done and failed per second", "rate", ["done", "fail"]),
+	    figurePlot("Latency", "late", ["depth"]), figurePlot("Running", "", ["depth"]));
+	last.append(element("p", "about"), element("pre"));
+	box.append(element("p", "cause"), plots, part("Commands", "commands", element("ul")),
+	    part("Last error", "error", last), part("Dead letters by reason", "reasons", element("ul")),
+	    part("Daemons", "servers", element("ul")), part("Schedules", "ticks", element("ul")));
+	drawQueue(box, q, true);
+	askQueue(q.id);
+	return box;
+}
+
+function drawCommands(box, commands) {
+	box.hidden = commands.length === 0;
+	fill(box.lastChild, commands, () => {
+		const line = element("li"), code = element("code");
+		line.append(code, copyButton(code));
+		return line;
+	}, (line, command) => write(line.firstChild, command));
+}
+
+/* A list of rows: the first cell, and the rest. */
+function drawList(box, lines) {
+	box.hidden = lines.length === 0;
+	fill(box.lastChild, lines, () => {
+		const line = element("li");
+		line.append(element("b"), element("span"));
+		return line;
+	}, (line, [first, rest]) => { write(line.firstChild, first); write(line.lastChild, rest); });
+}
+
+function drawLast(box, letter) {
+	const id = textOf(letter.id) || textOf(letter.id_base64);
+
+	box.hidden = Object.keys(letter).length === 0;
+	write(box.lastChild.firstChild, id + " died " + when(numberOf(letter.died)) +
+	    (textOf(letter.host) ? " on " + textOf(letter.host) : "") + ": " + textOf(letter.reason) +
+	    ", status " + textOf(letter.status) + ", attempts " + textOf(letter.attempts));
+	write(box.lastChild.lastChild, [textOf(letter.answer) && "it said: " + textOf(letter.answer),
+	    (textOf(letter.error) || textOf(letter.error_base64)).trim()].filter(t => t).join("\n"));
+	box.lastChild.lastChild.hidden = box.lastChild.lastChild.textContent === "";
+}
+
+const serverLine = s => [textOf(s.instance), textOf(s.version) + ", " + number(numberOf(s.running)) + "/" +
+    number(numberOf(s.concurrency)) + " running, " + textOf(s.state) +
+    (textOf(s.reason) ? ": " + textOf(s.reason) : "") +
+    (numberOf(s.since) !== null ? " since " + moment(s.since) : "") +
+    ", configuration " + textOf(s.config).slice(0, 8)];
+
+function scheduleLine(s) {
+	return [s.name, s.rule + "; last " + when(s.last) + "; next " + when(s.next) +
+	    (s.missed !== null ? "; missed " + moment(s.missed) : "")];
+}
+
+function drawQueue(box, q, plots) {
+	const d = details.get(q.id) || {}, letters = objectOf(d.letters);
+	const [cause, figures, commands, last, reasons, servers, ticks] = box.children;
+	const looked = numberOf(letters.looked);
+
+	write(cause, q.name + ": " + stateOf(q)[0] + ". " + textOf(d.hint));
+	dress(cause, "cause " + stateOf(q)[1]);
+	if (plots) {
+		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Depth", number);
+		drawFigure(figures.children[1], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
+		drawFigure(figures.children[2], [column(q.id, LATENCY)], "Latency", age);
+		drawFigure(figures.children[3], [column(q.id, RUNNING)], "Running", number);
+	}
+	drawCommands(commands, arrayOf(d.commands).map(textOf));
+	drawLast(last, objectOf(letters.newest));
+	write(reasons.firstChild, "Dead letters by reason" + (looked !== null && looked < numberOf(letters.total) ?
+	    ", of the latest " + looked : ""));
+	drawList(reasons, listOf(letters.reasons).map(r =>
+	    [number(numberOf(r.count)), textOf(r.reason) + ", last " + when(numberOf(r.last))]));
+	drawList(servers, listOf(d.servers).map(serverLine));
+	drawList(ticks, scheduled.filter(s => s.key === q.id).map(scheduleLine));
+}
+
+function drawOpen(plots) {
+	for (const [key, row] of queueTable.open) {
+		const q = queueTable.items.find(item => item.id === key);
+		if (q)
+			drawQueue(row.firstChild.firstChild, q, plots);
+	}
+}
+
+/* One question at a time for each queue. */
+const inquiries = new Set();
+
+async function askQueue(key) {
+	if (inquiries.has(key))
+		return;
+	inquiries.add(key);
+	try {
+		const answer = await fetch("queue?key=" + encodeURIComponent(key), { cache: "no-store",
+		    signal: AbortSignal.timeout(PATIENCE) });
+		if (answer.ok)
+			details.set(key, objectOf(await answer.json()));
+		drawOpen(false);
+	} catch (e) {
+		/* /status says what is wrong, and the next one asks again */
+	} finally {
+		inquiries.delete(key);
+	}
+}
+
+function askOpen() {
+	for (const key of details.keys())
+		if (!queueTable.open.has(key))
+			details.delete(key);
+	for (const key of queueTable.open.keys())
+		askQueue(key);
+}
+
+/* -- other tables ------------------------------------------------------------------ */
+
+/* Of this daemon's configuration. */
+let scheduled = [];
+
+const scheduleTable = new Table(byId("schedules"), [
+	{ label: "Schedule", cls: "name", value: s => s.name,
+	    write: (cell, s) => {
+		    if (!cell.firstChild)
+			    cell.append(element("span"), element("small"));
+		    write(cell.firstChild, s.name);
+		    write(cell.lastChild, s.queue);
+	    } },
+	{ label: "State", cls: "state", value: s => s.missed === null ? 0 : 1,
+	    write: (cell, s) => {
+		    if (!cell.firstChild)
+			    cell.append(element("span"));
+		    write(cell.firstChild, s.missed !== null ? "missed " + moment(s.missed) :
+			s.last === null ? "has not run yet" : "ok");
+		    dress(cell.firstChild, "pill " + (s.missed !== null ? "warn" : s.last === null ? "idle" : "ok"));
+	    } },
+	{ label: "Rule", cls: "mono", write: (cell, s) => write(cell, s.rule) },
+	{ label: "Last", cls: "n", value: s => s.last, write: (cell, s) => write(cell, when(s.last)) },
+	{ label: "Next", cls: "n", value: s => s.next, write: (cell, s) => write(cell, when(s.next)) },
+], { column: 1, down: true });
 
 /* What handlers told of their messages; those that have run longest. */
 const progressTable = new Table(byId("progress"), [
@@ -437,33 +758,37 @@ function sumBox(label, cls) {
 }
 
 const sumBoxes = SUMS.map(([label]) => sumBox(label, ""));
-const depthBox = sumBox("Depth", "wide");
+const depthBox = sumBox("Depth, 15 min", "wide");
 const rateBox = sumBox("Done/s", "wide");
 
-depthBox.append(plot("", ["depth"]));
-rateBox.append(plot("rate", ["done", "fail"]));
+depthBox.append(plot("", ["depth"]), element("span", "top"));
+rateBox.append(plot("rate", ["done", "fail"]), element("span", "top"));
 
-function showSums(queues) {
+function showSums(queues, plots) {
 	const sum = of => queues.reduce((n, q) => n + (of(q) || 0), 0);
-	const depth = sum(q => q.depth);
-	const samples = remember("\n all", depth, sum(q => q.totals.acked), sum(q => q.totals.failed));
-	const now = samples[samples.length - 1];
+	const rates = queues.some(q => q.okRate !== null);
+	const failed = sum(q => q.failRate);
 
 	SUMS.forEach(([, member], i) => {
 		const n = sum(q => q[member]);
 		write(sumBoxes[i].querySelector("b"), number(n));
 		dress(sumBoxes[i], "sum" + (member === "dead" && n > 0 ? " bad" : ""));
 	});
-	write(depthBox.querySelector("b"), number(depth));
-	write(rateBox.querySelector("b"), rate(now[4]));
-	write(rateBox.querySelector("span"), now[5] ? "Done/s, " + rate(now[5]) + " failed" : "Done/s");
-	drawPlot(depthBox.lastChild, [column(samples, 1)], "Depth of all queues");
-	drawPlot(rateBox.lastChild, [column(samples, 4), column(samples, 5)], "Rates of all queues");
+	write(depthBox.querySelector("b"), number(sum(q => q.depth)));
+	write(rateBox.querySelector("b"), rates ? rate(sum(q => q.okRate)) : "\u2013");
+	write(rateBox.querySelector("p span"), failed > 0 ? "Done/s, " + rate(failed) + " failed" : "Done/s");
+	if (!plots)
+		return;
+	const end = [drawPlot(depthBox.children[1], [sums(DEPTH)], "Depth of all queues", number),
+	    drawPlot(rateBox.children[1], [sums(ACKED), sums(FAILED)], "Rates of all queues", rate)];
+	write(depthBox.lastChild, end[0] > 0 ? number(end[0]) : "");
+	write(rateBox.lastChild, end[1] > 0 ? rate(end[1]) : "");
 }
 
 /* -- the whole ------------------------------------------------------------------- */
 
 let shown = null;	/* the last answer that had queues, as it is shown */
+let shownAt = 0;	/* when that came */
 let version = null;	/* of the daemon that this page came from */
 
 const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concurrency", "oldest",
@@ -471,17 +796,27 @@ const FIGURES = ["waiting", "running", "retry", "due", "delayed", "dead", "concu
 
 function queueItem(from) {
 	const q = { id: textOf(from.key), name: textOf(from.name), kind: textOf(from.kind), state: textOf(from.state) };
-	const totals = objectOf(from.totals);
 
 	for (const name of FIGURES)
 		q[name] = numberOf(from[name]);
 	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
-	q.totals = { acked: numberOf(totals.acked) || 0, failed: numberOf(totals.failed) || 0 };
+	q.trouble = numberOf(from.trouble) || 0;
 	/* What is there to be done: also what failed and is due again. */
-	q.depth = (q.waiting || 0) + (q.due || 0);
-	q.samples = remember(q.id, q.depth, q.totals.acked, q.totals.failed);
-	[q.okRate, q.failRate] = q.samples[q.samples.length - 1].slice(4);
+	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
+	q.okRate = numberOf(from.acked_rate);
+	q.failRate = numberOf(from.failed_rate);
 	return q;
+}
+
+function scheduleItem(from) {
+	const s = { id: textOf(from.name), name: textOf(from.name), queue: textOf(from.queue), key: textOf(from.key) };
+	const every = numberOf(from.every);
+
+	for (const name of ["last", "next", "missed"])
+		s[name] = numberOf(from[name]);
+	s.rule = every !== null ? "every " + age(every).replace(/( 0[smh])+$/, "") :
+	    textOf(from.cron) + (textOf(from.timezone) ? " " + textOf(from.timezone) : "");
+	return s;
 }
 
 function progressItem(from) {
@@ -510,7 +845,7 @@ function daemonItem(from, here, time) {
 
 function listQueues() {
 	const wanted = byId("find").value.trim().toLowerCase();
-	const some = shown.filter(q => (q.name + " " + q.state + " " + q.kind).toLowerCase().includes(wanted));
+	const some = shown.filter(q => (q.name + " " + stateOf(q)[0] + " " + q.kind).toLowerCase().includes(wanted));
 
 	queueTable.show(some);
 	write(byId("queues-count"), some.length === shown.length ? String(shown.length) :
@@ -548,23 +883,52 @@ function warnings(status) {
 	return list.join(" ");
 }
 
+/* What concerns Redis or the fleet, in the words of rqctl check. */
+function showProblems(problems) {
+	byId("problems").hidden = problems.length === 0;
+	fill(byId("problems"), problems, () => element("li"), (line, p) => {
+		write(line, textOf(p.text));
+		dress(line, "banner" + (p.level === "error" ? "" : " warn"));
+	});
+}
+
 /* Items of one key would share a row. */
 const eachOnce = items => [...new Map(items.map(item => [item.id, item])).values()];
+
+function showTable(name, table, items) {
+	const section = byId(name + "-section");
+
+	if (section)
+		section.hidden = items.length === 0;
+	table.show(items);
+	write(byId(name + "-count"), String(items.length));
+}
+
+function showConfigs(fleet) {
+	const configs = new Set(fleet.map(d => d.config).filter(c => c));
+
+	byId("configs").hidden = configs.size < 2;
+	write(byId("configs"), "These daemons run " + configs.size + " different configurations. " +
+	    "If they should not: compare what rqd -T prints on each host.");
+}
 
 function showQueues(status) {
 	const time = Date.parse(status.time) / 1000;
 	const fleet = eachOnce(listOf(status.fleet).map(d => daemonItem(d, status.daemon.instance, time)));
 
-	shown = eachOnce(listOf(status.queues).map(queueItem));
-	forgetOld();
+	shown = eachOnce(listOf(status.queues).concat(listOf(status.unnamed)).map(queueItem));
+	shownAt = Date.now();
+	if (sampled > 0)
+		remember(shown);
+	const plots = drawn !== sampled;
+
+	drawn = sampled;
 	listQueues();
-	showSums(shown);
-	daemonTable.show(fleet);
-	write(byId("daemons-count"), String(fleet.length));
-	const progress = eachOnce(listOf(status.progress).map(progressItem));
-	byId("progress-section").hidden = progress.length === 0;
-	progressTable.show(progress);
-	write(byId("progress-count"), String(progress.length));
+	showSums(shown, plots);
+	showTable("daemons", daemonTable, fleet);
+	showConfigs(fleet);
+	showTable("progress", progressTable, eachOnce(listOf(status.progress).map(progressItem)));
+	drawOpen(plots);
 }
 
 /* The members that are shown; each has its type. */
@@ -580,37 +944,53 @@ function daemonOf(from) {
 	return d;
 }
 
+function showRedis(status, redis) {
+	document.body.classList.toggle("stale", !status.queues);
+	if (!redis.up) {
+		showLink("bad", "Redis is down");
+		showBanner("", "Redis does not answer: " + (redis.error || "no reason is known") +
+		    ". Messages and results wait; the daemon tries again by itself." + staleText());
+	} else if (!status.queues) {
+		showLink("warn", "Redis is slow");
+		showBanner("warn", "Redis did not answer in time." + staleText());
+	} else {
+		showLink("ok", "live");
+		showBanner("warn", warnings(status));
+	}
+}
+
+/* How old the figures are that are still shown. */
+function staleText() {
+	const s = Math.floor((Date.now() - shownAt) / 1000);
+
+	return shownAt === 0 ? "" : " The figures below are " + (s < 60 ? s + "s" : age(s)) + " old.";
+}
+
 function show(answer) {
 	const from = objectOf(answer);
 	const status = { time: textOf(from.time), daemon: daemonOf(objectOf(from.daemon)),
-	    queues: Array.isArray(from.queues) ? from.queues : null, fleet: from.fleet,
-	    progress: from.progress };
-	const d = status.daemon, redis = d.redis;
+	    queues: Array.isArray(from.queues) ? from.queues : null, unnamed: from.unnamed,
+	    fleet: from.fleet, progress: from.progress };
+	const d = status.daemon, redis = d.redis, time = Date.parse(status.time);
 
 	/* A new version has a new page. */
 	if (version !== null && version !== d.version)
 		location.reload();
 	version = d.version;
+	if (!isNaN(time) && Math.abs(Date.now() - time - skew) > 5000)
+		skew = Date.now() - time;
+	scheduled = eachOnce(listOf(from.schedules).map(scheduleItem));
+	showTable("schedules", scheduleTable, scheduled);
 	if (status.queues)
 		showQueues(status);
 	const problems = status.queues ? shown.filter(q => q.mood === "bad").length : 0;
 
-	document.body.classList.toggle("stale", !status.queues);
 	write(byId("name"), d.name);
 	write(byId("where"), "Redis " + redis.server + (redis.version ? ", version " + redis.version : ""));
 	write(byId("foot"), "rqd " + d.version + ", " + d.instance + ", " + status.time.slice(0, 19).replace("T", " ") + " UTC");
 	showTitle(redis.up ? problems : "!", d.name);
-	if (!redis.up) {
-		showLink("bad", "Redis is down");
-		showBanner("", "Redis does not answer: " + (redis.error || "no reason is known") +
-		    ". Messages and results wait; the daemon tries again by itself.");
-	} else if (!status.queues) {
-		showLink("warn", "Redis is slow");
-		showBanner("warn", "Redis did not answer in time: the figures are older.");
-	} else {
-		showLink("ok", "live");
-		showBanner("warn", warnings(status));
-	}
+	showRedis(status, redis);
+	showProblems(listOf(from.problems));
 }
 
 let lost = 0;		/* when the daemon stopped answering; 0: it answers */
@@ -622,7 +1002,7 @@ function showLost() {
 	document.body.classList.add("stale");
 	showLink("bad", "disconnected");
 	showTitle("!", "");
-	showBanner("", "The daemon does not answer" + since + ". What is shown is older; asking again\u2026");
+	showBanner("", "The daemon does not answer" + since + "." + staleText() + " Asking again\u2026");
 }
 
 /* -- asking ---------------------------------------------------------------------- */
@@ -630,19 +1010,36 @@ function showLost() {
 let timer = 0;
 let asking = null;	/* AbortController of the question that is out */
 
+async function fetchJson(path, signal) {
+	const answer = await fetch(path, { cache: "no-store", signal: signal });
+
+	if (!answer.ok)
+		throw new Error(answer.status);
+	return answer.json();
+}
+
+/* The history comes second: its times need the daemon's clock. */
+async function askAll(signal) {
+	const status = await fetchJson("status", signal);
+	const away = lost > 0 || Date.now() - sampled > 4 * STEP;
+
+	lost = 0;
+	wait = POLL;
+	show(status);
+	askOpen();
+	if (!away)
+		return;
+	takeHistory(await fetchJson("history", signal));
+	show(status);
+}
+
 async function ask() {
 	const control = new AbortController();
 	const late = setTimeout(() => control.abort(), PATIENCE);
 
 	asking = control;
 	try {
-		const answer = await fetch("status", { cache: "no-store", signal: control.signal });
-		if (!answer.ok)
-			throw new Error(answer.status);
-		const status = await answer.json();
-		lost = 0;
-		wait = POLL;
-		show(status);
+		await askAll(control.signal);
 	} catch (e) {
 		lost = lost || Date.now();
 		wait = Math.min(POLL_AT_WORST, wait * 1.5);
@@ -667,8 +1064,8 @@ document.addEventListener("visibilitychange", () => {
 		ask();
 });
 window.addEventListener("online", () => { wait = POLL; if (!asking) ask(); });
-window.addEventListener("pagehide", keepPast);
 byId("find").addEventListener("input", () => { if (shown) listQueues(); });
+/* The age of what is shown grows while nobody answers. */
+setInterval(() => { if (lost > 0 && !document.hidden) showLost(); }, 1000);
 
-recallPast();
 ask();

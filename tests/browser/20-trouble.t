@@ -1,0 +1,185 @@
+#!/bin/sh
+# The page of a fleet in trouble, in a browser: plots at once, trouble first, rows that open,
+# contrast, and a phone.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/browser/lib.sh
+. "$SRCDIR/tests/browser/lib.sh"
+# shellcheck source=tests/browser/fleet.sh
+. "$SRCDIR/tests/browser/fleet.sh"
+
+# The row of a queue, and what is open below it, as JavaScript.
+row() { echo "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].find(r => r.cells[0].firstChild.textContent === '$1')"; }	# QUEUE
+below() { echo "($(row "$1").nextElementSibling.querySelector('$2') || {})"; }	# QUEUE SELECTOR
+open_row() { js "$(row "$1").click()" >/dev/null; }	# QUEUE
+text_wait() {	# SECONDS QUEUE SELECTOR REGEX DESCRIPTION
+	_e="$(below "$2" "$3").textContent" _want=$4
+	wait_for "$1" 'js "$_e" | grep -qE "$_want"' || note "$(js "$_e")"
+	like "$(js "$_e")" "$_want" "$5"
+}
+key() {	# KEY: to where the focus is
+	driver POST "$SESSION/actions" '{"actions":[{"type":"key","id":"k","actions":[
+	    {"type":"keyDown","value":"'"$1"'"},{"type":"keyUp","value":"'"$1"'"}]}]}' >/dev/null
+}
+
+redis_start
+fleet_start
+# Two samples and more are there before anybody looks.
+wait_ok 60 '[ "$(curl -s "http://$WHERE/history" | grep -o "\"times\":\[[^]]*" | tr "," "\n" | wc -l)" -ge 3 ]' \
+    'the daemon takes samples while nobody looks'
+
+browser_start
+size 1280 900
+go "http://$WHERE/"
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'all queues are shown'
+js_wait 5 'document.querySelector(".wide path:nth-child(2)").getAttribute("d").split("L").length > 2' 'with plots at once'
+like "$(js 'document.querySelector(".wide .top").textContent')" '^[125]0*$' 'which have a scale'
+
+# -- trouble first
+order() { js '[...document.querySelectorAll("#queues tbody tr:not(.detail)")].map(r => r.className.split(" ")[0]).join(" ")'; }
+like "$(order)" '^bad bad bad( bad)* warn' 'what is bad comes first, then what is unusual'
+like "$(js '[...document.querySelectorAll("#queues th")].find(th => th.hasAttribute("aria-sort")).textContent')" State 'and so it is marked'
+first() { js "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].map(r => r.cells[0].firstChild.textContent).indexOf('$1')"; }
+ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(first reports)" ]' 'suspended before paused before ok'
+wait_for 30 '[ "$(r xlen invoicesDEAD)" = 1 ]'
+state() { js "$(row "$1").cells[1].textContent"; }
+wait_ok 10 'state invoices | grep -qx "1 dead letter"' 'with dead letters all is not ok'
+is "$(state legacy)" 'no configuration names it' 'a queue that nobody names'
+js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'rates'
+
+# -- a row opens
+button() { echo "$(row "$1").querySelector('button[aria-controls]')"; }
+is "$(js "$(button mail).getAttribute('aria-expanded')")" false 'a row is closed'
+open_row mail
+is "$(js "$(button mail).getAttribute('aria-expanded')")" true 'a click opens it'
+is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).className")" detail 'what opens is named'
+text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'the cause'
+text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail.*rqctl -c .*/web1.conf probe mail' 'the commands that help'
+text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'the daemons that serve it'
+is "$(js "$(below mail .figures).children.length")" 4 'larger plots'
+like "$(js "$(below mail .times).textContent")" '^([0-9][0-9]:[0-9][0-9]){3}now$' 'with times'
+text_wait 10 mail '.frame .top' '^[125]0*$' 'and a scale'
+open_row mail
+is "$(js "document.querySelectorAll('tr.detail').length")" 0 'another click closes it'
+
+js "$(button invoices).focus()" >/dev/null
+key '\uE007'
+is "$(js "$(button invoices).getAttribute('aria-expanded')")" true 'the Enter key opens a row'
+text_wait 10 invoices .reasons '^Dead letters by reason[0-9]+answer, last ' 'dead letters by reason'
+text_wait 10 invoices .error 'died .* on .*: answer.*it said: no such customer.*lookup failed: no customer 4711 in table "customers"' 'the last error'
+text_wait 10 invoices .commands 'rqctl -c .*/web1.conf dead list invoices.*dead show invoices [0-9]+.*dead retry --all invoices' 'commands for dead letters'
+command=$(js "$(below invoices '.commands li:nth-child(2) code').textContent")
+ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'a command works as it is written'
+key '\uE00D'
+is "$(js "document.querySelectorAll('tr.detail').length")" 0 'the space bar closes it'
+
+open_row imports
+text_wait 10 imports .cause 'suspended: cannot_execute.* Its command cannot be started' 'a command that is missing'
+open_row reports
+text_wait 10 reports .cause '^reports: paused by .*: month end, ask ann\.' 'who paused it and why'
+text_wait 10 reports .commands 'resume reports' 'and what ends it'
+text_wait 10 reports .ticks 'nightly0 3 \* \* \* UTC; last .*; next .*; missed ' 'its schedule, with the run that was missed'
+open_row legacy
+text_wait 10 legacy .commands 'rqctl --server unix:.* peek legacy.*forget legacy' 'what to do with what was left behind'
+command=$(js "$(below legacy '.commands code').textContent")
+ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'by a command that works, too'
+is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows are open'
+
+# -- copying
+js '(window.copied = "", navigator.clipboard.writeText = async t => { window.copied = t; })' >/dev/null
+js "$(below reports '.commands button').click()" >/dev/null
+js_wait 5 'window.copied.endsWith("resume reports")' 'a command is copied'
+text_wait 5 reports '.commands button' '^Copied$' 'and the button says so'
+js '(window.copied = "", navigator.clipboard.writeText = async () => { throw new Error(); }, document.addEventListener("copy", () => { window.copied = String(getSelection()); }))' >/dev/null
+js "$(below reports '.commands button').click()" >/dev/null
+js_wait 5 'window.copied.endsWith("resume reports")' 'also where the browser has no clipboard'
+js 'getSelection().removeAllRanges()' >/dev/null
+
+# -- schedules
+is "$(js 'document.querySelectorAll("#schedules tbody tr").length')" 2 'schedules'
+like "$(js 'document.querySelector("#schedules tbody").textContent')" '^nightlyreportsmissed .*cleanuporders' 'the missed one first'
+like "$(js '[...document.querySelectorAll("#schedules tbody tr")].map(r => r.cells[2].textContent + " " + r.cells[4].textContent).join()')" \
+    '0 3 \* \* \* UTC .*\(in .*every 1m .*\(in ' 'rules, and the next run'
+
+# -- it does not flash: rows stay, and nothing is taken away
+js '(window.removed = 0, window.kept = [...document.querySelectorAll("#queues tr")], window.seen = new MutationObserver(list => { for (const m of list) for (const n of m.removedNodes) if (n.nodeType === 1) window.removed++; }), window.seen.observe(document.body, { childList: true, subtree: true }), performance.clearResourceTimings())' >/dev/null
+js_wait 20 'performance.getEntriesByName(new URL("status", location).href).length > 3' 'three answers later'
+is "$(js 'window.kept.every(r => r.isConnected)')" true 'rows are the same'
+is "$(js "document.querySelectorAll('tr.detail').length")" 3 'open rows stay open'
+# Rows change their places when figures do: those are put in again.
+ok '[ "$(js "window.removed")" -le 12 ]' 'and hardly anything was put in again'
+is "$(js '(window.seen.disconnect(), [...document.querySelectorAll("#queues tbody td")].every(c => getComputedStyle(c).transitionDuration === "0s"))')" true 'nothing fades'
+
+# -- contrast: every text against what is behind it, in both schemes, in all moods
+cat >"$T/contrast.js" <<'J'
+(() => {
+	const rgba = text => {
+		const n = text.match(/[\d.]+/g).map(Number);
+		return text.startsWith('color(srgb') ? n.map((v, i) => i < 3 ? v * 255 : v) : n;
+	};
+	const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+	    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+	const over = (top, below) => { const a = top[3] ?? 1; return [0, 1, 2].map(i => top[i] * a + below[i] * (1 - a)); };
+	const ground = e => {
+		const back = rgba(getComputedStyle(e).backgroundColor);
+		return (back[3] ?? 1) === 1 ? back : over(back, e.parentElement ? ground(e.parentElement) : [255, 255, 255]);
+	};
+	const ratio = (a, b) => { const l = [light(a), light(b)].sort((x, y) => y - x); return (l[0] + 0.05) / (l[1] + 0.05); };
+	const all = document.createElement('div');
+	for (const cls of ['pill', 'link', 'banner', 'cause'])
+		for (const mood of ['', 'ok', 'warn', 'bad', 'idle'])
+			all.append(Object.assign(document.createElement('p'), { className: cls + ' ' + mood, textContent: 'x' }));
+	document.querySelector('main').append(all);
+	const bad = [];
+	let seen = 0;
+	for (const e of document.querySelectorAll('body *')) {
+		const style = getComputedStyle(e);
+		if (style.opacity !== '1')
+			bad.push(e.className + ' is see-through');
+		if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.getClientRects().length)
+			continue;
+		seen++;
+		const r = ratio(rgba(style.color), ground(e));
+		if (r < 4.5)
+			bad.push((e.className || e.tagName) + ' ' + r.toFixed(2));
+	}
+	for (const e of document.querySelectorAll('.plot:not(.flat) path:not(.area)')) {
+		const r = ratio(rgba(getComputedStyle(e).stroke), ground(e.closest('td, .sum')));
+		if (r < 3)
+			bad.push('line ' + r.toFixed(2));
+	}
+	all.remove();
+	return (seen > 150 ? '' : 'only ' + seen + ' texts, ') + [...new Set(bad)].join();
+})()
+J
+scheme light
+is "$(js "$(cat "$T/contrast.js")")" '' 'contrast in light colours: 4.5:1 for text, 3:1 for lines'
+scheme dark
+is "$(js "$(cat "$T/contrast.js")")" '' 'and in dark ones'
+js 'document.body.classList.add("stale")' >/dev/null
+is "$(js "$(cat "$T/contrast.js")")" '' 'and while figures are old'
+scheme light
+
+# -- a phone
+size 375 812
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'nothing sticks out of a phone, with open rows'
+ok '[ "$(js "document.querySelector(\"#queues tbody tr\").getBoundingClientRect().top < innerHeight / 3")" = true ]' 'the first queue is in the first third'
+is "$(js '[...document.querySelectorAll("button.open, button.copy")].every(b => b.getBoundingClientRect().height >= 24)')" true 'what is to be touched is large enough'
+open_row mail
+text_wait 10 mail .cause '^mail: suspended' 'a row opens on a phone'
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'and fits'
+size 320 700
+is "$(js 'document.documentElement.scrollWidth <= innerWidth')" true 'also on a small one'
+is "$(complaints)" '' 'nothing was refused or failed so far'
+
+# -- old figures
+size 1280 900
+rqd_kill9 web1
+js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'the daemon is gone'
+age() { js 'document.querySelector("#banner").textContent' | sed -n 's/.* below are \([0-9]*\)s old.*/\1/p'; }
+wait_ok 20 '[ "$(age)" -ge 3 ]' 'it says how old the figures are'
+before=$(age)
+wait_ok 20 '[ "$(age)" -gt "$before" ]' 'and they grow older'
+is "$(js 'document.querySelectorAll("tr.detail").length')" 4 'open rows stay open'
+browser_stop

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Makes the pictures of the page in doc/: tests/browser/screenshots.sh [MINUTES [DIRECTORY]]
+#
+# It starts a Redis, two daemons and producers of its own, lets them work for a while, so that
+# the plots have something to show (15 minutes are all that they show), and looks at the page.
+# ImageMagick, where there is one, makes the pictures smaller.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/browser/lib.sh
+. "$SRCDIR/tests/browser/lib.sh"
+# shellcheck source=tests/browser/fleet.sh
+. "$SRCDIR/tests/browser/fleet.sh"
+
+MINUTES=${1:-15} DIRECTORY=${2:-$SRCDIR/doc}
+
+picture() {	# NAME
+	screenshot "$T/$1.png"
+	if command -v convert >/dev/null; then
+		convert "$T/$1.png" +dither -colors 64 "PNG8:$T/small.png" && mv "$T/small.png" "$T/$1.png"
+	fi
+	cp "$T/$1.png" "$DIRECTORY/$1.png"
+	note "$1.png: $(wc -c <"$DIRECTORY/$1.png") bytes"
+	ok '[ "$(wc -c <"$DIRECTORY/$1.png")" -lt 100000 ]' "$1.png is smaller than 100 kB"
+}
+
+open_row() {	# QUEUE
+	js "[...document.querySelectorAll('#queues tbody tr')].find(r => r.cells[0].firstChild.textContent === '$1').click()" >/dev/null
+}
+
+redis_start
+fleet_start
+end=$(($(date +%s) + MINUTES * 60))
+while [ "$(date +%s)" -lt "$end" ]; do
+	# Busier and quieter minutes.
+	fleet_push $((6 + $(date +%s) / 20 % 9 * 4))
+	sleep 1
+done
+
+browser_start
+size 1280 860
+go "http://$WHERE/"
+js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 8' 'the page is there'
+js_wait 20 '[...document.querySelectorAll("#queues td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'with its rates'
+picture page
+scheme dark
+picture page-dark
+scheme light
+size 1280 620
+open_row invoices
+js_wait 20 'document.querySelectorAll(".commands li").length > 1' 'a row is open'
+js 'document.querySelector("tr.detail").previousElementSibling.scrollIntoView()' >/dev/null
+picture page-queue
+open_row invoices
+size 375 812 1
+js 'scrollTo(0, 0)' >/dev/null
+picture page-phone
+browser_stop
