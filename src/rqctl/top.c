@@ -84,7 +84,7 @@ trouble_of(const struct top *t, size_t i)
 	enum mood mood = state_text(&f, &ignored);
 
 	buf_done(&ignored);
-	return state_trouble(mood, d, rates_of(&t->rates, i).failed) * 1e12 +
+	return state_trouble(&f, mood, rates_of(&t->rates, i).failed) * 1e12 +
 	    (double)(d->waiting > 0 ? d->waiting : 0);
 }
 

@@ -16,8 +16,8 @@ advice_memory(uint64_t used, uint64_t max)
 	if (max == 0 || used <= max)
 		return NULL;
 	return xasprintf("Redis is full: it uses %s of maxmemory %s, and refuses pushes, "
-	    "hand-overs and heartbeats: daemons may run unseen", units_size(used, a),
-	    units_size(max, b));
+	    "hand-overs and heartbeats: daemons may run unseen; raise maxmemory, or drop "
+	    "messages (rqctl purge, rqctl dead drop)", units_size(used, a), units_size(max, b));
 }
 
 static const char *
@@ -52,11 +52,12 @@ advice_hint(const struct facts *f)
 	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
 		return "A daemon takes nothing new. Its log says why.";
 	if (s->leases_differ || s->shards_differ)
-		return "Two daemons have different configurations.";
+		return "Two daemons have different configurations. Make them the same, and reload.";
 	if (d->dead > 0)
 		return "Messages have failed for good: they are dead letters.";
 	if (d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency)
-		return "All handlers are busy. Raise concurrency, or start another host.";
+		return "All handlers are busy. Raise concurrency and reload, or start another "
+		    "host.";
 	return NULL;
 }
 

@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "status/advice.h"
 #include "status/json_bytes.h"
 
@@ -22,17 +24,29 @@ server_json(const struct daemon *d, const json_t *q)
 	    fleet_text(q, "reason"), since > 0 ? since : NAN);
 }
 
+static int
+by_instance(const void *a, const void *b)
+{
+	const struct daemon *const *x = a, *const *y = b;
+
+	return strcmp((*x)->instance, (*y)->instance);
+}
+
+/* By their names: the fleet has those first whose heartbeat is the latest. */
 static json_t *
 servers_json(const struct survey_result *r, const char *key)
 {
+	const struct daemon **sorted = xcalloc(r->fleet.n + 1, sizeof(sorted[0]));
 	json_t *list = json_array();
-	const json_t *q;
+	size_t n = 0;
 
-	for (size_t i = 0; i < r->fleet.n; i++) {
-		q = fleet_queue(&r->fleet.daemons[i], key);
-		if (q != NULL)
-			json_array_append_new(list, server_json(&r->fleet.daemons[i], q));
-	}
+	for (size_t i = 0; i < r->fleet.n; i++)
+		if (fleet_queue(&r->fleet.daemons[i], key) != NULL)
+			sorted[n++] = &r->fleet.daemons[i];
+	qsort(sorted, n, sizeof(sorted[0]), by_instance);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, server_json(sorted[i], fleet_queue(sorted[i], key)));
+	free(sorted);
 	return list;
 }
 

@@ -94,16 +94,6 @@ state_text(const struct facts *f, struct buf *b)
 	return MOOD_OK;
 }
 
-int
-state_trouble(enum mood mood, const struct depth *d, double failed_rate)
-{
-	static const int rank[] = {
-		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
-	};
-
-	return rank[mood] <= 1 && (d->dead > 0 || failed_rate > 0) ? 2 : rank[mood];
-}
-
 static json_t *
 pause_json(const struct depth *d)
 {
@@ -166,6 +156,27 @@ state_latency(const struct facts *f)
 	if (list.seconds > 0 && s->latency_taken == f->depth->taken && since > 0)
 		list.seconds += since < BEAT_OLD ? since : BEAT_OLD;
 	return state_latency_with(f->kind, f->depth, list);
+}
+
+bool
+state_is_late(const struct facts *f)
+{
+	int64_t most = f->service->concurrency;
+
+	return f->depth->waiting > 0 && most > 0 && state_running(f) >= most &&
+	    state_latency(f).seconds >= STATE_LATE;
+}
+
+int
+state_trouble(const struct facts *f, enum mood mood, double failed_rate)
+{
+	static const int rank[] = {
+		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
+	};
+
+	if (rank[mood] <= 1 && (f->depth->dead > 0 || failed_rate > 0 || state_is_late(f)))
+		return 2;
+	return rank[mood];
 }
 
 json_t *

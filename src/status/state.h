@@ -45,10 +45,18 @@ struct latency	 state_latency_with(enum kind, const struct depth *, struct laten
 enum mood	 state_text(const struct facts *, struct buf *);
 
 /*
- * How urgent it is, from 0 (idle) to 4 (bad); 2: all is well but for dead letters, or for
- * messages that fail now.  Those of one rank are shown by the number that waits.
+ * All handlers are busy, and a message has waited STATE_LATE or longer: the queue is too slow
+ * for what is pushed.
  */
-int		 state_trouble(enum mood, const struct depth *, double failed_rate);
+#define STATE_LATE	60.0	/* seconds */
+bool		 state_is_late(const struct facts *);
+
+/*
+ * How urgent a queue of this mood is, from 0 (idle) to 4 (bad); 2: all is well but that it is
+ * late, has dead letters, or that messages fail now.  Those of one rank are shown by the number
+ * that waits.
+ */
+int		 state_trouble(const struct facts *, enum mood, double failed_rate);
 
 /* A new object. */
 json_t		*state_json(const struct facts *);

@@ -17,6 +17,8 @@
 #include "status/json_bytes.h"
 #include "status/state.h"
 
+#define UNSEEN_AFTER	(30 * SEC)	/* that a daemon has run without a heartbeat */
+
 static json_t *
 redis_json(const struct view *v)
 {
@@ -97,8 +99,9 @@ queue_json(const struct survey_queue *q, const struct survey_result *r, const st
 	enum mood mood = state_text(&facts, &ignored);
 
 	buf_done(&ignored);
-	return json_set(state_json(&facts), "own:t trouble:i acked_rate:f failed_rate:f", q->own,
-	    (int64_t)state_trouble(mood, &q->depth, rates.failed),
+	return json_set(state_json(&facts), "own:t late:t trouble:i acked_rate:f failed_rate:f",
+	    q->own, state_is_late(&facts),
+	    (int64_t)state_trouble(&facts, mood, rates.failed),
 	    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
 }
 
@@ -168,6 +171,16 @@ add_problem(json_t *list, const char *level, char *text)
 	free(text);
 }
 
+/* A full Redis refuses heartbeats, for example. */
+static bool
+is_unseen(const struct view *v, const struct survey_result *r)
+{
+	for (size_t i = 0; i < r->fleet.n; i++)
+		if (strcmp(r->fleet.daemons[i].instance, v->instance) == 0)
+			return false;
+	return strcmp(v->state, "running") == 0 && clock_wall() - v->started > UNSEEN_AFTER;
+}
+
 /* What concerns Redis or daemons, in the words of `rqctl check`. */
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
@@ -182,6 +195,9 @@ problems_json(const struct view *v, const struct survey_result *r)
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
 		add_problem(list, "error", xasprintf("maxmemory-policy is %s: Redis may evict "
 		    "messages; it must be noeviction", policy));
+	if (is_unseen(v, r))
+		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
+		    "Redis: its queues are shown as if it did not serve them"));
 	for (size_t i = 0; i < r->fleet.n; i++) {
 		error = fleet_text(r->fleet.daemons[i].beat, "log_error");
 		if (error[0] != '\0')

@@ -57,8 +57,9 @@ is "$(link)" live 'it says that it is live'
 is "$(banner)" '' 'and complains of nothing'
 cell_wait 10 queues slow Waiting 2 'messages that wait'
 cell_wait 20 queues slow Running 2/2 'messages in hand'
-cell_wait 20 queues broken State "$(ctl status --json broken | sed -n 's/.*"state": "\(suspended: [a-z_]*\).*/\1/p') for $(cell queues broken State | sed 's/.* for //')" \
-    'why one is blocked, in the words of rqctl status'
+# Both say for how long, too, and time goes on.
+wanted=$(ctl status --json broken | sed -n 's/.*"state": "\(suspended: [a-z_]*\) for .*/\1/p')
+like "$(cell queues broken State)" "^${wanted:-nothing} for [0-9]" 'why one is blocked, in the words of rqctl status'
 is "$(js 'document.querySelectorAll("#queues tbody tr.bad").length')" 1 'one needs somebody'
 like "$(js document.title)" '^\(1\) rqd on web1$' 'and the title counts it'
 is "$(cell queues '<b>odd</b>' State)" ok 'a name is text, never HTML'

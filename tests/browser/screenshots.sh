@@ -3,7 +3,6 @@
 #
 # It starts a Redis, two daemons and producers of its own, lets them work for a while, so that
 # the plots have something to show (15 minutes are all that they show), and looks at the page.
-# ImageMagick, where there is one, makes the pictures smaller.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -16,12 +15,10 @@ MINUTES=${1:-15} DIRECTORY=${2:-$SRCDIR/doc}
 
 picture() {	# NAME
 	screenshot "$T/$1.png"
-	if command -v convert >/dev/null; then
-		convert "$T/$1.png" +dither -colors 64 "PNG8:$T/small.png" && mv "$T/small.png" "$T/$1.png"
-	fi
-	cp "$T/$1.png" "$DIRECTORY/$1.png"
-	note "$1.png: $(wc -c <"$DIRECTORY/$1.png") bytes"
-	ok '[ "$(wc -c <"$DIRECTORY/$1.png")" -lt 100000 ]' "$1.png is smaller than 100 kB"
+	python3 "$SRCDIR/tests/browser/palette.py" "$T/$1.png"
+	_size=$(wc -c <"$T/$1.png")
+	mv "$T/$1.png" "$DIRECTORY/$1.png"
+	ok "[ $_size -lt 100000 ]" "$1.png: $_size bytes, less than 100 kB"
 }
 
 open_row() {	# QUEUE

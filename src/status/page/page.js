@@ -436,10 +436,15 @@ function writeName(cell, q) {
 
 /* "ok" beside dead letters is not ok: the words of rqctl check. */
 function stateOf(q) {
-	if (q.mood !== "ok" && q.mood !== "idle" || !q.dead)
+	const more = [];
+
+	if (q.late)
+		more.push("late: all handlers are busy");
+	if (q.dead)
+		more.push(number(q.dead) + " dead letter" + (q.dead === 1 ? "" : "s"));
+	if (q.mood !== "ok" && q.mood !== "idle" || more.length === 0)
 		return [q.state, q.mood];
-	return [(q.state === "ok" ? "" : q.state + ", ") + number(q.dead) + " dead letter" +
-	    (q.dead === 1 ? "" : "s"), "warn"];
+	return [(q.state === "ok" ? [] : [q.state]).concat(more).join(", "), "warn"];
 }
 
 function writeState(cell, q) {
@@ -594,7 +599,7 @@ function drawLast(box, letter) {
 	box.lastChild.lastChild.hidden = box.lastChild.lastChild.textContent === "";
 }
 
-const serverLine = s => [textOf(s.instance), textOf(s.version) + ", " + number(numberOf(s.running)) + "/" +
+const serverLine = (s, leases) => [textOf(s.instance), textOf(s.version) + ", " + number(numberOf(s.running)) + "/" +
     number(numberOf(s.concurrency)) + " running, " + textOf(s.state) +
     (textOf(s.reason) ? ": " + textOf(s.reason) : "") +
     (numberOf(s.since) !== null ? " since " + moment(s.since) : "") +
@@ -624,7 +629,9 @@ function drawQueue(box, q, plots) {
 	    ", of the latest " + looked : ""));
 	drawList(reasons, listOf(letters.reasons).map(r =>
 	    [number(numberOf(r.count)), textOf(r.reason) + ", last " + when(numberOf(r.last))]));
-	drawList(servers, listOf(d.servers).map(serverLine));
+	const serving = listOf(d.servers), leases = new Set(serving.map(s => numberOf(s.lease))).size > 1;
+
+	drawList(servers, serving.map(s => serverLine(s, leases)));
 	drawList(ticks, scheduled.filter(s => s.key === q.id).map(scheduleLine));
 }
 
@@ -801,6 +808,7 @@ function queueItem(from) {
 		q[name] = numberOf(from[name]);
 	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
 	q.trouble = numberOf(from.trouble) || 0;
+	q.late = from.late === true;
 	/* What is there to be done: also what failed and is due again. */
 	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
 	q.okRate = numberOf(from.acked_rate);
