@@ -108,6 +108,56 @@ summary_json(const struct redisReply *reply)
 	    newest_json(reply_at(reply, SUMMARY_NEWEST)));
 }
 
+/* -- shards ----------------------------------------------------------------------- */
+
+static void
+add_integer(json_t *o, const char *name, const json_t *other)
+{
+	json_int_t n = json_integer_value(json_object_get(o, name)) +
+	    json_integer_value(json_object_get(other, name));
+
+	json_object_set_new(o, name, json_integer(n));
+}
+
+static bool
+is_later(const json_t *o, const json_t *other, const char *name)
+{
+	return json_number_value(json_object_get(other, name)) >
+	    json_number_value(json_object_get(o, name));
+}
+
+static void
+add_reason(json_t *list, json_t *reason)
+{
+	json_t *known;
+	size_t i;
+
+	json_array_foreach(list, i, known) {
+		if (!json_equal(json_object_get(known, "reason"),
+		    json_object_get(reason, "reason")))
+			continue;
+		add_integer(known, "count", reason);
+		if (is_later(known, reason, "last"))
+			json_object_set(known, "last", json_object_get(reason, "last"));
+		return;
+	}
+	json_array_append(list, reason);
+}
+
+void
+dead_summary_add(json_t *o, const json_t *other)
+{
+	json_t *reason, *newest = json_object_get(other, "newest");
+	size_t i;
+
+	add_integer(o, "total", other);
+	add_integer(o, "looked", other);
+	json_array_foreach(json_object_get(other, "reasons"), i, reason)
+		add_reason(json_object_get(o, "reasons"), reason);
+	if (is_later(json_object_get(o, "newest"), newest, "died"))
+		json_object_set(o, "newest", newest);
+}
+
 /* -- one after the other ---------------------------------------------------------- */
 
 /* Answers the first that waits. */

@@ -32,4 +32,7 @@ void	dead_reader_free(struct dead_reader *);
 void	dead_reader_ask(struct dead_reader *, const char *key,
 	    void (*fn)(const json_t *, void *), void *arg);
 
+/* Adds the summary of another shard to that of a queue. */
+void	dead_summary_add(json_t *, const json_t *other);
+
 #endif

@@ -287,10 +287,10 @@ history_last(const struct history *h)
 }
 
 usec_t
-history_pace(size_t daemons, size_t queues)
+history_pace(size_t daemons, size_t keys)
 {
-	/* A survey asks for one heartbeat of each daemon, and for the depths of each queue. */
-	double commands = (double)daemons + (double)queues * DEPTH_STEPS;
+	/* A survey asks for one heartbeat of each daemon, and for the depths of each key. */
+	double commands = (double)daemons + (double)keys * DEPTH_STEPS;
 	double pace = (double)daemons * commands / HISTORY_COMMANDS * (double)SEC;
 
 	return pace > (double)HISTORY_STEP ? (usec_t)pace : HISTORY_STEP;

@@ -69,6 +69,6 @@ void		 history_text(const struct history *, struct buf *);
  * second to Redis.
  */
 #define HISTORY_COMMANDS 1000
-usec_t		 history_pace(size_t daemons, size_t queues);
+usec_t		 history_pace(size_t daemons, size_t keys);
 
 #endif

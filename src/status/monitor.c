@@ -364,7 +364,7 @@ sampled(const struct survey_result *r, void *arg)
 		return;
 	v = look(m);
 	note(m, &v, r);
-	timer_set(&m->sample, history_pace(r->fleet.n, r->n));
+	timer_set(&m->sample, history_pace(r->fleet.n, r->nkeys));
 }
 
 /* Also while Redis is down.  The text of a large fleet is long: it is made once per sample. */
@@ -402,16 +402,22 @@ struct inquiry {
 	struct monitor	*monitor;
 	struct http_request	*request;
 	char		*key;		/* of the queue; owned */
-	bool		 was_dead;	/* the letters were asked for */
+	char		**keys;		/* it and its shards; owned */
+	size_t		 n;		/* of them; 0: the letters were not asked for yet */
+	size_t		 next;		/* of them */
 	json_t		*dead;		/* what was found; NULL: nothing; owned */
 };
 
 static void	inquire(struct inquiry *);
+static void	ask_letters(struct inquiry *);
 
 static void
 inquiry_end(struct inquiry *i, int status, const char *type, struct buf *body)
 {
 	http_answer(i->request, status, type, body);
+	for (size_t k = 0; k < i->n; k++)
+		free(i->keys[k]);
+	free(i->keys);
 	json_decref(i->dead);
 	free(i->key);
 	free(i);
@@ -426,17 +432,32 @@ inquiry_refuse(struct inquiry *i, int status, const char *why)
 	inquiry_end(i, status, TEXT, &b);
 }
 
-/* The survey may be another one now. */
 static void
 got_letters(const json_t *dead, void *arg)
 {
 	struct inquiry *i = arg;
 
-	i->dead = json_incref((json_t *)(uintptr_t)dead);
+	if (i->dead != NULL && dead != NULL)
+		dead_summary_add(i->dead, dead);
+	else if (i->dead == NULL && dead != NULL)
+		i->dead = json_deep_copy(dead);
 	if (i->monitor->stopping)
 		inquiry_refuse(i, 503, "stopped");
+	else if (i->next < i->n)
+		ask_letters(i);
 	else
-		inquire(i);
+		inquire(i);	/* the survey may be another one now */
+}
+
+/* Of the next key. */
+static void
+ask_letters(struct inquiry *i)
+{
+	struct keys keys;
+
+	keys_init(&keys, i->keys[i->next++]);
+	dead_reader_ask(i->monitor->reader, keys.name[KEY_DEAD], got_letters, i);
+	keys_done(&keys);
 }
 
 /* Only of queues that the survey has: nobody can have other keys read. */
@@ -452,9 +473,11 @@ found_queue(const struct survey_result *r, void *arg)
 		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
 	} else if (q == NULL) {
 		inquiry_refuse(i, 404, "There is no such queue.");
-	} else if (q->depth.dead > 0 && !i->was_dead) {
-		i->was_dead = true;
-		dead_reader_ask(i->monitor->reader, q->keys.name[KEY_DEAD], got_letters, i);
+	} else if (q->depth.dead > 0 && i->n == 0) {
+		*APPEND(i->keys, i->n) = xstrdup(i->key);
+		for (size_t k = 0; k < q->nshards; k++)
+			*APPEND(i->keys, i->n) = xstrdup(q->shards[k]);
+		ask_letters(i);
 	} else {
 		v = look(i->monitor);
 		queue_text(&v, r, q, i->dead, &b);

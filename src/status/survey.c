@@ -78,6 +78,9 @@ static void	survey_wake(void *);
 static void
 queue_done(struct survey_queue *q)
 {
+	for (size_t i = 0; i < q->nshards; i++)
+		free(q->shards[i]);
+	free(q->shards);
 	free(q->name);
 	keys_done(&q->keys);
 	depth_done(&q->depth);
@@ -217,11 +220,14 @@ sum_up_shards(struct survey_result *r)
 	struct survey_queue *q;
 	size_t n = 0;
 
+	r->nkeys = r->n;
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->queues[i].shard_of == NULL)
 			continue;
-		if ((q = find_queue(r, r->queues[i].shard_of)) != NULL)
-			depth_add(&q->depth, &r->queues[i].depth);
+		if ((q = find_queue(r, r->queues[i].shard_of)) == NULL)
+			continue;
+		depth_add(&q->depth, &r->queues[i].depth);
+		*APPEND(q->shards, q->nshards) = xstrdup(r->queues[i].keys.name[KEY_QUEUE]);
 	}
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->queues[i].shard_of != NULL)

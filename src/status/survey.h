@@ -38,6 +38,8 @@ struct survey_queue {
 	enum kind	 kind;
 	bool		 own;		/* this daemon consumes it */
 	bool		 unnamed;	/* no daemon has it; its name is its key */
+	char		**shards;	/* nshards other keys, whose figures are in depth, too */
+	size_t		 nshards;
 	struct depth	 depth;
 	/* While it is asked about: this is a shard of the queue with that key, which owns it. */
 	const char	*shard_of;
@@ -53,6 +55,7 @@ struct survey_result {
 	uint64_t	 memory_max;	/* 0: not known, or not limited */
 	struct survey_queue *queues;	/* sorted by key */
 	size_t		 n;
+	size_t		 nkeys;		/* that were asked about: shards, too */
 };
 
 struct survey;

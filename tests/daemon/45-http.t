@@ -32,6 +32,7 @@ http { listen = "unix:$H" }
 queue "q" { command = {"$T/good"} }
 queue "slow" { command = {"$T/slow"} }
 queue "bad" { command = {"$T/bad"} }
+queue "spread" { command = {"$T/bad"} shards = 2 }
 C
 log_wait 10 'event=ready'
 is "$(code /healthz) $(cat "$T/body")" '200 ok' '/healthz'
@@ -62,6 +63,10 @@ is "$(code /queue) $(code '/queue?key=')" '400 404' '/queue wants a key'
 is "$(code '/queue?key=none')" 404 'of a queue that there is'
 like "$(get '/queue?key=bad')" '^\{"name":"bad",.*"hint":"Messages have failed for good.*"servers":\[\{"instance":"[^"]*",.*"commands":\[.*dead list bad.*"letters":\{"total":1,"looked":1,"reasons":\[\{"reason":"status","count":1,"last":[0-9.]+\}\],"newest":\{' '/queue'
 like "$(get '/queue?key=q')" '"hint":null,.*"letters":null' 'without dead letters'
+for i in 1 2 3 4 5 6 7 8; do ctl -c "$T/rqd.conf" push spread "{\"id\":$i}" >/dev/null; done
+log_wait 10 'event=dead queue=spread' 8
+wait_ok 10 'get "/queue?key=spread" | grep -q "\"letters\":{\"total\":8,\"looked\":8,\"reasons\":\[{\"reason\":\"status\",\"count\":8,.*\"newest\":{\"died\":"' \
+    'dead letters of all shards'
 wait_ok 10 'get /history | grep -q "\"times\":\[[0-9]"' '/history: the first sample comes by itself'
 like "$(get /history)" '^\{"step":10,"window":900,"times":\[[0-9.,]+\],"queues":\[\{"key":"bad","depth":\[[0-9,]+\],"running":\[[0-9,]+\],"latency":\[[^]]+\],"acked_rate":\[null[^]]*\],"failed_rate":\[null[^]]*\]\},\{"key":"q",' \
     'an object for each queue'
@@ -87,7 +92,7 @@ is "$(curl -s -m 20 -o /dev/null -w '%{http_code}' -X POST --unix-socket "$H" ht
 # -- a queue gets another key while it works under the old one
 cp "$T/rqd.conf" "$T/before"
 sed -i 's|queue "slow" {|& key = "elsewhere"|' "$T/rqd.conf"
-MORE_KEYS='elsewhere'
+MORE_KEYS="elsewhere $(ctl -c "$T/before" queues --keys spread | tr '\n' ' ')"
 rqd_signal HUP
 log_wait 10 'event=reloaded'
 running() { sample 'rqd_queue_running{queue="slow"}'; }
