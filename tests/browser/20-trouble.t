@@ -45,6 +45,8 @@ ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(fir
 wait_for 30 '[ "$(r xlen invoicesDEAD)" = 1 ]'
 state() { js "$(row "$1").cells[1].textContent"; }
 wait_ok 10 'state invoices | grep -qx "1 dead letter"' 'with dead letters all is not ok'
+is "$(js '((shown[0].late = true, shown[0].mood = "ok", shown[0].state = "ok", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
+    'late: all handlers are busy, 2 dead letters: warn' 'nor if it is late'
 is "$(state legacy)" 'no configuration names it' 'a queue that nobody names'
 js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'rates'
 
@@ -57,6 +59,7 @@ is "$(js "document.getElementById($(button mail).getAttribute('aria-controls')).
 text_wait 10 mail .cause '^mail: suspended: .* Its command always failed\.' 'the cause'
 text_wait 10 mail .commands 'journalctl .*RQD_QUEUE=mail.*rqctl -c .*/web1.conf probe mail' 'the commands that help'
 text_wait 10 mail .servers 'web1\.[A-Za-z0-9]*.*suspended.*web2\.' 'the daemons that serve it'
+like "$(js 'serverLine({ instance: "a", lease: 30, config: "c" }, true).join(" ")')" ', lease 30s, configuration c$' 'with their leases, if these differ'
 is "$(js "$(below mail .figures).children.length")" 4 'larger plots'
 like "$(js "$(below mail .times).textContent")" '^([0-9][0-9]:[0-9][0-9]){3}now$' 'with times'
 text_wait 10 mail '.frame .top' '^[125]0*$' 'and a scale'

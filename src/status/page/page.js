@@ -603,7 +603,7 @@ const serverLine = (s, leases) => [textOf(s.instance), textOf(s.version) + ", " 
     number(numberOf(s.concurrency)) + " running, " + textOf(s.state) +
     (textOf(s.reason) ? ": " + textOf(s.reason) : "") +
     (numberOf(s.since) !== null ? " since " + moment(s.since) : "") +
-    ", configuration " + textOf(s.config).slice(0, 8)];
+    (leases ? ", lease " + age(numberOf(s.lease)) : "") + ", configuration " + textOf(s.config).slice(0, 8)];
 
 function scheduleLine(s) {
 	return [s.name, s.rule + "; last " + when(s.last) + "; next " + when(s.next) +
