@@ -73,6 +73,17 @@ like "$(get /history)" '^\{"step":10,"window":900,"times":\[[0-9.,]+\],"queues":
 like "$(get /status)" '"unnamed":\[\],.*"schedules":\[\],"problems":\[\]' '/status: nothing else is wrong'
 like "$(get /status)" '"name":"bad",.*"mood":"ok",.*"trouble":2,"acked_rate":' 'but for the dead letter'
 
+r config set maxmemory 1 >/dev/null
+wait_ok 10 'get /status | grep -q "\"problems\":\[{\"level\":\"error\",\"text\":\"Redis is full: it uses "' 'a full Redis'
+r config set maxmemory 0 >/dev/null
+r zadd rqd:daemons:queues 1 '{"key":"left","kind":"ack"}' >/dev/null
+r lpush left a b >/dev/null
+wait_ok 10 'get /status | grep -q "\"unnamed\":\[{\"name\":\"left\",.*\"waiting\":2,.*\"state\":\"no configuration names it\",\"mood\":\"bad\""' \
+    'a key that nobody names'
+like "$(get '/queue?key=left')" '"commands":\["rqctl --server unix:[^"]* peek left","rqctl --server unix:[^"]* forget left"\]' 'and what to do with it'
+r del left >/dev/null
+wait_ok 10 'get /status | grep -q "\"unnamed\":\[\].*\"problems\":\[\]"' 'both are over'
+
 is "$(json state)" running '/status: the daemon'
 like "$(get /status)" '"name":"slow".*"waiting":2,"running":1' 'its queues'
 # shellcheck disable=SC2016
