@@ -116,8 +116,7 @@ list_settled(struct running *r, const struct target *t)
 	size_t i, k;
 
 	for (i = 0; i < f->n; i++) {
-		list = json_object_get(fleet_queue(&f->daemons[i], t->keys.name[KEY_QUEUE]),
-		    "in_hand");
+		list = json_object_get(fleet_queue(&f->daemons[i], t->key), "in_hand");
 		json_array_foreach(list, k, entry)
 		{
 			if (fleet_is_delivery(entry))
