@@ -18,6 +18,7 @@
 #include "policy/shard_keys.h"
 #include "policy/tick.h"
 #include "queue/keys.h"
+#include "queue/route.h"
 #include "redis/request.h"
 #include "redis/script.h"
 
@@ -52,10 +53,17 @@ struct schedules {
 	bool			 stopped;
 };
 
+/* The server of its queue. */
+static struct conn *
+schedule_conn(const struct schedule *s)
+{
+	return route_conn(s->all->env, s->queue->key);
+}
+
 static double
 redis_time(const struct schedule *s)
 {
-	double now = conn_redis_time(s->all->env->conn);
+	double now = conn_redis_time(schedule_conn(s));
 
 	/* Until the first answer tells. */
 	return now > 0 ? now : (double)clock_wall() / (double)SEC;
@@ -133,7 +141,7 @@ schedule_settle(struct schedule *s, const char *what, double now)
 {
 	s->failures = 0;
 	xreplace(&s->cause, NULL);
-	conn_saw_time(s->all->env->conn, now);
+	conn_saw_time(schedule_conn(s), now);
 	if (strcmp(what, "early") != 0) {
 		s->done = s->asked;
 		s->status.missed = strcmp(what, "missed") == 0;
@@ -168,8 +176,13 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 	struct schedule *s = arg;
 	char cause[REPLY_CAUSE];
 
-	if (answer != CONN_REPLY || s->all->stopped)
+	if (s->all->stopped)
 		return;
+	if (answer != CONN_REPLY) {
+		/* In a cluster the connection may be there all the same. */
+		timer_set(&s->timer, SEC);
+		return;
+	}
 	if (!reply_has(r, 0, answer_form) || !schedule_knows(reply_str_at(r, ANSWER_WHAT)))
 		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
 	else
@@ -191,7 +204,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	words_fmt(&w, "%lld", (long long)tick_grace(s->cfg, tick, s->done == TICK_NEVER));
 	words_add(&w, config_push_command(s->queue));
 	words_add(&w, message);
-	request_script(&s->request, s->all->env->conn, script_find("schedule"), &w);
+	request_script(&s->request, schedule_conn(s), script_find("schedule"), &w);
 	free(message);
 }
 
@@ -203,7 +216,7 @@ schedule_look(void *arg)
 	double now = redis_time(s);
 	int64_t tick = due_tick(s, now);
 
-	if (request_is_sent(&s->request) || s->all->stopped || !conn_is_ready(s->all->env->conn))
+	if (request_is_sent(&s->request) || s->all->stopped || !conn_is_ready(schedule_conn(s)))
 		return;
 	if (tick == TICK_NEVER)
 		schedule_arm(s);

@@ -269,7 +269,7 @@ channel_open(const struct queue_env *env, struct config *config, const struct qu
 	TAILQ_INIT(&q->backlog);
 	subscription_init(&q->subscription, env, kind_name(cfg->kind), &q->direct.queue);
 	for (size_t i = 0; cfg->keys[i] != NULL; i++)
-		conn_subscribe(q->subscription.conn, pattern, cfg->keys[i], channel_heard, q);
+		subscription_add(&q->subscription, pattern, cfg->keys[i], channel_heard, q);
 	return &q->direct.queue;
 }
 
@@ -296,7 +296,7 @@ static void
 channel_tick(struct queue *queue)
 {
 	direct_tick(queue);
-	conn_probe(((struct channel *)queue)->subscription.conn);
+	subscription_probe(&((struct channel *)queue)->subscription);
 }
 
 static bool

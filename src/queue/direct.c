@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "queue/count.h"
+#include "queue/route.h"
 #include "redis/reply.h"
 
 /* Counts the ids that rqd makes.  They differ also when a queue is opened again. */
@@ -156,14 +157,15 @@ direct_totals_sent(enum conn_answer answer, const struct redisReply *reply, void
 static void
 direct_send_totals(struct direct *q)
 {
+	struct conn *conn = route_conn(q->env, q->keys.name[KEY_STATS]);
 	struct words w = { 0 };
 
-	if (request_is_sent(&q->totals) || !count_has(q->stats) || !conn_is_ready(q->env->conn))
+	if (request_is_sent(&q->totals) || !count_has(q->stats) || !conn_is_ready(conn))
 		return;
 	memcpy(q->counted, q->stats->n, sizeof(q->counted));
 	keys_add(&q->keys, &w, KEY_STATS);
 	count_words(q->stats, &w);
-	request_script(&q->totals, q->env->conn, script_find("count"), &w);
+	request_script(&q->totals, conn, script_find("count"), &w);
 }
 
 /* The totals are written last; where they are refused, that is not repeated. */

@@ -65,6 +65,8 @@ struct expired {
 	TAILQ_HEAD(, expired_push) pushes;	/* in flight */
 	unsigned		  npushes;
 	struct request		  get, set;	/* CONFIG */
+	size_t			  checked;	/* the server that is asked; see route_master() */
+	struct timer		  check_again;	/* set: a master of a cluster could not be asked */
 	char			 *flags;	/* for CONFIG SET; owned */
 	/* the last push was refused; "": it was not */
 	char			  why[REPLY_CAUSE];
@@ -364,6 +366,25 @@ expired_demand(struct expired *q, const char *flags, const char *refused)
 }
 
 static void
+expired_check_soon(struct expired *q)
+{
+	if (q->env->routes != NULL)
+		timer_set(&q->check_again, SEC);
+}
+
+/* This server sends events: the next one is asked, until all do. */
+static void
+expired_check_next(struct expired *q)
+{
+	struct conn *conn = route_master_conn(q->env, ++q->checked);
+
+	if (conn == NULL)
+		subscription_set_obstacle(&q->subscription, NULL);
+	else
+		request_words(&q->get, conn, "CONFIG", "GET", SETTING, NULL);
+}
+
+static void
 expired_set(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
 	struct expired *q = arg;
@@ -375,7 +396,7 @@ expired_set(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		return;
 	}
 	queue_warn(&q->queue, SETTING " of Redis was set to '%s'", q->flags);
-	subscription_set_obstacle(&q->subscription, NULL);
+	expired_check_next(q);
 }
 
 static void
@@ -383,9 +404,12 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 {
 	struct expired *q = arg;
 	const char *set = reply_str(reply_at(reply, 1), NULL);
+	struct conn *conn = route_master_conn(q->env, q->checked);
 
-	if (answer != CONN_REPLY)
+	if (answer != CONN_REPLY) {
+		expired_check_soon(q);
 		return;
+	}
 	if (set == NULL && !q->unchecked)
 		queue_warn(&q->queue, "cannot check whether Redis sends events of expired keys "
 		    "(%.100s): " SETTING " must have E and x", reply_text(reply));
@@ -395,20 +419,27 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	free(q->flags);
 	q->flags = expired_flags(set);
 	if (q->flags == NULL)
-		subscription_set_obstacle(&q->subscription, NULL);
-	else if (q->cfg->notifications == NOTIFICATIONS_SET)
-		request_words(&q->set, q->env->conn, "CONFIG", "SET", SETTING, q->flags, NULL);
+		expired_check_next(q);
+	else if (q->cfg->notifications == NOTIFICATIONS_SET && conn != NULL)
+		request_words(&q->set, conn, "CONFIG", "SET", SETTING, q->flags, NULL);
 	else
 		expired_demand(q, q->flags, "");
 }
 
 static void
-expired_check(struct expired *q)
+expired_check(void *arg)
 {
-	if (request_is_sent(&q->get) || request_is_sent(&q->set) || q->closing ||
-	    !conn_is_ready(q->env->conn))
+	struct expired *q = arg;
+	struct conn *first = route_master_conn(q->env, 0);
+
+	if (request_is_sent(&q->get) || request_is_sent(&q->set) || q->closing)
 		return;
-	request_words(&q->get, q->env->conn, "CONFIG", "GET", SETTING, NULL);
+	if (first == NULL || !conn_is_ready(first)) {
+		expired_check_soon(q);
+		return;
+	}
+	q->checked = 0;
+	request_words(&q->get, first, "CONFIG", "GET", SETTING, NULL);
 }
 
 /* -- the table's functions -------------------------------------------------- */
@@ -440,9 +471,10 @@ expired_open(const struct queue_env *env, struct config *config,
 	request_init(&q->get, expired_checked, q);
 	request_init(&q->set, expired_set, q);
 	timer_init(&q->push_delay, env->loop, expired_wake, q);
+	timer_init(&q->check_again, env->loop, expired_check, q);
 	subscription_init(&q->subscription, env, "expired", &q->queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
-	conn_subscribe(q->subscription.conn, false, channel, expired_heard, q);
+	subscription_add_everywhere(&q->subscription, channel, expired_heard, q);
 	q->leased = leased_new(&expired_kind, env, cfg->key, config, cfg, stats, events, arg);
 	return &q->queue;
 }
@@ -506,7 +538,7 @@ expired_tick(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	leased_tick_round(q->leased);
-	conn_probe(q->subscription.conn);
+	subscription_probe(&q->subscription);
 	expired_check(q);
 }
 
@@ -546,6 +578,7 @@ expired_free(struct queue *queue)
 		expired_free_push(p);
 	request_cancel(&q->get);
 	request_cancel(&q->set);
+	timer_stop(&q->check_again);
 	free(q->flags);
 	leased_free(q->leased);
 	subscription_done(&q->subscription);

@@ -41,7 +41,8 @@
 static struct ticker_terms
 leased_tick_terms(const struct leased *a)
 {
-	usec_t since = conn_timely_since(a->env->conn);
+	usec_t answers = conn_timely_since(a->env->conn);
+	usec_t since = answers != 0 && answers < a->env->since ? a->env->since : answers;
 	struct ticker_terms t = {
 		.lease = a->cfg->lease, .foreign_timeout = a->cfg->foreign_timeout,
 		.judge_at = USEC_MAX, .redis_now = conn_redis_time(a->env->conn),

@@ -43,6 +43,7 @@
 #include "redis/watch.h"
 
 struct queue;
+struct routes;
 
 /* What all queues of a daemon share; borrowed, outlives them. */
 struct queue_env {
@@ -50,6 +51,12 @@ struct queue_env {
 	struct conn	*conn;
 	struct watch	*watch;
 	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
+	/*
+	 * In a cluster the three above are those of the master of the queue's slot, and
+	 * change between conn_down() and conn_up(); see route.h.  NULL: one server.
+	 */
+	struct routes	*routes;
+	usec_t		 since;		/* mono: the slot is there since then; 0: always was */
 	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
 	const unsigned	*fleet;		/* how many daemons there are; NULL or 0: not known */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */

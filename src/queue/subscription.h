@@ -1,6 +1,9 @@
 /*
  * A subscription on a connection of its own, so that a flood of messages delays
  * nothing but itself.  It calls queue_events.listening() once per change.
+ *
+ * What a server tells of its own keys must be heard from every master of a cluster: there
+ * is one connection to each, and the subscription is up when all of them are.
  */
 #ifndef RQD_QUEUE_SUBSCRIPTION_H
 #define RQD_QUEUE_SUBSCRIPTION_H
@@ -9,14 +12,31 @@
 
 #include "loop/timer.h"
 #include "queue/queue.h"
+#include "queue/route.h"
 
 /* What listening() has said last. */
 enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTION_DOWN };
 
+/* One of its connections. */
+struct listener {
+	TAILQ_ENTRY(listener)	 entry;
+	struct conn		*conn;
+	char			*servers[2];	/* a master; owned; { NULL }: any server */
+	struct redis_options	 options;
+};
+
 struct subscription {
 	const struct queue_env	*env;
 	const struct queue	*queue;		/* its events and their argument */
-	struct conn		*conn;		/* owned; for conn_subscribe() and conn_probe() */
+	char			*name;		/* of the connections */
+	bool			 everywhere;	/* one to each master */
+	bool			 started;
+	struct route_listener	 changed;	/* everywhere */
+	TAILQ_HEAD(, listener)	 listeners;
+	/* Everywhere: the one subscription, also for masters that come later. */
+	char			*channel;
+	conn_message_fn		*heard;
+	void			*heard_arg;
 	/* why it is down; NULL: it is up, or not known yet */
 	char			*cause;
 	/* why it hears nothing although it is up; NULL: none */
@@ -30,6 +50,12 @@ struct subscription {
 void	subscription_init(struct subscription *, const struct queue_env *, const char *what,
 	    const struct queue *);
 void	subscription_done(struct subscription *);
+/* See conn_subscribe().  To every master of a cluster: one channel, and no other. */
+void	subscription_add(struct subscription *, bool pattern, const char *channel,
+	    conn_message_fn *, void *arg);
+void	subscription_add_everywhere(struct subscription *, const char *channel,
+	    conn_message_fn *, void *arg);
+void	subscription_probe(struct subscription *);	/* every 10 s */
 
 /* The command connection is up: connects now, too.  It is down: the log has that already. */
 void	subscription_conn_up(struct subscription *);

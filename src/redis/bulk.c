@@ -22,6 +22,8 @@ struct bulk {
 	usec_t		 backoff_max;	/* 0: not set */
 	struct pending_list waiting;
 	struct pending	*sent;		/* in flight; NULL: none */
+	conn_redirected_fn *redirected;	/* or NULL */
+	void		*redirected_arg;
 	char		*cause;		/* why the connection is down; owned */
 	struct timer	 idle;		/* set: nothing to do */
 	struct timer	 wait_timer;	/* set: calls wait, and the connection is down */
@@ -134,6 +136,7 @@ bulk_open(struct bulk *b)
 
 	b->conn = conn_new(b->loop, b->opt, b->name, 0, &events, b);
 	bulk_set_limits(b, b->reply_max, b->backoff_max);
+	conn_set_redirected(b->conn, b->redirected, b->redirected_arg);
 	conn_start(b->conn);
 }
 
@@ -173,6 +176,13 @@ bulk_set_limits(struct bulk *b, size_t reply_max, usec_t backoff_max)
 		conn_set_reply_max(b->conn, reply_max);
 	if (backoff_max > 0)
 		conn_set_backoff_max(b->conn, backoff_max);
+}
+
+void
+bulk_set_redirected(struct bulk *b, conn_redirected_fn *fn, void *arg)
+{
+	b->redirected = fn;
+	b->redirected_arg = arg;
 }
 
 struct bulk *

@@ -21,6 +21,9 @@ struct bulk	*bulk_new(struct loop *, struct conn *, const struct redis_options *
 void		 bulk_free(struct bulk *);	/* answers what is outstanding; NULL is fine */
 void		 bulk_set_limits(struct bulk *, size_t reply_max, usec_t backoff_max);
 
+/* As conn_set_redirected(). */
+void		 bulk_set_redirected(struct bulk *, conn_redirected_fn *, void *arg);
+
 /* As request_script().  CONN_NOT_SENT: it has waited too long for the connection. */
 void		 bulk_request(struct bulk *, struct request *, const struct script *,
 		    struct words *);

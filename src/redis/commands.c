@@ -18,6 +18,7 @@
 
 #include "redis/conn_private.h"
 #include "redis/reply.h"
+#include "redis/slots.h"
 
 /* -- answering ---------------------------------------------------------------- */
 
@@ -114,11 +115,22 @@ conn_accepts(struct conn *c, struct pending *p)
 	return false;
 }
 
+/* Of a command's first key; 0 where it has none. */
+static unsigned
+conn_words_slot(const struct words *w)
+{
+	int key = w->n > 3 && strcmp(w->v[0], "EVAL") == 0 ? 3 : 1;
+
+	return w->n > key ? slot_of(w->v[key], w->len[key]) : 0;
+}
+
 struct pending *
 conn_command(struct conn *c, conn_answer_fn *fn, void *arg, const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
 
+	if (c->redirected != NULL)
+		p->slot = conn_words_slot(w);
 	if (conn_accepts(c, p))
 		conn_send(c, p, conn_reply, w);
 	return p;
@@ -204,6 +216,32 @@ conn_send_text(struct conn *c, struct pending *p)
 	conn_send_own(c, conn_reply, conn_loaded, "SCRIPT", "LOAD", s->text, NULL);
 }
 
+/* -- a cluster ---------------------------------------------------------------- */
+
+void
+conn_set_redirected(struct conn *c, conn_redirected_fn *fn, void *arg)
+{
+	c->redirected = fn;
+	c->redirected_arg = arg;
+}
+
+/* The words of a script's call: see pending.h. */
+static unsigned
+conn_slot(const struct pending *p)
+{
+	if (p->script == NULL || p->words.n < 4)
+		return p->slot;
+	return slot_of(p->words.v[3], p->words.len[3]);
+}
+
+/* The command did not run; busy. */
+static void
+conn_redirect(struct conn *c, struct pending *p, const struct redisReply *r)
+{
+	c->redirected(reply_text(r), conn_slot(p), c->redirected_arg);
+	conn_answer(c, p, CONN_NOT_SENT, NULL);
+}
+
 /* -- replies ------------------------------------------------------------------ */
 
 /* After a reply: stops the timer of an idle connection, and answers what can be now. */
@@ -231,6 +269,8 @@ conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
 		conn_greet(c, r);
 	} else if (p->script != NULL && !p->eval && reply_error(r) == REPLY_NOSCRIPT) {
 		conn_send_text(c, p);
+	} else if (c->redirected != NULL && !p->own && reply_is_redirection(r)) {
+		conn_redirect(c, p, r);
 	} else {
 		conn_answer(c, p, CONN_REPLY, r);
 	}

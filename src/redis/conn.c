@@ -714,6 +714,14 @@ conn_outstanding(const struct conn *c)
 	return c->outstanding;
 }
 
+usec_t
+conn_waits(const struct conn *c)
+{
+	const struct pending *p = pending_oldest(&c->pending);
+
+	return p != NULL ? clock_mono() - p->since : 0;
+}
+
 double
 conn_redis_time(const struct conn *c)
 {

@@ -121,6 +121,14 @@ void		 conn_set_caching(struct conn *,
 		    void (*refused)(const struct redisReply *, void *), void *arg);
 
 /*
+ * For a node of a cluster.  MOVED, ASK, TRYAGAIN and CLUSTERDOWN say that the command did
+ * not run: where fn is set, a caller's command is then answered CONN_NOT_SENT.  Right before
+ * that fn gets the error, and the slot of the command's first key; NULL ends this.
+ */
+typedef void conn_redirected_fn(const char *error, unsigned slot, void *);
+void		 conn_set_redirected(struct conn *, conn_redirected_fn *, void *arg);
+
+/*
  * CONN_SUBSCRIBER only.  fn gets each message: the channel, and the payload as
  * a reply (a string; for invalidations an array of keys or nil).  Subscribes
  * again by itself after a reconnect, before up() is called.
@@ -153,6 +161,7 @@ uint64_t	 conn_generation(const struct conn *);	/* number of times it became REA
  */
 usec_t		 conn_timely_since(const struct conn *);
 unsigned	 conn_outstanding(const struct conn *);
+usec_t		 conn_waits(const struct conn *);	/* the oldest of them; 0: there is none */
 
 /*
  * Redis' own time now, as far as known: the last TIME seen by

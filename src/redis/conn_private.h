@@ -59,6 +59,8 @@ struct conn {
 	TAILQ_HEAD(, conn_sub) subs;
 	void		(*caching_refused)(const struct redisReply *, void *);	/* or NULL */
 	void		 *caching_arg;
+	conn_redirected_fn *redirected;	/* or NULL: not in a cluster */
+	void		 *redirected_arg;
 
 	struct defer	  turn;
 	char		 *down_cause;	/* the last one; NULL: READY, or none yet */

@@ -25,6 +25,7 @@ struct pending {
 	bool		  own;		/* the connection's own, not a caller's */
 	usec_t		  since;	/* mono; when it was sent */
 	uint64_t	  end;		/* of its bytes, in those of the connection */
+	unsigned	  slot;		/* in a cluster, of a command that is no script's call */
 	/* A script's call is kept, so that it can be sent again as EVAL after NOSCRIPT. */
 	const struct script *script;	/* NULL: another command */
 	bool		  eval;		/* sent as text */

@@ -97,6 +97,20 @@ reply_error(const struct redisReply *r)
 	return REPLY_OK;
 }
 
+bool
+reply_is_redirection(const struct redisReply *r)
+{
+	static const char *const words[] = { "MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN " };
+
+	if (r == NULL || r->type != REDIS_REPLY_ERROR || strstr(r->str, "@user_script") != NULL)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strncmp(r->str, words[i], strlen(words[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 const char *
 reply_text(const struct redisReply *r)
 {

@@ -25,6 +25,11 @@ enum reply_error {
 
 /* Also finds an error among the elements of an array. */
 enum reply_error reply_error(const struct redisReply *);
+/*
+ * A node of a cluster did not run the command: MOVED, ASK, TRYAGAIN, CLUSTERDOWN.  An error
+ * of a script that ran is none of these.
+ */
+bool		 reply_is_redirection(const struct redisReply *);
 /* The text of an error or a status; "" otherwise. */
 const char	*reply_text(const struct redisReply *);
 /*

@@ -192,6 +192,28 @@ slots_node(const struct slots *s, unsigned slot)
 	return s->owner[slot] == 0 ? NULL : s->nodes[s->owner[slot] - 1];
 }
 
+bool
+slots_is_node(const struct slots *s, unsigned slot, const char *node)
+{
+	const char *owner = slots_node(s, slot);
+
+	return owner != NULL && strcmp(owner, node) == 0;
+}
+
+bool
+slots_are_equal(const struct slots *a, const struct slots *b)
+{
+	const char *one, *other;
+
+	for (unsigned i = 0; i < SLOTS; i++) {
+		one = slots_node(a, i);
+		other = slots_node(b, i);
+		if (one == NULL || other == NULL ? one != other : strcmp(one, other) != 0)
+			return false;
+	}
+	return true;
+}
+
 /* Where the table is full the slot has no node, until the next CLUSTER SLOTS. */
 void
 slots_set(struct slots *s, unsigned slot, const char *node)

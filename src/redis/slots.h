@@ -39,6 +39,8 @@ int		 slots_fill(struct slots *, const struct redisReply *, const char *from,
 		    char **cause) MUSTCHECK;
 /* "host:port" of the slot's master; NULL: nobody serves it.  Valid until the next change. */
 const char	*slots_node(const struct slots *, unsigned slot);
+bool		 slots_is_node(const struct slots *, unsigned slot, const char *node);
+bool		 slots_are_equal(const struct slots *, const struct slots *);
 /* The slot belongs to this node from now on. */
 void		 slots_set(struct slots *, unsigned slot, const char *node);
 void		 slots_done(struct slots *);	/* empties it */

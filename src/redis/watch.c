@@ -15,6 +15,7 @@
 
 #include "loop/timer.h"
 #include "redis/reply.h"
+#include "redis/slots.h"
 
 #define CHANNEL		"__redis__:invalidate"
 #define REPLY_MAX	((size_t)16 * 1024 * 1024)	/* names of keys */
@@ -133,6 +134,22 @@ watch_set_all_due(struct watch *w)
 	for (size_t i = 0; i < CHAINS; i++) {
 		TAILQ_FOREACH(k, &w->chains[i], entry)
 			watch_set_due(w, k);
+	}
+}
+
+void
+watch_move(struct watch *from, struct watch *to, unsigned slot)
+{
+	struct watch_key *k, *next;
+
+	for (size_t i = 0; i < CHAINS; i++) {
+		TAILQ_FOREACH_SAFE(k, &from->chains[i], entry, next) {
+			if (slot_of(k->key, k->len) != slot)
+				continue;
+			watch_remove(from, k);
+			watch_add(to, k);
+			watch_set_due(to, k);
+		}
 	}
 }
 

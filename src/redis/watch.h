@@ -47,6 +47,8 @@ void		 watch_conn_down(struct watch *);
 
 void		 watch_add(struct watch *, struct watch_key *);
 void		 watch_remove(struct watch *, struct watch_key *);
+/* All keys of a slot go to another watch, where they count as changed. */
+void		 watch_move(struct watch *from, struct watch *to, unsigned slot);
 bool		 watch_is_on(const struct watch *);
 /* This process has changed a key: its owners are called as if Redis had said it. */
 void		 watch_note_change(struct watch *, const char *key, size_t len);

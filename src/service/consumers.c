@@ -6,27 +6,57 @@
 
 #include "base/util.h"
 
+/* A consumer, and its queue's way to Redis. */
+struct routed {
+	struct route_user	 user;
+	struct consumer		*consumer;
+};
+
 struct consumers {
-	struct consumer_env	 env;
-	struct conn		*conn;
+	struct consumer_env	 env;		/* env.queue: of the one that is made */
+	struct routes		*routes;
 	const struct consumers_events	*events;
 	void			*arg;
 	struct consumer		**all;	/* those not CLOSED */
+	struct routed		**routed;	/* of each */
 	size_t			 n;
 	bool			 quiet;
 };
 
 static void
+routed_up(const struct conn_server *server, void *arg)
+{
+	consumer_conn_up(((struct routed *)arg)->consumer, server);
+}
+
+static void
+routed_down(void *arg)
+{
+	consumer_conn_down(((struct routed *)arg)->consumer);
+}
+
+static void
+routed_free(struct routed *p)
+{
+	consumer_free(p->consumer);
+	route_leave(&p->user);
+	free(p);
+}
+
+static void
 consumers_closed(struct consumer *c, void *arg)
 {
 	struct consumers *s = arg;
+	struct routed *p;
 	size_t i;
 
 	for (i = 0; s->all[i] != c; i++)
 		continue;
+	p = s->routed[i];
 	/* Keeps the order: of two with one name, after a change of the key, the newer is last. */
 	memmove(&s->all[i], &s->all[i + 1], (--s->n - i) * sizeof(struct consumer *));
-	consumer_free(c);
+	memmove(&s->routed[i], &s->routed[i + 1], (s->n - i) * sizeof(struct routed *));
+	routed_free(p);
 	s->events->closed(s->arg);
 }
 
@@ -47,12 +77,12 @@ consumers_blocked(void *arg)
 }
 
 struct consumers *
-consumers_new(const struct consumer_env *env, struct conn *conn,
+consumers_new(const struct consumer_env *env, struct routes *routes,
     const struct consumers_events *events, void *arg)
 {
 	struct consumers *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct consumers){ .env = *env, .conn = conn, .events = events, .arg = arg };
+	*s = (struct consumers){ .env = *env, .routes = routes, .events = events, .arg = arg };
 	s->env.closed = consumers_closed;
 	s->env.idle = consumers_idle;
 	s->env.blocked = consumers_blocked;
@@ -66,21 +96,26 @@ consumers_free(struct consumers *s)
 	if (s == NULL)
 		return;
 	for (size_t i = 0; i < s->n; i++)
-		consumer_free(s->all[i]);
+		routed_free(s->routed[i]);
 	free(s->all);
+	free(s->routed);
 	free(s);
 }
 
 void
 consumers_add(struct consumers *s, struct config *config, const struct queue_config *cfg)
 {
-	struct consumer *c = consumer_new(&s->env, config, cfg, queue_ops_of(cfg));
+	struct routed *p = xcalloc(1, sizeof(*p));
 
-	*APPEND(s->all, s->n) = c;
-	if (conn_is_ready(s->conn))
-		consumer_conn_up(c, conn_server(s->conn));
+	p->user = (struct route_user){ .up = routed_up, .down = routed_down, .arg = p };
+	s->env.queue = route_join(s->routes, cfg->key, &p->user);
+	p->consumer = consumer_new(&s->env, config, cfg, queue_ops_of(cfg));
+	s->routed = xreallocarray(s->routed, s->n + 1, sizeof(*s->routed));
+	s->routed[s->n] = p;
+	*APPEND(s->all, s->n) = p->consumer;
+	route_begin(&p->user);
 	if (s->quiet)
-		consumer_set_quiet(c, true);
+		consumer_set_quiet(p->consumer, true);
 }
 
 struct consumer *
@@ -109,24 +144,12 @@ consumers_with_key(const struct consumers *s, const char *key, void (*fn)(struct
 }
 
 void
-consumers_conn_up(struct consumers *s, const struct conn_server *info)
-{
-	for (size_t i = 0; i < s->n; i++)
-		consumer_conn_up(s->all[i], info);
-}
-
-void
-consumers_conn_down(struct consumers *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		consumer_conn_down(s->all[i]);
-}
-
-void
 consumers_tick(struct consumers *s)
 {
-	for (size_t i = 0; i < s->n; i++)
-		consumer_tick(s->all[i]);
+	for (size_t i = 0; i < s->n; i++) {
+		if (route_is_up(&s->routed[i]->user))
+			consumer_tick(s->all[i]);
+	}
 }
 
 void

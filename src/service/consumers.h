@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "engine/consumer.h"
-#include "redis/conn.h"
+#include "queue/route.h"
 
 struct consumers;
 
@@ -20,8 +20,8 @@ struct consumers_events {
 	void	(*blocked)(void *);	/* see struct consumer_env */
 };
 
-/* Copies env, but for its callbacks and their arg.  conn is borrowed. */
-struct consumers *consumers_new(const struct consumer_env *env, struct conn *conn,
+/* Copies env, but for its callbacks and their arg, and for its queue: that is a route's. */
+struct consumers *consumers_new(const struct consumer_env *env, struct routes *,
 		    const struct consumers_events *, void *arg);
 void		 consumers_free(struct consumers *);	/* any time; NULL is fine */
 
@@ -35,9 +35,7 @@ struct consumer	*const *consumers_all(const struct consumers *, size_t *n);
 void		 consumers_with_key(const struct consumers *, const char *key,
 		    void (*fn)(struct consumer *));
 
-void		 consumers_conn_up(struct consumers *, const struct conn_server *);
-void		 consumers_conn_down(struct consumers *);
-void		 consumers_tick(struct consumers *);
+void		 consumers_tick(struct consumers *);	/* those whose server answers */
 
 void		 consumers_set_quiet(struct consumers *, bool);	/* also those added later */
 bool		 consumers_are_quiet(const struct consumers *);

@@ -21,6 +21,7 @@
 
 #include <config.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "config/launch_config.h"
@@ -33,11 +34,10 @@
 #include "loop/loop.h"
 #include "loop/notify.h"
 #include "loop/timer.h"
-#include "queue/queue.h"
-#include "redis/bulk.h"
-#include "redis/conn.h"
+#include "queue/route.h"
+#include "redis/nodes.h"
+#include "redis/reply.h"
 #include "redis/sentinel.h"
-#include "redis/watch.h"
 #include "service/consumers.h"
 #include "service/control.h"
 #include "service/drain.h"
@@ -61,10 +61,9 @@ struct rqd {
 	struct launcher	*launcher;	/* borrowed; NULL: not privileged */
 	struct systemd	*systemd;
 	struct redis_options	 redis;	/* boot's, and the Sentinels */
-	struct conn	*conn;
-	struct watch	*watch;
+	struct nodes	*nodes;
+	struct routes	*routes;
 	struct control	*control;
-	struct bulk	*bulk;
 	struct dispatcher	*dispatcher;
 	struct queue_env	 queue_env;
 	struct handler_env	 handler_env;
@@ -72,7 +71,8 @@ struct rqd {
 	struct schedules	*schedules;
 	struct heartbeat	 heartbeat;
 	struct monitor	*monitor;
-	struct redis_log	 redis_log;
+	struct buf	 redis_error;	/* of the last view */
+	bool	 ready;			/* was logged */
 	struct reload	*reload;
 	struct drain	*drain;
 
@@ -115,7 +115,8 @@ daemon_line(char *line, size_t size, void *arg)
 
 	(void)consumers_all(d->consumers, &n);
 	snprintf(line, size, "%s; Redis %s; queues: %zu, blocked: %u; messages in flight: %u",
-	    daemon_state(d), conn_is_ready(d->conn) ? "up" : "down", n, daemon_blocked(d),
+	    daemon_state(d), nodes_are_ready(d->nodes) ? "up" :
+	    nodes_is_one_ready(d->nodes) ? "up in part" : "down", n, daemon_blocked(d),
 	    consumers_in_flight(d->consumers));
 }
 
@@ -125,11 +126,13 @@ daemon_look(struct view *v, void *arg)
 {
 	struct rqd *d = arg;
 
+	buf_clear(&d->redis_error);
+	nodes_causes(d->nodes, &d->redis_error);
 	*v = (struct view){
 		.config = reload_config(d->reload), .instance = d->instance,
 		.state = daemon_state(d), .started = d->heartbeat.started,
 		.reload_failed = reload_has_failed(d->reload),
-		.conn = d->conn, .redis_error = redis_log_error(&d->redis_log),
+		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
 	};
 	v->consumers = consumers_all(d->consumers, &v->nconsumers);
@@ -143,36 +146,88 @@ daemon_beat(struct rqd *d)
 	size_t n;
 	struct consumer *const *all = consumers_all(d->consumers, &n);
 
-	heartbeat_send(&d->heartbeat, d->conn, reload_config(d->reload), all, n);
+	heartbeat_send(&d->heartbeat, d->nodes, reload_config(d->reload), all, n);
+}
+
+/* Each node has a log of its own. */
+static struct redis_log *
+daemon_log_of(struct rqd *d, struct node *node)
+{
+	if (node->data == NULL) {
+		node->data = xcalloc(1, sizeof(struct redis_log));
+		redis_log_init(node->data, d->loop);
+	}
+	return node->data;
 }
 
 static void
-daemon_conn_up(const struct conn_server *info, void *arg)
+daemon_node_up(struct node *node, const struct conn_server *info, void *arg)
 {
 	struct rqd *d = arg;
 
-	redis_log_up(&d->redis_log, info);
-	consumers_conn_up(d->consumers, info);
-	watch_conn_up(d->watch);
+	redis_log_up(daemon_log_of(d, node), info);
+	routes_node_up(d->routes, node, info);
+	watch_conn_up(node->watch);
 	control_conn_up(d->control);
 	schedules_conn_up(d->schedules);
 	daemon_beat(d);
 	redis_log_server(info);
-	if (info->first)
+	if (!d->ready && nodes_are_ready(d->nodes)) {
+		d->ready = true;
 		log_event(LOG_LV_INFO, "ready", NULL, LF_STR("server", info->address));
+	}
 	systemd_update(d->systemd);
 }
 
 static void
-daemon_conn_down(const char *cause, void *arg)
+daemon_node_down(struct node *node, const char *cause, void *arg)
 {
 	struct rqd *d = arg;
 
-	redis_log_down(&d->redis_log, cause);
-	watch_conn_down(d->watch);
-	schedules_conn_down(d->schedules);
-	consumers_conn_down(d->consumers);
+	redis_log_down(daemon_log_of(d, node), cause);
+	watch_conn_down(node->watch);
+	if (!nodes_is_cluster(d->nodes))
+		schedules_conn_down(d->schedules);
+	routes_node_down(d->routes, node);
 	systemd_update(d->systemd);
+}
+
+static void
+daemon_node_gone(struct node *node, void *arg UNUSED)
+{
+	if (node->data != NULL)
+		redis_log_done(node->data);
+	free(node->data);
+	node->data = NULL;
+}
+
+/* A heartbeat makes the nodes that it needs. */
+static void
+daemon_slots_changed(unsigned masters, void *arg)
+{
+	struct rqd *d = arg;
+
+	log_event(LOG_LV_INFO, "cluster", NULL, LF_INT("masters", masters));
+	routes_changed(d->routes);
+	schedules_conn_up(d->schedules);
+	daemon_beat(d);
+	systemd_update(d->systemd);
+}
+
+static void
+daemon_redirected(unsigned slot, bool later, void *arg)
+{
+	struct rqd *d = arg;
+
+	routes_redirected(d->routes, slot, later);
+}
+
+static void
+daemon_no_table(const char *cause, void *arg UNUSED)
+{
+	if (cause != NULL)
+		log_event(LOG_LV_ERROR, "redis_down", NULL, LF_STR("error", cause),
+		    LF_STR("hint", reply_hint(cause)));
 }
 
 /* -- periodic work ---------------------------------------------------------- */
@@ -186,9 +241,8 @@ daemon_pulse(void *arg)
 	timer_set(&d->pulse, HEARTBEAT_EVERY);
 	if (d->redis.sentinel != NULL)
 		sentinel_probe(d->redis.sentinel);
-	if (conn_is_ready(d->conn)) {
-		conn_probe(d->conn);
-		watch_probe(d->watch);
+	nodes_probe(d->nodes);
+	if (nodes_is_one_ready(d->nodes)) {
 		control_probe(d->control);
 		consumers_tick(d->consumers);
 		daemon_beat(d);
@@ -201,7 +255,7 @@ daemon_news(void *arg)
 {
 	struct rqd *d = arg;
 
-	if (conn_is_ready(d->conn))
+	if (nodes_is_one_ready(d->nodes))
 		daemon_beat(d);
 	systemd_update(d->systemd);
 }
@@ -248,7 +302,7 @@ daemon_drain(struct rqd *d)
 }
 
 static void
-daemon_conn_closed(void *arg)
+daemon_nodes_closed(void *arg)
 {
 	struct rqd *d = arg;
 
@@ -266,9 +320,9 @@ daemon_drained(bool all_closed, void *arg)
 		loop_stop(d->loop);
 		return;
 	}
-	if (conn_is_ready(d->conn))
-		heartbeat_end(&d->heartbeat, d->conn);
-	conn_close(d->conn, FAREWELL, daemon_conn_closed, d);
+	if (nodes_is_one_ready(d->nodes))
+		heartbeat_end(&d->heartbeat, d->nodes);
+	nodes_close(d->nodes, FAREWELL, daemon_nodes_closed, d);
 }
 
 static void
@@ -374,7 +428,11 @@ daemon_start_guardian(struct rqd *d)
 static void
 daemon_start_redis(struct rqd *d)
 {
-	static const struct conn_events events = { daemon_conn_up, daemon_conn_down };
+	static const struct nodes_events events = {
+		.up = daemon_node_up, .down = daemon_node_down, .watch = redis_log_watch,
+		.gone = daemon_node_gone, .changed = daemon_slots_changed,
+		.redirected = daemon_redirected, .no_table = daemon_no_table
+	};
 	static const struct control_events control = {
 		daemon_quiet, daemon_hint, daemon_news_soon
 	};
@@ -384,12 +442,9 @@ daemon_start_redis(struct rqd *d)
 	d->redis = d->boot->redis;
 	if (d->redis.sentinels[0] != NULL)
 		d->redis.sentinel = sentinel_new(d->loop, options, d->instance, &sentinel, d);
-	redis_log_init(&d->redis_log, d->loop);
-	d->conn = conn_new(d->loop, options, d->instance, 0, &events, d);
-	d->bulk = bulk_new(d->loop, d->conn, options, d->instance);
-	settings_limits(d->boot, d->conn, d->bulk);
-	d->watch = watch_new(d->loop, d->conn, options, d->instance, redis_log_watch, d);
-	d->control = control_new(d->loop, options, d->instance, &control, d);
+	d->nodes = nodes_new(d->loop, options, d->instance, &events, d);
+	settings_limits(d->boot, d->nodes);
+	d->control = control_new(d->loop, nodes_any(d->nodes), d->instance, &control, d);
 }
 
 static void
@@ -399,10 +454,14 @@ daemon_fill_envs(struct rqd *d)
 
 	d->heartbeat = (struct heartbeat){ .instance = d->instance, .started = clock_wall() };
 	d->queue_env = (struct queue_env){
-		.loop = d->loop, .conn = d->conn, .watch = d->watch,
-		.bulk = d->bulk, .redis = &d->redis, .fleet = &d->heartbeat.fleet,
+		.loop = d->loop, .redis = nodes_any(d->nodes), .fleet = &d->heartbeat.fleet,
 		.instance = d->instance, .host = config->name,
 	};
+	d->routes = routes_new(&d->queue_env, d->nodes);
+	if (nodes_is_cluster(d->nodes))
+		d->queue_env.routes = d->routes;
+	else
+		d->queue_env.conn = nodes_conn(d->nodes, "");
 	d->handler_env = handler_env_of(config);
 	d->handler_env.loop = d->loop;
 	d->handler_env.guardian = d->guardian;
@@ -417,13 +476,13 @@ daemon_start_queues(struct rqd *d)
 	};
 	struct config *config = d->boot;
 	struct consumer_env env = {
-		.loop = d->loop, .queue = &d->queue_env, .handler = &d->handler_env,
+		.loop = d->loop, .handler = &d->handler_env,
 	};
 
 	d->dispatcher = dispatcher_new(d->loop, (unsigned)config->max_handlers);
 	daemon_fill_envs(d);
 	env.dispatcher = d->dispatcher;
-	d->consumers = consumers_new(&env, d->conn, &events, d);
+	d->consumers = consumers_new(&env, d->routes, &events, d);
 	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config_consumes(config->queues[i]))
 			consumers_add(d->consumers, config, config->queues[i]);
@@ -437,7 +496,7 @@ daemon_start_reload(struct rqd *d)
 {
 	const struct reload_env env = {
 		.loop = d->loop, .source = d->options->source, .debug = d->options->debug,
-		.launcher = d->launcher, .conn = d->conn, .bulk = d->bulk, .monitor = d->monitor,
+		.launcher = d->launcher, .nodes = d->nodes, .monitor = d->monitor,
 		.dispatcher = d->dispatcher, .consumers = d->consumers,
 		.schedules = d->schedules, .ended = daemon_reloaded, .arg = d,
 	};
@@ -472,12 +531,11 @@ daemon_start(struct rqd *d)
 	daemon_start_redis(d);
 	daemon_start_queues(d);
 	daemon_start_timers(d);
-	d->monitor = monitor_new(d->loop, d->conn, config->name, daemon_look, d);
+	d->monitor = monitor_new(d->loop, d->nodes, config->name, daemon_look, d);
 	daemon_start_reload(d);
 
 	/* 4. Go. */
-	conn_start(d->conn);
-	watch_start(d->watch);
+	nodes_start(d->nodes);
 	log_event(LOG_LV_INFO, "started", NULL, LF_STR("version", PACKAGE_VERSION),
 	    LF_STR("instance", d->instance), LF_INT("pid", getpid()),
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
@@ -504,12 +562,11 @@ daemon_stop(struct rqd *d)
 
 	/* 2. Redis. */
 	control_free(d->control);
-	watch_free(d->watch);
-	bulk_free(d->bulk);
-	conn_free(d->conn);
+	routes_free(d->routes);
+	nodes_free(d->nodes);
 	sentinel_free(d->redis.sentinel);
-	redis_log_done(&d->redis_log);
 	monitor_free(d->monitor);
+	buf_done(&d->redis_error);
 
 	/* 3. The guardian, which needs that no handler is left; then the loop. */
 	timer_stop(&d->pulse);

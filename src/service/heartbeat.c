@@ -111,8 +111,9 @@ queue_json(const struct consumer *c, size_t most)
 		set_state(q, "refused", refused, since);
 	else if (block == BLOCK_PAUSED)
 		json_set(q, "state:s", "paused");
-	else if (block == BLOCK_REDIS)	/* and Redis is there, or nothing would be sent */
-		json_set(q, "state:s", "unsubscribed");
+	else if (block == BLOCK_REDIS)	/* up: other nodes of the cluster take the heartbeat */
+		json_set(q, "state:s", kind_has(cfg->kind, TRAIT_SUBSCRIBES) ?
+		    "unsubscribed" : "no Redis");
 	if (consumer_arrivals(c) != NULL)
 		add_latency(q, consumer_arrivals(c));
 	consumer_each(c, in_flight_add, &in_flight);
@@ -186,9 +187,10 @@ index_member(const struct queue_config *cfg)
  * times, when the configuration has changed, and when Redis may have forgotten it.
  */
 static void
-send_queues(struct heartbeat *h, struct conn *conn, const struct config *config,
+send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *config,
     struct consumer *const *consumers, size_t n, const char *now)
 {
+	struct conn *conn = nodes_conn(nodes, KEYS_QUEUES);
 	const struct queue_config *cfg;
 	struct words w = { 0 };
 	char *member, last[16];
@@ -218,12 +220,13 @@ send_queues(struct heartbeat *h, struct conn *conn, const struct config *config,
 }
 
 void
-heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *config,
+heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *config,
     struct consumer *const *consumers, size_t n)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
 	char *text;
-	double now = conn_redis_time(conn);
+	struct conn *index = nodes_conn(nodes, KEYS_DAEMONS);
+	double now = conn_redis_time(index);
 	char score[32], ttl[16], old[32], ahead[32];
 
 	log_flush();	/* a full disk that has room again: an idle daemon writes nothing else */
@@ -233,26 +236,27 @@ heartbeat_send(struct heartbeat *h, struct conn *conn, const struct config *conf
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);
 		snprintf(ahead, sizeof(ahead), "%.3f", now + INDEX_KEEP);
 		snprintf(ttl, sizeof(ttl), "%d", (int)(3 * HEARTBEAT_EVERY / SEC));
-		conn_words(conn, NULL, NULL, "SET", key, text, "EX", ttl, NULL);
-		conn_words(conn, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
-		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
+		conn_words(nodes_conn(nodes, key), NULL, NULL, "SET", key, text, "EX", ttl, NULL);
+		conn_words(index, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
+		conn_words(index, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
 		    NULL);
 		/* Redis' clock was ahead, and the daemon that wrote it may be dead. */
-		conn_words(conn, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
+		conn_words(index, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, ahead, "+inf",
 		    NULL);
-		conn_words(conn, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
-		send_queues(h, conn, config, consumers, n, score);
+		conn_words(index, saw_fleet, h, "ZCARD", KEYS_DAEMONS, NULL);
+		send_queues(h, nodes, config, consumers, n, score);
 	}
 	free(text);
 	free(key);
 }
 
 void
-heartbeat_end(const struct heartbeat *h, struct conn *conn)
+heartbeat_end(const struct heartbeat *h, struct nodes *nodes)
 {
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, h->instance);
 
-	conn_words(conn, NULL, NULL, "DEL", key, NULL);
-	conn_words(conn, NULL, NULL, "ZREM", KEYS_DAEMONS, h->instance, NULL);
+	conn_words(nodes_conn(nodes, key), NULL, NULL, "DEL", key, NULL);
+	conn_words(nodes_conn(nodes, KEYS_DAEMONS), NULL, NULL, "ZREM", KEYS_DAEMONS, h->instance,
+	    NULL);
 	free(key);
 }

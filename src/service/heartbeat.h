@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "engine/consumer.h"
 #include "policy/config.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 
 #define HEARTBEAT_EVERY	(10 * SEC)
 
@@ -25,13 +25,13 @@ struct heartbeat {
 char	*heartbeat_instance(const char *name);
 
 /*
- * Sends one; answers are not waited for, but h lives as long as conn.  Consumers: an
+ * Sends one; answers are not waited for, but h lives as long as the nodes.  Consumers: an
  * array of n.
  */
-void	heartbeat_send(struct heartbeat *, struct conn *, const struct config *,
+void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
 
 /* At a clean end: takes this daemon out of the index at once. */
-void	heartbeat_end(const struct heartbeat *, struct conn *);
+void	heartbeat_end(const struct heartbeat *, struct nodes *);
 
 #endif

@@ -106,12 +106,6 @@ redis_log_down(struct redis_log *l, const char *cause)
 	redis_log_change(l);
 }
 
-const char *
-redis_log_error(const struct redis_log *l)
-{
-	return l->up ? "" : l->cause != NULL ? l->cause : "not connected yet";
-}
-
 void
 redis_log_init(struct redis_log *l, struct loop *loop)
 {

@@ -27,8 +27,6 @@ void	redis_log_done(struct redis_log *);
 void	redis_log_up(struct redis_log *, const struct conn_server *);	/* which outlives the log */
 void	redis_log_down(struct redis_log *, const char *cause);
 
-const char *redis_log_error(const struct redis_log *);	/* why Redis is down; "": it is up */
-
 /* Warns of settings with which the server may lose messages. */
 void	redis_log_server(const struct conn_server *);
 /* For watch_new(): warns where the server refuses wake-ups; arg is not used. */

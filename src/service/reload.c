@@ -77,7 +77,7 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));
 	dispatcher_set_slots(env->dispatcher, (unsigned)new->max_handlers);
-	settings_limits(new, env->conn, env->bulk);
+	settings_limits(new, env->nodes);
 	for (size_t i = 0; i < plan->nsteps; i++)
 		reload_step(r, &plan->steps[i]);
 	schedules_reconfigure(env->schedules, new);

@@ -12,8 +12,7 @@
 #include "engine/schedule.h"
 #include "handler/launcher.h"
 #include "loop/loop.h"
-#include "redis/bulk.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 #include "service/consumers.h"
 #include "status/monitor.h"
 
@@ -25,8 +24,7 @@ struct reload_env {
 	const struct config_source	*source;
 	bool	 debug;		/* the log's level, whatever the file says */
 	struct launcher		*launcher;	/* reads the files; NULL: this process does */
-	struct conn		*conn;
-	struct bulk		*bulk;
+	struct nodes		*nodes;
 	struct monitor		*monitor;
 	struct dispatcher	*dispatcher;
 	struct consumers	*consumers;

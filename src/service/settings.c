@@ -82,13 +82,8 @@ limits_silence(const struct config *config)
 }
 
 void
-settings_limits(const struct config *config, struct conn *conn, struct bulk *bulk)
+settings_limits(const struct config *config, struct nodes *nodes)
 {
-	size_t reply = limits_reply(config);
-	usec_t backoff = limits_backoff(config);
-
-	conn_set_reply_max(conn, reply);
-	conn_set_backoff_max(conn, backoff);
-	conn_set_silence_max(conn, limits_silence(config));
-	bulk_set_limits(bulk, reply, backoff);
+	nodes_set_limits(nodes, limits_reply(config), limits_backoff(config),
+	    limits_silence(config));
 }

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 
 #include "policy/config.h"
-#include "redis/bulk.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 
 /*
  * The section log { }.  debug: whatever it says, the level is debug.  A target that cannot be
@@ -19,6 +18,6 @@ void	settings_log(const struct log_config *, bool debug);
 void	settings_log_reopen(void);	/* the file: after a rotation */
 
 /* The largest reply, the longest backoff and the longest silence. */
-void	settings_limits(const struct config *, struct conn *, struct bulk *);
+void	settings_limits(const struct config *, struct nodes *);
 
 #endif

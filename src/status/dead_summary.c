@@ -27,7 +27,7 @@ struct dead_wait {
 TAILQ_HEAD(dead_list, dead_wait);
 
 struct dead_reader {
-	struct conn	*conn;
+	struct nodes	*nodes;
 	struct dead_list waits;		/* the first one's request may be in flight */
 	struct request	 request;
 	struct timer	 next;		/* set while there are waits and no request */
@@ -196,7 +196,8 @@ ask_next(void *arg)
 	words_add(&words, LOOK_BYTES);
 	words_add(&words, CUT);
 	words_add(&words, REASONS);
-	request_script(&r->request, r->conn, script_find("dead_summary"), &words);
+	request_script(&r->request, nodes_conn(r->nodes, w->key), script_find("dead_summary"),
+	    &words);
 }
 
 void
@@ -212,11 +213,11 @@ dead_reader_ask(struct dead_reader *r, const char *key, void (*fn)(const json_t 
 }
 
 struct dead_reader *
-dead_reader_new(struct loop *loop, struct conn *conn)
+dead_reader_new(struct loop *loop, struct nodes *nodes)
 {
 	struct dead_reader *r = xcalloc(1, sizeof(*r));
 
-	r->conn = conn;
+	r->nodes = nodes;
 	TAILQ_INIT(&r->waits);
 	request_init(&r->request, got_summary, r);
 	timer_init(&r->next, loop, ask_next, r);

@@ -11,11 +11,11 @@
 #include <jansson.h>
 
 #include "loop/loop.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 
 struct dead_reader;
 
-struct dead_reader *dead_reader_new(struct loop *, struct conn *);
+struct dead_reader *dead_reader_new(struct loop *, struct nodes *);
 /* Any time but from a function of dead_reader_ask().  These functions get NULL. */
 void	dead_reader_free(struct dead_reader *);
 

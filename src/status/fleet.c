@@ -303,7 +303,7 @@ static int
 rank(const char *state)
 {
 	static const char *const order[] = {
-		"quiet", "draining", "paused", "unsubscribed", "refused", "suspended"
+		"quiet", "draining", "paused", "no Redis", "unsubscribed", "refused", "suspended"
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(order); i++)

@@ -112,9 +112,10 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 
 	if (strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0)
 		buf_printf(&b, "%s\n", v.state);
-	else if (!conn_is_ready(v.conn))
-		buf_printf(&b, "Redis is down%s%s\n", v.redis_error[0] != '\0' ? ": " : "",
-		    v.redis_error);
+	else if (!nodes_are_ready(v.nodes))
+		buf_printf(&b, "Redis is down%s%s%s\n",
+		    nodes_is_one_ready(v.nodes) ? " in part" : "",
+		    v.redis_error[0] != '\0' ? ": " : "", v.redis_error);
 	if (b.len > 0)
 		http_answer(r, 503, TEXT, &b);
 	else
@@ -274,15 +275,14 @@ static void
 make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
 {
 	struct view v = look(m);
-	uint64_t connects = conn_generation(v.conn);
 	struct metrics_queue *queues = xcalloc(v.nconsumers + 1, sizeof(*queues));
 	size_t i, nschedules = schedules_count(v.schedules);
 	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v.config->hash, .state = v.state,
-		.reload_ok = !v.reload_failed, .redis_up = conn_is_ready(v.conn),
-		.reconnects = connects > 0 ? (double)(connects - 1) : 0,
-		.outstanding = conn_outstanding(v.conn),
+		.reload_ok = !v.reload_failed, .redis_up = nodes_are_ready(v.nodes),
+		.reconnects = (double)nodes_reconnects(v.nodes),
+		.outstanding = nodes_outstanding(v.nodes),
 		.handlers = dispatcher_taken(v.dispatcher),
 		.max_handlers = v.config->max_handlers, .log_dropped = (double)log_dropped(),
 		.started = clock_seconds(v.started), .queues = queues,
@@ -391,7 +391,7 @@ take_sample(void *arg)
 	struct view v = look(m);
 
 	timer_set(&m->sample, HISTORY_STEP);
-	if (conn_is_ready(v.conn))
+	if (nodes_is_one_ready(v.nodes))
 		survey_ask(m->survey, SURVEY_FLEET, v.config, sampled, m);
 }
 
@@ -542,15 +542,15 @@ static const struct http_route routes[] = {
 /* -- life -------------------------------------------------------------------- */
 
 struct monitor *
-monitor_new(struct loop *loop, struct conn *conn, const char *host,
+monitor_new(struct loop *loop, struct nodes *nodes, const char *host,
     void (*look_fn)(struct view *, void *), void *arg)
 {
 	struct monitor *m = xcalloc(1, sizeof(*m));
 
 	m->look = look_fn;
 	m->arg = arg;
-	m->survey = survey_new(loop, conn);
-	m->reader = dead_reader_new(loop, conn);
+	m->survey = survey_new(loop, nodes);
+	m->reader = dead_reader_new(loop, nodes);
 	m->history = history_new();
 	timer_init(&m->sample, loop, take_sample, m);
 	m->http = http_new(loop, routes, host, m);

@@ -15,7 +15,7 @@
 #include "engine/schedule.h"
 #include "loop/loop.h"
 #include "policy/config.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 
 /*
  * A snapshot of the daemon for metrics and status.  The server fills it for each
@@ -27,8 +27,8 @@ struct view {
 	const char	*state;		/* "running" "quiet" "draining" "stopped" */
 	wall_t		 started;
 	bool		 reload_failed;	/* the last one: what is in the file is not in force */
-	const struct conn *conn;
-	const char	*redis_error;	/* "" while it is up */
+	struct nodes	*nodes;
+	const char	*redis_error;	/* "" while all that the daemon needs is up */
 	const struct dispatcher	*dispatcher;
 	const struct schedules	*schedules;
 	struct consumer	*const *consumers;
@@ -38,7 +38,7 @@ struct view {
 struct monitor;
 
 /* look() fills the view each time somebody wants to see it. */
-struct monitor	*monitor_new(struct loop *, struct conn *, const char *host,
+struct monitor	*monitor_new(struct loop *, struct nodes *, const char *host,
 		    void (*look)(struct view *, void *), void *arg);
 void		 monitor_listen(struct monitor *, const char *where);	/* "": nowhere */
 /* From now on answers 503; the view's objects may be freed. */

@@ -57,12 +57,13 @@ servers_json(const struct survey_result *r, const char *key)
 static void
 add_rqctl(const struct view *v, bool named, struct buf *b)
 {
-	const struct conn_server *server = conn_server(v->conn);
+	const char *server = nodes_is_cluster(v->nodes) ? v->config->redis.servers[0] :
+	    nodes_server(v->nodes)->address;
 
 	buf_puts(b, "rqctl");
 	if (!named || v->config->file[0] == '\0') {
 		buf_puts(b, " --server ");
-		advice_word(b, server != NULL ? server->address : "");
+		advice_word(b, server);
 	} else if (strcmp(v->config->file, SYSCONFDIR "/rqd.conf") != 0) {
 		buf_puts(b, " -c ");
 		advice_word(b, v->config->file);

@@ -22,11 +22,10 @@
 static json_t *
 redis_json(const struct view *v)
 {
-	const struct conn_server *server = conn_server(v->conn);
+	const struct conn_server *server = nodes_server(v->nodes);
 
-	return json_set(json_object(), "up:t server:s version:s error:s", conn_is_ready(v->conn),
-	    server != NULL ? server->address : "", server != NULL ? server->version : "",
-	    v->redis_error);
+	return json_set(json_object(), "up:t server:s version:s error:s",
+	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error);
 }
 
 /* This daemon, whatever Redis says. */
@@ -74,7 +73,7 @@ static json_t *
 fleet_json(const struct view *v, const struct survey_result *r)
 {
 	json_t *list = json_array();
-	double now = conn_redis_time(v->conn);
+	double now = conn_redis_time(nodes_conn(v->nodes, KEYS_DAEMONS));
 
 	for (size_t i = 0; i < r->fleet.n; i++)
 		json_array_append_new(list, member_json(&r->fleet.daemons[i], now));
@@ -185,8 +184,7 @@ is_unseen(const struct view *v, const struct survey_result *r)
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
 {
-	const struct conn_server *server = conn_server(v->conn);
-	const char *policy = server != NULL ? server->maxmemory_policy : "", *error;
+	const char *policy = nodes_server(v->nodes)->maxmemory_policy, *error;
 	char *full = advice_memory(r->memory, r->memory_max);
 	json_t *list = json_array();
 
@@ -284,7 +282,7 @@ static json_t *
 progress_json(const struct view *v, const struct survey_result *r)
 {
 	struct progress_list l = { .view = v };
-	double now = conn_redis_time(v->conn);
+	double now = conn_redis_time(nodes_conn(v->nodes, KEYS_DAEMONS));
 	json_t *shown = json_array();
 
 	for (size_t i = 0; i < v->nconsumers; i++) {

@@ -5,7 +5,7 @@
  *	IDLE -----------------> DEPTHS -> IDLE		SURVEY_OWN
  *
  * set_phase() alone changes the phase.  One survey runs at a time.  A wider request
- * waits for the next survey.  A lost connection ends the survey, and its waiters get
+ * waits for the next survey.  If a single server goes away, the survey ends, and its waiters get
  * NULL.  A survey goes on after its last waiter has given up: its result is kept for
  * the next one.
  */
@@ -52,7 +52,7 @@ struct indexed {
 
 struct survey {
 	struct loop	*loop;
-	struct conn	*conn;
+	struct nodes	*nodes;
 	struct config	*config;	/* reference; whose queues are own; NULL: none asked */
 	struct waiter_list	 waiters;
 	struct timer	 patience;	/* the first waiter's end */
@@ -139,7 +139,7 @@ fresh(const struct survey *s, enum survey_scope scope)
 {
 	const struct survey_result *best = NULL, *r;
 
-	if (!conn_is_ready(s->conn))
+	if (!nodes_is_one_ready(s->nodes))
 		return NULL;
 	for (int i = (int)scope; i < SURVEY_SCOPES; i++) {
 		r = &s->results[i];
@@ -314,12 +314,12 @@ question_new(struct survey *s, conn_answer_fn *fn, size_t i, int step)
 	return &q->request;
 }
 
-/* Counts one reply. */
+/* Counts one reply.  Where one node of a cluster is down, the others tell what they know. */
 static void
 answered(struct survey *s, enum conn_answer how)
 {
 	s->out--;
-	s->failed |= how != CONN_REPLY;
+	s->failed |= how != CONN_REPLY && !nodes_is_cluster(s->nodes);
 	if (s->out == 0)
 		survey_go_on(s);
 }
@@ -348,7 +348,9 @@ ask_depth(struct survey *s, size_t i)
 		for (k = 0; k < argc; k++)
 			words_add(&w, argv[k]);
 		if (argc > 0)
-			request_command(question_new(s, got_depth, i, step), s->conn, &w);
+			request_command(question_new(s, got_depth, i, step),
+			    nodes_conn(s->nodes, argv[strcmp(argv[0], "EVAL") == 0 ? 3 : 1]),
+			    &w);
 	}
 }
 
@@ -372,7 +374,8 @@ ask_beat(struct survey *s, size_t i)
 	char *key = xasprintf("%s%s", KEYS_DAEMON_PREFIX, s->indexed[i].instance), last[24];
 
 	snprintf(last, sizeof(last), "%zu", BEAT_MAX);
-	request_words(question_new(s, got_beat, i, 0), s->conn, "GETRANGE", key, "0", last, NULL);
+	request_words(question_new(s, got_beat, i, 0), nodes_conn(s->nodes, key), "GETRANGE", key,
+	    "0", last, NULL);
 	free(key);
 }
 
@@ -440,18 +443,19 @@ got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
 static void
 ask_index(struct survey *s)
 {
-	const struct conn_server *server = conn_server(s->conn);
+	struct conn *index = nodes_conn(s->nodes, KEYS_DAEMONS);
+	const struct conn_server *server = conn_server(index);
 	char last[16], noted[16];
 
 	snprintf(last, sizeof(last), "%d", FLEET_MAX - 1);
 	snprintf(noted, sizeof(noted), "%d", SURVEY_UNNAMED - 1);
-	request_words(question_new(s, got_index, 0, 0), s->conn, "ZREVRANGE", KEYS_DAEMONS,
+	request_words(question_new(s, got_index, 0, 0), index, "ZREVRANGE", KEYS_DAEMONS,
 	    "0", last, "WITHSCORES", NULL);
-	request_words(question_new(s, got_noted, 0, 0), s->conn, "ZREVRANGE", KEYS_QUEUES,
-	    "0", noted, NULL);
+	request_words(question_new(s, got_noted, 0, 0), nodes_conn(s->nodes, KEYS_QUEUES),
+	    "ZREVRANGE", KEYS_QUEUES, "0", noted, NULL);
 	/* The greeting has asked for INFO, too: without a run id it was denied. */
 	if (server != NULL && server->run_id[0] != '\0')
-		request_words(question_new(s, got_memory, 0, 0), s->conn, "INFO", "memory", NULL);
+		request_words(question_new(s, got_memory, 0, 0), index, "INFO", "memory", NULL);
 }
 
 /* -- one survey ---------------------------------------------------------------- */
@@ -470,7 +474,7 @@ free_index(struct survey *s)
 static void
 set_phase(struct survey *s, enum phase phase)
 {
-	double now = conn_redis_time(s->conn);
+	double now = conn_redis_time(nodes_conn(s->nodes, KEYS_DAEMONS));
 
 	s->phase = phase;
 	s->next = 0;
@@ -572,7 +576,7 @@ survey_wake(void *arg)
 
 	if (s->phase != PHASE_IDLE)
 		return;
-	answer_all(s, !conn_is_ready(s->conn));
+	answer_all(s, !nodes_is_one_ready(s->nodes));
 	TAILQ_FOREACH(w, &s->waiters, entry) {
 		if (w->scope > scope)
 			scope = w->scope;
@@ -602,12 +606,12 @@ survey_ask(struct survey *s, enum survey_scope scope, struct config *config,
 /* -- life ---------------------------------------------------------------------- */
 
 struct survey *
-survey_new(struct loop *loop, struct conn *conn)
+survey_new(struct loop *loop, struct nodes *nodes)
 {
 	struct survey *s = xcalloc(1, sizeof(*s));
 
 	s->loop = loop;
-	s->conn = conn;
+	s->nodes = nodes;
 	TAILQ_INIT(&s->waiters);
 	timer_init(&s->patience, loop, out_of_patience, s);
 	return s;

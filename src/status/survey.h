@@ -17,7 +17,7 @@
 #include "policy/config.h"
 #include "queue/depth.h"
 #include "queue/keys.h"
-#include "redis/conn.h"
+#include "redis/nodes.h"
 #include "status/state.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
@@ -60,7 +60,7 @@ struct survey_result {
 
 struct survey;
 
-struct survey	*survey_new(struct loop *, struct conn *);
+struct survey	*survey_new(struct loop *, struct nodes *);
 /* Any time but from a waiter's function.  Waiters get NULL. */
 void		 survey_free(struct survey *);
 

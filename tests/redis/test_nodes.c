@@ -1,0 +1,387 @@
+/*
+ * Nodes and routes on a Redis Cluster of two masters: where commands go, and what becomes of
+ * those that did not run.
+ */
+#include "../unit/unit.h"
+
+#include "loop/child.h"
+#include "queue/route.h"
+#include "redis/reply.h"
+#include "redis/request.h"
+#include "redis/slots.h"
+#include "server.h"
+
+#define HALF	8192	/* "{a}" has slot 15495, "{b}" 3300 */
+
+/* Turns the loop until the condition holds; the test fails if it never does. */
+#define WAIT(cond) do {							\
+	usec_t end_ = clock_mono() + 20 * SEC;				\
+	while (!(cond) && clock_mono() < end_)				\
+		loop_turn(loop, 20 * MSEC);				\
+	assert_true(cond);						\
+} while (0)
+
+static struct loop *loop;
+static struct server low, high;		/* the masters of the slots below and from HALF on */
+static int low_port, high_port, low_bus, high_bus;
+static char *seeds[3], *no_servers[1];
+static struct redis_options options;
+static struct nodes *nodes;
+static struct routes *all;
+static unsigned changes, redirections, gone;
+static bool last_later;
+static char no_table[256];
+
+/* A queue's part. */
+static struct part {
+	struct route_user	 user;
+	const struct queue_env	*env;
+	struct request		 request;
+	unsigned		 ups, downs, replies, lost, not_sent;
+	bool			 is_up;
+} a, b;
+
+/* -- the owner of the nodes ------------------------------------------------------------ */
+
+static void
+on_up(struct node *node, const struct conn_server *server, void *arg UNUSED)
+{
+	routes_node_up(all, node, server);
+	watch_conn_up(node->watch);
+}
+
+static void
+on_down(struct node *node, const char *cause UNUSED, void *arg UNUSED)
+{
+	watch_conn_down(node->watch);
+	routes_node_down(all, node);
+}
+
+static void
+on_watch(bool on UNUSED, const char *why UNUSED, void *arg UNUSED)
+{
+}
+
+static void
+on_gone(struct node *node UNUSED, void *arg UNUSED)
+{
+	gone++;
+}
+
+static void
+on_changed(unsigned masters UNUSED, void *arg UNUSED)
+{
+	changes++;
+	routes_changed(all);
+}
+
+static void
+on_redirected(unsigned slot, bool later, void *arg UNUSED)
+{
+	redirections++;
+	last_later = later;
+	routes_redirected(all, slot, later);
+}
+
+static void
+on_no_table(const char *cause, void *arg UNUSED)
+{
+	snprintf(no_table, sizeof(no_table), "%s", cause != NULL ? cause : "");
+}
+
+/* -- a queue's part ---------------------------------------------------------------------- */
+
+static void
+part_up(const struct conn_server *server, void *arg)
+{
+	struct part *p = arg;
+
+	assert_non_null(server);
+	assert_true(conn_is_ready(p->env->conn));
+	assert_false(p->is_up);
+	p->is_up = true;
+	p->ups++;
+}
+
+/* Nothing that it has sent is outstanding. */
+static void
+part_down(void *arg)
+{
+	struct part *p = arg;
+
+	assert_true(p->is_up);
+	assert_false(request_is_sent(&p->request));
+	p->is_up = false;
+	p->downs++;
+}
+
+static void
+part_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	struct part *p = arg;
+
+	if (answer == CONN_REPLY) {
+		assert_int_equal(reply_error(reply), REPLY_OK);
+		p->replies++;
+	} else if (answer == CONN_LOST) {
+		p->lost++;
+	} else {
+		p->not_sent++;
+	}
+}
+
+static void
+part_begin(struct part *p, const char *key)
+{
+	*p = (struct part){ .user = { .up = part_up, .down = part_down, .arg = p } };
+	request_init(&p->request, part_answered, p);
+	p->env = route_join(all, key, &p->user);
+	route_begin(&p->user);
+}
+
+static unsigned
+answers(const struct part *p)
+{
+	return p->replies + p->lost + p->not_sent;
+}
+
+static void
+part_push(struct part *p, const char *key)
+{
+	unsigned before = answers(p);
+
+	request_words(&p->request, p->env->conn, "LPUSH", key, "x", NULL);
+	WAIT(answers(p) > before);
+}
+
+/* -- the cluster --------------------------------------------------------------------------- */
+
+static void
+start_node(struct server *s, int *port, int *bus_port)
+{
+	char text[16], bus[16];
+
+	*port = server_free_port();
+	snprintf(text, sizeof(text), "%d", *port);
+	*bus_port = server_free_port();
+	snprintf(bus, sizeof(bus), "%d", *bus_port);
+	server_start(s, "--cluster-enabled", "yes", "--port", text, "--cluster-port", bus,
+	    "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1500", NULL);
+}
+
+static bool
+knows_all(struct server *s)
+{
+	const char *info = server_do(s, "CLUSTER INFO");
+
+	return strstr(info, "cluster_state:ok") != NULL &&
+	    strstr(info, "cluster_slots_ok:16384") != NULL;
+}
+
+static int
+setup(void **state UNUSED)
+{
+	static const struct nodes_events events = {
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
+	};
+	static char empty[] = "";
+
+	loop = loop_new();
+	child_init(loop);
+	start_node(&low, &low_port, &low_bus);
+	start_node(&high, &high_port, &high_bus);
+	server_do(&low, "CLUSTER ADDSLOTSRANGE 0 %d", HALF - 1);
+	server_do(&high, "CLUSTER ADDSLOTSRANGE %d 16383", HALF);
+	server_do(&low, "CLUSTER MEET 127.0.0.1 %d %d", high_port, high_bus);
+	WAIT(knows_all(&low) && knows_all(&high));
+	seeds[0] = xasprintf("127.0.0.1:%d", low_port);
+	seeds[1] = xasprintf("127.0.0.1:%d", high_port);
+	options = (struct redis_options){ .servers = no_servers, .sentinels = no_servers,
+		.clusters = seeds, .username = empty, .password_file = empty, .timeout = 2 * SEC };
+	nodes = nodes_new(loop, &options, "test", &events, NULL);
+	all = routes_new(&(struct queue_env){ .loop = loop, .redis = nodes_any(nodes) }, nodes);
+	part_begin(&a, "{a}");
+	part_begin(&b, "{b}");
+	changes = redirections = gone = 0;
+	nodes_start(nodes);
+	return 0;
+}
+
+static int
+teardown(void **state UNUSED)
+{
+	request_cancel(&a.request);
+	request_cancel(&b.request);
+	route_leave(&a.user);
+	route_leave(&b.user);
+	routes_free(all);
+	nodes_free(nodes);
+	child_done(loop);
+	loop_free(loop);
+	server_stop(&low);
+	server_stop(&high);
+	free(seeds[0]);
+	free(seeds[1]);
+	return 0;
+}
+
+#define CLUSTER_TEST(name)	TEST_WITH(name, setup, teardown)
+
+static char *
+id_of(struct server *s)
+{
+	return xstrdup(server_do(s, "CLUSTER MYID"));
+}
+
+/* Gives the slot of "{a}" to the server of the low half. */
+static void
+move_a(void)
+{
+	unsigned slot = slot_of("{a}", 3);
+	char *id = id_of(&low);
+
+	server_do(&low, "CLUSTER SETSLOT %u NODE %s", slot, id);
+	server_do(&high, "CLUSTER SETSLOT %u NODE %s", slot, id);
+	free(id);
+}
+
+/* -- tests ------------------------------------------------------------------------------------ */
+
+CLUSTER_TEST(test_routes)
+{
+	assert_true(nodes_is_cluster(nodes));
+	WAIT(a.is_up && b.is_up);
+	assert_ptr_not_equal(a.env->conn, b.env->conn);
+	part_push(&a, "{a}");
+	part_push(&b, "{b}");
+	assert_int_equal(a.replies + b.replies, 2);
+	assert_int_equal(redirections, 0);
+	assert_int_equal(server_int(&high, "LLEN {a}"), 1);
+	assert_true(nodes_are_ready(nodes));
+	assert_ptr_equal(nodes_conn(nodes, "x{a}"), a.env->conn);
+}
+
+/* A slot that has moved: the command did not run, and the queue follows. */
+CLUSTER_TEST(test_moved)
+{
+	WAIT(a.is_up && b.is_up);
+	move_a();
+	part_push(&a, "{a}");
+	assert_int_equal(a.not_sent, 1);
+	assert_int_equal(redirections, 1);
+	assert_false(last_later);
+	WAIT(a.downs == 1 && a.is_up);
+	assert_ptr_equal(a.env->conn, b.env->conn);
+	assert_true(a.env->since > 0);
+	assert_int_equal(b.env->since, 0);
+	part_push(&a, "{a}");
+	assert_int_equal(a.replies, 1);
+	assert_int_equal(b.downs, 0);
+	assert_int_equal(server_int(&low, "LLEN {a}"), 1);
+}
+
+/* The old master owns nothing any more: its connections are closed. */
+CLUSTER_TEST(test_retired)
+{
+	char *id = id_of(&low);
+
+	WAIT(a.is_up && b.is_up);
+	for (unsigned i = HALF; i < SLOTS; i++) {
+		server_do(&low, "CLUSTER SETSLOT %u NODE %s", i, id);
+		server_do(&high, "CLUSTER SETSLOT %u NODE %s", i, id);
+	}
+	free(id);
+	part_push(&a, "{a}");
+	WAIT(a.is_up && a.env->conn == b.env->conn);
+	WAIT(gone == 1);
+	assert_true(nodes_are_ready(nodes));
+}
+
+/* Without a command, the next table says it. */
+CLUSTER_TEST(test_table)
+{
+	WAIT(a.is_up && b.is_up);
+	move_a();
+	loop_turn(loop, SEC + 100 * MSEC);
+	nodes_probe(nodes);
+	WAIT(a.is_up && a.env->conn == b.env->conn);
+	assert_int_equal(redirections, 0);
+	assert_int_equal(a.downs, 1);
+}
+
+/* ASK and TRYAGAIN: later; the other queue goes on. */
+CLUSTER_TEST(test_half_moved)
+{
+	unsigned slot = slot_of("{a}", 3), ups;
+	char *id = id_of(&low), *from = id_of(&high);
+
+	WAIT(a.is_up && b.is_up);
+	server_do(&low, "CLUSTER SETSLOT %u IMPORTING %s", slot, from);
+	server_do(&high, "CLUSTER SETSLOT %u MIGRATING %s", slot, id);
+	part_push(&a, "{a}");
+	assert_int_equal(a.not_sent, 1);
+	assert_true(last_later);
+	assert_false(conn_is_ready(a.env->conn));
+	ups = a.ups;
+	WAIT(a.downs == 1);
+	part_push(&b, "{b}");
+	WAIT(a.ups == ups + 1);
+	assert_int_equal(b.downs, 0);
+	server_do(&high, "CLUSTER SETSLOT %u STABLE", slot);
+	WAIT(a.is_up);
+	part_push(&a, "{a}");
+	assert_int_equal(a.replies, 1);
+	free(id);
+	free(from);
+}
+
+/* A node that is down concerns its queues only. */
+CLUSTER_TEST(test_down)
+{
+	struct buf causes = BUF_INIT;
+
+	WAIT(a.is_up && b.is_up);
+	server_kill(&high);
+	WAIT(!a.is_up);
+	part_push(&b, "{b}");
+	assert_int_equal(b.replies, 1);
+	assert_false(nodes_are_ready(nodes));
+	assert_true(nodes_is_one_ready(nodes));
+	nodes_causes(nodes, &causes);
+	assert_non_null(strstr(buf_str(&causes), seeds[1]));
+	buf_done(&causes);
+	assert_int_equal(b.downs, 0);
+	/* Its slots are in nodes.conf. */
+	server_again(&high);
+	WAIT(a.is_up);
+	assert_int_equal(a.downs, 1);
+}
+
+/* A server without a cluster is no seed. */
+CLUSTER_TEST(test_no_cluster)
+{
+	static const struct nodes_events events = {
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
+	};
+	struct server other;
+	char *servers[] = { NULL, NULL };
+	struct redis_options lone = options;
+	struct nodes *n;
+
+	server_start_tcp(&other);
+	servers[0] = xasprintf("127.0.0.1:%d", other.port);
+	lone.clusters = servers;
+	n = nodes_new(loop, &lone, "test", &events, NULL);
+	nodes_start(n);
+	WAIT(strstr(no_table, "cluster support disabled") != NULL);
+	assert_false(nodes_are_ready(n));
+	nodes_free(n);
+	server_stop(&other);
+	free(servers[0]);
+}
+
+int
+main(void)
+{
+	return unit_run(NULL, NULL);
+}
