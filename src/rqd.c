@@ -190,17 +190,6 @@ report_and_print(const struct arguments *a, const struct config *config,
 	return EX_OK;
 }
 
-/* The daemon does not work on a cluster yet; rqctl does.  True: it was refused. */
-static bool
-refuse_cluster(const struct config *config)
-{
-	if (config->redis.clusters == NULL || config->redis.clusters[0] == NULL)
-		return false;
-	fprintf(stderr, "rqd: redis.cluster: this version of rqd does not work on a Redis Cluster; "
-	    "rqctl does\n");
-	return true;
-}
-
 /* A daemon's warnings go to its log. */
 static int
 run(const struct arguments *a, struct config *config, const struct config_report *report,
@@ -211,7 +200,7 @@ run(const struct arguments *a, struct config *config, const struct config_report
 		.report = report, .launcher = launcher,
 	};
 
-	return refuse_cluster(config) ? EX_CONFIG : daemon_run(&options, config);
+	return daemon_run(&options, config);
 }
 
 static int

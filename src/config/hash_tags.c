@@ -84,15 +84,6 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	}
 }
 
-/* Each node publishes the events of its own keys only. */
-static void
-check_kind(struct draft *d, const struct draft_section *s)
-{
-	if (kind_has(s->queue->kind, TRAIT_KEY_EVENTS))
-		finding_error(&d->findings, draft_place(s, "kind"), "kind \"%s\" does not work on "
-		    "a cluster", kind_name(s->queue->kind));
-}
-
 static void
 check_database(struct draft *d)
 {
@@ -109,7 +100,6 @@ hash_tags_check(struct draft *d)
 		return;
 	check_database(d);
 	for (size_t i = 0; i < d->queues.n; i++) {
-		check_kind(d, &d->queues.list[i]);
 		check_key(d, &d->queues.list[i]);
 		check_pushes(d, &d->queues.list[i]);
 	}

@@ -112,8 +112,8 @@ queue_json(const struct consumer *c, size_t most)
 	else if (block == BLOCK_PAUSED)
 		json_set(q, "state:s", "paused");
 	else if (block == BLOCK_REDIS)	/* up: other nodes of the cluster take the heartbeat */
-		json_set(q, "state:s", kind_has(cfg->kind, TRAIT_SUBSCRIBES) ?
-		    "unsubscribed" : "no Redis");
+		json_set(q, "state:s", kind_has(cfg->kind, TRAIT_SUBSCRIBES) ||
+		    kind_has(cfg->kind, TRAIT_KEY_EVENTS) ? "unsubscribed" : "no Redis");
 	if (consumer_arrivals(c) != NULL)
 		add_latency(q, consumer_arrivals(c));
 	consumer_each(c, in_flight_add, &in_flight);

@@ -240,8 +240,6 @@ static const struct wrong values[] = {
 	{ C "queue \"j\" { command = {\"/bin/true\"} kind = \"unique\" }",
 	    { "2: the key \"Queue:j\" of queue \"j\" has no hash tag, and on a cluster all keys of "
 	    "a queue must be in one slot: write key = \"Queue:{j}\"" } },
-	{ C "queue \"{e}\" { command = {\"/bin/true\"}\nkind = \"expired\" }",
-	    { "3: kind \"expired\" does not work on a cluster" } },
 	{ C "queue \"o\" { shards = 4 command = {\"/bin/true\"}\nkey = \"{o}\" }",
 	    { "3: the key \"{o}\" of a queue with shards has a brace" } },
 	{ C "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"}\npushes = {\"t\"} }\n"
