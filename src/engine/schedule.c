@@ -57,7 +57,7 @@ struct schedules {
 static struct conn *
 schedule_conn(const struct schedule *s)
 {
-	return route_conn(s->all->env, s->queue->key);
+	return route_conn(s->all->env, s->keys.name[KEY_QUEUE]);
 }
 
 static double

@@ -37,6 +37,7 @@
 #include "base/util.h"
 #include "loop/timer.h"
 #include "policy/shard_keys.h"
+#include "queue/route.h"
 
 #define SHARE_MAX	64
 #define STAY		(20 * MSEC)
@@ -49,6 +50,7 @@ struct shard {
 	struct shards	*all;
 	const char	*key;		/* borrowed from the configuration */
 	struct queue	*queue;
+	struct route_user user;		/* in a cluster: each shard has a slot of its own */
 	struct stats	 stats;		/* what its ticks add to QSTATS */
 	bool		 wanted;	/* as it was told */
 	bool		 ready;		/* it has said so, and was not asked since */
@@ -678,9 +680,12 @@ shards_reconfigure(struct queue *q, struct config *config, const struct queue_co
 	}
 }
 
+/* In a cluster the shards hear it from their routes. */
 static void
 shards_conn_up(struct queue *q, const struct conn_server *server)
 {
+	if (shards_of(q)->env->routes != NULL)
+		return;
 	EACH_SHARD(d, shards_of(q))
 		queue_conn_up(d->queue, server);
 }
@@ -688,8 +693,22 @@ shards_conn_up(struct queue *q, const struct conn_server *server)
 static void
 shards_conn_down(struct queue *q)
 {
+	if (shards_of(q)->env->routes != NULL)
+		return;
 	EACH_SHARD(d, shards_of(q))
 		queue_conn_down(d->queue);
+}
+
+static void
+shard_conn_up(const struct conn_server *server, void *arg)
+{
+	queue_conn_up(((struct shard *)arg)->queue, server);
+}
+
+static void
+shard_conn_down(void *arg)
+{
+	queue_conn_down(((struct shard *)arg)->queue);
 }
 
 /* That of the shard whose oldest message has waited for the longest time. */
@@ -749,8 +768,11 @@ shards_free(struct queue *q)
 {
 	struct shards *s = shards_of(q);
 
-	EACH_SHARD(d, s)
+	EACH_SHARD(d, s) {
 		queue_free(d->queue);
+		if (d->user.route != NULL)
+			route_leave(&d->user);
+	}
 	loop_defer_cancel(s->env->loop, &s->turn);
 	timer_stop(&s->patience);
 	config_unref(s->config);
@@ -759,6 +781,16 @@ shards_free(struct queue *q)
 	free(s->warning);
 	free(s->worst);
 	free(s);
+}
+
+/* The environment of a shard. */
+static const struct queue_env *
+shard_route(struct shard *d, const struct queue_env *env)
+{
+	if (env->routes == NULL)
+		return env;
+	d->user = (struct route_user){ .up = shard_conn_up, .down = shard_conn_down, .arg = d };
+	return route_join(env->routes, d->key, &d->user);
 }
 
 struct queue *
@@ -781,7 +813,10 @@ shards_new(shard_open_fn *open, const struct queue_env *env, struct config *conf
 		struct shard *d = &s->shard[i];
 
 		*d = (struct shard){ .all = s, .key = config_key_at(cfg, i), .share = 1 };
-		d->queue = open(env, d->key, config, cfg, &d->stats, &shard_events, d);
+		d->queue = open(shard_route(d, env), d->key, config, cfg, &d->stats,
+		    &shard_events, d);
+		if (d->user.route != NULL)
+			route_begin(&d->user);
 		if (strcmp(d->key, shard_keys_schedule(cfg)) == 0)
 			s->counting = d;
 	}

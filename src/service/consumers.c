@@ -147,7 +147,8 @@ void
 consumers_tick(struct consumers *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		if (route_is_up(&s->routed[i]->user))
+		if (route_is_up(&s->routed[i]->user) ||
+		    config_is_sharded(consumer_config(s->all[i])))
 			consumer_tick(s->all[i]);
 	}
 }

@@ -35,7 +35,7 @@ struct consumer	*const *consumers_all(const struct consumers *, size_t *n);
 void		 consumers_with_key(const struct consumers *, const char *key,
 		    void (*fn)(struct consumer *));
 
-void		 consumers_tick(struct consumers *);	/* those whose server answers */
+void		 consumers_tick(struct consumers *);	/* those with a server that answers */
 
 void		 consumers_set_quiet(struct consumers *, bool);	/* also those added later */
 bool		 consumers_are_quiet(const struct consumers *);
