@@ -17,6 +17,10 @@
  * Renewals are sent every third of the ttl, whether or not the last one is
  * answered; each knows when it was sent.  The connection's timeout is at most
  * that third too, so that a dead one is replaced in time.
+ *
+ * In a cluster the connection is that of the key's master, and changes with it.  A
+ * command that was redirected did not run, and is sent again.  There is no watch:
+ * a waiter asks several times a second.
  */
 #include "queue/lock.h"
 
@@ -27,6 +31,7 @@
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "redis/conn.h"
+#include "redis/nodes.h"
 #include "redis/request.h"
 #include "redis/sentinel.h"
 #include "redis/script.h"
@@ -65,7 +70,9 @@ struct lock {
 	const struct lock_events *events;
 	void			*arg;
 	struct conn		*conn;
-	struct watch		*watch;		/* NULL before the first wait */
+	struct nodes		*nodes;		/* NULL: no cluster; else conn is one of its */
+	struct node		*node;		/* the key's master; NULL: not known */
+	struct watch		*watch;		/* NULL before the first wait, and in a cluster */
 	struct watch_key	 changed;
 	char			*key;
 	char			 token[27];
@@ -98,6 +105,17 @@ struct lock {
 };
 
 static void	lock_try(struct lock *);
+
+/*
+ * An answer that is no reply.  After a lost connection all goes on when the next one is up,
+ * but in a cluster that may have been before.
+ */
+static void
+lock_unanswered(struct lock *l)
+{
+	if (l->nodes != NULL)
+		timer_set(&l->next, POLL_EVERY);
+}
 
 /* All timers belong to the state that ends here. */
 static void
@@ -168,12 +186,22 @@ lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->state != LOCK_RELEASING || answer != CONN_REPLY)
+	if (l->state != LOCK_RELEASING)
 		return;
-	if (reply_error(r) != REPLY_OK)
+	if (answer != CONN_REPLY)
+		lock_unanswered(l);
+	else if (reply_error(r) != REPLY_OK)
 		lock_end(l, LOCK_LEFT);
 	else
 		lock_end(l, reply_int(r, 0) == 1 || l->repeated ? LOCK_RELEASED : LOCK_LOST);
+}
+
+/* Now, also during a backoff. */
+static void
+lock_connect(struct lock *l)
+{
+	if (l->nodes == NULL || l->node != NULL)
+		conn_start(l->conn);
 }
 
 static void
@@ -184,7 +212,7 @@ lock_unlock(struct lock *l)
 	if (request_is_sent(&l->unlock))
 		return;
 	if (!conn_is_ready(l->conn)) {
-		conn_start(l->conn);
+		lock_connect(l);
 		return;
 	}
 	l->repeated = l->unlocking;
@@ -287,7 +315,7 @@ lock_look_later(struct lock *l, int64_t left)
 	if (left >= 0 && left < after / MSEC)
 		after = left * MSEC + MSEC + (usec_t)(random_unit() * (double)EXPIRY_SPREAD);
 	timer_set(&l->next, after);
-	if (l->watch == NULL)
+	if (l->watch == NULL && l->nodes == NULL)
 		lock_start_watch(l);
 }
 
@@ -328,9 +356,11 @@ lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->state != LOCK_WANTED || answer != CONN_REPLY)
+	if (l->state != LOCK_WANTED)
 		return;
-	if (reply_int_at(r, ANSWER_OURS) == 1)
+	if (answer != CONN_REPLY)
+		lock_unanswered(l);
+	else if (reply_int_at(r, ANSWER_OURS) == 1)
 		lock_take(l);
 	else if (reply_has(r, 0, answer_form))
 		lock_is_busy(l, r);
@@ -415,9 +445,11 @@ lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 	const struct renewal *renewal = arg;
 	struct lock *l = renewal->lock;
 
-	if (l->state != LOCK_HELD || l->lost || answer != CONN_REPLY)
+	if (l->state != LOCK_HELD || l->lost)
 		return;
-	if (reply_int_at(r, ANSWER_OURS) == 1)
+	if (answer != CONN_REPLY)
+		lock_unanswered(l);
+	else if (reply_int_at(r, ANSWER_OURS) == 1)
 		lock_extend(l, renewal->request.sent_at);
 	else if (reply_has(r, 0, answer_form))
 		lock_is_lost(l, r);
@@ -433,7 +465,7 @@ lock_renew(struct lock *l)
 
 	timer_set(&l->next, l->opt.ttl / 3);
 	if (!conn_is_ready(l->conn)) {
-		conn_start(l->conn);
+		lock_connect(l);
 		return;
 	}
 	l->renewed++;
@@ -448,10 +480,19 @@ lock_next(void *arg)
 {
 	struct lock *l = arg;
 
-	if (l->state == LOCK_HELD)
-		lock_renew(l);
-	else
+	switch (l->state) {
+	case LOCK_WANTED:
 		lock_try(l);
+		break;
+	case LOCK_HELD:
+		lock_renew(l);
+		break;
+	case LOCK_RELEASING:
+		lock_unlock(l);
+		break;
+	case LOCK_OVER:
+		break;
+	}
 }
 
 /* Redis has it for us.  A reply that took too long is of no use: try again. */
@@ -499,6 +540,13 @@ lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 	}
 }
 
+/* In a cluster: a node has said which master has the key. */
+static bool
+lock_was_up(const struct lock *l)
+{
+	return l->nodes != NULL ? l->node != NULL : conn_generation(l->conn) > 0;
+}
+
 /* A lock refuses at once where Redis was never there, or where it may not wait. */
 static void
 lock_conn_down(const char *cause, void *arg)
@@ -513,10 +561,113 @@ lock_conn_down(const char *cause, void *arg)
 	if (l->state == LOCK_HELD)
 		return;
 	timer_stop(&l->next);
-	if (conn_generation(l->conn) == 0 ? l->redis.sentinel == NULL : l->opt.wait == 0)
+	if (lock_was_up(l) ? l->opt.wait == 0 : l->redis.sentinel == NULL)
 		lock_refuse(l);
 	else if (!timer_is_set(&l->away))
-		timer_set(&l->away, conn_generation(l->conn) > 0 ? l->away_max : SENTINELS_MAX);
+		timer_set(&l->away, lock_was_up(l) ? l->away_max : SENTINELS_MAX);
+}
+
+/* -- a cluster ------------------------------------------------------------------- */
+
+static void
+lock_use(struct lock *l, struct node *node)
+{
+	if (node != NULL)
+		node->users++;
+	if (l->node != NULL)
+		l->node->users--;
+	l->node = node;
+	l->conn = node != NULL ? node->conn : nodes_nowhere(l->nodes)->conn;
+}
+
+/* Goes to the master that has the key now. */
+static void
+lock_follow(struct lock *l)
+{
+	struct node *node = nodes_of(l->nodes, nodes_slot(l->nodes, l->key, strlen(l->key)));
+
+	if (node == l->node)
+		return;
+	lock_use(l, node);
+	if (conn_is_ready(l->conn))
+		lock_conn_up(NULL, l);
+}
+
+static void
+lock_node_up(struct node *node, const struct conn_server *server, void *arg)
+{
+	struct lock *l = arg;
+
+	if (node == l->node)
+		lock_conn_up(server, l);
+}
+
+static void
+lock_node_down(struct node *node, const char *cause, void *arg)
+{
+	struct lock *l = arg;
+
+	if (node == l->node)
+		lock_conn_down(cause, l);
+}
+
+static void
+lock_node_gone(struct node *node, void *arg)
+{
+	struct lock *l = arg;
+
+	if (node == l->node)
+		lock_use(l, NULL);
+}
+
+static void
+lock_slots_changed(unsigned masters UNUSED, void *arg)
+{
+	lock_follow(arg);
+}
+
+/* What was sent is answered next. */
+static void
+lock_redirected(unsigned slot UNUSED, bool later UNUSED, void *arg)
+{
+	lock_follow(arg);
+}
+
+static void
+lock_no_table(const char *cause, void *arg)
+{
+	if (cause != NULL)
+		lock_conn_down(cause, arg);
+}
+
+static void
+lock_open_nodes(struct lock *l)
+{
+	static const struct nodes_events events = {
+		.up = lock_node_up, .down = lock_node_down, .watch = lock_watch_mode,
+		.gone = lock_node_gone, .changed = lock_slots_changed,
+		.redirected = lock_redirected, .no_table = lock_no_table
+	};
+
+	l->nodes = nodes_new(l->loop, &l->redis, "rqctl", &events, l);
+	l->conn = nodes_nowhere(l->nodes)->conn;
+	nodes_start(l->nodes);
+	lock_follow(l);
+}
+
+static void
+lock_open(struct lock *l, const struct redis_options *redis)
+{
+	static const struct conn_events events = { lock_conn_up, lock_conn_down };
+
+	if (l->redis.clusters != NULL && l->redis.clusters[0] != NULL) {
+		lock_open_nodes(l);
+		return;
+	}
+	if (l->redis.sentinels != NULL && l->redis.sentinels[0] != NULL)
+		l->redis.sentinel = sentinel_new(l->loop, redis, "rqctl", NULL, NULL);
+	l->conn = conn_new(l->loop, &l->redis, "rqctl", 0, &events, l);
+	conn_start(l->conn);
 }
 
 /* -- life ----------------------------------------------------------------------- */
@@ -525,7 +676,6 @@ struct lock *
 lock_new(struct loop *loop, const struct redis_options *redis, const struct lock_options *opt,
     const struct lock_events *events, void *arg)
 {
-	static const struct conn_events conn_events = { lock_conn_up, lock_conn_down };
 	struct lock *l = xcalloc(1, sizeof(*l));
 
 	*l = (struct lock){ .loop = loop, .redis = *redis, .away_max = redis->timeout };
@@ -549,10 +699,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	}
 	if (opt->wait > 0)
 		timer_set(&l->limit, opt->wait);
-	if (redis->sentinels != NULL && redis->sentinels[0] != NULL)
-		l->redis.sentinel = sentinel_new(loop, redis, "rqctl", NULL, NULL);
-	l->conn = conn_new(loop, &l->redis, "rqctl", 0, &conn_events, l);
-	conn_start(l->conn);
+	lock_open(l, redis);
 	return l;
 }
 
@@ -563,7 +710,9 @@ lock_free(struct lock *l)
 		return;
 	lock_set_state(l, LOCK_OVER);
 	watch_free(l->watch);
-	conn_free(l->conn);
+	if (l->nodes == NULL)
+		conn_free(l->conn);
+	nodes_free(l->nodes);
 	sentinel_free(l->redis.sentinel);
 	boot_timer_done(&l->end);
 	loop_defer_cancel(l->loop, &l->over);

@@ -429,21 +429,11 @@ masters_follow(struct masters *m, struct masters_call *c, const char *error)
 	return true;
 }
 
-/* Whether an error means that the command did not run, and may run later, or elsewhere. */
-static bool
-is_redirection(const struct redisReply *reply)
-{
-	const char *text = reply_text(reply);
-
-	return reply_error(reply) != REPLY_OK && (begins(text, "MOVED ") ||
-	    begins(text, "ASK ") || begins(text, "TRYAGAIN") || begins(text, "CLUSTERDOWN"));
-}
-
 /* The reply to a call, which is taken: the answer, or a reason to send it again. */
 static void
 masters_answer(struct masters *m, struct masters_call *c, struct redisReply *reply)
 {
-	if (!is_redirection(reply) || (c->until != 0 && clock_mono() >= c->until)) {
+	if (!reply_is_redirection(reply) || (c->until != 0 && clock_mono() >= c->until)) {
 		c->reply = reply;
 		masters_set_state(c, CALL_ANSWERED);
 		return;

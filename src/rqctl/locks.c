@@ -593,10 +593,6 @@ lock_run(struct ctl *c)
 	struct locked r = { .ctl = c, .argv = (char *const *)(uintptr_t)(c->args.words + 1) };
 	char *who;
 
-	if (ctl_is_cluster(c)) {
-		ctl_error(c, EX_UNAVAILABLE, "lock does not work on a cluster yet");
-		return;
-	}
 	if (read_options(c, &r.opt) == -1)
 		return;
 	r.opt.who = who = self();

@@ -1,0 +1,70 @@
+#!/bin/sh
+# rqctl lock on a Redis Cluster: it follows its key while slots move and masters fail.
+
+# shellcheck source=tests/lib.sh disable=SC2016,SC2154
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+
+# shellcheck source=tests/fault/cluster.sh
+. "$SRCDIR/tests/fault/cluster.sh"
+
+cluster_start 3 1 --cluster-require-full-coverage no
+RQD_SERVER=cluster://127.0.0.1:$PORT_n1,127.0.0.1:$PORT_n2,127.0.0.1:$PORT_n3
+export RQD_SERVER
+
+is "$("$RQCTL" lock job -- echo ran)" ran 'a command runs under a lock'
+is "$(c exists Lock:job)" 0 'which is gone then'
+
+# Each waits until it is told to go.
+hold() {	# NAME [OPTION...]
+	_lock=$1
+	shift
+	touch "$T/hold"
+	"$RQCTL" lock "$_lock" "$@" -- sh -c "touch '$T/held'; while [ -e '$T/hold' ]; do sleep 0.05; done; echo done" \
+	    >"$T/lock.out" 2>&1 &
+	HOLDER=$!
+	wait_for 10 '[ -e "$T/held" ]' || note "$(cat "$T/lock.out")"
+	rm -f "$T/held"
+}
+released() {
+	rm "$T/hold"
+	wait "$HOLDER"
+	is "$? $(cat "$T/lock.out")" '0 done' "$1"
+}
+
+hold job
+"$RQCTL" lock job --wait 0 -- true 2>/dev/null
+is $? 75 'held: another one gives up at once'
+"$RQCTL" lock job --wait 20s -- echo next >"$T/next" 2>&1 &
+NEXT=$!
+at=$(owner_of Lock:job)
+wait_ok 10 '[ "$(n "$at" client list | grep -c name=rqctl)" -ge 2 ]' 'another one waits'
+released 'the first ends'
+wait $NEXT
+is $? 0 'the next one has it'
+like "$(cat "$T/next")" '^next$' 'and runs'
+
+# Renewed every second: at the new master, too.
+hold job --ttl 3s
+token=$(c get Lock:job)
+to=n1
+[ "$(owner_of Lock:job)" != n1 ] || to=n2
+slot_move Lock:job $to
+left() { n "$1" pttl Lock:job; }
+wait_for 10 '[ "$(left $to)" -gt 2500 ]'
+wait_ok 10 '[ "$(left $to)" -gt 0 ] && [ "$(left $to)" -lt 2500 ]' 'the slot moves: the key is there'
+wait_ok 10 '[ "$(left $to)" -gt 2500 ]' 'and is renewed there'
+is "$(n $to get Lock:job)" "$token" 'by the same holder'
+released 'the command ends'
+is "$(c exists Lock:job)" 0 'the lock is released there'
+
+# The replica has the key: written, and waited for.
+hold other --ttl 30s
+at=$(owner_of Lock:other)
+wait_for 10 '[ "$(n "$at" wait 1 100)" -ge 1 ]'
+node_kill "$at"
+for n in $NODES; do [ "$n" = "$at" ] || { live=$n; break; }; done
+ask_live() { redis-cli -c -p "$(port_of "$live")" "$@"; }
+wait_ok 30 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt 0 ] 2>/dev/null' 'a master dies: its replica has the lock'
+wait_ok 30 '[ "$(ask_live pttl Lock:other 2>/dev/null)" -gt 29000 ] 2>/dev/null' 'and it is renewed there'
+released 'the command ends, and nothing was lost'
+is "$(ask_live exists Lock:other)" 0 'the lock is released'
