@@ -22,6 +22,7 @@ queue "q1" { key = "{$K1}" concurrency = 0 }
 queue "q2" { key = "{$K2}" concurrency = 0 }
 queue "q3" { key = "{$K3}" concurrency = 0 }
 queue "same" { key = "{$K1}:more" concurrency = 0 }
+queue "hot" { shards = 4 concurrency = 0 }
 queue "ids" { kind = "unique" key = "Queue:{$K2}" concurrency = 0 }
 C
 q() { "$RQCTL" -c "$T/rqd.conf" "$@"; }
@@ -66,6 +67,15 @@ is "$(q dead retry q2 --all -y >/dev/null; n n2 zcard "{$K2}RETRY")" 1 'dead exp
 like "$(q forget same --force -y 2>&1)" . 'forget'
 is "$(n n1 exists "{$K1}:moreRETRY")" 0 'forget deletes the keys'
 is "$(q ping | grep -c ' answers in ')" 3 'ping asks each master'
+
+# Four keys on three masters, and one queue.
+seq 1 12 | sed 's/.*/{"id":"h&"}/' | q push hot --lines >/dev/null
+is "$(for i in 1 2 3; do n n$i keys '{hot.[0-9]*}'; done |
+    grep -c '^{hot')" 4 'shards: each has messages'
+is "$(q status hot | grep -c '^hot .* 12 ') $(waits hot)" '1 12' 'shards: status has one row'
+is "$(q peek hot --all | grep -c '"id":"h')" 12 'shards: peek shows all'
+is "$(q purge hot --waiting -y; waits hot)" 'purged 12 waiting of hot
+0' 'shards: purge'
 
 for name in a b c d e f; do c set "Lock:$name" "$name" px 600000 >/dev/null; done
 is "$(q locks | sed 1d | cut -d' ' -f1 | tr '\n' ' ')" 'a b c d e f ' 'locks: those of all masters'
