@@ -84,6 +84,16 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	}
 }
 
+/* Of the keys whose expiry is a message. */
+static void
+check_queue_database(struct draft *d, const struct draft_section *s)
+{
+	if (kind_has(s->queue->kind, TRAIT_KEY_EVENTS) && draft_setting(s, "database") != NULL &&
+	    s->queue->database != 0)
+		finding_error(&d->findings, draft_place(s, "database"), "database %d: a Redis "
+		    "Cluster has database 0 only", s->queue->database);
+}
+
 static void
 check_database(struct draft *d)
 {
@@ -100,6 +110,7 @@ hash_tags_check(struct draft *d)
 		return;
 	check_database(d);
 	for (size_t i = 0; i < d->queues.n; i++) {
+		check_queue_database(d, &d->queues.list[i]);
 		check_key(d, &d->queues.list[i]);
 		check_pushes(d, &d->queues.list[i]);
 	}

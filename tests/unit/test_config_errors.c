@@ -240,6 +240,8 @@ static const struct wrong values[] = {
 	{ C "queue \"j\" { command = {\"/bin/true\"} kind = \"unique\" }",
 	    { "2: the key \"Queue:j\" of queue \"j\" has no hash tag, and on a cluster all keys of "
 	    "a queue must be in one slot: write key = \"Queue:{j}\"" } },
+	{ C "queue \"{e}\" { command = {\"/bin/true\"} kind = \"expired\"\ndatabase = 2 }",
+	    { "3: database 2: a Redis Cluster has database 0 only" } },
 	{ C "queue \"o\" { shards = 4 command = {\"/bin/true\"}\nkey = \"{o}\" }",
 	    { "3: the key \"{o}\" of a queue with shards has a brace" } },
 	{ C "queue \"o\" { key = \"{o}\" command = {\"/bin/true\"}\npushes = {\"t\"} }\n"
