@@ -188,7 +188,8 @@ static void
 leased_finish_fetch(struct leased *a, enum fetch_status status, const char *cause)
 {
 	struct fetched f = {
-		.got = a->got, .status = status, .cause = cause
+		.got = a->got, .status = status, .cause = cause,
+		.more = watcher_will_fetch(a->watcher),
 	};
 
 	a->asked = 0;

@@ -87,6 +87,7 @@ enum fetch_status {
 struct fetched {
 	unsigned		 got;
 	enum fetch_status	 status;
+	bool			 more;		/* the queue knows of more: ready() will come */
 	const char		*cause;		/* FETCH_ERROR; FETCH_LIMITED: "fleet", "rate", or
 						 * "results" (refused ones have the slots);
 						 * borrowed for the call */

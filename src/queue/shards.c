@@ -54,7 +54,7 @@ struct shard {
 	struct stats	 stats;		/* what its ticks add to QSTATS */
 	bool		 wanted;	/* as it was told */
 	bool		 ready;		/* it has said so, and was not asked since */
-	bool		 has_more;	/* the last fetch had all that was asked for */
+	bool		 has_more;	/* the last fetch said so */
 	bool		 paused;
 	bool		 failed;	/* Redis refused its last pop */
 	bool		 refusing;	/* Redis refuses its results */
@@ -439,7 +439,7 @@ shard_fetched(const struct fetched *f, void *arg)
 	struct shard *d = arg;
 	struct shards *s = d->all;
 
-	d->has_more = f->got >= d->asked;
+	d->has_more = f->more && f->status == FETCH_OK;
 	shard_set_share(d, f->got);
 	d->asked = 0;
 	s->npending--;

@@ -302,6 +302,7 @@ mem_fetch_now(struct mem *q)
 	if (f.status == FETCH_OK && f.got == 0)
 		q->not_before = clock_mono() + 100 * MSEC;
 	q->asked = 0;
+	f.more = f.status == FETCH_OK && mem_next(s, TURN_SHARE, true) != NULL;
 	q->queue.events->fetched(&f, q->queue.arg);
 	mem_wake(q);
 }
