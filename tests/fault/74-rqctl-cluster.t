@@ -118,7 +118,6 @@ is "$(q push q2 ask >/dev/null && c llen "{$K2}")" 3 'ASK or not: a command with
 fails 75 'TRYAGAIN' q push q2 --delay 1h x
 q push q2 --delay 1h x >"$T/push" 2>&1 &
 PUSH=$!
-sleep 0.5
 slot_move "{$K2}" n2
 wait $PUSH
 is $? 0 'TRYAGAIN: a script waits for the end of the move'
