@@ -1,0 +1,308 @@
+/*
+ * Fetches from the shards of a queue: which ones are asked, and for how many.  The rule is at
+ * the head of shards.c.
+ */
+#include "queue/shards_private.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+#define SHARE_MAX	64
+#define STAY		(20 * MSEC)
+#define PATIENCE	(2 * MSEC)	/* results wait for 1 ms */
+
+static void	shards_turn(void *);
+
+void
+shards_touch(struct shards *s)
+{
+	loop_defer_last(s->env->loop, &s->turn, shards_turn, s);
+}
+
+/* The only place that changes the state. */
+void
+shards_set_state(struct shards *s, enum shards_state state)
+{
+	if (s->state == SHARDS_CLOSING)
+		return;
+	s->state = state;
+	if (state == SHARDS_WANTED)
+		shards_touch(s);
+}
+
+/* Redis refuses results, and those that were delivered have all slots. */
+static bool
+shards_is_full(const struct shards *s)
+{
+	return s->nrefusing > 0 && s->outstanding >= config_most(s->cfg);
+}
+
+static bool
+shards_have_ready(const struct shards *s)
+{
+	EACH_SHARD(d, s) {
+		if (d->ready)
+			return true;
+	}
+	return false;
+}
+
+static void	shards_fetched_all(struct shards *);
+
+struct shard *
+shards_staying(const struct shards *s)
+{
+	struct shard *d = s->staying;
+
+	return d != NULL && d->has_more && clock_mono() < s->stay_until ? d : NULL;
+}
+
+/* Whether the shard that fetches stay with has more, and its ready() waits for results. */
+static bool
+shards_wait(struct shards *s)
+{
+	const struct shard *d = shards_staying(s);
+
+	if (d == NULL || d->ready)
+		return false;
+	if (!timer_is_set(&s->patience))
+		timer_set(&s->patience, PATIENCE);
+	return true;
+}
+
+void
+shards_out_of_patience(void *arg)
+{
+	struct shards *s = arg;
+
+	s->staying = NULL;
+	shards_touch(s);
+}
+
+/* At the end of a turn: all shards that have become ready in it are asked together. */
+static void
+shards_turn(void *arg)
+{
+	struct shards *s = arg;
+
+	if (s->state == SHARDS_FETCHING && s->npending == 0)
+		shards_fetched_all(s);	/* nobody could be asked */
+	if (s->state != SHARDS_WANTED || s->no_room || shards_is_full(s) ||
+	    !shards_have_ready(s) || shards_wait(s))
+		return;
+	timer_stop(&s->patience);
+	shards_set_state(s, SHARDS_READY);
+	s->queue.events->ready(s->queue.arg);
+}
+
+/* Not all shards fail: those that do are left out. */
+static bool
+shards_all_failed(const struct shards *s)
+{
+	EACH_SHARD(d, s) {
+		if (!d->failed)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What one answer makes of the status of all: an answer beats none.  One error is a
+ * warning, and an error of all shards is one of the queue.
+ */
+static enum fetch_status
+shards_status(const struct shards *s, enum fetch_status a, enum fetch_status b)
+{
+	static const int rank[] = {
+		[FETCH_OK] = 4, [FETCH_LIMITED] = 3, [FETCH_PAUSED] = 2, [FETCH_DOWN] = 1,
+		[FETCH_ERROR] = 0,
+	};
+
+	if (s->sum.got > 0)
+		return FETCH_OK;
+	return rank[a] > rank[b] ? a : b;
+}
+
+/* All have answered. */
+static void
+shards_fetched_all(struct shards *s)
+{
+	struct fetched f = s->sum;
+
+	if (f.status == FETCH_ERROR && !shards_all_failed(s))
+		f.status = FETCH_OK;
+	if (f.status == FETCH_PAUSED && s->npaused < s->n)
+		f.status = FETCH_OK;
+	f.cause = f.status == FETCH_ERROR ? s->cause :
+	    f.status == FETCH_LIMITED ? "results" : NULL;
+	shards_set_state(s, SHARDS_WANTED);
+	s->queue.events->fetched(&f, s->queue.arg);
+}
+
+/* What a shard is asked for.  A message that has failed before takes a whole batch. */
+static unsigned
+shards_portion(const struct shards *s, const struct shard *d, unsigned left)
+{
+	unsigned n = d->share;
+
+	if (config_has_batches(s->cfg) && n < (unsigned)s->cfg->batch)
+		n = (unsigned)s->cfg->batch;
+	return n < left ? n : left;
+}
+
+/*
+ * Asks for the messages that shards hold, and that are ready; returns the room that all
+ * held ones leave of n.
+ */
+static unsigned
+shards_ask_for_held(struct shards *s, unsigned n)
+{
+	unsigned left = n, sum = 0, held;
+
+	EACH_SHARD(d, s) {
+		held = queue_held(d->queue);
+		sum += held;
+		if (!d->ready)
+			continue;
+		d->asked = held < left ? held : left;
+		left -= d->asked;
+	}
+	return n > sum ? n - sum : 0;
+}
+
+/* After a fetch: the next one goes on behind the last shard that was asked, or stays there. */
+static void
+shards_go_on(struct shards *s, struct shard *last)
+{
+	s->next = (size_t)(last - s->shard + 1) % s->n;
+	if (last == shards_staying(s))
+		return;
+	s->staying = last;
+	s->stay_until = clock_mono() + STAY;
+}
+
+/* Spreads `left` new messages over shards that are ready; returns what is left over. */
+static unsigned
+shards_spread(struct shards *s, unsigned left)
+{
+	struct shard *d = shards_staying(s), *last = NULL;
+	size_t first = d != NULL ? (size_t)(d - s->shard) : s->next;
+	unsigned portion;
+
+	for (size_t i = 0; i < s->n && left > 0; i++) {
+		d = &s->shard[(first + i) % s->n];
+		if (!d->ready)
+			continue;
+		portion = shards_portion(s, d, left);
+		d->asked += portion;
+		left -= portion;
+		last = d;
+	}
+	if (last != NULL)
+		shards_go_on(s, last);
+	return left;
+}
+
+/* Where all that are ready were asked, the rest is shared out among them. */
+static void
+shards_spread_rest(struct shards *s, unsigned left)
+{
+	unsigned asked = 0, more;
+
+	EACH_SHARD(d, s)
+		asked += d->asked > 0;
+	EACH_SHARD(d, s) {
+		if (d->asked == 0)
+			continue;
+		more = left / asked--;
+		d->asked += more;
+		left -= more;
+	}
+}
+
+/* The room of a fetch of n, when results that Redis refuses keep their slots. */
+static unsigned
+shards_room(const struct shards *s, unsigned n)
+{
+	unsigned most = config_most(s->cfg);
+	unsigned left = most > s->outstanding ? most - s->outstanding : 0;
+
+	return s->nrefusing > 0 && left < n ? left : n;
+}
+
+static void
+shards_ask(struct shards *s, enum turn turn)
+{
+	EACH_SHARD(d, s) {
+		if (d->asked == 0)
+			continue;
+		d->ready = false;
+		s->npending++;
+		queue_fetch(d->queue, d->asked, turn);
+	}
+}
+
+void
+shards_fetch(struct queue *q, unsigned n, enum turn turn)
+{
+	struct shards *s = shards_of(q);
+	unsigned room = shards_ask_for_held(s, shards_room(s, n));
+
+	shards_set_state(s, SHARDS_FETCHING);
+	s->npending = 0;
+	s->sum = (struct fetched){ .status = FETCH_ERROR };
+	shards_spread_rest(s, shards_spread(s, room));
+	shards_ask(s, turn);
+	if (s->npending > 0)
+		return;
+	s->no_room = room == 0;
+	s->sum.status = shards_is_full(s) ? FETCH_LIMITED : FETCH_OK;
+	shards_touch(s);
+}
+
+/* -- answers ------------------------------------------------------------------------ */
+
+/* A shard that Redis refuses waits a second, and says ready() then. */
+static void
+shard_failed(struct shard *d, const char *cause)
+{
+	struct shards *s = d->all;
+	bool news = !d->failed;
+
+	d->failed = true;
+	xreplace(&s->cause, cause);
+	if (news && !shards_all_failed(s))
+		shard_warn(d, cause);
+}
+
+static void
+shard_set_share(struct shard *d, unsigned got)
+{
+	if (got < d->asked)
+		d->share = got > 0 ? got : 1;
+	else if (d->asked >= SHARE_MAX / 2)
+		d->share = SHARE_MAX;
+	else if (d->share < 2 * d->asked)
+		d->share = 2 * d->asked;
+}
+
+void
+shard_fetched(const struct fetched *f, void *arg)
+{
+	struct shard *d = arg;
+	struct shards *s = d->all;
+
+	d->has_more = f->more && f->status == FETCH_OK;
+	shard_set_share(d, f->got);
+	d->asked = 0;
+	s->npending--;
+	s->sum.got += f->got;
+	if (f->status == FETCH_ERROR)
+		shard_failed(d, f->cause);
+	else if (f->status != FETCH_DOWN)
+		d->failed = false;
+	s->sum.status = shards_status(s, s->sum.status, f->status);
+	if (s->npending == 0)
+		shards_fetched_all(s);
+}
