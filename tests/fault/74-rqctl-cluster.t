@@ -100,7 +100,7 @@ fails 69 '127.0.0.1:1: .*Connection refused' "$RQCTL" --server cluster://127.0.0
 # -- slots that move -------------------------------------------------------------------
 
 # One connection for all pictures: the second half of them must follow.
-q status -w --interval 200ms >"$T/watch" 2>&1 &
+"$RQCTL" -c "$T/rqd.conf" status -w --interval 200ms >"$T/watch" 2>&1 &
 WATCH=$!
 OTHER_PIDS="$OTHER_PIDS $WATCH"
 pictures() { [ "$(grep -c '^q2 .* 2 ' "$T/watch")" -ge "$1" ]; }
@@ -111,6 +111,8 @@ wait_ok 20 'pictures $((seen + 3))' 'MOVED: status -w goes on'
 is "$(owner_of "{$K2}")" n3 'the slot has moved'
 unlike "$(cat "$T/watch")" 'rqctl:|MOVED' 'MOVED: without an error'
 kill "$WATCH"
+wait "$WATCH"
+is $? 0 'status -w ends by a signal'
 
 # Half moved: the list is still at n3, all other keys are nowhere.
 slot_open "{$K2}" n2
