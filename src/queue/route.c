@@ -127,10 +127,14 @@ route_go(struct route *r)
 		route_up(r, conn_server(node->conn));
 }
 
+/* LEAVING: the node is slower to answer than this; route_pinged() goes on. */
 static void
 route_retry(void *arg)
 {
-	route_go(arg);
+	struct route *r = arg;
+
+	if (r->state == ROUTE_AWAY)
+		route_go(r);
 }
 
 /* -- leaving a node ------------------------------------------------------------------ */

@@ -4,6 +4,8 @@
  */
 #include "../unit/unit.h"
 
+#include <signal.h>
+
 #include "loop/child.h"
 #include "queue/route.h"
 #include "redis/reply.h"
@@ -30,6 +32,7 @@ static struct nodes *nodes;
 static struct routes *all;
 static unsigned changes, redirections, gone;
 static bool last_later;
+static const struct server *to_stop;	/* at the next redirection; NULL: none */
 static char no_table[256];
 
 /* A queue's part. */
@@ -80,6 +83,9 @@ on_redirected(unsigned slot, bool later, void *arg UNUSED)
 {
 	redirections++;
 	last_later = later;
+	if (to_stop != NULL)
+		server_signal(to_stop, SIGSTOP);
+	to_stop = NULL;
 	routes_redirected(all, slot, later);
 }
 
@@ -333,6 +339,31 @@ CLUSTER_TEST(test_half_moved)
 	assert_int_equal(a.replies, 1);
 	free(id);
 	free(from);
+}
+
+/* The node takes longer to answer than the pause before the next attempt: down, then up. */
+CLUSTER_TEST(test_slow_to_leave)
+{
+	unsigned slot = slot_of("{a}", 3);
+	char *id = id_of(&low);
+
+	WAIT(a.is_up && b.is_up);
+	server_do(&high, "CLUSTER SETSLOT %u MIGRATING %s", slot, id);
+	to_stop = &high;
+	part_push(&a, "{a}");
+	assert_true(last_later);
+	for (usec_t end = clock_mono() + 400 * MSEC; clock_mono() < end;)
+		loop_turn(loop, 20 * MSEC);
+	assert_int_equal(a.ups, 1);
+	assert_int_equal(a.downs, 0);
+	server_signal(&high, SIGCONT);
+	WAIT(a.downs == 1);
+	server_do(&high, "CLUSTER SETSLOT %u STABLE", slot);
+	WAIT(a.is_up);
+	part_push(&a, "{a}");
+	assert_int_equal(a.replies, 1);
+	assert_int_equal(a.ups, a.downs + 1);
+	free(id);
 }
 
 /* A node that is down concerns its queues only. */
