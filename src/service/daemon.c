@@ -560,12 +560,12 @@ daemon_stop(struct rqd *d)
 	consumers_free(d->consumers);
 	dispatcher_free(d->dispatcher);
 
-	/* 2. Redis. */
+	/* 2. Redis, after what asks it: an answer that is lost may lead to the next question. */
+	monitor_free(d->monitor);
 	control_free(d->control);
 	routes_free(d->routes);
 	nodes_free(d->nodes);
 	sentinel_free(d->redis.sentinel);
-	monitor_free(d->monitor);
 	buf_done(&d->redis_error);
 
 	/* 3. The guardian, which needs that no handler is left; then the loop. */

@@ -62,3 +62,24 @@ wait_ok 40 '[ "$(get /metrics | sed -n "s/^process_open_fds //p")" -lt 20 ]' 'an
 # shellcheck disable=SC2086
 kill $hung 2>/dev/null
 r del $(seq -f 'q%.0fDELAYED' 0 199) >/dev/null
+
+# -- Redis hangs at the end: what the listener has asked is lost, and rqd ends all the same
+rqd_stop
+handler slow <<'H'
+cat >/dev/null
+sleep 300
+H
+rqd_start <<C
+redis { server = "unix:$SOCK" timeout = 60s }
+drain_timeout = 300ms
+http { listen = "unix:$H" }
+queue "q" { command = {"$T/slow"} }
+C
+r lpush q '{"id": "1"}' >/dev/null
+wait_ok 10 'ctl running q | grep -q 1' 'a message runs'
+kill -STOP "$REDIS_PID"
+wait_ok 10 '! curl -s -m 1 -o /dev/null --unix-socket "$H" http://rqd/status' '/status waits for Redis'
+rqd_signal TERM
+rqd_wait
+is "$STATUS" 0 'rqd ends with status 0, not by a signal'
+kill -CONT "$REDIS_PID"
