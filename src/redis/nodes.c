@@ -35,6 +35,7 @@ struct nodes {
 	struct slot_table	*table;		/* NULL: one server */
 	struct slots		*slots;		/* its */
 	struct node		*nowhere;
+	bool			 patched;	/* MOVED has changed the table since it came */
 	bool			 missing;	/* somebody needs a slot that has no node */
 	struct timer		 sweep;		/* set: nodes are retired */
 	struct timer		 look;		/* for a node that hangs */
@@ -85,6 +86,7 @@ node_redirected(const char *error, unsigned slot, void *arg)
 
 	if (moved && to != NULL && strcmp(to, node->address) != 0) {
 		slots_set(n->slots, slot, to);
+		n->patched = true;
 		later = false;
 	}
 	free(to);
@@ -343,8 +345,9 @@ nodes_table_came(bool changed, void *arg)
 	struct nodes *n = arg;
 
 	n->missing = false;
-	if (!changed)
+	if (!changed && !n->patched)
 		return;
+	n->patched = false;
 	nodes_retire(n);
 	n->events->changed((unsigned)n->slots->n, n->arg);
 }

@@ -36,11 +36,11 @@ static const struct {
 struct problem {
 	const char	*level;
 	char		*text;		/* "orders: 7 dead letters"; owned */
+	json_t		*json;		/* owned */
 };
 
 struct problems {
 	struct ctl	*ctl;
-	json_t		*list;		/* for --json */
 	struct problem	*found;		/* n */
 	size_t		 n;
 	int		 status;	/* PLUGIN_...; of the worst finding */
@@ -74,32 +74,29 @@ raise_status(struct problems *f, const char *level)
 static void PRINTF(4, 5)
 find(struct problems *f, const char *level, const char *queue, const char *fmt, ...)
 {
-	char *text, *line;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
 	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	raise_status(f, level);
-	json_array_append_new(f->list,
-	    json_set(json_object(), "level:s queue:s text:s", level, queue, text));
-	f->found = xreallocarray(f->found, f->n + 1, sizeof(f->found[0]));
-	f->found[f->n].level = level;
-	f->found[f->n].text = queue == NULL ? xstrdup(text) : xasprintf("%s: %s", queue, text);
-	line = xasprintf("%s: %s", level, f->found[f->n++].text);
-	if (!check_is_plugin(f->ctl) && !ctl_given(f->ctl, OPT_JSON))
-		out_escaped_line(line);
-	free(line);
+	*APPEND(f->found, f->n) = (struct problem){
+		.level = level,
+		.text = queue == NULL ? xstrdup(text) : xasprintf("%s: %s", queue, text),
+		.json = json_set(json_object(), "level:s queue:s text:s", level, queue, text),
+	};
 	free(text);
 }
 
 static void
 problems_done(struct problems *f)
 {
-	while (f->n > 0)
+	while (f->n > 0) {
 		free(f->found[--f->n].text);
+		json_decref(f->found[f->n].json);
+	}
 	free(f->found);
-	json_decref(f->list);
 	buf_done(&f->data);
 }
 
@@ -582,6 +579,44 @@ check_all(struct problems *f, const struct picture *p)
 	schedules_missed(f->ctl, check_schedule, f);
 }
 
+/* The worst come first; those of one level in the order in which they were found. */
+static void
+sort_problems(struct problems *f)
+{
+	static const char *const levels[] = { "error", "warning", "unknown" };
+	struct problem *sorted = xcalloc(f->n + 1, sizeof(*sorted));
+	size_t n = 0;
+
+	for (size_t l = 0; l < ARRAY_LEN(levels); l++)
+		for (size_t i = 0; i < f->n; i++)
+			if (strcmp(f->found[i].level, levels[l]) == 0)
+				sorted[n++] = f->found[i];
+	free(f->found);
+	f->found = sorted;
+}
+
+static void
+print_lines(const struct problems *f)
+{
+	char *line;
+
+	for (size_t i = 0; i < f->n; i++) {
+		line = xasprintf("%s: %s", f->found[i].level, f->found[i].text);
+		out_escaped_line(line);
+		free(line);
+	}
+}
+
+static void
+print_json(const struct problems *f)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < f->n; i++)
+		json_array_append(list, f->found[i].json);
+	out_json(list);
+}
+
 /* Prints what check_all() has found, and sets the exit status; c->held: why it ended early. */
 static void
 report(struct problems *f, const struct picture *p)
@@ -590,10 +625,13 @@ report(struct problems *f, const struct picture *p)
 
 	if (c->status == 0 || f->status == PLUGIN_CRITICAL)
 		c->status = f->status;
-	if (check_is_plugin(c) && c->held == NULL)
+	sort_problems(f);
+	if (ctl_given(c, OPT_JSON))
+		print_json(f);
+	else if (!check_is_plugin(c))
+		print_lines(f);
+	else if (c->held == NULL)
 		print_plugin(f, p);
-	else if (ctl_given(c, OPT_JSON))
-		out_json(json_incref(f->list));
 }
 
 void
@@ -612,7 +650,6 @@ check_run(struct ctl *c)
 			return;
 	if (picture_take(c, &p) == -1)
 		return;
-	f.list = json_array();
 	check_all(&f, &p);
 	report(&f, &p);
 	problems_done(&f);

@@ -16,6 +16,7 @@
 /* Daemons add their totals to Redis about every 10 seconds: a shorter span would jump. */
 #define RATE_SPAN	(21 * SEC)
 #define RATE_LEAST	(9 * SEC)
+#define NUMBER_MAX	1e12		/* who writes to Redis may say more */
 #define JITTER		(500 * MSEC)	/* a sample may come that much early */
 
 /* A queue; not known: NAN, or -1. */
@@ -212,6 +213,8 @@ add_number(struct buf *out, size_t i, double v, double parts)
 		buf_addc(out, '0');	/* most are */
 	else if (isnan(v) || v < 0)
 		buf_puts(out, "null");
+	else if (v > NUMBER_MAX)
+		buf_printf(out, "%.15g", NUMBER_MAX);
 	else
 		buf_printf(out, "%.15g", (double)(int64_t)(v * parts + 0.5) / parts);
 }

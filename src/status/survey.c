@@ -248,13 +248,15 @@ add_unnamed(struct survey *s, double now, json_t *known, const struct served *se
 	const char *key;
 	char **keys;
 	json_t *member;
-	size_t i;
+	size_t i, most = s->found.n + SURVEY_QUEUES;	/* shards count, too */
 
 	if (s->found.fleet.ignored > 0 || s->nindexed >= FLEET_MAX)
 		return;
 	for (i = 0; i < n; i++)
 		json_object_set_new_nocheck(known, served[i].key, json_true());
 	json_array_foreach(s->noted, i, member) {
+		if (s->found.n >= most)
+			break;
 		key = fleet_text(member, "key");
 		if (key[0] == '\0' || json_object_get(known, key) != NULL)
 			continue;
