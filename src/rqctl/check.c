@@ -417,10 +417,20 @@ count_daemons(struct ctl *c, struct target *t)
 }
 
 static void
+find_late(struct problems *f, const struct facts *facts)
+{
+	char age[UNITS_TEXT_MAX];
+
+	find(f, "warning", facts->name, "late: all handlers are busy, and a message has waited %s",
+	    units_age(state_latency(facts).seconds, age));
+}
+
+static void
 check_queue(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
 	const struct service *s = &p->services[i];
+	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
 	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: kinds without */
 
@@ -436,6 +446,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		find(f, "error", name, "Redis refuses the results of its messages: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)
 		find(f, "error", name, "a daemon has lost a subscription; its log says why");
+	if (state_is_late(&facts))
+		find_late(f, &facts);
 	if (d->paused || d->partly)
 		find(f, "warning", name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))

@@ -89,6 +89,10 @@ state_text(const struct facts *f, struct buf *b)
 		buf_puts(b, "daemons disagree about the shards");
 		return MOOD_WARN;
 	}
+	if (state_is_late(f)) {
+		buf_puts(b, "late: all handlers are busy");
+		return MOOD_WARN;
+	}
 	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
 	buf_puts(b, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 	return MOOD_OK;
@@ -174,7 +178,7 @@ state_trouble(const struct facts *f, enum mood mood, double failed_rate)
 		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
 	};
 
-	if (rank[mood] <= 1 && (f->depth->dead > 0 || failed_rate > 0 || state_is_late(f)))
+	if (rank[mood] <= 1 && (f->depth->dead > 0 || failed_rate > 0))
 		return 2;
 	return rank[mood];
 }

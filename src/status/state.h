@@ -52,8 +52,8 @@ enum mood	 state_text(const struct facts *, struct buf *);
 bool		 state_is_late(const struct facts *);
 
 /*
- * How urgent a queue of this mood is, from 0 (idle) to 4 (bad); 2: all is well but that it is
- * late, has dead letters, or that messages fail now.  Those of one rank are shown by the number
+ * How urgent a queue of this mood is, from 0 (idle) to 4 (bad); 2: all is well but that it
+ * has dead letters, or that messages fail now.  Those of one rank are shown by the number
  * that waits.
  */
 int		 state_trouble(const struct facts *, enum mood, double failed_rate);

@@ -45,8 +45,8 @@ ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(fir
 wait_for 30 '[ "$(r xlen invoicesDEAD)" = 1 ]'
 state() { js "$(row "$1").cells[1].textContent"; }
 wait_ok 10 'state invoices | grep -qx "1 dead letter"' 'with dead letters all is not ok'
-is "$(js '((shown[0].late = true, shown[0].mood = "ok", shown[0].state = "ok", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
-    'late: all handlers are busy, 2 dead letters: warn' 'nor if it is late'
+is "$(js '((shown[0].mood = "warn", shown[0].state = "late: all handlers are busy", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
+    'late: all handlers are busy: warn' 'nor if it is late'
 is "$(state legacy)" 'no configuration names it' 'a queue that nobody names'
 js_wait 30 '[...document.querySelectorAll("#queues tbody td")].filter(c => c.dataset.label === "Done/s" && /[0-9]/.test(c.textContent)).length > 5' 'rates'
 

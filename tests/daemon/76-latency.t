@@ -68,8 +68,10 @@ queue "ack" { command = {"$T/hang"} }
 queue "list" { kind = "list" command = {"$T/hang"} }
 queue "before" { command = {"$T/hang"} }
 queue "shared" { command = {"$T/hang"} }
+queue "slow" { kind = "unique" command = {"$T/hang"} concurrency = 1 }
 C
 FILE=rqd
+MORE_KEYS=Queue:slow
 log_wait 10 event=redis_up
 wait_ok 15 '[ "$(sample rqd_queue_latency_seconds ack)" = 0 ]' 'an empty list: 0'
 wait_ok 15 '[ "$(sample rqd_queue_latency_seconds list)" = 0 ]' 'of the other kind, too'
@@ -120,6 +122,12 @@ wait_ok 20 '[ -z "$(sample rqd_queue_latency_seconds shared)" ]' 'nothing where 
 is "$(sample rqd_queue_latency_least_seconds shared)" '' 'nor what it is at least'
 r zrem sharedBACKUP foreign >/dev/null
 r hdel sharedCONTEXT foreign >/dev/null
+
+# Too slow for what is pushed: unique ids say since when they wait.
+r zadd Queue:slow $(($(date +%s) - 200)) a $(($(date +%s) - 190)) b >/dev/null
+wait_ok 15 '[ "$(of slow state)" = "late: all handlers are busy" ]' 'a queue that is late says so'
+like "$(ctl -c "$T/$FILE.conf" check)" 'warning: slow: late: all handlers are busy, and a message has waited 3m' \
+    'and rqctl check does'
 
 touch "$T/release"
 for q in ack list before shared; do

@@ -438,8 +438,6 @@ function writeName(cell, q) {
 function stateOf(q) {
 	const more = [];
 
-	if (q.late)
-		more.push("late: all handlers are busy");
 	if (q.dead)
 		more.push(number(q.dead) + " dead letter" + (q.dead === 1 ? "" : "s"));
 	if (q.mood !== "ok" && q.mood !== "idle" || more.length === 0)
