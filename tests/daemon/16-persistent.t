@@ -89,6 +89,8 @@ queue "broken" {
 }
 C
 log_wait 30 'event=suspended queue=broken .*reason=failing' 1 broken
+# The third is logged once Redis has it.
+log_wait 10 'event=retry queue=broken .*status=3 .*reason=exit' 3 broken
 is "$(log_count 'event=retry queue=broken .*status=3 .*reason=exit' broken)" 3 'three failures in a row suspend the queue'
 is "$(log_count 'event=handler_exited queue=broken ' broken)" 3 'with as many processes'
 handler broken <<'H'
