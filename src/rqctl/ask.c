@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "redis/script.h"
+#include "status/advice.h"
 
 /* -- words ---------------------------------------------------------------------- */
 
@@ -228,19 +229,41 @@ ask_time_of(struct ctl *c, const char *key)
 	return t;
 }
 
-/* Operators often deny INFO and CONFIG: their error replies are no errors here. */
-char *
-ask_info(struct ctl *c, const char *section, const char *field)
+/* A field of a section of INFO; "": it is not there. */
+static char *
+info_field(const struct redisReply *reply, const char *field)
 {
-	struct redisReply *reply = ask_any(c, "INFO %s", section);
 	char *line = xasprintf("\n%s:", field);
 	const char *text = reply_str(reply, NULL), *p = text != NULL ? strstr(text, line) : NULL;
 	char *ret = p != NULL ? xstrndup(p + strlen(line), strcspn(p + strlen(line), "\r\n")) :
 	    xstrdup("");
 
 	free(line);
+	return ret;
+}
+
+/* Operators often deny INFO and CONFIG: their error replies are no errors here. */
+char *
+ask_info(struct ctl *c, const char *section, const char *field)
+{
+	struct redisReply *reply = ask_any(c, "INFO %s", section);
+	char *ret = info_field(reply, field);
+
 	blocking_reply_free(reply);
 	return ret;
+}
+
+char *
+ask_memory(struct ctl *c)
+{
+	struct redisReply *reply = ask_any(c, "INFO memory");
+	char *used = info_field(reply, "used_memory"), *most = info_field(reply, "maxmemory");
+	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
+
+	blocking_reply_free(reply);
+	free(used);
+	free(most);
+	return full;
 }
 
 char *

@@ -81,6 +81,7 @@ int64_t	ask_heard(struct ctl *, const char *channel, int64_t heard);
 
 /* A field of INFO, or a parameter of CONFIG; "" where Redis denies it.  The caller frees it. */
 char	*ask_info(struct ctl *, const char *section, const char *field);
+char	*ask_memory(struct ctl *);	/* that Redis is full: see advice_memory() */
 char	*ask_config(struct ctl *, const char *parameter);
 
 #endif

@@ -104,15 +104,11 @@ problems_done(struct problems *f)
 static void
 check_memory(struct problems *f, const char *at)
 {
-	char *used = ask_info(f->ctl, "memory", "used_memory");
-	char *most = ask_info(f->ctl, "memory", "maxmemory");
-	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
+	char *full = ask_memory(f->ctl);
 
 	if (full != NULL)
 		find(f, "error", NULL, "%s%s", at, full);
 	free(full);
-	free(used);
-	free(most);
 }
 
 static void
@@ -209,13 +205,16 @@ static void
 check_lease(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct target *t = &p->targets[i];
+	const struct service *s = &p->services[i];
+	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 	double lease, want = t->cfg != NULL ? (double)t->cfg->lease / 1e6 : 0;
 	const json_t *q;
 
-	if (p->services[i].shards_differ)
+	if (s->shards_differ)
 		find(f, "error", t->name, "daemons disagree about the shards");
-	if (p->services[i].leases_differ) {
-		find(f, "error", t->name, "daemons disagree about the lease");
+	if (s->leases_differ) {
+		find(f, "error", t->name, "daemons disagree about the lease: one has %s, another "
+		    "%s; rqctl daemons", units_age(s->lease_least, a), units_age(s->lease_most, b));
 		return;
 	}
 	for (size_t k = 0; t->cfg != NULL && k < p->fleet.n; k++) {
@@ -576,7 +575,8 @@ check_all(struct problems *f, const struct picture *p)
 {
 	check_servers(f);
 	if (p->fleet.n == 0)
-		find(f, "warning", NULL, "no daemon is running");
+		find(f, "warning", NULL, p->full != NULL ? "no daemon is seen: none can write its "
+		    "heartbeat" : "no daemon is running");
 	if (p->fleet.ignored > 0)
 		find(f, "warning", NULL, "%zu keys rqd:daemon:... are too large, or no heartbeats",
 		    p->fleet.ignored);

@@ -306,6 +306,7 @@ picture_done(struct picture *p)
 	free(p->services);
 	targets_free(p->targets, p->n);
 	fleet_done(&p->fleet);
+	free(p->full);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -329,6 +330,7 @@ picture_take(struct ctl *c, struct picture *p)
 		if (!kind_has(p->targets[i].kind, TRAIT_LEASES))
 			p->depths[i].in_flight = p->services[i].running;
 	}
+	p->full = ask_memory(c);
 	p->taken = clock_wall();
 	return 0;
 }
@@ -340,6 +342,6 @@ picture_facts(const struct picture *p, size_t i)
 		.name = p->targets[i].name, .keys = &p->targets[i].keys,
 		.kind = p->targets[i].kind, .depth = &p->depths[i],
 		.elsewhere = target_is_elsewhere(&p->targets[i]),
-		.service = &p->services[i], .taken = p->taken,
+		.service = &p->services[i], .taken = p->taken, .full = p->full != NULL,
 	};
 }

@@ -1,6 +1,6 @@
 /*
- * The state of the fleet and of queues at one moment: three round trips (index of
- * heartbeats, heartbeats, depths), whatever the number of queues and messages.
+ * The state of the fleet and of queues at one moment: four round trips (index of
+ * heartbeats, heartbeats, depths, memory), whatever the number of queues and messages.
  */
 #ifndef RQD_RQCTL_PICTURE_H
 #define RQD_RQCTL_PICTURE_H
@@ -17,6 +17,7 @@ struct picture {
 	struct service	*services;
 	size_t		 n;
 	wall_t		 taken;
+	char		*full;		/* see advice_memory(); owned; NULL: Redis has room */
 };
 
 /*

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT	64		/* at the shortest interval, 100 ms, more than RATES_WINDOW */
+#define KEPT	64
+#define APART	(RATES_WINDOW / 42)	/* samples that are kept: more than RATES_WINDOW of them */
 
 struct sample {
 	usec_t	 at;
@@ -14,7 +15,7 @@ struct sample {
 struct totals {
 	char		*key;		/* owned */
 	struct sample	 sample[KEPT];
-	size_t		 n;		/* samples ever taken */
+	size_t		 n;		/* samples ever kept */
 };
 
 static void
@@ -45,6 +46,15 @@ take(struct rates_log *l, size_t likely, const char *key)
 	return t;
 }
 
+/* The latest one takes the place of the one before, if that is not far from the others. */
+static void
+keep(struct totals *t, const struct sample *s)
+{
+	if (t->n >= 2 && s->at - t->sample[(t->n - 2) % KEPT].at < APART)
+		t->n--;
+	t->sample[t->n++ % KEPT] = *s;
+}
+
 void
 rates_add(struct rates_log *l, const struct picture *p)
 {
@@ -53,9 +63,9 @@ rates_add(struct rates_log *l, const struct picture *p)
 
 	for (size_t i = 0; i < p->n; i++) {
 		t = queues[i] = take(l, i, p->targets[i].keys.name[KEY_QUEUE]);
-		t->sample[t->n++ % KEPT] = (struct sample){
+		keep(t, &(struct sample){
 			now, p->depths[i].total[STAT_ACKED], p->depths[i].total[STAT_FAILED]
-		};
+		});
 	}
 	rates_done(l);
 	*l = (struct rates_log){ queues, p->n };
@@ -64,7 +74,8 @@ rates_add(struct rates_log *l, const struct picture *p)
 static double
 rate(int64_t now, int64_t then, usec_t passed)
 {
-	return now < then || passed <= 0 ? -1 : (double)(now - then) / ((double)passed / 1e6);
+	return now < then || passed < RATES_LEAST ? -1 :
+	    (double)(now - then) / ((double)passed / 1e6);
 }
 
 struct rates

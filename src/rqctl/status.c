@@ -147,10 +147,13 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 }
 
 void
-status_warnings(const struct fleet *f, struct buf *b)
+status_warnings(const struct picture *p, struct buf *b)
 {
+	const struct fleet *f = &p->fleet;
 	const char *error, *name;
 
+	if (p->full != NULL)
+		buf_printf(b, "error: %s\n", p->full);
 	for (size_t i = 0; i < f->n; i++) {
 		error = fleet_text(f->daemons[i].beat, "log_error");
 		name = f->daemons[i].instance;
@@ -185,7 +188,7 @@ status_print(const struct ctl *c, const struct picture *p, const struct rates_lo
 	size_t width = log == NULL ? (size_t)out_width() : 0;
 	struct table t;
 
-	status_warnings(&p->fleet, b);
+	status_warnings(p, b);
 	status_table(&t, log != NULL, 0);
 	for (size_t i = 0; i < p->n; i++)
 		status_row(&t, p, i, log, 0);

@@ -24,8 +24,8 @@ void	status_row(struct table *, const struct picture *, size_t i, const struct r
 
 /* "redis 127.0.0.1:6379, 3 daemons" */
 void	status_headline(const struct ctl *, const struct picture *, struct buf *);
-/* Problems of daemons, one per line; rqctl check reports the same. */
-void	status_warnings(const struct fleet *, struct buf *);
+/* A full Redis, and problems of daemons, one per line; rqctl check reports the same. */
+void	status_warnings(const struct picture *, struct buf *);
 /* Why there is no queue: a line. */
 const char *status_none(const struct ctl *);
 

@@ -337,7 +337,7 @@ draw_warnings(const struct top *t, size_t *room, struct buf *b)
 	struct buf text = BUF_INIT;
 	size_t n = 0, i;
 
-	status_warnings(&t->picture.fleet, &text);
+	status_warnings(&t->picture, &text);
 	unnamed_print(&t->unnamed, &text);
 	for (i = 0; i < text.len; i++)
 		n += text.data[i] == '\n';

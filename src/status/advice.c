@@ -45,6 +45,9 @@ advice_hint(const struct facts *f)
 		return "Its daemons take no message until somebody resumes it.";
 	if (s->daemons == 0 && f->elsewhere)
 		return "This configuration declares it with concurrency = 0.";
+	if (s->daemons == 0 && f->full)
+		return "Redis is full and refuses heartbeats: daemons may run unseen. Make room "
+		    "first.";
 	if (s->daemons == 0)
 		return "Start a daemon, or compare the names of the queues in its configuration.";
 	if (strcmp(s->state, "suspended") == 0)
@@ -151,7 +154,7 @@ add_remedies(const struct command_list *l, const struct facts *f)
 		command(l, "check", "");
 	if (d->paused || d->partly)
 		command(l, "resume", "");
-	if (s->daemons == 0 && !f->elsewhere && !f->unnamed)
+	if (s->daemons == 0 && !f->elsewhere && !f->unnamed && !f->full)
 		buf_printf(l->text, "%ssystemctl status rqd\n", l->advice->indent);
 	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
 		journal(l, f->name);

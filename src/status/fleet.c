@@ -351,6 +351,20 @@ add_latency(struct service *s, const json_t *q, double seen)
 	s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
 }
 
+/* before: another daemon's; -1: this is the first. */
+static void
+add_lease(struct service *s, double lease, double before)
+{
+	if (before < 0)
+		s->lease_least = s->lease_most = lease;
+	else if (lease != before)
+		s->leases_differ = true;
+	if (lease < s->lease_least)
+		s->lease_least = lease;
+	if (lease > s->lease_most)
+		s->lease_most = lease;
+}
+
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
@@ -370,8 +384,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		if (strcmp(fleet_text(q, "blocked"), "limited") == 0)
 			s->limited = true;
 		theirs = fleet_number(q, "lease", lease);
-		if (lease >= 0 && theirs != lease)
-			s->leases_differ = true;
+		add_lease(s, theirs, lease);
 		lease = theirs;
 		their_shards = fleet_count(q, "shards");
 		s->shards_differ |= shards >= 0 && their_shards != shards;

@@ -66,8 +66,8 @@ state_text(const struct facts *f, struct buf *b)
 		return d->due > 0 ? MOOD_WARN : MOOD_IDLE;
 	}
 	if (s->daemons == 0) {
-		buf_puts(b, "no daemon");
-		return d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE;
+		buf_puts(b, f->full ? "no daemon is seen: Redis is full" : "no daemon");
+		return f->full || d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE;
 	}
 	if (strcmp(s->state, "suspended") == 0) {
 		reason_text(f, "suspended", b);

@@ -20,6 +20,7 @@ struct facts {
 	enum kind		 kind;
 	bool			 elsewhere;	/* declared for others: concurrency = 0 */
 	bool			 unnamed;	/* no configuration has it */
+	bool			 full;		/* Redis is, and so refuses heartbeats */
 	const struct depth	*depth;
 	const struct service	*service;
 	wall_t			 taken;

@@ -118,7 +118,7 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 	return (struct facts){
 		.name = q->name, .keys = &q->keys, .kind = q->kind, .depth = &q->depth,
 		.elsewhere = !q->own, .unnamed = q->unnamed, .service = service,
-		.taken = r->taken,
+		.taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
 	};
 }
 

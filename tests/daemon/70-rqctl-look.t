@@ -57,6 +57,9 @@ r flushall >/dev/null
 r lpush q 1 >/dev/null
 r config set maxmemory 1 >/dev/null
 like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9]+[KM]? of maxmemory 1, and refuses' 'check: a full Redis'
+like "$(ctl check q 2>&1)" '^warning: no daemon is seen: none can write its heartbeat$' 'check: daemons may run'
+like "$(ctl status q 2>&1)" '^error: Redis is full: it uses' 'status: the same'
+like "$(ctl status q 2>&1 | tail -1)" 'no daemon is seen: Redis is full$' 'status: what that means for a queue'
 r config set maxmemory 0 >/dev/null
 unlike "$(ctl check q 2>&1)" 'full' 'check: it has room again'
 r eval "for i = 1, 1005 do redis.call('ZADD', 'rqd:daemons', 1000000000 + i, 'h.' .. i) end" 0 >/dev/null
@@ -106,7 +109,7 @@ is "$(r llen q)" 3 'peek: takes nothing'
 is "$(ctl check q)" 'warning: q: 1 dead letter' 'check: a dead letter'
 beat h.2 "{\"instance\":\"h.2\",\"queues\":{\"q\":{\"lease\":30,\"state\":\"suspended\",\"reason\":\"failing\",\"since\":$((now - 60))}}}"
 like "$(ctl status | tail -1)" 'suspended: failing for 1m' 'status: suspended on one host'
-like "$(ctl check q)" '^error: q: daemons disagree about the lease$' 'check: leases'
+like "$(ctl check q)" '^error: q: daemons disagree about the lease: one has 30s, another 1m' 'check: leases'
 like "$(ctl check q)" '^error: q: suspended: failing$' 'check: suspended'
 like "$(ctl daemons)" '^warning: daemons disagree about the lease of q$' 'daemons: leases'
 beat h.3 'this is not JSON'

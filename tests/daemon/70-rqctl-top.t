@@ -241,7 +241,8 @@ def rates():
         redis('hincrby', 'q5STATS', 'acked', '300')
         return re.search(what, t.screen(), re.M)
     t.send('f')
-    t.wait(lambda: works(r'^> q55 +0 +0/4 +0 +0 +0\.0 +[0-9.]*[1-9][0-9.]* '))
+    # Daemons add to the totals every 10 s: before that a rate is not known.
+    t.wait(lambda: works(r'^> q55 +0 +0/4 +0 +0 +0\.0 +[0-9.]*[1-9][0-9.]* '), 20)
     t.wait(lambda: works(r'^  q5 +0 +0/4 +0 +0 +[0-9.]*[1-9][0-9.]* +0\.0 '))
     quit(t)
 
