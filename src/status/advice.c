@@ -1,12 +1,25 @@
 /* Advice on a queue; see advice.h. */
 #include "status/advice.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "base/util.h"
 
 /* -- sentences -------------------------------------------------------------------- */
+
+/* "13.1M" */
+static const char *
+about(uint64_t bytes, char *text)
+{
+	const double mib = 1024.0 * 1024.0;
+
+	if (bytes < (uint64_t)mib)
+		return units_size(bytes, text);
+	snprintf(text, UNITS_TEXT_MAX, "%.1fM", (double)bytes / mib);
+	return text;
+}
 
 char *
 advice_memory(uint64_t used, uint64_t max)
@@ -16,8 +29,9 @@ advice_memory(uint64_t used, uint64_t max)
 	if (max == 0 || used <= max)
 		return NULL;
 	return xasprintf("Redis is full: it uses %s of maxmemory %s, and refuses pushes, "
-	    "hand-overs and heartbeats: daemons may run unseen; raise maxmemory, or drop "
-	    "messages (rqctl purge, rqctl dead drop)", units_size(used, a), units_size(max, b));
+	    "hand-overs and heartbeats: daemons may run unseen; raise maxmemory (CONFIG SET, "
+	    "and redis.conf), or drop messages (rqctl purge, rqctl dead drop)", about(used, a),
+	    about(max, b));
 }
 
 static const char *

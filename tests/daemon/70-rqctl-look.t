@@ -56,7 +56,7 @@ r flushall >/dev/null
 # -- a full Redis, and more daemons than are looked at
 r lpush q 1 >/dev/null
 r config set maxmemory 1 >/dev/null
-like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9]+[KM]? of maxmemory 1, and refuses' 'check: a full Redis'
+like "$(ctl check q 2>&1)" '^error: Redis is full: it uses [0-9.]+[KM]? of maxmemory 1, and refuses' 'check: a full Redis'
 like "$(ctl check q 2>&1)" '^warning: no daemon is seen: none can write its heartbeat$' 'check: daemons may run'
 like "$(ctl status q 2>&1)" '^error: Redis is full: it uses' 'status: the same'
 like "$(ctl status q 2>&1 | tail -1)" 'no daemon is seen: Redis is full$' 'status: what that means for a queue'
