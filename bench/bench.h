@@ -92,6 +92,7 @@ double		 command_usec(const char *names);
 double		 script_usec(void);
 /* Seconds of Redis' main thread; waits until it has nothing to do. */
 double		 redis_cpu(void);
+double		 redis_info(const char *section, const char *name);	/* 0: it is not there */
 
 extern const char *world_server;	/* redis.server of daemons; NULL: the unix socket */
 /* Writes a configuration of these queues; the text is what stands in the file. */

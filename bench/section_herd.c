@@ -19,22 +19,11 @@ struct seen {
 	long	switches;
 };
 
-static double
-stat_number(const char *section, const char *name)
-{
-	redisReply *r = redis("INFO %s", section);
-	const char *p = strstr(r->str, name);
-	double n = p != NULL ? atof(p + strlen(name)) : 0;
-
-	freeReplyObject(r);
-	return n;
-}
-
 static struct seen
 look(const pid_t *pids)
 {
-	struct seen s = { stat_number("commandstats", "cmdstat_evalsha:calls="),
-	    stat_number("stats", "total_commands_processed:"), 0 };
+	struct seen s = { redis_info("commandstats", "cmdstat_evalsha:calls="),
+	    redis_info("stats", "total_commands_processed:"), 0 };
 	int i;
 
 	for (i = 0; i < DAEMONS; i++)

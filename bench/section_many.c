@@ -35,17 +35,6 @@ struct seen {
 static pid_t	daemons[DAEMONS];
 static struct seen idle;		/* a second of it */
 
-static double
-number_of(const char *section, const char *name)
-{
-	redisReply *r = redis("INFO %s", section);
-	const char *p = strstr(r->str, name);
-	double n = p != NULL ? atof(p + strlen(name)) : 0;
-
-	freeReplyObject(r);
-	return n;
-}
-
 static struct seen
 look(void)
 {
@@ -56,8 +45,8 @@ look(void)
 		s.switches += (double)switches_of(daemons[i]);
 		s.daemons += cpu_of(daemons[i]);
 	}
-	s.scripts = number_of("commandstats", "cmdstat_evalsha:calls=");
-	s.commands = number_of("stats", "total_commands_processed:");
+	s.scripts = redis_info("commandstats", "cmdstat_evalsha:calls=");
+	s.commands = redis_info("stats", "total_commands_processed:");
 	s.script = script_usec() / 1e6;
 	s.redis = redis_cpu();
 	s.at = now();
@@ -226,7 +215,7 @@ measure_restart(double down)
 	say("\nRedis down for %.1f s: %d of %d daemons are back, the last one %.1f s after its "
 	    "start. Redis used\n%.0f ms of processor time, for %.0f connections; the slowest "
 	    "PING took %.0f ms.\n\n", down, n, DAEMONS, last, cpu * 1e3,
-	    number_of("stats", "total_connections_received:"), slowest * 1e3);
+	    redis_info("stats", "total_connections_received:"), slowest * 1e3);
 	say("| after, s | daemons |\n| -------: | ------: |\n");
 	for (i = 0; i < BUCKETS; i++) {
 		if (bucket[i] > 0)

@@ -241,6 +241,17 @@ script_usec(void)
 	return command_usec("evalsha");
 }
 
+double
+redis_info(const char *section, const char *name)
+{
+	redisReply *r = redis("INFO %s", section);
+	const char *p = strstr(r->str, name);
+	double n = p != NULL ? atof(p + strlen(name)) : 0;
+
+	freeReplyObject(r);
+	return n;
+}
+
 /* The kernel's figure is behind while a thread runs. */
 double
 redis_cpu(void)

@@ -3,7 +3,7 @@
  *
  * "sentinel://MASTER@HOST:PORT,HOST:PORT" and "cluster://HOST:PORT,HOST:PORT" as the only
  * server are the short forms.  $RQD_SERVER and rqctl's --server have no other way to say it.
- * What the command line gives replaces what a file gives, whichever form each uses.
+ * The command line replaces the form that a file gives, whichever each uses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +134,7 @@ drop(struct draft *d, enum form form)
 		*given(d, "master") = NULL;
 }
 
-/* What the command line gives replaces what a file gives. */
+/* A form of the command line replaces those of files. */
 static void
 replace(struct draft *d)
 {

@@ -475,6 +475,7 @@ lock_renew(struct lock *l)
 	request_script(&renewal->request, l->conn, script_find("lock_renew"), &w);
 }
 
+/* Sends what the state asks for. */
 static void
 lock_next(void *arg)
 {
@@ -485,7 +486,8 @@ lock_next(void *arg)
 		lock_try(l);
 		break;
 	case LOCK_HELD:
-		lock_renew(l);
+		if (!l->lost)
+			lock_renew(l);
 		break;
 	case LOCK_RELEASING:
 		lock_unlock(l);
@@ -521,23 +523,12 @@ lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 {
 	struct lock *l = arg;
 
-	switch (l->state) {
-	case LOCK_WANTED:
+	if (l->state == LOCK_WANTED) {
 		timer_stop(&l->away);
 		if (l->watch != NULL)
 			watch_conn_up(l->watch);
-		lock_try(l);
-		break;
-	case LOCK_HELD:
-		if (!l->lost)
-			lock_renew(l);
-		break;
-	case LOCK_RELEASING:
-		lock_unlock(l);
-		break;
-	case LOCK_OVER:
-		break;
 	}
+	lock_next(l);
 }
 
 /* In a cluster: a node has said which master has the key. */
@@ -626,9 +617,9 @@ lock_slots_changed(unsigned masters UNUSED, void *arg)
 	lock_follow(arg);
 }
 
-/* What was sent is answered next. */
+/* The answer to the redirected command comes next, and sends it again. */
 static void
-lock_redirected(unsigned slot UNUSED, bool later UNUSED, void *arg)
+lock_redirected(struct node *node UNUSED, unsigned slot UNUSED, bool later UNUSED, void *arg)
 {
 	lock_follow(arg);
 }

@@ -172,7 +172,7 @@ void	queue_reconfigure(struct queue *, struct config *, const struct queue_confi
 void	queue_conn_up(struct queue *, const struct conn_server *);
 void	queue_conn_down(struct queue *);
 
-void	queue_want(struct queue *, bool);
+void	queue_want(struct queue *, bool);	/* not between queue_fetch() and fetched() */
 
 /*
  * Of a queue of batches, a message that has failed before counts as a whole batch: it needs

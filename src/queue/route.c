@@ -11,8 +11,8 @@
  * In LEAVING and AWAY their environment has connections that are never READY, so they send
  * nothing.
  *
- * What was sent is answered once a PING behind it is.  A call that Redis has answered with
- * NOSCRIPT was sent again behind that PING: so a second PING follows.
+ * When Redis has answered a PING, it has answered all commands before it.  A call that it
+ * has answered with NOSCRIPT was sent again behind that PING: so a second PING follows.
  *
  * After a command that did not run for another reason than MOVED, or if the slot moves twice
  * in a second, the route stays AWAY for a while.
@@ -46,7 +46,7 @@ struct route {
 	struct request		 ping;		/* LEAVING */
 	int			 pings;
 	usec_t			 up_at;		/* mono; the last UP */
-	bool			 displaced;	/* it has left a node since then */
+	bool			 displaced;	/* it has left a node since then, or is new */
 	unsigned		 failures;	/* pauses in a row */
 	struct timer		 retry;		/* AWAY, set: it joins later */
 	TAILQ_HEAD(, route_user) users;
@@ -224,13 +224,14 @@ routes_find(const struct routes *all, unsigned slot)
 	return NULL;
 }
 
+/* A call of the bulk connection may be answered by a node that the route has left. */
 void
-routes_redirected(struct routes *all, unsigned slot, bool later)
+routes_redirected(struct routes *all, const struct node *node, unsigned slot, bool later)
 {
 	struct route *r = routes_find(all, slot);
 	usec_t lasted;
 
-	if (r == NULL || r->state != ROUTE_UP)
+	if (r == NULL || r->state != ROUTE_UP || r->node != node)
 		return;
 	lasted = clock_mono() - r->up_at;
 	if (lasted > SETTLED)
@@ -248,7 +249,9 @@ route_new(struct routes *all, unsigned slot)
 {
 	struct route *r = xcalloc(1, sizeof(*r));
 
-	*r = (struct route){ .all = all, .slot = slot, .env = all->base };
+	/* Nobody knows for how long the slot has been there: others may not have renewed. */
+	*r = (struct route){ .all = all, .slot = slot, .env = all->base,
+		.displaced = nodes_is_cluster(all->nodes) };
 	r->env.routes = nodes_is_cluster(all->nodes) ? all : NULL;
 	TAILQ_INIT(&r->users);
 	timer_init(&r->retry, all->base.loop, route_retry, r);

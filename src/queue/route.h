@@ -66,6 +66,6 @@ bool		 route_is_master(const struct queue_env *, const char *address);
 void		 routes_node_up(struct routes *, struct node *, const struct conn_server *);
 void		 routes_node_down(struct routes *, struct node *);
 void		 routes_changed(struct routes *);
-void		 routes_redirected(struct routes *, unsigned slot, bool later);
+void		 routes_redirected(struct routes *, const struct node *, unsigned slot, bool later);
 
 #endif

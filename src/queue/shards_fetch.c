@@ -86,8 +86,8 @@ shards_turn(void *arg)
 {
 	struct shards *s = arg;
 
-	if (s->state == SHARDS_FETCHING && s->npending == 0)
-		shards_fetched_all(s);	/* nobody could be asked */
+	if (s->unasked)
+		shards_fetched_all(s);
 	if (s->state != SHARDS_WANTED || s->no_room || shards_is_full(s) ||
 	    !shards_have_ready(s) || shards_wait(s))
 		return;
@@ -136,6 +136,7 @@ shards_fetched_all(struct shards *s)
 		f.status = FETCH_OK;
 	f.cause = f.status == FETCH_ERROR ? s->cause :
 	    f.status == FETCH_LIMITED ? "results" : NULL;
+	s->unasked = false;
 	shards_set_state(s, SHARDS_WANTED);
 	s->queue.events->fetched(&f, s->queue.arg);
 }
@@ -256,6 +257,7 @@ shards_fetch(struct queue *q, unsigned n, enum turn turn)
 	shards_ask(s, turn);
 	if (s->npending > 0)
 		return;
+	s->unasked = true;
 	s->no_room = room == 0;
 	s->sum.status = shards_is_full(s) ? FETCH_LIMITED : FETCH_OK;
 	shards_touch(s);

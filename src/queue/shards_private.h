@@ -57,6 +57,7 @@ struct shards {
 
 	/* The fetch under way. */
 	unsigned	 npending;
+	bool		 unasked;	/* no shard could be asked: fetched() is due */
 	struct fetched	 sum;		/* cause: see there */
 	char		*cause;		/* owned */
 

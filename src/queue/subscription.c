@@ -140,6 +140,9 @@ subscription_follow(void *arg)
 		if (!subscription_has(s, master))
 			(void)listener_new(s, master);
 	}
+	/* The one that was down may be gone. */
+	if (subscription_is_ready(s))
+		subscription_up(NULL, s);
 }
 
 void

@@ -36,7 +36,8 @@ struct nodes {
 	struct slots		*slots;		/* its */
 	struct node		*nowhere;
 	bool			 patched;	/* MOVED has changed the table since it came */
-	bool			 missing;	/* somebody needs a slot that has no node */
+	/* Somebody needs a slot that has no node, or did when the table last changed. */
+	bool			 missing;
 	struct timer		 sweep;		/* set: nodes are retired */
 	struct timer		 look;		/* for a node that hangs */
 };
@@ -92,7 +93,7 @@ node_redirected(const char *error, unsigned slot, void *arg)
 	free(to);
 	if (moved || strncmp(error, "CLUSTERDOWN ", 12) == 0)
 		slot_table_want(n->table);
-	n->events->redirected(slot, later, n->arg);
+	n->events->redirected(node, slot, later, n->arg);
 }
 
 static void
@@ -344,10 +345,9 @@ nodes_table_came(bool changed, void *arg)
 {
 	struct nodes *n = arg;
 
-	n->missing = false;
 	if (!changed && !n->patched)
 		return;
-	n->patched = false;
+	n->patched = n->missing = false;
 	nodes_retire(n);
 	n->events->changed((unsigned)n->slots->n, n->arg);
 }

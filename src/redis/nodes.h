@@ -52,10 +52,10 @@ struct nodes_events {
 	/* Of a cluster: the owner of some slot has changed, or was not known before. */
 	void	(*changed)(unsigned masters, void *);
 	/*
-	 * Commands of this slot did not run, and are about to be answered CONN_NOT_SENT.
-	 * later: to send them again at once would be of no use.
+	 * A command of this slot did not run on this node, and is about to be answered
+	 * CONN_NOT_SENT.  later: to send it again at once would be of no use.
 	 */
-	void	(*redirected)(unsigned slot, bool later, void *);
+	void	(*redirected)(struct node *, unsigned slot, bool later, void *);
 	/* No table of slots comes: why.  NULL: there is one again. */
 	void	(*no_table)(const char *cause, void *);
 };

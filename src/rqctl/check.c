@@ -123,8 +123,8 @@ check_server(struct problems *f, const char *at)
 		find(f, "error", NULL, "%smaxmemory-policy is %s: Redis may evict messages; "
 		    "it must be noeviction", at, policy);
 	if (role[0] != '\0' && strcmp(role, "master") != 0)
-		find(f, "error", NULL, "this Redis is a %s: redis.server must name the master",
-		    role);
+		find(f, "error", NULL, "%sthis Redis is a %s: redis.server must name the "
+		    "master", at, role);
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
 		find(f, "error", NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "status/history.h"
+
 #define KEPT	64
-#define APART	(RATES_WINDOW / 42)	/* samples that are kept: more than RATES_WINDOW of them */
+#define APART	(HISTORY_RATE_SPAN / 42)	/* between samples that are kept: they are enough */
 
 struct sample {
 	usec_t	 at;
@@ -74,7 +76,7 @@ rates_add(struct rates_log *l, const struct picture *p)
 static double
 rate(int64_t now, int64_t then, usec_t passed)
 {
-	return now < then || passed < RATES_LEAST ? -1 :
+	return now < then || passed < HISTORY_RATE_LEAST ? -1 :
 	    (double)(now - then) / ((double)passed / 1e6);
 }
 
@@ -87,7 +89,7 @@ rates_of(const struct rates_log *l, size_t i)
 
 	for (back = 1; back < t->n && back < KEPT; back++) {
 		older = &t->sample[(t->n - 1 - back) % KEPT];
-		if (back > 1 && now->at - older->at > RATES_WINDOW)
+		if (back > 1 && now->at - older->at > HISTORY_RATE_SPAN)
 			break;
 		then = older;
 	}

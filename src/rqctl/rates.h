@@ -1,15 +1,12 @@
 /*
  * How many messages per second a queue has done: differences of the totals in QSTATS between
- * pictures.  A daemon adds to these every 10 s, so a rate is over two of its additions, or over
- * the time between two pictures if that is longer.  Before the first one it is not known.
+ * pictures, over HISTORY_RATE_SPAN, or over the time between two pictures if that is longer.  In
+ * the first HISTORY_RATE_LEAST they are not known.
  */
 #ifndef RQD_RQCTL_RATES_H
 #define RQD_RQCTL_RATES_H
 
 #include "rqctl/picture.h"
-
-#define RATES_WINDOW	(21 * SEC)
-#define RATES_LEAST	(9 * SEC)
 
 /* Per second; < 0: not known yet. */
 struct rates {

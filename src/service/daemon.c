@@ -215,11 +215,11 @@ daemon_slots_changed(unsigned masters, void *arg)
 }
 
 static void
-daemon_redirected(unsigned slot, bool later, void *arg)
+daemon_redirected(struct node *node, unsigned slot, bool later, void *arg)
 {
 	struct rqd *d = arg;
 
-	routes_redirected(d->routes, slot, later);
+	routes_redirected(d->routes, node, slot, later);
 }
 
 static void

@@ -12,6 +12,7 @@
 #include "status/json_bytes.h"
 
 #define PAUSE		(20 * MSEC)
+#define SHARE		10	/* of Redis' time, one part: a letter can be large */
 #define LOOK		"200"		/* letters */
 #define LOOK_BYTES	"262144"	/* of them */
 #define CUT		"2000"		/* bytes of each text */
@@ -30,6 +31,7 @@ struct dead_reader {
 	struct nodes	*nodes;
 	struct dead_list waits;		/* the first one's request may be in flight */
 	struct request	 request;
+	usec_t		 asked_at;	/* mono; the last one was sent */
 	struct timer	 next;		/* set while there are waits and no request */
 };
 
@@ -181,7 +183,7 @@ got_summary(enum conn_answer how, const struct redisReply *reply, void *arg)
 	answer_first(r, summary);
 	json_decref(summary);
 	if (!TAILQ_EMPTY(&r->waits))
-		timer_set(&r->next, PAUSE);
+		timer_set(&r->next, PAUSE + (SHARE - 1) * (clock_mono() - r->asked_at));
 }
 
 static void
@@ -191,6 +193,7 @@ ask_next(void *arg)
 	const struct dead_wait *w = TAILQ_FIRST(&r->waits);
 	struct words words = { .n = 0 };
 
+	r->asked_at = clock_mono();
 	words_key(&words, w->key, strlen(w->key));
 	words_add(&words, LOOK);
 	words_add(&words, LOOK_BYTES);

@@ -90,7 +90,7 @@ struct service {
 	const char	*reason;
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
-	double		 lease_least, lease_most;	/* seconds, of those that differ */
+	double		 lease_least, lease_most;	/* seconds */
 	bool		 shards_differ;	/* some daemon does not serve all keys */
 	/* some daemon is kept from taking more, by rate or fleet_concurrency */
 	bool		 limited;

@@ -13,9 +13,6 @@
 #include "queue/depth.h"
 #include "status/json_bytes.h"
 
-/* Daemons add their totals to Redis about every 10 seconds: a shorter span would jump. */
-#define RATE_SPAN	(21 * SEC)
-#define RATE_LEAST	(9 * SEC)
 #define NUMBER_MAX	1e12		/* who writes to Redis may say more */
 #define JITTER		(500 * MSEC)	/* a sample may come that much early */
 
@@ -172,10 +169,10 @@ rate_from(const struct history *h, size_t i)
 	usec_t now = h->at[place_of(h, i)], since;
 	size_t k = i;
 
-	while (k > 0 && (k == i || now - h->at[place_of(h, k - 1)] <= RATE_SPAN))
+	while (k > 0 && (k == i || now - h->at[place_of(h, k - 1)] <= HISTORY_RATE_SPAN))
 		k--;
 	since = now - h->at[place_of(h, k)];
-	return since >= RATE_LEAST ? k : i;
+	return since >= HISTORY_RATE_LEAST ? k : i;
 }
 
 /* Where a total has become smaller, somebody has deleted it. */

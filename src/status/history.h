@@ -25,6 +25,13 @@
 #define HISTORY_SAMPLES	((size_t)(HISTORY_WINDOW / HISTORY_STEP) + 1)
 #define HISTORY_QUEUES	1500
 
+/*
+ * Daemons add to the totals in QSTATS about every 10 seconds.  A rate over a shorter time than
+ * HISTORY_RATE_SPAN jumps, and one over less than HISTORY_RATE_LEAST says nothing.
+ */
+#define HISTORY_RATE_SPAN	(21 * SEC)
+#define HISTORY_RATE_LEAST	(9 * SEC)
+
 struct history;
 
 /* One queue at one moment; negative: not known. */

@@ -120,6 +120,15 @@ pause_of() {	# QUEUE
 	    END { print most + 0 }' "$T/pushed.$1" -
 }
 
+# Each queue runs five more messages.
+goes_on() {
+	_since=$(msec)
+	for _queue in a1 a2 a3 list2 unique2; do
+		wait_ok 20 '[ "$(runs_since $_queue)" -ge 5 ]' "$PHASE: $_queue goes on then"
+	done
+}
+runs_since() { awk -v q="$1" -v since="$_since" '$1 == q && $3 > since' "$T/ran" | wc -l; }	# QUEUE
+
 # TWICE: queues whose messages may run again; STILL: queues that may stand still.
 load_end() {
 	rm "$T/load"
@@ -202,7 +211,7 @@ load_begin move
 setslot "$SLOT1" n1 n2
 end_move "$SLOT1" n1 n2
 is "$(owner_of "{$T1}")" n2 'a slot has moved'
-sleep 2
+goes_on
 STILL=a1	# until all keys are there
 load_end
 
@@ -211,7 +220,7 @@ setslot "$SLOT1" n2 n1
 move_keys "$SLOT1" n2 n1 1
 sleep $HALF
 end_move "$SLOT1" n2 n1
-sleep 2
+goes_on
 STILL=a1
 load_end
 
@@ -219,7 +228,7 @@ load_end
 
 load_begin flush
 n n3 script flush >/dev/null
-sleep 1
+goes_on
 load_end
 
 replica_of() {	# NODE
@@ -231,7 +240,7 @@ load_begin failover
 REPLICA=$(replica_of n2)
 n "$REPLICA" cluster failover >/dev/null
 wait_ok 20 'n $REPLICA role | grep -q master' 'the replica of a master is one now'
-sleep 3
+goes_on
 load_end
 
 # -- a master dies --------------------------------------------------------------------------------
@@ -243,7 +252,7 @@ wait_ok 20 'n $REPLICA role | grep -q master' 'the replica of a dead master is o
 NEW=$(msec)
 wait_ok 20 '[ "$(grep "^a1 death-" "$T/ran" | tail -n 1 | cut -d " " -f 3)" -gt "$NEW" ]' 'its queues go on there'
 note "a1 resumed $(($(grep "^a1 death-" "$T/ran" | awk -v new="$NEW" '$3 > new { print $3; exit }') - NEW)) ms after"
-sleep 2
+goes_on
 STILL=a1 TWICE=a1
 load_end
 
@@ -260,7 +269,7 @@ if [ -n "$RQD_TEST_LONG" ]; then
 	note "a3 resumed $(($(grep "^a3 hang-" "$T/ran" | awk -v new="$NEW" '$3 > new { print $3; exit }') - NEW)) ms after"
 	kill -CONT "$PID_n3"
 	wait_ok 20 'n n3 role | grep -q slave' 'it is a replica when it goes on'
-	sleep 2
+	goes_on
 	STILL=a3 TWICE=a3
 	load_end
 fi

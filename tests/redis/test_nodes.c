@@ -79,14 +79,14 @@ on_changed(unsigned masters UNUSED, void *arg UNUSED)
 }
 
 static void
-on_redirected(unsigned slot, bool later, void *arg UNUSED)
+on_redirected(struct node *node, unsigned slot, bool later, void *arg UNUSED)
 {
 	redirections++;
 	last_later = later;
 	if (to_stop != NULL)
 		server_signal(to_stop, SIGSTOP);
 	to_stop = NULL;
-	routes_redirected(all, slot, later);
+	routes_redirected(all, node, slot, later);
 }
 
 static void
@@ -270,7 +270,13 @@ CLUSTER_TEST(test_routes)
 /* A slot that has moved: the command did not run, and the queue follows. */
 CLUSTER_TEST(test_moved)
 {
+	unsigned slot = slot_of("{a}", 3);
+	const struct node *old;
+	usec_t since;
+
 	WAIT(a.is_up && b.is_up);
+	old = nodes_of(nodes, slot);
+	since = b.env->since;
 	move_a();
 	part_push(&a, "{a}");
 	assert_int_equal(a.not_sent, 1);
@@ -278,12 +284,37 @@ CLUSTER_TEST(test_moved)
 	assert_false(last_later);
 	WAIT(a.downs == 1 && a.is_up);
 	assert_ptr_equal(a.env->conn, b.env->conn);
-	assert_true(a.env->since > 0);
-	assert_int_equal(b.env->since, 0);
+	assert_true(a.env->since > since);
+	assert_int_equal(b.env->since, since);
+	/* The old master answers a late call. */
+	routes_redirected(all, old, slot, true);
+	assert_true(conn_is_ready(a.env->conn));
 	part_push(&a, "{a}");
 	assert_int_equal(a.replies, 1);
 	assert_int_equal(b.downs, 0);
 	assert_int_equal(server_int(&low, "LLEN {a}"), 1);
+}
+
+/* Nobody serves a slot: that is said until somebody does. */
+CLUSTER_TEST(test_missing)
+{
+	unsigned slot = slot_of("{a}", 3), before;
+	usec_t end;
+
+	WAIT(a.is_up && b.is_up);
+	before = changes;
+	server_do(&low, "CLUSTER DELSLOTS %u", slot);
+	server_do(&high, "CLUSTER DELSLOTS %u", slot);
+	nodes_probe(nodes);
+	WAIT(changes > before && !nodes_are_ready(nodes));
+	for (end = clock_mono() + 2500 * MSEC; clock_mono() < end;) {	/* two more tables */
+		loop_turn(loop, 20 * MSEC);
+		assert_false(nodes_are_ready(nodes));
+	}
+	part_push(&b, "{b}");
+	assert_int_equal(b.downs, 0);
+	server_do(&high, "CLUSTER ADDSLOTS %u", slot);
+	WAIT(a.is_up && nodes_are_ready(nodes));
 }
 
 /* The old master owns nothing any more: its connections are closed. */

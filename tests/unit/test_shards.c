@@ -591,6 +591,15 @@ FIXTURE_TEST(the_queue_is_paused_when_all_its_keys_are)
 	assert_int_equal(fetch(5), 1);
 }
 
+FIXTURE_TEST(a_fetch_that_asks_nobody_is_answered_although_the_queue_closes)
+{
+	want(true);
+	CALL(queue_fetch(f.queue, 1, TURN_SHARE));
+	CALL(queue_close(f.queue));
+	turn();
+	assert_int_equal(f.fetched, 1);
+}
+
 FIXTURE_TEST(one_broken_key_does_not_stop_the_others)
 {
 	mem_set_error(f.store[1], "WRONGTYPE");
