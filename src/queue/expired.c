@@ -325,14 +325,22 @@ expired_finish(struct expired *q)
 		timer_set(&q->push_delay, 100 * MSEC);
 }
 
+/* While Redis refuses pushes, one at a time asks whether it still does. */
+static bool
+expired_may_push(const struct expired *q)
+{
+	unsigned most = q->why[0] != '\0' ? 1 : PUSHES;
+
+	return q->npushes < most && !timer_is_set(&q->push_delay) && conn_is_ready(q->env->conn);
+}
+
 static void
 expired_turn(void *arg)
 {
 	struct expired *q = arg;
 
 	expired_drop_late(q);
-	while (!TAILQ_EMPTY(&q->waiting) && q->npushes < PUSHES && !timer_is_set(&q->push_delay) &&
-	    conn_is_ready(q->env->conn))
+	while (!TAILQ_EMPTY(&q->waiting) && expired_may_push(q))
 		expired_send_one(q);
 	expired_end_drops(q);
 	if (q->closing)

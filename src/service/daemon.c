@@ -541,6 +541,8 @@ daemon_start(struct rqd *d)
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
+	/* Before READY: who waited for it finds the warnings in the log. */
+	launch_config_log(d->options->report);
 	monitor_listen(d->monitor, config->http.listen);
 	notify("READY=1");
 	systemd_update(d->systemd);
@@ -593,7 +595,6 @@ daemon_run(const struct daemon_options *options, struct config *config)
 	launch_config_borrow(options->launcher, config);
 	settings_log(&config->log, options->debug);
 	daemon_start(&d);
-	launch_config_log(options->report);
 	loop_run(d.loop);
 	daemon_stop(&d);
 	log_close();

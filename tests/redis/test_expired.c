@@ -317,13 +317,13 @@ overflow(unsigned published, unsigned len, unsigned least, unsigned most)
 	assert_in_range(*dropped, least, most);
 }
 
-/* 100,000 may wait, beside those of eight pushes in flight with 250 each. */
+/* 100,000 may wait, beside those of at most eight pushes in flight with 250 each. */
 QUEUE_TEST(test_too_many)
 {
 	overflow(104000, 20, 2000, 4000);
 }
 
-/* 16 MiB may wait, beside eight pushes in flight with one such name each. */
+/* 16 MiB may wait, beside at most eight pushes in flight with one such name each. */
 QUEUE_TEST(test_too_large)
 {
 	overflow(30, 1000000, 6, 14);
