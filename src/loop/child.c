@@ -36,7 +36,9 @@
 #define SWEEP_INTERVAL	(100 * MSEC)
 #define SWEEP_PAUSE	(10 * MSEC)
 #define LAST_SWEEPS	SEC
-#define SESSIONS	4096		/* many more than can finish between two sweeps */
+/* Many more sessions than can finish between two sweeps, also of those in one set. */
+#define SETS		256
+#define SET_SIZE	16
 #define SESSION_LIFE	(10 * SEC)
 
 /* A session whose leader has finished and wanted its leftovers killed. */
@@ -61,7 +63,7 @@ struct child_table {
 	bool		 hurry;		/* in reap_all(): child_hurry() was called */
 	usec_t		 swept_at;	/* mono; 0: never */
 	usec_t		 finished_until;	/* mono; of the last session remembered */
-	struct session	 session[SESSIONS];	/* each at its id's remainder */
+	struct session	 session[SETS][SET_SIZE];	/* each in the set of its id's remainder */
 };
 
 static struct child_chain *
@@ -92,17 +94,34 @@ forget(struct child *c)
 
 /* -- the sweep ---------------------------------------------------------------- */
 
+/* NULL: it is not remembered. */
 static struct session *
-session_at(struct child_table *t, pid_t id)
+find_session(struct child_table *t, pid_t id)
 {
-	return &t->session[(unsigned)id % SESSIONS];
+	struct session *set = t->session[(unsigned)id % SETS];
+
+	for (int i = 0; i < SET_SIZE; i++) {
+		if (set[i].id == id)
+			return &set[i];
+	}
+	return NULL;
 }
 
+/* In place of the one of its set that finished first. */
 static void
 remember_session(struct child_table *t, pid_t id)
 {
+	struct session *set = t->session[(unsigned)id % SETS], *s = find_session(t, id);
+
+	if (s == NULL) {
+		s = set;
+		for (int i = 1; i < SET_SIZE; i++) {
+			if (set[i].until < s->until)
+				s = &set[i];
+		}
+	}
 	t->finished_until = clock_mono() + SESSION_LIFE;
-	*session_at(t, id) = (struct session){ id, t->finished_until };
+	*s = (struct session){ id, t->finished_until };
 }
 
 /*
@@ -118,9 +137,10 @@ sweep_child(struct child_table *t, pid_t pid, usec_t now)
 	if (find(t, pid) != NULL)
 		return false;
 	session = getsid(pid);
-	s = session_at(t, session);
-	if (session <= 0 || session == getsid(0) || find(t, session) != NULL ||
-	    s->id != session || s->until <= now)
+	if (session <= 0 || session == getsid(0) || find(t, session) != NULL)
+		return false;
+	s = find_session(t, session);
+	if (s == NULL || s->until <= now)
 		return false;
 	group = getpgid(pid);
 	if (t->end != NULL)
@@ -368,10 +388,10 @@ void
 child_watch(struct loop *l, struct child *c, pid_t pid)
 {
 	struct child_table *t = l->children;
-	struct session *finished = session_at(t, pid);
+	struct session *finished = find_session(t, pid);
 
-	if (finished->id == pid)	/* its number is this leader's now */
-		finished->id = 0;
+	if (finished != NULL)		/* its number is this leader's now */
+		*finished = (struct session){ 0 };
 	c->pid = pid;
 	LIST_INSERT_HEAD(chain_of(t, pid), c, entry);
 }

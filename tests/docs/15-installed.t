@@ -7,7 +7,7 @@
 
 make -s -C "$BUILDDIR" install-data DESTDIR="$T/root" >"$T/install.out" 2>&1
 is $? 0 'make install-data' || { note "$(tail -20 "$T/install.out")"; exit 1; }
-DOCS=$T/root$(cd "$BUILDDIR" && echo 'print: ; @echo $(docdir)' | make -s -f Makefile -f - print)
+DOCS=$T/root$(cd "$BUILDDIR" && echo 'print: ; @echo $(docdir)' | make -s --no-print-directory -f Makefile -f - print)
 ok '[ -e "$DOCS/README.md" ]' 'README.md is installed'
 
 # Headings as GitHub makes anchors of them.

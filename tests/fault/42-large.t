@@ -17,7 +17,7 @@ handler small <<'H'
 echo "$RQD_ID" >>"$T/ran"
 H
 rqd_start <<C
-redis { server = "unix:$T/proxy.sock" timeout = 2s }
+redis { server = "unix:$T/proxy.sock" timeout = $((2 * SLOW))s }
 queue "large" { command = {"$T/large"} concurrency = 2 lease = 6s }
 queue "small" { command = {"$T/small"} lease = 6s }
 queue "plain" { kind = "list" command = {"$T/large"} }

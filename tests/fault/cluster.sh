@@ -3,6 +3,7 @@
 #	cluster_start 3			# masters n1 n2 n3: PORT_n1, PID_n1, ...
 #	cluster_start 3 1 --save ''	# and a replica of each, n4 n5 n6; options for all nodes
 #	node_kill n1; node_again n1	# kill -9, and again on its port, with what it had saved
+#	patience 15000			# ms until a node that says nothing is replaced
 #	n n1 cluster nodes		# redis-cli to one node
 #	c get x				# redis-cli -c: follows redirections
 #	owner_of '{orders}'		# the name of the master of that key, as n1 sees it
@@ -11,6 +12,9 @@
 #
 # A node's bus has its port and 10,000.  So ports are 20000 to 21999: the buses then are above
 # those of free_port, and below the ports that the kernel gives to connections.
+#
+# On a loaded machine a node may say nothing for seconds, and must not be replaced for that.
+# So the nodes are patient, until one is to be replaced.
 #
 # shellcheck shell=sh disable=SC2016,SC2034,SC2086,SC2154
 
@@ -30,7 +34,7 @@ node_run() {	# NAME PORT OPTION...; false: the port is another's
 	mkdir -p "$T/$_name"
 	redis-server --port "$_port" --bind 127.0.0.1 --dir "$T/$_name" --save '' \
 	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 \
-	    --cluster-enabled yes --cluster-node-timeout 1500 "$@" >>"$T/$_name/log" 2>&1 &
+	    --cluster-enabled yes --cluster-node-timeout 15000 "$@" >>"$T/$_name/log" 2>&1 &
 	_pid=$!
 	wait_for 10 'node_answers $_pid $_port || ! is_child $_pid'
 	is_child $_pid || return 1
@@ -46,7 +50,14 @@ node_start() {	# NAME OPTION...
 	NODES="$NODES $_name"
 }
 
+patience() {	# MILLISECONDS
+	for _node in $NODES; do
+		timeout 5 redis-cli -p "$(port_of "$_node")" config set cluster-node-timeout "$1" >/dev/null 2>&1
+	done
+}
+
 node_kill() {
+	patience 1500
 	eval "kill -KILL \$PID_$1; wait \$PID_$1 2>/dev/null"
 }
 
@@ -85,9 +96,18 @@ node_at() {
 	done
 }
 
+# A node that answers.
+any_node() {
+	for _node in $NODES; do
+		[ "$(timeout 2 redis-cli -p "$(port_of "$_node")" ping 2>/dev/null)" != PONG ] || break
+	done
+	echo "$_node"
+}
+
 owner_of() {	# KEY
-	_slot=$(n n1 cluster keyslot "$1")
-	node_at "$(n n1 cluster nodes | awk -v slot="$_slot" '$3 ~ /master/ {
+	_alive=$(any_node)
+	_slot=$(n "$_alive" cluster keyslot "$1")
+	node_at "$(n "$_alive" cluster nodes | awk -v slot="$_slot" '$3 ~ /master/ {
 		for (i = 9; i <= NF; i++) {
 			split($i, range, "-")
 			if ($i !~ /\[/ && slot >= range[1] && slot <= (range[2] != "" ? range[2] : range[1]))
