@@ -1,6 +1,8 @@
 /* UTF-8; see utf8.h. */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The length of a sequence that begins with this byte; 0: no sequence does. */
 static size_t
 sequence_length(unsigned char c)
@@ -59,6 +61,27 @@ utf8_is_visible(uint32_t code)
 		if (code <= hidden[i].last)
 			return false;
 	return true;
+}
+
+void
+utf8_copy_visible(char *to, size_t max, const char *from, size_t len)
+{
+	size_t n, used = 0;
+	uint32_t code;
+
+	for (; len > 0; from += n, len -= n) {
+		n = utf8_decode(from, len, &code);
+		if (used + (n > 0 ? n : 1) > max)
+			break;
+		if (n > 0 && utf8_is_visible(code)) {
+			memcpy(to + used, from, n);
+			used += n;
+		} else {
+			to[used++] = '?';
+			n = n > 0 ? n : 1;
+		}
+	}
+	to[used] = '\0';
 }
 
 bool

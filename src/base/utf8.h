@@ -14,6 +14,11 @@ size_t	utf8_decode(const char *, size_t len, uint32_t *code);
  * characters that are invisible or change the order of others.  Escape those.
  */
 bool	utf8_is_visible(uint32_t code);
+/*
+ * Copies text so that anybody may see it: a question mark replaces what is not visible.  Ends
+ * before the first character that does not fit into `max` bytes; `to` has one more, for a NUL.
+ */
+void	utf8_copy_visible(char *to, size_t max, const char *from, size_t len);
 
 /* Whether the whole string is valid. */
 bool	utf8_is_valid(const char *, size_t);

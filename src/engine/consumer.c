@@ -737,17 +737,10 @@ consumer_block_name(enum consumer_block b)
 	return names[b];
 }
 
-const struct breaker *
-consumer_breaker(const struct consumer *c)
+const struct suspension *
+consumer_suspension(const struct consumer *c)
 {
-	return &c->suspension.breaker;
-}
-
-const char *
-consumer_refused(const struct consumer *c, usec_t *since)
-{
-	*since = c->suspension.refused_since;
-	return c->suspension.refused;
+	return &c->suspension;
 }
 
 const struct stats *

@@ -28,8 +28,8 @@
 
 #include "base/stats.h"
 #include "engine/dispatcher.h"
+#include "engine/suspension.h"
 #include "handler/handler.h"
-#include "policy/breaker.h"
 #include "queue/queue.h"
 
 enum consumer_state {
@@ -86,9 +86,8 @@ const struct queue_config *consumer_config(const struct consumer *);
 const char		*consumer_state_name(const struct consumer *);
 enum consumer_block	 consumer_block(const struct consumer *);
 const char		*consumer_block_name(enum consumer_block);
-const struct breaker	*consumer_breaker(const struct consumer *);
-/* Why Redis refuses results, and since when (mono); NULL: it accepts them. */
-const char		*consumer_refused(const struct consumer *, usec_t *since);
+/* Why it is suspended, or why Redis refuses its results. */
+const struct suspension	*consumer_suspension(const struct consumer *);
 const struct stats	*consumer_stats(const struct consumer *);
 const struct arrivals	*consumer_arrivals(const struct consumer *);	/* see queue_arrivals() */
 unsigned		 consumer_in_flight(const struct consumer *);

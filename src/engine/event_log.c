@@ -15,6 +15,7 @@
 #include "policy/tick.h"
 
 #define FIELDS_MAX	12
+#define CAUSE_LINE_MAX	200	/* bytes of a handler's line that a cause quotes */
 
 /* A record about a queue. */
 #define queue_event(cfg, level, event, ...)	\
@@ -303,12 +304,41 @@ event_log_schedule_failed(const struct queue_config *cfg, const struct schedule_
 	    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
 }
 
+/* The last line of what a handler wrote that is not blank; cut, as it may be of any length. */
+static size_t
+last_line(const char *text, size_t len, const char **line)
+{
+	const char *end = text + len, *p;
+
+	while (end > text && strchr(" \t\r\n", end[-1]) != NULL)
+		end--;
+	for (p = end; p > text && p[-1] != '\n'; p--)
+		continue;
+	*line = p;
+	return (size_t)(end - p) < CAUSE_LINE_MAX ? (size_t)(end - p) : CAUSE_LINE_MAX;
+}
+
+/* The handler's words come last: nothing of ours follows that they could imitate. */
 char *
 event_log_cause(const struct queue_config *cfg, const struct result *r)
 {
+	const char *program = cfg->command != NULL && cfg->command[0] != NULL ? cfg->command[0] :
+	    "", *line = "";
+	char how[UTIL_SIGNAL_MAX + 32], signal[UTIL_SIGNAL_MAX];
+	size_t len = 0;
+
 	if (r->end == END_NOT_STARTED)
 		return explain_start(cfg, r->step, r->error);
-	if (r->end == END_EXIT)
-		return xasprintf("exit status %d", r->status);
-	return NULL;
+	if (r->stop == STOP_TIME_LIMIT)
+		snprintf(how, sizeof(how), "time_limit is over");
+	else if (r->end == END_EXIT)
+		snprintf(how, sizeof(how), "exit status %d", r->status);
+	else if (r->end == END_SIGNAL)
+		snprintf(how, sizeof(how), "signal %s", util_signal(r->signo, signal));
+	else
+		return NULL;
+	if (r->error_tail != NULL)
+		len = last_line(r->error_tail, r->error_len, &line);
+	return xasprintf("command %s: %s%s%.*s", program, how, len > 0 ? ", stderr: " : "",
+	    (int)len, line);
 }

@@ -40,7 +40,11 @@ void	 event_log_schedule_missed(const struct queue_config *, const struct schedu
 void	 event_log_schedule_failed(const struct queue_config *, const struct schedule_config *,
 	    const char *cause);
 
-/* Says why a command could not be executed; NULL: no reason.  The caller frees it. */
+/*
+ * How a command failed: "command /opt/ship: exit status 127, stderr: ship: not found".  Its words
+ * may be any bytes.  NULL: no process ended, and nothing kept one from starting.  The caller
+ * frees it.
+ */
 char	*event_log_cause(const struct queue_config *, const struct result *);
 
 #endif

@@ -5,7 +5,9 @@
 #include "engine/suspension.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "engine/event_log.h"
 
 static void
@@ -13,8 +15,15 @@ remind(void *arg)
 {
 	struct suspension *s = arg;
 
-	event_log_suspended(s->cfg, &s->breaker, NULL);
+	event_log_suspended(s->cfg, &s->breaker, s->cause[0] != '\0' ? s->cause : NULL);
 	timer_set(&s->reminder, HOUR);
+}
+
+static void
+set_cause(struct suspension *s, const char *cause)
+{
+	utf8_copy_visible(s->cause, SUSPENSION_CAUSE_MAX, cause != NULL ? cause : "",
+	    cause != NULL ? strlen(cause) : 0);
 }
 
 static void
@@ -22,6 +31,7 @@ after(struct suspension *s, enum breaker_event event, const char *cause)
 {
 	switch (event) {
 	case BREAKER_SUSPENDED:
+		set_cause(s, cause);
 		s->stats->n[STAT_SUSPENDED]++;
 		event_log_suspended(s->cfg, &s->breaker, cause);
 		s->blocked(s->arg);
@@ -33,6 +43,8 @@ after(struct suspension *s, enum breaker_event event, const char *cause)
 		timer_stop(&s->reminder);
 		break;
 	case BREAKER_STILL:
+		set_cause(s, cause);
+		break;
 	case BREAKER_NOTHING:
 		break;
 	}
@@ -102,22 +114,31 @@ is_of_message(const struct verdict *v)
 	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
 }
 
+/* A text for the cause is made only where one is kept: most failures suspend nothing. */
+static void
+failed(struct suspension *s, enum breaker_event event, const struct result *r)
+{
+	char *cause = NULL;
+
+	if (event == BREAKER_SUSPENDED || event == BREAKER_STILL)
+		cause = event_log_cause(s->cfg, r);
+	after(s, event, cause);
+	free(cause);
+}
+
 void
 suspension_judge(struct suspension *s, const struct verdict *v, const struct result *r)
 {
 	usec_t now = clock_mono();
-	char *cause = NULL;
 
 	if (v->suspend != REASON_NONE) {
-		cause = event_log_cause(s->cfg, r);
-		after(s, breaker_cannot_execute(&s->breaker, now), cause);
-		free(cause);
+		failed(s, breaker_cannot_execute(&s->breaker, now), r);
 	} else if (v->op == VERDICT_ACK) {
 		after(s, breaker_success(&s->breaker), NULL);
 	} else if (is_of_message(v)) {
 		after(s, breaker_judged(&s->breaker, now), NULL);
 	} else if (v->failed || v->op == VERDICT_RETRY) {
-		after(s, breaker_failure(&s->breaker, now), NULL);
+		failed(s, breaker_failure(&s->breaker, now), r);
 	} else {
 		breaker_unproved(&s->breaker, now);
 		after(s, BREAKER_NOTHING, NULL);

@@ -12,11 +12,15 @@
 #include "policy/breaker.h"
 #include "policy/message.h"
 
+#define SUSPENSION_CAUSE_MAX	500	/* bytes */
+
 struct suspension {
 	/* read only: */
 	struct breaker	 breaker;
 	char		*refused;	/* why Redis refuses results; owned; NULL: it does not */
 	usec_t		 refused_since;	/* mono */
+	/* Of the failure that suspended it, or of the last probe; visible UTF-8; "": none. */
+	char		 cause[SUSPENSION_CAUSE_MAX + 1];
 	/* private: */
 	const struct queue_config *cfg;
 	struct stats	*stats;

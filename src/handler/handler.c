@@ -63,25 +63,10 @@ handler_kill(struct run *r)
 void
 run_set_progress(struct run *r, const char *p, size_t len)
 {
-	size_t n, used = 0;
-	uint32_t code;
-
 	free(r->progress);
 	r->progress = len > 0 ? xmalloc(PROGRESS_MAX + 1) : NULL;
-	for (; len > 0; p += n, len -= n) {
-		n = utf8_decode(p, len, &code);
-		if (used + (n > 0 ? n : 1) > PROGRESS_MAX)
-			break;
-		if (n > 0 && utf8_is_visible(code)) {
-			memcpy(r->progress + used, p, n);
-			used += n;
-		} else {
-			r->progress[used++] = '?';
-			n = n > 0 ? n : 1;
-		}
-	}
 	if (r->progress != NULL)
-		r->progress[used] = '\0';
+		utf8_copy_visible(r->progress, PROGRESS_MAX, p, len);
 }
 
 void

@@ -440,7 +440,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	else if (s->daemons == 0)
 		check_elsewhere(f, &p->targets[i], d);
 	if (strcmp(s->state, "suspended") == 0)
-		find(f, "error", name, "suspended: %s", s->reason);
+		find(f, "error", name, "suspended: %s%s%s", s->reason,
+		    s->cause[0] != '\0' ? ": " : "", s->cause);
 	if (strcmp(s->state, "refused") == 0)
 		find(f, "error", name, "Redis refuses the results of its messages: %s", s->reason);
 	if (strcmp(s->state, "unsubscribed") == 0)

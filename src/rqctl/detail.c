@@ -251,6 +251,11 @@ print_state(const struct facts *f, struct buf *b)
 	buf_printf(b, "%s\nkind %s, key ", out_colour(COLOUR_NONE), kind_name(f->kind));
 	out_escape(b, key, f->keys->len[KEY_QUEUE]);
 	buf_addc(b, '\n');
+	if (f->service->cause[0] != '\0') {
+		buf_puts(b, "cause: ");
+		out_escape(b, f->service->cause, strlen(f->service->cause));
+		buf_addc(b, '\n');
+	}
 	if (hint != NULL)
 		buf_printf(b, "%s\n", hint);
 	buf_done(&state);

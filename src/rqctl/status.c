@@ -17,6 +17,7 @@
 /* How many columns the table has; with rates there is no room for all in 80 columns. */
 enum width { NARROW, MEDIUM, WIDE };
 
+#define CAUSES_MAX	10	/* that plain status prints */
 #define STATE_MIN	10	/* "suspended", "paused": names of queues are cut for it */
 
 const enum colour status_colours[] = {
@@ -167,6 +168,29 @@ status_warnings(const struct picture *p, struct buf *b)
 	}
 }
 
+/* Why queues are suspended: the table has no room for it. */
+static void
+add_causes(const struct picture *p, struct buf *b)
+{
+	const struct service *s;
+	size_t n = 0;
+	char *line;
+
+	for (size_t i = 0; i < p->n; i++) {
+		s = &p->services[i];
+		if (s->cause[0] == '\0' || n++ >= CAUSES_MAX)
+			continue;
+		line = xasprintf("error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
+		    s->cause);
+		out_escape(b, line, strlen(line));
+		buf_addc(b, '\n');
+		free(line);
+	}
+	if (n > CAUSES_MAX)
+		buf_printf(b, "error: %zu more queues are suspended, see rqctl check\n",
+		    n - CAUSES_MAX);
+}
+
 const char *
 status_none(const struct ctl *c)
 {
@@ -189,6 +213,7 @@ status_print(const struct ctl *c, const struct picture *p, const struct rates_lo
 	struct table t;
 
 	status_warnings(p, b);
+	add_causes(p, b);
 	status_table(&t, log != NULL, 0);
 	for (size_t i = 0; i < p->n; i++)
 		status_row(&t, p, i, log, 0);

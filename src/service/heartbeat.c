@@ -91,9 +91,7 @@ queue_json(const struct consumer *c, size_t most)
 {
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
-	const struct breaker *b = consumer_breaker(c);
-	usec_t since;
-	const char *refused = consumer_refused(c, &since);
+	const struct suspension *why = consumer_suspension(c);
 	struct in_flight in_flight = { json_array(), most };
 	json_t *q = json_set(json_object(), "key:s kind:s running:i concurrency:i", cfg->key,
 	    kind_name(cfg->kind), (int64_t)consumer_in_flight(c), (int64_t)config_most(cfg));
@@ -105,10 +103,12 @@ queue_json(const struct consumer *c, size_t most)
 		json_set(q, "consumer_group:s", cfg->consumer_group);
 	if (config_is_sharded(cfg))
 		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
-	if (block == BLOCK_SUSPENDED)
-		set_state(q, "suspended", reason_name(b->reason), b->since);
-	else if (block == BLOCK_REFUSED)
-		set_state(q, "refused", refused, since);
+	if (block == BLOCK_SUSPENDED) {
+		set_state(q, "suspended", reason_name(why->breaker.reason), why->breaker.since);
+		if (why->cause[0] != '\0')
+			json_set(q, "cause:s", why->cause);
+	} else if (block == BLOCK_REFUSED)
+		set_state(q, "refused", why->refused, why->refused_since);
 	else if (block == BLOCK_PAUSED)
 		json_set(q, "state:s", "paused");
 	else if (block == BLOCK_REDIS)	/* up: other nodes of the cluster take the heartbeat */

@@ -39,7 +39,7 @@ static const struct member queue_members[] = {
 	{ "concurrency", TYPE_INTEGER }, { "lease", TYPE_NUMBER }, { "state", TYPE_TEXT },
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
-	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER },
+	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
 };
 
 static const struct member delivery_members[] = {
@@ -317,10 +317,15 @@ add_state(struct service *s, const json_t *q)
 {
 	const char *state = fleet_text(q, "state");
 
+	/* An older daemon says no cause. */
+	if (s->cause[0] == '\0' && s->state[0] != '\0' && strcmp(state, s->state) == 0 &&
+	    strcmp(fleet_text(q, "reason"), s->reason) == 0)
+		s->cause = fleet_text(q, "cause");
 	if (rank(state) <= rank(s->state))
 		return;
 	s->state = state;
 	s->reason = fleet_text(q, "reason");
+	s->cause = fleet_text(q, "cause");
 	s->since = fleet_number(q, "since", 0);
 }
 
@@ -372,7 +377,8 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 	int64_t shards = -1, their_shards;
 	const json_t *q;
 
-	*s = (struct service){ .oldest = -1, .state = "", .reason = "" };
+	*s = (struct service){ .oldest = -1, .state = "", .reason = "",
+	    .cause = "" };
 	for (size_t i = 0; i < f->n; i++) {
 		if ((q = fleet_queue(&f->daemons[i], key)) == NULL)
 			continue;

@@ -88,6 +88,7 @@ struct service {
 	int64_t		 latency_taken;	/* so many had been taken; -1: not said */
 	const char	*state;		/* the worst: "" while all run; borrowed from the fleet */
 	const char	*reason;
+	const char	*cause;		/* of a suspension: the last failure; "": not said */
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
 	double		 lease_least, lease_most;	/* seconds */

@@ -15,13 +15,15 @@ static json_t *
 server_json(const struct daemon *d, const json_t *q)
 {
 	double since = fleet_number(q, "since", 0);
+	const char *cause = fleet_text(q, "cause");
 
 	return json_set(json_object(), "instance:s name:s version:s config:s running:i "
-	    "concurrency:i lease:f state:s reason:s since:f", d->instance,
+	    "concurrency:i lease:f state:s reason:s since:f cause:s", d->instance,
 	    fleet_text(d->beat, "name"), fleet_text(d->beat, "version"),
 	    fleet_text(d->beat, "config"), fleet_count(q, "running"),
 	    fleet_count(q, "concurrency"), fleet_number(q, "lease", NAN), fleet_text(q, "state"),
-	    fleet_text(q, "reason"), since > 0 ? since : NAN);
+	    fleet_text(q, "reason"), since > 0 ? since : NAN,
+	    cause[0] != '\0' ? cause : NULL);
 }
 
 static int

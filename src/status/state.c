@@ -196,11 +196,11 @@ state_json(const struct facts *f)
 
 	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
 	    "delayed:n dead:n daemons:i concurrency:i oldest:f state:b mood:s paused:j totals:j "
-	    "error:s", f->name, f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE],
+	    "error:s cause:s", f->name, f->keys->name[KEY_QUEUE], f->keys->len[KEY_QUEUE],
 	    kind_name(f->kind), d->waiting, state_running(f), d->retry, d->due, d->delayed,
 	    d->dead, (int64_t)s->daemons, s->concurrency,
 	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
-	    totals_json(d), d->problem);
+	    totals_json(d), d->problem, s->cause[0] != '\0' ? s->cause : NULL);
 	buf_done(&state);
 	json_set(o, "latency:f latency_least:f", l.how == LATENCY_KNOWN ? l.seconds : NAN,
 	    l.how == LATENCY_LEAST ? l.seconds : NAN);

@@ -79,6 +79,7 @@ is "$(js "document.querySelectorAll('tr.detail').length")" 0 'the space bar clos
 
 open_row imports
 text_wait 10 imports .cause 'suspended: cannot_execute.* Its command cannot be started' 'a command that is missing'
+text_wait 10 imports .why '^command .*/import-csv: No such file or directory$' 'which one, and why'
 open_row reports
 text_wait 10 reports .cause '^reports: paused by .*: month end, ask ann\.' 'who paused it and why'
 text_wait 10 reports .commands 'resume reports' 'and what ends it'

@@ -58,3 +58,50 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 like "$("$RQD" -t -c "$T/none.conf" 2>&1)" 'none.conf: No such file or directory; write it, or name another one by -c' \
     'a configuration file that is not there'
+
+# -- the cause, to who looks --------------------------------------------------------------
+cause() {	# QUEUE: as the heartbeat, /status and rqctl status --json have it
+	r --raw get "rqd:daemon:$(log_lines event=started | log_field instance | tail -n 1)" | json_cause "$1" queues
+	curl -s -m 20 --unix-socket "$OWN/http.sock" http://rqd/status | json_cause "$1"
+	ctl status "$1" --json | json_cause "$1"
+}
+json_cause() {	# QUEUE [queues: it is a heartbeat]
+	python3 -c 'import json, sys
+v, name = json.load(sys.stdin)["queues"], sys.argv[1]
+print((v[name] if len(sys.argv) > 2 else [q for q in v if q["name"] == name][0]).get("cause"))' "$@" 2>&1
+}
+handler shy <<'H'
+printf 'first\n\033[31m\342\200\256error: orders:\tsuspended "%s\377\n\r\n \n' "$(head -c 3000 /dev/zero | tr '\0' x)" >&2
+exit 127
+H
+handler mute <<'H'
+kill -SEGV $$
+H
+rqd_stop
+if command -v curl >/dev/null && command -v python3 >/dev/null; then
+	cat >"$T/in" <<C
+http { listen = "unix:$OWN/http.sock" }
+queue "missing" { command = {"$T/missing"} }
+queue "shy" { command = {"$T/shy"} }
+queue "mute" { command = {"$T/mute"} suspend_after = 1 }
+C
+	rqd_start <"$T/in"
+	r lpush missing '{"id":1}' >/dev/null
+	r lpush shy '{"id":1}' >/dev/null
+	r lpush mute '{"id":1}' >/dev/null
+	wait_for 20 '[ "$(cause missing | grep -c "No such file")" = 3 ]'
+	is "$(cause missing)" "$(printf "%s\n" "command $T/missing: No such file or directory" | sed 'p;p')" \
+	    'the cause is in the heartbeat, /status, and status --json'
+	like "$(ctl check missing)" "^error: missing: suspended: cannot_execute: command $T/missing: No such file or directory" \
+	    'rqctl check names it'
+	like "$(ctl status missing)" "^error: missing: suspended: cannot_execute: command $T/missing: No such file" \
+	    'and so does rqctl status'
+	wait_for 20 '[ "$(cause mute | grep -c SEGV)" = 3 ]'
+	like "$(ctl check mute)" "^error: mute: suspended: failing: command $T/mute: signal SIGSEGV\$" 'a handler that crashes'
+	wait_for 20 '[ "$(cause shy | grep -c "exit status 127")" = 3 ]'
+	said="command $T/shy: exit status 127, stderr: ?[31m?error: orders:?suspended \"x*"
+	is "$(cause shy | sed 's/xx*$//' | sort -u)" "$(echo "$said" | sed 's/x\*$//')" \
+	    'the last line of a handler: nothing of it is a control or hidden'
+	ok '[ "$(cause shy | head -1 | wc -c)" -lt 502 ]' 'and it is cut'
+	is "$(ctl check shy | grep -c .)" 1 'it makes no line of its own'
+fi

@@ -110,7 +110,10 @@ is "$(ctl check q)" 'warning: q: 1 dead letter' 'check: a dead letter'
 beat h.2 "{\"instance\":\"h.2\",\"queues\":{\"q\":{\"lease\":30,\"state\":\"suspended\",\"reason\":\"failing\",\"since\":$((now - 60))}}}"
 like "$(ctl status | tail -1)" 'suspended: failing for 1m' 'status: suspended on one host'
 like "$(ctl check q)" '^error: q: daemons disagree about the lease: one has 30s, another 1m' 'check: leases'
-like "$(ctl check q)" '^error: q: suspended: failing$' 'check: suspended'
+like "$(ctl check q)" '^error: q: suspended: failing$' 'check: suspended, by a daemon that says no cause'
+beat h.2 "{\"instance\":\"h.2\",\"queues\":{\"q\":{\"lease\":30,\"state\":\"suspended\",\"reason\":\"failing\",\"cause\":\"it\\u001b[2J is\\nbroken\"}}}"
+like "$(ctl check q)" '^error: q: suspended: failing: it.x1b\[2J is.nbroken$' 'check: a cause, escaped'
+like "$(ctl status)" '^error: q: suspended: failing: it.x1b\[2J is.nbroken$' 'status: the same'
 like "$(ctl daemons)" '^warning: daemons disagree about the lease of q$' 'daemons: leases'
 beat h.3 'this is not JSON'
 beat h.4 '[]'

@@ -558,7 +558,7 @@ function openQueue(q) {
 	plots.append(figurePlot("Depth", "", ["depth"]), figurePlot("Done and failed per second", "rate", ["done", "fail"]),
 	    figurePlot("Latency", "late", ["depth"]), figurePlot("Running", "", ["depth"]));
 	last.append(element("p", "about"), element("pre"));
-	box.append(element("p", "cause"), plots, part("Commands", "commands", element("ul")),
+	box.append(element("p", "cause"), element("p", "cause why"), plots, part("Commands", "commands", element("ul")),
 	    part("Last error", "error", last), part("Dead letters by reason", "reasons", element("ul")),
 	    part("Daemons", "servers", element("ul")), part("Schedules", "ticks", element("ul")));
 	drawQueue(box, q, true);
@@ -601,7 +601,8 @@ const serverLine = (s, leases) => [textOf(s.instance), textOf(s.version) + ", " 
     number(numberOf(s.concurrency)) + " running, " + textOf(s.state) +
     (textOf(s.reason) ? ": " + textOf(s.reason) : "") +
     (numberOf(s.since) !== null ? " since " + moment(s.since) : "") +
-    (leases ? ", lease " + age(numberOf(s.lease)) : "") + ", configuration " + textOf(s.config).slice(0, 8)];
+    (leases ? ", lease " + age(numberOf(s.lease)) : "") + ", configuration " + textOf(s.config).slice(0, 8) +
+    (textOf(s.cause) ? ": " + textOf(s.cause) : "")];
 
 function scheduleLine(s) {
 	return [s.name, s.rule + "; last " + when(s.last) + "; next " + when(s.next) +
@@ -610,11 +611,13 @@ function scheduleLine(s) {
 
 function drawQueue(box, q, plots) {
 	const d = details.get(q.id) || {}, letters = objectOf(d.letters);
-	const [cause, figures, commands, last, reasons, servers, ticks] = box.children;
+	const [cause, why, figures, commands, last, reasons, servers, ticks] = box.children;
 	const looked = numberOf(letters.looked);
 
 	write(cause, q.name + ": " + stateOf(q)[0] + ". " + textOf(d.hint));
 	dress(cause, "cause " + stateOf(q)[1]);
+	write(why, textOf(d.cause));
+	why.hidden = why.textContent === "";
 	if (plots) {
 		drawFigure(figures.children[0], [column(q.id, DEPTH)], "Depth", number);
 		drawFigure(figures.children[1], [column(q.id, ACKED), column(q.id, FAILED)], "Rates", rate);
