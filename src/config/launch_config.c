@@ -2,7 +2,8 @@
  * The configuration from the launcher; see launch_config.h.
  *
  * The report is lines, "E" or "W" before each.  The text begins with a comment that
- * holds its hash: both processes make sure that they have the same.
+ * holds its hash: both processes make sure that they have the same.  A comment for each queue
+ * follows, "# LINE FILE": the main process tells operators where a queue stands.
  */
 #include "config/launch_config.h"
 
@@ -20,6 +21,7 @@
 #include "redis/secret.h"
 
 #define HASH_MARK	"# "
+#define PLACE_MARK	"# "
 
 /* -- in the process that reads the files ---------------------------------------------------- */
 
@@ -42,6 +44,19 @@ open_stream(int fd)
 	return f;
 }
 
+/* A file's name that would not stay in its comment is left out. */
+static void
+write_places(FILE *f, const struct config *config)
+{
+	const struct queue_config *q;
+
+	for (size_t i = 0; i < config->nqueues; i++) {
+		q = config->queues[i];
+		fprintf(f, PLACE_MARK "%d %s\n", q->line,
+		    strpbrk(q->file, "\r\n") == NULL ? q->file : "");
+	}
+}
+
 static int
 load(int text, int report, void *arg)
 {
@@ -53,6 +68,7 @@ load(int text, int report, void *arg)
 	write_report(r, &found);
 	if (config != NULL) {
 		fprintf(t, HASH_MARK "%s\n", config->hash);
+		write_places(t, config);
 		config_print(config, t);
 	}
 	if (fclose(r) == EOF || fclose(t) == EOF)
@@ -74,6 +90,27 @@ read_all(int fd, struct buf *b)
 	return 0;
 }
 
+/* Where the queues stand in the files, in place of where they stand in this text. */
+static void
+read_places(struct config *config, const char *text)
+{
+	const char *p = text, *end;
+	struct queue_config *q;
+	char *name;
+
+	for (size_t i = 0; i < config->nqueues; i++) {
+		if ((p = strchr(p, '\n')) == NULL ||
+		    strncmp(++p, PLACE_MARK, strlen(PLACE_MARK)) != 0)
+			return;
+		q = config->queues[i];
+		q->line = (int)strtol(p + strlen(PLACE_MARK), &name, 10);
+		name += *name == ' ';
+		end = name + strcspn(name, "\n");
+		free((char *)(uintptr_t)q->file);
+		q->file = xstrndup(name, (size_t)(end - name));
+	}
+}
+
 static struct config *
 parse(const struct config_source *source, const struct buf *b)
 {
@@ -86,8 +123,10 @@ parse(const struct config_source *source, const struct buf *b)
 
 	config_report_done(&ignored);
 	if (config != NULL && strncmp(b->data + strlen(HASH_MARK), config->hash,
-	    strlen(config->hash)) == 0)
+	    strlen(config->hash)) == 0) {
+		read_places(config, b->data);
 		return config;
+	}
 	config_unref(config);
 	return NULL;
 }

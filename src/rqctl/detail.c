@@ -238,9 +238,13 @@ print_numbers(const struct facts *f, const struct rates *r, struct buf *b)
 }
 
 static void
-print_state(const struct facts *f, struct buf *b)
+print_state(const struct ctl *c, const struct target *t, const struct facts *f, struct buf *b)
 {
-	const char *key = f->keys->name[KEY_QUEUE], *hint = advice_hint(f);
+	const struct advice known = {
+		.config = ctl_has_file(c) ? c->config : NULL, .cfg = t->cfg
+	};
+	const char *key = f->keys->name[KEY_QUEUE];
+	char *hint = advice_hint(f, &known);
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(f, &state);
 
@@ -256,8 +260,11 @@ print_state(const struct facts *f, struct buf *b)
 		out_escape(b, f->service->cause, strlen(f->service->cause));
 		buf_addc(b, '\n');
 	}
-	if (hint != NULL)
-		buf_printf(b, "%s\n", hint);
+	if (hint != NULL) {
+		out_escape(b, hint, strlen(hint));
+		buf_addc(b, '\n');
+	}
+	free(hint);
 	buf_done(&state);
 }
 
@@ -319,7 +326,7 @@ print_commands(const struct ctl *c, const struct detail *d, const struct target 
 	struct advice advice = {
 		.indent = "  ", .newest = d->newest != NULL ? d->newest : "",
 		.queue = t->cfg != NULL ? t->name : t->keys.name[KEY_QUEUE],
-		.program = t->cfg != NULL ? advice_program(t->cfg) : "",
+		.config = ctl_has_file(c) ? c->config : NULL, .cfg = t->cfg,
 	};
 
 	heading(b, "Commands");
@@ -336,7 +343,7 @@ detail_print(const struct ctl *c, const struct detail *d, const struct picture *
 	struct facts f = picture_facts(p, i);
 	struct rates rates = rates_of(log, i);
 
-	print_state(&f, b);
+	print_state(c, &p->targets[i], &f, b);
 	print_numbers(&f, &rates, b);
 	buf_add(b, d->text.data, d->text.len);
 	print_daemons(p, i, b);

@@ -7,6 +7,21 @@
 #include "base/units.h"
 #include "base/util.h"
 
+/* What the queue runs; "": not known. */
+static const char *
+program_of(const struct advice *a)
+{
+	return a->cfg != NULL && a->cfg->command != NULL && a->cfg->command[0] != NULL ?
+	    a->cfg->command[0] : "";
+}
+
+/* NULL: the log is no file, or not known. */
+static const char *
+log_file(const struct advice *a)
+{
+	return a->config != NULL && a->config->log.target[0] == '/' ? a->config->log.target : NULL;
+}
+
 /* -- sentences -------------------------------------------------------------------- */
 
 /* "13.1M" */
@@ -34,48 +49,115 @@ advice_memory(uint64_t used, uint64_t max)
 	    about(max, b));
 }
 
-static const char *
-suspended_hint(const struct service *s)
+/* " in /etc/rqd.conf:12", where that is known. */
+static void
+add_place(struct buf *b, const struct advice *a)
 {
-	return strcmp(s->reason, "cannot_execute") == 0 ?
-	    "Its command cannot be started. rqd tries again at least once a minute." :
-	    "Its command always failed. rqd tries one message at a time until one succeeds.";
+	if (a->cfg != NULL && a->cfg->file[0] != '\0')
+		buf_printf(b, " in %s:%d", a->cfg->file, a->cfg->line);
 }
 
-const char *
-advice_hint(const struct facts *f)
+static void
+suspended_hint(const struct service *s, const struct advice *a, struct buf *b)
+{
+	bool failing = strcmp(s->reason, "cannot_execute") != 0;
+
+	buf_puts(b, failing ?
+	    "Its command always failed. rqd tries one message at a time until one succeeds." :
+	    "Its command cannot be started. rqd tries again at least once a minute.");
+	if (program_of(a)[0] == '\0')
+		return;
+	buf_printf(b, " Mend %s", program_of(a));
+	if (a->cfg->file[0] != '\0')
+		buf_puts(b, failing ? ", the command" : ", or command");
+	add_place(b, a);
+	buf_addc(b, '.');
+}
+
+/* Where several daemons serve it, each may have another share. */
+static void
+busy_hint(const struct facts *f, const struct advice *a, struct buf *b)
+{
+	buf_printf(b, "All handlers are busy: %lld of %lld. Raise concurrency",
+	    (long long)f->depth->in_flight, (long long)f->service->concurrency);
+	if (a->cfg != NULL)
+		buf_printf(b, ", which is %d", a->cfg->concurrency);
+	add_place(b, a);
+	if (a->config != NULL && a->cfg != NULL)
+		buf_printf(b, " (max_handlers is %d)", a->config->max_handlers);
+	buf_puts(b, ", and reload, or start another host.");
+}
+
+static void
+differ_hint(const struct service *s, const struct advice *a, struct buf *b)
+{
+	char least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+
+	buf_puts(b, "Two daemons have different configurations");
+	if (s->leases_differ)
+		buf_printf(b, ": lease is %s for one and %s for another",
+		    units_age(s->lease_least, least), units_age(s->lease_most, most));
+	else
+		buf_puts(b, ": they have other shards");
+	buf_puts(b, ". Make them the same, here");
+	add_place(b, a);
+	buf_puts(b, ", and reload.");
+}
+
+static bool
+is_busy(const struct facts *f)
+{
+	return f->depth->waiting > 0 && f->service->concurrency > 0 &&
+	    f->depth->in_flight >= f->service->concurrency;
+}
+
+static void
+add_hint(const struct facts *f, const struct advice *a, struct buf *b)
 {
 	const struct depth *d = f->depth;
 	const struct service *s = f->service;
 
 	if (d->problem != NULL)
-		return "Redis refuses a command. Often a key has the wrong type.";
-	if (f->unnamed)
-		return "No daemon takes its messages. Configure a queue with this key, or delete "
-		    "it.";
-	if (d->partly)
-		return "Some of its keys are paused. Pause it, or resume it, once more.";
-	if (d->paused)
-		return "Its daemons take no message until somebody resumes it.";
-	if (s->daemons == 0 && f->elsewhere)
-		return "This configuration declares it with concurrency = 0.";
-	if (s->daemons == 0 && f->full)
-		return "Redis is full and refuses heartbeats: daemons may run unseen. Make room "
-		    "first.";
-	if (s->daemons == 0)
-		return "Start a daemon, or compare the names of the queues in its configuration.";
-	if (strcmp(s->state, "suspended") == 0)
-		return suspended_hint(s);
-	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
-		return "A daemon takes nothing new. Its log says why.";
-	if (s->leases_differ || s->shards_differ)
-		return "Two daemons have different configurations. Make them the same, and reload.";
-	if (d->dead > 0)
-		return "Messages have failed for good: they are dead letters.";
-	if (d->waiting > 0 && s->concurrency > 0 && d->in_flight >= s->concurrency)
-		return "All handlers are busy. Raise concurrency and reload, or start another "
-		    "host.";
-	return NULL;
+		buf_puts(b, "Redis refuses a command. Often a key has the wrong type.");
+	else if (f->unnamed)
+		buf_puts(b, "No daemon takes its messages. Configure a queue with this key, or "
+		    "delete it.");
+	else if (d->partly)
+		buf_puts(b, "Some of its keys are paused. Pause it, or resume it, once more.");
+	else if (d->paused)
+		buf_puts(b, "Its daemons take no message until somebody resumes it.");
+	else if (s->daemons == 0 && f->elsewhere) {
+		buf_puts(b, "This configuration declares it with concurrency = 0");
+		add_place(b, a);
+		buf_addc(b, '.');
+	} else if (s->daemons == 0 && f->full)
+		buf_puts(b, "Redis is full and refuses heartbeats: daemons may run unseen. Make "
+		    "room first.");
+	else if (s->daemons == 0)
+		buf_puts(b, "Start a daemon, or compare the names of the queues in its "
+		    "configuration.");
+	else if (strcmp(s->state, "suspended") == 0)
+		suspended_hint(s, a, b);
+	else if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
+		buf_printf(b, "A daemon takes nothing new. Its log%s%s says why.",
+		    log_file(a) != NULL ? " " : "", log_file(a) != NULL ? log_file(a) : "");
+	else if (s->leases_differ || s->shards_differ)
+		differ_hint(s, a, b);
+	else if (state_is_late(f))
+		busy_hint(f, a, b);
+	else if (d->dead > 0)
+		buf_puts(b, "Messages have failed for good: they are dead letters.");
+	else if (is_busy(f))
+		busy_hint(f, a, b);
+}
+
+char *
+advice_hint(const struct facts *f, const struct advice *a)
+{
+	struct buf b = BUF_INIT;
+
+	add_hint(f, a, &b);
+	return b.len > 0 ? buf_steal(&b) : NULL;
 }
 
 /* -- commands --------------------------------------------------------------------- */
@@ -111,12 +193,6 @@ advice_word(struct buf *b, const char *text)
 	buf_addc(b, '\'');
 }
 
-const char *
-advice_program(const struct queue_config *q)
-{
-	return q->command != NULL && q->command[0] != NULL ? q->command[0] : "";
-}
-
 struct command_list {
 	const struct advice	*advice;
 	struct buf		*text;
@@ -138,9 +214,34 @@ command(const struct command_list *l, const char *verb, const char *rest)
 	buf_addc(l->text, '\n');
 }
 
+/* The end of the queue's records in a file. */
+static void
+log_lines(const struct command_list *l, const char *path, const char *name)
+{
+	bool json = l->advice->config->log.format == LOG_JSON;
+	struct buf pattern = BUF_INIT;
+
+	buf_puts(&pattern, json ? "\"level\":\"(warn|error)\".*\"queue\":\"" :
+	    "level=(warn|error) .*queue=\"?");
+	for (; *name != '\0'; name++)
+		buf_printf(&pattern, strchr("^\\", *name) != NULL ? "\\%c" :
+		    strchr(".[]()*+?{}$|", *name) != NULL ? "[%c]" : "%c", *name);
+	buf_puts(&pattern, json ? "\"" : "\"? ");
+	buf_printf(l->text, "%sgrep -E ", l->advice->indent);
+	advice_word(l->text, buf_str(&pattern));
+	buf_addc(l->text, ' ');
+	advice_word(l->text, path);
+	buf_puts(l->text, " | tail -n 50\n");
+	buf_done(&pattern);
+}
+
 static void
 journal(const struct command_list *l, const char *name)
 {
+	if (log_file(l->advice) != NULL) {
+		log_lines(l, log_file(l->advice), name);
+		return;
+	}
 	buf_printf(l->text, "%sjournalctl -p warning -n 50 RQD_QUEUE=", l->advice->indent);
 	advice_word(l->text, name);
 	buf_addc(l->text, '\n');
@@ -150,10 +251,10 @@ journal(const struct command_list *l, const char *name)
 static void
 program(const struct command_list *l, const struct service *s)
 {
-	if (strcmp(s->reason, "cannot_execute") != 0 || l->advice->program[0] == '\0')
+	if (strcmp(s->reason, "cannot_execute") != 0 || program_of(l->advice)[0] == '\0')
 		return;
 	buf_printf(l->text, "%sls -l ", l->advice->indent);
-	advice_word(l->text, l->advice->program);
+	advice_word(l->text, program_of(l->advice));
 	buf_addc(l->text, '\n');
 }
 

@@ -10,23 +10,24 @@
 #include "base/buf.h"
 #include "status/state.h"
 
-/* How commands are written; borrowed. */
+/* How commands are written, and what the reader knows of the configuration; borrowed. */
 struct advice {
 	const char	*indent;	/* before each line */
 	const char	*rqctl;		/* "rqctl -c FILE": with the options that it needs */
 	const char	*queue;		/* as rqctl needs it */
 	const char	*newest;	/* id of the newest dead letter; "": not known */
-	const char	*program;	/* that the queue runs; "": not known */
+	const struct config *config;	/* of the daemon, or of rqctl; NULL: not known */
+	const struct queue_config *cfg;	/* the queue there; NULL: it has none */
 };
 
 /* "Redis is full: ...", if it is; the caller frees it.  NULL: it is not.  max 0: no limit. */
 char		*advice_memory(uint64_t used, uint64_t max);
 
-/* What the state means, or what is unusual; NULL: nothing. */
-const char	*advice_hint(const struct facts *);
-
-/* What a queue runs; "": it has no command. */
-const char	*advice_program(const struct queue_config *);
+/*
+ * What the state means, or what is unusual, and which option to change where; NULL: nothing.
+ * The caller frees it.  Reads config and cfg only.
+ */
+char		*advice_hint(const struct facts *, const struct advice *);
 
 /* Appends a line for each command. */
 void		 advice_commands(const struct facts *, const struct advice *, struct buf *);

@@ -103,7 +103,7 @@ commands_json(const struct view *v, const struct survey_queue *q, const struct f
 	struct advice advice = {
 		.indent = "", .newest = fleet_text(json_object_get(dead, "newest"), "id"),
 		.queue = cfg != NULL ? q->name : q->keys.name[KEY_QUEUE],
-		.program = cfg != NULL ? advice_program(cfg) : "",
+		.config = v->config, .cfg = cfg,
 	};
 	json_t *list;
 
@@ -123,11 +123,14 @@ queue_text(const struct view *v, const struct survey_result *r, const struct sur
 	const char *key = q->keys.name[KEY_QUEUE];
 	struct service service;
 	struct facts f = survey_facts(q, r, &service);
+	struct advice advice = { .config = v->config, .cfg = config_of(v, q) };
+	char *hint = advice_hint(&f, &advice);
 	json_t *o = state_json(&f);
 
-	json_set(o, "hint:s servers:j commands:j letters:j", advice_hint(&f),
+	json_set(o, "hint:s servers:j commands:j letters:j", hint,
 	    servers_json(r, key), commands_json(v, q, &f, dead),
 	    json_incref((json_t *)(uintptr_t)dead));
 	json_add_text(o, out);
 	json_decref(o);
+	free(hint);
 }
