@@ -205,18 +205,52 @@ status_headline(const struct ctl *c, const struct picture *p, struct buf *b)
 	    p->fleet.n == 1 ? "" : "s");
 }
 
+/* See state_trouble(); 0: none. */
+static int
+trouble_of(const struct picture *p, size_t i, const struct rates_log *log)
+{
+	struct facts f = picture_facts(p, i);
+	struct buf ignored = BUF_INIT;
+	enum mood mood = state_text(&f, &ignored);
+	int trouble = state_trouble(&f, mood, log != NULL ? rates_of(log, i).failed : 0);
+
+	buf_done(&ignored);
+	return trouble >= STATE_TROUBLE ? trouble : 0;
+}
+
+/*
+ * The queues in trouble, the worst first; then all others.  Among equals, and where the queues
+ * are arguments, the order stays as it is.  The caller frees it.
+ */
+static size_t *
+order_of(const struct ctl *c, const struct picture *p, const struct rates_log *log)
+{
+	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
+	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
+
+	for (size_t i = 0; i < p->n; i++)
+		trouble[i] = c->args.nwords > 0 ? 0 : trouble_of(p, i, log);
+	for (int t = STATE_TROUBLE_MAX; t >= 0; t--)
+		for (size_t i = 0; i < p->n; i++)
+			if (trouble[i] == t)
+				order[n++] = i;
+	free(trouble);
+	return order;
+}
+
 void
 status_print(const struct ctl *c, const struct picture *p, const struct rates_log *log,
     struct buf *b)
 {
-	size_t width = log == NULL ? (size_t)out_width() : 0;
+	size_t width = log == NULL ? (size_t)out_width() : 0, *order = order_of(c, p, log);
 	struct table t;
 
 	status_warnings(p, b);
 	add_causes(p, b);
 	status_table(&t, log != NULL, 0);
 	for (size_t i = 0; i < p->n; i++)
-		status_row(&t, p, i, log, 0);
+		status_row(&t, p, order[i], log, 0);
+	free(order);
 	if (table_rows(&t) > 0)
 		table_print(&t, b, width);
 	else

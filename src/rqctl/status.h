@@ -29,7 +29,7 @@ void	status_warnings(const struct picture *, struct buf *);
 /* Why there is no queue: a line. */
 const char *status_none(const struct ctl *);
 
-/* Warnings and the table with all columns; log NULL: without rates. */
+/* Warnings and the table with all columns, by trouble; log NULL: without rates. */
 void	status_print(const struct ctl *, const struct picture *, const struct rates_log *log,
 	    struct buf *);
 

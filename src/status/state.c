@@ -175,11 +175,11 @@ int
 state_trouble(const struct facts *f, enum mood mood, double failed_rate)
 {
 	static const int rank[] = {
-		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = 4
+		[MOOD_IDLE] = 0, [MOOD_OK] = 1, [MOOD_WARN] = 3, [MOOD_BAD] = STATE_TROUBLE_MAX
 	};
 
 	if (rank[mood] <= 1 && (f->depth->dead > 0 || failed_rate > 0))
-		return 2;
+		return STATE_TROUBLE;
 	return rank[mood];
 }
 

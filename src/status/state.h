@@ -53,10 +53,12 @@ enum mood	 state_text(const struct facts *, struct buf *);
 bool		 state_is_late(const struct facts *);
 
 /*
- * How urgent a queue of this mood is, from 0 (idle) to 4 (bad); 2: all is well but that it
- * has dead letters, or that messages fail now.  Those of one rank are shown by the number
- * that waits.
+ * How urgent a queue of this mood is, from 0 (idle) to STATE_TROUBLE_MAX (bad).
+ * STATE_TROUBLE: all is well but that it has dead letters, or that messages fail now.  Those of
+ * one rank are shown by the number that waits.
  */
+#define STATE_TROUBLE		2
+#define STATE_TROUBLE_MAX	4
 int		 state_trouble(const struct facts *, enum mood, double failed_rate);
 
 /* A new object. */

@@ -121,6 +121,21 @@ beat h.5 '{"queues":7,"version":{},"started":"x"}'
 beat "h${esc}6" '{"queues":{"q":{"in_hand":[1,{"tag":3}],"running":"x"}}}'
 ok 'ctl status >/dev/null && ctl running >/dev/null && ctl daemons >"$T/out"' 'broken heartbeats do no harm'
 unlike "$(cat "$T/out")" "$esc" 'daemons: escaped'
+# -- order: trouble first, but not in JSON, nor where the queues are arguments
+cat >"$T/order.conf" <<C
+redis { server = "unix:$T/redis.sock" }
+queue "a" { command = {"/bin/true"} }
+queue "c" { command = {"/bin/true"} }
+queue "b" { command = {"/bin/true"} }
+queue "d" { command = {"/bin/true"} }
+queue "e" { command = {"/bin/true"} }
+C
+beat h.7 '{"queues":{"a":{"state":"running"},"c":{"state":"running"},"b":{"state":"suspended","reason":"failing"},"d":{"state":"quiet"},"e":{"state":"running"}}}'
+r xadd eDEAD '*' id 1 message m >/dev/null
+names() { RQD_CONFIG=$T/order.conf ctl status "$@" | awk '/^[a-e] / { printf "%s", $1 }'; }
+is "$(names) $(names a b c)" 'bdeac abc' 'status: trouble first, but for arguments'
+is "$(RQD_CONFIG=$T/order.conf ctl status --json | grep -o '"name": *"[a-e]"' | sed 's/.*"\(.\)"$/\1/' | tr -d '\n')" acbde 'status --json: in the order of the file'
+r del eDEAD >/dev/null
 r set wBACKUP x >/dev/null
 like "$(ctl status w | tail -1)" '^w +0 +- .* error: WRONGTYPE' 'status: a key of the wrong type'
 like "$(ctl check w)" '^error: w: the key wBACKUP is a string, not a zset$' 'check: names the key'
