@@ -132,6 +132,7 @@ daemon_look(struct view *v, void *arg)
 		.config = reload_config(d->reload), .instance = d->instance,
 		.state = daemon_state(d), .started = d->heartbeat.started,
 		.reload_failed = reload_has_failed(d->reload),
+		.beat_refused = heartbeat_refused(&d->heartbeat),
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
 	};

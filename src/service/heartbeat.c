@@ -166,6 +166,53 @@ saw_fleet(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		h->fleet = (unsigned)reply_int(reply, 0);
 }
 
+/* Nothing changes while a cluster moves the key, or a server loads. */
+static void
+answered(struct heartbeat *h, enum beat_write write, const struct redisReply *reply)
+{
+	const char *before = heartbeat_refused(h), *after;
+	enum reply_error error = reply_error(reply);
+	bool was = before != NULL;
+
+	if (reply_is_redirection(reply) || error == REPLY_TRANSIENT)
+		return;
+	h->refused[write][0] = '\0';
+	if (error != REPLY_OK)
+		reply_cause(reply, h->refused[write], sizeof(h->refused[write]));
+	after = heartbeat_refused(h);
+	if (!was && after != NULL)
+		log_event(LOG_LV_WARN, "redis_warning", NULL, LF_STR("error", after),
+		    LF_STR("hint", reply_hint(after)),
+		    LF_STR("warning", "Redis refuses heartbeats: rqctl and other daemons do not "
+		    "see this one"));
+	else if (was && after == NULL)
+		log_event(LOG_LV_INFO, "redis_warning", NULL,
+		    LF_STR("warning", "Redis takes heartbeats again"));
+}
+
+static void
+beat_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	if (answer == CONN_REPLY)
+		answered(arg, BEAT_KEY, reply);
+}
+
+static void
+index_answered(enum conn_answer answer, const struct redisReply *reply, void *arg)
+{
+	if (answer == CONN_REPLY)
+		answered(arg, BEAT_INDEX, reply);
+}
+
+const char *
+heartbeat_refused(const struct heartbeat *h)
+{
+	for (int i = 0; i < BEAT_WRITES; i++)
+		if (h->refused[i][0] != '\0')
+			return h->refused[i];
+	return NULL;
+}
+
 /* As rqctl/unnamed.c reads it. */
 static char *
 index_member(const struct queue_config *cfg)
@@ -236,8 +283,10 @@ heartbeat_send(struct heartbeat *h, struct nodes *nodes, const struct config *co
 		snprintf(old, sizeof(old), "%.3f", now - INDEX_KEEP);
 		snprintf(ahead, sizeof(ahead), "%.3f", now + INDEX_KEEP);
 		snprintf(ttl, sizeof(ttl), "%d", (int)(3 * HEARTBEAT_EVERY / SEC));
-		conn_words(nodes_conn(nodes, key), NULL, NULL, "SET", key, text, "EX", ttl, NULL);
-		conn_words(index, NULL, NULL, "ZADD", KEYS_DAEMONS, score, h->instance, NULL);
+		conn_words(nodes_conn(nodes, key), beat_answered, h, "SET", key, text, "EX", ttl,
+		    NULL);
+		conn_words(index, index_answered, h, "ZADD", KEYS_DAEMONS, score, h->instance,
+		    NULL);
 		conn_words(index, NULL, NULL, "ZREMRANGEBYSCORE", KEYS_DAEMONS, "-inf", old,
 		    NULL);
 		/* Redis' clock was ahead, and the daemon that wrote it may be dead. */

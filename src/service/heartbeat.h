@@ -9,8 +9,12 @@
 #include "engine/consumer.h"
 #include "policy/config.h"
 #include "redis/nodes.h"
+#include "redis/reply.h"
 
 #define HEARTBEAT_EVERY	(10 * SEC)
+
+/* What a heartbeat writes. */
+enum beat_write { BEAT_KEY, BEAT_INDEX, BEAT_WRITES };
 
 struct heartbeat {
 	const char	*instance;	/* borrowed */
@@ -19,6 +23,7 @@ struct heartbeat {
 	usec_t		 indexed;	/* mono: when the queues were written to KEYS_QUEUES; */
 	uint64_t	 generation;	/* over this connection, */
 	char		 hash[17];	/* for this configuration */
+	char		 refused[BEAT_WRITES][REPLY_CAUSE];	/* by Redis, and why; "": taken */
 };
 
 /* A new instance's name: NAME.RANDOM, of characters that keys and tokens can hold; caller frees. */
@@ -30,6 +35,9 @@ char	*heartbeat_instance(const char *name);
  */
 void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
+
+/* Why Redis refused the last heartbeat; NULL: it did not.  Begin and end were logged. */
+const char *heartbeat_refused(const struct heartbeat *);
 
 /* At a clean end: takes this daemon out of the index at once. */
 void	heartbeat_end(const struct heartbeat *, struct nodes *);

@@ -193,6 +193,9 @@ problems_json(const struct view *v, const struct survey_result *r)
 	if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
 		add_problem(list, "error", xasprintf("maxmemory-policy is %s: Redis may evict "
 		    "messages; it must be noeviction", policy));
+	if (v->beat_refused != NULL)
+		add_problem(list, "error", xasprintf("Redis refuses this daemon's heartbeat: %s",
+		    v->beat_refused));
 	if (is_unseen(v, r))
 		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
 		    "Redis: its queues are shown as if it did not serve them"));

@@ -74,6 +74,26 @@ rm "$T/hold.over"
 ok 'log_wait 10 "event=acked queue=q id=over "' 'and acknowledged'
 r config set maxmemory 0 >/dev/null
 
+# -- heartbeats that are refused: told once, and once when it is over -------------------------
+instance=$(log_lines event=started | log_field instance)
+refusals() { r info commandstats | sed -n 's/^cmdstat_set:.*rejected_calls=\([0-9]*\).*/\1/p'; }
+unseen() {	# BEGIN END CAUSE
+	told=$(log_count 'Redis refuses heartbeats')
+	over=$(log_count 'Redis takes heartbeats again')
+	eval "$1"
+	before=$(refusals)
+	wait_ok 20 'r publish "rqd:control:$instance" beat >/dev/null; [ "$(refusals)" -ge $((${before:-0} + 3)) ]' \
+	    "heartbeats are refused: $3"
+	wait_ok 10 "[ \$(log_count 'Redis refuses heartbeats') -eq $((told + 1)) ]" 'the log says so, once'
+	like "$(log_lines 'Redis refuses heartbeats' | tail -n 1)" "level=warn event=redis_warning error=\"$3" 'and why'
+	is "$(log_count 'Redis takes heartbeats again')" "$over" 'as long as it lasts'
+	eval "$2"
+	wait_ok 20 "r publish 'rqd:control:$instance' beat >/dev/null; [ \$(log_count 'level=info.*Redis takes heartbeats again') -eq $((over + 1)) ]" \
+	    'and that it is over'
+}
+unseen 'r config set maxmemory 1 >/dev/null' 'r config set maxmemory 0 >/dev/null' OOM
+unseen 'r acl setuser default -set >/dev/null' 'r acl setuser default +set >/dev/null' NOPERM
+
 # -- no tracking ------------------------------------------------------------------------------
 # Seen when the queue is armed again: after the next message, or at the safety poll.
 r acl setuser default -client >/dev/null
