@@ -471,9 +471,16 @@ static void
 check_daemon(struct problems *f, const struct daemon *d)
 {
 	const char *error = fleet_text(d->beat, "log_error");
+	const char *reload = fleet_text(d->beat, "reload_error");
+	char *text;
 
 	if (error[0] != '\0')
 		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
+	if (reload[0] == '\0')
+		return;
+	text = advice_reload(d->instance, reload);
+	find(f, "warning", NULL, "%s", text);
+	free(text);
 }
 
 static void

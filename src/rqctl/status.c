@@ -13,6 +13,7 @@
 #include "rqctl/listing.h"
 #include "rqctl/top.h"
 #include "rqctl/unnamed.h"
+#include "status/advice.h"
 
 /* How many columns the table has; with rates there is no room for all in 80 columns. */
 enum width { NARROW, MEDIUM, WIDE };
@@ -147,24 +148,31 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 	    unnamed_json(u)));
 }
 
+static void
+add_warning(struct buf *b, char *text)
+{
+	buf_puts(b, "warning: ");
+	out_escape(b, text, strlen(text));
+	buf_addc(b, '\n');
+	free(text);
+}
+
 void
 status_warnings(const struct picture *p, struct buf *b)
 {
 	const struct fleet *f = &p->fleet;
-	const char *error, *name;
+	const char *log, *reload, *name;
 
 	if (p->full != NULL)
 		buf_printf(b, "error: %s\n", p->full);
 	for (size_t i = 0; i < f->n; i++) {
-		error = fleet_text(f->daemons[i].beat, "log_error");
+		log = fleet_text(f->daemons[i].beat, "log_error");
+		reload = fleet_text(f->daemons[i].beat, "reload_error");
 		name = f->daemons[i].instance;
-		if (error[0] == '\0')
-			continue;
-		buf_puts(b, "warning: daemon ");
-		out_escape(b, name, strlen(name));
-		buf_puts(b, " cannot write its log: ");
-		out_escape(b, error, strlen(error));
-		buf_addc(b, '\n');
+		if (log[0] != '\0')
+			add_warning(b, xasprintf("daemon %s cannot write its log: %s", name, log));
+		if (reload[0] != '\0')
+			add_warning(b, advice_reload(name, reload));
 	}
 }
 

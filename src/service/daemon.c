@@ -132,6 +132,7 @@ daemon_look(struct view *v, void *arg)
 		.config = reload_config(d->reload), .instance = d->instance,
 		.state = daemon_state(d), .started = d->heartbeat.started,
 		.reload_failed = reload_has_failed(d->reload),
+		.reload_error = reload_error(d->reload),
 		.beat_refused = heartbeat_refused(&d->heartbeat),
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),
 		.dispatcher = d->dispatcher, .schedules = d->schedules,
@@ -147,6 +148,7 @@ daemon_beat(struct rqd *d)
 	size_t n;
 	struct consumer *const *all = consumers_all(d->consumers, &n);
 
+	d->heartbeat.reload_error = reload_error(d->reload);
 	heartbeat_send(&d->heartbeat, d->nodes, reload_config(d->reload), all, n);
 }
 

@@ -138,6 +138,8 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	    (int64_t)config->max_handlers, queues);
 	if (log_failure() != NULL)
 		json_set(root, "log_error:s", log_failure());
+	if (h->reload_error[0] != '\0')
+		json_set(root, "reload_error:s", h->reload_error);
 	text = json_dumps(root, JSON_COMPACT);
 	json_decref(root);
 	return text;

@@ -19,6 +19,7 @@ enum beat_write { BEAT_KEY, BEAT_INDEX, BEAT_WRITES };
 struct heartbeat {
 	const char	*instance;	/* borrowed */
 	wall_t		 started;
+	const char	*reload_error;	/* borrowed; "": the last reload has not failed */
 	unsigned	 fleet;		/* daemons in the index, as of the last beat; 0: unknown */
 	usec_t		 indexed;	/* mono: when the queues were written to KEYS_QUEUES; */
 	uint64_t	 generation;	/* over this connection, */

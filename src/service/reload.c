@@ -10,13 +10,17 @@
 #include "service/reload.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "base/util.h"
 #include "config/launch_config.h"
 #include "loop/notify.h"
 #include "service/reload_plan.h"
 #include "service/settings.h"
+
+#define RELOAD_ERROR_MAX	400	/* bytes */
 
 enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_AGAIN, RELOAD_STOPPED };
 
@@ -24,7 +28,8 @@ struct reload {
 	struct reload_env	 env;
 	struct config		*config;	/* reference; the one in force */
 	enum reload_state	 state;
-	bool			 failed;	/* the last one */
+	bool			 failed;	/* the last one, and why: */
+	char			 error[RELOAD_ERROR_MAX + 1];
 	struct defer		 load;		/* LOADING without a launcher */
 };
 
@@ -86,6 +91,21 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 		launcher_drop(env->launcher, old_generation);
 }
 
+/* The first error; the log has all. */
+static void
+set_error(struct reload *r, const struct config_report *report)
+{
+	char *text;
+
+	r->error[0] = '\0';
+	if (!r->failed || report->nerrors == 0)
+		return;
+	text = report->nerrors == 1 ? xstrdup(report->errors[0]) :
+	    xasprintf("%zu errors, the first: %s", report->nerrors, report->errors[0]);
+	utf8_copy_visible(r->error, RELOAD_ERROR_MAX, text, strlen(text));
+	free(text);
+}
+
 /* new: NULL where the report has errors. */
 static void
 reload_take(struct reload *r, struct config *new, const struct config_report *report)
@@ -94,6 +114,7 @@ reload_take(struct reload *r, struct config *new, const struct config_report *re
 
 	launch_config_log(report);
 	r->failed = new == NULL;
+	set_error(r, report);
 	if (new != NULL) {
 		reload_plan(&plan, r->config, new);
 		reload_apply(r, new, &plan);
@@ -186,6 +207,12 @@ bool
 reload_has_failed(const struct reload *r)
 {
 	return r->failed;
+}
+
+const char *
+reload_error(const struct reload *r)
+{
+	return r->error;
 }
 
 struct reload *

@@ -46,5 +46,7 @@ void		 reload_stop(struct reload *);
 
 struct config	*reload_config(const struct reload *);	/* in force; borrowed until the next */
 bool		 reload_has_failed(const struct reload *);	/* the last one */
+/* The first error of it, "FILE:LINE: ...", in a bounded length; "": it has not failed. */
+const char	*reload_error(const struct reload *);
 
 #endif

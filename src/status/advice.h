@@ -24,6 +24,12 @@ struct advice {
 char		*advice_memory(uint64_t used, uint64_t max);
 
 /*
+ * "daemon web1.x: reload failed: FILE:LINE: ...: the old configuration is in use"; the caller
+ * frees it.
+ */
+char		*advice_reload(const char *instance, const char *error);
+
+/*
  * What the state means, or what is unusual, and which option to change where; NULL: nothing.
  * The caller frees it.  Reads config and cfg only.
  */

@@ -32,6 +32,7 @@ static const struct member daemon_members[] = {
 	{ "instance", TYPE_TEXT }, { "name", TYPE_TEXT }, { "version", TYPE_TEXT },
 	{ "pid", TYPE_INTEGER }, { "started", TYPE_NUMBER }, { "config", TYPE_TEXT },
 	{ "max_handlers", TYPE_INTEGER }, { "log_error", TYPE_TEXT },
+	{ "reload_error", TYPE_TEXT },
 };
 
 static const struct member queue_members[] = {

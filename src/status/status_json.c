@@ -41,6 +41,8 @@ daemon_json(const struct view *v)
 	    (int64_t)v->config->max_handlers);
 	if (log_failure() != NULL)
 		json_set(o, "log_error:s", log_failure());
+	if (v->reload_error[0] != '\0')
+		json_set(o, "reload_error:s", v->reload_error);
 	return json_set(o, "redis:j", redis_json(v));
 }
 
@@ -49,7 +51,8 @@ static json_t *
 member_json(const struct daemon *d, double now)
 {
 	static const char *const copied[] = {
-		"name", "version", "pid", "started", "config", "max_handlers", "log_error"
+		"name", "version", "pid", "started", "config", "max_handlers", "log_error",
+		"reload_error"
 	};
 	json_t *o = json_object(), *unusual = json_object(), *q;
 	const char *name, *state;
@@ -180,11 +183,25 @@ is_unseen(const struct view *v, const struct survey_result *r)
 	return strcmp(v->state, "running") == 0 && clock_wall() - v->started > UNSEEN_AFTER;
 }
 
+/* own: the instance whose failed reload is known better than by its heartbeat. */
+static void
+add_daemon_problems(json_t *list, const struct daemon *d, const char *own)
+{
+	const char *log = fleet_text(d->beat, "log_error");
+	const char *reload = fleet_text(d->beat, "reload_error");
+
+	if (log[0] != '\0')
+		add_problem(list, "warning", xasprintf("daemon %s cannot write its log: %s",
+		    d->instance, log));
+	if (reload[0] != '\0' && strcmp(d->instance, own) != 0)
+		add_problem(list, "warning", advice_reload(d->instance, reload));
+}
+
 /* What concerns Redis or daemons, in the words of `rqctl check`. */
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
 {
-	const char *policy = nodes_server(v->nodes)->maxmemory_policy, *error;
+	const char *policy = nodes_server(v->nodes)->maxmemory_policy;
 	char *full = advice_memory(r->memory, r->memory_max);
 	json_t *list = json_array();
 
@@ -199,12 +216,10 @@ problems_json(const struct view *v, const struct survey_result *r)
 	if (is_unseen(v, r))
 		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
 		    "Redis: its queues are shown as if it did not serve them"));
-	for (size_t i = 0; i < r->fleet.n; i++) {
-		error = fleet_text(r->fleet.daemons[i].beat, "log_error");
-		if (error[0] != '\0')
-			add_problem(list, "warning", xasprintf("daemon %s cannot write its log: "
-			    "%s", r->fleet.daemons[i].instance, error));
-	}
+	if (v->reload_error[0] != '\0')
+		add_problem(list, "warning", advice_reload(v->instance, v->reload_error));
+	for (size_t i = 0; i < r->fleet.n; i++)
+		add_daemon_problems(list, &r->fleet.daemons[i], v->instance);
 	return list;
 }
 

@@ -142,9 +142,24 @@ rqd_signal HUP
 log_wait 10 'event=reload_failed'
 reload_ok() { curl -s -m 20 "http://$where/metrics" | sed -n 's/^rqd_config_last_reload_successful //p'; }
 wait_ok 15 '[ "$(reload_ok)" = 0 ]' 'a failed reload shows'
+# Any daemon's page, status and check say it until one succeeds.
+rqd_start two <<C
+http { listen = "unix:$OWN/two.sock" }
+queue "other" { command = {"$T/good"} }
+C
+two() { curl -s -m 20 --unix-socket "$OWN/two.sock" http://rqd/status; }
+said="daemon [^ ]*: reload failed: $T/rqd.conf:[0-9]+: .*: the old configuration is in use"
+wait_ok 20 'two | grep -qE "\"text\":\"$said"' "the other daemon's page shows it"
+like "$(curl -s -m 20 "http://$where/status")" "\"text\":\"$said" 'and its own'
+like "$(curl -s -m 20 "http://$where/status")" '"reload_failed":true,.*"reload_error":"' 'with the error'
+ctl check >"$T/check.out"
+like "$(cat "$T/check.out")" "^warning: $said" 'rqctl check'
+like "$(ctl status)" "^warning: $said" 'rqctl status'
 sed -i -e '/^nonsense/d' -e '/^http/d' "$T/rqd.conf"
 rqd_signal HUP
 log_wait 10 'event=reloaded' 4
+wait_ok 20 'two | grep -q "\"problems\":\[\]" && ! ctl check | grep -q "reload failed"' 'a reload that succeeds ends it'
+rqd_stop two
 ok '! curl -s -m 20 "http://$where/healthz"' 'and one closes it'
 
 # -- in use

@@ -884,9 +884,6 @@ function showTitle(problems, where) {
 function warnings(status) {
 	const list = [];
 
-	if (status.daemon.reload_failed)
-		list.push("The configuration file has errors: the daemon goes on with the former one. " +
-		    "rqd -t says what is wrong.");
 	if (status.daemon.state !== "running")
 		list.push("This daemon is " + status.daemon.state + ".");
 	return list.join(" ");
@@ -942,7 +939,7 @@ function showQueues(status) {
 
 /* The members that are shown; each has its type. */
 function daemonOf(from) {
-	const d = { reload_failed: from.reload_failed === true, redis: {} };
+	const d = { redis: {} };
 	const redis = objectOf(from.redis);
 
 	for (const name of ["name", "version", "instance", "state"])
