@@ -20,7 +20,6 @@
 #include "config/load.h"
 #include "handler/privilege.h"
 #include "queue/queue.h"
-#include "redis/script.h"
 #include "service/daemon.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"

@@ -11,7 +11,6 @@
 #include "handler/command.h"
 
 #include <sys/stat.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -13,7 +13,6 @@
 #include "handler/environment.h"
 
 #include <sys/stat.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,6 @@
 
 #include <sys/uio.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "policy/zone.h"
 
 #define DAY		INT64_C(86400)

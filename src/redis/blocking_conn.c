@@ -9,7 +9,6 @@
 #include "redis/blocking_conn.h"
 
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 
 #include <errno.h>

@@ -50,7 +50,6 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "redis/conn_private.h"
-#include "redis/reply.h"
 #include "redis/secret.h"
 #include "redis/tls.h"
 

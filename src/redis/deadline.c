@@ -19,7 +19,6 @@
  * The end of a connection alone does not end it: a server closes idle clients, and
  * operators kill connections, while the server works for all others.
  */
-#include <stdlib.h>
 
 #include "base/units.h"
 #include "redis/conn_private.h"

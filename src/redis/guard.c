@@ -21,7 +21,6 @@
 #include <hiredis/hiredis.h>
 #include <hiredis/async.h>
 
-#include "base/util.h"
 #include "redis/hiredis_loop.h"
 
 #define ELEMENTS_MAX	1000000		/* in a reply, at all depths */

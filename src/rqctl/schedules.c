@@ -4,7 +4,6 @@
  * The configuration has a schedule; Redis has its last tick, in QSCHEDULE, and whether it ran
  * then.  rqctl computes the rest, with Redis' time.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,6 @@
 #include "service/redis_log.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
