@@ -105,9 +105,8 @@ check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
 
 		if (strcmp(a->queue->key, b->queue->key) != 0 || strcmp(a->name, b->name) == 0)
 			continue;
-		finding_error(&d->findings, draft_place(b, "key"), "queue \"%s\" has the same "
-		    "key as queue \"%s\" (%s): \"%s\"", b->name, a->name,
-		    place_text(&a->at, first), b->queue->key);
+		draft_error(d, b, "key", "queue \"%s\" has the same key as queue \"%s\" (%s): "
+		    "\"%s\"", b->name, a->name, place_text(&a->at, first), b->queue->key);
 		findings_share(&d->findings, &a->at);
 	}
 }
@@ -126,9 +125,9 @@ check_derived_keys(struct draft *d, const struct draft_section *s, const char *q
 		    key_compare);
 
 		if (at != NULL) {
-			finding_error(&d->findings, draft_place(*at, "key"), "the key \"%s\" of "
-			    "queue \"%s\" is one that queue \"%s\" (%s) uses: give it another name "
-			    "or key", key, (*at)->name, s->name, place_text(&s->at, place));
+			draft_error(d, *at, "key", "the key \"%s\" of queue \"%s\" is one that "
+			    "queue \"%s\" (%s) uses: give it another name or key", key, (*at)->name,
+			    s->name, place_text(&s->at, place));
 			findings_share(&d->findings, &s->at);
 		}
 		free(key);
@@ -142,8 +141,8 @@ check_reserved_key(struct draft *d, const struct draft_section *s)
 
 	if (strcmp(key, KEYS_DAEMONS) == 0 || strcmp(key, KEYS_QUEUES) == 0 ||
 	    strncmp(key, KEYS_DAEMON_PREFIX, strlen(KEYS_DAEMON_PREFIX)) == 0)
-		finding_error(&d->findings, draft_place(s, "key"), "the key \"%s\" is one that "
-		    "daemons use for themselves: give the queue another one", key);
+		draft_error(d, s, "key", "the key \"%s\" is one that daemons use for themselves: "
+		    "give the queue another one", key);
 }
 
 static void
@@ -176,8 +175,8 @@ check_count(struct draft *d, const struct draft_section *s, const char *option, 
 		return;
 	while (below * 2 <= n)
 		below *= 2;
-	finding_error(&d->findings, draft_place(s, option), "%s %d is not a power of two: write "
-	    "%d or %d", option, n, below, below * 2);
+	draft_error(d, s, option, "%s %d is not a power of two: write %d or %d", option, n, below,
+	    below * 2);
 }
 
 static void
@@ -191,20 +190,18 @@ check_shards(struct draft *d, const struct draft_section *s)
 	if (!config_is_sharded(q))
 		return;
 	if (q->shards_drain > 1 && q->shards_drain <= q->shards)
-		finding_error(&d->findings, draft_place(s, "shards_drain"), "shards_drain %d is "
-		    "not above shards %d: write the number of shards that there were before, or "
-		    "leave it out", q->shards_drain, q->shards);
+		draft_error(d, s, "shards_drain", "shards_drain %d is not above shards %d: write "
+		    "the number of shards that there were before, or leave it out", q->shards_drain,
+		    q->shards);
 	if (strpbrk(q->keys[0], "{}") != NULL)
-		finding_error(&d->findings, draft_place(s, given), "the key \"%s\" of a queue "
-		    "with shards has a brace: rqd writes {KEY.0}, {KEY.1} ...; give it a key "
-		    "without braces", q->keys[0]);
+		draft_error(d, s, given, "the key \"%s\" of a queue with shards has a brace: rqd "
+		    "writes {KEY.0}, {KEY.1} ...; give it a key without braces", q->keys[0]);
 	if (q->rate[0] != '\0')
-		finding_error(&d->findings, draft_place(s, "rate"), "rate cannot be used with "
-		    "shards: no key knows what the others deliver; write shards = 1");
+		draft_error(d, s, "rate", "rate cannot be used with shards: no key knows what the "
+		    "others deliver; write shards = 1");
 	if (q->fleet_concurrency > 0)
-		finding_error(&d->findings, draft_place(s, "fleet_concurrency"),
-		    "fleet_concurrency cannot be used with shards: no key knows what the others "
-		    "deliver; write shards = 1");
+		draft_error(d, s, "fleet_concurrency", "fleet_concurrency cannot be used with "
+		    "shards: no key knows what the others deliver; write shards = 1");
 }
 
 /* Several channels or patterns; rqd would get each message of one given twice, twice. */
@@ -215,16 +212,15 @@ check_channels(struct draft *d, const struct draft_section *s)
 	size_t i, k;
 
 	if (q->keys[1] != NULL && !kind_has(q->kind, TRAIT_SUBSCRIBES)) {
-		finding_error(&d->findings, draft_place(s, "key"), "key takes one value with kind "
-		    "\"%s\"", kind_name(q->kind));
+		draft_error(d, s, "key", "key takes one value with kind \"%s\"",
+		    kind_name(q->kind));
 		return;
 	}
 	for (i = 1; q->keys[0] != NULL && q->keys[i] != NULL; i++) {
 		for (k = 0; k < i && strcmp(q->keys[k], q->keys[i]) != 0; k++)
 			continue;
 		if (k < i)
-			finding_error(&d->findings, draft_place(s, "key"), "key names \"%s\" twice",
-			    q->keys[i]);
+			draft_error(d, s, "key", "key names \"%s\" twice", q->keys[i]);
 	}
 }
 
@@ -239,9 +235,8 @@ check_backoff(struct draft *d, const struct draft_section *s)
 
 	if (q->backoff > q->backoff_max && draft_is_sound(s, "backoff") &&
 	    draft_is_sound(s, "backoff_max"))
-		finding_error(&d->findings, draft_place(s, given), "backoff %s is longer than "
-		    "backoff_max %s", units_duration(q->backoff, a),
-		    units_duration(q->backoff_max, b));
+		draft_error(d, s, given, "backoff %s is longer than backoff_max %s",
+		    units_duration(q->backoff, a), units_duration(q->backoff_max, b));
 }
 
 static void
@@ -251,8 +246,8 @@ check_lease(struct draft *d, const struct draft_section *s)
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
 	if (lease <= timeout && draft_setting(s, "lease") != NULL && draft_is_sound(s, "lease"))
-		finding_warn(&d->findings, draft_place(s, "lease"), "lease %s is not longer than "
-		    "redis.timeout %s: a slow answer may cost the lease", units_duration(lease, a),
+		draft_warn(d, s, "lease", "lease %s is not longer than redis.timeout %s: a slow "
+		    "answer may cost the lease", units_duration(lease, a),
 		    units_duration(timeout, b));
 }
 
@@ -273,38 +268,36 @@ static void
 check_can_push(struct draft *d, const struct draft_section *s, const char *name)
 {
 	const struct queue_config *q = s->queue;
-	const struct place *at = draft_place(s, "pushes");
 	const char *output = config_output_queue(q);
 
 	if (output != NULL && strcmp(output, name) == 0)
 		return;
 	if (strchr(name, ' ') != NULL)
-		finding_error(&d->findings, at, "pushes names \"%s\", and no handler can: in "
-		    "\"push NAME MESSAGE\" the name ends at the first blank; give the queue a name "
+		draft_error(d, s, "pushes", "pushes names \"%s\", and no handler can: in \"push "
+		    "NAME MESSAGE\" the name ends at the first blank; give the queue a name "
 		    "without blanks, and key = \"%s\" if its key in Redis must stay", name,
 		    config_queue(d->config, name)->key);
 	else if (q->mode == MODE_EXEC && !q->verdicts)
-		finding_error(&d->findings, at, "pushes names \"%s\", and no handler can push to "
-		    "it: verdicts = false closes descriptor 3; write verdicts = true or "
-		    "output = \"push:%s\"", name, name);
+		draft_error(d, s, "pushes", "pushes names \"%s\", and no handler can push to it: "
+		    "verdicts = false closes descriptor 3; write verdicts = true or output = "
+		    "\"push:%s\"", name, name);
 }
 
 static void
 check_push(struct draft *d, const struct draft_section *s, const char *name)
 {
-	const struct place *at = draft_place(s, "pushes");
 	const struct queue_config *to = config_queue(d->config, name);
 
 	if (to == NULL)
-		finding_error(&d->findings, at, "pushes names \"%.60s\", and there is no queue of "
-		    "this name: add queue \"%.60s\" { concurrency = 0 } if others consume it",
-		    name, name);
+		draft_error(d, s, "pushes", "pushes names \"%.60s\", and there is no queue of this "
+		    "name: add queue \"%.60s\" { concurrency = 0 } if others consume it", name,
+		    name);
 	else if (!kind_has(to->kind, TRAIT_TAKES_PUSHES))
-		finding_error(&d->findings, at, "pushes names \"%s\", a queue of kind \"%s\": "
-		    "handlers can push to queues of kind \"ack\" only", name, kind_name(to->kind));
+		draft_error(d, s, "pushes", "pushes names \"%s\", a queue of kind \"%s\": handlers "
+		    "can push to queues of kind \"ack\" only", name, kind_name(to->kind));
 	else if (to == s->queue)
-		finding_warn(&d->findings, at, "queue \"%s\" pushes to itself: its messages may "
-		    "never end", name);
+		draft_warn(d, s, "pushes", "queue \"%s\" pushes to itself: its messages may never "
+		    "end", name);
 	if (to != NULL)
 		check_can_push(d, s, name);
 }
@@ -313,19 +306,18 @@ static void
 check_pushes(struct draft *d, const struct draft_section *s)
 {
 	const struct queue_config *q = s->queue;
-	const struct place *at = draft_place(s, "output");
 	const char *output = config_output_queue(q);
 
 	if (output != NULL && q->mode == MODE_PERSISTENT)
-		finding_error(&d->findings, at, "output = \"%s\" has no meaning with mode "
-		    "\"persistent\", whose standard output has answers: let the handler write "
-		    "\"N push %s MESSAGE\"", q->output, output);
+		draft_error(d, s, "output", "output = \"%s\" has no meaning with mode "
+		    "\"persistent\", whose standard output has answers: let the handler write \"N "
+		    "push %s MESSAGE\"", q->output, output);
 	else if (output != NULL && !kind_has(q->kind, TRAIT_LEASES))
-		finding_error(&d->findings, at, "output = \"%s\" has no meaning with kind \"%s\", "
+		draft_error(d, s, "output", "output = \"%s\" has no meaning with kind \"%s\", "
 		    "which does not keep its messages", q->output, kind_name(q->kind));
 	else if (output != NULL && draft_is_sound(s, "pushes") && !lists(q, output))
-		finding_error(&d->findings, at, "output = \"%s\", and pushes does not list "
-		    "\"%s\": write pushes = {\"%s\"}", q->output, output, output);
+		draft_error(d, s, "output", "output = \"%s\", and pushes does not list \"%s\": "
+		    "write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))
 		return;
 	for (size_t i = 0; q->pushes[i] != NULL; i++)
@@ -343,8 +335,8 @@ check_has_command(struct draft *d, const struct draft_section *s)
 		finding_error(&d->findings, &s->at, "queue \"%s\" has no command: write "
 		    "command = {\"/path/to/command\"}", s->name);
 	else if (s->queue->command[0] == NULL && draft_is_sound(s, "command"))
-		finding_error(&d->findings, draft_place(s, "command"), "the command is empty: "
-		    "write {\"/path/to/command\", \"argument\"}");
+		draft_error(d, s, "command", "the command is empty: write {\"/path/to/command\", "
+		    "\"argument\"}");
 }
 
 /* Where batch is above 1, and framing where it is given. */
@@ -355,22 +347,21 @@ check_batch(struct draft *d, const struct draft_section *s)
 	char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
 
 	if (q->mode == MODE_PERSISTENT && q->framing == FRAMING_RAW)
-		finding_error(&d->findings, draft_place(s, "framing"), "framing \"raw\" has no "
-		    "meaning with mode \"persistent\": write \"length\" or \"line\"");
+		draft_error(d, s, "framing", "framing \"raw\" has no meaning with mode "
+		    "\"persistent\": write \"length\" or \"line\"");
 	if (!config_has_batches(q))
 		return;
 	if (config_output_queue(q) != NULL)
-		finding_error(&d->findings, draft_place(s, "output"), "output = \"%s\" cannot be "
-		    "used with batch %d: a line belongs to no single message; write batch = 1",
-		    q->output, q->batch);
+		draft_error(d, s, "output", "output = \"%s\" cannot be used with batch %d: a line "
+		    "belongs to no single message; write batch = 1", q->output, q->batch);
 	if (q->fleet_concurrency > 0)
-		finding_error(&d->findings, draft_place(s, "fleet_concurrency"),
-		    "fleet_concurrency cannot be used with batch %d: it counts messages, and "
-		    "batches would share what it allows; write batch = 1", q->batch);
+		draft_error(d, s, "fleet_concurrency", "fleet_concurrency cannot be used with "
+		    "batch %d: it counts messages, and batches would share what it allows; write "
+		    "batch = 1", q->batch);
 	if (q->batch_wait > q->lease / 3)
-		finding_error(&d->findings, draft_place(s, "batch_wait"), "batch_wait %s is longer "
-		    "than a third of the lease %s: the messages have begun their lease; write %s "
-		    "or less", units_duration(q->batch_wait, a), units_duration(q->lease, b),
+		draft_error(d, s, "batch_wait", "batch_wait %s is longer than a third of the lease "
+		    "%s: the messages have begun their lease; write %s or less",
+		    units_duration(q->batch_wait, a), units_duration(q->lease, b),
 		    units_duration(q->lease / 3, (char[UNITS_TEXT_MAX]){ 0 }));
 }
 
@@ -396,30 +387,28 @@ check_message(struct draft *d, const struct draft_section *s, const struct queue
 	size_t len = strlen(message);
 
 	if (kind_source(q->kind) == SOURCE_IDS && len > 0 && !message_id_ok(message, len))
-		finding_error(&d->findings, draft_place(s, "message"), "the messages of queue "
-		    "\"%s\" are ids: 1 to %d bytes without control characters", q->name,
-		    MESSAGE_ID_MAX);
+		draft_error(d, s, "message", "the messages of queue \"%s\" are ids: 1 to %d bytes "
+		    "without control characters", q->name, MESSAGE_ID_MAX);
 	else if (len > q->message_max)
-		finding_error(&d->findings, draft_place(s, "message"), "the message is longer than "
-		    "message_max of queue \"%s\"", q->name);
+		draft_error(d, s, "message", "the message is longer than message_max of queue "
+		    "\"%s\"", q->name);
 }
 
 static void
 check_target(struct draft *d, const struct draft_section *s)
 {
-	const struct place *at = draft_place(s, "queue");
 	const char *name = s->schedule->queue;
 	const struct queue_config *q = config_queue(d->config, name);
 
 	if (name[0] == '\0') {
 		if (!s->open && draft_is_sound(s, "queue"))
-			finding_error(&d->findings, at, "schedule \"%s\" has no queue: write "
-			    "queue = \"NAME\"", s->name);
+			draft_error(d, s, "queue", "schedule \"%s\" has no queue: write queue = "
+			    "\"NAME\"", s->name);
 	} else if (q == NULL) {
-		finding_error(&d->findings, at, "there is no queue \"%s\"", name);
+		draft_error(d, s, "queue", "there is no queue \"%s\"", name);
 	} else if (!kind_waits(q->kind)) {
-		finding_error(&d->findings, at, "queue \"%s\" is of kind %s, which holds no "
-		    "messages: nothing can be pushed to it", name, kind_name(q->kind));
+		draft_error(d, s, "queue", "queue \"%s\" is of kind %s, which holds no messages: "
+		    "nothing can be pushed to it", name, kind_name(q->kind));
 	} else {
 		check_message(d, s, q);
 	}
@@ -432,8 +421,8 @@ check_never(struct draft *d, const struct draft_section *s)
 	if (!draft_is_sound(s, "every") || !draft_is_sound(s, "cron"))
 		return;
 	if (draft_setting(s, "every") != NULL)
-		finding_error(&d->findings, draft_place(s, "every"), "schedule \"%s\": every is 0, "
-		    "and there is no cron: write every = 1h or cron = \"0 3 * * *\"", s->name);
+		draft_error(d, s, "every", "schedule \"%s\": every is 0, and there is no cron: "
+		    "write every = 1h or cron = \"0 3 * * *\"", s->name);
 	else if (!s->open)
 		finding_error(&d->findings, &s->at, "schedule \"%s\" does not say when: write "
 		    "every = 1h or cron = \"0 * * * *\"", s->name);
@@ -446,13 +435,12 @@ check_times(struct draft *d, const struct draft_section *s)
 	char *cause = NULL;
 
 	if (c->every != 0 && c->cron[0] != '\0')
-		finding_error(&d->findings, draft_place(s, "cron"), "schedule \"%s\" has both "
-		    "every and cron: write one of them", s->name);
+		draft_error(d, s, "cron", "schedule \"%s\" has both every and cron: write one of "
+		    "them", s->name);
 	else if (c->every == 0 && c->cron[0] == '\0')
 		check_never(d, s);
 	if (c->every % SEC != 0)
-		finding_error(&d->findings, draft_place(s, "every"),
-		    "every is a whole number of seconds");
+		draft_error(d, s, "every", "every is a whole number of seconds");
 	if (c->cron[0] != '\0' && cron_parse(c->cron, &c->times, &cause) == -1)
 		fatalx("cron of schedule %s: %s", s->name, cause);
 }
@@ -465,10 +453,9 @@ check_zone(struct draft *d, const struct draft_section *s)
 	char *cause = NULL;
 
 	if (c->cron[0] == '\0' && strcmp(c->timezone, ZONE_UTC) != 0 && draft_is_sound(s, "cron"))
-		finding_error(&d->findings, draft_place(s, "timezone"), "timezone has a meaning "
-		    "with cron only");
+		draft_error(d, s, "timezone", "timezone has a meaning with cron only");
 	else if (!d->source->client && zone_check(c->timezone, &cause) == -1)
-		finding_error(&d->findings, draft_place(s, "timezone"), "%s", cause);
+		draft_error(d, s, "timezone", "%s", cause);
 	free(cause);
 }
 

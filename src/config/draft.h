@@ -73,6 +73,12 @@ bool	draft_is_sound(const struct draft_section *, const char *option);
 /* Where the option was given; the section's place where it was not. */
 const struct place *draft_place(const struct draft_section *, const char *option);
 
+/* Report an error or a warning there. */
+#define draft_error(d, s, option, ...) \
+	finding_error(&(d)->findings, draft_place((s), (option)), __VA_ARGS__)
+#define draft_warn(d, s, option, ...) \
+	finding_warn(&(d)->findings, draft_place((s), (option)), __VA_ARGS__)
+
 /* Where an option outside of queues was given. */
 const struct place *draft_global_place(const struct draft *, enum section, const char *option);
 

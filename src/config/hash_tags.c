@@ -58,16 +58,15 @@ check_push(struct draft *d, const struct draft_section *s, const struct queue_co
 	const char *tag = strchr(q->key, '{'), *end = tag != NULL ? strchr(tag, '}') : NULL;
 
 	if (shards != NULL)
-		finding_error(&d->findings, draft_place(s, "pushes"), "pushes names \"%s\", and "
-		    "queue \"%s\" has shards, which are in many slots of the cluster: a script "
-		    "that acknowledges cannot push to another slot", to->name, shards->name);
+		draft_error(d, s, "pushes", "pushes names \"%s\", and queue \"%s\" has shards, "
+		    "which are in many slots of the cluster: a script that acknowledges cannot "
+		    "push to another slot", to->name, shards->name);
 	if (shards != NULL || end == NULL || !has_tag(q) || !has_tag(to) ||
 	    slot_of(q->key, strlen(q->key)) == slot_of(to->key, strlen(to->key)))
 		return;
-	finding_error(&d->findings, draft_place(s, "pushes"), "pushes names \"%s\", whose key "
-	    "\"%s\" is in another slot of the cluster than \"%s\": give both one hash tag, such as "
-	    "key = \"%.*s:%s\" for queue \"%s\"", to->name, to->key, q->key,
-	    (int)(end + 1 - tag), tag, to->name, to->name);
+	draft_error(d, s, "pushes", "pushes names \"%s\", whose key \"%s\" is in another slot of "
+	    "the cluster than \"%s\": give both one hash tag, such as key = \"%.*s:%s\" for queue "
+	    "\"%s\"", to->name, to->key, q->key, (int)(end + 1 - tag), tag, to->name, to->name);
 }
 
 static void
@@ -90,8 +89,8 @@ check_queue_database(struct draft *d, const struct draft_section *s)
 {
 	if (kind_has(s->queue->kind, TRAIT_KEY_EVENTS) && draft_setting(s, "database") != NULL &&
 	    s->queue->database != 0)
-		finding_error(&d->findings, draft_place(s, "database"), "database %d: a Redis "
-		    "Cluster has database 0 only", s->queue->database);
+		draft_error(d, s, "database", "database %d: a Redis Cluster has database 0 only",
+		    s->queue->database);
 }
 
 static void

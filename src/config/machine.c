@@ -89,14 +89,12 @@ static void
 only_root(struct draft *d, const struct draft_section *s, const struct runner *r,
     const char *option, const char *what, const char *name, const char *advice)
 {
-	const struct place *at = draft_place(s, option);
-
 	if (r->held)
-		finding_error(&d->findings, at, "%s \"%s\": with privileged = false all handlers "
-		    "run as user \"%s\": leave it out, or set privileged = true", what, name,
+		draft_error(d, s, option, "%s \"%s\": with privileged = false all handlers run as "
+		    "user \"%s\": leave it out, or set privileged = true", what, name,
 		    r->main.name);
 	else
-		finding_error(&d->findings, at, "%s \"%s\": %s", what, name, advice);
+		draft_error(d, s, option, "%s \"%s\": %s", what, name, advice);
 }
 
 /* Without privileges handlers run as what rqd is already. */
@@ -125,16 +123,14 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 	if (!draft_is_sound(s, "user"))
 		return true;
 	if (user[0] == '\0' && s->at.line != 0 && !s->open) {
-		finding_error(&d->findings, draft_place(s, "user"), "queue \"%s\" does not say its "
-		    "user, and rqd runs as root: write user = \"NAME\", also if it is \"root\"",
-		    s->name);
+		draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd runs as "
+		    "root: write user = \"NAME\", also if it is \"root\"", s->name);
 		return false;
 	}
 	/* The main process' own user could end it, or take its place. */
 	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid)) {
-		finding_error(&d->findings, draft_place(s, "user"),
-		    "user = \"%s\": rqd itself runs "
-		    "as that user, so no handler may: give handlers a user of their own", user);
+		draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so no "
+		    "handler may: give handlers a user of their own", user);
 		return false;
 	}
 	return true;
@@ -161,7 +157,7 @@ check_command_file(struct draft *d, const struct draft_section *s, const struct 
 	else
 		why = first_line = explain_first_line(path);
 	if (why != NULL)
-		finding_warn(&d->findings, draft_place(s, "command"), "command %s: %s", path, why);
+		draft_warn(d, s, "command", "command %s: %s", path, why);
 	free(first_line);
 }
 
@@ -214,8 +210,7 @@ check_queue(struct draft *d, const struct draft_section *s, struct lookup *k,
 		return;
 	find_identity(k, q, r);
 	if (k->step != NULL)
-		finding_warn(&d->findings, draft_place(s, k->step),
-		    "there is no %s \"%s\"", k->step,
+		draft_warn(d, s, k->step, "there is no %s \"%s\"", k->step,
 		    strcmp(k->step, "user") == 0 ? q->user : q->group);
 	else
 		check_command_file(d, s, &k->id);
