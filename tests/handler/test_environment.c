@@ -376,9 +376,3 @@ FILE_TEST(identity_of_others)
 	assert_int_equal(identity_find("-1", "daemon", &id, &step), -1);
 	assert_int_equal(id.uid, 99);		/* untouched */
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -590,9 +590,3 @@ FIXTURE_TEST(free_inside_done)
 		message_free(msg);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -202,9 +202,3 @@ FIXTURE_TEST(without_a_script_all_succeed)
 	assert_int_equal(last.end, END_EXIT);
 	assert_int_equal(last.status, 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

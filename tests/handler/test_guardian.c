@@ -1,4 +1,5 @@
 /* The guardian: after the death of a daemon nothing of its handlers is left. */
+#define UNIT_OWN_MAIN
 #include "fixture.h"
 
 #include <sys/mman.h>

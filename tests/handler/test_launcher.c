@@ -708,9 +708,3 @@ FIXTURE_TEST(a_group_of_another_gets_no_signal)
 	assert_int_equal(poll(&p, 1, PATIENCE), 1);
 	(void)close(p.fd);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

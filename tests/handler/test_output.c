@@ -253,9 +253,3 @@ FIXTURE_TEST(without_callbacks_it_is_logged)
 	assert_non_null(strstr(records, "event=output_cut queue=q id=id-7"));
 	got_free(g);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -735,9 +735,3 @@ PERSISTENT_TEST(many)
 	for (i = 0; i < 10000; i++)
 		expect_said(start("m"), SAID_OK);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -441,9 +441,3 @@ LAUNCHED_TEST(stopped_persistent)
 	expect_not_held_up(MODE_PERSISTENT, "/no/such/directory", ENOENT);
 }
 #endif
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

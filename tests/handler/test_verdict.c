@@ -226,9 +226,3 @@ TEST_WITH(launched, set_up_launched, tear_down)
 	t.q->verdicts = false;
 	expect_exit("test -e /proc/self/fd/3", 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -54,9 +54,10 @@ dangling() {
 	done
 }
 
-# A TEST() runs only where unit_run() does: it knows the tests of its own file.
+# unit.h has a main(), which runs every TEST().  Another main() must run them, too.
 stranded() {
-	grep -rlE '^[A-Z_]*TEST[A-Z_]*\(' tests --include='*.c' | xargs grep -LE '(unit|rig)_run\(' |
+	grep -rlE '^main\(' tests --include='*.[ch]' |
+	    xargs grep -lE '^[A-Z_]*TEST[A-Z_]*\(|UNIT_OWN_MAIN' | xargs grep -L 'unit_run(' |
 	    sed 's/$/ has tests and no unit_run()/'
 	grep -rnE 'cmocka_(unit_test|run_group)' tests --include='*.c'
 }

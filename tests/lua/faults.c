@@ -17,8 +17,73 @@ expire(struct rig *rig, enum key k, void (*fn)(struct rig *, const char *, size_
 void
 faults_expire_all(struct rig *rig)
 {
+	redisReply *r;
+
 	expire(rig, KEY_BACKUP, rig_expire);
 	expire(rig, KEY_RETRY, rig_fall_due);
+	if (rig->consumer == NULL)
+		return;
+	r = rig_command(rig, "XPENDING %s rqd - + 100", rig_key(rig, KEY_QUEUE));
+	for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
+		rig_idle(rig, r->element[i]->element[0]->str, r->element[i]->element[0]->len);
+	freeReplyObject(r);
+}
+
+void
+faults_revive(struct rig *rig, const char *script, const char *keys)
+{
+	redisReply *letters = rig_command(rig, "XRANGE %s - +", rig_key(rig, KEY_DEAD)), *r;
+	struct words w = { 0 };
+
+	words_add(&w, "1048576");
+	for (size_t i = 0; letters->type == REDIS_REPLY_ARRAY && i < letters->elements; i++)
+		words_add(&w, letters->element[i]->element[0]->str);
+	if ((r = rig_script(rig, script, keys, &w)) != NULL)
+		freeReplyObject(r);
+	freeReplyObject(letters);
+}
+
+static int
+pop(struct rig *rig, int n, struct popped *p)
+{
+	static unsigned calls;
+	char call[24];
+
+	snprintf(call, sizeof(call), "w.%u", ++calls);
+	return rig_pop(rig, n, 1048576, MAX, call, 0, p, NULL);
+}
+
+void
+faults_work_off(struct rig *rig, const struct fault_path *p, const char *fault, enum key key)
+{
+	struct popped got[50];
+	struct ticked t = { .scan = "" };
+	int i, n, rounds = 0;
+
+	do {
+		faults_expire_all(rig);
+		assert_int_equal(rig_tick(rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
+		if ((n = pop(rig, 50, got)) < 0)
+			fail_msg("%s, %s: %s", p->name, fault, rig->error);
+		for (i = 0; i < n; i++)
+			assert_string_equal(rig_settle(rig, "ack", &got[i], NULL), "ok");
+		rig_popped_done(got, n);
+		assert_true(++rounds < 50);
+	} while (n > 0 || rig_int(rig, "ZCARD %s", rig_key(rig, key)) > 0);
+	rig_do(rig, "DEL %s", rig_key(rig, KEY_DEAD));
+	assert_int_equal(rig_tick(rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
+	rig_do(rig, "DEL %s", rig_key(rig, KEY_STATS));
+	rig_forget_pops(rig);
+}
+
+void
+faults_nothing_left(struct rig *rig, const struct fault_path *p, const char *fault)
+{
+	redisReply *r = rig_command(rig, "KEYS *");
+
+	if (r->elements > 0)
+		fail_msg("%s, %s: left over: %s", p->name, fault, r->element[0]->str);
+	freeReplyObject(r);
 }
 
 /* From now on `few` is who may not use the command. */

@@ -39,6 +39,14 @@ struct faults {
 
 /* Lets all leases end and all retries fall due. */
 void	faults_expire_all(struct rig *);
+/* Puts all dead letters back by this script. */
+void	faults_revive(struct rig *, const char *script, const char *keys);
+/*
+ * Delivers and acknowledges messages until there are none and this key is empty; then sweeps
+ * what is old.  And fails the test if Redis has any key left.
+ */
+void	faults_work_off(struct rig *, const struct fault_path *, const char *fault, enum key);
+void	faults_nothing_left(struct rig *, const struct fault_path *, const char *fault);
 
 /* Each command denied on each path, twice; at least so many calls must be refused. */
 void	faults_denied(const struct faults *, int least);

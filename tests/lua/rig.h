@@ -9,9 +9,12 @@
 #include <hiredis/hiredis.h>
 
 #include "../redis/server.h"
+#define UNIT_OWN_MAIN		/* it opens and closes the rig */
 #include "../unit/unit.h"
 #include "redis/words.h"
 #include "queue/keys.h"
+
+#define MAX	16777216LL		/* the largest message */
 
 struct rig {
 	struct server	 server;

@@ -1,15 +1,14 @@
 /*
  * What tests of scripts share: one rig, and tests that begin with an empty Redis.
  *
+ *	#define RIG_KEY "{orders}"		// without it: "orders"
+ *	#include "script_test.h"
  *	SCRIPT_TEST(test_pop_fifo) { push("m"); ... }
- *	int main(void) { return rig_run("orders"); }
  */
 #ifndef RQD_TESTS_SCRIPT_TEST_H
 #define RQD_TESTS_SCRIPT_TEST_H
 
 #include "rig.h"
-
-#define MAX	16777216LL		/* the largest message */
 
 static struct rig rig;
 
@@ -44,13 +43,17 @@ pop_one(const char *call)
 	return p;
 }
 
-/* Runs the tests of a file on the queue of this name; returns main()'s status. */
-static inline int
-rig_run(const char *queue)
+#ifndef RIG_KEY
+#define RIG_KEY	"orders"
+#endif
+
+/* Runs the tests on the queue of this key. */
+int
+main(void)
 {
 	int rc;
 
-	rig_open(&rig, queue);
+	rig_open(&rig, RIG_KEY);
 	rc = unit_run(NULL, NULL);
 	rig_close(&rig);
 	return rc;

@@ -4,8 +4,6 @@
  */
 #include "rig.h"
 
-#define MAX	16777216LL
-
 static struct rig rig;
 
 static int

@@ -99,9 +99,3 @@ SCRIPT_TEST(test_wrong_type)
 	words_add(&w, "1");
 	assert_null(rig_script(&rig, "dead_summary", "X", &w));
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

@@ -41,21 +41,6 @@ take(int n)
 	nhad += n;
 }
 
-static void
-expire_all(void)
-{
-	redisReply *r;
-	size_t i;
-
-	faults_expire_all(&rig);
-	if (rig.consumer == NULL)
-		return;
-	r = rig_command(&rig, "XPENDING %s rqd - + 100", rig_key(&rig, KEY_QUEUE));
-	for (i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
-		rig_idle(&rig, r->element[i]->element[0]->str, r->element[i]->element[0]->len);
-	freeReplyObject(r);
-}
-
 /* Calls a script with these words, up to a NULL. */
 static void
 script(const char *name, const char *keys, const char *word, ...)
@@ -101,7 +86,7 @@ static void
 expired(void)
 {
 	in_hand();
-	expire_all();
+	faults_expire_all(&rig);
 }
 
 static void
@@ -123,7 +108,7 @@ foreign(void)
 		rig_do(&rig, "EVAL %s 1 %s",
 		    "local e = redis.call('XREVRANGE', KEYS[1], '+', '-')\n"
 		    "return redis.call('XDEL', KEYS[1], e[1][1])", rig_key(&rig, KEY_QUEUE));
-		expire_all();
+		faults_expire_all(&rig);
 		return;
 	}
 	rig_do(&rig, "ZADD %s 1000 7", rig_key(&rig, KEY_BACKUP));
@@ -346,16 +331,7 @@ in_dead(void)
 static void
 revives(void)
 {
-	redisReply *letters = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
-	struct words w = { 0 };
-	size_t i;
-
-	words_add(&w, "1048576");
-	for (i = 0; letters->type == REDIS_REPLY_ARRAY && i < letters->elements; i++)
-		words_add(&w, letters->element[i]->element[0]->str);
-	if ((r = rig_script(&rig, "dead_retry", "BCRDX", &w)) != NULL)
-		freeReplyObject(r);
-	freeReplyObject(letters);
+	faults_revive(&rig, "dead_retry", "BCRDX");
 }
 
 static void
@@ -489,34 +465,10 @@ remove_stream(const struct fault_path *p, const char *fault)
 static void
 recover(const struct fault_path *p, const char *fault)
 {
-	struct popped got[50];
-	struct ticked t = { .scan = "" };
-	int i, n, rounds = 0;
-	char call[24];
-
-	do {
-		expire_all();
-		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
-		snprintf(call, sizeof(call), "f.%u", ++calls);
-		n = rig_pop(&rig, 50, 1048576, MAX, call, 0, got, NULL);
-		if (n < 0)
-			fail_msg("%s, %s: %s", p->name, fault, rig.error);
-		for (i = 0; i < n; i++)
-			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
-		rig_popped_done(got, n);
-		assert_true(++rounds < 50);
-	} while (n > 0 || rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_RETRY)) > 0);
-	/* All is old: swept. */
-	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
-	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
-	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
-	rig_forget_pops(&rig);
+	faults_work_off(&rig, p, fault, KEY_RETRY);
 	if (rig.consumer != NULL)
 		remove_stream(p, fault);
-	if (rig_int(&rig, "DBSIZE") != 0) {
-		redisReply *r = rig_command(&rig, "KEYS *");
-		fail_msg("%s, %s: left over: %s", p->name, fault, r->element[0]->str);
-	}
+	faults_nothing_left(&rig, p, fault);
 }
 
 static void
@@ -655,10 +607,4 @@ TEST_WITH(test_wrong_types_of_a_stream, of_a_stream, NULL)
 TEST_WITH(test_maxmemory_of_a_stream, of_a_stream, NULL)
 {
 	test_maxmemory(state);
-}
-
-int
-main(void)
-{
-	return rig_run("orders");
 }

@@ -2,6 +2,7 @@
  * The scripts of kind "ack" beside a consumer that follows the published convention
  * (doc/keys.md), steps at random: nothing is lost, whichever of them consumes.
  */
+#define RIG_KEY "{orders}"
 #include "script_test.h"
 
 #define KNOWN_MAX	4096
@@ -202,10 +203,4 @@ TEST(test_shared)
 	rig_forget_pops(&rig);
 	assert_int_equal(rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_DELIVERY)),
 	    rig_int(&rig, "HLEN %s", rig_key(&rig, KEY_CONTEXT)));
-}
-
-int
-main(void)
-{
-	return rig_run("{orders}");
 }

@@ -5,8 +5,6 @@
  */
 #include "rig.h"
 
-#define MAX	16777216LL
-
 static struct rig	rig;
 static struct popped	had[100];
 static int		nhad;

@@ -272,9 +272,3 @@ TEST(test_random)
 	print_message("# %d of %d had an id\n", with_id, i);
 	assert_true(with_id > i / 10);
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

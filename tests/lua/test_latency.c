@@ -263,9 +263,3 @@ SCRIPT_TEST(test_list)
 	assert_int_equal(list_pop("oldest"), -1);
 	assert_list_taken(0, -1);
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

@@ -2,6 +2,7 @@
  * The limits of the fleet, which pop and renew decide: rate and
  * fleet_concurrency, of the kinds "ack" and "unique".
  */
+#define RIG_KEY "{orders}"
 #include "script_test.h"
 
 static unsigned		calls;
@@ -268,10 +269,4 @@ TEST(test_both)
 	rig.gap = 1000;
 	assert_int_equal(pop_only(20), 1);
 	assert_true(atof(rig.limited) > 900);
-}
-
-int
-main(void)
-{
-	return rig_run("{orders}");
 }

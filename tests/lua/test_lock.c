@@ -1,6 +1,7 @@
 /*
  * The scripts of locks: lock, lock_renew, unlock.
  */
+#define RIG_KEY "Lock:x"
 #include "script_test.h"
 
 /* 1: ours; 0: somebody else's, whose value and ttl these are; -1: an error. */
@@ -199,10 +200,4 @@ SCRIPT_TEST(test_maxmemory)
 	assert_int_equal(lock("abc", "60000"), -1);
 	assert_memory_equal(rig.error, "OOM", 3);
 	rig_do(&rig, "CONFIG SET maxmemory 0");
-}
-
-int
-main(void)
-{
-	return rig_run("Lock:x");
 }

@@ -3,6 +3,7 @@
  * is in exactly one place, the answers are those that the heads of the scripts
  * promise, and a call sent twice acts once.
  */
+#define RIG_KEY "{orders}"
 #include "script_test.h"
 
 #define STEPS		2500
@@ -613,10 +614,4 @@ TEST(test_alone)
 	rig_forget_pops(&rig);
 	assert_int_equal(rig_left(&rig), 0);
 	rig_popped_done(known, (int)nknown);
-}
-
-int
-main(void)
-{
-	return rig_run("{orders}");
 }

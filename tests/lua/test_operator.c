@@ -241,9 +241,3 @@ TEST(test_forget_refuses)
 		assert_string_equal(before, after);
 	}
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

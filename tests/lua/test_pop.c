@@ -685,9 +685,3 @@ SCRIPT_TEST(test_body)
 	freeReplyObject(r);
 	rig_popped_done(&p, 1);
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

@@ -174,9 +174,3 @@ SCRIPT_TEST(test_maxmemory)
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
 	assert_string_equal(ask("s", now, 1, 10, "LPUSH", "m"), "pushed");
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

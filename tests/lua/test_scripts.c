@@ -627,9 +627,3 @@ SCRIPT_TEST(test_rescue)
 	assert_memory_equal(rescue("dead", "8", "8#i.1.1", "three"), "deferred WRONGTYPE", 18);
 	assert_int_equal(rig_live(&rig, "three", 5), 1);
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

@@ -771,9 +771,3 @@ STREAM_TEST(test_peek)
 	freeReplyObject(r);
 	rig_popped_done(&p, 1);
 }
-
-int
-main(void)
-{
-	return rig_run("orders");
-}

@@ -6,7 +6,6 @@
  */
 #include "rig.h"
 
-#define MAX	16777216LL
 #define STEPS	4000
 #define MOST	3000
 #define Q	rig_key(&rig, KEY_QUEUE)

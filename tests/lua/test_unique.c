@@ -5,7 +5,6 @@
  */
 #include "rig.h"
 
-#define MAX	16777216LL
 #define STEPS	3000
 #define FAR	"100000"
 #define AWAY	1e10

@@ -4,7 +4,6 @@
  */
 #include "faults.h"
 
-#define MAX	16777216LL
 #define FAR	"100000"
 
 static struct rig	rig;
@@ -393,16 +392,7 @@ ticks(void)
 static void
 dead_retries(void)
 {
-	redisReply *all = rig_command(&rig, "XRANGE %s - +", rig_key(&rig, KEY_DEAD)), *r;
-	struct words w = { 0 };
-	size_t i;
-
-	words_add(&w, "1048576");
-	for (i = 0; all->type == REDIS_REPLY_ARRAY && i < all->elements; i++)
-		words_add(&w, all->element[i]->element[0]->str);
-	if ((r = rig_script(&rig, "unique_dead_retry", "QX", &w)) != NULL)
-		freeReplyObject(r);
-	freeReplyObject(all);
+	faults_revive(&rig, "unique_dead_retry", "QX");
 }
 
 static const struct fault_path paths[] = {
@@ -443,26 +433,8 @@ nothing_lost(const struct fault_path *p, const char *fault)
 static void
 recover(const struct fault_path *p, const char *fault)
 {
-	struct popped got[8];
-	struct ticked t;
-	int i, n, rounds = 0;
-
-	do {
-		faults_expire_all(&rig);
-		assert_int_equal(rig_tick(&rig, 60, 60, true, 1e12, 250, 1048576, 0, NULL, &t), 0);
-		if ((n = pop(8, got)) < 0)
-			fail_msg("%s, %s: %s", p->name, fault, rig.error);
-		for (i = 0; i < n; i++)
-			assert_string_equal(rig_settle(&rig, "ack", &got[i], NULL), "ok");
-		rig_popped_done(got, n);
-		assert_true(++rounds < 20);
-	} while (n > 0 || rig_int(&rig, "ZCARD %s", rig_key(&rig, KEY_QUEUE)) > 0);
-	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_DEAD));
-	assert_int_equal(rig_tick(&rig, 0, 0, true, 1e12, 250, 1048576, 0, "0", &t), 0);
-	rig_do(&rig, "DEL %s", rig_key(&rig, KEY_STATS));
-	rig_forget_pops(&rig);
-	if (rig_int(&rig, "DBSIZE") != 0)
-		fail_msg("%s, %s: something is left over", p->name, fault);
+	faults_work_off(&rig, p, fault, KEY_QUEUE);
+	faults_nothing_left(&rig, p, fault);
 }
 
 static void

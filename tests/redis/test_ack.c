@@ -441,9 +441,3 @@ FIXTURE_TEST(test_reconfigure_lease)
 	assert_int_equal(box.n, 1);
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -268,9 +268,3 @@ FIXTURE_TEST(test_storm)
 	WAIT(&box, server_int(&server,
 	    "EXISTS orders ordersBACKUP ordersRETRY ordersCONTEXT ordersDELIVERY") == 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

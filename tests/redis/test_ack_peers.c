@@ -299,9 +299,3 @@ FIXTURE_TEST(test_cancelled_expired)
 	box_done(other);
 	free(other);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

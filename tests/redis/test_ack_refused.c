@@ -267,9 +267,3 @@ FIXTURE_TEST(test_noreplicas)
 	WAIT(&box, box.settled[SETTLED_OK] == 1 && box.n == 1);
 	assert_int_equal(box.msgs[0]->attempts, 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

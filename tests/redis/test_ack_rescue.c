@@ -165,9 +165,3 @@ FIXTURE_TEST(test_usurped_by_itself)
 	finish(&box, 0, VERDICT_STALE, false, 0, SETTLED_STALE);
 	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

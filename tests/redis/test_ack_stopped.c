@@ -161,9 +161,3 @@ FIXTURE_TEST(test_lost_pop_is_not_empty)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	WAIT(&box, queue_is_empty(box.queue));
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -361,9 +361,3 @@ FIXTURE_TEST(test_too_large)
 		unlink(path);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -369,9 +369,3 @@ QUEUE_TEST(test_taken)
 	assert_int_equal(box.delivered, 1);
 	assert_int_equal(server_int(&server, "HLEN ordersCONTEXT"), 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

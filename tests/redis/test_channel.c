@@ -323,9 +323,3 @@ QUEUE_TEST(test_freed)
 	box_free_queue(&box);
 	box_turn(&box, 20 * MSEC);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -597,9 +597,3 @@ FIXTURE_TEST(test_times)
 		    conn_redis_time(f->h.conn) < 1060);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -545,9 +545,3 @@ TEST_WITH(test_cut, setup, teardown)
 	forget_admin();
 	free(events);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

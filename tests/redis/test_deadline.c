@@ -357,9 +357,3 @@ FIXTURE_TEST(test_short)
 	cut(f);
 	assert_true(clock_mono() < end);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

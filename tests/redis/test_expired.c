@@ -459,9 +459,3 @@ QUEUE_TEST(test_globs)
 	}
 	print_message("# %u of 3000 matched\n", matched);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

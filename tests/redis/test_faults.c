@@ -640,9 +640,3 @@ FIXTURE_TEST(test_walk)
 	    walk_kinds[CONN_LOST], walk_kinds[CONN_NOT_SENT], f->h.ups);
 	free(calls);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -307,9 +307,3 @@ QUEUE_TEST(test_give_up)
 	box_free_queue(&box);
 	assert_int_equal(box.settled[SETTLED_GAVE_UP], 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -99,9 +99,3 @@ TEST(test_released_twice)
 	loop_free(loop);
 	server_stop(&server);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -441,9 +441,3 @@ CLUSTER_TEST(test_no_cluster)
 	server_stop(&other);
 	free(servers[0]);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -280,9 +280,3 @@ TEST(test_words)
 	assert_int_equal(w.n, 0);
 	words_done(&w);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -41,9 +41,3 @@ TEST_WITH(test_nonsense, fixture_setup, fixture_teardown)
 	WAIT(&box, schedules_get(all, 0).last != TICK_NEVER);
 	schedules_free(all);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

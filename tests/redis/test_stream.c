@@ -374,9 +374,3 @@ QUEUE_TEST(test_fleet)
 		free(fleet[i]);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -200,9 +200,3 @@ TEST_WITH(test_not_built, setup, teardown)
 }
 
 #endif
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

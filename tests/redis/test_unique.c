@@ -342,9 +342,3 @@ QUEUE_TEST(test_fleet)
 		free(fleet[i]);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -579,9 +579,3 @@ FIXTURE_TEST(test_probe)
 	}
 	assert_true(watch_is_on(f->w));
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

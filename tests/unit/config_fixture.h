@@ -6,6 +6,7 @@
 #ifndef RQD_TESTS_CONFIG_FIXTURE_H
 #define RQD_TESTS_CONFIG_FIXTURE_H
 
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <fcntl.h>
@@ -128,6 +129,12 @@ print_to(const struct config *c, const char *file)
 	assert_non_null(fp);
 	config_print(c, fp);
 	assert_int_equal(fclose(fp), 0);
+}
+
+int
+main(void)
+{
+	return unit_run(fixture_setup, fixture_teardown);
 }
 
 #endif

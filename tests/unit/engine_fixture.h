@@ -132,4 +132,20 @@ push_text(struct world *w, const char *text, usec_t delay)
 	return mem_push(w->store, text, strlen(text), delay);
 }
 
+/* Six of so many end in another way than with status 0. */
+static inline struct fake_end
+random_end(int of, usec_t longest)
+{
+	static const struct fake_end ends[] = {
+		{ .status = 1 }, { .status = 65 }, { .end = END_SIGNAL, .signo = 11 },
+		{ .end = END_NOT_STARTED, .error = EAGAIN },
+		{ .said = SAID_RETRY, .delay = SEC }, { .said = SAID_OK },
+	};
+	size_t i = (size_t)(rand() % of);
+	struct fake_end end = i < ARRAY_LEN(ends) ? ends[i] : (struct fake_end){ .status = 0 };
+
+	end.after = rand() % longest;
+	return end;
+}
+
 #endif

@@ -216,9 +216,3 @@ FIXTURE_TEST(test_cancel)
 	close(after);
 	assert_int_equal(before, after);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

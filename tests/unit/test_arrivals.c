@@ -273,9 +273,3 @@ CURVE_TEST(test_random_pops)
 		live(true, 48 * HOUR);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -56,9 +56,3 @@ TEST(test_bounds)
 			    backoff_delay(base, max, n + 1, 1));
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -303,9 +303,3 @@ TEST(test_long)
 	}
 	assert_int_equal(breaker_success(&b), BREAKER_RESUMED);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

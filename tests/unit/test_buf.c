@@ -124,9 +124,3 @@ TEST(test_read)
 	free(bytes);
 	buf_done(&b);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

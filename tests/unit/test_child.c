@@ -513,9 +513,3 @@ FIXTURE_TEST(test_forget)
 	await_gone(pid);
 	assert_int_equal(w.calls, 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -60,9 +60,3 @@ TEST(test_text)
 		assert_true(strlen(buf) < sizeof(buf));
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

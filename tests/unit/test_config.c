@@ -667,9 +667,3 @@ TEST(test_identity)
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(setegid(0), 0);
 }
-
-int
-main(void)
-{
-	return unit_run(fixture_setup, fixture_teardown);
-}

@@ -502,9 +502,3 @@ TEST(test_rubbish)
 	config_report_done(&r);
 	free(text);
 }
-
-int
-main(void)
-{
-	return unit_run(fixture_setup, fixture_teardown);
-}

@@ -481,9 +481,3 @@ TEST(test_damage)
 	free(full);
 	free(text);
 }
-
-int
-main(void)
-{
-	return unit_run(fixture_setup, fixture_teardown);
-}

@@ -2,6 +2,7 @@
  * Crontab times: what is accepted, and the search against a model that goes
  * through time minute by minute, as cron does, with clocks that jump.
  */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <time.h>

@@ -86,9 +86,3 @@ TEST(test_boot_timer)
 	boot_timer_done(&t);
 	loop_free(l);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

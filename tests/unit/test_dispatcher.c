@@ -149,9 +149,3 @@ TEST(random_load_is_fair)
 	dispatcher_free(d);
 	loop_free(loop);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -49,9 +49,3 @@ TEST(test_bomb)
 	pattern[199] = 'b';
 	assert_false(glob_match(pattern, s, sizeof(s) - 1));
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -198,9 +198,3 @@ TEST(test_pace)
 	assert_true(history_pace(100, 20) == 32 * SEC);
 	assert_true(history_pace(1000, 1000) > HOUR);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

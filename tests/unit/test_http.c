@@ -2,6 +2,7 @@
  * The HTTP server and its bounds, by clients that are nonblocking sockets in the same
  * loop.  Time is moved by hand, so deadlines cost nothing.
  */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <arpa/inet.h>

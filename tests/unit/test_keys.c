@@ -42,9 +42,3 @@ TEST(test_kinds)
 	assert_string_equal(kind_key_prefix(KIND_ACK), "");
 	queue_free(NULL);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -393,9 +393,3 @@ FIXTURE_TEST(test_unclear)
 	assert_true(d->usurped);
 	assert_int_equal(ledger_checked(ledger, d, false), LEASE_LOST);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

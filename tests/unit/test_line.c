@@ -129,9 +129,3 @@ TEST(test_random_splits)
 	buf_done(&a);
 	buf_done(&b);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -163,9 +163,3 @@ FIXTURE_TEST(test_aside)
 	loop_run_for(loop, 10 * MINUTE + 1);
 	put_aside(4 * SEC, true);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -2,6 +2,7 @@
  * The log: sinks that are blocked, full, moved or gone.  What goes
  * to stderr is tried in a child of its own, with its fd 2 replaced.
  */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <sys/resource.h>

@@ -160,9 +160,3 @@ FIXTURE_TEST(test_random_json)
 		free(s);
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -420,9 +420,3 @@ FIXTURE_TEST(test_io)
 	close(w.fd[1]);
 	loop_free(w.loop);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -262,9 +262,3 @@ FIXTURE_TEST(test_die)
 	assert_int_equal(f.msgs[0]->crashes, 1);
 	assert_int_equal(f.msgs[0]->attempts, 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

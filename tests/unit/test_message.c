@@ -260,9 +260,3 @@ TEST(test_memory)
 	config_unref(c);
 	config_unref(NULL);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -427,9 +427,3 @@ TEST(test_stall)
 	stall_note(&s, t + 500 * SEC + STALL_GAP + 1, 1, 101);	/* nobody looked for long */
 	assert_int_equal(stall_length(&s, t + 500 * SEC + STALL_GAP + 1), 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -1,4 +1,5 @@
 /* systemd's notification protocol, against a socket of our own. */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <sys/socket.h>

@@ -330,9 +330,3 @@ TEST(test_names)
 	for (r = REASON_EXIT; r <= REASON_ANSWER; r++)
 		assert_true(strlen(reason_name(r)) > 3);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

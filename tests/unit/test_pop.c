@@ -401,9 +401,3 @@ FIXTURE_TEST(test_batch_turns)
 	}
 	assert_string_equal(batch_words(TURN_FEWEST, 1), "fewest");
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -222,9 +222,3 @@ TEST(test_longest)
 	assert_int_equal(pushes_longest(&config, "mails"), PUSHES_BYTES);
 	assert_int_equal(pushes_longest(&config, "nobody"), 0);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

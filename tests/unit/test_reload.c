@@ -160,9 +160,3 @@ TEST(test_many)
 	config_unref(to);
 	buf_done(&b);
 }
-
-int
-main(void)
-{
-	return unit_run(fixture_setup, fixture_teardown);
-}

@@ -305,9 +305,3 @@ TEST(test_fields)
 	assert_false(has("-ERR no\r\n", 0, "s"));
 	assert_true(has("*2\r\n$1\r\nx\r\n*0\r\n", 0, "s"));
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

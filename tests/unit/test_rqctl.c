@@ -2,6 +2,7 @@
  * rqctl without Redis: the command line, times and rates, escaping, tables,
  * and what is read out of keys.
  */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <math.h>

@@ -869,9 +869,3 @@ FIXTURE_TEST(test_rescue_refused)
 	assert_int_equal(ended[SETTLED_DEFERRED], 1);
 	batch_done(&b);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -758,9 +758,3 @@ FIXTURE_TEST(redis_away_is_no_error)
 	while (f.n < KEYS)
 		fetch(3);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -1,6 +1,7 @@
 /*
  * Slots of keys, and the table of a cluster: also from servers that lie.
  */
+#define UNIT_OWN_MAIN
 #include "unit.h"
 
 #include <hiredis/hiredis.h>

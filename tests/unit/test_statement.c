@@ -154,9 +154,3 @@ TEST(test_nul)
 	assert_int_equal(s.len, 3);
 	assert_memory_equal(s.text, "a\0b", 3);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

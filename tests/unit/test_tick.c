@@ -70,9 +70,3 @@ TEST(test_message)
 	says(&s, false, "mine");
 	says(&s, true, "mine");
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

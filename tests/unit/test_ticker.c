@@ -236,9 +236,3 @@ FIXTURE_TEST(test_ends)
 	loop_run_for(loop, HOUR);
 	assert_int_equal(dues, 1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -170,9 +170,3 @@ TEST(test_stop_other)
 	free(pair[1]);
 	loop_free(l);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

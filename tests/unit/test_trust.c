@@ -184,9 +184,3 @@ FIXTURE_TEST(too_long)
 	assert_int_equal(errno, ENAMETOOLONG);
 	assert_int_equal(trust_folders("etc/passwd", 0, NULL), -1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -183,9 +183,3 @@ TEST(test_about)
 		assert_true(strlen(buf) < sizeof(buf));
 	}
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

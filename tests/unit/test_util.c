@@ -108,9 +108,3 @@ TEST(test_stats)
 	assert_int_equal(h.count, 4);
 	assert_true(h.sum > 7200 && h.sum < 7200.1);
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

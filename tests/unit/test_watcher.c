@@ -737,9 +737,3 @@ TEST(test_taken_by_others)
 	assert_true(taken > 10);
 	end();
 }
-
-int
-main(void)
-{
-	return unit_run(NULL, NULL);
-}

@@ -1,5 +1,5 @@
 /*
- * What every unit test includes: cmocka with its prerequisites, and random
+ * What every unit test includes: cmocka with its prerequisites, main(), and random
  * inputs that can be had again: RQD_SEED=12345 ./test_x.
  */
 #ifndef RQD_TESTS_UNIT_H
@@ -66,10 +66,13 @@ unit_rounds(int n)
 
 #define UNIT_TESTS_MAX	64
 
-static struct CMUnitTest unit_tests[UNIT_TESTS_MAX];
-static int		 unit_lines[UNIT_TESTS_MAX];	/* where each is defined */
-static size_t		 unit_count;
-static size_t		 unit_left_out;			/* they need root */
+/* Weak: all files of a program share them. */
+#define UNIT_SHARED	__attribute__((__weak__))
+
+UNIT_SHARED struct CMUnitTest unit_tests[UNIT_TESTS_MAX];
+UNIT_SHARED int		 unit_lines[UNIT_TESTS_MAX];	/* where each is defined */
+UNIT_SHARED size_t	 unit_count;
+UNIT_SHARED size_t	 unit_left_out;			/* they need root */
 
 /* Adds a test in the order of lines: the order of constructors is the compiler's. */
 static inline void
@@ -116,7 +119,7 @@ unit_add(int line, struct CMUnitTest test)
  * In place of cmocka's own function, which says "not ok N # SKIP" of a test that calls
  * skip(): to TAP that is a failure.
  */
-void __attribute__((__weak__))
+void UNIT_SHARED
 print_message(const char *const format, ...)
 {
 	static const char skipped[] = "not ok %u # SKIP";
@@ -145,5 +148,14 @@ unit_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 		printf("# left out: %zu tests that need root\n", unit_left_out);
 	return _cmocka_run_group_tests("tests", unit_tests, unit_count, setup, teardown);
 }
+
+/* A program that needs more than this defines UNIT_OWN_MAIN before it includes this file. */
+#ifndef UNIT_OWN_MAIN
+int UNIT_SHARED
+main(void)
+{
+	return unit_run(NULL, NULL);
+}
+#endif
 
 #endif
