@@ -55,14 +55,18 @@ int
 fd_connect(int type, const char *path)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	size_t n = strlen(path);
 	int fd;
 
 	errno = ENAMETOOLONG;
-	if (strlen(path) >= sizeof(sun.sun_path))
+	if (n >= sizeof(sun.sun_path))
 		return -1;
-	strcpy(sun.sun_path, path);
+	memcpy(sun.sun_path, path, n);
+	if (path[0] == '@')
+		sun.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd != -1 && connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == -1)
+	if (fd != -1 && connect(fd, (const struct sockaddr *)&sun,
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) == -1)
 		fd_close(&fd);
 	return fd;
 }

@@ -22,8 +22,8 @@ int	fd_pipe_from(int *ours, int *theirs) MUSTCHECK;	/* we read */
 int	fd_pipe_to(int *ours, int *theirs) MUSTCHECK;	/* we write */
 
 /*
- * A close-on-exec, non-blocking unix socket of this type, connected to path without
- * waiting.  Returns the descriptor, or -1 with errno.
+ * A close-on-exec, non-blocking unix socket of this type, connected to path, or to the
+ * abstract name "@NAME", without waiting.  Returns the descriptor, or -1 with errno.
  */
 int	fd_connect(int type, const char *path) MUSTCHECK;
 

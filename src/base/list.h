@@ -1,4 +1,4 @@
-/* <sys/queue.h> with the _SAFE walks that glibc lacks. */
+/* <sys/queue.h> with what glibc lacks. */
 #ifndef RQD_BASE_LIST_H
 #define RQD_BASE_LIST_H
 
@@ -10,5 +10,13 @@
 	    (var) != NULL && ((tvar) = TAILQ_NEXT(var, field), 1);	\
 	    (var) = (tvar))
 #endif
+
+/* Takes the first one off the list; NULL: it is empty. */
+#define TAILQ_TAKE(head, field) ({					\
+	__typeof__(TAILQ_FIRST(head)) first_ = TAILQ_FIRST(head);	\
+	if (first_ != NULL)						\
+		TAILQ_REMOVE(head, first_, field);			\
+	first_;								\
+})
 
 #endif

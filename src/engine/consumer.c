@@ -585,10 +585,8 @@ free_inflight(struct inflight_list *list)
 {
 	struct inflight *f;
 
-	while ((f = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, f, entry);
+	while ((f = TAILQ_TAKE(list, entry)) != NULL)
 		inflight_free(f);
-	}
 }
 
 void

@@ -96,8 +96,7 @@ dispatcher_round(void *arg)
 		d->taken++;
 		dispatcher_insert(d, m);
 	}
-	while ((m = TAILQ_FIRST(&given)) != NULL) {
-		TAILQ_REMOVE(&given, m, granted);
+	while ((m = TAILQ_TAKE(&given, granted)) != NULL) {
 		if (m->queued)
 			dispatcher_remove(d, m);
 		n = m->credit;

@@ -66,8 +66,7 @@ inflight_start_batch(struct handler *handler, struct held_list *list, unsigned n
 	unsigned i = 0;
 
 	f->batch = true;
-	while ((h = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, h, entry);
+	while ((h = TAILQ_TAKE(list, entry)) != NULL) {
 		inflight_add(f, h);
 		msgs[i++] = h->msg;
 	}
@@ -82,10 +81,8 @@ inflight_free(struct inflight *f)
 {
 	struct held *h;
 
-	while ((h = TAILQ_FIRST(&f->messages)) != NULL) {
-		TAILQ_REMOVE(&f->messages, h, entry);
+	while ((h = TAILQ_TAKE(&f->messages, entry)) != NULL)
 		held_free(h);
-	}
 	free(f);
 }
 
@@ -150,8 +147,7 @@ weight(const struct verdict *v)
 		return 4;
 	if (v->op == VERDICT_ACK)
 		return 3;
-	if (v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
-	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER))
+	if (verdict_is_of_message(v))
 		return 1;
 	return v->failed || v->op == VERDICT_RETRY ? 2 : 0;
 }

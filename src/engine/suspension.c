@@ -106,14 +106,6 @@ suspension_probe_now(struct suspension *s)
 	after(s, BREAKER_NOTHING, NULL);
 }
 
-/* The handler's verdict is about the message: nothing is wrong with the command. */
-static bool
-is_of_message(const struct verdict *v)
-{
-	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
-	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
-}
-
 /* A text for the cause is made only where one is kept: most failures suspend nothing. */
 static void
 failed(struct suspension *s, enum breaker_event event, const struct result *r)
@@ -135,7 +127,7 @@ suspension_judge(struct suspension *s, const struct verdict *v, const struct res
 		failed(s, breaker_cannot_execute(&s->breaker, now), r);
 	} else if (v->op == VERDICT_ACK) {
 		after(s, breaker_success(&s->breaker), NULL);
-	} else if (is_of_message(v)) {
+	} else if (verdict_is_of_message(v)) {
 		after(s, breaker_judged(&s->breaker, now), NULL);
 	} else if (v->failed || v->op == VERDICT_RETRY) {
 		failed(s, breaker_failure(&s->breaker, now), r);

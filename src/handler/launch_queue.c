@@ -102,10 +102,8 @@ launch_queue_done(struct launch_queue *q)
 {
 	struct waiting_order *w;
 
-	while ((w = TAILQ_FIRST(&q->waiting)) != NULL) {
-		TAILQ_REMOVE(&q->waiting, w, entry);
+	while ((w = TAILQ_TAKE(&q->waiting, entry)) != NULL)
 		waiting_free(w);
-	}
 	if (q->loop != NULL)
 		io_done(&q->out);
 	(void)close(q->fd);

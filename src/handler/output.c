@@ -147,8 +147,7 @@ stream_close(struct output_stream *s)
 	if (s->fd == -1)
 		return;
 	io_done(&s->io);
-	(void)close(s->fd);
-	s->fd = -1;
+	fd_close(&s->fd);
 }
 
 static void

@@ -280,8 +280,7 @@ tell_over(struct persistent *h)
 	struct message *msg;
 	struct feed *f;
 
-	while ((f = TAILQ_FIRST(&h->over)) != NULL) {
-		TAILQ_REMOVE(&h->over, f, entry);
+	while ((f = TAILQ_TAKE(&h->over, entry)) != NULL) {
 		result = f->result;
 		msg = f->msg;
 		f->result = (struct result){ 0 };
@@ -388,10 +387,8 @@ free_feeds(struct feed_list *list)
 {
 	struct feed *f;
 
-	while ((f = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, f, entry);
+	while ((f = TAILQ_TAKE(list, entry)) != NULL)
 		feed_free(f);
-	}
 }
 
 static void
@@ -402,8 +399,7 @@ persistent_free(struct handler *handler)
 
 	if (h->freed != NULL)
 		*h->freed = true;
-	while ((w = TAILQ_FIRST(&h->workers)) != NULL) {
-		TAILQ_REMOVE(&h->workers, w, entry);
+	while ((w = TAILQ_TAKE(&h->workers, entry)) != NULL) {
 		free_feeds(&w->feeds);
 		worker_free(w);
 	}

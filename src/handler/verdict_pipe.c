@@ -93,11 +93,8 @@ pipe_close(struct verdict_pipe *v)
 static size_t
 pipe_read(struct verdict_pipe *v, size_t max)
 {
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(read(v->fd, bytes, max));
 
-	do {
-		n = read(v->fd, bytes, max);
-	} while (n == -1 && errno == EINTR);
 	if (n > 0 && !is_decided(v))
 		line_feed(&v->line, bytes, (size_t)n);
 	else if (n == 0 || (n == -1 && errno != EAGAIN))

@@ -377,11 +377,8 @@ static bool
 read_answers(struct worker *w)
 {
 	static char bytes[READ_SIZE];
-	ssize_t n;
+	ssize_t n = TEMP_FAILURE_RETRY(read(w->out, bytes, sizeof(bytes)));
 
-	do {
-		n = read(w->out, bytes, sizeof(bytes));
-	} while (n == -1 && errno == EINTR);
 	output_drain(&w->output);
 	if (n > 0)
 		line_feed(&w->line, bytes, (size_t)n);

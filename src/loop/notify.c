@@ -11,46 +11,31 @@
 #include "loop/notify.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <systemd/sd-daemon.h>
+
+#include "base/fd.h"
 
 #define SEND_WAIT	(100 * MSEC)
 
-/* "/path" or, as "@name", an abstract one; 0 when it does not fit. */
-static socklen_t
-set_address(struct sockaddr_un *sa, const char *name)
-{
-	size_t len = strlen(name);
-
-	if (len >= sizeof(sa->sun_path))
-		return 0;
-	memcpy(sa->sun_path, name, len);
-	if (name[0] == '@')
-		sa->sun_path[0] = '\0';
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
-}
-
+/* Waits where the manager's queue is full, but for SEND_WAIT at most. */
 static void
 send_unix(const char *name, const char *text)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	struct timeval wait = { .tv_usec = SEND_WAIT };
-	socklen_t len = set_address(&sa, name);
-	int fd = len == 0 ? -1 :
-	    socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = fd_connect(SOCK_DGRAM, name);
 
 	if (fd == -1)
 		return;
+	(void)fcntl(fd, F_SETFL, 0);
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
-	(void)sendto(fd, text, strlen(text), MSG_NOSIGNAL,
-	    (struct sockaddr *)&sa, len);
-	(void)close(fd);
+	(void)send(fd, text, strlen(text), MSG_NOSIGNAL);
+	fd_close(&fd);
 }
 
 void

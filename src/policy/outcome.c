@@ -311,6 +311,13 @@ verdict_said(const struct judged *j, const struct result *r)
 	return verdict_end(j, r);
 }
 
+bool
+verdict_is_of_message(const struct verdict *v)
+{
+	return v->reason == REASON_STATUS || v->op == VERDICT_DEFER ||
+	    (v->op == VERDICT_DEAD && v->reason == REASON_ANSWER);
+}
+
 struct verdict
 outcome_decide(const struct message *msg, const struct result *r, bool suspended, double unit)
 {

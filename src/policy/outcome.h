@@ -126,6 +126,9 @@ struct verdict {
 	enum reason	 suspend;	/* REASON_NONE, or why the queue must be suspended */
 };
 
+/* The handler's verdict is about the message: nothing is wrong with the command. */
+bool		verdict_is_of_message(const struct verdict *);
+
 /*
  * Decides a finished delivery.  unit is a random number in [0, 1) for the
  * backoff's jitter.

@@ -81,10 +81,8 @@ expired_free_names(struct expired_names *list)
 {
 	struct expired_name *n;
 
-	while ((n = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, n, entry);
+	while ((n = TAILQ_TAKE(list, entry)) != NULL)
 		free(n);
-	}
 }
 
 static void

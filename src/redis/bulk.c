@@ -114,10 +114,8 @@ bulk_give_up(void *arg)
 	struct pending *p;
 
 	TAILQ_CONCAT(&late, &b->waiting, entry);
-	while ((p = TAILQ_FIRST(&late)) != NULL) {
-		TAILQ_REMOVE(&late, p, entry);
+	while ((p = TAILQ_TAKE(&late, entry)) != NULL)
 		bulk_answer(p, CONN_NOT_SENT, NULL);
-	}
 }
 
 static void

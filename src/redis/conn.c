@@ -87,8 +87,7 @@ conn_destroy(struct conn *c)
 {
 	struct conn_sub *s;
 
-	while ((s = TAILQ_FIRST(&c->subs)) != NULL) {
-		TAILQ_REMOVE(&c->subs, s, entry);
+	while ((s = TAILQ_TAKE(&c->subs, entry)) != NULL) {
 		free(s->name);
 		free(s);
 	}

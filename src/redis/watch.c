@@ -106,8 +106,7 @@ watch_turn(void *arg)
 	struct watch_key *k;
 
 	w->in_turn = true;
-	while (!w->freed && (k = TAILQ_FIRST(&w->due)) != NULL) {
-		TAILQ_REMOVE(&w->due, k, due);
+	while (!w->freed && (k = TAILQ_TAKE(&w->due, due)) != NULL) {
 		k->is_due = false;
 		k->changed(k->arg);
 	}
