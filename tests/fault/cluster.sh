@@ -9,6 +9,7 @@
 #	owner_of '{orders}'		# the name of the master of that key, as n1 sees it
 #	slot_open '{orders}' n2		# its slot begins to move to n2; no key has moved
 #	slot_move '{orders}' n2		# it moves, or goes on to
+#	HOST_n3=10.9.0.3 IN_n3='nsenter ...'	# before cluster_start: where n3 is, and its prefix
 #
 # A node's bus has its port and 10,000.  So ports are 20000 to 21999: the buses then are above
 # those of free_port, and below the ports that the kernel gives to connections.
@@ -22,21 +23,24 @@ command -v redis-server >/dev/null || skip_all 'no redis-server'
 
 NODES=''
 port_of() { eval "echo \$PORT_$1"; }
-n() { _at=$(port_of "$1") && shift && redis-cli -p "$_at" "$@"; }
-c() { redis-cli -c -p "$PORT_n1" "$@"; }
+host_of() { eval "echo \${HOST_$1:-127.0.0.1}"; }
+address_of() { echo "$(host_of "$1"):$(port_of "$1")"; }
+n() { _at=$1 && shift && redis-cli -h "$(host_of "$_at")" -p "$(port_of "$_at")" "$@"; }
+c() { n n1 -c "$@"; }
 
 # It is this process that answers there, not another test's.
-node_answers() { redis-cli -p "$2" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$1"; }
+node_answers() { redis-cli -h "$3" -p "$2" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$1"; }
 
 node_run() {	# NAME PORT OPTION...; false: the port is another's
-	_name=$1 _port=$2
+	_name=$1 _port=$2 _host=$(host_of "$1")
 	shift 2
 	mkdir -p "$T/$_name"
-	redis-server --port "$_port" --bind 127.0.0.1 --dir "$T/$_name" --save '' \
+	eval "_in=\${IN_$_name:-}"
+	$_in redis-server --port "$_port" --bind "$_host" --protected-mode no --dir "$T/$_name" --save '' \
 	    --appendonly yes --appendfsync always --repl-diskless-sync-delay 0 \
 	    --cluster-enabled yes --cluster-node-timeout 15000 "$@" >>"$T/$_name/log" 2>&1 &
 	_pid=$!
-	wait_for 10 'node_answers $_pid $_port || ! is_child $_pid'
+	wait_for 10 'node_answers $_pid $_port $_host || ! is_child $_pid'
 	is_child $_pid || return 1
 	OTHER_PIDS="$OTHER_PIDS $_pid"
 	eval "PID_$_name=$_pid PORT_$_name=$_port"
@@ -45,8 +49,8 @@ node_run() {	# NAME PORT OPTION...; false: the port is another's
 node_start() {	# NAME OPTION...
 	_name=$1
 	shift
-	until node_run "$_name" $(($(od -An -N2 -tu2 /dev/urandom) % 2000 + 20000)) \
-	    $CLUSTER_OPTIONS "$@"; do :; done
+	until _free=$(($(od -An -N2 -tu2 /dev/urandom) % 2000 + 20000)) &&
+	    [ -z "$(node_at $_free)" ] && node_run "$_name" $_free $CLUSTER_OPTIONS "$@"; do :; done
 	NODES="$NODES $_name"
 }
 
@@ -82,7 +86,7 @@ cluster_start() {	# MASTERS [REPLICAS OF EACH [OPTION...]]
 	_i=0
 	while [ $((_i += 1)) -le $((_masters + _masters * _replicas)) ]; do
 		node_start "n$_i"
-		_list="$_list 127.0.0.1:$(port_of "n$_i")"
+		_list="$_list $(address_of "n$_i")"
 	done
 	redis-cli --cluster create $_list --cluster-replicas "$_replicas" --cluster-yes \
 	    >"$T/create.out" 2>&1 || fail 'the cluster is made'
@@ -128,7 +132,7 @@ slot_move() {	# KEY TO
 	_from=$(owner_of "$1")
 	slot_open "$1" "$2"
 	while _keys=$(n "$_from" cluster getkeysinslot "$_slot" 1000) && [ -n "$_keys" ]; do
-		n "$_from" migrate 127.0.0.1 "$(port_of "$2")" '' 0 5000 keys $_keys >/dev/null
+		n "$_from" migrate "$(host_of "$2")" "$(port_of "$2")" '' 0 5000 keys $_keys >/dev/null
 	done
 	for _node in $2 $_from $NODES; do
 		n "$_node" cluster setslot "$_slot" node "$(node_id "$2")" >/dev/null 2>&1

@@ -1,0 +1,310 @@
+#!/bin/sh
+# The acceptance run on a Redis Cluster: three masters with three replicas, four daemons,
+# queues of every kind in slots of every master, and producers that never stop.  Nothing is
+# lost that Redis has kept, nothing runs twice without a fault that explains it, queues that a
+# fault does not concern go on, and those that it concerns go on once their slot has a master.
+#
+# One master has a network of its own, which can be cut: a name space, for root.  Elsewhere
+# that master is stopped with SIGSTOP for as long, and the test says so.
+#
+# ./check all does all of it, some three minutes; ./check the partition only: the other
+# faults are in 73-cluster.t in short, and with sanitizers that has to do, too.
+#
+# The test asserts five times the times that rqd has to keep, and prints what they were.
+
+if [ "$(id -u)" -eq 0 ] && [ -z "$OWN_NETWORK" ] && unshare --net true 2>/dev/null; then
+	OWN_NETWORK=yes
+	export OWN_NETWORK
+	exec unshare --net sh "$0"
+fi
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/fault/cluster.sh
+. "$SRCDIR/tests/fault/cluster.sh"
+
+command -v python3 >/dev/null || skip_all 'no python3'
+STOPS=5 RESUMES=10	# seconds: five times what is wanted
+LONG=$RQD_TEST_LONG
+[ "$SLOW" -eq 1 ] || LONG=''
+
+# -- the network of n3 -----------------------------------------------------------------
+
+# All others are at 10.9.0.1.
+network() {
+	[ -n "$OWN_NETWORK" ] && ip link set lo up &&
+	    ip link add name here type veth peer name there || return 1
+	unshare --net sleep 1000 &
+	_netns=$!
+	OTHER_PIDS="$OTHER_PIDS $_netns"
+	wait_for 10 '[ "$(readlink /proc/$_netns/ns/net)" != "$(readlink /proc/$$/ns/net)" ]'
+	IN_n3="nsenter --target $_netns --net"
+	ip link set there netns $_netns && ip address add 10.9.0.1/24 dev here &&
+	    ip link set here up && $IN_n3 ip link set lo up &&
+	    $IN_n3 ip address add 10.9.0.3/24 dev there && $IN_n3 ip link set there up
+}
+
+if network 2>"$T/network.out"; then
+	for i in 1 2 4 5 6 7; do eval "HOST_n$i=10.9.0.1"; done
+	HOST_n3=10.9.0.3
+	# What is sent is lost without a word, as when somebody pulls the cable.
+	pull() { $IN_n3 ip link set there down; }
+	plug() { $IN_n3 ip link set there up; }
+else
+	[ -z "$OWN_NETWORK" ] || ip link set lo up
+	IN_n3=''
+	note 'no network name space for this process: n3 is stopped with SIGSTOP in place of a partition'
+	pull() { kill -STOP "$PID_n3"; }
+	plug() { kill -CONT "$PID_n3"; }
+fi
+
+cluster_start 3 1 --cluster-require-full-coverage no
+
+# -- queues, daemons, producers -----------------------------------------------------------
+
+# The hash tags of three slots, one of each master; and slot 0, which redis-cli moves first.
+tag_of() {	# NODE
+	_k=0
+	while [ "$(owner_of "{t$_k}")" != "$1" ]; do _k=$((_k + 1)); done
+	echo "t$_k"
+}
+T1=$(tag_of n1) T2=$(tag_of n2) T3=$(tag_of n3) T0=06S
+is "$(n n1 cluster keyslot "{$T0}")" 0 'the moving queue has the first slot'
+
+clock() { read -r _now _ </proc/uptime; echo "$_now"; }
+handler work <<'H'
+read -r now _ </proc/uptime
+case $RQD_QUEUE in gone) read -r RQD_ID ; RQD_ID=${RQD_ID##*:} ;; news | pattern) RQD_ID=heard ;; esac
+echo "$RQD_QUEUE $RQD_ID $now" >>"$T/ran"
+H
+touch "$T/ran" "$T/pushed" "$T/faults"
+
+configuration() {	# NAME
+	cat <<C
+redis { cluster = {"$(address_of n4)", "$(address_of n1)", "$(address_of n2)"} timeout = 2s }
+name = "$1"
+log { level = "info" }
+http { listen = "unix:$T/$1.http" }
+defaults { command = {"$T/work"} concurrency = 4 lease = 10s $AS }
+queue "ack0" { key = "{$T0}:ack" }
+queue "ack1" { key = "{$T1}:ack" }
+queue "ack2" { key = "{$T2}:ack" }
+queue "ack3" { key = "{$T3}:ack" }
+queue "list1" { key = "{$T1}:list" kind = "list" }
+queue "list3" { key = "{$T3}:list" kind = "list" }
+queue "unique2" { key = "{$T2}:unique" kind = "unique" }
+queue "unique3" { key = "{$T3}:unique" kind = "unique" }
+queue "stream1" { key = "{$T1}:stream" kind = "stream" }
+queue "stream3" { key = "{$T3}:stream" kind = "stream" }
+queue "gone" { key = "{$T2}:gone" kind = "expired" match = "session:*" notifications = "set" }
+queue "shards" { shards = 4 }
+queue "news" { key = "news" kind = "channel" }
+queue "pattern" { key = "pattern.*" kind = "pattern" }
+schedule "tick" { queue = "ack3" every = 1s message = "{\"id\":\"tick\"}" }
+C
+}
+for name in one two three four; do
+	configuration $name >"$T/$name.in"
+	rqd_start $name <"$T/$name.in"
+done
+for name in one two three four; do
+	wait_for 30 '[ "$(curl -s --unix-socket "$T/$name.http" http://x/readyz)" = ready ]' ||
+	    fail "$name is ready"
+done
+
+# What is pushed all the time: label, kind, key.
+cat >"$T/labels" <<L
+ack0 ack {$T0}:ack
+ack1 ack {$T1}:ack
+ack2 ack {$T2}:ack
+ack3 ack {$T3}:ack
+list1 list {$T1}:list
+list3 list {$T3}:list
+unique2 unique {$T2}:unique
+unique3 unique {$T3}:unique
+stream1 stream {$T1}:stream
+stream3 stream {$T3}:stream
+$("$RQCTL" -c "$T/one.conf" queues --keys shards | sed 's/{shards\(.*\)}/shards\1 ack &/')
+L
+# shellcheck disable=SC2046
+python3 "$SRCDIR/tests/fault/cluster_load.py" "$T/pushed" \
+    $(for _n in $NODES; do address_of $_n; done) <"$T/labels" >"$T/load.out" 2>&1 &
+LOAD=$!
+OTHER_PIDS="$OTHER_PIDS $LOAD"
+
+judge() {	# WHAT [FILE [ARGUMENT...]]
+	_what=$1 _pushed=${2:-$T/pushed}
+	shift $(($# > 2 ? 2 : $#))
+	python3 "$SRCDIR/tests/fault/cluster_judge.py" "$_what" "$_pushed" "$T/ran" "$T/faults" "$@"
+}
+all_run() {	# SECONDS DESCRIPTION: all that was pushed up to now
+	cp "$T/pushed" "$T/until"
+	wait_ok "$1" '[ -z "$(judge waiting "$T/until")" ]' "$2" ||
+	    note "waiting: $(judge waiting "$T/until")"
+}
+labels_of() {	# NODE
+	while read -r _label _ _key; do
+		[ "$(owner_of "$_key")" != "$1" ] || printf '%s ' "$_label"
+	done <"$T/labels"
+}
+replica_of() {	# NODE
+	for _node in $NODES; do
+		[ "$(n "$_node" role | sed -n '1p;3p' | tr '\n' ' ')" != "slave $(port_of "$1") " ] || echo "$_node"
+	done
+}
+is_master() { [ "$(timeout 2 redis-cli -h "$(host_of "$1")" -p "$(port_of "$1")" role 2>/dev/null | sed -n 1p)" = master ]; }
+
+# Each master has a replica that has its data.
+is_whole() {
+	cluster_is_ok || return 1
+	[ "$(for _node in $NODES; do n "$_node" info replication; done | tr -d '\r' |
+	    grep -cE '^(master_link_status:up|connected_slaves:1)$')" = 6 ]
+}
+
+fault_begin() {	# NAME FORGETS LABEL...
+	note "-- $*"
+	FAULT=$1 FORGETS=$2
+	shift 2
+	CONCERNED=$* FROM=$(clock) CHANGED=$FROM
+}
+# Its slots have a master again, that node.
+replaced() {
+	wait_ok 30 'is_master $REPLICA' "$FAULT: $REPLICA is the master"
+	CHANGED=$(clock)
+}
+# Ends when all that was pushed up to now has run.
+fault_over() {
+	wait_ok 60 "is_whole" "$FAULT: the cluster is whole"
+	all_run 90 "$FAULT: all that was pushed has run"
+	echo "$FAULT $FROM $(clock) $FORGETS $CONCERNED" >>"$T/faults"
+	judge fault "$T/pushed" "$FAULT" "$CHANGED" >"$T/resumed"
+	note "$FAULT: ran ms after the change: $(tr '\n' ',' <"$T/resumed")"
+	is "$(wc -l <"$T/resumed")" "$(echo "$CONCERNED" | wc -w)" "$FAULT: every queue that it concerns has run something"
+	is "$(awk -v most=$((RESUMES * SLOW * 1000)) '$2 > most' "$T/resumed")" '' "$FAULT: they went on in time"
+}
+all_run 60 'all queues run what is pushed'
+
+# -- the faults -------------------------------------------------------------------------------
+
+# A master dies; another takes over, and it comes back as its replica.
+master_dies() {	# KEY
+	_dies=$(owner_of "$1")
+	REPLICA=$(replica_of "$_dies")
+	fault_begin "$_dies-killed" yes $(labels_of "$_dies")
+	node_kill "$_dies"
+	replaced
+	node_again "$_dies"
+	fault_over
+}
+
+# A master and its replica change places.
+change_places() {	# REPLICA
+	REPLICA=$1
+	fault_begin "$1-takes-over" no $(labels_of "$(node_at "$(n "$1" role | sed -n 3p)")")
+	n "$1" cluster failover >/dev/null
+	replaced
+	fault_over
+}
+
+# Its first slot, which is that of ack0.
+reshard() {	# FROM TO
+	redis-cli --cluster reshard "$(address_of "$2")" --cluster-from "$(node_id "$1")" \
+	    --cluster-to "$(node_id "$2")" --cluster-slots 1 --cluster-yes >"$T/reshard.out" 2>&1 ||
+	    { fail "$FAULT: redis-cli moves a slot"; note "$(tail -n 20 "$T/reshard.out")"; }
+	CHANGED=$(clock)
+	is "$(owner_of "{$T0}")" "$2" "$FAULT: $2 has the slot"
+}
+slot_moves() {	# TO
+	fault_begin "reshard-to-$1" no ack0
+	reshard "$(owner_of "{$T0}")" "$1"
+	fault_over
+}
+slot_stays_half_moved() {	# TO SECONDS
+	fault_begin "half-moved-to-$1" no ack0
+	slot_open "{$T0}" "$1"
+	# shellcheck disable=SC2046,SC2154
+	n "$_from" migrate "$(host_of "$1")" "$(port_of "$1")" '' 0 5000 \
+	    keys $(n "$_from" cluster getkeysinslot 0 1) >/dev/null
+	sleep "$2"
+	slot_move "{$T0}" "$1"
+	CHANGED=$(clock)
+	is "$(owner_of "{$T0}")" "$1" "$FAULT: it has the slot"
+	fault_over
+}
+
+scripts_forgotten() {	# NODE
+	fault_begin "$1-forgets-scripts" no
+	n "$1" script flush >/dev/null
+	fault_over
+}
+
+# Cut off for longer than the timeout of the cluster, 1.5 s, and for 3 s once it is replaced.
+partition() {
+	is_master n3 || { n n3 cluster failover >/dev/null; wait_ok 30 'is_master n3' 'n3 is a master'; }
+	wait_for 60 is_whole
+	REPLICA=$(replica_of n3)
+	fault_begin partition yes $(labels_of n3)
+	pull
+	replaced
+	sleep 3
+	plug
+	wait_ok 60 '! is_master n3' 'partition: n3 is a replica when it is back'
+	fault_over
+}
+
+node_comes_and_goes() {
+	fault_begin node-added no ack0
+	node_start n7
+	redis-cli --cluster add-node "$(address_of n7)" "$(address_of n1)" >"$T/add.out" 2>&1 ||
+	    fail 'redis-cli adds a node'
+	wait_ok 60 cluster_is_ok 'all nodes know the new one'
+	_owner=$(owner_of "{$T0}")
+	reshard "$_owner" n7
+	all_run 90 'node-added: all that was pushed has run'
+	reshard n7 "$_owner"
+	redis-cli --cluster del-node "$(address_of n1)" "$(node_id n7)" >"$T/del.out" 2>&1 ||
+	    fail 'redis-cli removes a node'
+	NODES=${NODES% n7}
+	node_kill n7
+	fault_over
+}
+
+if [ -n "$LONG" ]; then
+	slot_moves n2
+	slot_stays_half_moved n1 20
+	scripts_forgotten n3
+	for tag in $T1 $T2 $T3; do master_dies "{$tag}"; done
+	for node in n1 n2; do is_master $node || change_places $node; done
+fi
+partition
+[ -z "$LONG" ] || node_comes_and_goes
+
+# -- the end ---------------------------------------------------------------------------------
+
+# What is not pushed all the time: each daemon listens to each master.
+heard() { grep -c "^$1 heard" "$T/ran"; }
+before=$(heard news)
+wait_ok 30 'c publish news hello >/dev/null; [ "$(heard news)" -ge $((before + 8)) ]' 'a channel is heard'
+before=$(heard pattern)
+wait_ok 30 'c publish pattern.x hello >/dev/null; [ "$(heard pattern)" -ge $((before + 8)) ]' 'and a pattern'
+for i in 1 2 3; do
+	eval "tag=\$T$i"
+	wait_ok 30 'c set "session:{$tag}:e$i" x px 50 >/dev/null; sleep 0.2; grep -q "^gone e$i " "$T/ran"' \
+	    "keys of T$i expire, and their names are heard"
+done
+ticks=$(grep -c '^ack3 tick' "$T/ran")
+wait_ok 30 '[ "$(grep -c "^ack3 tick" "$T/ran")" -gt $((ticks + 1)) ]' 'a schedule pushes'
+
+touch "$T/pushed.stop"
+wait_for 30 '! is_alive $LOAD' || fail 'the producers end'
+all_run 90 "all $(wc -l <"$T/pushed") messages have run"
+is "$(cat "$T/load.out")" '' 'no producer failed'
+is "$(judge lost)" '' 'none that a replica had is lost'
+is "$(judge twice)" '' 'none ran twice without a fault that explains it'
+note "$(judge again) ran twice after a fault that explains it"
+judge waited >"$T/waited"
+note 'messages that no fault concerned waited:'
+note "$(cat "$T/waited")"
+is "$(awk -v most=$((STOPS * SLOW * 1000)) '$NF > most' "$T/waited")" '' 'queues go on that no fault concerns'
+for name in one two three four; do
+	rqd_stop $name
+done
