@@ -7,10 +7,13 @@
 # One master has a network of its own, which can be cut: a name space, for root.  Elsewhere
 # that master is stopped with SIGSTOP for as long, and the test says so.
 #
-# ./check all does all of it, some three minutes; ./check the partition only: the other
-# faults are in 73-cluster.t in short, and with sanitizers that has to do, too.
+# ./check all does all of it, one to three minutes; ./check the partition only: the other
+# faults are in 73-cluster.t in short, and with sanitizers that has to do, too.  With RQD_SOAK
+# set, as in make soak, it draws faults for SOAK_SECONDS (300), from SEED where that is given.
 #
 # The test asserts five times the times that rqd has to keep, and prints what they were.
+#
+# shellcheck disable=SC2046
 
 if [ "$(id -u)" -eq 0 ] && [ -z "$OWN_NETWORK" ] && unshare --net true 2>/dev/null; then
 	OWN_NETWORK=yes
@@ -74,7 +77,7 @@ clock() { read -r _now _ </proc/uptime; echo "$_now"; }
 handler work <<'H'
 read -r now _ </proc/uptime
 case $RQD_QUEUE in gone) read -r RQD_ID ; RQD_ID=${RQD_ID##*:} ;; news | pattern) RQD_ID=heard ;; esac
-echo "$RQD_QUEUE $RQD_ID $now" >>"$T/ran"
+echo "$RQD_QUEUE $RQD_ID $now $1" >>"$T/ran"
 H
 touch "$T/ran" "$T/pushed" "$T/faults"
 
@@ -84,7 +87,7 @@ redis { cluster = {"$(address_of n4)", "$(address_of n1)", "$(address_of n2)"} t
 name = "$1"
 log { level = "info" }
 http { listen = "unix:$T/$1.http" }
-defaults { command = {"$T/work"} concurrency = 4 lease = 10s $AS }
+defaults { command = {"$T/work", "$1"} concurrency = 4 lease = 10s $AS }
 queue "ack0" { key = "{$T0}:ack" }
 queue "ack1" { key = "{$T1}:ack" }
 queue "ack2" { key = "{$T2}:ack" }
@@ -125,7 +128,6 @@ stream1 stream {$T1}:stream
 stream3 stream {$T3}:stream
 $("$RQCTL" -c "$T/one.conf" queues --keys shards | sed 's/{shards\(.*\)}/shards\1 ack &/')
 L
-# shellcheck disable=SC2046
 python3 "$SRCDIR/tests/fault/cluster_load.py" "$T/pushed" \
     $(for _n in $NODES; do address_of $_n; done) <"$T/labels" >"$T/load.out" 2>&1 &
 LOAD=$!
@@ -160,9 +162,9 @@ is_whole() {
 	    grep -cE '^(master_link_status:up|connected_slaves:1)$')" = 6 ]
 }
 
-fault_begin() {	# NAME FORGETS LABEL...
+fault_begin() {	# NAME AGAIN LABEL...: as cluster_judge.py has them
 	note "-- $*"
-	FAULT=$1 FORGETS=$2
+	FAULT=$1 AGAIN=$2
 	shift 2
 	CONCERNED=$* FROM=$(clock) CHANGED=$FROM
 }
@@ -175,7 +177,7 @@ replaced() {
 fault_over() {
 	wait_ok 60 "is_whole" "$FAULT: the cluster is whole"
 	all_run 90 "$FAULT: all that was pushed has run"
-	echo "$FAULT $FROM $(clock) $FORGETS $CONCERNED" >>"$T/faults"
+	echo "$FAULT $FROM $(clock) $AGAIN $CONCERNED" >>"$T/faults"
 	judge fault "$T/pushed" "$FAULT" "$CHANGED" >"$T/resumed"
 	note "$FAULT: ran ms after the change: $(tr '\n' ',' <"$T/resumed")"
 	is "$(wc -l <"$T/resumed")" "$(echo "$CONCERNED" | wc -w)" "$FAULT: every queue that it concerns has run something"
@@ -189,18 +191,27 @@ all_run 60 'all queues run what is pushed'
 master_dies() {	# KEY
 	_dies=$(owner_of "$1")
 	REPLICA=$(replica_of "$_dies")
-	fault_begin "$_dies-killed" yes $(labels_of "$_dies")
+	fault_begin "$_dies-killed" all $(labels_of "$_dies")
 	node_kill "$_dies"
 	replaced
 	node_again "$_dies"
 	fault_over
 }
 
+# Its master lets it.  The others vote for one of its replicas once in 3 s, and each try
+# has 5 s.
+takes_over() {	# REPLICA
+	REPLICA=$1
+	for _try in 1 2 3 4 5; do
+		n "$REPLICA" cluster failover >/dev/null
+		wait_for 8 'is_master $REPLICA' && return
+	done
+}
+
 # A master and its replica change places.
 change_places() {	# REPLICA
-	REPLICA=$1
-	fault_begin "$1-takes-over" no $(labels_of "$(node_at "$(n "$1" role | sed -n 3p)")")
-	n "$1" cluster failover >/dev/null
+	fault_begin "$1-takes-over" none $(labels_of "$(node_at "$(n "$1" role | sed -n 3p)")")
+	takes_over "$1"
 	replaced
 	fault_over
 }
@@ -214,14 +225,14 @@ reshard() {	# FROM TO
 	is "$(owner_of "{$T0}")" "$2" "$FAULT: $2 has the slot"
 }
 slot_moves() {	# TO
-	fault_begin "reshard-to-$1" no ack0
+	fault_begin "reshard-to-$1" none ack0
 	reshard "$(owner_of "{$T0}")" "$1"
 	fault_over
 }
 slot_stays_half_moved() {	# TO SECONDS
-	fault_begin "half-moved-to-$1" no ack0
+	fault_begin "half-moved-to-$1" none ack0
 	slot_open "{$T0}" "$1"
-	# shellcheck disable=SC2046,SC2154
+	# shellcheck disable=SC2154
 	n "$_from" migrate "$(host_of "$1")" "$(port_of "$1")" '' 0 5000 \
 	    keys $(n "$_from" cluster getkeysinslot 0 1) >/dev/null
 	sleep "$2"
@@ -232,17 +243,17 @@ slot_stays_half_moved() {	# TO SECONDS
 }
 
 scripts_forgotten() {	# NODE
-	fault_begin "$1-forgets-scripts" no
+	fault_begin "$1-forgets-scripts" none
 	n "$1" script flush >/dev/null
 	fault_over
 }
 
 # Cut off for longer than the timeout of the cluster, 1.5 s, and for 3 s once it is replaced.
 partition() {
-	is_master n3 || { n n3 cluster failover >/dev/null; wait_ok 30 'is_master n3' 'n3 is a master'; }
+	is_master n3 || takes_over n3
 	wait_for 60 is_whole
 	REPLICA=$(replica_of n3)
-	fault_begin partition yes $(labels_of n3)
+	fault_begin partition all $(labels_of n3)
 	pull
 	replaced
 	sleep 3
@@ -251,8 +262,20 @@ partition() {
 	fault_over
 }
 
+# Cut off for a moment: nobody replaces it.
+cable_is_loose() {
+	_n3=''
+	! is_master n3 || _n3=$(labels_of n3)
+	fault_begin loose-cable none $_n3
+	pull
+	sleep 0.7
+	plug
+	CHANGED=$(clock)
+	fault_over
+}
+
 node_comes_and_goes() {
-	fault_begin node-added no ack0
+	fault_begin node-added none ack0
 	node_start n7
 	redis-cli --cluster add-node "$(address_of n7)" "$(address_of n1)" >"$T/add.out" 2>&1 ||
 	    fail 'redis-cli adds a node'
@@ -268,15 +291,70 @@ node_comes_and_goes() {
 	fault_over
 }
 
-if [ -n "$LONG" ]; then
+# -- the soak: any of them, and daemons that are killed or hang meanwhile ------------------------
+
+LABELS=$(cut -d ' ' -f 1 "$T/labels" | tr '\n' ' ')
+draw() { RNG=$(((RNG * 1103515245 + 12345) & 0x7fffffff)); DRAWN=$((RNG / 65536 % $1)); }
+draw_node() { draw 3; eval "NODE=\$(owner_of \"{\$T$((DRAWN + 1))}\")"; }
+draw_other() {	# a master that has not the moving slot
+	_has=$(owner_of "{$T0}")
+	draw_node
+	while [ "$NODE" = "$_has" ]; do draw_node; done
+}
+draw_fault() {
+	draw 12
+	case $DRAWN in
+	0 | 1 | 2) draw_node; master_dies "{$(eval "echo \$T$((DRAWN + 1))")}" ;;
+	3 | 4) draw_node; change_places "$(replica_of "$NODE")" ;;
+	5) draw_other; slot_moves "$NODE" ;;
+	6) draw_other; draw 8; slot_stays_half_moved "$NODE" "$DRAWN" ;;
+	7) draw_node; scripts_forgotten "$NODE" ;;
+	8 | 9) partition ;;
+	10) cable_is_loose ;;
+	11) node_comes_and_goes ;;
+	esac
+}
+# Half of the faults have a daemon in trouble beside them.
+soak() {	# SECONDS
+	RNG=${SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')} _faults=0
+	note "SEED=$RNG"
+	_until=$(($(date +%s) + $1))
+	while [ "$(date +%s)" -lt $_until ] && [ "$TESTS_FAILED" -eq 0 ]; do
+		draw 4
+		HURT=$(echo one two three four | cut -d ' ' -f $((DRAWN + 1))) HURT_FROM=$(clock)
+		draw 4
+		HOW=$DRAWN
+		case $HOW in
+		0) note "-- $HURT is killed"; rqd_kill9 $HURT ;;
+		1) note "-- $HURT hangs"; rqd_signal STOP $HURT ;;
+		esac
+		draw_fault
+		case $HOW in
+		0) rqd_start $HURT <"$T/$HURT.in" ;;
+		1) rqd_signal CONT $HURT ;;
+		*) continue ;;
+		esac
+		all_run 90 'all that was pushed has run'
+		echo "$HURT-hurt $HURT_FROM $(clock) by:$HURT $LABELS" >>"$T/faults"
+	done
+	note "$(wc -l <"$T/faults") faults, $(wc -l <"$T/pushed") messages"
+}
+
+if [ -n "$RQD_SOAK" ]; then
+	STOPS=1000 RESUMES=1000		# with hung daemons, that of a lease
+	soak "${SOAK_SECONDS:-300}"
+elif [ -n "$LONG" ]; then
 	slot_moves n2
 	slot_stays_half_moved n1 20
 	scripts_forgotten n3
 	for tag in $T1 $T2 $T3; do master_dies "{$tag}"; done
 	for node in n1 n2; do is_master $node || change_places $node; done
+	partition
+	cable_is_loose
+	node_comes_and_goes
+else
+	partition
 fi
-partition
-[ -z "$LONG" ] || node_comes_and_goes
 
 # -- the end ---------------------------------------------------------------------------------
 

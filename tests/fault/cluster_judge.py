@@ -1,9 +1,10 @@
 # What became of the messages of cluster_load.py: python3 cluster_judge.py WHAT PUSHED RAN FAULTS
 #
-# A line of RAN is "QUEUE ID TIME", one for each run.  A line of FAULTS is "NAME FROM TO
-# FORGETS LABEL...": a fault, when it was, whether Redis may then forget acknowledgements
-# that it gave, and the labels whose messages may wait for it.  A label is a queue's, or one
-# shard's.  Prints, one a line, for WHAT
+# A line of RAN is "QUEUE ID TIME DAEMON", one for each run.  A line of FAULTS is "NAME FROM TO
+# AGAIN LABEL...": a fault, when it was, whose messages may run again because of it, and the
+# labels whose messages may wait for it.  AGAIN is "none"; "all": Redis may have forgotten
+# acknowledgements of these labels; or "by:DAEMON": what that daemon ran.  A label is a queue's,
+# or one shard's.  Prints, one a line, for WHAT
 #
 #	waiting	the labels of which something that was confirmed has not run (yet)
 #	lost	the messages that never ran; of kind "list" but those pushed during a fault
@@ -25,42 +26,55 @@ def lines(name):
 pushed = {(label.split(".")[0], id): (label, float(sent), float(said))
           for label, id, sent, said in lines(pushed_file)}
 ran = {}
-for queue, id, at in lines(ran_file):
-    ran.setdefault((queue, id), []).append(float(at))
-faults = [(f[0], float(f[1]), float(f[2]), f[3] == "yes", set(f[4:])) for f in lines(faults_file)]
+for queue, id, at, daemon in lines(ran_file):
+    ran.setdefault((queue, id), []).append((float(at), daemon))
+for runs in ran.values(): runs.sort()
+faults = [(f[0], float(f[1]), float(f[2]), f[3], set(f[4:])) for f in lines(faults_file)]
 
 def concerned(label, since, until):
     return any(label in labels and begin - SLACK < until and since < end + SLACK
                for _, begin, end, _, labels in faults)
 
-def may_run_again(label, first):
-    return any(forgets and label in labels and begin - SLACK < first < end + SLACK
-               for _, begin, end, forgets, labels in faults)
+def may_run_again(label, at, daemon):
+    return any(again in ("all", "by:" + daemon) and label in labels and
+               begin - SLACK < at < end + SLACK for _, begin, end, again, labels in faults)
+
+def first(id):
+    return ran[id][0][0]
+
+# Whether each of its runs but the last has a fault that explains the next one.
+def is_explained(id):
+    return all(may_run_again(pushed[id][0], *run) for run in ran[id][:-1])
 
 if what == "waiting":
-    print(" ".join(sorted({label for id, (label, _, _) in pushed.items() if id not in ran})))
+    newest = {}     # of each label, when the newest message that has run was pushed
+    for id in ran:
+        label, sent, _ = pushed.get(id, ("", 0, 0))
+        newest[label] = max(sent, newest.get(label, 0))
+    # Of kind "list", a message that one pushed a second later has overtaken is gone.
+    print(" ".join(sorted({label for id, (label, sent, _) in pushed.items() if id not in ran and
+                           not (label.startswith("list") and newest.get(label, 0) > sent + 1)})))
 elif what == "lost":
     for id, (label, sent, said) in pushed.items():
         if id not in ran and not (label.startswith("list") and concerned(label, sent, said)):
             print(label, id[1], "pushed at", sent, "confirmed at", said)
 elif what == "twice":
-    for id, times in ran.items():
-        if id in pushed and len(times) > 1 and not may_run_again(pushed[id][0], min(times)):
-            print(pushed[id][0], id[1], "at", *times)
+    for id, runs in ran.items():
+        if id in pushed and not is_explained(id):
+            print(pushed[id][0], id[1], "at", *("%.2f by %s" % run for run in runs))
 elif what == "again":
-    print(sum(len(times) > 1 and id in pushed and may_run_again(pushed[id][0], min(times))
-              for id, times in ran.items()))
+    print(sum(len(runs) > 1 and id in pushed and is_explained(id) for id, runs in ran.items()))
 elif what == "waited":
     for name in sorted({label for label, _, _ in pushed.values()}):
-        waits = sorted(min(ran[id]) - sent for id, (label, sent, _) in pushed.items()
-                       if label == name and id in ran and not concerned(name, sent, min(ran[id])))
+        waits = sorted(first(id) - sent for id, (label, sent, _) in pushed.items()
+                       if label == name and id in ran and not concerned(name, sent, first(id)))
         if waits:
             print("%s: %d messages, half within %d ms, 99%% within %d, all within %d" % (
                 name, len(waits), *(1000 * waits[int(q * (len(waits) - 1))] for q in (.5, .99, 1))))
 elif what == "fault":
     since = float(sys.argv[6])
     for name in sorted(next(labels for fault, *_, labels in faults if fault == sys.argv[5])):
-        later = [(min(times) - since) * 1000 for (queue, id), times in ran.items()
-                 if name in (queue, id.rsplit("-", 1)[0]) and min(times) > since]
+        later = [(runs[0][0] - since) * 1000 for (queue, id), runs in ran.items()
+                 if name in (queue, id.rsplit("-", 1)[0]) and runs[0][0] > since]
         if later:
             print("%s %d" % (name, min(later)))
