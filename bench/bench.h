@@ -35,7 +35,7 @@ struct section {
 
 extern const struct section section_exec, section_batch, section_persistent, section_redis,
     section_backlog, section_fleet, section_latency, section_herd, section_many,
-    section_idle;
+    section_cluster, section_idle;
 
 /* From the command line. */
 extern int		 rounds;
@@ -72,6 +72,8 @@ extern bool	 world_launches;
 void		 world_start(void);
 void		 world_stop(void);
 redisContext	*world_redis(void);
+/* What redis(), fill() and rqd_start() talk to from now on; returns what it was. */
+redisContext	*world_use(redisContext *);
 pid_t		 world_redis_pid(void);
 /* kill -9; redis() may be called again after world_redis_again(), which starts an empty one. */
 void		 world_redis_kill(void);
@@ -95,6 +97,7 @@ double		 redis_cpu(void);
 double		 redis_info(const char *section, const char *name);	/* 0: it is not there */
 
 extern const char *world_server;	/* redis.server of daemons; NULL: the unix socket */
+extern const char *world_redis_section;	/* all of redis { }; NULL: the server above */
 /* Writes a configuration of these queues; the text is what stands in the file. */
 void		 configure(const char *queues, ...)
 		    __attribute__((__format__(__printf__, 1, 2)));

@@ -56,6 +56,15 @@ world_redis(void)
 	return c;
 }
 
+redisContext *
+world_use(redisContext *other)
+{
+	redisContext *before = ctx;
+
+	ctx = other;
+	return before;
+}
+
 pid_t
 world_redis_pid(void)
 {
@@ -261,7 +270,7 @@ redis_cpu(void)
 }
 
 bool world_launches = true;
-const char *world_server;
+const char *world_server, *world_redis_section;
 
 /* -- rqd ------------------------------------------------------------------------------ */
 
@@ -273,8 +282,11 @@ configure(const char *queues, ...)
 
 	if (f == NULL)
 		die("cannot write %s", world_file("rqd.conf"));
-	fprintf(f, "redis { server = \"%s%s\" }\n", world_server != NULL ? "" : "unix:",
-	    world_server != NULL ? world_server : world_file("redis.sock"));
+	if (world_redis_section != NULL)
+		fprintf(f, "redis { %s }\n", world_redis_section);
+	else
+		fprintf(f, "redis { server = \"%s%s\" }\n", world_server != NULL ? "" : "unix:",
+		    world_server != NULL ? world_server : world_file("redis.sock"));
 	if (geteuid() == 0 && world_launches)
 		fprintf(f, "defaults { user = \"root\" }\n");
 	va_start(ap, queues);

@@ -11,7 +11,7 @@
 #	twice	the messages that ran again with no fault of theirs just before or then
 #	again	how many ran again with one
 #	waited	how long messages waited that no fault concerned, by label
-#	fault NAME TIME	ms from TIME to the next run, by label of the fault; what no replica has
+#	resumed TIME LABEL...	ms from TIME to the next run, by label; what no replica has
 #		confirmed counts, too: the replica may be what is missing
 import sys
 
@@ -71,9 +71,9 @@ elif what == "waited":
         if waits:
             print("%s: %d messages, half within %d ms, 99%% within %d, all within %d" % (
                 name, len(waits), *(1000 * waits[int(q * (len(waits) - 1))] for q in (.5, .99, 1))))
-elif what == "fault":
-    since = float(sys.argv[6])
-    for name in sorted(next(labels for fault, *_, labels in faults if fault == sys.argv[5])):
+elif what == "resumed":
+    since = float(sys.argv[5])
+    for name in sys.argv[6:]:
         later = [(runs[0][0] - since) * 1000 for (queue, id), runs in ran.items()
                  if name in (queue, id.rsplit("-", 1)[0]) and runs[0][0] > since]
         if later:
