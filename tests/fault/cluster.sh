@@ -56,7 +56,7 @@ node_start() {	# NAME OPTION...
 
 patience() {	# MILLISECONDS
 	for _node in $NODES; do
-		timeout 5 redis-cli -p "$(port_of "$_node")" config set cluster-node-timeout "$1" >/dev/null 2>&1
+		timeout 5 redis-cli -h "$(host_of "$_node")" -p "$(port_of "$_node")" config set cluster-node-timeout "$1" >/dev/null 2>&1
 	done
 }
 
@@ -103,7 +103,7 @@ node_at() {
 # A node that answers.
 any_node() {
 	for _node in $NODES; do
-		[ "$(timeout 2 redis-cli -p "$(port_of "$_node")" ping 2>/dev/null)" != PONG ] || break
+		[ "$(timeout 2 redis-cli -h "$(host_of "$_node")" -p "$(port_of "$_node")" ping 2>/dev/null)" != PONG ] || break
 	done
 	echo "$_node"
 }

@@ -11,6 +11,7 @@
 #	twice	the messages that ran again with no fault of theirs just before or then
 #	again	how many ran again with one
 #	waited	how long messages waited that no fault concerned, by label
+#	stall	the longest time in ms in which nothing was pushed at all: the machine stood still
 #	resumed TIME LABEL...	ms from TIME to the next run, by label; what no replica has
 #		confirmed counts, too: the replica may be what is missing
 import sys
@@ -71,6 +72,9 @@ elif what == "waited":
         if waits:
             print("%s: %d messages, half within %d ms, 99%% within %d, all within %d" % (
                 name, len(waits), *(1000 * waits[int(q * (len(waits) - 1))] for q in (.5, .99, 1))))
+elif what == "stall":
+    times = sorted(said for _, _, said in pushed.values())
+    print(int(1000 * max(b - a for a, b in zip(times, times[1:]))))
 elif what == "resumed":
     since = float(sys.argv[5])
     for name in sys.argv[6:]:
