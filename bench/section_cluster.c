@@ -256,7 +256,8 @@ measure(struct side *s)
 	idle = (c.at - b.at) / (b.at - a.at);
 	series_add(&s->rate, (double)n / (c.at - b.at));
 	series_add(&s->rqd, (c.rqd - b.rqd - idle * (b.rqd - a.rqd)) * 1e6 / (double)n);
-	series_add(&s->redis, (c.redis - b.redis - idle * (b.redis - a.redis)) * 1e6 / (double)n);
+	series_add(&s->redis,
+	    (c.redis - b.redis - idle * (b.redis - a.redis)) * 1e6 / (double)n);
 }
 
 static void
@@ -265,7 +266,8 @@ run_side(struct side *s)
 	char where[128];
 
 	if (s->cluster)
-		(void)snprintf(where, sizeof(where), "cluster = {\"127.0.0.1:%d\"}", masters[0].port);
+		(void)snprintf(where, sizeof(where), "cluster = {\"127.0.0.1:%d\"}",
+		    masters[0].port);
 	else
 		(void)snprintf(where, sizeof(where), "server = \"127.0.0.1:%d\"", one.port);
 	world_redis_section = where;
