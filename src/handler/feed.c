@@ -168,7 +168,7 @@ feeder_add(struct feeder *e, struct feed *f)
 {
 	if (e->next == NULL)
 		e->next = f;
-	loop_defer(e->loop, &e->flush, flush, e);
+	loop_defer_feed(e->loop, &e->flush, flush, e);
 }
 
 /* -- life ----------------------------------------------------------------------------- */

@@ -103,6 +103,7 @@ loop_new_simulated(void)
 	l->alarm_fd = -1;
 	TAILQ_INIT(&l->deferred);
 	TAILQ_INIT(&l->last);
+	TAILQ_INIT(&l->feed);
 	return l;
 }
 
@@ -130,7 +131,9 @@ next_deferred(const struct loop *l)
 {
 	struct defer *d = TAILQ_FIRST(&l->deferred);
 
-	return d != NULL ? d : TAILQ_FIRST(&l->last);
+	if (d == NULL)
+		d = TAILQ_FIRST(&l->last);
+	return d != NULL ? d : TAILQ_FIRST(&l->feed);
 }
 
 static void
@@ -303,6 +306,12 @@ void
 loop_defer_last(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
 {
 	defer(&l->last, d, fn, arg);
+}
+
+void
+loop_defer_feed(struct loop *l, struct defer *d, void (*fn)(void *), void *arg)
+{
+	defer(&l->feed, d, fn, arg);
 }
 
 void

@@ -51,6 +51,11 @@ void		 loop_turn(struct loop *, usec_t max);
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 /* The same, but after all other deferred calls, and what they defer. */
 void		 loop_defer_last(struct loop *, struct defer *, void (*fn)(void *), void *arg);
+/*
+ * The same, after those, too: input of handlers is written after the calls to Redis, which
+ * works on these meanwhile.
+ */
+void		 loop_defer_feed(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);
 /* In a deferred call: whether others follow it in this turn. */
 bool		 loop_has_deferred(const struct loop *);

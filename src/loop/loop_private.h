@@ -26,6 +26,7 @@ struct loop {
 
 	struct defer_list	  deferred;
 	struct defer_list	  last;		/* run when deferred is empty */
+	struct defer_list	  feed;		/* run when both are empty */
 	struct loop_signal	  signals[NSIG];
 
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */

@@ -37,30 +37,51 @@ static size_t ntyped;
 
 /* -- signals ---------------------------------------------------------------------- */
 
-static const int signals[] = {
-	SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH
-};
+static void
+on_end(int signo)
+{
+	(void)signo;
+	ended = 1;
+	asked = 1;
+}
 
 static void
-on_signal(int signo)
+on_stop(int signo)
 {
-	if (signo == SIGCONT)
-		continued = 1;
-	else if (signo == SIGWINCH)
-		resized = 1;
-	else if (signo == SIGTSTP)
-		stopped = asked = 1;
-	else
-		ended = asked = 1;
+	(void)signo;
+	stopped = 1;
+	asked = 1;
+}
+
+static void
+on_continue(int signo)
+{
+	(void)signo;
+	continued = 1;
+}
+
+static void
+on_resize(int signo)
+{
+	(void)signo;
+	resized = 1;
 }
 
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction end = { .sa_handler = on_end };
+	struct sigaction stop = { .sa_handler = on_stop };
+	struct sigaction cont = { .sa_handler = on_continue };
+	struct sigaction resize = { .sa_handler = on_resize };
 
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaction(signals[i], &sa, NULL);
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGQUIT, &end, NULL);
+	sigaction(SIGHUP, &end, NULL);
+	sigaction(SIGTSTP, &stop, NULL);
+	sigaction(SIGCONT, &cont, NULL);
+	sigaction(SIGWINCH, &resize, NULL);
 }
 
 /* -- the terminal ----------------------------------------------------------------- */
@@ -327,6 +348,7 @@ wait_typed(usec_t timeout, const sigset_t *open)
 int
 screen_key(usec_t timeout)
 {
+	const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH };
 	sigset_t set, old;
 	int key;
 

@@ -86,6 +86,29 @@ FIXTURE_TEST(test_defer)
 }
 
 static void
+last_one(void *arg)
+{
+	struct chain *ch = arg;
+
+	add_trace("l");
+	loop_defer(ch->loop, &ch->b, trace_it, (char *)"d");
+}
+
+/* Redis' calls are written by those deferred last: handlers are fed after them. */
+FIXTURE_TEST(test_defer_order)
+{
+	struct loop *l = loop_new();
+	struct chain ch = { .loop = l };
+
+	loop_defer_feed(l, &ch.a, trace_it, (char *)"f");
+	loop_defer_last(l, &ch.c, last_one, &ch);
+	loop_defer(l, &ch.b, trace_it, (char *)"d");
+	loop_turn(l, HOUR);
+	assert_string_equal(trace, "dldf");
+	loop_free(l);
+}
+
+static void
 free_it(void *arg)
 {
 	struct chain *ch = arg;
