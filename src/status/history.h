@@ -67,8 +67,13 @@ usec_t		 history_last(const struct history *);
  * Appends a line of JSON: "step" and "window" in seconds, "times" of the samples in seconds since
  * 1970, and "queues", an array of objects with the key and an array of each figure; null: not
  * known.  It changes only with a new sample, or when the wall clock was set.
+ *
+ * The text of a large fleet takes a tenth of a second or more, so one call appends HISTORY_PART
+ * queues.  *next is 0 before the first call.  Returns true when the text is whole; begin anew
+ * if history_last() has changed before that.
  */
-void		 history_text(const struct history *, struct buf *);
+#define HISTORY_PART	100
+bool		 history_text(const struct history *, size_t *next, struct buf *);
 
 /*
  * How long a daemon waits between two surveys for its history: HISTORY_STEP, or longer in a

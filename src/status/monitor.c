@@ -31,6 +31,7 @@
 #include "status/survey.h"
 
 #define REUSE		(500 * MSEC)
+#define PART_EVERY	(1 * MSEC)	/* of a long history: other events come between */
 #define FIRST_SAMPLE	(1 * SEC)	/* when Redis and the first heartbeat are there */
 #define JSON		"application/json"
 #define TEXT		"text/plain; charset=utf-8"
@@ -62,6 +63,11 @@ struct monitor {
 	struct history	*history;
 	struct buf	 history_text;
 	usec_t		 history_made;	/* its last sample then */
+	bool		 history_whole;	/* false: a part of it is to be made, or all */
+	size_t		 history_next;	/* see history_text() */
+	struct timer	 history_more;	/* set while requests wait */
+	struct http_request **history_waits;	/* nhistory_waits; owned */
+	size_t		 nhistory_waits;
 	struct timer	 sample;	/* set while it listens */
 	/* A text that may be sent again. */
 	struct {
@@ -367,20 +373,58 @@ sampled(const struct survey_result *r, void *arg)
 	timer_set(&m->sample, history_pace(r->fleet.n, r->nkeys));
 }
 
+static bool
+has_history(const struct monitor *m)
+{
+	return m->history_whole && m->history_made == history_last(m->history);
+}
+
+/* Makes the next part of the text; begins anew where a sample came between two parts. */
+static void
+make_history(struct monitor *m)
+{
+	if (m->history_whole || m->history_made != history_last(m->history)) {
+		buf_clear(&m->history_text);
+		m->history_next = 0;
+		m->history_made = history_last(m->history);
+	}
+	m->history_whole = history_text(m->history, &m->history_next, &m->history_text);
+}
+
+/* One turn: a part of the text, and one answer where it is whole.  Megabytes are copied. */
+static void
+give_history(void *arg)
+{
+	struct monitor *m = arg;
+	struct buf body = BUF_INIT;
+
+	if (!has_history(m))
+		make_history(m);
+	if (has_history(m)) {
+		buf_add(&body, m->history_text.data, m->history_text.len);
+		http_answer(m->history_waits[--m->nhistory_waits], 200, JSON, &body);
+	}
+	if (m->nhistory_waits > 0)
+		timer_set(&m->history_more, PART_EVERY);
+}
+
 /* Also while Redis is down.  The text of a large fleet is long: it is made once per sample. */
 static void
 serve_history(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
 	struct monitor *m = arg;
-	struct buf body = BUF_INIT;
 
-	if (m->history_text.len == 0 || m->history_made != history_last(m->history)) {
-		buf_clear(&m->history_text);
-		history_text(m->history, &m->history_text);
-		m->history_made = history_last(m->history);
-	}
-	buf_add(&body, m->history_text.data, m->history_text.len);
-	http_answer(r, 200, JSON, &body);
+	*APPEND(m->history_waits, m->nhistory_waits) = r;
+	if (!timer_is_set(&m->history_more))
+		give_history(m);
+}
+
+static void
+refuse_history(struct monitor *m)
+{
+	timer_stop(&m->history_more);
+	while (m->nhistory_waits > 0)
+		say(m->history_waits[--m->nhistory_waits], 503, "stopped");
 }
 
 /* sampled() sets the timer again, for later if the fleet is large. */
@@ -553,6 +597,7 @@ monitor_new(struct loop *loop, struct nodes *nodes, const char *host,
 	m->reader = dead_reader_new(loop, nodes);
 	m->history = history_new();
 	timer_init(&m->sample, loop, take_sample, m);
+	timer_init(&m->history_more, loop, give_history, m);
 	m->http = http_new(loop, routes, host, m);
 	return m;
 }
@@ -572,6 +617,7 @@ monitor_stop(struct monitor *m)
 {
 	m->stopping = true;
 	timer_stop(&m->sample);
+	refuse_history(m);
 	http_listen(m->http, "");
 }
 
@@ -586,6 +632,7 @@ monitor_free(struct monitor *m)
 	tdestroy(m->queues, noted_free);
 	history_free(m->history);
 	buf_done(&m->history_text);
+	free(m->history_waits);
 	for (size_t i = 0; i < REPORTS; i++)
 		buf_done(&m->made[i].text);
 	free(m);
