@@ -168,10 +168,10 @@ parse_arguments(struct arguments *a, int argc, char **argv)
 static void
 print_report(const struct config_report *report)
 {
-	for (size_t i = 0; i < report->nerrors; i++)
-		fprintf(stderr, "rqd: %s\n", report->errors[i]);
-	for (size_t i = 0; i < report->nwarnings; i++)
-		fprintf(stderr, "rqd: warning: %s\n", report->warnings[i]);
+	for (size_t i = 0; i < report->errors.n; i++)
+		fprintf(stderr, "rqd: %s\n", report->errors.v[i]);
+	for (size_t i = 0; i < report->warnings.n; i++)
+		fprintf(stderr, "rqd: warning: %s\n", report->warnings.v[i]);
 }
 
 /* Prints the result of -t and -T, and errors. */

@@ -36,8 +36,7 @@ struct draft_sections {
 
 struct draft {
 	const struct config_source *source;
-	char *const	*skip;		/* included files that are not read */
-	size_t		 nskip;
+	const struct lines *skip;	/* included files that are not read */
 	struct config	*config;
 	struct findings	 findings;
 	struct parsed	*texts;		/* owned: settings point into them */

@@ -207,8 +207,8 @@ take_text(struct draft *d, const char *name, const struct buf *b, const struct o
 static bool
 is_skipped(const struct draft *d, const char *path)
 {
-	for (size_t i = 0; i < d->nskip; i++)
-		if (strcmp(d->skip[i], path) == 0)
+	for (size_t i = 0; i < d->skip->n; i++)
+		if (strcmp(d->skip->v[i], path) == 0)
 			return true;
 	return false;
 }

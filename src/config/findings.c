@@ -63,7 +63,9 @@ printable(char *text)
 void
 finding_add(struct findings *f, const struct place *at, bool warning, const char *fmt, va_list ap)
 {
+	struct finding *found;
 	char *text, *line;
+	size_t file;
 
 	f->nerrors += !warning || f->strict;
 	if (f->nfound >= FINDINGS_MAX) {
@@ -74,14 +76,12 @@ finding_add(struct findings *f, const struct place *at, bool warning, const char
 	line = at->line > 0 ? xasprintf("%s:%d: %s", at->file, at->line, text) :
 	    xasprintf("%s: %s", at->file, text);
 	free(text);
-	f->found = xreallocarray(f->found, f->nfound + 1, sizeof(*f->found));
-	f->found[f->nfound] = (struct finding){
-		.file = file_number(f, at->file), .line = at->line,
-		.order = f->nfound, .warning = warning && !f->strict,
-		.text = printable(line),
+	file = file_number(f, at->file);
+	found = APPEND(f->found, f->nfound);
+	*found = (struct finding){
+		.file = file, .line = at->line, .order = f->nfound,
+		.warning = warning && !f->strict, .fault = file, .text = printable(line),
 	};
-	f->found[f->nfound].fault = f->found[f->nfound].file;
-	f->nfound++;
 }
 
 void
@@ -153,9 +153,9 @@ is_repeated(const struct findings *f, size_t i)
 }
 
 static void
-append(char ***list, size_t *n, const char *text)
+append(struct lines *l, const char *text)
 {
-	config_report_add(list, n, text, strlen(text));
+	lines_add(l, text, strlen(text));
 }
 
 /* Each file that has an error, once. */
@@ -169,7 +169,7 @@ list_files(const struct findings *f, struct config_report *r)
 			if (!f->found[k].warning && f->found[k].fault == i)
 				break;
 		if (k < f->nfound)
-			append(&r->files, &r->nfiles, f->files[i]);
+			append(&r->files, f->files[i]);
 	}
 }
 
@@ -184,14 +184,14 @@ findings_done(struct findings *f)
 		if (is_repeated(f, i))
 			continue;
 		if (f->found[i].warning)
-			append(&r->warnings, &r->nwarnings, f->found[i].text);
+			append(&r->warnings, f->found[i].text);
 		else
-			append(&r->errors, &r->nerrors, f->found[i].text);
+			append(&r->errors, f->found[i].text);
 	}
 	if (f->dropped > 0) {
 		char *text = xasprintf("and %zu more", f->dropped);
 
-		append(&r->errors, &r->nerrors, text);
+		append(&r->errors, text);
 		free(text);
 	}
 	list_files(f, r);

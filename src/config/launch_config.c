@@ -28,10 +28,10 @@
 static void
 write_report(FILE *f, const struct config_report *report)
 {
-	for (size_t i = 0; i < report->nerrors; i++)
-		fprintf(f, "E%s\n", report->errors[i]);
-	for (size_t i = 0; i < report->nwarnings; i++)
-		fprintf(f, "W%s\n", report->warnings[i]);
+	for (size_t i = 0; i < report->errors.n; i++)
+		fprintf(f, "E%s\n", report->errors.v[i]);
+	for (size_t i = 0; i < report->warnings.n; i++)
+		fprintf(f, "W%s\n", report->warnings.v[i]);
 }
 
 static FILE *
@@ -199,9 +199,9 @@ read_report(int fd, struct config_report *r)
 		for (p = b.data; p != NULL && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
 			n = (size_t)(nl - p - 1);
 			if (*p == 'E')
-				config_report_add(&r->errors, &r->nerrors, p + 1, n);
+				lines_add(&r->errors, p + 1, n);
 			else if (*p == 'W')
-				config_report_add(&r->warnings, &r->nwarnings, p + 1, n);
+				lines_add(&r->warnings, p + 1, n);
 		}
 	}
 	buf_done(&b);
@@ -219,10 +219,10 @@ launch_config_take(const struct config_source *source, struct launcher_loaded *l
 	if (loaded->text != -1 && (config = read_config(loaded->text,
 	    (void *)(uintptr_t)source)) != NULL)
 		config->generation = loaded->generation;
-	if (config == NULL && report->nerrors == 0) {
+	if (config == NULL && report->errors.n == 0) {
 		line = xasprintf("the launcher cannot read the configuration: %s",
 		    loaded->error != 0 ? strerror(loaded->error) : "no reason given");
-		config_report_add(&report->errors, &report->nerrors, line, strlen(line));
+		lines_add(&report->errors, line, strlen(line));
 		free(line);
 	}
 	fd_close(&loaded->text);
@@ -233,12 +233,12 @@ launch_config_take(const struct config_source *source, struct launcher_loaded *l
 void
 launch_config_log(const struct config_report *report)
 {
-	for (size_t i = 0; i < report->nerrors; i++)
+	for (size_t i = 0; i < report->errors.n; i++)
 		log_event(LOG_LV_ERROR, "reload_failed", NULL,
-		    LF_STR("error", report->errors[i]));
-	for (size_t i = 0; i < report->nwarnings; i++)
+		    LF_STR("error", report->errors.v[i]));
+	for (size_t i = 0; i < report->warnings.n; i++)
 		log_event(LOG_LV_WARN, "warning", NULL,
-		    LF_STR("warning", report->warnings[i]));
+		    LF_STR("warning", report->warnings.v[i]));
 }
 
 static const struct config *in_force;	/* borrowed; whose log and socket are asked for */

@@ -67,24 +67,23 @@ check_server_known(struct draft *d)
 {
 	struct place at = { NULL, 0 };
 
-	if (d->nskip == 0 || is_given(d, SECTION_REDIS, "server") ||
+	if (d->skip->n == 0 || is_given(d, SECTION_REDIS, "server") ||
 	    is_given(d, SECTION_REDIS, "sentinel") || is_given(d, SECTION_REDIS, "cluster"))
 		return;
 	at.file = findings_file(&d->findings, d->source->file);
-	for (size_t i = 0; i < d->nskip; i++)
-		if (files_mention(d->skip[i], "redis"))
+	for (size_t i = 0; i < d->skip->n; i++)
+		if (files_mention(d->skip->v[i], "redis"))
 			finding_error(&d->findings, &at,
 			    "%s, which has errors, may say where Redis is",
-			    d->skip[i]);
+			    d->skip->v[i]);
 }
 
 static struct config *
-load(const struct config_source *source, char *const *skip, size_t nskip,
-    struct config_report *report)
+load(const struct config_source *source, const struct lines *skip, struct config_report *report)
 {
 	struct config *config = config_new();
 	struct draft d = {
-		.source = source, .skip = skip, .nskip = nskip, .config = config,
+		.source = source, .skip = skip, .config = config,
 		.findings = { .report = report, .strict = source->strict },
 	};
 	bool failed;
@@ -113,71 +112,67 @@ load(const struct config_source *source, char *const *skip, size_t nskip,
 
 /* -- reports ---------------------------------------------------------------------------- */
 
-static void
-free_lines(char ***lines, size_t *n)
+void
+lines_add(struct lines *l, const char *text, size_t len)
 {
-	while (*n > 0)
-		free((*lines)[--*n]);
-	free(*lines);
-	*lines = NULL;
+	*APPEND(l->v, l->n) = xstrndup(text, len);
+}
+
+static void
+lines_done(struct lines *l)
+{
+	while (l->n > 0)
+		free(l->v[--l->n]);
+	free(l->v);
+	l->v = NULL;
 }
 
 /* Moves the lines of one list behind those of another. */
 static void
-move_lines(char ***to, size_t *nto, char ***from, size_t *nfrom)
+lines_move(struct lines *to, struct lines *from)
 {
-	if (*nfrom == 0)
-		return;
-	*to = xreallocarray(*to, *nto + *nfrom, sizeof(**to));
-	memcpy(*to + *nto, *from, *nfrom * sizeof(**to));
-	*nto += *nfrom;
-	*nfrom = 0;
-	free_lines(from, nfrom);
+	for (size_t i = 0; i < from->n; i++)
+		*APPEND(to->v, to->n) = from->v[i];
+	from->n = 0;
+	lines_done(from);
 }
 
 /* Whether all errors are those of included files. */
 static bool
 only_included(const struct config_source *source, const struct config_report *r)
 {
-	for (size_t i = 0; i < r->nfiles; i++)
-		if (source->file == NULL || strcmp(r->files[i], source->file) == 0 ||
-		    strchr(r->files[i], '/') == NULL)
+	for (size_t i = 0; i < r->files.n; i++)
+		if (source->file == NULL || strcmp(r->files.v[i], source->file) == 0 ||
+		    strchr(r->files.v[i], '/') == NULL)
 			return false;
-	return r->nfiles > 0;
+	return r->files.n > 0;
 }
 
 struct config *
 config_load(const struct config_source *source, struct config_report *r)
 {
+	struct lines skip = { .n = 0 };
 	struct config *c;
-	char **skip = NULL;
-	size_t nskip = 0;
 
-	while ((c = load(source, skip, nskip, r)) == NULL && source->client &&
+	while ((c = load(source, &skip, r)) == NULL && source->client &&
 	    only_included(source, r)) {
-		move_lines(&r->left_out, &r->nleft_out, &r->errors, &r->nerrors);
-		move_lines(&skip, &nskip, &r->files, &r->nfiles);
-		free_lines(&r->warnings, &r->nwarnings);
+		lines_move(&r->left_out, &r->errors);
+		lines_move(&skip, &r->files);
+		lines_done(&r->warnings);
 	}
-	move_lines(&r->files, &r->nfiles, &skip, &nskip);
+	lines_move(&r->files, &skip);
 	if (c == NULL) {	/* lists the first errors first */
-		move_lines(&r->left_out, &r->nleft_out, &r->errors, &r->nerrors);
-		move_lines(&r->errors, &r->nerrors, &r->left_out, &r->nleft_out);
+		lines_move(&r->left_out, &r->errors);
+		lines_move(&r->errors, &r->left_out);
 	}
 	return c;
 }
 
 void
-config_report_add(char ***lines, size_t *n, const char *text, size_t len)
-{
-	*APPEND(*lines, *n) = xstrndup(text, len);
-}
-
-void
 config_report_done(struct config_report *r)
 {
-	free_lines(&r->errors, &r->nerrors);
-	free_lines(&r->warnings, &r->nwarnings);
-	free_lines(&r->left_out, &r->nleft_out);
-	free_lines(&r->files, &r->nfiles);
+	lines_done(&r->errors);
+	lines_done(&r->warnings);
+	lines_done(&r->left_out);
+	lines_done(&r->files);
 }

@@ -15,21 +15,20 @@
 
 #include "policy/config.h"
 
+/* Lines without newlines; zero it to start. */
+struct lines {
+	char	**v;		/* owned, as each of them */
+	size_t	  n;
+};
+void	lines_add(struct lines *, const char *, size_t);	/* a copy */
+
 /* The errors and warnings of a load; zero it to start. */
 struct config_report {
-	char		**errors;	/* owned lines, without newline */
-	size_t		  nerrors;
-	char		**warnings;
-	size_t		  nwarnings;
-	/* config_source.client: errors of files that were left out */
-	char		**left_out;
-	size_t		  nleft_out;
-	char		**files;	/* whose errors they are, each once */
-	size_t		  nfiles;
+	struct lines	 errors, warnings;
+	struct lines	 left_out;	/* client: errors of files that were left out */
+	struct lines	 files;		/* whose errors they are, each once */
 };
 void	config_report_done(struct config_report *);
-/* Appends a copy of the text to one of the lists. */
-void	config_report_add(char ***lines, size_t *n, const char *text, size_t len);
 
 struct config_source {
 	const char		 *file;		/* NULL: none; defaults only */

@@ -137,13 +137,10 @@ static struct item *
 item_add(struct parser *p, enum item_type type, enum section section,
     const struct token *at)
 {
-	struct parsed *all = p->parsed;
+	struct item *item = APPEND(p->parsed->items, p->parsed->n);
 
-	all->items = xreallocarray(all->items, all->n + 1, sizeof(*all->items));
-	all->items[all->n] = (struct item){
-		.type = type, .section = section, .at = place_of(p, at),
-	};
-	return &all->items[all->n++];
+	*item = (struct item){ .type = type, .section = section, .at = place_of(p, at) };
+	return item;
 }
 
 struct setting *

@@ -192,14 +192,14 @@ add_overrides(struct words *w, const struct ctl *c, const char *server, const ch
 static void
 say_left_out(struct ctl *c, const struct config_report *r)
 {
-	for (size_t i = 0; i < r->nleft_out && i < 5; i++)
-		ctl_note("warning: %s", r->left_out[i]);
-	if (r->nleft_out > 5)
-		ctl_note("warning: and %zu more errors: rqd -t lists them", r->nleft_out - 5);
-	if (r->nleft_out > 0)
-		ctl_note("warning: skipped %zu file%s with errors", r->nfiles,
-		    r->nfiles == 1 ? "" : "s");
-	c->left_out = r->nleft_out > 0;
+	for (size_t i = 0; i < r->left_out.n && i < 5; i++)
+		ctl_note("warning: %s", r->left_out.v[i]);
+	if (r->left_out.n > 5)
+		ctl_note("warning: and %zu more errors: rqd -t lists them", r->left_out.n - 5);
+	if (r->left_out.n > 0)
+		ctl_note("warning: skipped %zu file%s with errors", r->files.n,
+		    r->files.n == 1 ? "" : "s");
+	c->left_out = r->left_out.n > 0;
 }
 
 int
@@ -214,12 +214,12 @@ ctl_configure(struct ctl *c)
 	add_overrides(&overrides, c, server, options);
 	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
-	if (c->config == NULL && report.nerrors > 1)
+	if (c->config == NULL && report.errors.n > 1)
 		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them); with --server "
-		    "ADDRESS no file is needed", report.errors[0], report.nerrors - 1);
+		    "ADDRESS no file is needed", report.errors.v[0], report.errors.n - 1);
 	else if (c->config == NULL)
 		ctl_error(c, EX_CONFIG, "%s; with --server ADDRESS no file is needed",
-		    report.nerrors == 1 ? report.errors[0] : "the configuration cannot be read");
+		    report.errors.n == 1 ? report.errors.v[0] : "the configuration cannot be read");
 	else
 		say_left_out(c, &report);
 	config_report_done(&report);

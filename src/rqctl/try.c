@@ -180,8 +180,8 @@ load_with_launcher(struct try *t)
 	t->launcher = launcher_fork(&launch_config_ops, &t->source);
 	if (launcher_load_now(t->launcher, &loaded) == 0)
 		config = launch_config_take(&t->source, &loaded, &report);
-	for (size_t i = 0; config == NULL && i < report.nerrors; i++)
-		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors[i]);
+	for (size_t i = 0; config == NULL && i < report.errors.n; i++)
+		ctl_error(t->ctl, EX_CONFIG, "%s", report.errors.v[i]);
 	config_report_done(&report);
 	if (config == NULL)
 		return -1;

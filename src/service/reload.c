@@ -98,10 +98,10 @@ set_error(struct reload *r, const struct config_report *report)
 	char *text;
 
 	r->error[0] = '\0';
-	if (!r->failed || report->nerrors == 0)
+	if (!r->failed || report->errors.n == 0)
 		return;
-	text = report->nerrors == 1 ? xstrdup(report->errors[0]) :
-	    xasprintf("%zu errors, the first: %s", report->nerrors, report->errors[0]);
+	text = report->errors.n == 1 ? xstrdup(report->errors.v[0]) :
+	    xasprintf("%zu errors, the first: %s", report->errors.n, report->errors.v[0]);
 	utf8_copy_visible(r->error, RELOAD_ERROR_MAX, text, strlen(text));
 	free(text);
 }

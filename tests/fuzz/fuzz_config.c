@@ -26,7 +26,7 @@ load(int fd)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	source.file = path;
 	c = config_load(&source, &report);
-	if ((c == NULL) != (report.nerrors > 0))
+	if ((c == NULL) != (report.errors.n > 0))
 		abort();
 	config_report_done(&report);
 	return c;

@@ -55,7 +55,7 @@ load_file(const char *file, struct config_report *report)
 {
 	struct config_source source = { .file = file, .client = true };
 
-	*report = (struct config_report){ .nerrors = 0 };
+	*report = (struct config_report){ .errors = { .n = 0 } };
 	return config_load(&source, report);
 }
 
@@ -67,10 +67,10 @@ load_good(const char *file)
 	struct config *c = load_file(file, &report);
 	size_t i;
 
-	for (i = 0; i < report.nerrors; i++)
-		print_message("# %s\n", report.errors[i]);
+	for (i = 0; i < report.errors.n; i++)
+		print_message("# %s\n", report.errors.v[i]);
 	assert_non_null(c);
-	assert_int_equal(report.nerrors, 0);
+	assert_int_equal(report.errors.n, 0);
 	config_report_done(&report);
 	return c;
 }

@@ -201,10 +201,11 @@ expect(const char *file, const char *error)
 	struct config_report r;
 
 	assert_null(load_file(file, &r));
-	if (r.nerrors != 1 || strncmp(r.errors[0], error, strlen(error)) != 0)
-		print_message("# %zu errors: %s\n", r.nerrors, r.nerrors > 0 ? r.errors[0] : "");
-	assert_int_equal(r.nerrors, 1);
-	assert_memory_equal(r.errors[0], error, strlen(error));
+	if (r.errors.n != 1 || strncmp(r.errors.v[0], error, strlen(error)) != 0)
+		print_message("# %zu errors: %s\n", r.errors.n,
+		    r.errors.n > 0 ? r.errors.v[0] : "");
+	assert_int_equal(r.errors.n, 1);
+	assert_memory_equal(r.errors.v[0], error, strlen(error));
 	config_report_done(&r);
 }
 
@@ -284,12 +285,12 @@ TEST(test_include_errors)
 	put("bad.conf", "# x\nqueue \"q\" { command = {\"/a\"}\nnice = 99 }\nmax_handlers = 4");
 	put("t.conf", "max_handlers = 3\ninclude(\"bad.conf\")\n" Q("") "\nbogus = 1\n");
 	assert_null(load_file("t.conf", &r));
-	assert_int_equal(r.nerrors, 4);
-	assert_string_equal(r.errors[0],
+	assert_int_equal(r.errors.n, 4);
+	assert_string_equal(r.errors.v[0],
 	    "t.conf:3: queue \"q\" is defined twice (first at bad.conf:2)");
-	assert_string_equal(r.errors[1], "t.conf:4: unknown option \"bogus\"");
-	assert_memory_equal(r.errors[2], "bad.conf:3: value 99 for nice", 29);
-	assert_string_equal(r.errors[3],
+	assert_string_equal(r.errors.v[1], "t.conf:4: unknown option \"bogus\"");
+	assert_memory_equal(r.errors.v[2], "bad.conf:3: value 99 for nice", 29);
+	assert_string_equal(r.errors.v[3],
 	    "bad.conf:4: max_handlers is given twice (first at t.conf:1)");
 	config_report_done(&r);
 }
@@ -304,8 +305,8 @@ TEST(test_include_again)
 	put("t.conf", "include(\"worn.conf\")\n");
 	for (i = 0; i < 50; i++) {
 		assert_null(load_file("t.conf", &r));
-		assert_int_equal(r.nerrors, 1);
-		assert_memory_equal(r.errors[0], "worn.conf:2: ", 13);
+		assert_int_equal(r.errors.n, 1);
+		assert_memory_equal(r.errors.v[0], "worn.conf:2: ", 13);
 		config_report_done(&r);
 	}
 	put("worn.conf", "redis { server = \"a\" }\n");
@@ -356,7 +357,7 @@ TEST(test_trust)
 static struct config *
 load(const struct config_source *source, struct config_report *r)
 {
-	*r = (struct config_report){ .nerrors = 0 };
+	*r = (struct config_report){ .errors = { .n = 0 } };
 	return config_load(source, r);
 }
 
@@ -388,9 +389,9 @@ TEST(test_overrides)
 	config_report_done(&r);
 	source.overrides = bad;
 	assert_null(load(&source, &r));
-	assert_int_equal(r.nerrors, ARRAY_LEN(bad) - 1);
-	for (i = 0; i < r.nerrors; i++)
-		assert_memory_equal(r.errors[i], "-o: ", 4);
+	assert_int_equal(r.errors.n, ARRAY_LEN(bad) - 1);
+	for (i = 0; i < r.errors.n; i++)
+		assert_memory_equal(r.errors.v[i], "-o: ", 4);
 	config_report_done(&r);
 }
 
@@ -421,7 +422,7 @@ TEST(test_no_file)
 	struct config *c = load(&source, &r);
 
 	assert_non_null(c);
-	assert_int_equal(r.nerrors + r.nwarnings, 0);
+	assert_int_equal(r.errors.n + r.warnings.n, 0);
 	assert_int_equal(c->nqueues, 1);
 	assert_string_equal(c->file, "");
 	assert_string_equal(c->queues[0]->key, "orders");
@@ -442,9 +443,9 @@ TEST(test_no_file)
 	source.queue = "";
 	source.concurrency = 99999;
 	assert_null(load(&source, &r));
-	assert_int_equal(r.nerrors, 4);
-	assert_memory_equal(r.errors[0], "RQD_SERVER: ", 12);
-	assert_memory_equal(r.errors[1], "-q: ", 4);
+	assert_int_equal(r.errors.n, 4);
+	assert_memory_equal(r.errors.v[0], "RQD_SERVER: ", 12);
+	assert_memory_equal(r.errors.v[1], "-q: ", 4);
 	config_report_done(&r);
 	unsetenv("RQD_SERVER");
 }
@@ -490,14 +491,14 @@ TEST(test_queue_without_tag)
 
 	setenv("RQD_SERVER", "cluster://a", 1);
 	assert_null(load(&source, &r));
-	assert_int_equal(r.nerrors, 1);
-	assert_non_null(strstr(r.errors[0], "-q: the key \"orders\" of queue \"orders\" has no "
+	assert_int_equal(r.errors.n, 1);
+	assert_non_null(strstr(r.errors.v[0], "-q: the key \"orders\" of queue \"orders\" has no "
 	    "hash tag, and on a cluster all keys of a queue must be in one slot: "
 	    "write -q '{orders}'"));
 	config_report_done(&r);
 	source.queue = "{orders}";
 	config_unref(load(&source, &r));
-	assert_int_equal(r.nerrors, 0);
+	assert_int_equal(r.errors.n, 0);
 	unsetenv("RQD_SERVER");
 }
 
@@ -575,19 +576,19 @@ TEST(test_machine)
 	    "queue \"d\" { command = {\"/bin/sh\"} }\n", (unsigned)geteuid());
 	c = load_here(text, false, &r);
 	assert_non_null(c);
-	assert_int_equal(r.nerrors, 0);
-	assert_int_equal(r.nwarnings, ARRAY_LEN(wanted));
+	assert_int_equal(r.errors.n, 0);
+	assert_int_equal(r.warnings.n, ARRAY_LEN(wanted));
 	for (i = 0; i < ARRAY_LEN(wanted); i++) {
-		for (j = 0; j < r.nwarnings &&
-		    strncmp(r.warnings[j], wanted[i], strlen(wanted[i])) != 0; j++)
+		for (j = 0; j < r.warnings.n &&
+		    strncmp(r.warnings.v[j], wanted[i], strlen(wanted[i])) != 0; j++)
 			continue;
-		assert_true(j < r.nwarnings);
+		assert_true(j < r.warnings.n);
 	}
 	config_unref(c);
 	config_report_done(&r);
 	assert_null(load_here(text, true, &r));
-	assert_int_equal(r.nerrors, ARRAY_LEN(wanted));
-	assert_int_equal(r.nwarnings, 0);
+	assert_int_equal(r.errors.n, ARRAY_LEN(wanted));
+	assert_int_equal(r.warnings.n, 0);
 	config_report_done(&r);
 }
 
@@ -597,22 +598,22 @@ test_root(void)
 	struct config_report r;
 
 	assert_null(load_here("\nqueue \"q\" { command = {\"/bin/sh\"} }\n", false, &r));
-	assert_int_equal(r.nerrors, 1);
-	assert_memory_equal(r.errors[0], "t.conf:2: queue \"q\" does not say its user", 41);
+	assert_int_equal(r.errors.n, 1);
+	assert_memory_equal(r.errors.v[0], "t.conf:2: queue \"q\" does not say its user", 41);
 	config_report_done(&r);
 	assert_null(load_here(Q("\nuser = \"\""), false, &r));
-	assert_memory_equal(r.errors[0], "t.conf:2: queue \"q\" does not say its user", 41);
+	assert_memory_equal(r.errors.v[0], "t.conf:2: queue \"q\" does not say its user", 41);
 	config_report_done(&r);
 	config_unref(load_here("defaults { user = \"root\" }" Q(""), false, &r));
-	assert_int_equal(r.nerrors + r.nwarnings, 0);
+	assert_int_equal(r.errors.n + r.warnings.n, 0);
 	config_report_done(&r);
 	config_unref(load_here(Q("\nuser = \"no-such-user\""), false, &r));
-	assert_int_equal(r.nwarnings, 1);
-	assert_string_equal(r.warnings[0], "t.conf:2: there is no user \"no-such-user\"");
+	assert_int_equal(r.warnings.n, 1);
+	assert_string_equal(r.warnings.v[0], "t.conf:2: there is no user \"no-such-user\"");
 	config_report_done(&r);
 	config_unref(load_here(Q("user = \"root\"\ngroup = \"no-such-group\""), false, &r));
-	assert_int_equal(r.nwarnings, 1);
-	assert_string_equal(r.warnings[0], "t.conf:2: there is no group \"no-such-group\"");
+	assert_int_equal(r.warnings.n, 1);
+	assert_string_equal(r.warnings.v[0], "t.conf:2: there is no group \"no-such-group\"");
 	config_report_done(&r);
 
 	/* Executable for root only. */
@@ -621,11 +622,11 @@ test_root(void)
 	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} user = "
 	    "\"root\" }",
 	    false, &r));
-	assert_int_equal(r.nwarnings, 0);
+	assert_int_equal(r.warnings.n, 0);
 	config_report_done(&r);
 	config_unref(load_here("queue \"q\" { command = {\"/proc/self/cwd/mine.sh\"} "
 	    "user = \"12345\" group = \"12345\" }", false, &r));
-	assert_int_equal(r.nwarnings, 1);
+	assert_int_equal(r.warnings.n, 1);
 	config_report_done(&r);
 }
 
@@ -636,17 +637,17 @@ test_not_root(void)
 	char text[200];
 
 	config_unref(load_here(Q(""), false, &r));
-	assert_int_equal(r.nerrors + r.nwarnings, 0);
+	assert_int_equal(r.errors.n + r.warnings.n, 0);
 	config_report_done(&r);
 	snprintf(text, sizeof(text), Q("user = \"%u\" group = \"%u\""), (unsigned)geteuid(),
 	    (unsigned)getegid());
 	config_unref(load_here(text, false, &r));
-	assert_int_equal(r.nerrors, 0);
+	assert_int_equal(r.errors.n, 0);
 	config_report_done(&r);
 	assert_null(load_here(Q("\nuser = \"root\"\ngroup = \"0\""), false, &r));
-	assert_int_equal(r.nerrors, 2);
-	assert_memory_equal(r.errors[0], "t.conf:2: only root can run handlers as", 39);
-	assert_memory_equal(r.errors[1], "t.conf:3: only root can run handlers as", 39);
+	assert_int_equal(r.errors.n, 2);
+	assert_memory_equal(r.errors.v[0], "t.conf:2: only root can run handlers as", 39);
+	assert_memory_equal(r.errors.v[1], "t.conf:3: only root can run handlers as", 39);
 	config_report_done(&r);
 }
 

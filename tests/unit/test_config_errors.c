@@ -417,21 +417,21 @@ check_report(const struct wrong *w, const struct config_report *r)
 
 	while (n < ARRAY_LEN(w->errors) && w->errors[n] != NULL)
 		n++;
-	ok = r->nerrors == n;
+	ok = r->errors.n == n;
 	for (i = 0; i < n; i++) {
-		for (j = 0; j < r->nerrors && !is_expected(r->errors[j], w->errors[i]); j++)
+		for (j = 0; j < r->errors.n && !is_expected(r->errors.v[j], w->errors[i]); j++)
 			continue;
-		ok = ok && j < r->nerrors;
+		ok = ok && j < r->errors.n;
 	}
-	for (i = 1; i < r->nerrors; i++)
-		ok = ok && atoi(r->errors[i - 1] + 7) <= atoi(r->errors[i] + 7);
+	for (i = 1; i < r->errors.n; i++)
+		ok = ok && atoi(r->errors.v[i - 1] + 7) <= atoi(r->errors.v[i] + 7);
 	if (ok)
 		return;
 	print_message("# in: %s\n", w->text);
 	for (i = 0; i < n; i++)
 		print_message("# want: %s\n", w->errors[i]);
-	for (i = 0; i < r->nerrors; i++)
-		print_message("# got:  %s\n", r->errors[i]);
+	for (i = 0; i < r->errors.n; i++)
+		print_message("# got:  %s\n", r->errors.v[i]);
 	fail();
 }
 
@@ -498,7 +498,7 @@ TEST(test_rubbish)
 		text[i] = "?=}{"[unit_below(4)];
 	put_bytes("t.conf", text, n);
 	assert_null(load_file("t.conf", &r));
-	assert_in_range(r.nerrors, 1, 1001);
+	assert_in_range(r.errors.n, 1, 1001);
 	config_report_done(&r);
 	free(text);
 }

@@ -421,8 +421,8 @@ TEST(test_shipped_lines)
 	snprintf(want, sizeof(want), "t.conf:%d: unknown option \"bogus\"", line);
 	put("t.conf", more);
 	assert_null(load_file("t.conf", &r));
-	assert_int_equal(r.nerrors, 1);
-	assert_string_equal(r.errors[0], want);
+	assert_int_equal(r.errors.n, 1);
+	assert_string_equal(r.errors.v[0], want);
 	config_report_done(&r);
 	free(more);
 	free(text);
@@ -473,7 +473,7 @@ TEST(test_damage)
 			damage(copy, &len);
 		put_bytes("t.conf", copy, len);
 		c = load_file("t.conf", &r);
-		assert_int_equal(c == NULL, r.nerrors > 0);
+		assert_int_equal(c == NULL, r.errors.n > 0);
 		config_unref(c);
 		config_report_done(&r);
 		free(copy);
