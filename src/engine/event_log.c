@@ -85,44 +85,55 @@ fields_add_result(struct fields *fs, const struct result *r)
 	fields_add(fs, LF_USEC("duration", r->duration));
 }
 
-/* The event and level of a verdict that Redis took as it was. */
-static const char *
-verdict_event(enum verdict_op op, enum log_level *level)
+struct outcome_event {
+	const char	*name;
+	enum log_level	 level;
+};
+
+/* For a verdict that Redis took as it was. */
+static const struct outcome_event verdict_events[] = {
+	[VERDICT_ACK] = { "acked", LOG_LV_INFO },
+	[VERDICT_DROP] = { "cancelled", LOG_LV_INFO },
+	[VERDICT_RETRY] = { "retry", LOG_LV_WARN },
+	[VERDICT_DEFER] = { "deferred", LOG_LV_INFO },
+	[VERDICT_DEAD] = { "dead", LOG_LV_ERROR },
+	[VERDICT_RETURN] = { "returned", LOG_LV_INFO },
+	[VERDICT_STALE] = { "stale", LOG_LV_WARN },
+};
+
+static struct outcome_event
+settled_event(const struct verdict *v, const struct result *r, enum settled how)
 {
-	*level = LOG_LV_WARN;
-	switch (op) {
-	case VERDICT_ACK:
-		*level = LOG_LV_INFO;
-		return "acked";
-	case VERDICT_DROP:
-		*level = LOG_LV_INFO;
-		return "cancelled";
-	case VERDICT_RETRY:
-		return "retry";
-	case VERDICT_DEFER:
-		*level = LOG_LV_INFO;
-		return "deferred";
-	case VERDICT_DEAD:
-		*level = LOG_LV_ERROR;
-		return "dead";
-	case VERDICT_RETURN:
-		*level = LOG_LV_INFO;
-		return "returned";
-	case VERDICT_STALE:
+	switch (how) {
+	case SETTLED_OK:
+		/* A batch has a record of its own. */
+		if (v->op == VERDICT_ACK && r->batch > 0)
+			return (struct outcome_event){ "acked", LOG_LV_DEBUG };
 		break;
+	case SETTLED_STALE:
+		return (struct outcome_event){ "stale", LOG_LV_WARN };
+	case SETTLED_RESCUED:
+		return (struct outcome_event){ "rescued", LOG_LV_WARN };
+	case SETTLED_DROPPED:
+		return (struct outcome_event){ v->failed ? "failed" : "dropped", LOG_LV_ERROR };
+	case SETTLED_DEFERRED:
+		return (struct outcome_event){ "warning", LOG_LV_ERROR };
+	case SETTLED_GAVE_UP:
+		return (struct outcome_event){ "warning", LOG_LV_WARN };
 	}
-	return "stale";
+	return verdict_events[v->op];
 }
 
 void
 event_log_settled(const struct message *msg, const struct verdict *v,
     const struct result *r, enum settled how)
 {
+	struct outcome_event event = settled_event(v, r, how);
 	struct log_ctx ctx = ctx_of(msg, r->pid);
 	struct fields fs = { .n = 0 };
-	enum log_level level;
-	const char *event = verdict_event(v->op, &level);
 
+	if (!log_is_on(event.level))
+		return;
 	fields_add_result(&fs, r);
 	if (v->reason != REASON_NONE)
 		fields_add(&fs, LF_STR("reason", reason_name(v->reason)));
@@ -131,46 +142,18 @@ event_log_settled(const struct message *msg, const struct verdict *v,
 	if (v->op == VERDICT_RETRY || v->op == VERDICT_DEFER)
 		fields_add(&fs, LF_USEC("delay", v->delay));
 	fields_add(&fs, LF_STR(result_has_words(r) ? "answer" : "cause", r->answer));
-	switch (how) {
-	case SETTLED_OK:
-		/* A batch has a record of its own. */
-		if (v->op == VERDICT_ACK && r->batch > 0)
-			level = LOG_LV_DEBUG;
-		break;
-	case SETTLED_STALE:
-		event = "stale";
-		level = LOG_LV_WARN;
-		break;
-	case SETTLED_RESCUED:
-		event = "rescued";
-		level = LOG_LV_WARN;
-		break;
-	case SETTLED_DROPPED:
-		event = "failed";
-		if (!v->failed)
-			event = "dropped";
-		level = LOG_LV_ERROR;
-		break;
-	case SETTLED_DEFERRED:
-		event = "warning";
-		level = LOG_LV_ERROR;
+	if (how == SETTLED_DEFERRED)
 		fields_add(&fs, LF_STR("warning", "the dead letter could not be written: "
 		    "the message is due again in 60s"));
-		break;
-	case SETTLED_GAVE_UP:
-		event = "warning";
-		level = LOG_LV_WARN;
+	if (how == SETTLED_GAVE_UP) {
 		fields_add(&fs, LF_STR("warning", kind_has(msg->cfg->kind, TRAIT_LEASES) ?
 		    "the result could not be delivered: "
 		    "the message runs again when its lease ends" :
 		    "the message could not be returned: it may be lost"));
-		fields_add(&fs, LF_STR("result", verdict_event(v->op, &level)));
-		level = LOG_LV_WARN;
-		break;
+		fields_add(&fs, LF_STR("result", verdict_events[v->op].name));
 	}
 	fs.f[fs.n] = LF_END;
-	if (log_is_on(level))
-		log_write(level, event, &ctx, fs.f);
+	log_write(event.level, event.name, &ctx, fs.f);
 }
 
 void

@@ -179,9 +179,8 @@ events() {
 		sources | tr '\n' ' ' |
 		    grep -oE '(log_event\(|queue_event\(cfg, )[A-Za-z_]+,[^,"]*\? "[a-z_]+" : "[a-z_]+"' |
 		    grep -oE '"[a-z_]+"' | tr -d '"'
-		sources | sed -n 's/.*event = "\([a-z_]*\)".*/\1/p'
-		awk '/^verdict_event/ { in_it = 1 } /^}/ { in_it = 0 }
-		    in_it && /return "/ { sub(/.*return "/, ""); sub(/".*/, ""); print }' src/engine/event_log.c
+		sed -n '/^static const struct outcome_event/,/^event_log_settled/p' src/engine/event_log.c |
+		    grep -oE '"[a-z]+"' | tr -d '"'
 		sed -n 's/.*, "\(reload_failed\)".*/\1/p' src/service/*.c
 	} >"$D/printed"
 	for part in 'Events of the daemon' 'Events of a queue' 'Events of a message'; do
