@@ -213,7 +213,7 @@ resume(const struct side *s)
 		freeReplyObject(ask(master_of(s, keys[i]), "DEL %sPAUSED", keys[i]));
 }
 
-/* -- a round ------------------------------------------------------------------------------------ */
+/* -- a round --------------------------------------------------------------------------- */
 
 struct used {
 	double at, rqd, redis;

@@ -73,11 +73,18 @@ watch_chain_of(struct watch *w, const char *key, size_t len)
 	return &w->chains[(h ^ h >> 32) % CHAINS];
 }
 
-void
-watch_add(struct watch *w, struct watch_key *k)
+static void
+watch_insert(struct watch *w, struct watch_key *k)
 {
 	k->is_due = false;
 	TAILQ_INSERT_TAIL(watch_chain_of(w, k->key, k->len), k, entry);
+}
+
+void
+watch_add(struct watch *w, struct watch_key *k)
+{
+	k->slot_plus_1 = 0;
+	watch_insert(w, k);
 }
 
 void
@@ -136,6 +143,15 @@ watch_set_all_due(struct watch *w)
 	}
 }
 
+/* Computed once: when a master fails, watch_move() looks at each key for each of its slots. */
+static unsigned
+watch_slot(struct watch_key *k)
+{
+	if (k->slot_plus_1 == 0)
+		k->slot_plus_1 = slot_of(k->key, k->len) + 1;
+	return k->slot_plus_1 - 1;
+}
+
 void
 watch_move(struct watch *from, struct watch *to, unsigned slot)
 {
@@ -143,10 +159,10 @@ watch_move(struct watch *from, struct watch *to, unsigned slot)
 
 	for (size_t i = 0; i < CHAINS; i++) {
 		TAILQ_FOREACH_SAFE(k, &from->chains[i], entry, next) {
-			if (slot_of(k->key, k->len) != slot)
+			if (watch_slot(k) != slot)
 				continue;
 			watch_remove(from, k);
-			watch_add(to, k);
+			watch_insert(to, k);
 			watch_set_due(to, k);
 		}
 	}

@@ -31,6 +31,7 @@ struct watch_key {
 	/* private: */
 	TAILQ_ENTRY(watch_key)	 due;
 	bool			 is_due;	/* changed() will be called */
+	unsigned		 slot_plus_1;	/* for watch_move(); 0: not computed yet */
 };
 
 /*

@@ -9,6 +9,7 @@
 
 #include "loop/timer.h"
 #include "redis/script.h"
+#include "redis/slots.h"
 #include "redis/watch.h"
 
 #define TIMEOUT		(2 * SEC)
@@ -578,4 +579,52 @@ FIXTURE_TEST(test_probe)
 		WAIT(&f->h, timer_next(f->h.loop) == USEC_MAX);
 	}
 	assert_true(watch_is_on(f->w));
+}
+
+#define QUEUES	1000
+#define EACH	5		/* keys of a queue */
+
+/* A master fails: the keys of all its slots go to another one, slot by slot. */
+FIXTURE_TEST(test_move)
+{
+	struct fixture *f = *state;
+	struct watch *to = watch_new(f->h.loop, f->h.conn, &f->h.opt, "rqd-test", mode, f);
+	struct watched *k = xcalloc((size_t)QUEUES * EACH, sizeof(*k));
+	char (*names)[32] = xcalloc((size_t)QUEUES * EACH, sizeof(*names));
+	clock_t began;
+
+	for (unsigned i = 0; i < QUEUES * EACH; i++) {
+		snprintf(names[i], sizeof(names[i]), "{q%u}%u", i / EACH, i % EACH);
+		k[i].key = (struct watch_key){ .key = names[i], .len = strlen(names[i]),
+			.changed = changed, .arg = &k[i] };
+		watch_add(f->w, &k[i].key);
+	}
+	began = clock();
+	for (unsigned i = 0; i < QUEUES - 1; i++)
+		watch_move(f->w, to, slot_of(names[i * EACH], strlen(names[i * EACH])));
+	print_message("# %d slots and %d keys in %.0f ms\n", QUEUES, QUEUES * EACH,
+	    (double)(clock() - began) * 1e3 / CLOCKS_PER_SEC);
+	loop_turn(f->h.loop, 0);
+	for (unsigned i = 0; i < (QUEUES - 1) * EACH; i++)
+		assert_int_equal(k[i].changes, 1);
+	/* The last queue's stay. */
+	watch_note_change(to, names[0], strlen(names[0]));
+	watch_note_change(f->w, names[QUEUES * EACH - 1], strlen(names[QUEUES * EACH - 1]));
+	loop_turn(f->h.loop, 0);
+	assert_int_equal(k[0].changes, 2);
+	assert_int_equal(k[QUEUES * EACH - 1].changes, 1);
+
+	/* Added again under another name, a key has that name's slot. */
+	watch_remove(to, &k[0].key);
+	k[0].key.key = "{other}x";
+	k[0].key.len = strlen(k[0].key.key);
+	watch_add(to, &k[0].key);
+	watch_move(to, f->w, slot_of("other", 5));
+	loop_turn(f->h.loop, 0);
+	assert_int_equal(k[0].changes, 3);
+	for (unsigned i = 0; i < QUEUES * EACH; i++)
+		watch_remove(i == 0 || i >= (QUEUES - 1) * EACH ? f->w : to, &k[i].key);
+	watch_free(to);
+	free(k);
+	free(names);
 }
