@@ -264,13 +264,29 @@ blocking_ask_sentinel(const struct redis_options *opt, const char *name, char **
 	words_add(&w, "get-master-addr-by-name");
 	words_add(&w, opt->master);
 	reply = blocking_command(cl, cause, &w);
-	if (reply != NULL && (address = sentinel_address(reply)) == NULL)
-		(void)util_cause(cause, "%s: %s", cl->address, reply_is_nil(reply) ?
-		    "it does not know this master" : reply_cause(reply, text, sizeof(text)));
+	if (reply != NULL && reply_is_nil(reply))
+		(void)util_cause(cause, "%s does not know a master \"%.64s\"", cl->address,
+		    opt->master);
+	else if (reply != NULL && (address = sentinel_address(reply)) == NULL)
+		(void)util_cause(cause, "%s: %s", cl->address,
+		    reply_cause(reply, text, sizeof(text)));
 	blocking_reply_free(reply);
 	words_done(&w);
 	blocking_close(cl);
 	return address;
+}
+
+/* Adds a cause once: several Sentinels name the same master.  NULL: a Sentinel's. */
+static void
+add_cause(struct buf *causes, const char *master, const char *why)
+{
+	struct buf cause = BUF_INIT;
+
+	buf_printf(&cause, "%s%s%s", master != NULL ? master : "Sentinel ",
+	    master != NULL ? ": " : "", why);
+	if (strstr(buf_str(causes), buf_str(&cause)) == NULL)
+		buf_printf(causes, "%s%s", causes->len > 0 ? "; " : "", buf_str(&cause));
+	buf_done(&cause);
 }
 
 /*
@@ -293,9 +309,7 @@ blocking_find_master(struct blocking_conn *cl, const char *name)
 			buf_done(&causes);
 			return NULL;
 		}
-		buf_printf(&causes, "%s%s%s%s", causes.len > 0 ? "; " : "",
-		    cl->address != NULL ? cl->address : "Sentinel ",
-		    cl->address != NULL ? ": " : "", why);
+		add_cause(&causes, cl->address, why);
 		free(cl->address);
 		free(why);
 		cl->address = why = NULL;

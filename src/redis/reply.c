@@ -161,7 +161,7 @@ reply_hint(const char *cause)
 {
 	static const struct { const char *text, *hint, *sentinel; } hints[] = {
 		{ "Connection refused", "is Redis running there? Start it, or correct "
-		    "redis.server", "are Sentinels running there? Start them, or correct "
+		    "the address", "are Sentinels running there? Start them, or correct "
 		    "redis.sentinel" },
 		{ "NOAUTH", "write the password into a file, and its name into "
 		    "redis.password_file", "write the Sentinels' password into a file, and its "

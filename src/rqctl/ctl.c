@@ -202,6 +202,23 @@ say_left_out(struct ctl *c, const struct config_report *r)
 	c->left_out = r->left_out.n > 0;
 }
 
+/* What is wrong on the command line needs no file to be right. */
+static void
+say_refused(struct ctl *c, const struct config_report *r)
+{
+	const char *error = r->errors.n > 0 ? r->errors.v[0] : "the configuration cannot be read";
+	bool line = strncmp(error, "-o: ", 4) == 0;
+
+	if (line && ctl_given(c, OPT_SERVER) && c->args.set[0] == NULL)
+		ctl_error(c, EX_CONFIG, "--server: %s", error + 4);
+	else if (r->errors.n > 1)
+		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them)%s", error,
+		    r->errors.n - 1, line ? "" : "; with --server ADDRESS no file is needed");
+	else
+		ctl_error(c, EX_CONFIG, "%s%s", error,
+		    line ? "" : "; with --server ADDRESS no file is needed");
+}
+
 int
 ctl_configure(struct ctl *c)
 {
@@ -214,12 +231,8 @@ ctl_configure(struct ctl *c)
 	add_overrides(&overrides, c, server, options);
 	source.overrides = overrides.v;
 	c->config = config_load(&source, &report);
-	if (c->config == NULL && report.errors.n > 1)
-		ctl_error(c, EX_CONFIG, "%s (and %zu more: rqd -t lists them); with --server "
-		    "ADDRESS no file is needed", report.errors.v[0], report.errors.n - 1);
-	else if (c->config == NULL)
-		ctl_error(c, EX_CONFIG, "%s; with --server ADDRESS no file is needed",
-		    report.errors.n == 1 ? report.errors.v[0] : "the configuration cannot be read");
+	if (c->config == NULL)
+		say_refused(c, &report);
 	else
 		say_left_out(c, &report);
 	config_report_done(&report);

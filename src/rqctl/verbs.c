@@ -24,7 +24,7 @@
 const struct opt_def opt_table[OPT_MAX] = {
 	[OPT_CONFIG] = { "config", 'c', "FILE", "read queues and server from FILE" },
 	[OPT_SERVER] = { "server", 0, "ADDRESS",
-	    "host:port, [v6]:port or unix:/path; without -c reads no file" },
+	    "as redis.server, or sentinel://MASTER@A,B or cluster://A,B" },
 	[OPT_SET] = { "option", 'o', "NAME=VALUE", "set an option over the file, as rqd -o does" },
 	[OPT_HELP] = { "help", 'h', NULL, "show how to use the verb" },
 	[OPT_VERSION] = { "version", 'V', NULL, "print the version" },

@@ -399,7 +399,7 @@ rqd_start <<C
 defaults { batch = 100 framing = "raw" max_attempts = 2 backoff = 100ms $AS }
 queue "copy" { command = {"$T/psql", "-qc", "COPY clicks FROM STDIN"} }
 queue "xargs" { command = {"$(command -v xargs)", "-d", "\n", "-n", "10", "$T/resize"} }
-queue "sqlite" { command = {"${SQLITE:-/bin/true}", "-bail", "$T/clicks.db", "BEGIN", ".import /dev/stdin clicks", "COMMIT"} }
+queue "sqlite" { command = {"${SQLITE:-/bin/true}", "-csv", "-bail", "$T/clicks.db", "BEGIN", ".import /dev/stdin clicks", "COMMIT"} }
 C
 r eval 'for i = 1, 100 do
 	redis.call("LPUSH", KEYS[1], i == 61 and "no column" or i .. "\tpage")
@@ -410,7 +410,7 @@ like "$(r --raw xrange copyDEAD - + | tr '\n' ' ')" 'no column.*missing data' 't
 r lpush xargs $(seq 95) 'a file with blanks' >/dev/null
 wait_ok 30 'empty xargs' 'xargs: a hundred names'
 is "$(sort "$T/resized" | cksum)" "$({ seq 95; echo 'a file with blanks'; } | sort | cksum)" 'each once'
-r lpush sqlite $(seq 30 | sed 's/.*/&|page/') '7|twice' >/dev/null
+r lpush sqlite $(seq 30 | sed 's/.*/&,page/') '7,twice' >/dev/null
 wait_ok 30 'empty sqlite' '.import of SQLite in a transaction'
 [ -z "$SQLITE" ] || is "$(sqlite3 "$T/clicks.db" 'SELECT count(*), count(DISTINCT id) FROM clicks')" '30|30' 'each id once'
 [ -z "$SQLITE" ] || is "$(r xlen sqliteDEAD)" 1 'the second one of an id is a dead letter'

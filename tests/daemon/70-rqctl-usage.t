@@ -44,7 +44,7 @@ fails 78 '' "$RQCTL" --server 'host:port:port' ping
 like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +1m +25 +/bin/cat$' 'queues: a table'
 is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'orders mail ' 'status: all of the file'
 
-fails 69 'Connection refused: is Redis running there\? Start it, or correct redis.server' \
+fails 69 'Connection refused: is Redis running there\? Start it, or correct the address' \
     "$RQCTL" --server 127.0.0.1:1 ping
 
 # -- refusals of Redis ---------------------------------------------------------------
