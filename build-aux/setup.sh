@@ -81,7 +81,9 @@ packages() {	# PACKAGE...
 # Whoever reads on wants to use the Redis that was installed here.
 redis_note() {
 	[ -d /run/systemd/system ] || return 0
-	echo 'Redis is installed, and not started: sudo systemctl start redis-server'
+	sudo=''
+	[ "$(id -u)" -eq 0 ] || sudo='sudo '
+	echo "Redis is installed, and not started: ${sudo}systemctl start redis-server"
 }
 
 # Runs a command, and shows what it printed only if it fails.
