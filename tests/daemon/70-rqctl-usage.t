@@ -41,8 +41,10 @@ fails 78 'none.conf' "$RQCTL" -c "$T/none.conf" ping
 printf 'qeue "x" { }\nlease = 5\n' >"$T/bad.conf"
 fails 78 'bad.conf:1.* more' "$RQCTL" -c "$T/bad.conf" ping
 fails 78 '' "$RQCTL" --server 'host:port:port' ping
+fails 78 '--server: .*: write sentinel://MASTER@HOST:PORT,HOST:PORT$' \
+    "$RQCTL" --server sentinel://a:1 ping
 like "$("$RQCTL" -c "$T/one.conf" queues)" '^mail +ack +post +1 +1m +25 +/bin/cat$' 'queues: a table'
-is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'orders mail ' 'status: all of the file'
+is "$("$RQCTL" -c "$T/one.conf" status | tail -n +3 | cut -d' ' -f1 | tr '\n' ' ')" 'mail orders ' 'status: all of the file, the queue in trouble first'
 
 fails 69 'Connection refused: is Redis running there\? Start it, or correct the address' \
     "$RQCTL" --server 127.0.0.1:1 ping

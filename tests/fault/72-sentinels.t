@@ -56,6 +56,9 @@ since=$(msec)
 "$RQCTL" --server "sentinel://m@$LIST" lock name -- true
 is $? 0 'rqctl lock finds the master'
 within 5000 "$since" 'it does so'
+is "$("$RQCTL" --server "sentinel://other@127.0.0.1:$S3,127.0.0.1:$S3" ping 2>&1)" \
+    "rqctl: redis Sentinel 127.0.0.1:$S3 does not know a master \"other\"" \
+    'rqctl names the master that they do not know, once'
 
 # -- all die ---------------------------------------------------------------------------
 gone 1 2 3
