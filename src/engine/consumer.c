@@ -708,7 +708,7 @@ consumer_state_name(const struct consumer *c)
 enum consumer_block
 consumer_block(const struct consumer *c)
 {
-	if (!c->up || c->unsubscribed)
+	if ((!c->up && !queue_is_up_in_part(c->queue)) || c->unsubscribed)
 		return BLOCK_REDIS;
 	if (suspension_is_on(&c->suspension))
 		return BLOCK_SUSPENDED;

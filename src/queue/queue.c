@@ -85,6 +85,12 @@ queue_arrivals(const struct queue *q)
 }
 
 bool
+queue_is_up_in_part(const struct queue *q)
+{
+	return q->ops->is_up != NULL && q->ops->is_up(q);
+}
+
+bool
 queue_is_empty(const struct queue *q)
 {
 	return q->ops->is_empty(q);

@@ -135,6 +135,7 @@ struct queue_ops {
 	unsigned	(*held)(const struct queue *);	/* NULL: a kind without large payloads */
 	const struct arrivals *(*arrivals)(const struct queue *);	/* NULL: not a list */
 	bool		(*is_empty)(const struct queue *);
+	bool		(*is_up)(const struct queue *);	/* NULL: conn_up() says it */
 	void		(*close)(struct queue *);
 	void		(*free)(struct queue *);
 };
@@ -205,6 +206,12 @@ unsigned	queue_held(const struct queue *);
 
 /* Of a list, for how long its oldest message has waited; NULL for other sources. */
 const struct arrivals *queue_arrivals(const struct queue *);
+
+/*
+ * Of a queue with keys on several masters: one of them is READY.  Others are never up in this
+ * sense: what queue_conn_up() and queue_conn_down() said is all there is.
+ */
+bool	queue_is_up_in_part(const struct queue *);
 
 /* For --until-empty: the last look found no message waiting or due, and none is in flight. */
 bool	queue_is_empty(const struct queue *);

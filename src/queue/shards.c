@@ -368,6 +368,24 @@ shards_arrivals(const struct queue *q)
 	return s->worst;
 }
 
+/* False with one server. */
+static bool
+shard_is_up(const struct shard *d)
+{
+	return d->user.route != NULL && route_is_up(&d->user);
+}
+
+static bool
+shards_is_up(const struct queue *q)
+{
+	EACH_SHARD(d, (const struct shards *)q) {
+		if (shard_is_up(d))
+			return true;
+	}
+	return false;
+}
+
+/* In a cluster, what a shard on a master that is down had at its last look says nothing. */
 static bool
 shards_is_empty(const struct queue *q)
 {
@@ -376,7 +394,8 @@ shards_is_empty(const struct queue *q)
 	if (s->state == SHARDS_FETCHING)
 		return false;
 	EACH_SHARD(d, s) {
-		if (d->ready || !queue_is_empty(d->queue))
+		if (d->ready || (d->user.route != NULL && !shard_is_up(d)) ||
+		    !queue_is_empty(d->queue))
 			return false;
 	}
 	return true;
@@ -472,6 +491,7 @@ const struct queue_ops queue_shards = {
 	.renew = shards_renew,
 	.arrivals = shards_arrivals,
 	.is_empty = shards_is_empty,
+	.is_up = shards_is_up,
 	.close = shards_close,
 	.free = shards_free,
 };

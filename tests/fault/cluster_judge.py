@@ -48,13 +48,16 @@ def is_explained(id):
     return all(may_run_again(pushed[id][0], *run) for run in ran[id][:-1])
 
 if what == "waiting":
-    newest = {}     # of each label, when the newest message that has run was pushed
-    for id in ran:
-        label, sent, _ = pushed.get(id, ("", 0, 0))
-        newest[label] = max(sent, newest.get(label, 0))
-    # Of kind "list", a message that one pushed a second later has overtaken is gone.
-    print(" ".join(sorted({label for id, (label, sent, _) in pushed.items() if id not in ran and
-                           not (label.startswith("list") and newest.get(label, 0) > sent + 1)})))
+    newest = {}     # of each queue, the highest number that has run
+    for queue, id in ran:
+        number = id.rsplit("-", 1)[-1]
+        if number.isdigit():
+            newest[queue] = max(int(number), newest.get(queue, 0))
+    # Of kind "list", a message that eight later ones have overtaken is gone, or in the hands of
+    # a daemon that hangs.
+    print(" ".join(sorted({label for id, (label, _, _) in pushed.items() if id not in ran and
+                           not (label.startswith("list") and
+                                newest.get(label, 0) > int(id[1].rsplit("-", 1)[1]) + 8)})))
 elif what == "lost":
     for id, (label, sent, said) in pushed.items():
         if id not in ran and not (label.startswith("list") and concerned(label, sent, said)):

@@ -1,0 +1,69 @@
+#!/bin/sh
+# A queue with shards on a Redis Cluster whose master of its key without a shard is down, and
+# nobody replaces it: the other shards' messages run, and rqctl says so.  --until-empty ends
+# when the last master is back and its messages have run.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/fault/cluster.sh
+. "$SRCDIR/tests/fault/cluster.sh"
+
+cluster_start 3 0 --cluster-require-full-coverage no
+: >"$T/done"
+handler work <<'H'
+echo "$RQD_ID" >>"$T/done"
+H
+config_write rqd <<C
+redis { cluster = {"127.0.0.1:$PORT_n1", "127.0.0.1:$PORT_n2", "127.0.0.1:$PORT_n3"} timeout = 2s }
+http { listen = "unix:$T/http" }
+queue "orders" { command = {"$T/work"} concurrency = 8 shards = 4 lease = 3s $AS }
+C
+x() { "$RQCTL" -c "$T/rqd.conf" "$@"; }
+push_each() {	# NAME: one to each shard whose master answers
+	for _key in $(x queues --keys orders); do
+		timeout 10 redis-cli -c -p "$(port_of "$(any_node)")" lpush "$_key" "{\"id\":\"$1-$_key\"}" >/dev/null 2>&1
+	done
+}
+DOWN=$(owner_of '{orders}')
+HERE=$(for k in $(x queues --keys orders); do owner_of "$k"; done | grep -c -v "^$DOWN$")
+
+# -- a daemon that goes on -------------------------------------------------------------------
+
+rqd_run rqd -c "$T/rqd.conf"
+push_each all
+wait_ok 30 '[ "$(sort -u "$T/done" | wc -l)" = 4 ]' 'the messages of all shards run'
+node_kill "$DOWN"
+log_wait 30 "event=redis_down.*:$(port_of "$DOWN")"
+push_each rest
+wait_ok 30 '[ "$(grep -c ^rest "$T/done")" = "$HERE" ]' 'the master of the plain key is down: the other shards go on'
+blocked() { curl -s --unix-socket "$T/http" http://x/metrics | sed -n 's/^rqd_queue_blocked{.*reason="redis".*} //p'; }
+is "$(blocked)" 0 'the queue is not blocked'
+for _node in $NODES; do
+	[ "$_node" = "$DOWN" ] || eval "kill -STOP \$PID_$_node"
+done
+wait_ok 30 '[ "$(blocked)" = 1 ]' 'no master answers: it is'
+for _node in $NODES; do
+	[ "$_node" = "$DOWN" ] || eval "kill -CONT \$PID_$_node"
+done
+wait_ok 30 '[ "$(blocked)" = 0 ]' 'two answer again: it is not'
+rqd_stop
+
+# -- until all is done ---------------------------------------------------------------------------
+
+node_again "$DOWN"
+wait_for 30 cluster_is_ok
+push_each last
+OTHER=$(for k in $(x queues --keys orders); do owner_of "$k"; done | grep -v "^$DOWN$" | head -n 1)
+node_kill "$OTHER"
+rqd_spawn rqd -c "$T/rqd.conf" --until-empty
+wait_ok 30 '[ "$(grep -c ^last "$T/done")" -ge 1 ]' 'a master of shards is down: the rest runs'
+log_wait 30 "event=redis_down.*:$(port_of "$OTHER")"
+in_flight() { for _key in $(x queues --keys orders); do n "$DOWN" -c exists "${_key}BACKUP" 2>/dev/null; done | grep -c 1; }
+wait_for 30 '[ "$(in_flight)" = 0 ]'
+# Each shard is looked at once more before a daemon ends.
+sleep 1
+ok 'is_child "$PID"' '--until-empty does not end yet'
+node_again "$OTHER"
+rqd_wait rqd 60
+is "$STATUS" 0 'it ends when that master is back'
+is "$(grep -c ^last "$T/done")" 4 'and all messages have run'
