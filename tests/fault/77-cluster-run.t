@@ -313,6 +313,7 @@ cable_is_loose() {
 
 node_comes_and_goes() {
 	fault_begin node-added none ack0
+	rm -rf "$T/n7"
 	node_start n7
 	redis-cli --cluster add-node "$(address_of n7)" "$(address_of n1)" >"$T/add.out" 2>&1 ||
 	    fail 'redis-cli adds a node'
