@@ -268,9 +268,8 @@ slot_moves() {	# TO
 slot_stays_half_moved() {	# TO SECONDS
 	fault_begin "half-moved-to-$1" none ack0
 	slot_open "{$T0}" "$1"
-	# shellcheck disable=SC2154
-	n "$_from" migrate "$(host_of "$1")" "$(port_of "$1")" '' 0 5000 \
-	    keys $(n "$_from" cluster getkeysinslot 0 1) >/dev/null
+	n "$SLOT_FROM" migrate "$(host_of "$1")" "$(port_of "$1")" '' 0 5000 \
+	    keys $(n "$SLOT_FROM" cluster getkeysinslot 0 1) >/dev/null
 	sleep "$2"
 	slot_move "{$T0}" "$1"
 	CHANGED=$(clock)

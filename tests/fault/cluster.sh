@@ -21,7 +21,7 @@
 
 command -v redis-server >/dev/null || skip_all 'no redis-server'
 
-NODES=''
+NODES='' SLOT_OPEN=''
 port_of() { eval "echo \$PORT_$1"; }
 host_of() { eval "echo \${HOST_$1:-127.0.0.1}"; }
 address_of() { echo "$(host_of "$1"):$(port_of "$1")"; }
@@ -122,19 +122,20 @@ owner_of() {	# KEY
 node_id() { n "$1" cluster myid; }
 
 slot_open() {	# KEY TO
-	_slot=$(n n1 cluster keyslot "$1") _from=$(owner_of "$1")
-	n "$2" cluster setslot "$_slot" importing "$(node_id "$_from")" >/dev/null
-	n "$_from" cluster setslot "$_slot" migrating "$(node_id "$2")" >/dev/null
+	SLOT=$(n n1 cluster keyslot "$1") SLOT_FROM=$(owner_of "$1") SLOT_TO=$(node_id "$2") SLOT_OPEN="$1 $2"
+	n "$2" cluster setslot "$SLOT" importing "$(node_id "$SLOT_FROM")" >/dev/null
+	n "$SLOT_FROM" cluster setslot "$SLOT" migrating "$SLOT_TO" >/dev/null
 }
 
-# The target hears of it first, then the source, then the others.
+# The target hears of it first, then the source, then the others.  With few processes: where a
+# slot is open, somebody may wait for the end.
 slot_move() {	# KEY TO
-	_from=$(owner_of "$1")
-	slot_open "$1" "$2"
-	while _keys=$(n "$_from" cluster getkeysinslot "$_slot" 1000) && [ -n "$_keys" ]; do
-		n "$_from" migrate "$(host_of "$2")" "$(port_of "$2")" '' 0 5000 keys $_keys >/dev/null
+	[ "$SLOT_OPEN" = "$1 $2" ] || slot_open "$1" "$2"
+	while _keys=$(n "$SLOT_FROM" cluster getkeysinslot "$SLOT" 1000) && [ -n "$_keys" ]; do
+		n "$SLOT_FROM" migrate "$(host_of "$2")" "$(port_of "$2")" '' 0 5000 keys $_keys >/dev/null
 	done
-	for _node in $2 $_from $NODES; do
-		n "$_node" cluster setslot "$_slot" node "$(node_id "$2")" >/dev/null 2>&1
+	for _node in $2 $SLOT_FROM $NODES; do
+		n "$_node" cluster setslot "$SLOT" node "$SLOT_TO" >/dev/null 2>&1
 	done
+	SLOT_OPEN=''
 }
