@@ -337,7 +337,8 @@ conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
 	if (text[0] != '\0' && strcmp(text, strerror(0)) != 0)
 		return text;
 	return c->opt->tls && c->state != CONN_READY ? "TLS: the handshake failed; "
-	    "is the server's certificate signed by an authority of tls_ca?" : "connection lost";
+	    "is the server's certificate signed by an authority of tls_ca? "
+	    "Does this port speak TLS?" : "connection lost";
 }
 
 /* hiredis' callback; nothing but c->ac's own commands may be touched here. */

@@ -145,7 +145,9 @@ tls_start(struct redisContext *c, const struct redis_options *opt, const char *h
 	if (redisInitiateSSL(c, ssl) == REDIS_OK)
 		return 0;
 	SSL_free(ssl);
-	return util_cause(cause, "TLS: the handshake failed: %s", c->errstr);
+	/* hiredis prints so where the server has ended the connection, or sent no TLS. */
+	return util_cause(cause, "TLS: the handshake failed: %s",
+	    strstr(c->errstr, "(null)") == NULL ? c->errstr : "does this port speak TLS?");
 }
 
 #else
