@@ -63,11 +63,13 @@ load(int text, int report, void *arg)
 	struct config_report found = { 0 };
 	struct config *config = config_load(arg, &found);
 	FILE *t = open_stream(text), *r = open_stream(report);
+	char hash[CONFIG_HASH_MAX];
 	int rc = config != NULL ? 0 : -1;
 
 	write_report(r, &found);
 	if (config != NULL) {
-		fprintf(t, HASH_MARK "%s\n", config->hash);
+		config_print_whole_hash(config, hash);
+		fprintf(t, HASH_MARK "%s\n", hash);
 		write_places(t, config);
 		config_print(config, t);
 	}
@@ -120,10 +122,12 @@ parse(const struct config_source *source, const struct buf *b)
 	};
 	struct config_report ignored = { 0 };
 	struct config *config = config_load(&from, &ignored);
+	char hash[CONFIG_HASH_MAX];
 
 	config_report_done(&ignored);
-	if (config != NULL && strncmp(b->data + strlen(HASH_MARK), config->hash,
-	    strlen(config->hash)) == 0) {
+	if (config != NULL)
+		config_print_whole_hash(config, hash);
+	if (config != NULL && strncmp(b->data + strlen(HASH_MARK), hash, strlen(hash)) == 0) {
 		read_places(config, b->data);
 		return config;
 	}

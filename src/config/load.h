@@ -60,8 +60,14 @@ struct option;	/* config/options.h */
 /* -T: text that reads back to the same configuration. */
 void	config_print(const struct config *, FILE *);
 
-/* 16 hex digits into c->hash, of all but the daemon's name. */
+/*
+ * Fills in the hash of each queue and of the configuration, without what may differ between
+ * daemons of one fleet: name, log, http, and of redis all but database.
+ */
 void	config_print_hash(struct config *);
+/* 16 hex digits of all that -T prints. */
+#define CONFIG_HASH_MAX	17
+void	config_print_whole_hash(const struct config *, char hash[CONFIG_HASH_MAX]);
 
 /* Whether both print the same. */
 bool	config_same_queue(const struct queue_config *, const struct queue_config *);

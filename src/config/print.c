@@ -1,7 +1,7 @@
 /*
  * Prints the configuration as text that reads back to the same values.  rqd -T, the
- * hash in heartbeats and the comparison at a reload all use this text, so they cannot
- * disagree.  The daemon's name is not part of the hash: it differs between daemons.
+ * hashes in heartbeats and the comparison at a reload all use this text, so they cannot
+ * disagree.  A hash leaves out options by which daemons of one fleet may differ.
  */
 #include "config/load.h"
 
@@ -70,17 +70,65 @@ config_print(const struct config *c, FILE *fp)
 	buf_done(&b);
 }
 
-/* FNV-1a of all but the first line, which is the daemon's name. */
+#define FNV_BASIS	0xcbf29ce484222325
+
+/* FNV-1a */
+static uint64_t
+hash_of(struct buf *b)
+{
+	uint64_t h = FNV_BASIS;
+
+	for (const char *p = buf_str(b); *p != '\0'; p++)
+		h = (h ^ (unsigned char)*p) * 0x100000001b3;
+	buf_clear(b);
+	return h;
+}
+
+/* Whether it says nothing of how queues are served: a name, an address, a log, a password. */
+static bool
+is_of_host(const struct option *o)
+{
+	if (o->section == SECTION_GLOBAL)
+		return strcmp(o->name, "name") == 0;
+	if (o->section == SECTION_REDIS)
+		return strcmp(o->name, "database") != 0;
+	return o->section == SECTION_LOG || o->section == SECTION_HTTP;
+}
+
+/* The hash of all is made of those of the queues. */
 void
 config_print_hash(struct config *c)
 {
-	uint64_t h = 0xcbf29ce484222325;
+	struct buf b = BUF_INIT, all = BUF_INIT;
+	const struct option *o;
+	struct queue_config *q;
+
+	for (size_t i = 0; i < c->nqueues; i++) {
+		q = c->queues[i];
+		print_section(SECTION_QUEUE, q->name, q, &b);
+		snprintf(q->hash, sizeof(q->hash), "%08" PRIx32, (uint32_t)hash_of(&b));
+		buf_puts(&all, q->hash);
+	}
+	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+		if (section_has_title(o->section) || is_of_host(o))
+			continue;
+		buf_printf(&all, "\n%s = ", o->name);
+		option_print(o, c, &all);
+	}
+	for (size_t i = 0; i < c->nschedules; i++)
+		print_section(SECTION_SCHEDULE, c->schedules[i]->name, c->schedules[i], &all);
+	snprintf(c->hash, sizeof(c->hash), "%016" PRIx64, hash_of(&all));
+	buf_done(&b);
+	buf_done(&all);
+}
+
+void
+config_print_whole_hash(const struct config *c, char hash[CONFIG_HASH_MAX])
+{
 	struct buf b = BUF_INIT;
 
 	print_all(c, &b);
-	for (const char *p = strchr(buf_str(&b), '\n') + 1; *p != '\0'; p++)
-		h = (h ^ (unsigned char)*p) * 0x100000001b3;
-	snprintf(c->hash, sizeof(c->hash), "%016" PRIx64, h);
+	snprintf(hash, CONFIG_HASH_MAX, "%016" PRIx64, hash_of(&b));
 	buf_done(&b);
 }
 

@@ -36,6 +36,7 @@ struct queue_config {
 	char		 *name;		/* the section's title */
 	const char	 *file;		/* where it stands, for messages; "" for -q */
 	int		  line;
+	char		  hash[9];	/* of all that follows; hex */
 
 	enum kind	  kind;
 	char		 *key;		/* Q, from which other keys' names are made */
@@ -159,7 +160,7 @@ struct config {
 	size_t			  nqueues;
 	struct schedule_config	**schedules;	/* NULL-terminated, in order of the file */
 	size_t			  nschedules;
-	char			  hash[17];	/* of all that matters to behaviour; hex */
+	char			  hash[17];	/* see config_print_hash(); hex */
 };
 
 struct config	*config_new(void);		/* all empty; refs is 1 */

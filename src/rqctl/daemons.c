@@ -4,6 +4,7 @@
  * Hints go over the daemons' control channels; Redis says how many have received one.  A
  * daemon that may not subscribe to its channel, or that is older, receives none.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #include "rqctl/ask.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
+
+#define SETTINGS_MAX	10	/* queues with different settings that are listed */
 
 /* -- daemons ---------------------------------------------------------------------- */
 
@@ -63,11 +66,23 @@ print_difference(const char *what, const char *queue)
 	free(line);
 }
 
-/* Each queue about whose lease or shards daemons disagree. */
+/* It may be meant: a larger host does more. */
+static void
+print_settings(const struct service *s, const char *queue)
+{
+	char *text = fleet_difference(s), *line;
+
+	line = xasprintf("note: the configuration of %s differs between daemons: %s", queue, text);
+	out_escaped_line(line);
+	free(line);
+	free(text);
+}
+
+/* Each queue about which daemons disagree. */
 static void
 list_differences(const struct fleet *f)
 {
-	size_t n, i;
+	size_t n, i, shown = 0;
 	struct served *served = fleet_served(f, &n);
 	struct service s;
 
@@ -77,7 +92,11 @@ list_differences(const struct fleet *f)
 			print_difference("lease", served[i].name);
 		if (s.shards_differ)
 			print_difference("shards", served[i].name);
+		if (s.settings_differ && shown++ < SETTINGS_MAX)
+			print_settings(&s, served[i].name);
 	}
+	if (shown > SETTINGS_MAX)
+		printf("note: that of %zu more queues differs, too\n", shown - SETTINGS_MAX);
 	free(served);
 }
 

@@ -98,7 +98,8 @@ queue_json(const struct consumer *c, size_t most)
 
 	if (kind_has(cfg->kind, TRAIT_LEASES))
 		json_set(q, "lease:f", clock_seconds(cfg->lease));
-	json_set(q, "state:s blocked:s", consumer_state_name(c), consumer_block_name(block));
+	json_set(q, "config:s state:s blocked:s", cfg->hash, consumer_state_name(c),
+	    consumer_block_name(block));
 	if (kind_has(cfg->kind, TRAIT_GROUP))
 		json_set(q, "consumer_group:s", cfg->consumer_group);
 	if (config_is_sharded(cfg))

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "base/util.h"
 
 #define COUNT_MAX	1e12	/* so that sums over a fleet are exact */
@@ -41,6 +42,7 @@ static const struct member queue_members[] = {
 	{ "blocked", TYPE_TEXT }, { "consumer_group", TYPE_TEXT }, { "reason", TYPE_TEXT },
 	{ "since", TYPE_NUMBER }, { "latency", TYPE_NUMBER }, { "latency_least", TYPE_NUMBER },
 	{ "taken", TYPE_INTEGER }, { "shards", TYPE_INTEGER }, { "cause", TYPE_TEXT },
+	{ "config", TYPE_TEXT },
 };
 
 static const struct member delivery_members[] = {
@@ -371,6 +373,51 @@ add_lease(struct service *s, double lease, double before)
 		s->lease_most = lease;
 }
 
+/*
+ * Another version prints other options, so its hash says nothing.  config and version: of the
+ * first daemon that has a hash.
+ */
+static void
+add_settings(struct service *s, const json_t *q, const struct daemon *d)
+{
+	const char *config = fleet_text(q, "config"), *version = fleet_text(d->beat, "version");
+	int64_t n = fleet_count(q, "concurrency");
+
+	if (s->config[0] == '\0') {
+		s->config = config;
+		s->version = version;
+		s->concurrency_least = s->concurrency_most = n;
+	}
+	if (config[0] == '\0' || strcmp(version, s->version) != 0)
+		return;
+	s->settings_differ |= strcmp(config, s->config) != 0;
+	if (n < s->concurrency_least)
+		s->concurrency_least = n;
+	if (n > s->concurrency_most)
+		s->concurrency_most = n;
+}
+
+char *
+fleet_difference(const struct service *s)
+{
+	char *lease = NULL, *text, least[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
+
+	if (!s->settings_differ)
+		return NULL;
+	if (s->leases_differ)
+		lease = xasprintf("lease from %s to %s", units_age(s->lease_least, least),
+		    units_age(s->lease_most, most));
+	if (s->concurrency_least != s->concurrency_most)
+		text = xasprintf("concurrency from %lld to %lld%s%s",
+		    (long long)s->concurrency_least, (long long)s->concurrency_most,
+		    lease != NULL ? ", " : "", lease != NULL ? lease : "");
+	else
+		text = xstrdup(lease != NULL ? lease : s->shards_differ ? "shards" :
+		    "an option that heartbeats do not have");
+	free(lease);
+	return text;
+}
+
 void
 fleet_service(const struct fleet *f, const char *key, struct service *s)
 {
@@ -379,7 +426,7 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 	const json_t *q;
 
 	*s = (struct service){ .oldest = -1, .state = "", .reason = "",
-	    .cause = "" };
+	    .cause = "", .config = "", .version = "" };
 	for (size_t i = 0; i < f->n; i++) {
 		if ((q = fleet_queue(&f->daemons[i], key)) == NULL)
 			continue;
@@ -398,5 +445,6 @@ fleet_service(const struct fleet *f, const char *key, struct service *s)
 		shards = their_shards;
 		add_latency(s, q, f->daemons[i].seen);
 		add_state(s, q);
+		add_settings(s, q, &f->daemons[i]);
 	}
 }

@@ -92,10 +92,19 @@ struct service {
 	double		 since;		/* wall seconds; 0: not said */
 	bool		 leases_differ;
 	double		 lease_least, lease_most;	/* seconds */
+	bool		 settings_differ; /* of daemons of one version, by hashes of the queue */
+	const char	*config, *version;	/* one of these hashes, and who has it; private */
+	int64_t		 concurrency_least, concurrency_most;
 	bool		 shards_differ;	/* some daemon does not serve all keys */
 	/* some daemon is kept from taking more, by rate or fleet_concurrency */
 	bool		 limited;
 };
 void	fleet_service(const struct fleet *, const char *key, struct service *);
+
+/*
+ * Which settings of the queue differ between daemons, as far as heartbeats have them:
+ * "concurrency from 1 to 4".  NULL: none.  The caller frees it.
+ */
+char	*fleet_difference(const struct service *);
 
 #endif

@@ -2,6 +2,7 @@
 #include "status/state.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -192,6 +193,7 @@ state_json(const struct facts *f)
 	enum mood mood = state_text(f, &state);
 	struct latency l = state_latency(f);
 	double oldest = state_oldest(f);
+	char *differs = fleet_difference(s);
 	json_t *o;
 
 	o = json_set(json_object(), "name:s key:b kind:s waiting:n running:n retry:n due:n "
@@ -202,7 +204,9 @@ state_json(const struct facts *f)
 	    oldest >= 0 ? oldest : NAN, state.data, state.len, moods[mood], pause_json(d),
 	    totals_json(d), d->problem, s->cause[0] != '\0' ? s->cause : NULL);
 	buf_done(&state);
-	json_set(o, "latency:f latency_least:f", l.how == LATENCY_KNOWN ? l.seconds : NAN,
+	json_set(o, "differs:s latency:f latency_least:f", differs,
+	    l.how == LATENCY_KNOWN ? l.seconds : NAN,
 	    l.how == LATENCY_LEAST ? l.seconds : NAN);
+	free(differs);
 	return o;
 }

@@ -90,6 +90,11 @@ command=$(js "$(below legacy '.commands code').textContent")
 ok "$(echo "$command" | sed "s|^rqctl|$RQCTL|") >/dev/null" 'by a command that works, too'
 is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows are open'
 
+# -- configurations: those of web1 and web2 differ in name and listener only
+is "$(js 'document.querySelector("#configs").hidden')" true 'daemons with another name have no other configuration'
+like "$(js '((shown[0].differs = "concurrency from 1 to 4"), showConfigs([{ config: "a" }, { config: "b" }]), document.querySelector("#configs").textContent)')" \
+    'run 2 different configurations; [a-z]+: concurrency from 1 to 4\. If they' 'if it is another one: of which queues'
+
 # -- copying
 js '(window.copied = "", navigator.clipboard.writeText = async t => { window.copied = t; })' >/dev/null
 js "(window.said = [], new MutationObserver(list => list.forEach(m => window.said.push(m.target.textContent))).observe($(below reports '.commands button'), { childList: true, characterData: true, subtree: true }))" >/dev/null

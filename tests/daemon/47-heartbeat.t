@@ -66,6 +66,38 @@ rqd_stop
 is "$(r --raw keys 'rqd:*')" rqd:daemons:queues 'at its end it takes its heartbeat along; the queues that it served stay known'
 r del broken brokenRETRY brokenCONTEXT brokenDELIVERY >/dev/null
 
+# Daemons of one fleet: what must differ between them is no difference.
+two_of() {	# NAME CONCURRENCY NICE
+	cat <<C
+name = "$1"
+log { level = "$([ "$1" = one ] && echo info || echo debug)" }
+http { listen = "unix:$OWN/$1.sock" }
+queue "q" { command = {"$T/slow"} concurrency = $2 }
+queue "r" { command = {"$T/slow"} nice = $3 }
+queue "s" { command = {"$T/slow"} }
+C
+}
+two_of one 1 0 >"$T/in"
+rqd_start one <"$T/in"
+two_of two 1 0 >"$T/in"
+rqd_start two <"$T/in"
+config_of() { log_lines "event=$1" "$2" | tail -n 1 | log_field config; }
+is "$(config_of started two)" "$(config_of started one)" 'daemons that differ in name, log and listener have one configuration'
+wait_for 10 '[ "$(r zcard rqd:daemons)" = 2 ]'
+unlike "$(ctl daemons)" differs 'and so it is shown'
+sed -i -e 's/concurrency = 1/concurrency = 4/' -e 's/nice = 0/nice = 1/' "$T/two.conf"
+rqd_signal HUP two
+log_wait 10 event=reloaded 1 two
+ok '[ "$(config_of reloaded two)" != "$(config_of started one)" ]' 'with another concurrency they have two'
+wait_ok 10 'ctl daemons | grep -q differs' 'rqctl daemons says so'
+is "$(ctl daemons | grep ^note: | sort)" 'note: the configuration of q differs between daemons: concurrency from 1 to 4
+note: the configuration of r differs between daemons: an option that heartbeats do not have' 'of which queues, and what, where it knows it'
+is "$(ctl status q r s --json | python3 -c 'import json, sys; print([q["differs"] for q in json.load(sys.stdin)["queues"]])')" \
+    "['concurrency from 1 to 4', 'an option that heartbeats do not have', None]" 'status --json'
+is "$(ctl check | grep -c differ)" 0 'check does not complain: it may be meant'
+rqd_stop two
+rqd_stop one
+
 # A host's name may be any bytes; JSON may not.
 if [ "$(id -u)" -eq 0 ] && unshare --uts true 2>/dev/null; then
 	cat >"$T/renamed" <<'S'

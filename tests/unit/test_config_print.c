@@ -313,7 +313,10 @@ TEST(test_hash)
 		{ "queue \"r\" { command = {\"/c\"} key = \"q\" }", false },
 		{ "max_handlers = 17 queue \"q\" { command = {\"/c\"} }", false },
 		{ "redis { database = 1 } queue \"q\" { command = {\"/c\"} }", false },
-		{ "log { level = \"warn\" } queue \"q\" { command = {\"/c\"} }", false },
+		{ "log { level = \"warn\" } queue \"q\" { command = {\"/c\"} }", true },
+		{ "http { listen = \"127.0.0.1:1\" } queue \"q\" { command = {\"/c\"} }", true },
+		{ "redis { server = \"h:1\" } queue \"q\" { command = {\"/c\"} }", true },
+		{ "schedule s { queue = q every = 1m } queue q { command = {'/c'} }", false },
 	};
 	struct config *base = load_text("queue \"q\" { command = {\"/c\"} }"), *c;
 	size_t i;
@@ -321,6 +324,8 @@ TEST(test_hash)
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		c = load_text(cases[i].text);
 		assert_int_equal(strcmp(c->hash, base->hash) == 0, cases[i].same);
+		if (cases[i].same)
+			assert_string_equal(c->queues[0]->hash, base->queues[0]->hash);
 		config_unref(c);
 	}
 	config_unref(base);

@@ -18,6 +18,7 @@ const PATIENCE = 8000;			/* for one answer */
 const STEP = 9500;			/* between two samples, about */
 const WINDOW = 15 * 60 * 1000;		/* that plots show */
 const GAP = 150 * 1000;			/* longer without a sample: the line is broken */
+const DIFFER_MAX = 5;			/* queues that daemons have other settings of */
 const FIND_FROM = 8;			/* queues from which on a field to find one helps */
 
 const byId = id => document.getElementById(id);
@@ -810,6 +811,7 @@ function queueItem(from) {
 	q.mood = Object.hasOwn(MOODS, textOf(from.mood)) ? from.mood : "warn";
 	q.trouble = numberOf(from.trouble) || 0;
 	q.late = from.late === true;
+	q.differs = textOf(from.differs);
 	/* What is there to be done: also what failed and is due again. */
 	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
 	q.okRate = numberOf(from.acked_rate);
@@ -912,10 +914,13 @@ function showTable(name, table, items) {
 
 function showConfigs(fleet) {
 	const configs = new Set(fleet.map(d => d.config).filter(c => c));
+	const differ = shown.filter(q => q.differs), some = differ.slice(0, DIFFER_MAX);
 
 	byId("configs").hidden = configs.size < 2;
-	write(byId("configs"), "These daemons run " + configs.size + " different configurations. " +
-	    "If they should not: compare what rqd -T prints on each host.");
+	write(byId("configs"), "These daemons run " + configs.size + " different configurations" +
+	    some.map((q, i) => (i === 0 ? "; " : ", ") + q.name + ": " + q.differs).join("") +
+	    (differ.length > some.length ? ", and " + (differ.length - some.length) + " more queues" : "") +
+	    ". If they should not: compare what rqd -T prints on each host.");
 }
 
 function showQueues(status) {
