@@ -47,6 +47,9 @@ r lpush slow s1 s2 s3 >/dev/null
 log_wait 10 'event=acked queue=q' 3
 log_wait 10 'event=dead queue=bad'
 wait_for 10 '[ -e "$T/started" ]'
+# Figures of Redis are up to 1.5 s old.
+wait_for 10 '[ "$(sample "rqd_queue_messages{queue=\"slow\",state=\"waiting\"}")" = 2 ] &&
+    [ "$(sample "rqd_queue_messages{queue=\"bad\",state=\"dead\"}")" = 1 ]'
 is "$(sample 'rqd_queue_acked_total{queue="q"}')" 3 'a counter'
 is "$(sample 'rqd_queue_messages{queue="slow",state="waiting"}')" 2 'messages that wait'
 is "$(sample 'rqd_queue_messages{queue="slow",state="running"}')" 1 'and one that runs'
