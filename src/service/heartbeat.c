@@ -87,7 +87,7 @@ add_latency(json_t *q, const struct arrivals *a)
 }
 
 static json_t *
-queue_json(const struct consumer *c, size_t most)
+queue_json(const struct consumer *c, size_t most, bool causes)
 {
 	const struct queue_config *cfg = consumer_config(c);
 	enum consumer_block block = consumer_block(c);
@@ -106,7 +106,7 @@ queue_json(const struct consumer *c, size_t most)
 		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
 	if (block == BLOCK_SUSPENDED) {
 		set_state(q, "suspended", reason_name(why->breaker.reason), why->breaker.since);
-		if (why->cause[0] != '\0')
+		if (causes && why->cause[0] != '\0')
 			json_set(q, "cause:s", why->cause);
 	} else if (block == BLOCK_REFUSED)
 		set_state(q, "refused", why->refused, why->refused_since);
@@ -121,10 +121,10 @@ queue_json(const struct consumer *c, size_t most)
 	return json_set(q, "in_hand:j", in_flight.list);
 }
 
-/* most: deliveries listed per queue */
+/* most: deliveries listed per queue; causes: with those of suspensions */
 static char *
 heartbeat_text(const struct heartbeat *h, const struct config *config,
-    struct consumer *const *consumers, size_t n, size_t most)
+    struct consumer *const *consumers, size_t n, size_t most, bool causes)
 {
 	json_t *queues = json_object();
 	json_t *root;
@@ -132,7 +132,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 
 	for (size_t i = 0; i < n; i++)
 		json_object_set_new(queues, consumer_config(consumers[i])->name,
-		    queue_json(consumers[i], most));
+		    queue_json(consumers[i], most, causes));
 	root = json_set(json_object(), "instance:s name:s version:s pid:i started:f config:s "
 	    "max_handlers:i queues:j", h->instance, config->name, PACKAGE_VERSION,
 	    (int64_t)getpid(), clock_seconds(h->started), config->hash,
@@ -146,18 +146,18 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	return text;
 }
 
-/* One that readers accept: without the deliveries, if it would be too large with them. */
+/* One that readers accept: without deliveries and causes, if it would be too large with them. */
 static char *
 bounded_text(const struct heartbeat *h, const struct config *config,
     struct consumer *const *consumers, size_t n)
 {
 	size_t most = n * IN_HAND_MAX > IN_HAND_ALL ? IN_HAND_ALL / n : IN_HAND_MAX;
-	char *text = heartbeat_text(h, config, consumers, n, most);
+	char *text = heartbeat_text(h, config, consumers, n, most, true);
 
 	if (text == NULL || fleet_weight(text, strlen(text)) <= BEAT_WEIGHT_MAX)
 		return text;
 	free(text);
-	return heartbeat_text(h, config, consumers, n, 0);
+	return heartbeat_text(h, config, consumers, n, 0, false);
 }
 
 static void
