@@ -33,7 +33,8 @@
 #include "redis/request.h"
 #include "redis/script.h"
 
-#define LEASED_POP_MAX	100
+/* Messages of a call.  renew_all.lua renews as many of a pop whose reply has not come. */
+#define LEASED_POP_MAX	200
 
 struct leased;
 struct call;

@@ -93,7 +93,7 @@ static const char prelude[] =
     "'STREAMS', key, '>') end end) end\n";
 
 #define POP	"pop", "QBCRDPKS"
-#define POP_N	"100 1048576 16777216 x.1 0 0 0 0 retry 0"
+#define POP_N	"200 1048576 16777216 x.1 0 0 0 0 retry 0"
 #define TICK	"tick", "QBCRDLS"
 #define TICK_N	"60 60 1 1e12 250 1048576 0 0"
 #define UTICK	"unique_tick", "QBCRDS"
@@ -149,17 +149,17 @@ static const struct row rows[] = {
 	ROW("pop: 64 KiB of blanks behind x 16",
 	    "push(16, '{\"id\":1' .. rep(' ', 65000) .. '}')",
 	    POP, POP_N),
-	ROW("pop: 100 of 600 bytes without id",
-	    "push(100, '{\"x\":[' .. rep('0,', 290) .. '0]}')",
+	ROW("pop: 200 of 600 bytes without id",
+	    "push(200, '{\"x\":[' .. rep('0,', 290) .. '0]}')",
 	    POP, POP_N),
 	ROW("pop: the newest and the fewest, of 100,000 retries",
-	    "push(100, 'x') zset(R, N) state(2000) bodies(2000, 'x')",
-	    POP, "100 1048576 16777216 x.1 0 0 0 0 newest 0"),
-	ROW("pop: 100 of one id of 200 bytes",
-	    "push(100, '{\"id\":\"' .. rep('x', 200) .. '\"}')",
+	    "push(200, 'x') zset(R, N) state(2000) bodies(2000, 'x')",
+	    POP, "200 1048576 16777216 x.1 0 0 0 0 newest 0"),
+	ROW("pop: 200 of one id of 200 bytes",
+	    "push(200, '{\"id\":\"' .. rep('x', 200) .. '\"}')",
 	    POP, POP_N),
-	ROW("pop: 100 of 10 KiB",
-	    "push(100, rep('x', 10400))",
+	ROW("pop: 200 of 10 KiB",
+	    "push(200, rep('x', 10400))",
 	    POP, POP_N),
 	ROW("pop: a list of 1 M",
 	    "push(1000000, 'm')",
@@ -169,7 +169,7 @@ static const struct row rows[] = {
 	    POP, POP_N),
 	ROW("pop: 64 MiB in QRATE",
 	    "push(1, 'x') huge(K)",
-	    POP, "100 1048576 16777216 x.1 0 0 0.001 0.1 retry 0"),
+	    POP, "200 1048576 16777216 x.1 0 0 0.001 0.1 retry 0"),
 	ROW("pop: 100,000 odd retries",
 	    "zset(R, N) state(2000) bodies(2000, 'x')",
 	    POP, POP_N),
@@ -441,7 +441,7 @@ static const struct row rows[] = {
 	    "same(R, N, 1000) bodies(9, MIB)",
 	    "rescue", "BCRDX", "retry t1 t1#x 2 1 0 0 payload 0 h exit 1 e a x.1 0"),
 	ROW("list_pop: 100 of 10 KiB",
-	    "push(100, rep('x', 10400))",
+	    "push(200, rep('x', 10400))",
 	    "list_pop", "QPS", "right 100 1048576 16777216 0"),
 	ROW("list_pop: 1 MiB each",
 	    "push(60, MIB)",

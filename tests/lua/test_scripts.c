@@ -86,6 +86,28 @@ SCRIPT_TEST(test_renew_many)
 	rig_popped_done(p, 250);
 }
 
+/* As many as LEASED_POP_MAX, of a pop whose reply has not come. */
+SCRIPT_TEST(test_renew_unknown_pop)
+{
+	enum { MANY = 200 };
+	static struct popped p[MANY];
+	struct words w = { 0 };
+	double begin;
+
+	for (int i = 0; i < MANY; i++)
+		push("x");
+	assert_int_equal(pop(MANY, "i.7", p), MANY);
+	begin = rig_now(&rig);
+	words_add(&w, "0");
+	words_add(&w, "1");
+	words_add(&w, "i.7");
+	words_add(&w, "0");
+	freeReplyObject(rig_script(&rig, "renew", "BRD", &w));
+	assert_int_equal(rig_int(&rig, "ZCOUNT %s %.6f +inf", rig_key(&rig, KEY_BACKUP), begin),
+	    MANY);
+	rig_popped_done(p, MANY);
+}
+
 /* A foreign consumer's entries: back into the list after their own time. */
 SCRIPT_TEST(test_tick_foreign)
 {

@@ -16,7 +16,7 @@
 --         "4 WHO" where it is known who cancelled it.
 -- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
 --         QBACKUP again before it leaves QRETRY.  What a pop has taken whose reply has
---         not come is renewed, too: of one page of QBACKUP, at most 100.  Once an hour
+--         not come is renewed, too: of one page of QBACKUP, at most 200.  Once an hour
 --         what Redis knows of the daemon's pops (see part/seen.lua) gets a new time.
 -- Again   Sets the time again.
 local B, R, D = KEYS[1], KEYS[2], KEYS[3]

@@ -17,7 +17,7 @@ local words, asked = {}, (#ARGV - pairs_at + 1) / 2
 for i = pairs_at, #ARGV do words[#words + 1] = ARGV[i] end
 for i = first + 1, pairs_at - 1, 2 do
   local found = taken_by(ARGV[i] .. '.', ARGV[i + 1], 0, 1000)
-  for k = 1, math.min(#found, 100) do
+  for k = 1, math.min(#found, 200) do
     words[#words + 1], words[#words + 2] = found[k][1], found[k][4]
   end
 end
