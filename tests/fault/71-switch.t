@@ -71,6 +71,9 @@ while [ $i -lt $FAILOVERS ]; do
 	old=$(master) new=$A
 	[ "$old" = "$B" ] || new=$B
 	wait_ok 60 "has_all $new" "$i: the replica has all data"
+	# A machine that stands still makes Sentinel switch by itself.
+	[ "$(master)" = "$old" ] || { note "$i: Sentinel has switched meanwhile"; continue; }
+	switches=$(wc -l <"$T/switches")
 	if [ $((i % 2)) -eq 0 ]; then
 		how='SENTINEL failover'
 		wait_for 20 '[ "$(s sentinel failover m 2>/dev/null)" = OK ]'
@@ -78,7 +81,7 @@ while [ $i -lt $FAILOVERS ]; do
 		how='kill -9'
 		eval "kill -KILL \$PID_$([ "$old" = "$A" ] && echo a || echo b)"
 	fi
-	wait_ok 60 '[ "$(wc -l <"$T/switches")" -eq $((i + 1)) ]' "$i: Sentinel switches after $how"
+	wait_ok 60 '[ "$(wc -l <"$T/switches")" -gt "$switches" ]' "$i: Sentinel switches after $how"
 	wait_for 30 '[ -n "$(resumed)" ]'
 	resumed >>"$T/resumed"
 	note "$how: work goes on after $(resumed) ms"
