@@ -15,6 +15,9 @@ flood() { r eval 'for _ = 1, ARGV[1] do redis.call("LPUSH", KEYS[1], "m") end' 1
 # How many of other queues began after line $2, before the last of $1.
 others() { tail -n "+$(($2 + 1))" "$T/order" | awk -v q="$1" '
 	$1 != q { n++ } $1 == q { last = n } END { print last + 0 }'; }
+# The same, between its first and its last: before that it may not have been pushed.
+beside() { tail -n "+$(($2 + 1))" "$T/order" | awk -v q="$1" '
+	$1 != q { n += begun } $1 == q { begun = 1; last = n } END { print last + 0 }'; }
 lines() { wc -l <"$T/order"; }
 : >"$T/order"
 
@@ -45,13 +48,13 @@ ok "[ $n -ge 75 ] && [ $n -le 300 ]" "two flooded queues have equal shares ($n b
 at=$(lines)
 flood wide 50
 wait_for 60 '[ "$(grep -c wide "$T/order")" -eq 50 ]'
-n=$(others wide "$at")
+n=$(beside wide "$at")
 ok "[ $n -le 15 ]" "a higher priority goes first ($n beside 50)"
 
 # It can fill one of two places; the flood has the other.
 at=$(lines)
 flood high 50
 wait_for 60 '[ "$(grep -c high "$T/order")" -eq 50 ]'
-n=$(others high "$at")
+n=$(beside high "$at")
 ok "[ $n -le 75 ]" "so does one whose concurrency is small ($n beside 50)"
 r del flood >/dev/null
