@@ -370,22 +370,15 @@ shards_arrivals(const struct queue *q)
 
 /* False with one server. */
 static bool
-shard_is_up(const struct shard *d)
-{
-	return d->user.route != NULL && route_is_up(&d->user);
-}
-
-static bool
 shards_is_up(const struct queue *q)
 {
 	EACH_SHARD(d, (const struct shards *)q) {
-		if (shard_is_up(d))
+		if (d->user.route != NULL && route_is_up(&d->user))
 			return true;
 	}
 	return false;
 }
 
-/* In a cluster, what a shard on a master that is down had at its last look says nothing. */
 static bool
 shards_is_empty(const struct queue *q)
 {
@@ -394,8 +387,7 @@ shards_is_empty(const struct queue *q)
 	if (s->state == SHARDS_FETCHING)
 		return false;
 	EACH_SHARD(d, s) {
-		if (d->ready || (d->user.route != NULL && !shard_is_up(d)) ||
-		    !queue_is_empty(d->queue))
+		if (d->ready || !queue_is_empty(d->queue))
 			return false;
 	}
 	return true;

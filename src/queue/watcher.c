@@ -573,6 +573,7 @@ void
 watcher_down(struct watcher *w)
 {
 	watcher_disarm(w);
+	w->empty = false;	/* until it is looked at again */
 	evict_done(&w->evict);
 	timer_stop(&w->retry);
 	timer_stop(&w->delayed);

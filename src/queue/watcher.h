@@ -117,6 +117,7 @@ void		 watcher_set_no_room(struct watcher *, bool);
 enum watcher_state watcher_state(const struct watcher *);
 bool		 watcher_is_wanted(const struct watcher *);
 bool		 watcher_will_fetch(const struct watcher *);	/* wanted, and a pop is worth it */
-bool		 watcher_is_empty(const struct watcher *);	/* the last look found nothing */
+/* Whether the last look of this connection found nothing. */
+bool		 watcher_is_empty(const struct watcher *);
 
 #endif

@@ -326,6 +326,18 @@ reply_double_at(const struct redisReply *r, size_t i)
 	return reply_double(reply_at(r, i), 0);
 }
 
+char *
+reply_info(const struct redisReply *r, const char *field)
+{
+	char *line = xasprintf("\n%s:", field), *value;
+	const char *text = reply_str(r, NULL), *p = text != NULL ? strstr(text, line) : NULL;
+
+	p = p != NULL ? p + strlen(line) : "";
+	value = xstrndup(p, strcspn(p, "\r\n"));
+	free(line);
+	return value;
+}
+
 /* -- taking -------------------------------------------------------------------- */
 
 char *

@@ -82,6 +82,10 @@ const char	*reply_str_at(const struct redisReply *, size_t);
 int64_t		 reply_int_at(const struct redisReply *, size_t);
 double		 reply_double_at(const struct redisReply *, size_t);
 
+/* A field of an answer to INFO; "": it is not there, or this is no such answer.  The caller
+ * frees it. */
+char		*reply_info(const struct redisReply *, const char *field);
+
 /*
  * Takes a bulk string out of its reply without copying; NULL if it is none.
  * The caller frees it with reply_free_str() (hiredis' allocator).

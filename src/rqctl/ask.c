@@ -229,25 +229,12 @@ ask_time_of(struct ctl *c, const char *key)
 	return t;
 }
 
-/* A field of a section of INFO; "": it is not there. */
-static char *
-info_field(const struct redisReply *reply, const char *field)
-{
-	char *line = xasprintf("\n%s:", field);
-	const char *text = reply_str(reply, NULL), *p = text != NULL ? strstr(text, line) : NULL;
-	char *ret = p != NULL ? xstrndup(p + strlen(line), strcspn(p + strlen(line), "\r\n")) :
-	    xstrdup("");
-
-	free(line);
-	return ret;
-}
-
 /* Operators often deny INFO and CONFIG: their error replies are no errors here. */
 char *
 ask_info(struct ctl *c, const char *section, const char *field)
 {
 	struct redisReply *reply = ask_any(c, "INFO %s", section);
-	char *ret = info_field(reply, field);
+	char *ret = reply_info(reply, field);
 
 	blocking_reply_free(reply);
 	return ret;
@@ -257,7 +244,7 @@ char *
 ask_memory(struct ctl *c)
 {
 	struct redisReply *reply = ask_any(c, "INFO memory");
-	char *used = info_field(reply, "used_memory"), *most = info_field(reply, "maxmemory");
+	char *used = reply_info(reply, "used_memory"), *most = reply_info(reply, "maxmemory");
 	char *full = advice_memory(strtoull(used, NULL, 10), strtoull(most, NULL, 10));
 
 	blocking_reply_free(reply);

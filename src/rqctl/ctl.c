@@ -202,7 +202,7 @@ say_left_out(struct ctl *c, const struct config_report *r)
 	c->left_out = r->left_out.n > 0;
 }
 
-/* What is wrong on the command line needs no file to be right. */
+/* An error of the command line says nothing of files: no other file would mend it. */
 static void
 say_refused(struct ctl *c, const struct config_report *r)
 {

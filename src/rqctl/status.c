@@ -148,6 +148,7 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 	    unnamed_json(u)));
 }
 
+/* Frees the text. */
 static void
 add_warning(struct buf *b, char *text)
 {

@@ -13,7 +13,7 @@
 
 #define HEARTBEAT_EVERY	(10 * SEC)
 
-/* What a heartbeat writes. */
+/* The keys that a heartbeat writes. */
 enum beat_write { BEAT_KEY, BEAT_INDEX, BEAT_WRITES };
 
 struct heartbeat {

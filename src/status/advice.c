@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "base/util.h"
 
-/* What the queue runs; "": not known. */
+/* The program of the queue's command; "": not known. */
 static const char *
 program_of(const struct advice *a)
 {

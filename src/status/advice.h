@@ -30,7 +30,8 @@ char		*advice_memory(uint64_t used, uint64_t max);
 char		*advice_reload(const char *instance, const char *error);
 
 /*
- * What the state means, or what is unusual, and which option to change where; NULL: nothing.
+ * A sentence or two: the meaning of the state, the option to change, its value and its place.
+ * NULL: nothing is unusual.
  * The caller frees it.  Reads config and cfg only.
  */
 char		*advice_hint(const struct facts *, const struct advice *);

@@ -246,7 +246,7 @@ add_number(struct buf *out, size_t i, double v, int digits)
 	buf_add(out, p, (size_t)(end - p));
 }
 
-/* What is the same for all queues at each sample, the oldest first. */
+/* Places and times of the samples, the oldest first; all queues share them. */
 struct frame {
 	size_t	 n;
 	size_t	 place[HISTORY_SAMPLES];

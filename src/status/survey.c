@@ -422,10 +422,11 @@ got_noted(enum conn_answer how, const struct redisReply *reply, void *arg)
 static uint64_t
 bytes_of(const struct redisReply *reply, const char *field)
 {
-	const char *text = reply_str(reply, NULL);
-	const char *p = text != NULL ? strstr(text, field) : NULL;
+	char *text = reply_info(reply, field);
+	uint64_t n = strtoull(text, NULL, 10);
 
-	return p != NULL ? strtoull(p + strlen(field), NULL, 10) : 0;
+	free(text);
+	return n;
 }
 
 /* What it does not say is not known. */
@@ -436,8 +437,8 @@ got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
 	struct survey *s = q->survey;
 
 	if (how == CONN_REPLY) {
-		s->found.memory = bytes_of(reply, "\nused_memory:");
-		s->found.memory_max = bytes_of(reply, "\nmaxmemory:");
+		s->found.memory = bytes_of(reply, "used_memory");
+		s->found.memory_max = bytes_of(reply, "maxmemory");
 	}
 	answered(s, how);
 }

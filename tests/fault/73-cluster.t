@@ -14,11 +14,6 @@ HALF=3 PAUSE=3000	# seconds that a slot stays half moved; ms that a message may 
 cluster_start 3 1 --cluster-require-full-coverage no
 
 # The hash tags of three slots: one of each master.
-tag_of() {	# NODE
-	_k=0
-	while [ "$(owner_of "{t$_k}")" != "$1" ]; do _k=$((_k + 1)); done
-	echo "t$_k"
-}
 T1=$(tag_of n1) T2=$(tag_of n2) T3=$(tag_of n3)
 
 handler work <<'H'
@@ -240,11 +235,6 @@ n n3 script flush >/dev/null
 goes_on
 load_end
 
-replica_of() {	# NODE
-	for _node in n4 n5 n6; do
-		[ "$(n $_node role | sed -n 3p)" != "$(port_of "$1")" ] || echo $_node
-	done
-}
 load_begin failover
 REPLICA=$(replica_of "$(owner_of "{$T2}")")
 n "$REPLICA" cluster failover >/dev/null

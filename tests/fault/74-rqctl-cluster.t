@@ -10,12 +10,8 @@
 
 cluster_start 3 1
 
-# A tag in a slot of each master: {x1} of n1.
-for i in 1 2 3; do
-	k=0
-	until [ "$(owner_of "{x$k}")" = n$i ]; do k=$((k + 1)); done
-	eval "K$i=x$k"
-done
+# A tag in a slot of each master: {t1} of n1.
+K1=$(tag_of n1) K2=$(tag_of n2) K3=$(tag_of n3)
 cat >"$T/rqd.conf" <<C
 redis { cluster = {"127.0.0.1:$PORT_n1", "127.0.0.1:$PORT_n2"} timeout = 5s }
 queue "q1" { key = "{$K1}" concurrency = 0 }

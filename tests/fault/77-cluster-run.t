@@ -65,11 +65,6 @@ cluster_start 3 1 --cluster-require-full-coverage no
 # -- queues, daemons, producers -----------------------------------------------------------
 
 # The hash tags of three slots, one of each master; and slot 0, which redis-cli moves first.
-tag_of() {	# NODE
-	_k=0
-	while [ "$(owner_of "{t$_k}")" != "$1" ]; do _k=$((_k + 1)); done
-	echo "t$_k"
-}
 T1=$(tag_of n1) T2=$(tag_of n2) T3=$(tag_of n3) T0=06S
 is "$(n n1 cluster keyslot "{$T0}")" 0 'the moving queue has the first slot'
 
@@ -165,11 +160,6 @@ owners() {	# lines "LABEL PORT"
 }
 labels_of() {	# NODE
 	owners | sed -n "s/ $(port_of "$1")\$//p" | tr '\n' ' '
-}
-replica_of() {	# NODE
-	for _node in $NODES; do
-		[ "$(n "$_node" role | sed -n '1p;3p' | tr '\n' ' ')" != "slave $(port_of "$1") " ] || echo "$_node"
-	done
 }
 is_master() { [ "$(timeout 2 redis-cli -h "$(host_of "$1")" -p "$(port_of "$1")" role 2>/dev/null | sed -n 1p)" = master ]; }
 

@@ -11,6 +11,7 @@
 cluster_start 3 0 --cluster-require-full-coverage no
 : >"$T/done"
 handler work <<'H'
+case $RQD_ID in slow*) until [ -e "$T/slow.may" ]; do sleep 0.1; done ;; esac
 echo "$RQD_ID" >>"$T/done"
 H
 config_write rqd <<C
@@ -67,3 +68,19 @@ node_again "$OTHER"
 rqd_wait rqd 60
 is "$STATUS" 0 'it ends when that master is back'
 is "$(grep -c ^last "$T/done")" 4 'and all messages have run'
+
+# What was empty when its master went down may not be when it is back.
+wait_for 30 cluster_is_ok
+slow=$(for k in $(x queues --keys orders); do [ "$(owner_of "$k")" != "$DOWN" ] || echo "$k"; done | head -n 1)
+c lpush "$slow" '{"id":"slow"}' >/dev/null
+rqd_run rqd -c "$T/rqd.conf" --until-empty
+wait_for 30 'n "$DOWN" exists "${slow}BACKUP" | grep -q 1'
+node_kill "$OTHER"
+log_wait 30 "event=redis_down.*:$(port_of "$OTHER")" 2
+touch "$T/slow.may"
+wait_ok 30 'grep -q slow "$T/done" && [ "$(n "$DOWN" exists "${slow}BACKUP")" = 0 ]' 'the last message has run, and its queue was empty elsewhere'
+sleep 1
+ok 'is_child "$PID"' '--until-empty waits for the master that is down'
+node_again "$OTHER"
+rqd_wait rqd 60
+is "$STATUS" 0 'and ends when it is back'

@@ -6,6 +6,8 @@
 #	patience 15000			# ms until a node that says nothing is replaced
 #	n n1 cluster nodes		# redis-cli to one node
 #	c get x				# redis-cli -c: follows redirections
+#	tag_of n2			# a hash tag with a slot of n2
+#	replica_of n2			# its replica
 #	owner_of '{orders}'		# the name of the master of that key, as n1 sees it
 #	slot_open '{orders}' n2		# its slot begins to move to n2; no key has moved
 #	slot_move '{orders}' n2		# it moves, or goes on to
@@ -120,6 +122,19 @@ owner_of() {	# KEY
 }
 
 node_id() { n "$1" cluster myid; }
+
+# A hash tag whose slot is the node's.
+tag_of() {	# NODE
+	_k=0
+	while [ "$(owner_of "{t$_k}")" != "$1" ]; do _k=$((_k + 1)); done
+	echo "t$_k"
+}
+
+replica_of() {	# NODE
+	for _node in $NODES; do
+		[ "$(n "$_node" role | sed -n '1p;3p' | tr '\n' ' ')" != "slave $(port_of "$1") " ] || echo "$_node"
+	done
+}
 
 slot_open() {	# KEY TO
 	SLOT=$(n n1 cluster keyslot "$1") SLOT_FROM=$(owner_of "$1") SLOT_TO=$(node_id "$2") SLOT_OPEN="$1 $2"

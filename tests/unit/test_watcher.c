@@ -275,6 +275,10 @@ TEST(test_empty)
 	assert_true(watcher_is_empty(w));
 	on_wanted();
 	assert_false(watcher_is_empty(w));
+	on_pop_none();
+	assert_true(watcher_is_empty(w));
+	on_down();	/* somebody may push before it is up again */
+	assert_false(watcher_is_empty(w));
 	end();
 }
 
