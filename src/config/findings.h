@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "base/util.h"
-#include "config/load.h"
+#include "config/report.h"
 
 /* A place in a file; line 0 for settings from the command line ("-o", "-q"). */
 struct place {

@@ -110,33 +110,6 @@ load(const struct config_source *source, const struct lines *skip, struct config
 	return NULL;
 }
 
-/* -- reports ---------------------------------------------------------------------------- */
-
-void
-lines_add(struct lines *l, const char *text, size_t len)
-{
-	*APPEND(l->v, l->n) = xstrndup(text, len);
-}
-
-static void
-lines_done(struct lines *l)
-{
-	while (l->n > 0)
-		free(l->v[--l->n]);
-	free(l->v);
-	l->v = NULL;
-}
-
-/* Moves the lines of one list behind those of another. */
-static void
-lines_move(struct lines *to, struct lines *from)
-{
-	for (size_t i = 0; i < from->n; i++)
-		*APPEND(to->v, to->n) = from->v[i];
-	from->n = 0;
-	lines_done(from);
-}
-
 /* Whether all errors are those of included files. */
 static bool
 only_included(const struct config_source *source, const struct config_report *r)
@@ -166,13 +139,4 @@ config_load(const struct config_source *source, struct config_report *r)
 		lines_move(&r->errors, &r->left_out);
 	}
 	return c;
-}
-
-void
-config_report_done(struct config_report *r)
-{
-	lines_done(&r->errors);
-	lines_done(&r->warnings);
-	lines_done(&r->left_out);
-	lines_done(&r->files);
 }

@@ -13,22 +13,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "config/report.h"
 #include "policy/config.h"
-
-/* Lines without newlines; zero it to start. */
-struct lines {
-	char	**v;		/* owned, as each of them */
-	size_t	  n;
-};
-void	lines_add(struct lines *, const char *, size_t);	/* a copy */
-
-/* The errors and warnings of a load; zero it to start. */
-struct config_report {
-	struct lines	 errors, warnings;
-	struct lines	 left_out;	/* client: errors of files that were left out */
-	struct lines	 files;		/* whose errors they are, each once */
-};
-void	config_report_done(struct config_report *);
 
 struct config_source {
 	const char		 *file;		/* NULL: none; defaults only */

@@ -1,5 +1,6 @@
 /*
- * Dispatch to the mode of a queue.
+ * What all modes of handlers have in common, and the dispatch to them.  handler_modes.c
+ * opens one.
  */
 #include "handler/handler.h"
 
@@ -16,23 +17,6 @@ handler_env_of(const struct config *config)
 		.server = config->file[0] == '\0' ? config->redis.servers[0] : NULL,
 		.options = config->overrides[0] != '\0' ? config->overrides : NULL,
 	};
-}
-
-struct handler *
-handler_open(const struct handler_env *env, struct config *config,
-    const struct queue_config *cfg, const struct handler_events *events, void *arg)
-{
-	const struct handler_ops *ops = cfg->mode == MODE_PERSISTENT ? &handler_persistent :
-	    &handler_exec;
-	struct handler *h;
-
-	if (env->ops != NULL)
-		ops = env->ops;
-	h = xcalloc(1, ops->size);
-	*h = (struct handler){ .ops = ops, .events = events, .arg = arg, .env = env,
-	    .config = config_ref(config), .cfg = cfg };
-	ops->open(h);
-	return h;
 }
 
 struct run *

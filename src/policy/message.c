@@ -51,27 +51,3 @@ message_is_line(const struct message *m)
 	return m->payload == NULL || (memchr(m->payload, '\n', m->len) == NULL &&
 	    memchr(m->payload, '\0', m->len) == NULL);
 }
-
-int
-message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
-{
-	if (!kind_has(kind, TRAIT_ID_ONLY))
-		return message_id(payload, len, ret);
-	if (!message_id_ok(payload, len))
-		return -1;
-	memcpy(ret, payload, len);
-	ret[len] = '\0';
-	return 0;
-}
-
-bool
-message_id_ok(const char *id, size_t len)
-{
-	if (len < 1 || len > MESSAGE_ID_MAX)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
-			return false;
-	}
-	return true;
-}

@@ -36,6 +36,18 @@ struct scan {
 	size_t		 id_len;	/* 0: none */
 };
 
+bool
+message_id_ok(const char *id, size_t len)
+{
+	if (len < 1 || len > MESSAGE_ID_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)id[i] < 0x20 || id[i] == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 static char
 peek(const struct scan *s)
 {
@@ -334,4 +346,16 @@ message_id(const char *payload, size_t len, char *ret)
 	}
 	free(text);
 	return found ? 0 : -1;
+}
+
+int
+message_id_of(enum kind kind, const char *payload, size_t len, char *ret)
+{
+	if (!kind_has(kind, TRAIT_ID_ONLY))
+		return message_id(payload, len, ret);
+	if (!message_id_ok(payload, len))
+		return -1;
+	memcpy(ret, payload, len);
+	ret[len] = '\0';
+	return 0;
 }

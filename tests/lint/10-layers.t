@@ -158,6 +158,24 @@ unlisted() {
 	done
 }
 
+# In these folders no two files call each other in a circle, in one step or more.  Elsewhere
+# one object has several files (redis/conn, base/log, the loop, the launcher).
+circles() {
+	for f in policy config status engine service; do
+		nm -A "${BUILDDIR:-build}/librqd_$f.a" | sed 's/^[^:]*://' | awk '
+		{ sub(/\.o:.*/, ".o", $1) }
+		$2 == "U" { needs[$1, $3]; next }
+		$2 ~ /^[TDRBC]$/ { has[$3] = $1 }
+		END {
+			for (k in needs) {
+				split(k, p, SUBSEP)
+				if (p[2] in has)
+					print p[1], has[p[2]]
+			}
+		}' | tsort 2>&1 >/dev/null | sed "s,^tsort:,src/$f:,"
+	done
+}
+
 floors_exist() {
 	for f in $FLOORS; do [ -d "src/$f" ] || echo "src/$f is missing"; done
 }
@@ -168,6 +186,7 @@ silent 'only rqctl includes rqctl/; it includes neither engine/ nor service/' to
 silent 'libevent, hiredis, libconfuse, jansson, libsystemd on their floors only' libraries
 silent 'every source is in the library of its floor' sources
 silent 'every source begins with its own header' own_first
+silent 'no two files of a folder call each other in a circle' circles
 silent 'no file name occurs twice' names
 silent 'one function changes the state of an object' movers
 silent 'no struct has the name of another' structs

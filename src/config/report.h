@@ -1,0 +1,26 @@
+/*
+ * What a load of the configuration found, as lines for people.
+ */
+#ifndef RQD_CONFIG_REPORT_H
+#define RQD_CONFIG_REPORT_H
+
+#include <stddef.h>
+
+/* Lines without newlines; zero it to start. */
+struct lines {
+	char	**v;		/* owned, as each of them */
+	size_t	  n;
+};
+void	lines_add(struct lines *, const char *, size_t);	/* a copy */
+void	lines_move(struct lines *to, struct lines *from);	/* behind those that are there */
+void	lines_done(struct lines *);
+
+/* The errors and warnings of a load; zero it to start. */
+struct config_report {
+	struct lines	 errors, warnings;
+	struct lines	 left_out;	/* client: errors of files that were left out */
+	struct lines	 files;		/* whose errors they are, each once */
+};
+void	config_report_done(struct config_report *);
+
+#endif
