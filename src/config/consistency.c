@@ -1,7 +1,9 @@
 /*
- * Checks options against each other: names and keys of queues, limits that belong together,
- * schedules and their queues.  Nothing here depends on this machine, but for timezones: rqctl,
- * too, which reads the file for daemons elsewhere, refuses these.
+ * Checks what one option cannot say alone: names and keys of queues, limits that belong
+ * together, hand-over, schedules and their queues.  It also parses the cron of each schedule.
+ *
+ * The daemon and rqctl both run these checks.  Only the check of timezones depends on this
+ * machine, and rqctl leaves it out: the daemons may run elsewhere.
  */
 #include "config/draft.h"
 

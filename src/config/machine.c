@@ -17,7 +17,7 @@
 
 #include "base/trust.h"
 #include "base/units.h"
-#include "handler/explain.h"
+#include "handler/start_error.h"
 #include "handler/identity.h"
 #include "handler/privilege.h"
 
@@ -155,7 +155,7 @@ check_command_file(struct draft *d, const struct draft_section *s, const struct 
 	else if (geteuid() != 0 ? access(path, X_OK) == -1 : !may_use(&st, id, S_IXUSR))
 		why = "is not executable for the queue's user: chmod 755 it";
 	else
-		why = first_line = explain_first_line(path);
+		why = first_line = start_error_first_line(path);
 	if (why != NULL)
 		draft_warn(d, s, "command", "command %s: %s", path, why);
 	free(first_line);

@@ -1,9 +1,10 @@
 /*
  * The parser: tokens to items.
  *
- * After an error the parser continues at the next token that can begin an option, a
- * section or an include, or that ends a section.  A section inside another one means
- * that the outer one was not closed.
+ * After an unexpected token the parser goes on at the next one that can begin an option, a
+ * section or an include, or at "}".  In a list it goes on at the next element.  It skips an
+ * unknown section as a whole.  If a known section begins inside another one, the outer one was
+ * not closed.
  */
 #include "config/parser.h"
 

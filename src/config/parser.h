@@ -1,11 +1,13 @@
 /*
- * One configuration file as settings: what stands in it, whatever it means.
+ * One configuration file as settings.
  *
  *	bytes --lexer.c--> tokens --parser.c--> items, which hold settings;
  *	libconfuse decodes each value on the way (token_decode())
  *
- * The parser reports an error with its true line, leaves out the item or value, and goes
- * on: one run finds all errors.
+ * The parser knows the names of sections and options, but not the meaning of values.  It
+ * reports each error with its line and goes on, so one run finds all errors up to a string or
+ * comment that is not closed.  It leaves out unknown options and sections.  What it could read
+ * only in part stays, marked by setting.bad, item.open, or a title that is NULL.
  */
 #ifndef RQD_CONFIG_PARSER_H
 #define RQD_CONFIG_PARSER_H

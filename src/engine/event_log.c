@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handler/explain.h"
+#include "handler/start_error.h"
 #include "policy/tick.h"
 
 #define FIELDS_MAX	12
@@ -311,7 +311,7 @@ event_log_cause(const struct queue_config *cfg, const struct result *r)
 	size_t len = 0;
 
 	if (r->end == END_NOT_STARTED)
-		return explain_start(cfg, r->step, r->error);
+		return start_error_text(cfg, r->step, r->error);
 	if (r->stop == STOP_TIME_LIMIT)
 		snprintf(how, sizeof(how), "time_limit is over");
 	else if (r->end == END_EXIT)

@@ -130,9 +130,9 @@ inflight_done(struct held *h)
 bool
 inflight_lingers(struct inflight *f, usec_t after)
 {
-	if (f->told || f->done_at == 0 || clock_mono() - f->done_at < after)
+	if (f->reported || f->done_at == 0 || clock_mono() - f->done_at < after)
 		return false;
-	f->told = true;
+	f->reported = true;
 	return true;
 }
 

@@ -1,12 +1,15 @@
 /*
- * One run of a handler, and its messages: one message, or those of a batch.
+ * A run of a handler (struct inflight), and one message that the engine has (struct held).
  *
- *	held, without a run	the collector has it
- *	held, at a run		inflight.messages
- *	done			its result waits for Redis (a message of a batch only)
+ *	before the run		the held is on a list of the collector
+ *	in the run		it is on inflight.messages
+ *	with a result		it is on no list; in a batch it stays until Redis confirms that
  *
- * A batch may finish single messages before it ends.  It is kept until Redis has
- * confirmed all of its results, because one log record then says how many were acked.
+ * The queue owns the messages.  inflight_free() frees the helds that have no result yet; in a
+ * batch, the consumer frees each of the others when Redis has confirmed its result.
+ *
+ * A batch may finish single messages before its process ends.  The consumer keeps the batch
+ * until Redis has confirmed all results, because one log record then counts the acks.
  */
 #ifndef RQD_ENGINE_INFLIGHT_H
 #define RQD_ENGINE_INFLIGHT_H
@@ -39,12 +42,12 @@ struct inflight {
 	bool	 batch;	/* its messages are framed; also if it has only one */
 	struct held_list	 messages;	/* without a result */
 	unsigned	 size;	/* messages that it began with */
-	/* A batch: */
 	unsigned	 live;	/* messages without a result that Redis still expects from us */
+	/* A batch: */
 	unsigned	 unconfirmed;	/* held that are done */
 	unsigned	 acked;	/* confirmed by Redis */
 	usec_t		 done_at;	/* mono: all have a result; 0: not all */
-	bool		 told;		/* by inflight_lingers() */
+	bool		 reported;	/* by inflight_lingers() */
 	/* of its messages' verdicts the one that says most about the command */
 	struct verdict	 verdict;
 	struct result	 result;	/* how it ended; it owns nothing; valid if run is NULL */

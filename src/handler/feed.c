@@ -2,8 +2,8 @@
  * Writing messages into a pipe.
  *
  * Headers and small payloads are copied into a buffer that all feeders share; larger
- * payloads are written from where they are.  Nothing is kept between calls: a message
- * that was written in part is put together again, without its first `sent` bytes.
+ * payloads are written from where they are.  The buffer keeps nothing between calls.  If a
+ * message was written in part, the next call frames it again and skips its first `sent` bytes.
  */
 #include "handler/feed.h"
 

@@ -1,6 +1,8 @@
 /*
- * Messages on their way into a process: what a persistent handler has in flight,
- * and the pipe to its standard input.  frame.h says how a message stands there.
+ * The standard input of a persistent handler's process (struct feeder), and a message on its
+ * way there or at the process (struct feed).  persistent.c makes and frees feeds.  The worker
+ * has them on its list, in the order in which it gave them; the feeder only points into that
+ * list.  frame.h says how a message is framed.
  */
 #ifndef RQD_HANDLER_FEED_H
 #define RQD_HANDLER_FEED_H

@@ -1,13 +1,16 @@
 /*
- * The ticks of a queue that delivers at least once: expired leases, due delayed
- * messages, sweeping, and the counters of QSTATS.
+ * The ticks of a queue that delivers at least once.  A tick requeues expired leases, promotes
+ * due delayed messages, deletes orphaned fields of QDELIVERY, and adds counters to QSTATS.
  *
- * The ticker says when a tick is sent and what with; it sends nothing itself.
- * Its owner asks for a tick every 10 s (the pulse of service/daemon.c) and when a
- * delayed message falls due (watcher.h).  The ticker asks when a lease ends, when
- * others' leases may be judged, and after a reconnect.  Ticks are 100 ms apart, and
- * back off after an error.  One that left work behind is followed by the next at
- * once: together they are a round.
+ * The ticker decides when a tick may be sent, and writes its words; its owner sends it.  The
+ * owner calls ticker_begin() every 10 s (the pulse of service/daemon.c), when a delayed message
+ * falls due (watcher.h), and before it closes, if counters wait.  The ticker calls due() when a
+ * lease ends, when leases may be judged again after an outage, after a reconnect, and after the
+ * backoff that follows an error.
+ *
+ * A tick looks at a bounded number of entries.  If some are left, the owner sends the next tick
+ * at once, and that one continues where the last one stopped.  Such a sequence is a round.
+ * Otherwise ticks are at least 100 ms apart.
  *
  *	if (ticker_begin(t, false)) {
  *		KEYS; ticker_add_words(t, &terms, &words); words of the kind;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "queue/depth.h"
 #include "rqctl/ctl.h"
-#include "status/state.h"
+#include "status/queue_state.h"
 
 struct picture {
 	struct fleet	 fleet;

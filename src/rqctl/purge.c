@@ -1,12 +1,15 @@
 /*
- * rqctl purge: empties parts of a queue.
+ * rqctl purge: deletes the messages of the parts that its options name.
  *
- * rqctl counts each part before it asks.  It then deletes no more than that, the oldest first,
- * in bounded steps: messages that producers push meanwhile stay.  It deletes retries one by
- * one, so that those in flight stay.  A stream may have other readers, so rqctl deletes
- * nothing from it: the consumer group skips the entries that wait.
+ * rqctl counts each part of each key before it asks.  It then deletes at most that many, those
+ * first that would be delivered first, in calls of at most STEP.  So messages that producers
+ * push meanwhile stay, unless a daemon takes messages meanwhile: then as many of the new ones
+ * are deleted in their place.
  *
- * A step whose reply is lost is not sent again: it would delete as many once more.
+ * Retries are deleted by tag, so that rqctl can leave out those in flight.  A stream may have
+ * other readers: rqctl only moves the consumer group past the entries that wait.
+ *
+ * A call whose reply is lost is not sent again: it could delete as many once more.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -33,10 +36,29 @@ static const struct part parts[] = {
 	{ OPT_DEAD, "dead", KEY_DEAD, offsetof(struct depth, dead) },
 };
 
+struct purge {
+	struct ctl	*ctl;
+	struct depth	*depths;	/* of each key, as they were counted; owned */
+	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
+	char		 entries[24];	/* SOURCE_STREAM: how many there had been; "": not known */
+	int64_t		 gone[ARRAY_LEN(parts)];
+};
+
 static int64_t
 number(const struct depth *d, const struct part *p)
 {
 	return *(const int64_t *)(const void *)((const char *)d + p->at);
+}
+
+static int64_t
+sum(const struct purge *p, const struct part *part)
+{
+	int64_t n = 0, all = 0;
+
+	for (size_t k = 0; k < p->ctl->target.nkeys; k++)
+		if ((n = number(&p->depths[k], part)) > 0)
+			all += n;
+	return all;
 }
 
 /* "3 waiting, 12 dead" of the parts that were named. */
@@ -52,14 +74,6 @@ describe(const struct ctl *c, const int64_t *n)
 			    out_number(n[i], text), parts[i].name);
 	return buf_steal(&b);
 }
-
-struct purge {
-	struct ctl	*ctl;
-	struct depth	 depth;		/* as it was counted */
-	char		 last[48];	/* SOURCE_STREAM: the newest entry at that time */
-	char		 entries[24];	/* SOURCE_STREAM: how many there had been; "": not known */
-	int64_t		 gone[ARRAY_LEN(parts)];
-};
 
 /* Calls the script until as many are gone as were counted, or nothing is left. */
 static int
@@ -159,12 +173,12 @@ pass_entries(struct purge *p, int64_t counted, int64_t *gone)
 	return 0;
 }
 
+/* No more than were counted in this key; counts those that are gone. */
 static int
-purge_key(struct purge *p, size_t i)
+purge_key(struct purge *p, const struct part *part, size_t k, int64_t *gone)
 {
 	const struct target *t = &p->ctl->target;
-	const struct part *part = &parts[i];
-	int64_t counted = number(&p->depth, part), *gone = &p->gone[i];
+	int64_t counted = number(&p->depths[k], part);
 	bool left = t->cfg != NULL && config_pops_left(t->cfg);
 	enum source source = kind_source(t->kind);
 
@@ -181,14 +195,17 @@ purge_key(struct purge *p, size_t i)
 	    counted, gone);
 }
 
-/* Of each shard, together no more than were counted. */
 static int
 purge_part(struct purge *p, size_t i)
 {
+	int64_t gone;
 	int rc = 0;
 
-	EACH_KEY(k, &p->ctl->target)
-		rc = rc == 0 ? purge_key(p, i) : rc;
+	EACH_KEY(k, &p->ctl->target) {
+		gone = 0;
+		rc = rc == 0 ? purge_key(p, &parts[i], k, &gone) : rc;
+		p->gone[i] += gone;
+	}
 	return rc;
 }
 
@@ -227,18 +244,50 @@ static void
 purge(struct purge *p)
 {
 	int64_t counted[ARRAY_LEN(parts)];
+	const char *problem = NULL;
 	char *text;
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-		counted[i] = number(&p->depth, &parts[i]);
+		counted[i] = sum(p, &parts[i]);
+	for (size_t k = 0; k < p->ctl->target.nkeys && problem == NULL; k++)
+		problem = p->depths[k].problem;
 	text = describe(p->ctl, counted);
-	if (p->depth.problem != NULL)
-		ctl_error(p->ctl, EX_DATAERR, "%s: %s", p->ctl->target.name, p->depth.problem);
+	if (problem != NULL)
+		ctl_error(p->ctl, EX_DATAERR, "%s: %s", p->ctl->target.name, problem);
 	else if (ctl_given(p->ctl, OPT_DRY_RUN))
 		report(p, counted);
 	else if (ctl_confirm(p->ctl, "purge %s of %s", text, p->ctl->target.name))
 		purge_parts(p);
 	free(text);
+}
+
+static void
+forget_depths(struct purge *p)
+{
+	for (size_t k = 0; p->depths != NULL && k < p->ctl->target.nkeys; k++)
+		depth_done(&p->depths[k]);
+	free(p->depths);
+	p->depths = NULL;
+}
+
+/* Counts each key as a queue of its own. */
+static int
+count_keys(struct purge *p)
+{
+	const struct target *t = &p->ctl->target;
+	struct target *each = xcalloc(t->nkeys, sizeof(*each));
+	int rc;
+
+	forget_depths(p);
+	p->depths = xcalloc(t->nkeys, sizeof(*p->depths));
+	for (size_t k = 0; k < t->nkeys; k++) {
+		each[k] = *t;
+		each[k].all = &t->all[k];
+		each[k].nkeys = 1;
+	}
+	rc = picture_depths(p->ctl, each, t->nkeys, p->depths);
+	free(each);
+	return rc;
 }
 
 /* Counts; a stream again until no entry comes in between, unless they never stop. */
@@ -249,19 +298,14 @@ count_parts(struct purge *p)
 	int tries = 10;
 
 	if (kind_source(p->ctl->target.kind) != SOURCE_STREAM || !ctl_given(p->ctl, OPT_WAITING))
-		return picture_depths(p->ctl, &p->ctl->target, 1, &p->depth);
+		return count_keys(p);
 	if (look_at_stream(&after) == -1)
 		return -1;
 	do {
 		memcpy(p->last, after.last, sizeof(p->last));
 		memcpy(p->entries, after.entries, sizeof(p->entries));
-		depth_done(&p->depth);
-		if (picture_depths(p->ctl, &p->ctl->target, 1, &p->depth) == -1)
+		if (count_keys(p) == -1 || look_at_stream(&after) == -1)
 			return -1;
-		if (look_at_stream(&after) == -1) {
-			depth_done(&p->depth);
-			return -1;
-		}
 	} while (strcmp(p->last, after.last) != 0 && tries-- > 0);
 	return 0;
 }
@@ -283,8 +327,7 @@ purge_run(struct ctl *c)
 		     ctl_given(c, OPT_DEAD)))
 		ctl_error(c, EX_USAGE, "queues of kind %s, as %s is, have only --waiting",
 		    kind_name(kind), c->target.name);
-	else if (count_parts(&p) == 0) {
+	else if (count_parts(&p) == 0)
 		purge(&p);
-		depth_done(&p.depth);
-	}
+	forget_depths(&p);
 }

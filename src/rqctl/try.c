@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "config/launch_config.h"
-#include "handler/explain.h"
+#include "handler/start_error.h"
 #include "handler/handler.h"
 #include "handler/identity.h"
 #include "handler/launcher.h"
@@ -278,7 +278,7 @@ static void
 describe_start(const struct try *t, struct buf *b)
 {
 	const struct result *r = &t->result;
-	char *why = explain_start(t->cfg, r->step, r->error);
+	char *why = start_error_text(t->cfg, r->step, r->error);
 
 	buf_printf(b, "cannot be started: %s", why);
 	if (r->error_len > 0)

@@ -46,7 +46,7 @@
 #include "service/reload.h"
 #include "service/settings.h"
 #include "service/systemd.h"
-#include "status/monitor.h"
+#include "status/pages.h"
 
 #define NEWS_AFTER	(250 * MSEC)	/* a heartbeat when a queue's state changed */
 #define FAREWELL	(500 * MSEC)	/* for the heartbeat's end */
@@ -70,7 +70,7 @@ struct rqd {
 	struct consumers	*consumers;
 	struct schedules	*schedules;
 	struct heartbeat	 heartbeat;
-	struct monitor	*monitor;
+	struct pages	*pages;
 	struct buf	 redis_error;	/* of the last view */
 	bool	 ready;			/* was logged */
 	struct reload	*reload;
@@ -499,7 +499,7 @@ daemon_start_reload(struct rqd *d)
 {
 	const struct reload_env env = {
 		.loop = d->loop, .source = d->options->source, .debug = d->options->debug,
-		.launcher = d->launcher, .nodes = d->nodes, .monitor = d->monitor,
+		.launcher = d->launcher, .nodes = d->nodes, .pages = d->pages,
 		.dispatcher = d->dispatcher, .consumers = d->consumers,
 		.schedules = d->schedules, .ended = daemon_reloaded, .arg = d,
 	};
@@ -534,7 +534,7 @@ daemon_start(struct rqd *d)
 	daemon_start_redis(d);
 	daemon_start_queues(d);
 	daemon_start_timers(d);
-	d->monitor = monitor_new(d->loop, d->nodes, config->name, daemon_look, d);
+	d->pages = pages_new(d->loop, d->nodes, config->name, daemon_look, d);
 	daemon_start_reload(d);
 
 	/* 4. Go. */
@@ -546,7 +546,7 @@ daemon_start(struct rqd *d)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
 	/* Before READY: who waited for it finds the warnings in the log. */
 	launch_config_log(d->options->report);
-	monitor_listen(d->monitor, config->http.listen);
+	pages_listen(d->pages, config->http.listen);
 	notify("READY=1");
 	systemd_update(d->systemd);
 }
@@ -557,7 +557,7 @@ static void
 daemon_stop(struct rqd *d)
 {
 	/* 0. The HTTP listener. */
-	monitor_stop(d->monitor);
+	pages_stop(d->pages);
 
 	/* 1. Schedules and queues. */
 	schedules_free(d->schedules);
@@ -566,7 +566,7 @@ daemon_stop(struct rqd *d)
 	dispatcher_free(d->dispatcher);
 
 	/* 2. Redis, after what asks it: an answer that is lost may lead to the next question. */
-	monitor_free(d->monitor);
+	pages_free(d->pages);
 	control_free(d->control);
 	routes_free(d->routes);
 	nodes_free(d->nodes);

@@ -77,7 +77,7 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 	if (plan->log)
 		settings_log(&new->log, env->debug);
 	if (plan->http)
-		monitor_listen(env->monitor, new->http.listen);
+		pages_listen(env->pages, new->http.listen);
 	for (size_t i = 0; plan->restart[i] != NULL; i++)
 		log_event(LOG_LV_WARN, "warning", NULL, LF_STR("section", plan->restart[i]),
 		    LF_STR("warning", "changed, but needs a restart"));

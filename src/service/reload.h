@@ -14,7 +14,7 @@
 #include "loop/loop.h"
 #include "redis/nodes.h"
 #include "service/consumers.h"
-#include "status/monitor.h"
+#include "status/pages.h"
 
 struct reload;
 
@@ -25,7 +25,7 @@ struct reload_env {
 	bool	 debug;		/* the log's level, whatever the file says */
 	struct launcher		*launcher;	/* reads the files; NULL: this process does */
 	struct nodes		*nodes;
-	struct monitor		*monitor;
+	struct pages		*pages;
 	struct dispatcher	*dispatcher;
 	struct consumers	*consumers;
 	struct schedules	*schedules;

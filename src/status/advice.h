@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "status/state.h"
+#include "status/queue_state.h"
 
 /* How commands are written, and what the reader knows of the configuration; borrowed. */
 struct advice {

@@ -1,8 +1,8 @@
 /*
  * /metrics: Prometheus' text format, version 0.0.4.
  *
- * monitor.c gathers the numbers; this file makes text of them.  A new metric is a
- * member of struct metrics, filled in monitor.c, and a row in metrics.c.  A new counter
+ * metrics_collect.c gathers the numbers; this file makes text of them.  A new metric is a
+ * member of struct metrics, filled in metrics_collect.c, and a row in metrics.c.  A new counter
  * of queues is a row of base/stats.c only.  Names and labels never
  * change; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
  */

@@ -6,7 +6,7 @@
 #define RQD_STATUS_QUEUE_JSON_H
 
 #include "base/buf.h"
-#include "status/monitor.h"
+#include "status/view.h"
 #include "status/survey.h"
 
 /* dead: as dead_summary.h has it, borrowed; NULL: no letters, or they are not known. */

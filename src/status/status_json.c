@@ -15,7 +15,7 @@
 #include "policy/tick.h"
 #include "status/advice.h"
 #include "status/json_bytes.h"
-#include "status/state.h"
+#include "status/queue_state.h"
 
 #define UNSEEN_AFTER	(30 * SEC)	/* that a daemon has run without a heartbeat */
 

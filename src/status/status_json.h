@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "status/history.h"
-#include "status/monitor.h"
+#include "status/view.h"
 #include "status/survey.h"
 
 /* Without a survey (Redis is down or slow) "queues" and "fleet" are null. */

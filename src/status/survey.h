@@ -18,7 +18,7 @@
 #include "queue/depth.h"
 #include "queue/keys.h"
 #include "redis/nodes.h"
-#include "status/state.h"
+#include "status/queue_state.h"
 
 #define SURVEY_FRESH	(1500 * MSEC)	/* answers are used again for so long */
 #define SURVEY_WITHIN	(3 * SEC)	/* a waiter waits no longer */

@@ -70,6 +70,7 @@ queue "q" { command = {"/bin/true"} }
 queue "u" { kind = "unique" command = {"/bin/true"} key = "u" }
 queue "s" { kind = "stream" command = {"/bin/true"} }
 queue "l" { kind = "list" pop = "left" command = {"/bin/true"} }
+queue "h" { shards = 2 command = {"/bin/true"} }
 C
 # Asks, lets producers come in between, answers yes.
 between() { # EXPECTED-QUESTION COMMAND ARGUMENT...
@@ -99,6 +100,12 @@ is "$(r zrange qDELAYED 0 -1)" d3 'purge --delayed'
 "$RQCTL" push q --delay 2h r2 >/dev/null
 between 'purge 2 retry of q' '"$RQCTL" push q --delay 3h r3 >/dev/null' purge q --retry
 is "$(r zcard qRETRY) $(r hvals qCONTEXT)" '1 r3' 'purge --retry'
+# shellcheck disable=SC2046
+set -- $("$RQCTL" -c "$T/purge.conf" queues --keys h)
+r lpush "$1" a b c >/dev/null
+r lpush "$2" d >/dev/null
+between 'purge 4 waiting of h' 'r lpush "'"$1"'" e >/dev/null; r lpush "'"$2"'" f g >/dev/null' purge h --waiting
+is "$(r lrange "$1" 0 -1) $(r lrange "$2" 0 -1 | tr '\n' ' ')" 'e g f ' 'purge --waiting of shards: of each as many as were counted'
 r xadd qDEAD '*' id 1 message m1 >/dev/null
 r xadd qDEAD '*' id 2 message m2 >/dev/null
 between 'purge 2 dead of q' "r xadd qDEAD '*' id 3 message m3 >/dev/null" purge q --dead

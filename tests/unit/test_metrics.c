@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "status/metrics.h"
-#include "status/monitor.h"
+#include "status/stall.h"
 
 /* -- a strict parser ------------------------------------------------------------ */
 

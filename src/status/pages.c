@@ -1,5 +1,5 @@
 /*
- * The pages; see monitor.h.
+ * The pages; see pages.h.
  *
  * Metrics and status need a survey of Redis (survey.h): the request waits for it, at most
  * SURVEY_WITHIN, and the loop goes on.  A client that asks again within REUSE gets the
@@ -8,25 +8,22 @@
  * While the daemon listens, it also takes a survey every 10 seconds for its history
  * (history.h), whether a client asks or not.
  */
-#include "status/monitor.h"
+#include "status/pages.h"
 
-#include <math.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <config.h>
-
-#include "base/log.h"
 #include "base/util.h"
 #include "loop/timer.h"
 #include "status/dead_summary.h"
 #include "status/history.h"
 #include "status/http.h"
 #include "status/metrics.h"
+#include "status/metrics_collect.h"
 #include "status/page.h"
 #include "status/queue_json.h"
-#include "status/state.h"
+#include "status/queue_state.h"
+#include "status/stall.h"
 #include "status/status_json.h"
 #include "status/survey.h"
 
@@ -36,28 +33,22 @@
 #define JSON		"application/json"
 #define TEXT		"text/plain; charset=utf-8"
 
-/* The monitor remembers this of a queue from one survey to the next. */
-struct noted {
-	char		*key;	/* owned */
-	struct stall	 stall;
-};
-
 /* A page that make() writes from a survey. */
 struct report {
 	enum survey_scope scope;
 	const char	*type;
-	void		(*make)(struct monitor *, const struct survey_result *, struct buf *);
+	void		(*make)(struct pages *, const struct survey_result *, struct buf *);
 };
 enum { REPORT_METRICS, REPORT_STATUS, REPORTS };
 static const struct report reports[REPORTS];
 
-struct monitor {
+struct pages {
 	bool		 stopping;	/* nothing can be looked at any more */
 	void		(*look)(struct view *, void *);
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
-	void		*queues;	/* struct noted; of tsearch(3) */
+	struct stalls	 stalls;	/* of the queues */
 	usec_t		 noted;		/* the last survey that was noted */
 	struct dead_reader	*reader;
 	struct history	*history;
@@ -78,17 +69,17 @@ struct monitor {
 
 /* A request that waits for a survey. */
 struct wait {
-	struct monitor	*monitor;
+	struct pages	*pages;
 	struct http_request	*request;
 	const struct report	*report;
 };
 
 static struct view
-look(const struct monitor *m)
+look(const struct pages *p)
 {
 	struct view v = { .config = NULL };
 
-	m->look(&v, m->arg);
+	p->look(&v, p->arg);
 	return v;
 }
 
@@ -128,55 +119,7 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 		say(r, 200, "ready");
 }
 
-/* -- queues from one survey to the next ------------------------------------------ */
-
-void
-stall_note(struct stall *s, usec_t now, int64_t ready, int64_t delivered)
-{
-	bool blind = s->seen == 0 || now - s->seen > STALL_GAP;
-
-	s->waits = ready > 0;
-	if (blind || !s->waits || ready < s->ready || delivered != s->delivered)
-		s->since = now;
-	s->seen = now;
-	s->ready = ready;
-	s->delivered = delivered;
-}
-
-usec_t
-stall_length(const struct stall *s, usec_t now)
-{
-	return s->waits ? now - s->since : 0;
-}
-
-static int
-compare_key(const void *a, const void *b)
-{
-	return strcmp(((const struct noted *)a)->key, ((const struct noted *)b)->key);
-}
-
-static void
-noted_free(void *noted)
-{
-	free(((struct noted *)noted)->key);
-	free(noted);
-}
-
-/* The queue's stall; a new one where there is none. */
-static struct stall *
-stall_of(struct monitor *m, const char *key)
-{
-	struct noted wanted = { .key = (char *)(uintptr_t)key }, **found;
-
-	found = tfind(&wanted, &m->queues, compare_key);
-	if (found == NULL) {
-		wanted.key = xstrdup(key);
-		found = tsearch(xmemdup(&wanted, sizeof(wanted)), &m->queues, compare_key);
-		if (found == NULL)
-			fatal_os("out of memory");
-	}
-	return &(*found)->stall;
-}
+/* -- from one survey to the next -------------------------------------------------- */
 
 static struct history_point
 point_of(const struct survey_queue *q, const struct survey_result *r)
@@ -196,34 +139,34 @@ point_of(const struct survey_queue *q, const struct survey_result *r)
 
 /* Adds a survey of the fleet to the history, if a sample is due. */
 static void
-remember(struct monitor *m, const struct survey_result *r)
+remember(struct pages *p, const struct survey_result *r)
 {
-	struct history_point p;
+	struct history_point point;
 
-	if (r->scope != SURVEY_FLEET || !history_begin(m->history, r->at))
+	if (r->scope != SURVEY_FLEET || !history_begin(p->history, r->at))
 		return;
 	for (size_t i = 0; i < r->n; i++) {
-		p = point_of(&r->queues[i], r);
-		history_add(m->history, r->queues[i].keys.name[KEY_QUEUE], &p);
+		point = point_of(&r->queues[i], r);
+		history_add(p->history, r->queues[i].keys.name[KEY_QUEUE], &point);
 	}
 }
 
 /* Compares a new survey with the one before, and adds it to the history. */
 static void
-note(struct monitor *m, const struct view *v, const struct survey_result *r)
+note(struct pages *p, const struct view *v, const struct survey_result *r)
 {
 	const struct survey_queue *q;
 	const struct consumer *c;
 
-	if (r == NULL || r->at == m->noted)
+	if (r == NULL || r->at == p->noted)
 		return;
-	m->noted = r->at;
-	remember(m, r);
+	p->noted = r->at;
+	remember(p, r);
 	for (size_t i = 0; i < v->nconsumers; i++) {
 		c = v->consumers[i];
 		if ((q = survey_find(r, consumer_config(c)->key)) == NULL || q->depth.waiting < 0)
 			continue;
-		stall_note(stall_of(m, consumer_config(c)->key), r->at,
+		stall_note(stalls_get(&p->stalls, consumer_config(c)->key), r->at,
 		    q->depth.waiting + (q->depth.due > 0 ? q->depth.due : 0),
 		    /* The fleet's as counted in Redis, and ours, which are newer. */
 		    q->depth.total[STAT_DELIVERED] +
@@ -231,93 +174,27 @@ note(struct monitor *m, const struct view *v, const struct survey_result *r)
 	}
 }
 
-/* -- metrics ----------------------------------------------------------------- */
+/* -- reports ------------------------------------------------------------------ */
 
 static void
-older(const struct message *msg, pid_t pid UNUSED, const char *progress UNUSED, usec_t age,
-    void *arg)
+make_metrics(struct pages *p, const struct survey_result *r, struct buf *out)
 {
-	usec_t *oldest = arg;
+	struct view v = look(p);
 
-	if (msg != NULL && age > *oldest)
-		*oldest = age;
-}
-
-static struct metrics_queue
-queue_metrics(struct monitor *m, const struct consumer *c, const struct survey_result *r)
-{
-	const struct queue_config *cfg = consumer_config(c);
-	const struct survey_queue *q = r != NULL ? survey_find(r, cfg->key) : NULL;
-	struct latency l = { LATENCY_UNKNOWN, 0 };
-	usec_t oldest = 0;
-
-	if (consumer_arrivals(c) != NULL)
-		l = arrivals_latency(consumer_arrivals(c), clock_mono());
-	if (q != NULL)
-		l = state_latency_with(cfg->kind, &q->depth, l);
-	consumer_each(c, older, &oldest);
-	return (struct metrics_queue){
-		.name = cfg->name, .stats = consumer_stats(c), .block = consumer_block(c),
-		.depth = q != NULL ? &q->depth : NULL, .running = consumer_in_flight(c),
-		.concurrency = config_most(cfg), .oldest = clock_seconds(oldest),
-		.stalled = q == NULL ? NAN :
-		    clock_seconds(stall_length(stall_of(m, cfg->key), clock_mono())),
-		.latency = q != NULL && l.how == LATENCY_KNOWN ? l.seconds : NAN,
-		.latency_least = q != NULL && l.how == LATENCY_LEAST ? l.seconds : NAN,
-	};
-}
-
-/* A queue whose key was changed is there twice until the old one is drained. */
-static bool
-is_replaced(const struct view *v, const struct consumer *c)
-{
-	const struct queue_config *cfg = consumer_config(c);
-	const struct queue_config *now = config_queue(v->config, cfg->name);
-
-	return now != NULL && now != cfg;
+	note(p, &v, r);
+	metrics_collect(&v, &p->stalls, r, out);
 }
 
 static void
-make_metrics(struct monitor *m, const struct survey_result *r, struct buf *out)
+make_status(struct pages *p, const struct survey_result *r, struct buf *out)
 {
-	struct view v = look(m);
-	struct metrics_queue *queues = xcalloc(v.nconsumers + 1, sizeof(*queues));
-	size_t i, nschedules = schedules_count(v.schedules);
-	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
-	struct metrics all = {
-		.version = PACKAGE_VERSION, .config_hash = v.config->hash, .state = v.state,
-		.reload_ok = !v.reload_failed, .redis_up = nodes_are_ready(v.nodes),
-		.reconnects = (double)nodes_reconnects(v.nodes),
-		.outstanding = nodes_outstanding(v.nodes),
-		.handlers = dispatcher_taken(v.dispatcher),
-		.max_handlers = v.config->max_handlers, .log_dropped = (double)log_dropped(),
-		.started = clock_seconds(v.started), .queues = queues,
-		.schedules = schedules, .nschedules = nschedules,
-	};
+	struct view v = look(p);
 
-	note(m, &v, r);
-	metrics_usage(&all.process);
-	for (i = 0; i < v.nconsumers; i++) {
-		if (!is_replaced(&v, v.consumers[i]))
-			queues[all.nqueues++] = queue_metrics(m, v.consumers[i], r);
-	}
-	for (i = 0; i < nschedules; i++)
-		schedules[i] = schedules_get(v.schedules, i);
-	metrics_text(&all, out);
-	free(schedules);
-	free(queues);
+	note(p, &v, r);
+	status_text(&v, r, p->history, out);
 }
 
-static void
-make_status(struct monitor *m, const struct survey_result *r, struct buf *out)
-{
-	struct view v = look(m);
-
-	note(m, &v, r);
-	status_text(&v, r, m->history, out);
-}
-
-/* -- what waits for a survey ---------------------------------------------------- */
+/* -- requests that wait for a survey ---------------------------------------------------- */
 
 static const struct report reports[REPORTS] = {
 	[REPORT_METRICS] = { SURVEY_OWN, METRICS_TYPE, make_metrics },
@@ -329,18 +206,18 @@ static void
 surveyed(const struct survey_result *r, void *arg)
 {
 	struct wait *w = arg;
-	struct monitor *m = w->monitor;
-	struct buf *text = &m->made[w->report - reports].text, body = BUF_INIT;
-	usec_t now = clock_mono(), *at = &m->made[w->report - reports].at;
+	struct pages *p = w->pages;
+	struct buf *text = &p->made[w->report - reports].text, body = BUF_INIT;
+	usec_t now = clock_mono(), *at = &p->made[w->report - reports].at;
 
-	if (m->stopping) {
+	if (p->stopping) {
 		say(w->request, 503, "stopped");
 		free(w);
 		return;
 	}
 	if (*at == 0 || now - *at > REUSE || r == NULL) {
 		buf_clear(text);
-		w->report->make(m, r, text);
+		w->report->make(p, r, text);
 		*at = r != NULL ? now : 0;
 	}
 	buf_add(&body, text->data, text->len);
@@ -351,11 +228,11 @@ surveyed(const struct survey_result *r, void *arg)
 static void
 serve_report(struct http_request *r, const struct http_route *route, void *arg)
 {
-	struct monitor *m = arg;
+	struct pages *p = arg;
 	struct wait *w = xcalloc(1, sizeof(*w));
 
-	*w = (struct wait){ m, r, route->data };
-	survey_ask(m->survey, w->report->scope, look(m).config, surveyed, w);
+	*w = (struct wait){ p, r, route->data };
+	survey_ask(p->survey, w->report->scope, look(p).config, surveyed, w);
 }
 
 /* -- the history ----------------------------------------------------------------- */
@@ -363,87 +240,87 @@ serve_report(struct http_request *r, const struct http_route *route, void *arg)
 static void
 sampled(const struct survey_result *r, void *arg)
 {
-	struct monitor *m = arg;
+	struct pages *p = arg;
 	struct view v;
 
-	if (r == NULL || m->stopping)
+	if (r == NULL || p->stopping)
 		return;
-	v = look(m);
-	note(m, &v, r);
-	timer_set(&m->sample, history_pace(r->fleet.n, r->nkeys));
+	v = look(p);
+	note(p, &v, r);
+	timer_set(&p->sample, history_pace(r->fleet.n, r->nkeys));
 }
 
 static bool
-has_history(const struct monitor *m)
+has_history(const struct pages *p)
 {
-	return m->history_whole && m->history_made == history_last(m->history);
+	return p->history_whole && p->history_made == history_last(p->history);
 }
 
 /* Makes the next part of the text; begins anew where a sample came between two parts. */
 static void
-make_history(struct monitor *m)
+make_history(struct pages *p)
 {
-	if (m->history_whole || m->history_made != history_last(m->history)) {
-		buf_clear(&m->history_text);
-		m->history_next = 0;
-		m->history_made = history_last(m->history);
+	if (p->history_whole || p->history_made != history_last(p->history)) {
+		buf_clear(&p->history_text);
+		p->history_next = 0;
+		p->history_made = history_last(p->history);
 	}
-	m->history_whole = history_text(m->history, &m->history_next, &m->history_text);
+	p->history_whole = history_text(p->history, &p->history_next, &p->history_text);
 }
 
 /* One turn: a part of the text, and one answer where it is whole.  Megabytes are copied. */
 static void
 give_history(void *arg)
 {
-	struct monitor *m = arg;
+	struct pages *p = arg;
 	struct buf body = BUF_INIT;
 
-	if (!has_history(m))
-		make_history(m);
-	if (has_history(m)) {
-		buf_add(&body, m->history_text.data, m->history_text.len);
-		http_answer(m->history_waits[--m->nhistory_waits], 200, JSON, &body);
+	if (!has_history(p))
+		make_history(p);
+	if (has_history(p)) {
+		buf_add(&body, p->history_text.data, p->history_text.len);
+		http_answer(p->history_waits[--p->nhistory_waits], 200, JSON, &body);
 	}
-	if (m->nhistory_waits > 0)
-		timer_set(&m->history_more, PART_EVERY);
+	if (p->nhistory_waits > 0)
+		timer_set(&p->history_more, PART_EVERY);
 }
 
 /* Also while Redis is down.  The text of a large fleet is long: it is made once per sample. */
 static void
 serve_history(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
-	struct monitor *m = arg;
+	struct pages *p = arg;
 
-	*APPEND(m->history_waits, m->nhistory_waits) = r;
-	if (!timer_is_set(&m->history_more))
-		give_history(m);
+	*APPEND(p->history_waits, p->nhistory_waits) = r;
+	if (!timer_is_set(&p->history_more))
+		give_history(p);
 }
 
 static void
-refuse_history(struct monitor *m)
+refuse_history(struct pages *p)
 {
-	timer_stop(&m->history_more);
-	while (m->nhistory_waits > 0)
-		say(m->history_waits[--m->nhistory_waits], 503, "stopped");
+	timer_stop(&p->history_more);
+	while (p->nhistory_waits > 0)
+		say(p->history_waits[--p->nhistory_waits], 503, "stopped");
 }
 
 /* sampled() sets the timer again, for later if the fleet is large. */
 static void
 take_sample(void *arg)
 {
-	struct monitor *m = arg;
-	struct view v = look(m);
+	struct pages *p = arg;
+	struct view v = look(p);
 
-	timer_set(&m->sample, HISTORY_STEP);
+	timer_set(&p->sample, HISTORY_STEP);
 	if (nodes_is_one_ready(v.nodes))
-		survey_ask(m->survey, SURVEY_FLEET, v.config, sampled, m);
+		survey_ask(p->survey, SURVEY_FLEET, v.config, sampled, p);
 }
 
 /* -- one queue ------------------------------------------------------------------ */
 
 /* A request for /queue. */
 struct inquiry {
-	struct monitor	*monitor;
+	struct pages	*pages;
 	struct http_request	*request;
 	char		*key;		/* of the queue; owned */
 	char		**keys;		/* it and its shards; owned */
@@ -485,7 +362,7 @@ got_letters(const json_t *dead, void *arg)
 		dead_summary_add(i->dead, dead);
 	else if (i->dead == NULL && dead != NULL)
 		i->dead = json_deep_copy(dead);
-	if (i->monitor->stopping)
+	if (i->pages->stopping)
 		inquiry_refuse(i, 503, "stopped");
 	else if (i->next < i->n)
 		ask_letters(i);
@@ -500,7 +377,7 @@ ask_letters(struct inquiry *i)
 	struct keys keys;
 
 	keys_init(&keys, i->keys[i->next++]);
-	dead_reader_ask(i->monitor->reader, keys.name[KEY_DEAD], got_letters, i);
+	dead_reader_ask(i->pages->reader, keys.name[KEY_DEAD], got_letters, i);
 	keys_done(&keys);
 }
 
@@ -513,7 +390,7 @@ found_queue(const struct survey_result *r, void *arg)
 	struct buf b = BUF_INIT;
 	struct view v;
 
-	if (i->monitor->stopping || r == NULL) {
+	if (i->pages->stopping || r == NULL) {
 		inquiry_refuse(i, 503, r == NULL ? "Redis does not answer" : "stopped");
 	} else if (q == NULL) {
 		inquiry_refuse(i, 404, "There is no such queue.");
@@ -523,7 +400,7 @@ found_queue(const struct survey_result *r, void *arg)
 			*APPEND(i->keys, i->n) = xstrdup(q->shards[k]);
 		ask_letters(i);
 	} else {
-		v = look(i->monitor);
+		v = look(i->pages);
 		queue_text(&v, r, q, i->dead, &b);
 		inquiry_end(i, 200, JSON, &b);
 	}
@@ -532,9 +409,9 @@ found_queue(const struct survey_result *r, void *arg)
 static void
 inquire(struct inquiry *i)
 {
-	struct monitor *m = i->monitor;
+	struct pages *p = i->pages;
 
-	survey_ask(m->survey, SURVEY_FLEET, look(m).config, found_queue, i);
+	survey_ask(p->survey, SURVEY_FLEET, look(p).config, found_queue, i);
 }
 
 static void
@@ -542,7 +419,7 @@ serve_queue(struct http_request *r, const struct http_route *route UNUSED, void 
 {
 	struct inquiry *i = xcalloc(1, sizeof(*i));
 
-	*i = (struct inquiry){ .monitor = arg, .request = r, .key = http_parameter(r, "key") };
+	*i = (struct inquiry){ .pages = arg, .request = r, .key = http_parameter(r, "key") };
 	if (i->key == NULL)
 		inquiry_refuse(i, 400, "Which one? Ask for /queue?key=KEY.");
 	else
@@ -585,55 +462,55 @@ static const struct http_route routes[] = {
 
 /* -- life -------------------------------------------------------------------- */
 
-struct monitor *
-monitor_new(struct loop *loop, struct nodes *nodes, const char *host,
+struct pages *
+pages_new(struct loop *loop, struct nodes *nodes, const char *host,
     void (*look_fn)(struct view *, void *), void *arg)
 {
-	struct monitor *m = xcalloc(1, sizeof(*m));
+	struct pages *p = xcalloc(1, sizeof(*p));
 
-	m->look = look_fn;
-	m->arg = arg;
-	m->survey = survey_new(loop, nodes);
-	m->reader = dead_reader_new(loop, nodes);
-	m->history = history_new();
-	timer_init(&m->sample, loop, take_sample, m);
-	timer_init(&m->history_more, loop, give_history, m);
-	m->http = http_new(loop, routes, host, m);
-	return m;
+	p->look = look_fn;
+	p->arg = arg;
+	p->survey = survey_new(loop, nodes);
+	p->reader = dead_reader_new(loop, nodes);
+	p->history = history_new();
+	timer_init(&p->sample, loop, take_sample, p);
+	timer_init(&p->history_more, loop, give_history, p);
+	p->http = http_new(loop, routes, host, p);
+	return p;
 }
 
 void
-monitor_listen(struct monitor *m, const char *where)
+pages_listen(struct pages *p, const char *where)
 {
-	http_listen(m->http, where);
+	http_listen(p->http, where);
 	if (where[0] == '\0')
-		timer_stop(&m->sample);
-	else if (!timer_is_set(&m->sample))
-		timer_set(&m->sample, FIRST_SAMPLE);
+		timer_stop(&p->sample);
+	else if (!timer_is_set(&p->sample))
+		timer_set(&p->sample, FIRST_SAMPLE);
 }
 
 void
-monitor_stop(struct monitor *m)
+pages_stop(struct pages *p)
 {
-	m->stopping = true;
-	timer_stop(&m->sample);
-	refuse_history(m);
-	http_listen(m->http, "");
+	p->stopping = true;
+	timer_stop(&p->sample);
+	refuse_history(p);
+	http_listen(p->http, "");
 }
 
 void
-monitor_free(struct monitor *m)
+pages_free(struct pages *p)
 {
-	if (m == NULL)
+	if (p == NULL)
 		return;
-	dead_reader_free(m->reader);
-	survey_free(m->survey);
-	http_free(m->http);
-	tdestroy(m->queues, noted_free);
-	history_free(m->history);
-	buf_done(&m->history_text);
-	free(m->history_waits);
+	dead_reader_free(p->reader);
+	survey_free(p->survey);
+	http_free(p->http);
+	stalls_done(&p->stalls);
+	history_free(p->history);
+	buf_done(&p->history_text);
+	free(p->history_waits);
 	for (size_t i = 0; i < REPORTS; i++)
-		buf_done(&m->made[i].text);
-	free(m);
+		buf_done(&p->made[i].text);
+	free(p);
 }

@@ -1,5 +1,5 @@
-/* One queue in words and as JSON; see state.h. */
-#include "status/state.h"
+/* One queue in words and as JSON; see queue_state.h. */
+#include "status/queue_state.h"
 
 #include <math.h>
 #include <stdlib.h>

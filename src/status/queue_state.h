@@ -2,8 +2,8 @@
  * The state of a queue as operators see it, in words and as JSON.  `rqctl status` and
  * /status both use this, so they cannot differ.
  */
-#ifndef RQD_STATUS_STATE_H
-#define RQD_STATUS_STATE_H
+#ifndef RQD_STATUS_QUEUE_STATE_H
+#define RQD_STATUS_QUEUE_STATE_H
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
  * It looks at the file after the start has failed, perhaps as another user.  If it finds
  * nothing wrong, it returns the text of the error number.
  */
-#include "handler/explain.h"
+#include "handler/start_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +70,7 @@ explain_interpreter(char *line)
 }
 
 char *
-explain_first_line(const char *path)
+start_error_first_line(const char *path)
 {
 	char text[FIRST_LINE_MAX + 1];
 	ssize_t len = read_beginning(path, text, FIRST_LINE_MAX);
@@ -117,14 +117,14 @@ explain_exec(const struct queue_config *q, int error)
 		return explain_denied(q, path);
 	if (error == ENOENT && stat(path, &st) == -1)
 		return xasprintf("command %s: %s", path, strerror(errno));
-	why = error == ENOENT || error == ENOEXEC ? explain_first_line(path) : NULL;
+	why = error == ENOENT || error == ENOEXEC ? start_error_first_line(path) : NULL;
 	text = xasprintf("command %s: %s", path, why != NULL ? why : strerror(error));
 	free(why);
 	return text;
 }
 
 char *
-explain_start(const struct queue_config *q, const char *step, int error)
+start_error_text(const struct queue_config *q, const char *step, int error)
 {
 	if (step == NULL)
 		return xasprintf("start: %s", strerror(error));

@@ -1,0 +1,24 @@
+/*
+ * The pages of the HTTP listener: /healthz, /readyz, /metrics, /status, and the page that
+ * draws /status.
+ */
+#ifndef RQD_STATUS_PAGES_H
+#define RQD_STATUS_PAGES_H
+
+
+#include "loop/loop.h"
+#include "redis/nodes.h"
+#include "status/view.h"
+
+struct pages;
+
+/* look() fills the view each time somebody wants to see it. */
+struct pages	*pages_new(struct loop *, struct nodes *, const char *host,
+		    void (*look)(struct view *, void *), void *arg);
+void		 pages_listen(struct pages *, const char *where);	/* "": nowhere */
+/* From now on answers 503; the view's objects may be freed. */
+void		 pages_stop(struct pages *);
+/* Any time but from its own callbacks. */
+void		 pages_free(struct pages *);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * How long a queue has had waiting messages while none was taken.
+ *
+ * Each survey is compared with the one before.  A queue makes progress when no
+ * message is ready, when deliveries were counted since the last survey, or when
+ * fewer messages are ready than before.
+ * Surveys further apart than STALL_GAP say nothing about the time between them.
+ */
+#ifndef RQD_STATUS_STALL_H
+#define RQD_STATUS_STALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+#define STALL_GAP	(15 * MINUTE)
+
+/* Zero it to start. */
+struct stall {
+	bool	 waits;		/* a message was ready at the last survey */
+	usec_t	 seen;		/* mono; the last survey; 0: none */
+	usec_t	 since;		/* mono; the last progress */
+	int64_t	 ready;
+	int64_t	 delivered;
+};
+
+/* ready: waiting or due; delivered: a count that only grows. */
+void	stall_note(struct stall *, usec_t now, int64_t ready, int64_t delivered);
+usec_t	stall_length(const struct stall *, usec_t now);	/* 0: it moves */
+
+/* The stalls of all queues, by their keys.  Zero it to start. */
+struct stalls {
+	void	*tree;		/* of tsearch(3); owned */
+};
+
+struct stall	*stalls_get(struct stalls *, const char *key);	/* never NULL */
+void		 stalls_done(struct stalls *);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * The daemon as its pages see it.
+ */
+#ifndef RQD_STATUS_VIEW_H
+#define RQD_STATUS_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "engine/consumer.h"
+#include "engine/dispatcher.h"
+#include "engine/schedule.h"
+#include "policy/config.h"
+#include "redis/nodes.h"
+
+/*
+ * A snapshot of the daemon for metrics and status.  The daemon fills it for each
+ * request; everything in it is borrowed for the call.
+ */
+struct view {
+	struct config	*config;	/* in force */
+	const char	*instance;
+	const char	*state;		/* "running" "quiet" "draining" "stopped" */
+	wall_t		 started;
+	bool		 reload_failed;	/* the last one: what is in the file is not in force */
+	const char	*reload_error;	/* the first error of that; "" */
+	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
+	struct nodes	*nodes;
+	const char	*redis_error;	/* "" while all that the daemon needs is up */
+	const struct dispatcher	*dispatcher;
+	const struct schedules	*schedules;
+	struct consumer	*const *consumers;
+	size_t		 nconsumers;
+};
+
+#endif
