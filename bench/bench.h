@@ -1,6 +1,6 @@
 /*
- * What the sections of the benchmark share: a private world (directory, Redis,
- * configuration), runs with what they cost, medians, and tables.
+ * Shared by the sections of the benchmark: a private world (directory, Redis,
+ * configuration), runs and their cost, medians, and tables.
  */
 #ifndef RQD_BENCH_BENCH_H
 #define RQD_BENCH_BENCH_H
@@ -15,7 +15,7 @@
 #define MESSAGE_SIZE	200
 #define CROWD_MAX	16
 
-/* What a process and its children used, in seconds. */
+/* The time that a process and its children used, in seconds. */
 struct cost {
 	double	wall;
 	double	cpu;
@@ -72,7 +72,10 @@ extern bool	 world_launches;
 void		 world_start(void);
 void		 world_stop(void);
 redisContext	*world_redis(void);
-/* What redis(), fill() and rqd_start() talk to from now on; returns what it was. */
+/*
+ * Sets the server that redis(), fill() and rqd_start() talk to from now on; returns the
+ * one before.
+ */
 redisContext	*world_use(redisContext *);
 pid_t		 world_redis_pid(void);
 /* kill -9; redis() may be called again after world_redis_again(), which starts an empty one. */

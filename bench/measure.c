@@ -71,7 +71,10 @@ series_ratio(const struct series *a, const struct series *b)
 
 /* -- processes -------------------------------------------------------------------- */
 
-/* What it prints goes to this file, or nowhere.  It ends with us. */
+/*
+ * Starts a command that ends with the benchmark.  Its output goes to this file; NULL:
+ * nowhere.
+ */
 pid_t
 start_command(const char *const *argv, const char *output)
 {

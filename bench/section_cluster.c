@@ -158,7 +158,7 @@ master_of(const struct side *s, const char *key)
 	return &one;
 }
 
-/* What rqctl says that producers push to. */
+/* Asks rqctl for the keys that producers push to. */
 static void
 find_keys(void)
 {
@@ -175,7 +175,7 @@ find_keys(void)
 		die("no keys from: %s", command);
 }
 
-/* Those that rqd has yet to handle. */
+/* The number of messages that rqd has not handled yet. */
 static long long
 left(const struct side *s)
 {

@@ -1,8 +1,8 @@
 /*
- * What a fleet asks of its Redis, a line for each thing that daemons and
- * producers do: by TCP, as fleets come, sixteen connections at once, so that Redis
- * does not sleep in between.  Some of it also by one connection, one call at a
- * time; and by the unix socket, by TLS, and with the append-only file.
+ * The load of a fleet on its Redis, a line for each thing that daemons and producers
+ * do.  Sixteen TCP connections call at once, as those of a fleet do, so that Redis does
+ * not sleep in between.  Some lines are also measured with one connection, one call at
+ * a time; over the unix socket, over TLS, and with the append-only file.
  */
 #include "bench.h"
 
@@ -192,7 +192,7 @@ pop_nothing(redisContext *c, const struct row *row, long done)
 	return 1;
 }
 
-/* What a turn has for all of a daemon's queues leaves at once. */
+/* A daemon sends the calls of one turn of its loop, for all its queues, at once. */
 static int
 tick(redisContext *c, const struct row *row, long done)
 {

@@ -53,7 +53,7 @@ look(void)
 	return s;
 }
 
-/* What has happened since, less what is idle, for one of n. */
+/* The difference since then, less the idle cost, divided by n. */
 static struct seen
 each(const struct seen *since, double n, const struct seen *less)
 {

@@ -114,7 +114,7 @@ world_redis_again(int port)
 	start_redis(port);
 }
 
-/* What a failure leaves behind is the directory, to look into. */
+/* After a failure the directory stays, so that you can look into it. */
 void
 world_start(void)
 {

@@ -1,5 +1,5 @@
-# What ./demo and ./check share: installing what is missing, and building.
-# Sourced from the top of the sources.
+# Shared by ./demo and ./check: installs what is missing, and builds.  Sourced from the
+# top of the sources.
 #
 # shellcheck shell=sh disable=SC2034
 
@@ -78,7 +78,7 @@ packages() {	# PACKAGE...
 	case $missing in *redis-server*) redis_note ;; esac
 }
 
-# Whoever reads on wants to use the Redis that was installed here.
+# The user may want to use the Redis that was installed here: say how to start it.
 redis_note() {
 	[ -d /run/systemd/system ] || return 0
 	sudo=''

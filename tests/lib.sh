@@ -49,7 +49,8 @@ DAEMONS='' QUEUES='' MORE_KEYS='' OTHER_PIDS='' REDIS_PID='' SPAWNS=0
 T=$(mktemp -d /tmp/rqd-test.XXXXXX) || exit 99
 chmod 755 "$T"
 SOCK=$T/redis.sock
-# Who the main process is where rqd is started as root, and a folder that it may write to.
+# The user of the main process if rqd is started as root, and a folder that this user
+# may write to.
 MAIN_USER=$(id -un)
 [ "$(id -u)" -ne 0 ] || MAIN_USER=$(getent passwd _rqd >/dev/null && echo _rqd || echo nobody)
 OWN=$T/own

@@ -40,7 +40,7 @@ case $every in
 esac
 "${SEND:-/usr/local/bin/send-reminder}" "$user" "$type" || exit
 
-# Who has set it meanwhile knew better (NX).
+# NX: if somebody has set the key meanwhile, keep that value.
 answer=$(redis SET "$key" 1 EX "$every" NX) || exit 75
 case $answer in
 OK | '') ;;

@@ -27,7 +27,7 @@ esac
 
 case $code in
 2??) exit 0 ;;
-# What the other side says about the message itself will not change.
+# The other side rejects the message itself: it will do so again, so do not retry.
 400 | 410 | 413 | 415 | 422)
 	echo "refused with status $code" >&2
 	exit 65

@@ -1,5 +1,5 @@
 /*
- * What a load of the configuration found, as lines for people.
+ * The findings of one load of the configuration, as lines for people to read.
  */
 #ifndef RQD_CONFIG_REPORT_H
 #define RQD_CONFIG_REPORT_H

@@ -1,5 +1,5 @@
 /*
- * Which counter an event belongs to; see tally.h.
+ * Maps events to counters; see tally.h.
  */
 #include "engine/tally.h"
 

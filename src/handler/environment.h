@@ -30,8 +30,9 @@ void	environment_free(struct environment *);	/* NULL is fine */
 bool	environment_is_stale(const struct environment *);
 
 /*
- * What execve(2) gets, valid until the next call: words, "NAME=value" with a NUL
- * after each, ENVIRONMENT_WORDS at most, and what belongs to all messages.
+ * The environment for execve(2), valid until the next call: the words of this message,
+ * then those that all messages share.  words: "NAME=value" with a NUL after each,
+ * ENVIRONMENT_WORDS at most.
  */
 char	**environment_with(struct environment *, char *words, size_t len);
 

@@ -20,7 +20,7 @@
 #define VECTORS		64
 #define WRITES_MAX	16
 
-/* What one writev(2) is given. */
+/* The arguments of one writev(2). */
 struct vector {
 	struct iovec	v[VECTORS];
 	int		n;

@@ -1,6 +1,6 @@
 /*
- * What all modes of handlers have in common, and the dispatch to them.  handler_modes.c
- * opens one.
+ * The code that all modes of handlers share, and the dispatch to them.  handler_modes.c
+ * opens a handler.
  */
 #include "handler/handler.h"
 

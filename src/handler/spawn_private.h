@@ -1,5 +1,6 @@
 /*
- * What spawn.c and spawn_nowait.c prepare, and the child in spawn_child.c uses.
+ * The job that spawn.c and spawn_nowait.c prepare, and that the child in spawn_child.c
+ * carries out.
  */
 #ifndef RQD_HANDLER_SPAWN_PRIVATE_H
 #define RQD_HANDLER_SPAWN_PRIVATE_H
@@ -19,7 +20,7 @@
 #define KERNEL_ACTION	64		/* at least those in its struct sigaction */
 #define SIGNAL_BIT(signo)	((uint64_t)1 << ((signo) - 1))
 
-/* What the child needs. */
+/* Everything that the child needs. */
 struct spawn_job {
 	const struct spawn	*spawn;
 	struct spawn_memory	*memory;	/* NULL: its parent waits for it */

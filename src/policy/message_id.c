@@ -190,7 +190,10 @@ scan_string(struct scan *s)
 
 static bool	scan_members(struct scan *);
 
-/* What strtod(3) reads, but not a bare ".5" or a blank that is none in JSON. */
+/*
+ * Reads a number as strtod(3) does, but rejects a bare ".5" and blanks that JSON does
+ * not know.
+ */
 static bool
 scan_number(struct scan *s, struct value *v)
 {

@@ -34,7 +34,7 @@ enum end {
 
 #define RESULT_QUOTE_MAX	200
 
-/* What a handler has said about its message: see policy/statement.h. */
+/* The verdict that a handler has stated about its message: see policy/statement.h. */
 enum said {
 	SAID_NOTHING,		/* the end decides */
 	SAID_OK,
@@ -60,7 +60,7 @@ struct result {
 	char		*answer;	/* the words that came with said; owned; or NULL */
 	char		*error_tail;	/* the end of stderr, or NULL; owned */
 	size_t		 error_len;
-	/* What it hands over if its verdict is an ack; owned; NULL: nothing. */
+	/* Messages to push if the verdict is an ack; owned; NULL: none. */
 	struct pushes	*pushes;
 	pid_t		 pid;		/* 0: never started */
 	usec_t		 duration;	/* from start to exit; 0: never started */

@@ -6,9 +6,9 @@
  * the queues' configurations, so it must be freed before the message's reference to the
  * configuration ends.
  *
- * What breaks a limit, or names a queue that `pushes` does not list, is a fault: it drops
- * all messages, and later ones are ignored.  The delivery has then failed, with the reason
- * "pushes".
+ * A message that breaks a limit, or names a queue that `pushes` does not list, is a
+ * fault.  A fault drops all messages, and later ones are ignored.  The delivery has
+ * then failed, with the reason "pushes".
  */
 #ifndef RQD_POLICY_PUSHES_H
 #define RQD_POLICY_PUSHES_H
@@ -59,8 +59,9 @@ size_t	pushes_longest(const struct config *config, const char *name);
 void	pushes_free(struct pushes *);		/* NULL is fine */
 
 /*
- * What the answered messages of one process hand over, from the answer until each is freed:
- * Redis has taken it then.  It lives as long as the process or one of them.
+ * The bytes that one process has answered with and Redis has not yet taken: each set of
+ * pushes counts from the answer until it is freed.  The debt lives as long as the
+ * process or one of the sets.
  */
 struct pushes_debt;
 /* Its message is answered.  Makes *debt where it is NULL; p may be NULL. */

@@ -120,7 +120,7 @@ take_delay(struct statement_words *w, usec_t *ret)
 	return *p == '-' ? 0 : parse_delay(p, n, ret);
 }
 
-/* What is left, without blanks around it. */
+/* Takes the rest of the line, without blanks around it. */
 static void
 take_text(struct statement_words *w, struct statement *s)
 {
@@ -165,7 +165,7 @@ find_word(const char *p, size_t n, enum statement_word *ret)
 	return -1;
 }
 
-/* What follows the word. */
+/* Takes the words that follow the first one. */
 static int
 take_rest(struct statement_words *w, struct statement *s)
 {

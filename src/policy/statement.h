@@ -1,5 +1,5 @@
 /*
- * What a handler says about its message: one line, without its newline.
+ * A statement of a handler about its message: one line, without its newline.
  *
  *	[N] ok
  *	[N] retry [DURATION] [REASON]
@@ -11,8 +11,9 @@
  * Exec handlers write such lines to descriptor 3, without N; handlers of batches may put
  * the number of the message before them.  Persistent handlers answer with them, with N.
  *
- * Whoever reads the lines bounds them: STATEMENT_LINE_MAX bytes, but for push, whose line
- * may be as long as the message that the queue takes.  A longer line is no statement.
+ * The reader of the lines bounds them to STATEMENT_LINE_MAX bytes.  Only the line of a
+ * push may be as long as the longest message that the queue takes.  A longer line is no
+ * statement.
  */
 #ifndef RQD_POLICY_STATEMENT_H
 #define RQD_POLICY_STATEMENT_H

@@ -1,10 +1,10 @@
 /*
- * Which of a queue's messages a fetch gives first.
+ * The choice of messages that a fetch takes first.
  *
- * Due retries and new messages share what a queue gives, so that neither starves
- * the other.  A probe of a suspended queue takes one message, each time of another
- * sort: then no sort of message that fails keeps the others from being tried.
- * A queue that has none of the sort asked for gives what it has.
+ * Due retries and new messages share what a queue gives, so that neither starves the
+ * other.  A probe of a suspended queue takes one message, each time of another sort.
+ * So one sort of message that always fails cannot keep the others from being tried.  A
+ * queue that has none of the sort asked for gives what it has.
  */
 #ifndef RQD_POLICY_TURN_H
 #define RQD_POLICY_TURN_H

@@ -70,7 +70,7 @@ static const char *const waiting_commands[] = {
 	[SOURCE_CHANNEL] = NULL, [SOURCE_PATTERN] = NULL
 };
 
-/* What overdue.lua is given. */
+/* Adds the arguments of overdue.lua. */
 static int
 add_overdue(const struct keys *keys, enum source source, const char **argv)
 {
@@ -110,7 +110,7 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 		argv[argc++] = keys->name[KEY_QUEUE];
 		argv[argc++] = keys_group(keys);
 	} else if (source == SOURCE_IDS && step == STEP_DELAYED) {
-		/* What is due and what is not are in one zset. */
+		/* One zset holds the due messages and the later ones. */
 		argv[0] = "ZCOUNT";
 		argv[1] = keys->name[KEY_QUEUE];
 		argv[argc++] = now;
@@ -137,7 +137,10 @@ take_pause(struct depth *d, const struct redisReply *reply)
 	xreplace(&d->pause, text != NULL ? text : "");
 }
 
-/* Where it is refused (an ACL may forbid scripts) it is only not known. */
+/*
+ * If Redis refuses the script (an ACL may forbid scripts), the figure is unknown; that
+ * is no error.
+ */
 static void
 take_overdue(struct depth *d, const struct redisReply *reply)
 {

@@ -14,7 +14,7 @@ enum leased_script {
 	LEASED_RESCUE, LEASED_BODY, LEASED_HAND_OVER, LEASED_HAND_OVER_LOST, LEASED_SCRIPTS
 };
 
-/* What the words of a kind are made of; borrowed for the call. */
+/* The facts that a kind needs to build its words; borrowed for the call. */
 struct leased_facts {
 	const struct queue_config *cfg;
 	const char	*host;
@@ -65,8 +65,9 @@ struct leased_kind {
 	const struct queue_ops	*ops;
 	struct leased_role		 role[LEASED_SCRIPTS];
 	/*
-	 * What falls due later in the source itself (arm's "delayed"): the tick
-	 * must put it where pops find it, or else pops find it themselves.
+	 * Messages in the source itself may fall due later (arm's "delayed").  True:
+	 * the tick moves them to where pops find them.  False: pops find them in the
+	 * source.
 	 */
 	bool			 promotes;
 };

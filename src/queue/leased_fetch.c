@@ -1,8 +1,8 @@
 /*
- * Fetches: sends the scripts pop, mine and body, and makes deliveries of the
- * messages in their replies.  pop.c says when mine is sent, loader.c when body is.
- * What mine finds, and what body has loaded, waits as FOUND for the next fetch, its
- * lease renewed.
+ * Fetches: sends the scripts pop, mine and body, and makes deliveries of the messages
+ * in their replies.  pop.c says when mine is sent, loader.c when body is.  Deliveries
+ * that mine.lua finds, and those whose payload body.lua has loaded, wait as FOUND for
+ * the next fetch.  Their leases are renewed meanwhile.
  */
 #include "queue/leased_private.h"
 
@@ -198,7 +198,7 @@ leased_finish_fetch(struct leased *a, enum fetch_status status, const char *caus
 	a->queue.events->fetched(&f, a->queue.arg);
 }
 
-/* What it takes of the room of a fetch. */
+/* The share of a fetch's room that the message takes. */
 static unsigned
 leased_weight(const struct leased *a, const struct message *m)
 {
@@ -239,7 +239,10 @@ leased_saw_limit(struct watcher_popped *p, const struct redisReply *limited)
 	return "rate";
 }
 
-/* What a pop found out about the next one; and which limit cut it, or NULL. */
+/*
+ * Tells the watcher what the reply says about further messages.  Returns the limit that
+ * cut the pop short, or NULL.
+ */
 static const char *
 leased_popped_state(struct leased *a, const struct redisReply *reply, const char *status)
 {

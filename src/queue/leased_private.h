@@ -1,5 +1,5 @@
 /*
- * What the files of leased.c share: the struct, and calls of scripts.
+ * Shared by the leased*.c files only: the struct, and calls of scripts.
  *
  *	leased.c	life, turns of the loop, ticks, arming
  *	leased_call.c	script calls, sent and answered
@@ -101,7 +101,7 @@ struct call {
 };
 
 /* leased_call.c */
-/* What changed is looked at, at the end of this turn. */
+/* Looks at everything that has changed, at the end of this turn. */
 void		 leased_wake(void *leased);
 struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
 void		 leased_cancel_calls(struct leased *);	/* all: their functions are not called */
@@ -143,7 +143,7 @@ void		 leased_load(void *);	/* asks for large payloads again */
 
 /* leased_settle.c */
 void		 leased_settler_init(struct leased *);
-/* What a pop or a rescue did is unknown: no pop may be sent. */
+/* The outcome of a pop or a rescue is unknown, so that no pop may be sent. */
 bool		 leased_is_unsure(const struct leased *);
 void		 leased_flush(struct leased *);	/* sends what is kept; calls nobody */
 void		 leased_leave(struct leased *);	/* nothing is in flight: Redis forgets our pops */

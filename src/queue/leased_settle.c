@@ -182,7 +182,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		leased_complain(a, call->script, NULL);
 }
 
-/* What both scripts that settle are given before the results. */
+/* Adds the arguments that come before the results in both settling scripts. */
 static void
 leased_add_common(const struct leased *a, const struct call *call, struct words *w)
 {

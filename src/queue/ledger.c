@@ -19,7 +19,7 @@
 #define HINT_EVERY	(100 * MSEC)	/* renewals that hints ask for */
 #define HINT_AGAIN	(400 * MSEC)	/* the second one: a reply that was on its way is here */
 
-/* What renew.lua answers for each delivery. */
+/* The answers of renew.lua, one for each delivery. */
 enum renewed {
 	RENEWED_YES = 1, RENEWED_BACK = 2, RENEWED_HELD = 0, RENEWED_LOST = -1,
 	RENEWED_DROP = 3, RENEWED_DEAD = 4,	/* ours, and cancelled */

@@ -40,7 +40,10 @@ enum delivery_state {
 };
 #define DELIVERY_LISTS	DELIVERY_DONE
 
-/* What is known of a delivery beside its state.  Only may_have_acted is ever unset. */
+/*
+ * A delivery: its state, and facts about it.  Once set, a fact stays set; only
+ * may_have_acted is ever unset.
+ */
 struct delivery {
 	TAILQ_ENTRY(delivery)	 entry;		/* on the list of its state; not DONE */
 	enum delivery_state	 state;		/* read only: see ledger_move() */
@@ -154,7 +157,7 @@ bool		 ledger_begin_renewal(struct ledger *, bool pops);
 void		 ledger_renewals(struct ledger *, void (*send)(struct delivery_batch *, void *),
 		    void *arg);
 
-/* What the caller must do about a delivery after an answer to its renewal. */
+/* The action that the caller must take after an answer to a renewal. */
 enum lease {
 	LEASE_SEEN,		/* nothing; its state may have changed */
 	/* See msg->cancel.  IN_HAND: tell the engine to end its handler; REFUSED: settle it so */

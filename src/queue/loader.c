@@ -1,4 +1,7 @@
-/* Which payloads are asked for, and what becomes of those that do not come; see loader.h. */
+/*
+ * Decides which payloads to ask Redis for, and handles those that do not come; see
+ * loader.h.
+ */
 #include "queue/loader.h"
 
 #include <stdlib.h>

@@ -40,7 +40,7 @@ enum lock_refusal {
 	LOCK_REFUSED		/* text: Redis' error */
 };
 
-/* What became of the lock. */
+/* The result of a release. */
 enum lock_release {
 	LOCK_RELEASED,
 	LOCK_LOST,		/* it was no longer ours */

@@ -14,7 +14,7 @@
 #include "queue/keys.h"
 #include "queue/queue.h"
 
-/* What a look has found; the texts are borrowed for the call. */
+/* The findings of a look; the texts are borrowed for the call. */
 struct looked {
 	const char	*warning;	/* about looking; NULL: none */
 	const char	*refused;	/* why Redis did not let it look; NULL: the rest is true */

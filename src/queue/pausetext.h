@@ -1,13 +1,15 @@
 /*
- * What QPAUSED holds: "WHO WHEN WHY...", as text that anybody may also write
- * by hand.
+ * The value of QPAUSED: "WHO WHEN WHY...", text that people may also write by hand.
  */
 #ifndef RQD_QUEUE_PAUSETEXT_H
 #define RQD_QUEUE_PAUSETEXT_H
 
 #include "base/clock.h"
 
-/* Who is doing this: USER@HOST, the user behind sudo; caller frees. */
+/*
+ * USER@HOST of the person who runs this program; the user behind sudo.  The caller
+ * frees it.
+ */
 char	*pausetext_who(void);
 char	*pausetext_make(const char *who, wall_t now, const char *why);	/* caller frees */
 

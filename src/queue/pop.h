@@ -3,10 +3,10 @@
  * unknown: the reply was lost, or was an error that may have come after the first
  * write.
  *
- * What such a pop has taken is asked for by the script mine as soon as Redis is
- * back, and before the next pop.  A server may find the old connection's pop after
- * the new one's question: so mine asks once more when the pop's deadline has
- * passed, after which the pop does nothing.
+ * As soon as Redis is back, and before the next pop, the script mine asks what such a
+ * pop has taken.  A server may read the old connection's pop after the new one's
+ * question.  So mine asks once more when the pop's deadline has passed, after which the
+ * pop does nothing.
  *
  * This module sends nothing.  It gives the words of pop and mine, and is told what
  * they have answered.  pop.c draws the states of a pop.
@@ -26,7 +26,7 @@
 struct pops;
 struct pop_call;
 
-/* What a pop is sent with. */
+/* The parameters of a pop. */
 struct pop_terms {
 	unsigned	n;		/* messages at most */
 	enum turn	turn;

@@ -45,7 +45,7 @@
 struct queue;
 struct routes;
 
-/* What all queues of a daemon share; borrowed, outlives them. */
+/* The objects that all queues of a daemon share; borrowed, outlive them. */
 struct queue_env {
 	struct loop	*loop;
 	struct conn	*conn;
@@ -63,7 +63,7 @@ struct queue_env {
 	const char	*host;		/* for QDEAD */
 };
 
-/* What became of a settled message. */
+/* The outcome of a settle. */
 enum settled {
 	SETTLED_OK,		/* done as the verdict says, by this call or an earlier one */
 	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere */
@@ -94,8 +94,8 @@ struct fetched {
 };
 
 /*
- * What a tick found, or a warning at any time; for the log and /metrics.  Nothing of
- * that, when a look has found that queue_is_empty() is true now.
+ * The findings of a tick, or a warning at any time, for the log and /metrics.  All
+ * fields are zero if a look has found only that queue_is_empty() is true now.
  */
 struct tick_report {
 	unsigned	requeued, promoted, dropped;

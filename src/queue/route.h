@@ -26,7 +26,7 @@
 struct route;
 struct routes;
 
-/* Who uses a route; embedded. */
+/* A user of a route, embedded in its struct. */
 struct route_user {
 	TAILQ_ENTRY(route_user)	 entry;
 	void			(*up)(const struct conn_server *, void *);

@@ -466,7 +466,7 @@ settler_refused_targets(struct settler *s, const struct delivery_batch *b, enum 
 	}
 }
 
-/* Which of them is to blame is not known. */
+/* Redis does not say which result of the batch it refused. */
 void
 settler_refused(struct settler *s, const struct delivery_batch *b, enum reply_error e)
 {

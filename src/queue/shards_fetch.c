@@ -108,8 +108,8 @@ shards_all_failed(const struct shards *s)
 }
 
 /*
- * What one answer makes of the status of all: an answer beats none.  One error is a
- * warning, and an error of all shards is one of the queue.
+ * Combines the statuses of two shards: the higher rank wins.  So the queue reports an
+ * error only if all shards have one.
  */
 static enum fetch_status
 shards_status(const struct shards *s, enum fetch_status a, enum fetch_status b)
@@ -141,7 +141,10 @@ shards_fetched_all(struct shards *s)
 	s->queue.events->fetched(&f, s->queue.arg);
 }
 
-/* What a shard is asked for.  A message that has failed before takes a whole batch. */
+/*
+ * The number of messages to ask a shard for: at least one batch, because a message that
+ * has failed before takes the room of a whole batch.
+ */
 static unsigned
 shards_portion(const struct shards *s, const struct shard *d, unsigned left)
 {

@@ -1,6 +1,6 @@
 /*
- * What shards.c and shards_fetch.c share: the shards of a queue, and the state of its fetches.
- * Nobody else includes it.
+ * Shared by shards.c and shards_fetch.c only: the shards of a queue, and the state of
+ * its fetches.
  */
 #ifndef RQD_QUEUE_SHARDS_PRIVATE_H
 #define RQD_QUEUE_SHARDS_PRIVATE_H

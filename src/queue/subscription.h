@@ -2,8 +2,8 @@
  * A subscription on a connection of its own, so that a flood of messages delays
  * nothing but itself.  It calls queue_events.listening() once per change.
  *
- * What a server tells of its own keys must be heard from every master of a cluster: there
- * is one connection to each, and the subscription is up when all of them are.
+ * In a cluster each master reports only its own keys.  So there is one connection to
+ * each master, and the subscription is up when all of them are.
  */
 #ifndef RQD_QUEUE_SUBSCRIPTION_H
 #define RQD_QUEUE_SUBSCRIPTION_H
@@ -14,7 +14,7 @@
 #include "queue/queue.h"
 #include "queue/route.h"
 
-/* What listening() has said last. */
+/* The last report to listening(). */
 enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTION_DOWN };
 
 /* One of its connections. */

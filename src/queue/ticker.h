@@ -32,7 +32,7 @@
 
 struct ticker;
 
-/* What a tick is sent with. */
+/* The parameters of a tick. */
 struct ticker_terms {
 	usec_t	lease;
 	usec_t	foreign_timeout;
@@ -40,7 +40,7 @@ struct ticker_terms {
 	double	redis_now;	/* seconds; 0: unknown */
 };
 
-/* What a tick has answered.  Times are from now; -1: there is none. */
+/* The answer to a tick.  Times are from now; -1: there is none. */
 struct ticker_answer {
 	bool		 more;		/* it left work behind */
 	unsigned	 requeued, promoted, dropped;
@@ -78,7 +78,7 @@ bool		 ticker_answered(struct ticker *, const struct ticker_answer *,
 void		 ticker_refused(struct ticker *, usec_t most);
 /* No answer came.  sent: it may have acted. */
 void		 ticker_lost(struct ticker *, bool sent);
-/* What the round has moved, once it is over; returns false if that is nothing. */
+/* Reports what the round has moved, once it is over; returns false if that is nothing. */
 bool		 ticker_report(struct ticker *, struct tick_report *);
 
 bool		 ticker_is_sent(const struct ticker *);	/* a tick is on its way */

@@ -126,7 +126,7 @@ watcher_is_arming(const struct watcher *w)
 	return w->state == WATCHER_ARMING || w->state == WATCHER_OUTDATED;
 }
 
-/* What the arm script has read, or will, may be out of date. */
+/* Something has changed: the arm script's answer may be out of date when it comes. */
 static void
 watcher_outdate(struct watcher *w)
 {

@@ -39,7 +39,7 @@ struct watcher_events {
 	void	(*warn)(const char *, void *);
 };
 
-/* What the arm script has answered. */
+/* The answer of the arm script. */
 struct watcher_found {
 	bool	tracked;	/* tracking was on when it was sent */
 	bool	waiting;	/* the source has messages to deliver */
@@ -50,7 +50,7 @@ struct watcher_found {
 	usec_t	delayed_in;	/* the same of QDELAYED, or of the source */
 };
 
-/* What a pop has answered. */
+/* The answer to a pop. */
 struct watcher_popped {
 	bool	any;		/* it has taken messages */
 	bool	waiting;	/* the source has more */

@@ -1,7 +1,7 @@
 /*
- * Which address to connect to next: a walk through redis.server's list, and
- * through the addresses of each name in it.  One round tries them all.  With Sentinels the
- * list is the one server that they name, which is asked for in each round.
+ * Chooses the address to connect to next.  It walks through the list of redis.server,
+ * and through the addresses of each name in it; one round tries them all.  With
+ * Sentinels the list is the one server that they name; each round asks them again.
  */
 #ifndef RQD_REDIS_ADDRESS_WALK_H
 #define RQD_REDIS_ADDRESS_WALK_H

@@ -51,7 +51,7 @@ enum conn_answer { CONN_REPLY, CONN_LOST, CONN_NOT_SENT };
 /* reply is not NULL exactly for CONN_REPLY, and lives for the call only. */
 typedef void conn_answer_fn(enum conn_answer, const struct redisReply *, void *);
 
-/* What the server said of itself at the greeting; valid while READY. */
+/* The facts that the server stated at the greeting; valid while READY. */
 struct conn_server {
 	char		 address[128];	/* as configured */
 	char		 run_id[48];	/* "" where INFO is denied */

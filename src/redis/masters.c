@@ -173,7 +173,10 @@ masters_try(struct masters *m, struct master *node, struct buf *causes)
 	return false;
 }
 
-/* Those that are connected, then the configured nodes, then the rest, until one answers. */
+/*
+ * Tries the connected nodes first, then the configured ones, then the rest, until one
+ * answers.
+ */
 static bool
 masters_try_all(struct masters *m, struct buf *causes)
 {

@@ -52,7 +52,7 @@ void		 masters_choose_key(struct masters *, const char *key);
 /* The address of the chosen one. */
 const char	*masters_chosen(const struct masters *);
 
-/* What was opened, for people: an address, or "cluster://..." */
+/* The name of the server or cluster, for people: an address, or "cluster://..." */
 const char	*masters_name(const struct masters *);
 /* The address of the server whose reply came last, or did not come. */
 const char	*masters_last(const struct masters *);

@@ -249,7 +249,7 @@ node_hangs(const struct node *node)
 	return conn_waits(node->conn) > HANGS;
 }
 
-/* What it was sent is lost. */
+/* Gives up the connection; all calls that were sent are answered as lost. */
 static void
 node_give_up(struct node *node)
 {

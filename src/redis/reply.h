@@ -11,7 +11,7 @@
 
 struct redisReply;
 
-/* What to do about an error reply, by its first word. */
+/* The way to handle an error reply, by its first word. */
 enum reply_error {
 	REPLY_OK,		/* not an error */
 	REPLY_NOSCRIPT,		/* load and send again */
@@ -33,9 +33,9 @@ bool		 reply_is_redirection(const struct redisReply *);
 /* The text of an error or a status; "" otherwise. */
 const char	*reply_text(const struct redisReply *);
 /*
- * What is wrong with a reply, for people: the error text without the script's location,
- * or "an unexpected reply".  If the Redis user may not run a command of a
- * script, the command stands first.  Returns buf; REPLY_CAUSE is large enough.
+ * Describes an error reply for people: the error text without the script's location, or
+ * "an unexpected reply".  If the Redis user may not run a command of a script, the text
+ * begins with the command.  Returns buf; REPLY_CAUSE is large enough.
  */
 #define REPLY_CAUSE	256
 const char	*reply_cause(const struct redisReply *, char *buf, size_t);

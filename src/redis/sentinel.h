@@ -1,5 +1,5 @@
 /*
- * Which server is the master, as Redis Sentinel says.
+ * Asks Redis Sentinel which server is the master.
  *
  * A connection asks before each attempt.  The question goes to one Sentinel; the first that
  * answers becomes the first of the list, and stays it until it fails, or until an attempt
@@ -27,7 +27,10 @@
 struct redisReply;
 struct sentinel;
 
-/* Who asks, and hears of a switch; embedded.  Both functions are called from the loop. */
+/*
+ * A client that asks, and hears of a switch; embedded.  Both functions are called from
+ * the loop.
+ */
 struct sentinel_client {
 	TAILQ_ENTRY(sentinel_client) entry;
 	/* "host:port" of the master, or NULL and why there is none. */

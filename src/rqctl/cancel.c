@@ -97,7 +97,10 @@ report(const struct canceller *j, const char *name, size_t len, const char *plac
 
 /* -- waiting and delayed -------------------------------------------------------------- */
 
-/* Which of the ids it has, or -1, as for a message without an id (""). */
+/*
+ * Returns the index of the id among those selected, or -1, as for a message without an
+ * id ("").
+ */
 static int
 which_id(const struct canceller *j, const char *id)
 {
@@ -224,7 +227,7 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 		is_dry(j) ? NAN : lease_left(j, tag, len) };
 }
 
-/* What became of a tag, as cancel.lua says. */
+/* Takes cancel.lua's answer for one tag. */
 static void
 tag_done(struct canceller *j, int which, const char *tag, size_t len,
     const struct redisReply *reply)
@@ -334,7 +337,7 @@ cancel_deliveries(struct canceller *j)
 
 /* -- the end ------------------------------------------------------------------------------ */
 
-/* What becomes of a message whose daemon is dead. */
+/* Says what happens to a message whose daemon is dead. */
 static void
 note_left(const struct canceller *j, const struct marked *m)
 {

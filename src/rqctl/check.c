@@ -20,7 +20,7 @@
 #include "rqctl/plugin.h"
 #include "status/advice.h"
 
-/* What thresholds are about. */
+/* The figures that thresholds apply to. */
 enum measure { MEASURE_LATENCY, MEASURE_WAITING, MEASURE_DEAD, MEASURE_MAX };
 
 static const struct {
@@ -525,7 +525,7 @@ worst_problem(const struct problems *f)
 	return NULL;
 }
 
-/* What the first line says when all is well. */
+/* The text of the first line when all is well. */
 static char *
 totals_text(const struct picture *p)
 {

@@ -239,7 +239,7 @@ dead_export(struct ctl *c)
 
 /* -- dead retry, drop, move ------------------------------------------------------- */
 
-/* What is done with letters; to: the queue whose retries they become. */
+/* An action on letters; to: the queue whose retries they become. */
 struct action {
 	int	(*step)(const struct action *, const struct letters *, int, int, int64_t *);
 	const struct target *to;

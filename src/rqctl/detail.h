@@ -9,7 +9,7 @@
 #include "rqctl/picture.h"
 #include "rqctl/rates.h"
 
-/* What was read of a queue's dead letters. */
+/* A summary of a queue's dead letters, as read from Redis. */
 struct detail {
 	char		*key;		/* of the queue; NULL: nothing was read; owned */
 	int64_t		 dead;		/* how many there were then */

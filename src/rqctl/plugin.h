@@ -1,6 +1,7 @@
 /*
- * What plugins of Nagios, Icinga and other monitoring systems share: thresholds, and the
- * output.  Its first line is a status, then "|" and performance data; more lines may follow.
+ * The conventions of plugins for Nagios, Icinga and other monitoring systems:
+ * thresholds, and the output.  The first line is a status, then "|" and performance
+ * data; more lines may follow.
  */
 #ifndef RQD_RQCTL_PLUGIN_H
 #define RQD_RQCTL_PLUGIN_H

@@ -94,7 +94,7 @@ queue_row(struct listing *l, const struct target *target)
 	add_words(t, q != NULL ? q->command : NULL);
 }
 
-/* Those that producers push to: the shards, in their order, or Q. */
+/* Prints the keys that producers push to: the shards, in their order, or Q. */
 static void
 print_keys(const struct target *t)
 {

@@ -313,7 +313,10 @@ complete_sequence(void)
 			return;
 }
 
-/* What a signal asks for; 0: nothing.  They are blocked. */
+/*
+ * Returns what a signal has asked for, or 0, and clears it.  The signals are blocked
+ * meanwhile.
+ */
 static int
 take_signal(void)
 {

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 
-/* What screen_key() returns besides bytes of text, which are 1 to 255. */
+/* The values of screen_key() besides bytes of text, which are 1 to 255. */
 enum {
 	SCREEN_TIMEOUT = 256,	/* no key in this time */
 	SCREEN_CHANGED,		/* draw again: another size, or rqctl was stopped and goes on */

@@ -356,7 +356,10 @@ would_be_acked(const struct result *r, struct buf *b)
 	}
 }
 
-/* What would be pushed, as a handler says it: "push QUEUE MESSAGE". */
+/*
+ * Prints the messages that would be pushed, each as the handler's statement: "push
+ * QUEUE MESSAGE".
+ */
 static void
 show_pushes(const struct pushes *p)
 {

@@ -18,7 +18,7 @@
 
 struct reload;
 
-/* What a new configuration changes, and where it comes from; all borrowed. */
+/* The objects that a new configuration changes, and its source; all borrowed. */
 struct reload_env {
 	struct loop	*loop;
 	const struct config_source	*source;

@@ -1,4 +1,4 @@
-/* What systemd is told; see systemd.h. */
+/* Reports to systemd; see systemd.h. */
 #include "service/systemd.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * What the daemon tells systemd from time to time (loop/notify.h): its line in "systemctl
- * status", that it lives (WatchdogSec), and, while it stops, that it needs more time.
+ * Reports to systemd from time to time (loop/notify.h): the line in "systemctl status",
+ * a watchdog ping (WatchdogSec), and, while the daemon stops, that it needs more time.
  */
 #ifndef RQD_SERVICE_SYSTEMD_H
 #define RQD_SERVICE_SYSTEMD_H

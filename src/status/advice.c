@@ -265,7 +265,7 @@ program(const struct command_list *l, const struct service *s)
 	buf_addc(l->text, '\n');
 }
 
-/* What ends the trouble, or tells more of it. */
+/* Adds the commands that end the trouble, or that tell more about it. */
 static void
 add_remedies(const struct command_list *l, const struct facts *f)
 {

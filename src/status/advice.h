@@ -1,6 +1,6 @@
 /*
- * What an operator may do about a queue: a sentence, and commands to copy.  `rqctl status -w`
- * and the page both show these.
+ * Advice to the operator of a queue: a sentence, and commands to copy.  `rqctl status
+ * -w` and the page both show it.
  */
 #ifndef RQD_STATUS_ADVICE_H
 #define RQD_STATUS_ADVICE_H

@@ -1,9 +1,9 @@
 /*
- * What a queue's dead letters died of: the latest 200 by reason, and the last error.
+ * A summary of a queue's dead letters: the latest 200 by reason, and the last error.
  *
- * A reader asks Redis for one queue after the other, with a pause between, so that a client
- * that asks in a tight loop costs Redis little.  A summary is bounded, whatever the letters
- * hold.
+ * A reader asks Redis for one queue after the other, and pauses between them.  So a
+ * client that asks in a tight loop costs Redis little.  A summary is bounded, whatever
+ * the letters hold.
  */
 #ifndef RQD_STATUS_DEAD_SUMMARY_H
 #define RQD_STATUS_DEAD_SUMMARY_H

@@ -332,7 +332,7 @@ add_state(struct service *s, const json_t *q)
 	s->since = fleet_number(q, "since", 0);
 }
 
-/* What the daemon knew of a list's messages when it wrote its heartbeat. */
+/* The latency of a list's messages, as the daemon knew it when it wrote its heartbeat. */
 static struct latency
 latency_of(const json_t *q)
 {

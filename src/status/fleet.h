@@ -102,8 +102,8 @@ struct service {
 void	fleet_service(const struct fleet *, const char *key, struct service *);
 
 /*
- * Which settings of the queue differ between daemons, as far as heartbeats have them:
- * "concurrency from 1 to 4".  NULL: none.  The caller frees it.
+ * Names the settings of the queue that differ between daemons, as far as heartbeats
+ * have them: "concurrency from 1 to 4".  NULL: none.  The caller frees it.
  */
 char	*fleet_difference(const struct service *);
 

@@ -1,10 +1,11 @@
 /*
- * What queues did in the last 15 minutes: the page has its plots as soon as it is opened.
+ * The figures of queues in the last 15 minutes, so that the page has plots as soon as
+ * it is opened.
  *
- * The caller shows what each survey has found.  The history keeps one sample in HISTORY_STEP,
- * the latest HISTORY_SAMPLES of them.  A queue takes about 2.6 KiB, and there are
- * HISTORY_QUEUES at most: 4 MiB.  A queue that no survey of the last HISTORY_WINDOW has found
- * is forgotten.
+ * The caller passes the result of each survey.  The history keeps one sample in
+ * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.6 KiB, and
+ * there are HISTORY_QUEUES at most: 4 MiB.  A queue that no survey of the last
+ * HISTORY_WINDOW has found is forgotten.
  *
  *	if (history_begin(h, clock_mono()))
  *		for (...)

@@ -113,7 +113,7 @@ put_head(struct buf *out, const char *name, const char *type, const char *help)
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Whole numbers as such: they are most of them. */
+/* Writes whole numbers without a fraction: most values are whole. */
 static void
 put_number(struct buf *out, double v)
 {

@@ -107,7 +107,10 @@ queue_json(const struct survey_queue *q, const struct survey_result *r, const st
 	    rates.acked >= 0 ? rates.acked : NAN, rates.failed >= 0 ? rates.failed : NAN);
 }
 
-/* Those that some configuration has, or those that hold messages and that none has. */
+/*
+ * The queues that some daemon is configured for; with unnamed, those that hold messages
+ * and that no daemon is configured for.
+ */
 static json_t *
 queues_json(const struct survey_result *r, const struct history *h, bool unnamed)
 {
@@ -197,7 +200,7 @@ add_daemon_problems(json_t *list, const struct daemon *d, const char *own)
 		add_problem(list, "warning", advice_reload(d->instance, reload));
 }
 
-/* What concerns Redis or daemons, in the words of `rqctl check`. */
+/* Problems of Redis or of daemons, in the words of `rqctl check`. */
 static json_t *
 problems_json(const struct view *v, const struct survey_result *r)
 {

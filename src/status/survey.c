@@ -429,7 +429,7 @@ bytes_of(const struct redisReply *reply, const char *field)
 	return n;
 }
 
-/* What it does not say is not known. */
+/* A figure that the reply does not have stays unknown. */
 static void
 got_memory(enum conn_answer how, const struct redisReply *reply, void *arg)
 {

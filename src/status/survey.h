@@ -73,7 +73,10 @@ typedef void survey_fn(const struct survey_result *, void *);
 void		 survey_ask(struct survey *, enum survey_scope, struct config *,
 		    survey_fn *, void *);
 
-/* What the survey knows of one of its queues; all is borrowed, service is filled. */
+/*
+ * The facts that the survey has about one of its queues; all is borrowed, and service
+ * is filled.
+ */
 struct facts	 survey_facts(const struct survey_queue *, const struct survey_result *,
 		    struct service *);
 

@@ -98,7 +98,8 @@ screenshot() {	# FILE
 	driver GET "$SESSION/screenshot" | json_string value | base64 -d >"$1"
 }
 
-# What the browser complains of since the last call: errors of scripts, refused by CSP, ...
+# Prints the browser's complaints since the last call: errors of scripts, refusals by
+# CSP, ...
 complaints() {
 	driver POST "$SESSION/se/log" '{"type":"browser"}' | grep -oE '"message":"([^"\\]|\\.)*"' |
 	    grep -v '"chrome://' | grep -v 'Failed to load resource: net::ERR_\|net::ERR_CONNECTION\|status\( \|.*\)503'

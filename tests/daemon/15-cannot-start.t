@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a newcomer gets wrong with a handler: rqd -t, rqctl try and the log each say what
-# is wrong with which file, and what to do.
+# Mistakes of newcomers with handlers: rqd -t, rqctl try and the log each say what is
+# wrong with which file, and what to do.
 
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -44,7 +44,7 @@ qctl pause q --reason test >/dev/null
 log_wait 10 'event=paused queue=q'
 is "$(qctl push q '{"id":"f"}')" f 'rqctl push'
 is "$(qctl peek q | awk 'NR > 1 { print $2 }')" f 'rqctl peek'
-# What runs is as of the last heartbeat.
+# The number of running handlers is that of the last heartbeat.
 wait_ok 15 'qctl status q | grep -Eq "^q  *1  *0/2  *-  *-  *-  *[0-9.]*s  *-  *paused"' \
     'rqctl status has no numbers that a list has not'
 like "$(qctl push --delay 1s q x 2>&1)" 'no delayed' 'rqctl push --delay is refused'

@@ -21,7 +21,7 @@ nothing_left() {	# QUEUE
 # Ids that are done, and those that are done more than once.
 distinct() { cut -d ' ' -f 1 "$T/$1.done" 2>/dev/null | sort -u | wc -l | tr -d ' '; }
 double() { cut -d ' ' -f 1 "$T/$1.done" | sort | uniq -d | wc -l | tr -d ' '; }
-# Those that needed a second attempt.
+# Prints the messages that needed a second attempt.
 again() { awk '$2 > 1 { print $1 }' "$T/$1.begun" | sort -u | tr '\n' ' '; }
 
 # -- misbehaviour ------------------------------------------------------------------

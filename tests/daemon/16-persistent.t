@@ -33,7 +33,7 @@ while read -r n attempt length id && IFS= read -r message; do
 	echo "$n ok"
 done
 H
-# What one read brings is answered together, the youngest first.
+# Answers all messages of one read together, the newest first.
 cat >"$T/py.py" <<P
 import os, re
 out = open("$T/py.done", "ab", buffering=0)

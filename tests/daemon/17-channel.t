@@ -64,7 +64,7 @@ like "$(qctl push --delay 1s n x 2>&1)" 'no delayed' 'nor later'
 like "$(qctl peek n 2>&1)" 'kind channel' 'rqctl peek is refused'
 like "$(qctl purge n --waiting -y 2>&1)" 'kind channel' 'rqctl purge is refused'
 like "$(qctl dead list p 2>&1)" 'kind pattern' 'rqctl dead is refused'
-# What runs is as of the last heartbeats.
+# The numbers of running handlers are those of the last heartbeats.
 wait_ok 15 'qctl status n | grep -Eq "^n  *-  *0/2  *-  *-  *-  *-  *-  *ok"' 'rqctl status'
 is "$(qctl check)" '' 'rqctl check'
 like "$(qctl queues)" '^n  *channel  *news alerts  *1  *-  *1 ' 'rqctl queues'

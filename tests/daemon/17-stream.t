@@ -78,7 +78,7 @@ wait_ok 20 'all_done && [ $(($(wc -l <"$T/other") + $(wc -l <"$T/ran"))) -ge 100
 note "it had $(wc -l <"$T/other") of 100"
 is "$(cut -d ' ' -f 1 "$T/ran" | sort - "$T/other" | uniq -d)" '' 'nothing is handled by both'
 
-# What it has left is taken over; not what it goes on claiming.
+# Others take over the entries that it has left, but not those that it goes on claiming.
 r set qPAUSED test >/dev/null
 wait_for 10 '[ "$(log_count "event=paused" two)" -ge 2 ]'
 : >"$T/ran"

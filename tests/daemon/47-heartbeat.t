@@ -39,7 +39,7 @@ is "$(value config)" "$(log_lines event=started | log_field config)" 'the hash t
 is "$(value queues q key),$(value queues q kind),$(value queues q concurrency),$(value queues q lease),$(value queues q state)" \
     'q,ack,3,9.0,running' 'a queue'
 
-# What changes is told soon, what runs with the next beat.
+# A change of state is reported soon, the number of running handlers with the next beat.
 ctl pause q >/dev/null
 start=$(msec)
 wait_ok 8 '[ "$(value queues q state),$(value queues q blocked)" = paused,paused ]' 'a pause'

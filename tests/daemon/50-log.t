@@ -116,7 +116,8 @@ like "$(log_lines 'keeps the old log target' elsewhere)" 'none/rqd.log: No such 
 rqd_stop elsewhere
 
 # -- a log that cannot be written --------------------------------------------------------
-# What everybody says while the log of the only daemon fails, whose name is in $daemon.
+# The reports while the log of the only daemon fails: stderr, rqctl and /metrics.
+# $daemon is its name.
 failure_is_said() {	# NAME TARGET
 	ok "log_wait 10 reason=log_failed 1 $1" 'stderr says that the log cannot be written'
 	like "$(cat "$T/$1.log")" "level=error event=warning reason=log_failed target=$2 error=\"No space left on device\"" \

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What a core could hold: a message is in the memory of the main process and of its own
-# handler, and of no other process.  A process of the launcher that is not yet its command
-# leaves no core, and its user cannot look into it.
+# Messages in core dumps: only the main process and a message's own handler have it in
+# memory.  A process of the launcher that is not yet its command leaves no core, and its
+# user cannot look into it.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

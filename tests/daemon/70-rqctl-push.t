@@ -37,7 +37,7 @@ r --raw lrange q 0 -1 | tac >"$T/got"
 seq 1 25000 | cmp -s - "$T/got" && pass 'all of them, in order' || fail 'all of them, in order'
 r del q >/dev/null
 
-# What a slow producer has written is pushed before it goes on.
+# rqctl pushes each line of a slow producer at once, before the next one comes.
 mkfifo "$T/fifo"
 RQD_SERVER=unix:$SOCK "$RQCTL" push -l q <"$T/fifo" >/dev/null &
 exec 9>"$T/fifo"

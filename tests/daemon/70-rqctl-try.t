@@ -79,7 +79,8 @@ try 127 'cannot be started: .*: would be returned without an attempt; the queue 
 printf 12345678901 >"$T/message"
 try 65 'without being run: too_large' small
 
-# What it would hand over, and nothing of what it may not.
+# rqctl try prints the messages that the handler would hand over; if it breaks a rule,
+# none.
 printf 'one two' >"$T/message"
 try 0 'would be acked, with 2 messages for small$' pipe
 is "$(cat "$T/out")" 'push small one

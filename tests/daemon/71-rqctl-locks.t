@@ -32,7 +32,7 @@ like "$(grep ^other "$T/locks")" '^other +(1h|59m[0-9]+s) +- +- +a value$' "anot
 like "$(tr -d '\n ' <"$T/json")" "\"name\":\"mine\",\"key\":\"Lock:mine\",\"value\":\"[^\"]+\",\"host\":\"$(uname -n)\",\"pid\":[0-9]+,\"since\":1[0-9.]+,\"left\":3[0-9.]+" 'JSON'
 like "$(tr -d '\n ' <"$T/json")" '"name":"dead","key":"Lock:dead","value":"x","host":null,"pid":null,"since":null,"left":null' 'JSON: what is not known'
 
-# What only looks like a value of rqctl's.
+# Values that only look like those of rqctl.
 for v in 'abc h 1 nan' 'abc h 1 1e300' 'abc h 1 -5' 'abc h 1' 'abc h x 1' 'abc h 1 5 6' 'ABC h 1 5'; do
 	r set Lock:odd "$v" px 60000 >/dev/null
 	like "$("$RQCTL" locks | grep ^odd)" "^odd .* - +- +$v\$" "a value like $v"

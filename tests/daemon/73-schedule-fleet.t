@@ -30,7 +30,7 @@ scheduled() { cat "$T"/d?.log | grep -c event=scheduled; }
 start=$(scheduled)
 ok "wait_for $((TICKS + 30)) '[ \"\$(scheduled)\" -ge $((start + TICKS)) ]'" "$TICKS ticks"
 
-# Those that are left go on; at the end the one with the wrong clock alone.
+# The remaining daemons go on; in the end only the one with the wrong clock is left.
 for d in d1 d2 d3 d4; do rqd_stop $d; done
 before=$(log_count event=scheduled d5)
 ok "log_wait 20 event=scheduled $((before + 3)) d5" 'the last daemon goes on alone'

@@ -32,7 +32,7 @@ log_wait 10 event=ready 1 one
 INSTANCE=$(log_lines event=started one | log_field instance)
 wait_for 10 '[ "$(r pubsub numsub "rqd:control:$INSTANCE" | tail -1)" = 1 ]'
 ctl() { "$RQCTL" -c "$T/one.conf" "$@"; }
-# What is left in Redis of a message's places.
+# Prints how many messages each key of a queue holds.
 left() { echo "$(r llen "$1") $(r zcard "$1BACKUP") $(r hlen "$1CONTEXT") $(r zcard "$1RETRY") $(r xlen "$1DEAD")"; }
 began() { n=$(grep -cx -e "$1" "$T/began" 2>/dev/null); [ "${n:-0}" -ge "${2:-1}" ]; }
 

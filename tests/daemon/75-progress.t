@@ -31,7 +31,7 @@ wait_for 10 '[ -e "$T/began" ]'
 start=$(msec)
 like "$(ctl running q)" "^q +1 +1 +[0-9.]+m?s +[0-9]+ +$INSTANCE +10/100 pages\$" 'running shows it at once'
 took=$(($(msec) - start))
-# What /status of the daemon has: "QUEUE ID ATTEMPT PROGRESS by DAEMON" of each.
+# Prints "QUEUE ID ATTEMPT PROGRESS by DAEMON" for each message in the daemon's /status.
 progress() {	# NAME
 	curl -s -m 20 --unix-socket "$OWN/$1.sock" http://rqd/status | sed 's/.*"progress":\[//' | tr '{' '\n' |
 	    sed -n 's/"id":"\([^"]*\)","attempt":\([0-9]*\),"queue":"\([^"]*\)","daemon":"\([^".]*\)[^"]*","progress":"\([^"]*\)","age":[0-9.]*}.*/\3 \1 \2 \5 by \4/p'

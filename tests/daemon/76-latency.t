@@ -94,7 +94,7 @@ for q in ack list; do
 	is "$(sample rqd_queue_latency_least_seconds $q)" '' "$q: what is known is not said twice"
 done
 
-# What waited before the daemon came.
+# Messages that waited before the daemon started.
 is "$(sample rqd_queue_latency_seconds before)" '' 'before the first sample: no latency'
 ok 'between "$(sample rqd_queue_latency_least_seconds before)" 10 99' 'but it is at least that'
 is "$(of before latency)" None 'likewise in rqctl status'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What an operator is told to do: which option in which line of which file, its value, and a
-# command that finds the records in a log that is a file.
+# Advice for operators names the option with its value, file and line, and a command
+# that finds the records in a log file.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

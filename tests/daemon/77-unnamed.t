@@ -70,7 +70,7 @@ is "$(unnamed | sort)" "$(printf '%s\n' 'old, which holds messages: 3 waiting, 1
     'oldevents, which holds messages: 1 waiting' 'oldids, which holds messages: 2 waiting')" \
     'a sorted set and a stream'
 
-# Whoever names it: no warning.
+# The queue is named, by the user or by a daemon: no warning.
 is "$(ctl -o 'redis.timeout=5s' -c "$T/rqd.conf" status old | grep -c 'no configuration')" 0 'as an argument'
 rqd_start other <<C
 queue "renamed" { key = "old" command = {"$T/good"} }
@@ -86,7 +86,7 @@ is "$(ctl -c "$T/rqd.conf" forget old --force -y | cut -d ' ' -f 1)" forgot 'rqc
 is "$(r --raw zrange rqd:daemons:queues 0 -1 | grep -c '"key":"old"')" 0 'the index forgets it, too'
 ok '[ -z "$(unnamed | grep "^old,")" ]' 'and nothing is said'
 
-# What anybody may have written to the index.
+# Entries of the index that rqd did not write.
 r zadd rqd:daemons:queues 9e9 '{' 9e9 '[]' 9e9 '{"key":7}' 9e9 '{"key":""}' 9e9 '"x"' 9e9 '{"key":"old","kind":"what"}' >/dev/null
 r lpush old a >/dev/null
 like "$(unnamed)" '^old, which holds messages: 1 waiting' 'an odd index'

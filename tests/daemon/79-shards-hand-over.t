@@ -54,7 +54,7 @@ done
 twice=$(for k in $items; do r --raw lrange "$k" 0 -1 | sort | uniq -d; done | wc -l)
 is "$twice" 5 'a child is where rqctl push puts its id'
 
-# What waits, as others see it.
+# /metrics and /status show how many messages wait.
 if command -v curl >/dev/null; then
 	wait_ok 20 'get /metrics | grep -q "^rqd_queue_messages{queue=\"large\",state=\"waiting\"} 0"' 'metrics of a queue with shards'
 	# An answer may be 1.5 s old.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the examples and rqd-handler(7) suppose of standard input, in the daemon:
-# a file that can be opened again and read from its beginning, by another user too.
+# The examples and rqd-handler(7) rely on this: in the daemon, standard input is a file
+# that can be opened again and read from its beginning, by another user too.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What handlers say on descriptor 3, and what becomes of their messages; the examples of
-# rqd-handler(7), VERDICTS, as they are printed there.
+# Verdicts of handlers on descriptor 3, and the outcome of their messages.  The test
+# runs the examples of rqd-handler(7), VERDICTS, as they are printed there.
 
 # shellcheck source=tests/lib.sh disable=SC2016
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -9,8 +9,8 @@
 
 command -v script >/dev/null || skip_all 'no script(1)'
 
-# What an ordinary user with sudo needs is written into copies of the machine's
-# files, in a name space of this test's own.
+# The test needs an ordinary user with sudo.  It writes that user into copies of the
+# machine's files, in a name space of its own.
 USER_MODE=no WHY='not run by root'
 if [ "$(id -u)" -eq 0 ] && [ -z "$RQD_PRIVATE" ]; then
 	if unshare --mount true 2>/dev/null; then

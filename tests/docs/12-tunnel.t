@@ -20,7 +20,8 @@ redis_start --tls-port "$PORT" --bind 127.0.0.1 --tls-cert-file "$T/server.crt" 
     --tls-key-file "$T/server.key" --tls-ca-cert-file "$T/server.crt" --tls-auth-clients no
 [ "$(r ping 2>/dev/null)" = PONG ] || skip_all 'this Redis has no TLS'
 
-# What the unit starts, with these names in the place of those.
+# Starts the command of the unit in doc/production.md, with this test's names in place
+# of the document's.
 tunnel() {	# CERTIFICATE
 	command=$(python3 "$SRCDIR/tests/docs/blocks.py" --program systemd "$SRCDIR/doc/production.md" |
 	    sed -n 's/^ExecStart=//p' | sed "s|redis.example.com:6379|localhost:$PORT,pf=ip4|

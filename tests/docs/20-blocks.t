@@ -1,7 +1,7 @@
 #!/bin/sh
-# What README.md and the documents tell a reader to type, typed, in order, on a
-# machine with a real systemd where the package has just been installed; and what
-# they say it prints.  By an ordinary user who has sudo, and by root.
+# Types the commands of README.md and the documents, in order, on a machine with a real
+# systemd where the package has just been installed, and compares their output with the
+# documents.  It does so as an ordinary user with sudo, and as root.
 
 # shellcheck disable=SC2034
 BARE=yes

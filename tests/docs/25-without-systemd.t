@@ -18,7 +18,7 @@ if [ -z "$RQD_PRIVATE" ]; then
 fi
 mount --make-rprivate / 2>/dev/null || skip_all 'mounts cannot be made private here'
 
-# What is installed, here: the programs by PATH, the configuration by a mount.
+# Stands in for an installation: the programs by PATH, the configuration by a mount.
 etc=$(sed -n 's/^prefix = //p' "$BUILDDIR/Makefile")/etc
 [ "$etc" != /usr/etc ] || etc=/etc
 mkdir "$T/etc" "$T/etc/rqd.d" "$T/bin" "$T/home"

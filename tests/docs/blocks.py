@@ -62,7 +62,8 @@ def blocks(path):
         i += 1
 
 
-# What differs from run to run, the same in the document and on the screen.
+# Replacements for text that differs from run to run, for the document and the screen
+# alike.
 VARYING = [
     (r"\x1b\[[0-9;]*[mK]", ""),
     (r"^\(integer\) ", ""),    # redis-cli, on a terminal

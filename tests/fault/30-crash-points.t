@@ -153,7 +153,7 @@ crash() {	# NUMBER POINT
 	RQD_WRAPPER=''
 }
 
-# Those that wait for SIGTERM get it while a message is in hand.
+# Daemons that wait for SIGTERM get it while a message is in flight.
 push() {	# NUMBER POINT
 	for m in 1 2 3 4 5 6 7 8; do
 		pad=''
@@ -274,7 +274,7 @@ for p in $POINTS; do push $((i += 1)) "$p"; done
 i=0
 for p in $POINTS; do
 	i=$((i + 1))
-	# What is not reached by the messages may be by its idling on.
+	# A daemon that no message has brought to its point may reach it while it idles.
 	rqd_wait "a$i" 30
 	eval "STATUS_$i=$STATUS"
 	rqd_spawn "b$i" -c "$T/p$i.conf"

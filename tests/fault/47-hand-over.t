@@ -14,7 +14,7 @@ command -v jq >/dev/null || skip_all 'no jq'
 
 random() { od -An -N2 -tu2 /dev/urandom | tr -d ' '; }
 
-# What Redis has answered is on its disk.
+# Redis writes to its disk before it answers.
 redis_run() {
 	redis-server --port 0 --unixsocket "$SOCK" --unixsocketperm 777 --dir "$T" --save '' --appendonly yes \
 	    --appendfsync always --logfile "$T/redis.log" >>"$T/redis.out" 2>&1 &

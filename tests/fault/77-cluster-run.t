@@ -49,7 +49,7 @@ network() {
 if network 2>"$T/network.out"; then
 	for i in 1 2 4 5 6 7; do eval "HOST_n$i=10.9.0.1"; done
 	HOST_n3=10.9.0.3
-	# What is sent is lost without a word, as when somebody pulls the cable.
+	# Packets are lost silently, as when somebody pulls the cable.
 	pull() { $IN_n3 ip link set there down; }
 	plug() { $IN_n3 ip link set there up; }
 else
@@ -110,7 +110,7 @@ for name in one two three four; do
 	    fail "$name is ready"
 done
 
-# What is pushed all the time: label, kind, key.
+# The queues that producers push to all the time: label, kind, key.
 cat >"$T/labels" <<L
 ack0 ack {$T0}:ack
 ack1 ack {$T1}:ack
@@ -385,7 +385,7 @@ fi
 
 # -- the end ---------------------------------------------------------------------------------
 
-# What is not pushed all the time: each daemon listens to each master.
+# A channel, to which nobody publishes all the time: each daemon listens to each master.
 heard() { grep -c "^$1 heard" "$T/ran"; }
 before=$(heard news)
 wait_ok 30 'c publish news hello >/dev/null; [ "$(heard news)" -ge $((before + 8)) ]' 'a channel is heard'

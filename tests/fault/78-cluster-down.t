@@ -69,7 +69,8 @@ rqd_wait rqd 60
 is "$STATUS" 0 'it ends when that master is back'
 is "$(grep -c ^last "$T/done")" 4 'and all messages have run'
 
-# What was empty when its master went down may not be when it is back.
+# A shard that was empty when its master went down may hold messages when the master is
+# back.
 wait_for 30 cluster_is_ok
 slow=$(for k in $(x queues --keys orders); do [ "$(owner_of "$k")" != "$DOWN" ] || echo "$k"; done | head -n 1)
 c lpush "$slow" '{"id":"slow"}' >/dev/null

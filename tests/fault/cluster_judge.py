@@ -1,4 +1,5 @@
-# What became of the messages of cluster_load.py: python3 cluster_judge.py WHAT PUSHED RAN FAULTS
+# Judges the fate of the messages of cluster_load.py: python3 cluster_judge.py WHAT
+# PUSHED RAN FAULTS
 #
 # A line of RAN is "QUEUE ID TIME DAEMON", one for each run.  A line of FAULTS is "NAME FROM TO
 # AGAIN LABEL...": a fault, when it was, whose messages may run again because of it, and the

@@ -149,7 +149,7 @@ is_read(void)
 	return entry.entry.nr == SYS_read || entry.entry.nr == SYS_recvfrom;
 }
 
-/* What it is about to write; caller frees. */
+/* The bytes that the process is about to write; the caller frees them. */
 static char *
 written(size_t *len)
 {

@@ -464,7 +464,7 @@ set_cut(long n)
 		l->cut = n;
 }
 
-/* What waits in the proxy is sent. */
+/* Sends all that waits in the proxy. */
 static void
 flush_all(void)
 {

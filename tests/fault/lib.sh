@@ -1,4 +1,4 @@
-# What shim.c does to a process, from shell: sourced after tests/lib.sh.
+# Lets shell tests use shim.c: sourced after tests/lib.sh.
 #
 #	shim_make
 #	RQD_WRAPPER=$SHIM	# rqd under it

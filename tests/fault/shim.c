@@ -92,7 +92,7 @@ started(void *p)
 	return s.fn(s.arg);
 }
 
-/* What the child needs lies at the top of its own stack. */
+/* The child's function and argument lie at the top of its own stack. */
 int
 clone(int (*fn)(void *), void *stack, int flags, void *arg, ...)
 {

@@ -1,5 +1,5 @@
 /*
- * What shim.c does to a daemon: a file of these bytes, mapped by both.
+ * Orders for shim.c: a file of these bytes, which the test and the daemon both map.
  */
 #ifndef RQD_TESTS_FAULT_SHIM_H
 #define RQD_TESTS_FAULT_SHIM_H

@@ -264,7 +264,7 @@ await_drain(double patience)
 	return false;
 }
 
-/* What a sanitizer or an assertion says in a daemon's log. */
+/* Whether no daemon's log has a report of a sanitizer or a failed assertion. */
 static bool
 logs_are_clean(void)
 {

@@ -38,7 +38,7 @@
     "for i = 1, #g, 2 do if g[i] == 'last-delivered-id' then last = g[i+1] end end end " \
     "return redis.call('XRANGE', 'q', '(' .. last, '+', 'COUNT', most) end "
 
-/* What a fault may explain. */
+/* The causes that explain why a message ran again. */
 enum cause {
 	CAUSE_NONE, CAUSE_KILLED, CAUSE_ENDED, CAUSE_STOPPED, CAUSE_REFUSED,
 	CAUSE_CUT_OFF, CAUSE_REDIS_STOPPED, CAUSE_REDIS_KILLED, CAUSE_PROMOTED, CAUSES
@@ -110,7 +110,7 @@ struct cancelled {
 	bool	certain;		/* Redis has said that it is marked */
 };
 
-/* What Redis forgot at some moment: FLUSHALL, or a promoted replica that was behind. */
+/* A message that Redis forgot: by FLUSHALL, or because a promoted replica was behind. */
 enum place { PLACE_WAITING, PLACE_IN_HAND, PLACE_DEAD };
 
 struct forgotten {

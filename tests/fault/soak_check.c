@@ -27,21 +27,21 @@
  * do refused commands, connections that end often, a slow link, limits of
  * Redis' own, clocks, a full disk, or processes that cannot be started.
  *
- * What a dead daemon had in hand runs again within a lease and five seconds in
- * which some daemon could talk to Redis without a break.  The message behind a
- * burst of failures runs within thirty seconds.
+ * Messages that a dead daemon had in flight run again within a lease and five seconds,
+ * counting only time in which some daemon could talk to Redis without a break.  The
+ * message behind a burst of failures runs within thirty seconds.
  *
  * The totals in QSTATS may be too small: those since the last tick die with the
  * daemon, or with a reply that is lost.  They are never too large.
  *
- * What is handed over (with PIPE): a message that Redis has acknowledged has handed over
- * each child, and its number, once; a dead one nothing, however often either one ran.  The
- * same holds for each child.  No fault explains an exception: what Redis forgets is none of
- * the faults then.
+ * Messages that hand over (with PIPE): a message that Redis has acknowledged has handed
+ * over each child, and its number, once.  A dead one has handed over nothing.  Both
+ * hold however often the message ran, and for each child too.  No fault explains an
+ * exception: a soak with PIPE has no fault in which Redis forgets.
  *
- * What Redis itself forgot is counted apart: messages that waited, dead letters,
- * and those in hand whose daemon was killed too, or had lost its connection with
- * the result in doubt.  What else was in hand must come to its end.
+ * Messages that Redis itself forgot are counted apart: those that waited, dead letters,
+ * and those in flight whose daemon was killed too, or had lost its connection before
+ * the result was certain.  All other messages in flight must come to their end.
  */
 #include "soak_explain.h"
 

@@ -1,5 +1,6 @@
 /*
- * What faults explain; see soak_explain.h, and soak_check.c for the rules.
+ * Decides whether faults explain an event; see soak_explain.h, and soak_check.c for the
+ * rules.
  */
 #include "soak_explain.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the faults of a soak explain: questions that the proof in soak_check.c asks.
- * Times are now()'s, in seconds.
+ * Questions that the proof in soak_check.c asks about the faults of a soak: does one
+ * explain this?  Times are now()'s, in seconds.
  */
 #ifndef RQD_TESTS_FAULT_SOAK_EXPLAIN_H
 #define RQD_TESTS_FAULT_SOAK_EXPLAIN_H

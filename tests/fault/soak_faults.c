@@ -172,7 +172,7 @@ memory_again(unsigned slot, const char *detail)
 
 #define COMMANDS_MAX	200
 
-/* Those that the scripts call, and rqd's own. */
+/* The commands that rqd sends itself; commands_find() adds those that the scripts call. */
 static const char *const own_commands[] = {
 	"auth", "client", "evalsha", "info", "publish", "script", "subscribe", "xautoclaim",
 	"xreadgroup", NULL

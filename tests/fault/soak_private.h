@@ -1,6 +1,6 @@
 /*
- * What the files share that make the world of a soak: soak_world.c,
- * soak_redis.c, soak_faults.c.
+ * Shared by the files that make the world of a soak: soak_world.c, soak_redis.c,
+ * soak_faults.c.
  */
 #ifndef RQD_TESTS_FAULT_SOAK_PRIVATE_H
 #define RQD_TESTS_FAULT_SOAK_PRIVATE_H

@@ -2,11 +2,11 @@
  * Redis: a server and a replica of it, which change places when the replica is
  * promoted.  All connect to one name, redis.sock, a link to the server's socket.
  *
- * What is acknowledged is kept (appendonly, fsync always), except where Redis
- * itself forgets: FLUSHALL, and what had not reached the replica that is
- * promoted.  Both are written down here, message by message, with the place in
- * which it was: nothing can bring back what waited, but what a daemon had in hand
- * must come to its end all the same.
+ * Redis keeps what it has acknowledged (appendonly, fsync always), except after
+ * FLUSHALL, and for writes that had not reached the replica that is promoted.  This
+ * file records both, message by message, with the place in which each was.  Nothing can
+ * bring back messages that waited, but those that a daemon had in flight must come to
+ * their end all the same.
  */
 #include "soak_private.h"
 

@@ -1,5 +1,5 @@
 /*
- * Who pushes messages, and who handles them.
+ * The producers of messages, and their handlers.
  *
  * Both are this program in another process.  The handler writes a line to
  * DIR/runs when it begins and one when it is done, each by a single write() at
@@ -10,10 +10,10 @@
  *
  *	X message attempt pid daemon time	the payload is not what was pushed
  *
- * What it does with a message depends on seed, message, attempt and daemon only.
- * A message is not treated alike by two daemons, for what one has finished the
- * other must not undo.  Now and then, as the pid will have it, it defers a message
- * instead of succeeding.
+ * The result of a run depends on seed, message, attempt and daemon only.  Two daemons
+ * get different results for a message, so that the test sees whether one undoes what
+ * the other has finished.  Now and then, depending on its pid, the handler defers a
+ * message instead of succeeding.
  *
  * Faults push messages of their own, with numbers above the producer's, and a
  * member "do" that says what becomes of them:
@@ -207,7 +207,7 @@ record(const char *dir, char what, long n, int attempt, int value)
 	close(fd);
 }
 
-/* Which daemon runs us. */
+/* The number of the daemon that runs this handler. */
 static unsigned
 handler_slot(void)
 {

@@ -104,7 +104,10 @@ proxy_say(unsigned slot, const char *command)
 		die("flakyproxy");
 }
 
-/* What the daemon's shim reads; the clock of each is wrong, and not in the same way. */
+/*
+ * Opens the file that the daemon's shim reads.  Each daemon's clock is wrong in its own
+ * way.
+ */
 static void
 shim_open(unsigned slot)
 {

@@ -422,7 +422,7 @@ sub_turns(void)
 		sub_events->down("cut", sub_arg);
 }
 
-/* Whoever hears it may take it: each gets a reply of its own. */
+/* Any daemon that hears it may take the message: each gets a reply of its own. */
 static void
 hear(const uint8_t *p, size_t n)
 {
@@ -464,7 +464,7 @@ step(const uint8_t *p, const uint8_t *end)
 	switch (*p++) {
 	case 'a':
 		p = take_length(p, end, &n);
-		/* What the guard of a connection refuses comes not so far. */
+		/* The guard of a connection refuses such a reply before it comes here. */
 		if (memmem(p, n, "*1000", 5) == NULL)
 			answer_bytes(p, n, 0);
 		return p + n;

@@ -1,8 +1,8 @@
 /*
- * What the tests of handlers share: a loop, a configuration of one queue that a
- * test may change before it opens the handler, one message at a time or many,
- * and what came back.  After each test nothing may be left: no child, no
- * descriptor, no memory (with sanitizers).
+ * Shared by the tests of handlers: a loop, a configuration of one queue that a test may
+ * change before it opens the handler, one message at a time or many, and their results.
+ * After each test nothing may be left: no child, no descriptor, no memory (with
+ * sanitizers).
  */
 #ifndef RQD_TESTS_HANDLER_FIXTURE_H
 #define RQD_TESTS_HANDLER_FIXTURE_H
@@ -38,7 +38,7 @@ slow(usec_t span)
 	return factor != NULL ? span * atoi(factor) : span;
 }
 
-/* What came back of one message; its address is the message's queue_data. */
+/* The result of one message; its address is the message's queue_data. */
 struct got {
 	struct message	*msg;
 	struct run	*run;

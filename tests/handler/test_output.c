@@ -1,4 +1,4 @@
-/* What handlers print: lines, limits, floods, the tail of stderr, late lines. */
+/* Output of handlers: lines, limits, floods, the tail of stderr, late lines. */
 #include "fixture.h"
 
 FIXTURE_TEST(lines_of_both)

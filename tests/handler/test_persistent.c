@@ -165,7 +165,7 @@ PERSISTENT_TEST(too_long_an_answer)
 	expect_said(start("a"), SAID_WRONG);
 }
 
-/* What has no newline may be half of something. */
+/* An answer without a newline may be incomplete: it does not count. */
 PERSISTENT_TEST(half_an_answer)
 {
 	struct got *g;
@@ -331,7 +331,7 @@ PERSISTENT_TEST(idle_one_ages)
 	await_gone(first);
 }
 
-/* What handlers wait for that say "while [ ! -e /tmp/rqd-test-go.$PPID ]". */
+/* Lets a handler wait until the test creates the file. */
 #define WAIT	"while [ ! -e /tmp/rqd-test-go.$PPID ]; do sleep 0.01; done; "
 
 static void

@@ -1,4 +1,4 @@
-/* What a handler's process finds: signals, descriptors, session, limits, user. */
+/* The environment of a handler's process: signals, descriptors, session, limits, user. */
 #include "fixture.h"
 
 #include <sys/prctl.h>

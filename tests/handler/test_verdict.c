@@ -1,4 +1,4 @@
-/* What exec handlers say on descriptor 3. */
+/* Verdicts of exec handlers on descriptor 3. */
 #include "fixture.h"
 
 #define TELL	"while read -r l; do echo \"$l\" >&3; done; "
@@ -179,7 +179,7 @@ FIXTURE_TEST(progress_is_kept)
 	handler_stop(g->run, STOP_DRAIN);
 	await(&g->done, 1);
 	got_free(g);
-	/* What nobody could see, and half a character, become question marks. */
+	/* Characters that cannot be seen, and incomplete ones, become question marks. */
 	g = start("progress a\033[2J\377\342\202\254\342\200\256b\342\202\n");
 	await_progress(g, "a?[2J?\342\202\254?b??");
 	handler_stop(g->run, STOP_DRAIN);

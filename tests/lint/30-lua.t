@@ -71,7 +71,7 @@ for f in $found; do
 	silent "$f: parts" included "$f"
 	silent "$f: syntax" syntax "$f"
 done
-# What a script includes is in the tarball, too.
+# The tarball has every part that a script includes.
 in_the_tarball() {
 	find src/queue/lua -name '*.lua' | grep '/part/' | while read -r f; do
 		grep -q "[	 ]$f\( \|\$\)" Makefile.am || echo "$f is not in Makefile.am"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What signal handlers do.  Nearly all signals come through libevent, whose handler
-# writes a byte to a socket; the few functions that the kernel calls directly may
-# set a `volatile sig_atomic_t`, and nothing else: no call, no lock, no allocation.
+# Signal handlers do next to nothing.  Nearly all signals come through libevent, whose
+# handler writes a byte to a socket.  The few functions that the kernel calls directly
+# may set a `volatile sig_atomic_t`, and nothing else: no call, no lock, no allocation.
 
 # shellcheck source=tests/lint/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"

@@ -41,7 +41,7 @@ wide() {
 	}'
 }
 
-# What a C file is about stands at its top.
+# Every C file begins with a comment that says what the file is.
 opening() {
 	for ext in c h; do files $ext src tests bench; done |
 	    xargs awk 'FNR == 1 && !/^\/\*/ { print FILENAME " does not say what it is" }'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What the programs have is documented, and what is documented they have.  The
-# programs are asked where they can be (rqd -T, rqd -h, rqctl help); only names
-# that no program lists are taken from the sources.  Examples must be right, too.
+# Compares the programs with their documentation, in both directions.  The test asks the
+# programs where it can (rqd -T, rqd -h, rqctl help).  It takes names from the sources
+# only if no program lists them.  Examples must be right, too.
 
 # shellcheck source=tests/lint/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lint/lib.sh"
@@ -282,7 +282,7 @@ scripts() {
 
 # -- files -------------------------------------------------------------------------
 
-# What is there is installed, and what is named is there.
+# Every document and example is installed, and every file that a document names exists.
 installed() {
 	for f in man/*.[1-8] doc/*.md etc/examples/* etc/examples/*/*; do
 		[ -d "$f" ] && continue

@@ -47,7 +47,7 @@ rules_are_right() {
 	(cd "$D" && "$PROMTOOL" test rules rules_test.yml >"$D/out" 2>&1) || cat "$D/out"
 }
 
-# What the board asks, as rules: promtool reads expressions in no other form.
+# Turns the board's queries into rules: promtool reads expressions in no other form.
 board_is_right() {
 	[ -n "$PROMTOOL" ] || return 0
 	{

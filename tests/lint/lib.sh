@@ -1,4 +1,4 @@
-# What the lint tests share: they look at the sources only.
+# Shared by the lint tests, which look at the sources only.
 #
 # shellcheck shell=sh disable=SC2034
 

@@ -1,13 +1,13 @@
 /*
- * What scripts do when a command is denied, or a key has a wrong type: the same questions
- * for each path through the scripts of a kind.
+ * Tests of scripts when a command is denied, or a key has a wrong type: the same
+ * questions for each path through the scripts of a kind.
  */
 #ifndef RQD_TESTS_LUA_FAULTS_H
 #define RQD_TESTS_LUA_FAULTS_H
 
 #include "rig.h"
 
-/* What is there before, and the call. */
+/* A path through the scripts: the state before it, and the call. */
 struct fault_path {
 	const char	*name;
 	void		(*setup)(void);

@@ -436,7 +436,7 @@ rig_now(struct rig *r)
 	return now;
 }
 
-/* Whose the entry is in the pending list stays so, but it is idle since 1970. */
+/* Makes the entry idle since 1970; its owner in the pending list stays the same. */
 static const char age[] =
     "local id = string.match(ARGV[1], '^%d+%-%d+')\n"
     "local row = id and redis.pcall('XPENDING', KEYS[1], 'rqd', id, id, 1)\n"

@@ -1,7 +1,6 @@
 /*
- * What the tests of the scripts share: a private server, the scripts called
- * by name with typed results, and the book of all messages, which knows whether
- * any is lost.
+ * Shared by the tests of the scripts: a private server, the scripts called by name with
+ * typed results, and the book of all messages, which knows whether any is lost.
  */
 #ifndef RQD_TESTS_LUA_RIG_H
 #define RQD_TESTS_LUA_RIG_H

@@ -1,5 +1,5 @@
 /*
- * What tests of scripts share: one rig, and tests that begin with an empty Redis.
+ * Shared by the tests of scripts: one rig, and tests that begin with an empty Redis.
  *
  *	#define RIG_KEY "{orders}"		// without it: "orders"
  *	#include "script_test.h"

@@ -82,7 +82,10 @@ check_gone(int letters)
 #define DROPPED	"cancelled by me@host"
 #define BURIED	"cancelled dead by me@host"
 
-/* What a settle by token answers for a marked message, and how many letters there are then. */
+/*
+ * The answer to a settle by token of a marked message, and the number of letters
+ * afterwards.
+ */
 static const struct order {
 	const char	*mode, *op, *answer;
 	int		 letters;

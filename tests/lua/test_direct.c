@@ -38,7 +38,7 @@ pop(const char *side, int n, int bytes, int max, const char *deadline)
 	    side, n, bytes, max, deadline);
 }
 
-/* What a reply has behind its head, joined; the head's words are checked. */
+/* Checks the head of a pop's reply, and its messages, joined, against `want`. */
 static void
 check_pop(redisReply *r, const char *status, int waiting, const char *want)
 {
@@ -69,7 +69,10 @@ TEST(test_pop)
 	/* The bound of bytes is passed by one message at most; one is always taken. */
 	check_pop(pop("right", 9, 1, 1000, "0"), "ok", 1, "ccc.");
 	check_pop(pop("right", 9, 1000, 2, "0"), "ok", 0, "(4)");
-	/* What is not sent counts as well: Redis has the work with it. */
+	/*
+	 * Messages that are not sent count as well, because Redis has the work with
+	 * them.
+	 */
 	rig_do(&rig, "LPUSH q aaa bbb");
 	check_pop(pop("right", 9, 3, 2, "0"), "ok", 1, "(3)");
 	rig_do(&rig, "DEL q");

@@ -553,7 +553,7 @@ drain(void)
 		assert_int_equal(rig_int(&rig, "LLEN %s", rig_key(&rig, KEY_QUEUE)), 0);
 }
 
-/* Who drains a full Redis is never refused; producers are. */
+/* A full Redis refuses producers, and never the scripts that make room. */
 TEST(test_maxmemory)
 {
 	redisReply *r;

@@ -395,7 +395,7 @@ KINDS_TEST(test_wrong_target)
 	expect_clean();
 }
 
-/* What was pushed on top of others' messages is taken back, and theirs stay. */
+/* A failed hand-over removes what it has pushed, and no message of others. */
 KINDS_TEST(test_taken_back)
 {
 	begin(1);

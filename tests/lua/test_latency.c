@@ -1,6 +1,6 @@
 /*
- * What scripts tell about the time that messages have waited: overdue; what pops count, and
- * ticks find, for the curve of arrivals.
+ * Latency as scripts report it: overdue.lua; the counts of pops, and the findings of
+ * ticks, for the curve of arrivals.
  */
 #include "script_test.h"
 

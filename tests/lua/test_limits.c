@@ -190,7 +190,7 @@ TEST(test_rate)
 	rate(true);
 }
 
-/* What was left unused may come at once only within the slack. */
+/* Rate that was left unused may be used at once only within the slack. */
 TEST(test_burst)
 {
 	begin(false, 100);
@@ -232,7 +232,7 @@ TEST(test_other_rate)
 	assert_int_equal(waiting(), 5);
 }
 
-/* Who may not write the rate takes nothing. */
+/* A pop that may not write the rate takes nothing. */
 TEST(test_denied)
 {
 	static const char *const commands[] = { "getrange", "set" };

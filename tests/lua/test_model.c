@@ -295,7 +295,7 @@ step_pop(void)
 
 static const char *const ops[] = { "ack", "retry", "return", "dead", "stale", "defer" };
 
-/* What the model says that the answer must be; then it is applied. */
+/* Returns the answer that the model expects, and applies the settle to the model. */
 static const char *
 expect_settle(const struct popped *p, int op, const char *arg, bool deferred)
 {

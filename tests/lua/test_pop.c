@@ -127,7 +127,7 @@ make_retries(const int *attempts, int n)
 		rig_do(&rig, "ZADD %s %d r%d", rig_key(&rig, KEY_RETRY), 1000 + i, i);
 }
 
-/* What a pop gives, as "r0 r1 n0 "; it is acked. */
+/* Checks the messages of a pop, as "r0 r1 n0 ", and acks them. */
 static void
 check_pop(const char *turn, int n, const char *want)
 {
@@ -228,7 +228,7 @@ SCRIPT_TEST(test_turns_of_batches)
 	assert_int_equal(rig_left(&rig), 0);
 }
 
-/* What probes take; where there is none of it, what there is. */
+/* A probe takes a message of its sort; if there is none, a message of another sort. */
 SCRIPT_TEST(test_turns_of_probes)
 {
 	static const int attempts[] = { 3, 2, 1, 2, 1 };
@@ -367,7 +367,7 @@ SCRIPT_TEST(test_pop_paused_by_a_list)
 	assert_string_equal(status, "paused");
 }
 
-/* What a hand or a bug has left in QRETRY stops nothing. */
+/* Odd entries in QRETRY, written by hand or by a bug, stop nothing. */
 SCRIPT_TEST(test_pop_odd_retries)
 {
 	struct popped p[8];

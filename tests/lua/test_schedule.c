@@ -6,7 +6,7 @@
 static char what[16];
 static char schedule_key[] = "ordersSCHEDULE";
 
-/* What it answered; "" and rig.error for an error. */
+/* Returns the script's answer; "" for an error, which is in rig.error. */
 static const char *
 ask(const char *name, long long tick, int period, int grace, const char *how, const char *message)
 {
@@ -74,7 +74,7 @@ SCRIPT_TEST(test_late)
 	assert_string_equal(ask("s", now - 30, 3600, 40, "LPUSH", "m"), "pushed");
 	assert_string_equal(ask("s", now - 25, 3600, -1, "LPUSH", "m"), "pushed");
 	assert_int_equal(last("s"), now - 25);
-	/* What a wrong clock left. */
+	/* A time in the future, left by a wrong clock. */
 	rig_do(&rig, "HSET %s s %lld", schedule_key, now + 5000);
 	assert_string_equal(ask("s", now - 25, 3600, -1, "LPUSH", "m"), "pushed");
 	assert_int_equal(last("s"), now - 25);

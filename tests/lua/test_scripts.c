@@ -345,7 +345,7 @@ SCRIPT_TEST(test_tick_sweep)
 	    rig_now(&rig) + 1000, " 3");
 	rig_do(&rig, "HSET %s stolen %s", rig_key(&rig, KEY_DELIVERY), "1 2 x.1.1 1000.5 3");
 	rig_do(&rig, "HSET %s stolen payload", rig_key(&rig, KEY_CONTEXT));
-	/* What Redis has seen of the pops of daemons: after a week. */
+	/* A tick removes the record of a daemon's pops after a week. */
 	rig_do(&rig, "HSET %s \1away 7%s%f%s", rig_key(&rig, KEY_DELIVERY), " 9 ",
 	    rig_now(&rig) - 600000, " 9999999999");
 	rig_do(&rig, "HSET %s \1dead 7%s%f%s", rig_key(&rig, KEY_DELIVERY), " 9 ",
@@ -485,7 +485,7 @@ SCRIPT_TEST(test_mine)
 	assert_null(b[0].payload);
 	rig_popped_done(b, 100);
 	assert_int_equal(rig_mine(&rig, "i.2", 1000, MAX, b), 0);
-	/* What has been settled since is not mine any more. */
+	/* `mine` does not return messages that were settled since. */
 	assert_string_equal(rig_settle(&rig, "ack", &a[0], NULL), "ok");
 	assert_string_equal(rig_settle(&rig, "retry", &a[1], "0"), "ok");
 	assert_int_equal(rig_mine(&rig, "i.11", 1000, MAX, b), n - 2);

@@ -46,7 +46,7 @@ pending(void)
 	return n;
 }
 
-/* Who has the entry by the pending list; "" where nobody. */
+/* The consumer that has the entry in the pending list; "" if none has. */
 static const char *
 holder(const char *id)
 {
@@ -342,7 +342,7 @@ STREAM_TEST(test_settle)
 	rig_popped_done(p, 4);
 	assert_int_equal(pending(), 0);
 	assert_int_equal(rig_dead(&rig, "d", 1), 1);
-	/* What comes back is settled as any message. */
+	/* A message that comes back is settled like any other. */
 	q = pop_one("i.2");
 	assert_string_equal(q.tag, "1-3");
 	settle(&q, "ack", NULL, "ok");
@@ -401,7 +401,7 @@ STREAM_TEST(test_claimed)
 	}
 }
 
-/* What is not pending any more is ours by its token: nothing is lost. */
+/* An entry that is no longer pending is still ours by its token: nothing is lost. */
 STREAM_TEST(test_not_pending)
 {
 	struct popped p;
@@ -513,7 +513,10 @@ STREAM_TEST(test_claimed_abandoned)
 	rig_check_clean(&rig);
 }
 
-/* What a retry has left pending is acknowledged; not the entry of another stream. */
+/*
+ * A tick acknowledges an entry that a retry has left pending, but not one of another
+ * stream.
+ */
 STREAM_TEST(test_pending_retry)
 {
 	struct ticked t = { .scan = "" };

@@ -206,7 +206,7 @@ pop(void)
 	snprintf(call, sizeof(call), "m%u.%u", (unsigned)unit_below(2), ++calls);
 	n = rig_pop(&rig, want, 1048576, MAX, call, 0, p, NULL);
 	assert_int_equal(n, want < there ? want : there);
-	/* What it would find, had its reply been lost. */
+	/* `mine` finds the same messages as after a lost reply. */
 	assert_int_equal(rig_mine(&rig, call, 1000, MAX, found), n);
 	rig_popped_done(found, n);
 	for (i = 0; i < n; i++)
@@ -219,7 +219,7 @@ is_live(const struct message_model *m)
 	return m->state == HELD || m->state == RETRY;
 }
 
-/* What settle must answer, and what follows. */
+/* Returns the answer that settle must give, and applies it to the model. */
 static const char *
 settled(struct message_model *m, const char *op, const char *token)
 {

@@ -73,7 +73,7 @@ reset(void)
 	}
 }
 
-/* What the zset says, as producers mean it. */
+/* Reads the score of an id in the zset, as producers mean it. */
 static void
 see_score(struct id *id)
 {

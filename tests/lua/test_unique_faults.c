@@ -61,7 +61,7 @@ TEST(test_hidden)
 	assert_string_equal(one.tag, "behind");
 	rig_popped_done(&one, 1);
 	assert_int_equal(pop(1, &one), 0);
-	/* What has run runs again, by its own time. */
+	/* Ids that were enqueued again while they ran, run again, each at its own time. */
 	assert_string_equal(rig_settle(&rig, "ack", &p[8], NULL), "ok");
 	assert_string_equal(rig_settle(&rig, "retry", &p[10], FAR), "ok");
 	assert_string_equal(rig_settle(&rig, "dead", &p[12], "1"), "ok");
@@ -128,7 +128,10 @@ TEST(test_order)
 	rig_popped_done(p, 5);
 }
 
-/* What is too large is told by its length, and becomes a letter whole. */
+/*
+ * The script reports a message that is too large by its length; the dead letter has all
+ * of it.
+ */
 TEST(test_too_large)
 {
 	struct popped p;
@@ -274,7 +277,7 @@ TEST(test_push_put_off)
 	rig_popped_done(p, 2);
 }
 
-/* What is left of a retry does not take an id with it that was enqueued since. */
+/* Removing the rest of a retry does not remove an id that was enqueued since. */
 TEST(test_empty_retry)
 {
 	struct popped p;

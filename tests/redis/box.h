@@ -50,7 +50,7 @@ struct box {
 	unsigned	 n;
 	struct defer	 update;
 
-	/* What was told: */
+	/* Counts of callbacks: */
 	unsigned	 ups, watching;
 	unsigned	 readies, fetches, delivered, losts, cancels, closes;
 	unsigned	 fetched[FETCH_ERROR + 1];	/* by status */

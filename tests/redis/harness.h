@@ -1,6 +1,6 @@
 /*
- * What the tests of connections share: a loop, options, a connection that
- * writes down what it is told, and calls that remember their answers.
+ * Shared by the tests of connections: a loop, options, a connection whose callbacks are
+ * recorded, and calls that keep their answers.
  */
 #ifndef RQD_TESTS_REDIS_HARNESS_H
 #define RQD_TESTS_REDIS_HARNESS_H

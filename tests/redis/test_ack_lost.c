@@ -56,7 +56,7 @@ FIXTURE_TEST(test_lost_pop_fewer_slots)
 	box_turn(&box, 50 * MSEC);
 	assert_int_equal(box.n, 2);
 	assert_true(i >= 2);
-	/* What was not handed out goes back when the queue is closed. */
+	/* A message that was not handed out goes back when the queue is closed. */
 	box_set_slots(&box, 0);
 	queue_close(box.queue);
 	box_turn(&box, 100 * MSEC);

@@ -191,7 +191,7 @@ FIXTURE_TEST(test_fleet)
 		}
 	}
 	print_message("# %u deaths, %u acked again\n", deaths, again);
-	/* What was delivered twice is done with, too. */
+	/* Messages that were delivered twice are settled, too. */
 	box_drain(fleet, FLEET, NULL);
 	for (i = 0; i < FLEET; i++) {
 		box_done(fleet[i]);

@@ -14,7 +14,7 @@ is_refused(usec_t time)
 	assert_int_equal(box.warnings, 1);
 }
 
-/* What has a result that Redis refuses is not left to its lease. */
+/* The queue renews the lease of a message whose result Redis refuses. */
 FIXTURE_TEST(test_renewed_while_refused)
 {
 	double before;
@@ -202,7 +202,7 @@ FIXTURE_TEST(test_pop_fails_in_the_middle)
 	assert_false(left_over());
 }
 
-/* What a pop was refused for once does not hide what is wrong later. */
+/* An error of a pop that is over does not hide a later error. */
 FIXTURE_TEST(test_pop_error_over)
 {
 	box_start(&box, 0);

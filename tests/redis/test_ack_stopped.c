@@ -18,7 +18,10 @@ start_two(void)
 	return other;
 }
 
-/* What a pop has taken whose reply is on the way is renewed by the number of the pop. */
+/*
+ * While a pop's reply is on its way, the queue renews the messages that it has taken by
+ * the number of the pop.
+ */
 FIXTURE_TEST(test_renewed_while_popping)
 {
 	struct box *other = start_two();
@@ -94,7 +97,10 @@ stop_before_the_reply(void)
 	usleep(800000);
 }
 
-/* What is renewed before it is handed out has a slot: nothing is popped beside it. */
+/*
+ * A message that is renewed before it is handed out has a slot: no other is popped into
+ * it.
+ */
 FIXTURE_TEST(test_stopped_pops_no_more)
 {
 	box.cfg->lease = 900 * MSEC;

@@ -272,7 +272,7 @@ open_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 	return c;
 }
 
-/* What moves is not late, whatever its size. */
+/* A reply that goes on arriving is not late, whatever its size. */
 FIXTURE_TEST(test_large)
 {
 	enum { LARGE = 1024 * 1024 };
@@ -332,7 +332,7 @@ lying_server(const char *path, const char *says)
 	return pid;
 }
 
-/* What is announced is refused before it is made room for. */
+/* A length that is too large is refused before memory is allocated for it. */
 FIXTURE_TEST(test_too_large)
 {
 	static const char *const says[] = { "$2147483647\r\nx", "*1\r\n$9999999999\r\n",

@@ -320,7 +320,7 @@ QUEUE_TEST(test_refused_more_slots)
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 }
 
-/* What adds up in one reply stays below a limit of 1 MB. */
+/* The sum of the messages in one reply stays below a limit of 1 MB. */
 QUEUE_TEST(test_sum)
 {
 	server_do(&server, "CONFIG SET client-output-buffer-limit %s", "normal 1000000 0 0");

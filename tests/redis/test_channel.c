@@ -165,7 +165,10 @@ TEST_WITH(test_names, setup_pattern, fixture_teardown)
 	free(name);
 }
 
-/* What never began is heard again, at its place; what began is not. */
+/*
+ * A returned message that never began is delivered again, in its place; one that began
+ * is not.
+ */
 QUEUE_TEST(test_return)
 {
 	struct verdict v = { .op = VERDICT_RETURN, .reason = REASON_DRAIN };

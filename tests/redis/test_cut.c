@@ -3,7 +3,7 @@
  * random earlier moment.  Daemons hang for longer than the lease, lose their connections
  * and the replies on them; Redis restarts whole, or loses the end of its past.
  *
- * What must hold, whatever happens:
+ * These must hold in all cases:
  *
  *	1. A message whose ack was confirmed, and whose ack Redis remembers, does not run
  *	   again; likewise after its dead letter, of which there is one.
@@ -53,7 +53,7 @@ static struct moment	 moment;
 static redisContext	*admin;
 static unsigned		 cuts, restarts, hangs, cuts_of_conns, rescued, stale, again;
 
-/* What has happened, for the account of a failure. */
+/* A record of events, printed after a failure. */
 static struct event {
 	usec_t		 at;
 	const char	*what;
@@ -83,7 +83,7 @@ number_of(const struct box *b)
 	return i;
 }
 
-/* What has happened to the message, and all that was done to Redis and to the daemons. */
+/* Prints all that has happened to the message, to Redis and to the daemons. */
 static void
 tell(int message)
 {

@@ -1,6 +1,6 @@
 /*
- * What is late and what is not: large replies and requests over a slow link,
- * servers that trickle; and the window of timely replies across connections.
+ * Deadlines: large replies and requests over a slow link, servers that trickle; and the
+ * window of timely replies across connections.
  */
 #include "harness.h"
 
@@ -118,7 +118,7 @@ FIXTURE_TEST(test_large_request)
 	free(large);
 }
 
-/* What is sent behind a command that nobody answers keeps nothing alive. */
+/* Sending more commands after one that nobody answers does not extend its deadline. */
 FIXTURE_TEST(test_more_requests)
 {
 	struct fixture *f = *state;

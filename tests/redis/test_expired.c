@@ -393,7 +393,7 @@ QUEUE_TEST(test_close)
 	assert_int_equal(server_int(&server, "LLEN orders"), 0);
 }
 
-/* What was heard, and could not be pushed yet, is pushed before the end. */
+/* Events that could not be pushed yet are pushed before the queue is closed. */
 QUEUE_TEST(test_close_refused)
 {
 	box.cfg->skew = 10 * SEC;
@@ -435,7 +435,7 @@ random_text(char *s, const char *letters, uint64_t max)
 	s[n] = '\0';
 }
 
-/* Ours and that of Redis are of one opinion. */
+/* rqd's matcher of patterns and that of Redis agree. */
 QUEUE_TEST(test_globs)
 {
 	char pattern[16], key[16];

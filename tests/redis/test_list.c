@@ -64,7 +64,7 @@ QUEUE_TEST(test_empty)
 	assert_int_equal(box.ticks, 1);
 }
 
-/* What is no JSON, or has no id, gets one; bytes are bytes. */
+/* A message that is not JSON, or has no id, gets an id; any bytes are allowed. */
 QUEUE_TEST(test_ids)
 {
 	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");

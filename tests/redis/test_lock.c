@@ -70,7 +70,7 @@ scripts_run(void)
 	return n;
 }
 
-/* Who releases it once more, as a second signal does, sends nothing more. */
+/* A second release, as after a second signal, sends nothing. */
 TEST(test_released_twice)
 {
 	char *servers[] = { NULL, NULL };

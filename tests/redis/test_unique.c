@@ -163,7 +163,7 @@ QUEUE_TEST(test_flushed)
 
 /* -- limits --------------------------------------------------------------------- */
 
-/* Who waits for a place asks for nothing, and is told at once. */
+/* A daemon that waits for a place sends nothing, and fetches as soon as a place is free. */
 QUEUE_TEST(test_place)
 {
 	struct box *other = xcalloc(1, sizeof(*other));
@@ -330,7 +330,7 @@ QUEUE_TEST(test_fleet)
 			next = clock_mono() + 300 * MSEC;
 		}
 	}
-	/* What is enqueued now is handled from now on. */
+	/* Ids that are enqueued now are handled from now on. */
 	for (i = 0; i < IDS; i++) {
 		snprintf(id, sizeof(id), "%u", i);
 		enqueue(id, 0);

@@ -22,7 +22,7 @@ script send-reminder <<'H'
 echo "$1 $2 $(id -un)" >>~/reminded
 H
 
-# Which ledgers can run here.
+# Find the ledgers that can run here.
 ledgers='sh'
 if cc -O1 -o "$R/usr/local/bin/ledger.bin" "$SRCDIR/etc/examples/persistent/ledger.c" -ljansson 2>/dev/null; then
 	ledgers="$ledgers bin"

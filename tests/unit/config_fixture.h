@@ -59,7 +59,7 @@ load_file(const char *file, struct config_report *report)
 	return config_load(&source, report);
 }
 
-/* What must be without fault. */
+/* Loads a file that must have no faults. */
 static inline struct config *
 load_good(const char *file)
 {

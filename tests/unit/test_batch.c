@@ -185,7 +185,10 @@ TEST(a_drain_gives_back_what_waits)
 	world_end(&w);
 }
 
-/* What waits is given back, and runs under the new configuration, here one by one. */
+/*
+ * The messages that wait are returned, and run under the new configuration, here one by
+ * one.
+ */
 TEST(a_reload_while_messages_wait)
 {
 	struct config *config = config_new();
@@ -651,7 +654,10 @@ TEST(a_drain_ends_the_run_and_counts_nothing)
 
 /* -- slots --------------------------------------------------------------------------------- */
 
-/* What has failed needs a run each; what finds no slot in a second goes back, uncounted. */
+/*
+ * Each message that has failed needs a run of its own.  One that finds no slot within a
+ * second is returned, uncounted.
+ */
 TEST(what_finds_no_slot_is_given_back)
 {
 	struct mem_entry *e;

@@ -393,7 +393,10 @@ FIXTURE_TEST(test_many_swept)
 		await_gone(left[i]);
 }
 
-/* What the last sweep came too early for, and what would need several. */
+/*
+ * child_done() ends processes that were left after the last sweep, and a tree that
+ * takes several sweeps.
+ */
 FIXTURE_TEST(test_swept_at_the_end)
 {
 	enum { DEPTH = 4 };

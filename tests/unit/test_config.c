@@ -80,7 +80,7 @@ static const struct value cases[] = {
 	    "{\"a\", \"[::1]:7\"}" },
 	{ "drain_timeout = 0", SECTION_GLOBAL, "drain_timeout", "0" },
 
-	/* What quotes mean. */
+	/* The meaning of quotes. */
 	{ "name = abc", SECTION_GLOBAL, "name", "\"abc\"" },
 	{ "name = 'a\"b'", SECTION_GLOBAL, "name", "\"a\\\"b\"" },
 	{ "name = 'a\\'b\\\\c\\d'", SECTION_GLOBAL, "name", "\"a'b\\\\c\\\\d\"" },
@@ -149,7 +149,7 @@ TEST(test_values)
 	}
 }
 
-/* What is printed can hide a wrong place; these look at the struct. */
+/* A printed value may come from the wrong member; these look at the struct. */
 TEST(test_struct)
 {
 	struct config *c = load_text("redis { database = 3 timeout = 2s username = \"u\" }\n"
@@ -450,7 +450,7 @@ TEST(test_no_file)
 	unsetenv("RQD_SERVER");
 }
 
-/* What the command line says replaces what the file says, whichever form each has. */
+/* An address on the command line replaces that of the file, whichever form each has. */
 TEST(test_where_redis_is)
 {
 	static const char *const files[] = {

@@ -16,7 +16,7 @@ struct wrong {
 };
 
 static const struct wrong syntax[] = {
-	/* What is not closed. */
+	/* Blocks, strings and comments that are not closed. */
 	{ "queue \"a\" {\n", { "1: queue \"a\" is not closed" } },
 	{ "\n\nredis {\n", { "3: redis is not closed" } },
 	{ "queue \"a\" {\ncommand={\"/a\"}\nqueue \"b\" { command={\"/a\"} }\n",
@@ -49,7 +49,7 @@ static const struct wrong syntax[] = {
 	{ "\xef\xbb\xbf\nbogus = 1", { "2: unknown option" } },
 	{ "name = 'a#b//c/*d' bogus=1", { "1: unknown option" } },
 
-	/* What libconfuse would drop or guess. */
+	/* Input that libconfuse would drop, or guess at. */
 	{ "max_handlers = *5\n", { "1: stray \"*\"" } },
 	{ "max_handlers = 5;\n", { "1: \";\" is not needed" } },
 	{ "name = \"a\" \"b\"\n", { "1: unexpected string \"b\"" } },

@@ -1,6 +1,6 @@
 /*
- * What is printed reads back the same; the shipped file shows every option
- * with its true default; and no damage to a file does damage here.
+ * A printed configuration reads back the same.  The shipped file shows every option
+ * with its true default.  No damaged file does damage to the reader.
  */
 #include "config_fixture.h"
 

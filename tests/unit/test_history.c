@@ -97,7 +97,7 @@ TEST(test_figures)
 	assert_true(figure(o, "a", "acked_rate", 0) == -1);
 	assert_true(figure(o, "a", "acked_rate", 1) == 3);
 	assert_true(figure(o, "a", "failed_rate", 1) == 0);
-	/* What was unknown, and what no survey found the second time. */
+	/* An unknown figure, and a queue that the second survey did not find. */
 	assert_true(figure(o, "b \"\\\n", "depth", 0) == -1);
 	assert_true(figure(o, "b \"\\\n", "running", 1) == -1);
 	json_decref(o);

@@ -154,7 +154,7 @@ say(int fd, const char *text)
 	settle();
 }
 
-/* What has come so far; *closed where the other side has closed. */
+/* Reads what has come so far; sets *closed if the other side has closed. */
 static char *
 hear_from(int fd, bool *closed)
 {
@@ -395,7 +395,7 @@ FIXTURE_TEST(test_garbage)
 	check_status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "200");
 }
 
-/* Whoever holds all connections does not keep others out. */
+/* A client that holds all connections does not keep others out. */
 FIXTURE_TEST(test_crowd)
 {
 	int fds[2 * HTTP_CONNECTIONS], open = 0;

@@ -105,7 +105,7 @@ FIXTURE_TEST(test_again)
 	assert_int_equal(asks, 1);
 }
 
-/* What the server never had does not count; the backoff has its bound. */
+/* A request that the server never had does not count; the backoff has a bound. */
 FIXTURE_TEST(test_not_sent)
 {
 	struct delivery *d = add_large("c.1");

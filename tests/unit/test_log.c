@@ -293,7 +293,7 @@ FIXTURE_TEST(test_failure_is_reported)
 	free(err);
 }
 
-/* What is lost of it is counted record by record. */
+/* Lost records are counted one by one. */
 FIXTURE_TEST(test_held_on_a_full_disk)
 {
 	char *path = in_dir("after"), *s;

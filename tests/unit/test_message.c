@@ -56,7 +56,10 @@ static const struct {
 	{ "{\"id\":\"\\x\"}", NULL }, { "{\"id\":\"\\u12\"}", NULL },
 	{ "{\"id\":\"\\", NULL }, { "{\"id\":\"\\u", NULL }, { "{\"id\":\"", NULL },
 
-	/* Which member it is. */
+	/*
+	 * Ids of inner objects do not count; of several in the outermost one, the last
+	 * does.
+	 */
 	{ "{\"x\":{\"id\":1},\"id\":2}", "2" }, { "{\"x\":{\"id\":1}}", NULL },
 	{ "{\"id\":2,\"x\":{\"id\":1}}", "2" }, { "{\"x\":[{\"id\":1}]}", NULL },
 	{ "{\"a\":0,\"id\":1,\"id\":2}", "2" }, { "{\"a\":0,\"id\":\"a\",\"id\":\"b\"}", "b" },
@@ -82,13 +85,13 @@ static const struct {
 	{ "\xef\xbb\xbf{\"id\":7}", NULL }, { "{\"a\":0,\"id\":7}//", NULL },
 	{ "\v{\"id\":7}", NULL }, { "{\"id\":\v7}", NULL },
 
-	/* What the payload begins with; the rest is not read. */
+	/* Only the beginning of the payload is read. */
 	{ "{\"id\":1,\"id\":2}", "1" }, { "{\"id\":\"a\",\"id\":{}}", "a" },
 	{ "{\"id\":7}x", "7" }, { "{ \n\"id\"\t:\r-7 ,", "-7" }, { "{\"id\":\"a\" }", "a" },
 	{ "{\"id\":7", NULL }, { "{\"id\":07}", NULL }, { "{\"id\":1.0}", NULL },
 	{ "{\"id\":\"a\nb\"}", NULL }, { "{\"id\":\"\",\"id\":3}", "3" },
 
-	/* What cjson takes though JSON does not. */
+	/* Values that cjson accepts though they are not JSON. */
 	{ "{\"id\":7,\"x\":\"\x01\n\"}", "7" }, { "{\"id\":7,\"x\":0x1F}", "7" },
 	{ "{\"id\":7,\"x\":nan}", "7" }, { "{\"id\":7,\"x\":1e400}", "7" },
 	{ "{\"id\":7,\"x\":\"\xff\"}", "7" }, { "{\"a\":0,\"id\":7,\"x\":0x.}", NULL },

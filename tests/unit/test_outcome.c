@@ -94,7 +94,10 @@ static const struct row rows[] = {
 	    RETRY(REASON_PROTOCOL, 10 * SEC, NO) },
 	{ { .end = END_ANSWER, .said = SAID_DEFER, .delay = HOUR }, 2, DEFER(NO) },
 
-	/* What an exec handler said counts, whatever its status; 126 and 127 suspend. */
+	/*
+	 * The statement of an exec handler counts, whatever its status; 126 and 127
+	 * suspend.
+	 */
 	{ SAID(0, SAID_RETRY), 0, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(65, SAID_RETRY), 1, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(1, SAID_RETRY), 2, DEAD(REASON_ATTEMPTS, NO) },
@@ -188,7 +191,7 @@ static const struct row suspended_rows[] = {
 	{ SAID(0, SAID_WRONG), 2, LATER(REASON_PROTOCOL, MINUTE, NO) },
 };
 
-/* What a cancelled message becomes, however its handler ended; and before it is run. */
+/* The outcome of a cancelled message, however its handler ended; and before it is run. */
 TEST(test_cancelled)
 {
 	static const struct result results[] = {
@@ -208,7 +211,7 @@ TEST(test_cancelled)
 		assert_true(outcome_refuse(&m, &v));
 		assert_verdict(&v, i % 2 == 0 ? &drop : &dead);
 	}
-	/* What ended before the signal counts. */
+	/* A handler that ended before the signal: its result counts. */
 	v = outcome_decide(&m, &(struct result){ .end = END_EXIT }, false, 1);
 	assert_int_equal(v.op, VERDICT_ACK);
 }

@@ -1,5 +1,5 @@
 /*
- * What a delivery hands over: order, limits, faults.
+ * Messages that a delivery hands over: order, limits, faults.
  */
 #include "unit.h"
 
@@ -192,7 +192,7 @@ TEST(test_run)
 	}
 }
 
-/* What was answered counts until Redis has it, also after the process is gone. */
+/* Answered messages count until Redis has them, also after the process is gone. */
 TEST(test_debt)
 {
 	struct pushes *p[17] = { NULL };

@@ -126,14 +126,17 @@ struct fixture {
 	struct stats	 stats;
 	struct queue	*queue;
 	bool		 busy;		/* inside a call into the queue */
-	/* What the engine saw. */
+	/* The callbacks that the engine got. */
 	struct message	*msgs[MOST];
 	unsigned	 n, asked, got, fetched, readies, settled, closes, paused, unpaused;
 	unsigned	 warnings, refusals, acceptances, empties;
 	enum fetch_status status;
 	char		 cause[100];
 	char		 warning[200];
-	/* What the shards were asked for, and what they say that they hold. */
+	/*
+	 * The requests to the shards, and the number of messages that each says it
+	 * holds.
+	 */
 	unsigned	 fetches[KEYS], asked_of[KEYS], held[KEYS];
 };
 

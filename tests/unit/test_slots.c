@@ -54,7 +54,7 @@ has_tag(const char *key)
 	return slot_has_tag(key, strlen(key));
 }
 
-/* What CLUSTER KEYSLOT of Redis 7 says. */
+/* The figures are from CLUSTER KEYSLOT of Redis 7. */
 TEST(test_slots_of_keys)
 {
 	assert_int_equal(slot("123456789"), 12739);	/* CRC16 = 0x31c3 */

@@ -1,4 +1,4 @@
-/* What handlers say, line by line. */
+/* Statements of handlers, line by line. */
 #include "unit.h"
 
 #include "policy/statement.h"

@@ -176,7 +176,10 @@ FIXTURE_TEST(test_refused)
 	assert_true(ticker_begin(t, false));
 }
 
-/* What was sent counts as added, also if the answer is lost: not twice. */
+/*
+ * Counters that were sent count as added, even if the answer is lost: none is added
+ * twice.
+ */
 FIXTURE_TEST(test_counters)
 {
 	struct words w = { 0 };

@@ -75,7 +75,10 @@ refused(int r, char *cause, const char *part)
 	free(cause);
 }
 
-/* Whoever may change a folder decides, also where the file is root's. */
+/*
+ * Expects that all checks refuse the file.  A user who may change a folder can replace
+ * a file in it, even one that is root's.
+ */
 static void
 bad(const char *path, const char *part)
 {
@@ -118,7 +121,7 @@ FIXTURE_TEST(modes)
 	bad(in_dir("a/b/file"), "others than root may write to ");
 }
 
-/* What is taken from a folder like /tmp must be root's: others may have put theirs there. */
+/* A file in a folder like /tmp must be root's: others may have put theirs there. */
 FIXTURE_TEST(sticky)
 {
 	assert_int_equal(chmod(in_dir("a/b"), 01777), 0);

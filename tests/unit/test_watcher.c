@@ -249,7 +249,10 @@ TEST(test_advises_once)
 	end();
 }
 
-/* What is in hand is fetched in any state, and whatever holds a pop back. */
+/*
+ * Messages that wait for a fetch are fetched in any state, and whatever holds a pop
+ * back.
+ */
 TEST(test_found)
 {
 	reach(WATCHER_ARMED);
@@ -532,7 +535,7 @@ TEST(test_evicted)
 
 /* -- the fleet -------------------------------------------------------------- */
 
-/* What falls due in the source itself is for a pop. */
+/* A message that falls due in the source itself is found by a pop, not by a tick. */
 TEST(test_not_promoted)
 {
 	begin(1, false);
@@ -649,7 +652,7 @@ TEST(test_alone)
 	end();
 }
 
-/* What was delayed and waited for others is promoted by them: no tick. */
+/* Other daemons promote a delayed message that waited for them: no tick is needed. */
 TEST(test_promoted_by_others)
 {
 	unsigned overdue = 0;
@@ -713,7 +716,10 @@ TEST(test_not_prompt)
 	end();
 }
 
-/* What was due and waited for others was taken; but ours is looked at soon. */
+/*
+ * Other daemons have taken the due message that waited for them; but ours is looked at
+ * soon.
+ */
 TEST(test_taken_by_others)
 {
 	unsigned ours = 0, taken = 0;

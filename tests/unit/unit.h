@@ -1,6 +1,6 @@
 /*
- * What every unit test includes: cmocka with its prerequisites, main(), and random
- * inputs that can be had again: RQD_SEED=12345 ./test_x.
+ * Included by every unit test: cmocka with its prerequisites, main(), and random inputs
+ * that can be repeated: RQD_SEED=12345 ./test_x.
  */
 #ifndef RQD_TESTS_UNIT_H
 #define RQD_TESTS_UNIT_H

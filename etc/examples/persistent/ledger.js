@@ -66,7 +66,7 @@ function split(bytes) {
 }
 
 async function main() {
-	/* What is slow (connections, modules) is done here, once. */
+	/* Do slow things (connections, modules) here, once. */
 	const ledger = await fs.open(process.env.LEDGER, 'a');
 	let bytes = Buffer.alloc(0), next;
 
@@ -79,5 +79,8 @@ async function main() {
 	}
 }
 
-/* What is not caught ends the process; rqd gives back what it had, and starts another. */
+/*
+ * An exception that is not caught ends the process: rqd returns its messages to the
+ * queue, and starts another process.
+ */
 main();

@@ -51,7 +51,7 @@ function answer(string $number, string $verdict, string $reason = ''): void
 	fwrite(STDOUT, rtrim("$number $verdict $reason") . "\n");
 }
 
-/* What is slow (connections, autoloading) is done here, once. */
+/* Do slow things (connections, autoloading) here, once. */
 $ledger = fopen(getenv('LEDGER'), 'a');
 
 while (($header = fgets(STDIN)) !== false) {

@@ -22,7 +22,7 @@ use JSON::PP;
 binmode STDIN;
 STDOUT->autoflush(1);		# or answers would wait in a buffer
 
-# What is slow (connections, large modules) is done here, once.
+# Do slow things (connections, large modules) here, once.
 open my $ledger, '>>', $ENV{LEDGER} or die "$ENV{LEDGER}: $!\n";
 $ledger->autoflush(1);
 

@@ -49,7 +49,7 @@ def answer(number, verdict, reason=""):
 
 
 def main():
-    # What is slow (imports, connections, models) is done here, once.
+    # Do slow things (imports, connections, models) here, once.
     ledger = open(os.environ["LEDGER"], "ab", buffering=0)
     for number, attempt, id, message in messages(sys.stdin.buffer):
         try:

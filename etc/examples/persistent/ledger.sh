@@ -12,9 +12,9 @@
 #	}
 #
 # Standard output is for answers only.  What is run in the loop must not read the
-# handler's standard input, where the next messages are, nor print there:
-# "</dev/null >&2".  A shell reads a pipe byte by byte, so messages should be short.
-# What does not depend on the message belongs before the loop.
+# handler's standard input, where the next messages are, nor print there: "</dev/null
+# >&2".  A shell reads a pipe byte by byte, so messages should be short.  Do everything
+# that does not depend on the message before the loop.
 
 set -u
 

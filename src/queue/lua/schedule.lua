@@ -43,7 +43,8 @@ if tonumber(ARGV[4]) >= 0 and now - tick > tonumber(ARGV[4]) then
   return answer('missed')
 end
 
--- What cannot be noted down must not be pushed: changes nothing, but is refused.
+-- If the tick cannot be recorded, the message must not be pushed.  Write the old value
+-- first: that changes nothing, and Redis refuses it if it would refuse the new one.
 call('HSET', S, name, old)
 if how == 'ZADD' then
   if not score or tonumber(score) > tick then call('ZADD', Q, ARGV[2], message) end

@@ -29,7 +29,8 @@ local group, consumer, message_max = ARGV[11], ARGV[12], tonumber(ARGV[13])
 local waiting = (tonumber(ARGV[6]) > 0 or tonumber(ARGV[7]) > 0) and unread() or 1
 --@ include pop_gate
 
--- What comes after an id; ">": what the group has not been given yet.
+-- Reads the entries after an id; ">" stands for those that the group has not been given
+-- yet.
 local function xread(after)
   local found = redis.pcall('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', Q, after)
   if found and found.err then

@@ -699,7 +699,7 @@ const scheduleTable = new Table(byId("schedules"), [
 	{ label: "Next", cls: "n", value: s => s.next, write: (cell, s) => write(cell, when(s.next)) },
 ], { column: 1, down: true });
 
-/* What handlers told of their messages; those that have run longest. */
+/* The progress that handlers have reported, for the messages that have run longest. */
 const progressTable = new Table(byId("progress"), [
 	{ label: "Message", cls: "name", value: p => p.queue + " " + p.message,
 	    write: (cell, p) => {
@@ -812,7 +812,10 @@ function queueItem(from) {
 	q.trouble = numberOf(from.trouble) || 0;
 	q.late = from.late === true;
 	q.differs = textOf(from.differs);
-	/* What is there to be done: also what failed and is due again. */
+	/*
+	 * All messages that can be handled now, also those that failed and are due
+	 * again.
+	 */
 	q.depth = q.waiting === null && q.due === null ? null : (q.waiting || 0) + (q.due || 0);
 	q.okRate = numberOf(from.acked_rate);
 	q.failRate = numberOf(from.failed_rate);
@@ -891,7 +894,7 @@ function warnings(status) {
 	return list.join(" ");
 }
 
-/* What concerns Redis or the fleet, in the words of rqctl check. */
+/* Problems of Redis or of the fleet, in the words of rqctl check. */
 function showProblems(problems) {
 	byId("problems").hidden = problems.length === 0;
 	fill(byId("problems"), problems, () => element("li"), (line, p) => {

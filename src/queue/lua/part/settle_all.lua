@@ -81,8 +81,9 @@ local function one(a)
   end
   local write = cancelled and letter(id, body, 'cancelled', attempts, '', by, '') or
     letter(id, body, ARGV[a + 4], attempts, ARGV[a + 5], said, ARGV[a + 7])
-  -- What is refused after the letter was written would be tried again, with
-  -- one more letter each time: it is refused here, where nothing has changed.
+  -- If Redis refused a command after the letter was written, each new attempt would
+  -- write one more letter.  So try the commands here first, where nothing has changed
+  -- yet.
   if hooks.leave then hooks.leave({nobody}) end
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)

@@ -81,8 +81,8 @@ local function clamp()
   end
 end
 
--- What Redis has seen of the pops of a daemon (see part/seen.lua): removed a week after
--- the daemon's last sign.  It renews it while it has messages in flight.
+-- The record of a daemon's pops (see part/seen.lua) is removed a week after the daemon
+-- last renewed it.  A daemon renews it while it has messages in flight.
 local function sweep_pops(field, value)
   local time = tonumber(string.match(value, '^%d+ %d+ (%S+) %d+$') or '') or 0
   if time < now - 604800 then call('HDEL', D, field) end
