@@ -183,7 +183,7 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 		timer_set(&s->timer, SEC);
 		return;
 	}
-	if (!reply_has(r, 0, answer_form) || !schedule_knows(reply_str_at(r, ANSWER_WHAT)))
+	if (!reply_has(r, answer_form) || !schedule_knows(reply_str_at(r, ANSWER_WHAT)))
 		schedule_failed(s, reply_cause(r, cause, sizeof(cause)));
 	else
 		schedule_settle(s, reply_str_at(r, ANSWER_WHAT), reply_double_at(r, ANSWER_NOW));

@@ -57,10 +57,8 @@ message_came(const char *p, size_t n, bool cut, void *arg)
 	if (o->collected || n == 0)
 		return;
 	name = config_output_queue(o->msg->cfg);
-	if (cut)
-		pushes_add_too_long(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name));
-	else
-		pushes_add(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name), p, n);
+	pushes_add(o->pushes, o->msg->config, o->msg->cfg, name, strlen(name), cut ? NULL : p,
+	    cut ? 0 : n);
 }
 
 void

@@ -210,22 +210,12 @@ find_worker(struct persistent *h, bool idle)
 	return best;
 }
 
-static void
-not_started(struct persistent *h, struct feed *f, int error, const char *step)
-{
-	TAILQ_REMOVE(&h->waiting, f, entry);
-	f->result.end = END_NOT_STARTED;
-	f->result.error = error;
-	f->result.step = step;
-	feed_finished(h, f);
-}
-
 /* The message waits for a process, and is not run any more. */
 static void
-not_run(struct persistent *h, struct feed *f)
+not_run(struct persistent *h, struct feed *f, enum end end)
 {
 	TAILQ_REMOVE(&h->waiting, f, entry);
-	f->result.end = END_NOT_RUN;
+	f->result.end = end;
 	feed_finished(h, f);
 }
 
@@ -247,12 +237,14 @@ give(struct persistent *h, struct feed *f)
 {
 	bool may_grow = h->busy < (unsigned)h->base.cfg->concurrency;
 	struct worker *w = find_worker(h, may_grow);
-	const char *step = "";
+	const char *step;
 
 	if (may_grow && (w == NULL || w->outstanding > 0) && may_start(h)) {
 		w = new_worker(h, &step);
 		if (w == NULL) {
-			not_started(h, f, errno, step);
+			f->result.error = errno;
+			f->result.step = step;
+			not_run(h, f, END_NOT_STARTED);
 			return true;
 		}
 	}
@@ -342,7 +334,7 @@ persistent_stop(struct run *run, enum stop reason)
 		worker_stop(f->worker, "stopped");
 		return;
 	}
-	not_run(h, f);
+	not_run(h, f, END_NOT_RUN);
 }
 
 static void
@@ -376,7 +368,7 @@ persistent_close(struct handler *handler)
 
 	h->closing = true;
 	while ((f = TAILQ_FIRST(&h->waiting)) != NULL)
-		not_run(h, f);
+		not_run(h, f, END_NOT_RUN);
 	TAILQ_FOREACH(w, &h->workers, entry)
 		worker_retire(w, "closed");
 	touch(h);

@@ -283,7 +283,7 @@ run_batch_say(struct run_batch *b, const struct statement *s, const char *fault,
 		b->said = xcalloc(b->n, sizeof(*b->said));
 	said = &b->said[i];
 	if (fault != NULL)
-		result_say_wrong(said, SAID_WRONG, fault, line, n);
+		result_say_wrong(said, fault, line, n);
 	else if (s->word == STATEMENT_PROGRESS)
 		run_set_progress(b->run, s->text, s->len);
 	else if (s->word == STATEMENT_PUSH)

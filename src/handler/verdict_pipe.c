@@ -38,7 +38,7 @@ take_bare(struct verdict_pipe *v, const struct statement *s, const char *fault, 
     const char *p, size_t n)
 {
 	if (fault != NULL)
-		result_say_wrong(&v->said, SAID_WRONG, fault, p, n);
+		result_say_wrong(&v->said, fault, p, n);
 	else if (s->word == STATEMENT_PUSH)
 		pushes_add_said(v->pushes, v->msg, s, cut, NULL);
 	else if (s->word == STATEMENT_PROGRESS)
@@ -76,7 +76,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 	if (v->batch == NULL || s.number == 0)
 		take_bare(v, &s, fault, cut, p, n);
 	else if ((fault = run_batch_say(v->batch, &s, fault, cut, p, n)) != NULL)
-		result_say_wrong(&v->said, SAID_WRONG, fault, p, n);
+		result_say_wrong(&v->said, fault, p, n);
 }
 
 static void

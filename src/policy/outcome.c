@@ -93,11 +93,11 @@ result_say(struct result *r, const struct statement *s)
 }
 
 void
-result_say_wrong(struct result *r, enum said said, const char *what, const char *line, size_t n)
+result_say_wrong(struct result *r, const char *what, const char *line, size_t n)
 {
-	if (r->said == SAID_WRONG || r->said == said)
+	if (r->said == SAID_WRONG)
 		return;
-	set_said(r, said, -1, xasprintf("%s: %.*s", what,
+	set_said(r, SAID_WRONG, -1, xasprintf("%s: %.*s", what,
 	    (int)(n < RESULT_QUOTE_MAX ? n : RESULT_QUOTE_MAX), line));
 }
 

@@ -78,7 +78,7 @@ void	result_say(struct result *, const struct statement *);
  * It has said something wrong: SAID_WRONG, or SAID_PUSHES, which SAID_WRONG replaces.  The
  * answer is "what: line", of which RESULT_QUOTE_MAX bytes at most, up to a NUL.
  */
-void	result_say_wrong(struct result *, enum said, const char *what, const char *line, size_t);
+void	result_say_wrong(struct result *, const char *what, const char *line, size_t);
 /* Whether answer has words of the handler's verdict, not why it is wrong. */
 bool	result_has_words(const struct result *);
 /* Moves what from owns to the first one, which must own nothing. */

@@ -103,13 +103,6 @@ pushes_fail(struct pushes *p, const char *fmt, ...)
 	pushes_clear(p);
 }
 
-static void
-pushes_fail_unlisted(struct pushes *p, const char *name, size_t len)
-{
-	pushes_fail(p, "a message for the queue \"%.*s\", which \"pushes\" does not list",
-	    (int)(len < 200 ? len : 200), name);
-}
-
 /* The queue of this name, if handlers of cfg may push to it. */
 static const struct queue_config *
 find_queue(const struct config *config, const struct queue_config *cfg, const char *name,
@@ -122,18 +115,14 @@ find_queue(const struct config *config, const struct queue_config *cfg, const ch
 	return NULL;
 }
 
-static size_t
-longest(const struct queue_config *q)
-{
-	return q->message_max < PUSHES_BYTES ? (size_t)q->message_max : PUSHES_BYTES;
-}
-
 size_t
 pushes_longest(const struct config *config, const char *name)
 {
 	const struct queue_config *q = config_queue(config, name);
 
-	return q != NULL ? longest(q) : 0;
+	if (q == NULL)
+		return 0;
+	return q->message_max < PUSHES_BYTES ? (size_t)q->message_max : PUSHES_BYTES;
 }
 
 static size_t
@@ -174,34 +163,20 @@ pushes_add(struct pushes **pushes, const struct config *config, const struct que
 	if (p->fault != NULL)
 		return;
 	if (q == NULL)
-		pushes_fail_unlisted(p, name, name_len);
+		pushes_fail(p, "a message for the queue \"%.*s\", which \"pushes\" does not "
+		    "list", (int)(name_len < 200 ? name_len : 200), name);
+	else if (message == NULL && q->message_max < PUSHES_BYTES)
+		pushes_fail(p, "a message for the queue \"%s\" is longer than its message_max, "
+		    "which is %llu", q->name, (unsigned long long)q->message_max);
 	else if (len > q->message_max)
 		pushes_fail(p, "a message of %zu bytes for the queue \"%s\": its message_max is "
 		    "%llu", len, q->name, (unsigned long long)q->message_max);
-	else if (p->n >= (size_t)cfg->push_max)
+	else if (message != NULL && p->n >= (size_t)cfg->push_max)
 		pushes_fail(p, "more messages than push_max, which is %d", cfg->push_max);
-	else if (len > PUSHES_BYTES - p->bytes.len)
+	else if (message == NULL || len > PUSHES_BYTES - p->bytes.len)
 		pushes_fail(p, "messages of more than %zu bytes in all", PUSHES_BYTES);
 	else
 		pushes_put(p, q, message, len);
-}
-
-void
-pushes_add_too_long(struct pushes **pushes, const struct config *config,
-    const struct queue_config *cfg, const char *name, size_t name_len)
-{
-	const struct queue_config *q = find_queue(config, cfg, name, name_len);
-	struct pushes *p = pushes_have(pushes);
-
-	if (p->fault != NULL)
-		return;
-	if (q == NULL)
-		pushes_fail_unlisted(p, name, name_len);
-	else if (q->message_max < PUSHES_BYTES)
-		pushes_fail(p, "a message for the queue \"%s\" is longer than its message_max, "
-		    "which is %llu", q->name, (unsigned long long)q->message_max);
-	else
-		pushes_fail(p, "messages of more than %zu bytes in all", PUSHES_BYTES);
 }
 
 void
@@ -210,11 +185,8 @@ pushes_add_said(struct pushes **p, const struct message *m, const struct stateme
 {
 	size_t before = pushes_memory(*p);
 
-	if (cut)
-		pushes_add_too_long(p, m->config, m->cfg, s->queue, s->queue_len);
-	else
-		pushes_add(p, m->config, m->cfg, s->queue, s->queue_len,
-		    s->text != NULL ? s->text : "", s->len);
+	pushes_add(p, m->config, m->cfg, s->queue, s->queue_len, cut ? NULL : s->text,
+	    cut ? 0 : s->len);
 	if (sum == NULL)
 		return;
 	*sum += pushes_memory(*p) - before;

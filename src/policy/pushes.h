@@ -35,7 +35,8 @@ struct pushes_target {
 
 /*
  * Adds a message of a handler of cfg, which is part of config, for the queue of this name.
- * Makes *pushes where it is NULL.  An empty message is one.
+ * Makes *pushes where it is NULL.  An empty message is one; NULL, and 0, is a fault: its
+ * reader could not collect a line of that length.
  */
 void	pushes_add(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len,
@@ -49,9 +50,6 @@ void	pushes_add_said(struct pushes **, const struct message *, const struct stat
 	    bool cut, size_t *sum);
 /* The longest line with such a statement that handlers of this queue may write. */
 size_t	pushes_line_max(const struct queue_config *);
-/* A line is too long to be collected by its reader: a fault. */
-void	pushes_add_too_long(struct pushes **pushes, const struct config *config,
-	    const struct queue_config *cfg, const char *name, size_t name_len);
 /* The last message has no end, and a process may still be writing it: a fault. */
 void	pushes_add_cut(struct pushes **pushes);
 /* The longest message that could be added for this queue; 1 more is a fault. */

@@ -91,7 +91,7 @@ leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 	leased_saw_list(a, reply_at(reply, TICK_TAKEN), reply_at(reply, TICK_WAITING));
 	if (a->arrivals != NULL && reply_int_at(reply, TICK_OTHERS) != 0)
 		arrivals_saw_others(a->arrivals, clock_mono());
-	if (leased_saw_due(a, now, reply_at(reply, TICK_DUE), false) ||
+	if (watcher_saw_retry(a->watcher, leased_until(reply_at(reply, TICK_DUE), now), false) ||
 	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICK_WAITING) > 0)
 		watcher_saw_work(a->watcher);
 	if (ticker_answered(a->ticker, &answer, &terms))
@@ -113,7 +113,7 @@ leased_ticked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 	if (answer != CONN_REPLY) {
 		ticker_lost(a->ticker, answer == CONN_LOST);
-	} else if (!reply_has(reply, 0, leased_tick_form)) {
+	} else if (!reply_has(reply, leased_tick_form)) {
 		(void)leased_failed(a, LEASED_TICK, reply);
 		ticker_refused(a->ticker, ledger_patience(a->ledger));
 	} else if (leased_ticked_ok(a, reply)) {
@@ -129,16 +129,14 @@ leased_tick(struct leased *a, bool at_once)
 {
 	const struct ticker_terms terms = leased_tick_terms(a);
 	struct call *call;
-	struct words w = { 0 };
 
 	if (!leased_is_up(a) || !ticker_begin(a->ticker, at_once))
 		return;
 	call = leased_call_new(a, LEASED_TICK, leased_ticked);
-	leased_keys(a, call, &w);
-	ticker_add_words(a->ticker, &terms, &w);
-	leased_words(a, call, &w);
-	ticker_add_counters(a->ticker, &w);
-	leased_send(a, call, &w);
+	ticker_add_words(a->ticker, &terms, &call->words);
+	leased_words(call);
+	ticker_add_counters(a->ticker, &call->words);
+	leased_send(call);
 }
 
 static void
@@ -172,7 +170,7 @@ leased_armed(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	leased_wake(a);
-	if (!reply_has(reply, 0, leased_arm_form)) {
+	if (!reply_has(reply, leased_arm_form)) {
 		if (leased_failed(a, LEASED_ARM, reply) == REPLY_ELSEWHERE)
 			watcher_arm_lost(a->watcher);
 		else
@@ -196,15 +194,13 @@ static void
 leased_arm(struct leased *a)
 {
 	struct call *call = leased_call_new(a, LEASED_ARM, leased_armed);
-	struct words w = { 0 };
 
 	call->armed = watch_is_on(a->env->watch);
-	leased_keys(a, call, &w);
 	if (a->cfg->fleet_concurrency > 0)
-		words_key(&w, a->keys.name[KEY_BACKUP], a->keys.len[KEY_BACKUP]);
-	words_fmt(&w, "%d", a->cfg->fleet_concurrency);
-	leased_words(a, call, &w);
-	leased_send(a, call, &w);
+		keys_add(&a->keys, &call->words, KEY_BACKUP);
+	words_fmt(&call->words, "%d", a->cfg->fleet_concurrency);
+	leased_words(call);
+	leased_send(call);
 }
 
 static void
@@ -212,10 +208,9 @@ leased_look(struct leased *a)
 {
 	bool found = ledger_found(a->ledger) != NULL;
 
-	if (a->asked > 0 || a->closing || !leased_is_up(a) || leased_is_unsure(a) ||
-	    leased_is_full(a) || (leased_is_heavy(a) && !found))
+	if (!leased_may_fetch(a, found))
 		return;
-	if (a->no_room_at != ledger_departures(a->ledger))
+	if (a->no_room_at != ledger_tally(a->ledger)->departures)
 		watcher_set_no_room(a->watcher, false);
 	switch (watcher_look(a->watcher, found)) {
 	case WATCHER_FETCH:
@@ -233,28 +228,18 @@ static void
 leased_key_changed(void *arg)
 {
 	const struct leased_key *k = arg;
-	double taken = ledger_count(k->ack->ledger, DELIVERY_IN_HAND);
+	double taken = ledger_tally(k->ack->ledger)->count[DELIVERY_IN_HAND];
 	double most = config_most(k->ack->cfg);
 
 	watcher_key_changed(k->ack->watcher, k->which, taken < most ? taken / most : 1);
 }
 
 static void
-leased_promote(void *arg)
-{
-	struct leased *a = arg;
-
-	if (!a->closing)
-		leased_tick(a, false);
-}
-
-static void
 leased_warn(const char *text, void *arg)
 {
 	struct leased *a = arg;
-	struct tick_report report = { .warning = text };
 
-	a->queue.events->ticked(&report, a->queue.arg);
+	queue_warn(&a->queue, "%s", text);
 }
 
 static void
@@ -264,7 +249,7 @@ leased_watch(struct leased *a)
 		KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED, KEY_BACKUP
 	};
 	static const struct watcher_events events = {
-		.wake = leased_wake, .promote = leased_promote, .warn = leased_warn,
+		.wake = leased_wake, .promote = leased_tick_due, .warn = leased_warn,
 	};
 	struct leased_key *k;
 
@@ -303,24 +288,22 @@ leased_finish(struct leased *a)
 static void
 leased_report_refusals(struct leased *a)
 {
-	struct tick_report report = { .warning = NULL };
-	bool refusing = ledger_refused(a->ledger) > 0;
+	struct tick_report report = {
+		.refused = a->cause != NULL ? a->cause : "an unknown error"
+	};
+	bool refusing = ledger_tally(a->ledger)->refused > 0;
 
 	if (refusing == a->refusing)
 		return;
 	a->refusing = refusing;
-	if (refusing) {
-		report.refused = a->cause != NULL ? a->cause : "an unknown error";
-		a->queue.events->ticked(&report, a->queue.arg);
-		return;
+	if (!refusing) {
+		report.warning = "settle: Redis accepts the results again";
+		report.refused = "";
+		leased_complain(a, LEASED_SETTLE, NULL);
+		leased_complain(a, LEASED_RESCUE, NULL);
+		leased_complain(a, LEASED_HAND_OVER, NULL);
+		leased_complain(a, LEASED_HAND_OVER_LOST, NULL);
 	}
-	report = (struct tick_report){
-		.warning = "settle: Redis accepts the results again", .refused = ""
-	};
-	leased_complain(a, LEASED_SETTLE, NULL);
-	leased_complain(a, LEASED_RESCUE, NULL);
-	leased_complain(a, LEASED_HAND_OVER, NULL);
-	leased_complain(a, LEASED_HAND_OVER_LOST, NULL);
 	a->queue.events->ticked(&report, a->queue.arg);
 }
 

@@ -70,6 +70,8 @@ leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *a
 	call->script = script;
 	call->answered = answered;
 	request_init(&call->request, leased_answered, call);
+	for (const enum key *key = a->kind->role[script].keys; *key != KEY_MAX; key++)
+		keys_add(&a->keys, &call->words, *key);
 	TAILQ_INSERT_TAIL(&a->calls, call, entry);
 	return call;
 }
@@ -84,24 +86,16 @@ leased_cancel_calls(struct leased *a)
 }
 
 void
-leased_keys(const struct leased *a, const struct call *call, struct words *w)
+leased_words(struct call *call)
 {
-	const enum key *key = a->kind->role[call->script].keys;
-
-	for (; *key != KEY_MAX; key++)
-		words_key(w, a->keys.name[*key], a->keys.len[*key]);
-}
-
-void
-leased_words(const struct leased *a, const struct call *call, struct words *w)
-{
+	const struct leased *a = call->ack;
 	const struct leased_role *role = &a->kind->role[call->script];
 	const struct leased_facts facts = {
 		.cfg = a->cfg, .host = a->env->host, .scan = ticker_scan(a->ticker)
 	};
 
 	if (role->words != NULL)
-		role->words(&facts, w);
+		role->words(&facts, &call->words);
 }
 
 /*
@@ -109,26 +103,27 @@ leased_words(const struct leased *a, const struct call *call, struct words *w)
  * rescue takes the first one: the message is nowhere but here, and pops wait for it.
  */
 static bool
-leased_is_bulky(const struct leased *a, const struct call *call, const struct words *w)
+leased_is_bulky(const struct leased *a, const struct call *call)
 {
 	bool rescue = call->script == LEASED_RESCUE || call->script == LEASED_HAND_OVER_LOST;
 
 	return call->script == LEASED_BODY || (rescue && a->env->bulk != NULL &&
-	    w->bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
+	    call->words.bytes > LOADER_INLINE && clock_mono() >= a->bulk_after);
 }
 
 void
-leased_send(struct leased *a, struct call *call, struct words *w)
+leased_send(struct call *call)
 {
+	const struct leased *a = call->ack;
 	const struct script *s = a->script[call->script];
 
-	call->bulky = leased_is_bulky(a, call, w);
+	call->bulky = leased_is_bulky(a, call);
 	if (call->script == LEASED_ARM)
-		watch_request(a->env->watch, &call->request, s, w);
+		watch_request(a->env->watch, &call->request, s, &call->words);
 	else if (call->bulky)
-		bulk_request(a->env->bulk, &call->request, s, w);
+		bulk_request(a->env->bulk, &call->request, s, &call->words);
 	else
-		request_script(&call->request, a->env->conn, s, w);
+		request_script(&call->request, a->env->conn, s, &call->words);
 }
 
 bool
@@ -151,9 +146,6 @@ leased_settles(enum leased_script script)
 void
 leased_complain(struct leased *a, enum leased_script script, const char *text)
 {
-	struct tick_report report = { .warning = NULL };
-	char *warning;
-
 	if (text != NULL && leased_settles(script))
 		xreplace(&a->cause, text);
 	if (text == NULL || a->complained[script]) {
@@ -161,10 +153,7 @@ leased_complain(struct leased *a, enum leased_script script, const char *text)
 		return;
 	}
 	a->complained[script] = true;
-	warning = xasprintf("%s: %s", leased_role_names[script], text);
-	report.warning = warning;
-	a->queue.events->ticked(&report, a->queue.arg);
-	free(warning);
+	queue_warn(&a->queue, "%s: %s", leased_role_names[script], text);
 }
 
 enum reply_error
@@ -190,18 +179,6 @@ leased_saw_now(struct leased *a, const struct redisReply *reply)
 	return now;
 }
 
-/* A time in a reply, "" for none. */
-static bool
-read_time(const struct redisReply *reply, double *ret)
-{
-	size_t len;
-
-	if (reply_str(reply, &len) == NULL || len == 0)
-		return false;
-	*ret = reply_double(reply, 0);
-	return true;
-}
-
 void
 leased_saw_list(struct leased *a, const struct redisReply *taken, const struct redisReply *waiting)
 {
@@ -224,13 +201,9 @@ leased_usec(double seconds)
 usec_t
 leased_until(const struct redisReply *reply, double now)
 {
-	double at;
+	size_t len;
 
-	return read_time(reply, &at) ? leased_usec(at - now) : -1;
-}
-
-bool
-leased_saw_due(struct leased *a, double now, const struct redisReply *reply, bool ours)
-{
-	return watcher_saw_retry(a->watcher, leased_until(reply, now), ours);
+	if (reply_str(reply, &len) == NULL || len == 0)
+		return -1;
+	return leased_usec(reply_double(reply, 0) - now);
 }

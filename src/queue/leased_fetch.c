@@ -89,13 +89,11 @@ static void
 leased_ask_body(struct leased *a, struct delivery *d)
 {
 	struct call *call = leased_call_new(a, LEASED_BODY, leased_loaded);
-	struct words w = { 0 };
 
 	batch_add(&call->batch, d);
-	leased_keys(a, call, &w);
-	words_mem(&w, d->msg->tag, d->taglen);
-	words_add(&w, d->msg->token);
-	leased_send(a, call, &w);
+	words_mem(&call->words, d->msg->tag, d->taglen);
+	words_add(&call->words, d->msg->token);
+	leased_send(call);
 }
 
 void
@@ -249,7 +247,8 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	double now = leased_saw_now(a, reply_at(reply, POP_NOW));
 	struct watcher_popped p = {
 		.waiting = reply_int_at(reply, POP_WAITING) > 0,
-		.due = leased_saw_due(a, now, reply_at(reply, POP_DUE), true),
+		.due = watcher_saw_retry(a->watcher,
+		    leased_until(reply_at(reply, POP_DUE), now), true),
 		.late = strcmp(status, "late") == 0,
 		.paused = strcmp(status, "paused") == 0,
 	};
@@ -295,7 +294,7 @@ leased_pop_answered(struct leased *a, struct call *call, const struct redisReply
 	const char *status, *limited;
 	size_t i;
 
-	if (!reply_has(reply, 0, leased_pop_form)) {
+	if (!reply_has(reply, leased_pop_form)) {
 		leased_pop_refused(a, reply);
 		return;
 	}
@@ -333,25 +332,26 @@ static unsigned
 leased_free_slots(const struct leased *a)
 {
 	unsigned most = config_most(a->cfg);
-	unsigned refused = ledger_refused(a->ledger);
-	unsigned used = ledger_count(a->ledger, DELIVERY_LOADING) +
-	    ledger_count(a->ledger, DELIVERY_IN_HAND) + refused;
+	const struct ledger_tally *t = ledger_tally(a->ledger);
+	unsigned used = t->count[DELIVERY_LOADING] + t->count[DELIVERY_IN_HAND] + t->refused;
 
-	if (refused == 0)
+	if (t->refused == 0)
 		return UINT_MAX;
 	return used < most ? most - used : 0;
 }
 
-bool
-leased_is_full(const struct leased *a)
+/* Messages and results have all the bytes that they may have: only FOUND ones are given out. */
+static bool
+leased_is_heavy(const struct leased *a)
 {
-	return leased_free_slots(a) == 0;
+	return ledger_tally(a->ledger)->bytes >= config_bytes_max(a->config, a->cfg);
 }
 
 bool
-leased_is_heavy(const struct leased *a)
+leased_may_fetch(const struct leased *a, bool found)
 {
-	return ledger_bytes(a->ledger) >= config_bytes_max(a->config, a->cfg);
+	return a->asked == 0 && !a->closing && leased_is_up(a) && !leased_is_unsure(a) &&
+	    leased_free_slots(a) > 0 && (found || !leased_is_heavy(a));
 }
 
 /* A probe is one message, which runs alone anyhow. */
@@ -368,25 +368,23 @@ leased_pop(struct leased *a, unsigned room)
 		.timeout = a->env->redis->timeout,
 		.redis_now = conn_redis_time(a->env->conn),
 	};
-	struct words w = { 0 };
 
 	ledger_expect(a->ledger);
-	leased_keys(a, call, &w);
-	pops_begin(a->pops, &terms, &w);
-	leased_words(a, call, &w);
-	leased_send(a, call, &w);
+	pops_begin(a->pops, &terms, &call->words);
+	leased_words(call);
+	leased_send(call);
 }
 
 /* The room of messages that are popped, and not to be handed out yet. */
 static unsigned
 leased_unready(const struct leased *a)
 {
+	const struct ledger_tally *t = ledger_tally(a->ledger);
 	unsigned weight = 0;
 	const struct delivery *d;
 
 	if (!config_has_batches(a->cfg))
-		return ledger_count(a->ledger, DELIVERY_LOADING) +
-		    ledger_count(a->ledger, DELIVERY_FOUND);
+		return t->count[DELIVERY_LOADING] + t->count[DELIVERY_FOUND];
 	for (d = ledger_first(a->ledger, DELIVERY_LOADING); d != NULL; d = ledger_next(d))
 		weight += leased_weight(a, d->msg);
 	for (d = ledger_first(a->ledger, DELIVERY_FOUND); d != NULL; d = ledger_next(d))
@@ -409,7 +407,7 @@ leased_has_no_room(struct leased *a)
 {
 	bool no_room = a->asked <= leased_unready(a);
 
-	a->no_room_at = ledger_departures(a->ledger);
+	a->no_room_at = ledger_tally(a->ledger)->departures;
 	watcher_set_no_room(a->watcher, no_room);
 	return no_room;
 }
@@ -473,7 +471,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 		pops_mine_lost(a->pops, call->pop);
 		return;
 	}
-	if (!reply_has(reply, 0, leased_mine_form)) {
+	if (!reply_has(reply, leased_mine_form)) {
 		leased_mine_refused(a, call->pop, reply);
 		return;
 	}
@@ -507,13 +505,10 @@ leased_ask(void *arg)
 	struct pop_call *pop;
 
 	while (leased_is_up(a) && (pop = pops_to_ask(a->pops)) != NULL) {
-		struct words w = { 0 };
-
 		call = leased_call_new(a, LEASED_MINE, leased_mine_replied);
 		call->pop = pop;
-		leased_keys(a, call, &w);
-		pops_add_question(a->pops, pop, leased_inline(a), &w);
-		leased_words(a, call, &w);
-		leased_send(a, call, &w);
+		pops_add_question(a->pops, pop, leased_inline(a), &call->words);
+		leased_words(call);
+		leased_send(call);
 	}
 }

@@ -96,6 +96,7 @@ struct call {
 	struct delivery_batch	  batch;	/* the deliveries about which it is */
 	struct pop_call		 *pop;		/* mine: about this one */
 	struct request		  request;
+	struct words		  words;	/* until leased_send() */
 	bool			  bulky;	/* it has the bulk connection */
 	bool			  armed;	/* arm: tracking was on */
 };
@@ -103,13 +104,11 @@ struct call {
 /* leased_call.c */
 /* Looks at everything that has changed, at the end of this turn. */
 void		 leased_wake(void *leased);
+/* Its words are the script's KEYS; the others follow, those of leased_words() before a list. */
 struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
+void		 leased_words(struct call *);		/* adds the kind's own */
+void		 leased_send(struct call *);
 void		 leased_cancel_calls(struct leased *);	/* all: their functions are not called */
-/* A call's words: KEYS, what all kinds give, the kind's own, a list. */
-void		 leased_keys(const struct leased *, const struct call *, struct words *);
-void		 leased_words(const struct leased *, const struct call *, struct words *);
-/* words_done() too. */
-void		 leased_send(struct leased *, struct call *, struct words *);
 bool		 leased_is_up(const struct leased *);
 /*
  * An error reply, or none that the script gives: complains, and connects anew
@@ -120,12 +119,6 @@ enum reply_error leased_failed(struct leased *, enum leased_script, const struct
 void		 leased_complain(struct leased *, enum leased_script, const char *);
 /* Redis' time, in a reply. */
 double		 leased_saw_now(struct leased *, const struct redisReply *);
-/*
- * The first time in QRETRY, as a reply has it: true if that is due.  ours: it was
- * this daemon's call that brought it there, so that others may not know it.
- */
-bool		 leased_saw_due(struct leased *, double now, const struct redisReply *, bool ours);
-
 /* A list, in a reply: taken from it so far, -1 where the reply does not say it; and waiting. */
 void		 leased_saw_list(struct leased *, const struct redisReply *taken,
 		    const struct redisReply *waiting);
@@ -136,9 +129,8 @@ usec_t		 leased_until(const struct redisReply *, double now);
 /* leased_fetch.c */
 void		 leased_fetch_step(struct leased *);
 void		 leased_ask(void *);	/* mine, about pops of unknown outcome */
-bool		 leased_is_full(const struct leased *);	/* refused results have all the slots */
-/* Messages and results have all the bytes that they may have: only FOUND ones are given out. */
-bool		 leased_is_heavy(const struct leased *);
+/* Whether a fetch could have messages now; found: without a pop. */
+bool		 leased_may_fetch(const struct leased *, bool found);
 void		 leased_load(void *);	/* asks for large payloads again */
 
 /* leased_settle.c */

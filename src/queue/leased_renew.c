@@ -74,45 +74,41 @@ leased_renewed(struct leased *a, struct call *call, enum conn_answer answer,
 }
 
 static struct call *
-leased_renew_begin(struct leased *a, struct words *w)
+leased_renew_begin(struct leased *a)
 {
 	struct call *call = leased_call_new(a, LEASED_RENEW, leased_renewed);
 
-	leased_keys(a, call, w);
-	words_fmt(w, "%d", a->cfg->fleet_concurrency);
-	leased_words(a, call, w);
+	words_fmt(&call->words, "%d", a->cfg->fleet_concurrency);
+	leased_words(call);
 	return call;
 }
 
 static void
 leased_renew_batch(struct delivery_batch *batch, void *arg)
 {
-	struct leased *a = arg;
-	struct words w = { 0 };
-	struct call *call = leased_renew_begin(a, &w);
+	struct call *call = leased_renew_begin(arg);
 
-	words_add(&w, "0");
+	words_add(&call->words, "0");
 	for (size_t i = 0; i < batch->n; i++) {
-		words_mem(&w, batch->v[i]->msg->tag, batch->v[i]->taglen);
-		words_add(&w, batch->v[i]->msg->token);
+		words_mem(&call->words, batch->v[i]->msg->tag, batch->v[i]->taglen);
+		words_add(&call->words, batch->v[i]->msg->token);
 	}
 	call->batch = *batch;
-	leased_send(a, call, &w);
+	leased_send(call);
 }
 
 void
 leased_renew_all(struct leased *a)
 {
-	struct words w = { 0 };
 	struct call *call;
 
 	if (!ledger_begin_renewal(a->ledger, !pops_is_idle(a->pops)) ||
 	    !leased_is_up(a))
 		return;
 	if (pops_is_late(a->pops, ledger_renew_interval(a->ledger))) {
-		call = leased_renew_begin(a, &w);
-		pops_add_late(a->pops, ledger_renew_interval(a->ledger), &w);
-		leased_send(a, call, &w);
+		call = leased_renew_begin(a);
+		pops_add_late(a->pops, ledger_renew_interval(a->ledger), &call->words);
+		leased_send(call);
 	}
 	ledger_renewals(a->ledger, leased_renew_batch, a);
 }

@@ -165,7 +165,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
-	if (leased_saw_due(a, now, reply_at(reply, SETTLE_DUE), true))
+	if (watcher_saw_retry(a->watcher, leased_until(reply_at(reply, SETTLE_DUE), now), true))
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);
@@ -178,35 +178,35 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	}
 	if (call->batch.over && refused == 0)
 		pops_set_noted(a->pops, false);
-	if (complained && good > 0 && ledger_refused(a->ledger) == 0)
+	if (complained && good > 0 && ledger_tally(a->ledger)->refused == 0)
 		leased_complain(a, call->script, NULL);
 }
 
 /* Adds the arguments that come before the results in both settling scripts. */
 static void
-leased_add_common(const struct leased *a, const struct call *call, struct words *w)
+leased_add_common(const struct leased *a, struct call *call)
 {
+	struct words *w = &call->words;
+
 	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	words_add(w, a->env->host);
 	if (call->batch.over)
 		pops_add_name(a->pops, pops_last_number(a->pops), w);
 	else
 		words_add(w, "");
-	leased_words(a, call, w);
+	leased_words(call);
 }
 
 static void
 leased_send_settle(struct leased *a, const struct delivery_batch *b, leased_answer_fn *answered)
 {
 	struct call *call = leased_call_new(a, LEASED_SETTLE, answered);
-	struct words w = { 0 };
 
 	call->batch = *b;
-	leased_keys(a, call, &w);
-	leased_add_common(a, call, &w);
+	leased_add_common(a, call);
 	for (size_t i = 0; i < b->n; i++)
-		leased_add_result(&w, b->v[i]);
-	leased_send(a, call, &w);
+		leased_add_result(&call->words, b->v[i]);
+	leased_send(call);
 }
 
 static void
@@ -214,18 +214,17 @@ leased_send_hand_over(struct leased *a, const struct delivery_batch *b)
 {
 	struct call *call = leased_call_new(a, LEASED_HAND_OVER, leased_settled);
 	struct leased_targets targets = { 0 };
-	struct words w = { 0 };
+	struct words *w = &call->words;
 
 	call->batch = *b;
-	leased_keys(a, call, &w);
-	leased_add_targets(b, &targets, &w);
-	leased_add_common(a, call, &w);
+	leased_add_targets(b, &targets, w);
+	leased_add_common(a, call);
 	for (size_t i = 0; i < b->n; i++) {
-		words_mem(&w, b->v[i]->msg->tag, b->v[i]->taglen);
-		words_add(&w, b->v[i]->msg->token);
-		leased_add_pushes(b->v[i]->result.pushes, &targets, &w);
+		words_mem(w, b->v[i]->msg->tag, b->v[i]->taglen);
+		words_add(w, b->v[i]->msg->token);
+		leased_add_pushes(b->v[i]->result.pushes, &targets, w);
 	}
-	leased_send(a, call, &w);
+	leased_send(call);
 	free(targets.keys);
 }
 
@@ -278,7 +277,7 @@ leased_rescued(struct leased *a, struct call *call, enum conn_answer answer,
 		settler_refuse(a->settler, d, leased_failed(a, call->script, reply));
 		return;
 	}
-	if (ledger_refused(a->ledger) == 0)
+	if (ledger_tally(a->ledger)->refused == 0)
 		leased_complain(a, call->script, NULL);
 	if (strcmp(text, "there") != 0)
 		pops_saw_number(a->pops, number);
@@ -298,19 +297,18 @@ leased_send_hand_over_lost(struct leased *a, const struct delivery_batch *b)
 	struct call *call = leased_call_new(a, LEASED_HAND_OVER_LOST, leased_rescued);
 	const struct delivery *d = b->v[0];
 	struct leased_targets targets = { 0 };
-	struct words w = { 0 };
+	struct words *w = &call->words;
 
 	call->batch = *b;
-	leased_keys(a, call, &w);
-	leased_add_targets(b, &targets, &w);
-	words_mem(&w, d->msg->tag, d->taglen);
+	leased_add_targets(b, &targets, w);
+	words_mem(w, d->msg->tag, d->taglen);
 	if (d->msg->payload != NULL)
-		words_mem(&w, d->msg->payload, d->msg->len);
+		words_mem(w, d->msg->payload, d->msg->len);
 	else
-		words_add(&w, "");
-	leased_add_number(a, d, &w);
-	leased_add_pushes(d->result.pushes, &targets, &w);
-	leased_send(a, call, &w);
+		words_add(w, "");
+	leased_add_number(a, d, w);
+	leased_add_pushes(d->result.pushes, &targets, w);
+	leased_send(call);
 	free(targets.keys);
 }
 
@@ -320,28 +318,27 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 	struct call *call = leased_call_new(a, LEASED_RESCUE, leased_rescued);
 	const struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
-	struct words w = { 0 };
+	struct words *w = &call->words;
 
 	call->batch = *b;
-	leased_keys(a, call, &w);
-	words_add(&w, leased_is_later(&d->verdict) ? "retry" : leased_op_name(d->verdict.op));
-	words_mem(&w, m->tag, d->taglen);
-	words_fmt(&w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
-	words_fmt(&w, "%u", d->idlen);
-	words_fmt(&w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
-	words_fmt(&w, "%u", m->crashes);
-	words_fmt(&w, "%.6f", leased_is_later(&d->verdict) ?
+	words_add(w, leased_is_later(&d->verdict) ? "retry" : leased_op_name(d->verdict.op));
+	words_mem(w, m->tag, d->taglen);
+	words_fmt(w, "%.*s#%s", (int)d->idlen, m->tag, m->token);
+	words_fmt(w, "%u", d->idlen);
+	words_fmt(w, "%u", m->attempts + (d->verdict.failed ? 1 : 0));
+	words_fmt(w, "%u", m->crashes);
+	words_fmt(w, "%.6f", leased_is_later(&d->verdict) ?
 	    (double)d->verdict.delay / (double)SEC : 0);
-	words_mem(&w, m->payload, m->len);
-	words_fmt(&w, "%lld", (long long)m->cfg->dead_max);
-	words_add(&w, a->env->host);
-	words_add(&w, reason_name(d->verdict.reason));
-	leased_add_status(&w, &d->result);
-	leased_add_error(&w, &d->result);
-	leased_add_answer(&w, &d->result);
-	leased_add_number(a, d, &w);
-	leased_words(a, call, &w);
-	leased_send(a, call, &w);
+	words_mem(w, m->payload, m->len);
+	words_fmt(w, "%lld", (long long)m->cfg->dead_max);
+	words_add(w, a->env->host);
+	words_add(w, reason_name(d->verdict.reason));
+	leased_add_status(w, &d->result);
+	leased_add_error(w, &d->result);
+	leased_add_answer(w, &d->result);
+	leased_add_number(a, d, w);
+	leased_words(call);
+	leased_send(call);
 }
 
 static void
@@ -361,17 +358,16 @@ void
 leased_check(struct leased *a, struct delivery *d, leased_answer_fn *answered)
 {
 	struct call *call = leased_call_new(a, LEASED_RESCUE, answered);
-	struct words w = { 0 };
+	struct words *w = &call->words;
 
 	batch_add(&call->batch, d);
-	leased_keys(a, call, &w);
-	words_add(&w, "check");
-	words_mem(&w, d->msg->tag, d->taglen);
-	words_add(&w, "");
+	words_add(w, "check");
+	words_mem(w, d->msg->tag, d->taglen);
+	words_add(w, "");
 	for (int i = 0; i < 4; i++)	/* idlen attempts crashes delay */
-		words_add(&w, "0");
-	words_mem(&w, d->msg->payload, d->msg->len);
-	leased_send(a, call, &w);
+		words_add(w, "0");
+	words_mem(w, d->msg->payload, d->msg->len);
+	leased_send(call);
 }
 
 /* -- the settler's events --------------------------------------------------- */

@@ -30,10 +30,7 @@ TAILQ_HEAD(delivery_list, delivery);
 
 struct ledger {
 	struct delivery_list	lists[DELIVERY_LISTS];
-	unsigned		count[DELIVERY_LISTS];
-	unsigned		refused;	/* deliveries with keeps_slot */
-	unsigned		departures;
-	uint64_t		bytes;		/* of all deliveries */
+	struct ledger_tally	tally;
 	usec_t			lease;
 	struct timer		renew;
 	usec_t			renewed_at;	/* mono: the last renewal began */
@@ -92,14 +89,14 @@ static void
 ledger_count_bytes(struct ledger *l, struct delivery *d, size_t bytes)
 {
 	d->bytes += bytes;
-	l->bytes += bytes;
+	l->tally.bytes += bytes;
 }
 
 /* Puts it on the list of its state. */
 static void
 ledger_put(struct ledger *l, struct delivery *d)
 {
-	l->count[d->state]++;
+	l->tally.count[d->state]++;
 	TAILQ_INSERT_TAIL(&l->lists[d->state], d, entry);
 }
 
@@ -123,8 +120,8 @@ static void
 ledger_end(struct ledger *l, struct delivery *d)
 {
 	if (d->keeps_slot)
-		l->refused--;
-	l->bytes -= d->bytes;
+		l->tally.refused--;
+	l->tally.bytes -= d->bytes;
 	message_free(d->msg);
 	d->msg = NULL;
 	result_done(&d->result);
@@ -136,14 +133,14 @@ void
 ledger_move(struct ledger *l, struct delivery *d, enum delivery_state state)
 {
 	TAILQ_REMOVE(&l->lists[d->state], d, entry);
-	l->count[d->state]--;
+	l->tally.count[d->state]--;
 	if (d->state < DELIVERY_IN_HAND)
-		l->departures++;
+		l->tally.departures++;
 	if (d->state == DELIVERY_IN_HAND && state == DELIVERY_KEPT)
 		d->from_engine = true;
 	if (state == DELIVERY_REFUSED && !d->keeps_slot) {
 		d->keeps_slot = true;
-		l->refused++;
+		l->tally.refused++;
 	}
 	d->state = state;
 	if (state == DELIVERY_DONE)
@@ -175,13 +172,13 @@ ledger_keep_unrun(struct ledger *l, struct delivery *d, enum verdict_op op, enum
 bool
 ledger_give_back(struct ledger *l, bool loading)
 {
-	unsigned before = l->count[DELIVERY_KEPT];
+	unsigned before = l->tally.count[DELIVERY_KEPT];
 	struct delivery *d;
 
 	while ((d = TAILQ_FIRST(&l->lists[DELIVERY_FOUND])) != NULL ||
 	    (loading && (d = TAILQ_FIRST(&l->lists[DELIVERY_LOADING])) != NULL))
 		ledger_keep_unrun(l, d, VERDICT_RETURN, REASON_DRAIN);
-	return l->count[DELIVERY_KEPT] > before;
+	return l->tally.count[DELIVERY_KEPT] > before;
 }
 
 /* Tokens end in their place in the pop: CALL.1 CALL.2 ... */
@@ -218,35 +215,17 @@ ledger_next(const struct delivery *d)
 	return TAILQ_NEXT(d, entry);
 }
 
-unsigned
-ledger_count(const struct ledger *l, enum delivery_state state)
+const struct ledger_tally *
+ledger_tally(const struct ledger *l)
 {
-	return l->count[state];
-}
-
-unsigned
-ledger_refused(const struct ledger *l)
-{
-	return l->refused;
-}
-
-uint64_t
-ledger_bytes(const struct ledger *l)
-{
-	return l->bytes;
-}
-
-unsigned
-ledger_departures(const struct ledger *l)
-{
-	return l->departures;
+	return &l->tally;
 }
 
 bool
 ledger_is_empty(const struct ledger *l)
 {
 	for (size_t i = 0; i < DELIVERY_LISTS; i++) {
-		if (l->count[i] > 0)
+		if (l->tally.count[i] > 0)
 			return false;
 	}
 	return true;

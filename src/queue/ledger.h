@@ -51,7 +51,7 @@ struct delivery {
 	struct message		*msg;		/* owned */
 	size_t			 taglen;	/* a tag written by hand may hold NUL */
 	unsigned		 idlen;		/* of the tag: as QDELIVERY has it */
-	size_t			 bytes;		/* its part of ledger_bytes() */
+	size_t			 bytes;		/* its part of ledger_tally.bytes */
 	bool			 asked;		/* LOADING: body is on its way */
 	/* LOADING: how often the connection ended instead */
 	unsigned		 refused;
@@ -80,6 +80,17 @@ bool		 delivery_hands_over(const struct delivery *);
 
 struct ledger;
 
+struct ledger_tally {
+	unsigned	count[DELIVERY_LISTS];	/* deliveries by state */
+	unsigned	refused;	/* that keep a slot, because Redis refused their results */
+	unsigned	departures;	/* rises each time that one stops to be LOADING, or FOUND */
+	/*
+	 * Of the payloads of batches' messages, those that are LOADING included, and of what
+	 * kept results hand over.  A message counts as CONFIG_RUN_BYTES at most.
+	 */
+	uint64_t	bytes;
+};
+
 /* renew() comes from the loop, when a renewal is due. */
 struct ledger	*ledger_new(struct loop *, usec_t lease, void (*renew)(void *), void *arg);
 /* Frees every delivery; one that a batch still holds, with that batch. */
@@ -103,16 +114,7 @@ void		 ledger_sort(struct ledger *, struct delivery *);
 
 struct delivery	*ledger_first(const struct ledger *, enum delivery_state);
 struct delivery	*ledger_next(const struct delivery *);	/* of the same state */
-unsigned	 ledger_count(const struct ledger *, enum delivery_state);
-/* Deliveries that keep a slot, because Redis refused their results. */
-unsigned	 ledger_refused(const struct ledger *);
-/*
- * Bytes of the payloads of batches' messages, those that are LOADING included, and of what
- * kept results hand over.  A message counts as CONFIG_RUN_BYTES at most.
- */
-uint64_t	 ledger_bytes(const struct ledger *);
-/* Rises each time that a delivery stops to be LOADING, or FOUND. */
-unsigned	 ledger_departures(const struct ledger *);
+const struct ledger_tally *ledger_tally(const struct ledger *);	/* always up to date */
 bool		 ledger_is_empty(const struct ledger *);
 bool		 ledger_has_token(const struct ledger *, const char *token);
 /*

@@ -58,7 +58,7 @@ list_saw_count(struct list *q, int64_t taken, int64_t waiting)
 static void
 list_counted(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
-	if (answer == CONN_REPLY && reply_has(reply, 0, taken_form))
+	if (answer == CONN_REPLY && reply_has(reply, taken_form))
 		list_saw_count(arg, reply_int_at(reply, TAKEN_TAKEN),
 		    reply_int_at(reply, TAKEN_WAITING));
 }
@@ -151,7 +151,7 @@ list_popped(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		direct_fetched(&q->direct, 0, FETCH_DOWN, NULL);
 		return;
 	}
-	if (reply_has(reply, 0, pop_form))
+	if (reply_has(reply, pop_form))
 		list_popped_ok(q, reply);
 	else
 		list_pop_refused(q, reply);

@@ -246,8 +246,10 @@ lock_release(struct lock *l)
 /* -- trying ------------------------------------------------------------------- */
 
 static void
-lock_refuse(struct lock *l)
+lock_refuse(void *arg)
 {
+	struct lock *l = arg;
+
 	l->refusing = true;
 	if (l->trouble == NULL)
 		lock_set_trouble(l, LOCK_DOWN, REPLY_OK, "no answer");
@@ -255,13 +257,6 @@ lock_refuse(struct lock *l)
 		lock_start_release(l);
 	else
 		lock_end(l, LOCK_RELEASED);
-}
-
-/* The timer `away`: Redis does not come back. */
-static void
-lock_give_up(void *arg)
-{
-	lock_refuse(arg);
 }
 
 /* WANTED: the wait is over, but at least one try must be answered.  RELEASING: too late. */
@@ -362,7 +357,7 @@ lock_tried(enum conn_answer answer, const struct redisReply *r, void *arg)
 		lock_unanswered(l);
 	else if (reply_int_at(r, ANSWER_OURS) == 1)
 		lock_take(l);
-	else if (reply_has(r, 0, answer_form))
+	else if (reply_has(r, answer_form))
 		lock_is_busy(l, r);
 	else
 		lock_has_error(l, r);
@@ -451,7 +446,7 @@ lock_renewed(enum conn_answer answer, const struct redisReply *r, void *arg)
 		lock_unanswered(l);
 	else if (reply_int_at(r, ANSWER_OURS) == 1)
 		lock_extend(l, renewal->request.sent_at);
-	else if (reply_has(r, 0, answer_form))
+	else if (reply_has(r, answer_form))
 		lock_is_lost(l, r);
 	else
 		(void)lock_set_error(l, r);
@@ -680,7 +675,7 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 	snprintf(l->ms, sizeof(l->ms), "%lld", (long long)(opt->ttl / MSEC));
 	timer_init(&l->next, loop, lock_next, l);
 	timer_init(&l->limit, loop, lock_limit, l);
-	timer_init(&l->away, loop, lock_give_up, l);
+	timer_init(&l->away, loop, lock_refuse, l);
 	boot_timer_init(&l->end, loop, lock_ends, l);
 	request_init(&l->attempt, lock_tried, l);
 	request_init(&l->unlock, lock_unlocked, l);

@@ -61,7 +61,7 @@ look_answered(enum conn_answer answer, const struct redisReply *reply, void *arg
 
 	if (answer != CONN_REPLY || !l->on)
 		return;
-	if (!reply_has(reply, 0, look_form)) {
+	if (!reply_has(reply, look_form)) {
 		look_refused(l, reply);
 		return;
 	}

@@ -68,13 +68,6 @@ pop_set_state(struct pop_call *pop, enum pop_state state)
 	pop->state = state;
 }
 
-static void
-pops_set_error(struct pops *p, const char *text)
-{
-	free(p->error);
-	p->error = text != NULL ? xstrdup(text) : NULL;
-}
-
 /* -- numbers ---------------------------------------------------------------- */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
@@ -193,7 +186,7 @@ pops_replied(struct pops *p, bool took)
 {
 	if (took)
 		pops_saw_number(p, p->sent->number);
-	pops_set_error(p, NULL);
+	xreplace(&p->error, NULL);
 	pops_end(p, false);
 }
 
@@ -229,7 +222,7 @@ pops_refused(struct pops *p, enum reply_error e, const char *text)
 	p->sent->deadline = 0;
 	pops_end(p, !pop_error_is_early(e));
 	if (text != NULL)
-		pops_set_error(p, text);
+		xreplace(&p->error, text);
 }
 
 const char *
@@ -316,7 +309,7 @@ pops_last_page(struct pops *p, struct pop_call *pop)
 		pop_ask_on(pop, "", 0);
 		return;
 	}
-	pops_set_error(p, NULL);
+	xreplace(&p->error, NULL);
 	if (!pop->found && !pop->took && clock_mono() < pop->deadline) {
 		pop->from[0] = '\0';
 		pop_set_state(pop, POP_WAITING);

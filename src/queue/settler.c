@@ -67,7 +67,7 @@ settler_batch_due(void *arg)
 {
 	struct settler *s = arg;
 
-	if (ledger_count(s->ledger, DELIVERY_KEPT) == 1)
+	if (ledger_tally(s->ledger)->count[DELIVERY_KEPT] == 1)
 		s->pace = PACE_MAX;
 	s->events->batch_due(s->arg);
 }
@@ -171,10 +171,11 @@ settler_put_away(struct settler *s, bool connected)
 bool
 settler_waits(struct settler *s, bool may_wait)
 {
-	unsigned kept = ledger_count(s->ledger, DELIVERY_KEPT);
+	const unsigned *count = ledger_tally(s->ledger)->count;
+	unsigned kept = count[DELIVERY_KEPT];
 
 	if (!may_wait || kept == 0 || kept >= BATCH_ENOUGH ||
-	    2 * kept >= ledger_count(s->ledger, DELIVERY_IN_HAND) || s->pace > BATCH_TIME / 2) {
+	    2 * kept >= count[DELIVERY_IN_HAND] || s->pace > BATCH_TIME / 2) {
 		timer_stop(&s->batch_timer);
 		return false;
 	}
@@ -217,12 +218,13 @@ static bool
 settler_has_all(const struct settler *s, enum delivery_state from)
 {
 	const struct delivery *d;
+	const unsigned *count = ledger_tally(s->ledger)->count;
 	usec_t now = clock_mono();
 
-	if (ledger_count(s->ledger, from) > CALL_MAX)
+	if (count[from] > CALL_MAX)
 		return false;
 	for (enum delivery_state state = 0; state < DELIVERY_LISTS; state++) {
-		if (state != from && ledger_count(s->ledger, state) > 0)
+		if (state != from && count[state] > 0)
 			return false;
 	}
 	for (d = ledger_first(s->ledger, from); d != NULL; d = ledger_next(d)) {
@@ -309,7 +311,7 @@ settler_take_call(struct settler *s, enum delivery_state from, bool may_end,
 {
 	if (settler_take_list(s, from, false, may_end, b))
 		return SETTLER_SETTLE;
-	if (ledger_count(s->ledger, from) > 0 && settler_take_list(s, from, true, false, b))
+	if (ledger_tally(s->ledger)->count[from] > 0 && settler_take_list(s, from, true, false, b))
 		return SETTLER_HAND_OVER;
 	return SETTLER_NOTHING;
 }

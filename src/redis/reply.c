@@ -292,17 +292,15 @@ reply_fits(const struct redisReply *r, enum field type)
 		return reply_is_number(r);
 	case FIELD_TIME:
 		return reply_is_number(r) || (reply_str(r, &len) != NULL && len == 0);
-	case FIELD_BODY:
-		return reply_str(r, NULL) != NULL || (r != NULL && r->type == REDIS_REPLY_INTEGER);
 	}
 	return false;
 }
 
 bool
-reply_has(const struct redisReply *r, size_t at, const char *form)
+reply_has(const struct redisReply *r, const char *form)
 {
-	for (; *form != 0; form++, at++) {
-		if (!reply_fits(reply_at(r, at), (enum field)*form))
+	for (size_t i = 0; form[i] != 0; i++) {
+		if (!reply_fits(reply_at(r, i), (enum field)form[i]))
 			return false;
 	}
 	return true;

@@ -67,15 +67,14 @@ enum field {
 	FIELD_STR = 's',
 	FIELD_INT = 'i',	/* or its digits as a string */
 	FIELD_NUMBER = 'n',	/* with or without fraction */
-	FIELD_TIME = 't',	/* a number, or "" where there is none */
-	FIELD_BODY = 'b'	/* a string, or in its place its length */
+	FIELD_TIME = 't'	/* a number, or "" where there is none */
 };
 
 /*
- * Whether all fields of the form are there, the first at element `at`, and of their
- * types.  More elements may follow.  False for an error reply.
+ * Whether all fields of the form are there, and of their types.  More elements may
+ * follow.  False for an error reply.
  */
-bool		 reply_has(const struct redisReply *, size_t at, const char *form);
+bool		 reply_has(const struct redisReply *, const char *form);
 
 /* The fields of a reply that has them. */
 const char	*reply_str_at(const struct redisReply *, size_t);

@@ -90,21 +90,21 @@ FIXTURE_TEST(test_moves)
 		assert_int_equal(d[i]->state, s);
 		assert_int_equal(d[i]->from_engine, from[i]);
 		assert_int_equal(d[i]->keeps_slot, refused[i]);
-		assert_int_equal(ledger_departures(ledger), departures);
+		assert_int_equal(ledger_tally(ledger)->departures, departures);
 		for (kept = i = 0; i < ARRAY_LEN(d); i++)
 			kept += refused[i];
-		assert_int_equal(ledger_refused(ledger), kept);
+		assert_int_equal(ledger_tally(ledger)->refused, kept);
 		for (s = 0; s < DELIVERY_LISTS; s++) {
 			n = 0;
 			for (at = ledger_first(ledger, s); at != NULL; at = ledger_next(at))
 				n += at->state == s;
 			assert_int_equal(n, count[s]);
-			assert_int_equal(ledger_count(ledger, s), count[s]);
+			assert_int_equal(ledger_tally(ledger)->count[s], count[s]);
 		}
 	}
 	for (i = 0; i < ARRAY_LEN(d); i++)
 		ledger_move(ledger, d[i], DELIVERY_DONE);
-	assert_int_equal(ledger_refused(ledger), 0);
+	assert_int_equal(ledger_tally(ledger)->refused, 0);
 	assert_true(ledger_is_empty(ledger));
 }
 
@@ -350,7 +350,7 @@ FIXTURE_TEST(test_bytes)
 	struct delivery *d = add("c.1"), *small, *large;
 	struct message *m;
 
-	assert_int_equal(ledger_bytes(ledger), 0);
+	assert_int_equal(ledger_tally(ledger)->bytes, 0);
 	ledger_move(ledger, d, DELIVERY_DONE);
 	cfg.batch = 2;
 	m = message_new(config, &cfg);
@@ -361,18 +361,18 @@ FIXTURE_TEST(test_bytes)
 	m->token = xstrdup("c.3");
 	m->len = 3 * CONFIG_RUN_BYTES;
 	large = ledger_add(ledger, m, 0, 0, clock_boot());
-	assert_int_equal(ledger_bytes(ledger), 1000 + CONFIG_RUN_BYTES);
+	assert_int_equal(ledger_tally(ledger)->bytes, 1000 + CONFIG_RUN_BYTES);
 	ledger_move(ledger, small, DELIVERY_LOADING);
 	ledger_move(ledger, large, DELIVERY_REFUSED);
-	assert_int_equal(ledger_bytes(ledger), 1000 + CONFIG_RUN_BYTES);
+	assert_int_equal(ledger_tally(ledger)->bytes, 1000 + CONFIG_RUN_BYTES);
 	ledger_move(ledger, large, DELIVERY_DONE);
-	assert_int_equal(ledger_bytes(ledger), 1000);
+	assert_int_equal(ledger_tally(ledger)->bytes, 1000);
 	m = message_new(config, &cfg);
 	m->token = xstrdup("c.4");
 	m->len = 3 * CONFIG_RUN_BYTES;
 	m->too_large = true;
 	(void)ledger_add(ledger, m, 0, 0, clock_boot());
-	assert_int_equal(ledger_bytes(ledger), 1000);
+	assert_int_equal(ledger_tally(ledger)->bytes, 1000);
 	cfg.batch = 1;
 }
 

@@ -118,7 +118,7 @@ expect_fault(struct pushes **p, const char *text)
 	assert_int_equal(pushes_targets(*p), 0);
 	add(p, "items", "more", 4);
 	add(p, "nobody", "more", 4);
-	pushes_add_too_long(p, &config, &from, "items", 5);
+	pushes_add(p, &config, &from, "items", 5, NULL, 0);
 	assert_int_equal(pushes_count(*p), 0);
 	assert_non_null(strstr(pushes_fault(*p), text));
 	pushes_free(*p);
@@ -148,9 +148,9 @@ TEST(test_faults)
 	assert_null(pushes_fault(p));
 	add(&p, "mails", "x", 1);
 	expect_fault(&p, "more than 1048576 bytes in all");
-	pushes_add_too_long(&p, &config, &from, "items", 5);
+	pushes_add(&p, &config, &from, "items", 5, NULL, 0);
 	expect_fault(&p, "longer than its message_max, which is 10");
-	pushes_add_too_long(&p, &config, &from, "mails", 5);
+	pushes_add(&p, &config, &from, "mails", 5, NULL, 0);
 	expect_fault(&p, "more than 1048576 bytes in all");
 	free(large);
 }

@@ -109,7 +109,7 @@ FIXTURE_TEST(test_put_away)
 	(void)keep(VERDICT_STALE);
 	settler_put_away(settler, true);
 	assert_int_equal(ended[SETTLED_STALE], 2);
-	assert_int_equal(ledger_count(ledger, DELIVERY_KEPT), 1);
+	assert_int_equal(ledger_tally(ledger)->count[DELIVERY_KEPT], 1);
 }
 
 FIXTURE_TEST(test_give_up)
@@ -276,7 +276,7 @@ FIXTURE_TEST(test_halves)
 			assert_true(settler_answer(settler, &b, i, "ok"));
 		batch_done(&b);
 	}
-	assert_int_equal(ledger_refused(ledger), 1);
+	assert_int_equal(ledger_tally(ledger)->refused, 1);
 	assert_int_equal(bad->most, 1);
 	assert_true(bad->may_have_acted);
 }
@@ -293,7 +293,7 @@ FIXTURE_TEST(test_backs_off)
 		assert_false(settler_answer(settler, &b, 0, "error"));
 		batch_done(&b);
 		assert_int_equal(d->state, DELIVERY_REFUSED);
-		assert_int_equal(ledger_refused(ledger), 1);
+		assert_int_equal(ledger_tally(ledger)->refused, 1);
 		(void)keep(VERDICT_ACK);
 		b = settle(1);
 		assert_ptr_not_equal(b.v[0], d);

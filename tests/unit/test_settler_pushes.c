@@ -139,7 +139,7 @@ FIXTURE_TEST(test_hand_over_ends)
 			b = hand_over(1);
 			assert_false(settler_answer(settler, &b, 0,
 			    "error cannot push to items: x"));
-			assert_int_equal(ledger_refused(ledger), 1);
+			assert_int_equal(ledger_tally(ledger)->refused, 1);
 			batch_done(&b);
 			settler_up(settler);
 		}
@@ -192,14 +192,14 @@ FIXTURE_TEST(test_hand_over_refused)
 	b = hand_over(1);
 	settler_refused(settler, &b, REPLY_REFUSED);
 	batch_done(&b);
-	assert_int_equal(ledger_refused(ledger), 1);
+	assert_int_equal(ledger_tally(ledger)->refused, 1);
 	(void)keep(VERDICT_ACK);
 	b = settle(1);
 	over(&b);
 	settler_up(settler);
 	b = hand_over(1);
 	over(&b);
-	assert_int_equal(ledger_refused(ledger), 0);
+	assert_int_equal(ledger_tally(ledger)->refused, 0);
 	assert_int_equal(ended[SETTLED_OK], 2);
 }
 
@@ -238,7 +238,7 @@ FIXTURE_TEST(test_hand_over_denied)
 	b = hand_over(3);
 	settler_refused(settler, &b, REPLY_DENIED);
 	batch_done(&b);
-	assert_int_equal(ledger_refused(ledger), 3);
+	assert_int_equal(ledger_tally(ledger)->refused, 3);
 	assert_int_equal(next(&b), SETTLER_NOTHING);
 	(void)keep_pushes_to("i", VERDICT_ACK, 1, 1);
 	b = hand_over(1);
@@ -292,7 +292,7 @@ FIXTURE_TEST(test_hand_over_cancelled)
 		over(&b);
 	}
 	assert_int_equal(ended[SETTLED_OK], 2);
-	assert_int_equal(ledger_refused(ledger), 0);
+	assert_int_equal(ledger_tally(ledger)->refused, 0);
 }
 
 /* The queue closes: what is refused then, or was before, is returned. */
