@@ -162,7 +162,7 @@ check_applies(struct draft *d, const struct draft_section *s)
 			continue;
 		finding_error(&d->findings, &s->given[i]->at, "%s has no meaning with kind \"%s\" "
 		    "and mode \"%s\"%s", o->name, kind_name(q->kind),
-		    config_mode_name(q->mode), o->batches ? " unless batch is above 1" : "");
+		    config_modes[q->mode], o->batches ? " unless batch is above 1" : "");
 	}
 }
 

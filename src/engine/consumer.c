@@ -14,7 +14,6 @@
 #include "engine/consumer.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/list.h"
 #include "base/util.h"

@@ -5,7 +5,6 @@
 #include "handler/handler.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/utf8.h"
 

@@ -20,7 +20,6 @@
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/units.h"

@@ -227,9 +227,3 @@ config_bytes_max(const struct config *config, const struct queue_config *q)
 const char *const config_modes[] = {
 	[MODE_EXEC] = "exec", [MODE_PERSISTENT] = "persistent", NULL
 };
-
-const char *
-config_mode_name(enum mode mode)
-{
-	return config_modes[mode];
-}

@@ -200,6 +200,5 @@ uint64_t	 config_bytes_max(const struct config *, const struct queue_config *);
 
 /* Names by enum mode; NULL-terminated. */
 extern const char *const config_modes[];
-const char	*config_mode_name(enum mode);
 
 #endif

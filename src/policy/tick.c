@@ -5,7 +5,6 @@
 #include "policy/tick.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"

@@ -411,8 +411,6 @@ leased_conn_down(struct queue *q)
 	struct leased *a = (struct leased *)q;
 
 	watcher_down(a->watcher);
-	pops_down(a->pops);
-	ticker_down(a->ticker);
 	leased_wake(a);
 }
 

@@ -3,7 +3,6 @@
  */
 #include "queue/leased_private.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,7 +190,7 @@ leased_add_common(const struct leased *a, struct call *call)
 	words_fmt(w, "%lld", (long long)a->cfg->dead_max);
 	words_add(w, a->env->host);
 	if (call->batch.over)
-		pops_add_name(a->pops, pops_last_number(a->pops), w);
+		pops_add_last(a->pops, w);
 	else
 		words_add(w, "");
 	leased_words(call);
@@ -283,19 +282,11 @@ leased_rescued(struct leased *a, struct call *call, enum conn_answer answer,
 		pops_saw_number(a->pops, number);
 }
 
-/* The number by which Redis knows a rescue that is sent again. */
-static void
-leased_add_number(const struct leased *a, const struct delivery *d, struct words *w)
-{
-	pops_add_name(a->pops, d->rescue_call, w);
-	words_fmt(w, "%" PRIu64, pops_last_number(a->pops));
-}
-
 static void
 leased_send_hand_over_lost(struct leased *a, const struct delivery_batch *b)
 {
 	struct call *call = leased_call_new(a, LEASED_HAND_OVER_LOST, leased_rescued);
-	const struct delivery *d = b->v[0];
+	struct delivery *d = b->v[0];
 	struct leased_targets targets = { 0 };
 	struct words *w = &call->words;
 
@@ -306,7 +297,7 @@ leased_send_hand_over_lost(struct leased *a, const struct delivery_batch *b)
 		words_mem(w, d->msg->payload, d->msg->len);
 	else
 		words_add(w, "");
-	leased_add_number(a, d, w);
+	pops_add_rescue(a->pops, &d->rescue_call, w);
 	leased_add_pushes(d->result.pushes, &targets, w);
 	leased_send(call);
 	free(targets.keys);
@@ -316,7 +307,7 @@ static void
 leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 {
 	struct call *call = leased_call_new(a, LEASED_RESCUE, leased_rescued);
-	const struct delivery *d = b->v[0];
+	struct delivery *d = b->v[0];
 	const struct message *m = d->msg;
 	struct words *w = &call->words;
 
@@ -336,22 +327,9 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 	leased_add_status(w, &d->result);
 	leased_add_error(w, &d->result);
 	leased_add_answer(w, &d->result);
-	leased_add_number(a, d, w);
+	pops_add_rescue(a->pops, &d->rescue_call, w);
 	leased_words(call);
 	leased_send(call);
-}
-
-static void
-leased_begin_rescue(struct leased *a, const struct delivery_batch *b)
-{
-	struct delivery *d = b->v[0];
-
-	if (d->rescue_call == 0)
-		d->rescue_call = pops_next_number();
-	if (delivery_hands_over(d))
-		leased_send_hand_over_lost(a, b);
-	else
-		leased_send_rescue(a, b);
 }
 
 void
@@ -445,8 +423,10 @@ leased_flush(struct leased *a)
 		return;
 	while ((what = settler_next(a->settler, may_rescue, leased_may_end(a), &b)) !=
 	    SETTLER_NOTHING) {
-		if (what == SETTLER_RESCUE)
-			leased_begin_rescue(a, &b);
+		if (what == SETTLER_RESCUE && delivery_hands_over(b.v[0]))
+			leased_send_hand_over_lost(a, &b);
+		else if (what == SETTLER_RESCUE)
+			leased_send_rescue(a, &b);
 		else if (what == SETTLER_HAND_OVER)
 			leased_send_hand_over(a, &b);
 		else

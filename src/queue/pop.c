@@ -71,7 +71,7 @@ pop_set_state(struct pop_call *pop, enum pop_state state)
 /* -- numbers ---------------------------------------------------------------- */
 
 /* Tokens must never come again, not even after a queue was closed and opened. */
-uint64_t
+static uint64_t
 pops_next_number(void)
 {
 	static uint64_t number;
@@ -87,16 +87,25 @@ pops_saw_number(struct pops *p, uint64_t number)
 	p->noted = true;
 }
 
-uint64_t
-pops_last_number(const struct pops *p)
-{
-	return p->last;
-}
-
-void
+static void
 pops_add_name(const struct pops *p, uint64_t number, struct words *w)
 {
 	words_fmt(w, "%s.%" PRIu64, p->instance, number);
+}
+
+void
+pops_add_last(const struct pops *p, struct words *w)
+{
+	pops_add_name(p, p->last, w);
+}
+
+void
+pops_add_rescue(const struct pops *p, uint64_t *number, struct words *w)
+{
+	if (*number == 0)
+		*number = pops_next_number();
+	pops_add_name(p, *number, w);
+	words_fmt(w, "%" PRIu64, p->last);
 }
 
 bool
@@ -398,12 +407,6 @@ pops_up(struct pops *p)
 	p->failures = 0;
 	TAILQ_FOREACH(pop, &p->unknown, entry)
 		pop->from[0] = '\0';
-}
-
-void
-pops_down(struct pops *p)
-{
-	timer_stop(&p->ask);
 }
 
 struct pops *

@@ -56,7 +56,6 @@ struct pops	*pops_new(struct loop *, const char *instance, unsigned due_first,
 		    void (*ask)(void *), void *arg);
 void		 pops_free(struct pops *);
 void		 pops_up(struct pops *);	/* connected: all questions begin anew */
-void		 pops_down(struct pops *);
 
 /* -- a pop, one at a time --------------------------------------------------- */
 
@@ -99,12 +98,13 @@ void		 pops_add_late(const struct pops *, usec_t renew_interval, struct words *)
 /* -- numbers ---------------------------------------------------------------- */
 
 /* Pops and rescues have numbers, which rise; none comes twice in a process. */
-uint64_t	 pops_next_number(void);
+
+/* The words of a rescue: its name and the last number; *number: its own; 0: it gets one. */
+void		 pops_add_rescue(const struct pops *, uint64_t *number, struct words *);
 /* The call of this number has taken something, and Redis has a note of it. */
 void		 pops_saw_number(struct pops *, uint64_t);
-uint64_t	 pops_last_number(const struct pops *);	/* that has taken something */
-/* The word INSTANCE.NUMBER. */
-void		 pops_add_name(const struct pops *, uint64_t, struct words *);
+/* The name, INSTANCE.NUMBER, of the last one that has taken something. */
+void		 pops_add_last(const struct pops *, struct words *);
 /* Redis may have a note of our pops; false after it was told to remove it. */
 bool		 pops_is_noted(const struct pops *);
 void		 pops_set_noted(struct pops *, bool);

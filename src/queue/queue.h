@@ -29,7 +29,6 @@
 #define RQD_QUEUE_QUEUE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/stats.h"
 #include "loop/loop.h"

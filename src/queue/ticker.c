@@ -169,12 +169,6 @@ ticker_up(struct ticker *t)
 }
 
 void
-ticker_down(struct ticker *t)
-{
-	timer_stop(&t->timer);
-}
-
-void
 ticker_close(struct ticker *t)
 {
 	t->closing = true;

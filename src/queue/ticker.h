@@ -54,9 +54,7 @@ struct ticker_answer {
 struct ticker	*ticker_new(struct loop *, struct stats *, void (*due)(void *), void *arg);
 void		 ticker_free(struct ticker *);
 
-/* The connection: a tick is due now; none is. */
-void		 ticker_up(struct ticker *);
-void		 ticker_down(struct ticker *);
+void		 ticker_up(struct ticker *);	/* connected: a tick is due now */
 /* The queue is closing: no tick is due by itself, and none is followed by another. */
 void		 ticker_close(struct ticker *);
 

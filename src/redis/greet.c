@@ -203,22 +203,13 @@ greet_next(struct greet *g, struct words *w)
 	return true;
 }
 
-/* The value of "name:value" in INFO's text, or "". */
 static void
 greet_info(const struct redisReply *r, const char *name, char *buf, size_t size)
 {
-	const char *p = reply_str(r, NULL);
-	size_t len = strlen(name);
+	char *value = reply_info(r, name);
 
-	buf[0] = '\0';
-	for (; p != NULL; p = strchr(p, '\n')) {
-		p += *p == '\n';
-		if (strncmp(p, name, len) == 0 && p[len] == ':') {
-			snprintf(buf, size, "%.*s", (int)strcspn(p + len + 1, "\r\n"),
-			    p + len + 1);
-			return;
-		}
-	}
+	snprintf(buf, size, "%s", value);
+	free(value);
 }
 
 static void

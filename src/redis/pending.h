@@ -5,7 +5,6 @@
 #define RQD_REDIS_PENDING_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/clock.h"
 #include "base/list.h"

@@ -10,7 +10,6 @@
  */
 #include "redis/slots.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

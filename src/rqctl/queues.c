@@ -64,7 +64,7 @@ queue_json(json_t *o, const struct target *t)
 	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
 		json_set(o, "channels:j", words_json(q->keys));
 	json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
-	    config_mode_name(q->mode), (int64_t)q->concurrency,
+	    config_modes[q->mode], (int64_t)q->concurrency,
 	    kind_has(q->kind, TRAIT_LEASES) ? (double)q->lease / 1e6 : NAN,
 	    (int64_t)q->max_attempts, words_json(q->command), q->file, (int64_t)q->line);
 }

@@ -129,10 +129,22 @@ assert_ends(const char *s, const char *end)
 
 /* -- a pop ------------------------------------------------------------------ */
 
+static uint64_t
+last_number(void)
+{
+	struct words w = { .n = 0 };
+	uint64_t n;
+
+	pops_add_last(p, &w);
+	n = strtoull(strrchr(w.v[0], '.') + 1, NULL, 10);
+	words_done(&w);
+	return n;
+}
+
 FIXTURE_TEST(test_words)
 {
 	char expected[200];
-	uint64_t first = pops_last_number(p);
+	uint64_t first = last_number();
 
 	begin();
 	snprintf(expected, sizeof(expected), "1 262144 77 host-1-%llu.%llu 5010.000000 3 "
@@ -142,13 +154,13 @@ FIXTURE_TEST(test_words)
 	pops_replied(p, false);
 	assert_true(pops_is_idle(p));
 	assert_false(pops_is_noted(p));
-	assert_int_equal(pops_last_number(p), first);
+	assert_int_equal(last_number(), first);
 	begin();
 	pops_replied(p, true);
 	assert_true(pops_is_noted(p));
-	assert_int_equal(pops_last_number(p), first + 2);
+	assert_int_equal(last_number(), first + 2);
 	pops_saw_number(p, first);
-	assert_int_equal(pops_last_number(p), first + 2);
+	assert_int_equal(last_number(), first + 2);
 	pops_set_noted(p, false);
 	assert_false(pops_is_noted(p));
 }
@@ -282,9 +294,6 @@ FIXTURE_TEST(test_mine_refused)
 	}
 	pops_mine_refused(p, pop, BACKOFF);
 	loop_run_for(loop, BACKOFF / 2 - 1);
-	assert_int_equal(asks, 10);
-	pops_down(p);
-	loop_run_for(loop, HOUR);
 	assert_int_equal(asks, 10);
 	pops_up(p);
 	question(pops_to_ask(p));
