@@ -61,18 +61,18 @@ printable(char *text)
 }
 
 void
-finding_add(struct findings *f, const struct place *at, bool warning, const char *fmt, va_list ap)
+finding_add(struct findings *f, const struct place *at, bool warning, char *text)
 {
 	struct finding *found;
-	char *text, *line;
+	char *line;
 	size_t file;
 
 	f->nerrors += !warning || f->strict;
 	if (f->nfound >= FINDINGS_MAX) {
 		f->dropped++;
+		free(text);
 		return;
 	}
-	text = xvasprintf(fmt, ap);
 	line = at->line > 0 ? xasprintf("%s:%d: %s", at->file, at->line, text) :
 	    xasprintf("%s: %s", at->file, text);
 	free(text);
@@ -82,26 +82,6 @@ finding_add(struct findings *f, const struct place *at, bool warning, const char
 		.file = file, .line = at->line, .order = f->nfound,
 		.warning = warning && !f->strict, .fault = file, .text = printable(line),
 	};
-}
-
-void
-finding_error(struct findings *f, const struct place *at, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	finding_add(f, at, false, fmt, ap);
-	va_end(ap);
-}
-
-void
-finding_warn(struct findings *f, const struct place *at, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	finding_add(f, at, true, fmt, ap);
-	va_end(ap);
 }
 
 void
@@ -152,12 +132,6 @@ is_repeated(const struct findings *f, size_t i)
 	return false;
 }
 
-static void
-append(struct lines *l, const char *text)
-{
-	lines_add(l, text, strlen(text));
-}
-
 /* Each file that has an error, once. */
 static void
 list_files(const struct findings *f, struct config_report *r)
@@ -169,7 +143,7 @@ list_files(const struct findings *f, struct config_report *r)
 			if (!f->found[k].warning && f->found[k].fault == i)
 				break;
 		if (k < f->nfound)
-			append(&r->files, f->files[i]);
+			lines_add(&r->files, xstrdup(f->files[i]));
 	}
 }
 
@@ -183,17 +157,11 @@ findings_done(struct findings *f)
 	for (size_t i = 0; i < f->nfound; i++) {
 		if (is_repeated(f, i))
 			continue;
-		if (f->found[i].warning)
-			append(&r->warnings, f->found[i].text);
-		else
-			append(&r->errors, f->found[i].text);
+		lines_add(f->found[i].warning ? &r->warnings : &r->errors,
+		    xstrdup(f->found[i].text));
 	}
-	if (f->dropped > 0) {
-		char *text = xasprintf("and %zu more", f->dropped);
-
-		append(&r->errors, text);
-		free(text);
-	}
+	if (f->dropped > 0)
+		lines_add(&r->errors, xasprintf("and %zu more", f->dropped));
 	list_files(f, r);
 	for (size_t i = 0; i < f->nfound; i++)
 		free(f->found[i].text);

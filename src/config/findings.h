@@ -7,7 +7,6 @@
 #ifndef RQD_CONFIG_FINDINGS_H
 #define RQD_CONFIG_FINDINGS_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -49,10 +48,11 @@ struct findings {
 /* The same pointer for the same name, valid until findings_done(). */
 const char *findings_file(struct findings *, const char *name);
 
-void	finding_error(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
-void	finding_add(struct findings *, const struct place *, bool warning, const char *, va_list)
-	    PRINTF(4, 0);
-void	finding_warn(struct findings *, const struct place *, const char *, ...) PRINTF(3, 4);
+/* finding_error(f, place, fmt, ...) and finding_warn() add one. */
+#define finding_error(f, at, ...)	finding_add((f), (at), false, xasprintf(__VA_ARGS__))
+#define finding_warn(f, at, ...)	finding_add((f), (at), true, xasprintf(__VA_ARGS__))
+/* Frees the text. */
+void	finding_add(struct findings *, const struct place *, bool warning, char *);
 
 /* The last error is reported where a file is included, but is that file's fault. */
 void	findings_blame(struct findings *, const char *file);

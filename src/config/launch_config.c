@@ -197,15 +197,12 @@ read_report(int fd, struct config_report *r)
 {
 	struct buf b = BUF_INIT;
 	const char *p, *nl;
-	size_t n;
 
 	if (read_all(fd, &b) == 0) {
 		for (p = b.data; p != NULL && (nl = strchr(p, '\n')) != NULL; p = nl + 1) {
-			n = (size_t)(nl - p - 1);
-			if (*p == 'E')
-				lines_add(&r->errors, p + 1, n);
-			else if (*p == 'W')
-				lines_add(&r->warnings, p + 1, n);
+			if (*p == 'E' || *p == 'W')
+				lines_add(*p == 'E' ? &r->errors : &r->warnings,
+				    xstrndup(p + 1, (size_t)(nl - p - 1)));
 		}
 	}
 	buf_done(&b);
@@ -216,19 +213,16 @@ launch_config_take(const struct config_source *source, struct launcher_loaded *l
     struct config_report *report)
 {
 	struct config *config = NULL;
-	char *line;
 
 	if (loaded->report != -1)
 		read_report(loaded->report, report);
 	if (loaded->text != -1 && (config = read_config(loaded->text,
 	    (void *)(uintptr_t)source)) != NULL)
 		config->generation = loaded->generation;
-	if (config == NULL && report->errors.n == 0) {
-		line = xasprintf("the launcher cannot read the configuration: %s",
-		    loaded->error != 0 ? strerror(loaded->error) : "no reason given");
-		lines_add(&report->errors, line, strlen(line));
-		free(line);
-	}
+	if (config == NULL && report->errors.n == 0)
+		lines_add(&report->errors,
+		    xasprintf("the launcher cannot read the configuration: %s",
+		    loaded->error != 0 ? strerror(loaded->error) : "no reason given"));
 	fd_close(&loaded->text);
 	fd_close(&loaded->report);
 	return config;

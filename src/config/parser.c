@@ -8,7 +8,6 @@
  */
 #include "config/parser.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,16 +28,8 @@ place_of(const struct parser *p, const struct token *t)
 }
 
 /* Reports an error in the line of the token. */
-static void PRINTF(3, 4)
-error(const struct parser *p, const struct token *t, const char *fmt, ...)
-{
-	struct place at = place_of(p, t);
-	va_list ap;
-
-	va_start(ap, fmt);
-	finding_add(p->findings, &at, false, fmt, ap);
-	va_end(ap);
-}
+#define error(p, t, ...) \
+	finding_error((p)->findings, (&(struct place){ (p)->file, (t)->line }), __VA_ARGS__)
 
 static bool
 is_value(const struct token *t)

@@ -8,9 +8,9 @@
 #include "base/util.h"
 
 void
-lines_add(struct lines *l, const char *text, size_t len)
+lines_add(struct lines *l, char *text)
 {
-	*APPEND(l->v, l->n) = xstrndup(text, len);
+	*APPEND(l->v, l->n) = text;
 }
 
 void

@@ -11,7 +11,7 @@ struct lines {
 	char	**v;		/* owned, as each of them */
 	size_t	  n;
 };
-void	lines_add(struct lines *, const char *, size_t);	/* a copy */
+void	lines_add(struct lines *, char *);	/* takes it */
 void	lines_move(struct lines *to, struct lines *from);	/* behind those that are there */
 void	lines_done(struct lines *);
 

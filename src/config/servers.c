@@ -246,7 +246,6 @@ servers_finish(struct redis_options *r)
 	} else {
 		return;
 	}
-	(void)buf_str(&b);
 	for (char **s = r->servers; *s != NULL; s++)
 		free(*s);
 	r->servers[0] = buf_steal(&b);

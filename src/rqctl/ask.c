@@ -40,7 +40,6 @@ end_word(struct words *w, struct buf *b)
 {
 	size_t len = b->len;
 
-	buf_str(b);
 	words_own(w, buf_steal(b), len);
 }
 
@@ -288,14 +287,14 @@ ask_master_of(struct ctl *c, const char *key)
 }
 
 int64_t
-ask_heard(struct ctl *c, const char *channel, int64_t heard)
+ask_heard(struct ctl *c, const char *instance, int64_t heard)
 {
 	size_t n = heard == 0 ? ask_masters(c) : 0;
 	struct redisReply *reply;
 
 	for (size_t i = 0; n > 1 && heard == 0 && i < n; i++) {
 		ask_master(c, i);
-		reply = ask_any(c, "PUBSUB NUMSUB %s", channel);
+		reply = ask_any(c, "PUBSUB NUMSUB %s%s", KEYS_CONTROL_PREFIX, instance);
 		heard = reply_int(reply_at(reply, 1), 0);
 		blocking_reply_free(reply);
 	}

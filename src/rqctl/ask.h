@@ -74,10 +74,10 @@ void	ask_master(struct ctl *, size_t);
 void	ask_master_of(struct ctl *, const char *key);
 
 /*
- * How many are subscribed to a channel, after PUBLISH has answered `heard`: in a cluster that
- * counts the subscribers of one node only.
+ * How many are subscribed to the daemon's control channel, after PUBLISH has answered `heard`:
+ * in a cluster that counts the subscribers of one node only.
  */
-int64_t	ask_heard(struct ctl *, const char *channel, int64_t heard);
+int64_t	ask_heard(struct ctl *, const char *instance, int64_t heard);
 
 /* A field of INFO, or a parameter of CONFIG; "" where Redis denies it.  The caller frees it. */
 char	*ask_info(struct ctl *, const char *section, const char *field);

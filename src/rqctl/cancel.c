@@ -222,7 +222,6 @@ add_marked(struct canceller *j, const char *daemon, const char *tag, size_t len)
 	for (i = 0; strcmp(j->daemons.v[i], daemon) != 0; i++)
 		continue;
 	out_escape(&b, tag, len);
-	(void)buf_str(&b);
 	*APPEND(j->marked, j->nmarked) = (struct marked){ buf_steal(&b), j->daemons.v[i],
 		is_dry(j) ? NAN : lease_left(j, tag, len) };
 }
@@ -300,7 +299,6 @@ further_pattern(const struct canceller *j)
 	for (p = j->select.ids[0]; j->select.nids == 1 && *p != '\0'; p++)
 		buf_printf(&b, "%s%c", strchr("*?[]\\", *p) != NULL ? "\\" : "", *p);
 	buf_puts(&b, "#*");
-	(void)buf_str(&b);
 	return buf_steal(&b);
 }
 
@@ -380,15 +378,14 @@ tell_daemons(struct canceller *j)
 {
 	const char *key = j->ctl->target.key;
 	struct redisReply *reply;
-	char *hint = xasprintf("renew %s", key), *channel;
+	char *hint = xasprintf("renew %s", key);
 
 	for (int i = 0; i < j->daemons.n && !is_dry(j); i++) {
-		channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, j->daemons.v[i]);
-		reply = ask_any(j->ctl, "PUBLISH %s %s", channel, hint);
-		if (reply != NULL && ask_heard(j->ctl, channel, reply_int(reply, 0)) == 0)
+		reply = ask_any(j->ctl, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, j->daemons.v[i],
+		    hint);
+		if (reply != NULL && ask_heard(j->ctl, j->daemons.v[i], reply_int(reply, 0)) == 0)
 			note_unheard(j, j->daemons.v[i]);
 		blocking_reply_free(reply);
-		free(channel);
 		if (reply == NULL)
 			break;
 	}

@@ -6,7 +6,6 @@
  * as one does: see plugin.h.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,16 +69,11 @@ raise_status(struct problems *f, const char *level)
 		f->status = PLUGIN_UNKNOWN;
 }
 
-/* One finding; queue is NULL if it concerns Redis or the fleet. */
-static void PRINTF(4, 5)
-find(struct problems *f, const char *level, const char *queue, const char *fmt, ...)
+/* One finding; queue is NULL if it concerns Redis or the fleet.  Frees the text. */
+#define find(f, level, queue, ...)	add_problem((f), (level), (queue), xasprintf(__VA_ARGS__))
+static void
+add_problem(struct problems *f, const char *level, const char *queue, char *text)
 {
-	char *text;
-	va_list ap;
-
-	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
-	va_end(ap);
 	raise_status(f, level);
 	*APPEND(f->found, f->n) = (struct problem){
 		.level = level,
@@ -472,15 +466,11 @@ check_daemon(struct problems *f, const struct daemon *d)
 {
 	const char *error = fleet_text(d->beat, "log_error");
 	const char *reload = fleet_text(d->beat, "reload_error");
-	char *text;
 
 	if (error[0] != '\0')
-		find(f, "warning", NULL, "daemon %s cannot write its log: %s", d->instance, error);
-	if (reload[0] == '\0')
-		return;
-	text = advice_reload(d->instance, reload);
-	find(f, "warning", NULL, "%s", text);
-	free(text);
+		find(f, "warning", NULL, ADVICE_LOG, d->instance, error);
+	if (reload[0] != '\0')
+		find(f, "warning", NULL, ADVICE_RELOAD, d->instance, reload);
 }
 
 static void
@@ -510,21 +500,6 @@ check_end(struct ctl *c)
 	c->hold = false;
 }
 
-/* The first of the problems that make the status; NULL: there is none. */
-static const struct problem *
-worst_problem(const struct problems *f)
-{
-	static const char *const levels[] = {
-		[PLUGIN_OK] = "", [PLUGIN_WARNING] = "warning", [PLUGIN_CRITICAL] = "error",
-		[PLUGIN_UNKNOWN] = "unknown",
-	};
-
-	for (size_t i = 0; i < f->n; i++)
-		if (strcmp(f->found[i].level, levels[f->status]) == 0)
-			return &f->found[i];
-	return NULL;
-}
-
 /* The text of the first line when all is well. */
 static char *
 totals_text(const struct picture *p)
@@ -540,12 +515,11 @@ totals_text(const struct picture *p)
 	    (long long)dead);
 }
 
-/* All problems follow the first line, unless it holds the only one. */
+/* The worst problem is in the first line; all follow it, unless that is the only one. */
 static void
 print_plugin(struct problems *f, const struct picture *p)
 {
-	const struct problem *worst = worst_problem(f);
-	char *text = worst == NULL ? totals_text(p) : xstrdup(worst->text), *line;
+	char *text = f->n == 0 ? totals_text(p) : xstrdup(f->found[0].text), *line;
 	size_t more = f->n > 0 ? f->n - 1 : 0;
 
 	line = more == 0 ? xstrdup(text) :
@@ -565,14 +539,15 @@ static void
 check_unnamed(struct problems *f, const struct picture *p)
 {
 	struct unnamed u;
+	bool dead;
 	char *text;
 
 	if (unnamed_find(f->ctl, p, &u) == 0)
 		for (size_t k = 0; k < u.n; k++) {
 			text = unnamed_text(&u.depths[k]);
-			find(f, unnamed_is_only_dead(&u.depths[k]) ? "warning" : "error",
-			    u.targets[k].name, "no configuration names it, and it holds "
-			    "messages: %s", text);
+			dead = u.depths[k].dead == depth_messages(&u.depths[k]);
+			find(f, dead ? "warning" : "error", u.targets[k].name, "no configuration "
+			    "names it, and it holds messages: %s", text);
 			free(text);
 		}
 	unnamed_done(&u);
@@ -616,18 +591,6 @@ sort_problems(struct problems *f)
 }
 
 static void
-print_lines(const struct problems *f)
-{
-	char *line;
-
-	for (size_t i = 0; i < f->n; i++) {
-		line = xasprintf("%s: %s", f->found[i].level, f->found[i].text);
-		out_escaped_line(line);
-		free(line);
-	}
-}
-
-static void
 print_json(const struct problems *f)
 {
 	json_t *list = json_array();
@@ -648,10 +611,10 @@ report(struct problems *f, const struct picture *p)
 	sort_problems(f);
 	if (ctl_given(c, OPT_JSON))
 		print_json(f);
-	else if (!check_is_plugin(c))
-		print_lines(f);
-	else if (c->held == NULL)
+	else if (check_is_plugin(c) && c->held == NULL)
 		print_plugin(f, p);
+	for (size_t i = 0; i < f->n && !ctl_given(c, OPT_JSON) && !check_is_plugin(c); i++)
+		out_line(NULL, "%s: %s", f->found[i].level, f->found[i].text);
 }
 
 void

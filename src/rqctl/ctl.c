@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,25 +25,11 @@
 #include "redis/reply.h"
 #include "redis/slots.h"
 #include "rqctl/ask.h"
-#include "rqctl/out.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
 #define NAMED		8	/* queues that the error for an unknown name lists */
 
 static volatile sig_atomic_t interrupted;
-
-/* The text, escaped for a terminal; the caller frees it. */
-static char *
-format(const char *fmt, va_list ap)
-{
-	char *text = xvasprintf(fmt, ap);
-	struct buf line = BUF_INIT;
-
-	out_escape(&line, text, strlen(text));
-	free(text);
-	buf_str(&line);
-	return buf_steal(&line);
-}
 
 static void
 print_line(const char *line, const char *note)
@@ -55,14 +40,8 @@ print_line(const char *line, const char *note)
 }
 
 int
-ctl_error(struct ctl *c, int status, const char *fmt, ...)
+ctl_put_error(struct ctl *c, int status, char *line)
 {
-	char *line;
-	va_list ap;
-
-	va_start(ap, fmt);
-	line = format(fmt, ap);
-	va_end(ap);
 	if (!c->hold)
 		print_line(line, c->note);
 	else if (c->held == NULL) {
@@ -76,27 +55,15 @@ ctl_error(struct ctl *c, int status, const char *fmt, ...)
 }
 
 void
-ctl_note(const char *fmt, ...)
+ctl_put_note(char *line)
 {
-	char *line;
-	va_list ap;
-
-	va_start(ap, fmt);
-	line = format(fmt, ap);
-	va_end(ap);
 	print_line(line, "");
 	free(line);
 }
 
 void
-ctl_result(const struct ctl *c, json_t *o, const char *fmt, ...)
+ctl_put_result(const struct ctl *c, json_t *o, char *line)
 {
-	char *line;
-	va_list ap;
-
-	va_start(ap, fmt);
-	line = format(fmt, ap);
-	va_end(ap);
 	if (!ctl_given(c, OPT_JSON))
 		puts(line);
 	else if (c->args.verb->flags & VERB_LINES)
@@ -359,20 +326,13 @@ answer_is_yes(void)
 }
 
 bool
-ctl_confirm(struct ctl *c, const char *fmt, ...)
+ctl_ask(struct ctl *c, char *what)
 {
 	bool yes = ctl_given(c, OPT_YES);
-	char *what;
-	va_list ap;
 
-	if (yes)
-		return true;
-	va_start(ap, fmt);
-	what = format(fmt, ap);
-	va_end(ap);
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+	if (!yes && (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))) {
 		ctl_error(c, EX_USAGE, "cannot ask without a terminal: add -y to %s", what);
-	} else {
+	} else if (!yes) {
 		fprintf(stderr, "%s? [y/N] ", what);
 		yes = answer_is_yes();
 		if (!yes && c->status == 0)

@@ -18,6 +18,7 @@
 #include "redis/blocking_conn.h"
 #include "redis/masters.h"
 #include "redis/words.h"
+#include "rqctl/out.h"
 #include "rqctl/verbs.h"
 
 /* Besides those of <sysexits.h>: nothing matched. */
@@ -65,14 +66,19 @@ struct ctl {
 	bool		 left_out;	/* files with errors were skipped: queues may be missing */
 };
 
-/* Prints "rqctl: ..." in one line on stderr, sets the status, returns -1. */
-int	ctl_error(struct ctl *, int status, const char *, ...) PRINTF(3, 4);
-
-/* Prints "rqctl: ..." in one line on stderr; the status stays. */
-void	ctl_note(const char *, ...) PRINTF(1, 2);
-
-/* Prints what the verb has done: with --json the object, else the line.  Frees the object. */
-void	ctl_result(const struct ctl *, json_t *, const char *, ...) PRINTF(3, 4);
+/*
+ * ctl_error(c, status, fmt, ...) prints "rqctl: ..." in one line on stderr, sets the status,
+ * returns -1.  ctl_note(fmt, ...) prints the same; the status stays.
+ *
+ * ctl_result(c, object, fmt, ...) prints what the verb has done: with --json the object, else
+ * the line.  It frees the object.  All of them escape the text.
+ */
+#define ctl_error(c, status, ...)	ctl_put_error((c), (status), out_text(__VA_ARGS__))
+#define ctl_note(...)			ctl_put_note(out_text(__VA_ARGS__))
+#define ctl_result(c, o, ...)		ctl_put_result((c), (o), out_text(__VA_ARGS__))
+int	ctl_put_error(struct ctl *, int status, char *line);	/* these free the line */
+void	ctl_put_note(char *line);
+void	ctl_put_result(const struct ctl *, json_t *, char *line);
 
 /* Drops the error that was held, and holds no more. */
 void	ctl_forget(struct ctl *);
@@ -102,9 +108,10 @@ int	ctl_wrong(struct ctl *, enum opt, char *cause);	/* takes the cause; -1 */
 
 /*
  * For verbs that ask: true if the work may be done.  Asks on a terminal; -y answers.  The
- * text is an imperative: "drop 12 dead letters of orders".
+ * format's text is an imperative: "drop 12 dead letters of orders".
  */
-bool	ctl_confirm(struct ctl *, const char *, ...) PRINTF(2, 3);
+#define ctl_confirm(c, ...)		ctl_ask((c), out_text(__VA_ARGS__))
+bool	ctl_ask(struct ctl *, char *what);	/* frees the text */
 
 /* Adds the lines of a text, which are not empty, as words. */
 void	ctl_add_lines(struct words *, const char *);

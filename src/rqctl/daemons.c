@@ -57,24 +57,13 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 	add_queues(t, d);
 }
 
-static void
-print_difference(const char *what, const char *queue)
-{
-	char *line = xasprintf("warning: daemons disagree about the %s of %s", what, queue);
-
-	out_escaped_line(line);
-	free(line);
-}
-
 /* It may be meant: a larger host does more. */
 static void
 print_settings(const struct service *s, const char *queue)
 {
-	char *text = fleet_difference(s), *line;
+	char *text = fleet_difference(s);
 
-	line = xasprintf("note: the configuration of %s differs between daemons: %s", queue, text);
-	out_escaped_line(line);
-	free(line);
+	out_line(NULL, "note: the configuration of %s differs between daemons: %s", queue, text);
 	free(text);
 }
 
@@ -89,9 +78,11 @@ list_differences(const struct fleet *f)
 	for (i = 0; i < n; i++) {
 		fleet_service(f, served[i].key, &s);
 		if (s.leases_differ)
-			print_difference("lease", served[i].name);
+			out_line(NULL, "warning: daemons disagree about the lease of %s",
+			    served[i].name);
 		if (s.shards_differ)
-			print_difference("shards", served[i].name);
+			out_line(NULL, "warning: daemons disagree about the shards of %s",
+			    served[i].name);
 		if (s.settings_differ && shown++ < SETTINGS_MAX)
 			print_settings(&s, served[i].name);
 	}
@@ -131,14 +122,12 @@ daemons_run(struct ctl *c)
 static bool
 send_hint(struct ctl *c, const char *instance, const char *hint)
 {
-	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, instance);
-	int64_t heard = ask_number(ask(c, "PUBLISH %s %s", channel, hint));
+	int64_t heard = ask_number(ask(c, "PUBLISH %s%s %s", KEYS_CONTROL_PREFIX, instance, hint));
 
-	heard = ask_heard(c, channel, heard);
+	heard = ask_heard(c, instance, heard);
 	if (heard == 0)
-		ctl_error(c, EX_UNAVAILABLE, "%s is not subscribed to %s: Redis forbids it, or "
-		    "its version is too old", instance, channel);
-	free(channel);
+		ctl_error(c, EX_UNAVAILABLE, "%s is not subscribed to %s%s: Redis forbids it, or "
+		    "its version is too old", instance, KEYS_CONTROL_PREFIX, instance);
 	return heard > 0;
 }
 

@@ -255,15 +255,10 @@ print_state(const struct ctl *c, const struct target *t, const struct facts *f, 
 	buf_printf(b, "%s\nkind %s, key ", out_colour(COLOUR_NONE), kind_name(f->kind));
 	out_escape(b, key, f->keys->len[KEY_QUEUE]);
 	buf_addc(b, '\n');
-	if (f->service->cause[0] != '\0') {
-		buf_puts(b, "cause: ");
-		out_escape(b, f->service->cause, strlen(f->service->cause));
-		buf_addc(b, '\n');
-	}
-	if (hint != NULL) {
-		out_escape(b, hint, strlen(hint));
-		buf_addc(b, '\n');
-	}
+	if (f->service->cause[0] != '\0')
+		out_line(b, "cause: %s", f->service->cause);
+	if (hint != NULL)
+		out_line(b, "%s", hint);
 	free(hint);
 	buf_done(&state);
 }

@@ -7,7 +7,6 @@
  */
 #include "rqctl/listing.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +29,8 @@ table_init(struct table *t, const char *heads)
 	}
 }
 
-/* Takes the text. */
-static void
-take(struct table *t, char *text)
+void
+table_put(struct table *t, char *text)
 {
 	if ((t->ncells & (t->ncells - 1)) == 0)
 		t->cells = xreallocarray(t->cells, t->ncells > 0 ? 2 * t->ncells : 1,
@@ -46,20 +44,7 @@ table_bytes(struct table *t, const char *data, size_t len)
 	struct buf b = BUF_INIT;
 
 	out_escape(&b, data, len);
-	take(t, buf_steal(&b));
-}
-
-void
-table_add(struct table *t, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-
-	va_start(ap, fmt);
-	text = xvasprintf(fmt, ap);
-	va_end(ap);
-	table_bytes(t, text, strlen(text));
-	free(text);
+	table_put(t, buf_steal(&b));
 }
 
 void
@@ -250,15 +235,10 @@ note_cut(const struct listing *l, int64_t total, const char *what)
 }
 
 void
-listing_end(struct listing *l, int64_t total, const char *what, const char *fmt, ...)
+listing_finish(struct listing *l, int64_t total, const char *what, char *note)
 {
 	struct buf b = BUF_INIT;
-	char *note;
-	va_list ap;
 
-	va_start(ap, fmt);
-	note = xvasprintf(fmt, ap);
-	va_end(ap);
 	if (l->ctl->status == 0 && l->array != NULL)
 		out_json(json_incref(l->array));
 	else if (table_rows(&l->table) > 0) {
@@ -268,7 +248,7 @@ listing_end(struct listing *l, int64_t total, const char *what, const char *fmt,
 		if (listing_is_full(l) || l->more)
 			note_cut(l, total, what);
 	} else if (l->ctl->status == 0)
-		ctl_note("%s", note);
+		ctl_put_note(xstrdup(note));
 	free(note);
 	json_decref(l->array);
 	table_done(&l->table);

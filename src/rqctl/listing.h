@@ -32,8 +32,9 @@ struct table {
 
 /* Heads as "QUEUE|>WAITING|STATE"; a column with > is right-aligned. */
 void	table_init(struct table *, const char *heads);
-/* The next cell; rows follow each other. */
-void	table_add(struct table *, const char *, ...) PRINTF(2, 3);
+/* table_add(t, fmt, ...) adds the next cell, escaped; rows follow each other. */
+#define table_add(t, ...)	table_put((t), out_text(__VA_ARGS__))
+void	table_put(struct table *, char *);			/* takes the text */
 void	table_bytes(struct table *, const char *, size_t);	/* escaped */
 void	table_number(struct table *, long long);
 void	table_colour(struct table *, enum colour);		/* of the cell added last */
@@ -65,10 +66,12 @@ bool	 listing_is_full(const struct listing *);
 long	 listing_room(const struct listing *, long most);
 
 /*
- * Prints the list and frees it.  total: how many rows there are, -1 for unknown; what they
- * are, for "50 of 300 letters; --all for all".  The rest is the note for an empty list.
+ * listing_end(l, total, what, fmt, ...) prints the list and frees it.  total: how many rows
+ * there are, -1 for unknown; what they are, for "50 of 300 letters; --all for all".  The rest
+ * is the note for an empty list.
  */
-void	listing_end(struct listing *, int64_t total, const char *what, const char *, ...)
-	    PRINTF(4, 5);
+#define listing_end(l, total, what, ...) \
+	listing_finish((l), (total), (what), out_text(__VA_ARGS__))
+void	listing_finish(struct listing *, int64_t total, const char *what, char *note);
 
 #endif

@@ -86,14 +86,29 @@ columns_of(uint32_t c)
 	return wcwidth((wchar_t)c);
 }
 
-void
-out_escaped_line(const char *text)
+char *
+out_text(const char *fmt, ...)
 {
 	struct buf b = BUF_INIT;
+	char *text;
+	va_list ap;
 
+	va_start(ap, fmt);
+	text = xvasprintf(fmt, ap);
+	va_end(ap);
 	out_escape(&b, text, strlen(text));
-	puts(buf_str(&b));
-	buf_done(&b);
+	free(text);
+	return buf_steal(&b);
+}
+
+void
+out_put_line(struct buf *b, char *text)
+{
+	if (b != NULL)
+		buf_printf(b, "%s\n", text);
+	else
+		puts(text);
+	free(text);
 }
 
 void

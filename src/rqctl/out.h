@@ -25,7 +25,11 @@ const char *out_colour(enum colour);		/* "" without a terminal; COLOUR_NONE ends
  * that hide or reorder text.
  */
 void	out_escape(struct buf *, const char *, size_t);
-void	out_escaped_line(const char *);		/* on stdout */
+/* A format's text, escaped like that; the caller frees it. */
+char	*out_text(const char *, ...) PRINTF(1, 2);
+/* Such a text as a line at the end of b; NULL: on stdout. */
+#define out_line(b, ...)	out_put_line((b), out_text(__VA_ARGS__))
+void	out_put_line(struct buf *, char *);	/* frees the text */
 /* A line of another program: escaped on a terminal, except for tabs; else unchanged. */
 void	out_foreign(FILE *, const char *, size_t);
 size_t	out_columns(const char *);		/* that escaped text takes */

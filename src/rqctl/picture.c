@@ -129,7 +129,6 @@ ask_beats(struct ctl *c, const struct fleet *f)
 {
 	int64_t *told = xcalloc(f->n + 1, sizeof(*told)), heard = 0;
 	struct redisReply *reply;
-	char *channel;
 	int rc = 0;
 
 	for (size_t i = 0; i < f->n && rc == 0; i++)
@@ -141,11 +140,8 @@ ask_beats(struct ctl *c, const struct fleet *f)
 		told[i] = reply_int(reply, -1);		/* an error reply: it is forbidden */
 		blocking_reply_free(reply);
 	}
-	for (size_t i = 0; i < f->n && rc == 0; i++) {
-		channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, f->daemons[i].instance);
-		heard += ask_heard(c, channel, told[i]) > 0;
-		free(channel);
-	}
+	for (size_t i = 0; i < f->n && rc == 0; i++)
+		heard += ask_heard(c, f->daemons[i].instance, told[i]) > 0;
 	free(told);
 	return rc == 0 ? heard : -1;
 }

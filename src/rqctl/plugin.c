@@ -147,7 +147,6 @@ plugin_text(const char *text)
 	struct buf b = BUF_INIT;
 
 	add_escaped(&b, text, "|");
-	buf_str(&b);
 	return buf_steal(&b);
 }
 

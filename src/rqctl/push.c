@@ -71,7 +71,7 @@ print_id(struct pushing *p, const char *id)
 		json_array_append_new(p->ids, strcmp(id, "-") == 0 ? json_null() :
 		    out_bytes("id", id, strlen(id)));
 	else
-		out_escaped_line(id);
+		out_line(NULL, "%s", id);
 }
 
 /* Reports message i as pushed, with its id if it has one. */

@@ -17,13 +17,14 @@
 
 /* -- queues ----------------------------------------------------------------------- */
 
+/* An array of n words; where one is not UTF-8 it is an object with NAME_base64. */
 static json_t *
-words_json(char *const *word)
+words_json(const char *name, char *const *word, size_t n)
 {
 	json_t *array = json_array();
 
-	for (; word != NULL && *word != NULL; word++)
-		json_array_append_new(array, out_bytes("word", *word, strlen(*word)));
+	for (size_t i = 0; word != NULL && i < n && word[i] != NULL; i++)
+		json_array_append_new(array, out_bytes(name, word[i], strlen(word[i])));
 	return array;
 }
 
@@ -38,18 +39,6 @@ add_words(struct table *t, char *const *word)
 	buf_done(&b);
 }
 
-/* The keys that producers push to. */
-static json_t *
-shards_json(const struct queue_config *q)
-{
-	json_t *array = json_array();
-
-	for (int i = 0; i < q->shards; i++)
-		json_array_append_new(array, out_bytes("key", q->shard_keys[i],
-		    strlen(q->shard_keys[i])));
-	return array;
-}
-
 static void
 queue_json(json_t *o, const struct target *t)
 {
@@ -60,13 +49,15 @@ queue_json(json_t *o, const struct target *t)
 	if (q == NULL)
 		return;
 	if (config_is_sharded(q))
-		json_set(o, "shards:i keys:j", (int64_t)q->shards, shards_json(q));
+		json_set(o, "shards:i keys:j", (int64_t)q->shards,
+		    words_json("key", q->shard_keys, (size_t)q->shards));
 	if (kind_has(q->kind, TRAIT_SUBSCRIBES))
-		json_set(o, "channels:j", words_json(q->keys));
+		json_set(o, "channels:j", words_json("word", q->keys, SIZE_MAX));
 	json_set(o, "mode:s concurrency:i lease:f max_attempts:i command:j file:s line:i",
 	    config_modes[q->mode], (int64_t)q->concurrency,
 	    kind_has(q->kind, TRAIT_LEASES) ? (double)q->lease / 1e6 : NAN,
-	    (int64_t)q->max_attempts, words_json(q->command), q->file, (int64_t)q->line);
+	    (int64_t)q->max_attempts, words_json("word", q->command, SIZE_MAX), q->file,
+	    (int64_t)q->line);
 }
 
 static void
@@ -102,9 +93,9 @@ print_keys(const struct target *t)
 	    t->cfg == NULL && t->nkeys > 1 ? t->nkeys - 1 : 0;
 
 	for (size_t i = 0; i < n; i++)
-		out_escaped_line(t->all[i].name[KEY_QUEUE]);
+		out_line(NULL, "%s", t->all[i].name[KEY_QUEUE]);
 	if (n == 0)
-		out_escaped_line(t->key);
+		out_line(NULL, "%s", t->key);
 }
 
 static void
@@ -113,7 +104,7 @@ list(struct ctl *c, const struct target *targets, size_t n)
 	struct listing l;
 
 	for (size_t i = 0; i < n && ctl_given(c, OPT_NAMES); i++)
-		out_escaped_line(targets[i].name);
+		out_line(NULL, "%s", targets[i].name);
 	for (size_t i = 0; i < n && ctl_given(c, OPT_KEYS); i++)
 		print_keys(&targets[i]);
 	if (ctl_given(c, OPT_NAMES) || ctl_given(c, OPT_KEYS))

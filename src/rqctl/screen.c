@@ -38,50 +38,48 @@ static size_t ntyped;
 /* -- signals ---------------------------------------------------------------------- */
 
 static void
-on_end(int signo)
+on_end(int signo UNUSED)
 {
-	(void)signo;
 	ended = 1;
 	asked = 1;
 }
 
 static void
-on_stop(int signo)
+on_stop(int signo UNUSED)
 {
-	(void)signo;
 	stopped = 1;
 	asked = 1;
 }
 
 static void
-on_continue(int signo)
+on_continue(int signo UNUSED)
 {
-	(void)signo;
 	continued = 1;
 }
 
 static void
-on_resize(int signo)
+on_resize(int signo UNUSED)
 {
-	(void)signo;
 	resized = 1;
 }
+
+static const struct {
+	int	 signo;
+	void	(*caught)(int);
+} signals[] = {
+	{ SIGINT, on_end }, { SIGTERM, on_end }, { SIGQUIT, on_end }, { SIGHUP, on_end },
+	{ SIGTSTP, on_stop }, { SIGCONT, on_continue }, { SIGWINCH, on_resize },
+};
 
 static void
 catch_signals(void)
 {
-	struct sigaction end = { .sa_handler = on_end };
-	struct sigaction stop = { .sa_handler = on_stop };
-	struct sigaction cont = { .sa_handler = on_continue };
-	struct sigaction resize = { .sa_handler = on_resize };
+	struct sigaction sa = { .sa_flags = 0 };
 
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
-	sigaction(SIGQUIT, &end, NULL);
-	sigaction(SIGHUP, &end, NULL);
-	sigaction(SIGTSTP, &stop, NULL);
-	sigaction(SIGCONT, &cont, NULL);
-	sigaction(SIGWINCH, &resize, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+		sa.sa_handler = signals[i].caught;
+		sigaction(signals[i].signo, &sa, NULL);
+	}
 }
 
 /* -- the terminal ----------------------------------------------------------------- */
@@ -351,13 +349,12 @@ wait_typed(usec_t timeout, const sigset_t *open)
 int
 screen_key(usec_t timeout)
 {
-	const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH };
 	sigset_t set, old;
 	int key;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaddset(&set, signals[i]);
+		sigaddset(&set, signals[i].signo);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	do {
 		if ((key = take_signal()) == 0 && ntyped == 0)

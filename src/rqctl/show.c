@@ -45,9 +45,7 @@ place(struct show *s, const char *name, json_t *facts, const char *line, const c
 	} else if (s->places != NULL) {
 		json_array_append(s->places, json_set(facts, "place:s message:b", name, data, len));
 	} else {
-		out_escape(&b, line, strlen(line));
-		printf("%-8s %s\n", name, buf_str(&b));
-		buf_clear(&b);
+		out_line(NULL, "%-8s %s", name, line);
 		out_escape(&b, data, len < 4096 ? len : 4096);
 		printf("    %s%s\n", buf_str(&b), len > 4096 ? "..." : "");
 	}

@@ -71,15 +71,15 @@ width_of(size_t columns)
 	return columns >= 72 ? MEDIUM : NARROW;
 }
 
-/* rates: NULL for a table without them. */
-static void
-row(struct table *t, const struct picture *p, size_t i, const struct rates *rates,
-    enum width width)
+void
+status_row(struct table *t, const struct picture *p, size_t i, const struct rates_log *log,
+    size_t columns)
 {
 	const struct depth *d = &p->depths[i];
 	struct facts facts = picture_facts(p, i);
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(&facts, &state);
+	enum width width = width_of(columns);
 	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
 
 	table_add(t, "%s", p->targets[i].name);
@@ -91,9 +91,9 @@ row(struct table *t, const struct picture *p, size_t i, const struct rates *rate
 	table_number(t, d->dead);
 	if (d->dead > 0)
 		table_colour(t, COLOUR_YELLOW);
-	if (rates != NULL && width > NARROW) {
-		rate_cell(t, rates->acked);
-		rate_cell(t, rates->failed);
+	if (log != NULL && width > NARROW) {
+		rate_cell(t, rates_of(log, i).acked);
+		rate_cell(t, rates_of(log, i).failed);
 	}
 	if (width > NARROW)
 		table_add(t, "%s", status_latency(&facts, latency));
@@ -121,17 +121,6 @@ status_table(struct table *t, bool rates, size_t columns)
 	t->middle = true;
 }
 
-void
-status_row(struct table *t, const struct picture *p, size_t i, const struct rates_log *log,
-    size_t columns)
-{
-	struct rates rates;
-
-	if (log != NULL)
-		rates = rates_of(log, i);
-	row(t, p, i, log != NULL ? &rates : NULL, width_of(columns));
-}
-
 static void
 print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u)
 {
@@ -148,16 +137,6 @@ print_json(const struct ctl *c, const struct picture *p, const struct unnamed *u
 	    unnamed_json(u)));
 }
 
-/* Frees the text. */
-static void
-add_warning(struct buf *b, char *text)
-{
-	buf_puts(b, "warning: ");
-	out_escape(b, text, strlen(text));
-	buf_addc(b, '\n');
-	free(text);
-}
-
 void
 status_warnings(const struct picture *p, struct buf *b)
 {
@@ -171,9 +150,9 @@ status_warnings(const struct picture *p, struct buf *b)
 		reload = fleet_text(f->daemons[i].beat, "reload_error");
 		name = f->daemons[i].instance;
 		if (log[0] != '\0')
-			add_warning(b, xasprintf("daemon %s cannot write its log: %s", name, log));
+			out_line(b, "warning: " ADVICE_LOG, name, log);
 		if (reload[0] != '\0')
-			add_warning(b, advice_reload(name, reload));
+			out_line(b, "warning: " ADVICE_RELOAD, name, reload);
 	}
 }
 
@@ -183,17 +162,12 @@ add_causes(const struct picture *p, struct buf *b)
 {
 	const struct service *s;
 	size_t n = 0;
-	char *line;
 
 	for (size_t i = 0; i < p->n; i++) {
 		s = &p->services[i];
-		if (s->cause[0] == '\0' || n++ >= CAUSES_MAX)
-			continue;
-		line = xasprintf("error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
-		    s->cause);
-		out_escape(b, line, strlen(line));
-		buf_addc(b, '\n');
-		free(line);
+		if (s->cause[0] != '\0' && n++ < CAUSES_MAX)
+			out_line(b, "error: %s: suspended: %s: %s", p->targets[i].name, s->reason,
+			    s->cause);
 	}
 	if (n > CAUSES_MAX)
 		buf_printf(b, "error: %zu more queues are suspended, see rqctl check\n",
@@ -214,17 +188,15 @@ status_headline(const struct ctl *c, const struct picture *p, struct buf *b)
 	    p->fleet.n == 1 ? "" : "s");
 }
 
-/* See state_trouble(); 0: none. */
-static int
-trouble_of(const struct picture *p, size_t i, const struct rates_log *log)
+int
+status_trouble(const struct picture *p, size_t i, const struct rates_log *log)
 {
 	struct facts f = picture_facts(p, i);
 	struct buf ignored = BUF_INIT;
 	enum mood mood = state_text(&f, &ignored);
-	int trouble = state_trouble(&f, mood, log != NULL ? rates_of(log, i).failed : 0);
 
 	buf_done(&ignored);
-	return trouble >= STATE_TROUBLE ? trouble : 0;
+	return state_trouble(&f, mood, log != NULL ? rates_of(log, i).failed : 0);
 }
 
 /*
@@ -237,8 +209,9 @@ order_of(const struct ctl *c, const struct picture *p, const struct rates_log *l
 	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
 	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
 
-	for (size_t i = 0; i < p->n; i++)
-		trouble[i] = c->args.nwords > 0 ? 0 : trouble_of(p, i, log);
+	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++)
+		if ((trouble[i] = status_trouble(p, i, log)) < STATE_TROUBLE)
+			trouble[i] = 0;
 	for (int t = STATE_TROUBLE_MAX; t >= 0; t--)
 		for (size_t i = 0; i < p->n; i++)
 			if (trouble[i] == t)

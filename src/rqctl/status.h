@@ -22,6 +22,9 @@ void	status_table(struct table *, bool rates, size_t columns);
 void	status_row(struct table *, const struct picture *, size_t i, const struct rates_log *log,
 	    size_t columns);
 
+/* See state_trouble(). */
+int	status_trouble(const struct picture *, size_t i, const struct rates_log *log);
+
 /* "redis 127.0.0.1:6379, 3 daemons" */
 void	status_headline(const struct ctl *, const struct picture *, struct buf *);
 /* A full Redis, and problems of daemons, one per line; rqctl check reports the same. */

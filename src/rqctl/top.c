@@ -74,20 +74,6 @@ struct top {
 
 /* -- order and filter -------------------------------------------------------------- */
 
-/* Suspended queues and the like, then paused ones, then those that fail, then the longest. */
-static double
-trouble_of(const struct top *t, size_t i)
-{
-	const struct depth *d = &t->picture.depths[i];
-	struct facts f = picture_facts(&t->picture, i);
-	struct buf ignored = BUF_INIT;
-	enum mood mood = state_text(&f, &ignored);
-
-	buf_done(&ignored);
-	return state_trouble(&f, mood, rates_of(&t->rates, i).failed) * 1e12 +
-	    (double)(d->waiting > 0 ? d->waiting : 0);
-}
-
 /* An unknown one comes last. */
 static double
 latency_rank(const struct top *t, size_t i)
@@ -105,7 +91,9 @@ rank_of(const struct top *t, size_t i)
 
 	switch (t->order) {
 	case ORDER_TROUBLE:
-		return trouble_of(t, i);
+		/* Suspended queues and the like, paused ones, those that fail, the longest. */
+		return status_trouble(&t->picture, i, &t->rates) * 1e12 +
+		    (double)(d->waiting > 0 ? d->waiting : 0);
 	case ORDER_NAME:
 		return 0;
 	case ORDER_WAITING:
@@ -155,8 +143,7 @@ static void
 mark(struct top *t, size_t at)
 {
 	t->at = t->n == 0 ? 0 : at < t->n ? at : t->n - 1;
-	free(t->marked);
-	t->marked = t->n > 0 ? xstrdup(key_of(t, t->at)) : NULL;
+	xreplace(&t->marked, t->n > 0 ? key_of(t, t->at) : NULL);
 }
 
 static bool
@@ -260,8 +247,7 @@ try_part(struct top *t, int (*part)(struct top *))
 {
 	struct ctl *c = t->ctl;
 
-	free(t->error);
-	t->error = NULL;
+	xreplace(&t->error, NULL);
 	c->hold = true;
 	if (part(t) == -1) {
 		if (!screen_is_asked() && c->held != NULL)
@@ -311,6 +297,16 @@ draw_summary(const struct top *t, struct buf *b)
 	    out_number(sum[1], running), out_number(sum[2], dead));
 }
 
+static size_t
+count_lines(const struct buf *b)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->len; i++)
+		n += b->data[i] == '\n';
+	return n;
+}
+
 /* Appends line i of a text, or nothing; whether it is there. */
 static bool
 add_line(struct buf *b, const struct buf *text, size_t i)
@@ -335,13 +331,12 @@ static void
 draw_warnings(const struct top *t, size_t *room, struct buf *b)
 {
 	struct buf text = BUF_INIT;
-	size_t n = 0, i;
+	size_t n;
 
 	status_warnings(&t->picture, &text);
 	unnamed_print(&t->unnamed, &text);
-	for (i = 0; i < text.len; i++)
-		n += text.data[i] == '\n';
-	for (i = 0; i < n && i < WARNINGS && *room > 6; i++, (*room)--) {
+	n = count_lines(&text);
+	for (size_t i = 0; i < n && i < WARNINGS && *room > 6; i++, (*room)--) {
 		if (i == WARNINGS - 1 && n > WARNINGS)
 			buf_printf(b, "warning: %zu more, see rqctl status\n", n - i);
 		else
@@ -407,11 +402,7 @@ draw_rows(struct top *t, size_t room, struct buf *b)
 static void
 fill_up(struct buf *b, size_t lines)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < b->len; i++)
-		n += b->data[i] == '\n';
-	for (; n < lines; n++)
+	for (size_t n = count_lines(b); n < lines; n++)
 		buf_addc(b, '\n');
 }
 
@@ -482,7 +473,7 @@ wrap(struct buf *b, const char *p, size_t len, size_t width)
 static void
 draw_queue(struct top *t, struct buf *b)
 {
-	size_t height = (size_t)out_height(), page = height > 2 ? height - 2 : 1, n = 0, i;
+	size_t height = (size_t)out_height(), page = height > 2 ? height - 2 : 1, n, i;
 	struct buf text = BUF_INIT, lines = BUF_INIT, line = BUF_INIT;
 
 	detail_print(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue, &t->rates, &text);
@@ -490,8 +481,7 @@ draw_queue(struct top *t, struct buf *b)
 		wrap(&lines, line.data, line.len - 1, (size_t)out_width());
 		buf_clear(&line);
 	}
-	for (i = 0; i < lines.len; i++)
-		n += lines.data[i] == '\n';
+	n = count_lines(&lines);
 	if (t->scroll + page > n)
 		t->scroll = n > page ? n - page : 0;
 	draw_error(t, b);
@@ -594,8 +584,7 @@ sort_key(struct top *t, int key)
 			continue;
 		t->reversed = t->order == (enum order)i && !t->reversed;
 		t->order = (enum order)i;
-		free(t->marked);	/* what comes first is asked for, whichever it is */
-		t->marked = NULL;
+		xreplace(&t->marked, NULL);	/* the first is asked for, whichever it is */
 		arrange(t);
 	}
 }

@@ -80,7 +80,6 @@ make_message(struct try *t, struct buf *payload)
 	if (given != NULL && !message_id_ok(given, strlen(given)))
 		return ctl_error(t->ctl, EX_USAGE, "--id: an id has 1 to %d bytes and no "
 		    "control characters", MESSAGE_ID_MAX);
-	buf_str(payload);
 	m->len = payload->len;
 	m->payload = buf_steal(payload);
 	m->free_payload = free_payload;

@@ -182,14 +182,7 @@ unnamed_text(const struct depth *d)
 	add_count(&b, d->retry, "retry", "retries");
 	add_count(&b, d->delayed, "delayed", "delayed");
 	add_count(&b, d->dead, "dead letter", "dead letters");
-	buf_addc(&b, '\0');
 	return buf_steal(&b);
-}
-
-bool
-unnamed_is_only_dead(const struct depth *d)
-{
-	return d->dead == depth_messages(d);
 }
 
 void
@@ -199,9 +192,8 @@ unnamed_print(const struct unnamed *u, struct buf *b)
 
 	for (size_t i = 0; i < u->n; i++) {
 		text = unnamed_text(&u->depths[i]);
-		buf_puts(b, "warning: no configuration names ");
-		out_escape(b, u->targets[i].name, strlen(u->targets[i].name));
-		buf_printf(b, ", which holds messages: %s\n", text);
+		out_line(b, "warning: no configuration names %s, which holds messages: %s",
+		    u->targets[i].name, text);
 		free(text);
 	}
 }

@@ -26,7 +26,6 @@ void	unnamed_done(struct unnamed *);
 
 /* "3 waiting, 1 in flight, 2 dead letters"; the caller frees it. */
 char	*unnamed_text(const struct depth *);
-bool	 unnamed_is_only_dead(const struct depth *);
 
 /* A line for each; and an array of objects. */
 void	 unnamed_print(const struct unnamed *, struct buf *);

@@ -49,13 +49,6 @@ advice_memory(uint64_t used, uint64_t max)
 	    about(max, b));
 }
 
-char *
-advice_reload(const char *instance, const char *error)
-{
-	return xasprintf("daemon %s: reload failed: %s: the old configuration is in use", instance,
-	    error);
-}
-
 /* " in /etc/rqd.conf:12", where that is known. */
 static void
 add_place(struct buf *b, const struct advice *a)

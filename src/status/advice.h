@@ -23,11 +23,9 @@ struct advice {
 /* "Redis is full: ...", if it is; the caller frees it.  NULL: it is not.  max 0: no limit. */
 char		*advice_memory(uint64_t used, uint64_t max);
 
-/*
- * "daemon web1.x: reload failed: FILE:LINE: ...: the old configuration is in use"; the caller
- * frees it.
- */
-char		*advice_reload(const char *instance, const char *error);
+/* Formats of a daemon's problems: its instance, and the error in its heartbeat. */
+#define ADVICE_RELOAD	"daemon %s: reload failed: %s: the old configuration is in use"
+#define ADVICE_LOG	"daemon %s cannot write its log: %s"
 
 /*
  * A sentence or two: the meaning of the state, the option to change, its value and its place.

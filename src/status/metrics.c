@@ -369,7 +369,6 @@ make_labels(const struct metrics *m)
 		buf_puts(&b, "queue=\"");
 		metrics_label(m->queues[i].name, &b);
 		buf_addc(&b, '"');
-		buf_addc(&b, '\0');
 		labels[i] = buf_steal(&b);
 	}
 	return labels;

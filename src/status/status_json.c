@@ -194,10 +194,9 @@ add_daemon_problems(json_t *list, const struct daemon *d, const char *own)
 	const char *reload = fleet_text(d->beat, "reload_error");
 
 	if (log[0] != '\0')
-		add_problem(list, "warning", xasprintf("daemon %s cannot write its log: %s",
-		    d->instance, log));
+		add_problem(list, "warning", xasprintf(ADVICE_LOG, d->instance, log));
 	if (reload[0] != '\0' && strcmp(d->instance, own) != 0)
-		add_problem(list, "warning", advice_reload(d->instance, reload));
+		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, d->instance, reload));
 }
 
 /* Problems of Redis or of daemons, in the words of `rqctl check`. */
@@ -220,7 +219,8 @@ problems_json(const struct view *v, const struct survey_result *r)
 		add_problem(list, "error", xstrdup("this daemon runs, but its heartbeat is not in "
 		    "Redis: its queues are shown as if it did not serve them"));
 	if (v->reload_error[0] != '\0')
-		add_problem(list, "warning", advice_reload(v->instance, v->reload_error));
+		add_problem(list, "warning", xasprintf(ADVICE_RELOAD, v->instance,
+		    v->reload_error));
 	for (size_t i = 0; i < r->fleet.n; i++)
 		add_daemon_problems(list, &r->fleet.daemons[i], v->instance);
 	return list;

@@ -309,7 +309,7 @@ blocks_are_marked() {
 # The error texts by which doc/troubleshooting.md is searched are those of the
 # programs; Redis' own begin with a word in capitals.
 error_texts() {
-	sources | tr '\n' ' ' | sed 's/"[ \t]*"//g; s/\\"/"/g' >"$D/texts"
+	{ sources; cat src/*/*.h; } | tr '\n' ' ' | sed 's/"[ \t]*"//g; s/\\"/"/g' >"$D/texts"
 	grep -oE '^\*\*`.*|, \*\*`.*| and \*\*`.*' doc/troubleshooting.md | grep -oE '\*\*`[^`]+`' | tr -d '*`' |
 	    sed 's/…/\n/g; s/^event=.*//' | while IFS= read -r text; do
 		text=$(printf %s "$text" | sed 's/^[" ]*//; s/[" ]*$//; s/^suspended: //; s/^reason=//')
