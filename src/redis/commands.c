@@ -115,24 +115,16 @@ conn_accepts(struct conn *c, struct pending *p)
 	return false;
 }
 
-/* Of a command's first key; 0 where it has none. */
-static unsigned
-conn_words_slot(const struct words *w)
-{
-	int key = w->n > 3 && strcmp(w->v[0], "EVAL") == 0 ? 3 : 1;
-
-	return w->n > key ? slot_of(w->v[key], w->len[key]) : 0;
-}
-
 struct pending *
 conn_command(struct conn *c, conn_answer_fn *fn, void *arg, const struct words *w)
 {
 	struct pending *p = pending_new(fn, arg, false);
 
-	if (c->redirected != NULL)
-		p->slot = conn_words_slot(w);
-	if (conn_accepts(c, p))
+	if (conn_accepts(c, p)) {
+		if (c->redirected != NULL)
+			pending_keep(p, w);
 		conn_send(c, p, conn_reply, w);
+	}
 	return p;
 }
 
@@ -167,13 +159,16 @@ conn_set_caching(struct conn *c, void (*refused)(const struct redisReply *, void
 	c->caching_arg = arg;
 }
 
+/* Sends the words that p keeps, and before them what must precede each time. */
 static void
-conn_send_script(struct conn *c, struct pending *p)
+conn_send_kept(struct conn *c, struct pending *p)
 {
 	static const char *v[] = { "CLIENT", "CACHING", "YES" };
 	static size_t len[] = { 6, 7, 3 };
 	static const struct words caching = { .v = v, .len = len, .n = 3 };
 
+	if (p->asking)
+		conn_send_own(c, conn_reply, NULL, "ASKING", NULL);
 	if (p->caching)
 		conn_send(c, pending_new(conn_cached, c, true), conn_reply, &caching);
 	conn_send(c, p, conn_reply, &p->words);
@@ -188,7 +183,7 @@ conn_script(struct conn *c, bool caching, const struct script *script, conn_answ
 	if (conn_accepts(c, p)) {
 		pending_set_script(p, script, w);
 		p->caching = caching;
-		conn_send_script(c, p);
+		conn_send_kept(c, p);
 	}
 	return p;
 }
@@ -209,7 +204,7 @@ conn_send_text(struct conn *c, struct pending *p)
 
 	TAILQ_REMOVE(&c->pending, p, entry);
 	pending_use_text(p);
-	conn_send_script(c, p);
+	conn_send_kept(c, p);
 	if (c->loading == s)
 		return;
 	c->loading = s;
@@ -225,21 +220,62 @@ conn_set_redirected(struct conn *c, conn_redirected_fn *fn, void *arg)
 	c->redirected_arg = arg;
 }
 
-/* The words of a script's call: see pending.h. */
+static bool
+conn_word_is(const struct pending *p, int i, const char *text)
+{
+	return i < p->words.n && p->words.len[i] == strlen(text) &&
+	    memcmp(p->words.v[i], text, p->words.len[i]) == 0;
+}
+
+/* Which word is the first key: see pending.h. */
+static int
+conn_first_key(const struct pending *p)
+{
+	return conn_word_is(p, 0, "EVALSHA") || conn_word_is(p, 0, "EVAL") ? 3 : 1;
+}
+
+/* Of the first key; 0 where there is none. */
 static unsigned
 conn_slot(const struct pending *p)
 {
-	if (p->script == NULL || p->words.n < 4)
-		return p->slot;
-	return slot_of(p->words.v[3], p->words.len[3]);
+	int key = conn_first_key(p);
+
+	return p->words.n > key ? slot_of(p->words.v[key], p->words.len[key]) : 0;
+}
+
+/* Of other commands than scripts only those with one key are sent to a cluster. */
+static bool
+conn_has_one_key(const struct pending *p)
+{
+	return conn_first_key(p) == 1 || conn_word_is(p, 2, "1");
+}
+
+/*
+ * Another connection has it from now on.  A key that is read there is not armed: the CACHING
+ * and the ASKING would each have to be the last one before the command.
+ */
+static void
+conn_hand_over(struct conn *c, struct pending *p, struct conn *to)
+{
+	TAILQ_REMOVE(&c->pending, p, entry);
+	c->outstanding--;
+	to->outstanding++;
+	p->asking = true;
+	p->caching = false;
+	conn_send_kept(to, p);
 }
 
 /* The command did not run; busy. */
 static void
 conn_redirect(struct conn *c, struct pending *p, const struct redisReply *r)
 {
-	c->redirected(reply_text(r), conn_slot(p), c->redirected_arg);
-	conn_answer(c, p, CONN_NOT_SENT, NULL);
+	struct conn *to = c->redirected(reply_text(r), conn_slot(p),
+	    !p->asking && conn_has_one_key(p), c->redirected_arg);
+
+	if (to != NULL)
+		conn_hand_over(c, p, to);
+	else
+		conn_answer(c, p, CONN_NOT_SENT, NULL);
 }
 
 /* -- replies ------------------------------------------------------------------ */

@@ -12,7 +12,8 @@
  * Every command is answered exactly once, never from inside the call:
  * CONN_REPLY with the reply; CONN_LOST if it had been written before the
  * connection ended (its effect is unknown); CONN_NOT_SENT if it was not written.
- * The answers come in the order of the calls.  A connection is closed when nothing
+ * The answers come in the order of the calls, but for a script that had to be sent again and
+ * for a command that went on to another node (ASK).  A connection is closed when nothing
  * moves of a command or of its reply for options.timeout; all its commands are
  * then LOST.  A command or reply that moves may take as long as it needs.
  * Commands are sent in READY only (else they are NOT_SENT); up() is the first call
@@ -121,11 +122,13 @@ void		 conn_set_caching(struct conn *,
 		    void (*refused)(const struct redisReply *, void *), void *arg);
 
 /*
- * For a node of a cluster.  MOVED, ASK, TRYAGAIN and CLUSTERDOWN say that the command did
- * not run: where fn is set, a caller's command is then answered CONN_NOT_SENT.  Right before
- * that fn gets the error, and the slot of the command's first key; NULL ends this.
+ * For a node of a cluster.  MOVED, ASK, TRYAGAIN and CLUSTERDOWN say that a caller's command
+ * did not run.  Where fn is set it gets the error, and the slot of the command's first key;
+ * NULL ends this.  may_ask: the command has one key, and was not sent behind ASKING.  fn may
+ * then return another connection, which is READY: the command is sent there behind ASKING,
+ * and answered by it.  NULL: the command is answered CONN_NOT_SENT.
  */
-typedef void conn_redirected_fn(const char *error, unsigned slot, void *);
+typedef struct conn *conn_redirected_fn(const char *error, unsigned slot, bool may_ask, void *);
 void		 conn_set_redirected(struct conn *, conn_redirected_fn *, void *arg);
 
 /*

@@ -42,6 +42,9 @@ struct nodes {
 	struct timer		 look;		/* for a node that hangs */
 };
 
+static struct node	*node_find(const struct nodes *, const char *address);
+static struct node	*node_at(struct nodes *, const char *address);
+
 /* -- one node ------------------------------------------------------------------- */
 
 static void
@@ -76,14 +79,31 @@ node_watch(bool on, const char *why, void *arg)
 	node->nodes->events->watch(on, why, node->nodes->arg);
 }
 
+/*
+ * The connection of the node that ASK names; NULL: it is not READY, or no master that we know.
+ * One that has no connection yet gets it, for the next time.
+ */
+static struct conn *
+nodes_asked(struct nodes *n, const char *address)
+{
+	struct node *node = node_find(n, address);
+
+	for (size_t i = 0; node == NULL && i < n->slots->n; i++) {
+		if (strcmp(n->slots->nodes[i], address) == 0)
+			node = node_at(n, address);
+	}
+	return node != NULL && conn_is_ready(node->conn) ? node->conn : NULL;
+}
+
 /* MOVED to another node: the slot is there.  Everything else: not now. */
-static void
-node_redirected(const char *error, unsigned slot, void *arg)
+static struct conn *
+node_redirected(const char *error, unsigned slot, bool may_ask, void *arg)
 {
 	struct node *node = arg;
 	struct nodes *n = node->nodes;
 	bool moved = strncmp(error, "MOVED ", 6) == 0, later = true;
 	char *to = slots_redirection(error, node->address, &slot);
+	struct conn *asked = may_ask && !moved && to != NULL ? nodes_asked(n, to) : NULL;
 
 	if (moved && to != NULL && strcmp(to, node->address) != 0) {
 		slots_set(n->slots, slot, to);
@@ -91,9 +111,19 @@ node_redirected(const char *error, unsigned slot, void *arg)
 		later = false;
 	}
 	free(to);
+	if (asked != NULL)
+		return asked;
 	if (moved || strncmp(error, "CLUSTERDOWN ", 12) == 0)
 		slot_table_want(n->table);
 	n->events->redirected(node, slot, later, n->arg);
+	return NULL;
+}
+
+/* Calls of the bulk connection are answered by it, and no other one. */
+static struct conn *
+node_bulk_redirected(const char *error, unsigned slot, bool may_ask UNUSED, void *arg)
+{
+	return node_redirected(error, slot, false, arg);
 }
 
 static void
@@ -136,7 +166,7 @@ node_new(struct nodes *n, const char *address)
 	if (address == NULL)
 		return node;
 	conn_set_redirected(node->conn, node_redirected, node);
-	bulk_set_redirected(node->bulk, node_redirected, node);
+	bulk_set_redirected(node->bulk, node_bulk_redirected, node);
 	return node;
 }
 

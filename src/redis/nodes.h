@@ -53,7 +53,8 @@ struct nodes_events {
 	void	(*changed)(unsigned masters, void *);
 	/*
 	 * A command of this slot did not run on this node, and is about to be answered
-	 * CONN_NOT_SENT.  later: to send it again at once would be of no use.
+	 * CONN_NOT_SENT.  later: to send it again at once would be of no use.  This does not
+	 * come where ASK is followed: to a node that is READY, for a command with one key.
 	 */
 	void	(*redirected)(struct node *, unsigned slot, bool later, void *);
 	/* No table of slots comes: why.  NULL: there is one again. */

@@ -1,5 +1,5 @@
 /*
- * Pending commands.  A script's words stand in one block: the vectors, then
+ * Pending commands.  Words that are kept stand in one block: the vectors, then
  * the bytes.
  */
 #include "redis/pending.h"
@@ -28,11 +28,11 @@ pending_free(struct pending *p)
 	free(p);
 }
 
-/* Copies the words, behind three that the caller fills in. */
+/* Copies the words, behind some that the caller fills in. */
 static void
-pending_copy(struct words *to, const struct words *from)
+pending_copy(struct words *to, size_t behind, const struct words *from)
 {
-	size_t n = (size_t)from->n + 3;
+	size_t n = (size_t)from->n + behind;
 	char *p;
 
 	to->v = xmalloc(n * (sizeof(*to->v) + sizeof(*to->len)) + from->bytes);
@@ -42,8 +42,8 @@ pending_copy(struct words *to, const struct words *from)
 	to->bytes = from->bytes;
 	p = (char *)(to->len + n);
 	for (int i = 0; i < from->n; i++) {
-		to->v[i + 3] = p;
-		to->len[i + 3] = from->len[i];
+		to->v[(size_t)i + behind] = p;
+		to->len[(size_t)i + behind] = from->len[i];
 		if (from->len[i] > 0)
 			p = mempcpy(p, from->v[i], from->len[i]);
 	}
@@ -53,7 +53,7 @@ void
 pending_set_script(struct pending *p, const struct script *script, const struct words *w)
 {
 	p->script = script;
-	pending_copy(&p->words, w);
+	pending_copy(&p->words, 3, w);
 	snprintf(p->nkeys, sizeof(p->nkeys), "%d", w->nkeys);
 	p->words.v[0] = "EVALSHA";
 	p->words.v[1] = script->sha;
@@ -62,6 +62,12 @@ pending_set_script(struct pending *p, const struct script *script, const struct 
 		p->words.len[i] = strlen(p->words.v[i]);
 	if (script->sha[0] == '\0')
 		pending_use_text(p);
+}
+
+void
+pending_keep(struct pending *p, const struct words *w)
+{
+	pending_copy(&p->words, 0, w);
 }
 
 void

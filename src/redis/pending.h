@@ -24,12 +24,15 @@ struct pending {
 	bool		  own;		/* the connection's own, not a caller's */
 	usec_t		  since;	/* mono; when it was sent */
 	uint64_t	  end;		/* of its bytes, in those of the connection */
-	unsigned	  slot;		/* in a cluster, of a command that is no script's call */
-	/* A script's call is kept, so that it can be sent again as EVAL after NOSCRIPT. */
+	/*
+	 * A script's call is kept, so that it can be sent again as EVAL after NOSCRIPT, and in a
+	 * cluster any command of a caller, so that another node can get it after ASK.
+	 */
 	const struct script *script;	/* NULL: another command */
 	bool		  eval;		/* sent as text */
 	bool		  caching;	/* CLIENT CACHING YES goes before it */
-	struct words	  words;	/* EVALSHA sha nkeys ARG...; v is one block, owned */
+	bool		  asking;	/* ASKING goes before it */
+	struct words	  words;	/* kept: EVALSHA sha nkeys ARG...; v is one block, owned */
 	char		  nkeys[12];
 };
 
@@ -40,6 +43,9 @@ void		 pending_free(struct pending *);
 
 /* Makes it a script's call; everything but the script is copied. */
 void		 pending_set_script(struct pending *, const struct script *, const struct words *);
+
+/* Keeps the words of another command. */
+void		 pending_keep(struct pending *, const struct words *);
 
 /* Makes it EVAL with the script's text. */
 void		 pending_use_text(struct pending *);

@@ -57,6 +57,29 @@ is "$(n $to get Lock:job)" "$token" 'by the same holder'
 released 'the command ends'
 is "$(c exists Lock:job)" 0 'the lock is released there'
 
+# A slot that stays half moved: a key that is not there, or not any more, is the new master's.
+to=n1
+[ "$(owner_of Lock:half)" != n1 ] || to=n2
+at_target() { printf 'asking\n%s\n' "$1" | n $to | tail -n 1; }
+slot_open Lock:half $to
+hold half --ttl 6s --wait 30s
+is "$(at_target 'exists Lock:half')" 1 'a lock is taken at the new master of a slot that is half moved'
+wait_for 10 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
+wait_ok 10 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'and is renewed there'
+released 'the command ends'
+is "$(at_target 'exists Lock:half')" 0 'the lock is released there'
+slot_move Lock:half $to
+
+hold half --ttl 6s --wait 30s
+to=n3
+slot_open Lock:half $to
+n "$SLOT_FROM" migrate 127.0.0.1 "$(port_of $to)" Lock:half 0 5000 >/dev/null
+wait_for 10 '[ "$(at_target "pttl Lock:half")" -lt 5000 ]'
+wait_ok 10 '[ "$(at_target "pttl Lock:half")" -gt 5000 ]' 'a held lock whose key alone has moved is renewed'
+released 'the command ends'
+is "$(at_target 'exists Lock:half')" 0 'the lock is released'
+slot_move Lock:half $to
+
 # The replica has the key: written, and waited for.
 hold other --ttl 30s
 at=$(owner_of Lock:other)

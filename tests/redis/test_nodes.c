@@ -160,6 +160,16 @@ part_push(struct part *p, const char *key)
 	WAIT(answers(p) > before);
 }
 
+/* A script with two keys that are not there, "{a}1" and "{a}2". */
+static void
+part_run(struct part *p)
+{
+	unsigned before = answers(p);
+
+	request_words(&p->request, p->env->conn, "EVAL", "return 1", "2", "{a}1", "{a}2", NULL);
+	WAIT(answers(p) > before);
+}
+
 /* -- the cluster --------------------------------------------------------------------------- */
 
 static void
@@ -249,6 +259,25 @@ move_a(void)
 	server_do(&low, "CLUSTER SETSLOT %u NODE %s", slot, id);
 	server_do(&high, "CLUSTER SETSLOT %u NODE %s", slot, id);
 	free(id);
+}
+
+/* The slot of "{a}" begins to move; no key has moved. */
+static void
+open_a(void)
+{
+	unsigned slot = slot_of("{a}", 3);
+	char *to = id_of(&low), *from = id_of(&high);
+
+	server_do(&low, "CLUSTER SETSLOT %u IMPORTING %s", slot, from);
+	server_do(&high, "CLUSTER SETSLOT %u MIGRATING %s", slot, to);
+	free(to);
+	free(from);
+}
+
+static int64_t
+keys_of_a(struct server *s)
+{
+	return server_int(s, "CLUSTER COUNTKEYSINSLOT %u", slot_of("{a}", 3));
 }
 
 /* -- tests ------------------------------------------------------------------------------------ */
@@ -346,16 +375,14 @@ CLUSTER_TEST(test_table)
 	assert_int_equal(a.downs, 1);
 }
 
-/* ASK and TRYAGAIN: later; the other queue goes on. */
+/* ASK and TRYAGAIN to several keys: later; the other queue goes on. */
 CLUSTER_TEST(test_half_moved)
 {
 	unsigned slot = slot_of("{a}", 3), ups;
-	char *id = id_of(&low), *from = id_of(&high);
 
 	WAIT(a.is_up && b.is_up);
-	server_do(&low, "CLUSTER SETSLOT %u IMPORTING %s", slot, from);
-	server_do(&high, "CLUSTER SETSLOT %u MIGRATING %s", slot, id);
-	part_push(&a, "{a}");
+	open_a();
+	part_run(&a);
 	assert_int_equal(a.not_sent, 1);
 	assert_true(last_later);
 	assert_false(conn_is_ready(a.env->conn));
@@ -368,20 +395,64 @@ CLUSTER_TEST(test_half_moved)
 	WAIT(a.is_up);
 	part_push(&a, "{a}");
 	assert_int_equal(a.replies, 1);
-	free(id);
-	free(from);
+}
+
+/* ASK to a command or a script with one key is followed: where the key is not yet, or not any more. */
+CLUSTER_TEST(test_ask)
+{
+	struct words w = { .n = 0 };
+
+	WAIT(a.is_up && b.is_up);
+	part_push(&a, "{a}here");
+	open_a();
+	part_push(&a, "{a}here");
+	part_push(&a, "{a}there");
+	assert_int_equal(keys_of_a(&high), 1);
+	assert_int_equal(keys_of_a(&low), 1);
+	assert_int_equal(server_int(&high, "LLEN {a}here"), 2);
+	/* The other node has no script: it gets the text behind another ASKING. */
+	server_do(&low, "SCRIPT FLUSH");
+	words_key(&w, "{a}lock", 7);
+	words_add(&w, "token");
+	words_add(&w, "who");
+	words_add(&w, "10000");
+	watch_request(a.env->watch, &a.request, script_find("lock"), &w);
+	WAIT(answers(&a) == 4);
+	assert_int_equal(keys_of_a(&low), 2);
+	assert_int_equal(a.replies, 4);
+	assert_int_equal(redirections, 0);
+	assert_int_equal(a.downs, 0);
+}
+
+/* The node that ASK names does not take the slot, or is down: as before. */
+CLUSTER_TEST(test_ask_in_vain)
+{
+	unsigned slot = slot_of("{a}", 3);
+
+	WAIT(a.is_up && b.is_up);
+	open_a();
+	server_do(&low, "CLUSTER SETSLOT %u STABLE", slot);
+	part_push(&a, "{a}");
+	assert_int_equal(a.not_sent, 1);
+	assert_int_equal(redirections, 1);
+	WAIT(a.is_up);
+	server_kill(&low);
+	WAIT(!b.is_up);
+	part_push(&a, "{a}");
+	assert_int_equal(a.not_sent, 2);
+	assert_true(last_later);
+	assert_int_equal(keys_of_a(&high), 0);
 }
 
 /* The node takes longer to answer than the pause before the next attempt: down, then up. */
 CLUSTER_TEST(test_slow_to_leave)
 {
 	unsigned slot = slot_of("{a}", 3);
-	char *id = id_of(&low);
 
 	WAIT(a.is_up && b.is_up);
-	server_do(&high, "CLUSTER SETSLOT %u MIGRATING %s", slot, id);
+	open_a();
 	to_stop = &high;
-	part_push(&a, "{a}");
+	part_run(&a);
 	assert_true(last_later);
 	for (usec_t end = clock_mono() + 400 * MSEC; clock_mono() < end;)
 		loop_turn(loop, 20 * MSEC);
@@ -394,7 +465,6 @@ CLUSTER_TEST(test_slow_to_leave)
 	part_push(&a, "{a}");
 	assert_int_equal(a.replies, 1);
 	assert_int_equal(a.ups, a.downs + 1);
-	free(id);
 }
 
 /* A node that is down concerns its queues only. */
