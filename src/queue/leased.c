@@ -431,10 +431,17 @@ leased_fetch(struct queue *q, unsigned n, enum turn turn)
 	struct leased *a = (struct leased *)q;
 
 	a->asked = n;
+	a->deferred = false;
 	a->fetch_turn = turn;
 	a->got = 0;
 	watcher_fetching(a->watcher);
 	leased_wake(a);
+}
+
+void
+leased_defer_fetch(struct queue *q)
+{
+	((struct leased *)q)->deferred = true;
 }
 
 void

@@ -81,6 +81,7 @@ void		 leased_conn_up(struct queue *, const struct conn_server *);
 void		 leased_conn_down(struct queue *);
 void		 leased_want(struct queue *, bool);
 void		 leased_fetch(struct queue *, unsigned, enum turn);
+void		 leased_defer_fetch(struct queue *);
 void		 leased_settle(struct queue *, struct message *, const struct verdict *,
 		    struct result *);
 void		 leased_tick_round(struct queue *);
@@ -94,8 +95,8 @@ void		 leased_free(struct queue *);
 #define LEASED_OPS \
 	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \
-	.settle = leased_settle, .tick = leased_tick_round, .is_empty = leased_is_empty, \
-	.close = leased_close, .free = leased_free, .renew = leased_renew_hint, \
-	.held = leased_held, .arrivals = leased_arrivals
+	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .tick = leased_tick_round, \
+	.is_empty = leased_is_empty, .close = leased_close, .free = leased_free, \
+	.renew = leased_renew_hint, .held = leased_held, .arrivals = leased_arrivals
 
 #endif

@@ -210,7 +210,7 @@ leased_hand_out(struct leased *a)
 	unsigned used = 0;
 	struct delivery *d;
 
-	while (a->got < a->asked && (d = ledger_found(a->ledger)) != NULL) {
+	while (!a->deferred && a->got < a->asked && (d = ledger_found(a->ledger)) != NULL) {
 		used += leased_weight(a, d->msg);
 		if (used > a->asked && a->got > 0)
 			break;

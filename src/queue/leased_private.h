@@ -67,6 +67,7 @@ struct leased {
 
 	/* Fetching. */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch */
+	bool			  deferred;	/* see queue_defer_fetch() */
 	unsigned		  got;
 	enum turn		  fetch_turn;
 	unsigned		  no_room_at;	/* the ledger's departures then */

@@ -53,6 +53,13 @@ queue_fetch(struct queue *q, unsigned n, enum turn turn)
 }
 
 void
+queue_defer_fetch(struct queue *q)
+{
+	if (q->ops->defer_fetch != NULL)
+		q->ops->defer_fetch(q);
+}
+
+void
 queue_settle(struct queue *q, struct message *msg, const struct verdict *verdict,
     struct result *result)
 {

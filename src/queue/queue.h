@@ -127,6 +127,7 @@ struct queue_ops {
 	void		(*conn_down)(struct queue *);
 	void		(*want)(struct queue *, bool);
 	void		(*fetch)(struct queue *, unsigned, enum turn);
+	void		(*defer_fetch)(struct queue *);	/* NULL: a kind without shards */
 	void		(*settle)(struct queue *, struct message *, const struct verdict *,
 			    struct result *);
 	void		(*tick)(struct queue *);
@@ -179,6 +180,12 @@ void	queue_want(struct queue *, bool);	/* not between queue_fetch() and fetched(
  * a run for itself.
  */
 void	queue_fetch(struct queue *, unsigned n, enum turn);
+
+/*
+ * The caller waits no longer for the fetch under way.  It delivers nothing: what it takes
+ * counts as held, and the next fetch delivers it.  fetched() comes when Redis has answered.
+ */
+void	queue_defer_fetch(struct queue *);
 
 /*
  * Takes the message back and copies the verdict; takes what the result owns.

@@ -20,6 +20,10 @@
  * fetched in large pops from few shards, and a short one from all shards that are ready at
  * once.
  *
+ * A master that hangs does not hold up the others.  After 100 ms a fetch waits for its
+ * shards no longer: what they bring is held, and a later fetch delivers it.  Until they have
+ * answered, no shard of that master is asked, so a hanging master takes one fetch too much.
+ *
  * The engine wants and does not want, often, and most shards have nothing then.  A shard
  * that is wanted once stays so until a tick finds that the engine does not want: it is
  * armed, or it has said ready() and waits.  Only the shard that fetches stay with learns
@@ -226,7 +230,7 @@ static const struct queue_events shard_events = {
 static void
 shard_want(struct shard *d, bool wanted)
 {
-	if (d->wanted == wanted)
+	if (d->wanted == wanted || d->late)
 		return;
 	d->wanted = wanted;
 	d->ready = false;
@@ -416,6 +420,7 @@ shards_free(struct queue *q)
 	}
 	loop_defer_cancel(s->env->loop, &s->turn);
 	timer_stop(&s->patience);
+	timer_stop(&s->late);
 	config_unref(s->config);
 	free(s->shard);
 	free(s->cause);
@@ -450,12 +455,13 @@ shards_new(shard_open_fn *open, const struct queue_env *env, struct config *conf
 	s->worst = xcalloc(1, sizeof(*s->worst));
 	s->next = random_u64() % s->n;
 	timer_init(&s->patience, env->loop, shards_out_of_patience, s);
+	timer_init(&s->late, env->loop, shards_are_late, s);
 	for (size_t i = 0; i < s->n; i++) {
 		struct shard *d = &s->shard[i];
 
 		*d = (struct shard){ .all = s, .key = config_key_at(cfg, i), .share = 1 };
-		d->queue = open(shard_route(d, env), d->key, config, cfg, &d->stats,
-		    &shard_events, d);
+		d->env = shard_route(d, env);
+		d->queue = open(d->env, d->key, config, cfg, &d->stats, &shard_events, d);
 		if (d->user.route != NULL)
 			route_begin(&d->user);
 		if (strcmp(d->key, shard_keys_schedule(cfg)) == 0)

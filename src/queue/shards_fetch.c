@@ -11,6 +11,7 @@
 #define SHARE_MAX	64
 #define STAY		(20 * MSEC)
 #define PATIENCE	(2 * MSEC)	/* results wait for 1 ms */
+#define LATE		(100 * MSEC)
 
 static void	shards_turn(void *);
 
@@ -39,10 +40,42 @@ shards_is_full(const struct shards *s)
 }
 
 static bool
+shard_is_beside(const struct shard *d, const struct shard *other)
+{
+	return d == other || (d->env->conn != NULL && d->env->conn == other->env->conn);
+}
+
+/* Whether its master has not answered another shard, or it. */
+static bool
+shard_is_behind_late(const struct shard *d)
+{
+	if (d->all->nlate == 0)
+		return false;
+	EACH_SHARD(other, d->all) {
+		if (other->late && shard_is_beside(d, other))
+			return true;
+	}
+	return false;
+}
+
+/* For the fetch that begins, or is under way. */
+static bool
+shard_is_asked(const struct shard *d)
+{
+	return d->asked > 0 && !d->late;
+}
+
+static bool
+shard_may_be_asked(const struct shard *d)
+{
+	return d->ready && !shard_is_behind_late(d);
+}
+
+static bool
 shards_have_ready(const struct shards *s)
 {
 	EACH_SHARD(d, s) {
-		if (d->ready)
+		if (shard_may_be_asked(d))
 			return true;
 	}
 	return false;
@@ -137,6 +170,7 @@ shards_fetched_all(struct shards *s)
 	f.cause = f.status == FETCH_ERROR ? s->cause :
 	    f.status == FETCH_LIMITED ? "results" : NULL;
 	s->unasked = false;
+	timer_stop(&s->late);
 	shards_set_state(s, SHARDS_WANTED);
 	s->queue.events->fetched(&f, s->queue.arg);
 }
@@ -165,9 +199,9 @@ shards_ask_for_held(struct shards *s, unsigned n)
 	unsigned left = n, sum = 0, held;
 
 	EACH_SHARD(d, s) {
-		held = queue_held(d->queue);
+		held = shard_is_behind_late(d) ? 0 : queue_held(d->queue);
 		sum += held;
-		if (!d->ready)
+		if (!shard_may_be_asked(d))
 			continue;
 		d->asked = held < left ? held : left;
 		left -= d->asked;
@@ -196,7 +230,7 @@ shards_spread(struct shards *s, unsigned left)
 
 	for (size_t i = 0; i < s->n && left > 0; i++) {
 		d = &s->shard[(first + i) % s->n];
-		if (!d->ready)
+		if (!shard_may_be_asked(d))
 			continue;
 		portion = shards_portion(s, d, left);
 		d->asked += portion;
@@ -215,9 +249,9 @@ shards_spread_rest(struct shards *s, unsigned left)
 	unsigned asked = 0, more;
 
 	EACH_SHARD(d, s)
-		asked += d->asked > 0;
+		asked += shard_is_asked(d);
 	EACH_SHARD(d, s) {
-		if (d->asked == 0)
+		if (!shard_is_asked(d))
 			continue;
 		more = left / asked--;
 		d->asked += more;
@@ -239,12 +273,13 @@ static void
 shards_ask(struct shards *s, enum turn turn)
 {
 	EACH_SHARD(d, s) {
-		if (d->asked == 0)
+		if (!shard_is_asked(d))
 			continue;
 		d->ready = false;
 		s->npending++;
 		queue_fetch(d->queue, d->asked, turn);
 	}
+	timer_set(&s->late, LATE);
 }
 
 void
@@ -292,22 +327,81 @@ shard_set_share(struct shard *d, unsigned got)
 		d->share = 2 * d->asked;
 }
 
+/* After the last one that was waited for the fetch is over. */
+static void
+shards_answered(struct shards *s, unsigned got, enum fetch_status status)
+{
+	s->npending--;
+	s->sum.got += got;
+	s->sum.status = shards_status(s, s->sum.status, status);
+	if (s->npending == 0)
+		shards_fetched_all(s);
+}
+
+/* It has delivered nothing; ready() comes for what it holds now. */
+static void
+shard_late_fetched(struct shard *d)
+{
+	d->late = false;
+	d->asked = 0;
+	d->all->nlate--;
+	d->all->no_room = false;
+	shards_touch(d->all);
+}
+
 void
 shard_fetched(const struct fetched *f, void *arg)
 {
 	struct shard *d = arg;
-	struct shards *s = d->all;
 
-	d->has_more = f->more && f->status == FETCH_OK;
-	shard_set_share(d, f->got);
-	d->asked = 0;
-	s->npending--;
-	s->sum.got += f->got;
 	if (f->status == FETCH_ERROR)
 		shard_failed(d, f->cause);
 	else if (f->status != FETCH_DOWN)
 		d->failed = false;
-	s->sum.status = shards_status(s, s->sum.status, f->status);
-	if (s->npending == 0)
-		shards_fetched_all(s);
+	if (d->late) {
+		shard_late_fetched(d);
+		return;
+	}
+	d->has_more = f->more && f->status == FETCH_OK;
+	shard_set_share(d, f->got);
+	d->asked = 0;
+	shards_answered(d->all, f->got, f->status);
+}
+
+/* -- masters that hang ------------------------------------------------------------------ */
+
+/* Whether one of them has answered all that it was asked. */
+static bool
+shards_have_another_master(const struct shards *s)
+{
+	bool behind;
+
+	EACH_SHARD(d, s) {
+		behind = false;
+		EACH_SHARD(other, s)
+			behind |= other->asked > 0 && shard_is_beside(d, other);
+		if (!behind)
+			return true;
+	}
+	return false;
+}
+
+void
+shards_are_late(void *arg)
+{
+	struct shards *s = arg;
+
+	if (!shards_have_another_master(s)) {
+		timer_set(&s->late, LATE);
+		return;
+	}
+	EACH_SHARD(d, s) {
+		if (!shard_is_asked(d))
+			continue;
+		d->late = true;
+		s->nlate++;
+		d->has_more = false;
+		queue_defer_fetch(d->queue);
+		shards_answered(s, 0, FETCH_DOWN);
+	}
 }

@@ -15,6 +15,7 @@ struct shard {
 	struct shards	*all;
 	const char	*key;		/* borrowed from the configuration */
 	struct queue	*queue;
+	const struct queue_env *env;
 	struct route_user user;		/* in a cluster: each shard has a slot of its own */
 	struct stats	 stats;		/* what its ticks add to QSTATS */
 	bool		 wanted;	/* as it was told */
@@ -26,6 +27,7 @@ struct shard {
 	bool		 closed;
 	unsigned	 share;		/* messages that it is asked for */
 	unsigned	 asked;		/* a fetch is on its way; 0: none */
+	bool		 late;		/* nobody waits for that fetch any more */
 };
 
 /* Whether it is the engine's turn, or ours. */
@@ -33,7 +35,7 @@ enum shards_state {
 	SHARDS_UNWANTED,	/* the engine wants nothing */
 	SHARDS_WANTED,		/* ready() is due when a shard is ready */
 	SHARDS_READY,		/* the engine was told */
-	SHARDS_FETCHING,	/* shards were asked: npending have not answered */
+	SHARDS_FETCHING,	/* shards were asked: npending are waited for */
 	SHARDS_CLOSING
 };
 
@@ -54,6 +56,8 @@ struct shards {
 	bool		 no_room;
 	struct defer	 turn;
 	struct timer	 patience;	/* set: ready() waits for the shard `staying` */
+	struct timer	 late;		/* set: the end of waiting for those that were asked */
+	unsigned	 nlate;
 
 	/* The fetch under way. */
 	unsigned	 npending;
@@ -89,6 +93,7 @@ void	shards_fetch(struct queue *, unsigned, enum turn);	/* see struct queue_ops 
 /* The shard that fetches stay with, unless it has no more, or its time is over. */
 struct shard	*shards_staying(const struct shards *);
 void	shards_out_of_patience(void *);		/* struct shards: its timer has run out */
+void	shards_are_late(void *);		/* the same of its timer `late` */
 void	shard_fetched(const struct fetched *, void *);	/* struct shard; see struct queue_events */
 
 /* -- shards.c ------------------------------------------------------------------- */

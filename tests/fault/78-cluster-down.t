@@ -1,7 +1,8 @@
 #!/bin/sh
 # A queue with shards on a Redis Cluster whose master of its key without a shard is down, and
 # nobody replaces it: the other shards' messages run, and rqctl says so.  --until-empty ends
-# when the last master is back and its messages have run.
+# when the last master is back and its messages have run.  A master that hangs holds up only
+# its own shards, although the daemon waits for its answer for as long as redis.timeout.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -11,7 +12,7 @@
 cluster_start 3 0 --cluster-require-full-coverage no
 : >"$T/done"
 handler work <<'H'
-case $RQD_ID in slow*) until [ -e "$T/slow.may" ]; do sleep 0.1; done ;; esac
+case $RQD_ID in slow*) : >"$T/began.$RQD_ID"; until [ -e "$T/slow.may" ]; do sleep 0.1; done ;; esac
 echo "$RQD_ID" >>"$T/done"
 H
 config_write rqd <<C
@@ -85,3 +86,40 @@ ok 'is_child "$PID"' '--until-empty waits for the master that is down'
 node_again "$OTHER"
 rqd_wait rqd 60
 is "$STATUS" 0 'and ends when it is back'
+
+# -- a master that hangs ---------------------------------------------------------------------------
+
+# All handlers are busy, and all shards have more: fetches ask that master's, too.
+wait_for 30 cluster_is_ok
+patience 200000
+: >"$T/done"
+rm -f "$T/slow.may" "$T"/began.*
+sed -i 's/timeout = 2s/timeout = 100s/; s/lease = 3s/lease = 300s/' "$T/rqd.conf"
+rqd_run rqd -c "$T/rqd.conf"
+KEYS=$(x queues --keys orders)
+THERE=$(for k in $KEYS; do [ "$(owner_of "$k")" = "$DOWN" ] || echo "$k"; done)
+push_to() {	# NAME KEY...
+	_name=$1
+	shift
+	for _key in "$@"; do n "$(any_node)" -c lpush "$_key" "{\"id\":\"$_name-$_key\"}" >/dev/null; done
+}
+begun() { find "$T" -name 'began.*' | wc -l; }
+push_to slow1 $KEYS
+push_to slow2 $KEYS
+wait_for 30 '[ "$(begun)" = 8 ]'
+for _i in 1 2 3; do push_to "waits$_i" $KEYS; done
+eval "kill -STOP \$PID_$DOWN"
+touch "$T/slow.may"
+done_of() { grep -c "^$1" "$T/done"; }
+all() { echo $(($1 * $(echo "$THERE" | wc -l))); }
+wait_ok 60 '[ "$(done_of waits)" = "$(all 3)" ]' 'a master hangs: the other shards go on'
+for _i in 1 2 3; do
+	push_to "more$_i" $THERE
+	wait_for 60 '[ "$(done_of "more$_i")" = "$(all 1)" ]'
+done
+is "$(done_of more)" "$(all 3)" 'and on'
+eval "kill -CONT \$PID_$DOWN"
+wait_ok 60 '[ "$(done_of waits)" = 12 ]' 'it answers: its messages run'
+rqd_stop
+is "$(sort "$T/done" | uniq -d)" '' 'each has run once'
+is "$(for k in $KEYS; do c llen "$k"; c zcard "${k}BACKUP"; c zcard "${k}RETRY"; done | sort -u)" 0 'nothing is left'

@@ -83,17 +83,23 @@ FIXTURE_TEST(test_stopped_before_the_reply)
 	free(other);
 }
 
-/* Sends a pop, and is stopped until the lease is nearly over. */
+/* Sends a pop that takes a message, and does not read the reply. */
 static void
-stop_before_the_reply(void)
+pop_without_the_reply(void)
 {
-	unsigned i;
-
-	for (i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
+	for (unsigned i = 0; i < 2000 && server_int(&server, "ZCARD ordersBACKUP") == 0; i++) {
 		loop_turn(box.loop, 0);
 		usleep(2000);
 	}
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 1);
 	assert_int_equal(box.delivered, 0);
+}
+
+/* The same, and is stopped until the lease is nearly over. */
+static void
+stop_before_the_reply(void)
+{
+	pop_without_the_reply();
 	usleep(800000);
 }
 
@@ -166,4 +172,76 @@ FIXTURE_TEST(test_lost_pop_is_not_empty)
 	}
 	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	WAIT(&box, queue_is_empty(box.queue));
+}
+
+/* -- fetches for which nobody waits any more --------------------------------------- */
+
+static void
+defer_a_fetch(void)
+{
+	box_start(&box, 1);
+	push("{\"id\":1}");
+	pop_without_the_reply();
+	assert_true(box.fetching);
+	queue_defer_fetch(box.queue);
+}
+
+FIXTURE_TEST(test_deferred_comes_with_the_next_fetch)
+{
+	unsigned fetches;
+
+	defer_a_fetch();
+	fetches = box.fetches;
+	box_set_slots(&box, 0);
+	WAIT(&box, !box.fetching);
+	box_turn(&box, 20 * MSEC);
+	assert_int_equal(box.delivered, 0);
+	assert_int_equal(queue_held(box.queue), 1);
+	assert_false(queue_is_empty(box.queue));
+	box_set_slots(&box, 1);
+	WAIT(&box, box.n == 1);
+	assert_int_equal(box.fetches, fetches + 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.delivered, 1);
+	assert_false(left_over());
+}
+
+FIXTURE_TEST(test_deferred_and_the_reply_lost)
+{
+	box_start(&box, 1);
+	box_deafen(&box);
+	push("{\"id\":1}");
+	WAIT(&box, server_int(&server, "ZCARD ordersBACKUP") == 1);
+	queue_defer_fetch(box.queue);
+	box_turn(&box, 20 * MSEC);
+	assert_true(box.fetching);
+	box_cut(&box, &server);
+	WAIT(&box, box.n == 1);
+	box_set_slots(&box, 0);
+	finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
+	assert_int_equal(box.delivered, 1);
+	assert_false(left_over());
+}
+
+/* The engine wants nothing for longer than a renewal: other daemons may have it. */
+FIXTURE_TEST(test_deferred_and_not_wanted)
+{
+	box.cfg->lease = 900 * MSEC;
+	defer_a_fetch();
+	box_set_slots(&box, 0);
+	WAIT(&box, server_int(&server, "ZCARD ordersRETRY") == 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
+	assert_int_equal(box.delivered, 0);
+}
+
+FIXTURE_TEST(test_deferred_and_closed)
+{
+	defer_a_fetch();
+	box_set_slots(&box, 0);
+	queue_close(box.queue);
+	WAIT(&box, box.closes == 1);
+	assert_int_equal(box.delivered, 0);
+	assert_int_equal(server_int(&server, "ZCARD ordersRETRY"), 1);
+	assert_int_equal(server_int(&server, "ZCARD ordersBACKUP"), 0);
 }
