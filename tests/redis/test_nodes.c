@@ -397,7 +397,10 @@ CLUSTER_TEST(test_half_moved)
 	assert_int_equal(a.replies, 1);
 }
 
-/* ASK to a command or a script with one key is followed: where the key is not yet, or not any more. */
+/*
+ * ASK to a command or a script with one key is followed: where the key is not yet, or not any
+ * more.
+ */
 CLUSTER_TEST(test_ask)
 {
 	struct words w = { .n = 0 };
