@@ -9,9 +9,10 @@
 # FILE FUNCTION of everything that is made a handler.
 handlers() {
 	files c src | while read -r f; do
-		sed -nE -e 's/.*\.sa_(handler|sigaction) = ([A-Za-z_]+)([^][A-Za-z_].*|$)/\2/p' \
-		    -e 's/.*\{ SIG[A-Z]+, ([a-z_]+) .*/\1/p' \
-		    -e 's/.*(^|[^a-z_])signal\([^,()]*, ([A-Za-z_]+)\).*/\2/p' "$f" |
+		{ cat "$f"; grep -oE '\{ SIG[A-Z]+, [a-z_]+ \}' "$f"; } |
+		    sed -nE -e 's/.*\.sa_(handler|sigaction) = ([A-Za-z_]+)([^][A-Za-z_].*|$)/\2/p' \
+		    -e 's/^\{ SIG[A-Z]+, ([a-z_]+) \}$/\1/p' \
+		    -e 's/.*(^|[^a-z_])signal\([^,()]*, ([A-Za-z_]+)\).*/\2/p' |
 		    grep -v '^SIG_' | sed "s|^|$f |"
 	done
 }
