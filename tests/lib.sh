@@ -259,7 +259,8 @@ rqd_run() {	# NAME ARGUMENT...
 	shift
 	rqd_spawn "$_name" "$@"
 	wait_for 20 'said_ready "$_name" || ! is_alive "$PID"'
-	said_ready "$_name" || fail "$_name becomes ready"
+	# One that has ended already may have said it, and nobody may have read that yet.
+	wait_for 5 'said_ready "$_name"' || fail "$_name becomes ready"
 }
 
 said_ready() {	# NAME
