@@ -7,14 +7,12 @@
 # shellcheck source=tests/browser/lib.sh
 . "$SRCDIR/tests/browser/lib.sh"
 
-# The text of a cell: in the row of this queue or daemon, in the column of this name.
+# The text of a cell, as JavaScript: in the row of this queue or daemon, in the column of this name.
 cell() {	# TABLE ROW COLUMN
-	js "[...document.querySelectorAll('#$1 tbody tr')].filter(r => r.cells[0].firstChild.textContent === '$2').map(r => [...r.cells].find(c => c.dataset.label === '$3').textContent)[0]"
+	echo "[...document.querySelectorAll('#$1 tbody tr')].filter(r => r.cells[0].firstChild.textContent === '$2').map(r => [...r.cells].find(c => c.dataset.label === '$3').textContent)[0]"
 }
 cell_wait() {	# SECONDS TABLE ROW COLUMN TEXT DESCRIPTION
-	_c="$2 $3 $4" _want=$5
-	wait_for "$1" '[ "$(cell $_c)" = "$_want" ]'
-	report $? "$6"
+	js_wait "$1" "$(cell "$2" "$3" "$4") === '$5'" "$6"
 }
 link() { js "document.querySelector('#link span').textContent"; }
 banner() { js "document.querySelector('#banner').hidden ? '' : document.querySelector('#banner').textContent"; }
@@ -59,10 +57,10 @@ cell_wait 10 queues slow Waiting 2 'messages that wait'
 cell_wait 20 queues slow Running 2/2 'messages in hand'
 # Both say for how long, too, and time goes on.
 wanted=$(ctl status --json broken | sed -n 's/.*"state": "\(suspended: [a-z_]*\) for .*/\1/p')
-like "$(cell queues broken State)" "^${wanted:-nothing} for [0-9]" 'why one is blocked, in the words of rqctl status'
+like "$(js "$(cell queues broken State)")" "^${wanted:-nothing} for [0-9]" 'why one is blocked, in the words of rqctl status'
 is "$(js 'document.querySelectorAll("#queues tbody tr.bad").length')" 1 'one needs somebody'
 like "$(js document.title)" '^\(1\) rqd on web1$' 'and the title counts it'
-is "$(cell queues '<b>odd</b>' State)" ok 'a name is text, never HTML'
+is "$(js "$(cell queues '<b>odd</b>' State)")" ok 'a name is text, never HTML'
 is "$(js 'document.querySelectorAll("#queues b").length')" 0 'whatever it holds'
 is "$(rows daemons)" 1 'one daemon lives'
 js_wait 20 'document.querySelectorAll("#progress tbody tr").length === 2' 'messages whose handlers tell their progress'
@@ -79,8 +77,7 @@ js_wait 30 'document.querySelectorAll("#daemons tbody tr").length === 1' 'and go
 r lpush slow s5 >/dev/null
 cell_wait 20 queues slow Waiting 3 'one more waits'
 ctl pause orders --reason 'counting "stock" <now>' >/dev/null
-wait_for 20 'cell queues orders State | grep -q "^paused by .*: counting .stock. <now>$"'
-report $? 'a pause, and its reason'
+js_wait 20 "/^paused by .*: counting .stock. <now>\$/.test($(cell queues orders State))" 'a pause, and its reason'
 ctl resume orders >/dev/null
 js_wait 60 'document.querySelector("#queues svg path:nth-child(2)").getAttribute("d").split("L").length > 3' 'a plot grows'
 is "$(js '[...document.querySelectorAll(".wide svg")].map(s => s.getAttribute("aria-label").slice(0, 5)).join()')" 'Depth,Rates' \
@@ -166,13 +163,13 @@ js_wait 20 'document.querySelectorAll("#queues tbody tr").length === 4' 'and the
 # -- nothing is asked while nobody looks
 js '(Object.defineProperty(document, "hidden", { configurable: true, get: () => true }), document.dispatchEvent(new Event("visibilitychange")))' >/dev/null
 js 'performance.clearResourceTimings()' >/dev/null
-asked() { js 'performance.getEntriesByName(new URL("status", location).href).length'; }
-before=$(asked)
+asked='performance.getEntriesByName(new URL("status", location).href).length'
+before=$(js "$asked")
 # Two intervals; there is nothing to wait for that does not happen.
 sleep 5
-ok "[ \$(( $(asked) - $before )) -le 1 ]" 'a hidden page asks nothing'
+ok "[ \$(( $(js "$asked") - $before )) -le 1 ]" 'a hidden page asks nothing'
 js '(delete document.hidden, document.dispatchEvent(new Event("visibilitychange")))' >/dev/null
-wait_ok 10 '[ "$(asked)" -gt 1 ]' 'and asks again when it is seen'
+js_wait 10 "$asked > 1" 'and asks again when it is seen'
 
 # -- Redis goes, and comes back
 redis_stop

@@ -14,9 +14,9 @@ row() { echo "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].fi
 below() { echo "($(row "$1").nextElementSibling.querySelector('$2') || {})"; }	# QUEUE SELECTOR
 open_row() { js "$(row "$1").click()" >/dev/null; }	# QUEUE
 text_wait() {	# SECONDS QUEUE SELECTOR REGEX DESCRIPTION
-	_e="$(below "$2" "$3").textContent" _want=$4
-	wait_for "$1" 'js "$_e" | grep -qE "$_want"' || note "$(js "$_e")"
-	like "$(js "$_e")" "$_want" "$5"
+	_e="$(below "$2" "$3").textContent"
+	js_until "$1" "new RegExp(String.raw\`$4\`, 's').test($_e)"
+	like "$(js "$_e")" "$4" "$5"
 }
 key() {	# KEY: to where the focus is
 	driver POST "$SESSION/actions" '{"actions":[{"type":"key","id":"k","actions":[
@@ -44,7 +44,7 @@ first() { js "[...document.querySelectorAll('#queues tbody tr:not(.detail)')].ma
 ok '[ "$(first reports)" -lt "$(first orders)" ] && [ "$(first mail)" -lt "$(first reports)" ]' 'suspended before paused before ok'
 wait_for 30 '[ "$(r xlen invoicesDEAD)" = 1 ]'
 state() { js "$(row "$1").cells[1].textContent"; }
-wait_ok 10 'state invoices | grep -qx "1 dead letter"' 'with dead letters all is not ok'
+js_wait 10 "$(row invoices).cells[1].textContent === '1 dead letter'" 'with dead letters all is not ok'
 is "$(js '((shown[0].mood = "warn", shown[0].state = "late: all handlers are busy", shown[0].dead = 2), stateOf(shown[0]).join(": "))')" \
     'late: all handlers are busy: warn' 'nor if it is late'
 is "$(state legacy)" 'no configuration names it' 'a queue that nobody names'
@@ -188,9 +188,9 @@ is "$(complaints)" '' 'nothing was refused or failed so far'
 size 1280 900
 rqd_kill9 web1
 js_wait 30 'document.querySelector("#link span").textContent === "disconnected"' 'the daemon is gone'
-age() { js 'document.querySelector("#banner").textContent' | sed -n 's/.* below are \([0-9]*\)s old.*/\1/p'; }
-wait_ok 20 '[ "$(age)" -ge 3 ]' 'it says how old the figures are'
-before=$(age)
-wait_ok 20 '[ "$(age)" -gt "$before" ]' 'and they grow older'
+age='document.querySelector("#banner").textContent.match(/ below are ([0-9]*)s old/)[1]'
+js_wait 20 "$age >= 3" 'it says how old the figures are'
+before=$(js "$age")
+js_wait 20 "$age > $before" 'and they grow older'
 is "$(js 'document.querySelectorAll("tr.detail").length')" 4 'open rows stay open'
 browser_stop

@@ -23,14 +23,14 @@ json_string() {	# MEMBER
 
 # Text as a JSON string, with its quotes.
 json_quote() {	# TEXT
-	printf '"%s"' "$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g' | tr '\n' ' ')"
+	printf '%s\n' "$1" | sed ':a; $!N; $!ba; s/\\/\\\\/g; s/"/\\"/g; s/	/\\t/g; s/\n/ /g; s/.*/"&"/'
 }
 
 driver() {	# METHOD PATH [BODY]: POST without a body sends {}
 	if [ "$1" = GET ]; then
 		curl -s -m 60 "$DRIVER$2"
 	else
-		curl -s -m 60 -X "$1" -H 'Content-Type: application/json' -d "${3-{\}}" "$DRIVER$2"
+		curl -s -m 600 -X "$1" -H 'Content-Type: application/json' -d "${3-{\}}" "$DRIVER$2"
 	fi
 }
 
@@ -42,7 +42,7 @@ browser_start() {	# [EXTRA]
 	OTHER_PIDS="$OTHER_PIDS $DRIVER_PID"
 	wait_for 30 'grep -q "successfully on port" "$T/driver.out"' || fail 'chromedriver starts'
 	DRIVER=http://127.0.0.1:$(sed -n 's/.*successfully on port \([0-9]*\).*/\1/p' "$T/driver.out")
-	SESSION=/session/$(driver POST /session '{"capabilities":{"alwaysMatch":{"goog:loggingPrefs":{"browser":"ALL"},
+	SESSION=/session/$(driver POST /session '{"capabilities":{"alwaysMatch":{"timeouts":{"script":500000},"goog:loggingPrefs":{"browser":"ALL"},
 	    "goog:chromeOptions":{"binary":"'"$(command -v chromium)"'","args":["--headless","--no-sandbox","--disable-gpu",
 	    "--disable-dev-shm-usage","--disable-quic","--no-first-run","--disable-background-networking",
 	    "--disable-component-update","--disable-sync","--hide-scrollbars","--user-data-dir='"$T"'/profile"'"$1"']}}}}' |
@@ -67,9 +67,24 @@ js() {	# EXPRESSION
 	    sed 's/\\"/"/g; s/\\n/ /g; s/\\u003C/</g; s/\\\\/\\/g'
 }
 
+# Waits until an expression is true, SECONDS at most.  The browser looks: a process that
+# asks it takes a hundred times as long.
+js_until() {	# SECONDS EXPRESSION
+	_was=$(driver POST "$SESSION/execute/async" "{\"script\":$(json_quote "
+	    const done = arguments[0], end = performance.now() + 1000 * $(($1 * SLOW));
+	    (function look() {
+		let was;
+		try { was = String($2); } catch (e) { was = String(e); }
+		if (was === 'true' || performance.now() > end) done(was); else setTimeout(look, 50);
+	    })()"),\"args\":[]}" | json_string value)
+	[ "$_was" = true ] && return
+	note "waited $(($1 * SLOW)) s in vain for: $2"
+	note "it is: $_was"
+	return 1
+}
+
 js_wait() {	# SECONDS EXPRESSION DESCRIPTION
-	_js=$2
-	wait_for "$1" '[ "$(js "$_js")" = true ]'
+	js_until "$1" "$2"
 	report $? "$3"
 }
 
