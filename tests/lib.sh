@@ -125,8 +125,8 @@ skip_all() {
 # -- waiting -----------------------------------------------------------------
 
 # Waits until the command is true, SECONDS at most (more where all is slower).  Many
-# tests wait at the same time: a turn starts as few processes as possible, and after
-# half a second there are fewer turns.
+# tests wait at the same time: a turn starts as few processes as possible, and there are
+# fewer turns after half a second, and after two.
 wait_for() {	# SECONDS 'COMMAND'
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + $1 * SLOW + 1)) _turn=0
@@ -136,7 +136,7 @@ wait_for() {	# SECONDS 'COMMAND'
 			note "waited $(($1 * SLOW)) s in vain for: $2"
 			return 1
 		fi
-		case $((_turn += 1)) in ? | 1[0-5]) sleep 0.03 ;; *) sleep 0.1 ;; esac
+		case $((_turn += 1)) in ? | 1[0-5]) sleep 0.03 ;; [12]? | 30) sleep 0.1 ;; *) sleep 0.25 ;; esac
 	done
 }
 
@@ -192,8 +192,8 @@ redis_stop() {	# [SIGNAL]
 
 # redis-cli, or in a plain build what starts faster.
 ASK="$BUILDDIR/tests/helpers/ask"
-[ "$SLOW" -eq 1 ] || ASK='redis-cli -s'
-r() { $ASK "$SOCK" "$@"; }
+[ "$SLOW" -eq 1 ] || ASK=redis-cli
+r() { $ASK -s "$SOCK" "$@"; }
 
 # A connection to Redis by $T/proxy.sock that fails as it is told on descriptor 3; what it
 # answers is in $T/answers.  flakyproxy.c has the commands.
@@ -212,15 +212,21 @@ keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/
 # killed with messages in hand leaves its own for a week.
 deliveries() { r --raw hkeys "$1DELIVERY" | grep -ac "^[^$(printf '\001')]"; }
 # The keys that are left, without totals and without what killed daemons leave.
-left_keys() {
-	for _key in $(keys); do
-		case $_key in
-		*STATS) ;;
-		*DELIVERY) [ "$(deliveries "${_key%DELIVERY}")" = 0 ] || echo "$_key" ;;
-		*) echo "$_key" ;;
-		esac
-	done
-}
+LEFT_KEYS='
+local left = {}
+for _, key in ipairs(redis.call("KEYS", "*")) do
+	local is_left = not key:find("STATS$") and not key:find("^rqd:daemon")
+	if key:find("DELIVERY$") then
+		is_left = false
+		for _, field in ipairs(redis.call("HKEYS", key)) do
+			is_left = is_left or field:byte() ~= 1
+		end
+	end
+	if is_left then table.insert(left, key) end
+end
+table.sort(left)
+return left'
+left_keys() { r --raw eval "$LEFT_KEYS" 0; }
 # Nothing is left of any queue but its totals.
 no_keys() { [ -z "$(left_keys)" ]; }
 

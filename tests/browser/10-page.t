@@ -24,7 +24,7 @@ cat >/dev/null
 H
 handler slow <<'H'
 echo 'progress half <b>way</b>' >&3
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 config() {	# NAME
 	cat <<C

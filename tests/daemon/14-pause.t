@@ -7,7 +7,7 @@
 redis_start
 handler work <<'H'
 echo "$RQD_ID" >>"$T/began"
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 echo "$RQD_ID" >>"$T/ran"
 H
 rqd_start <<C

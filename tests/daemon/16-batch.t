@@ -189,7 +189,7 @@ handler slow <<'H'
 cat >"$T/slow.in.$$"
 echo $$ >"$T/slow.pid"
 echo "$RQD_BATCH" >>"$T/slow.runs"
-[ -e "$T/go" ] || { while [ ! -e "$T/go" ]; do sleep 0.05; done; }
+[ -e "$T/go" ] || { while [ ! -e "$T/go" ]; do sleep 0.2; done; }
 cat "$T/slow.in.$$" >>"$T/slow.done"
 H
 slow_conf() {
@@ -247,7 +247,7 @@ P
 # A megabyte for each message.
 handler owes <<'H'
 m=$(head -c 1000000 /dev/zero | tr '\0' m)
-until [ -e "$T/owe" ]; do sleep 0.05; done
+until [ -e "$T/owe" ]; do sleep 0.2; done
 for i in $(seq "$RQD_BATCH"); do
 	echo "$i push next $m" >&3
 	echo "$i ok" >&3

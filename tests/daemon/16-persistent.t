@@ -125,7 +125,7 @@ r del pickyRETRY pickyCONTEXT pickyDELIVERY >/dev/null
 handler slow <<'H'
 while read -r n attempt length id && IFS= read -r message; do
 	echo "$id" >>"$T/slow.begun"
-	while [ ! -e "$T/go" ]; do sleep 0.05; done
+	while [ ! -e "$T/go" ]; do sleep 0.2; done
 	echo "$n ok"
 done
 H

@@ -14,7 +14,7 @@ flock -n 9 || echo "$RQD_ID" >>"$T/overlap"
 read -r id
 [ "$id" = "$RQD_ID" ] || echo "$RQD_ID: $id" >>"$T/wrong"
 echo "$(date +%s%N | cut -c 1-13) $RQD_ID $RQD_ATTEMPT" >>"$T/began"
-while [ -e "$T/hold" ]; do sleep 0.02; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 case $RQD_ID in fail*) [ -e "$T/mended" ] || exit 1 ;; esac
 echo "$RQD_ID" >>"$T/done"
 H

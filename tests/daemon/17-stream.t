@@ -13,7 +13,7 @@ cat >"$T/stdin.$$"
 message=$(tr '\0' ' ' <"$T/stdin.$$")
 mv "$T/stdin.$$" "$T/message.$RQD_ID"
 echo "$RQD_ID $RQD_ATTEMPT $message" >>"$T/ran"
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 case $message in
 dead*) exit 65 ;;
 fail*) [ "$RQD_ATTEMPT" -gt 1 ] || exit 1 ;;

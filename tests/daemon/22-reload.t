@@ -8,7 +8,7 @@
 redis_start
 handler old <<'H'
 echo "old $RQD_QUEUE $RQD_ID" >>"$T/ran"
-while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.05; done
+while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.2; done
 exit 0
 H
 handler new <<'H'
@@ -98,7 +98,7 @@ rqd_stop
 
 # -- a key that changes while another queue ends ---------------------------------------
 handler until <<'H'
-while [ -e "$T/hold.$RQD_QUEUE" ]; do sleep 0.05; done
+while [ -e "$T/hold.$RQD_QUEUE" ]; do sleep 0.2; done
 H
 MORE_KEYS='ends moves1 moves2'
 touch "$T/hold.ends" "$T/hold.moves"
@@ -129,7 +129,7 @@ rqd_stop two
 touch "$T/hold"
 handler held <<'H'
 echo "$RQD_ID" >>"$T/ran"
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 H
 limited() {	# MAX_HANDLERS [LOG]
 	cat >"$T/text" <<C

@@ -20,12 +20,12 @@ huge) head -c 1100000 /dev/zero | tr '\0' h ;;
 loud) seq 1 3000 >&2; echo heard ;;
 late) (sleep 30; echo late) & echo early ;;
 half) { printf '{"amount":10'; : >"$T/half"; sleep 30; echo '000}'; } &
-	until [ -e "$T/half" ]; do sleep 0.05; done ;;
+	until [ -e "$T/half" ]; do sleep 0.2; done ;;
 shut) { printf '{"amount":10'; exec >&-; : >"$T/shut"; sleep 30; } &
-	until [ -e "$T/shut" ]; do sleep 0.05; done ;;
+	until [ -e "$T/shut" ]; do sleep 0.2; done ;;
 binary) printf 'a\0b\377\n' ;;
 none) ;;
-waits) until [ -e "$T/go" ]; do sleep 0.05; done; echo "child of waits" ;;
+waits) until [ -e "$T/go" ]; do sleep 0.2; done; echo "child of waits" ;;
 *) echo "child of $RQD_ID" ;;
 esac
 H
@@ -52,7 +52,7 @@ H
 # Answers each at once.
 handler owes <<'H'
 m=$(head -c 1000000 /dev/zero | tr '\0' m)
-until [ -e "$T/owe" ]; do sleep 0.05; done
+until [ -e "$T/owe" ]; do sleep 0.2; done
 while read -r n attempt length id && IFS= read -r message; do
 	echo "$n push parts $m"
 	echo "$n ok"
@@ -233,7 +233,7 @@ is "$(items)" 'child of a,child of waits,' 'and then it is, once'
 # Answers that Redis does not take are not read without a bound.
 r del parts >/dev/null
 r lpush owes $(seq 40) >/dev/null
-r lpush sh 'until [ -e "$T/busy" ]; do sleep 0.05; done; echo was-busy' >/dev/null
+r lpush sh 'until [ -e "$T/busy" ]; do sleep 0.2; done; echo was-busy' >/dev/null
 log_wait 10 'event=delivered queue=owes ' 40
 log_wait 10 'event=delivered queue=sh '
 r config set maxmemory 1 >/dev/null

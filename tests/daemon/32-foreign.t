@@ -27,7 +27,7 @@ foreign_ack() { r --raw eval "$ACK" 2 "$1BACKUP" "$1CONTEXT" "$2" >/dev/null; }
 redis_start
 handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
-while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.05; done
+while [ "$RQD_ID" = slow ] && [ -e "$T/hold" ]; do sleep 0.2; done
 exit 0
 H
 conf() {

@@ -15,7 +15,7 @@ handler work <<'H'
 echo "$RQD_ID" >>"$T/ran"
 [ "$1" = second ] && exit 0
 trap 'echo "$RQD_ID" >>"$T/told"; exit "${RQD_ID#exit}"' TERM
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 exit "${RQD_ID#exit}"
 H
 conf() {	# SERVER NAME

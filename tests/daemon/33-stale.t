@@ -15,7 +15,7 @@ if mkdir "$T/first" 2>/dev/null; then
 	sleep 600 &
 	wait
 fi
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 H
 touch "$T/hold"
 conf() {

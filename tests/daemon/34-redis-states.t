@@ -11,7 +11,7 @@ export REDISCLI_AUTH
 redis_start --maxmemory-policy allkeys-lru --requirepass s3cret
 handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
-while [ -e "$T/hold.$RQD_ID" ]; do sleep 0.05; done
+while [ -e "$T/hold.$RQD_ID" ]; do sleep 0.2; done
 H
 : >"$T/ran"
 echo s3cret >"$T/password"

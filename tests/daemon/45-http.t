@@ -22,7 +22,7 @@ cat >/dev/null
 H
 handler slow <<'H'
 touch "$T/started"
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler bad <<'H'
 exit 65

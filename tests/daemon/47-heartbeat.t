@@ -7,7 +7,7 @@
 redis_start
 handler slow <<'H'
 : >"$T/began"
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 rqd_start <<C
 name = "web one"

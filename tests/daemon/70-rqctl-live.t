@@ -6,7 +6,7 @@
 redis_start
 handler hold <<'H'
 cat >"$T/held.$RQD_ID"
-while [ ! -e "$T/go" ]; do sleep 0.05; done
+while [ ! -e "$T/go" ]; do sleep 0.2; done
 H
 handler fussy <<'H'
 [ -e "$T/mended" ] || { echo "cannot reach the database" >&2; exit 65; }

@@ -59,7 +59,7 @@ is "$(sctl purge q --waiting -y)" 'purged 0 waiting of q' 'again: nothing to do'
 handler work <<'H'
 [ -e "$T/hold" ] && sleep 0.1
 cat >>"$T/got"
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 [ ! -e "$T/dead" ] || exit 65
 [ ! -e "$T/fail" ] || { rm "$T/fail"; exit 1; }
 H

@@ -8,7 +8,7 @@ RQD_SERVER=unix:$SOCK
 export RQD_SERVER
 handler slow <<'H'
 touch "$T/began"
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler work <<'H'
 [ -e "$T/works" ]

@@ -12,7 +12,7 @@ cat >"$T/hold" <<'H'
 #!/bin/sh
 trap 'date +%s%N >"$T/term"; [ -n "$STUBBORN" ] || exit 9' TERM
 : >"$T/started"
-while [ ! -e "$T/go" ]; do sleep 0.05; done
+while [ ! -e "$T/go" ]; do sleep 0.2; done
 H
 chmod 755 "$T/hold"
 hold() { # OPTION...: in the background; waits for the start

@@ -7,19 +7,19 @@ redis_start
 handler hold <<'H'
 trap 'exit 0' TERM
 echo "$RQD_ID" >> "$T/began"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler stubborn <<'H'
 trap 'echo "$RQD_ID" >> "$T/terms"' TERM
 echo "$RQD_ID" >> "$T/began"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 # Answers ok, but of p... only when it is told to.
 handler answers <<'H'
 trap 'exit 0' TERM
 while read -r n attempt length id && IFS= read -r message; do
 	echo "$id" >> "$T/began"
-	case $id in p*) while sleep 0.02; do [ ! -e "$T/release" ] || break; done ;; esac
+	case $id in p*) while sleep 0.2; do [ ! -e "$T/release" ] || break; done ;; esac
 	echo "$n ok"
 done
 H

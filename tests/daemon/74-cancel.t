@@ -8,12 +8,12 @@ redis_start
 handler hold <<'H'
 trap 'echo term >> "$T/ends"; exit 0' TERM
 echo "$RQD_ID" >> "$T/began"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler stubborn <<'H'
 trap '' TERM
 echo "$RQD_ID" >> "$T/ignores"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler fails <<'H'
 exit 1

@@ -7,15 +7,15 @@ redis_start
 handler copy <<'H'
 echo "progress 10/100 pages" >&3
 touch "$T/began"
-until [ -e "$T/more" ]; do sleep 0.02; done
+until [ -e "$T/more" ]; do sleep 0.2; done
 echo "progress 40/100 $(printf '\033[31m')pages" >&3
 touch "$T/further"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler batch <<'H'
 echo "progress 1/3 loaded" >&3
 touch "$T/loaded"
-until [ -e "$T/release" ]; do sleep 0.02; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 ctl() { RQD_SERVER=unix:$SOCK "$RQCTL" "$@"; }
 rqd_start one <<C

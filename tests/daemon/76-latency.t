@@ -59,7 +59,7 @@ r flushall >/dev/null
 handler hang <<'H'
 cat >>"$T/took"
 echo >>"$T/took"
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 r lpush before 1 2 3 >/dev/null
 rqd_start <<C

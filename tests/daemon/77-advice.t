@@ -16,7 +16,7 @@ print(eval(sys.argv[1]))' "$2" 2>&1
 redis_start
 handler slow <<'H'
 touch "$T/began"
-until [ -e "$T/release" ]; do sleep 0.05; done
+until [ -e "$T/release" ]; do sleep 0.2; done
 H
 handler bad <<'H'
 echo 'no such table' >&2

@@ -12,7 +12,7 @@ echo "$RQD_ID" >>"$T/done"
 case $RQD_ID in
 dead*) exit 65 ;;
 again*) [ "$RQD_ATTEMPT" != 1 ] || exit 1 ;;
-slow*) echo "progress half" >&3; until [ -e "$T/go" ]; do sleep 0.05; done ;;
+slow*) echo "progress half" >&3; until [ -e "$T/go" ]; do sleep 0.2; done ;;
 order*) echo "$(sed 's/.*"n":\([0-9]*\).*/\1/')" >>"$T/$RQD_ID.order" ;;
 esac
 H

@@ -15,7 +15,7 @@ echo "no id, of $RQD_ID"
 H
 handler large <<'H'
 wc -c >>"$T/sizes"
-until [ -e "$T/go" ]; do sleep 0.05; done
+until [ -e "$T/go" ]; do sleep 0.2; done
 H
 handler good <<'H'
 cat >>"$T/tick"

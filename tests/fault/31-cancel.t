@@ -24,7 +24,7 @@ handler hold <<'H'
 [ -n "$RQD_ID" ] || read -r _ _ _ RQD_ID	# a batch of one
 trap 'echo "E $RQD_ID" >> "$T/runs"; exit 0' TERM
 echo "B $RQD_ID" >> "$T/runs"
-while sleep 0.02; do [ ! -e "$T/release" ] || break; done
+while sleep 0.2; do [ ! -e "$T/release" ] || break; done
 H
 ctl() { RQD_SERVER=unix:$SOCK "$RQCTL" "$@"; }
 began() { grep -qsx "B $1" "$T/runs"; }

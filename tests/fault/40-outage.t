@@ -11,7 +11,7 @@ aof='--appendonly yes --appendfsync always'
 redis_start $aof
 handler work <<'H'
 echo "$RQD_ID" >>"$T/ran"
-while [ -e "$T/hold.${RQD_ID%.*}" ]; do sleep 0.05; done
+while [ -e "$T/hold.${RQD_ID%.*}" ]; do sleep 0.2; done
 case $RQD_ID in *.bad) exit 65 ;; esac
 H
 for d in a b; do

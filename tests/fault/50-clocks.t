@@ -18,7 +18,7 @@ redis_under_shim
 handler work <<'H'
 echo "$RQD_ID" >>"$T/ran"
 case $RQD_ID in
-long*) while [ -e "$T/hold" ]; do sleep 0.05; done ;;
+long*) while [ -e "$T/hold" ]; do sleep 0.2; done ;;
 once*) [ "$RQD_ATTEMPT" -ge 2 ] ;;
 esac
 H

@@ -12,19 +12,19 @@
 
 A=$(free_port) B=$(free_port) S=$(free_port)
 
-a() { redis-cli -p "$A" "$@"; }
-b() { redis-cli -p "$B" "$@"; }
+a() { $ASK -p "$A" "$@"; }
+b() { $ASK -p "$B" "$@"; }
 
 server a "$A"
 server b "$B" --replicaof 127.0.0.1 "$A"
 wait_for 20 'b info replication | grep -q master_link_status:up'
 sentinel 1 "$S" "$A" 1
-wait_for 30 'redis-cli -p "$S" sentinel replicas m | grep -q "$B"'
+wait_for 30 '$ASK -p "$S" sentinel replicas m | grep -q "$B"'
 
 # Each waits until it is told to go; "bad" ones fail at first, "dead" ones for good.
 handler work <<'H'
 echo "$RQD_ID $RQD_ATTEMPT" >>"$T/ran"
-while [ -e "$T/hold" ]; do sleep 0.05; done
+while [ -e "$T/hold" ]; do sleep 0.2; done
 case $RQD_ID in
 *bad*) [ "$RQD_ATTEMPT" -ge 2 ] ;;
 *dead*) exit 65 ;;

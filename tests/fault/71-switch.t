@@ -2,7 +2,8 @@
 # Failovers by Sentinel while messages are pushed and handled: half of them by hand, half
 # because the master is killed.  rqd knows the Sentinels only.  What the replica had when
 # it was pushed is handled, and work goes on after +switch-master.
-# RQD_SOAK, as in make soak: 20 failovers, not 2, and half a second at the median.
+# RQD_SOAK, as in make soak: 20 failovers, not 2, more messages, and half a second at the
+# median.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
@@ -11,7 +12,7 @@
 FAILOVERS=2
 [ -z "${RQD_SOAK:-}" ] || FAILOVERS=20
 A=$(free_port) B=$(free_port) S1=$(free_port) S2=$(free_port) S3=$(free_port)
-s() { redis-cli -p "$S2" "$@"; }
+s() { $ASK -p "$S2" "$@"; }
 master() { s sentinel get-master-addr-by-name m | tail -1; }
 
 server a "$A"
@@ -44,8 +45,9 @@ log_wait 10 'event=redis_up server=127.0.0.1:'"$A"
 	until [ -e "$T/enough" ]; do
 		n=$((n + 1))
 		replies=$(printf "lpush q '{\"id\":\"m%d\"}'\nwait 1 300\n" $n |
-		    timeout 2 redis-cli -p "$(master)" 2>/dev/null | tail -1)
+		    timeout 2 $ASK -p "$(master)" 2>/dev/null | tail -1)
 		[ "$replies" != 1 ] || echo "m$n" >>"$T/kept"
+		[ -n "${RQD_SOAK:-}" ] || sleep 0.1
 	done
 ) &
 PRODUCER=$!
@@ -54,8 +56,8 @@ wait_ok 30 '[ "$(wc -l <"$T/ran")" -gt 20 ]' 'messages are handled'
 
 # The server at PORT is a replica again, and has all data.
 has_all() {	# PORT
-	redis-cli -p "$1" role 2>/dev/null | grep -q '^slave' &&
-	    redis-cli -p "$1" info replication | grep -q master_link_status:up &&
+	$ASK -p "$1" role 2>/dev/null | grep -q '^slave' &&
+	    $ASK -p "$1" info replication | grep -q master_link_status:up &&
 	    s sentinel replicas m | grep -q "127.0.0.1:$1" &&
 	    s sentinel replicas m | grep -q '^ok$'
 }
@@ -93,7 +95,7 @@ while [ $i -lt $FAILOVERS ]; do
 done
 touch "$T/enough"
 wait "$PRODUCER"
-wait_ok 30 '[ "$(redis-cli -p "$(master)" exists q qBACKUP qRETRY)" -eq 0 ]' 'all is handled'
+wait_ok 30 '[ "$($ASK -p "$(master)" exists q qBACKUP qRETRY)" -eq 0 ]' 'all is handled'
 most=500
 [ -n "${RQD_SOAK:-}" ] || most=3000	# other tests run beside
 median=$(sort -n "$T/resumed" | sed -n "$(((FAILOVERS + 1) / 2))p")

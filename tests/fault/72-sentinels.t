@@ -8,14 +8,14 @@
 # shellcheck source=tests/fault/sentinel.sh
 . "$SRCDIR/tests/fault/sentinel.sh"
 A=$(free_port) B=$(free_port) S1=$(free_port) S2=$(free_port) S3=$(free_port) S4=$(free_port)
-a() { redis-cli -p "$A" "$@"; }
-b() { redis-cli -p "$B" "$@"; }
+a() { $ASK -p "$A" "$@"; }
+b() { $ASK -p "$B" "$@"; }
 ups() { log_count "event=redis_up server=127.0.0.1:$1" "${2:-rqd}"; }
 within() {	# MILLISECONDS SINCE WHAT
 	_took=$(($(msec) - $2))
 	ok "[ $_took -le $(($1 * SLOW)) ]" "$3 within $1 ms: $_took"
 }
-push() { redis-cli -p "$1" lpush q "{\"id\":\"$2\"}" >/dev/null; }
+push() { $ASK -p "$1" lpush q "{\"id\":\"$2\"}" >/dev/null; }
 handled() { wait_ok 15 'grep -qx "'"$1"'" "$T/ran"' "$2"; }
 gone() {	# NUMBER...: these Sentinels die
 	for i in "$@"; do
@@ -111,9 +111,9 @@ acl=$(sed -n '/^\.It Ic sentinel_username/,/^Default/p' "$SRCDIR/man/rqd.conf.5"
     sed -n 's/^\.Li \(.*[a-z]\)[ .]*$/\1/p' | tr '\n' ' ')
 like "$acl" 'sentinel\|get-master' 'rqd.conf(5) lists the permissions'
 # shellcheck disable=SC2086
-redis-cli -p "$S4" acl setuser guest on '>word' $acl >/dev/null
-redis-cli -p "$S4" acl setuser default '>secret' >/dev/null
-redis-cli -p "$S4" client kill type normal skipme yes >/dev/null
+$ASK -p "$S4" acl setuser guest on '>word' $acl >/dev/null
+$ASK -p "$S4" acl setuser default '>secret' >/dev/null
+$ASK -p "$S4" client kill type normal skipme yes >/dev/null
 echo wrong >"$T/password"
 rqd_start open <<C
 redis { sentinel = "127.0.0.1:$S4" master = "m" }

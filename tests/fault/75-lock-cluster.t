@@ -19,7 +19,7 @@ hold() {	# NAME [OPTION...]
 	_lock=$1
 	shift
 	touch "$T/hold"
-	"$RQCTL" lock "$_lock" "$@" -- sh -c "touch '$T/held'; while [ -e '$T/hold' ]; do sleep 0.05; done; echo done" \
+	"$RQCTL" lock "$_lock" "$@" -- sh -c "touch '$T/held'; while [ -e '$T/hold' ]; do sleep 0.2; done; echo done" \
 	    >"$T/lock.out" 2>&1 &
 	HOLDER=$!
 	wait_for 10 '[ -e "$T/held" ]' || note "$(cat "$T/lock.out")"

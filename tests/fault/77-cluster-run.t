@@ -161,7 +161,7 @@ owners() {	# lines "LABEL PORT"
 labels_of() {	# NODE
 	owners | sed -n "s/ $(port_of "$1")\$//p" | tr '\n' ' '
 }
-is_master() { [ "$(timeout 2 redis-cli -h "$(host_of "$1")" -p "$(port_of "$1")" role 2>/dev/null | sed -n 1p)" = master ]; }
+is_master() { [ "$(timeout 2 $ASK -h "$(host_of "$1")" -p "$(port_of "$1")" role 2>/dev/null | sed -n 1p)" = master ]; }
 
 # Each master has a replica that has its data.
 is_whole() {

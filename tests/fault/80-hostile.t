@@ -119,7 +119,7 @@ another
 # -- a server that loses count -------------------------------------------------------------------
 # Each reply is then the answer to another command; as long as there are some, none is late.
 ups=$(log_count event=redis_up)
-while :; do r lpush q '{"id":"busy"}'; sleep 0.05; done >/dev/null &
+while :; do r lpush q '{"id":"busy"}'; sleep 0.2; done >/dev/null &
 busy=$!
 OTHER_PIDS="$OTHER_PIDS $busy"
 proxy skip

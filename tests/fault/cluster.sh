@@ -27,11 +27,15 @@ NODES='' SLOT_OPEN=''
 port_of() { eval "echo \$PORT_$1"; }
 host_of() { eval "echo \${HOST_$1:-127.0.0.1}"; }
 address_of() { echo "$(host_of "$1"):$(port_of "$1")"; }
-n() { _at=$1 && shift && redis-cli -h "$(host_of "$_at")" -p "$(port_of "$_at")" "$@"; }
+n() {
+	eval "_at=\${HOST_$1:-127.0.0.1} _at_port=\$PORT_$1"
+	shift
+	$ASK -h "$_at" -p "$_at_port" "$@"
+}
 c() { n n1 -c "$@"; }
 
 # It is this process that answers there, not another test's.
-node_answers() { redis-cli -h "$3" -p "$2" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$1"; }
+node_answers() { $ASK -h "$3" -p "$2" info server 2>/dev/null | tr -d '\r' | grep -qx "process_id:$1"; }
 
 node_run() {	# NAME PORT OPTION...; false: the port is another's
 	_name=$1 _port=$2 _host=$(host_of "$1")
@@ -58,7 +62,7 @@ node_start() {	# NAME OPTION...
 
 patience() {	# MILLISECONDS
 	for _node in $NODES; do
-		timeout 5 redis-cli -h "$(host_of "$_node")" -p "$(port_of "$_node")" config set cluster-node-timeout "$1" >/dev/null 2>&1
+		timeout 5 $ASK -h "$(host_of "$_node")" -p "$(port_of "$_node")" config set cluster-node-timeout "$1" >/dev/null 2>&1
 	done
 }
 
@@ -105,7 +109,7 @@ node_at() {
 # A node that answers.
 any_node() {
 	for _node in $NODES; do
-		[ "$(timeout 2 redis-cli -h "$(host_of "$_node")" -p "$(port_of "$_node")" ping 2>/dev/null)" != PONG ] || break
+		[ "$(timeout 2 $ASK -h "$(host_of "$_node")" -p "$(port_of "$_node")" ping 2>/dev/null)" != PONG ] || break
 	done
 	echo "$_node"
 }

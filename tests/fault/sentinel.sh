@@ -10,7 +10,7 @@
 
 command -v redis-sentinel >/dev/null || skip_all 'no redis-sentinel'
 
-answers() { [ "$(redis-cli -p "$1" ping 2>/dev/null)" = PONG ]; }
+answers() { [ "$($ASK -p "$1" ping 2>/dev/null)" = PONG ]; }
 
 server() {	# NAME PORT OPTION...
 	name=$1 port=$2
@@ -39,6 +39,6 @@ C
 	OTHER_PIDS="$OTHER_PIDS $!"
 	eval "PID_s$1=$!"
 	wait_for 10 "answers $2" || fail "Sentinel $1 starts"
-	redis-cli -p "$2" sentinel debug info-period 500 ping-period 100 publish-period 200 \
+	$ASK -p "$2" sentinel debug info-period 500 ping-period 100 publish-period 200 \
 	    ask-period 100 >/dev/null
 }

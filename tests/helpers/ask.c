@@ -2,7 +2,7 @@
  * redis-cli for tests: asks once and prints the reply as redis-cli does into a pipe, but
  * starts in a quarter of its time.  Tests ask some thousand times.
  *
- *	ask /tmp/x/redis.sock [--raw] [-x] WORD...
+ *	ask [-h HOST] [-p PORT] [-s SOCKET] [--raw] [-x] WORD...
  *
  * Hands over to redis-cli what it does not know: other options, a password, commands on
  * standard input, commands that go on replying or whose reply redis-cli prints otherwise.
@@ -19,16 +19,41 @@
 
 #define WORDS	4096
 
+struct options {
+	const char *host, *path;
+	int port;
+	bool last_is_stdin;
+};
+
+/* Returns the first word that is no option, or NULL where an option is redis-cli's only. */
+static char **
+parse_options(char **arg, struct options *o)
+{
+	for (; *arg != NULL && (*arg)[0] == '-'; arg++) {
+		if (strcmp(*arg, "-x") == 0)
+			o->last_is_stdin = true;
+		else if (strcmp(*arg, "-s") == 0 && arg[1] != NULL)
+			o->path = *++arg;
+		else if (strcmp(*arg, "-h") == 0 && arg[1] != NULL)
+			o->host = *++arg;
+		else if (strcmp(*arg, "-p") == 0 && arg[1] != NULL)
+			o->port = atoi(*++arg);
+		else if (strcmp(*arg, "--raw") != 0)
+			return NULL;
+	}
+	return arg;
+}
+
 static bool
 is_for_redis_cli(char **words)
 {
 	static const char *const names[] = {
-		"subscribe", "psubscribe", "monitor", "shutdown", "info", "client", "cluster",
-		"debug", "latency", "memory"
+		"subscribe", "psubscribe", "monitor", "shutdown", "client", "debug", "latency",
+		"memory"
 	};
 	size_t i;
 
-	if (words[0] == NULL || words[0][0] == '-' || getenv("REDISCLI_AUTH") != NULL)
+	if (words == NULL || words[0] == NULL || getenv("REDISCLI_AUTH") != NULL)
 		return true;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcasecmp(words[0], names[i]) == 0)
@@ -37,19 +62,12 @@ is_for_redis_cli(char **words)
 	return false;
 }
 
-static void
-redis_cli(int n, char **arg, char *path)
+/* Redis replies with lines of text. */
+static bool
+is_text(const char **words, int n)
 {
-	char **words = calloc((size_t)n + 4, sizeof(*words));
-
-	if (words == NULL)
-		err(71, NULL);
-	words[0] = (char *)"redis-cli";
-	words[1] = (char *)"-s";
-	words[2] = path;
-	memcpy(words + 3, arg, (size_t)n * sizeof(*words));
-	execvp(words[0], words);
-	err(127, "redis-cli");
+	return strcasecmp(words[0], "info") == 0 || (strcasecmp(words[0], "cluster") == 0 &&
+	    n == 2 && (strcasecmp(words[1], "info") == 0 || strcasecmp(words[1], "nodes") == 0));
 }
 
 /* The whole of standard input: the last word of -x. */
@@ -97,17 +115,20 @@ print_reply(const redisReply *reply)
 
 /* Sends the words, and prints the reply. */
 static void
-ask(const char *path, int n, const char **words, const size_t *lens)
+ask(const struct options *o, int n, const char **words, const size_t *lens)
 {
-	redisContext *c = redisConnectUnix(path);
+	redisContext *c = o->path != NULL ? redisConnectUnix(o->path) :
+	    redisConnect(o->host, o->port);
 	redisReply *reply;
 
 	if (c == NULL || c->err != 0)
-		errx(1, "%s: %s", path, c == NULL ? "no memory" : c->errstr);
+		errx(1, "%s: %s", o->path != NULL ? o->path : o->host,
+		    c == NULL ? "no memory" : c->errstr);
 	if ((reply = redisCommandArgv(c, n, words, lens)) == NULL)
 		errx(1, "%s", c->errstr);
 	print_reply(reply);
-	putchar('\n');
+	if (!is_text(words, n))
+		putchar('\n');
 	if (fflush(stdout) != 0)
 		err(1, "standard output");
 	freeReplyObject(reply);
@@ -117,31 +138,25 @@ ask(const char *path, int n, const char **words, const size_t *lens)
 int
 main(int argc, char **argv)
 {
+	struct options options = { .host = "127.0.0.1", .port = 6379 };
 	const char *words[WORDS];
 	size_t lens[WORDS];
-	char **arg, *last = NULL;
-	bool x = false;
+	char **arg = parse_options(argv + 1, &options), *last = NULL;
 	int n;
 
-	if (argc < 2)
-		errx(64, "usage: ask SOCKET [--raw] [-x] WORD...");
-	for (arg = argv + 2; *arg != NULL; arg++) {
-		if (strcmp(*arg, "-x") == 0)
-			x = true;
-		else if (strcmp(*arg, "--raw") != 0)
-			break;
+	if (is_for_redis_cli(arg) || argc > WORDS || isatty(STDOUT_FILENO)) {
+		execvp("redis-cli", argv);
+		err(127, "redis-cli");
 	}
-	if (is_for_redis_cli(arg) || argc > WORDS || isatty(STDOUT_FILENO))
-		redis_cli(argc - 2, argv + 2, argv[1]);
 	for (n = 0; *arg != NULL; arg++, n++) {
 		words[n] = *arg;
 		lens[n] = strlen(*arg);
 	}
-	if (x) {
+	if (options.last_is_stdin) {
 		words[n] = last = read_all(&lens[n]);
 		n++;
 	}
-	ask(argv[1], n, words, lens);
+	ask(&options, n, words, lens);
 	free(last);
 	return 0;
 }
