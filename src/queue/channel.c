@@ -1,14 +1,14 @@
 /*
- * Kinds "channel" and "pattern": every daemon runs the handler for every
- * message that it hears; at most once.
+ * Kinds "channel" and "pattern": every daemon runs the handler for every message that
+ * it hears, at most once.
  *
- * A message that was heard waits in a backlog, bounded by number and by bytes.
- * When the backlog is full, messages are dropped and counted.  The log says
- * when that begins, and when it has ended: half of the backlog is free again.
+ * A message waits in a backlog, which is bounded by number and by bytes.  When the
+ * backlog is full, rqd drops and counts messages.  The log reports when that begins,
+ * and when it ends: half of the backlog is free again.
  *
- * Redis holds only QPAUSED and QSTATS.  QPAUSED is watched all the time, which
- * costs nothing while it does not change.  While Redis is away, the messages in
- * the backlog are still delivered.
+ * Redis holds only QPAUSED and QSTATS.  rqd watches QPAUSED all the time, which costs
+ * nothing while it does not change.  While Redis is away, rqd still delivers the
+ * messages in the backlog.
  */
 #include "queue/direct.h"
 
@@ -19,17 +19,17 @@
 #include "queue/subscription.h"
 #include "redis/reply.h"
 
-#define CHANNEL_MAX	((size_t)64 * 1024)	/* of a name: an environment takes 128 KiB */
+#define CHANNEL_MAX	((size_t)64 * 1024)	/* of a name: execve(2) takes words of 128 KiB */
 
 /* A message in the backlog.  There may be many, so its delivery is made later. */
 struct backlogged {
 	TAILQ_ENTRY(backlogged)	 entry;		/* in order of place */
-	uint64_t		 place;		/* in the order in which they were heard */
+	uint64_t		 place;		/* order of arrival */
 	char			*channel;	/* owned, as are payload and id */
 	size_t			 channel_len;
-	char			*payload;	/* hiredis'; NULL: it was too large */
-	size_t			 len;		/* also of one that was */
-	char			*id;		/* of one that was given back; else NULL */
+	char			*payload;	/* from hiredis; NULL: it was too large */
+	size_t			 len;		/* even if payload is NULL */
+	char			*id;		/* of a message that was given back; else NULL */
 };
 TAILQ_HEAD(backlog, backlogged);
 
@@ -37,12 +37,12 @@ struct channel {
 	struct direct		  direct;	/* first */
 	struct subscription	  subscription;
 	struct backlog		  backlog;
-	unsigned		  waiting;	/* in the backlog ... */
-	uint64_t		  bytes;	/* ... and how large they are */
-	uint64_t		  dropped;	/* since it became full; 0: it is not */
-	bool			  looked;	/* it is known whether the queue is paused */
-	bool			  name_refused;	/* a channel's name was, and that was logged */
-	bool			  look_refused;	/* QPAUSED cannot be read, and that was logged */
+	unsigned		  waiting;	/* number of messages in the backlog ... */
+	uint64_t		  bytes;	/* ... and their size */
+	uint64_t		  dropped;	/* since it became full; 0: it is not full */
+	bool			  looked;	/* paused or not: it is known */
+	bool			  name_refused;	/* a channel's name was too long; logged */
+	bool			  look_refused;	/* Redis refused to read QPAUSED; that was logged */
 };
 
 /* -- the backlog ------------------------------------------------------------ */
@@ -53,7 +53,7 @@ channel_bytes(const struct backlogged *b)
 	return b->channel_len + (b->payload != NULL ? b->len : 0);
 }
 
-/* Inserts b in order of place: at the end, mostly. */
+/* Inserts b in order of place, which is mostly the end. */
 static void
 channel_enqueue(struct channel *q, struct backlogged *b)
 {
@@ -101,7 +101,7 @@ channel_has_room(const struct channel *q, size_t len)
 	    q->bytes + len <= cfg->backlog_bytes);
 }
 
-/* Logged once; channel_end_drops() says how many there were. */
+/* Logs the first drop only; channel_end_drops() logs the number. */
 static void
 channel_drop(struct channel *q)
 {
@@ -124,7 +124,7 @@ channel_end_drops(struct channel *q)
 	q->dropped = 0;
 }
 
-/* Counted each time, logged once. */
+/* Counts each message with such a name, and logs the first. */
 static void
 channel_refuse(struct channel *q, size_t len)
 {
@@ -135,7 +135,7 @@ channel_refuse(struct channel *q, size_t len)
 	q->name_refused = true;
 }
 
-/* The subscription calls it. */
+/* The subscription's callback for a message. */
 static void
 channel_heard(const char *channel, size_t len, const struct redisReply *payload, void *arg)
 {
@@ -146,7 +146,7 @@ channel_heard(const char *channel, size_t len, const struct redisReply *payload,
 
 	if (q->direct.closing || reply_str(payload, &size) == NULL)
 		return;
-	/* Its name must fit into a handler's environment. */
+	/* The channel's name must fit into a handler's environment. */
 	if (len > CHANNEL_MAX || memchr(channel, '\0', len) != NULL) {
 		channel_refuse(q, len);
 		return;
@@ -232,7 +232,7 @@ channel_has_work(struct direct *base)
 	return q->looked && !base->paused && q->waiting > 0;
 }
 
-/* At the end the backlog is dropped: nobody else needs it. */
+/* When the queue closes, drops the backlog: no other daemon needs it. */
 static void
 channel_step(struct direct *base)
 {

@@ -9,10 +9,10 @@
 #include "base/stats.h"
 #include "redis/words.h"
 
-/* Whether something was counted that was not sent yet. */
+/* Whether a counter has a part that was not sent yet. */
 bool	count_has(const struct stats *);
 
-/* Adds the name of each such counter, and what to add to it. */
+/* Adds the name of each such counter, and that part. */
 void	count_words(const struct stats *, struct words *);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The steps are the rows of a table: command, key, and where a number goes.
- * The last four are not numbers: see depth_answer().
+ * The depth of a queue; see depth.h.  The steps are the rows of a table: command, key,
+ * and the member for the number.  The last four are not numbers: see depth_answer().
  */
 #include "queue/depth.h"
 
@@ -64,7 +64,7 @@ depth_messages(const struct depth *d)
 	return n;
 }
 
-/* The command that counts the messages in Q; NULL: none wait in Redis. */
+/* The command that counts the messages in Q; NULL: messages do not wait in Redis. */
 static const char *const waiting_commands[] = {
 	[SOURCE_LIST] = "LLEN", [SOURCE_IDS] = "ZCOUNT", [SOURCE_STREAM] = "EVAL",
 	[SOURCE_CHANNEL] = NULL, [SOURCE_PATTERN] = NULL
@@ -97,7 +97,7 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	enum source source = kind_source(kind);
 	int argc = 2, i;
 
-	/* Other kinds keep nothing of a message that was taken. */
+	/* Kinds without leases keep nothing of a message that was taken. */
 	if (step > STEP_WAITING && step <= STEP_OVERDUE && !kind_has(kind, TRAIT_LEASES))
 		return 0;
 	argv[0] = step == STEP_WAITING ? waiting_commands[source] : steps[step].command;

@@ -1,7 +1,7 @@
 /*
- * How many messages are in a queue, and who paused it: the commands for Redis,
- * and what the replies mean.  There is a fixed number of commands of O(1) or
- * O(log n) each, so long queues do not cost more.
+ * The depth of a queue: how many messages it has in each state, and who paused it.
+ * This file makes the commands and reads the replies.  The number of commands is fixed,
+ * and each takes O(1) or O(log n), so a long queue hardly costs more.
  *
  * The caller sends them: rqctl waits for the replies (rqctl/picture.c), the daemon
  * does not (status/survey.c).  For each step:
@@ -22,7 +22,7 @@
 
 struct redisReply;
 
-/* Numbers are -1 where the kind has none, or its key is of the wrong type. */
+/* A number is -1 if the kind does not have it, or its key is of the wrong type. */
 struct depth {
 	int64_t	 waiting;
 	int64_t	 in_flight;	/* foreign consumers' too */
@@ -31,15 +31,15 @@ struct depth {
 	int64_t	 delayed;
 	int64_t	 dead;
 	int64_t	 own;		/* fields of QDELIVERY: tags in flight or retry, and daemons */
-	struct latency overdue;	/* of all but messages in a list: those have no times */
+	struct latency overdue;	/* of all messages but those in a list, which have no times */
 	bool	 paused;
-	char	*pause;		/* what QPAUSED says; "" where not paused; owned */
+	char	*pause;		/* the value of QPAUSED; "": not paused; owned */
 	double	 pause_left;	/* seconds; -1: no end */
 	int64_t	 total[STAT_MAX];	/* QSTATS */
-	int64_t	 taken;		/* QSTATS; 0 where it is not there */
-	double	 now;		/* Redis seconds, when it was asked; the caller sets it */
+	int64_t	 taken;		/* QSTATS; 0 if it is not there */
+	double	 now;		/* Redis seconds of the question; the caller sets it */
 	char	*problem;	/* the first error reply; NULL: none; owned */
-	bool	 partly;	/* of a sum: some are paused, and some are not */
+	bool	 partly;	/* of a sum: some keys are paused, and some are not */
 };
 
 enum { DEPTH_STEPS = 11, DEPTH_WORDS = 3 + STAT_MAX };
@@ -59,8 +59,8 @@ int	depth_command(const struct keys *, enum kind, int step, const char *now,
 	    const char **argv);
 
 /*
- * Adds the depth of another key of the same queue.  The sum is paused where all are; it has
- * the pause of the first that is paused.
+ * Adds the depth of another key of the same queue.  The sum is paused if all keys are;
+ * it has the pause of the first one that is paused.
  */
 void	depth_add(struct depth *, const struct depth *);
 

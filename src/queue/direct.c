@@ -62,7 +62,7 @@ direct_id(const struct direct *q, const char *payload, size_t len)
 	return xasprintf("~%s.%" PRIu64, q->env->instance, direct_ids);
 }
 
-/* The message's tag is its id: it has no name in Redis. */
+/* Makes a message.  It has no name in Redis, so its tag is its id. */
 static struct message *
 direct_message(struct direct *q, char *payload, size_t len, char *id)
 {
@@ -142,7 +142,7 @@ direct_offer(struct direct *q)
 	q->queue.events->ready(q->queue.arg);
 }
 
-/* After a lost reply the totals count as added: to add them twice would be worse. */
+/* After a lost reply the totals count as added: adding them twice would be worse. */
 static void
 direct_totals_sent(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {
@@ -168,7 +168,10 @@ direct_send_totals(struct direct *q)
 	request_script(&q->totals, conn, script_find("count"), &w);
 }
 
-/* The totals are written last; where they are refused, that is not repeated. */
+/*
+ * Closes the queue when nothing is left, and sends the totals before that; once, if
+ * Redis refuses them.
+ */
 static void
 direct_finish(struct direct *q)
 {
@@ -193,7 +196,10 @@ direct_turn(void *arg)
 	if (fetching)
 		q->kind->fetch(q);
 	direct_offer(q);
-	/* The end of a fetch wakes the queue: kind->step() comes once more before the end. */
+	/*
+	 * The end of a fetch wakes the queue again, so that kind->step() runs once more
+	 * before closed().
+	 */
 	if (!fetching)
 		direct_finish(q);
 }
@@ -267,7 +273,7 @@ direct_settle(struct queue *queue, struct message *msg, const struct verdict *ve
 	    d->unbegun || verdict->op == VERDICT_ACK ? SETTLED_OK : SETTLED_DROPPED);
 }
 
-/* The look is repeated in case that a wake-up was lost. */
+/* Looks again, in case a wake-up was lost. */
 void
 direct_tick(struct queue *queue)
 {

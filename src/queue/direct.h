@@ -1,16 +1,16 @@
 /*
  * The base of the kinds that deliver at most once: list, channel, pattern.
  *
- * Redis keeps nothing of a delivered message, so there are no leases, and a
- * result is only reported.  The base has the deliveries, the fetch, QPAUSED, the
- * totals in QSTATS, and the end.  A kind says where messages come from.
+ * Redis keeps nothing of a delivered message, so there are no leases, and a result is
+ * only reported.  The base does deliveries, fetches, QPAUSED, the totals in QSTATS, and
+ * closing.  A kind adds the source of messages.
  *
- * Its struct begins with a struct direct.  Whatever happens calls direct_wake();
- * at the end of that turn of the loop the base does, in this order:
+ * A kind's struct begins with a struct direct.  Every event calls direct_wake().  At
+ * the end of that turn of the loop the base calls, in this order:
  *
  *	settled() for each delivery that is done; kind->settling() before it
  *	kind->step()
- *	kind->fetch(), while a fetch is open: it ends it by direct_fetched()
+ *	kind->fetch(), while a fetch is open; the kind ends it by direct_fetched()
  *	ready(), if the engine wants it and kind->has_work() says so
  *	closed(), when the queue is closing and nothing is left to do
  */
@@ -29,7 +29,7 @@ enum direct_state {
 	DIRECT_IN_HAND,		/* the engine has it */
 	DIRECT_GIVEN_BACK,	/* it waits to be pushed back to the list */
 	DIRECT_PUSHING,		/* the push is in flight */
-	DIRECT_DONE,		/* to be reported, and freed */
+	DIRECT_DONE,		/* to be reported, then freed */
 	DIRECT_STATES
 };
 
@@ -37,14 +37,14 @@ enum direct_state {
 struct direct_delivery {
 	TAILQ_ENTRY(direct_delivery) entry;
 	enum direct_state	 state;
-	uint64_t		 place;		/* in the order in which messages came */
-	enum pop		 from;		/* of a list: the end that it came from */
+	uint64_t		 place;		/* order of arrival */
+	enum pop		 from;		/* list: the end that it came from */
 	struct message		*msg;		/* owned, as is what the result holds */
-	struct verdict		 verdict;	/* all states but IN_HAND: */
+	struct verdict		 verdict;	/* in all states but IN_HAND: */
 	struct result		 result;
-	/* it never had a process: it may be delivered again */
+	/* no process had it: it may be delivered again */
 	bool			 unbegun;
-	enum settled		 how;		/* DONE: what became of it */
+	enum settled		 how;		/* DONE: the outcome */
 };
 TAILQ_HEAD(direct_deliveries, direct_delivery);
 
@@ -57,24 +57,24 @@ struct direct {
 	struct stats		 *stats;
 	struct keys		  keys;
 	struct look		  look;
-	struct request		  totals;	/* what was counted, for QSTATS */
-	uint64_t		  counted[STAT_MAX];	/* totals: stats->n as sent */
-	bool			  totals_refused;	/* the last one was */
+	struct request		  totals;	/* sends the counters to QSTATS */
+	uint64_t		  counted[STAT_MAX];	/* stats->n when they were sent */
+	bool			  totals_refused;	/* Redis refused the last ones */
 	struct defer		  turn;
 	struct direct_deliveries  deliveries[DIRECT_STATES];
-	uint64_t		  places;	/* how many messages have come */
+	uint64_t		  places;	/* number of messages that have come */
 	unsigned		  asked;	/* by queue_fetch(); 0: no fetch is open */
 	enum turn		  fetch_turn;
 	bool			  wanted;
 	bool			  offered;	/* ready() was called, and no fetch since */
-	bool			  paused;	/* as the engine was told */
+	bool			  paused;	/* the last state that the engine heard */
 	bool			  closing;
 	bool			  closed;
 };
 
 struct direct_kind {
 	const struct queue_ops	*ops;
-	bool	looks_always;	/* it looks at QPAUSED alone, always; else also at Q, when idle */
+	bool	looks_always;	/* true: look at QPAUSED only, always; false: at Q too, when idle */
 	void	(*saw)(struct direct *, const struct looked *);
 	void	(*settling)(struct direct *, struct direct_delivery *);	/* may be NULL */
 	void	(*step)(struct direct *);
@@ -85,23 +85,26 @@ struct direct_kind {
 void	direct_init(struct direct *, const struct direct_kind *, const struct queue_env *,
 	    struct config *, const struct queue_config *, struct stats *,
 	    const struct queue_events *, void *arg);
-/* Reports what was not settled as SETTLED_GAVE_UP, and frees the struct. */
+/* Reports unsettled messages as SETTLED_GAVE_UP, and frees the struct. */
 void	direct_free(struct direct *);
 
 void	direct_wake(void *);		/* a struct direct: timers call it, too */
 void	direct_set_paused(struct direct *, bool, const char *why);
 
 /*
- * Delivers a message that came as number `place`.  Takes the strings: payload, which
- * reply_free_str() frees, NULL where it was too large; id, NULL: found in the
- * payload, or made up; channel, which may be NULL.
+ * Delivers the message that came as number `place`.  Takes the strings.  payload:
+ * reply_free_str() frees it; NULL: it was too large.  id: NULL: taken from the payload,
+ * or made up.  channel: may be NULL.
  */
 struct direct_delivery *direct_deliver(struct direct *, uint64_t place, char *payload,
 	    size_t len, char *id, char *channel);
 /* Ends the fetch that is open. */
 void	direct_fetched(struct direct *, unsigned got, enum fetch_status, const char *cause);
 
-/* The only one to change a delivery's state, and its short form for DIRECT_DONE. */
+/*
+ * direct_move() alone changes a delivery's state; direct_done() is a short form for
+ * DIRECT_DONE.
+ */
 void	direct_move(struct direct *, struct direct_delivery *, enum direct_state);
 void	direct_done(struct direct *, struct direct_delivery *, enum settled);
 /* Whether there are deliveries in any state. */

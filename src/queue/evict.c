@@ -1,4 +1,4 @@
-/* Noticing that Redis evicts keys from its tracking table; see evict.h. */
+/* Notices that Redis evicts keys from its tracking table; see evict.h. */
 #include "queue/evict.h"
 
 #include <stddef.h>

@@ -2,16 +2,16 @@
  * Kind "expired": the names of keys that have expired.
  *
  * It has two halves.  The first subscribes to __keyevent@DB__:expired, which every
- * daemon of the fleet hears.  expired_push.lua lets one of them push the name to
- * the list Q; a lock that is never renewed keeps the others from that for `skew`.
- * The second half is the machine behind kind "ack" on that list: from there a name
- * is a message like any other, and has retries.
+ * daemon of the fleet hears.  expired_push.lua lets one of them push the name to the
+ * list Q.  A lock, which is never renewed, stops the others for `skew`.  The second
+ * half is a queue like kind "ack" on that list: there a name is a message like any
+ * other, and has retries.
  *
- * Locks and rqd's own keys expire, too.  Their names are ignored.
+ * Locks and rqd's own keys expire, too.  rqd ignores their names.
  *
- * A push that was not sent, or whose reply was lost, is repeated only as long as
- * the lock must still be there if the push did act: half of skew.  Names that were
- * heard earlier are dropped, and the log says so.
+ * rqd repeats a push that was not sent, or whose reply was lost.  The lost one may have
+ * acted, so rqd repeats it only while its lock must still exist in that case: for half
+ * of skew.  It drops names that it heard earlier than that, and logs it.
  */
 #include "queue/leased.h"
 
@@ -26,9 +26,9 @@
 
 #define PUSH_MAX	250		/* names per call ... */
 #define PUSH_BYTES	65536		/* ... or so many bytes of them */
-#define PUSHES		8		/* in flight at once */
-#define NAMES_MAX	100000		/* that wait, all in all ... */
-#define NAMES_BYTES	(16 << 20)	/* ... and how large they are */
+#define PUSHES		8		/* on their way at once */
+#define NAMES_MAX	100000		/* that may wait ... */
+#define NAMES_BYTES	(16 << 20)	/* ... and their bytes */
 #define SETTING		"notify-keyspace-events"
 
 /* The name of a key that has expired. */
@@ -40,7 +40,7 @@ struct expired_name {
 };
 TAILQ_HEAD(expired_names, expired_name);
 
-/* A call of expired_push.lua in flight; it owns its names. */
+/* A call of expired_push.lua on its way; it owns its names. */
 struct expired_push {
 	TAILQ_ENTRY(expired_push) entry;
 	struct request		 request;
@@ -65,14 +65,14 @@ struct expired {
 	TAILQ_HEAD(, expired_push) pushes;	/* in flight */
 	unsigned		  npushes;
 	struct request		  get, set;	/* CONFIG */
-	size_t			  checked;	/* the server that is asked; see route_master() */
+	size_t			  checked;	/* the server to ask; see route_master() */
 	struct timer		  check_again;	/* set: a master of a cluster could not be asked */
 	char			 *flags;	/* for CONFIG SET; owned */
-	/* the last push was refused; "": it was not */
+	/* why Redis refused the last push; "": it did not */
 	char			  why[REPLY_CAUSE];
-	bool			  unchecked;	/* CONFIG is refused, and that was logged */
-	uint64_t		  dropped;	/* since that was logged; 0: nothing is */
-	bool			  pushed;	/* something, since the last was dropped */
+	bool			  unchecked;	/* Redis refused CONFIG, and that was logged */
+	uint64_t		  dropped;	/* since the log said so; 0: none */
+	bool			  pushed;	/* a name was pushed since the last drop */
 	bool			  closing;
 };
 
@@ -131,7 +131,10 @@ is_of_queue(const struct queue_config *cfg, const char *name, size_t len)
 	return false;
 }
 
-/* Locks, heartbeats, and the keys of queues: QPAUSED and QRATE may have a TTL. */
+/*
+ * Whether it is a lock, a heartbeat, or the key of a queue: QPAUSED and QRATE may have
+ * a TTL.
+ */
 static bool
 expired_is_ours(const struct expired *q, const char *name, size_t len)
 {
@@ -154,7 +157,7 @@ expired_matches(const struct expired *q, const char *name, size_t len)
 	return false;
 }
 
-/* Logged once; expired_end_drops() says how many there were. */
+/* Logs the first drop only; expired_end_drops() logs the number. */
 static void
 expired_drop(struct expired *q)
 {
@@ -175,7 +178,7 @@ expired_end_drops(struct expired *q)
 	q->dropped = 0;
 }
 
-/* The subscription calls it. */
+/* The subscription's callback for a name. */
 static void
 expired_heard(const char *channel UNUSED, size_t channel_len UNUSED, const struct redisReply *r,
     void *arg)
@@ -204,7 +207,7 @@ expired_heard(const char *channel UNUSED, size_t channel_len UNUSED, const struc
 
 /* -- pushing ---------------------------------------------------------------- */
 
-/* The lock may have expired: a repeated push might add the name a second time. */
+/* Drops names whose lock may have expired: a repeated push might add them a second time. */
 static void
 expired_drop_late(struct expired *q)
 {
@@ -218,7 +221,7 @@ expired_drop_late(struct expired *q)
 	}
 }
 
-/* The names of a push that failed, or may have acted, wait again. */
+/* Lets the names of a push wait again that failed, or may have acted. */
 static void
 expired_unsend(struct expired *q, struct expired_push *p)
 {
@@ -260,7 +263,7 @@ expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *ar
 	expired_wake(q);
 }
 
-/* Lock:Q:NAME; a name may hold any bytes. */
+/* Adds the word Lock:Q:NAME; a name may hold any bytes. */
 static void
 expired_add_lock(const struct expired *q, struct words *w, const struct expired_name *n)
 {
@@ -273,7 +276,7 @@ expired_add_lock(const struct expired *q, struct words *w, const struct expired_
 	w->nkeys++;
 }
 
-/* Moves as many waiting names as go into a call. */
+/* Moves as many waiting names as fit into a call. */
 static void
 expired_take(struct expired *q, struct expired_push *p)
 {
@@ -313,7 +316,7 @@ expired_send_one(struct expired *q)
 	request_script(&p->request, q->env->conn, script_find("expired_push"), &w);
 }
 
-/* The other half is closed when all names are pushed, or too late for that. */
+/* Closes the second half when all names are pushed, or are too late for that. */
 static void
 expired_finish(struct expired *q)
 {
@@ -323,7 +326,7 @@ expired_finish(struct expired *q)
 		timer_set(&q->push_delay, 100 * MSEC);
 }
 
-/* While Redis refuses pushes, one at a time asks whether it still does. */
+/* While Redis refuses pushes, only one at a time is sent. */
 static bool
 expired_may_push(const struct expired *q)
 {
@@ -347,7 +350,10 @@ expired_turn(void *arg)
 
 /* -- notify-keyspace-events --------------------------------------------------- */
 
-/* The flags that are set and those that are missing, which the caller frees; NULL: none is. */
+/*
+ * The flags that are set, plus the missing ones; the caller frees it.  NULL: none is
+ * missing.
+ */
 static char *
 expired_flags(const char *set)
 {
@@ -359,7 +365,7 @@ expired_flags(const char *set)
 	return xasprintf("%s%s%s", set, events ? "" : "E", expired ? "" : "x");
 }
 
-/* The command that an operator must give. */
+/* Reports the command that the operator must type. */
 static void
 expired_demand(struct expired *q, const char *flags, const char *refused)
 {
@@ -378,7 +384,7 @@ expired_check_soon(struct expired *q)
 		timer_set(&q->check_again, SEC);
 }
 
-/* This server sends events: the next one is asked, until all do. */
+/* This server sends events: asks the next one, until all servers do. */
 static void
 expired_check_next(struct expired *q)
 {
@@ -537,7 +543,7 @@ expired_settle(struct queue *queue, struct message *msg, const struct verdict *v
 	leased_settle(((struct expired *)queue)->leased, msg, verdict, result);
 }
 
-/* Checks the setting, too: an operator may have changed it. */
+/* Also checks the setting, which an operator may have changed. */
 static void
 expired_tick(struct queue *queue)
 {

@@ -20,16 +20,16 @@ enum key {
 struct keys {
 	char	*name[KEY_MAX];
 	size_t	 len[KEY_MAX];
-	char	*group;		/* the consumer group, where Q is a stream and it is known; owned */
+	char	*group;		/* the consumer group, if Q is a stream and it is known; owned */
 };
 
 void		 keys_init(struct keys *, const char *q);
 void		 keys_done(struct keys *);
 void		 keys_set_group(struct keys *, const char *);	/* "": not known */
-const char	*keys_group(const struct keys *);	/* the default where it is not known */
+const char	*keys_group(const struct keys *);	/* the default if it is not known */
 const char	*keys_suffix(enum key);		/* "" "BACKUP" "CONTEXT" ... */
 void		 keys_add(const struct keys *, struct words *, enum key);	/* as words_key() */
-/* Q or derived from it */
+/* Whether the name is Q or derived from it. */
 bool		 keys_is_one(const char *q, const char *name, size_t len);
 
 #define KEYS_DAEMON_PREFIX	"rqd:daemon:"

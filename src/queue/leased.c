@@ -1,8 +1,8 @@
 /*
- * A queue that delivers at least once: it composes six objects, none of which knows
- * another one but the ledger.  Calls from the engine, answers of scripts and timers
- * change their states and end in leased_wake(); at the end of the turn leased_turn() sends
- * what can be sent.
+ * A queue that delivers at least once.  It is composed of six objects; each of them
+ * knows no other but the ledger.  Calls from the engine, answers of scripts and timers
+ * change their states and end in leased_wake().  At the end of the turn leased_turn()
+ * sends what can be sent.
  *
  *	what happens		who learns of it		what may follow
  *
@@ -35,8 +35,8 @@
 /* -- ticks ------------------------------------------------------------------ */
 
 /*
- * Leases are judged only after an unbroken window of timely replies: after an
- * outage all look expired, and their owners must have had time to renew.
+ * A tick judges leases only after an unbroken window of timely replies.  After an
+ * outage all leases look expired, and their owners must have had time to renew them.
  */
 static struct ticker_terms
 leased_tick_terms(const struct leased *a)
@@ -53,7 +53,7 @@ leased_tick_terms(const struct leased *a)
 	return t;
 }
 
-/* Returned by tick.lua, and by those of other kinds. */
+/* Returned by tick.lua and by the ticks of other kinds. */
 enum {
 	TICK_NOW, TICK_MORE, TICK_REQUEUED, TICK_PROMOTED, TICK_DROPPED, TICK_WAITING,
 	TICK_EXPIRES, TICK_DUE, TICK_DELAYED, TICK_RANK, TICK_CURSOR, TICK_WARNING,
@@ -284,7 +284,7 @@ leased_finish(struct leased *a)
 	a->queue.events->closed(a->queue.arg);
 }
 
-/* Says that Redis refuses results, and why, or that it accepts them again. */
+/* Reports that Redis refuses results, and why, or that it accepts them again. */
 static void
 leased_report_refusals(struct leased *a)
 {
@@ -307,7 +307,7 @@ leased_report_refusals(struct leased *a)
 	a->queue.events->ticked(&report, a->queue.arg);
 }
 
-/* The engine hears when the queue becomes empty, for --until-empty. */
+/* Tells the engine when the queue becomes empty, for --until-empty. */
 static void
 leased_report_empty(struct leased *a)
 {
@@ -454,7 +454,7 @@ leased_settle(struct queue *q, struct message *msg, const struct verdict *verdic
 	settler_keep(a->settler, msg->queue_data, verdict, result);
 }
 
-/* Also the safety net under the watch: it is armed anew. */
+/* Also arms the keys anew, in case a wake-up was lost. */
 void
 leased_tick_round(struct queue *q)
 {

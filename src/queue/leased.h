@@ -1,6 +1,7 @@
 /*
- * A queue that delivers at least once, for the tables of the kinds built on it: ack.c,
- * unique.c, stream.c and expired.c.  The kinds differ in which script plays which part.
+ * A queue that delivers at least once; the kinds in ack.c, unique.c, stream.c and
+ * expired.c are built on it.  Each kind is a table that says which script plays which
+ * part.
  */
 #ifndef RQD_QUEUE_LEASED_H
 #define RQD_QUEUE_LEASED_H
@@ -18,7 +19,7 @@ enum leased_script {
 struct leased_facts {
 	const struct queue_config *cfg;
 	const char	*host;
-	const char	*scan;		/* where the tick goes on in the source */
+	const char	*scan;		/* where the next tick goes on in the source */
 };
 
 /* A script's part in a kind. */
@@ -30,7 +31,7 @@ struct leased_role {
 };
 #define LEASED_ROLE(script, words, ...)	{ script, words, { __VA_ARGS__, KEY_MAX } }
 
-/* KEYS of parts that more than one kind's script plays. */
+/* KEYS of parts whose scripts differ between kinds, but not in their KEYS. */
 #define LEASED_KEYS_POP	KEY_QUEUE, KEY_BACKUP, KEY_CONTEXT, KEY_RETRY, KEY_DELIVERY, KEY_PAUSED, \
 			KEY_RATE
 #define LEASED_KEYS_POP_LIST	LEASED_KEYS_POP, KEY_STATS
@@ -40,7 +41,7 @@ struct leased_role {
 			KEY_DELAYED, KEY_STATS
 #define LEASED_KEYS_ARM	KEY_QUEUE, KEY_RETRY, KEY_DELAYED, KEY_PAUSED
 
-/* Parts that are played by the same script in every kind. */
+/* Parts that every kind gives to the same script. */
 #define LEASED_ROLES_ANY \
 	[LEASED_MINE] = LEASED_ROLE("mine", NULL, KEY_BACKUP, KEY_CONTEXT, KEY_DELIVERY), \
 	[LEASED_RESCUE] = LEASED_ROLE("rescue", NULL, LEASED_KEYS_SETTLE), \
@@ -58,8 +59,8 @@ struct leased_role {
 	LEASED_ROLES_ANY
 
 /*
- * A kind.  All that a script of a part is given and answers is the same for
- * all kinds; the heads of pop.lua, settle.lua and so on say what.
+ * A kind.  The arguments and answers of a part are the same for all kinds; the heads of
+ * pop.lua, settle.lua and so on describe them.
  */
 struct leased_kind {
 	const struct queue_ops	*ops;
@@ -72,7 +73,7 @@ struct leased_kind {
 	bool			 promotes;
 };
 
-/* key: Q; that of the configuration, or of one of its shards. */
+/* key: Q, the key of the configuration or of one shard. */
 struct queue	*leased_new(const struct leased_kind *, const struct queue_env *, const char *key,
 		    struct config *, const struct queue_config *, struct stats *,
 		    const struct queue_events *, void *arg);
@@ -91,7 +92,7 @@ unsigned	 leased_held(const struct queue *);
 bool		 leased_is_empty(const struct queue *);
 void		 leased_close(struct queue *);
 void		 leased_free(struct queue *);
-/* All of a struct queue_ops but name and open, which calls leased_new(). */
+/* All members of a struct queue_ops but open, which calls leased_new(). */
 #define LEASED_OPS \
 	.reconfigure = leased_reconfigure, .conn_up = leased_conn_up, \
 	.conn_down = leased_conn_down, .want = leased_want, .fetch = leased_fetch, \

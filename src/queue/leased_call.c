@@ -1,6 +1,6 @@
 /*
- * Script calls of a queue: they are sent here, and every answer comes through
- * here.  What several scripts' replies have in common is read here, too.
+ * Script calls of a queue: this file sends them, and takes every answer.  It also reads
+ * the parts that the replies of several scripts share.
  */
 #include "queue/leased_private.h"
 
@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 
-#define LONGEST		(24 * HOUR)	/* that a timer is set for */
-#define BULK_AGAIN	MINUTE		/* until a large rescue tries the bulk connection again */
+#define LONGEST		(24 * HOUR)	/* the longest time of a timer */
+#define BULK_AGAIN	MINUTE		/* then a large rescue tries the bulk connection again */
 
 static const char *const leased_role_names[LEASED_SCRIPTS] = {
 	[LEASED_POP] = "pop", [LEASED_SETTLE] = "settle", [LEASED_RENEW] = "renew",
@@ -99,8 +99,9 @@ leased_words(struct call *call)
 }
 
 /*
- * Large replies and requests have a connection of their own.  Where it cannot be made a
- * rescue takes the first one: the message is nowhere but here, and pops wait for it.
+ * Large replies and requests have a connection of their own.  If it cannot be made, a
+ * rescue takes the main one: Redis does not have the message, and pops wait for the
+ * rescue.
  */
 static bool
 leased_is_bulky(const struct leased *a, const struct call *call)
@@ -142,7 +143,7 @@ leased_settles(enum leased_script script)
 	    script == LEASED_HAND_OVER_LOST;
 }
 
-/* Reports a script's warning once, until NULL takes it back. */
+/* Reports a script's warning once, until a call with NULL says that it is over. */
 void
 leased_complain(struct leased *a, enum leased_script script, const char *text)
 {

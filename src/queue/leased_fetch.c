@@ -1,8 +1,8 @@
 /*
  * Fetches: sends the scripts pop, mine and body, and makes deliveries of the messages
- * in their replies.  pop.c says when mine is sent, loader.c when body is.  Deliveries
- * that mine.lua finds, and those whose payload body.lua has loaded, wait as FOUND for
- * the next fetch.  Their leases are renewed meanwhile.
+ * in their replies.  pop.c decides when to send mine, loader.c when to send body.
+ * Deliveries that mine.lua finds, and those whose payload body.lua has loaded, wait as
+ * FOUND for the next fetch.  Their leases are renewed meanwhile.
  */
 #include "queue/leased_private.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-/* Returned by pop.lua; then messages.  Of a paused queue: then the reason. */
+/* Returned by pop.lua.  The messages follow, or of a paused queue the reason. */
 enum {
 	POP_STATUS, POP_NOW, POP_WAITING, POP_DUE, POP_DROPPED, POP_LIMITED, POP_TAKEN,
 	POP_FIELDS
@@ -38,7 +38,7 @@ enum {
 
 /* -- large payloads --------------------------------------------------------- */
 
-/* A longer payload is not in a pop's reply. */
+/* The longest payload that a pop's reply may have. */
 static uint64_t
 leased_inline(const struct leased *a)
 {
@@ -47,7 +47,7 @@ leased_inline(const struct leased *a)
 	return a->env->bulk != NULL && most > LOADER_INLINE ? LOADER_INLINE : most;
 }
 
-/* No payload came: the connection ended, was not there, or Redis gave another answer. */
+/* No payload came: there was no connection, it ended, or Redis gave another answer. */
 static void
 leased_not_loaded(struct leased *a, struct delivery *d, enum conn_answer answer)
 {
@@ -121,8 +121,8 @@ leased_take_payload(struct message *m, const struct redisReply *body)
 }
 
 /*
- * The token in a reply, without the mark of a cancelled message; NULL: none.  *mark: what
- * stands behind "!drop:" or "!dead:": "WHO:TOKEN", or "TOKEN".
+ * The token in a reply, without the mark of a cancelled message; NULL: none.  *mark:
+ * the text after "!drop:" or "!dead:", which is "WHO:TOKEN" or "TOKEN".
  */
 static const char *
 leased_token(const struct redisReply *reply, enum cancel *cancel, const char **mark)
@@ -142,7 +142,7 @@ leased_token(const struct redisReply *reply, enum cancel *cancel, const char **m
 	return token;
 }
 
-/* The message that begins at element i; NULL: it is none. */
+/* Makes a delivery of the message that begins at element i; NULL: it is no message. */
 static struct delivery *
 leased_take(struct leased *a, const struct call *call, const struct redisReply *reply, size_t i)
 {
@@ -203,7 +203,10 @@ leased_weight(const struct leased *a, const struct message *m)
 	return config_has_batches(a->cfg) && message_has_failed(m) ? (unsigned)a->cfg->batch : 1;
 }
 
-/* The first one always goes: it could wait for ever. */
+/*
+ * Hands out at least one message: one that is too large for the room would wait for
+ * ever.
+ */
 static void
 leased_hand_out(struct leased *a)
 {
@@ -222,7 +225,7 @@ leased_hand_out(struct leased *a)
 		leased_renew_all(a);
 }
 
-/* The limit of the fleet that has kept messages back; NULL: none. */
+/* The fleet's limit that has held messages back; NULL: none. */
 static const char *
 leased_saw_limit(struct watcher_popped *p, const struct redisReply *limited)
 {
@@ -269,7 +272,7 @@ leased_popped_state(struct leased *a, const struct redisReply *reply, const char
 	return limited;
 }
 
-/* The refused pop may have taken messages: asks `mine`, as after a lost reply. */
+/* The refused pop may have taken messages: asks mine, as after a lost reply. */
 static void
 leased_pop_refused(struct leased *a, const struct redisReply *reply)
 {
@@ -327,7 +330,7 @@ leased_popped(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_finish_fetch(a, FETCH_DOWN, NULL);
 }
 
-/* Slots that a fetch may fill; no limit unless Redis has refused a result. */
+/* The slots that a fetch may fill.  No limit unless Redis has refused a result. */
 static unsigned
 leased_free_slots(const struct leased *a)
 {
@@ -340,7 +343,10 @@ leased_free_slots(const struct leased *a)
 	return used < most ? most - used : 0;
 }
 
-/* Messages and results have all the bytes that they may have: only FOUND ones are given out. */
+/*
+ * Messages and results have reached their limit of bytes: only FOUND messages are
+ * handed out.
+ */
 static bool
 leased_is_heavy(const struct leased *a)
 {
@@ -354,7 +360,7 @@ leased_may_fetch(const struct leased *a, bool found)
 	    leased_free_slots(a) > 0 && (found || !leased_is_heavy(a));
 }
 
-/* A probe is one message, which runs alone anyhow. */
+/* A probe is one message, and runs alone, so it needs no room for a batch. */
 static void
 leased_pop(struct leased *a, unsigned room)
 {
@@ -375,7 +381,7 @@ leased_pop(struct leased *a, unsigned room)
 	leased_send(call);
 }
 
-/* The room of messages that are popped, and not to be handed out yet. */
+/* The room that messages take which are popped, but cannot be handed out yet. */
 static unsigned
 leased_unready(const struct leased *a)
 {
@@ -392,7 +398,7 @@ leased_unready(const struct leased *a)
 	return weight;
 }
 
-/* Redis is away: nobody knows when they will be ready. */
+/* 0 while Redis is away: nobody knows when the messages will be ready. */
 unsigned
 leased_held(const struct queue *q)
 {
@@ -412,7 +418,7 @@ leased_has_no_room(struct leased *a)
 	return no_room;
 }
 
-/* Nothing was found, or nothing can be asked for now. */
+/* Ends the fetch: no pop can be sent now. */
 static void
 leased_cannot_pop(struct leased *a)
 {
@@ -448,7 +454,10 @@ leased_fetch_step(struct leased *a)
 
 /* -- unknown outcomes ------------------------------------------------------- */
 
-/* After an error of the pop the queue is suspended, and that says it. */
+/*
+ * After an error of the pop the queue is suspended, with that error as the reason: no
+ * second one.
+ */
 static void
 leased_mine_refused(struct leased *a, struct pop_call *pop, const struct redisReply *reply)
 {
@@ -482,7 +491,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 		if ((token != NULL && ledger_has_token(a->ledger, token)) ||
 		    (d = leased_take(a, call, reply, i)) == NULL)
 			continue;
-		/* mine finds them by tag: they are run in the order of the pop. */
+		/* mine finds messages by tag; they run in the order of the pop */
 		ledger_sort(a->ledger, d);
 		page.found = true;
 	}
@@ -496,7 +505,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	leased_wake(a);
 }
 
-/* Asks what pops of unknown outcome have taken. */
+/* Sends mine, which tells what the pops of unknown outcome have taken. */
 void
 leased_ask(void *arg)
 {

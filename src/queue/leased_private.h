@@ -7,12 +7,13 @@
  *	leased_settle.c	sends results, and rescues of messages that Redis has lost
  *	leased_renew.c	renews leases
  *
- * Below them are objects that know nothing of struct leased: ledger.c (deliveries),
- * loader.c (large payloads), pop.c (pops, and those whose outcome is unknown), settler.c
- * (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is there work?).
+ * The files use objects that know nothing of struct leased: ledger.c (deliveries),
+ * loader.c (large payloads), pop.c (pops, and those of unknown outcome), settler.c
+ * (results), ticker.c (expiry, delayed messages, counters) and watcher.c (is there
+ * work?).
  *
- * Whatever changes what could be done next ends in leased_wake(); at the end of
- * the turn leased_turn() does it.  Calls from above only change fields and wake.
+ * Every event that may allow a next step ends in leased_wake(); at the end of the turn
+ * leased_turn() takes the step.  Calls from the engine only change fields and wake.
  */
 #ifndef RQD_QUEUE_LEASED_PRIVATE_H
 #define RQD_QUEUE_LEASED_PRIVATE_H
@@ -33,7 +34,7 @@
 #include "redis/request.h"
 #include "redis/script.h"
 
-/* Messages of a call.  renew_all.lua renews as many of a pop whose reply has not come. */
+/* Messages of a pop.  renew_all.lua renews as many for a pop whose reply has not come. */
 #define LEASED_POP_MAX	200
 
 struct leased;
@@ -49,11 +50,11 @@ struct leased {
 	const struct script	 *script[LEASED_SCRIPTS];
 	TAILQ_HEAD(, call)	  calls;	/* on their way */
 	struct defer		  turn;
-	void			(*on_turn)(void *);	/* does it: see leased_wake() */
+	void			(*on_turn)(void *);	/* leased_turn(): see leased_wake() */
 	bool			  closing;
 	bool			  closed;	/* closed() was called */
 	bool			  was_empty;	/* in the last turn */
-	/* was reported, and not taken back */
+	/* a warning was logged, and is not over */
 	bool			  complained[LEASED_SCRIPTS];
 	double			  gap;		/* seconds between messages of the rate; 0: none */
 
@@ -70,17 +71,17 @@ struct leased {
 	bool			  deferred;	/* see queue_defer_fetch() */
 	unsigned		  got;
 	enum turn		  fetch_turn;
-	unsigned		  no_room_at;	/* the ledger's departures then */
+	unsigned		  no_room_at;	/* ledger_departures() when there was no room */
 	struct loader		 *loader;
-	usec_t			  bulk_after;	/* mono: a large rescue may try that connection */
+	usec_t			  bulk_after;	/* mono: then a large rescue may use bulk again */
 	struct pops		 *pops;
-	bool			  leaving;	/* the call that ends their note is on its way */
+	bool			  leaving;	/* a call asks Redis to forget our pops */
 
 	/* Deliveries and results. */
 	struct ledger		 *ledger;
 	struct settler		 *settler;
-	bool			  refusing;	/* some are refused; that was reported */
-	char			  *cause;	/* why, in the last complaint; owned; or NULL */
+	bool			  refusing;	/* Redis refuses some results; that was reported */
+	char			  *cause;	/* of the last complaint; owned; or NULL */
 	struct ticker		 *ticker;
 	struct arrivals		 *arrivals;	/* of a list; NULL: another source */
 };
@@ -94,33 +95,39 @@ struct call {
 	struct leased		 *ack;
 	enum leased_script		  script;
 	leased_answer_fn		 *answered;
-	struct delivery_batch	  batch;	/* the deliveries about which it is */
-	struct pop_call		 *pop;		/* mine: about this one */
+	struct delivery_batch	  batch;	/* the deliveries that it is about */
+	struct pop_call		 *pop;		/* mine: the pop that it asks about */
 	struct request		  request;
 	struct words		  words;	/* until leased_send() */
-	bool			  bulky;	/* it has the bulk connection */
+	bool			  bulky;	/* it uses the bulk connection */
 	bool			  armed;	/* arm: tracking was on */
 };
 
 /* leased_call.c */
 /* Looks at everything that has changed, at the end of this turn. */
 void		 leased_wake(void *leased);
-/* Its words are the script's KEYS; the others follow, those of leased_words() before a list. */
+/*
+ * The new call's words are the script's KEYS.  The caller adds the common ones, calls
+ * leased_words(), then adds a list.
+ */
 struct call	*leased_call_new(struct leased *, enum leased_script, leased_answer_fn *);
-void		 leased_words(struct call *);		/* adds the kind's own */
+void		 leased_words(struct call *);		/* adds the ARGV of this kind */
 void		 leased_send(struct call *);
 void		 leased_cancel_calls(struct leased *);	/* all: their functions are not called */
 bool		 leased_is_up(const struct leased *);
 /*
- * An error reply, or none that the script gives: complains, and connects anew
- * where the server is no longer the right one.  Says what kind of error.
+ * Handles an error reply, or a reply that the script never gives: complains, and
+ * connects anew if the server is no longer the right one.  Returns the kind of error.
  */
 enum reply_error leased_failed(struct leased *, enum leased_script, const struct redisReply *);
-/* A warning, once until it is taken back by NULL. */
+/* Reports a script's warning once, until a call with NULL says that it is over. */
 void		 leased_complain(struct leased *, enum leased_script, const char *);
 /* Redis' time, in a reply. */
 double		 leased_saw_now(struct leased *, const struct redisReply *);
-/* A list, in a reply: taken from it so far, -1 where the reply does not say it; and waiting. */
+/*
+ * Takes the figures of a list from a reply: messages taken so far (-1: the reply does
+ * not say) and waiting.
+ */
 void		 leased_saw_list(struct leased *, const struct redisReply *taken,
 		    const struct redisReply *waiting);
 usec_t		 leased_usec(double seconds);	/* from now, within what a timer can hold */
@@ -130,7 +137,7 @@ usec_t		 leased_until(const struct redisReply *, double now);
 /* leased_fetch.c */
 void		 leased_fetch_step(struct leased *);
 void		 leased_ask(void *);	/* mine, about pops of unknown outcome */
-/* Whether a fetch could have messages now; found: without a pop. */
+/* Whether a fetch could deliver messages now.  found: it needs no pop for that. */
 bool		 leased_may_fetch(const struct leased *, bool found);
 void		 leased_load(void *);	/* asks for large payloads again */
 
@@ -138,9 +145,12 @@ void		 leased_load(void *);	/* asks for large payloads again */
 void		 leased_settler_init(struct leased *);
 /* The outcome of a pop or a rescue is unknown, so that no pop may be sent. */
 bool		 leased_is_unsure(const struct leased *);
-void		 leased_flush(struct leased *);	/* sends what is kept; calls nobody */
+void		 leased_flush(struct leased *);	/* sends the kept results; makes no callbacks */
 void		 leased_leave(struct leased *);	/* nothing is in flight: Redis forgets our pops */
-/* Asks whether our message has the tag that another delivery holds: "there" or "other". */
+/*
+ * Asks whether the tag that another delivery holds is that of our message: "there" or
+ * "other".
+ */
 void		 leased_check(struct leased *, struct delivery *, leased_answer_fn *);
 
 /* leased_renew.c */

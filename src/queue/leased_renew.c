@@ -1,7 +1,7 @@
 /*
- * Renewals.  When the ledger says that one is due, all that it names is renewed
- * in calls of 250.  While the reply to a pop is late, what it has taken is renewed
- * by the number of the call.
+ * Renewals.  When the ledger says that one is due, this file renews all deliveries that
+ * it names, in calls of 250.  While the reply to a pop is late, it renews the messages
+ * of that pop by the number of the call.
  */
 #include "queue/leased_private.h"
 
@@ -38,7 +38,10 @@ leased_checked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 }
 
-/* Returned by renew.lua; then a number for each, or a text: the number, and who cancelled it. */
+/*
+ * Returned by renew.lua.  A number for each delivery follows, or a text: the number,
+ * and who cancelled it.
+ */
 enum { RENEW_NOW, RENEW_FIELDS };
 
 static void
@@ -113,7 +116,7 @@ leased_renew_all(struct leased *a)
 	ledger_renewals(a->ledger, leased_renew_batch, a);
 }
 
-/* Returns FOUND messages that the engine does not want any more. */
+/* Renews, but first returns FOUND messages that the engine no longer wants. */
 void
 leased_renew(void *arg)
 {

@@ -85,7 +85,7 @@ struct leased_targets {
 	size_t		  n;
 };
 
-/* Its number among them, from 1 on.  Two configurations may name one key. */
+/* The number of the key among the targets, from 1.  Two configurations may name one key. */
 static size_t
 leased_target_number(struct leased_targets *t, const char *key)
 {
@@ -97,7 +97,7 @@ leased_target_number(struct leased_targets *t, const char *key)
 	return t->n;
 }
 
-/* Adds the keys to a call's, which must have no other words yet. */
+/* Adds the targets' keys to those of a call, which must have no other words yet. */
 static void
 leased_add_targets(const struct delivery_batch *b, struct leased_targets *t, struct words *w)
 {
@@ -129,7 +129,10 @@ leased_add_pushes(const struct pushes *p, struct leased_targets *t, struct words
 	}
 }
 
-/* The queues that it was pushed to may be this daemon's: they need not wait for Redis' word. */
+/*
+ * Wakes the target queues that are this daemon's, so that they need not wait for Redis
+ * to report the push.
+ */
 static void
 leased_report_pushed(const struct leased *a, const struct delivery *d)
 {
@@ -143,7 +146,7 @@ leased_report_pushed(const struct leased *a, const struct delivery *d)
 
 /* -- settle ----------------------------------------------------------------- */
 
-/* Returned by settle.lua and hand_over.lua; then an answer for each. */
+/* Returned by settle.lua and hand_over.lua; one answer for each result follows. */
 enum { SETTLE_NOW, SETTLE_DUE, SETTLE_FIELDS };
 
 static void

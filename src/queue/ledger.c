@@ -1,11 +1,11 @@
 /*
  * Deliveries and their leases: see ledger.h.
  *
- * After "held", "gone" and "taken" the handler is ended: the message is settled
- * elsewhere, or another delivery has begun.  After "lost" it runs on: Redis has
- * forgotten the delivery, and nobody else has it.  If another delivery holds the
- * tag and Redis has forgotten ours, that may be another message with the same id:
- * the payloads are compared first.
+ * After "held", "gone" and "taken" the engine ends the handler: the message is settled
+ * elsewhere, or another delivery has begun.  After "lost" the handler runs on: Redis
+ * has forgotten the delivery, and no other daemon has it.  If Redis has forgotten ours
+ * and another delivery holds the tag, that may be another message with the same id: the
+ * owner compares the payloads first.
  */
 #include "queue/ledger.h"
 
@@ -16,7 +16,7 @@
 #include "loop/timer.h"
 
 #define RENEW_MOST	250		/* deliveries in one call */
-#define HINT_EVERY	(100 * MSEC)	/* renewals that hints ask for */
+#define HINT_EVERY	(100 * MSEC)	/* at most one renewal by hints in this time */
 #define HINT_AGAIN	(400 * MSEC)	/* the second one: a reply that was on its way is here */
 
 /* The answers of renew.lua, one for each delivery. */
@@ -76,7 +76,10 @@ ledger_set_lease(struct ledger *l, usec_t lease)
 
 /* -- deliveries ------------------------------------------------------------- */
 
-/* A run of one message may be as large as that message: it has no other. */
+/*
+ * The bytes that a message takes of a batch's run; 0 without batches.  A message larger
+ * than a run runs alone, so it counts as one full run.
+ */
 static size_t
 message_bytes(const struct message *m)
 {
@@ -159,7 +162,7 @@ ledger_keep(struct ledger *l, struct delivery *d, const struct verdict *verdict,
 	ledger_move(l, d, DELIVERY_KEPT);
 }
 
-/* Keeps a result of what the engine has never seen. */
+/* Keeps a result of a delivery that the engine has never seen. */
 static void
 ledger_keep_unrun(struct ledger *l, struct delivery *d, enum verdict_op op, enum reason reason)
 {
@@ -181,7 +184,7 @@ ledger_give_back(struct ledger *l, bool loading)
 	return l->tally.count[DELIVERY_KEPT] > before;
 }
 
-/* Tokens end in their place in the pop: CALL.1 CALL.2 ... */
+/* A token ends in the message's place in the pop: CALL.1 CALL.2 ... */
 void
 ledger_sort(struct ledger *l, struct delivery *d)
 {
@@ -379,7 +382,10 @@ ledger_renewals(struct ledger *l, void (*send)(struct delivery_batch *, void *),
 	}
 }
 
-/* Puts away silently what nobody has begun yet. */
+/*
+ * The delivery is no longer ours.  If the engine has it, the caller tells the engine;
+ * otherwise it ends silently.
+ */
 static enum lease
 ledger_lose(struct ledger *l, struct delivery *d)
 {
@@ -393,8 +399,9 @@ ledger_lose(struct ledger *l, struct delivery *d)
 }
 
 /*
- * Redis has forgotten it, and no lease can be renewed.  A handler runs on; if it fails, the
- * message is rescued.  What waits for a handler is rescued now: its lease never holds again.
+ * Redis has forgotten the delivery, so its lease can never be renewed again.  A handler
+ * runs on; if it fails, the message is rescued.  A message that waits for a handler is
+ * returned now, and the answer to that leads to a rescue.
  */
 static enum lease
 ledger_forgotten(struct ledger *l, struct delivery *d)
@@ -413,8 +420,9 @@ is_held_hand_over(const struct delivery *d)
 }
 
 /*
- * The message keeps its place, and is renewed, until its handler has ended.  A hand-over
- * that Redis refuses would wait for ever.
+ * A cancelled message stays in flight, and is renewed, until its handler has ended.
+ * But a hand-over that Redis refuses has no handler, and would wait for ever: settle it
+ * now.
  */
 static enum lease
 ledger_cancel(struct delivery *d, enum cancel cancel)

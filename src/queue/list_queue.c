@@ -1,15 +1,15 @@
 /*
  * Kind "list": at most once, from a plain Redis list.
  *
- * A pop removes the message from the list.  What a handler has begun is never
- * delivered again; a failure is only reported.  A message that never began (the
- * queue is suspended, the daemon stops) is pushed back to the end of the list
- * that it came from, the newest first, so that the order stays.  The push is
- * repeated until Redis has answered, but it is never sent twice: a push whose
- * reply is lost may have acted.
+ * A pop removes the message from the list.  A message that a handler has begun is never
+ * delivered again; a failure is only reported.  A message that never began (the queue
+ * is suspended, the daemon stops) is pushed back to the end of the list that it came
+ * from.  The newest goes first, so that the order stays.  A push that Redis refused, or
+ * that was not sent, is repeated.  A push whose reply was lost may have acted, so it is
+ * not repeated.
  *
- * When the reply to a pop is lost, the popped messages are lost: at most as many
- * as there were free slots.  list_pop.lua takes nothing after the pop's deadline.
+ * If the reply to a pop is lost, the popped messages are lost: at most as many as there
+ * were free slots.  list_pop.lua takes nothing after the pop's deadline.
  */
 #include "queue/direct.h"
 
@@ -27,13 +27,13 @@ struct list {
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
 	struct request		  pop, push, count;
 	struct arrivals		  arrivals;
-	enum pop		  from;		/* the end that the last pop took from */
-	bool			  known;	/* a pop may find something */
+	enum pop		  from;		/* the end that the last pop took messages from */
+	bool			  known;	/* a pop may find messages */
 	bool			  empty;	/* the last look or pop found nothing */
-	bool			  refused;	/* a push was, and that was logged */
+	bool			  refused;	/* Redis refused a push, and that was logged */
 };
 
-/* Returned by list_pop.lua; then messages. */
+/* Returned by list_pop.lua; messages follow. */
 enum { POP_STATUS, POP_NOW, POP_WAITING, POP_TAKEN, POP_FIELDS };
 static const char pop_form[] = {
 	[POP_STATUS] = FIELD_STR, [POP_NOW] = FIELD_NUMBER, [POP_WAITING] = FIELD_INT,
@@ -118,7 +118,7 @@ list_pop_refused(struct list *q, const struct redisReply *reply)
 	}
 }
 
-/* Of a paused queue the reason follows, not messages. */
+/* If the queue is paused, the reason follows instead of messages. */
 static void
 list_popped_ok(struct list *q, const struct redisReply *reply)
 {
@@ -199,7 +199,7 @@ list_fetch(struct direct *base)
 
 /* -- pushing back ----------------------------------------------------------- */
 
-/* The push was refused: it is tried again, unless the queue is closing. */
+/* Redis refused the push: tries again, unless the queue is closing. */
 static void
 list_push_refused(struct list *q, const struct redisReply *reply)
 {
@@ -245,7 +245,7 @@ list_pushed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 	}
 }
 
-/* Of the messages that were given back: the one that was popped last. */
+/* The message that was popped last, of those that were given back. */
 static struct direct_delivery *
 list_newest(struct list *q)
 {
@@ -258,7 +258,10 @@ list_newest(struct list *q)
 	return best;
 }
 
-/* Pushes to the end that the newest one came from, as many as go into a command. */
+/*
+ * Pushes messages to the end that the newest one came from, as many as fit into a
+ * command.
+ */
 static void
 list_push_back(struct direct *base)
 {
@@ -283,7 +286,7 @@ list_push_back(struct direct *base)
 
 /* -- looking ---------------------------------------------------------------- */
 
-/* Where the look was refused, a pop will say why. */
+/* After a refused look a pop will show the error. */
 static void
 list_saw(struct direct *base, const struct looked *found)
 {
@@ -343,7 +346,10 @@ list_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 	direct_wake(&q->direct);
 }
 
-/* Time has passed since the last pop: a pop costs less than a look. */
+/*
+ * When wanted again, tries a pop: time has passed since the last one, and a pop costs
+ * less than a look.
+ */
 static void
 list_want(struct queue *queue, bool wanted)
 {

@@ -1,6 +1,5 @@
 /*
- * Decides which payloads to ask Redis for, and handles those that do not come; see
- * loader.h.
+ * Chooses the payloads to ask for, and handles those that do not come; see loader.h.
  */
 #include "queue/loader.h"
 
@@ -11,12 +10,12 @@
 #include "loop/timer.h"
 
 #define ATTEMPTS_MAX	3
-#define ASIDE_MAX	MINUTE		/* then it is due again after 1 s, 2 s, 4 s .. this */
-#define ASIDE_NEWS	(10 * MINUTE)	/* after so long without one, the next is logged again */
+#define ASIDE_MAX	MINUTE		/* due again after 1 s, 2 s, 4 s, at most this */
+#define ASIDE_NEWS	(10 * MINUTE)	/* after this time without one, the next is logged again */
 
 struct loader {
 	struct ledger	*ledger;
-	struct timer	 again;		/* set: all are asked for again */
+	struct timer	 again;		/* set: ask for all again */
 	unsigned	 failures;	/* in a row */
 	unsigned	 asides;	/* messages put aside since a large payload came */
 	usec_t		 aside_at;	/* mono: the last one was put aside; 0: none was */

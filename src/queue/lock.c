@@ -10,13 +10,13 @@
  *	 '------------------> OVER <--------------'
  *	   refused or released              Redis says that it is lost
  *
- * A try whose reply is lost may have taken the lock: `may_have`.  The next try has
- * the same token, so that the script answers as if it were the first.  A lock that
- * gives up before that unlocks what it may have.
+ * A try whose reply is lost may have taken the lock: `may_have`.  The next try has the
+ * same token, so the script answers it like the first one.  If the waiter gives up
+ * before that, it unlocks.
  *
- * Renewals are sent every third of the ttl, whether or not the last one is
- * answered; each knows when it was sent.  The connection's timeout is at most
- * that third too, so that a dead one is replaced in time.
+ * Renewals are sent every third of the ttl, even if the last one is not answered; each
+ * has its own time of sending.  The connection's timeout is at most that third too, so
+ * that a dead connection is replaced in time.
  *
  * In a cluster the connection is that of the key's master, and changes with it.  A
  * command that was redirected did not run, and is sent again.  There is no watch:
@@ -37,15 +37,15 @@
 #include "redis/script.h"
 #include "redis/watch.h"
 
-#define LOOK_EVERY	(5 * SEC)	/* while the watch says nothing */
-#define POLL_EVERY	(200 * MSEC)	/* where there is no watch */
-#define EXPIRY_SPREAD	(20 * MSEC)	/* not all at once when a key expires */
-#define RELEASE_MAX	(5 * SEC)	/* to unlock what was held */
-#define UNDO_MAX	SEC		/* to unlock what perhaps was never taken */
-#define SENTINELS_MAX	(3 * SEC)	/* the first master may be wrong, then others are asked */
+#define LOOK_EVERY	(5 * SEC)	/* if the watch reports nothing */
+#define POLL_EVERY	(200 * MSEC)	/* without a watch */
+#define EXPIRY_SPREAD	(20 * MSEC)	/* spreads the waiters when a key expires */
+#define RELEASE_MAX	(5 * SEC)	/* to unlock a lock that was held */
+#define UNDO_MAX	SEC		/* to unlock one that may never have been taken */
+#define SENTINELS_MAX	(3 * SEC)	/* time to ask other Sentinels after a wrong master */
 
-#define SINCE_MAX	1e11		/* no time that a clock of Redis shows */
-#define RENEWALS	3		/* per ttl; an older one's answer is of no use */
+#define SINCE_MAX	1e11		/* later than any clock of Redis */
+#define RENEWALS	3		/* per ttl; older answers are of no use */
 
 /* Returned by lock.lua and lock_renew.lua: 1 alone, or all. */
 enum { ANSWER_OURS, ANSWER_HOLDER, ANSWER_LEFT, ANSWER_FIELDS };
@@ -56,7 +56,7 @@ static const char answer_form[] = {
 
 enum lock_state { LOCK_WANTED, LOCK_HELD, LOCK_RELEASING, LOCK_OVER };
 
-/* A renewal, which must know its own time. */
+/* A renewal, with the time when it was sent. */
 struct renewal {
 	struct lock	*lock;
 	struct request	 request;
@@ -70,7 +70,7 @@ struct lock {
 	const struct lock_events *events;
 	void			*arg;
 	struct conn		*conn;
-	struct nodes		*nodes;		/* NULL: no cluster; else conn is one of its */
+	struct nodes		*nodes;		/* NULL: no cluster; else conn is one of theirs */
 	struct node		*node;		/* the key's master; NULL: not known */
 	struct watch		*watch;		/* NULL before the first wait, and in a cluster */
 	struct watch_key	 changed;
@@ -81,25 +81,25 @@ struct lock {
 	enum lock_state		 state;
 	struct request		 attempt;	/* WANTED */
 	struct renewal		 renewals[RENEWALS];	/* HELD */
-	unsigned		 renewed;	/* how many were sent */
+	unsigned		 renewed;	/* number of renewals sent */
 	struct request		 unlock;	/* RELEASING */
 	bool			 again;		/* the key changed during the attempt */
 	bool			 waiting;	/* events->waiting() was called */
 	bool			 may_have;	/* WANTED: Redis may hold it for us */
-	boot_t			 until;		/* HELD: the end, as far as we know */
+	boot_t			 until;		/* HELD: the end of our time */
 	bool			 ending;	/* events->ending() was called */
 	bool			 lost;		/* HELD: Redis says so */
 	char			*trouble;	/* why it was not taken or renewed; owned */
 	enum lock_refusal	 refusal;
 	enum reply_error	 error;		/* of trouble */
 	bool			 refusing;	/* RELEASING: ends in refused() */
-	bool			 unlocking;	/* RELEASING: unlock was sent ... */
-	bool			 repeated;	/* ... twice: the first one may have acted */
+	bool			 unlocking;	/* RELEASING: the unlock was sent ... */
+	bool			 repeated;	/* ... twice: the first may have acted */
 	enum lock_release	 how;
 
 	struct timer		 next;		/* WANTED: the next try.  HELD: the next renewal */
 	struct timer		 limit;		/* of the wait (WANTED), or of the release */
-	struct timer		 away;		/* WANTED: Redis was lost, and does not come back */
+	struct timer		 away;		/* WANTED: the time without Redis */
 	struct boot_timer	 end;		/* HELD: `grace` before until */
 	struct defer		 over;
 };
@@ -107,8 +107,8 @@ struct lock {
 static void	lock_try(struct lock *);
 
 /*
- * An answer that is no reply.  After a lost connection all goes on when the next one is up,
- * but in a cluster that may have been before.
+ * A call got no reply.  Without a cluster the lock goes on when the next connection is
+ * up.  In a cluster that may have happened before, so a timer goes on.
  */
 static void
 lock_unanswered(struct lock *l)
@@ -117,7 +117,7 @@ lock_unanswered(struct lock *l)
 		timer_set(&l->next, POLL_EVERY);
 }
 
-/* All timers belong to the state that ends here. */
+/* Changes the state, and stops all timers: each belongs to one state. */
 static void
 lock_set_state(struct lock *l, enum lock_state state)
 {
@@ -137,7 +137,7 @@ lock_set_trouble(struct lock *l, enum lock_refusal refusal, enum reply_error err
 	l->error = error;
 }
 
-/* An error reply, or one that the script does not give. */
+/* Takes an error reply, or a reply that the script never gives, as the trouble. */
 static enum reply_error
 lock_set_error(struct lock *l, const struct redisReply *r)
 {
@@ -152,7 +152,7 @@ lock_set_error(struct lock *l, const struct redisReply *r)
 	return e;
 }
 
-/* The words that all three scripts begin with. */
+/* Adds the words with which all three scripts begin. */
 static void
 lock_words(const struct lock *l, struct words *w)
 {
@@ -196,7 +196,7 @@ lock_unlocked(enum conn_answer answer, const struct redisReply *r, void *arg)
 		lock_end(l, reply_int(r, 0) == 1 || l->repeated ? LOCK_RELEASED : LOCK_LOST);
 }
 
-/* Now, also during a backoff. */
+/* Connects at once, even during a backoff. */
 static void
 lock_connect(struct lock *l)
 {
@@ -221,7 +221,7 @@ lock_unlock(struct lock *l)
 	request_script(&l->unlock, l->conn, script_find("unlock"), &w);
 }
 
-/* Not longer than the lock could be ours. */
+/* Tries to unlock, but not for longer than the lock could be ours. */
 static void
 lock_start_release(struct lock *l)
 {
@@ -259,7 +259,10 @@ lock_refuse(void *arg)
 		lock_end(l, LOCK_RELEASED);
 }
 
-/* WANTED: the wait is over, but at least one try must be answered.  RELEASING: too late. */
+/*
+ * WANTED: the wait is over; if no try was answered yet, the next answer decides.
+ * RELEASING: gives up.
+ */
 static void
 lock_limit(void *arg)
 {
@@ -283,7 +286,7 @@ lock_key_changed(void *arg)
 		timer_set(&l->next, 0);
 }
 
-/* The lock asks watch_is_on() instead. */
+/* Nothing to do: the lock asks watch_is_on() instead. */
 static void
 lock_watch_mode(bool on UNUSED, const char *why UNUSED, void *arg UNUSED)
 {
@@ -300,7 +303,10 @@ lock_start_watch(struct lock *l)
 	watch_conn_up(l->watch);
 }
 
-/* The next try, if the watch says nothing before; left: of the holder's ttl, in ms. */
+/*
+ * Sets the next try, if the watch reports nothing before it; left: of the holder's ttl,
+ * in ms.
+ */
 static void
 lock_look_later(struct lock *l, int64_t left)
 {
@@ -331,7 +337,10 @@ lock_is_busy(struct lock *l, const struct redisReply *r)
 		lock_look_later(l, reply_int_at(r, ANSWER_LEFT));
 }
 
-/* Errors that pass are waited for; after those of a replica comes another connection. */
+/*
+ * Waits if the error may pass; an error of a replica leads to another connection.
+ * Refuses otherwise.
+ */
 static void
 lock_has_error(struct lock *l, const struct redisReply *r)
 {
@@ -394,7 +403,7 @@ lock_say_ending(struct lock *l, const char *why, usec_t left)
 	l->events->ending(why, left > 0 ? left : 0, l->arg);
 }
 
-/* The time is nearly over. */
+/* The lock will end soon: calls ending(). */
 static void
 lock_ends(void *arg)
 {
@@ -470,7 +479,7 @@ lock_renew(struct lock *l)
 	request_script(&renewal->request, l->conn, script_find("lock_renew"), &w);
 }
 
-/* Sends what the state asks for. */
+/* Sends the next try, renewal or unlock. */
 static void
 lock_next(void *arg)
 {
@@ -492,7 +501,7 @@ lock_next(void *arg)
 	}
 }
 
-/* Redis has it for us.  A reply that took too long is of no use: try again. */
+/* Redis holds the lock for us.  If the reply took too long, tries again. */
 static void
 lock_take(struct lock *l)
 {
@@ -526,14 +535,17 @@ lock_conn_up(const struct conn_server *server UNUSED, void *arg)
 	lock_next(l);
 }
 
-/* In a cluster: a node has said which master has the key. */
+/*
+ * Whether the connection was ever up; in a cluster, whether a node has named the key's
+ * master.
+ */
 static bool
 lock_was_up(const struct lock *l)
 {
 	return l->nodes != NULL ? l->node != NULL : conn_generation(l->conn) > 0;
 }
 
-/* A lock refuses at once where Redis was never there, or where it may not wait. */
+/* Refuses at once if Redis was never up, or if the lock may not wait. */
 static void
 lock_conn_down(const char *cause, void *arg)
 {
@@ -566,7 +578,7 @@ lock_use(struct lock *l, struct node *node)
 	l->conn = node != NULL ? node->conn : nodes_nowhere(l->nodes)->conn;
 }
 
-/* Goes to the master that has the key now. */
+/* Uses the master that has the key now. */
 static void
 lock_follow(struct lock *l)
 {
@@ -612,7 +624,7 @@ lock_slots_changed(unsigned masters UNUSED, void *arg)
 	lock_follow(arg);
 }
 
-/* The answer to the redirected command comes next, and sends it again. */
+/* The answer to the redirected command follows, and leads to the next try. */
 static void
 lock_redirected(struct node *node UNUSED, unsigned slot UNUSED, bool later UNUSED, void *arg)
 {

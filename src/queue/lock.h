@@ -4,13 +4,13 @@
  * The value is a random token and, for people, the holder's host, process and time
  * (see lock.lua).  Other programs may take the same key by SETNX and EXPIRE.
  *
- * A waiter tries when the key changes (by client tracking, on a second connection
- * that is made only then), when its time to live is over, and every few seconds;
- * where tracking is refused, several times a second.  Waiters are not queued: the
- * first to try after a release gets the lock.
+ * A waiter tries when the key changes, when its time to live is over, and every few
+ * seconds.  Client tracking reports the change, on a second connection that is made
+ * only for a wait.  If Redis refuses tracking, the waiter tries several times a second.
+ * Waiters are not queued: the first to try after a release gets the lock.
  *
- * A holder's time ends `ttl` after the last renewal that succeeded was SENT, on
- * CLOCK_BOOTTIME.  Redis began to count after that, so until then the lock is ours,
+ * A holder's time ends `ttl` after it SENT the last renewal that succeeded, on
+ * CLOCK_BOOTTIME.  Redis began to count after that.  So the lock is ours until then,
  * unless Redis loses the key or another program overwrites it.
  *
  * No callback comes from inside a call.
@@ -29,8 +29,8 @@ struct lock_options {
 	const char	*name;		/* of the lock, without Lock: */
 	const char	*who;		/* "HOST PID" */
 	usec_t		 ttl;
-	usec_t		 grace;		/* ending() is called so long before the end; < ttl */
-	usec_t		 wait;		/* how long to try; 0: once; < 0: without end */
+	usec_t		 grace;		/* ending() comes this long before the end; < ttl */
+	usec_t		 wait;		/* how long to try; 0: once; < 0: for ever */
 };
 
 /* Why the lock was not taken. */
@@ -43,8 +43,8 @@ enum lock_refusal {
 /* The result of a release. */
 enum lock_release {
 	LOCK_RELEASED,
-	LOCK_LOST,		/* it was no longer ours */
-	LOCK_LEFT		/* Redis did not answer: it expires by itself */
+	LOCK_LOST,		/* the lock was no longer ours */
+	LOCK_LEFT		/* Redis did not answer: the lock will expire */
 };
 
 struct lock_events {
@@ -54,8 +54,8 @@ struct lock_events {
 	/* Instead of held().  error is REPLY_OK but for LOCK_REFUSED. */
 	void	(*refused)(enum lock_refusal, enum reply_error error, const char *text, void *);
 	/*
-	 * At most once, while held: it is lost, or will be in `left`, because it cannot
-	 * be renewed.  The protected work must end.
+	 * At most once, while held: the lock is lost, or will be after `left`, because
+	 * it cannot be renewed.  The protected work must end.
 	 */
 	void	(*ending)(const char *why, usec_t left, void *);
 	void	(*released)(enum lock_release, void *);
@@ -65,7 +65,7 @@ struct lock_events {
 struct lock	*lock_new(struct loop *, const struct redis_options *,
 		    const struct lock_options *, const struct lock_events *, void *arg);
 
-/* Releases it; released() is called.  In any state but after refused(). */
+/* Releases the lock; released() follows.  Call it in any state, but not after refused(). */
 void		 lock_release(struct lock *);
 /* At any time, but not from its callbacks; NULL is allowed. */
 void		 lock_free(struct lock *);

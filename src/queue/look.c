@@ -1,15 +1,15 @@
 /*
- * Looks; see look.h.  One look is in flight at a time.  watch_request() arms the
- * keys that it reads.  When a change is reported before the answer, the answer
- * may be old: the look is sent again at once.
+ * Looks; see look.h.  One look is on its way at a time.  watch_request() arms the keys
+ * that it reads.  If Redis reports a change before the answer, the answer may be old:
+ * another look follows at once.
  */
 #include "queue/look.h"
 
 #include "base/backoff.h"
 #include "redis/reply.h"
 
-#define POLL_EVERY	SEC		/* where tracking is refused */
-#define LONGEST		HOUR		/* that a timer waits for the end of a pause */
+#define POLL_EVERY	SEC		/* if Redis refuses tracking */
+#define LONGEST		HOUR		/* longest wait for the end of a pause */
 
 /* Returned by look.lua. */
 enum { LOOK_WAITING, LOOK_PAUSED, LOOK_WHY, LOOK_TTL, LOOK_FIELDS };
@@ -20,7 +20,7 @@ static const char look_form[] = {
 
 static void	look_send(struct look *);
 
-/* After an answer: sets when to look next, if no wake-up will say it. */
+/* After an answer: sets the time of the next look, if no wake-up will come. */
 static void
 look_plan(struct look *l, int64_t ttl)
 {

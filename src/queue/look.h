@@ -1,7 +1,7 @@
 /*
- * Looks at what kinds without leases have in Redis: QPAUSED, and Q where it is a
- * list.  While a look is on, it keeps these keys armed, so that Redis reports
- * changes.  Where tracking is refused, it polls.
+ * Looks at the keys of kinds without leases: QPAUSED, and Q if it is a list.  While a
+ * look is on, it keeps these keys armed, so that Redis reports changes.  If Redis
+ * refuses tracking, it polls.
  */
 #ifndef RQD_QUEUE_LOOK_H
 #define RQD_QUEUE_LOOK_H
@@ -17,7 +17,7 @@
 /* The findings of a look; the texts are borrowed for the call. */
 struct looked {
 	const char	*warning;	/* about looking; NULL: none */
-	const char	*refused;	/* why Redis did not let it look; NULL: the rest is true */
+	const char	*refused;	/* Redis' error; NULL: the members below are valid */
 	int64_t		 waiting;	/* 0 without a list */
 	bool		 paused;
 	const char	*why;		/* of the pause */
@@ -26,9 +26,9 @@ struct looked {
 struct look {
 	const struct queue_env	*env;
 	const struct keys	*keys;
-	bool			 list;		/* Q is a list to be looked at */
+	bool			 list;		/* look at Q, too: it is a list */
 	bool			 on;
-	bool			 dirty;		/* something changed since the script was sent */
+	bool			 dirty;		/* a key has changed since the script was sent */
 	bool			 paused;	/* the last look saw a pause */
 	struct evict		 evict;		/* whether Redis keeps the armed keys */
 	const char		*warning;	/* for the next saw() */
@@ -42,17 +42,17 @@ struct look {
 };
 
 /*
- * saw() comes from the loop after every look.  A look that was refused is repeated
+ * saw() comes from the loop after every look.  A look that Redis refused is repeated
  * after a backoff.  keys are borrowed.
  */
 void	look_init(struct look *, const struct queue_env *, const struct keys *, bool list,
 	    void (*saw)(const struct looked *, void *), void *arg);
 void	look_done(struct look *);
 
-/* On: looks now, and after each change; off: not at all.  No-op if it is that already. */
+/* On: looks now, and after each change.  Off: does not look.  No-op if nothing changes. */
 void	look_set(struct look *, bool on);
 
-/* Looks again if it is on.  The tick calls it, in case that a wake-up was lost. */
+/* Looks again if it is on.  The tick calls it, in case a wake-up was lost. */
 void	look_again(struct look *);
 
 #endif

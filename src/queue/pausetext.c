@@ -1,5 +1,6 @@
 /*
- * One line that can be read as it is (daemons log it) and taken apart.
+ * The value of QPAUSED; see pausetext.h.  It is one line, which daemons log as it is
+ * and rqctl takes apart.
  */
 #include "queue/pausetext.h"
 

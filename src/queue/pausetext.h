@@ -13,7 +13,10 @@
 char	*pausetext_who(void);
 char	*pausetext_make(const char *who, wall_t now, const char *why);	/* caller frees */
 
-/* Pieces of such a text, borrowed.  Any other text has no who and no when; all of it is why. */
+/*
+ * The parts of such a text, borrowed.  Any other text has neither who nor when; all of
+ * it is why.
+ */
 struct pausetext {
 	const char	*who, *when, *why;
 	int		 who_len, when_len;	/* 0: not said */

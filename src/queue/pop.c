@@ -29,7 +29,7 @@
 #include "policy/rate.h"
 
 #define REPLY_BYTES	(256 * 1024)	/* of payload in a pop's reply */
-#define PAGE		1000		/* deliveries that mine looks at */
+#define PAGE		1000		/* deliveries that one call of mine looks at */
 #define SLACK		1.0		/* seconds: clocks drift */
 #define AFTER_DEADLINE	(100 * MSEC)
 
@@ -41,10 +41,10 @@ struct pop_call {
 	uint64_t		 number;
 	usec_t			 sent;		/* mono */
 	double			 since;		/* Redis seconds: it ran later; 0: unknown */
-	usec_t			 deadline;	/* mono: after it the pop does nothing any more */
-	bool			 found;		/* some of what it took: it has run */
-	bool			 took;		/* Redis says that it took something */
-	bool			 whole;		/* all of QBACKUP is looked at */
+	usec_t			 deadline;	/* mono: the pop does nothing later */
+	bool			 found;		/* messages that it took: it has run */
+	bool			 took;		/* Redis says that it took messages */
+	bool			 whole;		/* look at all of QBACKUP */
 	char			 from[40];	/* next page; "": the first */
 	int64_t			 offset;
 };
@@ -53,12 +53,12 @@ struct pops {
 	char			*instance;
 	struct pop_call		*sent;		/* on its way; NULL: none */
 	TAILQ_HEAD(, pop_call)	 unknown;
-	uint64_t		 last;		/* number of the last call that took something */
+	uint64_t		 last;		/* number of the last call that took messages */
 	bool			 noted;		/* Redis may have a note of our pops */
 	char			*error;
 	struct timer		 ask;
 	unsigned		 failures;	/* of mine, in a row */
-	bool			 new_first;	/* TURN_SHARE: the next pop begins with new ones */
+	bool			 new_first;	/* TURN_SHARE: the next pop prefers new messages */
 	unsigned		 due_first;	/* messages before the turns begin */
 };
 
@@ -70,7 +70,10 @@ pop_set_state(struct pop_call *pop, enum pop_state state)
 
 /* -- numbers ---------------------------------------------------------------- */
 
-/* Tokens must never come again, not even after a queue was closed and opened. */
+/*
+ * One counter for the process: no token may repeat, even if a queue is closed and
+ * opened again.
+ */
 static uint64_t
 pops_next_number(void)
 {
@@ -123,9 +126,9 @@ pops_set_noted(struct pops *p, bool noted)
 /* -- a pop ------------------------------------------------------------------ */
 
 /*
- * The script's word for it; between retries and new messages the pops alternate.  A pop
- * without room for a message that has failed before does not count: else those might
- * always be second.
+ * The script's word for the turn.  Pops alternate between retries and new messages.  A
+ * pop without room for a message that has failed before does not count; otherwise
+ * retries could always come second.
  */
 static const char *
 pops_turn(struct pops *p, const struct pop_terms *t)
@@ -224,7 +227,7 @@ pop_error_is_early(enum reply_error e)
 	return false;
 }
 
-/* It has ended, and will not run later. */
+/* Redis has answered, so the pop cannot run later. */
 void
 pops_refused(struct pops *p, enum reply_error e, const char *text)
 {
@@ -281,7 +284,7 @@ pops_add_question(struct pops *p, struct pop_call *pop, uint64_t inline_max, str
 	words_fmt(w, "%d", PAGE);
 }
 
-/* It must be asked about again, from this page on. */
+/* mine must be asked again, from this page on. */
 static void
 pop_ask_on(struct pop_call *pop, const char *from, int64_t offset)
 {

@@ -1,5 +1,5 @@
 /*
- * Calls of a queue, which go to its kind.
+ * Passes the calls of a queue on to its kind.
  */
 #include "queue/queue.h"
 

@@ -2,21 +2,23 @@
  * A queue: where messages come from and where results go.  Each kind is one
  * const table of functions; queue_ops() returns it.
  *
- * The engine takes messages always in this order:
+ * The engine always takes messages in this order:
  *
- *	queue_want(q, true)	the engine could run a message now
+ *	queue_want(q, true)	the engine can run a message now
  *	  -> ready()		there may be one (once per want or fetch)
  *	queue_fetch(q, n, turn)	asks for up to n, n >= 1; the turn says which ones first
  *	  -> deliver() x m	m <= n; the engine owns each message
  *	  -> fetched()		exactly once per fetch; one fetch at a time
  *
- * While a queue is wanted and knows of no work, it watches: it neither polls nor
- * writes.  While it is not wanted, it does not look for messages.  After a fetch it
- * calls ready() again when there may be more, if it is still wanted.
+ * While a queue is wanted and knows of no work, it watches: Redis reports changes, and
+ * the queue neither polls nor writes.  While it is not wanted, it does not look for
+ * messages.  After a fetch it calls ready() again when there may be more, if it is
+ * still wanted.
  *
- * Every delivered message is settled exactly once, also at shutdown.  settle()
- * gives the message back.  The queue keeps it until Redis has confirmed the
- * result, across reconnects; then it calls settled(), and the engine logs and counts.
+ * Every delivered message is settled exactly once, also at shutdown.  settle() gives
+ * the message to the queue.  The queue keeps it until Redis has confirmed the result,
+ * across reconnects.  Then the queue calls settled(), and the engine logs and counts
+ * the result.
  *
  * The queue renews the leases of delivered messages until they are settled.
  * lost() says that another daemon may have the message now: the engine ends the
@@ -51,13 +53,14 @@ struct queue_env {
 	struct watch	*watch;
 	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	/*
-	 * In a cluster the three above are those of the master of the queue's slot, and
-	 * change between conn_down() and conn_up(); see route.h.  NULL: one server.
+	 * In a cluster the three members above belong to the master of the queue's
+	 * slot.  They change between conn_down() and conn_up(); see route.h.  NULL: one
+	 * server.
 	 */
 	struct routes	*routes;
-	usec_t		 since;		/* mono: the slot is there since then; 0: always was */
-	const struct redis_options *redis;	/* of conn, for connections of a queue's own */
-	const unsigned	*fleet;		/* how many daemons there are; NULL or 0: not known */
+	usec_t		 since;		/* mono: when this master got the slot; 0: always had */
+	const struct redis_options *redis;	/* conn's, for further connections of a queue */
+	const unsigned	*fleet;		/* number of daemons; NULL or 0: unknown */
 	const char	*instance;	/* unique in the fleet and per start; [0-9A-Za-z._-] */
 	const char	*host;		/* for QDEAD */
 };
@@ -67,19 +70,22 @@ enum settled {
 	SETTLED_OK,		/* done as the verdict says, by this call or an earlier one */
 	SETTLED_STALE,		/* another delivery holds it, or it was settled elsewhere */
 	SETTLED_RESCUED,	/* Redis had lost the delivery: pushed again from our copy */
-	SETTLED_DROPPED,	/* not acked, and the kind has no retries: it is gone */
+	SETTLED_DROPPED,	/* not acked, and the kind has no retries: it is lost */
 	SETTLED_DEFERRED,	/* the dead letter could not be written: due again in 60 s */
 	SETTLED_GAVE_UP		/* Redis cannot be reached: the lease will expire; a message
 				 * without a lease may be lost */
 };
 
-/* Why a fetch brought fewer messages than asked for; also FETCH_OK may bring fewer. */
+/*
+ * The reason why a fetch brought fewer messages than asked for.  FETCH_OK may bring
+ * fewer, too.
+ */
 enum fetch_status {
 	FETCH_OK,
 	FETCH_PAUSED,		/* QPAUSED exists */
 	FETCH_LIMITED,		/* fleet_concurrency, rate, or results that Redis refuses */
-	FETCH_DOWN,		/* Redis is away; ready() comes when it is back */
-	/* Redis refused it: cause says why; the engine suspends the queue */
+	FETCH_DOWN,		/* no connection to Redis; ready() comes after the reconnect */
+	/* Redis refused the pop: `cause` says why; the engine suspends the queue */
 	FETCH_ERROR
 };
 
@@ -148,9 +154,9 @@ struct queue {
 };
 
 const struct queue_ops	*queue_ops(enum kind);
-/* The same, or those of shards.h where the queue has several keys. */
+/* The functions of the queue's kind, or those of shards.h if the queue has several keys. */
 const struct queue_ops	*queue_ops_of(const struct queue_config *);
-void			 queue_check_ops(void);		/* fatal when a slot of any kind is empty */
+void			 queue_check_ops(void);		/* fatal if a kind lacks a function */
 extern const struct queue_ops queue_ack;
 extern const struct queue_ops queue_shards;
 extern const struct queue_ops queue_list;
@@ -159,16 +165,16 @@ extern const struct queue_ops queue_stream;
 extern const struct queue_ops queue_expired;
 extern const struct queue_ops queue_channel;	/* also of kind "pattern" */
 
-/* For the kinds: ticked() with a warning and nothing else.  Call it from the loop. */
+/* For the kinds: calls ticked() with a warning and nothing else.  Call it from the loop. */
 void			 queue_warn(struct queue *, const char *, ...) PRINTF(2, 3);
 
-/* New settings for what is popped from now on; key and kind are the same. */
+/* New settings for messages that are popped from now on; key and kind stay the same. */
 void	queue_reconfigure(struct queue *, struct config *, const struct queue_config *);
 
 /*
- * The server calls these for every queue; see conn.h.  When Redis is back, a queue
- * first renews leases, then asks for pops whose reply was lost, then sends kept
- * results; after that it pops and ticks.
+ * The server calls these for every queue; see conn.h.  After a reconnect a queue first
+ * renews leases.  Then it asks about pops whose reply was lost, and sends kept results.
+ * After that it pops and ticks.
  */
 void	queue_conn_up(struct queue *, const struct conn_server *);
 void	queue_conn_down(struct queue *);
@@ -176,21 +182,22 @@ void	queue_conn_down(struct queue *);
 void	queue_want(struct queue *, bool);	/* not between queue_fetch() and fetched() */
 
 /*
- * Of a queue of batches, a message that has failed before counts as a whole batch: it needs
- * a run for itself.
+ * In a queue of batches a message that has failed before counts as a whole batch,
+ * because it needs a run of its own.
  */
 void	queue_fetch(struct queue *, unsigned n, enum turn);
 
 /*
- * The caller waits no longer for the fetch under way.  It delivers nothing: what it takes
- * counts as held, and the next fetch delivers it.  fetched() comes when Redis has answered.
+ * The caller no longer waits for the fetch under way.  That fetch delivers nothing: its
+ * messages count as held, and the next fetch delivers them.  fetched() comes when Redis
+ * has answered.
  */
 void	queue_defer_fetch(struct queue *);
 
 /*
- * Takes the message back and copies the verdict; takes what the result owns.
- * Results of one turn of the loop go to Redis in one call.  Results of quick
- * handlers may wait up to 1 ms for more results, and ready() with them.
+ * Takes the message back, copies the verdict, and takes what the result owns.  Results
+ * of one turn of the loop go to Redis in one call.  Results of quick handlers may wait
+ * up to 1 ms for more results; ready() waits with them.
  */
 void	queue_settle(struct queue *, struct message *, const struct verdict *, struct result *);
 
@@ -198,28 +205,34 @@ void	queue_settle(struct queue *, struct message *, const struct verdict *, stru
 void	queue_tick(struct queue *);
 
 /*
- * A hint that a message in flight was cancelled: leases are renewed now, and once more a
- * little later, for a message whose pop is not answered yet.  Many hints cost no more
- * than one renewal each 100 ms.
+ * A hint that a message in flight was cancelled.  The queue renews its leases now,
+ * which tells it of the cancel.  It renews once more a little later, for messages whose
+ * pop is not answered yet.  Many hints cost no more than one renewal each 100 ms.
  */
 void	queue_renew(struct queue *);
 
 /*
- * The room of a fetch that messages take which the queue has, and has not delivered: their
- * payloads are on the way, or no fetch has asked for them.
+ * The room that undelivered messages of this queue take in a fetch: messages whose
+ * payloads are on their way, and messages that no fetch has asked for.
  */
 unsigned	queue_held(const struct queue *);
 
-/* Of a list, for how long its oldest message has waited; NULL for other sources. */
+/*
+ * If the source is a list: for how long its oldest message has waited.  NULL for other
+ * sources.
+ */
 const struct arrivals *queue_arrivals(const struct queue *);
 
 /*
- * Of a queue with keys on several masters: one of them is READY.  Others are never up in this
- * sense: what queue_conn_up() and queue_conn_down() said is all there is.
+ * Whether at least one master of a queue with keys on several masters is READY.  False
+ * for any other queue: there queue_conn_up() and queue_conn_down() tell the state.
  */
 bool	queue_is_up_in_part(const struct queue *);
 
-/* For --until-empty: the last look found no message waiting or due, and none is in flight. */
+/*
+ * For --until-empty: the last look found no waiting or due message, and none is in
+ * flight.
+ */
 bool	queue_is_empty(const struct queue *);
 
 /*

@@ -1,5 +1,6 @@
 /*
- * The table of kinds of queue.  It stands apart from queue.c, which the kinds call.
+ * The table of the kinds of queue.  It is not in queue.c, because the kinds call that
+ * file.
  */
 #include <stdlib.h>
 

@@ -7,15 +7,15 @@
  *	  |                                               | the slot has moved, or a command
  *	  '------ everything sent is answered: LEAVING <--' of it did not run
  *
- * The queues are down in every state but UP and LEAVING; they learn it when LEAVING ends.
- * In LEAVING and AWAY their environment has connections that are never READY, so they send
- * nothing.
+ * The queues are down in every state but UP and LEAVING; down() comes when LEAVING
+ * ends.  In LEAVING and AWAY their environment has connections that are never READY, so
+ * they send nothing.
  *
- * When Redis has answered a PING, it has answered all commands before it.  A call that it
- * has answered with NOSCRIPT was sent again behind that PING: so a second PING follows.
+ * When Redis has answered a PING, it has answered all commands before it.  A call that
+ * it answered with NOSCRIPT was sent again after that PING: so a second PING follows.
  *
- * After a command that did not run for another reason than MOVED, or if the slot moves twice
- * in a second, the route stays AWAY for a while.
+ * The route stays AWAY for a while if a command did not run for another reason than
+ * MOVED, or if the slot moves twice in a second.
  */
 #include "queue/route.h"
 
@@ -46,9 +46,9 @@ struct route {
 	struct request		 ping;		/* LEAVING */
 	int			 pings;
 	usec_t			 up_at;		/* mono; the last UP */
-	bool			 displaced;	/* it has left a node since then, or is new */
+	bool			 displaced;	/* it is new, or has left a node since */
 	unsigned		 failures;	/* pauses in a row */
-	struct timer		 retry;		/* AWAY, set: it joins later */
+	struct timer		 retry;		/* AWAY: if set, joins later */
 	TAILQ_HEAD(, route_user) users;
 };
 
@@ -112,7 +112,7 @@ route_set_node(struct route *r, struct node *node)
 	r->node = node;
 }
 
-/* AWAY: to the slot's node, where it is known. */
+/* AWAY: joins the slot's node, if it is known. */
 static void
 route_go(struct route *r)
 {
@@ -127,7 +127,7 @@ route_go(struct route *r)
 		route_up(r, conn_server(node->conn));
 }
 
-/* LEAVING: the node is slower to answer than this; route_pinged() goes on. */
+/* AWAY: tries to join.  LEAVING: the node has not answered yet; route_pinged() goes on. */
 static void
 route_retry(void *arg)
 {
@@ -224,7 +224,10 @@ routes_find(const struct routes *all, unsigned slot)
 	return NULL;
 }
 
-/* A call of the bulk connection may be answered by a node that the route has left. */
+/*
+ * The node may be one that the route has left: calls of the bulk connection are
+ * answered late.
+ */
 void
 routes_redirected(struct routes *all, const struct node *node, unsigned slot, bool later)
 {
@@ -249,7 +252,10 @@ route_new(struct routes *all, unsigned slot)
 {
 	struct route *r = xcalloc(1, sizeof(*r));
 
-	/* Nobody knows for how long the slot has been there: others may not have renewed. */
+	/*
+	 * Nobody knows since when the node has the slot: others may not have renewed
+	 * yet.
+	 */
 	*r = (struct route){ .all = all, .slot = slot, .env = all->base,
 		.displaced = nodes_is_cluster(all->nodes) };
 	r->env.routes = nodes_is_cluster(all->nodes) ? all : NULL;
@@ -264,8 +270,8 @@ route_new(struct routes *all, unsigned slot)
 }
 
 /*
- * By the slot of QPAUSED: where Q has a hash tag, it is that of all keys.  Only a kind that
- * subscribes may have no tag, and QPAUSED is what it looks at.
+ * Uses the slot of QPAUSED.  If Q has a hash tag, all keys have that slot.  Only a kind
+ * that subscribes may have no tag, and QPAUSED is the key that it looks at.
  */
 const struct queue_env *
 route_join(struct routes *all, const char *key, struct route_user *u)

@@ -1,7 +1,7 @@
 /*
- * Routes: which server each queue uses now.  A route belongs to one slot of a cluster; the
- * queues whose keys are in that slot share it, and its queue_env.  With one server there is
- * one route, for all queues.
+ * Routes lead queues to the servers that they use now.  A route belongs to one slot of
+ * a cluster; the queues whose keys are in that slot share it, and its queue_env.  With
+ * one server there is one route, for all queues.
  *
  *	struct queue_env base = { ... };	// all but conn, watch and bulk
  *	struct routes *all = routes_new(&base, nodes);
@@ -11,8 +11,9 @@
  *	...
  *	queue_free(q); route_leave(&user);
  *
- * up() and down() are those of queue.h: after down() nothing of what the queue has sent is
- * outstanding on the old connection, but for calls of the bulk connection.
+ * up() and down() stand for queue_conn_up() and queue_conn_down().  After down() the
+ * old connection has no unanswered call of the queue; the bulk connection may have
+ * some.
  */
 #ifndef RQD_QUEUE_ROUTE_H
 #define RQD_QUEUE_ROUTE_H
@@ -39,16 +40,19 @@ struct route_user {
 struct routes	*routes_new(const struct queue_env *base, struct nodes *);
 void		 routes_free(struct routes *);		/* after all users have left */
 
-/* key: the queue's, Q.  The functions and the arg of the user are set. */
+/* key: Q of the queue.  The caller has set the functions and the arg of the user. */
 const struct queue_env *route_join(struct routes *, const char *key, struct route_user *);
-void		 route_begin(struct route_user *);	/* up() from inside, or later */
+void		 route_begin(struct route_user *);	/* calls up() at once, or later */
 bool		 route_is_up(const struct route_user *);
-void		 route_leave(struct route_user *);	/* once the queue is freed */
+void		 route_leave(struct route_user *);	/* after the queue is freed */
 
-/* The connection of a key that need not be in the queue's slot: a totals' key, a schedule's. */
+/*
+ * The connection for a key that may be outside the queue's slot: that of totals, or a
+ * schedule's.
+ */
 struct conn	*route_conn(const struct queue_env *, const char *key);
 
-/* In a cluster: who wants to know when the masters have changed; embedded. */
+/* In a cluster: a listener to changes of the masters; embedded. */
 struct route_listener {
 	TAILQ_ENTRY(route_listener) entry;
 	void			(*changed)(void *);	/* from the loop */

@@ -2,33 +2,33 @@
  * Results: see settler.h.
  *
  * Batches: the results of one turn go into one call.  While handlers are quick, a
- * result also waits for others: as long as more than twice as many messages are in
- * hand as results are kept, for BATCH_TIME at most.  ready() waits with it, so that
- * one pop fills all the slots that became free.  Two scripts for three messages
- * instead of two for each one save half of what a message costs Redis.
+ * result also waits for others, for BATCH_TIME at most.  It waits only while the engine
+ * has more than twice as many messages as results are kept.  ready() waits with it, so
+ * that one pop fills all the slots that became free.  Two scripts for three messages,
+ * instead of two for each message, halve the cost of a message in Redis.
  *
  * Unknown outcomes: a result whose answer was lost, or was an error, may have acted.
- * If the next answer is "held", "gone" or "taken", it has, or the message was settled
- * elsewhere: both count as success.  "lost" means that Redis has forgotten the
- * delivery: an ack is done then, anything else is rescued, that is, written again from
+ * If the next answer is "held", "gone" or "taken", it has acted, or the message was
+ * settled elsewhere.  Both count as success.  "lost" means that Redis has forgotten the
+ * delivery.  Then an ack is done, and any other result is rescued: written again from
  * our copy.
  *
- * Hand-over: acks with pushes have calls of their own, whose script pushes and acks, or does
- * neither.  So an error says that nothing has happened.  One call pushes to one set of
- * queues, since an ACL that denies one of them refuses the whole call.  "lost" is no success
- * here: nobody has the messages, and they are pushed by a rescue.
+ * Hand-over: acks with pushes have calls of their own.  Their script pushes and acks,
+ * or does neither, so an error means that nothing has happened.  One call pushes to one
+ * set of queues, since an ACL that denies one of them refuses the whole call.  "lost"
+ * is no success here: Redis does not have the pushed messages, so a rescue pushes them.
  *
- * Rescues: a rescue has a number, as pops have, and Redis notes it as it does for a pop.
- * So a rescue whose reply was lost can be sent again: the script sees whether the first
- * one has acted.  For that no other call with a number may come in between: one rescue
- * is on its way at a time, none while a pop is, and no pop while a rescue is.  After an
- * error reply it gets a new number.
+ * Rescues: a rescue has a number, as pops have, and Redis notes the last number.  So a
+ * rescue whose reply was lost can be sent again: the script sees whether the first one
+ * has acted.  This needs that no other call with a number comes in between.  So only
+ * one rescue or pop is on its way at a time.  After an error reply a rescue gets a new
+ * number.
  *
  * Refusals: a result that Redis refuses keeps its slot, so pops ask for fewer messages
- * meanwhile.  It backs off by itself and holds up no other one.  If Redis refuses a whole
- * call, each of its results goes into a call of half the size the next time, until the
- * one that is to blame is alone.  While nothing is accepted, one such call at a time is
- * tried.  A result that was never refused is sent at once.
+ * meanwhile.  It backs off by itself and delays no other result.  If Redis refuses a
+ * whole call, its results go into calls of half the size the next time, until the one
+ * at fault is alone.  While Redis accepts nothing, the settler tries one such call at a
+ * time.  A result that was never refused is sent at once.
  */
 #include "queue/settler.h"
 
@@ -40,11 +40,11 @@
 #include "loop/timer.h"
 
 #define BATCH_TIME	MSEC
-#define BATCH_ENOUGH	16		/* more make a message hardly cheaper */
+#define BATCH_ENOUGH	16		/* a larger batch saves little */
 #define PACE_MAX	(10 * MSEC)
 #define CALL_MAX	64		/* results */
 #define CALL_BYTES	(1024 * 1024)	/* of their tags, answers, error texts and pushes */
-#define CALL_PUSHES	1000		/* or those of one result */
+#define CALL_PUSHES	1000		/* more only if one result has more */
 
 struct settler {
 	struct ledger	*ledger;
@@ -53,15 +53,15 @@ struct settler {
 	usec_t		 result_at;	/* mono: the last result came */
 	usec_t		 pace;		/* between two results, smoothed; at most PACE_MAX */
 	struct timer	 batch_timer;	/* set: results wait for others */
-	struct timer	 hold;		/* set: a call was refused; no refused result goes before */
-	struct timer	 again;		/* set: no refused result is due before */
+	struct timer	 hold;		/* set: send no refused result before it fires */
+	struct timer	 again;		/* set: the first refused result is due then */
 	struct delivery	*rescuing;	/* its rescue is on its way, or may have acted */
 	bool		 retrying;	/* a call with refused results is on its way */
 	bool		 closing;	/* refused hand-overs are given back */
 	unsigned	 failures;	/* calls in a row of which nothing was accepted */
 };
 
-/* Where only one result came only one slot is quick: it must not wait each time. */
+/* If only one result came, only one slot is quick: the next result of it must not wait. */
 static void
 settler_batch_due(void *arg)
 {
@@ -167,7 +167,7 @@ settler_put_away(struct settler *s, bool connected)
 	}
 }
 
-/* Slow handlers gain nothing: two results are expected in the time. */
+/* Waiting helps only quick handlers: at least two results must be expected in the time. */
 bool
 settler_waits(struct settler *s, bool may_wait)
 {
@@ -193,7 +193,7 @@ settler_take(struct settler *s, struct delivery *d, struct delivery_batch *b)
 	ledger_move(s->ledger, d, DELIVERY_SENT);
 }
 
-/* The one that may have acted goes first. */
+/* The rescue that may have acted goes first. */
 static struct delivery *
 settler_next_rescue(const struct settler *s)
 {
@@ -213,7 +213,10 @@ settler_next_rescue(const struct settler *s)
 	return NULL;
 }
 
-/* Whether the daemon has no delivery but what this list has: acks that fill one call. */
+/*
+ * Whether all deliveries of the daemon are in this list, all are acks, and they fit
+ * into one call.
+ */
 static bool
 settler_has_all(const struct settler *s, enum delivery_state from)
 {
@@ -254,7 +257,7 @@ has_target(const struct pushes *p, const char *key)
 	return false;
 }
 
-/* Whether each target of p is one of other's. */
+/* Whether every target of p is also a target of other. */
 static bool
 has_targets(const struct pushes *other, const struct pushes *p)
 {
@@ -273,7 +276,10 @@ same_targets(const struct delivery *a, const struct delivery *b)
 	    has_targets(b->result.pushes, a->result.pushes);
 }
 
-/* As many of a list as go into a call; false if there are none.  hand_over: those that do. */
+/*
+ * Takes as many results of a list as fit into a call; false if there are none.
+ * hand_over: only hand-overs, or only others.
+ */
 static bool
 settler_take_list(struct settler *s, enum delivery_state from, bool hand_over, bool may_end,
     struct delivery_batch *b)
@@ -304,7 +310,7 @@ settler_take_list(struct settler *s, enum delivery_state from, bool hand_over, b
 	return b->n > 0;
 }
 
-/* Either kind of call from a list. */
+/* Takes a call of either kind from a list. */
 static enum settler_call
 settler_take_call(struct settler *s, enum delivery_state from, bool may_end,
     struct delivery_batch *b)
@@ -316,11 +322,11 @@ settler_take_call(struct settler *s, enum delivery_state from, bool may_end,
 	return SETTLER_NOTHING;
 }
 
-/* One call with results that were refused, or sets the time of the next one. */
+/* Makes one call with results that were refused, or sets the time of the next one. */
 static enum settler_call
 settler_retry(struct settler *s, bool may_rescue, bool may_end, struct delivery_batch *b)
 {
-	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* their ends wake us */
+	bool no_rescue = !may_rescue || s->rescuing != NULL;	/* a later wake-up follows */
 	const struct delivery *d;
 	usec_t first = USEC_MAX, now = clock_mono();
 	enum settler_call what;
@@ -371,7 +377,7 @@ settler_call_over(struct settler *s, const struct delivery_batch *b)
 		s->retrying = false;
 }
 
-/* The one that is rescued stays so, with its number. */
+/* A delivery whose rescue was sent stays `rescuing`, with its number. */
 void
 settler_returned(struct settler *s, const struct delivery_batch *b, bool may_have_acted)
 {
@@ -383,7 +389,10 @@ settler_returned(struct settler *s, const struct delivery_batch *b, bool may_hav
 	}
 }
 
-/* Redis has refused the hand-over: the delivery ends otherwise, and hands nothing over. */
+/*
+ * Redis has refused the hand-over: drops the pushes, and ends the delivery by this
+ * verdict.
+ */
 static void
 settler_end_hand_over(struct settler *s, struct delivery *d, const struct verdict *verdict)
 {
@@ -404,9 +413,9 @@ settler_cancel(struct settler *s, struct delivery *d)
 }
 
 /*
- * An error of a hand-over says that nothing has happened.  The queue closes, and nobody
- * would try again: the message is returned, uncounted.  Otherwise its lease would end, and
- * count as a crash.
+ * While the queue closes, nobody would try a refused hand-over again.  Nothing has
+ * happened, so the message is returned, uncounted.  Otherwise its lease would expire,
+ * and count as a crash.
  */
 static bool
 settler_gives_back(struct settler *s, struct delivery *d)
@@ -458,7 +467,10 @@ settler_close(struct settler *s)
 	}
 }
 
-/* A queue that it pushes to is to blame: each is tried alone, and holds up no other one. */
+/*
+ * A queue that they push to refuses: tries each result alone, so that it delays no
+ * other.
+ */
 static void
 settler_refused_targets(struct settler *s, const struct delivery_batch *b, enum reply_error e)
 {
@@ -503,7 +515,7 @@ settler_accepted(struct settler *s)
 
 /* -- answers ------------------------------------------------------------------ */
 
-/* Whether Redis need not have the message any more. */
+/* Whether the result removes the message from Redis. */
 static bool
 settler_removes(const struct delivery *d)
 {
@@ -540,8 +552,8 @@ settler_lost(struct settler *s, struct delivery *d)
 }
 
 /*
- * Another delivery has it, or it waits for one.  A dead letter that may have been
- * written was not if the message still lives: it was deferred.
+ * Another delivery holds the message, or it waits for one.  If a dead letter may have
+ * been written, the living message proves that it was not: the letter was deferred.
  */
 static void
 settler_held(struct settler *s, struct delivery *d)
@@ -552,7 +564,7 @@ settler_held(struct settler *s, struct delivery *d)
 		settler_end(s, d, settler_gone(d));
 }
 
-/* As held, but Redis has forgotten our delivery: rescue compares the payloads. */
+/* Like "held", but Redis has forgotten our delivery: rescue compares the payloads. */
 static void
 settler_held_lost(struct settler *s, struct delivery *d)
 {
@@ -567,7 +579,7 @@ settler_held_lost(struct settler *s, struct delivery *d)
 	}
 }
 
-/* "cancelled", or "cancelled dead"; then perhaps " by WHO". */
+/* The text is "cancelled" or "cancelled dead", perhaps followed by " by WHO". */
 static void
 settler_cancelled(struct settler *s, struct delivery *d, const char *text)
 {
@@ -614,7 +626,7 @@ settler_answer(struct settler *s, const struct delivery_batch *b, size_t i, cons
 	return true;
 }
 
-/* Nobody else has the message: it is kept until the script's own words say otherwise. */
+/* Nobody else has the message, so an unknown answer must not end it. */
 bool
 settler_rescued(struct settler *s, struct delivery *d, const char *text)
 {

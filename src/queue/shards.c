@@ -3,8 +3,8 @@
  *
  *	engine			shards				each shard
  *
- *	want			those that are not wanted yet	want
- *	fetch n			some that are ready, in turn	fetch, of n in total
+ *	want			shards not wanted yet	want
+ *	fetch n			some ready ones, in turn	fetch, of n in total
  *	settle			the one that delivered it	settle
  *	tick, renew, conn	all				the same
  *
@@ -13,25 +13,26 @@
  *	paused()		all of them			paused()
  *	closed()		all of them			closed()
  *
- * Fetches go round the shards that are ready; each daemon begins with another shard.  They
- * stay with one shard for 20 ms, so that the results of quick handlers go to Redis in few
- * calls.  The `share` of a shard says how many messages it is asked for.  It doubles while
- * the shard has all that it was asked for, and falls to what it had.  So a long queue is
- * fetched in large pops from few shards, and a short one from all shards that are ready at
- * once.
+ * Fetches go round the shards that are ready; each daemon begins with another shard.
+ * They stay with one shard for 20 ms, so that the results of quick handlers go to Redis
+ * in few calls.  The `share` of a shard is the number of messages to ask it for.  The
+ * share doubles when the shard had all of them; otherwise it falls to the number that
+ * it had.  So a long queue is fetched in large pops from few shards.  A short queue is
+ * fetched from all shards that are ready, at once.
  *
- * A master that hangs does not hold up the others.  After 100 ms a fetch waits for its
- * shards no longer: what they bring is held, and a later fetch delivers it.  Until they have
- * answered, no shard of that master is asked, so a hanging master takes one fetch too much.
+ * A master that hangs does not delay the others.  After 100 ms a fetch no longer waits
+ * for its shards.  The messages that they bring are held, and a later fetch delivers
+ * them.  Until these shards have answered, no shard of that master is asked.  So a
+ * hanging master makes the queue pop at most one fetch too much.
  *
- * The engine wants and does not want, often, and most shards have nothing then.  A shard
- * that is wanted once stays so until a tick finds that the engine does not want: it is
- * armed, or it has said ready() and waits.  Only the shard that fetches stay with learns
- * what the engine wants at once: its ready() then comes with its results, as queue.h says.
+ * The engine often calls want() with true and false in turn, while most shards are
+ * empty.  So a shard stays wanted, armed or ready, until a tick finds that the engine
+ * does not want.  Only the shard that fetches stay with learns at once what the engine
+ * wants: then its ready() comes with its results, as queue.h says.
  *
  * The engine counts into one struct stats.  Its counters go to Redis with the ticks of
- * one shard, {KEY.0}; while the queue closes, with those of the shard that has settled
- * the last message, because that one is not closed yet.
+ * one shard, {KEY.0}.  While the queue closes, they go with those of the shard that has
+ * settled the last message, because that shard is not closed yet.
  */
 #include "queue/shards.h"
 
@@ -42,7 +43,7 @@
 #include "policy/shard_keys.h"
 #include "queue/shards_private.h"
 
-#define WARN_AGAIN	MINUTE		/* the same warning, of another shard */
+#define WARN_AGAIN	MINUTE		/* until another shard may repeat a warning */
 
 /* -- from a shard ------------------------------------------------------------ */
 
@@ -67,7 +68,7 @@ shard_deliver(struct message *msg, void *arg)
 	s->queue.events->deliver(msg, s->queue.arg);
 }
 
-/* A warning that another shard has just given says nothing new. */
+/* False if another shard has just given the same warning. */
 static bool
 shards_is_news(struct shards *s, const char *text)
 {
@@ -103,7 +104,7 @@ shard_cancelled(struct message *msg, void *arg)
 	d->all->queue.events->cancelled(msg, d->all->queue.arg);
 }
 
-/* Gives the shard what was counted, to be sent with its next tick. */
+/* Gives the engine's counters to the shard, whose next tick sends them. */
 static void
 shard_take_counters(struct shard *d)
 {
@@ -131,7 +132,10 @@ shard_settled(struct message *msg, const struct verdict *v, const struct result 
 		shards_touch(s);
 }
 
-/* Of several shards whose results Redis refuses, the first and the last are reported. */
+/*
+ * Reports when Redis begins to refuse results of the first shard, and when it accepts
+ * those of the last.
+ */
 static void
 shard_refuses(struct shard *d, struct tick_report *t)
 {
@@ -177,7 +181,7 @@ shard_ticked(const struct tick_report *report, void *arg)
 		s->queue.events->ticked(&t, s->queue.arg);
 }
 
-/* The engine goes on while one shard does. */
+/* The queue counts as paused only if all shards are. */
 static void
 shard_paused(bool paused, const char *why, void *arg)
 {
@@ -263,7 +267,10 @@ shards_settle(struct queue *q UNUSED, struct message *msg, const struct verdict 
 	queue_settle(d->queue, msg, verdict, result);
 }
 
-/* rqctl writes the pauses of all shards, but not in one step. */
+/*
+ * Warns of shards that are partly paused for two ticks: rqctl writes the pauses of all
+ * shards, but not in one step.
+ */
 static void
 shards_look_at_pauses(struct shards *s)
 {
@@ -314,7 +321,7 @@ shards_reconfigure(struct queue *q, struct config *config, const struct queue_co
 	}
 }
 
-/* In a cluster the shards hear it from their routes. */
+/* With one server.  In a cluster the shards hear it from their routes. */
 static void
 shards_conn_up(struct queue *q, const struct conn_server *server)
 {
@@ -345,7 +352,7 @@ shard_conn_down(void *arg)
 	queue_conn_down(((struct shard *)arg)->queue);
 }
 
-/* That of the shard whose oldest message has waited for the longest time. */
+/* The arrivals of the shard whose oldest message has waited for the longest time. */
 static const struct arrivals *
 shards_arrivals(const struct queue *q)
 {
@@ -368,11 +375,11 @@ shards_arrivals(const struct queue *q)
 	if (worst == NULL)
 		return NULL;
 	*s->worst = *worst;
-	s->worst->taken = taken;	/* of all: so rqctl status adds it up */
+	s->worst->taken = taken;	/* of all shards, since rqctl status adds them up */
 	return s->worst;
 }
 
-/* False with one server. */
+/* Whether a master is up; false with one server. */
 static bool
 shards_is_up(const struct queue *q)
 {
@@ -429,7 +436,7 @@ shards_free(struct queue *q)
 	free(s);
 }
 
-/* The environment of a shard. */
+/* The environment of a shard: with one server that of the queue. */
 static const struct queue_env *
 shard_route(struct shard *d, const struct queue_env *env)
 {

@@ -1,19 +1,19 @@
 /*
- * One queue that is spread over several keys (option shards): a struct queue_ops over one
- * queue of kind "ack" for each key.  The engine sees one queue.
+ * One queue that is spread over several keys (option shards).  It has one queue of kind
+ * "ack" for each key; the engine sees a single queue.
  */
 #ifndef RQD_QUEUE_SHARDS_H
 #define RQD_QUEUE_SHARDS_H
 
 #include "queue/queue.h"
 
-/* As queue_ops.open, for one of the keys, which is borrowed from the configuration. */
+/* Like queue_ops.open, for one of the keys; the key is borrowed from the configuration. */
 typedef struct queue *shard_open_fn(const struct queue_env *, const char *key, struct config *,
     const struct queue_config *, struct stats *, const struct queue_events *, void *arg);
 
 shard_open_fn	ack_open_shard;		/* ack.c */
 
-/* Tests give another function than ack_open_shard(). */
+/* queue_ops.open of such a queue, with ack_open_shard(); tests pass another function. */
 struct queue	*shards_new(shard_open_fn *, const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *, const struct queue_events *,
 		    void *arg);

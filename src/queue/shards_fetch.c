@@ -1,6 +1,6 @@
 /*
- * Fetches from the shards of a queue: which ones are asked, and for how many.  The rule is at
- * the head of shards.c.
+ * Fetches from the shards of a queue: which shards to ask, and for how many messages.
+ * The head of shards.c has the rule.
  */
 #include "queue/shards_private.h"
 
@@ -32,7 +32,7 @@ shards_set_state(struct shards *s, enum shards_state state)
 		shards_touch(s);
 }
 
-/* Redis refuses results, and those that were delivered have all slots. */
+/* Messages whose results Redis refuses may have all slots. */
 static bool
 shards_is_full(const struct shards *s)
 {
@@ -45,7 +45,7 @@ shard_is_beside(const struct shard *d, const struct shard *other)
 	return d == other || (d->env->conn != NULL && d->env->conn == other->env->conn);
 }
 
-/* Whether its master has not answered another shard, or it. */
+/* Whether the shard's master has yet to answer a late fetch of any shard. */
 static bool
 shard_is_behind_late(const struct shard *d)
 {
@@ -58,7 +58,7 @@ shard_is_behind_late(const struct shard *d)
 	return false;
 }
 
-/* For the fetch that begins, or is under way. */
+/* Whether the fetch that begins, or is under way, asks this shard. */
 static bool
 shard_is_asked(const struct shard *d)
 {
@@ -91,7 +91,10 @@ shards_staying(const struct shards *s)
 	return d != NULL && d->has_more && clock_mono() < s->stay_until ? d : NULL;
 }
 
-/* Whether the shard that fetches stay with has more, and its ready() waits for results. */
+/*
+ * Whether to wait for the ready() of the shard that fetches stay with, which waits for
+ * results.
+ */
 static bool
 shards_wait(struct shards *s)
 {
@@ -129,7 +132,7 @@ shards_turn(void *arg)
 	s->queue.events->ready(s->queue.arg);
 }
 
-/* Not all shards fail: those that do are left out. */
+/* Whether Redis refuses the pops of all shards; single ones are left out of the status. */
 static bool
 shards_all_failed(const struct shards *s)
 {
@@ -190,8 +193,8 @@ shards_portion(const struct shards *s, const struct shard *d, unsigned left)
 }
 
 /*
- * Asks for the messages that shards hold, and that are ready; returns the room that all
- * held ones leave of n.
+ * Plans to ask ready shards for the messages that they hold; returns the room that all
+ * held messages leave of n.
  */
 static unsigned
 shards_ask_for_held(struct shards *s, unsigned n)
@@ -209,7 +212,10 @@ shards_ask_for_held(struct shards *s, unsigned n)
 	return n > sum ? n - sum : 0;
 }
 
-/* After a fetch: the next one goes on behind the last shard that was asked, or stays there. */
+/*
+ * Sets where the next fetch begins: after the last shard that was asked, or at that
+ * shard again.
+ */
 static void
 shards_go_on(struct shards *s, struct shard *last)
 {
@@ -242,7 +248,7 @@ shards_spread(struct shards *s, unsigned left)
 	return left;
 }
 
-/* Where all that are ready were asked, the rest is shared out among them. */
+/* If all ready shards are asked, shares the rest of the room out among them. */
 static void
 shards_spread_rest(struct shards *s, unsigned left)
 {
@@ -259,7 +265,7 @@ shards_spread_rest(struct shards *s, unsigned left)
 	}
 }
 
-/* The room of a fetch of n, when results that Redis refuses keep their slots. */
+/* The room of a fetch of n: results that Redis refuses keep their slots. */
 static unsigned
 shards_room(const struct shards *s, unsigned n)
 {
@@ -303,7 +309,7 @@ shards_fetch(struct queue *q, unsigned n, enum turn turn)
 
 /* -- answers ------------------------------------------------------------------------ */
 
-/* A shard that Redis refuses waits a second, and says ready() then. */
+/* A shard whose pop Redis refused calls ready() after a second. */
 static void
 shard_failed(struct shard *d, const char *cause)
 {
@@ -327,7 +333,7 @@ shard_set_share(struct shard *d, unsigned got)
 		d->share = 2 * d->asked;
 }
 
-/* After the last one that was waited for the fetch is over. */
+/* Ends the fetch after the last answer that it waits for. */
 static void
 shards_answered(struct shards *s, unsigned got, enum fetch_status status)
 {
@@ -338,7 +344,10 @@ shards_answered(struct shards *s, unsigned got, enum fetch_status status)
 		shards_fetched_all(s);
 }
 
-/* It has delivered nothing; ready() comes for what it holds now. */
+/*
+ * A late fetch has delivered nothing; ready() comes for the messages that the shard
+ * holds now.
+ */
 static void
 shard_late_fetched(struct shard *d)
 {
@@ -370,7 +379,7 @@ shard_fetched(const struct fetched *f, void *arg)
 
 /* -- masters that hang ------------------------------------------------------------------ */
 
-/* Whether one of them has answered all that it was asked. */
+/* Whether some master has answered all fetches from it. */
 static bool
 shards_have_another_master(const struct shards *s)
 {

@@ -17,24 +17,24 @@ struct shard {
 	struct queue	*queue;
 	const struct queue_env *env;
 	struct route_user user;		/* in a cluster: each shard has a slot of its own */
-	struct stats	 stats;		/* what its ticks add to QSTATS */
-	bool		 wanted;	/* as it was told */
-	bool		 ready;		/* it has said so, and was not asked since */
-	bool		 has_more;	/* the last fetch said so */
+	struct stats	 stats;		/* its ticks add these to QSTATS */
+	bool		 wanted;	/* the last want() to it */
+	bool		 ready;		/* ready() came, and no fetch since */
+	bool		 has_more;	/* by its last fetch */
 	bool		 paused;
 	bool		 failed;	/* Redis refused its last pop */
 	bool		 refusing;	/* Redis refuses its results */
 	bool		 closed;
-	unsigned	 share;		/* messages that it is asked for */
-	unsigned	 asked;		/* a fetch is on its way; 0: none */
-	bool		 late;		/* nobody waits for that fetch any more */
+	unsigned	 share;		/* messages to ask it for */
+	unsigned	 asked;		/* by the fetch on its way; 0: none */
+	bool		 late;		/* no fetch of the queue waits for it */
 };
 
-/* Whether it is the engine's turn, or ours. */
+/* The state of the queue's fetches. */
 enum shards_state {
 	SHARDS_UNWANTED,	/* the engine wants nothing */
 	SHARDS_WANTED,		/* ready() is due when a shard is ready */
-	SHARDS_READY,		/* the engine was told */
+	SHARDS_READY,		/* ready() was called */
 	SHARDS_FETCHING,	/* shards were asked: npending are waited for */
 	SHARDS_CLOSING
 };
@@ -47,27 +47,27 @@ struct shards {
 	struct stats	*stats;		/* the engine's */
 	struct shard	*shard;
 	size_t		 n;
-	struct shard	*counting;	/* its ticks have the engine's counters */
+	struct shard	*counting;	/* its ticks send the engine's counters */
 	size_t		 next;		/* the next fetch begins there */
 	struct shard	*staying;	/* the last one that was asked; or NULL */
 	usec_t		 stay_until;	/* mono */
 	enum shards_state state;
-	/* A fetch found that held messages take its room: ready() waits for a change. */
+	/* Held messages took all the room of a fetch: ready() waits for a change. */
 	bool		 no_room;
 	struct defer	 turn;
 	struct timer	 patience;	/* set: ready() waits for the shard `staying` */
-	struct timer	 late;		/* set: the end of waiting for those that were asked */
+	struct timer	 late;		/* set: a fetch waits for shards until then */
 	unsigned	 nlate;
 
 	/* The fetch under way. */
 	unsigned	 npending;
 	bool		 unasked;	/* no shard could be asked: fetched() is due */
-	struct fetched	 sum;		/* cause: see there */
+	struct fetched	 sum;		/* cause: see the next member */
 	char		*cause;		/* owned */
 
 	unsigned	 outstanding;	/* delivered, and not settled */
 	size_t		 npaused, nrefusing, nclosed;
-	bool		 warned_partly;	/* some were paused at the last tick: it was said */
+	bool		 warned_partly;	/* that some shards are paused */
 	bool		 was_partly;
 	char		*warning;	/* the last one; owned */
 	usec_t		 warned_at;	/* mono */
@@ -78,7 +78,7 @@ struct shards {
 #define EACH_SHARD(d, s) \
 	for (struct shard *d = (s)->shard; d < (s)->shard + (s)->n; d++)
 
-/* Of a queue that shards_new() made. */
+/* q: a queue that shards_new() has made. */
 static inline struct shards *
 shards_of(struct queue *q)
 {
@@ -87,17 +87,17 @@ shards_of(struct queue *q)
 
 /* -- shards_fetch.c ------------------------------------------------------------- */
 
-void	shards_touch(struct shards *);		/* something has changed: looks at the turn's end */
+void	shards_touch(struct shards *);		/* a change: look at the turn's end */
 void	shards_set_state(struct shards *, enum shards_state);
 void	shards_fetch(struct queue *, unsigned, enum turn);	/* see struct queue_ops */
-/* The shard that fetches stay with, unless it has no more, or its time is over. */
+/* The shard that fetches stay with; NULL: none, it has no more, or its time is over. */
 struct shard	*shards_staying(const struct shards *);
-void	shards_out_of_patience(void *);		/* struct shards: its timer has run out */
-void	shards_are_late(void *);		/* the same of its timer `late` */
+void	shards_out_of_patience(void *);		/* struct shards: its timer `patience` has fired */
+void	shards_are_late(void *);		/* likewise for its timer `late` */
 void	shard_fetched(const struct fetched *, void *);	/* struct shard; see struct queue_events */
 
 /* -- shards.c ------------------------------------------------------------------- */
 
-void	shard_warn(struct shard *, const char *);	/* ticked(), unless it was just said */
+void	shard_warn(struct shard *, const char *);	/* ticked(), unless just reported */
 
 #endif

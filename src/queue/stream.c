@@ -2,15 +2,15 @@
  * Kind "stream": at least once, from a consumer group of a Redis stream.
  *
  * It is built on leased.c; its own scripts read entries instead of list elements.  An
- * entry in flight stands twice: in the group's pending list, for other consumers and
- * for people, and in the keys of doc/keys.md, which decide.  So leases, rescue, and
- * pops of unknown outcome work as in kind "ack".  When an entry fails, expires or dies,
- * the script that gives it its new place acknowledges it; from there it is a message
- * like any other.
+ * entry in flight is in two places: in the group's pending list, for other consumers
+ * and for people, and in the keys of doc/keys.md, which decide.  So leases, rescue, and
+ * pops of unknown outcome work as in kind "ack".  When an entry fails, expires or
+ * becomes a dead letter, the script that moves it also acknowledges it.  From then on
+ * it is a message like any other.
  *
- * The consumer's name says who has it, to people, and tells our deliveries from
- * those of other consumers.  It decides nothing between daemons: two with one
- * name do not disturb each other.
+ * The consumer's name shows people which daemon has an entry, and separates our
+ * deliveries from those of other consumers.  It decides nothing between daemons: two
+ * daemons may have one name.
  */
 #include "queue/leased.h"
 

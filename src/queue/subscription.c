@@ -1,7 +1,7 @@
 /*
- * Subscriptions; see subscription.h.  While Redis itself is away nothing is
- * reported.  A subscriber that does not come up within a second after Redis has
- * a reason of its own, mostly a missing permission: that is reported.
+ * Subscriptions; see subscription.h.  While Redis itself is away, nothing is reported.
+ * If the subscriber does not come up within a second after Redis, it has a reason of
+ * its own, mostly a missing permission: that is reported.
  */
 #include "queue/subscription.h"
 
@@ -10,7 +10,7 @@
 
 #define CONNECT_TIME	SEC
 
-/* All connections. */
+/* Whether all connections are READY. */
 static bool
 subscription_is_ready(const struct subscription *s)
 {
@@ -69,7 +69,7 @@ subscription_down(const char *cause, void *arg)
 			timer_set(&s->connecting, CONNECT_TIME);
 		return;
 	}
-	/* From now on messages are missed; each new cause is reported. */
+	/* From now on it misses messages: report each new cause. */
 	s->reported = SUBSCRIPTION_UNREPORTED;
 	if (conn_is_ready(s->env->conn))
 		subscription_report(s);
@@ -124,7 +124,7 @@ subscription_has(const struct subscription *s, const char *master)
 	return false;
 }
 
-/* The masters are other ones now, perhaps. */
+/* The masters may have changed: opens and closes connections. */
 static void
 subscription_follow(void *arg)
 {
@@ -140,7 +140,7 @@ subscription_follow(void *arg)
 		if (!subscription_has(s, master))
 			(void)listener_new(s, master);
 	}
-	/* The one that was down may be gone. */
+	/* The connection that was down may be gone. */
 	if (subscription_is_ready(s))
 		subscription_up(NULL, s);
 }

@@ -1,6 +1,6 @@
 /*
- * A subscription on a connection of its own, so that a flood of messages delays
- * nothing but itself.  It calls queue_events.listening() once per change.
+ * A subscription on a connection of its own, so that a flood of messages delays only
+ * itself.  It calls queue_events.listening() once per change.
  *
  * In a cluster each master reports only its own keys.  So there is one connection to
  * each master, and the subscription is up when all of them are.
@@ -21,28 +21,28 @@ enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTIO
 struct listener {
 	TAILQ_ENTRY(listener)	 entry;
 	struct conn		*conn;
-	char			*servers[2];	/* a master; owned; { NULL }: any server */
+	char			*servers[2];	/* the master; owned; { NULL }: any server */
 	struct redis_options	 options;
 };
 
 struct subscription {
 	const struct queue_env	*env;
-	const struct queue	*queue;		/* its events and their argument */
+	const struct queue	*queue;		/* for its events and their argument */
 	char			*name;		/* of the connections */
 	bool			 everywhere;	/* one to each master */
 	bool			 started;
 	struct route_listener	 changed;	/* everywhere */
 	TAILQ_HEAD(, listener)	 listeners;
-	/* Everywhere: the one subscription, also for masters that come later. */
+	/* If everywhere: the one subscription, kept for masters that come later. */
 	char			*channel;
 	conn_message_fn		*heard;
 	void			*heard_arg;
-	/* why it is down; NULL: it is up, or not known yet */
+	/* why it is down; NULL: it is up, or that is unknown */
 	char			*cause;
 	/* why it hears nothing although it is up; NULL: none */
 	char			*obstacle;
 	enum subscription_report reported;
-	/* set: it has time to come up before that is reported */
+	/* set: it may still come up; then report it as down */
 	struct timer		 connecting;
 };
 
@@ -50,18 +50,27 @@ struct subscription {
 void	subscription_init(struct subscription *, const struct queue_env *, const char *what,
 	    const struct queue *);
 void	subscription_done(struct subscription *);
-/* See conn_subscribe().  To every master of a cluster: one channel, and no other. */
+/*
+ * See conn_subscribe().  _everywhere: at every master of a cluster; such a subscription
+ * has no other channel.
+ */
 void	subscription_add(struct subscription *, bool pattern, const char *channel,
 	    conn_message_fn *, void *arg);
 void	subscription_add_everywhere(struct subscription *, const char *channel,
 	    conn_message_fn *, void *arg);
 void	subscription_probe(struct subscription *);	/* every 10 s */
 
-/* The command connection is up: connects now, too.  It is down: the log has that already. */
+/*
+ * The command connection is up: connects now, too.  It is down: reports nothing, since
+ * the log has that.
+ */
 void	subscription_conn_up(struct subscription *);
 void	subscription_conn_down(struct subscription *);
 
-/* A reason beyond the connection why it hears nothing; NULL: none.  Call it from the loop. */
+/*
+ * Another reason, not the connection, why it hears nothing; NULL: none.  Call it from
+ * the loop.
+ */
 void	subscription_set_obstacle(struct subscription *, const char *why);
 
 #endif

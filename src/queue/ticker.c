@@ -1,4 +1,4 @@
-/* When a tick is sent, and where it goes on; see ticker.h. */
+/* Decides when to send a tick, and where it goes on; see ticker.h. */
 #include "queue/ticker.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ ticker_begin(struct ticker *t, bool at_once)
 	return true;
 }
 
-/* QDELIVERY is swept by the first tick of a round. */
+/* Only the first tick of a round sweeps QDELIVERY. */
 void
 ticker_add_words(const struct ticker *t, const struct ticker_terms *terms, struct words *w)
 {
@@ -87,7 +87,10 @@ ticker_add_counters(struct ticker *t, struct words *w)
 
 /* -- answers ---------------------------------------------------------------- */
 
-/* Counted twice would be worse than not at all. */
+/*
+ * After a lost reply the counters count as added: adding them twice would be worse than
+ * not at all.
+ */
 static void
 ticker_end(struct ticker *t, bool acted)
 {
@@ -96,7 +99,10 @@ ticker_end(struct ticker *t, bool acted)
 		memcpy(t->stats->sent, t->counted, sizeof(t->counted));
 }
 
-/* Other daemons tick when a lease ends, too: not all at once, and not for each lease. */
+/*
+ * Plans the tick for the end of a lease.  Other daemons plan one, too: the random delay
+ * spreads them, so that the first tick serves all.
+ */
 static void
 ticker_plan(struct ticker *t, usec_t expires_in, const struct ticker_terms *terms)
 {
@@ -132,7 +138,7 @@ ticker_answered(struct ticker *t, const struct ticker_answer *a,
 	return false;
 }
 
-/* Perhaps Redis does not take where it should go on: it begins anew. */
+/* Redis may have refused the position where the tick should go on: begins anew. */
 void
 ticker_refused(struct ticker *t, usec_t most)
 {

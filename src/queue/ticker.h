@@ -36,11 +36,11 @@ struct ticker;
 struct ticker_terms {
 	usec_t	lease;
 	usec_t	foreign_timeout;
-	usec_t	judge_at;	/* mono: others' leases are judged from then on; USEC_MAX: never */
+	usec_t	judge_at;	/* mono: judge others' leases from then on; USEC_MAX: never */
 	double	redis_now;	/* seconds; 0: unknown */
 };
 
-/* The answer to a tick.  Times are from now; -1: there is none. */
+/* The answer to a tick.  Times count from now; -1: none. */
 struct ticker_answer {
 	bool		 more;		/* it left work behind */
 	unsigned	 requeued, promoted, dropped;
@@ -55,12 +55,13 @@ struct ticker	*ticker_new(struct loop *, struct stats *, void (*due)(void *), vo
 void		 ticker_free(struct ticker *);
 
 void		 ticker_up(struct ticker *);	/* connected: a tick is due now */
-/* The queue is closing: no tick is due by itself, and none is followed by another. */
+/* The queue is closing: due() comes no more, and no tick is followed by another. */
 void		 ticker_close(struct ticker *);
 
 /*
- * Returns true if a tick is sent now.  Otherwise one is on its way, or due() comes
- * later: ticks are 100 ms apart unless at_once, and back off after an error.
+ * Returns true if the caller must send a tick now.  Otherwise one is on its way, or
+ * due() comes later.  at_once: not 100 ms after the last one, but now, unless after an
+ * error.
  */
 bool		 ticker_begin(struct ticker *, bool at_once);
 void		 ticker_add_words(const struct ticker *, const struct ticker_terms *,
@@ -72,7 +73,7 @@ const char	*ticker_scan(const struct ticker *);
 /* Returns true if the round is not over: the next tick is sent at once. */
 bool		 ticker_answered(struct ticker *, const struct ticker_answer *,
 		    const struct ticker_terms *);
-/* Redis has refused it; the next one comes after a backoff of at most `most`. */
+/* Redis has refused the tick; the next one is due after a backoff of at most `most`. */
 void		 ticker_refused(struct ticker *, usec_t most);
 /* No answer came.  sent: it may have acted. */
 void		 ticker_lost(struct ticker *, bool sent);
@@ -80,7 +81,7 @@ void		 ticker_lost(struct ticker *, bool sent);
 bool		 ticker_report(struct ticker *, struct tick_report *);
 
 bool		 ticker_is_sent(const struct ticker *);	/* a tick is on its way */
-/* Counters wait for a tick that Redis would take. */
+/* Counters wait for a tick, and Redis has not refused the last one. */
 bool		 ticker_has_counters(const struct ticker *);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Kind "unique": at least once, one at a time per id, from a zset of ids and the
- * times when they are due.
+ * Kind "unique": at least once, one at a time per id, from a zset of ids scored by the
+ * time when each is due.
  *
- * It is built on leased.c; only the scripts differ, see lua/part/unique.lua.  The
- * zset holds waiting and delayed messages, so there is no QDELAYED, and the tick has
- * nothing to promote.
+ * It is built on leased.c; only its scripts are different, see lua/part/unique.lua.
+ * The zset holds waiting and delayed messages.  So there is no QDELAYED, and the tick
+ * has nothing to promote.
  */
 #include "queue/leased.h"
 

@@ -1,7 +1,7 @@
 /*
- * Is there work?  While the queue is wanted and no work is known, the keys that
- * the arm script reads are armed: Redis reports the next change.  Where tracking
- * is refused, the watcher polls.
+ * Finds out whether there is work.  While the queue is wanted and no work is known, the
+ * watcher arms the keys that the arm script reads: Redis reports their next change.  If
+ * Redis refuses tracking, the watcher polls.
  *
  *	            look                   answer
  *	  IDLE ---------------> ARMING ----------------> ARMED
@@ -13,12 +13,12 @@
  *	  '-----------------------------------------------'
  *	      change, timer, round, connection, settings
  *
- * Two things are true in any state.  `work` says that a pop may find something:
- * a queue that is wanted again is tried while its keys stay armed.  The timers say
+ * Two facts do not depend on the state.  `work` says that a pop may find messages: a
+ * queue that is wanted again sends a pop while its keys stay armed.  The timers say
  * when there will be work.
  *
  *	event			effect
- *	look			work: fetch.  IDLE: arm, unless a timer holds it back
+ *	look			work: fetch.  IDLE: arm, unless a timer is set
  *	QUEUE changed		change; work, now or after a backoff
  *	QRETRY changed		change, now or after a delay
  *	QDELAYED changed	change, if this daemon is prompt
@@ -31,21 +31,22 @@
  *	arm refused		ARMED, with the poll timer
  *	pop refused		IDLE: ARMED, with the poll timer
  *
- * While paused only QPAUSED matters, and while the fleet is full only it and
- * QBACKUP.  A change while the script is on its way may be news to its answer.
+ * While the queue is paused, only changes of QPAUSED count; while the fleet is full,
+ * only those of QPAUSED and QBACKUP.  A change while the arm script is on its way may
+ * be later than its answer.
  *
- * In a fleet a change reaches every daemon without work, and one of them is
- * enough for most:
+ * In a fleet a change reaches every daemon without work, but mostly one of them is
+ * enough:
  *
- * - QRETRY and QDELAYED mostly change because something is for later.  About three
- *   daemons of the fleet are prompt: they look at once.  The draw is repeated every
- *   10 s.  The others look at QRETRY later, so that enough of them come where much
- *   has fallen due.  They ignore QDELAYED: the daemon that promotes a message wakes
- *   everybody by the push.  When something falls due, the prompt ones go first
- *   too, and the others see that it was taken.
- * - After a push, a daemon whose last pops came too late backs off.  It skips the
- *   backoff one time in as many as there are daemons, so that not the same daemon
- *   is always first.  A daemon with messages in flight lets idle ones go first.
+ * - QRETRY and QDELAYED mostly change because a message was put there for later.
+ *   About three daemons of the fleet are prompt: they look at once.  Every 10 s they
+ *   are drawn anew.  The others look at QRETRY later, so that enough daemons come when
+ *   many messages have fallen due.  They ignore QDELAYED: the daemon that promotes a
+ *   message wakes all of them by the push.  When a message falls due, the prompt
+ *   daemons go first too, and the others see that it was taken.
+ * - After a push, a daemon whose last pops found nothing backs off.  With N daemons it
+ *   skips the backoff one time in N, so that the first one is not always the same.  A
+ *   daemon with messages in flight waits a little, so that idle ones go first.
  *
  * A daemon that is alone does not wait.
  */
@@ -58,19 +59,19 @@
 #include "loop/timer.h"
 #include "queue/evict.h"
 
-#define POLL_EVERY	SEC		/* where tracking is refused */
+#define POLL_EVERY	SEC		/* if Redis refuses tracking */
 #define BACKOFF_EACH	(25 * MSEC)	/* for each daemon of the fleet */
 #define BACKOFF_MAX	(2 * SEC)
 #define FLEET_UNKNOWN	4
 #define PROMPT		3		/* daemons of a fleet, on average */
 #define PROMPT_SPREAD	(10 * MSEC)	/* between them */
-#define LATER_EACH	(100 * MSEC)	/* for each daemon of the fleet: the others */
+#define LATER_EACH	(100 * MSEC)	/* for each daemon of the fleet: those not prompt */
 #define LATER_MAX	(2 * SEC)
-#define BUSY_MAX	(2 * MSEC)	/* that a daemon with all slots taken waits */
-#define MISSES_OFTEN	3		/* from then on it arms before it pops */
+#define BUSY_MAX	(2 * MSEC)	/* wait of a daemon whose slots are all taken */
+#define MISSES_OFTEN	3		/* from then on, arm before a pop */
 #define MISSES_MAX	11
-#define RATE_PAUSE	(10 * MSEC)	/* well within RATE_SLACK: nothing is lost to the rate */
-#define RATE_LONGEST	MINUTE		/* then a pop asks again: the rate may have changed */
+#define RATE_PAUSE	(10 * MSEC)	/* within RATE_SLACK: the rate stays the same */
+#define RATE_LONGEST	MINUTE		/* then pop again: the rate may have changed */
 
 struct watcher {
 	const unsigned		*fleet;
@@ -80,16 +81,16 @@ struct watcher {
 
 	enum watcher_state	 state;
 	bool			 wanted;
-	bool			 advised;	/* to fetch; the engine has not yet */
-	bool			 work;		/* a pop may find something */
+	bool			 advised;	/* to fetch; the engine has not fetched yet */
+	bool			 work;		/* a pop may find messages */
 	bool			 empty;		/* the last look found nothing waiting or due */
-	bool			 paused;	/* when Redis was asked last */
-	bool			 full;		/* the same: fleet_concurrency is reached */
+	bool			 paused;	/* by the last answer of Redis */
+	bool			 full;		/* likewise: fleet_concurrency is reached */
 	bool			 no_room;	/* see watcher_set_no_room() */
 	bool			 woken;		/* by a push, and no pop since */
-	unsigned		 misses;	/* wake-ups in a row, and then an empty pop */
+	unsigned		 misses;	/* wake-ups in a row whose pop found nothing */
 	usec_t			 skip_after;	/* mono: from then on it may skip the backoff */
-	bool			 prompt;	/* looks at once at what is for later */
+	bool			 prompt;	/* looks at once at changes for later */
 	unsigned		 refusals;	/* of the arm script, in a row */
 	struct evict		 evict;		/* whether Redis keeps the armed keys */
 	struct timer		 retry;		/* QRETRY's first */
@@ -102,7 +103,7 @@ struct watcher {
 	struct timer		 poll;		/* polling, the end of a pause, after errors */
 };
 
-/* Stops these timers while arming: the arm script reads the same state. */
+/* Changes the state.  ARMING stops the timers whose state the arm script reads. */
 static void
 watcher_set_state(struct watcher *w, enum watcher_state state)
 {
@@ -138,14 +139,14 @@ watcher_outdate(struct watcher *w)
 
 /* -- the fleet -------------------------------------------------------------- */
 
-/* How many daemons there are; 0: unknown. */
+/* The number of daemons; 0: unknown. */
 static unsigned
 watcher_fleet(const struct watcher *w)
 {
 	return w->fleet != NULL ? *w->fleet : 0;
 }
 
-/* `each` for every daemon, at most max, times a random share. */
+/* A random time, at most `each` for every daemon, and at most max. */
 static usec_t
 watcher_spread(unsigned fleet, usec_t each, usec_t max)
 {
@@ -154,7 +155,7 @@ watcher_spread(unsigned fleet, usec_t each, usec_t max)
 	return (usec_t)(random_unit() * (double)(most < max ? most : max));
 }
 
-/* How long to let other daemons go first with what is, or was, for later. */
+/* How long other daemons may go first with a message that is, or was, for later. */
 static usec_t
 watcher_later_delay(const struct watcher *w, bool prompt)
 {
@@ -167,9 +168,9 @@ watcher_later_delay(const struct watcher *w, bool prompt)
 }
 
 /*
- * The larger the fleet, the longer: so all of it together asks Redis no more than
- * some 80 times a second in vain.  Still one of those that wait wakes some 25 ms
- * after the others have all they can take.
+ * The delay grows with the fleet, so that all daemons together send Redis at most some
+ * 80 empty pops a second.  Still, one of the waiting daemons wakes some 25 ms after the
+ * others have all they can take.
  */
 static usec_t
 watcher_backoff_delay(const struct watcher *w)
@@ -182,8 +183,8 @@ watcher_backoff_delay(const struct watcher *w)
 }
 
 /*
- * Returns true once in N calls, with N daemons, but not so often that the empty pops
- * of all of them come faster than watcher_backoff_delay() allows.
+ * Returns true once in N calls, with N daemons.  Returns it less often if the empty
+ * pops of all of them would otherwise come faster than watcher_backoff_delay() allows.
  */
 static bool
 watcher_skips_backoff(struct watcher *w)
@@ -206,7 +207,7 @@ watcher_push_delay(struct watcher *w, double busy)
 	return watcher_fleet(w) > 1 ? (usec_t)((double)BUSY_MAX * busy) : 0;
 }
 
-/* The first look since a push: did others take it all? */
+/* The first look since a push.  missed: other daemons took all of it. */
 static void
 watcher_count_miss(struct watcher *w, bool missed)
 {
@@ -246,7 +247,10 @@ watcher_want(struct watcher *w, bool wanted)
 	w->wanted = wanted;
 	w->advised = w->no_room = false;
 	if (wanted) {
-		/* Time has passed since the last pop: trying costs less than asking. */
+		/*
+		 * Time has passed since the last pop: a pop costs less than the arm
+		 * script.
+		 */
 		w->work = true;
 		w->empty = false;
 	}
@@ -283,7 +287,7 @@ watcher_poll(struct watcher *w)
 	timer_set(&w->poll, SEC);
 }
 
-/* No event says that a fetch would be granted more slots: it is tried again. */
+/* No event tells that a fetch would be granted more slots: tries again by the timer. */
 void
 watcher_set_no_room(struct watcher *w, bool no_room)
 {
@@ -306,7 +310,11 @@ watcher_set_paused(struct watcher *w, bool paused)
 	return changed;
 }
 
-/* While keys are evicted, changes go unnoticed, and the answer counts as it is. */
+/*
+ * The arm script has answered.  The answer is out of date if a key has changed since.
+ * It counts all the same while Redis evicts keys, because then it reports changes that
+ * were none.
+ */
 static void
 watcher_arm_done(struct watcher *w, bool tracked)
 {
@@ -367,7 +375,7 @@ watcher_popped(struct watcher *w, const struct watcher_popped *p)
 	bool more = p->waiting || p->due, limited = p->full || p->rate_wait > 0;
 
 	w->empty = !p->any && !more;
-	/* Changes that did not matter were ignored: their keys are not armed. */
+	/* The watcher ignored changes that did not count then: their keys are not armed. */
 	if (w->full != p->full)
 		watcher_disarm(w);
 	w->full = p->full;
@@ -391,7 +399,7 @@ watcher_pop_refused(struct watcher *w)
 
 /* -- timers ----------------------------------------------------------------- */
 
-/* A pop is worth it: something is due, or the rate allows a message. */
+/* There may be work: a message is due, or the rate allows one. */
 static void
 watcher_has_become_due(void *arg)
 {
@@ -433,7 +441,10 @@ watcher_look_at_retry(void *arg)
 	w->events->wake(w->arg);
 }
 
-/* After the arm script was refused, a pop says what is wrong with the keys that it shares. */
+/*
+ * After Redis refused the arm script, a pop shows what is wrong with the keys that both
+ * use.
+ */
 static void
 watcher_poll_due(void *arg)
 {
@@ -472,8 +483,8 @@ watcher_stop_overdue(struct timer *t, usec_t at)
 }
 
 /*
- * There may be something to pop.  Where pushes may be for later, the arm script
- * says so before a pop is sent.
+ * There may be messages to pop.  If the source also holds messages for later, the arm
+ * script looks before a pop is sent.
  */
 static void
 watcher_work_soon(struct watcher *w, double busy)
@@ -533,7 +544,7 @@ watcher_pause_changed(struct watcher *w)
 	watcher_change(w);
 }
 
-/* Something was settled, or only renewed: the fleet may be full no more. */
+/* A message was settled, or a lease was only renewed: the fleet may no longer be full. */
 static void
 watcher_backup_changed(struct watcher *w, double busy)
 {
@@ -573,7 +584,7 @@ void
 watcher_down(struct watcher *w)
 {
 	watcher_disarm(w);
-	w->empty = false;	/* until it is looked at again */
+	w->empty = false;	/* until the next look */
 	evict_done(&w->evict);
 	timer_stop(&w->retry);
 	timer_stop(&w->delayed);

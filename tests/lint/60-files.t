@@ -67,6 +67,16 @@ jargon() {
 	grep -rnwE "in ha""nd|company|grow_up|be_young|berth|deaf|recall|of the contr""act" src
 }
 
+# A comment begins with the one that acts.  Looks at the first line of each comment.
+riddles() {
+	grep -rIlE '(/\*|#|--|\*) (Who|Whoever|Those|Ours) ' src tests bench build-aux | xargs -r awk '
+	function first() { return FNR == 1 || before !~ /^[ \t]*(#|--) / }
+	/\/\*+ (Who|Whoever|Those (that|who)|Ours) / ||
+	/^ *\* (Who|Whoever|Those (that|who)|Ours) / && before ~ /^[ \t]*\/\*+$/ ||
+	/^[ \t]*(#|--) (Who|Whoever|Those (that|who)|Ours) / && first() { print FILENAME ":" FNR ": " $0 }
+	{ before = $0 }'
+}
+
 silent 'no file has more than 800 lines, no test and no Makefile.am more than 1000' too_long
 silent 'nothing is marked as unfinished' marks
 silent 'no blanks at ends of lines' blanks
@@ -75,4 +85,5 @@ silent 'every C file opens by saying what it is' opening
 silent 'comments refer to files that exist' dangling
 silent 'unit_run() runs every test' stranded
 silent 'comments use the words of the glossary' jargon
+silent 'comments begin with the one that acts' riddles
 done_testing
