@@ -38,10 +38,7 @@ leased_checked(struct leased *a, struct call *call, enum conn_answer answer,
 	leased_wake(a);
 }
 
-/*
- * Returned by renew.lua.  A number for each delivery follows, or a text: the number,
- * and who cancelled it.
- */
+/* Returned by renew.lua; then for each a number, or "NUMBER WHO" if WHO cancelled it. */
 enum { RENEW_NOW, RENEW_FIELDS };
 
 static void

@@ -398,8 +398,8 @@ CLUSTER_TEST(test_half_moved)
 }
 
 /*
- * ASK to a command or a script with one key is followed: where the key is not yet, or not any
- * more.
+ * A command or a script with one key follows ASK, while the key has not moved yet, and
+ * after it has.
  */
 CLUSTER_TEST(test_ask)
 {

@@ -2,7 +2,7 @@
 --
 -- KEYS    QCONTEXT QDELIVERY
 -- ARGV    tag token
--- Returns the payload; nil where the delivery has another token, or no payload
+-- Returns the payload; nil if the delivery has another token, or no payload
 -- Effect  None: reads only.
 -- Again   Reads again.
 --@ include mark

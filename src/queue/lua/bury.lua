@@ -21,8 +21,8 @@ local body = call('HGET', C, tag)
 local attempts, token, idlen = string.match(string.sub(value or '', 1, 300), '^(%d+) %d+ (%S+) %S+ (%d+)$')
 if not body then return 'unknown' end
 if not string.find(token or '-', '%-$') then return 'held' end
--- Remove nothing, are not refused at maxmemory, and tell now whether the message may be
--- removed.
+-- These commands remove nothing.  They go first so that maxmemory refuses none of the
+-- later ones, and so that a missing permission shows before the first change.
 local t = call('TIME')
 local nobody = '\0' .. t[1] .. t[2]
 call('ZREM', R, nobody)

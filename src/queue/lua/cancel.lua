@@ -9,11 +9,11 @@
 --                    letters, digits, "@", ".", "_" and "-", or ""
 --         tag
 -- Returns {state, token, mark}
---         state "waiting": nobody had it, and it is done; "running": its owner ends
---         the handler, then settles it; "expired": the same, or the next pop does
---         it where the owner is gone; "foreign": another consumer has it, nothing is
---         changed; "unknown": it is in neither zset
---         token: of the owner, else ""; mark: "drop" or "dead" where it was cancelled
+--         state "waiting": nobody had it, and it is gone now; "running": its owner
+--         will end the handler, then settle it; "expired": the same, or if the owner
+--         is gone, the next pop settles it; "foreign": another consumer has it, and
+--         nothing is changed; "unknown": it is in neither zset
+--         token: of the owner, else ""; mark: "drop" or "dead" if it was cancelled
 --         before, else ""
 -- Effect  A message that has an owner gets a mark before its token (see part/mark.lua),
 --         and stays where it is until its handler has ended.  Any other one is gone at once;
@@ -32,8 +32,8 @@ if not (in_backup or in_retry) then return {'unknown', '', ''} end
 local counts, attempts, token, rest = string.match(value, '^((%d+) %d+ )(%S+)( %S+ (%d+))$')
 local bare, mark = unmark(token)
 if in_backup and not token then return {'foreign', '', ''} end
--- Remove nothing, are not refused at maxmemory, and tell now whether the message may be
--- removed.
+-- These commands remove nothing.  They go first so that maxmemory refuses none of the
+-- later ones, and so that a missing permission shows before the first change.
 local t = call('TIME')
 local nobody = '\0' .. t[1] .. t[2]
 if mode ~= 'look' then

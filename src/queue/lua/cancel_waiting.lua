@@ -26,11 +26,13 @@ else
 end
 if not there then return 'gone' end
 if mode == 'look' then return 'ok' end
--- Another type than a stream is refused here: LREM would search the whole of a list.
+-- Ends here if QDEAD is not a stream: LREM would search the whole of a list.
 if mode == 'dead' then call('XLEN', X) end
--- Change nothing, and are not refused at maxmemory.
+-- These commands change nothing, and go first so that maxmemory refuses none of the
+-- later ones.
 if what == 'list' then call('LTRIM', K, 0, -1) else call('ZREM', K, '\0' .. message) end
--- A stream is no list: LREM says so, or that it is not permitted.
+-- Tests the permission for LREM: QDEAD is a stream, so it can only fail, by its type or
+-- by the ACL.
 local e = mode == 'dead' and what == 'list' and redis.pcall('LREM', X, 1, '\0nobody')
 if type(e) == 'table' and e.err and not string.find(e.err, 'WRONGTYPE', 1, true) then
   return redis.error_reply('LREM: ' .. e.err)

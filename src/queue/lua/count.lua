@@ -3,8 +3,8 @@
 -- KEYS    QSTATS
 -- ARGV    for each counter: its name, and what to add
 -- Returns "ok"
--- Effect  The fields of QSTATS are larger.  What cannot be added to is left out.
--- Again   Adds again: it is not sent again where it may have acted.
+-- Effect  The fields of QSTATS are larger.  A field that is no number is left out.
+-- Again   Adds again: the caller must not send it again if it may have acted.
 for i = 1, #ARGV, 2 do
   redis.pcall('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
 end

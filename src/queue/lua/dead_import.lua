@@ -3,10 +3,10 @@
 -- KEYS    QDEAD
 -- ARGV    letter     its id in QDEAD when it was exported; "": not known
 --         field value ...
--- Returns 1; 0 where QDEAD has a letter with that id already
--- Effect  The letter is in QDEAD, under its own id where that is newer than all ids
+-- Returns 1; 0 if QDEAD has a letter with that id already
+-- Effect  The letter is in QDEAD, under its own id if that is newer than all ids
 --         that QDEAD has had, else under a new one.
--- Again   Safe to repeat while it has its own id; under a new id it is there twice.
+-- Again   Safe to repeat if it has its own id; otherwise it adds a second letter.
 local X, id, call = KEYS[1], ARGV[1], redis.call
 if id ~= '' then
   if #call('XRANGE', X, id, id) > 0 then return 0 end

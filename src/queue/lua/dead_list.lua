@@ -1,4 +1,4 @@
--- dead_list: reads dead letters, those that are asked for.
+-- dead_list: reads the dead letters that match.
 --
 -- KEYS    QDEAD
 -- ARGV    newest     "1": from the newest to the oldest
@@ -6,8 +6,8 @@
 --         to         last letter
 --         count      letters returned, >= 1
 --         look       letters looked at, >= 1
---         maxbytes   of letters looked at, a name or a value counted as 64 bytes more; one
---                    letter is always
+--         maxbytes   of letters looked at, plus 64 bytes for each name and value; one
+--                    letter is always looked at
 --         cut        bytes of a message that are returned, "-1": all
 --         reason     "": any
 --         match      what message, error or answer contain; "": anything

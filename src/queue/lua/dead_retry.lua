@@ -1,17 +1,16 @@
--- dead_retry: gives dead letters another life.
+-- dead_retry: makes messages of dead letters again, due now.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
--- ARGV    maxbytes   of letters per call, a name or a value counted as 64 bytes more;
+-- ARGV    maxbytes   of letters per call, plus 64 bytes for each name and value;
 --                    one letter is always done
 --         letter ... their ids in QDEAD
--- Returns {done, moved}: how many of ARGV's letters are dealt with, in their
---         order, and how many of these were there
+-- Returns {done, moved}: how many of ARGV's letters this call has handled, in their
+--         order, and how many of these existed
 -- Effect  Each message is in QCONTEXT, QDELIVERY and QRETRY, due now, no
 --         attempts, before its letter is deleted.  Its tag is its id, or
---         id#letter where the id lives already.  A letter without message stays.
--- Again   Safe to repeat: a letter that is gone is passed over. One that is there
---         although its message was moved (its deletion failed) is deleted, if
---         id#letter lives.
+--         id#letter if the id is that of a live message.  A letter without message stays.
+-- Again   Safe to repeat: it passes over a letter that is gone.  It deletes a letter
+--         whose message was moved before (its deletion failed), if id#letter lives.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call = redis.call
 local room = tonumber(ARGV[1])
@@ -22,8 +21,9 @@ call('HLEN', C)
 call('HLEN', D)
 call('ZCARD', R)
 call('XLEN', X)
--- Write nothing, but are not refused at maxmemory, and tell now whether
--- letters may be deleted, and messages be named in QRETRY.
+-- These commands change nothing.  They go first so that maxmemory refuses none of the
+-- later ones, and so that a missing permission for QDEAD or QRETRY shows before the
+-- first change.
 call('ZREMRANGEBYRANK', B, 1, 0)
 call('XDEL', X, '0-0')
 call('ZADD', R, 'XX', 0, '\0' .. now)

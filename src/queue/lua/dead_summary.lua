@@ -1,16 +1,16 @@
--- dead_summary: what the latest dead letters died of, and the newest of them.
+-- dead_summary: counts the latest dead letters by reason, and reads the newest.
 --
 -- KEYS    QDEAD
 -- ARGV    look       letters looked at, >= 1
---         maxbytes   of letters looked at, a name or a value counted as 64 bytes more; one
---                    letter is always
+--         maxbytes   of letters looked at, plus 64 bytes for each name and value; one
+--                    letter is always looked at
 --         cut        bytes of each text that are returned, >= 1
---         reasons    that are told apart, >= 1
+--         reasons    counted apart, at most, >= 1
 -- Returns {total, looked, newest, then for each reason: its name, how many letters, the last
 --         of them}
---         total: letters there; newest: {letter, id, reason, status, host, attempts, answer,
---         error}, "" for what it has not, {} if there is no letter.  The reasons beyond
---         `reasons` are one, "others".
+--         total: letters in QDEAD; newest: {letter, id, reason, status, host, attempts,
+--         answer, error}, "" for a missing one, {} if there is no letter.  The reasons
+--         beyond `reasons` are counted as "others".
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
 local X = KEYS[1]
@@ -21,7 +21,7 @@ local out = {call('XLEN', X), 0, {}}
 local place, known = {}, 0
 local at, looked, bytes = '+', 0, 0
 
--- Of an error the end says most.
+-- Cuts the beginning of the error: its end says most.
 local function newest(letter, f)
   local row = {letter}
   for i, name in ipairs({'id', 'reason', 'status', 'host', 'attempts', 'answer'}) do

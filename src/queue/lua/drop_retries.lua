@@ -3,15 +3,16 @@
 -- KEYS    QCONTEXT QRETRY QDELIVERY
 -- ARGV    tag ...
 -- Returns how many were deleted
--- Effect  Nothing is left of each. One whose lease ended while a daemon had it in
---         hand stays: its owner may still settle it.
--- Again   Safe to repeat: what is gone is passed over.
+-- Effect  They are gone from all keys.  A message whose lease expired while a daemon
+--         had it stays: its owner may still settle it.
+-- Again   Safe to repeat: it passes over messages that are gone.
 local C, R, D = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call
 call('HLEN', C)
 call('HLEN', D)
 call('ZCARD', R)
--- Deletes nothing, and tells now whether fields may be deleted.
+-- Deletes nothing, but goes first, so that a missing permission shows before the first
+-- change.
 local t = call('TIME')
 call('HDEL', C, '\0' .. t[1] .. t[2])
 local n = 0

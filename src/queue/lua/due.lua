@@ -1,10 +1,10 @@
 -- due: makes messages due that wait for a later time.
 --
 -- KEYS    QRETRY or QDELAYED
--- ARGV    member ... those that are meant
+-- ARGV    member ... the messages
 -- Returns how many were moved
--- Effect  Their score is now; nothing else is changed, none is added.
--- Again   Safe to repeat: what is due is passed over.
+-- Effect  Their score is the present time; nothing else is changed, none is added.
+-- Again   Safe to repeat: it passes over messages that are due.
 local K = KEYS[1]
 local call = redis.call
 local t = call('TIME')

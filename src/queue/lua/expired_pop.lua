@@ -1,4 +1,5 @@
--- expired_pop: pop.lua, but that a message is the name of a key, which is its id.
+-- expired_pop: like pop.lua, but each message is the name of a key, and that name is
+-- its id.
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE QSTATS
 -- ARGV    as in pop.lua
@@ -6,8 +7,8 @@
 -- Effect  as pop.lua
 -- Again   as pop.lua
 --
--- A name that cannot be an id (1 to 200 bytes, no control characters) gets one
--- that is made up: "~" and the token.
+-- If a name cannot be an id (1 to 200 bytes, no control characters), the id is "~" and
+-- the token.
 local Q, B, C, R, D, P, K, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 --@ include seen
 --@ include mark

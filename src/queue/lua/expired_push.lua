@@ -1,13 +1,14 @@
--- expired_push: keys have expired; whoever says it first pushes their names.
+-- expired_push: pushes the names of keys that have expired; of all daemons only the
+-- first pushes each name.
 --
 -- KEYS    Q QBACKUP, then a lock key for each name
--- ARGV    ms         how long a name is then shut out
+-- ARGV    ms         how long each name is locked afterwards
 --         owner      of the locks, for people
 --         names      of the keys that have expired
 -- Returns how many were pushed
 -- Effect  A name is in Q before its lock is there, so an error in the middle may
---         leave it twice, never nowhere.  Goes on at maxmemory: an event comes
---         once.
+--         leave it twice, never nowhere.  It also works at maxmemory, because an event
+--         comes only once.
 -- Again   Pushes nothing while the lock is there; later it would push again.
 local Q, B = KEYS[1], KEYS[2]
 local call = redis.call
@@ -19,7 +20,7 @@ call('ZREMRANGEBYRANK', B, 1, 0)
 local pushed = 0
 for i = 3, #KEYS do
   if call('EXISTS', KEYS[i]) == 0 then
-    -- Sets nothing, as there is none, and tells now whether the lock may be set.
+    -- Sets nothing, since there is no lock, but shows a missing permission now.
     call('SET', KEYS[i], ARGV[2], 'XX', 'PX', ARGV[1])
     call('LPUSH', Q, ARGV[i])
     call('SET', KEYS[i], ARGV[2], 'PX', ARGV[1])

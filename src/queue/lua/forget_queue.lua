@@ -1,10 +1,10 @@
 -- forget_queue: deletes the keys of a queue that is gone.
 --
 -- KEYS    Q QBACKUP QRETRY QDELAYED QDEAD and the others of the queue
--- ARGV    "force": also where messages are in them
---         "count": only counts
--- Returns {keys, messages}: how many are there; nothing is deleted where there are
---         messages, unless forced
+-- ARGV    "force": delete the keys even if they hold messages
+--         "count": only count
+-- Returns {keys, messages}: how many there are; if there are messages, nothing is
+--         deleted unless forced
 -- Effect  The keys are gone.
 -- Again   Finds none.
 local call = redis.call

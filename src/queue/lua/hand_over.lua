@@ -1,5 +1,5 @@
--- hand_over: acks deliveries, and pushes what they hand over to other queues, many in one
--- call, each for itself.
+-- hand_over: acks deliveries, and pushes the messages that they hand over to other
+-- queues.  One call settles many deliveries, each independently.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
 --         then the lists that are pushed to
@@ -11,15 +11,15 @@
 -- Returns {now, due, answer, ...} as settle; an answer is "ok", "held", "gone", "lost",
 --         "held lost" or "taken", as settle's for an ack; or
 --         "error TEXT"  neither pushed nor acked
--- Effect  Only where QDELIVERY holds the token: the messages are pushed, in their order,
---         and the delivery is acked, or neither.  At maxmemory the whole call is
---         refused, before anything has changed.
--- Again   The second time it is gone.  No call with these results may be the daemon's last
---         one (over): a second one would be lost then.
+-- Effect  If QDELIVERY holds the token, it pushes the messages, in their order, and acks
+--         the delivery, or does neither.  At maxmemory Redis refuses the whole call,
+--         before anything has changed.
+-- Again   Answers "gone" the second time.  Such a call must not be the daemon's last one
+--         (over): the second time would answer "lost" then.
 local B, C, R, D = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, match = redis.call, string.match
 local first, targets, hooks = 4, 5, {}
--- Changes nothing, but is refused at maxmemory if it is the first command that writes.
+-- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
 call('ZADD', R, 'XX', 0, '\0')
 --@ include seen
 --@ include mark

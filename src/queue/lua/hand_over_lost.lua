@@ -1,15 +1,16 @@
--- hand_over_lost: pushes what a delivery hands over, where Redis has lost the delivery.
+-- hand_over_lost: pushes the messages that a delivery hands over, after Redis has lost
+-- the delivery.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY
 --         then the lists that are pushed to
 -- ARGV    tag
---         payload    "" where it is not known
+--         payload    "": not known
 --         call prev  as rescue
 --         N, then N times TARGET COUNT MESSAGE ..., as hand_over
--- Returns "ok", also where it has been done; "there": a live message has this tag and
---         payload, its own delivery hands over, nothing is pushed
--- Effect  The messages are pushed, all or none, and that Redis has seen this call is noted.
--- Again   Nothing where Redis has seen the first one.
+-- Returns "ok", also if it was done before; "there": a live message has this tag and
+--         payload, its own delivery will hand over, so nothing is pushed
+-- Effect  Pushes all messages or none, and notes that Redis has seen this call.
+-- Again   Does nothing if Redis has seen the first call.
 local B, C, R, D = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call, targets = redis.call, 4
 local tag, payload = ARGV[1], ARGV[2]
@@ -26,8 +27,8 @@ if (call('ZSCORE', B, tag) or call('ZSCORE', R, tag)) and
     (payload == '' or call('HGET', C, tag) == payload) then
   return 'there'
 end
--- Changes nothing, but is refused at maxmemory; and tells now whether the note may be
--- written, without which the messages would be pushed twice.
+-- Changes nothing, but Redis refuses it at maxmemory.  It also shows whether the note
+-- may be written; without the note the messages could be pushed twice.
 local field, value = set_pops(instance, p and p[1] or 0, p and p[2] or 0, now)
 call('HSET', D, field, value)
 if not p then call('HDEL', D, field) end

@@ -1,20 +1,20 @@
--- list_pop: takes messages off a plain list, for good.
+-- list_pop: takes messages from a plain list; Redis keeps nothing of them.
 --
 -- KEYS    Q QPAUSED QSTATS
--- ARGV    side       "right" or "left": the end that they are taken from
+-- ARGV    side       "right" or "left": the end to take them from
 --         n          messages wanted, >= 1
 --         maxbytes   of messages per call, however large; one is always taken
---         max        a longer message is not sent: its length is
+--         max        of a longer message only the length is sent
 --         deadline   Redis seconds; after it nothing is done ("0": none)
 --         turn       "newest": a probe from the end where messages come; it is not
 --                    counted.  Else "oldest"
 -- Returns {status, now, waiting, taken, then for each message: payload}
 --         status "ok", or "late", or "paused" (then: why, its TTL in ms or -1);
 --         waiting: how many are left; taken: how many the fleet has taken so far, -1
---         where this pop took none or that is not known; a message longer than max is
---         an integer.
--- Effect  The messages are nowhere but in the reply.  QSTATS counts them, last of all.
--- Again   Takes others.  What a call whose reply was lost has taken is lost.
+--         if this pop took none or that is not known; a message longer than max is
+--         an integer, its length.
+-- Effect  Only the reply has the messages.  QSTATS counts them, last of all.
+-- Again   Takes others.  If a reply is lost, its messages are lost.
 local Q, P, S = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call
 local left = ARGV[1] == 'left'

@@ -1,9 +1,9 @@
--- list_taken: how many messages wait in a list, and how many the fleet has taken from it; for
--- the kind that has no tick.
+-- list_taken: counts the messages that wait in a list, and those that the fleet has taken
+-- from it; for the kind without a tick.
 --
 -- KEYS    Q QSTATS
 -- ARGV    none
--- Returns {waiting, taken}: taken is -1 where it is not known
+-- Returns {waiting, taken}: taken is -1 if it is not known
 -- Effect  None: reads only.
 -- Again   Reads again.
 --@ include taken

@@ -5,10 +5,10 @@
 --         who        HOST PID, for people
 --         ttl        ms
 -- Returns {ours, holder, left}
---         ours: 1, and no more; or 0, then the value, cut, and its ttl in ms
+--         ours: 1 and no more elements; or 0, then the value, cut, and its ttl in ms
 -- Effect  The value is token, who, and Redis' time.  A key without a ttl, whose
 --         holder died between SETNX and EXPIRE, gets this one.
--- Again   Who has it gets it again, for a whole ttl.
+-- Again   The holder gets it again, for a whole ttl.
 local K, token = KEYS[1], ARGV[1]
 local call = redis.call
 

@@ -1,12 +1,13 @@
--- lock_renew: the holder of a lock keeps it for another ttl.
+-- lock_renew: lets the holder of a lock keep it for another ttl.
 --
 -- KEYS    Lock:NAME
 -- ARGV    token      of the holder
 --         ttl        ms
 -- Returns {ours, holder, left}
---         ours: 1, and no more; or 0: another one has it, as lock; "" and -2: nobody
--- Effect  The key's time to live; nothing where it is not the holder's.
--- Again   As before.
+--         ours: 1 and no more elements; or 0: another holder, as in lock; "" and -2:
+--         nobody holds it
+-- Effect  Sets the key's time to live if the lock is the holder's.
+-- Again   Sets it again.
 local K = KEYS[1]
 local call = redis.call
 

@@ -1,7 +1,7 @@
--- look: may messages be taken, and do any wait?  Sent after CLIENT CACHING YES, it
--- also makes Redis say when one of its keys changes.
+-- look: tells whether the queue is paused, and how many messages wait.  It is sent
+-- after CLIENT CACHING YES, so that Redis reports the next change of one of its keys.
 --
--- KEYS    QPAUSED, and Q where messages wait in a list
+-- KEYS    QPAUSED, and Q if messages wait in a list
 -- ARGV    none
 -- Returns {waiting, paused, why, ttl}
 --         waiting: 0 without Q; paused: 1 or 0; ttl: of the pause in ms, -1 if it

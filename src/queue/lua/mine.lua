@@ -1,18 +1,18 @@
--- mine: what a pop whose reply was lost has taken.
+-- mine: reads the messages that a pop has taken whose reply was lost.
 --
 -- KEYS    QBACKUP QCONTEXT QDELIVERY
 -- ARGV    call       of the pop
---         from       Redis seconds; deliveries before are not looked at ("0": all)
---         offset     among those; 0, or what the last page returned
---         max        a longer payload is not sent: its length is
---         page       entries looked at, <= 1000; fewer where their tags are large
+--         from       Redis seconds; earlier deliveries are not looked at ("0": all)
+--         offset     from there; 0, or what the last page returned
+--         max        of a longer payload only the length is sent
+--         page       entries looked at, <= 1000; fewer if their tags are large
 -- Returns {now, from, offset, took, then for each message:
 --         tag, idlen, token, attempts, crashes, payload} as pop
---         from: "" after the last page; the same message may be on two pages, and
---         those of one call are not in their order; took: 1 where this Redis has seen
---         that the pop took something, and no later one did; else 0
--- Effect  None: reads only.  A pop takes little more than maxbytes, so what one
---         call has taken is bounded.
+--         from: "" after the last page.  A message may be on two pages, and messages
+--         are not in the order of the pop.  took: 1 if this Redis has seen that the
+--         pop took messages, and no later one did; else 0
+-- Effect  None: reads only.  A pop takes little more than maxbytes, which bounds the
+--         reply.
 -- Again   Reads again.
 local B, C, D = KEYS[1], KEYS[2], KEYS[3]
 local call = redis.call

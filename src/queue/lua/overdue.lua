@@ -1,11 +1,12 @@
--- overdue: how long what is due has waited, where Redis has a time for it.
+-- overdue: tells for how long the oldest due message has waited, if Redis has a time
+-- for it.
 --
 -- KEYS    QRETRY QDELAYED Q
--- ARGV    source     "list", "ids" or "stream": what Q is.  A list has no times
+-- ARGV    source     "list", "ids" or "stream": the type of Q.  A list has no times
 --         group      of a stream
--- Returns {seconds, least}: of the one that has waited longest, as text: "0" where none
---         is due; least: 1 where a time before September 2001 stands for no time: one
---         may have waited longer
+-- Returns {seconds, least}: seconds of the longest wait, as text; "0" if none is due.
+--         least: 1 if a message may have waited longer: a time before September 2001
+--         counts as no time
 -- Effect  None: reads only.
 -- Again   Reads again.
 local R, L, Q = KEYS[1], KEYS[2], KEYS[3]
@@ -22,7 +23,8 @@ local function due(zset, at)
     call('ZCOUNT', zset, '1e11', string.format('%.0f', at * 1000))
 end
 
--- By counts: a member is a payload, of any size, and cannot be read without it.
+-- Uses counts: reading a score by rank would also read the member, a payload of any
+-- size.
 local function look(zset)
   if call('ZCOUNT', zset, '-inf', '(1e9') > 0 then least = 1 end
   if due(zset, now) == 0 then return end

@@ -1,16 +1,16 @@
--- peek: what comes next, without taking it.
+-- peek: reads the next messages without taking them.
 --
 -- KEYS    Q, or QDELAYED, or QRETRY QCONTEXT QDELIVERY
--- ARGV    what       "waiting", "delayed" or "retry": which of these it is; "ids":
---                    Q of kind "unique"
+-- ARGV    what       the first key: "waiting", "delayed" or "retry"; "ids": Q of kind
+--                    "unique"
 --         offset     messages passed over
 --         count      messages returned
---         maxbytes   of messages looked at; one is always
+--         maxbytes   of messages looked at; one always is
 --         cut        bytes of a message that are returned, "-1": all
---         from       a score: offset counts from the first that has it, or more; "":
---                    from the first of all
+--         from       a score: offset counts from the first with this score or more;
+--                    "": from the first of all
 -- Returns {now, total, then for each message: score, tag, delivery, size, payload}
---         score, tag, delivery (the field of QDELIVERY): "" where it has none
+--         score, tag, delivery (the field of QDELIVERY): "" if it has none
 -- Effect  None: reads only.
 -- Again   Safe to repeat: it reads again.
 local K, C, D = KEYS[1], KEYS[2], KEYS[3]

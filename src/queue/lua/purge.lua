@@ -1,16 +1,16 @@
--- purge: deletes the oldest of what waits in one key.
+-- purge: deletes the oldest messages that wait in one key.
 --
 -- KEYS    a list, a sorted set, or a stream of dead letters
--- ARGV    limit      deleted per call, at most; fewer where they are large
---         end        of a list, where the oldest are: "right" or "left"
+-- ARGV    limit      deleted per call, at most; fewer if they are large
+--         end        of a list: the end of the oldest, "right" or "left"
 -- Returns how many were deleted
--- Effect  They are gone: from that end of a list, those with the lowest scores, the
---         first entries.
--- Again   Deletes as many again: whoever gets no reply must not send it again.
+-- Effect  Deletes from that end of a list, the lowest scores of a set, the first
+--         entries of a stream.
+-- Again   Deletes as many again: a caller without a reply must not send it again.
 local K, limit, call = KEYS[1], tonumber(ARGV[1]), redis.call
 local type = call('TYPE', K).ok
 
--- How many of the first ones are together 1 MiB: deleting them takes time.
+-- How many of the first ones take 1 MiB together: deleting takes time.
 local function small(read)
   local n, bytes = 0, 0
   while n < limit and bytes <= 1048576 do

@@ -1,14 +1,14 @@
--- push: a message that is due later.  (One for now is a plain LPUSH.)
+-- push: adds a message that is due later.  (A plain LPUSH adds one that is due now.)
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY
 -- ARGV    tag        unique per push: ID#SOMETHING, or ~SOMETHING
---         idlen      how much of the tag is the id
+--         idlen      length of the id in the tag
 --         at         Redis seconds, or "" for
 --         delay      seconds from now
 --         payload
 -- Returns 1, or 0 if the tag is there already
 -- Effect  The message is in QCONTEXT and QDELIVERY before QRETRY names it.  At
---         maxmemory it is refused as any producer's command is.
+--         maxmemory Redis refuses it like any producer's command.
 -- Again   Nothing while the tag lives.
 local B, C, R, D = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call = redis.call
@@ -20,7 +20,7 @@ local at = tonumber(ARGV[3]) or now + tonumber(ARGV[4])
 call('HLEN', C)
 call('HLEN', D)
 if call('ZSCORE', B, tag) or call('ZSCORE', R, tag) then return 0 end
--- Changes nothing, and tells now whether QRETRY may be written.
+-- Changes nothing, but shows now whether QRETRY may be written.
 call('ZADD', R, 'XX', 0, '\0' .. now)
 call('HSET', C, tag, ARGV[5])
 call('HSET', D, tag, string.format('0 0 - %.6f %d', now, tonumber(ARGV[2])))

@@ -1,23 +1,23 @@
--- renew: says that deliveries are still being worked on.
+-- renew: extends the leases of deliveries.
 --
 -- KEYS    QBACKUP QRETRY QDELIVERY
 -- ARGV    fleet      how many may be in flight at once, all daemons; "0": any
 --         count      of pops whose replies have not come
---         CALL FROM ...  each of these: as mine has them
+--         CALL FROM ...  of each of these, as in mine
 --         TAG TOKEN ...  at most 250 pairs
 -- Returns {now, answer, ...}; of each pair: 1 renewed; 2 it had expired, but nobody has
 --         taken it: ours again; 0 held by another delivery, or expired while others
 --         hold all places of the fleet; -1 lost: the tag is nowhere, and Redis has
 --         forgotten our pop; -2 our token, but in neither zset: a foreign consumer
---         requeued or acked it (settle's "stale" clears up after it); -3 gone: the tag
+--         requeued or acked it (settle's "stale" removes the rest); -3 gone: the tag
 --         is nowhere, and Redis has seen our pop; -4 as 0, but Redis has forgotten
 --         our pop: it may be another message; 3 renewed as 1 or 2, and cancelled: end
 --         the handler, then ack; 4 the same, then make a dead letter; "3 WHO" and
---         "4 WHO" where it is known who cancelled it.
--- Effect  Sets the time in QBACKUP; the token stays.  An expired one is in
---         QBACKUP again before it leaves QRETRY.  What a pop has taken whose reply has
---         not come is renewed, too: of one page of QBACKUP, at most 200.  Once an hour
---         what Redis knows of the daemon's pops (see part/seen.lua) gets a new time.
+--         "4 WHO" if it is known who cancelled it.
+-- Effect  Sets the time in QBACKUP; the token stays.  An expired delivery is in
+--         QBACKUP again before it leaves QRETRY.  Messages of a pop whose reply has
+--         not come are renewed, too: of one page of QBACKUP, at most 200.  Once an hour
+--         the record of the daemon's pops (see part/seen.lua) gets a new time.
 -- Again   Sets the time again.
 local B, R, D = KEYS[1], KEYS[2], KEYS[3]
 local call, first, hooks = redis.call, 2, {}

@@ -1,10 +1,10 @@
--- rescue: puts a delivery that Redis has lost back, from the daemon's copy.
+-- rescue: writes a message whose delivery Redis has lost again, from the daemon's copy.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
 -- ARGV    op         "retry", "return": to QRETRY; "dead": to QDEAD; "check": look only
 --         tag
---         other      the tag to use where another message has that one
---         idlen      how much of either tag is the id
+--         other      the tag to use if another message has that one
+--         idlen      length of the id in either tag
 --         attempts   after this delivery
 --         crashes
 --         delay      seconds
@@ -12,12 +12,13 @@
 --         dead_max host reason status error answer     for "dead"
 --         call prev  as pop: a rescue has a number as pops have; its second sending
 --                    has the same, and no other call of the daemon is sent before
--- Returns "ok", also where it has been done; "there": a live message with this tag and payload exists, nothing
---         is written; "deferred TEXT": the letter cannot be written, due in 60 s;
---         "other" (check): a live message with this tag has another payload, or none has it
--- Effect  The message is in QCONTEXT and QDELIVERY before QRETRY names it; that Redis has
---         seen this call is noted last.
--- Again   Nothing where Redis has seen the first one.
+-- Returns "ok", also if it was done before; "there": a live message has this tag and
+--         payload, and nothing is written; "deferred TEXT": the letter cannot be written,
+--         due in 60 s; "other" (check): the live message with this tag has another
+--         payload, or there is none
+-- Effect  The message is in QCONTEXT and QDELIVERY before QRETRY names it.  Last of all
+--         it notes that Redis has seen this call.
+-- Again   Does nothing if Redis has seen the first call.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call = redis.call
 local op, tag, idlen, payload = ARGV[1], ARGV[2], tonumber(ARGV[4]), ARGV[8]
@@ -44,9 +45,9 @@ for i = 2, 3 do
 end
 if op == 'check' then return 'other' end
 if again then return 'ok' end
--- Writes nothing, but is not refused at maxmemory.
+-- Writes nothing, but goes first so that maxmemory does not refuse the later commands.
 call('ZREMRANGEBYRANK', B, 1, 0)
--- Changes nothing, and tells now whether QRETRY may be written.
+-- Changes nothing, but shows now whether QRETRY may be written.
 call('ZADD', R, 'XX', 0, '\0' .. now)
 local delay, answer = tonumber(ARGV[7]), 'ok'
 local function note()
@@ -55,8 +56,8 @@ local function note()
 end
 if op == 'dead' then
   local id = string.sub(tag, 1, idlen)
-  -- A note that is refused after the letter was written would mean a second letter: it
-  -- is refused here, where nothing has changed.
+  -- If Redis refused the note after the letter was written, a second letter would
+  -- follow.  So test the note here, where nothing has changed.
   local field, value = set_pops(instance, p and p[1] or 0, p and p[2] or 0, string.format('%.6f', now))
   call('HSET', D, field, value)
   if not p then call('HDEL', D, field) end

@@ -1,20 +1,20 @@
--- schedule: a schedule's tick, for whoever of the fleet comes first.
+-- schedule: pushes the message of a schedule's tick, once in the fleet.
 --
 -- KEYS    Q QSCHEDULE
 -- ARGV    name       of the schedule
 --         tick       the nominal second that is due
 --         period     seconds to the next one
---         grace      how late it may be to be run, -1: ever so late
+--         grace      how late it may still run; -1: always
 --         how        LPUSH, RPUSH, ZADD or XADD
 --         message
--- Returns {what, now}: pushed; done: it was before; new: this schedule was not
+-- Returns {what, now}: pushed; done: it was pushed before; new: this schedule was not
 --         known yet; missed: too late; early: not due by Redis' clock
 -- Effect  pushed: the message is in Q, and the tick in QSCHEDULE.  ZADD: the id is
---         due at the tick, or was before.  new: the tick is in QSCHEDULE, and a
---         field "\1" .. name, which stands there until the schedule runs.
---         A tick in QSCHEDULE that lies in the future, left there by a clock that
---         was wrong, is replaced.
--- Again   done.
+--         due at the tick, or earlier.  new: the tick is in QSCHEDULE, and a
+--         field "\1" .. name, which stays there until the schedule runs.
+--         A tick in QSCHEDULE that lies in the future was left by a wrong clock:
+--         it is replaced.
+-- Again   Answers done.
 local Q, S = KEYS[1], KEYS[2]
 local name, tick, how, message = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[6]
 local call = redis.call
@@ -23,7 +23,7 @@ local t = call('TIME')
 local now = t[1] + t[2] / 1e6
 local function answer(what) return {what, string.format('%.6f', now)} end
 
--- Reads first: a wrong type or a missing permission ends it here.
+-- Reads first, so that a wrong type or a missing permission ends the script here.
 local old = call('HGET', S, name)
 local score
 if how == 'ZADD' then score = call('ZSCORE', Q, message)

@@ -1,10 +1,10 @@
--- settle: what became of deliveries, many in one call, each for itself.
+-- settle: writes the results of deliveries.  One call settles many, each independently.
 --
 -- KEYS    QBACKUP QCONTEXT QRETRY QDELIVERY QDEAD
 -- ARGV    dead_max   letters to keep, "0": all
 --         host       for the letters
---         over       the daemon's last call (INSTANCE.NUMBER), if it has no message in flight
---                    but these; else ""
+--         over       the daemon's last call (INSTANCE.NUMBER), if it has no other message
+--                    in flight; else ""
 --         then for each result one of
 --           "ack" TAG TOKEN
 --           "retry" TAG TOKEN DELAY            a failed attempt; due in DELAY seconds
@@ -16,27 +16,26 @@
 --           "stale" TAG TOKEN                  removes what "taken" would, else nothing
 -- Returns {now, due, answer, ...}; due: first time in QRETRY, "" if empty; an answer is
 --         "ok"
---         "held"     another delivery has it, or it waits for one
+--         "held"     another delivery has the message, or it waits for one
 --         "gone"     the tag is nowhere, and Redis has seen our pop: it was settled
 --         "lost"     the tag is nowhere, and Redis has forgotten our pop; or it has no
 --                    payload
---         "held lost"  as held, but Redis has forgotten our pop: perhaps another message
+--         "held lost"  as held, but Redis has forgotten our pop: it may be another message
 --         "taken"    our token, but in neither zset: a foreign consumer
---                    requeued or acked it; what is left of it is removed
+--                    requeued or acked it; the rest of it is removed
 --         "cancelled"  instead of retry, defer or return: it was cancelled, and is
 --                    removed; "cancelled dead": it is a dead letter, reason "cancelled";
---                    " by WHO" follows where it is known who cancelled it
+--                    " by WHO" follows if it is known who cancelled it
 --         "deferred TEXT"  the letter cannot be written (why); due in 60 s
---         "again"    not done: enough payload was copied in this call
---         "error TEXT"     not known to be done; send it again
--- Effect  Only where QDELIVERY holds the token.  A retry is in QRETRY before it
---         leaves QBACKUP, a dead letter in QDEAD before it is removed.  With over, what
---         Redis knows of the daemon's pops (see part/seen.lua) is removed, unless a
---         later one has taken something, or a result is not done.
--- Again   The second time an ack is gone, a retry, defer or return held, a letter
---         gone; lost instead of gone where over was given.  The token goes last, so what
---         failed in the middle is
---         done again, to the same end.
+--         "again"    not done: this call has copied enough payload
+--         "error TEXT"     perhaps not done; send it again
+-- Effect  Acts only if QDELIVERY holds the token.  A retry is in QRETRY before it
+--         leaves QBACKUP, a dead letter in QDEAD before the message is removed.  With
+--         over, the record of the daemon's pops (see part/seen.lua) is removed, unless
+--         a later pop has taken messages, or a result is not done.
+-- Again   The second answer is "gone" for an ack or a letter, "held" for a retry, defer
+--         or return; with over it is "lost" instead of "gone".  The token is removed
+--         last, so a result that failed in the middle is done again, to the same end.
 local B, C, R, D, X = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local call, match = redis.call, string.match
 local dead_max, host, first, hooks = ARGV[1], ARGV[2], 4, {}
