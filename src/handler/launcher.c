@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "handler/launch_ask.h"
 #include "handler/launch_queue.h"
 #include "handler/launch_wire.h"
 #include "handler/launcher_serve.h"
@@ -23,6 +23,7 @@
 #include "loop/io.h"
 
 #define SOCKET_BUFFER	(1024 * 1024)
+#define PATIENCE	(5 * SEC)	/* for the answer with a descriptor */
 
 struct held_generation {
 	unsigned	number;
@@ -302,6 +303,50 @@ launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
 
 /* -- files ------------------------------------------------------------------------------- */
 
+/* Drops answers to questions that were given up. */
+static void
+drop_late_answers(int s)
+{
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+
+	while (launch_receive(s, &r, sizeof(r), fds, &nfds, MSG_DONTWAIT) > 0)
+		fd_close_all(fds, nfds);
+}
+
+static int
+receive_fd(int s)
+{
+	struct pollfd p = { .fd = s, .events = POLLIN };
+	int fds[LAUNCH_FDS];
+	struct launch_reply r;
+	size_t nfds;
+
+	errno = ETIMEDOUT;
+	if (poll(&p, 1, (int)(PATIENCE / MSEC)) != 1)
+		return -1;
+	if (launch_receive(s, &r, sizeof(r), fds, &nfds, 0) != sizeof(r)) {
+		errno = EPIPE;
+		return -1;
+	}
+	if (nfds == 1 && r.error == 0)
+		return fds[0];
+	fd_close_all(fds, nfds);
+	errno = r.error != 0 ? r.error : EPROTO;
+	return -1;
+}
+
+/* Sends an order of n bytes and waits.  The descriptor, or -1 with errno. */
+static int
+ask_fd(struct launcher *l, const void *order, size_t n)
+{
+	drop_late_answers(l->files);
+	if (launch_send(l->files, order, n, NULL, 0, MSG_DONTWAIT) == -1)
+		return -1;
+	return receive_fd(l->files);
+}
+
 int
 launcher_open(struct launcher *l, const char *path)
 {
@@ -314,7 +359,7 @@ launcher_open(struct launcher *l, const char *path)
 	}
 	memcpy(bytes, &head, sizeof(head));
 	memcpy(bytes + sizeof(head), path, head.size);
-	return launch_ask_fd(l->files, bytes, sizeof(head) + head.size);
+	return ask_fd(l, bytes, sizeof(head) + head.size);
 }
 
 int
@@ -322,7 +367,7 @@ launcher_open_log(struct launcher *l, unsigned generation)
 {
 	struct launch_head head = { .op = LAUNCH_LOG, .generation = generation };
 
-	return launch_ask_fd(l->files, &head, sizeof(head));
+	return ask_fd(l, &head, sizeof(head));
 }
 
 int
@@ -330,7 +375,7 @@ launcher_listen(struct launcher *l, unsigned generation)
 {
 	struct launch_head head = { .op = LAUNCH_LISTEN, .generation = generation };
 
-	return launch_ask_fd(l->files, &head, sizeof(head));
+	return ask_fd(l, &head, sizeof(head));
 }
 
 void

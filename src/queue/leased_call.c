@@ -143,7 +143,6 @@ leased_settles(enum leased_script script)
 	    script == LEASED_HAND_OVER_LOST;
 }
 
-/* Reports a script's warning once, until a call with NULL says that it is over. */
 void
 leased_complain(struct leased *a, enum leased_script script, const char *text)
 {

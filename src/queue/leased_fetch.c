@@ -505,7 +505,6 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	leased_wake(a);
 }
 
-/* Sends mine, which tells what the pops of unknown outcome have taken. */
 void
 leased_ask(void *arg)
 {

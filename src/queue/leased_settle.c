@@ -46,9 +46,15 @@ leased_add_error(struct words *w, const struct result *r)
 		words_add(w, "");
 }
 
+/* What a dead letter says of it, beside its message. */
 static void
-leased_add_answer(struct words *w, const struct result *r)
+leased_add_letter(struct words *w, const struct delivery *d)
 {
+	const struct result *r = &d->result;
+
+	words_add(w, reason_name(d->verdict.reason));
+	leased_add_status(w, r);
+	leased_add_error(w, r);
 	words_add(w, result_has_words(r) ? r->answer : "");
 }
 
@@ -71,10 +77,7 @@ leased_add_result(struct words *w, const struct delivery *d)
 	if (v->op != VERDICT_DEAD)
 		return;
 	words_add(w, v->failed ? "1" : "0");
-	words_add(w, reason_name(v->reason));
-	leased_add_status(w, &d->result);
-	leased_add_error(w, &d->result);
-	leased_add_answer(w, &d->result);
+	leased_add_letter(w, d);
 }
 
 /* -- what is handed over ------------------------------------------------------ */
@@ -326,10 +329,7 @@ leased_send_rescue(struct leased *a, const struct delivery_batch *b)
 	words_mem(w, m->payload, m->len);
 	words_fmt(w, "%lld", (long long)m->cfg->dead_max);
 	words_add(w, a->env->host);
-	words_add(w, reason_name(d->verdict.reason));
-	leased_add_status(w, &d->result);
-	leased_add_error(w, &d->result);
-	leased_add_answer(w, &d->result);
+	leased_add_letter(w, d);
 	pops_add_rescue(a->pops, &d->rescue_call, w);
 	leased_words(call);
 	leased_send(call);

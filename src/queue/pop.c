@@ -433,10 +433,8 @@ pops_free(struct pops *p)
 
 	if (p == NULL)
 		return;
-	while ((pop = TAILQ_FIRST(&p->unknown)) != NULL) {
-		TAILQ_REMOVE(&p->unknown, pop, entry);
+	while ((pop = TAILQ_TAKE(&p->unknown, entry)) != NULL)
 		free(pop);
-	}
 	free(p->sent);
 	timer_stop(&p->ask);
 	free(p->instance);

@@ -22,7 +22,6 @@
 
 /* -- answering ---------------------------------------------------------------- */
 
-/* Takes p off the list and answers it; busy. */
 void
 conn_answer(struct conn *c, struct pending *p, enum conn_answer answer,
     const struct redisReply *r)
@@ -52,7 +51,6 @@ conn_answerable(struct conn *c)
 	return NULL;
 }
 
-/* Answers what was lost or not sent; busy. */
 void
 conn_flush(struct conn *c)
 {

@@ -307,7 +307,6 @@ conn_ready(struct conn *c)
 		c->events->up(s, c->arg);
 }
 
-/* A reply of the greeting; busy. */
 void
 conn_greet(struct conn *c, const struct redisReply *r)
 {
