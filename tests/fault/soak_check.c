@@ -44,6 +44,7 @@
  * the result was certain.  All other messages in flight must come to their end.
  */
 #include "soak_explain.h"
+#include "soak_runs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +72,10 @@ static const char *const cause_names[CAUSES] = {
 	[CAUSE_PROMOTED] = "Redis lost memory",
 };
 
-static struct run *runs;
+static const struct run *runs;	/* see runs_read() */
 static size_t nruns;
 static const struct fault *faults;
 static size_t nfaults;
-static unsigned problems;
 static double longest_taken, longest_behind, longest_large;
 
 struct fate {
@@ -96,140 +96,6 @@ static unsigned by_redis[PLACE_DEAD + 1];
 static struct count {
 	unsigned	again, beside, unfinished;
 } by_cause[CAUSES];
-
-#define PROBLEM(...) do { \
-	if (++problems <= 30) { \
-		printf("# PROBLEM: "); \
-		printf(__VA_ARGS__); \
-		printf("\n"); \
-	} \
-} while (0)
-
-/* -- what was written down -------------------------------------------------- */
-
-static bool
-run_is_final(const struct run *r)
-{
-	return r->to > 0 && (r->status == 0 || r->status == 65);
-}
-
-static void
-run_ended(long n, int attempt, pid_t pid, int status, double at)
-{
-	for (size_t i = nruns; i-- > 0;) {
-		struct run *r = &runs[i];
-
-		if (r->pid == pid && r->n == n && r->attempt == attempt && r->to == 0) {
-			r->to = at;
-			r->status = status;
-			return;
-		}
-	}
-	PROBLEM("message %ld ended but never began", n);
-}
-
-static int
-settled_compare(const void *a, const void *b)
-{
-	const struct settled *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
-/* Has its daemon's log confirmed its end, without any doubt? */
-static bool
-run_is_confirmed(const struct run *r, const struct settled *all, size_t n)
-{
-	const struct life *life = world_life(r->daemon);
-	size_t from = 0, to = n;
-
-	if (r->to == 0 || life == NULL)
-		return false;
-	while (from < to) {
-		size_t middle = (from + to) / 2;
-
-		if (all[middle].pid < r->pid)
-			from = middle + 1;
-		else
-			to = middle;
-	}
-	for (; from < n && all[from].pid == r->pid; from++) {
-		const struct settled *s = &all[from];
-
-		if (s->slot == life->slot && s->attempt == r->attempt && s->at >= r->to &&
-		    s->n == (r->n > CHILDREN ? r->n : 0))
-			return !log_was_cut(life->slot, r->from, s->at);
-	}
-	return false;
-}
-
-static void
-runs_confirm(void)
-{
-	size_t n, confirmed = 0, final = 0;
-	const struct settled *said = log_settled(&n);
-	struct settled *all = calloc(n + 1, sizeof(*all));
-
-	if (all == NULL)
-		abort();
-	memcpy(all, said, n * sizeof(*all));
-	qsort(all, n, sizeof(*all), settled_compare);
-	for (size_t i = 0; i < nruns; i++) {
-		struct run *r = &runs[i];
-
-		r->confirmed = run_is_final(r) && run_is_confirmed(r, all, n);
-		final += run_is_final(r);
-		confirmed += r->confirmed;
-	}
-	free(all);
-	printf("# runs that were final: %zu, confirmed without doubt: %zu\n", final, confirmed);
-}
-
-static void
-runs_read(void)
-{
-	char path[256], what;
-	int attempt, pid, value;
-	size_t room = 0;
-	double at;
-	FILE *f;
-	long n;
-
-	snprintf(path, sizeof(path), "%s/runs", soak_dir);
-	if ((f = fopen(path, "r")) == NULL)
-		return;
-	while (fscanf(f, " %c %ld %d %d %d %lf", &what, &n, &attempt, &pid, &value, &at) == 6) {
-		if (what == 'E') {
-			run_ended(n, attempt, pid, value, at);
-			continue;
-		}
-		if (what == 'X') {
-			PROBLEM("message %ld was not delivered as it was pushed", n);
-			continue;
-		}
-		if (nruns == room) {
-			room = room > 0 ? 2 * room : 1024;
-			if ((runs = realloc(runs, room * sizeof(*runs))) == NULL)
-				abort();
-		}
-		runs[nruns++] = (struct run){
-			.n = n, .attempt = attempt, .pid = pid, .daemon = value, .from = at
-		};
-	}
-	fclose(f);
-}
-
-static int
-run_compare(const void *a, const void *b)
-{
-	const struct run *x = a, *y = b;
-
-	if (x->n != y->n)
-		return x->n < y->n ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
-}
 
 /* -- runs in doubt ----------------------------------------------------------- */
 
@@ -254,16 +120,14 @@ judge_pair(const struct run *r, double born, const struct run *next)
 	by_cause[cause].unfinished += r->to == 0;
 	if (cause != CAUSE_NONE)
 		return;
-	PROBLEM("message %ld: %s, and no fault explains it", r->n,
+	problem("message %ld: %s, and no fault explains it", r->n,
 	    r->to == 0 ? "a run did not end" :
 	    beside ? "ran beside itself" :
 	    final && r->status == 0 ? "ran again after it had succeeded" :
 	    "ran again after it was dead");
-	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
-	    (int)r->daemon, r->from, r->to, r->status);
+	run_tell(r);
 	if (next != NULL)
-		printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n",
-		    next->attempt, (int)next->daemon, next->from, next->to, next->status);
+		run_tell(next);
 	explain_tell(r->from, next != NULL ? next->from : r->from + LEASE);
 }
 
@@ -279,7 +143,7 @@ judge_cancelled(const struct run *r, double born)
 	if (c == NULL || !c->certain || r->from <= c->at + LEASE + soak_patience ||
 	    explain_forgot(born, r->from))
 		return;
-	PROBLEM("message %ld ran %.1f s after it was cancelled", r->n, r->from - c->at);
+	problem("message %ld ran %.1f s after it was cancelled", r->n, r->from - c->at);
 	explain_tell(born, r->from);
 }
 
@@ -296,12 +160,10 @@ judge_finished(const struct run *finished, double born, const struct run *r)
 		return;
 	}
 	told = r->n;
-	PROBLEM("message %ld ran again after Redis had confirmed that it %s", r->n,
+	problem("message %ld ran again after Redis had confirmed that it %s", r->n,
 	    finished->status == 0 ? "succeeded" : "is dead");
-	printf("#     attempt %d, daemon %d, %.3f to %.3f\n", finished->attempt,
-	    (int)finished->daemon, finished->from, finished->to);
-	printf("#     attempt %d, daemon %d, %.3f to %.3f, status %d\n", r->attempt,
-	    (int)r->daemon, r->from, r->to, r->status);
+	run_tell(finished);
+	run_tell(r);
 	explain_tell(born, r->from);
 }
 
@@ -327,7 +189,7 @@ judge_wait(const struct run *r, const struct run *next)
 		longest_taken = waited;
 	if (waited <= TAKEN_UP + BUSY * soak_patience)
 		return;
-	PROBLEM("message %ld: its daemon %d was killed, and it ran again only after %.1f s, %.1f s "
+	problem("message %ld: its daemon %d was killed, and it ran again only after %.1f s, %.1f s "
 	    "of them without any fault", r->n, (int)r->daemon, next->from - killed, waited);
 	explain_tell(killed, next->from);
 }
@@ -361,7 +223,7 @@ check_large(const struct special *s, const struct fate *fate)
 		longest_large = fate->born - s->at;
 	if (waited <= most || explain_limited(s->at, fate->born))
 		return;
-	PROBLEM("message %ld, of %zu bytes, ran after %.1f s, %.1f s of them without any fault "
+	problem("message %ld, of %zu bytes, ran after %.1f s, %.1f s of them without any fault "
 	    "but a slow link", s->first, s->bytes, fate->born - s->at, waited);
 	explain_tell(s->at, fate->born);
 }
@@ -387,7 +249,7 @@ check_specials(struct fate *fates)
 		if (waited > longest_behind)
 			longest_behind = waited;
 		if (explain_unhindered(s[i].at, last->born, false) > BEHIND_BURST)
-			PROBLEM("message %ld, behind a burst of failures, waited for %.1f s",
+			problem("message %ld, behind a burst of failures, waited for %.1f s",
 			    s[i].last, waited);
 	}
 	printf("# longest: behind a burst %.1f s, a large message %.1f s, after a daemon's death "
@@ -429,7 +291,7 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 	struct fate *fate = fate_of(fates, n, messages);
 
 	if (fate == NULL || reason == NULL) {
-		PROBLEM("a dead letter that nobody pushed");
+		problem("a dead letter that nobody pushed");
 		return;
 	}
 	fate->letters++;
@@ -437,15 +299,15 @@ judge_letter(const redisReply *fields, double at, struct fate *fates, long messa
 	if (strcmp(reason->str, "cancelled") == 0) {
 		cancelled_letters++;
 		if (work_cancelled(n) == NULL)
-			PROBLEM("message %ld is a dead letter, cancelled by nobody", n);
+			problem("message %ld is a dead letter, cancelled by nobody", n);
 		return;
 	}
 	if (fate->runs == 0)
-		PROBLEM("message %ld is dead (%s) without having run", n, reason->str);
+		problem("message %ld is dead (%s) without having run", n, reason->str);
 	else if (strcmp(reason->str, n > CHILDREN ? "answer" : "status") == 0 ? !fate->status65 :
 	    strcmp(reason->str, "attempts") == 0 ? fate->runs - fate->deferred < MAX_ATTEMPTS :
 	    strcmp(reason->str, "crashed") != 0)
-		PROBLEM("message %ld is dead: %s, after %u runs", n, reason->str, fate->runs);
+		problem("message %ld is dead: %s, after %u runs", n, reason->str, fate->runs);
 }
 
 static void
@@ -518,20 +380,6 @@ judge_forgotten(struct fate *fates, long messages)
 	}
 }
 
-static void
-tell_runs(long n)
-{
-	for (size_t i = 0; i < nruns; i++) {
-		const struct run *r = &runs[i];
-
-		if (r->n == n)
-			printf("#     attempt %d, daemon %d, process %d, %.3f to %.3f, status "
-			    "%d%s\n",
-			    r->attempt, (int)r->daemon, (int)r->pid, r->from, r->to, r->status,
-			    r->confirmed ? ", confirmed" : "");
-	}
-}
-
 /* -- what was handed over ------------------------------------------------------ */
 
 /* Counts what arrived in "end". */
@@ -544,7 +392,7 @@ end_read(struct fate *fates, long messages)
 	for (size_t i = 0; r != NULL && i < r->elements; i++) {
 		fate = fate_of(fates, atol(r->element[i]->str), messages);
 		if (fate == NULL)
-			PROBLEM("\"%s\" was handed over by nobody", r->element[i]->str);
+			problem("\"%s\" was handed over by nobody", r->element[i]->str);
 		else
 			fate->arrived++;
 	}
@@ -559,9 +407,9 @@ judge_number(const struct fate *fate, long n)
 	handed += wanted;
 	if (fate->arrived == wanted)
 		return;
-	PROBLEM("message %ld handed over its number %u times instead of %u (letters %u)", n,
+	problem("message %ld handed over its number %u times instead of %u (letters %u)", n,
 	    fate->arrived, wanted, fate->letters);
-	tell_runs(n);
+	runs_tell(n);
 	explain_tell(fate->born, fate->end + LEASE);
 }
 
@@ -578,11 +426,11 @@ judge_child(struct fate *fates, long n, int i)
 		judge_number(child, work_child(n, i));
 		return;
 	}
-	PROBLEM("child %d of message %ld: %u ends instead of %u (parent's letters %u; letters %u, "
+	problem("child %d of message %ld: %u ends instead of %u (parent's letters %u; letters %u, "
 	    "handed on %u, runs %u)", i, n, child->letters + child->arrived, wanted,
 	    parent->letters, child->letters, child->arrived, child->runs);
-	tell_runs(n);
-	tell_runs(work_child(n, i));
+	runs_tell(n);
+	runs_tell(work_child(n, i));
 	explain_tell(parent->born, child->end + LEASE);
 }
 
@@ -633,7 +481,7 @@ check_keys(void)
 	size_t i, k;
 
 	if (r == NULL || r->integer != 0)
-		PROBLEM("qDELIVERY holds what is in no other key");
+		problem("qDELIVERY holds what is in no other key");
 	r = ask("KEYS *");
 	for (i = 0; r != NULL && i < r->elements; i++) {
 		const char *key = r->element[i]->str;
@@ -642,7 +490,7 @@ check_keys(void)
 			;
 		if (k == ARRAY_LEN(known) && !(soak_stream && strcmp(key, "q") == 0) &&
 		    strncmp(key, "rqd:daemon:", 11) != 0)
-			PROBLEM("key %s is left over", key);
+			problem("key %s is left over", key);
 	}
 }
 
@@ -670,9 +518,9 @@ check_totals(void)
 	    put_off, deferred, failed, bad);
 	if (acked > (long)ok || put_off > (long)deferred ||
 	    acked + put_off + failed > (long)all)
-		PROBLEM("more was counted than has happened");
+		problem("more was counted than has happened");
 	if (nfaults == 0 && (acked < (long)ok || put_off < (long)deferred || failed < (long)bad))
-		PROBLEM("less was counted than has happened, without any fault");
+		problem("less was counted than has happened, without any fault");
 }
 
 static void
@@ -717,12 +565,12 @@ print_sums(const struct fate *fates, long messages)
 			forgotten++;
 		} else if (f->successes + f->letters == 0) {
 			lost++;
-			PROBLEM("message %ld is lost (%u runs)", n, f->runs);
+			problem("message %ld is lost (%u runs)", n, f->runs);
 		}
 		if (f->letters + f->confirmed > 1 && !explain_forgot(f->born, f->end + 1)) {
-			PROBLEM("message %ld has ended more than once: dead letters %u, "
+			problem("message %ld has ended more than once: dead letters %u, "
 			    "acks confirmed %u", n, f->letters, f->confirmed);
-			tell_runs(n);
+			runs_tell(n);
 		}
 	}
 	printf("#\n# messages %ld, runs %zu, succeeded %u, dead %u, both %u, "
@@ -737,19 +585,14 @@ int
 check_all(long messages, const struct fault *f, size_t n)
 {
 	long last = soak_pipe ? work_child(soak_messages, CHILDREN_MOST) : messages;
-	struct fate *fates = calloc((size_t)last + 1, sizeof(*fates)), *fate;
+	struct fate *fates = xcalloc((size_t)last + 1, sizeof(*fates)), *fate;
 	const struct run *finished = NULL;
 	double born = 0;
 
-	if (fates == NULL)
-		abort();
 	faults = f;
 	nfaults = n;
 	explain_by(f, n);
-	runs_read();
-	qsort(runs, nruns, sizeof(*runs), run_compare);
-	log_poll();
-	runs_confirm();
+	runs = runs_read(&nruns);
 	for (size_t i = 0; i < nruns; i++) {
 		const struct run *r = &runs[i];
 		bool more = i + 1 < nruns && runs[i + 1].n == r->n;
@@ -759,7 +602,7 @@ check_all(long messages, const struct fault *f, size_t n)
 			finished = NULL;
 		}
 		if ((fate = fate_of(fates, r->n, messages)) == NULL) {
-			PROBLEM("a run of message %ld, which nobody pushed", r->n);
+			problem("a run of message %ld, which nobody pushed", r->n);
 			continue;
 		}
 		fate->runs++;
@@ -790,7 +633,7 @@ check_all(long messages, const struct fault *f, size_t n)
 	judge_handed_over(fates);
 	print_tables();
 	free(fates);
-	return (int)problems;
+	return (int)problem_count();
 }
 
 static bool
@@ -840,7 +683,6 @@ check_taken_up(double since)
 void
 check_done(void)
 {
-	free(runs);
-	runs = NULL;
+	runs_done();
 	nruns = 0;
 }

@@ -197,3 +197,25 @@ explain_struck(enum cause cause, const struct run *r, double from, double to)
 	}
 	return false;
 }
+
+static unsigned problems;
+
+void
+problem(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (++problems > 30)
+		return;
+	printf("# PROBLEM: ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+unsigned
+problem_count(void)
+{
+	return problems;
+}

@@ -5,6 +5,7 @@
 #ifndef RQD_TESTS_FAULT_SOAK_EXPLAIN_H
 #define RQD_TESTS_FAULT_SOAK_EXPLAIN_H
 
+#include "base/util.h"
 #include "soak.h"
 
 /* Call first: the faults that struck, in order; borrowed. */
@@ -30,5 +31,9 @@ bool	explain_limited(double from, double to);
 
 /* Prints the faults between these times, as comments in TAP. */
 void	explain_tell(double from, double to);
+
+/* Prints what is wrong, the first 30 times. */
+void	problem(const char *, ...) PRINTF(1, 2);
+unsigned problem_count(void);
 
 #endif

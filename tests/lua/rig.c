@@ -110,6 +110,16 @@ rig_letter(const struct rig *r, char letter)
 	return r->keys.name[keys[at - letters]];
 }
 
+void
+rig_words(struct words *w, ...)
+{
+	va_list ap;
+
+	va_start(ap, w);
+	words_list(w, va_arg(ap, const char *), ap);
+	va_end(ap);
+}
+
 redisReply *
 rig_script(struct rig *r, const char *name, const char *keys, struct words *args)
 {
@@ -119,8 +129,7 @@ rig_script(struct rig *r, const char *name, const char *keys, struct words *args
 	int i;
 
 	assert_non_null(s);
-	words_add(&w, "EVALSHA");
-	words_add(&w, s->sha);
+	rig_words(&w, "EVALSHA", s->sha, NULL);
 	words_fmt(&w, "%zu", strlen(keys) + r->nmore);
 	for (i = 0; keys[i] != '\0'; i++)
 		words_add(&w, rig_letter(r, keys[i]));
@@ -251,9 +260,7 @@ rig_mine(struct rig *r, const char *call, int page, long long max, struct popped
 	size_t k;
 
 	while (from[0] != '\0') {
-		words_add(&w, call);
-		words_add(&w, from);
-		words_add(&w, offset);
+		rig_words(&w, call, from, offset, NULL);
 		words_fmt(&w, "%lld", max);
 		words_fmt(&w, "%d", page);
 		if ((reply = rig_script(r, "mine", "BCD", &w)) == NULL)
@@ -293,9 +300,7 @@ rig_popped_done(struct popped *p, int n)
 void
 rig_settle_begin(const struct rig *r, struct words *w)
 {
-	words_add(w, "0");
-	words_add(w, "testhost");
-	words_add(w, r->over != NULL ? r->over : "");
+	rig_words(w, "0", "testhost", r->over != NULL ? r->over : "", NULL);
 	rig_add_group(r, w, true);
 }
 
@@ -321,11 +326,8 @@ rig_settle(struct rig *r, const char *op, const struct popped *p, const char *ar
 	if (strcmp(op, "retry") == 0 || strcmp(op, "defer") == 0)
 		words_add(&w, arg);
 	if (strcmp(op, "dead") == 0) {
-		words_add(&w, arg);
-		words_add(&w, "attempts");
-		words_add(&w, "1");
-		words_add(&w, "stderr's end");
-		words_add(&w, "the handler's words");
+		rig_words(&w, arg, "attempts", "1", "stderr's end",
+		    "the handler's words", NULL);
 	}
 	if ((reply = rig_settle_script(r, &w)) == NULL)
 		return NULL;
@@ -366,10 +368,7 @@ rig_cancel(struct rig *r, const char *mode, const char *tag, size_t taglen)
 	struct words w = { 0 };
 	redisReply *reply;
 
-	words_add(&w, mode);
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "me@host");
+	rig_words(&w, mode, "0", "h", "me@host", NULL);
 	words_mem(&w, tag, taglen);
 	if ((reply = rig_script(r, "cancel", "BCRDX", &w)) == NULL)
 		return NULL;
@@ -396,11 +395,9 @@ rig_tick(struct rig *r, double lease, double foreign, bool requeue, double sent,
 	words_add(&w, cursor != NULL ? cursor : "-");
 	rig_add_group(r, &w, false);
 	if (r->consumer != NULL) {
-		words_add(&w, t->scan);
-		words_add(&w, "16777216");
+		rig_words(&w, t->scan, "16777216", NULL);
 	}
-	words_add(&w, "acked");
-	words_add(&w, "1");
+	rig_words(&w, "acked", "1", NULL);
 	reply = r->consumer != NULL ? rig_script(r, "stream_tick", "QBCRDLS", &w) :
 	    r->unique ? rig_script(r, "unique_tick", "QBCRDS", &w) :
 	    rig_script(r, "tick", "QBCRDLS", &w);

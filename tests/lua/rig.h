@@ -68,6 +68,8 @@ void	    rig_do(struct rig *, const char *fmt, ...);		/* must not fail */
  * P S, X: QDEAD, T: QSCHEDULE, K: QRATE); args is done after it.  NULL, and r->error, on an error.
  */
 redisReply *rig_script(struct rig *, const char *name, const char *keys, struct words *);
+/* Adds all words up to a NULL; borrowed. */
+void	 rig_words(struct words *, ...) __attribute__((__sentinel__));
 /*
  * Microseconds that Redis took for the scripts since rig_time(), which says since when: by
  * INFO commandstats, or, where it had to wait for a processor, the time that it had one.

@@ -639,11 +639,7 @@ add_entry(enum key key, const char *id, int fields)
 	redisReply *r;
 	int i;
 
-	words_add(&w, "XADD");
-	words_add(&w, rig_key(&rig, key));
-	words_add(&w, id);
-	words_add(&w, "id");
-	words_add(&w, "7");
+	rig_words(&w, "XADD", rig_key(&rig, key), id, "id", "7", NULL);
 	for (i = 1; i < fields; i++) {
 		words_fmt(&w, "f%d", i);
 		words_add(&w, "v");

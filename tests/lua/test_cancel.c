@@ -347,8 +347,7 @@ FIXTURE_TEST(test_others)
 	redisReply *r;
 
 	cancel("dead", &p);
-	words_add(&w, p.tag);
-	words_add(&w, p.token);
+	rig_words(&w, p.tag, p.token, NULL);
 	r = rig_script(&rig, "body", "CD", &w);
 	assert_string_equal(r->str, "1");
 	freeReplyObject(r);
@@ -379,14 +378,8 @@ cancel_waiting(const char *key, const char *what, const char *mode, const char *
 	char keys[3] = { key[0], 'X', '\0' };
 	redisReply *r;
 
-	words_add(&w, what);
-	words_add(&w, mode);
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "cancelled by me");
-	words_add(&w, scan);
-	words_add(&w, "id");
-	words_add(&w, message);
+	rig_words(&w, what, mode, "0", "h", "cancelled by me", scan, "id", message,
+	    NULL);
 	if ((r = rig_script(&rig, "cancel_waiting", keys, &w)) == NULL)
 		return NULL;
 	snprintf(answer, sizeof(answer), "%s", r->str);

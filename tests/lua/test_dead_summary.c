@@ -10,10 +10,7 @@ summary(const char *look, const char *bytes, const char *cut, const char *reason
 	struct words w = { 0 };
 	redisReply *r;
 
-	words_add(&w, look);
-	words_add(&w, bytes);
-	words_add(&w, cut);
-	words_add(&w, reasons);
+	rig_words(&w, look, bytes, cut, reasons, NULL);
 	r = rig_script(&rig, "dead_summary", "X", &w);
 	if (r == NULL)
 		fail_msg("%s", rig.error);
@@ -93,9 +90,6 @@ SCRIPT_TEST(test_wrong_type)
 	struct words w = { 0 };
 
 	rig_do(&rig, "SET ordersDEAD text");
-	words_add(&w, "1");
-	words_add(&w, "1");
-	words_add(&w, "1");
-	words_add(&w, "1");
+	rig_words(&w, "1", "1", "1", "1", NULL);
 	assert_null(rig_script(&rig, "dead_summary", "X", &w));
 }

@@ -162,10 +162,7 @@ settles(const char *op, const char *arg)
 		if (arg != NULL)
 			words_add(&w, arg);
 		if (strcmp(op, "dead") == 0) {
-			words_add(&w, "exit");
-			words_add(&w, "1");
-			words_add(&w, "e");
-			words_add(&w, "a");
+			rig_words(&w, "exit", "1", "e", "a", NULL);
 		}
 	}
 	if ((r = rig_settle_script(&rig, &w)) == NULL)

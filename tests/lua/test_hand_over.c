@@ -285,10 +285,7 @@ KINDS_TEST(test_ten_thousand)
 		w = (struct words){ 0 };
 		rig_settle_begin(&rig, &w);
 		words_mem(&w, had[0].tag, had[0].taglen);
-		words_add(&w, had[0].token);
-		words_add(&w, "1");
-		words_add(&w, "1");
-		words_add(&w, "10000");
+		rig_words(&w, had[0].token, "1", "1", "10000", NULL);
 		for (i = 0; i < 10000; i++)
 			words_fmt(&w, "{\"number\":%d}%90d", i, i);
 		since = rig_time(&rig);

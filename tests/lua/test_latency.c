@@ -22,8 +22,7 @@ assert_overdue(const char *source, double seconds, int least)
 	redisReply *r;
 	double found;
 
-	words_add(&w, source);
-	words_add(&w, "rqd");
+	rig_words(&w, source, "rqd", NULL);
 	r = rig_script(&rig, "overdue", "RLQ", &w);
 	if (r == NULL)
 		fail_msg("%s", rig.error);
@@ -215,12 +214,7 @@ list_pop(const char *turn)
 	long long taken;
 	redisReply *r;
 
-	words_add(&w, "right");
-	words_add(&w, "2");
-	words_add(&w, "1000");
-	words_add(&w, "1000");
-	words_add(&w, "0");
-	words_add(&w, turn);
+	rig_words(&w, "right", "2", "1000", "1000", "0", turn, NULL);
 	r = rig_script(&rig, "list_pop", "QPS", &w);
 	assert_non_null(r);
 	taken = r->element[3]->integer;

@@ -34,9 +34,7 @@ lock(const char *token, const char *ttl)
 {
 	struct words w = { 0 };
 
-	words_add(&w, token);
-	words_add(&w, "host 12");
-	words_add(&w, ttl);
+	rig_words(&w, token, "host 12", ttl, NULL);
 	return answer(rig_script(&rig, "lock", "Q", &w));
 }
 
@@ -45,8 +43,7 @@ renew(const char *token, const char *ttl)
 {
 	struct words w = { 0 };
 
-	words_add(&w, token);
-	words_add(&w, ttl);
+	rig_words(&w, token, ttl, NULL);
 	return answer(rig_script(&rig, "lock_renew", "Q", &w));
 }
 

@@ -148,10 +148,7 @@ step_push_later(void)
 	for (again = 0; again < 2; again++) {
 		struct words w = { 0 };
 		redisReply *r;
-		words_add(&w, tag);
-		words_add(&w, "1");
-		words_add(&w, "");
-		words_add(&w, due ? "0" : FAR);
+		rig_words(&w, tag, "1", "", due ? "0" : FAR, NULL);
 		words_mem(&w, payloads[i].text, payloads[i].len);
 		r = rig_script(&rig, "push", "BCRD", &w);
 		assert_int_equal(r->integer, again == 0);
@@ -375,9 +372,7 @@ step_settle(void)
 	}
 	for (again = 0; again < 2; again++) {
 		struct words w = { 0 };
-		words_add(&w, "0");
-		words_add(&w, "h");
-		words_add(&w, "");
+		rig_words(&w, "0", "h", "", NULL);
 		for (i = 0; i < n; i++) {
 			words_add(&w, ops[op[i]]);
 			words_mem(&w, p[i]->tag, p[i]->taglen);
@@ -385,11 +380,7 @@ step_settle(void)
 			if (op[i] == 1 || op[i] == 5)
 				words_add(&w, arg[i]);
 			if (op[i] == 3) {
-				words_add(&w, arg[i]);
-				words_add(&w, "exit");
-				words_add(&w, "1");
-				words_add(&w, "");
-				words_add(&w, "");
+				rig_words(&w, arg[i], "exit", "1", "", "", NULL);
 			}
 		}
 		r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -527,20 +518,10 @@ step_rescue(void)
 	for (again = 0; again < 2; again++) {
 		struct words w = { 0 };
 		redisReply *r;
-		words_add(&w, is_dead ? "dead" : "retry");
-		words_add(&w, tag);
-		words_add(&w, other);
-		words_add(&w, "1");
-		words_add(&w, "2");
-		words_add(&w, "1");
-		words_add(&w, "0");
+		rig_words(&w, is_dead ? "dead" : "retry", tag, other, "1", "2", "1",
+		    "0", NULL);
 		words_mem(&w, payloads[i].text, payloads[i].len);
-		words_add(&w, "0");
-		words_add(&w, "h");
-		words_add(&w, "exit");
-		words_add(&w, "");
-		words_add(&w, "");
-		words_add(&w, "");
+		rig_words(&w, "0", "h", "exit", "", "", "", NULL);
 		words_fmt(&w, "m.%u", calls);
 		words_add(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);

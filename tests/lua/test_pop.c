@@ -505,9 +505,7 @@ SCRIPT_TEST(test_settle_many)
 	n = pop(60, "i.1", p);
 	n += pop(60, "i.2", p + n);
 	assert_int_equal(n, 120);
-	words_add(&w, "1000");
-	words_add(&w, "h");
-	words_add(&w, "");
+	rig_words(&w, "1000", "h", "", NULL);
 	for (i = 0; i < n; i++) {
 		static const char *const ops[] = { "ack", "retry", "return", "dead", "ack" };
 		const char *op = ops[i % 5];
@@ -517,11 +515,7 @@ SCRIPT_TEST(test_settle_many)
 		if (strcmp(op, "retry") == 0)
 			words_add(&w, "10");
 		if (strcmp(op, "dead") == 0) {
-			words_add(&w, "1");
-			words_add(&w, "exit");
-			words_add(&w, "1");
-			words_add(&w, "");
-			words_add(&w, "");
+			rig_words(&w, "1", "exit", "1", "", "", NULL);
 		}
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);
@@ -552,18 +546,10 @@ SCRIPT_TEST(test_settle_bounded)
 		snprintf(call, sizeof(call), "i.%d", i);
 		p[i] = pop_one(call);
 	}
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "");
+	rig_words(&w, "0", "h", "", NULL);
 	for (i = 0; i < 3; i++) {
-		words_add(&w, "dead");
-		words_add(&w, p[i].tag);
-		words_add(&w, p[i].token);
-		words_add(&w, "1");
-		words_add(&w, "exit");
-		words_add(&w, "1");
-		words_add(&w, "");
-		words_add(&w, "");
+		rig_words(&w, "dead", p[i].tag, p[i].token, "1", "exit", "1", "", "",
+		    NULL);
 	}
 	r = rig_script(&rig, "settle", "BCRDX", &w);
 	assert_string_equal(r->element[2]->str, "ok");

@@ -17,8 +17,7 @@ ask(const char *name, long long tick, int period, int grace, const char *how, co
 	words_fmt(&w, "%lld", tick);
 	words_fmt(&w, "%d", period);
 	words_fmt(&w, "%d", grace);
-	words_add(&w, how);
-	words_add(&w, message);
+	rig_words(&w, how, message, NULL);
 	what[0] = '\0';
 	if ((r = rig_script(&rig, "schedule", "QT", &w)) == NULL)
 		return what;

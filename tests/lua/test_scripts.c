@@ -72,11 +72,9 @@ SCRIPT_TEST(test_renew_many)
 		snprintf(call, sizeof(call), "i.%d", n);
 		n += pop(100, call, p + n);
 	}
-	words_add(&w, "0");
-	words_add(&w, "0");
+	rig_words(&w, "0", "0", NULL);
 	for (i = 0; i < 250; i++) {
-		words_add(&w, p[i].tag);
-		words_add(&w, i % 10 == 3 ? "not.ours.1" : p[i].token);
+		rig_words(&w, p[i].tag, i % 10 == 3 ? "not.ours.1" : p[i].token, NULL);
 	}
 	r = rig_script(&rig, "renew", "BRD", &w);
 	assert_int_equal(r->elements, 251);
@@ -98,10 +96,7 @@ SCRIPT_TEST(test_renew_unknown_pop)
 		push("x");
 	assert_int_equal(pop(MANY, "i.7", p), MANY);
 	begin = rig_now(&rig);
-	words_add(&w, "0");
-	words_add(&w, "1");
-	words_add(&w, "i.7");
-	words_add(&w, "0");
+	rig_words(&w, "0", "1", "i.7", "0", NULL);
 	freeReplyObject(rig_script(&rig, "renew", "BRD", &w));
 	assert_int_equal(rig_int(&rig, "ZCOUNT %s %.6f +inf", rig_key(&rig, KEY_BACKUP), begin),
 	    MANY);
@@ -500,11 +495,7 @@ push_later(const char *tag, const char *at, const char *delay, const char *paylo
 	redisReply *r;
 	long long n;
 
-	words_add(&w, tag);
-	words_add(&w, "1");
-	words_add(&w, at);
-	words_add(&w, delay);
-	words_add(&w, payload);
+	rig_words(&w, tag, "1", at, delay, payload, NULL);
 	r = rig_script(&rig, "push", "BCRD", &w);
 	assert_non_null(r);
 	n = r->integer;
@@ -537,20 +528,8 @@ rescue_again(const char *op, const char *tag, const char *other, const char *pay
 	struct words w = { 0 };
 	redisReply *r;
 
-	words_add(&w, op);
-	words_add(&w, tag);
-	words_add(&w, other);
-	words_add(&w, "1");
-	words_add(&w, "3");
-	words_add(&w, "2");
-	words_add(&w, "0");
-	words_add(&w, payload);
-	words_add(&w, "0");
-	words_add(&w, "h");
-	words_add(&w, "exit");
-	words_add(&w, "1");
-	words_add(&w, "");
-	words_add(&w, "words");
+	rig_words(&w, op, tag, other, "1", "3", "2", "0", payload, "0", "h", "exit",
+	    "1", "", "words", NULL);
 	words_fmt(&w, "r.%d", number);
 	words_add(&w, "0");
 	if ((r = rig_script(&rig, "rescue", "BCRDX", &w)) == NULL)

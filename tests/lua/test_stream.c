@@ -79,8 +79,7 @@ waiting(void)
 {
 	struct words w = { 0 };
 
-	words_add(&w, "0");
-	words_add(&w, "rqd");
+	rig_words(&w, "0", "rqd", NULL);
 	return answer("stream_arm", "QRLP", &w, 1);
 }
 
@@ -365,11 +364,7 @@ STREAM_TEST(test_other_tags)
 	for (i = 0; i < ARRAY_LEN(tags); i++) {
 		struct words w = { 0 };
 
-		words_add(&w, tags[i]);
-		words_add(&w, "2");
-		words_add(&w, "");
-		words_add(&w, "0");
-		words_add(&w, "body");
+		rig_words(&w, tags[i], "2", "", "0", "body", NULL);
 		assert_int_equal(answer("push", "BCRD", &w, 0), 1);
 		p = pop_one("i.1");
 		assert_string_equal(p.tag, tags[i]);
@@ -758,11 +753,7 @@ STREAM_TEST(test_peek)
 	add("1-2", "bcd");
 	rig_do(&rig, "XADD %s 1-3 k v", Q);
 	p = pop_one("i.1");
-	words_add(&w, "rqd");
-	words_add(&w, "");
-	words_add(&w, "10");
-	words_add(&w, "1000");
-	words_add(&w, "2");
+	rig_words(&w, "rqd", "", "10", "1000", "2", NULL);
 	r = rig_script(&rig, "stream_peek", "Q", &w);
 	assert_non_null(r);
 	assert_int_equal(r->elements, 12);

@@ -167,20 +167,10 @@ TEST(test_rescue)
 	enqueue("u7", "1");
 	for (again = 0; again < 2; again++) {
 		struct words w = { 0 };
-		words_add(&w, "retry");
-		words_add(&w, "u7");
+		rig_words(&w, "retry", "u7", NULL);
 		words_fmt(&w, "u7#%s", p[0].token);
-		words_add(&w, "2");
-		words_add(&w, "4");
-		words_add(&w, "1");
-		words_add(&w, FAR);
-		words_add(&w, "u7");
-		words_add(&w, "0");
-		words_add(&w, "h");
-		words_add(&w, "exit");
-		words_add(&w, "1");
-		words_add(&w, "");
-		words_add(&w, "");
+		rig_words(&w, "2", "4", "1", FAR, "u7", "0", "h", "exit", "1", "", "",
+		    NULL);
 		words_fmt(&w, "r.%d", again);
 		words_add(&w, "0");
 		r = rig_script(&rig, "rescue", "BCRDX", &w);
@@ -236,9 +226,7 @@ TEST(test_push)
 	reset();
 	for (i = 0; i < ARRAY_LEN(t); i++) {
 		now = rig_now(&rig);
-		words_add(&w, t[i].at);
-		words_add(&w, t[i].delay);
-		words_add(&w, "u7");
+		rig_words(&w, t[i].at, t[i].delay, "u7", NULL);
 		r = rig_script(&rig, "unique_push", "Q", &w);
 		assert_non_null(r);
 		assert_int_equal(r->integer, t[i].added);
@@ -265,9 +253,7 @@ TEST(test_push_put_off)
 	assert_int_equal(pop(1, p), 1);
 	enqueue("u7", "2");
 	assert_int_equal(pop(1, p + 1), 0);
-	words_add(&w, "");
-	words_add(&w, "100");
-	words_add(&w, "u7");
+	rig_words(&w, "", "100", "u7", NULL);
 	r = rig_script(&rig, "unique_push", "Q", &w);
 	assert_non_null(r);
 	assert_int_equal(r->integer, 0);

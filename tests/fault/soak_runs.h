@@ -1,0 +1,20 @@
+/*
+ * What the handlers of a soak wrote down: when each run began and ended.
+ */
+#ifndef RQD_TESTS_FAULT_SOAK_RUNS_H
+#define RQD_TESTS_FAULT_SOAK_RUNS_H
+
+#include "soak.h"
+
+/* Reads them, and the daemons' logs: sorted by message, then by time.  Until runs_done(). */
+const struct run *runs_read(size_t *n);
+void	runs_done(void);
+
+/* It has ended, and says that its message must not run again. */
+bool	run_is_final(const struct run *);
+
+/* Prints a run, or all of message n, as comments in TAP. */
+void	run_tell(const struct run *);
+void	runs_tell(long n);
+
+#endif
