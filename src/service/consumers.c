@@ -15,8 +15,6 @@ struct routed {
 struct consumers {
 	struct consumer_env	 env;		/* env.queue: of the one that is made */
 	struct routes		*routes;
-	const struct consumers_events	*events;
-	void			*arg;
 	struct consumer		**all;	/* those not CLOSED */
 	struct routed		**routed;	/* of each */
 	size_t			 n;
@@ -43,10 +41,9 @@ routed_free(struct routed *p)
 	free(p);
 }
 
-static void
-consumers_closed(struct consumer *c, void *arg)
+void
+consumers_remove(struct consumers *s, struct consumer *c)
 {
-	struct consumers *s = arg;
 	struct routed *p;
 	size_t i;
 
@@ -57,36 +54,14 @@ consumers_closed(struct consumer *c, void *arg)
 	memmove(&s->all[i], &s->all[i + 1], (--s->n - i) * sizeof(struct consumer *));
 	memmove(&s->routed[i], &s->routed[i + 1], (s->n - i) * sizeof(struct routed *));
 	routed_free(p);
-	s->events->closed(s->arg);
-}
-
-static void
-consumers_idle(void *arg)
-{
-	struct consumers *s = arg;
-
-	s->events->idle(s->arg);
-}
-
-static void
-consumers_blocked(void *arg)
-{
-	struct consumers *s = arg;
-
-	s->events->blocked(s->arg);
 }
 
 struct consumers *
-consumers_new(const struct consumer_env *env, struct routes *routes,
-    const struct consumers_events *events, void *arg)
+consumers_new(const struct consumer_env *env, struct routes *routes)
 {
 	struct consumers *s = xcalloc(1, sizeof(*s));
 
-	*s = (struct consumers){ .env = *env, .routes = routes, .events = events, .arg = arg };
-	s->env.closed = consumers_closed;
-	s->env.idle = consumers_idle;
-	s->env.blocked = consumers_blocked;
-	s->env.arg = s;
+	*s = (struct consumers){ .env = *env, .routes = routes };
 	return s;
 }
 

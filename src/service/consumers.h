@@ -1,6 +1,6 @@
 /*
  * The consumers of the daemon: one for each queue that it serves, and, while a reload drains
- * a queue, one more for what took its place.  Each is freed when it is closed.
+ * a queue, one more for what took its place.
  */
 #ifndef RQD_SERVICE_CONSUMERS_H
 #define RQD_SERVICE_CONSUMERS_H
@@ -13,16 +13,10 @@
 
 struct consumers;
 
-/* From the loop. */
-struct consumers_events {
-	void	(*closed)(void *);	/* one is closed and no longer among them */
-	void	(*idle)(void *);	/* see struct consumer_env */
-	void	(*blocked)(void *);	/* see struct consumer_env */
-};
-
-/* Copies env, but for its callbacks and their arg, and for its queue: that is a route's. */
-struct consumers *consumers_new(const struct consumer_env *env, struct routes *,
-		    const struct consumers_events *, void *arg);
+/* Copies env, but for its queue: that is a route's.  Its closed() calls consumers_remove(). */
+struct consumers *consumers_new(const struct consumer_env *env, struct routes *);
+/* Frees one that is closed. */
+void		 consumers_remove(struct consumers *, struct consumer *);
 void		 consumers_free(struct consumers *);	/* any time; NULL is fine */
 
 /* It is quiet where the others are. */

@@ -329,10 +329,11 @@ daemon_drained(bool all_closed, void *arg)
 }
 
 static void
-daemon_consumer_closed(void *arg)
+daemon_consumer_closed(struct consumer *c, void *arg)
 {
 	struct rqd *d = arg;
 
+	consumers_remove(d->consumers, c);
 	drain_consumer_closed(d->drain);
 }
 
@@ -474,18 +475,16 @@ daemon_fill_envs(struct rqd *d)
 static void
 daemon_start_queues(struct rqd *d)
 {
-	static const struct consumers_events events = {
-		daemon_consumer_closed, daemon_consumer_idle, daemon_news_soon
-	};
 	struct config *config = d->boot;
 	struct consumer_env env = {
-		.loop = d->loop, .handler = &d->handler_env,
+		.loop = d->loop, .handler = &d->handler_env, .closed = daemon_consumer_closed,
+		.idle = daemon_consumer_idle, .blocked = daemon_news_soon, .arg = d,
 	};
 
 	d->dispatcher = dispatcher_new(d->loop, (unsigned)config->max_handlers);
 	daemon_fill_envs(d);
 	env.dispatcher = d->dispatcher;
-	d->consumers = consumers_new(&env, d->routes, &events, d);
+	d->consumers = consumers_new(&env, d->routes);
 	for (size_t i = 0; i < config->nqueues; i++) {
 		if (config_consumes(config->queues[i]))
 			consumers_add(d->consumers, config, config->queues[i]);

@@ -86,6 +86,16 @@ add_latency(json_t *q, const struct arrivals *a)
 	json_object_set_new(q, "taken", json_integer(a->taken));
 }
 
+/* Which keys of Redis the queue has, besides its own. */
+static void
+add_keys(json_t *q, const struct queue_config *cfg)
+{
+	if (kind_has(cfg->kind, TRAIT_GROUP))
+		json_set(q, "consumer_group:s", cfg->consumer_group);
+	if (config_is_sharded(cfg))
+		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
+}
+
 static json_t *
 queue_json(const struct consumer *c, size_t most, bool causes)
 {
@@ -100,10 +110,7 @@ queue_json(const struct consumer *c, size_t most, bool causes)
 		json_set(q, "lease:f", clock_seconds(cfg->lease));
 	json_set(q, "config:s state:s blocked:s", cfg->hash, consumer_state_name(c),
 	    consumer_block_name(block));
-	if (kind_has(cfg->kind, TRAIT_GROUP))
-		json_set(q, "consumer_group:s", cfg->consumer_group);
-	if (config_is_sharded(cfg))
-		json_set(q, "shards:i", (int64_t)config_key_count(cfg) - 1);
+	add_keys(q, cfg);
 	if (block == BLOCK_SUSPENDED) {
 		set_state(q, "suspended", reason_name(why->breaker.reason), why->breaker.since);
 		if (causes && why->cause[0] != '\0')
@@ -223,10 +230,7 @@ index_member(const struct queue_config *cfg)
 	json_t *o = json_set(json_object(), "key:s kind:s", cfg->key, kind_name(cfg->kind));
 	char *text;
 
-	if (kind_has(cfg->kind, TRAIT_GROUP))
-		json_set(o, "consumer_group:s", cfg->consumer_group);
-	if (config_is_sharded(cfg))
-		json_set(o, "shards:i", (int64_t)config_key_count(cfg) - 1);
+	add_keys(o, cfg);
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;

@@ -73,14 +73,6 @@ pushes_elsewhere(const struct queue_config *q, const struct config *from, const 
 	return false;
 }
 
-static enum reload_op
-op_of(const struct queue_config *a, const struct config *from, const struct queue_config *b,
-    const struct config *to)
-{
-	return config_same_queue(a, b) && !pushes_elsewhere(b, from, to) ?
-	    RELOAD_KEEP : RELOAD_CHANGE;
-}
-
 /* The queue of this name that this daemon consumes, or NULL. */
 static const struct queue_config *
 find_queue(const struct queue_config **sorted, size_t n, const struct queue_config *like)
@@ -110,8 +102,10 @@ plan_queues(struct reload_plan *plan, const struct config *from, const struct co
 		a = find_queue(old, from->nqueues, b);
 		if (a == NULL || !is_same_queue(a, b))
 			add_step(plan, RELOAD_ADD, NULL, b);
+		else if (config_same_queue(a, b) && !pushes_elsewhere(b, from, to))
+			add_step(plan, RELOAD_KEEP, a, b);
 		else
-			add_step(plan, op_of(a, from, b, to), a, b);
+			add_step(plan, RELOAD_CHANGE, a, b);
 	}
 	free(old);
 	free(new);

@@ -40,50 +40,29 @@ settings_log_reopen(void)
 
 /* -- limits --------------------------------------------------------------------- */
 
-/* Larger than any legitimate reply: the largest message, and a call's bytes of others. */
-static size_t
-limits_reply(const struct config *config)
-{
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < config->nqueues; i++) {
-		if (config->queues[i]->message_max > most)
-			most = config->queues[i]->message_max;
-	}
-	return REPLY_SHARE + (size_t)most;
-}
-
 /*
- * After an outage other daemons wait for two renewal intervals before they take
- * expired leases.  This daemon must have reconnected and renewed by then.
+ * The largest reply: the largest message, and a call's bytes of others.
+ *
+ * The longest backoff: a third of the shortest lease.  After an outage other daemons wait for
+ * two renewal intervals before they take expired leases.  This daemon must have reconnected
+ * and renewed by then.
+ *
+ * The longest silence is how long Redis may have answered no daemon without harm.  A lease
+ * that was renewed a third of it before holds for two thirds more, less the time of the next
+ * renewal.
  */
-static usec_t
-limits_backoff(const struct config *config)
-{
-	usec_t most = HOUR;
-
-	for (size_t i = 0; i < config->nqueues; i++) {
-		if (config->queues[i]->lease / 3 < most)
-			most = config->queues[i]->lease / 3;
-	}
-	return most;
-}
-
-/*
- * How long Redis may have answered no daemon without harm.  A lease that was renewed a
- * third of it before holds for two thirds more, less the time of the next renewal.
- */
-static usec_t
-limits_silence(const struct config *config)
-{
-	usec_t third = limits_backoff(config);
-
-	return 2 * (third < RENEW_MAX ? third : RENEW_MAX) - RENEW_SLACK;
-}
-
 void
 settings_limits(const struct config *config, struct nodes *nodes)
 {
-	nodes_set_limits(nodes, limits_reply(config), limits_backoff(config),
-	    limits_silence(config));
+	uint64_t message = 0;
+	usec_t third = HOUR, interval;
+
+	for (size_t i = 0; i < config->nqueues; i++) {
+		if (config->queues[i]->message_max > message)
+			message = config->queues[i]->message_max;
+		if (config->queues[i]->lease / 3 < third)
+			third = config->queues[i]->lease / 3;
+	}
+	interval = third < RENEW_MAX ? third : RENEW_MAX;
+	nodes_set_limits(nodes, REPLY_SHARE + (size_t)message, third, 2 * interval - RENEW_SLACK);
 }
