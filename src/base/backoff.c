@@ -1,8 +1,8 @@
 /*
  * Delays that double.
  *
- * The doubling stops as soon as another one would pass max, so neither the
- * shift nor the product can overflow, however many failures there were.
+ * The loop stops doubling as soon as the delay is max, so the delay cannot overflow, and the
+ * loop is short, however many failures there were.
  */
 #include "base/backoff.h"
 

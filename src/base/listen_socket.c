@@ -20,12 +20,12 @@
 #define BACKLOG		128
 #define UNIX_MODE	0660
 
-/* As listen_socket_set_opener() set them; NULL: none. */
+/* Set by listen_socket_set_opener(); NULL: none. */
 static int	(*opener)(const char *, void *);
 static void	(*closer)(void *);
 static void	*opener_arg;
 
-/* One of the three, by sa_family. */
+/* An address of one of the three forms; any.sa_family says which. */
 struct listen_place {
 	union {
 		struct sockaddr		 any;
@@ -116,7 +116,7 @@ listen_socket_check(const char *where, char **cause)
 
 /* -- opening ------------------------------------------------------------------- */
 
-/* The file is a socket that nobody listens on. */
+/* Whether the file is a socket on which nobody listens. */
 static bool
 is_dead(const struct listen_place *p)
 {
@@ -222,7 +222,7 @@ open_place(const struct listen_place *p)
 	return fd;
 }
 
-/* Asks the opener.  Keeps EADDRINUSE where the opener only refuses the path. */
+/* Asks the opener.  Where that only refuses the path, errno stays EADDRINUSE. */
 static void
 borrow(struct listen_socket *l, const char *where)
 {
@@ -267,7 +267,7 @@ listen_socket_set_opener(int (*open_unix)(const char *, void *), void (*close_un
 	opener_arg = arg;
 }
 
-/* Another daemon may have put its own socket there meanwhile. */
+/* Removes the file, unless another daemon has put its own socket there meanwhile. */
 static void
 remove_file(const struct listen_socket *l)
 {

@@ -18,9 +18,12 @@
 
 struct listen_socket {
 	int	 fd;		/* -1: not open */
-	char	*address;	/* what it listens on, the true port; owned; NULL: not open */
-	char	*path;		/* of the unix socket's file; owned; NULL for TCP */
-	/* The file as it was made.  No other one is removed; the kernel reuses inode numbers. */
+	char	*address;	/* as configured, with the port in use; owned; NULL: not open */
+	char	*path;		/* of the unix socket's file; owned; NULL: TCP, or lent */
+	/*
+	 * That file as it was made: listen_socket_close() removes no other one.  It compares
+	 * the time of the last change, too, because the kernel reuses inode numbers.
+	 */
 	struct stat	 file;
 	bool	 loopback;	/* TCP that only this machine reaches */
 	bool	 lent;		/* made by the function of listen_socket_set_opener() */
@@ -31,17 +34,24 @@ struct listen_socket {
 /* 0, or -1 with *cause where it is no address of one of the three forms. */
 int	listen_socket_check(const char *where, char **cause) MUSTCHECK;
 
-/* 0, or -1 with *cause; the socket is non-blocking and close-on-exec. */
+/*
+ * 0, or -1 with *cause, and with errno where the address is right.  The socket is non-blocking
+ * and close-on-exec.
+ */
 int	listen_socket_open(struct listen_socket *, const char *where, char **cause) MUSTCHECK;
 
 /*
- * For unix sockets that this process may not make.  open() returns one that listens, or
- * -1 with errno.  close() is called when the socket is closed and its file may be removed.
+ * For unix sockets that this process may not make: where it fails, it calls open(), which
+ * returns a descriptor that listens, or -1 with errno.  listen_socket_close() calls close()
+ * for such a socket: its file may be removed.
  */
 void	listen_socket_set_opener(int (*open)(const char *where, void *arg),
 	    void (*close)(void *arg), void *arg);
 
-/* Closes the descriptor, unless it was set to -1 because another owns it. */
+/*
+ * Closes the descriptor, unless the caller has set it to -1 because another object owns it.
+ * Removes the file that listen_socket_open() made.
+ */
 void	listen_socket_close(struct listen_socket *);
 
 #endif

@@ -15,8 +15,8 @@
 /* -- log_text.c ---------------------------------------------------------------- */
 
 /*
- * Appends one record without newline.  ctx may be NULL.  The text is valid
- * UTF-8 and holds no control character, whatever bytes the values have.
+ * Appends one record without newline; with_ts: it begins with the time.  ctx may be NULL.
+ * The text is valid UTF-8 and holds no control character, whatever bytes the values have.
  */
 void	log_text(struct buf *, enum log_format, bool with_ts, enum log_level,
 	    const char *event, const struct log_ctx *, const struct log_field *);
@@ -68,41 +68,46 @@ struct log_sink {
 	enum sink_way	 way;
 	int		 fd;		/* -1: the datagram socket is not connected */
 	bool		 borrowed;	/* fd 2 itself: not ours to close */
-	bool		 journal;	/* stderr is $JOURNAL_STREAM, and its socket is not there */
+	/*
+	 * stderr is the stream that $JOURNAL_STREAM names, and the journal's datagram socket
+	 * cannot be used: records begin with "<PRIORITY>", and have no ts.
+	 */
+	bool		 journal;
 	bool		 midway;	/* the last byte out did not end a record */
 	bool		 choked;	/* drops every record until log_sink_take_lost() */
 	char		*path;		/* owned; of a file or a datagram socket, else NULL */
-	struct buf	 backlog;	/* records with newlines; midway: a rest first */
+	struct buf	 backlog;	/* records, as written; the first may be a rest of one */
 	size_t		 out;		/* bytes at the start of backlog that are written */
 	uint64_t	 lost;		/* records dropped and not yet reported */
 	int		 error;		/* errno of the last write where it failed, else 0 */
 };
 
-/* NULL with *cause; target as for log_open(). */
+/* These return NULL with *cause where they fail; target: see log_open(). */
 struct log_sink	*log_sink_open(const char *target, char **cause);
 struct log_sink	*log_sink_syslog(const char *socket_path, char **cause);
 struct log_sink	*log_sink_journal(const char *socket_path);	/* NULL: it is not there */
 void		 log_sink_free(struct log_sink *);	/* does not flush */
 
 /*
- * Writes or keeps one record, which ends in its only newline (SINK_JOURNAL: one
- * frame).  Returns false where it was dropped and counted.
+ * Writes or keeps one record, which ends in its only newline (SINK_JOURNAL: one frame).
+ * Returns false where it was dropped and counted.  Where nothing waits, several records may
+ * come in one call, but to a sink of datagrams; false then counts them as one.
  */
 bool		 log_sink_write(struct log_sink *, const char *, size_t);
 
-/* Writes as much of the backlog as the descriptor takes now. */
+/* Writes as much of the backlog as the descriptor takes now; after an error it drops the rest. */
 void		 log_sink_flush(struct log_sink *);
 
 /* Drops the backlog and counts its records as lost. */
 void		 log_sink_drop(struct log_sink *);
 
 /*
- * Returns how many records were lost since the last call; the caller reports it in
- * its next record.  Returns 0 until half of the backlog is written.
+ * Returns how many records were lost since the last call, and ends `choked`: the caller
+ * reports the loss in its next record.  Returns 0 until half of the backlog is written.
  */
 uint64_t	 log_sink_take_lost(struct log_sink *);
 
-/* Where stderr's journal is looked for; tests set another path, or NULL. */
+/* The journal's datagram socket, for log_sink_open("stderr"); tests set another, or NULL: none. */
 extern const char *log_sink_journal_path;
 
 #endif

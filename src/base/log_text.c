@@ -1,10 +1,11 @@
 /*
  * Records to text: logfmt and JSON.
  *
- * A value is walked character by character.  Visible UTF-8 stays as it is.  Controls
- * and characters that are invisible or reorder others (utf8_is_visible()) are escaped,
- * and so is every byte that is not part of valid UTF-8: in logfmt as \xHH, in JSON the
- * same as the text "\\xHH", since JSON strings hold characters and not bytes.
+ * Visible UTF-8 stays as it is.  Both formats write \n, \t, \r, \" and \\ for these five
+ * characters.  They also escape the other controls, characters that are invisible or
+ * reorder others (utf8_is_visible()), and bytes that are not valid UTF-8: logfmt writes
+ * each byte as \xHH.  JSON writes characters as \uHHHH.  A JSON string cannot hold bytes,
+ * so JSON writes them as the text "\\xHH".
  *
  * A logfmt value is quoted where it is empty or holds a space, a quote, an
  * equals sign or anything escaped; the backslash counts as escaped.
@@ -24,7 +25,7 @@ struct glyph {
 	bool		escape;		/* must not be written as it is */
 };
 
-/* Characters that no format escapes: most characters of most values. */
+/* Whether no format escapes or quotes it: most characters of most values. */
 static bool
 is_plain(char c)
 {
@@ -54,7 +55,7 @@ next_glyph(const char *s, size_t n)
 	return g;
 }
 
-/* The letter of the escape sequence that both formats have for it; 0: none. */
+/* The letter behind the backslash in the escape of both formats; 0: they have none. */
 static char
 short_escape(uint32_t code)
 {
@@ -87,7 +88,7 @@ put_hex(struct buf *b, const char *prefix, const char *s, size_t n)
 	}
 }
 
-/* As JSON has it: beyond U+FFFF two surrogates. */
+/* Writes \uHHHH for JSON; two of them, surrogates, for a code beyond U+FFFF. */
 static void
 put_code(struct buf *b, uint32_t code)
 {
@@ -178,8 +179,9 @@ put_key(struct buf *b, enum log_format format, const char *key, bool first)
 }
 
 /*
- * Seconds with three decimals, cut and not rounded.  Below one second they have six, where
- * three are not exact: many handlers take less than a millisecond.  A number in JSON too.
+ * Writes seconds with three decimals, cut and not rounded.  Below one second it writes six
+ * where three are not exact, because many handlers take less than a millisecond.  JSON has
+ * it as a number, too.
  */
 static void
 put_usec(struct buf *b, int64_t usec)

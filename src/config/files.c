@@ -83,16 +83,13 @@ is_text(const struct buf *b, const char *file, struct findings *f)
 	struct place at = { file, 1 };
 
 	if (b->len >= 2 && (memcmp(b->data, "\xff\xfe", 2) == 0 ||
-	    memcmp(b->data, "\xfe\xff", 2) == 0)) {
-		finding_error(f, &at, "the file is UTF-16: save it as UTF-8");
-		return false;
-	}
+	    memcmp(b->data, "\xfe\xff", 2) == 0))
+		return finding_error(f, &at, "the file is UTF-16: save it as UTF-8");
 	if (nul == NULL)
 		return true;
 	for (p = b->data; p < nul; p++)
 		at.line += *p == '\n';
-	finding_error(f, &at, "this line has a NUL byte: save the file as plain text");
-	return false;
+	return finding_error(f, &at, "this line has a NUL byte: save the file as plain text");
 }
 
 bool
@@ -176,16 +173,13 @@ check_nesting(struct draft *d, const char *path, const struct place *from,
 	const struct open_file *f;
 
 	for (f = file->parent; f != NULL; f = f->parent) {
-		if (f->st.st_dev == file->st.st_dev && f->st.st_ino == file->st.st_ino) {
-			finding_error(&d->findings, from, "include: %s is being read already: "
+		if (f->st.st_dev == file->st.st_dev && f->st.st_ino == file->st.st_ino)
+			return finding_error(&d->findings, from, "include: %s is being read already: "
 			    "it includes itself", path);
-			return false;
-		}
 	}
 	if (file->depth < INCLUDE_DEPTH)
 		return true;
-	finding_error(&d->findings, from, "include: more than %d files deep", INCLUDE_DEPTH);
-	return false;
+	return finding_error(&d->findings, from, "include: more than %d files deep", INCLUDE_DEPTH);
 }
 
 /* Takes items in order; an include's files take its place. */

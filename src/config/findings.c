@@ -60,7 +60,7 @@ printable(char *text)
 	return buf_steal(&b);
 }
 
-void
+bool
 finding_add(struct findings *f, const struct place *at, bool warning, char *text)
 {
 	struct finding *found;
@@ -71,7 +71,7 @@ finding_add(struct findings *f, const struct place *at, bool warning, char *text
 	if (f->nfound >= FINDINGS_MAX) {
 		f->dropped++;
 		free(text);
-		return;
+		return false;
 	}
 	line = at->line > 0 ? xasprintf("%s:%d: %s", at->file, at->line, text) :
 	    xasprintf("%s: %s", at->file, text);
@@ -82,6 +82,7 @@ finding_add(struct findings *f, const struct place *at, bool warning, char *text
 		.file = file, .line = at->line, .order = f->nfound,
 		.warning = warning && !f->strict, .fault = file, .text = printable(line),
 	};
+	return false;
 }
 
 void

@@ -48,11 +48,11 @@ struct findings {
 /* The same pointer for the same name, valid until findings_done(). */
 const char *findings_file(struct findings *, const char *name);
 
-/* finding_error(f, place, fmt, ...) and finding_warn() add one. */
+/* finding_error(f, place, fmt, ...) and finding_warn() add one.  They return false. */
 #define finding_error(f, at, ...)	finding_add((f), (at), false, xasprintf(__VA_ARGS__))
 #define finding_warn(f, at, ...)	finding_add((f), (at), true, xasprintf(__VA_ARGS__))
 /* Frees the text. */
-void	finding_add(struct findings *, const struct place *, bool warning, char *);
+bool	finding_add(struct findings *, const struct place *, bool warning, char *);
 
 /* The last error is reported where a file is included, but is that file's fault. */
 void	findings_blame(struct findings *, const char *file);

@@ -125,29 +125,22 @@ scan_variable(struct scan *s)
 		end++;
 	snprintf(text, sizeof(text), "%.*s", (int)(p - name), name);
 	if (end == s->end || *end != '}') {
-		finding_error(s->findings, &s->at, "\"${\" is not closed: %s", hint);
 		s->p += 2;
-		return false;
+		return finding_error(s->findings, &s->at, "\"${\" is not closed: %s", hint);
 	}
 	s->p = end + 1;
 	if (p == name || (*name >= '0' && *name <= '9') || p - name > 250 ||
-	    (p < end && (p[0] != ':' || p[1] != '-'))) {
-		finding_error(s->findings, &s->at, "\"${%.*s}\" is not ${NAME} or "
+	    (p < end && (p[0] != ':' || p[1] != '-')))
+		return finding_error(s->findings, &s->at, "\"${%.*s}\" is not ${NAME} or "
 		    "${NAME:-default}: %s", (int)(end - name > 60 ? 60 : end - name), name, hint);
-		return false;
-	}
-	if (strncmp(text, "RQD_", 4) == 0) {
-		finding_error(s->findings, &s->at, "${%.60s} would be replaced now, not when the "
-		    "handler runs: %s", text, hint);
-		return false;
-	}
-	if (p == end && getenv(text) == NULL) {
-		finding_error(s->findings, &s->at,
+	if (strncmp(text, "RQD_", 4) == 0)
+		return finding_error(s->findings, &s->at, "${%.60s} would be replaced now, not "
+		    "when the handler runs: %s", text, hint);
+	if (p == end && getenv(text) == NULL)
+		return finding_error(s->findings, &s->at,
 		    "${%.60s} is not set in the environment: set it, "
 		    "write ${%.60s:-default}, or, if it is meant for a shell, use single quotes",
 		    text, text);
-		return false;
-	}
 	return true;
 }
 
@@ -174,9 +167,8 @@ scan_octal(struct scan *s)
 	s->p += 1 + n;
 	if (n <= 3 && value > 0 && value <= 0xff && run_of(s, digits, "01234567", n) == n)
 		return true;
-	finding_error(s->findings, &s->at, "bad escape \"\\%.*s\" in a string: write one to three "
-	    "octal digits, \\001 to \\377, or \\xHH", (int)n, digits);
-	return false;
+	return finding_error(s->findings, &s->at, "bad escape \"\\%.*s\" in a string: write one "
+	    "to three octal digits, \\001 to \\377, or \\xHH", (int)n, digits);
 }
 
 /* A backslash in double quotes; moves behind the escape sequence. */
@@ -197,19 +189,17 @@ scan_escape(struct scan *s)
 		s->p = p + 1 + n;
 		if (n > 0 && strtoul(p + 1, NULL, 16) != 0)
 			return true;
-		finding_error(s->findings, &s->at, "bad escape \"\\x%.*s\" in a string: write "
+		return finding_error(s->findings, &s->at, "bad escape \"\\x%.*s\" in a string: write "
 		    "\\x01 to \\xff", (int)n, p + 1);
-		return false;
 	}
 	s->p = p + 1;
 	if (*p == '\n')
 		s->at.line++;
 	if (strchr("ntrbfaev\"'\\$\n", *p) != NULL)
 		return true;
-	finding_error(s->findings, &s->at,
+	return finding_error(s->findings, &s->at,
 	    "bad escape \"\\%c\" in a string: write \"\\\\%c\" for a "
 	    "backslash, or use single quotes", *p, *p);
-	return false;
 }
 
 /* To the closing quote; false where there is none. */

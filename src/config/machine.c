@@ -122,17 +122,13 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 
 	if (!draft_is_sound(s, "user"))
 		return true;
-	if (user[0] == '\0' && s->at.line != 0 && !s->open) {
-		draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd runs as "
+	if (user[0] == '\0' && s->at.line != 0 && !s->open)
+		return draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd runs as "
 		    "root: write user = \"NAME\", also if it is \"root\"", s->name);
-		return false;
-	}
 	/* The main process' own user could end it, or take its place. */
-	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid)) {
-		draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so no "
+	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid))
+		return draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so no "
 		    "handler may: give handlers a user of their own", user);
-		return false;
-	}
 	return true;
 }
 
@@ -292,9 +288,8 @@ check_log_owner(struct draft *d, const struct runner *r, const struct place *at)
 
 	if (!r->held || r->privileged || lstat(path, &st) == -1 || st.st_uid == r->main.uid)
 		return true;
-	finding_warn(&d->findings, at, "target %s does not belong to %s, which writes it: "
+	return finding_warn(&d->findings, at, "target %s does not belong to %s, which writes it: "
 	    "chown %s %s", path, r->main.name, r->main.name, path);
-	return false;
 }
 
 /* Root does not open a log in a folder that another user may change. */

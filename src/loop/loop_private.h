@@ -19,7 +19,7 @@ struct loop_signal {
 
 struct loop {
 	struct event_base	 *base;		/* NULL: simulated */
-	int			  alarm_fd;	/* timerfd: ends a turn's wait at alarm_at */
+	int			  alarm_fd;	/* timerfd: a turn waits until alarm_at at most */
 	struct io		  alarm;
 	usec_t			  alarm_at;	/* mono; USEC_MAX: not set */
 	bool			  stopping;	/* loop_stop() was called */
@@ -27,19 +27,19 @@ struct loop {
 	struct defer_list	  deferred;
 	struct defer_list	  last;		/* run when deferred is empty */
 	struct defer_list	  feed;		/* run when both are empty */
-	struct loop_signal	  signals[NSIG];
+	struct loop_signal	  signals[NSIG];	/* by their numbers */
 
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */
 	unsigned		  timers;
 	unsigned		  heap_cap;
-	bool			  firing;	/* in timer_run_due() ... */
-	usec_t			  firing_at;	/* ... which fires up to this moment */
+	bool			  firing;	/* timer_run_due() runs */
+	usec_t			  firing_at;	/* then: it fires timers that are due by this time */
 
 	struct io		  log_io;	/* watches log_waiting_fd() */
-	struct child_table	 *children;	/* NULL before child_init() */
+	struct child_table	 *children;	/* NULL before child_init() and after child_done() */
 };
 
-/* For loop_free(): no timer is set any more, and the heap is gone. */
+/* For loop_free(): stops all timers, and frees the heap. */
 void	timer_forget_all(struct loop *);
 
 #endif

@@ -12,8 +12,6 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
-#define MEMBER_MAX	4096	/* bytes */
-
 /* Whether the configuration or a living daemon has a queue with this key. */
 static bool
 is_named(const struct ctl *c, const struct picture *p, const char *key)
@@ -34,16 +32,6 @@ is_listed(const struct unnamed *u, const char *key)
 		if (strcmp(u->targets[i].name, key) == 0)
 			return true;
 	return false;
-}
-
-/* The member's object; NULL: it is none. */
-static json_t *
-read_member(const struct redisReply *reply)
-{
-	size_t len;
-	const char *text = reply_str(reply, &len);
-
-	return text == NULL || len > MEMBER_MAX ? NULL : json_loadb(text, len, 0, NULL);
 }
 
 static void
@@ -134,7 +122,7 @@ unnamed_find(struct ctl *c, const struct picture *p, struct unnamed *u)
 	if (index == NULL)
 		return -1;
 	for (size_t i = 0; i < reply_len(index); i++) {
-		member = read_member(reply_at(index, i));
+		member = fleet_member(reply_at(index, i));
 		key = fleet_text(member, "key");
 		if (is_named(c, p, key))
 			add_former_shards(c, p, u, member, key);
@@ -232,7 +220,7 @@ unnamed_shards(struct ctl *c, const char *key)
 	json_t *member;
 
 	for (size_t i = 0; i < reply_len(index); i++) {
-		member = read_member(reply_at(index, i));
+		member = fleet_member(reply_at(index, i));
 		n = fleet_count(member, "shards");
 		if (strcmp(fleet_text(member, "key"), key) == 0 && n > shards)
 			shards = n;
@@ -251,7 +239,7 @@ unnamed_forget(struct ctl *c, const char *key)
 	size_t len;
 
 	for (size_t i = 0; i < reply_len(index); i++) {
-		member = read_member(reply_at(index, i));
+		member = fleet_member(reply_at(index, i));
 		text = reply_str(reply_at(index, i), &len);
 		if (strcmp(fleet_text(member, "key"), key) == 0)
 			drop_member(c, text, len);

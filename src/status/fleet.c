@@ -13,7 +13,9 @@
 
 #include "base/units.h"
 #include "base/util.h"
+#include "redis/reply.h"
 
+#define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
 #define COUNT_MAX	1e12	/* so that sums over a fleet are exact */
 #define TEXT_MAX	1024	/* bytes of one string in a heartbeat */
 #define DEPTH_MAX	5	/* heartbeat, queues, queue, in_hand, delivery */
@@ -211,6 +213,15 @@ index_queues(json_t *beat)
 	json_object_foreach(json_object_get(beat, "queues"), name, q)
 		json_object_set(index, key_of(name, q), q);
 	return index;
+}
+
+json_t *
+fleet_member(const struct redisReply *reply)
+{
+	size_t len;
+	const char *text = reply_str(reply, &len);
+
+	return text == NULL || len > MEMBER_MAX ? NULL : json_loadb(text, len, 0, NULL);
 }
 
 struct served *

@@ -64,6 +64,10 @@ bool	fleet_is_delivery(const json_t *entry);
 /* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
 const json_t *fleet_queue(const struct daemon *, const char *key);
 
+/* A new object of a member of KEYS_QUEUES; NULL: the reply is none. */
+struct redisReply;
+json_t	*fleet_member(const struct redisReply *);
+
 /* A queue that some daemon serves, as the first of them says it; borrowed from the fleet. */
 struct served {
 	const char	*name;

@@ -15,8 +15,11 @@ static const char *const moods[] = {
 	[MOOD_OK] = "ok", [MOOD_IDLE] = "idle", [MOOD_WARN] = "warn", [MOOD_BAD] = "bad",
 };
 
+/* Appends why, and is the mood that goes with it. */
+#define say(b, mood, ...)	(buf_printf((b), __VA_ARGS__), (mood))
+
 /* "paused by ann@web1 (4m left): deploy" */
-static void
+static enum mood
 pause_text(const struct depth *d, struct buf *b)
 {
 	struct pausetext t = pausetext_split(d->pause);
@@ -29,10 +32,11 @@ pause_text(const struct depth *d, struct buf *b)
 		buf_printf(b, " (%s left)", units_age(d->pause_left, left));
 	if (t.why[0] != '\0')
 		buf_printf(b, ": %s", t.why);
+	return MOOD_WARN;
 }
 
 /* "suspended: signal for 5m" */
-static void
+static enum mood
 reason_text(const struct facts *f, const char *what, struct buf *b)
 {
 	const struct service *s = f->service;
@@ -41,6 +45,7 @@ reason_text(const struct facts *f, const char *what, struct buf *b)
 	buf_printf(b, "%s: %s", what, s->reason);
 	if (s->since > 0)
 		buf_printf(b, " for %s", units_age((double)f->taken / 1e6 - s->since, age));
+	return MOOD_BAD;
 }
 
 enum mood
@@ -49,54 +54,33 @@ state_text(const struct facts *f, struct buf *b)
 	const struct depth *d = f->depth;
 	const struct service *s = f->service;
 
-	if (d->problem != NULL) {
-		buf_printf(b, "error: %s", d->problem);
-		return MOOD_BAD;
-	}
-	if (f->unnamed) {
-		buf_puts(b, "no configuration names it");
-		return d->dead == depth_messages(d) ? MOOD_WARN : MOOD_BAD;
-	}
-	if (d->paused || d->partly) {
-		pause_text(d, b);
-		return MOOD_WARN;
-	}
-	if (s->daemons == 0 && f->elsewhere) {
-		buf_puts(b, d->due > 0 ? "others consume it, but not its retries" :
-		    "others consume it");
-		return d->due > 0 ? MOOD_WARN : MOOD_IDLE;
-	}
-	if (s->daemons == 0) {
-		buf_puts(b, f->full ? "no daemon is seen: Redis is full" : "no daemon");
-		return f->full || d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE;
-	}
-	if (strcmp(s->state, "suspended") == 0) {
-		reason_text(f, "suspended", b);
-		return MOOD_BAD;
-	}
-	if (strcmp(s->state, "refused") == 0) {
-		reason_text(f, "Redis refuses results", b);
-		return MOOD_BAD;
-	}
-	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0) {
-		buf_puts(b, s->state);
-		return MOOD_WARN;
-	}
-	if (s->leases_differ) {
-		buf_puts(b, "daemons disagree about the lease");
-		return MOOD_WARN;
-	}
-	if (s->shards_differ) {
-		buf_puts(b, "daemons disagree about the shards");
-		return MOOD_WARN;
-	}
-	if (state_is_late(f)) {
-		buf_puts(b, "late: all handlers are busy");
-		return MOOD_WARN;
-	}
+	if (d->problem != NULL)
+		return say(b, MOOD_BAD, "error: %s", d->problem);
+	if (f->unnamed)
+		return say(b, d->dead == depth_messages(d) ? MOOD_WARN : MOOD_BAD,
+		    "no configuration names it");
+	if (d->paused || d->partly)
+		return pause_text(d, b);
+	if (s->daemons == 0 && f->elsewhere)
+		return d->due > 0 ? say(b, MOOD_WARN, "others consume it, but not its retries") :
+		    say(b, MOOD_IDLE, "others consume it");
+	if (s->daemons == 0)
+		return say(b, f->full || d->waiting > 0 || d->due > 0 ? MOOD_BAD : MOOD_IDLE,
+		    f->full ? "no daemon is seen: Redis is full" : "no daemon");
+	if (strcmp(s->state, "suspended") == 0)
+		return reason_text(f, "suspended", b);
+	if (strcmp(s->state, "refused") == 0)
+		return reason_text(f, "Redis refuses results", b);
+	if (s->state[0] != '\0' && strcmp(s->state, "running") != 0)
+		return say(b, MOOD_WARN, "%s", s->state);
+	if (s->leases_differ)
+		return say(b, MOOD_WARN, "daemons disagree about the lease");
+	if (s->shards_differ)
+		return say(b, MOOD_WARN, "daemons disagree about the shards");
+	if (state_is_late(f))
+		return say(b, MOOD_WARN, "late: all handlers are busy");
 	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
-	buf_puts(b, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
-	return MOOD_OK;
+	return say(b, MOOD_OK, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 }
 
 static json_t *

@@ -21,7 +21,6 @@
 #include "policy/shard_keys.h"
 #include "redis/request.h"
 
-#define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
 #define GROUP_BEATS	2	/* heartbeats can be long */
 #define GROUP_QUEUES	8
 
@@ -103,8 +102,8 @@ by_key(const void *a, const void *b)
 	    ((const struct survey_queue *)b)->keys.name[KEY_QUEUE]);
 }
 
-static struct survey_queue *
-find_queue(const struct survey_result *r, const char *key)
+struct survey_queue *
+survey_find(const struct survey_result *r, const char *key)
 {
 	struct survey_queue wanted = { .keys.name[KEY_QUEUE] = (char *)(uintptr_t)key };
 
@@ -120,12 +119,6 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 		.elsewhere = !q->own, .unnamed = q->unnamed, .service = service,
 		.taken = r->taken, .full = r->memory_max > 0 && r->memory > r->memory_max,
 	};
-}
-
-const struct survey_queue *
-survey_find(const struct survey_result *r, const char *key)
-{
-	return find_queue(r, key);
 }
 
 /* -- waiters ------------------------------------------------------------------- */
@@ -224,7 +217,7 @@ sum_up_shards(struct survey_result *r)
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->queues[i].shard_of == NULL)
 			continue;
-		if ((q = find_queue(r, r->queues[i].shard_of)) == NULL)
+		if ((q = survey_find(r, r->queues[i].shard_of)) == NULL)
 			continue;
 		depth_add(&q->depth, &r->queues[i].depth);
 		*APPEND(q->shards, q->nshards) = xstrdup(r->queues[i].keys.name[KEY_QUEUE]);
@@ -238,6 +231,18 @@ sum_up_shards(struct survey_result *r)
 	r->n = n;
 }
 
+/* Adds a queue and its shards, as a heartbeat or a member of KEYS_QUEUES says them. */
+static void
+add_told(struct survey *s, double now, const char *name, const char *key, const json_t *told)
+{
+	char **keys = shard_keys_all(key, fleet_count(told, "shards"));
+
+	add_queue(&s->found, now, name, key, fleet_kind(told), fleet_text(told, "consumer_group"),
+	    false);
+	add_shards(&s->found, keys);
+	shard_keys_free(keys);
+}
+
 /*
  * Keys that a daemon has served, and that neither this configuration nor a living daemon has.
  * None if a daemon is not known: it may have them.
@@ -246,9 +251,8 @@ static void
 add_unnamed(struct survey *s, double now, json_t *known, const struct served *served, size_t n)
 {
 	const char *key;
-	char **keys;
 	json_t *member;
-	size_t i, most = s->found.n + SURVEY_QUEUES;	/* shards count, too */
+	size_t i, at, most = s->found.n + SURVEY_QUEUES;	/* shards count, too */
 
 	if (s->found.fleet.ignored > 0 || s->nindexed >= FLEET_MAX)
 		return;
@@ -261,12 +265,9 @@ add_unnamed(struct survey *s, double now, json_t *known, const struct served *se
 		if (key[0] == '\0' || json_object_get(known, key) != NULL)
 			continue;
 		json_object_set_new_nocheck(known, key, json_true());
-		add_queue(&s->found, now, key, key, fleet_kind(member),
-		    fleet_text(member, "consumer_group"), false);
-		s->found.queues[s->found.n - 1].unnamed = true;
-		keys = shard_keys_all(key, fleet_count(member, "shards"));
-		add_shards(&s->found, keys);
-		shard_keys_free(keys);
+		at = s->found.n;
+		add_told(s, now, key, key, member);
+		s->found.queues[at].unnamed = true;
 	}
 }
 
@@ -275,7 +276,6 @@ static void
 list_queues(struct survey *s, double now)
 {
 	size_t n, i, own;
-	char **keys;
 	struct served *served = fleet_served(&s->found.fleet, &n);
 	json_t *known = json_object();
 	const struct queue_config *cfg;
@@ -289,14 +289,8 @@ list_queues(struct survey *s, double now)
 	}
 	own = s->found.n;
 	for (i = 0; i < n && s->found.n < own + SURVEY_QUEUES; i++) {
-		if (json_object_get(known, served[i].key) != NULL)
-			continue;
-		add_queue(&s->found, now, served[i].name, served[i].key,
-		    fleet_kind(served[i].queue),
-		    fleet_text(served[i].queue, "consumer_group"), false);
-		keys = shard_keys_all(served[i].key, fleet_count(served[i].queue, "shards"));
-		add_shards(&s->found, keys);
-		shard_keys_free(keys);
+		if (json_object_get(known, served[i].key) == NULL)
+			add_told(s, now, served[i].name, served[i].key, served[i].queue);
 	}
 	add_unnamed(s, now, known, served, n);
 	json_decref(known);
@@ -404,17 +398,13 @@ got_noted(enum conn_answer how, const struct redisReply *reply, void *arg)
 {
 	struct question *q = arg;
 	struct survey *s = q->survey;
-	size_t n = how == CONN_REPLY ? reply_len(reply) : 0, len;
-	const char *text;
+	size_t n = how == CONN_REPLY ? reply_len(reply) : 0;
 	json_t *member;
 
 	s->noted = json_array();
-	for (size_t i = 0; i < n; i++) {
-		text = reply_str(reply_at(reply, i), &len);
-		member = text != NULL && len <= MEMBER_MAX ? json_loadb(text, len, 0, NULL) : NULL;
-		if (member != NULL)
+	for (size_t i = 0; i < n; i++)
+		if ((member = fleet_member(reply_at(reply, i))) != NULL)
 			json_array_append_new(s->noted, member);
-	}
 	answered(s, how);
 }
 

@@ -81,6 +81,6 @@ struct facts	 survey_facts(const struct survey_queue *, const struct survey_resu
 		    struct service *);
 
 /* The queue of that key; NULL: not in it. */
-const struct survey_queue *survey_find(const struct survey_result *, const char *key);
+struct survey_queue *survey_find(const struct survey_result *, const char *key);
 
 #endif
