@@ -174,8 +174,8 @@ check_nesting(struct draft *d, const char *path, const struct place *from,
 
 	for (f = file->parent; f != NULL; f = f->parent) {
 		if (f->st.st_dev == file->st.st_dev && f->st.st_ino == file->st.st_ino)
-			return finding_error(&d->findings, from, "include: %s is being read already: "
-			    "it includes itself", path);
+			return finding_error(&d->findings, from,
+			    "include: %s is being read already: it includes itself", path);
 	}
 	if (file->depth < INCLUDE_DEPTH)
 		return true;

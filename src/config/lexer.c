@@ -189,8 +189,8 @@ scan_escape(struct scan *s)
 		s->p = p + 1 + n;
 		if (n > 0 && strtoul(p + 1, NULL, 16) != 0)
 			return true;
-		return finding_error(s->findings, &s->at, "bad escape \"\\x%.*s\" in a string: write "
-		    "\\x01 to \\xff", (int)n, p + 1);
+		return finding_error(s->findings, &s->at,
+		    "bad escape \"\\x%.*s\" in a string: write \\x01 to \\xff", (int)n, p + 1);
 	}
 	s->p = p + 1;
 	if (*p == '\n')

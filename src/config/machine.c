@@ -123,12 +123,12 @@ check_root_identity(struct draft *d, const struct draft_section *s, const struct
 	if (!draft_is_sound(s, "user"))
 		return true;
 	if (user[0] == '\0' && s->at.line != 0 && !s->open)
-		return draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd runs as "
-		    "root: write user = \"NAME\", also if it is \"root\"", s->name);
+		return draft_error(d, s, "user", "queue \"%s\" does not say its user, and rqd "
+		    "runs as root: write user = \"NAME\", also if it is \"root\"", s->name);
 	/* The main process' own user could end it, or take its place. */
 	if (strcmp(r->main.name, "_rqd") == 0 && user[0] != '\0' && is_user(user, r->main.uid))
-		return draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so no "
-		    "handler may: give handlers a user of their own", user);
+		return draft_error(d, s, "user", "user = \"%s\": rqd itself runs as that user, so "
+		    "no handler may: give handlers a user of their own", user);
 	return true;
 }
 

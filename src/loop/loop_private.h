@@ -32,11 +32,11 @@ struct loop {
 	struct timer		**heap;		/* heap[1 .. timers]; [0] is unused */
 	unsigned		  timers;
 	unsigned		  heap_cap;
-	bool			  firing;	/* timer_run_due() runs */
-	usec_t			  firing_at;	/* then: it fires timers that are due by this time */
+	bool			  firing;	/* timer_run_due() runs, and ... */
+	usec_t			  firing_at;	/* ... fires timers due by then */
 
 	struct io		  log_io;	/* watches log_waiting_fd() */
-	struct child_table	 *children;	/* NULL before child_init() and after child_done() */
+	struct child_table	 *children;	/* NULL but between child_init() and child_done() */
 };
 
 /* For loop_free(): stops all timers, and frees the heap. */
