@@ -1,9 +1,9 @@
--- stream_depth: how many entries the group has not been given yet.
+-- stream_depth: counts the entries that the group has not been given yet.
 --
 -- KEYS    Q
 -- ARGV    group
--- Returns the number.  Where the server does not know it (before 7.0, and after
---         some deletions) they are counted, up to 1000 or 1 MiB of them.
+-- Returns the number.  If the server does not know it (before 7.0, and after some
+--         deletions), the script counts entries, up to 1000 or 1 MiB of them.
 -- Effect  None: reads only.
 -- Again   Reads again.
 local Q, group, call = KEYS[1], ARGV[1], redis.call

@@ -3,11 +3,11 @@
 -- KEYS    Q
 -- ARGV    group
 --         id         of the last entry to be passed over
---         read       how many entries there had been up to this one; "": not known
--- Returns how many it passes over; -1 where the server does not know (before 7.0)
--- Effect  No consumer of the group is given these entries. Where it has come further
---         already it stays.
--- Again   Finds the group there: 0.
+--         read       number of entries ever added up to this one; "": not known
+-- Returns how many it passes over; -1 if the server does not know (before 7.0)
+-- Effect  No consumer of the group is given these entries.  A group that is further
+--         already stays where it is.
+-- Again   Finds the group there: returns 0.
 local Q, group, id, call = KEYS[1], ARGV[1], ARGV[2], redis.call
 local function is_behind(a, b)
   local ams, aseq = string.match(a, '^(%d+)-(%d+)$')

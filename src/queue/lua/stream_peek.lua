@@ -1,10 +1,10 @@
--- stream_peek: as peek, for entries that the group has not been given yet.
+-- stream_peek: peek for the entries that the group has not been given yet.
 --
 -- KEYS    Q
 -- ARGV    group
 --         after      an entry's id: only later ones; "": from the group's place on
 --         count      entries returned
---         maxbytes   of messages looked at; one is always
+--         maxbytes   of messages looked at; one always is
 --         cut        bytes of a message that are returned, "-1": all
 -- Returns as peek; tag: the entry's id; total: 0
 -- Effect  None: reads only.

@@ -2,20 +2,20 @@
 --
 -- KEYS    as pop
 -- ARGV    n maxbytes max call deadline fleet gap slack turn prev, as pop; then
---         group      made where it is missing, at the beginning of the stream
+--         group      created if it is missing, at the beginning of the stream
 --         consumer   the caller's name in it
 --         message_max  the names and values of a larger entry are not made JSON
--- Returns as pop; waiting: 0 where the group is at the end of the stream, else 1.
---         Entries are read one by one, since none tells its size before:
+-- Returns as pop; waiting: 0 if the group is at the end of the stream, else 1.
+--         The script reads entries one by one, since their sizes are unknown before:
 --         the last may go beyond maxbytes.
--- Effect  An entry is read by XREADGROUP, which puts it into the group's pending
---         list; then its message is written to QCONTEXT, QDELIVERY and, last,
---         QBACKUP.  What an error in the middle leaves is pending but not in
---         QBACKUP: the tick finds it there.  Retries as pop.
--- Again   A second call reads other entries; what a call whose reply was lost
---         has taken, mine tells.
+-- Effect  XREADGROUP reads an entry, and puts it into the group's pending list.  Then
+--         the script writes its message to QCONTEXT, QDELIVERY and, last, QBACKUP.
+--         After an error in the middle an entry is pending but not in QBACKUP: the
+--         tick finds it there.  Retries as pop.
+-- Again   A second call reads other entries.  After a lost reply, mine tells which
+--         messages the call has taken.
 --
--- The id is the entry's.  The tag is the id, or id#token where the id is in
+-- The id is the entry's.  The tag is the id, or id#token if the id is in
 -- QBACKUP or QRETRY; such an entry does not stay pending.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local group, consumer, message_max = ARGV[11], ARGV[12], tonumber(ARGV[13])
@@ -25,7 +25,7 @@ local group, consumer, message_max = ARGV[11], ARGV[12], tonumber(ARGV[13])
 --@ include pause
 --@ include stream_new
 --@ include stream_message
--- Reading says the same at no extra cost, where it may.
+-- Without limits of the fleet, the reads below tell the same at no extra cost.
 local waiting = (tonumber(ARGV[6]) > 0 or tonumber(ARGV[7]) > 0) and unread() or 1
 --@ include pop_gate
 
@@ -42,7 +42,8 @@ local function xread(after)
   return found
 end
 
--- An entry that was read must be leased: so a field is written, and deleted.
+-- Writes a field and deletes it: an entry that was read must be leased, so a missing
+-- permission must show before.
 hooks.prove = function(due)
   call('ZMSCORE', B, nobody)
   call('HDEL', D, nobody)
@@ -75,7 +76,7 @@ local function lease(entries)
     hset[k], hset[k + 1] = tag, '0 0 ' .. e.token .. ' ' .. stamp .. ' ' .. text(#e.id)
     copy[k], copy[k + 1] = tag, e.body
     local body = #e.body > max and #e.body or e.body
-    -- Of too many fields: too large, whatever its size.
+    -- An entry with too many fields counts as too large, whatever its size.
     if e.large then body = math.max(#e.body, message_max + 1) end
     give(tag, #e.id, e.token, 0, 0, body)
   end
@@ -83,11 +84,11 @@ local function lease(entries)
   call('HSET', C, unpack(copy))
   call('HSET', D, unpack(hset))
   call('ZADD', B, unpack(zadd))
-  -- Whatever is pending under an id belongs to the tag that is the id.
+  -- An entry that is pending under an id belongs to the tag that is the id.
   if #twice > 0 then call('XACK', Q, group, unpack(twice)) end
 end
 
--- A stream gives its entries in their order: the newest has no turn of its own.
+-- A stream gives its entries in their order, so it has no turn "newest".
 local function fresh(most)
   while got < most and bytes < room and waiting == 1 and not full and left >= 1 do
     local entries = {}

@@ -1,13 +1,13 @@
--- stream_renew: as renew, for a stream.
+-- stream_renew: renew for a stream.
 --
 -- KEYS    as renew, then Q
 -- ARGV    fleet, as renew; then
 --         group
 --         consumer   the caller's name in it
 --         count, CALL FROM ..., TAG TOKEN ..., as renew
--- Returns as renew; -2 also where another consumer has claimed the entry
--- Effect  As renew; and the entry is idle no longer, so that other consumers of
---         the group do not take it for abandoned.  What is not pending (a retry,
+-- Returns as renew; -2 also if another consumer has claimed the entry
+-- Effect  As renew; also resets the entry's idle time, so that other consumers of the
+--         group do not take it as abandoned.  A message that is not pending (a retry,
 --         an entry of a stream that was deleted) is ours by its token alone.
 -- Again   Sets the time again.
 local B, R, D, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

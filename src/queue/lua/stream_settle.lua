@@ -1,14 +1,14 @@
--- stream_settle: as settle, for a stream.
+-- stream_settle: settle for a stream.
 --
 -- KEYS    as settle, then Q
 -- ARGV    dead_max host over, as settle; then
 --         group
 --         consumer   the caller's name in it
 --         results, as settle
--- Returns as settle; "taken" also where another consumer has claimed the entry:
---         it is that one's now
--- Effect  As settle; and an entry that is done, or has its new place in QRETRY or
---         QDEAD, is acknowledged (XACK), unless another consumer has it.
+-- Returns as settle; "taken" also if another consumer has claimed the entry, and so
+--         owns it now
+-- Effect  As settle; also acknowledges (XACK) an entry that is done, or that has its new
+--         place in QRETRY or QDEAD, unless another consumer has it.
 -- Again   As settle.
 local B, C, R, D, X, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, match = redis.call, string.match

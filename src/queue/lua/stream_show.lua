@@ -1,12 +1,11 @@
--- stream_show: where an entry is, for people.
+-- stream_show: tells people where an entry is.
 --
 -- KEYS    Q
 -- ARGV    group
 --         id         an entry's
--- Returns {state, message, consumer, idle, deliveries}; state: "" where there is no
---         such entry, "waiting", "pending" (then: for which consumer, since how
---         many milliseconds, how often delivered), or "done": the group has been
---         given it, and it was acknowledged
+-- Returns {state, message, consumer, idle, deliveries}; state: "": there is no such
+--         entry; "waiting"; "pending" (then: its consumer, milliseconds since its
+--         delivery, number of deliveries); or "done": delivered and acknowledged
 -- Effect  None: reads only.
 -- Again   Reads again.
 local Q, group, id, call = KEYS[1], ARGV[1], ARGV[2], redis.call

@@ -1,16 +1,16 @@
--- stream_tick: as tick, for a stream.
+-- stream_tick: tick for a stream.
 --
 -- KEYS    as tick
 -- ARGV    lease foreign requeue sent batch maxbytes rank cursor, as tick; then
 --         group
---         scan       where in the pending list to go on; "", or what the last step
+--         scan       where to go on in the pending list; "", or what the last step
 --                    returned
 --         max        as pop
 --         COUNTER DELTA ..., as tick
--- Returns as tick; requeued and dropped count what was found in the pending list,
---         too; scan: see ARGV; waiting: 0 or 1; taken: -1
--- Effect  Expired: as tick, and acknowledged (XACK), unless another consumer
---         has claimed the entry since: then it is that one's.  Pending, not in
+-- Returns as tick; requeued and dropped also count entries of the pending list;
+--         scan: see ARGV; waiting: 0 or 1; taken: -1
+-- Effect  Expired: as tick, and acknowledged (XACK), unless another consumer has
+--         claimed the entry since, and so owns it.  Pending, not in
 --         QBACKUP or QRETRY, and idle for longer than foreign: another consumer has
 --         abandoned it.  Its message is written to QCONTEXT, QDELIVERY and QRETRY,
 --         due now, then it is acknowledged.  One whose entry is no longer in the
@@ -27,9 +27,9 @@ local group, scan, max = ARGV[9], ARGV[10], tonumber(ARGV[11])
 local waiting = 0
 attempt(function() waiting = unread() end)
 
--- Given to another consumer after we had renewed it the last time: claimed, or one of
--- another stream, see stream_entry.  What it has claimed is its own; the field in
--- QDELIVERY stays, it tells the daemon that had it.
+-- Entries that another consumer was given after our last renewal: it has claimed them,
+-- or they belong to another stream, see stream_entry.  The other consumer owns them.
+-- The field in QDELIVERY stays, and tells our daemon so.
 local theirs = {}
 function hooks.taken(tag, since)
   local row = pending(entry(tag))
@@ -50,7 +50,7 @@ function hooks.leave(tag)
 end
 --@ include tick_leases
 
--- Puts an abandoned entry where pops find it: false if there is no room.
+-- Puts an abandoned entry where pops find it; false if there is no room.
 local function take_over(id)
   if bytes > room then return false end
   local found = call('XRANGE', Q, id, id)[1]
@@ -70,8 +70,8 @@ local function take_over(id)
   return true
 end
 
--- In QRETRY, and pending all the same: its XACK has failed.  Or it is the entry of
--- another stream, which waits until its id is free.
+-- The entry is in QRETRY, and still pending: its XACK has failed.  Or it is the entry
+-- of another stream, which waits until its id is free.
 local function acknowledge_again(id)
   if bytes > room then return false end
   local found = call('XRANGE', Q, id, id)[1]
@@ -81,7 +81,8 @@ local function acknowledge_again(id)
   return true
 end
 
--- Those of a page that nobody has renewed: false if there is no room for more.
+-- Handles the entries of a page that nobody has renewed; false if there is no room for
+-- more.
 local function page(found)
   local ids = {}
   for _, row in ipairs(found) do
@@ -101,7 +102,8 @@ local function page(found)
   return true
 end
 
--- From a place on, as many as go into a step: where to go on, "" at the end.
+-- Goes through the pending list from a place on, as far as one step may; returns where
+-- to go on, "" at the end.
 local function walk(from)
   local seen = 0
   while seen < batch do
@@ -115,9 +117,9 @@ local function walk(from)
   return from
 end
 
--- The oldest ones, most likely to have been abandoned, and a piece of the others: the
--- whole list may be long, and each daemon of the fleet comes here every 10 s.  Another
--- step follows where there was something to do.
+-- Looks at the oldest entries, which are most likely abandoned, and at a piece of the
+-- others: the list may be long, and each daemon of the fleet comes here every 10 s.
+-- Another step follows if there was work.
 local function look()
   local before = requeued + dropped
   walk('')
@@ -135,7 +137,7 @@ if requeue then
     call('ZADD', R, 'XX', 0, nobody)
     look()
   end)
-  -- From the beginning: perhaps Redis does not take the place.
+  -- Begin anew: Redis may have refused the place.
   if not ok then scan = '' end
 end
 --@ include promote

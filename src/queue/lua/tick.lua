@@ -1,23 +1,23 @@
--- tick: puts expired deliveries and due delayed messages back, clears up, and
--- adds counters.  A bounded step; "more" asks for another one.
+-- tick: puts expired deliveries and due delayed messages back, removes leftovers, and
+-- adds counters.  The step is bounded; "more" asks for another one.
 --
 -- KEYS    Q QBACKUP QCONTEXT QRETRY QDELIVERY QDELAYED QSTATS
 -- ARGV    lease      seconds
---         foreign    seconds that a foreign consumer's delivery is left alone
---         requeue    "1": expired ones are put back; "0": only the rest
+--         foreign    seconds after which a foreign consumer's delivery expires
+--         requeue    "1": put expired deliveries back; "0": do only the rest
 --         sent       Redis seconds when the caller sent this: a tick that waited
---                    in a stalled server judges leases by it
+--                    in a stalled server judges leases by that time
 --         batch      entries looked at, <= 250
 --         maxbytes   payload moved; one message always is
---         rank       where in QBACKUP to go on; 0, or what the last step returned
+--         rank       where to go on in QBACKUP; 0, or what the last step returned
 --         cursor     of the sweep of QDELIVERY; 0, or what the last tick returned; "-": no sweep
 --         then       COUNTER DELTA ... for QSTATS
 -- Returns {now, more, requeued, promoted, dropped, waiting, expires, due,
 --         delayed, rank, cursor, warning, scan, taken, others}
---         expires: no delivery in QBACKUP expires before, due: first time in
---         QRETRY, delayed: first in QDELAYED if within 15 s; "" if none; scan: "";
---         taken: how many the fleet has taken from Q, -1 where that is not known;
---         others: 1 where somebody was seen who takes messages and does not count them
+--         expires: no delivery in QBACKUP expires before this time, due: first time
+--         in QRETRY, delayed: first in QDELAYED if within 15 s; "" if none; scan: "";
+--         taken: how many the fleet has taken from Q, -1 if that is not known;
+--         others: 1 if the tick saw a consumer that takes messages without counting them
 -- Effect  Expired and rqd's (has a field in QDELIVERY): to QRETRY, due now, token
 --         and counts kept.  Expired and foreign: payload to Q.  Without
 --         payload: dropped.  A time more than a day ahead: set to now.  Due in

@@ -5,7 +5,7 @@
 -- Returns as dead_retry
 -- Effect  Each id is in Q, due now (or before, if it was), before its letter is
 --         deleted.  A letter without message stays.
--- Again   Safe to repeat: a letter that is gone is passed over, an id is queued once.
+-- Again   Safe to repeat: it passes over a letter that is gone, and queues an id once.
 local Q, X = KEYS[1], KEYS[2]
 local call = redis.call
 local room = tonumber(ARGV[1])
@@ -13,8 +13,8 @@ local room = tonumber(ARGV[1])
 local t = call('TIME')
 local now = string.format('%.6f', t[1] + t[2] / 1e6)
 call('XLEN', X)
--- Write nothing, but are not refused at maxmemory, and tell now whether
--- letters may be deleted.
+-- These commands change nothing.  They go first so that maxmemory refuses none of the
+-- later ones, and so that a missing permission shows before the first change.
 call('ZREMRANGEBYRANK', Q, 1, 0)
 call('XDEL', X, '0-0')
 

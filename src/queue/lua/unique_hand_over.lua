@@ -11,7 +11,7 @@ local B, C, R, D, Q = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[6]
 local call, match = redis.call, string.match
 local first, targets, hooks = 4, 6, {}
 call('ZCARD', Q)
--- Changes nothing, but is refused at maxmemory if it is the first command that writes.
+-- Changes nothing, but as the first writing command Redis refuses it at maxmemory.
 call('ZADD', R, 'XX', 0, '\0')
 --@ include unique
 --@ include unique_leave

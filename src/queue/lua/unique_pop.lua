@@ -4,13 +4,13 @@
 -- ARGV    as pop
 -- Returns as pop; waiting: ids that are due, payload: the id
 -- Effect  Each id leaves Q and QRETRY, wherever it is, for QBACKUP, QDELIVERY,
---         QCONTEXT, and leaves its source last.  One that is due in Q and waits
---         in QRETRY keeps the counts that it has there.  One that is in QBACKUP
---         is not delivered: put off until it leaves (see part/unique.lua).
---         One whose cancelled run waits in QRETRY is put off, too: it is another message.
+--         QCONTEXT, and leaves its source last.  An id that is due in Q and waits
+--         in QRETRY keeps the counts that it has there.  An id in QBACKUP is not
+--         delivered: it is put off until it leaves (see part/unique.lua).  An id
+--         whose cancelled run waits in QRETRY is put off, too: it is another message.
 --         A score from 1e11 on is milliseconds, and is replaced when due.
--- Again   A second call pops other messages; what a call whose reply was
---         lost has taken, mine tells.
+-- Again   A second call pops other messages.  After a lost reply, mine tells which
+--         messages the call has taken.
 local Q, B, C, R, D, P, K = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 --@ include seen
 --@ include mark
@@ -31,8 +31,8 @@ hooks.retried = function(tags)
 end
 --@ include pop_retries
 
--- Due ids whose scores are milliseconds take their place among the others.  As many as
--- fresh() may look at: those that run already would hide the others.
+-- Gives due ids with scores in milliseconds their place among the others.  Does so for
+-- as many as fresh() may look at, since ids that run would hide the others.
 local seen, most = 0, string.format('%.0f', now * 1000)
 for _ = 1, n + 100 do
   local e = call('ZRANGEBYSCORE', Q, '1e11', most, 'WITHSCORES', 'LIMIT', 0, 1)
@@ -41,7 +41,7 @@ for _ = 1, n + 100 do
   call('ZADD', Q, 'XX', string.format('%.6f', tonumber(e[2]) / 1000), e[1])
 end
 
--- The first ids that are due, or the last ones, one by one: they are of any size.
+-- Reads the first due ids, or the last, one by one: they are of any size.
 local function look(count, newest)
   local ids, tags, scores = {}, {}, {}
   local size = 0
@@ -81,7 +81,8 @@ local function fresh(most, newest)
         local attempts = math.min(tonumber(a) or 0, 999999999)
         local crashes = math.min(tonumber(c) or 0, 999999999) + (bare ~= '-' and 1 or 0)
         if inr[i] then retried[#retried + 1] = tag end
-        -- Without room it is taken, too, and may be given back: what is behind it must not wait.
+        -- Take it even without room, though it may be returned: the ids behind it must
+        -- not wait.
         got, left = got + 1, left - (attempts + crashes > 0 and math.min(each, left) or 1)
         local token = name .. text(got)
         zadd[#zadd + 1], zadd[#zadd + 2] = stamp, tag

@@ -1,10 +1,10 @@
--- unique_purge: deletes ids of kind "unique" that wait, or that are due later.
+-- unique_purge: deletes ids of kind "unique" that wait, or those that are due later.
 --
 -- KEYS    Q
 -- ARGV    limit      ids deleted per call, at most; fewer where they are large
 --         what       "waiting": due, also those put off; "delayed": the rest
 -- Returns how many were deleted
--- Effect  They are in Q no longer; what runs or waits for a retry stays.
+-- Effect  Removes them from Q; messages that run or wait for a retry stay.
 -- Again   Finds less to do.
 local Q = KEYS[1]
 local call = redis.call
@@ -14,7 +14,7 @@ local s, ms = string.format('%.6f', now), string.format('%.0f', now * 1000)
 local ranges = {{'-inf', s}, {'1e10', '(2e10'}, {'1e11', ms}}
 if ARGV[2] == 'delayed' then ranges = {{'(' .. s, '(1e10'}, {'2e10', '(1e11'}, {'(' .. ms, '+inf'}} end
 
--- By rank, as many as are together 1 MiB: ids are of any size, and deleting takes time.
+-- Deletes by rank, 1 MiB at most: ids are of any size, and deleting takes time.
 local left, bytes = tonumber(ARGV[1]), 0
 for _, range in ipairs(ranges) do
   local count, n = math.min(call('ZCOUNT', Q, range[1], range[2]), left), 0

@@ -4,10 +4,10 @@
 -- ARGV    at         Redis seconds, or "" for
 --         delay      seconds from now
 --         id ...
--- Returns how many were not there; the others wait already
--- Effect  Each is due then, or before if it was, also if it was put off while it
---         runs.  At maxmemory it is refused as any producer's command is.
--- Again   Changes nothing, or brings a time nearer that was set since.
+-- Returns how many ids are new; the others wait already
+-- Effect  Each id is due at that time, or earlier if it was, even if it was put off
+--         while it runs.  At maxmemory Redis refuses it like any producer's command.
+-- Again   Changes nothing, or makes an id due earlier whose time was set since.
 local Q, C = KEYS[1], nil
 local call = redis.call
 --@ include unique

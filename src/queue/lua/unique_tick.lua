@@ -6,7 +6,7 @@
 -- Effect  Expired deliveries, whoever has written them: to QRETRY, due now, token and
 --         counts kept.  Without payload: dropped.  A time more than a day ahead:
 --         set to now.  Fields of QDELIVERY whose tag is nowhere and old: removed.
---         Ids that were put off and do not run: their score again.
+--         Ids that were put off and do not run: they get their scores back.
 -- Again   Finds less to do.  Counters may be added twice.
 local Q, B, C, R, D, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 --@ include tick_begin
@@ -15,14 +15,14 @@ local Q, B, C, R, D, S = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 due_by(Q, now)
 --@ include tick_leases
 
--- Some hand has removed their deliveries from QBACKUP.  Looks at 50 of them, those
--- from any one on.
+-- Ids that were put off, and whose deliveries somebody has removed from QBACKUP.  Looks
+-- at 50 ids, beginning at a random one.
 local function strays()
   local low, high = string.format('%.0f', AWAY), string.format('(%.0f', 2 * AWAY)
   local count, size, ids = call('ZCOUNT', Q, low, high), 0, {}
   local first, from = call('ZCOUNT', Q, '-inf', '(' .. low), math.floor(now * 1e6)
   for i = 0, math.min(50, count) - 1 do
-    -- By rank, since a LIMIT would count its way to there.
+    -- Read by rank, since LIMIT would count up to there.
     local rank = first + (from + i) % count
     local id = call('ZRANGE', Q, rank, rank)[1]
     if size > room then break end

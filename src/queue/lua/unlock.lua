@@ -1,10 +1,10 @@
--- unlock: gives a lock back, or breaks that of a holder who is known.
+-- unlock: releases a lock, or breaks that of a known holder.
 --
 -- KEYS    Lock:NAME
 -- ARGV    holder     the token, or the beginning of the value: 512 bytes at most
 -- Returns 1, or 0: the lock is not that holder's
 -- Effect  The key is deleted.
--- Again   Nothing: the token is not there any more.
+-- Again   Does nothing: the token is no longer there.
 local K = KEYS[1]
 local call = redis.call
 

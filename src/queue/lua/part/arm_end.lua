@@ -1,4 +1,4 @@
--- arm_end: the answer.
+-- arm_end: makes the answer.
 -- Needs   call now, pause; R B: QRETRY QBACKUP (nil: no fleet); waiting; delayed: a
 --         time or nil
 local function seconds(at)

@@ -1,9 +1,9 @@
--- hand_over_all: acks with pushes one after the other, and the answer.
+-- hand_over_all: does acks with pushes one after the other, and answers.
 -- Needs   settle_begin, pushes, and what they need; first: where in ARGV the results begin;
 --         hooks, as settle_all
 --
--- All that could be refused is refused before the first push, by commands that change
--- nothing: the acks that follow the pushes do not fail.
+-- Commands that change nothing test all permissions before the first push.  So the acks
+-- after the pushes do not fail.
 local function prove()
   if hooks.leave then hooks.leave({nobody}) end
   call('ZREM', B, nobody)
@@ -11,7 +11,7 @@ local function prove()
   call('HDEL', D, nobody)
 end
 
--- At most 50; at[i] is where ARGV has the ith.
+-- Hands over at most 50 deliveries; at[i]: where ARGV has the ith.
 local function hand_over_some(at)
   local tags, ours, done = {}, {}, {}
   for i, a in ipairs(at) do tags[i] = ARGV[a] end

@@ -1,7 +1,8 @@
--- letter: a dead letter.
+-- letter: makes a dead letter.
 -- Needs   X: QDEAD; dead_max: letters to keep, "0": all; host
 -- Gives   letter(id, message, reason, attempts, status, error, answer): the words of the
---         command that writes it, without an empty answer; deferred(error): the answer where that was refused
+--         command that writes it, without an empty answer; deferred(error): the answer
+--         if Redis refused that
 local function letter(id, message, reason, attempts, status, error, answer)
   local words = {'XADD', X, 'MAXLEN', '~', dead_max}
   if dead_max == '0' then words = {'XADD', X} end

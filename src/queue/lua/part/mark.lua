@@ -1,11 +1,11 @@
--- mark: what cancel writes before the token of a delivery.
+-- mark: reads the mark that cancel writes before the token of a delivery.
 -- Needs   nothing
 -- Gives   unmark(token): the token alone; and, where it is "!drop:WHO:TOKEN" or
 --         "!dead:WHO:TOKEN", its mark, "drop" or "dead"; WHO; and all that stands before
---         the token.  Where nobody has said who, "!drop:TOKEN", WHO is "".
+--         the token.  WHO is "" if the mark does not name anybody: "!drop:TOKEN".
 --
--- The token says who has the message; the mark says that nobody may deliver it again.  What
--- compares tokens compares them without the mark, so the owner still renews and settles.
+-- The token names the owner of the message; the mark forbids another delivery.  Scripts
+-- compare tokens without the mark, so the owner still renews and settles.
 local function unmark(token)
   if not token or string.byte(token) ~= 33 then return token end
   local front, mark, who, bare = string.match(token, '^(!(d%a+):([^:]-):?)([^:]+)$')

@@ -1,7 +1,7 @@
--- pause: who has paused the queue?
+-- pause: reads whether the queue is paused, by whom and for how long.
 -- Needs   call; P: QPAUSED
--- Gives   pause(): nil where nobody has; else the text, cut, "" where it is none, and
---         its TTL in ms, -1 where it has none
+-- Gives   pause(): nil: not paused; else the text, cut, "" if QPAUSED is no text, and
+--         its TTL in ms, -1 if it has none
 local function pause()
   if call('EXISTS', P) == 0 then return nil end
   local why = redis.pcall('GETRANGE', P, 0, 999)

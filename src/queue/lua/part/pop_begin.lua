@@ -1,10 +1,11 @@
--- pop_begin: what every pop is given, and what it reads first.
+-- pop_begin: the arguments of every pop, and its first reads.
 -- Needs   seen; B C R D P K: QBACKUP QCONTEXT QRETRY QDELIVERY QPAUSED QRATE
 -- Gives   n room max deadline; name: tokens begin with it; nobody: a name that no zset
 --         or hash has; now stamp, first: first time in QRETRY or nil;
 --         hooks: an empty table, which the script may fill for other parts;
 --         late: a later call of this daemon has acted already;
---         sign(hset): adds to the first HSET of QDELIVERY that this call has been seen
+--         sign(hset): adds to the first HSET of QDELIVERY the note that Redis has seen
+--         this call
 local call, find, match, sub = redis.call, string.find, string.match, string.sub
 local n, room, max = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local name, deadline = ARGV[4] .. '.', tonumber(ARGV[5])

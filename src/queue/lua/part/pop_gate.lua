@@ -1,12 +1,12 @@
--- pop_gate: ends the pop here where nothing may be delivered, or nothing is there;
--- lowers n to what the limits of the fleet allow.  The last part that only reads.
+-- pop_gate: ends the pop if no message may be delivered, or if there is none; lowers n
+-- to what the limits of the fleet allow.  It is the last part that only reads.
 -- Needs   pop_begin, pause; waiting: messages that could be delivered, beside QRETRY's
--- Gives   limit: "", "fleet" or "rate", what has lowered n; tat
+-- Gives   limit: "", "fleet" or "rate": the one that has lowered n; tat
 --
--- A rate is kept as the time at which the next message would come if all came
--- evenly (tat; GCRA), gap seconds apart.  A message may come up to slack seconds
--- before its time.  A tat farther ahead than any message could have set it is that
--- of another rate, or of another clock: one message may come, and begins anew.
+-- A rate is kept as the time of the next message if all came evenly, gap seconds apart
+-- (tat, as in GCRA).  A message may come up to slack seconds before its time.  A tat
+-- that is farther ahead than any message could have set it comes from another rate, or
+-- another clock: one message may come, and sets it anew.
 local why, ttl = pause()
 if why then return {'paused', stamp, waiting, first or '', 0, '', -1, why, ttl} end
 if late or deadline > 0 and now > deadline then

@@ -1,6 +1,6 @@
--- pop_list: new messages, from a list.
+-- pop_list: takes new messages from a list.
 -- Needs   pop_begin, pop_gate, pop_retries; waiting; ident(body): the message's own
---         id, nil where it has none, or false: the pop ends before this message
+--         id, nil if it has none, or false: the pop ends before this message
 -- Gives   fresh(most, newest): leases them from the right end, or, the newest first, from
 --         the left one, until got is most; took: how many came from the list;
 --         counted: how many of them from the right end
@@ -9,7 +9,7 @@ local later = first and 1 or 0
 local function fresh(most, newest)
   while got < most and took < waiting and not full do
     local bodies, tags, idlens, tokens, m = {}, {}, {}, {}, 0
-    -- One by one: a chunk of LRANGE could be of any size.
+    -- Read them one by one: a chunk of LRANGE could be of any size.
     repeat
       local body = call('LINDEX', Q, newest and text(m) or '-' .. text(m + 1))
       local id = left >= 1 and (got == 0 or bytes + #body <= room) and ident(body)

@@ -1,4 +1,4 @@
--- pop_list_prove: what a pop from a list must be permitted.
+-- pop_list_prove: tests the permissions that a pop from a list needs.
 -- Needs   pop_begin; waiting; hooks
 -- Gives   hooks.prove: see pop_retries
 hooks.prove = function(due)

@@ -1,24 +1,26 @@
 -- pop_retries: the first write; and functions that lease due retries, which keep tag
 -- and counts.
 -- Needs   pop_begin, pop_gate, mark; hooks.retried(tags): called with tags that are in
---         QBACKUP, before they leave QRETRY; not with cancelled ones; hooks.prove(due): does nothing with each
---         command that follows the first write to the source, so that a missing permission
---         strikes now; due: retries are taken, too
+--         QBACKUP, before they leave QRETRY; not with cancelled ones; hooks.prove(due):
+--         calls each command that follows the first write to the source in a way that
+--         changes nothing, so that a missing permission shows now; due: retries are
+--         taken, too
 -- Gives   retries(most): the longest due ones first, until got is most;
---         fewest(): one, of the first 50 that are due that with the fewest attempts;
---         left: of the room in ARGV[9]; each: what a message that has failed takes of it;
---         text(number), give(), got, bytes, dropped, full: no room for more; lease(zadd, hset, copy),
---         which writes to QDELIVERY, QCONTEXT, QBACKUP
--- due: there may be due retries that this call has not looked at; passed: how many it has
--- passed over, because there was no room for one that has failed.
+--         fewest(): one retry: of the first 50 due ones that with the fewest attempts;
+--         left: the rest of the room in ARGV[9]; each: the room that a message takes
+--         which has failed; text(number), give(), got, bytes, dropped, full: no room for
+--         more; lease(zadd, hset, copy), which writes to QDELIVERY, QCONTEXT, QBACKUP
+-- due: there may be due retries that this call has not looked at.  passed: how many it
+-- has passed over, because they have failed and there was no room for that.
 local looked, due, passed = 0, first ~= nil and tonumber(first) <= now, 0
 local left, each = match(ARGV[9], ' (%d+) (%d+)$')
 left, each = tonumber(left or math.huge), tonumber(each or 1)
 
--- Each of these commands will follow, and does nothing now.  Redis does not refuse the
--- first of them at maxmemory, and then refuses none: from here on only a missing permission
--- can strike, and strikes here.  Refused after the first real write, a message would be
--- there twice, and once more with each pop.  HSET cannot do nothing: it is that write.
+-- Each of these commands will follow, and changes nothing now.  The first is one that
+-- Redis does not refuse at maxmemory; after it Redis refuses none.  So only a missing
+-- permission can end the script from here on, and it does so here.  After the first
+-- real write it would leave a message twice, and once more with each pop.  HSET cannot
+-- be tested: it is the first real write.
 if due then
   call('ZREM', R, nobody)
   call('HDEL', D, nobody)
@@ -27,7 +29,7 @@ if due then
 end
 hooks.prove(due)
 call('ZADD', B, 'XX', 0, nobody)
--- The rate is written for all n, and again when it is known how many came.
+-- Writes the rate as if all n came; it is written again when the number is known.
 local function save_rate(messages)
   local ahead = tat + messages * gap
   return 'SET', K, string.format('%.6f', ahead), 'PX', math.ceil((ahead - now) * 1000) + 1000
@@ -35,7 +37,8 @@ end
 if gap > 0 then call(save_rate(n)) end
 local out, got, bytes, dropped, full = {'ok', stamp, 0, '', 0, '', -1}, 0, 0, 0, false
 
--- By '..' a number would become text as a fraction does, at the cost of a small command.
+-- Faster than '..', which makes text of a number as of a fraction, at the cost of a
+-- small command.
 local function text(number) return string.format('%d', number) end
 
 local function give(tag, idlen, token, attempts, crashes, body)
@@ -44,10 +47,10 @@ local function give(tag, idlen, token, attempts, crashes, body)
   out[o + 4], out[o + 5], out[o + 6] = attempts, crashes, body
 end
 
--- Redis keeps small zsets and hashes as lists that it searches from end to end,
--- and a score there as text that it reads for each comparison.  That is best for
--- a few; for a batch it is most of the cost.  A name too long for such a list, which
--- goes at once, makes Redis keep an index instead.  No tag has a NUL.
+-- Redis keeps small zsets and hashes as lists.  It searches them from end to end, and
+-- reads each score from text.  That is best for a few entries, but most of the cost of
+-- a batch.  A name that is too long for such a list makes Redis use an index instead;
+-- it is deleted at once.  No tag has a NUL.
 local indexed = false
 local function lease(zadd, hset, copy)
   local long = not indexed and #zadd >= 16 and string.rep('\0', 65)
@@ -69,8 +72,8 @@ local function lease(zadd, hset, copy)
   if long then call('ZREM', B, long) end
 end
 
--- Leases these due retries, whose fields in QDELIVERY are values, as far as there is
--- room for them.
+-- Leases these due retries, as far as there is room.  values: their fields in
+-- QDELIVERY.
 local function take(tags, values)
   local zadd, hset, back, leave, gone = {}, {}, {}, {}, {}
   for i, tag in ipairs(tags) do
@@ -115,8 +118,8 @@ local function take(tags, values)
   end
 end
 
--- The next count due tags, and their fields of QDELIVERY; fewer where this pop has read
--- many bytes of them.  One by one: both could be of any size.
+-- Reads the next `count` due tags and their fields of QDELIVERY; fewer if this pop has
+-- read many bytes of them.  Reads them one by one: both could be of any size.
 local size = 0
 local function next_due(count)
   local tags, values = {}, {}

@@ -1,5 +1,5 @@
--- promote: due messages leave QDELAYED for the source.  Whatever is wrong with QDELAYED,
--- the rest of the tick is done.
+-- promote: moves due messages from QDELAYED to the source.  If QDELAYED is wrong, the
+-- rest of the tick is done all the same.
 -- Needs   tick_begin, soonest; L: QDELAYED; add(m): adds a message to the source
 -- Gives   delayed: as answered
 local delayed
@@ -15,7 +15,7 @@ local function promote(from, to)
 end
 
 attempt(function()
-  -- Removes nothing, and tells now whether what was added may leave QDELAYED.
+  -- Removes nothing, but shows now whether messages may leave QDELAYED.
   call('ZREM', L, nobody)
   promote('-inf', stamp)
   promote('1e11', string.format('%.0f', now * 1000))

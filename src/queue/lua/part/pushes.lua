@@ -1,13 +1,13 @@
--- pushes: what deliveries hand over, to lists of other queues.
+-- pushes: pushes the messages that deliveries hand over to lists of other queues.
 -- Needs   call; targets: how many KEYS stand before those of the lists
--- Gives   gather(a): what ARGV has at a is pushed by push_all(): N, then N times TARGET
---         COUNT MESSAGE ...; or why that cannot be, and nothing of it is pushed
---         past(a): where ARGV goes on behind it
+-- Gives   gather(a): gathers the messages at a of ARGV for push_all(): N, then N times
+--         TARGET COUNT MESSAGE ...; or returns why that cannot be, and gathers nothing
+--         past(a): where ARGV goes on after them
 --         push_all(): pushes all that was gathered; false: nothing is pushed, because a
---         list has refused it, as gather() will say of it from now on
---         undo(): takes back what was pushed since keep(); keep(): it is there to stay
+--         list has refused it; from now on gather() returns that for this list
+--         undo(): removes what was pushed since keep(); keep(): makes it final
 --
--- Whether a push could be taken back is asked before it: LTRIM 0 -1 removes nothing.
+-- Before a push the script tests whether it could remove it: LTRIM 0 -1 removes nothing.
 local gathered, pushed, troubles = {}, {}, {}
 
 local function trouble(answer, command)
@@ -16,7 +16,7 @@ local function trouble(answer, command)
   return e and (string.find(e, "can't run", 1, true) and command .. ': ' .. e or e)
 end
 
--- Why the list cannot be pushed to; false where nothing is known against it.
+-- The reason why the list cannot be pushed to; false: none is known.
 local function trouble_of(target)
   if troubles[target] == nil then
     local key = KEYS[targets + target]

@@ -1,8 +1,8 @@
--- renew_all: the deliveries one after the other, and the answer.
+-- renew_all: renews the deliveries one after the other, and answers.
 -- Needs   call seen taken_by unmark; B R D: QBACKUP QRETRY QDELIVERY; first: where in ARGV the
 --         pops whose replies have not come begin, with their count; hooks: a table with
---         taken(tag): called with one that is ours by its token: true where it is
---         another consumer's by now;
+--         taken(tag): called with one that is ours by its token: true if another
+--         consumer has it by now;
 --         renewed(): called after at most 25 of them
 local t = call('TIME')
 local now = t[1] + t[2] / 1e6
@@ -11,7 +11,7 @@ local fleet, inhand = tonumber(ARGV[1]), call('ZCARD', B)
 call('ZCARD', R)
 call('HLEN', D)
 
--- TAG TOKEN ..., those that are answered first.
+-- TAG TOKEN ...: the deliveries that are answered first.
 local pairs_at = first + 1 + 2 * tonumber(ARGV[first])
 local words, asked = {}, (#ARGV - pairs_at + 1) / 2
 for i = pairs_at, #ARGV do words[#words + 1] = ARGV[i] end
@@ -21,7 +21,7 @@ for i = first + 1, pairs_at - 1, 2 do
     words[#words + 1], words[#words + 2] = found[k][1], found[k][4]
   end
 end
--- Writes nothing, but is not refused at maxmemory.
+-- Writes nothing, but goes first so that maxmemory does not refuse the later commands.
 call('ZREMRANGEBYRANK', B, 1, 0)
 
 local instance = string.match(words[2] or '', '^(.*)%.%d+%.%d+$')
@@ -30,7 +30,7 @@ if known and known[3] < now - 3600 then
   call('HSET', D, set_pops(instance, known[1], known[2], stamp))
 end
 
--- The token is not that of the tag; live: the tag is somewhere.
+-- The answer for a token that is not that of the tag; live: the tag is in a zset.
 local function not_ours(live, token)
   if seen(token) then return live and 0 or -3 end
   return live and -4 or -1
@@ -65,7 +65,7 @@ for base = 1, #words, 50 do
     end
     if #out <= asked then out[#out + 1] = answer end
   end
-  -- Removes nothing, and tells now whether they may leave QRETRY.
+  -- Removes nothing, but shows now whether they may leave QRETRY.
   if #back > 0 then call('ZREM', R, '\0' .. stamp) end
   if #zadd > 0 then call('ZADD', B, unpack(zadd)) end
   if #back > 0 then call('ZREM', R, unpack(back)) end

@@ -1,22 +1,23 @@
--- seen: which pops of a daemon's queue this Redis has seen.
+-- seen: tells which pops of a daemon's queue this Redis has seen.
 -- Needs   D: QDELIVERY
--- Gives   pops_of(instance): {first, last, time}, or false where there is no such field;
+-- Gives   pops_of(instance): {first, last, time}, or false if there is no such field;
 --         set_pops(instance, first, last, time): the words that HSET writes;
---         seen(token): true where Redis has seen the pop that made this token
+--         seen(token): true if Redis has seen the pop that made this token
 --
 -- While a daemon has messages in flight, QDELIVERY has a field "\1INSTANCE" beside its
--- tags (no tag has a control character in front): "FIRST LAST TIME NEVER".  INSTANCE is here
--- the daemon's and a number of the queue: two queues of one daemon may have one key while a
--- reload drains one of them, and each has calls and messages of its own.  Of the queue's
--- calls from FIRST to LAST, each one that has taken something is part of this Redis'
--- past.  A call carries the number of the last one that is known to have taken something
--- (prev).  If the LAST that it finds is that one or a later one, nothing is missing: FIRST
--- stays.  Otherwise Redis has lost data in between, and FIRST becomes this call.  What Redis remembers is always a beginning of its past, so a past that holds a
--- later call of the same queue holds prev, too.
+-- tags (no tag has a control character in front): "FIRST LAST TIME NEVER".  INSTANCE is
+-- the daemon's with a number of the queue: while a reload drains a queue, two queues of
+-- one daemon may have one key, and each has calls and messages of its own.  Redis has
+-- seen each of the queue's calls from FIRST to LAST that has taken messages.  A call
+-- carries the number of the last one that is known to have taken messages (prev).  If
+-- the call finds that LAST is prev or later, nothing is missing: FIRST stays.
+-- Otherwise Redis has lost data in between, and FIRST becomes this call.  Redis loses
+-- only the latest of its writes, so if it has a later call of the queue, it has prev,
+-- too.
 --
--- NEVER is always 9999999999.  The first version's tick deletes each field of QDELIVERY whose
--- name is in neither zset and whose fourth word is a time in the past; a daemon of it may
--- serve the queue at the same time.
+-- NEVER is always 9999999999.  A daemon of the first version may serve the queue at the
+-- same time.  Its tick deletes each field of QDELIVERY whose name is in neither zset
+-- and whose fourth word is a time in the past.
 local pops = {}
 local function pops_of(instance)
   if pops[instance] == nil then

@@ -1,12 +1,12 @@
--- settle_all: the results one after the other, and the answer.
+-- settle_all: writes the results one after the other, and answers.
 -- Needs   letter unmark; settle_begin, and what that needs;
 --         first: where in ARGV the results begin; hooks: also
---         taken(tag): true where it is another consumer's by now;
+--         taken(tag): true if another consumer has it by now;
 --         due(): a time to answer as due, nil for QRETRY's first
 local words = {ack = 3, retry = 4, defer = 4, ['return'] = 3, dead = 8, stale = 3}
 local copied = 0
 
--- Acks of at most 50 deliveries; at[i] is where ARGV has the ith.
+-- Acks at most 50 deliveries; at[i]: where ARGV has the ith.
 local function acks(at)
   local tags, done = {}, {}
   for i, a in ipairs(at) do tags[i] = ARGV[a + 1] end
@@ -33,7 +33,7 @@ local function acks(at)
   call('HDEL', D, unpack(done))
 end
 
--- Everything else, one delivery.
+-- Settles one delivery in any other way.
 local function one(a)
   local op, tag = ARGV[a], ARGV[a + 1]
   local value = call('HGET', D, tag)
@@ -45,7 +45,8 @@ local function one(a)
   if op == 'stale' then return 'held' end
   local size = call('HSTRLEN', C, tag)
   local missing = size == 0 and call('HEXISTS', C, tag) == 0
-  -- An ack and a letter of its own end the message, too; anything else would deliver it again.
+  -- An ack and a dead letter end a cancelled message anyway; any other result would
+  -- deliver it again.
   local cancelled = mark and op ~= 'dead'
   local by = mark and who ~= '' and 'by ' .. who
   local answer = (mark == 'drop' or missing) and 'cancelled' or 'cancelled dead'
@@ -54,7 +55,8 @@ local function one(a)
   if missing then forget({tag}) return 'lost' end
   local attempts = math.min(tonumber(n), 999999998)
   local function later(delay)
-    -- They change nothing: where an ACL denies one, it must be before the first change.
+    -- They change nothing: if an ACL denies one, that must happen before the first
+    -- change.
     call('ZREM', B, nobody)
     call('HSET', D, tag, value)
     call('ZADD', R, string.format('%.6f', now + delay), tag)

@@ -1,8 +1,8 @@
--- soonest: when the first member of a zset of times falls due, without reading it:
--- it is a payload, of any size.  Scores from 1e11 on are milliseconds.
+-- soonest: tells when the first member of a zset of times falls due.  It does not read
+-- the member, which is a payload of any size.  Scores from 1e11 on are milliseconds.
 -- Needs   call now
--- Gives   due_by(zset, time): how many are due; soonest(zset): the first time, now where
---         one is due, nil if none is within 15 s
+-- Gives   due_by(zset, time): how many are due; soonest(zset): the first time; now if
+--         one is due; nil if none is within 15 s
 local function due_by(zset, at)
   return call('ZCOUNT', zset, '-inf', string.format('%.6f', at)) +
     call('ZCOUNT', zset, '1e11', string.format('%.0f', at * 1000))

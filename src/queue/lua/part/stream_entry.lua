@@ -1,17 +1,17 @@
--- stream_entry: the pending list of the group.
+-- stream_entry: reads the pending list of the group.
 -- Needs   call; Q group: the stream, its consumer group
--- Gives   entry(tag): the id of the entry that a tag is of, nil where it is of none;
+-- Gives   entry(tag): the id of the tag's entry, nil if the tag has none;
 --         rows(from, to, count): {id, consumer, milliseconds idle, deliveries} of
 --         entries in the pending list; pending(id): of this one, or nil
---         claimed(row): whether somebody was given it after us.  An entry of the
---         same id in another stream, made where ours was deleted, is not that.
+--         claimed(row): whether another consumer was given it after us.  An entry of
+--         the same id in a new stream, made after ours was deleted, does not count.
 local function entry(tag)
   local ms, seq = string.match(tag, '^(%d+)%-(%d+)$')
   local function fits(s) return #s < 20 or #s == 20 and s <= '18446744073709551615' end
   return ms and fits(ms) and fits(seq) and ms .. '-' .. seq or nil
 end
 
--- Where there is no group nothing is pending; any other error is one.
+-- Without a group nothing is pending; any other error is passed on.
 local function rows(from, to, count)
   local found = redis.pcall('XPENDING', Q, group, from, to, count)
   if not found.err then return found end

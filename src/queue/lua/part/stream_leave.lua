@@ -1,4 +1,4 @@
--- stream_leave: entries of a stream that leave QBACKUP are acknowledged.
+-- stream_leave: acknowledges entries of a stream that leave QBACKUP.
 -- Needs   stream_entry, and what that needs; consumer: the caller's name in the group; hooks
 -- Gives   hooks.taken(tag), hooks.leave(tags): see settle_begin and settle_all
 local known = {}
@@ -18,6 +18,6 @@ function hooks.leave(tags)
     local row = row_of(tag)
     if row and row[2] == consumer then ids[#ids + 1] = row[1] end
   end
-  -- Without an id, 0-0 tests the permission for XACK: no entry has that id.
+  -- Without an id this tests the permission for XACK: no entry has the id 0-0.
   call('XACK', Q, group, ids[1] or '0-0', unpack(ids, 2))
 end

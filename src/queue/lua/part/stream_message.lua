@@ -1,14 +1,14 @@
--- stream_message: the message that an entry carries.
+-- stream_message: makes the message of an entry.
 -- Needs   nothing
--- Gives   message(fields, max): the value of the field "message"; where there is none,
---         all fields as a JSON object of strings, in the entry's order.  Of
---         fields with one name the last counts.  Bytes from 128 on are passed
---         as they are: the JSON is UTF-8 where the entry is.  More than 1000 fields, or
---         names and values of more than max bytes, are not made JSON, which would take
---         long: they are given as they are, one a line.
---         Then what the entry counts as in a bound of bytes: it takes time to read many
---         fields, however small.  Then whether the message is too large to be delivered.
--- In pieces, since cjson allocates six times the length at once, and keeps it.
+-- Gives   message(fields, max): three values.  First the value of the field "message"; if
+--         there is none, all fields as a JSON object of strings, in the entry's order.
+--         Of fields with one name the last counts.  Bytes from 128 on stay as they are:
+--         the JSON is UTF-8 if the entry is.  More than 1000 fields, or names and values
+--         of more than max bytes, would take too long to make JSON of: they come as they
+--         are, one a line.
+--         Second, the bytes that the entry counts as: reading many fields takes time,
+--         however small they are.  Third, whether it is too large to be delivered.
+-- Encodes in pieces, since cjson allocates six times the length at once, and keeps it.
 local PIECE = 4194304
 local function quote(s)
   if #s <= PIECE then return cjson.encode(s) end
@@ -22,7 +22,7 @@ end
 local function message(fields, max)
   local last, size, parts = {}, 0, {}
   local small = #fields <= 2000
-  -- As long as a message has few fields, only the bytes that are delivered count.
+  -- If a message has few fields, only the bytes that are delivered count.
   local function cost(body)
     local rest = size - #body
     return #body + (rest > 1024 and rest or 0) + math.max(64 * (#fields - 16), 0)

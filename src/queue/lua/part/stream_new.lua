@@ -1,12 +1,12 @@
--- stream_new: is there an entry that nobody in the group has been given?
+-- stream_new: tells whether there is an entry that the group has not been given.
 -- Needs   call; Q group: the stream, its consumer group
 -- Gives   position(): the last id that the group has been given, and how many came
---         after it (false: not known); nil where there is no such group
---         beyond(id): where a range begins that has all ids behind this one; nil where
---         none can be
---         unread(): 1 or 0; 1, too, where the group is missing: a pop makes it
--- The id of the newest entry that ever was tells nothing, it may have been
--- deleted; and the server's own count, of 7.0 on, may be unknown.
+--         after it (false: not known); nil if there is no such group
+--         beyond(id): the beginning of a range with all ids after this one; nil: there
+--         can be none
+--         unread(): 1 or 0; 1 also if the group is missing: a pop creates it
+-- The id of the newest entry that ever was does not help: that entry may have been
+-- deleted.  The server's own count, from 7.0 on, may be unknown.
 local function position()
   if call('XLEN', Q) == 0 and call('EXISTS', Q) == 0 then return nil end
   for _, info in ipairs(call('XINFO', 'GROUPS', Q)) do

@@ -1,6 +1,6 @@
--- taken: how many messages the fleet has taken from a list.
+-- taken: reads how many messages the fleet has taken from a list.
 -- Needs   nothing
--- Gives   taken_so_far(S): as QSTATS has it; -1 where it is not known
+-- Gives   taken_so_far(S): as QSTATS has it; -1 if it is not known
 local function taken_so_far(S)
   local size = redis.pcall('HSTRLEN', S, 'taken')
   if size == 0 then return 0 end

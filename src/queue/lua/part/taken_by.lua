@@ -1,11 +1,12 @@
--- taken_by: deliveries in QBACKUP that one pop has made.
+-- taken_by: finds the deliveries in QBACKUP that one pop has made.
 -- Needs   call unmark; B D: QBACKUP QDELIVERY
 -- Gives   taken_by(prefix, from, offset, page): {tag, attempts, crashes, token, length of
---         the id, and what stands before the token or nil} of each whose token begins with the prefix, among `page` entries of
---         QBACKUP, fewer where their tags are large; and where the next page begins: a
+--         the id, and the text before the token or nil} of each whose token begins with
+--         the prefix, among `page` entries of QBACKUP, fewer if their tags are large;
+--         and where the next page begins: a
 --         time ("" after the last one), and an offset among those of that time
 local function taken_by(prefix, from, offset, page)
-  -- By rank, since a LIMIT would count its way through all that have one time; and one by
+  -- Reads by rank, since LIMIT would count through all entries of one time; and one by
   -- one, since a tag could be of any size.
   local tags, times, size = {}, {}, 0
   local rank = call('ZCOUNT', B, '-inf', '(' .. from) + offset
@@ -17,7 +18,7 @@ local function taken_by(prefix, from, offset, page)
   end
   local rows, go_on, past = {}, '', 0
   if #tags == page or size > 65536 then
-    -- Go on at the last time seen; within it, if all of the page has that time.
+    -- Go on at the last time seen, with an offset if all of the page has that time.
     go_on = times[#times]
     if times[1] == go_on then past = #tags + (from == go_on and offset or 0) end
   end

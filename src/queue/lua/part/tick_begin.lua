@@ -1,10 +1,10 @@
--- tick_begin: what every tick is given, and what it reads first.
+-- tick_begin: the arguments of every tick, and its first reads.
 -- Needs   B C R D: QBACKUP QCONTEXT QRETRY QDELIVERY
 -- Gives   lease foreign requeue batch room rank cursor, now stamp judged; nobody: a
 --         name that no zset or hash has; the
---         counts of the answer; hooks: a table that the script may fill; attempt(f): calls
---         f; its error, with the command before it, is the answer's warning, and stops
---         nothing else; false where there was one
+--         counts of the answer; hooks: a table that the script may fill; attempt(f):
+--         calls f.  After an error it returns false, and the error, with the command
+--         before it, becomes the answer's warning; the rest of the tick goes on
 local call = redis.call
 local lease, foreign, requeue = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
 local batch, room, rank, cursor = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]

@@ -1,4 +1,4 @@
--- tick_end: the counters, and the answer.
+-- tick_end: adds the counters, and makes the answer.
 -- Needs   tick_begin; waiting, delayed: as answered; counters: where in ARGV they begin;
 --         hooks.scan: where the next step goes on in the source, nil if it need not;
 --         hooks.so_far, hooks.others: see tick_list; nil: not of this kind

@@ -1,13 +1,15 @@
--- tick_leases: the first write; expired leases; fields of QDELIVERY that nobody needs.
+-- tick_leases: does the first write, expires leases, and deletes fields of QDELIVERY that
+-- nobody needs.
 -- Needs   tick_begin; hooks.foreign(tag): called with a tag of a foreign consumer that
 --         leaves QBACKUP, to put its message back; nil: there are none;
---         hooks.taken(tag, since): true where it is another consumer's by now, and
---         is away from QBACKUP; hooks.leave(tag): called before one of rqd's leaves it;
---         hooks.prove(): does nothing with the commands of hooks.leave
--- Writes nothing, but is not refused at maxmemory.
+--         hooks.taken(tag, since): true if another consumer has it by now; it is removed
+--         from QBACKUP then; hooks.leave(tag): called before one of rqd's leaves it;
+--         hooks.prove(): tests the permissions for the commands of hooks.leave
+-- Writes nothing, but goes first so that maxmemory does not refuse the later commands.
 call('ZREMRANGEBYRANK', B, 1, 0)
 
--- One entry that may have expired: true if it left QBACKUP, nil if there is no room.
+-- Handles one entry that may have expired: true if it left QBACKUP, nil if there is no
+-- room.
 local function expire(tag, since, own)
   local limit = since + (own and lease or foreign)
   if limit >= judged then
@@ -35,12 +37,12 @@ local function expire(tag, since, own)
   return true
 end
 
--- Ranks below `rank` are entries that an earlier step has left alone.
+-- Ranks below `rank` are entries that an earlier step has skipped.
 local function expiry()
   local last = judged - math.min(lease, foreign)
   local size = 0
   while looked < batch and size <= 262144 do
-    -- One by one: a tag could be of any size.
+    -- Read them one by one: a tag could be of any size.
     local e = call('ZRANGE', B, rank, rank, 'WITHSCORES')
     local since = tonumber(e[2])
     if not since or since >= last then
@@ -56,13 +58,13 @@ local function expiry()
   more = 1
 end
 
--- Leases that began in the future begin now: those of rqd, whose times are Redis'
--- own, after its clock has been set back; others' where they are far off.
+-- Makes leases begin now that began in the future.  Those of rqd have Redis' own times,
+-- so its clock has been set back.  Those of others count only if they are far off.
 local function clamp()
   local far = now + math.max(lease, foreign) + 86400
   local first = call('ZCOUNT', B, '-inf', string.format('%.6f', now + 1))
   local count, size, found = call('ZCARD', B) - first, 0, {}
-  -- Others' may be many, and stay: so from any one on.
+  -- Leases of others may be many, and they stay, so begin at a random one.
   local from = math.floor(now * 1e6)
   for i = 0, math.min(50, count) - 1 do
     if size > 65536 then break end
@@ -88,10 +90,10 @@ local function sweep_pops(field, value)
   if time < now - 604800 then call('HDEL', D, field) end
 end
 
--- A field of QDELIVERY that neither zset knows, delivered two leases ago or earlier.  Its
--- owner may live, and has not heard yet that another consumer took the message.  So the
--- time is only marked by "-" now, and replaced by this one; two leases later the
--- field is deleted, and that of QCONTEXT with it.
+-- A field of QDELIVERY whose tag is in neither zset, delivered two leases ago or
+-- earlier.  Its owner may be alive, and may not know yet that another consumer took the
+-- message.  So this only replaces the time by now, marked with "-".  Two leases later
+-- the field is deleted, and that of QCONTEXT with it.
 local function orphan(tag, value)
   if string.byte(tag) == 1 then return sweep_pops(tag, value) end
   local head, time, tail = string.match(value, '^(%d+ %d+ %S+ )(%S+)( %d+)$')
@@ -109,7 +111,7 @@ end
 local function sweep()
   local seen, size = 0, 0
   repeat
-    -- As few as HSCAN can: names and fields could be of any size.
+    -- Read as few as HSCAN can: names and fields could be of any size.
     local found = call('HSCAN', D, cursor, 'COUNT', 1)
     seen, cursor = seen + 1, found[1]
     for i = 1, #found[2], 2 do
@@ -121,12 +123,13 @@ local function sweep()
 end
 
 if requeue then
-  -- Remove nothing, and tell now whether what follows the first write is permitted.
+  -- These remove nothing, but show now whether the commands after the first write are
+  -- permitted.
   call('ZREM', B, nobody)
   call('HDEL', C, nobody)
   if hooks.prove then hooks.prove() end
   expiry()
   attempt(clamp)
 end
--- After an error from the beginning: perhaps Redis does not take the cursor.
+-- After an error begin anew: Redis may have refused the cursor.
 if cursor ~= '-' and not attempt(sweep) then cursor = '0' end

@@ -1,11 +1,12 @@
--- tick_list: how many messages the fleet has taken from the list, and whether others take
--- some uncounted; for the curve of arrivals (src/policy/arrivals.h).
+-- tick_list: reads how many messages the fleet has taken from the list, and whether
+-- others take some uncounted, for the curve of arrivals (src/policy/arrivals.h).
 -- Needs   tick_begin, mark, taken; S: QSTATS
--- Gives   hooks.so_far: -1 where it is not known; hooks.others: 1 or 0
+-- Gives   hooks.so_far: -1 if it is not known; hooks.others: 1 or 0
 --
--- Looks at 8 entries of QBACKUP: at those that nobody has renewed for longest, and from any
--- one on.  One without field in QDELIVERY is a foreign consumer's.  A daemon of the first
--- version has no note of its pops there (see part/seen.lua), and does not count them.
+-- Looks at 8 entries of QBACKUP: those with the oldest renewals, and some from a random
+-- one on.  An entry without a field in QDELIVERY is a foreign consumer's.  A daemon of
+-- the first version has no record of its pops there (see part/seen.lua), and does not
+-- count them.
 local function is_ours(tag)
   local size = call('HSTRLEN', D, tag)
   if size == 0 then return false end

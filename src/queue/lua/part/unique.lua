@@ -1,13 +1,12 @@
--- unique: ids, their tags, and ids that wait for the end of their own run.
+-- unique: the tags of ids, and the scores of ids that wait for the end of their own run.
 -- Needs   call; Q C: the zset of ids, QCONTEXT
 -- Gives   tag_of(id), id_of(tag), put_off(score), put_back(id)
 --
--- The tag is the id, if that can stand in a log: 1 to 200 bytes, no control
--- characters.  Otherwise, and where it could be taken for such a tag, it is "~" and
--- the id's SHA1 sum.  So an id always has the same tag, and cannot run twice at
--- the same time.
+-- The tag is the id, if that may be logged: 1 to 200 bytes, no control characters.
+-- Otherwise, and if the id looks like such a tag, it is "~" and the id's SHA1 sum.  So
+-- an id always has the same tag, and cannot run twice at the same time.
 --
--- An id that is due while it runs would hide what is due behind it.  Its score is
+-- An id that is due while it runs would hide the due ids behind it.  So its score is
 -- put off by 1e10 (some three centuries), and put back when it leaves QBACKUP.
 local AWAY = 1e10
 
@@ -26,7 +25,7 @@ local function put_off(score)
   return string.format('%.6f', AWAY + math.max(score, 0))
 end
 
--- True if it had been put off.
+-- Returns true if the id had been put off.
 local function put_back(id)
   local score = tonumber(call('ZSCORE', Q, id) or 0)
   if score < AWAY or score >= 2 * AWAY then return false end

@@ -1,4 +1,4 @@
--- unique_leave: ids that were put off while they ran get their scores back.
+-- unique_leave: gives ids that were put off while they ran their scores back.
 -- Needs   unique, and what that needs; Q: the zset of ids; hooks
 -- Gives   hooks.leave(tags), hooks.due(): see settle_begin and settle_all
 local again = false
