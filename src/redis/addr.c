@@ -1,10 +1,10 @@
 /*
  * Addresses and their resolution.
  *
- * The resolver is a forked child: it calls getaddrinfo(3) and writes one
- * numeric address a line, or "!" and a cause, to a pipe.  The parent reads up
- * to end of file.  The child holds nothing of the daemon's but that pipe, runs
- * no handler of the daemon's signals, and leaves by _exit(2).
+ * The resolver is a forked child: it calls getaddrinfo(3) and writes one numeric
+ * address a line, or "!"  and a cause, to a pipe.  The parent reads up to end of file.
+ * Of the daemon's descriptors the child keeps only that pipe.  It runs no signal
+ * handler of the daemon, and ends by _exit(2).
  */
 #include "redis/addr.h"
 
@@ -230,7 +230,7 @@ addr_answer(char *text, char (*ret)[INET6_ADDRSTRLEN], const char **cause)
 	return n;
 }
 
-/* Hands out the answer, which is complete, and ends. */
+/* The answer is complete: calls fn, and frees the resolution. */
 static void
 addr_finish(void *arg)
 {
@@ -267,13 +267,13 @@ addr_readable(int what UNUSED, void *arg)
 	loop_defer(r->loop, &r->defer, addr_finish, r);
 }
 
-/* The pipe's end of file says that the answer is complete: nothing to do here. */
+/* Nothing to do: the pipe's end of file tells that the answer is complete. */
 static void
 addr_exited(struct child *child UNUSED, const struct child_exit *x UNUSED)
 {
 }
 
-/* Forks with all signals blocked, so that none meets the daemon's handlers in the child. */
+/* Forks with all signals blocked, so that the child never runs the daemon's handlers. */
 static pid_t
 addr_fork(const char *host, int fd)
 {

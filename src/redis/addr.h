@@ -31,7 +31,10 @@ bool	addr_is_numeric(const struct addr *);		/* needs no resolving */
  * ends it without a callback.
  */
 #define ADDR_MAX	8
-/* The same, but blocking: returns how many, or 0 with *cause (static). */
+/*
+ * Like addr_resolve(), but blocks: returns the number of addresses, or 0 with *cause
+ * (static).
+ */
 unsigned addr_lookup(const char *host, char (*)[INET6_ADDRSTRLEN], const char **cause);
 
 struct addr_resolve;

@@ -15,11 +15,11 @@ struct address_walk {
 	struct loop	 *loop;
 	const struct redis_options *opt;
 	void		(*found_fn)(const char *cause, void *);
-	/* With Sentinels: they name another master than walk_server(). */
+	/* With Sentinels: they name a master that is not walk_server(). */
 	void		(*switched_fn)(const char *master, void *);
 	void		 *arg;
 	struct sentinel_client client;	/* with Sentinels only */
-	char		 *master;	/* what they have named; NULL: nothing yet */
+	char		 *master;	/* the master that they named; NULL: none yet */
 	size_t		  server;	/* the one being tried: index in opt->servers */
 	struct addr	  addr;		/* that server's; empty before walk_find() */
 	char		  found[ADDR_MAX][INET6_ADDRSTRLEN];	/* unless addr has a path */
@@ -27,7 +27,7 @@ struct address_walk {
 	unsigned	  next;		/* the one being tried */
 	struct addr_resolve *resolve;	/* NULL: none is running */
 	char		 *cause;	/* the last failure of this server */
-	struct buf	  causes;	/* of the servers of this round before it */
+	struct buf	  causes;	/* of the earlier servers in this round */
 };
 
 enum walk_find { WALK_FOUND, WALK_RESOLVING, WALK_BAD };
@@ -38,7 +38,7 @@ void	walk_init(struct address_walk *, struct loop *, const struct redis_options 
 	    void (*switched)(const char *master, void *), void *arg);
 void	walk_done(struct address_walk *);
 
-/* The Sentinels may go; only walk_done() may follow. */
+/* Uses the Sentinels no more, so that they may be freed; only walk_done() may follow. */
 void	walk_leave(struct address_walk *);
 
 /* Back to the first server. */
@@ -51,13 +51,12 @@ enum walk_find	walk_find(struct address_walk *, char **cause);
 void	walk_cancel(struct address_walk *);
 
 /*
- * The address cannot be used.  Returns true when another one is left in this
- * round.  Otherwise `causes` says what was wrong with each, until
- * walk_restart().
+ * The address cannot be used.  Returns true if another one is left in this round.
+ * Otherwise `causes` has the failure of each server, until walk_restart().
  */
 bool	walk_failed(struct address_walk *, const char *cause) MUSTCHECK;
 
-/* As configured, or named; NULL: the Sentinels have named none. */
+/* The server as configured, or as named; NULL: the Sentinels have named none. */
 const char *walk_server(const struct address_walk *);
 
 #endif

@@ -34,7 +34,7 @@
 struct blocking_conn {
 	const struct redis_options *opt;
 	redisContext	*context;	/* NULL: not connected */
-	char		*address;	/* as configured */
+	char		*address;	/* the server, as configured */
 	struct reply_rules rules;
 	struct guard	 guard;
 	uint64_t	 seen_moved;	/* bytes, at the last progress */
@@ -43,7 +43,7 @@ struct blocking_conn {
 
 static const volatile sig_atomic_t *interrupt;	/* NULL: nothing interrupts */
 
-/* Says why the connection is lost; -1. */
+/* Sets *cause to the reason why the connection is lost; returns -1. */
 static int
 blocking_cause(const struct blocking_conn *cl, char **cause)
 {
@@ -249,7 +249,7 @@ blocking_try(struct blocking_conn *cl, const char *server, const char *name, cha
 	return rc;
 }
 
-/* The master's address, which the caller frees; NULL: this Sentinel does not say it. */
+/* The master's address, which the caller frees; NULL: this Sentinel did not name it. */
 static char *
 blocking_ask_sentinel(const struct redis_options *opt, const char *name, char **cause)
 {
@@ -290,8 +290,8 @@ add_cause(struct buf *causes, const char *master, const char *why)
 }
 
 /*
- * A Sentinel may name a server that is no master any more: then the next is asked.  A list
- * of the causes, or NULL: connected.
+ * Connects to the master that the Sentinels name.  A Sentinel may name a server that is
+ * no longer a master: then it asks the next one.  Returns NULL, or a list of causes.
  */
 static char *
 blocking_find_master(struct blocking_conn *cl, const char *name)
@@ -317,7 +317,7 @@ blocking_find_master(struct blocking_conn *cl, const char *name)
 	return buf_steal(&causes);
 }
 
-/* The same for a list of servers. */
+/* Like blocking_find_master(), for a list of servers. */
 static char *
 blocking_find_server(struct blocking_conn *cl, const char *name)
 {

@@ -36,12 +36,15 @@ void		 blocking_reply_free(struct redisReply *);
 /* Pipelining: queue commands, then take their replies in order. */
 void		 blocking_append(struct blocking_conn *, const struct words *);
 struct redisReply *blocking_next(struct blocking_conn *, char **cause);
-/* Sends of it what needs no waiting; blocking_next() sends the rest, and reports errors. */
+/*
+ * Sends as much as it can without waiting; blocking_next() sends the rest, and reports
+ * errors.
+ */
 void		 blocking_flush(struct blocking_conn *);
 
 /*
- * From now on a command that waits fails when a signal handler has set *flag.  NULL: no more.
- * For all connections of the process.
+ * From now on, on all connections of the process, a waiting command fails when a signal
+ * handler has set *flag.  NULL ends this.
  */
 void		 blocking_interrupt(const volatile sig_atomic_t *flag);
 bool		 blocking_is_interrupted(void);

@@ -105,7 +105,7 @@ bulk_down(const char *cause, void *arg)
 		timer_set(&b->wait_timer, b->opt->timeout);
 }
 
-/* The calls have waited long enough: their owners decide. */
+/* The calls have waited for too long: answers them, so that their owners decide. */
 static void
 bulk_give_up(void *arg)
 {

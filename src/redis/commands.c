@@ -1,6 +1,6 @@
 /*
- * The commands of a connection: sends them, and finds the command that a reply
- * belongs to.  See conn.c for what is done about hiredis' traps.
+ * The commands of a connection: sends them, and finds the command of each reply.  The
+ * head of conn.c lists hiredis' traps.
  *
  * A call that Redis answers with NOSCRIPT is sent again with the script's text, after
  * the commands that were sent meanwhile; the script is loaded for later calls.
@@ -36,7 +36,7 @@ conn_answer(struct conn *c, struct pending *p, enum conn_answer answer,
 		fn(answer, r, arg);
 }
 
-/* The first command without a reply to come, unless an older one of a caller waits. */
+/* The first command that will get no reply, unless an older one of a caller still waits. */
 static struct pending *
 conn_answerable(struct conn *c)
 {
@@ -60,7 +60,7 @@ conn_flush(struct conn *c)
 		conn_answer(c, p, p->fate == PENDING_LOST ? CONN_LOST : CONN_NOT_SENT, NULL);
 }
 
-/* Past the greeting. */
+/* Whether the greeting is over. */
 static bool
 is_up(const struct conn *c)
 {
@@ -157,7 +157,7 @@ conn_set_caching(struct conn *c, void (*refused)(const struct redisReply *, void
 	c->caching_arg = arg;
 }
 
-/* Sends the words that p keeps, and before them what must precede each time. */
+/* Sends the words that p keeps; before them CLIENT CACHING or ASKING, if p needs it. */
 static void
 conn_send_kept(struct conn *c, struct pending *p)
 {
@@ -225,14 +225,14 @@ conn_word_is(const struct pending *p, int i, const char *text)
 	    memcmp(p->words.v[i], text, p->words.len[i]) == 0;
 }
 
-/* Which word is the first key: see pending.h. */
+/* The index of the first key among the words; see pending.h. */
 static int
 conn_first_key(const struct pending *p)
 {
 	return conn_word_is(p, 0, "EVALSHA") || conn_word_is(p, 0, "EVAL") ? 3 : 1;
 }
 
-/* Of the first key; 0 where there is none. */
+/* The slot of the first key; 0: there is no key. */
 static unsigned
 conn_slot(const struct pending *p)
 {
@@ -241,7 +241,10 @@ conn_slot(const struct pending *p)
 	return p->words.n > key ? slot_of(p->words.v[key], p->words.len[key]) : 0;
 }
 
-/* Of other commands than scripts only those with one key are sent to a cluster. */
+/*
+ * Whether it has one key.  rqd sends a cluster no other commands with several keys than
+ * scripts.
+ */
 static bool
 conn_has_one_key(const struct pending *p)
 {
@@ -249,8 +252,8 @@ conn_has_one_key(const struct pending *p)
 }
 
 /*
- * Another connection has it from now on.  A key that is read there is not armed: the CACHING
- * and the ASKING would each have to be the last one before the command.
+ * Passes the command to another connection.  That one does not arm keys: CACHING and
+ * ASKING would each have to come right before the command.
  */
 static void
 conn_hand_over(struct conn *c, struct pending *p, struct conn *to)
@@ -278,7 +281,10 @@ conn_redirect(struct conn *c, struct pending *p, const struct redisReply *r)
 
 /* -- replies ------------------------------------------------------------------ */
 
-/* After a reply: stops the timer of an idle connection, and answers what can be now. */
+/*
+ * After a reply: stops the timer if the connection is idle, and answers the commands
+ * that can be answered now.
+ */
 static void
 conn_after_reply(struct conn *c)
 {
@@ -312,7 +318,7 @@ conn_take(struct conn *c, struct pending *p, const struct redisReply *r)
 		conn_after_reply(c);
 }
 
-/* hiredis' callback: r is NULL while the context dies, which ac->data tells. */
+/* hiredis' callback.  r is NULL while the context dies; ac->data is NULL then. */
 void
 conn_reply(struct redisAsyncContext *ac, void *r, void *unused UNUSED)
 {
@@ -423,7 +429,7 @@ conn_subscribe(struct conn *c, bool pattern, const char *name, conn_message_fn *
 		conn_send_subscribe(c, s);
 }
 
-/* A PING that returns another word: replies are out of step with commands. */
+/* If a PING returns another word, replies are out of step with commands. */
 static void
 conn_probed(enum conn_answer answer, const struct redisReply *reply, void *arg)
 {

@@ -1,8 +1,8 @@
 /*
- * The connection.  address_walk.c says where to connect, greet.c what to send first, and
- * pending.c keeps the commands that wait for a reply.  Here is the state machine,
- * which conn_set_state() alone moves, and all dealings with hiredis' asynchronous
- * half.
+ * The connection.  address_walk.c chooses the address, greet.c sends the first
+ * commands, and pending.c keeps the commands that wait for a reply.  This file has the
+ * state machine, which conn_set_state() alone moves, and the calls of hiredis'
+ * asynchronous functions.
  *
  *	     the timer     resolved        connected      greeted
  *	DOWN -----> RESOLVING ----> CONNECTING ----> GREETING ----> READY
@@ -13,8 +13,8 @@
  *	 |                                                            | conn_close(),
  *	 '------- conn_end(): no command waits for a reply --- CLOSING <- in any state
  *
- * hiredis owns the context (ac) and frees it by itself after a failure.  Its
- * traps, and what is done about them:
+ * hiredis owns the context (ac) and frees it by itself after a failure.  Its traps, and
+ * how this file avoids them:
  *  - Freeing or disconnecting in its connect callback is a double free in
  *    0.14: that callback only notes the outcome and appends commands.
  *  - Callbacks come with a NULL reply while a context dies, and commands are
@@ -25,10 +25,10 @@
  *  - Replies come in the order of the commands, so a reply belongs to the head
  *    of the list: hiredis is never given a pointer that may dangle.
  *
- * Owners are called from reply callbacks, from timers, and from conn_turn(),
- * which runs at the end of the turn and answers the commands that were lost or not
- * sent.  Owners may call everything from there, conn_free() included: the
- * connection is freed when the last of these calls has returned.
+ * Owners are called from reply callbacks, from timers, and from conn_turn().
+ * conn_turn() runs at the end of the turn, and answers the commands that were lost or
+ * not sent.  Owners may call any function from there, also conn_free(): the connection
+ * is freed when the last of these calls has returned.
  */
 #include "redis/conn.h"
 
@@ -55,9 +55,9 @@
 
 #define BACKOFF_MIN	(100 * MSEC)
 #define BACKOFF_MAX	(10 * SEC)
-#define LASTED		SEC		/* a connection that worked, and ended before, was short */
-#define LASTED_LONG	(10 * SEC)	/* one that may never have worked has, after this */
-#define SHORT_FAILURES	3		/* the backoff after short ones goes no further: 0.8 s */
+#define LASTED		SEC		/* a shorter connection that worked counts as short */
+#define LASTED_LONG	(10 * SEC)	/* then it counts as one that worked */
+#define SHORT_FAILURES	3		/* after short ones the backoff stops at 0.8 s */
 #define TIME_MAX	1e11		/* seconds: no clock of Redis shows this */
 
 static void	conn_turn(void *);
@@ -111,7 +111,7 @@ conn_want_turn(struct conn *c)
 		loop_defer(c->loop, &c->turn, conn_turn, c);
 }
 
-/* Lets go of the context, if there is one, and of all that waits for it. */
+/* Drops the context, if there is one, and marks the commands on it as lost. */
 static void
 conn_let_go(struct conn *c)
 {
@@ -132,7 +132,10 @@ conn_let_go(struct conn *c)
 	}
 }
 
-/* hiredis frees ac by itself: call this before conn_let_go(). */
+/*
+ * Forgets ac without freeing it, because hiredis frees it.  Call this before
+ * conn_let_go().
+ */
 static void
 conn_forget(struct conn *c)
 {
@@ -150,7 +153,7 @@ conn_say_down(struct conn *c, const char *cause)
 	conn_want_turn(c);
 }
 
-/* conn_close() is done; busy. */
+/* Ends conn_close(): calls done(); busy. */
 static void
 conn_end(struct conn *c)
 {
@@ -161,7 +164,7 @@ conn_end(struct conn *c)
 		c->closed(c->closed_arg);
 }
 
-/* The end of a turn in which owners must be called. */
+/* Runs at the end of a turn, and calls the owners. */
 static void
 conn_turn(void *arg)
 {
@@ -188,13 +191,13 @@ conn_back_off(struct conn *c)
 	    backoff_delay(BACKOFF_MIN, c->backoff_max, ++c->failures, random_unit()));
 }
 
-/* This attempt has failed: the next address, or, after the last one, a pause. */
+/* This attempt has failed: tries the next address, or pauses after the last one. */
 static void
 conn_failed(struct conn *c, const char *cause)
 {
 	bool more;
 
-	conn_set_state(c, CONN_DOWN);	/* logs the address: before walk_failed() goes on */
+	conn_set_state(c, CONN_DOWN);	/* before walk_failed(): this logs the address */
 	more = walk_failed(&c->route, cause);
 	conn_let_go(c);
 	if (more) {
@@ -248,8 +251,8 @@ conn_lost(struct conn *c, const char *cause, bool refused)
 /* -- connecting --------------------------------------------------------------- */
 
 /*
- * Whether the period of timely replies continues with this server.  Where INFO is denied
- * the CLIENT IDs show a restart: they rise while a server lives.
+ * Whether the period of timely replies continues with this server.  If INFO is denied,
+ * the CLIENT IDs show a restart: they rise while a server runs.
  */
 static bool
 conn_period_continues(const struct conn *c, const char *address)
@@ -264,9 +267,9 @@ conn_period_continues(const struct conn *c, const char *address)
 }
 
 /*
- * The greeting is over; busy.  The same process is another server when it has
- * been a replica meanwhile.  A new replication id alone says nothing: a server
- * takes one for its first replica, too.
+ * The greeting is over; busy.  A process that has been a replica meanwhile counts as
+ * another server.  A new replication id alone does not: a server also takes one for its
+ * first replica.
  */
 void
 conn_ready(struct conn *c)
@@ -340,7 +343,7 @@ conn_errstr(const struct conn *c, const struct redisAsyncContext *ac)
 	    "Does this port speak TLS?" : "connection lost";
 }
 
-/* hiredis' callback; nothing but c->ac's own commands may be touched here. */
+/* hiredis' callback.  It may only append commands to c->ac: see the head of this file. */
 static void
 conn_on_connect(const struct redisAsyncContext *ac, int status)
 {
@@ -377,7 +380,10 @@ conn_on_disconnect(const struct redisAsyncContext *ac, int status UNUSED)
 		conn_lost(c, conn_errstr(c, ac), false);
 }
 
-/* Not redisEnableKeepAlive(): its failure would count as the connection's. */
+/*
+ * Sets socket options by itself: a failure of redisEnableKeepAlive() would count as the
+ * connection's.
+ */
 static void
 conn_tune(const struct redisAsyncContext *ac, bool tcp)
 {
@@ -394,9 +400,9 @@ conn_tune(const struct redisAsyncContext *ac, bool tcp)
 }
 
 /*
- * A unix socket that this process may not connect to: the launcher connects in its
- * place.  hiredis 1.2 would test the connection by connecting once more, which is
- * denied; so this marks the context as connected.
+ * Lets the launcher connect to a unix socket that this process may not connect to.
+ * hiredis 1.2 would test the connection by connecting once more, which the kernel
+ * denies; so this marks the context as connected.
  */
 static bool
 conn_take_socket(struct redisAsyncContext *ac, const char *path)
@@ -406,7 +412,7 @@ conn_take_socket(struct redisAsyncContext *ac, const char *path)
 	if (ac->err == 0 || access(path, W_OK) == 0 || errno != EACCES ||
 	    (fd = secret_connect(path)) == -1)
 		return false;
-	/* Some versions of hiredis have closed theirs, others do so when ac is freed. */
+	/* Some versions of hiredis have closed the descriptor, others close it with ac. */
 	if (ac->c.fd >= 0)
 		(void)close(ac->c.fd);
 	ac->c.fd = fd;
@@ -457,7 +463,7 @@ conn_connect(struct conn *c)
 	free(cause);
 }
 
-/* The address is found, or not. */
+/* The walk has found the address, or not. */
 static void
 conn_found(const char *cause, void *arg)
 {
@@ -470,8 +476,8 @@ conn_found(const char *cause, void *arg)
 }
 
 /*
- * The Sentinels name another master than the one that this connects to, or is connected
- * to: what that still accepts is forgotten.
+ * The Sentinels name another master than the one of this connection.  The old one may
+ * still accept writes, which will be lost, so this connects anew.
  */
 static void
 conn_switched(const char *master, void *arg)
@@ -485,7 +491,7 @@ conn_switched(const char *master, void *arg)
 		break;
 	case CONN_CONNECTING:
 	case CONN_GREETING:
-		walk_restart(&c->route);	/* the old one's other addresses, too, are old */
+		walk_restart(&c->route);	/* not to another address of the old one */
 		conn_failed(c, cause);
 		break;
 	case CONN_DOWN:
@@ -521,7 +527,7 @@ conn_attempt(struct conn *c)
 
 /* -- deadlines ---------------------------------------------------------------- */
 
-/* The attempt has taken too long, if the grace is over too. */
+/* The attempt has reached its deadline, and fails if the grace is over, too. */
 static void
 conn_attempt_late(struct conn *c)
 {
@@ -729,8 +735,8 @@ conn_redis_time(const struct conn *c)
 }
 
 /*
- * If Redis' clock jumps ahead all leases look expired, as after an outage: the period of
- * timely replies begins anew.
+ * If Redis' clock jumps ahead, all leases look expired, as after an outage: then the
+ * period of timely replies begins anew.
  */
 void
 conn_saw_time(struct conn *c, double redis_seconds)

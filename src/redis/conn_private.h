@@ -32,20 +32,20 @@ struct conn {
 	void		 *arg;
 
 	enum conn_state	  state;
-	unsigned	  busy;		/* calls of ours on the stack that may call the owner */
+	unsigned	  busy;		/* functions on the stack that may call the owner */
 	bool		  freed;	/* by conn_free(): gone when busy is 0 */
 	struct redisAsyncContext *ac;	/* NULL: none */
 	struct reply_rules rules;	/* for its replies */
 	struct address_walk	  route;
 	struct greet	  greet;
-	bool		  greeted;	/* GREETING: only subscriptions are still to be confirmed */
+	bool		  greeted;	/* GREETING: only confirmations of SUBSCRIBE are missing */
 	unsigned	  failures;	/* rounds since a connection worked; see conn_lost() */
 	usec_t		  backoff_max;
 	bool		  worked;	/* READY: a caller's command has succeeded */
 	bool		  unproven;	/* the last connection ended without having worked */
 	/*
 	 * DOWN: the next attempt.  RESOLVING to GREETING: the attempt's deadline.
-	 * READY: the next look at the oldest command.
+	 * READY: when to look at the oldest command again.
 	 */
 	struct timer	  timer;
 	bool		  grace;	/* the deadline has passed once */
@@ -53,7 +53,7 @@ struct conn {
 	struct pending_list pending;
 	unsigned	  outstanding;	/* callers' commands in it */
 	uint64_t	  replies;	/* ever */
-	uint64_t	  seen_replies, seen_moved;	/* at the last progress that a look found */
+	uint64_t	  seen_replies, seen_moved;	/* at the last progress that was found */
 	usec_t		  still_since;	/* mono; the time of that look */
 	const struct script *loading;	/* SCRIPT LOAD is on its way */
 	TAILQ_HEAD(, conn_sub) subs;
@@ -63,7 +63,7 @@ struct conn {
 	void		 *redirected_arg;
 
 	struct defer	  turn;
-	char		 *down_cause;	/* the last one; NULL: READY, or none yet */
+	char		 *down_cause;	/* of the last failure; NULL: READY, or none yet */
 	bool		  down_due;	/* events->down() must be called with it */
 	struct timer	  closing;	/* conn_close(): its end */
 	void		(*closed)(void *);
@@ -87,13 +87,13 @@ struct conn {
 };
 
 /* conn.c */
-void	conn_leave(struct conn *);		/* the counterpart of busy++; may free c */
+void	conn_leave(struct conn *);		/* ends what busy++ began; may free c */
 void	conn_want_turn(struct conn *);		/* owners must be called at the end of the turn */
 void	conn_greet(struct conn *, const struct redisReply *);	/* a reply of the greeting; busy */
 void	conn_ready(struct conn *);		/* the greeting is over; busy */
 
 /* deadline.c */
-usec_t	conn_grace(const struct conn *);	/* more time after a deadline, once */
+usec_t	conn_grace(const struct conn *);	/* extra time after a deadline, once */
 /* "WHAT within TIMEOUT"; the caller frees it. */
 char	*conn_timeout_text(const struct conn *, const char *what);
 void	conn_look_begin(struct conn *);		/* the first outstanding command was sent */

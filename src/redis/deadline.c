@@ -1,16 +1,16 @@
 /*
- * How long a connection waits, and since when its server has answered in time.
+ * The deadlines of a connection, and its period of timely replies.
  *
- * A command is overdue when for options.timeout neither its bytes nor those of its
- * reply have moved, whatever their size.  While commands are outstanding a timer
+ * A command is overdue if neither its bytes nor those of its reply have moved for
+ * options.timeout.  Their size does not matter.  While commands are outstanding a timer
  * looks every quarter of the timeout.  A whole reply is progress; otherwise
  * PROGRESS_BYTES_MIN bytes must have moved since the last progress, so that a server
- * that sends a byte now and then cannot hold a connection for ever.  Of the bytes
- * sent only those up to the end of the oldest command count: those after it do not
- * show that the server reads.
+ * that sends a byte now and then cannot hold a connection for ever.  Of the bytes sent,
+ * only those up to the end of the oldest command count: later ones do not prove that
+ * the server reads.
  *
- * In the period of timely replies, which conn_timely_since() gives, the owners of
- * leases could renew them.  It ends with
+ * In the period of timely replies (conn_timely_since()) the owners of leases were able
+ * to renew them.  It ends with
  *	- a reply that stood still for longer than conn_timely_limit(),
  *	- silence: no whole reply for longer than silence_max, on this connection
  *	  and the ones before it,
@@ -73,7 +73,7 @@ conn_look_begin(struct conn *c)
 	timer_set(&c->timer, c->opt->timeout / 4);
 }
 
-/* Whether enough has moved since the last progress. */
+/* Whether enough bytes have moved since the last progress. */
 static bool
 conn_look_progress(struct conn *c, const struct pending *oldest)
 {
@@ -181,7 +181,7 @@ conn_timely_since(const struct conn *c)
 
 /* -- an idle connection ------------------------------------------------------- */
 
-/* READY: a PING at two thirds of silence_max, where the owner's PINGs are too rare. */
+/* READY: sends a PING at two thirds of silence_max, if the owner's PINGs are too rare. */
 void
 conn_ping_idle(void *arg)
 {

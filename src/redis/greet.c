@@ -33,8 +33,8 @@ greet_read_file(const char *path, struct buf *b)
 }
 
 /*
- * The file that the password is in, which the caller frees; NULL: none.  *may_lack: there
- * is no password if the file does not exist.
+ * The path of the password file, which the caller frees; NULL: none.  *may_lack: if the
+ * file does not exist, there is no password.
  */
 static char *
 greet_password_path(const struct redis_options *opt, bool *may_lack)
@@ -63,7 +63,7 @@ greet_read_password(struct greet *g, char **cause)
 
 	if (path == NULL)
 		return 0;
-	buf_reserve(&b, 4 * PASSWORD_MAX);	/* it must not move, and leave a copy */
+	buf_reserve(&b, 4 * PASSWORD_MAX);	/* must not move: that would leave a copy */
 	if (greet_read_file(path, &b) == -1) {
 		if (!may_lack || errno != ENOENT)
 			rc = util_cause(cause, "password file %s: %s", path, strerror(errno));
@@ -227,7 +227,7 @@ greet_saw_role(struct greet *g, const char *role)
 		g->cause = xstrdup("is a replica");
 }
 
-/* Is this error one that every command would get? */
+/* Whether every command would get this error. */
 static bool
 greet_is_fatal(const struct greet *g, const struct redisReply *r)
 {
@@ -241,7 +241,7 @@ greet_is_fatal(const struct greet *g, const struct redisReply *r)
 	    (e == REPLY_DENIED && strncmp(reply_text(r), "NOPERM", 6) != 0);
 }
 
-/* Keeps what a reply says that is no error. */
+/* Keeps the facts of a reply that is no error. */
 static void
 greet_keep(struct greet *g, const struct redisReply *r)
 {

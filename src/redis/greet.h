@@ -8,7 +8,7 @@
  * AUTH and SELECT must succeed.  An ACL may deny the others: they fail the greeting
  * only by errors that every command would get, such as NOAUTH, LOADING, or too many
  * clients.  The greeting also fails if the server says that it is not a master (unless
- * options.any_role), or, where a Sentinel is wanted, that it is none.
+ * options.any_role), or, if a Sentinel is wanted, that it is not one.
  */
 #ifndef RQD_REDIS_GREET_H
 #define RQD_REDIS_GREET_H
@@ -39,7 +39,7 @@ enum greet_step {
 	GREET_END
 };
 
-/* Where the walk through the steps stands. */
+/* A place in the walk through the steps. */
 struct greet_place {
 	enum greet_step	 step;
 	size_t		 script;	/* GREET_SCRIPT: index in the table */
@@ -60,8 +60,8 @@ struct greet {
 	int64_t		  id;		/* CLIENT ID; 0: unknown */
 	double		  time;		/* Redis' own; 0: unknown */
 	char		  run_id[48];
-	char		  replid[48];	/* "" where INFO is denied */
-	bool		  inherits;	/* its data are another server's: it was a replica */
+	char		  replid[48];	/* "": INFO is denied */
+	bool		  inherits;	/* it was a replica: its data came from another server */
 	char		  version[24];
 	char		  maxmemory_policy[24];
 };
@@ -81,8 +81,8 @@ bool	greet_next(struct greet *, struct words *);	/* false: no more */
 bool	greet_answer(struct greet *, const struct redisReply *);
 
 /*
- * The error that a server sent before it closed the connection.  Use this when writing
- * the greeting failed: the error is then still unread.  False: there is none.
+ * Reads the error that a server sent before it closed the connection.  Call this after
+ * writing the greeting failed: the error is still unread then.  False: there is none.
  */
 bool	greet_last_words(int fd, char *buf, size_t size);
 

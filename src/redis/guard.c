@@ -1,9 +1,10 @@
 /*
  * The guard's functions.
  *
- * hiredis' reader makes its objects through a table of functions, which are given the
- * place of the object in the reply.  Ours call the reader's own, or return NULL to
- * reject an object; hiredis then reports out of memory and closes the connection.
+ * hiredis' reader makes its objects through a table of functions; each gets the place
+ * of the object in the reply.  The guard's functions call the reader's own, or return
+ * NULL to reject an object.  Then hiredis reports out of memory and closes the
+ * connection.
  *
  * hiredis hands out each reply before it reads the next.  So when it makes the outermost
  * object of a reply, its list of callbacks shows whether a command waits for a reply.
@@ -90,7 +91,7 @@ may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 	return true;
 }
 
-/* Any object: p is NULL for those that are no strings. */
+/* Checks any object; p is NULL if it is no string. */
 static bool
 may_be(const redisReadTask *t, const char *p, size_t len, size_t elements)
 {
@@ -167,7 +168,7 @@ guard_start(struct guard *g, struct redisReader *r, const struct redisAsyncConte
 	r->privdata = g;
 }
 
-/* The type of the object that is being read; hiredis 1.0 has changed where it is. */
+/* The type of the object that is being read; hiredis 1.0 keeps it elsewhere than 0.14. */
 static int
 type_read(const redisReader *r)
 {
@@ -180,7 +181,7 @@ type_read(const redisReader *r)
 #endif
 }
 
-/* The length that a string announces whose bytes have not all come; else 0. */
+/* The announced length of a string whose bytes have not all come; else 0. */
 static size_t
 announced(const redisReader *r)
 {

@@ -27,7 +27,7 @@ struct guard {
 	/* Of the reply that is being read: */
 	size_t			  bytes, elements;
 	bool			  unasked;
-	enum push		  push;		/* unasked: its first word */
+	enum push		  push;		/* of an unasked reply: its first word */
 };
 
 /* From now on the reader is guarded; rules->complaint says why a reply was refused. */

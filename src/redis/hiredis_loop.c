@@ -19,7 +19,7 @@
 #include "loop/io.h"
 #include "redis/guard.h"
 
-#define READ_MAX	16384		/* what hiredis reads at once */
+#define READ_MAX	16384		/* bytes that hiredis reads at once */
 
 struct attached {
 	struct redisAsyncContext *ac;
@@ -33,7 +33,7 @@ struct attached {
 
 /* -- the loop ----------------------------------------------------------------- */
 
-/* hiredis does not say how much it reads: ask the kernel before. */
+/* Asks the kernel how much hiredis will read, since hiredis does not tell. */
 static void
 count_read(struct attached *at)
 {
@@ -94,7 +94,10 @@ del_read(void *arg)
 	io_stop(&at->in);
 }
 
-/* A new connection must wait: it is established when its socket is writable. */
+/*
+ * Writes at the end of the turn.  A new connection must wait until its socket is
+ * writable: then it is established.
+ */
 static void
 add_write(void *arg)
 {

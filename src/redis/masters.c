@@ -39,13 +39,13 @@ struct masters_call {
 	struct words	 words;		/* owned */
 	int		 slot;		/* of its keys; -1: it has none */
 	bool		 one_key;
-	struct master	*at;		/* where it was sent, or is to be sent; NULL: by its slot */
-	const struct master *failed;	/* whose fault the cause is; NULL: no master's */
+	struct master	*at;		/* where it was or will be sent; NULL: by its slot */
+	const struct master *failed;	/* the master that caused the trouble; NULL: none */
 	bool		 asking;	/* ASKING goes before it, and is answered first */
 	unsigned	 moves;		/* since the last pause */
 	usec_t		 due;		/* CALL_WAITS: not before */
 	usec_t		 until;		/* mono; the end of MASTERS_RETRY; 0: no trouble yet */
-	bool		 unreachable;	/* the trouble is that no master takes it */
+	bool		 unreachable;	/* no master can be reached for it */
 	struct redisReply *reply;	/* CALL_ANSWERED */
 	char		*cause;		/* why it was not sent, or is lost */
 };
@@ -57,7 +57,7 @@ struct master {
 	char		*servers[2];	/* the address alone */
 	struct redis_options opt;
 	struct blocking_conn *conn;	/* NULL: not connected */
-	usec_t		 failed;	/* mono; the last connect did; 0: it did not */
+	usec_t		 failed;	/* mono; of the last failed connect; 0: it worked */
 	char		*cause;		/* why */
 	struct masters_calls sent;
 };
@@ -66,7 +66,7 @@ struct masters {
 	const struct redis_options *opt;
 	const char	*name;
 	bool		 cluster;
-	struct master	**list;		/* all that were talked to; without a cluster one */
+	struct master	**list;		/* all masters used so far; without a cluster one */
 	size_t		 n;
 	struct slots	 slots;
 	usec_t		 refreshed;	/* mono; when the table was last asked for */
@@ -95,7 +95,7 @@ masters_find(struct masters *m, const char *address)
 	return *APPEND(m->list, m->n) = new;
 }
 
-/* Keeps why it failed, without the address, which every error names. */
+/* Keeps the cause of a failure, without the address, which every error names. */
 static void
 master_fail(struct master *a, char *why)
 {
@@ -107,7 +107,10 @@ master_fail(struct master *a, char *why)
 	free(why);
 }
 
-/* Many commands for a master that is gone cost one attempt. */
+/*
+ * Connects, but not again soon after a failure: many commands for a dead master cost
+ * one attempt.
+ */
 static int
 master_connect(struct masters *m, struct master *a, char **cause)
 {
@@ -158,7 +161,7 @@ master_is_idle(const struct master *a)
 	return TAILQ_EMPTY(&a->sent);
 }
 
-/* True: it has answered.  One whose replies are due cannot be asked. */
+/* Returns true if the node has answered.  A node whose replies are due cannot be asked. */
 static bool
 masters_try(struct masters *m, struct master *node, struct buf *causes)
 {
@@ -339,7 +342,7 @@ masters_owner(struct masters *m, int slot)
 	return address != NULL ? masters_find(m, address) : NULL;
 }
 
-/* Sends it later; the cause is for the case that this never helps.  Takes it. */
+/* Puts the call off.  Takes the cause, which is reported if the call is never sent. */
 static void
 masters_put_off(struct masters_call *c, char *cause)
 {
@@ -366,7 +369,7 @@ master_append_asking(struct master *a)
 	words_done(&w);
 }
 
-/* Writes it to its master's connection; it is put off if there is none. */
+/* Writes the call to its master's connection; without one the call is put off. */
 static void
 masters_send(struct masters *m, struct masters_call *c)
 {
@@ -412,7 +415,7 @@ begins(const char *text, const char *word)
 	return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* A MOVED or an ASK; false: that is none, or too many came in a row. */
+/* Follows a MOVED or an ASK; false: the error is neither, or too many came in a row. */
 static bool
 masters_follow(struct masters *m, struct masters_call *c, const char *error)
 {
@@ -432,7 +435,7 @@ masters_follow(struct masters *m, struct masters_call *c, const char *error)
 	return true;
 }
 
-/* The reply to a call, which is taken: the answer, or a reason to send it again. */
+/* Takes the reply to a call, as its answer or as a reason to send it again. */
 static void
 masters_answer(struct masters *m, struct masters_call *c, struct redisReply *reply)
 {
@@ -481,9 +484,10 @@ masters_busy(const struct masters *m)
 }
 
 /*
- * Sends a call that waits when it is due.  First all others are answered, so that any
- * node can be asked for the slots.  After MASTERS_RETRY, one that no master takes is lost;
- * any other is sent once more, and the error that it gets is its reply.
+ * Sends a waiting call when it is due.  Before that all others are answered, so that
+ * any node can be asked for the slots.  After MASTERS_RETRY, a call that no master
+ * takes is lost.  Any other call is sent once more, and the error that it gets is its
+ * reply.
  */
 static void
 masters_send_again(struct masters *m, struct masters_call *c)
@@ -535,7 +539,7 @@ masters_drop_calls(struct masters *m)
 		masters_free_call(m, TAILQ_FIRST(&m->calls));
 }
 
-/* Takes its reply; NULL: it was lost, and so are those behind it. */
+/* Takes its reply; NULL: it was lost, and so are the calls behind it. */
 static struct redisReply *
 masters_take(struct masters *m, struct masters_call *c, char **cause)
 {
@@ -604,7 +608,10 @@ masters_script(struct masters *m, char **cause, const struct script *script,
 
 /* -- one of them --------------------------------------------------------------------------- */
 
-/* Counts the masters with slots up to number `wanted`; *slot: the first one of that. */
+/*
+ * Counts the masters with slots up to number `wanted`; *slot: the first slot of that
+ * master.
+ */
 static size_t
 masters_walk(const struct masters *m, size_t wanted, unsigned *slot)
 {

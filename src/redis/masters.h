@@ -1,10 +1,11 @@
 /*
  * The masters that rqctl talks to: one Redis, or all masters of a Redis Cluster.
  *
- * With a cluster each command goes to the master of its key.  MOVED corrects the table of
- * slots, and the command is sent again.  ASK is followed for commands with one key.  After
- * ASK to a script with several keys, TRYAGAIN, CLUSTERDOWN, or when the master cannot be
- * reached, the command is sent again for MASTERS_RETRY; none of them has run by then.
+ * With a cluster each command goes to the master of its key.  MOVED corrects the table
+ * of slots, and the command is sent again.  ASK is followed for commands with one key.
+ * A command is also sent again, for MASTERS_RETRY, after ASK to a script with several
+ * keys, TRYAGAIN or CLUSTERDOWN, and while the master cannot be reached.  In all these
+ * cases the command has not run.
  *
  * A command whose connection is lost may have run: it is not sent again.
  */
@@ -43,8 +44,8 @@ void		 masters_append(struct masters *, const struct words *);
 struct redisReply *masters_next(struct masters *, char **cause);
 
 /*
- * Commands without a key, such as TIME, go to one master: that of slot 0, until one is chosen by
- * its number below masters_count(), or by a key.
+ * Commands without a key, such as TIME, go to the chosen master.  The caller chooses it
+ * by its number below masters_count(), or by a key; at first it is that of slot 0.
  */
 size_t		 masters_count(const struct masters *);
 void		 masters_choose(struct masters *, size_t);

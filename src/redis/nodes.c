@@ -1,8 +1,8 @@
 /*
  * The nodes; see nodes.h.
  *
- * A node of a cluster is made when somebody needs it.  When it owns no slot any more it is
- * retired: it has a second to answer what it was sent, and is freed when nobody uses it.
+ * A node of a cluster is made when some user needs it.  When it no longer owns a slot,
+ * it is retired: it has a second to answer its calls, and is freed when nobody uses it.
  */
 #include "redis/nodes.h"
 
@@ -14,7 +14,7 @@
 #include "redis/slot_table.h"
 
 #define LOOK_EVERY	SEC
-#define HANGS		SEC		/* so long without the reply to a command */
+#define HANGS		SEC		/* after this time without a reply it hangs */
 #define RETIRE_AFTER	SEC
 #define NODE_BACKOFF	SEC		/* the longest, of a master */
 
@@ -36,7 +36,7 @@ struct nodes {
 	struct slots		*slots;		/* its */
 	struct node		*nowhere;
 	bool			 patched;	/* MOVED has changed the table since it came */
-	/* Somebody needs a slot that has no node, or did when the table last changed. */
+	/* A user needs a slot without a node, or did when the table last changed. */
 	bool			 missing;
 	struct timer		 sweep;		/* set: nodes are retired */
 	struct timer		 look;		/* for a node that hangs */
@@ -80,8 +80,8 @@ node_watch(bool on, const char *why, void *arg)
 }
 
 /*
- * The connection of the node that ASK names; NULL: it is not READY, or no master that we know.
- * One that has no connection yet gets it, for the next time.
+ * The connection of the node that ASK names; NULL: it is not READY, or not a known
+ * master.  A master without a connection gets one, for the next time.
  */
 static struct conn *
 nodes_asked(struct nodes *n, const char *address)
@@ -95,7 +95,10 @@ nodes_asked(struct nodes *n, const char *address)
 	return node != NULL && conn_is_ready(node->conn) ? node->conn : NULL;
 }
 
-/* MOVED to another node: the slot is there.  Everything else: not now. */
+/*
+ * MOVED to another node: the slot is there.  After any other error the command may be
+ * sent later.
+ */
 static struct conn *
 node_redirected(const char *error, unsigned slot, bool may_ask, void *arg)
 {
@@ -119,7 +122,10 @@ node_redirected(const char *error, unsigned slot, bool may_ask, void *arg)
 	return NULL;
 }
 
-/* Calls of the bulk connection are answered by it, and no other one. */
+/*
+ * Like node_redirected(), but never passes a call on: only the bulk connection answers
+ * its calls.
+ */
 static struct conn *
 node_bulk_redirected(const char *error, unsigned slot, bool may_ask UNUSED, void *arg)
 {
@@ -140,7 +146,10 @@ node_limit(const struct nodes *n, const struct node *node)
 	bulk_set_limits(node->bulk, n->reply_max, backoff);
 }
 
-/* address: of a cluster's master, "": nowhere; NULL: what the options name. */
+/*
+ * address: of a cluster's master; "": the nowhere node; NULL: the server that the
+ * options name.
+ */
 static struct node *
 node_new(struct nodes *n, const char *address)
 {
@@ -196,7 +205,7 @@ node_find(const struct nodes *n, const char *address)
 	return NULL;
 }
 
-/* Made, if there is none. */
+/* Finds or makes the node of this address. */
 static struct node *
 node_at(struct nodes *n, const char *address)
 {
@@ -286,7 +295,7 @@ node_give_up(struct node *node)
 	conn_reset(node->conn, "the cluster has another master for its slots");
 }
 
-/* Retired nodes have had time to answer.  Those that nobody uses are freed. */
+/* Retired nodes have had time to answer: frees those that nobody uses. */
 static void
 nodes_sweep(void *arg)
 {
@@ -327,7 +336,10 @@ nodes_retire(struct nodes *n)
 
 /* -- the table ------------------------------------------------------------------------ */
 
-/* Another master may be there soon, or is already: then the table is asked for often. */
+/*
+ * Whether another master may soon take a slot, or has taken it: then the table is asked
+ * for often.
+ */
 static bool
 nodes_is_in_trouble(void *arg)
 {
@@ -352,7 +364,7 @@ nodes_look(void *arg)
 		slot_table_want(n->table);
 }
 
-/* They take turns. */
+/* The next READY node to ask for the table: they take turns. */
 static struct conn *
 nodes_ask(void *arg)
 {
@@ -477,7 +489,7 @@ nodes_init_cluster(struct nodes *n)
 	timer_init(&n->sweep, n->loop, nodes_sweep, n);
 	timer_init(&n->look, n->loop, nodes_look, n);
 	n->nowhere = node_new(n, "");
-	n->nowhere->options.timeout = MSEC;	/* nothing waits for its bulk connection */
+	n->nowhere->options.timeout = MSEC;	/* no call waits for its bulk connection */
 }
 
 struct nodes *
@@ -519,7 +531,7 @@ nodes_free(struct nodes *n)
 
 /* -- what others see ---------------------------------------------------------------------- */
 
-/* A node that only heartbeats need counts, too: it has no user. */
+/* Counts a node without users, too, if only heartbeats need it. */
 bool
 nodes_are_ready(const struct nodes *n)
 {

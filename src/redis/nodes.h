@@ -1,10 +1,11 @@
 /*
  * The servers of a daemon, and its connections to each: a node is one server.
  *
- * One server, or what the Sentinels name: there is one node, which serves every key.
+ * With one server, or the one that the Sentinels name, there is one node, which serves
+ * every key.
  *
- * A cluster: there is a node for each master that somebody needs.  The table of slots says
- * which one that is.  It is asked for at each connect, after MOVED, every 10 s, and each
+ * With a cluster there is a node for each master that some user needs, by the table of
+ * slots.  The table is asked for at each connect, after MOVED, every 10 s, and each
  * second while a needed node is down or does not answer.
  */
 #ifndef RQD_REDIS_NODES_H
@@ -23,7 +24,7 @@
 
 struct nodes;
 
-/* The first three are there as long as the node. */
+/* The first three members are valid as long as the node. */
 struct node {
 	struct conn	*conn;
 	struct watch	*watch;
@@ -33,11 +34,11 @@ struct node {
 	/* private: */
 	TAILQ_ENTRY(node) entry;
 	struct nodes	*nodes;
-	char		*address;	/* of a cluster's master; NULL: the options say it */
+	char		*address;	/* of a cluster's master; NULL: see the options */
 	char		*servers[2];
 	struct redis_options options;	/* of a cluster's master */
 	char		*cause;		/* why it is down; NULL: it is up, or was not tried */
-	bool		 retired;	/* it owns no slot any more */
+	bool		 retired;	/* it no longer owns a slot */
 };
 
 /* All from the loop. */
@@ -52,12 +53,13 @@ struct nodes_events {
 	/* Of a cluster: the owner of some slot has changed, or was not known before. */
 	void	(*changed)(unsigned masters, void *);
 	/*
-	 * A command of this slot did not run on this node, and is about to be answered
-	 * CONN_NOT_SENT.  later: to send it again at once would be of no use.  This does not
-	 * come where ASK is followed: to a node that is READY, for a command with one key.
+	 * A command of this slot did not run on this node, and will be answered
+	 * CONN_NOT_SENT.  later: sending it again at once would not help.  There is no
+	 * such call if ASK is followed: for a command with one key, to a node that is
+	 * READY.
 	 */
 	void	(*redirected)(struct node *, unsigned slot, bool later, void *);
-	/* No table of slots comes: why.  NULL: there is one again. */
+	/* The reason why no table of slots comes.  NULL: there is one again. */
 	void	(*no_table)(const char *cause, void *);
 };
 
@@ -70,22 +72,22 @@ void		 nodes_start(struct nodes *);
 void		 nodes_set_limits(struct nodes *, size_t reply_max, usec_t backoff_max,
 		    usec_t silence_max);
 void		 nodes_probe(struct nodes *);	/* every 10 s */
-/* conn_close() of all; done() comes from the loop. */
+/* Calls conn_close() for all; done() comes from the loop. */
 void		 nodes_close(struct nodes *, usec_t within, void (*done)(void *), void *arg);
 
 bool		 nodes_is_cluster(const struct nodes *);
-/* Of a key; 0 for every key where there is one server. */
+/* The slot of a key; 0 for every key with one server. */
 unsigned	 nodes_slot(const struct nodes *, const char *key, size_t len);
 /* The slot's node, which is made if needed; NULL: it is not known. */
 struct node	*nodes_of(struct nodes *, unsigned slot);
-/* A node that is never READY, for what has no node now.  NULL: there is one server. */
+/* A node that is never READY, for slots without a node.  NULL: there is one server. */
 struct node	*nodes_nowhere(struct nodes *);
 /* The connection of the key's node, perhaps not READY.  Use it at once: slots move. */
 struct conn	*nodes_conn(struct nodes *, const char *key);
 /* Of a cluster, the i-th master and its connection; NULL beyond the last one. */
 const char	*nodes_master(const struct nodes *, size_t i);
 struct conn	*nodes_master_conn(struct nodes *, size_t i);
-/* To connect to any server, a replica included: for subscriptions to channels. */
+/* Options to connect to any server, also a replica: for subscriptions to channels. */
 const struct redis_options *nodes_any(const struct nodes *);
 
 /* Whether every node that somebody needs is READY; and whether at least one node is. */

@@ -28,7 +28,7 @@ pending_free(struct pending *p)
 	free(p);
 }
 
-/* Copies the words, behind some that the caller fills in. */
+/* Copies the words, and leaves room before them for `behind` words of the caller. */
 static void
 pending_copy(struct words *to, size_t behind, const struct words *from)
 {

@@ -12,7 +12,7 @@
 
 enum pending_fate {
 	PENDING_SENT,			/* hiredis has it */
-	PENDING_LOST,			/* was sent; the connection went */
+	PENDING_LOST,			/* was sent; the connection has ended */
 	PENDING_NOT_SENT
 };
 
@@ -23,10 +23,11 @@ struct pending {
 	enum pending_fate fate;
 	bool		  own;		/* the connection's own, not a caller's */
 	usec_t		  since;	/* mono; when it was sent */
-	uint64_t	  end;		/* of its bytes, in those of the connection */
+	uint64_t	  end;		/* its last byte, counted from the connection's first */
 	/*
-	 * A script's call is kept, so that it can be sent again as EVAL after NOSCRIPT, and in a
-	 * cluster any command of a caller, so that another node can get it after ASK.
+	 * The words of a script's call are kept, to send them again as EVAL after
+	 * NOSCRIPT.  In a cluster those of any caller's command are kept, to send them
+	 * to another node after ASK.
 	 */
 	const struct script *script;	/* NULL: another command */
 	bool		  eval;		/* sent as text */
@@ -50,10 +51,10 @@ void		 pending_keep(struct pending *, const struct words *);
 /* Makes it EVAL with the script's text. */
 void		 pending_use_text(struct pending *);
 
-/* The oldest one that was sent; NULL: none. */
+/* The oldest command that was sent; NULL: none. */
 struct pending	*pending_oldest(const struct pending_list *);
 
-/* Marks all that were sent as lost. */
+/* Marks all commands that were sent as lost. */
 void		 pending_lose(struct pending_list *);
 
 #endif

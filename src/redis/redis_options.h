@@ -1,6 +1,6 @@
 /*
- * How to reach Redis: a plain struct, filled by the configuration.  policy/config.c
- * frees the strings.
+ * The options of connections to Redis: a plain struct, which the configuration fills.
+ * policy/config.c frees the strings.
  */
 #ifndef RQD_REDIS_REDIS_OPTIONS_H
 #define RQD_REDIS_REDIS_OPTIONS_H
@@ -19,13 +19,13 @@ struct redis_options {
 	char	 *sentinel_password_file;	/* "": no password */
 	bool	  is_sentinel;	/* the servers are Sentinels */
 	bool	  any_role;	/* a replica may be used, too */
-	struct sentinel *sentinel;	/* set at run time: who knows the master; NULL: servers */
+	struct sentinel *sentinel;	/* set at run time: names the master; NULL: use servers */
 	char	**clusters;	/* nodes of a cluster, to ask for all; NULL-terminated, with ports;
 				 * NULL or { NULL }: no cluster; owned */
 	int	  database;
 	char	 *username;	/* "": the default user */
 	char	 *password_file;/* "": $CREDENTIALS_DIRECTORY/redis-password, if there */
-	usec_t	  timeout;	/* connect, and each command; > 0 */
+	usec_t	  timeout;	/* to connect, and of each command; > 0 */
 	bool	  tls;
 	char	 *tls_ca;	/* "": the system's */
 	char	 *tls_cert;

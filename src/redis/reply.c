@@ -1,10 +1,10 @@
 /*
- * Replies.  hiredis' struct is looked into here, in conn.c, blocking_conn.c and
- * greet.c only; the rest of the program asks through these functions.
+ * Replies.  Only this file, conn.c, blocking_conn.c and greet.c read hiredis' struct;
+ * the rest of the program uses these functions.
  *
- * Errors are known by their first word.  Inside a script Redis before 7 wraps
- * them ("ERR Error running script ...: @user_script:3: WRONGTYPE ..."), so for
- * those the word after the script's position counts.
+ * Errors are recognized by their first word.  Redis before 7 wraps errors inside a
+ * script ("ERR Error running script ...: @user_script:3: WRONGTYPE ..."); of those the
+ * word after the script's position counts.
  */
 #include "redis/reply.h"
 
@@ -65,7 +65,7 @@ reply_error_of_text(const char *text)
 	return REPLY_OTHER;
 }
 
-/* The error that a script ran into, behind "@user_script: 3: ", else text. */
+/* The error inside a script, which follows "@user_script: 3: "; otherwise text. */
 static const char *
 reply_script_error(const char *text)
 {
@@ -148,7 +148,7 @@ reply_cause(const struct redisReply *r, char *buf, size_t size)
 	size_t len = cause_len(text);
 	char command[64] = "";
 
-	/* Redis before 7.2 does not say which command of the script was refused. */
+	/* Redis before 7.2 does not name the command that it refused. */
 	if (reply_error(r) == REPLY_DENIED && strstr(text, " run the '") == NULL)
 		script_commands(reply_text(r), command, sizeof(command));
 	snprintf(buf, size, "%s%s%.*s", command, command[0] != '\0' ? ": " : "",

@@ -38,7 +38,7 @@ request_answered(enum conn_answer answer, const struct redisReply *reply, void *
 void
 request_sent(struct request *r, struct pending *p)
 {
-	request_cancel(r);	/* the owner hears of the last one only */
+	request_cancel(r);	/* only the last request is answered */
 	r->pending = p;
 	r->sent_at = clock_boot();
 }

@@ -1,7 +1,7 @@
 /*
  * A request: one command, or one call of a script, and its answer.
  *
- * A request is a part of its owner, as a timer is:
+ * A request is a member of its owner, like a timer:
  *
  *	request_init(&o->request, owner_answered, o);
  *	words_key(&w, ...); words_add(&w, ...);
@@ -9,10 +9,10 @@
  *	...
  *	request_cancel(&o->request);		// before o is freed
  *
- * It is idle, or in flight.  A request in flight is answered once, from the
- * loop.  It is idle when its function is called, which may send it again, or free
- * it.  After request_cancel() the function is not called, and the owner may be freed
- * at once; the command may act all the same.
+ * It is idle, or in flight.  A request in flight is answered once, from the loop.  It
+ * is idle again when its function is called, which may send it again, or free it.
+ * After request_cancel() the function is not called, and the owner may be freed at
+ * once; but the command may still act.
  *
  * An owner of several commands in flight has a request for each.
  */
@@ -49,9 +49,12 @@ void		 request_script(struct request *, struct conn *, const struct script *,
 void		 request_words(struct request *, struct conn *, ...)
 		    __attribute__((__sentinel__));
 
-/* For watch.c and bulk.c: conn_script()'s function, whose argument is the request ... */
+/*
+ * For watch.c and bulk.c: the function for conn_script(), with the request as its
+ * argument ...
+ */
 void		 request_answered(enum conn_answer, const struct redisReply *, void *);
-/* ... and what to call after sending. */
+/* ... and the function to call after sending. */
 void		 request_sent(struct request *, struct pending *);
 
 #endif

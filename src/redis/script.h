@@ -1,8 +1,8 @@
 /*
- * The Lua scripts of src/queue/lua, embedded at build time with their SHA-1 sums, by
- * which EVALSHA names them.  When Redis answers NOSCRIPT, the caller sends the text.
+ * The Lua scripts of src/queue/lua, embedded at build time.  EVALSHA names them by
+ * their SHA-1 sums; after NOSCRIPT the caller sends the text.
  *
- * Each script's head says its KEYS, ARGV, returns, atomic effect, and why it is
+ * The head of each script describes its KEYS, ARGV, reply and effect, and why it is
  * safe to repeat.
  */
 #ifndef RQD_REDIS_SCRIPT_H

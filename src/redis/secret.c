@@ -16,7 +16,7 @@ secret_open(const char *path)
 {
 	int fd = opener != NULL ? opener(path, opener_arg) : -1;
 
-	/* EPERM: root does not follow this path.  We may. */
+	/* EPERM: root does not trust this path, but this user may open it. */
 	if (fd != -1 || (opener != NULL && errno != EPERM))
 		return fd;
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,6 +1,6 @@
 /*
  * Files that only root may read (passwords and keys), and a server's unix socket that
- * only root may connect to.  Where rqd has a launcher, that opens them.
+ * only root may connect to.  If rqd has a launcher, the launcher opens them.
  */
 #ifndef RQD_REDIS_SECRET_H
 #define RQD_REDIS_SECRET_H
@@ -13,8 +13,9 @@ int	secret_open(const char *path) MUSTCHECK;
 int	secret_connect(const char *path) MUSTCHECK;
 
 /*
- * From now on open() does both: it connects where path is that of a server.  A file for
- * which it says EPERM is tried by open(2).  NULL: that alone.
+ * From now on open() does both; it connects if path is that of a server.  If it fails
+ * with EPERM for a file, secret_open() tries open(2).  NULL: use open(2) and connect(2)
+ * only.
  */
 void	secret_set_opener(int (*open)(const char *path, void *arg), void *arg);
 

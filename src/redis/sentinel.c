@@ -1,17 +1,18 @@
 /*
- * The master's address; see sentinel.h.
+ * Finds the master's address; see sentinel.h.
  *
- * `query` carries the questions, `news` the subscription.  Both walk through the same list,
- * so that they usually talk to the same Sentinel.  When `news` is up again it may have
- * missed a switch: then the master is asked for, and compared with the one that is known.
+ * `query` carries the questions, `news` the subscription.  Both walk through the same
+ * list, so that they usually talk to the same Sentinel.  When `news` is up again it may
+ * have missed a switch: then `query` asks for the master, and its answer is compared
+ * with the known one.
  *
- * The list is a ring, whose first one is the Sentinel that answers.  One that ends the
- * connection, or whose answer was of no use, becomes the last.
+ * The list is a ring; its first Sentinel is the one that answers.  A Sentinel that ends
+ * the connection, or whose answer was stale, becomes the last.
  *
- * A Sentinel that was cut off, or came back with an old configuration, names an old master.
- * So another address than the known one counts when `check` has connected to it, and its
- * ROLE says that it is a master.  Until then the known one is kept.  What +switch-master
- * says counts at once.
+ * A Sentinel that was cut off, or came back with an old configuration, names an old
+ * master.  So a new address counts only when `check` has connected to it, and its ROLE
+ * says that it is a master.  Until then the known one is kept.  An address from
+ * +switch-master counts at once.
  */
 #include "redis/sentinel.h"
 
@@ -27,7 +28,7 @@
 
 #define CHANNEL		"+switch-master"
 #define EACH		SEC		/* for one Sentinel, or a tenth of the timeout */
-#define FRESH		SEC		/* what +switch-master said needs no question */
+#define FRESH		SEC		/* then news of +switch-master needs no question */
 #define BACKOFF_MOST	SEC
 
 struct sentinel {
@@ -39,18 +40,18 @@ struct sentinel {
 	struct conn		*query, *news;
 	struct request		 request;	/* the question that is on its way */
 	struct redis_options	 data;		/* of `check` */
-	struct conn		*check;		/* is the candidate a master?  NULL: no question */
+	struct conn		*check;		/* asks the candidate's ROLE; NULL: none */
 	char			*candidate[2];	/* data.servers: an address, owned, and NULL */
 	char			*known;		/* the last address; NULL: none yet */
-	char			*source;	/* who named it; NULL: +switch-master */
-	usec_t			 switched_at;	/* mono; +switch-master said it; 0: never */
+	char			*source;	/* Sentinel that named it; NULL: +switch-master */
+	usec_t			 switched_at;	/* mono; of the last +switch-master; 0: never */
 	char			*cause;		/* why the last Sentinel did not answer */
 	uint64_t		 round;		/* of questions */
 	usec_t			 answer_within;	/* a question may pass several Sentinels */
-	struct timer		 limit;		/* set: somebody waits for an answer */
+	struct timer		 limit;		/* set: a client waits for an answer */
 	const struct sentinel_events *events;
 	void			*arg;
-	bool			 forbidden;	/* a Sentinel has said so, and so has the owner */
+	bool			 forbidden;	/* the subscription is; the owner knows */
 	TAILQ_HEAD(, sentinel_client) clients;
 };
 
@@ -86,7 +87,7 @@ sentinel_address(const struct redisReply *reply)
 
 /* -- the list ------------------------------------------------------------------------ */
 
-/* The first one becomes the last. */
+/* Makes the first Sentinel the last. */
 static void
 sentinel_rotate(struct sentinel *s)
 {
@@ -98,7 +99,10 @@ sentinel_rotate(struct sentinel *s)
 	s->list[i] = first;
 }
 
-/* This one has answered: it comes first, and those that have failed before it come last. */
+/*
+ * This Sentinel has answered: makes it the first, and those that failed before it the
+ * last.
+ */
 static void
 sentinel_prefer(struct sentinel *s, const char *server)
 {
@@ -106,7 +110,7 @@ sentinel_prefer(struct sentinel *s, const char *server)
 		sentinel_rotate(s);
 }
 
-/* The connection to this one has ended: the next comes first. */
+/* The connection to this Sentinel has ended: makes it the last, if it is the first. */
 static void
 sentinel_put_last(struct sentinel *s, const char *server)
 {
@@ -138,7 +142,7 @@ sentinel_learn(struct sentinel *s, const char *master, const char *source)
 	sentinel_know(s, master);
 }
 
-/* Answers all questions of this round: with the last master, if one is known. */
+/* Answers all questions of this round, with the last master if one is known. */
 static void
 sentinel_tell(struct sentinel *s, const char *cause)
 {
@@ -156,7 +160,10 @@ sentinel_tell(struct sentinel *s, const char *cause)
 	free(why);
 }
 
-/* No Sentinel has answered in time.  The master's own role tells whether it is one. */
+/*
+ * No Sentinel has answered in time: answers with the last master, whose own ROLE will
+ * tell whether it is one.
+ */
 static void
 sentinel_late(void *arg)
 {
@@ -175,7 +182,7 @@ sentinel_check_end(struct sentinel *s)
 	xreplace(&s->candidate[0], NULL);
 }
 
-/* Another Sentinel is asked next.  Until then nothing is asked: query connects anew. */
+/* Asks another Sentinel next, once `query` has connected to it. */
 static void
 sentinel_ask_next(struct sentinel *s)
 {
@@ -223,7 +230,10 @@ sentinel_check(struct sentinel *s, const char *master)
 
 /* -- questions -------------------------------------------------------------------------- */
 
-/* Asks, unless the question is on its way; without a connection, when there is one. */
+/*
+ * Asks, unless the question is on its way; without a connection, as soon as there is
+ * one.
+ */
 static void
 sentinel_query(struct sentinel *s)
 {
@@ -236,7 +246,7 @@ sentinel_query(struct sentinel *s)
 		conn_start(s->query);
 }
 
-/* A Sentinel has named this one. */
+/* A Sentinel has named this master. */
 static void
 sentinel_named(struct sentinel *s, const char *master)
 {
@@ -295,8 +305,8 @@ sentinel_cancel(struct sentinel_client *c)
 }
 
 /*
- * Several connections may have been sent to this master, and fail one after the other: only
- * who named it is doubted, not the Sentinel that is asked by now.
+ * Several connections may have used this answer, and fail one after the other.  So this
+ * doubts only the Sentinel that named the master, not the one that is asked by now.
  */
 void
 sentinel_doubt(struct sentinel *s, const char *master)
@@ -327,7 +337,7 @@ sentinel_down(const char *cause, void *arg)
 	sentinel_put_last(s, conn_server(s->query)->address);
 }
 
-/* A switch may have been missed. */
+/* The subscription is up again, and may have missed a switch: asks. */
 static void
 sentinel_news_up(const struct conn_server *server UNUSED, void *arg)
 {
@@ -349,7 +359,7 @@ sentinel_news_down(const char *cause, void *arg)
 	s->events->forbidden(cause, s->arg);
 }
 
-/* NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT */
+/* The payload is NAME OLD-HOST OLD-PORT NEW-HOST NEW-PORT. */
 static void
 sentinel_heard(const char *channel UNUSED, size_t len UNUSED, const struct redisReply *payload,
     void *arg)

@@ -1,18 +1,18 @@
 /*
  * Asks Redis Sentinel which server is the master.
  *
- * A connection asks before each attempt.  The question goes to one Sentinel; the first that
- * answers becomes the first of the list, and stays it until it fails, or until an attempt
- * proves that its answer is stale.  Each Sentinel has a second to answer, or a tenth of
- * redis.timeout if that is more.  While none answers, the last master that one named is the
- * answer: its own ROLE says whether it still is.
+ * A connection asks before each attempt.  The question goes to one Sentinel at a time.
+ * The first that answers becomes the head of the list, until it fails, or until an
+ * attempt proves that its answer is stale.  Each Sentinel has a second to answer, or a
+ * tenth of redis.timeout if that is more.  While none answers, the answer is the last
+ * known master: its own ROLE tells whether it still is one.
  *
- * Once a master is known, an answer that differs counts only when ROLE has confirmed it, so
- * that a Sentinel with an old configuration does not end a connection that works.
+ * Once a master is known, another address counts only after ROLE has confirmed it.  So
+ * a Sentinel with an old configuration does not end a connection that works.
  *
  * A second connection subscribes to +switch-master.  After a failover the old master
- * accepts commands for seconds, and all of them are forgotten: so every listener hears of
- * the new one at once.
+ * accepts commands for seconds, and all of them will be lost.  So every client hears of
+ * the new master at once.
  */
 #ifndef RQD_REDIS_SENTINEL_H
 #define RQD_REDIS_SENTINEL_H
@@ -44,7 +44,10 @@ struct sentinel_client {
 };
 
 struct sentinel_events {
-	/* A Sentinel forbids the subscription: switches are noticed late.  Once, from the loop. */
+	/*
+	 * A Sentinel forbids the subscription, so switches are noticed late.  Called
+	 * once, from the loop.
+	 */
 	void	(*forbidden)(const char *cause, void *);
 };
 
@@ -60,21 +63,21 @@ void		 sentinel_join(struct sentinel *, struct sentinel_client *);
 void		 sentinel_leave(struct sentinel *, struct sentinel_client *);	/* also twice */
 
 /*
- * told() comes, unless the question is cancelled: within the time of two Sentinels, and within
- * redis.timeout.
+ * told() follows within the time of two Sentinels, and within redis.timeout, unless the
+ * question is cancelled.
  */
 void		 sentinel_ask(struct sentinel *, struct sentinel_client *);
 void		 sentinel_cancel(struct sentinel_client *);
 
-/* This answer was of no use: another Sentinel is asked next time. */
+/* The named server was no master: asks another Sentinel next time. */
 void		 sentinel_doubt(struct sentinel *, const char *master);
 
 /* Every 10 s: finds out whether the connections still work. */
 void		 sentinel_probe(struct sentinel *);
 
 /*
- * How to reach the Sentinels themselves: *to borrows all strings of the first.  Its timeout is
- * the time for one Sentinel.
+ * Makes the options for connections to the Sentinels.  *to borrows all strings of the
+ * first.  Its timeout is the time for one Sentinel.
  */
 void		 sentinel_options(const struct redis_options *, struct redis_options *to);
 

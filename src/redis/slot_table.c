@@ -1,9 +1,10 @@
 /*
  * The table of slots; see slot_table.h.
  *
- * A question is CLUSTER INFO, which says the epoch, and CLUSTER SLOTS.  The nodes that are
- * READY get it in turn.  Where there is none, `seed` gets it, a connection that walks
- * through the seeds and all masters that were ever known.  It is closed once a node is READY.
+ * A question is CLUSTER INFO, for the epoch, and CLUSTER SLOTS.  It goes to the READY
+ * nodes in turn.  If there is none, it goes to `seed`, a connection that walks through
+ * the seeds and all masters that were ever known.  `seed` is closed once a node is
+ * READY.
  *
  *	IDLE --slot_table_want()--> WANTED --the timer--> ASKED --answered--> IDLE, or WANTED
  *	                               ^                   | |                in trouble
@@ -19,9 +20,9 @@
 #include "redis/reply.h"
 #include "redis/request.h"
 
-#define ASK_EVERY	SEC		/* no question sooner after the last one; and its limit */
+#define ASK_EVERY	SEC		/* between two questions, and for an answer */
 #define SEED_BACKOFF	SEC
-#define EPOCH_KEPT	(30 * SEC)	/* that long an older table is ignored */
+#define EPOCH_KEPT	(30 * SEC)	/* for this time an older table is ignored */
 
 enum table_state { TABLE_IDLE, TABLE_WANTED, TABLE_ASKED, TABLE_STOPPED };
 
@@ -38,10 +39,10 @@ struct slot_table {
 	enum table_state	 state;
 	struct timer		 timer;		/* WANTED: the question; ASKED: its limit */
 	struct request		 info, question;
-	char			*asked;		/* who is asked */
+	char			*asked;		/* the server that is asked */
 	usec_t			 asked_at;	/* mono; 0: never */
 	int64_t			 epoch_here;	/* of the server that is asked; 0: unknown */
-	int64_t			 epoch;		/* the latest that was seen; 0: unknown */
+	int64_t			 epoch;		/* the latest one seen; 0: unknown */
 	usec_t			 epoch_at;	/* mono; when it was seen last */
 	char			*cause;		/* why there is no table; NULL: there is one */
 };
@@ -64,7 +65,10 @@ table_find_server(const struct slot_table *t, const char *server)
 	return i;
 }
 
-/* It never shrinks: connections remember their place in it. */
+/*
+ * Adds a server to the list, which never shrinks: connections remember their place in
+ * it.
+ */
 static void
 table_add_server(struct slot_table *t, const char *server)
 {
@@ -75,7 +79,7 @@ table_add_server(struct slot_table *t, const char *server)
 	t->any.servers[t->nservers] = NULL;
 }
 
-/* It is of no use: the others are tried before it. */
+/* The server was of no use: the others are tried before it. */
 static void
 table_put_last(struct slot_table *t, const char *server)
 {
@@ -101,7 +105,7 @@ table_none(struct slot_table *t, const char *cause)
 	t->events->none(cause, t->arg);
 }
 
-/* The server that was asked knows less than an earlier one. */
+/* Whether the server that was asked has an older epoch than an earlier one. */
 static bool
 table_is_old(const struct slot_table *t)
 {
@@ -228,7 +232,7 @@ table_ask_seed(struct slot_table *t, bool again)
 	}
 }
 
-/* The timer: asks; or the last question was not answered. */
+/* The timer: asks, or gives up a question without an answer. */
 static void
 table_ask(void *arg)
 {

@@ -2,7 +2,7 @@
  * The table of slots of a cluster, kept up to date by questions to its servers.
  *
  * The first table comes from one of the seeds; later ones from any node.  A table of an
- * older epoch than the last one is ignored: the server that sent it is cut off.
+ * older epoch than the last one is ignored: it comes from a server that was cut off.
  */
 #ifndef RQD_REDIS_SLOT_TABLE_H
 #define RQD_REDIS_SLOT_TABLE_H
@@ -17,13 +17,13 @@ struct slot_table;
 
 /* All from the loop, and each with the argument. */
 struct slot_table_events {
-	/* The connection of a node that is READY, another one each time; NULL: none is. */
+	/* The connection of a READY node, another one each time; NULL: none is READY. */
 	struct conn	*(*ask)(void *);
 	/* A needed node does not answer: another question must follow soon. */
 	bool		(*is_in_trouble)(void *);
 	/* A table has come.  changed: a slot has another owner than before. */
 	void		(*came)(bool changed, void *);
-	/* None comes: why.  NULL: there is one again. */
+	/* The reason why no table comes.  NULL: there is one again. */
 	void		(*none)(const char *cause, void *);
 };
 
@@ -32,15 +32,15 @@ struct slot_table *slot_table_new(struct loop *, const struct redis_options *, c
 		    const struct slot_table_events *, void *arg);
 void		 slot_table_free(struct slot_table *);	/* NULL is fine */
 
-/* Asks: now, but at most once a second. */
+/* Asks now, but at most once a second. */
 void		 slot_table_want(struct slot_table *);
 void		 slot_table_stop(struct slot_table *);	/* asks no more */
-/* For MOVED errors the owner may change it. */
+/* The owner may change it after MOVED errors. */
 struct slots	*slot_table_slots(struct slot_table *);
 /* Why there is no table; NULL: there is one. */
 const char	*slot_table_cause(const struct slot_table *);
 
-/* To connect to any server that was ever known, a replica included. */
+/* Options to connect to any server that was ever known, also a replica. */
 const struct redis_options *slot_table_any(const struct slot_table *);
 
 #endif

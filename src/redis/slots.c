@@ -5,8 +5,8 @@
  *
  *	FIRST LAST (HOST PORT ...)  (HOST PORT ...) ...
  *
- * The master stands first, its replicas behind it.  A host that is nil or "" is the host
- * of the server that answers.  A host "?" is not known yet: its slots have no node.
+ * The master comes first, then its replicas.  A host that is nil or "" is the host of
+ * the server that answers.  A host "?"  is not known yet: its slots have no node.
  */
 #include "redis/slots.h"
 
@@ -213,7 +213,7 @@ slots_are_equal(const struct slots *a, const struct slots *b)
 	return true;
 }
 
-/* Where the table is full the slot has no node, until the next CLUSTER SLOTS. */
+/* If the table is full, the slot has no node until the next CLUSTER SLOTS. */
 void
 slots_set(struct slots *s, unsigned slot, const char *node)
 {

@@ -22,18 +22,21 @@ struct redisReply;
 struct slots {
 	char		**nodes;	/* masters, "host:port" or "[v6]:port"; owned */
 	size_t		  n;
-	uint16_t	  owner[SLOTS];	/* 0: nobody serves it; else 1 + index in nodes */
+	uint16_t	  owner[SLOTS];	/* 0: no master; else 1 + index in nodes */
 };
 
-/* Of the whole key, or of the text between its first "{" and the next "}" unless empty. */
+/*
+ * The slot of the whole key, or of the text between its first "{" and the next "}"
+ * unless empty.
+ */
 unsigned	 slot_of(const char *key, size_t len);
-unsigned	 slot_of_text(const char *, size_t len);	/* of all of it: no tags */
+unsigned	 slot_of_text(const char *, size_t len);	/* of all the text, without tags */
 bool		 slot_has_tag(const char *key, size_t len);
 
 /*
- * Replaces the table by a reply to CLUSTER SLOTS.  from is the "host:port" of the server
- * that answered: it stands for a host that the reply leaves empty.  Returns 0, or -1 with
- * *cause, and then leaves the table as it was.
+ * Replaces the table by a reply to CLUSTER SLOTS.  from: the "host:port" of the server
+ * that answered, for hosts that the reply leaves empty.  Returns 0, or -1 with *cause,
+ * and then leaves the table as it was.
  */
 int		 slots_fill(struct slots *, const struct redisReply *, const char *from,
 		    char **cause) MUSTCHECK;
@@ -41,12 +44,12 @@ int		 slots_fill(struct slots *, const struct redisReply *, const char *from,
 const char	*slots_node(const struct slots *, unsigned slot);
 bool		 slots_is_node(const struct slots *, unsigned slot, const char *node);
 bool		 slots_are_equal(const struct slots *, const struct slots *);
-/* The slot belongs to this node from now on. */
+/* Gives the slot to this node. */
 void		 slots_set(struct slots *, unsigned slot, const char *node);
 void		 slots_done(struct slots *);	/* empties it */
 
 /*
- * Takes "MOVED 3999 127.0.0.1:6381", or ASK in its place, apart: returns a new "host:port",
+ * Parses "MOVED 3999 127.0.0.1:6381", or the same with ASK.  Returns a new "host:port",
  * which the caller frees, and the slot; NULL: the text is no such error.
  */
 char		*slots_redirection(const char *error, const char *from, unsigned *slot);

@@ -43,8 +43,8 @@ openssl_error(void)
 }
 
 /*
- * Says why OpenSSL could not use the file.  Where the file cannot be opened at all,
- * OpenSSL says only "BIO lib" or "system lib"; so this opens it once more.
+ * Says why OpenSSL could not use the file.  If the file cannot be opened at all,
+ * OpenSSL only says "BIO lib" or "system lib"; so this opens the file once more.
  */
 static int
 file_cause(char **cause, const char *option, const char *path)
@@ -61,7 +61,7 @@ file_cause(char **cause, const char *option, const char *path)
 	    strcmp(option, "tls_key") == 0 ? "the private key of tls_cert" : "certificates");
 }
 
-/* Only root may be allowed to read it. */
+/* Reads the key through secret_open(), since perhaps only root may read it. */
 static bool
 use_key(SSL_CTX *ctx, const char *path)
 {
@@ -96,7 +96,7 @@ load_files(SSL_CTX *ctx, const struct redis_options *opt, char **cause)
 	return 0;
 }
 
-/* The certificate must be for this name, or this address. */
+/* Demands a certificate for this name, or this address. */
 static bool
 expect_name(SSL *ssl, const char *name)
 {
@@ -145,7 +145,10 @@ tls_start(struct redisContext *c, const struct redis_options *opt, const char *h
 	if (redisInitiateSSL(c, ssl) == REDIS_OK)
 		return 0;
 	SSL_free(ssl);
-	/* hiredis prints so where the server has ended the connection, or sent no TLS. */
+	/*
+	 * hiredis gives this text if the server has ended the connection, or sent no
+	 * TLS.
+	 */
 	return util_cause(cause, "TLS: the handshake failed: %s",
 	    strstr(c->errstr, "(null)") == NULL ? c->errstr : "does this port speak TLS?");
 }

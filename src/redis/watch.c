@@ -19,14 +19,15 @@
 
 #define CHANNEL		"__redis__:invalidate"
 #define REPLY_MAX	((size_t)16 * 1024 * 1024)	/* names of keys */
-#define CHAINS		1024		/* five keys each for 1000 queues */
+#define CHAINS		1024		/* sized for 1000 queues with five keys each */
 
-/* mode() is called when tracking was off for so long while conn was READY. */
+/* mode() reports tracking as off after this time while conn was READY. */
 #define OFF_MAX	SEC
 
 /*
- * A refused CLIENT TRACKING is tried again: a server that runs a long script refuses all
- * but a few commands.  After a missing permission only a new connection tries again.
+ * A refused CLIENT TRACKING is sent again later: a server that runs a long script
+ * refuses most commands.  After a missing permission only a new connection sends it
+ * again.
  */
 #define AGAIN_SOON	(10 * SEC)	/* BUSY, LOADING */
 #define AGAIN_MIN	MINUTE		/* anything else: 1, 2, 4 .. 32 minutes ... */
@@ -50,8 +51,8 @@ struct watch {
 	char		 *why;		/* why it is off */
 	char		 *sub_cause;	/* why sub is down; NULL: READY, or not known yet */
 	enum watch_mode  reported;	/* by mode() */
-	struct timer	  off_timer;	/* set: it is off, and mode() was not called */
-	usec_t		  again_at;	/* mono: refused, and tried again then; 0: it is not */
+	struct timer	  off_timer;	/* set: it is off, and mode() has not reported it */
+	usec_t		  again_at;	/* mono: after a refusal, when to try again; 0: none */
 	unsigned	  refusals;	/* of these connections */
 
 	struct watch_chain chains[CHAINS];	/* keys by the hash of their name */
@@ -143,7 +144,10 @@ watch_set_all_due(struct watch *w)
 	}
 }
 
-/* Computed once: when a master fails, watch_move() looks at each key for each of its slots. */
+/*
+ * The slot of a key, computed once: when a master fails, watch_move() looks at each key
+ * for each of its slots.
+ */
 static unsigned
 watch_slot(struct watch_key *k)
 {
@@ -168,7 +172,7 @@ watch_move(struct watch *from, struct watch *to, unsigned slot)
 	}
 }
 
-/* Several owners may watch one key. */
+/* Marks all watches of the key: several owners may watch one. */
 void
 watch_note_change(struct watch *w, const char *key, size_t len)
 {
@@ -241,7 +245,7 @@ watch_refused(struct watch *w, const char *why, enum reply_error e)
 	watch_report(w, false);
 }
 
-/* CLIENT TRACKING is answered. */
+/* The answer to CLIENT TRACKING. */
 static void
 watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
@@ -250,7 +254,7 @@ watch_tracked(enum conn_answer answer, const struct redisReply *r, void *arg)
 	if (answer != CONN_REPLY)
 		return;
 	if (strncmp(reply_text(r), "ERR The client ID", 17) == 0) {
-		/* The server has closed sub, and its end has not reached us yet. */
+		/* The server has closed sub, but this process has not seen that yet. */
 		w->misdirected = true;
 		watch_off(w, reply_text(r));
 		return;
@@ -338,7 +342,10 @@ watch_conn_down(struct watch *w)
 
 /* -- scripts ------------------------------------------------------------------ */
 
-/* CLIENT CACHING is refused.  Of an earlier tracking nothing comes after its end. */
+/*
+ * Redis refused CLIENT CACHING.  If tracking has ended meanwhile, the refusal is late,
+ * and does not count.
+ */
 static void
 watch_cannot_arm(const struct redisReply *r, void *arg)
 {

@@ -3,12 +3,11 @@
  * connection, redirected to a second one that is subscribed to
  * __redis__:invalidate.
  *
- * A key is armed by reading it right after CLIENT CACHING YES, which is what
- * watch_request() does.  Redis then reports its next change, once.  The watch sets
- * tracking up whenever one of the connections is new; then, and when the second
- * connection is lost, every key counts as changed.  Where Redis refuses tracking
- * (watch_is_on() is false) callers poll; the watch tries again later, and with each
- * new connection.
+ * To arm a key, watch_request() reads it right after CLIENT CACHING YES.  Redis then
+ * reports the key's next change, once.  The watch sets tracking up whenever one of the
+ * connections is new.  Every key counts as changed then, and when the second connection
+ * is lost.  If Redis refuses tracking (watch_is_on() is false), callers poll; the watch
+ * tries again later, and with each new connection.
  */
 #ifndef RQD_REDIS_WATCH_H
 #define RQD_REDIS_WATCH_H
@@ -36,8 +35,8 @@ struct watch_key {
 
 /*
  * conn is the command connection; the second one belongs to the watch.  mode() is
- * called once per change: when tracking is on, and when it is refused, or off for a
- * second while conn is READY (why).
+ * called once per change: when tracking is on, and when Redis refuses it, or it was off
+ * for a second while conn is READY (with the reason).
  */
 struct watch	*watch_new(struct loop *, struct conn *, const struct redis_options *,
 		    const char *name, void (*mode)(bool on, const char *why, void *), void *arg);
@@ -48,13 +47,13 @@ void		 watch_conn_down(struct watch *);
 
 void		 watch_add(struct watch *, struct watch_key *);
 void		 watch_remove(struct watch *, struct watch_key *);
-/* All keys of a slot go to another watch, where they count as changed. */
+/* Moves all keys of a slot to another watch, where they count as changed. */
 void		 watch_move(struct watch *from, struct watch *to, unsigned slot);
 bool		 watch_is_on(const struct watch *);
-/* This process has changed a key: its owners are called as if Redis had said it. */
+/* This process has changed a key: calls its owners as if Redis had reported it. */
 void		 watch_note_change(struct watch *, const char *key, size_t len);
 
-/* As request_script(), arming the script's KEYS where tracking is on. */
+/* As request_script(); also arms the script's KEYS if tracking is on. */
 void		 watch_request(struct watch *, struct request *, const struct script *,
 		    struct words *);
 
