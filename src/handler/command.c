@@ -1,11 +1,11 @@
 /*
- * A queue's command.
+ * A queue's command; see command.h.
  *
- * Look-ups that may fail are made when the handler is opened, and again at
- * each start until they succeed, so that a queue whose user or env_file is
- * missing resumes by itself.  An env_file that has changed is read again.
+ * Look-ups that may fail are made when the handler is opened, and again at each start
+ * until they succeed.  So a queue whose user or env_file was missing resumes by itself.
+ * An env_file that has changed is read again.
  *
- * Where there is a launcher it does all that; the daemon only names the queue and its
+ * If there is a launcher, it does all that; the daemon only names the queue and its
  * generation.
  */
 #include "handler/command.h"
@@ -23,7 +23,7 @@ struct command {
 	const struct handler_env  *env;
 	const struct queue_config *cfg;
 	bool			   guarded;	/* this is a launcher */
-	unsigned		   generation;	/* for the launcher; 0: we start it */
+	unsigned		   generation;	/* for the launcher; 0: this process starts it */
 	unsigned		   number;	/* of the queue in it */
 	struct identity		   identity;	/* valid while known */
 	bool			   known;
@@ -32,7 +32,10 @@ struct command {
 	size_t			   nlimits;
 };
 
-/* At RLIMIT_CPU's hard limit comes SIGKILL; one second before it, SIGXCPU tells why. */
+/*
+ * At the hard limit of RLIMIT_CPU the kernel sends SIGKILL; SIGXCPU, one second before
+ * it, tells why.
+ */
 static void
 add_limit(struct command *c, int resource, uint64_t value)
 {
@@ -159,8 +162,8 @@ command_spawn(struct command *c, char *words, size_t len, const int fd[SPAWN_FDS
 }
 
 /*
- * The daemon owns the pipes, and the handler runs as another user, who may open
- * /dev/stderr.  Other processes cannot reach the pipes.
+ * Lets the handler, which runs as another user, open /dev/stderr: the daemon owns the
+ * pipes.  Other processes cannot reach them.
  */
 static void
 allow_opening(const int fd[SPAWN_FDS])

@@ -48,7 +48,7 @@ skip_line(struct env_text *t)
 		t->p++;
 }
 
-/* Up to and with the "=". */
+/* Takes the name and the "=". */
 SHARED static bool
 take_name(struct env_text *t)
 {
@@ -63,7 +63,10 @@ take_name(struct env_text *t)
 	return true;
 }
 
-/* After a backslash; within double quotes it is kept before most characters. */
+/*
+ * Takes the character after a backslash; within double quotes the backslash stays
+ * before most characters.
+ */
 SHARED static void
 take_escaped(struct env_text *t, bool quoted)
 {
@@ -79,7 +82,7 @@ take_escaped(struct env_text *t, bool quoted)
 	*t->out++ = c;
 }
 
-/* After an opening quote, up to and with the closing one. */
+/* Takes the text after an opening quote, and the closing one. */
 SHARED static bool
 take_quoted(struct env_text *t, char quote)
 {
@@ -97,7 +100,9 @@ take_quoted(struct env_text *t, char quote)
 	return false;
 }
 
-/* Up to the end of the line.  keep: what comes before it is not trailing white space. */
+/*
+ * Takes the value, to the end of the line.  keep: its end without trailing white space.
+ */
 SHARED static bool
 take_value(struct env_text *t)
 {
@@ -211,7 +216,7 @@ env_file_read_fd(int fd, void (*set)(const char *, void *), void *arg, struct st
 	return r;
 }
 
-/* Not blocking, or a fifo would stop the daemon before we see that it is one. */
+/* Opens without blocking: a fifo would stop the daemon before it can see that it is one. */
 int
 env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
     struct stat *ret)
@@ -223,7 +228,7 @@ env_file_read(const char *path, void (*set)(const char *, void *), void *arg,
 	return r;
 }
 
-/* Root's, and nobody else may write to it. */
+/* Whether root owns it, and nobody else may write to it. */
 static bool
 is_roots(int fd, bool folder)
 {

@@ -1,13 +1,12 @@
 /*
  * The environment of a queue's handlers.
  *
- * entries is what execve(2) gets.  The first ENVIRONMENT_WORDS slots belong to the
- * message; its words stand in the last of them.  After them comes the fixed part,
- * sorted out by name when it is made.  A name that rqd sets itself cannot be set by
- * env or env_file.
+ * execve(2) gets `entries`.  The first ENVIRONMENT_WORDS slots are for the message; its
+ * words are in the last of them.  The fixed part follows, with one entry for each name.
+ * env and env_file cannot set names that rqd sets itself.
  *
- * Root reads no file that its queue's user could have replaced.  So in a launcher an
- * env_file is read here only where it is root's own; else the child reads it, as its
+ * Root must not read a file that the queue's user could have replaced.  So a launcher
+ * reads an env_file only if it is root's own.  Otherwise the child reads it, as its
  * user.  The entries that it may replace, the weak ones, come first.
  */
 #include "handler/environment.h"
@@ -27,12 +26,12 @@
 struct environment {
 	const struct queue_config *cfg;
 	bool		  guarded;
-	bool		  left;		/* env_file is the child's to read */
+	bool		  left;		/* the child must read env_file */
 	struct stat	  file;		/* of env_file when it was read; valid unless left */
 	char		**entries;	/* ENVIRONMENT_WORDS, then the fixed ones, then NULL */
 	size_t		  n;		/* without the NULL */
 	size_t		  cap;
-	size_t		  weak_end;	/* entries before it give way to the child's */
+	size_t		  weak_end;	/* the child's entries replace those before it */
 	size_t		  words;	/* of the last message */
 };
 
@@ -64,7 +63,7 @@ take_out(struct environment *e, size_t i)
 		e->weak_end--;
 }
 
-/* Takes entry; what had its name is gone. */
+/* Takes the entry, and drops the one of the same name. */
 static void
 put(struct environment *e, char *entry)
 {
@@ -86,7 +85,7 @@ put_value(struct environment *e, const char *name, const char *value)
 	put(e, xasprintf("%s=%s", name, value));
 }
 
-/* An entry of env_file or env. */
+/* Adds an entry of env_file or env. */
 static void
 put_theirs(const char *entry, void *arg)
 {

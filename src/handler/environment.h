@@ -1,7 +1,7 @@
 /*
- * The environment of a handler, built from nothing: PATH, HOME and so on,
- * locale and time zone, env_file, env, and what rqd says of the message.
- * Later ones win.  All but the last is made once per queue.
+ * The environment of a handler.  It is built from nothing: PATH, HOME and so on, locale
+ * and time zone, env_file, env, and the variables of the message.  Later ones replace
+ * earlier ones.  All but those of the message are made once per queue.
  */
 #ifndef RQD_HANDLER_ENVIRONMENT_H
 #define RQD_HANDLER_ENVIRONMENT_H
@@ -18,15 +18,18 @@
 struct environment;
 
 /*
- * Returns 0, or -1 with errno where env_file cannot be read (EINVAL: it holds a
- * line that is not NAME=value).  Everything is copied but cfg, which must live as
- * long.  guarded: an env_file that is not root's own is left to the child.
+ * Returns 0, or -1 with errno if env_file cannot be read (EINVAL: it has a line that is
+ * not NAME=value).  Copies everything but cfg, which must live as long.  guarded:
+ * leaves an env_file that is not root's own to the child.
  */
 int	environment_new(const struct handler_env *, const struct queue_config *,
 	    const struct identity *, bool guarded, struct environment **ret) MUSTCHECK;
 void	environment_free(struct environment *);	/* NULL is fine */
 
-/* Whether env_file has changed since; one stat(2) where there is one. */
+/*
+ * Whether env_file has changed since it was read; costs one stat(2) if there is an
+ * env_file.
+ */
 bool	environment_is_stale(const struct environment *);
 
 /*
@@ -36,12 +39,12 @@ bool	environment_is_stale(const struct environment *);
  */
 char	**environment_with(struct environment *, char *words, size_t len);
 
-/* For a child that reads env_file: see struct spawn.  NULL: it need not. */
+/* The env_file that the child must read: see struct spawn.  NULL: none. */
 const char *environment_left_file(const struct environment *, size_t *first, size_t *weak);
 
 /*
- * The words of a message.  NULL: of a batch of so many messages, or where that is 0, of
- * a process that is fed many one by one.
+ * The words of a message.  If it is NULL: those of a batch of so many messages, or,
+ * with batch 0, those of a process that gets many messages one by one.
  */
 void	environment_words(struct buf *, const struct message *, unsigned batch,
 	    const struct queue_config *);

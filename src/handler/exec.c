@@ -7,14 +7,15 @@
  *	start -'   `--------- exit -----------> TAIL ----------> freed
  *	    `--> FAILED ------- end of turn --------------------> freed
  *
- * The daemon writes the whole input to a memfd before the child runs.  The child
- * may read it, seek in it or ignore it, and neither process waits for the other.
+ * The daemon writes the whole input to a memfd before the child runs.  The child may
+ * read it, seek in it or ignore it.  Neither process waits for the other.
  *
- * The exit of the command decides, and done() is called at once.  The messages are
- * not ours after that.  The run keeps what a late line of output needs, and lives
- * in TAIL until the pipes end, for TAIL_TIME at most.
+ * The exit of the command decides, and the run calls done() at once.  After that it
+ * must not use the messages.  It keeps the data for late lines of output, and lives in
+ * TAIL until the pipes end, for TAIL_TIME at most.
  *
- * Descriptor 3 is one more pipe (verdict_pipe.h), which is read to its end at the exit.
+ * Descriptor 3 is another pipe (verdict_pipe.h).  At the exit the daemon reads it to
+ * its end.
  *
  * Most handlers are brief and print nothing.  The loop listens to the pipes of a
  * handler only after LISTEN_AFTER; until then they are read at the exit.
@@ -58,8 +59,8 @@ struct exec_run {
 	TAILQ_ENTRY(exec_run)	 by_age;	/* of exec.unread; valid while is_unread */
 	bool			 is_unread;
 	enum run_state		 state;
-	struct message		*msg;		/* NULL in TAIL, and where it is a batch */
-	struct run_batch	*batch;		/* owned; NULL: it is none */
+	struct message		*msg;		/* NULL in TAIL, and for a batch */
+	struct run_batch	*batch;		/* owned; NULL: no batch */
 	char			 id[MESSAGE_ID_MAX + 1];	/* for late output */
 	struct subprocess		 process;	/* in RUNNING and STOPPING */
 	usec_t			 started;	/* mono */
@@ -146,7 +147,7 @@ run_free(void *arg)
 		handler_closed(&h->base);
 }
 
-/* Frees it at the end of this turn. */
+/* Frees the run at the end of this turn. */
 static void
 finish(struct exec_run *r)
 {
@@ -155,7 +156,7 @@ finish(struct exec_run *r)
 	loop_defer(exec_of(r)->base.env->loop, &r->defer, run_free, r);
 }
 
-/* The last thing its caller does: the handler, and r with it, may be gone after. */
+/* The caller must return at once: done() may have freed the handler, and r with it. */
 static void
 tell_done(struct exec_run *r, struct result *result)
 {
@@ -181,8 +182,8 @@ fail_cb(void *arg)
 }
 
 /*
- * Counts for a command that has exited by itself; after a signal it may say anything.
- * But a message of a batch that it calls done is done.
+ * Takes the verdict of a command that has exited by itself; after a signal of rqd it
+ * does not count.  But messages of a batch that it called done are done.
  */
 static void
 take_verdict(struct exec_run *r, struct result *result)
@@ -247,7 +248,10 @@ output_ended(struct output_pair *o)
 
 /* -- ending it early ---------------------------------------------------------------- */
 
-/* Sets the reason before the signal.  Leftovers die, too: the message runs again elsewhere. */
+/*
+ * Sets the reason before the signal is sent.  Leftovers are killed, too, because the
+ * message may run again elsewhere.
+ */
 static void
 begin_stop(struct exec_run *r, enum stop reason)
 {
@@ -300,7 +304,10 @@ exec_kill(struct run *run)
 
 /* -- starting ------------------------------------------------------------------------ */
 
-/* Not executable where the kernel knows the flag, and may insist on it (6.3). */
+/*
+ * Makes the file not executable if the kernel knows the flag; kernels from 6.3 may
+ * demand that.
+ */
 static int
 new_memfd(void)
 {
@@ -326,7 +333,7 @@ write_input(const struct exec_run *r, int fd)
 	return msg->payload != NULL ? fd_write_at(fd, msg->payload, msg->len, 0) : 0;
 }
 
-/* The child's descriptors; -1 is /dev/null.  On failure some may be open. */
+/* Opens the child's descriptors; -1 is /dev/null.  After a failure some may be open. */
 static int
 open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 {
@@ -348,7 +355,7 @@ open_fds(struct exec_run *r, int fd[SPAWN_FDS])
 	return 0;
 }
 
-/* errno and r->step say why. */
+/* The start has failed, with errno and r->step: reports it at the end of the turn. */
 static void
 fail_later(struct exec_run *r)
 {
@@ -381,7 +388,7 @@ failed(struct subprocess *p, int error, const char *step)
 
 static const struct subprocess_events process_events = { started, failed, exited };
 
-/* -1 with errno and r->step. */
+/* Returns -1 with errno and r->step. */
 static int
 start_process(struct exec_run *r)
 {
@@ -396,7 +403,7 @@ start_process(struct exec_run *r)
 	return ret;
 }
 
-/* It is running, or soon will be. */
+/* The process runs, or soon will. */
 static void
 begin(struct exec_run *r)
 {
@@ -450,7 +457,7 @@ exec_start(struct handler *handler, struct message *msg)
 	return run_start(r);
 }
 
-/* Its output belongs to no single message: the records have no id. */
+/* Output of a batch belongs to no single message: its records have no id. */
 static struct run *
 exec_start_batch(struct handler *handler, struct message *const *msgs, unsigned n)
 {
@@ -467,7 +474,10 @@ exec_open(struct handler *handler)
 {
 	struct exec *h = (struct exec *)(void *)handler;
 
-	/* Above an RLIMIT_FSIZE of the daemon, writing a payload is an error, not a signal. */
+	/*
+	 * If a payload exceeds an RLIMIT_FSIZE of the daemon, the write must fail, not
+	 * raise a signal.
+	 */
 	(void)signal(SIGXFSZ, SIG_IGN);
 	h->command = command_new(handler->env, handler->config, handler->cfg);
 	TAILQ_INIT(&h->runs);

@@ -16,7 +16,7 @@
 #include "handler/frame.h"
 
 #define COPY_MAX	((size_t)2048)		/* a larger payload has a vector of its own */
-#define BATCH_MAX	((size_t)64 * 1024)	/* what a pipe holds */
+#define BATCH_MAX	((size_t)64 * 1024)	/* bytes that a pipe holds */
 #define VECTORS		64
 #define WRITES_MAX	16
 
@@ -40,7 +40,7 @@ frame_len(const struct feed *f)
 	return frame_header(header, f->number, f->msg) + frame_payload_len(f->msg) + 1;
 }
 
-/* Adds bytes that may lie right behind the last ones. */
+/* Adds bytes; joins them with the last ones if they follow in memory. */
 static void
 vector_add(struct vector *b, const char *p, size_t len)
 {
@@ -118,7 +118,7 @@ written(struct feeder *e, size_t n)
 	}
 }
 
-/* One call; false: the pipe is full, or gone. */
+/* Makes one call of writev(2); false: the pipe is full, or closed. */
 static bool
 write_batch(struct feeder *e)
 {
@@ -139,7 +139,7 @@ write_batch(struct feeder *e)
 	return n == (ssize_t)b.bytes;
 }
 
-/* A process that reads as fast as we write gets no more than its share of a turn. */
+/* Writes at most one share per turn, even if the process reads as fast as that. */
 static void
 flush(void *arg)
 {

@@ -1,8 +1,8 @@
 /*
- * The standard input of a persistent handler's process (struct feeder), and a message on its
- * way there or at the process (struct feed).  persistent.c makes and frees feeds.  The worker
- * has them on its list, in the order in which it gave them; the feeder only points into that
- * list.  frame.h says how a message is framed.
+ * The standard input of a persistent handler's process (struct feeder), and a message
+ * on its way there or at the process (struct feed).  persistent.c makes and frees
+ * feeds.  The worker has them on its list, in the order in which it gave them; the
+ * feeder only points into that list.  frame.h describes the frames.
  */
 #ifndef RQD_HANDLER_FEED_H
 #define RQD_HANDLER_FEED_H
@@ -24,7 +24,7 @@ struct feed {
 	struct worker	*worker;	/* NULL: not at a process (waiting, or over) */
 	uint64_t	 number;
 	bool		 answered;	/* result is certain, but not all bytes are written */
-	bool		 over;		/* result is certain, done() is to come */
+	bool		 over;		/* result is certain, done() will come */
 	struct result	 result;	/* result.stop: why rqd ended it */
 	usec_t		 started;	/* mono: given to the process */
 	usec_t		 written;	/* mono: its last byte, or started */
@@ -32,8 +32,8 @@ struct feed {
 TAILQ_HEAD(feed_list, feed);
 
 /*
- * The pipe.  Messages added in a turn of the loop are written at its end, in as few calls
- * as possible.  What does not fit waits until the process has read.
+ * The pipe.  Messages that are added in a turn of the loop are written at its end, in
+ * as few calls as possible.  The rest waits until the process has read.
  */
 struct feeder {
 	/* set by feeder_init(): */
@@ -52,15 +52,15 @@ struct feeder {
 
 void	feeder_init(struct feeder *, struct loop *, void (*written)(struct feed *),
 	    void (*broken)(struct feeder *));
-/* *child_end is the caller's to give to the child and close.  0, or -1 with errno. */
+/* The caller gives *child_end to the child, and closes it.  Returns 0, or -1 with errno. */
 int	feeder_open(struct feeder *, int *child_end) MUSTCHECK;
 
 /* f is the last of its list, and stays on it until written() or feeder_close(). */
 void	feeder_add(struct feeder *, struct feed *);
 
 /*
- * Ends the stream, except inside of a message: the process would take it for a
- * whole one, so the pipe is then left open and silent.
+ * Ends the stream.  Inside of a message it leaves the pipe open and silent instead: the
+ * process would take the part for a whole message.
  */
 void	feeder_stop(struct feeder *);
 void	feeder_close(struct feeder *);

@@ -25,7 +25,7 @@ frame_payload_len(const struct message *msg)
 	return msg->payload != NULL ? msg->len : 0;
 }
 
-/* No snprintf(3): it would cost more than all the rest. */
+/* Without snprintf(3), which would cost more than all the rest. */
 size_t
 frame_header(char *to, uint64_t number, const struct message *msg)
 {

@@ -1,5 +1,5 @@
 /*
- * How a message stands in the input of a process that gets several: the header line
+ * The frame of a message in the input of a process that gets several: the header line
  * "N ATTEMPT LENGTH ID", the payload, and a newline.
  */
 #ifndef RQD_HANDLER_FRAME_H
@@ -14,7 +14,7 @@
 
 /* Writes the header line, FRAME_HEADER_MAX bytes at most; returns its length. */
 size_t	frame_header(char *to, uint64_t number, const struct message *);
-/* Of the payload in the frame: 0 where it was not fetched. */
+/* The length of the payload in the frame; 0 if it was not fetched. */
 size_t	frame_payload_len(const struct message *);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * A generation's commands are made when the first start asks for them.
  *
- * The launcher opens paths as root.  So it follows one only where root alone may
- * write to all folders on the way (base/trust.h).
+ * The launcher opens paths as root.  So it follows a path only if root alone may write
+ * to all folders on the way (base/trust.h).
  */
 #include "handler/generations.h"
 
@@ -19,8 +19,8 @@
 struct generation {
 	unsigned	   number;
 	struct config	  *config;	/* reference */
-	struct handler_env env;		/* what its environments say of rqd */
-	struct command	 **commands;	/* one for each queue; NULL: none was asked for yet */
+	struct handler_env env;		/* for the variables about rqd */
+	struct command	 **commands;	/* one for each queue; NULL: not made yet */
 };
 
 unsigned
@@ -46,7 +46,7 @@ generation_free(struct generation *g)
 	free(g);
 }
 
-/* Its place in the list; all->n: none. */
+/* The index of a generation; all->n: none. */
 static size_t
 find(const struct generations *all, unsigned number)
 {
@@ -105,7 +105,7 @@ is_named(const struct config *c, const char *path)
 	return false;
 }
 
-/* systemd's LoadCredential=. */
+/* Whether it is a file of systemd's LoadCredential=. */
 static bool
 is_credential(const char *path)
 {
@@ -133,7 +133,10 @@ generations_open(const struct generations *all, const char *path)
 	bool credential = is_credential(path), known = credential;
 
 	for (size_t i = 0; i < all->n && !known; i++) {
-		/* Does not wait: a server whose backlog is full refuses.  It sees root connect. */
+		/*
+		 * This does not wait: a server whose backlog is full refuses.  The
+		 * server sees root's credentials.
+		 */
 		if (is_server(all->list[i]->config, path))
 			return trust_folders(path, 0, NULL) == -1 ? -1 :
 			    fd_connect(SOCK_STREAM, path);

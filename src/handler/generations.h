@@ -28,9 +28,9 @@ const struct config *generations_config(const struct generations *, unsigned num
 struct command	*generations_command(const struct generations *, unsigned number, unsigned queue);
 
 /*
- * Opens a file, or connects to a unix socket, that a generation names, or opens
- * redis-password of $CREDENTIALS_DIRECTORY.  A descriptor, or -1 with errno: EACCES
- * where no generation names the path.
+ * Opens a file or connects to a unix socket that a generation names, or opens
+ * redis-password of $CREDENTIALS_DIRECTORY.  Returns a descriptor, or -1 with errno;
+ * EACCES: no generation names the path.
  */
 int		 generations_open(const struct generations *, const char *path);
 

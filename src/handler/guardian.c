@@ -72,7 +72,7 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Kills all processes of these sessions; whether there were any. */
+/* Kills all processes of these sessions; returns whether there were any. */
 static bool
 kill_sessions(const pid_t *sid, size_t n)
 {
@@ -97,7 +97,7 @@ kill_sessions(const pid_t *sid, size_t n)
 	return found;
 }
 
-/* Processes may fork meanwhile: repeats until none is found. */
+/* Kills until no process is found, since processes may fork meanwhile. */
 static void
 end_sessions(const pid_t *sid, size_t n)
 {
@@ -120,9 +120,9 @@ ticks_per_second(void)
 }
 
 /*
- * A launcher's main process says which slots are done.  An attacker in it might say so
- * for none, and wait until other processes have the numbers.  They are younger than the
- * slot, and are not killed.
+ * The main process of a launcher marks slots as done.  An attacker in it might mark
+ * none, and wait until other processes get the numbers.  Those are younger than the
+ * slot, so they are not killed.
  */
 static bool
 is_live(const struct guardian_table *t, size_t i)
@@ -151,7 +151,10 @@ sweep(const struct guardian_table *t)
 	free(sid);
 }
 
-/* All signals are blocked already: nothing but SIGKILL ends it before its time. */
+/*
+ * The guardian's process.  All signals are blocked already, so only SIGKILL ends it
+ * early.
+ */
 static NORETURN void
 guard(int fd, const struct guardian_table *t)
 {
@@ -279,7 +282,7 @@ guardian_stop(struct guardian *g)
 	timer_stop(&g->timer);
 	if (g->fd != -1)
 		(void)close(g->fd);
-	(void)child_kill(&g->child, SIGCONT);	/* should somebody have stopped it */
+	(void)child_kill(&g->child, SIGCONT);	/* if somebody has stopped it */
 	child_wait(&g->child);
 	(void)munmap(g->table, sizeof(*g->table));
 	free(g->free);

@@ -42,7 +42,7 @@ handler_kill(struct run *r)
 	r->handler->ops->kill(r);
 }
 
-/* A question mark replaces each character that is not visible. */
+/* Keeps the text; a question mark replaces each character that is not visible. */
 void
 run_set_progress(struct run *r, const char *p, size_t len)
 {

@@ -1,6 +1,6 @@
 /*
- * Running the command for messages: one process per message (exec), or
- * processes that are fed many (persistent).
+ * Runs the command for messages: one process per message (exec), or processes that get
+ * many messages (persistent).
  *
  * A handler serves one queue.  It knows nothing of Redis.
  */
@@ -34,24 +34,27 @@ struct handler_env {
 
 struct handler_events {
 	/*
-	 * Exactly once per message that was started; never from inside a call.  The
-	 * handler does not touch msg after it.  The callee takes what result owns.
+	 * Comes exactly once per message that was started; never from inside a call.
+	 * The handler does not use msg afterwards.  The callee takes what result owns.
 	 */
 	void	(*done)(struct message *, struct result *, void *arg);
 	/*
-	 * A batch has ended, and done() was called for each of its messages, for some of
-	 * them perhaps long before.  The run is gone after it.  The result tells how the
-	 * run ended; it stays the handler's.  NULL: no batch is started.
+	 * A batch has ended, and done() was called for each of its messages, for some
+	 * perhaps long before.  The run is freed afterwards.  The result tells how the
+	 * run ended; the handler keeps it.  NULL: the owner starts no batches.
 	 */
 	void	(*over)(struct run *, const struct result *, void *arg);
 	/*
-	 * One line of output: before done(), or up to a second after it, hence no
-	 * message.  fd is 1 or 2; cut: the line goes on.  NULL: it is logged, as
+	 * One line of output.  It may come up to a second after done(), so there is no
+	 * message.  fd is 1 or 2; cut: the line goes on.  NULL: the handler logs it, as
 	 * event=output.  It must not close or free the handler.
 	 */
 	void	(*output)(const struct log_ctx *, int fd, const char *, size_t, bool cut,
 		    void *arg);
-	/* Once per delivery, when output_limit is passed.  NULL: logged, as event=output_cut. */
+	/*
+	 * Once per delivery, when the output exceeds output_limit.  NULL: the handler
+	 * logs it, as event=output_cut.
+	 */
 	void	(*output_cut)(const struct log_ctx *, void *arg);
 };
 
@@ -83,55 +86,61 @@ struct handler {
 	struct defer			 closing;
 };
 
-/* For the modes: the handler is closed, if that was asked for. */
+/* For the modes: the handler is closed; calls closed() if handler_close() was called. */
 void		 handler_closed(struct handler *);
 
 /* One message at a handler, or a batch of them.  Every mode's struct begins with this. */
 struct run {
 	struct handler			*handler;
-	pid_t				 pid;	/* whose process has it; 0: none yet */
-	char				*progress;	/* what it said last; owned; or NULL */
+	pid_t				 pid;	/* of the process that has it; 0: none yet */
+	char				*progress;	/* the last one; owned; or NULL */
 	void				*owner;	/* the caller's own */
 };
 
 #define PROGRESS_MAX	200	/* bytes of progress that are kept */
 
-/* For the modes: visible UTF-8 of the text, which may be anything; none: no progress. */
+/*
+ * For the modes: keeps the text, which may be any bytes, as visible UTF-8; an empty one
+ * means no progress.
+ */
 void		 run_set_progress(struct run *, const char *, size_t);
 
-/* The members that come from the configuration, which it borrows from; the rest is 0. */
+/*
+ * Sets the members that come from the configuration, and borrows them from it; the rest
+ * is 0.
+ */
 struct handler_env handler_env_of(const struct config *);
 
 /*
- * Keeps references on the configuration.  Never NULL.
- * If a user or an env_file is not there now, each start looks for it again.
+ * Keeps references to the configuration.  Never NULL.  If a user or an env_file is
+ * missing now, each start looks for it again.
  */
 struct handler	*handler_open(const struct handler_env *, struct config *,
 		    const struct queue_config *, const struct handler_events *, void *arg);
 
 /*
- * Starts msg, which must live until done(); the run is gone after it.  Never
- * fails: what cannot be started is done() with END_NOT_STARTED, from the loop.
+ * Starts msg, which must live until done(); done() also ends the run.  Never fails: if
+ * msg cannot be started, done() comes with END_NOT_STARTED, from the loop.
  */
 struct run	*handler_start(struct handler *, struct message *);
 
 /*
- * The same for n messages of a queue with `batch` above 1, n >= 1: one process gets them
- * all, framed as rqd-handler(7) says.  The array is the caller's.
+ * Like handler_start(), for n messages of a queue with `batch` above 1, n >= 1.  One
+ * process gets them all, framed as rqd-handler(7) says.  The array stays the caller's.
  */
 struct run	*handler_start_batch(struct handler *, struct message *const *, unsigned n);
 
 /*
- * SIGTERM and SIGCONT to its group now, SIGKILL after kill_grace.  The first
- * reason counts; a second call with another reason hastens nothing.
+ * Sends SIGTERM and SIGCONT to its group now, SIGKILL after kill_grace.  The first
+ * reason counts; a second call has no effect.
  */
 void		 handler_stop(struct run *, enum stop);
 void		 handler_kill(struct run *);	/* SIGKILL at once, after a handler_stop() */
 
 /*
- * Nothing more is started.  done() when no run is live, no process is left
- * (persistent ones are ended, and what waits for one is not run any more) and the
- * output of finished ones has been read, a second at most.
+ * Starts nothing more.  Persistent processes are ended, and messages that wait for one
+ * are not run.  done() comes when no run and no process is left, and the output of
+ * finished ones was read, which takes a second at most.
  */
 void		 handler_close(struct handler *, void (*done)(void *), void *);
 

@@ -1,5 +1,6 @@
 /*
- * The table of modes of handlers.  It stands apart from handler.c, which the modes call.
+ * The table of the modes of handlers.  It is not in handler.c, because the modes call
+ * that file.
  */
 #include "handler/handler.h"
 

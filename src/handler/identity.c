@@ -1,5 +1,5 @@
 /*
- * Looking up users and groups.
+ * Looks up users and groups.
  *
  *	user	group	uid		gid		supplementary groups
  *	-	-	stays		stays		stay
@@ -7,11 +7,11 @@
  *	set	-	that user	the user's	the user's
  *	set	set	that user	that group	the user's, and that group
  *
- * A daemon that already has the identity changes nothing.  If it is not root it could
- * not; any other change then fails at the start of the handler, with EPERM.
+ * A daemon that already has the identity changes nothing, because without root it could
+ * not.  Any other change fails without root, at the start of the handler, with EPERM.
  *
- * A number that is not a name means the id.  Such a user may have no passwd entry; it
- * then needs a group, and its home is "/".
+ * A number that is not a name means the id.  A user without a passwd entry needs a
+ * group, and its home is "/".
  */
 #include "handler/identity.h"
 
@@ -105,7 +105,7 @@ set_names(struct identity *id, const struct passwd *pw)
 	id->shell = xstrdup(pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh");
 }
 
-/* getgrouplist(3) says how many there are only by failing. */
+/* Sets the user's groups.  getgrouplist(3) tells their number only by failing. */
 static void
 set_groups(struct identity *id)
 {
@@ -132,7 +132,7 @@ identity_has_group(const gid_t *groups, size_t n, gid_t group)
 	return false;
 }
 
-/* Whether our groups are these; the primary one need not be named among them. */
+/* Whether this process has these groups; the primary one need not be among them. */
 static bool
 are_our_groups(const struct identity *id)
 {
@@ -151,7 +151,10 @@ are_our_groups(const struct identity *id)
 	return n >= 0;
 }
 
-/* Whether the daemon is this user already; an unprivileged one bears its groups. */
+/*
+ * Whether the daemon has this identity already.  Without root the groups do not count,
+ * since it could not change them.
+ */
 static bool
 is_already(const struct identity *id)
 {
@@ -181,7 +184,7 @@ find_target(const char *user, const char *group, struct identity *id,
 		id->uid = pw->pw_uid;
 	id->runs_as = id->uid;
 	id->gid = pw != NULL ? pw->pw_gid : (gid_t)-1;
-	set_names(id, pw);		/* pw is the library's: copied before the next look-up */
+	set_names(id, pw);		/* the library owns pw: copy it before the next look-up */
 	*step = "group";
 	if (group[0] != '\0' && find_group(group, &id->gid) == -1)
 		return -1;

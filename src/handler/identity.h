@@ -12,10 +12,10 @@
 #include "base/util.h"
 
 struct identity {
-	uid_t	 uid;		/* (uid_t)-1: stays as it is; so for gid */
+	uid_t	 uid;		/* (uid_t)-1: unchanged; likewise for gid */
 	gid_t	 gid;
 	gid_t	*groups;	/* owned */
-	size_t	 ngroups;	/* 0: stay as they are */
+	size_t	 ngroups;	/* 0: unchanged */
 	uid_t	 runs_as;	/* the user in effect, changed or not */
 	char	*name;		/* owned, as are the next two; never NULL */
 	char	*home;

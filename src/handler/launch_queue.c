@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "handler/launch_wire.h"
 
-/* It waits for room in the socket. */
+/* An order that waits for room in the socket. */
 struct waiting_order {
 	TAILQ_ENTRY(waiting_order)	 entry;
 	char			*bytes;
@@ -49,7 +49,7 @@ has_room(int what UNUSED, void *arg)
 	io_stop(&q->out);
 }
 
-/* -1 where its descriptors cannot be copied. */
+/* Queues the order; -1 if its descriptors cannot be copied. */
 static int
 wait_for_room(struct launch_queue *q, const void *p, size_t n, const int *fds, size_t nfds)
 {

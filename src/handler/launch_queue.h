@@ -1,5 +1,6 @@
 /*
- * Orders to the launcher: sent at once, or, where the socket is full, later and in order.
+ * Orders to the launcher: sent at once, or, while the socket is full, later and in
+ * order.
  *
  * At most one start for each handler that may run waits.
  */
@@ -17,8 +18,8 @@ struct waiting_order;
 
 struct launch_queue {
 	int		 fd;		/* owned; read only */
-	struct loop	*loop;		/* NULL: nothing can wait yet */
-	struct io	 out;		/* on while something waits */
+	struct loop	*loop;		/* NULL: orders cannot wait yet */
+	struct io	 out;		/* on while orders wait */
 	TAILQ_HEAD(, waiting_order)	 waiting;
 };
 
@@ -28,8 +29,8 @@ void	launch_queue_attach(struct launch_queue *, struct loop *);	/* once */
 void	launch_queue_done(struct launch_queue *);
 
 /*
- * Copies bytes and descriptors where they must wait.  0, or -1 with errno: the launcher
- * has ended, the order is too large, or a descriptor cannot be copied.
+ * Sends an order; copies bytes and descriptors if they must wait.  0, or -1 with errno:
+ * the launcher has ended, the order is too large, or a descriptor cannot be copied.
  */
 int	launch_queue_send(struct launch_queue *, const void *, size_t n, const int *fds,
 	    size_t nfds) MUSTCHECK;

@@ -16,7 +16,10 @@
 
 /* -- orders ------------------------------------------------------------------------------ */
 
-/* Only variables of the message.  The launcher and the administrator set all others. */
+/*
+ * Whether all words are variables of the message.  The launcher and the administrator
+ * set all others.
+ */
 static bool
 are_words(const char *p, size_t n)
 {
@@ -56,7 +59,7 @@ is_path(const struct launch_order *o)
 	    memchr(o->bytes, '\0', o->head.size) == NULL;
 }
 
-/* Of all but starts: no descriptors; and of all but paths: no bytes. */
+/* Only starts may have descriptors, and only starts and paths may have bytes. */
 static bool
 is_right(const struct launch_order *o, size_t nfds)
 {

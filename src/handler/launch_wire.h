@@ -1,6 +1,6 @@
 /*
- * The datagrams between the main process and its launcher; launcher.h says what they
- * mean.  Each order and each reply is one datagram of a SOCK_SEQPACKET pair, and may
+ * The datagrams between the main process and its launcher; launcher.h describes their
+ * meaning.  Each order and each reply is one datagram of a SOCK_SEQPACKET pair, and may
  * carry descriptors.  The launcher trusts no byte of an order.
  */
 #ifndef RQD_HANDLER_LAUNCH_WIRE_H
@@ -14,7 +14,7 @@
 #include "handler/spawn.h"
 
 #define LAUNCH_SLOTS	65536U			/* handlers at once */
-#define LAUNCH_BYTES	((size_t)144 * 1024)	/* of an order, behind its head */
+#define LAUNCH_BYTES	((size_t)144 * 1024)	/* of an order, after its head */
 #define LAUNCH_PATH	((size_t)4096)
 #define LAUNCH_FDS	4			/* beside an order */
 
@@ -33,7 +33,7 @@ enum launch_op {
 	LAUNCH_UNLISTEN
 };
 
-/* The others go the other way. */
+/* The orders of the socket for files; all others use the other socket. */
 #define LAUNCH_IS_FOR_FILES(op)	((op) >= LAUNCH_FILE && (op) <= LAUNCH_UNLISTEN)
 
 struct launch_head {
@@ -51,10 +51,10 @@ struct launch_order {
 };
 
 /*
- * Takes a datagram of n bytes that came with nfds descriptors.  Returns 0 where all
- * of it is as it must be by itself: known op, sizes, slot below LAUNCH_SLOTS, as many
- * descriptors as said, words RQD_NAME=... that are a message's to say, a signal that
- * ends or continues, an absolute path.  Else -1.
+ * Parses a datagram of n bytes that came with nfds descriptors.  Returns 0 if the order
+ * is right in itself, else -1.  It checks the op, sizes, a slot below LAUNCH_SLOTS, the
+ * number of descriptors, words RQD_NAME=... that a message may have, a signal that ends
+ * or continues, an absolute path.
  */
 int	launch_parse(const void *p, size_t n, size_t nfds, struct launch_order *) MUSTCHECK;
 
@@ -70,8 +70,8 @@ struct launch_reply {
 };
 
 /*
- * A handler's place, in memory that both share.  Either may write what it likes: the
- * launcher takes nothing from it but `done`, which says that no process is left.
+ * A handler's place, in memory that both processes share.  The main process may write
+ * anything to it, so the launcher reads only `done`: no process of the handler is left.
  */
 struct launch_slot {
 	volatile uint32_t	done;

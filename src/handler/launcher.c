@@ -1,8 +1,8 @@
 /*
- * The main process' side of the launcher; launcher.h has the whole.
+ * The main process' side of the launcher; launcher.h describes both.
  *
- * A child introduces itself before it can exit.  So child.c asks us, before it reaps
- * a process that it does not know, to read what has come (introduce()).
+ * A child introduces itself before it can exit.  So before child.c reaps an unknown
+ * process, it lets this file read the introductions that have come (introduce()).
  */
 #include "handler/launcher.h"
 
@@ -23,7 +23,7 @@
 #include "loop/io.h"
 
 #define SOCKET_BUFFER	(1024 * 1024)
-#define PATIENCE	(5 * SEC)	/* for the answer with a descriptor */
+#define PATIENCE	(5 * SEC)	/* to wait for an answer with a descriptor */
 
 struct held_generation {
 	unsigned	number;
@@ -35,7 +35,7 @@ struct launcher {
 	struct launch_queue	 orders;
 	int			 files;
 	struct launch_slot	*slots;		/* shared; LAUNCH_SLOTS of them */
-	struct start		*starts[LAUNCH_SLOTS];	/* by slot; NULL: nobody waits */
+	struct start		*starts[LAUNCH_SLOTS];	/* by slot; NULL: none waits */
 	uint32_t		*free;		/* slots below used that are free, a stack */
 	size_t			 nfree;
 	uint32_t		 used;
@@ -52,7 +52,7 @@ struct launcher {
 	void			*loaded_arg;
 };
 
-/* Where the launcher has ended, exited() tells it. */
+/* Sends an order.  If the launcher has ended, exited() reports it. */
 static void
 say(struct launcher *l, const struct launch_head *head)
 {
@@ -303,7 +303,7 @@ launcher_load_now(struct launcher *l, struct launcher_loaded *ret)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* Drops answers to questions that were given up. */
+/* Drops late answers to orders that were given up. */
 static void
 drop_late_answers(int s)
 {
@@ -388,7 +388,7 @@ launcher_unlisten(struct launcher *l)
 
 /* -- its life ------------------------------------------------------------------------ */
 
-/* Pairs of close-on-exec sockets; ours are [0]. */
+/* Makes a pair of close-on-exec sockets; [0] is for this process. */
 static void
 make_pair(int fd[2])
 {
@@ -472,7 +472,7 @@ detach(struct launcher *l)
 	child_set_proxy(l->loop, NULL, NULL, NULL);
 }
 
-/* After child_done(), which may still have asked for leftovers to be ended. */
+/* Called after child_done(), which may still send orders to end leftovers. */
 void
 launcher_stop(struct launcher *l)
 {

@@ -25,9 +25,9 @@
  *	listen G	Listen on the unix socket of generation G, http.listen.
  *	unlisten	The main process has closed that socket: remove its file.
  *
- * The paths of "log" and "listen" are those of the launcher's own copy.  It follows a
- * path only where root alone may write to all folders on the way (base/trust.h), because
- * it opens as root.
+ * The paths of "log" and "listen" are those of the launcher's own copy.  It opens them
+ * as root, so it follows a path only if root alone may write to all folders on the way
+ * (base/trust.h).
  *
  * The launcher answers "load", "file", "log" and "listen".  The child of a start sends
  * its pid as its first act; the launcher answers a start only if that fails.  The last
@@ -59,15 +59,15 @@ struct launcher;
 
 struct launcher_ops {
 	/*
-	 * In a process of its own, with privileges: writes the configuration to text, if
-	 * it has no errors, and what was found to report.  0, or -1: it has errors.
+	 * In a process of its own, with privileges: writes the configuration to text,
+	 * if it has no errors, and the findings to report.  0, or -1: it has errors.
 	 */
 	int		 (*load)(int text, int report, void *arg);
 	/* In the launcher: the configuration from that text; NULL: impossible. */
 	struct config	*(*read)(int text, void *arg);
 	/*
-	 * In the launcher: the log file that the configuration names, and the unix socket
-	 * that it wants to be listened on.  A descriptor, or -1 with errno.
+	 * In the launcher: opens the log file of the configuration, or listens on its
+	 * unix socket.  A descriptor, or -1 with errno.
 	 */
 	int		 (*open_log)(const struct config *);
 	int		 (*listen)(const struct config *);
@@ -83,54 +83,66 @@ struct launcher_loaded {
 	unsigned	 generation;	/* 0: there are errors, see report */
 	int		 text;		/* -1 where generation is 0 */
 	int		 report;	/* -1: none */
-	int		 error;		/* why there is no report; 0 */
+	int		 error;		/* why there is no report; or 0 */
 };
 
-/* Waits for the answer.  0, or -1 with errno: there is no launcher any more. */
+/* Loads, and waits for the answer.  0, or -1 with errno: the launcher has ended. */
 int	launcher_load_now(struct launcher *, struct launcher_loaded *) MUSTCHECK;
 
-/* From here on it lives in the loop; call after child_init().  died: it is gone. */
+/*
+ * From here on the loop serves it; call this after child_init().  died(): the launcher
+ * has ended.
+ */
 void	launcher_attach(struct launcher *, struct loop *, void (*died)(void *), void *arg);
 
 /* loaded() is called once, from the loop; at most one load at a time. */
 void	launcher_load(struct launcher *, void (*loaded)(struct launcher_loaded *, void *),
 	    void *arg);
 
-/* Ends it and waits; NULL is fine.  After child_done().  Handlers that still run are killed. */
+/*
+ * Ends the launcher, and waits for that; NULL is fine.  Call it after child_done().  It
+ * kills handlers that still run.
+ */
 void	launcher_stop(struct launcher *);
 
-/* Waits, a few seconds at most.  The descriptor, or -1 with errno. */
+/*
+ * Waits for the answer, a few seconds at most.  Returns the descriptor, or -1 with
+ * errno.
+ */
 int	launcher_open(struct launcher *, const char *path) MUSTCHECK;
 
-/* The same, of the log file and the listening unix socket that a generation names. */
+/* The same for the log file and the listening unix socket of a generation. */
 int	launcher_open_log(struct launcher *, unsigned generation) MUSTCHECK;
 int	launcher_listen(struct launcher *, unsigned generation) MUSTCHECK;
-/* The socket is closed: its file can go.  Does not wait. */
+/* The socket is closed: lets the launcher remove its file.  Does not wait. */
 void	launcher_unlisten(struct launcher *);
 
-/* A generation lives while it is held. */
+/* The launcher keeps a generation while it is held. */
 void	launcher_hold(struct launcher *, unsigned generation);
 void	launcher_drop(struct launcher *, unsigned generation);
 
-/* One handler, embedded in what its owner knows of it. */
+/* One start of a handler, embedded in its owner's struct. */
 struct start {
-	/* set by the owner; from the loop, exactly one of them, once: */
+	/* set by the owner; one of them comes, once, from the loop: */
 	void		(*started)(struct start *, pid_t);
 	void		(*failed)(struct start *, int error, enum spawn_step);
 	/* private: */
-	struct launcher	*launcher;	/* NULL: not started by one */
+	struct launcher	*launcher;	/* NULL: no launcher has started it */
 	uint32_t	 slot;
 };
 
-/* 0: it is under way, one of the callbacks will come; -1 with errno: none will. */
+/* 0: one of the callbacks will come; -1 with errno: none will. */
 int	launcher_start(struct launcher *, struct start *, unsigned generation, unsigned queue,
 	    const struct buf *words, const int fd[SPAWN_FDS]) MUSTCHECK;
 void	launcher_signal(struct start *, int signo);
-/* At its exit: why it could not be executed, and *step; 0: it was. */
+/* At its exit: the error number and *step if it could not be executed; 0: it was. */
 int	launcher_exited(const struct start *, enum spawn_step *step);
-/* No process of it is left. */
+/* No process of the handler is left: the slot is free. */
 void	launcher_finish(struct start *);
-/* Its owner goes away first: no callback any more; what may still run is the launcher's. */
+/*
+ * The owner is freed before the process ends: no callback comes any more, and the
+ * launcher ends the process.
+ */
 void	launcher_forget(struct start *);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * The launcher's own process; launcher.h has the whole.
+ * The launcher's own process; launcher.h describes it.
  *
  * It waits for orders, for its guardian, and for the process that reads the
  * configuration.  Reading looks at files and asks name services, which may take any
  * time.  So a process of its own does it, and handlers are started meanwhile.
  *
- * It believes nothing that the main process says.  An order can only name what the
- * launcher has: a queue of a generation, a slot, a file that the configuration
- * names, a child of the main process.  A pid counts only after a look at its parent.
+ * It trusts nothing from the main process.  An order can only name things that the
+ * launcher has: a queue of a generation, a slot, a file of the configuration, a child
+ * of the main process.  A pid counts only after a look at its parent.
  */
 #include "handler/launcher_serve.h"
 
@@ -38,19 +38,19 @@
 
 #define LOAD_PATIENCE	MINUTE
 #define RESTART_PAUSE	SEC
-#define LOOKS		16		/* for a group whose members come and go */
+#define LOOKS		16		/* attempts, while members of a group come and go */
 #define ANCESTORS	1000
-#define TURN		64		/* orders in a row, before anything else is looked at */
+#define TURN		64		/* orders in a row, before all other work */
 
 struct launcher_process {
 	const struct launcher_ops *ops;
 	void			*arg;
 	pid_t			 main;		/* our parent */
-	int			 main_fd;	/* readable when it has ended; -1: no such kernel */
+	int			 main_fd;	/* readable when it has ended; -1: old kernel */
 	int			 orders;
 	int			 files;
 	int			 signals;	/* SIGCHLD */
-	struct launch_slot	*slots;		/* believed only that a slot is done */
+	struct launch_slot	*slots;		/* it trusts only `done` */
 	struct guardian_table	*table;
 	pid_t			 guardian;	/* 0: none at this moment */
 	int			 guardian_fd;
@@ -72,7 +72,10 @@ static const uint64_t capabilities = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) |
     CAP_BIT(CAP_KILL) | CAP_BIT(CAP_DAC_READ_SEARCH) | CAP_BIT(CAP_SYS_RESOURCE) |
     CAP_BIT(CAP_SYS_NICE);
 
-/* Of what we have we keep what we need; children of other users have nothing at all. */
+/*
+ * Keeps only the capabilities that the launcher needs; children of other users have
+ * none.
+ */
 static void
 limit_capabilities(void)
 {
@@ -115,7 +118,7 @@ start_guardian(struct launcher_process *l)
 		l->guardian = pid;
 }
 
-/* The main process is gone: so are all sessions. */
+/* The main process has ended: kills all sessions, and ends. */
 static NORETURN void
 end(struct launcher_process *l)
 {
@@ -141,7 +144,7 @@ refuse(struct launcher_process *l, const char *what)
 
 /* -- replies ----------------------------------------------------------------------------------- */
 
-/* Waits while the socket is full.  turn() notices that the main process has ended. */
+/* Waits while the socket is full.  turn() notices if the main process has ended. */
 static void
 reply(int fd, struct launch_reply *r, const int *fds, size_t nfds)
 {
@@ -161,7 +164,10 @@ fail_start(struct launcher_process *l, const struct launch_order *o, int error,
 
 /* -- configurations ------------------------------------------------------------------- */
 
-/* Closes the sockets first: they would hide the launcher's end from the others. */
+/*
+ * Closes the sockets first: held open, they would hide the launcher's end from the
+ * other processes.
+ */
 static NORETURN void
 run_load(struct launcher_process *l)
 {
@@ -261,7 +267,7 @@ open_file(struct launcher_process *l, const struct launch_order *o)
 
 enum descent { NO, YES, GONE };
 
-/* 0: there is no such process. */
+/* The parent of a process; 0: there is no such process. */
 static pid_t
 parent_of(pid_t pid)
 {
@@ -270,7 +276,7 @@ parent_of(pid_t pid)
 	return proc_stat_read(pid, &st) ? st.parent : 0;
 }
 
-/* GONE: a process on the way has gone meanwhile. */
+/* Whether pid descends from root; GONE: a process on the way has ended meanwhile. */
 static enum descent
 descends(pid_t root, pid_t pid)
 {
@@ -286,7 +292,7 @@ descends(pid_t root, pid_t pid)
 	return NO;
 }
 
-/* GONE: no process of the group was there long enough. */
+/* The same for a group; GONE: no process of it lived long enough. */
 static enum descent
 look(pid_t root, pid_t group)
 {
@@ -308,9 +314,9 @@ look(pid_t root, pid_t group)
 
 /*
  * Whether the processes of this group, whose leader is gone, descend from root.  A
- * group belongs to one session, so one of its processes is enough.  True also where
- * /proc hides the processes.  A process may go away between two looks; the whole look is
- * then repeated.
+ * group belongs to one session, so one of its processes is enough.  Also true if /proc
+ * hides the processes.  If a process ends between two looks, the whole look is
+ * repeated.
  */
 static bool
 has_group(pid_t root, pid_t group)
@@ -326,9 +332,9 @@ has_group(pid_t root, pid_t group)
 }
 
 /*
- * The leader of a session that we started is a child of the main process.  Where it
- * has been reaped its number stays taken while its group has members; but when that has
- * ended, too, the number may be another's.
+ * The leader of a session that the launcher started is a child of the main process.
+ * After it was reaped, its number stays taken while its group has members.  When the
+ * group has ended, too, the number may belong to another process.
  */
 static void
 send_signal(struct launcher_process *l, const struct launch_order *o)
@@ -346,7 +352,10 @@ send_signal(struct launcher_process *l, const struct launch_order *o)
 		(void)kill(sid, signo);
 }
 
-/* Kills the group of a leftover: a process that lost its parent, and so came to main. */
+/*
+ * Kills the group of a leftover: a process that lost its parent, and so became a child
+ * of the main process.
+ */
 static void
 end_child(struct launcher_process *l, pid_t pid)
 {
@@ -358,7 +367,7 @@ end_child(struct launcher_process *l, pid_t pid)
 	(void)kill(-group, SIGKILL);
 }
 
-/* The descriptors that came, by the child's numbers. */
+/* Sorts the descriptors of an order by the child's numbers. */
 static void
 sort_fds(const struct launch_order *o, const int *fds, int fd[SPAWN_FDS])
 {
@@ -469,7 +478,7 @@ reap(struct launcher_process *l)
 	}
 }
 
-/* In milliseconds; -1: nothing to wait for but orders. */
+/* The timeout for poll(2), in milliseconds; -1: wait only for orders. */
 static int
 patience(const struct launcher_process *l)
 {
@@ -494,7 +503,10 @@ turn(struct launcher_process *l)
 
 	if (poll(p, ARRAY_LEN(p), patience(l)) == -1)
 		return;
-	/* Somebody else may have its sockets, if it was taken over. */
+	/*
+	 * If the main process was taken over, another process may still hold its
+	 * sockets.
+	 */
 	if (p[3].revents != 0)
 		end(l);
 	if (p[0].revents != 0)
@@ -523,7 +535,7 @@ listen_to_children(void)
 	return fd;
 }
 
-/* All signals are blocked, and stay so: nothing but SIGKILL ends it before its time. */
+/* All signals are blocked, and stay so: only SIGKILL ends the launcher early. */
 void
 launcher_serve(int orders, int files, struct launch_slot *slots, const struct launcher_ops *ops,
     void *arg)

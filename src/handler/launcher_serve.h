@@ -1,4 +1,7 @@
-/* The launcher's own process, which has the privileges; launcher.h says what it is for. */
+/*
+ * The launcher's own process, which has the privileges; launcher.h describes its
+ * purpose.
+ */
 #ifndef RQD_HANDLER_LAUNCHER_SERVE_H
 #define RQD_HANDLER_LAUNCHER_SERVE_H
 
@@ -7,8 +10,8 @@
 #include "handler/launcher.h"
 
 /*
- * Obeys what comes over the two sockets (launch_wire.h) until the main process has ended.
- * The slots are shared with the main process.
+ * Obeys the orders from the two sockets (launch_wire.h) until the main process has
+ * ended.  The slots are shared with the main process.
  */
 void	launcher_serve(int orders, int files, struct launch_slot *, const struct launcher_ops *,
 	    void *arg) NORETURN;

@@ -1,14 +1,13 @@
 /*
- * Reading what handlers print.
+ * Reads the output of handlers.
  *
- * Nothing a handler does here may cost others more than their share of a turn:
- * a stream is read once a turn, READ_LINES bytes while its lines are handed out
- * (they may be empty, and each costs a record), READ_WASTE once the limit is
- * passed and they are thrown away.  A handler that prints faster is slowed down
- * by its pipe.
+ * No handler may take more than its share of a turn.  So each stream is read once a
+ * turn.  It reads READ_LINES bytes while lines are handed out: they may be empty, and
+ * each costs a record.  It reads READ_WASTE bytes after the limit, when lines are
+ * dropped.  A handler that prints faster must wait for its pipe.
  *
- * The limit counts the bytes of both streams.  Beyond it stderr is still
- * looked at for its tail.
+ * The limit counts the bytes of both streams.  After it stderr is still read for its
+ * tail.
  */
 #include "handler/output.h"
 
@@ -40,7 +39,7 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 
 /* -- collecting messages ----------------------------------------------------------- */
 
-/* Lines of this stream are messages for a queue, or were. */
+/* Whether lines of this stream are messages for a queue, or were. */
 static bool
 stream_collects(const struct output_stream *s)
 {
@@ -104,7 +103,7 @@ pass_limit(struct output_pair *o)
 		log_event(LOG_LV_WARN, "output_cut", &o->ctx);
 }
 
-/* Keeps at least the last OUTPUT_TAIL bytes, without moving them each time. */
+/* Keeps at least the last OUTPUT_TAIL bytes; it rarely needs to move them. */
 static void
 keep_tail(struct buf *b, const char *p, size_t n)
 {
@@ -152,12 +151,12 @@ static void
 stream_end(struct output_stream *s)
 {
 	stream_close(s);
-	/* The end may come because a process was killed: see output_end_collect(). */
+	/* The end may be that of a killed process: see output_end_collect(). */
 	if (s->number != 1 || s->output->msg == NULL)
 		line_end(&s->line);
 }
 
-/* Returns the bytes read; 0: none now, or the end, and then it is closed. */
+/* Returns the bytes read; 0: none now, or the end, which closes the stream. */
 static size_t
 stream_read(struct output_stream *s)
 {
@@ -183,7 +182,10 @@ stream_ready(int what UNUSED, void *arg)
 		o->eof(o);
 }
 
-/* Of messages all that are in the pipe now, however large it is. */
+/*
+ * The most to read at the exit.  If lines are messages: all that is in the pipe,
+ * whatever its size.
+ */
 static size_t
 drain_max(const struct output_stream *s)
 {

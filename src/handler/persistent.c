@@ -3,16 +3,16 @@
  * one.
  *
  * A process is started when no idle one can take a message.  At most `concurrency` of
- * them have messages at any time.  A process that is about to end counts until its last
- * message is settled, not until its exit.  When a process
- * is recycled while it works, the next one is started at once.
+ * them have messages at any time.  A process that is ending counts until its last
+ * message is settled, not until its exit.  If a process is recycled while it works, the
+ * next one is started at once.
  *
- * Idle processes stand before busy ones in the list, the last used first.  So a small
- * load uses few processes, and the kernel may swap out the others.
+ * The list has idle processes before busy ones, the last used first.  So a small load
+ * uses few processes, and the kernel may swap out the others.
  *
- * Processes that end by themselves are started again a tenth of a second after their
- * own start at the earliest; those that have answered nothing with a growing pause.  The
- * queue's suspension comes on top.
+ * A process that ends by itself is started again a tenth of a second after its own
+ * start at the earliest.  If it has answered nothing, the pause grows.  A suspension of
+ * the queue adds its own pauses.
  *
  * Finished messages go to the list `over`.  One deferred call each turn calls done() for
  * them, because done() may start messages, or free the handler.
@@ -27,7 +27,7 @@
 
 #define PAUSE_MIN	(100 * MSEC)
 #define PAUSE_MAX	(10 * SEC)
-#define LIVE_FACTOR	2	/* processes that end slowly do not add up to more */
+#define LIVE_FACTOR	2	/* limits processes that end slowly */
 
 TAILQ_HEAD(worker_list, worker);
 
@@ -39,7 +39,7 @@ struct persistent {
 	unsigned		   working;	/* of them: are WORKING */
 	unsigned		   busy;	/* of them: have messages */
 	struct feed_list	   waiting;	/* for room, in order */
-	struct feed_list	   over;	/* done() is to come */
+	struct feed_list	   over;	/* done() will come */
 	unsigned		   deaths;	/* in a row, without an answer */
 	usec_t			   not_before;	/* mono: of the next start */
 	struct timer		   pause;
@@ -103,7 +103,7 @@ worker_changed(struct worker *w)
 
 /* -- processes ------------------------------------------------------------------------ */
 
-/* Its process has exited: computes when the next one may be started. */
+/* A process has exited: computes when the next one may be started. */
 static void
 note_exit(struct persistent *h, struct worker *w)
 {
@@ -139,7 +139,7 @@ count_workers(struct persistent *h)
 	}
 }
 
-/* NULL with errno and *step. */
+/* Starts a process; NULL with errno and *step. */
 static struct worker *
 new_worker(struct persistent *h, const char **step)
 {
@@ -161,7 +161,10 @@ new_worker(struct persistent *h, const char **step)
 	return NULL;
 }
 
-/* Whether a process more may be started now; if only time is missing, it is waited for. */
+/*
+ * Whether one more process may be started now; if that is only too early, sets the
+ * timer.
+ */
 static bool
 may_start(struct persistent *h)
 {
@@ -175,7 +178,10 @@ may_start(struct persistent *h)
 	return false;
 }
 
-/* One that is recycled with work to do gets its successor before it is done. */
+/*
+ * Starts the successor of a process that is recycled before that has finished its
+ * messages.
+ */
 static void
 warm_up(struct persistent *h)
 {
@@ -193,7 +199,10 @@ warm_up(struct persistent *h)
 
 /* -- giving out ----------------------------------------------------------------------- */
 
-/* An idle one, if it may be, else the one with least to do; NULL: none has room. */
+/*
+ * Finds a worker: an idle one if idle, else the one with the fewest messages; NULL:
+ * none has room.
+ */
 static struct worker *
 find_worker(struct persistent *h, bool idle)
 {
@@ -210,7 +219,7 @@ find_worker(struct persistent *h, bool idle)
 	return best;
 }
 
-/* The message waits for a process, and is not run any more. */
+/* Ends a message that waits for a process, without running it. */
 static void
 not_run(struct persistent *h, struct feed *f, enum end end)
 {
@@ -231,7 +240,7 @@ give_to(struct persistent *h, struct worker *w, struct feed *f)
 	worker_give(w, f);
 }
 
-/* False: f must wait. */
+/* Gives the message to a worker; false: it must wait. */
 static bool
 give(struct persistent *h, struct feed *f)
 {
@@ -263,7 +272,7 @@ give_waiting(struct persistent *h)
 		continue;
 }
 
-/* False: the handler is gone. */
+/* Calls done() for finished messages; false: that has freed the handler. */
 static bool
 tell_over(struct persistent *h)
 {

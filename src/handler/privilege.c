@@ -1,10 +1,10 @@
 /*
- * Giving up privileges.
+ * Gives up privileges.
  *
- * The filter of system calls (seccomp) is a list of what is forbidden: a C library,
- * a name service or OpenSSL may need any of the others.  Forbidden is what an attacker
- * could use: programs, other users, other processes' memory, the kernel's own.  If rqd
- * was built without libseccomp there is no filter.
+ * The filter of system calls (seccomp) lists the forbidden ones, because a C library, a
+ * name service or OpenSSL may need any other.  It forbids the calls that would help an
+ * attacker: to execute programs, to become other users, to read other processes' memory
+ * or the kernel's.  If rqd was built without libseccomp, there is no filter.
  */
 #include <config.h>
 
@@ -25,7 +25,7 @@
 #include <seccomp.h>
 #endif
 
-#define NOBODY	65534		/* where no name service knows one */
+#define NOBODY	65534		/* if no name service knows it */
 
 bool
 privilege_held(void)
@@ -69,7 +69,7 @@ privilege_drop(char **cause)
 	struct privilege_user u = privilege_user();
 	bool ours = strcmp(u.name, "_rqd") == 0;
 
-	/* Groups of _rqd's own: redis, perhaps, for a socket that only they may write to. */
+	/* Keep _rqd's own groups: a socket of Redis may be open only to its group. */
 	if ((ours ? initgroups(u.name, u.gid) : setgroups(0, NULL)) == -1 ||
 	    setresgid(u.gid, u.gid, u.gid) == -1 ||
 	    setresuid(u.uid, u.uid, u.uid) == -1 || drop_capabilities() == -1)
@@ -85,7 +85,7 @@ privilege_drop(char **cause)
 static const int forbidden[] = {
 	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp),
-#ifndef RQD_SANITIZERS		/* at the exit a leak checker traces the process */
+#ifndef RQD_SANITIZERS		/* a leak checker traces the process at exit */
 	SCMP_SYS(ptrace),
 #endif
 	SCMP_SYS(setuid), SCMP_SYS(setgid), SCMP_SYS(setreuid), SCMP_SYS(setregid),
@@ -102,13 +102,13 @@ static const int forbidden[] = {
 	SCMP_SYS(quotactl), SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(syslog),
 };
 
-/* In a user namespace of one's own one has every capability. */
+/* In a new user namespace a process has every capability. */
 static const uint64_t namespaces[] = {
 	CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS,
 	CLONE_NEWCGROUP
 };
 
-/* Words typed at the terminal that rqd was started from: root's shell would read them. */
+/* These type text at the terminal that rqd was started from: root's shell would read it. */
 static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
 
 #ifdef __s390__
@@ -117,7 +117,7 @@ static const uint64_t typing[] = { TIOCSTI, TIOCLINUX };
 #define CLONE_FLAGS	0
 #endif
 
-/* No filter sees the flags of clone3(); without it a C library takes clone(). */
+/* No filter sees the flags of clone3(), so it fails: then a C library takes clone(). */
 static int
 forbid_arguments(scmp_filter_ctx ctx)
 {
@@ -132,7 +132,7 @@ forbid_arguments(scmp_filter_ctx ctx)
 	return r;
 }
 
-/* A call that this machine has not is no error. */
+/* Installs the filter.  A call that this machine does not have is no error. */
 static int
 filter(void)
 {
@@ -146,7 +146,7 @@ filter(void)
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
-	/* A kernel without seccomp: the rest holds. */
+	/* A kernel without seccomp: the other measures remain. */
 	return r == -EINVAL || r == -ENOSYS ? 0 : r;
 }
 
@@ -160,7 +160,7 @@ filter(void)
 
 #endif
 
-/* The process is not dumpable: only root can trace it, and leak checkers cannot. */
+/* The process is not dumpable, so only root can trace it.  Leak checkers could not. */
 #ifdef RQD_SANITIZERS
 #define DUMPABLE	1
 #else

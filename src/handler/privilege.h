@@ -1,5 +1,5 @@
 /*
- * Privileges of the process: to have them, and to give them up.
+ * The privileges of this process: tells whether it has them, and gives them up.
  */
 #ifndef RQD_HANDLER_PRIVILEGE_H
 #define RQD_HANDLER_PRIVILEGE_H
@@ -12,7 +12,7 @@
 /* Whether this process may become any user: root, or CAP_SETUID and CAP_SETGID. */
 bool	privilege_held(void);
 
-/* The user that the main process becomes: _rqd, or "nobody" where there is no _rqd. */
+/* The user that the main process becomes: _rqd, or "nobody" if there is no _rqd. */
 struct privilege_user {
 	const char	*name;		/* static */
 	uid_t		 uid;
@@ -24,8 +24,8 @@ struct privilege_user privilege_user(void);
 int	privilege_drop(char **cause) MUSTCHECK;
 
 /*
- * No program can be executed any more, no privilege gained, no process looked into;
- * this one's memory is not dumped.  0, or -1 and *cause.
+ * From now on this process can execute no program, gain no privilege and read no other
+ * process; its memory is not dumped.  0, or -1 and *cause.
  */
 int	privilege_seal(char **cause) MUSTCHECK;
 

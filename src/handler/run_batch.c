@@ -15,10 +15,13 @@
 struct run_batch {
 	struct run	*run;
 	usec_t		 started;	/* mono */
-	bool		*freed;		/* set while done() is called; NULL: it is not */
-	/* Of each message what was said: said, delay, answer and pushes; NULL: nothing yet. */
+	bool		*freed;		/* set while done() is called; else NULL */
+	/*
+	 * For each message its verdict so far: said, delay, answer and pushes; NULL:
+	 * none yet.
+	 */
 	struct result	*said;
-	struct message	**ok;		/* done, and done() is to come; NULL: there was none */
+	struct message	**ok;		/* done, and done() will come; NULL: there was none */
 	unsigned	*ok_at;		/* their indexes */
 	size_t		 pushed;	/* pushes_memory() of said */
 	struct pushes_debt *debt;	/* reference; of messages that are done; NULL: none */
@@ -90,7 +93,7 @@ out_flush(struct out *o)
 	return ret;
 }
 
-/* Small ones are copied; a large one is written from where it is. */
+/* Adds bytes: copies a few, and writes many from where they are. */
 static int
 out_add(struct out *o, const char *p, size_t len)
 {
@@ -132,7 +135,7 @@ run_batch_write(const struct run_batch *b, int fd)
 
 /* -- results ------------------------------------------------------------------ */
 
-/* False: the batch is gone. */
+/* Calls done() for one message; false: that has freed the batch. */
 static bool
 tell_done(struct run_batch *b, struct message *msg, struct result *r)
 {
@@ -148,7 +151,7 @@ tell_done(struct run_batch *b, struct message *msg, struct result *r)
 	return true;
 }
 
-/* False: the batch is gone. */
+/* Calls done() for the messages that are ok; false: that has freed the batch. */
 static bool
 tell_ok(struct run_batch *b)
 {
@@ -175,7 +178,7 @@ tell_ok_cb(void *arg)
 	(void)tell_ok(arg);
 }
 
-/* The run's result for one message, which owns copies; stderr only where it may be shown. */
+/* A copy of the run's result for one message, with stderr only if it may be shown. */
 static struct result
 copy_result(const struct result *of)
 {
@@ -192,7 +195,7 @@ copy_result(const struct result *of)
 	return r;
 }
 
-/* A statement about message i replaces those about all; not after a signal. */
+/* Replaces the run's verdict by that about message i; not after a signal of rqd. */
 static void
 add_said(struct run_batch *b, unsigned i, struct result *r)
 {
@@ -257,7 +260,10 @@ say_ok(struct run_batch *b, unsigned i)
 	loop_defer(b->run->handler->env->loop, &b->tell, tell_ok_cb, b);
 }
 
-/* It was done before: what is said of it now counts nowhere, and nothing may be lost silently. */
+/*
+ * A line about a message that is done.  It cannot count, and must not be dropped
+ * silently.
+ */
 static const char *
 say_late(struct run_batch *b, const struct statement *s, const char *fault)
 {

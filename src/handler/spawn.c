@@ -1,8 +1,8 @@
 /*
  * Starting a command.
  *
- * A child runs in our memory (CLONE_VM) until it calls execve(2), so the cost does
- * not depend on how much memory the process has.  There are three ways:
+ * A child runs in its parent's memory (CLONE_VM) until it calls execve(2).  So the cost
+ * does not depend on how much memory the parent has.  There are three ways:
  *
  * - spawn_nowait.c starts the child and goes on at once.
  * - Where that is not possible, we wait with CLONE_VFORK until execve(2) is over.
@@ -46,17 +46,17 @@ static const char *const step_names[] = {
 };
 _Static_assert(ARRAY_LEN(step_names) == STEP_MAX, "a step has no name");
 
-/* Signals whose dispositions the daemon changes by itself, now and then. */
+/* Signals whose dispositions the daemon itself changes. */
 #define DAEMONS_SIGNALS	(SIGNAL_BIT(SIGHUP) | SIGNAL_BIT(SIGINT) | \
     SIGNAL_BIT(SIGTERM) | SIGNAL_BIT(SIGUSR1) | SIGNAL_BIT(SIGUSR2) | \
     SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ))
 
-/* Set up by the first call, and kept: a child that is waited for is in here. */
+/* Set up by the first call, and kept, for a child that the parent waits for. */
 static char			*stack;		/* its end; stacks grow down */
 static volatile struct spawn_report *report;
-static volatile int		 child_ran;	/* stays 0 where the memory is a copy */
+static volatile int		 child_ran;	/* stays 0 if the child's memory is a copy */
 static bool			 has_close_range;
-static uint64_t			 signals;	/* those that a child must reset */
+static uint64_t			 signals;	/* signals that a child must reset */
 static enum { MEMORY_UNKNOWN, MEMORY_SHARED, MEMORY_COPIED } memory;
 
 /* -- the parent ------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ spawn_map_stack(size_t above)
 	return p + page + STACK_SIZE;
 }
 
-/* Older kernels (before 5.11): descriptors that libraries or our parent left open. */
+/* For kernels before 5.11: marks descriptors that libraries or the parent left open. */
 static void
 mark_cloexec(void)
 {
@@ -92,9 +92,9 @@ mark_cloexec(void)
 }
 
 /*
- * Notes the signals that execve(2) would leave ignored, and those that have a handler.
- * Asks the kernel: libc hides two signals that it uses itself, and our parent may have
- * ignored them.  The handler is the first word of the kernel's struct.
+ * Notes the signals that execve(2) would leave ignored, and those with a handler.  It
+ * asks the kernel: libc hides two signals that it uses itself, which the parent may
+ * have ignored.  The handler is the first word of the kernel's struct.
  */
 void
 spawn_look_at_signals(void)

@@ -1,5 +1,6 @@
 /*
- * A child between clone(2) and execve(2); spawn_nowait.c says what it may do.
+ * The child's code between clone(2) and execve(2); the head of spawn_nowait.c says what
+ * it may do.
  */
 #include "handler/spawn_private.h"
 
@@ -64,8 +65,9 @@ set_signals(const struct spawn_job *j)
 }
 
 /*
- * First moves all above 3, so that none overwrites another.  A child that shares memory
- * closes all others at once: execve(2) may come late, and nobody waits for it.
+ * Sets the descriptors; first moves all above 3, so that none overwrites another.  A
+ * child that shares memory closes all others at once: execve(2) may come late, and the
+ * parent does not wait for it.
  */
 CHILD static void
 set_fds(const struct spawn_job *j)
@@ -90,7 +92,10 @@ set_fds(const struct spawn_job *j)
 		    j->memory != NULL ? 0 : CLOSE_RANGE_CLOEXEC, 0));
 }
 
-/* A limit means "at most": where the hard one may not be changed, it is kept. */
+/*
+ * Sets a limit.  A limit means "at most": if the child may not raise the hard one, that
+ * stays.
+ */
 CHILD static void
 set_limit(const struct spawn_job *j, const struct spawn_limit *l)
 {
@@ -108,8 +113,8 @@ set_limit(const struct spawn_job *j, const struct spawn_limit *l)
 }
 
 /*
- * RLIMIT_NPROC comes after the change of user: set before it, execve() would
- * fail where the user has that many processes already.
+ * RLIMIT_NPROC comes after the change of user.  Set before it, execve() would fail if
+ * the user has that many processes already.
  */
 CHILD static void
 set_limits(const struct spawn_job *j, bool nproc)
@@ -122,7 +127,7 @@ set_limits(const struct spawn_job *j, bool nproc)
 	}
 }
 
-/* Root's children have what execve(2) gives to root; all others have no capability. */
+/* Root's children get capabilities from execve(2); all others have none. */
 CHILD static void
 drop_capabilities(const struct spawn_job *j)
 {
@@ -154,7 +159,7 @@ set_ids(const struct spawn_job *j)
 		drop_capabilities(j);
 }
 
-/* The kernel kills us with the daemon; but it may be dead already. */
+/* Lets the kernel kill the child with the daemon, which may be dead already. */
 CHILD static void
 tie_to_parent(const struct spawn_job *j)
 {
@@ -165,7 +170,7 @@ tie_to_parent(const struct spawn_job *j)
 
 /* -- the child's env_file -- */
 
-/* Of two entries NAME=value. */
+/* Whether two entries NAME=value have the same name. */
 CHILD static bool
 same_name(const char *a, const char *b)
 {
@@ -184,7 +189,10 @@ memory_left(struct spawn_memory *m, size_t *left)
 	return m->text + used;
 }
 
-/* The whole file, at the free end of the child's memory; one byte after it is free, too. */
+/*
+ * Reads the whole file to the free end of the child's memory, and leaves one byte free
+ * after it.
+ */
 CHILD static char *
 read_env_file(const struct spawn_job *j, size_t *len)
 {
@@ -212,7 +220,10 @@ read_env_file(const struct spawn_job *j, size_t *len)
 	return p;
 }
 
-/* Adds the entry, or drops it: what is not weak prevails, a later one over an earlier one. */
+/*
+ * Adds the entry, or drops it.  It replaces a weak entry of its name, or an earlier one
+ * of the file.
+ */
 CHILD static size_t
 merge(const struct spawn *s, char **envp, size_t n, size_t first_new, char *entry)
 {
@@ -258,7 +269,7 @@ add_env_file(const struct spawn_job *j)
 
 /* -- its life -- */
 
-/* The first of all: our parent must know the pid before it can see the exit. */
+/* Comes first: the parent must know the pid before it can see the exit. */
 CHILD static void
 introduce(const struct spawn_job *j)
 {

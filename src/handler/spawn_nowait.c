@@ -1,23 +1,23 @@
 /*
- * Starting a command without waiting for its execve(2).
+ * Starts a command without waiting for its execve(2).
  *
- * The child runs in our memory, on a stack of its own and with its own copies of all
- * that it reads (struct spawn_memory).  We go on meanwhile.  So the next child can be
- * started before this one has come to execve(2): on two processors that gives half as
- * many starts again.  A child that hangs does not delay us, for example in a directory
- * on a server that is down, or because its user has stopped it.
+ * The child runs in its parent's memory, on a stack of its own and with its own copies
+ * of all that it reads (struct spawn_memory).  The parent goes on meanwhile.  So it can
+ * start the next child before this one has come to execve(2): on two processors that
+ * gives half as many starts again.  A child that hangs does not delay the parent, for
+ * example in a directory on a server that is down, or because its user has stopped it.
  *
  * This needs discipline between clone(2) and execve(2):
  *
  * - All signals are blocked.  The child sets every disposition to its default before
- *   it unblocks them, so no handler of ours runs in it.
+ *   it unblocks them, so no handler of the parent runs in it.
  * - The child makes system calls only.  It calls nothing of libc that allocates, locks
  *   or synchronises threads (as setuid(3) does), and no instrumented code.
- * - The child must not write to errno, which is ours as well.  syscall(2) writes to it,
+ * - The child must not write to errno, which is the parent's, too.  syscall(2) writes to it,
  *   so spawn_raw() makes the calls in assembler: on x86-64 and ARM64.
  *
- * On other machines, under emulators, and before Linux 5.11 (close_range) memory is not
- * shared: spawn.c waits for the child, or a launcher's child gets a copy.
+ * On other machines, under emulators, and before Linux 5.11 (close_range), memory is
+ * not shared: spawn.c waits for the child, or a launcher's child gets a copy.
  *
  * A launcher starts children that become another user, who may then send them signals.
  * So such a child makes its memory not dumpable, and keeps its limit of core dumps at
@@ -33,7 +33,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KEPT	((size_t)64 * 1024)	/* of its memory, for the next child */
+#define KEPT	((size_t)64 * 1024)	/* bytes of its memory kept for the next child */
 
 static struct spawn_memory	*memories;
 
@@ -93,7 +93,7 @@ forget_predecessor(const struct spawn_memory *now)
 	}
 }
 
-/* Acquires: what the child wrote before is there. */
+/* Reads with acquire semantics, so that the child's writes before are visible. */
 static bool
 is_busy(const struct spawn_memory *m)
 {
@@ -128,7 +128,7 @@ clear(struct spawn_memory *m)
 	m->used = 0;
 }
 
-/* NULL: there is no space. */
+/* Copies n bytes; NULL: there is no space. */
 static void *
 copy(struct spawn_memory *m, const void *p, size_t n)
 {
@@ -173,7 +173,7 @@ copy_proxy(struct spawn_memory *m, const struct spawn_proxy *p)
 	return to->message != NULL;
 }
 
-/* All that the child looks at; false where it does not fit. */
+/* Copies all that the child reads; false if it does not fit. */
 static bool
 copy_spawn(struct spawn_memory *m, const struct spawn *s)
 {

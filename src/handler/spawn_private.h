@@ -26,14 +26,14 @@ struct spawn_job {
 	struct spawn_memory	*memory;	/* NULL: its parent waits for it */
 	volatile struct spawn_report *report;
 	uint64_t		 signals;	/* to be reset */
-	pid_t			 parent;	/* that it must have */
-	bool			 shares;	/* our memory, while we go on */
+	pid_t			 parent;	/* the parent that the child must have */
+	bool			 shares;	/* the parent's memory, while the parent goes on */
 	bool			 has_close_range;
 };
 
 /*
- * Copies of all that a child needs until execve(2).  Its stack lies below.  The
- * kernel clears busy when the child lets go of our memory: in execve() or at its
+ * Copies of all that a child needs until execve(2).  The child's stack lies below.  The
+ * kernel clears busy when the child leaves the parent's memory: in execve() or at its
  * exit.
  */
 struct spawn_memory {
@@ -44,25 +44,31 @@ struct spawn_memory {
 	struct spawn_job	 job;
 	struct spawn		 spawn;
 	size_t			 used;		/* of text */
-	char			 text[SPAWN_MEMORY];	/* what is not used costs nothing */
+	char			 text[SPAWN_MEMORY];	/* unused pages cost nothing */
 };
 
-/* spawn.c's: a stack with a guard below and this many bytes above; its end. */
+/*
+ * In spawn.c: maps a stack with a guard below and this many bytes above; returns its
+ * end.
+ */
 char	*spawn_map_stack(size_t above);
-/* spawn.c's: clone(2) with all signals blocked; busy is for CLONE_CHILD_CLEARTID. */
+/* In spawn.c: clone(2) with all signals blocked; busy is for CLONE_CHILD_CLEARTID. */
 pid_t	 spawn_clone(struct spawn_job *, char *stack_end, int flags, int *busy);
 
 /* Whether spawn_raw() leaves errno alone on this machine. */
 extern const bool spawn_nowait_has_raw_calls;
-/* As spawn_start(), sharing memory where job->shares, else in a copy of it. */
+/* As spawn_start(); the child shares memory if job->shares, else it has a copy. */
 pid_t	 spawn_nowait(const struct spawn_job *, enum spawn_step *);
 /*
- * A system call of five arguments; a sixth is 0.  Returns minus the error.  It leaves
- * errno alone where memory is shared: that is the parent's, too.
+ * A system call of five arguments; a sixth is 0.  Returns minus the error.  It does not
+ * write to errno if memory is shared, because errno is the parent's, too.
  */
 long	 spawn_raw(const struct spawn_job *, long, long, long, long, long, long) CHILD;
 
-/* For clone(2); does not return where it can execute the command or exit. */
+/*
+ * The child's function for clone(2); does not return if it can execute the command or
+ * exit.
+ */
 int	 spawn_child(void *job) CHILD;
 
 #endif

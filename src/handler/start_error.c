@@ -1,9 +1,9 @@
 /*
- * The words for a start that failed.  execve(2) says ENOENT both for a file that is
- * missing and for one whose interpreter is missing, so this file looks at the first line.
+ * The text for a start that failed.  execve(2) fails with ENOENT for a missing file,
+ * and also for a missing interpreter, so this looks at the first line of the file.
  *
- * It looks at the file after the start has failed, perhaps as another user.  If it finds
- * nothing wrong, it returns the text of the error number.
+ * It reads the file after the start has failed, perhaps as another user.  If it finds
+ * no fault, it returns the text of the error number.
  */
 #include "handler/start_error.h"
 
@@ -19,7 +19,10 @@
 #define FIRST_LINE_MAX	256	/* the kernel's BINPRM_BUF_SIZE */
 #define BYTE_ORDER_MARK	"\xef\xbb\xbf"
 
-/* Returns the length of the file's beginning, -1 where it is no readable regular file. */
+/*
+ * Reads the beginning of a file; returns its length, or -1 if it is no readable regular
+ * file.
+ */
 static ssize_t
 read_beginning(const char *path, char *text, size_t size)
 {

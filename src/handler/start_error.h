@@ -1,6 +1,6 @@
 /*
- * Why a command cannot be started, in words for a person: what is wrong, with which
- * file, and what to do about it.
+ * Describes for people why a command cannot be started: what is wrong, with which file,
+ * and what to do about it.
  */
 #ifndef RQD_HANDLER_START_ERROR_H
 #define RQD_HANDLER_START_ERROR_H
@@ -8,12 +8,15 @@
 #include "policy/config.h"
 
 /*
- * Says why the kernel does not execute a file that exists, where its "#!" line is wrong.
- * NULL: that line is right, or the file cannot be read.  The caller frees it.
+ * Says what is wrong with the "#!"  line of a file, so that the kernel does not execute
+ * it.  NULL: that line is right, or the file cannot be read.  The caller frees it.
  */
 char	*start_error_first_line(const char *path);
 
-/* Why a start failed at step, see spawn_step_name(), with this errno.  The caller frees it. */
+/*
+ * The text for a start that failed at this step, see spawn_step_name(), with this
+ * errno.  The caller frees it.
+ */
 char	*start_error_text(const struct queue_config *, const char *step, int error);
 
 #endif

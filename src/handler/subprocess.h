@@ -1,8 +1,8 @@
 /*
  * One process of a handler, whatever the mode.
  *
- * The daemon starts it, or asks the launcher to.  The guardian knows it until it
- * and its group are gone.  The owner embeds the struct, and gives it descriptors.
+ * The daemon starts the process, or asks the launcher to.  The guardian knows it until
+ * it and its group are gone.  The owner embeds the struct, and gives it descriptors.
  */
 #ifndef RQD_HANDLER_SUBPROCESS_H
 #define RQD_HANDLER_SUBPROCESS_H
@@ -17,11 +17,11 @@ struct subprocess;
 struct subprocess_events {
 	/* The launcher has started it: pid is set. */
 	void	(*started)(struct subprocess *);
-	/* The launcher could not start it: errno's number, and the step that failed. */
+	/* The launcher could not start it: the error number, and the step that failed. */
 	void	(*failed)(struct subprocess *, int error, const char *step);
 	/*
-	 * It was reaped, and nothing of it is left but what may hold its pipes.  error
-	 * and step say why the command could not be executed; 0: it was.
+	 * It was reaped, and its group is gone; other processes may still hold its
+	 * pipes.  error and step say why the command could not be executed; 0: it was.
 	 */
 	void	(*exited)(struct subprocess *, const struct child_exit *, int error,
 		    const char *step);
@@ -35,25 +35,32 @@ struct subprocess {
 	const struct subprocess_events *events;
 	struct child		 child;
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
-	struct start		 start;		/* used where there is a launcher */
+	struct start		 start;		/* used if there is a launcher */
 };
 
 /*
- * Starts the command with these descriptors, for msg, for a batch of so many messages
- * (msg is NULL), or for many one by one (NULL, and 0); -1 in fd is /dev/null.  The caller
- * closes its copies.  Returns 0, or -1 with errno and *step; no callback comes then.  pid
- * is set after it, unless started() or failed() is to come.
+ * Starts the command with these descriptors; -1 in fd is /dev/null.  It is started for
+ * msg; for a batch of so many messages (msg is NULL); or for many messages one by one
+ * (NULL, and 0).  The caller closes its copies of the descriptors.  Returns 0, or -1
+ * with errno and *step, and then no callback comes.  Afterwards pid is set, unless
+ * started() or failed() will come.
  */
 int	subprocess_start(struct subprocess *, const struct handler_env *, struct command *,
 	    const struct message *, unsigned batch,
 	    const int fd[SPAWN_FDS], bool kill_leftovers,
 	    const struct subprocess_events *, const char **step) MUSTCHECK;
 
-/* SIGTERM, and SIGCONT for one that is stopped.  What it leaves is killed at its exit. */
+/*
+ * Sends SIGTERM, and SIGCONT in case it is stopped.  At its exit the rest of its group
+ * is killed.
+ */
 void	subprocess_stop(struct subprocess *);
 void	subprocess_kill(struct subprocess *);		/* SIGKILL */
 
-/* Before the owner frees it: no callback comes any more.  Zeroed or done before is fine. */
+/*
+ * Call it before the owner is freed: no callback comes any more.  A zeroed struct, or
+ * one that was done before, is fine.
+ */
 void	subprocess_done(struct subprocess *);
 
 #endif

@@ -2,11 +2,11 @@
  * Descriptor 3 of an exec handler: a pipe, whose lines are statements
  * (policy/statement.h) without a number.  Embedded in its owner.
  *
- * The last retry, defer or dead counts; ok withdraws it.  A line that is no statement
- * beats them all.
+ * The last retry, defer or dead counts; ok withdraws it.  After a line that is no
+ * statement, none of them counts.
  *
- * In a batch a line may begin with the number of a message: it is the run_batch's.  A
- * line without one is about all messages of which no such line has decided.
+ * In a batch a line may begin with the number of a message; the run_batch takes it.  A
+ * line without a number is about all messages that no line with a number has decided.
  */
 #ifndef RQD_HANDLER_VERDICT_PIPE_H
 #define RQD_HANDLER_VERDICT_PIPE_H
@@ -19,38 +19,39 @@
 
 struct verdict_pipe {
 	/* private: */
-	struct run	*run;		/* whose progress it tells */
+	struct run	*run;		/* gets the progress */
 	const struct message *msg;
 	struct pushes	**pushes;
-	struct run_batch *batch;	/* takes lines with a number; NULL: there are none */
+	struct run_batch *batch;	/* takes lines with a number; NULL: no batch */
 	int		 fd;		/* our end; -1: closed, or never opened */
 	struct io	 io;
-	struct timer	 again;		/* set: Redis is waited for, and nothing is read */
+	struct timer	 again;		/* set: waits for Redis, and reads nothing */
 	struct line	 line;
 	bool		 inside;	/* of a line that is too long */
 	bool		 unfinished;	/* a process may still be writing the last line */
-	struct result	 said;		/* said, delay and answer, so far */
+	struct result	 said;		/* said, delay and answer so far */
 };
 
 /*
- * Nothing is open after it.  run outlives the pipe, msg verdict_pipe_end().  What the
- * handler pushes goes to *pushes.  For a batch msg is NULL, and batch outlives the pipe.
+ * Opens nothing.  run must outlive the pipe; msg must live until verdict_pipe_end().
+ * Messages that the handler pushes go to *pushes.  For a batch msg is NULL, and batch
+ * must outlive the pipe.
  */
 void	verdict_pipe_init(struct verdict_pipe *, struct run *, const struct message *,
 	    struct pushes **pushes, struct run_batch *batch);
 
-/* *child_end is the caller's to give to the child and close.  0, or -1 with errno. */
+/* The caller gives *child_end to the child, and closes it.  Returns 0, or -1 with errno. */
 int	verdict_pipe_open(struct verdict_pipe *, int *child_end) MUSTCHECK;
 
 /*
- * The loop reads what comes from now on.  Before it nothing is read, and a child that
+ * From now on the loop reads the pipe.  Before this nothing is read, and a child that
  * fills the pipe waits.
  */
 void	verdict_pipe_listen(struct verdict_pipe *);
 
 /*
- * The command has exited: reads what is in the pipe at this moment, and no byte more, and
- * closes it.  The words and what was said go to the result, which must own no answer.
+ * The command has exited: reads the pipe's present content, no byte more, and closes
+ * it.  The verdict goes to the result, which must own no answer.
  */
 void	verdict_pipe_end(struct verdict_pipe *, struct result *);
 

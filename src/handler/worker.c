@@ -71,7 +71,7 @@ worker_has_room(const struct worker *w)
 
 /* -- its messages ---------------------------------------------------------------- */
 
-/* Records of stderr name the message where there is only one. */
+/* Lets records of stderr name the message, if there is only one. */
 static void
 name_output(struct worker *w)
 {
@@ -109,7 +109,10 @@ oldest(const struct worker *w)
 	return NULL;
 }
 
-/* NULL: not outstanding, or nothing of it has been written. */
+/*
+ * Finds an outstanding message; NULL: there is none of this number, or no byte of it
+ * was written.
+ */
 static struct feed *
 find(const struct worker *w, uint64_t number)
 {
@@ -184,7 +187,10 @@ worker_retire(struct worker *w, const char *why)
 	close_when_empty(w);
 }
 
-/* Its answers can no longer be assigned to messages: the oldest message has failed. */
+/*
+ * The process broke the protocol: its answers no longer belong to messages.  The oldest
+ * message has failed.
+ */
 static void
 breach(struct worker *w, const char *what, const char *p, size_t n)
 {
@@ -196,7 +202,7 @@ breach(struct worker *w, const char *what, const char *p, size_t n)
 	worker_stop(w, "protocol");
 }
 
-/* Messages come and go without setting the timer anew: when it fires, compute the limit. */
+/* The timer has fired.  Messages do not set it anew, so this computes the limit. */
 static void
 check_limit(struct worker *w)
 {
@@ -262,7 +268,7 @@ too_old(void *arg)
 
 /* -- messages in ---------------------------------------------------------------------- */
 
-/* The feeder's: f is in the pipe to its last byte. */
+/* From the feeder: f is wholly written. */
 static void
 written(struct feed *f)
 {
@@ -274,7 +280,7 @@ written(struct feed *f)
 	close_when_empty(w);
 }
 
-/* The feeder's: it has closed its stdin. */
+/* From the feeder: the process has closed its stdin. */
 static void
 stdin_broken(struct feeder *e)
 {
@@ -368,8 +374,8 @@ line_came(const char *p, size_t n, bool cut, void *arg)
 }
 
 /*
- * Reads stderr after each read of stdout: what the process wrote there before its answer
- * belongs to that message.  Returns false where nothing is left to read.
+ * Reads stderr after each read of stdout: text that the process wrote there before its
+ * answer belongs to that message.  Returns false if nothing is left to read.
  */
 static bool
 read_answers(struct worker *w)
@@ -394,7 +400,7 @@ read_again(void *arg)
 		io_start(&w->out_io);
 }
 
-/* While Redis takes no results, the process waits; that is none of its time. */
+/* While Redis takes no results, stops reading; the time limit does not count that time. */
 static void
 wait_for_redis(struct worker *w)
 {
@@ -442,7 +448,7 @@ broken_off(struct worker *w, struct feed *f, const struct child_exit *x)
 	}
 }
 
-/* No byte of the message was written: it did not begin, and did not cause the end. */
+/* No byte of the message was written, so it did not begin, and did not cause the end. */
 static void
 not_begun(struct feed *f)
 {
@@ -472,7 +478,7 @@ settle_feeds(struct worker *w, const struct child_exit *x, bool stopped)
 	}
 }
 
-/* It could not be executed. */
+/* The command could not be executed: gives all messages back with that error. */
 static void
 give_back_feeds(struct worker *w, int error, const char *step)
 {
@@ -607,7 +613,7 @@ failed(struct subprocess *p, int error, const char *step)
 
 static const struct subprocess_events process_events = { started, failed, exited };
 
-/* It is running, or soon will be. */
+/* The process runs, or soon will. */
 static void
 begin(struct worker *w)
 {
