@@ -556,13 +556,9 @@ consumer_new(const struct consumer_env *env, struct config *config,
 {
 	struct consumer *c = xcalloc(1, sizeof(*c));
 
-	c->env = env;
-	c->config = config_ref(config);
-	c->cfg = cfg;
-	c->member.priority = cfg->priority;
-	c->member.room = consumer_room;
-	c->member.grant = consumer_grant;
-	c->member.arg = c;
+	*c = (struct consumer){ .env = env, .config = config_ref(config), .cfg = cfg,
+		.member = { .priority = cfg->priority, .room = consumer_room,
+		    .grant = consumer_grant, .arg = c } };
 	TAILQ_INIT(&c->inflight);
 	TAILQ_INIT(&c->over);
 	collector_init(&c->collector, env->loop, env->dispatcher, &c->suspension,

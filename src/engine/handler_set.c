@@ -29,10 +29,7 @@ handler_set_new(const struct handler_env *env, const struct handler_events *even
 {
 	struct handler_set *s = xcalloc(1, sizeof(*s));
 
-	s->env = env;
-	s->events = events;
-	s->fewer = fewer;
-	s->arg = arg;
+	*s = (struct handler_set){ .env = env, .events = events, .fewer = fewer, .arg = arg };
 	TAILQ_INIT(&s->entries);
 	return s;
 }

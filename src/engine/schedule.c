@@ -231,14 +231,10 @@ schedule_new(struct schedules *all, struct config *config, const struct schedule
 {
 	struct schedule *s = xcalloc(1, sizeof(*s));
 
-	s->all = all;
-	s->config = config_ref(config);
-	s->cfg = cfg;
-	s->queue = config_queue(config, cfg->queue);
-	s->done = TICK_NEVER;
-	s->status = (struct schedule_state){
-		.cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1,
-	};
+	*s = (struct schedule){ .all = all, .config = config_ref(config), .cfg = cfg,
+		.queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
+		.status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER,
+		    .missed = -1 } };
 	keys_init(&s->keys, shard_keys_schedule(s->queue));
 	timer_init(&s->timer, all->env->loop, schedule_look, s);
 	request_init(&s->request, schedule_answered, s);

@@ -265,10 +265,8 @@ guardian_start(struct loop *loop)
 {
 	struct guardian *g = xcalloc(1, sizeof(*g));
 
-	g->loop = loop;
-	g->fd = -1;
-	g->child.exited = exited;
-	g->table = guardian_table_new(NULL);
+	*g = (struct guardian){ .loop = loop, .fd = -1, .child = { .exited = exited },
+		.table = guardian_table_new(NULL) };
 	timer_init(&g->timer, loop, start_cb, g);
 	start_cb(g);
 	return g;

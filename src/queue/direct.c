@@ -298,12 +298,9 @@ direct_init(struct direct *q, const struct direct_kind *kind, const struct queue
     struct config *config, const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	q->queue = (struct queue){ .ops = kind->ops, .events = events, .arg = arg };
-	q->kind = kind;
-	q->env = env;
-	q->config = config_ref(config);
-	q->cfg = cfg;
-	q->stats = stats;
+	*q = (struct direct){ .kind = kind, .env = env, .config = config_ref(config),
+		.cfg = cfg, .stats = stats,
+		.queue = { .ops = kind->ops, .events = events, .arg = arg } };
 	keys_init(&q->keys, cfg->key);
 	for (int i = 0; i < DIRECT_STATES; i++)
 		TAILQ_INIT(&q->deliveries[i]);

@@ -470,13 +470,9 @@ expired_open(const struct queue_env *env, struct config *config,
 	struct expired *q = xcalloc(1, sizeof(*q));
 	char channel[64];
 
-	q->queue.ops = &queue_expired;
-	q->queue.events = events;
-	q->queue.arg = arg;
-	q->env = env;
-	q->config = config_ref(config);
-	q->cfg = cfg;
-	q->stats = stats;
+	*q = (struct expired){ .env = env, .config = config_ref(config), .cfg = cfg,
+		.stats = stats,
+		.queue = { .ops = &queue_expired, .events = events, .arg = arg } };
 	keys_init(&q->keys, cfg->key);
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->pushes);

@@ -74,6 +74,7 @@ leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 {
 	double now = leased_saw_now(a, reply_at(reply, TICK_NOW));
 	const char *warning = reply_str_at(reply, TICK_WARNING);
+	usec_t due_in = leased_until(reply_at(reply, TICK_DUE), now);
 	usec_t delayed_in = leased_until(reply_at(reply, TICK_DELAYED), now);
 	const struct ticker_terms terms = leased_tick_terms(a);
 	const struct ticker_answer answer = {
@@ -91,7 +92,7 @@ leased_ticked_ok(struct leased *a, const struct redisReply *reply)
 	leased_saw_list(a, reply_at(reply, TICK_TAKEN), reply_at(reply, TICK_WAITING));
 	if (a->arrivals != NULL && reply_int_at(reply, TICK_OTHERS) != 0)
 		arrivals_saw_others(a->arrivals, clock_mono());
-	if (watcher_saw_retry(a->watcher, leased_until(reply_at(reply, TICK_DUE), now), false) ||
+	if (watcher_saw_retry(a->watcher, due_in, false) ||
 	    answer.requeued + answer.promoted > 0 || reply_int_at(reply, TICK_WAITING) > 0)
 		watcher_saw_work(a->watcher);
 	if (ticker_answered(a->ticker, &answer, &terms))
@@ -355,12 +356,8 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, const ch
 {
 	struct leased *a = xcalloc(1, sizeof(*a));
 
-	a->kind = kind;
-	a->queue.ops = kind->ops;
-	a->queue.events = events;
-	a->queue.arg = arg;
-	a->env = env;
-	a->on_turn = leased_turn;
+	*a = (struct leased){ .kind = kind, .env = env, .on_turn = leased_turn,
+		.queue = { .ops = kind->ops, .events = events, .arg = arg } };
 	a->ledger = ledger_new(env->loop, cfg->lease, leased_renew, a);
 	leased_configure(a, config, cfg);
 	keys_init(&a->keys, key);

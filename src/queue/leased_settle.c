@@ -159,6 +159,7 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 	bool complained = a->complained[call->script];
 	size_t i, good = 0, refused = 0;
 	const char *text;
+	usec_t due_in;
 	double now;
 
 	if (answer != CONN_REPLY) {
@@ -170,7 +171,8 @@ leased_settled(struct leased *a, struct call *call, enum conn_answer answer,
 		return;
 	}
 	now = leased_saw_now(a, reply_at(reply, SETTLE_NOW));
-	if (watcher_saw_retry(a->watcher, leased_until(reply_at(reply, SETTLE_DUE), now), true))
+	due_in = leased_until(reply_at(reply, SETTLE_DUE), now);
+	if (watcher_saw_retry(a->watcher, due_in, true))
 		watcher_saw_work(a->watcher);
 	for (i = 0; i < call->batch.n; i++) {
 		text = reply_str(reply_at(reply, SETTLE_FIELDS + i), NULL);

@@ -676,12 +676,10 @@ lock_new(struct loop *loop, const struct redis_options *redis, const struct lock
 {
 	struct lock *l = xcalloc(1, sizeof(*l));
 
-	*l = (struct lock){ .loop = loop, .redis = *redis, .away_max = redis->timeout };
+	*l = (struct lock){ .loop = loop, .redis = *redis, .away_max = redis->timeout,
+		.opt = *opt, .events = events, .arg = arg };
 	if (l->redis.timeout > opt->ttl / 3)
 		l->redis.timeout = opt->ttl / 3;
-	l->opt = *opt;
-	l->events = events;
-	l->arg = arg;
 	l->key = xasprintf("%s%s", KEYS_LOCK_PREFIX, opt->name);
 	random_name(l->token, sizeof(l->token));
 	snprintf(l->ms, sizeof(l->ms), "%lld", (long long)(opt->ttl / MSEC));
