@@ -5,6 +5,8 @@
  */
 #include "base/stats.h"
 
+#include <string.h>
+
 #include "base/util.h"
 
 static const struct {
@@ -69,4 +71,10 @@ stats_observe(struct histogram *h, usec_t duration)
 	h->bucket[i]++;
 	h->count++;
 	h->sum += v;
+}
+
+bool
+stats_has_unsent(const struct stats *s)
+{
+	return memcmp(s->n, s->sent, sizeof(s->n)) != 0;
 }

@@ -5,6 +5,7 @@
 #ifndef RQD_BASE_STATS_H
 #define RQD_BASE_STATS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -51,5 +52,6 @@ extern const double stats_bounds[STATS_BUCKETS];
 const char	*stats_name(enum stat);		/* "delivered" */
 const char	*stats_help(enum stat);		/* one sentence */
 void		 stats_observe(struct histogram *, usec_t);
+bool		 stats_has_unsent(const struct stats *);	/* QSTATS lacks some of them */
 
 #endif

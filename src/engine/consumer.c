@@ -106,7 +106,7 @@ consumer_room(void *arg)
 
 	if (c->state != CONSUMER_RUNNING || c->collector.fetching || used >= most)
 		return 0;
-	if (!suspension_allows(&c->suspension, &single))
+	if (!breaker_allows(&c->suspension.breaker, clock_mono(), &single))
 		return 0;
 	most = single ? 1 : most - used;
 	if (c->ready || collector_count(&c->collector) == 0)

@@ -87,12 +87,6 @@ suspension_is_on(const struct suspension *s)
 	return s->breaker.state != BREAKER_CLOSED;
 }
 
-bool
-suspension_allows(const struct suspension *s, bool *single)
-{
-	return breaker_allows(&s->breaker, clock_mono(), single);
-}
-
 enum turn
 suspension_turn(struct suspension *s)
 {

@@ -32,7 +32,7 @@ struct suspension {
 };
 
 /*
- * changed() says that suspension_allows() may have another answer now; blocked() says
+ * changed() says that breaker_allows() may have another answer now; blocked() says
  * that the queue was suspended or resumed, or that refused has changed.  Both may come from
  * inside of a call.
  */
@@ -43,7 +43,6 @@ void	suspension_reconfigure(struct suspension *, const struct queue_config *);
 
 bool	suspension_is_on(const struct suspension *);
 /* See breaker.h. */
-bool	suspension_allows(const struct suspension *, bool *single);
 enum turn suspension_turn(struct suspension *);
 void	suspension_probe_now(struct suspension *);
 

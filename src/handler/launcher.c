@@ -464,22 +464,17 @@ launcher_attach(struct launcher *l, struct loop *loop, void (*died)(void *), voi
 	io_start(&l->in);
 }
 
-static void
-detach(struct launcher *l)
-{
-	io_done(&l->in);
-	child_forget(l->loop, &l->child);
-	child_set_proxy(l->loop, NULL, NULL, NULL);
-}
-
 /* Called after child_done(), which may still send orders to end leftovers. */
 void
 launcher_stop(struct launcher *l)
 {
 	if (l == NULL)
 		return;
-	if (l->loop != NULL)
-		detach(l);
+	if (l->loop != NULL) {
+		io_done(&l->in);
+		child_forget(l->loop, &l->child);
+		child_set_proxy(l->loop, NULL, NULL, NULL);
+	}
 	launch_queue_done(&l->orders);
 	(void)close(l->files);
 	child_wait_pid(l->pid);

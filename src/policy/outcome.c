@@ -15,24 +15,11 @@
 #include "base/util.h"
 
 /* SAID_NOTHING where the word does not decide about the message. */
-static enum said
-said_by(enum statement_word word)
-{
-	switch (word) {
-	case STATEMENT_OK:
-		return SAID_OK;
-	case STATEMENT_RETRY:
-		return SAID_RETRY;
-	case STATEMENT_DEFER:
-		return SAID_DEFER;
-	case STATEMENT_DEAD:
-		return SAID_DEAD;
-	case STATEMENT_PROGRESS:
-	case STATEMENT_PUSH:
-		break;
-	}
-	return SAID_NOTHING;
-}
+static const enum said said_by[] = {
+	[STATEMENT_OK] = SAID_OK, [STATEMENT_RETRY] = SAID_RETRY, [STATEMENT_DEFER] = SAID_DEFER,
+	[STATEMENT_DEAD] = SAID_DEAD, [STATEMENT_PROGRESS] = SAID_NOTHING,
+	[STATEMENT_PUSH] = SAID_NOTHING,
+};
 
 const char *
 said_name(enum said said)
@@ -84,7 +71,7 @@ set_said(struct result *r, enum said said, usec_t delay, char *answer)
 void
 result_say(struct result *r, const struct statement *s)
 {
-	enum said said = said_by(s->word);
+	enum said said = said_by[s->word];
 
 	if (is_wrong(r) || said == SAID_NOTHING)
 		return;

@@ -286,13 +286,6 @@ channel_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 }
 
 static void
-channel_conn_down(struct queue *queue)
-{
-	subscription_conn_down(&((struct channel *)queue)->subscription);
-	direct_conn_down(queue);
-}
-
-static void
 channel_tick(struct queue *queue)
 {
 	direct_tick(queue);
@@ -321,7 +314,7 @@ const struct queue_ops queue_channel = {
 	.open = channel_open,
 	.reconfigure = direct_reconfigure,
 	.conn_up = channel_conn_up,
-	.conn_down = channel_conn_down,
+	.conn_down = direct_conn_down,
 	.want = direct_want,
 	.fetch = direct_fetch,
 	.settle = direct_settle,

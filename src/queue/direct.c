@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/count.h"
 #include "queue/route.h"
 #include "redis/reply.h"
 
@@ -160,11 +159,11 @@ direct_send_totals(struct direct *q)
 	struct conn *conn = route_conn(q->env, q->keys.name[KEY_STATS]);
 	struct words w = { 0 };
 
-	if (request_is_sent(&q->totals) || !count_has(q->stats) || !conn_is_ready(conn))
+	if (request_is_sent(&q->totals) || !stats_has_unsent(q->stats) || !conn_is_ready(conn))
 		return;
 	memcpy(q->counted, q->stats->n, sizeof(q->counted));
 	keys_add(&q->keys, &w, KEY_STATS);
-	count_words(q->stats, &w);
+	queue_add_counters(q->stats, &w);
 	request_script(&q->totals, conn, script_find("count"), &w);
 }
 

@@ -514,10 +514,7 @@ expired_conn_up(struct queue *queue, const struct conn_server *server)
 static void
 expired_conn_down(struct queue *queue)
 {
-	struct expired *q = (struct expired *)queue;
-
-	subscription_conn_down(&q->subscription);
-	leased_conn_down(q->leased);
+	leased_conn_down(((struct expired *)queue)->leased);
 }
 
 static void

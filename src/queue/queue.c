@@ -3,10 +3,12 @@
  */
 #include "queue/queue.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "redis/words.h"
 
 void
 queue_warn(struct queue *q, const char *fmt, ...)
@@ -20,6 +22,17 @@ queue_warn(struct queue *q, const char *fmt, ...)
 	va_end(ap);
 	q->events->ticked(&report, q->arg);
 	free(text);
+}
+
+void
+queue_add_counters(const struct stats *s, struct words *w)
+{
+	for (int i = 0; i < STAT_MAX; i++) {
+		if (s->n[i] == s->sent[i])
+			continue;
+		words_add(w, stats_name((enum stat)i));
+		words_fmt(w, "%" PRIu64, s->n[i] - s->sent[i]);
+	}
 }
 
 void

@@ -45,6 +45,7 @@
 
 struct queue;
 struct routes;
+struct words;
 
 /* The objects that all queues of a daemon share; borrowed, outlive them. */
 struct queue_env {
@@ -165,6 +166,8 @@ extern const struct queue_ops queue_stream;
 extern const struct queue_ops queue_expired;
 extern const struct queue_ops queue_channel;	/* also of kind "pattern" */
 
+/* For the kinds: adds the name of each counter that QSTATS lacks, and what to add to it. */
+void			 queue_add_counters(const struct stats *, struct words *);
 /* For the kinds: calls ticked() with a warning and nothing else.  Call it from the loop. */
 void			 queue_warn(struct queue *, const char *, ...) PRINTF(2, 3);
 

@@ -223,12 +223,6 @@ subscription_conn_up(struct subscription *s)
 }
 
 void
-subscription_conn_down(struct subscription *s)
-{
-	timer_stop(&s->connecting);
-}
-
-void
 subscription_set_obstacle(struct subscription *s, const char *why)
 {
 	if (why == NULL ? s->obstacle == NULL :

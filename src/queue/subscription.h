@@ -60,12 +60,8 @@ void	subscription_add_everywhere(struct subscription *, const char *channel,
 	    conn_message_fn *, void *arg);
 void	subscription_probe(struct subscription *);	/* every 10 s */
 
-/*
- * The command connection is up: connects now, too.  It is down: reports nothing, since
- * the log has that.
- */
+/* The command connection is up: connects now, too.  While it is down nothing is reported. */
 void	subscription_conn_up(struct subscription *);
-void	subscription_conn_down(struct subscription *);
 
 /*
  * Another reason, not the connection, why it hears nothing; NULL: none.  Call it from

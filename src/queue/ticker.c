@@ -8,7 +8,6 @@
 
 #include "base/backoff.h"
 #include "loop/timer.h"
-#include "queue/count.h"
 
 #define SOONEST		(100 * MSEC)	/* after the last tick */
 #define ENTRIES_MAX	250		/* that a tick looks at */
@@ -82,7 +81,7 @@ void
 ticker_add_counters(struct ticker *t, struct words *w)
 {
 	memcpy(t->counted, t->stats->n, sizeof(t->counted));
-	count_words(t->stats, w);
+	queue_add_counters(t->stats, w);
 }
 
 /* -- answers ---------------------------------------------------------------- */
@@ -216,5 +215,5 @@ ticker_is_sent(const struct ticker *t)
 bool
 ticker_has_counters(const struct ticker *t)
 {
-	return count_has(t->stats) && t->failures == 0;
+	return stats_has_unsent(t->stats) && t->failures == 0;
 }
