@@ -7,7 +7,8 @@
 #define SPACING		SEC	/* from each sample to the next but one, at least */
 #define COUNT_MAX	((int64_t)1 << 52)	/* what anybody may have written to QSTATS */
 
-void
+/* The samples belong to another Redis, or to one that has lost its memory. */
+static void
 arrivals_forget(struct arrivals *a)
 {
 	a->n = 0;

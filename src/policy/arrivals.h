@@ -40,9 +40,6 @@ void	arrivals_saw(struct arrivals *, usec_t now, int64_t taken, int64_t waiting)
 /* Consumers that do not count what they take were seen: not known until their time is past. */
 void	arrivals_saw_others(struct arrivals *, usec_t now);
 
-/* The samples belong to another Redis, or to one that has lost its memory. */
-void	arrivals_forget(struct arrivals *);
-
 /*
  * How long the oldest message has waited, of those that the newest sample saw.  LATENCY_LEAST:
  * it was there before the first sample.
