@@ -52,15 +52,6 @@ is_given(const struct draft *d, enum section section, const char *option)
 	return d->given[option_index(option_find(section, option))] != NULL;
 }
 
-/* With -q, -j above max_handlers raises it: no other queue competes. */
-static void
-raise_max_handlers(struct draft *d)
-{
-	if (!is_given(d, SECTION_GLOBAL, "max_handlers") &&
-	    d->source->concurrency > d->config->max_handlers)
-		d->config->max_handlers = d->source->concurrency;
-}
-
 /* Nobody must push to another Redis because the file that names the right one is broken. */
 static void
 check_server_known(struct draft *d)
@@ -95,7 +86,10 @@ load(const struct config_source *source, const struct lines *skip, struct config
 	servers_choose(&d);
 	draft_build(&d);
 	servers_finish(&config->redis);
-	raise_max_handlers(&d);
+	/* With -q, -j above max_handlers raises it: no other queue competes. */
+	if (!is_given(&d, SECTION_GLOBAL, "max_handlers") &&
+	    source->concurrency > config->max_handlers)
+		config->max_handlers = source->concurrency;
 	fill_name(config);
 	consistency_check(&d);
 	if (!source->client)

@@ -96,18 +96,9 @@ problems_done(struct problems *f)
 
 /* at: "" or "127.0.0.1:7001: " */
 static void
-check_memory(struct problems *f, const char *at)
-{
-	char *full = ask_memory(f->ctl);
-
-	if (full != NULL)
-		find(f, "error", NULL, "%s%s", at, full);
-	free(full);
-}
-
-static void
 check_server(struct problems *f, const char *at)
 {
+	char *full = ask_memory(f->ctl);
 	char *policy = ask_config(f->ctl, "maxmemory-policy");
 	char *version = ask_info(f->ctl, "server", "redis_version");
 	char *role = ask_info(f->ctl, "replication", "role");
@@ -122,7 +113,9 @@ check_server(struct problems *f, const char *at)
 	if (sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	    (major < 6 || (major == 6 && minor < 2)))
 		find(f, "error", NULL, "%sRedis %s is too old: rqd needs 6.2", at, version);
-	check_memory(f, at);
+	if (full != NULL)
+		find(f, "error", NULL, "%s%s", at, full);
+	free(full);
 	free(policy);
 	free(version);
 	free(role);
@@ -398,17 +391,6 @@ find_unserved(struct problems *f, const char *name, bool work)
 		find(f, "warning", name, "no daemon serves it");
 }
 
-/* Fields of QDELIVERY that belong to daemons. */
-static int64_t
-count_daemons(struct ctl *c, struct target *t)
-{
-	int64_t n = 0;
-
-	EACH_KEY(i, t)
-		n += delivery_daemons(c, t->keys.name[KEY_DELIVERY]);
-	return n;
-}
-
 static void
 find_late(struct problems *f, const struct facts *facts)
 {
@@ -449,7 +431,9 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 		    d->dead == 1 ? "" : "s");
 	check_measures(f, p, i);
 	if (d->problem == NULL && orphans > 0)
-		orphans -= count_daemons(f->ctl, &p->targets[i]);
+		EACH_KEY(k, &p->targets[i])	/* daemons have fields, too */
+			orphans -= delivery_daemons(f->ctl,
+			    p->targets[i].keys.name[KEY_DELIVERY]);
 	if (d->problem == NULL && orphans > 0)
 		find(f, "warning", name, "%lld entries of its %s key belong to no message",
 		    (long long)orphans, keys_suffix(KEY_DELIVERY));

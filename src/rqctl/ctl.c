@@ -25,6 +25,7 @@
 #include "redis/reply.h"
 #include "redis/slots.h"
 #include "rqctl/ask.h"
+#include "status/fleet.h"
 
 #define DEFAULT_FILE	SYSCONFDIR "/rqd.conf"
 #define NAMED		8	/* queues that the error for an unknown name lists */
@@ -448,10 +449,7 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 {
 	char **keys = cfg == NULL ? shard_keys_all(key, shards) : NULL;
 
-	*t = (struct target){
-		.name = cfg != NULL ? cfg->name : key, .cfg = cfg,
-		.kind = cfg != NULL ? cfg->kind : KIND_DEFAULT
-	};
+	*t = (struct target){ .cfg = cfg, .kind = cfg != NULL ? cfg->kind : KIND_DEFAULT };
 	for (size_t i = 0; cfg != NULL && i < config_key_count(cfg); i++)
 		add_keys(t, config_key_at(cfg, i));
 	for (size_t i = 0; keys != NULL && keys[i] != NULL; i++)
@@ -464,14 +462,16 @@ target_init(struct target *t, const struct queue_config *cfg, const char *key, i
 		keys_set_group(&t->all[t->nkeys - 1], cfg->consumer_group);
 	target_unselect(t);
 	t->key = t->keys.name[KEY_QUEUE];
+	t->name = cfg != NULL ? cfg->name : t->key;
 }
 
 void
-target_set_kind(struct target *t, enum kind kind, const char *group)
+target_told(struct target *t, const char *key, const json_t *told)
 {
-	t->kind = kind;
-	t->source = kind_source(kind);
-	keys_set_group(&t->all[t->nkeys - 1], group);
+	target_init(t, NULL, key, fleet_count(told, "shards"));
+	t->kind = fleet_kind(told);
+	t->source = kind_source(t->kind);
+	keys_set_group(&t->all[t->nkeys - 1], fleet_text(told, "consumer_group"));
 	target_unselect(t);
 }
 

@@ -30,7 +30,7 @@
  * keys: EACH_KEY() goes over them.
  */
 struct target {
-	const char			*name;	/* borrowed */
+	const char			*name;	/* borrowed, or key */
 	const struct queue_config	*cfg;	/* NULL: the name is the key */
 	enum kind			 kind;
 	enum source			 source;
@@ -51,8 +51,8 @@ int64_t	target_count(struct ctl *, struct target *, const char *command, enum ke
 /* shards: as many keys beside this one; of the configuration where cfg is not NULL. */
 void	target_init(struct target *, const struct queue_config *cfg, const char *key,
 	    int64_t shards);
-/* Without a configuration: the kind, and of a stream its group, "" where it has none. */
-void	target_set_kind(struct target *, enum kind, const char *group);
+/* Without a configuration: as a heartbeat, or the index of queues, tells of the key. */
+void	target_told(struct target *, const char *key, const json_t *told);
 
 struct ctl {
 	struct args	 args;

@@ -24,20 +24,13 @@ instance_at(const struct redisReply *index, size_t i)
 	return name != NULL ? name : "";
 }
 
-static void
-take_beat(struct fleet *f, const struct redisReply *index, size_t i, const struct redisReply *beat)
-{
-	size_t len = 0;
-	const char *text = reply_str(beat, &len);
-
-	fleet_add(f, instance_at(index, i), reply_double_at(index, 2 * i + 1), text, len);
-}
-
 /* Reads the heartbeats of instances first to end - 1. */
 static int
 read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_t first, size_t end)
 {
 	struct redisReply *reply;
+	const char *text;
+	size_t len = 0;
 	int rc = 0;
 
 	for (size_t i = first; i < end && rc == 0; i++)
@@ -45,9 +38,10 @@ read_beats(struct ctl *c, struct fleet *f, const struct redisReply *index, size_
 		    instance_at(index, i), (long long)BEAT_MAX);
 	for (size_t i = first; i < end && rc == 0; i++) {
 		if ((reply = ask_next(c)) == NULL)
-			rc = -1;
-		else
-			take_beat(f, index, i, reply);
+			return -1;
+		text = reply_str(reply, &len);
+		fleet_add(f, instance_at(index, i), reply_double_at(index, 2 * i + 1), text,
+		    text != NULL ? len : 0);
 		blocking_reply_free(reply);
 	}
 	return rc;
@@ -271,10 +265,8 @@ served_queues(const struct fleet *f, size_t *n)
 	*n = *n < QUEUES_MAX ? *n : QUEUES_MAX;
 	t = xcalloc(*n + 1, sizeof(*t));
 	for (size_t i = 0; i < *n; i++) {
-		target_init(&t[i], NULL, served[i].key, fleet_count(served[i].queue, "shards"));
+		target_told(&t[i], served[i].key, served[i].queue);
 		t[i].name = served[i].name;
-		target_set_kind(&t[i], fleet_kind(served[i].queue),
-		    fleet_text(served[i].queue, "consumer_group"));
 	}
 	free(served);
 	qsort(t, *n, sizeof(*t), by_name);

@@ -20,14 +20,6 @@ struct totals {
 	size_t		 n;		/* samples ever kept */
 };
 
-static void
-totals_free(struct totals *t)
-{
-	if (t != NULL)
-		free(t->key);
-	free(t);
-}
-
 /* Takes the queue's totals out of the log, or makes new ones.  The order seldom changes. */
 static struct totals *
 take(struct rates_log *l, size_t likely, const char *key)
@@ -102,8 +94,11 @@ rates_of(const struct rates_log *l, size_t i)
 void
 rates_done(struct rates_log *l)
 {
-	while (l->n > 0)
-		totals_free(l->queues[--l->n]);
+	while (l->n > 0) {
+		if (l->queues[--l->n] != NULL)
+			free(l->queues[l->n]->key);
+		free(l->queues[l->n]);
+	}
 	free(l->queues);
 	*l = (struct rates_log){ NULL, 0 };
 }

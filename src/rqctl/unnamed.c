@@ -34,16 +34,6 @@ is_listed(const struct unnamed *u, const char *key)
 	return false;
 }
 
-static void
-add_target(struct unnamed *u, const json_t *member, const char *key)
-{
-	struct target *t = APPEND(u->targets, u->n);
-
-	target_init(t, NULL, key, fleet_count(member, "shards"));
-	target_set_kind(t, fleet_kind(member), fleet_text(member, "consumer_group"));
-	t->name = t->key;
-}
-
 /* The most shards that the configuration or a living daemon gives this key. */
 static int64_t
 shards_of(const struct ctl *c, const struct picture *p, const char *key)
@@ -84,7 +74,6 @@ add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *
 		if (strcmp(*k, key) == 0 || is_in(has, *k) || is_listed(u, *k))
 			continue;
 		target_init(APPEND(u->targets, u->n), NULL, *k, 0);
-		u->targets[u->n - 1].name = u->targets[u->n - 1].key;
 	}
 	shard_keys_free(had);
 	shard_keys_free(has);
@@ -127,7 +116,7 @@ unnamed_find(struct ctl *c, const struct picture *p, struct unnamed *u)
 		if (is_named(c, p, key))
 			add_former_shards(c, p, u, member, key);
 		else if (key[0] != '\0' && !is_listed(u, key))
-			add_target(u, member, key);
+			target_told(APPEND(u->targets, u->n), key, member);
 		json_decref(member);
 	}
 	blocking_reply_free(index);

@@ -103,6 +103,12 @@ consumers_find(const struct consumers *s, const struct queue_config *cfg)
 	return NULL;
 }
 
+struct consumer *
+consumers_at(const struct consumers *s, size_t i)
+{
+	return i < s->n ? s->all[i] : NULL;
+}
+
 struct consumer *const *
 consumers_all(const struct consumers *s, size_t *n)
 {

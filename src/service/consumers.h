@@ -23,6 +23,8 @@ void		 consumers_free(struct consumers *);	/* any time; NULL is fine */
 void		 consumers_add(struct consumers *, struct config *, const struct queue_config *);
 /* The one with exactly this configuration, or NULL. */
 struct consumer	*consumers_find(const struct consumers *, const struct queue_config *);
+/* The i-th; NULL: there are not so many. */
+struct consumer	*consumers_at(const struct consumers *, size_t i);
 /* The array of n, borrowed until one is added or closed. */
 struct consumer	*const *consumers_all(const struct consumers *, size_t *n);
 /* Calls fn for each with this key: two, while a reload drains one of them. */

@@ -97,11 +97,10 @@ daemon_blocked(const struct rqd *d)
 {
 	unsigned blocked = 0;
 	enum consumer_block b;
-	size_t i, n;
-	struct consumer *const *all = consumers_all(d->consumers, &n);
+	struct consumer *c;
 
-	for (i = 0; i < n; i++) {
-		b = consumer_block(all[i]);
+	for (size_t i = 0; (c = consumers_at(d->consumers, i)) != NULL; i++) {
+		b = consumer_block(c);
 		blocked += b == BLOCK_SUSPENDED || b == BLOCK_PAUSED || b == BLOCK_REFUSED;
 	}
 	return blocked;
@@ -131,7 +130,6 @@ daemon_look(struct view *v, void *arg)
 	*v = (struct view){
 		.config = reload_config(d->reload), .instance = d->instance,
 		.state = daemon_state(d), .started = d->heartbeat.started,
-		.reload_failed = reload_has_failed(d->reload),
 		.reload_error = reload_error(d->reload),
 		.beat_refused = heartbeat_refused(&d->heartbeat),
 		.nodes = d->nodes, .redis_error = buf_str(&d->redis_error),

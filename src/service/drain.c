@@ -71,25 +71,19 @@ drain_all_closed(void *arg)
 void
 drain_consumer_closed(struct drain *d)
 {
-	size_t n;
-
-	(void)consumers_all(d->consumers, &n);
-	if (n == 0 && (d->state == DRAIN_FINISHING || d->state == DRAIN_ENDING))
+	if (consumers_at(d->consumers, 0) == NULL && (d->state == DRAIN_FINISHING || d->state == DRAIN_ENDING))
 		loop_defer(d->loop, &d->closed, drain_all_closed, d);
 }
 
 static usec_t
 longest_grace(const struct consumers *consumers)
 {
-	usec_t grace, longest = 0;
-	size_t i, n;
-	struct consumer *const *all = consumers_all(consumers, &n);
+	usec_t longest = 0;
+	struct consumer *c;
 
-	for (i = 0; i < n; i++) {
-		grace = consumer_config(all[i])->kill_grace;
-		if (grace > longest)
-			longest = grace;
-	}
+	for (size_t i = 0; (c = consumers_at(consumers, i)) != NULL; i++)
+		if (consumer_config(c)->kill_grace > longest)
+			longest = consumer_config(c)->kill_grace;
 	return longest;
 }
 
@@ -98,12 +92,11 @@ static void
 drain_end_handlers(struct drain *d)
 {
 	bool again = d->state == DRAIN_ENDING;
-	size_t i, n;
-	struct consumer *const *all = consumers_all(d->consumers, &n);
+	struct consumer *c;
 
 	drain_set_state(d, DRAIN_ENDING);
-	for (i = 0; i < n; i++)
-		consumer_stop_handlers(all[i], again);
+	for (size_t i = 0; (c = consumers_at(d->consumers, i)) != NULL; i++)
+		consumer_stop_handlers(c, again);
 	if (!again)
 		timer_set(&d->deadline, longest_grace(d->consumers) + GIVE_UP);
 }
@@ -118,13 +111,11 @@ drain_hasten(struct drain *d)
 static bool
 are_confirmed(const struct consumers *consumers)
 {
-	size_t i, n;
-	struct consumer *const *all = consumers_all(consumers, &n);
+	struct consumer *c;
 
-	for (i = 0; i < n; i++) {
-		if (!consumer_is_confirmed(all[i]))
+	for (size_t i = 0; (c = consumers_at(consumers, i)) != NULL; i++)
+		if (!consumer_is_confirmed(c))
 			return false;
-	}
 	return true;
 }
 
@@ -155,15 +146,14 @@ drain_deadline(void *arg)
 void
 drain_begin(struct drain *d, usec_t timeout)
 {
-	size_t i, n;
-	struct consumer *const *all = consumers_all(d->consumers, &n);
+	struct consumer *c;
 
 	log_event(LOG_LV_INFO, "draining", NULL,
 	    LF_INT("running", consumers_in_flight(d->consumers)), LF_USEC("timeout", timeout));
 	drain_set_state(d, DRAIN_FINISHING);
 	timer_set(&d->deadline, timeout);
-	for (i = 0; i < n; i++)
-		consumer_drain(all[i]);
+	for (size_t i = 0; (c = consumers_at(d->consumers, i)) != NULL; i++)
+		consumer_drain(c);
 	drain_consumer_closed(d);	/* where there was none */
 }
 

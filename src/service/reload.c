@@ -28,8 +28,7 @@ struct reload {
 	struct reload_env	 env;
 	struct config		*config;	/* reference; the one in force */
 	enum reload_state	 state;
-	bool			 failed;	/* the last one, and why: */
-	char			 error[RELOAD_ERROR_MAX + 1];
+	char			 error[RELOAD_ERROR_MAX + 1];	/* of the last one; "": none */
 	struct defer		 load;		/* LOADING without a launcher */
 };
 
@@ -98,7 +97,7 @@ set_error(struct reload *r, const struct config_report *report)
 	char *text;
 
 	r->error[0] = '\0';
-	if (!r->failed || report->errors.n == 0)
+	if (report->errors.n == 0)
 		return;
 	text = report->errors.n == 1 ? xstrdup(report->errors.v[0]) :
 	    xasprintf("%zu errors, the first: %s", report->errors.n, report->errors.v[0]);
@@ -113,7 +112,6 @@ reload_take(struct reload *r, struct config *new, const struct config_report *re
 	struct reload_plan plan;
 
 	launch_config_log(report);
-	r->failed = new == NULL;
 	set_error(r, report);
 	if (new != NULL) {
 		reload_plan(&plan, r->config, new);
@@ -201,12 +199,6 @@ struct config *
 reload_config(const struct reload *r)
 {
 	return r->config;
-}
-
-bool
-reload_has_failed(const struct reload *r)
-{
-	return r->failed;
 }
 
 const char *

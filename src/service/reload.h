@@ -45,8 +45,7 @@ void		 reload_begin(struct reload *);
 void		 reload_stop(struct reload *);
 
 struct config	*reload_config(const struct reload *);	/* in force; borrowed until the next */
-bool		 reload_has_failed(const struct reload *);	/* the last one */
-/* The first error of it, "FILE:LINE: ...", in a bounded length; "": it has not failed. */
+/* The first error of the last one, "FILE:LINE: ...", in a bounded length; "": it has none. */
 const char	*reload_error(const struct reload *);
 
 #endif

@@ -66,7 +66,7 @@ metrics_collect(const struct view *v, struct stalls *stalls, const struct survey
 	struct schedule_state *schedules = xcalloc(nschedules + 1, sizeof(*schedules));
 	struct metrics all = {
 		.version = PACKAGE_VERSION, .config_hash = v->config->hash, .state = v->state,
-		.reload_ok = !v->reload_failed, .redis_up = nodes_are_ready(v->nodes),
+		.reload_ok = v->reload_error[0] == '\0', .redis_up = nodes_are_ready(v->nodes),
 		.reconnects = (double)nodes_reconnects(v->nodes),
 		.outstanding = nodes_outstanding(v->nodes),
 		.handlers = dispatcher_taken(v->dispatcher),

@@ -23,8 +23,8 @@ struct view {
 	const char	*instance;
 	const char	*state;		/* "running" "quiet" "draining" "stopped" */
 	wall_t		 started;
-	bool		 reload_failed;	/* the last one: what is in the file is not in force */
-	const char	*reload_error;	/* the first error of that; "" */
+	/* Why what is in the file is not in force: the first error of the last reload; "". */
+	const char	*reload_error;
 	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
 	struct nodes	*nodes;
 	const char	*redis_error;	/* "" while all that the daemon needs is up */
