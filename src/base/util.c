@@ -163,6 +163,15 @@ util_cause(char **cause, const char *fmt, ...)
 	return -1;
 }
 
+bool
+util_has(char *const *list, size_t n, const char *word)
+{
+	for (size_t i = 0; list != NULL && i < n && list[i] != NULL; i++)
+		if (strcmp(list[i], word) == 0)
+			return true;
+	return false;
+}
+
 /* Levenshtein's algorithm, one row at a time, in place. */
 unsigned
 util_distance(const char *a, const char *b)

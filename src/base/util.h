@@ -56,6 +56,9 @@ void	 fatal_os(const char *, ...) PRINTF(1, 2) NORETURN;
  */
 int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 
+/* Whether the word is among the first n of a list, and before NULL; list NULL: it is not. */
+bool	 util_has(char *const *list, size_t n, const char *word);
+
 /* Edit distance (Levenshtein) in bytes; 64 where a text has more than 64 bytes. */
 unsigned util_distance(const char *, const char *);
 

@@ -255,16 +255,6 @@ check_lease(struct draft *d, const struct draft_section *s)
 
 /* -- hand-over ---------------------------------------------------------------------- */
 
-static bool
-lists(const struct queue_config *q, const char *name)
-{
-	for (size_t i = 0; q->pushes[i] != NULL; i++) {
-		if (strcmp(q->pushes[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* By a line of standard output, or else by its name in a statement. */
 static void
 check_can_push(struct draft *d, const struct draft_section *s, const char *name)
@@ -317,7 +307,7 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	else if (output != NULL && !kind_has(q->kind, TRAIT_LEASES))
 		draft_error(d, s, "output", "output = \"%s\" has no meaning with kind \"%s\", "
 		    "which does not keep its messages", q->output, kind_name(q->kind));
-	else if (output != NULL && draft_is_sound(s, "pushes") && !lists(q, output))
+	else if (output != NULL && draft_is_sound(s, "pushes") && !util_has(q->pushes, SIZE_MAX, output))
 		draft_error(d, s, "output", "output = \"%s\", and pushes does not list \"%s\": "
 		    "write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))

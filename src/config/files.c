@@ -198,15 +198,6 @@ take_text(struct draft *d, const char *name, const struct buf *b, const struct o
 	}
 }
 
-static bool
-is_skipped(const struct draft *d, const char *path)
-{
-	for (size_t i = 0; i < d->skip->n; i++)
-		if (strcmp(d->skip->v[i], path) == 0)
-			return true;
-	return false;
-}
-
 /* from: the include; NULL: this is the main file. */
 static void
 read_file(struct draft *d, const char *path, const struct place *from,
@@ -219,7 +210,7 @@ read_file(struct draft *d, const char *path, const struct place *from,
 	struct buf b = BUF_INIT;
 	const char *why;
 
-	if (is_skipped(d, path))
+	if (util_has(d->skip->v, d->skip->n, path))
 		return;
 	at.file = findings_file(&d->findings, path);
 	why = read_bytes(path, &b, &file.st);

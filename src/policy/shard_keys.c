@@ -47,16 +47,6 @@ shard_keys_part(const char *id, size_t len, unsigned n)
 	return slot_of_text(id, len) / (SLOTS / n);
 }
 
-static bool
-has_key(char *const *keys, size_t n, const char *key)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(keys[i], key) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Moves the keys of another number of shards behind the n that are there; frees the rest. */
 static size_t
 add_drained(char **all, size_t n, char **keys)
@@ -64,7 +54,7 @@ add_drained(char **all, size_t n, char **keys)
 	size_t before = n;
 
 	for (char **k = keys; *k != NULL; k++) {
-		if (has_key(all, before, *k))
+		if (util_has(all, before, *k))
 			free(*k);
 		else
 			all[n++] = *k;

@@ -53,15 +53,6 @@ shards_of(const struct ctl *c, const struct picture *p, const char *key)
 	return most;
 }
 
-static bool
-is_in(char *const *keys, const char *key)
-{
-	for (; keys != NULL && *keys != NULL; keys++)
-		if (strcmp(*keys, key) == 0)
-			return true;
-	return false;
-}
-
 /* A queue that had more shards once: those that nobody names any more. */
 static void
 add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *u,
@@ -71,7 +62,7 @@ add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *
 	char **has = shard_keys_all(key, shards_of(c, p, key));
 
 	for (k = had; k != NULL && *k != NULL && u->n < UNNAMED_MAX; k++) {
-		if (strcmp(*k, key) == 0 || is_in(has, *k) || is_listed(u, *k))
+		if (strcmp(*k, key) == 0 || util_has(has, SIZE_MAX, *k) || is_listed(u, *k))
 			continue;
 		target_init(APPEND(u->targets, u->n), NULL, *k, 0);
 	}
