@@ -370,9 +370,7 @@ check_text(const char *s, char **cause)
 {
 	if (!utf8_is_valid(s, strlen(s)))
 		return util_cause(cause, "\"%.60s\" is not UTF-8", s);
-	if (has_control(s))
-		return util_cause(cause, "\"%.60s\" has control characters", s);
-	return 0;
+	return check_word(s, 0, 1, cause);
 }
 
 static int

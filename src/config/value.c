@@ -47,12 +47,12 @@ range_text(const struct option *o)
 }
 
 static int
-range_error(const struct option *o, const char *value, const char *what, char **cause)
+range_error(const struct option *o, const char *value, char **cause)
 {
 	char *range = range_text(o);
 
-	(void)util_cause(cause, "value %.*s for %s %s %s: %s", SHOWN, value, o->name,
-	    what, range, o->help);
+	(void)util_cause(cause, "value %.*s for %s is out of range %s: %s", SHOWN, value, o->name,
+	    range, o->help);
 	free(range);
 	return -1;
 }
@@ -70,7 +70,7 @@ number_error(const struct option *o, const char *value, char **cause)
 		return util_cause(cause, "value %.*s for %s has no unit: write %.*ss "
 		    "(or ms, m, h, d)", SHOWN, value, o->name, SHOWN, value);
 	if (digits)
-		return range_error(o, value, "is out of range", cause);
+		return range_error(o, value, cause);
 	range = range_text(o);
 	(void)util_cause(cause, "value \"%.*s\" for %s is not %s%s: write %s", SHOWN, value,
 	    o->name, want, IN(o, DURATIONS) ? " such as 30s or 5m" : IN(o, SIZES) ?
@@ -106,7 +106,7 @@ parse_number(const struct option *o, const char *value, int64_t *ret, char **cau
 	if (IN(o, SIZES))
 		n = size > INT64_MAX ? INT64_MAX : (int64_t)size;
 	if ((n < o->min || n > o->max) && !(n == 0 && o->zero))
-		return range_error(o, value, "is out of range", cause);
+		return range_error(o, value, cause);
 	*ret = n;
 	return 0;
 }

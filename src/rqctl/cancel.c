@@ -498,7 +498,7 @@ cancel_run(struct ctl *c)
 	};
 	char *who;
 
-	if (ctl_count(c, OPT_SCAN, 1, SCAN_MAX, &j.scan) == -1 ||
+	if (ctl_count(c, OPT_SCAN, SCAN_MAX, &j.scan) == -1 ||
 	    select_parse(c, &j.select) == -1)
 		return;
 	for (int i = 0; i < j.select.nids; i++)

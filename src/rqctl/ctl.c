@@ -277,16 +277,16 @@ ctl_done(struct ctl *c)
 }
 
 int
-ctl_count(struct ctl *c, enum opt o, long min, long max, long *ret)
+ctl_count(struct ctl *c, enum opt o, long max, long *ret)
 {
 	const char *text = ctl_value(c, o);
 	int64_t n;
 
 	if (!ctl_given(c, o))
 		return 0;
-	if (units_parse_int(text, &n) == -1 || n < min || n > max)
-		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a number from %ld to %ld",
-		    opt_table[o].name, text, min, max);
+	if (units_parse_int(text, &n) == -1 || n < 1 || n > max)
+		return ctl_error(c, EX_USAGE, "--%s: \"%s\" is not a number from 1 to %ld",
+		    opt_table[o].name, text, max);
 	*ret = (long)n;
 	return 0;
 }

@@ -102,7 +102,7 @@ const char	*ctl_value(const struct ctl *, enum opt);	/* "": not given */
  * Values of options: 0, or -1 after an error was reported.  *ret stays if the option is
  * not given.
  */
-int	ctl_count(struct ctl *, enum opt, long min, long max, long *ret) MUSTCHECK;
+int	ctl_count(struct ctl *, enum opt, long max, long *ret) MUSTCHECK;	/* 1 to max */
 int	ctl_duration(struct ctl *, enum opt, usec_t *ret) MUSTCHECK;
 int	ctl_wrong(struct ctl *, enum opt, char *cause);	/* takes the cause; -1 */
 

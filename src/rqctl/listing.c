@@ -193,7 +193,7 @@ listing_init(struct listing *l, struct ctl *c, const char *heads)
 		l->array = json_array();
 	if (ctl_given(c, OPT_ALL) && ctl_given(c, OPT_COUNT))
 		return ctl_error(c, EX_USAGE, "--all does not go together with --count");
-	return ctl_count(c, OPT_COUNT, 1, LIST_ALL, &l->most);
+	return ctl_count(c, OPT_COUNT, LIST_ALL, &l->most);
 }
 
 json_t *

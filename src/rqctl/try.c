@@ -75,7 +75,7 @@ make_message(struct try *t, struct buf *payload)
 	long attempt = 1;
 
 	t->msg = m;
-	if (ctl_count(t->ctl, OPT_ATTEMPT, 1, INT_MAX, &attempt) == -1)
+	if (ctl_count(t->ctl, OPT_ATTEMPT, INT_MAX, &attempt) == -1)
 		return -1;
 	if (given != NULL && !message_id_ok(given, strlen(given)))
 		return ctl_error(t->ctl, EX_USAGE, "--id: an id has 1 to %d bytes and no "
