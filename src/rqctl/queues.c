@@ -17,7 +17,7 @@
 
 /* -- queues ----------------------------------------------------------------------- */
 
-/* An array of n words; where one is not UTF-8 it is an object with NAME_base64. */
+/* An array of the first n words; one that is not UTF-8 becomes an object with NAME_base64. */
 static json_t *
 words_json(const char *name, char *const *word, size_t n)
 {

@@ -15,7 +15,7 @@ static const char *const moods[] = {
 	[MOOD_OK] = "ok", [MOOD_IDLE] = "idle", [MOOD_WARN] = "warn", [MOOD_BAD] = "bad",
 };
 
-/* Appends why, and is the mood that goes with it. */
+/* Appends the words of a state.  Its value is the mood. */
 #define say(b, mood, ...)	(buf_printf((b), __VA_ARGS__), (mood))
 
 /* "paused by ann@web1 (4m left): deploy" */
