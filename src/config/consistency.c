@@ -307,7 +307,8 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	else if (output != NULL && !kind_has(q->kind, TRAIT_LEASES))
 		draft_error(d, s, "output", "output = \"%s\" has no meaning with kind \"%s\", "
 		    "which does not keep its messages", q->output, kind_name(q->kind));
-	else if (output != NULL && draft_is_sound(s, "pushes") && !util_has(q->pushes, SIZE_MAX, output))
+	else if (output != NULL && draft_is_sound(s, "pushes") &&
+	    !util_has(q->pushes, SIZE_MAX, output))
 		draft_error(d, s, "output", "output = \"%s\", and pushes does not list \"%s\": "
 		    "write pushes = {\"%s\"}", q->output, output, output);
 	if (!kind_has(q->kind, TRAIT_LEASES) || !draft_is_sound(s, "pushes"))

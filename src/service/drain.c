@@ -71,7 +71,8 @@ drain_all_closed(void *arg)
 void
 drain_consumer_closed(struct drain *d)
 {
-	if (consumers_at(d->consumers, 0) == NULL && (d->state == DRAIN_FINISHING || d->state == DRAIN_ENDING))
+	if (consumers_at(d->consumers, 0) == NULL &&
+	    (d->state == DRAIN_FINISHING || d->state == DRAIN_ENDING))
 		loop_defer(d->loop, &d->closed, drain_all_closed, d);
 }
 

@@ -36,8 +36,9 @@ daemon_json(const struct view *v)
 
 	o = json_set(json_object(), "instance:s name:s version:s state:s config:s reload_failed:t "
 	    "pid:i started:f handlers:i max_handlers:i", v->instance, v->config->name,
-	    PACKAGE_VERSION, v->state, v->config->hash, v->reload_error[0] != '\0', (int64_t)getpid(),
-	    (double)(v->started / MSEC) / 1e3, (int64_t)dispatcher_taken(v->dispatcher),
+	    PACKAGE_VERSION, v->state, v->config->hash, v->reload_error[0] != '\0',
+	    (int64_t)getpid(), (double)(v->started / MSEC) / 1e3,
+	    (int64_t)dispatcher_taken(v->dispatcher),
 	    (int64_t)v->config->max_handlers);
 	if (log_failure() != NULL)
 		json_set(o, "log_error:s", log_failure());
