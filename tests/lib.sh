@@ -12,11 +12,11 @@
 #	wait_for 5 '[ -s "$T/got" ]'
 #	is "$(cat "$T/got")" hello 'the handler got the message'
 #
-# Each test has a directory $T and a Redis of its own, on a unix socket there.
-# At exit everything is stopped, and that is tested too: exit status of the
-# daemon, nothing in the logs that smells of a bug, no process left, no key in
-# Redis but documented ones.  The plan is printed last; logs only on failure.
-# Nothing is left where it is stopped by a signal, or nobody reads on (SIGPIPE).
+# Each test has a directory $T and a Redis of its own, on a unix socket there.  At exit
+# the harness stops everything, and tests that, too: the daemon's exit status, no signs
+# of a bug in the logs, no process left, no key in Redis but documented ones.  It prints
+# the plan last, and logs only after a failure.  It also cleans up after a signal, and
+# if nobody reads its output (SIGPIPE).
 #
 # SRCDIR, BUILDDIR	found from $0 and the working directory where unset
 # RQD_WRAPPER		runs in front of rqd: valgrind ..., strace -D ...
@@ -39,7 +39,7 @@ LC_ALL=C.UTF-8 TZ=UTC
 export LC_ALL TZ
 umask 022
 
-# How much slower everything is than a plain build.
+# How many times slower this build is than a plain one.
 SLOW=1
 grep -qs '^#define RQD_SANITIZERS 1' "$BUILDDIR/config.h" && SLOW=3
 case $RQD_WRAPPER in *valgrind*) SLOW=10 ;; esac
@@ -55,10 +55,11 @@ MAIN_USER=$(id -un)
 [ "$(id -u)" -ne 0 ] || MAIN_USER=$(getent passwd _rqd >/dev/null && echo _rqd || echo nobody)
 OWN=$T/own
 mkdir "$OWN" && chown "$MAIN_USER" "$OWN"
-AS=''			# what defaults { } must say when it is given by a test
+AS=''			# must be in defaults { } if a test writes one
 [ "$(id -u)" -eq 0 ] && AS='user = "root"'
 
-# Where python3 is a version manager's script, which takes 0.1 s: the program behind it.
+# If python3 is a version manager's script, which takes 0.1 s: use the program behind
+# it.
 _python=$(command -v python3)
 if [ -n "$_python" ] && read -r _line <"$_python" && [ "${_line#'#!'}" != "$_line" ]; then
 	if [ ! -e "$BUILDDIR/tests/python/python3" ]; then
@@ -124,9 +125,9 @@ skip_all() {
 
 # -- waiting -----------------------------------------------------------------
 
-# Waits until the command is true, SECONDS at most (more where all is slower).  Many
-# tests wait at the same time: a turn starts as few processes as possible, and there are
-# fewer turns after half a second, and after two.
+# Waits until the command is true, SECONDS at most (longer with a slow build).  Many
+# tests wait at the same time, so a turn starts as few processes as possible, and turns
+# become rarer after half a second, and after two.
 wait_for() {	# SECONDS 'COMMAND'
 	read -r _now _ </proc/uptime
 	_end=$((${_now%.*} + $1 * SLOW + 1)) _turn=0
@@ -147,15 +148,15 @@ wait_ok() {	# SECONDS 'COMMAND' DESCRIPTION
 
 msec() { echo $(($(date +%s%N) / 1000000)); }
 
-# A file of one line: of a longer one bash keeps the rest for the next read, from whatever
-# file, if the process has died meanwhile.
+# Read only files of one line.  If the process dies meanwhile, bash keeps the rest of a
+# longer one for the next read, of any file.
 is_alive() {	# PID: a zombie does not live
 	{ read -r _line <"/proc/$1/stat"; } 2>/dev/null || return 1
 	case ${_line##*) } in [ZX]*) return 1 ;; esac
 }
 
-# Lives, and is a child of this shell: of one that has ended another process may have the
-# number by now, and be another test's.
+# Whether the process lives and is a child of this shell.  After its end another
+# process, of another test, may have the number.
 is_child() {	# PID
 	is_alive "$1" || return 1	# not bare: in a trap bash returns the status before it
 	# shellcheck disable=SC2086
@@ -165,7 +166,8 @@ is_child() {	# PID
 
 # -- Redis -------------------------------------------------------------------
 
-# A port that nobody has, and nobody will get soon: below those given out by themselves.
+# Prints a port that is free and will stay so: it is below those that the kernel gives
+# out.
 free_port() {
 	while :; do
 		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
@@ -190,13 +192,13 @@ redis_stop() {	# [SIGNAL]
 	REDIS_PID=''
 }
 
-# redis-cli, or in a plain build what starts faster.
+# A client that starts faster than redis-cli; some builds use redis-cli instead.
 ASK="$BUILDDIR/tests/helpers/ask"
 [ "$SLOW" -eq 1 ] || ASK=redis-cli
 r() { $ASK -s "$SOCK" "$@"; }
 
-# A connection to Redis by $T/proxy.sock that fails as it is told on descriptor 3; what it
-# answers is in $T/answers.  flakyproxy.c has the commands.
+# Starts a proxy to Redis at $T/proxy.sock.  It takes commands to fail from descriptor
+# 3, and answers into $T/answers.  The head of flakyproxy.c lists the commands.
 proxy_start() {	# [SEED]
 	mkfifo "$T/commands"
 	"$BUILDDIR/tests/fault/flakyproxy" "$T/proxy.sock" "$SOCK" "$@" <"$T/commands" >"$T/answers" &
@@ -205,13 +207,13 @@ proxy_start() {	# [SEED]
 	wait_for 10 '[ -S "$T/proxy.sock" ]'
 }
 
-# Every key in a line, sorted, but for what every daemon writes.
+# Prints all keys in a line, sorted, without those that every daemon writes.
 keys() { r --raw keys '*' | grep -v '^rqd:daemon' | sort | tr '\n' ' ' | sed 's/ $//'; }
 
-# Fields of QDELIVERY that are deliveries.  The others are of daemons: one that was
-# killed with messages in hand leaves its own for a week.
+# Counts the fields of QDELIVERY that are deliveries.  The others belong to daemons: a
+# daemon that was killed with messages in flight leaves its field for a week.
 deliveries() { r --raw hkeys "$1DELIVERY" | grep -ac "^[^$(printf '\001')]"; }
-# The keys that are left, without totals and without what killed daemons leave.
+# The keys that are left, without totals and without fields of killed daemons.
 LEFT_KEYS='
 local left = {}
 for _, key in ipairs(redis.call("KEYS", "*")) do
@@ -227,19 +229,19 @@ end
 table.sort(left)
 return left'
 left_keys() { r --raw eval "$LEFT_KEYS" 0; }
-# Nothing is left of any queue but its totals.
+# Whether all queues have no keys but their totals.
 no_keys() { [ -z "$(left_keys)" ]; }
 
 # -- the daemon --------------------------------------------------------------
 
-# A shell script to be run for messages; $T is set in it.
+# Writes a handler, a shell script with $T set.
 handler() {	# NAME, text on stdin
 	{ printf '#!/bin/sh\nT=%s\n' "$T"; cat; } >"$T/$1.new"
 	chmod 755 "$T/$1.new"
 	mv "$T/$1.new" "$T/$1"
 }
 
-# The configuration, with the sections that all tests share where it has none.
+# Writes the configuration, and adds the sections that all tests share if it has none.
 config_write() { # NAME, text on stdin
 	_text=$(cat)
 	{
@@ -251,7 +253,7 @@ config_write() { # NAME, text on stdin
 	QUEUES="$QUEUES $(sed -n 's/^[ 	]*queue  *"\([^"]*\)".*/\1/p' "$T/$1.conf" | tr '\n' ' ')"
 }
 
-# Not in a pipe: what it notes down would be lost with the subshell.
+# Do not call this in a pipe: its variables would be lost with the subshell.
 rqd_start() {	# [NAME [ARGUMENT...]], configuration on stdin
 	_name=${1:-rqd}
 	[ $# -gt 0 ] && shift
@@ -265,7 +267,7 @@ rqd_run() {	# NAME ARGUMENT...
 	shift
 	rqd_spawn "$_name" "$@"
 	wait_for 20 'said_ready "$_name" || ! is_alive "$PID"'
-	# One that has ended already may have said it, and nobody may have read that yet.
+	# A daemon that has ended may have said it before, unread.
 	wait_for 5 'said_ready "$_name"' || fail "$_name becomes ready"
 }
 
@@ -339,8 +341,8 @@ log_field() {	# FIELD, records on stdin
 
 # -- the end -----------------------------------------------------------------
 
-# Processes that this test began, at any remove: handlers have $T in RQD_CONFIG
-# or RQD_SERVER, daemons in NOTIFY_SOCKET.
+# All processes that this test began, also indirectly: handlers have $T in RQD_CONFIG or
+# RQD_SERVER, daemons in NOTIFY_SOCKET.
 our_processes() {
 	for _f in $(grep -alsF -e "${T#/tmp/}" /proc/[0-9]*/environ); do
 		_f=${_f#/proc/}
@@ -390,7 +392,7 @@ check_logs() {
 	is "$_bad" '' 'no sign of a bug in the logs'
 }
 
-# By a signal: nobody waits for daemons to drain.
+# After a signal: ends all, and does not wait for daemons to drain.
 stop_now() {
 	echo 'Bail out! stopped by a signal'
 	cleanup
@@ -424,7 +426,7 @@ finish() {
 	fi
 	cleanup
 	echo "1..$TESTS_RUN"
-	# Alone it would be the status of before: this is a trap.
+	# In a trap, a bare exit would have the status from before the trap.
 	exit $((TESTS_FAILED > 0))
 }
 

@@ -1,10 +1,10 @@
 /*
- * Forming batches; see collector.h.
+ * Forms batches; see collector.h.
  */
 #include "engine/collector.h"
 
 #define SLOT_WAIT	SEC
-#define FETCH_WAIT	(100 * MSEC)	/* a batch that is due waits so long for a fetch */
+#define FETCH_WAIT	(100 * MSEC)	/* time that a due batch waits for a fetch */
 
 static unsigned
 batch_max(const struct collector *c)
@@ -42,7 +42,7 @@ collector_is_filling(const struct collector *c)
 	return c->slots > 0 && c->ntogether > 0 && !suspension_is_on(c->suspension);
 }
 
-/* No message that comes could join the next batch. */
+/* Whether no more message could join the next batch. */
 static bool
 is_full(const struct collector *c)
 {
@@ -79,7 +79,10 @@ collector_move(struct collector *c, struct held *h, struct held_list *to)
 	TAILQ_INSERT_TAIL(to, h, entry);
 }
 
-/* The first of a list whose lease surely holds; gives back those before it.  NULL: none. */
+/*
+ * The first message of a list whose lease surely holds; gives back those before it.
+ * NULL: none.
+ */
 static struct held *
 first_sure(struct collector *c, const struct held_list *list)
 {
@@ -122,7 +125,7 @@ take_alone(struct collector *c, struct held_list *to)
 	return 1;
 }
 
-/* Any one; NULL: none. */
+/* Any collected message; NULL: none. */
 static struct held *
 first(const struct collector *c)
 {
@@ -152,7 +155,7 @@ collector_release(struct collector *c)
 	c->events->changed(c->arg);
 }
 
-/* Begins what has a slot and fills a run; due: also a batch that is not full. */
+/* Begins runs that have a slot and are full; due: also a batch that is not full. */
 static void
 collector_begin(struct collector *c, bool due)
 {
@@ -213,7 +216,7 @@ collector_give_back(struct collector *c)
 
 /* -- time ------------------------------------------------------------------- */
 
-/* When the oldest message has waited for long enough (mono). */
+/* The time at which the oldest message has waited for long enough (mono). */
 static usec_t
 deadline(const struct collector *c)
 {
@@ -231,7 +234,7 @@ deadline(const struct collector *c)
 	return c->fetching ? at + FETCH_WAIT : at;
 }
 
-/* The last call of a turn: the queue has said whether it has more. */
+/* Comes last in a turn, when the queue has said whether it has more. */
 static void
 launch(void *arg)
 {

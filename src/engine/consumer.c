@@ -1,15 +1,15 @@
 /*
  * The life of one queue's messages; see consumer.h.
  *
- * Whatever changes what the consumer may do next calls consumer_touch().  At the end
- * of the turn consumer_update() then decides, and nothing else does: whether the queue
- * watches for work, whether the consumer competes for slots, and whether a drain is over.
+ * Every event that may allow a next step calls consumer_touch().  At the end of the
+ * turn consumer_update(), and nothing else, decides whether the queue watches for work,
+ * whether the consumer competes for slots, and whether a drain is over.
  *
  * After a reload, deliveries stay with the handler that began them (handler_set.h).
  *
- * The collector (collector.h) has the slots that no run has taken, and the messages that
- * wait for a batch or a slot.  Without batches a message passes it by: a fetch asks for
- * as many as there are slots.
+ * The collector (collector.h) has the slots that no run has taken, and the messages
+ * that wait for a batch or a slot.  Without batches messages do not enter it: a fetch
+ * asks for as many as there are slots.
  */
 #include "engine/consumer.h"
 
@@ -24,7 +24,7 @@
 #include "engine/suspension.h"
 #include "engine/tally.h"
 
-#define LINGERS_AFTER	(10 * SEC)	/* a run without messages is reported */
+#define LINGERS_AFTER	(10 * SEC)	/* then a run without messages is reported */
 
 struct consumer {
 	const struct consumer_env	*env;
@@ -36,16 +36,16 @@ struct consumer {
 	struct handler_set	*handlers;
 	struct inflight_list	 inflight;	/* runs */
 	unsigned	 nruns;	/* length of inflight */
-	unsigned	 ninflight;	/* messages of them that have no result */
+	unsigned	 ninflight;	/* their messages without a result */
 	struct inflight_list	 over;	/* batches with results that Redis has not confirmed */
-	struct collector	 collector;	/* also says whether a fetch is on its way */
+	struct collector	 collector;	/* also knows whether a fetch is on its way */
 
 	struct dispatcher_member	 member;
-	bool	 ready;	/* the queue has said so, not fetched since */
-	bool	 wanted;	/* what queue_want() was told last */
+	bool	 ready;	/* ready() came, and no fetch since */
+	bool	 wanted;	/* the last queue_want() */
 	bool	 paused;
-	bool	 up;	/* Redis is there */
-	bool	 unsubscribed;	/* Redis does not let the queue subscribe */
+	bool	 up;	/* Redis is connected */
+	bool	 unsubscribed;	/* Redis refuses the queue's subscription */
 	enum fetch_status	 last;
 
 	struct suspension	 suspension;
@@ -94,8 +94,8 @@ consumer_set_state(struct consumer *c, enum consumer_state state)
 }
 
 /*
- * How many runs could be begun now, beyond those in flight and the slots granted.  If
- * there are only collected messages: no more than those need.
+ * The number of runs that could begin now, beyond those in flight and the slots
+ * granted.  If there are only collected messages, no more than those need.
  */
 static unsigned
 consumer_room(void *arg)
@@ -115,7 +115,10 @@ consumer_room(void *arg)
 	return runs < most ? runs : most;
 }
 
-/* The last step.  Processes and Redis may each take their time.  c may be gone after it. */
+/*
+ * The last step, when processes have ended and Redis has confirmed the results, in any
+ * order.  It may free c.
+ */
 static void
 consumer_finish_close(struct consumer *c)
 {
@@ -146,9 +149,9 @@ consumer_fetch(struct consumer *c, unsigned n)
 }
 
 /*
- * The processes of a persistent handler are there anyway, `concurrency` of them:
- * their messages need no slot.  Those of a process per run do.  A batch that is not full
- * has its slot already.
+ * A persistent handler has up to `concurrency` processes anyway, so its messages need
+ * no slot.  A process per run needs one.  A batch that is not full has its slot
+ * already.
  */
 static void
 consumer_compete(struct consumer *c, bool room, bool fill)
@@ -169,7 +172,7 @@ consumer_compete(struct consumer *c, bool room, bool fill)
 		consumer_fetch(c, consumer_room(c));
 }
 
-/* Nothing is collected for a queue that is to run nothing. */
+/* Gives collected messages back if the queue must run nothing. */
 static void
 consumer_look_at_collected(struct consumer *c)
 {
@@ -180,7 +183,7 @@ consumer_look_at_collected(struct consumer *c)
 		collector_look(&c->collector);
 }
 
-/* Derives all that follows from the fields; see the head of this file. */
+/* Decides the next steps from the fields; see the head of this file. */
 static void
 consumer_update(void *arg)
 {
@@ -305,7 +308,10 @@ consumer_ready(void *arg)
 	consumer_touch(c);
 }
 
-/* A run needs a slot; the last reload may have come between the fetch and its messages. */
+/*
+ * Runs a message that needs a slot.  A reload may have come between the fetch and its
+ * messages.
+ */
 static void
 consumer_run(struct consumer *c, struct message *msg)
 {
@@ -355,7 +361,7 @@ consumer_fetched(const struct fetched *f, void *arg)
 	consumer_touch(c);
 }
 
-/* The message is not ours any more, or was cancelled: it must not run, or not go on. */
+/* The message is no longer ours, or was cancelled: it must not run, or not go on. */
 static void
 consumer_end_message(struct consumer *c, struct message *msg, enum stop reason)
 {
@@ -399,7 +405,7 @@ consumer_finish_batch(struct consumer *c, struct inflight *f)
 	inflight_free(f);
 }
 
-/* One message of a batch. */
+/* Redis has confirmed one message of a batch. */
 static void
 consumer_confirmed(struct consumer *c, struct held *h, bool acked)
 {
@@ -411,7 +417,7 @@ consumer_confirmed(struct consumer *c, struct held *h, bool acked)
 	consumer_finish_batch(c, f);
 }
 
-/* Redis has confirmed: now it is true, so now it is logged and counted. */
+/* Redis has confirmed the result: logs and counts it now, not before. */
 static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
     enum settled how, void *arg)

@@ -1,11 +1,11 @@
 /*
- * A consumer: the life of one queue's messages in this daemon.  The only
- * place that sees queue, handler and policy together.
+ * A consumer: the life of one queue's messages in this daemon.  No other file uses
+ * queue, handler and policy together.
  *
  *	ready -> slot granted -> fetch -> deliver -> handler -> verdict
  *	      -> settle -> settled (logged and counted)
  *
- * With batches, and where a slot is missing, a message is collected between deliver and
+ * With batches, or without a free slot, a message is collected between deliver and
  * handler:
  *
  *	deliver -> COLLECTED -> batch is full, batch_wait is over, or it must run alone,
@@ -18,7 +18,7 @@
  *	CLOSING				results are confirmed by Redis ->
  *	CLOSED				closed(); the owner may free it
  *
- * Suspension (breaker.h), QPAUSED and Redis being away block a RUNNING consumer
+ * Suspension (breaker.h), QPAUSED and a lost connection block a RUNNING consumer
  * without changing its state.
  */
 #ifndef RQD_ENGINE_CONSUMER_H
@@ -37,11 +37,11 @@ enum consumer_state {
 	CONSUMER_CLOSED
 };
 
-/* Why a running consumer starts nothing. */
+/* The reason why a running consumer starts nothing. */
 enum consumer_block {
 	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED,
 	BLOCK_REFUSED,		/* Redis refuses results, which keep their slots */
-	BLOCK_REDIS		/* it is away, or does not let the queue subscribe */
+	BLOCK_REDIS		/* no connection, or it refuses the subscription */
 };
 
 struct consumer;
@@ -53,19 +53,25 @@ struct consumer_env {
 	const struct queue_env	*queue;
 	const struct handler_env	*handler;
 	void	(*closed)(struct consumer *, void *);	/* in CLOSED; from the loop */
-	/* One has nothing in flight, and its queue is empty. */
+	/* A consumer has nothing in flight, and its queue is empty. */
 	void	(*idle)(void *);
-	/* One was suspended, resumed, paused or unpaused, or Redis refuses its results. */
+	/*
+	 * A consumer was suspended, resumed, paused or unpaused, or Redis refuses its
+	 * results.
+	 */
 	void	(*blocked)(void *);
 	void	*arg;
 };
 
-/* The queue's ops are a parameter so that simulation can pass mem. */
+/*
+ * The queue's ops are a parameter, so that simulations can pass those of a queue in
+ * memory.
+ */
 struct consumer	*consumer_new(const struct consumer_env *, struct config *,
 		    const struct queue_config *, const struct queue_ops *);
 void		 consumer_free(struct consumer *);	/* any time; NULL is fine */
 
-/* same: the queue's settings have not changed, but the object that has them. */
+/* same: the queue's settings have not changed, only the object that has them. */
 void		 consumer_reconfigure(struct consumer *, struct config *,
 		    const struct queue_config *, bool same);
 void		 consumer_set_quiet(struct consumer *, bool);
@@ -79,7 +85,7 @@ void		 consumer_tick(struct consumer *);	/* about every 10 s */
 
 void		 consumer_renew(struct consumer *);	/* see queue_renew() */
 
-void		 consumer_probe_now(struct consumer *);	/* where it is suspended */
+void		 consumer_probe_now(struct consumer *);	/* if it is suspended */
 
 /* For status, heartbeat, metrics. */
 const struct queue_config *consumer_config(const struct consumer *);
@@ -96,9 +102,10 @@ bool			 consumer_is_confirmed(const struct consumer *);
 bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
 
 /*
- * Walks what is in flight; pid 0: no process yet; progress: what its handler said last,
- * visible UTF-8, or NULL; age is since delivery.  A batch whose messages all have results, and
- * whose process goes on, is a message NULL; age is since then.
+ * Calls fn for each message in flight.  pid 0: no process yet; progress: the last that
+ * its handler reported, visible UTF-8, or NULL; age: since delivery.  For a batch whose
+ * messages all have results, and whose process goes on, the message is NULL, and age is
+ * since then.
  */
 void	consumer_each(const struct consumer *, void (*fn)(const struct message *, pid_t,
 	    const char *progress, usec_t age, void *), void *);

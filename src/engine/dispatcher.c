@@ -1,12 +1,11 @@
 /*
  * The ring of queues with work; see dispatcher.h.
  *
- * One round runs deferred, as the last call of a turn of the loop, so that all
- * that became ready in the turn takes part in it: a queue whose handler has just
- * ended must not lose the slot to a lower priority only because it asks its queue
- * for more a moment later.  Credits are collected during
- * the round and granted after it, one grant a member: one pop for all of its
- * slots.
+ * A round runs as the last call of a turn of the loop, so that all members that became
+ * ready in the turn take part.  Otherwise a queue whose handler has just ended could
+ * lose the slot to a lower priority, only because it asks for more a moment later.
+ * Credits are collected during the round and granted after it, in one grant a member,
+ * so that one pop fills all of its slots.
  */
 #include "engine/dispatcher.h"
 
@@ -50,7 +49,7 @@ dispatcher_taken(const struct dispatcher *d)
 	return d->taken;
 }
 
-/* Puts m behind all members of its priority or a higher one. */
+/* Inserts m after all members of its priority or a higher one. */
 static void
 dispatcher_insert(struct dispatcher *d, struct dispatcher_member *m)
 {
@@ -74,7 +73,7 @@ dispatcher_remove(struct dispatcher *d, struct dispatcher_member *m)
 	m->queued = false;
 }
 
-/* Gives one credit to one head after the other, then grants what was given. */
+/* Gives one credit to one head after the other, then grants the credits. */
 static void
 dispatcher_round(void *arg)
 {

@@ -2,14 +2,14 @@
  * Hands out the daemon's handler slots (max_handlers) to queues that have
  * work.  It never touches messages.
  *
- * Members with work stand in a ring.  The head gets one slot and goes to the
- * tail; one that can take no more leaves; with no slot free the ring waits.
- * Members of higher priority stand in front of all lower ones.  Fair by
- * construction: between equals nobody waits for more than one turn of the others.
+ * Members with work are in a ring.  The head gets one slot and goes to the tail; a
+ * member that can take no more leaves; without a free slot the ring waits.  Members of
+ * higher priority come before all lower ones.  Between members of one priority none
+ * waits for more than one turn of the others.
  *
- * A slot is taken when it is granted, before the message is there, and comes
- * back by dispatcher_release(), so that queues that ask Redis at the same time
- * never exceed the limit together.
+ * A slot is taken when it is granted, before the message has come, and comes back by
+ * dispatcher_release().  So queues that ask Redis at the same time never exceed the
+ * limit together.
  */
 #ifndef RQD_ENGINE_DISPATCHER_H
 #define RQD_ENGINE_DISPATCHER_H
@@ -28,9 +28,9 @@ struct dispatcher_member {
 	int	 priority;	/* changes only while not queued */
 	unsigned	 credit;	/* given in this round, not yet granted */
 	TAILQ_ENTRY(dispatcher_member)	 granted;	/* valid while credit > 0 */
-	/* How many slots it could use now, beyond what it holds. */
+	/* The number of slots that it could use now, beyond those that it holds. */
 	unsigned	(*room)(void *);
-	/* Takes n slots, n >= 1; it has left the ring. */
+	/* The member gets n slots, n >= 1; it has left the ring. */
 	void	(*grant)(unsigned, void *);
 	void	*arg;
 };
@@ -40,8 +40,8 @@ void			 dispatcher_free(struct dispatcher *);	/* NULL is fine */
 void			 dispatcher_set_slots(struct dispatcher *, unsigned);
 
 /*
- * Enters the ring at the tail of its priority; no-op while in it.  Grants come
- * from the loop, at the end of this turn.
+ * Enters the member at the tail of its priority; no-op while it is in the ring.  Grants
+ * come from the loop, at the end of this turn.
  */
 void			 dispatcher_enter(struct dispatcher *, struct dispatcher_member *);
 void			 dispatcher_leave(struct dispatcher *, struct dispatcher_member *);

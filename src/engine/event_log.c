@@ -1,8 +1,8 @@
 /*
  * Records about messages and queues; see event_log.h.
  *
- * A record about a delivery has the context queue, id, attempt, pid, and then
- * how the handler ended: status= or signal=, duration=, reason=.
+ * A record about a delivery has the context queue, id, attempt, pid, and then the end
+ * of the handler: status= or signal=, duration=, reason=.
  */
 #include "engine/event_log.h"
 
@@ -90,7 +90,7 @@ struct outcome_event {
 	enum log_level	 level;
 };
 
-/* For a verdict that Redis took as it was. */
+/* Events of verdicts that Redis took unchanged. */
 static const struct outcome_event verdict_events[] = {
 	[VERDICT_ACK] = { "acked", LOG_LV_INFO },
 	[VERDICT_DROP] = { "cancelled", LOG_LV_INFO },
@@ -245,7 +245,7 @@ event_log_suspended(const struct queue_config *cfg, const struct breaker *b,
 {
 	usec_t since = clock_mono() - b->since;
 
-	/* The hourly reminder says since when. */
+	/* The hourly reminder also has the time of the suspension. */
 	queue_event(cfg, LOG_LV_ERROR, "suspended",
 	    LF_STR("reason", reason_name(b->reason)), LF_STR("error", cause),
 	    since < SEC ? LF_STR("since", NULL) : LF_USEC("since", since));
@@ -287,7 +287,10 @@ event_log_schedule_failed(const struct queue_config *cfg, const struct schedule_
 	    LF_STR("error", cause), LF_STR("warning", "the schedule cannot push"));
 }
 
-/* The last line of what a handler wrote that is not blank; cut, as it may be of any length. */
+/*
+ * The last line of a handler's text that is not blank.  It is cut, because it may be of
+ * any length.
+ */
 static size_t
 last_line(const char *text, size_t len, const char **line)
 {
@@ -301,7 +304,7 @@ last_line(const char *text, size_t len, const char **line)
 	return (size_t)(end - p) < CAUSE_LINE_MAX ? (size_t)(end - p) : CAUSE_LINE_MAX;
 }
 
-/* The handler's words come last: nothing of ours follows that they could imitate. */
+/* The handler's words come last, so that they cannot imitate text of rqd after them. */
 char *
 event_log_cause(const struct queue_config *cfg, const struct result *r)
 {

@@ -20,9 +20,9 @@ void	 event_log_settled(const struct message *, const struct verdict *,
 void	 event_log_pushed(const struct message *, const struct result *);
 /* Redis has confirmed the acks of a batch. */
 void	 event_log_batch(const struct queue_config *, const struct result *, unsigned acked);
-/* The messages of a batch have results, and its process runs on. */
+/* All messages of a batch have results, and its process goes on. */
 void	 event_log_lingers(const struct queue_config *, pid_t, unsigned batch);
-/* A batch has said something wrong, beside its messages. */
+/* A batch has written a wrong line that belongs to no message. */
 void	 event_log_wrong(const struct queue_config *, const struct result *);
 void	 event_log_ticked(const struct queue_config *, const struct tick_report *);
 void	 event_log_paused(const struct queue_config *, bool, const char *why);
@@ -32,7 +32,7 @@ void	 event_log_suspended(const struct queue_config *, const struct breaker *,
 	    const char *cause);
 void	 event_log_resumed(const struct queue_config *, const struct breaker *);
 
-/* A schedule's tick, at Redis' time `now`; and what went wrong with one. */
+/* A schedule's tick, at Redis' time `now`; and an error of one. */
 void	 event_log_scheduled(const struct queue_config *, const struct schedule_config *,
 	    int64_t tick, double now);
 void	 event_log_schedule_missed(const struct queue_config *, const struct schedule_config *,
@@ -41,9 +41,9 @@ void	 event_log_schedule_failed(const struct queue_config *, const struct schedu
 	    const char *cause);
 
 /*
- * How a command failed: "command /opt/ship: exit status 127, stderr: ship: not found".  Its words
- * may be any bytes.  NULL: no process ended, and nothing kept one from starting.  The caller
- * frees it.
+ * Describes how a command failed: "command /opt/ship: exit status 127, stderr: ship:
+ * not found".  The text of the handler may be any bytes.  NULL: no process has ended or
+ * failed to start.  The caller frees it.
  */
 char	*event_log_cause(const struct queue_config *, const struct result *);
 

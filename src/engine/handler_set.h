@@ -11,13 +11,13 @@
 
 struct handler_set;
 
-/* fewer(): from the loop, when one has closed and is gone. */
+/* fewer() comes from the loop, when a handler has closed and was freed. */
 struct handler_set	*handler_set_new(const struct handler_env *,
 			    const struct handler_events *, void (*fewer)(void *), void *arg);
 /* See handler_free(). */
 void			 handler_set_free(struct handler_set *);
 
-/* Opens one for new messages, and closes the one before. */
+/* Opens a handler for new messages, and closes the one before. */
 void			 handler_set_open(struct handler_set *, struct config *,
 			    const struct queue_config *);
 struct handler		*handler_set_current(const struct handler_set *);

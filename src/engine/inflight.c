@@ -100,7 +100,7 @@ inflight_stop_message(struct held *h, enum stop reason)
 		handler_stop(f->run, reason);
 }
 
-/* No message counts any more of those that the run still has. */
+/* Drops the results of all messages that the run still has. */
 static void
 stop_rest(struct inflight *f)
 {
@@ -137,8 +137,8 @@ inflight_lingers(struct inflight *f, usec_t after)
 }
 
 /*
- * How much a verdict says about the command.  That it cannot be executed is certain.  An
- * ack proves that it works, whatever became of the other messages.
+ * How much a verdict tells about the command.  One that cannot be executed tells most.
+ * An ack proves that the command works, whatever the results of the other messages are.
  */
 static int
 weight(const struct verdict *v)

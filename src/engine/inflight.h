@@ -5,7 +5,7 @@
  *	in the run		it is on inflight.messages
  *	with a result		it is on no list; in a batch it stays until Redis confirms that
  *
- * The queue owns the messages.  inflight_free() frees the helds that have no result yet; in a
+ * The queue owns the messages.  inflight_free() frees each held without a result.  In a
  * batch, the consumer frees each of the others when Redis has confirmed its result.
  *
  * A batch may finish single messages before its process ends.  The consumer keeps the batch
@@ -29,7 +29,7 @@ struct held {
 	struct message	*msg;
 	struct inflight	*flight;	/* NULL: no run has it yet */
 	bool	 done;	/* on no list; the run may go on */
-	/* of a batch, which goes on: why the result of this message does not count */
+	/* in a batch that goes on: why the result of this message does not count */
 	enum stop	 stop;
 };
 TAILQ_HEAD(held_list, held);
@@ -48,27 +48,27 @@ struct inflight {
 	unsigned	 acked;	/* confirmed by Redis */
 	usec_t		 done_at;	/* mono: all have a result; 0: not all */
 	bool		 reported;	/* by inflight_lingers() */
-	/* of its messages' verdicts the one that says most about the command */
+	/* that of its messages' verdicts that tells most about the command */
 	struct verdict	 verdict;
-	struct result	 result;	/* how it ended; it owns nothing; valid if run is NULL */
+	struct result	 result;	/* of the run; it owns nothing; valid if run is NULL */
 	struct held	 only;	/* the message if it is no batch */
 };
 TAILQ_HEAD(inflight_list, inflight);
 
 /* A message that waits for a run; sets its engine_data. */
 struct held	*held_new(struct message *);
-/* Also of one that is part of an inflight. */
+/* Also for a held that is part of an inflight. */
 void		 held_free(struct held *);
 
-/* Begins a run.  A batch takes what is on the list, which is empty after it. */
+/* Begins a run.  A batch takes all messages of the list, and leaves it empty. */
 struct inflight	*inflight_start(struct handler *, struct message *);
 struct inflight	*inflight_start_batch(struct handler *, struct held_list *, unsigned n);
-/* With all that it holds. */
+/* Frees it with all that it has. */
 void		 inflight_free(struct inflight *);
 
 /*
- * This daemon may not settle the message any more.  Its handler is stopped, except if it
- * has other messages: then the run goes on, and the message's result is dropped.
+ * This daemon may no longer settle the message.  Stops its handler, unless that has
+ * other messages: then the run goes on, and the message's result is dropped.
  */
 void		 inflight_stop_message(struct held *, enum stop);
 
@@ -77,8 +77,8 @@ void		 inflight_done(struct held *);
 /* Keeps the verdict in inflight.verdict if it says more than the one there. */
 void		 inflight_judge(struct inflight *, const struct verdict *);
 /*
- * All its messages have results since so long, and its process goes on: it has a slot that
- * no message shows.  True once.
+ * Returns true, once, if all its messages have had results for so long, and its process
+ * goes on: it has a slot, but no message shows that.
  */
 bool		 inflight_lingers(struct inflight *, usec_t after);
 /* The run is over, and Redis has confirmed all its results. */

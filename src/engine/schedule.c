@@ -1,5 +1,5 @@
 /*
- * One timer per schedule.  When it fires, the daemon asks for the tick after `done`,
+ * Each schedule has a timer.  When it fires, the daemon asks for the tick after `done`,
  * the last one that Redis has settled; after a longer break only for the latest.  Then
  * the timer waits for the next tick, and a random moment longer, so that a fleet does
  * not ask all at once.  It fires at least once a minute, because clocks may jump.
@@ -23,7 +23,7 @@
 #include "redis/script.h"
 
 #define SPREAD_MAX	(100 * MSEC)
-#define LOOK_EVERY	MINUTE		/* clocks drift, and Redis' may be set */
+#define LOOK_EVERY	MINUTE		/* clocks drift, and Redis' clock may be set */
 
 struct schedule {
 	struct schedules	*all;
@@ -35,7 +35,7 @@ struct schedule {
 	struct request		 request;
 	int64_t			 asked;		/* its tick */
 	int64_t			 done;		/* the last settled tick; TICK_NEVER: none */
-	struct schedule_state	 status;		/* what others may know */
+	struct schedule_state	 status;		/* for metrics and the page */
 	unsigned		 failures;
 	char			*cause;		/* of the last failure, as logged; NULL: none */
 };
@@ -53,7 +53,7 @@ struct schedules {
 	bool			 stopped;
 };
 
-/* The server of its queue. */
+/* The connection to the server of the schedule's queue. */
 static struct conn *
 schedule_conn(const struct schedule *s)
 {
@@ -65,19 +65,19 @@ redis_time(const struct schedule *s)
 {
 	double now = conn_redis_time(schedule_conn(s));
 
-	/* Until the first answer tells. */
+	/* Before the first answer: this machine's clock. */
 	return now > 0 ? now : (double)clock_wall() / (double)SEC;
 }
 
 /* -- when ------------------------------------------------------------------------ */
 
-/* The tick that is to be asked for; TICK_NEVER: none. */
+/* The tick to ask for; TICK_NEVER: none. */
 static int64_t
 due_tick(const struct schedule *s, double now)
 {
 	int64_t latest = tick_last(s->cfg, (int64_t)now), next;
 
-	/* One that lies in the future was left by a clock that was wrong. */
+	/* A settled tick in the future was left by a wrong clock. */
 	if (latest == TICK_NEVER || s->done == TICK_NEVER ||
 	    (double)s->done > now + (double)tick_period(s->cfg, latest))
 		return latest;
@@ -95,7 +95,7 @@ spread(const struct schedule *s, int64_t tick)
 	return (usec_t)(random_unit() * (double)(most < SPREAD_MAX ? most : SPREAD_MAX));
 }
 
-/* At the next tick; at once where it has passed already. */
+/* Sets the timer for the next tick; it fires at once if that has passed. */
 static void
 schedule_arm(struct schedule *s)
 {
@@ -125,7 +125,7 @@ schedule_free(struct schedule *s)
 	free(s);
 }
 
-/* Logged when it changes, not at every try. */
+/* Logs the failure if its cause has changed, not at every try. */
 static void
 schedule_failed(struct schedule *s, const char *cause)
 {
@@ -179,7 +179,7 @@ schedule_answered(enum conn_answer answer, const struct redisReply *r, void *arg
 	if (s->all->stopped)
 		return;
 	if (answer != CONN_REPLY) {
-		/* In a cluster the connection may be there all the same. */
+		/* In a cluster this connection may still be up. */
 		timer_set(&s->timer, SEC);
 		return;
 	}
@@ -208,7 +208,7 @@ schedule_ask(struct schedule *s, int64_t tick)
 	free(message);
 }
 
-/* The timer: asks for what is due. */
+/* The timer: asks for the due tick. */
 static void
 schedule_look(void *arg)
 {
@@ -267,7 +267,7 @@ runs_of(const struct schedules *all, const char *name)
 	return 0;
 }
 
-/* Redis knows what has run, so nothing is carried over but what only we have counted. */
+/* Redis knows which ticks have run, so this carries over only the counts of this daemon. */
 void
 schedules_reconfigure(struct schedules *all, struct config *config)
 {

@@ -1,10 +1,10 @@
 /*
  * Schedules: each tick pushes one message, once in the whole fleet.
  *
- * There is no leader: every daemon has a timer for every schedule, and asks
- * Redis by a script (schedule.lua) in which the first one wins.  The script and,
- * after the first reply, the daemon judge ticks by Redis' time: a daemon whose
- * clock is wrong does no harm.
+ * There is no leader.  Every daemon has a timer for every schedule, and calls the
+ * script schedule.lua, which pushes for the first caller only.  The script and, after
+ * the first reply, the daemon judge ticks by Redis' time: a daemon whose clock is wrong
+ * does no harm.
  */
 #ifndef RQD_ENGINE_SCHEDULE_H
 #define RQD_ENGINE_SCHEDULE_H
@@ -28,11 +28,11 @@ void		 schedules_reconfigure(struct schedules *, struct config *);
 /* The state of one schedule, for metrics and the page. */
 struct schedule_state {
 	const struct schedule_config *cfg;	/* borrowed until the next reconfiguration */
-	int64_t		 last;		/* the latest tick in QSCHEDULE; TICK_NEVER: not known */
+	int64_t		 last;		/* the latest tick in QSCHEDULE; TICK_NEVER: unknown */
 	int64_t		 next;		/* the tick waited for, or tried; TICK_NEVER: none */
 	/* 1: no daemon ran the latest settled tick in time; -1: not known. */
 	int		 missed;
-	int64_t		 missed_at;	/* that tick, where missed is 1 */
+	int64_t		 missed_at;	/* that tick, if missed is 1 */
 	uint64_t	 runs;		/* pushed by this daemon */
 };
 size_t		 schedules_count(const struct schedules *);

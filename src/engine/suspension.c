@@ -1,6 +1,6 @@
 /*
- * Every call on the breaker is followed by after(), which logs what has changed and
- * sets the timer of the next probe.
+ * The suspension of a queue; see suspension.h.  After every call of the breaker,
+ * after() logs the change and sets the timer of the next probe.
  */
 #include "engine/suspension.h"
 
@@ -100,7 +100,7 @@ suspension_probe_now(struct suspension *s)
 	after(s, BREAKER_NOTHING, NULL);
 }
 
-/* A text for the cause is made only where one is kept: most failures suspend nothing. */
+/* Makes the text of the cause only if it is kept: most failures suspend nothing. */
 static void
 failed(struct suspension *s, enum breaker_event event, const struct result *r)
 {
@@ -139,8 +139,8 @@ suspension_idle(struct suspension *s)
 }
 
 /*
- * The longest pause between probes of a queue that Redis refuses.  A probe costs no more
- * than a renewal, and comes as often: the queue resumes within a lease.
+ * The longest pause between probes of a queue that Redis refuses.  A probe costs no
+ * more than a renewal, and comes as often, so the queue resumes within a lease.
  */
 static usec_t
 longest_pause(const struct suspension *s)

@@ -2,7 +2,8 @@
  * The suspension of one queue: its circuit breaker (policy/breaker.h), with the timers,
  * the log records and the counter that belong to it.  Embedded in its consumer.
  *
- * It also remembers why Redis refuses results of the queue.  That suspends nothing.
+ * It also keeps the reason why Redis refuses results of the queue, which suspends
+ * nothing.
  */
 #ifndef RQD_ENGINE_SUSPENSION_H
 #define RQD_ENGINE_SUSPENSION_H
@@ -19,7 +20,10 @@ struct suspension {
 	struct breaker	 breaker;
 	char		*refused;	/* why Redis refuses results; owned; NULL: it does not */
 	usec_t		 refused_since;	/* mono */
-	/* Of the failure that suspended it, or of the last probe; visible UTF-8; "": none. */
+	/*
+	 * The cause of the suspension, or of the last probe's failure; visible UTF-8;
+	 * "": none.
+	 */
 	char		 cause[SUSPENSION_CAUSE_MAX + 1];
 	/* private: */
 	const struct queue_config *cfg;
@@ -46,14 +50,17 @@ bool	suspension_is_on(const struct suspension *);
 enum turn suspension_turn(struct suspension *);
 void	suspension_probe_now(struct suspension *);
 
-/* How a delivery ended. */
+/* A delivery has ended. */
 void	suspension_judge(struct suspension *, const struct verdict *, const struct result *);
 /* A message was given back before it ran, or a fetch brought none. */
 void	suspension_idle(struct suspension *);
-/* Redis refused a fetch, with this error; or it answered one. */
+/* Redis refused a fetch, with this error.  _accepted: it answered one. */
 void	suspension_refused(struct suspension *, const char *error);
 void	suspension_accepted(struct suspension *);
-/* Redis refuses results, and why; "": it accepts them again.  The first reason stays. */
+/*
+ * Redis refuses results, for this reason; "": it accepts them again.  The first reason
+ * stays.
+ */
 void	suspension_results(struct suspension *, const char *why);
 
 #endif

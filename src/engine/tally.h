@@ -1,5 +1,5 @@
 /*
- * Counting what becomes of messages and runs, in a queue's counters.
+ * Counts the results of messages and runs in a queue's counters.
  */
 #ifndef RQD_ENGINE_TALLY_H
 #define RQD_ENGINE_TALLY_H
@@ -16,7 +16,7 @@ void	tally_settled(struct stats *, const struct message *, const struct verdict 
 	    const struct result *, enum settled);
 /* Whether the messages that the delivery hands over are in their queues. */
 bool	tally_was_pushed(const struct verdict *, const struct result *, enum settled);
-/* A run has ended, whatever became of its messages. */
+/* A run has ended, whatever the results of its messages are. */
 void	tally_run(struct stats *, const struct result *);
 void	tally_ticked(struct stats *, const struct tick_report *);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define SPACING		SEC	/* from each sample to the next but one, at least */
-#define COUNT_MAX	((int64_t)1 << 52)	/* what anybody may have written to QSTATS */
+#define COUNT_MAX	((int64_t)1 << 52)	/* bounds what others may have written to QSTATS */
 
 /* The samples belong to another Redis, or to one that has lost its memory. */
 static void
@@ -29,7 +29,10 @@ remove_sample(struct arrivals *a, unsigned i)
 	memmove(&a->sample[i], &a->sample[i + 1], (a->n - i) * sizeof(a->sample[0]));
 }
 
-/* How far the line between its neighbours passes sample i, and all that this line replaced. */
+/*
+ * The distance of the line between its neighbours from sample i, and from the samples
+ * that this line replaced.
+ */
 static usec_t
 error_without(const struct arrival *s, unsigned i)
 {
@@ -64,8 +67,9 @@ thin(struct arrivals *a, usec_t now)
 }
 
 /*
- * Messages are gone that nobody has taken.  A few were cancelled, or probes took the newest:
- * the curve is lowered.  Many were purged, perhaps the oldest: nothing is known of the rest.
+ * Messages have disappeared that no consumer has taken.  A few were cancelled, or
+ * probes took the newest: lowers the curve.  Many were purged, perhaps the oldest: then
+ * the times of the rest are unknown.
  */
 static void
 lower(struct arrivals *a, int64_t count)
@@ -81,7 +85,7 @@ lower(struct arrivals *a, int64_t count)
 			a->sample[i].count = count;
 }
 
-/* The newest sample becomes the last one. */
+/* Adds the newest sample at the end. */
 static void
 add(struct arrivals *a, usec_t now, int64_t count)
 {
@@ -110,7 +114,7 @@ arrivals_saw(struct arrivals *a, usec_t now, int64_t taken, int64_t waiting)
 		lower(a, count);
 	a->taken = taken;
 	add(a, now, count);
-	/* Samples before the arrival of the oldest message are not needed any more. */
+	/* Samples before the arrival of the oldest message are no longer needed. */
 	while (a->n >= 2 && a->sample[1].count <= taken)
 		remove_sample(a, 0);
 	if (a->shared && a->n > 0 && a->shared_at < a->sample[0].at)

@@ -1,6 +1,6 @@
 /*
- * When a queue is suspended, and when it may try again: a state machine
- * without clock or timer.
+ * Decides when a queue is suspended, and when it may try again.  It is a state machine
+ * without clock or timer; see breaker.h.
  *
  * Deliveries that began before the breaker opened may end while it is OPEN.  Their
  * failures change nothing, so that they do not delay the probe.  A success proves
@@ -54,7 +54,7 @@ breaker_trip(struct breaker *b, enum reason reason, usec_t most, usec_t now)
 {
 	bool same = b->reason == reason, probing = b->state == BREAKER_PROBING;
 
-	if (b->state == BREAKER_OPEN)	/* the delivery began before the suspension */
+	if (b->state == BREAKER_OPEN)	/* the delivery began earlier */
 		return BREAKER_NOTHING;
 	b->reason = reason;
 	b->most = most;
@@ -72,7 +72,10 @@ breaker_failure(struct breaker *b, usec_t now)
 	case BREAKER_OPEN:
 		return BREAKER_NOTHING;
 	case BREAKER_PROBING:
-		/* It can be executed again, and failures alone suspend nothing here. */
+		/*
+		 * The command can be executed again, and failures alone do not suspend
+		 * this queue.
+		 */
 		if (b->limit == 0)
 			return breaker_success(b);
 		break;

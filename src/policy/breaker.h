@@ -26,7 +26,7 @@ struct breaker {
 	enum breaker_state	state;
 	int			limit;		/* suspend_after; 0: never for failures */
 	int			failures;	/* in a row */
-	unsigned		probes;		/* failed for this reason, one after the other */
+	unsigned		probes;		/* failed in a row for this reason */
 	unsigned		turns;		/* probes begun, ever */
 	enum reason		reason;		/* valid unless CLOSED */
 	bool			refused;	/* suspended because Redis refuses the pops */
@@ -37,7 +37,7 @@ struct breaker {
 
 void			breaker_init(struct breaker *, int limit);
 
-/* Each says how a delivery or a pop ended, and returns what changed, for the log. */
+/* A delivery or a pop has ended.  These return the change, for the log. */
 enum breaker_event	breaker_success(struct breaker *);
 enum breaker_event	breaker_failure(struct breaker *, usec_t now);
 enum breaker_event	breaker_cannot_execute(struct breaker *, usec_t now);
@@ -57,12 +57,12 @@ void			breaker_unproved(struct breaker *, usec_t now);
 /* A probe found nothing to run: the next one may follow at once. */
 void			breaker_idle(struct breaker *, usec_t now);
 
-/* The next probe may begin now: somebody has asked for it. */
+/* The next probe may begin now: an operator has asked for it. */
 void			breaker_hurry(struct breaker *, usec_t now);
 
-/* Whether a message may be begun now; *single: one alone, as a probe. */
+/* Whether a message may begin now; *single: only one, as a probe. */
 bool			breaker_allows(const struct breaker *, usec_t now, bool *single);
-/* Begins a probe where one is due, and says what the fetch should take. */
+/* Begins a probe if one is due, and returns the turn for the fetch. */
 enum turn		breaker_turn(struct breaker *);
 
 #endif

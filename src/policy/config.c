@@ -1,6 +1,6 @@
 /*
- * Ownership of configurations; see config.h.  What the options are and where
- * their values come from is config/options.c.
+ * Ownership of configurations; see config.h.  config/options.c lists the options, and
+ * reads their values.
  */
 #include "policy/config.h"
 

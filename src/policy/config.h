@@ -5,8 +5,8 @@
  * it was popped, across any number of reloads.  Strings are owned by the config
  * and are never NULL ("" is unset) unless a field says so.
  *
- * Names, ranges and defaults of the options are rows of the table in
- * config/options.c; this file says what the values mean to the program.
+ * The table in config/options.c has the names, ranges and defaults of the options; this
+ * file describes the meaning of the values.
  */
 #ifndef RQD_POLICY_CONFIG_H
 #define RQD_POLICY_CONFIG_H
@@ -46,8 +46,8 @@ struct queue_config {
 	int		  shards;
 	int		  shards_drain;	/* a larger number that there was; 1: none */
 	/*
-	 * Its keys in Redis: the `shards` parts in order, those that are only drained, then Q.
-	 * NULL: Q is the only one; see config_key_at().
+	 * Its keys in Redis: those of the `shards` parts in order, those that are only
+	 * drained, then Q.  NULL: Q is the only one; see config_key_at().
 	 */
 	char		**shard_keys;
 	size_t		  nshard_keys;
@@ -55,9 +55,9 @@ struct queue_config {
 	uint64_t	  backlog_bytes;
 	/* TRAIT_KEY_EVENTS: */
 	char		**match;	/* globs: the keys that count; NULL-terminated */
-	int		  database;	/* whose keys; redis.database where unset */
+	int		  database;	/* of the keys; redis.database if unset */
 	enum notifications notifications;
-	usec_t		  skew;		/* how late a daemon may hear of what another has pushed */
+	usec_t		  skew;		/* how late a daemon may hear of another's push */
 	enum pop	  pop;		/* TRAIT_POP_END */
 	char		 *consumer_group;	/* TRAIT_GROUP */
 	enum mode	  mode;
@@ -71,7 +71,7 @@ struct queue_config {
 	int		  priority;	/* higher first when max_handlers is short */
 
 	usec_t		  lease;
-	usec_t		  foreign_timeout;	/* never 0 here: the lease where unset */
+	usec_t		  foreign_timeout;	/* never 0 here: the lease if unset */
 	usec_t		  time_limit;	/* 0: none */
 	usec_t		  kill_grace;
 	int		  max_attempts;	/* >= 1 */
@@ -107,7 +107,7 @@ struct queue_config {
 
 	/* mode = "exec" */
 	int		  batch;	/* messages of one run, at most; 1: unframed; never 0 */
-	usec_t		  batch_wait;	/* how long the first waits for others */
+	usec_t		  batch_wait;	/* how long the first message waits for others */
 	/* mode = "persistent", and a batch above 1 */
 	enum framing	  framing;
 	/* mode = "persistent" */
@@ -153,7 +153,7 @@ struct config {
 	struct redis_options	  redis;
 	struct log_config	  log;
 	struct http_config	  http;
-	char			 *name;		/* never empty: the host's name where unset */
+	char			 *name;		/* never empty: the host's name if unset */
 	int			  max_handlers;
 	usec_t			  drain_timeout;
 	struct queue_config	**queues;	/* NULL-terminated, in order of the file */
@@ -166,7 +166,10 @@ struct config {
 struct config	*config_new(void);		/* all empty; refs is 1 */
 struct config	*config_ref(struct config *);
 void		 config_unref(struct config *);	/* NULL is fine; frees at 0 */
-/* A reference that may be held already, to another one or none, is to this one now. */
+/*
+ * Makes the reference, which may be NULL or to another configuration, one to this
+ * configuration.
+ */
 void		 config_hold(struct config **, struct config *);
 /* NULL: there is none of this name. */
 const struct queue_config *config_queue(const struct config *, const char *name);
@@ -180,7 +183,7 @@ bool		 config_has_key(const struct queue_config *, const char *key);
 bool		 config_pops_left(const struct queue_config *);
 /* The command by which producers push a message: "LPUSH". */
 const char	*config_push_command(const struct queue_config *);
-/* False: the queue is declared for others, which consume it.  It may have no command. */
+/* False: the queue is only declared: other daemons consume it.  It may have no command. */
 bool		 config_consumes(const struct queue_config *);
 /* The queue that takes each line of standard output as a message; NULL: none. */
 const char	*config_output_queue(const struct queue_config *);
@@ -193,8 +196,8 @@ unsigned	 config_most_runs(const struct queue_config *);
 /* Whether one run may get several messages. */
 bool		 config_has_batches(const struct queue_config *);
 /*
- * From so many bytes on, of messages and of what they hand over, a queue pops no more:
- * CONFIG_RUN_BYTES for each run that there may be at once.
+ * The bytes of messages, and of those that they hand over, from which on a queue pops
+ * no more: CONFIG_RUN_BYTES for each run that there may be at once.
  */
 uint64_t	 config_bytes_max(const struct config *, const struct queue_config *);
 

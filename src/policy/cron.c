@@ -1,7 +1,7 @@
 /*
- * The search goes from local day to local day.  Where the offset from UTC is the
- * same around a day, its times follow by counting.  Otherwise the search looks up
- * each time of the day: zero, one or two seconds have that local time.
+ * The search goes from local day to local day.  If the offset from UTC is the same
+ * around a day, its times follow by counting.  Otherwise the search looks up each time
+ * of the day: zero, one or two seconds have that local time.
  *
  * After the first day with a match the search looks at one more day: when the clock
  * goes back at midnight, days overlap.

@@ -21,7 +21,7 @@
 
 #include "base/util.h"
 
-/* Bit n is set where n matches. */
+/* Bit n is set if n matches. */
 struct cron {
 	uint64_t	minutes;
 	uint32_t	hours;

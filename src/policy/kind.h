@@ -13,11 +13,14 @@
 enum kind {
 	KIND_ACK, KIND_UNIQUE, KIND_STREAM, KIND_LIST, KIND_CHANNEL,
 	KIND_PATTERN, KIND_EXPIRED,
-	KINDS,			/* how many there are */
+	KINDS,			/* the number of kinds */
 	KIND_DEFAULT = KIND_ACK
 };
 
-/* Where messages wait before their first delivery, and so how they are pushed and counted. */
+/*
+ * The place where messages wait before their first delivery; it decides how they are
+ * pushed and counted.
+ */
 enum source {
 	SOURCE_LIST,		/* Q is a list */
 	SOURCE_IDS,		/* Q is a zset of ids; the scores say when they are due */
@@ -44,13 +47,16 @@ enum trait {
 extern const char *const kind_names[];
 
 const char	*kind_name(enum kind);
-enum kind	 kind_find(const char *name);		/* KIND_DEFAULT where it is none */
+enum kind	 kind_find(const char *name);		/* KIND_DEFAULT: no such kind */
 enum source	 kind_source(enum kind);
 bool		 kind_has(enum kind, enum trait);
-/* Q is this and the queue's name by default */
+/* By default Q is this and the queue's name. */
 const char	*kind_key_prefix(enum kind);
 
-/* Whether messages wait in Redis, in Q; else those that nobody hears are gone. */
+/*
+ * Whether messages wait in Redis, in Q; otherwise messages that no daemon hears are
+ * lost.
+ */
 bool		 kind_waits(enum kind);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * One delivery of one message: its memory.  Its id is read in message_id.c.
+ * One delivery of one message; see message.h.  message_id.c reads its id.
  */
 #include "policy/message.h"
 

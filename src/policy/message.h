@@ -1,8 +1,8 @@
 /*
  * One delivery of one message.
  *
- * Made by a queue kind, handed to the engine, given back to the queue by
- * queue_settle(), and freed by the queue when Redis has confirmed.  Handlers
+ * A queue makes it and delivers it to the engine.  The engine gives it back by
+ * queue_settle(), and the queue frees it when Redis has confirmed the result.  Handlers
  * read it and never change it.
  */
 #ifndef RQD_POLICY_MESSAGE_H
@@ -19,7 +19,7 @@
 enum cancel { CANCEL_NONE, CANCEL_DROP, CANCEL_DEAD };
 
 struct message {
-	const struct queue_config *cfg;		/* in force at the pop; see config */
+	const struct queue_config *cfg;		/* in force at the pop */
 	struct config		*config;	/* reference held: keeps cfg alive */
 
 	char			*tag;		/* name in Redis; owned, NUL-terminated */
@@ -28,32 +28,35 @@ struct message {
 	char			*channel;	/* RQD_CHANNEL; owned; NULL: the kind has none */
 	char			*token;		/* of this delivery; owned; "": none */
 	char			*payload;	/* len bytes; owned; NULL: too large, or taken */
-	size_t			 len;		/* of the message, also where payload is NULL */
+	size_t			 len;		/* of the message, even if payload is NULL */
 	void			(*free_payload)(char *);
 	bool			 too_large;	/* len > message_max: payload was not fetched */
 
 	unsigned		 attempts;	/* failures before this delivery */
 	unsigned		 crashes;	/* leases that ended without a result */
-	enum cancel		 cancel;	/* also set while it runs; may change to another */
-	char			*cancelled_by;	/* owned; NULL: nobody, or it is not known who */
+	enum cancel		 cancel;	/* may be set, or changed, while it runs */
+	char			*cancelled_by;	/* owned; NULL: nobody, or unknown */
 	usec_t			 delivered;	/* mono: when the pop was answered */
-	/* Its lease held then: a call was sent whose answer said so; 0: it has none. */
+	/* When the last call was sent whose answer proves the lease; 0: it has none. */
 	boot_t			 ours_at;
 
 	void			*queue_data;	/* the kind's own */
-	void			*shard;		/* queue/shards.c: which one delivered it */
+	void			*shard;		/* queue/shards.c: the shard that delivered it */
 	void			*engine_data;	/* the consumer's own; NULL outside */
 };
 
 struct message	*message_new(struct config *, const struct queue_config *);
 void		 message_free(struct message *);	/* NULL is fine */
 
-/* In an attempt, or its lease ended: it runs alone, that it makes no others fail twice. */
+/*
+ * Whether an attempt has failed, or its lease has expired.  It then runs alone, so that
+ * it makes no others fail twice.
+ */
 bool		 message_has_failed(const struct message *);
 
 /*
- * Whether its lease surely holds.  If the daemon was stopped for so long that it does not,
- * another one may have finished the message.
+ * Whether its lease surely holds.  If not, because the daemon was stopped for so long,
+ * another daemon may have finished the message.
  */
 bool		 message_is_sure(const struct message *);
 
@@ -63,8 +66,8 @@ bool		 message_is_line(const struct message *);
 #define MESSAGE_ID_MAX	200
 
 /*
- * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX
- * + 1 bytes).  Returns 0, or -1 where the payload has no id.  For rqctl push.
+ * Writes the id that the pop script would give this payload to ret (MESSAGE_ID_MAX + 1
+ * bytes).  Returns 0, or -1 if the payload has no id.  For rqctl push.
  */
 int		 message_id(const char *payload, size_t len, char *ret) MUSTCHECK;
 

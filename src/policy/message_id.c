@@ -30,7 +30,7 @@ struct scan {
 	const char	*end;		/* decoding a whole payload: *end is NUL */
 	unsigned	 depth;
 	char		 text[MESSAGE_ID_MAX + 8];	/* the string scanned last, decoded ... */
-	/* ... and cut, where len > MESSAGE_ID_MAX */
+	/* ... and cut, if len > MESSAGE_ID_MAX */
 	size_t		 len;
 	char		 id[MESSAGE_ID_MAX + 1];
 	size_t		 id_len;	/* 0: none */
@@ -96,7 +96,7 @@ is_integer(const char *p, size_t n)
 
 /* -- strings --------------------------------------------------------------------- */
 
-/* Keeps one byte more than an id may have: the rest does not matter. */
+/* Keeps one byte more than an id may have; drops the rest. */
 static void
 add(struct scan *s, unsigned c)
 {
@@ -169,7 +169,7 @@ scan_escape(struct scan *s)
 	return true;
 }
 
-/* p stands on the opening quote; the text is decoded into s->text. */
+/* Decodes the string at its opening quote into s->text. */
 static bool
 scan_string(struct scan *s)
 {
@@ -281,8 +281,8 @@ scan_members(struct scan *s)
 /* -- the id ----------------------------------------------------------------------- */
 
 /*
- * The id that the payload begins with: an object whose first member is "id", a string
- * without escapes or an integer.  Nothing behind it is read.
+ * The id at the beginning of the payload: that of an object whose first member is "id",
+ * a string without escapes or an integer.  The rest is not read.
  */
 static bool
 scan_leading(struct scan *s)
@@ -315,7 +315,7 @@ scan_leading(struct scan *s)
 	return peek(s) == ',' || peek(s) == '}';
 }
 
-/* Decodes all of it; text ends with a NUL and holds no other. */
+/* Decodes the whole payload, which ends with a NUL and has no other. */
 static bool
 scan_payload(struct scan *s)
 {

@@ -2,9 +2,9 @@
  * The rules of outcomes.
  *
  * If rqd has stopped the handler, the reason of the stop decides: a handler may trap
- * SIGTERM and exit with 0, so its status proves nothing.  Otherwise what it has said
- * decides, and if it has said nothing, its end.
- * Only verdict_failed() counts an attempt and compares with max_attempts.
+ * SIGTERM and exit with 0, so its status proves nothing.  Otherwise its statement
+ * decides, and without a statement its end.  Only verdict_failed() counts an attempt
+ * and compares with max_attempts.
  */
 #include "policy/outcome.h"
 
@@ -14,7 +14,7 @@
 #include "base/backoff.h"
 #include "base/util.h"
 
-/* SAID_NOTHING where the word does not decide about the message. */
+/* SAID_NOTHING: the word does not decide about the message. */
 static const enum said said_by[] = {
 	[STATEMENT_OK] = SAID_OK, [STATEMENT_RETRY] = SAID_RETRY, [STATEMENT_DEFER] = SAID_DEFER,
 	[STATEMENT_DEAD] = SAID_DEAD, [STATEMENT_PROGRESS] = SAID_NOTHING,
@@ -147,12 +147,12 @@ outcome_is_environment(int error)
 	}
 }
 
-/* A finished delivery, and what else decides about it. */
+/* A finished delivery, with all that decides about it. */
 struct judged {
 	const struct message	*msg;
 	bool			 suspended;
 	double			 unit;
-	unsigned		 batch;	/* dead_status says nothing of one of many messages */
+	unsigned		 batch;	/* with several messages dead_status does not apply */
 };
 
 /* One more attempt has failed: retry, or dead.  Kinds without leases never retry. */
@@ -182,7 +182,10 @@ verdict_failed(const struct judged *j, enum reason reason, usec_t delay)
 	return v;
 }
 
-/* The status of a persistent process says nothing of one message: it has failed. */
+/*
+ * The status of a persistent process does not tell about one message, so the message
+ * has failed.
+ */
 static struct verdict
 verdict_exit(const struct judged *j, int status)
 {
@@ -230,7 +233,7 @@ verdict_cancelled(const struct message *msg)
 	};
 }
 
-/* Once rqd has signalled a delivery, how it ended no longer counts. */
+/* After rqd has signalled a handler, its exit does not count. */
 static struct verdict
 verdict_stopped(const struct judged *j, enum stop stop)
 {

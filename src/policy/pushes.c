@@ -1,6 +1,7 @@
 /*
- * Messages to hand over: see pushes.h.  One buffer has all of them, one after the other.
- * A message's shard is chosen when it is added, so a result that is sent again names the same.
+ * Messages to hand over: see pushes.h.  One buffer has all of them, one after the
+ * other.  A message's shard is chosen when it is added, so a result that is sent again
+ * names the same one.
  */
 #include "policy/pushes.h"
 
@@ -24,12 +25,12 @@ struct pushes {
 	struct pushes_target *targets;	/* owned; each has at least one message */
 	size_t		 ntargets;
 	char		*fault;		/* owned; NULL: none */
-	struct pushes_debt *debt;	/* reference; NULL: its message is not answered */
+	struct pushes_debt *debt;	/* reference; NULL: its message has no answer yet */
 };
 
 struct pushes_debt {
 	unsigned	 refs;
-	size_t		 bytes;		/* pushes_memory() of those that refer to it */
+	size_t		 bytes;		/* pushes_memory() of all that refer to it */
 };
 
 static struct pushes *
@@ -91,7 +92,7 @@ pushes_free(struct pushes *p)
 	free(p);
 }
 
-/* The first fault counts. */
+/* Sets the fault, unless there is one: the first counts. */
 static void PRINTF(2, 3)
 pushes_fail(struct pushes *p, const char *fmt, ...)
 {

@@ -1,6 +1,6 @@
 /*
- * The messages that one delivery hands over to other queues: collected while its handler
- * runs, and pushed by the script that acknowledges the delivery, all or none.
+ * The messages that one delivery hands over to other queues.  They are collected while
+ * its handler runs.  The script that acks the delivery pushes all of them, or none.
  *
  * A struct pushes is made for the first message; most deliveries have none.  It borrows
  * the queues' configurations, so it must be freed before the message's reference to the
@@ -34,23 +34,24 @@ struct pushes_target {
 };
 
 /*
- * Adds a message of a handler of cfg, which is part of config, for the queue of this name.
- * Makes *pushes where it is NULL.  An empty message is one; NULL, and 0, is a fault: its
- * reader could not collect a line of that length.
+ * Adds a message of a handler of cfg, which is part of config, for the queue of this
+ * name.  Makes *pushes if it is NULL.  A message may be empty.  NULL and 0 is a fault:
+ * the line was too long for its reader.
  */
 void	pushes_add(struct pushes **pushes, const struct config *config,
 	    const struct queue_config *cfg, const char *name, size_t name_len,
 	    const void *message, size_t len);
 /*
- * The handler has said "push QUEUE MESSAGE" of its message.  cut: the line is too long.
- * Adds what that takes to *sum, the pushes_memory() of all messages of its run; a sum
- * above PUSHES_RUN_BYTES is a fault of this message.  NULL: it has no others.
+ * The handler has stated "push QUEUE MESSAGE" for its message.  cut: the line is too
+ * long.  Adds the memory of the push to *sum, the pushes_memory() of all messages of
+ * the run; a sum above PUSHES_RUN_BYTES is a fault of this message.  sum is NULL if the
+ * run has only this message.
  */
 void	pushes_add_said(struct pushes **, const struct message *, const struct statement *,
 	    bool cut, size_t *sum);
 /* The longest line with such a statement that handlers of this queue may write. */
 size_t	pushes_line_max(const struct queue_config *);
-/* The last message has no end, and a process may still be writing it: a fault. */
+/* Adds a fault: the last message has no end, and a process may still be writing it. */
 void	pushes_add_cut(struct pushes **pushes);
 /* The longest message that could be added for this queue; 1 more is a fault. */
 size_t	pushes_longest(const struct config *config, const char *name);
@@ -62,17 +63,20 @@ void	pushes_free(struct pushes *);		/* NULL is fine */
  * process or one of the sets.
  */
 struct pushes_debt;
-/* Its message is answered.  Makes *debt where it is NULL; p may be NULL. */
+/* The message of p was answered: counts it.  Makes *debt if it is NULL; p may be NULL. */
 void	pushes_owe(struct pushes *p, struct pushes_debt **debt);
 /* PUSHES_RUN_BYTES or more: read no more answers.  NULL: nothing was answered. */
 bool	pushes_debt_is_large(const struct pushes_debt *);
 void	pushes_debt_unref(struct pushes_debt *);	/* NULL is fine */
 
-/* A sentence; NULL: there is no fault.  NULL is fine. */
+/* The fault, a sentence; NULL: none.  NULL is fine. */
 const char *pushes_fault(const struct pushes *);
 size_t	pushes_count(const struct pushes *);	/* of all messages; NULL: 0 */
 size_t	pushes_bytes(const struct pushes *);	/* of all messages; NULL: 0 */
-/* The same, and PUSHES_EACH for each: small ones take memory, too. */
+/*
+ * pushes_bytes(), plus PUSHES_EACH for each message, because small ones take memory,
+ * too.
+ */
 size_t	pushes_memory(const struct pushes *);
 #define PUSHES_EACH	24
 

@@ -15,6 +15,6 @@
 
 /* Sets *gap to the seconds between two messages; 0 for "", no rate.  -1 with *cause. */
 int	rate_parse(const char *, double *gap, char **cause) MUSTCHECK;
-double	rate_gap(const char *);		/* the same for a text that rate_parse() accepted */
+double	rate_gap(const char *);		/* of a text that rate_parse() has accepted */
 
 #endif

@@ -47,7 +47,10 @@ shard_keys_part(const char *id, size_t len, unsigned n)
 	return slot_of_text(id, len) / (SLOTS / n);
 }
 
-/* Moves the keys of another number of shards behind the n that are there; frees the rest. */
+/*
+ * Adds the keys of another number of shards to the n that are there, without
+ * duplicates; frees the rest.
+ */
 static size_t
 add_drained(char **all, size_t n, char **keys)
 {
@@ -63,7 +66,7 @@ add_drained(char **all, size_t n, char **keys)
 	return n;
 }
 
-/* On a cluster the key without a shard has a hash tag. */
+/* The name in the key.  On a cluster the key of the whole queue has a hash tag. */
 static char *
 name_of(const char *key)
 {
@@ -92,7 +95,10 @@ shard_keys_all(const char *key, int64_t shards)
 	return keys;
 }
 
-/* A key with a brace is an error, reported later: all its shards would have one tag. */
+/*
+ * A key with a brace gets no shards, because all of them would have one tag; the error
+ * is reported later.
+ */
 void
 shard_keys_set(struct queue_config *q)
 {

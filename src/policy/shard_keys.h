@@ -1,10 +1,10 @@
 /*
  * The keys of a queue that is spread over several (option shards).
  *
- * A cluster has 16,384 slots.  N shards are N equal parts of them, and each part has one
- * key: of {NAME.0}, {NAME.1}, {NAME.2} ... the first whose slot lies in the part.  So N
- * shards lie evenly on any number of equal masters, and the keys of N shards are among
- * those of 2N.  {NAME.0} is always one of them.
+ * A cluster has 16,384 slots.  N shards divide them into N equal parts.  The key of a
+ * part is the first of {NAME.0}, {NAME.1}, {NAME.2} ... whose slot lies in the part.
+ * So N shards lie evenly on any number of equal masters, and the keys of N shards are
+ * among those of 2N.  {NAME.0} is always one of them.
  */
 #ifndef RQD_POLICY_SHARD_KEYS_H
 #define RQD_POLICY_SHARD_KEYS_H
@@ -23,16 +23,17 @@ bool		 shard_keys_count_ok(int64_t n);
 char		**shard_keys_new(const char *name, unsigned n);
 void		 shard_keys_free(char **);	/* NULL is fine */
 
-/* The part, 0 to n - 1, that messages with this id go to: all producers agree. */
+/* The part, 0 to n - 1, for messages with this id, the same for all producers. */
 unsigned	 shard_keys_part(const char *id, size_t len, unsigned n);
 
 /*
- * All keys of a queue of which another process says that it has so many shards: they, then
- * `key` itself.  NULL: it has no shards, or their number cannot be.
+ * All keys of a queue that has so many shards according to another process: those of
+ * the shards, then `key` itself.  NULL: it has no shards, or their number is
+ * impossible.
  */
 char		**shard_keys_all(const char *key, int64_t shards);
 
-/* Sets queue_config.shard_keys, of key, shards and shards_drain. */
+/* Sets queue_config.shard_keys from key, shards and shards_drain. */
 void		 shard_keys_set(struct queue_config *);
 
 /* The key for a new message, as config_key_at(): by its id, or at random. */

@@ -1,10 +1,10 @@
 /*
- * Parsing of statements.  It is strict, so that a mistake is seen: the number is plain
- * decimal, the word is whole, nothing follows "ok", and a word that begins with a digit
- * where a duration may stand must be one.  Words stand apart by spaces or tabs.
+ * Parses statements.  It is strict, so that mistakes are seen.  The number is plain
+ * decimal, the word is whole, and nothing follows "ok".  If a duration may follow, a
+ * word that begins with a digit must be one.  Spaces or tabs separate words.
  *
- * The message of a push begins behind the one blank that ends the queue's name.  It is
- * taken byte for byte, and not empty.
+ * The message of a push begins after the one blank that ends the queue's name.  It is
+ * taken byte for byte, and must not be empty.
  */
 #include "policy/statement.h"
 
@@ -34,7 +34,7 @@ skip_blanks(struct statement_words *w)
 		w->p++;
 }
 
-/* The word at w, which is empty at a blank and at the end. */
+/* Takes the word at w; it is empty at a blank and at the end. */
 static size_t
 take_word(struct statement_words *w, const char **word)
 {
@@ -104,7 +104,7 @@ parse_delay(const char *p, size_t n, usec_t *ret)
 	return 0;
 }
 
-/* Any other first word belongs to the reason. */
+/* Takes a duration, if there is one; any other first word belongs to the reason. */
 static int
 take_delay(struct statement_words *w, usec_t *ret)
 {

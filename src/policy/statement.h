@@ -55,8 +55,8 @@ struct statement {
 };
 
 /*
- * 0, or -1 where the line is not a statement.  Then only ret->number is set: to the
- * number at which the line begins, or 0.
+ * Returns 0, or -1 if the line is not a statement.  Then only ret->number is set: to
+ * the number at the beginning of the line, or 0.
  */
 int	statement_parse(const char *, size_t, enum statement_number, struct statement *ret)
 	    MUSTCHECK;

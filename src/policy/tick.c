@@ -1,6 +1,6 @@
 /*
- * "every" counts from 1970, not from the start of a daemon, so that all daemons
- * compute the same ticks.
+ * The ticks of a schedule; see tick.h.  "every" counts from 1970, not from the start of
+ * a daemon, so that all daemons compute the same ticks.
  */
 #include "policy/tick.h"
 

@@ -1,6 +1,6 @@
 /*
- * A zone's name becomes a path below the zoneinfo folder, so it is checked before
- * the file is opened.
+ * Timezones; see zone.h.  A zone's name becomes a path below the zoneinfo folder, so it
+ * is checked before the file is opened.
  */
 #include "policy/zone.h"
 
@@ -42,7 +42,7 @@ folder(void)
 	return dir != NULL && dir[0] == '/' ? dir : FOLDER;
 }
 
-/* 0, or an error number; EINVAL: the file is something else. */
+/* Returns 0, or an error number; EINVAL: the file is no zone. */
 static int
 look(const char *path)
 {

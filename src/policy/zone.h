@@ -17,7 +17,7 @@
 /* Whether the text has the form of a zone's name, known here or not. */
 int	zone_check_name(const char *, char **cause) MUSTCHECK;
 
-/* Whether this machine has it. */
+/* Whether this machine has the zone. */
 int	zone_check(const char *, char **cause) MUSTCHECK;
 
 /* An unknown zone counts as UTC. */

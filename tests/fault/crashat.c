@@ -3,10 +3,9 @@
  *
  *	crashat POINT[:N] LOG COMMAND [ARGUMENT...]
  *
- * The daemon is the program that is shipped, without a line for this: a
- * debugger stands beside it, sees its system calls, and kills it with SIGKILL in
- * the middle of the Nth that is the point.  crashat becomes the command, so
- * signals and exit status are the daemon's own.
+ * The daemon is the unchanged program.  A debugger process sees its system calls, and
+ * kills it with SIGKILL in the middle of the Nth one that matches the point.  crashat
+ * becomes the command, so signals and exit status are the daemon's own.
  *
  *	SCRIPT-before	a call of that Lua script is about to be written to Redis
  *	SCRIPT-sent	it is written; nothing has been read since
@@ -19,10 +18,10 @@
  *	connect-after	it has been
  *	call		any system call, from the first connect() on
  *
- * "term+" in front of a point: only after SIGTERM has come.
+ * "term+" before a point: only after SIGTERM has come.
  *
- * LOG gets every piece of settle's calls that went out whole (for who asks
- * whether a result had been sent), and at the end a line "CRASH POINT".
+ * LOG gets every piece of settle's calls that was wholly written, so that a test can
+ * see whether a result was sent; and at the end a line "CRASH POINT".
  */
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -128,7 +127,7 @@ crash(void)
 	_exit(0);
 }
 
-/* The point is here: is it the time? */
+/* The daemon is at the point: whether it is the Nth time. */
 static bool
 strikes(void)
 {
@@ -171,7 +170,10 @@ holds(const char *bytes, size_t len, const struct script *s)
 	return s != NULL && memmem(bytes, len, s->sha, strlen(s->sha)) != NULL;
 }
 
-/* Leaves settle's calls only: a renewal beside them holds tags, too.  False: there are none. */
+/*
+ * Keeps only settle's calls, since a renewal beside them has tags, too.  False: there
+ * are none.
+ */
 static bool
 keep_settles(char *bytes, size_t len)
 {
@@ -204,7 +206,7 @@ on_write(void)
 		free(bytes);
 }
 
-/* To Redis: the C library asks nscd for users, too. */
+/* Whether it connects to Redis; the C library also connects to nscd, for users. */
 static bool
 is_connect(void)
 {
@@ -221,8 +223,9 @@ is_connect(void)
 }
 
 /*
- * A handler begins in the daemon's memory: the guardian is made by fork().  The process that
- * tries whether there can be such a one sends no signal when it ends.
+ * Whether a handler starts: it shares the daemon's memory.  The guardian is made by
+ * fork().  The process that tests whether memory can be shared sends no signal at its
+ * end.
  */
 static bool
 is_spawn(void)
@@ -231,7 +234,10 @@ is_spawn(void)
 	    (entry.entry.args[0] & CSIGNAL) == SIGCHLD;
 }
 
-/* Whether this call is the point.  Those that are waited for before are no handlers. */
+/*
+ * Whether this call is the point.  Processes that the daemon waits for earlier are no
+ * handlers.
+ */
 static bool
 is_point_call(void)
 {
@@ -319,7 +325,10 @@ trace(void)
 	}
 }
 
-/* Not a child of the daemon: it would find one that it never made. */
+/*
+ * The debugger must not be a child of the daemon, which would find a child that it
+ * never made.
+ */
 static void
 debugger(int ready)
 {

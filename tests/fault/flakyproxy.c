@@ -3,11 +3,11 @@
  *
  *	flakyproxy LISTEN UPSTREAM [SEED [LOG]]
  *
- * Every connection to LISTEN is joined to one of its own to UPSTREAM.  Commands
- * come in lines on standard input, whose end is the end of the proxy; each is
- * answered by "ok" on standard output and holds for all connections, those
- * there and those to come, until the next one of its name.  LOG gets a line for each
- * connection when it ends: the seconds of CLOCK_MONOTONIC.
+ * Each connection to LISTEN gets a connection of its own to UPSTREAM.  Commands come in
+ * lines on standard input; at its end the proxy ends.  The proxy answers each command
+ * by "ok" on standard output.  A command holds for all connections, also later ones,
+ * until the next one of its name.  LOG gets a line at the end of each connection: the
+ * seconds of CLOCK_MONOTONIC.
  *
  *	cut N		close after N more bytes of a connection, both ways counted
  *	delay MS	hold every piece for 0 to MS milliseconds
@@ -73,19 +73,19 @@ struct half {
 	struct evbuffer	*buf;
 	struct event	*in, *out, *timer;
 	size_t		 single;	/* bytes still to be sent one by one */
-	bool		 swallows;	/* something was swallowed: all is, from then on */
-	bool		 skips;		/* the next piece is swallowed, and nothing after it */
+	bool		 swallows;	/* bytes were swallowed: all later ones are, too */
+	bool		 skips;		/* swallow the next piece, and no more */
 };
 
 struct link {
 	TAILQ_ENTRY(link) entry;
-	bool		  floods;	/* the client gets no end of bytes */
+	bool		  floods;	/* send bytes to the client for ever */
 	struct half	  half[2];
 	struct weather	  own;
-	bool		  is_own;	/* its own weather, not that of all */
+	bool		  is_own;	/* it has its own faults, not those of all */
 	long		  cut;		/* bytes left of it */
-	long		  pieces;	/* from upstream, of its own weather */
-	struct event	 *end;		/* by age or by idling */
+	long		  pieces;	/* from upstream, with its own faults */
+	struct event	 *end;		/* fires at its age or idle limit */
 };
 
 static TAILQ_HEAD(, link) links = TAILQ_HEAD_INITIALIZER(links);
@@ -93,7 +93,7 @@ static struct event_base *base;
 static struct weather all = { .cut = -1 };
 static const char *upstream;
 static bool blackhole, refuse;
-static FILE *ends;		/* NULL: nobody wants to know */
+static FILE *ends;		/* NULL: no LOG */
 static bool swallow[2];		/* by whether it is a reply */
 static long age, idle;		/* ms; 0: no limit */
 /* Token buckets of the two ways. */
@@ -163,7 +163,7 @@ links_close(void)
 		link_close(l);
 }
 
-/* How many bytes the link takes now, this way. */
+/* How many bytes the link takes now in this direction. */
 static size_t
 bucket_fill(bool reply)
 {
@@ -176,7 +176,7 @@ bucket_fill(bool reply)
 	return bucket[reply].tokens > 0 ? (size_t)bucket[reply].tokens : 0;
 }
 
-/* Until there is room in it: a quarter of it, or a byte. */
+/* The time until the bucket has room: for a quarter of it, or a byte. */
 static struct timeval
 bucket_wait(void)
 {
@@ -186,7 +186,7 @@ bucket_wait(void)
 	return (struct timeval){ us / 1000000, us % 1000000 };
 }
 
-/* Is there room for more of what comes? */
+/* Whether there is room for more input. */
 static bool
 half_has_room(const struct half *h)
 {
@@ -259,7 +259,7 @@ half_flush(evutil_socket_t fd, short what, void *arg)
 		event_add(h->in, NULL);
 }
 
-/* Instead of a value: nothing of it needs to make sense, most of it is well-formed. */
+/* Writes another value.  It need not make sense, and is mostly well-formed. */
 static void
 tell_lie(struct evbuffer *to, char type, long n)
 {
@@ -282,8 +282,8 @@ tell_lie(struct evbuffer *to, char type, long n)
 }
 
 /*
- * Replies with other values.  A piece that ends within a value is sent on as it
- * is from there on, and what a message holds may be taken for a value.
+ * Replaces values in replies.  A value at the end of a piece that is not whole is sent
+ * unchanged, and text in a message may be taken for a value.
  */
 static void
 half_lie(struct half *h, size_t before)
@@ -407,7 +407,7 @@ unix_socket(const char *path, struct sockaddr_un *sun)
 	return fd;
 }
 
-/* A connection's own weather. */
+/* Draws the connection's own faults. */
 static void
 link_draw(struct link *l)
 {
@@ -502,7 +502,7 @@ set_swallow(const char *way)
 	swallow[true] = both || strcmp(way, "down") == 0;
 }
 
-/* One of the two at a time. */
+/* Sets one of the two limits, and ends the other. */
 static void
 set_limit(long new_age, long new_idle)
 {
@@ -527,7 +527,7 @@ set_skip(void)
 		l->half[1].skips = true;
 }
 
-/* Hexadecimal digits, as bytes of the server's. */
+/* Sends the bytes of hexadecimal digits as if the server did. */
 static void
 say(const char *hex, bool floods)
 {

@@ -1,10 +1,10 @@
 /*
- * Put in front of libc (LD_PRELOAD) by the soak and other tests: what the kernel
- * would do to a daemon on a machine in trouble.  Another process says what, by
- * a file that both have mapped; its name is in RQD_SHIM.  See shim.h.
+ * The soak and other tests load this before libc (LD_PRELOAD).  It does to a daemon
+ * what the kernel would do on a machine in trouble.  Another process gives the orders,
+ * in a file that both have mapped; its name is in RQD_SHIM.  See shim.h.
  *
- * Only the daemon has it: handlers get an environment of their own.  What may be
- * called before a constructor was (by an allocator) makes its system call itself.
+ * Only the daemon loads it: handlers get an environment of their own.  Functions that
+ * an allocator may call before the constructor make their system calls directly.
  */
 #include "shim.h"
 
@@ -58,8 +58,7 @@ fails(int error, volatile unsigned *times)
 }
 
 /*
- * A child makes its system calls itself, so it is the kernel that must refuse
- * execve() to it.
+ * A child makes its system calls directly, so the kernel must refuse execve() to it.
  */
 static void
 refuse_exec(void)
@@ -119,7 +118,7 @@ fork(void)
 	return real_fork();
 }
 
-/* Also for children, and before libc is there: nothing of it is used. */
+/* Runs in children too, and before libc is ready, so it uses nothing of libc. */
 long
 syscall(long n, ...)
 {
@@ -155,7 +154,7 @@ syscall(long n, ...)
 	return r;
 }
 
-/* A disk has room for half of it, and then for nothing. */
+/* The disk has room for half of the bytes, and then for none. */
 ssize_t
 write(int fd, const void *p, size_t n)
 {

@@ -1,7 +1,6 @@
 /*
- * Two daemons, each behind a bad network, a Redis, a producer, and faults at
- * random; then the proof that no message was lost and that each duplicate has a
- * fault that explains it.
+ * Runs two daemons, each behind a bad network, a Redis, a producer, and random faults.
+ * Then it proves that no message was lost, and that a fault explains each duplicate.
  *
  *	soak RQD FLAKYPROXY SHIM
  *
@@ -13,11 +12,13 @@
  * RQD_TEST_KEEP, which keeps the directory with all logs.
  * The output is TAP.
  *
- * Faults keep step with the messages: the last of both come together, and
- * little waits then, so that what drains the queue afterwards is rqd's recovery.
+ * Faults keep pace with the messages.  The last fault and the last message come
+ * together, when few messages wait, so that only rqd's recovery drains the queue
+ * afterwards.
  *
- * Faults begin one after the other, and several last at a time.  The seed fixes
- * which, for how long, and what handlers do; who wins a race is not fixed.
+ * Faults begin one after the other, and several last at a time.  The seed determines
+ * the faults, their durations, and the results of handlers; it does not determine
+ * races.
  *
  *	soak.c		the scenario
  *	soak_world.c	the daemons and their network
@@ -58,7 +59,7 @@ unsigned fault_slot;
 static uint64_t rng;
 static double last_fault;	/* its end */
 static double drained_at;
-static bool died;		/* something ended by itself */
+static bool died;		/* a process ended by itself */
 static unsigned tests, failed;
 static volatile sig_atomic_t interrupted;
 
@@ -189,7 +190,7 @@ fault_begin(void)
 	return true;
 }
 
-/* Ends those that are due; true when none lasts. */
+/* Ends the faults that are due; true if none lasts. */
 static bool
 faults_end(void)
 {
@@ -208,7 +209,7 @@ faults_end(void)
 	return none;
 }
 
-/* Faults do not run ahead of the messages. */
+/* Whether another fault may begin: faults must not be ahead of the messages. */
 static bool
 is_time_for_one(void)
 {
@@ -325,7 +326,10 @@ start_producer(void)
 	    0.7 * (double)wanted_faults * (double)number_of("PACE", 1)));
 }
 
-/* Until each daemon has written its first heartbeat; on a busy machine that takes a while. */
+/*
+ * Waits until each daemon has written its first heartbeat, which takes a while on a
+ * busy machine.
+ */
 static bool
 await_daemons(void)
 {
@@ -361,7 +365,7 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 		step();
 	for (unsigned i = 0; i < DAEMONS; i++) {
 		after[i] = world_descriptors(i);
-		/* One connection more is made for large messages when the first comes. */
+		/* The first large message makes one more connection. */
 		if (after[i] > before[i] + 1)
 			leaks = true;
 	}
@@ -384,7 +388,10 @@ scenario(const char *rqd, const char *proxy, const char *shim)
 	printf("# %.1f s\n", now() - start);
 }
 
-/* The handler is this program, also where its user cannot enter the build folder. */
+/*
+ * Copies this program, which is the handler, because the handler's user may not be able
+ * to enter the build folder.
+ */
 static int
 copy_program(const char *to)
 {

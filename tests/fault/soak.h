@@ -1,6 +1,6 @@
 /*
- * The soak: daemons at work while things break, and a proof afterwards that
- * nothing was lost; see soak.c.
+ * The soak: daemons work while faults happen, and a proof afterwards shows that nothing
+ * was lost; see soak.c.
  */
 #ifndef RQD_TESTS_FAULT_SOAK_H
 #define RQD_TESTS_FAULT_SOAK_H
@@ -15,7 +15,7 @@
 #define LIVES_MAX	1000	/* processes that a daemon was, in a run */
 #define LEASE		3.0	/* seconds */
 #define RENEWAL		1.0
-#define LEASE_AND_SLACK	(1.25 * LEASE)	/* until it is taken that has ended */
+#define LEASE_AND_SLACK	(1.25 * LEASE)	/* until an expired one is taken */
 #define MAX_ATTEMPTS	8
 #define SOAK_DEFERRED	3	/* status of a run that has deferred its message */
 
@@ -29,7 +29,7 @@
 #define CHILDREN_MOST	2
 #define BATCH_MOST	5
 
-/* The ids of entries that nobody has been given, as Lua; q is a stream or not there. */
+/* Lua: the entries that the group has not been given; q is a stream or missing. */
 #define UNREAD \
     "local function unread(most) " \
     "local last = '0-0' " \
@@ -168,7 +168,7 @@ bool	 work_hands_child(long n, int i);
 long	 work_child(long n, int i);	/* the number of child i, from 1 on */
 int	 work_produce(long messages, double seconds);	/* counts in *soak_pushed */
 long	 work_number(const char *payload, size_t len);
-/* Pushes messages beside the producer's; see soak_work.c.  False: it did not. */
+/* Pushes messages beside the producer's; see soak_work.c.  False: it could not. */
 bool	 work_push_burst(void);
 bool	 work_push_large(size_t len);
 bool	 work_push_late(double seconds);

@@ -1,20 +1,19 @@
 /*
- * The proof: what the handlers wrote down, against what was pushed and what is
- * in the dead letters; and every second delivery against the faults.
+ * The proof.  It compares the runs that handlers recorded with the messages that were
+ * pushed and the dead letters, and every second delivery with the faults.
  *
- * Finished is finished.  Once Redis has confirmed an ack or a dead letter, no
- * run of the message begins, and no letter is written, by whomever.  One
- * explanation remains: Redis has lost its memory since the message's first run
- * (FLUSHALL, or a replica promoted that was behind), for then a daemon that had
- * the message in hand must put it back.  A confirmation is what the daemon's log
- * says, unless one of its connections ended between the run's beginning and that
- * record: the result may have been sent twice then, and an answer that the message is
- * another delivery's counts as success, as the first one may have acted.
+ * Finished messages.  After Redis has confirmed an ack or a dead letter, no daemon
+ * begins a run of the message or writes a letter.  The only exception: Redis has lost
+ * data since the message's first run (by FLUSHALL, or because a promoted replica was
+ * behind).  Then a daemon that had the message in flight must put it back.  A record in
+ * the daemon's log counts as a confirmation, unless one of its connections ended
+ * between the run's beginning and that record.  In that case the result may have been
+ * sent twice, and the answer that another delivery has the message counts as success,
+ * because the first call may have acted.
  *
- * Else a message may run again, without any fault, only after a run that failed
- * and was over.  Everything else needs a fault that struck the daemon of the first
- * run, between the beginning of that run and that of the second.  What explains
- * it, strongest first:
+ * Other messages.  Without a fault a message may run again only after a run that failed
+ * and has ended.  Any other second run needs a fault that struck the daemon of the
+ * first run, between the beginnings of both runs.  The explanations, strongest first:
  *
  *	- the daemon was killed, or ended by SIGTERM, before it was confirmed;
  *	- it was stopped for so long that leases could expire;
@@ -22,17 +21,17 @@
  *	- faults of any kind, one after the other, that kept it from Redis for
  *	  longer than a lease less a renewal; the longest of them is the cause.
  *
- * That a connection was lost, or Redis restarted, for less than that explains
- * nothing: results are kept, and pops whose reply was lost are asked for.  Nor
- * do refused commands, connections that end often, a slow link, limits of
- * Redis' own, clocks, a full disk, or processes that cannot be started.
+ * A shorter loss of the connection, or a restart of Redis, explains nothing: the daemon
+ * keeps results, and asks about pops whose reply was lost.  Nor do these explain
+ * anything: refused commands, connections that end often, a slow link, limits of Redis,
+ * clocks, a full disk, or processes that cannot be started.
  *
  * Messages that a dead daemon had in flight run again within a lease and five seconds,
  * counting only time in which some daemon could talk to Redis without a break.  The
  * message behind a burst of failures runs within thirty seconds.
  *
- * The totals in QSTATS may be too small: those since the last tick die with the
- * daemon, or with a reply that is lost.  They are never too large.
+ * The totals in QSTATS may be too small: those since the last tick are lost with the
+ * daemon, or with a lost reply.  They are never too large.
  *
  * Messages that hand over (with PIPE): a message that Redis has acknowledged has handed
  * over each child, and its number, once.  A dead one has handed over nothing.  Both
@@ -80,10 +79,10 @@ static double longest_taken, longest_behind, longest_large;
 
 struct fate {
 	unsigned	successes, letters, runs;
-	unsigned	confirmed;	/* acks of which Redis has said ok */
+	unsigned	confirmed;	/* acks that Redis has confirmed */
 	double		born;		/* the first run; 0: none */
 	double		end;		/* when it last ended, by a run or a letter */
-	bool		doubtful;	/* perhaps it was never pushed */
+	bool		doubtful;	/* it may never have been pushed */
 	unsigned	deferred;	/* runs */
 	bool		status65;
 	bool		forgotten;	/* by Redis, and by nobody else to be kept */
@@ -99,7 +98,7 @@ static struct count {
 
 /* -- runs in doubt ----------------------------------------------------------- */
 
-/* Two runs of a message, one after the other; the second may not be there. */
+/* Judges two successive runs of a message; the second may be missing. */
 static void
 judge_pair(const struct run *r, double born, const struct run *next)
 {
@@ -132,8 +131,8 @@ judge_pair(const struct run *r, double born, const struct run *next)
 }
 
 /*
- * A run that begins although the message was cancelled.  A delivery that was on its way
- * then may begin within a lease.
+ * Judges a run that begins although the message was cancelled.  A delivery that was on
+ * its way then may begin within a lease.
  */
 static void
 judge_cancelled(const struct run *r, double born)
@@ -147,7 +146,7 @@ judge_cancelled(const struct run *r, double born)
 	explain_tell(born, r->from);
 }
 
-/* A run that begins after one of which Redis has confirmed the end. */
+/* Judges a run that begins after one whose result Redis has confirmed. */
 static void
 judge_finished(const struct run *finished, double born, const struct run *r)
 {
@@ -169,7 +168,7 @@ judge_finished(const struct run *finished, double born, const struct run *r)
 
 /* -- how long it takes ------------------------------------------------------ */
 
-/* Its daemon was killed: when the next run begins. */
+/* The daemon of the run was killed: judges when the next run begins. */
 static void
 judge_wait(const struct run *r, const struct run *next)
 {
@@ -194,7 +193,7 @@ judge_wait(const struct run *r, const struct run *next)
 	explain_tell(killed, next->from);
 }
 
-/* The large messages that were about within these times. */
+/* The bytes of the large messages that were in the queue within these times. */
 static double
 large_bytes(double from, double to)
 {
@@ -209,7 +208,10 @@ large_bytes(double from, double to)
 	return sum;
 }
 
-/* A large message is not late for its size, and that of others before it. */
+/*
+ * Checks that a large message was not late for its size, and for that of others before
+ * it.
+ */
 static void
 check_large(const struct special *s, const struct fate *fate)
 {
@@ -228,7 +230,7 @@ check_large(const struct special *s, const struct fate *fate)
 	explain_tell(s->at, fate->born);
 }
 
-/* The one behind a burst; large ones. */
+/* Checks the message behind a burst, and large ones. */
 static void
 check_specials(struct fate *fates)
 {
@@ -332,8 +334,8 @@ letters_read(const char *key, struct fate *fates, long messages)
 #define PROMOTION	1.3	/* seconds that one takes: not the one that forgot it */
 
 /*
- * It was in hand, by Redis' account.  Without a run it was on its way to a
- * daemon, which has never seen it.
+ * Whether a message that was in flight in Redis may be lost.  Without a run it was on
+ * its way to a daemon, which has never seen it.
  */
 static bool
 may_be_gone(const struct forgotten *x)
@@ -352,8 +354,8 @@ may_be_gone(const struct forgotten *x)
 	    explain_struck(CAUSE_ENDED, last, last->from, until))
 		return true;
 	/*
-	 * A replica was promoted earlier that had not heard of the result: the daemon is done
-	 * with the message, and nobody has it in hand.
+	 * An earlier promoted replica had not heard of the result: the daemon is done
+	 * with the message, and no daemon has it.
 	 */
 	if (last->to > 0 && explain_struck(CAUSE_PROMOTED, last, last->to, x->at - PROMOTION))
 		return true;
@@ -398,7 +400,7 @@ end_read(struct fate *fates, long messages)
 	}
 }
 
-/* Its own number: once where it was acknowledged, else never. */
+/* Checks that its number arrived once if it was acknowledged, else never. */
 static void
 judge_number(const struct fate *fate, long n)
 {
@@ -413,7 +415,7 @@ judge_number(const struct fate *fate, long n)
 	explain_tell(fate->born, fate->end + LEASE);
 }
 
-/* A child has one end, if its parent has handed it over, else none. */
+/* Checks that a child has one end if its parent has handed it over, else none. */
 static void
 judge_child(struct fate *fates, long n, int i)
 {
@@ -502,7 +504,7 @@ total(const char *counter)
 	return r != NULL && r->type == REDIS_REPLY_STRING ? atol(r->str) : 0;
 }
 
-/* Each run is acknowledged, deferred, fails, or none of these. */
+/* Checks the totals: each run is acknowledged, deferred, fails, or none of these. */
 static void
 check_totals(void)
 {
@@ -650,11 +652,11 @@ is_large(long n)
 }
 
 /*
- * From a moment on, for each message that ran after it: how long it waited for
- * its first run then.  Handlers that take their time are not counted, nor the
- * backoff after a failure, nor large messages: one that Redis' output limit keeps
- * back is tried again a minute later, as is a dead letter that Redis refused.  Nor are children,
- * whose parents may have run late.
+ * The longest time that a message waited for its first run from this moment on.  It
+ * does not count slow handlers, the backoff after a failure, and large messages: rqd
+ * asks for a message that exceeds Redis' output limit again a minute later, as for a
+ * dead letter that Redis refused.  Nor does it count children, whose parents may have
+ * run late.
  */
 double
 check_taken_up(double since)

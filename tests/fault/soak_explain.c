@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define SPAWNED_LATER	2	/* than it was popped, on a machine that is busy */
+#define SPAWNED_LATER	2	/* seconds from the pop to the start, on a busy machine */
 #define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
 #define TOO_LONG	(LEASE - RENEWAL)
 #define FAULTS_TOLD	8	/* around a problem */
@@ -40,7 +40,10 @@ concerns(const struct fault *f, unsigned slot)
 	return f->kind->cause != CAUSE_NONE && (!f->kind->of_daemon || f->slot == slot);
 }
 
-/* The longest fault of the chain of faults through [from, to] that were too long. */
+/*
+ * The cause of the longest fault, if a chain of faults kept the daemon from Redis for
+ * too long within [from, to].
+ */
 static enum cause
 explain_chain(unsigned slot, double from, double to)
 {
@@ -88,7 +91,7 @@ explain(const struct run *r, double born, double until)
 	const struct life *life = world_life(r->daemon);
 	enum cause found = CAUSE_NONE;
 
-	/* An orphan: its daemon was killed before the handler could ask who it is. */
+	/* An orphan: its daemon was killed before the handler could ask for its pid. */
 	if (life == NULL)
 		return CAUSE_KILLED;
 	for (size_t i = 0; i < nfaults; i++) {
@@ -125,7 +128,7 @@ explain_tell(double from, double to)
 	}
 }
 
-/* When the fault no longer keeps handlers of this daemon from running; 0: it never did. */
+/* When handlers of this daemon can run again after the fault; 0: it never hindered them. */
 static double
 hinders_until(const struct fault *f, unsigned slot)
 {
@@ -137,8 +140,8 @@ hinders_until(const struct fault *f, unsigned slot)
 }
 
 /*
- * The longest time within these that nothing hindered the daemon; bursts of
- * failures do, or do not.  Faults are in order.
+ * The longest time within these in which no fault hindered the daemon.  bursts: bursts
+ * of failures count as faults.  Faults are in order.
  */
 static double
 longest_unhindered(unsigned slot, double from, double to, bool bursts)

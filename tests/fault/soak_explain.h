@@ -8,25 +8,35 @@
 #include "base/util.h"
 #include "soak.h"
 
-/* Call first: the faults that struck, in order; borrowed. */
+/* Call this first: the faults that happened, in order; borrowed. */
 void	explain_by(const struct fault *, size_t n);
 
 /*
- * Why the run may be without effect, or its message may run again, from its beginning
- * until then; CAUSE_NONE: nothing explains it.  born: when the message's first run began.
+ * The cause why the run may have no effect, or its message may run again, from its
+ * beginning until then; CAUSE_NONE: nothing explains it.  born: when the message's
+ * first run began.
  */
 enum cause explain(const struct run *, double born, double until);
 
-/* Redis lost what it had confirmed between these times: what is finished may come back. */
+/*
+ * Whether Redis lost confirmed writes between these times: then finished messages may
+ * come back.
+ */
 bool	explain_forgot(double from, double to);
 
-/* A fault with this cause struck the run's daemon, or Redis, between these times. */
+/*
+ * Whether a fault with this cause struck the run's daemon, or Redis, between these
+ * times.
+ */
 bool	explain_struck(enum cause, const struct run *, double from, double to);
 
 /* The longest time between these in which some daemon could work; bursts: these hinder. */
 double	explain_unhindered(double from, double to, bool bursts);
 
-/* Redis held back large replies then; the daemon asks for them again a minute later. */
+/*
+ * Whether Redis refused large replies then; the daemon asks for them again a minute
+ * later.
+ */
 bool	explain_limited(double from, double to);
 
 /* Prints the faults between these times, as comments in TAP. */

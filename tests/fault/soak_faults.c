@@ -128,7 +128,7 @@ FAULT_BEGIN(script_flush)
 	return true;
 }
 
-/* Another type where a key was; what it held comes back afterwards. */
+/* Replaces a key by one of another type; puts its value back afterwards. */
 FAULT_BEGIN(wrong_type)
 {
 	static const char *const keys[] = {
@@ -247,7 +247,7 @@ PROXY_FAULT(unsteady, "random 60")
 static const char *const ways[] = { "up", "down", "both" };
 PROXY_FAULT(swallow, "swallow %s", ways[some % 3])
 
-/* Of all daemons; it stays when another fault of one of them is over. */
+/* A fault of all daemons; it goes on when another fault of one of them is over. */
 static char connections_end[40];
 
 static bool
@@ -284,7 +284,7 @@ end_no_more(unsigned slot, const char *detail)
 	return true;
 }
 
-/* A megabyte a second, and a message for which that is little. */
+/* A link of a megabyte a second, and a large message. */
 FAULT_BEGIN(slow_link)
 {
 	UNUSED;
@@ -346,7 +346,10 @@ limits_again(unsigned slot, const char *detail)
 
 /* -- messages at a bad moment -------------------------------------------------- */
 
-/* Sixty that fail and one behind; it is over when no daemon has suspended the queue. */
+/*
+ * Sixty messages that fail, and one behind them; it is over when no daemon has
+ * suspended the queue.
+ */
 FAULT_BEGIN(burst)
 {
 	UNUSED;
@@ -360,7 +363,10 @@ burst_over(unsigned slot, const char *detail)
 	return !log_is_suspended();
 }
 
-/* A message in flight, if there is one, is cancelled: a dead letter that never runs again. */
+/*
+ * Cancels a message in flight, if there is one: it becomes a dead letter, and never
+ * runs again.
+ */
 FAULT_BEGIN(cancel)
 {
 	static uint64_t state = 1;
@@ -371,9 +377,9 @@ FAULT_BEGIN(cancel)
 }
 
 /*
- * A daemon is away for longer than a lease while it has handlers that fail
- * afterwards, and the other one finishes their messages meanwhile.  It is the one
- * that takes the first of some messages which are late.
+ * Stops a daemon for longer than a lease while it has handlers that fail afterwards.
+ * The other daemon finishes their messages meanwhile.  The stopped one is that which
+ * takes the first of some late messages.
  */
 #define START_TIME	4.0	/* seconds that a daemon may take to start */
 #define LATE_AGAIN	8	/* seconds until there are more of them */
@@ -409,7 +415,7 @@ FAULT_BEGIN(cut_off_late)
 	return has_late(&slot) && blackhole(slot, seconds, detail, size);
 }
 
-/* For long enough to see that the other one takes its messages up. */
+/* Lasts long enough to see that the other daemon takes its messages up. */
 FAULT_BEGIN(kill_late)
 {
 	return daemons[0].pid != 0 && daemons[1].pid != 0 && has_late(&slot) &&
@@ -432,7 +438,7 @@ static const struct { int error; const char *name; } start_errors[] = {
 	{ EAGAIN, "EAGAIN" }, { ENOMEM, "ENOMEM" },
 };
 
-/* A daemon that cannot fork, open or write while it starts ends, and says so. */
+/* A daemon that cannot fork, open or write while it starts, ends with an error. */
 static bool
 is_starting(unsigned slot)
 {
@@ -479,7 +485,7 @@ exec_again(unsigned slot, const char *detail)
 	return true;
 }
 
-/* It may open no or only a few descriptors more: EMFILE at any of them. */
+/* Lets the daemon open no or few more descriptors: EMFILE at any of them. */
 FAULT_BEGIN(no_descriptors)
 {
 	unsigned room = (unsigned)(seconds * 1e5) % 6;

@@ -1,12 +1,14 @@
 /*
- * The daemons' logs, read while they are written, and when their connections ended.
+ * Reads the daemons' logs while they are written, and the times when their connections
+ * ended.
  *
- * A record "acked" or "dead" means that Redis has confirmed a result.  After a
- * lost connection it may mean less: the result is sent again, and an answer that
- * the delivery is another's counts as success, because the first one may have
- * acted.  The proxies tell when that was; the log need not, if there is much of it.
+ * A record "acked" or "dead" means that Redis has confirmed a result.  After a lost
+ * connection it may mean less: the result is sent again, and the answer that another
+ * delivery has the message counts as success, because the first call may have acted.
+ * The proxies tell the times of lost connections; the log may omit them.
  *
- * The time of a record is that of our reading it: the daemons' clocks are wrong.
+ * The time of a record is that at which it is read here, because the daemons' clocks
+ * are wrong.
  */
 #include "soak.h"
 
@@ -71,7 +73,7 @@ log_line(unsigned slot, const char *line)
 		l->suspended = false;
 }
 
-/* False: there is no more now. */
+/* Reads records; false: there are no more now. */
 static bool
 log_read(unsigned slot)
 {

@@ -40,8 +40,8 @@ static size_t nforgotten;
 bool redis_away, redis_behind;
 
 /*
- * All that is in the keys: for each message its number and a letter, W for one
- * that waits, H for one in hand, D for a dead letter.
+ * Lua: collects all messages from the keys, each as its number and a letter: W: it
+ * waits; H: in flight; D: a dead letter.
  */
 #define COLLECT \
     "local out = {} " \
@@ -152,7 +152,7 @@ redis_is(pid_t pid)
 	return pid == servers[0].pid || pid == servers[1].pid;
 }
 
-/* The last lines of its log say why. */
+/* Prints the last lines of its log, which have the cause. */
 static void
 show_log(unsigned i)
 {
@@ -203,7 +203,7 @@ admin_drop(void)
 	admin = NULL;
 }
 
-/* No reply, if Redis says that it is loading. */
+/* The reply to the admin's command; NULL if Redis is loading. */
 static redisReply *
 admin_answered(void)
 {
@@ -272,7 +272,10 @@ redis_forgotten(size_t *n)
 	return forgotten;
 }
 
-/* The counters of what was pushed stay: they are no part of the fault. */
+/*
+ * Empties Redis, but keeps the counters of pushed messages, which are no part of the
+ * fault.
+ */
 bool
 redis_flush(void)
 {
@@ -332,7 +335,7 @@ redis_restart(void)
 	return true;
 }
 
-/* The replica hears no more; what the server is told from now on is lost. */
+/* Cuts the replica off: writes to the server from now on will be lost. */
 bool
 redis_fall_behind(void)
 {
@@ -346,7 +349,10 @@ redis_fall_behind(void)
 	return redis_behind;
 }
 
-/* The old server is as it was when it died: nothing is written from CLIENT PAUSE on. */
+/*
+ * Collects from the old server.  It is as it was when it died, since CLIENT PAUSE
+ * allows no more writes.
+ */
 static redisReply *
 collect_old(void)
 {
@@ -363,7 +369,7 @@ collect_old(void)
 	return r;
 }
 
-/* Of a message in both: how often it is there does not matter. */
+/* Whether the message is in the other set, too, any number of times. */
 static bool
 is_among(const redisReply *all, const char *number)
 {

@@ -1,5 +1,5 @@
 /*
- * The runs that handlers wrote down; see soak_runs.h.
+ * The runs that handlers recorded; see soak_runs.h.
  */
 #include "soak_runs.h"
 
@@ -43,7 +43,7 @@ settled_compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Has its daemon's log confirmed its end, without any doubt? */
+/* Whether its daemon's log has confirmed its end for certain. */
 static bool
 run_is_confirmed(const struct run *r, const struct settled *all, size_t n)
 {

@@ -1,5 +1,5 @@
 /*
- * What the handlers of a soak wrote down: when each run began and ended.
+ * The runs that the handlers of a soak recorded: when each began and ended.
  */
 #ifndef RQD_TESTS_FAULT_SOAK_RUNS_H
 #define RQD_TESTS_FAULT_SOAK_RUNS_H
@@ -10,7 +10,7 @@
 const struct run *runs_read(size_t *n);
 void	runs_done(void);
 
-/* It has ended, and says that its message must not run again. */
+/* Whether it has ended with a result after which its message must not run again. */
 bool	run_is_final(const struct run *);
 
 /* Prints a run, or all of message n, as comments in TAP. */

@@ -15,8 +15,8 @@
  * the other has finished.  Now and then, depending on its pid, the handler defers a
  * message instead of succeeding.
  *
- * Faults push messages of their own, with numbers above the producer's, and a
- * member "do" that says what becomes of them:
+ * Faults push messages of their own, with numbers above the producer's, and a member
+ * "do" that tells the handler what to do:
  *
  *	fail N		fails N times
  *	succeed		does
@@ -24,9 +24,9 @@
  *	late MS E	its first run ends after MS with status E; others succeed at once.
  *			DIR/late.N holds the process of the daemon that has the first.
  *
- * With PIPE each run of a message says what it hands over, whatever becomes of it then:
- * children to standard output, a number to descriptor 3.  A run of a batch gives some
- * messages their own verdicts; its exit status speaks for the others.
+ * With PIPE each run of a message hands messages over, whatever its result is: it
+ * writes children to standard output, and a number to descriptor 3.  A run of a batch
+ * gives some messages their own verdicts; its exit status decides for the others.
  */
 #include "soak.h"
 
@@ -101,7 +101,10 @@ work_number(const char *payload, size_t len)
 
 /* -- payloads --------------------------------------------------------------- */
 
-/* With an id of its own, with one that many have, without; a few are large. */
+/*
+ * Makes a payload with an id of its own, with a common id, or without one; a few are
+ * large.
+ */
 static size_t
 make_payload(long n, char *buf, size_t size)
 {
@@ -125,7 +128,7 @@ make_payload(long n, char *buf, size_t size)
 	return len;
 }
 
-/* A large one is of its length exactly. */
+/* Makes a special message; a large one has exactly its length. */
 static size_t
 make_special(long n, const char *what, char *buf, size_t size)
 {
@@ -246,7 +249,7 @@ work_ordinary(long n, int attempt, unsigned slot)
 	return kind < 5 ? 1 : kind < 7 ? 65 : kind < 9 ? 128 + SIGSEGV : 0;
 }
 
-/* Before the end is recorded: what is said before an exit counts. */
+/* Defers, before the end is recorded: a statement before the exit counts. */
 static int
 work_defer(void)
 {
@@ -299,7 +302,7 @@ work_late_daemon(long n)
 	return pid;
 }
 
-/* -1: nothing is said in the message about what to do. */
+/* The exit status of a special message; -1: it has no orders. */
 static int
 work_special_one(const char *dir, long n, const char *payload, int attempt)
 {
@@ -355,7 +358,7 @@ work_handle(const char *dir, uint64_t seed, bool hands_over)
 	return status;
 }
 
-/* A message of a batch: its verdict, or none where the run's exit status speaks for it. */
+/* Writes the verdict of a message in a batch, or none if the run's exit status decides. */
 static void
 say_in_batch(unsigned number, long n, int status)
 {
@@ -386,8 +389,8 @@ work_in_batch(const char *dir, unsigned number, long n, int attempt, bool fails)
 }
 
 /*
- * Frames of the default: "N ATTEMPT LENGTH ID", the message, and a newline.  All of them
- * begin at once, for that is when they were delivered.
+ * Reads frames of the default: "N ATTEMPT LENGTH ID", the message, and a newline.
+ * Records the beginning of all at once, because they were delivered together.
  */
 int
 work_handle_batch(const char *dir, uint64_t seed)
@@ -416,8 +419,8 @@ work_handle_batch(const char *dir, uint64_t seed)
 #define WAITING_MAX	200	/* more are not pushed: the queue keeps up */
 
 /*
- * Any number of times: the message is pushed once.  Numbers go up, so the last
- * one says it all.  Answers with how many wait; -1: too many do.
+ * Lua: pushes the message once, however often it is called: numbers rise, so it
+ * compares with the last one.  Returns how many wait; -1: too many.
  */
 static const char push_once[] =
     UNREAD
@@ -485,9 +488,8 @@ work_produce(long messages, double seconds)
 /* -- what faults push ------------------------------------------------------- */
 
 /*
- * All of ARGV from the fifth on, once: the numbers go up, and the key says which
- * was the last.  Takes little, so that what is sent twice for a lost reply is not
- * pushed twice.
+ * Lua: pushes all of ARGV from the fifth on, once: the numbers rise, and the key has
+ * the last one.  So a call that is sent again after a lost reply pushes nothing.
  */
 static const char push_special[] =
     "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 1 end "
@@ -572,7 +574,10 @@ work_push_large(size_t len)
 	return true;
 }
 
-/* Some end before SECONDS are over, some after; some fail, some are to be dead. */
+/*
+ * Pushes late messages: some end before SECONDS are over, some after; some fail, and
+ * some become dead letters.
+ */
 bool
 work_push_late(double seconds)
 {
@@ -593,14 +598,14 @@ work_push_late(double seconds)
 
 /* -- cancelled messages ------------------------------------------------------------------ */
 
-/* A tag in flight, and the beginning of its message. */
+/* Lua: returns a tag in flight, and the beginning of its message. */
 static const char choose_one[] =
     "local q = ARGV[2] local n = redis.call('ZCARD', q .. 'BACKUP') "
     "if n == 0 then return {} end "
     "local at = ARGV[1] % n local tag = redis.call('ZRANGE', q .. 'BACKUP', at, at)[1] "
     "return {tag, string.sub(redis.call('HGET', q .. 'CONTEXT', tag) or '', 1, 120)}";
 
-/* As cancel.lua with "dead", and the hint of rqctl. */
+/* Lua: marks like cancel.lua with "dead", and sends the hint of rqctl. */
 static const char mark_one[] =
     "local q = ARGV[3] "
     "if string.sub(redis.call('HGET', q .. 'CONTEXT', ARGV[1]) or '', 1, 120) ~= ARGV[2] then "
@@ -633,7 +638,7 @@ work_cancel(uint32_t any)
 	memcpy(tag, r->element[0]->str, taglen);
 	len = r->element[1]->len;
 	memcpy(head, r->element[1]->str, len);
-	/* Noted before: the mark may be there although its reply is lost. */
+	/* Record it before: the mark may be set although its reply is lost. */
 	cancelled[ncancelled++] = (struct cancelled){
 		.n = work_number(head, len), .at = now()
 	};

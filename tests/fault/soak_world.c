@@ -1,8 +1,8 @@
 /*
- * The daemons, and a bad network before each of them.
+ * The daemons, and a bad network between each of them and Redis.
  *
- * Orphans of a killed daemon become children of this process, which is a
- * subreaper: none can hide.
+ * Orphans of a killed daemon become children of this process, which is a subreaper, so
+ * that none is missed.
  */
 #include "soak_private.h"
 
@@ -126,7 +126,7 @@ shim_open(unsigned slot)
 	daemons[slot].shim->clock_offset = slot % 2 == 0 ? -86400 : 86400;
 }
 
-/* Queue "b" has what the children are given, "end" their numbers. */
+/* Queue "b" gets the children, "end" the numbers. */
 static void
 pipe_configure(FILE *f)
 {
@@ -148,7 +148,7 @@ daemon_configure(unsigned slot)
 	snprintf(path, sizeof(path), "%s/rqd%u.conf", soak_dir, slot);
 	if ((f = fopen(path, "w")) == NULL)
 		die(path);
-	/* One process, which is not root, as its handlers are not. */
+	/* Use one process, not root, and handlers of the same user. */
 	fprintf(f, "%sredis {\n\tserver = \"unix:%s/proxy%u.sock\"\n\ttimeout = 2s\n}\n"
 	    "log {\n\tlevel = \"debug\"\n}\nname = \"host%u\"\ndrain_timeout = 1s\n"
 	    "queue \"q\" {\n\tcommand = {\"%s\", \"%s\", \"%s\", \"%llu\"}\n%s%s"
@@ -218,7 +218,7 @@ world_descriptors(unsigned slot)
 	return n - 2;
 }
 
-/* A daemon without handlers has one child, the guardian. */
+/* Whether handlers run.  A daemon without handlers has one child, the guardian. */
 bool
 world_is_busy(void)
 {
@@ -305,7 +305,7 @@ world_start(const char *rqd, const char *proxy, const char *preload)
 	}
 }
 
-/* Kills what is below this process, at any remove. */
+/* Kills all descendants of this process. */
 static void
 kill_children(void)
 {
@@ -347,7 +347,10 @@ world_stop(void)
 	kill_children();
 }
 
-/* Children that are none of ours: handlers and guardians without a daemon. */
+/*
+ * Counts children that this program did not start: handlers and guardians without a
+ * daemon.
+ */
 static unsigned
 strangers(bool tell)
 {
