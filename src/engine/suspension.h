@@ -36,9 +36,8 @@ struct suspension {
 };
 
 /*
- * changed() says that breaker_allows() may have another answer now; blocked() says
- * that the queue was suspended or resumed, or that refused has changed.  Both may come from
- * inside of a call.
+ * changed(): breaker_allows() may have another answer now.  blocked(): the queue was
+ * suspended or resumed, or `refused` has changed.  Both may come from inside of a call.
  */
 void	suspension_init(struct suspension *, struct loop *, const struct queue_config *,
 	    struct stats *, void (*changed)(void *), void (*blocked)(void *), void *arg);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A queue's plain life: pushed by redis-cli, run, acked, nothing left.
+# The plain life of messages: redis-cli pushes them, they run and are acked, and no key
+# is left.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

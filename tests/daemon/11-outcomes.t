@@ -1,6 +1,5 @@
 #!/bin/sh
-# Each row of the table of outcomes: what becomes of a message, by how its
-# handler ended.
+# Each row of the table of outcomes: the result of a message, by the end of its handler.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whatever bytes a producer pushes reach the handler as they are, each once.
+# Any bytes that a producer pushes reach the handler unchanged, once.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A queue whose command cannot be run, or always fails, is suspended: it costs
-# no attempts, one probe at a time, and resumes by itself.
+# A queue whose command cannot be run, or always fails, is suspended.  It then runs one
+# probe at a time, costs no attempts, and resumes by itself.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Batches: one run of an exec handler gets several messages, framed; what fails together
-# runs alone afterwards; and who dies in the middle of it.
+# Batches: one run of an exec handler gets several messages, framed.  Messages that
+# failed together run alone afterwards.  Handlers and daemons die in the middle of a
+# batch.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2046
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

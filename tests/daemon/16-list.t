@@ -1,5 +1,6 @@
 #!/bin/sh
-# Kind list: at most once, pushed back what never began, and what rqctl says of it.
+# Kind list: messages run at most once, those that never began are pushed back, and
+# rqctl shows the queue.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

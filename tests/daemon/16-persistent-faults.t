@@ -1,7 +1,7 @@
 #!/bin/sh
-# Persistent handlers that die, lie, flood and do not listen; daemons that are killed,
-# stopped and reloaded in the middle of it.  Whatever happens, no message is lost, and
-# none is at two processes at once.
+# Persistent handlers that die, lie, flood and do not read; daemons that are killed,
+# stopped and reloaded meanwhile.  No message is lost, and none is at two processes at
+# once.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Persistent handlers: processes that are fed many messages, in shell, Python and C;
-# what they may do wrong, and who dies in the middle of it.
+# Persistent handlers in shell, Python and C: processes that get many messages, their
+# mistakes, and their deaths.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

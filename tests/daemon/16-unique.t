@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kind "unique", with redis-cli as the producer: an id is queued once, runs when
-# it is due, and never beside itself, whoever enqueues it when and how often.
+# Kind "unique", with redis-cli as the producer: an id is queued once, runs when it is
+# due, and never runs twice at the same time, however often it is enqueued.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kinds channel and pattern: every daemon, at most once, a bounded backlog, and what
-# rqctl says of them.
+# Kinds channel and pattern: every daemon runs each message, at most once; the backlog
+# is bounded; and rqctl shows the queues.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

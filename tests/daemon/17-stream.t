@@ -1,6 +1,7 @@
 #!/bin/sh
-# Kind "stream": what a consumer group is given is handled, whoever dies, takes
-# part, or deletes things.  The other consumers are redis-cli.
+# Kind "stream": all entries that the consumer group gets are handled, although daemons
+# die, other consumers take part, and entries are deleted.  The other consumers are
+# redis-cli.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kind expired: a fleet that runs each expiry once, keys that are set again, retries,
-# flags, and what rqctl says of it.
+# Kind expired: a fleet runs each expiry once; keys that are set again, retries, flags,
+# and the output of rqctl.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where max_handlers is short: equal queues take turns, however flooded one of
-# them is; a higher priority goes first.
+# When max_handlers is reached, equal queues take turns, even if one of them is flooded;
+# a higher priority goes first.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

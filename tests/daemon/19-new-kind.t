@@ -1,6 +1,6 @@
 #!/bin/sh
-# A new kind of queue is what HACKING.md says: a file, and rows in four others.
-# This test adds one to a copy of these, builds rqd with it, and runs it.
+# HACKING.md describes how to add a kind of queue: a file, and rows in four others.
+# This test adds one to a copy of the sources, builds rqd with it, and runs it.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A message that brings its daemon down: it runs max_crashes times more, and then is
-# a dead letter, unrun.  Those that are with it when that happens do not suffer.
+# A message that crashes its daemon runs max_crashes times more, and then becomes a dead
+# letter without a run.  Other messages of the daemon do not suffer.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Hand-over: what a handler prints is pushed to another queue in the step that
-# acknowledges its message.  What fails, or breaks a limit, pushes nothing; what Redis
-# refuses waits.
+# Hand-over: the script that acks a message also pushes the output of its handler to
+# another queue.  A handler that fails, or breaks a limit, pushes nothing.  A hand-over
+# that Redis refuses waits.
 
 # shellcheck source=tests/lib.sh disable=SC2046
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Redis goes away and comes back while handlers run: they run on, their results
-# are kept and delivered, and nothing runs twice.
+# Redis is away for a while when handlers run: they go on, rqd keeps their results and
+# sends them later, and no message runs twice.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# A command that is not permitted: the log names it, nothing is moved or multiplied, other
-# queues go on, and so does this one when it is permitted again.
+# A command that is not permitted: the log names it, and no message is moved or
+# duplicated.  Other queues go on, and so does this one when the command is permitted
+# again.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

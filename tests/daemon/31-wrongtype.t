@@ -1,5 +1,5 @@
 #!/bin/sh
-# A key of the wrong type suspends its queue only, loses nothing, and is said.
+# A key of the wrong type suspends only its queue, loses nothing, and is reported.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

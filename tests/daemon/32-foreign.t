@@ -1,6 +1,6 @@
 #!/bin/sh
-# Other consumers of the published convention beside rqd: their pop and ack
-# scripts as they publish them, in both directions.
+# Other consumers of the published convention beside rqd, with their own pop and ack
+# scripts as they publish them; each side handles messages of the other.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

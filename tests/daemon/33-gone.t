@@ -1,8 +1,8 @@
 #!/bin/sh
 # A daemon that is stopped, or cut off, for longer than the lease: another one runs its
-# messages and acknowledges them.  When it is back its handlers get SIGTERM, whatever
-# they exit with is stale, and nothing runs again.  And Redis that restarts with all it
-# had, after a dead letter whose answer was lost: there is one letter.
+# messages and acknowledges them.  When it is back, its handlers get SIGTERM, their
+# results are stale, and nothing runs again.  And Redis restarts with all its data after
+# a dead letter whose answer was lost: there is one letter.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

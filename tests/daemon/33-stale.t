@@ -1,7 +1,7 @@
 #!/bin/sh
 # A daemon that was stopped for longer than the lease: another one runs its message.
-# When it goes on it learns of that: its handler is ended, and whatever that exits
-# with, nothing of it is written.
+# When it goes on, it ends its handler, and writes nothing for it, whatever its exit
+# status is.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

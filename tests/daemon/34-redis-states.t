@@ -1,7 +1,7 @@
 #!/bin/sh
-# A Redis that is there and refuses: a password that has changed, too many clients,
-# a replica, no memory left, no tracking, a policy that loses keys.  Each is told
-# once, nothing is lost, and work goes on when it is over.
+# A Redis that refuses: a password that has changed, too many clients, a replica, no
+# memory left, no tracking, a policy that loses keys.  rqd reports each once, loses
+# nothing, and goes on when it is over.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A connection that keeps ending: the log says so in a bounded number of records,
-# and what is true in the end.  A server that refuses writes is not asked ten times
-# a second.
+# A connection that keeps ending: the log reports it in a bounded number of records, and
+# has the final state.  rqd does not ask a server that refuses writes ten times a
+# second.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

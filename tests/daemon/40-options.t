@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command line: exit statuses and what is said.
+# The command line: exit statuses and messages.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

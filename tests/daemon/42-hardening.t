@@ -1,5 +1,5 @@
 #!/bin/sh
-# How the programs were built: what configure does unless it is told not to.
+# The programs are hardened, as configure does by default.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

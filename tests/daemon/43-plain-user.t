@@ -1,6 +1,6 @@
 #!/bin/sh
-# rqd without root: of an ordinary user, for that user.  Where the tests run as
-# root they step down for it, to programs and files that anybody may read.
+# An ordinary user runs rqd without root.  If the tests run as root, this one becomes
+# such a user, with programs and files that anybody may read.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# rqd started as root: what its processes may do, whom they end with, and what a
-# handler's user can do to them.
+# rqd is started as root: the privileges of its processes, their ends, and attacks by a
+# handler's user.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

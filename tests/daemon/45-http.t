@@ -1,6 +1,6 @@
 #!/bin/sh
-# The HTTP listener of a running daemon: health, readiness, metrics, status; what it
-# says while Redis is away, and what a reload changes.
+# The HTTP listener of a running daemon: health, readiness, metrics, status; its answers
+# while Redis is away, and after a reload.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The HTTP listener with 200 queues, and with more clients that hang than it has room
-# for: messages are worked on all the same, and who asks properly is answered.
+# The HTTP listener with 200 queues, and with more hanging clients than it has
+# connections: messages are handled all the same, and proper clients get answers.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Heartbeats: what a daemon says of itself in Redis, how soon, and how long.
+# Heartbeats: a daemon's report about itself in Redis, how soon it comes, and how long
+# it stays.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Heartbeats that no daemon wrote: whatever stands in rqd:daemon:..., the daemon and rqctl
-# stay small, the page stays alive, and what they print stays bounded.
+# Heartbeats that no daemon wrote: with any contents of rqd:daemon:..., the daemon and
+# rqctl stay small, the page works, and their output is bounded.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The log: every record of one form, whatever handlers print and producers push.
+# The log: every record has one form, whatever handlers print and producers push.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# rqd is started as root, and its log file, its HTTP socket and its password are in folders
-# that only root may write to: the launcher opens them.  It opens nothing where somebody
-# else decides what a path leads to.
+# rqd is started as root, and its log file, its HTTP socket and its password are in
+# folders that only root may write to: the launcher opens them.  It opens no path that
+# another user could redirect.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Memory: small when idle, and no more after thousands of messages; how many
-# may be said in RQD_TEST_MESSAGES.
+# Memory is small when idle, and does not grow with thousands of messages
+# (RQD_TEST_MESSAGES).
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A Redis that evicts the keys that idle queues armed (tracking-table-max-keys) makes
-# nobody spin: the queues are polled, the log says so once, and it ends with its cause.
+# If Redis evicts the keys that idle queues armed (tracking-table-max-keys), no daemon
+# spins: it polls the queues, logs that once, and stops polling when the cause is over.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

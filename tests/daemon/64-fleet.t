@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ten idle daemons: what is for later does not wake them all, and what is pushed does
+# Ten idle daemons: a delayed message does not wake all of them, and pushed messages do
 # not always go to the same one.
 
 # shellcheck source=tests/lib.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rqctl with a configuration that has errors: what can be known is used.
+# rqctl with a configuration that has errors: it uses the parts that are right.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

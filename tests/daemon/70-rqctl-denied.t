@@ -1,7 +1,7 @@
 #!/bin/sh
-# Nothing is lost by rqctl's scripts: with every command denied in turn, with
-# every key of the wrong type, at maxmemory; and what was refused can be done
-# afterwards, once.  No daemon.
+# rqctl's scripts lose nothing with every command denied in turn, with every key of the
+# wrong type, and at maxmemory.  A refused action can be done afterwards, once.  No
+# daemon.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # rqctl status, queues, daemons, running, show, peek, check, ping: on keys and
-# heartbeats that are written here.
+# heartbeats that the test writes.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A Redis that says a little now and then, or nothing, or too much: rqctl gives up in
+# A Redis that answers a little now and then, or nothing, or too much: rqctl gives up in
 # time, with one line and status 69.
 
 # shellcheck source=tests/lib.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# rqctl: lists that are cut say so, JSON is whole, check exits as a plugin, what is
-# dangerous asks, and hints.  No daemon.
+# rqctl: cut lists say so, JSON is whole, check exits as a plugin, dangerous verbs ask,
+# and there are hints.  No daemon.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

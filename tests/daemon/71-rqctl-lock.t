@@ -1,5 +1,6 @@
 #!/bin/sh
-# rqctl lock: one at a time, whatever happens to Redis, to the lock, to us.
+# rqctl lock: one command runs at a time, whatever happens to Redis, to the lock, to
+# rqctl.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

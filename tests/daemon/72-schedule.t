@@ -1,5 +1,5 @@
 #!/bin/sh
-# Schedules: what is pushed, when, and what Redis knows of it.
+# Schedules: their messages, their times, and their state in Redis.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# rqctl cancel, where the daemon hears no hints, dies, drains, or has a persistent handler.
+# rqctl cancel, while the daemon hears no hints, dies, drains, or has a persistent
+# handler.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The progress that handlers tell: rqctl running and show, where daemons hear hints and not.
+# The progress that handlers report: rqctl running and show, with daemons that hear
+# hints, and that do not.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

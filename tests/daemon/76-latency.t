@@ -1,6 +1,6 @@
 #!/bin/sh
-# How long messages have waited: of each kind, in rqctl status --json, in metrics, and what
-# is said where it is not known.
+# The latency of each kind, in rqctl status --json and in metrics, also if it is not
+# known.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Queues that nobody names any more: a queue is renamed, and messages stay behind.
+# Queues that no configuration names any more: a queue is renamed, and messages stay
+# behind.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# A queue with shards: what is handed over to it comes once, also while connections break;
-# large messages are taken one at a time; schedules; /metrics and /status add the shards up.
+# A queue with shards: messages that are handed over to it come once, even while
+# connections break.  Large messages are taken one at a time.  Schedules.  /metrics and
+# /status add the shards up.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The examples of persistent handlers, each in the daemon: good messages, bad ones,
-# and a ledger that cannot be written to.  Where an interpreter is missing it is said.
+# The examples of persistent handlers, each in the daemon: good messages, bad ones, and
+# a ledger that cannot be written to.  The test says which interpreters are missing.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

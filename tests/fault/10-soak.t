@@ -1,8 +1,7 @@
 #!/bin/sh
-# Two daemons while things break at random, from fixed seeds side by side: what
-# is checked in must not fail for what was there before.  `make soak` draws new
-# seeds, and is the long one.  A run that failed is done again by the line that
-# it printed:
+# Two daemons under random faults, with fixed seeds side by side, so that old problems
+# do not make a new change fail.  `make soak` draws new seeds, and runs for longer.  To
+# repeat a run that failed, use the line that it printed:
 #
 #	SEED=... FAULTS=20 MESSAGES=300 KINDS='...' tests/fault/soak ./rqd \
 #	    tests/fault/flakyproxy $PWD/tests/fault/shim.so

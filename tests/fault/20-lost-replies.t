@@ -1,7 +1,7 @@
 #!/bin/sh
-# A connection that loses every tenth reply, and one attempt only: what a lost
-# pop took is asked for, so no message is dead without having run, and what was
-# acked does not run again.
+# A connection that loses every tenth reply, and one attempt only.  rqd asks for the
+# messages of a lost pop, so no message becomes a dead letter without a run, and no
+# acked message runs again.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

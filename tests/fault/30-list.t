@@ -1,6 +1,6 @@
 #!/bin/sh
-# Kind list, a fleet of three, connections cut and a daemon killed: at most once, and
-# no more is lost than what was in somebody's hands.
+# Kind list, a fleet of three, connections cut and a daemon killed: messages run at most
+# once, and only messages in flight are lost.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -2,8 +2,8 @@
 # rqctl cancel while the daemon is killed between its mark and its end, and while every
 # tenth reply is lost: no cancelled message runs again, and each letter is written once.
 #
-# In front of a point: the kind of queue, or "batch".  With "mark" the owner has died, and
-# the daemon that is killed is the one that pops what is marked.
+# Before a point: the kind of queue, or "batch".  With "mark" the owner has died, and
+# the daemon that is killed is the one that pops the marked message.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Locks over a network that delays, loses replies and cuts connections: never
-# two at once.  Some commands are ended because their lock could not be kept;
-# none runs beside another.
+# Locks over a network that delays, loses replies and cuts connections: never two at
+# once.  Some commands are ended because their lock could not be kept; no two run at the
+# same time.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

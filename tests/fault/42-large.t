@@ -1,7 +1,7 @@
 #!/bin/sh
 # A link of 1 MB/s and a timeout of 2 s: a message of 8 MiB is delivered once,
-# unharmed, while a small queue of the same daemon goes on; so is one that a client
-# pushes over the link, and one of a queue that keeps nothing.
+# unchanged, while a small queue of the same daemon goes on.  The same holds for one
+# that a client pushes over the link, and for one of a queue that keeps nothing.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Connections that end are no outage: a dead daemon's message is taken up within
-# its lease and 5 s although the server closes idle clients after 5 s, and although
-# somebody kills the survivor's connections every 2 s, or every 15 s.
+# Connections that end are no outage.  A dead daemon's message is taken up within its
+# lease and 5 s, although the server closes idle clients after 5 s, and although the
+# other daemon's connections are killed every 2 s, or every 15 s.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

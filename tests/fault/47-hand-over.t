@@ -1,7 +1,7 @@
 #!/bin/sh
-# A pipe of three queues while daemons are killed, replies are lost, Redis is killed, and
-# is full at times: what each message hands over arrives exactly once.  RQD_SOAK, as in
-# make soak: 14,000 messages instead of some hundred.
+# A pipe of three queues while daemons are killed, replies are lost, Redis is killed,
+# and is full at times: each message that is handed over arrives exactly once.
+# RQD_SOAK, as in make soak: 14,000 messages instead of some hundred.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

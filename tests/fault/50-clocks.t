@@ -1,7 +1,7 @@
 #!/bin/sh
-# Clocks that are wrong: daemons that live a day ago and a year from now
-# (libfaketime), and a Redis whose own clock jumps (shim.c).  Only Redis' clock
-# counts, and where that jumps ahead, leases are not taken from those who hold them.
+# Clocks that are wrong: daemons that live a day ago and a year from now (libfaketime),
+# and a Redis whose own clock jumps (shim.c).  Only Redis' clock counts, and when that
+# jumps ahead, no daemon loses its leases.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

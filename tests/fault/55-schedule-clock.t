@@ -1,6 +1,6 @@
 #!/bin/sh
-# Redis' clock is set, far ahead and back: schedules follow it at once, and nobody
-# asks without end.
+# Redis' clock is set far ahead, and back: schedules follow it at once, and no daemon
+# asks again and again.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A machine in trouble: no more processes, no more descriptors, exec refused, no
-# room for the log.  A message that cannot be tried for such a reason keeps its
-# attempts; the queue is suspended, says why once, and goes on by itself.
+# A machine in trouble: no more processes, no more descriptors, exec refused, no room
+# for the log.  A message that cannot be tried for such a reason keeps its attempts.
+# The queue is suspended, the log has the reason once, and the queue resumes by itself.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A server dies and Sentinel promotes its replica, which has not heard of
-# everything.  rqd knows both addresses.  What it had in hand comes to its end,
-# also what the new server has never seen; what waited and had not reached the
-# replica is gone, and only that.
+# A server dies and Sentinel promotes its replica, which lacks the latest writes.  rqd
+# knows both addresses.  All messages in flight come to their end, also those that the
+# new server has never seen.  Only waiting messages that had not reached the replica are
+# lost.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

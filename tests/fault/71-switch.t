@@ -1,9 +1,8 @@
 #!/bin/sh
-# Failovers by Sentinel while messages are pushed and handled: half of them by hand, half
-# because the master is killed.  rqd knows the Sentinels only.  What the replica had when
-# it was pushed is handled, and work goes on after +switch-master.
-# RQD_SOAK, as in make soak: 20 failovers, not 2, more messages, and half a second at the
-# median.
+# Failovers by Sentinel while messages are pushed and handled: half of them by hand,
+# half because the master is killed.  rqd knows the Sentinels only.  Messages that the
+# replica confirmed are handled, and work goes on after +switch-master.  RQD_SOAK, as in
+# make soak: 20 failovers, not 2, more messages, and half a second at the median.
 
 # shellcheck source=tests/lib.sh disable=SC2016,SC2034
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

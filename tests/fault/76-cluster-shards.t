@@ -1,6 +1,6 @@
 #!/bin/sh
-# A queue with shards on a Redis Cluster: its keys lie on all masters, and when one of them
-# dies or hands its slots over, every message is handled.
+# A queue with shards on a Redis Cluster: its keys are on all masters, and when one of
+# these dies or gives its slots away, every message is handled.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

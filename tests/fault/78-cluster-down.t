@@ -1,8 +1,9 @@
 #!/bin/sh
-# A queue with shards on a Redis Cluster whose master of its key without a shard is down, and
-# nobody replaces it: the other shards' messages run, and rqctl says so.  --until-empty ends
-# when the last master is back and its messages have run.  A master that hangs holds up only
-# its own shards, although the daemon waits for its answer for as long as redis.timeout.
+# A queue with shards on a Redis Cluster.  The master of its key without a shard is
+# down, and no replica replaces it: the messages of the other shards run, and rqctl
+# reports the state.  --until-empty ends when the last master is back and its messages
+# have run.  A master that hangs holds up only its own shards, although the daemon waits
+# for its answer for as long as redis.timeout.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Peers that mean no good.  What stands between rqd and Redis says things that
-# nobody asked for, or that never end: the connection is given up, not the daemon,
-# and its memory stays within bounds.  Handlers find nothing of the daemon's.
-# Nothing of a message gets into a command line, a shell, or unescaped into the log.
+# Hostile peers.  A proxy between rqd and Redis sends replies that rqd has not asked
+# for, or that never end: rqd gives up the connection, goes on, and keeps its memory
+# bounded.  Handlers have no access to the daemon.  No text of a message gets into a
+# command line or a shell, or unescaped into the log.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"

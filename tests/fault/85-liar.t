@@ -1,7 +1,7 @@
 #!/bin/sh
-# A Redis that lies: of the values in its replies, some are others.  Whatever
-# it says, no daemon ends, hangs, or takes much memory; when it tells the truth
-# again, all queues are at work.  What was lied about may be lost or run twice.
+# A Redis that lies: some values in its replies are wrong.  No daemon ends, hangs, or
+# takes much memory.  When the replies are right again, all queues work.  Messages of
+# wrong replies may be lost or run twice.
 
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
