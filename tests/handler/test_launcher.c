@@ -1,8 +1,8 @@
 /*
- * The launcher against a main process that somebody has taken over: whatever that
- * says, nothing is started but the configured command of a configured queue, as its user,
- * nobody else's process gets a signal, and no file is opened that is not named, or that
- * another than root can put another file in the place of.
+ * The launcher against a main process that an attacker has taken over.  With any orders
+ * it starts only the configured command of a configured queue, as that queue's user.
+ * It sends no signal to other processes.  It opens only files that the configuration
+ * names, and none that another user than root could replace.
  */
 #include <config.h>
 

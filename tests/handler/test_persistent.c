@@ -1,4 +1,4 @@
-/* Persistent handlers: the protocol, its breaches, limits, recycling, the end. */
+/* Persistent handlers: the protocol and its breaches, limits, recycling, the end. */
 #include "fixture.h"
 
 static int

@@ -1,6 +1,6 @@
 /*
- * How long Redis is held up: each script on the worst contents of its keys.
- * The best of a few runs decides.  Prints what was measured.
+ * The time for which each script blocks Redis with the worst contents of its keys.  The
+ * best of a few runs decides.  Prints the times.
  */
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * The scripts of rqctl cancel: every place of a message, and every order of cancelling
- * it, and of what its owner does.  test_model.c mixes them at random.
+ * The scripts of rqctl cancel: every place of a message, and every order of the cancel
+ * and of its owner's calls.  test_model.c mixes them at random.
  */
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * dead_summary: letters by reason and the newest one, of what producers and others may write
- * there.
+ * dead_summary: letters by reason and the newest one, also of letters that others have
+ * written.
  */
 #include "script_test.h"
 

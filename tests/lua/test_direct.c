@@ -1,7 +1,7 @@
 /*
- * The scripts of the kinds that keep nothing: list_pop, expired_push, look,
- * count.  What they take and push, with each command denied in turn, keys of
- * wrong types, and at maxmemory.
+ * The scripts of the kinds that keep nothing: list_pop, expired_push, look, count.
+ * They run normally, with each command denied in turn, with keys of wrong types, and at
+ * maxmemory.
  */
 #include "rig.h"
 

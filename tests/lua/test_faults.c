@@ -1,8 +1,8 @@
 /*
- * Each script on each of its paths, with each command denied in turn, with each
- * absent key of a wrong type, and at maxmemory: no message may be lost, and
- * once the fault is over everything can be delivered and nothing is left over.
- * Once for kind "ack", once for kind "stream".
+ * Each script on each of its paths, with each command denied in turn, with each absent
+ * key of a wrong type, and at maxmemory: no message may be lost.  When the fault is
+ * over, every message can be delivered, and no key is left.  Once for kind "ack", once
+ * for kind "stream".
  */
 #include "script_test.h"
 

@@ -1,7 +1,8 @@
 /*
- * Hand-over: hand_over acks and pushes in one step, hand_over_lost pushes what Redis has
- * forgotten.  Whatever is refused, nothing is pushed, and nothing is acked; and whatever is
- * sent again, nothing is pushed twice.  For kinds "ack", "unique" and "stream".
+ * Hand-over: hand_over acks and pushes in one step; hand_over_lost pushes after Redis
+ * has forgotten the delivery.  If Redis refuses a command, nothing is pushed or acked.
+ * If a call is sent again, nothing is pushed twice.  For kinds "ack", "unique" and
+ * "stream".
  */
 #include "rig.h"
 

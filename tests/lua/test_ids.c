@@ -1,6 +1,6 @@
 /*
- * The id in a payload: what pop.lua finds is what message_id() finds, on a table
- * of nasty ones and on random JSON, some of it broken.
+ * The id in a payload: pop.lua and message_id() find the same, in a table of odd
+ * payloads and in random JSON, some of it broken.
  */
 #include "script_test.h"
 

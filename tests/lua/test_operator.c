@@ -1,7 +1,7 @@
 /*
  * The scripts of rqctl that empty or fill whole keys: with each command denied in turn,
- * with keys of a wrong type, and at maxmemory.  Each writes once at its end, so that
- * what is refused has changed nothing.
+ * with keys of a wrong type, and at maxmemory.  Each writes once at its end, so that a
+ * refused one has changed nothing.
  */
 #include "script_test.h"
 

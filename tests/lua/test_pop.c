@@ -1,5 +1,5 @@
 /*
- * pop and settle, each by itself: what its head comment says.
+ * pop and settle, each by itself, against its head comment.
  */
 #include <math.h>
 

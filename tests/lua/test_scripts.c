@@ -1,5 +1,5 @@
 /*
- * Each script but pop and settle by itself: what its head comment says.
+ * Each script but pop and settle, by itself, against its head comment.
  */
 #include "script_test.h"
 

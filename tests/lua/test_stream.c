@@ -1,6 +1,6 @@
 /*
- * The scripts of kind "stream", each by itself: what their heads say beyond those
- * of kind "ack".
+ * The scripts of kind "stream", each by itself, where they differ from those of kind
+ * "ack".
  */
 #include "script_test.h"
 

@@ -1,8 +1,8 @@
 /*
- * The scripts of kind "stream" against a model, step by step at random: two
- * deliverers of one consumer's name, another consumer that reads, claims,
- * acknowledges and abandons, entries that are deleted at any moment.  After each
- * step every message is where the model has it; at the end all are done.
+ * The scripts of kind "stream" against a model, in random steps.  There are two daemons
+ * with one consumer's name, another consumer that reads, claims, acknowledges and
+ * abandons entries, and entries are deleted at any time.  After each step every message
+ * is where the model has it; at the end all are done.
  */
 #include "rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * The scripts of kind "unique" against a model, while producers ZADD as they
- * like: no id runs beside itself, none is lost, each due one is delivered, its
+ * The scripts of kind "unique" against a model, while producers ZADD at any time.  No
+ * id runs twice at the same time, none is lost, each due one is delivered, and its
  * counts are those of its last failure.
  */
 #include "rig.h"

@@ -1,7 +1,7 @@
 /*
- * A queue of kind "ack" with all that it stands on, and a stand-in for the
- * engine that writes down what it is told.  Each box has a loop of its own: a
- * box whose loop is not turned is a daemon that hangs.
+ * A queue of kind "ack" with all that it needs, and a stand-in for the engine that
+ * records the callbacks.  Each box has a loop of its own: a box whose loop does not
+ * turn is a daemon that hangs.
  */
 #ifndef RQD_TESTS_REDIS_BOX_H
 #define RQD_TESTS_REDIS_BOX_H

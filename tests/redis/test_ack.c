@@ -1,5 +1,5 @@
 /*
- * Kind "ack" against a real Redis: what it delivers, and when.
+ * Kind "ack" against a real Redis: its deliveries, and their times.
  */
 #include "box.h"
 

@@ -1,5 +1,5 @@
 /*
- * Kind "ack": what becomes of messages when the connection is cut and replies are lost.
+ * Kind "ack": messages while the connection is cut and replies are lost.
  */
 #include "box.h"
 

@@ -1,6 +1,6 @@
 /*
- * Kind "ack": several daemons at one queue: leases that end, messages that others have taken,
- * daemons that die.
+ * Kind "ack", several daemons at one queue: leases that expire, messages that others
+ * have taken, daemons that die.
  */
 #include "box.h"
 

@@ -1,6 +1,6 @@
 /*
- * Kind "ack": what becomes of messages when Redis refuses commands, finds keys of the wrong type,
- * or is a replica.
+ * Kind "ack": messages while Redis refuses commands, finds keys of the wrong type, or
+ * is a replica.
  */
 #include "box.h"
 

@@ -1,5 +1,5 @@
 /*
- * Kind "ack": what becomes of messages that Redis has lost.
+ * Kind "ack": messages that Redis has lost.
  */
 #include "box.h"
 

@@ -1,6 +1,6 @@
 /*
- * Large payloads: over a slow link, beside small messages, through lost
- * connections, and from a server that will not send them.
+ * Large payloads: over a slow link, beside small messages, with lost connections, and
+ * from a server that refuses to send them.
  */
 #include "box.h"
 

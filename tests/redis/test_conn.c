@@ -1,5 +1,5 @@
 /*
- * The connection at work: commands, scripts, subscriptions, how it ends.
+ * The connection: commands, scripts, subscriptions, its end.
  */
 #include "harness.h"
 

@@ -1,7 +1,8 @@
 /*
- * Three daemons, random histories, and a Redis that now and then is what it was at a
- * random earlier moment.  Daemons hang for longer than the lease, lose their connections
- * and the replies on them; Redis restarts whole, or loses the end of its past.
+ * Three daemons, random histories, and a Redis that now and then goes back to a random
+ * earlier state.  Daemons hang for longer than the lease, and lose their connections
+ * with the replies on them.  Redis restarts with all its data, or without its latest
+ * writes.
  *
  * These must hold in all cases:
  *
@@ -10,10 +11,11 @@
  *	2. Whatever Redis remembers, or a daemon had in hand when Redis forgot it, runs
  *	   until it has succeeded or is dead.
  *
- * Exempt from 1 is a message that a daemon had in hand at the moment when Redis lost its
- * memory: Redis may have it in the list again, while the daemon has it in hand.  That
- * begins in Redis: the pop's reply may wait in the socket of a daemon that hangs, and
- * Redis may lose its memory, or another daemon settle the message, before it is read.
+ * Rule 1 does not hold for a message that a daemon had in flight when Redis lost data:
+ * Redis may have it in the list again, while the daemon has it.  It is in flight from
+ * the pop in Redis on.  The pop's reply may wait in the socket of a daemon that hangs.
+ * Before the daemon reads it, Redis may lose data, or another daemon may settle the
+ * message.
  */
 #include <hiredis/hiredis.h>
 #include <stdlib.h>

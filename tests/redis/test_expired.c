@@ -1,6 +1,5 @@
 /*
- * Kind "expired" against a real Redis: events, locks, flags, and what a lost
- * connection costs.
+ * Kind "expired" against a real Redis: events, locks, flags, and lost connections.
  */
 #include "box.h"
 

@@ -1,7 +1,7 @@
 /*
- * The connection in trouble: servers that die, hang, refuse, load, are
- * replicas; names and ports that lead nowhere; a daemon that was stopped; and
- * a random walk through all of it.
+ * Faults of the connection: servers that die, hang, refuse, load, or are replicas;
+ * names and ports without a server; a daemon that was stopped; and a random sequence of
+ * all these.
  */
 #include "harness.h"
 

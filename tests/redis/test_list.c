@@ -1,5 +1,5 @@
 /*
- * Kind "list" against a real Redis: what it delivers, pushes back, and loses.
+ * Kind "list" against a real Redis: messages that it delivers, pushes back, and loses.
  */
 #include "box.h"
 

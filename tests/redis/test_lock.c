@@ -1,6 +1,6 @@
 /*
- * The lock: what it asks of Redis.  tests/lua/test_lock.c has its scripts, daemon/71 and
- * fault/35 what becomes of the commands that it protects.
+ * The lock: its calls to Redis.  tests/lua/test_lock.c tests its scripts; daemon/71 and
+ * fault/35 test the commands that it protects.
  */
 #include "harness.h"
 

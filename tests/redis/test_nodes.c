@@ -1,5 +1,5 @@
 /*
- * Nodes and routes on a Redis Cluster of two masters: where commands go, and what becomes of
+ * Nodes and routes on a Redis Cluster of two masters: the ways of commands, also of
  * those that did not run.
  */
 #include "../unit/unit.h"

@@ -1,6 +1,6 @@
 /*
- * Requests: answered once, or not at all after their cancellation, whatever
- * becomes of the connection.  And the words that they are made of.
+ * Requests: each is answered once, or not at all after its cancellation, whatever
+ * happens to the connection.  And their words.
  */
 #include "harness.h"
 

@@ -1,5 +1,5 @@
 /*
- * Schedules: what they make of Redis' answers.
+ * Schedules: their reactions to Redis' answers.
  */
 #include "box.h"
 

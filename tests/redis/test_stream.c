@@ -1,6 +1,6 @@
 /*
- * Kind "stream" against a real Redis: what it delivers and when, what becomes of
- * entries whatever happens to connections, the group, and other consumers.
+ * Kind "stream" against a real Redis: its deliveries and their times, and the entries,
+ * whatever happens to connections, the group, and other consumers.
  */
 #include "box.h"
 

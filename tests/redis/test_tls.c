@@ -1,7 +1,6 @@
 /*
- * TLS: where hiredis has it, against a redis-server that speaks nothing else
- * on its port, with certificates made by openssl(1); elsewhere, the clear
- * refusal.
+ * TLS, against a redis-server whose port speaks nothing else, with certificates made by
+ * openssl(1).  If hiredis has no TLS: the clear refusal.
  */
 #include <config.h>
 

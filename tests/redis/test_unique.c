@@ -1,6 +1,6 @@
 /*
- * Kind "unique", and the limits of the fleet, against a real Redis: what is
- * delivered, when, and by whom.
+ * Kind "unique", and the limits of the fleet, against a real Redis: deliveries, their
+ * times and their daemons.
  */
 #include "box.h"
 

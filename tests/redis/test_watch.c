@@ -1,6 +1,6 @@
 /*
- * Watching keys: what changes them is told once per arming, whatever happens
- * to either connection.
+ * Watched keys: a change is reported once per arming, whatever happens to either
+ * connection.
  */
 #include "harness.h"
 

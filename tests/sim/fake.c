@@ -1,13 +1,14 @@
 /*
  * The scripted handler.
  *
- * A run has one timer, which stands at the next thing to happen to it: its own
- * end, or its time limit if that is earlier; once stopped, what it does at
- * SIGTERM, or SIGKILL.  result is filled in as things become certain.
+ * A run has one timer for its next event: its own end, or its time limit if that is
+ * earlier.  After a stop it is the script's reaction to SIGTERM, or SIGKILL.  The
+ * members of result are set as soon as they are certain.
  *
- * A batch asks the script for each message.  It takes as long as the longest, and ends
- * as the first that does not succeed; one with an answer has that for itself.  One with
- * ok_after is done at that time, by a second timer.
+ * A batch asks the script for each message.  The batch takes as long as the longest
+ * one, and ends like the first that does not succeed.  A message with an answer has
+ * that as its own result.  A message with ok_after is done at that time, by a second
+ * timer.
  */
 #include "fake.h"
 
@@ -25,9 +26,9 @@ struct fake_handler {
 struct fake_run {
 	struct run		 base;
 	TAILQ_ENTRY(fake_run)	 entry;
-	struct message		*msg;		/* of a batch the first */
+	struct message		*msg;		/* the first of a batch */
 	struct fake_end		 script;
-	struct message		**batch;	/* NULL: it is none */
+	struct message		**batch;	/* NULL: no batch */
 	struct fake_end		 *scripts;	/* of the messages of a batch */
 	unsigned		 n;		/* of them */
 	struct result		 result;
@@ -94,7 +95,7 @@ has_answer(const struct fake_end *e)
 	return e->said != SAID_NOTHING;
 }
 
-/* Messages whose ok_after has passed are done; sets the timer for the next. */
+/* Calls done() for messages whose ok_after has passed; sets the timer for the next. */
 static void
 tell_ok(void *arg)
 {
@@ -173,7 +174,7 @@ finish(struct fake_run *r)
 	loop_defer(handler_of(&r->base)->base.env->loop, &r->defer, tell_done, r);
 }
 
-/* As its script says. */
+/* Ends the run as its script says. */
 static void
 end_by_itself(struct fake_run *r)
 {

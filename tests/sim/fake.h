@@ -1,6 +1,6 @@
 /*
- * A handler without processes, for simulation: a test says how each message
- * ends, and after how long.  Works on any loop, a simulated one above all.
+ * A handler without processes, for simulation: a test says how each message ends, and
+ * after how long.  It works on any loop, simulated or real.
  *
  *	static struct fake_end
  *	fail_twice(struct message *msg, void *arg)
@@ -19,7 +19,7 @@
 
 #include "handler/handler.h"
 
-/* All zero: exits with 0 at once. */
+/* The end of a run.  All zero: exits with 0 at once. */
 struct fake_end {
 	usec_t		 after;		/* until then it runs; USEC_MAX: until it is stopped */
 	enum end	 end;
@@ -29,11 +29,11 @@ struct fake_end {
 	enum said	 said;		/* END_ANSWER, END_EXIT */
 	usec_t		 delay;		/* SAID_RETRY, SAID_DEFER */
 	usec_t		 ok_after;	/* of a batch: "N ok" then, and the run goes on; 0: no */
-	const char	*answer;	/* words of said; NULL: none */
-	const char	*error_tail;	/* its stderr, also its output; NULL: nothing */
+	const char	*answer;	/* the text with `said`; NULL: none */
+	const char	*error_tail;	/* its stderr and output; NULL: nothing */
 	bool		 leftovers;
 
-	/* At SIGTERM: ends so long after, with this status if it traps the signal. */
+	/* After SIGTERM: ends after this time, with this status if it traps the signal. */
 	usec_t		 term_after;	/* beyond kill_grace: SIGKILL ends it */
 	bool		 traps_term;
 	int		 term_status;

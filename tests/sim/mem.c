@@ -1,6 +1,6 @@
 /*
- * A queue in memory; see mem.h.  Nothing is called from inside a call: every
- * change wakes the queues of the store, and mem_turn() does what there is to do.
+ * A queue in memory; see mem.h.  No callback comes from inside a call: every change
+ * wakes the queues of the store, and mem_turn() does the work.
  */
 #include "mem.h"
 
@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "loop/timer.h"
 
-/* A message in hand, or with a result that waits to be confirmed. */
+/* A message in flight, or with a result that waits to be confirmed. */
 struct mem_delivery {
 	TAILQ_ENTRY(mem_delivery) entry;
 	struct message		*msg;
@@ -34,11 +34,11 @@ struct mem {
 	struct timer		  due;		/* of the first retry */
 	unsigned		  asked;
 	enum turn		  fetch_turn;
-	bool			  new_first;	/* TURN_SHARE: the next message is a new one */
-	usec_t			  not_before;	/* mono: what a fetch passed over is looked at */
+	bool			  new_first;	/* TURN_SHARE: prefer a new message next */
+	usec_t			  not_before;	/* mono: look at passed-over messages again */
 	bool			  wanted;
 	bool			  told;
-	bool			  paused;	/* as the engine was told */
+	bool			  paused;	/* the last state that the engine heard */
 	bool			  closing;
 	bool			  closed;
 };
@@ -213,7 +213,7 @@ mem_has_failed(const struct mem_entry *e)
 	return e->attempts + e->crashes + e->expired > 0;
 }
 
-/* The first that may be handed out now; failed: also one that has failed before. */
+/* The first message that may be handed out now; failed: also one that has failed before. */
 static struct mem_entry *
 mem_next(struct mem_store *s, enum turn turn, bool failed)
 {
@@ -228,7 +228,7 @@ mem_next(struct mem_store *s, enum turn turn, bool failed)
 	return best;
 }
 
-/* The turn of the next message; one that may be none of those that have failed has none. */
+/* The turn for the next message.  Without messages that have failed there are no turns. */
 static enum turn
 mem_turn_of(struct mem *q, bool failed)
 {
@@ -538,7 +538,7 @@ mem_close(struct queue *queue)
 	mem_wake(q);
 }
 
-/* The lease of what was in hand will end. */
+/* The leases of messages in flight will end. */
 static void
 mem_abandon(struct mem *q, struct mem_deliveries *list)
 {

@@ -1,11 +1,10 @@
 /*
- * A queue in memory, for tests of what stands above: the engine with a
- * simulated loop and no Redis.  Not reachable from a configuration; its
- * queue_ops are given to consumer_new().
+ * A queue in memory, for tests of the engine with a simulated loop and no Redis.  No
+ * configuration can name it: the test passes its queue_ops to consumer_new().
  *
- * The messages live in a store, found by the queue's key as Redis would be, so
- * they outlive the queue: a daemon that dies with messages in hand leaves
- * leases that end.  Several queues on one store are a fleet.
+ * The messages are in a store, which has the queue's key, as in Redis.  So they outlive
+ * the queue: a daemon that dies with messages in flight leaves leases that end.
+ * Several queues on one store are a fleet.
  */
 #ifndef TESTS_SIM_MEM_H
 #define TESTS_SIM_MEM_H
@@ -32,10 +31,10 @@ struct mem_entry {
 	usec_t			 due;		/* mono; MEM_RETRY */
 	unsigned		 attempts;
 	unsigned		 crashes;
-	bool			 expired;	/* MEM_RETRY because its lease ended */
+	bool			 expired;	/* MEM_RETRY because its lease expired */
 	unsigned		 deliveries;	/* how often it was handed out */
 	enum reason		 reason;	/* of the last verdict */
-	struct mem_delivery	*holder;	/* MEM_LEASED: who has it; NULL: stolen */
+	struct mem_delivery	*holder;	/* MEM_LEASED: its delivery; NULL: stolen */
 };
 TAILQ_HEAD(mem_entries, mem_entry);
 
@@ -53,7 +52,7 @@ const struct mem_entries *mem_entries(const struct mem_store *);	/* in order of 
 void		 mem_set_up(struct mem_store *, bool);	/* Redis is there; true at first */
 void		 mem_set_paused(struct mem_store *, bool);
 void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
-/* another delivery begins: lost() */
+/* another delivery begins: lost() comes */
 void		 mem_steal(struct mem_store *, struct mem_entry *);
 
 #endif

@@ -1,4 +1,4 @@
-/* See port.h: the descriptor stays open, which is what keeps the port. */
+/* Reserves ports; see port.h.  The descriptor stays open, which keeps the port. */
 #include <sys/socket.h>
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /*
- * A port on 127.0.0.1 that stays the caller's: until the process ends, nobody gets it who asks
- * for any port, and no connection begins there.  A server that sets SO_REUSEADDR, as Redis does,
- * can listen on it, again and again.
+ * A port on 127.0.0.1 that stays the caller's until the process ends.  The kernel gives
+ * it to no process that asks for any port, and to no connection.  A server that sets
+ * SO_REUSEADDR, as Redis does, can listen on it, any number of times.
  */
 #ifndef SIM_PORT_H
 #define SIM_PORT_H

@@ -1,7 +1,7 @@
 /*
- * For tests of the configuration: a folder of its own, files in it, and
- * loading them by their short names, as rqctl would (commands, users and
- * files of this machine do not matter) unless said otherwise.
+ * For tests of the configuration: a folder of its own, and files in it.  Tests load
+ * them by their short names, by default as rqctl would: commands, users and files of
+ * this machine do not matter.
  */
 #ifndef RQD_TESTS_CONFIG_FIXTURE_H
 #define RQD_TESTS_CONFIG_FIXTURE_H

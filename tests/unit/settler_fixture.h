@@ -1,5 +1,6 @@
 /*
- * For tests of the settler: one over a ledger, whose owner and whose Redis the test plays.
+ * For tests of the settler: a settler over a ledger.  The test plays its owner and
+ * Redis.
  */
 #ifndef RQD_TESTS_SETTLER_FIXTURE_H
 #define RQD_TESTS_SETTLER_FIXTURE_H

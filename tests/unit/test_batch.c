@@ -1,6 +1,6 @@
 /*
- * Batches in simulated time: which messages share a run, when it begins, and what becomes
- * of each message.
+ * Batches in simulated time: the messages of a run, its beginning, and the result of
+ * each message.
  */
 #include <errno.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* Suspension, as scenarios: what happens when, and what the breaker says. */
+/* Suspension, as scenarios: events with their times, and the answers of the breaker. */
 #include "unit.h"
 
 #include "policy/breaker.h"

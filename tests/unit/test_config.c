@@ -1,4 +1,4 @@
-/* Good configurations: what they mean, files in files, the command line, root. */
+/* Good configurations: their values, included files, the command line, root. */
 #include "config_fixture.h"
 
 #include <pwd.h>

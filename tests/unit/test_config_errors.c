@@ -1,7 +1,6 @@
 /*
- * Wrong configurations: every error, each with its true line, no more and no
- * less.  All are loaded 50 times, a good one in between, so that the
- * sanitizers see what stays behind.
+ * Wrong configurations: all their errors, each with its true line, and no others.  Each
+ * is loaded 50 times, with a good one in between, so that the sanitizers find leaks.
  */
 #include "config_fixture.h"
 

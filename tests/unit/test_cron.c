@@ -1,6 +1,6 @@
 /*
- * Crontab times: what is accepted, and the search against a model that goes
- * through time minute by minute, as cron does, with clocks that jump.
+ * Crontab times: the syntax, and the search against a model that goes through time
+ * minute by minute, like cron, with clocks that jump.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"

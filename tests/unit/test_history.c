@@ -1,6 +1,6 @@
 /*
- * The history of queues under a simulated clock: rates, gaps, what is forgotten, and the text,
- * which is read back.
+ * The history of queues under a simulated clock: rates, gaps, forgotten queues, and the
+ * text, which is read back.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * The HTTP server and its bounds, by clients that are nonblocking sockets in the same
- * loop.  Time is moved by hand, so deadlines cost nothing.
+ * The HTTP server and its bounds.  The clients are nonblocking sockets in the same
+ * loop.  The test moves the time by hand, so deadlines cost nothing.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"

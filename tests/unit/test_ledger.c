@@ -1,4 +1,4 @@
-/* The ledger: states against a model, batches, and what renewals hold and answer. */
+/* The ledger: states against a model, batches, and the contents and answers of renewals. */
 #include "unit.h"
 
 #include "ledger_fixture.h"

@@ -1,4 +1,4 @@
-/* Bytes to lines: however they are split, the lines are the same. */
+/* Bytes to lines: the lines are the same, however the bytes are split. */
 #include "unit.h"
 
 #include "loop/line.h"

@@ -1,6 +1,6 @@
 /*
- * The log: sinks that are blocked, full, moved or gone.  What goes
- * to stderr is tried in a child of its own, with its fd 2 replaced.
+ * The log: sinks that are blocked, full, moved or gone.  Tests of stderr run in a child
+ * of their own, with its descriptor 2 replaced.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"

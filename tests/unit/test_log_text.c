@@ -1,5 +1,5 @@
 /*
- * The text of log records: order, quoting, what a value cannot forge.
+ * The text of log records: order, quoting, and values that try to forge fields.
  */
 #include "unit.h"
 

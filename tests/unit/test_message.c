@@ -1,7 +1,7 @@
 /*
- * Messages, and the ids of payloads.  The table below is what pop.lua's ident()
- * says to the same payloads (compared with a server, with 80,000 random ones
- * besides).
+ * Messages, and the ids of payloads.  The table below has the ids that ident() of
+ * pop.lua gives these payloads; they were compared with a server, together with 80,000
+ * random ones.
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * /metrics: the text is read back by a strict parser of the format, and what it
- * finds is compared with what went in.  And how stalls are judged.
+ * /metrics: a strict parser of the format reads the text back, and the values are
+ * compared with the input.  Also the detection of stalls.
  */
 #include "unit.h"
 

@@ -1,4 +1,4 @@
-/* systemd's notification protocol, against a socket of our own. */
+/* systemd's notification protocol, against a socket of the test. */
 #define UNIT_OWN_MAIN
 #include "unit.h"
 

@@ -1,4 +1,7 @@
-/* Pops of unknown outcome: when mine asks about each, and when pops may go on. */
+/*
+ * Pops of unknown outcome: when to ask mine about each, and when the next pop may be
+ * sent.
+ */
 #include "unit.h"
 
 #include "queue/pop.h"

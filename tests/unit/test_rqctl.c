@@ -1,6 +1,6 @@
 /*
- * rqctl without Redis: the command line, times and rates, escaping, tables,
- * and what is read out of keys.
+ * rqctl without Redis: the command line, times and rates, escaping, tables, and values
+ * of keys.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"

@@ -1,5 +1,5 @@
 /*
- * The settler: which results go into which call and when, and what becomes of a result
+ * The settler: the results of each call, the times of calls, and the state of a result
  * after each answer.
  */
 #include "unit.h"

@@ -1,6 +1,6 @@
 /*
- * The keys of shards, and the queue that is made of several: over queues in memory, under a
- * simulated loop.
+ * The keys of shards, and a queue with shards over queues in memory, under a simulated
+ * loop.
  */
 #include "unit.h"
 

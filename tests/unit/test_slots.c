@@ -1,5 +1,5 @@
 /*
- * Slots of keys, and the table of a cluster: also from servers that lie.
+ * Slots of keys, and the table of a cluster, also from servers that lie.
  */
 #define UNIT_OWN_MAIN
 #include "unit.h"

@@ -1,4 +1,4 @@
-/* The ticker: when a tick is sent, what with, and what each end of it does. */
+/* The ticker: the times of ticks, their words, and the effect of each answer. */
 #include "unit.h"
 
 #include "queue/ticker.h"

@@ -1,4 +1,4 @@
-/* Timers: the heap against a model, and what a callback may do. */
+/* Timers: the heap against a model, and the rights of callbacks. */
 #include "unit.h"
 
 #include "loop/timer.h"

@@ -1,5 +1,5 @@
 /*
- * Paths that only root decides about: owners, modes, sticky folders, links.
+ * Paths that only root can change: owners, modes, sticky folders, links.
  */
 #include "unit.h"
 

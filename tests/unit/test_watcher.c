@@ -1,6 +1,6 @@
 /*
- * The watcher: what each event does in each state, and the timers of a fleet,
- * under a simulated loop.
+ * The watcher: the effect of each event in each state, and the timers of a fleet, under
+ * a simulated loop.
  */
 #include "unit.h"
 
