@@ -1,9 +1,10 @@
 /*
  * A persistent handler in C: answers each message with "N ok".
  *
- * It reads what is there, answers all that it holds, and writes the answers at
- * once: as many messages a read and a write as the daemon has sent together.
- * `answer each` writes each answer at once, as the handlers in rqd-handler(7) do.
+ * It reads all that has come, answers every message in it, and writes the answers in
+ * one call.  So each read and write has as many messages as the daemon has sent
+ * together.  `answer each` writes each answer separately, like the handlers in
+ * rqd-handler(7).
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ put(size_t len)
 	}
 }
 
-/* The length of the message at p, with its header; 0: it is not there whole. */
+/* The length of the message at p, with its header; 0: part of it is missing. */
 static size_t
 whole(const char *p, size_t n, unsigned long *number)
 {

@@ -3,8 +3,8 @@
  *
  *	bench [-r ROUNDS] [-o REPORT] [-s SECTION]... BUILD-DIRECTORY
  *
- * Each section starts what it needs, prints a table, and leaves nothing behind.
- * See README.md beside this file.
+ * Each section starts the processes that it needs, prints a table, and removes
+ * everything.  See README.md beside this file.
  */
 #include "bench.h"
 
@@ -74,7 +74,7 @@ nap(double s)
 	(void)nanosleep(&ts, NULL);
 }
 
-/* The sections that -s names; all where it names none. */
+/* The sections that -s names; all if it names none. */
 static bool		 wanted[SECTIONS], choosy;
 
 static void
@@ -103,7 +103,7 @@ value_of(const char *text, const char *name)
 	return value;
 }
 
-/* When, where, and what. */
+/* Prints the date, the machine and the versions. */
 static void
 say_world(void)
 {

@@ -44,7 +44,7 @@ extern const char	*build_dir;	/* absolute: rqd, and bench/ with the helpers */
 /* -- bench.c ---------------------------------------------------------------------- */
 
 void	die(const char *, ...) __attribute__((__format__(__printf__, 1, 2), __noreturn__));
-/* Also in the report that -o asks for. */
+/* Prints, and also writes to the report of -o. */
 void	say(const char *, ...) __attribute__((__format__(__printf__, 1, 2)));
 double	now(void);			/* seconds, monotonic */
 void	nap(double);
@@ -62,12 +62,12 @@ pid_t		start_command(const char *const *argv, const char *output);
 struct cost	wait_command(pid_t, double started);
 struct cost	run_command(const char *const *argv);
 double		cpu_of(pid_t);		/* of a live process, without its children */
-long		switches_of(pid_t);	/* how often it has been put to sleep or aside */
+long		switches_of(pid_t);	/* its context switches */
 long		memory_of(pid_t, const char *field);	/* kB, from /proc/PID/status */
 
 /* -- world.c ------------------------------------------------------------------------ */
 
-/* Root's rqd has a launcher; else, or if this is false, it is an ordinary user's. */
+/* Whether root starts rqd, with a launcher; false: an ordinary user does. */
 extern bool	 world_launches;
 void		 world_start(void);
 void		 world_stop(void);
@@ -93,28 +93,34 @@ void		 fill_like(const char *queue, long count, long size, const char *head,
 		    const char *end);
 /* Sum of usec in INFO commandstats of these, with a blank between two. */
 double		 command_usec(const char *names);
-/* Of EVALSHA, which contain all that scripts call. */
+/* The time of EVALSHA, which includes all commands that scripts call. */
 double		 script_usec(void);
-/* Seconds of Redis' main thread; waits until it has nothing to do. */
+/* The CPU seconds of Redis' main thread; waits until it is idle. */
 double		 redis_cpu(void);
-double		 redis_info(const char *section, const char *name);	/* 0: it is not there */
+double		 redis_info(const char *section, const char *name);	/* 0: no such field */
 
 extern const char *world_server;	/* redis.server of daemons; NULL: the unix socket */
 extern const char *world_redis_section;	/* all of redis { }; NULL: the server above */
-/* Writes a configuration of these queues; the text is what stands in the file. */
+/* Writes a configuration with these queues; the text goes into the file as it is. */
 void		 configure(const char *queues, ...)
 		    __attribute__((__format__(__printf__, 1, 2)));
 pid_t		 rqd_start(void);	/* connected */
 void		 rqd_stop(pid_t);
-/* From a filled queue to an empty one, without what starting and ending cost. */
+/* The cost of emptying a filled queue, without that of start and end. */
 struct cost	 rqd_drain(struct cost start);
-struct cost	 rqd_start_cost(void);	/* of a run that finds nothing */
+struct cost	 rqd_start_cost(void);	/* of a run that finds no message */
 
-/* A message: how many a second, and CPU of rqd with its children and of Redis' scripts, in us. */
+/*
+ * Messages a second; and the CPU a message of rqd with its children, and of Redis'
+ * scripts, in us.
+ */
 struct drained {
 	struct series	rate, cpu, redis;
 };
-/* Fills the queue q, as configured, with so many messages, and adds what its drain cost. */
+/*
+ * Fills the queue q, as configured, with so many messages, and adds the cost of its
+ * drain.
+ */
 void		 rqd_measure(struct drained *, long count);
 
 /* -- wire.c -------------------------------------------------------------------------- */
@@ -124,18 +130,19 @@ enum wire { WIRE_UNIX, WIRE_TCP, WIRE_TLS };
 /* A connection; CROWD_MAX by TLS at most.  NULL: this Redis has no TLS. */
 redisContext	*wire_open(enum wire);
 void		 wire_close(redisContext *);	/* NULL: nothing */
-int		 wire_port(void);		/* by which WIRE_TCP connects; 0: Redis has none */
+int		 wire_port(void);		/* of WIRE_TCP; 0: Redis has none */
 
 /* -- cycle.c ------------------------------------------------------------------------ */
 
 /*
- * Pops and acks so many messages by rqd's own scripts, in batches, depth of them
+ * Pops and acks so many messages by rqd's own scripts, in batches, with `depth` batches
  * on their way at a time (16 at most); returns the seconds.
  */
 double	cycle(const char *queue, long count, int batch, int depth);
 /*
- * On this connection; "ack", "hand over" (an ack that pushes the message to BENCH_TARGET),
- * "retry", and they come again at once, or "" for neither.
+ * Like cycle(), on this connection.  op: "ack"; "hand over", an ack that pushes the
+ * message to BENCH_TARGET; "retry", after which the messages come again at once; or ""
+ * for none.
  */
 #define BENCH_TARGET	"handed"
 double	cycle_on(redisContext *, const char *op, const char *queue, long count, int batch,
@@ -146,7 +153,7 @@ double	cycle_on(redisContext *, const char *op, const char *queue, long count, i
  * seconds.  64 messages are in flight at most.
  */
 double	settle_cpu(redisContext *, const char *op, const char *queue, long count, int batch);
-/* By several connections, a batch of each on its way all the time. */
+/* Like cycle_on(), by several connections, each with a batch on its way all the time. */
 double	cycle_crowd(redisContext *const *, int n, const char *op, const char *queue, long count,
 	    int batch);
 const char	*load_script(redisContext *, const char *name);	/* its SHA1 */

@@ -1,8 +1,8 @@
 /*
- * The limit of Redis: a bare loop of hiredis over rqd's own pop and settle
- * scripts, one connection, some batches on their way at a time.
+ * The limit of Redis: a bare loop of hiredis calls rqd's own pop and settle scripts,
+ * over one connection, with some batches on their way at a time.
  *
- * No handler, no lease, no log: each batch is acked as soon as it is there.
+ * There is no handler, no lease and no log: each batch is acked as soon as it has come.
  */
 #include "bench.h"
 
@@ -26,9 +26,9 @@ struct cycle {
 	const char	*op;		/* "ack", "retry", "hand over", "" */
 	bool		 hands_over;	/* an ack that pushes one message to BENCH_TARGET */
 	int		 batch;
-	int		 daemon;	/* its calls are another daemon's; their numbers rise */
+	int		 daemon;	/* each has its own number; numbers of its calls rise */
 	long		 calls;
-	char		 is_pop[4 * ONTO_WIRE];	/* what the answers belong to, a ring */
+	char		 is_pop[4 * ONTO_WIRE];	/* the kinds of the expected answers, a ring */
 	unsigned	 head, tail;
 };
 
@@ -79,7 +79,7 @@ append_pop(struct cycle *c)
 	sent(c, true);
 }
 
-/* One result's words, behind n others; returns how many there are then. */
+/* Adds one result's words after n others; returns the new number of words. */
 static int
 add_result(const struct cycle *c, const redisReply *r, size_t i, const char **argv, int n)
 {
@@ -99,8 +99,8 @@ add_result(const struct cycle *c, const redisReply *r, size_t i, const char **ar
 }
 
 /*
- * Settles some of what a pop has brought, from element i on: six elements each, behind what
- * it says first.
+ * Settles some of a pop's messages, from element i of the reply on; each has six
+ * elements.
  */
 static long
 append_some(struct cycle *c, const redisReply *r, size_t i, long most)
@@ -147,7 +147,7 @@ next(struct cycle *c, bool *pop)
 	return r;
 }
 
-/* How far all connections together have come. */
+/* The progress of all connections together. */
 struct progress {
 	long	count, asked, got;
 };
@@ -225,7 +225,7 @@ settle_cpu(redisContext *ctx, const char *op, const char *queue, long count, int
 	return cpu;
 }
 
-/* True where it waits for an answer. */
+/* Sends as much as it may; true if it waits for an answer. */
 static bool
 send_all(struct cycle *c)
 {

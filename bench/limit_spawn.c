@@ -1,13 +1,13 @@
 /*
- * The limit of a process per message: nothing but a vfork(2) loop that feeds
- * stdin and captures output.
+ * The limit of a process per message: a bare vfork(2) loop that writes stdin and reads
+ * the output.
  *
  *	limit_spawn COUNT AT_ONCE COMMAND...
  *
- * Each process gets a message of 200 bytes on a pipe, written before it runs, and
- * two pipes for its output, which are read to their ends before it is waited
- * for.  No session, no limits, no time limit, no log, no Redis: what is
- * missing here is what a daemon adds.
+ * Each process gets a message of 200 bytes on a pipe, written before it runs, and two
+ * pipes for its output.  The loop reads these to their ends before it waits for the
+ * process.  There is no session, no limit, no log, and no Redis: the difference to rqd
+ * is the cost of these.
  */
 #include <sys/wait.h>
 #include <errno.h>
@@ -75,7 +75,7 @@ start(int i, char **argv)
 	pfd[2 * i + 1] = (struct pollfd){ .fd = err[0], .events = POLLIN };
 }
 
-/* Reads what is there; true where that was the process' last pipe. */
+/* Reads what has come; true if that ended the process' last pipe. */
 static int
 ended(int i, struct pollfd *p)
 {

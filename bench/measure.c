@@ -1,9 +1,9 @@
 /*
  * Costs of processes, and medians.
  *
- * Other programs share the machine.  So what is compared is measured in turns,
- * round by round, each value is a median over the rounds, and each ratio is
- * the median of the rounds' own ratios.
+ * Other programs share the machine.  So sides of a comparison are measured in turns,
+ * round by round.  Each value is a median over the rounds, and each ratio is the median
+ * of the rounds' own ratios.
  */
 #include "bench.h"
 
@@ -135,7 +135,7 @@ proc(pid_t pid, const char *name)
 	return f;
 }
 
-/* Nanoseconds on a processor are the first number there. */
+/* Reads the first number of schedstat: nanoseconds on a processor. */
 double
 cpu_of(pid_t pid)
 {
@@ -148,7 +148,7 @@ cpu_of(pid_t pid)
 	return ns / 1e9;
 }
 
-/* The sum of all lines of /proc/PID/status whose name holds this. */
+/* The sum of all lines of /proc/PID/status whose name contains this. */
 static long
 status_sum(pid_t pid, const char *field)
 {

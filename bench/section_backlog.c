@@ -1,7 +1,6 @@
 /*
- * Cost against what waits: the same messages with a thousand and with a million
- * behind them, and with 100,000 delayed and 100,000 waiting for a retry beside
- * them.
+ * The cost of a message against the length of the queue: with a thousand and with a
+ * million messages behind, and with 100,000 delayed ones and 100,000 retries beside.
  */
 #include "bench.h"
 
@@ -17,7 +16,7 @@ struct backlog {
 	struct series	 usec, rate;
 };
 
-/* All three stand in one Redis, so that its memory is the same for each. */
+/* All three are in one Redis, so that its memory is the same for each. */
 static struct backlog small = { .name = "1,000 messages and more", .queue = "small" };
 static struct backlog large = { .name = "1,000,000 messages", .queue = "large" };
 static struct backlog beside = { .name = "100,000 delayed, 100,000 for a retry",

@@ -1,10 +1,10 @@
 /*
- * The same queue on one server and on a Redis Cluster of three masters, and there with
- * shards: CPU of rqd's process and of Redis a message, by TCP.
+ * The same queue on one server, on a Redis Cluster of three masters, and there with
+ * shards: CPU a message of rqd's process and of Redis, by TCP.
  *
- * A round takes each side in turn.  The daemon starts while the queue is paused and full, so
- * that neither its start nor the pushes count; and what a second of that costs is taken off,
- * as the masters of a cluster talk to each other.
+ * A round measures each side in turn.  The daemon starts while the queue is paused and
+ * full, so that neither its start nor the pushes count.  The cost of an idle second is
+ * subtracted, because the masters of a cluster talk to each other.
  */
 #include "bench.h"
 
@@ -36,7 +36,7 @@ struct side {
 	const char	*key;			/* or shards, as an option of the queue */
 	long		 count;			/* messages a round */
 	struct series	 rqd, redis, rate;	/* CPU in us a message; messages a second */
-	struct side	*base;			/* NULL: it is one itself */
+	struct side	*base;			/* to compare with; NULL: none */
 };
 
 

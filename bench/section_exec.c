@@ -1,7 +1,7 @@
 /*
- * A process per message: rqd against the bare vfork loop of limit_spawn.c, with
- * the same commands, eight at once.  "launcher": rqd started as root, so that the
- * processes are started by another one than reads the messages.
+ * A process per message: rqd against the bare vfork loop of limit_spawn.c, with the
+ * same commands, eight at once.  "launcher": root starts rqd, so that a second process
+ * starts the handlers.
  */
 #include "bench.h"
 
@@ -10,7 +10,7 @@
 
 struct kind {
 	const char	*name;
-	const char	*file;		/* what runs, absolute or of the helpers */
+	const char	*file;		/* the command, absolute or one of the helpers */
 	int		 count;		/* messages a round */
 	bool		 launched;
 	const char	*options;	/* of the queue; NULL: none */

@@ -22,24 +22,27 @@ enum { OVER_TCP, OVER_UNIX, OVER_TLS, OVER_AOF, OVER };
 
 struct row {
 	const char	*name;
-	const char	*each;		/* what the figures are for one of */
-	const char	*commands;	/* those that count */
-	const char	*script;	/* whose SHA1 is in sha, or NULL */
+	const char	*each;		/* the unit of the figures */
+	const char	*commands;	/* the commands that count */
+	const char	*script;	/* `sha` has its SHA1; or NULL */
 	void		(*prepare)(const struct row *);
-	/* Does it so often as count says, by `from` of these connections. */
+	/* Does it `count` times, by `from` of these connections. */
 	void		(*run)(redisContext *const *, const struct row *);
-	/* For calls(): what a connection sends at a time, for size of count; returns replies. */
+	/*
+	 * For calls(): appends what a connection sends at a time, for `size` of
+	 * `count`; returns the number of replies.
+	 */
 	int		(*append)(redisContext *, const struct row *, long done);
 	const char	*op;		/* of cycles */
 	int		 from, size;
-	long		 bytes;		/* of a message; 0: as everywhere */
+	long		 bytes;		/* of a message; 0: the common size */
 	long		 count;
-	bool		 varied;	/* by other wires, too */
+	bool		 varied;	/* also measured by other wires */
 	struct series	 usec, cpu[OVER];
 };
 
 static redisContext	*crowd[OVER][CROWD_MAX];
-static redisContext	*told[CROWD_MAX];	/* for tracking: they hear what has changed */
+static redisContext	*told[CROWD_MAX];	/* for tracking: they get the changes */
 static const char	*sha;
 static char		*beat;			/* a heartbeat */
 static char		 payload[LARGE + 1];
@@ -50,7 +53,7 @@ bytes_of(const struct row *row)
 	return row->bytes > 0 ? row->bytes : MESSAGE_SIZE;
 }
 
-/* Any reply but an error. */
+/* Returns any reply but an error. */
 static redisReply *
 answer(redisContext *c)
 {
@@ -147,7 +150,7 @@ cycles(redisContext *const *c, const struct row *row)
 	(void)cycle_crowd(c, row->from, row->op, "q", row->count, row->size);
 }
 
-/* Deliveries of daemons that are somewhere else. */
+/* Makes deliveries of other daemons. */
 static void
 prepare_in_hand(const struct row *row)
 {
@@ -220,7 +223,7 @@ arm(redisContext *c, const struct row *row, long done)
 	return 2 * row->size;
 }
 
-/* Sixteen daemons: two connections each. */
+/* Connects sixteen daemons, with two connections each. */
 static void
 prepare_tracking(const struct row *row)
 {
@@ -278,7 +281,7 @@ wakes(redisContext *const *c, const struct row *row)
 	end_tracking();
 }
 
-/* Of a real daemon. */
+/* Reads a heartbeat of a real daemon. */
 static void
 prepare_heartbeat(const struct row *row)
 {
@@ -319,7 +322,7 @@ heartbeat(redisContext *c, const struct row *row, long done)
 	return 5;
 }
 
-/* One beats at a time; its size is how many queues it has. */
+/* Sends one heartbeat at a time; its size depends on the number of queues. */
 static void
 heartbeats(redisContext *const *c, const struct row *row)
 {
@@ -408,7 +411,7 @@ persisting(void)
 	return yes;
 }
 
-/* Switching it on makes Redis write all it has first. */
+/* Waits until Redis has written all its data, which it does first. */
 static void
 append_only(bool on)
 {

@@ -1,6 +1,6 @@
 /*
- * Twenty idle daemons on one queue: how many of them wake for a push, how many
- * commands it costs, and how long the message waits.
+ * Twenty idle daemons on one queue: the number of daemons that a push wakes, its
+ * commands, and the wait of the message.
  */
 #include "bench.h"
 
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #define DAEMONS	20
-#define WARM	40		/* pushes before, in which they learn that they are many */
+#define WARM	40		/* pushes before, for the daemons to learn their number */
 #define PUSHES	60
 
 struct seen {
@@ -63,7 +63,7 @@ run(void)
 	    PUSHES);
 	say("| scripts | commands | switches of context, all daemons |\n");
 	say("| ------: | -------: | -------------------------------: |\n");
-	/* Pushes and our own two looks are not the daemons' doing. */
+	/* Without the pushes and the two looks of the benchmark. */
 	say("| %7.1f | %8.1f | %32.1f |\n", (b.scripts - a.scripts) / PUSHES,
 	    (b.commands - a.commands - 2) / PUSHES - 1,
 	    (double)(b.switches - a.switches) / PUSHES);

@@ -1,7 +1,6 @@
 /*
- * A daemon that has nothing to do, with twenty queues: processor time, wake-ups,
- * commands, memory; and one with a thousand queues: how long it takes to start,
- * and what a queue costs in memory.
+ * An idle daemon with twenty queues: processor time, wake-ups, commands, memory.  And
+ * one with a thousand queues: the time of its start, and the memory of a queue.
  */
 #include "bench.h"
 
@@ -50,7 +49,7 @@ measure_idle(void)
 	rqd_stop(pid);
 }
 
-/* Of the kinds only this one lets messages wait in the daemon. */
+/* Measures the kind whose messages wait in the daemon, the only one. */
 static void
 measure_waiting(void)
 {

@@ -1,8 +1,7 @@
 /*
- * From LPUSH to the handler's first instruction, one message at a time, about
- * 150 a second: rqd with a process per message, against the least that can be, a
- * loop that waits in BRPOP and then calls vfork(2); and, where handlers
- * are persistent, rqd with those.
+ * The time from LPUSH to the handler's first instruction, one message at a time, about
+ * 150 a second.  It compares rqd with a process per message, rqd with persistent
+ * handlers, and the minimum: a loop that waits in BRPOP and then calls vfork(2).
  */
 #include "bench.h"
 
@@ -50,7 +49,7 @@ read_stamps(double *v, size_t most)
 	return n;
 }
 
-/* Pushes one after the other, and waits until all have been seen. */
+/* Pushes messages one after the other, and waits until all have been handled. */
 static void
 take_stamps(struct way *w)
 {

@@ -1,9 +1,9 @@
 /*
- * A hundred daemons that serve the same five queues, by TCP: what they cost Redis when idle,
- * for each push, and for each message for later; and how they come back after Redis died.
+ * A hundred daemons that serve the same five queues, by TCP: their cost in Redis when
+ * idle, for each push, and for each delayed message; and their return after Redis died.
  *
- * All run on this machine, so waking them up is a part of Redis' time: the kernel hands each
- * packet over to the receiver within Redis' call.  A network would not count it.
+ * All run on this machine, so waking them is a part of Redis' time: the kernel gives
+ * each packet to the receiver within Redis' call.  With a network that would not count.
  */
 #include "bench.h"
 
@@ -138,7 +138,7 @@ measure_all(void)
 	measure("a push, 1 a second", push, 20, 1);
 	measure("a push, 10 a second", push, 60, 0.1);
 	measure("a push, 200 a second", push, 1000, 0.005);
-	/* For 20 s, as their ticks come every 10 s, and few of them look. */
+	/* For 20 s, because ticks come every 10 s, and few daemons look. */
 	measure("a ZADD for later, 20 a second", push_later, 360, 0.05);
 }
 
@@ -162,8 +162,8 @@ log_size(void)
 }
 
 /*
- * Counts redis_up in the logs behind `offset`, by how long after `since` they are; returns how
- * many there are.
+ * Counts the records redis_up in the logs after `offset`, by their time since `since`;
+ * returns their number.
  */
 static int
 count_ups(long offset, double since, int *bucket, double *last)
@@ -190,7 +190,10 @@ count_ups(long offset, double since, int *bucket, double *last)
 	return n;
 }
 
-/* Down for so long.  Prints when the daemons came back, in tenths of a second. */
+/*
+ * Redis is down for this long.  Prints when the daemons came back, in tenths of a
+ * second.
+ */
 static void
 measure_restart(double down)
 {

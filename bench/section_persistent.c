@@ -1,6 +1,6 @@
 /*
- * Persistent handlers: rqd against the bare loop of cycle.c over the same
- * scripts, and for the shell against a pipe that feeds the same loop.
+ * Persistent handlers: rqd against the bare loop of cycle.c with the same scripts, and
+ * for the shell against a pipe that writes to the same loop.
  *
  * Then a python3 script that imports modules, in a new process for each message:
  * forked by the example forking.py, against started by rqd in mode "exec".
@@ -88,7 +88,7 @@ start_shell(int to[2], int from[2])
 	_exit(127);
 }
 
-/* One message there, one line back, and so on: two loops, as there are two processors. */
+/* Writes one message, reads one line, and so on, in two loops for two processors. */
 static void
 measure_pipe(void)
 {

@@ -1,7 +1,7 @@
 /*
- * A handler that says how late it is: the message begins with a time of the
- * monotonic clock in nanoseconds; a line is appended to a file, of the
- * microseconds since then and the time now.  The clock is read first.
+ * A handler that measures its own delay.  It first reads the monotonic clock.  The
+ * message begins with a time of that clock in nanoseconds.  The handler appends a line
+ * to a file: the microseconds since then, and the present time.
  *
  *	stamp FILE
  *	stamp FILE persistent

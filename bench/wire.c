@@ -1,8 +1,8 @@
 /*
  * The wires to the private Redis: its unix socket, TCP by the loopback, and TLS.
  *
- * Not every hiredis speaks TLS, so openssl's s_client does it, at the other end
- * of a pair of sockets.  What it costs is not Redis' and is not measured.
+ * Not every hiredis speaks TLS, so openssl's s_client does it, at the other end of a
+ * pair of sockets.  Its cost is not measured.
  */
 #include "bench.h"
 
@@ -38,7 +38,7 @@ free_port(void)
 	return ntohs(a.sin_port);
 }
 
-/* Also what this Redis may not know. */
+/* Sets an option that this Redis may not know. */
 static bool
 set(const char *name, const char *value)
 {

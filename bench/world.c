@@ -1,9 +1,9 @@
 /*
- * The world that is measured in: a directory, a Redis of its own on a unix
- * socket without persistence, and a configuration of rqd.
+ * The world of the benchmark: a directory, a Redis of its own on a unix socket without
+ * persistence, and a configuration of rqd.
  *
- * rqd is measured as `rqd --until-empty` on a queue that was filled before,
- * from its start to its end, less the same on an empty queue.
+ * It measures `rqd --until-empty` on a queue that was filled before, from its start to
+ * its end, less the same on an empty queue.
  */
 #include "bench.h"
 
@@ -118,7 +118,7 @@ world_redis_again(int port)
 void
 world_start(void)
 {
-	/* The main process of a privileged rqd is nobody in particular. */
+	/* The main process of a privileged rqd is an unprivileged user. */
 	if (mkdtemp(dir) == NULL || chmod(dir, 0777) == -1)
 		die("cannot make %s", dir);
 	start_redis(0);
@@ -261,7 +261,7 @@ redis_info(const char *section, const char *name)
 	return n;
 }
 
-/* The kernel's figure is behind while a thread runs. */
+/* Waits until Redis is idle: the kernel's figure is behind while a thread runs. */
 double
 redis_cpu(void)
 {
@@ -307,7 +307,7 @@ start_rqd(const char *option)
 	return start_command(steps_down ? argv : argv + 4, world_file("rqd.out"));
 }
 
-/* It is there when it has sent its first heartbeat. */
+/* Starts rqd, and waits for its first heartbeat. */
 pid_t
 rqd_start(void)
 {
