@@ -226,7 +226,7 @@ complain(char *cause)
 	return EX_OSERR;
 }
 
-/* With a configuration that the launcher has read. */
+/* Runs the daemon with a configuration that the launcher has read. */
 static int
 run_sealed(const struct arguments *a, struct config *config, const struct config_report *report,
     struct launcher *launcher)
@@ -239,8 +239,9 @@ run_sealed(const struct arguments *a, struct config *config, const struct config
 }
 
 /*
- * Two processes; launcher.h.  With privileged = false the launcher ends as soon as that
- * is known, and all goes on as it would for the ordinary user that we are by then.
+ * Runs two processes; see launcher.h.  With privileged = false the launcher ends as
+ * soon as that is known, and this process goes on as the ordinary user that it is by
+ * then.
  */
 static int
 run_privileged(const struct arguments *a)

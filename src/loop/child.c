@@ -1,20 +1,19 @@
 /*
  * Child processes.
  *
- * SIGCHLD only says that there may be zombies.  It is blocked and read from a
- * signalfd: one read(2) a turn, however many have exited, and no handler.
- * waitid(WNOWAIT) shows one at a time; until it is reaped its pid and group id
- * are not given to anyone else, so its group can be killed safely, and then
- * waitpid() takes it away.  A zombie without a watcher is reaped silently.
+ * SIGCHLD only tells that there may be zombies.  It is blocked and read from a
+ * signalfd: one read(2) a turn, however many processes have exited, and no handler.
+ * waitid(WNOWAIT) shows one zombie at a time.  Until it is reaped the kernel does not
+ * reuse its pid and group id, so its group can be killed safely.  Then waitpid() reaps
+ * it.  A zombie without a watcher is reaped silently.
  *
- * Leftovers.  Processes in the group of a finished leader are killed at once.
- * Those in another group of its session are found later: the session id stays in
- * a table for some seconds.  A sweep looks at our children, which came to us as
- * the subreaper when their parents died, and kills those of such a session.  A
- * sweep follows the exit of a leader and the exit of any orphan, whose own children
- * come to us only then.  There are at most ten sweeps a second.  After
- * child_hurry() one more runs in the same turn, and child_done() sweeps until
- * nothing is left.
+ * Leftovers.  Processes in the group of a finished leader are killed at once.  Those in
+ * another group of its session are found later: the session id stays in a table for
+ * some seconds.  When a parent dies, its children become those of this process, the
+ * subreaper.  A sweep looks at these, and kills the ones of such a session.  A sweep
+ * follows the exit of a leader and the exit of any orphan, whose own children come to
+ * the subreaper only then.  There are at most ten sweeps a second.  After child_hurry()
+ * one more runs in the same turn, and child_done() sweeps until nothing is left.
  */
 #include "loop/child.h"
 
@@ -41,7 +40,7 @@
 #define SET_SIZE	16
 #define SESSION_LIFE	(10 * SEC)
 
-/* A session whose leader has finished and wanted its leftovers killed. */
+/* A session whose leader has finished, and whose leftovers must be killed. */
 struct session {
 	pid_t	id;		/* 0: free */
 	usec_t	until;		/* mono */
@@ -55,7 +54,7 @@ struct child_table {
 	sigset_t	 set;		/* SIGCHLD */
 	bool		 was_blocked;
 	struct sigaction old_action;
-	struct defer	 reap;		/* for those that exited before child_init() */
+	struct defer	 reap;		/* for children that exited before child_init() */
 	void		(*introduce)(void *);	/* NULL: no proxy */
 	void		(*end)(pid_t, void *);
 	void		*proxy_arg;
@@ -94,7 +93,7 @@ forget(struct child *c)
 
 /* -- the sweep ---------------------------------------------------------------- */
 
-/* NULL: it is not remembered. */
+/* Finds a session; NULL: it is not in the table. */
 static struct session *
 find_session(struct child_table *t, pid_t id)
 {
@@ -107,7 +106,7 @@ find_session(struct child_table *t, pid_t id)
 	return NULL;
 }
 
-/* In place of the one of its set that finished first. */
+/* Adds a session in place of the one of its set that finished first. */
 static void
 remember_session(struct child_table *t, pid_t id)
 {
@@ -125,8 +124,9 @@ remember_session(struct child_table *t, pid_t id)
 }
 
 /*
- * A child cannot vanish between getsid() and kill(): only we reap it.  All processes
- * of its group belong to that session.
+ * Kills the child's group if its session is in the table.  The child cannot vanish
+ * between getsid() and kill(), because only this file reaps it.  All processes of its
+ * group belong to that session.
  */
 static bool
 sweep_child(struct child_table *t, pid_t pid, usec_t now)
@@ -150,7 +150,7 @@ sweep_child(struct child_table *t, pid_t pid, usec_t now)
 	return true;
 }
 
-/* Returns whether there were any, zombies included. */
+/* Looks at all children; returns whether there were any, zombies included. */
 static bool
 sweep(struct child_table *t)
 {
@@ -189,7 +189,7 @@ want_sweep(struct child_table *t)
 
 /* -- reaping ------------------------------------------------------------------ */
 
-/* Returns the pid of one of our zombies without reaping it; 0: none. */
+/* Returns the pid of a zombie without reaping it; 0: none. */
 static pid_t
 next_zombie(idtype_t type, pid_t id)
 {
@@ -237,8 +237,8 @@ has_leftovers(struct child_table *t, pid_t group, bool killed)
 }
 
 /*
- * c has become a zombie.  Where another process kills what is left, it does so only
- * when there is something: a group keeps its number while it has members.
+ * c has become a zombie.  If another process kills leftovers, ask it only if there are
+ * some: a group keeps its number while it has members.
  */
 static void
 child_over(struct child_table *t, struct child *c)
@@ -329,7 +329,7 @@ listen_to_signal(struct child_table *t)
 
 /*
  * Kills the leftovers of all finished leaders before the daemon exits.  It repeats
- * because the children of a dying process come to us only then.
+ * because the children of a dying process come to the subreaper only then.
  */
 static void
 sweep_until_none(struct child_table *t)

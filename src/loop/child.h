@@ -1,14 +1,14 @@
 /*
- * Child processes.  In the main process only this file reaps them; spawn.c alone reaps one
- * with which it tries out clone(2).  The launcher, another process, reaps its own.
+ * Child processes.  In the main process only this file reaps them, except one that
+ * spawn.c makes to test clone(2).  The launcher, another process, reaps its own.
  *
  * The process becomes a subreaper: it inherits and reaps the processes that a
  * handler leaves behind.  As PID 1 of a container it reaps orphans the same way.
  *
- * This file sees an exit before it reaps the zombie.  Until then the kernel does
- * not reuse the id, so the process group of a leader is killed safely.  Processes
- * that the handler left in other groups of its session are found by a sweep of
- * our children, at most ten a second, and killed: by child_done() at the latest.
+ * This file sees an exit before it reaps the zombie.  Until then the kernel does not
+ * reuse the id, so the process group of a leader is killed safely.  A sweep finds
+ * processes that the handler left in other groups of its session, and kills them.
+ * There are at most ten sweeps a second; the last one is in child_done().
  */
 #ifndef RQD_LOOP_CHILD_H
 #define RQD_LOOP_CHILD_H
@@ -29,13 +29,13 @@ struct child {
 	void	(*exited)(struct child *, const struct child_exit *);
 	bool	  leader;		/* leads a session and group of its own pid */
 	bool	  kill_leftovers;	/* needs leader */
-	void	(*kill)(struct child *, int signo);	/* sends it; NULL: kill(2) */
+	void	(*kill)(struct child *, int signo);	/* sends the signal; NULL: kill(2) */
 	/* private: */
 	pid_t	  pid;			/* 0: not watched */
 	LIST_ENTRY(child) entry;
 };
 
-void	child_init(struct loop *);	/* SIGCHLD and subreaper; once per loop */
+void	child_init(struct loop *);	/* watches SIGCHLD, becomes a subreaper; once per loop */
 void	child_done(struct loop *);	/* waits for leftovers to die, a second at most */
 
 /*
@@ -62,18 +62,21 @@ void	child_hurry(struct loop *);
 /* Blocks until the child, which must be about to exit, is reaped; no callback. */
 void	child_wait(struct child *);
 
-/* The same of one that is not watched: after child_done(). */
+/* Like child_wait(), for one that is not watched: after child_done(). */
 void	child_wait_pid(pid_t);
 
 /*
- * Where another process starts and signals our children.  introduce() is called before
- * a child that nobody watches is reaped: it may child_watch() it.  end() kills the group
- * of one that nobody watches.  NULL: neither.
+ * For a process whose children another process starts and signals.  introduce() is
+ * called before an unwatched child is reaped, and may call child_watch() for it.  end()
+ * kills the group of an unwatched child.  NULL: neither.
  */
 void	child_set_proxy(struct loop *, void (*introduce)(void *), void (*end)(pid_t, void *),
 	    void *arg);
 
-/* Signals the group (leader) or the process; 0, or -1: it is gone.  0 where kill() is set. */
+/*
+ * Signals the group (leader) or the process; 0, or -1: it is gone.  Always 0 if kill()
+ * is set.
+ */
 int	child_kill(struct child *, int signo);
 
 #endif

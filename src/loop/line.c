@@ -1,9 +1,9 @@
 /*
- * Bytes to lines.
+ * Splits bytes into lines.
  *
- * A line that lies whole in one feed is handed out without a copy; only an
- * unfinished line is copied.  A piece is marked as cut only when a further byte of
- * the same line has arrived, so a line of exactly max bytes is never cut.
+ * A line that is whole in one feed is passed on without a copy; only an unfinished line
+ * is copied.  A piece is marked as cut only when a further byte of the same line has
+ * arrived, so a line of exactly max bytes is never cut.
  */
 #include "loop/line.h"
 

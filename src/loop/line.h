@@ -1,6 +1,6 @@
 /*
- * Bytes to lines, with a bound: a line longer than max is handed out in
- * pieces of max bytes (cut is set on all but the last piece).
+ * Splits bytes into lines, with a bound: a line longer than max comes in pieces of max
+ * bytes (cut is set on all but the last piece).
  */
 #ifndef RQD_LOOP_LINE_H
 #define RQD_LOOP_LINE_H

@@ -1,13 +1,13 @@
 /*
  * The event loop.
  *
- * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the
- * deferred calls until there are none.  timer.c keeps our timers in a heap; a
- * timerfd, the alarm, ends the wait when the first of them falls due.  The alarm is
- * moved only where it would come too late: most timers are stopped before they fire,
- * and one needless wake-up costs less than a system call for each timer.  Without
- * timers it is off, and an idle loop sleeps in one system call.  (libevent would
- * move its own precise timer in every turn.)
+ * A turn is one event_base_loop(EVLOOP_ONCE), then the due timers, then the deferred
+ * calls until there are none.  timer.c keeps our timers in a heap; a timerfd, the
+ * alarm, ends the wait when the first of them falls due.  The alarm is moved only if it
+ * would come too late: most timers are stopped before they fire, and one needless
+ * wake-up costs less than a system call for each timer.  Without timers the alarm is
+ * off, and an idle loop sleeps in one system call.  (libevent would move its own
+ * precise timer in every turn.)
  *
  * A simulated loop has no event base.  Its turn moves the fake clock to the
  * next timer instead of waiting.
@@ -37,7 +37,7 @@ log_writable(int what UNUSED, void *arg)
 	watch_log(arg);
 }
 
-/* Registers anew each time: the same number may be another open file now. */
+/* Registers the descriptor anew each time: its number may belong to another file now. */
 static void
 watch_log(void *arg)
 {

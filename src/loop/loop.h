@@ -32,7 +32,7 @@ TAILQ_HEAD(defer_list, defer);
 
 struct loop	*loop_new(void);		/* never NULL: failure is fatal */
 struct loop	*loop_new_simulated(void);	/* the fake clock must be on */
-void		 loop_free(struct loop *);	/* NULL is fine; runs what is deferred first */
+void		 loop_free(struct loop *);	/* NULL is fine; first runs deferred calls */
 
 /* Runs until loop_stop(); a simulated loop also until no timer and no call is left. */
 void		 loop_run(struct loop *);
@@ -45,15 +45,15 @@ void		 loop_run_for(struct loop *, usec_t);
 void		 loop_turn(struct loop *, usec_t max);
 
 /*
- * Calls fn(arg) at the end of this turn.  Does nothing where the defer is already
- * queued.  A call deferred from a deferred call runs in the same turn.
+ * Calls fn(arg) at the end of this turn.  Does nothing if the defer is already queued.
+ * A call deferred from a deferred call runs in the same turn.
  */
 void		 loop_defer(struct loop *, struct defer *, void (*fn)(void *), void *arg);
-/* The same, but after all other deferred calls, and what they defer. */
+/* The same, but after all other deferred calls, and those that they defer. */
 void		 loop_defer_last(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 /*
- * The same, after those, too: input of handlers is written after the calls to Redis, which
- * works on these meanwhile.
+ * The same, after those of loop_defer_last(), too.  It is for the input of handlers:
+ * the calls to Redis are written before, and Redis works on them meanwhile.
  */
 void		 loop_defer_feed(struct loop *, struct defer *, void (*fn)(void *), void *arg);
 void		 loop_defer_cancel(struct loop *, struct defer *);

@@ -23,7 +23,7 @@
 
 #define SEND_WAIT	(100 * MSEC)
 
-/* Waits where the manager's queue is full, but for SEND_WAIT at most. */
+/* Waits while the manager's queue is full, but for SEND_WAIT at most. */
 static void
 send_unix(const char *name, const char *text)
 {

@@ -54,7 +54,7 @@ proc_stat_read(pid_t pid, struct proc_stat *ret)
 	return parse(strrchr(text, ')'), ret);
 }
 
-/* The whole of a small file of /proc; empty where it is not there. */
+/* Reads a small file of /proc; empty if it is missing. */
 static void
 read_file(const char *path, struct buf *b)
 {

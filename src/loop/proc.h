@@ -1,6 +1,6 @@
 /*
- * Processes as /proc shows them: one, and all below this one, in any group or session.
- * After child_init() these include orphans: the subreaper inherits them.
+ * Processes, by /proc: a single one, and all descendants of this one, in any group or
+ * session.  After child_init() these include orphans: the subreaper inherits them.
  */
 #ifndef RQD_LOOP_PROC_H
 #define RQD_LOOP_PROC_H

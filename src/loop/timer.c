@@ -26,7 +26,7 @@ place(struct loop *l, unsigned pos, struct timer *t)
 	t->pos = pos;
 }
 
-/* Moves t from pos towards the top to where it belongs. */
+/* Moves t from pos towards the top, to its place. */
 static void
 sift_up(struct loop *l, unsigned pos, struct timer *t)
 {
@@ -35,7 +35,7 @@ sift_up(struct loop *l, unsigned pos, struct timer *t)
 	place(l, pos, t);
 }
 
-/* Moves t from pos towards the leaves to where it belongs. */
+/* Moves t from pos towards the leaves, to its place. */
 static void
 sift_down(struct loop *l, unsigned pos, struct timer *t)
 {
@@ -53,7 +53,7 @@ sift_down(struct loop *l, unsigned pos, struct timer *t)
 	place(l, pos, t);
 }
 
-/* Puts t, whose at is new, at pos or where it belongs from there. */
+/* Puts t, whose time is new, to pos, and moves it to its place from there. */
 static void
 settle(struct loop *l, unsigned pos, struct timer *t)
 {

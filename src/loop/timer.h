@@ -45,7 +45,7 @@ void	boot_timer_set_at(struct boot_timer *, boot_t);		/* moves one that is set *
 void	boot_timer_stop(struct boot_timer *);
 void	boot_timer_done(struct boot_timer *);
 
-/* For loop.c: fires what is due, and says when the next is due (USEC_MAX: never). */
+/* For loop.c: fires due timers; the time of the next one (USEC_MAX: never). */
 void	timer_run_due(struct loop *);
 usec_t	timer_next(struct loop *);
 

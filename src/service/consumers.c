@@ -50,7 +50,10 @@ consumers_remove(struct consumers *s, struct consumer *c)
 	for (i = 0; s->all[i] != c; i++)
 		continue;
 	p = s->routed[i];
-	/* Keeps the order: of two with one name, after a change of the key, the newer is last. */
+	/*
+	 * Keep the order: of two with one name, after a change of the key, the newer
+	 * must be last.
+	 */
 	memmove(&s->all[i], &s->all[i + 1], (--s->n - i) * sizeof(struct consumer *));
 	memmove(&s->routed[i], &s->routed[i + 1], (s->n - i) * sizeof(struct routed *));
 	routed_free(p);

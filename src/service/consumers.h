@@ -1,6 +1,6 @@
 /*
- * The consumers of the daemon: one for each queue that it serves, and, while a reload drains
- * a queue, one more for what took its place.
+ * The consumers of the daemon: one for each queue that it serves.  While a reload
+ * drains a queue, there is one more for the queue that replaces it.
  */
 #ifndef RQD_SERVICE_CONSUMERS_H
 #define RQD_SERVICE_CONSUMERS_H
@@ -13,21 +13,27 @@
 
 struct consumers;
 
-/* Copies env, but for its queue: that is a route's.  Its closed() calls consumers_remove(). */
+/*
+ * Copies env, except env.queue, which comes from a route.  closed() of env must call
+ * consumers_remove().
+ */
 struct consumers *consumers_new(const struct consumer_env *env, struct routes *);
-/* Frees one that is closed. */
+/* Frees a closed consumer. */
 void		 consumers_remove(struct consumers *, struct consumer *);
 void		 consumers_free(struct consumers *);	/* any time; NULL is fine */
 
-/* It is quiet where the others are. */
+/* Opens a consumer for the queue; it is quiet if the others are. */
 void		 consumers_add(struct consumers *, struct config *, const struct queue_config *);
-/* The one with exactly this configuration, or NULL. */
+/* The consumer with exactly this configuration, or NULL. */
 struct consumer	*consumers_find(const struct consumers *, const struct queue_config *);
-/* The i-th; NULL: there are not so many. */
+/* The i-th consumer; NULL beyond the last one. */
 struct consumer	*consumers_at(const struct consumers *, size_t i);
 /* The array of n, borrowed until one is added or closed. */
 struct consumer	*const *consumers_all(const struct consumers *, size_t *n);
-/* Calls fn for each with this key: two, while a reload drains one of them. */
+/*
+ * Calls fn for each consumer with this key; there are two while a reload drains one of
+ * them.
+ */
 void		 consumers_with_key(const struct consumers *, const char *key,
 		    void (*fn)(struct consumer *));
 

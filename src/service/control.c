@@ -58,7 +58,7 @@ control_up(const struct conn_server *server UNUSED, void *arg)
 	c->forbidden = false;
 }
 
-/* The sender of a hint sees that no daemon received it. */
+/* Nothing to do: the sender of a hint sees that no daemon received it. */
 static void
 control_down(const char *cause, void *arg)
 {

@@ -1,9 +1,9 @@
 /*
  * Hints that rqctl sends to one daemon, on the channel rqd:control:INSTANCE.
  *
- * Hints only: nothing depends on their arrival, and unknown ones are ignored.  They come
- * over a connection of their own, so that a server that forbids the channel takes nothing
- * else away.
+ * They are hints only: nothing depends on their arrival, and unknown ones are ignored.
+ * They come over a connection of their own, so that nothing else fails if the server
+ * forbids the channel.
  */
 #ifndef RQD_SERVICE_CONTROL_H
 #define RQD_SERVICE_CONTROL_H
@@ -21,8 +21,9 @@ struct control;
 struct control_events {
 	void	(*quiet)(bool, void *);	/* take no new messages, or take them again */
 	/*
-	 * Call it for the queues with this key: consumer_probe_now(), or, where a message was
-	 * cancelled, consumer_renew(): the renewal tells which one.
+	 * Call the function for the queues with this key.  It is consumer_probe_now(),
+	 * or, after a cancel, consumer_renew(): the renewal tells which message was
+	 * cancelled.
 	 */
 	void	(*queue)(const char *key, void (*)(struct consumer *), void *);
 	void	(*beat)(void *);	/* rqctl wants a fresh heartbeat */

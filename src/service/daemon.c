@@ -202,7 +202,7 @@ daemon_node_gone(struct node *node, void *arg UNUSED)
 	node->data = NULL;
 }
 
-/* A heartbeat makes the nodes that it needs. */
+/* Sends a heartbeat, which makes the nodes that it needs. */
 static void
 daemon_slots_changed(unsigned masters, void *arg)
 {
@@ -261,7 +261,10 @@ daemon_news(void *arg)
 	systemd_update(d->systemd);
 }
 
-/* Sends a heartbeat early, so that rqctl shows the change.  Changes within NEWS_AFTER share it. */
+/*
+ * Sends a heartbeat early, so that rqctl shows the change.  Changes within NEWS_AFTER
+ * share one.
+ */
 static void
 daemon_news_soon(void *arg)
 {
@@ -504,7 +507,7 @@ daemon_start_reload(struct rqd *d)
 	d->reload = reload_new(&env, d->boot);
 }
 
-/* With a random phase, so that a fleet does not beat together. */
+/* Starts the timers with a random phase, so that a fleet does not beat together. */
 static void
 daemon_start_timers(struct rqd *d)
 {
@@ -541,7 +544,10 @@ daemon_start(struct rqd *d)
 	    LF_INT("queues", (int64_t)config->nqueues), LF_STR("config", config->hash));
 	if (config->nqueues == 0)
 		log_event(LOG_LV_INFO, "idle", NULL, LF_STR("file", config->file));
-	/* Before READY: who waited for it finds the warnings in the log. */
+	/*
+	 * Before READY, so that the warnings are in the log for programs that wait for
+	 * READY.
+	 */
 	launch_config_log(d->options->report);
 	pages_listen(d->pages, config->http.listen);
 	notify("READY=1");
@@ -562,7 +568,10 @@ daemon_stop(struct rqd *d)
 	consumers_free(d->consumers);
 	dispatcher_free(d->dispatcher);
 
-	/* 2. Redis, after what asks it: an answer that is lost may lead to the next question. */
+	/*
+	 * 2.  Redis, after the objects that ask it: a lost answer may lead to the next
+	 * question.
+	 */
 	pages_free(d->pages);
 	control_free(d->control);
 	routes_free(d->routes);

@@ -14,8 +14,9 @@
 struct drain;
 
 /*
- * The consumers are borrowed.  over() comes once, from the loop.  all_closed: all consumers
- * are; false: it gave up waiting, and has logged which messages run again.
+ * The consumers are borrowed.  over() comes once, from the loop.  all_closed: all
+ * consumers are closed; false: the drain has stopped waiting, and has logged which
+ * messages will run again.
  */
 struct drain	*drain_new(struct loop *, struct consumers *,
 		    void (*over)(bool all_closed, void *), void *arg);
@@ -23,7 +24,10 @@ void		 drain_free(struct drain *);	/* any time; NULL is fine */
 
 /* timeout: drain_timeout; call it once. */
 void		 drain_begin(struct drain *, usec_t timeout);
-/* Ends the handlers now; where that is under way already, by SIGKILL.  After drain_begin(). */
+/*
+ * Ends the handlers now; if that is under way already, by SIGKILL.  Call it after
+ * drain_begin().
+ */
 void		 drain_hasten(struct drain *);
 /* A consumer was closed; call it whether or not a drain has begun. */
 void		 drain_consumer_closed(struct drain *);

@@ -47,7 +47,10 @@ struct in_flight {
 	size_t	 most;
 };
 
-/* No message: a batch that goes on without any has an entry without id. */
+/*
+ * Adds a delivery.  msg is NULL for a batch that goes on without messages: its entry
+ * has no id.
+ */
 static void
 in_flight_add(const struct message *msg, pid_t pid, const char *progress, usec_t age, void *arg)
 {
@@ -73,7 +76,7 @@ set_state(json_t *q, const char *state, const char *why, usec_t since)
 	json_set(q, "state:s reason:s since:f", state, why, began);
 }
 
-/* Readers see by `taken` whether the same message still waits. */
+/* Adds the latency.  By `taken` readers see whether the same message still waits. */
 static void
 add_latency(json_t *q, const struct arrivals *a)
 {
@@ -86,7 +89,7 @@ add_latency(json_t *q, const struct arrivals *a)
 	json_object_set_new(q, "taken", json_integer(a->taken));
 }
 
-/* Which keys of Redis the queue has, besides its own. */
+/* Adds the keys of the queue in Redis, besides its own. */
 static void
 add_keys(json_t *q, const struct queue_config *cfg)
 {
@@ -153,7 +156,7 @@ heartbeat_text(const struct heartbeat *h, const struct config *config,
 	return text;
 }
 
-/* One that readers accept: without deliveries and causes, if it would be too large with them. */
+/* A text that readers accept: without deliveries and causes if it would be too large. */
 static char *
 bounded_text(const struct heartbeat *h, const struct config *config,
     struct consumer *const *consumers, size_t n)
@@ -176,7 +179,7 @@ saw_fleet(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		h->fleet = (unsigned)reply_int(reply, 0);
 }
 
-/* Nothing changes while a cluster moves the key, or a server loads. */
+/* Takes the answer; ignores errors while a cluster moves the key, or a server loads. */
 static void
 answered(struct heartbeat *h, enum beat_write write, const struct redisReply *reply)
 {
@@ -223,7 +226,7 @@ heartbeat_refused(const struct heartbeat *h)
 	return NULL;
 }
 
-/* As rqctl/unnamed.c reads it. */
+/* The queue's entry in the index, as rqctl/unnamed.c reads it. */
 static char *
 index_member(const struct queue_config *cfg)
 {
@@ -237,8 +240,9 @@ index_member(const struct queue_config *cfg)
 }
 
 /*
- * Notes which queues are served, so that rqctl finds those that nobody names any more: at
- * times, when the configuration has changed, and when Redis may have forgotten it.
+ * Writes the queues of this daemon to an index, so that rqctl finds queues that no
+ * configuration names any more.  It does so now and then, after a change of the
+ * configuration, and after Redis may have lost it.
  */
 static void
 send_queues(struct heartbeat *h, struct nodes *nodes, const struct config *config,

@@ -31,8 +31,8 @@ struct heartbeat {
 char	*heartbeat_instance(const char *name);
 
 /*
- * Sends one; answers are not waited for, but h lives as long as the nodes.  Consumers: an
- * array of n.
+ * Sends a heartbeat, and does not wait for the answers; h must live as long as the
+ * nodes.  Consumers: an array of n.
  */
 void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 	    struct consumer *const *, size_t n);
@@ -40,7 +40,7 @@ void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 /* Why Redis refused the last heartbeat; NULL: it did not.  Begin and end were logged. */
 const char *heartbeat_refused(const struct heartbeat *);
 
-/* At a clean end: takes this daemon out of the index at once. */
+/* At a clean end: removes this daemon from the index at once. */
 void	heartbeat_end(const struct heartbeat *, struct nodes *);
 
 #endif

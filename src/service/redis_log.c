@@ -1,11 +1,11 @@
 /*
  * The log of the connection; see redis_log.h.
  *
- * Every change is a record, as long as there are few: RECORDS_MAX at once, and one
- * more each RECORD_EVERY.  Beyond that changes are only counted, until nothing has
- * changed for SETTLED: then redis_up or redis_down says the state and how many changes
- * there were.  Meanwhile redis_warning says so after a minute, then after two, four,
- * and so on up to an hour.
+ * Every change is a record while there are few: RECORDS_MAX at once, and one more each
+ * RECORD_EVERY.  Further changes are only counted, until nothing has changed for
+ * SETTLED.  Then redis_up or redis_down has the state and the number of changes.
+ * Meanwhile redis_warning reports them after a minute, then after two, four, and so on
+ * up to an hour.
  */
 #include "service/redis_log.h"
 
@@ -78,7 +78,10 @@ redis_log_summary(void *arg)
 static void
 redis_log_change(struct redis_log *l)
 {
-	/* One half of a change confuses: after an unlogged one, waits until it settles. */
+	/*
+	 * After an unlogged change wait until the state settles: a single record of it
+	 * would confuse.
+	 */
 	if (!timer_is_set(&l->settled) && redis_log_may(l)) {
 		redis_log_write(l);
 		return;

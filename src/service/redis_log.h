@@ -1,6 +1,6 @@
 /*
- * The log records about the connection to Redis: redis_up and redis_down, and
- * redis_warning where they would be too many, and about the server's settings.
+ * The log records about the connection to Redis: redis_up and redis_down, or
+ * redis_warning if these were too many; and those about the server's settings.
  */
 #ifndef RQD_SERVICE_REDIS_LOG_H
 #define RQD_SERVICE_REDIS_LOG_H

@@ -60,7 +60,10 @@ reload_step(struct reload *r, const struct reload_step *step)
 	}
 }
 
-/* Puts the new configuration into force.  What still uses the old one holds it. */
+/*
+ * Puts the new configuration into force.  Objects that still use the old one hold
+ * references.
+ */
 static void
 reload_apply(struct reload *r, struct config *new, const struct reload_plan *plan)
 {
@@ -90,7 +93,7 @@ reload_apply(struct reload *r, struct config *new, const struct reload_plan *pla
 		launcher_drop(env->launcher, old_generation);
 }
 
-/* The first error; the log has all. */
+/* Keeps the first error; the log has all. */
 static void
 set_error(struct reload *r, const struct config_report *report)
 {
@@ -123,7 +126,7 @@ reload_take(struct reload *r, struct config *new, const struct config_report *re
 	r->env.ended(new != NULL, r->env.arg);
 }
 
-/* A shutdown may have begun. */
+/* Ends a reload, unless a shutdown has begun. */
 static void
 reload_end(struct reload *r, struct config *new, const struct config_report *report)
 {
@@ -139,7 +142,7 @@ reload_end(struct reload *r, struct config *new, const struct config_report *rep
 		reload_begin(r);
 }
 
-/* The launcher has read it. */
+/* The launcher has read the configuration. */
 static void
 reload_loaded(struct launcher_loaded *loaded, void *arg)
 {

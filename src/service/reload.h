@@ -39,9 +39,9 @@ struct reload	*reload_new(const struct reload_env *, struct config *);
 /* After launcher_stop(), before loop_free(); NULL is fine. */
 void		 reload_free(struct reload *);
 
-/* Where the launcher reads one, another follows it. */
+/* Begins a reload.  If one is under way, another follows it. */
 void		 reload_begin(struct reload *);
-/* The daemon stops: what is under way has no effect, and no other begins. */
+/* The daemon stops: a reload under way has no effect, and no other begins. */
 void		 reload_stop(struct reload *);
 
 struct config	*reload_config(const struct reload *);	/* in force; borrowed until the next */

@@ -1,7 +1,7 @@
 /*
- * The plan of a reload: queues are the same by name, and a queue is another
- * one when its keys, kind or consumer group have changed.  For all other options the row
- * in the table decides (OPTION_RESTART, its section).
+ * The plan of a reload.  Queues are compared by name.  A queue counts as another one if
+ * its keys, kind or consumer group have changed.  For all other options the row in the
+ * table decides (OPTION_RESTART, its section).
  */
 #include "service/reload_plan.h"
 

@@ -42,8 +42,9 @@ struct fleet {
 };
 
 /*
- * About how many bytes of memory a parser takes for the text of a heartbeat; more than
- * BEAT_WEIGHT_MAX where it is longer than BEAT_MAX, or nested deeper than a heartbeat is.
+ * About how many bytes of memory a parser takes for the text of a heartbeat.  More than
+ * BEAT_WEIGHT_MAX: the text is longer than BEAT_MAX, or nested deeper than a heartbeat
+ * is.
  */
 size_t	fleet_weight(const char *, size_t);
 
@@ -58,7 +59,10 @@ const char *fleet_text(const json_t *object, const char *member);	/* "" */
 double	fleet_number(const json_t *object, const char *member, double otherwise);
 int64_t	fleet_count(const json_t *object, const char *member);	/* 0: not a count */
 
-/* Of in_hand: false: a batch that goes on although all its messages are settled. */
+/*
+ * Whether an entry of in_hand is a delivery; false: a batch that goes on although all
+ * its messages are settled.
+ */
 bool	fleet_is_delivery(const json_t *entry);
 
 /* The daemon's figures of the queue with this key; NULL: it does not serve the queue. */
@@ -78,7 +82,7 @@ struct served {
 /* All of them, each key once; the caller frees the array. */
 struct served *fleet_served(const struct fleet *, size_t *n);
 
-/* The kind that the daemon names; KIND_DEFAULT where it names none that is known. */
+/* The kind that the daemon names; KIND_DEFAULT: none that is known. */
 enum kind	 fleet_kind(const json_t *queue);
 
 /* Sums over all daemons that serve the queue. */
@@ -97,7 +101,7 @@ struct service {
 	bool		 leases_differ;
 	double		 lease_least, lease_most;	/* seconds */
 	bool		 settings_differ; /* of daemons of one version, by hashes of the queue */
-	const char	*config, *version;	/* one of these hashes, and who has it; private */
+	const char	*config, *version;	/* one of these hashes, and its daemon; private */
 	int64_t		 concurrency_least, concurrency_most;
 	bool		 shards_differ;	/* some daemon does not serve all keys */
 	/* some daemon is kept from taking more, by rate or fleet_concurrency */

@@ -43,15 +43,16 @@ struct http	*http_new(struct loop *, const struct http_route *, const char *host
 void		 http_free(struct http *);		/* NULL is fine */
 
 /*
- * Listens there and nowhere else; "": nowhere.  Where that fails it is logged once and
- * tried again every HTTP_RETRY: the messages matter more than the page about them.
+ * Listens there and nowhere else; "": nowhere.  A failure is logged once, and the
+ * server tries again every HTTP_RETRY: the daemon must handle messages without the
+ * page, too.
  */
 void		 http_listen(struct http *, const char *where);
 
 /* The parameter of that name after the "?" of the request, decoded; NULL: none.  Caller frees. */
 char		*http_parameter(const struct http_request *, const char *name);
 
-/* Sends what body holds and leaves that empty; the request is gone after it. */
+/* Sends the body, and leaves it empty; frees the request. */
 void		 http_answer(struct http_request *, int status, const char *type, struct buf *body);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 
-/* Sets name to a string; where the bytes are not UTF-8, NAME_base64. */
+/* Sets name to a string; if the bytes are not UTF-8, sets NAME_base64. */
 void	json_set_bytes(json_t *, const char *name, const char *, size_t);
 
 /*

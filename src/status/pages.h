@@ -12,13 +12,13 @@
 
 struct pages;
 
-/* look() fills the view each time somebody wants to see it. */
+/* look() fills the view for each request. */
 struct pages	*pages_new(struct loop *, struct nodes *, const char *host,
 		    void (*look)(struct view *, void *), void *arg);
 void		 pages_listen(struct pages *, const char *where);	/* "": nowhere */
 /* From now on answers 503; the view's objects may be freed. */
 void		 pages_stop(struct pages *);
-/* Any time but from its own callbacks. */
+/* Call it any time, but not from its own callbacks. */
 void		 pages_free(struct pages *);
 
 #endif

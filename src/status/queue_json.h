@@ -1,6 +1,5 @@
 /*
- * /queue: one queue in full, as JSON; rqd(8), HTTP.  It is what an opened row of the page
- * shows.
+ * /queue: one queue in full, as JSON; rqd(8), HTTP.  An open row of the page shows it.
  */
 #ifndef RQD_STATUS_QUEUE_JSON_H
 #define RQD_STATUS_QUEUE_JSON_H

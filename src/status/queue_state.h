@@ -13,7 +13,7 @@
 #include "queue/keys.h"
 #include "status/fleet.h"
 
-/* All that is known of one queue at one moment; borrowed. */
+/* All facts about one queue at one moment; borrowed. */
 struct facts {
 	const char		*name;
 	const struct keys	*keys;
@@ -29,8 +29,8 @@ struct facts {
 enum mood { MOOD_OK, MOOD_IDLE, MOOD_WARN, MOOD_BAD };
 
 /*
- * How long the longest handler has run, in seconds, as the heartbeats had it; -1 where
- * Redis knows better by now: nothing is in flight.
+ * How long the longest handler has run, in seconds, by the heartbeats; -1: by Redis
+ * nothing is in flight.
  */
 double	state_oldest(const struct facts *);
 
@@ -39,15 +39,15 @@ int64_t	state_running(const struct facts *);
 
 /* The queue's latency, as all daemons and Redis know it. */
 struct latency	 state_latency(const struct facts *);
-/* The same, where the caller knows how long messages in a list have waited. */
+/* The same for a caller that knows how long messages in a list have waited. */
 struct latency	 state_latency_with(enum kind, const struct depth *, struct latency list);
 
-/* Appends why the queue stands still, or what is unusual, or "ok": a few words, unescaped. */
+/* Appends a few words, unescaped: why the queue does not run, or its problem, or "ok". */
 enum mood	 state_text(const struct facts *, struct buf *);
 
 /*
- * All handlers are busy, and a message has waited STATE_LATE or longer: the queue is too slow
- * for what is pushed.
+ * Whether all handlers are busy, and a message has waited STATE_LATE or longer: the
+ * queue is too slow for its producers.
  */
 #define STATE_LATE	60.0	/* seconds */
 bool		 state_is_late(const struct facts *);

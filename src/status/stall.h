@@ -1,10 +1,10 @@
 /*
- * How long a queue has had waiting messages while none was taken.
+ * Measures for how long a queue has had waiting messages while none was taken.
  *
- * Each survey is compared with the one before.  A queue makes progress when no
- * message is ready, when deliveries were counted since the last survey, or when
- * fewer messages are ready than before.
- * Surveys further apart than STALL_GAP say nothing about the time between them.
+ * Each survey is compared with the one before.  A queue makes progress when no message
+ * is ready, when deliveries were counted since the last survey, or when fewer messages
+ * are ready than before.  If surveys are further apart than STALL_GAP, the time between
+ * them does not count.
  */
 #ifndef RQD_STATUS_STALL_H
 #define RQD_STATUS_STALL_H

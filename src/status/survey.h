@@ -2,9 +2,9 @@
  * Surveys ask Redis about queues and daemons, for /metrics and /status.  A request for one of
  * these starts a survey; its result serves all requests of the next SURVEY_FRESH.
  *
- * A survey sends its commands in small groups, each when the one before is answered.  So
- * a survey of hundreds of queues does not hold up the loop, and puts only a handful of
- * O(1) commands in front of a message's.
+ * A survey sends its commands in small groups, each when the one before is answered.
+ * So a survey of hundreds of queues does not delay the loop, and at most a handful of
+ * O(1) commands come before those for a message.
  */
 #ifndef RQD_STATUS_SURVEY_H
 #define RQD_STATUS_SURVEY_H
@@ -65,9 +65,9 @@ struct survey	*survey_new(struct loop *, struct nodes *);
 void		 survey_free(struct survey *);
 
 /*
- * fn gets a result that is SURVEY_FRESH, or NULL where Redis is down or does
- * not answer SURVEY_WITHIN; never from inside this call, always exactly once.  The
- * result is borrowed for the call; the queues of the configuration are copied.
+ * fn gets a result that is SURVEY_FRESH, or NULL if Redis is down or does not answer
+ * SURVEY_WITHIN.  It comes exactly once, never from inside this call.  The result is
+ * borrowed for the call; the queues of the configuration are copied.
  */
 typedef void survey_fn(const struct survey_result *, void *);
 void		 survey_ask(struct survey *, enum survey_scope, struct config *,

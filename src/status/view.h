@@ -1,5 +1,5 @@
 /*
- * The daemon as its pages see it.
+ * A snapshot of the daemon for its pages.
  */
 #ifndef RQD_STATUS_VIEW_H
 #define RQD_STATUS_VIEW_H
@@ -23,7 +23,10 @@ struct view {
 	const char	*instance;
 	const char	*state;		/* "running" "quiet" "draining" "stopped" */
 	wall_t		 started;
-	/* Why what is in the file is not in force: the first error of the last reload; "". */
+	/*
+	 * The first error of the last reload, so that the file is not in force; "":
+	 * none.
+	 */
 	const char	*reload_error;
 	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
 	struct nodes	*nodes;
