@@ -12,6 +12,9 @@
 
 #include "base/clock.h"
 
+/* Of a pop.  renew_all.lua renews as many for a pop whose reply has not come. */
+#define MESSAGES_MAX	200
+
 /* Returned by pop.lua.  The messages follow, or of a paused queue the reason. */
 enum {
 	POP_STATUS, POP_NOW, POP_WAITING, POP_DUE, POP_DROPPED, POP_LIMITED, POP_TAKEN,
@@ -367,7 +370,7 @@ leased_pop(struct leased *a, unsigned room)
 	struct call *call = leased_call_new(a, LEASED_POP, leased_popped);
 	bool batches = config_has_batches(a->cfg) && a->fetch_turn == TURN_SHARE;
 	const struct pop_terms terms = {
-		.n = room < LEASED_POP_MAX ? room : LEASED_POP_MAX, .turn = a->fetch_turn,
+		.n = room < MESSAGES_MAX ? room : MESSAGES_MAX, .turn = a->fetch_turn,
 		.batch = batches ? (unsigned)a->cfg->batch : 0, .room = room,
 		.inline_max = leased_inline(a),
 		.fleet_concurrency = a->cfg->fleet_concurrency, .gap = a->gap,

@@ -18,8 +18,6 @@
 #ifndef RQD_QUEUE_LEASED_PRIVATE_H
 #define RQD_QUEUE_LEASED_PRIVATE_H
 
-#include <stdint.h>
-
 #include "base/list.h"
 #include "loop/timer.h"
 #include "policy/arrivals.h"
@@ -33,9 +31,6 @@
 #include "redis/reply.h"
 #include "redis/request.h"
 #include "redis/script.h"
-
-/* Messages of a pop.  renew_all.lua renews as many for a pop whose reply has not come. */
-#define LEASED_POP_MAX	200
 
 struct leased;
 struct call;

@@ -80,6 +80,15 @@ harness_connect(struct harness *h)
 }
 
 void
+harness_turn(struct harness *h, usec_t span)
+{
+	usec_t end = clock_mono() + span;
+
+	while (clock_mono() < end)
+		loop_turn(h->loop, 10 * MSEC);
+}
+
+void
 call_answered(enum conn_answer answer, const struct redisReply *r, void *arg)
 {
 	struct call *c = arg;

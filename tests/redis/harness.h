@@ -25,6 +25,15 @@
 		fail_msg("never: %s (cause: %s)", #cond, (h)->cause);	\
 } while (0)
 
+/* Waits until the last down() has said this. */
+#define WAIT_CAUSE(h, text)	WAIT(h, strstr((h)->cause, (text)) != NULL)
+
+/* Rows of a script_table: they add to the key, and return the argument. */
+#define SCRIPT_ADD	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45, \
+			  "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" }
+#define SCRIPT_ECHO	{ "echo", "return ARGV[1]", 14, \
+			  "098e0f0d1448c0a81dafe820f66d460eb09263da" }
+
 struct harness {
 	struct loop	*loop;
 	struct redis_options opt;
@@ -60,6 +69,7 @@ void	harness_done(struct harness *);
 /* On a server of its own; and until it is up. */
 void	harness_start(struct harness *, struct server *, usec_t timeout, unsigned flags);
 void	harness_connect(struct harness *);
+void	harness_turn(struct harness *, usec_t);	/* turns the loop for so long */
 
 /* The words as arrays, in place of those of conn_command() and conn_script(). */
 struct words words_of(int nkeys, int argc, const char *const *argv, const size_t *argvlen);

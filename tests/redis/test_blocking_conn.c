@@ -16,11 +16,7 @@
 #include "redis/blocking_conn.h"
 #include "redis/script.h"
 
-const struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
-	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
-	{ NULL, NULL, 0, NULL }
-};
+const struct script script_table[] = { SCRIPT_ADD, { NULL, NULL, 0, NULL } };
 
 struct fixture {
 	struct server s;

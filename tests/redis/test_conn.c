@@ -12,13 +12,7 @@
 
 #define TIMEOUT		(5 * SEC)
 
-const struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
-	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
-	{ "echo", "return ARGV[1]", 14,
-	    "098e0f0d1448c0a81dafe820f66d460eb09263da" },
-	{ NULL, NULL, 0, NULL }
-};
+const struct script script_table[] = { SCRIPT_ADD, SCRIPT_ECHO, { NULL, NULL, 0, NULL } };
 
 struct fixture {
 	struct harness h;

@@ -11,11 +11,7 @@
 
 #define LARGE	(1024 * 1024)
 
-const struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
-	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
-	{ NULL, NULL, 0, NULL }
-};
+const struct script script_table[] = { SCRIPT_ADD, { NULL, NULL, 0, NULL } };
 
 struct fixture {
 	struct harness h;
@@ -57,15 +53,6 @@ start_link(struct fixture *f, size_t up, size_t down, usec_t timeout)
 	f->h.servers[0] = xstrdup(f->link.uri);
 	harness_connect(&f->h);
 	f->h.opt.timeout = timeout;
-}
-
-static void
-wait_for(struct fixture *f, usec_t span)
-{
-	usec_t end = clock_mono() + span;
-
-	while (clock_mono() < end)
-		loop_turn(f->h.loop, 10 * MSEC);
 }
 
 static void
@@ -134,7 +121,7 @@ FIXTURE_TEST(test_more_requests)
 	end = clock_mono() + 3 * SEC;
 	while (f->calls[0].answers == 0 && clock_mono() < end) {
 		call_command(f->h.conn, NULL, NULL, 3, argv, argvlen);
-		wait_for(f, 100 * MSEC);
+		harness_turn(&f->h, 100 * MSEC);
 	}
 	assert_int_equal(f->calls[0].answers, 1);
 	assert_int_equal(f->calls[0].answer, CONN_LOST);
@@ -186,7 +173,7 @@ FIXTURE_TEST(test_window_kept)
 	assert_int_not_equal(first, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		ping(f, 0);
-		wait_for(f, 100 * MSEC);
+		harness_turn(&f->h, 100 * MSEC);
 		cut(f);
 		assert_int_equal(since(f), first);
 	}
@@ -206,7 +193,7 @@ FIXTURE_TEST(test_window_no_info)
 	harness_connect(&f->h);
 	assert_string_equal(f->h.run_id, "");
 	first = since(f);
-	wait_for(f, 100 * MSEC);
+	harness_turn(&f->h, 100 * MSEC);
 	cut(f);
 	assert_true(f->h.changed);
 	assert_int_equal(since(f), first);
@@ -267,17 +254,17 @@ FIXTURE_TEST(test_window_silence)
 	conn_set_silence_max(f->h.conn, SEC);
 	before = since(f);
 	/* PINGs keep it going */
-	wait_for(f, 2500 * MSEC);
+	harness_turn(&f->h, 2500 * MSEC);
 	assert_int_equal(since(f), before);
 	server_signal(&f->s, SIGSTOP);
-	wait_for(f, 1500 * MSEC);
+	harness_turn(&f->h, 1500 * MSEC);
 	assert_true(since(f) > before);
 	server_signal(&f->s, SIGCONT);
 	ping(f, 0);
 	assert_true(since(f) > before + 2 * SEC);
 	assert_int_equal(f->h.downs, 0);
 	before = since(f);
-	wait_for(f, 200 * MSEC);
+	harness_turn(&f->h, 200 * MSEC);
 	assert_int_equal(since(f), before);
 }
 
@@ -294,9 +281,9 @@ FIXTURE_TEST(test_window_large)
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(since(f), before);
 	conn_words(f->h.conn, call_answered, &f->calls[1], "GET", "large", NULL);
-	wait_for(f, 300 * MSEC);
+	harness_turn(&f->h, 300 * MSEC);
 	kill(f->link.pid, SIGSTOP);
-	wait_for(f, 700 * MSEC);
+	harness_turn(&f->h, 700 * MSEC);
 	kill(f->link.pid, SIGCONT);
 	WAIT(&f->h, f->calls[1].answers == 1);
 	assert_int_equal(f->calls[1].answer, CONN_REPLY);
@@ -326,7 +313,7 @@ FIXTURE_TEST(test_elsewhere)
 
 	f->h.on_up = reset_it;
 	conn_start(f->h.conn);
-	wait_for(f, 3 * SEC);
+	harness_turn(&f->h, 3 * SEC);
 	assert_in_range(f->h.ups, 3, 8);
 	assert_int_equal(loads(f), 1);
 	f->h.on_up = NULL;
@@ -352,7 +339,7 @@ FIXTURE_TEST(test_short)
 	assert_in_range(f->h.ups, 5, 16);
 	/* and one that has lasted is followed by the next at once */
 	ping(f, 0);
-	wait_for(f, 1100 * MSEC);
+	harness_turn(&f->h, 1100 * MSEC);
 	end = clock_mono() + 200 * MSEC;
 	cut(f);
 	assert_true(clock_mono() < end);

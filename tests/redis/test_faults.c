@@ -16,11 +16,7 @@
 
 #define TIMEOUT		SEC
 
-const struct script script_table[] = {
-	{ "add", "return redis.call('INCRBY', KEYS[1], ARGV[1])", 45,
-	    "8cd00688c05c46bde4a2e60658ef20a2e5c0b248" },
-	{ NULL, NULL, 0, NULL }
-};
+const struct script script_table[] = { SCRIPT_ADD, { NULL, NULL, 0, NULL } };
 
 struct fixture {
 	struct harness h;
@@ -57,27 +53,6 @@ ping(struct fixture *f, unsigned i)
 	conn_words(f->h.conn, call_answered, &f->calls[i], "PING", NULL);
 }
 
-static void
-wait_for(struct fixture *f, usec_t span)
-{
-	usec_t end = clock_mono() + span;
-
-	while (clock_mono() < end)
-		loop_turn(f->h.loop, 10 * MSEC);
-}
-
-/* Waits until this is the cause. */
-static void
-wait_cause(struct fixture *f, const char *text)
-{
-	usec_t end = clock_mono() + WAIT_MAX;
-
-	while (strstr(f->h.cause, text) == NULL && clock_mono() < end)
-		loop_turn(f->h.loop, 20 * MSEC);
-	if (strstr(f->h.cause, text) == NULL)
-		fail_msg("the cause is \"%s\", not \"%s\"", f->h.cause, text);
-}
-
 /* -- servers that go away ----------------------------------------------------- */
 
 FIXTURE_TEST(test_killed)
@@ -105,8 +80,8 @@ FIXTURE_TEST(test_killed)
 	ping(f, 50);
 	WAIT(&f->h, f->calls[50].answers == 1);
 	assert_int_equal(f->calls[50].answer, CONN_NOT_SENT);
-	wait_cause(f, "Connection refused");
-	wait_for(f, 400 * MSEC);
+	WAIT_CAUSE(&f->h, "Connection refused");
+	harness_turn(&f->h, 400 * MSEC);
 	assert_int_equal(f->h.downs, 2);
 	server_again(&f->s);
 	WAIT(&f->h, f->h.ups == 2);
@@ -151,20 +126,20 @@ FIXTURE_TEST(test_stopped_server)
 	server_signal(&f->s, SIGSTOP);
 	begin = clock_mono();
 	ping(f, 0);
-	wait_for(f, 100 * MSEC);
+	harness_turn(&f->h, 100 * MSEC);
 	ping(f, 1);
 	WAIT(&f->h, f->calls[1].answers == 1);
 	assert_int_equal(f->calls[0].answer, CONN_LOST);
 	assert_int_equal(f->calls[1].answer, CONN_LOST);
 	assert_true(clock_mono() - begin >= 300 * MSEC);
 	assert_true(clock_mono() - begin < 3 * SEC);
-	wait_cause(f, "no answer within 300ms");
-	wait_for(f, SEC);
+	WAIT_CAUSE(&f->h, "no answer within 300ms");
+	harness_turn(&f->h, SEC);
 	assert_int_equal(f->h.downs, 1);
 	server_signal(&f->s, SIGCONT);
 	WAIT(&f->h, f->h.ups == 2);
 	assert_false(f->h.changed);
-	wait_for(f, 200 * MSEC);
+	harness_turn(&f->h, 200 * MSEC);
 	assert_int_equal(f->calls[0].answers, 1);
 }
 
@@ -221,16 +196,16 @@ FIXTURE_TEST(test_passwords)
 
 	server_do(&f->s, "CONFIG SET requirepass secret");
 	conn_start(f->h.conn);
-	wait_cause(f, "NOAUTH");
+	WAIT_CAUSE(&f->h, "NOAUTH");
 	snprintf(f->h.password_file, sizeof(f->h.password_file), "%s/nothing", f->s.dir);
-	wait_cause(f, "No such file or directory");
+	WAIT_CAUSE(&f->h, "No such file or directory");
 	server_write_file(&f->s, "empty", "\n", path);
 	strcpy(f->h.password_file, path);
-	wait_cause(f, "is empty");
+	WAIT_CAUSE(&f->h, "is empty");
 	server_write_file(&f->s, "password", "wrong\n", path);
 	strcpy(f->h.password_file, path);
-	wait_cause(f, "WRONGPASS");
-	wait_for(f, 300 * MSEC);
+	WAIT_CAUSE(&f->h, "WRONGPASS");
+	harness_turn(&f->h, 300 * MSEC);
 	assert_int_equal(f->h.downs, 4);
 	assert_null(strstr(f->h.cause, "wrong "));
 	server_write_file(&f->s, "password", "secret\n", path);
@@ -255,7 +230,7 @@ FIXTURE_TEST(test_credentials)
 	server_do(&f->s, "CONFIG SET requirepass %s", "");
 	strcpy(f->h.password_file, path);
 	conn_reset(f->h.conn, "again");
-	wait_cause(f, "AUTH <password> called without any password");
+	WAIT_CAUSE(&f->h, "AUTH <password> called without any password");
 }
 
 /* A user that may do little: borne, and never taken for the same server. */
@@ -280,7 +255,7 @@ FIXTURE_TEST(test_acl_user)
 	server_do(&f->s, "ACL SETUSER rqd +role");
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
 	conn_reset(f->h.conn, "again");
-	wait_cause(f, "is a replica");
+	WAIT_CAUSE(&f->h, "is a replica");
 	/* a user without a password, who may run nothing but scripts */
 	server_do(&f->s, "REPLICAOF NO ONE");
 	server_do(&f->s, "ACL SETUSER bare on nopass ~* -@all +evalsha +eval +incrby");
@@ -299,7 +274,7 @@ FIXTURE_TEST(test_database)
 
 	f->h.opt.database = 99;
 	conn_start(f->h.conn);
-	wait_cause(f, "DB index is out of range");
+	WAIT_CAUSE(&f->h, "DB index is out of range");
 	f->h.opt.database = 3;
 	WAIT(&f->h, f->h.ups == 1);
 	assert_non_null(strstr(server_do(&f->s, "CLIENT LIST ID %lld",
@@ -313,7 +288,7 @@ FIXTURE_TEST(test_max_clients)
 	server_do(&f->s, "CONFIG SET maxclients 1");
 	for (unsigned i = 0; i < 5; i++) {
 		conn_start(f->h.conn);
-		wait_cause(f, "max number of clients reached");
+		WAIT_CAUSE(&f->h, "max number of clients reached");
 		f->h.cause[0] = '\0';
 		conn_free(f->h.conn);
 		harness_open(&f->h, i % 2 == 0 ? CONN_SUBSCRIBER : 0);
@@ -336,7 +311,7 @@ FIXTURE_TEST(test_loading)
 		strcpy(f->s.args[f->s.nargs++], words[i]);
 	server_again(&f->s);
 	conn_start(f->h.conn);
-	wait_cause(f, "LOADING Redis is loading the dataset in memory");
+	WAIT_CAUSE(&f->h, "LOADING Redis is loading the dataset in memory");
 	WAIT(&f->h, f->h.ups == 1);
 	assert_int_equal(f->h.downs, 1);
 }
@@ -352,9 +327,9 @@ FIXTURE_TEST(test_busy)
 	f->h.opt.timeout = 5 * SEC;
 	harness_connect(&f->h);
 	call_script(f->h.conn, &spin, call_answered, &f->calls[0], 0, 0, NULL, NULL);
-	wait_for(f, 200 * MSEC);
+	harness_turn(&f->h, 200 * MSEC);
 	conn_reset(f->h.conn, "again");
-	wait_cause(f, "BUSY Redis is busy");
+	WAIT_CAUSE(&f->h, "BUSY Redis is busy");
 	server_do(&f->s, "SCRIPT KILL");
 	WAIT(&f->h, f->h.ups == 2);
 	assert_int_equal(f->calls[0].answer, CONN_LOST);
@@ -369,8 +344,8 @@ FIXTURE_TEST(test_replica)
 
 	server_do(&f->s, "REPLICAOF 127.0.0.1 1");
 	conn_start(f->h.conn);
-	wait_cause(f, "is a replica");
-	wait_for(f, 300 * MSEC);
+	WAIT_CAUSE(&f->h, "is a replica");
+	harness_turn(&f->h, 300 * MSEC);
 	assert_int_equal(f->h.downs, 1);
 	server_start(&master, NULL);
 	f->h.servers[1] = xstrdup("unix:/nowhere/at/all");
@@ -391,8 +366,8 @@ FIXTURE_TEST(test_replica)
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(f->calls[0].error, REPLY_ELSEWHERE);
 	conn_reset(f->h.conn, f->calls[0].text);
-	wait_cause(f, "READONLY");
-	wait_cause(f, "is a replica; unix:/nowhere/at/all: No such file or directory; unix:");
+	WAIT_CAUSE(&f->h, "READONLY");
+	WAIT_CAUSE(&f->h, "is a replica; unix:/nowhere/at/all: No such file or directory; unix:");
 	server_stop(&master);
 }
 
@@ -451,7 +426,7 @@ FIXTURE_TEST(test_tcp)
 	WAIT(&f->h, f->calls[0].answers == 1);
 	assert_int_equal(f->calls[0].answer, CONN_REPLY);
 	server_kill(&tcp);
-	wait_cause(f, "Connection refused");
+	WAIT_CAUSE(&f->h, "Connection refused");
 	server_stop(&tcp);
 }
 
@@ -462,18 +437,18 @@ FIXTURE_TEST(test_nowhere)
 	free(f->h.servers[0]);
 	f->h.servers[0] = xasprintf("127.0.0.1:%d", server_free_port());
 	conn_start(f->h.conn);
-	wait_cause(f, "Connection refused");
-	wait_for(f, 500 * MSEC);
+	WAIT_CAUSE(&f->h, "Connection refused");
+	harness_turn(&f->h, 500 * MSEC);
 	assert_int_equal(f->h.downs, 1);
 	free(f->h.servers[0]);
 	f->h.servers[0] = xstrdup("no..such.host:1");
-	wait_cause(f, "no..such.host:1: cannot resolve the name");
+	WAIT_CAUSE(&f->h, "no..such.host:1: cannot resolve the name");
 	free(f->h.servers[0]);
 	f->h.servers[0] = xstrdup("http://localhost");
-	wait_cause(f, "URL");
+	WAIT_CAUSE(&f->h, "URL");
 	free(f->h.servers[0]);
 	f->h.servers[0] = NULL;
-	wait_cause(f, "no server is configured");
+	WAIT_CAUSE(&f->h, "no server is configured");
 	f->h.servers[0] = xstrdup(f->s.uri);
 	WAIT(&f->h, f->h.ups == 1);
 }
@@ -492,7 +467,7 @@ FIXTURE_TEST(test_mute)
 	f->h.servers[0] = xasprintf("unix:%s", sa.sun_path);
 	f->h.opt.timeout = 300 * MSEC;
 	conn_start(f->h.conn);
-	wait_cause(f, "no answer within 300ms");
+	WAIT_CAUSE(&f->h, "no answer within 300ms");
 	for (unsigned i = 0; i < 3; i++) {
 		static const char *const nonsense[] = { "HTTP/1.1 400 Bad Request\r\n\r\n",
 		    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
@@ -506,7 +481,7 @@ FIXTURE_TEST(test_mute)
 				continue;
 			accepted++;
 			(void)!write(peer, nonsense[i], strlen(nonsense[i]));
-			wait_for(f, 20 * MSEC);
+			harness_turn(&f->h, 20 * MSEC);
 			close(peer);
 		}
 	}

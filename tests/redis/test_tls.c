@@ -9,11 +9,7 @@
 #include "redis/blocking_conn.h"
 #include "redis/script.h"
 
-const struct script script_table[] = {
-	{ "echo", "return ARGV[1]", 14,
-	    "098e0f0d1448c0a81dafe820f66d460eb09263da" },
-	{ NULL, NULL, 0, NULL }
-};
+const struct script script_table[] = { SCRIPT_ECHO, { NULL, NULL, 0, NULL } };
 
 struct fixture {
 	struct harness h;
@@ -21,12 +17,6 @@ struct fixture {
 	struct call call;
 	char	ca[128], cert[128], key[128], missing[128];
 };
-
-static void
-wait_cause(struct fixture *f, const char *text)
-{
-	WAIT(&f->h, strstr(f->h.cause, text) != NULL);
-}
 
 static void
 blocking_fails(struct fixture *f, const char *text)
@@ -130,7 +120,7 @@ TEST_WITH(test_name, setup, teardown)
 	f->h.opt.tls_name = (char *)(uintptr_t)"other.example";
 	conn_start(f->h.conn);
 	/* hiredis gives the reason only where the server's answer was there at once */
-	wait_cause(f, "TLS: the handshake failed");
+	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
 	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
 	    "certificate verify failed");
 	f->h.opt.tls_name = (char *)(uintptr_t)"queue.example";
@@ -147,21 +137,21 @@ TEST_WITH(test_refused, setup, teardown)
 
 	f->h.opt.tls_ca = f->missing;
 	conn_start(f->h.conn);
-	wait_cause(f, "TLS: tls_ca: cannot read");
+	WAIT_CAUSE(&f->h, "TLS: tls_ca: cannot read");
 	blocking_fails(f, "No such file or directory");
 	/* a file without a certificate */
 	f->h.opt.tls_ca = f->key;
-	wait_cause(f, "it must be a PEM file with certificates");
+	WAIT_CAUSE(&f->h, "it must be a PEM file with certificates");
 	blocking_fails(f, "cannot be used");
 	/* the system's authorities do not know this server */
 	f->h.opt.tls_ca = NULL;
 	/* hiredis gives the reason only where the server's answer was there at once */
-	wait_cause(f, "TLS: the handshake failed");
+	WAIT_CAUSE(&f->h, "TLS: the handshake failed");
 	blocking_fails(f, "TLS: the handshake failed: SSL_connect failed: "
 	    "certificate verify failed");
 	f->h.opt.tls_ca = f->ca;
 	f->h.opt.tls_cert = f->cert;
-	wait_cause(f, "TLS: tls_cert and tls_key go together");
+	WAIT_CAUSE(&f->h, "TLS: tls_cert and tls_key go together");
 	f->h.opt.tls_cert = NULL;
 	WAIT(&f->h, f->h.ups == 1);
 	/* no TLS where the server speaks it */
@@ -192,7 +182,7 @@ TEST_WITH(test_not_built, setup, teardown)
 	struct fixture *f = *state;
 
 	conn_start(f->h.conn);
-	wait_cause(f, "this rqd was built without TLS");
+	WAIT_CAUSE(&f->h, "this rqd was built without TLS");
 	blocking_fails(f, "this rqd was built without TLS");
 	f->h.opt.tls = false;
 	WAIT(&f->h, f->h.ups == 1);
