@@ -58,13 +58,15 @@ mkdir "$OWN" && chown "$MAIN_USER" "$OWN"
 AS=''			# must be in defaults { } if a test writes one
 [ "$(id -u)" -eq 0 ] && AS='user = "root"'
 
-# If python3 is a version manager's script, which takes 0.1 s: use the program behind
-# it.
+# If python3 is a version manager's script, which takes 0.1 s: use Debian's, or the
+# program behind it.
 _python=$(command -v python3)
 if [ -n "$_python" ] && read -r _line <"$_python" && [ "${_line#'#!'}" != "$_line" ]; then
 	if [ ! -e "$BUILDDIR/tests/python/python3" ]; then
 		mkdir -p "$BUILDDIR/tests/python"
-		ln -sf "$(python3 -c 'import sys; print(sys.executable)')" "$BUILDDIR/tests/python/python3"
+		_python=/usr/bin/python3
+		[ -x "$_python" ] || _python=$(python3 -c 'import sys; print(sys.executable)')
+		ln -sf "$_python" "$BUILDDIR/tests/python/python3"
 	fi
 	PATH=$BUILDDIR/tests/python:$PATH
 fi

@@ -18,11 +18,13 @@ queue "broken" { command = {"$T/missing"} }
 C
 log_wait 10 event=redis_up
 beat() { r --raw get "rqd:daemon:$INSTANCE"; }
-# A value by its path of names.
+# Values by their paths of names.
 value() { beat | python3 -c 'import json, sys
-v = json.load(sys.stdin)
-for name in sys.argv[1:]: v = v[int(name) if isinstance(v, list) else name]
-print(v)' "$@" 2>/dev/null; }
+beat = json.load(sys.stdin)
+def value(v, path):
+	for name in path.split("/"): v = v[int(name) if isinstance(v, list) else name]
+	return str(v)
+print(",".join(value(beat, path) for path in sys.argv[1:]))' "$@" 2>/dev/null; }
 command -v python3 >/dev/null || skip_all 'no python3'
 
 INSTANCE=$(log_lines event=started | log_field instance)
@@ -34,24 +36,24 @@ ok "[ $ttl -gt 15 ] && [ $ttl -le 30 ]" "with 30 seconds to live ($ttl)"
 is "$(r --raw zrange rqd:daemons 0 -1)" "$INSTANCE" 'it is in the index'
 score=$(r --raw zscore rqd:daemons "$INSTANCE" | cut -d . -f 1)
 ok "[ $(($(date +%s) - score)) -le 20 ]" 'with the time'
-is "$(value instance),$(value name),$(value pid),$(value max_handlers)" "$INSTANCE,web one,$PID,7" 'who it is'
-like "$(value version) $(value config)" '^[0-9.]+ [0-9a-f]+$' 'version and configuration'
+is "$(value instance name pid max_handlers)" "$INSTANCE,web one,$PID,7" 'who it is'
+like "$(value version config)" '^[0-9.]+,[0-9a-f]+$' 'version and configuration'
 is "$(value config)" "$(log_lines event=started | log_field config)" 'the hash that the log has'
-is "$(value queues q key),$(value queues q kind),$(value queues q concurrency),$(value queues q lease),$(value queues q state)" \
+is "$(value queues/q/key queues/q/kind queues/q/concurrency queues/q/lease queues/q/state)" \
     'q,ack,3,9.0,running' 'a queue'
 
 # A change of state is reported soon, the number of running handlers with the next beat.
 ctl pause q >/dev/null
 start=$(msec)
-wait_ok 8 '[ "$(value queues q state),$(value queues q blocked)" = paused,paused ]' 'a pause'
+wait_ok 8 '[ "$(value queues/q/state queues/q/blocked)" = paused,paused ]' 'a pause'
 note "after $(($(msec) - start)) ms"
 ctl resume q >/dev/null
-wait_ok 8 '[ "$(value queues q state)" = running ]' 'and its end'
+wait_ok 8 '[ "$(value queues/q/state)" = running ]' 'and its end'
 r lpush broken x >/dev/null
-wait_ok 8 '[ "$(value queues broken state),$(value queues broken reason)" = suspended,cannot_execute ]' 'a suspension'
+wait_ok 8 '[ "$(value queues/broken/state queues/broken/reason)" = suspended,cannot_execute ]' 'a suspension'
 r lpush q '{"id":"long"}' >/dev/null
 wait_for 10 '[ -e "$T/began" ]'
-wait_ok 15 '[ "$(value queues q running),$(value queues q in_hand 0 id),$(value queues q in_hand 0 attempt)" = 1,long,1 ]' 'what is in hand'
+wait_ok 15 '[ "$(value queues/q/running queues/q/in_hand/0/id queues/q/in_hand/0/attempt)" = 1,long,1 ]' 'what is in hand'
 before=$(r --raw zscore rqd:daemons "$INSTANCE")
 wait_ok 15 '[ "$(r --raw zscore rqd:daemons "$INSTANCE")" != "$before" ]' 'it beats on'
 

@@ -14,6 +14,10 @@ command -v redis-server >/dev/null || skip_all 'no redis-server'
 PATIENCE=5
 export PATIENCE
 
+# The long form has more faults.
+SOME=12
+[ -z "$RQD_TEST_LONG" ] || SOME=20
+
 RUNS=''
 soak() {	# SEED FAULTS KINDS [VARIABLE=...]
 	seed=$1 faults=$2 kinds=$3
@@ -25,17 +29,17 @@ soak() {	# SEED FAULTS KINDS [VARIABLE=...]
 	OTHER_PIDS="$OTHER_PIDS $!"
 }
 
-soak 20 20 ''
-soak 40 20 ''
+soak 20 $SOME ''
+soak 40 $SOME ''
 # Redis forgets, and machines are in trouble.
-soak 3 20 'FLUSHALL,replica promoted,daemon killed,fork fails,exec fails,no descriptors,disk full,clock jump'
-soak 22 20 '' STREAM=1
+soak 3 $SOME 'FLUSHALL,replica promoted,daemon killed,fork fails,exec fails,no descriptors,disk full,clock jump'
+soak 22 $SOME '' STREAM=1
 # Messages that hand over, batches; both are cancelled.
-soak 50 20 'daemon killed,daemon ended,Redis killed,reply lost,cut,maxmemory,wrong type,cancel,late, killed' PIPE=1
+soak 50 $SOME 'daemon killed,daemon ended,Redis killed,reply lost,cut,maxmemory,wrong type,cancel,late, killed' PIPE=1
 # Daemons are away while their handlers fail.
 soak 5 3 'late, stopped,late, cut off' PACE=2
 # Redis refuses things.
-soak 31 20 'ACL denial,wrong type,maxmemory'
+soak 31 $SOME 'ACL denial,wrong type,maxmemory'
 
 for run in $RUNS; do
 	seed=${run%:*}

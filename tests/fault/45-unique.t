@@ -6,7 +6,9 @@
 # shellcheck source=tests/lib.sh
 . "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
 
-SECONDS_EACH=${RQD_SOAK:-12}
+SECONDS_EACH=8
+[ -z "$RQD_TEST_LONG" ] || SECONDS_EACH=12
+SECONDS_EACH=${RQD_SOAK:-$SECONDS_EACH}
 DAEMON_NAMES='one two three'
 MORE_KEYS='Queue:each Queue:only'
 command -v redis-server >/dev/null || skip_all 'no redis-server'

@@ -48,8 +48,7 @@ static bool
 is_for_redis_cli(char **words)
 {
 	static const char *const names[] = {
-		"subscribe", "psubscribe", "monitor", "shutdown", "client", "debug", "latency",
-		"memory"
+		"subscribe", "psubscribe", "monitor", "shutdown", "debug", "latency", "memory"
 	};
 	size_t i;
 
@@ -66,8 +65,22 @@ is_for_redis_cli(char **words)
 static bool
 is_text(const char **words, int n)
 {
-	return strcasecmp(words[0], "info") == 0 || (strcasecmp(words[0], "cluster") == 0 &&
-	    n == 2 && (strcasecmp(words[1], "info") == 0 || strcasecmp(words[1], "nodes") == 0));
+	static const char *const names[] = {
+		"cluster info", "cluster nodes", "client info", "client list"
+	};
+	char name[32];
+	size_t i;
+
+	if (strcasecmp(words[0], "info") == 0)
+		return true;
+	if (n < 2)
+		return false;
+	snprintf(name, sizeof(name), "%s %s", words[0], words[1]);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcasecmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* The whole of standard input: the last word of -x. */
