@@ -27,6 +27,7 @@
 #include "loop/timer.h"
 #include "queue/keys.h"
 #include "redis/request.h"
+#include "redis/slots.h"
 
 #define RETRY_MIN	(100 * MSEC)
 #define RETRY_MAX	SEC
@@ -42,6 +43,7 @@ struct route {
 	unsigned		 slot;
 	struct queue_env	 env;
 	struct node		*node;		/* NULL: AWAY */
+	struct watched_slot	 watched;	/* of a cluster; channel: owned, NULL: none */
 	enum route_state	 state;
 	struct request		 ping;		/* LEAVING */
 	int			 pings;
@@ -97,6 +99,9 @@ route_use(struct route *r, struct node *node)
 {
 	if (r->env.watch != NULL && r->env.watch != node->watch)
 		watch_move(r->env.watch, node->watch, r->slot);
+	slot_watch_remove(&r->watched, false);
+	if (r->watched.channel != NULL)
+		slot_watch_add(node->slots, &r->watched);
 	r->env.conn = node->conn;
 	r->env.watch = node->watch;
 	r->env.bulk = node->bulk;
@@ -247,8 +252,22 @@ routes_redirected(struct routes *all, const struct node *node, unsigned slot, bo
 
 /* -- users --------------------------------------------------------------------------------- */
 
+/* A new name of a channel in the slot of this key; NULL: it would not be in that slot. */
+static char *
+route_channel(const char *key, unsigned slot)
+{
+	size_t len = strlen(key);
+	const char *text = slot_text(key, &len);
+	char *channel = xasprintf("%s{%.*s}", KEYS_SLOT_PREFIX, (int)len, text);
+
+	if (slot_of(channel, strlen(channel)) == slot)
+		return channel;
+	free(channel);		/* a channel's queue: its name has no tag, and perhaps a "}" */
+	return NULL;
+}
+
 static struct route *
-route_new(struct routes *all, unsigned slot)
+route_new(struct routes *all, unsigned slot, const char *key)
 {
 	struct route *r = xcalloc(1, sizeof(*r));
 
@@ -263,6 +282,9 @@ route_new(struct routes *all, unsigned slot)
 	timer_init(&r->retry, all->base.loop, route_retry, r);
 	request_init(&r->ping, route_pinged, r);
 	TAILQ_INSERT_TAIL(&all->routes, r, entry);
+	r->watched.slot = slot;
+	if (nodes_is_cluster(all->nodes))
+		r->watched.channel = route_channel(key, slot);
 	if (nodes_nowhere(all->nodes) != NULL)
 		route_use(r, nodes_nowhere(all->nodes));
 	route_go(r);
@@ -280,8 +302,8 @@ route_join(struct routes *all, const char *key, struct route_user *u)
 	unsigned slot = nodes_slot(all->nodes, paused, strlen(paused));
 	struct route *r = routes_find(all, slot);
 
+	u->route = r != NULL ? r : route_new(all, slot, paused);
 	free(paused);
-	u->route = r != NULL ? r : route_new(all, slot);
 	return &u->route->env;
 }
 
@@ -307,7 +329,9 @@ route_free(struct route *r)
 	TAILQ_REMOVE(&r->all->routes, r, entry);
 	request_cancel(&r->ping);
 	timer_stop(&r->retry);
+	slot_watch_remove(&r->watched, true);
 	route_set_node(r, NULL);
+	free(r->watched.channel);
 	free(r);
 }
 

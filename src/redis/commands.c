@@ -374,27 +374,110 @@ conn_dispatch(struct conn *c, bool pattern, const struct redisReply *name,
 	}
 }
 
+/* The oldest command is answered, and is one on the channel of a slot; busy. */
+static void
+conn_take_slot(struct conn *c, const struct redisReply *r)
+{
+	struct pending *p = pending_oldest(&c->pending);
+
+	if (p == NULL || p->of_slot == PENDING_NO_SLOT)
+		return;
+	conn_received_reply(c);
+	conn_answer(c, p, CONN_REPLY, r);
+	if (!c->freed)
+		conn_after_reply(c);
+}
+
+/* Either SUNSUBSCRIBE is answered, or the slot leaves the node; busy. */
+static void
+conn_end_slot(struct conn *c, const struct redisReply *r)
+{
+	const struct pending *p = pending_oldest(&c->pending);
+
+	if (p != NULL && p->of_slot == PENDING_LEAVE && p->slot == c->rules.slot) {
+		conn_take_slot(c, r);
+		return;
+	}
+	conn_received_reply(c);
+	if (c->slot_ended != NULL)
+		c->slot_ended(c->rules.slot, c->slot_arg);
+}
+
+/* See guard.c: what the guard has made a status is an error again. */
+static void
+conn_refuse_slot(struct conn *c, struct redisReply *r)
+{
+	if (r->type != REDIS_REPLY_STATUS)
+		return;
+	r->type = REDIS_REPLY_ERROR;
+	conn_take_slot(c, r);
+}
+
+bool
+conn_may_refuse(void *arg)
+{
+	const struct conn *c = arg;
+	const struct pending *p = pending_oldest(&c->pending);
+
+	return c->state == CONN_READY && (p == NULL || p->of_slot != PENDING_NO_SLOT);
+}
+
 /* hiredis' callback of a subscriber. */
 static void
 conn_message(struct redisAsyncContext *ac, void *reply, void *unused UNUSED)
 {
-	const struct redisReply *r = reply;
+	struct redisReply *r = reply;
 	struct conn *c = ac->data;
 	const char *kind = reply_str(reply_at(r, 0), NULL);
 
-	if (c == NULL || kind == NULL)
+	if (c == NULL || r == NULL)
 		return;
 	c->busy++;
 	conn_flush(c);
 	if (c->freed || c->ac != ac)
 		;
+	else if (kind == NULL)
+		conn_refuse_slot(c, r);
 	else if (strcmp(kind, "message") == 0)
 		conn_dispatch(c, false, reply_at(r, 1), reply_at(r, 1), reply_at(r, 2));
 	else if (strcmp(kind, "pmessage") == 0)
 		conn_dispatch(c, true, reply_at(r, 1), reply_at(r, 2), reply_at(r, 3));
 	else if (strcmp(kind, "subscribe") == 0 || strcmp(kind, "psubscribe") == 0)
 		conn_confirm(c);
+	else if (strcmp(kind, "ssubscribe") == 0)
+		conn_take_slot(c, r);
+	else if (strcmp(kind, "sunsubscribe") == 0)
+		conn_end_slot(c, r);
 	conn_leave(c);
+}
+
+struct pending *
+conn_subscribe_slot(struct conn *c, bool on, const char *channel, conn_answer_fn *fn, void *arg)
+{
+	struct pending *p = pending_new(fn, arg, true);
+	struct words w = { .n = 0 };
+
+	p->of_slot = on ? PENDING_JOIN : PENDING_LEAVE;
+	p->slot = slot_of(channel, strlen(channel));
+	if (c->state != CONN_READY) {
+		p->fate = PENDING_NOT_SENT;
+		TAILQ_INSERT_TAIL(&c->pending, p, entry);
+		conn_want_turn(c);
+		return p;
+	}
+	words_add(&w, on ? "SSUBSCRIBE" : "SUNSUBSCRIBE");
+	words_add(&w, channel);
+	conn_send(c, p, conn_message, &w);
+	words_done(&w);
+	return p;
+}
+
+void
+conn_set_slot_ended(struct conn *c, void (*ended)(unsigned, void *), void *arg)
+{
+	c->slot_ended = ended;
+	c->slot_arg = arg;
+	c->rules.slots_as = TAILQ_FIRST(&c->subs)->name;
 }
 
 void

@@ -607,7 +607,7 @@ conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
 	walk_init(&c->route, loop, opt, conn_found, conn_switched, c);
 	c->rules = (struct reply_rules){
 		.bytes_max = REPLY_BYTES_MAX, .knows = conn_has_subscription,
-		.came = conn_received_bytes, .arg = c
+		.may_refuse = conn_may_refuse, .came = conn_received_bytes, .arg = c
 	};
 	return c;
 }

@@ -145,6 +145,17 @@ void		 conn_subscribe(struct conn *, bool pattern, const char *name,
 		    conn_message_fn *, void *);
 
 /*
+ * CONN_SUBSCRIBER with a subscription, to a node of a cluster, READY.  SSUBSCRIBE to a channel
+ * of a slot, or SUNSUBSCRIBE.  fn, which may be NULL, gets the reply: an error, or any other.
+ * The node may end the subscription, when the slot leaves it: ended() is called then, and
+ * sometimes after SUNSUBSCRIBE.  Messages are ignored.
+ */
+struct pending	*conn_subscribe_slot(struct conn *, bool on, const char *channel,
+		    conn_answer_fn *fn, void *arg);
+void		 conn_set_slot_ended(struct conn *, void (*ended)(unsigned slot, void *),
+		    void *arg);
+
+/*
  * Tests the connection by a PING with a word, or on a subscriber by another SUBSCRIBE
  * (hiredis 0.14 cannot PING there).  The connection is closed if there is no reply within
  * the timeout, or another word.

@@ -59,6 +59,8 @@ struct conn {
 	TAILQ_HEAD(, conn_sub) subs;
 	void		(*caching_refused)(const struct redisReply *, void *);	/* or NULL */
 	void		 *caching_arg;
+	void		(*slot_ended)(unsigned, void *);	/* or NULL */
+	void		 *slot_arg;
 	conn_redirected_fn *redirected;	/* or NULL: not in a cluster */
 	void		 *redirected_arg;
 
@@ -116,5 +118,6 @@ void	conn_send(struct conn *, struct pending *,
 void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callback of commands */
 void	conn_send_subscribe(struct conn *, const struct conn_sub *);
 bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);
+bool	conn_may_refuse(void *);		/* an unasked error answers conn_subscribe_slot() */
 
 #endif

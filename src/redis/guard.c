@@ -10,6 +10,10 @@
  * object of a reply, its list of callbacks shows whether a command waits for a reply.
  * A reply for no command must be a published message, or the confirmation of one of
  * our subscriptions.
+ *
+ * hiredis knows nothing of SSUBSCRIBE.  It drops replies on a channel that it has not
+ * subscribed to, and closes the connection after an error.  So such a reply gets the name of
+ * another subscription (rules->slots_as), and the error becomes a status.
  */
 #include "redis/guard.h"
 
@@ -23,6 +27,7 @@
 #include <hiredis/async.h>
 
 #include "redis/hiredis_loop.h"
+#include "redis/slots.h"
 
 #define ELEMENTS_MAX	1000000		/* in a reply, at all depths */
 
@@ -76,8 +81,10 @@ may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 	/* A nil has the type of what it could have been. */
 	if (t->type != REDIS_REPLY_STRING || p == NULL)
 		return refuse(g, "not a published message");
+	if (t->idx == 1 && g->push == PUSH_SLOT)
+		g->rules->slot = slot_of(p, len);
 	if (t->idx == 1)
-		return g->push == PUSH_MESSAGE ||
+		return g->push == PUSH_MESSAGE || g->push == PUSH_SLOT ||
 		    g->rules->knows(g->push == PUSH_PATTERN, p, len, g->rules->arg) ||
 		    refuse(g, "a subscription that rqd did not ask for");
 	if (is_word("message", p, len) || is_word("pmessage", p, len))
@@ -86,6 +93,9 @@ may_push(struct guard *g, const redisReadTask *t, const char *p, size_t len)
 		g->push = PUSH_CHANNEL;
 	else if (is_word("psubscribe", p, len))
 		g->push = PUSH_PATTERN;
+	else if (g->rules->slots_as != NULL && (is_word("ssubscribe", p, len) ||
+	    is_word("sunsubscribe", p, len) || is_word("smessage", p, len)))
+		g->push = PUSH_SLOT;
 	else
 		return refuse(g, "not a published message");
 	return true;
@@ -108,10 +118,38 @@ may_be(const redisReadTask *t, const char *p, size_t len, size_t elements)
 	return true;
 }
 
+/* The name of the channel of a slot, in an unasked reply. */
+static bool
+is_slot_channel(const struct guard *g, const redisReadTask *t)
+{
+	return g->push == PUSH_SLOT && t->idx == 1 && t->parent != NULL &&
+	    t->parent->parent == NULL;
+}
+
+/* An error that hiredis takes for unasked, and that answers a command on such a channel. */
+static bool
+is_refusal(const struct guard *g, const redisReadTask *t)
+{
+	return t->type == REDIS_REPLY_ERROR && t->parent == NULL && g->ac != NULL &&
+	    g->ac->replies.head == NULL && g->rules->slots_as != NULL &&
+	    g->rules->may_refuse(g->rules->arg);
+}
+
 static void *
 guard_string(const redisReadTask *t, char *p, size_t len)
 {
-	return may_be(t, p, len, 0) ? plain->createString(t, p, len) : NULL;
+	const struct guard *g = t->privdata;
+	redisReadTask status;
+
+	if (!may_be(t, p, len, 0))
+		return NULL;
+	if (is_slot_channel(g, t))
+		return plain->createString(t, g->rules->slots_as, strlen(g->rules->slots_as));
+	if (!is_refusal(g, t))
+		return plain->createString(t, p, len);
+	status = *t;
+	status.type = REDIS_REPLY_STATUS;
+	return plain->createString(&status, p, len);
 }
 
 static void *

@@ -17,7 +17,7 @@ struct redisReader;
 struct redisAsyncContext;
 struct reply_rules;
 
-enum push { PUSH_NONE, PUSH_MESSAGE, PUSH_CHANNEL, PUSH_PATTERN };
+enum push { PUSH_NONE, PUSH_MESSAGE, PUSH_CHANNEL, PUSH_PATTERN, PUSH_SLOT };
 
 struct guard {
 	struct redisReader	 *reader;

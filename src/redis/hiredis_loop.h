@@ -23,6 +23,11 @@ struct reply_rules {
 	const char	 *complaint;	/* why a reply was refused; NULL: none was */
 	/* Whether the connection has subscribed to this channel (or pattern). */
 	bool		(*knows)(bool pattern, const char *name, size_t len, void *);
+	/* Whether an unasked error is the answer to SSUBSCRIBE or SUNSUBSCRIBE. */
+	bool		(*may_refuse)(void *);
+	/* A subscription of the connection; NULL: it has none to channels of slots. */
+	char		*slots_as;
+	unsigned	 slot;		/* of the channel in the last reply on one */
 	/* Called before bytes are read; may be NULL. */
 	void		(*came)(void *);
 	void		 *arg;

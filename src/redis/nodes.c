@@ -36,6 +36,7 @@ struct nodes {
 	struct slots		*slots;		/* its */
 	struct node		*nowhere;
 	bool			 patched;	/* MOVED has changed the table since it came */
+	enum { SLOTS_HEARD, SLOTS_DENIED, SLOTS_UNKNOWN } refused;	/* the last refusal */
 	/* A user needs a slot without a node, or did when the table last changed. */
 	bool			 missing;
 	struct timer		 sweep;		/* set: nodes are retired */
@@ -132,6 +133,31 @@ node_bulk_redirected(const char *error, unsigned slot, bool may_ask UNUSED, void
 	return node_redirected(error, slot, false, arg);
 }
 
+/* This node knows which one has the slot now, so it is asked next. */
+static void
+node_slot_left(void *arg)
+{
+	struct node *node = arg;
+	struct nodes *n = node->nodes;
+
+	TAILQ_REMOVE(&n->all, node, entry);
+	TAILQ_INSERT_HEAD(&n->all, node, entry);
+	slot_table_want(n->table);
+}
+
+static void
+node_slots_refused(const char *error, bool denied, void *arg)
+{
+	const struct node *node = arg;
+	struct nodes *n = node->nodes;
+	unsigned refused = denied ? SLOTS_DENIED : SLOTS_UNKNOWN;
+
+	if (n->refused == refused)
+		return;
+	n->refused = refused;
+	n->events->slots_refused(error, denied, n->arg);
+}
+
 static void
 node_limit(const struct nodes *n, const struct node *node)
 {
@@ -154,6 +180,7 @@ static struct node *
 node_new(struct nodes *n, const char *address)
 {
 	static const struct conn_events events = { node_up, node_down };
+	static const struct slot_watch_events slots = { node_slot_left, node_slots_refused };
 	struct node *node = xcalloc(1, sizeof(*node));
 	const struct redis_options *opt = n->opt;
 
@@ -174,6 +201,7 @@ node_new(struct nodes *n, const char *address)
 		TAILQ_INSERT_TAIL(&n->all, node, entry);
 	if (address == NULL)
 		return node;
+	node->slots = watch_slots(node->watch, &slots, node);
 	conn_set_redirected(node->conn, node_redirected, node);
 	bulk_set_redirected(node->bulk, node_bulk_redirected, node);
 	return node;
@@ -347,7 +375,7 @@ nodes_is_in_trouble(void *arg)
 	const struct node *node;
 
 	TAILQ_FOREACH(node, &n->all, entry) {
-		if (node_hangs(node))
+		if (node_hangs(node) || slot_watch_is_behind(node->slots))
 			return true;
 	}
 	return n->slots->n == 0 || !nodes_are_ready(n);

@@ -5,8 +5,9 @@
  * every key.
  *
  * With a cluster there is a node for each master that some user needs, by the table of
- * slots.  The table is asked for at each connect, after MOVED, every 10 s, and each
- * second while a needed node is down or does not answer.
+ * slots.  The table is asked for at each connect, after MOVED, when a watched slot leaves
+ * its node (slot_watch.h), every 10 s, and each second while a needed node is down or does
+ * not answer.
  */
 #ifndef RQD_REDIS_NODES_H
 #define RQD_REDIS_NODES_H
@@ -24,11 +25,12 @@
 
 struct nodes;
 
-/* The first three members are valid as long as the node. */
+/* The first four members are valid as long as the node. */
 struct node {
 	struct conn	*conn;
 	struct watch	*watch;
 	struct bulk	*bulk;
+	struct slot_watch *slots;	/* NULL: one server */
 	void		*data;		/* the owner's */
 	unsigned	 users;		/* the owner counts them: it is not freed before 0 */
 	/* private: */
@@ -61,6 +63,11 @@ struct nodes_events {
 	void	(*redirected)(struct node *, unsigned slot, bool later, void *);
 	/* The reason why no table of slots comes.  NULL: there is one again. */
 	void	(*no_table)(const char *cause, void *);
+	/*
+	 * A node refuses SSUBSCRIBE: a slot that leaves it alone is noticed at the next table.
+	 * Once, until another one refuses it for another reason.
+	 */
+	void	(*slots_refused)(const char *error, bool denied, void *);
 };
 
 /* The options are borrowed; the name is for CLIENT SETNAME. */

@@ -16,12 +16,17 @@ enum pending_fate {
 	PENDING_NOT_SENT
 };
 
+/* Whether it is SSUBSCRIBE or SUNSUBSCRIBE. */
+enum pending_slot { PENDING_NO_SLOT, PENDING_JOIN, PENDING_LEAVE };
+
 struct pending {
 	TAILQ_ENTRY(pending) entry;
 	conn_answer_fn	 *fn;		/* NULL: nobody waits for the answer */
 	void		 *arg;
 	enum pending_fate fate;
 	bool		  own;		/* the connection's own, not a caller's */
+	enum pending_slot of_slot;
+	unsigned	  slot;		/* of_slot */
 	usec_t		  since;	/* mono; when it was sent */
 	uint64_t	  end;		/* its last byte, counted from the connection's first */
 	/*

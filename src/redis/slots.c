@@ -40,12 +40,20 @@ slot_has_tag(const char *key, size_t len)
 	return slot_tag(key, len, &len) != NULL;
 }
 
+const char *
+slot_text(const char *key, size_t *len)
+{
+	const char *tag = slot_tag(key, *len, len);
+
+	return tag != NULL ? tag : key;
+}
+
 unsigned
 slot_of(const char *key, size_t len)
 {
-	const char *tag = slot_tag(key, len, &len);
+	const char *text = slot_text(key, &len);
 
-	return slot_of_text(tag != NULL ? tag : key, len);
+	return slot_of_text(text, len);
 }
 
 unsigned

@@ -32,6 +32,8 @@ struct slots {
 unsigned	 slot_of(const char *key, size_t len);
 unsigned	 slot_of_text(const char *, size_t len);	/* of all the text, without tags */
 bool		 slot_has_tag(const char *key, size_t len);
+/* That text, within the key. */
+const char	*slot_text(const char *key, size_t *len);
 
 /*
  * Replaces the table by a reply to CLUSTER SLOTS.  from: the "host:port" of the server

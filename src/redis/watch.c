@@ -42,6 +42,7 @@ struct watch {
 	struct loop	 *loop;
 	struct conn	 *conn;		/* the command connection; borrowed */
 	struct conn	 *sub;		/* the second one */
+	struct slot_watch *slots;	/* NULL: not in a cluster */
 	void		(*mode)(bool, const char *, void *);
 	void		 *arg;
 
@@ -313,6 +314,7 @@ watch_sub_up(const struct conn_server *server UNUSED, void *arg)
 
 	xreplace(&w->sub_cause, NULL);
 	w->refusals = 0;
+	slot_watch_up(w->slots);
 	watch_set_up(w);
 }
 
@@ -399,6 +401,7 @@ watch_free(struct watch *w)
 {
 	if (w == NULL)
 		return;
+	slot_watch_free(w->slots);
 	conn_free(w->sub);
 	conn_set_caching(w->conn, NULL, NULL);
 	request_cancel(&w->tracking);
@@ -407,6 +410,12 @@ watch_free(struct watch *w)
 	w->freed = true;
 	if (!w->in_turn)
 		watch_destroy(w);
+}
+
+struct slot_watch *
+watch_slots(struct watch *w, const struct slot_watch_events *events, void *arg)
+{
+	return w->slots = slot_watch_new(w->sub, events, arg);
 }
 
 bool
@@ -419,6 +428,7 @@ void
 watch_probe(struct watch *w)
 {
 	conn_probe(w->sub);
+	slot_watch_probe(w->slots);
 	if (w->again_at != 0 && clock_mono() >= w->again_at)
 		watch_set_up(w);
 }

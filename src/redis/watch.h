@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "redis/conn.h"
 #include "redis/request.h"
+#include "redis/slot_watch.h"
 
 struct watch;
 
@@ -57,7 +58,10 @@ void		 watch_note_change(struct watch *, const char *key, size_t len);
 void		 watch_request(struct watch *, struct request *, const struct script *,
 		    struct words *);
 
-/* Every 10 s: conn_probe() of the second connection, and another try after a refusal. */
+/* On a node of a cluster, once: the second connection watches slots, too.  Borrowed. */
+struct slot_watch *watch_slots(struct watch *, const struct slot_watch_events *, void *arg);
+
+/* Every 10 s: conn_probe() of the second connection, and other tries after refusals. */
 void		 watch_probe(struct watch *);
 
 #endif

@@ -436,7 +436,8 @@ daemon_start_redis(struct rqd *d)
 	static const struct nodes_events events = {
 		.up = daemon_node_up, .down = daemon_node_down, .watch = redis_log_watch,
 		.gone = daemon_node_gone, .changed = daemon_slots_changed,
-		.redirected = daemon_redirected, .no_table = daemon_no_table
+		.redirected = daemon_redirected, .no_table = daemon_no_table,
+		.slots_refused = redis_log_slots
 	};
 	static const struct control_events control = {
 		daemon_quiet, daemon_hint, daemon_news_soon

@@ -34,6 +34,9 @@ static unsigned changes, redirections, gone;
 static bool last_later;
 static const struct server *to_stop;	/* at the next redirection; NULL: none */
 static char no_table[256];
+static unsigned refusals;		/* of SSUBSCRIBE */
+static bool refused_denied;
+static bool no_ssubscribe;		/* the servers do not know it */
 
 /* A queue's part. */
 static struct part {
@@ -93,6 +96,13 @@ static void
 on_no_table(const char *cause, void *arg UNUSED)
 {
 	snprintf(no_table, sizeof(no_table), "%s", cause != NULL ? cause : "");
+}
+
+static void
+on_slots_refused(const char *error UNUSED, bool denied, void *arg UNUSED)
+{
+	refusals++;
+	refused_denied = denied;
 }
 
 /* -- a queue's part ---------------------------------------------------------------------- */
@@ -182,7 +192,8 @@ start_node(struct server *s, int *port, int *bus_port)
 	*bus_port = server_free_port();
 	snprintf(bus, sizeof(bus), "%d", *bus_port);
 	server_start(s, "--cluster-enabled", "yes", "--port", text, "--cluster-port", bus,
-	    "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1500", NULL);
+	    "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "1500",
+	    no_ssubscribe ? "--rename-command" : NULL, "SSUBSCRIBE", "OTHER", NULL);
 }
 
 static bool
@@ -198,7 +209,8 @@ static int
 setup(void **state UNUSED)
 {
 	static const struct nodes_events events = {
-		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table,
+		on_slots_refused
 	};
 	static char empty[] = "";
 
@@ -218,7 +230,7 @@ setup(void **state UNUSED)
 	all = routes_new(&(struct queue_env){ .loop = loop, .redis = nodes_any(nodes) }, nodes);
 	part_begin(&a, "{a}");
 	part_begin(&b, "{b}");
-	changes = redirections = gone = 0;
+	changes = redirections = gone = refusals = 0;
 	nodes_start(nodes);
 	return 0;
 }
@@ -243,22 +255,38 @@ teardown(void **state UNUSED)
 
 #define CLUSTER_TEST(name)	TEST_WITH(name, setup, teardown)
 
+static int
+setup_old(void **state)
+{
+	no_ssubscribe = true;
+	setup(state);
+	no_ssubscribe = false;
+	return 0;
+}
+
 static char *
 id_of(struct server *s)
 {
 	return xstrdup(server_do(s, "CLUSTER MYID"));
 }
 
-/* Gives the slot of "{a}" to the server of the low half. */
+/* Gives the slot of "{a}" to another server; that of the low half. */
+static void
+move_a_to(struct server *to)
+{
+	unsigned slot = slot_of("{a}", 3);
+	char *id = id_of(to);
+
+	server_do(to, "CLUSTER BUMPEPOCH");	/* else the others' claims may count more */
+	server_do(to, "CLUSTER SETSLOT %u NODE %s", slot, id);
+	server_do(to == &low ? &high : &low, "CLUSTER SETSLOT %u NODE %s", slot, id);
+	free(id);
+}
+
 static void
 move_a(void)
 {
-	unsigned slot = slot_of("{a}", 3);
-	char *id = id_of(&low);
-
-	server_do(&low, "CLUSTER SETSLOT %u NODE %s", slot, id);
-	server_do(&high, "CLUSTER SETSLOT %u NODE %s", slot, id);
-	free(id);
+	move_a_to(&low);
 }
 
 /* The slot of "{a}" begins to move; no key has moved. */
@@ -278,6 +306,74 @@ static int64_t
 keys_of_a(struct server *s)
 {
 	return server_int(s, "CLUSTER COUNTKEYSINSLOT %u", slot_of("{a}", 3));
+}
+
+/* -- channels of slots ------------------------------------------------------------------------ */
+
+/* How many listen to the channel of the slot of a tag. */
+static int64_t
+listen_to(struct server *s, const char *tag)
+{
+	return server_int(s, "EVAL %s 0 rqd:slot:{%s}",
+	    "return redis.call('PUBSUB', 'SHARDNUMSUB', ARGV[1])[2]", tag);
+}
+
+static int64_t
+channels_of(struct server *s)
+{
+	return server_int(s, "EVAL %s 0", "return #redis.call('PUBSUB', 'SHARDCHANNELS')");
+}
+
+/* A figure of a command, from INFO commandstats; 0 if it was never called. */
+static long
+figure_of(struct server *s, const char *command, const char *figure)
+{
+	char name[64];
+	const char *line;
+
+	snprintf(name, sizeof(name), "cmdstat_%s:", command);
+	if ((line = strstr(server_do(s, "INFO commandstats"), name)) == NULL ||
+	    (line = strstr(line, figure)) == NULL)
+		return 0;
+	return strtol(line + strlen(figure) + 1, NULL, 10);
+}
+
+static long
+refused_ssubscribes(struct server *s)
+{
+	return figure_of(s, "ssubscribe", "rejected_calls");
+}
+
+static long
+tables(void)
+{
+	return figure_of(&low, "cluster|slots", "calls") +
+	    figure_of(&high, "cluster|slots", "calls");
+}
+
+static void
+turn_for(usec_t time)
+{
+	for (usec_t end = clock_mono() + time; clock_mono() < end;)
+		loop_turn(loop, 20 * MSEC);
+}
+
+/* Until no table was asked for in a while: a question may have waited for its second. */
+static void
+calm_down(void)
+{
+	long before;
+
+	do {
+		before = tables();
+		turn_for(1500 * MSEC);
+	} while (tables() != before);
+}
+
+static void
+key_changed(void *arg)
+{
+	++*(unsigned *)arg;
 }
 
 /* -- tests ------------------------------------------------------------------------------------ */
@@ -352,6 +448,7 @@ CLUSTER_TEST(test_retired)
 	char *id = id_of(&low);
 
 	WAIT(a.is_up && b.is_up);
+	server_do(&low, "CLUSTER BUMPEPOCH");
 	for (unsigned i = HALF; i < SLOTS; i++) {
 		server_do(&low, "CLUSTER SETSLOT %u NODE %s", i, id);
 		server_do(&high, "CLUSTER SETSLOT %u NODE %s", i, id);
@@ -363,16 +460,192 @@ CLUSTER_TEST(test_retired)
 	assert_true(nodes_are_ready(nodes));
 }
 
-/* Without a command, the next table says it. */
-CLUSTER_TEST(test_table)
+/* A slot moves, and nothing is sent to it: its old master says so.  Its other slots go on. */
+CLUSTER_TEST(test_slot_leaves)
+{
+	struct words w = { .n = 0 };
+	struct watch *watch;
+	unsigned changed = 0;
+	struct watch_key key = { .key = "{foo}", .len = 5, .changed = key_changed,
+	    .arg = &changed };
+
+	WAIT(a.is_up && b.is_up);
+	watch = a.env->watch;
+	WAIT(listen_to(&high, "a") == 1 && listen_to(&low, "b") == 1 && watch_is_on(watch));
+	assert_true(slot_of(key.key, key.len) >= HALF);
+	watch_add(watch, &key);
+	words_key(&w, key.key, key.len);
+	watch_request(watch, &b.request, script_find("look"), &w);
+	WAIT(b.replies == 1);
+	for (unsigned i = 0; i < 4; i++) {
+		move_a_to(i % 2 == 0 ? &low : &high);
+		WAIT(a.is_up && (a.env->conn == b.env->conn) == (i % 2 == 0));
+		WAIT(listen_to(i % 2 == 0 ? &low : &high, "a") == 1);
+	}
+	assert_int_equal(redirections, 0);
+	assert_int_equal(a.downs, 4);
+	/* Messages on such a channel are of no interest, and the watch of keys goes on. */
+	server_do(&high, "SPUBLISH rqd:slot:{a} hello");
+	server_do(&high, "SET {foo} x");
+	WAIT(changed == 1);
+	assert_true(watch_is_on(watch));
+	assert_int_equal(refusals, 0);
+	watch_remove(watch, &key);
+}
+
+/* The connection that listens is made again. */
+CLUSTER_TEST(test_slot_reconnect)
+{
+	unsigned slot = slot_of("{a}", 3);
+
+	WAIT(a.is_up && b.is_up);
+	WAIT(listen_to(&high, "a") == 1);
+	server_int(&high, "CLIENT KILL TYPE pubsub");
+	WAIT(figure_of(&high, "ssubscribe", "calls") == 2 && listen_to(&high, "a") == 1);
+	calm_down();
+
+	/* CLUSTERDOWN: asked again by the next probe, and not before. */
+	server_int(&high, "CLIENT KILL TYPE pubsub");
+	server_do(&high, "CLUSTER DELSLOTS %u", slot);
+	WAIT(refused_ssubscribes(&high) == 1);
+	turn_for(300 * MSEC);
+	assert_int_equal(refused_ssubscribes(&high), 1);
+	server_do(&high, "CLUSTER ADDSLOTS %u", slot);
+	nodes_probe(nodes);
+	WAIT(a.is_up && listen_to(&high, "a") == 1);
+	assert_int_equal(refusals, 0);
+
+	/* MOVED: the slot left before. */
+	server_int(&high, "CLIENT KILL TYPE pubsub");
+	move_a();
+	WAIT(a.is_up && a.env->conn == b.env->conn);
+	assert_int_equal(refused_ssubscribes(&high), 2);
+	assert_int_equal(redirections, 0);
+}
+
+/* A route that closes is no slot that leaves; one that is there again at once listens again. */
+CLUSTER_TEST(test_slot_unwanted)
+{
+	struct part c;
+	long before;
+
+	WAIT(a.is_up && b.is_up);
+	part_begin(&c, "{c}");
+	WAIT(listen_to(&low, "c") == 1 && listen_to(&high, "a") == 1);
+	calm_down();
+	before = tables();
+	route_leave(&c.user);
+	WAIT(listen_to(&low, "c") == 0);
+	turn_for(1200 * MSEC);
+	assert_int_equal(tables(), before);
+	route_leave(&a.user);
+	part_begin(&a, "{a}");
+	WAIT(figure_of(&high, "sunsubscribe", "calls") == 1 && listen_to(&high, "a") == 1);
+	move_a();
+	WAIT(a.is_up && a.env->conn == b.env->conn);
+	assert_int_equal(redirections, 0);
+}
+
+/* The ACL does not allow it, so it is not asked again; all else goes on. */
+CLUSTER_TEST(test_slot_denied)
 {
 	WAIT(a.is_up && b.is_up);
+	WAIT(listen_to(&high, "a") == 1);
+	server_do(&high, "ACL SETUSER default resetchannels &__redis__:invalidate");
+	WAIT(refusals == 1 && watch_is_on(a.env->watch));
+	assert_true(refused_denied);
+	assert_int_equal(refused_ssubscribes(&high), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		nodes_probe(nodes);
+		turn_for(20 * MSEC);
+	}
+	assert_int_equal(refused_ssubscribes(&high), 1);
+	part_push(&a, "{a}");
+	assert_int_equal(a.replies, 1);
+	/* The next table says that the slot has moved. */
 	move_a();
-	loop_turn(loop, SEC + 100 * MSEC);
+	turn_for(SEC + 100 * MSEC);
 	nodes_probe(nodes);
 	WAIT(a.is_up && a.env->conn == b.env->conn);
 	assert_int_equal(redirections, 0);
-	assert_int_equal(a.downs, 1);
+	/* An operator allows it: that is of use for the next connection. */
+	server_do(&high, "ACL SETUSER default allchannels");
+	move_a_to(&high);
+	WAIT(a.is_up && a.env->conn != b.env->conn);
+	server_int(&high, "CLIENT KILL TYPE pubsub");
+	WAIT(listen_to(&high, "a") == 1);
+	assert_int_equal(refusals, 1);
+}
+
+/* Redis before 7.0: the next table says it, as a command would. */
+TEST_WITH(test_slot_unknown, setup_old, teardown)
+{
+	const struct watch *watch;
+
+	WAIT(a.is_up && b.is_up);
+	watch = a.env->watch;
+	WAIT(refusals == 1 && watch_is_on(watch));
+	assert_false(refused_denied);
+	move_a();
+	turn_for(SEC + 100 * MSEC);
+	nodes_probe(nodes);
+	WAIT(a.is_up && a.env->conn == b.env->conn);
+	assert_int_equal(refusals, 1);
+	assert_true(watch_is_on(watch));
+}
+
+#define MANY	2000
+
+static char many_keys[MANY][16];
+
+/* In how many slots they are, with "{a}" and "{b}". */
+static unsigned
+many_slots(void)
+{
+	bool seen[SLOTS] = { false };
+	unsigned n = 2;
+
+	seen[slot_of("{a}", 3)] = seen[slot_of("{b}", 3)] = true;
+	for (unsigned i = 0; i < MANY; i++) {
+		unsigned slot = slot_of(many_keys[i], strlen(many_keys[i]));
+
+		n += !seen[slot];
+		seen[slot] = true;
+	}
+	return n;
+}
+
+/* Many slots: all are listened to, also after a new connection, and all are heard of. */
+CLUSTER_TEST(test_slots_many)
+{
+	struct part *p = xcalloc(MANY, sizeof(*p));
+	char *id = id_of(&low);
+	int64_t high_channels;
+	unsigned slots;
+
+	WAIT(a.is_up && b.is_up);
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(many_keys[i], sizeof(many_keys[i]), "{m%u}", i);
+		part_begin(&p[i], many_keys[i]);
+	}
+	slots = many_slots();
+	WAIT(channels_of(&low) + channels_of(&high) == slots);
+	high_channels = channels_of(&high);
+	server_int(&high, "CLIENT KILL TYPE pubsub");
+	WAIT(figure_of(&high, "ssubscribe", "calls") == 2 * high_channels);
+	assert_int_equal(channels_of(&high), high_channels);
+	server_do(&low, "CLUSTER BUMPEPOCH");
+	for (unsigned i = HALF; i < SLOTS; i++) {
+		server_do(&low, "CLUSTER SETSLOT %u NODE %s", i, id);
+		server_do(&high, "CLUSTER SETSLOT %u NODE %s", i, id);
+	}
+	WAIT(channels_of(&low) == slots);
+	assert_int_equal(redirections, 0);
+	for (unsigned i = 0; i < MANY; i++)
+		route_leave(&p[i].user);
+	WAIT(channels_of(&low) == 2);
+	free(p);
+	free(id);
 }
 
 /* ASK and TRYAGAIN to several keys: later; the other queue goes on. */
@@ -496,7 +769,8 @@ CLUSTER_TEST(test_down)
 CLUSTER_TEST(test_no_cluster)
 {
 	static const struct nodes_events events = {
-		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table
+		on_up, on_down, on_watch, on_gone, on_changed, on_redirected, on_no_table,
+		on_slots_refused
 	};
 	struct server other;
 	char *servers[] = { NULL, NULL };

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Slots of a Redis Cluster that move while nothing is sent to them.  The daemon hears of it
+# from their old master, and not first when it looks, every 10 s: an idle queue handles what
+# is pushed to its new master before the next look.  Heartbeats go on where their slot stays
+# half moved.
+
+# shellcheck source=tests/lib.sh
+. "${SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}/tests/lib.sh"
+# shellcheck source=tests/fault/cluster.sh
+. "$SRCDIR/tests/fault/cluster.sh"
+
+cluster_start 3 1 --cluster-require-full-coverage no
+KEY="{$(tag_of n1)}:a"
+handler work <<'H'
+echo "$RQD_ID" >>"$T/ran"
+H
+touch "$T/ran"
+rqd_start <<C
+redis { cluster = {"127.0.0.1:$PORT_n1", "127.0.0.1:$PORT_n2", "127.0.0.1:$PORT_n3"} timeout = 2s }
+defaults { command = {"$T/work"} lease = 30s $AS }
+queue "a" { key = "$KEY" }
+queue "other" { key = "{$(tag_of n3)}:b" }
+C
+log_wait 20 event=ready
+wait_for 20 'n n1 pubsub shardchannels | grep -q rqd:slot:'
+
+# -- a heartbeat ----------------------------------------------------------------------------
+
+TO=n3
+[ "$(owner_of rqd:daemons)" != n3 ] || TO=n1
+wait_for 20 'c zrange rqd:daemons 0 -1 | grep -q .'
+INSTANCE=$(c zrange rqd:daemons 0 -1)
+beat() { printf 'asking\nzscore rqd:daemons %s\n' "$INSTANCE" | n $TO | tail -n 1; }
+slot_open rqd:daemons $TO
+n "$SLOT_FROM" migrate 127.0.0.1 "$(port_of $TO)" rqd:daemons 0 5000 >/dev/null
+BEAT=$(beat)
+
+# -- an idle queue -------------------------------------------------------------------------
+
+# With each look the daemon subscribes again on each master, to test its connections.  The
+# third master has no part in what follows.
+looks() { n n3 info commandstats | sed -n 's/^cmdstat_subscribe:calls=\([0-9]*\),.*/\1/p'; }
+
+push() {	# ID: to the master of the key
+	_id=$1
+	n "$(owner_of "$KEY")" lpush "$KEY" "{\"id\":\"$_id\"}" >/dev/null
+	wait_for 40 'grep -qx "$_id" "$T/ran"' || fail "$_id: handled"
+}
+
+# A look that comes in between proves nothing: then once more.
+follows() {	# NAME MOVE: MOVE moves the slot
+	_try=0
+	while [ $((_try += 1)) -le 5 ]; do
+		_looks=$(looks)
+		wait_for 30 '[ "$(looks)" -gt "$_looks" ]'
+		sleep 0.2
+		_looks=$(looks) _from=$(owner_of "$KEY")
+		$2
+		wait_for 30 '[ "$(owner_of "$KEY")" != "$_from" ]' || fail "$1: the slot is elsewhere"
+		_since=$(msec)
+		push "$1-$_try"
+		note "$1: handled $(($(msec) - _since)) ms after the push"
+		[ "$(looks)" != "$_looks" ] || break
+	done
+	ok '[ $_try -le 5 ]' "$1: the message ran before the daemon's next look"
+}
+
+move() {
+	_to=n1
+	[ "$_from" != n1 ] || _to=n2
+	slot_move "$KEY" $_to
+}
+change_places() {
+	_replica=$(replica_of "$_from")
+	n "$_replica" cluster failover >/dev/null
+	wait_for 30 'n "$_replica" role | grep -q master' || fail 'the replica is master'
+}
+
+push first
+follows moved move
+wait_ok 60 '[ "$(beat)" != "$BEAT" ]' 'a slot stays half moved: the heartbeat goes to its new master'
+slot_move rqd:daemons $TO
+# Here Redis says it in two ways: keys that were armed count as changed, too.
+follows failover change_places
+
+is "$(log_count "event=redis_warning.*slot")" 0 'no warning of slots'
+rqd_stop
