@@ -518,22 +518,32 @@ print_plugin(struct problems *f, const struct picture *p)
 	}
 }
 
+/* A list that only looks like a queue's key may be another program's. */
+static void
+check_one_unnamed(struct problems *f, const struct unnamed *u, size_t i)
+{
+	const struct depth *d = &u->depths[i];
+	const char *key = u->targets[i].name;
+	char *text = unnamed_text(d);
+
+	if (u->meant[i] != NULL)
+		find(f, "warning", key, "no queue reads it, and it holds messages: %s; push to the "
+		    "keys that rqctl queues --keys %s prints", text, u->meant[i]);
+	else
+		find(f, d->dead == depth_messages(d) ? "warning" : "error", key,
+		    "no configuration names it, and it holds messages: %s", text);
+	free(text);
+}
+
 /* Messages that nobody will ever take. */
 static void
 check_unnamed(struct problems *f, const struct picture *p)
 {
 	struct unnamed u;
-	bool dead;
-	char *text;
 
 	if (unnamed_find(f->ctl, p, &u) == 0)
-		for (size_t k = 0; k < u.n; k++) {
-			text = unnamed_text(&u.depths[k]);
-			dead = u.depths[k].dead == depth_messages(&u.depths[k]);
-			find(f, dead ? "warning" : "error", u.targets[k].name, "no configuration "
-			    "names it, and it holds messages: %s", text);
-			free(text);
-		}
+		for (size_t k = 0; k < u.n; k++)
+			check_one_unnamed(f, &u, k);
 	unnamed_done(&u);
 }
 

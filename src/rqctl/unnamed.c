@@ -12,17 +12,19 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
-/* Whether the configuration or a living daemon has a queue with this key. */
-static bool
-is_named(const struct ctl *c, const struct picture *p, const char *key)
+/* The name of the queue with this key in the configuration or a living daemon; NULL: none. */
+static const char *
+name_of(const struct ctl *c, const struct picture *p, const char *key)
 {
+	const json_t *queue;
+
 	for (size_t i = 0; i < c->config->nqueues; i++)
 		if (strcmp(c->config->queues[i]->key, key) == 0)
-			return true;
+			return c->config->queues[i]->name;
 	for (size_t i = 0; i < p->fleet.n; i++)
-		if (fleet_queue(&p->fleet.daemons[i], key) != NULL)
-			return true;
-	return false;
+		if ((queue = fleet_queue(&p->fleet.daemons[i], key)) != NULL)
+			return fleet_text(queue, "name");
+	return NULL;
 }
 
 static bool
@@ -70,6 +72,53 @@ add_former_shards(const struct ctl *c, const struct picture *p, struct unnamed *
 	shard_keys_free(has);
 }
 
+/* "orders" of "{orders}", which the caller frees; NULL: it is none with braces around. */
+static char *
+without_braces(const char *key)
+{
+	size_t len = strlen(key);
+
+	if (len <= 2 || key[0] != '{' || strcspn(key + 1, "{}") != len - 2 || key[len - 1] != '}')
+		return NULL;
+	return xstrndup(key + 1, len - 2);
+}
+
+static void
+add_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u,
+    const char *queue_key)
+{
+	char *key = without_braces(queue_key);
+	struct target *t;
+
+	if (key != NULL && u->n < UNNAMED_MAX && name_of(c, p, key) == NULL &&
+	    !is_listed(u, key)) {
+		t = APPEND(u->targets, u->n);
+		target_init(t, NULL, key, 0);
+		target_set_kind(t, KIND_LIST, "");
+		t->name = t->key;
+		u->meant = xreallocarray(u->meant, u->n, sizeof(u->meant[0]));
+		u->meant[u->n - 1] = xstrdup(name_of(c, p, queue_key));
+	}
+	free(key);
+}
+
+/* Lists that are keys of queues but for their braces. */
+static void
+add_all_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u)
+{
+	size_t n;
+	struct served *served = fleet_served(&p->fleet, &n);
+
+	u->meant = xcalloc(u->n + 1, sizeof(u->meant[0]));
+	for (size_t i = 0; i < c->config->nqueues; i++)
+		if (kind_source(c->config->queues[i]->kind) == SOURCE_LIST)
+			add_without_braces(c, p, u, c->config->queues[i]->key);
+	for (size_t i = 0; i < n; i++)
+		if (kind_source(fleet_kind(served[i].queue)) == SOURCE_LIST)
+			add_without_braces(c, p, u, served[i].key);
+	free(served);
+}
+
 /* Leaves those out that hold nothing. */
 static void
 keep_full(struct unnamed *u)
@@ -79,10 +128,12 @@ keep_full(struct unnamed *u)
 	for (size_t i = 0; i < u->n; i++) {
 		if (depth_messages(&u->depths[i]) > 0) {
 			u->targets[n] = u->targets[i];
+			u->meant[n] = u->meant[i];
 			u->depths[n++] = u->depths[i];
 		} else {
 			target_done(&u->targets[i]);
 			depth_done(&u->depths[i]);
+			free(u->meant[i]);
 		}
 	}
 	u->n = n;
@@ -104,13 +155,14 @@ unnamed_find(struct ctl *c, const struct picture *p, struct unnamed *u)
 	for (size_t i = 0; i < reply_len(index); i++) {
 		member = fleet_member(reply_at(index, i));
 		key = fleet_text(member, "key");
-		if (is_named(c, p, key))
+		if (name_of(c, p, key) != NULL)
 			add_former_shards(c, p, u, member, key);
 		else if (key[0] != '\0' && !is_listed(u, key))
 			target_told(APPEND(u->targets, u->n), key, member);
 		json_decref(member);
 	}
 	blocking_reply_free(index);
+	add_all_without_braces(c, p, u);
 	u->depths = xcalloc(u->n + 1, sizeof(u->depths[0]));
 	if (u->n == 0)
 		return 0;
@@ -126,7 +178,9 @@ unnamed_done(struct unnamed *u)
 	for (size_t i = 0; i < u->n; i++) {
 		target_done(&u->targets[i]);
 		depth_done(&u->depths[i]);
+		free(u->meant[i]);
 	}
+	free(u->meant);
 	free(u->targets);
 	free(u->depths);
 	*u = (struct unnamed){ .n = 0 };
@@ -160,8 +214,13 @@ unnamed_print(const struct unnamed *u, struct buf *b)
 
 	for (size_t i = 0; i < u->n; i++) {
 		text = unnamed_text(&u->depths[i]);
-		out_line(b, "warning: no configuration names %s, which holds messages: %s",
-		    u->targets[i].name, text);
+		if (u->meant[i] != NULL)
+			out_line(b, "warning: no queue reads %s, which holds messages: %s; push to "
+			    "the keys that rqctl queues --keys %s prints", u->targets[i].name,
+			    text, u->meant[i]);
+		else
+			out_line(b, "warning: no configuration names %s, which holds messages: %s",
+			    u->targets[i].name, text);
 		free(text);
 	}
 }
@@ -170,13 +229,16 @@ json_t *
 unnamed_json(const struct unnamed *u)
 {
 	const struct depth *d = u->depths;
-	json_t *list = json_array();
+	json_t *list = json_array(), *o;
 
-	for (size_t i = 0; i < u->n; i++, d++)
-		json_array_append_new(list, json_set(json_object(), "key:s kind:s waiting:n "
-		    "running:n retry:n delayed:n dead:n", u->targets[i].name,
-		    kind_name(u->targets[i].kind), d->waiting, d->in_flight, d->retry, d->delayed,
-		    d->dead));
+	for (size_t i = 0; i < u->n; i++, d++) {
+		o = json_set(json_object(), "key:s kind:s waiting:n running:n retry:n delayed:n "
+		    "dead:n", u->targets[i].name, kind_name(u->targets[i].kind), d->waiting,
+		    d->in_flight, d->retry, d->delayed, d->dead);
+		if (u->meant[i] != NULL)
+			json_set(o, "meant:s", u->meant[i]);
+		json_array_append_new(list, o);
+	}
 	return list;
 }
 

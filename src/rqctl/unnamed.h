@@ -2,6 +2,10 @@
  * Queues that nobody names: keys with messages that neither the configuration nor a living
  * daemon has, for example since a queue was renamed.  The index KEYS_QUEUES lists the
  * queues that daemons have served, so nobody scans the keys of Redis.
+ *
+ * A list whose key lacks the braces of a queue's key is one of them: `orders`, where the queue's
+ * key is `{orders}`, as on a cluster.  A producer has left the braces out, or has not read the
+ * keys of the shards.
  */
 #ifndef RQD_RQCTL_UNNAMED_H
 #define RQD_RQCTL_UNNAMED_H
@@ -12,6 +16,7 @@
 struct unnamed {
 	struct target	*targets;	/* n of each; their name is their key */
 	struct depth	*depths;
+	char		**meant;	/* the queue whose key is this one in braces; or NULL */
 	size_t		 n;
 };
 

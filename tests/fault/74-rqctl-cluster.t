@@ -73,6 +73,26 @@ is "$(q peek hot --all | grep -c '"id":"h')" 12 'shards: peek shows all'
 is "$(q purge hot --waiting -y; waits hot)" 'purged 12 waiting of hot
 0' 'shards: purge'
 
+# A producer leaves the braces out: no queue reads that key.
+lost() { q status | grep '^warning: no queue reads'; }
+is "$(lost)" '' 'no message is where no queue reads'
+c lpush hot one two >/dev/null
+is "$(lost)" 'warning: no queue reads hot, which holds messages: 2 waiting; push to the keys that rqctl queues --keys hot prints' \
+    'status: messages in a key without its braces'
+is "$(q check | grep 'hot:')" 'warning: hot: no queue reads it, and it holds messages: 2 waiting; push to the keys that rqctl queues --keys hot prints' \
+    'check: the same'
+like "$(q status --json | tr -d ' \n')" '"unnamed":\[{"key":"hot","kind":"list","waiting":2,.*"meant":"hot"}\]' 'JSON: the same'
+c --raw lrange hot 0 -1 | tac | q push hot --lines >/dev/null && c del hot >/dev/null
+is "$(waits hot) $(lost)" '2 ' 'the recipe of operations.md moves them'
+q purge hot --waiting -y >/dev/null
+c lpush "$K2" one >/dev/null
+like "$(lost)" "no queue reads $K2, .* rqctl queues --keys q2 prints" 'also of a queue without shards'
+c del hot >/dev/null
+c del "$K2" >/dev/null
+c set hot 'of another program' >/dev/null
+is "$(lost)" '' 'another type of key is another program'"'"'s'
+c del hot >/dev/null
+
 for name in a b c d e f; do c set "Lock:$name" "$name" px 600000 >/dev/null; done
 is "$(q locks | sed 1d | cut -d' ' -f1 | tr '\n' ' ')" 'a b c d e f ' 'locks: those of all masters'
 is "$(q unlock c --force -y; q locks --json | grep -c '"key"')" 'broke c
