@@ -1,6 +1,6 @@
 /*
- * Settings from the command line and the environment, as if they stood in a file: -o
- * replaces an option, -q adds a queue, $RQD_SERVER says where Redis is.
+ * Settings from the command line and the environment, as if they were in a file: -o
+ * replaces an option, -q adds a queue, $RQD_SERVER names Redis.
  */
 #include "config/draft.h"
 

@@ -1,6 +1,7 @@
 /*
- * Checks what one option cannot say alone: names and keys of queues, limits that belong
- * together, hand-over, schedules and their queues.  It also parses the cron of each schedule.
+ * Checks options against each other: names and keys of queues, limits that belong
+ * together, hand-over, schedules and their queues.  It also parses the cron of each
+ * schedule.
  *
  * The daemon and rqctl both run these checks.  Only the check of timezones depends on this
  * machine, and rqctl leaves it out: the daemons may run elsewhere.
@@ -96,7 +97,7 @@ check_names(struct draft *d, const struct draft_sections *all)
 
 /* -- keys -------------------------------------------------------------------------- */
 
-/* One key under two names; one name twice has been said. */
+/* Reports one key under two names; a name that is given twice was reported before. */
 static void
 check_equal_keys(struct draft *d, const struct draft_section **sorted, size_t n)
 {
@@ -206,7 +207,10 @@ check_shards(struct draft *d, const struct draft_section *s)
 		    "shards: no key knows what the others deliver; write shards = 1");
 }
 
-/* Several channels or patterns; rqd would get each message of one given twice, twice. */
+/*
+ * Checks several channels or patterns: if one is given twice, rqd would get each
+ * message twice.
+ */
 static void
 check_channels(struct draft *d, const struct draft_section *s)
 {
@@ -255,7 +259,10 @@ check_lease(struct draft *d, const struct draft_section *s)
 
 /* -- hand-over ---------------------------------------------------------------------- */
 
-/* By a line of standard output, or else by its name in a statement. */
+/*
+ * Whether handlers can push to the queue: by lines of standard output, or by its name
+ * in a statement.
+ */
 static void
 check_can_push(struct draft *d, const struct draft_section *s, const char *name)
 {
@@ -332,7 +339,7 @@ check_has_command(struct draft *d, const struct draft_section *s)
 		    "\"argument\"}");
 }
 
-/* Where batch is above 1, and framing where it is given. */
+/* Checks batch above 1, and framing if it is given. */
 static void
 check_batch(struct draft *d, const struct draft_section *s)
 {
@@ -372,7 +379,7 @@ check_queue(struct draft *d, const struct draft_section *s)
 
 /* -- schedules --------------------------------------------------------------------- */
 
-/* The members of a zset are ids. */
+/* A message for a queue of kind "unique" must be an id. */
 static void
 check_message(struct draft *d, const struct draft_section *s, const struct queue_config *q)
 {
@@ -407,7 +414,7 @@ check_target(struct draft *d, const struct draft_section *s)
 	}
 }
 
-/* Neither every nor cron. */
+/* Reports a schedule with neither every nor cron. */
 static void
 check_never(struct draft *d, const struct draft_section *s)
 {

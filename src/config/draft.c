@@ -1,8 +1,8 @@
 /*
  * Settings to structs: a queue's own, else of defaults { }, else of the table.
  *
- * A wrong value is reported and its default is taken, so that all checks run whatever
- * is wrong.
+ * For a wrong value the default is taken, after a report, so that all checks run in any
+ * case.
  */
 #include "config/draft.h"
 
@@ -148,7 +148,7 @@ apply(struct draft *d, struct setting *s, void *base)
 	}
 }
 
-/* An option of another kind or mode must not stand in the queue itself. */
+/* Reports an option of another kind or mode in the queue itself. */
 static void
 check_applies(struct draft *d, const struct draft_section *s)
 {
@@ -166,7 +166,7 @@ check_applies(struct draft *d, const struct draft_section *s)
 	}
 }
 
-/* With shards on a cluster, Q needs a tag as each of them has one. */
+/* Makes Q.  With shards on a cluster, Q needs a hash tag, as the shards have. */
 static char *
 make_key(const struct draft *d, const struct queue_config *q)
 {

@@ -1,6 +1,6 @@
 /*
- * A configuration in the making: what its files and the command line give, and the
- * structs that come from that.
+ * A configuration in the making: the settings of its files and of the command line, and
+ * the structs made of them.
  *
  *	files.c, command_line.c		collect settings
  *	draft.c				keeps them, and turns them into structs
@@ -54,22 +54,25 @@ void	draft_done(struct draft *);	/* but for the configuration; fills the report 
 struct draft_section *draft_add(struct draft *, enum section, const char *name,
 	    const struct place *);
 
-/* Takes over what an item says; the item must stay.  An option given before is reported. */
+/*
+ * Takes the settings of an item, which must stay.  Reports an option that was given
+ * before.
+ */
 void	draft_take(struct draft *, struct item *);
 
 /* A new setting without values that the draft owns, as if it stood in a file. */
 struct setting *draft_setting_new(struct draft *, const struct option *, const struct place *);
 
-/* Puts every value, or its default, into the structs; reports what is wrong with one. */
+/* Puts every value, or its default, into the structs; reports wrong values. */
 void	draft_build(struct draft *);
 
-/* The setting, NULL where it is not given.  The option must exist. */
+/* The setting; NULL: not given.  The option must exist. */
 struct setting *draft_setting(const struct draft_section *, const char *option);
 
 /* Whether its value counts: given without fault, or not given at all. */
 bool	draft_is_sound(const struct draft_section *, const char *option);
 
-/* Where the option was given; the section's place where it was not. */
+/* The place where the option was given; if it was not, the section's place. */
 const struct place *draft_place(const struct draft_section *, const char *option);
 
 /* Report an error or a warning there. */
@@ -78,15 +81,16 @@ const struct place *draft_place(const struct draft_section *, const char *option
 #define draft_warn(d, s, option, ...) \
 	finding_warn(&(d)->findings, draft_place((s), (option)), __VA_ARGS__)
 
-/* Where an option outside of queues was given. */
+/* The place where an option outside of queues was given. */
 const struct place *draft_global_place(const struct draft *, enum section, const char *option);
 
 /* command_line.c: $RQD_SERVER where there is no file, -o, and -q's queue. */
 void	command_line_take(struct draft *);
 
 /*
- * servers.c: which options say where Redis is, before draft_build(); and afterwards with
- * Sentinels or a cluster: ports, and the short form as the only server, for people and handlers.
+ * servers.c.  servers_choose(), before draft_build(), chooses the options that name
+ * Redis.  servers_finish(), afterwards, is for Sentinels or a cluster: adds ports, and
+ * makes the short form the only server, for people and handlers.
  */
 void	servers_choose(struct draft *);
 void	servers_finish(struct redis_options *);

@@ -126,7 +126,7 @@ full_pattern(const char *file, const char *pattern)
 	return buf_steal(&b);
 }
 
-/* For glob(3): a missing folder is no error. */
+/* The error function for glob(3): a missing folder is no error. */
 static int
 glob_error(const char *path UNUSED, int error)
 {
@@ -235,7 +235,7 @@ files_take(struct draft *d)
 		.data = (char *)(uintptr_t)source->text, .len = source->text_len
 	};
 
-	if (source->text != NULL)	/* includes were followed when it was written */
+	if (source->text != NULL)	/* the text has no includes any more */
 		take_text(d, source->file != NULL ? source->file : "-q", &text, NULL);
 	else if (source->file != NULL)
 		read_file(d, source->file, NULL, NULL);

@@ -49,7 +49,10 @@ check_key(struct draft *d, const struct draft_section *s)
 	free(better);
 }
 
-/* The script that acknowledges a message also pushes what its handler hands over. */
+/*
+ * Checks the slots of a hand-over: one script acks a message and pushes to the other
+ * queue.
+ */
 static void
 check_push(struct draft *d, const struct draft_section *s, const struct queue_config *to)
 {
@@ -83,7 +86,7 @@ check_pushes(struct draft *d, const struct draft_section *s)
 	}
 }
 
-/* Of the keys whose expiry is a message. */
+/* Checks the database of the keys whose expiry is a message. */
 static void
 check_queue_database(struct draft *d, const struct draft_section *s)
 {

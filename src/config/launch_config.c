@@ -44,7 +44,10 @@ open_stream(int fd)
 	return f;
 }
 
-/* A file's name that would not stay in its comment is left out. */
+/*
+ * Writes the places of the queues; leaves out a file's name that would not stay in its
+ * comment.
+ */
 static void
 write_places(FILE *f, const struct config *config)
 {
@@ -92,7 +95,7 @@ read_all(int fd, struct buf *b)
 	return 0;
 }
 
-/* Where the queues stand in the files, in place of where they stand in this text. */
+/* Replaces the queues' places in this text by those in the files. */
 static void
 read_places(struct config *config, const char *text)
 {
@@ -166,7 +169,7 @@ unlisten(void)
 	listen_socket_close(&made);
 }
 
-/* The file of one at another place goes. */
+/* Makes the listening socket, and removes the file of an earlier one at another place. */
 static int
 make_listener(const struct config *config)
 {
@@ -239,7 +242,7 @@ launch_config_log(const struct config_report *report)
 		    LF_STR("warning", report->warnings.v[i]));
 }
 
-static const struct config *in_force;	/* borrowed; whose log and socket are asked for */
+static const struct config *in_force;	/* borrowed; names the log and the socket */
 
 static int
 lend_secret(const char *path, void *arg)
@@ -247,7 +250,10 @@ lend_secret(const char *path, void *arg)
 	return launcher_open(arg, path);
 }
 
-/* The log may be an earlier configuration's, whose path the launcher does not open any more. */
+/*
+ * Asks the launcher for the log.  It may be an earlier configuration's, whose path the
+ * launcher no longer opens.
+ */
 static int
 lend_log(const char *path, void *arg)
 {
@@ -283,7 +289,10 @@ launch_config_borrow(struct launcher *l, const struct config *config)
 	    l);
 }
 
-/* Its guardian ends the handlers: all that is left to do is to be started again. */
+/*
+ * The launcher has ended, and its guardian ends the handlers: the daemon ends, to be
+ * started again.
+ */
 void
 launch_config_lost(void *arg UNUSED)
 {

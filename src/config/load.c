@@ -52,7 +52,10 @@ is_given(const struct draft *d, enum section section, const char *option)
 	return d->given[option_index(option_find(section, option))] != NULL;
 }
 
-/* Nobody must push to another Redis because the file that names the right one is broken. */
+/*
+ * Refuses to guess the server: with a broken file nobody must push to another Redis by
+ * mistake.
+ */
 static void
 check_server_known(struct draft *d)
 {

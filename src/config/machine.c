@@ -30,7 +30,7 @@ struct runner {
 	gid_t		 gid;
 };
 
-/* Root that gives up its privileges is judged as the user that it becomes. */
+/* If root gives up its privileges, the checks are for the user that it becomes. */
 static struct runner
 find_runner(const struct config *c)
 {
@@ -45,8 +45,8 @@ find_runner(const struct config *c)
 }
 
 /*
- * Whether somebody else may execute (S_IXUSR) or write it (S_IWUSR): root asks this for
- * another user.  Folders on the way are not looked at.
+ * Whether another user may execute (S_IXUSR) or write (S_IWUSR) the file; root asks for
+ * that user.  It does not look at the folders on the way.
  */
 static bool
 may_use(const struct stat *st, const struct identity *id, mode_t owner_bit)
@@ -97,7 +97,7 @@ only_root(struct draft *d, const struct draft_section *s, const struct runner *r
 		draft_error(d, s, option, "%s \"%s\": %s", what, name, advice);
 }
 
-/* Without privileges handlers run as what rqd is already. */
+/* Without privileges handlers run as rqd's own user. */
 static bool
 check_own_identity(struct draft *d, const struct draft_section *s, const struct runner *r)
 {
@@ -114,7 +114,10 @@ check_own_identity(struct draft *d, const struct draft_section *s, const struct 
 	return user_ok && group_ok;
 }
 
-/* Root says for whom: a forgotten `user` must not run everything as root. */
+/*
+ * As root every queue must name its user: a forgotten `user` must not run handlers as
+ * root.
+ */
 static bool
 check_root_identity(struct draft *d, const struct draft_section *s, const struct runner *r)
 {
@@ -172,7 +175,7 @@ check_file(struct draft *d, const struct place *at, const char *option, const ch
 		    directory ? "not a" : "a");
 }
 
-/* Names looked up last: queues in a row mostly have the same user. */
+/* The last look-up: queues in a row mostly have the same user. */
 struct lookup {
 	const char	*user, *group;	/* NULL: none yet */
 	struct identity	 id;
@@ -259,7 +262,7 @@ check_log_folder(struct draft *d, const struct runner *r, const struct place *at
 	free(folder);
 }
 
-/* Where the daemon cannot open the file it logs to stderr. */
+/* Warns if the daemon cannot open the file, since it logs to stderr then. */
 static void
 check_log_writable(struct draft *d, const struct runner *r, const struct place *at)
 {
@@ -279,7 +282,7 @@ check_log_writable(struct draft *d, const struct runner *r, const struct place *
 		finding_warn(&d->findings, at, "target %s %s" LOG_FALLBACK, path, why);
 }
 
-/* Without a launcher the main process writes it, or nobody does. */
+/* Without a launcher the main process itself must be able to write the log. */
 static bool
 check_log_owner(struct draft *d, const struct runner *r, const struct place *at)
 {
@@ -312,8 +315,8 @@ check_log_file(struct draft *d, const struct runner *r)
 /* -- files of section redis ------------------------------------------------------------- */
 
 /*
- * The launcher opens them for the main process.  It follows no path that another user can
- * change: that would give any file away.
+ * The launcher opens these files for the main process.  It follows no path that another
+ * user can change, because that user could then read any file.
  */
 static void
 check_trust(struct draft *d, const struct runner *r, const struct place *at,

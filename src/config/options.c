@@ -195,7 +195,7 @@ static const struct option options[] = {
 	QUEUE(verdicts, BOOL, "true", .modes = EXEC,
 	    .help = "true: descriptor 3 takes the handler's verdict; false: it is closed"),
 
-	/* How many, and who first. */
+	/* Numbers, and order. */
 	QUEUE(concurrency, INT, "1", .max = 10000,
 	    .help = "runs of the command at once, this daemon; 0: others consume the queue"),
 	QUEUE(fleet_concurrency, INT, "0", .max = MILLION, .trait = TRAIT_LEASES,
@@ -205,7 +205,7 @@ static const struct option options[] = {
 	QUEUE(priority, INT, "0", .min = -1000, .max = 1000,
 	    .help = "when max_handlers is reached, higher values go first"),
 
-	/* How long. */
+	/* Times. */
 	QUEUE(lease, DURATION, "60s", .min = 3 * SEC, .max = DAY, .trait = TRAIT_LEASES,
 	    .help = "time after the last renewal until another daemon may take the message"),
 	QUEUE(foreign_timeout, DURATION, "0", .min = 1 * SEC, .max = 365 * DAY,
@@ -254,7 +254,7 @@ _Static_assert(ARRAY_LEN(framings) == FRAMING_RAW + 2, "framings must match enum
 _Static_assert(ARRAY_LEN(pops) == POP_LEFT + 2, "pops must match enum pop");
 _Static_assert(ARRAY_LEN(levels) == LOG_LV_DEBUG + 2, "levels must match enum log_level");
 
-/* Each section's name, and where an option of it stands, in words. */
+/* Each section's name, and the words for the place of its options. */
 static const struct {
 	const char	*name;
 	const char	*place;

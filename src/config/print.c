@@ -10,7 +10,10 @@
 
 #include "config/options.h"
 
-/* With Sentinels or a cluster `server` says the same again, which would be an error to read. */
+/*
+ * Whether `server` is the short form of Sentinels or a cluster: printed beside them, it
+ * would be an error to read.
+ */
 static bool
 is_short_form(const struct option *o, const struct config *c)
 {
@@ -84,7 +87,10 @@ hash_of(struct buf *b)
 	return h;
 }
 
-/* Whether it says nothing of how queues are served: a name, an address, a log, a password. */
+/*
+ * Whether the option is one of the host, and does not change how queues are served: a
+ * name, an address, a log, a password.
+ */
 static bool
 is_of_host(const struct option *o)
 {
@@ -95,7 +101,7 @@ is_of_host(const struct option *o)
 	return o->section == SECTION_LOG || o->section == SECTION_HTTP;
 }
 
-/* The hash of all is made of those of the queues. */
+/* Sets the hashes; that of the whole configuration is made of those of the queues. */
 void
 config_print_hash(struct config *c)
 {

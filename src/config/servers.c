@@ -1,9 +1,11 @@
 /*
- * Where Redis is: redis.server, or redis.sentinel and redis.master, or redis.cluster.
+ * The options that name Redis: redis.server, or redis.sentinel and redis.master, or
+ * redis.cluster.
  *
- * "sentinel://MASTER@HOST:PORT,HOST:PORT" and "cluster://HOST:PORT,HOST:PORT" as the only
- * server are the short forms.  $RQD_SERVER and rqctl's --server have no other way to say it.
- * The command line replaces the form that a file gives, whichever each uses.
+ * The short forms are "sentinel://MASTER@HOST:PORT,HOST:PORT" and
+ * "cluster://HOST:PORT,HOST:PORT" as the only server; $RQD_SERVER and rqctl's --server
+ * have no other form.  The command line replaces the form of a file, whichever each
+ * uses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +18,13 @@
 #define SENTINEL_PORT	26379
 #define REDIS_PORT	6379
 
-/* The options that say where Redis is. */
+/* The options that name Redis. */
 enum form { FORM_SERVER, FORM_SENTINEL, FORM_CLUSTER, FORMS };
 static const char *const forms[] = {
 	[FORM_SERVER] = "server", [FORM_SENTINEL] = "sentinel", [FORM_CLUSTER] = "cluster"
 };
 
-/* Where the setting of an option of section redis stands. */
+/* The slot of the setting of an option in section redis. */
 static struct setting **
 given(struct draft *d, const char *option)
 {
@@ -149,7 +151,7 @@ replace(struct draft *d)
 			drop(d, i);
 }
 
-/* Reports the later one of two. */
+/* Reports the later one of two forms that exclude each other. */
 static void
 exclude(struct draft *d, enum form x, enum form y)
 {
@@ -216,7 +218,7 @@ lacks_port(const char *server)
 	    strchr(server, ':') == NULL;
 }
 
-/* Gives each its port, and appends all of them, separated by commas. */
+/* Adds the missing ports, and appends all addresses, separated by commas. */
 static void
 finish_list(char **list, int port, struct buf *b)
 {

@@ -152,7 +152,7 @@ parse_choice(const struct option *o, const char *value, int64_t *ret, char **cau
 {
 	char *list;
 
-	/* As syslog and many others call it. */
+	/* syslog and many others call it "warning". */
 	if (strcmp(o->name, "level") == 0 && strcmp(value, "warning") == 0)
 		value = "warn";
 	for (size_t i = 0; o->choices[i] != NULL; i++) {

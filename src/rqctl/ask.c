@@ -1,4 +1,4 @@
-/* Commands and their failures. */
+/* Commands of verbs and their failures; see ask.h. */
 #include "rqctl/ask.h"
 
 #include <stdarg.h>

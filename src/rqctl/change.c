@@ -1,8 +1,9 @@
 /*
- * A message that is selected meets all conditions.
+ * Verbs that change many messages; see change.h.  A selected message meets all
+ * conditions.
  *
- * The rate is kept by the time at which each message is due, not by pauses between steps:
- * after a slow step the next ones follow at once.
+ * The rate is kept by the time at which each message is due, not by pauses between
+ * steps.  So after a slow step the next ones follow at once.
  */
 #include "rqctl/change.h"
 

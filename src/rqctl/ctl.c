@@ -1,6 +1,6 @@
 /*
- * The common part of all verbs: the configuration, the connection, errors,
- * questions, and which queue is meant.
+ * The common part of all verbs: the configuration, the connection, errors, questions,
+ * and the verb's queue.
  *
  * rqctl reads the first of -c FILE, --server, $RQD_CONFIG, $RQD_SERVER and the default
  * file.  If there is none, it uses Redis at 127.0.0.1:6379, as rqd -q does.  --server

@@ -1,6 +1,6 @@
 /*
- * The verbs share this: the command line, the configuration, one connection,
- * and the exit status.
+ * Shared by the verbs: the command line, the configuration, one connection, and the
+ * exit status.
  *
  * A verb is a void function.  ctl_error() reports a failure once and sets the exit
  * status.  Functions that have called it return -1 or NULL, and the verb returns.
@@ -51,7 +51,10 @@ int64_t	target_count(struct ctl *, struct target *, const char *command, enum ke
 /* shards: as many keys beside this one; of the configuration where cfg is not NULL. */
 void	target_init(struct target *, const struct queue_config *cfg, const char *key,
 	    int64_t shards);
-/* Without a configuration: as a heartbeat, or the index of queues, tells of the key. */
+/*
+ * Without a configuration: takes the facts about the key from a heartbeat, or from the
+ * index of queues.
+ */
 void	target_told(struct target *, const char *key, const json_t *told);
 
 struct ctl {
@@ -131,7 +134,7 @@ bool	ctl_sleep(usec_t);
  */
 int	target_find(struct ctl *, const char *name, unsigned serves, struct target *) MUSTCHECK;
 void	target_done(struct target *);
-/* The configuration declares it for others, which consume it. */
+/* Whether the configuration only declares it: other daemons consume it. */
 bool	target_is_elsewhere(const struct target *);
 
 /* The queues that are the verb's arguments; without any, all of the configuration. */

@@ -1,4 +1,4 @@
-/* Reads what the scripts in src/queue/lua write. */
+/* Reads the fields that the scripts in src/queue/lua write. */
 #include "rqctl/delivery.h"
 
 #include <stdio.h>

@@ -18,16 +18,16 @@ struct delivery_info {
 	long	 crashes;
 	bool	 owned;		/* in flight, or it was when its lease ended */
 	double	 time;		/* Redis seconds of the delivery, or of the push */
-	size_t	 idlen;		/* how much of the tag is the id */
-	bool	 cancelled;	/* it ends with its run, or is not delivered again ... */
-	char	 by[DELIVERY_BY];	/* ... and who did it; "": not known */
+	size_t	 idlen;		/* length of the id in the tag */
+	bool	 cancelled;	/* it will end with its run, or never run again ... */
+	char	 by[DELIVERY_BY];	/* ... and the person; "": unknown */
 	char	 instance[DELIVERY_INSTANCE];	/* the daemon's, while owned; else "" */
 };
 
-/* The daemon of a token; "" where it is none. */
+/* The daemon of a token; "": it is no token of rqd. */
 void	delivery_instance(const char *token, char ret[DELIVERY_INSTANCE]);
 
-/* NULL, or text of another form: rqd has not written it. */
+/* Parses a field.  NULL, or text of another form: rqd has not written it. */
 void	delivery_parse(const char *, struct delivery_info *);
 
 struct ctl;

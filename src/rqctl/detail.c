@@ -1,6 +1,7 @@
 /*
- * The letters are read again when their number has changed, and only the latest LETTERS: an
- * open queue costs Redis little, however many letters it has.
+ * One queue in full; see detail.h.  It reads the letters again when their number has
+ * changed, and only the latest LETTERS.  So an open queue costs Redis little, however
+ * many letters it has.
  */
 #include "rqctl/detail.h"
 

@@ -1,5 +1,5 @@
 /*
- * One queue in full, for status -w: what its trouble is, the last error, its dead letters by
+ * One queue in full, for status -w: its problem, the last error, its dead letters by
  * reason, its daemons, and commands that help.
  */
 #ifndef RQD_RQCTL_DETAIL_H

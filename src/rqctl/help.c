@@ -1,5 +1,5 @@
 /*
- * rqctl help: what the tables of verbs.c say, and completion for bash and zsh.
+ * rqctl help, from the tables of verbs.c, and completion for bash and zsh.
  *
  * For completion, rqctl fills in the templates in completion/ from its tables.  The result
  * is installed.  The scripts get the names of queues from `rqctl queues --names`.

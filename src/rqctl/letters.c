@@ -1,6 +1,7 @@
 /*
- * Pages come from dead_list.lua.  Each call looks at a bounded number of letters and of
- * bytes, so a page may be empty although more follow.
+ * Walks through dead letters; see letters.h.  Pages come from dead_list.lua.  Each call
+ * looks at a bounded number of letters and of bytes, so a page may be empty although
+ * more follow.
  *
  * An id that looks like a letter's number is first tried as one, without a walk.  The walk
  * then looks for the other ids among those of the messages.  It ends at the letter that was

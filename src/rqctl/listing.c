@@ -1,6 +1,6 @@
 /*
- * A table keeps its cells until it is printed, because a column's width is that of its
- * widest cell.
+ * Tables and lists; see listing.h.  A table keeps its cells until it is printed,
+ * because a column's width is that of its widest cell.
  *
  * A list is collected, then printed.  After an error, a table shows the rows that were
  * read; JSON is whole or not there.

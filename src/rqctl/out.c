@@ -1,6 +1,6 @@
 /*
- * All text from Redis passes out_escape() before it reaches a table or an error.  Only --raw
- * and export write bytes unchanged.
+ * The output of rqctl; see out.h.  All text from Redis passes out_escape() before it
+ * reaches a table or an error.  Only --raw and export write bytes unchanged.
  */
 #include "rqctl/out.h"
 

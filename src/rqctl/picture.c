@@ -1,4 +1,7 @@
-/* All questions of a round trip are sent before its first answer is read. */
+/*
+ * The state of the fleet; see picture.h.  It sends all questions of a round trip before
+ * it reads the first answer.
+ */
 #include "rqctl/picture.h"
 
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /*
  * rqctl push: a producer.
  *
- * Messages without delay are LPUSHed byte for byte, many lines in one command, bounded by
- * count and by bytes: a file of any size needs little memory.  Delayed messages go through
- * push.lua into QRETRY under a tag of their own, so two equal messages stay two.  For kind
- * "unique" all are ids in one sorted set; for kind "stream" they are entries.  For a channel
- * they are published, and rqctl counts the subscribers.
+ * rqctl LPUSHes messages without delay byte for byte, many lines in one command,
+ * bounded by count and by bytes.  So a file of any size needs little memory.  Delayed
+ * messages go through push.lua into QRETRY under a tag of their own, so two equal
+ * messages stay two.  For kind "unique" all are ids in one sorted set; for kind
+ * "stream" they are entries.  For a channel they are published, and rqctl counts the
+ * subscribers.
  *
- * An id is printed when Redis has confirmed its message, not before.
+ * rqctl prints an id only after Redis has confirmed its message.
  */
 #include <errno.h>
 #include <poll.h>

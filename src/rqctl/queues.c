@@ -1,5 +1,6 @@
 /*
- * rqctl queues, forget: what is configured, and the keys of a queue that nobody uses any more.
+ * rqctl queues, forget: the configured queues, and the keys of a queue that nobody uses
+ * any more.
  *
  * If the configuration does not name the queue, forget takes its name as the key.  The script
  * that deletes looks for messages itself: without --force a message that is pushed in between

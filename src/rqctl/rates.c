@@ -1,4 +1,4 @@
-/* A log keeps the latest totals of each queue in a ring. */
+/* Rates of queues; see rates.h.  A log keeps the latest totals of each queue in a ring. */
 #include "rqctl/rates.h"
 
 #include <stdlib.h>

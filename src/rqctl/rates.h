@@ -13,7 +13,7 @@ struct rates {
 	double	 acked, failed;
 };
 
-struct totals;		/* what one queue's totals were */
+struct totals;		/* the totals of one queue */
 
 struct rates_log {
 	struct totals	**queues;	/* n, in the order of the last picture; owned */

@@ -1,5 +1,5 @@
 /*
- * rqctl schedules: when they ran last, when they run next, and which run was missed.
+ * rqctl schedules: the last and the next run of each, and missed runs.
  *
  * The configuration has a schedule; Redis has its last tick, in QSCHEDULE, and whether it ran
  * then.  rqctl computes the rest, with Redis' time.

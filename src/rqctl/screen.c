@@ -1,6 +1,7 @@
 /*
- * Signal handlers only set flags.  The signals are blocked while screen_key() looks at the
- * flags, and ppoll(2) lets them in: so none comes between the look and the wait.
+ * The terminal; see screen.h.  Signal handlers only set flags.  The signals are blocked
+ * while screen_key() looks at the flags, and ppoll(2) unblocks them, so none is lost
+ * between the look and the wait.
  *
  * SIGTSTP gives the terminal back before rqctl stops.  After SIGSTOP only SIGCONT is seen;
  * the shell may then have changed the terminal, so SIGCONT always takes it over again.

@@ -1,5 +1,5 @@
 /*
- * rqctl show: where one message is, and what happened to it.
+ * rqctl show: the place of one message, and its history.
  *
  * Redis has no index by id, and rqctl does not search without bound.  It looks up the id as
  * a tag.  It looks for further deliveries of the id (tags id#...) in the heartbeats and among

@@ -74,7 +74,7 @@ suspended_hint(const struct service *s, const struct advice *a, struct buf *b)
 	buf_addc(b, '.');
 }
 
-/* Where several daemons serve it, each may have another share. */
+/* If several daemons serve the queue, each may have another share of it. */
 static void
 busy_hint(const struct facts *f, const struct advice *a, struct buf *b)
 {

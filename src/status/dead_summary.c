@@ -12,7 +12,7 @@
 #include "status/json_bytes.h"
 
 #define PAUSE		(20 * MSEC)
-#define SHARE		10	/* of Redis' time, one part: a letter can be large */
+#define SHARE		10	/* it uses 1/SHARE of Redis' time: letters can be large */
 #define LOOK		"200"		/* letters */
 #define LOOK_BYTES	"262144"	/* of them */
 #define CUT		"2000"		/* bytes of each text */
@@ -98,7 +98,7 @@ reasons_json(const struct redisReply *reply)
 	return list;
 }
 
-/* A new object; NULL: the reply is an error, or another one than the script's. */
+/* A new object; NULL: an error, or a reply that the script never gives. */
 static json_t *
 summary_json(const struct redisReply *reply)
 {
@@ -162,7 +162,7 @@ dead_summary_add(json_t *o, const json_t *other)
 
 /* -- one after the other ---------------------------------------------------------- */
 
-/* Answers the first that waits. */
+/* Answers the first waiter. */
 static void
 answer_first(struct dead_reader *r, const json_t *summary)
 {

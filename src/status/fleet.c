@@ -16,7 +16,7 @@
 #include "redis/reply.h"
 
 #define MEMBER_MAX	4096	/* bytes of a member of KEYS_QUEUES */
-#define COUNT_MAX	1e12	/* so that sums over a fleet are exact */
+#define COUNT_MAX	1e12	/* sums over a fleet stay exact below it */
 #define TEXT_MAX	1024	/* bytes of one string in a heartbeat */
 #define DEPTH_MAX	5	/* heartbeat, queues, queue, in_hand, delivery */
 #define WEIGHT_NEST	192	/* memory that jansson takes for an empty object, or array */
@@ -126,7 +126,7 @@ read_deliveries(const json_t *from)
 	return list;
 }
 
-/* A queue whose name or key is too long is left out: its key would be taken for another. */
+/* Leaves out queues whose name or key is too long: a cut key could be another queue's. */
 static json_t *
 read_queues(json_t *from)
 {
@@ -194,7 +194,7 @@ fleet_queue(const struct daemon *d, const char *key)
 	return json_object_get(d->by_key, key);
 }
 
-/* A queue's key is its name, where the heartbeat does not say another one. */
+/* A queue's key is its name, unless the heartbeat has another one. */
 static const char *
 key_of(const char *name, const json_t *queue)
 {
@@ -312,7 +312,7 @@ oldest(const json_t *queue)
 	return max;
 }
 
-/* A state that an operator must know of beats one that is only unusual. */
+/* The rank of a state: those that an operator must know come before unusual ones. */
 static int
 rank(const char *state)
 {
@@ -357,7 +357,7 @@ latency_of(const json_t *q)
 	return (struct latency){ LATENCY_UNKNOWN, 0 };
 }
 
-/* The largest one of those that are known; else of what they are at least. */
+/* Keeps the largest known latency; without one, the largest lower bound. */
 static void
 add_latency(struct service *s, const json_t *q, double seen)
 {
@@ -370,7 +370,7 @@ add_latency(struct service *s, const json_t *q, double seen)
 	s->latency_taken = (int64_t)fleet_number(q, "taken", -1);
 }
 
-/* before: another daemon's; -1: this is the first. */
+/* before: another daemon's lease; -1: this is the first. */
 static void
 add_lease(struct service *s, double lease, double before)
 {
@@ -385,8 +385,8 @@ add_lease(struct service *s, double lease, double before)
 }
 
 /*
- * Another version prints other options, so its hash says nothing.  config and version: of the
- * first daemon that has a hash.
+ * Compares hashes of settings.  Another version prints other options, so its hash does
+ * not count.  config and version are those of the first daemon with a hash.
  */
 static void
 add_settings(struct service *s, const json_t *q, const struct daemon *d)

@@ -1,6 +1,7 @@
 /*
- * The times of samples are in a ring.  Each queue has a ring of figures that turns with it:
- * place i of all rings belongs to the same sample.
+ * The history of queues; see history.h.  The times of samples are in a ring.  Each
+ * queue has a ring of figures beside it: place i of all rings belongs to the same
+ * sample.
  */
 #include "status/history.h"
 
@@ -13,10 +14,10 @@
 #include "queue/depth.h"
 #include "status/json_bytes.h"
 
-#define NUMBER_MAX	1e12		/* who writes to Redis may say more */
-#define JITTER		(500 * MSEC)	/* a sample may come that much early */
+#define NUMBER_MAX	1e12		/* Redis may hold larger ones */
+#define JITTER		(500 * MSEC)	/* a sample may come this much early */
 
-/* A queue; not known: NAN, or -1. */
+/* A queue; unknown figures are NAN, or -1. */
 struct track {
 	char	*key;		/* owned */
 	usec_t	 seen;		/* mono; its last sample */
@@ -162,7 +163,7 @@ place_of(const struct history *h, size_t i)
 	return (h->last + HISTORY_SAMPLES + 1 - h->n + i) % HISTORY_SAMPLES;
 }
 
-/* The sample from which the rate at sample i is counted; i: there is none. */
+/* The sample where the rate at sample i begins; i: there is none. */
 static size_t
 rate_from(const struct history *h, size_t i)
 {
@@ -175,7 +176,7 @@ rate_from(const struct history *h, size_t i)
 	return since >= HISTORY_RATE_LEAST ? k : i;
 }
 
-/* Where a total has become smaller, somebody has deleted it. */
+/* The rate between two samples.  If a total has become smaller, somebody has deleted it. */
 static double
 rate_between(const int64_t *total, size_t from, size_t to, double seconds)
 {
@@ -226,7 +227,10 @@ write_number(char *end, uint64_t n, int digits)
 	return end;
 }
 
-/* Rounded to so many digits after the point, so that the text is short; null: not known. */
+/*
+ * Adds a number, rounded to so many digits after the point to keep the text short;
+ * null: unknown.
+ */
 static void
 add_number(struct buf *out, size_t i, double v, int digits)
 {

@@ -9,16 +9,17 @@
  *	NEW ---------> ANSWERING <------> READING	--> closed by evhttp, or shut
  *	  the first request    answer sent, next request
  *
- * evhttp asks accepted() for a bufferevent when it accepts a connection, and shows the
+ * evhttp asks accepted() for a bufferevent when it accepts a connection.  It shows the
  * connection itself only with a request: libevent 2.1 has no callback before that.  So
- * rqd learns of the close of a NEW connection only when it looks (is_gone()), at the
- * latest at the deadline.  The record holds a reference of the bufferevent: until then
- * its socket stays open.
+ * rqd notices the close of a NEW connection only when it looks (is_gone()), at the
+ * latest at the deadline.  Until then the socket stays open, because the record holds a
+ * reference of the bufferevent.
  *
- * Out of descriptors accept(2) fails in every turn: the listener then rests for a while.
+ * Without free descriptors accept(2) fails in every turn, so the listener pauses for a
+ * while.
  *
- * While a request waits for its answer evhttp does not read from the connection, so
- * nothing can happen to it but http_answer().
+ * While a request waits for its answer, evhttp does not read from the connection.  So
+ * only http_answer() can change it.
  */
 #include "status/http.h"
 
@@ -44,9 +45,9 @@
 #include "loop/timer.h"
 
 #define BODY_MAX	4096		/* of a request that is refused anyway */
-#define REST		(1 * SEC)	/* of the listener when accept(2) fails */
-#define IDLE		(1 * SEC)	/* a request that has not come by then is no hurry */
-#define SLOW		(2 * SEC)	/* an answer that is not taken by then hangs */
+#define REST		(1 * SEC)	/* pause of the listener after accept(2) failed */
+#define IDLE		(1 * SEC)	/* then a connection without a request counts as idle */
+#define SLOW		(2 * SEC)	/* then an answer that is not read counts as stalled */
 
 enum peer_state {
 	PEER_NEW = 1,		/* no request has come: evhttp does not report its close */
@@ -89,7 +90,7 @@ struct http {
 	struct request_list	 requests;
 };
 
-/* evhttp has taken the listener's argument for itself: accept_failed() looks here. */
+/* All servers, for accept_failed(), because evhttp uses the listener's argument. */
 static LIST_HEAD(, http) servers = LIST_HEAD_INITIALIZER(servers);
 
 /* -- connections ------------------------------------------------------------- */
@@ -106,7 +107,10 @@ peer_free(struct peer *p)
 	free(p);
 }
 
-/* evhttp sees an end of file, and closes; it reports that where there was a request. */
+/*
+ * Shuts the socket down.  evhttp sees an end of file, and closes; it reports that if
+ * there was a request.
+ */
 static void
 peer_shut(void *arg)
 {
@@ -126,7 +130,7 @@ peer_closed(struct evhttp_connection *evcon UNUSED, void *arg)
 	peer_free(arg);
 }
 
-/* Makes it the last to be closed for room: something came or went. */
+/* Changes the state, and makes the peer the last to be evicted. */
 static void
 peer_set_state(struct peer *p, enum peer_state state, usec_t deadline)
 {
@@ -164,7 +168,10 @@ is_gone(const struct peer *p)
 	    recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
 }
 
-/* The longest silent that has been in one of these states for so long; NULL: none. */
+/*
+ * The peer that has been in one of these states for the longest time, at least for
+ * `least`; NULL: none.
+ */
 static struct peer *
 silent_peer(const struct http *h, unsigned states, usec_t least)
 {
@@ -189,7 +196,7 @@ close_gone(struct http *h)
 	}
 }
 
-/* Closes an idle connection, else a stalled one, else the longest silent of all. */
+/* Evicts an idle connection, else a stalled one, else the longest silent of all. */
 static void
 make_room(struct http *h)
 {
@@ -242,7 +249,7 @@ request_sent(struct evhttp_request *req, void *arg)
 static void
 add_headers(struct evhttp_request *req, const char *type, size_t len)
 {
-	/* Nothing is loaded from elsewhere, nor shown inside of another page. */
+	/* The page loads nothing from other hosts, and no other page may embed it. */
 	static const char *const fixed[][2] = {
 		{ "Cache-Control", "no-store" },
 		{ "Content-Security-Policy", "default-src 'none'; script-src 'self'; "
@@ -274,7 +281,7 @@ send_answer(struct http *h, struct evhttp_request *req, int status, const char *
 		fatal_os("out of memory");
 	add_headers(req, type, body->len);
 	buf_done(body);
-	if (h->bound == NULL)	/* no more of it here */
+	if (h->bound == NULL)	/* after http_listen(""): close */
 		evhttp_add_header(evhttp_request_get_output_headers(req), "Connection", "close");
 	evhttp_request_set_on_complete_cb(req, request_sent, h);
 	evhttp_send_reply(req, status, NULL, out);
@@ -319,7 +326,10 @@ refuse(struct http *h, struct evhttp_request *req, int status, const char *why)
 	send_answer(h, req, status, "text/plain; charset=utf-8", &b);
 }
 
-/* A page from elsewhere can rebind its name, but not an address. */
+/*
+ * Whether the Host is this machine.  A foreign page can rebind its name, but not an
+ * address.
+ */
 static bool
 host_is_ours(const struct http *h, const char *host)
 {
@@ -498,7 +508,7 @@ http_new(struct loop *loop, const struct http_route *routes, const char *host, v
 	h->server = evhttp_new(loop_base(loop));
 	if (h->server == NULL)
 		fatal_os("out of memory");
-	/* Also those that requested() refuses: it says which are allowed. */
+	/* Also methods that requested() refuses, because it names the allowed ones. */
 	evhttp_set_allowed_methods(h->server, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD |
 	    EVHTTP_REQ_POST | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS |
 	    EVHTTP_REQ_TRACE | EVHTTP_REQ_CONNECT | EVHTTP_REQ_PATCH);

@@ -1,5 +1,6 @@
 /*
- * Metric families, each a row of a table, and their samples.
+ * Writes the text of /metrics: metric families, each a row of a table, and their
+ * samples.
  *
  * A value that is not known is left out, and never 0: the graph then has a gap.  Only
  * values that come from Redis (depths) can be unknown; all other series exist from the
@@ -31,7 +32,7 @@ struct family {
 	const char	*type;
 	const char	*help;
 	void		(*put)(const struct page *, const struct family *);
-	size_t		 at;		/* where put_value(), put_queues() find a double */
+	size_t		 at;		/* offset of the double for put_value(), put_queues() */
 };
 
 /* -- this process --------------------------------------------------------------- */

@@ -47,7 +47,10 @@ queue_metrics(struct stalls *stalls, const struct consumer *c, const struct surv
 	};
 }
 
-/* A queue whose key was changed is there twice until the old one is drained. */
+/*
+ * Whether another consumer has replaced this one: after a change of its key a queue has
+ * two, until the old one is drained.
+ */
 static bool
 is_replaced(const struct view *v, const struct consumer *c)
 {

@@ -43,13 +43,13 @@ enum { REPORT_METRICS, REPORT_STATUS, REPORTS };
 static const struct report reports[REPORTS];
 
 struct pages {
-	bool		 stopping;	/* nothing can be looked at any more */
+	bool		 stopping;	/* the view's objects may be freed */
 	void		(*look)(struct view *, void *);
 	void		*arg;
 	struct http	*http;
 	struct survey	*survey;
 	struct stalls	 stalls;	/* of the queues */
-	usec_t		 noted;		/* the last survey that was noted */
+	usec_t		 noted;		/* time of the last survey that was taken */
 	struct dead_reader	*reader;
 	struct history	*history;
 	struct buf	 history_text;
@@ -94,7 +94,7 @@ say(struct http_request *r, int status, const char *text)
 
 /* -- health ------------------------------------------------------------------ */
 
-/* An answer at all means that the loop turns. */
+/* Any answer shows that the loop turns. */
 static void
 serve_health(struct http_request *r, const struct http_route *route UNUSED, void *arg UNUSED)
 {
@@ -201,7 +201,7 @@ static const struct report reports[REPORTS] = {
 	[REPORT_STATUS] = { SURVEY_FLEET, JSON, make_status },
 };
 
-/* Sends what was made just now, or makes it. */
+/* Sends a text that was made just now, or makes it. */
 static void
 surveyed(const struct survey_result *r, void *arg)
 {
@@ -268,7 +268,10 @@ make_history(struct pages *p)
 	p->history_whole = history_text(p->history, &p->history_next, &p->history_text);
 }
 
-/* One turn: a part of the text, and one answer where it is whole.  Megabytes are copied. */
+/*
+ * Makes one part of the text in a turn, or sends one answer if it is whole: an answer
+ * copies megabytes.
+ */
 static void
 give_history(void *arg)
 {
@@ -285,7 +288,10 @@ give_history(void *arg)
 		timer_set(&p->history_more, PART_EVERY);
 }
 
-/* Also while Redis is down.  The text of a large fleet is long: it is made once per sample. */
+/*
+ * Serves /history, also while Redis is down.  The text of a large fleet is long, so it
+ * is made once per sample.
+ */
 static void
 serve_history(struct http_request *r, const struct http_route *route UNUSED, void *arg)
 {
@@ -326,7 +332,7 @@ struct inquiry {
 	char		**keys;		/* it and its shards; owned */
 	size_t		 n;		/* of them; 0: the letters were not asked for yet */
 	size_t		 next;		/* of them */
-	json_t		*dead;		/* what was found; NULL: nothing; owned */
+	json_t		*dead;		/* the summary so far; NULL: none; owned */
 };
 
 static void	inquire(struct inquiry *);
@@ -367,10 +373,10 @@ got_letters(const json_t *dead, void *arg)
 	else if (i->next < i->n)
 		ask_letters(i);
 	else
-		inquire(i);	/* the survey may be another one now */
+		inquire(i);	/* this may start with another survey */
 }
 
-/* Of the next key. */
+/* Asks for the letters of the next key. */
 static void
 ask_letters(struct inquiry *i)
 {
@@ -381,7 +387,7 @@ ask_letters(struct inquiry *i)
 	keys_done(&keys);
 }
 
-/* Only of queues that the survey has: nobody can have other keys read. */
+/* Answers only for queues of the survey, so that no client can read other keys. */
 static void
 found_queue(const struct survey_result *r, void *arg)
 {

@@ -34,7 +34,7 @@ by_instance(const void *a, const void *b)
 	return strcmp((*x)->instance, (*y)->instance);
 }
 
-/* By their names: the fleet has those first whose heartbeat is the latest. */
+/* Sorted by name; the fleet is sorted by the latest heartbeat. */
 static json_t *
 servers_json(const struct survey_result *r, const char *key)
 {
@@ -53,8 +53,8 @@ servers_json(const struct survey_result *r, const char *key)
 }
 
 /*
- * rqctl as it is typed on this host: it reads the default file by itself.  Queues that the file
- * does not have it knows only without a file.
+ * The command rqctl as one types it on this host, where it reads the default file by
+ * itself.  For a queue that the file does not have it must run without a file.
  */
 static void
 add_rqctl(const struct view *v, bool named, struct buf *b)

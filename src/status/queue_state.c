@@ -9,7 +9,7 @@
 #include "queue/pausetext.h"
 #include "status/json_bytes.h"
 
-#define BEAT_OLD	60.0	/* seconds: a living daemon's heartbeat is not older */
+#define BEAT_OLD	60.0	/* seconds; no living daemon's heartbeat is older */
 
 static const char *const moods[] = {
 	[MOOD_OK] = "ok", [MOOD_IDLE] = "idle", [MOOD_WARN] = "warn", [MOOD_BAD] = "bad",
@@ -79,7 +79,7 @@ state_text(const struct facts *f, struct buf *b)
 		return say(b, MOOD_WARN, "daemons disagree about the shards");
 	if (state_is_late(f))
 		return say(b, MOOD_WARN, "late: all handlers are busy");
-	/* Heartbeats are some seconds old: what they say of limits holds while something waits. */
+	/* Heartbeats are some seconds old, so a limit counts only while messages wait. */
 	return say(b, MOOD_OK, s->limited && (d->waiting > 0 || d->due > 0) ? "limited" : "ok");
 }
 
@@ -113,7 +113,7 @@ state_oldest(const struct facts *f)
 	return f->depth->in_flight == 0 ? -1 : f->service->oldest;
 }
 
-/* Of kinds without leases only daemons know. */
+/* The number of running messages; for kinds without leases only daemons know it. */
 int64_t
 state_running(const struct facts *f)
 {
@@ -134,7 +134,10 @@ state_latency_with(enum kind kind, const struct depth *d, struct latency list)
 	return kind_has(kind, TRAIT_LEASES) ? latency_of_both(list, d->overdue) : list;
 }
 
-/* Where nothing was taken since the heartbeat, the message has waited on. */
+/*
+ * The latency.  If no message was taken since the heartbeat, the time since then is
+ * added.
+ */
 struct latency
 state_latency(const struct facts *f)
 {

@@ -17,7 +17,7 @@
 #include "status/json_bytes.h"
 #include "status/queue_state.h"
 
-#define UNSEEN_AFTER	(30 * SEC)	/* that a daemon has run without a heartbeat */
+#define UNSEEN_AFTER	(30 * SEC)	/* of a daemon without a heartbeat */
 
 static json_t *
 redis_json(const struct view *v)
@@ -28,7 +28,7 @@ redis_json(const struct view *v)
 	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error);
 }
 
-/* This daemon, whatever Redis says. */
+/* This daemon, without the help of Redis. */
 static json_t *
 daemon_json(const struct view *v)
 {
@@ -47,7 +47,10 @@ daemon_json(const struct view *v)
 	return json_set(o, "redis:j", redis_json(v));
 }
 
-/* Of a heartbeat what a list of daemons shows; and its queues that do not just run. */
+/*
+ * The parts of a heartbeat for a list of daemons, and its queues with another state
+ * than running.
+ */
 static json_t *
 member_json(const struct daemon *d, double now)
 {
@@ -177,7 +180,7 @@ add_problem(json_t *list, const char *level, char *text)
 	free(text);
 }
 
-/* A full Redis refuses heartbeats, for example. */
+/* Whether Redis has no heartbeat of this daemon, for example because it is full. */
 static bool
 is_unseen(const struct view *v, const struct survey_result *r)
 {
@@ -187,7 +190,7 @@ is_unseen(const struct view *v, const struct survey_result *r)
 	return strcmp(v->state, "running") == 0 && clock_wall() - v->started > UNSEEN_AFTER;
 }
 
-/* own: the instance whose failed reload is known better than by its heartbeat. */
+/* own: this daemon's instance, whose failed reload is known without its heartbeat. */
 static void
 add_daemon_problems(json_t *list, const struct daemon *d, const char *own)
 {
@@ -231,7 +234,7 @@ problems_json(const struct view *v, const struct survey_result *r)
 
 #define PROGRESS_SHOWN	50	/* the messages that have run longest */
 
-/* Messages in flight whose handlers told how far they are. */
+/* Messages in flight whose handlers reported progress. */
 struct progress_list {
 	const struct view *view;
 	const char	*queue;		/* of the messages that are being added */
@@ -241,8 +244,8 @@ struct progress_list {
 };
 
 /*
- * o has the id and the attempt, and is taken.  A batch tells for all of its messages: the first
- * of them stands for it.
+ * Adds one; takes o, which has the id and the attempt.  A batch reports for all of its
+ * messages, and is shown by the first of them.
  */
 static void
 progress_add(struct progress_list *l, json_t *o, const char *daemon, int64_t pid,
@@ -269,7 +272,7 @@ progress_own(const struct message *msg, pid_t pid, const char *progress, usec_t 
 		    clock_seconds(age));
 }
 
-/* Another daemon's, as its last heartbeat has them. */
+/* Adds those of another daemon, from its last heartbeat. */
 static void
 progress_of(struct progress_list *l, const struct daemon *d, double now)
 {

@@ -52,7 +52,7 @@ struct indexed {
 struct survey {
 	struct loop	*loop;
 	struct nodes	*nodes;
-	struct config	*config;	/* reference; whose queues are own; NULL: none asked */
+	struct config	*config;	/* reference; its queues are own; NULL: none */
 	struct waiter_list	 waiters;
 	struct timer	 patience;	/* the first waiter's end */
 	struct defer	 wake;	/* to answer or to begin */
@@ -65,7 +65,7 @@ struct survey {
 	size_t	 nindexed;
 	json_t	*noted;		/* an array: the latest members of KEYS_QUEUES */
 	char	 now[32];	/* DEPTHS: Redis' time */
-	size_t	 next;	/* the first that was not asked yet */
+	size_t	 next;	/* the first one not asked yet */
 	unsigned	 out;	/* questions without an answer */
 	bool	 failed;	/* a reply was lost */
 	struct question	 questions[GROUP_QUEUES * DEPTH_STEPS];
@@ -124,8 +124,8 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 /* -- waiters ------------------------------------------------------------------- */
 
 /*
- * The freshest result that has what this scope wants; NULL: none is fresh, or
- * Redis has gone away since.
+ * The freshest result with this scope; NULL: none is fresh, or Redis has gone away
+ * since.
  */
 static const struct survey_result *
 fresh(const struct survey *s, enum survey_scope scope)
@@ -231,7 +231,7 @@ sum_up_shards(struct survey_result *r)
 	r->n = n;
 }
 
-/* Adds a queue and its shards, as a heartbeat or a member of KEYS_QUEUES says them. */
+/* Adds a queue and its shards, from a heartbeat or a member of KEYS_QUEUES. */
 static void
 add_told(struct survey *s, double now, const char *name, const char *key, const json_t *told)
 {
@@ -310,7 +310,10 @@ question_new(struct survey *s, conn_answer_fn *fn, size_t i, int step)
 	return &q->request;
 }
 
-/* Counts one reply.  Where one node of a cluster is down, the others tell what they know. */
+/*
+ * Counts one reply.  If one node of a cluster is down, the survey still has the figures
+ * of the others.
+ */
 static void
 answered(struct survey *s, enum conn_answer how)
 {
@@ -446,7 +449,7 @@ ask_index(struct survey *s)
 	    "0", last, "WITHSCORES", NULL);
 	request_words(question_new(s, got_noted, 0, 0), nodes_conn(s->nodes, KEYS_QUEUES),
 	    "ZREVRANGE", KEYS_QUEUES, "0", noted, NULL);
-	/* The greeting has asked for INFO, too: without a run id it was denied. */
+	/* Without a run id from the greeting, INFO is denied: do not ask. */
 	if (server != NULL && server->run_id[0] != '\0')
 		request_words(question_new(s, got_memory, 0, 0), index, "INFO", "memory", NULL);
 }
