@@ -185,7 +185,7 @@ may_be_held(enum log_level level)
 	    sink->way != SINK_DATAGRAM && sink->way != SINK_JOURNAL;
 }
 
-/* Writes what was held in one call; record by record where the sink cannot take it all. */
+/* Writes the held records in one call; record by record if the sink cannot take all. */
 static void
 write_held(void)
 {

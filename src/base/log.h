@@ -59,7 +59,7 @@ struct log_field {
 #define LF_USEC(k, u)	((struct log_field){ (k), LOG_T_USEC, NULL, 0, (u) })
 #define LF_END		((struct log_field){ NULL, LOG_T_END, NULL, 0, 0 })
 
-/* Fields are evaluated only where the level is on. */
+/* Fields are evaluated only if the level is on. */
 #define log_event(level, event, ctx, ...) do {				\
 	if (log_is_on(level))						\
 		log_write((level), (event), (ctx),			\

@@ -13,8 +13,8 @@
  * PIPE_BUF bytes that end with a record where possible, so that writers sharing a
  * pipe do not mix.
  *
- * Where stderr is the journal's stream, records go to its datagram socket instead,
- * with fields; and to the stream where that socket is not there.
+ * Where stderr is the journal's stream, records go to its datagram socket instead, with
+ * fields; and to the stream if that socket is missing.
  *
  * A record that a full disk cut short is taken off the file again; where that
  * is impossible the next record comes after a newline of its own.
@@ -57,7 +57,7 @@ is_journal(const struct stat *st)
 	return strcmp(env, mine) == 0;
 }
 
-/* Opens the file behind fd 2 once more; where that fails each write is polled for. */
+/* Opens the file of descriptor 2 once more; if that fails, polls before each write. */
 static void
 open_twin(struct log_sink *s)
 {
@@ -246,7 +246,7 @@ send_datagram(struct log_sink *s, const char *p, size_t n)
 	return s->fd == -1 ? -1 : send(s->fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Sends a frame; in a memfd where it is too long for the socket. */
+/* Sends a frame; in a memfd if it is too long for the socket. */
 static ssize_t
 send_frame(struct log_sink *s, const char *p, size_t n)
 {

@@ -218,7 +218,7 @@ about_decimal(char *buf, uint64_t n, uint64_t scale, const char *unit)
 	return put_decimal(buf, n / keep * keep, scale, unit);
 }
 
-/* "2h5m": two units, the second only where it is not 0. */
+/* "2h5m": two units, the second only if it is not 0. */
 static char *
 about_pair(char *buf, uint64_t n, const struct unit *big, const struct unit *small)
 {

@@ -31,7 +31,7 @@ char	*units_size(uint64_t, char *buf);
 
 /* For people: three digits and a unit, or two units: "1.25s" "350ms" "2h5m".  Never rounded up. */
 char	*units_about(usec_t, char *buf);
-/* The same for a number of seconds; "-" where it is negative, "ages" beyond 30 years. */
+/* The same for a number of seconds; "-" if it is negative, "ages" beyond 30 years. */
 char	*units_age(double seconds, char *buf);
 
 /*

@@ -26,7 +26,10 @@
 #define CONTAINER_OF(ptr, type, member) \
 	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 
-/* Makes room for one more at the end of an allocated array, and counts it; where it is. */
+/*
+ * Makes room for one more element at the end of an allocated array, counts it, and
+ * returns its address.
+ */
 #define APPEND(list, n)	((list) = xreallocarray((list), (n) + 1, sizeof(*(list))), &(list)[(n)++])
 
 /* As their namesakes, but never NULL: on failure the process ends. */
@@ -59,7 +62,7 @@ int	 util_cause(char **, const char *, ...) PRINTF(2, 3);
 /* Whether the word is among the first n of a list, and before NULL; list NULL: it is not. */
 bool	 util_has(char *const *list, size_t n, const char *word);
 
-/* Edit distance (Levenshtein) in bytes; 64 where a text has more than 64 bytes. */
+/* Edit distance (Levenshtein) in bytes; 64 if a text has more than 64 bytes. */
 unsigned util_distance(const char *, const char *);
 
 /*
@@ -78,7 +81,7 @@ void	 util_nearest(struct nearest *, const char *word);
 #define UTIL_SIGNAL_MAX	24
 const char *util_signal(int signo, char buf[UTIL_SIGNAL_MAX]);
 
-/* This machine's name, read at the first call; "localhost" where it has none. */
+/* This machine's name, read at the first call; "localhost" if it has none. */
 const char *util_hostname(void);
 
 /* Random numbers from the kernel.  Do not use them in a forked child: see util.c. */

@@ -84,7 +84,7 @@ const struct place *draft_place(const struct draft_section *, const char *option
 /* The place where an option outside of queues was given. */
 const struct place *draft_global_place(const struct draft *, enum section, const char *option);
 
-/* command_line.c: $RQD_SERVER where there is no file, -o, and -q's queue. */
+/* command_line.c: takes -o, -q's queue, and, without a file, $RQD_SERVER. */
 void	command_line_take(struct draft *);
 
 /*

@@ -165,7 +165,7 @@ include(struct draft *d, const struct item *item, const struct open_file *parent
 	free(pattern);
 }
 
-/* Whether it may be included here; reported where not. */
+/* Whether it may be included here; reports if not. */
 static bool
 check_nesting(struct draft *d, const char *path, const struct place *from,
     const struct open_file *file)

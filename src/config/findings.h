@@ -19,7 +19,7 @@ struct place {
 	int		 line;
 };
 
-/* Holds "FILE:LINE", or "FILE" where there is no line. */
+/* Holds "FILE:LINE", or "FILE" if there is no line. */
 #define PLACE_TEXT_MAX	300
 char	*place_text(const struct place *, char *buf);
 
@@ -54,7 +54,7 @@ const char *findings_file(struct findings *, const char *name);
 /* Frees the text. */
 bool	finding_add(struct findings *, const struct place *, bool warning, char *);
 
-/* The last error is reported where a file is included, but is that file's fault. */
+/* The last error is reported at the include, but is the included file's fault. */
 void	findings_blame(struct findings *, const char *file);
 
 /* The last error concerns this place, too: its file's fault, if the other is the main file. */

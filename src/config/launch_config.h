@@ -11,7 +11,10 @@
 /* For launcher_fork(); its arg is the struct config_source *, which must live as long. */
 extern const struct launcher_ops launch_config_ops;
 
-/* Takes what came and closes it.  NULL where there are errors, which are in the report. */
+/*
+ * Takes the launcher's answer, and closes its descriptors.  NULL: there are errors,
+ * which are in the report.
+ */
 struct config	*launch_config_take(const struct config_source *, struct launcher_loaded *,
 		    struct config_report *);
 

@@ -202,7 +202,7 @@ scan_escape(struct scan *s)
 	    "backslash, or use single quotes", *p, *p);
 }
 
-/* To the closing quote; false where there is none. */
+/* Goes to the closing quote; false if there is none. */
 static bool
 scan_quoted(struct scan *s, char quote, bool *ok)
 {

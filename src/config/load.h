@@ -36,7 +36,7 @@ struct config_source {
 	size_t			  text_len;
 };
 
-/* NULL where there is any error.  The same checks for start, reload, and -t. */
+/* NULL: there are errors.  Start, reload and -t make the same checks. */
 struct config	*config_load(const struct config_source *, struct config_report *);
 
 /* -- print.c: the configuration as text ------------------------------------------- */

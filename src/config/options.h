@@ -40,7 +40,7 @@ enum option_flag {
 	OPTION_RESTART = 1,	/* a change needs a restart */
 	OPTION_BRACES = 2,	/* must be written as a list */
 	OPTION_OWN = 4,		/* makes no sense in defaults { } */
-	OPTION_ALONE = 8	/* a list that is printed without braces where it has one element */
+	OPTION_ALONE = 8	/* a list that is printed without braces if it has one element */
 };
 
 /*

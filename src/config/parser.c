@@ -176,7 +176,7 @@ item_done(struct item *item)
 	free(item->title);
 }
 
-/* The token's value, which the caller frees; NULL where that was reported. */
+/* The token's value, which the caller frees; NULL: wrong, and reported. */
 static char *
 decode(const struct parser *p, const struct token *t)
 {
@@ -260,7 +260,7 @@ parse_value(struct parser *p, struct setting *s, const struct token *name)
 	}
 }
 
-/* Whether the option may stand here; reported where not. */
+/* Whether the option may stand here; reports if not. */
 static bool
 check_option(struct parser *p, const struct item *item, const struct option *o,
     const struct token *name)
@@ -366,7 +366,10 @@ unknown_section(struct parser *p)
 	skip_section(p);
 }
 
-/* A section inside another: true where the outer one was not closed. */
+/*
+ * Whether a section inside another shows that the outer one was not closed; reports
+ * both cases.
+ */
 static bool
 is_unclosed(struct parser *p, const struct token *name)
 {

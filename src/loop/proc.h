@@ -24,14 +24,14 @@ bool	proc_stat_read(pid_t, struct proc_stat *);
 
 /*
  * Appends the pids of a process's children, decimal, a blank after each.  Appends
- * nothing where the kernel does not list children.
+ * nothing if the kernel does not list children.
  */
 void	 proc_children(pid_t, struct buf *);
 
 /*
- * Signals all descendants and returns how many there were, zombies excluded.  A
- * process that is being forked meanwhile may be missed: repeat SIGKILL until it
- * returns 0.  Returns 0 where the kernel does not list children.
+ * Signals all descendants and returns how many there were, zombies excluded.  A process
+ * that is being forked meanwhile may be missed: repeat SIGKILL until it returns 0.
+ * Returns 0 if the kernel does not list children.
  */
 unsigned proc_kill_below(int signo);
 

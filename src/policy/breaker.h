@@ -7,8 +7,8 @@
  *	CLOSED --failure--> OPEN --breaker_turn--> PROBING --success--> CLOSED
  *	                     ^-----------failure-----'
  *
- * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last
- * has failed, up to 5 s; up to 1 min where the command cannot be executed.
+ * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last has
+ * failed, up to 5 s; up to 1 min if the command cannot be executed.
  */
 #ifndef RQD_POLICY_BREAKER_H
 #define RQD_POLICY_BREAKER_H

@@ -46,7 +46,7 @@ leased_add_error(struct words *w, const struct result *r)
 		words_add(w, "");
 }
 
-/* What a dead letter says of it, beside its message. */
+/* Adds the words of a dead letter, besides the message. */
 static void
 leased_add_letter(struct words *w, const struct delivery *d)
 {

@@ -67,7 +67,7 @@ enum field {
 	FIELD_STR = 's',
 	FIELD_INT = 'i',	/* or its digits as a string */
 	FIELD_NUMBER = 'n',	/* with or without fraction */
-	FIELD_TIME = 't'	/* a number, or "" where there is none */
+	FIELD_TIME = 't'	/* a number, or "" if there is none */
 };
 
 /*

@@ -34,7 +34,7 @@ struct watched_slot {
 
 /* Both from the loop. */
 struct slot_watch_events {
-	/* A slot is not the node's any more.  Where it is not removed, a probe asks again. */
+	/* A slot is no longer the node's.  If it is not removed, a probe asks again. */
 	void	(*left)(void *);
 	/* Redis refuses SSUBSCRIBE: it is asked again with the next connection. */
 	void	(*refused)(const char *error, bool denied, void *);

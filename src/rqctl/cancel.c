@@ -77,7 +77,7 @@ set_found(struct canceller *j, int which)
 			j->found[i] = true;
 }
 
-/* place: where it was; daemon: NULL where none has it. */
+/* place: where the message was; daemon: NULL: none has it. */
 static void
 report(const struct canceller *j, const char *name, size_t len, const char *place,
     const char *daemon)
@@ -110,7 +110,7 @@ which_id(const struct canceller *j, const char *id)
 	return -1;
 }
 
-/* Ends one message of a key: 1, 0 where it is gone by now, -1 after an error. */
+/* Ends one message of a key: 1; 0: it is gone by now; -1 after an error. */
 static int
 cancel_waiting(struct canceller *j, enum key key, int which, const char *data, size_t len)
 {

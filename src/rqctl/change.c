@@ -179,7 +179,7 @@ report_none(struct change *ch, const struct change_ops *ops)
 	change_none(ch, ops->what);
 }
 
-/* Whatever the end was. */
+/* Also after an error or an interruption. */
 static void
 report(const struct change *ch, const struct change_ops *ops)
 {

@@ -63,7 +63,7 @@ struct change_ops {
 	void		(*none)(struct change *);	/* reports no match; or NULL */
 };
 
-/* Asks where the verb's row says so, walks, and prints the result. */
+/* Asks if the verb's row says so, walks, and prints the result. */
 void	change_run(struct ctl *, const struct change_ops *, const void *arg);
 
 /*

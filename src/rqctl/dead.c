@@ -136,7 +136,7 @@ dead_list(struct ctl *c)
 
 /* -- dead show, export ------------------------------------------------------------ */
 
-/* A field, on lines of its own where it has several. */
+/* Prints a field, on lines of its own if it has several. */
 static void
 show_field(const char *name, struct bytes b)
 {

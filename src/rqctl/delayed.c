@@ -22,7 +22,7 @@
 
 #define PAGE	500
 
-/* Where a group of verbs finds its messages. */
+/* The place of the messages for a group of verbs. */
 struct places {
 	enum key	 keys[2];
 	size_t		 n;

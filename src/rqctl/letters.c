@@ -112,7 +112,7 @@ all_seen(const struct letters *l)
 	return l->select->nids > 0;
 }
 
-/* Where the walk begins and ends. */
+/* Sets the beginning and the end of the walk. */
 static void
 begin(struct letters *l)
 {

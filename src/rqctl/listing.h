@@ -1,8 +1,8 @@
 /*
  * A verb's list: a table for people, which may be cut, or with --json an array of objects.
  *
- * A table's columns are as wide as they must be.  Where the terminal is too narrow, the last
- * column is cut.  With last_min, another column makes room for it.
+ * A table's columns are as wide as they must be.  If the terminal is too narrow, the
+ * last column is cut.  With last_min, another column makes room for it.
  */
 #ifndef RQD_RQCTL_LISTING_H
 #define RQD_RQCTL_LISTING_H

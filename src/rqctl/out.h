@@ -49,7 +49,7 @@ char	*out_number(long long, char *buf);
 /* Prints it and a newline, and drops the reference. */
 void	out_json(json_t *);
 void	out_json_line(json_t *);		/* in one line */
-/* A string, or an object with NAME_base64 where the bytes are not UTF-8. */
+/* A string, or an object with NAME_base64 if the bytes are not UTF-8. */
 json_t	*out_bytes(const char *name, const char *, size_t);
 /* A line on stderr that the next one overwrites; nothing if stderr is no terminal. */
 bool	out_progress_is_on(void);

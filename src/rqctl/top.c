@@ -534,7 +534,7 @@ draw(struct top *t)
 
 /* -- keys -------------------------------------------------------------------------- */
 
-/* Where a key that moves leads to from a place; SIZE_MAX: it does not move. */
+/* The place to which a key moves from this place; SIZE_MAX: the key does not move. */
 static size_t
 moved(int key, size_t at, size_t page)
 {

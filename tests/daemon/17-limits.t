@@ -64,7 +64,7 @@ done
 # Only now: a daemon makes the stream again that it reads, with its group.
 rqd_stop one
 check_keys
-# With what the daemon had in hand, and gave back.
+# With the messages that the daemon had in flight, and returned.
 r unlink u uRETRY uCONTEXT uDELIVERY s sRETRY sCONTEXT sDELIVERY >/dev/null
 
 # -- fleet_concurrency ------------------------------------------------------------

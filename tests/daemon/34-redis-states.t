@@ -24,7 +24,7 @@ ok 'log_wait 15 "level=warn event=redis_warning maxmemory_policy=allkeys-lru war
 r config set maxmemory-policy noeviction >/dev/null
 push() { r lpush q "{\"id\":\"$1\"}" >/dev/null; }
 
-# A message is in hand when it begins, another one comes meanwhile.
+# A message is in flight when it begins, and another one comes meanwhile.
 trouble() {	# NAME BEGIN END CAUSE
 	ups=$(log_count event=redis_up)
 	touch "$T/hold.$1-1"

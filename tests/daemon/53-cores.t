@@ -63,7 +63,8 @@ log_wait 10 event=ready
 L=$(pgrep -o -P "$PID" -x rqd-launcher) G=$(pgrep -P "$L" -x rqd-guardian)
 
 small=$(word a) large=$(word b) done=$(word c) own=$(word d)
-# One that is done already, one large, one small in hand; and another queue's own.
+# One message that is done already, a large and a small one in flight; and one of
+# another queue.
 {
 	echo "lpush lines $done"
 	echo "lpush secret $small"

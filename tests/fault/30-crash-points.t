@@ -181,7 +181,7 @@ id_of() {	# NUMBER POINT MESSAGE
 	case $2 in stream/*) echo "$((70000 + $1))-$3" ;; *) echo "p$1.m$3" ;; esac
 }
 
-# Nothing of it waits or is in hand.
+# No message of the point waits or is in flight.
 DRAINED='
 local q = KEYS[1]
 if redis.call("TYPE", q).ok == "stream" then
@@ -222,7 +222,7 @@ END {
 	}
 	if (!((prefix 5) in deferred)) print "m5 was not deferred"
 	for (id in done) duplicates += (done[id] > 1)
-	# So many are in hand at once.
+	# This many are in flight at once.
 	if (duplicates > (kind ~ /^(batch|collect)$/ ? 6 : 2)) print duplicates " duplicates"
 	print "duplicates", duplicates + 0
 }'

@@ -20,8 +20,8 @@
  *	s		the subscriber is up, or lost
  *	m N N BYTES	it hears this, on a channel that has the first byte as its name
  *
- * Whatever the replies: each message that is delivered is settled once, fetches
- * are answered once, and the queue closes.
+ * With any replies each message that is delivered is settled once, fetches are answered
+ * once, and the queue closes.
  */
 #include "fuzz.h"
 

@@ -151,7 +151,7 @@ set_up(void **state UNUSED)
 	return 0;
 }
 
-/* Whatever it was sent, it ends with us, and its sessions with it. */
+/* With any orders, it ends with the main process, and its sessions with it. */
 static int
 tear_down(void **state UNUSED)
 {

@@ -80,7 +80,7 @@ places(bool unique)
 	rig_popped_done(p + 1, 1);
 	assert_int_equal(take(5, p + 1), 1);
 	assert_int_equal(p[1].attempts, 1);
-	/* A limit that was lowered below what is in hand. */
+	/* A limit that was lowered below the number in flight. */
 	rig.fleet = 1;
 	assert_int_equal(pop_only(5), 0);
 	/* Nothing is kept back where nothing waits. */

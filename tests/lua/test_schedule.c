@@ -140,7 +140,7 @@ SCRIPT_TEST(test_wrong_types)
 	assert_int_equal(rig_int(&rig, "EXISTS orders"), 0);
 }
 
-/* Whatever is denied, what is not noted is not pushed. */
+/* With any command denied, a tick that is not recorded is not pushed. */
 SCRIPT_TEST(test_denied)
 {
 	static const char *const commands[] = { "time", "hget", "hset", "llen", "lpush" };

@@ -259,7 +259,7 @@ sweep(double lease)
 	return n;
 }
 
-/* Whatever is wrong with QDELAYED, leases end, and the warning says what it is. */
+/* With any fault of QDELAYED leases expire, and the warning names the fault. */
 SCRIPT_TEST(test_tick_wrong_delayed)
 {
 	static const char *const faults[] = { "wrongtype", "zrangebyscore", "lpush" };

@@ -205,7 +205,7 @@ STREAM_TEST(test_pop_bounds)
 	rig_check_clean(&rig);
 }
 
-/* Whatever happens to the group, a pop makes it, at the beginning of the stream. */
+/* A pop makes the group if it is missing, at the beginning of the stream. */
 STREAM_TEST(test_group)
 {
 	struct popped p;
@@ -318,7 +318,7 @@ STREAM_TEST(test_waiting)
 
 /* -- settle and renew ------------------------------------------------------- */
 
-/* Whatever the result: the entry leaves the pending list. */
+/* With any result the entry leaves the pending list. */
 STREAM_TEST(test_settle)
 {
 	struct popped p[5], q;

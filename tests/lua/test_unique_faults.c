@@ -153,7 +153,7 @@ TEST(test_too_large)
 	free(big);
 }
 
-/* Redis has lost its memory; what a daemon had in hand comes back, once. */
+/* Redis has lost its data; a message that a daemon had in flight comes back, once. */
 TEST(test_rescue)
 {
 	struct popped p[2];
@@ -400,7 +400,7 @@ static const struct fault_path paths[] = {
 	{ "dead retry", letters, dead_retries, false },
 };
 
-/* Every id that was enqueued is in the zset, in hand, a retry, or a letter. */
+/* Every id that was enqueued is in the zset, in flight, a retry, or a letter. */
 static void
 nothing_lost(const struct fault_path *p, const char *fault)
 {

@@ -46,7 +46,7 @@ struct box {
 	unsigned	 asked;		/* by the last fetch */
 	bool		 fetching;
 
-	struct message	*msgs[BOX_MAX];	/* in hand, oldest first */
+	struct message	*msgs[BOX_MAX];	/* in flight, oldest first */
 	unsigned	 n;
 	struct defer	 update;
 

@@ -423,7 +423,7 @@ FIXTURE_TEST(test_reconfigure)
 	queue_reconfigure(box.queue, box.config, box.cfg);
 }
 
-/* With a shorter lease what is in hand is renewed as often as that needs. */
+/* With a shorter lease, messages in flight are renewed as often as that needs. */
 FIXTURE_TEST(test_reconfigure_lease)
 {
 	usec_t end;

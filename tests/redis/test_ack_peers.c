@@ -52,7 +52,7 @@ FIXTURE_TEST(test_taken_back)
 	free(other);
 }
 
-/* Renewed for as long as it is in hand. */
+/* A message is renewed for as long as it is in flight. */
 FIXTURE_TEST(test_renewal)
 {
 	struct box *other = xcalloc(1, sizeof(*other));

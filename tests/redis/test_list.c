@@ -93,7 +93,7 @@ QUEUE_TEST(test_too_large)
 	assert_int_equal(keys(), 0);
 }
 
-/* Whatever the order of the returns within a turn, that of the list stays. */
+/* The order of the list stays, whatever the order of the returns within a turn is. */
 QUEUE_TEST(test_return)
 {
 	int i;

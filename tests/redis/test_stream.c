@@ -180,7 +180,10 @@ QUEUE_TEST(test_no_group)
 	assert_int_equal(box.fetched[FETCH_ERROR], 0);
 }
 
-/* With an entry in hand: success is success, failure is handed out again. */
+/*
+ * With an entry in flight: after success it is done, after a failure it is delivered
+ * again.
+ */
 QUEUE_TEST(test_no_group_in_hand)
 {
 	static const char *const ways[] = {

@@ -257,7 +257,7 @@ fleet_open(struct box *b, unsigned i)
 }
 
 /*
- * No id is twice in hand, nor more than there are places; unless this process
+ * No id is in flight twice, and no more ids than there are places; unless this process
  * stood still for so long that leases may have ended.
  */
 static void

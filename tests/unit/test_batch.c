@@ -750,7 +750,7 @@ fails_seldom(struct message *msg UNUSED, void *arg UNUSED)
 	return random_end(40, SEC);
 }
 
-/* Whatever happens, everything is acked or dead in the end, and slots add up. */
+/* In all cases every message is acked or dead in the end, and slots add up. */
 TEST(random_batches_finish_everything)
 {
 	unsigned seed = (unsigned)time(NULL);

@@ -37,7 +37,7 @@ start_loop(void **state UNUSED)
 	return 0;
 }
 
-/* Whatever a test left is ended and reaped, so that none sees another's. */
+/* Ends and reaps all processes that a test has left, so that no test sees another's. */
 static int
 end_loop(void **state UNUSED)
 {

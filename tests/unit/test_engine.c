@@ -547,7 +547,7 @@ fails_often(struct message *msg UNUSED, void *arg UNUSED)
 	return random_end(12, 5 * SEC);
 }
 
-/* Whatever handlers do, everything is acked or dead in the end, and slots add up. */
+/* Whatever handlers do, every message is acked or dead in the end, and slots add up. */
 TEST(random_handlers_finish_everything)
 {
 	struct world w;

@@ -236,7 +236,7 @@ FIXTURE_TEST(test_steal)
 	assert_int_equal(mem_count(f.store, MEM_LEASED), 1);
 }
 
-/* A daemon dies with messages in hand: their leases end. */
+/* A daemon dies with messages in flight: their leases expire. */
 FIXTURE_TEST(test_die)
 {
 	mem_push(f.store, "x", 1, 0);

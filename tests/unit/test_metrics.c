@@ -357,7 +357,7 @@ TEST(test_labels)
 	check_label("caf\xe9", "caf\\\\xe9");
 }
 
-/* Whatever a queue is called, the format holds. */
+/* The format is right for any name of a queue. */
 TEST(test_random_names)
 {
 	struct stats stats = { .n = { 0 } };

@@ -133,7 +133,7 @@ TEST(test_cause)
 	}
 }
 
-/* Whatever the reader was given in between, the reply is the same. */
+/* The reply is the same, whatever the reader got in between. */
 TEST(test_every_split)
 {
 	static const char bytes[] = "*7\r\n$5\r\na\0b\r\n\r\n:-42\r\n$-1\r\n*2\r\n+OK\r\n"

@@ -190,7 +190,7 @@ settle_quickly(void)
 		ledger_move(ledger, keep(VERDICT_ACK), DELIVERY_DONE);
 }
 
-/* Quick handlers: results wait for others as long as many are still in hand. */
+/* Quick handlers: results wait for others while many messages are in flight. */
 FIXTURE_TEST(test_waits)
 {
 	int i;

@@ -795,7 +795,7 @@ begin_fetch(unsigned n)
 	turn();
 }
 
-/* What its pop has taken is held, if nobody waits for it. */
+/* The messages of a pop are held if no fetch waits for it. */
 static void
 answer(size_t i)
 {

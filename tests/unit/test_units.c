@@ -112,7 +112,7 @@ TEST(test_integers)
 	assert_true(n == INT64_MIN);
 }
 
-/* Whatever is printed parses back, and prints the same again. */
+/* Every printed value parses back, and prints the same again. */
 TEST(test_round_trip)
 {
 	char buf[UNITS_TEXT_MAX];

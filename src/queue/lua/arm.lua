@@ -1,7 +1,7 @@
 -- arm: tells whether there is work, and if not, when there will be.  It is sent after
 -- CLIENT CACHING YES, so that Redis reports the next change of one of its keys.
 --
--- KEYS    Q QRETRY QDELAYED QPAUSED, and QBACKUP where there is a fleet
+-- KEYS    Q QRETRY QDELAYED QPAUSED, and QBACKUP if there is a limit of the fleet
 -- ARGV    fleet      how many may be in flight at once, all daemons; "0": any
 -- Returns {now, waiting, due, delayed, paused, why, ttl, full}
 --         due, delayed: seconds until the first in QRETRY, in QDELAYED (there

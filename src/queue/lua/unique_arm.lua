@@ -1,6 +1,6 @@
 -- unique_arm: arm for kind "unique".
 --
--- KEYS    Q QRETRY QPAUSED, and QBACKUP where there is a fleet; Q: zset, id -> due time
+-- KEYS    Q QRETRY QPAUSED, and QBACKUP if the fleet has a limit; Q: zset, id -> due time
 -- ARGV    as arm
 -- Returns as arm; waiting: ids that are due; delayed: seconds until the next one is,
 --         if within 15 s

@@ -1,7 +1,7 @@
 -- unique_purge: deletes ids of kind "unique" that wait, or those that are due later.
 --
 -- KEYS    Q
--- ARGV    limit      ids deleted per call, at most; fewer where they are large
+-- ARGV    limit      ids deleted per call, at most; fewer if they are large
 --         what       "waiting": due, also those put off; "delayed": the rest
 -- Returns how many were deleted
 -- Effect  Removes them from Q; messages that run or wait for a retry stay.

@@ -1,6 +1,6 @@
 -- mark: reads the mark that cancel writes before the token of a delivery.
 -- Needs   nothing
--- Gives   unmark(token): the token alone; and, where it is "!drop:WHO:TOKEN" or
+-- Gives   unmark(token): the token alone; and, if it is "!drop:WHO:TOKEN" or
 --         "!dead:WHO:TOKEN", its mark, "drop" or "dead"; WHO; and all that stands before
 --         the token.  WHO is "" if the mark does not name anybody: "!drop:TOKEN".
 --
