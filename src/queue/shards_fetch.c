@@ -12,6 +12,9 @@
 #define STAY		(20 * MSEC)
 #define PATIENCE	(2 * MSEC)	/* results wait for 1 ms */
 #define LATE		(100 * MSEC)
+#define BATCH_TIME	MSEC		/* as in settler.c */
+#define BATCH_ENOUGH	16
+#define PACE_MAX	(10 * MSEC)
 
 static void	shards_turn(void *);
 
@@ -116,6 +119,43 @@ shards_out_of_patience(void *arg)
 	shards_touch(s);
 }
 
+/* -- results of quick handlers ----------------------------------------------------------- */
+
+void
+shards_saw_result(struct shards *s)
+{
+	usec_t now = clock_mono(), since = now - s->last_result;
+
+	if (since > PACE_MAX)
+		since = PACE_MAX;
+	s->pace += (since - s->pace) / 8;
+	s->last_result = now;
+	if (s->results++ == 0)
+		s->first_result = now;
+	s->in_hand--;
+	if (s->state == SHARDS_WANTED)
+		shards_touch(s);
+}
+
+void
+shards_batch_due(void *arg)
+{
+	shards_touch(arg);
+}
+
+/* Whether more results are expected soon, so that one pop fills the slots of all. */
+static bool
+shards_await_results(struct shards *s)
+{
+	usec_t until = s->first_result + BATCH_TIME;
+
+	if (s->results == 0 || s->results >= BATCH_ENOUGH || 2 * s->results >= s->in_hand ||
+	    s->pace > BATCH_TIME / 2 || clock_mono() >= until)
+		return false;
+	timer_set_at(&s->batch_timer, until);
+	return true;
+}
+
 /* At the end of a turn: all shards that have become ready in it are asked together. */
 static void
 shards_turn(void *arg)
@@ -125,9 +165,10 @@ shards_turn(void *arg)
 	if (s->unasked)
 		shards_fetched_all(s);
 	if (s->state != SHARDS_WANTED || s->no_room || shards_is_full(s) ||
-	    !shards_have_ready(s) || shards_wait(s))
+	    !shards_have_ready(s) || shards_wait(s) || shards_await_results(s))
 		return;
 	timer_stop(&s->patience);
+	timer_stop(&s->batch_timer);
 	shards_set_state(s, SHARDS_READY);
 	s->queue.events->ready(s->queue.arg);
 }
@@ -296,6 +337,7 @@ shards_fetch(struct queue *q, unsigned n, enum turn turn)
 
 	shards_set_state(s, SHARDS_FETCHING);
 	s->npending = 0;
+	s->results = 0;
 	s->sum = (struct fetched){ .status = FETCH_ERROR };
 	shards_spread_rest(s, shards_spread(s, room));
 	shards_ask(s, turn);

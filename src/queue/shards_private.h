@@ -65,6 +65,13 @@ struct shards {
 	struct fetched	 sum;		/* cause: see the next member */
 	char		*cause;		/* owned */
 
+	/* Results since the last fetch, and how fast they come: see shards_saw_result(). */
+	unsigned	 in_hand;	/* delivered, without a result */
+	unsigned	 results;
+	usec_t		 first_result, last_result;	/* mono */
+	usec_t		 pace;		/* between two of them, smoothed; at most PACE_MAX */
+	struct timer	 batch_timer;	/* set: ready() waits for more of them */
+
 	unsigned	 outstanding;	/* delivered, and not settled */
 	size_t		 npaused, nrefusing, nclosed;
 	bool		 warned_partly;	/* that some shards are paused */
@@ -94,6 +101,8 @@ void	shards_fetch(struct queue *, unsigned, enum turn);	/* see struct queue_ops 
 struct shard	*shards_staying(const struct shards *);
 void	shards_out_of_patience(void *);		/* struct shards: its timer `patience` has fired */
 void	shards_are_late(void *);		/* likewise for its timer `late` */
+void	shards_batch_due(void *);		/* likewise for its timer `batch_timer` */
+void	shards_saw_result(struct shards *);
 void	shard_fetched(const struct fetched *, void *);	/* struct shard; see struct queue_events */
 
 /* -- shards.c ------------------------------------------------------------------- */

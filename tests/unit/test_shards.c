@@ -897,3 +897,77 @@ FIXTURE_TEST(a_fetch_from_the_only_server_is_waited_for)
 	assert_int_equal(f.fetched, 1);
 	assert_int_equal(f.got, 4);
 }
+
+/* -- results of quick handlers ------------------------------------------------------------- */
+
+/* Fetches eight, and gives their results one after the other. */
+static void
+run_eight(usec_t each)
+{
+	assert_int_equal(fetch(8), 8);
+	while (f.n > 0) {
+		ack(f.msgs[--f.n]);
+		loop_run_for(f.loop, each);
+	}
+}
+
+static void
+ack_one_and_want(void)
+{
+	f.readies = 0;
+	ack(f.msgs[--f.n]);
+	want(true);
+}
+
+FIXTURE_TEST(a_pop_fills_the_slots_of_several_quick_handlers)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		push(i, 100);
+	want(true);
+	for (int i = 0; i < 10; i++)
+		run_eight(10);
+	fetch(8);
+	want(false);
+	ack_one_and_want();
+	assert_int_equal(f.readies, 0);
+	ack_one_and_want();
+	assert_int_equal(f.readies, 0);
+	ack_one_and_want();	/* five are in hand */
+	assert_int_equal(f.readies, 1);
+	fetch(3);
+	want(false);
+	ack_one_and_want();	/* and no other result comes */
+	loop_run_for(f.loop, 900);
+	assert_int_equal(f.readies, 0);
+	loop_run_for(f.loop, 200);
+	assert_int_equal(f.readies, 1);
+}
+
+FIXTURE_TEST(a_pop_waits_for_no_slow_handlers)
+{
+	for (size_t i = 0; i < KEYS; i++)
+		push(i, 100);
+	want(true);
+	for (int i = 0; i < 10; i++)
+		run_eight(MSEC);
+	fetch(8);
+	want(false);
+	ack_one_and_want();
+	assert_int_equal(f.readies, 1);
+}
+
+/* A message that comes when no result has come for a moment waits for nothing. */
+FIXTURE_TEST(a_new_message_waits_for_no_results)
+{
+	push(0, 88);
+	want(true);
+	for (int i = 0; i < 10; i++)
+		run_eight(10);
+	fetch(8);
+	ack(f.msgs[--f.n]);
+	loop_run_for(f.loop, 2 * MSEC);
+	f.readies = 0;
+	push(1, 1);
+	turn();
+	assert_int_equal(f.readies, 1);
+}
