@@ -219,7 +219,7 @@ add_count(struct buf *b, const char *name, int64_t n)
 }
 
 static void
-print_numbers(const struct facts *f, const struct rates *r, struct buf *b)
+print_numbers(const struct facts *f, const struct history_rates *r, struct buf *b)
 {
 	const struct depth *d = f->depth;
 	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
@@ -334,10 +334,10 @@ print_commands(const struct ctl *c, const struct detail *d, const struct target 
 
 void
 detail_print(const struct ctl *c, const struct detail *d, const struct picture *p, size_t i,
-    const struct rates_log *log, struct buf *b)
+    const struct history *history, struct buf *b)
 {
 	struct facts f = picture_facts(p, i);
-	struct rates rates = rates_of(log, i);
+	struct history_rates rates = history_rates(history, p->targets[i].key);
 
 	print_state(c, &p->targets[i], &f, b);
 	print_numbers(&f, &rates, b);

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "rqctl/picture.h"
-#include "rqctl/rates.h"
+#include "status/history.h"
 
 /* A summary of a queue's dead letters, as read from Redis. */
 struct detail {
@@ -26,6 +26,6 @@ void	detail_done(struct detail *);
 
 /* Appends lines; read by detail_read() before. */
 void	detail_print(const struct ctl *, const struct detail *, const struct picture *, size_t i,
-	    const struct rates_log *, struct buf *);
+	    const struct history *, struct buf *);
 
 #endif

@@ -72,7 +72,7 @@ width_of(size_t columns)
 }
 
 void
-status_row(struct table *t, const struct picture *p, size_t i, const struct rates_log *log,
+status_row(struct table *t, const struct picture *p, size_t i, const struct history *h,
     size_t columns)
 {
 	const struct depth *d = &p->depths[i];
@@ -80,6 +80,7 @@ status_row(struct table *t, const struct picture *p, size_t i, const struct rate
 	struct buf state = BUF_INIT;
 	enum mood mood = state_text(&facts, &state);
 	enum width width = width_of(columns);
+	struct history_rates rates;
 	char age[UNITS_TEXT_MAX], latency[STATUS_LATENCY_MAX];
 
 	table_add(t, "%s", p->targets[i].name);
@@ -91,9 +92,10 @@ status_row(struct table *t, const struct picture *p, size_t i, const struct rate
 	table_number(t, d->dead);
 	if (d->dead > 0)
 		table_colour(t, COLOUR_YELLOW);
-	if (log != NULL && width > NARROW) {
-		rate_cell(t, rates_of(log, i).acked);
-		rate_cell(t, rates_of(log, i).failed);
+	if (h != NULL && width > NARROW) {
+		rates = history_rates(h, p->targets[i].key);
+		rate_cell(t, rates.acked);
+		rate_cell(t, rates.failed);
 	}
 	if (width > NARROW)
 		table_add(t, "%s", status_latency(&facts, latency));
@@ -189,14 +191,14 @@ status_headline(const struct ctl *c, const struct picture *p, struct buf *b)
 }
 
 int
-status_trouble(const struct picture *p, size_t i, const struct rates_log *log)
+status_trouble(const struct picture *p, size_t i, const struct history *h)
 {
 	struct facts f = picture_facts(p, i);
 	struct buf ignored = BUF_INIT;
 	enum mood mood = state_text(&f, &ignored);
 
 	buf_done(&ignored);
-	return state_trouble(&f, mood, log != NULL ? rates_of(log, i).failed : 0);
+	return state_trouble(&f, mood, h != NULL ? history_rates(h, p->targets[i].key).failed : 0);
 }
 
 /*
@@ -204,13 +206,13 @@ status_trouble(const struct picture *p, size_t i, const struct rates_log *log)
  * are arguments, the order stays as it is.  The caller frees it.
  */
 static size_t *
-order_of(const struct ctl *c, const struct picture *p, const struct rates_log *log)
+order_of(const struct ctl *c, const struct picture *p, const struct history *h)
 {
 	size_t *order = xcalloc(p->n + 1, sizeof(*order)), n = 0;
 	int *trouble = xcalloc(p->n + 1, sizeof(*trouble));
 
 	for (size_t i = 0; i < p->n && c->args.nwords == 0; i++)
-		if ((trouble[i] = status_trouble(p, i, log)) < STATE_TROUBLE)
+		if ((trouble[i] = status_trouble(p, i, h)) < STATE_TROUBLE)
 			trouble[i] = 0;
 	for (int t = STATE_TROUBLE_MAX; t >= 0; t--)
 		for (size_t i = 0; i < p->n; i++)
@@ -221,17 +223,17 @@ order_of(const struct ctl *c, const struct picture *p, const struct rates_log *l
 }
 
 void
-status_print(const struct ctl *c, const struct picture *p, const struct rates_log *log,
+status_print(const struct ctl *c, const struct picture *p, const struct history *h,
     struct buf *b)
 {
-	size_t width = log == NULL ? (size_t)out_width() : 0, *order = order_of(c, p, log);
+	size_t width = h == NULL ? (size_t)out_width() : 0, *order = order_of(c, p, h);
 	struct table t;
 
 	status_warnings(p, b);
 	add_causes(p, b);
-	status_table(&t, log != NULL, 0);
+	status_table(&t, h != NULL, 0);
 	for (size_t i = 0; i < p->n; i++)
-		status_row(&t, p, order[i], log, 0);
+		status_row(&t, p, order[i], h, 0);
 	free(order);
 	if (table_rows(&t) > 0)
 		table_print(&t, b, width);

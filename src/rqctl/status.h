@@ -1,6 +1,6 @@
 /*
  * The table of rqctl status, which status -w shows, too: a line for each queue.  `rates` and
- * `log` add columns with rates.
+ * a history add columns with rates.
  */
 #ifndef RQD_RQCTL_STATUS_H
 #define RQD_RQCTL_STATUS_H
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "rqctl/listing.h"
 #include "rqctl/picture.h"
-#include "rqctl/rates.h"
+#include "status/history.h"
 
 /* By enum mood. */
 extern const enum colour status_colours[];
@@ -19,11 +19,11 @@ char	*status_latency(const struct facts *, char *text);
 
 /* A table without rows, with the columns that fit; 0: with all. */
 void	status_table(struct table *, bool rates, size_t columns);
-void	status_row(struct table *, const struct picture *, size_t i, const struct rates_log *log,
+void	status_row(struct table *, const struct picture *, size_t i, const struct history *,
 	    size_t columns);
 
 /* See state_trouble(). */
-int	status_trouble(const struct picture *, size_t i, const struct rates_log *log);
+int	status_trouble(const struct picture *, size_t i, const struct history *);
 
 /* "redis 127.0.0.1:6379, 3 daemons" */
 void	status_headline(const struct ctl *, const struct picture *, struct buf *);
@@ -32,8 +32,8 @@ void	status_warnings(const struct picture *, struct buf *);
 /* Why there is no queue: a line. */
 const char *status_none(const struct ctl *);
 
-/* Warnings and the table with all columns, by trouble; log NULL: without rates. */
-void	status_print(const struct ctl *, const struct picture *, const struct rates_log *log,
+/* Warnings and the table with all columns, by trouble; history NULL: without rates. */
+void	status_print(const struct ctl *, const struct picture *, const struct history *,
 	    struct buf *);
 
 #endif

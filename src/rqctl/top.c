@@ -25,6 +25,7 @@
 #define GUTTER		2		/* columns before a row, for the mark */
 #define FILTER_MAX	100		/* bytes */
 #define WARNINGS	2		/* lines of them that are shown */
+#define SAMPLES_APART	(HISTORY_RATE_SPAN / 42)	/* as many are enough for rates */
 #define UNNAMED_EVERY	(10 * SEC)	/* queues that nobody names are looked for */
 
 enum view { VIEW_TABLE, VIEW_FILTER, VIEW_QUEUE, VIEW_HELP };
@@ -55,7 +56,7 @@ struct top {
 	struct picture	 picture;	/* the last one */
 	struct buf	 headline;	/* of it */
 	char		*error;		/* why there is no newer one; NULL: none; owned */
-	struct rates_log rates;
+	struct history	*history;	/* for rates */
 	struct unnamed	 unnamed;	/* as of then: */
 	usec_t		 unnamed_at;	/* mono; 0: never */
 	struct detail	 detail;	/* of the open queue */
@@ -92,7 +93,7 @@ rank_of(const struct top *t, size_t i)
 	switch (t->order) {
 	case ORDER_TROUBLE:
 		/* Suspended queues and the like, paused ones, those that fail, the longest. */
-		return status_trouble(&t->picture, i, &t->rates) * 1e12 +
+		return status_trouble(&t->picture, i, t->history) * 1e12 +
 		    (double)(d->waiting > 0 ? d->waiting : 0);
 	case ORDER_NAME:
 		return 0;
@@ -103,7 +104,7 @@ rank_of(const struct top *t, size_t i)
 	case ORDER_RUNNING:
 		return (double)d->in_flight;
 	case ORDER_FAILURES:
-		return rates_of(&t->rates, i).failed;
+		return history_rates(t->history, t->picture.targets[i].key).failed;
 	case ORDER_DEAD:
 		return (double)d->dead;
 	}
@@ -215,6 +216,20 @@ find_unnamed(struct top *t)
 	return 0;
 }
 
+static void
+add_sample(struct top *t)
+{
+	const struct picture *p = &t->picture;
+
+	if (!history_begin(t->history, clock_mono()))
+		return;
+	for (size_t i = 0; i < p->n; i++)
+		history_add(t->history, p->targets[i].key, &(struct history_point){
+		    .depth = -1, .running = -1, .latency = -1,
+		    .acked = p->depths[i].total[STAT_ACKED],
+		    .failed = p->depths[i].total[STAT_FAILED] });
+}
+
 /* A new picture; -1 after an error. */
 static int
 take_picture(struct top *t)
@@ -225,7 +240,7 @@ take_picture(struct top *t)
 		return -1;
 	picture_done(&t->picture);
 	t->picture = p;
-	rates_add(&t->rates, &p);
+	add_sample(t);
 	set_headline(t);
 	arrange(t);
 	if (t->view == VIEW_QUEUE && !has_marked(t))
@@ -384,7 +399,7 @@ draw_rows(struct top *t, size_t room, struct buf *b)
 		t->first = t->n > t->page ? t->n - t->page : 0;
 	status_table(&table, true, columns);
 	for (i = 0; i < t->n; i++)
-		status_row(&table, &t->picture, t->lines[i].queue, &t->rates, columns);
+		status_row(&table, &t->picture, t->lines[i].queue, t->history, columns);
 	table_print(&table, &text, columns > GUTTER ? columns - GUTTER : 1);
 	table_done(&table);
 	if (room > 1) {
@@ -476,7 +491,7 @@ draw_queue(struct top *t, struct buf *b)
 	size_t height = (size_t)out_height(), page = height > 2 ? height - 2 : 1, n, i;
 	struct buf text = BUF_INIT, lines = BUF_INIT, line = BUF_INIT;
 
-	detail_print(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue, &t->rates, &text);
+	detail_print(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue, t->history, &text);
 	for (i = 0; add_line(&line, &text, i); i++) {
 		wrap(&lines, line.data, line.len - 1, (size_t)out_width());
 		buf_clear(&line);
@@ -666,7 +681,7 @@ static void
 top_done(struct top *t)
 {
 	picture_done(&t->picture);
-	rates_done(&t->rates);
+	history_free(t->history);
 	detail_done(&t->detail);
 	unnamed_done(&t->unnamed);
 	buf_done(&t->headline);
@@ -679,7 +694,7 @@ top_done(struct top *t)
 static void
 full_screen(struct ctl *c, usec_t interval)
 {
-	struct top t = { .ctl = c };
+	struct top t = { .ctl = c, .history = history_new(SIZE_MAX, SAMPLES_APART) };
 
 	if (screen_open() == -1) {
 		ctl_error(c, EX_OSERR, "the terminal: %s", strerror(errno));
@@ -702,7 +717,7 @@ print_frame(struct top *t)
 	else {
 		buf_add(&b, t->headline.data, t->headline.len);
 		buf_addc(&b, '\n');
-		status_print(t->ctl, &t->picture, &t->rates, &b);
+		status_print(t->ctl, &t->picture, t->history, &b);
 		unnamed_print(&t->unnamed, &b);
 	}
 	buf_addc(&b, '\n');
@@ -714,7 +729,7 @@ print_frame(struct top *t)
 static void
 frames(struct ctl *c, usec_t interval)
 {
-	struct top t = { .ctl = c };
+	struct top t = { .ctl = c, .history = history_new(SIZE_MAX, SAMPLES_APART) };
 
 	ctl_catch_signals();
 	do

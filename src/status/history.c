@@ -15,7 +15,6 @@
 #include "status/json_bytes.h"
 
 #define NUMBER_MAX	1e12		/* Redis may hold larger ones */
-#define JITTER		(500 * MSEC)	/* a sample may come this much early */
 
 /* A queue; unknown figures are NAN, or -1. */
 struct track {
@@ -29,6 +28,8 @@ struct track {
 };
 
 struct history {
+	size_t	 most;		/* tracks */
+	usec_t	 apart;		/* samples, at least */
 	usec_t	 at[HISTORY_SAMPLES];
 	size_t	 n;		/* samples so far, at most HISTORY_SAMPLES */
 	size_t	 last;		/* the place of the newest */
@@ -37,9 +38,13 @@ struct history {
 };
 
 struct history *
-history_new(void)
+history_new(size_t queues, usec_t apart)
 {
-	return xcalloc(1, sizeof(struct history));
+	struct history *h = xcalloc(1, sizeof(*h));
+
+	h->most = queues;
+	h->apart = apart;
+	return h;
 }
 
 static void
@@ -87,7 +92,7 @@ expire(struct history *h, usec_t now)
 bool
 history_begin(struct history *h, usec_t now)
 {
-	if (h->n > 0 && now - h->at[h->last] < HISTORY_STEP - JITTER)
+	if (h->n > 0 && now - h->at[h->last] < h->apart)
 		return false;
 	expire(h, now);
 	h->last = h->n > 0 ? (h->last + 1) % HISTORY_SAMPLES : 0;
@@ -142,7 +147,7 @@ history_add(struct history *h, const char *key, const struct history_point *p)
 {
 	struct track *t = find_track(h, key);
 
-	if (t == NULL && h->ntracks >= HISTORY_QUEUES)
+	if (t == NULL && h->ntracks >= h->most)
 		return;
 	if (t == NULL)
 		t = new_track(h, key);

@@ -2,10 +2,12 @@
  * The figures of queues in the last 15 minutes, so that the page has plots as soon as
  * it is opened.
  *
- * The caller passes the result of each survey.  The history keeps one sample in
+ * The caller passes the result of each survey.  A daemon's history keeps one sample in
  * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.6 KiB, and
  * there are HISTORY_QUEUES at most: 4 MiB.  A queue that no survey of the last
  * HISTORY_WINDOW has found is forgotten.
+ *
+ * rqctl status -w has a history, too, for its rates: samples come faster there.
  *
  *	if (history_begin(h, clock_mono()))
  *		for (...)
@@ -22,6 +24,7 @@
 #include "base/clock.h"
 
 #define HISTORY_STEP	(10 * SEC)
+#define HISTORY_APART	(HISTORY_STEP - 500 * MSEC)	/* a sample may come that much early */
 #define HISTORY_WINDOW	(15 * MINUTE)
 #define HISTORY_SAMPLES	((size_t)(HISTORY_WINDOW / HISTORY_STEP) + 1)
 #define HISTORY_QUEUES	1500
@@ -50,12 +53,13 @@ struct history_rates {
 	double	 failed;
 };
 
-struct history	*history_new(void);
+/* queues: at most; apart: the least time between two samples. */
+struct history	*history_new(size_t queues, usec_t apart);
 void		 history_free(struct history *);	/* NULL is fine */
 
 /* Begins a sample at `now` (mono).  False: the last one is too young, so add nothing. */
 bool		 history_begin(struct history *, usec_t now);
-/* Adds a queue to the sample that has begun; a queue beyond HISTORY_QUEUES is left out. */
+/* Adds a queue to the sample that has begun; a queue too many is left out. */
 void		 history_add(struct history *, const char *key, const struct history_point *);
 
 /* As of the last sample. */

@@ -478,7 +478,7 @@ pages_new(struct loop *loop, struct nodes *nodes, const char *host,
 	p->arg = arg;
 	p->survey = survey_new(loop, nodes);
 	p->reader = dead_reader_new(loop, nodes);
-	p->history = history_new();
+	p->history = history_new(HISTORY_QUEUES, HISTORY_APART);
 	timer_init(&p->sample, loop, take_sample, p);
 	timer_init(&p->history_more, loop, give_history, p);
 	p->http = http_new(loop, routes, host, p);

@@ -64,7 +64,7 @@ sample(struct history *h, usec_t after, const char *key, struct history_point p)
 
 TEST(test_empty)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	json_t *o = read_back(h);
 
 	assert_int_equal(json_array_size(json_object_get(o, "times")), 0);
@@ -80,7 +80,7 @@ TEST(test_empty)
 
 TEST(test_figures)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	json_t *o;
 
 	sample(h, 0, "a", (struct history_point){ 12, 3, 4.26, 100, 7 });
@@ -106,7 +106,7 @@ TEST(test_figures)
 
 TEST(test_times)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	const json_t *times;
 	json_t *o;
 
@@ -126,7 +126,7 @@ TEST(test_times)
 /* Daemons add to totals every ten seconds: a rate is over two of them, so it does not jump. */
 TEST(test_rates)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	int64_t total[] = { 0, 0, 200, 200, 400, 400, 600 };
 	struct history_rates r;
 
@@ -152,7 +152,7 @@ TEST(test_rates)
 
 TEST(test_window)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	json_t *o;
 
 	sample(h, 10 * SEC, "gone", (struct history_point){ .depth = 1 });
@@ -172,7 +172,7 @@ TEST(test_window)
 /* Names come in any order, and queues beyond the limit are left out. */
 TEST(test_many)
 {
-	struct history *h = history_new();
+	struct history *h = history_new(HISTORY_QUEUES, HISTORY_APART);
 	struct history_point p = { .depth = 1 };
 	char key[16];
 	json_t *o;
