@@ -118,9 +118,8 @@ is $? 78 "a password_file of root's in another user's folder"
 like "$said" "text:1: password_file .*/theirs/password: .*/theirs belongs to user $EVIL, not to root, so root does not open it for rqd: put it into a folder that only root may write to" \
     'is warned of'
 rqd_start theirs <"$T/text"
-log_wait 10 'event=redis_down|password' 1 theirs
-is "$(log_count event=ready theirs)" 0 'and not opened as root'
-like "$(log_lines 'theirs/password' theirs)" 'Permission denied' 'the log says so'
+wait_ok 10 'log_lines theirs/password theirs | grep -q "Permission denied"' 'and not opened as root: the log says so'
+is "$(log_count event=ready theirs)" 0 'and rqd waits'
 chown "$MAIN_USER" "$T/theirs/password"
 wait_ok 20 '[ "$(log_count event=ready theirs)" = 1 ]' 'where the main process may read it, that does'
 rqd_stop theirs

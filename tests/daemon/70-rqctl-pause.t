@@ -54,7 +54,7 @@ r hset bDELIVERY ours '0 0 t.1 1 4' >/dev/null
 wait_for 15 '[ -s "$T/out" ]'
 kill -INT $!
 wait $!
-is $? 130 'wait: interrupted'
+is $? 130 'wait: interrupted' || note "$(cat "$T/out")"
 
 for args in '--for 0' '--for 5' '--timeout 1s'; do
 	ctl pause a $args 2>/dev/null

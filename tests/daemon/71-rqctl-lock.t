@@ -210,8 +210,8 @@ redis_start
 # -- we are killed -------------------------------------------------------------------------------
 
 rm -f "$T/started" "$T/term" "$T/go"
-"$RQCTL" lock h --ttl 2s -- "$T/hold" & holder=$!
-wait_for 10 '[ -e "$T/started" ]'
+"$RQCTL" lock h --ttl 2s -- "$T/hold" 2>"$T/err" & holder=$!
+wait_for 10 '[ -e "$T/started" ]' || note "$(cat "$T/err")"
 kill -KILL $holder
 ok "wait_for 10 '[ -s \"\$T/term\" ]'" 'rqctl is killed: the command gets SIGTERM'
 is "$(status "$RQCTL" lock h -- true)" 0 'and the lock ends with its ttl'

@@ -50,7 +50,7 @@ begin() {
 	config_write "p$1" <<C
 $ONE
 queue "p$1" {
-	kind = "$(kind_of "$2")" key = "p$1" command = {"$T/hold"} kill_grace = 1s
+	kind = "$(kind_of "$2")" key = "p$1" command = {"$T/hold"} kill_grace = 5s
 	lease = $(case $2 in mark/*) echo 3s ;; *) echo 6s ;; esac)
 	$(case $2 in batch/*) echo 'batch = 4' ;; esac)
 }
