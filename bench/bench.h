@@ -117,10 +117,7 @@ struct cost	 rqd_start_cost(void);	/* of a run that finds no message */
 struct drained {
 	struct series	rate, cpu, redis;
 };
-/*
- * Fills the queue q, as configured, with so many messages, and adds the cost of its
- * drain.
- */
+/* Fills the queue q, as configured, with so many messages, and adds the cost of its drain. */
 void		 rqd_measure(struct drained *, long count);
 
 /* -- wire.c -------------------------------------------------------------------------- */

@@ -98,10 +98,7 @@ add_result(const struct cycle *c, const redisReply *r, size_t i, const char **ar
 	return n;
 }
 
-/*
- * Settles some of a pop's messages, from element i of the reply on; each has six
- * elements.
- */
+/* Settles some of a pop's messages, from element i of the reply on; each has six elements. */
 static long
 append_some(struct cycle *c, const redisReply *r, size_t i, long most)
 {

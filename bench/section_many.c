@@ -190,10 +190,7 @@ count_ups(long offset, double since, int *bucket, double *last)
 	return n;
 }
 
-/*
- * Redis is down for this long.  Prints when the daemons came back, in tenths of a
- * second.
- */
+/* Redis is down for this long.  Prints when the daemons came back, in tenths of a second. */
 static void
 measure_restart(double down)
 {

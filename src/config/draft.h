@@ -54,10 +54,7 @@ void	draft_done(struct draft *);	/* but for the configuration; fills the report 
 struct draft_section *draft_add(struct draft *, enum section, const char *name,
 	    const struct place *);
 
-/*
- * Takes the settings of an item, which must stay.  Reports an option that was given
- * before.
- */
+/* Takes the settings of an item, which must stay.  Reports an option that was given before. */
 void	draft_take(struct draft *, struct item *);
 
 /* A new setting without values that the draft owns, as if it stood in a file. */

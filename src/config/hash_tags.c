@@ -49,10 +49,7 @@ check_key(struct draft *d, const struct draft_section *s)
 	free(better);
 }
 
-/*
- * Checks the slots of a hand-over: one script acks a message and pushes to the other
- * queue.
- */
+/* Checks the slots of a hand-over: one script acks a message and pushes to the other queue. */
 static void
 check_push(struct draft *d, const struct draft_section *s, const struct queue_config *to)
 {

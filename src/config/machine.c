@@ -114,10 +114,7 @@ check_own_identity(struct draft *d, const struct draft_section *s, const struct 
 	return user_ok && group_ok;
 }
 
-/*
- * As root every queue must name its user: a forgotten `user` must not run handlers as
- * root.
- */
+/* As root every queue must name its user: a forgotten `user` must not run handlers as root. */
 static bool
 check_root_identity(struct draft *d, const struct draft_section *s, const struct runner *r)
 {

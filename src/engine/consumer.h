@@ -63,10 +63,7 @@ struct consumer_env {
 	void	*arg;
 };
 
-/*
- * The queue's ops are a parameter, so that simulations can pass those of a queue in
- * memory.
- */
+/* The queue's ops are a parameter, so that simulations can pass those of a queue in memory. */
 struct consumer	*consumer_new(const struct consumer_env *, struct config *,
 		    const struct queue_config *, const struct queue_ops *);
 void		 consumer_free(struct consumer *);	/* any time; NULL is fine */

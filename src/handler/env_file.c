@@ -100,9 +100,7 @@ take_quoted(struct env_text *t, char quote)
 	return false;
 }
 
-/*
- * Takes the value, to the end of the line.  keep: its end without trailing white space.
- */
+/* Takes the value, to the end of the line.  keep: its end without trailing white space. */
 SHARED static bool
 take_value(struct env_text *t)
 {

@@ -26,10 +26,7 @@ int	environment_new(const struct handler_env *, const struct queue_config *,
 	    const struct identity *, bool guarded, struct environment **ret) MUSTCHECK;
 void	environment_free(struct environment *);	/* NULL is fine */
 
-/*
- * Whether env_file has changed since it was read; costs one stat(2) if there is an
- * env_file.
- */
+/* Whether env_file has changed since it was read; costs one stat(2) if there is an env_file. */
 bool	environment_is_stale(const struct environment *);
 
 /*

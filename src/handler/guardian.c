@@ -151,10 +151,7 @@ sweep(const struct guardian_table *t)
 	free(sid);
 }
 
-/*
- * The guardian's process.  All signals are blocked already, so only SIGKILL ends it
- * early.
- */
+/* The guardian's process.  All signals are blocked already, so only SIGKILL ends it early. */
 static NORETURN void
 guard(int fd, const struct guardian_table *t)
 {

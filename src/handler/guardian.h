@@ -46,10 +46,7 @@ volatile pid_t	*guardian_table_slot(struct guardian_table *, size_t);
  * another one.
  */
 void		 guardian_table_note(struct guardian_table *, size_t);
-/*
- * The guardian acts when *fd is closed in all processes.  Returns its pid, or -1 with
- * errno.
- */
+/* The guardian acts when *fd is closed in all processes.  Returns its pid, or -1 with errno. */
 pid_t		 guardian_fork(const struct guardian_table *, int *fd) MUSTCHECK;
 
 #endif

@@ -105,10 +105,7 @@ void	launcher_load(struct launcher *, void (*loaded)(struct launcher_loaded *, v
  */
 void	launcher_stop(struct launcher *);
 
-/*
- * Waits for the answer, a few seconds at most.  Returns the descriptor, or -1 with
- * errno.
- */
+/* Waits for the answer, a few seconds at most.  Returns the descriptor, or -1 with errno. */
 int	launcher_open(struct launcher *, const char *path) MUSTCHECK;
 
 /* The same for the log file and the listening unix socket of a generation. */

@@ -72,10 +72,7 @@ static const uint64_t capabilities = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) |
     CAP_BIT(CAP_KILL) | CAP_BIT(CAP_DAC_READ_SEARCH) | CAP_BIT(CAP_SYS_RESOURCE) |
     CAP_BIT(CAP_SYS_NICE);
 
-/*
- * Keeps only the capabilities that the launcher needs; children of other users have
- * none.
- */
+/* Keeps only the capabilities that the launcher needs; children of other users have none. */
 static void
 limit_capabilities(void)
 {
@@ -503,10 +500,7 @@ turn(struct launcher_process *l)
 
 	if (poll(p, ARRAY_LEN(p), patience(l)) == -1)
 		return;
-	/*
-	 * If the main process was taken over, another process may still hold its
-	 * sockets.
-	 */
+	/* If the main process was taken over, another process may still hold its sockets. */
 	if (p[3].revents != 0)
 		end(l);
 	if (p[0].revents != 0)

@@ -161,10 +161,7 @@ new_worker(struct persistent *h, const char **step)
 	return NULL;
 }
 
-/*
- * Whether one more process may be started now; if that is only too early, sets the
- * timer.
- */
+/* Whether one more process may be started now; if that is only too early, sets the timer. */
 static bool
 may_start(struct persistent *h)
 {
@@ -178,10 +175,7 @@ may_start(struct persistent *h)
 	return false;
 }
 
-/*
- * Starts the successor of a process that is recycled before that has finished its
- * messages.
- */
+/* Starts the successor of a process that is recycled before that has finished its messages. */
 static void
 warm_up(struct persistent *h)
 {

@@ -260,10 +260,7 @@ say_ok(struct run_batch *b, unsigned i)
 	loop_defer(b->run->handler->env->loop, &b->tell, tell_ok_cb, b);
 }
 
-/*
- * A line about a message that is done.  It cannot count, and must not be dropped
- * silently.
- */
+/* A line about a message that is done.  It cannot count, and must not be dropped silently. */
 static const char *
 say_late(struct run_batch *b, const struct statement *s, const char *fault)
 {

@@ -20,10 +20,7 @@
  */
 #define SPAWN_FDS	4
 
-/*
- * A limit above the daemon's own hard limit is set to that, if the child may not raise
- * it.
- */
+/* A limit above the daemon's own hard limit is set to that, if the child may not raise it. */
 struct spawn_limit { int resource; struct rlimit value; };
 
 /* The step of a start that failed; spawn_step_name() has the names. */
@@ -57,15 +54,9 @@ struct spawn {
 	const struct spawn_limit *limits;
 	size_t			 nlimits;
 	volatile pid_t		*slot;		/* guardian's; NULL: none */
-	/*
-	 * A file with more variables, which the child reads as the target user; NULL:
-	 * none.
-	 */
+	/* A file with more variables, which the child reads as the target user; NULL: none. */
 	const char		*env_file;
-	/*
-	 * The file may replace the env_weak entries from envp[env_first] on, and no
-	 * others.
-	 */
+	/* The file may replace the env_weak entries from envp[env_first] on, and no others. */
 	size_t			 env_first;
 	size_t			 env_weak;
 	/* Set in a launcher; NULL in a process that starts children of its own. */

@@ -47,10 +47,7 @@ struct spawn_memory {
 	char			 text[SPAWN_MEMORY];	/* unused pages cost nothing */
 };
 
-/*
- * In spawn.c: maps a stack with a guard below and this many bytes above; returns its
- * end.
- */
+/* In spawn.c: maps a stack with a guard below and this many bytes above; returns its end. */
 char	*spawn_map_stack(size_t above);
 /* In spawn.c: clone(2) with all signals blocked; busy is for CLONE_CHILD_CLEARTID. */
 pid_t	 spawn_clone(struct spawn_job *, char *stack_end, int flags, int *busy);
@@ -65,10 +62,7 @@ pid_t	 spawn_nowait(const struct spawn_job *, enum spawn_step *);
  */
 long	 spawn_raw(const struct spawn_job *, long, long, long, long, long, long) CHILD;
 
-/*
- * The child's function for clone(2); does not return if it can execute the command or
- * exit.
- */
+/* The child's function for clone(2); does not return if it can execute the command or exit. */
 int	 spawn_child(void *job) CHILD;
 
 #endif

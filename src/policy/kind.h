@@ -53,10 +53,7 @@ bool		 kind_has(enum kind, enum trait);
 /* By default Q is this and the queue's name. */
 const char	*kind_key_prefix(enum kind);
 
-/*
- * Whether messages wait in Redis, in Q; otherwise messages that no daemon hears are
- * lost.
- */
+/* Whether messages wait in Redis, in Q; otherwise messages that no daemon hears are lost. */
 bool		 kind_waits(enum kind);
 
 #endif

@@ -73,10 +73,7 @@ void	pushes_debt_unref(struct pushes_debt *);	/* NULL is fine */
 const char *pushes_fault(const struct pushes *);
 size_t	pushes_count(const struct pushes *);	/* of all messages; NULL: 0 */
 size_t	pushes_bytes(const struct pushes *);	/* of all messages; NULL: 0 */
-/*
- * pushes_bytes(), plus PUSHES_EACH for each message, because small ones take memory,
- * too.
- */
+/* pushes_bytes(), plus PUSHES_EACH for each message, because small ones take memory, too. */
 size_t	pushes_memory(const struct pushes *);
 #define PUSHES_EACH	24
 

@@ -206,10 +206,7 @@ leased_weight(const struct leased *a, const struct message *m)
 	return config_has_batches(a->cfg) && message_has_failed(m) ? (unsigned)a->cfg->batch : 1;
 }
 
-/*
- * Hands out at least one message: one that is too large for the room would wait for
- * ever.
- */
+/* Hands out at least one message: one that is too large for the room would wait for ever. */
 static void
 leased_hand_out(struct leased *a)
 {

@@ -258,10 +258,7 @@ list_newest(struct list *q)
 	return best;
 }
 
-/*
- * Pushes messages to the end that the newest one came from, as many as fit into a
- * command.
- */
+/* Pushes messages to the end that the newest one came from, as many as fit into a command. */
 static void
 list_push_back(struct direct *base)
 {

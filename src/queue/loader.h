@@ -33,10 +33,7 @@ struct aside {
 struct loader	*loader_new(struct loop *, struct ledger *, void (*ask)(void *), void *arg);
 void		 loader_free(struct loader *);
 
-/*
- * Makes a FOUND delivery without payload LOADING; the owner must ask for its payload
- * now.
- */
+/* Makes a FOUND delivery without payload LOADING; the owner must ask for its payload now. */
 void		 loader_add(struct loader *, struct delivery *);
 /* The next delivery whose payload the owner must ask for again; NULL: none. */
 struct delivery	*loader_next(struct loader *);

@@ -6,10 +6,7 @@
 
 #include "base/clock.h"
 
-/*
- * USER@HOST of the person who runs this program; the user behind sudo.  The caller
- * frees it.
- */
+/* USER@HOST of the person who runs this program; the user behind sudo.  The caller frees it. */
 char	*pausetext_who(void);
 char	*pausetext_make(const char *who, wall_t now, const char *why);	/* caller frees */
 

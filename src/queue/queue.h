@@ -232,10 +232,7 @@ const struct arrivals *queue_arrivals(const struct queue *);
  */
 bool	queue_is_up_in_part(const struct queue *);
 
-/*
- * For --until-empty: the last look found no waiting or due message, and none is in
- * flight.
- */
+/* For --until-empty: the last look found no waiting or due message, and none is in flight. */
 bool	queue_is_empty(const struct queue *);
 
 /*

@@ -271,10 +271,7 @@ route_new(struct routes *all, unsigned slot, const char *key)
 {
 	struct route *r = xcalloc(1, sizeof(*r));
 
-	/*
-	 * Nobody knows since when the node has the slot: others may not have renewed
-	 * yet.
-	 */
+	/* Nobody knows since when the node has the slot: others may not have renewed yet. */
 	*r = (struct route){ .all = all, .slot = slot, .env = all->base,
 		.displaced = nodes_is_cluster(all->nodes) };
 	r->env.routes = nodes_is_cluster(all->nodes) ? all : NULL;

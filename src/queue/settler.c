@@ -387,10 +387,7 @@ settler_returned(struct settler *s, const struct delivery_batch *b, bool may_hav
 	}
 }
 
-/*
- * Redis has refused the hand-over: drops the pushes, and ends the delivery by this
- * verdict.
- */
+/* Redis has refused the hand-over: drops the pushes, and ends the delivery by this verdict. */
 static void
 settler_end_hand_over(struct settler *s, struct delivery *d, const struct verdict *verdict)
 {
@@ -465,10 +462,7 @@ settler_close(struct settler *s)
 	}
 }
 
-/*
- * A queue that they push to refuses: tries each result alone, so that it delays no
- * other.
- */
+/* A queue that they push to refuses: tries each result alone, so that it delays no other. */
 static void
 settler_refused_targets(struct settler *s, const struct delivery_batch *b, enum reply_error e)
 {

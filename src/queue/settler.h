@@ -95,10 +95,7 @@ void		 settler_refused(struct settler *, const struct delivery_batch *, enum rep
  */
 bool		 settler_answer(struct settler *, const struct delivery_batch *, size_t i,
 		    const char *text);
-/*
- * Returns false if rescue never answers such a text: the caller must call
- * settler_refuse().
- */
+/* Returns false if rescue never answers such a text: the caller must call settler_refuse(). */
 bool		 settler_rescued(struct settler *, struct delivery *, const char *text);
 void		 settler_checked(struct settler *, struct delivery *, const char *text);
 /* Redis refused the only result of a rescue or a check. */

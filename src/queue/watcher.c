@@ -247,10 +247,7 @@ watcher_want(struct watcher *w, bool wanted)
 	w->wanted = wanted;
 	w->advised = w->no_room = false;
 	if (wanted) {
-		/*
-		 * Time has passed since the last pop: a pop costs less than the arm
-		 * script.
-		 */
+		/* Time has passed since the last pop: a pop costs less than the arm script. */
 		w->work = true;
 		w->empty = false;
 	}
@@ -441,10 +438,7 @@ watcher_look_at_retry(void *arg)
 	w->events->wake(w->arg);
 }
 
-/*
- * After Redis refused the arm script, a pop shows what is wrong with the keys that both
- * use.
- */
+/* After Redis refused the arm script, a pop shows what is wrong with the keys that both use. */
 static void
 watcher_poll_due(void *arg)
 {

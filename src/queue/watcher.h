@@ -95,10 +95,7 @@ void		 watcher_key_changed(struct watcher *, enum key, double busy);
 bool		 watcher_armed(struct watcher *, const struct watcher_found *);
 /* No answer came: the connection was lost. */
 void		 watcher_arm_lost(struct watcher *);
-/*
- * Redis has refused the arm script; the next try comes after a backoff of at most
- * `most`.
- */
+/* Redis has refused the arm script; the next try comes after a backoff of at most `most`. */
 void		 watcher_arm_refused(struct watcher *, usec_t most);
 
 /* Takes the answer to a pop; returns true if a pause has begun or ended. */

@@ -132,10 +132,7 @@ conn_let_go(struct conn *c)
 	}
 }
 
-/*
- * Forgets ac without freeing it, because hiredis frees it.  Call this before
- * conn_let_go().
- */
+/* Forgets ac without freeing it, because hiredis frees it.  Call this before conn_let_go(). */
 static void
 conn_forget(struct conn *c)
 {

@@ -608,10 +608,7 @@ masters_script(struct masters *m, char **cause, const struct script *script,
 
 /* -- one of them --------------------------------------------------------------------------- */
 
-/*
- * Counts the masters with slots up to number `wanted`; *slot: the first slot of that
- * master.
- */
+/* Counts the masters with slots up to number `wanted`; *slot: the first slot of that master. */
 static size_t
 masters_walk(const struct masters *m, size_t wanted, unsigned *slot)
 {

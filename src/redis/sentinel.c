@@ -99,10 +99,7 @@ sentinel_rotate(struct sentinel *s)
 	s->list[i] = first;
 }
 
-/*
- * This Sentinel has answered: makes it the first, and those that failed before it the
- * last.
- */
+/* This Sentinel has answered: makes it the first, and those that failed before it the last. */
 static void
 sentinel_prefer(struct sentinel *s, const char *server)
 {
@@ -230,10 +227,7 @@ sentinel_check(struct sentinel *s, const char *master)
 
 /* -- questions -------------------------------------------------------------------------- */
 
-/*
- * Asks, unless the question is on its way; without a connection, as soon as there is
- * one.
- */
+/* Asks, unless the question is on its way; without a connection, as soon as there is one. */
 static void
 sentinel_query(struct sentinel *s)
 {

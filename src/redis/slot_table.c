@@ -65,10 +65,7 @@ table_find_server(const struct slot_table *t, const char *server)
 	return i;
 }
 
-/*
- * Adds a server to the list, which never shrinks: connections remember their place in
- * it.
- */
+/* Adds a server to the list, which never shrinks: connections remember their place in it. */
 static void
 table_add_server(struct slot_table *t, const char *server)
 {

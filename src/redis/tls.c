@@ -145,10 +145,7 @@ tls_start(struct redisContext *c, const struct redis_options *opt, const char *h
 	if (redisInitiateSSL(c, ssl) == REDIS_OK)
 		return 0;
 	SSL_free(ssl);
-	/*
-	 * hiredis gives this text if the server has ended the connection, or sent no
-	 * TLS.
-	 */
+	/* hiredis gives this text if the server has ended the connection, or sent no TLS. */
 	return util_cause(cause, "TLS: the handshake failed: %s",
 	    strstr(c->errstr, "(null)") == NULL ? c->errstr : "does this port speak TLS?");
 }

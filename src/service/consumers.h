@@ -30,10 +30,7 @@ struct consumer	*consumers_find(const struct consumers *, const struct queue_con
 struct consumer	*consumers_at(const struct consumers *, size_t i);
 /* The array of n, borrowed until one is added or closed. */
 struct consumer	*const *consumers_all(const struct consumers *, size_t *n);
-/*
- * Calls fn for each consumer with this key; there are two while a reload drains one of
- * them.
- */
+/* Calls fn for each consumer with this key; there are two while a reload drains one of them. */
 void		 consumers_with_key(const struct consumers *, const char *key,
 		    void (*fn)(struct consumer *));
 

@@ -326,10 +326,7 @@ refuse(struct http *h, struct evhttp_request *req, int status, const char *why)
 	send_answer(h, req, status, "text/plain; charset=utf-8", &b);
 }
 
-/*
- * Whether the Host is this machine.  A foreign page can rebind its name, but not an
- * address.
- */
+/* Whether the Host is this machine.  A foreign page can rebind its name, but not an address. */
 static bool
 host_is_ours(const struct http *h, const char *host)
 {

@@ -134,10 +134,7 @@ state_latency_with(enum kind kind, const struct depth *d, struct latency list)
 	return kind_has(kind, TRAIT_LEASES) ? latency_of_both(list, d->overdue) : list;
 }
 
-/*
- * The latency.  If no message was taken since the heartbeat, the time since then is
- * added.
- */
+/* The latency.  If no message was taken since the heartbeat, the time since then is added. */
 struct latency
 state_latency(const struct facts *f)
 {

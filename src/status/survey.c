@@ -123,10 +123,7 @@ survey_facts(const struct survey_queue *q, const struct survey_result *r, struct
 
 /* -- waiters ------------------------------------------------------------------- */
 
-/*
- * The freshest result with this scope; NULL: none is fresh, or Redis has gone away
- * since.
- */
+/* The freshest result with this scope; NULL: none is fresh, or Redis has gone away since. */
 static const struct survey_result *
 fresh(const struct survey *s, enum survey_scope scope)
 {

@@ -23,10 +23,7 @@ struct view {
 	const char	*instance;
 	const char	*state;		/* "running" "quiet" "draining" "stopped" */
 	wall_t		 started;
-	/*
-	 * The first error of the last reload, so that the file is not in force; "":
-	 * none.
-	 */
+	/* The first error of the last reload, so that the file is not in force; "": none. */
 	const char	*reload_error;
 	const char	*beat_refused;	/* why Redis refuses heartbeats; NULL: it takes them */
 	struct nodes	*nodes;

@@ -57,9 +57,7 @@ fails(int error, volatile unsigned *times)
 	return -1;
 }
 
-/*
- * A child makes its system calls directly, so the kernel must refuse execve() to it.
- */
+/* A child makes its system calls directly, so the kernel must refuse execve() to it. */
 static void
 refuse_exec(void)
 {

@@ -208,10 +208,7 @@ large_bytes(double from, double to)
 	return sum;
 }
 
-/*
- * Checks that a large message was not late for its size, and for that of others before
- * it.
- */
+/* Checks that a large message was not late for its size, and for that of others before it. */
 static void
 check_large(const struct special *s, const struct fate *fate)
 {

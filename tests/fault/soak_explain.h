@@ -24,19 +24,13 @@ enum cause explain(const struct run *, double born, double until);
  */
 bool	explain_forgot(double from, double to);
 
-/*
- * Whether a fault with this cause struck the run's daemon, or Redis, between these
- * times.
- */
+/* Whether a fault with this cause struck the run's daemon, or Redis, between these times. */
 bool	explain_struck(enum cause, const struct run *, double from, double to);
 
 /* The longest time between these in which some daemon could work; bursts: these hinder. */
 double	explain_unhindered(double from, double to, bool bursts);
 
-/*
- * Whether Redis refused large replies then; the daemon asks for them again a minute
- * later.
- */
+/* Whether Redis refused large replies then; the daemon asks for them again a minute later. */
 bool	explain_limited(double from, double to);
 
 /* Prints the faults between these times, as comments in TAP. */

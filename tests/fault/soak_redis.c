@@ -272,10 +272,7 @@ redis_forgotten(size_t *n)
 	return forgotten;
 }
 
-/*
- * Empties Redis, but keeps the counters of pushed messages, which are no part of the
- * fault.
- */
+/* Empties Redis, but keeps the counters of pushed messages, which are no part of the fault. */
 bool
 redis_flush(void)
 {

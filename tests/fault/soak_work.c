@@ -101,10 +101,7 @@ work_number(const char *payload, size_t len)
 
 /* -- payloads --------------------------------------------------------------- */
 
-/*
- * Makes a payload with an id of its own, with a common id, or without one; a few are
- * large.
- */
+/* Makes a payload with an id of its own, with a common id, or without one; a few are large. */
 static size_t
 make_payload(long n, char *buf, size_t size)
 {

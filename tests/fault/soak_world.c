@@ -104,10 +104,7 @@ proxy_say(unsigned slot, const char *command)
 		die("flakyproxy");
 }
 
-/*
- * Opens the file that the daemon's shim reads.  Each daemon's clock is wrong in its own
- * way.
- */
+/* Opens the file that the daemon's shim reads.  Each daemon's clock is wrong in its own way. */
 static void
 shim_open(unsigned slot)
 {
@@ -347,10 +344,7 @@ world_stop(void)
 	kill_children();
 }
 
-/*
- * Counts children that this program did not start: handlers and guardians without a
- * daemon.
- */
+/* Counts children that this program did not start: handlers and guardians without a daemon. */
 static unsigned
 strangers(bool tell)
 {

@@ -82,10 +82,7 @@ check_gone(int letters)
 #define DROPPED	"cancelled by me@host"
 #define BURIED	"cancelled dead by me@host"
 
-/*
- * The answer to a settle by token of a marked message, and the number of letters
- * afterwards.
- */
+/* The answer to a settle by token of a marked message, and the number of letters afterwards. */
 static const struct order {
 	const char	*mode, *op, *answer;
 	int		 letters;

@@ -69,10 +69,7 @@ TEST(test_pop)
 	/* The bound of bytes is passed by one message at most; one is always taken. */
 	check_pop(pop("right", 9, 1, 1000, "0"), "ok", 1, "ccc.");
 	check_pop(pop("right", 9, 1000, 2, "0"), "ok", 0, "(4)");
-	/*
-	 * Messages that are not sent count as well, because Redis has the work with
-	 * them.
-	 */
+	/* Messages that are not sent count as well, because Redis has the work with them. */
 	rig_do(&rig, "LPUSH q aaa bbb");
 	check_pop(pop("right", 9, 3, 2, "0"), "ok", 1, "(3)");
 	rig_do(&rig, "DEL q");

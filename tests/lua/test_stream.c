@@ -508,10 +508,7 @@ STREAM_TEST(test_claimed_abandoned)
 	rig_check_clean(&rig);
 }
 
-/*
- * A tick acknowledges an entry that a retry has left pending, but not one of another
- * stream.
- */
+/* A tick acknowledges an entry that a retry has left pending, but not one of another stream. */
 STREAM_TEST(test_pending_retry)
 {
 	struct ticked t = { .scan = "" };

@@ -103,10 +103,7 @@ stop_before_the_reply(void)
 	usleep(800000);
 }
 
-/*
- * A message that is renewed before it is handed out has a slot: no other is popped into
- * it.
- */
+/* A message that is renewed before it is handed out has a slot: no other is popped into it. */
 FIXTURE_TEST(test_stopped_pops_no_more)
 {
 	box.cfg->lease = 900 * MSEC;

@@ -180,10 +180,7 @@ QUEUE_TEST(test_no_group)
 	assert_int_equal(box.fetched[FETCH_ERROR], 0);
 }
 
-/*
- * With an entry in flight: after success it is done, after a failure it is delivered
- * again.
- */
+/* With an entry in flight: after success it is done, after a failure it is delivered again. */
 QUEUE_TEST(test_no_group_in_hand)
 {
 	static const char *const ways[] = {

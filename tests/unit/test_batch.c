@@ -185,10 +185,7 @@ TEST(a_drain_gives_back_what_waits)
 	world_end(&w);
 }
 
-/*
- * The messages that wait are returned, and run under the new configuration, here one by
- * one.
- */
+/* The messages that wait are returned, and run under the new configuration, here one by one. */
 TEST(a_reload_while_messages_wait)
 {
 	struct config *config = config_new();

@@ -56,10 +56,7 @@ static const struct {
 	{ "{\"id\":\"\\x\"}", NULL }, { "{\"id\":\"\\u12\"}", NULL },
 	{ "{\"id\":\"\\", NULL }, { "{\"id\":\"\\u", NULL }, { "{\"id\":\"", NULL },
 
-	/*
-	 * Ids of inner objects do not count; of several in the outermost one, the last
-	 * does.
-	 */
+	/* Ids of inner objects do not count; of several in the outermost one, the last does. */
 	{ "{\"x\":{\"id\":1},\"id\":2}", "2" }, { "{\"x\":{\"id\":1}}", NULL },
 	{ "{\"id\":2,\"x\":{\"id\":1}}", "2" }, { "{\"x\":[{\"id\":1}]}", NULL },
 	{ "{\"a\":0,\"id\":1,\"id\":2}", "2" }, { "{\"a\":0,\"id\":\"a\",\"id\":\"b\"}", "b" },

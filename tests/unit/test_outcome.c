@@ -94,10 +94,7 @@ static const struct row rows[] = {
 	    RETRY(REASON_PROTOCOL, 10 * SEC, NO) },
 	{ { .end = END_ANSWER, .said = SAID_DEFER, .delay = HOUR }, 2, DEFER(NO) },
 
-	/*
-	 * The statement of an exec handler counts, whatever its status; 126 and 127
-	 * suspend.
-	 */
+	/* The statement of an exec handler counts, whatever its status; 126 and 127 suspend. */
 	{ SAID(0, SAID_RETRY), 0, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(65, SAID_RETRY), 1, RETRY(REASON_ANSWER, HOUR, NO) },
 	{ SAID(1, SAID_RETRY), 2, DEAD(REASON_ATTEMPTS, NO) },

@@ -133,10 +133,7 @@ struct fixture {
 	enum fetch_status status;
 	char		 cause[100];
 	char		 warning[200];
-	/*
-	 * The requests to the shards, and the number of messages that each says it
-	 * holds.
-	 */
+	/* The requests to the shards, and the number of messages that each says it holds. */
 	unsigned	 fetches[KEYS], asked_of[KEYS], held[KEYS];
 	/* Its master hangs: it answers no fetch; then whether that was deferred. */
 	bool		 hangs[KEYS], deferred[KEYS];

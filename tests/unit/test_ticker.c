@@ -176,10 +176,7 @@ FIXTURE_TEST(test_refused)
 	assert_true(ticker_begin(t, false));
 }
 
-/*
- * Counters that were sent count as added, even if the answer is lost: none is added
- * twice.
- */
+/* Counters that were sent count as added, even if the answer is lost: none is added twice. */
 FIXTURE_TEST(test_counters)
 {
 	struct words w = { 0 };

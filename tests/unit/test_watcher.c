@@ -249,10 +249,7 @@ TEST(test_advises_once)
 	end();
 }
 
-/*
- * Messages that wait for a fetch are fetched in any state, and whatever holds a pop
- * back.
- */
+/* Messages that wait for a fetch are fetched in any state, and whatever holds a pop back. */
 TEST(test_found)
 {
 	reach(WATCHER_ARMED);
@@ -716,10 +713,7 @@ TEST(test_not_prompt)
 	end();
 }
 
-/*
- * Other daemons have taken the due message that waited for them; but ours is looked at
- * soon.
- */
+/* Other daemons have taken the due message that waited for them; but ours is looked at soon. */
 TEST(test_taken_by_others)
 {
 	unsigned ours = 0, taken = 0;
