@@ -329,7 +329,7 @@ log_lines() {	# REGEX [NAME]
 }
 
 log_count() {	# REGEX [NAME]
-	grep -acE -e "$1" "$T/${2:-rqd}.log"
+	LC_ALL=C grep -acE -e "$1" "$T/${2:-rqd}.log"
 }
 
 log_wait() {	# SECONDS REGEX [COUNT [NAME]]

@@ -122,7 +122,8 @@ ok "[ $(at 99) -lt 3000000 ]" 'no message waits for the attacker'
 ok 'is_alive $PID && is_alive $L && is_alive $G' 'none of our processes has been ended'
 unlike "$(grep -h '^State:' "/proc/$PID/status" "/proc/$L/status" "/proc/$G/status")" '[Tt] \(' 'or stopped'
 is "$(grep -c '^Name:.*rqd' "$T/out/traced" 2>/dev/null)" "$([ -e "$T/out/traced" ] && echo 0)" 'or traced'
+in_log() { LC_ALL=C grep -acE "$1" "$OWN/rqd.log"; }
 for q in stop kill bomb flood hold deaf; do
-	ok "[ \$(grep -ac 'queue=$q ' $OWN/rqd.log) -gt 0 ]" "$q has attacked ($(grep -acE "event=(acked|failed|dead|timed_out).* queue=$q |event=(acked|failed|dead|timed_out) queue=$q " "$OWN/rqd.log") deliveries)"
+	ok "[ $(in_log "queue=$q ") -gt 0 ]" "$q has attacked ($(in_log "event=(acked|failed|dead|timed_out) (.* )?queue=$q ") deliveries)"
 done
 r --raw eval "for _, k in ipairs(redis.call('KEYS', '*')) do if not k:find('^rqd:') then redis.call('DEL', k) end end" 0 >/dev/null

@@ -46,7 +46,7 @@ log_wait 10 'event=redis_up server=127.0.0.1:'"$A"
 		replies=$(printf "lpush q '{\"id\":\"m%d\"}'\nwait 1 300\n" $n |
 		    timeout 2 $ASK -p "$(master)" 2>/dev/null | tail -1)
 		[ "$replies" != 1 ] || echo "m$n" >>"$T/kept"
-		[ -n "${RQD_SOAK:-}" ] || sleep 0.1
+		[ -n "${RQD_SOAK:-}$RQD_TEST_LONG" ] || sleep 0.03
 	done
 ) &
 PRODUCER=$!

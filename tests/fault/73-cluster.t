@@ -76,7 +76,7 @@ load() {	# QUEUE KEY
 	while [ -e "$T/load" ]; do
 		_i=$((_i + 1))
 		push "$1" "$2" "$PHASE-$_i-a" "$PHASE-$_i-b" "$PHASE-$_i-c" || PORT=$(port_of "$(any_node)")
-		sleep 0.1
+		[ -n "$RQD_TEST_LONG" ] || sleep 0.2
 	done
 }
 
