@@ -86,7 +86,7 @@ shards_is_news(struct shards *s, const char *text)
 	return true;
 }
 
-void
+static void
 shard_warn(struct shard *d, const char *text)
 {
 	if (shards_is_news(d->all, text))
@@ -221,10 +221,35 @@ shard_closed(void *arg)
 		s->queue.events->closed(s->queue.arg);
 }
 
+/* A shard whose pop Redis refused calls ready() after a second. */
+static void
+shard_failed(struct shard *d, const char *cause)
+{
+	struct shards *s = d->all;
+	bool news = !d->failed;
+
+	d->failed = true;
+	xreplace(&s->cause, cause);
+	if (news && !shards_all_failed(s))
+		shard_warn(d, cause);
+}
+
+static void
+shard_over(const struct fetched *f, void *arg)
+{
+	struct shard *d = arg;
+
+	if (f->status == FETCH_ERROR)
+		shard_failed(d, f->cause);
+	else if (f->status != FETCH_DOWN)
+		d->failed = false;
+	shard_fetched(d, f);
+}
+
 static const struct queue_events shard_events = {
 	.ready = shard_ready,
 	.deliver = shard_deliver,
-	.fetched = shard_fetched,
+	.fetched = shard_over,
 	.lost = shard_lost,
 	.cancelled = shard_cancelled,
 	.settled = shard_settled,

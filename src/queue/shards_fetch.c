@@ -174,7 +174,7 @@ shards_turn(void *arg)
 }
 
 /* Whether Redis refuses the pops of all shards; single ones are left out of the status. */
-static bool
+bool
 shards_all_failed(const struct shards *s)
 {
 	EACH_SHARD(d, s) {
@@ -351,19 +351,6 @@ shards_fetch(struct queue *q, unsigned n, enum turn turn)
 
 /* -- answers ------------------------------------------------------------------------ */
 
-/* A shard whose pop Redis refused calls ready() after a second. */
-static void
-shard_failed(struct shard *d, const char *cause)
-{
-	struct shards *s = d->all;
-	bool news = !d->failed;
-
-	d->failed = true;
-	xreplace(&s->cause, cause);
-	if (news && !shards_all_failed(s))
-		shard_warn(d, cause);
-}
-
 static void
 shard_set_share(struct shard *d, unsigned got)
 {
@@ -401,14 +388,8 @@ shard_late_fetched(struct shard *d)
 }
 
 void
-shard_fetched(const struct fetched *f, void *arg)
+shard_fetched(struct shard *d, const struct fetched *f)
 {
-	struct shard *d = arg;
-
-	if (f->status == FETCH_ERROR)
-		shard_failed(d, f->cause);
-	else if (f->status != FETCH_DOWN)
-		d->failed = false;
 	if (d->late) {
 		shard_late_fetched(d);
 		return;

@@ -103,10 +103,7 @@ void	shards_out_of_patience(void *);		/* struct shards: its timer `patience` has
 void	shards_are_late(void *);		/* likewise for its timer `late` */
 void	shards_batch_due(void *);		/* likewise for its timer `batch_timer` */
 void	shards_saw_result(struct shards *);
-void	shard_fetched(const struct fetched *, void *);	/* struct shard; see struct queue_events */
-
-/* -- shards.c ------------------------------------------------------------------- */
-
-void	shard_warn(struct shard *, const char *);	/* ticked(), unless just reported */
+void	shard_fetched(struct shard *, const struct fetched *);	/* its fetch is over */
+bool	shards_all_failed(const struct shards *);		/* the last fetch of each one */
 
 #endif

@@ -161,7 +161,7 @@ unlisted() {
 # In these folders no two files call each other in a circle, in one step or more.  Elsewhere
 # one object has several files (redis/conn, base/log, the loop, the launcher).
 circles() {
-	for f in policy config status engine service; do
+	for f in policy queue config status engine service; do
 		nm -A "${BUILDDIR:-build}/librqd_$f.a" | sed 's/^[^:]*://' | awk '
 		{ sub(/\.o:.*/, ".o", $1) }
 		$2 == "U" { needs[$1, $3]; next }
