@@ -18,7 +18,7 @@
 #include "policy/shard_keys.h"
 #include "policy/tick.h"
 #include "queue/keys.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 #include "redis/request.h"
 #include "redis/script.h"
 

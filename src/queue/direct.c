@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/route.h"
+#include "queue/slot_route.h"
 #include "redis/reply.h"
 
 /* Counts the ids that rqd makes.  They differ also when a queue is opened again. */

@@ -55,7 +55,7 @@ struct queue_env {
 	struct bulk	*bulk;		/* for large payloads; NULL: conn takes all */
 	/*
 	 * In a cluster the three members above belong to the master of the queue's
-	 * slot.  They change between conn_down() and conn_up(); see route.h.  NULL: one
+	 * slot.  They change between conn_down() and conn_up(); see slot_route.h.  NULL: one
 	 * server.
 	 */
 	struct routes	*routes;

@@ -6,7 +6,7 @@
 #define RQD_QUEUE_SHARDS_PRIVATE_H
 
 #include "loop/timer.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 #include "queue/shards.h"
 
 struct shards;

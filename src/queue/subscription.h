@@ -12,7 +12,7 @@
 
 #include "loop/timer.h"
 #include "queue/queue.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 
 /* The last report to listening(). */
 enum subscription_report { SUBSCRIPTION_UNREPORTED, SUBSCRIPTION_UP, SUBSCRIPTION_DOWN };

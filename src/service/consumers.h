@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "engine/consumer.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 
 struct consumers;
 

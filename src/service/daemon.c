@@ -34,7 +34,7 @@
 #include "loop/loop.h"
 #include "loop/notify.h"
 #include "loop/timer.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 #include "redis/nodes.h"
 #include "redis/reply.h"
 #include "redis/sentinel.h"

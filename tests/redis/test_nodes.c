@@ -7,7 +7,7 @@
 #include <signal.h>
 
 #include "loop/child.h"
-#include "queue/route.h"
+#include "queue/slot_route.h"
 #include "redis/reply.h"
 #include "redis/request.h"
 #include "redis/slots.h"

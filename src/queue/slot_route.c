@@ -1,5 +1,5 @@
 /*
- * Routes; see route.h.
+ * Routes; see slot_route.h.
  *
  *	        join                 the node is READY
  *	AWAY -----------> JOINED ----------------------> UP
@@ -17,7 +17,7 @@
  * The route stays AWAY for a while if a command did not run for another reason than
  * MOVED, or if the slot moves twice in a second.
  */
-#include "queue/route.h"
+#include "queue/slot_route.h"
 
 #include <stdlib.h>
 #include <string.h>

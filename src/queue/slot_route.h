@@ -1,7 +1,7 @@
 /*
- * Routes lead queues to the servers that they use now.  A route belongs to one slot of
- * a cluster; the queues whose keys are in that slot share it, and its queue_env.  With
- * one server there is one route, for all queues.
+ * The node that serves a queue's slot now.  A route belongs to one slot of a cluster; the
+ * queues whose keys are in that slot share it, and its queue_env.  With one server there is
+ * one route, for all queues.
  *
  *	struct queue_env base = { ... };	// all but conn, watch and bulk
  *	struct routes *all = routes_new(&base, nodes);
@@ -15,8 +15,8 @@
  * old connection has no unanswered call of the queue; the bulk connection may have
  * some.
  */
-#ifndef RQD_QUEUE_ROUTE_H
-#define RQD_QUEUE_ROUTE_H
+#ifndef RQD_QUEUE_SLOT_ROUTE_H
+#define RQD_QUEUE_SLOT_ROUTE_H
 
 #include <stdbool.h>
 
