@@ -94,7 +94,6 @@ add_without_braces(const struct ctl *c, const struct picture *p, struct unnamed 
 	    !is_listed(u, key)) {
 		t = APPEND(u->targets, u->n);
 		target_init(t, NULL, key, 0);
-		t->kind = KIND_LIST;	/* of the same source: only what waits is asked for */
 		t->name = t->key;	/* key is freed below */
 		u->meant = xreallocarray(u->meant, u->n, sizeof(u->meant[0]));
 		u->meant[u->n - 1] = xstrdup(name_of(c, p, queue_key));

@@ -81,7 +81,7 @@ is "$(lost)" 'warning: no queue reads hot, which holds messages: 2 waiting; push
     'status: messages in a key without its braces'
 is "$(q check | grep 'hot:')" 'warning: hot: no queue reads it, and it holds messages: 2 waiting; push to the keys that rqctl queues --keys hot prints' \
     'check: the same'
-like "$(q status --json | tr -d ' \n')" '"unnamed":\[{"key":"hot","kind":"list","waiting":2,.*"meant":"hot"}\]' 'JSON: the same'
+like "$(q status --json | tr -d ' \n')" '"unnamed":\[{"key":"hot","kind":"ack","waiting":2,.*"meant":"hot"}\]' 'JSON: the same'
 c --raw lrange hot 0 -1 | tac | q push hot --lines >/dev/null && c del hot >/dev/null
 is "$(waits hot) $(lost)" '2 ' 'the recipe of operations.md moves them'
 q purge hot --waiting -y >/dev/null
