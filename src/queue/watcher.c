@@ -178,7 +178,8 @@ watcher_backoff_delay(const struct watcher *w)
 	unsigned fleet = watcher_fleet(w);
 	usec_t most = MSEC << w->misses;
 
-	return watcher_spread(fleet > 0 ? fleet : FLEET_UNKNOWN, BACKOFF_EACH,
+	/* Never 0, which would be no backoff. */
+	return 1 + watcher_spread(fleet > 0 ? fleet : FLEET_UNKNOWN, BACKOFF_EACH,
 	    most < BACKOFF_MAX ? most : BACKOFF_MAX);
 }
 
