@@ -1,10 +1,12 @@
 /*
- * Durations, sizes and integers as people write them, and back.
+ * Durations, sizes, integers, times and rates as people write them; durations and sizes
+ * also back.
  *
  * Durations and sizes are exact: text that is no whole number of microseconds, or
  * that does not fit, is refused rather than rounded ("0.0001ms" must not become 0,
- * which often means "off").  There are no blanks, no hexadecimal and no locale; only
- * an integer may have a sign, "-".  Size suffixes are powers of 1024, in either case.
+ * which often means "off").  There, and in integers, are no blanks, no hexadecimal and no
+ * locale; only an integer may have a sign, "-".  Size suffixes are powers of 1024, in either
+ * case.  A rate is a number as strtod(3) reads it.
  *
  * A date that could mean two things (no offset, day 31 of a month that has 30) is refused:
  * nobody would notice a message that is delayed to the wrong day.

@@ -1,6 +1,6 @@
 /*
- * Durations, sizes, times and rates as people write them: "250ms" "30s" "5m" "2h" "1d",
- * "64K" "16M" "1G".  A duration needs its unit, except 0: people disagree on what
+ * Durations, sizes, integers, times and rates as people write them: "250ms" "30s" "5m" "2h"
+ * "1d", "64K" "16M" "1G".  A duration needs its unit, except 0: people disagree on what
  * a bare number means.  A size may be a plain number of bytes.  Fractions are
  * allowed in durations: "1.5s".
  */
@@ -14,7 +14,7 @@
 
 /*
  * Return 0, or -1 when the text is not one (bad number, unknown or missing
- * unit, negative, trailing bytes, out of range of the type); *ret is then
+ * unit, negative except integers, trailing bytes, out of range of the type); *ret is then
  * untouched.  No errno: the caller names the option and its range.
  */
 int	units_parse_duration(const char *, usec_t *ret) MUSTCHECK;
@@ -23,7 +23,8 @@ int	units_parse_int(const char *, int64_t *ret) MUSTCHECK;	/* decimal only */
 
 /*
  * Text that parses back to the same value, into buf, which holds UNITS_TEXT_MAX
- * bytes; returns buf.  In the largest unit of which it is a whole number: "90s".
+ * bytes; returns buf.  In the largest unit of which it is a whole number ("90s"), or as a
+ * fraction of seconds or milliseconds ("1.5s").
  */
 #define UNITS_TEXT_MAX	32
 char	*units_duration(usec_t, char *buf);

@@ -2,14 +2,14 @@
  * The life of one queue's messages; see consumer.h.
  *
  * Every event that may allow a next step calls consumer_touch().  At the end of the
- * turn consumer_update(), and nothing else, decides whether the queue watches for work,
- * whether the consumer competes for slots, and whether a drain is over.
+ * turn consumer_update() decides whether the queue watches for work, whether the consumer
+ * competes for slots, and whether a drain is over.  Besides it, only a grant begins a fetch.
  *
  * After a reload, deliveries stay with the handler that began them (handler_set.h).
  *
  * The collector (collector.h) has the slots that no run has taken, and the messages
- * that wait for a batch or a slot.  Without batches messages do not enter it: a fetch
- * asks for as many as there are slots.
+ * that wait for a batch or a slot.  A fetch asks for as many messages as there are slots, so
+ * without batches a message enters it only if a reload came between fetch and delivery.
  */
 #include "engine/consumer.h"
 
@@ -417,7 +417,7 @@ consumer_confirmed(struct consumer *c, struct held *h, bool acked)
 	consumer_finish_batch(c, f);
 }
 
-/* Redis has confirmed the result: logs and counts it now, not before. */
+/* The queue has settled the message, or has given up: logs and counts it now, not before. */
 static void
 consumer_settled(struct message *msg, const struct verdict *v, const struct result *r,
     enum settled how, void *arg)

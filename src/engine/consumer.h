@@ -1,6 +1,6 @@
 /*
- * A consumer: the life of one queue's messages in this daemon.  No other file uses
- * queue, handler and policy together.
+ * A consumer: the life of one queue's messages in this daemon.  No other file leads
+ * a message through queue, policy and handler.
  *
  *	ready -> slot granted -> fetch -> deliver -> handler -> verdict
  *	      -> settle -> settled (logged and counted)
@@ -10,12 +10,12 @@
  *
  *	deliver -> COLLECTED -> batch is full, batch_wait is over, or it must run alone,
  *	                        and there is a slot -> handler
- *	                     -> no slot for a second, suspended, quiet, draining, or a
- *	                        reload -> given back
+ *	                     -> no slot for a second, a lease that may have ended, suspended,
+ *	                        paused, quiet, draining, or a reload -> given back
  *
  *	RUNNING <-> QUIET		no new messages; handlers go on
- *	RUNNING | QUIET -> DRAINING	no new message any more; with none in flight ->
- *	CLOSING				results are confirmed by Redis ->
+ *	RUNNING | QUIET -> DRAINING	no new message any more; with no run or fetch left ->
+ *	CLOSING				processes have ended, Redis has confirmed results ->
  *	CLOSED				closed(); the owner may free it
  *
  * Suspension (breaker.h), QPAUSED and a lost connection block a RUNNING consumer

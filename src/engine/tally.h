@@ -1,5 +1,6 @@
 /*
- * Counts the results of messages and runs in a queue's counters.
+ * Counts the results of messages, runs and ticks in a queue's counters.  Events without a
+ * result (delivered, suspended, a full backlog) are counted where they happen.
  */
 #ifndef RQD_ENGINE_TALLY_H
 #define RQD_ENGINE_TALLY_H
@@ -11,7 +12,7 @@
 #include "policy/outcome.h"
 #include "queue/queue.h"
 
-/* Redis has confirmed the result of a message. */
+/* The queue has settled a message, or has given up; see enum settled. */
 void	tally_settled(struct stats *, const struct message *, const struct verdict *,
 	    const struct result *, enum settled);
 /* Whether the messages that the delivery hands over are in their queues. */

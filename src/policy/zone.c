@@ -1,6 +1,7 @@
 /*
- * Timezones; see zone.h.  A zone's name becomes a path below the zoneinfo folder, so it
- * is checked before the file is opened.
+ * Timezones; see zone.h.  A name becomes a path below the zoneinfo folder ($TZDIR, else
+ * /usr/share/zoneinfo), so its form is checked before the file is opened.  The file is opened
+ * only to see whether it is a zone.
  */
 #include "policy/zone.h"
 

@@ -4,6 +4,9 @@
  * The C library has only one zone at a time, that of TZ.  zone_enter() changes TZ
  * and zone_leave() restores it; scopes do not nest.  No other code may use TZ or
  * local time in between, and no other file changes TZ.
+ *
+ * The parser checks a zone's form (zone_check_name()), the daemon whether it exists here
+ * (zone_check()).  UTC needs neither file nor TZ.
  */
 #ifndef RQD_POLICY_ZONE_H
 #define RQD_POLICY_ZONE_H

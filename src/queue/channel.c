@@ -3,11 +3,11 @@
  * it hears, at most once.
  *
  * A message waits in a backlog, which is bounded by number and by bytes.  When the
- * backlog is full, rqd drops and counts messages.  The log reports when that begins,
- * and when it ends: half of the backlog is free again.
+ * backlog is full, rqd drops new messages and counts them.  The log reports when that begins,
+ * and when it ends: half of the backlog is free again.  At the close rqd drops what is left.
  *
- * Redis holds only QPAUSED and QSTATS.  rqd watches QPAUSED all the time, which costs
- * nothing while it does not change.  While Redis is away, rqd still delivers the
+ * Redis holds only QPAUSED and QSTATS.  rqd watches QPAUSED all the time: with client tracking
+ * that costs nothing while it does not change; if Redis refuses tracking, rqd polls.  While Redis is away, rqd still delivers the
  * messages in the backlog.
  */
 #include "queue/direct.h"

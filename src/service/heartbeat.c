@@ -1,5 +1,6 @@
 /*
- * The heartbeat's JSON; see heartbeat.h.  Readers treat every member as optional, so
+ * Makes the heartbeat's JSON, sends it, and notes whether Redis takes it; see heartbeat.h.
+ * Readers treat every member as optional, so
  * members may be added, here and in the tables of fleet.c.
  */
 #include "service/heartbeat.h"

@@ -1,6 +1,8 @@
 /*
  * The heartbeat of a daemon: the JSON in rqd:daemon:INSTANCE,
- * which lives for three beats, and its place in the index rqd:daemons.
+ * which lives for three beats, and its place in the index rqd:daemons.  Now and then it also
+ * writes the daemon's queues to rqd:daemons:queues, from which rqctl finds queues that no
+ * configuration names.
  */
 #ifndef RQD_SERVICE_HEARTBEAT_H
 #define RQD_SERVICE_HEARTBEAT_H
@@ -13,7 +15,7 @@
 
 #define HEARTBEAT_EVERY	(10 * SEC)
 
-/* The keys that a heartbeat writes. */
+/* The keys whose errors are kept. */
 enum beat_write { BEAT_KEY, BEAT_INDEX, BEAT_WRITES };
 
 struct heartbeat {
@@ -40,7 +42,7 @@ void	heartbeat_send(struct heartbeat *, struct nodes *, const struct config *,
 /* Why Redis refused the last heartbeat; NULL: it did not.  Begin and end were logged. */
 const char *heartbeat_refused(const struct heartbeat *);
 
-/* At a clean end: removes this daemon from the index at once. */
+/* At a clean end: deletes the heartbeat, and its place in the index. */
 void	heartbeat_end(const struct heartbeat *, struct nodes *);
 
 #endif
