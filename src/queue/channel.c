@@ -7,8 +7,8 @@
  * and when it ends: half of the backlog is free again.  At the close rqd drops what is left.
  *
  * Redis holds only QPAUSED and QSTATS.  rqd watches QPAUSED all the time: with client tracking
- * that costs nothing while it does not change; if Redis refuses tracking, rqd polls.  While Redis is away, rqd still delivers the
- * messages in the backlog.
+ * that costs nothing while it does not change; if Redis refuses tracking, rqd polls.  While
+ * Redis is away, rqd still delivers the messages in the backlog.
  */
 #include "queue/direct.h"
 
