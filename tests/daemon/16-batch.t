@@ -308,9 +308,19 @@ touch "$T/say.go"
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=2 status=0"' 'and counts with the run'
 rm -f "$T/say.go"
 
+# An ack that comes before the daemon has heard of the cancel is an ack.  It has heard of it
+# when its renewal has the token.
+redis-cli -s "$SOCK" monitor >"$T/monitor" 2>&1 & monitor=$!
+wait_for 10 '[ -s "$T/monitor" ]'
+heard() {	# ID
+	_token=$(r hget earlyDELIVERY "$1" | cut -d ' ' -f 3)
+	_token=${_token##*:}
+	wait_for 20 'grep -ai evalsha "$T/monitor" | grep -qF "$_token"'
+}
 r lpush early '{"id":1,"wait":1}' '{"id":2}' '{"id":3}' >/dev/null
 wait_for 10 '[ "$(r zcard earlyBACKUP)" = 3 ]'
 ok '"$RQCTL" -c "$T/rqd.conf" cancel early 2' 'rqctl cancel of one of a batch'
+heard 2
 touch "$T/say.go"
 ok 'log_wait 10 "event=cancelled queue=early id=2 "' 'and the result of that message is dropped'
 ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=3 acked=2 status=0"' 'the run went on, and the others are done'
@@ -330,6 +340,7 @@ rm -f "$T/say.go"
 r lpush early '{"id":1,"wait":1}' '{"id":2}' >/dev/null
 wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
 "$RQCTL" -c "$T/rqd.conf" cancel --dead early 2 >/dev/null
+heard 2
 touch "$T/say.go"
 ok 'log_wait 10 "event=dead queue=early id=2 .*status=0 .*reason=cancelled"' 'cancel --dead, though the run ends with 0'
 rm -f "$T/say.go"
@@ -337,6 +348,8 @@ r lpush early '{"id":1,"wait":1}' '{"id":2,"say":"1 ok","hang":1}' >/dev/null
 wait_for 10 '[ "$(r zcard earlyBACKUP)" = 2 ]'
 "$RQCTL" -c "$T/rqd.conf" cancel early 2 >/dev/null
 ok 'wait_for 10 "r hget earlyDELIVERY 2 | grep -q !drop"' 'one is cancelled while the run goes on'
+heard 2
+kill "$monitor"
 touch "$T/say.go"
 ok 'log_wait 15 "event=acked queue=early id=1 "' 'another one is done then'
 ok 'log_wait 15 "event=cancelled queue=early id=2 " 2' 'and the run is ended: all that is left of it is cancelled'
