@@ -72,9 +72,9 @@ while [ $i -lt $FAILOVERS ]; do
 	old=$(master) new=$A
 	[ "$old" = "$B" ] || new=$B
 	wait_ok 60 "has_all $new" "$i: the replica has all data"
-	# A machine that stands still makes Sentinel switch by itself.
-	[ "$(master)" = "$old" ] || { note "$i: Sentinel has switched meanwhile"; continue; }
+	# A machine that stands still makes Sentinel switch by itself, also right after this look.
 	switches=$(wc -l <"$T/switches")
+	[ "$(master)" = "$old" ] || { note "$i: Sentinel has switched meanwhile"; continue; }
 	if [ $((i % 2)) -eq 0 ]; then
 		how='SENTINEL failover'
 		wait_for 20 '[ "$(s sentinel failover m 2>/dev/null)" = OK ]'
