@@ -331,8 +331,8 @@ letters_read(const char *key, struct fate *fates, long messages)
 #define PROMOTION	1.3	/* seconds that one takes: not the one that forgot it */
 
 /*
- * Whether a message that was in flight in Redis may be lost.  Without a run it was on
- * its way to a daemon, which has never seen it.
+ * Whether a message that was in flight in Redis may be lost.  Without a run of this
+ * attempt it was on its way to a daemon, which has never seen it.
  */
 static bool
 may_be_gone(const struct forgotten *x)
@@ -344,7 +344,7 @@ may_be_gone(const struct forgotten *x)
 		if (runs[i].n == x->n && runs[i].from <= x->at)
 			last = &runs[i];
 	}
-	if (last == NULL)
+	if (last == NULL || last->attempt < x->attempt)
 		return true;
 	until = last->to > 0 ? last->to + LEASE : 1e12;
 	if (explain_struck(CAUSE_KILLED, last, last->from, until) ||
