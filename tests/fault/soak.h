@@ -183,6 +183,7 @@ uint32_t draw(uint64_t *state, uint32_t n);
 uint64_t mix(uint64_t);
 
 /* soak_check.c */
+bool	 check_caught_up(void);	/* whether no message is waiting that nobody has taken yet */
 bool	 check_drained(void);
 int	 check_all(long messages, const struct fault *, size_t faults);
 double	 check_taken_up(double since);	/* the longest that a message waited for its next run */

@@ -55,7 +55,7 @@
 
 #define TAKEN_UP	(LEASE + 5)	/* and how long a machine that is busy may take: */
 #define BUSY		2
-#define BEHIND_BURST	30
+#define BEHIND_BURST	28	/* and BUSY, too */
 #define LARGE_LATER	6	/* than a megabyte a second would have it, and a half more */
 #define LARGE_ABOUT	10
 
@@ -247,7 +247,8 @@ check_specials(struct fate *fates)
 		waited = last->born - s[i].at;
 		if (waited > longest_behind)
 			longest_behind = waited;
-		if (explain_unhindered(s[i].at, last->born, false) > BEHIND_BURST)
+		if (explain_unhindered(s[i].at, last->born, false) >
+		    BEHIND_BURST + BUSY * soak_patience)
 			problem("message %ld, behind a burst of failures, waited for %.1f s",
 			    s[i].last, waited);
 	}
@@ -455,6 +456,15 @@ judge_handed_over(struct fate *fates)
     "if string.byte(f) ~= 1 then n = n + 1 end end end return n end "
 
 bool
+check_caught_up(void)
+{
+	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD "return #unread(1)") :
+	    ask("LLEN q");
+
+	return r != NULL && r->type == REDIS_REPLY_INTEGER && r->integer == 0;
+}
+
+bool
 check_drained(void)
 {
 	redisReply *r = soak_stream ? ask("EVAL %s 0", UNREAD TAGS
@@ -649,8 +659,9 @@ is_large(long n)
 }
 
 /*
- * The longest time that a message waited for its first run from this moment on.  It
- * does not count slow handlers, the backoff after a failure, and large messages: rqd
+ * The longest time that a message waited for its first run from this moment on, when
+ * the daemons have caught up: on a slow machine the messages before it take their time.
+ * It does not count slow handlers, the backoff after a failure, and large messages: rqd
  * asks for a message that exceeds Redis' output limit again a minute later, as for a
  * dead letter that Redis refused.  Nor does it count children, whose parents may have
  * run late.

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define SPAWNED_LATER	2	/* seconds from the pop to the start, on a busy machine */
-#define RECOVERY	0.7	/* seconds until a daemon is back after a fault */
+/* Seconds until a daemon is back after a fault. */
+#define RECOVERY	(0.65 + 0.05 * soak_patience)
 #define TOO_LONG	(LEASE - RENEWAL)
 #define FAULTS_TOLD	8	/* around a problem */
 #define SUSPENDED_LATER	6	/* than the fault that suspended a queue: the next probe */
