@@ -694,12 +694,13 @@ top_done(struct top *t)
 static void
 full_screen(struct ctl *c, usec_t interval)
 {
-	struct top t = { .ctl = c, .history = history_new(SIZE_MAX, SAMPLES_APART) };
+	struct top t = { .ctl = c };
 
 	if (screen_open() == -1) {
 		ctl_error(c, EX_OSERR, "the terminal: %s", strerror(errno));
 		return;
 	}
+	t.history = history_new(SIZE_MAX, SAMPLES_APART);
 	watch(&t, interval);
 	screen_close();
 	top_done(&t);

@@ -74,14 +74,15 @@ track_clear(struct track *t, size_t place)
 	t->acked[place] = t->failed[place] = -1;
 }
 
-/* Forgets queues that are gone. */
+/* Forgets queues that are gone.  The last sample may be older than HISTORY_WINDOW. */
 static void
 expire(struct history *h, usec_t now)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < h->ntracks; i++) {
-		if (now - h->tracks[i]->seen > HISTORY_WINDOW)
+		if (now - h->tracks[i]->seen > HISTORY_WINDOW &&
+		    h->tracks[i]->seen != h->at[h->last])
 			track_free(h->tracks[i]);
 		else
 			h->tracks[n++] = h->tracks[i];

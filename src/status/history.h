@@ -4,8 +4,8 @@
  *
  * The caller passes the result of each survey.  A daemon's history keeps one sample in
  * HISTORY_STEP, the latest HISTORY_SAMPLES of them.  A queue takes about 2.6 KiB, and
- * there are HISTORY_QUEUES at most: 4 MiB.  A queue that no survey of the last
- * HISTORY_WINDOW has found is forgotten.
+ * there are HISTORY_QUEUES at most: 4 MiB.  A queue that neither the last survey nor one
+ * of the last HISTORY_WINDOW has found is forgotten.
  *
  * rqctl status -w has a history, too, for its rates: samples come faster there.
  *

@@ -169,6 +169,23 @@ TEST(test_window)
 	history_free(h);
 }
 
+/* rqctl status -w --interval 20m: samples are further apart than the window. */
+TEST(test_rare_samples)
+{
+	struct history *h = history_new(SIZE_MAX, SEC);
+	json_t *o;
+
+	sample(h, 20 * MINUTE, "gone", (struct history_point){ .depth = 1 });
+	sample(h, 20 * MINUTE, "q", (struct history_point){ .acked = 0, .failed = 7 });
+	sample(h, 20 * MINUTE, "q", (struct history_point){ .acked = 2400, .failed = 7 });
+	assert_true(fabs(history_rates(h, "q").acked - 2) < 0.01);
+	assert_true(history_rates(h, "q").failed == 0);
+	o = read_back(h);
+	assert_null(queue_of(o, "gone"));
+	json_decref(o);
+	history_free(h);
+}
+
 /* Names come in any order, and queues beyond the limit are left out. */
 TEST(test_many)
 {
