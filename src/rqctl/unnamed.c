@@ -12,19 +12,17 @@
 #include "rqctl/ask.h"
 #include "rqctl/out.h"
 
-/* The name of the queue with this key in the configuration or a living daemon; NULL: none. */
-static const char *
-name_of(const struct ctl *c, const struct picture *p, const char *key)
+/* Whether the configuration or a living daemon has a queue with this key. */
+static bool
+is_named(const struct ctl *c, const struct picture *p, const char *key)
 {
-	const json_t *queue;
-
 	for (size_t i = 0; i < c->config->nqueues; i++)
 		if (strcmp(c->config->queues[i]->key, key) == 0)
-			return c->config->queues[i]->name;
+			return true;
 	for (size_t i = 0; i < p->fleet.n; i++)
-		if ((queue = fleet_queue(&p->fleet.daemons[i], key)) != NULL)
-			return fleet_text(queue, "name");
-	return NULL;
+		if (fleet_queue(&p->fleet.daemons[i], key) != NULL)
+			return true;
+	return false;
 }
 
 static bool
@@ -83,38 +81,45 @@ without_braces(const char *key)
 	return xstrndup(key + 1, len - 2);
 }
 
+/* queue: the name of the queue with this key, for verbs. */
 static void
 add_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u,
-    const char *queue_key)
+    const char *queue_key, const char *queue)
 {
 	char *key = without_braces(queue_key);
 	struct target *t;
 
-	if (key != NULL && u->n < UNNAMED_MAX && name_of(c, p, key) == NULL &&
-	    !is_listed(u, key)) {
+	if (key != NULL && u->n < UNNAMED_MAX && !is_named(c, p, key) && !is_listed(u, key)) {
 		t = APPEND(u->targets, u->n);
 		target_init(t, NULL, key, 0);
 		t->name = t->key;	/* key is freed below */
 		u->meant = xreallocarray(u->meant, u->n, sizeof(u->meant[0]));
-		u->meant[u->n - 1] = xstrdup(name_of(c, p, queue_key));
+		u->meant[u->n - 1] = xstrdup(queue);
 	}
 	free(key);
 }
 
-/* Lists that are keys of queues but for their braces. */
+/*
+ * Lists that are keys of queues but for their braces.  Without a file, verbs take keys for
+ * names.
+ */
 static void
 add_all_without_braces(const struct ctl *c, const struct picture *p, struct unnamed *u)
 {
 	size_t n;
 	struct served *served = fleet_served(&p->fleet, &n);
+	struct queue_config *q;
 
 	u->meant = xcalloc(u->n + 1, sizeof(u->meant[0]));
-	for (size_t i = 0; i < c->config->nqueues; i++)
-		if (kind_source(c->config->queues[i]->kind) == SOURCE_LIST)
-			add_without_braces(c, p, u, c->config->queues[i]->key);
+	for (size_t i = 0; i < c->config->nqueues; i++) {
+		q = c->config->queues[i];
+		if (kind_source(q->kind) == SOURCE_LIST)
+			add_without_braces(c, p, u, q->key, q->name);
+	}
 	for (size_t i = 0; i < n; i++)
 		if (kind_source(fleet_kind(served[i].queue)) == SOURCE_LIST)
-			add_without_braces(c, p, u, served[i].key);
+			add_without_braces(c, p, u, served[i].key,
+			    ctl_has_file(c) ? served[i].name : served[i].key);
 	free(served);
 }
 
@@ -154,7 +159,7 @@ unnamed_find(struct ctl *c, const struct picture *p, struct unnamed *u)
 	for (size_t i = 0; i < reply_len(index); i++) {
 		member = fleet_member(reply_at(index, i));
 		key = fleet_text(member, "key");
-		if (name_of(c, p, key) != NULL)
+		if (is_named(c, p, key))
 			add_former_shards(c, p, u, member, key);
 		else if (key[0] != '\0' && !is_listed(u, key))
 			target_told(APPEND(u->targets, u->n), key, member);

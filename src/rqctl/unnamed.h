@@ -16,7 +16,7 @@
 struct unnamed {
 	struct target	*targets;	/* n of each; their name is their key */
 	struct depth	*depths;
-	char		**meant;	/* the queue whose key is this one in braces; or NULL */
+	char		**meant;	/* a name, for verbs, of the queue with this key in braces; or NULL */
 	size_t		 n;
 };
 

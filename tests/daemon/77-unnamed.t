@@ -96,3 +96,18 @@ r set rqd:daemons:queues x >/dev/null
 is "$(unnamed)" '' 'no index at all'
 like "$(status | tail -1)" '^new ' 'and the table is there'
 r del rqd:daemons:queues >/dev/null
+
+# A list whose key only lacks the braces of a queue's key.
+rqd_stop
+QUEUES="$QUEUES braced {braced}"
+rqd_start <<C
+queue "loaded" { key = "{braced}" command = {"$T/good"} }
+C
+log_wait 10 event=redis_up
+r lpush braced a >/dev/null
+lacks() { sed -n 's/.* reads \(.*\), which holds .* rqctl queues --keys \(.*\) prints$/\1 \2/p'; }
+is "$(status | lacks)" 'braced loaded' 'a list without the braces of a key'
+wait_ok 20 '[ "$(ctl status | lacks)" = "braced {braced}" ]' 'without a configuration the advice has the key'
+is "$(ctl queues --keys '{braced}')" '{braced}' 'which is what rqctl queues prints then'
+like "$(ctl status --json | tr -d ' \n')" '"meant":"\{braced\}"' 'JSON: the same'
+like "$(ctl check)" '^warning: braced: no queue reads it, .* rqctl queues --keys \{braced\} prints$' 'check: the same'
