@@ -162,7 +162,8 @@ findings_done(struct findings *f)
 		    xstrdup(f->found[i].text));
 	}
 	if (f->dropped > 0)
-		lines_add(&r->errors, xasprintf("and %zu more", f->dropped));
+		lines_add(f->nerrors > 0 ? &r->errors : &r->warnings,
+		    xasprintf("and %zu more", f->dropped));
 	list_files(f, r);
 	for (size_t i = 0; i < f->nfound; i++)
 		free(f->found[i].text);

@@ -15,7 +15,7 @@ void	lines_add(struct lines *, char *);	/* takes it */
 void	lines_move(struct lines *to, struct lines *from);	/* behind those that are there */
 void	lines_done(struct lines *);
 
-/* The errors and warnings of a load; zero it to start. */
+/* The errors and warnings of a load; zero it to start.  Without errors, it has succeeded. */
 struct config_report {
 	struct lines	 errors, warnings;
 	struct lines	 left_out;	/* client: errors of files that were left out */

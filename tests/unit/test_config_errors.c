@@ -486,6 +486,26 @@ TEST(test_again_and_again)
 	}
 }
 
+/* Warnings alone never make an error, however many they are. */
+TEST(test_many_warnings)
+{
+	struct buf b = BUF_INIT;
+	struct config_report r;
+	struct config *c;
+
+	for (int i = 0; i < 1100; i++)
+		buf_printf(&b, "queue \"q%d\" { command = {\"/x\"} lease = 5s }\n", i);
+	put_bytes("t.conf", b.data, b.len);
+	c = load_file("t.conf", &r);
+	assert_non_null(c);
+	assert_int_equal(r.errors.n, 0);
+	assert_int_equal(r.warnings.n, 1001);
+	assert_string_equal(r.warnings.v[1000], "and 100 more");
+	config_report_done(&r);
+	config_unref(c);
+	buf_done(&b);
+}
+
 /* Rubbish makes a bounded report. */
 TEST(test_rubbish)
 {
