@@ -16,7 +16,7 @@
 struct unnamed {
 	struct target	*targets;	/* n of each; their name is their key */
 	struct depth	*depths;
-	char		**meant;	/* a name, for verbs, of the queue with this key in braces; or NULL */
+	char		**meant;	/* the queue with this key in braces, for verbs; or NULL */
 	size_t		 n;
 };
 
