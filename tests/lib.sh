@@ -168,13 +168,21 @@ is_child() {	# PID
 
 # -- Redis -------------------------------------------------------------------
 
-# Prints a port that is free and will stay so: it is below those that the kernel gives
-# out.
+# A link to the test's process reserves a port, also while its server is stopped: a Sentinel
+# of another test would take a new server there for its own.
+PORTS=/tmp/rqd-test-ports
+
+port_take() {	# PORT; false: another test has it
+	mkdir -m 1777 "$PORTS" 2>/dev/null
+	_taken=$(readlink "$PORTS/$1") && [ ! -d "/proc/$_taken" ] && rm -f "$PORTS/$1"
+	ln -s $$ "$PORTS/$1" 2>/dev/null
+}
+
+# Prints a port that is free and will stay so until the test ends: it is below those that
+# the kernel gives out.
 free_port() {
-	while :; do
-		p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000))
-		redis-cli -p "$p" ping >/dev/null 2>&1 || break
-	done
+	until p=$(($(od -An -N2 -tu2 /dev/urandom) % 12000 + 18000)) && port_take "$p" &&
+	    ! redis-cli -p "$p" ping >/dev/null 2>&1; do :; done
 	echo "$p"
 }
 
@@ -367,6 +375,8 @@ cleanup() {
 	done
 	redis_stop KILL
 	[ -z "$OTHER_PIDS" ] || wait $OTHER_PIDS
+	find "$PORTS" -lname $$ -delete 2>/dev/null
+	rmdir "$PORTS" 2>/dev/null
 	if [ -n "$RQD_TEST_KEEP" ]; then note "kept: $T"; else rm -rf "$T"; fi
 }
 

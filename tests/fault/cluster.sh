@@ -56,7 +56,7 @@ node_start() {	# NAME OPTION...
 	_name=$1
 	shift
 	until _free=$(($(od -An -N2 -tu2 /dev/urandom) % 2000 + 20000)) &&
-	    [ -z "$(node_at $_free)" ] && node_run "$_name" $_free $CLUSTER_OPTIONS "$@"; do :; done
+	    port_take $_free && node_run "$_name" $_free $CLUSTER_OPTIONS "$@"; do :; done
 	NODES="$NODES $_name"
 }
 
