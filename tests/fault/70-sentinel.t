@@ -48,7 +48,7 @@ wait_for 10 '[ "$(wc -l <"$T/ran")" -eq 9 ]'
 push waits1 waits2
 is "$(a zcard qBACKUP) $(a llen q)" '9 2' 'six more in hand, and two that wait, it does not know'
 kill -KILL "$PID_a"
-wait_ok 60 'b role | grep -q master' 'Sentinel promotes it'
+wait_ok 90 'b role | grep -q master' 'Sentinel promotes it'
 wait_ok 30 'log_lines event=redis_up | grep -q ":$B "' 'rqd finds the new server'
 is "$(b llen q)" 0 'what waited is gone: nobody has it'
 

@@ -39,6 +39,7 @@ C
 	OTHER_PIDS="$OTHER_PIDS $!"
 	eval "PID_s$1=$!"
 	wait_for 10 "answers $2" || fail "Sentinel $1 starts"
+	# A Sentinel that the machine has kept waiting for 2 s would do nothing for 30 s (TILT).
 	$ASK -p "$2" sentinel debug info-period 500 ping-period 100 publish-period 200 \
-	    ask-period 100 >/dev/null
+	    ask-period 100 tilt-trigger 60000 >/dev/null
 }
