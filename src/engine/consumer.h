@@ -41,7 +41,7 @@ enum consumer_state {
 enum consumer_block {
 	BLOCK_NONE, BLOCK_FULL, BLOCK_SUSPENDED, BLOCK_PAUSED, BLOCK_LIMITED,
 	BLOCK_REFUSED,		/* Redis refuses results, which keep their slots */
-	BLOCK_REDIS		/* no connection, or it refuses the subscription */
+	BLOCK_REDIS		/* no connection, not even of one shard; or no subscription */
 };
 
 struct consumer;

@@ -78,9 +78,8 @@ void	result_done(struct result *);	/* frees what it owns */
  */
 void	result_say(struct result *, const struct statement *);
 /*
- * A handler has written a wrong line: SAID_WRONG; or SAID_PUSHES, which a later
- * SAID_WRONG replaces.  The answer is "what: line", with RESULT_QUOTE_MAX bytes of the
- * line at most, up to a NUL.
+ * A handler has written a wrong line: SAID_WRONG, and the first such line counts.  The
+ * answer is "what: line", with RESULT_QUOTE_MAX bytes of the line at most, up to a NUL.
  */
 void	result_say_wrong(struct result *, const char *what, const char *line, size_t);
 /* Whether answer has the handler's own words, not the reason why its line is wrong. */

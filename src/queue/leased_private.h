@@ -66,7 +66,7 @@ struct leased {
 	bool			  deferred;	/* see queue_defer_fetch() */
 	unsigned		  got;
 	enum turn		  fetch_turn;
-	unsigned		  no_room_at;	/* ledger_departures() when there was no room */
+	unsigned		  no_room_at;	/* the ledger's departures when there was no room */
 	struct loader		 *loader;
 	usec_t			  bulk_after;	/* mono: then a large rescue may use bulk again */
 	struct pops		 *pops;

@@ -84,7 +84,7 @@ SCRIPT_TEST(test_renew_many)
 	rig_popped_done(p, 250);
 }
 
-/* As many as LEASED_POP_MAX, of a pop whose reply has not come. */
+/* As many as a pop may take, of one whose reply has not come. */
 SCRIPT_TEST(test_renew_unknown_pop)
 {
 	enum { MANY = 200 };
