@@ -38,49 +38,28 @@ static size_t ntyped;
 
 /* -- signals ---------------------------------------------------------------------- */
 
-static void
-on_end(int signo UNUSED)
-{
-	ended = 1;
-	asked = 1;
-}
+static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH };
 
 static void
-on_stop(int signo UNUSED)
+on_signal(int signo)
 {
-	stopped = 1;
-	asked = 1;
+	if (signo == SIGCONT)
+		continued = 1;
+	else if (signo == SIGWINCH)
+		resized = 1;
+	else {
+		*(signo == SIGTSTP ? &stopped : &ended) = 1;
+		asked = 1;
+	}
 }
-
-static void
-on_continue(int signo UNUSED)
-{
-	continued = 1;
-}
-
-static void
-on_resize(int signo UNUSED)
-{
-	resized = 1;
-}
-
-static const struct {
-	int	 signo;
-	void	(*caught)(int);
-} signals[] = {
-	{ SIGINT, on_end }, { SIGTERM, on_end }, { SIGQUIT, on_end }, { SIGHUP, on_end },
-	{ SIGTSTP, on_stop }, { SIGCONT, on_continue }, { SIGWINCH, on_resize },
-};
 
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_flags = 0 };
+	struct sigaction sa = { .sa_handler = on_signal };
 
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-		sa.sa_handler = signals[i].caught;
-		sigaction(signals[i].signo, &sa, NULL);
-	}
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
+		sigaction(signals[i], &sa, NULL);
 }
 
 /* -- the terminal ----------------------------------------------------------------- */
@@ -355,7 +334,7 @@ screen_key(usec_t timeout)
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaddset(&set, signals[i].signo);
+		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	do {
 		if ((key = take_signal()) == 0 && ntyped == 0)
