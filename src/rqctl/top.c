@@ -112,25 +112,13 @@ rank_of(const struct top *t, size_t i)
 }
 
 static int
-compare(const void *a, const void *b)
+compare(const void *a, const void *b, void *arg)
 {
 	const struct ranked *x = a, *y = b;
+	const struct top *t = arg;
+	int d = x->rank < y->rank ? 1 : x->rank > y->rank ? -1 : strcmp(x->name, y->name);
 
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? 1 : -1;
-	return strcmp(x->name, y->name);
-}
-
-static void
-reverse(struct ranked *lines, size_t n)
-{
-	struct ranked other;
-
-	for (size_t i = 0; i < n / 2; i++) {
-		other = lines[i];
-		lines[i] = lines[n - 1 - i];
-		lines[n - 1 - i] = other;
-	}
+	return t->reversed ? -d : d;
 }
 
 static const char *
@@ -168,9 +156,7 @@ arrange(struct top *t)
 		if (strcasestr(name, part) != NULL)
 			t->lines[t->n++] = (struct ranked){ i, name, rank_of(t, i) };
 	}
-	qsort(t->lines, t->n, sizeof(t->lines[0]), compare);
-	if (t->reversed)
-		reverse(t->lines, t->n);
+	qsort_r(t->lines, t->n, sizeof(t->lines[0]), compare, t);
 	for (i = 0; t->marked != NULL && i < t->n; i++)
 		if (strcmp(key_of(t, i), t->marked) == 0)
 			break;
