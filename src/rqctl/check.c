@@ -259,20 +259,10 @@ static struct measured
 measure(const struct picture *p, size_t i, enum measure m)
 {
 	const struct depth *d = &p->depths[i];
-	int64_t n = 0;
+	int64_t n = m == MEASURE_WAITING ? d->waiting : d->dead;
 
-	switch (m) {
-	case MEASURE_LATENCY:
+	if (m == MEASURE_LATENCY)
 		return measure_latency(p, i);
-	case MEASURE_WAITING:
-		n = d->waiting;
-		break;
-	case MEASURE_DEAD:
-		n = d->dead;
-		break;
-	case MEASURE_MAX:
-		break;
-	}
 	return (struct measured){ n < 0 && d->problem != NULL ? NAN : (double)n, 0 };
 }
 
@@ -283,22 +273,15 @@ find_above(struct problems *f, const char *level, const char *name, enum measure
 {
 	char age[UNITS_TEXT_MAX], most[UNITS_TEXT_MAX];
 
-	switch (m) {
-	case MEASURE_LATENCY:
+	if (m == MEASURE_LATENCY)
 		find(f, level, name, "a message has waited %s, longer than %s",
 		    units_age(value, age), units_age(limit, most));
-		break;
-	case MEASURE_WAITING:
+	else if (m == MEASURE_WAITING)
 		find(f, level, name, "%.0f message%s, more than %.0f", value,
 		    value == 1 ? " waits" : "s wait", limit);
-		break;
-	case MEASURE_DEAD:
+	else
 		find(f, level, name, "%.0f dead letter%s, more than %.0f", value,
 		    value == 1 ? "" : "s", limit);
-		break;
-	case MEASURE_MAX:
-		break;
-	}
 }
 
 /*
@@ -383,24 +366,6 @@ check_elsewhere(struct problems *f, struct target *t, const struct depth *d)
 }
 
 static void
-find_unserved(struct problems *f, const char *name, bool work)
-{
-	if (work)
-		find(f, "error", name, "no daemon serves it, and messages wait");
-	else
-		find(f, "warning", name, "no daemon serves it");
-}
-
-static void
-find_late(struct problems *f, const struct facts *facts)
-{
-	char age[UNITS_TEXT_MAX];
-
-	find(f, "warning", facts->name, "late: all handlers are busy, and a message has waited %s",
-	    units_age(state_latency(facts).seconds, age));
-}
-
-static void
 check_queue(struct problems *f, const struct picture *p, size_t i)
 {
 	const struct depth *d = &p->depths[i];
@@ -408,11 +373,14 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	const struct facts facts = picture_facts(p, i);
 	const char *name = p->targets[i].name;
 	int64_t orphans = d->own - d->in_flight - d->retry;	/* < 0: kinds without */
+	bool work = d->waiting > 0 || d->due > 0;
+	char age[UNITS_TEXT_MAX];
 
 	if (d->problem != NULL)
 		find(f, "error", name, "%s", d->problem);
 	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
-		find_unserved(f, name, d->waiting > 0 || d->due > 0);
+		find(f, work ? "error" : "warning", name, "no daemon serves it%s",
+		    work ? ", and messages wait" : "");
 	else if (s->daemons == 0)
 		check_elsewhere(f, &p->targets[i], d);
 	if (strcmp(s->state, "suspended") == 0)
@@ -423,7 +391,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	if (strcmp(s->state, "unsubscribed") == 0)
 		find(f, "error", name, "a daemon has lost a subscription; its log says why");
 	if (state_is_late(&facts))
-		find_late(f, &facts);
+		find(f, "warning", name, "late: all handlers are busy, and a message has waited %s",
+		    units_age(state_latency(&facts).seconds, age));
 	if (d->paused || d->partly)
 		find(f, "warning", name, "%spaused: %s", d->partly ? "partly " : "", d->pause);
 	if (d->dead > 0 && !ctl_given(f->ctl, OPT_WARN_DEAD))
