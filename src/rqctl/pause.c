@@ -15,29 +15,20 @@
 
 #define LOOK		1000		/* tags that are looked at one by one */
 
-static int
-set_pause(struct ctl *c, const struct target *t, const char *text, usec_t left)
-{
-	struct words w = { .n = 0 };
-	struct redisReply *reply;
-
-	ask_add(&w, "SET %s %s", t->keys.name[KEY_PAUSED], text);
-	if (left > 0)
-		ask_add(&w, "PX %lld", (long long)(left / MSEC));
-	reply = ask_words(c, &w);
-	blocking_reply_free(reply);
-	return reply == NULL ? -1 : 0;
-}
-
 /* Of all shards, and of the key without one. */
 static int
 set_pauses(struct ctl *c, struct target *t, const char *text, usec_t left)
 {
-	int rc = 0;
+	EACH_KEY(i, t) {
+		struct words w = ask_format("SET %s %s", t->keys.name[KEY_PAUSED], text);
 
-	EACH_KEY(i, t)
-		rc = rc == 0 ? set_pause(c, t, text, left) : rc;
-	return rc;
+		if (left > 0)
+			ask_add(&w, "PX %lld", (long long)(left / MSEC));
+		if (c->status == 0)
+			blocking_reply_free(ask_words(c, &w));
+		words_done(&w);
+	}
+	return c->status == 0 ? 0 : -1;
 }
 
 /* For more tags than that: retries have such fields too, and daemons have their own. */
