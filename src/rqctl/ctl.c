@@ -65,12 +65,10 @@ ctl_put_note(char *line)
 void
 ctl_put_result(const struct ctl *c, json_t *o, char *line)
 {
-	if (!ctl_given(c, OPT_JSON))
-		puts(line);
-	else if (c->args.verb->flags & VERB_LINES)
-		out_json_line(json_incref(o));
+	if (ctl_given(c, OPT_JSON))
+		(c->args.verb->flags & VERB_LINES ? out_json_line : out_json)(json_incref(o));
 	else
-		out_json(json_incref(o));
+		puts(line);
 	json_decref(o);
 	free(line);
 }
