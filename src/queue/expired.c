@@ -13,7 +13,7 @@
  * acted, so rqd repeats it only while its lock must still exist in that case: for half
  * of skew.  It drops names that it heard earlier than that, and logs it.
  */
-#include "queue/leased.h"
+#include "queue/leased_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,13 +49,8 @@ struct expired_push {
 };
 
 struct expired {
-	struct queue		  queue;	/* first */
-	struct queue		 *leased;	/* the second half; owned */
-	const struct queue_env	 *env;
-	struct config		 *config;	/* reference */
-	const struct queue_config *cfg;
+	struct leased		  base;		/* first: the second half */
 	struct stats		 *stats;
-	struct keys		  keys;
 	struct subscription	  subscription;
 	struct defer		  turn;
 	struct timer		  push_delay;	/* set: pushes wait, after an error */
@@ -102,7 +97,7 @@ expired_wake(void *arg)
 {
 	struct expired *q = arg;
 
-	loop_defer(q->env->loop, &q->turn, expired_turn, q);
+	loop_defer(q->base.env->loop, &q->turn, expired_turn, q);
 }
 
 /* -- names ------------------------------------------------------------------ */
@@ -140,8 +135,8 @@ expired_is_ours(const struct expired *q, const char *name, size_t len)
 {
 	if (begins_with(name, len, KEYS_LOCK_PREFIX) || begins_with(name, len, KEYS_DAEMON_PREFIX))
 		return true;
-	for (size_t i = 0; i < q->config->nqueues; i++) {
-		if (is_of_queue(q->config->queues[i], name, len))
+	for (size_t i = 0; i < q->base.config->nqueues; i++) {
+		if (is_of_queue(q->base.config->queues[i], name, len))
 			return true;
 	}
 	return false;
@@ -150,8 +145,8 @@ expired_is_ours(const struct expired *q, const char *name, size_t len)
 static bool
 expired_matches(const struct expired *q, const char *name, size_t len)
 {
-	for (size_t i = 0; q->cfg->match[i] != NULL; i++) {
-		if (glob_match(q->cfg->match[i], name, len))
+	for (size_t i = 0; q->base.cfg->match[i] != NULL; i++) {
+		if (glob_match(q->base.cfg->match[i], name, len))
 			return true;
 	}
 	return false;
@@ -164,8 +159,8 @@ expired_drop(struct expired *q)
 	q->stats->n[STAT_DROPPED]++;
 	q->pushed = false;
 	if (q->dropped++ == 0)
-		queue_warn(&q->queue, "expired keys are dropped: %s", q->why[0] != '\0' ? q->why :
-		    "Redis could not be reached in time");
+		queue_warn(&q->base.queue, "expired keys are dropped: %s", q->why[0] != '\0' ?
+		    q->why : "Redis could not be reached in time");
 }
 
 static void
@@ -173,7 +168,7 @@ expired_end_drops(struct expired *q)
 {
 	if (q->dropped == 0 || !q->pushed || q->npushes > 0 || q->nwaiting > 0)
 		return;
-	queue_warn(&q->queue,
+	queue_warn(&q->base.queue,
 	    "expired keys are pushed again: %" PRIu64 " were dropped", q->dropped);
 	q->dropped = 0;
 }
@@ -214,7 +209,7 @@ expired_drop_late(struct expired *q)
 	usec_t now = clock_mono();
 	struct expired_name *n;
 
-	while ((n = TAILQ_FIRST(&q->waiting)) != NULL && now - n->heard > q->cfg->skew / 2) {
+	while ((n = TAILQ_FIRST(&q->waiting)) != NULL && now - n->heard > q->base.cfg->skew / 2) {
 		expired_remove(q, n);
 		free(n);
 		expired_drop(q);
@@ -240,7 +235,7 @@ expired_refused(struct expired *q, const struct redisReply *reply)
 {
 	reply_cause(reply, q->why, sizeof(q->why));
 	if (reply_error(reply) == REPLY_ELSEWHERE)
-		conn_reset(q->env->conn, q->why);
+		conn_reset(q->base.env->conn, q->why);
 	else
 		timer_set(&q->push_delay, 100 * MSEC);
 }
@@ -267,7 +262,7 @@ expired_pushed(enum conn_answer answer, const struct redisReply *reply, void *ar
 static void
 expired_add_lock(const struct expired *q, struct words *w, const struct expired_name *n)
 {
-	char *key = xasprintf("%s%s:", KEYS_LOCK_PREFIX, q->keys.name[KEY_QUEUE]);
+	char *key = xasprintf("%s%s:", KEYS_LOCK_PREFIX, q->base.keys.name[KEY_QUEUE]);
 	size_t len = strlen(key);
 
 	key = xrealloc(key, len + n->len + 1);
@@ -305,15 +300,15 @@ expired_send_one(struct expired *q)
 	TAILQ_INSERT_TAIL(&q->pushes, p, entry);
 	q->npushes++;
 	expired_take(q, p);
-	keys_add(&q->keys, &w, KEY_QUEUE);
-	keys_add(&q->keys, &w, KEY_BACKUP);
+	keys_add(&q->base.keys, &w, KEY_QUEUE);
+	keys_add(&q->base.keys, &w, KEY_BACKUP);
 	TAILQ_FOREACH(n, &p->names, entry)
 		expired_add_lock(q, &w, n);
-	words_fmt(&w, "%" PRId64, (int64_t)(q->cfg->skew / MSEC));
-	words_add(&w, q->env->instance);
+	words_fmt(&w, "%" PRId64, (int64_t)(q->base.cfg->skew / MSEC));
+	words_add(&w, q->base.env->instance);
 	TAILQ_FOREACH(n, &p->names, entry)
 		words_mem(&w, n->name, n->len);
-	request_script(&p->request, q->env->conn, script_find("expired_push"), &w);
+	request_script(&p->request, q->base.env->conn, script_find("expired_push"), &w);
 }
 
 /* Closes the second half when all names are pushed, or are too late for that. */
@@ -321,8 +316,8 @@ static void
 expired_finish(struct expired *q)
 {
 	if (q->nwaiting + q->npushes == 0)
-		leased_close(q->leased);
-	else if (!conn_is_ready(q->env->conn) && !timer_is_set(&q->push_delay))
+		leased_close(&q->base.queue);
+	else if (!conn_is_ready(q->base.env->conn) && !timer_is_set(&q->push_delay))
 		timer_set(&q->push_delay, 100 * MSEC);
 }
 
@@ -332,7 +327,8 @@ expired_may_push(const struct expired *q)
 {
 	unsigned most = q->why[0] != '\0' ? 1 : PUSHES;
 
-	return q->npushes < most && !timer_is_set(&q->push_delay) && conn_is_ready(q->env->conn);
+	return q->npushes < most && !timer_is_set(&q->push_delay) &&
+	    conn_is_ready(q->base.env->conn);
 }
 
 static void
@@ -380,7 +376,7 @@ expired_demand(struct expired *q, const char *flags, const char *refused)
 static void
 expired_check_soon(struct expired *q)
 {
-	if (q->env->routes != NULL)
+	if (q->base.env->routes != NULL)
 		timer_set(&q->check_again, SEC);
 }
 
@@ -388,7 +384,7 @@ expired_check_soon(struct expired *q)
 static void
 expired_check_next(struct expired *q)
 {
-	struct conn *conn = route_master_conn(q->env, ++q->checked);
+	struct conn *conn = route_master_conn(q->base.env, ++q->checked);
 
 	if (conn == NULL)
 		subscription_set_obstacle(&q->subscription, NULL);
@@ -407,7 +403,7 @@ expired_set(enum conn_answer answer, const struct redisReply *reply, void *arg)
 		expired_demand(q, q->flags, reply_text(reply));
 		return;
 	}
-	queue_warn(&q->queue, SETTING " of Redis was set to '%s'", q->flags);
+	queue_warn(&q->base.queue, SETTING " of Redis was set to '%s'", q->flags);
 	expired_check_next(q);
 }
 
@@ -416,15 +412,15 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 {
 	struct expired *q = arg;
 	const char *set = reply_str(reply_at(reply, 1), NULL);
-	struct conn *conn = route_master_conn(q->env, q->checked);
+	struct conn *conn = route_master_conn(q->base.env, q->checked);
 
 	if (answer != CONN_REPLY) {
 		expired_check_soon(q);
 		return;
 	}
 	if (set == NULL && !q->unchecked)
-		queue_warn(&q->queue, "cannot check whether Redis sends events of expired keys "
-		    "(%.100s): " SETTING " must have E and x", reply_text(reply));
+		queue_warn(&q->base.queue, "cannot check whether Redis sends events of expired "
+		    "keys (%.100s): " SETTING " must have E and x", reply_text(reply));
 	q->unchecked = set == NULL;
 	if (set == NULL)
 		return;
@@ -432,7 +428,7 @@ expired_checked(enum conn_answer answer, const struct redisReply *reply, void *a
 	q->flags = expired_flags(set);
 	if (q->flags == NULL)
 		expired_check_next(q);
-	else if (q->cfg->notifications == NOTIFICATIONS_SET && conn != NULL)
+	else if (q->base.cfg->notifications == NOTIFICATIONS_SET && conn != NULL)
 		request_words(&q->set, conn, "CONFIG", "SET", SETTING, q->flags, NULL);
 	else
 		expired_demand(q, q->flags, "");
@@ -442,7 +438,7 @@ static void
 expired_check(void *arg)
 {
 	struct expired *q = arg;
-	struct conn *first = route_master_conn(q->env, 0);
+	struct conn *first = route_master_conn(q->base.env, 0);
 
 	if (request_is_sent(&q->get) || request_is_sent(&q->set) || q->closing)
 		return;
@@ -458,6 +454,7 @@ expired_check(void *arg)
 
 static const struct leased_kind expired_kind = {
 	.ops = &queue_expired,
+	.size = sizeof(struct expired),
 	.role = { LEASED_ROLES_LIST("expired_pop") },
 	.promotes = true,
 };
@@ -467,24 +464,21 @@ expired_open(const struct queue_env *env, struct config *config,
     const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	struct expired *q = xcalloc(1, sizeof(*q));
+	struct expired *q = (struct expired *)leased_new(&expired_kind, env, cfg->key, config,
+	    cfg, stats, events, arg);
 	char channel[64];
 
-	*q = (struct expired){ .env = env, .config = config_ref(config), .cfg = cfg,
-		.stats = stats,
-		.queue = { .ops = &queue_expired, .events = events, .arg = arg } };
-	keys_init(&q->keys, cfg->key);
+	q->stats = stats;
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->pushes);
 	request_init(&q->get, expired_checked, q);
 	request_init(&q->set, expired_set, q);
 	timer_init(&q->push_delay, env->loop, expired_wake, q);
 	timer_init(&q->check_again, env->loop, expired_check, q);
-	subscription_init(&q->subscription, env, "expired", &q->queue);
+	subscription_init(&q->subscription, env, "expired", &q->base.queue);
 	snprintf(channel, sizeof(channel), "__keyevent@%d__:expired", cfg->database);
 	subscription_add_everywhere(&q->subscription, channel, expired_heard, q);
-	q->leased = leased_new(&expired_kind, env, cfg->key, config, cfg, stats, events, arg);
-	return &q->queue;
+	return &q->base.queue;
 }
 
 static void
@@ -492,9 +486,7 @@ expired_reconfigure(struct queue *queue, struct config *config, const struct que
 {
 	struct expired *q = (struct expired *)queue;
 
-	config_hold(&q->config, config);
-	q->cfg = cfg;
-	leased_reconfigure(q->leased, config, cfg);
+	leased_reconfigure(queue, config, cfg);
 	expired_check(q);
 }
 
@@ -504,36 +496,11 @@ expired_conn_up(struct queue *queue, const struct conn_server *server)
 	struct expired *q = (struct expired *)queue;
 
 	timer_stop(&q->push_delay);
-	leased_conn_up(q->leased, server);
+	leased_conn_up(queue, server);
 	expired_check(q);
 	if (!q->closing)
 		subscription_conn_up(&q->subscription);
 	expired_wake(q);
-}
-
-static void
-expired_conn_down(struct queue *queue)
-{
-	leased_conn_down(((struct expired *)queue)->leased);
-}
-
-static void
-expired_want(struct queue *queue, bool wanted)
-{
-	leased_want(((struct expired *)queue)->leased, wanted);
-}
-
-static void
-expired_fetch(struct queue *queue, unsigned n, enum turn turn)
-{
-	leased_fetch(((struct expired *)queue)->leased, n, turn);
-}
-
-static void
-expired_settle(struct queue *queue, struct message *msg, const struct verdict *verdict,
-    struct result *result)
-{
-	leased_settle(((struct expired *)queue)->leased, msg, verdict, result);
 }
 
 /* Also checks the setting, which an operator may have changed. */
@@ -542,17 +509,9 @@ expired_tick(struct queue *queue)
 {
 	struct expired *q = (struct expired *)queue;
 
-	leased_tick_round(q->leased);
+	leased_tick_round(queue);
 	subscription_probe(&q->subscription);
 	expired_check(q);
-}
-
-static void
-expired_renew(struct queue *queue)
-{
-	const struct expired *q = (struct expired *)queue;
-
-	leased_renew_hint(q->leased);
 }
 
 static bool
@@ -560,7 +519,7 @@ expired_is_empty(const struct queue *queue)
 {
 	const struct expired *q = (const struct expired *)queue;
 
-	return q->nwaiting + q->npushes == 0 && leased_is_empty(q->leased);
+	return q->nwaiting + q->npushes == 0 && leased_is_empty(queue);
 }
 
 static void
@@ -569,7 +528,7 @@ expired_close(struct queue *queue)
 	struct expired *q = (struct expired *)queue;
 
 	q->closing = true;
-	leased_want(q->leased, false);
+	leased_want(queue, false);
 	expired_wake(q);
 }
 
@@ -585,33 +544,24 @@ expired_free(struct queue *queue)
 	request_cancel(&q->set);
 	timer_stop(&q->check_again);
 	free(q->flags);
-	leased_free(q->leased);
 	subscription_done(&q->subscription);
 	timer_stop(&q->push_delay);
-	loop_defer_cancel(q->env->loop, &q->turn);
+	loop_defer_cancel(q->base.env->loop, &q->turn);
 	expired_free_names(&q->waiting);
-	keys_done(&q->keys);
-	config_unref(q->config);
-	free(q);
-}
-
-static const struct arrivals *
-expired_arrivals(const struct queue *queue)
-{
-	return leased_arrivals(((const struct expired *)queue)->leased);
+	leased_free(queue);
 }
 
 const struct queue_ops queue_expired = {
 	.open = expired_open,
 	.reconfigure = expired_reconfigure,
 	.conn_up = expired_conn_up,
-	.conn_down = expired_conn_down,
-	.want = expired_want,
-	.fetch = expired_fetch,
-	.settle = expired_settle,
+	.conn_down = leased_conn_down,
+	.want = leased_want,
+	.fetch = leased_fetch,
+	.settle = leased_settle,
 	.tick = expired_tick,
-	.renew = expired_renew,
-	.arrivals = expired_arrivals,
+	.renew = leased_renew_hint,
+	.arrivals = leased_arrivals,
 	.is_empty = expired_is_empty,
 	.close = expired_close,
 	.free = expired_free,

@@ -354,7 +354,7 @@ leased_new(const struct leased_kind *kind, const struct queue_env *env, const ch
     struct config *config, const struct queue_config *cfg, struct stats *stats,
     const struct queue_events *events, void *arg)
 {
-	struct leased *a = xcalloc(1, sizeof(*a));
+	struct leased *a = xcalloc(1, kind->size > 0 ? kind->size : sizeof(*a));
 
 	*a = (struct leased){ .kind = kind, .env = env, .on_turn = leased_turn,
 		.queue = { .ops = kind->ops, .events = events, .arg = arg } };

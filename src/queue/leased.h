@@ -71,6 +71,7 @@ struct leased_kind {
 	 * source.
 	 */
 	bool			 promotes;
+	size_t			 size;	/* of the object, a struct leased first; 0: that alone */
 };
 
 /* key: Q, the key of the configuration or of one shard. */

@@ -1,5 +1,6 @@
 /*
- * Shared by the leased*.c files only: the struct, and calls of scripts.
+ * Shared by the leased*.c files, and expired.c, which begins with the struct: the struct, and
+ * calls of scripts.
  *
  *	leased.c	life, turns of the loop, ticks, arming
  *	leased_call.c	script calls, sent and answered
