@@ -195,8 +195,9 @@ out_fit(const char *text, size_t columns)
 	return measure(text, columns, &used);
 }
 
-size_t
-out_sequence(const char *text)
+/* Bytes of a sequence of out_colour() that the text begins with; 0: there is none. */
+static size_t
+sequence(const char *text)
 {
 	size_t n;
 
@@ -204,6 +205,35 @@ out_sequence(const char *text)
 		return 0;
 	n = strcspn(text, "m");
 	return text[n] == 'm' ? n + 1 : n;
+}
+
+size_t
+out_wrap(struct buf *b, const char *line, size_t len, size_t width, bool more)
+{
+	char *copy = xstrndup(line, len), *text, *p;
+	size_t room = width, n, fits;
+
+	for (p = copy; *p != '\0'; p += n) {
+		if ((n = sequence(p)) > 0) {
+			buf_add(b, p, n);
+			continue;
+		}
+		text = xstrndup(p, n = strcspn(p, "\033"));
+		fits = out_fit(text, room);
+		if (more && fits == 0 && room == width)	/* wider than the terminal */
+			fits = n;
+		text[fits] = '\0';
+		buf_puts(b, text);
+		room -= out_columns(text) < room ? out_columns(text) : room;
+		free(text);
+		if (more && fits < n) {
+			buf_addc(b, '\n');
+			room = width;
+			n = fits;
+		}
+	}
+	free(copy);
+	return room;
 }
 
 size_t

@@ -36,8 +36,11 @@ size_t	out_columns(const char *);		/* that escaped text takes */
 /* Bytes of the longest beginning of escaped text that fits into so many columns. */
 size_t	out_fit(const char *, size_t columns);
 
-/* Bytes of a sequence of out_colour() that the text begins with; 0: there is none. */
-size_t	out_sequence(const char *);
+/*
+ * Appends one line, in as many as it needs or, without `more`, cut at the edge.  Sequences of
+ * out_colour() take no room.  Returns the columns that are left in the last one.
+ */
+size_t	out_wrap(struct buf *, const char *, size_t len, size_t width, bool more);
 
 /* Bytes of the beginning without which the rest fits into so many columns. */
 size_t	out_skip(const char *, size_t columns);

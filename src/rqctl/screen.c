@@ -155,31 +155,6 @@ stop(void)
 
 /* -- frames ----------------------------------------------------------------------- */
 
-/* One line, cut at the edge; sequences that set colours take no room. */
-static void
-add_line(struct buf *b, const char *line, size_t len, size_t width)
-{
-	char *copy = xstrndup(line, len), *text;
-	size_t room = width, n;
-	const char *p;
-
-	for (p = copy; *p != '\0'; p += n) {
-		if ((n = out_sequence(p)) > 0) {
-			buf_add(b, p, n);
-			continue;
-		}
-		n = strcspn(p, "\033");
-		text = xstrndup(p, n);
-		text[out_fit(text, room)] = '\0';
-		buf_puts(b, text);
-		room -= out_columns(text);
-		free(text);
-	}
-	if (room > 0)
-		buf_puts(b, "\033[K");
-	free(copy);
-}
-
 bool
 screen_draw(const struct buf *text)
 {
@@ -196,7 +171,8 @@ screen_draw(const struct buf *text)
 			nl = end;
 		if (i > 0)
 			buf_addc(&b, '\n');
-		add_line(&b, p, (size_t)(nl - p), width);
+		if (out_wrap(&b, p, (size_t)(nl - p), width, false) > 0)
+			buf_puts(&b, "\033[K");
 	}
 	if (i < height)
 		buf_puts(&b, "\n\033[J");

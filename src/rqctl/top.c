@@ -440,36 +440,6 @@ draw_table(struct top *t, struct buf *b)
 	draw_footer(t, b);
 }
 
-/* One line in as many as it needs; sequences that set colours take no room. */
-static void
-wrap(struct buf *b, const char *p, size_t len, size_t width)
-{
-	char *copy = xstrndup(p, len), *text;
-	size_t room = width, n;
-	const char *at;
-
-	for (at = copy; *at != '\0'; at += n) {
-		if ((n = out_sequence(at)) > 0) {
-			buf_add(b, at, n);
-			continue;
-		}
-		text = xstrndup(at, strcspn(at, "\033"));
-		n = out_fit(text, room);
-		if (n == 0 && room == width)	/* wider than the terminal */
-			n = strlen(text);
-		text[n] = '\0';
-		buf_puts(b, text);
-		room -= out_columns(text) < room ? out_columns(text) : room;
-		free(text);
-		if (at[n] != '\0' && at[n] != '\033') {
-			buf_addc(b, '\n');
-			room = width;
-		}
-	}
-	buf_addc(b, '\n');
-	free(copy);
-}
-
 /* The open queue; its lines are wrapped, because its commands are to be copied. */
 static void
 draw_queue(struct top *t, struct buf *b)
@@ -479,7 +449,8 @@ draw_queue(struct top *t, struct buf *b)
 
 	detail_print(t->ctl, &t->detail, &t->picture, t->lines[t->at].queue, t->history, &text);
 	for (i = 0; add_line(&line, &text, i); i++) {
-		wrap(&lines, line.data, line.len - 1, (size_t)out_width());
+		out_wrap(&lines, line.data, line.len - 1, (size_t)out_width(), true);
+		buf_addc(&lines, '\n');
 		buf_clear(&line);
 	}
 	n = count_lines(&lines);
