@@ -153,9 +153,8 @@ static void
 check_applies(struct draft *d, const struct draft_section *s)
 {
 	const struct queue_config *q = s->queue;
-	const struct option *o;
 
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		size_t i = option_index(o);
 
 		if (s->given[i] == NULL || s->given[i] == d->defaults[i] || option_applies(o, q))
@@ -202,9 +201,8 @@ static void
 build_section(struct draft *d, struct draft_section *s)
 {
 	void *base = s->queue != NULL ? (void *)s->queue : s->schedule;
-	const struct option *o;
 
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		struct setting **given = &s->given[option_index(o)];
 
 		if (o->section != s->section)
@@ -238,9 +236,7 @@ build_defaults(struct draft *d)
 void
 draft_build(struct draft *d)
 {
-	const struct option *o;
-
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (section_has_title(o->section))
 			continue;
 		option_set_default(o, d->config);

@@ -284,9 +284,7 @@ option_index(const struct option *o)
 const struct option *
 option_find(enum section section, const char *name)
 {
-	const struct option *o;
-
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (o->section == section && strcmp(o->name, name) == 0)
 			return o;
 	}
@@ -336,14 +334,13 @@ char *
 option_unknown(enum section section, const char *name)
 {
 	struct nearest near = { name, strlen(name) > 4 ? 3 : 2, NULL };
-	const struct option *o;
 
 	for (enum section s = SECTION_GLOBAL; s < SECTION_MAX; s++) {
 		if (option_find(s, name) != NULL)
 			return xasprintf("%s does not belong here: it stands %s", name,
 			    sections[s].place);
 	}
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (o->section == section)
 			util_nearest(&near, o->name);
 	}

@@ -73,6 +73,8 @@ struct option {
 
 /* All rows in order of the table: option_next(NULL) is the first, NULL the end. */
 const struct option *option_next(const struct option *);
+#define EACH_OPTION(o) \
+	for (const struct option *o = option_next(NULL); o != NULL; o = option_next(o))
 size_t		 option_index(const struct option *);	/* < OPTIONS_MAX */
 const struct option *option_find(enum section, const char *name);	/* NULL: none */
 bool		 option_is_list(const struct option *);

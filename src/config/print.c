@@ -25,9 +25,7 @@ is_short_form(const struct option *o, const struct config *c)
 static void
 print_options(enum section section, const void *base, const char *indent, struct buf *b)
 {
-	const struct option *o;
-
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (o->section != section ||
 		    (section == SECTION_QUEUE && !option_applies(o, base)) ||
 		    (section == SECTION_REDIS && is_short_form(o, base)))
@@ -106,7 +104,6 @@ void
 config_print_hash(struct config *c)
 {
 	struct buf b = BUF_INIT, all = BUF_INIT;
-	const struct option *o;
 	struct queue_config *q;
 
 	for (size_t i = 0; i < c->nqueues; i++) {
@@ -115,7 +112,7 @@ config_print_hash(struct config *c)
 		snprintf(q->hash, sizeof(q->hash), "%08" PRIx32, (uint32_t)hash_of(&b));
 		buf_puts(&all, q->hash);
 	}
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (section_has_title(o->section) || is_of_host(o))
 			continue;
 		buf_printf(&all, "\n%s = ", o->name);

@@ -130,11 +130,9 @@ add_restart(struct reload_plan *plan, const struct option *o)
 void
 reload_plan(struct reload_plan *plan, const struct config *from, const struct config *to)
 {
-	const struct option *o;
-
 	*plan = (struct reload_plan){ .steps = NULL };
 	plan_queues(plan, from, to);
-	for (o = option_next(NULL); o != NULL; o = option_next(o)) {
+	EACH_OPTION(o) {
 		if (section_has_title(o->section) || config_same_option(o, from, to))
 			continue;
 		if ((o->flags & OPTION_RESTART) != 0)
