@@ -137,12 +137,6 @@ first(const struct collector *c)
 /* -- slots ------------------------------------------------------------------ */
 
 void
-collector_use_slot(struct collector *c)
-{
-	c->slots--;
-}
-
-void
 collector_release(struct collector *c)
 {
 	unsigned runs = collector_runs(c);

@@ -65,8 +65,6 @@ void		 collector_done(struct collector *);
 /* May call start(), and give_back() for messages whose leases may have ended. */
 void		 collector_grant(struct collector *, unsigned slots);
 void		 collector_add(struct collector *, struct message *);
-/* A run has begun in one of the slots, without start(). */
-void		 collector_use_slot(struct collector *);
 /* At the end of the turn, begins runs that can begin, and gives back messages that must be. */
 void		 collector_look(struct collector *);
 /* Calls give_back() for each message; releases the slots. */

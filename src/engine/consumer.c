@@ -145,7 +145,7 @@ consumer_fetch(struct consumer *c, unsigned n)
 {
 	c->collector.fetching = true;
 	c->ready = false;
-	queue_fetch(c->queue, n, suspension_turn(&c->suspension));
+	queue_fetch(c->queue, n, breaker_turn(&c->suspension.breaker));
 }
 
 /*
@@ -322,7 +322,7 @@ consumer_run(struct consumer *c, struct message *msg)
 		return;
 	}
 	if (needs_slot)
-		collector_use_slot(&c->collector);
+		c->collector.slots--;
 	consumer_start(c, msg);
 }
 

@@ -50,15 +50,11 @@ void
 event_log_delivered(const struct message *msg)
 {
 	struct log_ctx ctx = ctx_of(msg, 0);
-	const struct config *config = msg->config;
+	bool shown = msg->config->log.payloads && msg->payload != NULL;
 
-	if (config->log.payloads && msg->payload != NULL)
-		log_event(LOG_LV_DEBUG, "delivered", &ctx,
-		    LF_STR("channel", msg->channel), LF_INT("size", (int64_t)msg->len),
-		    LF_MEM("payload", msg->payload, msg->len));
-	else
-		log_event(LOG_LV_DEBUG, "delivered", &ctx,
-		    LF_STR("channel", msg->channel), LF_INT("size", (int64_t)msg->len));
+	log_event(LOG_LV_DEBUG, "delivered", &ctx, LF_STR("channel", msg->channel),
+	    LF_INT("size", (int64_t)msg->len), shown ?
+	    LF_MEM("payload", msg->payload, msg->len) : LF_STR("payload", NULL));
 }
 
 /* status= or signal=, duration=, error= */

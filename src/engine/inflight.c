@@ -100,20 +100,11 @@ inflight_stop_message(struct held *h, enum stop reason)
 		handler_stop(f->run, reason);
 }
 
-/* Drops the results of all messages that the run still has. */
-static void
-stop_rest(struct inflight *f)
-{
-	struct held *h = TAILQ_FIRST(&f->messages);
-
-	if (f->live == 0 && h != NULL && f->run != NULL)
-		handler_stop(f->run, h->stop);
-}
-
 void
 inflight_done(struct held *h)
 {
 	struct inflight *f = h->flight;
+	const struct held *rest;
 
 	TAILQ_REMOVE(&f->messages, h, entry);
 	h->done = true;
@@ -122,9 +113,10 @@ inflight_done(struct held *h)
 	f->unconfirmed++;
 	if (!f->batch)
 		return;
-	if (TAILQ_EMPTY(&f->messages))
+	if ((rest = TAILQ_FIRST(&f->messages)) == NULL)
 		f->done_at = clock_mono();
-	stop_rest(f);
+	else if (f->live == 0 && f->run != NULL)	/* drops the results of the rest */
+		handler_stop(f->run, rest->stop);
 }
 
 bool

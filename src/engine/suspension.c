@@ -87,12 +87,6 @@ suspension_is_on(const struct suspension *s)
 	return s->breaker.state != BREAKER_CLOSED;
 }
 
-enum turn
-suspension_turn(struct suspension *s)
-{
-	return breaker_turn(&s->breaker);
-}
-
 void
 suspension_probe_now(struct suspension *s)
 {
@@ -167,8 +161,7 @@ suspension_results(struct suspension *s, const char *why)
 {
 	if ((why[0] != '\0') == (s->refused != NULL))
 		return;
-	free(s->refused);
-	s->refused = why[0] != '\0' ? xstrdup(why) : NULL;
+	xreplace(&s->refused, why[0] != '\0' ? why : NULL);
 	s->refused_since = clock_mono();
 	s->blocked(s->arg);
 }

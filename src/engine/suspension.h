@@ -45,8 +45,6 @@ void	suspension_done(struct suspension *);
 void	suspension_reconfigure(struct suspension *, const struct queue_config *);
 
 bool	suspension_is_on(const struct suspension *);
-/* See breaker.h. */
-enum turn suspension_turn(struct suspension *);
 void	suspension_probe_now(struct suspension *);
 
 /* A delivery has ended. */
