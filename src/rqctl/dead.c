@@ -333,24 +333,25 @@ walk(struct change *ch)
 	letters_done(&l);
 }
 
+static void
+change_letters(struct ctl *c, const char *verb, const char *word, const struct action *a)
+{
+	const struct change_ops ops = { .verb = verb, .what = "dead letter", .word = word,
+		.complete = true, .walk = walk };
+
+	change_run(c, &ops, a);
+}
+
 void
 dead_retry(struct ctl *c)
 {
-	static const struct change_ops ops = { .verb = "retry", .what = "dead letter",
-		.word = "retried", .complete = true, .walk = walk };
-	const struct action action = { retry_step, &c->target };
-
-	change_run(c, &ops, &action);
+	change_letters(c, "retry", "retried", &(struct action){ retry_step, &c->target });
 }
 
 void
 dead_drop(struct ctl *c)
 {
-	static const struct change_ops ops = { .verb = "drop", .what = "dead letter",
-		.word = "dropped", .complete = true, .walk = walk };
-	const struct action action = { drop_step, NULL };
-
-	change_run(c, &ops, &action);
+	change_letters(c, "drop", "dropped", &(struct action){ drop_step, NULL });
 }
 
 /* One script moves them. */
@@ -368,11 +369,8 @@ is_one_slot(const struct ctl *c, const struct target *to)
 void
 dead_move(struct ctl *c)
 {
-	static const struct change_ops ops = { .verb = "move", .what = "dead letter",
-		.word = "moved", .complete = true, .walk = walk };
 	const char *name = c->args.words[--c->args.nwords];
 	struct target to;
-	const struct action action = { retry_step, &to };
 
 	c->args.words[c->args.nwords] = NULL;
 	if (target_find(c, name, VERB_KEEPING, &to) == 0) {
@@ -384,7 +382,7 @@ dead_move(struct ctl *c)
 			    "import %s, then drop them here and retry them there", c->target.name,
 			    name, c->target.name, name);
 		else
-			change_run(c, &ops, &action);
+			change_letters(c, "move", "moved", &(struct action){ retry_step, &to });
 	}
 	target_done(&to);
 }
