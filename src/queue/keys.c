@@ -35,8 +35,7 @@ keys_init(struct keys *k, const char *q)
 void
 keys_set_group(struct keys *k, const char *group)
 {
-	free(k->group);
-	k->group = group[0] != '\0' ? xstrdup(group) : NULL;
+	xreplace(&k->group, group[0] != '\0' ? group : NULL);
 }
 
 const char *

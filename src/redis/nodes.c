@@ -547,10 +547,8 @@ nodes_free(struct nodes *n)
 	timer_stop(&n->look);
 	if (n->table != NULL)
 		slot_table_stop(n->table);
-	while ((node = TAILQ_FIRST(&n->all)) != NULL) {
-		TAILQ_REMOVE(&n->all, node, entry);
+	while ((node = TAILQ_TAKE(&n->all, entry)) != NULL)
 		node_free(node);
-	}
 	node_free(n->nowhere);
 	slot_table_free(n->table);
 	free(n->name);

@@ -529,10 +529,8 @@ http_free(struct http *h)
 	LIST_REMOVE(h, entry);
 	timer_stop(&h->retry);
 	unlisten(h);
-	while ((r = TAILQ_FIRST(&h->requests)) != NULL) {
-		TAILQ_REMOVE(&h->requests, r, entry);
+	while ((r = TAILQ_TAKE(&h->requests, entry)) != NULL)
 		free(r);
-	}
 	evhttp_free(h->server);
 	while (!TAILQ_EMPTY(&h->peers))
 		peer_free(TAILQ_FIRST(&h->peers));
