@@ -258,12 +258,6 @@ send_frame(struct log_sink *s, const char *p, size_t n)
 	return r;
 }
 
-static bool
-is_datagram(const struct log_sink *s)
-{
-	return s->way == SINK_DATAGRAM || s->way == SINK_JOURNAL;
-}
-
 /* Keeps why a write failed: a full disk, a closed pipe.  Having to wait is no failure. */
 static void
 note_error(struct log_sink *s, ssize_t r)
@@ -306,7 +300,7 @@ write_once(struct log_sink *s, const char *p, size_t n)
 		}
 	} while (r == -1 && errno == EINTR);
 	note_error(s, r);
-	if (!is_datagram(s))
+	if (s->way != SINK_DATAGRAM && s->way != SINK_JOURNAL)
 		return r;
 	if (r == -1 && errno == EMSGSIZE) {
 		s->lost++;

@@ -128,15 +128,6 @@ depth_command(const struct keys *keys, enum kind kind, int step, const char *now
 	return argc;
 }
 
-static void
-take_pause(struct depth *d, const struct redisReply *reply)
-{
-	const char *text = reply_str(reply, NULL);
-
-	d->paused = text != NULL;
-	xreplace(&d->pause, text != NULL ? text : "");
-}
-
 /*
  * If Redis refuses the script (an ACL may forbid scripts), the figure is unknown; that
  * is no error.
@@ -156,6 +147,7 @@ take_overdue(struct depth *d, const struct redisReply *reply)
 void
 depth_answer(struct depth *d, int step, const struct redisReply *reply)
 {
+	const char *text = reply_str(reply, NULL);
 	int64_t number;
 
 	if (step == STEP_OVERDUE) {
@@ -165,7 +157,8 @@ depth_answer(struct depth *d, int step, const struct redisReply *reply)
 	if (reply_error(reply) != REPLY_OK && d->problem == NULL)
 		d->problem = xstrdup(reply_text(reply));
 	if (step == STEP_PAUSE) {
-		take_pause(d, reply);
+		d->paused = text != NULL;
+		xreplace(&d->pause, text != NULL ? text : "");
 	} else if (step == STEP_PAUSE_LEFT) {
 		number = reply_int(reply, -1);
 		d->pause_left = number >= 0 ? (double)number / 1e3 : -1;

@@ -409,17 +409,11 @@ masters_lose(struct master *a, char *cause)
 
 /* -- redirections ------------------------------------------------------------------------ */
 
-static bool
-begins(const char *text, const char *word)
-{
-	return strncmp(text, word, strlen(word)) == 0;
-}
-
 /* Follows a MOVED or an ASK; false: the error is neither, or too many came in a row. */
 static bool
 masters_follow(struct masters *m, struct masters_call *c, const char *error)
 {
-	bool ask = begins(error, "ASK ");
+	bool ask = strncmp(error, "ASK ", 4) == 0;
 	unsigned slot;
 	char *to;
 

@@ -57,16 +57,6 @@ daemon_row(struct listing *l, const struct daemon *d, double now)
 	add_queues(t, d);
 }
 
-/* It may be meant: a larger host does more. */
-static void
-print_settings(const struct service *s, const char *queue)
-{
-	char *text = fleet_difference(s);
-
-	out_line(NULL, "note: the configuration of %s differs between daemons: %s", queue, text);
-	free(text);
-}
-
 /* Each queue about which daemons disagree. */
 static void
 list_differences(const struct fleet *f)
@@ -74,6 +64,7 @@ list_differences(const struct fleet *f)
 	size_t n, i, shown = 0;
 	struct served *served = fleet_served(f, &n);
 	struct service s;
+	char *text;
 
 	for (i = 0; i < n; i++) {
 		fleet_service(f, served[i].key, &s);
@@ -83,8 +74,13 @@ list_differences(const struct fleet *f)
 		if (s.shards_differ)
 			out_line(NULL, "warning: daemons disagree about the shards of %s",
 			    served[i].name);
-		if (s.settings_differ && shown++ < SETTINGS_MAX)
-			print_settings(&s, served[i].name);
+		if (!s.settings_differ || shown++ >= SETTINGS_MAX)
+			continue;
+		/* It may be meant: a larger host does more. */
+		text = fleet_difference(&s);
+		out_line(NULL, "note: the configuration of %s differs between daemons: %s",
+		    served[i].name, text);
+		free(text);
 	}
 	if (shown > SETTINGS_MAX)
 		printf("note: that of %zu more queues differs, too\n", shown - SETTINGS_MAX);

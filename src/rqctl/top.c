@@ -135,12 +135,6 @@ mark(struct top *t, size_t at)
 	xreplace(&t->marked, t->n > 0 ? key_of(t, t->at) : NULL);
 }
 
-static bool
-has_marked(const struct top *t)
-{
-	return t->n > 0 && t->marked != NULL && strcmp(key_of(t, t->at), t->marked) == 0;
-}
-
 /* Filters and sorts the picture's queues; the marked one stays marked if it is still there. */
 static void
 arrange(struct top *t)
@@ -229,7 +223,8 @@ take_picture(struct top *t)
 	add_sample(t);
 	set_headline(t);
 	arrange(t);
-	if (t->view == VIEW_QUEUE && !has_marked(t))
+	if (t->view == VIEW_QUEUE &&
+	    (t->n == 0 || t->marked == NULL || strcmp(key_of(t, t->at), t->marked) != 0))
 		set_view(t, VIEW_TABLE);
 	return find_unnamed(t);
 }

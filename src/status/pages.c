@@ -108,15 +108,15 @@ serve_ready(struct http_request *r, const struct http_route *route UNUSED, void 
 	struct buf b = BUF_INIT;
 
 	if (strcmp(v.state, "draining") == 0 || strcmp(v.state, "stopped") == 0)
-		buf_printf(&b, "%s\n", v.state);
-	else if (!nodes_are_ready(v.nodes))
+		say(r, 503, v.state);
+	else if (nodes_are_ready(v.nodes))
+		say(r, 200, "ready");
+	else {
 		buf_printf(&b, "Redis is down%s%s%s\n",
 		    nodes_is_one_ready(v.nodes) ? " in part" : "",
 		    v.redis_error[0] != '\0' ? ": " : "", v.redis_error);
-	if (b.len > 0)
 		http_answer(r, 503, TEXT, &b);
-	else
-		say(r, 200, "ready");
+	}
 }
 
 /* -- from one survey to the next -------------------------------------------------- */
@@ -302,14 +302,6 @@ serve_history(struct http_request *r, const struct http_route *route UNUSED, voi
 		give_history(p);
 }
 
-static void
-refuse_history(struct pages *p)
-{
-	timer_stop(&p->history_more);
-	while (p->nhistory_waits > 0)
-		say(p->history_waits[--p->nhistory_waits], 503, "stopped");
-}
-
 /* sampled() sets the timer again, for later if the fleet is large. */
 static void
 take_sample(void *arg)
@@ -339,9 +331,8 @@ static void	inquire(struct inquiry *);
 static void	ask_letters(struct inquiry *);
 
 static void
-inquiry_end(struct inquiry *i, int status, const char *type, struct buf *body)
+inquiry_free(struct inquiry *i)
 {
-	http_answer(i->request, status, type, body);
 	for (size_t k = 0; k < i->n; k++)
 		free(i->keys[k]);
 	free(i->keys);
@@ -353,10 +344,8 @@ inquiry_end(struct inquiry *i, int status, const char *type, struct buf *body)
 static void
 inquiry_refuse(struct inquiry *i, int status, const char *why)
 {
-	struct buf b = BUF_INIT;
-
-	buf_printf(&b, "%s\n", why);
-	inquiry_end(i, status, TEXT, &b);
+	say(i->request, status, why);
+	inquiry_free(i);
 }
 
 static void
@@ -408,7 +397,8 @@ found_queue(const struct survey_result *r, void *arg)
 	} else {
 		v = look(i->pages);
 		queue_text(&v, r, q, i->dead, &b);
-		inquiry_end(i, 200, JSON, &b);
+		http_answer(i->request, 200, JSON, &b);
+		inquiry_free(i);
 	}
 }
 
@@ -500,7 +490,9 @@ pages_stop(struct pages *p)
 {
 	p->stopping = true;
 	timer_stop(&p->sample);
-	refuse_history(p);
+	timer_stop(&p->history_more);
+	while (p->nhistory_waits > 0)
+		say(p->history_waits[--p->nhistory_waits], 503, "stopped");
 	http_listen(p->http, "");
 }
 

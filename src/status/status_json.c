@@ -19,19 +19,11 @@
 
 #define UNSEEN_AFTER	(30 * SEC)	/* of a daemon without a heartbeat */
 
-static json_t *
-redis_json(const struct view *v)
-{
-	const struct conn_server *server = nodes_server(v->nodes);
-
-	return json_set(json_object(), "up:t server:s version:s error:s",
-	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error);
-}
-
 /* This daemon, without the help of Redis. */
 static json_t *
 daemon_json(const struct view *v)
 {
+	const struct conn_server *server = nodes_server(v->nodes);
 	json_t *o;
 
 	o = json_set(json_object(), "instance:s name:s version:s state:s config:s reload_failed:t "
@@ -44,7 +36,8 @@ daemon_json(const struct view *v)
 		json_set(o, "log_error:s", log_failure());
 	if (v->reload_error[0] != '\0')
 		json_set(o, "reload_error:s", v->reload_error);
-	return json_set(o, "redis:j", redis_json(v));
+	return json_set(o, "redis:j", json_set(json_object(), "up:t server:s version:s error:s",
+	    nodes_are_ready(v->nodes), server->address, server->version, v->redis_error));
 }
 
 /*
