@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 
-#include "base/log.h"
 #include "policy/breaker.h"
 #include "policy/message.h"
 #include "policy/outcome.h"

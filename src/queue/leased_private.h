@@ -20,7 +20,6 @@
 #define RQD_QUEUE_LEASED_PRIVATE_H
 
 #include "base/list.h"
-#include "loop/timer.h"
 #include "policy/arrivals.h"
 #include "queue/leased.h"
 #include "queue/ledger.h"

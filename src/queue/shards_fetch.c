@@ -4,9 +4,7 @@
  */
 #include "queue/shards_private.h"
 
-#include <stdlib.h>
 
-#include "base/util.h"
 
 #define SHARE_MAX	64
 #define STAY		(20 * MSEC)

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "base/util.h"
 #include "redis/redis_options.h"
 #include "redis/reply.h"
 #include "redis/script.h"

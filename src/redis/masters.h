@@ -15,7 +15,6 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "base/util.h"
 #include "redis/redis_options.h"
 #include "redis/reply.h"
 #include "redis/script.h"

@@ -7,7 +7,6 @@
  */
 #include "rqctl/change.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "rqctl/ask.h"
-#include "rqctl/out.h"
 
 #define QUEUES_MAX	10000	/* queues that are taken from heartbeats */
 #define BEATS		50	/* heartbeats that are asked for at once */

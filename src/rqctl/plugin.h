@@ -7,7 +7,6 @@
 #define RQD_RQCTL_PLUGIN_H
 
 #include "rqctl/ctl.h"
-#include "rqctl/out.h"
 
 /* The exit status of a plugin. */
 enum { PLUGIN_OK, PLUGIN_WARNING, PLUGIN_CRITICAL, PLUGIN_UNKNOWN };

@@ -10,7 +10,6 @@
 #include <config.h>
 
 #include "base/log.h"
-#include "base/stats.h"
 #include "base/util.h"
 #include "policy/tick.h"
 #include "status/advice.h"

@@ -4,7 +4,6 @@
 #ifndef RQD_STATUS_VIEW_H
 #define RQD_STATUS_VIEW_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/clock.h"
