@@ -39,7 +39,9 @@ C
 	OTHER_PIDS="$OTHER_PIDS $!"
 	eval "PID_s$1=$!"
 	wait_for 10 "answers $2" || fail "Sentinel $1 starts"
-	# A Sentinel that the machine has kept waiting for 2 s would do nothing for 30 s (TILT).
-	$ASK -p "$2" sentinel debug info-period 500 ping-period 100 publish-period 200 \
+	# While the master is down, Sentinel asks for INFO once a second only, and promotes no
+	# replica whose INFO is older than five ping-periods: it would try again after 12 s.  A
+	# Sentinel that the machine has kept waiting for 2 s would do nothing for 30 s (TILT).
+	$ASK -p "$2" sentinel debug info-period 500 ping-period 500 publish-period 200 \
 	    ask-period 100 tilt-trigger 60000 >/dev/null
 }
