@@ -38,28 +38,49 @@ static size_t ntyped;
 
 /* -- signals ---------------------------------------------------------------------- */
 
-static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH };
+static void
+on_end(int signo UNUSED)
+{
+	ended = 1;
+	asked = 1;
+}
 
 static void
-on_signal(int signo)
+on_stop(int signo UNUSED)
 {
-	if (signo == SIGCONT)
-		continued = 1;
-	else if (signo == SIGWINCH)
-		resized = 1;
-	else {
-		*(signo == SIGTSTP ? &stopped : &ended) = 1;
-		asked = 1;
-	}
+	stopped = 1;
+	asked = 1;
 }
+
+static void
+on_continue(int signo UNUSED)
+{
+	continued = 1;
+}
+
+static void
+on_resize(int signo UNUSED)
+{
+	resized = 1;
+}
+
+static const struct {
+	int	 signo;
+	void	(*caught)(int);
+} signals[] = {
+	{ SIGINT, on_end }, { SIGTERM, on_end }, { SIGQUIT, on_end }, { SIGHUP, on_end },
+	{ SIGTSTP, on_stop }, { SIGCONT, on_continue }, { SIGWINCH, on_resize },
+};
 
 static void
 catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction sa = { .sa_flags = 0 };
 
-	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaction(signals[i], &sa, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+		sa.sa_handler = signals[i].caught;
+		sigaction(signals[i].signo, &sa, NULL);
+	}
 }
 
 /* -- the terminal ----------------------------------------------------------------- */
@@ -310,7 +331,7 @@ screen_key(usec_t timeout)
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(signals); i++)
-		sigaddset(&set, signals[i]);
+		sigaddset(&set, signals[i].signo);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	do {
 		if ((key = take_signal()) == 0 && ntyped == 0)
