@@ -379,8 +379,8 @@ check_queue(struct problems *f, const struct picture *p, size_t i)
 	if (d->problem != NULL)
 		find(f, "error", name, "%s", d->problem);
 	if (s->daemons == 0 && !target_is_elsewhere(&p->targets[i]))
-		find(f, work ? "error" : "warning", name, "no daemon serves it%s",
-		    work ? ", and messages wait" : "");
+		find(f, work ? "error" : "warning", name, "%s", work ?
+		    "no daemon serves it, and messages wait" : "no daemon serves it");
 	else if (s->daemons == 0)
 		check_elsewhere(f, &p->targets[i], d);
 	if (strcmp(s->state, "suspended") == 0)
