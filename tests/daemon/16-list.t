@@ -27,7 +27,7 @@ qctl() { RQD_CONFIG=$T/rqd.conf "$RQCTL" "$@"; }
 push a b c
 conf "$T/work" >"$T/conf"
 rqd_start <"$T/conf"
-log_wait 10 'event=acked queue=q id=c '
+for id in a b c; do log_wait 10 "event=acked queue=q id=$id "; done
 is "$(sort "$T/began" | tr '\n' ,)" 'a 1 1,b 1 1,c 1 1,' 'all ran, and there is one attempt only'
 is "$(keys)" qSTATS 'nothing but the list and the counters was ever there'
 push d
