@@ -419,7 +419,7 @@ fleet_difference(const struct service *s)
 		lease = xasprintf("lease from %s to %s", units_age(s->lease_least, least),
 		    units_age(s->lease_most, most));
 	if (s->concurrency_least != s->concurrency_most)
-		text = xasprintf("concurrency from %lld to %lld%s%s",
+		text = xasprintf("at most %lld to %lld messages in flight%s%s",
 		    (long long)s->concurrency_least, (long long)s->concurrency_most,
 		    lease != NULL ? ", " : "", lease != NULL ? lease : "");
 	else

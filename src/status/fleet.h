@@ -111,7 +111,7 @@ void	fleet_service(const struct fleet *, const char *key, struct service *);
 
 /*
  * Names the settings of the queue that differ between daemons, as far as heartbeats
- * have them: "concurrency from 1 to 4".  NULL: none.  The caller frees it.
+ * have them: "at most 1 to 4 messages in flight".  NULL: none.  The caller frees it.
  */
 char	*fleet_difference(const struct service *);
 

@@ -92,8 +92,8 @@ is "$(js "document.querySelectorAll('tr.detail').length")" 3 'several rows are o
 
 # -- configurations: those of web1 and web2 differ in name and listener only
 is "$(js 'document.querySelector("#configs").hidden')" true 'daemons with another name have no other configuration'
-like "$(js '((shown[0].differs = "concurrency from 1 to 4"), showConfigs([{ config: "a" }, { config: "b" }]), document.querySelector("#configs").textContent)')" \
-    'run 2 different configurations; [a-z]+: concurrency from 1 to 4\. If they' 'if it is another one: of which queues'
+like "$(js '((shown[0].differs = "at most 1 to 4 messages in flight"), showConfigs([{ config: "a" }, { config: "b" }]), document.querySelector("#configs").textContent)')" \
+    'run 2 different configurations; [a-z]+: at most 1 to 4 messages in flight\. If they' 'if it is another one: of which queues'
 
 # -- copying
 js '(window.copied = "", navigator.clipboard.writeText = async t => { window.copied = t; })' >/dev/null

@@ -93,10 +93,10 @@ rqd_signal HUP two
 log_wait 10 event=reloaded 1 two
 ok '[ "$(config_of reloaded two)" != "$(config_of started one)" ]' 'with another concurrency they have two'
 wait_ok 10 'ctl daemons | grep -q differs' 'rqctl daemons says so'
-is "$(ctl daemons | grep ^note: | sort)" 'note: the configuration of q differs between daemons: concurrency from 1 to 4
+is "$(ctl daemons | grep ^note: | sort)" 'note: the configuration of q differs between daemons: at most 1 to 4 messages in flight
 note: the configuration of r differs between daemons: an option that heartbeats do not have' 'of which queues, and what, where it knows it'
 is "$(ctl status q r s --json | python3 -c 'import json, sys; print([q["differs"] for q in json.load(sys.stdin)["queues"]])')" \
-    "['concurrency from 1 to 4', 'an option that heartbeats do not have', None]" 'status --json'
+    "['at most 1 to 4 messages in flight', 'an option that heartbeats do not have', None]" 'status --json'
 is "$(ctl check | grep -c differ)" 0 'check does not complain: it may be meant'
 rqd_stop two
 rqd_stop one
