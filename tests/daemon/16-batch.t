@@ -309,13 +309,16 @@ ok 'log_wait 10 "event=acked queue=early pid=[0-9]+ batch=2 status=0"' 'and coun
 rm -f "$T/say.go"
 
 # An ack that comes before the daemon has heard of the cancel is an ack.  It has heard of it
-# when its renewal has the token.
+# when it renews the token after the mark.
 redis-cli -s "$SOCK" monitor >"$T/monitor" 2>&1 & monitor=$!
 wait_for 10 '[ -s "$T/monitor" ]'
+HEARD='index($0, token) && /"HSET"/ && /!/ { marked = 1 }
+marked && index($0, token) && tolower($0) ~ /"evalsha"/ { heard = 1 }
+END { exit !heard }'
 heard() {	# ID
 	_token=$(r hget earlyDELIVERY "$1" | cut -d ' ' -f 3)
 	_token=${_token##*:}
-	wait_for 20 'grep -ai evalsha "$T/monitor" | grep -qF "$_token"'
+	wait_for 20 'awk -v token="$_token" "$HEARD" "$T/monitor"'
 }
 r lpush early '{"id":1,"wait":1}' '{"id":2}' '{"id":3}' >/dev/null
 wait_for 10 '[ "$(r zcard earlyBACKUP)" = 3 ]'
