@@ -335,13 +335,13 @@ conn_reply(struct redisAsyncContext *ac, void *r, void *unused UNUSED)
 
 /* -- subscriptions ------------------------------------------------------------ */
 
-/* One channel is confirmed; busy. */
+/* One channel is confirmed; busy.  Ignored: no SUBSCRIBE is the oldest command. */
 static void
 conn_confirm(struct conn *c)
 {
 	struct pending *p = pending_oldest(&c->pending);
 
-	if (p == NULL)
+	if (p == NULL || p->of_slot != PENDING_NO_SLOT)
 		return;
 	conn_received_reply(c);
 	conn_answer(c, p, CONN_REPLY, NULL);

@@ -4,7 +4,8 @@
  *
  * The first byte says what sort of connection, and when it comes to the rest:
  * bit 0: of a subscriber; bit 1: the greeting was answered properly before; bits
- * 2 and 3: how many commands are then out; bit 4: in two pieces.
+ * 2 and 3: how many commands are then out; bit 4: in two pieces; bit 5: the commands
+ * of the subscriber are those for the channels of slots.
  *
  * Each command must be answered exactly once, and nothing may end the program.
  */
@@ -21,6 +22,7 @@
 #include "loop/loop.h"
 #include "redis/conn.h"
 #include "redis/reply.h"
+#include "redis/slots.h"
 
 FUZZ_MAIN("conn")
 
@@ -86,6 +88,14 @@ message(const char *channel, size_t len, const struct redisReply *r, void *arg)
 	(void)arg;
 	looked += len > 0 ? (size_t)channel[len - 1] : 0;
 	look(r);
+}
+
+static void
+slot_ended(unsigned slot, void *arg)
+{
+	(void)arg;
+	if (slot >= SLOTS)
+		abort();
 }
 
 static void
@@ -156,6 +166,13 @@ ask(struct conn *c, unsigned n)
 }
 
 static void
+ask_for_slots(struct conn *c, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		(void)conn_subscribe_slot(c, i != 1, "rqd:slot:{a}", answered, NULL);
+}
+
+static void
 converse(struct loop *l, struct conn *c, uint8_t how, const uint8_t *data, size_t size)
 {
 	size_t first = (how & 16) != 0 ? size / 2 : size;
@@ -166,7 +183,7 @@ converse(struct loop *l, struct conn *c, uint8_t how, const uint8_t *data, size_
 	turns(l);
 	if ((how & 2) != 0)
 		greet(l, fd);
-	ask(c, how >> 2 & 3);
+	((how & 33) == 33 ? ask_for_slots : ask)(c, how >> 2 & 3);
 	turns(l);
 	say(fd, data, first);
 	turns(l);
@@ -198,6 +215,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		conn_subscribe(c, false, "news", message, NULL);
 		conn_subscribe(c, true, "n*", message, NULL);
 	}
+	if ((data[0] & 33) == 33)
+		conn_set_slot_ended(c, slot_ended, NULL);
 	conn_start(c);
 	turns(l);
 	converse(l, c, data[0], data + 1, size - 1);
