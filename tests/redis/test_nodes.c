@@ -700,6 +700,26 @@ CLUSTER_TEST(test_ask)
 	assert_int_equal(a.downs, 0);
 }
 
+/*
+ * The node that ASK names hangs, and dies: the command is answered once, unless its owner has
+ * cancelled it.
+ */
+CLUSTER_TEST(test_ask_lost)
+{
+	WAIT(a.is_up && b.is_up);
+	open_a();
+	server_signal(&low, SIGSTOP);
+	request_words(&a.request, a.env->conn, "LPUSH", "{a}", "x", NULL);
+	WAIT(figure_of(&high, "lpush", "rejected_calls") == 1);
+	request_cancel(&a.request);
+	request_words(&a.request, a.env->conn, "LPUSH", "{a}", "x", NULL);
+	WAIT(figure_of(&high, "lpush", "rejected_calls") == 2 &&
+	    conn_outstanding(a.env->conn) == 0);
+	server_kill(&low);
+	WAIT(answers(&a) == 1 && nodes_outstanding(nodes) == 0);
+	assert_int_equal(a.replies, 0);
+}
+
 /* The node that ASK names does not take the slot, or is down: as before. */
 CLUSTER_TEST(test_ask_in_vain)
 {
