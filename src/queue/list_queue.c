@@ -339,6 +339,7 @@ list_conn_up(struct queue *queue, const struct conn_server *server UNUSED)
 	struct list *q = (struct list *)queue;
 
 	q->known = true;
+	q->empty = false;	/* until the next look or pop */
 	timer_stop(&q->push_delay);
 	direct_wake(&q->direct);
 }

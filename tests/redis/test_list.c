@@ -65,6 +65,19 @@ QUEUE_TEST(test_empty)
 }
 
 /* A message that is not JSON, or has no id, gets an id; any bytes are allowed. */
+/* A look on an earlier connection says nothing: Redis may have messages since then. */
+QUEUE_TEST(test_empty_before)
+{
+	box_start(&box, 1);
+	WAIT(&box, queue_is_empty(box.queue));
+	box_set_slots(&box, 0);
+	assert_true(queue_is_empty(box.queue));
+	box_cut(&box, &server);
+	assert_false(queue_is_empty(box.queue));
+	box_set_slots(&box, 1);
+	WAIT(&box, queue_is_empty(box.queue));
+}
+
 QUEUE_TEST(test_ids)
 {
 	server_int(&server, "LPUSH orders %b %s", "a\0b", (size_t)3, "");
