@@ -400,21 +400,11 @@ make_pair(int fd[2])
 		(void)setsockopt(fd[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
-/* In the child: frees what belongs to the main process. */
-static NORETURN void
-become_launcher(struct launcher *l, int orders, int files, const struct launcher_ops *ops,
-    void *arg)
-{
-	struct launch_slot *slots = l->slots;
-
-	free(l);
-	launcher_serve(orders, files, slots, ops, arg);
-}
-
 struct launcher *
 launcher_fork(const struct launcher_ops *ops, void *arg)
 {
 	struct launcher *l = xcalloc(1, sizeof(*l));
+	struct launch_slot *slots;
 	int orders[2], files[2];
 	sigset_t all, old;
 
@@ -430,7 +420,9 @@ launcher_fork(const struct launcher_ops *ops, void *arg)
 	if (l->pid == 0) {
 		(void)close(orders[0]);
 		(void)close(files[0]);
-		become_launcher(l, orders[1], files[1], ops, arg);
+		slots = l->slots;
+		free(l);
+		launcher_serve(orders[1], files[1], slots, ops, arg);
 	}
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	(void)close(orders[1]);

@@ -364,16 +364,6 @@ end_child(struct launcher_process *l, pid_t pid)
 	(void)kill(-group, SIGKILL);
 }
 
-/* Sorts the descriptors of an order by the child's numbers. */
-static void
-sort_fds(const struct launch_order *o, const int *fds, int fd[SPAWN_FDS])
-{
-	int i, n = 0;
-
-	for (i = 0; i < SPAWN_FDS; i++)
-		fd[i] = (o->head.value & 1U << i) != 0 ? fds[n++] : -1;
-}
-
 static void
 start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 {
@@ -386,7 +376,7 @@ start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 	    .size = sizeof(hello), .pid_at = offsetof(struct launch_reply, pid),
 	    .report = &shared->report };
 	enum spawn_step step = STEP_LAUNCHER;
-	int fd[SPAWN_FDS];
+	int fd[SPAWN_FDS];		/* by the child's numbers */
 
 	if (c == NULL || (*slot != 0 && shared->done == 0)) {
 		fail_start(l, o, EINVAL, step);
@@ -394,7 +384,8 @@ start(struct launcher_process *l, const struct launch_order *o, const int *fds)
 	}
 	*slot = 0;
 	shared->done = 0;
-	sort_fds(o, fds, fd);
+	for (int i = 0; i < SPAWN_FDS; i++)
+		fd[i] = (o->head.value & 1U << i) != 0 ? *fds++ : -1;
 	guardian_table_note(l->table, o->head.slot);
 	if (command_spawn(c, (char *)(uintptr_t)o->bytes, o->head.size, fd, slot, &proxy,
 	    &step) == -1)

@@ -224,14 +224,6 @@ check_limit(struct worker *w)
 }
 
 static void
-tail_over(struct worker *w)
-{
-	output_close(&w->output);
-	timer_stop(&w->timer);
-	worker_set_state(w, WORKER_GONE);
-}
-
-static void
 time_is_up(void *arg)
 {
 	struct worker *w = arg;
@@ -252,8 +244,11 @@ time_is_up(void *arg)
 		return;
 	case WORKER_TAIL:
 		output_drain(&w->output);
-		if (w->state == WORKER_TAIL)
-			tail_over(w);
+		if (w->state != WORKER_TAIL)
+			return;
+		output_close(&w->output);
+		timer_stop(&w->timer);
+		worker_set_state(w, WORKER_GONE);
 		return;
 	case WORKER_GONE:
 		return;

@@ -113,7 +113,7 @@ leased_ticked(struct leased *a, struct call *call, enum conn_answer answer,
 	(void)call;
 	leased_wake(a);
 	if (answer != CONN_REPLY) {
-		ticker_lost(a->ticker, answer == CONN_LOST);
+		ticker_ended(a->ticker, answer == CONN_LOST);
 	} else if (!reply_has(reply, leased_tick_form)) {
 		(void)leased_failed(a, LEASED_TICK, reply);
 		ticker_refused(a->ticker, ledger_patience(a->ledger));

@@ -325,7 +325,7 @@ leased_popped(struct leased *a, struct call *call, enum conn_answer answer,
 		leased_pop_answered(a, call, reply);
 		return;
 	}
-	pops_lost(a->pops, answer == CONN_LOST);
+	pops_ended(a->pops, answer == CONN_LOST);
 	watcher_saw_work(a->watcher);
 	leased_finish_fetch(a, FETCH_DOWN, NULL);
 }
@@ -477,7 +477,7 @@ leased_mine_replied(struct leased *a, struct call *call, enum conn_answer answer
 	size_t i;
 
 	if (answer != CONN_REPLY) {
-		pops_mine_lost(a->pops, call->pop);
+		pops_mine_lost(call->pop);
 		return;
 	}
 	if (!reply_has(reply, leased_mine_form)) {

@@ -180,9 +180,8 @@ pops_is_sent(const struct pops *p)
 	return p->sent != NULL;
 }
 
-/* The pop on its way has ended. */
-static void
-pops_end(struct pops *p, bool unknown)
+void
+pops_ended(struct pops *p, bool unknown)
 {
 	if (unknown) {
 		pop_set_state(p->sent, POP_UNKNOWN);
@@ -199,13 +198,7 @@ pops_replied(struct pops *p, bool took)
 	if (took)
 		pops_saw_number(p, p->sent->number);
 	xreplace(&p->error, NULL);
-	pops_end(p, false);
-}
-
-void
-pops_lost(struct pops *p, bool acted)
-{
-	pops_end(p, acted);
+	pops_ended(p, false);
 }
 
 /* Whether an error reply surely came before the script's first write. */
@@ -232,7 +225,7 @@ void
 pops_refused(struct pops *p, enum reply_error e, const char *text)
 {
 	p->sent->deadline = 0;
-	pops_end(p, !pop_error_is_early(e));
+	pops_ended(p, !pop_error_is_early(e));
 	if (text != NULL)
 		xreplace(&p->error, text);
 }
@@ -297,9 +290,8 @@ pop_ask_on(struct pop_call *pop, const char *from, int64_t offset)
 }
 
 void
-pops_mine_lost(struct pops *p, struct pop_call *pop)
+pops_mine_lost(struct pop_call *pop)
 {
-	(void)p;
 	pop_ask_on(pop, "", 0);
 }
 

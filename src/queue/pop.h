@@ -61,12 +61,12 @@ void		 pops_up(struct pops *);	/* connected: all questions are asked anew */
 void		 pops_begin(struct pops *, const struct pop_terms *, struct words *);
 bool		 pops_is_sent(const struct pops *);
 /*
- * The pop has ended: with a reply (took: it had messages), without a reply (acted: it
- * may have run), or with an error.  text becomes pops_error(); NULL leaves that as it
+ * The pop has ended: with a reply (took: it had messages), without a reply (unknown:
+ * it may have run), or with an error.  text becomes pops_error(); NULL leaves that as it
  * is.
  */
 void		 pops_replied(struct pops *, bool took);
-void		 pops_lost(struct pops *, bool acted);
+void		 pops_ended(struct pops *, bool unknown);
 void		 pops_refused(struct pops *, enum reply_error, const char *text);
 /* The error of the last pop; NULL: none, or a later pop or mine was answered. */
 const char	*pops_error(const struct pops *);
@@ -81,7 +81,7 @@ struct pop_call	*pops_to_ask(struct pops *);
  */
 void		 pops_add_question(struct pops *, struct pop_call *, uint64_t inline_max,
 		    struct words *);
-void		 pops_mine_lost(struct pops *, struct pop_call *);
+void		 pops_mine_lost(struct pop_call *);
 /* mine was refused: pops_to_ask() has the pop again after a backoff of at most `most`. */
 void		 pops_mine_refused(struct pops *, struct pop_call *, usec_t most);
 /* Takes one page of the answer.  It may free the pop, or make it due in pops_to_ask(). */

@@ -90,8 +90,8 @@ ticker_add_counters(struct ticker *t, struct words *w)
  * After a lost reply the counters count as added: adding them twice would be worse than
  * not at all.
  */
-static void
-ticker_end(struct ticker *t, bool acted)
+void
+ticker_ended(struct ticker *t, bool acted)
 {
 	t->sent = false;
 	if (acted)
@@ -120,7 +120,7 @@ bool
 ticker_answered(struct ticker *t, const struct ticker_answer *a,
     const struct ticker_terms *terms)
 {
-	ticker_end(t, true);
+	ticker_ended(t, true);
 	t->failures = 0;
 	t->found.requeued += a->requeued;
 	t->found.promoted += a->promoted;
@@ -141,18 +141,12 @@ ticker_answered(struct ticker *t, const struct ticker_answer *a,
 void
 ticker_refused(struct ticker *t, usec_t most)
 {
-	ticker_end(t, false);
+	ticker_ended(t, false);
 	t->rank = 0;
 	strcpy(t->cursor, "0");
 	t->scan[0] = '\0';
 	t->not_before = clock_mono() + backoff_delay(SEC, most, ++t->failures, random_unit());
 	ticker_set(t, t->not_before);
-}
-
-void
-ticker_lost(struct ticker *t, bool sent)
-{
-	ticker_end(t, sent);
 }
 
 bool

@@ -16,7 +16,7 @@
  *		KEYS; ticker_add_words(t, &terms, &words); words of the kind;
  *		ticker_add_counters(t, &words); send
  *	}
- *	with its answer: ticker_answered(), ticker_refused(), or ticker_lost()
+ *	with its answer: ticker_answered(), ticker_refused(), or ticker_ended()
  */
 #ifndef RQD_QUEUE_TICKER_H
 #define RQD_QUEUE_TICKER_H
@@ -75,8 +75,8 @@ bool		 ticker_answered(struct ticker *, const struct ticker_answer *,
 		    const struct ticker_terms *);
 /* Redis has refused the tick; the next one is due after a backoff of at most `most`. */
 void		 ticker_refused(struct ticker *, usec_t most);
-/* No answer came.  sent: it may have acted. */
-void		 ticker_lost(struct ticker *, bool sent);
+/* No answer came.  acted: it may have acted. */
+void		 ticker_ended(struct ticker *, bool acted);
 /* Reports what the round has moved, once it is over; returns false if that is nothing. */
 bool		 ticker_report(struct ticker *, struct tick_report *);
 

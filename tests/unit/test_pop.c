@@ -113,7 +113,7 @@ static struct pop_call *
 lose_and_ask(void)
 {
 	begin();
-	pops_lost(p, true);
+	pops_ended(p, true);
 	return question(pops_to_ask(p));
 }
 
@@ -200,7 +200,7 @@ FIXTURE_TEST(test_turns)
 FIXTURE_TEST(test_not_sent)
 {
 	begin();
-	pops_lost(p, false);
+	pops_ended(p, false);
 	assert_true(pops_is_idle(p));
 	assert_null(pops_to_ask(p));
 }
@@ -237,7 +237,7 @@ FIXTURE_TEST(test_not_found)
 	assert_false(pops_is_unsure(p));
 	assert_null(pops_to_ask(p));
 	/* The answer is lost: once more. */
-	pops_mine_lost(p, pop);
+	pops_mine_lost(pop);
 	assert_false(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	TOLD(pop, LAST);
@@ -254,7 +254,7 @@ FIXTURE_TEST(test_pages)
 	assert_true(pops_is_unsure(p));
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_ends(text, " 5001.5 9 77 1000");
-	pops_mine_lost(p, pop);
+	pops_mine_lost(pop);
 	assert_ptr_equal(question(pops_to_ask(p)), pop);
 	assert_ends(text, " 4999.000000 0 77 1000");
 	TOLD(pop, .from = "5001.5", .offset = 9);
@@ -361,7 +361,7 @@ FIXTURE_TEST(test_late)
 	assert_true(pops_is_late(p, 10 * SEC));
 	assert_memory_equal(late_words(), "1 host-1-", 9);
 	assert_ends(text, " 4999.000000");
-	pops_lost(p, true);
+	pops_ended(p, true);
 	assert_true(pops_is_late(p, HOUR));
 	assert_memory_equal(late_words(), "1 host-1-", 9);
 	pop = question(pops_to_ask(p));

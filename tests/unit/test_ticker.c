@@ -76,7 +76,7 @@ FIXTURE_TEST(test_spacing)
 	loop_run_for(loop, 1);
 	assert_int_equal(dues, 1);
 	assert_true(ticker_begin(t, false));
-	ticker_lost(t, false);
+	ticker_ended(t, false);
 	assert_true(ticker_begin(t, true));
 }
 
@@ -190,13 +190,13 @@ FIXTURE_TEST(test_counters)
 	assert_string_equal(w.v[0], stats_name((enum stat)0));
 	assert_string_equal(w.v[1], "3");
 	words_done(&w);
-	ticker_lost(t, false);
+	ticker_ended(t, false);
 	assert_int_equal(stats.sent[0], 0);
 	assert_true(ticker_begin(t, true));
 	ticker_add_counters(t, &w);
 	words_done(&w);
 	stats.n[0] = 5;
-	ticker_lost(t, true);
+	ticker_ended(t, true);
 	assert_int_equal(stats.sent[0], 3);
 	assert_true(ticker_begin(t, true));
 	ticker_add_counters(t, &w);
