@@ -72,11 +72,7 @@ open_twin(struct log_sink *s)
 static struct log_sink *
 sink_new(enum sink_way way, int fd)
 {
-	struct log_sink *s = xcalloc(1, sizeof(*s));
-
-	s->way = way;
-	s->fd = fd;
-	return s;
+	return NEW(struct log_sink, .way = way, .fd = fd);
 }
 
 /* NULL with errno. */

@@ -38,6 +38,8 @@ void	*xcalloc(size_t, size_t);
 void	*xrealloc(void *, size_t);
 void	*xreallocarray(void *, size_t, size_t);
 void	*xmemdup(const void *, size_t);
+/* A new struct with these members; the others are 0. */
+#define NEW(type, ...)	((type *)xmemdup(&(type){ __VA_ARGS__ }, sizeof(type)))
 char	*xstrdup(const char *);
 char	*xstrndup(const char *, size_t);
 /* Frees *s, and puts a copy of the text there, which may be a part of it; NULL: none. */

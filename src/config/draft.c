@@ -16,10 +16,9 @@
 static struct queue_config *
 new_queue(struct config *c, const char *name, const struct place *at)
 {
-	struct queue_config *q = xcalloc(1, sizeof(*q));
+	struct queue_config *q = NEW(struct queue_config, .name = xstrdup(name),
+	    .file = xstrdup(at->line > 0 ? at->file : ""), .line = at->line);
 
-	*q = (struct queue_config){ .name = xstrdup(name),
-	    .file = xstrdup(at->line > 0 ? at->file : ""), .line = at->line };
 	c->queues = xreallocarray(c->queues, c->nqueues + 2, sizeof(*c->queues));
 	c->queues[c->nqueues++] = q;
 	c->queues[c->nqueues] = NULL;
@@ -29,10 +28,9 @@ new_queue(struct config *c, const char *name, const struct place *at)
 static struct schedule_config *
 new_schedule(struct config *c, const char *name, const struct place *at)
 {
-	struct schedule_config *s = xcalloc(1, sizeof(*s));
+	struct schedule_config *s = NEW(struct schedule_config, .name = xstrdup(name),
+	    .file = xstrdup(at->file), .line = at->line);
 
-	*s = (struct schedule_config){ .name = xstrdup(name), .file = xstrdup(at->file),
-	    .line = at->line };
 	c->schedules = xreallocarray(c->schedules, c->nschedules + 2, sizeof(*c->schedules));
 	c->schedules[c->nschedules++] = s;
 	c->schedules[c->nschedules] = NULL;

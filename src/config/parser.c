@@ -138,9 +138,8 @@ item_add(struct parser *p, enum item_type type, enum section section,
 struct setting *
 setting_new(const struct option *option, const struct place *at)
 {
-	struct setting *s = xcalloc(1, sizeof(*s));
+	struct setting *s = NEW(struct setting, .option = option, .at = *at);
 
-	*s = (struct setting){ .option = option, .at = *at };
 	s->values = xcalloc(1, sizeof(*s->values));
 	return s;
 }

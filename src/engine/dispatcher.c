@@ -26,10 +26,8 @@ struct dispatcher {
 struct dispatcher *
 dispatcher_new(struct loop *loop, unsigned slots)
 {
-	struct dispatcher *d = xcalloc(1, sizeof(*d));
+	struct dispatcher *d = NEW(struct dispatcher, .loop = loop, .slots = slots);
 
-	d->loop = loop;
-	d->slots = slots;
 	TAILQ_INIT(&d->ring);
 	return d;
 }

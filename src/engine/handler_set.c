@@ -75,10 +75,9 @@ handler_set_close(struct handler_set *s)
 void
 handler_set_open(struct handler_set *s, struct config *config, const struct queue_config *cfg)
 {
-	struct handler_entry *e = xcalloc(1, sizeof(*e));
+	struct handler_entry *e = NEW(struct handler_entry, .set = s,
+	    .handler = handler_open(s->env, config, cfg, s->events, s->arg));
 
-	e->set = s;
-	e->handler = handler_open(s->env, config, cfg, s->events, s->arg);
 	TAILQ_INSERT_TAIL(&s->entries, e, entry);
 	handler_set_close(s);
 	s->current = e;

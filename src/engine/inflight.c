@@ -10,9 +10,8 @@
 struct held *
 held_new(struct message *msg)
 {
-	struct held *h = xcalloc(1, sizeof(*h));
+	struct held *h = NEW(struct held, .msg = msg);
 
-	h->msg = msg;
 	msg->engine_data = h;
 	return h;
 }

@@ -229,12 +229,10 @@ schedule_look(void *arg)
 static struct schedule *
 schedule_new(struct schedules *all, struct config *config, const struct schedule_config *cfg)
 {
-	struct schedule *s = xcalloc(1, sizeof(*s));
+	struct schedule *s = NEW(struct schedule, .all = all, .config = config_ref(config),
+	    .cfg = cfg, .queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
+	    .status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER, .missed = -1 });
 
-	*s = (struct schedule){ .all = all, .config = config_ref(config), .cfg = cfg,
-		.queue = config_queue(config, cfg->queue), .done = TICK_NEVER,
-		.status = { .cfg = cfg, .last = TICK_NEVER, .next = TICK_NEVER,
-		    .missed = -1 } };
 	keys_init(&s->keys, shard_keys_schedule(s->queue));
 	timer_init(&s->timer, all->env->loop, schedule_look, s);
 	request_init(&s->request, schedule_answered, s);
@@ -298,9 +296,8 @@ schedules_get(const struct schedules *all, size_t i)
 struct schedules *
 schedules_new(const struct queue_env *env, struct config *config)
 {
-	struct schedules *all = xcalloc(1, sizeof(*all));
+	struct schedules *all = NEW(struct schedules, .env = env);
 
-	all->env = env;
 	schedules_reconfigure(all, config);
 	return all;
 }

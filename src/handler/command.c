@@ -98,11 +98,9 @@ struct command *
 command_new(const struct handler_env *env, const struct config *config,
     const struct queue_config *cfg)
 {
-	struct command *c = xcalloc(1, sizeof(*c));
+	struct command *c = NEW(struct command, .env = env, .cfg = cfg);
 	enum spawn_step step;
 
-	c->env = env;
-	c->cfg = cfg;
 	if (env->launcher != NULL) {
 		c->generation = config->generation;
 		c->number = number_of(config, cfg);

@@ -167,12 +167,9 @@ int
 environment_new(const struct handler_env *env, const struct queue_config *cfg,
     const struct identity *id, bool guarded, struct environment **ret)
 {
-	struct environment *e = xcalloc(1, sizeof(*e));
+	struct environment *e = NEW(struct environment, .cfg = cfg, .guarded = guarded,
+	    .cap = 2 * ENVIRONMENT_WORDS + 32, .n = ENVIRONMENT_WORDS);
 
-	e->cfg = cfg;
-	e->guarded = guarded;
-	e->cap = 2 * ENVIRONMENT_WORDS + 32;
-	e->n = ENVIRONMENT_WORDS;
 	e->entries = xcalloc(e->cap, sizeof(*e->entries));
 	if (put_all(e, env, id) == -1) {
 		environment_free(e);

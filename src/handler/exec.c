@@ -420,10 +420,9 @@ static struct exec_run *
 run_new(struct handler *handler)
 {
 	struct exec *h = (struct exec *)(void *)handler;
-	struct exec_run *r = xcalloc(1, sizeof(*r));
+	struct exec_run *r = NEW(struct exec_run, .base.handler = handler,
+	    .started = clock_mono());
 
-	r->base.handler = handler;
-	r->started = clock_mono();
 	timer_init(&r->timer, h->base.env->loop, time_is_up, r);
 	output_init(&r->output, h->base.env->loop, handler, h->base.cfg->output_limit,
 	    output_ended);

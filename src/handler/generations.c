@@ -26,11 +26,9 @@ struct generation {
 unsigned
 generations_add(struct generations *all, struct config *config)
 {
-	struct generation *g = xcalloc(1, sizeof(*g));
+	struct generation *g = NEW(struct generation, .number = ++all->last, .config = config,
+	    .env = handler_env_of(config));
 
-	g->number = ++all->last;
-	g->config = config;
-	g->env = handler_env_of(config);
 	g->commands = xcalloc(config->nqueues + 1, sizeof(*g->commands));
 	*APPEND(all->list, all->n) = g;
 	return g->number;

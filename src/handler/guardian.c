@@ -260,10 +260,9 @@ exited(struct child *child, const struct child_exit *x UNUSED)
 struct guardian *
 guardian_start(struct loop *loop)
 {
-	struct guardian *g = xcalloc(1, sizeof(*g));
+	struct guardian *g = NEW(struct guardian, .loop = loop, .fd = -1,
+	    .child = { .exited = exited }, .table = guardian_table_new(NULL));
 
-	*g = (struct guardian){ .loop = loop, .fd = -1, .child = { .exited = exited },
-		.table = guardian_table_new(NULL) };
 	timer_init(&g->timer, loop, start_cb, g);
 	start_cb(g);
 	return g;

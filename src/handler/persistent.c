@@ -143,12 +143,10 @@ count_workers(struct persistent *h)
 static struct worker *
 new_worker(struct persistent *h, const char **step)
 {
-	struct worker *w = xcalloc(1, sizeof(*w));
+	struct worker *w = NEW(struct worker, .env = h->base.env, .cfg = h->base.cfg,
+	    .handler = &h->base, .finished = worker_finished, .changed = worker_changed);
 	int error;
 
-	*w = (struct worker){ .env = h->base.env, .cfg = h->base.cfg,
-	    .handler = &h->base, .finished = worker_finished,
-	    .changed = worker_changed };
 	if (worker_start(w, h->command, step) == 0) {
 		TAILQ_INSERT_HEAD(&h->workers, w, entry);
 		h->live++;
@@ -309,10 +307,8 @@ static struct run *
 persistent_start(struct handler *handler, struct message *msg)
 {
 	struct persistent *h = pool_of(handler);
-	struct feed *f = xcalloc(1, sizeof(*f));
+	struct feed *f = NEW(struct feed, .base.handler = handler, .msg = msg);
 
-	f->base.handler = handler;
-	f->msg = msg;
 	if (h->base.cfg->framing == FRAMING_LINE && !message_is_line(msg)) {
 		f->result.end = END_UNFRAMEABLE;
 		feed_finished(h, f);

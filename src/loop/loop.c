@@ -97,10 +97,8 @@ new_base(void)
 struct loop *
 loop_new_simulated(void)
 {
-	struct loop *l = xcalloc(1, sizeof(*l));
+	struct loop *l = NEW(struct loop, .alarm_at = USEC_MAX, .alarm_fd = -1);
 
-	l->alarm_at = USEC_MAX;
-	l->alarm_fd = -1;
 	TAILQ_INIT(&l->deferred);
 	TAILQ_INIT(&l->last);
 	TAILQ_INIT(&l->feed);

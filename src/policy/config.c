@@ -58,10 +58,8 @@ schedule_config_free(struct schedule_config *s)
 struct config *
 config_new(void)
 {
-	struct config *c = xcalloc(1, sizeof(*c));
+	struct config *c = NEW(struct config, .refs = 1, .overrides = xstrdup(""));
 
-	c->refs = 1;
-	c->overrides = xstrdup("");
 	c->queues = xcalloc(1, sizeof(*c->queues));
 	c->schedules = xcalloc(1, sizeof(*c->schedules));
 	return c;

@@ -9,12 +9,8 @@
 struct message *
 message_new(struct config *config, const struct queue_config *cfg)
 {
-	struct message *m = xcalloc(1, sizeof(*m));
-
-	m->config = config_ref(config);
-	m->cfg = cfg;
-	m->delivered = clock_mono();
-	return m;
+	return NEW(struct message, .config = config_ref(config), .cfg = cfg,
+	    .delivered = clock_mono());
 }
 
 void

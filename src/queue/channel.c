@@ -155,13 +155,10 @@ channel_heard(const char *channel, size_t len, const struct redisReply *payload,
 		channel_drop(q);
 		return;
 	}
-	b = xcalloc(1, sizeof(*b));
-	b->len = size;
+	b = NEW(struct backlogged, .len = size, .channel = xstrndup(channel, len),
+	    .channel_len = len, .place = ++q->direct.places);
 	if (size <= max)
 		b->payload = reply_take(payload, &b->len);
-	b->channel = xstrndup(channel, len);
-	b->channel_len = len;
-	b->place = ++q->direct.places;
 	channel_enqueue(q, b);
 	direct_wake(&q->direct);
 }
@@ -180,14 +177,10 @@ channel_settling(struct direct *base, struct direct_delivery *d)
 		d->how = SETTLED_DROPPED;
 		return;
 	}
-	b = xcalloc(1, sizeof(*b));
-	b->place = d->place;
-	b->payload = d->msg->payload;
-	b->len = d->msg->len;
+	b = NEW(struct backlogged, .place = d->place, .payload = d->msg->payload,
+	    .len = d->msg->len, .id = xstrdup(d->msg->id), .channel = xstrdup(d->msg->channel),
+	    .channel_len = strlen(d->msg->channel));
 	d->msg->payload = NULL;
-	b->id = xstrdup(d->msg->id);
-	b->channel = xstrdup(d->msg->channel);
-	b->channel_len = strlen(b->channel);
 	channel_enqueue((struct channel *)base, b);
 }
 

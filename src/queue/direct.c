@@ -81,10 +81,10 @@ struct direct_delivery *
 direct_deliver(struct direct *q, uint64_t place, char *payload, size_t len, char *id,
     char *channel)
 {
-	struct direct_delivery *d = xcalloc(1, sizeof(*d));
+	/* the state is 0: DIRECT_IN_HAND */
+	struct direct_delivery *d = NEW(struct direct_delivery, .place = place,
+	    .msg = direct_message(q, payload, len, id));
 
-	d->place = place;	/* the state is 0: DIRECT_IN_HAND */
-	d->msg = direct_message(q, payload, len, id);
 	d->msg->channel = channel;
 	d->msg->queue_data = d;
 	TAILQ_INSERT_TAIL(&q->deliveries[DIRECT_IN_HAND], d, entry);

@@ -64,11 +64,8 @@ leased_answered(enum conn_answer answer, const struct redisReply *reply, void *a
 struct call *
 leased_call_new(struct leased *a, enum leased_script script, leased_answer_fn *answered)
 {
-	struct call *call = xcalloc(1, sizeof(*call));
+	struct call *call = NEW(struct call, .ack = a, .script = script, .answered = answered);
 
-	call->ack = a;
-	call->script = script;
-	call->answered = answered;
 	request_init(&call->request, leased_answered, call);
 	for (const enum key *key = a->kind->role[script].keys; *key != KEY_MAX; key++)
 		keys_add(&a->keys, &call->words, *key);

@@ -106,11 +106,9 @@ ledger_put(struct ledger *l, struct delivery *d)
 struct delivery *
 ledger_add(struct ledger *l, struct message *m, size_t taglen, size_t idlen, boot_t ours_at)
 {
-	struct delivery *d = xcalloc(1, sizeof(*d));
+	struct delivery *d = NEW(struct delivery, .msg = m, .taglen = taglen,
+	    .idlen = (unsigned)(idlen <= taglen ? idlen : taglen));
 
-	d->msg = m;
-	d->taglen = taglen;
-	d->idlen = (unsigned)(idlen <= taglen ? idlen : taglen);
 	m->ours_at = ours_at;
 	m->queue_data = d;
 	ledger_count_bytes(l, d, message_bytes(m));

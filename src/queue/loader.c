@@ -91,9 +91,8 @@ loader_failed(struct loader *l, struct delivery *d, bool attempt, const char *wh
 struct loader *
 loader_new(struct loop *loop, struct ledger *ledger, void (*ask)(void *), void *arg)
 {
-	struct loader *l = xcalloc(1, sizeof(*l));
+	struct loader *l = NEW(struct loader, .ledger = ledger);
 
-	l->ledger = ledger;
 	timer_init(&l->again, loop, ask, arg);
 	return l;
 }

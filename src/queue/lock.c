@@ -674,10 +674,9 @@ struct lock *
 lock_new(struct loop *loop, const struct redis_options *redis, const struct lock_options *opt,
     const struct lock_events *events, void *arg)
 {
-	struct lock *l = xcalloc(1, sizeof(*l));
+	struct lock *l = NEW(struct lock, .loop = loop, .redis = *redis,
+	    .away_max = redis->timeout, .opt = *opt, .events = events, .arg = arg);
 
-	*l = (struct lock){ .loop = loop, .redis = *redis, .away_max = redis->timeout,
-		.opt = *opt, .events = events, .arg = arg };
 	if (l->redis.timeout > opt->ttl / 3)
 		l->redis.timeout = opt->ttl / 3;
 	l->key = xasprintf("%s%s", KEYS_LOCK_PREFIX, opt->name);

@@ -408,9 +408,8 @@ struct pops *
 pops_new(struct loop *loop, const char *instance, unsigned due_first, void (*ask)(void *),
     void *arg)
 {
-	struct pops *p = xcalloc(1, sizeof(*p));
+	struct pops *p = NEW(struct pops, .last = pops_next_number());
 
-	p->last = pops_next_number();
 	p->instance = xasprintf("%s-%" PRIu64, instance, p->last);
 	p->due_first = due_first;
 	TAILQ_INIT(&p->unknown);

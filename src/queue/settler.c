@@ -84,10 +84,9 @@ struct settler *
 settler_new(struct loop *loop, struct ledger *ledger, const struct settler_events *events,
     void *arg)
 {
-	struct settler *s = xcalloc(1, sizeof(*s));
+	struct settler *s = NEW(struct settler, .ledger = ledger, .events = events, .arg = arg,
+	    .pace = PACE_MAX);
 
-	*s = (struct settler){ .ledger = ledger, .events = events, .arg = arg,
-		.pace = PACE_MAX };
 	timer_init(&s->batch_timer, loop, settler_batch_due, s);
 	timer_init(&s->hold, loop, settler_wake, s);
 	timer_init(&s->again, loop, settler_wake, s);

@@ -483,12 +483,9 @@ shards_new(shard_open_fn *open, const struct queue_env *env, struct config *conf
     const struct queue_config *cfg, struct stats *stats, const struct queue_events *events,
     void *arg)
 {
-	struct shards *s = xcalloc(1, sizeof(*s));
+	struct shards *s = NEW(struct shards, .queue = { .ops = &queue_shards, .events = events,
+	    .arg = arg }, .env = env, .cfg = cfg, .stats = stats, .n = config_key_count(cfg));
 
-	*s = (struct shards){
-		.queue = { .ops = &queue_shards, .events = events, .arg = arg }, .env = env,
-		.cfg = cfg, .stats = stats, .n = config_key_count(cfg),
-	};
 	config_hold(&s->config, config);
 	s->shard = xcalloc(s->n, sizeof(*s->shard));
 	s->worst = xcalloc(1, sizeof(*s->worst));

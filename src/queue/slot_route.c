@@ -392,9 +392,8 @@ route_is_master(const struct queue_env *env, const char *address)
 struct routes *
 routes_new(const struct queue_env *base, struct nodes *nodes)
 {
-	struct routes *all = xcalloc(1, sizeof(*all));
+	struct routes *all = NEW(struct routes, .base = *base, .nodes = nodes);
 
-	*all = (struct routes){ .base = *base, .nodes = nodes };
 	TAILQ_INIT(&all->routes);
 	TAILQ_INIT(&all->listeners);
 	return all;

@@ -177,9 +177,8 @@ ticker_close(struct ticker *t)
 struct ticker *
 ticker_new(struct loop *loop, struct stats *stats, void (*due)(void *), void *arg)
 {
-	struct ticker *t = xcalloc(1, sizeof(*t));
+	struct ticker *t = NEW(struct ticker, .stats = stats);
 
-	t->stats = stats;
 	strcpy(t->cursor, "0");
 	timer_init(&t->timer, loop, due, arg);
 	return t;

@@ -610,12 +610,9 @@ struct watcher *
 watcher_new(struct loop *loop, const unsigned *fleet, bool promotes,
     const struct watcher_events *events, void *arg)
 {
-	struct watcher *w = xcalloc(1, sizeof(*w));
+	struct watcher *w = NEW(struct watcher, .fleet = fleet, .promotes = promotes,
+	    .events = events, .arg = arg);
 
-	w->fleet = fleet;
-	w->promotes = promotes;
-	w->events = events;
-	w->arg = arg;
 	w->work = w->prompt = true;
 	timer_init(&w->retry, loop, watcher_has_become_due, w);
 	timer_init(&w->delayed, loop, watcher_delayed_due, w);

@@ -341,11 +341,10 @@ blocking_find_server(struct blocking_conn *cl, const char *name)
 struct blocking_conn *
 blocking_open(const struct redis_options *opt, const char *name, char **cause)
 {
-	struct blocking_conn *cl = xcalloc(1, sizeof(*cl));
+	struct blocking_conn *cl = NEW(struct blocking_conn, .opt = opt);
 	char *causes;
 
 	signal(SIGPIPE, SIG_IGN);
-	cl->opt = opt;
 	causes = opt->sentinels != NULL && opt->sentinels[0] != NULL ?
 	    blocking_find_master(cl, name) : blocking_find_server(cl, name);
 	if (causes == NULL)

@@ -187,10 +187,9 @@ struct bulk *
 bulk_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
     const char *name)
 {
-	struct bulk *b = xcalloc(1, sizeof(*b));
+	struct bulk *b = NEW(struct bulk, .loop = loop, .main = conn, .opt = opt,
+	    .name = xasprintf("%s-bulk", name));
 
-	*b = (struct bulk){ .loop = loop, .main = conn, .opt = opt,
-	    .name = xasprintf("%s-bulk", name) };
 	TAILQ_INIT(&b->waiting);
 	timer_init(&b->idle, loop, bulk_close, b);
 	timer_init(&b->wait_timer, loop, bulk_give_up, b);

@@ -502,10 +502,9 @@ conn_has_subscription(bool pattern, const char *name, size_t len, void *arg)
 void
 conn_subscribe(struct conn *c, bool pattern, const char *name, conn_message_fn *fn, void *arg)
 {
-	struct conn_sub *s = xcalloc(1, sizeof(*s));
+	struct conn_sub *s = NEW(struct conn_sub, .name = xstrdup(name), .len = strlen(name),
+	    .pattern = pattern, .fn = fn, .arg = arg);
 
-	*s = (struct conn_sub){ .name = xstrdup(name), .len = strlen(name),
-	    .pattern = pattern, .fn = fn, .arg = arg };
 	TAILQ_INSERT_TAIL(&c->subs, s, entry);
 	if (c->state == CONN_READY || (c->state == CONN_GREETING && c->greeted))
 		conn_send_subscribe(c, s);

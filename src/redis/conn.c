@@ -591,11 +591,10 @@ struct conn *
 conn_new(struct loop *loop, const struct redis_options *opt, const char *name,
     unsigned flags, const struct conn_events *events, void *arg)
 {
-	struct conn *c = xcalloc(1, sizeof(*c));
+	struct conn *c = NEW(struct conn, .loop = loop, .opt = opt, .name = xstrdup(name),
+	    .flags = flags, .events = events, .arg = arg, .backoff_max = BACKOFF_MAX);
 
 	signal(SIGPIPE, SIG_IGN);
-	*c = (struct conn){ .loop = loop, .opt = opt, .name = xstrdup(name),
-	    .flags = flags, .events = events, .arg = arg, .backoff_max = BACKOFF_MAX };
 	TAILQ_INIT(&c->pending);
 	TAILQ_INIT(&c->subs);
 	timer_init(&c->timer, loop, conn_timer, c);

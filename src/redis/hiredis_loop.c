@@ -134,9 +134,8 @@ cleanup(void *arg)
 void
 hiredis_loop_attach(struct loop *loop, struct redisAsyncContext *ac, struct reply_rules *rules)
 {
-	struct attached *at = xcalloc(1, sizeof(*at));
+	struct attached *at = NEW(struct attached, .ac = ac, .loop = loop, .rules = rules);
 
-	*at = (struct attached){ .ac = ac, .loop = loop, .rules = rules };
 	rules->complaint = NULL;
 	rules->read = rules->written = 0;
 	io_init(&at->in, loop, ac->c.fd, IO_READ, readable, at);

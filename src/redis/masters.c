@@ -242,11 +242,9 @@ masters_open_one(struct masters *m, char **cause)
 struct masters *
 masters_open(const struct redis_options *opt, const char *name, char **cause)
 {
-	struct masters *m = xcalloc(1, sizeof(*m));
+	struct masters *m = NEW(struct masters, .opt = opt, .name = name,
+	    .cluster = opt->clusters != NULL && opt->clusters[0] != NULL);
 
-	m->opt = opt;
-	m->name = name;
-	m->cluster = opt->clusters != NULL && opt->clusters[0] != NULL;
 	TAILQ_INIT(&m->calls);
 	if (!m->cluster)
 		return masters_open_one(m, cause);

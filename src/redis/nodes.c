@@ -181,10 +181,9 @@ node_new(struct nodes *n, const char *address)
 {
 	static const struct conn_events events = { node_up, node_down };
 	static const struct slot_watch_events slots = { node_slot_left, node_slots_refused };
-	struct node *node = xcalloc(1, sizeof(*node));
+	struct node *node = NEW(struct node, .nodes = n);
 	const struct redis_options *opt = n->opt;
 
-	node->nodes = n;
 	if (address != NULL) {
 		node->address = xstrdup(address);
 		node->servers[0] = address[0] != '\0' ? node->address : NULL;
@@ -524,10 +523,9 @@ struct nodes *
 nodes_new(struct loop *loop, const struct redis_options *opt, const char *name,
     const struct nodes_events *events, void *arg)
 {
-	struct nodes *n = xcalloc(1, sizeof(*n));
+	struct nodes *n = NEW(struct nodes, .loop = loop, .opt = opt, .name = xstrdup(name),
+	    .events = events, .arg = arg);
 
-	*n = (struct nodes){ .loop = loop, .opt = opt, .name = xstrdup(name), .events = events,
-	    .arg = arg };
 	TAILQ_INIT(&n->all);
 	if (opt->clusters != NULL && opt->clusters[0] != NULL)
 		nodes_init_cluster(n);

@@ -11,12 +11,7 @@
 struct pending *
 pending_new(conn_answer_fn *fn, void *arg, bool own)
 {
-	struct pending *p = xcalloc(1, sizeof(*p));
-
-	p->fn = fn;
-	p->arg = arg;
-	p->own = own;
-	return p;
+	return NEW(struct pending, .fn = fn, .arg = arg, .own = own);
 }
 
 void

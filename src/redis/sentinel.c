@@ -405,11 +405,10 @@ sentinel_new(struct loop *loop, const struct redis_options *opt, const char *nam
 {
 	static const struct conn_events query = { sentinel_up, sentinel_down };
 	static const struct conn_events news = { sentinel_news_up, sentinel_news_down };
-	struct sentinel *s = xcalloc(1, sizeof(*s));
+	struct sentinel *s = NEW(struct sentinel, .loop = loop, .name = xstrdup(name),
+	    .master = opt->master, .data = *opt, .events = events, .arg = arg);
 	size_t n = 0;
 
-	*s = (struct sentinel){ .loop = loop, .name = xstrdup(name), .master = opt->master,
-		.data = *opt, .events = events, .arg = arg };
 	s->data.servers = s->candidate;
 	s->data.sentinel = NULL;
 	sentinel_options(opt, &s->options);

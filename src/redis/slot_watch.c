@@ -190,11 +190,9 @@ slot_watch_remove(struct watched_slot *s, bool unsubscribe)
 struct slot_watch *
 slot_watch_new(struct conn *conn, const struct slot_watch_events *events, void *arg)
 {
-	struct slot_watch *w = xcalloc(1, sizeof(*w));
+	struct slot_watch *w = NEW(struct slot_watch, .conn = conn, .events = events,
+	    .arg = arg);
 
-	w->conn = conn;
-	w->events = events;
-	w->arg = arg;
 	TAILQ_INIT(&w->waiting);
 	for (size_t i = 0; i < CHAINS; i++)
 		TAILQ_INIT(&w->chains[i]);

@@ -372,11 +372,10 @@ watch_new(struct loop *loop, struct conn *conn, const struct redis_options *opt,
     const char *name, void (*mode)(bool, const char *, void *), void *arg)
 {
 	static const struct conn_events events = { .up = watch_sub_up, .down = watch_sub_down };
-	struct watch *w = xcalloc(1, sizeof(*w));
+	struct watch *w = NEW(struct watch, .loop = loop, .conn = conn, .mode = mode,
+	    .arg = arg, .why = xstrdup("Redis is down"));
 	char *sub_name = xasprintf("%s-watch", name);
 
-	*w = (struct watch){ .loop = loop, .conn = conn, .mode = mode, .arg = arg,
-	    .why = xstrdup("Redis is down") };
 	TAILQ_INIT(&w->due);
 	request_init(&w->tracking, watch_tracked, w);
 	conn_set_caching(conn, watch_cannot_arm, w);

@@ -62,9 +62,8 @@ consumers_remove(struct consumers *s, struct consumer *c)
 struct consumers *
 consumers_new(const struct consumer_env *env, struct routes *routes)
 {
-	struct consumers *s = xcalloc(1, sizeof(*s));
+	struct consumers *s = NEW(struct consumers, .env = *env, .routes = routes);
 
-	*s = (struct consumers){ .env = *env, .routes = routes };
 	return s;
 }
 

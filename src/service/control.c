@@ -79,9 +79,8 @@ control_new(struct loop *loop, const struct redis_options *options, const char *
 	static const struct conn_events conn_events = { .up = control_up, .down = control_down };
 	char *name = xasprintf("%s-control", instance);
 	char *channel = xasprintf("%s%s", KEYS_CONTROL_PREFIX, instance);
-	struct control *c = xcalloc(1, sizeof(*c));
+	struct control *c = NEW(struct control, .events = events, .arg = arg);
 
-	*c = (struct control){ .events = events, .arg = arg };
 	c->conn = conn_new(loop, options, name, CONN_SUBSCRIBER, &conn_events, c);
 	conn_set_reply_max(c->conn, (size_t)16 * CONTROL_MAX);
 	conn_subscribe(c->conn, false, channel, control_heard, c);

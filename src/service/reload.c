@@ -213,11 +213,7 @@ reload_error(const struct reload *r)
 struct reload *
 reload_new(const struct reload_env *env, struct config *config)
 {
-	struct reload *r = xcalloc(1, sizeof(*r));
-
-	r->env = *env;
-	r->config = config_ref(config);
-	return r;
+	return NEW(struct reload, .env = *env, .config = config_ref(config));
 }
 
 void

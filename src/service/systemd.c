@@ -60,10 +60,8 @@ systemd_stopping(struct systemd *s)
 struct systemd *
 systemd_new(struct loop *loop, systemd_line *line, void *arg)
 {
-	struct systemd *s = xcalloc(1, sizeof(*s));
+	struct systemd *s = NEW(struct systemd, .line = line, .arg = arg);
 
-	s->line = line;
-	s->arg = arg;
 	timer_init(&s->watchdog, loop, systemd_watchdog, s);
 	timer_init(&s->extend, loop, systemd_extend, s);
 	if (notify_watchdog_interval() > 0)

@@ -207,9 +207,8 @@ void
 dead_reader_ask(struct dead_reader *r, const char *key, void (*fn)(const json_t *, void *),
     void *arg)
 {
-	struct dead_wait *w = xcalloc(1, sizeof(*w));
+	struct dead_wait *w = NEW(struct dead_wait, .key = xstrdup(key), .fn = fn, .arg = arg);
 
-	*w = (struct dead_wait){ .key = xstrdup(key), .fn = fn, .arg = arg };
 	TAILQ_INSERT_TAIL(&r->waits, w, entry);
 	if (!request_is_sent(&r->request) && !timer_is_set(&r->next))
 		timer_set(&r->next, PAUSE);
@@ -218,9 +217,8 @@ dead_reader_ask(struct dead_reader *r, const char *key, void (*fn)(const json_t 
 struct dead_reader *
 dead_reader_new(struct loop *loop, struct nodes *nodes)
 {
-	struct dead_reader *r = xcalloc(1, sizeof(*r));
+	struct dead_reader *r = NEW(struct dead_reader, .nodes = nodes);
 
-	r->nodes = nodes;
 	TAILQ_INIT(&r->waits);
 	request_init(&r->request, got_summary, r);
 	timer_init(&r->next, loop, ask_next, r);

@@ -40,11 +40,7 @@ struct history {
 struct history *
 history_new(size_t queues, usec_t apart)
 {
-	struct history *h = xcalloc(1, sizeof(*h));
-
-	h->most = queues;
-	h->apart = apart;
-	return h;
+	return NEW(struct history, .most = queues, .apart = apart);
 }
 
 static void

@@ -392,8 +392,7 @@ requested(struct evhttp_request *req, void *arg)
 	} else if ((route = find_route(h, uri != NULL ? evhttp_uri_get_path(uri) : NULL)) == NULL) {
 		refuse(h, req, HTTP_NOTFOUND, "Not found: see rqd(8), HTTP.");
 	} else {
-		r = xcalloc(1, sizeof(*r));
-		*r = (struct http_request){ .http = h, .req = req };
+		r = NEW(struct http_request, .http = h, .req = req);
 		TAILQ_INSERT_TAIL(&h->requests, r, entry);
 		route->fn(r, route, h->arg);
 	}
@@ -494,11 +493,10 @@ http_listen(struct http *h, const char *where)
 struct http *
 http_new(struct loop *loop, const struct http_route *routes, const char *host, void *arg)
 {
-	struct http *h = xcalloc(1, sizeof(*h));
-
-	*h = (struct http){ .loop = loop, .routes = routes, .host = xstrdup(host),
+	struct http *h = NEW(struct http, .loop = loop, .routes = routes, .host = xstrdup(host),
 	    .arg = arg, .where = xstrdup(""),
-	    .listener = (struct listen_socket)LISTEN_SOCKET_INIT };
+	    .listener = (struct listen_socket)LISTEN_SOCKET_INIT);
+
 	TAILQ_INIT(&h->peers);
 	TAILQ_INIT(&h->requests);
 	timer_init(&h->retry, loop, retry, h);

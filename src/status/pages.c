@@ -229,9 +229,8 @@ static void
 serve_report(struct http_request *r, const struct http_route *route, void *arg)
 {
 	struct pages *p = arg;
-	struct wait *w = xcalloc(1, sizeof(*w));
+	struct wait *w = NEW(struct wait, p, r, route->data);
 
-	*w = (struct wait){ p, r, route->data };
 	survey_ask(p->survey, w->report->scope, look(p).config, surveyed, w);
 }
 
@@ -462,13 +461,10 @@ struct pages *
 pages_new(struct loop *loop, struct nodes *nodes, const char *host,
     void (*look_fn)(struct view *, void *), void *arg)
 {
-	struct pages *p = xcalloc(1, sizeof(*p));
+	struct pages *p = NEW(struct pages, .look = look_fn, .arg = arg,
+	    .survey = survey_new(loop, nodes), .reader = dead_reader_new(loop, nodes),
+	    .history = history_new(HISTORY_QUEUES, HISTORY_APART));
 
-	p->look = look_fn;
-	p->arg = arg;
-	p->survey = survey_new(loop, nodes);
-	p->reader = dead_reader_new(loop, nodes);
-	p->history = history_new(HISTORY_QUEUES, HISTORY_APART);
 	timer_init(&p->sample, loop, take_sample, p);
 	timer_init(&p->history_more, loop, give_history, p);
 	p->http = http_new(loop, routes, host, p);

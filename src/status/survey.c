@@ -582,10 +582,9 @@ void
 survey_ask(struct survey *s, enum survey_scope scope, struct config *config,
     survey_fn *fn, void *arg)
 {
-	struct waiter *w = xcalloc(1, sizeof(*w));
+	struct waiter *w = NEW(struct waiter, .scope = scope,
+	    .until = clock_mono() + SURVEY_WITHIN, .fn = fn, .arg = arg);
 
-	*w = (struct waiter){ .scope = scope, .until = clock_mono() + SURVEY_WITHIN,
-		.fn = fn, .arg = arg };
 	TAILQ_INSERT_TAIL(&s->waiters, w, entry);
 	if (!timer_is_set(&s->patience))
 		timer_set_at(&s->patience, w->until);
@@ -601,10 +600,8 @@ survey_ask(struct survey *s, enum survey_scope scope, struct config *config,
 struct survey *
 survey_new(struct loop *loop, struct nodes *nodes)
 {
-	struct survey *s = xcalloc(1, sizeof(*s));
+	struct survey *s = NEW(struct survey, .loop = loop, .nodes = nodes);
 
-	s->loop = loop;
-	s->nodes = nodes;
 	TAILQ_INIT(&s->waiters);
 	timer_init(&s->patience, loop, out_of_patience, s);
 	return s;
