@@ -35,6 +35,7 @@ ctl pause a --wait --timeout 200ms >/dev/null 2>"$T/err"
 is $? 75 'wait: timeout'
 is "$(cat "$T/err")" 'rqctl: 1 still in flight; the pause stays' 'wait: says what is running'
 is "$(r exists aPAUSED)" 1 'wait: the pause stays'
+rm -f "$T/out"
 "$RQCTL" pause a --wait >"$T/out" &
 ok "wait_for 15 '[ \"\$(cat \"\$T/out\")\" = \"paused a\" ]'" 'wait: says at once that it is paused'
 is_alive $! && pass 'wait: waits' || fail 'wait: waits'
@@ -50,6 +51,7 @@ is $? 0 'wait: thousands of foreign deliveries'
 
 r zadd bBACKUP 1 ours >/dev/null
 r hset bDELIVERY ours '0 0 t.1 1 4' >/dev/null
+rm "$T/out"	# else the one from before is seen, and the signal comes too early
 "$RQCTL" pause b --wait >"$T/out" 2>&1 &
 wait_for 15 '[ -s "$T/out" ]'
 kill -INT $!
