@@ -77,18 +77,21 @@ r config set maxmemory 0 >/dev/null
 # -- heartbeats that are refused: told once, and once when it is over -------------------------
 instance=$(log_lines event=started | log_field instance)
 refusals() { r info commandstats | sed -n 's/^cmdstat_set:.*rejected_calls=\([0-9]*\).*/\1/p'; }
+beat() { r publish "rqd:control:$instance" beat >/dev/null; }
 unseen() {	# BEGIN END CAUSE
+	# On a slow machine a heartbeat may have come while there was no memory above.
+	wait_for 20 'beat; [ "$(log_count "Redis refuses heartbeats")" -eq "$(log_count "Redis takes heartbeats again")" ]'
 	told=$(log_count 'Redis refuses heartbeats')
 	over=$(log_count 'Redis takes heartbeats again')
 	eval "$1"
 	before=$(refusals)
-	wait_ok 20 'r publish "rqd:control:$instance" beat >/dev/null; [ "$(refusals)" -ge $((${before:-0} + 3)) ]' \
+	wait_ok 20 'beat; [ "$(refusals)" -ge $((${before:-0} + 3)) ]' \
 	    "heartbeats are refused: $3"
 	wait_ok 10 "[ \$(log_count 'Redis refuses heartbeats') -eq $((told + 1)) ]" 'the log says so, once'
 	like "$(log_lines 'Redis refuses heartbeats' | tail -n 1)" "level=warn event=redis_warning error=\"$3" 'and why'
 	is "$(log_count 'Redis takes heartbeats again')" "$over" 'as long as it lasts'
 	eval "$2"
-	wait_ok 20 "r publish 'rqd:control:$instance' beat >/dev/null; [ \$(log_count 'level=info.*Redis takes heartbeats again') -eq $((over + 1)) ]" \
+	wait_ok 20 "beat; [ \$(log_count 'level=info.*Redis takes heartbeats again') -eq $((over + 1)) ]" \
 	    'and that it is over'
 }
 unseen 'r config set maxmemory 1 >/dev/null' 'r config set maxmemory 0 >/dev/null' OOM
