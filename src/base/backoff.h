@@ -4,12 +4,9 @@
  * failures so far), connections and calls to Redis, processes, probes of suspended queues.
  * Empty pops have a delay of their own (queue/watcher.c).
  */
-#ifndef RQD_BASE_BACKOFF_H
-#define RQD_BASE_BACKOFF_H
+#pragma once
 
 #include "base/clock.h"
 
 /* n >= 1; unit, from 0 to 1: 0 gives half of the delay, 1 all of it.  Never overflows. */
 usec_t	backoff_delay(usec_t base, usec_t max, unsigned n, double unit);
-
-#endif

@@ -2,8 +2,7 @@
  * A growing byte buffer.  data is NULL until bytes are added, and a C string only
  * after buf_str().  Plain struct: zero it to start, buf_done() to end.
  */
-#ifndef RQD_BASE_BUF_H
-#define RQD_BASE_BUF_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ void	 buf_clear(struct buf *);		/* keeps the memory */
 int	 buf_read(struct buf *, int fd, size_t max) MUSTCHECK;
 char	*buf_str(struct buf *);			/* NUL-terminated view; still owned by buf */
 char	*buf_steal(struct buf *);		/* caller frees; buf is empty after */
-
-#endif

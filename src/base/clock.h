@@ -6,8 +6,7 @@
  * machine sleeps: use it only for deadlines that also hold outside of this process, such
  * as the end of a lock.  Tests move all three by hand.
  */
-#ifndef RQD_BASE_CLOCK_H
-#define RQD_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ double	clock_seconds(int64_t usec);
 /* "2026-11-21T03:36:12.345Z" into buf, which holds CLOCK_TEXT_MAX bytes. */
 #define CLOCK_TEXT_MAX	32
 char	*clock_text(wall_t, char *buf);
-
-#endif

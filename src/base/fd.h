@@ -2,8 +2,7 @@
  * Descriptors: closing them, pipes and unix sockets made the way rqd needs them, and
  * writing all bytes.
  */
-#ifndef RQD_BASE_FD_H
-#define RQD_BASE_FD_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -29,5 +28,3 @@ int	fd_connect(int type, const char *path) MUSTCHECK;
 
 /* Writes all bytes by pwrite(2), which keeps the file's position.  Returns 0, or -1 with errno. */
 int	fd_write_at(int fd, const char *, size_t, off_t) MUSTCHECK;
-
-#endif

@@ -1,6 +1,5 @@
 /* <sys/queue.h> with what glibc lacks. */
-#ifndef RQD_BASE_LIST_H
-#define RQD_BASE_LIST_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -18,5 +17,3 @@
 		TAILQ_REMOVE(head, first_, field);			\
 	first_;								\
 })
-
-#endif

@@ -8,8 +8,7 @@
  * any more (a daemon was killed) is replaced; anything else that stands there is
  * left alone, and is an error.
  */
-#ifndef RQD_BASE_LISTEN_SOCKET_H
-#define RQD_BASE_LISTEN_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -53,5 +52,3 @@ void	listen_socket_set_opener(int (*open)(const char *where, void *arg),
  * Removes the file that listen_socket_open() made.
  */
 void	listen_socket_close(struct listen_socket *);
-
-#endif

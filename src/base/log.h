@@ -16,8 +16,7 @@
  * it are dropped and counted; `event=warning reason=log_dropped` says how many
  * when there is room again.
  */
-#ifndef RQD_BASE_LOG_H
-#define RQD_BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ void	 log_set_waiting_cb(void (*)(void *), void *);
 
 /* Tests: every finished record, without newline, goes to fn instead. */
 void	 log_set_sink(void (*fn)(void *, enum log_level, const char *, size_t), void *);
-
-#endif

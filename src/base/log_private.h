@@ -6,8 +6,7 @@
  *	log_journal.c	records for the journal
  *	log_sink.c	where records go, without ever blocking
  */
-#ifndef RQD_BASE_LOG_PRIVATE_H
-#define RQD_BASE_LOG_PRIVATE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/log.h"
@@ -109,5 +108,3 @@ uint64_t	 log_sink_take_lost(struct log_sink *);
 
 /* The journal's datagram socket, for log_sink_open("stderr"); tests set another, or NULL: none. */
 extern const char *log_sink_journal_path;
-
-#endif

@@ -2,8 +2,7 @@
  * Counters, per queue and process.  QSTATS, /metrics and the man page use the
  * names of the table in stats.c.
  */
-#ifndef RQD_BASE_STATS_H
-#define RQD_BASE_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ const char	*stats_name(enum stat);		/* "delivered" */
 const char	*stats_help(enum stat);		/* one sentence */
 void		 stats_observe(struct histogram *, usec_t);
 bool		 stats_has_unsent(const struct stats *);	/* QSTATS lacks some of them */
-
-#endif

@@ -9,8 +9,7 @@
  * root's.  Only root can have made a symbolic link that passes these checks: it is followed,
  * and its target is checked in the same way.
  */
-#ifndef RQD_BASE_TRUST_H
-#define RQD_BASE_TRUST_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -28,5 +27,3 @@ int	trust_folders(const char *path, uid_t also, char **cause) MUSTCHECK;
 
 /* The file, too: it must be there, be root's, and nobody else may write to it. */
 int	trust_file(const char *path, uid_t also, char **cause) MUSTCHECK;
-
-#endif

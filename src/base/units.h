@@ -4,8 +4,7 @@
  * a bare number means.  A size may be a plain number of bytes.  Fractions are
  * allowed in durations: "1.5s".
  */
-#ifndef RQD_BASE_UNITS_H
-#define RQD_BASE_UNITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ int	units_parse_past(const char *, wall_t now, wall_t *ret, char **cause) MUSTCH
 
 /* "100/s", "30/m", "500/h": per second, > 0.  A bare number is per second. */
 int	units_parse_rate(const char *, double *ret, char **cause) MUSTCHECK;
-
-#endif

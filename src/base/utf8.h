@@ -1,6 +1,5 @@
 /* Strict UTF-8: overlong forms, surrogates and codes above U+10FFFF are invalid. */
-#ifndef RQD_BASE_UTF8_H
-#define RQD_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ void	utf8_copy_visible(char *to, size_t max, const char *from, size_t len);
 
 /* Whether the whole string is valid. */
 bool	utf8_is_valid(const char *, size_t);
-
-#endif

@@ -6,8 +6,7 @@
  * every message in flight is redelivered when its lease ends.  No code in rqd tries
  * to continue without memory.
  */
-#ifndef RQD_BASE_UTIL_H
-#define RQD_BASE_UTIL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -92,5 +91,3 @@ double	 random_unit(void);		/* uniform in [0, 1) */
 
 /* Fills buf with n - 1 random characters of [0-9a-z] and a NUL. */
 void	 random_name(char *, size_t);
-
-#endif

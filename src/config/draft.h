@@ -7,8 +7,7 @@
  *	consistency.c, machine.c	check what no option can say alone
  *	load.c				takes these steps in order
  */
-#ifndef RQD_CONFIG_DRAFT_H
-#define RQD_CONFIG_DRAFT_H
+#pragma once
 
 #include "config/findings.h"
 #include "config/load.h"
@@ -105,5 +104,3 @@ void	hash_tags_check(struct draft *);
 
 /* machine.c: what this machine lacks, and who runs what. */
 void	machine_check(struct draft *);
-
-#endif

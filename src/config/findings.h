@@ -4,8 +4,7 @@
  * Every file gets a number when it is first named.  Findings are reported in the
  * order of files and lines, however late a check found them.
  */
-#ifndef RQD_CONFIG_FINDINGS_H
-#define RQD_CONFIG_FINDINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ void	findings_forget(struct findings *, size_t n);
 
 /* Moves all findings to the report, sorted, without repetitions; frees the rest. */
 void	findings_done(struct findings *);
-
-#endif

@@ -2,8 +2,7 @@
  * The configuration on its way from the launcher, which may read the files, to the main
  * process: text that reads back to the same, and a report.
  */
-#ifndef RQD_CONFIG_LAUNCH_CONFIG_H
-#define RQD_CONFIG_LAUNCH_CONFIG_H
+#pragma once
 
 #include "config/load.h"
 #include "handler/launcher.h"
@@ -29,5 +28,3 @@ void	launch_config_borrow(struct launcher *, const struct config *);
 
 /* For launcher_attach(), of a daemon: logs it and exits. */
 void	launch_config_lost(void *);
-
-#endif

@@ -6,8 +6,7 @@
  * removes comments and reports what libconfuse would swallow.  libconfuse decodes
  * only tokens that passed.
  */
-#ifndef RQD_CONFIG_LEXER_H
-#define RQD_CONFIG_LEXER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool	token_is(const struct token *, char punct);
  * silent drops, a lexer that fails for ever after a NUL or a bad escape.
  */
 char	*token_decode(const struct token *, char **cause);
-
-#endif

@@ -6,8 +6,7 @@
  * the command line stand as "-o" or "-q" where a file would.  Warnings (a missing
  * command, user, file) do not refuse the configuration unless strict.
  */
-#ifndef RQD_CONFIG_LOAD_H
-#define RQD_CONFIG_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ void	config_print_whole_hash(const struct config *, char hash[CONFIG_HASH_MAX]);
 /* Whether both print the same. */
 bool	config_same_queue(const struct queue_config *, const struct queue_config *);
 bool	config_same_option(const struct option *, const struct config *, const struct config *);
-
-#endif

@@ -2,8 +2,7 @@
  * The options of rqd.conf(5): one table.  The parser, rqd -T and the reload use it, and
  * tests compare the shipped file and the manual with it.
  */
-#ifndef RQD_CONFIG_OPTIONS_H
-#define RQD_CONFIG_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ void		 option_set_default(const struct option *, void *base);
 /* The value as it is written in a file: quoted, in braces, with its unit. */
 void		 option_print(const struct option *, const void *base, struct buf *);
 void		 option_print_string(const char *, struct buf *);
-
-#endif

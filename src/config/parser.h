@@ -9,8 +9,7 @@
  * comment that is not closed.  It leaves out unknown options and sections.  What it could read
  * only in part stays, marked by setting.bad, item.open, or a title that is NULL.
  */
-#ifndef RQD_CONFIG_PARSER_H
-#define RQD_CONFIG_PARSER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ struct parsed {
 void	parser_read(struct parsed *, const char *text, size_t len, const char *file,
 	    struct findings *);
 void	parser_done(struct parsed *);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The findings of one load of the configuration, as lines for people to read.
  */
-#ifndef RQD_CONFIG_REPORT_H
-#define RQD_CONFIG_REPORT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct config_report {
 	struct lines	 files;		/* whose errors they are, each once */
 };
 void	config_report_done(struct config_report *);
-
-#endif

@@ -14,8 +14,7 @@
  * several fetches.  When batch_wait is over, it begins at the end of a turn without a
  * fetch, because only then the queue has said that it has no more.
  */
-#ifndef RQD_ENGINE_COLLECTOR_H
-#define RQD_ENGINE_COLLECTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ bool		 collector_is_filling(const struct collector *);
 void		 collector_each(const struct collector *,
 		    void (*)(const struct message *, pid_t, const char *progress, usec_t age,
 		    void *), void *);
-
-#endif

@@ -21,8 +21,7 @@
  * Suspension (breaker.h), QPAUSED and a lost connection block a RUNNING consumer
  * without changing its state.
  */
-#ifndef RQD_ENGINE_CONSUMER_H
-#define RQD_ENGINE_CONSUMER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -106,5 +105,3 @@ bool			 consumer_is_idle(const struct consumer *);	/* see idle() */
  */
 void	consumer_each(const struct consumer *, void (*fn)(const struct message *, pid_t,
 	    const char *progress, usec_t age, void *), void *);
-
-#endif

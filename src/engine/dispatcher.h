@@ -11,8 +11,7 @@
  * dispatcher_release().  So queues that ask Redis at the same time never exceed the
  * limit together.
  */
-#ifndef RQD_ENGINE_DISPATCHER_H
-#define RQD_ENGINE_DISPATCHER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ void			 dispatcher_leave(struct dispatcher *, struct dispatcher_member *);
 void			 dispatcher_release(struct dispatcher *, unsigned n);
 
 unsigned		 dispatcher_taken(const struct dispatcher *);
-
-#endif

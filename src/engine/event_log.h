@@ -2,8 +2,7 @@
  * The log records about messages and queues: their events, levels and keys, as rqd(8)
  * LOGGING describes them.
  */
-#ifndef RQD_ENGINE_EVENT_LOG_H
-#define RQD_ENGINE_EVENT_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ void	 event_log_schedule_failed(const struct queue_config *, const struct schedu
  * failed to start.  The caller frees it.
  */
 char	*event_log_cause(const struct queue_config *, const struct result *);
-
-#endif

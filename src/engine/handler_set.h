@@ -2,8 +2,7 @@
  * The handlers of one queue: the one for new messages, and those of older configurations,
  * which finish what they have begun.
  */
-#ifndef RQD_ENGINE_HANDLER_SET_H
-#define RQD_ENGINE_HANDLER_SET_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ struct handler		*handler_set_current(const struct handler_set *);
 /* Nothing more is started. */
 void			 handler_set_close(struct handler_set *);
 bool			 handler_set_is_empty(const struct handler_set *);
-
-#endif

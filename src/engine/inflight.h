@@ -11,8 +11,7 @@
  * A batch may finish single messages before its process ends.  The consumer keeps the batch
  * until Redis has confirmed all results, because one log record then counts the acks.
  */
-#ifndef RQD_ENGINE_INFLIGHT_H
-#define RQD_ENGINE_INFLIGHT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -83,5 +82,3 @@ void		 inflight_judge(struct inflight *, const struct verdict *);
 bool		 inflight_lingers(struct inflight *, usec_t after);
 /* The run is over, and Redis has confirmed all its results. */
 bool		 inflight_is_complete(const struct inflight *);
-
-#endif

@@ -6,8 +6,7 @@
  * the first reply, the daemon judge ticks by Redis' time: a daemon whose clock is wrong
  * does no harm.
  */
-#ifndef RQD_ENGINE_SCHEDULE_H
-#define RQD_ENGINE_SCHEDULE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void		 schedules_stop(struct schedules *);
 
 void		 schedules_conn_up(struct schedules *);
 void		 schedules_conn_down(struct schedules *);
-
-#endif

@@ -5,8 +5,7 @@
  * It also keeps the reason why Redis refuses results of the queue, which suspends
  * nothing.
  */
-#ifndef RQD_ENGINE_SUSPENSION_H
-#define RQD_ENGINE_SUSPENSION_H
+#pragma once
 
 #include "base/stats.h"
 #include "loop/timer.h"
@@ -59,5 +58,3 @@ void	suspension_accepted(struct suspension *);
  * stays.
  */
 void	suspension_results(struct suspension *, const char *why);
-
-#endif

@@ -2,8 +2,7 @@
  * Counts the results of messages, runs and ticks in a queue's counters.  Events without a
  * result (delivered, suspended, a full backlog) are counted where they happen.
  */
-#ifndef RQD_ENGINE_TALLY_H
-#define RQD_ENGINE_TALLY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ bool	tally_was_pushed(const struct verdict *, const struct result *, enum settle
 /* A run has ended, whatever the results of its messages are. */
 void	tally_run(struct stats *, const struct result *);
 void	tally_ticked(struct stats *, const struct tick_report *);
-
-#endif

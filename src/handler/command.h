@@ -2,8 +2,7 @@
  * A queue's command, for all modes of handlers: its identity, environment and limits.
  * They are made when the handler is opened, and kept.
  */
-#ifndef RQD_HANDLER_COMMAND_H
-#define RQD_HANDLER_COMMAND_H
+#pragma once
 
 #include "handler/handler.h"
 #include "handler/launcher.h"
@@ -36,5 +35,3 @@ pid_t		 command_spawn(struct command *, char *words, size_t len, const int fd[SP
  * not be executed; else 0.
  */
 int		 command_exited(const struct start *, pid_t, const char **step);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Reading env_file: lines NAME=value, as in systemd's EnvironmentFile=.
  */
-#ifndef RQD_HANDLER_ENV_FILE_H
-#define RQD_HANDLER_ENV_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -52,5 +51,3 @@ bool	env_file_is_reserved(const char *entry);
  * user owns.  Returns the descriptor, or -1.
  */
 int	env_file_open_roots(const char *path) MUSTCHECK;
-
-#endif

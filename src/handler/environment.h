@@ -3,8 +3,7 @@
  * and time zone, env_file, env, and the variables of the message.  Later ones replace
  * earlier ones.  All but those of the message are made once per queue.
  */
-#ifndef RQD_HANDLER_ENVIRONMENT_H
-#define RQD_HANDLER_ENVIRONMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ const char *environment_left_file(const struct environment *, size_t *first, siz
  */
 void	environment_words(struct buf *, const struct message *, unsigned batch,
 	    const struct queue_config *);
-
-#endif

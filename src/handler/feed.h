@@ -4,8 +4,7 @@
  * feeds.  The worker has them on its list, in the order in which it gave them; the
  * feeder only points into that list.  frame.h describes the frames.
  */
-#ifndef RQD_HANDLER_FEED_H
-#define RQD_HANDLER_FEED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ void	feeder_add(struct feeder *, struct feed *);
  */
 void	feeder_stop(struct feeder *);
 void	feeder_close(struct feeder *);
-
-#endif

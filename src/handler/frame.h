@@ -2,8 +2,7 @@
  * The frame of a message in the input of a process that gets several: the header line
  * "N ATTEMPT LENGTH ID", the payload, and a newline.
  */
-#ifndef RQD_HANDLER_FRAME_H
-#define RQD_HANDLER_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@
 size_t	frame_header(char *to, uint64_t number, const struct message *);
 /* The length of the payload in the frame; 0 if it was not fetched. */
 size_t	frame_payload_len(const struct message *);
-
-#endif

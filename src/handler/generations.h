@@ -2,8 +2,7 @@
  * The configurations that a launcher keeps: each is a generation with a number, from
  * its load until the main process retires it.
  */
-#ifndef RQD_HANDLER_GENERATIONS_H
-#define RQD_HANDLER_GENERATIONS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -33,5 +32,3 @@ struct command	*generations_command(const struct generations *, unsigned number,
  * EACCES: no generation names the path.
  */
 int		 generations_open(const struct generations *, const char *path);
-
-#endif

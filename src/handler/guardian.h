@@ -6,8 +6,7 @@
  * itself does, before exec, so no death falls in between); the guardian sleeps in
  * read(2) on a pipe until the daemon is gone.  A message costs it nothing.
  */
-#ifndef RQD_HANDLER_GUARDIAN_H
-#define RQD_HANDLER_GUARDIAN_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -48,5 +47,3 @@ volatile pid_t	*guardian_table_slot(struct guardian_table *, size_t);
 void		 guardian_table_note(struct guardian_table *, size_t);
 /* The guardian acts when *fd is closed in all processes.  Returns its pid, or -1 with errno. */
 pid_t		 guardian_fork(const struct guardian_table *, int *fd) MUSTCHECK;
-
-#endif

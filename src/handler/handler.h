@@ -4,8 +4,7 @@
  *
  * A handler serves one queue.  It knows nothing of Redis.
  */
-#ifndef RQD_HANDLER_HANDLER_H
-#define RQD_HANDLER_HANDLER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -149,5 +148,3 @@ void		 handler_close(struct handler *, void (*done)(void *), void *);
  * more, output still unread is dropped, and what still runs is killed.
  */
 void		 handler_free(struct handler *);	/* NULL is fine */
-
-#endif

@@ -3,8 +3,7 @@
  * says of the user.  Looked up once per queue, because a name service may be
  * slow; a configuration that is loaded again is looked up again.
  */
-#ifndef RQD_HANDLER_IDENTITY_H
-#define RQD_HANDLER_IDENTITY_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -31,5 +30,3 @@ int	identity_find(const char *user, const char *group, struct identity *ret,
 void	identity_done(struct identity *);	/* a zeroed one is fine */
 
 bool	identity_has_group(const gid_t *groups, size_t n, gid_t);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * At most one start for each handler that may run waits.
  */
-#ifndef RQD_HANDLER_LAUNCH_QUEUE_H
-#define RQD_HANDLER_LAUNCH_QUEUE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ void	launch_queue_done(struct launch_queue *);
  */
 int	launch_queue_send(struct launch_queue *, const void *, size_t n, const int *fds,
 	    size_t nfds) MUSTCHECK;
-
-#endif

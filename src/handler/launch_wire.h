@@ -3,8 +3,7 @@
  * meaning.  Each order and each reply is one datagram of a SOCK_SEQPACKET pair, and may
  * carry descriptors.  The launcher trusts no byte of an order.
  */
-#ifndef RQD_HANDLER_LAUNCH_WIRE_H
-#define RQD_HANDLER_LAUNCH_WIRE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ struct launch_slot {
 int	launch_send(int fd, const void *p, size_t n, const int *fds, size_t nfds, int flags)
 	    MUSTCHECK;
 ssize_t	launch_receive(int fd, void *p, size_t size, int *fds, size_t *nfds, int flags) MUSTCHECK;
-
-#endif

@@ -44,8 +44,7 @@
  * the launcher ends, its guardian (guardian.h) kills all sessions whose slot is not
  * finished, and the main process ends.  The launcher starts the guardian again if that dies.
  */
-#ifndef RQD_HANDLER_LAUNCHER_H
-#define RQD_HANDLER_LAUNCHER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -141,5 +140,3 @@ void	launcher_finish(struct start *);
  * launcher ends the process.
  */
 void	launcher_forget(struct start *);
-
-#endif

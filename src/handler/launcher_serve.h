@@ -2,8 +2,7 @@
  * The launcher's own process, which has the privileges; launcher.h describes its
  * purpose.
  */
-#ifndef RQD_HANDLER_LAUNCHER_SERVE_H
-#define RQD_HANDLER_LAUNCHER_SERVE_H
+#pragma once
 
 #include "base/util.h"
 #include "handler/launch_wire.h"
@@ -15,5 +14,3 @@
  */
 void	launcher_serve(int orders, int files, struct launch_slot *, const struct launcher_ops *,
 	    void *arg) NORETURN;
-
-#endif

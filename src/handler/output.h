@@ -4,8 +4,7 @@
  * OUTPUT_TAIL bytes of standard error, for the error of a dead letter.  Embedded in its
  * owner.
  */
-#ifndef RQD_HANDLER_OUTPUT_H
-#define RQD_HANDLER_OUTPUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -92,5 +91,3 @@ void	output_renew(struct output_pair *, uint64_t limit, bool forget);
 
 void	output_close(struct output_pair *);	/* hands out unfinished lines; no eof() */
 void	output_done(struct output_pair *);	/* hands out nothing; closes and frees */
-
-#endif

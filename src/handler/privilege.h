@@ -1,8 +1,7 @@
 /*
  * The privileges of this process: tells whether it has them, and gives them up.
  */
-#ifndef RQD_HANDLER_PRIVILEGE_H
-#define RQD_HANDLER_PRIVILEGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -28,5 +27,3 @@ int	privilege_drop(char **cause) MUSTCHECK;
  * process; its memory is not dumped.  0, or -1 and *cause.
  */
 int	privilege_seal(char **cause) MUSTCHECK;
-
-#endif

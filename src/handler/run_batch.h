@@ -5,8 +5,7 @@
  * ok" on descriptor 3 ends message N at the end of the turn.  Other verdicts count when
  * the command exits by itself.
  */
-#ifndef RQD_HANDLER_RUN_BATCH_H
-#define RQD_HANDLER_RUN_BATCH_H
+#pragma once
 
 #include "handler/handler.h"
 #include "policy/statement.h"
@@ -40,5 +39,3 @@ bool			 run_batch_must_wait(const struct run_batch *);
  * caller must return at once, since the run may be freed.
  */
 void			 run_batch_finish(struct run_batch *, struct result *);
-
-#endif

@@ -6,8 +6,7 @@
  * limits, umask, nice, groups and ids, PR_SET_PDEATHSIG, env_file, directory, and its
  * descriptors.  It closes all others, then calls execve(2).
  */
-#ifndef RQD_HANDLER_SPAWN_H
-#define RQD_HANDLER_SPAWN_H
+#pragma once
 
 #include <sys/types.h>
 #include <sys/resource.h>
@@ -94,5 +93,3 @@ const char *spawn_step_name(enum spawn_step);	/* "clone", "setuid", "directory",
  * that the daemon changes.
  */
 void	spawn_look_at_signals(void);
-
-#endif

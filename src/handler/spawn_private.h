@@ -2,8 +2,7 @@
  * The job that spawn.c and spawn_nowait.c prepare, and that the child in spawn_child.c
  * carries out.
  */
-#ifndef RQD_HANDLER_SPAWN_PRIVATE_H
-#define RQD_HANDLER_SPAWN_PRIVATE_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ long	 spawn_raw(const struct spawn_job *, long, long, long, long, long, long) CH
 
 /* The child's function for clone(2); does not return if it can execute the command or exit. */
 int	 spawn_child(void *job) CHILD;
-
-#endif

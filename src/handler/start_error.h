@@ -2,8 +2,7 @@
  * Describes for people why a command cannot be started: what is wrong, with which file,
  * and what to do about it.
  */
-#ifndef RQD_HANDLER_START_ERROR_H
-#define RQD_HANDLER_START_ERROR_H
+#pragma once
 
 #include "policy/config.h"
 
@@ -18,5 +17,3 @@ char	*start_error_first_line(const char *path);
  * errno.  The caller frees it.
  */
 char	*start_error_text(const struct queue_config *, const char *step, int error);
-
-#endif

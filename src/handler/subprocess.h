@@ -4,8 +4,7 @@
  * The daemon starts the process, or asks the launcher to.  The guardian knows it until
  * it and its group are gone.  The owner embeds the struct, and gives it descriptors.
  */
-#ifndef RQD_HANDLER_SUBPROCESS_H
-#define RQD_HANDLER_SUBPROCESS_H
+#pragma once
 
 #include "handler/command.h"
 #include "handler/launcher.h"
@@ -62,5 +61,3 @@ void	subprocess_kill(struct subprocess *);		/* SIGKILL */
  * one that was done before, is fine.
  */
 void	subprocess_done(struct subprocess *);
-
-#endif

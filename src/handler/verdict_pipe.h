@@ -8,8 +8,7 @@
  * In a batch a line may begin with the number of a message; the run_batch takes it.  A
  * line without a number is about all messages that no line with a number has decided.
  */
-#ifndef RQD_HANDLER_VERDICT_PIPE_H
-#define RQD_HANDLER_VERDICT_PIPE_H
+#pragma once
 
 #include "handler/handler.h"
 #include "handler/run_batch.h"
@@ -56,5 +55,3 @@ void	verdict_pipe_listen(struct verdict_pipe *);
 void	verdict_pipe_end(struct verdict_pipe *, struct result *);
 
 void	verdict_pipe_done(struct verdict_pipe *);	/* reads nothing; closes and frees */
-
-#endif

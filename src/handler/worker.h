@@ -5,8 +5,7 @@
  * finished(), in any order.  Both callbacks may come from inside of a call, so they may
  * only note changes, and must free nothing.
  */
-#ifndef RQD_HANDLER_WORKER_H
-#define RQD_HANDLER_WORKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ void	worker_give(struct worker *, struct feed *);
 void	worker_retire(struct worker *, const char *why);
 void	worker_stop(struct worker *, const char *why);
 void	worker_kill(struct worker *);
-
-#endif

@@ -10,8 +10,7 @@
  * processes that the handler left in other groups of its session, and kills them.
  * There are at most ten sweeps a second; the last one is in child_done().
  */
-#ifndef RQD_LOOP_CHILD_H
-#define RQD_LOOP_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -78,5 +77,3 @@ void	child_set_proxy(struct loop *, void (*introduce)(void *), void (*end)(pid_t
  * is set.
  */
 int	child_kill(struct child *, int signo);
-
-#endif

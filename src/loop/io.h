@@ -1,6 +1,5 @@
 /* Readiness of a descriptor.  Level-triggered; fn may stop or free its io. */
-#ifndef RQD_LOOP_IO_H
-#define RQD_LOOP_IO_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ void	io_init(struct io *, struct loop *, int fd, int what,
 void	io_start(struct io *);
 void	io_stop(struct io *);
 void	io_done(struct io *);		/* stops and frees; does not close the fd */
-
-#endif

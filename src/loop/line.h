@@ -2,8 +2,7 @@
  * Splits bytes into lines, with a bound: a line longer than max comes in pieces of max
  * bytes (cut is set on all but the last piece).
  */
-#ifndef RQD_LOOP_LINE_H
-#define RQD_LOOP_LINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ void	line_init(struct line *, size_t max,
 void	line_feed(struct line *, const char *, size_t);
 void	line_end(struct line *);	/* hands out the last line, which has no newline */
 void	line_done(struct line *);
-
-#endif

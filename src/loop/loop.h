@@ -9,8 +9,7 @@
  * timers; when none is due it moves the fake clock to the next timer.  Tests run an
  * hour of retries in a millisecond.
  */
-#ifndef RQD_LOOP_LOOP_H
-#define RQD_LOOP_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ void		 loop_signal(struct loop *, int signo, void (*fn)(int, void *), void *arg)
 
 /* For evhttp; NULL on a simulated loop. */
 struct event_base *loop_base(struct loop *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The inside of a loop, for the files of this folder only. */
-#ifndef RQD_LOOP_LOOP_PRIVATE_H
-#define RQD_LOOP_LOOP_PRIVATE_H
+#pragma once
 
 #include <signal.h>
 
@@ -41,5 +40,3 @@ struct loop {
 
 /* For loop_free(): stops all timers, and frees the heap. */
 void	timer_forget_all(struct loop *);
-
-#endif

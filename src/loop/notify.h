@@ -2,8 +2,7 @@
  * systemd's notification protocol (sd_notify(3)).  Without $NOTIFY_SOCKET all
  * functions do nothing.  None of them fails, or waits longer than 0.1 s for a Unix socket.
  */
-#ifndef RQD_LOOP_NOTIFY_H
-#define RQD_LOOP_NOTIFY_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/util.h"
@@ -12,5 +11,3 @@
 void	notify(const char *, ...) PRINTF(1, 2);
 void	notify_reloading(void);		/* with MONOTONIC_USEC, for notify-reload */
 usec_t	notify_watchdog_interval(void);	/* half of WatchdogSec; 0: none asked for */
-
-#endif

@@ -2,8 +2,7 @@
  * Processes, by /proc: a single one, and all descendants of this one, in any group or
  * session.  After child_init() these include orphans: the subreaper inherits them.
  */
-#ifndef RQD_LOOP_PROC_H
-#define RQD_LOOP_PROC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ void	 proc_children(pid_t, struct buf *);
  * Returns 0 if the kernel does not list children.
  */
 unsigned proc_kill_below(int signo);
-
-#endif

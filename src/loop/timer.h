@@ -3,8 +3,7 @@
  * keeps them in a heap, so ten thousand cost no more per turn than ten.  A timer that
  * is set from a timer's callback never fires in the same run, even with a delay of 0.
  */
-#ifndef RQD_LOOP_TIMER_H
-#define RQD_LOOP_TIMER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ void	boot_timer_done(struct boot_timer *);
 /* For loop.c: fires due timers; the time of the next one (USEC_MAX: never). */
 void	timer_run_due(struct loop *);
 usec_t	timer_next(struct loop *);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * All consumers must count the messages that they take: daemons add to `taken` in QSTATS.
  */
-#ifndef RQD_POLICY_ARRIVALS_H
-#define RQD_POLICY_ARRIVALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void	arrivals_saw_others(struct arrivals *, usec_t now);
  * there before the first sample.
  */
 struct latency	arrivals_latency(const struct arrivals *, usec_t now);
-
-#endif

@@ -10,8 +10,7 @@
  * The first probe comes after 1 s, the next ones 2 s, 4 s and so on after the last has
  * failed, up to 5 s; up to 1 min if the command cannot be executed.
  */
-#ifndef RQD_POLICY_BREAKER_H
-#define RQD_POLICY_BREAKER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -64,5 +63,3 @@ void			breaker_hurry(struct breaker *, usec_t now);
 bool			breaker_allows(const struct breaker *, usec_t now, bool *single);
 /* Begins a probe if one is due, and returns the turn for the fetch. */
 enum turn		breaker_turn(struct breaker *);
-
-#endif

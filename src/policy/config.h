@@ -8,8 +8,7 @@
  * The table in config/options.c has the names, ranges and defaults of the options; this
  * file describes the meaning of the values.
  */
-#ifndef RQD_POLICY_CONFIG_H
-#define RQD_POLICY_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -203,5 +202,3 @@ uint64_t	 config_bytes_max(const struct config *, const struct queue_config *);
 
 /* Names by enum mode; NULL-terminated. */
 extern const char *const config_modes[];
-
-#endif

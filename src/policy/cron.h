@@ -13,8 +13,7 @@
  * saving time; all schedules follow the clock then.  Two times that fall on one
  * second run once.
  */
-#ifndef RQD_POLICY_CRON_H
-#define RQD_POLICY_CRON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ int	cron_parse(const char *, struct cron *, char **cause) MUSTCHECK;
  */
 int64_t	cron_next(const struct cron *, const char *zone, int64_t after);
 int64_t	cron_last(const struct cron *, const char *zone, int64_t until);
-
-#endif

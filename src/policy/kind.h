@@ -5,8 +5,7 @@
  * a new kind with a known source is a value here, a row in kind.c and in
  * queue/queue_kinds.c, and a file of its own (HACKING.md, "A kind of queue").
  */
-#ifndef RQD_POLICY_KIND_H
-#define RQD_POLICY_KIND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ const char	*kind_key_prefix(enum kind);
 
 /* Whether messages wait in Redis, in Q; otherwise messages that no daemon hears are lost. */
 bool		 kind_waits(enum kind);
-
-#endif

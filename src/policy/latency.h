@@ -2,8 +2,7 @@
  * The longest time that a message has waited.  It waits in the queue, or it is due
  * again; the time before it was due does not count.
  */
-#ifndef RQD_POLICY_LATENCY_H
-#define RQD_POLICY_LATENCY_H
+#pragma once
 
 enum latency_how {
 	LATENCY_UNKNOWN,	/* nothing is known; seconds is 0 */
@@ -24,5 +23,3 @@ struct latency	latency_of_both(struct latency, struct latency);
  * the larger.
  */
 struct latency	latency_best(struct latency, struct latency);
-
-#endif

@@ -5,8 +5,7 @@
  * queue_settle(), and the queue frees it when Redis has confirmed the result.  Handlers
  * read it and never change it.
  */
-#ifndef RQD_POLICY_MESSAGE_H
-#define RQD_POLICY_MESSAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,5 +75,3 @@ int		 message_id_of(enum kind, const char *payload, size_t len, char *ret) MUSTC
 
 /* Whether these bytes are a valid id. */
 bool		 message_id_ok(const char *, size_t);
-
-#endif

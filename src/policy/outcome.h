@@ -2,8 +2,7 @@
  * Decides the result of a message from the end of its handler: the table of
  * rqd-handler(7), as pure functions.
  */
-#ifndef RQD_POLICY_OUTCOME_H
-#define RQD_POLICY_OUTCOME_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -157,5 +156,3 @@ bool		outcome_refuse(const struct message *, struct verdict *);
 
 /* Whether a failed start with this errno is independent of the message. */
 bool		outcome_is_environment(int error);
-
-#endif

@@ -10,8 +10,7 @@
  * fault.  A fault drops all messages, and later ones are ignored.  The delivery has
  * then failed, with the reason "pushes".
  */
-#ifndef RQD_POLICY_PUSHES_H
-#define RQD_POLICY_PUSHES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ const struct pushes_target *pushes_target(const struct pushes *, size_t i);
  * after the last one.  Borrowed until the next message is added.
  */
 const char *pushes_next(const struct pushes *, size_t i, size_t *at, size_t *len);
-
-#endif

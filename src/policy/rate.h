@@ -1,8 +1,7 @@
 /*
  * A rate as written in the configuration: "100/s", or a number per m, h or d.
  */
-#ifndef RQD_POLICY_RATE_H
-#define RQD_POLICY_RATE_H
+#pragma once
 
 #include "base/util.h"
 
@@ -16,5 +15,3 @@
 /* Sets *gap to the seconds between two messages; 0 for "", no rate.  -1 with *cause. */
 int	rate_parse(const char *, double *gap, char **cause) MUSTCHECK;
 double	rate_gap(const char *);		/* of a text that rate_parse() has accepted */
-
-#endif

@@ -6,8 +6,7 @@
  * So N shards lie evenly on any number of equal masters, and the keys of N shards are
  * among those of 2N.  {NAME.0} is always one of them.
  */
-#ifndef RQD_POLICY_SHARD_KEYS_H
-#define RQD_POLICY_SHARD_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ size_t		 shard_keys_pick(const struct queue_config *, const char *message, size_
 
 /* The key in which schedules keep their state, and which they push to. */
 const char	*shard_keys_schedule(const struct queue_config *);
-
-#endif

@@ -15,8 +15,7 @@
  * push may be as long as the longest message that the queue takes.  A longer line is no
  * statement.
  */
-#ifndef RQD_POLICY_STATEMENT_H
-#define RQD_POLICY_STATEMENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -60,5 +59,3 @@ struct statement {
  */
 int	statement_parse(const char *, size_t, enum statement_number, struct statement *ret)
 	    MUSTCHECK;
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The ticks of a schedule: the nominal seconds, since 1970, at which it runs.
  */
-#ifndef RQD_POLICY_TICK_H
-#define RQD_POLICY_TICK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ char	*tick_message(const struct schedule_config *, int64_t tick, bool of_ids);
 /* "2026-11-21T08:00:00Z" into buf. */
 #define TICK_TEXT_MAX	32
 char	*tick_text(int64_t tick, char *buf);
-
-#endif

@@ -6,8 +6,7 @@
  * So one sort of message that always fails cannot keep the others from being tried.  If
  * the queue has none of that sort, the fetch takes another.
  */
-#ifndef RQD_POLICY_TURN_H
-#define RQD_POLICY_TURN_H
+#pragma once
 
 enum turn {
 	/*
@@ -21,5 +20,3 @@ enum turn {
 	TURN_FEWEST,	/* a due retry with the fewest attempts */
 	TURN_LONGEST	/* the retry that has been due for the longest time */
 };
-
-#endif

@@ -8,8 +8,7 @@
  * The parser checks a zone's form (zone_check_name()), the daemon whether it exists here
  * (zone_check()).  UTC needs neither file nor TZ.
  */
-#ifndef RQD_POLICY_ZONE_H
-#define RQD_POLICY_ZONE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ void	zone_leave(void);
 
 /* Within a scope: seconds east of UTC at this second since 1970. */
 int64_t	zone_offset(int64_t);
-
-#endif

@@ -9,8 +9,7 @@
  *	argc = depth_command(&keys, kind, step, now, argv);
  *	if (argc > 0)	send it; with its reply: depth_answer(d, step, reply)
  */
-#ifndef RQD_QUEUE_DEPTH_H
-#define RQD_QUEUE_DEPTH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ void	depth_add(struct depth *, const struct depth *);
 
 /* Takes the reply to it; an error becomes the queue's problem. */
 void	depth_answer(struct depth *, int step, const struct redisReply *);
-
-#endif

@@ -14,8 +14,7 @@
  *	ready(), if the engine wants it and kind->has_work() says so
  *	closed(), when the queue is closing and nothing is left to do
  */
-#ifndef RQD_QUEUE_DIRECT_H
-#define RQD_QUEUE_DIRECT_H
+#pragma once
 
 #include "base/list.h"
 #include "queue/look.h"
@@ -118,5 +117,3 @@ void	direct_fetch(struct queue *, unsigned, enum turn);
 void	direct_settle(struct queue *, struct message *, const struct verdict *, struct result *);
 void	direct_tick(struct queue *);
 void	direct_close(struct queue *);
-
-#endif

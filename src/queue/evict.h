@@ -8,8 +8,7 @@
  * the queue, the owner should poll instead.  It should arm again after a whole round of
  * 10 s without such a report.
  */
-#ifndef RQD_QUEUE_EVICT_H
-#define RQD_QUEUE_EVICT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ struct evict {
 const char	*evict_reported(struct evict *);
 void		 evict_round(struct evict *);	/* every 10 s */
 void		 evict_done(struct evict *);	/* also when tracking begins anew */
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Names of Redis keys: doc/keys.md.
  */
-#ifndef RQD_QUEUE_KEYS_H
-#define RQD_QUEUE_KEYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ bool		 keys_is_one(const char *q, const char *name, size_t len);
 #define KEYS_CONTROL_PREFIX	"rqd:control:"
 #define KEYS_SLOT_PREFIX	"rqd:slot:"
 #define KEYS_LOCK_PREFIX	"Lock:"
-
-#endif

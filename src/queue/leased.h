@@ -3,8 +3,7 @@
  * expired.c are built on it.  Each kind is a table that says which script plays which
  * part.
  */
-#ifndef RQD_QUEUE_LEASED_H
-#define RQD_QUEUE_LEASED_H
+#pragma once
 
 #include "queue/keys.h"
 #include "queue/queue.h"
@@ -100,5 +99,3 @@ void		 leased_free(struct queue *);
 	.defer_fetch = leased_defer_fetch, .settle = leased_settle, .tick = leased_tick_round, \
 	.is_empty = leased_is_empty, .close = leased_close, .free = leased_free, \
 	.renew = leased_renew_hint, .held = leased_held, .arrivals = leased_arrivals
-
-#endif

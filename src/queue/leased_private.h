@@ -16,8 +16,7 @@
  * Every event that may allow a next step ends in leased_wake(); at the end of the turn
  * leased_turn() takes the step.  Calls from the engine only change fields and wake.
  */
-#ifndef RQD_QUEUE_LEASED_PRIVATE_H
-#define RQD_QUEUE_LEASED_PRIVATE_H
+#pragma once
 
 #include "base/list.h"
 #include "policy/arrivals.h"
@@ -151,5 +150,3 @@ void		 leased_check(struct leased *, struct delivery *, leased_answer_fn *);
 /* leased_renew.c */
 void		 leased_renew_all(struct leased *);
 void		 leased_renew(void *);		/* the ledger's: a renewal is due */
-
-#endif

@@ -16,8 +16,7 @@
  * third of the lease, but at least every 10 s.  So a foreign consumer with a timeout of
  * 30 s does not take a message that rqd works on.
  */
-#ifndef RQD_QUEUE_LEDGER_H
-#define RQD_QUEUE_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -178,5 +177,3 @@ enum lease {
 enum lease	 ledger_renewed(struct ledger *, struct delivery *, int64_t answer, boot_t sent_at);
 /* other: true if another message has the tag, or none has it. */
 enum lease	 ledger_checked(struct ledger *, struct delivery *, bool other);
-
-#endif

@@ -10,8 +10,7 @@
  * The loader sends nothing.  The owner sends the script body for each delivery of
  * loader_add() and loader_next().
  */
-#ifndef RQD_QUEUE_LOADER_H
-#define RQD_QUEUE_LOADER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool		 loader_loaded(struct loader *, struct delivery *, char *payload, size_t l
  */
 struct aside	 loader_failed(struct loader *, struct delivery *, bool attempt, const char *why,
 		    usec_t most);
-
-#endif

@@ -15,8 +15,7 @@
  *
  * No callback comes from inside a call.
  */
-#ifndef RQD_QUEUE_LOCK_H
-#define RQD_QUEUE_LOCK_H
+#pragma once
 
 #include "base/clock.h"
 #include "loop/loop.h"
@@ -77,5 +76,3 @@ struct lock_holder {
 	double	since;		/* Redis' time */
 };
 void		 lock_holder(const char *value, struct lock_holder *);
-
-#endif

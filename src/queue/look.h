@@ -3,8 +3,7 @@
  * look is on, it keeps these keys armed, so that Redis reports changes.  If Redis
  * refuses tracking, it polls.
  */
-#ifndef RQD_QUEUE_LOOK_H
-#define RQD_QUEUE_LOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void	look_set(struct look *, bool on);
 
 /* Looks again if it is on.  The tick calls it, in case a wake-up was lost. */
 void	look_again(struct look *);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The value of QPAUSED: "WHO WHEN WHY...", text that people may also write by hand.
  */
-#ifndef RQD_QUEUE_PAUSETEXT_H
-#define RQD_QUEUE_PAUSETEXT_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -19,5 +18,3 @@ struct pausetext {
 	int		 who_len, when_len;	/* 0: not said */
 };
 struct pausetext	pausetext_split(const char *);
-
-#endif

@@ -10,8 +10,7 @@
  * This module sends nothing.  It gives its owner the words of pop and mine, and the
  * owner tells it their answers.  pop.c draws the states of a pop.
  */
-#ifndef RQD_QUEUE_POP_H
-#define RQD_QUEUE_POP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ void		 pops_add_last(const struct pops *, struct words *);
 /* Redis may have a note of our pops; false after it was told to remove it. */
 bool		 pops_is_noted(const struct pops *);
 void		 pops_set_noted(struct pops *, bool);
-
-#endif

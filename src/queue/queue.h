@@ -27,8 +27,7 @@
  *
  * No callback comes from inside a call into the queue.
  */
-#ifndef RQD_QUEUE_QUEUE_H
-#define RQD_QUEUE_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -243,5 +242,3 @@ bool	queue_is_empty(const struct queue *);
  */
 void	queue_close(struct queue *);
 void	queue_free(struct queue *);	/* any time, but not from a callback of this queue */
-
-#endif

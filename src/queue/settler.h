@@ -16,8 +16,7 @@
  * A lost connection loses no result: the settler keeps each result until an answer ends
  * it.
  */
-#ifndef RQD_QUEUE_SETTLER_H
-#define RQD_QUEUE_SETTLER_H
+#pragma once
 
 #include "queue/ledger.h"
 #include "queue/queue.h"
@@ -100,5 +99,3 @@ bool		 settler_rescued(struct settler *, struct delivery *, const char *text);
 void		 settler_checked(struct settler *, struct delivery *, const char *text);
 /* Redis refused the only result of a rescue or a check. */
 void		 settler_refuse(struct settler *, struct delivery *, enum reply_error);
-
-#endif

@@ -2,8 +2,7 @@
  * One queue that is spread over several keys (option shards).  It has one queue of kind
  * "ack" for each key; the engine sees a single queue.
  */
-#ifndef RQD_QUEUE_SHARDS_H
-#define RQD_QUEUE_SHARDS_H
+#pragma once
 
 #include "queue/queue.h"
 
@@ -17,5 +16,3 @@ shard_open_fn	ack_open_shard;		/* ack.c */
 struct queue	*shards_new(shard_open_fn *, const struct queue_env *, struct config *,
 		    const struct queue_config *, struct stats *, const struct queue_events *,
 		    void *arg);
-
-#endif

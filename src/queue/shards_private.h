@@ -2,8 +2,7 @@
  * Shared by shards.c and shards_fetch.c only: the shards of a queue, and the state of
  * its fetches.
  */
-#ifndef RQD_QUEUE_SHARDS_PRIVATE_H
-#define RQD_QUEUE_SHARDS_PRIVATE_H
+#pragma once
 
 #include "loop/timer.h"
 #include "queue/slot_route.h"
@@ -105,5 +104,3 @@ void	shards_batch_due(void *);		/* likewise for its timer `batch_timer` */
 void	shards_saw_result(struct shards *);
 void	shard_fetched(struct shard *, const struct fetched *);	/* its fetch is over */
 bool	shards_all_failed(const struct shards *);		/* the last fetch of each one */
-
-#endif

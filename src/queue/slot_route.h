@@ -15,8 +15,7 @@
  * old connection has no unanswered call of the queue; the bulk connection may have
  * some.
  */
-#ifndef RQD_QUEUE_SLOT_ROUTE_H
-#define RQD_QUEUE_SLOT_ROUTE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -71,5 +70,3 @@ void		 routes_node_up(struct routes *, struct node *, const struct conn_server *
 void		 routes_node_down(struct routes *, struct node *);
 void		 routes_changed(struct routes *);
 void		 routes_redirected(struct routes *, const struct node *, unsigned slot, bool later);
-
-#endif

@@ -5,8 +5,7 @@
  * In a cluster each master reports only its own keys.  So there is one connection to
  * each master, and the subscription is up when all of them are.
  */
-#ifndef RQD_QUEUE_SUBSCRIPTION_H
-#define RQD_QUEUE_SUBSCRIPTION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -68,5 +67,3 @@ void	subscription_conn_up(struct subscription *);
  * the loop.
  */
 void	subscription_set_obstacle(struct subscription *, const char *why);
-
-#endif

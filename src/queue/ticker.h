@@ -18,8 +18,7 @@
  *	}
  *	with its answer: ticker_answered(), ticker_refused(), or ticker_ended()
  */
-#ifndef RQD_QUEUE_TICKER_H
-#define RQD_QUEUE_TICKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ bool		 ticker_report(struct ticker *, struct tick_report *);
 bool		 ticker_is_sent(const struct ticker *);	/* a tick is on its way */
 /* Counters wait for a tick, and Redis has not refused the last one. */
 bool		 ticker_has_counters(const struct ticker *);
-
-#endif

@@ -9,8 +9,7 @@
  * The owner calls watcher_look() once, at the end of a turn in which something changed.
  * It does so only while a fetch is possible: connected, and no fetch under way.
  */
-#ifndef RQD_QUEUE_WATCHER_H
-#define RQD_QUEUE_WATCHER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -126,5 +125,3 @@ bool		 watcher_is_wanted(const struct watcher *);
 bool		 watcher_will_fetch(const struct watcher *);	/* wanted, and there may be work */
 /* Whether the last look of this connection found nothing. */
 bool		 watcher_is_empty(const struct watcher *);
-
-#endif

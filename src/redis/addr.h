@@ -5,8 +5,7 @@
  * A short-lived child process resolves a name, at every connect: getaddrinfo(3)
  * blocks, and must see changes of resolv.conf.  A numeric host needs none.
  */
-#ifndef RQD_REDIS_ADDR_H
-#define RQD_REDIS_ADDR_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ struct addr_resolve *addr_resolve(struct loop *, const char *host,
 	    void (*fn)(char (*)[INET6_ADDRSTRLEN], unsigned n, const char *cause, void *),
 	    void *arg);
 void	addr_resolve_cancel(struct addr_resolve *);
-
-#endif

@@ -3,8 +3,7 @@
  * and through the addresses of each name in it; one round tries them all.  With
  * Sentinels the list is the one server that they name; each round asks them again.
  */
-#ifndef RQD_REDIS_ADDRESS_WALK_H
-#define RQD_REDIS_ADDRESS_WALK_H
+#pragma once
 
 #include "base/buf.h"
 #include "redis/addr.h"
@@ -58,5 +57,3 @@ bool	walk_failed(struct address_walk *, const char *cause) MUSTCHECK;
 
 /* The server as configured, or as named; NULL: the Sentinels have named none. */
 const char *walk_server(const struct address_walk *);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * A blocking connection, for rqctl: connect, authenticate, select, run.
  */
-#ifndef RQD_REDIS_BLOCKING_CONN_H
-#define RQD_REDIS_BLOCKING_CONN_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -49,5 +48,3 @@ void		 blocking_interrupt(const volatile sig_atomic_t *flag);
 bool		 blocking_is_interrupted(void);
 
 const char	*blocking_address(const struct blocking_conn *);
-
-#endif

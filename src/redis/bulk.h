@@ -8,8 +8,7 @@
  * Calls are sent one at a time, so that the server's limit applies to one reply.  A
  * call waits for the connection for options.timeout at most.
  */
-#ifndef RQD_REDIS_BULK_H
-#define RQD_REDIS_BULK_H
+#pragma once
 
 #include "redis/conn.h"
 #include "redis/request.h"
@@ -31,5 +30,3 @@ void		 bulk_request(struct bulk *, struct request *, const struct script *,
 
 /* Why the connection cannot be made, or why the last one ended; "": neither was. */
 const char	*bulk_cause(const struct bulk *);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Users of this file see nothing of hiredis; conn.c handles its traps.
  */
-#ifndef RQD_REDIS_CONN_H
-#define RQD_REDIS_CONN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -192,5 +191,3 @@ usec_t		 conn_waits(const struct conn *);	/* of the oldest; 0: there is none */
  */
 double		 conn_redis_time(const struct conn *);
 void		 conn_saw_time(struct conn *, double redis_seconds);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The inside of a connection, for conn.c, commands.c and deadline.c only.
  */
-#ifndef RQD_REDIS_CONN_PRIVATE_H
-#define RQD_REDIS_CONN_PRIVATE_H
+#pragma once
 
 #include "base/list.h"
 #include "loop/timer.h"
@@ -119,5 +118,3 @@ void	conn_reply(struct redisAsyncContext *, void *, void *);	/* hiredis' callbac
 void	conn_send_subscribe(struct conn *, const struct conn_sub *);
 bool	conn_has_subscription(bool pattern, const char *name, size_t len, void *);
 bool	conn_may_refuse(void *);		/* an unasked error answers conn_subscribe_slot() */
-
-#endif

@@ -10,8 +10,7 @@
  * clients.  The greeting also fails if the server says that it is not a master (unless
  * options.any_role), or, if a Sentinel is wanted, that it is not one.
  */
-#ifndef RQD_REDIS_GREET_H
-#define RQD_REDIS_GREET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ bool	greet_answer(struct greet *, const struct redisReply *);
  * writing the greeting failed: the error is still unread then.  False: there is none.
  */
 bool	greet_last_words(int fd, char *buf, size_t size);
-
-#endif

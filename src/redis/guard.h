@@ -7,8 +7,7 @@
  * proxy before it, may be broken or hostile.  So the guard checks each part of a
  * reply before hiredis makes an object of it, and ends the connection if it is wrong.
  */
-#ifndef RQD_REDIS_GUARD_H
-#define RQD_REDIS_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void	guard_start(struct guard *, struct redisReader *, const struct redisAsyncCo
 
 /* Call this before each read: the reader fails if too much of an object is unfinished. */
 void	guard_backlog(struct guard *);
-
-#endif

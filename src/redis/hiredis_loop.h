@@ -2,8 +2,7 @@
  * Connects hiredis' asynchronous contexts to our loop, with a guard (guard.h), and
  * counts the bytes that they move: deadline.c judges by them whether a reply is late.
  */
-#ifndef RQD_REDIS_HIREDIS_LOOP_H
-#define RQD_REDIS_HIREDIS_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void	hiredis_loop_attach(struct loop *, struct redisAsyncContext *ac, struct rep
  */
 uint64_t hiredis_loop_produced(const struct redisAsyncContext *ac);
 uint64_t hiredis_loop_sent(const struct redisAsyncContext *ac);
-
-#endif

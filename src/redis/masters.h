@@ -9,8 +9,7 @@
  *
  * A command whose connection is lost may have run: it is not sent again.
  */
-#ifndef RQD_REDIS_MASTERS_H
-#define RQD_REDIS_MASTERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -56,5 +55,3 @@ const char	*masters_chosen(const struct masters *);
 const char	*masters_name(const struct masters *);
 /* The address of the server whose reply came last, or did not come. */
 const char	*masters_last(const struct masters *);
-
-#endif

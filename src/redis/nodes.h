@@ -9,8 +9,7 @@
  * its node (slot_watch.h), every 10 s, and each second while a needed node is down or does
  * not answer.
  */
-#ifndef RQD_REDIS_NODES_H
-#define RQD_REDIS_NODES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -105,5 +104,3 @@ unsigned	 nodes_outstanding(const struct nodes *);	/* commands */
 uint64_t	 nodes_reconnects(const struct nodes *);
 /* A READY server; else the last one; never NULL. */
 const struct conn_server *nodes_server(const struct nodes *);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Commands that wait for their replies, in the order of the calls.
  */
-#ifndef RQD_REDIS_PENDING_H
-#define RQD_REDIS_PENDING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -61,5 +60,3 @@ struct pending	*pending_oldest(const struct pending_list *);
 
 /* Marks all commands that were sent as lost. */
 void		 pending_lose(struct pending_list *);
-
-#endif

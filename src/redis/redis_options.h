@@ -2,8 +2,7 @@
  * The options of connections to Redis: a plain struct, which the configuration fills.
  * policy/config.c frees the strings.
  */
-#ifndef RQD_REDIS_REDIS_OPTIONS_H
-#define RQD_REDIS_REDIS_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -32,5 +31,3 @@ struct redis_options {
 	char	 *tls_key;
 	char	 *tls_name;	/* in the server's certificate; empty: its host */
 };
-
-#endif

@@ -2,8 +2,7 @@
  * Typed access to replies, and the meaning of errors.  Nothing here trusts the
  * server: an access of the wrong type or beyond the end returns the default.
  */
-#ifndef RQD_REDIS_REPLY_H
-#define RQD_REDIS_REPLY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -91,5 +90,3 @@ char		*reply_info(const struct redisReply *, const char *field);
  */
 char		*reply_take(const struct redisReply *, size_t *len);
 void		 reply_free_str(char *);
-
-#endif

@@ -16,8 +16,7 @@
  *
  * An owner of several commands in flight has a request for each.
  */
-#ifndef RQD_REDIS_REQUEST_H
-#define RQD_REDIS_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ void		 request_words(struct request *, struct conn *, ...)
 void		 request_answered(enum conn_answer, const struct redisReply *, void *);
 /* ... and the function to call after sending. */
 void		 request_sent(struct request *, struct pending *);
-
-#endif

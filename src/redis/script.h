@@ -5,8 +5,7 @@
  * The head of each script describes its KEYS, ARGV, reply and effect, and why it is
  * safe to repeat.
  */
-#ifndef RQD_REDIS_SCRIPT_H
-#define RQD_REDIS_SCRIPT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ const struct script *script_find(const char *name);	/* NULL: none such */
  * "LPUSH or HGET"; "" if the error names no line.  Returns buf.
  */
 const char	*script_commands(const char *error, char *buf, size_t);
-
-#endif

@@ -2,8 +2,7 @@
  * Files that only root may read (passwords and keys), and a server's unix socket that
  * only root may connect to.  If rqd has a launcher, the launcher opens them.
  */
-#ifndef RQD_REDIS_SECRET_H
-#define RQD_REDIS_SECRET_H
+#pragma once
 
 #include "base/util.h"
 
@@ -18,5 +17,3 @@ int	secret_connect(const char *path) MUSTCHECK;
  * only.
  */
 void	secret_set_opener(int (*open)(const char *path, void *arg), void *arg);
-
-#endif

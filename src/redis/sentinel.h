@@ -14,8 +14,7 @@
  * accepts commands for seconds, and all of them will be lost.  So every client hears of
  * the new master at once.
  */
-#ifndef RQD_REDIS_SENTINEL_H
-#define RQD_REDIS_SENTINEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ void		 sentinel_options(const struct redis_options *, struct redis_options *to);
 
 /* "host:port" of a reply to SENTINEL get-master-addr-by-name; NULL: it is not one. */
 char		*sentinel_address(const struct redisReply *);
-
-#endif

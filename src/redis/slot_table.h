@@ -4,8 +4,7 @@
  * The first table comes from one of the seeds; later ones from any node.  A table of an
  * older epoch than the last one is ignored: it comes from a server that was cut off.
  */
-#ifndef RQD_REDIS_SLOT_TABLE_H
-#define RQD_REDIS_SLOT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ const char	*slot_table_cause(const struct slot_table *);
 
 /* Options to connect to any server that was ever known, also a replica. */
 const struct redis_options *slot_table_any(const struct slot_table *);
-
-#endif

@@ -8,8 +8,7 @@
  * Redis before 7.0 has no SSUBSCRIBE, and an ACL may deny the channels.  Then left() does not
  * come, and the owner must notice by itself that a slot has moved.
  */
-#ifndef RQD_REDIS_SLOT_WATCH_H
-#define RQD_REDIS_SLOT_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -52,5 +51,3 @@ bool		 slot_watch_is_behind(const struct slot_watch *);
 void		 slot_watch_add(struct slot_watch *, struct watched_slot *);
 /* unsubscribe: the node has the slot still, and nobody wants to know. */
 void		 slot_watch_remove(struct watched_slot *, bool unsubscribe);
-
-#endif

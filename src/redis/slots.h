@@ -4,8 +4,7 @@
  * The table is filled from a reply to CLUSTER SLOTS, and corrected by MOVED errors.
  * Nothing here trusts the server.
  */
-#ifndef RQD_REDIS_SLOTS_H
-#define RQD_REDIS_SLOTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ void		 slots_done(struct slots *);	/* empties it */
  * which the caller frees, and the slot; NULL: the text is no such error.
  */
 char		*slots_redirection(const char *error, const char *from, unsigned *slot);
-
-#endif

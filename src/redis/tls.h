@@ -1,8 +1,7 @@
 /*
  * TLS to Redis, if hiredis was built with it.
  */
-#ifndef RQD_REDIS_TLS_H
-#define RQD_REDIS_TLS_H
+#pragma once
 
 #include "base/util.h"
 #include "redis/redis_options.h"
@@ -16,5 +15,3 @@ struct redisContext;
  */
 int	tls_start(struct redisContext *, const struct redis_options *, const char *host,
 	    char **cause) MUSTCHECK;
-
-#endif

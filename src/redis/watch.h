@@ -9,8 +9,7 @@
  * is lost.  If Redis refuses tracking (watch_is_on() is false), callers poll; the watch
  * tries again later, and with each new connection.
  */
-#ifndef RQD_REDIS_WATCH_H
-#define RQD_REDIS_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -63,5 +62,3 @@ struct slot_watch *watch_slots(struct watch *, const struct slot_watch_events *,
 
 /* Every 10 s: conn_probe() of the second connection, and other tries after refusals. */
 void		 watch_probe(struct watch *);
-
-#endif

@@ -2,8 +2,7 @@
  * The words of a command or of a script's call: borrowed ones, and formatted
  * ones that it owns.
  */
-#ifndef RQD_REDIS_WORDS_H
-#define RQD_REDIS_WORDS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ void	words_fmt(struct words *, const char *, ...) PRINTF(2, 3);
 void	words_own(struct words *, char *, size_t);		/* taken: freed with the words */
 void	words_clear(struct words *);	/* empty; the memory of the vectors is kept */
 void	words_done(struct words *);	/* empty, and nothing is allocated */
-
-#endif

@@ -7,8 +7,7 @@
  *
  *	ask(c, "ZRANGE %s 0 %lld", key, last)
  */
-#ifndef RQD_RQCTL_ASK_H
-#define RQD_RQCTL_ASK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -83,5 +82,3 @@ int64_t	ask_heard(struct ctl *, const char *instance, int64_t heard);
 char	*ask_info(struct ctl *, const char *section, const char *field);
 char	*ask_memory(struct ctl *);	/* that Redis is full: see advice_memory() */
 char	*ask_config(struct ctl *, const char *parameter);
-
-#endif

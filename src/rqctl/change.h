@@ -2,8 +2,7 @@
  * The selection of messages by ids and filters, and verbs that change many: the question,
  * --rate, the progress on a terminal, and the line with the result.
  */
-#ifndef RQD_RQCTL_CHANGE_H
-#define RQD_RQCTL_CHANGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ void	change_none(struct change *, const char *what);
 
 /* Whether the walk goes on: not interrupted, and fewer matches than `most`. */
 bool	change_goes_on(const struct change *);
-
-#endif

@@ -5,8 +5,7 @@
  * A verb is a void function.  ctl_error() reports a failure once and sets the exit
  * status.  Functions that have called it return -1 or NULL, and the verb returns.
  */
-#ifndef RQD_RQCTL_CTL_H
-#define RQD_RQCTL_CTL_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -140,5 +139,3 @@ bool	target_is_elsewhere(const struct target *);
 /* The queues that are the verb's arguments; without any, all of the configuration. */
 struct target *targets_find(struct ctl *, size_t *n);
 void	targets_free(struct target *, size_t);
-
-#endif

@@ -2,8 +2,7 @@
  * Fields of QDELIVERY: "ATTEMPTS CRASHES TOKEN TIME IDLEN" for each tag, and "\1INSTANCE" for
  * each daemon with messages in flight (see doc/keys.md).
  */
-#ifndef RQD_RQCTL_DELIVERY_H
-#define RQD_RQCTL_DELIVERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct redisReply *delivery_fields(struct ctl *, const struct target *,
 
 /* How many fields of this QDELIVERY are those of daemons; 0 after an error. */
 int64_t	delivery_daemons(struct ctl *, const char *key);
-
-#endif

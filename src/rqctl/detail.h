@@ -2,8 +2,7 @@
  * One queue in full, for status -w: its problem, the last error, its dead letters by
  * reason, its daemons, and commands that help.
  */
-#ifndef RQD_RQCTL_DETAIL_H
-#define RQD_RQCTL_DETAIL_H
+#pragma once
 
 #include "base/buf.h"
 #include "rqctl/picture.h"
@@ -27,5 +26,3 @@ void	detail_done(struct detail *);
 /* Appends lines; read by detail_read() before. */
 void	detail_print(const struct ctl *, const struct detail *, const struct picture *, size_t i,
 	    const struct history *, struct buf *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Walking through the dead letters of c->target, page by page. */
-#ifndef RQD_RQCTL_LETTERS_H
-#define RQD_RQCTL_LETTERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ bool	letters_exist(struct ctl *, const struct select *);
 
 /* The names of the fields, by enum letter_field. */
 extern const char *const letter_fields[FIELD_MAX];
-
-#endif

@@ -4,8 +4,7 @@
  * A table's columns are as wide as they must be.  If the terminal is too narrow, the
  * last column is cut.  With last_min, another column makes room for it.
  */
-#ifndef RQD_RQCTL_LISTING_H
-#define RQD_RQCTL_LISTING_H
+#pragma once
 
 #include "rqctl/ctl.h"
 #include "rqctl/out.h"
@@ -73,5 +72,3 @@ long	 listing_room(const struct listing *, long most);
 #define listing_end(l, total, what, ...) \
 	listing_finish((l), (total), (what), out_text(__VA_ARGS__))
 void	listing_finish(struct listing *, int64_t total, const char *what, char *note);
-
-#endif

@@ -1,6 +1,5 @@
 /* Output: escaped text, colours only on a terminal, JSON, progress. */
-#ifndef RQD_RQCTL_OUT_H
-#define RQD_RQCTL_OUT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ void	out_progress_clear(void);
 /* Flushes; 0, or -1 with errno when not everything could be written. */
 int	out_end(void) MUSTCHECK;
 bool	out_failed(void);			/* writing has failed: stop listing */
-
-#endif

@@ -2,8 +2,7 @@
  * The state of the fleet and of queues at one moment: four round trips (index of
  * heartbeats, heartbeats, depths, memory), whatever the number of queues and messages.
  */
-#ifndef RQD_RQCTL_PICTURE_H
-#define RQD_RQCTL_PICTURE_H
+#pragma once
 
 #include "base/clock.h"
 #include "queue/depth.h"
@@ -44,5 +43,3 @@ const struct daemon *picture_holder(const struct fleet *, const struct target *,
 
 /* Depths alone: ret holds n, each to be freed with depth_done(). */
 int	picture_depths(struct ctl *, const struct target *, size_t n, struct depth *ret) MUSTCHECK;
-
-#endif

@@ -3,8 +3,7 @@
  * thresholds, and the output.  The first line is a status, then "|" and performance
  * data; more lines may follow.
  */
-#ifndef RQD_RQCTL_PLUGIN_H
-#define RQD_RQCTL_PLUGIN_H
+#pragma once
 
 #include "rqctl/ctl.h"
 
@@ -36,5 +35,3 @@ void	plugin_add(struct buf *, const char *queue, const char *measure, double val
 void	plugin_line(int status, const char *text, struct buf *data);
 /* Text in which no "|" begins performance data; the caller frees it. */
 char	*plugin_text(const char *);
-
-#endif

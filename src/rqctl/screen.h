@@ -9,8 +9,7 @@
  * today's do.  ncurses would bring a database of the others, but also a dependency, and its
  * own idea of which characters are wide.
  */
-#ifndef RQD_RQCTL_SCREEN_H
-#define RQD_RQCTL_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ bool	screen_draw(const struct buf *);
 int	screen_key(usec_t);
 /* Whether a signal has come that ends or stops rqctl: a command may have failed for it. */
 bool	screen_is_asked(void);
-
-#endif

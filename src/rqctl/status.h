@@ -2,8 +2,7 @@
  * The table of rqctl status, which status -w shows, too: a line for each queue.  `rates` and
  * a history add columns with rates.
  */
-#ifndef RQD_RQCTL_STATUS_H
-#define RQD_RQCTL_STATUS_H
+#pragma once
 
 #include "base/units.h"
 #include "rqctl/listing.h"
@@ -35,5 +34,3 @@ const char *status_none(const struct ctl *);
 /* Warnings and the table with all columns, by trouble; history NULL: without rates. */
 void	status_print(const struct ctl *, const struct picture *, const struct history *,
 	    struct buf *);
-
-#endif

@@ -1,6 +1,5 @@
 /* rqctl status -w: the table of queues, again and again. */
-#ifndef RQD_RQCTL_TOP_H
-#define RQD_RQCTL_TOP_H
+#pragma once
 
 #include "base/clock.h"
 #include "rqctl/ctl.h"
@@ -10,5 +9,3 @@
  * An error that was reported ends it only before the first table.
  */
 void	top_run(struct ctl *, usec_t interval);
-
-#endif

@@ -7,8 +7,7 @@
  * key is `{orders}`, as on a cluster.  A producer has left the braces out, or has not read the
  * keys of the shards.
  */
-#ifndef RQD_RQCTL_UNNAMED_H
-#define RQD_RQCTL_UNNAMED_H
+#pragma once
 
 #include "base/buf.h"
 #include "rqctl/picture.h"
@@ -41,5 +40,3 @@ int64_t	unnamed_shards(struct ctl *, const char *key);
 
 /* The index forgets the key.  An error is reported. */
 void	unnamed_forget(struct ctl *, const char *key);
-
-#endif

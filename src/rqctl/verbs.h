@@ -2,8 +2,7 @@
  * The command line: the table of verbs, the table of their options, and the parser.  Help,
  * completion and the test of the man page use the two tables.
  */
-#ifndef RQD_RQCTL_VERBS_H
-#define RQD_RQCTL_VERBS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,5 +120,3 @@ int	check_status(int);
 /* Whether check prints as a plugin: errors are then held, and check_end() prints the first. */
 bool	check_is_plugin(const struct ctl *);
 void	check_end(struct ctl *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Messages that wait in Redis, page by page: in Q, in QDELAYED and in QRETRY. */
-#ifndef RQD_RQCTL_WAITING_H
-#define RQD_RQCTL_WAITING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ double	 waiting_due(const struct waiting *);
 char	*waiting_due_text(double due, double now, char *buf);
 /* The id, or "" where rqd will make one or the message is cut; MESSAGE_ID_MAX + 1 bytes. */
 const char *waiting_id(enum kind, const struct waiting *, char *buf);
-
-#endif

@@ -2,8 +2,7 @@
  * The consumers of the daemon: one for each queue that it serves.  While a reload
  * drains a queue, there is one more for the queue that replaces it.
  */
-#ifndef RQD_SERVICE_CONSUMERS_H
-#define RQD_SERVICE_CONSUMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ void		 consumers_set_quiet(struct consumers *, bool);	/* also those added later 
 bool		 consumers_are_quiet(const struct consumers *);
 bool		 consumers_are_idle(const struct consumers *);	/* all of them */
 unsigned	 consumers_in_flight(const struct consumers *);
-
-#endif

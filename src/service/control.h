@@ -5,8 +5,7 @@
  * They come over a connection of their own, so that nothing else fails if the server
  * forbids the channel.
  */
-#ifndef RQD_SERVICE_CONTROL_H
-#define RQD_SERVICE_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ struct control	*control_new(struct loop *, const struct redis_options *, const c
 void		 control_conn_up(struct control *);	/* Redis is there: connects now */
 void		 control_probe(struct control *);	/* see conn_probe() */
 void		 control_free(struct control *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The daemon: starts everything in order, obeys signals, and stops it in order (rqd(8)). */
-#ifndef RQD_SERVICE_DAEMON_H
-#define RQD_SERVICE_DAEMON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ struct daemon_options {
  * exit status.
  */
 int	daemon_run(const struct daemon_options *, struct config *) MUSTCHECK;
-
-#endif

@@ -2,8 +2,7 @@
  * The drain: how the daemon finishes before it exits.  No consumer takes a new message;
  * handlers may finish until the timeout, and are ended then; their results reach Redis.
  */
-#ifndef RQD_SERVICE_DRAIN_H
-#define RQD_SERVICE_DRAIN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -34,5 +33,3 @@ void		 drain_consumer_closed(struct drain *);
 
 /* "draining" or "stopped", as systemd, HTTP and rqctl show it; NULL: it has not begun. */
 const char	*drain_state_name(const struct drain *);
-
-#endif

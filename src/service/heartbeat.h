@@ -4,8 +4,7 @@
  * writes the daemon's queues to rqd:daemons:queues, from which rqctl finds queues that no
  * configuration names.
  */
-#ifndef RQD_SERVICE_HEARTBEAT_H
-#define RQD_SERVICE_HEARTBEAT_H
+#pragma once
 
 #include "base/clock.h"
 #include "engine/consumer.h"
@@ -44,5 +43,3 @@ const char *heartbeat_refused(const struct heartbeat *);
 
 /* At a clean end: deletes the heartbeat, and its place in the index. */
 void	heartbeat_end(const struct heartbeat *, struct nodes *);
-
-#endif

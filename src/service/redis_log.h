@@ -2,8 +2,7 @@
  * The log records about the connection to Redis: redis_up and redis_down, or
  * redis_warning if these were too many; and those about the server's settings.
  */
-#ifndef RQD_SERVICE_REDIS_LOG_H
-#define RQD_SERVICE_REDIS_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ void	redis_log_watch(bool on, const char *why, void *arg);
 void	redis_log_slots(const char *why, bool denied, void *arg);
 /* For sentinel_new(): warns where a Sentinel refuses the subscription; arg is not used. */
 void	redis_log_sentinel(const char *why, void *arg);
-
-#endif

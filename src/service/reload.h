@@ -2,8 +2,7 @@
  * Reloads: the configuration in force, and how a new one takes its place.  A configuration
  * with errors is logged, and the old one stays.
  */
-#ifndef RQD_SERVICE_RELOAD_H
-#define RQD_SERVICE_RELOAD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ void		 reload_stop(struct reload *);
 struct config	*reload_config(const struct reload *);	/* in force; borrowed until the next */
 /* The first error of the last one, "FILE:LINE: ...", in a bounded length; "": it has none. */
 const char	*reload_error(const struct reload *);
-
-#endif

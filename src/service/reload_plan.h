@@ -1,6 +1,5 @@
 /* From an old and a new configuration to what must be done: a pure function. */
-#ifndef RQD_SERVICE_RELOAD_PLAN_H
-#define RQD_SERVICE_RELOAD_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ struct reload_plan {
 
 void	reload_plan(struct reload_plan *, const struct config *from, const struct config *to);
 void	reload_plan_done(struct reload_plan *);
-
-#endif

@@ -2,8 +2,7 @@
  * Settings of a configuration that are put into force at the start and at a reload: the log,
  * and limits of the connections to Redis that follow from the queues.
  */
-#ifndef RQD_SERVICE_SETTINGS_H
-#define RQD_SERVICE_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ void	settings_log_reopen(void);	/* the file: after a rotation */
 
 /* The largest reply, the longest backoff and the longest silence. */
 void	settings_limits(const struct config *, struct nodes *);
-
-#endif

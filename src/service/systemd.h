@@ -2,8 +2,7 @@
  * Reports to systemd from time to time (loop/notify.h): the line in "systemctl status",
  * a watchdog ping (WatchdogSec), and, while the daemon stops, that it needs more time.
  */
-#ifndef RQD_SERVICE_SYSTEMD_H
-#define RQD_SERVICE_SYSTEMD_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ void		 systemd_free(struct systemd *);	/* NULL is fine */
 void		 systemd_update(struct systemd *);
 /* The daemon stops: asks for more time from now on, until systemd_free(). */
 void		 systemd_stopping(struct systemd *);
-
-#endif

@@ -2,8 +2,7 @@
  * Advice to the operator of a queue: a sentence, and commands to copy.  `rqctl status
  * -w` and the page both show it.
  */
-#ifndef RQD_STATUS_ADVICE_H
-#define RQD_STATUS_ADVICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -39,5 +38,3 @@ void		 advice_commands(const struct facts *, const struct advice *, struct buf *
 
 /* Appends a word for a shell, in ASCII: name, 'two words', or $'a\x1bb' (bash, zsh, ksh). */
 void		 advice_word(struct buf *, const char *);
-
-#endif

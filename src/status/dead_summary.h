@@ -5,8 +5,7 @@
  * client that asks in a tight loop costs Redis little.  A summary is bounded, whatever
  * the letters hold.
  */
-#ifndef RQD_STATUS_DEAD_SUMMARY_H
-#define RQD_STATUS_DEAD_SUMMARY_H
+#pragma once
 
 #include <jansson.h>
 
@@ -34,5 +33,3 @@ void	dead_reader_ask(struct dead_reader *, const char *key,
 
 /* Adds the summary of another shard to that of a queue. */
 void	dead_summary_add(json_t *, const json_t *other);
-
-#endif

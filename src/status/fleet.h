@@ -10,8 +10,7 @@
  * large is left out and counted, and so are all that follow once
  * FLEET_WEIGHT_MAX is reached.
  */
-#ifndef RQD_STATUS_FLEET_H
-#define RQD_STATUS_FLEET_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -114,5 +113,3 @@ void	fleet_service(const struct fleet *, const char *key, struct service *);
  * have them: "at most 1 to 4 messages in flight".  NULL: none.  The caller frees it.
  */
 char	*fleet_difference(const struct service *);
-
-#endif

@@ -13,8 +13,7 @@
  *		for (...)
  *			history_add(h, key, &point);
  */
-#ifndef RQD_STATUS_HISTORY_H
-#define RQD_STATUS_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ bool		 history_text(const struct history *, size_t *next, struct buf *);
  */
 #define HISTORY_COMMANDS 1000
 usec_t		 history_pace(size_t daemons, size_t keys);
-
-#endif

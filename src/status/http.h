@@ -12,8 +12,7 @@
  * machine's name.  Otherwise a page from elsewhere could have its own name point at
  * 127.0.0.1 (DNS rebinding), and read this server with the browser of a local user.
  */
-#ifndef RQD_STATUS_HTTP_H
-#define RQD_STATUS_HTTP_H
+#pragma once
 
 #include "base/buf.h"
 #include "loop/loop.h"
@@ -54,5 +53,3 @@ char		*http_parameter(const struct http_request *, const char *name);
 
 /* Sends the body, and leaves it empty; frees the request. */
 void		 http_answer(struct http_request *, int status, const char *type, struct buf *body);
-
-#endif

@@ -2,8 +2,7 @@
  * Members of JSON objects; bytes are a string where they are UTF-8, else base64 in a
  * member NAME_base64.
  */
-#ifndef RQD_STATUS_JSON_BYTES_H
-#define RQD_STATUS_JSON_BYTES_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ char	*json_get_bytes(const json_t *, const char *name, size_t *len);
 
 /* Appends the value as compact text and a newline. */
 void	json_add_text(const json_t *, struct buf *);
-
-#endif

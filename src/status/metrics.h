@@ -6,8 +6,7 @@
  * of queues is a row of base/stats.c only.  Names and labels never
  * change; rqd(8), Metrics, lists them, and tests/lint/80-docs.t compares.
  */
-#ifndef RQD_STATUS_METRICS_H
-#define RQD_STATUS_METRICS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -65,5 +64,3 @@ void	metrics_text(const struct metrics *, struct buf *);
 
 /* The value of a label, without quotes: \, " and newline escaped, always UTF-8. */
 void	metrics_label(const char *, struct buf *);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Gathers the numbers of /metrics; metrics.c makes text of them.
  */
-#ifndef RQD_STATUS_METRICS_COLLECT_H
-#define RQD_STATUS_METRICS_COLLECT_H
+#pragma once
 
 #include "base/buf.h"
 #include "status/stall.h"
@@ -12,5 +11,3 @@
 /* survey: NULL: Redis did not answer; its numbers are NaN. */
 void	metrics_collect(const struct view *, struct stalls *, const struct survey_result *survey,
 	    struct buf *out);
-
-#endif

@@ -2,8 +2,7 @@
  * The pages of the HTTP listener: /healthz, /readyz, /metrics, /status, and the page that
  * draws /status.
  */
-#ifndef RQD_STATUS_PAGES_H
-#define RQD_STATUS_PAGES_H
+#pragma once
 
 
 #include "loop/loop.h"
@@ -20,5 +19,3 @@ void		 pages_listen(struct pages *, const char *where);	/* "": nowhere */
 void		 pages_stop(struct pages *);
 /* Call it any time, but not from its own callbacks. */
 void		 pages_free(struct pages *);
-
-#endif

@@ -2,8 +2,7 @@
  * The state of a queue as operators see it, in words and as JSON.  `rqctl status` and
  * /status both use this, so they cannot differ.
  */
-#ifndef RQD_STATUS_QUEUE_STATE_H
-#define RQD_STATUS_QUEUE_STATE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -63,5 +62,3 @@ int		 state_trouble(const struct facts *, enum mood, double failed_rate);
 
 /* A new object. */
 json_t		*state_json(const struct facts *);
-
-#endif

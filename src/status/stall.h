@@ -6,8 +6,7 @@
  * are ready than before.  If surveys are further apart than STALL_GAP, the time between
  * them does not count.
  */
-#ifndef RQD_STATUS_STALL_H
-#define RQD_STATUS_STALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct stalls {
 
 struct stall	*stalls_get(struct stalls *, const char *key);	/* never NULL */
 void		 stalls_done(struct stalls *);
-
-#endif

@@ -2,8 +2,7 @@
  * /status: the daemon and its fleet as one JSON object; rqd(8), HTTP.  Queues
  * look as in `rqctl status --json`.
  */
-#ifndef RQD_STATUS_STATUS_JSON_H
-#define RQD_STATUS_STATUS_JSON_H
+#pragma once
 
 #include "base/buf.h"
 #include "status/history.h"
@@ -13,5 +12,3 @@
 /* Without a survey (Redis is down or slow) "queues" and "fleet" are null. */
 void	status_text(const struct view *, const struct survey_result *, const struct history *,
 	    struct buf *);
-
-#endif

@@ -6,8 +6,7 @@
  * So a survey of hundreds of queues does not delay the loop, and at most a handful of
  * O(1) commands come before those for a message.
  */
-#ifndef RQD_STATUS_SURVEY_H
-#define RQD_STATUS_SURVEY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ struct facts	 survey_facts(const struct survey_queue *, const struct survey_resu
 
 /* The queue of that key; NULL: not in it. */
 struct survey_queue *survey_find(const struct survey_result *, const char *key);
-
-#endif

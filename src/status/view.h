@@ -1,8 +1,7 @@
 /*
  * A snapshot of the daemon for its pages.
  */
-#ifndef RQD_STATUS_VIEW_H
-#define RQD_STATUS_VIEW_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ struct view {
 	struct consumer	*const *consumers;
 	size_t		 nconsumers;
 };
-
-#endif

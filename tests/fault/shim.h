@@ -1,8 +1,7 @@
 /*
  * Orders for shim.c: a file of these bytes, which the test and the daemon both map.
  */
-#ifndef RQD_TESTS_FAULT_SHIM_H
-#define RQD_TESTS_FAULT_SHIM_H
+#pragma once
 
 struct shim {
 	volatile int		fork_error;	/* errno of fork(2) and clone(2); 0: they work */
@@ -11,5 +10,3 @@ struct shim {
 	volatile long		clock_offset;	/* of the calendar, in seconds */
 	volatile unsigned	forks_failed, execs_failed, writes_failed;	/* so often */
 };
-
-#endif

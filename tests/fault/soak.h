@@ -2,8 +2,7 @@
  * The soak: daemons work while faults happen, and a proof afterwards shows that nothing
  * was lost; see soak.c.
  */
-#ifndef RQD_TESTS_FAULT_SOAK_H
-#define RQD_TESTS_FAULT_SOAK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -188,5 +187,3 @@ bool	 check_drained(void);
 int	 check_all(long messages, const struct fault *, size_t faults);
 double	 check_taken_up(double since);	/* the longest that a message waited for its next run */
 void	 check_done(void);
-
-#endif

@@ -2,8 +2,7 @@
  * Questions that the proof in soak_check.c asks about the faults of a soak: does one
  * explain this?  Times are now()'s, in seconds.
  */
-#ifndef RQD_TESTS_FAULT_SOAK_EXPLAIN_H
-#define RQD_TESTS_FAULT_SOAK_EXPLAIN_H
+#pragma once
 
 #include "base/util.h"
 #include "soak.h"
@@ -39,5 +38,3 @@ void	explain_tell(double from, double to);
 /* Prints what is wrong, the first 30 times. */
 void	problem(const char *, ...) PRINTF(1, 2);
 unsigned problem_count(void);
-
-#endif

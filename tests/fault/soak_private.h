@@ -2,8 +2,7 @@
  * Shared by the files that make the world of a soak: soak_world.c, soak_redis.c,
  * soak_faults.c.
  */
-#ifndef RQD_TESTS_FAULT_SOAK_PRIVATE_H
-#define RQD_TESTS_FAULT_SOAK_PRIVATE_H
+#pragma once
 
 #include "shim.h"
 #include "soak.h"
@@ -38,5 +37,3 @@ bool	 redis_restart(void);		/* false: not yet */
 bool	 redis_flush(void);
 bool	 redis_fall_behind(void);	/* the replica does */
 bool	 redis_promote(void);		/* it becomes the server; false: not yet */
-
-#endif

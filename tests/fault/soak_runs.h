@@ -1,8 +1,7 @@
 /*
  * The runs that the handlers of a soak recorded: when each began and ended.
  */
-#ifndef RQD_TESTS_FAULT_SOAK_RUNS_H
-#define RQD_TESTS_FAULT_SOAK_RUNS_H
+#pragma once
 
 #include "soak.h"
 
@@ -16,5 +15,3 @@ bool	run_is_final(const struct run *);
 /* Prints a run, or all of message n, as comments in TAP. */
 void	run_tell(const struct run *);
 void	runs_tell(long n);
-
-#endif

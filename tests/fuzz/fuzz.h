@@ -7,8 +7,7 @@
  * Otherwise this main() feeds it the files of its corpus, as TAP; what a
  * fuzzer has found once becomes a file there.
  */
-#ifndef RQD_TESTS_FUZZ_H
-#define RQD_TESTS_FUZZ_H
+#pragma once
 
 #include <dirent.h>
 #include <limits.h>
@@ -80,6 +79,4 @@ main(void)								\
 }
 #else
 #define FUZZ_MAIN(name)
-#endif
-
 #endif

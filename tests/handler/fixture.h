@@ -4,8 +4,7 @@
  * After each test nothing may be left: no child, no descriptor, no memory (with
  * sanitizers).
  */
-#ifndef RQD_TESTS_HANDLER_FIXTURE_H
-#define RQD_TESTS_HANDLER_FIXTURE_H
+#pragma once
 
 #include <config.h>
 
@@ -449,5 +448,3 @@ tear_down(void **state UNUSED)
 
 #define FIXTURE_TEST(name)	TEST_WITH(name, set_up, tear_down)
 #define LAUNCHED_TEST(name)	ROOT_TEST_WITH(name, set_up_launched, tear_down)
-
-#endif

@@ -2,8 +2,7 @@
  * Tests of scripts when a command is denied, or a key has a wrong type: the same
  * questions for each path through the scripts of a kind.
  */
-#ifndef RQD_TESTS_LUA_FAULTS_H
-#define RQD_TESTS_LUA_FAULTS_H
+#pragma once
 
 #include "rig.h"
 
@@ -57,5 +56,3 @@ void	faults_denied(const struct faults *, int least);
 void	faults_refused_whole(const struct faults *);
 /* Each absent key with each wrong type, on each path. */
 void	faults_wrong_types(const struct faults *);
-
-#endif

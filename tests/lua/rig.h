@@ -2,8 +2,7 @@
  * Shared by the tests of the scripts: a private server, the scripts called by name with
  * typed results, and the book of all messages, which knows whether any is lost.
  */
-#ifndef RQD_TESTS_LUA_RIG_H
-#define RQD_TESTS_LUA_RIG_H
+#pragma once
 
 #include <hiredis/hiredis.h>
 
@@ -127,5 +126,3 @@ void	 rig_check_clean(struct rig *);
 long long rig_left(struct rig *);		/* keys; QSTATS does not count */
 /* Deletes from QDELIVERY what Redis has seen of the pops of daemons; how many fields. */
 int	 rig_forget_pops(struct rig *);
-
-#endif

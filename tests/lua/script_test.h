@@ -5,8 +5,7 @@
  *	#include "script_test.h"
  *	SCRIPT_TEST(test_pop_fifo) { push("m"); ... }
  */
-#ifndef RQD_TESTS_SCRIPT_TEST_H
-#define RQD_TESTS_SCRIPT_TEST_H
+#pragma once
 
 #include "rig.h"
 
@@ -58,5 +57,3 @@ main(void)
 	rig_close(&rig);
 	return rc;
 }
-
-#endif

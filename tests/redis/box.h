@@ -3,8 +3,7 @@
  * records the callbacks.  Each box has a loop of its own: a box whose loop does not
  * turn is a daemon that hangs.
  */
-#ifndef RQD_TESTS_REDIS_BOX_H
-#define RQD_TESTS_REDIS_BOX_H
+#pragma once
 
 #include "../unit/unit.h"
 
@@ -113,5 +112,3 @@ void	 finish(struct box *, unsigned i, enum verdict_op, bool failed, usec_t dela
 	    enum settled);
 /* Is given a message larger than message_max, without its payload, and buries it. */
 void	 bury_too_large(enum settled);
-
-#endif

@@ -2,8 +2,7 @@
  * Shared by the tests of connections: a loop, options, a connection whose callbacks are
  * recorded, and calls that keep their answers.
  */
-#ifndef RQD_TESTS_REDIS_HARNESS_H
-#define RQD_TESTS_REDIS_HARNESS_H
+#pragma once
 
 #include "../unit/unit.h"
 
@@ -85,5 +84,3 @@ struct redisReply *blocking_words(struct blocking_conn *, char **cause, ...)
 
 /* arg is a struct call */
 void	call_answered(enum conn_answer, const struct redisReply *, void *);
-
-#endif

@@ -2,8 +2,7 @@
  * A slow link between a client and a unix socket: a process that passes on only
  * so many bytes at a time.  It dies with the test program.
  */
-#ifndef RQD_TESTS_REDIS_LINK_H
-#define RQD_TESTS_REDIS_LINK_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -20,5 +19,3 @@ struct link {
  */
 void	link_start(struct link *, const char *path, size_t up, size_t down, int every);
 void	link_stop(struct link *);
-
-#endif

@@ -2,8 +2,7 @@
  * A private redis-server for tests: a unix socket in a directory of its own,
  * nothing saved.  Failures end the test.  It dies with the test program.
  */
-#ifndef RQD_TESTS_REDIS_SERVER_H
-#define RQD_TESTS_REDIS_SERVER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -42,5 +41,3 @@ void	 server_drop_admin(struct server *);		/* close that connection */
 int	 server_free_port(void);			/* nobody listens there */
 void	 server_write_file(const struct server *, const char *name, const char *text,
     char path[128]);
-
-#endif

@@ -12,8 +12,7 @@
  *	struct fake fake = { .script = fail_twice };
  *	struct handler_env env = { .loop = loop, .ops = &handler_fake, .ops_arg = &fake };
  */
-#ifndef TESTS_SIM_FAKE_H
-#define TESTS_SIM_FAKE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ struct fake {
 };
 
 extern const struct handler_ops handler_fake;
-
-#endif

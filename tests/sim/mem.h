@@ -6,8 +6,7 @@
  * the queue: a daemon that dies with messages in flight leaves leases that end.
  * Several queues on one store are a fleet.
  */
-#ifndef TESTS_SIM_MEM_H
-#define TESTS_SIM_MEM_H
+#pragma once
 
 #include "base/list.h"
 #include "queue/queue.h"
@@ -54,5 +53,3 @@ void		 mem_set_paused(struct mem_store *, bool);
 void		 mem_set_error(struct mem_store *, const char *cause);	/* of pops; NULL: none */
 /* another delivery begins: lost() comes */
 void		 mem_steal(struct mem_store *, struct mem_entry *);
-
-#endif

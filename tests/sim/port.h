@@ -3,10 +3,7 @@
  * it to no process that asks for any port, and to no connection.  A server that sets
  * SO_REUSEADDR, as Redis does, can listen on it, any number of times.
  */
-#ifndef SIM_PORT_H
-#define SIM_PORT_H
+#pragma once
 
 /* -1: no port, see errno. */
 int	port_reserve(void);
-
-#endif

@@ -3,8 +3,7 @@
  * them by their short names, by default as rqctl would: commands, users and files of
  * this machine do not matter.
  */
-#ifndef RQD_TESTS_CONFIG_FIXTURE_H
-#define RQD_TESTS_CONFIG_FIXTURE_H
+#pragma once
 
 #define UNIT_OWN_MAIN
 #include "unit.h"
@@ -136,5 +135,3 @@ main(void)
 {
 	return unit_run(fixture_setup, fixture_teardown);
 }
-
-#endif

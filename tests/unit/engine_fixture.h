@@ -2,8 +2,7 @@
  * A daemon of one queue in simulated time: consumer, dispatcher and policy over a queue
  * in memory and a handler without processes.
  */
-#ifndef TESTS_UNIT_ENGINE_FIXTURE_H
-#define TESTS_UNIT_ENGINE_FIXTURE_H
+#pragma once
 
 #include "base/log.h"
 #include "base/util.h"
@@ -147,5 +146,3 @@ random_end(int of, usec_t longest)
 	end.after = rand() % longest;
 	return end;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * A ledger under a simulated loop, and deliveries to put into it.
  */
-#ifndef RQD_TESTS_LEDGER_FIXTURE_H
-#define RQD_TESTS_LEDGER_FIXTURE_H
+#pragma once
 
 #include "queue/ledger.h"
 
@@ -52,5 +51,3 @@ add(const char *token)
 	m->free_payload = free_payload;
 	return ledger_add(ledger, m, 3, 9, clock_boot());
 }
-
-#endif

@@ -2,8 +2,7 @@
  * For tests of the settler: a settler over a ledger.  The test plays its owner and
  * Redis.
  */
-#ifndef RQD_TESTS_SETTLER_FIXTURE_H
-#define RQD_TESTS_SETTLER_FIXTURE_H
+#pragma once
 
 #include "ledger_fixture.h"
 #include "queue/settler.h"
@@ -133,5 +132,3 @@ answer(enum verdict_op op, bool doubt, const char *text, bool want)
 	batch_done(&b);
 	return state;
 }
-
-#endif

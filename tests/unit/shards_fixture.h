@@ -2,8 +2,7 @@
  * For tests of queues with shards: a queue of four shards and the key without one, over
  * queues in memory, under a simulated loop.
  */
-#ifndef RQD_TESTS_SHARDS_FIXTURE_H
-#define RQD_TESTS_SHARDS_FIXTURE_H
+#pragma once
 
 #include "unit.h"
 
@@ -278,5 +277,3 @@ acked(void)
 		n += mem_count(f.store[i], MEM_ACKED);
 	return n;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * Included by every unit test: cmocka with its prerequisites, main(), and random inputs
  * that can be repeated: RQD_SEED=12345 ./test_x.
  */
-#ifndef RQD_TESTS_UNIT_H
-#define RQD_TESTS_UNIT_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,6 +155,4 @@ main(void)
 {
 	return unit_run(NULL, NULL);
 }
-#endif
-
 #endif
