@@ -99,7 +99,7 @@ route_use(struct route *r, struct node *node)
 {
 	if (r->env.watch != NULL && r->env.watch != node->watch)
 		watch_move(r->env.watch, node->watch, r->slot);
-	slot_watch_remove(&r->watched, false);
+	/* Nowhere watches no slots: the last node does, until the route joins another. */
 	if (r->watched.channel != NULL)
 		slot_watch_add(node->slots, &r->watched);
 	r->env.conn = node->conn;

@@ -200,7 +200,8 @@ node_new(struct nodes *n, const char *address)
 		TAILQ_INSERT_TAIL(&n->all, node, entry);
 	if (address == NULL)
 		return node;
-	node->slots = watch_slots(node->watch, &slots, node);
+	if (address[0] != '\0')
+		node->slots = watch_slots(node->watch, &slots, node);
 	conn_set_redirected(node->conn, node_redirected, node);
 	bulk_set_redirected(node->bulk, node_bulk_redirected, node);
 	return node;

@@ -29,7 +29,7 @@ struct node {
 	struct conn	*conn;
 	struct watch	*watch;
 	struct bulk	*bulk;
-	struct slot_watch *slots;	/* NULL: one server */
+	struct slot_watch *slots;	/* NULL: one server, or nowhere */
 	void		*data;		/* the owner's */
 	unsigned	 users;		/* the owner counts them: it is not freed before 0 */
 	/* private: */

@@ -161,11 +161,14 @@ slot_watch_is_behind(const struct slot_watch *w)
 void
 slot_watch_add(struct slot_watch *w, struct watched_slot *s)
 {
-	if (w == NULL)
+	if (w == NULL || (s->watch == w && s->state != SLOT_LEFT))
 		return;
-	request_init(&s->request, slot_answered, s);
-	s->watch = w;
-	TAILQ_INSERT_TAIL(slot_watch_chain(w, s->slot), s, entry);
+	if (s->watch != w) {
+		slot_watch_remove(s, false);
+		request_init(&s->request, slot_answered, s);
+		s->watch = w;
+		TAILQ_INSERT_TAIL(slot_watch_chain(w, s->slot), s, entry);
+	}
 	slot_set_state(s, SLOT_WAITING);
 	slot_watch_send(w);
 }

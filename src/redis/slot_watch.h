@@ -48,6 +48,10 @@ void		 slot_watch_probe(struct slot_watch *);
 /* A slot has left, and was not removed yet. */
 bool		 slot_watch_is_behind(const struct slot_watch *);
 
+/*
+ * Takes it from the node that had it.  A slot that is there already is not asked for again,
+ * unless it has left: one that stays half moved is added every second.
+ */
 void		 slot_watch_add(struct slot_watch *, struct watched_slot *);
 /* unsubscribe: the node has the slot still, and nobody wants to know. */
 void		 slot_watch_remove(struct watched_slot *, bool unsubscribe);

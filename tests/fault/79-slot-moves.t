@@ -80,6 +80,23 @@ push first
 follows moved move
 wait_ok 60 '[ "$(beat)" != "$BEAT" ]' 'a slot stays half moved: the heartbeat goes to its new master'
 slot_move rqd:daemons $TO
+
+# -- a queue whose slot stays half moved ------------------------------------------------------
+
+# Some of its keys are there, so scripts are answered with TRYAGAIN.  The daemon tries again
+# within a second each time.
+_from=$(owner_of "$KEY") _to=n1
+[ "$_from" != n1 ] || _to=n2
+tries() { n "$_from" info errorstats | sed -n 's/^errorstat_TRYAGAIN:count=\([0-9]*\).*/\1/p'; }
+joins() { n "$_from" info commandstats | sed -n 's/^cmdstat_ssubscribe:calls=\([0-9]*\),.*/\1/p'; }
+slot_open "$KEY" $_to
+joins=$(joins)
+wait_ok 60 '_tries=$(tries) && [ "${_tries:-0}" -ge 6 ]' 'half moved: its scripts do not run'
+note "joins $joins to $(joins), tries $(tries)"
+ok '[ "$(joins)" -le $((joins + 1)) ]' 'half moved: its channel is not subscribed to again and again'
+slot_move "$KEY" $_to
+push half
+
 # Here Redis says it in two ways: keys that were armed count as changed, too.
 follows failover change_places
 
