@@ -370,9 +370,20 @@ box_turn(struct box *b, usec_t time)
 		loop_turn(b->loop, end - clock_mono());
 }
 
+static void
+box_answered(enum conn_answer answer UNUSED, const struct redisReply *reply UNUSED, void *arg)
+{
+	*(bool *)arg = true;
+}
+
 void
 box_deafen(struct box *b)
 {
+	bool answered = false;
+
+	/* A pop before it could still be on its way, and find what is pushed next. */
+	conn_words(b->conn, box_answered, &answered, "PING", NULL);
+	WAIT(b, answered);
 	conn_words(b->conn, NULL, NULL, "CLIENT", "REPLY", "OFF", NULL);
 }
 

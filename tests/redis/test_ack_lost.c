@@ -113,8 +113,8 @@ FIXTURE_TEST(test_lost_pop_late)
 		box_set_slots(&box, 0);
 		finish(&box, 0, VERDICT_ACK, false, 0, SETTLED_OK);
 	}
-	assert_int_equal(server_int(&server,
-	    "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY"), 0);
+	WAIT(&box, server_int(&server,
+	    "EXISTS orders ordersBACKUP ordersRETRY ordersDELIVERY") == 0);
 }
 
 FIXTURE_TEST(test_lost_settles)
